@@ -1,0 +1,166 @@
+// Package containers runs a task's attempt as a container and tells how it
+// ended. It knows nothing about queues or policies: package runner asks for a
+// container, package mapper decided where.
+//
+// The [Driver] contract is implemented by sub-packages, one per runtime, and
+// by containerstest.Fake; containerstest.Suite is the one test suite that all
+// of them pass.
+package containers
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Errors that callers branch on with [errors.Is].
+var (
+	// ErrNotFound: no such container or image.
+	ErrNotFound = errors.New("not found")
+	// ErrUnavailable: the container engine does not answer. The request may
+	// be repeated when it does; whether it took effect is not known.
+	ErrUnavailable = errors.New("container engine unavailable")
+	// ErrInvalid: the request can never succeed as it stands (unknown
+	// entrypoint, bad mount, bad user). The fault is the submitter's.
+	ErrInvalid = errors.New("invalid container")
+)
+
+// Driver runs containers on one engine. All methods may be called from
+// several goroutines at once. Every method that changes something may be
+// repeated: creating what exists, starting what runs, stopping what has
+// stopped and removing what is gone are successes.
+//
+// The order for one container is Create, Start, then Wait and Logs in
+// parallel, Stop if it must end early, Remove last. Create and Start are
+// separate so that the caller can journal the container before it runs.
+type Driver interface {
+	// Name is the driver's name in configuration and output: "docker".
+	Name() string
+	// Ping returns the engine's version, or an error wrapping ErrUnavailable.
+	Ping(ctx context.Context) (Engine, error)
+	// Image looks up an image on this machine; ErrNotFound if it is not there.
+	Image(ctx context.Context, ref string) (Image, error)
+	// Pull fetches an image from its registry.
+	Pull(ctx context.Context, ref string) error
+	// Create makes the container, not running. If one of the same name and
+	// labels exists already, its id is returned: names are fixed by task and
+	// attempt, so that no attempt can exist twice.
+	Create(ctx context.Context, spec Spec) (id string, err error)
+	// Start runs a created container; no error if it runs or has run already.
+	Start(ctx context.Context, id string) error
+	// Wait blocks until the container has ended, however long that takes, and
+	// returns how. It returns at once for one that ended before.
+	Wait(ctx context.Context, id string) (Exit, error)
+	// Logs streams the output from since on (zero: from the start) to sink,
+	// in order, and returns when the container has ended (follow) or at the
+	// end of what there is now.
+	Logs(ctx context.Context, id string, since time.Time, follow bool, sink LogSink) error
+	// Stop sends the container's stop signal, waits grace, then kills.
+	Stop(ctx context.Context, id string, grace time.Duration) error
+	// Remove deletes a container with its anonymous volumes; a running one
+	// is killed first.
+	Remove(ctx context.Context, id string) error
+	// List returns the containers, in any state, that carry all the labels.
+	List(ctx context.Context, labels map[string]string) ([]Container, error)
+	// Close lets go of the engine; containers keep running.
+	Close() error
+}
+
+// LogSink receives one line of output without its newline. line is only valid
+// during the call. A line longer than 64 KiB arrives in pieces, all but the
+// last with partial set.
+type LogSink func(at time.Time, stream Stream, line []byte, partial bool)
+
+// Stream tells standard output from standard error.
+type Stream uint8
+
+// The two streams.
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+)
+
+// Engine describes the container engine behind a driver.
+type Engine struct {
+	Version    string `json:"version"`
+	APIVersion string `json:"api_version"`
+	// Runtimes are the names of the OCI runtimes it knows.
+	Runtimes []string `json:"runtimes,omitempty"`
+}
+
+// Image describes an image on this machine.
+type Image struct {
+	ID     string
+	Labels map[string]string
+	User   string
+}
+
+// Attach says how a container gets its GPUs.
+type Attach string
+
+// The GPU attachment modes.
+const (
+	// AttachDeviceRequest is Docker's --gpus, by UUID.
+	AttachDeviceRequest Attach = "device-request"
+	// AttachRuntime selects the nvidia runtime with NVIDIA_VISIBLE_DEVICES.
+	AttachRuntime Attach = "runtime"
+	// AttachSimulated gives no device: only NVIDIA_VISIBLE_DEVICES is set and
+	// the simulated server's socket is one of the mounts.
+	AttachSimulated Attach = "simulated"
+)
+
+// Mount is a bind mount of a folder or file of the host.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// Spec is everything a container is made from.
+type Spec struct {
+	// Name is unique on the engine.
+	Name   string
+	Image  string
+	Labels map[string]string
+	// Entrypoint and Command replace the image's where not nil.
+	Entrypoint []string
+	Command    []string
+	Env        []string // KEY=value
+	WorkDir    string
+	User       string // uid:gid; empty: the image's
+	Mounts     []Mount
+	ShmSize    int64 // bytes; 0: the engine's default
+	GPUs       []string
+	Attach     Attach
+	// NoNewPrivileges forbids set-uid binaries to raise privileges.
+	NoNewPrivileges bool
+}
+
+// State is where a container is in its life.
+type State string
+
+// The states.
+const (
+	StateCreated State = "created"
+	StateRunning State = "running"
+	StateExited  State = "exited"
+)
+
+// Container is one found by [Driver.List].
+type Container struct {
+	ID     string
+	Name   string
+	State  State
+	Labels map[string]string
+}
+
+// Exit tells how a container ended.
+type Exit struct {
+	Code int
+	// OOMKilled: the kernel killed a process for lack of host memory.
+	OOMKilled bool
+	// Error is the engine's own message when the container could not run.
+	Error    string
+	Started  time.Time
+	Finished time.Time
+}

@@ -1,0 +1,151 @@
+package mapper
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Event is something that has happened. The set is closed: only this package
+// can add to it.
+type Event interface {
+	when() Instant
+	kind() string
+}
+
+// Configured sets the options from now on. The first event of a journal, and
+// again whenever the daemon starts with other options.
+type Configured struct {
+	At      Instant `json:"at"`
+	Options Options `json:"options"`
+}
+
+// GPUsFound lists the GPUs of the machine. One that is missing from the list
+// is drained: it keeps its tasks and gets no new ones.
+type GPUsFound struct {
+	At   Instant   `json:"at"`
+	GPUs []GPUInfo `json:"gpus"`
+}
+
+// EngineChanged says whether containers can be launched. While the engine is
+// down nothing is placed.
+type EngineChanged struct {
+	At     Instant `json:"at"`
+	Up     bool    `json:"up"`
+	Reason string  `json:"reason,omitempty"`
+}
+
+// TaskSubmitted adds a task. A number that was used before is ignored.
+type TaskSubmitted struct {
+	At Instant `json:"at"`
+	Request
+}
+
+// Estimated gives a submitted task its memory estimate and queues it.
+type Estimated struct {
+	At       Instant  `json:"at"`
+	Task     TaskID   `json:"task"`
+	Estimate Estimate `json:"estimate"`
+}
+
+// Sampled brings what the monitor saw on some or all GPUs.
+type Sampled struct {
+	At   Instant     `json:"at"`
+	GPUs []GPUSample `json:"gpus"`
+}
+
+// Started says that an attempt's container is running.
+type Started struct {
+	At      Instant `json:"at"`
+	Task    TaskID  `json:"task"`
+	Attempt int     `json:"attempt"`
+}
+
+// Exited says that an attempt has ended, or could not be started.
+type Exited struct {
+	At      Instant `json:"at"`
+	Task    TaskID  `json:"task"`
+	Attempt int     `json:"attempt"`
+	Class   Class   `json:"class"`
+	Code    int     `json:"code"`
+	// Peak is the highest memory seen in use on one GPU; 0 if unknown.
+	Peak Bytes `json:"peak,omitempty"`
+	// Demand is, after a GPU OOM, what the task is known to have wanted on
+	// that GPU (in use plus refused); 0 if unknown.
+	Demand  Bytes  `json:"demand,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Cancel asks for a task to end, queued or running.
+type Cancel struct {
+	At     Instant `json:"at"`
+	Task   TaskID  `json:"task"`
+	Reason string  `json:"reason,omitempty"`
+}
+
+// Woke is the answer to a WakeAt: time has passed.
+type Woke struct {
+	At Instant `json:"at"`
+}
+
+func (e Configured) when() Instant    { return e.At }
+func (e GPUsFound) when() Instant     { return e.At }
+func (e EngineChanged) when() Instant { return e.At }
+func (e TaskSubmitted) when() Instant { return e.At }
+func (e Estimated) when() Instant     { return e.At }
+func (e Sampled) when() Instant       { return e.At }
+func (e Started) when() Instant       { return e.At }
+func (e Exited) when() Instant        { return e.At }
+func (e Cancel) when() Instant        { return e.At }
+func (e Woke) when() Instant          { return e.At }
+
+func (Configured) kind() string    { return "configured" }
+func (GPUsFound) kind() string     { return "gpus-found" }
+func (EngineChanged) kind() string { return "engine-changed" }
+func (TaskSubmitted) kind() string { return "task-submitted" }
+func (Estimated) kind() string     { return "estimated" }
+func (Sampled) kind() string       { return "sampled" }
+func (Started) kind() string       { return "started" }
+func (Exited) kind() string        { return "exited" }
+func (Cancel) kind() string        { return "cancel" }
+func (Woke) kind() string          { return "woke" }
+
+// EventTime returns the instant an event carries.
+func EventTime(ev Event) Instant { return ev.when() }
+
+// EncodeEvent returns an event's kind and its JSON form for a journal.
+func EncodeEvent(ev Event) (kind string, body []byte, err error) {
+	body, err = json.Marshal(ev)
+	return ev.kind(), body, err
+}
+
+// DecodeEvent is the inverse of EncodeEvent.
+func DecodeEvent(kind string, body []byte) (Event, error) {
+	decode, ok := eventDecoders[kind]
+	if !ok {
+		return nil, fmt.Errorf("unknown event kind %q", kind)
+	}
+	ev, err := decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("event %s: %w", kind, err)
+	}
+	return ev, nil
+}
+
+var eventDecoders = map[string]func([]byte) (Event, error){
+	"configured":     decodeAs[Configured],
+	"gpus-found":     decodeAs[GPUsFound],
+	"engine-changed": decodeAs[EngineChanged],
+	"task-submitted": decodeAs[TaskSubmitted],
+	"estimated":      decodeAs[Estimated],
+	"sampled":        decodeAs[Sampled],
+	"started":        decodeAs[Started],
+	"exited":         decodeAs[Exited],
+	"cancel":         decodeAs[Cancel],
+	"woke":           decodeAs[Woke],
+}
+
+func decodeAs[E Event](body []byte) (Event, error) {
+	var ev E
+	err := json.Unmarshal(body, &ev)
+	return ev, err
+}

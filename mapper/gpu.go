@@ -1,0 +1,116 @@
+package mapper
+
+// GPUID is a GPU's UUID, unique over all machines.
+type GPUID string
+
+// GPUInfo describes a GPU as it was found.
+type GPUInfo struct {
+	ID       GPUID  `json:"id"`
+	Node     string `json:"node,omitempty"` // the machine it is in
+	Index    int    `json:"index"`          // for display and tie-breaks only
+	Model    string `json:"model,omitempty"`
+	Capacity Bytes  `json:"capacity"`
+}
+
+// GPUSample is what the monitor saw on one GPU.
+type GPUSample struct {
+	ID   GPUID `json:"id"`
+	Used Bytes `json:"used"`
+	// Foreign is memory in use by processes that are not carma's.
+	Foreign Bytes `json:"foreign,omitempty"`
+	// SMACT, SMOCC and DRAMA are scores over the monitor's window, 0 to 1.
+	SMACT float64 `json:"smact"`
+	SMOCC float64 `json:"smocc"`
+	DRAMA float64 `json:"drama"`
+	// Tasks is the memory in use by each of carma's tasks there.
+	Tasks []TaskUse `json:"tasks,omitempty"`
+	// Fault is empty while the GPU is well. A faulty GPU gets no new tasks.
+	Fault string `json:"fault,omitempty"`
+}
+
+// TaskUse is the memory one task has in use on one GPU.
+type TaskUse struct {
+	Task TaskID `json:"task"`
+	Used Bytes  `json:"used"`
+}
+
+// GPU is the ledger's page for one GPU.
+//
+// Invariant after every step, as long as Foreign has not grown since the last
+// booking: Reserved + Foreign + headroom <= Capacity.
+type GPU struct {
+	GPUInfo
+	// Reserved is the sum of the grants of the tasks placed here.
+	Reserved Bytes `json:"reserved"`
+	// Used, Foreign and the scores are those of the last sample.
+	Used    Bytes   `json:"used"`
+	Foreign Bytes   `json:"foreign"`
+	SMACT   float64 `json:"smact"`
+	SMOCC   float64 `json:"smocc"`
+	DRAMA   float64 `json:"drama"`
+	Fault   string  `json:"fault,omitempty"`
+	// Residents are the tasks placed here, in order of launch.
+	Residents []Resident `json:"residents,omitempty"`
+	// WarmUntil closes the GPU to further tasks while the newest warms up.
+	WarmUntil Instant `json:"warm_until,omitempty"`
+}
+
+// Resident is one task's place on a GPU.
+type Resident struct {
+	Task  TaskID `json:"task"`
+	Grant Bytes  `json:"grant"`
+	Alone bool   `json:"alone,omitempty"`
+	Used  Bytes  `json:"used"` // last sample
+	Peak  Bytes  `json:"peak"` // highest sample
+}
+
+// held is the memory that must be counted as taken by a resident: its grant,
+// or what it uses where that is more.
+func (r Resident) held() Bytes { return max(r.Grant, r.Used) }
+
+// Committed is the memory that a newcomer cannot have: what the residents
+// hold plus what foreign processes use.
+func (g *GPU) Committed() Bytes {
+	sum := g.Foreign
+	for _, r := range g.Residents {
+		sum += r.held()
+	}
+	return sum
+}
+
+// Free is what can be booked next to the headroom; it may be negative.
+func (g *GPU) Free(headroom Bytes) Bytes { return g.Capacity - headroom - g.Committed() }
+
+func (g *GPU) idle() bool { return len(g.Residents) == 0 }
+
+func (g *GPU) alone() bool { return len(g.Residents) > 0 && g.Residents[0].Alone }
+
+func (g *GPU) resident(id TaskID) *Resident {
+	for i := range g.Residents {
+		if g.Residents[i].Task == id {
+			return &g.Residents[i]
+		}
+	}
+	return nil
+}
+
+func (g *GPU) add(r Resident) {
+	g.Residents = append(g.Residents, r)
+	g.Reserved += r.Grant
+}
+
+func (g *GPU) remove(id TaskID) {
+	for i, r := range g.Residents {
+		if r.Task == id {
+			g.Reserved -= r.Grant
+			g.Residents = append(g.Residents[:i], g.Residents[i+1:]...)
+			return
+		}
+	}
+}
+
+func (g *GPU) clone() *GPU {
+	c := *g
+	c.Residents = append([]Resident(nil), g.Residents...)
+	return &c
+}

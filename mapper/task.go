@@ -1,0 +1,174 @@
+package mapper
+
+import (
+	"strconv"
+	"time"
+)
+
+// TaskID numbers the tasks of one daemon, from 1, in order of submission.
+type TaskID int64
+
+func (id TaskID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// Priority is a task's class. Higher classes are looked at first.
+type Priority int
+
+// The priority classes.
+const (
+	Low    Priority = -1
+	Normal Priority = 0
+	High   Priority = 1
+)
+
+func (p Priority) String() string {
+	switch {
+	case p < Normal:
+		return "low"
+	case p > Normal:
+		return "high"
+	}
+	return "normal"
+}
+
+// Phase is where an unfinished or finished task is in its life.
+type Phase string
+
+// The phases, in the order a task goes through them.
+const (
+	Estimating Phase = "estimating" // submitted; its memory is not estimated yet
+	Queued     Phase = "queued"     // in the main queue
+	Recovering Phase = "recovering" // in the recovery queue, after a GPU OOM or an infrastructure failure
+	Launching  Phase = "launching"  // its memory is booked, its container is being made
+	Running    Phase = "running"
+	Stopping   Phase = "stopping" // asked to stop, its container has not ended yet
+
+	Succeeded Phase = "succeeded"
+	Failed    Phase = "failed"
+	Cancelled Phase = "cancelled"
+)
+
+// Finished reports whether the phase is final.
+func (p Phase) Finished() bool { return p == Succeeded || p == Failed || p == Cancelled }
+
+// Placed reports whether a task in this phase holds GPUs.
+func (p Phase) Placed() bool { return p == Launching || p == Running || p == Stopping }
+
+// Request is what a user asked for, as far as scheduling is concerned.
+type Request struct {
+	ID       TaskID   `json:"id"`
+	User     string   `json:"user,omitempty"`
+	GPUs     int      `json:"gpus"` // number of distinct GPUs, at least 1
+	Priority Priority `json:"priority,omitempty"`
+	// Exclusive: no other task may share its GPUs.
+	Exclusive bool `json:"exclusive,omitempty"`
+	// Retries is how often a program failure is run again.
+	Retries int `json:"retries,omitempty"`
+	// TimeLimit ends an attempt that runs longer; 0 is no limit.
+	TimeLimit time.Duration `json:"time_limit,omitempty"`
+}
+
+// Estimate is the GPU memory a task is predicted to need, on each of its GPUs.
+type Estimate struct {
+	// Memory is the upper bound that is booked; 0 when WholeGPU.
+	Memory Bytes `json:"memory"`
+	// WholeGPU: nothing is known, the task gets GPUs of its own.
+	WholeGPU bool `json:"whole_gpu,omitempty"`
+	// Method tells where the number comes from, for people.
+	Method string `json:"method,omitempty"`
+}
+
+// Grant is the memory booked for a task on one GPU.
+type Grant struct {
+	GPU    GPUID `json:"gpu"`
+	Memory Bytes `json:"memory"`
+}
+
+// Class says how an attempt ended, as far as it matters for what follows.
+type Class string
+
+// The classes. What recovery does with each is in recovery.go.
+const (
+	ExitOK             Class = "ok"
+	ExitProgram        Class = "program"        // the program's own fault
+	ExitGPUOOM         Class = "gpu-oom"        // a GPU memory allocation failed
+	ExitHostOOM        Class = "host-oom"       // the kernel killed it for host memory
+	ExitInfrastructure Class = "infrastructure" // the engine, driver or MPS failed under it
+	ExitEvicted        Class = "evicted"        // MPS took its memory back
+	ExitCannotStart    Class = "cannot-start"   // the container can never run as asked
+	ExitStopped        Class = "stopped"        // carma stopped it
+)
+
+// Attempt is one run of a task on its GPUs.
+type Attempt struct {
+	N        int     `json:"n"` // from 1
+	Grants   []Grant `json:"grants"`
+	Launched Instant `json:"launched"`          // memory booked
+	Started  Instant `json:"started,omitempty"` // container running; 0: never
+	Ended    Instant `json:"ended,omitempty"`
+	Class    Class   `json:"class,omitempty"` // empty while it runs
+	Code     int     `json:"code,omitempty"`
+	// Peak is the highest memory seen in use on one of its GPUs.
+	Peak    Bytes  `json:"peak,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Blameless: it died of another task's doing and costs no retry.
+	Blameless bool `json:"blameless,omitempty"`
+}
+
+// Task is a task as the mapper knows it: the request, the estimate and what
+// has happened to it so far.
+type Task struct {
+	Request
+	Phase     Phase    `json:"phase"`
+	Submitted Instant  `json:"submitted"`
+	Estimate  Estimate `json:"estimate"`
+	// Need is what the next launch books per GPU: the estimate at first,
+	// more after a GPU OOM.
+	Need Bytes `json:"need"`
+	// Alone: the next launch takes GPUs for itself.
+	Alone bool `json:"alone,omitempty"`
+	// QueuedAt is when it last entered a queue.
+	QueuedAt Instant `json:"queued_at,omitempty"`
+	// NotBefore delays the next launch (back-off after an infrastructure failure).
+	NotBefore Instant `json:"not_before,omitempty"`
+	// Avoid are GPUs on which its infrastructure failed; used last.
+	Avoid    []GPUID   `json:"avoid,omitempty"`
+	Attempts []Attempt `json:"attempts,omitempty"`
+	// OOMs counts GPU OOMs that were its own fault, Failures program
+	// failures, Blameless deaths for which it is not to blame.
+	OOMs      int `json:"ooms,omitempty"`
+	Failures  int `json:"failures,omitempty"`
+	Blameless int `json:"blameless,omitempty"`
+	// StopReason is set when it was asked to stop.
+	StopReason string `json:"stop_reason,omitempty"`
+	// TimedOut: the stop is carma's, for the time limit.
+	TimedOut bool `json:"timed_out,omitempty"`
+	// Ended, Code and Reason are set when the phase is final.
+	Ended  Instant `json:"ended,omitempty"`
+	Code   int     `json:"code,omitempty"`
+	Reason string  `json:"reason,omitempty"`
+
+	seq int64 // position in its queue's order
+}
+
+// Current returns the attempt that holds GPUs now, or nil.
+func (t *Task) Current() *Attempt {
+	if t.Phase.Placed() && len(t.Attempts) > 0 {
+		return &t.Attempts[len(t.Attempts)-1]
+	}
+	return nil
+}
+
+// Last returns the latest attempt, or nil.
+func (t *Task) Last() *Attempt {
+	if len(t.Attempts) == 0 {
+		return nil
+	}
+	return &t.Attempts[len(t.Attempts)-1]
+}
+
+func (t *Task) clone() *Task {
+	c := *t
+	c.Avoid = append([]GPUID(nil), t.Avoid...)
+	c.Attempts = append([]Attempt(nil), t.Attempts...)
+	return &c
+}

@@ -1,0 +1,90 @@
+package mapper
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bytes is an amount of GPU memory. Memory is always an integer number of
+// bytes; GiB and MiB are for display and input only.
+type Bytes int64
+
+// Binary multiples.
+const (
+	KiB Bytes = 1 << 10
+	MiB Bytes = 1 << 20
+	GiB Bytes = 1 << 30
+	TiB Bytes = 1 << 40
+)
+
+// String prints GiB with one decimal from 1 GiB up, whole MiB below.
+func (b Bytes) String() string {
+	if b >= GiB || b <= -GiB {
+		return fmt.Sprintf("%.1f GiB", float64(b)/float64(GiB))
+	}
+	return fmt.Sprintf("%d MiB", b/MiB)
+}
+
+// GiB returns the amount in GiB.
+func (b Bytes) GiB() float64 { return float64(b) / float64(GiB) }
+
+// Scale returns b x f, rounded up, saturating instead of overflowing.
+func (b Bytes) Scale(f float64) Bytes {
+	v := math.Ceil(float64(b) * f)
+	if v >= math.MaxInt64/2 {
+		return math.MaxInt64 / 2
+	}
+	return Bytes(v)
+}
+
+var byteUnits = map[string]Bytes{
+	"": 1, "b": 1,
+	"k": KiB, "kb": KiB, "kib": KiB,
+	"m": MiB, "mb": MiB, "mib": MiB,
+	"g": GiB, "gb": GiB, "gib": GiB,
+	"t": TiB, "tb": TiB, "tib": TiB,
+}
+
+// ParseBytes reads an amount of memory the way Docker does: "512m", "12G",
+// "12.5GiB", all units binary. A number without a unit is bytes.
+func ParseBytes(s string) (Bytes, error) {
+	t := strings.TrimSpace(s)
+	i := len(t)
+	for i > 0 && (t[i-1] < '0' || t[i-1] > '9') && t[i-1] != '.' {
+		i--
+	}
+	num, unit := t[:i], strings.ToLower(strings.TrimSpace(t[i:]))
+	mul, ok := byteUnits[unit]
+	v, err := strconv.ParseFloat(num, 64)
+	if !ok || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%q is not an amount of memory; write for example 512M or 12G", s)
+	}
+	if v < 0 {
+		return 0, fmt.Errorf("%q is negative; write for example 512M or 12G", s)
+	}
+	f := v * float64(mul)
+	if f >= math.MaxInt64/2 {
+		return 0, fmt.Errorf("%q is larger than any memory; write for example 512M or 12G", s)
+	}
+	return Bytes(math.Round(f)), nil
+}
+
+// Instant is a point in time in nanoseconds: since the Unix epoch in the
+// daemon, since the start of the trace in a replay. It is not a [time.Time]
+// because decisions must not depend on a location or a monotonic reading.
+type Instant int64
+
+// Add returns the instant d later.
+func (t Instant) Add(d time.Duration) Instant { return t + Instant(d) }
+
+// Sub returns the time from u to t.
+func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
+
+// Time returns the instant as a [time.Time] in UTC.
+func (t Instant) Time() time.Time { return time.Unix(0, int64(t)).UTC() }
+
+// InstantOf returns t as an Instant.
+func InstantOf(t time.Time) Instant { return Instant(t.UnixNano()) }
