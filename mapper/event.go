@@ -12,8 +12,9 @@ type Event interface {
 	kind() string
 }
 
-// Configured sets the options from now on. The first event of a journal, and
-// again whenever the daemon starts with other options.
+// Configured sets the options from now on; invalid ones change nothing. The
+// first event of a journal, and again whenever the daemon starts with other
+// options.
 type Configured struct {
 	At      Instant `json:"at"`
 	Options Options `json:"options"`
@@ -34,7 +35,8 @@ type EngineChanged struct {
 	Reason string  `json:"reason,omitempty"`
 }
 
-// TaskSubmitted adds a task. A number that was used before is ignored.
+// TaskSubmitted adds a task. Its number must be above all before it; any other
+// is taken for a repetition and ignored.
 type TaskSubmitted struct {
 	At Instant `json:"at"`
 	Request

@@ -36,12 +36,16 @@ type TaskUse struct {
 
 // GPU is the ledger's page for one GPU.
 //
-// Invariant after every step, as long as Foreign has not grown since the last
-// booking: Reserved + Foreign + headroom <= Capacity.
+// Invariant after every step: Reserved <= Bookable; and, as long as neither
+// foreign use nor the headroom has grown since the last booking,
+// Reserved + Foreign + headroom <= Capacity.
 type GPU struct {
 	GPUInfo
 	// Reserved is the sum of the grants of the tasks placed here.
 	Reserved Bytes `json:"reserved"`
+	// Bookable is what the grants could sum to at the last booking: the
+	// capacity less the headroom of then.
+	Bookable Bytes `json:"bookable"`
 	// Used, Foreign and the scores are those of the last sample.
 	Used    Bytes   `json:"used"`
 	Foreign Bytes   `json:"foreign"`
@@ -51,8 +55,15 @@ type GPU struct {
 	Fault   string  `json:"fault,omitempty"`
 	// Residents are the tasks placed here, in order of launch.
 	Residents []Resident `json:"residents,omitempty"`
-	// WarmUntil closes the GPU to further tasks while the newest warms up.
-	WarmUntil Instant `json:"warm_until,omitempty"`
+	// Missing: the GPU was not found when the machine was last looked at.
+	Missing bool `json:"missing,omitempty"`
+
+	pos int // in State.gpus
+
+	// What the residents come to, kept because each step asks for it of every
+	// GPU; settle works it out.
+	committed Bytes
+	warmUntil Instant
 }
 
 // Resident is one task's place on a GPU.
@@ -62,18 +73,21 @@ type Resident struct {
 	Alone bool   `json:"alone,omitempty"`
 	Used  Bytes  `json:"used"` // last sample
 	Peak  Bytes  `json:"peak"` // highest sample
+	// WarmUntil closes the GPU to further tasks while this one warms up;
+	// never, until its container has started; 0 without a warm-up.
+	WarmUntil Instant `json:"warm_until"`
 }
 
 // held is the memory that must be counted as taken by a resident: its grant,
 // or what it uses where that is more.
-func (r Resident) held() Bytes { return max(r.Grant, r.Used) }
+func (r *Resident) held() Bytes { return max(r.Grant, r.Used) }
 
 // Committed is the memory that a newcomer cannot have: what the residents
 // hold plus what foreign processes use.
 func (g *GPU) Committed() Bytes {
 	sum := g.Foreign
-	for _, r := range g.Residents {
-		sum += r.held()
+	for i := range g.Residents {
+		sum += g.Residents[i].held()
 	}
 	return sum
 }
@@ -85,6 +99,19 @@ func (g *GPU) idle() bool { return len(g.Residents) == 0 }
 
 func (g *GPU) alone() bool { return len(g.Residents) > 0 && g.Residents[0].Alone }
 
+func (g *GPU) warming(now Instant) bool { return g.warmUntil > now }
+
+// free is Free without adding up.
+func (g *GPU) free(headroom Bytes) Bytes { return g.Capacity - headroom - g.committed }
+
+// settle follows every change of the residents and of the foreign use.
+func (g *GPU) settle() {
+	g.committed, g.warmUntil = g.Committed(), 0
+	for i := range g.Residents {
+		g.warmUntil = max(g.warmUntil, g.Residents[i].WarmUntil)
+	}
+}
+
 func (g *GPU) resident(id TaskID) *Resident {
 	for i := range g.Residents {
 		if g.Residents[i].Task == id {
@@ -94,9 +121,11 @@ func (g *GPU) resident(id TaskID) *Resident {
 	return nil
 }
 
-func (g *GPU) add(r Resident) {
+func (g *GPU) add(r Resident, headroom Bytes) {
 	g.Residents = append(g.Residents, r)
 	g.Reserved += r.Grant
+	g.Bookable = g.Capacity - headroom
+	g.settle()
 }
 
 func (g *GPU) remove(id TaskID) {
@@ -104,6 +133,7 @@ func (g *GPU) remove(id TaskID) {
 		if r.Task == id {
 			g.Reserved -= r.Grant
 			g.Residents = append(g.Residents[:i], g.Residents[i+1:]...)
+			g.settle()
 			return
 		}
 	}

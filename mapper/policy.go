@@ -1,3 +1,109 @@
 package mapper
 
-func policyNamed(string) (int, error) { return 0, nil }
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// policy is one row of the policy table: which GPUs may be candidates beyond
+// the preconditions, and in what order they are taken.
+type policy struct {
+	name string
+	doc  string
+	// idleOnly: one task per GPU.
+	idleOnly bool
+	// order compares two GPUs that both fit; negative puts a first. Ties go
+	// to the lower index.
+	order func(s *State, a, b *GPU) int
+}
+
+var policies = []policy{
+	{
+		name: "exclusive", doc: "one task per GPU: idle GPUs only, lowest index first",
+		idleOnly: true,
+		order:    func(*State, *GPU, *GPU) int { return 0 },
+	},
+	{
+		name: "round-robin", doc: "the next GPU in a ring, the position is kept",
+		order: func(s *State, a, b *GPU) int { return cmp.Compare(s.ringDistance(a), s.ringDistance(b)) },
+	},
+	{
+		name: "magm", doc: "most available GPU memory first",
+		order: func(s *State, a, b *GPU) int {
+			return cmp.Compare(b.free(s.opt.Headroom), a.free(s.opt.Headroom))
+		},
+	},
+	{
+		name: "lug", doc: "least utilized GPU first, by SM activity",
+		order: func(_ *State, a, b *GPU) int { return cmp.Compare(a.SMACT, b.SMACT) },
+	},
+}
+
+// PolicyNames lists the policies in the order of the table.
+func PolicyNames() []string {
+	names := make([]string, len(policies))
+	for i, p := range policies {
+		names[i] = p.name
+	}
+	return names
+}
+
+// PolicyDoc returns the one-line description of a policy, or "".
+func PolicyDoc(name string) string {
+	p, err := policyNamed(name)
+	if err != nil {
+		return ""
+	}
+	return p.doc
+}
+
+func policyNamed(name string) (*policy, error) {
+	for i := range policies {
+		if policies[i].name == name {
+			return &policies[i], nil
+		}
+	}
+	return nil, fmt.Errorf("unknown policy %q; there are %s", name, strings.Join(PolicyNames(), ", "))
+}
+
+// ringDistance is how far ahead of the ring's position a GPU lies.
+func (s *State) ringDistance(g *GPU) int {
+	return (g.pos - s.ring + len(s.gpus)) % len(s.gpus)
+}
+
+// rank puts the best candidates for a task first: GPUs on which its
+// infrastructure failed go last, idle ones first if so asked, then the
+// policy's order.
+func (s *State) rank(t *Task, candidates []*GPU) {
+	order := func(a, b *GPU) int {
+		if len(t.Avoid) > 0 {
+			if c := compareBool(slices.Contains(t.Avoid, a.ID), slices.Contains(t.Avoid, b.ID)); c != 0 {
+				return c
+			}
+		}
+		if s.opt.IdleFirst {
+			if c := compareBool(!a.idle(), !b.idle()); c != 0 {
+				return c
+			}
+		}
+		return s.policy.order(s, a, b)
+	}
+	if t.GPUs == 1 { // the first is all that matters
+		candidates[0] = slices.MinFunc(candidates, order)
+		return
+	}
+	slices.SortStableFunc(candidates, order)
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

@@ -130,6 +130,9 @@ type Task struct {
 	QueuedAt Instant `json:"queued_at,omitempty"`
 	// NotBefore delays the next launch (back-off after an infrastructure failure).
 	NotBefore Instant `json:"not_before,omitempty"`
+	// BlockedAt is when it first was the first task that does not fit; its
+	// ageing counts from there. 0: not yet.
+	BlockedAt Instant `json:"blocked_at,omitempty"`
 	// Avoid are GPUs on which its infrastructure failed; used last.
 	Avoid    []GPUID   `json:"avoid,omitempty"`
 	Attempts []Attempt `json:"attempts,omitempty"`
@@ -142,12 +145,11 @@ type Task struct {
 	StopReason string `json:"stop_reason,omitempty"`
 	// TimedOut: the stop is carma's, for the time limit.
 	TimedOut bool `json:"timed_out,omitempty"`
-	// Ended, Code and Reason are set when the phase is final.
-	Ended  Instant `json:"ended,omitempty"`
-	Code   int     `json:"code,omitempty"`
-	Reason string  `json:"reason,omitempty"`
-
-	seq int64 // position in its queue's order
+	// Reason is why it went back to a queue, or why it ended as it did.
+	Reason string `json:"reason,omitempty"`
+	// Ended and Code are set when the phase is final.
+	Ended Instant `json:"ended,omitempty"`
+	Code  int     `json:"code,omitempty"`
 }
 
 // Current returns the attempt that holds GPUs now, or nil.
@@ -170,5 +172,8 @@ func (t *Task) clone() *Task {
 	c := *t
 	c.Avoid = append([]GPUID(nil), t.Avoid...)
 	c.Attempts = append([]Attempt(nil), t.Attempts...)
+	for i := range c.Attempts {
+		c.Attempts[i].Grants = append([]Grant(nil), c.Attempts[i].Grants...)
+	}
 	return &c
 }

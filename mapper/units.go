@@ -28,6 +28,10 @@ func (b Bytes) String() string {
 	return fmt.Sprintf("%d MiB", b/MiB)
 }
 
+// clamp brings an amount from outside between 0 and 1 PiB, so that no sum of
+// amounts overflows.
+func (b Bytes) clamp() Bytes { return max(0, min(b, 1024*TiB)) }
+
 // GiB returns the amount in GiB.
 func (b Bytes) GiB() float64 { return float64(b) / float64(GiB) }
 
@@ -77,8 +81,17 @@ func ParseBytes(s string) (Bytes, error) {
 // because decisions must not depend on a location or a monotonic reading.
 type Instant int64
 
-// Add returns the instant d later.
-func (t Instant) Add(d time.Duration) Instant { return t + Instant(d) }
+// never is an instant that does not come.
+const never Instant = math.MaxInt64
+
+// Add returns the instant d later. What lies beyond the last instant there is
+// becomes that one, so that "in 300 years" is not in the past.
+func (t Instant) Add(d time.Duration) Instant {
+	if d > 0 && t > never-Instant(d) {
+		return never
+	}
+	return t + Instant(d)
+}
 
 // Sub returns the time from u to t.
 func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }

@@ -1,0 +1,140 @@
+package mapper
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Audit checks the invariants that hold after every step and returns the
+// first that does not. Tests, `carma history verify` and the property checks
+// use it; it changes nothing.
+//
+//   - reserved is the sum of the grants of the tasks placed there, and with
+//     the headroom it is within the capacity;
+//   - a task that wants its GPUs alone is alone there;
+//   - a placed task has its grants on distinct GPUs of one machine, as many
+//     as it asked for, and nowhere else;
+//   - a waiting task is in exactly one queue and holds nothing;
+//   - attempts are numbered from 1 without a gap;
+//   - GPUs are kept free for a waiting task only.
+func (s *State) Audit() error {
+	places := map[TaskID]int{}
+	for i, g := range s.gpus {
+		if s.byID[g.ID] != g || g.pos != i || i > 0 && compareGPUs(s.gpus[i-1], g) >= 0 {
+			return fmt.Errorf("GPU %d (%s) is not where it belongs in the ledger", g.Index, g.ID)
+		}
+		if err := s.auditGPU(g); err != nil {
+			return err
+		}
+		for _, r := range g.Residents {
+			places[r.Task]++
+		}
+	}
+	waiting := map[TaskID]int{}
+	for i := range s.queue.lanes {
+		for _, t := range s.queue.lanes[i].waiting() {
+			waiting[t.ID]++
+			if laneOf(t) != i {
+				return fmt.Errorf("task %d is in the wrong queue", t.ID)
+			}
+		}
+	}
+	for _, t := range s.tasks { // no decision depends on the order
+		if err := s.auditTask(t, places[t.ID], waiting[t.ID]); err != nil {
+			return err
+		}
+	}
+	if h := s.hold; len(h.GPUs) > 0 && waiting[h.Task] == 0 {
+		return fmt.Errorf("GPUs are kept free for task %d, which does not wait", h.Task)
+	}
+	return nil
+}
+
+func (s *State) auditGPU(g *GPU) error {
+	var sum Bytes
+	for _, r := range g.Residents {
+		sum += r.Grant
+		if r.Grant != r.Grant.clamp() || r.Used != r.Used.clamp() {
+			return fmt.Errorf("GPU %d: task %d has a grant of %d bytes and uses %d", g.Index, r.Task, r.Grant, r.Used)
+		}
+		if r.Alone && len(g.Residents) > 1 {
+			return fmt.Errorf("GPU %d: task %d should be alone, %d tasks are there", g.Index, r.Task, len(g.Residents))
+		}
+		if t := s.tasks[r.Task]; t == nil || !t.Phase.Placed() {
+			return fmt.Errorf("GPU %d: holds memory for task %d, which is not placed", g.Index, r.Task)
+		}
+	}
+	if g.Capacity != g.Capacity.clamp() || g.Foreign != g.Foreign.clamp() {
+		return fmt.Errorf("GPU %d: has %d bytes, %d of them in foreign use", g.Index, g.Capacity, g.Foreign)
+	}
+	fresh := g.clone()
+	fresh.settle()
+	if g.committed != fresh.committed || g.warmUntil != fresh.warmUntil {
+		return fmt.Errorf("GPU %d: %s committed until %d, kept as %s until %d", g.Index, fresh.committed, fresh.warmUntil, g.committed, g.warmUntil)
+	}
+	if sum != g.Reserved {
+		return fmt.Errorf("GPU %d: reserved is %d bytes, the grants sum to %d", g.Index, g.Reserved, sum)
+	}
+	if len(g.Residents) > 0 && g.Reserved > g.Bookable {
+		return fmt.Errorf("GPU %d: %s reserved of %s", g.Index, g.Reserved, g.Bookable)
+	}
+	return nil
+}
+
+func (s *State) auditTask(t *Task, places, waits int) error {
+	for i, a := range t.Attempts {
+		if a.N != i+1 {
+			return fmt.Errorf("task %d: attempt %d has the number %d", t.ID, i+1, a.N)
+		}
+	}
+	switch {
+	case t.ID > s.lastID || t.GPUs < 1 || t.Need != t.Need.clamp():
+		return fmt.Errorf("task %d wants %d GPUs and %d bytes, the last task is %d", t.ID, t.GPUs, t.Need, s.lastID)
+	case t.Phase.Finished():
+		return fmt.Errorf("task %d is finished and still here", t.ID)
+	case t.Phase == Queued || t.Phase == Recovering:
+		if waits != 1 || places != 0 {
+			return fmt.Errorf("task %d (%s) is in %d queues and on %d GPUs", t.ID, t.Phase, waits, places)
+		}
+	case t.Phase.Placed():
+		if grants := t.Current().Grants; waits != 0 || places != t.GPUs || len(grants) != t.GPUs {
+			return fmt.Errorf("task %d (%s) wants %d GPUs, has grants on %d and is on %d", t.ID, t.Phase, t.GPUs, len(grants), places)
+		}
+		return s.auditGrants(t, t.Current().Grants)
+	case t.Phase != Estimating || waits != 0 || places != 0:
+		return fmt.Errorf("task %d (%s) is in %d queues and on %d GPUs", t.ID, t.Phase, waits, places)
+	}
+	return nil
+}
+
+func (s *State) auditGrants(t *Task, grants []Grant) error {
+	for i, grant := range grants {
+		g := s.byID[grant.GPU]
+		if g == nil || g.resident(t.ID) == nil || g.resident(t.ID).Grant != grant.Memory {
+			return fmt.Errorf("task %d has a grant on %s that is not booked there", t.ID, grant.GPU)
+		}
+		if g.Node != s.byID[grants[0].GPU].Node {
+			return fmt.Errorf("task %d has GPUs on two machines", t.ID)
+		}
+		if slices.ContainsFunc(grants[:i], func(o Grant) bool { return o.GPU == grant.GPU }) {
+			return fmt.Errorf("task %d has GPU %d twice", t.ID, g.Index)
+		}
+	}
+	return nil
+}
+
+// AuditLaunch checks a launch that the latest step decided: with what foreign
+// processes were seen to use, the new bookings fit on every GPU of it.
+func (s *State) AuditLaunch(l Launch) error {
+	for _, grant := range l.Grants {
+		g := s.byID[grant.GPU]
+		if g == nil || g.resident(l.Task) == nil {
+			return fmt.Errorf("task %d was launched on %s without a booking", l.Task, grant.GPU)
+		}
+		if g.Reserved+g.Foreign+s.opt.Headroom > g.Capacity {
+			return fmt.Errorf("GPU %d: task %d launched with %s reserved, %s foreign, %s headroom on %s",
+				g.Index, l.Task, g.Reserved, g.Foreign, s.opt.Headroom, g.Capacity)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package mapper
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// BenchmarkStep applies the events of a full and busy cluster: 256 GPUs in 32
+// machines, some 1000 running tasks, and 10,000 or 100,000 that wait. Reported
+// are the mean (ns/op), the median and the 99th percentile of single steps,
+// and the median for each kind of event.
+func BenchmarkStep(b *testing.B) {
+	for _, queued := range []int{10_000, 100_000} {
+		b.Run(fmt.Sprintf("queued=%d", queued), func(b *testing.B) {
+			c := newCluster(b, queued)
+			took := map[string][]time.Duration{}
+			for b.Loop() {
+				b.StopTimer()
+				ev := c.next()
+				b.StartTimer()
+				from := time.Now()
+				decisions := c.s.Step(ev)
+				d := time.Since(from)
+				c.note(decisions)
+				took["all"] = append(took["all"], d)
+				took[ev.kind()] = append(took[ev.kind()], d)
+			}
+			for kind, all := range took {
+				slices.Sort(all)
+				b.ReportMetric(float64(all[len(all)/2].Nanoseconds()), kind+"-median-ns")
+				if kind == "all" {
+					b.ReportMetric(float64(all[len(all)*99/100].Nanoseconds()), "p99-ns")
+				}
+			}
+			if err := c.s.Audit(); err != nil {
+				b.Fatal(err)
+			}
+			if n, q := len(c.running), c.s.QueueLen(); n < 750 || n > 1250 || q < queued*9/10 || q > queued*11/10 {
+				b.Fatalf("%d tasks run and %d wait: not the load this is about", n, q)
+			}
+		})
+	}
+}
+
+// cluster is a state under load, and what is needed to go on with it.
+type cluster struct {
+	s       *State
+	rng     *rand.Rand
+	now     Instant
+	last    TaskID
+	running map[TaskID]int // the attempt
+	coming  []Event        // due next
+	sampled int
+}
+
+func newCluster(b *testing.B, queued int) *cluster {
+	opt := DefaultOptions()
+	opt.IdleFirst = false
+	c := &cluster{s: New(opt), rng: rand.New(rand.NewPCG(1, 2)), now: 1, running: map[TaskID]int{}}
+	var gpus []GPUInfo
+	for i := range 256 {
+		gpus = append(gpus, GPUInfo{ID: GPUID(fmt.Sprintf("GPU-%08x-7d3e-4f1a-9c55-0123456789ab", i*2654435761)), Node: fmt.Sprintf("node%02d", i/8), Index: i % 8, Capacity: 80 * GiB})
+	}
+	c.s.Step(GPUsFound{At: c.now, GPUs: gpus})
+	for c.s.QueueLen() < queued {
+		c.now += Instant(time.Second)
+		c.coming = append(c.coming, c.submit()...)
+		for len(c.coming) > 0 {
+			c.note(c.s.Step(c.next()))
+		}
+	}
+	return c
+}
+
+func (c *cluster) note(decisions []Decision) {
+	for _, d := range decisions {
+		switch d := d.(type) {
+		case Launch:
+			c.running[d.Task] = d.Attempt
+			c.coming = append(c.coming, Started{At: c.now, Task: d.Task, Attempt: d.Attempt})
+		case Finish:
+			delete(c.running, d.Task.ID)
+		}
+	}
+}
+
+// next is the next thing that happens. About once a second some task is
+// submitted, one ends and others start in its place; most events are samples.
+func (c *cluster) next() Event {
+	c.now += Instant(50 * time.Millisecond)
+	if len(c.coming) == 0 {
+		switch c.rng.IntN(20) {
+		case 0:
+			c.coming = c.submit()
+		case 1:
+			c.coming = c.exit()
+		case 2:
+			c.coming = []Event{Woke{At: c.now}}
+		default:
+			c.coming = []Event{c.sample()}
+		}
+	}
+	ev := c.coming[0]
+	c.coming = c.coming[1:]
+	return ev
+}
+
+func (c *cluster) submit() []Event {
+	c.last++
+	r := Request{ID: c.last, GPUs: 1, Priority: Priority(c.rng.IntN(3) - 1)}
+	e := Estimate{Memory: Bytes(14+c.rng.IntN(8)) * GiB}
+	switch c.rng.IntN(40) {
+	case 0:
+		r.GPUs = 8
+	case 1, 2:
+		r.GPUs = 2
+	case 3:
+		e = Estimate{WholeGPU: true}
+	}
+	return []Event{TaskSubmitted{At: c.now, Request: r}, Estimated{At: c.now, Task: r.ID, Estimate: e}}
+}
+
+// exit ends some running task, which lets others start.
+func (c *cluster) exit() []Event {
+	g := c.s.gpus[c.rng.IntN(len(c.s.gpus))]
+	if len(g.Residents) == 0 {
+		return []Event{Woke{At: c.now}}
+	}
+	id := g.Residents[c.rng.IntN(len(g.Residents))].Task
+	return []Event{Exited{At: c.now, Task: id, Attempt: c.running[id], Class: ExitOK}}
+}
+
+func (c *cluster) sample() Event {
+	g := c.s.gpus[c.sampled%len(c.s.gpus)]
+	c.sampled++
+	s := GPUSample{ID: g.ID, SMACT: 0.3 + c.rng.Float64()/2, SMOCC: 0.3, DRAMA: 0.2}
+	for _, r := range g.Residents {
+		used := r.Grant.Scale(0.7 + c.rng.Float64()*0.2)
+		s.Used += used
+		s.Tasks = append(s.Tasks, TaskUse{Task: r.Task, Used: used})
+	}
+	return Sampled{At: c.now, GPUs: []GPUSample{s}}
+}

@@ -1,0 +1,70 @@
+package mapper
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// deadline is an instant at which something changes by itself.
+type deadline struct {
+	At Instant `json:"at"`
+	// Task and Attempt name the attempt whose time limit ends; 0: only the
+	// queues are looked at again (a warm-up or a back-off ends).
+	Task    TaskID `json:"task,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+}
+
+// deadlines is a heap by instant, then task, then attempt.
+type deadlines []deadline
+
+func (d deadlines) Len() int { return len(d) }
+func (d deadlines) Less(i, j int) bool {
+	a, b := d[i], d[j]
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt)) < 0
+}
+func (d deadlines) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *deadlines) Push(x any)   { *d = append(*d, x.(deadline)) }
+func (d *deadlines) Pop() any {
+	old := *d
+	last := old[len(old)-1]
+	*d = old[:len(old)-1]
+	return last
+}
+
+func (s *State) at(t Instant, d deadline) {
+	if t == never {
+		return
+	}
+	if n := len(s.deadlines); n >= 1024 && n&(n-1) == 0 { // seldom enough to cost nothing
+		s.forgetDeadlines()
+	}
+	d.At = t
+	heap.Push(&s.deadlines, d)
+}
+
+// forgetDeadlines drops the time limits of attempts that have ended: with long
+// limits and short tasks they would pile up.
+func (s *State) forgetDeadlines() {
+	s.deadlines = slices.DeleteFunc(s.deadlines, func(d deadline) bool { return d.Task != 0 && !s.limits(d) })
+	heap.Init(&s.deadlines)
+}
+
+// limits reports whether a deadline is the time limit of a running attempt.
+func (s *State) limits(d deadline) bool {
+	t := s.tasks[d.Task]
+	return t != nil && t.Phase == Running && t.Last().N == d.Attempt
+}
+
+// expire handles every deadline that has come.
+func (s *State) expire() {
+	for len(s.deadlines) > 0 && s.deadlines[0].At <= s.now {
+		d := heap.Pop(&s.deadlines).(deadline)
+		s.dirty = true
+		if s.limits(d) {
+			t := s.tasks[d.Task]
+			t.TimedOut = true
+			s.stop(t, "time limit of "+t.TimeLimit.String()+" reached")
+		}
+	}
+}

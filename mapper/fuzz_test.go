@@ -1,0 +1,252 @@
+package mapper
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// busyWorld is a state with something of everything in it.
+func busyWorld(t testing.TB) *world {
+	opt := DefaultOptions()
+	opt.Ageing = time.Minute
+	w := newWorld(t, opt, 3)
+	a := w.submit(10*GiB, func(r *Request) { r.User, r.TimeLimit = "ada", time.Hour })
+	b := w.submit(20*GiB, gpus(2))
+	w.started(a)
+	w.started(b)
+	w.wait(time.Minute)
+	w.submit(10*GiB, whole)
+	oom := w.submit(35*GiB, high)
+	w.submit(25*GiB, low)
+	w.submitOnly(nil)
+	w.wait(2 * time.Minute)
+	w.sample(GPUSample{ID: "GPU-1", Used: 22 * GiB, Foreign: GiB, SMACT: 0.5, Tasks: []TaskUse{{Task: b, Used: 21 * GiB}}})
+	w.exit(a, ExitGPUOOM)
+	w.cancel(b)
+	if oom == 0 || w.s.HeldFor("GPU-0")+w.s.HeldFor("GPU-1")+w.s.HeldFor("GPU-2") == 0 {
+		t.Fatal("nothing is kept free")
+	}
+	return w
+}
+
+// FuzzDecodeEvent: whatever a journal holds, reading it does not panic, and
+// what was read survives being written again and can be stepped on.
+func FuzzDecodeEvent(f *testing.F) {
+	for _, ev := range []Event{
+		Configured{At: 1, Options: DefaultOptions()},
+		GPUsFound{At: 2, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * GiB}, {ID: "GPU-9", Node: "b", Capacity: -1}}},
+		EngineChanged{At: 3, Reason: "gone"},
+		TaskSubmitted{At: 4, Request: Request{ID: 99, User: "ada", GPUs: 2, TimeLimit: time.Hour}},
+		Estimated{At: 5, Task: 6, Estimate: Estimate{Memory: 1 << 62, WholeGPU: true}},
+		Sampled{At: 6, GPUs: []GPUSample{{ID: "GPU-1", Used: -5, Foreign: 1 << 62, SMACT: 7, Tasks: []TaskUse{{Task: 2, Used: 1 << 62}}}}},
+		Started{At: 7, Task: 1, Attempt: 2},
+		Exited{At: 1 << 62, Task: 1, Attempt: 2, Class: ExitGPUOOM, Peak: 1 << 62, Demand: -1},
+		Cancel{At: -9, Task: 3},
+		Woke{At: 1<<63 - 1},
+	} {
+		kind, body, err := EncodeEvent(ev)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(kind, body)
+	}
+	f.Add("", []byte("{}"))
+	f.Add("woke", []byte("null"))
+	f.Add("sampled", []byte(`{"gpus":[null,{}]}`))
+	busy := busyWorld(f).s
+	f.Fuzz(func(t *testing.T, kind string, body []byte) {
+		ev, err := DecodeEvent(kind, body)
+		if err != nil {
+			return
+		}
+		again, body, err := EncodeEvent(ev)
+		if err != nil || again != kind {
+			t.Fatalf("%#v does not encode: %s, %v", ev, again, err)
+		}
+		if _, err := DecodeEvent(kind, body); err != nil {
+			t.Fatal(err)
+		}
+		s := busy.Clone()
+		s.Step(ev)
+		if err := s.Audit(); err != nil {
+			t.Fatal(err)
+		}
+		exercise(t, s)
+	})
+}
+
+// FuzzSnapshot: a snapshot that contradicts itself is refused, or at least
+// harmless.
+func FuzzSnapshot(f *testing.F) {
+	for _, s := range []*State{busyWorld(f).s, New(DefaultOptions())} {
+		b, err := json.Marshal(s)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var s State
+		if err := s.UnmarshalJSON(body); err != nil {
+			return
+		}
+		if err := s.Audit(); err != nil {
+			t.Fatalf("a state that is not sound was taken: %v", err)
+		}
+		exercise(t, &s)
+	})
+}
+
+// exercise makes a state do everything it can do; only a panic or an unsound
+// state is wrong.
+func exercise(t rapid.TB, s *State) {
+	for range 3 {
+		for _, task := range s.Tasks() {
+			s.Why(task.ID)
+			if task.Phase.Placed() {
+				s.Step(Started{At: s.Now(), Task: task.ID, Attempt: len(task.Attempts)})
+				s.Step(Sampled{At: s.Now(), GPUs: []GPUSample{{ID: task.Last().Grants[0].GPU, Tasks: []TaskUse{{Task: task.ID, Used: 1 << 62}}}}})
+				s.Step(Exited{At: s.Now(), Task: task.ID, Attempt: len(task.Attempts), Class: ExitGPUOOM})
+			} else {
+				s.Step(Estimated{At: s.Now(), Task: task.ID, Estimate: Estimate{Memory: GiB}})
+			}
+		}
+		if at, ok := s.NextWake(); ok {
+			s.Step(Woke{At: at})
+		}
+		s.Step(EngineChanged{At: s.Now(), Up: true})
+	}
+	for _, task := range s.Tasks() {
+		s.Check(task.Request, task.Estimate)
+		s.Step(Cancel{At: s.Now(), Task: task.ID})
+	}
+	s.Clone()
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Audit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := new(State).UnmarshalJSON(b); err != nil {
+		t.Fatalf("it does not come back: %v", err)
+	}
+}
+
+// TestSnapshotMangled changes a good snapshot in a few places; what is not
+// refused must be harmless.
+func TestSnapshotMangled(t *testing.T) {
+	good, err := json.Marshal(busyWorld(t).s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var tree any
+		d := json.NewDecoder(bytes.NewReader(good))
+		d.UseNumber() // an int64 is more than a float64 holds
+		if err := d.Decode(&tree); err != nil {
+			t.Fatal(err)
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "changes") {
+			mangle(t, tree)
+		}
+		body, err := json.Marshal(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s State
+		if s.UnmarshalJSON(body) == nil {
+			taken++
+			exercise(t, &s)
+		}
+	})
+	if taken == 0 {
+		t.Error("every mangled snapshot was refused: this tests nothing")
+	}
+}
+
+// mangle changes one value somewhere below a JSON object or array.
+func mangle(t *rapid.T, tree any) {
+	var put func(any)
+	var old any
+	switch tree := tree.(type) {
+	case map[string]any:
+		if len(tree) == 0 {
+			return
+		}
+		key := rapid.SampledFrom(slices.Sorted(maps.Keys(tree))).Draw(t, "key")
+		old, put = tree[key], func(v any) { tree[key] = v }
+	case []any:
+		if len(tree) == 0 {
+			return
+		}
+		i := rapid.IntRange(0, len(tree)-1).Draw(t, "index")
+		old, put = tree[i], func(v any) { tree[i] = v }
+	}
+	switch old.(type) {
+	case map[string]any, []any:
+		if rapid.IntRange(0, 9).Draw(t, "here") > 0 {
+			mangle(t, old)
+			return
+		}
+	}
+	put(rapid.SampledFrom([]any{
+		nil, 0, 1, 2, 3, -1, 1 << 34, 1 << 62, int64(-1 << 63), true, "GPU-0", "queued", "running", "recovering", []any{}, map[string]any{},
+	}).Draw(t, "value"))
+}
+
+// TestSnapshotRefused has snapshots that are wrong in one place.
+func TestSnapshotRefused(t *testing.T) {
+	b, err := json.Marshal(busyWorld(t).s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := string(b)
+	if err := new(State).UnmarshalJSON(b); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ old, new, want string }{
+		{good, `{}`, "format 0"},
+		{good, `[]`, "snapshot: json"},
+		{`"format":1`, `"format":2`, "format 2"},
+		{`"policy":"magm"`, `"policy":"gone"`, "unknown policy"},
+		{`"look_ahead":64`, `"look_ahead":0`, "look-ahead"},
+		{`"id":"GPU-2"`, `"id":"GPU-1"`, "there twice"},
+		{`"gpus":[{`, `"gpus":[null,{`, "GPU is empty"},
+		{`"tasks":[{`, `"tasks":[null,{`, "task is empty"},
+		{`"reserved":21474836480`, `"reserved":1`, "the grants sum to"},
+		{`"grant":21474836480`, `"grant":-1`, "has a grant of -1"},
+		{`"task":2,"grant"`, `"task":7,"grant"`, "which is not placed"},
+		{`{"id":2,"gpus":2`, `{"id":2,"gpus":3`, "wants 3 GPUs"},
+		{`{"id":2,"gpus":2`, `{"id":1,"gpus":2`, "there twice"},
+		{`{"id":3,`, `{"id":77,`, "the last task is"},
+		{`"n":1`, `"n":2`, "has the number 2"},
+		{`"phase":"estimating"`, `"phase":"running"`, "without an attempt"},
+		{`"phase":"estimating"`, `"phase":"succeeded"`, "finished and still here"},
+		{`"phase":"estimating"`, `"phase":"on holiday"`, "on holiday"},
+		{`"phase":"stopping"`, `"phase":"queued"`, "not placed"},
+		{`"hold":{"task":`, `"hold":{"task":9`, "does not wait"},
+		{`"capacity":42949672960`, `"capacity":-1`, "has -1 bytes"},
+	} {
+		bad := strings.Replace(good, row.old, row.new, 1)
+		if bad == good {
+			t.Errorf("%s is not in the snapshot:\n%s", row.old, good)
+			continue
+		}
+		s := New(plain())
+		if err := s.UnmarshalJSON([]byte(bad)); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s instead of %s: got %v, want %q", row.new, row.old, err, row.want)
+		}
+		if s.Options() != plain() || s.LastID() != 0 {
+			t.Error("a refused snapshot has changed the state")
+		}
+	}
+}

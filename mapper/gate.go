@@ -1,0 +1,154 @@
+package mapper
+
+import "fmt"
+
+// Rule names the precondition that turned a GPU down.
+type Rule string
+
+// The preconditions, in the order they are checked. A GPU that fails a later
+// one is closer to being usable.
+const (
+	RuleFault    Rule = "fault"     // it is not well, or was not found
+	RuleHeld     Rule = "held"      // kept free for a task that has waited too long
+	RuleAlone    Rule = "alone"     // another task has it for itself
+	RuleIdle     Rule = "idle"      // an idle GPU is wanted and it is not
+	RuleForeign  Rule = "foreign"   // wanted alone, but foreign processes use it
+	RuleMaxTasks Rule = "max-tasks" // as many tasks as allowed
+	RuleMemory   Rule = "memory"    // the grant does not fit
+	RuleMinFree  Rule = "min-free"  // less free memory than asked for any task
+	RuleSMACT    Rule = "smact"     // too busy
+	RuleWarmUp   Rule = "warm-up"   // the newest task there is still warming up
+)
+
+var ruleOrder = []Rule{RuleFault, RuleHeld, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleMinFree, RuleSMACT, RuleWarmUp}
+
+// Rejection is why one GPU was turned down for a task. Which fields are set
+// depends on the rule.
+type Rejection struct {
+	GPU   GPUID `json:"gpu"`
+	Index int   `json:"index"`
+	Rule  Rule  `json:"rule"`
+	// Have, Need and Of are the memory committed or free, the memory needed
+	// and the limit, for the memory rules.
+	Have Bytes `json:"have,omitempty"`
+	Need Bytes `json:"need,omitempty"`
+	Of   Bytes `json:"of,omitempty"`
+	// SMACT and Cap, for RuleSMACT.
+	SMACT float64 `json:"smact,omitempty"`
+	Cap   float64 `json:"cap,omitempty"`
+	// Task is the one in the way, for RuleHeld, RuleAlone and RuleWarmUp.
+	Task TaskID `json:"task,omitempty"`
+	// Tasks is the number of tasks there, for RuleIdle and RuleMaxTasks.
+	Tasks int    `json:"tasks,omitempty"`
+	Fault string `json:"fault,omitempty"`
+}
+
+// String says it in words: "GPU 0 memory 31.2 of 40.0 GiB reserved, needs 12.3".
+func (r Rejection) String() string {
+	gpu := fmt.Sprintf("GPU %d", r.Index)
+	switch r.Rule {
+	case RuleFault:
+		return fmt.Sprintf("%s is out of service: %s", gpu, r.Fault)
+	case RuleHeld:
+		return fmt.Sprintf("%s is kept free for task %d", gpu, r.Task)
+	case RuleAlone:
+		return fmt.Sprintf("%s belongs to task %d alone", gpu, r.Task)
+	case RuleIdle:
+		return fmt.Sprintf("%s has %s, an idle GPU is needed", gpu, plural(r.Tasks, "task"))
+	case RuleForeign:
+		return fmt.Sprintf("%s has %s in use by processes that are not carma's, it must be free of others", gpu, r.Have)
+	case RuleMaxTasks:
+		return fmt.Sprintf("%s has %s, the most allowed", gpu, plural(r.Tasks, "task"))
+	case RuleMemory:
+		return fmt.Sprintf("%s memory %.1f of %.1f GiB reserved, needs %.1f", gpu, r.Have.GiB(), r.Of.GiB(), r.Need.GiB())
+	case RuleMinFree:
+		return fmt.Sprintf("%s has %.1f GiB free, under the minimum of %.1f", gpu, r.Have.GiB(), r.Need.GiB())
+	case RuleSMACT:
+		return fmt.Sprintf("%s SMACT %.2f, at or over %.2f", gpu, r.SMACT, r.Cap)
+	case RuleWarmUp:
+		return fmt.Sprintf("%s is warming up task %d", gpu, r.Task)
+	}
+	return gpu + " rejected: " + string(r.Rule)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// reject checks the preconditions of placing t on g and returns the first
+// rule that turns it down, or "" if it may go there.
+func (s *State) reject(t *Task, g *GPU) Rule {
+	alone := s.alone(t)
+	switch {
+	case g.Missing || g.Fault != "":
+		return RuleFault
+	case s.heldFrom(t, g):
+		return RuleHeld
+	case g.alone():
+		return RuleAlone
+	case alone && !g.idle():
+		return RuleIdle
+	case alone && g.Foreign > s.opt.Headroom:
+		return RuleForeign
+	case s.full(g):
+		return RuleMaxTasks
+	case g.free(s.opt.Headroom) < max(t.Need, 1):
+		return RuleMemory
+	}
+	return s.rejectAny(g)
+}
+
+// rejectAny checks the preconditions that do not depend on the task.
+func (s *State) rejectAny(g *GPU) Rule {
+	switch {
+	case g.Missing || g.Fault != "":
+		return RuleFault
+	case g.free(s.opt.Headroom) < s.opt.MinFree:
+		return RuleMinFree
+	case s.busy(g):
+		return RuleSMACT
+	case g.warming(s.now):
+		return RuleWarmUp
+	}
+	return ""
+}
+
+func (s *State) busy(g *GPU) bool {
+	return s.opt.SMACTCap > 0 && !g.idle() && g.SMACT >= s.opt.SMACTCap
+}
+
+func (s *State) full(g *GPU) bool { return s.opt.MaxTasks > 0 && len(g.Residents) >= s.opt.MaxTasks }
+
+// rejection fills in the figures behind a rule that reject returned.
+func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
+	r := Rejection{GPU: g.ID, Index: g.Index, Rule: rule, Tasks: len(g.Residents)}
+	switch rule {
+	case RuleFault:
+		r.Fault = g.Fault
+		if g.Missing {
+			r.Fault = "not found on this machine"
+		}
+	case RuleHeld:
+		r.Task = s.heldFor(g)
+	case RuleAlone:
+		r.Task = g.Residents[0].Task
+	case RuleForeign:
+		r.Have = g.Foreign
+	case RuleMemory:
+		r.Have, r.Need, r.Of = g.committed, t.Need, g.Capacity-s.opt.Headroom
+	case RuleMinFree:
+		r.Have, r.Need = g.free(s.opt.Headroom), s.opt.MinFree
+	case RuleSMACT:
+		r.SMACT, r.Cap = g.SMACT, s.opt.SMACTCap
+	case RuleWarmUp:
+		for _, p := range g.Residents {
+			if p.WarmUntil > s.now {
+				r.Task = p.Task
+			}
+		}
+	}
+	return r
+}

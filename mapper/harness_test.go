@@ -1,0 +1,247 @@
+package mapper
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// world drives a state the way a daemon does, and checks after every step what
+// must hold after every step.
+type world struct {
+	t        testing.TB
+	s        *State
+	now      Instant
+	last     TaskID
+	finished map[TaskID]Task
+	stops    []Stop
+	requeued []Requeue
+	launches []Launch // all of them, in order
+}
+
+// plain are options under which only memory counts.
+func plain() Options {
+	return Options{Policy: "magm", LookAhead: 64, Ageing: time.Hour, Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second}
+}
+
+// newWorld has n GPUs of 40 GiB, GPU-0 to GPU-n-1, in one machine.
+func newWorld(t testing.TB, opt Options, n int) *world {
+	t.Helper()
+	var gpus []GPUInfo
+	for i := range n {
+		gpus = append(gpus, GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * GiB})
+	}
+	return newWorldOf(t, opt, gpus...)
+}
+
+func newWorldOf(t testing.TB, opt Options, gpus ...GPUInfo) *world {
+	t.Helper()
+	if err := opt.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, s: New(opt), now: Instant(time.Hour), finished: map[TaskID]Task{}}
+	w.step(GPUsFound{At: w.now, GPUs: gpus})
+	return w
+}
+
+func gpuID(i int) GPUID { return GPUID(fmt.Sprintf("GPU-%d", i)) }
+
+// step applies one event and returns the launches it led to.
+func (w *world) step(ev Event) []Launch {
+	w.t.Helper()
+	first := len(w.launches)
+	for _, d := range w.s.Step(ev) {
+		switch d := d.(type) {
+		case Launch:
+			if err := w.s.AuditLaunch(d); err != nil {
+				w.t.Fatalf("after %#v: %v", ev, err)
+			}
+			w.launches = append(w.launches, d)
+		case Finish:
+			if _, twice := w.finished[d.Task.ID]; twice {
+				w.t.Fatalf("task %d has finished twice", d.Task.ID)
+			}
+			w.finished[d.Task.ID] = d.Task
+		case Stop:
+			w.stops = append(w.stops, d)
+		case Requeue:
+			w.requeued = append(w.requeued, d)
+		}
+	}
+	if err := w.s.Audit(); err != nil {
+		w.t.Fatalf("after %#v: %v", ev, err)
+	}
+	return w.launches[first:]
+}
+
+// wait lets time pass, with a Woke at every instant that was announced.
+func (w *world) wait(d time.Duration) []Launch {
+	w.t.Helper()
+	first := len(w.launches)
+	until := w.now.Add(d)
+	for {
+		at, ok := w.s.NextWake()
+		if !ok || at > until {
+			break
+		}
+		w.now = max(w.now, at)
+		w.step(Woke{At: w.now})
+	}
+	w.now = until
+	return w.launches[first:]
+}
+
+// submit adds a task that needs mem on each of its GPUs; edit may be nil.
+func (w *world) submit(mem Bytes, edit func(*Request)) TaskID {
+	w.t.Helper()
+	return w.submitEstimate(Estimate{Memory: mem}, edit)
+}
+
+func (w *world) submitEstimate(e Estimate, edit func(*Request)) TaskID {
+	w.t.Helper()
+	id := w.submitOnly(edit)
+	w.step(Estimated{At: w.now, Task: id, Estimate: e})
+	return id
+}
+
+func (w *world) submitOnly(edit func(*Request)) TaskID {
+	w.t.Helper()
+	w.last++
+	r := Request{ID: w.last, GPUs: 1}
+	if edit != nil {
+		edit(&r)
+	}
+	w.step(TaskSubmitted{At: w.now, Request: r})
+	return r.ID
+}
+
+// attempt is the number of a task's latest attempt.
+func (w *world) attempt(id TaskID) int {
+	if t, ok := w.s.Task(id); ok {
+		return len(t.Attempts)
+	}
+	return len(w.finished[id].Attempts)
+}
+
+func (w *world) started(id TaskID) []Launch {
+	w.t.Helper()
+	return w.step(Started{At: w.now, Task: id, Attempt: w.attempt(id)})
+}
+
+func (w *world) exit(id TaskID, class Class) []Launch {
+	w.t.Helper()
+	return w.exitWith(Exited{Task: id, Class: class, Code: 1, Message: "it said " + string(class)})
+}
+
+func (w *world) exitWith(ev Exited) []Launch {
+	w.t.Helper()
+	ev.At, ev.Attempt = w.now, w.attempt(ev.Task)
+	if ev.Class == ExitOK {
+		ev.Code, ev.Message = 0, ""
+	}
+	return w.step(ev)
+}
+
+func (w *world) cancel(id TaskID) []Launch {
+	w.t.Helper()
+	return w.step(Cancel{At: w.now, Task: id, Reason: "by hand"})
+}
+
+func (w *world) sample(gpus ...GPUSample) []Launch {
+	w.t.Helper()
+	return w.step(Sampled{At: w.now, GPUs: gpus})
+}
+
+// look makes the state look at its queues though nothing has changed.
+func (w *world) look() []Launch {
+	w.t.Helper()
+	return w.step(EngineChanged{At: w.now, Up: true})
+}
+
+// on are the indices of the GPUs a task is placed on, in the order they were
+// picked; nil if it is not placed.
+func (w *world) on(id TaskID) []int {
+	t, ok := w.s.Task(id)
+	if !ok || t.Current() == nil {
+		return nil
+	}
+	var at []int
+	for _, grant := range t.Current().Grants {
+		for _, g := range w.s.GPUs() {
+			if g.ID == grant.GPU {
+				at = append(at, g.Index)
+			}
+		}
+	}
+	return at
+}
+
+func (w *world) wantOn(id TaskID, gpus ...int) {
+	w.t.Helper()
+	if got := w.on(id); !slices.Equal(got, gpus) {
+		w.t.Fatalf("task %d is on GPUs %v, want %v", id, got, gpus)
+	}
+}
+
+func (w *world) wantPhase(id TaskID, want Phase) {
+	w.t.Helper()
+	got := w.finished[id].Phase
+	if t, ok := w.s.Task(id); ok {
+		got = t.Phase
+	}
+	if got != want {
+		w.t.Fatalf("task %d is %q, want %q", id, got, want)
+	}
+}
+
+func (w *world) wantFailed(id TaskID, reason string) {
+	w.t.Helper()
+	w.wantPhase(id, Failed)
+	if got := w.finished[id].Reason; got != reason {
+		w.t.Fatalf("task %d failed because %q, want %q", id, got, reason)
+	}
+}
+
+// task returns an unfinished task.
+func (w *world) task(id TaskID) *Task {
+	w.t.Helper()
+	t, ok := w.s.Task(id)
+	if !ok {
+		w.t.Fatalf("task %d is not there: %+v", id, w.finished[id])
+	}
+	return t
+}
+
+func (w *world) gpu(i int) GPU {
+	w.t.Helper()
+	for _, g := range w.s.GPUs() {
+		if g.Index == i {
+			return g
+		}
+	}
+	w.t.Fatalf("there is no GPU %d", i)
+	return GPU{}
+}
+
+// whyNot is the rejection of a task by the GPU with this index.
+func (w *world) whyNot(id TaskID, gpu int) Rejection {
+	w.t.Helper()
+	why, ok := w.s.Why(id)
+	if !ok {
+		w.t.Fatalf("no Why for task %d", id)
+	}
+	for _, r := range why.Rejected {
+		if r.Index == gpu {
+			return r
+		}
+	}
+	w.t.Fatalf("task %d was not turned down by GPU %d: %+v", id, gpu, why)
+	return Rejection{}
+}
+
+func whole(r *Request) { r.Exclusive = true }
+func high(r *Request)  { r.Priority = High }
+func low(r *Request)   { r.Priority = Low }
+
+func gpus(n int) func(*Request) { return func(r *Request) { r.GPUs = n } }

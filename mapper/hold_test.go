@@ -1,0 +1,167 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+)
+
+// stream keeps a machine busy with small tasks: every GPU has three of them at
+// any time, each ends after a while and another one comes.
+func stream(w *world, n int, until func() bool) (steps int) {
+	w.t.Helper()
+	for range 3 * n {
+		w.submit(10*GiB, nil)
+	}
+	for ; steps < 5000 && !until(); steps++ {
+		w.wait(time.Minute)
+		w.submit(10*GiB, nil)
+		var oldest TaskID
+		for _, task := range w.s.Tasks() {
+			if task.Phase.Placed() && (oldest == 0 || task.ID < oldest) {
+				oldest = task.ID
+			}
+		}
+		w.exit(oldest, ExitOK)
+	}
+	return steps
+}
+
+// TestBoundedWait: a task that needs whole GPUs cannot be starved by an
+// endless stream of small ones.
+func TestBoundedWait(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		mem  Bytes
+		edit func(*Request)
+	}{
+		{"whole GPU", GiB, whole},
+		{"all of the memory", 40 * GiB, nil},
+		{"both GPUs", 25 * GiB, gpus(2)},
+		{"both GPUs whole", GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true }},
+	} {
+		for _, policy := range []string{"round-robin", "magm", "lug"} {
+			t.Run(row.name+"/"+policy, func(t *testing.T) {
+				opt := plain()
+				opt.Policy, opt.Ageing = policy, 30*time.Minute
+				w := newWorld(t, opt, 2)
+				stream(w, 2, func() bool { return w.last >= 8 })
+				big := w.submit(row.mem, row.edit)
+				from := w.now
+				overtaken := len(w.launches)
+				stream(w, 0, func() bool { return w.on(big) != nil })
+				if waited := w.now.Sub(from); w.on(big) == nil || waited < 30*time.Minute || waited > 45*time.Minute {
+					t.Errorf("it waited %s and was overtaken %d times", waited, len(w.launches)-overtaken)
+				}
+			})
+		}
+	}
+}
+
+// TestHold has the edges of keeping GPUs free.
+func TestHold(t *testing.T) {
+	opt := plain()
+	opt.Ageing = 10 * time.Minute
+	t.Run("not before the ageing is over", func(t *testing.T) {
+		w := newWorld(t, opt, 1)
+		w.submit(10*GiB, nil)
+		big := w.submit(GiB, whole)
+		w.wait(10*time.Minute - 1)
+		w.wantOn(w.submit(GiB, nil), 0)
+		w.wait(1)
+		late := w.submit(GiB, nil)
+		w.wantOn(late)
+		if w.s.HeldFor("GPU-0") != big {
+			t.Error("the GPU is not kept free")
+		}
+		w.exit(1, ExitOK)
+		w.exit(3, ExitOK)
+		w.wantOn(big, 0)
+		w.wantOn(late)
+		w.exit(big, ExitOK)
+		w.wantOn(late, 0)
+	})
+	t.Run("does not hurt what comes before", func(t *testing.T) {
+		w := newWorld(t, opt, 1)
+		w.submit(10*GiB, nil)
+		w.submit(10*GiB, nil)
+		big := w.submit(GiB, whole)
+		w.wait(10 * time.Minute)
+		w.look()
+		w.wantOn(w.submit(GiB, high), 0)
+		w.exit(2, ExitGPUOOM) // goes to recovery, before all
+		w.wantOn(2, 0)
+		w.wantOn(w.submit(GiB, nil))
+		w.wantOn(big)
+	})
+	t.Run("only on as many GPUs as it needs", func(t *testing.T) {
+		w := newWorld(t, opt, 2)
+		w.submit(10*GiB, nil)
+		w.submit(20*GiB, nil)
+		big := w.submit(GiB, whole)
+		w.wait(10 * time.Minute)
+		w.wantOn(w.submit(GiB, nil), 1)
+		w.exit(2, ExitOK)
+		w.exit(4, ExitOK)
+		w.wantOn(big, 1) // the other GPU was faster
+		w.wantOn(w.submit(GiB, nil), 0)
+	})
+	t.Run("moves when its GPU fails", func(t *testing.T) {
+		w := newWorld(t, opt, 2)
+		w.submit(10*GiB, nil)
+		w.submit(20*GiB, nil)
+		big := w.submit(GiB, whole)
+		w.wait(10 * time.Minute)
+		w.look()
+		if w.s.HeldFor("GPU-0") != big {
+			t.Fatal("GPU 0 is not kept free")
+		}
+		w.sample(GPUSample{ID: "GPU-0", Fault: "ECC"})
+		if w.s.HeldFor("GPU-0") != 0 || w.s.HeldFor("GPU-1") != big {
+			t.Error("the hold has not moved to GPU 1")
+		}
+	})
+	t.Run("ends when its task leaves", func(t *testing.T) {
+		w := newWorld(t, opt, 1)
+		w.submit(10*GiB, nil)
+		big := w.submit(GiB, whole)
+		w.wait(10 * time.Minute)
+		small := w.submit(GiB, nil)
+		w.wantOn(small)
+		w.cancel(big)
+		w.wantOn(small, 0)
+	})
+	t.Run("ends when its task cannot fit any more", func(t *testing.T) {
+		w := newWorld(t, opt, 2)
+		w.submit(10*GiB, nil)
+		w.submit(10*GiB, nil)
+		w.submit(GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true })
+		w.wait(10 * time.Minute)
+		small := w.submit(GiB, nil)
+		w.wantOn(small)
+		w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
+		w.wantOn(small, 0)
+	})
+	t.Run("age is kept when others come before", func(t *testing.T) {
+		w := newWorld(t, opt, 1)
+		w.submit(10*GiB, nil)
+		big := w.submit(GiB, whole)
+		w.wait(9 * time.Minute)
+		first := w.submit(40*GiB, high) // the first that does not fit, for a while
+		w.wait(30 * time.Second)
+		w.cancel(first)
+		w.wait(30 * time.Second)
+		w.wantOn(w.submit(GiB, nil))
+		w.exit(1, ExitOK)
+		w.wantOn(big, 0)
+	})
+	t.Run("age is kept when the machine is looked at again", func(t *testing.T) {
+		w := newWorld(t, opt, 1)
+		w.submit(10*GiB, nil)
+		w.submit(GiB, whole)
+		for range 10 {
+			w.wait(time.Minute)
+			w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{w.gpu(0).GPUInfo}})
+		}
+		w.wantOn(w.submit(GiB, nil))
+	})
+}

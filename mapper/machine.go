@@ -1,0 +1,179 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+)
+
+func (s *State) found(ev GPUsFound) {
+	next := s.nextInRing()
+	seen := map[GPUID]bool{}
+	for _, info := range ev.GPUs {
+		seen[info.ID] = true
+		info.Capacity = info.Capacity.clamp()
+		if g := s.byID[info.ID]; g != nil {
+			if !g.idle() {
+				info.Node = g.Node // it cannot leave the other GPUs of its tasks
+			}
+			g.GPUInfo, g.Missing = info, false
+			continue
+		}
+		g := &GPU{GPUInfo: info}
+		s.byID[info.ID] = g
+		s.gpus = append(s.gpus, g)
+	}
+	for _, g := range slices.Clone(s.gpus) {
+		if !seen[g.ID] {
+			g.Missing = true
+			s.forgetMissing(g)
+		}
+	}
+	slices.SortFunc(s.gpus, compareGPUs)
+	s.setRing(next)
+	s.ceilings = [2]ceiling{}
+	s.dirty = true
+}
+
+// compareGPUs is the order of the ledger: by machine, then index.
+func compareGPUs(a, b *GPU) int {
+	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
+}
+
+// forgetMissing removes a GPU that is gone and holds no task any more.
+func (s *State) forgetMissing(g *GPU) {
+	if !g.Missing || !g.idle() {
+		return
+	}
+	next := s.nextInRing()
+	delete(s.byID, g.ID)
+	s.gpus = slices.DeleteFunc(s.gpus, func(x *GPU) bool { return x == g })
+	s.setRing(next)
+}
+
+// nextInRing is the GPU whose turn it is, or nil; setRing puts the ring's
+// position there again after the list of GPUs has changed.
+func (s *State) nextInRing() *GPU {
+	if s.ring < len(s.gpus) {
+		return s.gpus[s.ring]
+	}
+	return nil
+}
+
+func (s *State) setRing(next *GPU) {
+	for i, g := range s.gpus {
+		g.pos = i
+	}
+	s.ring = max(0, slices.Index(s.gpus, next))
+}
+
+func (s *State) engineChanged(ev EngineChanged) {
+	s.engineDown = ""
+	if !ev.Up {
+		s.engineDown = cmp.Or(ev.Reason, "the container engine does not answer")
+	}
+	s.dirty = true
+}
+
+func (s *State) sampled(ev Sampled) {
+	for i := range ev.GPUs {
+		in := &ev.GPUs[i]
+		g := s.byID[in.ID]
+		if g == nil {
+			continue
+		}
+		committed, busy := g.committed, s.busy(g)
+		if foreign := in.Foreign.clamp(); foreign != g.Foreign || in.Fault != g.Fault {
+			g.Foreign, g.Fault = foreign, in.Fault
+			s.ceilings, s.dirty = [2]ceiling{}, true
+		}
+		g.Used = in.Used.clamp()
+		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
+		for j := range g.Residents {
+			g.Residents[j].Used = 0
+		}
+		for _, u := range in.Tasks {
+			if r := g.resident(u.Task); r != nil {
+				r.Used = u.Used.clamp()
+				r.Peak = max(r.Peak, r.Used)
+			}
+		}
+		g.settle()
+		if g.committed < committed || busy && !s.busy(g) {
+			s.dirty = true // most samples show nothing that lets a task in
+		}
+	}
+}
+
+// score brings a monitor's figure between 0 and 1; NaN is 0.
+func score(f float64) float64 {
+	if !(f > 0) {
+		return 0
+	}
+	return min(f, 1)
+}
+
+// ceiling[n-1] is the most memory that n GPUs of one machine all have.
+type ceiling []Bytes
+
+// of returns the ceiling for n GPUs; -1: no machine has so many.
+func (c ceiling) of(n int) Bytes {
+	if n < 1 || n > len(c) {
+		return -1
+	}
+	return c[n-1]
+}
+
+// ceiling works out a ceiling from what each GPU has; negative: it has no part.
+func (s *State) ceiling(room func(*GPU) Bytes) ceiling {
+	all := ceiling{}
+	for rest := s.gpus; len(rest) > 0; { // they are sorted by machine
+		node := rest[0].Node
+		var rooms []Bytes
+		for len(rest) > 0 && rest[0].Node == node {
+			if r := room(rest[0]); r >= 0 {
+				rooms = append(rooms, r)
+			}
+			rest = rest[1:]
+		}
+		slices.SortFunc(rooms, func(a, b Bytes) int { return cmp.Compare(b, a) })
+		for i, r := range rooms {
+			if i == len(all) {
+				all = append(all, r)
+			}
+			all[i] = max(all[i], r)
+		}
+	}
+	return all
+}
+
+// bookable is what can be booked on a GPU that is there and empty.
+func (s *State) bookable(g *GPU) Bytes {
+	if g.Missing {
+		return -1
+	}
+	return g.Capacity - s.opt.Headroom
+}
+
+// room is what a GPU, as it is now, could give to a task if its residents
+// left; negative: nothing.
+func (s *State) room(g *GPU, alone bool) Bytes {
+	room := s.bookable(g) - g.Foreign
+	if g.Fault != "" || room < s.opt.MinFree || alone && g.Foreign > s.opt.Headroom {
+		return -1
+	}
+	return room
+}
+
+// canFit reports whether a task would fit if nothing else ran, with the GPUs
+// as they are now. One that would not waits for a GPU to come back and is in
+// nobody's way.
+func (s *State) canFit(t *Task) bool {
+	alone, i := s.alone(t), 0
+	if alone {
+		i = 1
+	}
+	if s.ceilings[i] == nil {
+		s.ceilings[i] = s.ceiling(func(g *GPU) Bytes { return s.room(g, alone) })
+	}
+	return s.ceilings[i].of(t.GPUs) >= max(t.Need, 1)
+}

@@ -1,0 +1,95 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+)
+
+func TestForeign(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	a := w.submit(20*GiB, nil)
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 15 * GiB})
+	b := w.submit(10*GiB, nil)
+	w.wantOn(b)
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 10 * GiB})
+	w.wantOn(b, 0)
+	// It may grow over what is booked; nothing new comes, nobody is lost.
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 30 * GiB})
+	c := w.submit(GiB, nil)
+	w.exit(a, ExitOK)
+	w.wantOn(c)
+	w.wantPhase(b, Launching)
+	w.exit(b, ExitOK)
+	w.wantOn(c, 0)
+}
+
+func TestGPUsComeAndGo(t *testing.T) {
+	two := []GPUInfo{{ID: "GPU-0", Capacity: 40 * GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * GiB}}
+	w := newWorldOf(t, plain(), two...)
+	a, b := w.submit(30*GiB, nil), w.submit(30*GiB, nil)
+	w.step(GPUsFound{At: w.now, GPUs: two[:1]})
+	c := w.submit(20*GiB, nil)
+	w.exit(b, ExitOK)
+	if len(w.s.GPUs()) != 1 {
+		t.Error("a GPU that is gone and empty is still there")
+	}
+	w.wantOn(c)
+	w.step(GPUsFound{At: w.now, GPUs: two})
+	w.wantOn(c, 1)
+
+	// One that comes back before its task has ended keeps it.
+	w.step(GPUsFound{At: w.now, GPUs: two[:1]})
+	w.step(GPUsFound{At: w.now, GPUs: two})
+	w.wantOn(c, 1)
+	w.wantOn(w.submit(15*GiB, nil), 1)
+
+	// A faulty one keeps its tasks, and gets new ones when it is well.
+	w.sample(GPUSample{ID: "GPU-0", Fault: "ECC"})
+	d := w.submit(10*GiB, nil)
+	w.wantOn(a, 0)
+	w.wantOn(d)
+	w.sample(GPUSample{ID: "GPU-0"})
+	w.wantOn(d, 0)
+}
+
+// TestRingSurvives: the ring goes on where it was when the machine is looked
+// at again.
+func TestRingSurvives(t *testing.T) {
+	opt := plain()
+	opt.Policy = "round-robin"
+	w := newWorld(t, opt, 3)
+	var infos []GPUInfo
+	for _, g := range w.s.GPUs() {
+		infos = append(infos, g.GPUInfo)
+	}
+	w.wantOn(w.submit(GiB, nil), 0)
+	w.step(GPUsFound{At: w.now, GPUs: infos})
+	w.wantOn(w.submit(GiB, nil), 1)
+	w.exit(1, ExitOK)
+	w.step(GPUsFound{At: w.now, GPUs: infos[1:]}) // the turn stays with GPU 2
+	w.wantOn(w.submit(GiB, nil), 2)
+}
+
+func TestEngine(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	w.step(EngineChanged{At: w.now})
+	if w.s.EngineDown() != "the container engine does not answer" {
+		t.Errorf("engine: %q", w.s.EngineDown())
+	}
+	a := w.submit(GiB, nil)
+	b := w.submit(GiB, nil)
+	w.sample(GPUSample{ID: "GPU-0"})
+	w.wantOn(a)
+	w.cancel(b)
+	w.wantPhase(b, Cancelled)
+	w.step(EngineChanged{At: w.now, Up: true})
+	w.wantOn(a, 0)
+	w.step(EngineChanged{At: w.now, Reason: "gone"})
+	c := w.submit(GiB, nil)
+	w.exit(a, ExitInfrastructure)
+	w.wait(time.Hour)
+	w.wantOn(a)
+	w.step(EngineChanged{At: w.now, Up: true})
+	w.wantOn(a, 0)
+	w.wantOn(c, 0)
+}

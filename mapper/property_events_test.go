@@ -1,0 +1,221 @@
+package mapper
+
+import (
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func anyOptions(t *rapid.T) Options {
+	o := Options{
+		Policy:           rapid.SampledFrom(PolicyNames()).Draw(t, "policy"),
+		Headroom:         rapid.SampledFrom([]Bytes{0, GiB, 4 * GiB}).Draw(t, "headroom"),
+		MinFree:          rapid.SampledFrom([]Bytes{0, 2 * GiB}).Draw(t, "min free"),
+		SMACTCap:         rapid.SampledFrom([]float64{0, 0.8}).Draw(t, "SMACT cap"),
+		MaxTasks:         rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "max tasks"),
+		WarmUp:           rapid.SampledFrom([]time.Duration{0, 30 * time.Second}).Draw(t, "warm-up"),
+		IdleFirst:        rapid.Bool().Draw(t, "idle first"),
+		LookAhead:        rapid.SampledFrom([]int{1, 2, 5, 64}).Draw(t, "look-ahead"),
+		Ageing:           rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "ageing"),
+		Attempts:         rapid.IntRange(1, 5).Draw(t, "attempts"),
+		BlamelessRetries: rapid.IntRange(0, 4).Draw(t, "blameless retries"),
+		Backoff:          rapid.SampledFrom([]time.Duration{0, 10 * time.Second}).Draw(t, "backoff"),
+	}
+	if err := o.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func anyMemory(t *rapid.T) Bytes {
+	return rapid.SampledFrom([]Bytes{0, 1, 2, 4, 7, 11, 15, 16, 23, 31, 40}).Draw(t, "GiB") * GiB
+}
+
+func (m *machine) submit(t *rapid.T) {
+	m.last++
+	r := Request{
+		ID: m.last, GPUs: rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "GPUs"),
+		Priority: rapid.SampledFrom([]Priority{Normal, Normal, Low, High}).Draw(t, "priority"),
+		Retries:  rapid.IntRange(0, 2).Draw(t, "retries"), Exclusive: rapid.IntRange(0, 4).Draw(t, "exclusive") == 0,
+		TimeLimit: rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "time limit"),
+	}
+	m.shape[r.ID], m.open[r.ID] = r, true
+	m.step(t, TaskSubmitted{At: m.now, Request: r})
+}
+
+func (m *machine) estimate(t *rapid.T) {
+	if id, ok := m.any(t, Estimating); ok {
+		e := Estimate{Memory: anyMemory(t)}
+		if rapid.IntRange(0, 5).Draw(t, "known") == 0 {
+			e = Estimate{WholeGPU: true}
+		}
+		m.step(t, Estimated{At: m.now, Task: id, Estimate: e})
+	}
+}
+
+// more brings several tasks that are likely to fit.
+func (m *machine) more(t *rapid.T) {
+	for range rapid.IntRange(1, 4).Draw(t, "tasks") {
+		m.submit(t)
+		m.step(t, Estimated{At: m.now, Task: m.last, Estimate: Estimate{Memory: anyMemory(t) / 2}})
+	}
+}
+
+// any draws an unfinished task in one of some phases.
+func (m *machine) any(t *rapid.T, phases ...Phase) (TaskID, bool) {
+	var ids []TaskID
+	for _, task := range m.s.Tasks() {
+		if slices.Contains(phases, task.Phase) {
+			ids = append(ids, task.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return 0, false
+	}
+	return rapid.SampledFrom(ids).Draw(t, "task"), true
+}
+
+func (m *machine) sample(t *rapid.T) {
+	var gpus []GPUSample
+	for _, g := range m.s.GPUs() {
+		if rapid.Bool().Draw(t, "seen") {
+			continue
+		}
+		s := GPUSample{ID: g.ID, SMACT: rapid.SampledFrom([]float64{0, 0.5, 0.8, 1}).Draw(t, "SMACT")}
+		s.Foreign = rapid.SampledFrom([]Bytes{0, 0, 0, 500 * MiB, 3 * GiB, 20 * GiB}).Draw(t, "foreign")
+		s.Fault = rapid.SampledFrom([]string{"", "", "", "ECC"}).Draw(t, "fault")
+		m.alien[g.ID], m.fault[g.ID] = s.Foreign, s.Fault != ""
+		gpus = append(gpus, s)
+	}
+	m.step(t, Sampled{At: m.now, GPUs: gpus})
+}
+
+// overuse shows what the tasks of one GPU use, more or less than their grants,
+// and how busy it is; nothing else changes.
+func (m *machine) overuse(t *rapid.T) {
+	var used []GPU
+	for _, g := range m.s.GPUs() {
+		if len(g.Residents) > 0 {
+			used = append(used, g)
+		}
+	}
+	if len(used) == 0 {
+		return
+	}
+	g := rapid.SampledFrom(used).Draw(t, "GPU")
+	s := GPUSample{ID: g.ID, Foreign: g.Foreign, Fault: g.Fault, SMACT: rapid.SampledFrom([]float64{0, 0.9}).Draw(t, "SMACT")}
+	for _, r := range g.Residents {
+		u := r.Grant.Scale(rapid.SampledFrom([]float64{0, 0.5, 1, 1.2, 3}).Draw(t, "used"))
+		s.Tasks, s.Used = append(s.Tasks, TaskUse{Task: r.Task, Used: u}), s.Used+u
+	}
+	m.step(t, Sampled{At: m.now, GPUs: []GPUSample{s}})
+}
+
+// victim shows a task far over its grant and lets a neighbour run out of
+// memory, for which it is not to blame.
+func (m *machine) victim(t *rapid.T) {
+	var shared []GPU
+	for _, g := range m.s.GPUs() {
+		if len(g.Residents) > 1 {
+			shared = append(shared, g)
+		}
+	}
+	if len(shared) == 0 {
+		return
+	}
+	g := rapid.SampledFrom(shared).Draw(t, "GPU")
+	over, victim := g.Residents[0], g.Residents[1].Task
+	if rapid.Bool().Draw(t, "the newer") {
+		over, victim = g.Residents[1], g.Residents[0].Task
+	}
+	m.alien[g.ID], m.fault[g.ID] = 0, false
+	m.step(t, Sampled{At: m.now, GPUs: []GPUSample{{ID: g.ID, Used: g.Capacity, Tasks: []TaskUse{{Task: over.Task, Used: over.Grant + g.Capacity/2}}}}})
+	m.step(t, Exited{At: m.now, Task: victim, Attempt: m.tries[victim], Class: ExitGPUOOM})
+}
+
+func (m *machine) start(t *rapid.T) {
+	if id, ok := m.any(t, Launching, Stopping); ok {
+		m.step(t, Started{At: m.now, Task: id, Attempt: m.tries[id]})
+	}
+}
+
+func (m *machine) exit(t *rapid.T) {
+	id, ok := m.any(t, Launching, Running, Stopping)
+	if !ok {
+		return
+	}
+	m.step(t, Exited{
+		At: m.now, Task: id, Attempt: m.tries[id],
+		Class: rapid.SampledFrom([]Class{
+			ExitOK, ExitProgram, ExitGPUOOM, ExitGPUOOM, ExitGPUOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitCannotStart, ExitStopped, "?",
+		}).Draw(t, "class"),
+		Peak: anyMemory(t) / 4, Demand: rapid.SampledFrom([]Bytes{0, 0, 3 * GiB, 17 * GiB, 60 * GiB}).Draw(t, "demand"),
+	})
+}
+
+func (m *machine) cancel(t *rapid.T) {
+	if m.last > 0 {
+		m.step(t, Cancel{At: m.now, Task: TaskID(rapid.Int64Range(1, int64(m.last)).Draw(t, "task"))})
+	}
+}
+
+func (m *machine) engine(t *rapid.T) {
+	m.up = rapid.Bool().Draw(t, "up")
+	m.step(t, EngineChanged{At: m.now, Up: m.up})
+}
+
+func (m *machine) gpus(t *rapid.T) {
+	var some []GPUInfo
+	for _, g := range m.all {
+		if rapid.IntRange(0, 3).Draw(t, "gone") > 0 {
+			some = append(some, g)
+		}
+	}
+	m.find(t, some)
+}
+
+func (m *machine) find(t *rapid.T, gpus []GPUInfo) {
+	known := map[GPUID]bool{}
+	for _, g := range m.s.GPUs() {
+		known[g.ID] = true
+	}
+	m.there = map[GPUID]bool{}
+	for _, g := range gpus {
+		m.there[g.ID] = true
+		if !known[g.ID] { // nothing has been seen of it yet
+			m.alien[g.ID], m.fault[g.ID] = 0, false
+		}
+	}
+	m.step(t, GPUsFound{At: m.now, GPUs: gpus})
+}
+
+func (m *machine) configure(t *rapid.T) {
+	m.opt = anyOptions(t)
+	m.step(t, Configured{At: m.now, Options: m.opt})
+}
+
+// pass lets time pass without a wake-up; sometimes the clock is set back.
+func (m *machine) pass(t *rapid.T) {
+	d := rapid.SampledFrom([]time.Duration{1, time.Second, 10 * time.Second, time.Minute, time.Hour, -time.Minute}).Draw(t, "time")
+	m.now = max(1, m.now.Add(d))
+}
+
+func (m *machine) wake(t *rapid.T) {
+	if m.alarm != 0 {
+		m.now = max(m.now, m.alarm)
+		m.step(t, Woke{At: m.now})
+	}
+}
+
+// again repeats an event of the past, as it was or as if it happened now;
+// those that set what the books keep would have to be entered there.
+func (m *machine) again(t *rapid.T) {
+	ev := rapid.SampledFrom(m.past).Draw(t, "event")
+	switch e := ev.(type) {
+	case TaskSubmitted, Estimated, Started, Exited, Cancel, Woke:
+		m.step(t, e)
+	}
+}
+
+func (m *machine) restart(t *rapid.T) { m.s = reload(t, m.s) }

@@ -1,0 +1,212 @@
+package mapper
+
+import (
+	"encoding/json"
+	"flag"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestProperties throws events at a state in any order and checks after each
+// what must hold after each. The machine keeps books of its own, from events
+// and decisions alone, and believes nothing the state says about itself.
+func TestProperties(t *testing.T) {
+	longer(t)
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"submit":    m.submit,
+			"estimate":  m.estimate,
+			"more":      m.more,
+			"sample":    m.sample,
+			"overuse":   m.overuse,
+			"victim":    m.victim,
+			"start":     m.start,
+			"exit":      m.exit,
+			"cancel":    m.cancel,
+			"engine":    m.engine,
+			"gpus":      m.gpus,
+			"configure": m.configure,
+			"pass time": m.pass,
+			"wake":      m.wake,
+			"repeat":    m.again,
+			"restart":   m.restart,
+			"drain":     m.drains,
+		})
+		m.drains(t)
+	})
+}
+
+// longer makes the sequences of events longer than rapid's default of 30.
+func longer(t *testing.T) {
+	if f := flag.Lookup("rapid.steps"); f != nil && f.Value.String() == f.DefValue && !testing.Short() {
+		if err := f.Value.Set("60"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// machine is the state under test and the books it is checked against.
+type machine struct {
+	s      *State
+	now    Instant
+	last   TaskID
+	past   []Event // what has happened, to be repeated
+	alarm  Instant // the wake-up that was asked for and has not come; 0: none
+	copied bool    // a copy: the three ways to make a step are compared elsewhere
+
+	all    []GPUInfo // the GPUs of the machines when none is missing
+	there  map[GPUID]bool
+	fault  map[GPUID]bool
+	alien  map[GPUID]Bytes // foreign use
+	opt    Options
+	up     bool
+	live   map[TaskID]Launch // launched and not ended
+	tries  map[TaskID]int    // attempts so far
+	shape  map[TaskID]Request
+	open   map[TaskID]bool // submitted and not finished
+	closed map[TaskID]bool
+}
+
+func newMachine(t *rapid.T) *machine {
+	m := &machine{
+		now: 1, opt: anyOptions(t), up: true,
+		all: []GPUInfo{
+			{ID: "a0", Node: "a", Index: 0, Capacity: 16 * GiB}, {ID: "a1", Node: "a", Index: 1, Capacity: 16 * GiB},
+			{ID: "a2", Node: "a", Index: 2, Capacity: 32 * GiB}, {ID: "b0", Node: "b", Index: 0, Capacity: 16 * GiB},
+			{ID: "b1", Node: "b", Index: 1, Capacity: 24 * GiB},
+		},
+		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{},
+		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
+	}
+	m.s = New(m.opt)
+	m.find(t, m.all)
+	return m
+}
+
+// step applies an event to the state, to a clone of it and to one read back
+// from its snapshot; the three must agree in everything.
+func (m *machine) step(t *rapid.T, ev Event) {
+	kind, body, err := EncodeEvent(ev)
+	if err != nil {
+		t.Fatalf("encode %#v: %v", ev, err)
+	}
+	decoded, err := DecodeEvent(kind, body)
+	if err != nil || !reflect.DeepEqual(decoded, ev) {
+		t.Fatalf("event\n%#v came back as\n%#v, %v", ev, decoded, err)
+	}
+	if m.copied {
+		m.apply(t, ev)
+		return
+	}
+	clone, restored := m.s.Clone(), reload(t, m.s)
+	decisions := m.apply(t, ev)
+	if got := clone.Step(decoded); !reflect.DeepEqual(got, decisions) {
+		t.Fatalf("%#v\nled to      %+v\nin a clone: %+v", ev, decisions, got)
+	}
+	if got := restored.Step(ev); !reflect.DeepEqual(got, decisions) {
+		t.Fatalf("%#v\nled to               %+v\nafter a restart: %+v", ev, decisions, got)
+	}
+	after := encode(t, m.s)
+	if got := encode(t, clone); got != after {
+		t.Fatalf("%#v\nled to the state\n%s\nin a clone\n%s", ev, after, got)
+	}
+	if got := encode(t, restored); got != after {
+		t.Fatalf("%#v\nled to the state\n%s\nafter a restart\n%s", ev, after, got)
+	}
+}
+
+// apply makes the step, keeps the books and looks at what has come of it.
+func (m *machine) apply(t *rapid.T, ev Event) []Decision {
+	waiting, now := m.waiting(), m.s.Now()
+	decisions := m.s.Step(ev)
+	if m.s.Now() < now {
+		t.Fatalf("time ran back from %d to %d", now, m.s.Now())
+	}
+	m.past = append(m.past, ev)
+	m.book(t, ev, decisions)
+	m.check(t, waiting)
+	return decisions
+}
+
+func encode(t *rapid.T, s *State) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func reload(t *rapid.T, s *State) *State {
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := &State{}
+	if err := json.Unmarshal(b, restored); err != nil {
+		t.Fatalf("%v in\n%s", err, b)
+	}
+	return restored
+}
+
+// drains: when from now on all is well and every attempt ends well, every task
+// ends. Nothing happens but the exits and the wake-ups that were asked for, so
+// this finds a wake-up that was lost. It is tried on a copy.
+func (m *machine) drains(t *rapid.T) {
+	c := *m
+	c.s, c.copied = m.s.Clone(), true
+	c.there, c.fault, c.alien = maps.Clone(m.there), maps.Clone(m.fault), maps.Clone(m.alien)
+	c.live, c.tries, c.shape = maps.Clone(m.live), maps.Clone(m.tries), maps.Clone(m.shape)
+	c.open, c.closed, c.past = maps.Clone(m.open), maps.Clone(m.closed), slices.Clone(m.past)
+	c.restore(t)
+	for n := 0; len(c.open) > 0; n++ {
+		if n > 1000 {
+			t.Fatalf("tasks %v have not ended", slices.Sorted(maps.Keys(c.open)))
+		}
+		if id, ok := c.any(t, Launching, Running, Stopping); ok {
+			c.step(t, Exited{At: c.now, Task: id, Attempt: c.tries[id], Class: ExitOK})
+			continue
+		}
+		if c.alarm == 0 {
+			t.Fatalf("tasks %v wait, nothing runs and no wake-up is asked for", slices.Sorted(maps.Keys(c.open)))
+		}
+		c.now = max(c.now, c.alarm)
+		c.step(t, Woke{At: c.now})
+	}
+	if got := c.s.Tasks(); len(got) > 0 || c.s.QueueLen() > 0 {
+		t.Fatalf("left over: %+v", got)
+	}
+	for _, g := range c.s.GPUs() {
+		if g.Reserved != 0 || len(g.Residents) > 0 {
+			t.Fatalf("left over: %+v", g)
+		}
+	}
+}
+
+// restore makes everything well, and gives up what can never be met: a request
+// that came when there was no GPU to compare it with. What recovery has made
+// of a request can always be met, under the headroom of then.
+func (m *machine) restore(t *rapid.T) {
+	m.find(t, m.all)
+	m.opt.Headroom = 0
+	m.step(t, Configured{At: m.now, Options: m.opt})
+	var well []GPUSample
+	for _, g := range m.all {
+		well = append(well, GPUSample{ID: g.ID})
+		m.alien[g.ID], m.fault[g.ID] = 0, false
+	}
+	m.step(t, Sampled{At: m.now, GPUs: well})
+	m.up = true
+	m.step(t, EngineChanged{At: m.now, Up: true})
+	for _, task := range m.s.Tasks() {
+		if task.Phase == Estimating {
+			m.step(t, Estimated{At: m.now, Task: task.ID, Estimate: Estimate{Memory: GiB}})
+		} else if err := m.s.Check(task.Request, task.Estimate); err != nil {
+			m.step(t, Cancel{At: m.now, Task: task.ID})
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package mapper
+
+import (
+	"fmt"
+	"slices"
+)
+
+// exited releases what the attempt held and decides what becomes of the task.
+func (s *State) exited(ev Exited) {
+	t := s.tasks[ev.Task]
+	if t == nil || t.Current() == nil || t.Current().N != ev.Attempt {
+		return
+	}
+	a := t.Current()
+	a.Ended, a.Class, a.Code, a.Message = s.now, ev.Class, ev.Code, ev.Message
+	a.Peak = ev.Peak.clamp()
+	for _, grant := range a.Grants {
+		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
+	}
+	blame := verdict{}
+	if ev.Class == ExitGPUOOM {
+		blame = s.blame(t, a, max(ev.Demand.clamp(), a.Peak))
+	}
+	for _, grant := range a.Grants {
+		s.release(s.byID[grant.GPU], t.ID)
+	}
+	for _, o := range blame.overusers {
+		s.growGrant(o)
+	}
+	s.dirty = true
+
+	switch {
+	case t.TimedOut:
+		s.finish(t, Failed, ev.Code, t.StopReason)
+	case t.Phase == Stopping:
+		s.finish(t, Cancelled, ev.Code, t.StopReason)
+	case ev.Class == ExitOK:
+		s.finish(t, Succeeded, 0, "")
+	case ev.Class == ExitGPUOOM:
+		s.recoverOOM(t, a, blame)
+	case ev.Class == ExitInfrastructure, ev.Class == ExitEvicted, ev.Class == ExitStopped:
+		s.recoverBlameless(t, a, ev)
+	case ev.Class == ExitCannotStart:
+		s.finish(t, Failed, ev.Code, ev.Message)
+	default: // the program's own fault, or host memory
+		t.Failures++
+		if t.Failures > t.Retries {
+			s.finish(t, Failed, ev.Code, ev.Message)
+			return
+		}
+		s.requeue(t, Queued, fmt.Sprintf("retry %d of %d: %s", t.Failures, t.Retries, ev.Message))
+	}
+}
+
+func (s *State) release(g *GPU, id TaskID) {
+	g.remove(id)
+	if g.idle() {
+		// The last samples were of tasks that are gone.
+		g.SMACT, g.SMOCC, g.DRAMA = 0, 0, 0
+		s.forgetMissing(g)
+	}
+}
+
+// verdict says who is to blame for a GPU OOM.
+type verdict struct {
+	own       bool
+	alone     bool   // it had its GPUs for itself
+	demand    Bytes  // the most the task is known to have wanted on one GPU
+	most      Bytes  // the most there is for it on each of its GPUs
+	text      string // for people
+	overusers []overuser
+}
+
+// overuser is a task that exceeds its grant on a GPU.
+type overuser struct {
+	gpu  *GPU
+	task TaskID
+}
+
+// blame finds out whether a task that ran out of memory was over its own
+// grant. If it was not, and others left no room for that grant, the neighbours
+// that exceed theirs or a foreign process are to blame.
+func (s *State) blame(t *Task, a *Attempt, demand Bytes) verdict {
+	grant := a.Grants[0].Memory
+	for _, g := range a.Grants {
+		grant = min(grant, g.Memory)
+	}
+	v := verdict{own: true, demand: max(demand, grant), most: s.most(t.GPUs), alone: s.byID[a.Grants[0].GPU].alone()}
+	if demand > grant {
+		v.text = fmt.Sprintf("it wanted %s and had %s reserved", demand, grant)
+		return v
+	}
+	v.text = fmt.Sprintf("it ran out with %s reserved", grant)
+	for _, grant := range a.Grants {
+		g := s.byID[grant.GPU]
+		if g.free(s.opt.Headroom) >= 0 {
+			continue
+		}
+		if g.Foreign > 0 {
+			v.own = false
+			v.text = fmt.Sprintf("processes that are not carma's use %s on GPU %d", g.Foreign, g.Index)
+		}
+		for _, r := range g.Residents {
+			if r.Task != t.ID && r.Used > r.Grant {
+				v.own = false
+				v.text = fmt.Sprintf("task %d used %s of the %s reserved for it on GPU %d", r.Task, r.Used, r.Grant, g.Index)
+				v.overusers = append(v.overusers, overuser{g, r.Task})
+			}
+		}
+	}
+	return v
+}
+
+// growGrant books for a task that exceeds its grant what it uses plus a tenth,
+// as far as the card has it.
+func (s *State) growGrant(o overuser) {
+	g, t := o.gpu, s.tasks[o.task]
+	r, bookable := g.resident(o.task), s.bookable(g)
+	grow := min(r.Used.Scale(1.1)-r.Grant, bookable-g.Foreign-g.Reserved)
+	if grow <= 0 {
+		return
+	}
+	r.Grant += grow
+	g.Reserved += grow
+	g.Bookable = bookable
+	g.settle()
+	for i, grant := range t.Current().Grants {
+		if grant.GPU == g.ID {
+			t.Current().Grants[i].Memory = r.Grant
+		}
+	}
+	t.Need = max(t.Need, min(r.Grant, s.ceiling(s.bookable).of(t.GPUs)))
+}
+
+// most is the most memory that n GPUs of one machine all have for one task.
+// Where so many are not there any more, those that went missing under their
+// tasks count.
+func (s *State) most(n int) Bytes {
+	if most := s.ceiling(s.bookable).of(n); most >= 0 {
+		return most
+	}
+	return s.ceiling(func(g *GPU) Bytes { return max(0, g.Capacity-s.opt.Headroom) }).of(n)
+}
+
+// recoverOOM relaunches a task with more memory: a quarter more and a GiB,
+// then half as much again, at last with GPUs of its own.
+func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
+	if !v.own && t.Blameless < s.opt.BlamelessRetries {
+		a.Blameless = true
+		t.Blameless++
+		s.requeue(t, Recovering, "GPU out of memory through no fault of its own: "+v.text)
+		return
+	}
+	t.OOMs++
+	switch {
+	case v.alone && v.demand+s.opt.Headroom >= v.most:
+		s.finish(t, Failed, a.Code, "GPU out of memory alone on a GPU: "+v.text)
+		return
+	case t.OOMs >= s.opt.Attempts:
+		s.finish(t, Failed, a.Code, fmt.Sprintf("GPU out of memory in %s; at last %s", plural(t.OOMs, "attempt"), v.text))
+		return
+	case t.OOMs == 1:
+		t.Need = (v.demand.Scale(1.25) + GiB).clamp()
+	default:
+		t.Need = v.demand.Scale(1.5).clamp()
+	}
+	if t.OOMs == s.opt.Attempts-1 && !v.alone {
+		t.Alone, t.Need = true, v.demand
+	}
+	if t.Need > v.most {
+		t.Alone = true
+	}
+	if t.Alone { // as much foreign use as the headroom is put up with
+		t.Need = max(0, min(t.Need, v.most-s.opt.Headroom))
+	}
+	s.requeue(t, Recovering, "GPU out of memory: "+v.text)
+}
+
+// recoverBlameless runs a task again elsewhere after a failure that was not
+// its own, after a while that doubles.
+func (s *State) recoverBlameless(t *Task, a *Attempt, ev Exited) {
+	a.Blameless = true
+	t.Blameless++
+	if t.Blameless > s.opt.BlamelessRetries {
+		s.finish(t, Failed, ev.Code, fmt.Sprintf("%s, %d times", ev.Message, t.Blameless))
+		return
+	}
+	if ev.Class == ExitInfrastructure {
+		for _, grant := range a.Grants {
+			if !slices.Contains(t.Avoid, grant.GPU) {
+				t.Avoid = append(t.Avoid, grant.GPU)
+			}
+		}
+		t.NotBefore = s.now.Add(s.opt.Backoff << min(t.Blameless-1, 6))
+	}
+	s.requeue(t, Recovering, ev.Message)
+}
+
+func (s *State) requeue(t *Task, phase Phase, reason string) {
+	t.Reason = reason
+	s.decide(Requeue{Task: t.ID, Need: t.Need, Alone: t.Alone, Reason: reason})
+	s.enqueue(t, phase)
+}

@@ -1,0 +1,323 @@
+package mapper
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestOOMLadder: every step of it, with the exact sizes.
+func TestOOMLadder(t *testing.T) {
+	type step struct {
+		peak, demand Bytes // reported at the OOM
+		need         Bytes // after it
+		alone        bool
+	}
+	for _, row := range []struct {
+		name  string
+		mem   Bytes
+		steps []step
+		fails string // what the OOM after the last step says
+	}{
+		{"nothing known but the grant", 8 * GiB, []step{
+			{0, 0, 11 * GiB, false},  // 8 x 1.25 + 1
+			{0, 0, gib(16.5), false}, // 11 x 1.5
+			{0, 0, gib(16.5), true},  // alone
+		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		{"the observed peak counts", 8 * GiB, []step{
+			{12 * GiB, 0, 16 * GiB, false}, // 12 x 1.25 + 1
+			{20 * GiB, 0, 30 * GiB, false},
+			{31 * GiB, 0, 31 * GiB, true},
+		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		{"the known demand counts", 8 * GiB, []step{
+			{8 * GiB, 20 * GiB, 26 * GiB, false},
+			{9 * GiB, 10 * GiB, 39 * GiB, false}, // less than the grant: the grant counts
+			{0, 0, 38 * GiB, true},               // leaves what foreign use is put up with
+		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		{"more than there is comes alone at once", 30 * GiB, []step{
+			{0, 35 * GiB, 38 * GiB, true},
+		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		{"more than any GPU has", 30 * GiB, []step{
+			{0, 50 * GiB, 38 * GiB, true},
+		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		{"no estimate", 0, []step{
+			{0, 0, GiB, false},
+			{10 * GiB, 0, 15 * GiB, false},
+			{16 * GiB, 0, 16 * GiB, true},
+		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			opt := plain()
+			opt.Headroom = GiB
+			w := newWorld(t, opt, 1)
+			id := w.submit(row.mem, nil)
+			for i, s := range row.steps {
+				w.started(id)
+				w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Peak: s.peak, Demand: s.demand})
+				task := w.task(id)
+				if task.Need != s.need || task.Alone != s.alone || len(task.Attempts) != i+2 || task.OOMs != i+1 {
+					t.Fatalf("after OOM %d it needs %s, alone %v, attempts %d, OOMs %d; want %s, %v",
+						i+1, task.Need, task.Alone, len(task.Attempts), task.OOMs, s.need, s.alone)
+				}
+				if r := w.requeued[i]; r.Task != id || r.Need != s.need || r.Alone != s.alone || !strings.HasPrefix(r.Reason, "GPU out of memory: it ") {
+					t.Errorf("requeued as %+v", r)
+				}
+				want := s.need
+				if s.alone {
+					want = 39 * GiB
+				}
+				if got := task.Current().Grants[0].Memory; got != want {
+					t.Errorf("attempt %d is granted %s, want %s", i+2, got, want)
+				}
+			}
+			w.exit(id, ExitGPUOOM)
+			w.wantFailed(id, row.fails)
+		})
+	}
+}
+
+func TestOOMAttempts(t *testing.T) {
+	for attempts, alone := range map[int][]bool{1: {false}, 2: {false, true}, 3: {false, false, true}, 5: {false, false, false, false, true}} {
+		opt := plain()
+		opt.Attempts = attempts
+		w := newWorldOf(t, opt, GPUInfo{ID: "a", Capacity: 40 * GiB}, GPUInfo{ID: "b", Index: 1, Capacity: 80 * GiB})
+		w.sample(GPUSample{ID: "b", Fault: "not now"}) // a larger one exists: being alone is not the end of it
+		id := w.submit(GiB, nil)
+		for range attempts {
+			w.exit(id, ExitGPUOOM)
+		}
+		var got []bool
+		for _, l := range w.launches {
+			got = append(got, l.Alone)
+		}
+		if !slices.Equal(got, alone) {
+			t.Errorf("%d attempts: alone in %v, want %v", attempts, got, alone)
+		}
+		w.wantPhase(id, Failed)
+		if text := w.finished[id].Reason; !strings.HasPrefix(text, "GPU out of memory in "+plural(attempts, "attempt")+"; at last it ") {
+			t.Errorf("%d attempts: %q", attempts, text)
+		}
+	}
+}
+
+// TestOOMOnUnequalGPUs: alone on a small GPU is not the end where there is a
+// larger one, and what several GPUs must all have is what the smaller has.
+func TestOOMOnUnequalGPUs(t *testing.T) {
+	w := newWorldOf(t, plain(), GPUInfo{ID: "a", Capacity: 80 * GiB}, GPUInfo{ID: "b", Index: 1, Capacity: 40 * GiB})
+	busy := w.submit(50*GiB, nil)
+	id := w.submit(10*GiB, whole)
+	w.wantOn(id, 1)
+	w.exit(id, ExitGPUOOM)
+	w.wantOn(id)
+	if need := w.task(id).Need; need != 51*GiB { // 40 x 1.25 + 1
+		t.Errorf("it needs %s", need)
+	}
+	w.exit(busy, ExitOK)
+	w.wantOn(id, 0)
+	w.exit(id, ExitGPUOOM)
+	w.wantFailed(id, "GPU out of memory alone on a GPU: it ran out with 80.0 GiB reserved")
+
+	pair := w.submit(35*GiB, gpus(2))
+	w.exit(pair, ExitGPUOOM)
+	w.wantOn(pair, 0, 1) // not 44.75 GiB on both, which will never be
+	if task := w.task(pair); !task.Alone || task.Need != 40*GiB {
+		t.Errorf("alone %v with %s", task.Alone, task.Need)
+	}
+}
+
+// TestOOMWithoutGPUs: the GPU has been lost under the task; that says nothing
+// about what it needs.
+func TestOOMWithoutGPUs(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	id := w.submit(8*GiB, nil)
+	w.step(GPUsFound{At: w.now})
+	w.exit(id, ExitGPUOOM)
+	if task := w.task(id); task.Phase != Recovering || task.Alone || task.Need != 11*GiB {
+		t.Errorf("%s, alone %v, needs %s", task.Phase, task.Alone, task.Need)
+	}
+}
+
+// TestForeignUseIsPutUpWith: a task that recovery wants alone does not wait
+// for the few megabytes of a desktop to go away.
+func TestForeignUseIsPutUpWith(t *testing.T) {
+	opt := plain()
+	opt.Headroom = GiB
+	w := newWorld(t, opt, 1)
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 300 * MiB})
+	id := w.submit(35*GiB, nil)
+	w.exit(id, ExitGPUOOM)
+	w.wantOn(id, 0)
+}
+
+func TestBlame(t *testing.T) {
+	sample := func(foreign Bytes, uses ...Bytes) GPUSample {
+		s := GPUSample{ID: "GPU-0", Foreign: foreign}
+		for i, u := range uses {
+			s.Tasks = append(s.Tasks, TaskUse{Task: TaskID(i + 1), Used: u})
+		}
+		return s
+	}
+	for _, row := range []struct {
+		name   string
+		grants []Bytes // task 1 is the victim
+		see    GPUSample
+		demand Bytes
+		own    bool
+		reason string
+		grown  Bytes // task 2's grant afterwards
+	}{
+		{"the neighbour used more than its grant", []Bytes{20 * GiB, 15 * GiB}, sample(0, 18*GiB, 22*GiB), 0, false,
+			"GPU out of memory through no fault of its own: task 2 used 22.0 GiB of the 15.0 GiB reserved for it on GPU 0", gib(24.2)},
+		{"its grant grows as far as the card has it", []Bytes{5 * GiB, 20 * GiB, 15 * GiB}, sample(0, 4*GiB, 30*GiB, GiB), 0, false,
+			"GPU out of memory through no fault of its own: task 2 used 30.0 GiB of the 20.0 GiB reserved for it on GPU 0", 25 * GiB},
+		{"both over: its own", []Bytes{20 * GiB, 15 * GiB}, sample(0, 21*GiB, 19*GiB), 0, true,
+			"GPU out of memory: it wanted 21.0 GiB and had 20.0 GiB reserved", 15 * GiB},
+		{"it is known to have wanted more", []Bytes{20 * GiB, 15 * GiB}, sample(0, 18*GiB, 22*GiB), 24 * GiB, true,
+			"GPU out of memory: it wanted 24.0 GiB and had 20.0 GiB reserved", 15 * GiB},
+		{"it is known to have wanted less", []Bytes{20 * GiB, 15 * GiB}, sample(0, 18*GiB, 22*GiB), 19 * GiB, false,
+			"GPU out of memory through no fault of its own: task 2 used 22.0 GiB of the 15.0 GiB reserved for it on GPU 0", gib(24.2)},
+		{"the neighbour was over and left room enough", []Bytes{20 * GiB, 10 * GiB}, sample(0, 18*GiB, 12*GiB), 0, true,
+			"GPU out of memory: it ran out with 20.0 GiB reserved", 10 * GiB},
+		{"a process that is not carma's", []Bytes{20 * GiB, 15 * GiB}, sample(9*GiB, 18*GiB, 15*GiB), 0, false,
+			"GPU out of memory through no fault of its own: processes that are not carma's use 9.0 GiB on GPU 0", 15 * GiB},
+		{"such a process, and room enough", []Bytes{20 * GiB, 10 * GiB}, sample(9*GiB, 18*GiB, 10*GiB), 0, true,
+			"GPU out of memory: it ran out with 20.0 GiB reserved", 10 * GiB},
+		{"nobody", []Bytes{20 * GiB, 20 * GiB}, sample(0, 18*GiB, 20*GiB), 0, true,
+			"GPU out of memory: it ran out with 20.0 GiB reserved", 20 * GiB},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorldOf(t, plain(), GPUInfo{ID: "GPU-0", Capacity: 40 * GiB}, GPUInfo{ID: "GPU-1", Index: 1, Capacity: 40 * GiB})
+			w.sample(GPUSample{ID: "GPU-1", Fault: "closed"})
+			for _, mem := range row.grants {
+				w.started(w.submit(mem, nil))
+			}
+			w.sample(row.see, GPUSample{ID: "GPU-1"})
+			w.exitWith(Exited{Task: 1, Class: ExitGPUOOM, Demand: row.demand})
+
+			task := w.task(1)
+			if w.requeued[0].Reason != row.reason {
+				t.Errorf("because %q\n   want %q", w.requeued[0].Reason, row.reason)
+			}
+			if first := task.Attempts[0]; first.Blameless == row.own || (task.OOMs == 1) != row.own || (task.Blameless == 1) == row.own {
+				t.Errorf("blameless %v, OOMs %d, blameless deaths %d", first.Blameless, task.OOMs, task.Blameless)
+			}
+			if !row.own && (task.Need != row.grants[0] || task.Alone) {
+				t.Errorf("the victim is punished: it needs %s, alone %v", task.Need, task.Alone)
+			}
+			over := w.task(2)
+			if got := over.Current().Grants[0].Memory; got != row.grown || over.Need != row.grown {
+				t.Errorf("the neighbour has %s and needs %s, want %s", got, over.Need, row.grown)
+			}
+			w.wantOn(1, 1)
+		})
+	}
+}
+
+// TestBlameHasAnEnd: a victim that dies every time is not for ever a victim.
+func TestBlameHasAnEnd(t *testing.T) {
+	opt := plain()
+	opt.BlamelessRetries = 3
+	w := newWorld(t, opt, 1)
+	id := w.submit(10*GiB, nil)
+	for range 3 {
+		w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * GiB})
+		w.exit(id, ExitGPUOOM)
+		if task := w.task(id); task.OOMs != 0 {
+			t.Fatal("blamed too early")
+		}
+		w.sample(GPUSample{ID: "GPU-0"})
+		w.wantOn(id, 0)
+	}
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * GiB})
+	w.exit(id, ExitGPUOOM)
+	if task := w.task(id); task.OOMs != 1 || task.Need != gib(13.5) || task.Last().Blameless {
+		t.Errorf("OOMs %d, needs %s, blameless %v", task.OOMs, task.Need, task.Last().Blameless)
+	}
+}
+
+func TestProgramFault(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	a := w.submit(GiB, nil)
+	w.exit(a, ExitProgram)
+	w.wantFailed(a, "it said program")
+	if w.finished[a].Code != 1 {
+		t.Errorf("code %d", w.finished[a].Code)
+	}
+
+	b := w.submit(GiB, func(r *Request) { r.Retries = 2 })
+	for i, class := range []Class{ExitProgram, ExitHostOOM} {
+		w.exit(b, class)
+		if w.attempt(b) != i+2 || w.task(b).OOMs != 0 || w.task(b).Need != GiB {
+			t.Fatalf("after failure %d: %+v", i+1, w.task(b))
+		}
+	}
+	if got := w.requeued[0].Reason; got != "retry 1 of 2: it said program" {
+		t.Errorf("requeued because %q", got)
+	}
+	w.exit(b, ExitProgram)
+	w.wantFailed(b, "it said program")
+
+	// It goes back to where its number puts it, not to recovery.
+	c := w.submit(30*GiB, func(r *Request) { r.Retries = 1 })
+	d := w.submit(30*GiB, high)
+	w.exit(c, ExitProgram)
+	w.wantPhase(c, Queued)
+	w.wantOn(d, 0)
+}
+
+func TestHostOOM(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	id := w.submit(GiB, nil)
+	w.exit(id, ExitHostOOM)
+	w.wantFailed(id, "it said host-oom") // a larger share of a GPU does not help
+}
+
+func TestCannotStart(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	id := w.submit(GiB, func(r *Request) { r.Retries = 5 })
+	w.exit(id, ExitCannotStart)
+	w.wantFailed(id, "it said cannot-start")
+}
+
+func TestInfrastructure(t *testing.T) {
+	w := newWorld(t, plain(), 2)
+	id := w.submit(GiB, nil)
+	w.wantOn(id, 0)
+	for i, wait := range []time.Duration{10, 20, 40, 80, 160, 320, 640, 640} {
+		w.exit(id, ExitInfrastructure)
+		w.wantPhase(id, Recovering)
+		w.wait(wait*time.Second - 1)
+		w.wantOn(id)
+		w.wait(1)
+		if w.on(id) == nil {
+			t.Fatalf("failure %d: it has not come back after %ds", i+1, wait)
+		}
+		if task := w.task(id); task.OOMs != 0 || task.Failures != 0 || task.Need != GiB || !task.Attempts[i].Blameless {
+			t.Fatalf("failure %d costs something: %+v", i+1, task)
+		}
+		if i == 0 {
+			w.wantOn(id, 1) // elsewhere
+		}
+	}
+	w.exit(id, ExitInfrastructure)
+	w.wantFailed(id, "it said infrastructure, 9 times")
+
+	// A GPU to be avoided is used when there is no other.
+	a := w.submit(GiB, nil)
+	w.exit(a, ExitInfrastructure)
+	w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
+	w.wait(10 * time.Second)
+	w.wantOn(a, 0)
+
+	// What MPS has evicted, or somebody else has stopped, runs again at once.
+	for _, class := range []Class{ExitEvicted, ExitStopped} {
+		w := newWorld(t, plain(), 1)
+		id := w.submit(GiB, nil)
+		w.exit(id, class)
+		w.wantOn(id, 0)
+		if task := w.task(id); len(task.Avoid) != 0 || task.Blameless != 1 {
+			t.Errorf("%s: %+v", class, task)
+		}
+	}
+}

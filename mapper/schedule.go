@@ -1,0 +1,204 @@
+package mapper
+
+import "slices"
+
+// pass is one look at the queues.
+type pass struct {
+	fit    survey
+	head   *Task // the first that does not fit
+	holder *Task // the first of those whose ageing is over
+	before hold  // what the pass before held
+	failed []*Task
+}
+
+// schedule launches what fits, in queue order. Each queue is looked at until
+// as many tasks as the look-ahead did not fit, so that the recovery queue goes
+// first but does not freeze the main one.
+func (s *State) schedule() {
+	if !s.dirty || s.engineDown != "" {
+		return
+	}
+	s.dirty = false
+	if s.queue.len() == 0 {
+		return
+	}
+	p := &pass{before: s.hold}
+	s.hold = hold{} // made again where it still holds; tasks before the holder are not to be hurt
+	p.fit = s.survey(p)
+	s.reach[0] = s.walk(p, s.queue.recovery())
+	s.reach[1] = s.walk(p, s.queue.main())
+}
+
+// inSight reports whether the last pass looked as far as a waiting task's
+// place in its queue.
+func (s *State) inSight(t *Task) bool {
+	reach := s.reach[1]
+	if t.Phase == Recovering {
+		reach = s.reach[0]
+	}
+	return reach == 0 || s.queue.place(t) <= reach
+}
+
+// walk tries the tasks of one queue and returns how many it has passed over
+// before it stopped; 0: it has seen all. Those in back-off, and those that
+// need a GPU that is not there now, do not count for the look-ahead.
+func (s *State) walk(p *pass, lanes []lane) int {
+	tried, passed := 0, 0
+	for l := range lanes {
+		lane := &lanes[l]
+		for i := 0; i < lane.len(); {
+			if tried == s.opt.LookAhead {
+				return passed
+			}
+			t := lane.at(i)
+			if t.NotBefore <= s.now && s.canFit(t) {
+				if gpus := s.place(p, t); gpus != nil {
+					lane.remove(i)
+					s.launch(t, gpus)
+					p.fit = s.survey(p)
+					continue
+				}
+				s.block(p, t)
+				tried++
+			}
+			passed++
+			i++
+		}
+	}
+	return 0
+}
+
+// place picks the GPUs for a task: filter, rank, pick. All of its GPUs at
+// once, on one machine, or nil.
+func (s *State) place(p *pass, t *Task) []*GPU {
+	if !p.fit.possible(t, s.alone(t)) || p.hopeless(t, s.alone(t)) {
+		return nil
+	}
+	fitting := s.scratch[:0]
+	for _, g := range s.gpus {
+		if s.reject(t, g) == "" {
+			fitting = append(fitting, g)
+		}
+	}
+	s.scratch = fitting
+	fitting = ofMachinesWith(t.GPUs, fitting)
+	if len(fitting) == 0 {
+		p.failed = append(p.failed, t)
+		return nil
+	}
+	s.rank(t, fitting)
+	return ofOneMachine(t.GPUs, fitting)
+}
+
+// hopeless reports whether a task that asks for no more than t did not fit in
+// this pass: room only gets less.
+func (p *pass) hopeless(t *Task, alone bool) bool {
+	for _, f := range p.failed {
+		if f.GPUs <= t.GPUs && f.Need <= t.Need && (alone || !f.Alone) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofMachinesWith drops the GPUs of machines that have less than n in a list
+// in ledger order.
+func ofMachinesWith(n int, gpus []*GPU) []*GPU {
+	if n == 1 {
+		return gpus
+	}
+	kept := gpus[:0]
+	for len(gpus) > 0 {
+		m := 1
+		for m < len(gpus) && gpus[m].Node == gpus[0].Node {
+			m++
+		}
+		if m >= n {
+			kept = append(kept, gpus[:m]...)
+		}
+		gpus = gpus[m:]
+	}
+	return kept
+}
+
+// ofOneMachine returns the first n GPUs of the machine that the first is in.
+func ofOneMachine(n int, ranked []*GPU) []*GPU {
+	same := make([]*GPU, 0, n)
+	for _, g := range ranked {
+		if g.Node == ranked[0].Node && len(same) < n {
+			same = append(same, g)
+		}
+	}
+	return same
+}
+
+// survey is what the GPUs can take at most, so that most tasks that do not
+// fit are passed over without looking at each GPU.
+type survey struct {
+	open int       // GPUs that pass the preconditions common to all tasks
+	idle int       // of these, idle
+	free [16]Bytes // the most free memory among them, descending
+}
+
+// survey leaves out the GPUs that are kept free once the pass is behind the
+// task they are kept for.
+func (s *State) survey(p *pass) (v survey) {
+	for _, g := range s.gpus {
+		if s.rejectAny(g) != "" || g.alone() || s.full(g) || p.holder != nil && s.heldFor(g) != 0 {
+			continue
+		}
+		if g.idle() {
+			v.idle++
+		}
+		v.add(g.free(s.opt.Headroom))
+	}
+	return v
+}
+
+func (v *survey) add(free Bytes) {
+	i := min(v.open, len(v.free)-1)
+	v.open++
+	if v.open > len(v.free) && free <= v.free[i] {
+		return
+	}
+	for ; i > 0 && v.free[i-1] < free; i-- {
+		v.free[i] = v.free[i-1]
+	}
+	v.free[i] = free
+}
+
+func (v *survey) possible(t *Task, alone bool) bool {
+	if alone && v.idle < t.GPUs {
+		return false
+	}
+	return v.open >= t.GPUs && v.free[min(t.GPUs, len(v.free))-1] >= max(t.Need, 1)
+}
+
+// launch books the memory, in this same step: a task that has not allocated
+// yet owns its grant all the same. One that is alone is granted all there is.
+func (s *State) launch(t *Task, gpus []*GPU) {
+	alone := s.alone(t)
+	a := Attempt{N: len(t.Attempts) + 1, Launched: s.now}
+	var warm Instant
+	if s.opt.WarmUp > 0 {
+		warm = never
+	}
+	for _, g := range gpus {
+		grant := t.Need
+		if alone {
+			grant = g.free(s.opt.Headroom)
+		}
+		g.add(Resident{Task: t.ID, Grant: grant, Alone: alone, WarmUntil: warm}, s.opt.Headroom)
+		a.Grants = append(a.Grants, Grant{GPU: g.ID, Memory: grant})
+	}
+	s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
+	t.Attempts = append(t.Attempts, a)
+	t.Phase, t.NotBefore, t.BlockedAt = Launching, 0, 0
+	if s.hold.Task == t.ID {
+		s.hold = hold{}
+	}
+	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Alone: alone})
+}
+
+// alone reports whether a task gets GPUs for itself.
+func (s *State) alone(t *Task) bool { return t.Alone || s.policy.idleOnly }

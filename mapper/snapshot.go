@@ -1,0 +1,94 @@
+package mapper
+
+import (
+	"cmp"
+	"container/heap"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// snapshot is a state's form on disk.
+type snapshot struct {
+	Format     int        `json:"format"`
+	Now        Instant    `json:"now"`
+	Options    Options    `json:"options"`
+	GPUs       []*GPU     `json:"gpus"`
+	Tasks      []*Task    `json:"tasks"`
+	LastID     TaskID     `json:"last_id"`
+	EngineDown string     `json:"engine_down,omitempty"`
+	Ring       int        `json:"ring,omitempty"`
+	Hold       hold       `json:"hold"`
+	Deadlines  []deadline `json:"deadlines,omitempty"`
+	Wake       Instant    `json:"wake,omitempty"`
+	Dirty      bool       `json:"dirty,omitempty"`
+	Reach      [2]int     `json:"reach"`
+}
+
+const snapshotFormat = 1
+
+// MarshalJSON writes the whole state; UnmarshalJSON of it gives an equal one.
+func (s *State) MarshalJSON() ([]byte, error) {
+	snap := snapshot{
+		Format: snapshotFormat, Now: s.now, Options: s.opt, GPUs: s.gpus, LastID: s.lastID,
+		EngineDown: s.engineDown, Ring: s.ring, Hold: s.hold, Deadlines: s.deadlines, Wake: s.wake,
+		Dirty: s.dirty, Reach: s.reach,
+	}
+	snap.Tasks = make([]*Task, 0, len(s.tasks))
+	for _, t := range s.tasks {
+		snap.Tasks = append(snap.Tasks, t)
+	}
+	slices.SortFunc(snap.Tasks, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
+	return json.Marshal(snap)
+}
+
+// UnmarshalJSON replaces the state by one that MarshalJSON wrote. A snapshot
+// that contradicts itself is refused, and the state stays as it was.
+func (s *State) UnmarshalJSON(b []byte) error {
+	var snap snapshot
+	if err := json.Unmarshal(b, &snap); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	if snap.Format != snapshotFormat {
+		return fmt.Errorf("snapshot has format %d, this carma reads %d", snap.Format, snapshotFormat)
+	}
+	if err := snap.Options.Validate(); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	n, err := snap.state()
+	if err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	*s = *n
+	return nil
+}
+
+// state builds the state that a snapshot describes.
+func (snap *snapshot) state() (*State, error) {
+	n := New(snap.Options)
+	n.now, n.lastID, n.engineDown = snap.Now, snap.LastID, snap.EngineDown
+	n.hold, n.deadlines, n.wake, n.dirty, n.reach = snap.Hold, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
+	heap.Init(&n.deadlines)
+	for _, g := range snap.GPUs {
+		if g == nil || n.byID[g.ID] != nil {
+			return nil, fmt.Errorf("a GPU is empty or there twice")
+		}
+		g.settle()
+		n.gpus, n.byID[g.ID] = append(n.gpus, g), g
+	}
+	slices.SortFunc(n.gpus, compareGPUs)
+	n.setRing(nil)
+	if snap.Ring > 0 && snap.Ring < len(n.gpus) {
+		n.ring = snap.Ring
+	}
+	for _, t := range snap.Tasks {
+		if t == nil || n.tasks[t.ID] != nil || t.Phase.Placed() && len(t.Attempts) == 0 {
+			return nil, fmt.Errorf("a task is empty, there twice or runs without an attempt")
+		}
+		n.tasks[t.ID] = t
+		if t.Phase == Queued || t.Phase == Recovering {
+			n.queue.add(t)
+		}
+	}
+	return n, n.Audit()
+}

@@ -1,0 +1,184 @@
+package mapper
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// State is everything the mapper knows. It is not safe for concurrent use:
+// one goroutine owns it.
+type State struct {
+	now    Instant
+	opt    Options
+	policy *policy
+
+	gpus  []*GPU           // by index, then id: the order that decides
+	byID  map[GPUID]*GPU   // look-up only
+	tasks map[TaskID]*Task // unfinished ones; look-up only
+	queue queues           // those that wait
+
+	lastID     TaskID
+	engineDown string // why; empty: up
+	ring       int    // round-robin's position in gpus
+	hold       hold
+	deadlines  deadlines
+	wake       Instant // the WakeAt that is out; 0: none
+
+	dirty bool   // a waiting task may fit now
+	reach [2]int // the places in the recovery and the main queue up to which the last pass looked; 0: the end
+
+	ceilings [2]ceiling // what canFit has worked out; nil: nothing yet
+	out      []Decision
+	scratch  []*GPU
+}
+
+// New returns an empty state. Options must be valid.
+func New(opt Options) *State {
+	p, err := policyNamed(opt.Policy)
+	if err != nil {
+		panic("mapper.New: " + err.Error())
+	}
+	return &State{opt: opt, policy: p, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, tasks: map[TaskID]*Task{}}
+}
+
+// Step applies ev and returns what must now be done, in order. Equal states
+// and equal events give equal decisions. Time never runs backwards: an event
+// older than the last one happens now. The decisions are the caller's to keep.
+func (s *State) Step(ev Event) []Decision {
+	s.now = max(s.now, ev.when())
+	s.out = nil
+	switch ev := ev.(type) {
+	case Configured:
+		s.configure(ev)
+	case GPUsFound:
+		s.found(ev)
+	case EngineChanged:
+		s.engineChanged(ev)
+	case TaskSubmitted:
+		s.submitted(ev)
+	case Estimated:
+		s.estimated(ev)
+	case Sampled:
+		s.sampled(ev)
+	case Started:
+		s.started(ev)
+	case Exited:
+		s.exited(ev)
+	case Cancel:
+		s.cancel(ev)
+	case Woke:
+		s.wake = 0
+	default:
+		panic(fmt.Sprintf("mapper: Step of a %T; events are passed by value", ev))
+	}
+	s.expire() // after the event: what ends on its deadline has met it
+	s.schedule()
+	s.announceWake()
+	return s.out
+}
+
+func (s *State) decide(d Decision) { s.out = append(s.out, d) }
+
+// announceWake tells the caller about the earliest deadline if that changed.
+func (s *State) announceWake() {
+	if len(s.deadlines) == 0 {
+		return
+	}
+	if next := s.deadlines[0].At; s.wake == 0 || next < s.wake {
+		s.wake = next
+		s.decide(WakeAt{At: next})
+	}
+}
+
+func (s *State) configure(ev Configured) {
+	if ev.Options.Validate() != nil {
+		return // to validate is the caller's duty; keep what is in force
+	}
+	s.opt, s.dirty, s.ceilings = ev.Options, true, [2]ceiling{}
+	s.policy, _ = policyNamed(ev.Options.Policy)
+}
+
+func (s *State) submitted(ev TaskSubmitted) {
+	if ev.ID <= s.lastID {
+		return
+	}
+	s.lastID = ev.ID
+	t := &Task{Request: ev.Request, Phase: Estimating, Submitted: s.now}
+	t.GPUs = max(t.GPUs, 1)
+	s.tasks[t.ID] = t
+}
+
+func (s *State) estimated(ev Estimated) {
+	t := s.tasks[ev.Task]
+	if t == nil || t.Phase != Estimating {
+		return
+	}
+	t.Estimate = ev.Estimate
+	t.Need = ev.Estimate.Memory.clamp()
+	t.Alone = t.Exclusive || ev.Estimate.WholeGPU
+	if err := s.Check(t.Request, ev.Estimate); err != nil && len(s.ceiling(s.bookable)) > 0 {
+		s.finish(t, Failed, 0, err.Error())
+		return
+	}
+	s.enqueue(t, Queued)
+}
+
+// enqueue puts a task that holds nothing into its queue.
+func (s *State) enqueue(t *Task, phase Phase) {
+	t.Phase, t.QueuedAt = phase, s.now
+	s.queue.add(t)
+	s.dirty = s.dirty || s.inSight(t)
+	if t.NotBefore > s.now {
+		s.at(t.NotBefore, deadline{})
+	}
+}
+
+func (s *State) started(ev Started) {
+	t := s.tasks[ev.Task]
+	if t == nil || t.Current() == nil || t.Current().N != ev.Attempt || t.Current().Started != 0 {
+		return
+	}
+	a := t.Current()
+	a.Started = s.now
+	if t.Phase == Launching {
+		t.Phase = Running
+	}
+	for _, grant := range a.Grants {
+		g := s.byID[grant.GPU]
+		g.resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
+		g.settle()
+	}
+	s.at(s.now.Add(s.opt.WarmUp), deadline{})
+	if t.TimeLimit > 0 {
+		s.at(s.now.Add(t.TimeLimit), deadline{Task: t.ID, Attempt: a.N})
+	}
+}
+
+func (s *State) cancel(ev Cancel) {
+	t := s.tasks[ev.Task]
+	switch {
+	case t == nil || t.Phase == Stopping:
+	case t.Phase.Placed():
+		s.stop(t, cmp.Or(ev.Reason, "stopped"))
+	default:
+		if t.Phase != Estimating {
+			s.queue.remove(t)
+			s.dirty = true
+		}
+		s.finish(t, Cancelled, 0, cmp.Or(ev.Reason, "stopped"))
+	}
+}
+
+func (s *State) stop(t *Task, reason string) {
+	t.Phase, t.StopReason = Stopping, reason
+	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+}
+
+func (s *State) finish(t *Task, phase Phase, code int, reason string) {
+	t.Phase, t.Ended, t.Code, t.Reason = phase, s.now, code, reason
+	delete(s.tasks, t.ID)
+	if s.hold.Task == t.ID {
+		s.hold = hold{}
+	}
+	s.decide(Finish{Task: *t})
+}

@@ -1,0 +1,80 @@
+package mapper
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBytes(t *testing.T) {
+	for _, row := range []struct {
+		in   string
+		want Bytes
+		out  string
+	}{
+		{"0", 0, "0 MiB"}, {"512m", 512 * MiB, "512 MiB"}, {"12G", 12 * GiB, "12.0 GiB"}, {" 12.5GiB ", 12*GiB + 512*MiB, "12.5 GiB"},
+		{"1 tb", TiB, "1024.0 GiB"}, {"1048576", MiB, "1 MiB"}, {"2KiB", 2 * KiB, "0 MiB"},
+	} {
+		if got, err := ParseBytes(row.in); err != nil || got != row.want || got.String() != row.out {
+			t.Errorf("%q is %d, %s, %v; want %d, %s", row.in, got, got, err, row.want, row.out)
+		}
+	}
+	for _, in := range []string{"", "G", "12Q", "-1G", "1e400", "NaN", "9999999999T", "1.2.3G", "12 G B"} {
+		if got, err := ParseBytes(in); err == nil || !strings.Contains(err.Error(), "write for example 512M or 12G") {
+			t.Errorf("%q is %d, %v", in, got, err)
+		}
+	}
+	if got := (10 * GiB).Scale(1.25); got != 12*GiB+512*MiB {
+		t.Errorf("10 GiB x 1.25 is %s", got)
+	}
+	if got := Bytes(math.MaxInt64 / 2).Scale(3); got != math.MaxInt64/2 {
+		t.Errorf("too much x 3 is %d", got)
+	}
+}
+
+func TestInstant(t *testing.T) {
+	if got := Instant(5).Add(time.Second); got != 1_000_000_005 || got.Sub(5) != time.Second {
+		t.Errorf("5 + 1 s is %d", got)
+	}
+	if got := Instant(5).Add(math.MaxInt64); got != never {
+		t.Errorf("5 + for ever is %d", got)
+	}
+	at := time.Date(2026, 11, 21, 3, 0, 0, 7, time.FixedZone("", 3600))
+	if got := InstantOf(at).Time(); !got.Equal(at) || got.Location() != time.UTC {
+		t.Errorf("%s came back as %s", at, got)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	if err := DefaultOptions().Validate(); err != nil {
+		t.Error(err)
+	}
+	for want, edit := range map[string]func(*Options){
+		"unknown policy":     func(o *Options) { o.Policy = "" },
+		"headroom is neg":    func(o *Options) { o.Headroom = -1 },
+		"min-free is neg":    func(o *Options) { o.MinFree = -1 },
+		"larger than any":    func(o *Options) { o.Headroom = math.MaxInt64 },
+		"smact-cap NaN":      func(o *Options) { o.SMACTCap = math.NaN() },
+		"smact-cap 80":       func(o *Options) { o.SMACTCap = 80 },
+		"max-tasks is neg":   func(o *Options) { o.MaxTasks = -1 },
+		"warm-up, ageing":    func(o *Options) { o.WarmUp = -1 },
+		"and backoff cannot": func(o *Options) { o.Backoff = -1 },
+		"more than a day":    func(o *Options) { o.Backoff = 25 * time.Hour },
+		"look-ahead is 0":    func(o *Options) { o.LookAhead = 0 },
+		"attempts is 0":      func(o *Options) { o.Attempts = 0 },
+		"blameless-retries":  func(o *Options) { o.BlamelessRetries = -1 },
+	} {
+		o := DefaultOptions()
+		edit(&o)
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a state was made under an unknown policy")
+		}
+	}()
+	New(Options{Policy: "no such"})
+}

@@ -1,0 +1,100 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Now is the time of the latest event.
+func (s *State) Now() Instant { return s.now }
+
+// Options returns the options in force.
+func (s *State) Options() Options { return s.opt }
+
+// Task returns an unfinished task; the caller must not change it, and must
+// not keep it over the next Step.
+func (s *State) Task(id TaskID) (*Task, bool) {
+	t, ok := s.tasks[id]
+	return t, ok
+}
+
+// Tasks returns copies of all unfinished tasks by number.
+func (s *State) Tasks() []Task {
+	all := make([]Task, 0, len(s.tasks))
+	for _, t := range s.tasks {
+		all = append(all, *t.clone())
+	}
+	slices.SortFunc(all, func(a, b Task) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// GPUs returns copies of the ledger's pages in index order.
+func (s *State) GPUs() []GPU {
+	all := make([]GPU, len(s.gpus))
+	for i, g := range s.gpus {
+		all[i] = *g.clone()
+	}
+	return all
+}
+
+// HeldFor returns the task a GPU is kept free for, or 0.
+func (s *State) HeldFor(id GPUID) TaskID {
+	if g := s.byID[id]; g != nil {
+		return s.heldFor(g)
+	}
+	return 0
+}
+
+// EngineDown returns why nothing can be launched, or "".
+func (s *State) EngineDown() string { return s.engineDown }
+
+// Position is a waiting task's place in the order of all queues, from 1.
+func (s *State) Position(id TaskID) int {
+	t := s.tasks[id]
+	if t == nil || (t.Phase != Queued && t.Phase != Recovering) {
+		return 0
+	}
+	return s.queue.position(t)
+}
+
+// QueueLen is the number of waiting tasks.
+func (s *State) QueueLen() int { return s.queue.len() }
+
+// Unfinished is the number of tasks that are not finished.
+func (s *State) Unfinished() int { return len(s.tasks) }
+
+// LastID is the highest task number ever used.
+func (s *State) LastID() TaskID { return s.lastID }
+
+// NextWake is the instant at which a Woke event is due; false: none.
+func (s *State) NextWake() (Instant, bool) {
+	if len(s.deadlines) == 0 {
+		return 0, false
+	}
+	return s.deadlines[0].At, true
+}
+
+// Clone returns a deep copy: Clone, then Step, is a what-if.
+func (s *State) Clone() *State {
+	c := *s
+	c.out, c.scratch, c.ceilings = nil, nil, [2]ceiling{}
+	c.gpus = make([]*GPU, len(s.gpus))
+	c.byID = make(map[GPUID]*GPU, len(s.gpus))
+	for i, g := range s.gpus {
+		c.gpus[i] = g.clone()
+		c.byID[g.ID] = c.gpus[i]
+	}
+	c.tasks = make(map[TaskID]*Task, len(s.tasks))
+	for id, t := range s.tasks {
+		c.tasks[id] = t.clone()
+	}
+	for i := range s.queue.lanes {
+		c.queue.lanes[i] = lane{}
+		for _, t := range s.queue.lanes[i].waiting() {
+			c.queue.lanes[i].items = append(c.queue.lanes[i].items, c.tasks[t.ID])
+		}
+	}
+	c.deadlines = slices.Clone(s.deadlines)
+	c.hold.GPUs = slices.Clone(s.hold.GPUs)
+	return &c
+}
