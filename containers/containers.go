@@ -13,7 +13,9 @@ import (
 	"time"
 )
 
-// Errors that callers branch on with [errors.Is].
+// Errors that callers branch on with [errors.Is]. An error that wraps none of
+// them and not the context's either is the machine's fault: a full disk, a
+// missing runtime, a name taken by somebody else's container.
 var (
 	// ErrNotFound: no such container or image.
 	ErrNotFound = errors.New("not found")
@@ -42,20 +44,36 @@ type Driver interface {
 	Image(ctx context.Context, ref string) (Image, error)
 	// Pull fetches an image from its registry.
 	Pull(ctx context.Context, ref string) error
-	// Create makes the container, not running. If one of the same name and
-	// labels exists already, its id is returned: names are fixed by task and
-	// attempt, so that no attempt can exist twice.
+	// Create makes the container, not running. If one of the same name exists
+	// already and has all of spec's labels, its id is returned: names are
+	// fixed by task and attempt, so that no attempt can exist twice. The name
+	// in use by another container is an error.
 	Create(ctx context.Context, spec Spec) (id string, err error)
-	// Start runs a created container; no error if it runs or has run already.
+	// Start runs a created container; no error if it runs or has run already,
+	// and it never runs twice. After an error that wraps ErrInvalid the
+	// container has not run and will not.
 	Start(ctx context.Context, id string) error
 	// Wait blocks until the container has ended, however long that takes, and
-	// returns how. It returns at once for one that ended before.
+	// returns how. It returns at once for one that ended before or whose start
+	// failed (then Exit.Error is set), and also waits for one that has yet to
+	// start. If the engine goes away meanwhile, the error wraps
+	// ErrUnavailable; if the container is removed meanwhile, either its exit
+	// is returned or ErrNotFound.
 	Wait(ctx context.Context, id string) (Exit, error)
-	// Logs streams the output from since on (zero: from the start) to sink,
-	// in order, and returns when the container has ended (follow) or at the
-	// end of what there is now.
+	// Logs streams the output after since (zero: from the start) to sink, in
+	// order, and returns when the container has ended (follow) or at the end
+	// of what there is now. For a container that has not been started it
+	// returns at once.
+	//
+	// The times given to the sink strictly increase and are the same whenever
+	// the log is read. Whoever passes the time of the last line or piece they
+	// were given gets what comes after it, in full and nothing twice, also in
+	// the middle of a long line, after an error, and in another process. Lines
+	// that the engine has thrown away for their amount are lost.
 	Logs(ctx context.Context, id string, since time.Time, follow bool, sink LogSink) error
-	// Stop sends the container's stop signal, waits grace, then kills.
+	// Stop sends the container's stop signal, waits grace, then kills. It
+	// returns when the container has ended; one that does not run is left
+	// alone.
 	Stop(ctx context.Context, id string, grace time.Duration) error
 	// Remove deletes a container with its anonymous volumes; a running one
 	// is killed first.
@@ -67,8 +85,10 @@ type Driver interface {
 }
 
 // LogSink receives one line of output without its newline. line is only valid
-// during the call. A line longer than 64 KiB arrives in pieces, all but the
-// last with partial set.
+// during the call. A long line arrives in pieces of at most 64 KiB (Docker cuts
+// at 16 KiB), all but the last with partial set; pieces of the two streams may
+// alternate. The last piece may be empty: it ends a line that the container
+// left without a newline.
 type LogSink func(at time.Time, stream Stream, line []byte, partial bool)
 
 // Stream tells standard output from standard error.
@@ -122,16 +142,19 @@ type Spec struct {
 	Name   string
 	Image  string
 	Labels map[string]string
-	// Entrypoint and Command replace the image's where not nil.
+	// Entrypoint and Command replace the image's where not empty. The image's
+	// command is not used with another entrypoint.
 	Entrypoint []string
 	Command    []string
-	Env        []string // KEY=value
-	WorkDir    string
-	User       string // uid:gid; empty: the image's
-	Mounts     []Mount
-	ShmSize    int64 // bytes; 0: the engine's default
-	GPUs       []string
-	Attach     Attach
+	// Env is KEY=value. NVIDIA_VISIBLE_DEVICES is not taken from it: a driver
+	// sets it to GPUs, or to "void" without any.
+	Env     []string
+	WorkDir string
+	User    string // uid:gid; empty: the image's
+	Mounts  []Mount
+	ShmSize int64 // bytes; 0: the engine's default
+	GPUs    []string
+	Attach  Attach
 	// NoNewPrivileges forbids set-uid binaries to raise privileges.
 	NoNewPrivileges bool
 }

@@ -1,0 +1,242 @@
+// Package containerstest has a container engine in memory for tests, [Fake],
+// and the one suite that every driver must pass, [Suite].
+package containerstest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"carma/containers"
+)
+
+// Script is the program of a fake image. It returns the exit code. ctx ends
+// when the container is asked to stop; p.Killed is closed when it is killed,
+// and then the script must return soon: a goroutine cannot be killed. What it
+// writes or returns after that is lost.
+type Script func(ctx context.Context, p *Process) int
+
+// Process is what a Script sees of its container.
+type Process struct {
+	// Spec is the container's, with the image's defaults filled in.
+	Spec           containers.Spec
+	Stdout, Stderr io.Writer
+	// Killed is closed when the container is killed.
+	Killed <-chan struct{}
+}
+
+// Out prints a line to standard output, Err one to standard error.
+func (p *Process) Out(format string, args ...any) { fmt.Fprintf(p.Stdout, format+"\n", args...) }
+
+// Err prints a line to standard error.
+func (p *Process) Err(format string, args ...any) { fmt.Fprintf(p.Stderr, format+"\n", args...) }
+
+// Image is an image of the [Fake].
+type Image struct {
+	Labels     map[string]string
+	User       string
+	WorkDir    string
+	Entrypoint []string
+	Command    []string
+	Env        []string
+	// Run is the program; nil exits with 0 at once.
+	Run Script
+	// Programs are the executables it has; nil: whatever is asked for.
+	Programs []string
+	// Remote: it must be pulled before it is there.
+	Remote bool
+}
+
+// Fake is an engine and its driver in one. Its containers are goroutines.
+// They live on when the driver is closed, as they do under a real engine, and
+// the methods go on working: a test of a restarted daemon gives the same Fake
+// to the new one. All methods may be called from several goroutines.
+type Fake struct {
+	// CheckMounts makes Create refuse mounts whose source does not exist.
+	// Set it before use.
+	CheckMounts bool
+
+	mu         sync.Mutex
+	images     map[string]*Image
+	containers map[string]*fakeContainer // by id
+	order      []string                  // ids, oldest first
+	made       int
+	clock      time.Time     // of the newest log entry or event
+	down       chan struct{} // closed while the engine is down
+	faults     map[Op][]fault
+	calls      map[Op]int
+	scripts    sync.WaitGroup
+}
+
+var _ containers.Driver = (*Fake)(nil)
+
+// NewFake returns an engine without images.
+func NewFake() *Fake {
+	return &Fake{
+		images:     map[string]*Image{},
+		containers: map[string]*fakeContainer{},
+		down:       make(chan struct{}),
+		faults:     map[Op][]fault{},
+		calls:      map[Op]int{},
+	}
+}
+
+// AddImage puts an image on the machine, or into the registry if it is Remote.
+func (f *Fake) AddImage(ref string, img Image) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.images[ref] = &img
+}
+
+// Shutdown kills all containers and returns when their goroutines have ended.
+func (f *Fake) Shutdown() {
+	f.mu.Lock()
+	for _, c := range f.containers {
+		c.end(containers.Exit{Code: 137})
+	}
+	f.mu.Unlock()
+	f.scripts.Wait()
+}
+
+// Name returns "fake".
+func (f *Fake) Name() string { return "fake" }
+
+// Ping answers unless the engine is down.
+func (f *Fake) Ping(ctx context.Context) (containers.Engine, error) {
+	if _, err := f.call(ctx, OpPing); err != nil {
+		return containers.Engine{}, err
+	}
+	return containers.Engine{Version: "fake", APIVersion: "0", Runtimes: []string{"fake"}}, nil
+}
+
+// Image looks up an image added with [Fake.AddImage].
+func (f *Fake) Image(ctx context.Context, ref string) (containers.Image, error) {
+	if _, err := f.call(ctx, OpImage); err != nil {
+		return containers.Image{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	img := f.images[ref]
+	if img == nil || img.Remote {
+		return containers.Image{}, fmt.Errorf("look up image %q: %w", ref, containers.ErrNotFound)
+	}
+	return containers.Image{ID: "sha256:" + ref, Labels: maps.Clone(img.Labels), User: img.User}, nil
+}
+
+// Pull makes a remote image local.
+func (f *Fake) Pull(ctx context.Context, ref string) error {
+	lost, err := f.call(ctx, OpPull)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	img := f.images[ref]
+	if img == nil {
+		return fmt.Errorf("pull image %q: %w", ref, containers.ErrNotFound)
+	}
+	img.Remote = false
+	return lost
+}
+
+// Create makes a container.
+func (f *Fake) Create(ctx context.Context, spec containers.Spec) (string, error) {
+	lost, err := f.call(ctx, OpCreate)
+	if err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	what := fmt.Sprintf("create container %q", spec.Name)
+	for id, c := range f.containers {
+		if c.spec.Name != spec.Name {
+			continue
+		}
+		if !hasAll(c.spec.Labels, spec.Labels) {
+			return "", fmt.Errorf("%s: container %s has that name but other labels", what, id)
+		}
+		return id, lost
+	}
+	img := f.images[spec.Image]
+	if img == nil || img.Remote {
+		return "", fmt.Errorf("%s: image %q: %w", what, spec.Image, containers.ErrNotFound)
+	}
+	if err := check(spec, f.CheckMounts); err != nil {
+		return "", fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
+	}
+	f.made++
+	id := fmt.Sprintf("fake%08d", f.made)
+	f.containers[id] = newContainer(f, id, img, spec)
+	f.order = append(f.order, id)
+	if lost != nil {
+		return "", lost
+	}
+	return id, nil
+}
+
+// List returns the containers with the labels, newest first.
+func (f *Fake) List(ctx context.Context, labels map[string]string) ([]containers.Container, error) {
+	if _, err := f.call(ctx, OpList); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := []containers.Container{}
+	for _, id := range slices.Backward(f.order) {
+		if c := f.containers[id]; hasAll(c.spec.Labels, labels) {
+			out = append(out, containers.Container{
+				ID: id, Name: c.spec.Name, State: c.state, Labels: maps.Clone(c.spec.Labels),
+			})
+		}
+	}
+	return out, nil
+}
+
+// Close does nothing: the containers keep running.
+func (f *Fake) Close() error {
+	_, err := f.call(context.Background(), OpClose)
+	return err
+}
+
+// get finds a container. The caller holds f.mu.
+func (f *Fake) get(what, id string) (*fakeContainer, error) {
+	if c := f.containers[id]; c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("%s container %s: %w", what, id, containers.ErrNotFound)
+}
+
+// now is strictly increasing, so that a time is a position in a log. The
+// caller holds f.mu.
+func (f *Fake) now() time.Time {
+	t := time.Now().Round(0).UTC()
+	if !t.After(f.clock) {
+		t = f.clock.Add(1)
+	}
+	f.clock = t
+	return t
+}
+
+func hasAll(have, want map[string]string) bool {
+	for k, v := range want {
+		if got, ok := have[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// env looks a variable up, the last one of its name counts.
+func env(list []string, key string) string {
+	for _, kv := range slices.Backward(list) {
+		if v, ok := strings.CutPrefix(kv, key+"="); ok {
+			return v
+		}
+	}
+	return ""
+}

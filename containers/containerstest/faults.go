@@ -1,0 +1,120 @@
+package containerstest
+
+import (
+	"context"
+	"fmt"
+
+	"carma/containers"
+)
+
+// Op names a method of the driver.
+type Op string
+
+// The methods.
+const (
+	OpPing   Op = "ping"
+	OpImage  Op = "image"
+	OpPull   Op = "pull"
+	OpCreate Op = "create"
+	OpStart  Op = "start"
+	OpWait   Op = "wait"
+	OpLogs   Op = "logs"
+	OpStop   Op = "stop"
+	OpRemove Op = "remove"
+	OpList   Op = "list"
+	OpClose  Op = "close"
+)
+
+type fault struct {
+	err  error
+	done bool // the call takes effect all the same
+}
+
+// FailNext makes the next call of op fail with err and have no effect.
+func (f *Fake) FailNext(op Op, err error) { f.addFault(op, fault{err: err}) }
+
+// LoseNext makes the next call of op take effect and yet return
+// ErrUnavailable, as when the answer is lost. It applies to Create, Start,
+// Stop, Remove and Pull.
+func (f *Fake) LoseNext(op Op) {
+	err := fmt.Errorf("%s: %w: the answer was lost", op, containers.ErrUnavailable)
+	f.addFault(op, fault{err: err, done: true})
+}
+
+func (f *Fake) addFault(op Op, flt fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults[op] = append(f.faults[op], flt)
+}
+
+// Calls returns how often op was called, failed calls included.
+func (f *Fake) Calls(op Op) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[op]
+}
+
+// Down makes the engine unreachable: every call fails with ErrUnavailable,
+// those that are waiting too. Containers run on.
+func (f *Fake) Down() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !isClosed(f.down) {
+		close(f.down)
+	}
+}
+
+// Up makes the engine answer again.
+func (f *Fake) Up() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if isClosed(f.down) {
+		f.down = make(chan struct{})
+	}
+}
+
+// End ends a running container as exit says, like a kill from outside: by the
+// kernel for memory, by an engine that goes away. Times are filled in. It
+// reports whether the container ran. It works while the engine is down.
+func (f *Fake) End(id string, exit containers.Exit) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.containers[id]
+	return c != nil && c.end(exit)
+}
+
+// call counts a call and returns what is set to go wrong: err when it must
+// fail now, lost when it must fail after taking effect.
+func (f *Fake) call(ctx context.Context, op Op) (lost, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[op]++
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s: %w", op, ctx.Err())
+	}
+	if isClosed(f.down) {
+		return nil, unavailable(op)
+	}
+	queue := f.faults[op]
+	if len(queue) == 0 {
+		return nil, nil
+	}
+	f.faults[op] = queue[1:]
+	if queue[0].done {
+		return queue[0].err, nil
+	}
+	return nil, queue[0].err
+}
+
+func unavailable(op Op) error {
+	return fmt.Errorf("%s: %w: the fake engine is down", op, containers.ErrUnavailable)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,208 @@
+package containerstest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/containers"
+)
+
+// Images are what [Suite] needs on the engine.
+type Images struct {
+	// Tool is the suite's image, see [ToolPath].
+	Tool string
+	// Missing is on neither this machine nor any registry.
+	Missing string
+}
+
+// Suite checks a driver against every sentence of the [containers.Driver]
+// contract. newDriver is called several times and must each time return a
+// driver of the same engine; the suite closes it.
+func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) {
+	tests := []struct {
+		name string
+		run  func(*testing.T, *suite)
+	}{
+		{"engine", testEngine},
+		{"image", testImage},
+		{"create", testCreate},
+		{"create again", testCreateAgain},
+		{"create name conflict", testCreateConflict},
+		{"create invalid", testCreateInvalid},
+		{"start invalid", testStartInvalid},
+		{"start again", testStartAgain},
+		{"start at the same time", testStartConcurrent},
+		{"exit codes", testExitCodes},
+		{"wait before start", testWaitBeforeStart},
+		{"wait cancelled", testWaitCancelled},
+		{"stop", testStop},
+		{"stop kills after grace", testStopKills},
+		{"stop again", testStopAgain},
+		{"remove", testRemove},
+		{"remove while waiting", testRemoveWaiting},
+		{"image defaults", testDefaults},
+		{"overrides", testOverrides},
+		{"mounts", testMounts},
+		{"visible GPUs", testVisibleGPUs},
+		{"list", testList},
+		{"close", testClose},
+		{"not found", testNotFound},
+		{"concurrent use", testConcurrent},
+		{"logs streams", testLogsStreams},
+		{"logs long line", testLogsLongLine},
+		{"logs last line", testLogsLastLine},
+		{"logs since", testLogsSince},
+		{"logs follow", testLogsFollow},
+		{"logs now", testLogsNow},
+		{"logs resumed", testLogsResumed},
+		{"logs of short life", testLogsShortLife},
+		{"logs cancelled", testLogsCancelled},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			t.Cleanup(cancel)
+			d := newDriver(t)
+			t.Cleanup(func() { _ = d.Close() })
+			tc.run(t, &suite{
+				T: t, d: d, ctx: ctx, img: img, newDriver: newDriver,
+				mark: strings.ToLower(rand.Text()),
+			})
+		})
+	}
+}
+
+// suite is one test's driver and the helpers around it.
+type suite struct {
+	*testing.T
+	d         containers.Driver
+	ctx       context.Context
+	img       Images
+	newDriver func(*testing.T) containers.Driver
+	mark      string // in the names and labels of this test's containers
+	made      int
+}
+
+const markLabel = "carma.suite.test"
+
+// spec is the tool with arguments and a name of its own.
+func (s *suite) spec(args ...string) containers.Spec {
+	s.made++
+	return containers.Spec{
+		Name:    "carma-suite-" + s.mark + "-" + string(rune('a'+s.made)),
+		Image:   s.img.Tool,
+		Labels:  map[string]string{markLabel: s.mark},
+		Command: args,
+	}
+}
+
+func (s *suite) create(spec containers.Spec) string {
+	s.Helper()
+	id, err := s.d.Create(s.ctx, spec)
+	if err != nil {
+		s.Fatalf("create: %v", err)
+	}
+	s.removeLater(id)
+	return id
+}
+
+func (s *suite) removeLater(id string) {
+	s.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.d.Remove(ctx, id); err != nil {
+			s.Errorf("clean up: %v", err)
+		}
+	})
+}
+
+// start creates and starts the tool.
+func (s *suite) start(args ...string) string {
+	s.Helper()
+	return s.startSpec(s.spec(args...))
+}
+
+func (s *suite) startSpec(spec containers.Spec) string {
+	s.Helper()
+	id := s.create(spec)
+	if err := s.d.Start(s.ctx, id); err != nil {
+		s.Fatalf("start: %v", err)
+	}
+	return id
+}
+
+func (s *suite) wait(id string) containers.Exit {
+	s.Helper()
+	exit, err := s.d.Wait(s.ctx, id)
+	if err != nil {
+		s.Fatalf("wait: %v", err)
+	}
+	return exit
+}
+
+// output runs spec to its end and returns the lines of standard output.
+func (s *suite) output(spec containers.Spec) []string {
+	s.Helper()
+	id := s.startSpec(spec)
+	if exit := s.wait(id); exit.Code != 0 {
+		s.Errorf("exit = %+v, want code 0", exit)
+	}
+	return s.logs(id, time.Time{}, false).lines(containers.Stdout)
+}
+
+// state looks the container up in the list of this test's containers.
+func (s *suite) state(id string) containers.State {
+	s.Helper()
+	for _, c := range s.list() {
+		if c.ID == id {
+			return c.State
+		}
+	}
+	s.Fatalf("container %s is not in the list", id)
+	return ""
+}
+
+func (s *suite) list() []containers.Container {
+	s.Helper()
+	list, err := s.d.List(s.ctx, map[string]string{markLabel: s.mark})
+	if err != nil {
+		s.Fatalf("list: %v", err)
+	}
+	return list
+}
+
+// failsWith checks that err wraps want and is fit to be shown.
+func (s *suite) failsWith(what string, err, want error) {
+	s.Helper()
+	if !errors.Is(err, want) {
+		s.Errorf("%s: error %v, want one that wraps %q", what, err, want)
+		return
+	}
+	if strings.ContainsAny(err.Error(), "\n\r") {
+		s.Errorf("%s: error of more than one line: %q", what, err)
+	}
+}
+
+func (s *suite) equal(what string, got, want []string) {
+	s.Helper()
+	if slices.Equal(got, want) {
+		return
+	}
+	i := 0
+	for i < min(len(got), len(want)) && got[i] == want[i] {
+		i++
+	}
+	part := func(lines []string) []string {
+		out := []string{}
+		for _, l := range lines[i:min(i+4, len(lines))] {
+			out = append(out, l[:min(len(l), 60)])
+		}
+		return out
+	}
+	s.Errorf("%s: %d lines, want %d; from line %d on %q, want %q", what, len(got), len(want), i+1, part(got), part(want))
+}

@@ -1,0 +1,134 @@
+package containerstest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"carma/containers"
+)
+
+func testCreate(t *testing.T, s *suite) {
+	id := s.create(s.spec("out:ran"))
+	if got := s.state(id); got != containers.StateCreated {
+		t.Errorf("state = %s, want created", got)
+	}
+	if got := s.logs(id, time.Time{}, true); len(got) != 0 {
+		t.Errorf("logs of a container that never ran: %v", got)
+	}
+}
+
+func testCreateAgain(t *testing.T, s *suite) {
+	spec := s.spec("block:0")
+	spec.Labels["attempt"] = "1"
+	id := s.create(spec)
+	again := func(when string) {
+		t.Helper()
+		got, err := s.d.Create(s.ctx, spec)
+		if err != nil || got != id {
+			t.Errorf("create again, %s = %q, %v, want %q", when, got, err, id)
+		}
+	}
+	again("created")
+	if err := s.d.Start(s.ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	again("running")
+	s.stop(id, time.Minute)
+	again("exited")
+	delete(spec.Labels, "attempt") // the existing one may have more labels
+	again("with fewer labels")
+	if n := len(s.list()); n != 1 {
+		t.Errorf("%d containers, want 1", n)
+	}
+}
+
+func testCreateConflict(t *testing.T, s *suite) {
+	spec := s.spec("out:mine")
+	s.create(spec)
+	spec.Labels = map[string]string{markLabel: "another"}
+	id, err := s.d.Create(s.ctx, spec)
+	if err == nil {
+		t.Fatalf("create with a name in use = %q, want an error", id)
+	}
+	for _, kind := range []error{containers.ErrNotFound, containers.ErrInvalid, containers.ErrUnavailable} {
+		if errors.Is(err, kind) {
+			t.Errorf("name conflict wraps %q: %v", kind, err)
+		}
+	}
+}
+
+func testCreateInvalid(t *testing.T, s *suite) {
+	spec := s.spec()
+	spec.Image = s.img.Missing
+	_, err := s.d.Create(s.ctx, spec)
+	s.failsWith("missing image", err, containers.ErrNotFound)
+
+	for what, spoil := range map[string]func(*containers.Spec){
+		"name":           func(c *containers.Spec) { c.Name = "no good name" },
+		"workdir":        func(c *containers.Spec) { c.WorkDir = "relative" },
+		"mount source":   func(c *containers.Spec) { c.Mounts = []containers.Mount{{Source: "/no/such/folder", Target: "/x"}} },
+		"mount target":   func(c *containers.Spec) { c.Mounts = []containers.Mount{{Source: t.TempDir(), Target: "x"}} },
+		"mount over all": func(c *containers.Spec) { c.Mounts = []containers.Mount{{Source: t.TempDir(), Target: "/"}} },
+	} {
+		spec := s.spec()
+		spoil(&spec)
+		id, err := s.d.Create(s.ctx, spec)
+		if err == nil {
+			s.removeLater(id)
+		}
+		s.failsWith(what, err, containers.ErrInvalid)
+	}
+	if list := s.list(); len(list) != 0 {
+		t.Errorf("refused containers exist: %v", list)
+	}
+}
+
+func testStartInvalid(t *testing.T, s *suite) {
+	for what, spoil := range map[string]func(*containers.Spec){
+		"entrypoint path": func(c *containers.Spec) { c.Entrypoint = []string{"/no/such/program"} },
+		"entrypoint name": func(c *containers.Spec) { c.Entrypoint = []string{"nosuchprogram"} },
+		"user":            func(c *containers.Spec) { c.User = "nosuchuser" },
+	} {
+		spec := s.spec()
+		spoil(&spec)
+		id := s.create(spec)
+		s.failsWith(what, s.d.Start(s.ctx, id), containers.ErrInvalid)
+		// A daemon that was restarted just then learns the same from Wait.
+		if exit := s.wait(id); exit.Error == "" || exit.Code == 0 || !exit.Started.IsZero() {
+			t.Errorf("%s: Wait = %+v, want an error, a code and no start", what, exit)
+		}
+	}
+}
+
+func testStartAgain(t *testing.T, s *suite) {
+	id := s.start("out:once", "block:0")
+	s.follow(id).until("once")
+	if err := s.d.Start(s.ctx, id); err != nil {
+		t.Errorf("start of a running container: %v", err)
+	}
+	s.stop(id, time.Minute)
+	if err := s.d.Start(s.ctx, id); err != nil {
+		t.Errorf("start of an exited container: %v", err)
+	}
+	if got := s.state(id); got != containers.StateExited {
+		t.Errorf("state = %s, want exited", got)
+	}
+	s.equal("output", s.logs(id, time.Time{}, false).lines(containers.Stdout), []string{"once"})
+}
+
+func testStartConcurrent(t *testing.T, s *suite) {
+	id := s.create(s.spec("out:once"))
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			if err := s.d.Start(s.ctx, id); err != nil {
+				t.Errorf("start: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	s.wait(id)
+	s.equal("output", s.logs(id, time.Time{}, false).lines(containers.Stdout), []string{"once"})
+}

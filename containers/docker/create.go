@@ -1,0 +1,149 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"carma/containers"
+)
+
+// Create makes the container of spec, or returns the id of the one that has
+// its name and all its labels.
+func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
+	what := fmt.Sprintf("create container %q", spec.Name)
+	if spec.Name == "" || spec.Image == "" {
+		return "", fmt.Errorf("%s: %w: name and image are required", what, containers.ErrInvalid)
+	}
+	host, err := d.hostConfig(spec)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	cli, err := d.client(ctx)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	for try := 0; ; try++ {
+		res, err := cli.ContainerCreate(ctx, client.ContainerCreateOptions{
+			Name: spec.Name, Config: config(spec), HostConfig: host,
+		})
+		if err == nil {
+			return res.ID, nil
+		}
+		if !errdefs.IsConflict(err) {
+			return "", d.fail(ctx, cli, what, err)
+		}
+		have, inspectErr := cli.ContainerInspect(ctx, spec.Name, client.ContainerInspectOptions{})
+		switch {
+		case errdefs.IsNotFound(inspectErr) && try < 3:
+			continue // the one in the way has just been removed
+		case errdefs.IsNotFound(inspectErr):
+			return "", d.fail(ctx, cli, what, err)
+		case inspectErr != nil:
+			return "", d.fail(ctx, cli, what, inspectErr)
+		}
+		if missing, ok := lacks(have.Container, spec.Labels); ok {
+			return "", fmt.Errorf("%s: container %s has that name but not label %s=%q",
+				what, short(have.Container.ID), missing, spec.Labels[missing])
+		}
+		return have.Container.ID, nil
+	}
+}
+
+// lacks names a label that c should have and has not.
+func lacks(c container.InspectResponse, want map[string]string) (string, bool) {
+	var have map[string]string
+	if c.Config != nil {
+		have = c.Config.Labels
+	}
+	for k, v := range want {
+		if got, ok := have[k]; !ok || got != v {
+			return k, true
+		}
+	}
+	return "", false
+}
+
+func config(spec containers.Spec) *container.Config {
+	return &container.Config{
+		Image:      spec.Image,
+		Labels:     spec.Labels,
+		Entrypoint: spec.Entrypoint,
+		Cmd:        spec.Command,
+		Env:        env(spec),
+		WorkingDir: spec.WorkDir,
+		User:       spec.User,
+	}
+}
+
+// logSize is where the engine begins a new log file; it keeps three.
+var logSize = "16m" // a variable for the tests
+
+// visible is the variable by which NVIDIA's runtime chooses devices.
+const visible = "NVIDIA_VISIBLE_DEVICES"
+
+// env is the spec's environment with the GPUs that were granted and no
+// others. The variable is set in every mode: images based on NVIDIA's ask for
+// "all", and where the nvidia runtime is the engine's default they would get
+// it. "void" means none.
+func env(spec containers.Spec) []string {
+	out := slices.DeleteFunc(slices.Clone(spec.Env), func(kv string) bool {
+		return kv == visible || strings.HasPrefix(kv, visible+"=")
+	})
+	gpus := "void"
+	if len(spec.GPUs) > 0 {
+		gpus = strings.Join(spec.GPUs, ",")
+	}
+	return append(out, visible+"="+gpus)
+}
+
+// hostConfig gives the container nothing of the host but mounts and GPUs: no
+// privileges, no namespaces, and no removal or restart behind carma's back.
+func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error) {
+	h := &container.HostConfig{
+		NetworkMode:   container.NetworkMode(d.opts.Network),
+		IpcMode:       container.IPCModePrivate,
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
+		ShmSize:       spec.ShmSize,
+		LogConfig: container.LogConfig{
+			Type:   "json-file",
+			Config: map[string]string{"max-size": logSize, "max-file": "3"},
+		},
+	}
+	if spec.NoNewPrivileges {
+		h.SecurityOpt = []string{"no-new-privileges"}
+	}
+	for _, m := range spec.Mounts {
+		h.Mounts = append(h.Mounts, mount.Mount{
+			Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly,
+		})
+	}
+	if len(spec.GPUs) == 0 {
+		return h, nil
+	}
+	switch spec.Attach {
+	case containers.AttachDeviceRequest:
+		h.DeviceRequests = []container.DeviceRequest{{
+			DeviceIDs: spec.GPUs, Capabilities: [][]string{{"gpu"}},
+		}}
+	case containers.AttachRuntime:
+		h.Runtime = "nvidia"
+	case containers.AttachSimulated:
+	default:
+		return nil, fmt.Errorf("%w: unknown GPU attachment %q", containers.ErrInvalid, spec.Attach)
+	}
+	return h, nil
+}
+
+func checkNetwork(name string) error {
+	if name == "host" || strings.HasPrefix(name, "container:") {
+		return fmt.Errorf("docker network %q: tasks do not share another's network", name)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package docker
+
+import (
+	"bytes"
+	"errors"
+	"hash/maphash"
+	"time"
+
+	"carma/containers"
+)
+
+// maxPiece is the longest piece of a line a sink is given.
+const maxPiece = 64 << 10
+
+// Why a pass over the log is given up and another begun.
+var (
+	// errLost: the end of what was read before is not in the log's tail.
+	errLost = errors.New("position in the log not found")
+	// errWentBack: a followed stream may be repeating itself.
+	errWentBack = errors.New("log stream went back")
+	// errSilent: nothing came for some time.
+	errSilent = errors.New("log stream silent")
+)
+
+// cursor is a position in one container's log across several passes over it.
+// It gives every entry a time of its own and sends each entry once.
+//
+// The engine's times cannot serve as positions: the two streams are stamped
+// by separate writers and may be stored out of order, all pieces of a long
+// line carry the time of its first one, and clocks are set back. So an entry
+// that is not later than the one before it gets that one's time plus 1 ns.
+// The times are then strictly increasing in the log's order and, since they
+// follow from the log alone, the same in every pass and every process.
+type cursor struct {
+	sink containers.LogSink
+	sent time.Time // of the newest entry the sink has
+	last time.Time // of the newest entry read
+	ends [3]end    // by stream
+
+	// The two newest entries read: by them a pass over the log's tail finds
+	// its place.
+	newest, before uint64
+	seeking        bool
+	sought         int    // entries looked at while seeking
+	previous       uint64 // the newest of them
+
+	taken int // entries read that were not sought among
+}
+
+// end is the newest entry of a stream.
+type end struct {
+	at     time.Time       // the engine's own time
+	pieces map[uint64]bool // of its line, if that has not ended
+}
+
+var seed = maphash.MakeSeed()
+
+func newCursor(since time.Time, sink containers.LogSink) *cursor {
+	return &cursor{sink: sink, sent: since}
+}
+
+// rewind begins a pass over the whole log.
+func (c *cursor) rewind() {
+	c.last, c.ends = time.Time{}, [3]end{}
+	c.newest, c.before, c.seeking = 0, 0, false
+}
+
+// placed reports whether a pass over the tail can find its place. It cannot
+// among equal pieces of one long line.
+func (c *cursor) placed() bool { return c.before != 0 && c.before != c.newest }
+
+// seek begins a pass over the log's tail.
+func (c *cursor) seek() { c.seeking, c.previous, c.sought = true, 0, 0 }
+
+// entry takes one entry: its time, a space, the text, a newline where the
+// line ends. live: the stream is being followed and may repeat itself.
+func (c *cursor) entry(f *frame, live bool) error {
+	stream := containers.Stdout
+	if f.stream == containers.Stderr {
+		stream = containers.Stderr
+	}
+	key := maphash.Bytes(seed, f.data)&^3 | uint64(stream) // never 0
+	if c.seeking {
+		c.seeking = key != c.newest || c.previous != c.before
+		c.previous = key
+		c.sought++
+		return nil
+	}
+	at, text, whole := parse(f.data)
+	if at.IsZero() {
+		at = c.last
+	}
+	end := &c.ends[stream]
+	if live && c.next(at).After(c.sent) && end.goesBack(at, key) {
+		return errWentBack
+	}
+	c.taken++
+	c.before, c.newest = c.newest, key
+	for len(text) > maxPiece {
+		c.send(at, stream, text[:maxPiece], true)
+		text = text[maxPiece:]
+	}
+	c.send(at, stream, text, !whole)
+	end.at = at
+	switch {
+	case whole:
+		end.pieces = nil
+	case end.pieces == nil:
+		end.pieces = map[uint64]bool{key: true}
+	default:
+		end.pieces[key] = true
+	}
+	return nil
+}
+
+// goesBack reports whether an entry is no continuation of its stream. A
+// following reader of engine 20.10 sends the beginning of a new log file
+// twice. A clock that is set back looks the same; a pass that does not follow
+// tells which it was, as it reads what is there and no more.
+func (e *end) goesBack(at time.Time, key uint64) bool {
+	if at.Equal(e.at) && e.pieces != nil {
+		return e.pieces[key] // the pieces of a line have the same time
+	}
+	return !at.After(e.at)
+}
+
+// finish ends the lines that the container left without a newline: with an
+// empty last piece, as their text has been sent.
+func (c *cursor) finish() {
+	for _, stream := range []containers.Stream{containers.Stdout, containers.Stderr} {
+		if c.ends[stream].pieces != nil {
+			c.send(c.last, stream, nil, false)
+		}
+	}
+}
+
+// next is the time of an entry that the engine stamped with at.
+func (c *cursor) next(at time.Time) time.Time {
+	if at.After(c.last) {
+		return at
+	}
+	return c.last.Add(1)
+}
+
+func (c *cursor) send(at time.Time, stream containers.Stream, text []byte, partial bool) {
+	c.last = c.next(at)
+	if c.last.After(c.sent) {
+		c.sent = c.last
+		c.sink(c.last, stream, text, partial)
+	}
+}
+
+// parse splits an entry. at is zero if it has no time.
+func parse(data []byte) (at time.Time, text []byte, whole bool) {
+	if stamp, rest, ok := bytes.Cut(data, []byte(" ")); ok {
+		if t, err := time.Parse(time.RFC3339Nano, string(stamp)); err == nil {
+			at, data = t.UTC(), rest
+		}
+	}
+	text, whole = bytes.CutSuffix(data, []byte("\n"))
+	return at, text, whole
+}

@@ -1,0 +1,132 @@
+// Package docker implements [containers.Driver] on the Docker engine, from
+// version 20.10 on. It speaks the engine's API through the moby client and
+// agrees on the API version at the first request.
+//
+// It keeps no record of containers of its own: the engine is the only place
+// that knows which exist, so that a new process finds what an old one made.
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/moby/moby/client"
+
+	"carma/containers"
+)
+
+// Options are what the driver is configured with.
+type Options struct {
+	// Host is the engine's address; empty: DOCKER_HOST and the variables next
+	// to it, else the local socket.
+	Host string
+	// Network is the containers' network; empty: the engine's default. The
+	// host's and other containers' networks are refused.
+	Network string
+}
+
+// Driver talks to one Docker engine. It is safe for concurrent use.
+type Driver struct {
+	opts Options
+	conn atomic.Pointer[connection]
+	// starting holds a *sync.Mutex per container id: two Starts at the same
+	// time must not run a short container twice.
+	starting sync.Map
+}
+
+// connection is a client and whether it knows the engine's API version.
+type connection struct {
+	cli        *client.Client
+	negotiated atomic.Bool
+}
+
+var _ containers.Driver = (*Driver)(nil)
+
+// New returns a driver. It does not talk to the engine: whether that answers
+// is what [Driver.Ping] tells.
+func New(opts Options) (*Driver, error) {
+	if err := checkNetwork(opts.Network); err != nil {
+		return nil, err
+	}
+	d := &Driver{opts: opts}
+	c, err := d.connect()
+	if err != nil {
+		return nil, err
+	}
+	d.conn.Store(c)
+	return d, nil
+}
+
+func (d *Driver) connect() (*connection, error) {
+	opts := []client.Opt{client.FromEnv}
+	if d.opts.Host != "" {
+		opts = append(opts, client.WithHost(d.opts.Host))
+	}
+	cli, err := client.New(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("docker address: %w", err)
+	}
+	return &connection{cli: cli}, nil
+}
+
+// client returns a client that has agreed on an API version. Without this
+// step a request made while the engine is down would go out with the client's
+// newest version and be refused as invalid when the engine is back.
+func (d *Driver) client(ctx context.Context) (*client.Client, error) {
+	c := d.conn.Load()
+	if c.negotiated.Load() {
+		return c.cli, nil
+	}
+	if _, err := c.cli.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w: %s", containers.ErrUnavailable, clean(err.Error()))
+	}
+	c.negotiated.Store(true)
+	return c.cli, nil
+}
+
+// renew forgets the API version: the engine was replaced by one that does not
+// speak it. The next request agrees on one anew.
+func (d *Driver) renew(cli *client.Client) {
+	old := d.conn.Load()
+	if old.cli != cli {
+		return // another request was first
+	}
+	if c, err := d.connect(); err == nil && d.conn.CompareAndSwap(old, c) {
+		_ = cli.Close()
+	}
+}
+
+// Name returns "docker".
+func (d *Driver) Name() string { return "docker" }
+
+// Ping asks the engine for its version and runtimes.
+func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
+	cli, err := d.client(ctx)
+	if err != nil {
+		return containers.Engine{}, fmt.Errorf("ping docker: %w", err)
+	}
+	res, err := cli.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		err = d.fail(ctx, cli, "ping docker", err)
+		if !errors.Is(err, containers.ErrUnavailable) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", containers.ErrUnavailable, err)
+		}
+		return containers.Engine{}, err
+	}
+	e := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion()}
+	for name := range res.Info.Runtimes {
+		e.Runtimes = append(e.Runtimes, name)
+	}
+	slices.Sort(e.Runtimes)
+	return e, nil
+}
+
+// Close drops idle connections.
+func (d *Driver) Close() error { return d.conn.Load().cli.Close() }

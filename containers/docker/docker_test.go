@@ -1,0 +1,107 @@
+//go:build docker
+
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+)
+
+// toolRef is the suite's image, one per test process.
+var toolRef = fmt.Sprintf("carma-suite:%d", os.Getpid())
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cli, err := client.New(client.FromEnv)
+	if err == nil {
+		_, err = cli.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "the docker tests need an engine: start dockerd, or set DOCKER_HOST: %v\n", err)
+		return 1
+	}
+	if err := importTool(ctx, cli); err != nil {
+		fmt.Fprintf(os.Stderr, "import the suite's image: %v\n", err)
+		return 1
+	}
+	defer func() {
+		_, _ = cli.ImageRemove(context.Background(), toolRef, client.ImageRemoveOptions{Force: true})
+	}()
+	return m.Run()
+}
+
+// importTool builds the suite's program and makes an image of nothing else.
+func importTool(ctx context.Context, cli *client.Client) error {
+	dir, err := os.MkdirTemp("", "carma-suite")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	bin := filepath.Join(dir, "tool")
+	build := exec.CommandContext(ctx, "go", "build", "-o", bin, "carma/containers/containerstest/tool")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	program, err := os.ReadFile(bin)
+	if err != nil {
+		return err
+	}
+	var layer bytes.Buffer
+	tw := tar.NewWriter(&layer)
+	if err := tw.WriteHeader(&tar.Header{Name: "tool", Mode: 0o755, Size: int64(len(program))}); err != nil {
+		return err
+	}
+	if _, err := tw.Write(program); err != nil {
+		return err
+	}
+	if err := tw.Close(); err != nil {
+		return err
+	}
+	res, err := cli.ImageImport(ctx, client.ImageImportSource{Source: &layer, SourceName: "-"}, toolRef,
+		client.ImageImportOptions{Changes: []string{
+			`ENTRYPOINT ["` + containerstest.ToolPath + `"]`, `CMD ["` + containerstest.ToolDefault + `"]`,
+			"ENV " + containerstest.ToolEnv, "WORKDIR " + containerstest.ToolWorkDir,
+			"USER " + containerstest.ToolUser, "LABEL " + containerstest.ToolLabel + "=tool",
+		}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Close() }()
+	_, err = io.Copy(io.Discard, res)
+	return err
+}
+
+// newDriver is on network "none": the suite needs none, and an engine in a
+// build machine often has no bridge.
+func newDriver(t *testing.T, host string) *Driver {
+	t.Helper()
+	d, err := New(Options{Host: host, Network: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestSuite(t *testing.T) {
+	containerstest.Suite(t, func(t *testing.T) containers.Driver { return newDriver(t, "") },
+		containerstest.Images{Tool: toolRef, Missing: "localhost:1/carma/missing:1"})
+}

@@ -1,0 +1,120 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"carma/containers"
+)
+
+// Start runs the container unless it runs or has run. Docker itself would
+// run an exited one again.
+func (d *Driver) Start(ctx context.Context, id string) error {
+	what := "start container " + short(id)
+	mu, _ := d.starting.LoadOrStore(id, new(sync.Mutex))
+	mu.(*sync.Mutex).Lock()
+	defer mu.(*sync.Mutex).Unlock()
+
+	c, cli, err := d.inspect(ctx, what, id)
+	if err != nil {
+		return err
+	}
+	if state(c.State.Status) != containers.StateCreated {
+		return nil
+	}
+	_, err = cli.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	return d.fail(ctx, cli, what, err)
+}
+
+// Stop sends the stop signal and kills after grace, which the engine counts
+// in whole seconds: a part of one is a whole one.
+func (d *Driver) Stop(ctx context.Context, id string, grace time.Duration) error {
+	what := "stop container " + short(id)
+	cli, err := d.client(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	seconds := int((max(grace, 0) + time.Second - 1) / time.Second)
+	_, err = cli.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return d.fail(ctx, cli, what, err)
+}
+
+// Remove deletes the container, by force.
+func (d *Driver) Remove(ctx context.Context, id string) error {
+	what := "remove container " + short(id)
+	cli, err := d.client(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	_, err = cli.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if errdefs.IsConflict(err) { // another Remove is at it
+		err = d.await(ctx, cli, id, container.WaitConditionRemoved)
+	}
+	if err == nil || errdefs.IsNotFound(err) {
+		d.starting.Delete(id)
+		return nil
+	}
+	return d.fail(ctx, cli, what, err)
+}
+
+// List returns the containers with all the labels, in the engine's order:
+// newest first.
+func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containers.Container, error) {
+	cli, err := d.client(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", err)
+	}
+	filters := make(client.Filters)
+	for k, v := range labels {
+		filters.Add("label", k+"="+v)
+	}
+	res, err := cli.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
+	if err != nil {
+		return nil, d.fail(ctx, cli, "list containers", err)
+	}
+	out := make([]containers.Container, 0, len(res.Items))
+	for _, item := range res.Items {
+		c := containers.Container{ID: item.ID, State: state(item.State), Labels: item.Labels}
+		if len(item.Names) > 0 {
+			c.Name = strings.TrimPrefix(item.Names[0], "/")
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// inspect returns a container with its State set.
+func (d *Driver) inspect(ctx context.Context, what, id string) (container.InspectResponse, *client.Client, error) {
+	cli, err := d.client(ctx)
+	if err != nil {
+		return container.InspectResponse{}, nil, fmt.Errorf("%s: %w", what, err)
+	}
+	res, err := cli.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		return container.InspectResponse{}, nil, d.fail(ctx, cli, what, err)
+	}
+	if res.Container.State == nil {
+		return container.InspectResponse{}, nil, fmt.Errorf("%s: the engine gave no state", what)
+	}
+	return res.Container, cli, nil
+}
+
+func state(s container.ContainerState) containers.State {
+	switch s {
+	case container.StateCreated:
+		return containers.StateCreated
+	case container.StateRunning, container.StatePaused, container.StateRestarting:
+		return containers.StateRunning
+	}
+	return containers.StateExited // exited, dead, removing
+}
