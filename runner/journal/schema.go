@@ -1,0 +1,140 @@
+package journal
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// schemaVersion is the newest schema this code knows, kept in the database as
+// user_version. A change adds a step to migrations and never edits one.
+const schemaVersion = 1
+
+// migrations[i] takes a journal from version i to i+1.
+var migrations = [schemaVersion]string{`
+CREATE TABLE meta (
+	key   TEXT PRIMARY KEY,
+	value BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+	seq  INTEGER PRIMARY KEY,
+	at   INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	body BLOB NOT NULL,
+	sum  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE decisions (
+	seq  INTEGER NOT NULL,
+	n    INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	body BLOB NOT NULL,
+	PRIMARY KEY (seq, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE snapshots (
+	seq  INTEGER PRIMARY KEY,
+	at   INTEGER NOT NULL,
+	body BLOB NOT NULL,
+	sum  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE tasks (
+	id        INTEGER PRIMARY KEY,
+	name      TEXT NOT NULL,
+	user      TEXT NOT NULL,
+	phase     TEXT NOT NULL,
+	finished  INTEGER NOT NULL,
+	submitted INTEGER NOT NULL,
+	ended     INTEGER NOT NULL,
+	body      BLOB NOT NULL
+) STRICT;
+
+CREATE INDEX tasks_name ON tasks (name, id) WHERE name <> '';
+CREATE INDEX tasks_user ON tasks (user, id);
+CREATE INDEX tasks_open ON tasks (id) WHERE finished = 0;
+CREATE INDEX tasks_user_open ON tasks (user, id) WHERE finished = 0;
+CREATE INDEX tasks_ended ON tasks (ended) WHERE finished = 1;
+`}
+
+func migrate(db *sql.DB) error {
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	v, err := version(tx)
+	if err != nil {
+		return err
+	}
+	if v == schemaVersion {
+		return nil
+	}
+	for ; v < schemaVersion; v++ {
+		if _, err := tx.Exec(migrations[v]); err != nil {
+			return fmt.Errorf("migrate to schema %d: %w", v+1, err)
+		}
+	}
+	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// checkVersion is for readers, which cannot migrate.
+func checkVersion(db *sql.DB) error {
+	v, err := version(db)
+	if err == nil && v < schemaVersion {
+		err = fmt.Errorf("schema %d is older than %d: start the daemon once to migrate it", v, schemaVersion)
+	}
+	return err
+}
+
+// version returns the stored version, and an error if it is newer than ours.
+func version(q querier) (int, error) {
+	var v int
+	if err := q.QueryRow("PRAGMA user_version").Scan(&v); err != nil {
+		return 0, err
+	}
+	if v > schemaVersion {
+		return v, fmt.Errorf("%w: schema %d, this carma knows up to %d", ErrNewer, v, schemaVersion)
+	}
+	return max(v, 0), nil
+}
+
+// classify adds ErrFull or ErrDamaged to what SQLite or the kernel says.
+func classify(dir string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
+		// Only a failed write of data is reported as FULL, not one that
+		// makes or extends a file.
+		if full(dir) {
+			return fmt.Errorf("%w: %w", ErrFull, err)
+		}
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
+}
+
+func full(dir string) bool {
+	var s syscall.Statfs_t
+	if syscall.Statfs(dir, &s) != nil {
+		return false
+	}
+	return s.Bavail*uint64(s.Bsize) < 64<<10 || s.Ffree == 0 && s.Files > 0
+}

@@ -1,0 +1,172 @@
+package journal
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Filter selects task records; the zero value selects all.
+type Filter struct {
+	Unfinished  bool   // only tasks that have not ended
+	EndedBefore int64  // only finished tasks that ended before this instant; 0: any
+	User        string // only this user's; empty: everyone's
+	Before      int64  // only numbers below this one, for the next page; 0: any
+	Limit       int    // at most so many; 0: no limit
+}
+
+const taskColumns = "id, name, user, phase, finished, submitted, ended, body"
+
+// Task returns a task's record, or [ErrNotFound].
+func (r *Reader) Task(id int64) (TaskRow, error) {
+	t, err := r.oneTask("WHERE id = ?", id)
+	if err != nil {
+		return TaskRow{}, fmt.Errorf("task %d: %w", id, err)
+	}
+	return t, nil
+}
+
+// TaskByName returns the record of the newest task of that name, or
+// [ErrNotFound]. No task has the empty name.
+func (r *Reader) TaskByName(name string) (TaskRow, error) {
+	t, err := r.oneTask("WHERE name = ? AND name <> '' ORDER BY id DESC LIMIT 1", name)
+	if err != nil {
+		return TaskRow{}, fmt.Errorf("task %q: %w", name, err)
+	}
+	return t, nil
+}
+
+func (r *Reader) oneTask(where string, arg any) (TaskRow, error) {
+	rows, err := r.queryTasks(where, arg)
+	switch {
+	case err != nil:
+		return TaskRow{}, err
+	case len(rows) == 0:
+		return TaskRow{}, ErrNotFound
+	}
+	return rows[0], nil
+}
+
+// Tasks returns the records that f selects, highest number first.
+func (r *Reader) Tasks(f Filter) ([]TaskRow, error) {
+	where, args := f.sql()
+	rows, err := r.queryTasks(where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("tasks: %w", err)
+	}
+	return rows, nil
+}
+
+func (f Filter) sql() (string, []any) {
+	conds, args, order := []string{"1"}, []any(nil), "id"
+	add := func(cond string, arg ...any) {
+		conds, args = append(conds, cond), append(args, arg...)
+	}
+	if f.Unfinished {
+		add("finished = 0")
+	}
+	if f.EndedBefore != 0 {
+		add("finished = 1 AND ended < ?", f.EndedBefore)
+		order = "+id" // else SQLite prefers to read all records in order of id
+	}
+	if f.User != "" {
+		add("user = ?", f.User)
+	}
+	if f.Before != 0 {
+		add("id < ?", f.Before)
+	}
+	limit := -1
+	if f.Limit > 0 {
+		limit = f.Limit
+	}
+	return "WHERE " + strings.Join(conds, " AND ") + " ORDER BY " + order + " DESC LIMIT ?", append(args, limit)
+}
+
+func (r *Reader) queryTasks(where string, args ...any) (tasks []TaskRow, err error) {
+	rows, err := r.q.Query("SELECT "+taskColumns+" FROM tasks "+where, args...)
+	if err != nil {
+		return nil, classify(r.dir, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var t TaskRow
+		if err := rows.Scan(&t.ID, &t.Name, &t.User, &t.Phase, &t.Finished, &t.Submitted, &t.Ended, &t.Body); err != nil {
+			return nil, classify(r.dir, err)
+		}
+		tasks = append(tasks, t)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, classify(r.dir, err)
+	}
+	return tasks, nil
+}
+
+// maxTaskKey keeps the highest number of a deleted task. The space keeps it
+// apart from the keys of callers.
+const maxTaskKey = "max task"
+
+// MaxTaskID returns the highest number that a task record has ever had, even
+// if it was deleted since, or 0.
+func (r *Reader) MaxTaskID() (int64, error) {
+	id, err := maxTaskID(r.q)
+	if err != nil {
+		return 0, fmt.Errorf("journal: highest task: %w", classify(r.dir, err))
+	}
+	return id, nil
+}
+
+func maxTaskID(q querier) (id int64, err error) {
+	err = q.QueryRow(`SELECT max(
+		coalesce((SELECT max(id) FROM tasks), 0),
+		coalesce((SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM meta WHERE key = ?), 0))`, maxTaskKey).Scan(&id)
+	return id, err
+}
+
+// DeleteTasks removes the records of tasks for good. A number without a
+// record is ignored.
+func (j *Journal) DeleteTasks(ids ...int64) error {
+	return j.write("delete tasks", func(tx *sql.Tx) error {
+		highest, err := maxTaskID(tx)
+		if err != nil {
+			return err
+		}
+		if err := setMeta(tx, maxTaskKey, fmt.Append(nil, highest)); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if _, err := tx.Exec("DELETE FROM tasks WHERE id = ?", id); err != nil {
+				return fmt.Errorf("task %d: %w", id, err)
+			}
+		}
+		return tx.Commit()
+	})
+}
+
+// Meta returns the value stored under key, or [ErrNotFound].
+func (r *Reader) Meta(key string) (value []byte, err error) {
+	err = r.q.QueryRow("SELECT value FROM meta WHERE key = ?", key).Scan(&value)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: key %s: %w", key, classify(r.dir, err))
+	}
+	return value, nil
+}
+
+// SetMeta stores value under key, replacing what was there. Keys are single
+// words.
+func (j *Journal) SetMeta(key string, value []byte) error {
+	return j.write("set "+key, func(tx *sql.Tx) error {
+		if err := setMeta(tx, key, value); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
+func setMeta(tx *sql.Tx, key string, value []byte) error {
+	_, err := tx.Exec("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", key, blob(value))
+	return err
+}

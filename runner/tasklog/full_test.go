@@ -1,0 +1,223 @@
+package tasklog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// disk fails writes beyond its room, in the middle of one, as a full disk
+// does.
+type disk struct {
+	room int64
+	full bool // also no new files
+}
+
+type diskFile struct {
+	file
+	d *disk
+}
+
+func (f diskFile) WriteAt(b []byte, off int64) (int, error) {
+	n := min(int64(len(b)), f.d.room)
+	f.d.room -= n
+	m, err := f.file.WriteAt(b[:n], off)
+	if err == nil && m < len(b) {
+		err = &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+	}
+	return m, err
+}
+
+func diskStore(t *testing.T, d *disk) *Store {
+	s := Open(t.TempDir(), 1)
+	open := s.open
+	s.open = func(path string, flag int) (file, error) {
+		if d.full {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.ENOSPC}
+		}
+		f, err := open(path, flag)
+		return diskFile{f, d}, err
+	}
+	return s
+}
+
+// The disk is full for a while: what fits in memory comes through, the rest is
+// counted and noted where it is missing, the error is told once, and no line
+// is torn, wherever the disk ended.
+func TestFullForAWhile(t *testing.T) {
+	for room := int64(0); room < 300; room += 7 {
+		d := &disk{room: room}
+		s := diskStore(t, d)
+		w := mustWriter(t, s, 1, 1)
+		const lines = 3 * bufferSize / 1000
+		reports := 0
+		for i := range lines {
+			if err := w.Write(epoch, Stdout, fmt.Appendf(nil, "%04d %s", i, strings.Repeat("x", 950)), false); err != nil {
+				reports++
+				if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "log of task 1, attempt 1: ") {
+					t.Errorf("report %v", err)
+				}
+			}
+			if err := w.Flush(); err != nil {
+				reports++
+			}
+		}
+		if reports != 1 {
+			t.Errorf("the error is reported %d times", reports)
+		}
+		lost, _ := w.Lost()
+		if lost == 0 || lost >= lines {
+			t.Fatalf("lost %d lines", lost)
+		}
+		d.room = 1 << 30
+		write(t, w, 0, Stdout, "room again")
+		closeLog(t, w)
+
+		got := texts(t, s, 0)
+		kept := lines - int(lost)
+		if len(got) != kept+2 {
+			t.Fatalf("%d lines in the log, want %d", len(got), kept+2)
+		}
+		for i, l := range got[:kept] {
+			if !strings.HasPrefix(l, fmt.Sprintf("o:%04d ", i)) || len(l) != 957 {
+				t.Errorf("line %d is %.20s", i, l)
+			}
+		}
+		if !strings.HasPrefix(got[kept], fmt.Sprintf("m:%d lines (", lost)) || !strings.HasSuffix(got[kept], "could not be written here: no space left on device") {
+			t.Errorf("note %q", got[kept])
+		}
+		if got[kept+1] != "o:room again" {
+			t.Errorf("after it %.20s", got[kept+1])
+		}
+	}
+}
+
+// A short line that would still fit in memory does not overtake the note about
+// a long one that did not.
+func TestNoteStaysInPlace(t *testing.T) {
+	d := &disk{}
+	s := diskStore(t, d)
+	w := mustWriter(t, s, 1, 1)
+	long := strings.Repeat("x", 50000)
+	for _, text := range []string{long, long, long, "short"} {
+		_ = w.Write(epoch, Stdout, []byte(text), false) // reported above
+	}
+	d.room = 1 << 30
+	write(t, w, 0, Stdout, "room again")
+	closeLog(t, w)
+	got := texts(t, s, 0)
+	if len(got) != 4 || !strings.HasPrefix(got[2], "m:2 lines (") || got[3] != "o:room again" {
+		t.Errorf("%d lines, %.30q", len(got), got)
+	}
+}
+
+// The attempt ends while the disk is full: Close says what is lost and leaves
+// whole lines.
+func TestFullAtTheEnd(t *testing.T) {
+	d := &disk{room: 100}
+	s := diskStore(t, d)
+	w := mustWriter(t, s, 1, 1)
+	for i := range 5 {
+		write(t, w, 0, Stdout, fmt.Sprint("line ", i)) // 45 bytes each
+	}
+	if err := w.Close(); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "3 lines") {
+		t.Errorf("close: %v", err)
+	}
+	b, err := os.ReadFile(s.path(w.k, segment{attempt: 1}))
+	if err != nil || strings.Count(string(b), "\n") != 2 || !strings.HasSuffix(string(b), "line 1\n") {
+		t.Errorf("file %q, %v", b, err)
+	}
+}
+
+// No new file can be made: the log stays as it is until that works again.
+func TestFullWhenRotating(t *testing.T) {
+	d := &disk{room: 1 << 30}
+	s := diskStore(t, d)
+	w := mustWriter(t, s, 1, 1)
+	text := strings.Repeat("x", 10000)
+	reports := 0
+	for i := range 40 {
+		d.full = i < 30
+		if err := w.Write(epoch, Stdout, fmt.Append(nil, i, " ", text), false); err != nil {
+			reports++
+		}
+	}
+	lost, _ := w.Lost()
+	if lost == 0 || reports != 1 {
+		t.Errorf("lost %d lines, reported %d times", lost, reports)
+	}
+	closeLog(t, w)
+	got := texts(t, s, 0)
+	at := 30 - int(lost)
+	if len(got) != 41-int(lost) || !strings.HasPrefix(got[at], fmt.Sprintf("m:%d lines", lost)) || !strings.HasPrefix(got[at+1], "o:30 ") {
+		t.Errorf("%d lines, lost %d, note %.50q", len(got), lost, got[at])
+	}
+}
+
+func TestRealDiskFull(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=512k"); err != nil {
+		t.Skipf("a small file system is needed, which this user may not mount: %v", err)
+	}
+	defer func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 400<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := Open(dir, 0)
+	w := mustWriter(t, s, 1, 1)
+	reports := 0
+	for i := range 500 {
+		if err := w.Write(epoch.Add(time.Duration(i)), Stdout, fmt.Appendf(nil, "%d %01000d", i, 0), false); err != nil {
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Error(err)
+			}
+			reports++
+		}
+	}
+	lost, _ := w.Lost()
+	if reports != 1 || lost == 0 {
+		t.Errorf("reported %d times, lost %d lines", reports, lost)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	write(t, w, time.Second, Stdout, "room again")
+	closeLog(t, w)
+	got := texts(t, s, 2)
+	if len(got) != 2 || !strings.HasPrefix(got[0], fmt.Sprintf("m:%d lines", lost)) || got[1] != "o:room again" {
+		t.Errorf("end of the log %q", got)
+	}
+	if all := texts(t, s, 0); len(all) != 500-int(lost)+2 {
+		t.Errorf("%d lines, lost %d", len(all), lost)
+	}
+}
+
+// A log that cannot be opened does not stay locked, and its followers end.
+func TestOpenFails(t *testing.T) {
+	d := &disk{full: true}
+	s := diskStore(t, d)
+	for range 2 {
+		if _, err := s.Writer(1, 1); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("open: %v", err)
+		}
+	}
+	d.full, d.room = false, 1<<20
+	w := mustWriter(t, s, 1, 1)
+	write(t, w, 0, Stdout, "x")
+	closeLog(t, w)
+	if got := texts(t, s, 0); !reflect.DeepEqual(got, []string{"o:x"}) {
+		t.Errorf("log %q", got)
+	}
+}

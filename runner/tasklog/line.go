@@ -1,0 +1,120 @@
+package tasklog
+
+import (
+	"bytes"
+	"io"
+	"time"
+)
+
+// MaxLine is the most bytes in one line of a log. A longer line is stored in
+// pieces, all but the last marked as partial.
+const MaxLine = 64 << 10
+
+// Stream says where a line comes from.
+type Stream uint8
+
+// The streams. The first two have the numbers that package containers uses.
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+	// Note is carma's own word, not the task's: what is missing and why.
+	Note Stream = 3
+)
+
+var streamNames = [...]string{Stdout: "stdout", Stderr: "stderr", Note: "carma"}
+
+func (s Stream) String() string {
+	if s < Stdout || s > Note {
+		return "unknown"
+	}
+	return streamNames[s]
+}
+
+// Line is a line of output, or a piece of one.
+type Line struct {
+	At     time.Time
+	Stream Stream
+	Text   []byte // without newline
+	// Partial: the line goes on in the next Line of this stream.
+	Partial bool
+}
+
+// timeFormat has all nine digits, so that lines sort as text.
+const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
+
+// appendLine appends l as it is stored, newline included. Its text must hold
+// no newline.
+func appendLine(b []byte, l Line) []byte {
+	b = l.At.UTC().AppendFormat(b, timeFormat)
+	b = append(b, ' ')
+	b = append(b, l.Stream.String()...)
+	if l.Partial {
+		b = append(b, " P "...)
+	} else {
+		b = append(b, " F "...)
+	}
+	b = append(b, l.Text...)
+	return append(b, '\n')
+}
+
+// parseLine reads what appendLine wrote, without the newline, and what other
+// writers of the format write: fewer digits, more tags. The text is part of b.
+func parseLine(b []byte) (l Line, ok bool) {
+	at, b, _ := bytes.Cut(b, []byte(" "))
+	stream, b, _ := bytes.Cut(b, []byte(" "))
+	tags, text, ok := bytes.Cut(b, []byte(" "))
+	if !ok {
+		return Line{}, false
+	}
+	for s := Stdout; s <= Note; s++ {
+		if string(stream) == streamNames[s] {
+			l.Stream = s
+		}
+	}
+	tag, _, _ := bytes.Cut(tags, []byte(":"))
+	if l.Stream == 0 || string(tag) != "F" && string(tag) != "P" {
+		return Line{}, false
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(at))
+	if err != nil {
+		return Line{}, false
+	}
+	l.At, l.Text, l.Partial = t.UTC(), text, string(tag) == "P"
+	return l, true
+}
+
+// lineReader reads the complete lines of a file that may still grow.
+type lineReader struct {
+	r          io.ReaderAt
+	off        int64 // where the next line starts
+	buf        []byte
+	start, end int // what of buf is not consumed; start is at off
+}
+
+// next returns the next line without its newline, valid until the next call.
+// nil is the end of the file for now: a line without newline is not complete.
+func (r *lineReader) next() ([]byte, error) {
+	searched := 0
+	for {
+		if i := bytes.IndexByte(r.buf[r.start+searched:r.end], '\n'); i >= 0 {
+			line := r.buf[r.start : r.start+searched+i : r.start+searched+i]
+			r.start += len(line) + 1
+			r.off += int64(len(line)) + 1
+			return line, nil
+		}
+		searched = r.end - r.start
+		r.end = copy(r.buf, r.buf[r.start:r.end])
+		r.start = 0
+		if r.end == len(r.buf) {
+			r.buf = append(r.buf, make([]byte, max(32<<10, len(r.buf)))...)
+		}
+		n, err := r.r.ReadAt(r.buf[r.end:], r.off+int64(r.end))
+		r.end += n
+		if n == 0 {
+			if err == io.EOF {
+				err = nil
+			}
+			return nil, err
+		}
+	}
+}

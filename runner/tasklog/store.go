@@ -1,0 +1,129 @@
+// Package tasklog keeps the output of every attempt of every task, so that it
+// can be read while the attempt runs and after its container is gone.
+//
+// An attempt's output is in the format of the container runtime interface,
+//
+//	2026-11-21T03:04:05.123456789Z stdout F a line
+//
+// with P in place of F for a piece of a line that goes on. The start of the
+// output is in <task>/<attempt>.log. Once that has grown to an eighth of the
+// limit, the rest goes to further files beside it, the oldest of which are
+// deleted as the limit requires. Their names carry the position in the output
+// at which they start, so what is missing is known without any other record.
+//
+// The package has no clock and starts no goroutine.
+package tasklog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+var (
+	// ErrNotFound: the attempt has no log.
+	ErrNotFound = errors.New("no log")
+	// ErrOpen: the attempt's log is being written.
+	ErrOpen = errors.New("log is being written")
+)
+
+const (
+	// DefaultLimit is the most bytes kept of an attempt unless set otherwise.
+	DefaultLimit = 64 << 20
+	// MinLimit is the lowest limit: eight files that hold a line each.
+	MinLimit = 8 * 2 * MaxLine
+	// shares is into how many files the limit is divided.
+	shares = 8
+)
+
+// Store is a folder of logs. Its methods may be called from several goroutines.
+// Only one process may write.
+type Store struct {
+	dir   string
+	limit int64
+	open  func(path string, flag int) (file, error) // replaced by tests
+
+	mu      sync.Mutex
+	writers map[key]*Writer // those not closed
+}
+
+type key struct {
+	task    int64
+	attempt int
+}
+
+// file is the part of os.File that a writer needs.
+type file interface {
+	WriteAt(b []byte, off int64) (int, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+// Open returns the store in dir, which is made when first needed. limit is the
+// most bytes kept of one attempt, on disk: 0 means [DefaultLimit], and less
+// than [MinLimit] means that.
+func Open(dir string, limit int64) *Store {
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	return &Store{
+		dir:     dir,
+		limit:   max(limit, MinLimit),
+		writers: map[key]*Writer{},
+		open: func(path string, flag int) (file, error) {
+			return os.OpenFile(path, flag, 0o600)
+		},
+	}
+}
+
+// Attempts lists the attempts of a task that have a log, lowest first.
+func (s *Store) Attempts(task int64) ([]int, error) {
+	entries, err := os.ReadDir(s.folder(task))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var attempts []int
+	for _, e := range entries {
+		if seg, ok := parseName(e.Name()); ok && seg.head() {
+			attempts = append(attempts, seg.attempt)
+		}
+	}
+	slices.Sort(attempts)
+	return attempts, err
+}
+
+// Remove deletes the logs of a task; it may be repeated. It returns [ErrOpen]
+// while one is written. Those who read one go on to the end of what they have.
+func (s *Store) Remove(task int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.writers {
+		if k.task == task {
+			return fmt.Errorf("remove logs of task %d: attempt %d: %w", task, k.attempt, ErrOpen)
+		}
+	}
+	if err := os.RemoveAll(s.folder(task)); err != nil {
+		return fmt.Errorf("remove logs of task %d: %w", task, err)
+	}
+	return nil
+}
+
+func (s *Store) writer(k key) *Writer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writers[k]
+}
+
+func (s *Store) folder(task int64) string {
+	return filepath.Join(s.dir, strconv.FormatInt(task, 10))
+}
+
+func (s *Store) path(k key, seg segment) string {
+	return filepath.Join(s.folder(k.task), seg.name())
+}

@@ -1,0 +1,264 @@
+package tasklog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// bufferSize is how much output waits in memory for Flush, and how much is
+// held while the disk is full.
+const bufferSize = 2 * MaxLine
+
+// Writer appends to the log of one attempt. Its methods may be called from
+// several goroutines.
+//
+// A failure to write, a full disk above all, never fails the task: the writer
+// holds some output in memory and tries again at each call; what it cannot
+// hold is lost, counted, and noted in the log once that can be written. The
+// error is returned once, for the caller to log, by whichever call comes next.
+type Writer struct {
+	s *Store
+	k key
+
+	mu      sync.Mutex // guards all below
+	f       file       // the newest segment
+	seg     segment
+	size    int64 // of seg, with what is in buf
+	lines   int64 // the same
+	written int64 // of seg, without buf
+	whole   int64 // where the last line that is written completely ends
+
+	older []older // the segments before, oldest first
+	total int64   // size of all segments
+
+	buf     []byte
+	scratch []byte
+	resume  *resume // nil: all that comes is new
+	last    time.Time
+
+	failing  bool  // the last attempt to write failed
+	cause    error // the latest failure
+	report   error // one that was not yet returned
+	lost     loss  // not yet noted in the log
+	lostEver loss
+
+	changed chan struct{} // closed when there is more to read; nil: nobody waits
+	closed  bool
+}
+
+// Writer opens the log of an attempt for writing, which [ErrOpen] prevents if
+// it is open already. If there is one, from before a restart, a line torn by
+// the crash is dropped and writing goes on behind it; see [Writer.Since].
+func (s *Store) Writer(task int64, attempt int) (*Writer, error) {
+	w := &Writer{s: s, k: key{task, attempt}}
+	w.mu.Lock() // whoever follows waits until it is ready
+	defer w.mu.Unlock()
+
+	s.mu.Lock()
+	taken := s.writers[w.k] != nil
+	if !taken {
+		s.writers[w.k] = w
+	}
+	s.mu.Unlock()
+	err := ErrOpen
+	if !taken {
+		err = w.reopen()
+	}
+	if err != nil {
+		if !taken {
+			w.closed = true
+			w.forget()
+		}
+		return nil, fmt.Errorf("log of task %d, attempt %d: %w", task, attempt, err)
+	}
+	return w, nil
+}
+
+// Write appends a line of the given stream; text ends with or without its
+// newline and is not kept. A line that was in the log when it was reopened is
+// ignored. An error says that output is not getting to the disk; it is for
+// the caller to log, and the caller goes on.
+func (w *Writer) Write(at time.Time, stream Stream, text []byte, partial bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return fs.ErrClosed
+	}
+	text = bytes.TrimSuffix(text, []byte("\n"))
+	for {
+		line, rest, more := bytes.Cut(text, []byte("\n"))
+		if len(line) > MaxLine {
+			w.put(Line{At: at, Stream: stream, Text: text[:MaxLine], Partial: true})
+			text = text[MaxLine:]
+			continue
+		}
+		w.put(Line{At: at, Stream: stream, Text: line, Partial: partial && !more})
+		if !more {
+			break
+		}
+		text = rest
+	}
+	w.wake()
+	return w.takeReport()
+}
+
+// put stores or loses a line.
+func (w *Writer) put(l Line) {
+	w.scratch = appendLine(w.scratch[:0], l)
+	if w.resume != nil && w.resume.known(w, l.At, w.scratch) {
+		return
+	}
+	if l.At.After(w.last) {
+		w.last = l.At
+	}
+	w.noteLoss(l.At, len(w.scratch))
+	if w.lost.lines > 0 || !w.store(w.scratch) { // in order: nothing before the note
+		w.lose(1, int64(len(w.scratch)))
+	}
+}
+
+// store adds an encoded line to the buffer.
+func (w *Writer) store(b []byte) bool {
+	if !w.room(int64(len(b))) {
+		return false
+	}
+	w.buf = append(w.buf, b...)
+	w.size += int64(len(b))
+	w.total += int64(len(b))
+	w.lines++
+	return true
+}
+
+// room makes room for n bytes, in the buffer and within the limits.
+func (w *Writer) room(n int64) bool {
+	if int64(len(w.buf))+n > bufferSize && !w.flush() {
+		return false
+	}
+	if w.size+n > w.s.limit/shares && !w.rotate() {
+		return false
+	}
+	return w.dropOldest(n)
+}
+
+// flush writes the buffer. What a failed write leaves of a line is completed
+// by the next one.
+func (w *Writer) flush() bool {
+	if len(w.buf) == 0 {
+		return true
+	}
+	n, err := w.f.WriteAt(w.buf, w.written)
+	if i := bytes.LastIndexByte(w.buf[:n], '\n'); i >= 0 {
+		w.whole = w.written + int64(i) + 1
+	}
+	w.written += int64(n)
+	w.buf = w.buf[:copy(w.buf, w.buf[n:])]
+	if err != nil {
+		w.fail(err)
+		return false
+	}
+	w.failing = false
+	return true
+}
+
+// Flush hands what was written to the kernel, where it survives the end of
+// this process. Followers do not wait for it; call it a few times per second,
+// so that a crash leaves little to be read again.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.flush()
+	}
+	return w.takeReport()
+}
+
+// Close says that the attempt is over: the output is synced to the disk, and
+// followers end. After nil the container, and with it the runtime's copy of
+// the output, may be removed. Close may be repeated.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.noteLoss(w.last, 0)
+	if !w.flush() {
+		w.lose(int64(bytes.Count(w.buf, []byte("\n"))), int64(len(w.buf)))
+	}
+	var errs []error
+	if w.whole < w.written {
+		errs = append(errs, w.f.Truncate(w.whole))
+	}
+	if w.lost.lines > 0 {
+		errs = append(errs, fmt.Errorf("%d lines (%d bytes) lost: %w", w.lost.lines, w.lost.bytes, w.cause))
+	}
+	errs = append(errs, w.f.Sync(), w.f.Close(), w.syncOlder())
+	w.closed = true
+	w.forget()
+	w.wake()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("log of task %d, attempt %d: %w", w.k.task, w.k.attempt, err)
+	}
+	return nil
+}
+
+func (w *Writer) syncOlder() error {
+	paths := []string{w.s.folder(w.k.task), filepath.Dir(w.s.folder(w.k.task))}
+	for _, o := range w.older {
+		paths = append(paths, w.s.path(w.k, o.segment))
+	}
+	for _, p := range paths {
+		f, err := os.Open(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Writer) forget() {
+	w.s.mu.Lock()
+	delete(w.s.writers, w.k)
+	w.s.mu.Unlock()
+}
+
+// wake tells the followers that there is more.
+func (w *Writer) wake() {
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+}
+
+// progress is what a follower needs to know before it reads.
+type progress struct {
+	newest int64 // start of the newest segment
+	ended  bool
+	more   <-chan struct{} // closed when there is more than at this moment
+}
+
+// progress flushes, so that all there is can be read from the files.
+func (w *Writer) progress() progress {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return progress{newest: w.seg.start, ended: true}
+	}
+	w.flush()
+	if w.changed == nil {
+		w.changed = make(chan struct{})
+	}
+	return progress{newest: w.seg.start, more: w.changed}
+}

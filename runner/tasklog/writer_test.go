@@ -1,0 +1,391 @@
+package tasklog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var epoch = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+
+func mustWriter(t testing.TB, s *Store, task int64, attempt int) *Writer {
+	t.Helper()
+	w, err := s.Writer(task, attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func write(t testing.TB, w *Writer, at time.Duration, stream Stream, text string) {
+	t.Helper()
+	if err := w.Write(epoch.Add(at), stream, []byte(text), false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func closeLog(t testing.TB, w *Writer) {
+	t.Helper()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// crash ends a writer the way the end of the process does.
+func crash(w *Writer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.f.Close()
+	w.closed = true
+	w.forget()
+	w.wake()
+}
+
+// texts returns all of a log, a stream's first letter before each line.
+func texts(t testing.TB, s *Store, tail int) []string {
+	t.Helper()
+	lines, err := s.Tail(1, 1, tail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range lines {
+		got = append(got, l.Stream.String()[3:4]+":"+string(l.Text))
+	}
+	return got
+}
+
+func TestFormat(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "logs")
+	s := Open(dir, 0)
+	w := mustWriter(t, s, 17, 2)
+	write(t, w, 123456789, Stdout, "hello\n")
+	write(t, w, time.Second, Stderr, "")
+	if err := w.Write(epoch.Add(time.Hour), Stdout, []byte("go"), true); err != nil {
+		t.Fatal(err)
+	}
+	write(t, w, time.Hour, Stdout, "ne\r")
+	closeLog(t, w)
+	closeLog(t, w)
+	if err := w.Write(epoch, Stdout, nil, false); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("write after close: %v", err)
+	}
+	path := filepath.Join(dir, "17", "2.log")
+	b, err := os.ReadFile(path)
+	want := `2026-11-21T03:00:00.123456789Z stdout F hello
+2026-11-21T03:00:01.000000000Z stderr F 
+2026-11-21T04:00:00.000000000Z stdout P go
+2026-11-21T04:00:00.000000000Z stdout F ne` + "\r\n"
+	if string(b) != want || err != nil {
+		t.Errorf("file %q (%v), want %q", b, err, want)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestLongLinesAndNewlinesAreSplit(t *testing.T) {
+	s := Open(t.TempDir(), 0)
+	w := mustWriter(t, s, 1, 1)
+	long := strings.Repeat("x", 2*MaxLine+5)
+	if err := w.Write(epoch, Stdout, []byte("a\n"+long+"\n\nb"), true); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, w)
+	lines, err := s.Tail(1, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range lines {
+		got = append(got, fmt.Sprint(len(l.Text), l.Partial))
+	}
+	want := "1 false,65536 true,65536 true,5 false,0 false,1 true"
+	if s := strings.Join(got, ","); s != want {
+		t.Errorf("pieces %s, want %s", s, want)
+	}
+}
+
+func TestOneWriter(t *testing.T) {
+	s := Open(t.TempDir(), 0)
+	w := mustWriter(t, s, 1, 1)
+	if _, err := s.Writer(1, 1); !errors.Is(err, ErrOpen) {
+		t.Errorf("second writer: %v", err)
+	}
+	closeLog(t, mustWriter(t, s, 1, 2))
+	closeLog(t, mustWriter(t, s, 2, 1))
+	if got, err := s.Attempts(1); fmt.Sprint(got) != "[1 2]" || err != nil {
+		t.Errorf("attempts %v, %v", got, err)
+	}
+	if err := s.Remove(1); !errors.Is(err, ErrOpen) {
+		t.Errorf("remove while written: %v", err)
+	}
+	closeLog(t, w)
+	for range 2 {
+		if err := s.Remove(1); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, err := s.Attempts(1); got != nil || err != nil {
+		t.Errorf("attempts %v, %v", got, err)
+	}
+	if got, err := s.Attempts(2); fmt.Sprint(got) != "[1]" || err != nil {
+		t.Errorf("attempts of another task %v, %v", got, err)
+	}
+}
+
+func TestSegmentNames(t *testing.T) {
+	for _, g := range []segment{{1, 0, 0}, {12, 300, 4}} {
+		if got, ok := parseName(g.name()); !ok || got != g {
+			t.Errorf("%s is %+v, %v", g.name(), got, ok)
+		}
+	}
+	for _, name := range []string{"", "x.log", "1", "1.2.log", "-1.log", "01.log", "1.2.3.4.log", "1.0.0.log", "1.log.gz"} {
+		if g, ok := parseName(name); ok {
+			t.Errorf("%s is %+v", name, g)
+		}
+	}
+}
+
+// However much of the end of the file is lost, opening it again leaves whole
+// lines, says from when on to read again, and writing all from there gives the
+// same log as without the loss.
+func TestTornEnd(t *testing.T) {
+	full := func(w *Writer, from time.Time) {
+		for i := range 40 { // several lines share a time, text and time too
+			at := epoch.Add(time.Duration(i/3) * 200 * time.Millisecond)
+			if !at.Before(from) {
+				if err := w.Write(at, Stream(1+i%2), fmt.Appendf(nil, "line %d", i/5), i%7 == 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	s := Open(t.TempDir(), 0)
+	w := mustWriter(t, s, 1, 1)
+	full(w, time.Time{})
+	closeLog(t, w)
+	path := s.path(w.k, segment{attempt: 1})
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range len(want) + 1 {
+		for _, garbage := range []string{"", "\x00\x00\x00", "\x00\n\x00"} {
+			if strings.Contains(garbage, "\n") && cut > 0 && want[cut-1] != '\n' {
+				continue // would complete the torn line
+			}
+			if err := os.WriteFile(path, append(want[:cut:cut], garbage...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w := mustWriter(t, s, 1, 1)
+			kept := want[:bytes.LastIndexByte(want[:cut], '\n')+1]
+			if last := lastTime(kept); !w.Last().Equal(last) {
+				t.Fatalf("cut at %d: last %v, want %v", cut, w.Last(), last)
+			}
+			full(w, w.Since())
+			closeLog(t, w)
+			if got, err := os.ReadFile(path); !bytes.Equal(got, want) || err != nil {
+				t.Fatalf("cut at %d, then %q: %v\n%s", cut, garbage, err, got)
+			}
+		}
+	}
+}
+
+func lastTime(b []byte) (last time.Time) {
+	for line := range bytes.Lines(b) {
+		l, _ := parseLine(bytes.TrimSuffix(line, []byte("\n")))
+		last = l.At
+	}
+	return last
+}
+
+// The runtime may deliver the lines of two streams a little out of order, and
+// the whole output instead of what was asked for.
+func TestResume(t *testing.T) {
+	const ms = time.Millisecond
+	s := Open(t.TempDir(), 0)
+	w := mustWriter(t, s, 1, 1)
+	write(t, w, 0, Stdout, "old")
+	write(t, w, 5000*ms, Stdout, "a")
+	write(t, w, 5000*ms, Stdout, "a")
+	write(t, w, 4999*ms, Stderr, "e")
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, w, 5001*ms, Stdout, "never flushed")
+	crash(w)
+
+	w = mustWriter(t, s, 1, 1)
+	if want := epoch.Add(4000 * ms); !w.Since().Equal(want) {
+		t.Errorf("read again from %v, want %v", w.Since(), want)
+	}
+	write(t, w, 0, Stdout, "old")
+	write(t, w, 5000*ms, Stdout, "a")
+	write(t, w, 4998*ms, Stderr, "late") // not in the log: the crash came first
+	write(t, w, 5000*ms, Stdout, "a")
+	write(t, w, 5000*ms, Stdout, "a") // a third one is new
+	write(t, w, 4999*ms, Stderr, "e")
+	write(t, w, 5001*ms, Stdout, "never flushed")
+	write(t, w, 1000*ms, Stdout, "the clock was set back") // all have come: this is new
+	closeLog(t, w)
+	want := []string{"o:old", "o:a", "o:a", "e:e", "e:late", "o:a", "o:never flushed", "o:the clock was set back"}
+	if got := texts(t, s, 0); !reflect.DeepEqual(got, want) {
+		t.Errorf("log %q\nwant %q", got, want)
+	}
+}
+
+// Lines that the limit has dropped do not come back when the runtime sends
+// them again.
+func TestDroppedLinesStayAway(t *testing.T) {
+	s := Open(t.TempDir(), 1)
+	all := func(w *Writer) {
+		for i := range 3000 {
+			write(t, w, time.Duration(i), Stdout, fmt.Sprint(i, " ", strings.Repeat("x", 1000)))
+		}
+	}
+	w := mustWriter(t, s, 1, 1)
+	all(w)
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	crash(w)
+	want := texts(t, s, 0)
+	w = mustWriter(t, s, 1, 1)
+	all(w)
+	write(t, w, 4000, Stdout, "new")
+	closeLog(t, w)
+	if got := texts(t, s, 0); !reflect.DeepEqual(got, append(want, "o:new")) {
+		t.Errorf("%d lines, want %d", len(got), len(want)+1)
+	}
+}
+
+// diskSize is what an attempt's files take.
+func diskSize(t interface{ Fatal(...any) }, s *Store) (n int64) {
+	err := filepath.WalkDir(s.folder(1), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			info, e := d.Info()
+			if e != nil {
+				return e
+			}
+			n += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Whatever is written, with crashes and restarts in between: the files never
+// exceed the limit; the log is the output's start, one note with the right
+// numbers, and the output's end; at least half of the limit is kept.
+func TestLimitProperty(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		s := Open(dir, 1)
+		w, err := s.Writer(1, 1)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var sizes []int // of all lines written, encoded
+		total := 0
+		put := func(n int) {
+			text := append(fmt.Appendf(nil, "%d ", len(sizes)), make([]byte, n)...)
+			text = text[:min(len(text), MaxLine)]
+			if err := w.Write(epoch.Add(time.Duration(len(sizes))), Stdout, text, false); err != nil {
+				rt.Fatal(err)
+			}
+			sizes = append(sizes, len(w.scratch))
+			total += len(w.scratch)
+		}
+		for range rapid.IntRange(1, 12).Draw(rt, "bursts") {
+			n := rapid.IntRange(0, MaxLine).Draw(rt, "line")
+			for range rapid.IntRange(1, 60).Draw(rt, "lines") {
+				put(n)
+				if got := diskSize(rt, s); got > s.limit {
+					rt.Fatalf("%d bytes on disk, the limit is %d", got, s.limit)
+				}
+			}
+			if rapid.Bool().Draw(rt, "restart") {
+				if err := w.Flush(); err != nil {
+					rt.Fatal(err)
+				}
+				crash(w)
+				if w, err = s.Writer(1, 1); err != nil {
+					rt.Fatal(err)
+				}
+				w.resume = nil // lines of this test are nanoseconds apart
+			}
+		}
+		if err := w.Close(); err != nil {
+			rt.Fatal(err)
+		}
+		if got := diskSize(rt, s); int64(total) > s.limit && got < s.limit/2 || int64(total) <= s.limit/2 && got != int64(total) {
+			rt.Fatalf("%d of %d bytes are kept", got, total)
+		}
+		lines, err := s.Tail(1, 1, 0)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		checkNumbers(rt, lines, sizes)
+	})
+}
+
+// checkNumbers checks that the lines are numbered without gaps except where a
+// note accounts for them, up to the last one written. sizes may be nil.
+func checkNumbers(t interface{ Fatalf(string, ...any) }, lines []Line, sizes []int) {
+	next, notes := 0, 0
+	for _, l := range lines {
+		var n, size, missing int
+		if l.Stream == Note {
+			if _, err := fmt.Sscanf(string(l.Text), "%d lines (%d bytes) left out here", &n, &size); err != nil {
+				t.Fatalf("note %q: %v", l.Text, err)
+			}
+			for i := next; i < next+n && i < len(sizes); i++ {
+				missing += sizes[i]
+			}
+			if sizes != nil && size != missing {
+				t.Fatalf("the note says %d lines of %d bytes are missing, they have %d", n, size, missing)
+			}
+			next += n
+			notes++
+			continue
+		}
+		if _, err := fmt.Sscanf(string(l.Text), "%d ", &n); err != nil || n != next {
+			t.Fatalf("line %d comes where %d should (%v)", n, next, err)
+		}
+		next++
+	}
+	if sizes != nil && (next != len(sizes) || notes > 1) {
+		t.Fatalf("%d of %d lines, %d notes", next, len(sizes), notes)
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	s := Open(b.TempDir(), 0)
+	w := mustWriter(b, s, 1, 1)
+	text := []byte(strings.Repeat("x", 100))
+	b.SetBytes(100)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := w.Write(epoch, Stdout, text, false); err != nil {
+			b.Fatal(err)
+		}
+	}
+	closeLog(b, w)
+}
