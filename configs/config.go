@@ -1,0 +1,126 @@
+package configs
+
+import (
+	_ "embed" // the example file
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"carma/mapper"
+)
+
+// Config is everything that can be configured.
+type Config struct {
+	// Socket is the path of the daemon's unix socket.
+	Socket string
+	// DataDir holds the journal and the tasks' output.
+	DataDir string
+	// GPUs is where the GPUs come from: auto, nvml or sim:SERVER.
+	GPUs string
+	// Speed is simulated time per clock time; 1 on real GPUs.
+	Speed float64
+	// SampleEvery is the time between two readings of the GPUs.
+	SampleEvery time.Duration
+
+	// Driver runs the containers: docker.
+	Driver string
+	// DockerHost is the engine's address; empty: DOCKER_HOST, else the
+	// engine's own default.
+	DockerHost string
+	// Network is the containers' network; empty: the engine's default. The
+	// host's is refused.
+	Network string
+	// Attach is how a container gets its GPUs: auto, device-request, runtime
+	// or simulated.
+	Attach string
+	// Pull is when images are fetched unless the task says so itself:
+	// missing, always or never.
+	Pull string
+	// StopGrace is the time between the stop signal and the kill.
+	StopGrace time.Duration
+	// LogBytes bounds the output kept per attempt.
+	LogBytes mapper.Bytes
+
+	// AllowedMounts are the folders a task may mount, with all below them. ~
+	// is the submitter's home.
+	AllowedMounts []string
+	// AdminGroup is the group whose members may stop and remove the tasks of
+	// others; root always may.
+	AdminGroup string
+
+	// Mapper are the rules tasks are placed by.
+	Mapper mapper.Options
+
+	// LogLevel: debug, info, warn or error.
+	LogLevel string
+	// LogFormat: auto (console on a terminal, else json), console or json.
+	LogFormat string
+}
+
+// SystemSocket is where root's daemon listens.
+const SystemSocket = "/run/carma/carma.sock"
+
+// Example is a configuration file with every key, its default and what it does.
+//
+//go:embed carma.example.yaml
+var Example string
+
+// Default returns the configuration when nothing is configured. Socket and
+// DataDir depend on who asks.
+func Default() Config {
+	return Config{
+		Socket:        defaultSocket(),
+		DataDir:       defaultDataDir(),
+		GPUs:          "auto",
+		Speed:         1,
+		SampleEvery:   time.Second,
+		Driver:        "docker",
+		Attach:        "auto",
+		Pull:          "missing",
+		StopGrace:     10 * time.Second,
+		LogBytes:      64 * mapper.MiB,
+		AllowedMounts: []string{"~"},
+		AdminGroup:    "carma",
+		Mapper:        mapper.DefaultOptions(),
+		LogLevel:      "info",
+		LogFormat:     "auto",
+	}
+}
+
+func defaultSocket() string {
+	if os.Geteuid() == 0 {
+		return SystemSocket
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "carma", "carma.sock")
+	}
+	return filepath.Join("/tmp", "carma-"+strconv.Itoa(os.Geteuid()), "carma.sock")
+}
+
+func defaultDataDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/carma"
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "carma")
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(home, ".local", "share", "carma")
+	}
+	return filepath.Join("/tmp", "carma-"+strconv.Itoa(os.Geteuid()), "data")
+}
+
+// ClientSocket returns the socket a client connects to: the configured one,
+// or the system's when the user has configured none and runs no daemon.
+func ClientSocket(c Config, from Origins) string {
+	if from["socket"].Kind != FromDefault || exists(c.Socket) || !exists(SystemSocket) {
+		return c.Socket
+	}
+	return SystemSocket
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

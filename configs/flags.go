@@ -1,0 +1,55 @@
+package configs
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+)
+
+// AddFlags adds a flag for each of the named keys; for all when none is named.
+// The flags have no value of their own: [Load] reads them.
+func AddFlags(flags *pflag.FlagSet, names ...string) {
+	for _, k := range keys {
+		if len(names) > 0 && !slices.Contains(names, k.name) {
+			continue
+		}
+		defaults := Default()
+		p := k.at(&defaults)
+		f := flags.VarPF(&value{k: k, text: show(p)}, k.name, "", k.usage)
+		switch p.(type) {
+		case *bool:
+			f.NoOptDefVal = "true"
+		case *string:
+			if k.name == "socket" || k.name == "data-dir" {
+				f.DefValue = "" // depends on who asks; carma config tells
+			}
+		}
+	}
+}
+
+// value is a flag's text, checked when it is set.
+type value struct {
+	k    key
+	text string
+}
+
+func (v *value) String() string { return v.text }
+
+func (v *value) Type() string {
+	var c Config
+	return kindOf(v.k.at(&c))
+}
+
+func (v *value) Set(s string) error {
+	var c Config
+	if err := set(v.k.at(&c), s); err != nil {
+		return err
+	}
+	v.text = s
+	return nil
+}
+
+func isOurs(f *pflag.Flag) bool {
+	_, ok := f.Value.(*value)
+	return ok
+}

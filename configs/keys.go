@@ -1,0 +1,348 @@
+package configs
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"carma/configs/nearest"
+	"carma/configs/servers"
+	"carma/mapper"
+)
+
+// key is one setting: its name in files and flags, and where it lives.
+type key struct {
+	name  string
+	usage string
+	// at returns a pointer to the field.
+	at func(*Config) any
+	// check is nil when every value of the type is valid.
+	check func(*Config) error
+}
+
+// keys are in the order in which they are documented and printed.
+var keys = []key{
+	{"socket", "path of the daemon's unix `socket`", func(c *Config) any { return &c.Socket }, func(c *Config) error {
+		return validSocket(c.Socket)
+	}},
+	{"data-dir", "`folder` of the journal and the tasks' output", func(c *Config) any { return &c.DataDir }, func(c *Config) error {
+		return absolute(c.DataDir)
+	}},
+	{"gpus", "where the GPUs come from: auto, nvml or sim:SERVER", func(c *Config) any { return &c.GPUs }, func(c *Config) error {
+		return validSource(c.GPUs)
+	}},
+	{"speed", "simulated time per clock time, with sim: only", func(c *Config) any { return &c.Speed }, func(c *Config) error {
+		if !(c.Speed > 0 && c.Speed <= 100_000) {
+			return fmt.Errorf("%v is not above 0 and at most 100000", c.Speed)
+		}
+		return nil
+	}},
+	{"sample-every", "`time` between two readings of the GPUs", func(c *Config) any { return &c.SampleEvery }, func(c *Config) error {
+		if c.SampleEvery < 10*time.Millisecond {
+			return fmt.Errorf("%s is less than 10ms; write for example 1s", c.SampleEvery)
+		}
+		return nil
+	}},
+
+	{"driver", "what runs the containers: docker", func(c *Config) any { return &c.Driver }, func(c *Config) error {
+		return oneOf("driver", c.Driver, Drivers)
+	}},
+	{"docker-host", "the engine's `address`; empty: DOCKER_HOST, else Docker's default", func(c *Config) any { return &c.DockerHost }, nil},
+	{"network", "the containers' `network`; empty: the engine's default", func(c *Config) any { return &c.Network }, nil},
+	{"attach", "how containers get their GPUs: auto, device-request, runtime or simulated", func(c *Config) any { return &c.Attach }, func(c *Config) error {
+		return oneOf("attachment", c.Attach, Attachments)
+	}},
+	{"pull", "when images are fetched: missing, always or never", func(c *Config) any { return &c.Pull }, func(c *Config) error {
+		return oneOf("pull rule", c.Pull, PullRules)
+	}},
+	{"stop-grace", "`time` between a task's stop signal and its kill", func(c *Config) any { return &c.StopGrace }, func(c *Config) error {
+		return notNegative(c.StopGrace)
+	}},
+	{"log-bytes", "output kept per attempt", func(c *Config) any { return &c.LogBytes }, func(c *Config) error {
+		if c.LogBytes < mapper.KiB {
+			return fmt.Errorf("%d bytes is too small; write for example 64M", c.LogBytes)
+		}
+		return nil
+	}},
+
+	{"allowed-mounts", "`folders` tasks may mount; ~ is the submitter's home", func(c *Config) any { return &c.AllowedMounts }, func(c *Config) error {
+		for _, dir := range c.AllowedMounts {
+			if dir != "~" && !strings.HasPrefix(dir, "~/") && !filepath.IsAbs(dir) {
+				return fmt.Errorf("%q is neither absolute nor below ~", dir)
+			}
+		}
+		return nil
+	}},
+	{"admin-group", "`group` that may stop and remove the tasks of others", func(c *Config) any { return &c.AdminGroup }, nil},
+
+	{"policy", "the `policy` that picks GPUs", func(c *Config) any { return &c.Mapper.Policy }, func(c *Config) error {
+		return oneOf("policy", c.Mapper.Policy, mapper.PolicyNames())
+	}},
+	{"headroom", "`memory` on every GPU that is never booked", func(c *Config) any { return &c.Mapper.Headroom }, nil},
+	{"min-free", "least free `memory` of a GPU that gets a task; 0: off", func(c *Config) any { return &c.Mapper.MinFree }, nil},
+	{"smact-cap", "SM activity (0 to 1) from which a GPU gets no further task; 0: off", func(c *Config) any { return &c.Mapper.SMACTCap }, nil},
+	{"max-tasks", "most tasks on one GPU; 0: no limit", func(c *Config) any { return &c.Mapper.MaxTasks }, nil},
+	{"warm-up", "`time` a GPU is closed after a task has started on it", func(c *Config) any { return &c.Mapper.WarmUp }, nil},
+	{"idle-first", "prefer idle GPUs, whatever the policy's order", func(c *Config) any { return &c.Mapper.IdleFirst }, nil},
+	{"look-ahead", "queued tasks tried at a time; 1: strictly first come, first served", func(c *Config) any { return &c.Mapper.LookAhead }, nil},
+	{"ageing", "`time` after which the first queued task is not overtaken any more", func(c *Config) any { return &c.Mapper.Ageing }, nil},
+	{"attempts", "launches of a task that runs out of GPU memory", func(c *Config) any { return &c.Mapper.Attempts }, nil},
+	{"blameless-retries", "relaunches after deaths a task is not to blame for", func(c *Config) any { return &c.Mapper.BlamelessRetries }, nil},
+	{"backoff", "`time` to wait after an engine or driver failure; doubles", func(c *Config) any { return &c.Mapper.Backoff }, nil},
+
+	{"log-level", "debug, info, warn or error", func(c *Config) any { return &c.LogLevel }, func(c *Config) error {
+		return oneOf("log level", c.LogLevel, LogLevels)
+	}},
+	{"log-format", "auto, console or json", func(c *Config) any { return &c.LogFormat }, func(c *Config) error {
+		return oneOf("log format", c.LogFormat, LogFormats)
+	}},
+}
+
+// The words that keys with a fixed choice take.
+var (
+	Drivers     = []string{"docker"}
+	Attachments = []string{"auto", "device-request", "runtime", "simulated"}
+	PullRules   = []string{"missing", "always", "never"}
+	LogLevels   = []string{"debug", "info", "warn", "error"}
+	LogFormats  = []string{"auto", "console", "json"}
+)
+
+// Keys returns the names of all settings in their documented order.
+func Keys() []string {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = k.name
+	}
+	return names
+}
+
+func find(name string) (key, bool) {
+	i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
+	if i < 0 {
+		return key{}, false
+	}
+	return keys[i], true
+}
+
+// set parses raw (a string from a flag or the environment, or a YAML value)
+// into the field at p.
+func set(p, raw any) error {
+	switch p := p.(type) {
+	case *string:
+		switch v := raw.(type) {
+		case string:
+			*p = v
+		case nil:
+			*p = ""
+		default:
+			return fmt.Errorf("%s is not a text", quote(raw))
+		}
+	case *bool:
+		v, err := strconv.ParseBool(text(raw))
+		if err != nil {
+			return fmt.Errorf("%s is neither true nor false", quote(raw))
+		}
+		*p = v
+	case *int:
+		v, err := strconv.Atoi(text(raw))
+		if err != nil {
+			return fmt.Errorf("%s is not a whole number", quote(raw))
+		}
+		*p = v
+	case *float64:
+		v, err := strconv.ParseFloat(text(raw), 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%s is not a number", quote(raw))
+		}
+		*p = v
+	case *time.Duration:
+		v, err := time.ParseDuration(text(raw))
+		if err != nil {
+			return fmt.Errorf("%s is not a time; write for example 30s or 5m", quote(raw))
+		}
+		*p = v
+	case *mapper.Bytes:
+		v, err := mapper.ParseBytes(text(raw))
+		if err != nil {
+			return fmt.Errorf("%s is not an amount of memory; write for example 512M or 12G", quote(raw))
+		}
+		*p = v
+	case *[]string:
+		v, err := list(raw)
+		if err != nil {
+			return err
+		}
+		*p = v
+	default:
+		panic(fmt.Sprintf("configs: no parser for %T", p))
+	}
+	return nil
+}
+
+// text is the one-word form of a YAML scalar; "" for anything else, which no
+// parser above accepts.
+func text(raw any) string {
+	switch v := raw.(type) {
+	case string:
+		return strings.TrimSpace(v)
+	case bool, int, int64, uint64, float64:
+		return fmt.Sprint(v)
+	}
+	return ""
+}
+
+func quote(raw any) string {
+	switch v := raw.(type) {
+	case nil:
+		return "an empty value"
+	case string:
+		return strconv.Quote(v)
+	case bool, int, int64, uint64, float64:
+		return fmt.Sprint(v)
+	case []any:
+		return "a list"
+	}
+	return "a map"
+}
+
+func list(raw any) ([]string, error) {
+	out := []string{}
+	switch v := raw.(type) {
+	case nil:
+	case string:
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	case []any:
+		for _, e := range v {
+			s, ok := e.(string)
+			if !ok && e != nil {
+				return nil, fmt.Errorf("%s in the list is not a text", quote(e))
+			}
+			if s = strings.TrimSpace(s); !ok {
+				s = "~" // YAML's word for null is the word for the home
+			}
+			if s != "" {
+				out = append(out, s)
+			}
+		}
+	default:
+		return nil, fmt.Errorf("%s is not a list; write for example [/data, /scratch]", quote(raw))
+	}
+	return out, nil
+}
+
+// show is the inverse of set: the text that set reads back to the same value.
+func show(p any) string {
+	switch p := p.(type) {
+	case *string:
+		return *p
+	case *mapper.Bytes:
+		return showBytes(*p)
+	case *[]string:
+		return strings.Join(*p, ",")
+	case *time.Duration:
+		return showDuration(*p)
+	case *float64:
+		return strconv.FormatFloat(*p, 'g', -1, 64)
+	case *int:
+		return strconv.Itoa(*p)
+	case *bool:
+		return strconv.FormatBool(*p)
+	}
+	panic(fmt.Sprintf("configs: no text for %T", p))
+}
+
+func showBytes(b mapper.Bytes) string {
+	for _, u := range []struct {
+		unit string
+		of   mapper.Bytes
+	}{{"G", mapper.GiB}, {"M", mapper.MiB}, {"K", mapper.KiB}} {
+		if b != 0 && b%u.of == 0 {
+			return strconv.FormatInt(int64(b/u.of), 10) + u.unit
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// showDuration drops the zero tail of the standard form: 10m0s is 10m.
+func showDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// kindOf names the type of a key for --help and errors.
+func kindOf(p any) string {
+	switch p.(type) {
+	case *bool:
+		return "bool"
+	case *int:
+		return "int"
+	case *float64:
+		return "number"
+	case *time.Duration:
+		return "duration"
+	case *mapper.Bytes:
+		return "memory"
+	case *[]string:
+		return "list"
+	}
+	return "string"
+}
+
+func oneOf(what, word string, words []string) error {
+	if slices.Contains(words, word) {
+		return nil
+	}
+	if near := nearest.Near(word, words); len(near) > 0 {
+		return fmt.Errorf("unknown %s %q; did you mean %s?", what, word, near[0])
+	}
+	return fmt.Errorf("unknown %s %q; it is one of %s", what, word, strings.Join(words, ", "))
+}
+
+func absolute(path string) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("%q is not an absolute path", path)
+	}
+	return nil
+}
+
+// The kernel's limit for the path of a unix socket, without the final zero.
+const maxSocketPath = 107
+
+func validSocket(path string) error {
+	if len(path) > maxSocketPath {
+		return fmt.Errorf("%q is longer than the %d bytes of a unix socket's path", path, maxSocketPath)
+	}
+	return absolute(path)
+}
+
+func validSource(source string) error {
+	if server, ok := strings.CutPrefix(source, "sim:"); ok && server != "" {
+		_, err := servers.Find(server)
+		return err
+	}
+	if source == "auto" || source == "nvml" {
+		return nil
+	}
+	return fmt.Errorf("unknown source %q; it is auto, nvml or sim:SERVER, for example sim:dgx-station-a100", source)
+}
+
+func notNegative(d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("%s is negative; write for example 10s", d)
+	}
+	return nil
+}

@@ -1,0 +1,285 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
+
+	"carma/configs/nearest"
+)
+
+// Kind says which of the places a value came from.
+type Kind string
+
+// The places, the weakest first.
+const (
+	FromDefault Kind = "default"
+	FromFile    Kind = "file"
+	FromEnv     Kind = "environment"
+	FromFlag    Kind = "flag"
+)
+
+// Origin is where one value came from.
+type Origin struct {
+	Kind Kind `json:"from"`
+	// Where is the file with line, the variable or the flag; empty for a default.
+	Where string `json:"where,omitempty"`
+}
+
+func (o Origin) String() string {
+	if o.Where == "" {
+		return string(o.Kind)
+	}
+	return o.Where
+}
+
+// Origins maps every key to where its value came from.
+type Origins map[string]Origin
+
+// Error is a setting that cannot be.
+type Error struct {
+	Origin Origin
+	Key    string // empty when the fault is not in one key
+	What   string
+}
+
+func (e *Error) Error() string {
+	where := e.Origin.String()
+	if e.Key == "" || e.Origin.Kind == FromEnv || e.Origin.Kind == FromFlag {
+		return where + ": " + e.What
+	}
+	return where + ": " + e.Key + ": " + e.What
+}
+
+// Setting is one line of what is in force.
+type Setting struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	Origin
+	Usage string `json:"-"`
+}
+
+// Settings lists all keys with their values, in their documented order.
+func Settings(c Config, from Origins) []Setting {
+	out := make([]Setting, len(keys))
+	for i, k := range keys {
+		out[i] = Setting{k.name, show(k.at(&c)), from[k.name], strings.ReplaceAll(k.usage, "`", "")}
+	}
+	return out
+}
+
+// Files returns the configuration files that are read when they exist, the
+// stronger one last. CARMA_CONFIG names the only one instead; then it must
+// exist.
+func Files() []string {
+	if only := os.Getenv("CARMA_CONFIG"); only != "" {
+		return []string{only}
+	}
+	files := []string{"/etc/carma/config.yaml"}
+	dir := os.Getenv("XDG_CONFIG_HOME")
+	if home, err := os.UserHomeDir(); err == nil && !filepath.IsAbs(dir) {
+		dir = filepath.Join(home, ".config")
+	}
+	if dir != "" {
+		files = append(files, filepath.Join(dir, "carma", "config.yaml"))
+	}
+	return files
+}
+
+// Load reads the configuration from its files, the environment and those of
+// flags that were made by [AddFlags]. flags may be nil; if it has a flag
+// "config" that is set, that file is the only one read, and must exist.
+func Load(flags *pflag.FlagSet) (Config, Origins, error) {
+	files, must := Files(), os.Getenv("CARMA_CONFIG") != ""
+	if flags != nil {
+		if f := flags.Lookup("config"); f != nil && f.Changed {
+			files, must = []string{f.Value.String()}, true
+		}
+	}
+	v := viper.New()
+	origins := Origins{}
+	for _, path := range files {
+		if err := mergeFile(v, origins, path, must); err != nil {
+			return Config{}, nil, err
+		}
+	}
+	if err := checkEnvironment(); err != nil {
+		return Config{}, nil, err
+	}
+	config := Default()
+	for _, k := range keys {
+		if err := k.load(v, origins, flags, &config); err != nil {
+			return Config{}, nil, err
+		}
+	}
+	return config, origins, nil
+}
+
+// load sets one key of config and notes its origin.
+func (k key) load(v *viper.Viper, origins Origins, flags *pflag.FlagSet, config *Config) error {
+	if _, ok := origins[k.name]; !ok {
+		origins[k.name] = Origin{Kind: FromDefault}
+	}
+	if err := v.BindEnv(k.name, Variable(k.name)); err != nil {
+		return err
+	}
+	if os.Getenv(Variable(k.name)) != "" {
+		origins[k.name] = Origin{FromEnv, Variable(k.name)}
+	}
+	if flags != nil {
+		if f := flags.Lookup(k.name); f != nil && f.Changed && isOurs(f) {
+			if err := v.BindPFlag(k.name, f); err != nil {
+				return err
+			}
+			origins[k.name] = Origin{FromFlag, "--" + k.name}
+		}
+	}
+	origin := origins[k.name]
+	if origin.Kind == FromDefault {
+		return nil
+	}
+	wrong := func(err error) error { return &Error{origin, k.name, err.Error()} }
+	p := k.at(config)
+	if err := set(p, v.Get(k.name)); err != nil {
+		return wrong(err)
+	}
+	if path, ok := p.(*string); ok && (k.name == "socket" || k.name == "data-dir") {
+		*path = expandHome(*path)
+		if origin.Kind == FromFlag {
+			if abs, err := filepath.Abs(*path); err == nil && *path != "" {
+				*path = abs
+			}
+		}
+	}
+	if k.check != nil {
+		if err := k.check(config); err != nil {
+			return wrong(err)
+		}
+	}
+	// Everything before this key was valid, so a fault is this key's.
+	if err := config.Mapper.Validate(); err != nil {
+		return wrong(errors.New(strings.TrimPrefix(err.Error(), k.name+" ")))
+	}
+	return nil
+}
+
+// Variable returns the environment variable of a key: CARMA_DATA_DIR for data-dir.
+func Variable(name string) string {
+	return "CARMA_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// checkEnvironment refuses variables that look like a misspelt key. Others
+// that begin with CARMA_ are somebody else's.
+func checkEnvironment() error {
+	known := []string{"CARMA_CONFIG"}
+	for _, k := range keys {
+		known = append(known, Variable(k.name))
+	}
+	var names []string
+	for _, e := range os.Environ() {
+		name, _, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, "CARMA_") && !slices.Contains(known, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, k := range known {
+			if nearest.Distance(name, k) <= 2 {
+				return &Error{Origin{FromEnv, name}, "", "unknown variable; did you mean " + k + "?"}
+			}
+		}
+	}
+	return nil
+}
+
+// mergeFile lays the keys of a YAML file over those in v.
+func mergeFile(v *viper.Viper, origins Origins, path string, must bool) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !must {
+		return nil
+	}
+	if err != nil {
+		return &Error{Origin{FromFile, path}, "", "cannot be read: " + errors.Unwrap(err).Error()}
+	}
+	values, lines, err := parse(path, data)
+	if err != nil {
+		return err
+	}
+	for name, line := range lines {
+		origins[name] = Origin{FromFile, fmt.Sprintf("%s:%d", path, line)}
+	}
+	return v.MergeConfigMap(values)
+}
+
+// parse reads a YAML map of known keys, with the line of each.
+func parse(path string, data []byte) (values map[string]any, lines map[string]int, err error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, nil, yamlError(path, err)
+	}
+	values, lines = map[string]any{}, map[string]int{}
+	if doc.Kind == 0 || len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" { // empty, or comments only
+		return values, lines, nil
+	}
+	root := doc.Content[0]
+	at := func(n *yaml.Node) Origin { return Origin{FromFile, fmt.Sprintf("%s:%d", path, n.Line)} }
+	if root.Kind != yaml.MappingNode {
+		return nil, nil, &Error{at(root), "", "is not a list of `key: value`"}
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		name, value := root.Content[i], root.Content[i+1]
+		if _, ok := find(name.Value); !ok {
+			return nil, nil, &Error{at(name), "", unknownKey(name.Value)}
+		}
+		if first, twice := lines[name.Value]; twice {
+			return nil, nil, &Error{at(name), name.Value, fmt.Sprintf("is set twice, first in line %d", first)}
+		}
+		var v any
+		if err := value.Decode(&v); err != nil {
+			return nil, nil, &Error{at(value), name.Value, strings.TrimPrefix(err.Error(), "yaml: ")}
+		}
+		if v == nil && value.Value == "~" {
+			v = "~" // the home, not YAML's null
+		}
+		values[name.Value], lines[name.Value] = v, name.Line
+	}
+	return values, lines, nil
+}
+
+func unknownKey(name string) string {
+	if near := nearest.Near(name, Keys()); len(near) > 0 {
+		return fmt.Sprintf("unknown key %q; did you mean %s?", name, near[0])
+	}
+	return fmt.Sprintf("unknown key %q; `carma config` lists the keys", name)
+}
+
+// yamlError turns "yaml: line 3: ..." into "file:3: ...".
+func yamlError(path string, err error) error {
+	what := strings.TrimPrefix(err.Error(), "yaml: ")
+	var line int
+	if n, _ := fmt.Sscanf(what, "line %d:", &line); n == 1 {
+		path = fmt.Sprintf("%s:%d", path, line)
+		_, what, _ = strings.Cut(what, ": ")
+	}
+	return &Error{Origin{FromFile, path}, "", what}
+}
+
+func expandHome(path string) string {
+	if path != "~" && !strings.HasPrefix(path, "~/") {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return path
+	}
+	return filepath.Join(home, path[1:])
+}

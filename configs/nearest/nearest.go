@@ -1,0 +1,80 @@
+// Package nearest finds what a mistyped name was probably meant to be.
+package nearest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Names returns at most n of names, those with the fewest edits from word
+// first (ties: shorter, then alphabetical). The beginning of a name counts as
+// one edit away from it, case does not count. It always answers, however far
+// the names are; the caller decides what to print.
+func Names(word string, names []string, n int) []string {
+	word = strings.ToLower(word)
+	type candidate struct {
+		name  string
+		edits int
+	}
+	all := make([]candidate, 0, len(names))
+	for _, name := range names {
+		lower := strings.ToLower(name)
+		edits := Distance(word, lower)
+		if len(word) > 2 && strings.HasPrefix(lower, word) {
+			edits = min(edits, 1)
+		}
+		all = append(all, candidate{name, edits})
+	}
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.edits, b.edits), cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name))
+	})
+	var out []string
+	for _, c := range all[:min(n, len(all))] {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// Near returns the names that word may be a misspelling of, the likeliest
+// first; none when nothing is near.
+func Near(word string, names []string) []string {
+	limit := min(max(2, len(word)/3), 4)
+	var near []string
+	for _, name := range Names(word, names, len(names)) {
+		if d := Distance(word, name); d <= limit && d < max(len(word), len(name)) {
+			near = append(near, name)
+		}
+	}
+	return near
+}
+
+// longest bounds the work on foreign input: no name of ours is longer.
+const longest = 128
+
+// Distance counts insertions, deletions, substitutions and swaps of
+// neighbours, in bytes (optimal string alignment, three rows of the table kept).
+func Distance(a, b string) int {
+	if len(a) > longest || len(b) > longest {
+		return max(len(a), len(b))
+	}
+	var before, last, next [longest + 1]int
+	for j := range len(b) + 1 {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		next[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			next[j] = min(last[j]+1, next[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				next[j] = min(next[j], before[j-2]+1)
+			}
+		}
+		before, last = last, next
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,138 @@
+package workloads
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"carma/mapper"
+)
+
+// Profile is what is known about one training task. It is shared: callers
+// must not change it.
+type Profile struct {
+	Name    string
+	Aliases []string // task names of the original
+	Model   string   // as its source writes it: "resnet50"
+	Dataset string
+
+	BatchSize, Epochs, GPUs int
+
+	// WeightClass is the original's: "light", "medium/heavy" or "heavy".
+	WeightClass string
+	// Activity is that of the first GPU, mean over a run alone on an A100.
+	Activity Activity
+	// Estimates are those published with the task.
+	Estimates Estimates
+	Solo      Solo
+	// Notes tell where the sources contradict each other.
+	Notes []string
+
+	campaigns map[string]Campaign
+	perGPU    []gpuProfile
+}
+
+// Activity is how busy a task keeps a GPU, 0 to 1, as DCGM defines the terms.
+type Activity struct {
+	SMACT    float64 `yaml:"smact"`     // share of time an SM has work, mean over SMs
+	SMACTP95 float64 `yaml:"smact_p95"` // 95th percentile of the samples; 0 unknown
+	SMOCC    float64 `yaml:"smocc"`     // share of the warps an SM can hold
+	DRAMA    float64 `yaml:"drama"`     // share of time the DRAM interface moves data
+}
+
+// Campaign is one measurement of the task alone on its GPUs.
+type Campaign struct {
+	RunTime time.Duration // whole task, start-up included
+	Memory  mapper.Bytes  // peak on the fullest GPU, as nvidia-smi counts
+	Source  string        // where RunTime comes from
+}
+
+// Estimates are peaks per GPU predicted by other systems; 0 is no estimate.
+type Estimates struct {
+	Horus, FakeTensor, GPUMemNet mapper.Bytes
+}
+
+// Solo is the AEGIS run alone that the activity was measured in.
+type Solo struct {
+	ID        string // the run's own name; Find knows it
+	EndToEnd  time.Duration
+	TrainLoop time.Duration // 0: not published
+	Peak      mapper.Bytes
+	Span      string // "full_run", "200s_window"; empty: not published
+}
+
+type gpuProfile struct {
+	PeakMiB  int64 `yaml:"peak_mib"`
+	Activity `yaml:",inline"`
+}
+
+// samples of a data set's training part: its size as published. WikiText-2 is
+// counted in blocks of 128 tokens, by which 2,000 steps of the Llama profile
+// take what they were measured to take; Criteo is a guess, as that task reads
+// a part.
+var samples = map[string]int{
+	"imagenet": 1_281_167, "cifar100": 50_000, "mnist": 60_000, "coco": 117_266,
+	"pascal_voc": 1_464, "wikitext2": 18_700, "criteo_terabyte": 64_000_000,
+}
+
+// StepsPerEpoch is the number of training steps in an epoch.
+func (p Profile) StepsPerEpoch() int {
+	return max(1, (samples[p.Dataset]+p.BatchSize-1)/p.BatchSize)
+}
+
+// StepTime is the time of one training step in the solo run.
+func (p Profile) StepTime() time.Duration {
+	loop := p.Solo.TrainLoop
+	if loop == 0 {
+		loop = p.Solo.EndToEnd
+	}
+	return loop / time.Duration(p.StepsPerEpoch()*p.Epochs)
+}
+
+// DefaultCampaign is the one used where none is named.
+const DefaultCampaign = "v2"
+
+// Campaign returns the measurements of campaign "v1" or "v2"; "" is the
+// default. Not every task was measured in v1.
+func (p Profile) Campaign(name string) (Campaign, error) {
+	if name == "" {
+		name = DefaultCampaign
+	}
+	c, ok := p.campaigns[name]
+	if ok {
+		return c, nil
+	}
+	if name != "v1" && name != "v2" {
+		return Campaign{}, fmt.Errorf("unknown campaign %q; v1 or v2", name)
+	}
+	return Campaign{}, fmt.Errorf("%s was not measured in campaign %s; %s", p.Name, name, DefaultCampaign)
+}
+
+// Peaks returns the peak memory of a campaign on each of the task's GPUs. The
+// campaigns publish the fullest GPU only; the others are scaled as in the
+// solo run.
+func (p Profile) Peaks(campaign string) ([]mapper.Bytes, error) {
+	c, err := p.Campaign(campaign)
+	if err != nil {
+		return nil, err
+	}
+	peaks := slices.Repeat([]mapper.Bytes{c.Memory}, p.GPUs)
+	if len(p.perGPU) == p.GPUs {
+		first := p.perGPU[0].PeakMiB
+		for i, g := range p.perGPU {
+			peaks[i] = c.Memory * mapper.Bytes(g.PeakMiB) / mapper.Bytes(first)
+		}
+	}
+	return peaks, nil
+}
+
+// Activities returns the activity on each of the task's GPUs.
+func (p Profile) Activities() []Activity {
+	all := slices.Repeat([]Activity{p.Activity}, p.GPUs)
+	if len(p.perGPU) == p.GPUs {
+		for i, g := range p.perGPU {
+			all[i] = g.Activity
+		}
+	}
+	return all
+}

@@ -1,0 +1,86 @@
+package workloads
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"carma/configs/nearest"
+)
+
+type catalogue struct {
+	profiles []Profile         // by name
+	byName   map[string]int    // lower-case name, alias or solo run to index
+	models   map[string]string // normal spelling to model
+}
+
+var shipped = sync.OnceValue(func() catalogue {
+	profiles, models, err := load(files)
+	if err != nil {
+		panic("workloads: " + err.Error()) // our own bug: the files are embedded
+	}
+	c := catalogue{profiles: profiles, byName: map[string]int{}, models: models}
+	for i, p := range profiles {
+		for _, name := range append([]string{p.Name, p.Solo.ID}, p.Aliases...) {
+			c.byName[strings.ToLower(name)] = i
+		}
+	}
+	return c
+})
+
+// All returns every profile, sorted by name.
+func All() []Profile { return slices.Clone(shipped().profiles) }
+
+// Find returns the profile of that name, that alias (a task name of the
+// original) or that solo run, in any case. The error names the nearest names.
+func Find(name string) (Profile, error) {
+	c := shipped()
+	if i, ok := c.byName[strings.ToLower(strings.TrimSpace(name))]; ok {
+		return c.profiles[i], nil
+	}
+	return Profile{}, fmt.Errorf("unknown workload %q; nearest: %s", name, strings.Join(Nearest(name), ", "))
+}
+
+// Nearest returns the three names or aliases with the fewest edits from name,
+// for messages.
+func Nearest(name string) []string {
+	var names []string
+	for _, p := range shipped().profiles {
+		names = append(append(names, p.Name), p.Aliases...)
+	}
+	return nearest.Names(name, names, 3)
+}
+
+// Models returns the models there are profiles of, sorted, in the sources'
+// spelling.
+func Models() []string {
+	var models []string
+	for _, p := range shipped().profiles {
+		models = append(models, p.Model)
+	}
+	slices.Sort(models)
+	return slices.Compact(models)
+}
+
+// ByModel returns the profiles of a model, sorted by name; none when there is
+// no such model. Case, hyphens, underscores, dots and spaces do not count:
+// resnet50, ResNet-50 and res_net 50 are one model.
+func ByModel(model string) []Profile {
+	c := shipped()
+	want, ok := c.models[normal(model)]
+	if !ok {
+		return nil
+	}
+	var found []Profile
+	for _, p := range c.profiles {
+		if p.Model == want {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+var separators = strings.NewReplacer("-", "", "_", "", " ", "", ".", "")
+
+func normal(model string) string { return separators.Replace(strings.ToLower(model)) }
