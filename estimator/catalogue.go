@@ -1,0 +1,230 @@
+package estimator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"carma/configs/nearest"
+	"carma/mapper"
+)
+
+// Entry is one measured workload.
+type Entry struct {
+	// Name of the workload and other names for it. Names with an @ (another
+	// campaign's figure for the same workload) are taken but never suggested.
+	Name    string
+	Aliases []string
+	Model   string
+	Dataset string
+	Batch   int
+	GPUs    int
+	// Memory is the measured peak per GPU; an entry with 0 is left out.
+	Memory mapper.Bytes
+}
+
+// What is booked above a measured peak. A second run of the same jobs (the
+// solo profiles in configs/workloads) peaked below this bound for all but
+// three of some fifty; those three are what recovery is for. Small jobs vary
+// by the allocator's granularity rather than in proportion.
+const (
+	marginFactor = 1.02
+	marginLeast  = 64 * mapper.MiB
+)
+
+// Catalogue estimates from measured workloads. It is safe for concurrent use.
+type Catalogue struct {
+	entries []Entry
+}
+
+// NewCatalogue returns a catalogue of the entries.
+func NewCatalogue(entries []Entry) *Catalogue {
+	c := &Catalogue{}
+	for _, e := range entries {
+		if e.Memory > 0 {
+			c.entries = append(c.entries, e)
+		}
+	}
+	// Ascending batch, so that the first that is large enough is the nearest;
+	// the rest makes the order of equal batches independent of the input's.
+	slices.SortStableFunc(c.entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(b.Memory, a.Memory), cmp.Compare(a.Name, b.Name))
+	})
+	return c
+}
+
+// UnknownModelError says that a name is in no catalogue.
+type UnknownModelError struct {
+	Name string
+	// Nearest are the names it may be a misspelling of, the likeliest first.
+	Nearest []string
+}
+
+func (e *UnknownModelError) Error() string {
+	switch len(e.Nearest) {
+	case 0:
+		return fmt.Sprintf("unknown est-model %q; give the memory with --mem, for example --mem 12G", e.Name)
+	case 1:
+		return fmt.Sprintf("unknown est-model %q; did you mean %s?", e.Name, e.Nearest[0])
+	}
+	return fmt.Sprintf("unknown est-model %q; nearest are %s", e.Name, strings.Join(e.Nearest, ", "))
+}
+
+// Estimate answers q. A declared figure wins, then a name of the catalogue; a
+// task about which nothing is known gets whole GPUs. The only error is an
+// [UnknownModelError].
+func (c *Catalogue) Estimate(q Query) (Estimate, error) {
+	if q.Declared > 0 {
+		return Estimate{
+			Memory: q.Declared, Point: q.Declared, Method: Declared,
+			Detail: fmt.Sprintf("%s per GPU as declared with --mem", q.Declared),
+		}, nil
+	}
+	if q.Model == "" {
+		return wholeGPU("nothing is known about its memory, so it gets whole GPUs; --mem or --est-model lets it share"), nil
+	}
+	name := fold(q.Model)
+	if e, ok := c.workload(name); ok {
+		if q.Batch == 0 || q.Batch == e.Batch || e.Model == "" {
+			return measured(e, fmt.Sprintf("workload %s", e.Name)), nil
+		}
+		name = fold(e.Model + e.Dataset) // the same job at another batch size
+	}
+	entries, ok := c.model(name)
+	if !ok {
+		return Estimate{}, &UnknownModelError{Name: q.Model, Nearest: c.nearest(q.Model)}
+	}
+	return atBatch(onGPUs(entries, q.GPUs), q.Batch), nil
+}
+
+// Names returns everything Estimate takes as a model, sorted.
+func (c *Catalogue) Names() []string {
+	var names []string
+	for _, e := range c.entries {
+		names = append(names, e.Model, e.Name)
+		names = append(names, e.Aliases...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return slices.DeleteFunc(names, func(n string) bool { return n == "" || strings.Contains(n, "@") })
+}
+
+// workload finds an entry by its folded name or alias.
+func (c *Catalogue) workload(name string) (Entry, bool) {
+	for _, e := range c.entries {
+		if fold(e.Name) == name {
+			return e, true
+		}
+	}
+	for _, e := range c.entries {
+		if slices.ContainsFunc(e.Aliases, func(a string) bool { return fold(a) == name }) {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// model returns the entries of a folded model name, with or without data set.
+func (c *Catalogue) model(name string) (entries []Entry, ok bool) {
+	for _, e := range c.entries {
+		if e.Model != "" && (fold(e.Model) == name || fold(e.Model+e.Dataset) == name) {
+			entries = append(entries, e)
+		}
+	}
+	return entries, len(entries) > 0
+}
+
+// onGPUs keeps the entries measured on that many GPUs, if there are any.
+func onGPUs(entries []Entry, gpus int) []Entry {
+	same := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.GPUs != gpus })
+	if len(same) > 0 {
+		return same
+	}
+	return entries
+}
+
+// atBatch picks among the entries of one model, which ascend by batch size.
+func atBatch(entries []Entry, batch int) Estimate {
+	model := entries[0].Model
+	if batch <= 0 {
+		e := largest(entries)
+		return measured(e, fmt.Sprintf("%s without a batch size, so its largest measured: %s", model, e.Name))
+	}
+	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Batch >= batch })
+	if i < 0 {
+		return wholeGPU(fmt.Sprintf("%s was measured up to batch size %d only, so batch size %d gets whole GPUs; --mem lets it share",
+			model, entries[len(entries)-1].Batch, batch))
+	}
+	at := entries[i].Batch
+	e := largest(slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Batch != at }))
+	if at == batch {
+		return measured(e, fmt.Sprintf("%s at batch size %d (%s)", model, batch, e.Name))
+	}
+	return measured(e, fmt.Sprintf("%s at batch size %d, the next measured above %d (%s)", model, at, batch, e.Name))
+}
+
+func largest(entries []Entry) Entry {
+	return slices.MaxFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Memory, b.Memory), cmp.Compare(b.Name, a.Name))
+	})
+}
+
+func measured(e Entry, what string) Estimate {
+	upper := max(e.Memory.Scale(marginFactor), e.Memory+marginLeast)
+	if e.GPUs > 1 {
+		what += fmt.Sprintf(" on %d GPUs", e.GPUs)
+	}
+	return Estimate{
+		Memory: upper, Point: e.Memory, Method: Measured,
+		Detail: fmt.Sprintf("%s: %s measured, %s booked", what, e.Memory, upper),
+	}
+}
+
+func wholeGPU(detail string) Estimate {
+	return Estimate{WholeGPU: true, Method: WholeGPUs, Detail: detail}
+}
+
+// fold makes BERT-base, bert_base and bert base the same name.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '-', '_', ' ', '.', '/', '@', ':':
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
+}
+
+// nearest returns up to four names that look or begin like name.
+func (c *Catalogue) nearest(name string) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	if len(name) > 64 { // no name is that long; bounds the work
+		return nil
+	}
+	var near []candidate
+	for _, n := range c.Names() {
+		d := nearest.Distance(fold(name), fold(n))
+		switch {
+		case d <= max(2, len(name)/3) && d < len(fold(name)):
+		case len(name) >= 3 && strings.HasPrefix(fold(n), fold(name)):
+			d = max(2, len(name)/3) // after the misspellings
+		default:
+			continue
+		}
+		near = append(near, candidate{n, d})
+	}
+	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
+	var names []string
+	seen := map[string]bool{}
+	for _, n := range near {
+		if f := fold(n.name); !seen[f] && len(names) < 4 {
+			seen[f] = true
+			names = append(names, n.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,44 @@
+// Package estimator predicts, before a task runs, how much GPU memory it will
+// use at its peak on each of its GPUs.
+//
+// Every estimator answers the same [Query] with the same [Estimate]: a point
+// and an upper bound, which is what gets booked. The only one so far is the
+// [Catalogue] of measured values. The package decides nothing about GPUs and
+// imports nothing of carma's but the unit of memory.
+package estimator
+
+import "carma/mapper"
+
+// Query is what is known about a task.
+type Query struct {
+	// Declared is the user's own figure per GPU; 0: none.
+	Declared mapper.Bytes
+	// Model names a model (resnet50), a model on a data set
+	// (efficientnet_b0/cifar100) or a workload; empty: unknown.
+	Model string
+	// Batch is the batch size; 0: unknown.
+	Batch int
+	// GPUs is the number of GPUs the task runs on; 0: unknown.
+	GPUs int
+}
+
+// Methods of an estimate.
+const (
+	Declared  = "declared"
+	Measured  = "catalogue"
+	WholeGPUs = "whole-gpu"
+)
+
+// Estimate is a task's predicted peak memory per GPU.
+type Estimate struct {
+	// Memory is an upper bound; 0 when WholeGPU.
+	Memory mapper.Bytes
+	// Point is the likeliest value, at most Memory; 0 when WholeGPU.
+	Point mapper.Bytes
+	// WholeGPU: nothing can be said, the task should have GPUs of its own.
+	WholeGPU bool
+	// Method is where the number comes from: declared, catalogue or whole-gpu.
+	Method string
+	// Detail says the same in one sentence for people.
+	Detail string
+}
