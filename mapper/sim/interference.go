@@ -1,0 +1,112 @@
+// Package sim models GPUs that are not there: how fast tasks go that share one.
+package sim
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Load is how busy one task keeps a GPU when it runs there alone.
+type Load struct {
+	// SMACT, SMOCC and DRAMA are means over the run, 0 to 1, as DCGM defines
+	// them. SMOCC does not take part in the model: it adds nothing to SMACT.
+	SMACT, SMOCC, DRAMA float64
+	// Step is the time of one training step in seconds; 0 is not known. It
+	// stands for the length of the task's kernels: a batch four times as large
+	// makes both about four times as long.
+	Step float64
+}
+
+// Model is the interference model. Alone a task goes at speed 1; beside others
+// it takes, for the same work, 1/speed times as long:
+//
+//	1/speed(i) = 1 + Σ_j [ Block · min(S_j, Ceiling)^Power · t_j/(t_j + Turn·t_i) + DRAM · D_i·D_j ]
+//
+// over its neighbours j, with S for SMACT, D for DRAMA and t for Step.
+//
+// The first term is waiting for the SMs. A launch waits when it finds all SMs
+// taken, which grows steeply with the neighbour's activity, and it waits for
+// the neighbour's kernels to drain: long beside kernels that are longer than
+// its own, hardly at all the other way round. That is what makes a small
+// network fall to a third of its speed beside VGG16 with large batches while
+// VGG16 loses two per cent; a model that shares SM time out evenly cannot show
+// it. The second term is contention for memory bandwidth.
+//
+// After that all are slowed alike until no more than one GPU's worth of SM
+// time and of DRAM time is used. Between two tasks that hardly ever happens;
+// it is what bounds many small ones.
+//
+// The coefficients are fitted to pairs of tasks on an A100 40 GB (coefficients.go).
+// More than two tasks, and other GPUs, are extrapolation.
+type Model struct {
+	Block, Power, Ceiling, Turn, DRAM float64
+	// A step that is not known is taken to be exp(StepBase + StepSlope·S).
+	StepBase, StepSlope float64
+}
+
+// Speeds returns the speed of each of several tasks on one GPU relative to
+// being alone there, by the fitted model: above 0, at most 1, and exactly 1
+// for a single task. The order of the tasks does not matter.
+func Speeds(loads []Load) []float64 { return Fitted.Speeds(loads) }
+
+// Speeds is the function of that name by model m.
+func (m Model) Speeds(loads []Load) []float64 {
+	speeds := make([]float64, len(loads))
+	if len(loads) == 1 {
+		speeds[0] = 1
+		return speeds
+	}
+	// Sums are formed in an order of their own, so that they do not depend,
+	// in the last bit, on the order of the tasks.
+	var space [16]task
+	tasks := space[:0]
+	for i, l := range loads {
+		tasks = append(tasks, m.task(i, l))
+	}
+	slices.SortFunc(tasks, func(a, b task) int {
+		return cmp.Or(cmp.Compare(a.sm, b.sm), cmp.Compare(a.dram, b.dram), cmp.Compare(a.step, b.step))
+	})
+	sm, dram := 0.0, 0.0
+	for i, t := range tasks {
+		stretch := 1.0
+		for j, other := range tasks {
+			if i != j {
+				stretch += other.block*other.step/(other.step+m.Turn*t.step) + m.DRAM*t.dram*other.dram
+			}
+		}
+		speeds[t.index] = 1 / stretch
+		sm += t.sm / stretch
+		dram += t.dram / stretch
+	}
+	if over := max(sm, dram); over > 1 {
+		for i := range speeds {
+			speeds[i] /= over
+		}
+	}
+	return speeds
+}
+
+type task struct {
+	index          int
+	sm, dram, step float64
+	block          float64 // how much it makes others wait, at most
+}
+
+func (m Model) task(index int, l Load) task {
+	t := task{index: index, sm: share(l.SMACT), dram: share(l.DRAMA), step: l.Step}
+	if !(t.step > 0) {
+		t.step = math.Exp(m.StepBase + m.StepSlope*t.sm)
+	}
+	t.step = max(1e-6, min(1e4, t.step))
+	t.block = m.Block * math.Pow(min(t.sm, m.Ceiling), m.Power)
+	return t
+}
+
+// share brings what is no share, NaN included, between 0 and 1.
+func share(f float64) float64 {
+	if !(f > 0) {
+		return 0
+	}
+	return min(f, 1)
+}
