@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"carma/runner/gpu/simgpu/client"
+)
+
+// trainer plays a job. It sleeps until something is due: the next event of the
+// plan, the next line of output, a new pace, or a signal.
+type trainer struct {
+	job
+	client   *client.Client
+	out, err io.Writer
+
+	trained float64   // seconds of training done
+	clock   float64   // simulated seconds since the start
+	at      time.Time // when those two were right
+	pace    client.Pace
+
+	printed     time.Time // the last line of progress
+	printedStep int
+}
+
+const (
+	lineGap   = 500 * time.Millisecond // between lines, at least
+	lineShare = 0.01                   // of the run, between lines, at least
+)
+
+func (t *trainer) run(ctx context.Context) int {
+	t.header()
+	t.at, t.pace = time.Now(), t.client.Pace()
+	for _, e := range t.plan() {
+		if code := t.reach(ctx, e.at); code != exitOK {
+			return code
+		}
+		switch e.action {
+		case alloc:
+			if code := t.alloc(ctx, e); code != exitOK {
+				return code
+			}
+		case train:
+			t.client.SetLoads(t.loads)
+			t.progress()
+		case hang:
+			t.client.SetLoads(nil)
+			fmt.Fprintln(t.out, "waiting for the next batch")
+			<-ctx.Done()
+			return t.stop(ctx)
+		case fail:
+			t.progress()
+			t.valueError()
+			return exitFailed
+		case end:
+			t.progress()
+			fmt.Fprintf(t.out, "trained %d epochs in %s\n", t.epochs, seconds(t.clock))
+			return exitOK
+		}
+	}
+	return exitOK // the plan has an end
+}
+
+// reach trains until a point of the run.
+func (t *trainer) reach(ctx context.Context, point float64) int {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		t.advance()
+		if t.trained >= point {
+			return exitOK
+		}
+		line := t.nextLine()
+		if !time.Now().Before(line) {
+			t.progress()
+			continue
+		}
+		timer.Reset(min(t.wait(point), time.Until(line)))
+		select {
+		case <-timer.C:
+		case <-t.client.Changed():
+			t.advance() // what was done was done at the old pace
+			t.pace = t.client.Pace()
+		case <-ctx.Done():
+			t.advance()
+			return t.stop(ctx)
+		}
+	}
+}
+
+// advance brings what is trained up to now.
+func (t *trainer) advance() {
+	now := time.Now()
+	passed := now.Sub(t.at).Seconds()
+	t.at = now
+	t.trained = min(t.seconds, t.trained+passed*t.pace.Training)
+	t.clock += passed * t.pace.Speed
+}
+
+// wait is the wall-clock time to a point of the run at the present pace.
+func (t *trainer) wait(point float64) time.Duration {
+	s := (point - t.trained) / t.pace.Training
+	if !(s < 3600) {
+		return time.Hour // it will be asked again
+	}
+	return time.Duration(math.Ceil(s * float64(time.Second)))
+}
+
+// nextLine is when the next line of progress is due at the present pace.
+func (t *trainer) nextLine() time.Time {
+	if t.printed.IsZero() { // the first comes with training
+		return t.at.Add(time.Hour)
+	}
+	share := float64(t.printedStep)/float64(t.steps*t.epochs) + lineShare
+	due := t.at.Add(t.wait(share * t.seconds))
+	if soonest := t.printed.Add(lineGap); due.Before(soonest) {
+		return soonest
+	}
+	return due
+}
+
+// alloc takes memory. While there is no server it waits, untrained.
+func (t *trainer) alloc(ctx context.Context, e event) int {
+	err := t.client.Alloc(ctx, e.gpu, e.bytes)
+	now := time.Now()
+	t.clock += now.Sub(t.at).Seconds() * t.pace.Speed
+	t.at = now
+	var oom *client.OOMError
+	switch {
+	case errors.As(err, &oom):
+		t.outOfMemory(oom)
+		return exitFailed
+	case err != nil:
+		return t.stop(ctx)
+	}
+	return exitOK
+}
+
+// stop is the end by a signal.
+func (t *trainer) stop(ctx context.Context) int {
+	code, ok := stopCode(ctx)
+	if !ok {
+		return exitFailed
+	}
+	epoch, step := t.position()
+	fmt.Fprintf(t.out, "%v in epoch %d, step %d: stopping\n", context.Cause(ctx), epoch, step)
+	return code
+}

@@ -1,0 +1,220 @@
+// Package client is a task's side of a simulated GPU server: it takes and
+// frees memory and hears at which pace the task may go. It outlives the
+// server: while there is none the task goes on at its last pace, and the next
+// server is told what the task holds.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/gpu/simgpu/wire"
+)
+
+// ErrNoServer: nobody serves GPUs in that folder.
+var ErrNoServer = errors.New("no simulated GPU server")
+
+// RefusedError is a server's reason for turning a task down.
+type RefusedError struct{ Message string }
+
+func (e *RefusedError) Error() string { return "refused by the simulated GPU server: " + e.Message }
+
+// OOMError says that a GPU has no room for an allocation.
+type OOMError struct {
+	GPU   int          // which of Client.GPUs
+	Asked mapper.Bytes // what was refused
+	Total mapper.Bytes // of the GPU
+	Free  mapper.Bytes // on the GPU
+	Held  mapper.Bytes // by this client there
+}
+
+func (e *OOMError) Error() string {
+	return fmt.Sprintf("GPU %d has no room for %s: %s of %s free", e.GPU, e.Asked, e.Free, e.Total)
+}
+
+// Options say who the task is and what it wants.
+type Options struct {
+	Dir     string        // folder of the server's socket
+	Task    mapper.TaskID // 0: not one of carma's
+	Attempt int
+	Name    string
+	GPUs    []string // as in NVIDIA_VISIBLE_DEVICES
+	Loads   []wire.Load
+	// Window is how long Dial tries; later there is no limit.
+	Window time.Duration
+}
+
+// Client is a connection that comes back. Methods may be called from several
+// goroutines.
+type Client struct {
+	options Options
+	gpus    []wire.GPU
+	changed chan struct{}
+	cancel  context.CancelFunc
+	done    chan struct{}
+	calls   sync.Mutex // one Alloc at a time
+
+	mu     sync.Mutex // guards what follows, and writing to conn
+	conn   net.Conn   // nil while there is no server
+	loads  []wire.Load
+	held   []mapper.Bytes // by GPU
+	pace   Pace
+	lastID int64
+	call   *call // the Alloc in progress
+}
+
+// Pace is how fast the task goes.
+type Pace struct {
+	// Training is seconds of training, as if alone on an A100, per second of
+	// wall clock.
+	Training float64
+	// Speed is simulated seconds per second of wall clock.
+	Speed float64
+}
+
+// call is an Alloc waiting for its answer.
+type call struct {
+	request wire.Request
+	gpu     int
+	answer  chan error // has room for one
+}
+
+// Dial connects, trying for options.Window: a server may still be starting.
+// It returns an error wrapping ErrNoServer or a *RefusedError. Close ends it.
+func Dial(ctx context.Context, options Options) (*Client, error) {
+	c := &Client{
+		options: options, loads: slices.Clone(options.Loads),
+		changed: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	path := filepath.Join(options.Dir, wire.Socket)
+	window, cancel := context.WithTimeout(ctx, options.Window)
+	defer cancel()
+	r, err := c.dial(window, path)
+	if err != nil {
+		return nil, err
+	}
+	run, stop := context.WithCancel(context.Background())
+	c.cancel = stop
+	go func() {
+		defer close(c.done)
+		c.run(run, path, r)
+	}()
+	return c, nil
+}
+
+// setPace is called with mu held.
+func (c *Client) setPace(m wire.Reply) {
+	c.pace = Pace{m.Pace, m.Speed}
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// answer books an allocation at once, so that a hello that follows declares
+// it. It is called with mu held.
+func (c *Client) answer(m wire.Reply) {
+	if c.call == nil || c.call.request.ID != m.ID {
+		return
+	}
+	var err error
+	if m.Op == wire.OK {
+		c.held[c.call.gpu] += c.call.request.Bytes
+	} else {
+		err = &OOMError{GPU: c.call.gpu, Asked: c.call.request.Bytes, Total: m.Total, Free: m.Free, Held: m.Held}
+	}
+	c.call.answer <- err
+	c.call = nil
+}
+
+// GPUs are the devices the task computes on.
+func (c *Client) GPUs() []wire.GPU { return slices.Clone(c.gpus) }
+
+// Pace returns the last pace heard.
+func (c *Client) Pace() Pace {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pace
+}
+
+// Changed gets a value after the pace has changed.
+func (c *Client) Changed() <-chan struct{} { return c.changed }
+
+// Held returns what the task holds on one of its GPUs.
+func (c *Client) Held(gpu int) mapper.Bytes {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[gpu]
+}
+
+// Alloc takes memory on one of the task's GPUs. It waits for a server if there
+// is none. The error is an *OOMError, or the context's; after the latter the
+// server may have given the memory, and the client is fit for closing only.
+func (c *Client) Alloc(ctx context.Context, gpu int, n mapper.Bytes) error {
+	c.calls.Lock()
+	defer c.calls.Unlock()
+	c.mu.Lock()
+	c.lastID++
+	me := &call{
+		request: wire.Request{Op: wire.Alloc, ID: c.lastID, GPU: c.gpus[gpu].UUID, Bytes: n},
+		gpu:     gpu, answer: make(chan error, 1),
+	}
+	c.call = me
+	c.write(me.request)
+	c.mu.Unlock()
+	select {
+	case err := <-me.answer:
+		return err
+	case <-ctx.Done():
+		c.mu.Lock()
+		c.call = nil
+		c.mu.Unlock()
+		return fmt.Errorf("allocate %s on GPU %d: %w", n, gpu, context.Cause(ctx))
+	}
+}
+
+// Free gives memory back; it does not wait.
+func (c *Client) Free(gpu int, n mapper.Bytes) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n = min(n, c.held[gpu])
+	c.held[gpu] -= n
+	c.lastID++
+	c.write(wire.Request{Op: wire.Free, ID: c.lastID, GPU: c.gpus[gpu].UUID, Bytes: n})
+}
+
+// SetLoads says how busy the task keeps its GPUs from now on; no loads: not at
+// all. It does not wait.
+func (c *Client) SetLoads(loads []wire.Load) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loads = make([]wire.Load, len(c.gpus))
+	copy(c.loads, loads)
+	c.write(wire.Request{Op: wire.Loads, Loads: c.loads})
+}
+
+// write sends a message if there is a server. One that is lost needs no
+// repeating here: the next hello says what it would have changed. It is called
+// with mu held.
+func (c *Client) write(m wire.Request) {
+	if c.conn == nil {
+		return
+	}
+	c.conn.SetWriteDeadline(time.Now().Add(ioLimit))
+	if err := wire.Write(c.conn, m); err != nil {
+		c.conn.Close() // ends read
+	}
+}
+
+// Close frees everything and waits until nothing of the client runs.
+func (c *Client) Close() {
+	c.cancel()
+	<-c.done
+}

@@ -1,0 +1,38 @@
+// Package simgpu is a simulated GPU server: GPUs that exist only in this
+// process, with real containers as their users. It implements [gpu.Source].
+//
+// Tasks reach it through the unix socket "gpu.sock" in a folder that is
+// mounted into their containers. Both sides send one JSON object per line
+// (package wire); package client is the tasks' side.
+//
+//	-> {"op":"hello","version":1,"task":17,"attempt":1,"gpus":["GPU-..."],
+//	    "loads":[{"smact":0.7,"smocc":0.3,"drama":0.4,"step":0.09}],"holds":{"GPU-...":4123000000}}
+//	<- {"op":"welcome","gpus":[{"uuid":"GPU-...","index":0,"model":"...","total":42949672960}]}
+//	<- {"op":"pace","pace":480.5,"speed":600}
+//	-> {"op":"alloc","id":1,"gpu":"GPU-...","bytes":1073741824}
+//	<- {"op":"ok","id":1}         or
+//	<- {"op":"oom","id":1,"total":...,"free":...,"held":...}
+//	-> {"op":"free","id":2,"gpu":"GPU-...","bytes":...}      answered by ok
+//	-> {"op":"loads","loads":[{}]}                           not answered
+//	<- {"op":"error","message":"..."}                        then it hangs up
+//
+// A pace is sent after welcome and whenever it changes: when a neighbour comes,
+// goes or changes its load, and when simulated time runs at another speed. It
+// is the speed of simulated time x the GPU's speed relative to an A100 x the
+// interference model's rate ([sim.Speeds]); a task on several GPUs goes at the
+// pace of the slowest. Paces that follow each other quickly are merged.
+//
+// The end of a connection frees what its client held. The reverse is not true:
+// a daemon that dies must not hurt tasks. A client goes on at its last pace,
+// reconnects, and says in its hello what it holds; that is believed, even
+// where it adds up to more than the GPU has. Only an alloc is ever refused, and
+// a server that finds its predecessor's socket answers none for two seconds:
+// by then every task that outlived the predecessor has said what it holds.
+//
+// A connection gets a bounded queue and a deadline for every write, so a
+// client that does not read loses its connection and delays nobody. A line
+// that is no message ends the connection it came on, no other.
+//
+// Activity and power are modelled on what the workload profiles were measured
+// with; see activity.go. Energy and interval means are over simulated time.
+package simgpu

@@ -1,0 +1,163 @@
+package simgpu
+
+import (
+	"slices"
+	"time"
+
+	"carma/configs/servers"
+	"carma/mapper"
+	"carma/mapper/sim"
+)
+
+// ledger is the state of the simulated GPUs: who is there, who holds what and
+// how fast each goes. It has no clock and no lock of its own.
+type ledger struct {
+	devices   []*device
+	processes []*process // in order of arrival
+	speed     float64    // simulated seconds per wall second
+	now       time.Time  // simulated time of the last advance
+}
+
+type device struct {
+	servers.GPU
+	uses []*use // in order of arrival
+
+	activity activity // now
+	power    float64  // watts now
+	// Integrals over simulated time since the server began.
+	sum    activity // x seconds
+	energy float64  // joules
+	// What the last sample saw, for means over an interval.
+	sampled   time.Time
+	sampleSum activity
+}
+
+// process is one client on one or more GPUs.
+type process struct {
+	task    mapper.TaskID // 0: foreign
+	attempt int
+	pid     int
+	uses    []*use
+	pace    float64
+	// paced is told every change of pace; it must not block.
+	paced func(pace, speed float64)
+}
+
+// use is a client's share of one device.
+type use struct {
+	process    *process
+	device     *device
+	load       sim.Load
+	held, peak mapper.Bytes
+	rate       float64 // progress relative to alone on an A100
+}
+
+func newLedger(s servers.Server, now time.Time) *ledger {
+	l := &ledger{speed: 1, now: now}
+	for _, g := range s.GPUs {
+		d := &device{GPU: g, sampled: now}
+		d.power = d.watts(activity{})
+		l.devices = append(l.devices, d)
+	}
+	return l
+}
+
+func (d *device) used() mapper.Bytes {
+	var sum mapper.Bytes
+	for _, u := range d.uses {
+		sum += u.held
+	}
+	return sum
+}
+
+// advance brings the integrals up to now. It comes before every change.
+func (l *ledger) advance(now time.Time) {
+	seconds := now.Sub(l.now).Seconds()
+	if seconds <= 0 {
+		return
+	}
+	l.now = now
+	for _, d := range l.devices {
+		d.sum = d.sum.plus(d.activity.times(seconds))
+		d.energy += d.power * seconds
+	}
+}
+
+// join adds a client with what it says it holds, whether or not there is room.
+func (l *ledger) join(c *process) {
+	l.processes = append(l.processes, c)
+	for _, u := range c.uses {
+		u.device.uses = append(u.device.uses, u)
+		u.peak = u.held
+	}
+	l.settle()
+}
+
+// leave removes a client and all it holds.
+func (l *ledger) leave(c *process) {
+	l.processes = slices.DeleteFunc(l.processes, func(o *process) bool { return o == c })
+	for _, u := range c.uses {
+		u.device.uses = slices.DeleteFunc(u.device.uses, func(o *use) bool { return o == u })
+	}
+	l.settle()
+}
+
+// alloc takes memory if there is room for all of it.
+func (l *ledger) alloc(u *use, n mapper.Bytes) bool {
+	if n > u.device.Memory-u.device.used() {
+		return false
+	}
+	u.held += n
+	u.peak = max(u.peak, u.held)
+	return true
+}
+
+// free gives memory back; more than is held frees all.
+func (u *use) free(n mapper.Bytes) { u.held -= min(n, u.held) }
+
+func (c *process) on(uuid string) *use {
+	for _, u := range c.uses {
+		if u.device.UUID == uuid {
+			return u
+		}
+	}
+	return nil
+}
+
+// settle recomputes rates, paces, activity and power after a change.
+func (l *ledger) settle() {
+	for _, d := range l.devices {
+		d.settle()
+	}
+	for _, c := range l.processes {
+		pace := 0.0
+		for i, u := range c.uses {
+			if p := l.speed * u.rate; i == 0 || p < pace {
+				pace = p
+			}
+		}
+		if pace != c.pace {
+			c.pace = pace
+			c.paced(pace, l.speed)
+		}
+	}
+}
+
+func (d *device) settle() {
+	var loads []sim.Load
+	for _, u := range d.uses {
+		u.rate = d.Speed // loading data and the like: nobody is in the way
+		if u.load.SMACT > 0 {
+			loads = append(loads, u.load)
+		}
+	}
+	speeds := sim.Speeds(loads)
+	d.activity = combine(loads, speeds)
+	d.power = d.watts(d.activity)
+	for _, u := range d.uses {
+		if u.load.SMACT > 0 {
+			u.rate *= speeds[0]
+			speeds = speeds[1:]
+		}
+	}
+}

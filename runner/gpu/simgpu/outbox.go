@@ -1,0 +1,94 @@
+package simgpu
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"carma/runner/gpu/simgpu/wire"
+)
+
+const (
+	writeLimit = 5 * time.Second // a client that does not read for so long is cut off
+	queue      = 16              // answers waiting to be written; a full queue stops reading
+)
+
+// outbox writes to one connection without ever holding up its users: answers
+// queue, of paces only the latest counts.
+type outbox struct {
+	conn    net.Conn
+	answers chan wire.Reply
+	wake    chan struct{} // a pace is waiting
+	done    chan struct{} // run has ended
+
+	mu     sync.Mutex
+	latest wire.Reply // pace to be sent
+}
+
+func newOutbox(c net.Conn) *outbox {
+	return &outbox{conn: c, answers: make(chan wire.Reply, queue), wake: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+// pace replaces the pace to be sent. It never blocks.
+func (o *outbox) pace(pace, speed float64) {
+	o.mu.Lock()
+	o.latest = wire.Reply{Op: wire.Pace, Pace: pace, Speed: speed}
+	o.mu.Unlock()
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// send queues an answer; false when the connection is gone. It blocks while
+// the queue is full: only that client's own next request waits for it.
+func (o *outbox) send(r wire.Reply) bool {
+	select {
+	case o.answers <- r:
+		return true
+	case <-o.done:
+		return false
+	}
+}
+
+// finish lets run write what is queued, and waits for its end.
+func (o *outbox) finish() {
+	close(o.answers)
+	<-o.done
+}
+
+// run writes until finish or until a write does not succeed; then it closes
+// the connection, which ends its reader.
+func (o *outbox) run() {
+	defer close(o.done)
+	defer o.conn.Close()
+	// Answers first: welcome comes before the first pace.
+	for {
+		select {
+		case r, ok := <-o.answers:
+			if !ok || !o.write(r) {
+				return
+			}
+			continue
+		default:
+		}
+		select {
+		case r, ok := <-o.answers:
+			if !ok || !o.write(r) {
+				return
+			}
+		case <-o.wake:
+			o.mu.Lock()
+			r := o.latest
+			o.mu.Unlock()
+			if !o.write(r) {
+				return
+			}
+		}
+	}
+}
+
+func (o *outbox) write(r wire.Reply) bool {
+	o.conn.SetWriteDeadline(time.Now().Add(writeLimit))
+	return wire.Write(o.conn, r) == nil
+}

@@ -1,0 +1,122 @@
+// Package wire is the protocol between a simulated GPU server (package simgpu)
+// and the tasks that run on it (package client): one JSON object per line, at
+// most MaxLine bytes, over a unix socket. The conversation is described in
+// package simgpu.
+package wire
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"carma/mapper"
+)
+
+const (
+	// Socket is the name of the socket in the server's folder. The folder is
+	// what is mounted into a container: the socket is a new file after every
+	// start of the daemon, and a mount of the file would keep the old one.
+	Socket = "gpu.sock"
+	// Version is the only version of the protocol so far.
+	Version = 1
+	// MaxLine bounds a message; a longer one ends the connection.
+	MaxLine = 64 << 10
+)
+
+// Operations of a client.
+const (
+	Hello = "hello" // first message, once: who it is and what it holds
+	Alloc = "alloc" // take memory; answered by OK or OOM
+	Free  = "free"  // give memory back; answered by OK
+	Loads = "loads" // the load has changed; not answered
+)
+
+// Operations of a server.
+const (
+	Welcome = "welcome" // answer to Hello
+	Pace    = "pace"    // at any time after Welcome
+	OK      = "ok"
+	OOM     = "oom"
+	Error   = "error" // last message before the server hangs up
+)
+
+// Load is how busy a task keeps one GPU when alone on it: activity, 0 to 1,
+// and the time of a training step in seconds, 0 if it is not known. No SMACT:
+// it does not compute now.
+type Load struct {
+	SMACT float64 `json:"smact"`
+	SMOCC float64 `json:"smocc"`
+	DRAMA float64 `json:"drama"`
+	Step  float64 `json:"step,omitempty"`
+}
+
+// Request is a message of a client. What an operation does not use is left out.
+type Request struct {
+	Op string `json:"op"`
+
+	// Hello: Task is 0 for a process that is not carma's. GPUs are UUIDs,
+	// beginnings of UUIDs, indexes or "all", as in NVIDIA_VISIBLE_DEVICES.
+	// Loads has one entry for each GPU the task computes on: the first ones of
+	// GPUs. Holds is memory it has already, by UUID.
+	Version int                     `json:"version,omitempty"`
+	Task    mapper.TaskID           `json:"task,omitempty"`
+	Attempt int                     `json:"attempt,omitempty"`
+	Name    string                  `json:"name,omitempty"`
+	GPUs    []string                `json:"gpus,omitempty"`
+	Loads   []Load                  `json:"loads,omitempty"` // also Loads
+	Holds   map[string]mapper.Bytes `json:"holds,omitempty"`
+
+	// Alloc and Free: ID comes back in the answer.
+	ID    int64        `json:"id,omitempty"`
+	GPU   string       `json:"gpu,omitempty"` // UUID
+	Bytes mapper.Bytes `json:"bytes,omitempty"`
+}
+
+// Reply is a message of the server. What an operation does not use is left out.
+type Reply struct {
+	Op string `json:"op"`
+
+	// Welcome: the GPUs that this client computes on.
+	GPUs []GPU `json:"gpus,omitempty"`
+
+	// Pace: seconds of training, as if alone on an A100, per second of wall
+	// clock; and how much faster than the wall clock simulated time runs.
+	Pace  float64 `json:"pace,omitempty"`
+	Speed float64 `json:"speed,omitempty"`
+
+	// OK and OOM.
+	ID int64 `json:"id,omitempty"`
+	// OOM: the GPU's memory, what of it is free, and what this client holds.
+	Total mapper.Bytes `json:"total,omitempty"`
+	Free  mapper.Bytes `json:"free,omitempty"`
+	Held  mapper.Bytes `json:"held,omitempty"`
+
+	// Error: for people.
+	Message string `json:"message,omitempty"`
+}
+
+// GPU is a device as a client sees it.
+type GPU struct {
+	UUID  string       `json:"uuid"`
+	Index int          `json:"index"`
+	Model string       `json:"model"`
+	Total mapper.Bytes `json:"total"`
+}
+
+// Lines returns a scanner over the messages of r.
+func Lines(r io.Reader) *bufio.Scanner {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 0, 1024), MaxLine)
+	return s
+}
+
+// Write sends a message in one call of w.Write.
+func Write(w io.Writer, message any) error {
+	line, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("encode message: %w", err)
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
