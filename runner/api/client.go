@@ -1,0 +1,310 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Client talks to a daemon over its unix socket. Safe for concurrent use.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// NewClient returns a client for the daemon at a socket path. It does not
+// connect yet.
+func NewClient(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}
+	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{
+		DialContext: dial, MaxIdleConnsPerHost: 64,
+	}}}
+}
+
+// Socket returns the path the client connects to.
+func (c *Client) Socket() string { return c.socket }
+
+// NoDaemonError says that nobody answers at the socket.
+type NoDaemonError struct {
+	Socket string
+	Err    error
+}
+
+func (e *NoDaemonError) Error() string { return fmt.Sprintf("no carma daemon at %s", e.Socket) }
+func (e *NoDaemonError) Unwrap() error { return e.Err }
+
+// Reached reports whether the connection was made: the request may have had
+// an effect although no answer came.
+func (e *NoDaemonError) Reached() bool {
+	var op *net.OpError
+	return !errors.As(e.Err, &op) || op.Op != "dial"
+}
+
+// StatusError is an answer of the daemon's other than success.
+type StatusError struct {
+	Status int
+	Detail string
+}
+
+func (e *StatusError) Error() string { return e.Detail }
+
+// Usage reports whether the request itself was wrong: it cannot succeed by
+// being repeated.
+func (e *StatusError) Usage() bool { return e.Status >= 400 && e.Status < 500 }
+
+// Submit submits a task; when it returns without error the task is durable.
+func (c *Client) Submit(ctx context.Context, s Submit) (Submitted, error) {
+	return call[Submitted](ctx, c, http.MethodPost, "/v1/tasks", s)
+}
+
+// ListOptions chooses tasks. The zero value lists the unfinished ones.
+type ListOptions struct {
+	All   bool   // finished ones too
+	User  string // only this user's
+	Limit int    // newest first; 0: 1000
+	Label string // key or key=value of a user label
+}
+
+// Tasks lists tasks, newest first.
+func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
+	q := url.Values{}
+	if o.All {
+		q.Set("all", "true")
+	}
+	if o.User != "" {
+		q.Set("user", o.User)
+	}
+	if o.Limit > 0 {
+		q.Set("limit", strconv.Itoa(o.Limit))
+	}
+	if o.Label != "" {
+		q.Set("label", o.Label)
+	}
+	return call[[]Task](ctx, c, http.MethodGet, "/v1/tasks?"+q.Encode(), nil)
+}
+
+// Task returns one task by its number or name.
+func (c *Client) Task(ctx context.Context, ref string) (Task, error) {
+	return call[Task](ctx, c, http.MethodGet, taskPath(ref), nil)
+}
+
+// Stop asks for a task to end; it returns when the request is journaled.
+func (c *Client) Stop(ctx context.Context, ref string, r StopRequest) (Task, error) {
+	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/stop", r)
+}
+
+// Remove deletes a finished task with its output.
+func (c *Client) Remove(ctx context.Context, ref string) error {
+	_, err := call[struct{}](ctx, c, http.MethodDelete, taskPath(ref), nil)
+	return err
+}
+
+// Why explains a task's state.
+func (c *Client) Why(ctx context.Context, ref string) (Why, error) {
+	return call[Why](ctx, c, http.MethodGet, taskPath(ref)+"/why", nil)
+}
+
+// GPUs lists the GPUs in index order.
+func (c *Client) GPUs(ctx context.Context) ([]GPU, error) {
+	return call[[]GPU](ctx, c, http.MethodGet, "/v1/gpus", nil)
+}
+
+// Info describes the daemon.
+func (c *Client) Info(ctx context.Context) (Info, error) {
+	return call[Info](ctx, c, http.MethodGet, "/v1/info", nil)
+}
+
+// Doctor runs the daemon's self-checks.
+func (c *Client) Doctor(ctx context.Context) ([]Check, error) {
+	return call[[]Check](ctx, c, http.MethodGet, "/v1/doctor", nil)
+}
+
+// SetSpeed changes how fast a simulated server's time runs.
+func (c *Client) SetSpeed(ctx context.Context, speed float64) (Info, error) {
+	return call[Info](ctx, c, http.MethodPut, "/v1/speed", SpeedChange{Speed: speed})
+}
+
+// LogOptions chooses what Logs returns.
+type LogOptions struct {
+	Follow  bool // go on until the task is finished, across attempts
+	Tail    int  // only the last lines of what there is; 0: all
+	Attempt int  // only this attempt; 0: all
+}
+
+// Logs streams a task's output to fn, in order. With Follow it waits for a
+// task that has not started, goes on across relaunches, and returns the
+// finished task; without, the task as it is now.
+func (c *Client) Logs(ctx context.Context, ref string, o LogOptions, fn func(LogLine) error) (Task, error) {
+	q := url.Values{}
+	if o.Follow {
+		q.Set("follow", "true")
+	}
+	if o.Tail > 0 {
+		q.Set("tail", strconv.Itoa(o.Tail))
+	}
+	if o.Attempt > 0 {
+		q.Set("attempt", strconv.Itoa(o.Attempt))
+	}
+	var last Task
+	err := c.stream(ctx, taskPath(ref)+"/logs?"+q.Encode(), func(event string, data []byte) error {
+		switch event {
+		case "log":
+			var l LogLine
+			if err := json.Unmarshal(data, &l); err != nil {
+				return err
+			}
+			return fn(l)
+		case "task":
+			return json.Unmarshal(data, &last)
+		}
+		return nil
+	})
+	if err == nil && last.ID == 0 {
+		err = &NoDaemonError{Socket: c.socket, Err: io.ErrUnexpectedEOF}
+	}
+	return last, err
+}
+
+// ErrStop may be returned by a stream's callback to end it without an error.
+var ErrStop = errors.New("stop")
+
+// Watch streams the states of one task, the present one first, to fn until it
+// is finished or fn returns ErrStop.
+func (c *Client) Watch(ctx context.Context, ref string, fn func(Task) error) error {
+	return c.watch(ctx, taskPath(ref)+"/events", fn)
+}
+
+// WatchAll streams every task's changes from now on.
+func (c *Client) WatchAll(ctx context.Context, fn func(Task) error) error {
+	return c.watch(ctx, "/v1/events", fn)
+}
+
+func (c *Client) watch(ctx context.Context, path string, fn func(Task) error) error {
+	return c.stream(ctx, path, func(event string, data []byte) error {
+		if event != "task" {
+			return nil
+		}
+		var t Task
+		if err := json.Unmarshal(data, &t); err != nil {
+			return err
+		}
+		return fn(t)
+	})
+}
+
+func taskPath(ref string) string { return "/v1/tasks/" + url.PathEscape(ref) }
+
+func call[A any](ctx context.Context, c *Client, method, path string, body any) (A, error) {
+	var answer A
+	resp, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return answer, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent {
+		return answer, nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); errors.Is(err, io.ErrUnexpectedEOF) {
+		return answer, &NoDaemonError{Socket: c.socket, Err: err}
+	} else if err != nil {
+		return answer, fmt.Errorf("answer of %s %s: %w", method, path, err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
+	return answer, nil
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var reader io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://carma"+path, reader)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &NoDaemonError{Socket: c.socket, Err: err}
+	}
+	if resp.StatusCode >= 300 {
+		defer resp.Body.Close()
+		return nil, statusError(resp)
+	}
+	return resp, nil
+}
+
+// statusError reads an RFC 9457 problem document.
+func statusError(resp *http.Response) error {
+	var problem struct {
+		Title, Detail string
+		Errors        []struct{ Message, Location string }
+	}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if json.Unmarshal(body, &problem) != nil || problem.Detail == "" {
+		problem.Detail = strings.TrimSpace(resp.Status + " " + problem.Title)
+	}
+	for _, e := range problem.Errors {
+		problem.Detail += fmt.Sprintf("; %s: %s", strings.TrimPrefix(e.Location, "body."), e.Message)
+	}
+	return &StatusError{Status: resp.StatusCode, Detail: problem.Detail}
+}
+
+// stream reads server-sent events until the server ends the stream.
+func (c *Client) stream(ctx context.Context, path string, fn func(event string, data []byte) error) error {
+	resp, err := c.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 64<<10), 4<<20)
+	event := ""
+	var data []byte
+	for lines.Scan() {
+		line := lines.Bytes()
+		switch {
+		case len(line) == 0:
+			if len(data) > 0 {
+				if err := fn(event, data); errors.Is(err, ErrStop) {
+					return nil
+				} else if err != nil {
+					return err
+				}
+			}
+			event, data = "", data[:0]
+		case bytes.HasPrefix(line, []byte("event: ")):
+			event = string(line[7:])
+		case bytes.HasPrefix(line, []byte("data: ")):
+			data = append(data, line[6:]...)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return &NoDaemonError{Socket: c.socket, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+// Package api is what travels over carma's unix socket: the request and
+// answer types, the paths, and the client that the command line uses. The
+// server side is in package runner; its OpenAPI document is generated from
+// these types and served at /openapi.json.
+//
+// All times are the daemon's: on a simulated server that runs N times faster
+// than the clock, they are simulated times. Info.Now is the daemon's now.
+package api
+
+import "time"
+
+// Submit asks for a task. Memory is in bytes.
+type Submit struct {
+	Image      string   `json:"image" minLength:"1" doc:"image reference, as docker run takes it"`
+	Command    []string `json:"command,omitempty" doc:"replaces the image's command"`
+	Entrypoint []string `json:"entrypoint,omitempty" doc:"replaces the image's entrypoint; [\"\"] clears it"`
+	Env        []string `json:"env,omitempty" doc:"KEY=value"`
+	WorkDir    string   `json:"workdir,omitempty"`
+	Mounts     []Mount  `json:"mounts,omitempty"`
+	ShmSize    int64    `json:"shm_size,omitempty" minimum:"0" doc:"size of /dev/shm in bytes; 0: the engine's default"`
+	Name       string   `json:"name,omitempty" doc:"unique among unfinished tasks; chosen by the daemon when empty"`
+	// Labels are the user's own, for finding tasks again.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Pull: missing (default), always or never.
+	Pull string `json:"pull,omitempty" enum:"missing,always,never"`
+
+	GPUs      int    `json:"gpus,omitempty" minimum:"0" doc:"number of GPUs; 0: the image's carma.gpus label, else 1"`
+	Mem       int64  `json:"mem,omitempty" minimum:"0" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
+	EstModel  string `json:"est_model,omitempty" doc:"model name for the memory estimate"`
+	BatchSize int    `json:"batch_size,omitempty" minimum:"0"`
+	Exclusive bool   `json:"exclusive,omitempty" doc:"share its GPUs with nobody"`
+	Priority  string `json:"priority,omitempty" enum:"low,normal,high"`
+	Retries   int    `json:"retries,omitempty" minimum:"0" doc:"how often a program failure is run again"`
+	// TimeLimit in nanoseconds ends an attempt that runs longer; 0: none.
+	TimeLimit time.Duration `json:"time_limit,omitempty" minimum:"0"`
+	// StopGrace in nanoseconds is the time between the stop signal and the
+	// kill; 0: the daemon's default.
+	StopGrace time.Duration `json:"stop_grace,omitempty" minimum:"0"`
+}
+
+// Mount is a bind mount of a host path into the container.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// Submitted answers a submission. The task is journaled: it will not be lost.
+type Submitted struct {
+	ID       int64    `json:"id"`
+	Name     string   `json:"name"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Estimate is a memory estimate and where it comes from.
+type Estimate struct {
+	// Memory is the upper bound per GPU in bytes that is booked; 0 when WholeGPU.
+	Memory   int64  `json:"memory"`
+	WholeGPU bool   `json:"whole_gpu,omitempty"`
+	Method   string `json:"method" doc:"declared, catalogue or whole-gpu"`
+	Detail   string `json:"detail,omitempty" doc:"one sentence for people"`
+}
+
+// Task is a task as users see it.
+type Task struct {
+	ID     int64  `json:"id"`
+	Name   string `json:"name"`
+	User   string `json:"user"`
+	UID    int    `json:"uid"`
+	GID    int    `json:"gid"`
+	Image  string `json:"image"`
+	Submit Submit `json:"submit" doc:"the request as it was made"`
+	// GPUCount is the number of GPUs it runs on.
+	GPUCount int    `json:"gpu_count"`
+	Phase    string `json:"phase" enum:"estimating,queued,recovering,launching,running,stopping,succeeded,failed,cancelled"`
+	// Position in the order of the queues, from 1; 0 when it is in none.
+	Position int `json:"position,omitempty"`
+	// Waits is the one-line reason while it is in a queue.
+	Waits    string   `json:"waits,omitempty"`
+	Estimate Estimate `json:"estimate"`
+	// Need is the memory per GPU that its next launch books, or its current
+	// one has booked, in bytes; 0 when it gets whole GPUs.
+	Need      int64     `json:"need"`
+	Alone     bool      `json:"alone,omitempty" doc:"it has, or waits for, GPUs of its own"`
+	Submitted time.Time `json:"submitted"`
+	// Started is the start of the latest attempt; zero: not started.
+	Started  time.Time `json:"started,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	Attempts []Attempt `json:"attempts,omitempty"`
+	// ExitCode is set when the phase is final and the task has run.
+	ExitCode *int   `json:"exit_code,omitempty"`
+	Reason   string `json:"reason,omitempty" doc:"why it failed, was cancelled or runs again"`
+}
+
+// Finished reports whether the task's phase is final.
+func (t *Task) Finished() bool {
+	return t.Phase == "succeeded" || t.Phase == "failed" || t.Phase == "cancelled"
+}
+
+// Attempt is one run of a task.
+type Attempt struct {
+	N         int       `json:"n"`
+	Container string    `json:"container" doc:"container name"`
+	GPUs      []GPURef  `json:"gpus"`
+	Grant     int64     `json:"grant" doc:"bytes booked on each GPU"`
+	Launched  time.Time `json:"launched"`
+	Started   time.Time `json:"started,omitzero"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Outcome   string    `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, cannot-start or stopped; empty while it runs"`
+	ExitCode  int       `json:"exit_code"`
+	Peak      int64     `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
+	Blameless bool      `json:"blameless,omitempty"`
+	Message   string    `json:"message,omitempty"`
+}
+
+// GPURef names a GPU.
+type GPURef struct {
+	Index int    `json:"index"`
+	UUID  string `json:"uuid"`
+}
+
+// GPU is the ledger's page for one GPU. Memory is in bytes.
+type GPU struct {
+	GPURef
+	Model    string  `json:"model"`
+	Capacity int64   `json:"capacity"`
+	Reserved int64   `json:"reserved" doc:"sum of the grants of the tasks placed there"`
+	Used     int64   `json:"used"`
+	Foreign  int64   `json:"foreign" doc:"in use by processes that are not carma's"`
+	Headroom int64   `json:"headroom" doc:"never booked"`
+	SMACT    float64 `json:"smact" doc:"SM activity, 0 to 1"`
+	SMOCC    float64 `json:"smocc"`
+	DRAMA    float64 `json:"drama"`
+	PowerW   float64 `json:"power_w"`
+	EnergyJ  float64 `json:"energy_j"`
+	Fault    string  `json:"fault,omitempty"`
+	// HeldFor is the task this GPU is kept free for; 0: none.
+	HeldFor int64      `json:"held_for,omitempty"`
+	Tasks   []Resident `json:"tasks"`
+}
+
+// Resident is one task's place on a GPU. Memory is in bytes.
+type Resident struct {
+	Task  int64  `json:"task"`
+	Name  string `json:"name"`
+	Grant int64  `json:"grant"`
+	Used  int64  `json:"used"`
+	Peak  int64  `json:"peak"`
+	Alone bool   `json:"alone,omitempty"`
+}
+
+// Why answers "why is it waiting" (or where it runs, or how it ended).
+type Why struct {
+	Task     int64  `json:"task"`
+	Phase    string `json:"phase"`
+	Position int    `json:"position,omitempty"`
+	Queue    string `json:"queue,omitempty" doc:"main or recovery"`
+	// Summary is the one binding reason, a sentence.
+	Summary string    `json:"summary"`
+	GPUs    []WhyGPU  `json:"gpus,omitempty"`
+	Now     time.Time `json:"now"`
+}
+
+// WhyGPU is why one GPU was turned down, or that it fits.
+type WhyGPU struct {
+	GPURef
+	Fits bool   `json:"fits"`
+	Rule string `json:"rule,omitempty" doc:"the precondition that rejected it: memory, smact, warm-up, ..."`
+	Text string `json:"text"`
+}
+
+// LogLine is one line of a task's output, or a notice of carma's about it.
+type LogLine struct {
+	At      time.Time `json:"at"`
+	Attempt int       `json:"attempt"`
+	// Stream: stdout, stderr, or carma for notices (relaunched, output dropped).
+	Stream  string `json:"stream" enum:"stdout,stderr,carma"`
+	Line    string `json:"line"`
+	Partial bool   `json:"partial,omitempty" doc:"the line goes on in the next event"`
+}
+
+// Info describes the daemon.
+type Info struct {
+	Version string    `json:"version"`
+	Now     time.Time `json:"now"`
+	// Speed is simulated time per clock time; 1 on real GPUs.
+	Speed   float64 `json:"speed"`
+	PID     int     `json:"pid"`
+	DataDir string  `json:"data_dir"`
+	Driver  string  `json:"driver"`
+	Source  string  `json:"source" doc:"where the GPUs come from: sim:dgx-station-a100"`
+	// Simulated: the GPUs are not real.
+	Simulated bool   `json:"simulated"`
+	Policy    string `json:"policy"`
+	// Engine is empty while the container engine does not answer.
+	Engine     string `json:"engine,omitempty"`
+	EngineDown string `json:"engine_down,omitempty" doc:"why the engine cannot be used now"`
+	Queued     int    `json:"queued"`
+	Running    int    `json:"running"`
+}
+
+// Check is one line of doctor's findings.
+type Check struct {
+	Name   string `json:"name"`
+	Status string `json:"status" enum:"ok,warning,failure"`
+	Detail string `json:"detail"`
+	// Mend is the one command or step that repairs it.
+	Mend string `json:"mend,omitempty"`
+}
+
+// SpeedChange sets the speed of a simulated server.
+type SpeedChange struct {
+	Speed float64 `json:"speed" exclusiveMinimum:"0" maximum:"100000"`
+}
+
+// StopRequest stops a task.
+type StopRequest struct {
+	// Grace in nanoseconds between the stop signal and the kill; 0: default.
+	Grace  time.Duration `json:"grace,omitempty" minimum:"0"`
+	Reason string        `json:"reason,omitempty"`
+}

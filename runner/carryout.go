@@ -1,0 +1,101 @@
+package runner
+
+import (
+	"carma/mapper"
+	"carma/runner/journal"
+)
+
+// refresh updates the record of the task an event is about.
+func (r *Runner) refresh(ev mapper.Event) {
+	var id mapper.TaskID
+	switch ev := ev.(type) {
+	case mapper.Estimated:
+		id = ev.Task
+	case mapper.Started:
+		id = ev.Task
+	case mapper.Cancel:
+		id = ev.Task
+	case mapper.Exited:
+		id = ev.Task
+	default:
+		return
+	}
+	r.refreshTask(id)
+}
+
+func (r *Runner) refreshTask(id mapper.TaskID) {
+	rec, _ := r.book.get(id)
+	if t, ok := r.state.Task(id); ok && rec != nil {
+		r.book.put(rec.with(*t))
+	}
+}
+
+// with returns the record with a new state of its task.
+func (r *Record) with(t mapper.Task) *Record {
+	c := *r
+	t.Attempts = append([]mapper.Attempt(nil), t.Attempts...)
+	c.Task = t
+	return &c
+}
+
+// record notes decisions, and the records of tasks that finished, for the
+// next commit. It does not act: a replay calls it too.
+func (r *Runner) record(seq int64, decisions []mapper.Decision) {
+	for n, d := range decisions {
+		kind, body, err := mapper.EncodeDecision(d)
+		if err != nil {
+			r.Log.Error().Err(err).Str("decision", kind).Msg("a decision cannot be encoded")
+			continue
+		}
+		r.pending.Decisions = append(r.pending.Decisions, journal.Decision{Seq: seq, N: n, Kind: kind, Body: body})
+		f, ok := d.(mapper.Finish)
+		if !ok {
+			continue
+		}
+		rec, _ := r.book.get(f.Task.ID)
+		if rec == nil {
+			continue // its record was removed after it had finished
+		}
+		rec = rec.with(f.Task)
+		r.book.put(rec)
+		if row, err := rec.row(); err == nil {
+			r.pending.Tasks = append(r.pending.Tasks, row)
+		}
+	}
+}
+
+// carryOut does what the mapper decided.
+func (r *Runner) carryOut(decisions []mapper.Decision) {
+	for _, d := range decisions {
+		switch d := d.(type) {
+		case mapper.Launch:
+			r.refreshTask(d.Task)
+			r.startWorker(d, false)
+			r.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Interface("grants", d.Grants).Msg("launch")
+		case mapper.Stop:
+			if w := r.workers[d.Task]; w != nil {
+				w.requestStop(r.grace(d.Task))
+			}
+			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", d.Reason).Msg("stop")
+		case mapper.Requeue:
+			r.refreshTask(d.Task)
+			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", d.Reason).Msg("relaunch")
+		case mapper.Finish:
+			delete(r.workers, d.Task.ID)
+			r.graces.Delete(d.Task.ID)
+			r.Log.Info().Int64("task", int64(d.Task.ID)).Str("phase", string(d.Task.Phase)).Int("code", d.Task.Code).Str("reason", d.Task.Reason).Msg("finished")
+		}
+	}
+}
+
+// flush stores decisions and records that no event has carried yet.
+func (r *Runner) flush() error {
+	if len(r.pending.Decisions)+len(r.pending.Tasks) == 0 {
+		return nil
+	}
+	if _, err := r.Journal.Commit(r.pending); err != nil {
+		return err
+	}
+	r.pending = journal.Batch{}
+	return nil
+}

@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"carma/mapper"
+)
+
+// Clock tells the daemon's time. On real GPUs that is the wall clock; on a
+// simulated server it may run faster, and keeps running while the daemon is
+// down, as the containers do. Safe for concurrent use.
+type Clock struct {
+	mu    sync.Mutex
+	wall  time.Time
+	sim   mapper.Instant
+	speed float64
+}
+
+// NewClock returns a clock that shows the present and runs at the given speed.
+func NewClock(speed float64) *Clock {
+	now := time.Now()
+	return &Clock{wall: now, sim: mapper.InstantOf(now), speed: speed}
+}
+
+// Now is the daemon's time.
+func (c *Clock) Now() mapper.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at(time.Now())
+}
+
+func (c *Clock) at(wall time.Time) mapper.Instant {
+	return c.sim.Add(time.Duration(float64(wall.Sub(c.wall)) * c.speed))
+}
+
+// Time is Now as a time.Time.
+func (c *Clock) Time() time.Time { return c.Now().Time() }
+
+// Until is how long to wait on the wall clock for an instant.
+func (c *Clock) Until(t mapper.Instant) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(0, time.Duration(float64(t.Sub(c.at(time.Now())))/c.speed))
+}
+
+// Wall converts a duration of the daemon's time to the wall clock's.
+func (c *Clock) Wall(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / c.Speed())
+}
+
+// FromWall converts a moment of the wall clock to the daemon's time.
+func (c *Clock) FromWall(t time.Time) mapper.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at(t)
+}
+
+// Speed is the daemon's time per wall clock time.
+func (c *Clock) Speed() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.speed
+}
+
+// SetSpeed changes the speed from now on.
+func (c *Clock) SetSpeed(speed float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.wall, c.sim, c.speed = now, c.at(now), speed
+}
+
+type clockAnchor struct {
+	Wall  int64          `json:"wall"` // nanoseconds since the Unix epoch
+	Sim   mapper.Instant `json:"sim"`
+	Speed float64        `json:"speed"`
+}
+
+// MarshalJSON writes the clock so that a later daemon can go on from it.
+func (c *Clock) MarshalJSON() ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return json.Marshal(clockAnchor{c.wall.UnixNano(), c.sim, c.speed})
+}
+
+// UnmarshalJSON goes on from a clock that MarshalJSON wrote.
+func (c *Clock) UnmarshalJSON(b []byte) error {
+	var a clockAnchor
+	if err := json.Unmarshal(b, &a); err != nil {
+		return err
+	}
+	if !(a.Speed > 0) {
+		return fmt.Errorf("clock has speed %v", a.Speed)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall, c.sim, c.speed = time.Unix(0, a.Wall), a.Sim, a.Speed
+	return nil
+}

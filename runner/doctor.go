@@ -1,0 +1,126 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"carma/mapper"
+	"carma/runner/api"
+
+	"golang.org/x/sys/unix"
+)
+
+// Doctor checks everything the daemon depends on.
+func (r *Runner) Doctor(ctx context.Context) []api.Check {
+	checks := []api.Check{r.checkEngine(ctx), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir)}
+	if r.opt.SetSpeed != nil {
+		checks = append(checks, r.checkSimtask(ctx))
+	} else {
+		checks = append(checks, r.checkRuntime())
+	}
+	return append(checks, r.checkLedger(ctx))
+}
+
+func (r *Runner) checkEngine(ctx context.Context) api.Check {
+	c := api.Check{Name: "container engine", Status: "ok"}
+	if up, why := r.engine.probe(ctx); !up {
+		c.Status, c.Detail, c.Mend = "failure", why, "systemctl start docker (or run dockerd); tasks wait until it answers"
+		return c
+	}
+	c.Detail = fmt.Sprintf("%s %s answers", r.Driver.Name(), r.engine.version())
+	return c
+}
+
+func (r *Runner) checkSource() api.Check {
+	c := api.Check{Name: "GPUs", Status: "ok", Detail: fmt.Sprintf("%d from %s", len(r.devices), r.GPUs.Name())}
+	if r.opt.SetSpeed != nil {
+		c.Detail += fmt.Sprintf(", simulated at %g times the clock", r.Clock.Speed())
+	}
+	r.monitor.mu.Lock()
+	failed := r.monitor.failed
+	r.monitor.mu.Unlock()
+	if failed {
+		c.Status, c.Detail, c.Mend = "failure", "the GPUs cannot be read", "see the daemon's log"
+	}
+	return c
+}
+
+func (r *Runner) checkJournal() api.Check {
+	c := api.Check{Name: "journal", Status: "ok"}
+	first, last, err := r.Journal.Bounds()
+	switch {
+	case err != nil:
+		c.Status, c.Detail, c.Mend = "failure", err.Error(), "carma history verify"
+	default:
+		c.Detail = fmt.Sprintf("events %d to %d in %s", first, last, r.opt.DataDir)
+	}
+	return c
+}
+
+// Free space under which the daemon's disk is a worry, and a failure.
+const (
+	diskLow  = 1 << 30
+	diskLast = 64 << 20
+)
+
+func checkDisk(dir string) api.Check {
+	c := api.Check{Name: "disk", Status: "ok"}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		c.Status, c.Detail, c.Mend = "failure", err.Error(), "make "+dir+" readable for the daemon"
+		return c
+	}
+	free := int64(fs.Bavail) * fs.Bsize
+	c.Detail = fmt.Sprintf("%s free in %s", mapper.Bytes(free), dir)
+	switch {
+	case free < diskLast:
+		c.Status, c.Mend = "failure", "free some space: submissions are refused when the journal cannot be written"
+	case free < diskLow:
+		c.Status, c.Mend = "warning", "free some space: `carma rm` deletes finished tasks with their output"
+	}
+	return c
+}
+
+// SimtaskImage plays the training tasks on a simulated server.
+const SimtaskImage = "carma/simtask:latest"
+
+func (r *Runner) checkSimtask(ctx context.Context) api.Check {
+	c := api.Check{Name: "simulated task image", Status: "ok", Detail: SimtaskImage + " is there"}
+	if up, _ := r.engine.status(); !up {
+		c.Status, c.Detail = "warning", "not checked: the engine does not answer"
+	} else if _, err := r.Driver.Image(ctx, SimtaskImage); err != nil {
+		c.Status, c.Detail, c.Mend = "warning", SimtaskImage+" is not on this machine", "make image"
+	}
+	return c
+}
+
+func (r *Runner) checkRuntime() api.Check {
+	c := api.Check{Name: "GPU attachment", Status: "ok", Detail: string(r.opt.Attach)}
+	r.engine.mu.Lock()
+	runtimes := r.engine.info.Runtimes
+	r.engine.mu.Unlock()
+	hook := slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "nvidia-container-runtime-hook"))
+		return err == nil
+	})
+	if !hook && !slices.Contains(runtimes, "nvidia") {
+		c.Status, c.Detail = "failure", "neither the nvidia runtime nor its hook was found"
+		c.Mend = "install the NVIDIA Container Toolkit and run: nvidia-ctk runtime configure --runtime=docker"
+	}
+	return c
+}
+
+func (r *Runner) checkLedger(ctx context.Context) api.Check {
+	c := api.Check{Name: "ledger", Status: "ok", Detail: "no GPU is over-committed, no task is lost"}
+	var err error
+	if lookErr := r.look(ctx, func(s *mapper.State) { err = s.Audit() }); lookErr != nil {
+		err = lookErr
+	}
+	if err != nil {
+		c.Status, c.Detail, c.Mend = "failure", err.Error(), "this is a bug: keep the data folder and report it"
+	}
+	return c
+}

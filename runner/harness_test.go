@@ -1,0 +1,227 @@
+package runner
+
+import (
+	"context"
+	"io"
+
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/estimator"
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/gpu"
+	"carma/runner/journal"
+	"carma/runner/tasklog"
+
+	"github.com/rs/zerolog"
+)
+
+// cards is a gpu.Source whose samples the test sets.
+type cards struct {
+	mu      sync.Mutex
+	devices []gpu.Device
+	samples map[string]gpu.Sample
+	err     error
+}
+
+func newCards(n int, capacity mapper.Bytes) *cards {
+	c := &cards{samples: map[string]gpu.Sample{}}
+	for i := range n {
+		c.devices = append(c.devices, gpu.Device{UUID: "GPU-" + string(rune('a'+i)), Index: i, Model: "test", Capacity: capacity})
+	}
+	return c
+}
+
+func (c *cards) Name() string { return "cards" }
+func (c *cards) Close() error { return nil }
+
+func (c *cards) GPUs(context.Context) ([]gpu.Device, error) { return c.devices, nil }
+
+func (c *cards) Sample(context.Context) ([]gpu.Sample, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
+	var out []gpu.Sample
+	for _, d := range c.devices {
+		s := c.samples[d.UUID]
+		s.UUID = d.UUID
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func (c *cards) set(s gpu.Sample) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.samples[s.UUID] = s
+}
+
+// rig is a daemon on a fake engine. It can be stopped and started again on
+// the same data folder, engine and GPUs.
+type rig struct {
+	t      *testing.T
+	dir    string
+	engine *containerstest.Fake
+	cards  *cards
+	opt    Options
+
+	*Runner
+	api  *api.Client
+	stop func()
+}
+
+const stepTimeout = 20 * time.Second
+
+func newRig(t *testing.T, change ...func(*rig)) *rig {
+	t.Helper()
+	g := &rig{
+		t: t, dir: t.TempDir(), engine: containerstest.NewFake(), cards: newCards(2, 40*mapper.GiB),
+		opt: Options{
+			Version: "test", Mapper: mapper.DefaultOptions(), Attach: containers.AttachSimulated,
+			SampleEvery: 20 * time.Millisecond, Pull: "missing", StopGrace: 2 * time.Second, AllowedMounts: []string{"~"},
+		},
+	}
+	g.opt.DataDir = g.dir
+	g.opt.Mapper.WarmUp, g.opt.Mapper.Backoff = 0, 10*time.Millisecond
+	for _, f := range change {
+		f(g)
+	}
+	t.Cleanup(func() {
+		if g.stop != nil {
+			g.stop()
+		}
+		g.engine.Shutdown()
+	})
+	g.start()
+	return g
+}
+
+// start runs a daemon; stop ends it and leaves the containers.
+func (g *rig) start() {
+	g.t.Helper()
+	j, err := journal.Open(g.dir)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	logs := tasklog.Open(filepath.Join(g.dir, "logs"), 0)
+	g.Runner, err = New(g.ctx(), g.opt, Deps{
+		Journal: j, Logs: logs, Driver: g.engine, GPUs: g.cards, Clock: NewClock(1),
+		Estimator: estimator.NewCatalogue([]estimator.Entry{{Name: "resnet50-bs64", Model: "resnet50", Batch: 64, GPUs: 1, Memory: 7 * mapper.GiB}}),
+		Log:       zerolog.New(zerolog.NewTestWriter(g.t)).Level(zerolog.WarnLevel),
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	socket := filepath.Join(g.dir, "s")
+	l, err := Listen(socket)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	r := g.Runner
+	all.Go(func() {
+		if err := r.RunAndServe(ctx, l); err != nil {
+			g.t.Errorf("daemon: %v", err)
+		}
+	})
+	g.api = api.NewClient(socket)
+	g.stop = func() {
+		g.stop = nil
+		cancel()
+		all.Wait()
+		if err := j.Close(); err != nil {
+			g.t.Error(err)
+		}
+	}
+}
+
+func (g *rig) restart() {
+	g.t.Helper()
+	g.stop()
+	g.start()
+}
+
+func (g *rig) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
+	g.t.Cleanup(cancel)
+	return ctx
+}
+
+// run submits a task and returns its reference.
+func (g *rig) run(s api.Submit) string {
+	g.t.Helper()
+	sub, err := g.api.Submit(g.ctx(), s)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return mapper.TaskID(sub.ID).String()
+}
+
+// until waits for a state of a task.
+func (g *rig) until(ref, what string, ok func(api.Task) bool) api.Task {
+	g.t.Helper()
+	var last api.Task
+	err := g.api.Watch(g.ctx(), ref, func(t api.Task) error {
+		if last = t; ok(t) {
+			return api.ErrStop
+		}
+		return nil
+	})
+	if err != nil || !ok(last) {
+		g.t.Fatalf("task %s is not %s: %v; it is %s (%s), attempts %+v", ref, what, err, last.Phase, last.Reason, last.Attempts)
+	}
+	return last
+}
+
+func (g *rig) finished(ref string) api.Task {
+	g.t.Helper()
+	return g.until(ref, "finished", func(t api.Task) bool { return t.Finished() })
+}
+
+func (g *rig) running(ref string) api.Task {
+	g.t.Helper()
+	return g.until(ref, "running", func(t api.Task) bool { return t.Phase == "running" })
+}
+
+// output returns a task's output, all attempts, as stream:line.
+func (g *rig) output(ref string) []string {
+	g.t.Helper()
+	var lines []string
+	_, err := g.api.Logs(g.ctx(), ref, api.LogOptions{}, func(l api.LogLine) error {
+		lines = append(lines, l.Stream+":"+l.Line)
+		return nil
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return lines
+}
+
+// script adds an image that does what f does.
+func (g *rig) script(ref string, f containerstest.Script) {
+	g.engine.AddImage(ref, containerstest.Image{Run: f})
+}
+
+// printing is a program that prints lines to stderr and exits.
+func printing(code int, lines ...string) containerstest.Script {
+	return func(_ context.Context, p *containerstest.Process) int {
+		for _, l := range lines {
+			io.WriteString(p.Stderr, l+"\n")
+		}
+		return code
+	}
+}
+
+// untilStopped is a program that runs until it is asked to stop.
+func untilStopped(ctx context.Context, _ *containerstest.Process) int {
+	<-ctx.Done()
+	return 143
+}

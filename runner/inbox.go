@@ -1,0 +1,69 @@
+package runner
+
+import (
+	"context"
+
+	"carma/mapper"
+)
+
+// change is something for the loop to journal and apply.
+type change struct {
+	// events returns what has happened, given the present, and the record of
+	// a new task if there is one. An error refuses the change.
+	events func(now mapper.Instant) ([]mapper.Event, *Record, error)
+	// done, if not nil, receives nil once the events are durable and applied,
+	// or why they are not. It has room for one.
+	done chan error
+	// keep: the change has happened, whether or not it can be journaled now;
+	// it is tried again until it can.
+	keep bool
+}
+
+// fact is a change that has happened already.
+func fact(ev mapper.Event) *change {
+	return &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, *Record, error) {
+		return []mapper.Event{ev}, nil, nil
+	}}
+}
+
+// post hands a change to the loop. It returns false if the daemon is stopping.
+func (r *Runner) post(c *change) bool {
+	select {
+	case r.inbox <- c:
+		return true
+	case <-r.work.Done():
+		return false
+	}
+}
+
+// do posts a change and waits until it is durable and applied.
+func (r *Runner) do(ctx context.Context, c *change) error {
+	c.done = make(chan error, 1)
+	if !r.post(c) {
+		return errStopping
+	}
+	select {
+	case err := <-c.done:
+		return err
+	case <-r.work.Done():
+		return errStopping
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// look runs f in the loop, where it may read the state.
+func (r *Runner) look(ctx context.Context, f func(*mapper.State)) error {
+	done := make(chan struct{})
+	select {
+	case r.queries <- func() { f(r.state); close(done) }:
+		<-done
+		return nil
+	case <-r.work.Done():
+		return errStopping
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errStopping = &RequestError{Status: 503, Text: "the daemon is stopping; try again when it is back"}

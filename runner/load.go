@@ -1,0 +1,105 @@
+package runner
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"carma/mapper"
+	"carma/runner/journal"
+)
+
+// loadInstance reads, or makes, the identity and the clock of the data folder.
+func (r *Runner) loadInstance() error {
+	id, err := r.Journal.Meta("instance")
+	if errors.Is(err, journal.ErrNotFound) {
+		b := make([]byte, 4)
+		rand.Read(b)
+		id = []byte(hex.EncodeToString(b))
+		err = r.Journal.SetMeta("instance", id)
+	}
+	if err != nil {
+		return err
+	}
+	r.instance = string(id)
+	if r.opt.SetSpeed == nil {
+		return nil // real GPUs: the wall clock
+	}
+	switch b, err := r.Journal.Meta("clock"); {
+	case err == nil:
+		if err := r.Clock.UnmarshalJSON(b); err != nil {
+			return err
+		}
+	case !errors.Is(err, journal.ErrNotFound):
+		return err
+	}
+	return r.SetSpeed(r.opt.Speed)
+}
+
+// load rebuilds the state: the newest snapshot, then the events after it
+// through the same Step.
+func (r *Runner) load() error {
+	snap, err := r.Journal.Load()
+	if err != nil {
+		return err
+	}
+	if snap.Damaged != nil {
+		r.Log.Warn().Err(snap.Damaged).Msg("a damaged snapshot was passed over")
+	}
+	r.state = mapper.New(r.opt.Mapper)
+	if snap.Body != nil {
+		if err := r.state.UnmarshalJSON(snap.Body); err != nil {
+			return err
+		}
+	}
+	if err := r.loadRecords(); err != nil {
+		return err
+	}
+	r.seq = snap.Seq
+	for ev, err := range r.Journal.Events(snap.Seq) {
+		if err != nil {
+			return err
+		}
+		e, err := mapper.DecodeEvent(ev.Kind, ev.Body)
+		if err != nil {
+			return fmt.Errorf("journal event %d: %w", ev.Seq, err)
+		}
+		r.seq = ev.Seq
+		r.record(r.seq, r.state.Step(e))
+	}
+	if err := r.state.Audit(); err != nil {
+		return fmt.Errorf("the state after replaying the journal is not sound: %w", err)
+	}
+	for _, t := range r.state.Tasks() {
+		if rec, _ := r.book.get(t.ID); rec != nil {
+			r.book.put(rec.with(t))
+		}
+	}
+	maxRow, err := r.Journal.MaxTaskID()
+	r.nextID = max(mapper.TaskID(maxRow), r.state.LastID()) + 1
+	return err
+}
+
+func (r *Runner) loadRecords() error {
+	unfinished, err := r.Journal.Tasks(journal.Filter{Unfinished: true})
+	if err != nil {
+		return err
+	}
+	recent, err := r.Journal.Tasks(journal.Filter{Limit: keepFinished})
+	if err != nil {
+		return err
+	}
+	for _, rows := range [][]journal.TaskRow{recent, unfinished} {
+		for i := len(rows) - 1; i >= 0; i-- {
+			rec, err := recordOf(rows[i])
+			if err != nil {
+				return err
+			}
+			if old, _ := r.book.get(rec.ID()); old == nil {
+				r.book.put(rec)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/journal"
+)
+
+// errFull is what submitters see while the journal has no room.
+var errFull = &RequestError{Status: 507, Text: "the journal's disk is full: nothing can be accepted until there is room; running tasks go on"}
+
+const (
+	maxBatch      = 256
+	retryFull     = 500 * time.Millisecond
+	flushAfter    = 200 * time.Millisecond
+	snapshotEvery = 10_000 // events
+)
+
+// loop owns the state until ctx ends.
+func (r *Runner) loop(ctx context.Context) error {
+	var kept []*change
+	wake, flush := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
+	defer wake.Stop()
+	defer flush.Stop()
+	for {
+		wake.Reset(r.untilWake())
+		if len(r.pending.Decisions)+len(r.pending.Tasks) > 0 {
+			flush.Reset(flushAfter)
+		}
+		var retry <-chan time.Time
+		if len(kept) > 0 {
+			retry = time.After(retryFull)
+		}
+		batch := kept
+		select {
+		case <-ctx.Done():
+			return nil
+		case query := <-r.queries:
+			query()
+			continue
+		case c := <-r.inbox:
+			batch = append(batch, c)
+		case <-wake.C:
+			batch = append(batch, fact(mapper.Woke{At: r.Clock.Now()}))
+		case <-flush.C:
+			if err := r.flush(); err != nil && !errors.Is(err, journal.ErrFull) {
+				return err
+			}
+			continue
+		case <-retry:
+		}
+		batch = r.drain(batch)
+		var err error
+		if kept, err = r.apply(batch); err != nil {
+			return err
+		}
+		r.maybeSnapshot()
+	}
+}
+
+// drain adds what else is waiting, up to one batch.
+func (r *Runner) drain(batch []*change) []*change {
+	for len(batch) < maxBatch {
+		select {
+		case c := <-r.inbox:
+			batch = append(batch, c)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func (r *Runner) untilWake() time.Duration {
+	at, ok := r.state.NextWake()
+	if !ok || r.full {
+		return time.Hour
+	}
+	return min(r.Clock.Until(at), time.Hour)
+}
+
+// round is what one batch of changes comes to.
+type round struct {
+	accepted []*change
+	events   []mapper.Event
+	records  []*Record // of new tasks
+	store    journal.Batch
+}
+
+// gather asks the changes of a batch for their events; those that refuse are
+// answered at once.
+func (r *Runner) gather(batch []*change, now mapper.Instant) (*round, error) {
+	clear(r.names)
+	g := &round{store: r.pending}
+	for _, c := range batch {
+		events, rec, err := c.events(now)
+		if err != nil {
+			c.answer(err)
+			continue
+		}
+		if rec != nil {
+			row, err := rec.row()
+			if err != nil {
+				return nil, err
+			}
+			g.store.Tasks = append(g.store.Tasks, row)
+			g.records = append(g.records, rec)
+		}
+		g.accepted = append(g.accepted, c)
+		g.events = append(g.events, events...)
+	}
+	for _, ev := range g.events {
+		kind, body, err := mapper.EncodeEvent(ev)
+		if err != nil {
+			return nil, fmt.Errorf("event %s: %w", kind, err)
+		}
+		g.store.Events = append(g.store.Events, journal.Event{At: int64(mapper.EventTime(ev)), Kind: kind, Body: body})
+	}
+	return g, nil
+}
+
+// apply journals a batch in one transaction, then applies it and carries out
+// what it leads to. It returns the changes that must be tried again because
+// the disk is full; any other error of the journal ends the daemon.
+func (r *Runner) apply(batch []*change) (kept []*change, err error) {
+	g, err := r.gather(batch, r.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	if len(g.events) > 0 {
+		first, err := r.Journal.Commit(g.store)
+		if err != nil {
+			return r.refuse(g.accepted, err)
+		}
+		if r.full {
+			r.full = false
+			r.Log.Info().Msg("the journal can be written again")
+		}
+		r.pending = journal.Batch{}
+		for _, rec := range g.records {
+			r.book.put(rec)
+		}
+		for i, ev := range g.events {
+			r.seq = first + int64(i)
+			decisions := r.state.Step(ev)
+			r.refresh(ev)
+			r.record(r.seq, decisions)
+			r.carryOut(decisions)
+		}
+		r.sinceSnap += len(g.events)
+	}
+	for _, c := range g.accepted {
+		c.answer(nil)
+	}
+	return nil, nil
+}
+
+func (c *change) answer(err error) {
+	if c.done != nil {
+		c.done <- err
+	}
+}
+
+// refuse answers the changes of a batch that could not be journaled.
+func (r *Runner) refuse(batch []*change, err error) (kept []*change, fatal error) {
+	if !errors.Is(err, journal.ErrFull) {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	if !r.full {
+		r.full = true
+		r.Log.Error().Err(err).Msg("the journal cannot be written; submissions are refused, running tasks go on")
+	}
+	for _, c := range batch {
+		if c.keep {
+			kept = append(kept, c)
+		} else {
+			c.answer(errFull)
+		}
+	}
+	return kept, nil
+}

@@ -1,0 +1,180 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/journal"
+)
+
+// Record is everything known about a task: what was asked for, by whom, and
+// what the mapper has made of it. Records are never changed, only replaced.
+type Record struct {
+	Submit  api.Submit  `json:"submit"`
+	Name    string      `json:"name"`
+	User    string      `json:"user"`
+	UID     int         `json:"uid"`
+	GID     int         `json:"gid"`
+	ImageID string      `json:"image_id,omitempty"`
+	Detail  string      `json:"detail,omitempty"` // the estimate's sentence
+	Task    mapper.Task `json:"task"`
+}
+
+// ID is the task's number.
+func (r *Record) ID() mapper.TaskID { return r.Task.ID }
+
+func (r *Record) row() (journal.TaskRow, error) {
+	body, err := json.Marshal(r)
+	return journal.TaskRow{
+		ID: int64(r.Task.ID), Name: r.Name, User: r.User,
+		Phase: string(r.Task.Phase), Finished: r.Task.Phase.Finished(),
+		Submitted: int64(r.Task.Submitted), Ended: int64(r.Task.Ended), Body: body,
+	}, err
+}
+
+func recordOf(row journal.TaskRow) (*Record, error) {
+	r := new(Record)
+	if err := json.Unmarshal(row.Body, r); err != nil {
+		return nil, fmt.Errorf("record of task %d: %w", row.ID, err)
+	}
+	return r, nil
+}
+
+// book holds the records of the unfinished tasks and of those that finished
+// lately. The loop writes it, everybody reads it.
+type book struct {
+	mu      sync.RWMutex
+	entries map[mapper.TaskID]*entry
+	names   map[string]mapper.TaskID // newest task of a name
+	done    []mapper.TaskID          // finished ones, oldest first
+	version int64
+	changed chan struct{} // closed at the next change
+}
+
+type entry struct {
+	rec     *Record
+	version int64
+	changed chan struct{} // closed at the next change of this task; nil: nobody waits
+}
+
+// keepFinished is how many finished tasks stay in memory; the journal has all.
+const keepFinished = 1000
+
+func newBook() *book {
+	return &book{
+		entries: map[mapper.TaskID]*entry{}, names: map[string]mapper.TaskID{}, changed: make(chan struct{}),
+	}
+}
+
+func (b *book) put(r *Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.version++
+	e := b.entries[r.ID()]
+	if e == nil {
+		e = &entry{}
+		b.entries[r.ID()] = e
+		if b.names[r.Name] <= r.ID() {
+			b.names[r.Name] = r.ID()
+		}
+	}
+	finishedNow := r.Task.Phase.Finished() && (e.rec == nil || !e.rec.Task.Phase.Finished())
+	e.rec, e.version = r, b.version
+	if e.changed != nil {
+		close(e.changed)
+		e.changed = nil
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+	if !finishedNow {
+		return
+	}
+	if b.done = append(b.done, r.ID()); len(b.done) > keepFinished {
+		b.forget(b.done[0])
+		b.done = b.done[1:]
+	}
+}
+
+// drop removes a finished task for good.
+func (b *book) drop(id mapper.TaskID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forget(id)
+}
+
+func (b *book) forget(id mapper.TaskID) {
+	e := b.entries[id]
+	if e == nil {
+		return
+	}
+	if e.changed != nil {
+		close(e.changed)
+	}
+	delete(b.entries, id)
+	if b.names[e.rec.Name] == id {
+		delete(b.names, e.rec.Name)
+	}
+}
+
+// get returns a record, and a channel that closes when there is a newer one.
+func (b *book) get(id mapper.TaskID) (*Record, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.entries[id]
+	if e == nil {
+		return nil, nil
+	}
+	if e.changed == nil {
+		e.changed = make(chan struct{})
+	}
+	return e.rec, e.changed
+}
+
+// find returns the record for a number or a name; nil if it is not in memory.
+func (b *book) find(ref string) *Record {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	id, ok := b.names[ref]
+	if n, err := strconv.ParseInt(ref, 10, 64); err == nil {
+		id, ok = mapper.TaskID(n), true
+	}
+	if e := b.entries[id]; ok && e != nil {
+		return e.rec
+	}
+	return nil
+}
+
+// unfinishedNamed returns the unfinished task of a name, or 0.
+func (b *book) unfinishedNamed(name string) mapper.TaskID {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if e := b.entries[b.names[name]]; e != nil && !e.rec.Task.Phase.Finished() {
+		return e.rec.ID()
+	}
+	return 0
+}
+
+// since returns the records that are newer than a version, the version they
+// are from, and a channel that closes at the next change.
+func (b *book) since(version int64) ([]*Record, int64, <-chan struct{}) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var newer []*Record
+	if version < b.version {
+		for _, e := range b.entries {
+			if e.version > version {
+				newer = append(newer, e.rec)
+			}
+		}
+	}
+	return newer, b.version, b.changed
+}
+
+func (b *book) all() []*Record {
+	recs, _, _ := b.since(0)
+	return recs
+}

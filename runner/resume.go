@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"context"
+	"strconv"
+
+	"carma/containers"
+	"carma/mapper"
+)
+
+// resume takes over what an earlier daemon left: a worker for every attempt
+// that holds GPUs. Their containers may be missing, made, running or ended;
+// the workers find out.
+func (r *Runner) resume() {
+	placed := map[mapper.TaskID]int{}
+	for _, t := range r.state.Tasks() {
+		a := t.Current()
+		if a == nil {
+			continue
+		}
+		placed[t.ID] = a.N
+		if r.workers[t.ID] != nil {
+			continue // launched by this daemon a moment ago
+		}
+		w := r.startWorker(mapper.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants}, true)
+		if t.Phase == mapper.Stopping {
+			w.requestStop(r.grace(t.ID))
+		}
+	}
+	if len(placed) > 0 {
+		r.Log.Info().Int("tasks", len(placed)).Msg("taking over running tasks")
+	}
+	r.attempts.Go(func() { r.sweep(r.work, placed) })
+}
+
+// sweep removes containers of this daemon whose attempts are over: it was
+// killed between journaling their end and removing them. placed are the
+// attempts that were not over when it was made; anything newer is left alone.
+func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int) {
+
+	var found []containers.Container
+	_, err := r.engine.retry(ctx, func() (err error) {
+		found, err = r.Driver.List(ctx, map[string]string{LabelInstance: r.instance})
+		return err
+	})
+	if err != nil {
+		return
+	}
+	for _, c := range found {
+		task, err1 := strconv.ParseInt(c.Labels[LabelTask], 10, 64)
+		attempt, err2 := strconv.Atoi(c.Labels[LabelAttempt])
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		if n, ok := placed[mapper.TaskID(task)]; ok && attempt >= n {
+			continue
+		}
+		if !r.over(ctx, mapper.TaskID(task), attempt) {
+			continue
+		}
+		if c.State == containers.StateRunning {
+			r.Log.Warn().Int64("task", task).Str("container", c.Name).Msg("a container of an attempt that is over still runs; removing it")
+		}
+		_, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) })
+		if err != nil && ctx.Err() == nil {
+			r.Log.Warn().Err(err).Str("container", c.Name).Msg("a left-over container could not be removed")
+		}
+	}
+}
+
+// over reports whether the loop has an attempt's end.
+func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool {
+	over := false
+	err := r.look(ctx, func(s *mapper.State) {
+		t, ok := s.Task(task)
+		over = !ok || len(t.Attempts) > attempt || (len(t.Attempts) == attempt && !t.Phase.Placed())
+	})
+	return err == nil && over
+}

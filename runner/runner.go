@@ -1,0 +1,237 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/containers"
+	"carma/estimator"
+	"carma/mapper"
+	"carma/runner/gpu"
+	"carma/runner/journal"
+	"carma/runner/tasklog"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+)
+
+// Estimator predicts a task's memory at submission.
+type Estimator interface {
+	Estimate(estimator.Query) (estimator.Estimate, error)
+}
+
+// Options are the daemon's settings.
+type Options struct {
+	Version string
+	DataDir string
+	Mapper  mapper.Options
+	// Attach is how containers get their GPUs.
+	Attach containers.Attach
+	// Devices adds what every container needs to reach the GPUs; nil: nothing.
+	Devices func(mapper.TaskID, int) ([]containers.Mount, []string)
+	// Speed is how fast a simulated server's time runs from the start on.
+	Speed float64
+	// SetSpeed is called when the speed of a simulated server changes; nil
+	// where the GPUs are real.
+	SetSpeed func(float64)
+	// SampleEvery is the time between two samples, in the daemon's time.
+	SampleEvery time.Duration
+	// Pull: missing, always or never.
+	Pull string
+	// StopGrace is the time between a stop signal and the kill.
+	StopGrace time.Duration
+	// AllowedMounts are folders that tasks may mount; ~ is the submitter's home.
+	AllowedMounts []string
+	// AdminGroup's members may stop the tasks of others; empty: only root.
+	AdminGroup string
+}
+
+// Deps are the parts a Runner works with. It does not close them.
+type Deps struct {
+	Journal   *journal.Journal
+	Logs      *tasklog.Store
+	Driver    containers.Driver
+	GPUs      gpu.Source
+	Estimator Estimator
+	Clock     *Clock
+	Log       zerolog.Logger
+}
+
+// Runner is the daemon without its socket. Make one with [New], then [Runner.Run].
+type Runner struct {
+	Deps
+	opt      Options
+	instance string        // labels the containers of this data folder
+	state    *mapper.State // the loop's own
+	seq      int64         // of the last event applied
+	book     *book
+	inbox    chan *change
+	queries  chan func()
+	engine   *engine
+	monitor  *monitor
+	images   imageCache
+	devices  map[mapper.GPUID]mapper.GPUInfo
+
+	// The loop's own:
+	nextID    mapper.TaskID
+	names     map[string]bool // being submitted in this batch
+	pending   journal.Batch   // decisions and records for the next commit
+	workers   map[mapper.TaskID]*worker
+	graces    sync.Map // mapper.TaskID -> time.Duration, asked for by stop
+	sinceSnap int
+	snapping  sync.WaitGroup
+	full      bool // the journal refused the last commit
+
+	work     context.Context // ends when the daemon stops; containers go on
+	endWork  context.CancelFunc
+	attempts sync.WaitGroup
+}
+
+var pid = os.Getpid()
+
+// Labels on every container.
+const (
+	LabelInstance = "carma.daemon"
+	LabelTask     = "carma.task"
+	LabelAttempt  = "carma.attempt"
+	LabelGrant    = "carma.grant-bytes"
+	LabelGPUs     = "carma.gpus"
+	LabelName     = "carma.name"
+	LabelUser     = "carma.user"
+)
+
+// New loads what the journal has and returns a daemon that is ready to run.
+// ctx bounds the first look at the GPUs.
+func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
+	if err := opt.Mapper.Validate(); err != nil {
+		return nil, err
+	}
+	r := &Runner{
+		Deps: deps, opt: opt, book: newBook(),
+		inbox: make(chan *change, 1024), queries: make(chan func()),
+		workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
+	}
+	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
+	r.engine = newEngine(deps.Driver, deps.Log)
+	r.monitor = newMonitor(deps.GPUs, deps.Clock, opt.SampleEvery, deps.Log)
+	if err := r.findGPUs(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.loadInstance(); err != nil {
+		return nil, err
+	}
+	if err := r.load(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// SetSpeed changes how fast a simulated server's time runs.
+func (r *Runner) SetSpeed(speed float64) error {
+	if r.opt.SetSpeed == nil {
+		return errors.New("real GPUs run at the clock's own speed")
+	}
+	if !(speed > 0) {
+		return fmt.Errorf("speed %v is not above 0", speed)
+	}
+	r.Clock.SetSpeed(speed)
+	r.opt.SetSpeed(speed)
+	anchor, err := json.Marshal(r.Clock)
+	if err != nil {
+		return err
+	}
+	r.monitor.wake()
+	return r.Journal.SetMeta("clock", anchor)
+}
+
+// Run works until ctx ends. It returns nil then: the containers go on and the
+// next daemon finds them.
+func (r *Runner) Run(ctx context.Context) error {
+	defer r.endWork()
+	if err := r.greet(ctx); err != nil {
+		return err
+	}
+	var side sync.WaitGroup
+	side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
+	side.Go(func() { r.monitor.run(r.work, r.sampled) })
+	r.resume()
+	err := r.loop(ctx)
+	r.endWork()
+	r.attempts.Wait()
+	side.Wait()
+	r.snapping.Wait()
+	if flushErr := r.flush(); err == nil {
+		err = flushErr
+	}
+	if snapErr := r.snapshotNow(); err == nil {
+		err = snapErr
+	}
+	return err
+}
+
+// RunAndServe works and answers the API on l until ctx ends, or either fails.
+func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return r.Run(ctx) })
+	g.Go(func() error { return r.Serve(ctx, l) })
+	return g.Wait()
+}
+
+// findGPUs lists the GPUs; they do not change while the daemon runs.
+func (r *Runner) findGPUs(ctx context.Context) error {
+	devices, err := r.GPUs.GPUs(ctx)
+	if err != nil {
+		return fmt.Errorf("list the GPUs: %w", err)
+	}
+	if len(devices) == 0 {
+		return fmt.Errorf("%s has no GPUs", r.GPUs.Name())
+	}
+	for _, d := range devices {
+		r.devices[mapper.GPUID(d.UUID)] = mapper.GPUInfo{ID: mapper.GPUID(d.UUID), Index: d.Index, Model: d.Model, Capacity: d.Capacity}
+	}
+	return nil
+}
+
+// greet journals the options, the GPUs and the engine's state as they are now.
+func (r *Runner) greet(ctx context.Context) error {
+	now := r.Clock.Now()
+	found := mapper.GPUsFound{At: now}
+	for _, g := range r.devices {
+		found.GPUs = append(found.GPUs, g)
+	}
+	slices.SortFunc(found.GPUs, func(a, b mapper.GPUInfo) int { return cmp.Compare(a.Index, b.Index) })
+	up, why := r.engine.probe(ctx)
+	kept, err := r.apply([]*change{
+		fact(mapper.Configured{At: now, Options: r.opt.Mapper}), fact(found),
+		fact(mapper.EngineChanged{At: now, Up: up, Reason: why}),
+	})
+	if err == nil && len(kept) > 0 {
+		err = errors.New("the journal cannot be written: no space left in " + r.opt.DataDir)
+	}
+	return err
+}
+
+func (r *Runner) engineChanged(up bool, why string) {
+	r.post(fact(mapper.EngineChanged{At: r.Clock.Now(), Up: up, Reason: why}))
+}
+
+// sampled hands a sample to the loop. One that it has no time for is dropped:
+// the next one says more.
+func (r *Runner) sampled(ev mapper.Sampled) bool {
+	c := fact(ev)
+	c.keep = false
+	select {
+	case r.inbox <- c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,403 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/gpu"
+)
+
+const pytorchOOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 39.56 GiB of which 1.00 GiB is free. " +
+	"Including non-PyTorch memory, this process has 9.00 GiB memory in use."
+
+func TestTaskRunsToItsEnd(t *testing.T) {
+	g := newRig(t)
+	g.engine.AddImage("train", containerstest.Image{Run: func(_ context.Context, p *containerstest.Process) int {
+		p.Out("epoch 1")
+		p.Err("warning")
+		return 0
+	}})
+	ref := g.run(api.Submit{Image: "train", EstModel: "resnet50", BatchSize: 64, Name: "first"})
+	task := g.finished(ref)
+	if task.Phase != "succeeded" || task.ExitCode == nil || *task.ExitCode != 0 || task.Estimate.Method != "catalogue" {
+		t.Errorf("task is %+v", task)
+	}
+	if got := g.output("first"); !slices.Contains(got, "stdout:epoch 1") || !slices.Contains(got, "stderr:warning") || len(got) != 2 {
+		t.Errorf("output is %q", got)
+	}
+	// The container goes once its end is durable; the output stays.
+	g.eventually("the container is removed", func() bool { return len(g.containers()) == 0 })
+	if got := g.output(ref); len(got) != 2 {
+		t.Errorf("output after the container has gone is %q", got)
+	}
+}
+
+func (g *rig) eventually(what string, ok func() bool) {
+	g.t.Helper()
+	for deadline := time.Now().Add(stepTimeout); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			g.t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func (g *rig) containers() []containers.Container {
+	all, err := g.engine.List(context.Background(), nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return all
+}
+
+func TestGPUOOMIsRelaunchedWithMore(t *testing.T) {
+	g := newRig(t)
+	var runs atomic.Int32
+	g.script("hungry", func(ctx context.Context, p *containerstest.Process) int {
+		if runs.Add(1) == 1 {
+			return printing(1, "Traceback (most recent call last):", pytorchOOM)(ctx, p)
+		}
+		return 0
+	})
+	task := g.finished(g.run(api.Submit{Image: "hungry", Mem: int64(4 * mapper.GiB)}))
+	if task.Phase != "succeeded" || len(task.Attempts) != 2 || task.Attempts[0].Outcome != "gpu-oom" {
+		t.Fatalf("task is %s with %+v", task.Phase, task.Attempts)
+	}
+	// 9 GiB in use and 2 refused, a quarter more and a GiB.
+	if want := int64((11 * mapper.GiB).Scale(1.25) + mapper.GiB); task.Attempts[1].Grant != want {
+		t.Errorf("second grant is %d, want %d", task.Attempts[1].Grant, want)
+	}
+}
+
+// A plain bug must not be taken for an OOM and must not run again by itself.
+func TestProgramFaultIsNotRetried(t *testing.T) {
+	g := newRig(t)
+	g.script("bug", printing(1, "Traceback (most recent call last):", "ValueError: shapes do not match"))
+	task := g.finished(g.run(api.Submit{Image: "bug", Mem: int64(mapper.GiB)}))
+	if task.Phase != "failed" || len(task.Attempts) != 1 || *task.ExitCode != 1 {
+		t.Errorf("task is %s with %+v", task.Phase, task.Attempts)
+	}
+	task = g.finished(g.run(api.Submit{Image: "bug", Mem: int64(mapper.GiB), Retries: 2}))
+	if task.Phase != "failed" || len(task.Attempts) != 3 {
+		t.Errorf("with two retries: %s after %d attempts", task.Phase, len(task.Attempts))
+	}
+}
+
+func TestStop(t *testing.T) {
+	g := newRig(t)
+	g.script("loop", untilStopped)
+	ref := g.run(api.Submit{Image: "loop", Mem: int64(mapper.GiB)})
+	g.running(ref)
+	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if task := g.finished(ref); task.Phase != "cancelled" || !strings.HasPrefix(task.Reason, "stopped by ") {
+		t.Errorf("task is %s (%s)", task.Phase, task.Reason)
+	}
+	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{}); err != nil {
+		t.Errorf("a second stop: %v", err)
+	}
+}
+
+func TestRemoveOnlyFinished(t *testing.T) {
+	g := newRig(t)
+	g.script("loop", untilStopped)
+	g.script("ok", printing(0, "done"))
+	ref := g.run(api.Submit{Image: "loop", Mem: int64(mapper.GiB)})
+	var status *api.StatusError
+	if err := g.api.Remove(g.ctx(), ref); !errors.As(err, &status) || status.Status != 409 {
+		t.Errorf("removing a running task: %v", err)
+	}
+	ok := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)})
+	g.finished(ok)
+	if err := g.api.Remove(g.ctx(), ok); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.api.Task(g.ctx(), ok); !errors.As(err, &status) || status.Status != 404 {
+		t.Errorf("after rm: %v", err)
+	}
+}
+
+// A daemon that stops leaves its containers; the next one goes on with them.
+func TestRestartKeepsEverything(t *testing.T) {
+	g := newRig(t)
+	var starts atomic.Int32
+	release := make(chan struct{})
+	g.script("long", func(ctx context.Context, p *containerstest.Process) int {
+		starts.Add(1)
+		p.Out("before")
+		select {
+		case <-release:
+		case <-p.Killed:
+			return 137
+		}
+		p.Out("after")
+		return 0
+	})
+	running := g.run(api.Submit{Image: "long", Mem: int64(30 * mapper.GiB)})
+	second := g.run(api.Submit{Image: "long", Mem: int64(30 * mapper.GiB)})
+	queued := g.run(api.Submit{Image: "long", Mem: int64(30 * mapper.GiB)})
+	g.running(running)
+	g.running(second)
+	before, err := g.api.Tasks(g.ctx(), api.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.restart()
+	after, err := g.api.Tasks(g.ctx(), api.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("the tasks differ after a restart:\n%v\n%v", before, after)
+	}
+	if n := starts.Load(); n != 2 {
+		t.Errorf("%d starts after the restart, want 2", n)
+	}
+	close(release)
+	for _, ref := range []string{running, second, queued} {
+		if task := g.finished(ref); task.Phase != "succeeded" || len(task.Attempts) != 1 {
+			t.Errorf("task %s is %s after %d attempts", ref, task.Phase, len(task.Attempts))
+		}
+		if got := g.output(ref); !slices.Equal(got, []string{"stdout:before", "stdout:after"}) {
+			t.Errorf("output of %s is %q", ref, got)
+		}
+	}
+	if n := starts.Load(); n != 3 {
+		t.Errorf("%d starts in the end, want 3", n)
+	}
+}
+
+// A task whose end the daemon was not there to see has ended all the same.
+func TestEndWhileTheDaemonIsDown(t *testing.T) {
+	g := newRig(t)
+	release := make(chan struct{})
+	g.script("long", func(context.Context, *containerstest.Process) int { <-release; return 7 })
+	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	g.running(ref)
+	g.stop()
+	close(release)
+	g.eventually("the container ends", func() bool { return g.containers()[0].State == containers.StateExited })
+	g.start()
+	if task := g.finished(ref); task.Phase != "failed" || *task.ExitCode != 7 {
+		t.Errorf("task is %s with %+v", task.Phase, task.Attempts)
+	}
+}
+
+// Killed between deciding a launch and making its container, the next daemon
+// makes it; killed after the start but before it was journaled, it does not
+// make another.
+func TestLaunchIsCarriedOutExactlyOnce(t *testing.T) {
+	for _, op := range []containerstest.Op{containerstest.OpCreate, containerstest.OpStart} {
+		t.Run(string(op), func(t *testing.T) {
+			g := newRig(t)
+			var starts atomic.Int32
+			g.script("once", func(context.Context, *containerstest.Process) int { starts.Add(1); return 0 })
+			g.engine.LoseNext(op) // it takes effect, the answer is lost
+			ref := g.run(api.Submit{Image: "once", Mem: int64(mapper.GiB)})
+			if task := g.finished(ref); task.Phase != "succeeded" || len(task.Attempts) != 1 || starts.Load() != 1 {
+				t.Errorf("%s after %d attempts and %d starts", task.Phase, len(task.Attempts), starts.Load())
+			}
+		})
+	}
+}
+
+func TestEngineDownTasksWaitAndResume(t *testing.T) {
+	g := newRig(t)
+	release := make(chan struct{})
+	g.script("long", func(context.Context, *containerstest.Process) int { <-release; return 0 })
+	running := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	g.running(running)
+	g.engine.Down()
+	g.eventually("the daemon notices", func() bool {
+		info, err := g.api.Info(g.ctx())
+		return err == nil && info.EngineDown != ""
+	})
+	sub, err := g.api.Submit(g.ctx(), api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	if err != nil {
+		t.Fatalf("submission while the engine is down: %v", err)
+	}
+	if len(sub.Warnings) == 0 {
+		t.Error("no warning that the task waits for the engine")
+	}
+	waits := mapper.TaskID(sub.ID).String()
+	g.until(waits, "waiting for the engine", func(t api.Task) bool { return strings.Contains(t.Waits, "engine") })
+	close(release)
+	g.engine.Up()
+	for _, ref := range []string{running, waits} {
+		if task := g.finished(ref); task.Phase != "succeeded" || len(task.Attempts) != 1 {
+			t.Errorf("task %s is %s: %+v", ref, task.Phase, task.Attempts)
+		}
+	}
+}
+
+// An engine that goes away takes its containers along; that is not the
+// tasks' fault.
+func TestContainerKilledWithTheEngine(t *testing.T) {
+	g := newRig(t)
+	var starts atomic.Int32
+	g.script("long", func(ctx context.Context, p *containerstest.Process) int {
+		if starts.Add(1) == 1 {
+			<-p.Killed
+		}
+		return 0
+	})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	g.running(ref)
+	id := g.containers()[0].ID
+	g.engine.Down()
+	g.eventually("the daemon notices", func() bool {
+		info, err := g.api.Info(g.ctx())
+		return err == nil && info.EngineDown != ""
+	})
+	g.engine.End(id, containers.Exit{Code: 137})
+	g.engine.Up()
+	task := g.finished(ref)
+	if task.Phase != "succeeded" || len(task.Attempts) != 2 || task.Attempts[0].Outcome != "infrastructure" || !task.Attempts[0].Blameless {
+		t.Errorf("task is %s: %+v", task.Phase, task.Attempts)
+	}
+}
+
+func TestContainerThatVanished(t *testing.T) {
+	g := newRig(t)
+	var starts atomic.Int32
+	g.script("long", func(ctx context.Context, p *containerstest.Process) int {
+		if starts.Add(1) == 1 {
+			<-p.Killed
+		}
+		return 0
+	})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	g.running(ref)
+	g.stop()
+	if err := g.engine.Remove(context.Background(), g.containers()[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	g.start()
+	task := g.finished(ref)
+	if task.Phase != "succeeded" || len(task.Attempts) != 2 || task.Attempts[0].Outcome != "infrastructure" {
+		t.Errorf("task is %s: %+v", task.Phase, task.Attempts)
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	g := newRig(t)
+	g.script("ok", printing(0))
+	g.script("loop", untilStopped)
+	g.run(api.Submit{Image: "loop", Mem: 1, Name: "taken"})
+	cases := map[string]struct {
+		s    api.Submit
+		want []string
+	}{
+		"image":    {api.Submit{Image: "nothere"}, []string{"unknown image nothere"}},
+		"model":    {api.Submit{Image: "ok", EstModel: "resnet5"}, []string{"resnet5", "resnet50"}},
+		"gpus":     {api.Submit{Image: "ok", GPUs: 99}, []string{"--gpus", "99", "2"}},
+		"mem":      {api.Submit{Image: "ok", Mem: int64(900 * mapper.GiB)}, []string{"--mem", "900.0 GiB", "39.5 GiB"}},
+		"name":     {api.Submit{Image: "ok", Name: "a b"}, []string{"--name", "a b"}},
+		"number":   {api.Submit{Image: "ok", Name: "17"}, []string{"--name 17"}},
+		"taken":    {api.Submit{Image: "ok", Name: "taken"}, []string{"taken", "another name"}},
+		"env":      {api.Submit{Image: "ok", Env: []string{"=x"}}, []string{"KEY=value"}},
+		"mount":    {api.Submit{Image: "ok", Mounts: []api.Mount{{Source: "/no/such", Target: "/x"}}}, []string{"/no/such"}},
+		"priority": {api.Submit{Image: "ok", Priority: "urgent"}, []string{"priority"}},
+		"negative": {api.Submit{Image: "ok", Mem: -1}, []string{"mem"}},
+		"no image": {api.Submit{}, []string{"image"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := g.api.Submit(g.ctx(), c.s)
+			var status *api.StatusError
+			if !errors.As(err, &status) || !status.Usage() {
+				t.Fatalf("got %v, want a refusal", err)
+			}
+			for _, w := range c.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not mention %q", err, w)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+		})
+	}
+	if all, err := g.api.Tasks(g.ctx(), api.ListOptions{All: true}); err != nil || len(all) != 1 {
+		t.Errorf("%d tasks after refused requests: %v", len(all), err)
+	}
+}
+
+func TestImageLabelsAreEnough(t *testing.T) {
+	g := newRig(t)
+	g.engine.AddImage("labelled", containerstest.Image{Labels: map[string]string{
+		"carma.est-model": "resnet50", "carma.batch-size": "64", "carma.gpus": "2",
+	}})
+	task := g.finished(g.run(api.Submit{Image: "labelled"}))
+	if task.GPUCount != 2 || task.Estimate.Method != "catalogue" || task.Phase != "succeeded" {
+		t.Errorf("task is %+v", task)
+	}
+	g.engine.AddImage("mislabelled", containerstest.Image{Labels: map[string]string{"carma.est-model": "nonsense", "carma.gpus": "many"}})
+	sub, err := g.api.Submit(g.ctx(), api.Submit{Image: "mislabelled"})
+	if err != nil || len(sub.Warnings) != 2 {
+		t.Errorf("a bad label: %v, warnings %q", err, sub.Warnings)
+	}
+}
+
+func TestForeignMemoryIsReserved(t *testing.T) {
+	g := newRig(t)
+	for _, d := range g.cards.devices {
+		g.cards.set(gpu.Sample{UUID: d.UUID, Used: 35 * mapper.GiB, Processes: []gpu.Process{{PID: 1, Used: 35 * mapper.GiB}}})
+	}
+	g.eventually("the monitor sees it", func() bool {
+		gpus, err := g.api.GPUs(g.ctx())
+		return err == nil && gpus[0].Foreign == int64(35*mapper.GiB) && gpus[1].Foreign == int64(35*mapper.GiB)
+	})
+	g.script("ok", printing(0))
+	ref := g.run(api.Submit{Image: "ok", Mem: int64(10 * mapper.GiB)})
+	why, err := g.api.Why(g.ctx(), ref)
+	if err != nil || why.Position != 1 || len(why.GPUs) != 2 || why.GPUs[0].Rule != "memory" {
+		t.Fatalf("why is %+v, %v", why, err)
+	}
+	if want := "GPU 0 memory 35.0 of 39.5 GiB reserved, needs 10.0"; why.Summary != want {
+		t.Errorf("summary is %q, want %q", why.Summary, want)
+	}
+	for _, d := range g.cards.devices {
+		g.cards.set(gpu.Sample{UUID: d.UUID})
+	}
+	g.finished(ref)
+}
+
+func TestVerifyAcceptsWhatHappened(t *testing.T) {
+	g := newRig(t)
+	var runs atomic.Int32
+	g.script("mixed", func(ctx context.Context, p *containerstest.Process) int {
+		if runs.Add(1)%3 == 1 {
+			return printing(1, pytorchOOM)(ctx, p)
+		}
+		return 0
+	})
+	var refs []string
+	for range 20 {
+		refs = append(refs, g.run(api.Submit{Image: "mixed", Mem: int64(4 * mapper.GiB)}))
+	}
+	for i, ref := range refs {
+		if i == 10 {
+			g.restart()
+		}
+		g.finished(ref)
+	}
+	g.stop()
+	v, err := Verify(g.dir)
+	if err != nil || len(v.Faults) > 0 {
+		t.Fatalf("verify: %v, %q", err, v.Faults)
+	}
+	if v.Submitted != 20 || v.Succeeded != 20 || v.OOMs == 0 || v.Relaunches != v.OOMs || v.Compared == 0 || v.Unfinished != 0 {
+		t.Errorf("verification is %+v", v)
+	}
+}

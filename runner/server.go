@@ -1,0 +1,188 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"carma/runner/api"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// Listen opens the unix socket, replacing one that nobody answers. Everybody
+// on the machine may connect: the kernel says who they are.
+func Listen(socket string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
+		return nil, err
+	}
+	if c, err := net.DialTimeout("unix", socket, time.Second); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("another daemon answers at %s", socket)
+	}
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	return l, os.Chmod(socket, 0o666)
+}
+
+// Serve answers the API on l until ctx ends.
+func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	srv := &http.Server{
+		Handler:           r.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       withCaller,
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		<-ctx.Done()
+		cancel() // ends the streams
+		limit, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer stop()
+		if srv.Shutdown(limit) != nil {
+			srv.Close()
+		}
+	}()
+	err := srv.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		<-done
+		return nil
+	}
+	cancel()
+	return err
+}
+
+// Handler returns the API. Its OpenAPI document is at /openapi.json.
+func (r *Runner) Handler() http.Handler {
+	mux := http.NewServeMux()
+	cfg := huma.DefaultConfig("carma", r.opt.Version)
+	cfg.Info.Description = "Jobs on a shared GPU server. Served on a unix socket; the caller is the peer of the socket."
+	cfg.DocsPath = ""
+	cfg.CreateHooks = nil // no $schema field in the answers
+	a := humago.New(mux, cfg)
+	r.addTaskRoutes(a)
+	r.addServerRoutes(a)
+	r.addStreams(a)
+	return mux
+}
+
+type output[T any] struct{ Body T }
+
+func answer[T any](v T, err error) (*output[T], error) {
+	if err != nil {
+		return nil, problem(err)
+	}
+	return &output[T]{v}, nil
+}
+
+// problem turns an error into an HTTP answer.
+func problem(err error) error {
+	var refused *RequestError
+	switch {
+	case errors.As(err, &refused):
+		return huma.NewError(refused.Status, refused.Text)
+	case errors.Is(err, context.Canceled):
+		return huma.NewError(499, "the caller went away")
+	}
+	return huma.Error500InternalServerError(err.Error())
+}
+
+// TaskRef is the path parameter that names a task; exported because huma
+// fills embedded structs only then.
+type TaskRef struct {
+	Ref string `path:"task" doc:"a task's number or name"`
+}
+
+func operation(id, method, path, summary string) huma.Operation {
+	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: http.StatusOK}
+}
+
+func (r *Runner) addTaskRoutes(a huma.API) {
+	huma.Register(a, operation("submit", http.MethodPost, "/v1/tasks", "Submit a task; it is durable when this answers"),
+		func(ctx context.Context, in *struct{ Body api.Submit }) (*output[api.Submitted], error) {
+			who, ok := callerFrom(ctx)
+			if !ok {
+				return nil, huma.Error403Forbidden("the caller is not known: connect through the unix socket")
+			}
+			return answer(r.Submit(ctx, who, in.Body))
+		})
+	huma.Register(a, operation("list", http.MethodGet, "/v1/tasks", "List tasks, newest first"),
+		func(ctx context.Context, in *struct {
+			All   bool   `query:"all" doc:"finished ones too"`
+			User  string `query:"user"`
+			Label string `query:"label" doc:"key or key=value"`
+			Limit int    `query:"limit" minimum:"0" maximum:"100000"`
+		}) (*output[[]api.Task], error) {
+			return answer(r.Tasks(ctx, api.ListOptions{All: in.All, User: in.User, Label: in.Label, Limit: in.Limit}))
+		})
+	huma.Register(a, operation("inspect", http.MethodGet, "/v1/tasks/{task}", "One task"),
+		func(ctx context.Context, in *TaskRef) (*output[api.Task], error) {
+			return answer(r.Task(ctx, in.Ref))
+		})
+	huma.Register(a, operation("why", http.MethodGet, "/v1/tasks/{task}/why", "Why a task waits, GPU by GPU"),
+		func(ctx context.Context, in *TaskRef) (*output[api.Why], error) {
+			return answer(r.Why(ctx, in.Ref))
+		})
+	huma.Register(a, operation("stop", http.MethodPost, "/v1/tasks/{task}/stop", "Stop a task"),
+		func(ctx context.Context, in *struct {
+			TaskRef
+			Body api.StopRequest
+		}) (*output[api.Task], error) {
+			who, ok := callerFrom(ctx)
+			if !ok {
+				return nil, huma.Error403Forbidden("the caller is not known: connect through the unix socket")
+			}
+			rec, err := r.Stop(ctx, who, in.Ref, in.Body)
+			if err != nil {
+				return nil, problem(err)
+			}
+			return answer(r.Task(ctx, rec.ID().String()))
+		})
+	remove := operation("remove", http.MethodDelete, "/v1/tasks/{task}", "Delete a finished task and its output")
+	remove.DefaultStatus = http.StatusNoContent
+	huma.Register(a, remove, func(ctx context.Context, in *TaskRef) (*struct{}, error) {
+		who, ok := callerFrom(ctx)
+		if !ok {
+			return nil, huma.Error403Forbidden("the caller is not known: connect through the unix socket")
+		}
+		if err := r.Remove(ctx, who, in.Ref); err != nil {
+			return nil, problem(err)
+		}
+		return nil, nil
+	})
+}
+
+func (r *Runner) addServerRoutes(a huma.API) {
+	huma.Register(a, operation("gpus", http.MethodGet, "/v1/gpus", "The GPUs with what is reserved and used"),
+		func(ctx context.Context, _ *struct{}) (*output[[]api.GPU], error) {
+			return answer(r.ListGPUs(ctx))
+		})
+	huma.Register(a, operation("info", http.MethodGet, "/v1/info", "The daemon itself"),
+		func(ctx context.Context, _ *struct{}) (*output[api.Info], error) {
+			return answer(r.Info(ctx))
+		})
+	huma.Register(a, operation("doctor", http.MethodGet, "/v1/doctor", "Self-checks"),
+		func(ctx context.Context, _ *struct{}) (*output[[]api.Check], error) {
+			return answer(r.Doctor(ctx), nil)
+		})
+	huma.Register(a, operation("speed", http.MethodPut, "/v1/speed", "Set the speed of a simulated server"),
+		func(ctx context.Context, in *struct{ Body api.SpeedChange }) (*output[api.Info], error) {
+			if err := r.SetSpeed(in.Body.Speed); err != nil {
+				return nil, huma.Error409Conflict(err.Error())
+			}
+			return answer(r.Info(ctx))
+		})
+}

@@ -1,0 +1,54 @@
+package runner
+
+import (
+	"encoding/json"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/journal"
+)
+
+// maybeSnapshot stores a snapshot beside the loop when the last one is old.
+func (r *Runner) maybeSnapshot() {
+	if r.sinceSnap < snapshotEvery {
+		return
+	}
+	r.sinceSnap = 0
+	state, seq := r.state.Clone(), r.seq
+	r.snapping.Wait() // the one before has long ended
+	r.snapping.Go(func() {
+		if err := r.snapshot(state, seq); err != nil {
+			r.Log.Warn().Err(err).Msg("no snapshot could be stored; a restart will take longer")
+		}
+	})
+}
+
+func (r *Runner) snapshotNow() error {
+	if r.seq == 0 {
+		return nil
+	}
+	return r.snapshot(r.state, r.seq)
+}
+
+// Events are kept this long and this many at least, for `carma history` and
+// for replaying what happened.
+const (
+	keepEvents    = 200_000
+	keepEventsFor = 30 * 24 * time.Hour
+)
+
+func (r *Runner) snapshot(state *mapper.State, seq int64) error {
+	body, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	if err := r.Journal.Snapshot(seq, int64(state.Now()), body); err != nil {
+		return err
+	}
+	for {
+		n, err := r.Journal.Prune(keepEvents, int64(state.Now().Add(-keepEventsFor)))
+		if err != nil || n < journal.PruneLimit {
+			return err
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package runner
+
+import (
+	"context"
+	"slices"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// Stop asks for a task to end.
+func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopRequest) (*Record, error) {
+	rec, err := r.Find(ref)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.mayChange(who, rec); err != nil {
+		return nil, err
+	}
+	if s.Grace > 0 {
+		r.graces.Store(rec.ID(), s.Grace)
+	}
+	reason := s.Reason
+	if reason == "" {
+		reason = "stopped by " + who.Name
+	}
+	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, *Record, error) {
+		if t, ok := r.state.Task(rec.ID()); !ok || t.Phase == mapper.Stopping {
+			return nil, nil, nil // finished meanwhile, or asked for already
+		}
+		return []mapper.Event{mapper.Cancel{At: now, Task: rec.ID(), Reason: reason}}, nil, nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return r.Find(ref)
+}
+
+// Remove deletes a finished task and its output.
+func (r *Runner) Remove(_ context.Context, who Caller, ref string) error {
+	rec, err := r.Find(ref)
+	if err != nil {
+		return err
+	}
+	if err := r.mayChange(who, rec); err != nil {
+		return err
+	}
+	if !rec.Task.Phase.Finished() {
+		return refusef(409, "task %d is %s; `carma stop %d` first, or `carma rm -f %d`", rec.ID(), rec.Task.Phase, rec.ID(), rec.ID())
+	}
+	// The output first: a record without output can be removed again.
+	if err := r.Logs.Remove(int64(rec.ID())); err != nil {
+		return err
+	}
+	if err := r.Journal.DeleteTasks(int64(rec.ID())); err != nil {
+		return err
+	}
+	r.book.drop(rec.ID())
+	return nil
+}
+
+func (r *Runner) mayChange(who Caller, rec *Record) error {
+	if who.UID == 0 || who.UID == rec.UID || (r.opt.AdminGroup != "" && slices.Contains(who.Groups, r.opt.AdminGroup)) {
+		return nil
+	}
+	return refusef(403, "task %d belongs to %s; you are %s", rec.ID(), rec.User, who.Name)
+}

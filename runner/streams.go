@@ -1,0 +1,235 @@
+package runner
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/tasklog"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// addStreams adds the server-sent events. A stream is registered by hand and
+// not by huma's sse package because it must be able to answer 404 before it
+// begins.
+func (r *Runner) addStreams(a huma.API) {
+	stream := func(id, path, summary string) huma.Operation {
+		op := operation(id, http.MethodGet, path, summary)
+		op.Responses = map[string]*huma.Response{"200": {
+			Description: "server-sent events: `task` (a Task) and `log` (a LogLine)",
+			Content:     map[string]*huma.MediaType{"text/event-stream": {}},
+		}}
+		return op
+	}
+	huma.Register(a, stream("logs", "/v1/tasks/{task}/logs", "A task's output; ends with the task"),
+		func(_ context.Context, in *struct {
+			TaskRef
+			Follow  bool `query:"follow" doc:"go on until the task is finished, across attempts"`
+			Tail    int  `query:"tail" minimum:"0" doc:"only the last lines"`
+			Attempt int  `query:"attempt" minimum:"0" doc:"only this attempt"`
+		}) (*huma.StreamResponse, error) {
+			rec, err := r.Find(in.Ref)
+			if err != nil {
+				return nil, problem(err)
+			}
+			return sending(func(ctx context.Context, s *sender) error {
+				return r.streamLogs(ctx, s, rec, api.LogOptions{Follow: in.Follow, Tail: in.Tail, Attempt: in.Attempt})
+			}), nil
+		})
+	huma.Register(a, stream("watch", "/v1/tasks/{task}/events", "A task's states from the present one to the last"),
+		func(_ context.Context, in *TaskRef) (*huma.StreamResponse, error) {
+			rec, err := r.Find(in.Ref)
+			if err != nil {
+				return nil, problem(err)
+			}
+			return sending(func(ctx context.Context, s *sender) error { return r.watchTask(ctx, s, rec) }), nil
+		})
+	huma.Register(a, stream("events", "/v1/events", "Every task's changes from now on"),
+		func(context.Context, *struct{}) (*huma.StreamResponse, error) {
+			return sending(r.watchAll), nil
+		})
+}
+
+// sender writes server-sent events to one caller.
+type sender struct {
+	mu    sync.Mutex
+	ctx   huma.Context
+	flush http.Flusher
+	dead  func(time.Time) error
+}
+
+// streamWrite bounds one write to a caller that does not read.
+const streamWrite = 30 * time.Second
+
+func sending(f func(context.Context, *sender) error) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", "text/event-stream")
+		hc.SetHeader("Cache-Control", "no-store")
+		hc.SetStatus(http.StatusOK)
+		s := &sender{ctx: hc}
+		if w, ok := hc.BodyWriter().(http.ResponseWriter); ok {
+			rc := http.NewResponseController(w)
+			s.dead = rc.SetWriteDeadline
+			s.flush, _ = w.(http.Flusher)
+			_ = rc.Flush() // the caller learns at once that it is connected
+		}
+		_ = f(hc.Context(), s) // an error is the caller's absence
+	}}
+}
+
+func (s *sender) send(event string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var buf bytes.Buffer
+	fmt.Fprintf(&buf, "event: %s\ndata: %s\n\n", event, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead != nil {
+		_ = s.dead(time.Now().Add(streamWrite))
+	}
+	if _, err := s.ctx.BodyWriter().Write(buf.Bytes()); err != nil {
+		return err
+	}
+	if s.flush != nil {
+		s.flush.Flush()
+	}
+	return nil
+}
+
+// watchTask sends the present state and every one after it until the last.
+// What a waiting task waits for changes without an event of its own, so it is
+// looked at once a second.
+func (r *Runner) watchTask(ctx context.Context, s *sender, rec *Record) error {
+	var last []byte
+	for {
+		newest, changed := r.book.get(rec.ID())
+		if newest != nil {
+			rec = newest
+		}
+		views, err := r.queueViews(ctx, []*Record{rec})
+		if err != nil {
+			return err
+		}
+		v := r.view(rec, views[rec.ID()])
+		if b, err := json.Marshal(v); err == nil && !bytes.Equal(b, last) {
+			last = b
+			if err := s.send("task", v); err != nil {
+				return err
+			}
+		}
+		if v.Finished() || changed == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *Runner) watchAll(ctx context.Context, s *sender) error {
+	_, version, changed := r.book.since(0)
+	for {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var recs []*Record
+		recs, version, changed = r.book.since(version)
+		slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(a.ID(), b.ID()) })
+		for _, rec := range recs {
+			if err := s.send("task", r.view(rec, queueView{})); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// streamLogs sends the output of one or all attempts, then the task.
+func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.LogOptions) error {
+	n, noted := max(1, o.Attempt), 0
+	if o.Tail > 0 && o.Attempt == 0 {
+		n = max(1, len(rec.Task.Attempts)) // the last lines are the latest attempt's
+	}
+	for {
+		newest, changed := r.book.get(rec.ID())
+		if newest != nil {
+			rec = newest
+		}
+		if n <= len(rec.Task.Attempts) {
+			err := r.streamAttempt(ctx, s, rec.ID(), n, o)
+			if errors.Is(err, tasklog.ErrNotFound) && o.Follow && rec.Task.Phase == mapper.Launching {
+				select { // its worker has not opened the log yet
+				case <-changed:
+				case <-time.After(10 * time.Millisecond):
+				case <-ctx.Done():
+				}
+				continue
+			}
+			if err != nil && !errors.Is(err, tasklog.ErrNotFound) {
+				return err
+			}
+			if o.Attempt > 0 {
+				break
+			}
+			n, o.Tail = n+1, 0
+			continue
+		}
+		if rec.Task.Phase.Finished() || !o.Follow || changed == nil {
+			break
+		}
+		if waits := rec.Task.Phase == mapper.Recovering || rec.Task.Phase == mapper.Queued; waits && noted < n-1 {
+			noted = n - 1
+			if err := s.send("log", r.relaunchNote(&rec.Task)); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	views, err := r.queueViews(ctx, []*Record{rec})
+	if err != nil {
+		return err
+	}
+	return s.send("task", r.view(rec, views[rec.ID()]))
+}
+
+func (r *Runner) streamAttempt(ctx context.Context, s *sender, id mapper.TaskID, n int, o api.LogOptions) error {
+	return r.Logs.Follow(ctx, int64(id), n, tasklog.Options{Follow: o.Follow, Tail: o.Tail}, func(l tasklog.Line) error {
+		return s.send("log", api.LogLine{
+			At: l.At, Attempt: n, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial,
+		})
+	})
+}
+
+var streamNames = map[tasklog.Stream]string{tasklog.Stdout: "stdout", tasklog.Stderr: "stderr", tasklog.Note: "carma"}
+
+// relaunchNote tells a follower why there will be another attempt.
+func (r *Runner) relaunchNote(t *mapper.Task) api.LogLine {
+	need := "with " + t.Need.String()
+	if t.Alone {
+		need = "on GPUs of its own"
+	}
+	return api.LogLine{
+		At: r.Clock.Time(), Attempt: len(t.Attempts), Stream: "carma",
+		Line: fmt.Sprintf("attempt %d has ended (%s); it will run again %s", len(t.Attempts), t.Reason, need),
+	}
+}

@@ -1,0 +1,232 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"carma/containers"
+	"carma/estimator"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// RequestError is a request that was refused, with the HTTP status that says
+// whose fault it is: 4xx the caller's, 5xx not.
+type RequestError struct {
+	Status int
+	Text   string
+}
+
+func (e *RequestError) Error() string { return e.Text }
+
+func refusef(status int, format string, args ...any) *RequestError {
+	return &RequestError{Status: status, Text: fmt.Sprintf(format, args...)}
+}
+
+// Labels an image may carry, so that `carma run image` is enough.
+const (
+	imageLabelModel = "carma.est-model"
+	imageLabelBatch = "carma.batch-size"
+	imageLabelGPUs  = "carma.gpus"
+	imageLabelMem   = "carma.mem"
+)
+
+var taskName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
+
+// Submit checks a request, estimates its memory and adds the task. When it
+// returns without error, the task is durable.
+func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Submitted, error) {
+	if err := r.checkSubmit(who, s); err != nil {
+		return api.Submitted{}, err
+	}
+	answer := api.Submitted{}
+	image, err := r.image(ctx, s)
+	if err != nil && !errors.Is(err, containers.ErrUnavailable) {
+		return api.Submitted{}, err
+	}
+	if up, _ := r.engine.status(); err != nil || !up {
+		answer.Warnings = append(answer.Warnings, "the container engine does not answer: the task waits for it")
+	}
+	sub, warn, err := fromLabels(s, image.Labels)
+	if err != nil {
+		return api.Submitted{}, err
+	}
+	est, warn2, err := r.estimate(s, sub)
+	if err != nil {
+		return api.Submitted{}, err
+	}
+	answer.Warnings = append(answer.Warnings, append(warn, warn2...)...)
+	rec := &Record{
+		Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, Detail: est.Detail,
+	}
+	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, *Record, error) {
+		return r.admit(now, rec, est)
+	}})
+	answer.ID, answer.Name = int64(rec.ID()), rec.Name
+	return answer, err
+}
+
+// admit numbers and names a new task; the loop only.
+func (r *Runner) admit(now mapper.Instant, rec *Record, est estimator.Estimate) ([]mapper.Event, *Record, error) {
+	sub := rec.Submit
+	req := mapper.Request{
+		ID: r.nextID, User: rec.User, GPUs: sub.GPUs, Priority: priorities[sub.Priority],
+		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit,
+	}
+	memory, err := r.possible(req, est)
+	if err != nil {
+		return nil, nil, err
+	}
+	if rec.Name == "" {
+		rec.Name = defaultName(sub.Image) + "-" + req.ID.String()
+	}
+	if id := r.book.unfinishedNamed(rec.Name); id != 0 || r.names[rec.Name] {
+		return nil, nil, refusef(409, "--name: task %d is called %s already and is not finished; choose another name, or `carma stop %s` first", id, rec.Name, rec.Name)
+	}
+	r.names[rec.Name] = true
+	r.nextID++
+	rec.Task = mapper.Task{Request: req, Phase: mapper.Estimating, Submitted: now}
+	return []mapper.Event{
+		mapper.TaskSubmitted{At: now, Request: req},
+		mapper.Estimated{At: now, Task: req.ID, Estimate: memory},
+	}, rec, nil
+}
+
+// possible refuses what this machine can never give. A bound above a measured
+// peak that does not fit although the peak does is a whole GPU.
+func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (mapper.Estimate, error) {
+	out := mapper.Estimate{Memory: est.Memory, WholeGPU: est.WholeGPU, Method: est.Method}
+	err := r.state.Check(req, out)
+	var impossible *mapper.ImpossibleError
+	if !errors.As(err, &impossible) {
+		return out, err
+	}
+	option := "--" + impossible.Option
+	if impossible.Option == "mem" && est.Method != estimator.Declared {
+		if r.state.Check(req, mapper.Estimate{Memory: est.Point}) == nil {
+			return mapper.Estimate{WholeGPU: true, Method: est.Method}, nil
+		}
+		option = "--est-model"
+	}
+	return out, refusef(422, "%s: %s", option, impossible.Text)
+}
+
+var priorities = map[string]mapper.Priority{"": mapper.Normal, "low": mapper.Low, "normal": mapper.Normal, "high": mapper.High}
+
+// defaultName is the last part of an image's name.
+func defaultName(image string) string {
+	name := image[strings.LastIndexByte(image, '/')+1:]
+	if i := strings.IndexAny(name, ":@"); i > 0 {
+		name = name[:i]
+	}
+	if !taskName.MatchString(name) {
+		return "task"
+	}
+	return name
+}
+
+func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
+	switch _, numeric := strconv.Atoi(s.Name); {
+	case strings.TrimSpace(s.Image) == "":
+		return refusef(422, "no image given; write for example `carma run my-image:latest`")
+	case s.Name != "" && numeric == nil:
+		return refusef(422, "--name %s: a name must not be a number, those are for task ids", s.Name)
+	case s.Name != "" && !taskName.MatchString(s.Name):
+		return refusef(422, "--name %q: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 128", s.Name)
+	}
+	if _, ok := priorities[s.Priority]; !ok {
+		return refusef(422, "--priority %q: choose low, normal or high", s.Priority)
+	}
+	for _, e := range s.Env {
+		if k, _, ok := strings.Cut(e, "="); !ok || k == "" {
+			return refusef(422, "-e %q: write KEY=value", e)
+		}
+	}
+	for _, m := range s.Mounts {
+		if err := r.checkMount(who, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMount keeps users to the folders that the policy allows. Links are
+// followed first: a link in the own home to elsewhere is elsewhere.
+func (r *Runner) checkMount(who Caller, m api.Mount) error {
+	if !filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) {
+		return refusef(422, "-v %s:%s: both paths must be absolute", m.Source, m.Target)
+	}
+	real, err := filepath.EvalSymlinks(m.Source)
+	if err != nil {
+		return refusef(422, "-v %s: %v", m.Source, errors.Unwrap(err))
+	}
+	if who.UID == 0 {
+		return nil
+	}
+	for _, dir := range r.opt.AllowedMounts {
+		if dir == "~" || strings.HasPrefix(dir, "~/") {
+			if who.Home == "" {
+				continue
+			}
+			dir = filepath.Join(who.Home, strings.TrimPrefix(dir, "~"))
+		}
+		if real == dir || strings.HasPrefix(real, strings.TrimSuffix(dir, "/")+"/") {
+			return nil
+		}
+	}
+	return refusef(403, "-v %s: you may mount only below %s (allowed-mounts in the daemon's configuration)", m.Source, strings.Join(r.opt.AllowedMounts, ", "))
+}
+
+// fromLabels fills what the request leaves open from the image's labels. A
+// label that makes no sense is a warning: it is the image's fault.
+func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string, error) {
+	var warn []string
+	number := func(label string, into *int) {
+		text, ok := labels[label]
+		if !ok || *into != 0 {
+			return
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			warn = append(warn, fmt.Sprintf("image label %s=%q is not a number above 0; ignored", label, text))
+			return
+		}
+		*into = n
+	}
+	if s.EstModel == "" {
+		s.EstModel = labels[imageLabelModel]
+	}
+	number(imageLabelBatch, &s.BatchSize)
+	number(imageLabelGPUs, &s.GPUs)
+	if text, ok := labels[imageLabelMem]; ok && s.Mem == 0 {
+		b, err := mapper.ParseBytes(text)
+		if err != nil {
+			warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", imageLabelMem, err))
+		}
+		s.Mem = int64(b)
+	}
+	s.GPUs = max(s.GPUs, 1)
+	return s, warn, nil
+}
+
+// estimate predicts the memory. A wrong name from the user is refused; one
+// from an image's label is a warning.
+func (r *Runner) estimate(asked, s api.Submit) (estimator.Estimate, []string, error) {
+	q := estimator.Query{Declared: mapper.Bytes(s.Mem), Model: s.EstModel, Batch: s.BatchSize, GPUs: s.GPUs}
+	e, err := r.Estimator.Estimate(q)
+	if err == nil {
+		return e, nil, nil
+	}
+	if asked.EstModel != "" {
+		return e, nil, refusef(422, "--est-model: %v", err)
+	}
+	warn := fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err)
+	q.Model = ""
+	e, err = r.Estimator.Estimate(q)
+	return e, []string{warn}, err
+}

@@ -1,0 +1,216 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/journal"
+)
+
+// Find returns a task's record by number or name: the newest of that name.
+func (r *Runner) Find(ref string) (*Record, error) {
+	if rec := r.book.find(ref); rec != nil {
+		return rec, nil
+	}
+	var row journal.TaskRow
+	id, err := strconv.ParseInt(ref, 10, 64)
+	if err == nil {
+		row, err = r.Journal.Task(id)
+	} else {
+		row, err = r.Journal.TaskByName(ref)
+	}
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, refusef(404, "no task %s; `carma ps -a` lists all", ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return recordOf(row)
+}
+
+// queueView is what only the state knows about a waiting task.
+type queueView struct {
+	position int
+	waits    string
+}
+
+// Task returns a task as users see it.
+func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
+	rec, err := r.Find(ref)
+	if err != nil {
+		return api.Task{}, err
+	}
+	views, err := r.queueViews(ctx, []*Record{rec})
+	if err != nil {
+		return api.Task{}, err
+	}
+	return r.view(rec, views[rec.ID()]), nil
+}
+
+// explainAtMost bounds how many reasons one listing works out.
+const explainAtMost = 100
+
+// queueViews asks the state about those of the records that wait.
+func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.TaskID]queueView, error) {
+	var waiting []mapper.TaskID
+	for _, rec := range recs {
+		if p := rec.Task.Phase; p == mapper.Queued || p == mapper.Recovering {
+			waiting = append(waiting, rec.ID())
+		}
+	}
+	views := map[mapper.TaskID]queueView{}
+	if len(waiting) == 0 {
+		return views, nil
+	}
+	slices.Sort(waiting)
+	err := r.look(ctx, func(s *mapper.State) {
+		for i, id := range waiting {
+			v := queueView{position: s.Position(id)}
+			if i < explainAtMost {
+				if why, ok := s.Why(id); ok {
+					v.waits = why.Binding
+				}
+			}
+			views[id] = v
+		}
+	})
+	return views, err
+}
+
+// Tasks lists tasks, newest first.
+func (r *Runner) Tasks(ctx context.Context, o api.ListOptions) ([]api.Task, error) {
+	recs, err := r.records(o)
+	if err != nil {
+		return nil, err
+	}
+	views, err := r.queueViews(ctx, recs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]api.Task, len(recs))
+	for i, rec := range recs {
+		out[i] = r.view(rec, views[rec.ID()])
+	}
+	return out, nil
+}
+
+func (r *Runner) records(o api.ListOptions) ([]*Record, error) {
+	limit := cmp.Or(o.Limit, 1000)
+	recs := r.book.all()
+	if o.All && len(recs) >= keepFinished {
+		rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Limit: limit})
+		if err != nil {
+			return nil, err
+		}
+		have := map[mapper.TaskID]bool{}
+		for _, rec := range recs {
+			have[rec.ID()] = true
+		}
+		for _, row := range rows {
+			rec, err := recordOf(row)
+			if err != nil {
+				return nil, err
+			}
+			if !have[rec.ID()] {
+				recs = append(recs, rec)
+			}
+		}
+	}
+	recs = slices.DeleteFunc(recs, func(rec *Record) bool {
+		return (!o.All && rec.Task.Phase.Finished()) || (o.User != "" && rec.User != o.User) || !hasLabel(rec, o.Label)
+	})
+	slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(b.ID(), a.ID()) })
+	return recs[:min(limit, len(recs))], nil
+}
+
+// view is a record as users see it.
+func (r *Runner) view(rec *Record, q queueView) api.Task {
+	t := &rec.Task
+	v := api.Task{
+		ID: int64(t.ID), Name: rec.Name, User: rec.User, UID: rec.UID, GID: rec.GID,
+		Image: rec.Submit.Image, Submit: rec.Submit, GPUCount: t.GPUs, Phase: string(t.Phase),
+		Position: q.position, Waits: q.waits,
+		Estimate: api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: t.Estimate.Method, Detail: rec.Detail},
+		Need:     int64(t.Need), Alone: t.Alone, Submitted: t.Submitted.Time(), Ended: instant(t.Ended), Reason: t.Reason,
+	}
+	for i := range t.Attempts {
+		v.Attempts = append(v.Attempts, r.viewAttempt(t.ID, &t.Attempts[i]))
+	}
+	if last := t.Last(); last != nil {
+		v.Started = instant(last.Started)
+		if t.Phase.Finished() {
+			code := t.Code
+			v.ExitCode = &code
+		}
+	}
+	return v
+}
+
+func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
+	v := api.Attempt{
+		N: a.N, Container: r.containerName(id, a.N), Launched: a.Launched.Time(),
+		Started: instant(a.Started), Ended: instant(a.Ended), Outcome: string(a.Class), ExitCode: a.Code,
+		Peak: int64(a.Peak), Blameless: a.Blameless, Message: a.Message,
+	}
+	for _, g := range a.Grants {
+		v.GPUs = append(v.GPUs, r.gpuRef(g.GPU))
+		v.Grant = max(v.Grant, int64(g.Memory))
+	}
+	return v
+}
+
+func (r *Runner) gpuRef(id mapper.GPUID) api.GPURef {
+	ref := api.GPURef{UUID: string(id), Index: -1}
+	if d, ok := r.devices[id]; ok {
+		ref.Index = d.Index
+	}
+	return ref
+}
+
+func (r *Runner) capacity(id mapper.GPUID) mapper.Bytes { return r.devices[id].Capacity }
+
+// instant is a time for people; the zero instant is no time.
+func instant(t mapper.Instant) time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return t.Time()
+}
+
+func hasLabel(rec *Record, want string) bool {
+	if want == "" {
+		return true
+	}
+	k, v, withValue := cutLabel(want)
+	got, ok := rec.Submit.Labels[k]
+	return ok && (!withValue || got == v)
+}
+
+func cutLabel(s string) (key, value string, withValue bool) {
+	for i := range len(s) {
+		if s[i] == '=' {
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "", false
+}
+
+// Info describes the daemon.
+func (r *Runner) Info(ctx context.Context) (api.Info, error) {
+	info := api.Info{
+		Version: r.opt.Version, Now: r.Clock.Time(), Speed: r.Clock.Speed(), PID: pid, DataDir: r.opt.DataDir,
+		Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Engine: r.engine.version(),
+	}
+	_, info.EngineDown = r.engine.status()
+	err := r.look(ctx, func(s *mapper.State) {
+		info.Policy, info.Queued = s.Options().Policy, s.QueueLen()
+		info.Running = s.Unfinished() - info.Queued
+	})
+	return info, err
+}

@@ -1,0 +1,277 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/tasklog"
+)
+
+// worker runs one attempt: it makes the container, follows its output and
+// reports its end. A worker of a daemon that stops leaves its container alone;
+// the next daemon's worker takes over, because every step may be repeated.
+type worker struct {
+	*Runner
+	rec     *Record
+	launch  mapper.Launch
+	resumed bool // by a daemon that was restarted
+	stopped chan struct{}
+	once    sync.Once
+	grace   time.Duration
+}
+
+// startWorker starts the worker of a launch; the loop only.
+func (r *Runner) startWorker(l mapper.Launch, resumed bool) *worker {
+	rec, _ := r.book.get(l.Task)
+	if rec == nil {
+		// Only a journal that somebody has edited has no record here.
+		r.Log.Error().Int64("task", int64(l.Task)).Msg("a task without a record cannot be launched")
+		rec = &Record{Task: mapper.Task{Request: mapper.Request{ID: l.Task}}}
+	}
+	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stopped: make(chan struct{})}
+	r.workers[l.Task] = w
+	r.attempts.Go(func() { w.run(r.work) })
+	return w
+}
+
+// requestStop ends the attempt, now or as soon as it has begun.
+func (w *worker) requestStop(grace time.Duration) {
+	w.once.Do(func() { w.grace = grace; close(w.stopped) })
+}
+
+func (w *worker) stopRequested() bool {
+	select {
+	case <-w.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// ending is how an attempt ended, before it is an event.
+type ending struct {
+	class   mapper.Class
+	code    int
+	message string
+	demand  mapper.Bytes
+}
+
+func (w *worker) run(ctx context.Context) {
+	log := w.Log.With().Int64("task", int64(w.launch.Task)).Int("attempt", w.launch.Attempt).Logger()
+	out, err := w.Logs.Writer(int64(w.launch.Task), w.launch.Attempt)
+	if err != nil {
+		log.Warn().Err(err).Msg("the output cannot be kept")
+	}
+	id, end := w.execute(ctx, out)
+	if out != nil {
+		if err := out.Close(); err != nil {
+			log.Warn().Err(err).Msg("the output could not all be kept")
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	err = w.do(ctx, fact(mapper.Exited{
+		At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt, Class: end.class, Code: end.code,
+		Peak: w.monitor.peak(w.launch.Task, w.launch.Attempt), Demand: end.demand, Message: end.message,
+	}))
+	if err != nil || id == "" {
+		return
+	}
+	// The end is durable: the container is not needed any more.
+	if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
+		log.Warn().Err(err).Str("container", id).Msg("the container could not be removed; it will be at the next start")
+	}
+}
+
+// execute takes the container from nothing, or from wherever it is, to its
+// end. id is empty if there is no container to remove.
+func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, end ending) {
+	if w.resumed && w.rec.Task.Last() != nil && w.rec.Task.Last().Started != 0 {
+		if gone, err := w.gone(ctx); gone || err != nil {
+			return "", ending{class: mapper.ExitInfrastructure, message: "its container is gone: removed by somebody else, or the engine lost it"}
+		}
+	}
+	var tail containers.Tail
+	id, err := w.begin(ctx)
+	if err != nil {
+		return id, w.beginEnding(err)
+	}
+	if id == "" {
+		return "", ending{class: mapper.ExitStopped, message: "stopped before it started"}
+	}
+	w.post(fact(mapper.Started{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}))
+
+	logged := make(chan struct{})
+	logCtx, endLog := context.WithCancel(ctx)
+	defer endLog()
+	go func() { defer close(logged); w.copyLogs(logCtx, id, out, &tail) }()
+	stopping := make(chan struct{})
+	stopCtx, endStop := context.WithCancel(ctx)
+	go func() { defer close(stopping); w.stopWhenAsked(stopCtx, id) }()
+
+	var exit containers.Exit
+	outages, err := w.engine.retry(ctx, func() (err error) { exit, err = w.Driver.Wait(ctx, id); return err })
+	endStop()
+	<-stopping
+	select { // what it printed last decides how it ended
+	case <-logged:
+	case <-time.After(logDrain):
+		endLog()
+		<-logged
+	}
+	if err != nil {
+		return id, ending{class: mapper.ExitInfrastructure, message: "its container was lost: " + err.Error()}
+	}
+	return id, w.classify(exit, &tail, outages > 0)
+}
+
+// logDrain bounds the wait for the output after the end of a container.
+const logDrain = 10 * time.Second
+
+// begin makes and starts the container. An empty id without an error means
+// that it was stopped before it could start.
+func (w *worker) begin(ctx context.Context) (id string, err error) {
+	spec := w.spec()
+	if w.stopRequested() && !w.resumed {
+		return "", nil
+	}
+	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+	if errors.Is(err, containers.ErrNotFound) && w.pullPolicy(w.rec.Submit.Pull) != "never" {
+		// Accepted while the engine was down, or removed since.
+		if err = w.Driver.Pull(ctx, spec.Image); err == nil {
+			id, err = w.Driver.Create(ctx, spec)
+		} else {
+			err = fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	if w.stopRequested() && w.rec.Task.Last() != nil && w.rec.Task.Last().Started == 0 {
+		// It may run already if the daemon died between its start and the
+		// journal; Stop works either way, and so does starting it.
+		if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil {
+			return id, err
+		}
+		return "", nil
+	}
+	_, err = w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
+	return id, err
+}
+
+func (w *worker) beginEnding(err error) ending {
+	if errors.Is(err, containers.ErrInvalid) || errors.Is(err, containers.ErrNotFound) {
+		return ending{class: mapper.ExitCannotStart, code: 125, message: err.Error()}
+	}
+	return ending{class: mapper.ExitInfrastructure, code: 125, message: "its container could not be started: " + err.Error()}
+}
+
+// gone reports whether the container of this attempt does not exist.
+func (w *worker) gone(ctx context.Context) (bool, error) {
+	var found []containers.Container
+	_, err := w.engine.retry(ctx, func() (err error) {
+		found, err = w.Driver.List(ctx, w.identity())
+		return err
+	})
+	return len(found) == 0, err
+}
+
+// copyLogs keeps the output, from where the last daemon left off.
+func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, tail *containers.Tail) {
+	var since time.Time
+	if out != nil {
+		since = out.Since()
+		w.refillTail(tail)
+		flushed := make(chan struct{})
+		defer func() { <-flushed }()
+		flushCtx, end := context.WithCancel(ctx)
+		defer end()
+		go func() { defer close(flushed); w.flushLogs(flushCtx, out) }()
+	}
+	_, err := w.engine.retry(ctx, func() error {
+		return w.Driver.Logs(ctx, id, since, true, func(at time.Time, stream containers.Stream, line []byte, partial bool) {
+			since = at
+			tail.Add(stream, line, partial)
+			if out == nil {
+				return
+			}
+			if err := out.Write(at, tasklog.Stream(stream), line, partial); err != nil {
+				w.lostOutput(err)
+			}
+		})
+	})
+	if err != nil && ctx.Err() == nil {
+		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the output could not be read to its end")
+	}
+}
+
+// flushLogs bounds what has to be read again after a crash.
+func (w *worker) flushLogs(ctx context.Context, out *tasklog.Writer) {
+	tick := time.NewTicker(flushAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := out.Flush(); err != nil {
+				w.lostOutput(err)
+			}
+		}
+	}
+}
+
+func (w *worker) lostOutput(err error) {
+	w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the output cannot be kept")
+}
+
+// refillTail reads back the end of the output that an earlier daemon kept.
+func (w *worker) refillTail(tail *containers.Tail) {
+	if !w.resumed {
+		return
+	}
+	lines, err := w.Logs.Tail(int64(w.launch.Task), w.launch.Attempt, containers.TailLines)
+	if err != nil {
+		return
+	}
+	for _, l := range lines {
+		if l.Stream == tasklog.Note {
+			continue
+		}
+		tail.Add(containers.Stream(l.Stream), l.Text, l.Partial)
+	}
+}
+
+// stopWhenAsked stops the container when the mapper wants it to end.
+func (w *worker) stopWhenAsked(ctx context.Context, id string) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-w.stopped:
+	}
+	if _, err := w.engine.retry(ctx, func() error { return w.Driver.Stop(ctx, id, w.grace) }); err != nil && ctx.Err() == nil {
+		w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container could not be stopped")
+	}
+}
+
+// cardFull is the share of a card's memory above which an allocation that
+// failed for an unnamed reason is taken to have failed for lack of memory.
+const cardFull = 0.95
+
+// classify says how a container that ran has ended.
+func (w *worker) classify(exit containers.Exit, tail *containers.Tail, outage bool) ending {
+	facts := containers.Facts{Stopped: w.stopRequested(), EngineLost: outage}
+	for _, grant := range w.launch.Grants {
+		if w.monitor.fullness(string(grant.GPU), w.capacity(grant.GPU)) > cardFull {
+			facts.CardFull = true
+		}
+	}
+	v := containers.Classify(exit, tail.Lines(), facts)
+	return ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: mapper.Bytes(v.Demand)}
+}
