@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"carma/configs"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config [flags]",
+		Short: "Print what is configured and where each value comes from",
+		Long: `Print the configuration that carma daemon would run with and where each value
+comes from. A flag wins over the environment (CARMA_DATA_DIR for data-dir), that
+over ~/.config/carma/config.yaml, that over /etc/carma/config.yaml. The flags of
+carma daemon are taken too, to see what they would change.`,
+		Args: noArgs,
+	}
+	asJSON := addJSON(cmd)
+	example := cmd.Flags().Bool("example", false, "print a file with every key, its default and what it does")
+	addDaemonFlags(cmd.Flags())
+	for _, name := range configs.Keys() {
+		if f := cmd.Flags().Lookup(name); f != nil {
+			f.Hidden = true // carma daemon --help has them
+		}
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *example {
+			fmt.Fprint(a.out, configs.Example)
+			return nil
+		}
+		config, from, err := configs.Load(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		settings := configs.Settings(config, from)
+		if *asJSON {
+			return a.json(settings)
+		}
+		t := &table{columns: []column{{title: "KEY"}, {title: "VALUE"}, {title: "FROM"}}}
+		for _, s := range settings {
+			value := s.Value
+			if value == "" {
+				value = `""`
+			}
+			t.add(s.Key, value, s.Origin.String())
+		}
+		return t.write(a.out, 0)
+	}
+	return cmd
+}

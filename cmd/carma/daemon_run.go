@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"carma/configs"
+	"carma/configs/servers"
+	"carma/containers"
+	"carma/containers/docker"
+	"carma/mapper"
+	"carma/runner"
+	"carma/runner/gpu"
+	"carma/runner/gpu/simgpu"
+	"carma/runner/journal"
+	"carma/runner/tasklog"
+)
+
+// runDaemon wires the daemon's parts together and runs it until ctx ends.
+func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) error {
+	j, err := journal.Open(config.DataDir)
+	if err != nil {
+		return journalError(err)
+	}
+	defer closing(log, "the journal", j.Close)
+
+	driver, err := docker.New(docker.Options{Host: config.DockerHost, Network: config.Network})
+	if err != nil {
+		return err
+	}
+	defer closing(log, "the engine's client", driver.Close)
+
+	opt := runner.Options{
+		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery,
+		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
+	}
+	clock := runner.NewClock(1)
+	source, err := openGPUs(config, clock, &opt, log)
+	if err != nil {
+		return err
+	}
+	defer closing(log, "the GPUs", source.Close)
+
+	r, err := runner.New(ctx, opt, runner.Deps{
+		Journal: j, Logs: tasklog.Open(filepath.Join(config.DataDir, "logs"), int64(config.LogBytes)),
+		Driver: driver, GPUs: source, Estimator: newCatalogue(), Clock: clock, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	l, err := runner.Listen(config.Socket)
+	if err != nil {
+		return err
+	}
+	log.Info().Str("socket", config.Socket).Str("data", config.DataDir).Str("gpus", source.Name()).
+		Str("policy", config.Mapper.Policy).Float64("speed", clock.Speed()).Msg("carma is ready")
+	return r.RunAndServe(ctx, l)
+}
+
+func closing(log zerolog.Logger, what string, close func() error) {
+	if err := close(); err != nil {
+		log.Warn().Err(err).Str("part", what).Msg("could not be closed cleanly")
+	}
+}
+
+// openGPUs opens the source of GPUs and completes the options that depend on it.
+func openGPUs(config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+	name := config.GPUs
+	if name == "auto" {
+		if hasNVIDIA() {
+			return nil, noNVML
+		}
+		name = "sim:" + defaultServer
+		log.Info().Str("gpus", name).Msg("no NVIDIA driver here: the GPUs are simulated")
+	}
+	server, ok := strings.CutPrefix(name, "sim:")
+	if !ok {
+		return nil, noNVML
+	}
+	if config.Attach != "auto" && config.Attach != string(containers.AttachSimulated) {
+		return nil, usagef("write --attach auto, or leave it out", "--attach %s needs real GPUs, %s are simulated", config.Attach, name)
+	}
+	return openSimulated(server, config, clock, opt, log)
+}
+
+// defaultServer is simulated where there is no NVIDIA driver.
+const defaultServer = "dgx-station-a100"
+
+var noNVML = usagef("simulate a server, for example: carma daemon --gpus sim:"+defaultServer,
+	"reading real GPUs is not there yet")
+
+func hasNVIDIA() bool {
+	_, err := os.Stat("/dev/nvidiactl")
+	return err == nil
+}
+
+// simFolder is where a container finds the simulated GPUs' socket.
+const simFolder = "/run/carma-sim"
+
+func openSimulated(name string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+	server, err := servers.Find(cmp.Or(name, defaultServer))
+	if err != nil {
+		return nil, usagef("", "--gpus sim:%s: %v", name, err)
+	}
+	dir := filepath.Join(config.DataDir, "sim")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	sim, err := simgpu.New(server, dir, clock.Time, log)
+	if err != nil {
+		return nil, fmt.Errorf("simulated GPUs: %w", err)
+	}
+	opt.Attach, opt.Speed, opt.SetSpeed = containers.AttachSimulated, config.Speed, sim.SetSpeed
+	opt.Devices = func(mapper.TaskID, int) ([]containers.Mount, []string) {
+		return []containers.Mount{{Source: dir, Target: simFolder}}, []string{"CARMA_SIM=" + simFolder}
+	}
+	return sim, nil
+}
+
+// journalError makes a journal that cannot be used as it is a usage error:
+// nothing has happened, and repeating will not help.
+func journalError(err error) error {
+	if errors.Is(err, journal.ErrLocked) || errors.Is(err, journal.ErrNewer) {
+		return usagef("", "%v", err)
+	}
+	return err
+}

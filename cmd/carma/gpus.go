@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+func (a *app) gpusCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gpus [flags]",
+		Short: "List the GPUs: memory reserved and used, activity, tasks",
+		Long: `List the GPUs. Memory is in GiB: RESERVED is booked for tasks, USED is
+measured and includes what is foreign: held by processes that are not carma's.
+SMACT is the activity of the streaming multiprocessors, 0 to 1.`,
+		Args: noArgs,
+	}
+	full := cmd.Flags().Bool("no-trunc", false, "do not cut the table to the width; UUIDs too")
+	asJSON := addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		client, err := a.client(cmd)
+		if err != nil {
+			return err
+		}
+		gpus, err := client.GPUs(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			if gpus == nil {
+				gpus = []api.GPU{}
+			}
+			return a.json(gpus)
+		}
+		width := widthOf(a.out)
+		if *full {
+			width = 0
+		}
+		return gpuTable(gpus, width, *full).write(a.out, width)
+	}
+	return cmd
+}
+
+// gpuTable shows the GPUs in a width; 0 is no limit.
+func gpuTable(gpus []api.GPU, width int, uuids bool) *table {
+	t := &table{columns: []column{
+		{title: "GPU", right: true}, {title: "MODEL", least: 12, share: 3}, {title: "RESERVED", right: true}, {title: "USED", right: true},
+		{title: "TOTAL", right: true}, {title: "SMACT", right: true}, {title: "POWER", right: true}, {title: "TASKS", least: leastTasks, share: 1},
+	}}
+	if uuids {
+		t.columns = append(t.columns, column{title: "UUID"})
+	}
+	tasks := len(t.columns) - 1
+	for _, g := range gpus {
+		cells := []string{
+			strconv.Itoa(g.Index), strings.TrimPrefix(g.Model, "NVIDIA "), gib(g.Reserved), gib(g.Used), gib(g.Capacity),
+			fmt.Sprintf("%.2f", g.SMACT), fmt.Sprintf("%.0fW", g.PowerW), "",
+		}
+		if uuids {
+			tasks = len(cells) - 1
+			cells = append(cells, g.UUID)
+		}
+		t.add(cells...)
+	}
+	room := math.MaxInt
+	if width > 0 {
+		room = max(leastTasks, width-t.natural()+len("TASKS"))
+	}
+	for i, g := range gpus {
+		t.rows[i][tasks] = printable(fitting(g, room))
+	}
+	return t
+}
+
+const leastTasks = 15
+
+// fitting names the tasks as fully as the room allows: all their numbers
+// matter more than some of their names.
+func fitting(g api.GPU, room int) string {
+	for _, most := range []int{1000, 16, 12, 8} {
+		if s := residents(g, most); utf8.RuneCountInString(s) <= room {
+			return s
+		}
+	}
+	return residents(g, 0)
+}
+
+// residents is what is on a GPU: trouble first, it must not be cut off.
+func residents(g api.GPU, nameWidth int) string {
+	var parts []string
+	if g.Fault != "" {
+		parts = append(parts, "FAULT: "+g.Fault)
+	}
+	if g.HeldFor != 0 {
+		parts = append(parts, fmt.Sprintf("kept for %d", g.HeldFor))
+	}
+	for _, r := range g.Tasks {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", r.Task, shorten(r.Name, nameWidth))))
+	}
+	if g.Foreign > 0 {
+		parts = append(parts, mapper.Bytes(g.Foreign).String()+" foreign")
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
+}

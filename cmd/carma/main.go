@@ -1,0 +1,18 @@
+// Command carma is a job runner for a shared GPU server: the daemon and the
+// command line that talks to it.
+//
+// This package only wires: it reads the configuration, hands each package its
+// options, and turns answers into text. Results go to stdout, everything else
+// to stderr.
+package main
+
+import (
+	"os"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).main(os.Args[1:]))
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"carma/runner/api"
+)
+
+// patience rides out a restart of the daemon: it repeats what failed because
+// nobody answered, for a while.
+type patience struct {
+	limit  time.Duration
+	pause  time.Duration
+	notice func(format string, args ...any)
+
+	since time.Time // of the first failure in a row; zero: none
+}
+
+func newPatience(notice func(format string, args ...any)) *patience {
+	return &patience{limit: time.Minute, pause: 200 * time.Millisecond, notice: notice}
+}
+
+// retry waits and returns nil when what failed with err should be tried
+// again, else the error to give up with.
+func (p *patience) retry(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !away(err) {
+		return err
+	}
+	now := time.Now()
+	if p.since.IsZero() {
+		p.since = now
+		p.notice("lost the daemon; trying again for %s", p.limit)
+	}
+	if now.Sub(p.since) >= p.limit {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(p.pause):
+		return nil
+	}
+}
+
+// answered notes that the daemon is there.
+func (p *patience) answered() { p.since = time.Time{} }
+
+// do repeats fn until it gets an answer.
+func (p *patience) do(ctx context.Context, fn func() error) error {
+	for {
+		err := fn()
+		if !away(err) {
+			p.answered()
+			return err
+		}
+		if err := p.retry(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// away reports whether an error means that no daemon is there to answer, or
+// none that is ready yet.
+func away(err error) bool {
+	var none *api.NoDaemonError
+	var status *api.StatusError
+	switch {
+	case errors.As(err, &none):
+		return true
+	case errors.As(err, &status):
+		return status.Status == http.StatusBadGateway || status.Status == http.StatusServiceUnavailable || status.Status == http.StatusGatewayTimeout
+	}
+	return false
+}

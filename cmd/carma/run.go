@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"carma/configs"
+	"carma/runner/api"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run [flags] IMAGE [ARG...]",
+		Short: "Run a container on the GPUs of this machine when it is its turn",
+		Long: `Run a container image as a task. carma picks its GPUs, waits until they are
+free enough, shows the output and exits with the task's code. What stands after
+the image is for the task.
+
+The first Ctrl-C stops the task, the second leaves it running and exits with
+code 130. A task outlives the terminal and the daemon.
+
+How much GPU memory the task needs is taken from --mem, else from what was
+measured for --est-model and --batch-size; else it gets whole GPUs. Images may
+say it themselves with the labels carma.est-model, carma.batch-size, carma.gpus.`,
+		Example: `  carma run --est-model resnet50 --batch-size 64 my/training:1 --epochs 3
+  carma run -d --mem 12G --gpus 2 -v ./data:/data:ro my/training:1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || args[0] == "" {
+				return usagef("write for example: carma run --mem 8G my/training:1", "no image named")
+			}
+			return nil
+		},
+		ValidArgsFunction: noCompletion,
+	}
+	o := runOptions{}
+	o.flags(cmd.Flags())
+	detach := cmd.Flags().BoolP("detach", "d", false, "print the task's id and return")
+	cmd.Flags().SetInterspersed(false)
+	complete(cmd, "est-model", estModels)
+	complete(cmd, "priority", words(priorities))
+	complete(cmd, "pull", words(configs.PullRules))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		request, err := o.submit(args)
+		if err != nil {
+			return err
+		}
+		client, err := a.client(cmd)
+		if err != nil {
+			return err
+		}
+		signals, release := stopSignals()
+		defer release()
+		task, err := submit(cmd.Context(), client, request)
+		if err != nil {
+			return err
+		}
+		for _, w := range task.Warnings {
+			a.say("%s", printable(w))
+		}
+		if *detach {
+			a.println(task.ID)
+			return nil
+		}
+		at := &attached{client: client, task: task.ID, console: a.console(), signals: signals}
+		end, err := at.run(cmd.Context())
+		return at.finish(&end, err)
+	}
+	return cmd
+}
+
+// submit sends a task; Ctrl-C gives up.
+func submit(ctx context.Context, client *api.Client, request api.Submit) (api.Submitted, error) {
+	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer release()
+	task, err := client.Submit(ctx, request)
+	if errors.Is(err, context.Canceled) {
+		return task, errInterrupted
+	}
+	return task, err
+}
+
+var errInterrupted = &interruptedError{}
+
+type interruptedError struct{}
+
+func (*interruptedError) Error() string {
+	return "interrupted before the daemon answered; carma ps tells whether it has the task"
+}
+func (*interruptedError) Unwrap() error { return context.Canceled }
+
+// runOptions are the flags of run.
+type runOptions struct {
+	request                      api.Submit
+	env, envFiles, mounts, label []string
+	entrypoint                   string
+	set                          *pflag.FlagSet
+}
+
+var priorities = []string{"low", "normal", "high"}
+
+func (o *runOptions) flags(f *pflag.FlagSet) {
+	o.set = f
+	r := &o.request
+	f.StringVar(&r.EstModel, "est-model", "", "estimate its memory as that of this `model` or workload")
+	countFlag(f, &r.BatchSize, 1, "batch-size", "batch size, for the estimate")
+	memoryFlag(f, &r.Mem, "mem", "peak GPU memory on each GPU; wins over an estimate")
+	countFlag(f, &r.GPUs, 1, "gpus", "number of GPUs (default: what the image says, else 1)")
+	f.BoolVar(&r.Exclusive, "exclusive", false, "share the GPUs with nobody")
+	choiceFlag(f, &r.Priority, priorities, "priority", "low, normal or high (default normal)")
+	countFlag(f, &r.Retries, 0, "retries", "how often to run it again when it fails")
+	durationFlag(f, &r.TimeLimit, "time", "end an attempt that runs longer")
+	durationFlag(f, &r.StopGrace, "stop-grace", "time between stop signal and kill (default: the daemon's)")
+
+	f.StringVar(&r.Name, "name", "", "name of the task (default: chosen)")
+	f.StringArrayVarP(&o.label, "user-label", "l", nil, "label `key=value`, to find tasks again; may be repeated")
+	f.StringArrayVarP(&o.env, "env", "e", nil, "environment `KEY=value`; KEY alone takes yours")
+	f.StringArrayVar(&o.envFiles, "env-file", nil, "read environment from a `file`")
+	f.StringArrayVarP(&o.mounts, "volume", "v", nil, "mount a folder, `source:target[:ro]`")
+	f.StringVarP(&r.WorkDir, "workdir", "w", "", "working `folder` in the container")
+	memoryFlag(f, &r.ShmSize, "shm-size", "size of /dev/shm (default: the engine's, often 64M)")
+	f.StringVar(&o.entrypoint, "entrypoint", "", "replace the image's entrypoint by this `command`")
+	choiceFlag(f, &r.Pull, configs.PullRules, "pull", "fetch the image: missing, always or never (default: the daemon's)")
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "label" {
+			name = "user-label" // docker's word
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+// submit builds the request for an image and its arguments.
+func (o *runOptions) submit(args []string) (api.Submit, error) {
+	r := o.request
+	r.Image, r.Command = args[0], args[1:]
+	var err error
+	if r.Env, err = environment(o.envFiles, o.env); err != nil {
+		return r, err
+	}
+	if r.Mounts, err = bindMounts(o.mounts); err != nil {
+		return r, err
+	}
+	if r.Labels, err = labels(o.label); err != nil {
+		return r, err
+	}
+	if o.set.Changed("entrypoint") {
+		r.Entrypoint = []string{o.entrypoint}
+	}
+	if r.WorkDir != "" && r.WorkDir[0] != '/' {
+		return r, usagef("it is a folder in the container", "-w %s is not absolute", r.WorkDir)
+	}
+	return r, nil
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"carma": main,
+		// carma-code tells the exit code on stdout, last.
+		"carma-code": func() {
+			code := newApp(os.Stdin, os.Stdout, os.Stderr).main(os.Args[1:])
+			fmt.Println("exit code", code)
+		},
+	})
+}
+
+type daemonKey struct{}
+
+func daemonOf(ts *testscript.TestScript) *fakeDaemon { return ts.Value(daemonKey{}).(*fakeDaemon) }
+
+// UPDATE_SCRIPTS=1 go test rewrites the expected outputs in the scripts.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(env *testscript.Env) error {
+			for _, e := range os.Environ() {
+				if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "CARMA_") {
+					env.Setenv(name, "")
+				}
+			}
+			d := newFakeDaemon(filepath.Join(env.WorkDir, "s"))
+			env.Values[daemonKey{}] = d
+			env.Defer(d.close)
+			home := filepath.Join(env.WorkDir, "home")
+			env.Setenv("HOME", home)
+			env.Setenv("XDG_CONFIG_HOME", "")
+			env.Setenv("CARMA_CONFIG", os.DevNull)
+			env.Setenv("CARMA_SOCKET", d.socket)
+			env.Setenv("TZ", "UTC")
+			// The race detector would sleep for a second at every exit.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("DOCKER_HOST", "unix://"+filepath.Join(env.WorkDir, "docker.sock"))
+			return os.Mkdir(home, 0o755)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serve": serve, "await": await, "fits": fits, "oneline": oneLineOnly,
+		},
+	})
+}
+
+// serve starts a fake daemon: serve [busy] [refuse=N].
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	d := daemonOf(ts)
+	for _, arg := range args {
+		if arg == "busy" {
+			d.busy()
+		} else if n, ok := strings.CutPrefix(arg, "refuse="); ok {
+			d.refuse, _ = strconv.Atoi(n)
+		}
+	}
+	ts.Check(d.listen())
+}
+
+// await waits until a task runs, has been asked to stop, or its output was
+// read: await running|stopped|read TASK.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	d := daemonOf(ts)
+	d.until(func() bool {
+		t := d.find(args[1])
+		if t == nil {
+			return false
+		}
+		switch args[0] {
+		case "stopped":
+			return t.stops > 0
+		case "running":
+			return t.Phase == "running"
+		}
+		return len(t.log) > 0 && t.sent == len(t.log)
+	})
+}
+
+// fits checks that no line of stdout is wider: fits 80.
+func fits(ts *testscript.TestScript, neg bool, args []string) {
+	width, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	lines := bufio.NewScanner(strings.NewReader(ts.ReadFile("stdout")))
+	for lines.Scan() {
+		if n := utf8.RuneCountInString(lines.Text()); n > width != neg {
+			ts.Fatalf("%d wide: %s", n, lines.Text())
+		}
+	}
+}
+
+// oneLineOnly checks that stderr is one line.
+func oneLineOnly(ts *testscript.TestScript, neg bool, args []string) {
+	if text := ts.ReadFile("stderr"); strings.Count(text, "\n") != 1 {
+		ts.Fatalf("not one line: %q", text)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carma/runner/api"
+)
+
+func (a *app) stopCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "stop [flags] TASK...",
+		Short: "Stop tasks, waiting or running",
+		Long: `Stop tasks: one that waits leaves its queue, one that runs gets its stop signal
+and, after the grace, is killed. Returns when they have ended; prints each name
+as it was given.`,
+		Args: tasks,
+
+		ValidArgsFunction: a.completeTasks(false),
+	}
+	var request api.StopRequest
+	var seconds int
+	countFlagP(cmd.Flags(), &seconds, 0, "time", "t", "seconds between stop signal and kill")
+	durationFlag(cmd.Flags(), &request.Grace, "grace", "the same as a time, for example 2m")
+	cmd.Flags().StringVar(&request.Reason, "reason", "", "why, for the task's record")
+	async := cmd.Flags().Bool("no-wait", false, "return at once")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case cmd.Flags().Changed("time") && cmd.Flags().Changed("grace"):
+			return usagef("give one of them", "-t and --grace are the same")
+		case cmd.Flags().Changed("time"):
+			// 0 would mean the default: kill as good as at once.
+			request.Grace = max(time.Nanosecond, time.Duration(seconds)*time.Second)
+		}
+		client, err := a.client(cmd)
+		if err != nil {
+			return err
+		}
+		return a.each(cmd, args, func(ref string) error {
+			if *async {
+				if _, err := client.Stop(cmd.Context(), ref, request); err != nil {
+					return err
+				}
+			} else if err := a.stopAndWait(cmd.Context(), client, ref, request); err != nil {
+				return err
+			}
+			a.println(ref)
+			return nil
+		})
+	}
+	return cmd
+}
+
+func (a *app) stopAndWait(ctx context.Context, client *api.Client, ref string, r api.StopRequest) error {
+	task, err := client.Stop(ctx, ref, r)
+	if err != nil || task.Finished() {
+		return err
+	}
+	_, err = a.untilFinished(ctx, client, ref)
+	return err
+}

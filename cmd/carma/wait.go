@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"carma/runner/api"
+)
+
+func (a *app) waitCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "wait TASK...",
+		Short: "Wait until tasks have finished and print their exit codes",
+		Long: `Wait until the tasks have finished and print the exit code of each, in the
+order of the command line. Exits with the last one that is not 0. A task that
+never ran has code 125, one that was cancelled before it ran code 1.`,
+		Args: tasks,
+
+		ValidArgsFunction: a.completeTasks(false),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := a.client(cmd)
+		if err != nil {
+			return err
+		}
+		code := exitOK
+		err = a.each(cmd, args, func(ref string) error {
+			task, err := a.untilFinished(cmd.Context(), client, ref)
+			if err != nil {
+				return err
+			}
+			c := taskCode(&task)
+			a.println(c)
+			if c != exitOK {
+				code = c
+			}
+			return nil
+		})
+		if err == nil && code != exitOK {
+			err = codeError(code)
+		}
+		return err
+	}
+	return cmd
+}
+
+// untilFinished waits for a task, across restarts of the daemon.
+func (a *app) untilFinished(ctx context.Context, client *api.Client, ref string) (api.Task, error) {
+	task, err := client.Task(ctx, ref)
+	if err != nil {
+		return task, err
+	}
+	ref = strconv.FormatInt(task.ID, 10) // the name may go to another task
+	p := newPatience(a.say)
+	for !task.Finished() {
+		err := client.Watch(ctx, ref, func(t api.Task) error {
+			p.answered()
+			task = t
+			if t.Finished() {
+				return api.ErrStop
+			}
+			return nil
+		})
+		if err == nil && !task.Finished() {
+			err = &api.NoDaemonError{Socket: client.Socket()} // it ended the stream: it stops
+		}
+		if err != nil {
+			if err := p.retry(ctx, err); err != nil {
+				return task, err
+			}
+		}
+	}
+	return task, nil
+}
