@@ -1,0 +1,86 @@
+package test
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowed lists, for each package of ours, which of our packages it may
+// import. An arrow that nothing checks gets reversed.
+var allowed = map[string][]string{
+	"carma/mapper":                    {},
+	"carma/mapper/sim":                {"carma/mapper"},
+	"carma/mapper/sim/fit":            {"carma/mapper", "carma/mapper/sim"},
+	"carma/containers":                {},
+	"carma/containers/docker":         {"carma/containers"},
+	"carma/containers/containerstest": {"carma/containers"},
+	"carma/estimator":                 {"carma/mapper"},
+	"carma/configs":                   {"carma/mapper"},
+	"carma/configs/workloads":         {"carma/mapper"},
+	"carma/configs/servers":           {"carma/mapper"},
+	"carma/configs/traces":            {"carma/mapper", "carma/configs/workloads"},
+	"carma/runner":                    {"carma/mapper", "carma/containers", "carma/estimator", "carma/runner/api", "carma/runner/gpu", "carma/runner/journal", "carma/runner/tasklog"},
+	"carma/runner/api":                {},
+	"carma/runner/journal":            {},
+	"carma/runner/tasklog":            {},
+	"carma/runner/gpu":                {"carma/mapper"},
+	"carma/runner/gpu/simgpu":         {"carma/mapper", "carma/mapper/sim", "carma/configs/servers", "carma/runner/gpu"},
+}
+
+// pure packages may use the standard library only.
+var pure = []string{"carma/mapper"}
+
+func TestImports(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "../...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(strings.NewReader(string(out)))
+	seen := 0
+	for {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := d.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		may, known := lookUp(p.ImportPath)
+		if !known {
+			continue // commands and tools may import what they like
+		}
+		seen++
+		for _, i := range p.Imports {
+			ours := strings.HasPrefix(i, "carma/")
+			if ours && !mayImport(p.ImportPath, may, i) {
+				t.Errorf("%s imports %s; if that is right, say so in test/imports_test.go", p.ImportPath, i)
+			}
+			if !ours && slices.Contains(pure, p.ImportPath) && strings.Contains(i, ".") {
+				t.Errorf("%s imports %s; it may use the standard library only", p.ImportPath, i)
+			}
+			if i == "github.com/spf13/viper" && p.ImportPath != "carma/configs" {
+				t.Errorf("%s imports viper; only configs does", p.ImportPath)
+			}
+		}
+	}
+	if seen < len(allowed)-1 {
+		t.Errorf("only %d of %d listed packages were found", seen, len(allowed))
+	}
+}
+
+func lookUp(path string) ([]string, bool) {
+	may, ok := allowed[path]
+	return may, ok
+}
+
+// mayImport also allows a package its own sub-packages.
+func mayImport(from string, may []string, path string) bool {
+	return slices.Contains(may, path) || (from != "carma/mapper" && from != "carma/runner" && strings.HasPrefix(path, from+"/")) ||
+		strings.HasSuffix(path, "/nearest")
+}
