@@ -90,6 +90,7 @@ type Runner struct {
 	snapping  sync.WaitGroup
 	full      bool // the journal refused the last commit
 
+	began    time.Time       // of this daemon
 	work     context.Context // ends when the daemon stops; containers go on
 	endWork  context.CancelFunc
 	attempts sync.WaitGroup
@@ -115,7 +116,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		return nil, err
 	}
 	r := &Runner{
-		Deps: deps, opt: opt, book: newBook(),
+		Deps: deps, opt: opt, book: newBook(), began: time.Now(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
 	}
@@ -125,6 +126,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.findGPUs(ctx); err != nil {
 		return nil, err
 	}
+	r.engine.probe(ctx)
 	if err := r.loadInstance(); err != nil {
 		return nil, err
 	}
@@ -208,7 +210,7 @@ func (r *Runner) greet(ctx context.Context) error {
 		found.GPUs = append(found.GPUs, g)
 	}
 	slices.SortFunc(found.GPUs, func(a, b mapper.GPUInfo) int { return cmp.Compare(a.Index, b.Index) })
-	up, why := r.engine.probe(ctx)
+	up, why := r.engine.status()
 	kept, err := r.apply([]*change{
 		fact(mapper.Configured{At: now, Options: r.opt.Mapper}), fact(found),
 		fact(mapper.EngineChanged{At: now, Up: up, Reason: why}),

@@ -401,3 +401,25 @@ func TestVerifyAcceptsWhatHappened(t *testing.T) {
 		t.Errorf("verification is %+v", v)
 	}
 }
+
+// A machine that reboots takes daemon, engine and containers down together;
+// the tasks are not to blame.
+func TestReboot(t *testing.T) {
+	g := newRig(t)
+	var starts atomic.Int32
+	g.script("long", func(_ context.Context, p *containerstest.Process) int {
+		if starts.Add(1) == 1 {
+			<-p.Killed
+		}
+		return 0
+	})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	g.running(ref)
+	g.stop()
+	g.engine.End(g.containers()[0].ID, containers.Exit{Code: 143})
+	g.start()
+	task := g.finished(ref)
+	if task.Phase != "succeeded" || len(task.Attempts) != 2 || task.Attempts[0].Outcome != "infrastructure" || !task.Attempts[0].Blameless {
+		t.Errorf("task is %s: %+v", task.Phase, task.Attempts)
+	}
+}

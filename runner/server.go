@@ -16,6 +16,9 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
+// ErrSocketInUse: somebody answers at the socket.
+var ErrSocketInUse = errors.New("another daemon answers")
+
 // Listen opens the unix socket, replacing one that nobody answers. Everybody
 // on the machine may connect: the kernel says who they are.
 func Listen(socket string) (net.Listener, error) {
@@ -24,7 +27,7 @@ func Listen(socket string) (net.Listener, error) {
 	}
 	if c, err := net.DialTimeout("unix", socket, time.Second); err == nil {
 		c.Close()
-		return nil, fmt.Errorf("another daemon answers at %s", socket)
+		return nil, fmt.Errorf("%w at %s", ErrSocketInUse, socket)
 	}
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err

@@ -266,7 +266,10 @@ const cardFull = 0.95
 
 // classify says how a container that ran has ended.
 func (w *worker) classify(exit containers.Exit, tail *containers.Tail, outage bool) ending {
-	facts := containers.Facts{Stopped: w.stopRequested(), EngineLost: outage}
+	// What ended while no daemon watched may have gone down with the engine,
+	// or the whole machine.
+	unseen := w.resumed && !exit.Finished.IsZero() && exit.Finished.Before(w.began)
+	facts := containers.Facts{Stopped: w.stopRequested(), EngineLost: outage || unseen}
 	for _, grant := range w.launch.Grants {
 		if w.monitor.fullness(string(grant.GPU), w.capacity(grant.GPU)) > cardFull {
 			facts.CardFull = true

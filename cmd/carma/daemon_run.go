@@ -56,6 +56,9 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		return err
 	}
 	l, err := runner.Listen(config.Socket)
+	if errors.Is(err, runner.ErrSocketInUse) {
+		return usagef("stop it, or choose another --socket and --data-dir", "%v", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,12 @@ func (p *patience) retry(ctx context.Context, err error) error {
 }
 
 // answered notes that the daemon is there.
-func (p *patience) answered() { p.since = time.Time{} }
+func (p *patience) answered() {
+	if !p.since.IsZero() {
+		p.since = time.Time{}
+		p.notice("the daemon is back")
+	}
+}
 
 // do repeats fn until it gets an answer.
 func (p *patience) do(ctx context.Context, fn func() error) error {

@@ -215,7 +215,7 @@ func TestPatience(t *testing.T) {
 	if err != nil || len(answers) != 0 {
 		t.Errorf("%v, left %v", err, answers)
 	}
-	want := []string{"lost the daemon; trying again for 0s", "lost the daemon; trying again for 1h0m0s"}
+	want := []string{"lost the daemon; trying again for 0s", "lost the daemon; trying again for 1h0m0s", "the daemon is back"}
 	if fmt.Sprint(said) != fmt.Sprint(want) {
 		t.Errorf("said %q", said)
 	}
