@@ -13,29 +13,40 @@ import (
 
 	"carma/configs/traces"
 	"carma/mapper"
+	"carma/mapper/sim"
 	"carma/runner/api"
 )
 
 func (a *app) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "replay TRACE --live [flags]",
-		Short: "Submit the tasks of a trace at their times and measure",
-		Long: `Submit every task of a trace to the daemon at its time of arrival, as a
-container, wait for all, and print how it went. The times are the daemon's: a
-simulated server runs --speed times faster than the clock.
+		Use:   "replay TRACE... [flags]",
+		Short: "Run the tasks of a trace, in virtual time or live, and measure",
+		Long: `Run traces through carma's own scheduler in virtual time, on modelled GPUs, and
+print a table for each with a row per policy. Nothing else is needed: no daemon,
+no containers, no GPU. Equal input gives equal output.
 
 TRACE is a file, or the name of one that ships with carma.
 
 JCT is from submission to the last end; execution is running in the attempt that
 finished, lost running in failed ones, waiting the rest; makespan is from the
-first submission to the last end. Exits with 1 when a task did not succeed.`,
-		Example: `  carma replay smoke-5 --live --speed 60
-  carma replay configs/traces/philly-t1-60.yaml --live --speed 600 --json`,
+first submission to the last end. JCT, WAIT and EXEC are means, LOST is in GPU
+time, SLOWEST the longest execution of any task relative to running alone, RATIO
+the makespan relative to policy exclusive. No schedule beats the lower bound.
+Estimators: catalogue is the daemon's; oracle the true peak; none books nothing.
+
+With --live, submit every task of one trace to the daemon at its time of
+arrival, as a container, and wait for all. The times are the daemon's: a
+simulated server runs --speed times faster than the clock.
+
+Exits with 1 when a task did not succeed.`,
+		Example: `  carma replay philly-t1-60 --policy exclusive,magm
+  carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --estimator oracle --json
+  carma replay configs/traces/philly-t1-60.yaml --live --speed 600`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("one of "+strings.Join(traces.Names(), ", ")+" or a file", "it takes one trace, not %d", len(args))
+			if len(args) == 0 {
+				return usagef("one of "+strings.Join(traces.Names(), ", ")+" or a file", "it takes a trace")
 			}
-			return nil
+			return noEmpty(args)
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 			names, _ := words(traces.Names())(cmd, args, start)
@@ -43,21 +54,41 @@ first submission to the last end. Exits with 1 when a task did not succeed.`,
 		},
 	}
 	flags := cmd.Flags()
+	var virtual virtualFlags
+	flags.StringVar(&virtual.policies, "policy", "", "`policies`, separated by commas (default: all); with --live: only if the daemon's is this one")
+	flags.StringVar(&virtual.gpus, "gpus", "sim:"+defaultServer, "the `server`: sim:NAME or sim:FILE")
+	countFlag(flags, &virtual.count, 1, "gpu-count", "so many GPUs of the server's kind (default: as it has)")
+	virtual.estimator = estimators[0]
+	choiceFlag(flags, &virtual.estimator, estimators, "estimator", "what is known of a task's memory: "+strings.Join(estimators, ", ")+" (default: "+estimators[0]+")")
+	flags.DurationVar(&virtual.startUp, "start-up", defaultStartUp, "`time` from a launch until the container runs")
+	virtual.lookAhead = mapper.DefaultOptions().LookAhead
+	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", fmt.Sprintf("tasks that do not fit and are passed over (default: %d; 1: strictly in order)", virtual.lookAhead))
 	live := flags.Bool("live", false, "send the tasks to the daemon as containers")
-	speed := flags.Float64("speed", 0, "set a simulated server to this `speed` meanwhile (default: as it is)")
-	image := flags.String("image", "carma/simtask:latest", "the tasks' `image`; its argument is the workload's name")
-	policy := flags.String("policy", "", "only if the daemon's `policy` is this one")
-	prefix := flags.String("name", "", "begin the tasks' names with this (default: the trace's name)")
+	speed := flags.Float64("speed", 0, "with --live: set a simulated server to this `speed` meanwhile (default: as it is)")
+	image := flags.String("image", "carma/simtask:latest", "with --live: the tasks' `image`; its argument is the workload's name")
+	prefix := flags.String("name", "", "with --live: begin the tasks' names with this (default: the trace's name)")
 	asJSON := addJSON(cmd)
 	complete(cmd, "policy", policies)
+	complete(cmd, "estimator", words(estimators))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := oneMode(cmd, *live); err != nil {
+			return err
+		}
+		if !*live {
+			v, err := a.newVirtualReplay(virtual, args)
+			if err != nil {
+				return err
+			}
+			return a.replayVirtual(v, *asJSON)
+		}
+		policy := virtual.policies
 		switch {
-		case !*live:
-			return usagef("use --live", "virtual-time replay is not there yet")
+		case len(args) != 1:
+			return usagef("", "--live takes one trace, not %d", len(args))
 		case flags.Changed("speed") && !(*speed > 0 && *speed <= 100_000):
 			return usagef("", "--speed: %v is not above 0 and at most 100000", *speed)
-		case *policy != "":
-			if err := oneOf(*policy, mapper.PolicyNames()); err != nil {
+		case policy != "":
+			if err := oneOf(policy, mapper.PolicyNames()); err != nil {
 				return usagef("", "--policy: %v", err)
 			}
 		}
@@ -73,7 +104,7 @@ first submission to the last end. Exits with 1 when a task did not succeed.`,
 			*prefix = trace.Name
 		}
 		r := &liveReplay{
-			client: client, console: a.console(), trace: trace, image: *image, policy: *policy,
+			client: client, console: a.console(), trace: trace, image: *image, policy: policy,
 			prefix: containerName(*prefix), speed: *speed, id: runID(),
 		}
 		r.patience = newPatience(r.console.say)
@@ -92,6 +123,20 @@ first submission to the last end. Exits with 1 when a task did not succeed.`,
 		return err
 	}
 	return cmd
+}
+
+// oneMode refuses the flags of the other kind of replay.
+func oneMode(cmd *cobra.Command, live bool) error {
+	names, hint, format := []string{"speed", "image", "name"}, "add --live", "--%s is for a replay on the daemon"
+	if live {
+		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
+	}
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return usagef(hint, format, name)
+		}
+	}
+	return nil
 }
 
 // replayLive runs r. The first Ctrl-C stops what has been submitted, the
@@ -170,7 +215,7 @@ type replayed struct {
 
 	Speed   float64
 	tasks   []api.Task // in the trace's order
-	summary summary
+	summary sim.Summary
 }
 
 // text is the table for people: a row per measure, so that more runs can
@@ -224,7 +269,7 @@ func (d *replayed) json() any {
 	for i := range d.tasks {
 		t := &d.tasks[i]
 		r := recordOf(t)
-		l := r.lifetimes()
+		l := r.Lifetimes()
 		list[i] = taskJSON{
 			t.ID, t.Name, t.Submit.Labels["workload"], r.Succeeded, len(t.Attempts),
 			l.JCT.Seconds(), l.Waiting.Seconds(), l.Execution.Seconds(), l.Lost.Seconds(),
@@ -261,13 +306,21 @@ func (d *replayed) json() any {
 }
 
 // recordOf turns the API's task into what the metrics take.
-func recordOf(t *api.Task) record {
-	r := record{Submitted: t.Submitted, Ended: t.Ended, Succeeded: t.Phase == string(mapper.Succeeded)}
+func recordOf(t *api.Task) sim.Record {
+	r := sim.Record{Submitted: instant(t.Submitted), Ended: instant(t.Ended), Succeeded: t.Phase == string(mapper.Succeeded)}
 	for _, at := range t.Attempts {
-		r.Attempts = append(r.Attempts, attemptRecord{
-			Launched: at.Launched, Started: at.Started, Ended: at.Ended,
+		r.Attempts = append(r.Attempts, sim.AttemptRecord{
+			Launched: instant(at.Launched), Started: instant(at.Started), Ended: instant(at.Ended),
 			OK: at.Outcome == string(mapper.ExitOK), OOM: at.Outcome == string(mapper.ExitGPUOOM),
 		})
 	}
 	return r
+}
+
+// instant is 0 for a time that has not come.
+func instant(t time.Time) mapper.Instant {
+	if t.IsZero() {
+		return 0
+	}
+	return mapper.InstantOf(t)
 }

@@ -10,6 +10,7 @@ import (
 
 	"carma/configs/traces"
 	"carma/mapper"
+	"carma/mapper/sim"
 	"carma/runner/api"
 )
 
@@ -69,13 +70,13 @@ func (r *liveReplay) run(ctx context.Context) (replayed, error) {
 	if err != nil {
 		return replayed{}, err
 	}
-	records := make([]record, len(list))
+	records := make([]sim.Record, len(list))
 	for i := range list {
 		records[i] = recordOf(&list[i])
 	}
 	return replayed{
 		Trace: r.trace.Name, Run: r.id, Image: r.image, Policy: info.Policy, Source: info.Source,
-		Speed: r.speed, tasks: list, summary: summarize(records),
+		Speed: r.speed, tasks: list, summary: sim.Summarize(records),
 	}, nil
 }
 

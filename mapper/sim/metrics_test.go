@@ -1,55 +1,57 @@
-package main
+package sim
 
 import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"carma/mapper"
 )
 
 // at is a moment of a test's run, in minutes.
-func at(minutes float64) time.Time {
-	return noon.Add(time.Duration(minutes * float64(time.Minute)))
+func at(minutes float64) mapper.Instant {
+	return origin.Add(time.Duration(minutes * float64(time.Minute)))
 }
 
-func ran(launched, started, ended float64, ok bool) attemptRecord {
-	return attemptRecord{Launched: at(launched), Started: at(started), Ended: at(ended), OK: ok, OOM: !ok}
+func ran(launched, started, ended float64, ok bool) AttemptRecord {
+	return AttemptRecord{Launched: at(launched), Started: at(started), Ended: at(ended), OK: ok, OOM: !ok}
 }
 
 func TestLifetimes(t *testing.T) {
 	const m = time.Minute
 	tests := []struct {
 		name string
-		r    record
-		want lifetimes
+		r    Record
+		want Lifetimes
 	}{
-		{"at once", record{Submitted: at(0), Attempts: []attemptRecord{ran(0, 0, 5, true)}}, lifetimes{JCT: 5 * m, Execution: 5 * m}},
-		{"waited, and started slowly", record{Submitted: at(1), Attempts: []attemptRecord{ran(3, 4, 10, true)}}, lifetimes{JCT: 9 * m, Execution: 6 * m, Waiting: 3 * m}},
+		{"at once", Record{Submitted: at(0), Attempts: []AttemptRecord{ran(0, 0, 5, true)}}, Lifetimes{JCT: 5 * m, Execution: 5 * m}},
+		{"waited, and started slowly", Record{Submitted: at(1), Attempts: []AttemptRecord{ran(3, 4, 10, true)}}, Lifetimes{JCT: 9 * m, Execution: 6 * m, Waiting: 3 * m}},
 		{
-			"second attempt", record{Submitted: at(0), Attempts: []attemptRecord{ran(1, 2, 4, false), ran(6, 7, 17, true)}},
-			lifetimes{JCT: 17 * m, Execution: 10 * m, Lost: 2 * m, Waiting: 5 * m},
+			"second attempt", Record{Submitted: at(0), Attempts: []AttemptRecord{ran(1, 2, 4, false), ran(6, 7, 17, true)}},
+			Lifetimes{JCT: 17 * m, Execution: 10 * m, Lost: 2 * m, Waiting: 5 * m},
 		},
-		{"failed", record{Submitted: at(0), Attempts: []attemptRecord{ran(0, 1, 4, false)}, Ended: at(4)}, lifetimes{JCT: 4 * m, Lost: 3 * m, Waiting: m}},
-		{"cancelled in the queue", record{Submitted: at(2), Ended: at(7)}, lifetimes{JCT: 5 * m, Waiting: 5 * m}},
+		{"failed", Record{Submitted: at(0), Attempts: []AttemptRecord{ran(0, 1, 4, false)}, Ended: at(4)}, Lifetimes{JCT: 4 * m, Lost: 3 * m, Waiting: m}},
+		{"cancelled in the queue", Record{Submitted: at(2), Ended: at(7)}, Lifetimes{JCT: 5 * m, Waiting: 5 * m}},
 		{
-			"an attempt that never started", record{Submitted: at(0), Attempts: []attemptRecord{{Launched: at(1), Ended: at(2)}, ran(3, 3, 5, true)}},
-			lifetimes{JCT: 5 * m, Execution: 2 * m, Waiting: 3 * m},
+			"an attempt that never started", Record{Submitted: at(0), Attempts: []AttemptRecord{{Launched: at(1), Ended: at(2)}, ran(3, 3, 5, true)}},
+			Lifetimes{JCT: 5 * m, Execution: 2 * m, Waiting: 3 * m},
 		},
-		{"unfinished", record{Submitted: at(0), Attempts: []attemptRecord{{Launched: at(1), Started: at(2)}}}, lifetimes{}},
+		{"unfinished", Record{Submitted: at(0), Attempts: []AttemptRecord{{Launched: at(1), Started: at(2)}}}, Lifetimes{}},
 	}
 	for _, tt := range tests {
-		if got := tt.r.lifetimes(); got != tt.want {
+		if got := tt.r.Lifetimes(); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 }
 
 func TestSummarize(t *testing.T) {
-	records := []record{
-		{Submitted: at(0), Attempts: []attemptRecord{ran(0, 1, 11, true)}, Succeeded: true},
-		{Submitted: at(5), Attempts: []attemptRecord{ran(5, 5, 7, false), ran(10, 10, 25, true)}, Succeeded: true},
-		{Submitted: at(6), Attempts: []attemptRecord{ran(6, 6, 8, false)}},
+	records := []Record{
+		{Submitted: at(0), Attempts: []AttemptRecord{ran(0, 1, 11, true)}, Succeeded: true},
+		{Submitted: at(5), Attempts: []AttemptRecord{ran(5, 5, 7, false), ran(10, 10, 25, true)}, Succeeded: true},
+		{Submitted: at(6), Attempts: []AttemptRecord{ran(6, 6, 8, false)}},
 	}
-	s := summarize(records)
+	s := Summarize(records)
 	if s.Tasks != 3 || s.Succeeded != 2 || s.Failed != 1 || s.OOMs != 2 || s.Relaunches != 1 {
 		t.Errorf("counts: %+v", s)
 	}
@@ -62,7 +64,7 @@ func TestSummarize(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, d[0], d[1])
 		}
 	}
-	if s := summarize(nil); s.Tasks != 0 || s.Makespan != 0 || s.P95JCT != 0 {
+	if s := Summarize(nil); s.Tasks != 0 || s.Makespan != 0 || s.P95JCT != 0 {
 		t.Errorf("nothing: %+v", s)
 	}
 }
@@ -72,11 +74,11 @@ func TestSummarize(t *testing.T) {
 func TestSummaryProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
-		var records []record
+		var records []Record
 		longest := time.Duration(0)
 		for range 1 + random.IntN(20) {
 			now := random.Float64() * 100
-			r := record{Submitted: at(now), Succeeded: true}
+			r := Record{Submitted: at(now), Succeeded: true}
 			for n := random.IntN(3); n >= 0; n-- {
 				launched := now + random.Float64()*10
 				started := launched + random.Float64()
@@ -84,18 +86,18 @@ func TestSummaryProperties(t *testing.T) {
 				r.Attempts = append(r.Attempts, ran(launched, started, now, n == 0))
 			}
 			records = append(records, r)
-			l := r.lifetimes()
+			l := r.Lifetimes()
 			if l.Waiting < 0 || l.Execution <= 0 || l.Lost < 0 || l.JCT != l.Waiting+l.Execution+l.Lost {
 				t.Fatalf("%+v of %+v", l, r)
 			}
 			longest = max(longest, l.JCT)
 		}
-		s := summarize(records)
+		s := Summarize(records)
 		if s.Makespan < longest || s.WorstJCT != longest || s.P95JCT > s.WorstJCT || s.MedianJCT > s.P95JCT {
 			t.Fatalf("%+v, longest %s", s, longest)
 		}
 		random.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
-		if again := summarize(records); again.Makespan != s.Makespan || again.MeanJCT != s.MeanJCT || again.P95JCT != s.P95JCT {
+		if again := Summarize(records); again.Makespan != s.Makespan || again.MeanJCT != s.MeanJCT || again.P95JCT != s.P95JCT {
 			t.Fatalf("%+v, shuffled %+v", s, again)
 		}
 	}

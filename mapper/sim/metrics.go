@@ -1,0 +1,246 @@
+package sim
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"carma/mapper"
+)
+
+// Record is what metrics are computed from: one task's life. An instant of 0
+// is one that has not come.
+type Record struct {
+	Submitted mapper.Instant
+	Attempts  []AttemptRecord
+	// Ended is when the task reached its final state; it counts where no
+	// attempt ended later.
+	Ended     mapper.Instant
+	Succeeded bool
+	// Solo is the time that it takes alone on an A100; 0: not known.
+	Solo time.Duration
+}
+
+// AttemptRecord is one attempt. Started is 0 when it never ran.
+type AttemptRecord struct {
+	Launched, Started, Ended mapper.Instant
+	OK, OOM                  bool
+	// Speed is that of its slowest GPU relative to an A100; 0: not known.
+	Speed float64
+}
+
+// Lifetimes splits a task's time. JCT = Waiting + Execution + Lost.
+type Lifetimes struct {
+	// JCT is from submission to the last end.
+	JCT time.Duration
+	// Execution is running in the attempt that finished, Lost in failed ones.
+	Execution, Lost time.Duration
+	// Waiting is the rest: queued, between attempts, and starting.
+	Waiting time.Duration
+}
+
+func (r Record) end() mapper.Instant {
+	end := r.Ended
+	for _, a := range r.Attempts {
+		end = max(end, a.Ended)
+	}
+	return end
+}
+
+// Lifetimes returns the parts of a finished task's time.
+func (r Record) Lifetimes() Lifetimes {
+	var l Lifetimes
+	end := r.end()
+	if end == 0 {
+		return l
+	}
+	l.JCT = end.Sub(r.Submitted)
+	for _, a := range r.Attempts {
+		if a.Started == 0 || a.Ended == 0 {
+			continue
+		}
+		if ran := a.Ended.Sub(a.Started); a.OK {
+			l.Execution += ran
+		} else {
+			l.Lost += ran
+		}
+	}
+	l.Waiting = l.JCT - l.Execution - l.Lost
+	return l
+}
+
+// Slowdown is the execution relative to the same task alone on the same GPUs;
+// 0 where that is not known or the task has not succeeded.
+func (r Record) Slowdown() float64 {
+	n := len(r.Attempts)
+	if !r.Succeeded || n == 0 || r.Solo <= 0 || r.Attempts[n-1].Speed <= 0 {
+		return 0
+	}
+	return r.Lifetimes().Execution.Seconds() * r.Attempts[n-1].Speed / r.Solo.Seconds()
+}
+
+// Summary are the measures of a run over all its tasks.
+type Summary struct {
+	Tasks, Succeeded, Failed int
+	// OOMs counts attempts that ran out of GPU memory, Relaunches all
+	// attempts after a task's first.
+	OOMs, Relaunches int
+	// Makespan is from the first submission to the last end.
+	Makespan                             time.Duration
+	MeanJCT, MedianJCT, P95JCT, WorstJCT time.Duration
+	MeanWaiting, MeanExecution, MeanLost time.Duration
+	TotalLost                            time.Duration
+	// WorstSlowdown of any task; 0: not known.
+	WorstSlowdown float64
+}
+
+// Summarize computes the measures; the order of the records does not matter.
+func Summarize(records []Record) Summary {
+	var s Summary
+	var first, last mapper.Instant = math.MaxInt64, 0
+	var jct, waiting, execution, lost total
+	jcts := make([]time.Duration, 0, len(records))
+	for _, r := range records {
+		s.count(r)
+		first, last = min(first, r.Submitted), max(last, r.end())
+		l := r.Lifetimes()
+		jcts = append(jcts, l.JCT)
+		jct.add(l.JCT)
+		waiting.add(l.Waiting)
+		execution.add(l.Execution)
+		lost.add(l.Lost)
+		s.WorstSlowdown = max(s.WorstSlowdown, r.Slowdown())
+	}
+	if s.Tasks == 0 {
+		return s
+	}
+	slices.SortFunc(jcts, cmp.Compare[time.Duration])
+	s.Makespan = max(0, last.Sub(first))
+	s.MeanJCT, s.MeanWaiting, s.MeanExecution, s.MeanLost = jct.mean(s.Tasks), waiting.mean(s.Tasks), execution.mean(s.Tasks), lost.mean(s.Tasks)
+	s.TotalLost = lost.mean(1)
+	s.MedianJCT, s.P95JCT, s.WorstJCT = quantile(jcts, 0.5), quantile(jcts, 0.95), quantile(jcts, 1)
+	return s
+}
+
+func (s *Summary) count(r Record) {
+	s.Tasks++
+	if r.Succeeded {
+		s.Succeeded++
+	} else {
+		s.Failed++
+	}
+	s.Relaunches += max(0, len(r.Attempts)-1)
+	for _, a := range r.Attempts {
+		if a.OOM {
+			s.OOMs++
+		}
+	}
+}
+
+// total adds up times that together may be more than a Duration holds: those
+// of 100,000 tasks that each wait for a week are.
+type total struct{ seconds, rest time.Duration }
+
+func (t *total) add(d time.Duration) {
+	t.seconds += d / time.Second
+	t.rest += d % time.Second
+}
+
+func (t *total) mean(tasks int) time.Duration {
+	n := time.Duration(tasks)
+	return t.seconds/n*time.Second + (t.seconds%n*time.Second+t.rest)/n
+}
+
+// quantile of sorted values by nearest rank: the smallest value that a share
+// q of all values does not exceed.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return sorted[max(0, min(rank, len(sorted))-1)]
+}
+
+// Metrics are the measures of a replay: those of its tasks and those of its
+// GPUs, over the makespan.
+type Metrics struct {
+	Summary
+	// MeanSMACT and MeanMemory are means over time and over all GPUs.
+	MeanSMACT  float64
+	MeanMemory mapper.Bytes
+	// LostGPUTime is the running time of failed attempts, by GPU.
+	LostGPUTime time.Duration
+	// EnergyJ is what all GPUs have used, in joules.
+	EnergyJ float64
+	// LowerBound is a makespan that no schedule can beat.
+	LowerBound time.Duration
+}
+
+// Ratios are measures relative to those of another replay; 0 where the
+// other's is 0.
+type Ratios struct {
+	Makespan, MeanJCT, P95JCT, MeanWaiting, Energy float64
+}
+
+// RatioTo compares with another replay of the same tasks.
+func (m Metrics) RatioTo(first Metrics) Ratios {
+	ratio := func(a, b float64) float64 {
+		if b == 0 {
+			return 0
+		}
+		return a / b
+	}
+	return Ratios{
+		Makespan:    ratio(m.Makespan.Seconds(), first.Makespan.Seconds()),
+		MeanJCT:     ratio(m.MeanJCT.Seconds(), first.MeanJCT.Seconds()),
+		P95JCT:      ratio(m.P95JCT.Seconds(), first.P95JCT.Seconds()),
+		MeanWaiting: ratio(m.MeanWaiting.Seconds(), first.MeanWaiting.Seconds()),
+		Energy:      ratio(m.EnergyJ, first.EnergyJ),
+	}
+}
+
+func (e *engine) metrics() Metrics {
+	records := make([]Record, len(e.results))
+	for i := range e.results {
+		records[i] = e.results[i].Record
+	}
+	m := Metrics{Summary: Summarize(records), LowerBound: e.lowerBound()}
+	for i := range e.results {
+		m.LostGPUTime += e.results[i].Record.Lifetimes().Lost * time.Duration(e.results[i].Task.GPUs)
+	}
+	var smact, memory float64
+	for _, d := range e.devices {
+		smact += d.sum.SMACT
+		memory += d.memory
+		m.EnergyJ += d.energy
+	}
+	if over := m.Makespan.Seconds() * float64(len(e.devices)); over > 0 {
+		m.MeanSMACT, m.MeanMemory = smact/over, mapper.Bytes(memory/over)
+	}
+	return m
+}
+
+// lowerBound is the larger of two: the time that the GPUs need for all SM
+// activity, were they busy all the time, and the last end if every task ran
+// alone from its arrival on. Tasks that failed do not count.
+func (e *engine) lowerBound() time.Duration {
+	speed, fastest := 0.0, 0.0
+	for _, d := range e.devices {
+		speed += d.Speed
+		fastest = max(fastest, d.Speed)
+	}
+	work, last := 0.0, 0.0
+	for i := range e.results {
+		if e.results[i].Phase != mapper.Succeeded {
+			continue
+		}
+		t := e.results[i].Task
+		solo := t.SoloTime.Seconds()
+		for _, l := range t.Loads {
+			work += l.SMACT * (solo - TrainsFrom(solo))
+		}
+		last = max(last, seconds(origin.Add(t.At)-e.start)+solo/fastest)
+	}
+	return time.Duration(max(work/speed, last) * float64(time.Second))
+}

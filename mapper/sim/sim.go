@@ -1,0 +1,151 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"carma/mapper"
+)
+
+// Config is the machine and the rules of a replay.
+type Config struct {
+	Options mapper.Options
+	GPUs    []GPU
+	// StartUp is the time from the decision to launch until the container
+	// runs. What the program does before it trains is part of its solo time.
+	StartUp time.Duration
+	// Observe, if not nil, sees every step after it was made. It must change
+	// nothing and keep nothing of the event.
+	Observe func(s *mapper.State, ev mapper.Event, done []mapper.Decision)
+}
+
+// GPU is one modelled device.
+type GPU struct {
+	ID     mapper.GPUID
+	Node   string // the machine it is in
+	Index  int
+	Model  string
+	Memory mapper.Bytes
+	// IdlePower and PeakPower are in watts.
+	IdlePower, PeakPower float64
+	// Speed of training relative to an A100 40 GB.
+	Speed float64
+}
+
+// Task is one submission and the truth about it. The mapper is told what a
+// daemon would know: the request and the estimate.
+type Task struct {
+	At         time.Duration // since the start of the trace
+	Name, User string
+	GPUs       int
+	Priority   mapper.Priority
+	Exclusive  bool
+	TimeLimit  time.Duration // of an attempt; 0: none
+	Estimate   mapper.Estimate
+
+	// SoloTime is the whole run alone on A100s.
+	SoloTime time.Duration
+	// Context is the memory that a process has on each GPU at once.
+	Context mapper.Bytes
+	// Memory and Loads are the peak, context included, and the activity on
+	// each of its GPUs.
+	Memory []mapper.Bytes
+	Loads  []Load
+}
+
+// Result is how a replay went.
+type Result struct {
+	Tasks   []TaskResult // in order of arrival
+	Metrics Metrics
+	Steps   int // events that the mapper was given
+}
+
+// TaskResult is how one task went. Instants are those of the replay.
+type TaskResult struct {
+	ID     mapper.TaskID
+	Task   *Task // of those given to Run
+	Phase  mapper.Phase
+	Reason string // why it failed
+	Record Record
+}
+
+// maxTime bounds all times of the input.
+const maxTime = 10 * 365 * 24 * time.Hour
+
+// origin is the instant at which traces start. It is not 0, which the mapper
+// takes for "never".
+const origin = mapper.Instant(time.Hour)
+
+// Run replays tasks, in any order, in virtual time: the mapper decides, the
+// model answers with what containers and monitor would report. Equal input
+// gives an equal result. It fails on input that makes no sense and when tasks
+// are left that nothing will ever start.
+func Run(cfg Config, tasks []Task) (Result, error) {
+	if err := cfg.check(); err != nil {
+		return Result{}, err
+	}
+	for i := range tasks {
+		if err := tasks[i].check(); err != nil {
+			return Result{}, fmt.Errorf("task %d (%s): %w", i+1, tasks[i].Name, err)
+		}
+	}
+	order := make([]*Task, len(tasks))
+	for i := range tasks {
+		order[i] = &tasks[i]
+	}
+	slices.SortStableFunc(order, func(a, b *Task) int { return cmp.Compare(a.At, b.At) })
+	e := newEngine(cfg, order)
+	if err := e.loop(); err != nil {
+		return Result{}, err
+	}
+	return Result{Tasks: e.results, Metrics: e.metrics(), Steps: e.steps}, nil
+}
+
+func (c *Config) check() error {
+	if err := c.Options.Validate(); err != nil {
+		return err
+	}
+	if len(c.GPUs) == 0 {
+		return fmt.Errorf("no GPUs")
+	}
+	if c.StartUp < 0 || c.StartUp > maxTime {
+		return fmt.Errorf("start-up takes %s; write for example 1s", c.StartUp)
+	}
+	seen := map[mapper.GPUID]bool{}
+	for _, g := range c.GPUs {
+		switch {
+		case seen[g.ID]:
+			return fmt.Errorf("GPU %s is there twice", g.ID)
+		case g.Memory <= 0 || g.Memory > mapper.TiB*1024:
+			return fmt.Errorf("GPU %s has %d bytes of memory", g.ID, g.Memory)
+		case !(g.Speed >= 1e-3 && g.Speed <= 1e3):
+			return fmt.Errorf("GPU %s has speed %v; an A100 has 1", g.ID, g.Speed)
+		case !(g.IdlePower >= 0 && g.PeakPower >= g.IdlePower && g.PeakPower <= 1e6):
+			return fmt.Errorf("GPU %s draws %v W idle and %v W at most", g.ID, g.IdlePower, g.PeakPower)
+		}
+		seen[g.ID] = true
+	}
+	return nil
+}
+
+func (t *Task) check() error {
+	switch {
+	case t.At < 0 || t.At > maxTime:
+		return fmt.Errorf("arrives at %s", t.At)
+	case t.SoloTime < time.Millisecond || t.SoloTime > maxTime:
+		return fmt.Errorf("runs for %s", t.SoloTime)
+	case t.GPUs < 1 || len(t.Memory) != t.GPUs || len(t.Loads) != t.GPUs:
+		return fmt.Errorf("wants %d GPUs, has memory on %d and loads on %d", t.GPUs, len(t.Memory), len(t.Loads))
+	case t.Context < 0 || slices.Min(t.Memory) < 0 || slices.Max(t.Memory) > mapper.TiB*1024:
+		return fmt.Errorf("uses %d bytes, context %d", slices.Max(t.Memory), t.Context)
+	}
+	for _, l := range t.Loads {
+		if !(min(l.SMACT, l.SMOCC, l.DRAMA) >= 0 && max(l.SMACT, l.SMOCC, l.DRAMA) <= 1) || math.IsNaN(l.Step) {
+			return fmt.Errorf("has a load of %+v", l)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,501 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"carma/mapper"
+)
+
+// station is so many A100s in one machine.
+func station(n int) []GPU {
+	gpus := make([]GPU, n)
+	for i := range gpus {
+		gpus[i] = GPU{
+			ID: mapper.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Memory: 40 * mapper.GiB,
+			IdlePower: 53, PeakPower: 400, Speed: 1,
+		}
+	}
+	return gpus
+}
+
+// options are those of a policy without delays.
+func options(policy string) mapper.Options {
+	opt := mapper.DefaultOptions()
+	opt.Policy = policy
+	return opt
+}
+
+// training is a task on one GPU, estimated right.
+func training(at, solo time.Duration, memory mapper.Bytes, l Load) Task {
+	return Task{
+		At: at, GPUs: 1, SoloTime: solo, Context: 500 * mapper.MiB, Memory: []mapper.Bytes{memory}, Loads: []Load{l},
+		Estimate: mapper.Estimate{Memory: memory},
+	}
+}
+
+// audited has every step checked: the mapper's books, and that no card holds
+// more than it has.
+func audited(t testing.TB, cfg Config) Config {
+	t.Helper()
+	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
+		if err := s.Audit(); err != nil {
+			t.Fatalf("after %#v: %v", ev, err)
+		}
+		for _, g := range s.GPUs() {
+			if g.Used > g.Capacity {
+				t.Fatalf("GPU %d holds %s of %s", g.Index, g.Used, g.Capacity)
+			}
+		}
+		for _, d := range done {
+			if l, ok := d.(mapper.Launch); ok {
+				if err := s.AuditLaunch(l); err != nil {
+					t.Fatalf("after %#v: %v", ev, err)
+				}
+			}
+		}
+	}
+	return cfg
+}
+
+func mustRun(t testing.TB, cfg Config, tasks []Task) Result {
+	t.Helper()
+	r, err := Run(audited(t, cfg), tasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestOneTask(t *testing.T) {
+	gpus := station(2)
+	gpus[1].Speed = 2
+	for _, c := range []struct {
+		name string
+		gpus []GPU
+		n    int
+		want time.Duration
+	}{
+		{"alone", gpus[:1], 1, 10 * time.Minute},
+		{"on a faster GPU", gpus[1:], 1, 5 * time.Minute},
+		{"at the pace of the slower GPU", gpus, 2, 10 * time.Minute},
+	} {
+		task := training(time.Hour, 10*time.Minute, 8*mapper.GiB, resnet)
+		task.GPUs, task.Memory, task.Loads = c.n, task.Memory[:1], task.Loads[:1]
+		for len(task.Memory) < c.n {
+			task.Memory, task.Loads = append(task.Memory, task.Memory[0]), append(task.Loads, task.Loads[0])
+		}
+		r := mustRun(t, Config{Options: options("magm"), GPUs: c.gpus, StartUp: 3 * time.Second}, []Task{task})
+		got := r.Tasks[0].Record.Lifetimes()
+		if diff := got.Execution - c.want; diff < 0 || diff > time.Millisecond || got.Waiting != 3*time.Second || got.Lost != 0 {
+			t.Errorf("%s: %+v, want %s of execution and 3s of waiting", c.name, got, c.want)
+		}
+		if m := r.Metrics; math.Abs(m.WorstSlowdown-1) > 1e-6 || m.Makespan != got.JCT || m.LowerBound > m.Makespan {
+			t.Errorf("%s: %+v", c.name, m)
+		}
+	}
+}
+
+// TestEnergy: idle power before and after, the model's while the GPU is busy.
+func TestEnergy(t *testing.T) {
+	const solo = 1000.0
+	r := mustRun(t, Config{Options: options("exclusive"), GPUs: station(2)}, []Task{training(0, solo*time.Second, 8*mapper.GiB, resnet)})
+	busy := solo - TrainsFrom(solo)
+	want := 53*solo + 53*(solo-busy) + Watts(53, 400, Activity{resnet.SMACT, resnet.SMOCC, resnet.DRAMA})*busy
+	if got := r.Metrics.EnergyJ; math.Abs(got/want-1) > 1e-6 {
+		t.Errorf("%.0f J, want %.0f", got, want)
+	}
+	if got, want := r.Metrics.MeanSMACT, resnet.SMACT*busy/solo/2; math.Abs(got-want) > 1e-6 {
+		t.Errorf("SMACT %v, want %v", got, want)
+	}
+	if got := r.Metrics.MeanMemory.GiB(); got < 3.8 || got > 4 {
+		t.Errorf("%.2f GiB in use, want a little under half of 8", got)
+	}
+}
+
+// TestNeighbours: two tasks on one GPU slow each other as the model says.
+func TestNeighbours(t *testing.T) {
+	opt := options("magm")
+	opt.WarmUp, opt.SMACTCap = 0, 0
+	tasks := []Task{training(0, time.Hour, 4*mapper.GiB, resnet), training(0, time.Hour, 4*mapper.GiB, resnet)}
+	r := mustRun(t, Config{Options: opt, GPUs: station(1)}, tasks)
+	want := 1 / Speeds([]Load{resnet, resnet})[0]
+	if got := r.Metrics.WorstSlowdown; got < 1.2 || math.Abs(got/want-1) > 0.01 {
+		t.Errorf("slowdown %.3f, the model says %.3f", got, want)
+	}
+}
+
+// TestOutOfMemory: tasks that were estimated too small run out, come back with
+// more, and finish.
+func TestOutOfMemory(t *testing.T) {
+	for _, policy := range []string{"exclusive", "round-robin", "magm", "lug"} {
+		var tasks []Task
+		for i := range 12 {
+			task := training(time.Duration(i)*time.Minute, 30*time.Minute, 18*mapper.GiB, small)
+			task.Estimate.Memory = 2 * mapper.GiB
+			tasks = append(tasks, task)
+		}
+		r := mustRun(t, Config{Options: options(policy), GPUs: station(2), StartUp: time.Second}, tasks)
+		m := r.Metrics
+		if m.Succeeded != len(tasks) {
+			t.Errorf("%s: %d of %d succeeded: %s", policy, m.Succeeded, len(tasks), r.Tasks[0].Reason)
+		}
+		if ooms := m.OOMs > 0; ooms == (policy == "exclusive") || ooms != (m.LostGPUTime > 0) || m.Relaunches != m.OOMs {
+			t.Errorf("%s: %d OOMs, %d relaunches, %s lost", policy, m.OOMs, m.Relaunches, m.LostGPUTime)
+		}
+	}
+	huge := training(0, time.Hour, 50*mapper.GiB, small)
+	huge.Estimate.Memory = mapper.GiB
+	r := mustRun(t, Config{Options: options("magm"), GPUs: station(1)}, []Task{huge})
+	if r.Tasks[0].Phase != mapper.Failed || !strings.Contains(r.Tasks[0].Reason, "out of memory alone") {
+		t.Errorf("a task that no GPU holds: %s: %s", r.Tasks[0].Phase, r.Tasks[0].Reason)
+	}
+}
+
+// TestNeighbourLeaves: the one that stays goes at full speed again.
+func TestNeighbourLeaves(t *testing.T) {
+	opt := options("magm")
+	opt.WarmUp, opt.SMACTCap = 0, 0
+	tasks := []Task{training(0, time.Hour, 4*mapper.GiB, resnet), training(0, 10*time.Minute, 4*mapper.GiB, resnet)}
+	r := mustRun(t, Config{Options: opt, GPUs: station(1)}, tasks)
+	rate := Speeds([]Load{resnet, resnet})[0]
+	began := TrainsFrom(600)
+	together := (600 - began) / rate
+	for i, want := range []float64{3600 + together*(1-rate), began + together} {
+		if got := r.Tasks[i].Record.Lifetimes().Execution.Seconds(); math.Abs(got-want) > 1e-3 {
+			t.Errorf("task %d took %v s, want %v", i+1, got, want)
+		}
+	}
+}
+
+// TestNewcomerRunsOut: the task dies that asks for what is not there, and it
+// is known how much it wanted. The other lives.
+func TestNewcomerRunsOut(t *testing.T) {
+	first, second := training(0, time.Hour, 30*mapper.GiB, small), training(10*time.Minute, time.Minute, 20*mapper.GiB, small)
+	second.Estimate.Memory = 5 * mapper.GiB
+	cfg := audited(t, Config{Options: options("magm"), GPUs: station(1)})
+	audit, ooms := cfg.Observe, 0
+	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
+		audit(s, ev, done)
+		x, ok := ev.(mapper.Exited)
+		if !ok || x.Class != mapper.ExitGPUOOM {
+			return
+		}
+		ooms++
+		if x.Task != 2 || x.Peak > 10*mapper.GiB || x.Demand <= 10*mapper.GiB || x.Demand > 20*mapper.GiB {
+			t.Errorf("%+v", x)
+		}
+	}
+	r, err := Run(cfg, []Task{first, second})
+	if err != nil || ooms != 1 || r.Metrics.Succeeded != 2 {
+		t.Errorf("%d OOMs, %d succeeded, %v", ooms, r.Metrics.Succeeded, err)
+	}
+}
+
+// TestSamples: the mapper sees how busy a GPU is, a while after it is, and is
+// told nothing while nothing changes.
+func TestSamples(t *testing.T) {
+	busy := training(0, time.Hour, 4*mapper.GiB, vgg128) // SMACT 0.83
+	late := training(10*time.Second, time.Minute, 4*mapper.GiB, small)
+	later := training(10*time.Minute, time.Minute, 4*mapper.GiB, small)
+	cfg := audited(t, Config{Options: options("magm"), GPUs: station(1)})
+	cfg.Options.WarmUp = 0
+	audit, samples := cfg.Observe, 0
+	var last mapper.Instant
+	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
+		audit(s, ev, done)
+		if x, ok := ev.(mapper.Sampled); ok {
+			samples++
+			if x.At <= last || (x.At-origin)%sampleEvery != 0 {
+				t.Errorf("a sample at %v after one at %v", x.At, last)
+			}
+			last = x.At
+		}
+	}
+	r, err := Run(cfg, []Task{busy, late, later})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Tasks[1].Record.Lifetimes().Waiting; got != 0 {
+		t.Errorf("the GPU does not show yet that it is busy, and the task waited %s", got)
+	}
+	if got := r.Tasks[2].Record.Attempts[0].Started; got != r.Tasks[0].Record.Ended {
+		t.Errorf("the GPU is busy until %v, and the task started at %v", r.Tasks[0].Record.Ended, got)
+	}
+	if samples < 40 || samples > 200 {
+		t.Errorf("%d samples in an hour with five changes", samples)
+	}
+}
+
+// TestStop: a time limit ends an attempt, however early.
+func TestStop(t *testing.T) {
+	for _, limit := range []time.Duration{time.Nanosecond, time.Second, time.Minute} {
+		task := training(0, time.Hour, mapper.GiB, small)
+		task.TimeLimit = limit
+		r := mustRun(t, Config{Options: options("magm"), GPUs: station(1), StartUp: time.Second}, []Task{task, training(0, time.Minute, mapper.GiB, small)})
+		got := r.Tasks[0]
+		if l := got.Record.Lifetimes(); got.Phase != mapper.Failed || l.Lost != limit || !r.Tasks[1].Record.Succeeded {
+			t.Errorf("limit %s: %s after %s", limit, got.Phase, l.Lost)
+		}
+	}
+}
+
+// TestWindow compares what the monitor reports with readings taken one by one.
+func TestWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := newDevice(station(1)[0], origin)
+		d.heat()
+		changes := map[int]float64{} // by tenths of a second
+		for range rapid.IntRange(1, 12).Draw(t, "changes") {
+			changes[rapid.IntRange(0, 1500).Draw(t, "at")] = rapid.Float64Range(0, 1).Draw(t, "smact")
+		}
+		var readings [31]float64 // of the last seconds
+		now, reading := 0.0, 0.0
+		for tenth := range 2500 {
+			if a, ok := changes[tenth]; ok {
+				d.turn(origin.Add(time.Duration(tenth)*time.Second/10), a)
+				now = a
+			}
+			if tenth > 0 && tenth%10 == 0 {
+				readings[tenth/10%31] = reading
+				reading = 0
+				d.look(origin.Add(time.Duration(tenth) * time.Second / 10))
+				mean := 0.0
+				for _, r := range readings {
+					mean += r / 31
+				}
+				if math.Abs(d.scores.SMACT-mean) > 0.0051 {
+					t.Fatalf("after %d s %v is reported, readings average %v", tenth/10, d.scores.SMACT, mean)
+				}
+			}
+			reading += now / 10
+		}
+		if d.warm {
+			t.Fatal("still warm long after the last change")
+		}
+	})
+}
+
+func (d *device) heat() { d.warm = true }
+
+// turn changes a device's activity.
+func (d *device) turn(now mapper.Instant, smact float64) {
+	d.uses = []*use{{run: &run{training: true}, load: Load{SMACT: smact}}}
+	d.settle(now, nil)
+}
+
+func TestWrongInput(t *testing.T) {
+	good := Config{Options: options("magm"), GPUs: station(1)}
+	task := training(0, time.Hour, mapper.GiB, small)
+	for name, break_ := range map[string]func(*Config, *Task){
+		"policy":     func(c *Config, _ *Task) { c.Options.Policy = "mgam" },
+		"no GPUs":    func(c *Config, _ *Task) { c.GPUs = nil },
+		"GPU twice":  func(c *Config, _ *Task) { c.GPUs = append(c.GPUs, c.GPUs[0]) },
+		"no memory":  func(c *Config, _ *Task) { c.GPUs[0].Memory = 0 },
+		"no speed":   func(c *Config, _ *Task) { c.GPUs[0].Speed = math.NaN() },
+		"power":      func(c *Config, _ *Task) { c.GPUs[0].PeakPower = 1 },
+		"start-up":   func(c *Config, _ *Task) { c.StartUp = -1 },
+		"arrival":    func(_ *Config, t *Task) { t.At = -1 },
+		"run time":   func(_ *Config, t *Task) { t.SoloTime = 0 },
+		"no loads":   func(_ *Config, t *Task) { t.Loads = nil },
+		"a NaN load": func(_ *Config, t *Task) { t.Loads = []Load{{SMACT: math.NaN()}} },
+		"peak":       func(_ *Config, t *Task) { t.Memory = []mapper.Bytes{-1} },
+	} {
+		cfg, wrong := good, task
+		cfg.GPUs = station(1)
+		break_(&cfg, &wrong)
+		if _, err := Run(cfg, []Task{wrong}); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if r, err := Run(good, nil); err != nil || r.Metrics.Tasks != 0 {
+		t.Errorf("no tasks: %+v, %v", r, err)
+	}
+}
+
+// anyTask draws a task that a 40 GiB GPU holds; its estimate may be wrong.
+func anyTask(t *rapid.T, gpus int) Task {
+	share := rapid.Float64Range(0, 1)
+	task := Task{
+		At:        time.Duration(rapid.IntRange(0, 7200).Draw(t, "at")) * time.Second,
+		GPUs:      rapid.IntRange(1, min(2, gpus)).Draw(t, "gpus"),
+		Priority:  mapper.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")),
+		Exclusive: rapid.IntRange(0, 9).Draw(t, "exclusive") == 0,
+		SoloTime:  time.Duration(rapid.IntRange(1, 5_000_000).Draw(t, "ms")) * time.Millisecond,
+		Context:   mapper.Bytes(rapid.IntRange(0, 2000).Draw(t, "context")) * mapper.MiB,
+	}
+	if task.SoloTime < time.Second {
+		task.At = 0 // together, that there are ties
+	}
+	for range task.GPUs {
+		task.Memory = append(task.Memory, mapper.Bytes(rapid.IntRange(0, 38_000).Draw(t, "mib"))*mapper.MiB)
+		task.Loads = append(task.Loads, Load{share.Draw(t, "smact"), share.Draw(t, "smocc"), share.Draw(t, "drama"), rapid.Float64Range(0, 1).Draw(t, "step")})
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "estimate") {
+	case 0:
+		task.Estimate.WholeGPU = true
+	case 1:
+		task.Estimate.Memory = mapper.Bytes(rapid.IntRange(0, 38_000).Draw(t, "estimated")) * mapper.MiB
+	default:
+		task.Estimate.Memory = max(task.Memory[0], task.Memory[task.GPUs-1])
+	}
+	return task
+}
+
+// anyConfig draws a machine and rules.
+func anyConfig(t *rapid.T, gpus int) Config {
+	opt := options(rapid.SampledFrom(mapper.PolicyNames()).Draw(t, "policy"))
+	opt.WarmUp = time.Duration(rapid.IntRange(0, 60).Draw(t, "warm-up")) * time.Second
+	opt.SMACTCap = rapid.SampledFrom([]float64{0, 0.5, 0.8, 1}).Draw(t, "cap")
+	opt.LookAhead = rapid.SampledFrom([]int{1, 2, 64}).Draw(t, "look-ahead")
+	opt.IdleFirst = rapid.Bool().Draw(t, "idle first")
+	opt.MaxTasks = rapid.IntRange(0, 4).Draw(t, "max tasks")
+	return Config{Options: opt, GPUs: station(gpus), StartUp: time.Duration(rapid.IntRange(0, 5000).Draw(t, "start-up")) * time.Millisecond}
+}
+
+// TestAnyTrace: whatever the trace and the policy.
+func TestAnyTrace(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		gpus := rapid.IntRange(1, 5).Draw(rt, "machine")
+		cfg := anyConfig(rt, gpus)
+		tasks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Task { return anyTask(t, gpus) }), 1, 25).Draw(rt, "tasks")
+		r := mustRun(t, cfg, tasks)
+		longest := time.Duration(0)
+		for i, got := range r.Tasks {
+			l := got.Record.Lifetimes()
+			if got.Phase != mapper.Succeeded || got.ID != mapper.TaskID(i+1) {
+				rt.Fatalf("task %d is %s: %s", got.ID, got.Phase, got.Reason)
+			}
+			if l.Waiting < 0 || l.Lost < 0 || l.Execution < got.Task.SoloTime || l.JCT != l.Waiting+l.Execution+l.Lost {
+				rt.Fatalf("task %d of %s: %+v", got.ID, got.Task.SoloTime, l)
+			}
+			longest = max(longest, got.Task.SoloTime)
+		}
+		m := r.Metrics
+		if m.Makespan < longest || m.Makespan < m.LowerBound-time.Microsecond {
+			rt.Fatalf("makespan %s, longest task %s, lower bound %s", m.Makespan, longest, m.LowerBound)
+		}
+		if m.MeanSMACT < 0 || m.MeanSMACT > 1+1e-9 || m.MeanMemory < 0 || m.MeanMemory > 40*mapper.GiB {
+			rt.Fatalf("SMACT %v, memory %s", m.MeanSMACT, m.MeanMemory)
+		}
+		if again := mustRun(t, cfg, tasks); !reflect.DeepEqual(r, again) {
+			rt.Fatalf("a second run differs:\n%+v\n%+v", r.Metrics, again.Metrics)
+		}
+	})
+}
+
+// TestWorkIsConserved: however tasks slow each other down, the SM time used is
+// that of their work, not more and not less.
+func TestWorkIsConserved(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := anyConfig(rt, 3)
+		tasks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Task { return anyTask(t, 1) }), 1, 20).Draw(rt, "tasks")
+		work := 0.0
+		for i := range tasks {
+			tasks[i].Estimate = mapper.Estimate{Memory: tasks[i].Memory[0]}
+			solo := tasks[i].SoloTime.Seconds()
+			work += tasks[i].Loads[0].SMACT * (solo - TrainsFrom(solo))
+		}
+		m := mustRun(t, cfg, tasks).Metrics
+		if m.OOMs > 0 {
+			rt.Fatalf("%d OOMs with true estimates", m.OOMs)
+		}
+		if used := m.MeanSMACT * m.Makespan.Seconds() * 3; math.Abs(used-work) > 1e-6*work+1e-3 {
+			rt.Fatalf("%v s of SM time used for %v s of work", used, work)
+		}
+	})
+}
+
+// TestSameBytes: a large replay gives the same bytes again, on any number of
+// processors.
+func TestSameBytes(t *testing.T) {
+	tasks := synthetic(2000, 64)
+	run := func() string {
+		r, err := Run(Config{Options: options("magm"), GPUs: station(64), StartUp: time.Second}, tasks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	first := run()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if run() != first {
+		t.Error("a second run differs")
+	}
+}
+
+// synthetic is a trace that keeps so many GPUs busy: a mix as in the traces of
+// the original, a twentieth of it on two GPUs, estimates up to a tenth over.
+func synthetic(n, gpus int) []Task {
+	random := rand.New(rand.NewPCG(1, 2))
+	loads := []Load{vgg128, vgg32, resnet, small, smaller}
+	tasks := make([]Task, n)
+	at := 0.0
+	for i := range tasks {
+		at += random.ExpFloat64() * 1000 / float64(gpus)
+		l := loads[random.IntN(len(loads))]
+		memory := mapper.Bytes(1000+random.IntN(14_000)) * mapper.MiB
+		t := training(time.Duration(at*float64(time.Second)), time.Duration((60+random.ExpFloat64()*1800)*float64(time.Second)), memory, l)
+		t.Estimate.Memory = memory.Scale(1 + random.Float64()/10)
+		if random.IntN(20) == 0 {
+			t.GPUs, t.Memory, t.Loads = 2, append(t.Memory, memory), append(t.Loads, l)
+		}
+		tasks[i] = t
+	}
+	return tasks
+}
+
+// BenchmarkRun replays synthetic traces on 64 GPUs, that keep up, and on 64
+// GPUs that get the load of 256 and have a long queue.
+func BenchmarkRun(b *testing.B) {
+	for _, load := range []int{64, 256} {
+		for _, n := range []int{1000, 10_000, 100_000} {
+			benchmarkRun(b, n, load)
+		}
+	}
+}
+
+func benchmarkRun(b *testing.B, n, load int) {
+	b.Run(fmt.Sprintf("load=%d/tasks=%d", load, n), func(b *testing.B) {
+		tasks := synthetic(n, load)
+		cfg := Config{Options: options("magm"), GPUs: station(64), StartUp: time.Second}
+		steps := 0
+		for b.Loop() {
+			r, err := Run(cfg, tasks)
+			if err != nil || r.Metrics.Succeeded != n {
+				b.Fatal(r.Metrics.Failed, err)
+			}
+			steps = r.Steps
+		}
+		s := b.Elapsed().Seconds() / float64(b.N)
+		b.ReportMetric(float64(n)/s, "tasks/s")
+		b.ReportMetric(float64(steps)/float64(n), "steps/task")
+		b.ReportMetric(s/float64(steps)*1e9, "ns/step")
+	})
+}
+
+// TestCardIsFull: the last byte can be had, and no more.
+func TestCardIsFull(t *testing.T) {
+	d := newDevice(station(1)[0], origin)
+	a, b := &use{device: d}, &use{device: d}
+	if !a.alloc(origin, 10*mapper.GiB) || b.alloc(origin, 30*mapper.GiB+1) || !b.alloc(origin, 30*mapper.GiB) || a.alloc(origin, 1) {
+		t.Fatalf("%s and %s are held of %s", a.held, b.held, d.Memory)
+	}
+	b.leave(origin)
+	if d.held != 10*mapper.GiB || b.peak != 30*mapper.GiB || !a.alloc(origin, 30*mapper.GiB) {
+		t.Fatalf("%s held after one has left", d.held)
+	}
+}
