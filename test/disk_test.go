@@ -1,0 +1,117 @@
+//go:build e2e
+
+package test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"carma/runner/api"
+)
+
+// TestFullDisk fills the disk of the data folder: submissions are refused,
+// what runs is left alone, and what has been accepted is not lost.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	s := newServer(t, "--speed", "60")
+	s.mount("16m")
+	s.start()
+	gate := filepath.Join(s.root, "gate")
+	if err := os.Mkdir(gate, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	trains := s.submit("--name", "trains", "--mem", "8G", image, "resnet50-imagenet-bs64", "--time", "1h")
+	talks := s.submit("--name", "talks", "--mem", "1G", "-v", gate+":/gate", tool, "lines:3", "gate:/gate/open", "lines:2000")
+	s.holds(trains, peak)
+	s.running(talks)
+	accepted := []string{trains, talks}
+
+	filler := s.fill()
+	// What the journal has allocated already may take a few more.
+	submit := []string{"run", "-d", "--mem", "1G", tool, "out:accepted"}
+	var refusal result
+	for range 2000 {
+		if refusal = s.carma(submit...); refusal.code != 0 {
+			break
+		}
+		accepted = append(accepted, strings.TrimSpace(refusal.out))
+	}
+	refusal.refused(t, 2, "disk is full")
+	s.carma(submit...).refused(t, 2, "disk is full")
+	if r := s.carma("doctor"); r.code != 1 || !strings.Contains(r.out, "failure  disk") {
+		t.Errorf("on a full disk: %v", r)
+	}
+	if out := s.ok("ps", "-q"); !slices.Contains(split(out), talks) {
+		t.Errorf("carma ps -q on a full disk: %q", out)
+	}
+
+	// What runs goes on, and ends, as if nothing were.
+	if err := os.WriteFile(filepath.Join(gate, "open"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.engine.until(t, s.instance(), "the end of task "+talks, func(list []life) bool {
+		return slices.ContainsFunc(list, func(l life) bool { return l.task == 2 && !l.died.IsZero() && l.code == 0 })
+	})
+	// The daemon knows of the end, and still has no room to note it.
+	s.logged("the output could not all be kept")
+	s.carma(submit...).refused(t, 2, "disk is full")
+
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	s.until(talks, "its end in the journal", (*api.Task).Finished)
+	s.speed(6000)
+	s.succeeded(accepted...)
+	again := s.submit("--mem", "1G", tool, "out:again")
+	s.succeeded(again)
+	if v := s.verified(); v.Succeeded != len(accepted)+1 || v.Submitted != v.Succeeded || v.Launches != v.Succeeded {
+		t.Errorf("the journal has %+v, want the %d that were accepted, launched once each", v, len(accepted)+1)
+	}
+	if out := split(s.ok("ps", "-a", "-q")); len(out) != len(accepted)+1 {
+		t.Errorf("carma ps -a lists %d tasks, %d were accepted", len(out), len(accepted)+1)
+	}
+	s.checkContainers()
+	if r := s.carma("doctor"); !strings.Contains(r.out, "warning  disk") && !strings.Contains(r.out, "failure  disk") {
+		t.Errorf("with 16 MiB free: %v", r)
+	}
+}
+
+// mount puts a small disk on the data folder.
+func (s *server) mount(size string) {
+	s.t.Helper()
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	err := syscall.Mount("tmpfs", s.dir, "tmpfs", 0, "mode=755,size="+size)
+	if errors.Is(err, syscall.EPERM) {
+		s.t.Skip("no permission to mount")
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mounted = true
+}
+
+// fill takes all that is free on the data folder's disk.
+func (s *server) fill() (path string) {
+	s.t.Helper()
+	f, err := os.Create(filepath.Join(s.dir, "filler"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	for block := make([]byte, 64<<10); len(block) > 0; {
+		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
+			block = block[:len(block)/2]
+		} else if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return f.Name()
+}

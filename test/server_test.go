@@ -1,0 +1,207 @@
+//go:build e2e
+
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"carma/runner"
+	"carma/runner/api"
+	"carma/runner/journal"
+)
+
+// server is a carma daemon: a process with a data folder and a socket of its
+// own, which can be killed and started again.
+type server struct {
+	t      *testing.T
+	bin    string // of the daemon
+	cli    string // of the commands
+	root   string // short: a socket's path has a limit
+	dir    string // the data folder
+	socket string
+	flags  []string
+	host   string   // the daemon's DOCKER_HOST; empty: the tests' own
+	engine *watcher // of the engine it uses
+	api    *api.Client
+
+	mounted bool // the data folder is a file system of its own
+
+	log    stream // of all its lives
+	life   int    // where the present one begins
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the process is reaped
+}
+
+// newServer prepares a daemon on a simulated DGX Station; start starts it.
+// What it leaves on the engine is removed at the end of the test.
+func newServer(t *testing.T, flags ...string) *server {
+	t.Helper()
+	root, err := os.MkdirTemp("/tmp", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(root, 0o755); err != nil { // for the tests' other users
+		t.Fatal(err)
+	}
+	s := &server{
+		t: t, bin: carma, cli: carma, root: root, dir: filepath.Join(root, "d"), socket: filepath.Join(root, "s"),
+		flags:  append([]string{"--gpus", "sim:dgx-station-a100", "--speed", "600", "--policy", "magm"}, flags...),
+		engine: engine,
+	}
+	s.api = api.NewClient(s.socket)
+	t.Cleanup(s.cleanUp)
+	return s
+}
+
+func (s *server) cleanUp() {
+	s.kill()
+	if id := s.instance(); id != "" {
+		if err := s.engine.remove(id); err != nil {
+			s.t.Errorf("containers are left: %v", err)
+		}
+	}
+	if s.mounted {
+		if err := syscall.Unmount(s.dir, 0); err != nil {
+			s.t.Error(err)
+		}
+	}
+	if err := os.RemoveAll(s.root); err != nil {
+		s.t.Error(err)
+	}
+	log := s.log.String()
+	if strings.Contains(log, "DATA RACE") {
+		s.t.Error("the daemon has a data race")
+	}
+	if s.t.Failed() {
+		const last = 16 << 10
+		s.t.Logf("the daemon's log ends with\n%s", log[max(0, len(log)-last):])
+	}
+}
+
+// start starts the daemon and waits until it answers.
+func (s *server) start() {
+	s.t.Helper()
+	s.launch()
+	s.ready()
+}
+
+// launch starts the daemon and does not wait.
+func (s *server) launch() {
+	s.t.Helper()
+	s.life = len(s.log.String())
+	args := append([]string{"daemon", "--data-dir", s.dir, "--socket", s.socket, "--log-format", "json"}, s.flags...)
+	s.cmd = exec.Command(s.bin, args...)
+	s.cmd.Env = environment(s.socket)
+	if s.host != "" {
+		s.cmd.Env = append(s.cmd.Env, "DOCKER_HOST="+s.host)
+	}
+	s.cmd.Stderr = &s.log
+	s.cmd.Stdout = &s.log
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	s.exited = exited
+	go func() {
+		_ = s.cmd.Wait()
+		close(exited)
+	}()
+}
+
+// ready waits until the daemon answers.
+func (s *server) ready() {
+	s.t.Helper()
+	s.logged("carma is ready")
+}
+
+// logged waits for words in the daemon's log.
+func (s *server) logged(words string) {
+	s.t.Helper()
+	s.log.await(s.t, words, s.life, s.exited)
+}
+
+// kill is kill -9. A daemon that does not run is fine.
+func (s *server) kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	<-s.exited
+	s.cmd = nil
+}
+
+// stop ends the daemon as an operator does; it must end well.
+func (s *server) stop() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	select {
+	case <-s.exited:
+	case <-time.After(patience):
+		s.t.Fatal("the daemon does not stop")
+	}
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		s.t.Errorf("the daemon stopped with exit code %d", code)
+	}
+	s.cmd = nil
+}
+
+// instance is what the daemon labels its containers with; empty before it
+// has a journal.
+func (s *server) instance() string {
+	j, err := journal.OpenReadOnly(s.dir)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = j.Close() }()
+	id, err := j.Meta("instance")
+	if err != nil {
+		return ""
+	}
+	return string(id)
+}
+
+// containers returns the daemon's containers as the engine tells of them.
+func (s *server) containers() []life { return s.engine.of(s.instance()) }
+
+// speed makes simulated time run faster or slower from now on.
+func (s *server) speed(speed float64) {
+	s.t.Helper()
+	if _, err := s.api.SetSpeed(s.t.Context(), speed); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// verified replays the journal, in this process and by the command.
+func (s *server) verified() runner.Verification {
+	s.t.Helper()
+	v, err := runner.Verify(s.dir)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if len(v.Faults) > 0 {
+		s.t.Errorf("the journal has faults: %s", strings.Join(v.Faults, "; "))
+	}
+	if v.MostReserved > 1 {
+		s.t.Errorf("%.0f %% of a GPU was reserved", 100*v.MostReserved)
+	}
+	if r := s.carma("history", "verify", "--data-dir", s.dir); r.code != 0 {
+		s.t.Errorf("%v", r)
+	}
+	return v
+}
+
+// needRoot skips a test of what only root can do.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can")
+	}
+}

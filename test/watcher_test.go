@@ -1,0 +1,238 @@
+//go:build e2e
+
+package test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/events"
+	"github.com/moby/moby/client"
+
+	"carma/runner"
+)
+
+// watcher follows an engine's event stream: what has become of the containers
+// that carma made, as the engine itself tells it.
+type watcher struct {
+	cli *client.Client
+
+	mu      sync.Mutex
+	lives   map[string]*life // by container id
+	changed chan struct{}    // closed at the next event
+	err     error            // the stream has ended
+}
+
+// life is one container's. Times are the engine's.
+type life struct {
+	id, instance  string
+	task, attempt int
+	grant         int64
+	gpus          []string
+	starts        []time.Time
+	died          time.Time
+	code          int
+	signals       []string // sent to it through the engine
+	removed       bool
+	read          chan struct{} // closed when follow is done
+	stdout        string
+	stderr        string
+}
+
+// watch begins to watch the engine at host; empty: DOCKER_HOST.
+func watch(ctx context.Context, host string) (*watcher, error) {
+	opts := []client.Opt{client.FromEnv}
+	if host != "" {
+		opts = append(opts, client.WithHost(host))
+	}
+	cli, err := client.New(opts...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := cli.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
+		return nil, err
+	}
+	w := &watcher{cli: cli, lives: map[string]*life{}, changed: make(chan struct{})}
+	stream := cli.Events(ctx, client.EventsListOptions{
+		Filters: client.Filters{}.Add("type", "container").Add("label", runner.LabelInstance),
+	})
+	go func() {
+		for {
+			select {
+			case m := <-stream.Messages:
+				w.add(ctx, m)
+			case err := <-stream.Err:
+				w.mu.Lock()
+				w.err = fmt.Errorf("the engine's events ended: %w", err)
+				w.mu.Unlock()
+				return
+			}
+		}
+	}()
+	return w, nil
+}
+
+func (w *watcher) add(ctx context.Context, m events.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	label := m.Actor.Attributes
+	l := w.lives[m.Actor.ID]
+	if l == nil {
+		l = &life{id: m.Actor.ID, instance: label[runner.LabelInstance], gpus: strings.Split(label[runner.LabelGPUs], ","), read: make(chan struct{})}
+		l.task, _ = strconv.Atoi(label[runner.LabelTask])
+		l.attempt, _ = strconv.Atoi(label[runner.LabelAttempt])
+		l.grant, _ = strconv.ParseInt(label[runner.LabelGrant], 10, 64)
+		w.lives[l.id] = l
+	}
+	at := time.Unix(0, m.TimeNano)
+	switch m.Action {
+	case events.ActionStart:
+		l.starts = append(l.starts, at)
+		if len(l.starts) == 1 {
+			go w.follow(ctx, l)
+		}
+	case events.ActionDie:
+		l.died = at
+		l.code, _ = strconv.Atoi(label["exitCode"])
+	case events.ActionKill:
+		l.signals = append(l.signals, label["signal"])
+	case events.ActionDestroy:
+		l.removed = true
+	}
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// follow reads a container's output from the engine, beside the daemon. The
+// end of it may be missing, when the container is removed first.
+func (w *watcher) follow(ctx context.Context, l *life) {
+	var out, err bytes.Buffer
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		l.stdout, l.stderr = out.String(), err.String()
+		close(l.read)
+	}()
+	body, logErr := w.cli.ContainerLogs(ctx, l.id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: true})
+	if logErr != nil {
+		return
+	}
+	defer func() { _ = body.Close() }()
+	_, _ = stdcopy.StdCopy(&out, &err, body)
+}
+
+// of returns the containers of one daemon as they are now, in the order of
+// their numbers.
+func (w *watcher) of(instance string) []life {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []life
+	for _, l := range w.lives {
+		if l.instance == instance {
+			list = append(list, *l)
+		}
+	}
+	slices.SortFunc(list, func(a, b life) int {
+		if a.task != b.task {
+			return a.task - b.task
+		}
+		return a.attempt - b.attempt
+	})
+	return list
+}
+
+// until waits for the containers of a daemon to satisfy a condition.
+func (w *watcher) until(t *testing.T, instance, what string, ok func([]life) bool) []life {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		w.mu.Lock()
+		changed, err := w.changed, w.err
+		w.mu.Unlock()
+		list := w.of(instance)
+		if ok(list) {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("%s: not within %s; the containers are %s", what, patience, brief(list))
+		}
+	}
+}
+
+// gone waits until all of a daemon's containers have ended and been removed,
+// and asks the engine itself whether there is one left.
+func (w *watcher) gone(t *testing.T, instance string) []life {
+	t.Helper()
+	list := w.until(t, instance, "no containers are left", func(list []life) bool {
+		return !slices.ContainsFunc(list, func(l life) bool { return !l.removed })
+	})
+	left, err := w.list(t.Context(), instance)
+	if err != nil || len(left) > 0 {
+		t.Errorf("containers with the daemon's label are left: %v, %v", left, err)
+	}
+	return list
+}
+
+// list asks the engine for a daemon's containers, ended ones too.
+func (w *watcher) list(ctx context.Context, instance string) ([]string, error) {
+	res, err := w.cli.ContainerList(ctx, client.ContainerListOptions{
+		All: true, Filters: client.Filters{}.Add("label", runner.LabelInstance+"="+instance),
+	})
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]bool{}
+	for _, c := range res.Items {
+		ids[c.ID] = true
+	}
+	return slices.Sorted(maps.Keys(ids)), nil
+}
+
+// remove deletes what a daemon has left on the engine.
+func (w *watcher) remove(instance string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ids, err := w.list(ctx, instance)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		_, err = w.cli.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) { // the daemon was about to
+			return err
+		}
+	}
+	return nil
+}
+
+func brief(list []life) string {
+	var b strings.Builder
+	for _, l := range list {
+		state := "made"
+		switch {
+		case l.removed:
+			state = fmt.Sprintf("removed, code %d", l.code)
+		case !l.died.IsZero():
+			state = fmt.Sprintf("died with %d", l.code)
+		case len(l.starts) > 0:
+			state = "running"
+		}
+		fmt.Fprintf(&b, "\n  task %d attempt %d: %s", l.task, l.attempt, state)
+	}
+	return b.String()
+}
