@@ -184,12 +184,6 @@ func simGPUs(s servers.Server) []sim.GPU {
 	return gpus
 }
 
-// contexts is the memory of a process that has done nothing yet, by campaign,
-// as cmd/simtask has it: in v2 the smallest tasks peak at 590 MiB of which
-// some 65 MiB are the network's; v1 shows 1,190 MiB more than v2 for the same
-// tasks.
-var contexts = map[string]mapper.Bytes{"v1": 1715 * mapper.MiB, "v2": 525 * mapper.MiB}
-
 // simTasks turns a trace into what the model plays.
 func simTasks(t traces.Trace, method string) ([]sim.Task, error) {
 	// Large traces repeat few workloads, and the catalogue searches by name.
@@ -211,7 +205,7 @@ func simTasks(t traces.Trace, method string) ([]sim.Task, error) {
 		}
 		out := sim.Task{
 			At: in.At, Name: in.Workload, User: in.User, GPUs: in.GPUs, Priority: in.Priority,
-			SoloTime: c.RunTime, Context: contexts[cmp.Or(t.Campaign, workloads.DefaultCampaign)],
+			SoloTime: c.RunTime, Context: workloads.Context(t.Campaign),
 		}
 		peaks, err := p.Peaks(t.Campaign)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/configs/servers"
+	"carma/configs/workloads"
 	"carma/mapper"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu"
@@ -215,7 +216,7 @@ func TestOutOfMemory(t *testing.T) {
 	if d := 4*mapper.GiB - free - held; d < -rounding || d > rounding {
 		t.Errorf("free %v and held %v of 4 GiB", free, held)
 	}
-	if d := held - tensors - unused - contexts["v2"]; d < -rounding || d > rounding {
+	if d := held - tensors - unused - workloads.Context("v2"); d < -rounding || d > rounding {
 		t.Errorf("held %v is not tensors %v, unused %v and the context", held, tensors, unused)
 	}
 	b.eventually("memory is freed", func() bool { return b.gpu(0).Used == 36*mapper.GiB })

@@ -88,12 +88,6 @@ type job struct {
 // idle is a load of nothing on each GPU.
 func (j job) idle() []wire.Load { return make([]wire.Load, len(j.loads)) }
 
-// contexts is the memory of a process that has done nothing yet. In campaign
-// v2 the smallest tasks peak at 590 MiB of which some 65 MiB are the network's;
-// v1 shows 1,190 MiB more than v2 for the same tasks, whatever their size
-// (median of 47), so that much more is outside the framework's allocator.
-var contexts = map[string]mapper.Bytes{"v1": 1715 * mapper.MiB, "v2": 525 * mapper.MiB}
-
 func (o options) job() (job, error) {
 	p, err := workloads.Find(o.profile)
 	if err != nil {
@@ -109,7 +103,7 @@ func (o options) job() (job, error) {
 	}
 	j := job{
 		name: p.Name, model: p.Model, dataset: p.Dataset, batch: p.BatchSize, epochs: p.Epochs,
-		seconds: c.RunTime.Seconds(), context: contexts[o.campaign], peaks: peaks,
+		seconds: c.RunTime.Seconds(), context: workloads.Context(o.campaign), peaks: peaks,
 		failAt: math.Inf(1), hang: o.hang,
 	}
 	for _, a := range p.Activities() {

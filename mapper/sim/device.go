@@ -67,7 +67,7 @@ func (d *device) advance(now mapper.Instant) {
 		return
 	}
 	s := seconds(now - d.at)
-	d.sum = d.sum.plus(d.activity.times(s))
+	d.sum = d.sum.Plus(d.activity.Times(s))
 	d.memory += float64(d.held) * s
 	d.energy += d.watts * s
 	d.at = now
@@ -133,8 +133,8 @@ func (d *device) look(now mapper.Instant) (differs bool) {
 	}
 	scores, first := d.activity, d.bends[0]
 	if len(d.bends) > 1 {
-		before := first.sum.plus(first.activity.times(seconds(max(0, from-first.at))))
-		scores = d.sum.plus(before.times(-1)).times(1 / seconds(window))
+		before := first.sum.Plus(first.activity.Times(seconds(max(0, from-first.at))))
+		scores = d.sum.Plus(before.Times(-1)).Times(1 / seconds(window))
 	}
 	scores = Activity{percent(scores.SMACT), percent(scores.SMOCC), percent(scores.DRAMA)}
 	differs = d.touched || scores != d.scores

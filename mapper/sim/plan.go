@@ -37,6 +37,9 @@ type Allocation struct {
 // to be busy; before, it loads its program and its data.
 func TrainsFrom(seconds float64) float64 { return min(startUp, startUpShare*seconds) }
 
+// PeaksAt is the point of such a run from which on its memory does not grow.
+func PeaksAt(seconds float64) float64 { return TrainsFrom(seconds) + min(growth, growthShare*seconds) }
+
 // Allocations is a task's memory over its run, in order: the context on each
 // GPU, the network, growth to the peak, and then no change. Peaks are by GPU,
 // context included; amounts are whole MiB, as frameworks ask for them.

@@ -5,11 +5,13 @@ import "math"
 // Activity is what DCGM's profiling counters show of a GPU, 0 to 1.
 type Activity struct{ SMACT, SMOCC, DRAMA float64 }
 
-func (a Activity) plus(b Activity) Activity {
+// Plus adds two activities.
+func (a Activity) Plus(b Activity) Activity {
 	return Activity{a.SMACT + b.SMACT, a.SMOCC + b.SMOCC, a.DRAMA + b.DRAMA}
 }
 
-func (a Activity) times(f float64) Activity {
+// Times scales an activity.
+func (a Activity) Times(f float64) Activity {
 	return Activity{a.SMACT * f, a.SMOCC * f, a.DRAMA * f}
 }
 
@@ -18,7 +20,7 @@ func (a Activity) times(f float64) Activity {
 func Combine(loads []Load, speeds []float64) Activity {
 	var sum Activity
 	for i, l := range loads {
-		sum = sum.plus(Activity{l.SMACT, l.SMOCC, l.DRAMA}.times(speeds[i]))
+		sum = sum.Plus(Activity{l.SMACT, l.SMOCC, l.DRAMA}.Times(speeds[i]))
 	}
 	return Activity{min(1, sum.SMACT), min(1, sum.SMOCC), min(1, sum.DRAMA)}
 }

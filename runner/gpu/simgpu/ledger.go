@@ -22,14 +22,14 @@ type device struct {
 	servers.GPU
 	uses []*use // in order of arrival
 
-	activity activity // now
-	power    float64  // watts now
+	activity sim.Activity // now
+	power    float64      // watts now
 	// Integrals over simulated time since the server began.
-	sum    activity // x seconds
-	energy float64  // joules
+	sum    sim.Activity // x seconds
+	energy float64      // joules
 	// What the last sample saw, for means over an interval.
 	sampled   time.Time
-	sampleSum activity
+	sampleSum sim.Activity
 }
 
 // process is one client on one or more GPUs.
@@ -56,7 +56,7 @@ func newLedger(s servers.Server, now time.Time) *ledger {
 	l := &ledger{speed: 1, now: now}
 	for _, g := range s.GPUs {
 		d := &device{GPU: g, sampled: now}
-		d.power = d.watts(activity{})
+		d.power = d.watts(sim.Activity{})
 		l.devices = append(l.devices, d)
 	}
 	return l
@@ -78,7 +78,7 @@ func (l *ledger) advance(now time.Time) {
 	}
 	l.now = now
 	for _, d := range l.devices {
-		d.sum = d.sum.plus(d.activity.times(seconds))
+		d.sum = d.sum.Plus(d.activity.Times(seconds))
 		d.energy += d.power * seconds
 	}
 }
@@ -152,7 +152,7 @@ func (d *device) settle() {
 		}
 	}
 	speeds := sim.Speeds(loads)
-	d.activity = combine(loads, speeds)
+	d.activity = sim.Combine(loads, speeds)
 	d.power = d.watts(d.activity)
 	for _, u := range d.uses {
 		if u.load.SMACT > 0 {

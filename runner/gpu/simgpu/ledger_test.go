@@ -85,7 +85,7 @@ func TestLedgerProperties(t *testing.T) {
 						t.Fatalf("%d used of %d", used, d.Memory)
 					}
 					a := d.activity
-					for _, f := range []float64{a.smact, a.smocc, a.drama} {
+					for _, f := range []float64{a.SMACT, a.SMOCC, a.DRAMA} {
 						if !(f >= 0 && f <= 1) {
 							t.Fatalf("activity %+v", a)
 						}
@@ -165,11 +165,11 @@ func TestPowerOfTheOriginal(t *testing.T) {
 		{0.423, 0.262, 218}, {0.736, 0.325, 252}, {0.637, 0.397, 267}, {0.430, 0.252, 213},
 		{0.615, 0.366, 262}, {0.605, 0.265, 221}, {0.769, 0.338, 253},
 	} {
-		if got := d.watts(activity{smact: c.smact, drama: c.drama}); math.Abs(got-c.watts) > 10 {
+		if got := d.watts(sim.Activity{SMACT: c.smact, DRAMA: c.drama}); math.Abs(got-c.watts) > 10 {
 			t.Errorf("%g W at SMACT %g, DRAMA %g; measured %g", got, c.smact, c.drama, c.watts)
 		}
 	}
-	if got := d.watts(activity{}); got != 53 {
+	if got := d.watts(sim.Activity{}); got != 53 {
 		t.Errorf("%g W without load", got)
 	}
 }
@@ -181,7 +181,7 @@ func TestMeansAndEnergyAreOfSimulatedTime(t *testing.T) {
 	l.advance(epoch.Add(30 * time.Second))
 	l.join(c)
 	busy := d.power
-	if want := d.watts(activity{smact: 0.8, smocc: 0.4, drama: 0.2}); busy != want || want < 150 {
+	if want := d.watts(sim.Activity{SMACT: 0.8, SMOCC: 0.4, DRAMA: 0.2}); busy != want || want < 150 {
 		t.Errorf("busy it draws %g W, want %g", busy, want)
 	}
 	l.advance(epoch.Add(60 * time.Second))
