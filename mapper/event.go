@@ -69,6 +69,9 @@ type Exited struct {
 	Attempt int     `json:"attempt"`
 	Class   Class   `json:"class"`
 	Code    int     `json:"code"`
+	// Finished is when the container itself ended, where that is known to be
+	// earlier: no daemon was there to see it. 0: now.
+	Finished Instant `json:"finished,omitempty"`
 	// Peak is the highest memory seen in use on one GPU; 0 if unknown.
 	Peak Bytes `json:"peak,omitempty"`
 	// Demand is, after a GPU OOM, what the task is known to have wanted on

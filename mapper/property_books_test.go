@@ -106,11 +106,32 @@ func (m *machine) check(t *rapid.T, waitedBefore []Task) {
 			t.Fatalf("task %d is %s, runs: %v", task.ID, task.Phase, live)
 		}
 	}
-	if at, ok := m.s.NextWake(); ok && (m.alarm == 0 || m.alarm > at) {
-		t.Fatalf("something is due at %d, a wake-up was asked for at %d", at, m.alarm)
-	}
+	m.checkAlarm(t, tasks)
 	m.checkIdleness(t)
 	m.checkOrder(t, waitedBefore)
+}
+
+// checkAlarm: for all that happens by itself a wake-up was asked for in time.
+func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
+	due := func(what string, at Instant) {
+		if at > m.s.Now() && at != never && (m.alarm == 0 || m.alarm > at) {
+			t.Fatalf("%s is due at %d, a wake-up was asked for at %d", what, at, m.alarm)
+		}
+	}
+	if at, ok := m.s.NextWake(); ok {
+		due("something", at)
+	}
+	for _, g := range m.s.GPUs() {
+		for _, r := range g.Residents {
+			due("the end of a warm-up", r.WarmUntil)
+		}
+	}
+	for _, task := range tasks {
+		due("the end of a back-off", task.NotBefore)
+		if task.Phase == Running && task.TimeLimit > 0 {
+			due("a time limit", task.Current().Started.Add(task.TimeLimit))
+		}
+	}
 }
 
 // checkIdleness: no task waits for nothing. One that fits waits only for the

@@ -13,6 +13,12 @@ func (s *State) exited(ev Exited) {
 	}
 	a := t.Current()
 	a.Ended, a.Class, a.Code, a.Message = s.now, ev.Class, ev.Code, ev.Message
+	if ev.Finished > 0 {
+		a.Ended = max(min(ev.Finished, s.now), a.Started, a.Launched)
+		if t.TimedOut && a.Started > 0 && a.Ended <= a.Started.Add(t.TimeLimit) {
+			t.TimedOut, t.Phase = false, Running // it ended in time; nobody was there to see it
+		}
+	}
 	a.Peak = ev.Peak.clamp()
 	for _, grant := range a.Grants {
 		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)

@@ -423,3 +423,30 @@ func TestReboot(t *testing.T) {
 		t.Errorf("task is %s: %+v", task.Phase, task.Attempts)
 	}
 }
+
+// A task that ended in time while the daemon was down has not run out of time.
+func TestTimeLimitIsNotForTheDaemon(t *testing.T) {
+	const limit = 500 * time.Millisecond
+	g := newRig(t)
+	release := make(chan struct{})
+	g.script("long", func(context.Context, *containerstest.Process) int { <-release; return 0 })
+	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB), TimeLimit: limit})
+	started := g.running(ref).Started
+	g.stop()
+	close(release)
+	g.eventually("the container ends", func() bool { return g.containers()[0].State == containers.StateExited })
+	if time.Since(started) > limit {
+		t.Skip("this machine is too slow for the limit")
+	}
+	g.eventually("the limit is over", func() bool { return time.Since(started) > 2*limit })
+	g.start()
+	if task := g.finished(ref); task.Phase != "succeeded" || task.Ended.Sub(task.Started) < limit {
+		t.Errorf("task is %s (%s): %+v", task.Phase, task.Reason, task.Attempts)
+	}
+	// One that is still running is stopped.
+	g.script("loop", untilStopped)
+	ref = g.run(api.Submit{Image: "loop", Mem: int64(mapper.GiB), TimeLimit: limit})
+	if task := g.finished(ref); task.Phase != "failed" || !strings.Contains(task.Reason, "time limit") {
+		t.Errorf("task is %s (%s)", task.Phase, task.Reason)
+	}
+}

@@ -59,6 +59,9 @@ type ending struct {
 	code    int
 	message string
 	demand  mapper.Bytes
+	// finished is when the container ended, if that was before this daemon
+	// began; else 0.
+	finished mapper.Instant
 }
 
 func (w *worker) run(ctx context.Context) {
@@ -78,7 +81,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 	err = w.do(ctx, fact(mapper.Exited{
 		At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt, Class: end.class, Code: end.code,
-		Peak: w.monitor.peak(w.launch.Task, w.launch.Attempt), Demand: end.demand, Message: end.message,
+		Peak: w.monitor.peak(w.launch.Task, w.launch.Attempt), Demand: end.demand, Message: end.message, Finished: end.finished,
 	}))
 	if err != nil || id == "" {
 		return
@@ -269,12 +272,16 @@ func (w *worker) classify(exit containers.Exit, tail *containers.Tail, outage bo
 	// What ended while no daemon watched may have gone down with the engine,
 	// or the whole machine.
 	unseen := w.resumed && !exit.Finished.IsZero() && exit.Finished.Before(w.began)
-	facts := containers.Facts{Stopped: w.stopRequested(), EngineLost: outage || unseen}
+	facts := containers.Facts{Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen}
 	for _, grant := range w.launch.Grants {
 		if w.monitor.fullness(string(grant.GPU), w.capacity(grant.GPU)) > cardFull {
 			facts.CardFull = true
 		}
 	}
 	v := containers.Classify(exit, tail.Lines(), facts)
-	return ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: mapper.Bytes(v.Demand)}
+	end := ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: mapper.Bytes(v.Demand)}
+	if unseen {
+		end.finished = w.Clock.FromWall(exit.Finished)
+	}
+	return end
 }
