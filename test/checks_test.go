@@ -26,7 +26,9 @@ const (
 // daemon has, and never two of a task, nor more on a GPU than fits.
 func (s *server) checkContainers() {
 	s.t.Helper()
-	lives := s.engine.gone(s.t, s.instance())
+	lives := s.engine.until(s.t, s.instance(), "all containers have ended", func(list []life) bool {
+		return !slices.ContainsFunc(list, func(l life) bool { return len(l.starts) > 0 && l.died.IsZero() })
+	})
 	if len(lives) == 0 {
 		s.t.Fatal("the engine saw no container of this daemon")
 	}
@@ -60,6 +62,7 @@ func (s *server) checkContainers() {
 		s.t.Errorf("the daemon tells of %d attempts, the engine of %d containers", attempts, len(lives))
 	}
 	checkCrowding(s.t, lives)
+	s.engine.gone(s.t, s.instance())
 }
 
 // checkEnd: a container that failed must have run out of GPU memory.
