@@ -53,6 +53,7 @@ func (t *trainer) run(ctx context.Context) int {
 			<-ctx.Done()
 			return t.stop(ctx)
 		case fail:
+			t.trained = min(t.trained, e.at) // the program stops at its bug, however late the timer
 			t.progress()
 			t.valueError()
 			return exitFailed
