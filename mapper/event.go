@@ -47,6 +47,7 @@ type Estimated struct {
 	At       Instant  `json:"at"`
 	Task     TaskID   `json:"task"`
 	Estimate Estimate `json:"estimate"`
+	Expected Expected `json:"expected"`
 }
 
 // Sampled brings what the monitor saw on some or all GPUs.

@@ -18,9 +18,13 @@ const (
 	RuleMinFree  Rule = "min-free"  // less free memory than asked for any task
 	RuleSMACT    Rule = "smact"     // too busy
 	RuleWarmUp   Rule = "warm-up"   // the newest task there is still warming up
+
+	RuleSharing     Rule = "sharing"     // Lucid's sharing scores sum to too much
+	RuleUtilization Rule = "utilization" // the expected GPU utilizations do
+	RuleSlowdown    Rule = "slowdown"    // a task would be slowed down too much
 )
 
-var ruleOrder = []Rule{RuleFault, RuleHeld, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleMinFree, RuleSMACT, RuleWarmUp}
+var ruleOrder = []Rule{RuleFault, RuleHeld, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleSharing, RuleUtilization, RuleSlowdown, RuleMinFree, RuleSMACT, RuleWarmUp}
 
 // Rejection is why one GPU was turned down for a task. Which fields are set
 // depends on the rule.
@@ -95,8 +99,13 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 		return RuleForeign
 	case s.full(g):
 		return RuleMaxTasks
-	case g.free(s.opt.Headroom) < max(t.Need, 1):
+	case s.free(g) < max(s.needOn(t, g), 1):
 		return RuleMemory
+	}
+	if s.policy.gate != nil && !g.idle() {
+		if rule := s.policy.gate(s, t, g); rule != "" {
+			return rule
+		}
 	}
 	return s.rejectAny(g)
 }
@@ -106,7 +115,7 @@ func (s *State) rejectAny(g *GPU) Rule {
 	switch {
 	case g.Missing || g.Fault != "":
 		return RuleFault
-	case g.free(s.opt.Headroom) < s.opt.MinFree:
+	case s.free(g) < s.opt.MinFree:
 		return RuleMinFree
 	case s.busy(g):
 		return RuleSMACT
@@ -116,8 +125,21 @@ func (s *State) rejectAny(g *GPU) Rule {
 	return ""
 }
 
+// needOn is the memory that must be free on a GPU for a task to go there.
+func (s *State) needOn(t *Task, g *GPU) Bytes {
+	if g.idle() {
+		return t.Need
+	}
+	return t.Need + s.opt.Margin
+}
+
 func (s *State) busy(g *GPU) bool {
-	return s.opt.SMACTCap > 0 && !g.idle() && g.SMACT >= s.opt.SMACTCap
+	o := &s.opt
+	if o.SMACTCap == 0 || g.idle() || g.SMACT < o.SMACTCap {
+		return false
+	}
+	return o.SMOCCCap == 0 && o.DRAMACap == 0 ||
+		o.SMOCCCap > 0 && g.SMOCC >= o.SMOCCCap || o.DRAMACap > 0 && g.DRAMA >= o.DRAMACap
 }
 
 func (s *State) full(g *GPU) bool { return s.opt.MaxTasks > 0 && len(g.Residents) >= s.opt.MaxTasks }
@@ -138,9 +160,9 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	case RuleForeign:
 		r.Have = g.Foreign
 	case RuleMemory:
-		r.Have, r.Need, r.Of = g.committed, t.Need, g.Capacity-s.opt.Headroom
+		r.Have, r.Need, r.Of = g.Capacity-s.opt.Headroom-s.free(g), s.needOn(t, g), g.Capacity-s.opt.Headroom
 	case RuleMinFree:
-		r.Have, r.Need = g.free(s.opt.Headroom), s.opt.MinFree
+		r.Have, r.Need = s.free(g), s.opt.MinFree
 	case RuleSMACT:
 		r.SMACT, r.Cap = g.SMACT, s.opt.SMACTCap
 	case RuleWarmUp:

@@ -1,5 +1,7 @@
 package mapper
 
+import "carma/mapper/interference"
+
 // GPUID is a GPU's UUID, unique over all machines.
 type GPUID string
 
@@ -60,6 +62,8 @@ type GPU struct {
 
 	pos int // in State.gpus
 
+	gain float64 // what policy carma expects of the placement it looks at
+
 	// What the residents come to, kept because each step asks for it of every
 	// GPU; settle works it out.
 	committed Bytes
@@ -73,6 +77,10 @@ type Resident struct {
 	Alone bool   `json:"alone,omitempty"`
 	Used  Bytes  `json:"used"` // last sample
 	Peak  Bytes  `json:"peak"` // highest sample
+	// Load is what the task is expected to do to this GPU, and Speed what the
+	// interference model says of it here, 1 alone.
+	Load  interference.Load `json:"load"`
+	Speed float64           `json:"speed"`
 	// WarmUntil closes the GPU to further tasks while this one warms up;
 	// never, until its container has started; 0 without a warm-up.
 	WarmUntil Instant `json:"warm_until"`
@@ -101,8 +109,14 @@ func (g *GPU) alone() bool { return len(g.Residents) > 0 && g.Residents[0].Alone
 
 func (g *GPU) warming(now Instant) bool { return g.warmUntil > now }
 
-// free is Free without adding up.
-func (g *GPU) free(headroom Bytes) Bytes { return g.Capacity - headroom - g.committed }
+// free is what can be booked on a GPU next to the headroom, as the booking
+// option counts it.
+func (s *State) free(g *GPU) Bytes {
+	if s.opt.Booking == BookSamples {
+		return g.Capacity - s.opt.Headroom - max(g.Used, g.Foreign)
+	}
+	return g.Capacity - s.opt.Headroom - g.committed
+}
 
 // settle follows every change of the residents and of the foreign use.
 func (g *GPU) settle() {

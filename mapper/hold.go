@@ -73,7 +73,7 @@ func (s *State) soonest(t *Task) []*GPU {
 	}
 	able = ofMachinesWith(t.GPUs, able)
 	slices.SortStableFunc(able, func(a, b *GPU) int {
-		free := cmp.Compare(b.free(s.opt.Headroom), a.free(s.opt.Headroom))
+		free := cmp.Compare(s.free(b), s.free(a))
 		if alone {
 			return cmp.Or(cmp.Compare(len(a.Residents), len(b.Residents)), free)
 		}

@@ -81,7 +81,7 @@ func (s *State) sampled(ev Sampled) {
 		if g == nil {
 			continue
 		}
-		committed, busy := g.committed, s.busy(g)
+		free, busy := s.free(g), s.busy(g)
 		if foreign := in.Foreign.clamp(); foreign != g.Foreign || in.Fault != g.Fault {
 			g.Foreign, g.Fault = foreign, in.Fault
 			s.ceilings, s.dirty = [2]ceiling{}, true
@@ -98,7 +98,7 @@ func (s *State) sampled(ev Sampled) {
 			}
 		}
 		g.settle()
-		if g.committed < committed || busy && !s.busy(g) {
+		if s.free(g) > free || busy && !s.busy(g) {
 			s.dirty = true // most samples show nothing that lets a task in
 		}
 	}

@@ -2,6 +2,8 @@ package mapper
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -12,23 +14,47 @@ type Options struct {
 	Policy string `json:"policy"`
 	// Headroom is memory on every GPU that is never booked.
 	Headroom Bytes `json:"headroom"`
+	// Booking is what counts as taken on a GPU; empty is [BookGrants].
+	Booking string `json:"booking,omitempty"`
+	// Margin is memory that must be left free beside a task's grant at the
+	// moment of its placement; it is not booked.
+	Margin Bytes `json:"margin,omitempty"`
 	// MinFree rejects a GPU with less free memory than this; 0 is off.
 	MinFree Bytes `json:"min_free"`
 	// SMACTCap rejects a busy GPU at or above this SM activity; 0 is off.
 	SMACTCap float64 `json:"smact_cap"`
+	// SMOCCCap and DRAMACap, where set, make the SM activity cap count only
+	// while SM occupancy or DRAM activity is at or above its own cap too.
+	SMOCCCap float64 `json:"smocc_cap,omitempty"`
+	DRAMACap float64 `json:"drama_cap,omitempty"`
+	// SlowdownCap is how many times as long as alone policy carma lets any
+	// task on a GPU be predicted to take; 0 is its default, 1.5.
+	SlowdownCap float64 `json:"slowdown_cap,omitempty"`
 	// MaxTasks is the most tasks on one GPU; 0 is no limit.
 	MaxTasks int `json:"max_tasks"`
 	// WarmUp closes a GPU for this long after a task has started on it, so
 	// that the samples show the task before the next one comes; 0 is off.
 	WarmUp time.Duration `json:"warm_up"`
+	// Interval is the least time between two launches; 0 is none.
+	Interval time.Duration `json:"interval,omitempty"`
 	// IdleFirst prefers idle GPUs, whatever the policy's own order.
 	IdleFirst bool `json:"idle_first"`
+	// Order is the order of the queues; empty is [OrderFIFO].
+	Order string `json:"order,omitempty"`
+	// Learn books what earlier runs of the same task have used, where there
+	// are any, in place of the estimate.
+	Learn bool `json:"learn,omitempty"`
+	// Shrink is after how long without growth a task's grant is cut to what it
+	// has used, and a little; 0 is never.
+	Shrink time.Duration `json:"shrink,omitempty"`
 	// LookAhead is how many tasks that do not fit are passed over in each of
 	// the two queues; 1 is strict first-come first-served.
 	LookAhead int `json:"look_ahead"`
 	// Ageing is how long the first task that does not fit may be overtaken,
 	// counted from when it first was that; then GPUs are held free for it.
 	Ageing time.Duration `json:"ageing"`
+	// Recovery is what follows a GPU OOM; empty is [RecoverLadder].
+	Recovery string `json:"recovery,omitempty"`
 	// Attempts bounds how often a task is launched because of its own GPU
 	// OOMs; the last of them is alone on its GPUs.
 	Attempts int `json:"attempts"`
@@ -39,26 +65,86 @@ type Options struct {
 	Backoff time.Duration `json:"backoff"`
 }
 
+// Bookings, Orders and Recoveries list the values of these options, the
+// default first.
+var (
+	Bookings   = []string{BookGrants, BookSamples}
+	Orders     = []string{OrderFIFO, OrderSJF}
+	Recoveries = []string{RecoverLadder, RecoverStaged, RecoverOriginal}
+)
+
+// What counts as taken on a GPU.
+const (
+	// BookGrants: the grants of the tasks placed there, or what they use where
+	// that is more.
+	BookGrants = "grants"
+	// BookSamples: only what the last sample showed in use, as in CARMA and
+	// AEGIS. A task that has not allocated yet counts for nothing.
+	BookSamples = "samples"
+)
+
+// Orders of the queues, within a priority.
+const (
+	OrderFIFO = "fifo" // as submitted
+	OrderSJF  = "sjf"  // the shortest expected run first; see sjf.go
+)
+
+// What follows a GPU OOM.
+const (
+	// RecoverLadder: more memory each time, at last GPUs of its own; others
+	// go on meanwhile.
+	RecoverLadder = "ladder"
+	// RecoverStaged, as in AEGIS: a GPU with 10 GiB free, then 20, then alone.
+	RecoverStaged = "staged"
+	// RecoverOriginal, as in CARMA: idle GPUs of its own at once, and nothing
+	// else is started until it has them.
+	RecoverOriginal = "original"
+)
+
 // DefaultOptions are those of a shared server with estimates.
-func DefaultOptions() Options {
-	return Options{
-		Policy:           "magm",
-		Headroom:         512 * MiB,
-		SMACTCap:         0.80,
-		WarmUp:           30 * time.Second,
-		IdleFirst:        true,
-		LookAhead:        64,
-		Ageing:           10 * time.Minute,
-		Attempts:         4,
-		BlamelessRetries: 8,
-		Backoff:          10 * time.Second,
+func DefaultOptions() Options { return DefaultsOf("carma") }
+
+// DefaultsOf are the default options with those changed that a policy wants
+// otherwise. The policy must be one of [PolicyNames].
+func DefaultsOf(name string) Options {
+	o := defaults
+	o.Policy = name
+	p, err := policyNamed(name)
+	if err != nil {
+		panic("mapper.DefaultsOf: " + err.Error())
 	}
+	if p.defaults != nil {
+		p.defaults(&o)
+	}
+	return o
+}
+
+var defaults = Options{
+	Headroom:         512 * MiB,
+	SMACTCap:         0.80,
+	WarmUp:           30 * time.Second,
+	IdleFirst:        true,
+	LookAhead:        64,
+	Ageing:           10 * time.Minute,
+	Attempts:         4,
+	BlamelessRetries: 8,
+	Backoff:          10 * time.Second,
 }
 
 // Validate returns the first option that cannot be, with what to write instead.
 func (o Options) Validate() error {
 	if _, err := policyNamed(o.Policy); err != nil {
 		return err
+	}
+	for _, choice := range []struct {
+		key, value string
+		values     []string
+	}{
+		{"booking", o.Booking, Bookings}, {"order", o.Order, Orders}, {"recovery", o.Recovery, Recoveries},
+	} {
+		if choice.value != "" && !slices.Contains(choice.values, choice.value) {
+			return fmt.Errorf("unknown %s %q; there are %s", choice.key, choice.value, strings.Join(choice.values, ", "))
+		}
 	}
 	switch {
 	case o.Headroom < 0:
@@ -69,10 +155,16 @@ func (o Options) Validate() error {
 		return fmt.Errorf("headroom (%s) and min-free (%s) cannot be larger than any GPU", o.Headroom, o.MinFree)
 	case !(o.SMACTCap >= 0 && o.SMACTCap <= 1):
 		return fmt.Errorf("smact-cap %v is not between 0 and 1; 0 is off", o.SMACTCap)
+	case !(o.SMOCCCap >= 0 && o.SMOCCCap <= 1 && o.DRAMACap >= 0 && o.DRAMACap <= 1):
+		return fmt.Errorf("smocc-cap %v and drama-cap %v are not both between 0 and 1; 0 is off", o.SMOCCCap, o.DRAMACap)
+	case o.SlowdownCap != 0 && !(o.SlowdownCap >= 1 && o.SlowdownCap <= 100):
+		return fmt.Errorf("slowdown-cap %v is not between 1 and 100; write for example 1.5", o.SlowdownCap)
+	case o.Margin < 0 || o.Margin != o.Margin.clamp():
+		return fmt.Errorf("margin (%s) is negative or larger than any GPU; write for example 2G, or 0 for none", o.Margin)
 	case o.MaxTasks < 0:
 		return fmt.Errorf("max-tasks is negative (%d); 0 is no limit", o.MaxTasks)
-	case o.WarmUp < 0 || o.Ageing < 0 || o.Backoff < 0:
-		return fmt.Errorf("warm-up, ageing and backoff cannot be negative; write for example 30s")
+	case min(o.WarmUp, o.Ageing, o.Backoff, o.Interval, o.Shrink) < 0:
+		return fmt.Errorf("warm-up, ageing, backoff, interval and shrink cannot be negative; write for example 30s")
 	case o.Backoff > 24*time.Hour:
 		return fmt.Errorf("backoff is %s, more than a day; write for example 10s", o.Backoff)
 	case o.LookAhead < 1:

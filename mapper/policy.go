@@ -14,9 +14,14 @@ type policy struct {
 	doc  string
 	// idleOnly: one task per GPU.
 	idleOnly bool
+	// gate turns a GPU that is not idle down for a task, beyond the
+	// preconditions that all policies share; nil: it does not.
+	gate func(s *State, t *Task, g *GPU) Rule
 	// order compares two GPUs that both fit; negative puts a first. Ties go
 	// to the lower index.
 	order func(s *State, a, b *GPU) int
+	// defaults changes the default options to what suits the policy.
+	defaults func(*Options)
 }
 
 var policies = []policy{
@@ -30,14 +35,45 @@ var policies = []policy{
 		order: func(s *State, a, b *GPU) int { return cmp.Compare(s.ringDistance(a), s.ringDistance(b)) },
 	},
 	{
+		name: "first-fit", doc: "the lowest index that fits",
+		order: func(*State, *GPU, *GPU) int { return 0 },
+	},
+	{
+		name: "best-fit", doc: "least free memory that fits first",
+		order: func(s *State, a, b *GPU) int { return cmp.Compare(s.free(a), s.free(b)) },
+	},
+	{
 		name: "magm", doc: "most available GPU memory first",
 		order: func(s *State, a, b *GPU) int {
-			return cmp.Compare(b.free(s.opt.Headroom), a.free(s.opt.Headroom))
+			return cmp.Compare(s.free(b), s.free(a))
 		},
 	},
 	{
 		name: "lug", doc: "least utilized GPU first, by SM activity",
 		order: func(_ *State, a, b *GPU) int { return cmp.Compare(a.SMACT, b.SMACT) },
+	},
+	{
+		name: "mug", doc: "most utilized GPU that passes the gate first: packs, and keeps whole GPUs free",
+		order:    func(_ *State, a, b *GPU) int { return cmp.Compare(b.SMACT, a.SMACT) },
+		defaults: func(o *Options) { o.IdleFirst = false },
+	},
+	{
+		name: "lucid", doc: "at most two tasks on a GPU whose sharing scores sum to at most 2; most free memory first",
+		gate:     lucidGate,
+		order:    func(s *State, a, b *GPU) int { return cmp.Compare(s.free(b), s.free(a)) },
+		defaults: func(o *Options) { o.MaxTasks, o.SMACTCap = 2, 0 },
+	},
+	{
+		name: "horus", doc: "expected GPU utilizations on a GPU sum to at most 100 %; lowest sum first",
+		gate:     horusGate,
+		order:    func(_ *State, a, b *GPU) int { return cmp.Compare(a.utilization(), b.utilization()) },
+		defaults: func(o *Options) { o.SMACTCap = 0 },
+	},
+	{
+		name: "carma", doc: "most predicted progress, nobody slowed down beyond the cap (default)",
+		gate:     (*State).slowdownGate,
+		order:    func(_ *State, a, b *GPU) int { return cmp.Compare(b.gain, a.gain) },
+		defaults: func(o *Options) { o.SMACTCap, o.WarmUp, o.Order, o.Learn = 0, 0, OrderSJF, true },
 	},
 }
 
@@ -71,6 +107,34 @@ func policyNamed(name string) (*policy, error) {
 // ringDistance is how far ahead of the ring's position a GPU lies.
 func (s *State) ringDistance(g *GPU) int {
 	return (g.pos - s.ring + len(s.gpus)) % len(s.gpus)
+}
+
+// lucidGate and horusGate are the baselines as AEGIS built them.
+func lucidGate(_ *State, t *Task, g *GPU) Rule {
+	sum := sharing(t.load(0))
+	for i := range g.Residents {
+		sum += sharing(g.Residents[i].Load)
+	}
+	if len(g.Residents) >= 2 || sum > 2 {
+		return RuleSharing
+	}
+	return ""
+}
+
+func horusGate(_ *State, t *Task, g *GPU) Rule {
+	if g.utilization()+utilization(t.load(0)) > 1 {
+		return RuleUtilization
+	}
+	return ""
+}
+
+// utilization is the sum of what the residents are expected to show.
+func (g *GPU) utilization() float64 {
+	sum := 0.0
+	for i := range g.Residents {
+		sum += utilization(g.Residents[i].Load)
+	}
+	return sum
 }
 
 // rank puts the best candidates for a task first: GPUs on which its

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// lane is one list of waiting tasks in order of submission. Adding at the end
+// lane is one list of waiting tasks by rank, then in order of submission. Adding at the end
 // and removing near the front cost the same however long it is.
 type lane struct {
 	items []*Task
@@ -16,8 +16,10 @@ func (l *lane) len() int         { return len(l.items) - l.head }
 func (l *lane) at(i int) *Task   { return l.items[l.head+i] }
 func (l *lane) waiting() []*Task { return l.items[l.head:] }
 
-func (l *lane) find(id TaskID) (int, bool) {
-	return slices.BinarySearchFunc(l.waiting(), id, func(t *Task, id TaskID) int { return cmp.Compare(t.ID, id) })
+func (l *lane) find(t *Task) (int, bool) {
+	return slices.BinarySearchFunc(l.waiting(), t, func(a, b *Task) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
+	})
 }
 
 func (l *lane) add(t *Task) {
@@ -26,7 +28,7 @@ func (l *lane) add(t *Task) {
 		clear(l.items[n:])
 		l.items, l.head = l.items[:n], 0
 	}
-	i, _ := l.find(t.ID)
+	i, _ := l.find(t)
 	l.items = slices.Insert(l.items, l.head+i, t)
 }
 
@@ -45,7 +47,8 @@ func (l *lane) remove(i int) {
 }
 
 // queues are all waiting tasks: the recovery queue before the main queue, in
-// each the higher priority first, within a priority in order of submission.
+// each the higher priority first, within a priority by rank: in order of
+// submission, unless the order option says otherwise.
 type queues struct {
 	lanes [6]lane
 }
@@ -74,14 +77,14 @@ func before(a, b *Task) bool {
 	if x, y := laneOf(a), laneOf(b); x != y {
 		return x < y
 	}
-	return a.ID < b.ID
+	return a.Rank < b.Rank || a.Rank == b.Rank && a.ID < b.ID
 }
 
 func (q *queues) add(t *Task) { q.lanes[laneOf(t)].add(t) }
 
 func (q *queues) remove(t *Task) bool {
 	l := &q.lanes[laneOf(t)]
-	i, ok := l.find(t.ID)
+	i, ok := l.find(t)
 	if ok {
 		l.remove(i)
 	}
@@ -101,6 +104,6 @@ func (q *queues) place(t *Task) int {
 // position is a waiting task's place in the order of all lanes, from 1.
 func (q *queues) position(t *Task) int {
 	l := laneOf(t)
-	at, _ := q.lanes[l].find(t.ID)
+	at, _ := q.lanes[l].find(t)
 	return lanesLen(q.lanes[:l]) + at + 1
 }

@@ -19,6 +19,7 @@ func (s *State) exited(ev Exited) {
 			t.TimedOut, t.Phase = false, Running // it ended in time; nobody was there to see it
 		}
 	}
+	s.progress(t)
 	a.Peak = ev.Peak.clamp()
 	for _, grant := range a.Grants {
 		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
@@ -32,6 +33,9 @@ func (s *State) exited(ev Exited) {
 	}
 	for _, o := range blame.overusers {
 		s.growGrant(o)
+	}
+	if ev.Class == ExitOK {
+		s.learn(t, a)
 	}
 	s.dirty = true
 
@@ -60,6 +64,7 @@ func (s *State) exited(ev Exited) {
 
 func (s *State) release(g *GPU, id TaskID) {
 	g.remove(id)
+	s.pace([]*GPU{g})
 	if g.idle() {
 		// The last samples were of tasks that are gone.
 		g.SMACT, g.SMOCC, g.DRAMA = 0, 0, 0
@@ -99,7 +104,7 @@ func (s *State) blame(t *Task, a *Attempt, demand Bytes) verdict {
 	v.text = fmt.Sprintf("it ran out with %s reserved", grant)
 	for _, grant := range a.Grants {
 		g := s.byID[grant.GPU]
-		if g.free(s.opt.Headroom) >= 0 {
+		if s.free(g) >= 0 {
 			continue
 		}
 		if g.Foreign > 0 {
@@ -148,6 +153,10 @@ func (s *State) most(n int) Bytes {
 	return s.ceiling(func(g *GPU) Bytes { return max(0, g.Capacity-s.opt.Headroom) }).of(n)
 }
 
+// stagedFloor is the free memory that AEGIS asks for after the first GPU OOM;
+// twice as much after the second.
+const stagedFloor = 10 * GiB
+
 // recoverOOM relaunches a task with more memory: a quarter more and a GiB,
 // then half as much again, at last with GPUs of its own.
 func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
@@ -165,6 +174,10 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	case t.OOMs >= s.opt.Attempts:
 		s.finish(t, Failed, a.Code, fmt.Sprintf("GPU out of memory in %s; at last %s", plural(t.OOMs, "attempt"), v.text))
 		return
+	case s.opt.Recovery == RecoverOriginal:
+		t.Alone = true
+	case s.opt.Recovery == RecoverStaged:
+		t.Need = max(t.Need, stagedFloor*Bytes(t.OOMs))
 	case t.OOMs == 1:
 		t.Need = (v.demand.Scale(1.25) + GiB).clamp()
 	default:

@@ -15,7 +15,7 @@ type pass struct {
 // as many tasks as the look-ahead did not fit, so that the recovery queue goes
 // first but does not freeze the main one.
 func (s *State) schedule() {
-	if !s.dirty || s.engineDown != "" {
+	if !s.dirty || s.engineDown != "" || s.now < s.notBefore {
 		return
 	}
 	s.dirty = false
@@ -26,7 +26,16 @@ func (s *State) schedule() {
 	s.hold = hold{} // made again where it still holds; tasks before the holder are not to be hurt
 	p.fit = s.survey(p)
 	s.reach[0] = s.walk(p, s.queue.recovery())
-	s.reach[1] = s.walk(p, s.queue.main())
+	s.reach[1] = 0
+	if !s.recoveryBlocks() {
+		s.reach[1] = s.walk(p, s.queue.main())
+	}
+}
+
+// recoveryBlocks reports whether nothing of the main queue is started because
+// a task is to recover first.
+func (s *State) recoveryBlocks() bool {
+	return s.opt.Recovery == RecoverOriginal && lanesLen(s.queue.recovery()) > 0
 }
 
 // inSight reports whether the last pass looked as far as a waiting task's
@@ -47,7 +56,8 @@ func (s *State) walk(p *pass, lanes []lane) int {
 	for l := range lanes {
 		lane := &lanes[l]
 		for i := 0; i < lane.len(); {
-			if tried == s.opt.LookAhead {
+			if tried == s.opt.LookAhead || s.now < s.notBefore {
+				s.dirty = s.now < s.notBefore
 				return passed
 			}
 			t := lane.at(i)
@@ -71,7 +81,7 @@ func (s *State) walk(p *pass, lanes []lane) int {
 // place picks the GPUs for a task: filter, rank, pick. All of its GPUs at
 // once, on one machine, or nil.
 func (s *State) place(p *pass, t *Task) []*GPU {
-	if !p.fit.possible(t, s.alone(t)) || p.hopeless(t, s.alone(t)) {
+	if !p.fit.possible(t, s.alone(t)) || s.policy.gate == nil && p.hopeless(t, s.alone(t)) {
 		return nil
 	}
 	fitting := s.scratch[:0]
@@ -150,7 +160,7 @@ func (s *State) survey(p *pass) (v survey) {
 		if g.idle() {
 			v.idle++
 		}
-		v.add(g.free(s.opt.Headroom))
+		v.add(s.free(g))
 	}
 	return v
 }
@@ -183,17 +193,25 @@ func (s *State) launch(t *Task, gpus []*GPU) {
 	if s.opt.WarmUp > 0 {
 		warm = never
 	}
-	for _, g := range gpus {
+	for i, g := range gpus {
 		grant := t.Need
-		if alone {
-			grant = g.free(s.opt.Headroom)
+		switch {
+		case alone:
+			grant = s.free(g)
+		case s.opt.Booking == BookSamples:
+			grant = 0
 		}
-		g.add(Resident{Task: t.ID, Grant: grant, Alone: alone, WarmUntil: warm}, s.opt.Headroom)
+		g.add(Resident{Task: t.ID, Grant: grant, Alone: alone, Load: t.load(i), WarmUntil: warm}, s.opt.Headroom)
 		a.Grants = append(a.Grants, Grant{GPU: g.ID, Memory: grant})
 	}
 	s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
 	t.Attempts = append(t.Attempts, a)
-	t.Phase, t.NotBefore, t.BlockedAt = Launching, 0, 0
+	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt = Launching, 0, 0, 0, 0
+	s.pace(gpus)
+	if s.opt.Interval > 0 {
+		s.notBefore = s.now.Add(s.opt.Interval)
+		s.at(s.notBefore, deadline{})
+	}
 	if s.hold.Task == t.ID {
 		s.hold = hold{}
 	}

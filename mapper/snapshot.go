@@ -19,6 +19,8 @@ type snapshot struct {
 	EngineDown string     `json:"engine_down,omitempty"`
 	Ring       int        `json:"ring,omitempty"`
 	Hold       hold       `json:"hold"`
+	History    history    `json:"history,omitempty"`
+	NotBefore  Instant    `json:"not_before,omitempty"`
 	Deadlines  []deadline `json:"deadlines,omitempty"`
 	Wake       Instant    `json:"wake,omitempty"`
 	Dirty      bool       `json:"dirty,omitempty"`
@@ -31,7 +33,7 @@ const snapshotFormat = 1
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Now: s.now, Options: s.opt, GPUs: s.gpus, LastID: s.lastID,
-		EngineDown: s.engineDown, Ring: s.ring, Hold: s.hold, Deadlines: s.deadlines, Wake: s.wake,
+		EngineDown: s.engineDown, Ring: s.ring, Hold: s.hold, History: s.history, NotBefore: s.notBefore, Deadlines: s.deadlines, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
@@ -69,6 +71,10 @@ func (snap *snapshot) state() (*State, error) {
 	n.now, n.lastID, n.engineDown = snap.Now, snap.LastID, snap.EngineDown
 	n.hold, n.deadlines, n.wake, n.dirty, n.reach = snap.Hold, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
 	heap.Init(&n.deadlines)
+	n.notBefore = snap.NotBefore
+	if n.history = snap.History; slices.Contains(n.history, nil) || !slices.IsSortedFunc(n.history, byKind) {
+		return nil, fmt.Errorf("the history is not in order")
+	}
 	for _, g := range snap.GPUs {
 		if g == nil || n.byID[g.ID] != nil {
 			return nil, fmt.Errorf("a GPU is empty or there twice")

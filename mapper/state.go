@@ -3,6 +3,8 @@ package mapper
 import (
 	"cmp"
 	"fmt"
+
+	"carma/mapper/interference"
 )
 
 // State is everything the mapper knows. It is not safe for concurrent use:
@@ -21,6 +23,8 @@ type State struct {
 	engineDown string // why; empty: up
 	ring       int    // round-robin's position in gpus
 	hold       hold
+	history    history
+	notBefore  Instant // no launch before this (option Interval)
 	deadlines  deadlines
 	wake       Instant // the WakeAt that is out; 0: none
 
@@ -30,6 +34,7 @@ type State struct {
 	ceilings [2]ceiling // what canFit has worked out; nil: nothing yet
 	out      []Decision
 	scratch  []*GPU
+	loads    []interference.Load
 }
 
 // New returns an empty state. Options must be valid.
@@ -96,6 +101,7 @@ func (s *State) configure(ev Configured) {
 	}
 	s.opt, s.dirty, s.ceilings = ev.Options, true, [2]ceiling{}
 	s.policy, _ = policyNamed(ev.Options.Policy)
+	s.resort(func(*Task) bool { return true })
 }
 
 func (s *State) submitted(ev TaskSubmitted) {
@@ -113,10 +119,11 @@ func (s *State) estimated(ev Estimated) {
 	if t == nil || t.Phase != Estimating {
 		return
 	}
-	t.Estimate = ev.Estimate
-	t.Need = ev.Estimate.Memory.clamp()
-	t.Alone = t.Exclusive || ev.Estimate.WholeGPU
-	if err := s.Check(t.Request, ev.Estimate); err != nil && len(s.ceiling(s.bookable)) > 0 {
+	t.Estimate, t.Expected = ev.Estimate, ev.Expected
+	s.recall(t)
+	t.Need = t.Estimate.Memory.clamp()
+	t.Alone = t.Exclusive || t.Estimate.WholeGPU
+	if err := s.Check(t.Request, t.Estimate); err != nil && len(s.ceiling(s.bookable)) > 0 {
 		s.finish(t, Failed, 0, err.Error())
 		return
 	}
@@ -126,6 +133,7 @@ func (s *State) estimated(ev Estimated) {
 // enqueue puts a task that holds nothing into its queue.
 func (s *State) enqueue(t *Task, phase Phase) {
 	t.Phase, t.QueuedAt = phase, s.now
+	t.Rank = s.rankOf(t)
 	s.queue.add(t)
 	s.dirty = s.dirty || s.inSight(t)
 	if t.NotBefore > s.now {
@@ -139,7 +147,7 @@ func (s *State) started(ev Started) {
 		return
 	}
 	a := t.Current()
-	a.Started = s.now
+	a.Started, t.PacedAt = s.now, s.now
 	if t.Phase == Launching {
 		t.Phase = Running
 	}

@@ -55,8 +55,12 @@ func (p Phase) Placed() bool { return p == Launching || p == Running || p == Sto
 
 // Request is what a user asked for, as far as scheduling is concerned.
 type Request struct {
-	ID       TaskID   `json:"id"`
-	User     string   `json:"user,omitempty"`
+	ID   TaskID `json:"id"`
+	User string `json:"user,omitempty"`
+	// Kind is equal for tasks that do the same work, as far as can be told: a
+	// digest of image and command. Family is wider: the model. Empty: unknown.
+	Kind     string   `json:"kind,omitempty"`
+	Family   string   `json:"family,omitempty"`
 	GPUs     int      `json:"gpus"` // number of distinct GPUs, at least 1
 	Priority Priority `json:"priority,omitempty"`
 	// Exclusive: no other task may share its GPUs.
@@ -121,6 +125,7 @@ type Task struct {
 	Phase     Phase    `json:"phase"`
 	Submitted Instant  `json:"submitted"`
 	Estimate  Estimate `json:"estimate"`
+	Expected  Expected `json:"expected"`
 	// Need is what the next launch books per GPU: the estimate at first,
 	// more after a GPU OOM.
 	Need Bytes `json:"need"`
@@ -133,6 +138,14 @@ type Task struct {
 	// BlockedAt is when it first was the first task that does not fit; its
 	// ageing counts from there. 0: not yet.
 	BlockedAt Instant `json:"blocked_at,omitempty"`
+	// Rank is its place in its lane: lower goes first, then lower numbers.
+	Rank Instant `json:"rank,omitempty"`
+	// Done is what the current attempt is predicted to have done up to
+	// PacedAt, in seconds that it would have taken alone; Speed is what it
+	// goes at, 1 alone.
+	Done    float64 `json:"done,omitempty"`
+	Speed   float64 `json:"speed,omitempty"`
+	PacedAt Instant `json:"paced_at,omitempty"`
 	// Avoid are GPUs on which its infrastructure failed; used last.
 	Avoid    []GPUID   `json:"avoid,omitempty"`
 	Attempts []Attempt `json:"attempts,omitempty"`

@@ -74,6 +74,10 @@ func (s *State) binding(t *Task, w Why) string {
 		return "no GPU was found on this machine"
 	case t.NotBefore > s.now:
 		return fmt.Sprintf("tried again in %s after: %s", t.NotBefore.Sub(s.now).Round(time.Second), t.Reason)
+	case t.Phase == Queued && s.recoveryBlocks():
+		return "a task that ran out of GPU memory recovers first"
+	case s.now < s.notBefore:
+		return fmt.Sprintf("one launch every %s", s.opt.Interval)
 	case s.fits(w, t) && !s.inSight(t):
 		return fmt.Sprintf("%s ahead of it in the queue; no more than %d that do not fit are passed over", plural(s.queue.place(t)-1, "task"), s.opt.LookAhead)
 	case s.fits(w, t):
@@ -106,7 +110,7 @@ func (s *State) nearest(all []Rejection) Rejection {
 	return slices.MaxFunc(all, func(a, b Rejection) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(ruleOrder, a.Rule), slices.Index(ruleOrder, b.Rule)),
-			cmp.Compare(s.byID[a.GPU].free(0), s.byID[b.GPU].free(0)),
+			cmp.Compare(s.free(s.byID[a.GPU]), s.free(s.byID[b.GPU])),
 			cmp.Compare(b.Index, a.Index))
 	})
 }

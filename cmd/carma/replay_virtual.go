@@ -140,8 +140,8 @@ func (v *virtualReplay) run() ([]replayedTrace, error) {
 			return nil, err
 		}
 		for _, p := range v.policies {
-			opt := mapper.DefaultOptions()
-			opt.Policy, opt.LookAhead = p, v.lookAhead
+			opt := mapper.DefaultsOf(p)
+			opt.LookAhead = v.lookAhead
 			r, err := sim.Run(sim.Config{Options: opt, GPUs: simGPUs(v.server), StartUp: v.startUp, Observe: v.progress(t.Name, p, len(t.Tasks))}, done.tasks)
 			if err != nil {
 				return nil, fmt.Errorf("%s, policy %s: %w", t.Name, p, err)
@@ -204,7 +204,7 @@ func simTasks(t traces.Trace, method string) ([]sim.Task, error) {
 			return nil, err
 		}
 		out := sim.Task{
-			At: in.At, Name: in.Workload, User: in.User, GPUs: in.GPUs, Priority: in.Priority,
+			At: in.At, Name: in.Workload, User: in.User, Kind: in.Workload, Family: p.Model + " " + p.Dataset, GPUs: in.GPUs, Priority: in.Priority,
 			SoloTime: c.RunTime, Context: workloads.Context(t.Campaign),
 		}
 		peaks, err := p.Peaks(t.Campaign)
@@ -217,6 +217,7 @@ func simTasks(t traces.Trace, method string) ([]sim.Task, error) {
 			out.Memory = append(out.Memory, peaks[min(g, len(peaks)-1)])
 			out.Loads = append(out.Loads, sim.Load{SMACT: a.SMACT, SMOCC: a.SMOCC, DRAMA: a.DRAMA, Step: p.StepTime().Seconds()})
 		}
+		out.Expected = mapper.Expected{Loads: out.Loads, Source: "profile"}
 		q := query{in.Workload, in.GPUs, in.Mem}
 		estimate, ok := known[q]
 		if !ok {

@@ -146,9 +146,9 @@ func (e *engine) arrive() {
 		e.agenda.set(e.submit, origin.Add(e.tasks[e.arrived].At))
 	}
 	e.step(mapper.TaskSubmitted{At: e.now, Request: mapper.Request{
-		ID: id, User: t.User, GPUs: t.GPUs, Priority: t.Priority, Exclusive: t.Exclusive, TimeLimit: t.TimeLimit,
+		ID: id, User: t.User, Kind: t.Kind, Family: t.Family, GPUs: t.GPUs, Priority: t.Priority, Exclusive: t.Exclusive, TimeLimit: t.TimeLimit,
 	}})
-	e.step(mapper.Estimated{At: e.now, Task: id, Estimate: t.Estimate})
+	e.step(mapper.Estimated{At: e.now, Task: id, Estimate: t.Estimate, Expected: t.Expected})
 }
 
 func (e *engine) launch(l mapper.Launch) {

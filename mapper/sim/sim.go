@@ -40,11 +40,15 @@ type GPU struct {
 type Task struct {
 	At         time.Duration // since the start of the trace
 	Name, User string
-	GPUs       int
-	Priority   mapper.Priority
-	Exclusive  bool
-	TimeLimit  time.Duration // of an attempt; 0: none
-	Estimate   mapper.Estimate
+	// Kind and Family are what it has in common with other tasks, as the
+	// mapper takes them.
+	Kind, Family string
+	GPUs         int
+	Priority     mapper.Priority
+	Exclusive    bool
+	TimeLimit    time.Duration // of an attempt; 0: none
+	Estimate     mapper.Estimate
+	Expected     mapper.Expected
 
 	// SoloTime is the whole run alone on A100s.
 	SoloTime time.Duration

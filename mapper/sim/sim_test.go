@@ -338,7 +338,7 @@ func anyTask(t *rapid.T, gpus int) Task {
 	}
 	for range task.GPUs {
 		task.Memory = append(task.Memory, mapper.Bytes(rapid.IntRange(0, 38_000).Draw(t, "mib"))*mapper.MiB)
-		task.Loads = append(task.Loads, Load{share.Draw(t, "smact"), share.Draw(t, "smocc"), share.Draw(t, "drama"), rapid.Float64Range(0, 1).Draw(t, "step")})
+		task.Loads = append(task.Loads, Load{SMACT: share.Draw(t, "smact"), SMOCC: share.Draw(t, "smocc"), DRAMA: share.Draw(t, "drama"), Step: rapid.Float64Range(0, 1).Draw(t, "step")})
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "estimate") {
 	case 0:

@@ -1,4 +1,4 @@
-// Fit finds the coefficients of carma's interference model ([sim.Model]) from
+// Fit finds the coefficients of carma's interference model ([interference.Model]) from
 // pairs of tasks that were measured together and alone, and writes
 // coefficients.go:
 //
@@ -25,7 +25,7 @@ import (
 func main() {
 	pairsPath := flag.String("pairs", "", "`file` of measured pairs (CSV)")
 	profilesPath := flag.String("profiles", "", "`file` of the tasks' solo profiles (CSV)")
-	out := flag.String("out", "mapper/sim/coefficients.go", "`file` to write")
+	out := flag.String("out", "mapper/interference/coefficients.go", "`file` to write")
 	check := flag.Bool("check", false, "print the errors of the shipped coefficients on the pairs; write nothing")
 	flag.Parse()
 	if *pairsPath == "" || *profilesPath == "" || flag.NArg() > 0 {

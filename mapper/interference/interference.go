@@ -1,5 +1,5 @@
-// Package sim models GPUs that are not there: how fast tasks go that share one.
-package sim
+// Package interference predicts how fast tasks go that share a GPU.
+package interference
 
 import (
 	"cmp"

@@ -1,0 +1,131 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"carma/mapper/interference"
+)
+
+// experience is what earlier runs of a kind of task have shown.
+type experience struct {
+	Kind   string `json:"kind"`
+	Family string `json:"family,omitempty"`
+	// Runs are those that ended well.
+	Runs int `json:"runs"`
+	// Alone is the mean time of a run, had it had its GPUs for itself.
+	Alone time.Duration `json:"alone,omitempty"`
+	// Peak is the highest memory seen on one GPU.
+	Peak Bytes `json:"peak,omitempty"`
+	// Load is what it did to a GPU that it had for itself; zero: not seen.
+	Load interference.Load `json:"load"`
+	// Last is when it was last learned from.
+	Last Instant `json:"last"`
+}
+
+// maxKinds bounds the history; the kind that was not seen for longest goes.
+const maxKinds = 4096
+
+// history is all experience, by kind.
+type history []*experience
+
+func byKind(a, b *experience) int { return cmp.Compare(a.Kind, b.Kind) }
+
+func (h history) find(kind string) (int, bool) {
+	return slices.BinarySearchFunc(h, kind, func(e *experience, kind string) int { return cmp.Compare(e.Kind, kind) })
+}
+
+// of returns the experience with a kind of task, or nil.
+func (h history) of(kind string) *experience {
+	if i, ok := h.find(kind); ok && kind != "" {
+		return h[i]
+	}
+	return nil
+}
+
+// about returns the experience with a task's kind, made if there is none yet.
+func (h *history) about(t *Task) *experience {
+	i, ok := h.find(t.Kind)
+	if ok {
+		return (*h)[i]
+	}
+	if len(*h) >= maxKinds {
+		oldest := slices.MinFunc(*h, func(a, b *experience) int {
+			return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.Kind, b.Kind))
+		})
+		*h = slices.DeleteFunc(*h, func(e *experience) bool { return e == oldest })
+		i, _ = h.find(t.Kind)
+	}
+	e := &experience{Kind: t.Kind, Family: t.Family}
+	*h = slices.Insert(*h, i, e)
+	return e
+}
+
+// learn takes note of an attempt that ended well.
+func (s *State) learn(t *Task, a *Attempt) {
+	if t.Kind == "" {
+		return
+	}
+	e := s.history.about(t)
+	alone := time.Duration(t.Done * float64(time.Second))
+	e.Alone += (alone - e.Alone) / time.Duration(e.Runs+1)
+	e.Runs = min(e.Runs+1, 16) // later runs count for more
+	e.Peak = max(e.Peak, a.Peak)
+	e.Last = s.now
+	s.rekey(t)
+}
+
+// What is booked above a peak that an earlier run showed: samples miss short
+// spikes, and runs differ.
+const (
+	learnedFactor = 1.03
+	learnedLeast  = 128 * MiB
+)
+
+// recall replaces a task's estimate by what earlier runs of it have used.
+func (s *State) recall(t *Task) {
+	e := s.history.of(t.Kind)
+	if !s.opt.Learn || e == nil || e.Runs == 0 || e.Peak == 0 {
+		return
+	}
+	t.Estimate = Estimate{
+		Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast),
+		Method: "history",
+	}
+}
+
+// newcomerRun is how long a run is taken to be when nothing is known at all.
+const newcomerRun = 30 * time.Minute
+
+// runTime is how long a task is expected to take alone: the mean of its
+// earlier runs, else of those of the same family, else of all.
+func (s *State) runTime(t *Task) time.Duration {
+	if e := s.history.of(t.Kind); e != nil && e.Runs > 0 {
+		return e.Alone
+	}
+	var family, all mean
+	for _, e := range s.history {
+		if e.Runs > 0 {
+			all.add(e.Alone)
+			if e.Family == t.Family && t.Family != "" {
+				family.add(e.Alone)
+			}
+		}
+	}
+	return cmp.Or(family.of(), all.of(), newcomerRun)
+}
+
+// mean is one of times; in seconds, as their sum may be more than a Duration
+// holds.
+type mean struct {
+	seconds float64
+	n       int
+}
+
+func (m *mean) add(d time.Duration) { m.seconds += d.Seconds(); m.n++ }
+
+// of is 0 for no times.
+func (m *mean) of() time.Duration {
+	return time.Duration(m.seconds / float64(max(1, m.n)) * float64(time.Second))
+}

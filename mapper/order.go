@@ -1,0 +1,50 @@
+package mapper
+
+import "time"
+
+// rankOf is a waiting task's place in its lane: lower goes first, equal ranks
+// go by number. It is fixed when the task enters the lane, and again when
+// something is learned about it.
+func (s *State) rankOf(t *Task) Instant {
+	if s.opt.Order != OrderSJF || t.Phase == Recovering {
+		return 0
+	}
+	return t.Submitted.Add(sjfWeight * min(s.runTime(t), maxRun))
+}
+
+// sjfWeight bounds how far the order sjf lets a task be overtaken: one that
+// takes an hour longer is overtaken by those that come up to so many hours
+// later.
+const (
+	sjfWeight = 8
+	maxRun    = 30 * 24 * time.Hour
+)
+
+// rekey sorts the queues again where what was learned about a task's kind or
+// family changes the order.
+func (s *State) rekey(t *Task) {
+	if s.opt.Order != OrderSJF {
+		return
+	}
+	s.resort(func(w *Task) bool { return w.Kind == t.Kind || t.Family != "" && w.Family == t.Family })
+}
+
+// resort gives the waiting tasks that a filter names their places anew.
+func (s *State) resort(which func(*Task) bool) {
+	for i := range s.queue.lanes {
+		var moved []*Task
+		for _, t := range s.queue.lanes[i].waiting() {
+			if which(t) && s.rankOf(t) != t.Rank {
+				moved = append(moved, t)
+			}
+		}
+		for _, t := range moved {
+			s.queue.remove(t)
+		}
+		for _, t := range moved {
+			t.Rank = s.rankOf(t)
+			s.queue.add(t)
+		}
+	}
+	s.dirty = true
+}
