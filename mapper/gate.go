@@ -22,9 +22,10 @@ const (
 	RuleSharing     Rule = "sharing"     // Lucid's sharing scores sum to too much
 	RuleUtilization Rule = "utilization" // the expected GPU utilizations do
 	RuleSlowdown    Rule = "slowdown"    // a task would be slowed down too much
+	RuleWait        Rule = "wait"        // waiting is expected to end sooner than sharing
 )
 
-var ruleOrder = []Rule{RuleFault, RuleHeld, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleSharing, RuleUtilization, RuleSlowdown, RuleMinFree, RuleSMACT, RuleWarmUp}
+var ruleOrder = []Rule{RuleFault, RuleHeld, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleSharing, RuleUtilization, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
 
 // Rejection is why one GPU was turned down for a task. Which fields are set
 // depends on the rule.

@@ -9,14 +9,15 @@ func (s *State) rankOf(t *Task) Instant {
 	if s.opt.Order != OrderSJF || t.Phase == Recovering {
 		return 0
 	}
-	return t.Submitted.Add(sjfWeight * min(s.runTime(t), maxRun))
+	run, _ := s.runTime(t)
+	return t.Submitted.Add(sjfWeight * min(run, maxRun))
 }
 
 // sjfWeight bounds how far the order sjf lets a task be overtaken: one that
 // takes an hour longer is overtaken by those that come up to so many hours
 // later.
 const (
-	sjfWeight = 8
+	sjfWeight = 20
 	maxRun    = 30 * 24 * time.Hour
 )
 

@@ -217,7 +217,7 @@ func simTasks(t traces.Trace, method string) ([]sim.Task, error) {
 			out.Memory = append(out.Memory, peaks[min(g, len(peaks)-1)])
 			out.Loads = append(out.Loads, sim.Load{SMACT: a.SMACT, SMOCC: a.SMOCC, DRAMA: a.DRAMA, Step: p.StepTime().Seconds()})
 		}
-		out.Expected = mapper.Expected{Loads: out.Loads, Source: "profile"}
+		out.Expected = mapper.Expected{Loads: out.Loads, Source: "profile", RunTime: familyTime(p)}
 		q := query{in.Workload, in.GPUs, in.Mem}
 		estimate, ok := known[q]
 		if !ok {
@@ -237,6 +237,13 @@ func (c catalogue) forReplay(method string, t traces.Task, campaign string, peak
 	switch method {
 	case "oracle":
 		return mapper.Estimate{Memory: slices.Max(peaks), Method: method}, nil
+	case "horus", "gpumemnet":
+		p, _ := workloads.Find(t.Workload)
+		e := map[string]mapper.Bytes{"horus": p.Estimates.Horus, "gpumemnet": p.Estimates.GPUMemNet}[method]
+		if e == 0 {
+			e = 40000 * mapper.MiB
+		}
+		return mapper.Estimate{Memory: min(e, 40000*mapper.MiB), Method: method}, nil
 	case "none":
 		return mapper.Estimate{Method: method}, nil
 	}
@@ -244,7 +251,7 @@ func (c catalogue) forReplay(method string, t traces.Task, campaign string, peak
 	if err != nil {
 		return mapper.Estimate{}, err
 	}
-	return mapper.Estimate{Memory: e.Memory, WholeGPU: e.WholeGPU, Method: string(e.Method)}, nil
+	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: string(e.Method)}, nil
 }
 
 // replayVirtual runs v and prints how it went.
