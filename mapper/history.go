@@ -87,6 +87,9 @@ const (
 	learnedLeast  = 128 * MiB
 )
 
+// declared is the method of an estimate that the user gave.
+const declared = "declared"
+
 // recall replaces what was said of a task by what earlier runs of it have
 // shown.
 func (s *State) recall(t *Task) {
@@ -100,8 +103,9 @@ func (s *State) recall(t *Task) {
 	if e.Peak == 0 {
 		return
 	}
-	t.Estimate = Estimate{
-		Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast),
-		Method: "history",
+	seen := Estimate{Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast), Point: e.Peak, Method: "history"}
+	if t.Estimate.Method == declared && t.Estimate.Memory >= seen.Memory {
+		return // the user may know of more to come
 	}
+	t.Estimate = seen
 }

@@ -211,13 +211,12 @@ func simTasks(t traces.Trace, method string) ([]sim.Task, error) {
 		if err != nil {
 			return nil, err
 		}
-		loads := p.Activities()
+		alone := loads(p)
 		for g := range in.GPUs { // more GPUs than measured are like the last
-			a := loads[min(g, len(loads)-1)]
 			out.Memory = append(out.Memory, peaks[min(g, len(peaks)-1)])
-			out.Loads = append(out.Loads, sim.Load{SMACT: a.SMACT, SMOCC: a.SMOCC, DRAMA: a.DRAMA, Step: p.StepTime().Seconds()})
+			out.Loads = append(out.Loads, alone[min(g, len(alone)-1)])
 		}
-		out.Expected = mapper.Expected{Loads: out.Loads, Source: "profile", RunTime: familyTime(p)}
+		out.Expected = catalogue.Expect(estimator.Query{Model: in.Workload, GPUs: in.GPUs})
 		q := query{in.Workload, in.GPUs, in.Mem}
 		estimate, ok := known[q]
 		if !ok {
