@@ -70,9 +70,9 @@ func (c Curve) Integral(from, to mapper.Instant) float64 {
 }
 
 // Resample divides a span of time into n bins, equal to a nanosecond, and
-// returns the mean over each: bins of unequal content are not sampled but
-// integrated, so that the area stays what it was. It takes time in proportion
-// to the points and the bins. Without a span or bins there is nothing.
+// returns the exact mean over each, so that the area stays what it was. It
+// takes time in proportion to the points and the bins. Without a span or bins
+// there is nothing.
 func (c Curve) Resample(from, to mapper.Instant, n int) []float64 {
 	if to <= from || n <= 0 {
 		return nil
@@ -91,8 +91,7 @@ func (c Curve) Resample(from, to mapper.Instant, n int) []float64 {
 			means[i] = c.At(begin)
 			continue
 		}
-		// The piece after the bin is needed for where the last one ends.
-		means[i] = c[first:min(last+1, len(c))].Integral(begin, end) / seconds(end-begin)
+		means[i] = c[first:last].Integral(begin, end) / seconds(end-begin)
 	}
 	return means
 }
