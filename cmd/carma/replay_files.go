@@ -117,11 +117,11 @@ func (f *replayFiles) write(v *virtualReplay, all []replayedTrace) error {
 
 // replaceFile puts all of what is written at a path, or leaves what was there.
 func replaceFile(path string, write func(io.Writer) error) error {
-	part := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), os.Getpid()))
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	f, err := partFile(path)
 	if err != nil {
 		return err
 	}
+	part := f.Name()
 	if err = errors.Join(write(f), f.Close()); err == nil {
 		err = os.Rename(part, path)
 	}
@@ -129,6 +129,19 @@ func replaceFile(path string, write func(io.Writer) error) error {
 		return errors.Join(err, os.Remove(part))
 	}
 	return nil
+}
+
+// partFile is a new file beside a path. Unlike those of os.CreateTemp it is
+// for whom the umask says.
+func partFile(path string) (f *os.File, err error) {
+	for n := range 100 {
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), n))
+		f, err = os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return f, err
 }
 
 // report is the data of the HTML report.
