@@ -125,6 +125,10 @@ func TestLanes(t *testing.T) {
 	if !collocated {
 		t.Error("no two tasks ran together")
 	}
+	f, err := g.figure(newTimeAxis(time.Hour, 6), "")
+	if first, last := strings.Index(string(f.SVG), `<g class="oom">`), strings.LastIndex(string(f.SVG), `<g class="k`); err != nil || first < last {
+		t.Errorf("what ran out of memory, at %d, is under what comes until %d: %v", first, last, err)
+	}
 	for i := 1; i < len(g.bands); i++ {
 		if g.bands[i].top < g.bands[i-1].top+g.bands[i-1].height {
 			t.Errorf("band %d begins in the one above", i)
@@ -140,13 +144,16 @@ func TestManyAttempts(t *testing.T) {
 	if c.elements["rect"] != 0 || !strings.Contains(c.text, "attempts are too many to show each") || len(html) > 400_000 {
 		t.Errorf("%d rectangles, %d bytes", c.elements["rect"], len(html))
 	}
-	ooms := 0
+	ooms, all := 0, 0
 	f := newDensity(framed(d))
 	for gpu := range f.counts {
 		want, got := 0.0, 0.0
 		for _, s := range f.spans {
 			if s.GPU == gpu {
 				want += s.Ended.Sub(s.Launched).Seconds()
+			}
+			if s.GPU == gpu && s.Outcome == sim.OutcomeOOM {
+				ooms--
 			}
 		}
 		for _, l := range f.counts[gpu] {
@@ -155,14 +162,17 @@ func TestManyAttempts(t *testing.T) {
 			}
 		}
 		for _, n := range f.ooms[gpu] {
-			ooms += n
+			ooms, all = ooms+n, all+n
+		}
+		if ooms != 0 {
+			t.Errorf("GPU %d: %d OOMs more are shown than there were", gpu, ooms)
 		}
 		if math.Abs(got/want-1) > 1e-9 {
 			t.Errorf("GPU %d: %v attempt seconds are shown, there were %v", gpu, got, want)
 		}
 	}
-	if ooms == 0 || ooms != d.Runs[0].Metrics.OOMs {
-		t.Errorf("%d OOMs are shown, there were %d", ooms, d.Runs[0].Metrics.OOMs)
+	if all == 0 || all != d.Runs[0].Metrics.OOMs {
+		t.Errorf("%d OOMs are shown, there were %d", all, d.Runs[0].Metrics.OOMs)
 	}
 }
 

@@ -149,6 +149,27 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestSummary: a row per policy, ratios to exclusive and none of its own.
+func TestSummary(t *testing.T) {
+	d := simulated(t, 20, 2, "magm", "exclusive")
+	d.Runs[0].Metrics.Failed = 3
+	header, rows := summary(d.Runs, reference(d.Runs))
+	if len(rows) != 2 || len(rows[0].Cells) != len(header) || rows[0].Policy.Name != "magm" {
+		t.Fatalf("%d rows: %v", len(rows), rows)
+	}
+	if got, want := rows[0].Cells[1].Ratio, ratio(d.Runs[0].Metrics.RatioTo(d.Runs[1].Metrics).MeanJCT); got != want || got == "" {
+		t.Errorf("mean JCT %s, want %s", got, want)
+	}
+	if rows[0].Cells[0].Ratio != "3 failed" {
+		t.Errorf("makespan %v of a run with failures", rows[0].Cells[0])
+	}
+	for i, c := range rows[1].Cells {
+		if c.Ratio != "" {
+			t.Errorf("exclusive: %s is %s of itself", header[i], c.Ratio)
+		}
+	}
+}
+
 // TestSeveralTraces: a section for each, and links to them.
 func TestSeveralTraces(t *testing.T) {
 	c := parse(t, written(t, simulated(t, 5, 1, "magm"), simulated(t, 6, 2, "lug", "exclusive")))
