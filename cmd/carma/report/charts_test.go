@@ -227,3 +227,24 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestPalette: a policy has its colour whatever stands beside it, and no two
+// of a page share one while there are enough.
+func TestPalette(t *testing.T) {
+	of := func(policies ...string) (classes []string) {
+		var runs []Run
+		for _, p := range policies {
+			runs = append(runs, Run{Policy: p})
+		}
+		for _, c := range palette(runs) {
+			classes = append(classes, c.class)
+		}
+		return classes
+	}
+	if all, two := of("exclusive", "round-robin", "magm", "lug"), of("lug", "magm"); two[0] != all[3] || two[1] != all[2] {
+		t.Errorf("%v, two of them %v", all, two)
+	}
+	if got := of("magm", "unknown", "exclusive"); !slices.Equal(got, []string{"p0", "p1", "p2"}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -3,7 +3,10 @@ package report
 import (
 	"fmt"
 	"image/color"
+	"slices"
 	"strings"
+
+	"carma/mapper"
 )
 
 // colour is a line's or an area's. The plots are drawn with stand-ins, which
@@ -16,7 +19,21 @@ type colour struct {
 // policyColours is how many there are before they repeat.
 const policyColours = 8
 
-func policyColour(n int) colour { return colours[n%policyColours] }
+// palette gives each run the colour of its policy, the same in all reports, as
+// far as that tells them apart.
+func palette(runs []Run) []colour {
+	own, ordered := make([]colour, len(runs)), make([]colour, len(runs))
+	taken := map[string]bool{} // look-up only
+	for i := range runs {
+		ordered[i] = colours[i%policyColours]
+		own[i] = colours[max(0, slices.Index(mapper.PolicyNames(), runs[i].Policy))%policyColours]
+		taken[own[i].class] = true
+	}
+	if len(taken) < len(runs) {
+		return ordered
+	}
+	return own
+}
 
 var (
 	colours    [policyColours]colour

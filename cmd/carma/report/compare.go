@@ -55,7 +55,7 @@ func distribution(caption string, runs []Run, of func(sim.Lifetimes) time.Durati
 	end, marks := upTo(100, 4, true)
 	p := newPlot(newTimeAxis(longest, mediumTicks), end, marks)
 	for i, values := range sorted {
-		p.Add(series{points: cumulative(values), line: policyLine(i, len(runs))})
+		p.Add(series{points: cumulative(values), line: policyLine(runs, i)})
 	}
 	svg, err := render(p, medium, caption, nil)
 	return figure{Caption: caption, SVG: svg}, err
@@ -63,8 +63,8 @@ func distribution(caption string, runs []Run, of func(sim.Lifetimes) time.Durati
 
 // policyLine is thinner the later it is drawn, so that of lines on top of each
 // other more than the last is seen.
-func policyLine(n, of int) draw.LineStyle {
-	return draw.LineStyle{Color: policyColour(n).line, Width: 1.2 + vg.Length(min(of-1-n, 4))*0.7}
+func policyLine(runs []Run, n int) draw.LineStyle {
+	return draw.LineStyle{Color: palette(runs)[n].line, Width: 1.2 + vg.Length(min(len(runs)-1-n, 4))*0.7}
 }
 
 // alike names the policies under which every task had the times that it had
@@ -126,7 +126,7 @@ func slowdowns(runs []Run) (figure, error) {
 	p := newPlot(x, end, marks)
 	var dots strings.Builder
 	for i, list := range all {
-		line := &slowdownLine{list, x.end, policyLine(i, len(runs)), policyColour(i).class, clean(runs[i].Policy), &dots}
+		line := &slowdownLine{list, x.end, policyLine(runs, i), palette(runs)[i].class, clean(runs[i].Policy), &dots}
 		p.Add(line)
 	}
 	const caption = "Slowdown of each task, sorted (× the time alone)"

@@ -72,8 +72,9 @@ func newSection(d *Data, n int) (section, error) {
 	first := reference(d.Runs)
 	s.RatioTo = clean(first.Policy)
 	s.Header, s.Rows = summary(d.Runs, first)
+	colours := palette(d.Runs)
 	for i := range d.Runs {
-		s.Policies = append(s.Policies, legendEntry{clean(d.Runs[i].Policy), policyColour(i).class})
+		s.Policies = append(s.Policies, legendEntry{clean(d.Runs[i].Policy), colours[i].class})
 	}
 	s.Alike = alike(d.Runs)
 	var err error
@@ -82,7 +83,7 @@ func newSection(d *Data, n int) (section, error) {
 	}
 	sc, kinds := newScales(d.Runs), rankKinds(d.Runs)
 	for i := range d.Runs {
-		r, err := newRunView(&d.Runs[i], i, sc, kinds)
+		r, err := newRunView(&d.Runs[i], colours[i], sc, kinds)
 		if err != nil {
 			return s, err
 		}
@@ -92,9 +93,9 @@ func newSection(d *Data, n int) (section, error) {
 	return s, nil
 }
 
-func newRunView(r *Run, n int, sc scales, kinds kindRanks) (runView, error) {
+func newRunView(r *Run, c colour, sc scales, kinds kindRanks) (runView, error) {
 	m := &r.Metrics
-	v := runView{Policy: legendEntry{clean(r.Policy), policyColour(n).class}, Failed: failures(r.Tasks)}
+	v := runView{Policy: legendEntry{clean(r.Policy), c.class}, Failed: failures(r.Tasks)}
 	v.Gist = fmt.Sprintf("makespan %s, mean JCT %s, %s of SM activity, %s", span(m.Makespan), span(m.MeanJCT), percent(m.MeanSMACT), energy(m.EnergyJ))
 	if r.Timeline == nil || len(r.Timeline.GPUs) == 0 {
 		return v, nil
@@ -105,7 +106,7 @@ func newRunView(r *Run, n int, sc scales, kinds kindRanks) (runView, error) {
 	}
 	v.Chart, v.Kinds, v.OOMs = &chart, kinds.legend, m.OOMs > 0
 	v.Stopped = slices.ContainsFunc(r.Timeline.Spans, func(s sim.Span) bool { return s.Outcome == sim.OutcomeOther })
-	v.Groups, err = overTime(r.Timeline, policyColour(n), sc)
+	v.Groups, err = overTime(r.Timeline, c, sc)
 	return v, err
 }
 

@@ -49,7 +49,7 @@ func summary(runs []Run, first *Run) (header []string, rows []row) {
 		if m.Failed > 0 {
 			cells[0].Ratio = fmt.Sprintf("%d failed", m.Failed)
 		}
-		rows = append(rows, row{legendEntry{clean(runs[i].Policy), policyColour(i).class}, cells})
+		rows = append(rows, row{legendEntry{clean(runs[i].Policy), palette(runs)[i].class}, cells})
 	}
 	return header, rows
 }
