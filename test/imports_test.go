@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"carma/runner/journal":            {},
 	"carma/runner/tasklog":            {},
 	"carma/runner/gpu":                {"carma/mapper"},
+	"carma/cmd/carma/report":          {"carma/mapper", "carma/mapper/sim"},
 	"carma/runner/gpu/simgpu":         {"carma/mapper", "carma/mapper/sim", "carma/configs/servers", "carma/runner/gpu"},
 }
 

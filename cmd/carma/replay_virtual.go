@@ -26,6 +26,7 @@ type virtualReplay struct {
 	estimator string
 	startUp   time.Duration
 	lookAhead int
+	files     *replayFiles
 }
 
 // defaultStartUp is about what Docker takes to start a container with a GPU.
@@ -142,7 +143,7 @@ func (v *virtualReplay) run() ([]replayedTrace, error) {
 		for _, p := range v.policies {
 			opt := mapper.DefaultsOf(p)
 			opt.LookAhead = v.lookAhead
-			r, err := sim.Run(sim.Config{Options: opt, GPUs: simGPUs(v.server), StartUp: v.startUp, Observe: v.progress(t.Name, p, len(t.Tasks))}, done.tasks)
+			r, err := sim.Run(sim.Config{Options: opt, GPUs: simGPUs(v.server), StartUp: v.startUp, Timeline: v.files.charts(), Observe: v.progress(t.Name, p, len(t.Tasks))}, done.tasks)
 			if err != nil {
 				return nil, fmt.Errorf("%s, policy %s: %w", t.Name, p, err)
 			}
@@ -256,6 +257,9 @@ func (c catalogue) forReplay(method string, t traces.Task, campaign string, peak
 // replayVirtual runs v and prints how it went.
 func (a *app) replayVirtual(v *virtualReplay, asJSON bool) error {
 	all, err := v.run()
+	if err == nil {
+		err = v.files.write(v, all)
+	}
 	if err != nil {
 		return err
 	}

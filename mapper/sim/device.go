@@ -36,6 +36,7 @@ type device struct {
 	touched bool   // memory has changed since the last report
 	scores  Activity
 	tasks   []mapper.TaskUse
+	curves  *GPUTimeline // nil: not recorded
 }
 
 // bend is where the integral of a device's activity changes its slope.
@@ -88,6 +89,7 @@ func (d *device) settle(now mapper.Instant, scratch []Load) []Load {
 		d.activity = a
 		d.watts = Watts(d.IdlePower, d.PeakPower, a)
 		d.bends = append(d.bends, bend{now, d.sum, a})
+		d.record(now)
 	}
 	for _, u := range d.uses {
 		if u.busy() {
@@ -111,6 +113,7 @@ func (u *use) alloc(now mapper.Instant, n mapper.Bytes) bool {
 	u.held += n
 	u.peak = max(u.peak, u.held)
 	d.touched = true
+	d.record(now)
 	return true
 }
 
@@ -121,6 +124,7 @@ func (u *use) leave(now mapper.Instant) {
 	d.held -= u.held
 	d.uses = slices.DeleteFunc(d.uses, func(o *use) bool { return o == u })
 	d.touched = true
+	d.record(now)
 }
 
 // look works out what the monitor reports at an instant of its clock, and
