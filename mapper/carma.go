@@ -18,16 +18,26 @@ const reserve = 0.05
 // has a task wait for one on a GPU to end.
 const patience = 0.8
 
-// slowdownGate is policy carma's: a GPU is turned down where neither part of
-// the task may go.
-func (s *State) slowdownGate(t *Task, g *GPU) Rule {
-	var rule Rule
+// refusal is why policy carma does not want a placement.
+type refusal struct {
+	rule Rule
+	// For RuleSlowdown: how many times as long as alone a task would take, the
+	// most allowed, and which it is; 0 is the newcomer.
+	slowdown, most float64
+	task           TaskID
+}
+
+// slowdownGate is policy carma's: a GPU is turned down where no part of the
+// task may go.
+func (s *State) slowdownGate(t *Task, g *GPU) Rule { return s.refusal(t, g).rule }
+
+func (s *State) refusal(t *Task, g *GPU) (no refusal) {
 	for i := range t.GPUs {
-		if _, rule = s.weigh(t, g, t.load(i)); rule == "" {
-			return ""
+		if _, no = s.weigh(t, g, t.load(i)); no.rule == "" {
+			break
 		}
 	}
-	return rule
+	return no
 }
 
 // leastAdded picks, on one machine, the GPUs on which a task adds least to the
@@ -57,11 +67,11 @@ func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total floa
 			if slices.Contains(picked, g) {
 				continue
 			}
-			added, rule := s.weigh(t, g, t.load(i))
+			added, no := s.weigh(t, g, t.load(i))
 			if len(t.Avoid) > 0 && slices.Contains(t.Avoid, g.ID) {
 				added += aWhile // where its infrastructure failed, only if all else is worse
 			}
-			if rule == "" && added < least {
+			if no.rule == "" && added < least {
 				best, least = g, added
 			}
 		}
@@ -76,11 +86,11 @@ func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total floa
 
 // weigh predicts what a placement adds to the sum of all completion times, in
 // seconds, or says why it must not be.
-func (s *State) weigh(t *Task, g *GPU, load interference.Load) (added float64, rule Rule) {
+func (s *State) weigh(t *Task, g *GPU, load interference.Load) (added float64, no refusal) {
 	own, basis := s.left(t, 0)
 	now := s.parts(g)
 	if len(now) == 0 {
-		return own, ""
+		return own, no
 	}
 	outlook(now)
 	with := append(slices.Clone(now), part{load: load, left: own, elsewhere: 1, basis: basis})
@@ -97,14 +107,17 @@ func (s *State) weigh(t *Task, g *GPU, load interference.Load) (added float64, r
 			added -= now[i].finish
 		}
 		added += with[i].finish
-		if with[i].slowdown() > max(most-reserve, before) || late[i].worst() > max(most, before) {
-			return 0, RuleSlowdown
+		if slow := late[i].worst(); slow > max(most, before) {
+			return 0, refusal{RuleSlowdown, slow, most, with[i].task}
+		}
+		if slow := with[i].slowdown(); slow > max(most-reserve, before) {
+			return 0, refusal{RuleSlowdown, slow, most - reserve, with[i].task}
 		}
 	}
 	if first+own < patience*added {
-		return 0, RuleWait
+		return 0, refusal{rule: RuleWait}
 	}
-	return added, ""
+	return added, no
 }
 
 func (s *State) slowdownCap() float64 {

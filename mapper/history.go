@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,10 +29,24 @@ type experience struct {
 // maxKinds bounds the history; the kind that was not seen for longest goes.
 const maxKinds = 4096
 
+// maxRuns is how many runs a mean is taken over: later ones count for more.
+const maxRuns = 16
+
 // history is all experience, by kind.
 type history []*experience
 
-func byKind(a, b *experience) int { return cmp.Compare(a.Kind, b.Kind) }
+// audit returns what makes no sense.
+func (h history) audit() error {
+	for i, e := range h {
+		switch {
+		case e == nil || i > 0 && h[i-1].Kind >= e.Kind:
+			return fmt.Errorf("the history is not in order")
+		case e.Runs < 0 || e.Runs > maxRuns || e.Alone < 0 || e.Peak != e.Peak.clamp():
+			return fmt.Errorf("the history of %q has %d runs of %s with %d bytes", e.Kind, e.Runs, e.Alone, e.Peak)
+		}
+	}
+	return nil
+}
 
 func (h history) find(kind string) (int, bool) {
 	return slices.BinarySearchFunc(h, kind, func(e *experience, kind string) int { return cmp.Compare(e.Kind, kind) })
@@ -63,15 +78,15 @@ func (h *history) about(t *Task) *experience {
 	return e
 }
 
-// learn takes note of an attempt that ended well.
+// learn takes note of an attempt that ended well and was seen to run.
 func (s *State) learn(t *Task, a *Attempt) {
-	if t.Kind == "" {
+	if t.Kind == "" || a.Started == 0 {
 		return
 	}
 	e := s.history.about(t)
 	alone := time.Duration(t.Done * float64(time.Second))
 	e.Alone += (alone - e.Alone) / time.Duration(e.Runs+1)
-	e.Runs = min(e.Runs+1, 16) // later runs count for more
+	e.Runs = min(e.Runs+1, maxRuns)
 	e.Peak = max(e.Peak, a.Peak)
 	e.Last = s.now
 	if len(t.Seen) > 0 {
@@ -91,7 +106,7 @@ const (
 const declared = "declared"
 
 // recall replaces what was said of a task by what earlier runs of it have
-// shown.
+// shown. One that has used nearly all there is gets it again.
 func (s *State) recall(t *Task) {
 	e := s.history.of(t.Kind)
 	if !s.opt.Learn || e == nil {
@@ -103,9 +118,12 @@ func (s *State) recall(t *Task) {
 	if e.Peak == 0 {
 		return
 	}
-	seen := Estimate{Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast), Point: e.Peak, Method: "history"}
+	seen := Estimate{Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast), Method: "history"}
 	if t.Estimate.Method == declared && t.Estimate.Memory >= seen.Memory {
 		return // the user may know of more to come
+	}
+	if most := s.ceiling(s.bookable).of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
+		seen = Estimate{WholeGPU: true, Method: seen.Method}
 	}
 	t.Estimate = seen
 }

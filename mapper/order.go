@@ -17,7 +17,7 @@ func (s *State) rankOf(t *Task) Instant {
 // takes an hour longer is overtaken by those that come up to so many hours
 // later.
 const (
-	sjfWeight = 20
+	sjfWeight = 8
 	maxRun    = 30 * 24 * time.Hour
 )
 

@@ -9,6 +9,7 @@ import (
 
 // part is one task in an outlook on a GPU. Times are seconds.
 type part struct {
+	task TaskID // 0: the newcomer, or not ours
 	load interference.Load
 	// done and left are what it has done and is expected to have to do, as the
 	// time that takes alone; elapsed is since it started.
@@ -84,7 +85,7 @@ func (s *State) parts(g *GPU) []part {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := s.tasks[r.Task]
-		p := part{load: r.Load, elsewhere: 1, done: t.Done}
+		p := part{task: t.ID, load: r.Load, elsewhere: 1, done: t.Done}
 		if a := t.Current(); a.Started > 0 {
 			p.elapsed = s.now.Sub(a.Started).Seconds()
 			p.done += s.now.Sub(max(t.PacedAt, a.Started)).Seconds() * t.Speed
