@@ -14,7 +14,7 @@ import (
 
 // busyWorld is a state with something of everything in it.
 func busyWorld(t testing.TB) *world {
-	opt := DefaultOptions()
+	opt := DefaultsOf("magm")
 	opt.Ageing = time.Minute
 	w := newWorld(t, opt, 3)
 	a := w.submit(10*GiB, func(r *Request) { r.User, r.TimeLimit = "ada", time.Hour })

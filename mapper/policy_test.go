@@ -96,7 +96,7 @@ func prepare(t *testing.T, opt Options, gpus []gpuState) *world {
 }
 
 func TestPolicyNames(t *testing.T) {
-	if got := strings.Join(PolicyNames(), " "); got != "exclusive round-robin magm lug" {
+	if got := strings.Join(PolicyNames(), " "); got != "exclusive round-robin first-fit best-fit magm lug mug lucid horus carma" {
 		t.Errorf("policies are %s", got)
 	}
 	for _, name := range PolicyNames() {
@@ -106,7 +106,7 @@ func TestPolicyNames(t *testing.T) {
 	}
 	opt := plain()
 	opt.Policy = "mgam"
-	if err := opt.Validate(); err == nil || err.Error() != `unknown policy "mgam"; there are exclusive, round-robin, magm, lug` {
+	if err := opt.Validate(); err == nil || err.Error() != `unknown policy "mgam"; there are `+strings.Join(PolicyNames(), ", ") {
 		t.Errorf("unknown policy: %v", err)
 	}
 }

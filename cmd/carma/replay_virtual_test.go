@@ -44,8 +44,8 @@ func TestExclusiveFIFO(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			opt := mapper.DefaultOptions()
-			opt.Policy, opt.LookAhead, opt.WarmUp = "exclusive", 1, 0
+			opt := mapper.DefaultsOf("exclusive")
+			opt.LookAhead, opt.WarmUp = 1, 0
 			r, err := sim.Run(sim.Config{Options: opt, GPUs: simGPUs(server)}, tasks)
 			if err != nil {
 				t.Fatal(err)

@@ -28,12 +28,8 @@ func station(n int) []GPU {
 	return gpus
 }
 
-// options are those of a policy without delays.
-func options(policy string) mapper.Options {
-	opt := mapper.DefaultOptions()
-	opt.Policy = policy
-	return opt
-}
+// options are the defaults of a policy.
+func options(policy string) mapper.Options { return mapper.DefaultsOf(policy) }
 
 // training is a task on one GPU, estimated right.
 func training(at, solo time.Duration, memory mapper.Bytes, l Load) Task {
