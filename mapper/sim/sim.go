@@ -17,6 +17,9 @@ type Config struct {
 	// StartUp is the time from the decision to launch until the container
 	// runs. What the program does before it trains is part of its solo time.
 	StartUp time.Duration
+	// Score is what the monitor reports of the GPUs' activity; empty is
+	// [ScoreMean].
+	Score Score
 	// Observe, if not nil, sees every step after it was made. It must change
 	// nothing and keep nothing of the event.
 	Observe func(s *mapper.State, ev mapper.Event, done []mapper.Decision)
@@ -110,6 +113,9 @@ func Run(cfg Config, tasks []Task) (Result, error) {
 
 func (c *Config) check() error {
 	if err := c.Options.Validate(); err != nil {
+		return err
+	}
+	if err := c.Score.check(); err != nil {
 		return err
 	}
 	if len(c.GPUs) == 0 {
