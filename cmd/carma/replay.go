@@ -26,7 +26,9 @@ func (a *app) replayCommand() *cobra.Command {
 print a table for each with a row per policy. Nothing else is needed: no daemon,
 no containers, no GPU. Equal input gives equal output.
 
-TRACE is a file, or the name of one that ships with carma.
+TRACE is a file, or the name of one that ships with carma, or generated-SEED or
+generated-SEEDxTASKS: 60 or so many tasks drawn from that seed, 30 % light, 60 %
+medium and 10 % heavy ones, with arrival gaps of Microsoft's Philly trace.
 
 JCT is from submission to the last end; execution is running in the attempt that
 finished, lost running in failed ones, waiting the rest; makespan is from the

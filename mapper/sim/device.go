@@ -11,10 +11,8 @@ import (
 // The daemon's monitor reads the GPUs every second and reports the mean of
 // the readings of the last 30 s, that of 30 s ago included. A reading is the
 // mean over the second before it, so what is reported is the mean over 31 s.
-const (
-	sampleEvery = mapper.Instant(time.Second)
-	window      = mapper.Instant(31 * time.Second)
-)
+// [ScoreRisk] is another score.
+const window = mapper.Instant(31 * time.Second)
 
 // device is a GPU and what runs on it.
 type device struct {
@@ -37,6 +35,10 @@ type device struct {
 	scores  Activity
 	tasks   []mapper.TaskUse
 	curves  *GPUTimeline // nil: not recorded
+	score   Score
+
+	readings []readings // scratch
+	values   []value
 }
 
 // bend is where the integral of a device's activity changes its slope.
@@ -131,12 +133,16 @@ func (u *use) leave(now mapper.Instant) {
 // whether that differs from what it reported last.
 func (d *device) look(now mapper.Instant) (differs bool) {
 	d.advance(now)
-	from := now - window
+	from := now - d.score.window()
 	for len(d.bends) > 1 && d.bends[1].at <= from {
 		d.bends = d.bends[1:]
 	}
 	scores, first := d.activity, d.bends[0]
-	if len(d.bends) > 1 {
+	switch {
+	case len(d.bends) == 1:
+	case d.score == ScoreRisk:
+		scores = d.risk(now)
+	default:
 		before := first.sum.Plus(first.activity.Times(seconds(max(0, from-first.at))))
 		scores = d.sum.Plus(before.Times(-1)).Times(1 / seconds(window))
 	}

@@ -19,6 +19,9 @@ type Config struct {
 	StartUp time.Duration
 	// Timeline: Result.Timeline is recorded.
 	Timeline bool
+	// Score is what the monitor reports of the GPUs' activity; empty is
+	// [ScoreMean].
+	Score Score
 	// Observe, if not nil, sees every step after it was made. It must change
 	// nothing and keep nothing of the event.
 	Observe func(s *mapper.State, ev mapper.Event, done []mapper.Decision)
@@ -116,6 +119,9 @@ func Run(cfg Config, tasks []Task) (Result, error) {
 
 func (c *Config) check() error {
 	if err := c.Options.Validate(); err != nil {
+		return err
+	}
+	if err := c.Score.check(); err != nil {
 		return err
 	}
 	if len(c.GPUs) == 0 {
