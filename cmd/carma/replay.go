@@ -18,6 +18,7 @@ import (
 )
 
 func (a *app) replayCommand() *cobra.Command {
+	var measured pairsFlags
 	cmd := &cobra.Command{
 		Use:   "replay TRACE... [flags]",
 		Short: "Run the tasks of a trace, in virtual time or live, and measure",
@@ -40,11 +41,22 @@ With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a
 simulated server runs --speed times faster than the clock.
 
+With --pairs, run nothing: print how far the interference model is off on pairs
+of tasks that were measured together. The file has columns solo_profile_a and
+solo_profile_b, overlap_speed_a and overlap_speed_b or else speed_a and speed_b;
+that of --profiles has workload_id, smact_mean and drama_mean and, for the time
+of a step, model, dataset, batch_size, epochs and train_loop_s. Others are
+passed over. Speeds are relative to running alone.
+
 Exits with 1 when a task did not succeed.`,
 		Example: `  carma replay philly-t1-60 --policy exclusive,magm
   carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --estimator oracle --json
-  carma replay configs/traces/philly-t1-60.yaml --live --speed 600`,
-		Args: func(_ *cobra.Command, args []string) error {
+  carma replay configs/traces/philly-t1-60.yaml --live --speed 600
+  carma replay --pairs mapper/sim/fit/pairs.csv`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if measured.given(cmd) {
+				return measured.check(cmd, args)
+			}
 			if len(args) == 0 {
 				return usagef("one of "+strings.Join(traces.Names(), ", ")+" or a file", "it takes a trace")
 			}
@@ -69,10 +81,14 @@ Exits with 1 when a task did not succeed.`,
 	speed := flags.Float64("speed", 0, "with --live: set a simulated server to this `speed` meanwhile (default: as it is)")
 	image := flags.String("image", "carma/simtask:latest", "with --live: the tasks' `image`; its argument is the workload's name")
 	prefix := flags.String("name", "", "with --live: begin the tasks' names with this (default: the trace's name)")
+	measured.add(cmd)
 	asJSON := addJSON(cmd)
 	complete(cmd, "policy", policies)
 	complete(cmd, "estimator", words(estimators))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if measured.given(cmd) {
+			return a.replayPairs(measured, *asJSON)
+		}
 		if err := oneMode(cmd, *live); err != nil {
 			return err
 		}
