@@ -36,6 +36,8 @@ first submission to the last end. JCT, WAIT and EXEC are means, LOST is in GPU
 time, SLOWEST the longest execution of any task relative to running alone, RATIO
 the makespan relative to policy exclusive. No schedule beats the lower bound.
 Estimators: catalogue is the daemon's; oracle the true peak; none books nothing.
+Sharing: mps runs kernels of several tasks at once, as fitted to measured pairs;
+time-slicing, without MPS, lets tasks take turns once they fill the GPU's time.
 
 With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a
@@ -77,6 +79,8 @@ Exits with 1 when a task did not succeed.`,
 	flags.DurationVar(&virtual.startUp, "start-up", defaultStartUp, "`time` from a launch until the container runs")
 	virtual.lookAhead = mapper.DefaultOptions().LookAhead
 	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", fmt.Sprintf("tasks that do not fit and are passed over (default: %d; 1: strictly in order)", virtual.lookAhead))
+	virtual.sharing = sim.MPS.String()
+	choiceFlag(flags, &virtual.sharing, sim.SharingNames(), "sharing", "how tasks share a GPU: "+strings.Join(sim.SharingNames(), ", ")+" (default: "+virtual.sharing+")")
 	live := flags.Bool("live", false, "send the tasks to the daemon as containers")
 	speed := flags.Float64("speed", 0, "with --live: set a simulated server to this `speed` meanwhile (default: as it is)")
 	image := flags.String("image", "carma/simtask:latest", "with --live: the tasks' `image`; its argument is the workload's name")
@@ -85,6 +89,7 @@ Exits with 1 when a task did not succeed.`,
 	asJSON := addJSON(cmd)
 	complete(cmd, "policy", policies)
 	complete(cmd, "estimator", words(estimators))
+	complete(cmd, "sharing", words(sim.SharingNames()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if measured.given(cmd) {
 			return a.replayPairs(measured, *asJSON)
@@ -147,7 +152,7 @@ Exits with 1 when a task did not succeed.`,
 func oneMode(cmd *cobra.Command, live bool) error {
 	names, hint, format := []string{"speed", "image", "name"}, "add --live", "--%s is for a replay on the daemon"
 	if live {
-		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
+		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "sharing"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
 	}
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {

@@ -19,7 +19,8 @@ const (
 // device is a GPU and what runs on it.
 type device struct {
 	GPU
-	uses []*use // in order of arrival
+	sharing Sharing
+	uses    []*use // in order of arrival
 
 	held     mapper.Bytes
 	activity Activity // now
@@ -82,7 +83,7 @@ func (d *device) settle(now mapper.Instant, scratch []Load) []Load {
 			loads = append(loads, u.load)
 		}
 	}
-	speeds := Speeds(loads)
+	speeds := d.sharing.Speeds(loads)
 	if a := Combine(loads, speeds); a != d.activity {
 		d.advance(now)
 		d.activity = a

@@ -69,6 +69,7 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 	for i, g := range cfg.GPUs {
 		infos[i] = mapper.GPUInfo{ID: g.ID, Node: g.Node, Index: g.Index, Model: g.Model, Capacity: g.Memory}
 		d := newDevice(g, e.start)
+		d.sharing = cfg.Sharing
 		e.devices = append(e.devices, d)
 		e.byID[g.ID] = d
 	}

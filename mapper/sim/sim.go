@@ -17,6 +17,7 @@ type Config struct {
 	// StartUp is the time from the decision to launch until the container
 	// runs. What the program does before it trains is part of its solo time.
 	StartUp time.Duration
+	Sharing Sharing // of a GPU by several tasks
 	// Observe, if not nil, sees every step after it was made. It must change
 	// nothing and keep nothing of the event.
 	Observe func(s *mapper.State, ev mapper.Event, done []mapper.Decision)
@@ -113,6 +114,9 @@ func (c *Config) check() error {
 	}
 	if c.StartUp < 0 || c.StartUp > maxTime {
 		return fmt.Errorf("start-up takes %s; write for example 1s", c.StartUp)
+	}
+	if _, err := ParseSharing(c.Sharing.String()); err != nil {
+		return err
 	}
 	seen := map[mapper.GPUID]bool{}
 	for _, g := range c.GPUs {
