@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/sim"
 )
 
 // replayWidth is what a table of a replay fits.
@@ -17,6 +18,9 @@ func (v *virtualReplay) print(w io.Writer, r *replayedTrace) error {
 	title := fmt.Sprintf(": %d tasks on %d GPUs of %s, estimator %s, lower bound %s",
 		m.Tasks, len(v.server.GPUs), v.server.Name, v.estimator, hours(m.LowerBound))
 	fmt.Fprintln(w, shorten(printable(r.trace.Name), max(1, replayWidth-len(title)))+title)
+	if v.sharing != sim.MPS {
+		fmt.Fprintf(w, "tasks share a GPU by %s, not %s\n", v.sharing, sim.MPS)
+	}
 	exclusive := r.reference()
 	t := &table{columns: []column{
 		{title: "POLICY", least: 8, share: 1}, {title: "MAKESPAN", right: true}, {title: "JCT", right: true}, {title: "P95", right: true},
@@ -131,6 +135,7 @@ type traceJSON struct {
 	Estimator  string       `json:"estimator"`
 	StartUp    float64      `json:"start_up_s"`
 	LookAhead  int          `json:"look_ahead"`
+	Sharing    string       `json:"sharing"`
 	LowerBound float64      `json:"lower_bound_s"`
 	Policies   []policyJSON `json:"policies"`
 }
@@ -142,7 +147,7 @@ func (v *virtualReplay) json(all []replayedTrace) any {
 		r := &all[i]
 		list[i] = traceJSON{
 			Trace: r.trace.Name, Server: v.server.Name, GPUs: len(v.server.GPUs), Estimator: v.estimator,
-			StartUp: v.startUp.Seconds(), LookAhead: v.lookAhead,
+			StartUp: v.startUp.Seconds(), LookAhead: v.lookAhead, Sharing: v.sharing.String(),
 			LowerBound: r.outcomes[0].result.Metrics.LowerBound.Seconds(),
 		}
 		first := r.reference()

@@ -27,6 +27,7 @@ type virtualReplay struct {
 	startUp   time.Duration
 	lookAhead int
 	files     *replayFiles
+	sharing   sim.Sharing
 }
 
 // defaultStartUp is about what Docker takes to start a container with a GPU.
@@ -40,6 +41,7 @@ type virtualFlags struct {
 	estimator string
 	startUp   time.Duration
 	lookAhead int
+	sharing   string
 }
 
 // estimators are those that a replay knows.
@@ -54,6 +56,9 @@ func (a *app) newVirtualReplay(f virtualFlags, args []string) (*virtualReplay, e
 	}
 	if v.startUp < 0 || v.startUp > time.Hour {
 		return nil, usagef("", "--start-up: %s is not between 0 and 1h", v.startUp)
+	}
+	if v.sharing, err = sim.ParseSharing(f.sharing); err != nil {
+		return nil, usagef("", "--sharing: %v", err)
 	}
 	if v.server, err = simulatedServer(f.gpus, f.count); err != nil {
 		return nil, err
@@ -143,7 +148,7 @@ func (v *virtualReplay) run() ([]replayedTrace, error) {
 		for _, p := range v.policies {
 			opt := mapper.DefaultsOf(p)
 			opt.LookAhead = v.lookAhead
-			r, err := sim.Run(sim.Config{Options: opt, GPUs: simGPUs(v.server), StartUp: v.startUp, Timeline: v.files.charts(), Observe: v.progress(t.Name, p, len(t.Tasks))}, done.tasks)
+			r, err := sim.Run(sim.Config{Options: opt, GPUs: simGPUs(v.server), StartUp: v.startUp, Sharing: v.sharing, Timeline: v.files.charts(), Observe: v.progress(t.Name, p, len(t.Tasks))}, done.tasks)
 			if err != nil {
 				return nil, fmt.Errorf("%s, policy %s: %w", t.Name, p, err)
 			}
