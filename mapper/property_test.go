@@ -17,29 +17,32 @@ import (
 // and decisions alone, and believes nothing the state says about itself.
 func TestProperties(t *testing.T) {
 	longer(t)
-	rapid.Check(t, func(t *rapid.T) {
-		m := newMachine(t)
-		t.Repeat(map[string]func(*rapid.T){
-			"submit":    m.submit,
-			"estimate":  m.estimate,
-			"more":      m.more,
-			"sample":    m.sample,
-			"overuse":   m.overuse,
-			"victim":    m.victim,
-			"start":     m.start,
-			"exit":      m.exit,
-			"cancel":    m.cancel,
-			"engine":    m.engine,
-			"gpus":      m.gpus,
-			"configure": m.configure,
-			"pass time": m.pass,
-			"wake":      m.wake,
-			"repeat":    m.again,
-			"restart":   m.restart,
-			"drain":     m.drains,
-		})
-		m.drains(t)
+	rapid.Check(t, anyLife)
+}
+
+// anyLife is one sequence of events.
+func anyLife(t *rapid.T) {
+	m := newMachine(t)
+	t.Repeat(map[string]func(*rapid.T){
+		"submit":    m.submit,
+		"estimate":  m.estimate,
+		"more":      m.more,
+		"sample":    m.sample,
+		"overuse":   m.overuse,
+		"victim":    m.victim,
+		"start":     m.start,
+		"exit":      m.exit,
+		"cancel":    m.cancel,
+		"engine":    m.engine,
+		"gpus":      m.gpus,
+		"configure": m.configure,
+		"pass time": m.pass,
+		"wake":      m.wake,
+		"repeat":    m.again,
+		"restart":   m.restart,
+		"drain":     m.drains,
 	})
+	m.drains(t)
 }
 
 // longer makes the sequences of events longer than rapid's default of 30.
