@@ -358,6 +358,15 @@ func anyTask(t *rapid.T, gpus int) Task {
 	return task
 }
 
+// anyTasks draws a trace; rapid's own slices are short most of the time.
+func anyTasks(t *rapid.T, gpus int) []Task {
+	tasks := make([]Task, rapid.SampledFrom([]int{1, 2, 4, 8, 16, 25}).Draw(t, "tasks"))
+	for i := range tasks {
+		tasks[i] = anyTask(t, gpus)
+	}
+	return tasks
+}
+
 // anyConfig draws a machine and rules.
 func anyConfig(t *rapid.T, gpus int) Config {
 	oneOf := func(name string, values []string) string {
@@ -391,7 +400,7 @@ func TestAnyTrace(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		gpus := rapid.IntRange(1, 5).Draw(rt, "machine")
 		cfg := anyConfig(rt, gpus)
-		tasks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Task { return anyTask(t, gpus) }), 1, 25).Draw(rt, "tasks")
+		tasks := anyTasks(rt, gpus)
 		checkReplay(rt, cfg, tasks)
 	})
 }
@@ -451,6 +460,59 @@ func asJSON(t rapid.TB, r Result) string {
 	return string(b)
 }
 
+// TestEveryCombination: under each policy with each combination of the other
+// options a small trace that has something of everything ends, and well.
+func TestEveryCombination(t *testing.T) {
+	var tasks []Task
+	for i, l := range []Load{vgg128, small, resnet, small, vgg32, smaller, resnet, small, {}, vgg128} {
+		task := training(time.Duration(i)*time.Minute, time.Duration(3+7*(i%4))*time.Minute, mapper.Bytes(3+4*(i%5))*mapper.GiB, l)
+		task.Kind, task.Family = []string{"a1", "a2", "b", ""}[i%4], "f"
+		task.Priority, task.Exclusive = mapper.Priority(i%3-1), i == 4
+		if i%2 == 0 {
+			task.Expected.Loads = task.Loads
+		}
+		switch i {
+		case 2:
+			task.GPUs, task.Memory, task.Loads = 2, append(task.Memory, mapper.GiB), append(task.Loads, Load{})
+		case 3, 6:
+			task.Estimate.Memory /= 5 // too little
+		case 7:
+			task.Estimate = mapper.Estimate{WholeGPU: true}
+		}
+		tasks = append(tasks, task)
+	}
+	combinations := 0
+	for _, policy := range mapper.PolicyNames() {
+		for _, booking := range mapper.Bookings {
+			for _, order := range mapper.Orders {
+				for _, recovery := range mapper.Recoveries {
+					for bits := range 16 {
+						opt := options(policy)
+						opt.Booking, opt.Order, opt.Recovery, opt.Learn = booking, order, recovery, bits&1 > 0
+						if bits&2 > 0 {
+							opt.Interval = 20 * time.Second
+						}
+						if bits&4 > 0 {
+							opt.Margin = 2 * mapper.GiB
+						}
+						if bits&8 > 0 {
+							opt.SMACTCap, opt.SMOCCCap, opt.DRAMACap = 0.5, 0.3, 0.3
+						}
+						r := mustRun(t, Config{Options: opt, GPUs: station(2), StartUp: time.Second}, tasks)
+						if r.Metrics.Succeeded != len(tasks) || r.Metrics.Makespan < r.Metrics.LowerBound {
+							t.Errorf("%+v: %+v", opt, r.Metrics)
+						}
+						combinations++
+					}
+				}
+			}
+		}
+	}
+	if combinations < 1920 {
+		t.Errorf("only %d combinations", combinations)
+	}
+}
+
 // TestTrueEstimates: where memory is booked and estimates are no less than what
 // is used, nobody runs out of it, whatever is learned; and however tasks slow
 // each other down, the SM time used is that of their work, not more and not
@@ -459,7 +521,7 @@ func TestTrueEstimates(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := anyConfig(rt, 3)
 		cfg.Options.Booking = mapper.BookGrants
-		tasks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Task { return anyTask(t, 2) }), 1, 20).Draw(rt, "tasks")
+		tasks := anyTasks(rt, 3)
 		work, kinds := 0.0, map[string]mapper.Bytes{}
 		for i := range tasks {
 			task := &tasks[i]
