@@ -322,12 +322,12 @@ func TestWrongInput(t *testing.T) {
 func anyTask(t *rapid.T, gpus int) Task {
 	share := rapid.Float64Range(0, 1)
 	task := Task{
-		At:        time.Duration(rapid.IntRange(0, 7200).Draw(t, "at")) * time.Second,
+		At:        time.Duration(rapid.SampledFrom([]int{0, 0, 60, 600, 3600, 7200}).Draw(t, "at")+rapid.IntRange(0, 600).Draw(t, "and")) * time.Second,
 		User:      rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "user"),
 		GPUs:      rapid.IntRange(1, min(2, gpus)).Draw(t, "gpus"),
 		Priority:  mapper.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")),
 		Exclusive: rapid.IntRange(0, 9).Draw(t, "exclusive") == 0,
-		SoloTime:  time.Duration(rapid.IntRange(1, 5_000_000).Draw(t, "ms")) * time.Millisecond,
+		SoloTime:  time.Duration(rapid.SampledFrom([]int{0, 0, 60_000, 900_000, 5_000_000}).Draw(t, "ms")+rapid.IntRange(1, 500_000).Draw(t, "more")) * time.Millisecond,
 		Context:   mapper.Bytes(rapid.IntRange(0, 2000).Draw(t, "context")) * mapper.MiB,
 	}
 	if kind := rapid.SampledFrom([]string{"", "", "a1", "a2", "b"}).Draw(t, "kind"); kind != "" {
@@ -337,7 +337,8 @@ func anyTask(t *rapid.T, gpus int) Task {
 		task.At = 0 // together, that there are ties
 	}
 	for range task.GPUs {
-		task.Memory = append(task.Memory, mapper.Bytes(rapid.IntRange(0, 38_000).Draw(t, "mib"))*mapper.MiB)
+		mib := rapid.SampledFrom([]int{0, 0, 6_000, 14_000, 22_000, 34_000}).Draw(t, "mib") + rapid.IntRange(0, 4_000).Draw(t, "more mib")
+		task.Memory = append(task.Memory, mapper.Bytes(mib)*mapper.MiB)
 		task.Loads = append(task.Loads, Load{SMACT: share.Draw(t, "smact"), SMOCC: share.Draw(t, "smocc"), DRAMA: share.Draw(t, "drama"), Step: rapid.Float64Range(0, 1).Draw(t, "step")})
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "estimate") {
@@ -415,6 +416,9 @@ func checkReplay(t rapid.TB, cfg Config, tasks []Task) Result {
 	}
 	longest := time.Duration(0)
 	for i, got := range r.Tasks {
+		if got.Task == nil {
+			t.Fatalf("task %d is lost", i+1)
+		}
 		l := got.Record.Lifetimes()
 		if got.Phase != mapper.Succeeded || got.ID != mapper.TaskID(i+1) {
 			t.Fatalf("task %d is %s: %s", got.ID, got.Phase, got.Reason)
