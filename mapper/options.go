@@ -86,7 +86,7 @@ const (
 // Orders of the queues, within a priority.
 const (
 	OrderFIFO = "fifo" // as submitted
-	OrderSJF  = "sjf"  // the shortest expected run first; see sjf.go
+	OrderSJF  = "sjf"  // the shortest expected run first; see order.go
 )
 
 // What follows a GPU OOM.

@@ -80,7 +80,7 @@ func (s *State) binding(t *Task, w Why) string {
 	case t.NotBefore > s.now:
 		return fmt.Sprintf("tried again in %s after: %s", t.NotBefore.Sub(s.now).Round(time.Second), t.Reason)
 	case t.Phase == Queued && s.recoveryBlocks():
-		return "a task that ran out of GPU memory recovers first"
+		return "tasks in the recovery queue go first (recovery: original)"
 	case s.now < s.notBefore:
 		return fmt.Sprintf("one launch every %s", s.opt.Interval)
 	case s.fits(w, t) && !s.inSight(t):
