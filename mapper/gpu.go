@@ -77,6 +77,8 @@ type Resident struct {
 	Alone bool   `json:"alone,omitempty"`
 	Used  Bytes  `json:"used"` // last sample
 	Peak  Bytes  `json:"peak"` // highest sample
+	// Share is what its user is charged for, in millionths of the GPU.
+	Share int64 `json:"share,omitempty"`
 	// Load is what the task is expected to do to this GPU, and Speed what the
 	// interference model says of it here, 1 alone.
 	Load  interference.Load `json:"load"`

@@ -9,7 +9,11 @@ func (s *State) rankOf(t *Task) Instant {
 	if s.opt.Order != OrderSJF || t.Phase == Recovering {
 		return 0
 	}
-	return t.Submitted.Add(sjfWeight * min(s.runTime(t), maxRun))
+	from := t.Submitted
+	if t.Behind > 0 {
+		from = t.QueuedAt
+	}
+	return from.Add(sjfWeight * min(s.runTime(t), maxRun))
 }
 
 // sjfWeight bounds how far the order sjf lets a task be overtaken: one that

@@ -3,6 +3,7 @@ package mapper
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"carma/mapper/interference"
 )
@@ -18,6 +19,7 @@ type State struct {
 	byID  map[GPUID]*GPU   // look-up only
 	tasks map[TaskID]*Task // unfinished ones; look-up only
 	queue queues           // those that wait
+	users *users
 
 	lastID     TaskID
 	engineDown string // why; empty: up
@@ -39,11 +41,14 @@ type State struct {
 
 // New returns an empty state. Options must be valid.
 func New(opt Options) *State {
+	opt.FairWeights = slices.Clone(opt.FairWeights)
 	p, err := policyNamed(opt.Policy)
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	return &State{opt: opt, policy: p, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, tasks: map[TaskID]*Task{}}
+	s := &State{opt: opt, policy: p, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, tasks: map[TaskID]*Task{}, users: newUsers()}
+	s.queue.users = s.takesTurns()
+	return s
 }
 
 // Step applies ev and returns what must now be done, in order. Equal states
@@ -99,9 +104,15 @@ func (s *State) configure(ev Configured) {
 	if ev.Options.Validate() != nil {
 		return // to validate is the caller's duty; keep what is in force
 	}
+	s.users.settle(s.now, s.opt.halfLife())
 	s.opt, s.dirty, s.ceilings = ev.Options, true, [2]ceiling{}
+	s.opt.FairWeights = slices.Clone(s.opt.FairWeights)
 	s.policy, _ = policyNamed(ev.Options.Policy)
 	s.resort(func(*Task) bool { return true })
+	if by := s.takesTurns(); by != s.queue.users {
+		s.queue.refile(by)
+	}
+	s.watchSlots()
 }
 
 func (s *State) submitted(ev TaskSubmitted) {
@@ -134,6 +145,7 @@ func (s *State) estimated(ev Estimated) {
 func (s *State) enqueue(t *Task, phase Phase) {
 	t.Phase, t.QueuedAt = phase, s.now
 	t.Rank = s.rankOf(t)
+	s.users.make(t.User).waiting++
 	s.queue.add(t)
 	s.dirty = s.dirty || s.inSight(t)
 	if t.NotBefore > s.now {
@@ -157,6 +169,9 @@ func (s *State) started(ev Started) {
 		g.settle()
 	}
 	s.at(s.now.Add(s.opt.WarmUp), deadline{})
+	if ends := s.slotEnds(t); ends != never {
+		s.at(ends, deadline{})
+	}
 	if t.TimeLimit > 0 {
 		s.at(s.now.Add(t.TimeLimit), deadline{Task: t.ID, Attempt: a.N})
 	}
@@ -165,12 +180,15 @@ func (s *State) started(ev Started) {
 func (s *State) cancel(ev Cancel) {
 	t := s.tasks[ev.Task]
 	switch {
+	case t != nil && t.SlotUsed: // it is stopping already, and is not to come back
+		t.SlotUsed, t.StopReason = false, cmp.Or(ev.Reason, "stopped")
 	case t == nil || t.Phase == Stopping:
 	case t.Phase.Placed():
 		s.stop(t, cmp.Or(ev.Reason, "stopped"))
 	default:
 		if t.Phase != Estimating {
 			s.queue.remove(t)
+			s.users.make(t.User).waiting--
 			s.dirty = true
 		}
 		s.finish(t, Cancelled, 0, cmp.Or(ev.Reason, "stopped"))
