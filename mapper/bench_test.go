@@ -57,7 +57,7 @@ type cluster struct {
 }
 
 func newCluster(b *testing.B, queued int) *cluster {
-	opt := DefaultOptions()
+	opt := DefaultsOf("magm")
 	opt.IdleFirst = false
 	c := &cluster{s: New(opt), rng: rand.New(rand.NewPCG(1, 2)), now: 1, running: map[TaskID]int{}}
 	var gpus []GPUInfo

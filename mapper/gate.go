@@ -71,6 +71,12 @@ func (r Rejection) String() string {
 		return fmt.Sprintf("%s SMACT %.2f, at or over %.2f", gpu, r.SMACT, r.Cap)
 	case RuleWarmUp:
 		return fmt.Sprintf("%s is warming up task %d", gpu, r.Task)
+	case RuleSharing:
+		return gpu + " has no room for its sharing score, the scores on a GPU sum to at most 2"
+	case RuleUtilization:
+		return gpu + " would be asked for more than 100 % of its time"
+	case RuleSlowdown:
+		return gpu + " would slow a task down too much"
 	}
 	return gpu + " rejected: " + string(r.Rule)
 }
@@ -102,6 +108,7 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 	case s.free(g) < max(s.needOn(t, g), 1):
 		return RuleMemory
 	}
+	g.gain = 1 // on an idle GPU
 	if s.policy.gate != nil && !g.idle() {
 		if rule := s.policy.gate(s, t, g); rule != "" {
 			return rule

@@ -139,8 +139,9 @@ func (g *GPU) resident(id TaskID) *Resident {
 
 func (g *GPU) add(r Resident, headroom Bytes) {
 	g.Residents = append(g.Residents, r)
-	g.Reserved += r.Grant
-	g.Bookable = g.Capacity - headroom
+	if g.Reserved += r.Grant; r.Grant > 0 { // else the bookings of before stay within what there was then
+		g.Bookable = g.Capacity - headroom
+	}
 	g.settle()
 }
 

@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,10 +28,24 @@ type experience struct {
 // maxKinds bounds the history; the kind that was not seen for longest goes.
 const maxKinds = 4096
 
+// maxRuns is how many runs a mean is taken over: later ones count for more.
+const maxRuns = 16
+
 // history is all experience, by kind.
 type history []*experience
 
-func byKind(a, b *experience) int { return cmp.Compare(a.Kind, b.Kind) }
+// audit returns what makes no sense.
+func (h history) audit() error {
+	for i, e := range h {
+		switch {
+		case e == nil || i > 0 && h[i-1].Kind >= e.Kind:
+			return fmt.Errorf("the history is not in order")
+		case e.Runs < 0 || e.Runs > maxRuns || e.Alone < 0 || e.Peak != e.Peak.clamp():
+			return fmt.Errorf("the history of %q has %d runs of %s with %d bytes", e.Kind, e.Runs, e.Alone, e.Peak)
+		}
+	}
+	return nil
+}
 
 func (h history) find(kind string) (int, bool) {
 	return slices.BinarySearchFunc(h, kind, func(e *experience, kind string) int { return cmp.Compare(e.Kind, kind) })
@@ -62,15 +77,15 @@ func (h *history) about(t *Task) *experience {
 	return e
 }
 
-// learn takes note of an attempt that ended well.
+// learn takes note of an attempt that ended well and was seen to run.
 func (s *State) learn(t *Task, a *Attempt) {
-	if t.Kind == "" {
+	if t.Kind == "" || a.Started == 0 {
 		return
 	}
 	e := s.history.about(t)
 	alone := time.Duration(t.Done * float64(time.Second))
 	e.Alone += (alone - e.Alone) / time.Duration(e.Runs+1)
-	e.Runs = min(e.Runs+1, 16) // later runs count for more
+	e.Runs = min(e.Runs+1, maxRuns)
 	e.Peak = max(e.Peak, a.Peak)
 	e.Last = s.now
 	s.rekey(t)
@@ -83,7 +98,8 @@ const (
 	learnedLeast  = 128 * MiB
 )
 
-// recall replaces a task's estimate by what earlier runs of it have used.
+// recall replaces a task's estimate by what earlier runs of it have used. One
+// that has used nearly all there is gets it again.
 func (s *State) recall(t *Task) {
 	e := s.history.of(t.Kind)
 	if !s.opt.Learn || e == nil || e.Runs == 0 || e.Peak == 0 {
@@ -92,6 +108,9 @@ func (s *State) recall(t *Task) {
 	t.Estimate = Estimate{
 		Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast),
 		Method: "history",
+	}
+	if most := s.ceiling(s.bookable).of(max(t.GPUs, 1)); most >= 0 && t.Estimate.Memory > most {
+		t.Estimate.Memory, t.Estimate.WholeGPU = 0, true
 	}
 }
 

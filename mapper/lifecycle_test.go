@@ -20,6 +20,7 @@ func TestLife(t *testing.T) {
 	want := Task{
 		Request: Request{ID: id, GPUs: 1}, Phase: Succeeded, Submitted: w.now - 2,
 		Estimate: Estimate{Memory: GiB, Method: "declared"}, Need: GiB, QueuedAt: w.now - 2, Ended: w.now,
+		Done: 1e-9, Speed: 1, PacedAt: w.now, // it ran for a nanosecond, alone
 		Attempts: []Attempt{{
 			N: 1, Grants: []Grant{{GPU: "GPU-0", Memory: GiB}}, Launched: w.now - 2, Started: w.now - 1, Ended: w.now,
 			Class: ExitOK, Peak: 700 * MiB,

@@ -30,7 +30,13 @@ func (s *State) speeds(residents []Resident, newcomer *interference.Load) []floa
 		loads = append(loads, *newcomer)
 	}
 	s.loads = loads
-	return interference.Speeds(loads)
+	speeds := interference.Speeds(loads)
+	for i := range loads {
+		if loads[i].SMACT == 0 { // it holds the GPU and does not use it: nobody is in its way
+			speeds[i] = 1
+		}
+	}
+	return speeds
 }
 
 // repace gives a task the speed of its slowest GPU.

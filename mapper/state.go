@@ -108,6 +108,10 @@ func (s *State) configure(ev Configured) {
 	s.opt, s.dirty, s.ceilings = ev.Options, true, [2]ceiling{}
 	s.opt.FairWeights = slices.Clone(s.opt.FairWeights)
 	s.policy, _ = policyNamed(ev.Options.Policy)
+	if next := s.now.Add(s.opt.Interval); next < s.notBefore { // a shorter interval counts at once
+		s.notBefore = next
+		s.at(next, deadline{})
+	}
 	s.resort(func(*Task) bool { return true })
 	if by := s.takesTurns(); by != s.queue.users {
 		s.queue.refile(by)
