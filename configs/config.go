@@ -49,7 +49,8 @@ type Config struct {
 	// others; root always may.
 	AdminGroup string
 
-	// Mapper are the rules tasks are placed by.
+	// Mapper are the rules tasks are placed by. Their defaults depend on the
+	// policy.
 	Mapper mapper.Options
 
 	// LogLevel: debug, info, warn or error.
@@ -66,8 +67,8 @@ const SystemSocket = "/run/carma/carma.sock"
 //go:embed carma.example.yaml
 var Example string
 
-// Default returns the configuration when nothing is configured. Socket and
-// DataDir depend on who asks.
+// Default returns the configuration when nothing is configured, the policy
+// included. Socket and DataDir depend on who asks.
 func Default() Config {
 	return Config{
 		Socket:        defaultSocket(),
@@ -82,7 +83,7 @@ func Default() Config {
 		LogBytes:      64 * mapper.MiB,
 		AllowedMounts: []string{"~"},
 		AdminGroup:    "carma",
-		Mapper:        mapper.DefaultOptions(),
+		Mapper:        mapperDefaults(mapper.DefaultOptions().Policy),
 		LogLevel:      "info",
 		LogFormat:     "auto",
 	}

@@ -16,6 +16,9 @@ func AddFlags(flags *pflag.FlagSet, names ...string) {
 		defaults := Default()
 		p := k.at(&defaults)
 		f := flags.VarPF(&value{k: k, text: show(p)}, k.name, "", k.usage)
+		if k.byPolicy() {
+			f.DefValue = "" // carma config tells
+		}
 		switch p.(type) {
 		case *bool:
 			f.NoOptDefVal = "true"

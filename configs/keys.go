@@ -82,14 +82,45 @@ var keys = []key{
 	{"policy", "the `policy` that picks GPUs", func(c *Config) any { return &c.Mapper.Policy }, func(c *Config) error {
 		return oneOf("policy", c.Mapper.Policy, mapper.PolicyNames())
 	}},
+	{"booking", "what counts as taken: grants, or samples (what is in use)", func(c *Config) any { return &c.Mapper.Booking }, func(c *Config) error {
+		return oneOf("booking", c.Mapper.Booking, mapper.Bookings)
+	}},
 	{"headroom", "`memory` on every GPU that is never booked", func(c *Config) any { return &c.Mapper.Headroom }, nil},
+	{"margin", "`memory` that must be free beside a task's grant when it is placed", func(c *Config) any { return &c.Mapper.Margin }, nil},
 	{"min-free", "least free `memory` of a GPU that gets a task; 0: off", func(c *Config) any { return &c.Mapper.MinFree }, nil},
-	{"smact-cap", "SM activity (0 to 1) from which a GPU gets no further task; 0: off", func(c *Config) any { return &c.Mapper.SMACTCap }, nil},
+	{"smact-cap", "SM activity (0 to 1) from which a GPU gets no further task; 0: off", func(c *Config) any { return &c.Mapper.SMACTCap }, func(c *Config) error {
+		return between(c.Mapper.SMACTCap, 0, 1, "0 is off")
+	}},
+	{"smocc-cap", "smact-cap counts only from this SM occupancy on, or from drama-cap; 0: off", func(c *Config) any { return &c.Mapper.SMOCCCap }, func(c *Config) error {
+		return between(c.Mapper.SMOCCCap, 0, 1, "0 is off")
+	}},
+	{"drama-cap", "smact-cap counts only from this DRAM activity on, or from smocc-cap; 0: off", func(c *Config) any { return &c.Mapper.DRAMACap }, func(c *Config) error {
+		return between(c.Mapper.DRAMACap, 0, 1, "0 is off")
+	}},
+	{"slowdown-cap", "policy carma slows nobody down more than so many times; 0: its own cap", func(c *Config) any { return &c.Mapper.SlowdownCap }, func(c *Config) error {
+		if c.Mapper.SlowdownCap == 0 {
+			return nil
+		}
+		return between(c.Mapper.SlowdownCap, 1, 100, "0 is policy carma's own cap")
+	}},
 	{"max-tasks", "most tasks on one GPU; 0: no limit", func(c *Config) any { return &c.Mapper.MaxTasks }, nil},
 	{"warm-up", "`time` a GPU is closed after a task has started on it", func(c *Config) any { return &c.Mapper.WarmUp }, nil},
+	{"interval", "least `time` between two launches", func(c *Config) any { return &c.Mapper.Interval }, func(c *Config) error {
+		return notNegative(c.Mapper.Interval)
+	}},
 	{"idle-first", "prefer idle GPUs, whatever the policy's order", func(c *Config) any { return &c.Mapper.IdleFirst }, nil},
+	{"order", "`order` of the queue: fifo or sjf (shortest expected run first)", func(c *Config) any { return &c.Mapper.Order }, func(c *Config) error {
+		return oneOf("order", c.Mapper.Order, mapper.Orders)
+	}},
+	{"learn", "book what earlier runs of a task have used", func(c *Config) any { return &c.Mapper.Learn }, nil},
+	{"shrink", "`time` without growth after which a grant is cut to its use; 0: never", func(c *Config) any { return &c.Mapper.Shrink }, func(c *Config) error {
+		return notNegative(c.Mapper.Shrink)
+	}},
 	{"look-ahead", "queued tasks tried at a time; 1: strictly first come, first served", func(c *Config) any { return &c.Mapper.LookAhead }, nil},
 	{"ageing", "`time` after which the first queued task is not overtaken any more", func(c *Config) any { return &c.Mapper.Ageing }, nil},
+	{"recovery", "what follows a GPU OOM: ladder, staged or original", func(c *Config) any { return &c.Mapper.Recovery }, func(c *Config) error {
+		return oneOf("recovery", c.Mapper.Recovery, mapper.Recoveries)
+	}},
 	{"attempts", "launches of a task that runs out of GPU memory", func(c *Config) any { return &c.Mapper.Attempts }, nil},
 	{"blameless-retries", "relaunches after deaths a task is not to blame for", func(c *Config) any { return &c.Mapper.BlamelessRetries }, nil},
 	{"backoff", "`time` to wait after an engine or driver failure; doubles", func(c *Config) any { return &c.Mapper.Backoff }, nil},
@@ -338,6 +369,14 @@ func validSource(source string) error {
 		return nil
 	}
 	return fmt.Errorf("unknown source %q; it is auto, nvml or sim:SERVER, for example sim:dgx-station-a100", source)
+}
+
+// between refuses a number outside its range; off says what 0 means.
+func between(v, least, most float64, off string) error {
+	if v >= least && v <= most {
+		return nil
+	}
+	return fmt.Errorf("%v is not between %v and %v; nearest: %v; %s", v, least, most, min(max(v, least), most), off)
 }
 
 func notNegative(d time.Duration) error {

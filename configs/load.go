@@ -30,13 +30,17 @@ const (
 // Origin is where one value came from.
 type Origin struct {
 	Kind Kind `json:"from"`
-	// Where is the file with line, the variable or the flag; empty for a default.
+	// Where is the file with line, the variable or the flag; for a default that
+	// depends on it "policy NAME", else empty.
 	Where string `json:"where,omitempty"`
 }
 
 func (o Origin) String() string {
-	if o.Where == "" {
+	switch {
+	case o.Where == "":
 		return string(o.Kind)
+	case o.Kind == FromDefault:
+		return "default of " + o.Where
 	}
 	return o.Where
 }
@@ -119,6 +123,9 @@ func Load(flags *pflag.FlagSet) (Config, Origins, error) {
 		if err := k.load(v, origins, flags, &config); err != nil {
 			return Config{}, nil, err
 		}
+		if k.name == "policy" { // all that depend on it come after it
+			config.Mapper = mapperDefaults(config.Mapper.Policy)
+		}
 	}
 	return config, origins, nil
 }
@@ -144,6 +151,9 @@ func (k key) load(v *viper.Viper, origins Origins, flags *pflag.FlagSet, config 
 	}
 	origin := origins[k.name]
 	if origin.Kind == FromDefault {
+		if k.byPolicy() {
+			origins[k.name] = Origin{FromDefault, "policy " + config.Mapper.Policy}
+		}
 		return nil
 	}
 	wrong := func(err error) error { return &Error{origin, k.name, err.Error()} }

@@ -58,7 +58,8 @@ func TestPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Default()
-	want.Mapper.Policy, want.Mapper.MinFree, want.Mapper.WarmUp = "lug", 6*mapper.GiB, 7*time.Second
+	want.Mapper = mapperDefaults("lug")
+	want.Mapper.MinFree, want.Mapper.WarmUp = 6*mapper.GiB, 7*time.Second
 	want.Speed, want.AllowedMounts, want.Mapper.IdleFirst = 60, []string{"~", "/data"}, true
 	want.DataDir, _ = filepath.Abs("x")
 	if !reflect.DeepEqual(got, want) {
@@ -73,6 +74,30 @@ func TestPrecedence(t *testing.T) {
 	}
 	if len(from) != len(keys) {
 		t.Errorf("%d origins for %d keys", len(from), len(keys))
+	}
+}
+
+// TestDefaultsOfPolicy: what nobody sets is as the policy wants it, and is
+// said to be so.
+func TestDefaultsOfPolicy(t *testing.T) {
+	for _, policy := range mapper.PolicyNames() {
+		path := hermetic(t)
+		write(t, path, "attempts: 7\nsmact-cap: 0.7\npolicy: "+policy+"\n")
+		c, from, err := Load(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := mapperDefaults(policy)
+		want.Attempts, want.SMACTCap = 7, 0.7
+		if c.Mapper != want {
+			t.Errorf("got  %+v\nwant %+v", c.Mapper, want)
+		}
+		if got := from["warm-up"].String(); got != "default of policy "+policy {
+			t.Errorf("warm-up is from %q", got)
+		}
+		if from["smact-cap"].Where != path+":2" || from["headroom"].String() != "default" {
+			t.Errorf("smact-cap is from %q, headroom from %q", from["smact-cap"], from["headroom"])
+		}
 	}
 }
 
@@ -117,13 +142,21 @@ func TestWrongFiles(t *testing.T) {
 		"speed: .nan":                          `FILE:1: speed: NaN is not a number`,
 		"speed:":                               `FILE:1: speed: an empty value is not a number`,
 		"warm-up: 30":                          `FILE:1: warm-up: 30 is not a time; write for example 30s or 5m`,
-		"warm-up: -1s":                         `FILE:1: warm-up: warm-up, ageing and backoff cannot be negative; write for example 30s`,
+		"warm-up: -1s":                         `FILE:1: warm-up: warm-up, ageing, backoff, interval and shrink cannot be negative; write for example 30s`,
 		"idle-first: maybe":                    `FILE:1: idle-first: "maybe" is neither true nor false`,
 		"attempts: 1.5":                        `FILE:1: attempts: 1.5 is not a whole number`,
 		"attempts: 0":                          `FILE:1: attempts: is 0; a task is launched at least once`,
 		"min-free: lots":                       `FILE:1: min-free: "lots" is not an amount of memory; write for example 512M or 12G`,
 		"min-free: {a: 1}":                     `FILE:1: min-free: a map is not an amount of memory; write for example 512M or 12G`,
-		"smact-cap: 2":                         `FILE:1: smact-cap: 2 is not between 0 and 1; 0 is off`,
+		"smact-cap: 2":                         `FILE:1: smact-cap: 2 is not between 0 and 1; nearest: 1; 0 is off`,
+		"drama-cap: -1":                        `FILE:1: drama-cap: -1 is not between 0 and 1; nearest: 0; 0 is off`,
+		"slowdown-cap: 0.5":                    `FILE:1: slowdown-cap: 0.5 is not between 1 and 100; nearest: 1; 0 is policy carma's own cap`,
+		"booking: grant":                       `FILE:1: booking: unknown booking "grant"; did you mean grants?`,
+		"order: sfj":                           `FILE:1: order: unknown order "sfj"; did you mean sjf?`,
+		"recovery: stage":                      `FILE:1: recovery: unknown recovery "stage"; did you mean staged?`,
+		"interval: -1s":                        `FILE:1: interval: -1s is negative; write for example 10s`,
+		"shrink: soon":                         `FILE:1: shrink: "soon" is not a time; write for example 30s or 5m`,
+		"margin: -1":                           `FILE:1: margin: -1 is not an amount of memory; write for example 512M or 12G`,
 		"driver: dokcer":                       `FILE:1: driver: unknown driver "dokcer"; did you mean docker?`,
 		"driver: xyz":                          `FILE:1: driver: unknown driver "xyz"; it is one of docker`,
 		"driver: [docker]":                     `FILE:1: driver: a list is not a text`,

@@ -19,8 +19,9 @@ type experience struct {
 	Alone time.Duration `json:"alone,omitempty"`
 	// Peak is the highest memory seen on one GPU.
 	Peak Bytes `json:"peak,omitempty"`
-	// Load is what it did to a GPU that it had for itself; zero: not seen.
-	Load interference.Load `json:"load"`
+	// Loads are what it did to each of its GPUs while it had them for itself;
+	// empty: not seen.
+	Loads []interference.Load `json:"loads,omitempty"`
 	// Last is when it was last learned from.
 	Last Instant `json:"last"`
 }
@@ -88,6 +89,9 @@ func (s *State) learn(t *Task, a *Attempt) {
 	e.Runs = min(e.Runs+1, maxRuns)
 	e.Peak = max(e.Peak, a.Peak)
 	e.Last = s.now
+	if len(t.Seen) > 0 {
+		e.Loads = t.Seen
+	}
 	s.rekey(t)
 }
 
@@ -98,53 +102,28 @@ const (
 	learnedLeast  = 128 * MiB
 )
 
-// recall replaces a task's estimate by what earlier runs of it have used. One
-// that has used nearly all there is gets it again.
+// declared is the method of an estimate that the user gave.
+const declared = "declared"
+
+// recall replaces what was said of a task by what earlier runs of it have
+// shown. One that has used nearly all there is gets it again.
 func (s *State) recall(t *Task) {
 	e := s.history.of(t.Kind)
-	if !s.opt.Learn || e == nil || e.Runs == 0 || e.Peak == 0 {
+	if !s.opt.Learn || e == nil {
 		return
 	}
-	t.Estimate = Estimate{
-		Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast),
-		Method: "history",
+	if len(e.Loads) == t.GPUs {
+		t.Expected.Loads, t.Expected.Source = e.Loads, "history"
 	}
-	if most := s.ceiling(s.bookable).of(max(t.GPUs, 1)); most >= 0 && t.Estimate.Memory > most {
-		t.Estimate.Memory, t.Estimate.WholeGPU = 0, true
+	if e.Peak == 0 {
+		return
 	}
-}
-
-// newcomerRun is how long a run is taken to be when nothing is known at all.
-const newcomerRun = 30 * time.Minute
-
-// runTime is how long a task is expected to take alone: the mean of its
-// earlier runs, else of those of the same family, else of all.
-func (s *State) runTime(t *Task) time.Duration {
-	if e := s.history.of(t.Kind); e != nil && e.Runs > 0 {
-		return e.Alone
+	seen := Estimate{Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast), Method: "history"}
+	if t.Estimate.Method == declared && t.Estimate.Memory >= seen.Memory {
+		return // the user may know of more to come
 	}
-	var family, all mean
-	for _, e := range s.history {
-		if e.Runs > 0 {
-			all.add(e.Alone)
-			if e.Family == t.Family && t.Family != "" {
-				family.add(e.Alone)
-			}
-		}
+	if most := s.ceiling(s.bookable).of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
+		seen = Estimate{WholeGPU: true, Method: seen.Method}
 	}
-	return cmp.Or(family.of(), all.of(), newcomerRun)
-}
-
-// mean is one of times; in seconds, as their sum may be more than a Duration
-// holds.
-type mean struct {
-	seconds float64
-	n       int
-}
-
-func (m *mean) add(d time.Duration) { m.seconds += d.Seconds(); m.n++ }
-
-// of is 0 for no times.
-func (m *mean) of() time.Duration {
-	return time.Duration(m.seconds / float64(max(1, m.n)) * float64(time.Second))
+	t.Estimate = seen
 }

@@ -13,7 +13,8 @@ func (s *State) rankOf(t *Task) Instant {
 	if t.Behind > 0 {
 		from = t.QueuedAt
 	}
-	return from.Add(sjfWeight * min(s.runTime(t), maxRun))
+	run, _ := s.runTime(t)
+	return from.Add(sjfWeight * min(run, maxRun))
 }
 
 // sjfWeight bounds how far the order sjf lets a task be overtaken: one that

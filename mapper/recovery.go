@@ -34,6 +34,7 @@ func (s *State) exited(ev Exited) {
 	if ev.Class == ExitGPUOOM {
 		blame = s.blame(t, a, max(ev.Demand.clamp(), a.Peak))
 	}
+	t.Seen = s.sightings(t)
 	s.vacate(t)
 	for _, grant := range a.Grants {
 		s.release(s.byID[grant.GPU], t.ID)

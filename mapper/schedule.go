@@ -23,6 +23,8 @@ func (s *State) schedule() {
 		return
 	}
 	s.dirty = false
+	s.acquaint()
+	s.shrink()
 	s.arrange()
 	if s.queue.len() == 0 {
 		return
@@ -44,6 +46,7 @@ func (s *State) pass(before hold) *pass {
 	s.reach[0] = s.walk(p, s.queue.recovery())
 	s.reach[1] = 0
 	if !s.recoveryBlocks() {
+		s.startCritical(p)
 		s.reach[1] = s.walk(p, s.queue.main())
 	}
 	return p
@@ -83,7 +86,6 @@ func (s *State) walk(p *pass, lanes []lane) int {
 				if t.NotBefore <= s.now && s.canFit(t) && s.overQuota(t) == "" {
 					if gpus := s.place(p, t); gpus != nil {
 						line.remove(i)
-						s.users.of(t.User).waiting--
 						s.launch(t, gpus)
 						if s.restand(t, lane) {
 							p.reordered = true
@@ -120,6 +122,9 @@ func (s *State) place(p *pass, t *Task) []*GPU {
 	if len(fitting) == 0 {
 		p.failed = append(p.failed, t)
 		return nil
+	}
+	if s.policy.pick != nil {
+		return s.policy.pick(s, t, fitting)
 	}
 	s.rank(t, fitting)
 	return ofOneMachine(t.GPUs, fitting)
@@ -232,6 +237,7 @@ func (s *State) launch(t *Task, gpus []*GPU) {
 	s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
 	t.Attempts = append(t.Attempts, a)
 	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt = Launching, 0, 0, 0, 0
+	s.users.of(t.User).waiting--
 	s.occupy(t)
 	s.pace(gpus)
 	if s.opt.Interval > 0 {

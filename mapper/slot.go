@@ -118,12 +118,13 @@ func (r *rotation) admit(t *Task) []TaskID {
 			g.leave(id)
 		}
 	}
-	for i, o := range picked {
-		alone, grant := r.s.alone(t), t.Need
-		if alone {
-			grant = max(0, r.s.free(o.then))
+	for _, o := range picked { // not a resident: the policies look up what those have done so far
+		taken := t.Need
+		if r.s.alone(t) {
+			taken = o.then.Capacity
 		}
-		o.then.add(Resident{Task: t.ID, Grant: grant, Alone: alone, Load: t.load(i)}, r.s.opt.Headroom)
+		o.then.Foreign, o.then.Used = o.then.Foreign+taken, o.then.Used+taken
+		o.then.settle()
 	}
 	return victims
 }
@@ -206,6 +207,9 @@ func (s *State) toTheBack(t *Task) { t.Behind, t.QueuedAt = s.lastID, s.now }
 // taken to be everybody's in equal parts.
 func (g *GPU) leave(id TaskID) {
 	n := len(g.Residents)
+	if r := g.resident(id); r != nil {
+		g.Used = max(g.Foreign, g.Used-r.Used)
+	}
 	g.remove(id)
 	if left := len(g.Residents); left < n {
 		part := float64(left) / float64(n)

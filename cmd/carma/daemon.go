@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"carma/configs"
+	"carma/mapper"
 )
 
 func (a *app) daemonCommand() *cobra.Command { return newDaemonCommand(a.err) }
@@ -32,6 +33,9 @@ to start from.`,
 	}
 	addDaemonFlags(cmd.Flags())
 	complete(cmd, "policy", policies)
+	complete(cmd, "booking", words(mapper.Bookings))
+	complete(cmd, "order", words(mapper.Orders))
+	complete(cmd, "recovery", words(mapper.Recoveries))
 	complete(cmd, "gpus", sources)
 	complete(cmd, "driver", words(configs.Drivers))
 	complete(cmd, "attach", words(configs.Attachments))

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,9 @@ func (a *app) replayCommand() *cobra.Command {
 print a table for each with a row per policy. Nothing else is needed: no daemon,
 no containers, no GPU. Equal input gives equal output.
 
-TRACE is a file, or the name of one that ships with carma.
+TRACE is a file, or the name of one that ships with carma, or generated-SEED or
+generated-SEEDxTASKS: 60 or so many tasks drawn from that seed, 30 % light, 60 %
+medium and 10 % heavy ones, with arrival gaps of Microsoft's Philly trace.
 
 JCT is from submission to the last end; execution is running in the attempt that
 finished, lost running in failed ones, waiting the rest; makespan is from the
@@ -38,9 +41,15 @@ With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a
 simulated server runs --speed times faster than the clock.
 
+With --html, also write a report: one file, which needs no network, with the
+table and with charts of what ran where, memory, SM activity, power and queue
+over time, and times and slowdowns of the tasks. With --csv, write a line for
+each task under each policy.
+
 Exits with 1 when a task did not succeed.`,
 		Example: `  carma replay philly-t1-60 --policy exclusive,magm
   carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --estimator oracle --json
+  carma replay philly-heavy-60 --html report.html --csv tasks.csv
   carma replay configs/traces/philly-t1-60.yaml --live --speed 600`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -63,6 +72,7 @@ Exits with 1 when a task did not succeed.`,
 	flags.DurationVar(&virtual.startUp, "start-up", defaultStartUp, "`time` from a launch until the container runs")
 	virtual.lookAhead = mapper.DefaultOptions().LookAhead
 	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", fmt.Sprintf("tasks that do not fit and are passed over (default: %d; 1: strictly in order)", virtual.lookAhead))
+	files := addFileFlags(flags)
 	live := flags.Bool("live", false, "send the tasks to the daemon as containers")
 	speed := flags.Float64("speed", 0, "with --live: set a simulated server to this `speed` meanwhile (default: as it is)")
 	image := flags.String("image", "carma/simtask:latest", "with --live: the tasks' `image`; its argument is the workload's name")
@@ -79,6 +89,10 @@ Exits with 1 when a task did not succeed.`,
 			if err != nil {
 				return err
 			}
+			if err := files.check(args); err != nil {
+				return err
+			}
+			v.files = files
 			return a.replayVirtual(v, *asJSON)
 		}
 		policy := virtual.policies
@@ -130,6 +144,9 @@ func oneMode(cmd *cobra.Command, live bool) error {
 	names, hint, format := []string{"speed", "image", "name"}, "add --live", "--%s is for a replay on the daemon"
 	if live {
 		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
+		if f := cmd.Flags(); slices.ContainsFunc(fileFlags, f.Changed) {
+			names, format = fileFlags, "--%s is for a replay in virtual time"
+		}
 	}
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {

@@ -26,6 +26,7 @@ type virtualReplay struct {
 	estimator string
 	startUp   time.Duration
 	lookAhead int
+	files     *replayFiles
 }
 
 // defaultStartUp is about what Docker takes to start a container with a GPU.
@@ -142,7 +143,7 @@ func (v *virtualReplay) run() ([]replayedTrace, error) {
 		for _, p := range v.policies {
 			opt := mapper.DefaultsOf(p)
 			opt.LookAhead = v.lookAhead
-			r, err := sim.Run(sim.Config{Options: opt, GPUs: simGPUs(v.server), StartUp: v.startUp, Observe: v.progress(t.Name, p, len(t.Tasks))}, done.tasks)
+			r, err := sim.Run(sim.Config{Options: opt, GPUs: simGPUs(v.server), StartUp: v.startUp, Timeline: v.files.charts(), Observe: v.progress(t.Name, p, len(t.Tasks))}, done.tasks)
 			if err != nil {
 				return nil, fmt.Errorf("%s, policy %s: %w", t.Name, p, err)
 			}
@@ -211,13 +212,12 @@ func simTasks(t traces.Trace, method string) ([]sim.Task, error) {
 		if err != nil {
 			return nil, err
 		}
-		loads := p.Activities()
+		alone := loads(p)
 		for g := range in.GPUs { // more GPUs than measured are like the last
-			a := loads[min(g, len(loads)-1)]
 			out.Memory = append(out.Memory, peaks[min(g, len(peaks)-1)])
-			out.Loads = append(out.Loads, sim.Load{SMACT: a.SMACT, SMOCC: a.SMOCC, DRAMA: a.DRAMA, Step: p.StepTime().Seconds()})
+			out.Loads = append(out.Loads, alone[min(g, len(alone)-1)])
 		}
-		out.Expected = mapper.Expected{Loads: out.Loads, Source: "profile"}
+		out.Expected = catalogue.Expect(estimator.Query{Model: in.Workload, GPUs: in.GPUs})
 		q := query{in.Workload, in.GPUs, in.Mem}
 		estimate, ok := known[q]
 		if !ok {
@@ -237,6 +237,13 @@ func (c catalogue) forReplay(method string, t traces.Task, campaign string, peak
 	switch method {
 	case "oracle":
 		return mapper.Estimate{Memory: slices.Max(peaks), Method: method}, nil
+	case "horus", "gpumemnet":
+		p, _ := workloads.Find(t.Workload)
+		e := map[string]mapper.Bytes{"horus": p.Estimates.Horus, "gpumemnet": p.Estimates.GPUMemNet}[method]
+		if e == 0 {
+			e = 40000 * mapper.MiB
+		}
+		return mapper.Estimate{Memory: min(e, 40000*mapper.MiB), Method: method}, nil
 	case "none":
 		return mapper.Estimate{Method: method}, nil
 	}
@@ -244,12 +251,15 @@ func (c catalogue) forReplay(method string, t traces.Task, campaign string, peak
 	if err != nil {
 		return mapper.Estimate{}, err
 	}
-	return mapper.Estimate{Memory: e.Memory, WholeGPU: e.WholeGPU, Method: string(e.Method)}, nil
+	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: string(e.Method)}, nil
 }
 
 // replayVirtual runs v and prints how it went.
 func (a *app) replayVirtual(v *virtualReplay, asJSON bool) error {
 	all, err := v.run()
+	if err == nil {
+		err = v.files.write(v, all)
+	}
 	if err != nil {
 		return err
 	}

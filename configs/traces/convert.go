@@ -6,7 +6,8 @@
 //	go run convert.go FOLDER    (in configs/traces)
 //
 // FOLDER holds one CSV file per trace with the columns arrival_s (seconds
-// since the first line of the script) and task (the original's task name).
+// since the first line of the script) and task (the original's task name), and
+// arrivals-philly-200.csv, of which the column gap_s goes to gaps/.
 // The result depends on nothing else: running it again gives the same bytes.
 package main
 
@@ -37,15 +38,7 @@ func main() {
 		log.Fatal("usage: go run convert.go FOLDER")
 	}
 	for _, t := range traces {
-		f, err := os.Open(filepath.Join(os.Args[1], t.table))
-		if err != nil {
-			log.Fatal(err)
-		}
-		rows, err := csv.NewReader(f).ReadAll()
-		if err != nil {
-			log.Fatalf("%s: %v", t.table, err)
-		}
-		f.Close()
+		rows := read(filepath.Join(os.Args[1], t.table))
 		at, task := column(rows[0], "arrival_s"), column(rows[0], "task")
 		var b bytes.Buffer
 		fmt.Fprintf(&b, "# Written by convert.go; do not edit. The format is in doc.go.\nschema: carma/trace/v1\n")
@@ -64,6 +57,43 @@ func main() {
 			log.Fatal(err)
 		}
 	}
+	gaps(filepath.Join(os.Args[1], "arrivals-philly-200.csv"))
+}
+
+// gaps writes the arrival gaps that generated traces draw from, ten a line.
+func gaps(table string) {
+	rows := read(table)
+	gap := column(rows[0], "gap_s")
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Written by convert.go; do not edit. Seconds from one submission to the next; the first is from the start.\n")
+	fmt.Fprintf(&b, "schema: carma/gaps/v1\nname: philly-200\ndescription: arrival gaps of 200 tasks, from Microsoft's Philly trace\n")
+	fmt.Fprintf(&b, "source: \"list of 200 arrivals in GitHub ehsanyousefzadehasl/Philly-Trace-Analyser-and-Task-Mapper\"\ngaps_s: [")
+	for i, row := range rows[1:] {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		if i%10 == 0 {
+			b.WriteString("\n ")
+		}
+		b.WriteString(" " + row[gap])
+	}
+	b.WriteString(",\n]\n")
+	if err := os.WriteFile("gaps/philly-200.yaml", b.Bytes(), 0o644); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func read(table string) [][]string {
+	f, err := os.Open(table)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		log.Fatalf("%s: %v", table, err)
+	}
+	return rows
 }
 
 func column(header []string, name string) int {

@@ -28,5 +28,9 @@
 // Tasks need not be in order of arrival: they are sorted, and those that
 // arrive at the same time stay in the order of the file.
 //
+// Traces can also be drawn: generated-SEED, or generated-SEEDxTASKS, names one
+// of 60 or so many tasks with the original's gaps and mix of workloads. A seed
+// gives the same trace as long as the shipped workloads stay as they are.
+//
 // An error is one line: the file, the line, what is wrong, what would be right.
 package traces

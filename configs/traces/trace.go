@@ -41,7 +41,7 @@ type Task struct {
 	User     string        // may be empty
 	Priority mapper.Priority
 	Mem      mapper.Bytes // declared per GPU; 0: not declared
-	Line     int          // in the file, from 1
+	Line     int          // in the file, from 1; 0: generated
 }
 
 // Limits on foreign input.
@@ -62,7 +62,8 @@ func Names() []string {
 }
 
 // Read reads the trace of that path or, when there is no such file, the
-// shipped trace of that name.
+// shipped trace of that name, or makes the one that generated-SEED or
+// generated-SEEDxTASKS names (see [Generate]).
 func Read(path string) (Trace, error) {
 	f, err := os.Open(path)
 	if err == nil {
@@ -79,8 +80,11 @@ func Read(path string) (Trace, error) {
 	if content, err := files.ReadFile(name + ".yaml"); err == nil {
 		return Parse(name+".yaml", bytes.NewReader(content))
 	}
+	if strings.HasPrefix(name, generated) || name == "generated" {
+		return readGenerated(name)
+	}
 	return Trace{}, fmt.Errorf("%s: no such file, and no shipped trace of that name; nearest: %s", path,
-		strings.Join(nearest.Names(filepath.Base(name), Names(), 3), ", "))
+		strings.Join(nearest.Names(filepath.Base(name), append(Names(), generated+"1"), 3), ", "))
 }
 
 // Parse reads a trace: CSV when name ends in .csv, else YAML. name stands

@@ -11,10 +11,8 @@ import (
 // The daemon's monitor reads the GPUs every second and reports the mean of
 // the readings of the last 30 s, that of 30 s ago included. A reading is the
 // mean over the second before it, so what is reported is the mean over 31 s.
-const (
-	sampleEvery = mapper.Instant(time.Second)
-	window      = mapper.Instant(31 * time.Second)
-)
+// [ScoreRisk] is another score.
+const window = mapper.Instant(31 * time.Second)
 
 // device is a GPU and what runs on it.
 type device struct {
@@ -36,6 +34,11 @@ type device struct {
 	touched bool   // memory has changed since the last report
 	scores  Activity
 	tasks   []mapper.TaskUse
+	curves  *GPUTimeline // nil: not recorded
+	score   Score
+
+	readings []readings // scratch
+	values   []value
 }
 
 // bend is where the integral of a device's activity changes its slope.
@@ -88,6 +91,7 @@ func (d *device) settle(now mapper.Instant, scratch []Load) []Load {
 		d.activity = a
 		d.watts = Watts(d.IdlePower, d.PeakPower, a)
 		d.bends = append(d.bends, bend{now, d.sum, a})
+		d.record(now)
 	}
 	for _, u := range d.uses {
 		if u.busy() {
@@ -111,6 +115,7 @@ func (u *use) alloc(now mapper.Instant, n mapper.Bytes) bool {
 	u.held += n
 	u.peak = max(u.peak, u.held)
 	d.touched = true
+	d.record(now)
 	return true
 }
 
@@ -121,18 +126,23 @@ func (u *use) leave(now mapper.Instant) {
 	d.held -= u.held
 	d.uses = slices.DeleteFunc(d.uses, func(o *use) bool { return o == u })
 	d.touched = true
+	d.record(now)
 }
 
 // look works out what the monitor reports at an instant of its clock, and
 // whether that differs from what it reported last.
 func (d *device) look(now mapper.Instant) (differs bool) {
 	d.advance(now)
-	from := now - window
+	from := now - d.score.window()
 	for len(d.bends) > 1 && d.bends[1].at <= from {
 		d.bends = d.bends[1:]
 	}
 	scores, first := d.activity, d.bends[0]
-	if len(d.bends) > 1 {
+	switch {
+	case len(d.bends) == 1:
+	case d.score == ScoreRisk:
+		scores = d.risk(now)
+	default:
 		before := first.sum.Plus(first.activity.Times(seconds(max(0, from-first.at))))
 		scores = d.sum.Plus(before.Times(-1)).Times(1 / seconds(window))
 	}

@@ -29,6 +29,7 @@ type engine struct {
 
 	sample, wake, submit *entry
 	sampled              mapper.Instant // when the monitor looked last
+	record               *recorder      // nil: no timeline
 
 	loads   []Load // scratch
 	samples []mapper.GPUSample
@@ -69,12 +70,16 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 	for i, g := range cfg.GPUs {
 		infos[i] = mapper.GPUInfo{ID: g.ID, Node: g.Node, Index: g.Index, Model: g.Model, Capacity: g.Memory}
 		d := newDevice(g, e.start)
+		d.score = cfg.Score
 		e.devices = append(e.devices, d)
 		e.byID[g.ID] = d
 	}
 	slices.SortFunc(e.devices, func(a, b *device) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 	})
+	if cfg.Timeline {
+		e.record = newRecorder(e.start, e.devices)
+	}
 	e.step(mapper.GPUsFound{At: e.now, GPUs: infos})
 	return e
 }
@@ -120,6 +125,7 @@ func (e *engine) stuck() error {
 func (e *engine) step(ev mapper.Event) {
 	e.steps++
 	done := e.state.Step(ev)
+	e.record.stepped(e.now, e.state)
 	if e.cfg.Observe != nil {
 		e.cfg.Observe(e.state, ev, done)
 	}
@@ -304,6 +310,12 @@ func (e *engine) finish(t mapper.Task) {
 			OK: a.Class == mapper.ExitOK, OOM: a.Class == mapper.ExitGPUOOM,
 		})
 	}
+	if a := t.Last(); a != nil {
+		for _, g := range a.Grants {
+			out.GPUs = append(out.GPUs, e.byID[g.GPU].Index)
+		}
+	}
+	e.record.finished(&t, out.Task.Name)
 	e.results[t.ID-1] = out
 	e.finished++
 }

@@ -281,6 +281,50 @@ func TestWindow(t *testing.T) {
 	})
 }
 
+// TestRisk compares the risk score with one from readings taken one by one.
+func TestRisk(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := newDevice(station(1)[0], origin)
+		d.score = ScoreRisk
+		d.heat()
+		changes := map[int]float64{} // by tenths of a second
+		for range rapid.IntRange(1, 12).Draw(t, "changes") {
+			changes[rapid.IntRange(0, 900).Draw(t, "at")] = rapid.Float64Range(0, 1).Draw(t, "smact")
+		}
+		last := make([]float64, 30)
+		now, reading := 0.0, 0.0
+		for tenth := range 1500 {
+			if a, ok := changes[tenth]; ok {
+				d.turn(origin.Add(time.Duration(tenth)*time.Second/10), a)
+				now = a
+			}
+			if tenth > 0 && tenth%10 == 0 {
+				last = append(last[1:], reading)
+				reading = 0
+				d.look(origin.Add(time.Duration(tenth) * time.Second / 10))
+				if want := riskByHand(last); math.Abs(d.scores.SMACT-want) > 0.0051 {
+					t.Fatalf("after %d s %v is reported, by hand %v", tenth/10, d.scores.SMACT, want)
+				}
+			}
+			reading += now / 10
+		}
+		if d.warm {
+			t.Fatal("still warm long after the last change")
+		}
+	})
+}
+
+func riskByHand(last []float64) float64 {
+	sum, average := 0.0, last[0]
+	for _, v := range last {
+		sum += v
+		average = 2.0/31*v + 29.0/31*average
+	}
+	sorted := slices.Sorted(slices.Values(last))
+	p95 := sorted[27] + 0.55*(sorted[28]-sorted[27])
+	return 0.2*sum/30 + 0.3*(sorted[14]+sorted[15])/2 + 0.3*p95 + 0.2*average
+}
+
 func (d *device) heat() { d.warm = true }
 
 // turn changes a device's activity.
@@ -293,6 +337,7 @@ func TestWrongInput(t *testing.T) {
 	good := Config{Options: options("magm"), GPUs: station(1)}
 	task := training(0, time.Hour, mapper.GiB, small)
 	for name, break_ := range map[string]func(*Config, *Task){
+		"score":      func(c *Config, _ *Task) { c.Score = "riks" },
 		"policy":     func(c *Config, _ *Task) { c.Options.Policy = "mgam" },
 		"no GPUs":    func(c *Config, _ *Task) { c.GPUs = nil },
 		"GPU twice":  func(c *Config, _ *Task) { c.GPUs = append(c.GPUs, c.GPUs[0]) },
@@ -392,7 +437,7 @@ func anyConfig(t *rapid.T, gpus int) Config {
 		opt.Shrink = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "shrink")
 		opt.Recovery = oneOf("recovery", mapper.Recoveries)
 	}
-	return Config{Options: opt, GPUs: station(gpus), StartUp: time.Duration(rapid.IntRange(0, 5000).Draw(t, "start-up")) * time.Millisecond}
+	return Config{Options: opt, Score: rapid.SampledFrom([]Score{ScoreMean, ScoreRisk}).Draw(t, "score"), GPUs: station(gpus), StartUp: time.Duration(rapid.IntRange(0, 5000).Draw(t, "start-up")) * time.Millisecond}
 }
 
 // TestAnyTrace: whatever the trace, the policy and the options.

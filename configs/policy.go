@@ -1,0 +1,30 @@
+package configs
+
+import (
+	"cmp"
+	"slices"
+
+	"carma/mapper"
+)
+
+// mapperDefaults are a policy's own default options, each written out.
+func mapperDefaults(policy string) mapper.Options {
+	o := mapper.DefaultsOf(policy)
+	o.Booking = cmp.Or(o.Booking, mapper.Bookings[0])
+	o.Order = cmp.Or(o.Order, mapper.Orders[0])
+	o.Recovery = cmp.Or(o.Recovery, mapper.Recoveries[0])
+	return o
+}
+
+// byPolicy reports whether the default of a key depends on the policy.
+func (k key) byPolicy() bool {
+	if k.name == "policy" {
+		return false
+	}
+	defaults := Default()
+	usual := show(k.at(&defaults))
+	return slices.ContainsFunc(mapper.PolicyNames(), func(policy string) bool {
+		defaults.Mapper = mapperDefaults(policy)
+		return show(k.at(&defaults)) != usual
+	})
+}

@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"carma/mapper"
+)
+
+// Score is what the monitor makes of its readings. A reading is the mean over
+// the second before it.
+type Score string
+
+const (
+	// ScoreMean is the mean of the readings of the last 30 s, that of 30 s ago
+	// included: what carma's daemon reports. It is the default.
+	ScoreMean Score = "mean"
+	// ScoreRisk is CARMA's and AEGIS's over the last 30 readings: 0.20 mean +
+	// 0.30 median + 0.30 95th percentile + 0.20 exponential moving average
+	// with alpha = 2/31.
+	ScoreRisk Score = "risk"
+)
+
+// riskReadings is how many readings the risk score is over.
+const riskReadings = 30
+
+func (s Score) check() error {
+	switch s {
+	case "", ScoreMean, ScoreRisk:
+		return nil
+	}
+	return fmt.Errorf("unknown score %q; there are %s, %s", string(s), ScoreMean, ScoreRisk)
+}
+
+// window is how far back the score looks.
+func (s Score) window() mapper.Instant {
+	if s == ScoreRisk {
+		return riskReadings * sampleEvery
+	}
+	return window
+}
+
+// readings are some equal readings one after the other.
+type readings struct {
+	activity Activity
+	n        int
+}
+
+// risk is the risk score at a tick of the monitor. Activity changes in steps,
+// so the readings between two changes are equal and count as one.
+func (d *device) risk(now mapper.Instant) Activity {
+	d.readings = d.readings[:0]
+	i := 0
+	for t := now - riskReadings*sampleEvery; t < now; {
+		for i+1 < len(d.bends) && d.bends[i+1].at <= t {
+			i++
+		}
+		end := now
+		if i+1 < len(d.bends) {
+			end = d.bends[i+1].at
+		}
+		r := readings{d.bends[i].activity, int((end - t) / sampleEvery)}
+		if r.n == 0 { // it changes within the second
+			after := d.integral(t + sampleEvery)
+			r = readings{after.Plus(d.integral(t).Times(-1)).Times(1 / seconds(sampleEvery)), 1}
+		}
+		d.readings = append(d.readings, r)
+		t += mapper.Instant(r.n) * sampleEvery
+	}
+	return Activity{
+		SMACT: d.riskOf(func(a Activity) float64 { return a.SMACT }),
+		SMOCC: d.riskOf(func(a Activity) float64 { return a.SMOCC }),
+		DRAMA: d.riskOf(func(a Activity) float64 { return a.DRAMA }),
+	}
+}
+
+// integral of the activity up to an instant within the monitor's window.
+func (d *device) integral(t mapper.Instant) Activity {
+	i := len(d.bends) - 1
+	for i > 0 && d.bends[i].at > t {
+		i--
+	}
+	b := d.bends[i]
+	return b.sum.Plus(b.activity.Times(seconds(max(0, t-b.at))))
+}
+
+// riskOf works the score of one measure out of the readings.
+func (d *device) riskOf(of func(Activity) float64) float64 {
+	const alpha = 2.0 / (riskReadings + 1)
+	mean, average := 0.0, of(d.readings[0].activity)
+	d.values = d.values[:0]
+	for _, r := range d.readings {
+		v := of(r.activity)
+		mean += v * float64(r.n) / riskReadings
+		for range r.n {
+			average += alpha * (v - average)
+		}
+		d.values = append(d.values, value{v, r.n})
+	}
+	slices.SortFunc(d.values, func(a, b value) int { return cmp.Compare(a.v, b.v) })
+	return 0.20*mean + 0.30*percentile(d.values, 0.50) + 0.30*percentile(d.values, 0.95) + 0.20*average
+}
+
+// value stands for n equal ones.
+type value struct {
+	v float64
+	n int
+}
+
+// percentile of the readings, between two of them in proportion.
+func percentile(sorted []value, q float64) float64 {
+	at := q * (riskReadings - 1)
+	below := int(at)
+	low, high := nth(sorted, below), nth(sorted, below+1)
+	return low + (high-low)*(at-float64(below))
+}
+
+// nth is the value of that place, from 0.
+func nth(sorted []value, i int) float64 {
+	for _, v := range sorted {
+		if i -= v.n; i < 0 {
+			return v.v
+		}
+	}
+	return sorted[len(sorted)-1].v
+}
+
+// sampleEvery is the time between two readings.
+const sampleEvery = mapper.Instant(time.Second)
