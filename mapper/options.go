@@ -186,8 +186,10 @@ func (o Options) Validate() error {
 		return fmt.Errorf("warm-up, ageing, backoff, interval and shrink cannot be negative; write for example 30s")
 	case o.FairHalfLife != 0 && o.FairHalfLife < time.Minute:
 		return fmt.Errorf("fair-half-life is %s, less than a minute; write for example 24h", o.FairHalfLife)
-	case o.QuotaTasks < 0 || o.QuotaGPUs < 0:
-		return fmt.Errorf("quota-tasks (%d) and quota-gpus (%d) cannot be negative; 0 is no limit", o.QuotaTasks, o.QuotaGPUs)
+	case o.QuotaTasks < 0:
+		return fmt.Errorf("quota-tasks is negative (%d); 0 is no limit", o.QuotaTasks)
+	case o.QuotaGPUs < 0:
+		return fmt.Errorf("quota-gpus is negative (%d); 0 is no limit", o.QuotaGPUs)
 	case o.QuotaMemory < 0:
 		return fmt.Errorf("quota-memory is negative (%s); write for example 80G, or 0 for no limit", o.QuotaMemory)
 	case o.Slot != 0 && o.Slot < time.Second:
