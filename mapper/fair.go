@@ -141,15 +141,15 @@ func (s *State) fairly(t *Task) string {
 		return ""
 	}
 	mine := s.users.of(t.User)
-	return fmt.Sprintf("by fair share %s of others first, as %s has used %s and %s %s",
+	return fmt.Sprintf("by fair share %s first, as %s has used %s and %s %s",
 		verb(n), other.Name, gpuHours(other.Use), mine.Name, gpuHours(mine.Use))
 }
 
 func verb(n int) string {
 	if n == 1 {
-		return "1 later task goes"
+		return "1 later task of others goes"
 	}
-	return fmt.Sprintf("%d later tasks go", n)
+	return fmt.Sprintf("%d later tasks of others go", n)
 }
 
 func gpuHours(seconds float64) string { return fmt.Sprintf("%.1f GPU hours", seconds/3600) }

@@ -61,8 +61,14 @@ func (s *State) rotate(blocked []*Task) {
 		}
 		after.gpus = append(after.gpus, v)
 	}
+	kept := s.hold
+	defer func() { s.hold = kept }()
 	for _, t := range blocked {
-		for _, id := range after.admit(t) {
+		victims, fits := after.admit(t)
+		if fits && t.ID == s.hold.Task {
+			s.hold = hold{} // its GPUs are open to others once it has them
+		}
+		for _, id := range victims {
 			victim := s.tasks[id]
 			victim.SlotUsed = true
 			s.stop(victim, fmt.Sprintf("time slot of %s used, others wait", s.slot(victim)))
@@ -88,9 +94,9 @@ type rotation struct {
 	gpus []*GPU
 }
 
-// admit makes room for a waiting task and returns the tasks to stop; it changes
-// nothing when they would stop for nothing.
-func (r *rotation) admit(t *Task) []TaskID {
+// admit makes room for a waiting task and returns the tasks to stop; false, and
+// nothing changes, when they would stop for nothing.
+func (r *rotation) admit(t *Task) (victims []TaskID, fits bool) {
 	var options []opening
 	for i, g := range r.gpus {
 		if victims, ok := r.room(t, g); ok {
@@ -105,7 +111,6 @@ func (r *rotation) admit(t *Task) []TaskID {
 			picked = node
 		}
 	}
-	var victims []TaskID
 	for _, o := range picked {
 		for _, id := range o.victims {
 			if !slices.Contains(victims, id) {
@@ -126,7 +131,7 @@ func (r *rotation) admit(t *Task) []TaskID {
 		o.then.Foreign, o.then.Used = o.then.Foreign+taken, o.then.Used+taken
 		o.then.settle()
 	}
-	return victims
+	return victims, picked != nil
 }
 
 // opening is a GPU that a task could go to, and who has to leave first.
