@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -240,7 +241,7 @@ func TestDefaultsOf(t *testing.T) {
 		w.wantOn(w.submit(GiB, nil), 0)
 		w.wantOn(w.submit(GiB, nil), 1)
 	}
-	if got := DefaultOptions(); got != DefaultsOf("carma") {
+	if got := DefaultOptions(); !reflect.DeepEqual(got, DefaultsOf("carma")) {
 		t.Errorf("the defaults are %+v", got)
 	}
 	defer func() {

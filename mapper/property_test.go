@@ -221,6 +221,7 @@ func (m *machine) drains(t *rapid.T) {
 func (m *machine) restore(t *rapid.T) {
 	m.find(t, m.all)
 	m.opt.Headroom = 0
+	m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot = 0, 0, 0, 0
 	m.step(t, Configured{At: m.now, Options: m.opt})
 	var well []GPUSample
 	for _, g := range m.all {
