@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +33,16 @@ medium and 10 % heavy ones, with arrival gaps of Microsoft's Philly trace.
 JCT is from submission to the last end; execution is running in the attempt that
 finished, lost running in failed ones, waiting the rest; makespan is from the
 first submission to the last end. JCT, WAIT and EXEC are means, LOST is in GPU
-time, SLOWEST the longest execution of any task relative to running alone, RATIO
-the makespan relative to policy exclusive. No schedule beats the lower bound.
-Estimators: catalogue is the daemon's; oracle the true peak; none books nothing.
+time, WORST the longest execution of any task relative to running alone, MJ the
+energy, SMACT and MEM means over time and GPUs, RATIO the makespan relative to
+Exclusive: one task per GPU, strictly in order. No schedule beats the lower
+bound. With several traces a last table has geometric means of the ratios.
+
+--policy takes policies, each with every estimator of --estimator, and presets,
+which are the published policies with all their rules: carma replay --presets.
+Estimators: catalogue is the daemon's; oracle the true peak; none books nothing;
+declared what the trace declares; horus, faketensor and gpumemnet the published
+estimates.
 
 With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a
@@ -42,10 +50,11 @@ simulated server runs --speed times faster than the clock.
 
 Exits with 1 when a task did not succeed.`,
 		Example: `  carma replay philly-t1-60 --policy exclusive,magm
-  carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --estimator oracle --json
+  carma replay philly-t1-60 --policy magm,carma,OR-MAGM --estimator oracle,none
+  carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --json
   carma replay configs/traces/philly-t1-60.yaml --live --speed 600`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && !needsNoTrace(cmd) {
 				return usagef("one of "+strings.Join(traces.Names(), ", ")+" or a file", "it takes a trace")
 			}
 			return noEmpty(args)
@@ -57,24 +66,26 @@ Exits with 1 when a task did not succeed.`,
 	}
 	flags := cmd.Flags()
 	var virtual virtualFlags
-	flags.StringVar(&virtual.policies, "policy", "", "`policies`, separated by commas (default: all); with --live: only if the daemon's is this one")
+	flags.StringVar(&virtual.policies, "policy", "", "`policies` and presets, separated by commas (default: all policies); with --live: only if the daemon's is this one")
 	flags.StringVar(&virtual.gpus, "gpus", "sim:"+defaultServer, "the `server`: sim:NAME or sim:FILE")
 	countFlag(flags, &virtual.count, 1, "gpu-count", "so many GPUs of the server's kind (default: as it has)")
-	virtual.estimator = estimators[0]
-	choiceFlag(flags, &virtual.estimator, estimators, "estimator", "what is known of a task's memory: "+strings.Join(estimators, ", ")+" (default: "+estimators[0]+")")
+	flags.StringVar(&virtual.estimator, "estimator", estimators[0], "what is known of a task's memory, separated by commas: "+strings.Join(estimators, ", "))
 	flags.DurationVar(&virtual.startUp, "start-up", defaultStartUp, "`time` from a launch until the container runs")
-	virtual.lookAhead = mapper.DefaultOptions().LookAhead
-	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", fmt.Sprintf("tasks that do not fit and are passed over (default: %d; 1: strictly in order)", virtual.lookAhead))
+	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", "tasks that do not fit and are passed over, for policies (default: as the policy has it; 1: strictly in order)")
+	listPresets := flags.Bool("presets", false, "list the presets and end")
 	live := flags.Bool("live", false, "send the tasks to the daemon as containers")
 	speed := flags.Float64("speed", 0, "with --live: set a simulated server to this `speed` meanwhile (default: as it is)")
 	image := flags.String("image", "carma/simtask:latest", "with --live: the tasks' `image`; its argument is the workload's name")
 	prefix := flags.String("name", "", "with --live: begin the tasks' names with this (default: the trace's name)")
 	asJSON := addJSON(cmd)
-	complete(cmd, "policy", policies)
+	complete(cmd, "policy", policiesAndPresets)
 	complete(cmd, "estimator", words(estimators))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := oneMode(cmd, *live); err != nil {
 			return err
+		}
+		if *listPresets {
+			return printPresets(a.out)
 		}
 		if !*live {
 			v, err := a.newVirtualReplay(virtual, args)
@@ -127,11 +138,29 @@ Exits with 1 when a task did not succeed.`,
 	return cmd
 }
 
+// traceless are the flags that a replay needs no trace with.
+var traceless = []string{"presets"}
+
+func needsNoTrace(cmd *cobra.Command) bool {
+	return slices.ContainsFunc(traceless, cmd.Flags().Changed)
+}
+
+// policiesAndPresets completes --policy.
+func policiesAndPresets(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+	fit, directive := policies(cmd, args, start)
+	for i := range presets {
+		if strings.HasPrefix(presets[i].name, start) {
+			fit = append(fit, presets[i].name+"\t"+presets[i].doc)
+		}
+	}
+	return fit, directive
+}
+
 // oneMode refuses the flags of the other kind of replay.
 func oneMode(cmd *cobra.Command, live bool) error {
 	names, hint, format := []string{"speed", "image", "name"}, "add --live", "--%s is for a replay on the daemon"
 	if live {
-		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
+		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
 	}
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {
