@@ -48,7 +48,9 @@ With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a
 simulated server runs --speed times faster than the clock.
 
-Exits with 1 when a task did not succeed.`,
+With --published, replay what CARMA and AEGIS published and print both.
+
+Exits with 1 when a task did not succeed or a bound does not hold.`,
 		Example: `  carma replay philly-t1-60 --policy exclusive,magm
   carma replay philly-t1-60 --policy magm,carma,OR-MAGM --estimator oracle,none
   carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --json
@@ -72,6 +74,7 @@ Exits with 1 when a task did not succeed.`,
 	flags.StringVar(&virtual.estimator, "estimator", estimators[0], "what is known of a task's memory, separated by commas: "+strings.Join(estimators, ", "))
 	flags.DurationVar(&virtual.startUp, "start-up", defaultStartUp, "`time` from a launch until the container runs")
 	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", "tasks that do not fit and are passed over, for policies (default: as the policy has it; 1: strictly in order)")
+	published := flags.Bool("published", false, "print ours beside what CARMA and AEGIS published, and end")
 	listPresets := flags.Bool("presets", false, "list the presets and end")
 	live := flags.Bool("live", false, "send the tasks to the daemon as containers")
 	speed := flags.Float64("speed", 0, "with --live: set a simulated server to this `speed` meanwhile (default: as it is)")
@@ -84,8 +87,11 @@ Exits with 1 when a task did not succeed.`,
 		if err := oneMode(cmd, *live); err != nil {
 			return err
 		}
-		if *listPresets {
+		switch {
+		case *listPresets:
 			return printPresets(a.out)
+		case *published:
+			return a.replayPublished(*asJSON)
 		}
 		if !*live {
 			v, err := a.newVirtualReplay(virtual, args)
@@ -139,7 +145,7 @@ Exits with 1 when a task did not succeed.`,
 }
 
 // traceless are the flags that a replay needs no trace with.
-var traceless = []string{"presets"}
+var traceless = []string{"presets", "published"}
 
 func needsNoTrace(cmd *cobra.Command) bool {
 	return slices.ContainsFunc(traceless, cmd.Flags().Changed)
@@ -160,11 +166,30 @@ func policiesAndPresets(cmd *cobra.Command, args []string, start string) ([]stri
 func oneMode(cmd *cobra.Command, live bool) error {
 	names, hint, format := []string{"speed", "image", "name"}, "add --live", "--%s is for a replay on the daemon"
 	if live {
-		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
+		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets", "published"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
 	}
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {
 			return usagef(hint, format, name)
+		}
+	}
+	return onlyThat(cmd)
+}
+
+// onlyThat refuses what --presets and --published do not look at.
+func onlyThat(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	for _, alone := range []string{"presets", "published"} {
+		if !flags.Changed(alone) {
+			continue
+		}
+		if flags.NArg() > 0 {
+			return usagef("leave it out", "--%s takes no trace, not %q", alone, flags.Arg(0))
+		}
+		for _, name := range []string{"policy", "gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets", "published"} {
+			if name != alone && flags.Changed(name) {
+				return usagef("leave it out", "--%s has no use with --%s", name, alone)
+			}
 		}
 	}
 	return nil
