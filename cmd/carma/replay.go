@@ -48,12 +48,14 @@ With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a
 simulated server runs --speed times faster than the clock.
 
-With --published, replay what CARMA and AEGIS published and print both.
+With --check, print which bounds of a file the result does not keep. With
+--published, replay what CARMA and AEGIS published and print both.
 
 Exits with 1 when a task did not succeed or a bound does not hold.`,
 		Example: `  carma replay philly-t1-60 --policy exclusive,magm
   carma replay philly-t1-60 --policy magm,carma,OR-MAGM --estimator oracle,none
   carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --json
+  carma replay --check test/replay-bounds.yaml
   carma replay configs/traces/philly-t1-60.yaml --live --speed 600`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && !needsNoTrace(cmd) {
@@ -74,6 +76,7 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 	flags.StringVar(&virtual.estimator, "estimator", estimators[0], "what is known of a task's memory, separated by commas: "+strings.Join(estimators, ", "))
 	flags.DurationVar(&virtual.startUp, "start-up", defaultStartUp, "`time` from a launch until the container runs")
 	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", "tasks that do not fit and are passed over, for policies (default: as the policy has it; 1: strictly in order)")
+	flags.StringVar(&virtual.check, "check", "", "compare the result with the bounds in this `file`; without TRACE or --policy, replay what it names")
 	published := flags.Bool("published", false, "print ours beside what CARMA and AEGIS published, and end")
 	listPresets := flags.Bool("presets", false, "list the presets and end")
 	live := flags.Bool("live", false, "send the tasks to the daemon as containers")
@@ -145,7 +148,7 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 }
 
 // traceless are the flags that a replay needs no trace with.
-var traceless = []string{"presets", "published"}
+var traceless = []string{"presets", "published", "check"}
 
 func needsNoTrace(cmd *cobra.Command) bool {
 	return slices.ContainsFunc(traceless, cmd.Flags().Changed)
@@ -166,7 +169,7 @@ func policiesAndPresets(cmd *cobra.Command, args []string, start string) ([]stri
 func oneMode(cmd *cobra.Command, live bool) error {
 	names, hint, format := []string{"speed", "image", "name"}, "add --live", "--%s is for a replay on the daemon"
 	if live {
-		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets", "published"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
+		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets", "published", "check"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
 	}
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {
@@ -186,7 +189,7 @@ func onlyThat(cmd *cobra.Command) error {
 		if flags.NArg() > 0 {
 			return usagef("leave it out", "--%s takes no trace, not %q", alone, flags.Arg(0))
 		}
-		for _, name := range []string{"policy", "gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets", "published"} {
+		for _, name := range []string{"policy", "gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets", "published", "check"} {
 			if name != alone && flags.Changed(name) {
 				return usagef("leave it out", "--%s has no use with --%s", name, alone)
 			}

@@ -103,7 +103,7 @@ func (v *virtualReplay) json(all []replayedTrace) any {
 
 func (o *outcome) json(reference *outcome) policyJSON {
 	m := &o.result.Metrics
-	ratios := m.RatioTo(reference.result.Metrics)
+	ratio := func(name string) float64 { return measure(name+ratioSuffix, []*outcome{o}, []*outcome{reference}) }
 	out := policyJSON{
 		Policy: o.row.name, Estimator: o.row.estimator, Preset: o.row.preset, Score: string(o.row.score), LookAhead: o.row.options.LookAhead,
 		Tasks: m.Tasks, Succeeded: m.Succeeded, Failed: m.Failed, OOMs: m.OOMs, Relaunches: m.Relaunches,
@@ -112,7 +112,7 @@ func (o *outcome) json(reference *outcome) policyJSON {
 		Waiting: m.MeanWaiting.Seconds(), Execution: m.MeanExecution.Seconds(), Lost: m.MeanLost.Seconds(),
 		LostGPU: m.LostGPUTime.Seconds(), LostShare: o.lostShare(), Slowdown: m.WorstSlowdown, SMACT: m.MeanSMACT, Memory: int64(m.MeanMemory),
 		Energy: m.EnergyJ, RatioTo: reference.policy,
-		Ratios: ratiosJSON{ratios.Makespan, ratios.MeanJCT, ratios.P95JCT, ratios.MeanWaiting, ratios.Energy},
+		Ratios: ratiosJSON{ratio("makespan"), ratio("jct_mean"), ratio("jct_p95"), ratio("waiting_mean"), ratio("energy")},
 	}
 	if m.LowerBound > 0 {
 		out.BoundRatio = m.Makespan.Seconds() / m.LowerBound.Seconds()

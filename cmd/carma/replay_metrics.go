@@ -74,8 +74,15 @@ func measure(name string, outcomes, references []*outcome) float64 {
 	return m.over(values)
 }
 
+// ratio is 0 for a row in which tasks failed that the reference ran: less
+// work is no comparison.
 func ratio(of func(*outcome) float64) func(o, reference *outcome) float64 {
-	return func(o, reference *outcome) float64 { return quotient(of(o), of(reference)) }
+	return func(o, reference *outcome) float64 {
+		if o.result.Metrics.Failed > reference.result.Metrics.Failed {
+			return 0
+		}
+		return quotient(of(o), of(reference))
+	}
 }
 
 // quotient is 0 where there is nothing to divide by.

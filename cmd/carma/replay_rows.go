@@ -53,6 +53,15 @@ func (f rowFlags) rows() ([]replayRow, error) {
 	return rows, nil
 }
 
+// check refuses what makes no rows, and a list of several.
+func (f rowFlags) check() error {
+	if strings.Contains(f.policies, ",") {
+		return usagef("write a bound for each", "--policy: %s are several policies", f.policies)
+	}
+	_, err := f.rows()
+	return err
+}
+
 // rowsOf are those of one name. A policy's name comes before a preset's that
 // differs from it by case only.
 func (f rowFlags) rowsOf(name string, methods []string) ([]replayRow, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"carma/mapper"
@@ -49,7 +50,7 @@ func (o *outcome) cells(reference *outcome) []string {
 		o.policy, hours(m.Makespan), hours(m.MeanJCT), hours(m.P95JCT), hours(m.MeanWaiting), hours(m.MeanExecution),
 		fmt.Sprint(m.OOMs), hours(m.LostGPUTime), fmt.Sprintf("%.2fx", m.WorstSlowdown), megajoules(m.EnergyJ),
 		fmt.Sprintf("%.2f", m.MeanSMACT), fmt.Sprintf("%.1fG", m.MeanMemory.GiB()),
-		fmt.Sprintf("%.3f", m.RatioTo(reference.result.Metrics).Makespan),
+		number("%.3f", measure("makespan_ratio", []*outcome{o}, []*outcome{reference})),
 	}
 }
 
@@ -86,11 +87,27 @@ func printOverall(w io.Writer, all []replayedTrace) error {
 		outcomes, references := across(all, label)
 		cells := []string{label}
 		for _, c := range overallColumns {
-			cells = append(cells, fmt.Sprintf(c.format, measure(c.metric, outcomes, references)))
+			v := measure(c.metric, outcomes, references)
+			if strings.HasSuffix(c.metric, ratioSuffix) {
+				cells = append(cells, number(c.format, v))
+				continue
+			}
+			cells = append(cells, fmt.Sprintf(c.format, v))
 		}
 		t.add(cells...)
 	}
 	return t.write(w, replayWidth)
+}
+
+// ratioSuffix ends the names of metrics that are relative to the reference.
+const ratioSuffix = "_ratio"
+
+// number is a ratio for a column; - where there is none.
+func number(format string, v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, v)
 }
 
 // rowLabels are the labels of the rows, the reference first where it is not one of them.

@@ -21,6 +21,7 @@ type virtualReplay struct {
 	server  servers.Server
 	rows    []replayRow
 	startUp time.Duration
+	bounds  *bounds // nil: none
 }
 
 // defaultStartUp is about what Docker takes to start a container with a GPU.
@@ -32,22 +33,41 @@ type virtualFlags struct {
 	gpus    string
 	count   int
 	startUp time.Duration
+	check   string // file of bounds; empty: none
 }
 
 // newVirtualReplay checks the command line and reads the traces.
 func (a *app) newVirtualReplay(f virtualFlags, args []string) (*virtualReplay, error) {
 	v := &virtualReplay{console: a.console(), startUp: f.startUp}
 	var err error
-	if v.rows, err = f.rows(); err != nil {
-		return nil, err
+	if f.check != "" {
+		if v.bounds, err = readBounds(f.check); err != nil {
+			return nil, err
+		}
+		f.count = cmp.Or(f.count, v.bounds.count)
 	}
 	if v.startUp < 0 || v.startUp > time.Hour {
 		return nil, usagef("", "--start-up: %s is not between 0 and 1h", v.startUp)
 	}
+	if v.bounds != nil && f.policies == "" && f.estimator == estimators[0] {
+		v.rows, err = v.bounds.rows(f.lookAhead)
+	} else {
+		v.rows, err = f.rows()
+	}
+	if err != nil {
+		return nil, err
+	}
 	if v.server, err = simulatedServer(f.gpus, f.count); err != nil {
 		return nil, err
 	}
-	v.traces, err = readTraces(args)
+	if v.bounds != nil && len(args) == 0 {
+		v.traces, err = v.bounds.read()
+	} else {
+		v.traces, err = readTraces(args)
+	}
+	if err == nil && v.bounds != nil {
+		err = v.bounds.fit(v.traces, v.rows)
+	}
 	return v, err
 }
 
@@ -232,10 +252,23 @@ func (a *app) replayVirtual(v *virtualReplay, asJSON bool) error {
 			err = errors.Join(err, printOverall(a.out, all))
 		}
 	}
-	if err == nil && slices.ContainsFunc(all, replayedTrace.failed) {
-		err = codeError(exitFailed)
+	if err != nil {
+		return err
 	}
-	return err
+	short := 0
+	if v.bounds != nil {
+		w := a.out
+		if asJSON {
+			w = a.err
+		} else {
+			fmt.Fprintln(w)
+		}
+		short = v.bounds.check(w, all, v.rows)
+	}
+	if short > 0 || slices.ContainsFunc(all, replayedTrace.failed) {
+		return codeError(exitFailed)
+	}
+	return nil
 }
 
 func (r replayedTrace) failed() bool {
