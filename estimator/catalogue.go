@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"carma/configs/nearest"
 	"carma/mapper"
+	"carma/mapper/interference"
 )
 
 // Entry is one measured workload.
@@ -22,6 +24,10 @@ type Entry struct {
 	GPUs    int
 	// Memory is the measured peak per GPU; an entry with 0 is left out.
 	Memory mapper.Bytes
+	// Loads are what it does to each of its GPUs alone, RunTime how long it
+	// takes; empty and 0: not measured.
+	Loads   []interference.Load
+	RunTime time.Duration
 }
 
 // What is booked above a measured peak. A second run of the same jobs (the

@@ -131,6 +131,12 @@ func (s *State) AuditLaunch(l Launch) error {
 		if g == nil || g.resident(l.Task) == nil {
 			return fmt.Errorf("task %d was launched on %s without a booking", l.Task, grant.GPU)
 		}
+		if s.opt.Booking == BookSamples && !l.Alone { // nothing is booked: what was before does not matter
+			if grant.Memory != 0 {
+				return fmt.Errorf("GPU %d: task %d has %s booked where nothing is to be", g.Index, l.Task, grant.Memory)
+			}
+			continue
+		}
 		if g.Reserved+g.Foreign+s.opt.Headroom > g.Capacity {
 			return fmt.Errorf("GPU %d: task %d launched with %s reserved, %s foreign, %s headroom on %s",
 				g.Index, l.Task, g.Reserved, g.Foreign, s.opt.Headroom, g.Capacity)

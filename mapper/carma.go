@@ -1,26 +1,128 @@
 package mapper
 
-// slowdownCap is the default of that option.
-const slowdownCap = 1.5
+import (
+	"math"
+	"slices"
 
-// slowdownGate is policy carma's: with the newcomer nobody on a GPU may be
-// predicted to take more than so many times as long as alone.
-func (s *State) slowdownGate(t *Task, g *GPU) Rule {
-	most := s.opt.SlowdownCap
-	if most == 0 {
-		most = slowdownCap
-	}
-	l := t.load(0)
-	before, after := 0.0, 0.0
-	for i := range g.Residents {
-		before += g.Residents[i].Speed
-	}
-	for _, speed := range s.speeds(g.Residents, &l) {
-		if speed*most < 1 {
-			return RuleSlowdown
+	"carma/mapper/interference"
+)
+
+// slowdownCap is the default of that option.
+const slowdownCap = 1.6
+
+// reserve is how much less than the cap is aimed at, for what the prediction
+// does not see.
+const reserve = 0.05
+
+// patience is how much less waiting must cost than sharing before policy carma
+// has a task wait for one on a GPU to end.
+const patience = 0.8
+
+// refusal is why policy carma does not want a placement.
+type refusal struct {
+	rule Rule
+	// For RuleSlowdown: how many times as long as alone a task would take, the
+	// most allowed, and which it is; 0 is the newcomer.
+	slowdown, most float64
+	task           TaskID
+}
+
+// slowdownGate is policy carma's: a GPU is turned down where no part of the
+// task may go.
+func (s *State) slowdownGate(t *Task, g *GPU) Rule { return s.refusal(t, g).rule }
+
+func (s *State) refusal(t *Task, g *GPU) (no refusal) {
+	for i := range t.GPUs {
+		if _, no = s.weigh(t, g, t.load(i)); no.rule == "" {
+			break
 		}
-		after += speed
 	}
-	g.gain = after - before
-	return ""
+	return no
+}
+
+// leastAdded picks, on one machine, the GPUs on which a task adds least to the
+// sum of all completion times: its own, and what it delays its neighbours by.
+// Its GPUs are picked one after the other, as each may do something else on it.
+func (s *State) leastAdded(t *Task, fitting []*GPU) []*GPU {
+	var best []*GPU
+	least := math.Inf(1)
+	for len(fitting) > 0 {
+		n := 1
+		for n < len(fitting) && fitting[n].Node == fitting[0].Node {
+			n++
+		}
+		if gpus, added := s.leastAddedOf(t, fitting[:n]); added < least {
+			best, least = gpus, added
+		}
+		fitting = fitting[n:]
+	}
+	return best
+}
+
+func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total float64) {
+	for i := range t.GPUs {
+		var best *GPU
+		least := math.Inf(1)
+		for _, g := range fitting {
+			if slices.Contains(picked, g) {
+				continue
+			}
+			added, no := s.weigh(t, g, t.load(i))
+			if len(t.Avoid) > 0 && slices.Contains(t.Avoid, g.ID) {
+				added += aWhile // where its infrastructure failed, only if all else is worse
+			}
+			if no.rule == "" && added < least {
+				best, least = g, added
+			}
+		}
+		if best == nil {
+			return nil, math.Inf(1)
+		}
+		picked = append(picked, best)
+		total += least
+	}
+	return picked, total
+}
+
+// weigh predicts what a placement adds to the sum of all completion times, in
+// seconds, or says why it must not be.
+func (s *State) weigh(t *Task, g *GPU, load interference.Load) (added float64, no refusal) {
+	own, basis := s.left(t, 0)
+	now := s.parts(g)
+	if len(now) == 0 {
+		return own, no
+	}
+	outlook(now)
+	with := append(slices.Clone(now), part{load: load, left: own, elsewhere: 1, basis: basis})
+	outlook(with)
+	late := pessimistic(with)
+	outlook(late)
+	most := s.slowdownCap()
+	first := math.Inf(1)
+	for i := range with {
+		before := 0.0
+		if i < len(now) {
+			before = now[i].worst() + 0.01 // what is slow already is not to get slower
+			first = min(first, now[i].finish)
+			added -= now[i].finish
+		}
+		added += with[i].finish
+		if slow := late[i].worst(); slow > max(most, before) {
+			return 0, refusal{RuleSlowdown, slow, most, with[i].task}
+		}
+		if slow := with[i].slowdown(); slow > max(most-reserve, before) {
+			return 0, refusal{RuleSlowdown, slow, most - reserve, with[i].task}
+		}
+	}
+	if first+own < patience*added {
+		return 0, refusal{rule: RuleWait}
+	}
+	return added, no
+}
+
+func (s *State) slowdownCap() float64 {
+	if s.opt.SlowdownCap > 0 {
+		return s.opt.SlowdownCap
+	}
+	return slowdownCap
 }

@@ -15,13 +15,16 @@ type deadline struct {
 	Attempt int    `json:"attempt,omitempty"`
 }
 
+func compareDeadlines(a, b deadline) int {
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
+}
+
 // deadlines is a heap by instant, then task, then attempt.
 type deadlines []deadline
 
 func (d deadlines) Len() int { return len(d) }
 func (d deadlines) Less(i, j int) bool {
-	a, b := d[i], d[j]
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt)) < 0
+	return compareDeadlines(d[i], d[j]) < 0
 }
 func (d deadlines) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
 func (d *deadlines) Push(x any)   { *d = append(*d, x.(deadline)) }
@@ -43,11 +46,13 @@ func (s *State) at(t Instant, d deadline) {
 	heap.Push(&s.deadlines, d)
 }
 
-// forgetDeadlines drops the time limits of attempts that have ended: with long
-// limits and short tasks they would pile up.
+// forgetDeadlines drops the time limits of attempts that have ended, and all
+// but one of several looks at the queues at one instant: with long limits and
+// short tasks they would pile up.
 func (s *State) forgetDeadlines() {
 	s.deadlines = slices.DeleteFunc(s.deadlines, func(d deadline) bool { return d.Task != 0 && !s.limits(d) })
-	heap.Init(&s.deadlines)
+	slices.SortFunc(s.deadlines, compareDeadlines) // a sorted heap is one
+	s.deadlines = slices.Compact(s.deadlines)
 }
 
 // limits reports whether a deadline is the time limit of a running attempt.

@@ -1,22 +1,27 @@
 package mapper
 
-import "carma/mapper/interference"
+import (
+	"time"
+
+	"carma/mapper/interference"
+)
 
 // Expected is what is known of a task's run before it, apart from its memory.
 type Expected struct {
 	// Loads are what the task does to each of its GPUs when it is alone
 	// there; the last stands for further ones. Empty: not known.
 	Loads []interference.Load `json:"loads,omitempty"`
+	// RunTime is what runs of its model typically take alone; 0: not known.
+	RunTime time.Duration `json:"run_time,omitempty"`
 	// Source tells where they come from, for people.
 	Source string `json:"source,omitempty"`
 }
 
 // stranger is what a task is taken for of which nothing is known: one that
-// fills a GPU.
+// fills a GPU. Once it has run alone for a while, what was seen counts.
 var stranger = interference.Load{SMACT: 0.9, SMOCC: 0.4, DRAMA: 0.5}
 
-// load is what a task is expected to do to the i-th of its GPUs: what earlier
-// runs of it did, else what was said at its submission.
+// load is what a task is expected to do to the i-th of its GPUs.
 func (t *Task) load(i int) interference.Load {
 	if n := len(t.Expected.Loads); n > 0 {
 		return t.Expected.Loads[min(i, n-1)]
@@ -24,34 +29,129 @@ func (t *Task) load(i int) interference.Load {
 	return stranger
 }
 
-// utilization is the share of time in which a kernel runs, which is what
-// nvidia-smi shows as GPU utilization, guessed from the activity of SMs and
-// DRAM. Three of the AEGIS solo profiles give both: 0.75, 0.92 and 0.98, for
-// which this says 0.85, 0.92 and 0.98. What small tasks show is not published;
-// with these figures Horus's makespan comes out as in AEGIS's table.
-func utilization(l interference.Load) float64 {
-	if l.SMACT == 0 && l.DRAMA == 0 {
-		return 0
-	}
-	return min(1, max(0.2+0.9*l.SMACT, 1.6*l.DRAMA))
-}
+// basis is what an expected run time rests on.
+type basis int
 
-// sharing is Lucid's score of a task: 0 tiny, 1 medium, 2 jumbo. Lucid forms
-// its classes from measured pairs; here they are cut by SM activity.
-func sharing(l interference.Load) int {
-	switch {
-	case l.SMACT < lucidTiny:
-		return 0
-	case l.SMACT < lucidJumbo:
-		return 1
-	}
-	return 2
-}
-
-// The classes that AEGIS publishes, for another GPU, are tiny for small
-// networks on CIFAR and jumbo from MobileNetV2 on ImageNet on; with these cuts
-// Lucid's makespan comes out as in AEGIS's table.
 const (
-	lucidTiny  = 0.15
-	lucidJumbo = 0.60
+	known   basis = iota // earlier runs of the same task
+	typical              // runs of the same model
+	guessed              // nothing about the task itself
 )
+
+// newcomerRun is how long a run is taken to be when nothing is known at all.
+const newcomerRun = 30 * time.Minute
+
+// runTime is how long a task is expected to take alone: the mean of its
+// earlier runs, else what its model typically takes, else the mean of the
+// earlier runs of its family, else of all.
+func (s *State) runTime(t *Task) (time.Duration, basis) {
+	if e := s.history.of(t.Kind); e != nil {
+		return e.Alone, known
+	}
+	if t.Expected.RunTime > 0 {
+		return t.Expected.RunTime, typical
+	}
+	var family, all mean
+	for _, e := range s.history {
+		all.add(e.Alone)
+		if e.Family == t.Family && t.Family != "" {
+			family.add(e.Alone)
+		}
+	}
+	switch {
+	case family.n > 0:
+		return family.of(), typical
+	case all.n > 0:
+		return all.of(), guessed
+	}
+	return newcomerRun, guessed
+}
+
+// mean is one of times; in seconds, as their sum may be more than a Duration
+// holds.
+type mean struct {
+	seconds float64
+	n       int
+}
+
+func (m *mean) add(d time.Duration) { m.seconds += d.Seconds(); m.n++ }
+
+func (m *mean) of() time.Duration {
+	return time.Duration(m.seconds / float64(m.n) * float64(time.Second))
+}
+
+// watch learns what a task does to a GPU that it has for itself, from the scores
+// that have been in force up to now. It comes before these change.
+func (s *State) watch(g *GPU) {
+	if len(g.Residents) != 1 || !s.settled(g) {
+		return
+	}
+	r := &g.Residents[0]
+	r.Seen.add(g, max(r.Seen.Until, g.ChangedAt.Add(settling)), s.now)
+}
+
+// acquaint looks at the tasks about which nothing was known: what has been seen
+// of one that is alone on a GPU counts from then on.
+func (s *State) acquaint() {
+	for _, g := range s.gpus {
+		if len(g.Residents) != 1 || !s.settled(g) {
+			continue
+		}
+		r := &g.Residents[0]
+		now := interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA}
+		if len(s.tasks[r.Task].Expected.Loads) == 0 && r.Load != now {
+			r.Load = now
+		}
+	}
+}
+
+// settled reports whether the tasks on a GPU have been the same for so long
+// that the samples show them and nothing of before.
+func (s *State) settled(g *GPU) bool { return s.now >= g.ChangedAt.Add(settling) }
+
+// settling is the monitor's window of 30 s and the time a task takes to begin
+// with its work.
+const settling = time.Minute
+
+// sightings are what samples have shown of one task, summed over time.
+type sightings struct {
+	Seconds float64 `json:"seconds,omitempty"`
+	SMACT   float64 `json:"smact,omitempty"`
+	SMOCC   float64 `json:"smocc,omitempty"`
+	DRAMA   float64 `json:"drama,omitempty"`
+	Until   Instant `json:"until,omitempty"`
+}
+
+func (v *sightings) add(g *GPU, from, to Instant) {
+	if to <= from {
+		return
+	}
+	dt := to.Sub(from).Seconds()
+	v.Seconds += dt
+	v.SMACT += g.SMACT * dt
+	v.SMOCC += g.SMOCC * dt
+	v.DRAMA += g.DRAMA * dt
+	v.Until = to
+}
+
+// sightings are what a task that ends was seen to do to each of its GPUs;
+// empty unless it had all of them for itself for a while.
+func (s *State) sightings(t *Task) (all []interference.Load) {
+	for _, grant := range t.Current().Grants {
+		g := s.byID[grant.GPU]
+		s.watch(g)
+		r := g.resident(t.ID)
+		n := r.Seen.Seconds
+		if n < enough {
+			return nil
+		}
+		all = append(all, interference.Load{
+			SMACT: r.Seen.SMACT / n, SMOCC: r.Seen.SMOCC / n, DRAMA: r.Seen.DRAMA / n,
+			Step: r.Load.Step, // no sample shows the length of a step
+		})
+	}
+	return all
+}
+
+// enough is for how many seconds a task must have been seen alone.
+const enough = 300

@@ -22,9 +22,10 @@ const (
 	RuleSharing     Rule = "sharing"     // Lucid's sharing scores sum to too much
 	RuleUtilization Rule = "utilization" // the expected GPU utilizations do
 	RuleSlowdown    Rule = "slowdown"    // a task would be slowed down too much
+	RuleWait        Rule = "wait"        // waiting is expected to end sooner than sharing
 )
 
-var ruleOrder = []Rule{RuleFault, RuleHeld, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleSharing, RuleUtilization, RuleSlowdown, RuleMinFree, RuleSMACT, RuleWarmUp}
+var ruleOrder = []Rule{RuleFault, RuleHeld, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleSharing, RuleUtilization, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
 
 // Rejection is why one GPU was turned down for a task. Which fields are set
 // depends on the rule.
@@ -37,12 +38,14 @@ type Rejection struct {
 	Have Bytes `json:"have,omitempty"`
 	Need Bytes `json:"need,omitempty"`
 	Of   Bytes `json:"of,omitempty"`
-	// SMACT and Cap, for RuleSMACT.
-	SMACT float64 `json:"smact,omitempty"`
-	Cap   float64 `json:"cap,omitempty"`
-	// Task is the one in the way, for RuleHeld, RuleAlone and RuleWarmUp.
+	// SMACT and Cap, for RuleSMACT; Slowdown and Cap, for RuleSlowdown.
+	SMACT    float64 `json:"smact,omitempty"`
+	Slowdown float64 `json:"slowdown,omitempty"`
+	Cap      float64 `json:"cap,omitempty"`
+	// Task is the one in the way, for RuleHeld, RuleAlone and RuleWarmUp, or
+	// the one that would be slowed down, for RuleSlowdown; 0: this one.
 	Task TaskID `json:"task,omitempty"`
-	// Tasks is the number of tasks there, for RuleIdle and RuleMaxTasks.
+	// Tasks is the number of tasks there, for RuleIdle, RuleMaxTasks and RuleWait.
 	Tasks int    `json:"tasks,omitempty"`
 	Fault string `json:"fault,omitempty"`
 }
@@ -71,6 +74,17 @@ func (r Rejection) String() string {
 		return fmt.Sprintf("%s SMACT %.2f, at or over %.2f", gpu, r.SMACT, r.Cap)
 	case RuleWarmUp:
 		return fmt.Sprintf("%s is warming up task %d", gpu, r.Task)
+	case RuleSharing:
+		return gpu + " has no room for its sharing score, the scores on a GPU sum to at most 2"
+	case RuleUtilization:
+		return gpu + " would be asked for more than 100 % of its time"
+	case RuleSlowdown:
+		if r.Task == 0 {
+			return fmt.Sprintf("%s would slow it down %.2f times, over %.2f", gpu, r.Slowdown, r.Cap)
+		}
+		return fmt.Sprintf("on %s it would slow task %d down %.2f times, over %.2f", gpu, r.Task, r.Slowdown, r.Cap)
+	case RuleWait:
+		return fmt.Sprintf("%s has %s, waiting for one to end costs less than sharing", gpu, plural(r.Tasks, "task"))
 	}
 	return gpu + " rejected: " + string(r.Rule)
 }
@@ -165,6 +179,9 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 		r.Have, r.Need = s.free(g), s.opt.MinFree
 	case RuleSMACT:
 		r.SMACT, r.Cap = g.SMACT, s.opt.SMACTCap
+	case RuleSlowdown:
+		no := s.refusal(t, g)
+		r.Slowdown, r.Cap, r.Task = no.slowdown, no.most, no.task
 	case RuleWarmUp:
 		for _, p := range g.Residents {
 			if p.WarmUntil > s.now {

@@ -121,6 +121,54 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
+// TestActivityCaps: the cap on SM activity alone, and where it counts only
+// together with SM occupancy or DRAM activity.
+func TestActivityCaps(t *testing.T) {
+	for _, row := range []struct {
+		smactCap, smoccCap, dramaCap float64
+		smact, smocc, drama          float64
+		closed                       bool
+	}{
+		{0.8, 0, 0, 0.8, 0, 0, true},
+		{0.8, 0, 0, 0.7999, 1, 1, false},
+		{0, 0, 0, 1, 1, 1, false},
+		{0, 0.45, 0.4, 1, 1, 1, false}, // they close nothing by themselves
+
+		{0.8, 0.45, 0.4, 0.8, 0.45, 0, true},
+		{0.8, 0.45, 0.4, 0.8, 0, 0.4, true},
+		{0.8, 0.45, 0.4, 0.8, 0.45, 0.4, true},
+		{0.8, 0.45, 0.4, 1, 0.4499, 0.3999, false},
+		{0.8, 0.45, 0.4, 0.7999, 1, 1, false},
+
+		{0.8, 0.45, 0, 1, 0.45, 0, true},
+		{0.8, 0.45, 0, 1, 0.4499, 1, false}, // no cap is no condition met
+		{0.8, 0, 0.4, 1, 0, 0.4, true},
+		{0.8, 0, 0.4, 1, 1, 0.3999, false},
+	} {
+		opt := plain()
+		opt.SMACTCap, opt.SMOCCCap, opt.DRAMACap = row.smactCap, row.smoccCap, row.dramaCap
+		w := newWorld(t, opt, 2)
+		w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
+		a := w.submit(GiB, nil)
+		w.wantOn(a, 0)
+		w.sample(GPUSample{ID: "GPU-0", SMACT: row.smact, SMOCC: row.smocc, DRAMA: row.drama})
+		b := w.submit(GiB, nil)
+		if closed := w.on(b) == nil; closed != row.closed {
+			t.Errorf("%+v: closed %v", row, closed)
+			continue
+		}
+		if !row.closed {
+			continue
+		}
+		if got := w.whyNot(b, 0); got.Rule != RuleSMACT || got.SMACT != row.smact || got.Cap != row.smactCap {
+			t.Errorf("%+v: turned down for %+v", row, got)
+		}
+		// An idle GPU is open, whatever the last samples say.
+		w.exit(a, ExitOK)
+		w.wantOn(b, 0)
+	}
+}
+
 // TestPreconditionsMet has what just passes, so that a bound cannot move.
 func TestPreconditionsMet(t *testing.T) {
 	opt := plain()

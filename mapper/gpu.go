@@ -59,10 +59,10 @@ type GPU struct {
 	Residents []Resident `json:"residents,omitempty"`
 	// Missing: the GPU was not found when the machine was last looked at.
 	Missing bool `json:"missing,omitempty"`
+	// ChangedAt is when a task last came, began to run, or went.
+	ChangedAt Instant `json:"changed_at,omitempty"`
 
 	pos int // in State.gpus
-
-	gain float64 // what policy carma expects of the placement it looks at
 
 	// What the residents come to, kept because each step asks for it of every
 	// GPU; settle works it out.
@@ -77,10 +77,14 @@ type Resident struct {
 	Alone bool   `json:"alone,omitempty"`
 	Used  Bytes  `json:"used"` // last sample
 	Peak  Bytes  `json:"peak"` // highest sample
+	// GrewAt is when a sample last was the highest.
+	GrewAt Instant `json:"grew_at,omitempty"`
 	// Load is what the task is expected to do to this GPU, and Speed what the
 	// interference model says of it here, 1 alone.
 	Load  interference.Load `json:"load"`
 	Speed float64           `json:"speed"`
+	// Seen is what samples have shown while it was alone here.
+	Seen sightings `json:"seen"`
 	// WarmUntil closes the GPU to further tasks while this one warms up;
 	// never, until its container has started; 0 without a warm-up.
 	WarmUntil Instant `json:"warm_until"`
@@ -137,8 +141,9 @@ func (g *GPU) resident(id TaskID) *Resident {
 
 func (g *GPU) add(r Resident, headroom Bytes) {
 	g.Residents = append(g.Residents, r)
-	g.Reserved += r.Grant
-	g.Bookable = g.Capacity - headroom
+	if g.Reserved += r.Grant; r.Grant > 0 { // else the bookings of before stay within what there was then
+		g.Bookable = g.Capacity - headroom
+	}
 	g.settle()
 }
 

@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,8 +19,9 @@ type experience struct {
 	Alone time.Duration `json:"alone,omitempty"`
 	// Peak is the highest memory seen on one GPU.
 	Peak Bytes `json:"peak,omitempty"`
-	// Load is what it did to a GPU that it had for itself; zero: not seen.
-	Load interference.Load `json:"load"`
+	// Loads are what it did to each of its GPUs while it had them for itself;
+	// empty: not seen.
+	Loads []interference.Load `json:"loads,omitempty"`
 	// Last is when it was last learned from.
 	Last Instant `json:"last"`
 }
@@ -27,10 +29,24 @@ type experience struct {
 // maxKinds bounds the history; the kind that was not seen for longest goes.
 const maxKinds = 4096
 
+// maxRuns is how many runs a mean is taken over: later ones count for more.
+const maxRuns = 16
+
 // history is all experience, by kind.
 type history []*experience
 
-func byKind(a, b *experience) int { return cmp.Compare(a.Kind, b.Kind) }
+// audit returns what makes no sense.
+func (h history) audit() error {
+	for i, e := range h {
+		switch {
+		case e == nil || i > 0 && h[i-1].Kind >= e.Kind:
+			return fmt.Errorf("the history is not in order")
+		case e.Runs < 0 || e.Runs > maxRuns || e.Alone < 0 || e.Peak != e.Peak.clamp():
+			return fmt.Errorf("the history of %q has %d runs of %s with %d bytes", e.Kind, e.Runs, e.Alone, e.Peak)
+		}
+	}
+	return nil
+}
 
 func (h history) find(kind string) (int, bool) {
 	return slices.BinarySearchFunc(h, kind, func(e *experience, kind string) int { return cmp.Compare(e.Kind, kind) })
@@ -62,17 +78,20 @@ func (h *history) about(t *Task) *experience {
 	return e
 }
 
-// learn takes note of an attempt that ended well.
+// learn takes note of an attempt that ended well and was seen to run.
 func (s *State) learn(t *Task, a *Attempt) {
-	if t.Kind == "" {
+	if t.Kind == "" || a.Started == 0 {
 		return
 	}
 	e := s.history.about(t)
 	alone := time.Duration(t.Done * float64(time.Second))
 	e.Alone += (alone - e.Alone) / time.Duration(e.Runs+1)
-	e.Runs = min(e.Runs+1, 16) // later runs count for more
+	e.Runs = min(e.Runs+1, maxRuns)
 	e.Peak = max(e.Peak, a.Peak)
 	e.Last = s.now
+	if len(t.Seen) > 0 {
+		e.Loads = t.Seen
+	}
 	s.rekey(t)
 }
 
@@ -83,49 +102,28 @@ const (
 	learnedLeast  = 128 * MiB
 )
 
-// recall replaces a task's estimate by what earlier runs of it have used.
+// declared is the method of an estimate that the user gave.
+const declared = "declared"
+
+// recall replaces what was said of a task by what earlier runs of it have
+// shown. One that has used nearly all there is gets it again.
 func (s *State) recall(t *Task) {
 	e := s.history.of(t.Kind)
-	if !s.opt.Learn || e == nil || e.Runs == 0 || e.Peak == 0 {
+	if !s.opt.Learn || e == nil {
 		return
 	}
-	t.Estimate = Estimate{
-		Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast),
-		Method: "history",
+	if len(e.Loads) == t.GPUs {
+		t.Expected.Loads, t.Expected.Source = e.Loads, "history"
 	}
-}
-
-// newcomerRun is how long a run is taken to be when nothing is known at all.
-const newcomerRun = 30 * time.Minute
-
-// runTime is how long a task is expected to take alone: the mean of its
-// earlier runs, else of those of the same family, else of all.
-func (s *State) runTime(t *Task) time.Duration {
-	if e := s.history.of(t.Kind); e != nil && e.Runs > 0 {
-		return e.Alone
+	if e.Peak == 0 {
+		return
 	}
-	var family, all mean
-	for _, e := range s.history {
-		if e.Runs > 0 {
-			all.add(e.Alone)
-			if e.Family == t.Family && t.Family != "" {
-				family.add(e.Alone)
-			}
-		}
+	seen := Estimate{Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast), Method: "history"}
+	if t.Estimate.Method == declared && t.Estimate.Memory >= seen.Memory {
+		return // the user may know of more to come
 	}
-	return cmp.Or(family.of(), all.of(), newcomerRun)
-}
-
-// mean is one of times; in seconds, as their sum may be more than a Duration
-// holds.
-type mean struct {
-	seconds float64
-	n       int
-}
-
-func (m *mean) add(d time.Duration) { m.seconds += d.Seconds(); m.n++ }
-
-// of is 0 for no times.
-func (m *mean) of() time.Duration {
-	return time.Duration(m.seconds / float64(max(1, m.n)) * float64(time.Second))
+	if most := s.ceiling(s.bookable).of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
+		seen = Estimate{WholeGPU: true, Method: seen.Method}
+	}
+	t.Estimate = seen
 }

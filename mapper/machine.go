@@ -87,6 +87,7 @@ func (s *State) sampled(ev Sampled) {
 			s.ceilings, s.dirty = [2]ceiling{}, true
 		}
 		g.Used = in.Used.clamp()
+		s.watch(g)
 		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
 		for j := range g.Residents {
 			g.Residents[j].Used = 0
@@ -94,7 +95,12 @@ func (s *State) sampled(ev Sampled) {
 		for _, u := range in.Tasks {
 			if r := g.resident(u.Task); r != nil {
 				r.Used = u.Used.clamp()
-				r.Peak = max(r.Peak, r.Used)
+				if r.Used > r.Peak {
+					r.Peak, r.GrewAt = r.Used, s.now
+					if s.opt.Shrink > 0 {
+						s.at(s.now.Add(s.opt.Shrink), deadline{})
+					}
+				}
 			}
 		}
 		g.settle()

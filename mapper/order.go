@@ -9,7 +9,8 @@ func (s *State) rankOf(t *Task) Instant {
 	if s.opt.Order != OrderSJF || t.Phase == Recovering {
 		return 0
 	}
-	return t.Submitted.Add(sjfWeight * min(s.runTime(t), maxRun))
+	run, _ := s.runTime(t)
+	return t.Submitted.Add(sjfWeight * min(run, maxRun))
 }
 
 // sjfWeight bounds how far the order sjf lets a task be overtaken: one that

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // policy is one row of the policy table: which GPUs may be candidates beyond
@@ -20,6 +21,9 @@ type policy struct {
 	// order compares two GPUs that both fit; negative puts a first. Ties go
 	// to the lower index.
 	order func(s *State, a, b *GPU) int
+	// pick chooses among the GPUs that fit, in place of order; nil where it
+	// would rather wait.
+	pick func(s *State, t *Task, fitting []*GPU) []*GPU
 	// defaults changes the default options to what suits the policy.
 	defaults func(*Options)
 }
@@ -71,9 +75,11 @@ var policies = []policy{
 	},
 	{
 		name: "carma", doc: "most predicted progress, nobody slowed down beyond the cap (default)",
-		gate:     (*State).slowdownGate,
-		order:    func(_ *State, a, b *GPU) int { return cmp.Compare(b.gain, a.gain) },
-		defaults: func(o *Options) { o.SMACTCap, o.WarmUp, o.Order, o.Learn = 0, 0, OrderSJF, true },
+		gate: (*State).slowdownGate,
+		pick: (*State).leastAdded,
+		defaults: func(o *Options) {
+			o.SMACTCap, o.WarmUp, o.Order, o.Learn, o.Shrink = 0, 0, OrderSJF, true, 5*time.Minute
+		},
 	},
 }
 
@@ -107,34 +113,6 @@ func policyNamed(name string) (*policy, error) {
 // ringDistance is how far ahead of the ring's position a GPU lies.
 func (s *State) ringDistance(g *GPU) int {
 	return (g.pos - s.ring + len(s.gpus)) % len(s.gpus)
-}
-
-// lucidGate and horusGate are the baselines as AEGIS built them.
-func lucidGate(_ *State, t *Task, g *GPU) Rule {
-	sum := sharing(t.load(0))
-	for i := range g.Residents {
-		sum += sharing(g.Residents[i].Load)
-	}
-	if len(g.Residents) >= 2 || sum > 2 {
-		return RuleSharing
-	}
-	return ""
-}
-
-func horusGate(_ *State, t *Task, g *GPU) Rule {
-	if g.utilization()+utilization(t.load(0)) > 1 {
-		return RuleUtilization
-	}
-	return ""
-}
-
-// utilization is the sum of what the residents are expected to show.
-func (g *GPU) utilization() float64 {
-	sum := 0.0
-	for i := range g.Residents {
-		sum += utilization(g.Residents[i].Load)
-	}
-	return sum
 }
 
 // rank puts the best candidates for a task first: GPUs on which its

@@ -1,8 +1,11 @@
 package mapper
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"carma/mapper/interference"
 )
 
 // gpuState is what a policy sees of one GPU of 40 GiB.
@@ -52,6 +55,29 @@ func TestPolicies(t *testing.T) {
 		{"tie: lowest index", "lug", false, []gpuState{busy(1, .5), busy(30, .2), busy(1, .2)}, 0, 1, []int{1}},
 		{"two least utilized", "lug", false, []gpuState{busy(1, .5), busy(1, .2), busy(1, .3)}, 0, 2, []int{1, 2}},
 		{"the least utilized is too full", "lug", false, []gpuState{busy(1, .5), busy(39, .1)}, 0, 1, []int{0}},
+		{"least utilized of two alike that fit", "lug", false, []gpuState{busy(39, .1), busy(1, .3), busy(1, .3)}, 0, 1, []int{1}},
+
+		{"lowest index", "first-fit", false, []gpuState{busy(30, .9), idle, busy(1, 0)}, 0, 1, []int{0}},
+		{"the first that fits", "first-fit", false, []gpuState{busy(36, 0), busy(35, 0), idle}, 0, 1, []int{1}},
+		{"tie: lowest index", "first-fit", false, []gpuState{idle, idle}, 0, 1, []int{0}},
+		{"two", "first-fit", false, []gpuState{busy(1, 0), busy(36, 0), busy(30, 0), idle}, 0, 2, []int{0, 2}},
+		{"none fits", "first-fit", false, []gpuState{busy(36, 0), busy(38, 0)}, 0, 1, nil},
+		{"idle first", "first-fit", true, []gpuState{busy(1, 0), idle}, 0, 1, []int{1}},
+
+		{"least free that fits", "best-fit", false, []gpuState{busy(20, 0), busy(34, 0), busy(36, 0), idle}, 0, 1, []int{1}},
+		{"fits exactly", "best-fit", false, []gpuState{busy(20, 0), busy(35, 0)}, 0, 1, []int{1}},
+		{"tie: lowest index", "best-fit", false, []gpuState{idle, busy(30, 0), busy(30, 0)}, 0, 1, []int{1}},
+		{"foreign memory counts", "best-fit", false, []gpuState{busy(10, 0), {foreign: 11 * GiB}}, 0, 1, []int{1}},
+		{"two with the least", "best-fit", false, []gpuState{idle, busy(20, 0), busy(36, 0), busy(30, 0)}, 0, 2, []int{3, 1}},
+		{"idle first over least free", "best-fit", true, []gpuState{busy(30, 0), idle, idle}, 0, 1, []int{1}},
+		{"none fits", "best-fit", false, []gpuState{busy(39, 0)}, 0, 1, nil},
+
+		{"most utilized", "mug", false, []gpuState{busy(1, .2), busy(30, .7), busy(1, .3), idle}, 0, 1, []int{1}},
+		{"tie: lowest index", "mug", false, []gpuState{busy(1, .2), busy(1, .7), busy(30, .7)}, 0, 1, []int{1}},
+		{"two most utilized", "mug", false, []gpuState{busy(1, .2), busy(1, .4), busy(1, .7)}, 0, 2, []int{2, 1}},
+		{"the most utilized is too full", "mug", false, []gpuState{busy(1, .2), busy(36, .7)}, 0, 1, []int{0}},
+		{"idle first over utilization", "mug", true, []gpuState{busy(1, .7), idle}, 0, 1, []int{1}},
+
 		{"idle first over utilization", "lug", true, []gpuState{busy(1, 0), {smact: .4}}, 0, 1, []int{1}},
 	} {
 		t.Run(row.policy+"/"+row.name, func(t *testing.T) {
@@ -64,8 +90,165 @@ func TestPolicies(t *testing.T) {
 			}
 			id := w.submit(5*GiB, gpus(row.n))
 			w.wantOn(id, row.want...)
+			if row.want == nil { // the nearest to being usable has the most free memory, then the lowest index
+				want := map[string]string{
+					"exclusive/none idle": "GPU 0 has 1 task, an idle GPU is needed",
+					"exclusive/one short": "1 of 2 GPUs fit; GPU 1 has 1 task, an idle GPU is needed",
+					"first-fit/none fits": "GPU 0 memory 36.0 of 40.0 GiB reserved, needs 5.0",
+					"best-fit/none fits":  "GPU 0 memory 39.0 of 40.0 GiB reserved, needs 5.0",
+				}[row.policy+"/"+row.name]
+				if why, _ := w.s.Why(id); why.Binding != want || want == "" {
+					t.Errorf("it waits because %q, want %q", why.Binding, want)
+				}
+			}
 		})
 	}
+}
+
+// Loads of measured tasks, and some that make round sums.
+var (
+	vgg128 = interference.Load{SMACT: 0.8263, SMOCC: 0.4212, DRAMA: 0.4108, Step: 0.2666}
+	resnet = interference.Load{SMACT: 0.6855, SMOCC: 0.3475, DRAMA: 0.4709, Step: 0.0973}
+	small  = interference.Load{SMACT: 0.1653, SMOCC: 0.0617, DRAMA: 0.0490, Step: 0.0153}
+
+	tiny   = interference.Load{SMACT: 0.2999}
+	medium = interference.Load{SMACT: 0.3}
+	most   = interference.Load{SMACT: 0.6999} // still medium
+	jumbo  = interference.Load{SMACT: 0.7}
+
+	half    = interference.Load{DRAMA: 0.3125} // utilization 0.5
+	over    = interference.Load{DRAMA: 0.3126}
+	quarter = interference.Load{DRAMA: 0.15625}
+	nothing = interference.Load{}
+)
+
+// TestGatedPolicies: policies that look at what a task is expected to do to a
+// GPU that others are on.
+func TestGatedPolicies(t *testing.T) {
+	type loads = []interference.Load
+	const (
+		lucid = "GPU 0 has no room for its sharing score, the scores on a GPU sum to at most 2"
+		horus = "GPU 0 would be asked for more than 100 % of its time"
+	)
+	pair := 1 / interference.Speeds(loads{resnet, resnet})[0] // the slowdown of both
+	for _, row := range []struct {
+		name   string
+		policy string
+		edit   func(*Options)
+		gpus   []loads // what runs on each GPU
+		task   loads
+		n      int
+		want   []int
+		why    string // where it waits
+	}{
+		{"tiny and tiny", "lucid", nil, []loads{{tiny}}, loads{tiny}, 1, []int{0}, ""},
+		{"tiny and jumbo", "lucid", nil, []loads{{tiny}}, loads{jumbo}, 1, []int{0}, ""},
+		{"jumbo and tiny", "lucid", nil, []loads{{jumbo}}, loads{tiny}, 1, []int{0}, ""},
+		{"medium and medium", "lucid", nil, []loads{{medium}}, loads{most}, 1, []int{0}, ""},
+		{"medium and jumbo", "lucid", nil, []loads{{medium}}, loads{jumbo}, 1, nil, lucid},
+		{"jumbo and jumbo", "lucid", nil, []loads{{jumbo}}, loads{jumbo}, 1, nil, lucid},
+		{"an unknown task is jumbo", "lucid", nil, []loads{{medium}}, nil, 1, nil, lucid},
+		{"a third", "lucid", nil, []loads{{tiny, tiny}}, loads{tiny}, 1, nil, lucid},
+		{"a third by the most tasks", "lucid", func(o *Options) { o.MaxTasks = 2 }, []loads{{tiny, tiny}}, loads{tiny}, 1, nil, "GPU 0 has 2 tasks, the most allowed"},
+		{"jumbo on an idle GPU", "lucid", nil, []loads{{medium}, {}}, loads{jumbo}, 1, []int{1}, ""},
+		{"most free memory first", "lucid", nil, []loads{{tiny, tiny}, {tiny}, {tiny}, {}}, loads{tiny}, 1, []int{3}, ""},
+		{"tie: lowest index", "lucid", nil, []loads{{tiny, tiny}, {tiny}, {tiny}}, loads{tiny}, 1, []int{1}, ""},
+		{"two", "lucid", nil, []loads{{medium}, {jumbo}, {tiny}}, loads{medium}, 2, []int{0, 2}, ""},
+		{"only one of two", "lucid", nil, []loads{{jumbo}, {tiny}}, loads{medium}, 2, nil, "1 of 2 GPUs fit; " + lucid},
+
+		{"just 100 %", "horus", nil, []loads{{half}}, loads{half}, 1, []int{0}, ""},
+		{"a little over", "horus", nil, []loads{{half}}, loads{over}, 1, nil, horus},
+		{"a little over by those there", "horus", nil, []loads{{over}}, loads{half}, 1, nil, horus},
+		{"three", "horus", nil, []loads{{quarter, half}}, loads{quarter}, 1, []int{0}, ""},
+		{"an unknown task fills a GPU", "horus", nil, []loads{{quarter}}, nil, 1, nil, horus},
+		{"an unknown task on an idle GPU", "horus", nil, []loads{{quarter}, {}}, nil, 1, []int{1}, ""},
+		{"lowest sum first", "horus", nil, []loads{{half}, {quarter}, {half}}, loads{quarter}, 1, []int{1}, ""},
+		{"the sum ranks, not the number", "horus", nil, []loads{{half}, {nothing, nothing, quarter}}, loads{quarter}, 1, []int{1}, ""},
+		{"tie: lowest index", "horus", nil, []loads{{half}, {quarter}, {quarter}}, loads{quarter}, 1, []int{1}, ""},
+		{"idle is the lowest sum", "horus", nil, []loads{{quarter}, {}}, loads{quarter}, 1, []int{1}, ""},
+		{"two", "horus", nil, []loads{{half}, {quarter}, {over}}, loads{half}, 2, []int{1, 0}, ""},
+
+		{"least slowed down first", "carma", nil, []loads{{resnet}, {small}}, loads{small}, 1, []int{1}, ""},
+		{"an idle GPU slows nobody down", "carma", nil, []loads{{small}, {}}, loads{small}, 1, []int{1}, ""},
+		{"tie: lowest index", "carma", nil, []loads{{resnet}, {small}, {small}}, loads{small}, 1, []int{1}, ""},
+		{"tie of idle ones", "carma", nil, []loads{{small}, {}, {}}, loads{small}, 1, []int{1}, ""},
+		{"a heavy neighbour", "carma", nil, []loads{{vgg128}}, loads{small}, 1, nil, "GPU 0 would slow it down 2.55 times, over 1.60"},
+		{"a heavy newcomer", "carma", nil, []loads{{small}}, loads{vgg128}, 1, nil, "on GPU 0 it would slow task 1 down 2.55 times, over 1.60"},
+		{"an unknown task beside a light one", "carma", nil, []loads{{small}}, nil, 1, nil, "on GPU 0 it would slow task 1 down 2.51 times, over 1.60"},
+		{"under the cap", "carma", func(o *Options) { o.SlowdownCap = pair + 1.01*reserve }, []loads{{resnet}}, loads{resnet}, 1, []int{0}, ""},
+		{"over what is aimed at", "carma", func(o *Options) { o.SlowdownCap = pair + 0.99*reserve }, []loads{{resnet}}, loads{resnet}, 1, nil,
+			fmt.Sprintf("on GPU 0 it would slow task 1 down %.2f times, over %.2f", pair, pair-0.01*reserve)},
+		{"nobody may be slowed down", "carma", func(o *Options) { o.SlowdownCap = 1 }, []loads{{small}, {}}, loads{small}, 1, []int{1}, ""},
+		{"waiting is better", "carma", func(o *Options) { o.SlowdownCap = 100 }, []loads{{vgg128}}, loads{vgg128, vgg128}, 1, nil,
+			"GPU 0 has 1 task, waiting for one to end costs less than sharing"},
+		{"two", "carma", nil, []loads{{vgg128}, {small}, {}}, loads{small}, 2, []int{2, 1}, ""},
+		{"two that do not do the same", "carma", nil, []loads{{vgg128}, {}}, loads{resnet, {}}, 2, []int{1, 0}, ""},
+	} {
+		t.Run(row.policy+"/"+row.name, func(t *testing.T) {
+			opt := plain()
+			opt.Policy = row.policy
+			if row.edit != nil {
+				row.edit(&opt)
+			}
+			w := newWorld(t, plain(), len(row.gpus))
+			submit := func(n int, l loads) TaskID {
+				id := w.submitOnly(gpus(n))
+				w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: GiB}, Expected: Expected{Loads: l}})
+				return id
+			}
+			for i, on := range row.gpus {
+				w.openOnly(i)
+				for _, l := range on {
+					w.wantOn(submit(1, loads{l}), i)
+				}
+			}
+			w.openOnly(-1)
+			w.step(Configured{At: w.now, Options: opt})
+			id := submit(row.n, row.task)
+			w.wantOn(id, row.want...)
+			if row.why != "" {
+				if why, _ := w.s.Why(id); why.Binding != row.why {
+					t.Errorf("it waits because %q, want %q", why.Binding, row.why)
+				}
+			}
+		})
+	}
+}
+
+// openOnly puts all GPUs but one out of service; -1: none.
+func (w *world) openOnly(i int) {
+	w.t.Helper()
+	var all []GPUSample
+	for _, g := range w.s.GPUs() {
+		s := GPUSample{ID: g.ID}
+		if i >= 0 && g.Index != i {
+			s.Fault = "closed"
+		}
+		all = append(all, s)
+	}
+	w.sample(all...)
+}
+
+// TestDefaultsOf: each policy's own defaults are valid, and start a task.
+func TestDefaultsOf(t *testing.T) {
+	for _, name := range PolicyNames() {
+		opt := DefaultsOf(name)
+		if err := opt.Validate(); err != nil || opt.Policy != name {
+			t.Errorf("%s: %+v, %v", name, opt, err)
+		}
+		w := newWorld(t, opt, 2)
+		w.wantOn(w.submit(GiB, nil), 0)
+		w.wantOn(w.submit(GiB, nil), 1)
+	}
+	if got := DefaultOptions(); got != DefaultsOf("carma") {
+		t.Errorf("the defaults are %+v", got)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an unknown policy has defaults")
+		}
+	}()
+	DefaultsOf("mgam")
 }
 
 // prepare puts GPUs into given states: each busy one by a task of its own.

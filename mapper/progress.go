@@ -1,15 +1,24 @@
 package mapper
 
-import "carma/mapper/interference"
+import (
+	"slices"
+
+	"carma/mapper/interference"
+)
 
 // pace follows a change of who is on some GPUs: how fast each task there is
 // now predicted to go. What a task has done so far is kept as the time that it
 // would have taken alone.
 func (s *State) pace(gpus []*GPU) {
 	for _, g := range gpus {
-		speeds := s.speeds(g.Residents, nil)
+		g.ChangedAt = s.now
+		loads := s.loads[:0]
 		for i := range g.Residents {
-			g.Residents[i].Speed = speeds[i]
+			loads = append(loads, g.Residents[i].Load)
+		}
+		s.loads = loads
+		for i, speed := range speeds(loads) {
+			g.Residents[i].Speed = speed
 		}
 	}
 	for _, g := range gpus {
@@ -19,18 +28,22 @@ func (s *State) pace(gpus []*GPU) {
 	}
 }
 
-// speeds are the predicted speeds of the residents of a GPU and of a newcomer,
-// if there is one, last.
-func (s *State) speeds(residents []Resident, newcomer *interference.Load) []float64 {
-	loads := s.loads[:0]
-	for i := range residents {
-		loads = append(loads, residents[i].Load)
+// speeds are the predicted speeds of tasks on one GPU. One that leaves it idle
+// is in nobody's way, and nobody in its.
+func speeds(loads []interference.Load) []float64 {
+	idle := func(l interference.Load) bool { return l.SMACT == 0 }
+	if !slices.ContainsFunc(loads, idle) {
+		return interference.Speeds(loads)
 	}
-	if newcomer != nil {
-		loads = append(loads, *newcomer)
+	busy := interference.Speeds(slices.DeleteFunc(slices.Clone(loads), idle))
+	all := make([]float64, len(loads))
+	for i, l := range loads {
+		all[i] = 1
+		if !idle(l) {
+			all[i], busy = busy[0], busy[1:]
+		}
 	}
-	s.loads = loads
-	return interference.Speeds(loads)
+	return all
 }
 
 // repace gives a task the speed of its slowest GPU.

@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"reflect"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -50,6 +51,11 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 	if want := m.shape[l.Task]; len(l.Grants) != want.GPUs || want.Exclusive && !l.Alone || !m.up {
 		t.Fatalf("launched %+v for %+v, the engine is up: %v", l, want, m.up)
 	}
+	now := m.s.Now()
+	if m.launched > 0 && now < m.launched.Add(m.spacing) {
+		t.Fatalf("launched %+v at %d, the last launch was at %d and the next may be %s later", l, now, m.launched, m.spacing)
+	}
+	m.launched, m.spacing = now, m.opt.Interval
 	m.live[l.Task] = l
 	seen := map[GPUID]bool{}
 	for _, grant := range l.Grants {
@@ -65,6 +71,16 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 					sum, tasks, alone = sum+g.Memory, tasks+1, alone || other.Alone
 				}
 			}
+		}
+		if m.opt.Booking == BookSamples && !l.Alone {
+			// Only what was seen counts, and nothing is booked.
+			sum = max(m.used[grant.GPU], m.alien[grant.GPU]) + m.opt.Headroom
+			if grant.Memory != 0 {
+				t.Fatalf("launched %+v: books memory", l)
+			}
+		}
+		if tasks > 1 {
+			sum += m.opt.Margin
 		}
 		if sum > m.all[i].Capacity || alone && tasks > 1 || m.opt.MaxTasks > 0 && tasks > m.opt.MaxTasks {
 			t.Fatalf("launched %+v: %d tasks, alone %v, %s of %s on %s", l, tasks, alone, sum, m.all[i].Capacity, grant.GPU)
@@ -128,14 +144,32 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 	}
 	for _, task := range tasks {
 		due("the end of a back-off", task.NotBefore)
+		if task.Phase == Queued || task.Phase == Recovering {
+			due("the next launch", m.nextLaunch())
+		}
 		if task.Phase == Running && task.TimeLimit > 0 {
 			due("a time limit", task.Current().Started.Add(task.TimeLimit))
 		}
 	}
 }
 
+// nextLaunch is when the interval lets the next task be launched.
+func (m *machine) nextLaunch() Instant {
+	if m.launched == 0 {
+		return 0
+	}
+	return m.launched.Add(m.spacing)
+}
+
+// recoveryFirst reports whether a task in the recovery queue keeps the main
+// queue waiting.
+func (m *machine) recoveryFirst() bool {
+	return m.opt.Recovery == RecoverOriginal && slices.ContainsFunc(m.s.Tasks(), func(t Task) bool { return t.Phase == Recovering })
+}
+
 // checkIdleness: no task waits for nothing. One that fits waits only for the
-// engine, for the end of its back-off, or behind as many that do not fit as
+// engine, for the end of its back-off, for the next launch of all, for the
+// recovery of others where that comes first, or behind as many that do not fit as
 // may be passed over.
 func (m *machine) checkIdleness(t *rapid.T) {
 	passed := map[bool]int{} // in the recovery queue or not
@@ -149,6 +183,9 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if task.NotBefore > m.s.Now() || !m.s.canFit(&task) {
 			continue
 		}
+		if m.s.Now() < m.nextLaunch() || !why.Recovery && m.recoveryFirst() {
+			continue
+		}
 		if m.up && m.s.fits(why, &task) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
 		}
@@ -157,18 +194,32 @@ func (m *machine) checkIdleness(t *rapid.T) {
 }
 
 // checkOrder: of two tasks that want the same and waited side by side, the
-// later one is not launched first.
+// later one is not launched first; and where recovery comes first it does.
 func (m *machine) checkOrder(t *rapid.T, before []Task) {
-	for i, first := range before {
+	launched := map[TaskID]*Task{}
+	for _, task := range before {
+		if now, ok := m.s.Task(task.ID); ok && now.Phase == Launching {
+			launched[task.ID] = now
+			if task.Phase == Queued && m.recoveryFirst() {
+				t.Fatalf("task %d was launched while others were to recover first", task.ID)
+			}
+		}
+	}
+	byNumber := m.opt.Order == "" || m.opt.Order == OrderFIFO
+	for _, first := range before {
 		still, ok := m.s.Task(first.ID)
 		if !ok || still.Phase != first.Phase || len(still.Attempts) != len(first.Attempts) || still.NotBefore > m.s.Now() {
 			continue
 		}
-		for _, later := range before[i+1:] {
-			got, ok := m.s.Task(later.ID)
-			if ok && got.Phase == Launching && first.Phase == later.Phase && first.Priority == later.Priority &&
-				first.GPUs == later.GPUs && first.Need == later.Need && first.Alone == later.Alone {
-				t.Fatalf("task %d was launched before task %d, which wants the same", later.ID, first.ID)
+		if byNumber && still.Rank != 0 {
+			t.Fatalf("task %d has the rank %d, and the order is by number", still.ID, still.Rank)
+		}
+		for _, task := range before {
+			got := launched[task.ID]
+			if got != nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
+				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && first.Alone == task.Alone &&
+				(m.s.policy.gate == nil || reflect.DeepEqual(first.Expected, task.Expected)) {
+				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)
 			}
 		}
 	}

@@ -5,16 +5,28 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"carma/mapper/interference"
 )
 
 func anyOptions(t *rapid.T) Options {
 	o := Options{
 		Policy:           rapid.SampledFrom(PolicyNames()).Draw(t, "policy"),
 		Headroom:         rapid.SampledFrom([]Bytes{0, GiB, 4 * GiB}).Draw(t, "headroom"),
+		Booking:          oneOf(t, "booking", Bookings),
+		Margin:           rapid.SampledFrom([]Bytes{0, 0, 2 * GiB, 13 * GiB}).Draw(t, "margin"),
 		MinFree:          rapid.SampledFrom([]Bytes{0, 2 * GiB}).Draw(t, "min free"),
 		SMACTCap:         rapid.SampledFrom([]float64{0, 0.8}).Draw(t, "SMACT cap"),
+		SMOCCCap:         rapid.SampledFrom([]float64{0, 0, 0.45}).Draw(t, "SMOCC cap"),
+		DRAMACap:         rapid.SampledFrom([]float64{0, 0, 0.4}).Draw(t, "DRAMA cap"),
+		SlowdownCap:      rapid.SampledFrom([]float64{0, 1, 1.1, 3, 100}).Draw(t, "slowdown cap"),
 		MaxTasks:         rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "max tasks"),
 		WarmUp:           rapid.SampledFrom([]time.Duration{0, 30 * time.Second}).Draw(t, "warm-up"),
+		Interval:         rapid.SampledFrom([]time.Duration{0, 0, 1, 20 * time.Second}).Draw(t, "interval"),
+		Order:            oneOf(t, "order", Orders),
+		Learn:            rapid.Bool().Draw(t, "learn"),
+		Shrink:           rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "shrink"),
+		Recovery:         oneOf(t, "recovery", Recoveries),
 		IdleFirst:        rapid.Bool().Draw(t, "idle first"),
 		LookAhead:        rapid.SampledFrom([]int{1, 2, 5, 64}).Draw(t, "look-ahead"),
 		Ageing:           rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "ageing"),
@@ -28,6 +40,24 @@ func anyOptions(t *rapid.T) Options {
 	return o
 }
 
+// oneOf draws a value of an option, or leaves it out.
+func oneOf(t *rapid.T, name string, values []string) string {
+	return rapid.SampledFrom(append([]string{""}, values...)).Draw(t, name)
+}
+
+// anyExpected draws what is known of a task's load: nothing, or that it is
+// light, medium or heavy, on one GPU or on two.
+func anyExpected(t *rapid.T) Expected {
+	loads := []interference.Load{
+		{SMACT: 0.1, SMOCC: 0.05, DRAMA: 0.05, Step: 0.02}, {SMACT: 0.3, SMOCC: 0.2, DRAMA: 0.2, Step: 0.05},
+		{SMACT: 0.5, SMOCC: 0.3, DRAMA: 0.6}, {SMACT: 0.85, SMOCC: 0.4, DRAMA: 0.4, Step: 0.3},
+	}
+	if all := rapid.SliceOfN(rapid.SampledFrom(loads), 0, 2).Draw(t, "loads"); len(all) > 0 {
+		return Expected{Loads: all}
+	}
+	return Expected{}
+}
+
 func anyMemory(t *rapid.T) Bytes {
 	return rapid.SampledFrom([]Bytes{0, 1, 2, 4, 7, 11, 15, 16, 23, 31, 40}).Draw(t, "GiB") * GiB
 }
@@ -35,10 +65,13 @@ func anyMemory(t *rapid.T) Bytes {
 func (m *machine) submit(t *rapid.T) {
 	m.last++
 	r := Request{
-		ID: m.last, GPUs: rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "GPUs"),
+		ID: m.last, User: rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "user"), GPUs: rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "GPUs"),
 		Priority: rapid.SampledFrom([]Priority{Normal, Normal, Low, High}).Draw(t, "priority"),
 		Retries:  rapid.IntRange(0, 2).Draw(t, "retries"), Exclusive: rapid.IntRange(0, 4).Draw(t, "exclusive") == 0,
 		TimeLimit: rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "time limit"),
+	}
+	if kind := rapid.SampledFrom([]string{"", "a1", "a2", "b1", "c"}).Draw(t, "kind"); kind != "" {
+		r.Kind, r.Family = kind, kind[:1]
 	}
 	m.shape[r.ID], m.open[r.ID] = r, true
 	m.step(t, TaskSubmitted{At: m.now, Request: r})
@@ -50,7 +83,7 @@ func (m *machine) estimate(t *rapid.T) {
 		if rapid.IntRange(0, 5).Draw(t, "known") == 0 {
 			e = Estimate{WholeGPU: true}
 		}
-		m.step(t, Estimated{At: m.now, Task: id, Estimate: e})
+		m.step(t, Estimated{At: m.now, Task: id, Estimate: e, Expected: anyExpected(t)})
 	}
 }
 
@@ -58,7 +91,7 @@ func (m *machine) estimate(t *rapid.T) {
 func (m *machine) more(t *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(t, "tasks") {
 		m.submit(t)
-		m.step(t, Estimated{At: m.now, Task: m.last, Estimate: Estimate{Memory: anyMemory(t) / 2}})
+		m.step(t, Estimated{At: m.now, Task: m.last, Estimate: Estimate{Memory: anyMemory(t) / 2}, Expected: anyExpected(t)})
 	}
 }
 
@@ -82,10 +115,12 @@ func (m *machine) sample(t *rapid.T) {
 		if rapid.Bool().Draw(t, "seen") {
 			continue
 		}
-		s := GPUSample{ID: g.ID, SMACT: rapid.SampledFrom([]float64{0, 0.5, 0.8, 1}).Draw(t, "SMACT")}
+		share := rapid.SampledFrom([]float64{0, 0.4, 0.5, 0.8, 1})
+		s := GPUSample{ID: g.ID, SMACT: share.Draw(t, "SMACT"), SMOCC: share.Draw(t, "SMOCC"), DRAMA: share.Draw(t, "DRAMA")}
 		s.Foreign = rapid.SampledFrom([]Bytes{0, 0, 0, 500 * MiB, 3 * GiB, 20 * GiB}).Draw(t, "foreign")
 		s.Fault = rapid.SampledFrom([]string{"", "", "", "ECC"}).Draw(t, "fault")
-		m.alien[g.ID], m.fault[g.ID] = s.Foreign, s.Fault != ""
+		s.Used = s.Foreign + rapid.SampledFrom([]Bytes{0, 0, GiB, 9 * GiB, 15 * GiB}).Draw(t, "used")
+		m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = s.Foreign, s.Used, s.Fault != ""
 		gpus = append(gpus, s)
 	}
 	m.step(t, Sampled{At: m.now, GPUs: gpus})
@@ -109,6 +144,7 @@ func (m *machine) overuse(t *rapid.T) {
 		u := r.Grant.Scale(rapid.SampledFrom([]float64{0, 0.5, 1, 1.2, 3}).Draw(t, "used"))
 		s.Tasks, s.Used = append(s.Tasks, TaskUse{Task: r.Task, Used: u}), s.Used+u
 	}
+	m.used[g.ID] = s.Used
 	m.step(t, Sampled{At: m.now, GPUs: []GPUSample{s}})
 }
 
@@ -129,7 +165,7 @@ func (m *machine) victim(t *rapid.T) {
 	if rapid.Bool().Draw(t, "the newer") {
 		over, victim = g.Residents[1], g.Residents[0].Task
 	}
-	m.alien[g.ID], m.fault[g.ID] = 0, false
+	m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = 0, g.Capacity, false
 	m.step(t, Sampled{At: m.now, GPUs: []GPUSample{{ID: g.ID, Used: g.Capacity, Tasks: []TaskUse{{Task: over.Task, Used: over.Grant + g.Capacity/2}}}}})
 	m.step(t, Exited{At: m.now, Task: victim, Attempt: m.tries[victim], Class: ExitGPUOOM})
 }
@@ -150,7 +186,7 @@ func (m *machine) exit(t *rapid.T) {
 		Class: rapid.SampledFrom([]Class{
 			ExitOK, ExitProgram, ExitGPUOOM, ExitGPUOOM, ExitGPUOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitCannotStart, ExitStopped, "?",
 		}).Draw(t, "class"),
-		Peak: anyMemory(t) / 4, Demand: rapid.SampledFrom([]Bytes{0, 0, 3 * GiB, 17 * GiB, 60 * GiB}).Draw(t, "demand"),
+		Peak: anyMemory(t) / rapid.SampledFrom([]Bytes{1, 4}).Draw(t, "part"), Demand: rapid.SampledFrom([]Bytes{0, 0, 3 * GiB, 17 * GiB, 60 * GiB}).Draw(t, "demand"),
 	})
 }
 
@@ -184,7 +220,7 @@ func (m *machine) find(t *rapid.T, gpus []GPUInfo) {
 	for _, g := range gpus {
 		m.there[g.ID] = true
 		if !known[g.ID] { // nothing has been seen of it yet
-			m.alien[g.ID], m.fault[g.ID] = 0, false
+			m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = 0, 0, false
 		}
 	}
 	m.step(t, GPUsFound{At: m.now, GPUs: gpus})
@@ -192,6 +228,9 @@ func (m *machine) find(t *rapid.T, gpus []GPUInfo) {
 
 func (m *machine) configure(t *rapid.T) {
 	m.opt = anyOptions(t)
+	if now := max(m.now, m.s.Now()); m.launched > 0 {
+		m.spacing = min(m.spacing, now.Add(m.opt.Interval).Sub(m.launched))
+	}
 	m.step(t, Configured{At: m.now, Options: m.opt})
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -63,6 +64,7 @@ type machine struct {
 	there  map[GPUID]bool
 	fault  map[GPUID]bool
 	alien  map[GPUID]Bytes // foreign use
+	used   map[GPUID]Bytes // all use, as the last sample showed it
 	opt    Options
 	up     bool
 	live   map[TaskID]Launch // launched and not ended
@@ -70,6 +72,9 @@ type machine struct {
 	shape  map[TaskID]Request
 	open   map[TaskID]bool // submitted and not finished
 	closed map[TaskID]bool
+
+	launched Instant       // when the last launch was; 0: none yet
+	spacing  time.Duration // until the next may be
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -80,7 +85,7 @@ func newMachine(t *rapid.T) *machine {
 			{ID: "a2", Node: "a", Index: 2, Capacity: 32 * GiB}, {ID: "b0", Node: "b", Index: 0, Capacity: 16 * GiB},
 			{ID: "b1", Node: "b", Index: 1, Capacity: 24 * GiB},
 		},
-		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{},
+		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]Bytes{}, used: map[GPUID]Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
 	}
 	m.s = New(m.opt)
@@ -159,7 +164,7 @@ func reload(t *rapid.T, s *State) *State {
 func (m *machine) drains(t *rapid.T) {
 	c := *m
 	c.s, c.copied = m.s.Clone(), true
-	c.there, c.fault, c.alien = maps.Clone(m.there), maps.Clone(m.fault), maps.Clone(m.alien)
+	c.there, c.fault, c.alien, c.used = maps.Clone(m.there), maps.Clone(m.fault), maps.Clone(m.alien), maps.Clone(m.used)
 	c.live, c.tries, c.shape = maps.Clone(m.live), maps.Clone(m.tries), maps.Clone(m.shape)
 	c.open, c.closed, c.past = maps.Clone(m.open), maps.Clone(m.closed), slices.Clone(m.past)
 	c.restore(t)
@@ -197,7 +202,7 @@ func (m *machine) restore(t *rapid.T) {
 	var well []GPUSample
 	for _, g := range m.all {
 		well = append(well, GPUSample{ID: g.ID})
-		m.alien[g.ID], m.fault[g.ID] = 0, false
+		m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = 0, 0, false
 	}
 	m.step(t, Sampled{At: m.now, GPUs: well})
 	m.up = true

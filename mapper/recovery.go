@@ -20,6 +20,9 @@ func (s *State) exited(ev Exited) {
 		}
 	}
 	s.progress(t)
+	if a.Started > 0 { // it has done nothing since its end
+		t.Done = min(t.Done, a.Ended.Sub(a.Started).Seconds())
+	}
 	a.Peak = ev.Peak.clamp()
 	for _, grant := range a.Grants {
 		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
@@ -28,6 +31,7 @@ func (s *State) exited(ev Exited) {
 	if ev.Class == ExitGPUOOM {
 		blame = s.blame(t, a, max(ev.Demand.clamp(), a.Peak))
 	}
+	t.Seen = s.sightings(t)
 	for _, grant := range a.Grants {
 		s.release(s.byID[grant.GPU], t.ID)
 	}
@@ -111,6 +115,9 @@ func (s *State) blame(t *Task, a *Attempt, demand Bytes) verdict {
 			v.own = false
 			v.text = fmt.Sprintf("processes that are not carma's use %s on GPU %d", g.Foreign, g.Index)
 		}
+		if s.opt.Booking == BookSamples {
+			continue // nobody has a grant to be over
+		}
 		for _, r := range g.Residents {
 			if r.Task != t.ID && r.Used > r.Grant {
 				v.own = false
@@ -177,11 +184,12 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	case s.opt.Recovery == RecoverOriginal:
 		t.Alone = true
 	case s.opt.Recovery == RecoverStaged:
-		t.Need = max(t.Need, stagedFloor*Bytes(t.OOMs))
+		t.Need = max(t.Need, stagedFloor*Bytes(min(t.OOMs, 2)))
+		t.Alone = t.Alone || t.OOMs > 2
 	case t.OOMs == 1:
-		t.Need = (v.demand.Scale(1.25) + GiB).clamp()
+		t.Need = (max(v.demand, t.Need).Scale(1.25) + GiB).clamp()
 	default:
-		t.Need = v.demand.Scale(1.5).clamp()
+		t.Need = max(v.demand, t.Need).Scale(1.5).clamp()
 	}
 	if t.OOMs == s.opt.Attempts-1 && !v.alone {
 		t.Alone, t.Need = true, v.demand

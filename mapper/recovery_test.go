@@ -321,3 +321,114 @@ func TestInfrastructure(t *testing.T) {
 		}
 	}
 }
+
+// TestStaged: 10 GiB free after the first GPU OOM, 20 after the second, then
+// alone.
+func TestStaged(t *testing.T) {
+	type step struct {
+		need  Bytes
+		alone bool
+	}
+	for _, row := range []struct {
+		name     string
+		mem      Bytes
+		booking  string
+		attempts int
+		demand   Bytes
+		steps    []step
+	}{
+		{"as booked", 2 * GiB, BookGrants, 4, 0, []step{{10 * GiB, false}, {20 * GiB, false}, {20 * GiB, true}}},
+		{"by samples", 2 * GiB, BookSamples, 4, 0, []step{{10 * GiB, false}, {20 * GiB, false}, {0, true}}},
+		{"more than a floor", 15 * GiB, BookGrants, 4, 0, []step{{15 * GiB, false}, {20 * GiB, false}, {20 * GiB, true}}},
+		{"what it wanted does not count before it is alone", 2 * GiB, BookGrants, 4, 30 * GiB, []step{{10 * GiB, false}, {20 * GiB, false}, {30 * GiB, true}}},
+		{"no third floor", 2 * GiB, BookGrants, 6, 0, []step{{10 * GiB, false}, {20 * GiB, false}, {20 * GiB, true}}},
+		{"two attempts", 2 * GiB, BookGrants, 2, 0, []step{{2 * GiB, true}}},
+		{"three attempts", 2 * GiB, BookGrants, 3, 0, []step{{10 * GiB, false}, {10 * GiB, true}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			opt := plain()
+			opt.Recovery, opt.Booking, opt.Attempts, opt.Headroom = RecoverStaged, row.booking, row.attempts, GiB
+			w := newWorld(t, opt, 1)
+			id := w.submit(row.mem, nil)
+			for i, s := range row.steps {
+				w.started(id)
+				w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: row.demand})
+				w.wantOn(id, 0)
+				if task := w.task(id); task.Need != s.need || task.Alone != s.alone {
+					t.Errorf("after OOM %d it needs %s, alone %v; want %s, %v", i+1, task.Need, task.Alone, s.need, s.alone)
+				}
+			}
+			w.exit(id, ExitGPUOOM)
+			w.wantPhase(id, Failed)
+		})
+	}
+
+	// A floor is free memory: the task waits until a GPU has it.
+	opt := plain()
+	opt.Recovery = RecoverStaged
+	w := newWorld(t, opt, 1)
+	full := w.submit(30*GiB+1, nil)
+	id := w.submit(2*GiB, nil)
+	w.exit(id, ExitGPUOOM)
+	w.wantOn(id)
+	if why, _ := w.s.Why(id); !why.Recovery || why.Binding != "GPU 0 memory 30.0 of 40.0 GiB reserved, needs 10.0" {
+		t.Errorf("it waits because %q", why.Binding)
+	}
+	other := w.submit(GiB, nil)
+	w.wantOn(other, 0) // others are not kept waiting
+	w.exit(full, ExitOK)
+	w.wantOn(id, 0)
+
+	// A floor that no GPU has is the same as alone.
+	w = newWorldOf(t, opt, GPUInfo{ID: "a", Capacity: 8 * GiB})
+	id = w.submit(2*GiB, nil)
+	w.exit(id, ExitGPUOOM)
+	if task := w.task(id); !task.Alone || task.Phase != Launching {
+		t.Errorf("on a GPU of 8 GiB: %s, alone %v, needs %s", task.Phase, task.Alone, task.Need)
+	}
+}
+
+// TestRecoverOriginal: a task that ran out of memory takes an idle GPU for
+// itself, and nothing of the main queue is started until it has it.
+func TestRecoverOriginal(t *testing.T) {
+	opt := plain()
+	opt.Recovery = RecoverOriginal
+	w := newWorld(t, opt, 2)
+	a, b, c := w.submit(10*GiB, nil), w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+	w.wantOn(a, 0)
+	w.wantOn(b, 1)
+	w.wantOn(c, 0)
+	w.exit(a, ExitGPUOOM)
+	if task := w.task(a); task.Phase != Recovering || !task.Alone || task.Need != 10*GiB {
+		t.Fatalf("%s, alone %v, needs %s", task.Phase, task.Alone, task.Need)
+	}
+	if why, _ := w.s.Why(a); why.Binding != "GPU 0 has 1 task, an idle GPU is needed" {
+		t.Errorf("it waits because %q", why.Binding)
+	}
+	d, e := w.submit(GiB, nil), w.submit(GiB, high)
+	for _, id := range []TaskID{d, e} {
+		w.wantOn(id)
+		if why, _ := w.s.Why(id); why.Binding != "a task that ran out of GPU memory recovers first" || len(why.Fits) != 2 {
+			t.Errorf("task %d fits %v and waits because %q", id, why.Fits, why.Binding)
+		}
+	}
+	// A second one that recovers does not wait for the first.
+	w.exit(b, ExitGPUOOM)
+	w.wantOn(a, 1)
+	w.wantOn(b)
+	w.wantOn(d)
+	if got := w.task(a).Current().Grants[0].Memory; got != 40*GiB {
+		t.Errorf("it has %s for itself", got)
+	}
+	w.exit(c, ExitOK)
+	w.wantOn(b, 0)
+	w.wantOn(d) // nowhere to go, but not for the recovery's sake
+	if why, _ := w.s.Why(d); why.Binding != "GPU 0 belongs to task 2 alone" {
+		t.Errorf("it waits because %q", why.Binding)
+	}
+	w.exit(a, ExitOK)
+	w.wantOn(d, 1)
+	w.wantOn(e, 1)
+	w.exit(b, ExitGPUOOM)
+	w.wantFailed(b, "GPU out of memory alone on a GPU: it ran out with 40.0 GiB reserved")
+}

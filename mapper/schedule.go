@@ -19,6 +19,8 @@ func (s *State) schedule() {
 		return
 	}
 	s.dirty = false
+	s.acquaint()
+	s.shrink()
 	if s.queue.len() == 0 {
 		return
 	}
@@ -28,6 +30,7 @@ func (s *State) schedule() {
 	s.reach[0] = s.walk(p, s.queue.recovery())
 	s.reach[1] = 0
 	if !s.recoveryBlocks() {
+		s.startCritical(p)
 		s.reach[1] = s.walk(p, s.queue.main())
 	}
 }
@@ -95,6 +98,9 @@ func (s *State) place(p *pass, t *Task) []*GPU {
 	if len(fitting) == 0 {
 		p.failed = append(p.failed, t)
 		return nil
+	}
+	if s.policy.pick != nil {
+		return s.policy.pick(s, t, fitting)
 	}
 	s.rank(t, fitting)
 	return ofOneMachine(t.GPUs, fitting)

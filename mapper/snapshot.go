@@ -72,8 +72,9 @@ func (snap *snapshot) state() (*State, error) {
 	n.hold, n.deadlines, n.wake, n.dirty, n.reach = snap.Hold, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
 	heap.Init(&n.deadlines)
 	n.notBefore = snap.NotBefore
-	if n.history = snap.History; slices.Contains(n.history, nil) || !slices.IsSortedFunc(n.history, byKind) {
-		return nil, fmt.Errorf("the history is not in order")
+	n.history = snap.History
+	if err := n.history.audit(); err != nil {
+		return nil, err
 	}
 	for _, g := range snap.GPUs {
 		if g == nil || n.byID[g.ID] != nil {

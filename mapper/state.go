@@ -101,6 +101,10 @@ func (s *State) configure(ev Configured) {
 	}
 	s.opt, s.dirty, s.ceilings = ev.Options, true, [2]ceiling{}
 	s.policy, _ = policyNamed(ev.Options.Policy)
+	if next := s.now.Add(s.opt.Interval); next < s.notBefore { // a shorter interval counts at once
+		s.notBefore = next
+		s.at(next, deadline{})
+	}
 	s.resort(func(*Task) bool { return true })
 }
 
@@ -123,6 +127,9 @@ func (s *State) estimated(ev Estimated) {
 	s.recall(t)
 	t.Need = t.Estimate.Memory.clamp()
 	t.Alone = t.Exclusive || t.Estimate.WholeGPU
+	if most := s.ceiling(s.bookable).of(t.GPUs); t.Estimate.beyond(most) {
+		t.Need, t.Alone = t.Estimate.Point.clamp(), true
+	}
 	if err := s.Check(t.Request, t.Estimate); err != nil && len(s.ceiling(s.bookable)) > 0 {
 		s.finish(t, Failed, 0, err.Error())
 		return
@@ -153,10 +160,14 @@ func (s *State) started(ev Started) {
 	}
 	for _, grant := range a.Grants {
 		g := s.byID[grant.GPU]
+		g.ChangedAt = s.now
 		g.resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
 		g.settle()
 	}
 	s.at(s.now.Add(s.opt.WarmUp), deadline{})
+	if len(t.Expected.Loads) == 0 {
+		s.at(s.now.Add(settling), deadline{})
+	}
 	if t.TimeLimit > 0 {
 		s.at(s.now.Add(t.TimeLimit), deadline{Task: t.ID, Attempt: a.N})
 	}

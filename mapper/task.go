@@ -3,6 +3,8 @@ package mapper
 import (
 	"strconv"
 	"time"
+
+	"carma/mapper/interference"
 )
 
 // TaskID numbers the tasks of one daemon, from 1, in order of submission.
@@ -75,6 +77,10 @@ type Request struct {
 type Estimate struct {
 	// Memory is the upper bound that is booked; 0 when WholeGPU.
 	Memory Bytes `json:"memory"`
+	// Point is the likeliest figure, where Memory is an upper bound; 0: not
+	// told. A task whose upper bound is more than any GPU has, and whose point
+	// is not, gets GPUs of its own.
+	Point Bytes `json:"point,omitempty"`
 	// WholeGPU: nothing is known, the task gets GPUs of its own.
 	WholeGPU bool `json:"whole_gpu,omitempty"`
 	// Method tells where the number comes from, for people.
@@ -146,6 +152,9 @@ type Task struct {
 	Done    float64 `json:"done,omitempty"`
 	Speed   float64 `json:"speed,omitempty"`
 	PacedAt Instant `json:"paced_at,omitempty"`
+	// Seen is what it did to each of its GPUs in the last attempt, where it
+	// had all of them for itself for a while.
+	Seen []interference.Load `json:"seen,omitempty"`
 	// Avoid are GPUs on which its infrastructure failed; used last.
 	Avoid    []GPUID   `json:"avoid,omitempty"`
 	Attempts []Attempt `json:"attempts,omitempty"`

@@ -45,6 +45,14 @@ func (s *State) HeldFor(id GPUID) TaskID {
 	return 0
 }
 
+// Reserved is the sum of the grants on a GPU; 0 for one that is not there.
+func (s *State) Reserved(id GPUID) Bytes {
+	if g := s.byID[id]; g != nil {
+		return g.Reserved
+	}
+	return 0
+}
+
 // EngineDown returns why nothing can be launched, or "".
 func (s *State) EngineDown() string { return s.engineDown }
 

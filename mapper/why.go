@@ -15,6 +15,11 @@ type ImpossibleError struct {
 
 func (e *ImpossibleError) Error() string { return e.Text }
 
+// beyond reports whether only the upper bound is more than there is.
+func (e Estimate) beyond(most Bytes) bool {
+	return e.Memory > most && e.Point > 0 && e.Point <= most
+}
+
 // Check tells whether a request can be met at all, on an empty machine; the
 // error is an *[ImpossibleError] with the nearest possible value.
 func (s *State) Check(r Request, e Estimate) error {
@@ -22,7 +27,7 @@ func (s *State) Check(r Request, e Estimate) error {
 	switch {
 	case n > len(most):
 		return &ImpossibleError{"gpus", fmt.Sprintf("%s asked for, this server has %d", plural(n, "GPU"), len(most))}
-	case e.Memory > most.of(n):
+	case e.Memory > most.of(n) && !e.beyond(most.of(n)):
 		return &ImpossibleError{"mem", fmt.Sprintf("%s of memory asked for on %s, the most there is: %s", e.Memory, plural(n, "GPU"), most.of(n))}
 	}
 	return nil

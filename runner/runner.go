@@ -23,9 +23,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Estimator predicts a task's memory at submission.
+// Estimator predicts at submission what a task will use of its GPUs.
 type Estimator interface {
+	// Estimate is of its memory.
 	Estimate(estimator.Query) (estimator.Estimate, error)
+	// Expect is of how busy it keeps them, and how long; the zero value where
+	// nothing is known.
+	Expect(estimator.Query) mapper.Expected
 }
 
 // Options are the daemon's settings.

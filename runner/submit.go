@@ -1,7 +1,10 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -61,21 +64,22 @@ func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Subm
 		return api.Submitted{}, err
 	}
 	answer.Warnings = append(answer.Warnings, append(warn, warn2...)...)
+	expected := r.Estimator.Expect(query(sub))
 	rec := &Record{
 		Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, Detail: est.Detail,
 	}
 	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, *Record, error) {
-		return r.admit(now, rec, est)
+		return r.admit(now, rec, est, expected)
 	}})
 	answer.ID, answer.Name = int64(rec.ID()), rec.Name
 	return answer, err
 }
 
 // admit numbers and names a new task; the loop only.
-func (r *Runner) admit(now mapper.Instant, rec *Record, est estimator.Estimate) ([]mapper.Event, *Record, error) {
+func (r *Runner) admit(now mapper.Instant, rec *Record, est estimator.Estimate, expected mapper.Expected) ([]mapper.Event, *Record, error) {
 	sub := rec.Submit
 	req := mapper.Request{
-		ID: r.nextID, User: rec.User, GPUs: sub.GPUs, Priority: priorities[sub.Priority],
+		ID: r.nextID, User: rec.User, Kind: kind(rec), Family: sub.EstModel, GPUs: sub.GPUs, Priority: priorities[sub.Priority],
 		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit,
 	}
 	memory, err := r.possible(req, est)
@@ -93,14 +97,27 @@ func (r *Runner) admit(now mapper.Instant, rec *Record, est estimator.Estimate) 
 	rec.Task = mapper.Task{Request: req, Phase: mapper.Estimating, Submitted: now}
 	return []mapper.Event{
 		mapper.TaskSubmitted{At: now, Request: req},
-		mapper.Estimated{At: now, Task: req.ID, Estimate: memory},
+		mapper.Estimated{At: now, Task: req.ID, Estimate: memory, Expected: expected},
 	}, rec, nil
 }
 
-// possible refuses what this machine can never give. A bound above a measured
-// peak that does not fit although the peak does is a whole GPU.
+// kind is a digest of what tasks that do the same work have in common: image,
+// command and number of GPUs.
+func kind(rec *Record) string {
+	sub := rec.Submit
+	h := sha256.New()
+	for _, part := range [][]string{{cmp.Or(rec.ImageID, sub.Image), strconv.Itoa(sub.GPUs)}, sub.Entrypoint, sub.Command} {
+		for _, word := range part {
+			fmt.Fprintf(h, "%q ", word)
+		}
+		fmt.Fprintln(h)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// possible refuses what this machine can never give.
 func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (mapper.Estimate, error) {
-	out := mapper.Estimate{Memory: est.Memory, WholeGPU: est.WholeGPU, Method: est.Method}
+	out := mapper.Estimate{Memory: est.Memory, Point: est.Point, WholeGPU: est.WholeGPU, Method: est.Method}
 	err := r.state.Check(req, out)
 	var impossible *mapper.ImpossibleError
 	if !errors.As(err, &impossible) {
@@ -108,9 +125,6 @@ func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (mapper.Es
 	}
 	option := "--" + impossible.Option
 	if impossible.Option == "mem" && est.Method != estimator.Declared {
-		if r.state.Check(req, mapper.Estimate{Memory: est.Point}) == nil {
-			return mapper.Estimate{WholeGPU: true, Method: est.Method}, nil
-		}
 		option = "--est-model"
 	}
 	return out, refusef(422, "%s: %s", option, impossible.Text)
@@ -214,10 +228,14 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string, e
 	return s, warn, nil
 }
 
+func query(s api.Submit) estimator.Query {
+	return estimator.Query{Declared: mapper.Bytes(s.Mem), Model: s.EstModel, Batch: s.BatchSize, GPUs: s.GPUs}
+}
+
 // estimate predicts the memory. A wrong name from the user is refused; one
 // from an image's label is a warning.
 func (r *Runner) estimate(asked, s api.Submit) (estimator.Estimate, []string, error) {
-	q := estimator.Query{Declared: mapper.Bytes(s.Mem), Model: s.EstModel, Batch: s.BatchSize, GPUs: s.GPUs}
+	q := query(s)
 	e, err := r.Estimator.Estimate(q)
 	if err == nil {
 		return e, nil, nil

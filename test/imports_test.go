@@ -19,7 +19,7 @@ var allowed = map[string][]string{
 	"carma/containers":                {},
 	"carma/containers/docker":         {"carma/containers"},
 	"carma/containers/containerstest": {"carma/containers"},
-	"carma/estimator":                 {"carma/mapper"},
+	"carma/estimator":                 {"carma/mapper", "carma/mapper/interference"},
 	"carma/configs":                   {"carma/mapper"},
 	"carma/configs/workloads":         {"carma/mapper"},
 	"carma/configs/servers":           {"carma/mapper"},
@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"carma/runner/journal":            {},
 	"carma/runner/tasklog":            {},
 	"carma/runner/gpu":                {"carma/mapper"},
+	"carma/cmd/carma/report":          {"carma/mapper", "carma/mapper/sim"},
 	"carma/runner/gpu/simgpu":         {"carma/mapper", "carma/mapper/sim", "carma/configs/servers", "carma/runner/gpu"},
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"carma/configs/workloads"
 	"carma/estimator"
+	"carma/mapper"
+	"carma/mapper/interference"
 )
 
 // catalogue is the estimator over the measured workloads that ship with carma.
@@ -18,7 +20,7 @@ func newCatalogue() catalogue {
 		if m, err := p.Campaign(""); err == nil {
 			entries = append(entries, estimator.Entry{
 				Name: p.Name, Aliases: names, Model: p.Model, Dataset: p.Dataset,
-				Batch: p.BatchSize, GPUs: p.GPUs, Memory: m.Memory,
+				Batch: p.BatchSize, GPUs: p.GPUs, Memory: m.Memory, Loads: loads(p), RunTime: m.RunTime,
 			})
 		}
 		if m, err := p.Campaign("v1"); err == nil {
@@ -28,14 +30,30 @@ func newCatalogue() catalogue {
 	return catalogue{estimator.NewCatalogue(entries)}
 }
 
+// loads is what a workload does to each of its GPUs.
+func loads(p workloads.Profile) []interference.Load {
+	var all []interference.Load
+	for _, a := range p.Activities() {
+		all = append(all, interference.Load{SMACT: a.SMACT, SMOCC: a.SMOCC, DRAMA: a.DRAMA, Step: p.StepTime().Seconds()})
+	}
+	return all
+}
+
 // Estimate also knows the further spellings of a model.
 func (c catalogue) Estimate(q estimator.Query) (estimator.Estimate, error) {
+	return c.Catalogue.Estimate(spelled(q))
+}
+
+// Expect does as well.
+func (c catalogue) Expect(q estimator.Query) mapper.Expected { return c.Catalogue.Expect(spelled(q)) }
+
+func spelled(q estimator.Query) estimator.Query {
 	if _, err := workloads.Find(q.Model); err != nil {
 		if same := workloads.ByModel(q.Model); len(same) > 0 {
 			q.Model = same[0].Model
 		}
 	}
-	return c.Catalogue.Estimate(q)
+	return q
 }
 
 // inCampaign is the catalogue's name of a workload as one campaign measured it.

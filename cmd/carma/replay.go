@@ -48,6 +48,11 @@ With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a
 simulated server runs --speed times faster than the clock.
 
+With --html, also write a report: one file, which needs no network, with the
+table and with charts of what ran where, memory, SM activity, power and queue
+over time, and times and slowdowns of the tasks. With --csv, write a line for
+each task under each policy.
+
 With --check, print which bounds of a file the result does not keep. With
 --published, replay what CARMA and AEGIS published and print both.
 
@@ -55,6 +60,7 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 		Example: `  carma replay philly-t1-60 --policy exclusive,magm
   carma replay philly-t1-60 --policy magm,carma,OR-MAGM --estimator oracle,none
   carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --json
+  carma replay philly-heavy-60 --html report.html --csv tasks.csv
   carma replay --check test/replay-bounds.yaml
   carma replay configs/traces/philly-t1-60.yaml --live --speed 600`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -79,6 +85,7 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 	flags.StringVar(&virtual.check, "check", "", "compare the result with the bounds in this `file`; without TRACE or --policy, replay what it names")
 	published := flags.Bool("published", false, "print ours beside what CARMA and AEGIS published, and end")
 	listPresets := flags.Bool("presets", false, "list the presets and end")
+	files := addFileFlags(flags)
 	live := flags.Bool("live", false, "send the tasks to the daemon as containers")
 	speed := flags.Float64("speed", 0, "with --live: set a simulated server to this `speed` meanwhile (default: as it is)")
 	image := flags.String("image", "carma/simtask:latest", "with --live: the tasks' `image`; its argument is the workload's name")
@@ -101,6 +108,10 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 			if err != nil {
 				return err
 			}
+			if err := files.check(args); err != nil {
+				return err
+			}
+			v.files = files
 			return a.replayVirtual(v, *asJSON)
 		}
 		policy := virtual.policies
@@ -170,6 +181,9 @@ func oneMode(cmd *cobra.Command, live bool) error {
 	names, hint, format := []string{"speed", "image", "name"}, "add --live", "--%s is for a replay on the daemon"
 	if live {
 		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets", "published", "check"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
+		if f := cmd.Flags(); slices.ContainsFunc(fileFlags, f.Changed) {
+			names, format = fileFlags, "--%s is for a replay in virtual time"
+		}
 	}
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {

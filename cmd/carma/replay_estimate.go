@@ -72,13 +72,12 @@ func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 		Name: in.Workload, Kind: in.Workload, Family: p.Model + " " + p.Dataset, GPUs: in.GPUs,
 		SoloTime: c.RunTime, Context: workloads.Context(campaign),
 	}
-	loads := p.Activities()
+	alone := loads(p)
 	for g := range in.GPUs { // more GPUs than measured are like the last
-		a := loads[min(g, len(loads)-1)]
 		out.Memory = append(out.Memory, peaks[min(g, len(peaks)-1)])
-		out.Loads = append(out.Loads, sim.Load{SMACT: a.SMACT, SMOCC: a.SMOCC, DRAMA: a.DRAMA, Step: p.StepTime().Seconds()})
+		out.Loads = append(out.Loads, alone[min(g, len(alone)-1)])
 	}
-	out.Expected = mapper.Expected{Loads: out.Loads, Source: "profile"}
+	out.Expected = m.catalogue.Expect(estimator.Query{Model: in.Workload, GPUs: in.GPUs})
 	out.Estimate, err = m.estimate(in, p, campaign, slices.Max(out.Memory))
 	return out, err
 }
@@ -104,7 +103,7 @@ func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign strin
 		published = p.Estimates.GPUMemNet
 	default:
 		e, err := m.catalogue.Estimate(estimator.Query{Declared: in.Mem, Model: inCampaign(in.Workload, campaign), GPUs: in.GPUs})
-		return mapper.Estimate{Memory: e.Memory, WholeGPU: e.WholeGPU, Method: string(e.Method)}, err
+		return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: string(e.Method)}, err
 	}
 	if published == 0 && !m.asOriginal {
 		return mapper.Estimate{}, fmt.Errorf("no estimate of %s was published for it", m.method)

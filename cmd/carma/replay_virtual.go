@@ -22,6 +22,7 @@ type virtualReplay struct {
 	rows    []replayRow
 	startUp time.Duration
 	bounds  *bounds // nil: none
+	files   *replayFiles
 }
 
 // defaultStartUp is about what Docker takes to start a container with a GPU.
@@ -193,7 +194,7 @@ func (p *player) play(row replayRow) (outcome, error) {
 		p.tasks[key] = tasks
 	}
 	r, err := sim.Run(sim.Config{
-		Options: row.options, GPUs: simGPUs(v.server), StartUp: v.startUp, Score: row.score,
+		Options: row.options, GPUs: simGPUs(v.server), StartUp: v.startUp, Score: row.score, Timeline: v.files.charts(),
 		Observe: v.progress(p.trace.Name, row.label, len(p.trace.Tasks)),
 	}, p.tasks[key])
 	if err != nil {
@@ -236,6 +237,9 @@ func simGPUs(s servers.Server) []sim.GPU {
 // replayVirtual runs v and prints how it went.
 func (a *app) replayVirtual(v *virtualReplay, asJSON bool) error {
 	all, err := v.run()
+	if err == nil {
+		err = v.files.write(v, all)
+	}
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ type device struct {
 	touched bool   // memory has changed since the last report
 	scores  Activity
 	tasks   []mapper.TaskUse
+	curves  *GPUTimeline // nil: not recorded
 	score   Score
 
 	readings []readings // scratch
@@ -90,6 +91,7 @@ func (d *device) settle(now mapper.Instant, scratch []Load) []Load {
 		d.activity = a
 		d.watts = Watts(d.IdlePower, d.PeakPower, a)
 		d.bends = append(d.bends, bend{now, d.sum, a})
+		d.record(now)
 	}
 	for _, u := range d.uses {
 		if u.busy() {
@@ -113,6 +115,7 @@ func (u *use) alloc(now mapper.Instant, n mapper.Bytes) bool {
 	u.held += n
 	u.peak = max(u.peak, u.held)
 	d.touched = true
+	d.record(now)
 	return true
 }
 
@@ -123,6 +126,7 @@ func (u *use) leave(now mapper.Instant) {
 	d.held -= u.held
 	d.uses = slices.DeleteFunc(d.uses, func(o *use) bool { return o == u })
 	d.touched = true
+	d.record(now)
 }
 
 // look works out what the monitor reports at an instant of its clock, and

@@ -29,6 +29,7 @@ type engine struct {
 
 	sample, wake, submit *entry
 	sampled              mapper.Instant // when the monitor looked last
+	record               *recorder      // nil: no timeline
 
 	loads   []Load // scratch
 	samples []mapper.GPUSample
@@ -76,6 +77,9 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 	slices.SortFunc(e.devices, func(a, b *device) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 	})
+	if cfg.Timeline {
+		e.record = newRecorder(e.start, e.devices)
+	}
 	e.step(mapper.GPUsFound{At: e.now, GPUs: infos})
 	return e
 }
@@ -121,6 +125,7 @@ func (e *engine) stuck() error {
 func (e *engine) step(ev mapper.Event) {
 	e.steps++
 	done := e.state.Step(ev)
+	e.record.stepped(e.now, e.state)
 	if e.cfg.Observe != nil {
 		e.cfg.Observe(e.state, ev, done)
 	}
@@ -305,6 +310,12 @@ func (e *engine) finish(t mapper.Task) {
 			OK: a.Class == mapper.ExitOK, OOM: a.Class == mapper.ExitGPUOOM,
 		})
 	}
+	if a := t.Last(); a != nil {
+		for _, g := range a.Grants {
+			out.GPUs = append(out.GPUs, e.byID[g.GPU].Index)
+		}
+	}
+	e.record.finished(&t, out.Task.Name)
 	e.results[t.ID-1] = out
 	e.finished++
 }

@@ -17,6 +17,8 @@ type Config struct {
 	// StartUp is the time from the decision to launch until the container
 	// runs. What the program does before it trains is part of its solo time.
 	StartUp time.Duration
+	// Timeline: Result.Timeline is recorded.
+	Timeline bool
 	// Score is what the monitor reports of the GPUs' activity; empty is
 	// [ScoreMean].
 	Score Score
@@ -68,6 +70,8 @@ type Result struct {
 	Tasks   []TaskResult // in order of arrival
 	Metrics Metrics
 	Steps   int // events that the mapper was given
+	// Timeline is nil unless it was asked for.
+	Timeline *Timeline
 }
 
 // TaskResult is how one task went. Instants are those of the replay.
@@ -77,6 +81,8 @@ type TaskResult struct {
 	Phase  mapper.Phase
 	Reason string // why it failed
 	Record Record
+	// GPUs are the indices of those of its last attempt.
+	GPUs []int
 }
 
 // maxTime bounds all times of the input.
@@ -108,7 +114,7 @@ func Run(cfg Config, tasks []Task) (Result, error) {
 	if err := e.loop(); err != nil {
 		return Result{}, err
 	}
-	return Result{Tasks: e.results, Metrics: e.metrics(), Steps: e.steps}, nil
+	return Result{Tasks: e.results, Metrics: e.metrics(), Steps: e.steps, Timeline: e.record.done(e.now)}, nil
 }
 
 func (c *Config) check() error {

@@ -1,0 +1,73 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"gonum.org/v1/plot"
+)
+
+// timeAxis is an axis of seconds since the start of a replay.
+type timeAxis struct {
+	end   float64 // s
+	ticks []plot.Tick
+}
+
+// timeSteps are distances of ticks in seconds that people count in.
+var timeSteps = []float64{
+	1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600,
+	50 * 3600, 100 * 3600, 200 * 3600, 500 * 3600, 1000 * 3600, 2000 * 3600, 5000 * 3600, 10000 * 3600,
+}
+
+// newTimeAxis has at most so many ticks, in hours unless all is over before.
+func newTimeAxis(length time.Duration, most int) timeAxis {
+	a := timeAxis{end: math.Max(1, length.Seconds())}
+	step := timeSteps[len(timeSteps)-1]
+	for _, s := range timeSteps {
+		if a.end/s <= float64(most) {
+			step = s
+			break
+		}
+	}
+	for a.end/step > float64(most) { // years
+		step *= 2
+	}
+	unit, name := 3600.0, "h"
+	switch {
+	case a.end < 180:
+		unit, name = 1, "s"
+	case a.end < 7200:
+		unit, name = 60, "min"
+	}
+	for i := 0; float64(i)*step <= a.end; i++ {
+		t := plot.Tick{Value: float64(i) * step, Label: "0"}
+		if i > 0 {
+			t.Label = fmt.Sprintf("%.4g %s", t.Value/unit, name)
+		}
+		a.ticks = append(a.ticks, t)
+	}
+	return a
+}
+
+// upTo are ticks from 0, at most so many and at round figures, and the end of
+// an axis that holds a value.
+func upTo(most float64, ticks int, whole bool) (end float64, out []plot.Tick) {
+	if !(most > 0) || whole && most < 1 {
+		most = 1
+	}
+	step := math.Pow(10, math.Floor(math.Log10(most/float64(ticks))))
+	for _, f := range []float64{1, 2, 2.5, 5, 10} {
+		if whole && f*step != math.Floor(f*step) {
+			continue
+		}
+		if most/(f*step) <= float64(ticks) {
+			step *= f
+			break
+		}
+	}
+	for i := 0; float64(i)*step <= most*1.0001; i++ {
+		out = append(out, plot.Tick{Value: float64(i) * step, Label: fmt.Sprintf("%.6g", float64(i)*step)})
+	}
+	return most * 1.04, out
+}

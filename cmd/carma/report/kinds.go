@@ -1,0 +1,65 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"carma/mapper"
+)
+
+// shownKinds is how many kinds of tasks have a colour; the rest share one.
+const shownKinds = 9
+
+// kindRanks gives the kinds of tasks their colours: the same under all
+// policies, the most GPU time first.
+type kindRanks struct {
+	ranks  map[string]int // look-up only
+	legend []legendEntry
+}
+
+func (k kindRanks) class(kind string) string {
+	if n, ok := k.ranks[kind]; ok {
+		return fmt.Sprintf("k%d", n)
+	}
+	return "rest"
+}
+
+func rankKinds(runs []Run) kindRanks {
+	type share struct {
+		kind string
+		time float64 // GPU seconds
+	}
+	var shares []share
+	at := map[string]int{} // look-up only
+	for i := range runs {
+		line := runs[i].Timeline
+		if line == nil {
+			continue
+		}
+		kindOf := map[mapper.TaskID]string{} // look-up only
+		for j := range runs[i].Tasks {
+			kindOf[runs[i].Tasks[j].ID] = runs[i].Tasks[j].Kind
+		}
+		for _, s := range line.Spans {
+			kind := kindOf[s.Task]
+			n, known := at[kind]
+			if !known {
+				n = len(shares)
+				at[kind] = n
+				shares = append(shares, share{kind: kind})
+			}
+			shares[n].time += s.Ended.Sub(s.Launched).Seconds()
+		}
+	}
+	slices.SortFunc(shares, func(a, b share) int { return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.kind, b.kind)) })
+	k := kindRanks{ranks: map[string]int{}}
+	for i, s := range shares[:min(shownKinds, len(shares))] {
+		k.ranks[s.kind] = i
+		k.legend = append(k.legend, legendEntry{cmp.Or(clean(s.kind), "tasks"), fmt.Sprintf("k%d", i)})
+	}
+	if more := len(shares) - shownKinds; more > 0 {
+		k.legend = append(k.legend, legendEntry{fmt.Sprintf("%d more kinds", more), "rest"})
+	}
+	return k
+}

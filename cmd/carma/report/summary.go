@@ -1,0 +1,55 @@
+package report
+
+import (
+	"fmt"
+
+	"carma/mapper/sim"
+)
+
+// row is a policy's line in the table.
+type row struct {
+	Policy legendEntry
+	Cells  []cell
+}
+
+// cell is a figure and, where it has one, its ratio to the reference.
+type cell struct{ Value, Ratio string }
+
+// reference is the run that ratios are to.
+func reference(runs []Run) *Run {
+	for i := range runs {
+		if runs[i].Policy == "exclusive" {
+			return &runs[i]
+		}
+	}
+	return &runs[0]
+}
+
+// summary is the table: its heading and a row per policy.
+func summary(runs []Run, first *Run) (header []string, rows []row) {
+	header = []string{
+		"makespan", "mean JCT", "p95 JCT", "mean waiting", "mean execution", "OOMs", "lost GPU time",
+		"worst slowdown", "SMACT", "memory", "energy", "of lower bound",
+	}
+	for i := range runs {
+		m := &runs[i].Metrics
+		r := m.RatioTo(first.Metrics)
+		if &runs[i] == first {
+			r = sim.Ratios{}
+		}
+		cells := []cell{
+			{span(m.Makespan), ratio(r.Makespan)}, {span(m.MeanJCT), ratio(r.MeanJCT)}, {span(m.P95JCT), ratio(r.P95JCT)},
+			{span(m.MeanWaiting), ratio(r.MeanWaiting)}, {span(m.MeanExecution), ""}, {fmt.Sprint(m.OOMs), ""},
+			{span(m.LostGPUTime), ""}, {fmt.Sprintf("%.2f", m.WorstSlowdown), ""}, {percent(m.MeanSMACT), ""},
+			{gib(m.MeanMemory), ""}, {energy(m.EnergyJ), ratio(r.Energy)}, {"", ""},
+		}
+		if m.LowerBound > 0 {
+			cells[len(cells)-1].Value = ratio(m.Makespan.Seconds() / m.LowerBound.Seconds())
+		}
+		if m.Failed > 0 {
+			cells[0].Ratio = fmt.Sprintf("%d failed", m.Failed)
+		}
+		rows = append(rows, row{legendEntry{clean(runs[i].Policy), palette(runs)[i].class}, cells})
+	}
+	return header, rows
+}

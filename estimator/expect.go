@@ -1,0 +1,63 @@
+package estimator
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"carma/mapper"
+)
+
+// Sources of an expectation.
+const (
+	FromProfile = "profile"         // of this workload, or of this model at this batch size
+	FromNearest = "nearest profile" // of the model at the nearest batch size measured
+)
+
+// Expect is what a task will do to its GPUs and how long such tasks take, as
+// far as the catalogue has profiles of its model; the zero value where not.
+// The time is the median over all profiles of the model on that data set and
+// so many GPUs: how long this task trains is not known.
+func (c *Catalogue) Expect(q Query) mapper.Expected {
+	e, ok := c.workload(fold(q.Model))
+	if ok && (q.Batch == 0 || q.Batch == e.Batch || e.Model == "") {
+		return c.expected(e, FromProfile)
+	}
+	entries, known := c.model(fold(q.Model))
+	if ok && e.Model != "" {
+		entries, known = c.model(fold(e.Model + e.Dataset))
+	}
+	entries = slices.DeleteFunc(onGPUs(entries, max(q.GPUs, 1)), func(e Entry) bool { return len(e.Loads) == 0 })
+	if !known || q.Model == "" || len(entries) == 0 {
+		return mapper.Expected{}
+	}
+	batch := cmp.Or(q.Batch, largest(entries).Batch)
+	e = slices.MinFunc(entries, func(a, b Entry) int { return cmp.Compare(distance(a.Batch, batch), distance(b.Batch, batch)) })
+	if e.Batch == batch {
+		return c.expected(e, FromProfile)
+	}
+	return c.expected(e, FromNearest)
+}
+
+// distance between batch sizes, as a ratio.
+func distance(a, b int) float64 {
+	return math.Abs(math.Log(float64(max(a, 1)) / float64(max(b, 1))))
+}
+
+func (c *Catalogue) expected(e Entry, source string) mapper.Expected {
+	if len(e.Loads) == 0 {
+		return mapper.Expected{}
+	}
+	var times []time.Duration
+	for _, o := range c.entries {
+		if o.Model == e.Model && o.Dataset == e.Dataset && o.GPUs == e.GPUs && o.RunTime > 0 {
+			times = append(times, o.RunTime)
+		}
+	}
+	out := mapper.Expected{Loads: slices.Clone(e.Loads), Source: source}
+	if slices.Sort(times); len(times) > 0 {
+		out.RunTime = times[len(times)/2]
+	}
+	return out
+}

@@ -1,0 +1,243 @@
+package mapper
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+)
+
+func learning() Options {
+	opt := plain()
+	opt.Learn = true
+	return opt
+}
+
+// TestRecall: what earlier runs used is booked, and a little more, in place of
+// the estimate; but only where that is wanted.
+func TestRecall(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		learn bool
+		peaks []Bytes // of the runs before
+		kind  string
+		want  Estimate
+	}{
+		{"a share more", true, []Bytes{20 * GiB}, "k", Estimate{Memory: (20 * GiB).Scale(1.03), Method: "history"}},
+		{"at least 128 MiB more", true, []Bytes{GiB}, "k", Estimate{Memory: GiB + 128*MiB, Method: "history"}},
+		{"the highest of several", true, []Bytes{5 * GiB, 10 * GiB, 7 * GiB}, "k", Estimate{Memory: (10 * GiB).Scale(1.03), Method: "history"}},
+		{"another kind", true, []Bytes{20 * GiB}, "l", Estimate{Memory: 2 * GiB}},
+		{"no kind", true, []Bytes{20 * GiB}, "", Estimate{Memory: 2 * GiB}},
+		{"nothing seen", true, []Bytes{0}, "k", Estimate{Memory: 2 * GiB}},
+		{"no run yet", true, nil, "k", Estimate{Memory: 2 * GiB}},
+		{"not wanted", false, []Bytes{20 * GiB}, "k", Estimate{Memory: 2 * GiB}},
+		// What fills the machine is not refused the next time.
+		{"nearly all there is", true, []Bytes{gib(39.9)}, "k", Estimate{WholeGPU: true, Method: "history"}},
+		{"just fits", true, []Bytes{gib(38.8)}, "k", Estimate{Memory: gib(38.8).Scale(1.03), Method: "history"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			opt := learning()
+			opt.Learn = row.learn
+			w := newWorld(t, opt, 1)
+			for _, peak := range row.peaks {
+				id := w.submit(2*GiB, kind("k", "f"))
+				w.started(id)
+				w.wait(time.Minute)
+				w.exitWith(Exited{Task: id, Class: ExitOK, Peak: peak})
+			}
+			id := w.submit(2*GiB, kind(row.kind, "f"))
+			w.wantOn(id, 0)
+			if got := w.task(id).Estimate; got != row.want {
+				t.Errorf("estimated %+v, want %+v", got, row.want)
+			}
+			if got, want := w.task(id).Need, row.want.Memory; got != want {
+				t.Errorf("it needs %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// TestLearnOnlyFromSuccess: what fails says nothing about how long it takes
+// and what it needs.
+func TestLearnOnlyFromSuccess(t *testing.T) {
+	w := newWorld(t, learning(), 1)
+	for _, class := range []Class{ExitProgram, ExitHostOOM, ExitCannotStart} {
+		id := w.submit(GiB, kind("k", ""))
+		w.started(id)
+		w.exitWith(Exited{Task: id, Class: class, Peak: 20 * GiB})
+	}
+	id := w.submit(GiB, kind("k", ""))
+	w.started(id)
+	w.cancel(id)
+	w.exitWith(Exited{Task: id, Class: ExitStopped, Peak: 20 * GiB})
+	if len(w.s.history) != 0 {
+		t.Errorf("learned %+v", *w.s.history[0])
+	}
+}
+
+// TestRunTimeAlone: a run that a neighbour has slowed down counts as what it
+// would have taken alone.
+func TestRunTimeAlone(t *testing.T) {
+	speed := interference.Speeds([]interference.Load{resnet, resnet})[0]
+	if speed > 0.9 {
+		t.Fatal("they do not disturb each other: this tests nothing")
+	}
+	w := newWorld(t, learning(), 1)
+	submit := func(name string) TaskID {
+		id := w.submitOnly(kind(name, ""))
+		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: GiB}, Expected: Expected{Loads: []interference.Load{resnet}}})
+		w.started(id)
+		return id
+	}
+	a := submit("a")
+	w.wait(10 * time.Minute) // alone
+	b := submit("b")
+	w.wait(10 * time.Minute) // together
+	w.exit(a, ExitOK)
+	w.wait(10 * time.Minute) // alone again
+	w.exit(b, ExitOK)
+	want := time.Duration((1 + speed) * float64(10*time.Minute))
+	for _, name := range []string{"a", "b"} {
+		if got := w.s.history.of(name).Alone; (got - want).Abs() > time.Millisecond {
+			t.Errorf("%s is said to take %s alone, want %s", name, got, want)
+		}
+	}
+}
+
+// TestRunTimeMean: later runs count for a sixteenth at least.
+func TestRunTimeMean(t *testing.T) {
+	w := newWorld(t, learning(), 1)
+	for i := range 40 {
+		ran(w, kind("k", ""), time.Duration(10+20*(i%2))*time.Minute, GiB)
+	}
+	if got := w.s.history.of("k"); got.Runs != 16 || got.Alone < 18*time.Minute || got.Alone > 22*time.Minute {
+		t.Errorf("after 40 runs of 10 and 30 min: %s, %d", got.Alone, got.Runs)
+	}
+	for range 60 {
+		ran(w, kind("k", ""), time.Hour, GiB)
+	}
+	if got := w.s.history.of("k").Alone; got < 55*time.Minute {
+		t.Errorf("it has taken an hour for long, and is said to take %s", got)
+	}
+}
+
+// TestRunTimeWithoutTheDaemon: what a task does after its end, while nobody
+// was there to see it, does not count; nor does one that was not seen to run.
+func TestRunTimeWithoutTheDaemon(t *testing.T) {
+	w := newWorld(t, learning(), 1)
+	a := w.submit(GiB, kind("k", ""))
+	w.started(a)
+	w.wait(10 * time.Minute)
+	end := w.now
+	w.wait(5 * time.Hour)
+	w.exitWith(Exited{Task: a, Class: ExitOK, Finished: end, Peak: GiB})
+	if got := w.s.history.of("k").Alone; got != 10*time.Minute {
+		t.Errorf("it ran for 10 min, and is said to take %s", got)
+	}
+	b := w.submit(GiB, kind("k", ""))
+	w.exit(b, ExitOK)
+	if got := w.s.history.of("k").Alone; got != 10*time.Minute {
+		t.Errorf("after one that was not seen to run it is said to take %s", got)
+	}
+}
+
+// TestHistoryIsBounded: the kind that was not seen for longest goes, of equals
+// the first by name.
+func TestHistoryIsBounded(t *testing.T) {
+	w := newWorld(t, learning(), 1)
+	for i := range maxKinds {
+		ran(w, kind(fmt.Sprintf("k%04d", i), ""), time.Duration(i/2%2), GiB) // two each at the same moment
+	}
+	if len(w.s.history) != maxKinds {
+		t.Fatalf("%d kinds are known", len(w.s.history))
+	}
+	known := func(name string, want bool) {
+		t.Helper()
+		if got := w.s.history.of(name) != nil; got != want {
+			t.Errorf("%s known: %v", name, got)
+		}
+	}
+	ran(w, kind("k0000", ""), time.Second, GiB) // seen again
+	ran(w, kind("new", ""), time.Second, GiB)
+	known("k0000", true)
+	known("k0001", false)
+	known("k0002", true)
+	known("new", true)
+	if len(w.s.history) != maxKinds {
+		t.Errorf("%d kinds are known", len(w.s.history))
+	}
+}
+
+// TestHistoryInSnapshot: what was learned survives a restart, and one that
+// makes no sense is refused.
+func TestHistoryInSnapshot(t *testing.T) {
+	opt := learning()
+	opt.Order = OrderSJF
+	w := newWorld(t, opt, 1)
+	taught(w, map[string]time.Duration{"a1": time.Hour, "a2": 1234567891, "b": time.Minute})
+	b, err := json.Marshal(w.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := &State{}
+	if err := json.Unmarshal(b, restored); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(restored.history, w.s.history) || len(restored.history) != 3 {
+		t.Errorf("the history came back as %+v", restored.history)
+	}
+	for _, row := range []struct{ old, new string }{
+		{`"kind":"a1"`, `"kind":"z"`}, {`"kind":"a2"`, `"kind":"a1"`}, {`"history":[{`, `"history":[null,{`},
+		{`"runs":1`, `"runs":-1`}, {`"runs":1`, `"runs":1000000000000`}, {`"peak":1073741824`, `"peak":-1`}, {`"alone":3600000000000`, `"alone":-3600000000000`},
+	} {
+		bad := strings.Replace(string(b), row.old, row.new, 1)
+		if bad == string(b) {
+			t.Fatalf("%s is not in the snapshot:\n%s", row.old, b)
+		}
+		if err := new(State).UnmarshalJSON([]byte(bad)); err == nil || !strings.Contains(err.Error(), "history") {
+			t.Errorf("%s instead of %s: got %v", row.new, row.old, err)
+		}
+	}
+}
+
+// TestProgress: what a task has done is kept over every change of who is
+// beside it, at the pace of its slowest GPU.
+func TestProgress(t *testing.T) {
+	beside := interference.Speeds([]interference.Load{small, vgg128})
+	w := newWorld(t, plain(), 2)
+	submit := func(n int, l interference.Load) TaskID {
+		id := w.submitOnly(gpus(n))
+		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: GiB}, Expected: Expected{Loads: []interference.Load{l}}})
+		return id
+	}
+	wide := submit(2, small)
+	w.wait(time.Minute) // not started: nothing is done
+	w.started(wide)
+	w.wait(100 * time.Second)
+	b := submit(1, vgg128) // counts from its launch on
+	w.started(b)
+	w.wait(50 * time.Second)
+	w.exit(b, ExitOK)
+	w.wait(30 * time.Second)
+	w.exit(wide, ExitOK)
+	for id, want := range map[TaskID]float64{wide: 130 + 50*beside[0], b: 50 * beside[1]} {
+		if got := w.finished[id].Done; got < want-1e-6 || got > want+1e-6 {
+			t.Errorf("task %d has done %v s, want %v", id, got, want)
+		}
+	}
+	// A new attempt begins again.
+	again := submit(1, small)
+	w.started(again)
+	w.wait(time.Hour)
+	w.exit(again, ExitEvicted)
+	w.started(again)
+	w.wait(time.Second)
+	w.exit(again, ExitOK)
+	if got := w.finished[again].Done; got != 1 {
+		t.Errorf("the second attempt has done %v s", got)
+	}
+}

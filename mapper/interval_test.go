@@ -1,0 +1,114 @@
+package mapper
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestInterval: one launch in each interval, at the wake-up that was asked
+// for, in the order of the queues.
+func TestInterval(t *testing.T) {
+	opt := plain()
+	opt.Interval = 10 * time.Second
+	w := newWorld(t, opt, 2)
+	var ids []TaskID
+	for range 5 {
+		ids = append(ids, w.submit(GiB, nil))
+	}
+	w.wantOn(ids[0], 0)
+	if why, _ := w.s.Why(ids[1]); why.Binding != "one launch every 10s" {
+		t.Errorf("it waits because %q", why.Binding)
+	}
+	if at, ok := w.s.NextWake(); !ok || at != w.now.Add(10*time.Second) {
+		t.Errorf("a wake-up is asked for at %d", at)
+	}
+	w.exit(ids[0], ExitOK) // what happens between does not launch
+	if got := w.wait(10*time.Second - 1); len(got) != 0 {
+		t.Fatalf("launched %+v before the interval was over", got)
+	}
+	for i, wait := range []time.Duration{1, 10 * time.Second, 10 * time.Second, 10 * time.Second} {
+		if got := w.wait(wait); len(got) != 1 || got[0].Task != ids[i+1] {
+			t.Fatalf("launch %d: %+v", i+2, got)
+		}
+	}
+	if got := w.wait(time.Hour); len(got) != 0 || w.s.QueueLen() != 0 {
+		t.Errorf("launched %+v", got)
+	}
+	w.wantOn(w.submit(GiB, nil), 0) // long after the last
+}
+
+// TestIntervalFromRecovery: the interval is for both queues together.
+func TestIntervalFromRecovery(t *testing.T) {
+	opt := plain()
+	opt.Interval = 10 * time.Second
+	w := newWorld(t, opt, 1)
+	a := w.submit(30*GiB, nil)
+	w.started(a)
+	b := w.submit(GiB, nil)
+	w.exit(a, ExitEvicted)
+	if len(w.launches) != 1 {
+		t.Fatalf("launched %+v", w.launches)
+	}
+	w.wait(10 * time.Second)
+	w.wantOn(a, 0)
+	w.wantOn(b)
+	w.wait(10 * time.Second)
+	w.wantOn(b, 0)
+}
+
+// TestIntervalShortened: a shorter interval counts at once, a longer one from
+// the next launch on.
+func TestIntervalShortened(t *testing.T) {
+	with := func(d time.Duration) Options { o := plain(); o.Interval = d; return o }
+	for _, row := range []struct {
+		to   time.Duration
+		want time.Duration // after the change, 20 s after the launch
+	}{
+		{0, 0}, {5 * time.Second, 5 * time.Second}, {time.Minute, 40 * time.Second}, {2 * time.Minute, 40 * time.Second},
+	} {
+		w := newWorld(t, with(time.Minute), 1)
+		w.submit(GiB, nil)
+		b := w.submit(GiB, nil)
+		w.wait(20 * time.Second)
+		from := w.now
+		w.step(Configured{At: w.now, Options: with(row.to)})
+		for w.on(b) == nil && w.now < from.Add(time.Hour) {
+			at, ok := w.s.NextWake()
+			if !ok {
+				t.Fatalf("to %s: no wake-up is asked for", row.to)
+			}
+			w.now = max(w.now, at)
+			w.step(Woke{At: w.now})
+		}
+		if got := w.now.Sub(from); got != row.want {
+			t.Errorf("to %s: launched after %s, want %s", row.to, got, row.want)
+		}
+	}
+}
+
+// TestIntervalAndHold: GPUs are kept free between two launches as well.
+func TestIntervalAndHold(t *testing.T) {
+	opt := plain()
+	opt.Interval, opt.Ageing = 10*time.Second, 0
+	w := newWorld(t, opt, 2)
+	a := w.submit(GiB, nil)
+	w.wait(opt.Interval)
+	b := w.submit(GiB, gpus(2))
+	w.wantOn(b, 1, 0)
+	w.wait(opt.Interval)
+	big := w.submit(GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true })
+	var later []TaskID
+	for range 3 {
+		later = append(later, w.submit(GiB, nil))
+	}
+	w.wait(time.Minute)
+	w.exit(a, ExitOK)
+	w.wait(time.Minute)
+	if slices.ContainsFunc(later, func(id TaskID) bool { return w.on(id) != nil }) {
+		t.Error("a task was placed on GPUs that are kept free")
+	}
+	w.exit(b, ExitOK)
+	w.wait(time.Minute)
+	w.wantOn(big, 0, 1)
+}

@@ -1,0 +1,173 @@
+package mapper
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// sjf are options of a strict queue by expected run time.
+func sjf() Options {
+	opt := plain()
+	opt.Order, opt.LookAhead = OrderSJF, 1
+	return opt
+}
+
+func kind(kind, family string) func(*Request) {
+	return func(r *Request) { r.Kind, r.Family = kind, family }
+}
+
+// taught runs a task of each kind alone for so long; the GPU is idle after.
+func taught(w *world, kinds map[string]time.Duration) {
+	w.t.Helper()
+	var names []string
+	for name := range kinds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		ran(w, kind(name, name[:1]), kinds[name], GiB)
+	}
+}
+
+// ran runs a task alone, which uses so much.
+func ran(w *world, edit func(*Request), d time.Duration, peak Bytes) {
+	w.t.Helper()
+	id := w.submit(GiB, edit)
+	w.started(id)
+	w.wait(d)
+	w.exitWith(Exited{Task: id, Class: ExitOK, Peak: peak})
+	w.wantPhase(id, Succeeded)
+}
+
+// queue lists the waiting tasks in order.
+func (w *world) queue() []TaskID {
+	var ids []TaskID
+	for _, task := range w.s.Tasks() {
+		if w.s.Position(task.ID) > 0 {
+			ids = append(ids, task.ID)
+		}
+	}
+	slices.SortFunc(ids, func(a, b TaskID) int { return w.s.Position(a) - w.s.Position(b) })
+	return ids
+}
+
+// TestSJF: the shortest expected run first, by what the kind has shown, else
+// the family, else all; equal ones by number.
+func TestSJF(t *testing.T) {
+	w := newWorld(t, sjf(), 1)
+	taught(w, map[string]time.Duration{"a1": time.Hour, "a2": 3 * time.Hour, "b1": time.Minute, "c1": 30 * time.Minute})
+	block := w.submit(40*GiB, nil)
+	w.wantOn(block, 0)
+	long := w.submit(GiB, kind("a2", "a"))
+	unknown := w.submit(GiB, kind("z1", "z"))     // as all: 67 m 45 s
+	family := w.submit(GiB, kind("a9", "a"))      // as a1 and a2: 2 h
+	nothing := w.submit(GiB, nil)                 // as all
+	medium := w.submit(GiB, kind("c1", "c"))      // 30 min
+	medium2 := w.submit(GiB, kind("c1", "other")) // the kind counts, not the family
+	short := w.submit(GiB, kind("b1", "b"))
+	urgent := w.submit(GiB, func(r *Request) { r.Kind, r.Priority = "a2", High })
+	want := []TaskID{urgent, short, medium, medium2, unknown, nothing, family, long}
+	if got := w.queue(); !slices.Equal(got, want) {
+		t.Errorf("they wait in the order %v, want %v", got, want)
+	}
+	// They are launched in that order.
+	first := len(w.launches)
+	w.exit(block, ExitOK)
+	var got []TaskID
+	for _, l := range w.launches[first:] {
+		got = append(got, l.Task)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("they are launched in the order %v, want %v", got, want)
+	}
+}
+
+// TestSJFBeforeAnything: with nothing known it is first come, first served.
+func TestSJFBeforeAnything(t *testing.T) {
+	w := newWorld(t, sjf(), 1)
+	w.submit(40*GiB, nil)
+	a, b, c := w.submit(GiB, kind("x", "x")), w.submit(GiB, nil), w.submit(GiB, kind("y", "y"))
+	if got := w.queue(); !slices.Equal(got, []TaskID{a, b, c}) {
+		t.Errorf("they wait in the order %v", got)
+	}
+}
+
+// TestSJFLearns: what an end shows of a kind and of its family moves the tasks
+// that wait, and no others.
+func TestSJFLearns(t *testing.T) {
+	w := newWorld(t, sjf(), 2)
+	taught(w, map[string]time.Duration{"b1": 10 * time.Minute, "c1": 50 * time.Minute})
+	w.submit(40*GiB, nil)
+	a := w.submit(39*GiB, kind("a1", "a"))
+	w.started(a)
+	w.wantOn(a, 1)
+	medium, of, like, rest := w.submit(30*GiB, kind("b1", "b")), w.submit(30*GiB, kind("a1", "a")), w.submit(30*GiB, kind("a2", "a")), w.submit(30*GiB, nil)
+	if got := w.queue(); !slices.Equal(got, []TaskID{medium, of, like, rest}) {
+		t.Fatalf("they wait in the order %v", got)
+	}
+	block := w.submit(39*GiB, high) // that nothing is launched when a ends
+	w.wait(time.Minute)
+	w.exit(a, ExitOK)
+	w.wantOn(block, 1)
+	if got := w.queue(); !slices.Equal(got, []TaskID{of, like, medium, rest}) {
+		t.Errorf("they wait in the order %v, want those like the one that took a minute first", got)
+	}
+	// With another order they wait as they came, and back again.
+	fifo := sjf()
+	fifo.Order = OrderFIFO
+	w.step(Configured{At: w.now, Options: fifo})
+	if got := w.queue(); !slices.Equal(got, []TaskID{medium, of, like, rest}) {
+		t.Errorf("first come, first served: %v", got)
+	}
+	w.step(Configured{At: w.now, Options: sjf()})
+	if got := w.queue(); !slices.Equal(got, []TaskID{of, like, medium, rest}) {
+		t.Errorf("shortest first again: %v", got)
+	}
+}
+
+// TestSJFRecovery: the recovery queue goes by number.
+func TestSJFRecovery(t *testing.T) {
+	w := newWorld(t, sjf(), 1)
+	taught(w, map[string]time.Duration{"a": time.Hour, "b": time.Minute})
+	long, short := w.submit(20*GiB, kind("a", "")), w.submit(20*GiB, kind("b", ""))
+	w.submit(40*GiB, high)
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 39 * GiB})
+	w.exit(short, ExitEvicted)
+	w.exit(long, ExitEvicted)
+	if got := w.queue(); !slices.Equal(got[:2], []TaskID{long, short}) {
+		t.Errorf("they recover in the order %v", got)
+	}
+}
+
+// TestSJFBound: a long task is not overtaken for ever by a stream of short
+// ones that fills the machine.
+func TestSJFBound(t *testing.T) {
+	for _, hours := range []int{1, 3} {
+		t.Run(fmt.Sprintf("%d h", hours), func(t *testing.T) {
+			w := newWorld(t, sjf(), 1)
+			taught(w, map[string]time.Duration{"long": time.Duration(hours) * time.Hour, "short": time.Minute})
+			running := w.submit(40*GiB, kind("short", ""))
+			long := w.submit(40*GiB, kind("long", ""))
+			from, overtaken := w.now, 0
+			for w.on(long) == nil {
+				next := w.submit(40*GiB, kind("short", ""))
+				w.started(running)
+				w.wait(time.Minute)
+				w.exit(running, ExitOK)
+				if w.on(next) != nil {
+					overtaken++
+				}
+				if running = next; overtaken > 100*60 {
+					t.Fatalf("overtaken %d times in %s", overtaken, w.now.Sub(from))
+				}
+			}
+			// Those that come up to 8 h later for each hour it takes longer.
+			bound := 8 * (time.Duration(hours)*time.Hour - time.Minute)
+			if waited := w.now.Sub(from); waited < bound || waited > bound+5*time.Minute || overtaken < 10 {
+				t.Errorf("it waited %s and was overtaken %d times, want %s", waited, overtaken, bound)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package mapper
+
+import (
+	"math"
+	"slices"
+
+	"carma/mapper/interference"
+)
+
+// part is one task in an outlook on a GPU. Times are seconds.
+type part struct {
+	task TaskID // 0: the newcomer, or not ours
+	load interference.Load
+	// done and left are what it has done and is expected to have to do, as the
+	// time that takes alone; elapsed is since it started.
+	done, left, elapsed float64
+	// elsewhere is its speed on the slowest of its other GPUs.
+	elsewhere float64
+	basis     basis
+
+	// What the outlook says: when it ends, from now, and how many times as
+	// long as alone it will have taken if all stays as it is for a while.
+	finish, persisting float64
+}
+
+// slowdown is how many times as long as alone a task will have taken.
+func (p *part) slowdown() float64 { return (p.elapsed + p.finish) / max(1, p.done+p.left) }
+
+// worst is the slowdown that is held against the cap: of a task whose run time
+// is known the one at its end, of any other the one it comes to if those that
+// are there now stay. It may end at any time, so no better times count.
+func (p *part) worst() float64 {
+	if p.basis == known {
+		return p.slowdown()
+	}
+	return max(p.slowdown(), p.persisting)
+}
+
+// aWhile is for how many seconds an outlook takes it that neighbours stay.
+const aWhile = 3600
+
+// outlook predicts when each of the tasks on a GPU ends if no other comes.
+func outlook(parts []part) {
+	var space [16]int
+	active := space[:0]
+	left := make([]float64, len(parts))
+	for i := range parts {
+		left[i] = parts[i].left
+		active = append(active, i)
+	}
+	loads := make([]interference.Load, 0, len(parts))
+	for now := 0.0; len(active) > 0; {
+		loads = loads[:0]
+		for _, i := range active {
+			loads = append(loads, parts[i].load)
+		}
+		speeds := speeds(loads)
+		next := math.Inf(1)
+		for k, i := range active {
+			p := &parts[i]
+			speeds[k] = min(speeds[k], p.elsewhere)
+			next = min(next, left[i]/speeds[k])
+			if now == 0 {
+				p.persisting = (p.elapsed + aWhile) / max(1, p.done+aWhile*speeds[k])
+			}
+		}
+		now += next
+		rest := active[:0]
+		for k, i := range active {
+			if left[i] -= next * speeds[k]; left[i] <= 1e-6*parts[i].left {
+				parts[i].finish = now
+			} else {
+				rest = append(rest, i)
+			}
+		}
+		active = rest
+	}
+}
+
+// parts are the tasks on a GPU as an outlook takes them. What the monitor saw
+// beyond what they are expected to do is somebody else's, and stays.
+func (s *State) parts(g *GPU) []part {
+	parts := make([]part, 0, len(g.Residents)+2)
+	sm := 0.0
+	for i := range g.Residents {
+		r := &g.Residents[i]
+		t := s.tasks[r.Task]
+		p := part{task: t.ID, load: r.Load, elsewhere: 1, done: t.Done}
+		if a := t.Current(); a.Started > 0 {
+			p.elapsed = s.now.Sub(a.Started).Seconds()
+			p.done += s.now.Sub(max(t.PacedAt, a.Started)).Seconds() * t.Speed
+		}
+		p.left, p.basis = s.left(t, p.done)
+		for _, grant := range t.Current().Grants {
+			if grant.GPU != g.ID {
+				p.elsewhere = min(p.elsewhere, s.byID[grant.GPU].resident(t.ID).Speed)
+			}
+		}
+		parts = append(parts, p)
+		sm += r.Load.SMACT * r.Speed
+	}
+	if more := g.SMACT - sm; more > unexpected && s.settled(g) {
+		load := interference.Load{SMACT: more, SMOCC: g.SMOCC * more / g.SMACT, DRAMA: g.DRAMA * more / g.SMACT}
+		parts = append(parts, part{load: load, elsewhere: 1, left: aWhile, basis: guessed})
+	}
+	return parts
+}
+
+// unexpected is the SM activity beyond the expected from which it counts.
+const unexpected = 0.15
+
+// left is how many seconds alone a task is expected to have to go. One that
+// has run for longer than expected goes on for a while.
+func (s *State) left(t *Task, done float64) (float64, basis) {
+	whole, basis := s.runTime(t)
+	overrun := overrunGuessed
+	if basis == known {
+		overrun = overrunKnown
+	}
+	return max(whole.Seconds()-done, overrun*max(done, whole.Seconds()/5), 1), basis
+}
+
+// How much longer a task goes on that has come to its expected end, as a share
+// of what it has done.
+const (
+	overrunKnown   = 0.05
+	overrunGuessed = 0.5
+)
+
+// pessimistic are the same tasks if those whose run time is not known take
+// longer than expected.
+func pessimistic(parts []part) []part {
+	late := slices.Clone(parts)
+	for i := range late {
+		late[i].left *= lateness[late[i].basis]
+	}
+	return late
+}
+
+// lateness is by how much a task may take longer than expected: of the shipped
+// workloads two in three are within a factor of two of their model's median;
+// of one about which nothing is known no end is counted on.
+var lateness = map[basis]float64{known: 1, typical: 2, guessed: 100}

@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"carma/mapper"
+)
+
+// Curve is a quantity over time that changes in steps. Its points are in order
+// of time, no two at one instant, and each differs in value from the one
+// before. Before the first point the value is 0.
+type Curve []Point
+
+// Point is a value that holds from an instant until the next point.
+type Point struct {
+	At    mapper.Instant
+	Value float64
+}
+
+// set appends what the value is from an instant on, which is not before the
+// last point. Of several values at one instant the last one counts.
+func (c *Curve) set(at mapper.Instant, value float64) {
+	s := *c
+	if n := len(s); n > 0 && s[n-1].At == at {
+		s = s[:n-1]
+	}
+	if n := len(s); n == 0 || s[n-1].Value != value {
+		s = append(s, Point{at, value})
+	}
+	*c = s
+}
+
+// At is the value at an instant.
+func (c Curve) At(at mapper.Instant) float64 {
+	i, found := slices.BinarySearchFunc(c, at, func(p Point, at mapper.Instant) int { return cmp.Compare(p.At, at) })
+	if found {
+		return c[i].Value
+	}
+	if i == 0 {
+		return 0
+	}
+	return c[i-1].Value
+}
+
+// Max is the highest value; 0 for a curve without points.
+func (c Curve) Max() float64 {
+	most := 0.0
+	for i, p := range c {
+		if i == 0 || p.Value > most {
+			most = p.Value
+		}
+	}
+	return most
+}
+
+// Integral is the area under the curve, in its unit times seconds.
+func (c Curve) Integral(from, to mapper.Instant) float64 {
+	sum := 0.0
+	for i, p := range c {
+		end := to
+		if i+1 < len(c) {
+			end = min(end, c[i+1].At)
+		}
+		if begin := max(from, p.At); begin < end {
+			sum += p.Value * seconds(end-begin)
+		}
+	}
+	return sum
+}
+
+// Resample divides a span of time into n bins, equal to a nanosecond, and
+// returns the exact mean over each, so that the area stays what it was. It
+// takes time in proportion to the points and the bins. Without a span or bins
+// there is nothing.
+func (c Curve) Resample(from, to mapper.Instant, n int) []float64 {
+	if to <= from || n <= 0 {
+		return nil
+	}
+	means := make([]float64, n)
+	for i, first := 0, 0; i < n; i++ {
+		begin, end := BinEdge(from, to, n, i), BinEdge(from, to, n, i+1)
+		for first+1 < len(c) && c[first+1].At <= begin {
+			first++
+		}
+		last := first
+		for last < len(c) && c[last].At < end {
+			last++
+		}
+		if begin == end { // more bins than nanoseconds
+			means[i] = c.At(begin)
+			continue
+		}
+		means[i] = c[first:last].Integral(begin, end) / seconds(end-begin)
+	}
+	return means
+}
+
+// BinEdge is where bin i of n begins, and bin i-1 ends.
+func BinEdge(from, to mapper.Instant, n, i int) mapper.Instant {
+	width, rest := (to-from)/mapper.Instant(n), (to-from)%mapper.Instant(n)
+	return from + width*mapper.Instant(i) + rest*mapper.Instant(i)/mapper.Instant(n)
+}

@@ -1,0 +1,139 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"carma/mapper"
+)
+
+// Timeline is how a replay went over its time: what the GPUs did and held, how
+// many tasks waited, and where each attempt ran.
+type Timeline struct {
+	// Start is the first submission, End the end of the replay.
+	Start, End mapper.Instant
+	GPUs       []GPUTimeline // by machine, then index
+	// Queue is the number of tasks that wait for GPUs.
+	Queue Curve
+	// Spans are the attempts on each of their GPUs, by launch, then task,
+	// then GPU.
+	Spans []Span
+}
+
+// GPUTimeline is one device over time.
+type GPUTimeline struct {
+	ID       mapper.GPUID
+	Index    int
+	Model    string
+	Capacity mapper.Bytes
+	// Reserved is the sum of the grants in the mapper's ledger, Used what the
+	// tasks have allocated, both in bytes.
+	Reserved, Used Curve
+	// SMACT, SMOCC and DRAMA are the activity of the moment, 0 to 1, not the
+	// monitor's mean.
+	SMACT, SMOCC, DRAMA Curve
+	// Power is in watts.
+	Power Curve
+}
+
+// Span is one attempt on one of its GPUs.
+type Span struct {
+	Task    mapper.TaskID
+	Name    string
+	GPU     int // in Timeline.GPUs
+	Attempt int // from 1
+	// Launched is when its memory was booked. Started is 0 when it never ran.
+	Launched, Started, Ended mapper.Instant
+	Outcome                  Outcome
+}
+
+// Outcome is how an attempt ended, as a chart tells it.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeOK    Outcome = "ok"
+	OutcomeOOM   Outcome = "oom" // out of GPU memory
+	OutcomeOther Outcome = "other"
+)
+
+// recorder keeps the timeline of a replay under way. A nil one keeps nothing.
+type recorder struct {
+	timeline Timeline
+	devices  []*device
+	places   map[mapper.GPUID]int // look-up only
+}
+
+func newRecorder(start mapper.Instant, devices []*device) *recorder {
+	r := &recorder{devices: devices, places: map[mapper.GPUID]int{}}
+	r.timeline = Timeline{Start: start, GPUs: make([]GPUTimeline, len(devices))}
+	for i, d := range devices {
+		r.timeline.GPUs[i] = GPUTimeline{ID: d.ID, Index: d.Index, Model: d.Model, Capacity: d.Memory}
+		r.places[d.ID] = i
+		d.curves = &r.timeline.GPUs[i]
+		d.record(start)
+	}
+	return r
+}
+
+// stepped notes what an event has changed in the mapper's books.
+func (r *recorder) stepped(now mapper.Instant, s *mapper.State) {
+	if r == nil {
+		return
+	}
+	r.timeline.Queue.set(now, float64(s.QueueLen()))
+	for _, d := range r.devices {
+		d.curves.Reserved.set(now, float64(s.Reserved(d.ID)))
+	}
+}
+
+// finished notes the attempts of a task that has reached its end.
+func (r *recorder) finished(t *mapper.Task, name string) {
+	if r == nil {
+		return
+	}
+	for _, a := range t.Attempts {
+		for _, g := range a.Grants {
+			r.timeline.Spans = append(r.timeline.Spans, Span{
+				Task: t.ID, Name: name, GPU: r.places[g.GPU], Attempt: a.N,
+				Launched: a.Launched, Started: a.Started, Ended: a.Ended, Outcome: outcomeOf(a.Class),
+			})
+		}
+	}
+}
+
+func outcomeOf(c mapper.Class) Outcome {
+	switch c {
+	case mapper.ExitOK:
+		return OutcomeOK
+	case mapper.ExitGPUOOM:
+		return OutcomeOOM
+	}
+	return OutcomeOther
+}
+
+// done returns the timeline of a replay that has ended.
+func (r *recorder) done(end mapper.Instant) *Timeline {
+	if r == nil {
+		return nil
+	}
+	r.timeline.End = end
+	slices.SortFunc(r.timeline.Spans, func(a, b Span) int {
+		return cmp.Or(cmp.Compare(a.Launched, b.Launched), cmp.Compare(a.Task, b.Task),
+			cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.GPU, b.GPU))
+	})
+	return &r.timeline
+}
+
+// record notes what a device does and holds from now on.
+func (d *device) record(now mapper.Instant) {
+	c := d.curves
+	if c == nil {
+		return
+	}
+	c.Used.set(now, float64(d.held))
+	c.SMACT.set(now, d.activity.SMACT)
+	c.SMOCC.set(now, d.activity.SMOCC)
+	c.DRAMA.set(now, d.activity.DRAMA)
+	c.Power.set(now, d.watts)
+}

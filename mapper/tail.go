@@ -1,0 +1,65 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+)
+
+// startCritical starts first what would else end last: tasks that are expected
+// to run for at least as long as it takes the GPUs to do all work there is.
+// Without it the shortest-first order leaves the long tasks for the end, when
+// most GPUs have nothing to do. Only the highest priority that waits is looked
+// at.
+func (s *State) startCritical(p *pass) {
+	lanes := s.queue.main()
+	if s.policy.name != "carma" || s.opt.Order != OrderSJF || lanesLen(lanes) > criticalQueue*len(s.gpus) {
+		return // no task is longer than so many together
+	}
+	first := slices.IndexFunc(lanes, func(l lane) bool { return l.len() > 0 })
+	if first < 0 {
+		return
+	}
+	drain := s.drain()
+	var critical []*Task
+	for _, t := range lanes[first].waiting() {
+		if run, _ := s.runTime(t); run.Seconds() >= drain && t.NotBefore <= s.now && s.canFit(t) {
+			critical = append(critical, t)
+		}
+	}
+	slices.SortStableFunc(critical, func(a, b *Task) int {
+		x, _ := s.runTime(a)
+		y, _ := s.runTime(b)
+		return cmp.Or(cmp.Compare(y.Seconds()*float64(b.GPUs), x.Seconds()*float64(a.GPUs)), cmp.Compare(a.ID, b.ID))
+	})
+	for _, t := range critical {
+		if gpus := s.place(p, t); gpus != nil && s.now >= s.notBefore {
+			s.queue.remove(t)
+			s.launch(t, gpus)
+			p.fit = s.survey(p)
+		}
+	}
+}
+
+// criticalQueue is the number of waiting tasks per GPU beyond which none is
+// looked for that could take as long as all others.
+const criticalQueue = 16
+
+// drain is how many seconds it takes the GPUs to do the SM work of all tasks
+// that run or wait, were they busy all the time.
+func (s *State) drain() float64 {
+	work := 0.0
+	for i := range s.queue.main() {
+		for _, t := range s.queue.main()[i].waiting() {
+			run, _ := s.runTime(t)
+			for i := range t.GPUs {
+				work += run.Seconds() * t.load(i).SMACT
+			}
+		}
+	}
+	for _, g := range s.gpus {
+		for _, p := range s.parts(g) {
+			work += p.left * p.load.SMACT
+		}
+	}
+	return work / float64(len(s.gpus))
+}
