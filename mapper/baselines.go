@@ -19,7 +19,7 @@ func lucidGate(_ *State, t *Task, g *GPU) Rule {
 
 // horusGate: the expected GPU utilizations sum to at most 1.
 func horusGate(_ *State, t *Task, g *GPU) Rule {
-	if g.utilization()+utilization(t.load(0)) > 1 {
+	if g.utilization()+t.load(0).Busy() > 1 {
 		return RuleUtilization
 	}
 	return ""
@@ -29,21 +29,9 @@ func horusGate(_ *State, t *Task, g *GPU) Rule {
 func (g *GPU) utilization() float64 {
 	sum := 0.0
 	for i := range g.Residents {
-		sum += utilization(g.Residents[i].Load)
+		sum += g.Residents[i].Load.Busy()
 	}
 	return sum
-}
-
-// utilization is the share of time in which a kernel runs, which is what
-// nvidia-smi shows as GPU utilization, guessed from the activity of SMs and
-// DRAM. Three of the AEGIS solo profiles give both: 0.75, 0.92 and 0.98, for
-// which this says 0.85, 0.92 and 0.98. What small tasks show is not published;
-// with these figures Horus's makespan comes out as in AEGIS's table.
-func utilization(l interference.Load) float64 {
-	if l.SMACT == 0 && l.DRAMA == 0 {
-		return 0
-	}
-	return min(1, max(0.2+0.9*l.SMACT, 1.6*l.DRAMA))
 }
 
 // sharing is Lucid's score of a task: 0 tiny, 1 medium, 2 jumbo. Lucid forms
@@ -58,6 +46,9 @@ func sharing(l interference.Load) int {
 	return 2
 }
 
+// The classes that AEGIS publishes, for another GPU, are tiny for small
+// networks on CIFAR and jumbo from MobileNetV2 on ImageNet on; with these cuts
+// Lucid's makespan comes out as in AEGIS's table.
 // The classes that AEGIS publishes, for another GPU, are tiny for small
 // networks on CIFAR and jumbo from MobileNetV2 on ImageNet on; with these cuts
 // Lucid's makespan comes out as in AEGIS's table.

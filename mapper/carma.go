@@ -3,8 +3,6 @@ package mapper
 import (
 	"math"
 	"slices"
-
-	"carma/mapper/interference"
 )
 
 // slowdownCap is the default of that option.
@@ -32,8 +30,8 @@ type refusal struct {
 func (s *State) slowdownGate(t *Task, g *GPU) Rule { return s.refusal(t, g).rule }
 
 func (s *State) refusal(t *Task, g *GPU) (no refusal) {
-	for i := range t.GPUs {
-		if _, no = s.weigh(t, g, t.load(i)); no.rule == "" {
+	for _, id := range s.asks(t) {
+		if _, no = s.weigh(g, id); no.rule == "" {
 			break
 		}
 	}
@@ -60,14 +58,14 @@ func (s *State) leastAdded(t *Task, fitting []*GPU) []*GPU {
 }
 
 func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total float64) {
-	for i := range t.GPUs {
+	for _, id := range s.asks(t) {
 		var best *GPU
 		least := math.Inf(1)
 		for _, g := range fitting {
 			if slices.Contains(picked, g) {
 				continue
 			}
-			added, no := s.weigh(t, g, t.load(i))
+			added, no := s.weigh(g, id)
 			if len(t.Avoid) > 0 && slices.Contains(t.Avoid, g.ID) {
 				added += aWhile // where its infrastructure failed, only if all else is worse
 			}
@@ -86,14 +84,17 @@ func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total floa
 
 // weigh predicts what a placement adds to the sum of all completion times, in
 // seconds, or says why it must not be.
-func (s *State) weigh(t *Task, g *GPU, load interference.Load) (added float64, no refusal) {
-	own, basis := s.left(t, 0)
-	now := s.parts(g)
-	if len(now) == 0 {
-		return own, no
+func (s *State) weigh(g *GPU, id int) (float64, refusal) {
+	a := s.answer(g, id)
+	if g.idle() { // whatever others do there: it might wait for ever for something better
+		return a.added, refusal{}
 	}
-	outlook(now)
-	with := append(slices.Clone(now), part{load: load, left: own, elsewhere: 1, basis: basis})
+	return a.added, a.no
+}
+
+// beside weighs a newcomer beside those that are there, whose outlook is known.
+func (s *State) beside(there []part, n *newcomer) (added float64, no refusal) {
+	with := append(slices.Clone(there), part{sm: n.load.SMACT, demand: n.demand, left: n.left, elsewhere: 1, basis: n.basis})
 	outlook(with)
 	late := pessimistic(with)
 	outlook(late)
@@ -101,21 +102,23 @@ func (s *State) weigh(t *Task, g *GPU, load interference.Load) (added float64, n
 	first := math.Inf(1)
 	for i := range with {
 		before := 0.0
-		if i < len(now) {
-			before = now[i].worst() + 0.01 // what is slow already is not to get slower
-			first = min(first, now[i].finish)
-			added -= now[i].finish
+		if i < len(there) {
+			before = there[i].worst() + 0.01 // what is slow already is not to get slower
+			first = min(first, there[i].finish)
+			added -= there[i].finish
 		}
 		added += with[i].finish
-		if slow := late[i].worst(); slow > max(most, before) {
-			return 0, refusal{RuleSlowdown, slow, most, with[i].task}
-		}
-		if slow := with[i].slowdown(); slow > max(most-reserve, before) {
-			return 0, refusal{RuleSlowdown, slow, most - reserve, with[i].task}
+		expected, worst := with[i].slowdown(), late[i].worst()
+		switch {
+		case no.rule != "":
+		case worst > max(most, before):
+			no = refusal{RuleSlowdown, worst, most, with[i].task}
+		case expected > max(most-reserve, before):
+			no = refusal{RuleSlowdown, expected, most - reserve, with[i].task}
 		}
 	}
-	if first+own < patience*added {
-		return 0, refusal{rule: RuleWait}
+	if no.rule == "" && first+n.left < patience*added {
+		no = refusal{rule: RuleWait}
 	}
 	return added, no
 }

@@ -46,16 +46,16 @@ const newcomerRun = 30 * time.Minute
 // earlier runs of its family, else of all.
 func (s *State) runTime(t *Task) (time.Duration, basis) {
 	if e := s.history.of(t.Kind); e != nil {
-		return e.Alone, known
+		return e.RunTime, known
 	}
 	if t.Expected.RunTime > 0 {
 		return t.Expected.RunTime, typical
 	}
 	var family, all mean
 	for _, e := range s.history {
-		all.add(e.Alone)
+		all.add(e.RunTime)
 		if e.Family == t.Family && t.Family != "" {
-			family.add(e.Alone)
+			family.add(e.RunTime)
 		}
 	}
 	switch {
@@ -101,6 +101,7 @@ func (s *State) acquaint() {
 		now := interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA}
 		if len(s.tasks[r.Task].Expected.Loads) == 0 && r.Load != now {
 			r.Load = now
+			g.forget()
 		}
 	}
 }

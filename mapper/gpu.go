@@ -64,6 +64,12 @@ type GPU struct {
 
 	pos int // in State.gpus
 
+	// What memo.go remembers.
+	memo    memo
+	changes int  // counts what drops the memo
+	face    face // in the last pass
+	fresh   int  // the pass in which it last looked different
+
 	// What the residents come to, kept because each step asks for it of every
 	// GPU; settle works it out.
 	committed Bytes
@@ -77,8 +83,10 @@ type Resident struct {
 	Alone bool   `json:"alone,omitempty"`
 	Used  Bytes  `json:"used"` // last sample
 	Peak  Bytes  `json:"peak"` // highest sample
-	// GrewAt is when a sample last was the highest.
-	GrewAt Instant `json:"grew_at,omitempty"`
+	// GrewAt is when a sample last was the highest, ShrinkAt when the grant is
+	// looked at for it; 0: it is not going to be.
+	GrewAt   Instant `json:"grew_at,omitempty"`
+	ShrinkAt Instant `json:"shrink_at,omitempty"`
 	// Load is what the task is expected to do to this GPU, and Speed what the
 	// interference model says of it here, 1 alone.
 	Load  interference.Load `json:"load"`
@@ -160,6 +168,7 @@ func (g *GPU) remove(id TaskID) {
 
 func (g *GPU) clone() *GPU {
 	c := *g
-	c.Residents = append([]Resident(nil), g.Residents...)
+	c.Residents, c.memo = append([]Resident(nil), g.Residents...), memo{}
+	c.changes, c.face, c.fresh = 0, face{}, 0
 	return &c
 }

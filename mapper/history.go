@@ -17,6 +17,9 @@ type experience struct {
 	Runs int `json:"runs"`
 	// Alone is the mean time of a run, had it had its GPUs for itself.
 	Alone time.Duration `json:"alone,omitempty"`
+	// RunTime is what the next run is expected to take: Alone, but it follows
+	// in steps, so that not every end of a task puts all in question.
+	RunTime time.Duration `json:"run_time,omitempty"`
 	// Peak is the highest memory seen on one GPU.
 	Peak Bytes `json:"peak,omitempty"`
 	// Loads are what it did to each of its GPUs while it had them for itself;
@@ -92,7 +95,29 @@ func (s *State) learn(t *Task, a *Attempt) {
 	if len(t.Seen) > 0 {
 		e.Loads = t.Seen
 	}
-	s.rekey(t)
+	if change := e.Alone - e.RunTime; e.Runs == 1 || max(change, -change) > e.RunTime/8 {
+		e.RunTime = e.Alone
+		s.relearned(t)
+	}
+}
+
+// relearned follows a change of what tasks like t are expected to take.
+func (s *State) relearned(t *Task) {
+	s.learned++
+	for _, g := range s.gpus {
+		if slices.ContainsFunc(g.Residents, func(r Resident) bool { return s.concerns(t, s.tasks[r.Task]) }) {
+			g.forget()
+		}
+	}
+	if s.opt.Order == OrderSJF {
+		s.resort(func(w *Task) bool { return s.concerns(t, w) })
+	}
+}
+
+// concerns reports whether a run of t may change how long another task is
+// expected to run.
+func (s *State) concerns(t, other *Task) bool {
+	return other.Kind == t.Kind || other.Expected.RunTime == 0 && s.history.of(other.Kind) == nil
 }
 
 // What is booked above a peak that an earlier run showed: samples miss short

@@ -97,9 +97,7 @@ func (s *State) sampled(ev Sampled) {
 				r.Used = u.Used.clamp()
 				if r.Used > r.Peak {
 					r.Peak, r.GrewAt = r.Used, s.now
-					if s.opt.Shrink > 0 {
-						s.at(s.now.Add(s.opt.Shrink), deadline{})
-					}
+					s.shrinkLater(r)
 				}
 			}
 		}

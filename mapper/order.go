@@ -21,15 +21,6 @@ const (
 	maxRun    = 30 * 24 * time.Hour
 )
 
-// rekey sorts the queues again where what was learned about a task's kind or
-// family changes the order.
-func (s *State) rekey(t *Task) {
-	if s.opt.Order != OrderSJF {
-		return
-	}
-	s.resort(func(w *Task) bool { return w.Kind == t.Kind || t.Family != "" && w.Family == t.Family })
-}
-
 // resort gives the waiting tasks that a filter names their places anew.
 func (s *State) resort(which func(*Task) bool) {
 	for i := range s.queue.lanes {

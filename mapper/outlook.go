@@ -9,8 +9,9 @@ import (
 
 // part is one task in an outlook on a GPU. Times are seconds.
 type part struct {
-	task TaskID // 0: the newcomer, or not ours
-	load interference.Load
+	task   TaskID // 0: the newcomer, or not ours
+	sm     float64
+	demand demand
 	// done and left are what it has done and is expected to have to do, as the
 	// time that takes alone; elapsed is since it started.
 	done, left, elapsed float64
@@ -41,20 +42,20 @@ const aWhile = 3600
 
 // outlook predicts when each of the tasks on a GPU ends if no other comes.
 func outlook(parts []part) {
-	var space [16]int
-	active := space[:0]
-	left := make([]float64, len(parts))
+	var activeSpace [16]int
+	var leftSpace, speedSpace [16]float64
+	var demandSpace [16]demand
+	active, left := activeSpace[:0], leftSpace[:0]
 	for i := range parts {
-		left[i] = parts[i].left
+		left = append(left, parts[i].left)
 		active = append(active, i)
 	}
-	loads := make([]interference.Load, 0, len(parts))
 	for now := 0.0; len(active) > 0; {
-		loads = loads[:0]
+		demands := demandSpace[:0]
 		for _, i := range active {
-			loads = append(loads, parts[i].load)
+			demands = append(demands, parts[i].demand)
 		}
-		speeds := speeds(loads)
+		speeds := speeds(speedSpace[:0], demands)
 		next := math.Inf(1)
 		for k, i := range active {
 			p := &parts[i]
@@ -77,18 +78,17 @@ func outlook(parts []part) {
 	}
 }
 
-// parts are the tasks on a GPU as an outlook takes them. What the monitor saw
-// beyond what they are expected to do is somebody else's, and stays.
-func (s *State) parts(g *GPU) []part {
-	parts := make([]part, 0, len(g.Residents)+2)
-	sm := 0.0
+// parts appends the tasks on a GPU as an outlook from an instant takes them. What
+// the monitor saw beyond what they are expected to do is somebody else's, and
+// stays.
+func (s *State) parts(parts []part, g *GPU, at Instant) []part {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := s.tasks[r.Task]
-		p := part{task: t.ID, load: r.Load, elsewhere: 1, done: t.Done}
-		if a := t.Current(); a.Started > 0 {
-			p.elapsed = s.now.Sub(a.Started).Seconds()
-			p.done += s.now.Sub(max(t.PacedAt, a.Started)).Seconds() * t.Speed
+		p := part{task: t.ID, sm: r.Load.SMACT, demand: demandOf(r.Load), elsewhere: 1, done: t.Done}
+		if a := t.Current(); a.Started > 0 && at > a.Started {
+			p.elapsed = at.Sub(a.Started).Seconds()
+			p.done = max(0, p.done+at.Sub(max(t.PacedAt, a.Started)).Seconds()*t.Speed)
 		}
 		p.left, p.basis = s.left(t, p.done)
 		for _, grant := range t.Current().Grants {
@@ -97,13 +97,28 @@ func (s *State) parts(g *GPU) []part {
 			}
 		}
 		parts = append(parts, p)
-		sm += r.Load.SMACT * r.Speed
 	}
-	if more := g.SMACT - sm; more > unexpected && s.settled(g) {
+	if more := s.extra(g); more > 0 {
 		load := interference.Load{SMACT: more, SMOCC: g.SMOCC * more / g.SMACT, DRAMA: g.DRAMA * more / g.SMACT}
-		parts = append(parts, part{load: load, elsewhere: 1, left: aWhile, basis: guessed})
+		parts = append(parts, part{sm: more, demand: demandOf(load), elsewhere: 1, left: aWhile, basis: guessed})
 	}
 	return parts
+}
+
+// extra is the SM activity of a GPU beyond what its tasks are expected to do;
+// 0 while that is little or cannot be told.
+func (s *State) extra(g *GPU) float64 {
+	if g.SMACT < unexpected || !s.settled(g) {
+		return 0
+	}
+	sm := 0.0
+	for i := range g.Residents {
+		sm += g.Residents[i].Load.SMACT * g.Residents[i].Speed
+	}
+	if more := g.SMACT - min(sm, 1); more > unexpected {
+		return more
+	}
+	return 0
 }
 
 // unexpected is the SM activity beyond the expected from which it counts.

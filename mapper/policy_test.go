@@ -116,9 +116,9 @@ var (
 	most   = interference.Load{SMACT: 0.6999} // still medium
 	jumbo  = interference.Load{SMACT: 0.7}
 
-	half    = interference.Load{DRAMA: 0.3125} // utilization 0.5
-	over    = interference.Load{DRAMA: 0.3126}
-	quarter = interference.Load{DRAMA: 0.15625}
+	half    = interference.Load{DRAMA: 0.125} // utilization 0.5
+	over    = interference.Load{DRAMA: 0.1251}
+	quarter = interference.Load{DRAMA: 0.015625}
 	nothing = interference.Load{}
 )
 

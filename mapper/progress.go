@@ -1,8 +1,6 @@
 package mapper
 
 import (
-	"slices"
-
 	"carma/mapper/interference"
 )
 
@@ -12,12 +10,14 @@ import (
 func (s *State) pace(gpus []*GPU) {
 	for _, g := range gpus {
 		g.ChangedAt = s.now
-		loads := s.loads[:0]
+		g.forget()
+		var space [16]demand
+		demands := space[:0]
 		for i := range g.Residents {
-			loads = append(loads, g.Residents[i].Load)
+			demands = append(demands, demandOf(g.Residents[i].Load))
 		}
-		s.loads = loads
-		for i, speed := range speeds(loads) {
+		var room [16]float64
+		for i, speed := range speeds(room[:0], demands) {
 			g.Residents[i].Speed = speed
 		}
 	}
@@ -30,25 +30,48 @@ func (s *State) pace(gpus []*GPU) {
 
 // speeds are the predicted speeds of tasks on one GPU. One that leaves it idle
 // is in nobody's way, and nobody in its.
-func speeds(loads []interference.Load) []float64 {
-	idle := func(l interference.Load) bool { return l.SMACT == 0 }
-	if !slices.ContainsFunc(loads, idle) {
-		return interference.Speeds(loads)
-	}
-	busy := interference.Speeds(slices.DeleteFunc(slices.Clone(loads), idle))
-	all := make([]float64, len(loads))
-	for i, l := range loads {
-		all[i] = 1
-		if !idle(l) {
-			all[i], busy = busy[0], busy[1:]
+func speeds(into []float64, loads []demand) []float64 {
+	var space [16]interference.Task
+	busy := space[:0]
+	for _, l := range loads {
+		if !l.idle {
+			busy = append(busy, l.task)
 		}
 	}
-	return all
+	if len(busy) == len(loads) {
+		return interference.Fitted.SpeedsOf(into, busy)
+	}
+	var room [16]float64
+	of := interference.Fitted.SpeedsOf(room[:0], busy)
+	for _, l := range loads {
+		if l.idle {
+			into = append(into, 1)
+			continue
+		}
+		into = append(into, of[0])
+		of = of[1:]
+	}
+	return into
+}
+
+// demand is a load as the interference model takes it.
+type demand struct {
+	idle bool // the task leaves the GPU idle
+	task interference.Task
+}
+
+func demandOf(l interference.Load) demand {
+	return demand{l.SMACT == 0, interference.Fitted.Task(l)}
 }
 
 // repace gives a task the speed of its slowest GPU.
 func (s *State) repace(t *Task) {
 	s.progress(t)
+	for _, grant := range t.Current().Grants {
+		if g := s.byID[grant.GPU]; g != nil {
+			g.forget()
+		}
+	}
 	t.Speed = 1
 	for _, grant := range t.Current().Grants {
 		if g := s.byID[grant.GPU]; g != nil {

@@ -218,7 +218,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			got := launched[task.ID]
 			if got != nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && first.Alone == task.Alone &&
-				(m.s.policy.gate == nil || reflect.DeepEqual(first.Expected, task.Expected)) {
+				(m.s.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected)) {
 				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)
 			}
 		}

@@ -25,6 +25,7 @@ func (s *State) schedule() {
 		return
 	}
 	p := &pass{before: s.hold}
+	s.faces()
 	s.hold = hold{} // made again where it still holds; tasks before the holder are not to be hurt
 	p.fit = s.survey(p)
 	s.reach[0] = s.walk(p, s.queue.recovery())
@@ -32,6 +33,10 @@ func (s *State) schedule() {
 	if !s.recoveryBlocks() {
 		s.startCritical(p)
 		s.reach[1] = s.walk(p, s.queue.main())
+	}
+	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // what was too slow may be good enough as time passes
+		s.again = s.now.Add(lookAgain)
+		s.at(s.again, deadline{})
 	}
 }
 
@@ -87,19 +92,28 @@ func (s *State) place(p *pass, t *Task) []*GPU {
 	if !p.fit.possible(t, s.alone(t)) || s.policy.gate == nil && p.hopeless(t, s.alone(t)) {
 		return nil
 	}
+	since := s.turnedDown(t)
 	fitting := s.scratch[:0]
 	for _, g := range s.gpus {
-		if s.reject(t, g) == "" {
+		if g.fresh >= since && s.reject(t, g) == "" {
 			fitting = append(fitting, g)
 		}
 	}
 	s.scratch = fitting
-	fitting = ofMachinesWith(t.GPUs, fitting)
-	if len(fitting) == 0 {
+	gpus := s.choose(t, ofMachinesWith(t.GPUs, fitting))
+	if gpus == nil {
+		t.tried.pass, t.tried.hold = s.passes, s.hold
 		p.failed = append(p.failed, t)
-		return nil
 	}
-	if s.policy.pick != nil {
+	return gpus
+}
+
+// choose picks among GPUs that may take a task; nil: none of them.
+func (s *State) choose(t *Task, fitting []*GPU) []*GPU {
+	switch {
+	case len(fitting) == 0:
+		return nil
+	case s.policy.pick != nil:
 		return s.policy.pick(s, t, fitting)
 	}
 	s.rank(t, fitting)
@@ -208,11 +222,12 @@ func (s *State) launch(t *Task, gpus []*GPU) {
 			grant = 0
 		}
 		g.add(Resident{Task: t.ID, Grant: grant, Alone: alone, Load: t.load(i), WarmUntil: warm}, s.opt.Headroom)
+		g.fresh = s.passes
 		a.Grants = append(a.Grants, Grant{GPU: g.ID, Memory: grant})
 	}
 	s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
 	t.Attempts = append(t.Attempts, a)
-	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt = Launching, 0, 0, 0, 0
+	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.tried = Launching, 0, 0, 0, 0, tried{}
 	s.pace(gpus)
 	if s.opt.Interval > 0 {
 		s.notBefore = s.now.Add(s.opt.Interval)

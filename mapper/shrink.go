@@ -7,30 +7,49 @@ const (
 	shrinkLeast  = 256 * MiB
 )
 
+// shrunk is what a resident's grant would be cut to.
+func (r *Resident) shrunk() Bytes { return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast) }
+
+// shrinkLater has a resident's grant looked at when its memory has not grown
+// for a while.
+func (s *State) shrinkLater(r *Resident) {
+	if s.opt.Shrink == 0 || r.ShrinkAt != 0 || r.Alone || r.shrunk() >= r.Grant {
+		return
+	}
+	r.ShrinkAt = r.GrewAt.Add(s.opt.Shrink)
+	s.at(r.ShrinkAt, deadline{})
+}
+
 // shrink cuts the grants of tasks whose memory has not grown for a while, so
 // that an estimate that was too high does not keep others out for a whole run.
 func (s *State) shrink() {
-	if s.opt.Shrink == 0 || s.opt.Booking == BookSamples {
-		return
-	}
 	for _, g := range s.gpus {
 		for i := range g.Residents {
 			r := &g.Residents[i]
-			if r.Alone || r.GrewAt == 0 || r.Used == 0 || s.now < r.GrewAt.Add(s.opt.Shrink) {
+			if r.ShrinkAt == 0 || r.ShrinkAt > s.now {
 				continue
 			}
-			grant := max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast)
-			if grant >= r.Grant {
+			r.ShrinkAt = 0
+			if s.now < r.GrewAt.Add(s.opt.Shrink) {
+				s.shrinkLater(r)
 				continue
 			}
-			g.Reserved -= r.Grant - grant
-			r.Grant = grant
-			g.settle()
-			for k := range s.tasks[r.Task].Current().Grants {
-				if a := &s.tasks[r.Task].Current().Grants[k]; a.GPU == g.ID {
-					a.Memory = grant
-				}
-			}
+			s.cutGrant(g, r)
+		}
+	}
+}
+
+func (s *State) cutGrant(g *GPU, r *Resident) {
+	if s.opt.Shrink == 0 || r.Alone || r.shrunk() >= r.Grant {
+		return
+	}
+	g.Reserved -= r.Grant - r.shrunk()
+	r.Grant = r.shrunk()
+	g.settle()
+	grants := s.tasks[r.Task].Current().Grants
+	for i := range grants {
+		if grants[i].GPU == g.ID {
+			grants[i].Memory = r.Grant
 		}
 	}
 }

@@ -21,6 +21,7 @@ type snapshot struct {
 	Hold       hold       `json:"hold"`
 	History    history    `json:"history,omitempty"`
 	NotBefore  Instant    `json:"not_before,omitempty"`
+	Again      Instant    `json:"again,omitempty"`
 	Deadlines  []deadline `json:"deadlines,omitempty"`
 	Wake       Instant    `json:"wake,omitempty"`
 	Dirty      bool       `json:"dirty,omitempty"`
@@ -33,7 +34,7 @@ const snapshotFormat = 1
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Now: s.now, Options: s.opt, GPUs: s.gpus, LastID: s.lastID,
-		EngineDown: s.engineDown, Ring: s.ring, Hold: s.hold, History: s.history, NotBefore: s.notBefore, Deadlines: s.deadlines, Wake: s.wake,
+		EngineDown: s.engineDown, Ring: s.ring, Hold: s.hold, History: s.history, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
@@ -71,7 +72,7 @@ func (snap *snapshot) state() (*State, error) {
 	n.now, n.lastID, n.engineDown = snap.Now, snap.LastID, snap.EngineDown
 	n.hold, n.deadlines, n.wake, n.dirty, n.reach = snap.Hold, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
 	heap.Init(&n.deadlines)
-	n.notBefore = snap.NotBefore
+	n.notBefore, n.again = snap.NotBefore, snap.Again
 	n.history = snap.History
 	if err := n.history.audit(); err != nil {
 		return nil, err

@@ -3,8 +3,6 @@ package mapper
 import (
 	"cmp"
 	"fmt"
-
-	"carma/mapper/interference"
 )
 
 // State is everything the mapper knows. It is not safe for concurrent use:
@@ -25,16 +23,21 @@ type State struct {
 	hold       hold
 	history    history
 	notBefore  Instant // no launch before this (option Interval)
+	again      Instant // when the queues are looked at again for policy carma
 	deadlines  deadlines
 	wake       Instant // the WakeAt that is out; 0: none
 
 	dirty bool   // a waiting task may fit now
 	reach [2]int // the places in the recovery and the main queue up to which the last pass looked; 0: the end
 
+	// What memo.go remembers.
+	newcomers newcomers
+	learned   int // counts what changes expectations
+	passes    int
+
 	ceilings [2]ceiling // what canFit has worked out; nil: nothing yet
 	out      []Decision
 	scratch  []*GPU
-	loads    []interference.Load
 }
 
 // New returns an empty state. Options must be valid.
@@ -100,6 +103,7 @@ func (s *State) configure(ev Configured) {
 		return // to validate is the caller's duty; keep what is in force
 	}
 	s.opt, s.dirty, s.ceilings = ev.Options, true, [2]ceiling{}
+	s.startAfresh()
 	s.policy, _ = policyNamed(ev.Options.Policy)
 	if next := s.now.Add(s.opt.Interval); next < s.notBefore { // a shorter interval counts at once
 		s.notBefore = next
@@ -140,7 +144,7 @@ func (s *State) estimated(ev Estimated) {
 // enqueue puts a task that holds nothing into its queue.
 func (s *State) enqueue(t *Task, phase Phase) {
 	t.Phase, t.QueuedAt = phase, s.now
-	t.Rank = s.rankOf(t)
+	t.Rank, t.tried = s.rankOf(t), tried{}
 	s.queue.add(t)
 	s.dirty = s.dirty || s.inSight(t)
 	if t.NotBefore > s.now {
@@ -161,6 +165,7 @@ func (s *State) started(ev Started) {
 	for _, grant := range a.Grants {
 		g := s.byID[grant.GPU]
 		g.ChangedAt = s.now
+		g.forget()
 		g.resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
 		g.settle()
 	}
@@ -194,7 +199,7 @@ func (s *State) stop(t *Task, reason string) {
 }
 
 func (s *State) finish(t *Task, phase Phase, code int, reason string) {
-	t.Phase, t.Ended, t.Code, t.Reason = phase, s.now, code, reason
+	t.Phase, t.Ended, t.Code, t.Reason, t.tried = phase, s.now, code, reason, tried{}
 	delete(s.tasks, t.ID)
 	if s.hold.Task == t.ID {
 		s.hold = hold{}

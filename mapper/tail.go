@@ -57,8 +57,8 @@ func (s *State) drain() float64 {
 		}
 	}
 	for _, g := range s.gpus {
-		for _, p := range s.parts(g) {
-			work += p.left * p.load.SMACT
+		for _, p := range s.memo(g).parts {
+			work += p.left * p.sm
 		}
 	}
 	return work / float64(len(s.gpus))

@@ -172,6 +172,8 @@ type Task struct {
 	// Ended and Code are set when the phase is final.
 	Ended Instant `json:"ended,omitempty"`
 	Code  int     `json:"code,omitempty"`
+
+	tried tried // while it waits
 }
 
 // Current returns the attempt that holds GPUs now, or nil.
@@ -192,6 +194,7 @@ func (t *Task) Last() *Attempt {
 
 func (t *Task) clone() *Task {
 	c := *t
+	c.tried = tried{}
 	c.Avoid = append([]GPUID(nil), t.Avoid...)
 	c.Attempts = append([]Attempt(nil), t.Attempts...)
 	for i := range c.Attempts {

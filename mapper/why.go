@@ -90,7 +90,7 @@ func (s *State) binding(t *Task, w Why) string {
 	case t.GPUs > len(s.gpus):
 		return fmt.Sprintf("%s asked for, this server has %d", plural(t.GPUs, "GPU"), len(s.gpus))
 	case len(w.Rejected) == 0:
-		return fmt.Sprintf("%d GPUs fit, but not in one machine", len(w.Fits))
+		return fmt.Sprintf("%d GPUs fit, but no %d of one machine together", len(w.Fits), t.GPUs)
 	}
 	nearest := s.nearest(w.Rejected)
 	if t.GPUs > 1 {
@@ -100,13 +100,14 @@ func (s *State) binding(t *Task, w Why) string {
 }
 
 // fits reports whether enough of the GPUs that would take a task are in one
-// machine.
+// machine, and the policy would take them.
 func (s *State) fits(w Why, t *Task) bool {
 	gpus := make([]*GPU, len(w.Fits))
 	for i, id := range w.Fits {
 		gpus[i] = s.byID[id]
 	}
-	return len(ofMachinesWith(t.GPUs, gpus)) > 0
+	gpus = ofMachinesWith(t.GPUs, gpus)
+	return len(gpus) > 0 && (s.policy.pick == nil || s.policy.pick(s, t, gpus) != nil)
 }
 
 // nearest is the rejection of the GPU that is closest to being usable: it

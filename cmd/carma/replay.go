@@ -19,6 +19,7 @@ import (
 )
 
 func (a *app) replayCommand() *cobra.Command {
+	var measured pairsFlags
 	cmd := &cobra.Command{
 		Use:   "replay TRACE... [flags]",
 		Short: "Run the tasks of a trace, in virtual time or live, and measure",
@@ -43,6 +44,8 @@ which are the published policies with all their rules: carma replay --presets.
 Estimators: catalogue is the daemon's; oracle the true peak; none books nothing;
 declared what the trace declares; horus, faketensor and gpumemnet the published
 estimates.
+Sharing: mps runs kernels of several tasks at once, as fitted to measured pairs;
+time-slicing, without MPS, lets tasks take turns once they fill the GPU's time.
 
 With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a
@@ -53,6 +56,14 @@ table and with charts of what ran where, memory, SM activity, power and queue
 over time, and times and slowdowns of the tasks. With --csv, write a line for
 each task under each policy.
 
+With --pairs, run nothing: print how far the interference model is off on pairs
+of tasks that were measured together. The file has columns solo_profile_a and
+solo_profile_b, overlap_speed_a and overlap_speed_b or else speed_a and speed_b;
+that of --profiles has workload_id, smact_mean and drama_mean and, for the time
+of a step, model, dataset, batch_size, epochs and train_loop_s. Others are
+passed over. Speeds are relative to running alone.
+
+
 With --check, print which bounds of a file the result does not keep. With
 --published, replay what CARMA and AEGIS published and print both.
 
@@ -62,8 +73,12 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
   carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --json
   carma replay philly-heavy-60 --html report.html --csv tasks.csv
   carma replay --check test/replay-bounds.yaml
-  carma replay configs/traces/philly-t1-60.yaml --live --speed 600`,
+  carma replay configs/traces/philly-t1-60.yaml --live --speed 600
+  carma replay --pairs mapper/sim/fit/pairs.csv`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if measured.given(cmd) {
+				return measured.check(cmd, args)
+			}
 			if len(args) == 0 && !needsNoTrace(cmd) {
 				return usagef("one of "+strings.Join(traces.Names(), ", ")+" or a file", "it takes a trace")
 			}
@@ -86,14 +101,21 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 	published := flags.Bool("published", false, "print ours beside what CARMA and AEGIS published, and end")
 	listPresets := flags.Bool("presets", false, "list the presets and end")
 	files := addFileFlags(flags)
+	virtual.sharing = sim.MPS.String()
+	choiceFlag(flags, &virtual.sharing, sim.SharingNames(), "sharing", "how tasks share a GPU: "+strings.Join(sim.SharingNames(), ", ")+" (default: "+virtual.sharing+")")
 	live := flags.Bool("live", false, "send the tasks to the daemon as containers")
 	speed := flags.Float64("speed", 0, "with --live: set a simulated server to this `speed` meanwhile (default: as it is)")
 	image := flags.String("image", "carma/simtask:latest", "with --live: the tasks' `image`; its argument is the workload's name")
 	prefix := flags.String("name", "", "with --live: begin the tasks' names with this (default: the trace's name)")
+	measured.add(cmd)
 	asJSON := addJSON(cmd)
 	complete(cmd, "policy", policiesAndPresets)
 	complete(cmd, "estimator", words(estimators))
+	complete(cmd, "sharing", words(sim.SharingNames()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if measured.given(cmd) {
+			return a.replayPairs(measured, *asJSON)
+		}
 		if err := oneMode(cmd, *live); err != nil {
 			return err
 		}
@@ -180,7 +202,7 @@ func policiesAndPresets(cmd *cobra.Command, args []string, start string) ([]stri
 func oneMode(cmd *cobra.Command, live bool) error {
 	names, hint, format := []string{"speed", "image", "name"}, "add --live", "--%s is for a replay on the daemon"
 	if live {
-		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets", "published", "check"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
+		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "sharing", "presets", "published", "check"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
 		if f := cmd.Flags(); slices.ContainsFunc(fileFlags, f.Changed) {
 			names, format = fileFlags, "--%s is for a replay in virtual time"
 		}
@@ -203,7 +225,7 @@ func onlyThat(cmd *cobra.Command) error {
 		if flags.NArg() > 0 {
 			return usagef("leave it out", "--%s takes no trace, not %q", alone, flags.Arg(0))
 		}
-		for _, name := range []string{"policy", "gpus", "gpu-count", "estimator", "start-up", "look-ahead", "presets", "published", "check"} {
+		for _, name := range []string{"policy", "gpus", "gpu-count", "estimator", "start-up", "look-ahead", "sharing", "html", "csv", "presets", "published", "check"} {
 			if name != alone && flags.Changed(name) {
 				return usagef("leave it out", "--%s has no use with --%s", name, alone)
 			}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"carma/mapper/sim"
 )
 
 // TestReplayBounds runs the shipped bounds.
@@ -12,7 +14,7 @@ func TestReplayBounds(t *testing.T) {
 	var out strings.Builder
 	a := &app{out: &out, err: io.Discard}
 	v, err := a.newVirtualReplay(virtualFlags{
-		rowFlags: rowFlags{estimator: estimators[0]}, gpus: "sim:" + defaultServer, startUp: defaultStartUp, check: "../../test/replay-bounds.yaml",
+		rowFlags: rowFlags{estimator: estimators[0]}, gpus: "sim:" + defaultServer, startUp: defaultStartUp, sharing: sim.MPS.String(), check: "../../test/replay-bounds.yaml",
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

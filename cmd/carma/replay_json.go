@@ -60,6 +60,7 @@ type traceJSON struct {
 	Server     string       `json:"server"`
 	GPUs       int          `json:"gpus"`
 	StartUp    float64      `json:"start_up_s"`
+	Sharing    string       `json:"sharing"`
 	LowerBound float64      `json:"lower_bound_s"`
 	Reference  policyJSON   `json:"reference"`
 	Policies   []policyJSON `json:"policies"`
@@ -78,7 +79,7 @@ func (v *virtualReplay) json(all []replayedTrace) any {
 	for i := range all {
 		r := &all[i]
 		list[i] = traceJSON{
-			Trace: r.trace.Name, Server: v.server.Name, GPUs: len(v.server.GPUs), StartUp: v.startUp.Seconds(),
+			Trace: r.trace.Name, Server: v.server.Name, GPUs: len(v.server.GPUs), StartUp: v.startUp.Seconds(), Sharing: v.sharing.String(),
 			LowerBound: r.reference.result.Metrics.LowerBound.Seconds(), Reference: r.reference.json(r.reference),
 		}
 		list[i].Reference.List = nil

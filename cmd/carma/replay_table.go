@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/sim"
 )
 
 // replayWidth is what a table of a replay fits.
@@ -19,6 +20,9 @@ func (v *virtualReplay) print(w io.Writer, r *replayedTrace) error {
 	title := fmt.Sprintf(": %d tasks on %d GPUs of %s, lower bound %s%s",
 		m.Tasks, len(v.server.GPUs), v.server.Name, hours(m.LowerBound), v.estimatorText())
 	fmt.Fprintln(w, shorten(printable(r.trace.Name), max(1, replayWidth-len(title)))+title)
+	if v.sharing != sim.MPS {
+		fmt.Fprintf(w, "tasks share a GPU by %s, not %s\n", v.sharing, sim.MPS)
+	}
 	t := &table{columns: []column{
 		{title: "POLICY", least: 8, share: 1}, {title: "MAKESPAN", right: true}, {title: "JCT", right: true}, {title: "P95", right: true},
 		{title: "WAIT", right: true}, {title: "EXEC", right: true}, {title: "OOMS", right: true}, {title: "LOST", right: true},

@@ -23,6 +23,7 @@ type virtualReplay struct {
 	startUp time.Duration
 	bounds  *bounds // nil: none
 	files   *replayFiles
+	sharing sim.Sharing
 }
 
 // defaultStartUp is about what Docker takes to start a container with a GPU.
@@ -35,6 +36,7 @@ type virtualFlags struct {
 	count   int
 	startUp time.Duration
 	check   string // file of bounds; empty: none
+	sharing string
 }
 
 // newVirtualReplay checks the command line and reads the traces.
@@ -57,6 +59,9 @@ func (a *app) newVirtualReplay(f virtualFlags, args []string) (*virtualReplay, e
 	}
 	if err != nil {
 		return nil, err
+	}
+	if v.sharing, err = sim.ParseSharing(f.sharing); err != nil {
+		return nil, usagef("", "--sharing: %v", err)
 	}
 	if v.server, err = simulatedServer(f.gpus, f.count); err != nil {
 		return nil, err
@@ -194,7 +199,7 @@ func (p *player) play(row replayRow) (outcome, error) {
 		p.tasks[key] = tasks
 	}
 	r, err := sim.Run(sim.Config{
-		Options: row.options, GPUs: simGPUs(v.server), StartUp: v.startUp, Score: row.score, Timeline: v.files.charts(),
+		Options: row.options, GPUs: simGPUs(v.server), StartUp: v.startUp, Score: row.score, Sharing: v.sharing, Timeline: v.files.charts(),
 		Observe: v.progress(p.trace.Name, row.label, len(p.trace.Tasks)),
 	}, p.tasks[key])
 	if err != nil {

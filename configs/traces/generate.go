@@ -91,13 +91,16 @@ func (d dice) class() int {
 	return len(classes) - 1
 }
 
-// classPools are the shipped workloads by class, sorted by name.
+// classPools are the shipped workloads by class, sorted by name. gpt2-xl, the
+// one whose activity was not measured, is left out: none of the original's
+// traces has it, and it fills an A100 40 GB to the last 0.8 GB, which leaves
+// an estimator no margin.
 var classPools = sync.OnceValue(func() [][]workloads.Profile {
 	pools := make([][]workloads.Profile, len(classes))
 	for _, w := range workloads.All() {
 		c, err := w.Campaign(workloads.DefaultCampaign)
-		if err != nil {
-			continue // not measured in it
+		if err != nil || w.Solo.Span == "" {
+			continue // not measured
 		}
 		for i, class := range classes {
 			if class.holds(w.GPUs, c.RunTime) {

@@ -52,19 +52,29 @@ func Speeds(loads []Load) []float64 { return Fitted.Speeds(loads) }
 
 // Speeds is the function of that name by model m.
 func (m Model) Speeds(loads []Load) []float64 {
-	speeds := make([]float64, len(loads))
-	if len(loads) == 1 {
-		speeds[0] = 1
-		return speeds
+	var space [16]Task
+	tasks := space[:0]
+	for _, l := range loads {
+		tasks = append(tasks, m.Task(l))
+	}
+	return m.SpeedsOf(make([]float64, 0, len(loads)), tasks)
+}
+
+// SpeedsOf appends the speeds of tasks that are worked out already.
+func (m Model) SpeedsOf(speeds []float64, of []Task) []float64 {
+	if len(of) == 1 {
+		return append(speeds, 1)
 	}
 	// Sums are formed in an order of their own, so that they do not depend,
 	// in the last bit, on the order of the tasks.
-	var space [16]task
+	var space [16]Task
 	tasks := space[:0]
-	for i, l := range loads {
-		tasks = append(tasks, m.task(i, l))
+	for i, t := range of {
+		t.index = i
+		tasks = append(tasks, t)
+		speeds = append(speeds, 0)
 	}
-	slices.SortFunc(tasks, func(a, b task) int {
+	slices.SortFunc(tasks, func(a, b Task) int {
 		return cmp.Or(cmp.Compare(a.sm, b.sm), cmp.Compare(a.dram, b.dram), cmp.Compare(a.step, b.step))
 	})
 	sm, dram := 0.0, 0.0
@@ -87,14 +97,17 @@ func (m Model) Speeds(loads []Load) []float64 {
 	return speeds
 }
 
-type task struct {
+// Task is a load and what the model makes of it, for when it is asked about
+// many times.
+type Task struct {
 	index          int
 	sm, dram, step float64
 	block          float64 // how much it makes others wait, at most
 }
 
-func (m Model) task(index int, l Load) task {
-	t := task{index: index, sm: share(l.SMACT), dram: share(l.DRAMA), step: l.Step}
+// Task works out what the model needs of a load.
+func (m Model) Task(l Load) Task {
+	t := Task{sm: share(l.SMACT), dram: share(l.DRAMA), step: l.Step}
 	if !(t.step > 0) {
 		t.step = math.Exp(m.StepBase + m.StepSlope*t.sm)
 	}

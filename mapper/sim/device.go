@@ -17,7 +17,8 @@ const window = mapper.Instant(31 * time.Second)
 // device is a GPU and what runs on it.
 type device struct {
 	GPU
-	uses []*use // in order of arrival
+	sharing Sharing
+	uses    []*use // in order of arrival
 
 	held     mapper.Bytes
 	activity Activity // now
@@ -85,7 +86,7 @@ func (d *device) settle(now mapper.Instant, scratch []Load) []Load {
 			loads = append(loads, u.load)
 		}
 	}
-	speeds := Speeds(loads)
+	speeds := d.sharing.Speeds(loads)
 	if a := Combine(loads, speeds); a != d.activity {
 		d.advance(now)
 		d.activity = a

@@ -21,7 +21,8 @@ type Config struct {
 	Timeline bool
 	// Score is what the monitor reports of the GPUs' activity; empty is
 	// [ScoreMean].
-	Score Score
+	Score   Score
+	Sharing Sharing // of a GPU by several tasks
 	// Observe, if not nil, sees every step after it was made. It must change
 	// nothing and keep nothing of the event.
 	Observe func(s *mapper.State, ev mapper.Event, done []mapper.Decision)
@@ -129,6 +130,9 @@ func (c *Config) check() error {
 	}
 	if c.StartUp < 0 || c.StartUp > maxTime {
 		return fmt.Errorf("start-up takes %s; write for example 1s", c.StartUp)
+	}
+	if _, err := ParseSharing(c.Sharing.String()); err != nil {
+		return err
 	}
 	seen := map[mapper.GPUID]bool{}
 	for _, g := range c.GPUs {

@@ -492,6 +492,8 @@ func synthetic(n, gpus int) []Task {
 		memory := mapper.Bytes(1000+random.IntN(14_000)) * mapper.MiB
 		t := training(time.Duration(at*float64(time.Second)), time.Duration((60+random.ExpFloat64()*1800)*float64(time.Second)), memory, l)
 		t.Estimate.Memory = memory.Scale(1 + random.Float64()/10)
+		t.Kind, t.Family = fmt.Sprintf("%v/%d", l.Step, random.IntN(20)), fmt.Sprint(l.Step)
+		t.Expected = mapper.Expected{Loads: []Load{l}, RunTime: 30 * time.Minute}
 		if random.IntN(20) == 0 {
 			t.GPUs, t.Memory, t.Loads = 2, append(t.Memory, memory), append(t.Loads, l)
 		}
@@ -505,15 +507,17 @@ func synthetic(n, gpus int) []Task {
 func BenchmarkRun(b *testing.B) {
 	for _, load := range []int{64, 256} {
 		for _, n := range []int{1000, 10_000, 100_000} {
-			benchmarkRun(b, n, load)
+			for _, policy := range []string{"magm", "carma"} {
+				benchmarkRun(b, policy, n, load)
+			}
 		}
 	}
 }
 
-func benchmarkRun(b *testing.B, n, load int) {
-	b.Run(fmt.Sprintf("load=%d/tasks=%d", load, n), func(b *testing.B) {
+func benchmarkRun(b *testing.B, policy string, n, load int) {
+	b.Run(fmt.Sprintf("policy=%s/load=%d/tasks=%d", policy, load, n), func(b *testing.B) {
 		tasks := synthetic(n, load)
-		cfg := Config{Options: options("magm"), GPUs: station(64), StartUp: time.Second}
+		cfg := Config{Options: options(policy), GPUs: station(64), StartUp: time.Second}
 		steps := 0
 		for b.Loop() {
 			r, err := Run(cfg, tasks)

@@ -2,62 +2,26 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"carma/mapper/sim"
+	"carma/mapper/sim/pairs"
 )
-
-// residuals are predicted minus measured speeds.
-type residuals struct {
-	speed []float64 // of each task
-	sum   []float64 // of both tasks of a pair
-	light []float64 // of a light task beside a heavy one
-	heavy []float64 // of the heavy one there
-}
-
-// What counts as light and heavy there.
-const (
-	lightSMACT = 0.35
-	heavySMACT = 0.70
-)
-
-func (r *residuals) add(p pair, m sim.Model) {
-	s := m.Speeds([]sim.Load{p.a.load, p.b.load})
-	a, b := s[0]-p.speedA, s[1]-p.speedB
-	r.speed = append(r.speed, a, b)
-	r.sum = append(r.sum, a+b)
-	if p.a.load.SMACT > p.b.load.SMACT {
-		p.a, p.b, a, b = p.b, p.a, b, a
-	}
-	if p.a.load.SMACT < lightSMACT && p.b.load.SMACT > heavySMACT {
-		r.light = append(r.light, a)
-		r.heavy = append(r.heavy, b)
-	}
-}
-
-func errorsOf(pairs []pair, m sim.Model) residuals {
-	var r residuals
-	for _, p := range pairs {
-		r.add(p, m)
-	}
-	return r
-}
 
 // crossValidate predicts the pairs of each group's tasks by a model that has
 // seen none of them. A pair of two groups is predicted twice.
-func crossValidate(pairs []pair, group func(workload) string) residuals {
+func crossValidate(all []pairs.Pair, group func(pairs.Task) string) pairs.Scores {
 	var groups []string
-	for _, p := range pairs {
-		groups = append(groups, group(p.a), group(p.b))
+	for _, p := range all {
+		groups = append(groups, group(p.A), group(p.B))
 	}
 	slices.Sort(groups)
-	var r residuals
+	var scores pairs.Scores
 	for _, g := range slices.Compact(groups) {
-		var seen, held []pair
-		for _, p := range pairs {
-			if group(p.a) == g || group(p.b) == g {
+		var seen, held []pairs.Pair
+		for _, p := range all {
+			if group(p.A) == g || group(p.B) == g {
 				held = append(held, p)
 			} else {
 				seen = append(seen, p)
@@ -65,53 +29,34 @@ func crossValidate(pairs []pair, group func(workload) string) residuals {
 		}
 		m := fit(seen)
 		for _, p := range held {
-			r.add(p, m)
+			scores.Add(p, m)
 		}
 	}
-	return r
+	return scores
 }
 
-func (r residuals) String(title string) string {
+// line is how a set of scores is written in coefficients.go.
+func line(title string, s pairs.Scores) string {
 	return fmt.Sprintf("%-28s speed |e| median %.3f mean %.3f p90 %.3f bias %+.3f; sum |e| median %.3f mean %.3f; light beside heavy (%d) |e| median %.3f bias %+.3f, the heavy one bias %+.3f",
-		title+":", quantile(r.speed, 0.5), meanAbs(r.speed), quantile(r.speed, 0.9), mean(r.speed),
-		quantile(r.sum, 0.5), meanAbs(r.sum), len(r.light), quantile(r.light, 0.5), mean(r.light), mean(r.heavy))
+		title+":", s.Speed.Median(), s.Speed.Mean(), s.Speed.Quantile(0.9), s.Speed.Bias(),
+		s.Sum.Median(), s.Sum.Mean(), len(s.Light), s.Light.Median(), s.Light.Bias(), s.Heavy.Bias())
 }
 
-// shippedErrors tells how the shipped coefficients do on any pairs.
-func shippedErrors(pairs []pair) string {
+// report tells how a model fitted to all pairs does on them and on tasks that
+// it has not seen.
+func report(all []pairs.Pair, m sim.Model) string {
 	return strings.Join([]string{
-		errorsOf(pairs, sim.Fitted).String("shipped coefficients"),
-		errorsOf(withoutSteps(pairs), sim.Fitted).String("the same, steps not known"),
+		line("in sample", pairs.Score(all, m)),
+		line("leaving one task out", crossValidate(all, func(t pairs.Task) string { return t.ID })),
+		line("leaving one model out", crossValidate(all, func(t pairs.Task) string { return t.Family })),
+		line("in sample, steps not known", pairs.Score(pairs.WithoutSteps(all), m)),
 	}, "\n")
 }
 
-func mean(xs []float64) float64 {
-	sum := 0.0
-	for _, x := range xs {
-		sum += x
-	}
-	return sum / float64(max(1, len(xs)))
-}
-
-func absolute(xs []float64) []float64 {
-	out := slices.Clone(xs)
-	for i, x := range out {
-		out[i] = math.Abs(x)
-	}
-	return out
-}
-
-func meanAbs(xs []float64) float64 { return mean(absolute(xs)) }
-
-// quantile of the absolute values, between the two nearest.
-func quantile(xs []float64, q float64) float64 {
-	if len(xs) == 0 {
-		return 0
-	}
-	sorted := absolute(xs)
-	slices.Sort(sorted)
-	at := q * float64(len(sorted)-1)
-	low := int(at)
-	high := min(low+1, len(sorted)-1)
-	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
+// shippedErrors tells how the shipped coefficients do on any pairs.
+func shippedErrors(all []pairs.Pair) string {
+	return strings.Join([]string{
+		line("shipped coefficients", pairs.Score(all, sim.Fitted)),
+		line("the same, steps not known", pairs.Score(pairs.WithoutSteps(all), sim.Fitted)),
+	}, "\n")
 }

@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"carma/mapper/sim"
+	"carma/mapper/sim/pairs"
 )
 
 // fit returns the model with the least loss on the pairs.
-func fit(pairs []pair) sim.Model {
-	fixed := stepDefault(pairs)
-	for _, p := range pairs { // nothing is known of tasks busier than these
-		fixed.Ceiling = max(fixed.Ceiling, p.a.load.SMACT, p.b.load.SMACT)
+func fit(all []pairs.Pair) sim.Model {
+	fixed := stepDefault(all)
+	for _, p := range all { // nothing is known of tasks busier than these
+		fixed.Ceiling = max(fixed.Ceiling, p.A.Load.SMACT, p.B.Load.SMACT)
 	}
 	model := func(x []float64) sim.Model {
 		m := fixed
@@ -21,22 +22,22 @@ func fit(pairs []pair) sim.Model {
 	x := minimize(func(x []float64) float64 {
 		m := model(x)
 		// A negative DRAM term would make tasks faster by sharing.
-		return loss(pairs, m) + 100*max(0, -m.DRAM)
+		return loss(all, m) + 100*max(0, -m.DRAM)
 	}, []float64{2, 8, 0, 1})
 	return model(x)
 }
 
 // stepDefault is the regression of log step on SMACT over the pairs' tasks.
-func stepDefault(pairs []pair) sim.Model {
+func stepDefault(all []pairs.Pair) sim.Model {
 	seen := map[string]bool{}
 	var n, sx, sy, sxx, sxy float64
-	for _, p := range pairs {
-		for _, w := range []workload{p.a, p.b} {
-			if seen[w.id] || w.load.Step == 0 {
+	for _, p := range all {
+		for _, w := range []pairs.Task{p.A, p.B} {
+			if seen[w.ID] || w.Load.Step == 0 {
 				continue
 			}
-			seen[w.id] = true
-			x, y := w.load.SMACT, math.Log(w.load.Step)
+			seen[w.ID] = true
+			x, y := w.Load.SMACT, math.Log(w.Load.Step)
 			n, sx, sy, sxx, sxy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y
 		}
 	}
@@ -47,15 +48,15 @@ func stepDefault(pairs []pair) sim.Model {
 // scale is the error from which on the loss is more linear than quadratic.
 const scale = 0.1
 
-func loss(pairs []pair, m sim.Model) float64 {
+func loss(all []pairs.Pair, m sim.Model) float64 {
 	sum := 0.0
-	for _, p := range pairs {
-		s := m.Speeds([]sim.Load{p.a.load, p.b.load})
-		for _, e := range []float64{s[0] - min(1, p.speedA), s[1] - min(1, p.speedB)} {
+	for _, p := range all {
+		s := m.Speeds(p.Loads())
+		for _, e := range []float64{s[0] - min(1, p.SpeedA), s[1] - min(1, p.SpeedB)} {
 			sum += math.Sqrt(1+e*e/(scale*scale)) - 1
 		}
 	}
-	return sum / float64(len(pairs))
+	return sum / float64(len(all))
 }
 
 // minimize is the simplex method of Nelder and Mead, restarted until a restart

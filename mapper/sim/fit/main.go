@@ -2,9 +2,11 @@
 // pairs of tasks that were measured together and alone, and writes
 // coefficients.go:
 //
-//	go run ./mapper/sim/fit --pairs pairwise-slowdown.csv --profiles solo-profiles.csv
+//	go run ./mapper/sim/fit
 //
-// With --check it writes nothing: it prints the errors of the coefficients
+// The pairs and the tasks' solo profiles that carma ships with are pairs.csv
+// and profiles.csv beside this command; --pairs and --profiles name others,
+// in the form that package pairs reads. With --check it writes nothing: it prints the errors of the coefficients
 // that carma ships with on those pairs.
 //
 // The error that is made small is that of the speed of each task of a pair
@@ -19,17 +21,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 )
 
 func main() {
-	pairsPath := flag.String("pairs", "", "`file` of measured pairs (CSV)")
-	profilesPath := flag.String("profiles", "", "`file` of the tasks' solo profiles (CSV)")
+	pairsPath := flag.String("pairs", "", "`file` of measured pairs (CSV; default: the shipped ones)")
+	profilesPath := flag.String("profiles", "", "`file` of the tasks' solo profiles (CSV; default: the shipped ones)")
 	out := flag.String("out", "mapper/interference/coefficients.go", "`file` to write")
 	check := flag.Bool("check", false, "print the errors of the shipped coefficients on the pairs; write nothing")
 	flag.Parse()
-	if *pairsPath == "" || *profilesPath == "" || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "usage: fit --pairs FILE --profiles FILE [--out FILE | --check]")
+	if flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "usage: fit [--pairs FILE] [--profiles FILE] [--out FILE | --check]")
 		os.Exit(2)
 	}
 	if err := run(*pairsPath, *profilesPath, *out, *check); err != nil {
@@ -39,21 +40,16 @@ func main() {
 }
 
 func run(pairsPath, profilesPath, out string, check bool) error {
-	pairs, err := read(pairsPath, profilesPath)
+	all, err := read(pairsPath, profilesPath)
 	if err != nil {
 		return err
 	}
 	if check {
-		fmt.Println(shippedErrors(pairs))
+		fmt.Println(shippedErrors(all))
 		return nil
 	}
-	model := fit(pairs)
-	report := strings.Join([]string{
-		errorsOf(pairs, model).String("in sample"),
-		crossValidate(pairs, func(t workload) string { return t.id }).String("leaving one task out"),
-		crossValidate(pairs, func(t workload) string { return t.family }).String("leaving one model out"),
-		errorsOf(withoutSteps(pairs), model).String("in sample, steps not known"),
-	}, "\n")
-	fmt.Printf("%+v\n%s\n", model, report)
-	return write(out, model, len(pairs), report)
+	model := fit(all)
+	text := report(all, model)
+	fmt.Printf("%+v\n%s\n", model, text)
+	return write(out, model, len(all), text)
 }

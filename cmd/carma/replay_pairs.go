@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"carma/configs/workloads"
+	"carma/mapper/sim"
+	"carma/mapper/sim/pairs"
+)
+
+// pairsFlags are the flags of a replay of measured pairs, as they were typed.
+type pairsFlags struct{ pairs, profiles string }
+
+func (f *pairsFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.pairs, "pairs", "", "score the interference model on this CSV `file` of measured pairs; no trace")
+	cmd.Flags().StringVar(&f.profiles, "profiles", "", "with --pairs: CSV `file` of the tasks' runs alone (default: the shipped workloads)")
+}
+
+// given reports whether a command line is about pairs.
+func (f *pairsFlags) given(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("pairs") || cmd.Flags().Changed("profiles")
+}
+
+// check refuses what does not go with pairs.
+func (f *pairsFlags) check(cmd *cobra.Command, args []string) error {
+	if !cmd.Flags().Changed("pairs") {
+		return usagef("add --pairs FILE, or leave it out", "--profiles is for measured pairs")
+	}
+	if len(args) > 0 {
+		return usagef("leave it out", "--pairs takes no trace, not %q", args[0])
+	}
+	var err error
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch flag.Name {
+		case "pairs", "profiles", "json", "socket", "config", "help":
+		default:
+			if err == nil {
+				err = usagef("leave it out", "--%s is for a trace, not for measured pairs", flag.Name)
+			}
+		}
+	})
+	return err
+}
+
+// scoredPairs are measured pairs with what the model says of them.
+type scoredPairs struct {
+	file string
+	pairs.Measured
+	predicted [][2]float64 // speeds, as Pairs
+	scores    pairs.Scores
+}
+
+// replayPairs scores the interference model on measured pairs.
+func (a *app) replayPairs(f pairsFlags, asJSON bool) error {
+	s, err := f.score()
+	switch {
+	case err != nil:
+		return usagef("", "%v", err)
+	case len(s.Pairs) == 0:
+		first := s.Skipped[0]
+		return usagef("", "%s:%d: %s; none of %d pairs can be scored", s.file, first.Line, first.Reason, len(s.Skipped))
+	case asJSON:
+		return a.json(s.json())
+	}
+	return s.print(a.out)
+}
+
+func (f *pairsFlags) score() (*scoredPairs, error) {
+	profiles, err := f.readProfiles()
+	if err != nil {
+		return nil, err
+	}
+	file, err := openTable(f.pairs)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	s := &scoredPairs{file: f.pairs}
+	if s.Measured, err = pairs.Read(f.pairs, file, profiles); err != nil {
+		return nil, err
+	}
+	for _, p := range s.Pairs {
+		x, y := s.scores.Add(p, sim.Fitted)
+		s.predicted = append(s.predicted, [2]float64{x, y})
+	}
+	return s, nil
+}
+
+func (f *pairsFlags) readProfiles() (map[string]pairs.Profile, error) {
+	if f.profiles == "" {
+		return shippedProfiles(), nil
+	}
+	file, err := openTable(f.profiles)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return pairs.ReadProfiles(f.profiles, file)
+}
+
+// shippedProfiles are the solo runs of the shipped workloads.
+func shippedProfiles() map[string]pairs.Profile {
+	profiles := map[string]pairs.Profile{}
+	for _, w := range workloads.All() {
+		profiles[w.Solo.ID] = pairs.Profile{
+			Task: pairs.Task{ID: w.Solo.ID, Family: w.Model + " " + w.Dataset, Load: sim.Load{
+				SMACT: w.Activity.SMACT, SMOCC: w.Activity.SMOCC, DRAMA: w.Activity.DRAMA, Step: w.StepTime().Seconds(),
+			}},
+			Measured: w.Solo.Span != "", // else its activity is another task's
+			GPUs:     w.GPUs,
+		}
+	}
+	return profiles
+}
+
+func openTable(path string) (*os.File, error) {
+	file, err := os.Open(path)
+	var failed *fs.PathError
+	switch {
+	case path == "":
+		return nil, errors.New("a file without a name; write for example --pairs measured.csv")
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: no such file", path)
+	case errors.As(err, &failed):
+		return nil, fmt.Errorf("%s: %w", path, failed.Err)
+	case err != nil:
+		return nil, err
+	}
+	if stat, err := file.Stat(); err == nil && stat.IsDir() {
+		file.Close()
+		return nil, fmt.Errorf("%s: a folder, not a file", path)
+	}
+	return file, nil
+}

@@ -1,0 +1,175 @@
+package mapper
+
+import (
+	"slices"
+	"time"
+
+	"carma/mapper/interference"
+)
+
+// Nothing in this file decides anything: it remembers what follows from the
+// state, so that a pass need not work it out again for every task and GPU. A
+// state without these memories (a clone, one from a snapshot) decides the same.
+
+// lookAgain is how long what policy carma has worked out about a GPU holds
+// while nothing changes there. After it tasks that were turned down are tried
+// again: those that run have come closer to their end.
+const lookAgain = 5 * time.Minute
+
+// newcomer is what policy carma knows of a task that it may place on a GPU.
+type newcomer struct {
+	newcomerKey
+	demand demand
+}
+
+type newcomerKey struct {
+	load  interference.Load
+	left  float64 // seconds alone
+	basis basis
+}
+
+// answer is what a newcomer, known by its number, is told.
+type answer struct {
+	newcomer int
+	added    float64
+	no       refusal
+}
+
+// memo is what policy carma has worked out about a GPU.
+type memo struct {
+	valid   bool
+	at      Instant // for which instant
+	extra   float64 // SM activity that is not expected
+	parts   []part  // those that are there, with their outlook
+	answers []answer
+}
+
+// memo returns what is worked out about a GPU, brought up to date.
+func (s *State) memo(g *GPU) *memo {
+	at, extra := s.outlookAt(g), s.extra(g)
+	m := &g.memo
+	if !m.valid || m.at != at || m.extra != extra {
+		*m = memo{valid: true, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), answers: m.answers[:0]}
+		outlook(m.parts)
+	}
+	return m
+}
+
+// outlookAt is the instant for which an outlook is made: it moves on in steps.
+func (s *State) outlookAt(g *GPU) Instant {
+	return g.ChangedAt.Add(s.now.Sub(g.ChangedAt) / lookAgain * lookAgain)
+}
+
+// forget drops what is worked out about a GPU after a change there.
+func (g *GPU) forget() { g.memo.valid, g.changes = false, g.changes+1 }
+
+// answer returns what a GPU tells a newcomer, which is known by number.
+func (s *State) answer(g *GPU, id int) answer {
+	m := s.memo(g)
+	for i := range m.answers {
+		if m.answers[i].newcomer == id {
+			return m.answers[i]
+		}
+	}
+	a := answer{newcomer: id}
+	a.added, a.no = s.beside(m.parts, &s.newcomers.all[id])
+	m.answers = append(m.answers, a)
+	return a
+}
+
+// newcomers gives each a number.
+type newcomers struct {
+	all []newcomer
+	ids map[newcomerKey]int
+}
+
+func (n *newcomers) id(who newcomerKey) int {
+	id, ok := n.ids[who]
+	if !ok {
+		if n.ids == nil {
+			n.ids = map[newcomerKey]int{}
+		}
+		id = len(n.all)
+		n.all = append(n.all, newcomer{who, demandOf(who.load)})
+		n.ids[who] = id
+	}
+	return id
+}
+
+// maxNewcomers bounds the memory of those that do not come any more.
+const maxNewcomers = 4096
+
+// tried is what a waiting task remembers of its last try.
+type tried struct {
+	pass    int  // in which it fitted nowhere; 0: none
+	hold    hold // what was kept free then
+	learned int  // State.learned when asks was made
+	asks    []int
+}
+
+// asks are the numbers of a task as a newcomer, by GPU.
+func (s *State) asks(t *Task) []int {
+	if t.tried.learned == s.learned && t.tried.asks != nil {
+		return t.tried.asks
+	}
+	if len(s.newcomers.all) >= maxNewcomers {
+		s.newcomers = newcomers{}
+		s.startAfresh()
+	}
+	left, basis := s.left(t, 0)
+	asks := make([]int, t.GPUs)
+	for i := range asks {
+		asks[i] = s.newcomers.id(newcomerKey{t.load(i), left, basis})
+	}
+	if !slices.Equal(asks, t.tried.asks) {
+		t.tried.pass = 0
+	}
+	t.tried.asks, t.tried.learned = asks, s.learned
+	return asks
+}
+
+// startAfresh drops all memories.
+func (s *State) startAfresh() {
+	s.learned++
+	for _, g := range s.gpus {
+		g.forget()
+	}
+	for i := range s.queue.lanes {
+		for _, t := range s.queue.lanes[i].waiting() {
+			t.tried = tried{}
+		}
+	}
+}
+
+// face is what a GPU looks like to a task that wants to go there.
+type face struct {
+	rule    Rule
+	free    Bytes
+	foreign Bytes
+	changes int
+	at      Instant
+	extra   float64
+}
+
+// faces notes which GPUs look different than in the pass before.
+func (s *State) faces() {
+	s.passes++
+	for _, g := range s.gpus {
+		f := face{s.rejectAny(g), s.free(g), g.Foreign, g.changes, s.outlookAt(g), s.extra(g)}
+		if f != g.face {
+			g.face, g.fresh = f, s.passes
+		}
+	}
+}
+
+// turnedDown is the pass in which every GPU that has not changed since turned
+// a task down; 0: there is none.
+func (s *State) turnedDown(t *Task) int {
+	if s.policy.pick != nil {
+		s.asks(t) // what it is told may have changed
+	}
+	if t.GPUs > 1 || t.tried.hold.Task != s.hold.Task || !slices.Equal(t.tried.hold.GPUs, s.hold.GPUs) {
+		return 0
+	}
+	return t.tried.pass
+}

@@ -1,0 +1,94 @@
+package pairs
+
+import (
+	"math"
+	"slices"
+
+	"carma/mapper/sim"
+)
+
+// Errors are predicted minus measured speeds.
+type Errors []float64
+
+// Scores are a model's errors on pairs.
+type Scores struct {
+	Speed Errors // of each task
+	Sum   Errors // of both tasks of a pair
+	Light Errors // of a light task beside a heavy one
+	Heavy Errors // of the heavy one there
+}
+
+// A task counts as light with an SMACT under the first, as heavy with one
+// above the second.
+const (
+	LightSMACT = 0.35
+	HeavySMACT = 0.70
+)
+
+// LightBesideHeavy tells of a pair of a light and a heavy task which one is
+// light.
+func (p Pair) LightBesideHeavy() (lightIsA, ok bool) {
+	a, b := p.A.Load.SMACT, p.B.Load.SMACT
+	return a < b, min(a, b) < LightSMACT && max(a, b) > HeavySMACT
+}
+
+// Add scores one more pair by m, and returns what m predicts.
+func (s *Scores) Add(p Pair, m sim.Model) (speedA, speedB float64) {
+	speeds := m.Speeds(p.Loads())
+	a, b := speeds[0]-p.SpeedA, speeds[1]-p.SpeedB
+	s.Speed = append(s.Speed, a, b)
+	s.Sum = append(s.Sum, a+b)
+	if lightIsA, ok := p.LightBesideHeavy(); ok {
+		if !lightIsA {
+			a, b = b, a
+		}
+		s.Light = append(s.Light, a)
+		s.Heavy = append(s.Heavy, b)
+	}
+	return speeds[0], speeds[1]
+}
+
+// Score is how model m does on pairs.
+func Score(pairs []Pair, m sim.Model) Scores {
+	var s Scores
+	for _, p := range pairs {
+		s.Add(p, m)
+	}
+	return s
+}
+
+// Bias is the mean; 0 of none.
+func (e Errors) Bias() float64 {
+	sum := 0.0
+	for _, x := range e {
+		sum += x
+	}
+	return sum / float64(max(1, len(e)))
+}
+
+// Mean is that of the absolute values.
+func (e Errors) Mean() float64 { return e.absolute().Bias() }
+
+// Median is that of the absolute values.
+func (e Errors) Median() float64 { return e.Quantile(0.5) }
+
+// Quantile of the absolute values, between the two nearest; 0 of none.
+func (e Errors) Quantile(q float64) float64 {
+	if len(e) == 0 {
+		return 0
+	}
+	sorted := e.absolute()
+	slices.Sort(sorted)
+	at := q * float64(len(sorted)-1)
+	low := int(at)
+	high := min(low+1, len(sorted)-1)
+	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
+}
+
+func (e Errors) absolute() Errors {
+	out := slices.Clone(e)
+	for i, x := range out {
+		out[i] = math.Abs(x)
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Sharing is how processes share a GPU.
+type Sharing int
+
+const (
+	// MPS runs the kernels of several processes at once (NVIDIA's Multi-Process
+	// Service): the fitted [Model].
+	MPS Sharing = iota
+	// TimeSlicing is without MPS: a GPU executes the kernels of one process at
+	// a time, and processes take turns.
+	TimeSlicing
+)
+
+var sharingNames = []string{MPS: "mps", TimeSlicing: "time-slicing"}
+
+// SharingNames lists the ways to share, the default first.
+func SharingNames() []string { return slices.Clone(sharingNames) }
+
+// ParseSharing is the inverse of String.
+func ParseSharing(name string) (Sharing, error) {
+	if i := slices.Index(sharingNames, name); i >= 0 {
+		return Sharing(i), nil
+	}
+	return 0, fmt.Errorf("unknown sharing %q; there are %s and %s", name, MPS, TimeSlicing)
+}
+
+func (s Sharing) String() string {
+	if s < 0 || int(s) >= len(sharingNames) {
+		return fmt.Sprintf("sharing %d", int(s))
+	}
+	return sharingNames[s]
+}
+
+// Speeds is the function of that name under this way of sharing.
+func (s Sharing) Speeds(loads []Load) []float64 {
+	speeds := Speeds(loads)
+	if s == TimeSlicing && len(loads) > 1 {
+		takeTurns(loads, speeds)
+	}
+	return speeds
+}
+
+// switchCost is the share of the time that is lost between turns where tasks
+// want more than there is. It is assumed, not measured: 0.1 ms of a turn of
+// 2 ms. NVIDIA publishes neither.
+const switchCost = 0.05
+
+// takeTurns turns speeds under MPS into those under time-slicing:
+//
+//	speed(i) = min(MPS(i), turn/Busy(i))  with  Σ Busy(i)·speed(i) = 1 - switchCost
+//
+// Tasks that, at the speed they have under MPS, are not busy for longer than
+// there is time fill each other's gaps, and time-slicing costs nothing. Beyond
+// that turns are of equal length: who needs less than a turn is not held back,
+// the others get equally much GPU time. It is a bound from above: how long a
+// short kernel waits for another's turn to end is counted as under MPS.
+func takeTurns(loads []Load, speeds []float64) {
+	var space [16]float64
+	wanted := space[:0] // GPU time
+	for i, l := range loads {
+		wanted = append(wanted, l.Busy()*speeds[i])
+	}
+	slices.Sort(wanted)
+	left := 1 - switchCost
+	for i, w := range wanted {
+		turn := left / float64(len(wanted)-i)
+		if w > turn {
+			for j, l := range loads {
+				speeds[j] = min(speeds[j], turn/l.Busy())
+			}
+			return
+		}
+		left -= w
+	}
+}
