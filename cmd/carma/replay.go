@@ -34,9 +34,16 @@ medium and 10 % heavy ones, with arrival gaps of Microsoft's Philly trace.
 JCT is from submission to the last end; execution is running in the attempt that
 finished, lost running in failed ones, waiting the rest; makespan is from the
 first submission to the last end. JCT, WAIT and EXEC are means, LOST is in GPU
-time, SLOWEST the longest execution of any task relative to running alone, RATIO
-the makespan relative to policy exclusive. No schedule beats the lower bound.
-Estimators: catalogue is the daemon's; oracle the true peak; none books nothing.
+time, WORST the longest execution of any task relative to running alone, MJ the
+energy, SMACT and MEM means over time and GPUs, RATIO the makespan relative to
+Exclusive: one task per GPU, strictly in order. No schedule beats the lower
+bound. With several traces a last table has geometric means of the ratios.
+
+--policy takes policies, each with every estimator of --estimator, and presets,
+which are the published policies with all their rules: carma replay --presets.
+Estimators: catalogue is the daemon's; oracle the true peak; none books nothing;
+declared what the trace declares; horus, faketensor and gpumemnet the published
+estimates.
 Sharing: mps runs kernels of several tasks at once, as fitted to measured pairs;
 time-slicing, without MPS, lets tasks take turns once they fill the GPU's time.
 
@@ -56,17 +63,23 @@ that of --profiles has workload_id, smact_mean and drama_mean and, for the time
 of a step, model, dataset, batch_size, epochs and train_loop_s. Others are
 passed over. Speeds are relative to running alone.
 
-Exits with 1 when a task did not succeed.`,
+
+With --check, print which bounds of a file the result does not keep. With
+--published, replay what CARMA and AEGIS published and print both.
+
+Exits with 1 when a task did not succeed or a bound does not hold.`,
 		Example: `  carma replay philly-t1-60 --policy exclusive,magm
-  carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --estimator oracle --json
+  carma replay philly-t1-60 --policy magm,carma,OR-MAGM --estimator oracle,none
+  carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --json
   carma replay philly-heavy-60 --html report.html --csv tasks.csv
+  carma replay --check test/replay-bounds.yaml
   carma replay configs/traces/philly-t1-60.yaml --live --speed 600
   carma replay --pairs mapper/sim/fit/pairs.csv`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if measured.given(cmd) {
 				return measured.check(cmd, args)
 			}
-			if len(args) == 0 {
+			if len(args) == 0 && !needsNoTrace(cmd) {
 				return usagef("one of "+strings.Join(traces.Names(), ", ")+" or a file", "it takes a trace")
 			}
 			return noEmpty(args)
@@ -78,14 +91,15 @@ Exits with 1 when a task did not succeed.`,
 	}
 	flags := cmd.Flags()
 	var virtual virtualFlags
-	flags.StringVar(&virtual.policies, "policy", "", "`policies`, separated by commas (default: all); with --live: only if the daemon's is this one")
+	flags.StringVar(&virtual.policies, "policy", "", "`policies` and presets, separated by commas (default: all policies); with --live: only if the daemon's is this one")
 	flags.StringVar(&virtual.gpus, "gpus", "sim:"+defaultServer, "the `server`: sim:NAME or sim:FILE")
 	countFlag(flags, &virtual.count, 1, "gpu-count", "so many GPUs of the server's kind (default: as it has)")
-	virtual.estimator = estimators[0]
-	choiceFlag(flags, &virtual.estimator, estimators, "estimator", "what is known of a task's memory: "+strings.Join(estimators, ", ")+" (default: "+estimators[0]+")")
+	flags.StringVar(&virtual.estimator, "estimator", estimators[0], "what is known of a task's memory, separated by commas: "+strings.Join(estimators, ", "))
 	flags.DurationVar(&virtual.startUp, "start-up", defaultStartUp, "`time` from a launch until the container runs")
-	virtual.lookAhead = mapper.DefaultOptions().LookAhead
-	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", fmt.Sprintf("tasks that do not fit and are passed over (default: %d; 1: strictly in order)", virtual.lookAhead))
+	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", "tasks that do not fit and are passed over, for policies (default: as the policy has it; 1: strictly in order)")
+	flags.StringVar(&virtual.check, "check", "", "compare the result with the bounds in this `file`; without TRACE or --policy, replay what it names")
+	published := flags.Bool("published", false, "print ours beside what CARMA and AEGIS published, and end")
+	listPresets := flags.Bool("presets", false, "list the presets and end")
 	files := addFileFlags(flags)
 	virtual.sharing = sim.MPS.String()
 	choiceFlag(flags, &virtual.sharing, sim.SharingNames(), "sharing", "how tasks share a GPU: "+strings.Join(sim.SharingNames(), ", ")+" (default: "+virtual.sharing+")")
@@ -95,7 +109,7 @@ Exits with 1 when a task did not succeed.`,
 	prefix := flags.String("name", "", "with --live: begin the tasks' names with this (default: the trace's name)")
 	measured.add(cmd)
 	asJSON := addJSON(cmd)
-	complete(cmd, "policy", policies)
+	complete(cmd, "policy", policiesAndPresets)
 	complete(cmd, "estimator", words(estimators))
 	complete(cmd, "sharing", words(sim.SharingNames()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -104,6 +118,12 @@ Exits with 1 when a task did not succeed.`,
 		}
 		if err := oneMode(cmd, *live); err != nil {
 			return err
+		}
+		switch {
+		case *listPresets:
+			return printPresets(a.out)
+		case *published:
+			return a.replayPublished(*asJSON)
 		}
 		if !*live {
 			v, err := a.newVirtualReplay(virtual, args)
@@ -160,11 +180,29 @@ Exits with 1 when a task did not succeed.`,
 	return cmd
 }
 
+// traceless are the flags that a replay needs no trace with.
+var traceless = []string{"presets", "published", "check"}
+
+func needsNoTrace(cmd *cobra.Command) bool {
+	return slices.ContainsFunc(traceless, cmd.Flags().Changed)
+}
+
+// policiesAndPresets completes --policy.
+func policiesAndPresets(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+	fit, directive := policies(cmd, args, start)
+	for i := range presets {
+		if strings.HasPrefix(presets[i].name, start) {
+			fit = append(fit, presets[i].name+"\t"+presets[i].doc)
+		}
+	}
+	return fit, directive
+}
+
 // oneMode refuses the flags of the other kind of replay.
 func oneMode(cmd *cobra.Command, live bool) error {
 	names, hint, format := []string{"speed", "image", "name"}, "add --live", "--%s is for a replay on the daemon"
 	if live {
-		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "sharing"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
+		names, hint, format = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "sharing", "presets", "published", "check"}, "leave it out", "--%s is for a replay in virtual time; the daemon has its own"
 		if f := cmd.Flags(); slices.ContainsFunc(fileFlags, f.Changed) {
 			names, format = fileFlags, "--%s is for a replay in virtual time"
 		}
@@ -172,6 +210,25 @@ func oneMode(cmd *cobra.Command, live bool) error {
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {
 			return usagef(hint, format, name)
+		}
+	}
+	return onlyThat(cmd)
+}
+
+// onlyThat refuses what --presets and --published do not look at.
+func onlyThat(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	for _, alone := range []string{"presets", "published"} {
+		if !flags.Changed(alone) {
+			continue
+		}
+		if flags.NArg() > 0 {
+			return usagef("leave it out", "--%s takes no trace, not %q", alone, flags.Arg(0))
+		}
+		for _, name := range []string{"policy", "gpus", "gpu-count", "estimator", "start-up", "look-ahead", "sharing", "html", "csv", "presets", "published", "check"} {
+			if name != alone && flags.Changed(name) {
+				return usagef("leave it out", "--%s has no use with --%s", name, alone)
+			}
 		}
 	}
 	return nil

@@ -151,7 +151,10 @@ func (v *virtualReplay) report(all []replayedTrace) ([]report.Data, error) {
 		r := &all[i]
 		d := report.Data{
 			Trace: r.trace.Name, Description: r.trace.Description, Server: v.server.Name,
-			Facts: []string{"estimator " + v.estimator, "start-up " + v.startUp.String(), fmt.Sprintf("look-ahead %d", v.lookAhead)},
+			Facts: []string{"start-up " + v.startUp.String()},
+		}
+		if text := v.estimatorText(); text != "" {
+			d.Facts = append(d.Facts, strings.TrimPrefix(text, ", "))
 		}
 		for _, g := range v.server.GPUs {
 			d.GPUs = append(d.GPUs, report.GPU{Index: g.Index, Model: g.Model, Memory: g.Memory})

@@ -8,26 +8,22 @@ import (
 	"strings"
 	"time"
 
-	"carma/configs/nearest"
 	"carma/configs/servers"
 	"carma/configs/traces"
-	"carma/configs/workloads"
-	"carma/estimator"
 	"carma/mapper"
 	"carma/mapper/sim"
 )
 
-// virtualReplay is a replay in virtual time: every trace under every policy.
+// virtualReplay is a replay in virtual time: every trace under every row.
 type virtualReplay struct {
-	console   *console
-	traces    []traces.Trace
-	server    servers.Server
-	policies  []string
-	estimator string
-	startUp   time.Duration
-	lookAhead int
-	files     *replayFiles
-	sharing   sim.Sharing
+	console *console
+	traces  []traces.Trace
+	server  servers.Server
+	rows    []replayRow
+	startUp time.Duration
+	bounds  *bounds // nil: none
+	files   *replayFiles
+	sharing sim.Sharing
 }
 
 // defaultStartUp is about what Docker takes to start a container with a GPU.
@@ -35,27 +31,34 @@ const defaultStartUp = time.Second
 
 // virtualFlags are the flags of a replay in virtual time, as they were typed.
 type virtualFlags struct {
-	policies  string
-	gpus      string
-	count     int
-	estimator string
-	startUp   time.Duration
-	lookAhead int
-	sharing   string
+	rowFlags
+	gpus    string
+	count   int
+	startUp time.Duration
+	check   string // file of bounds; empty: none
+	sharing string
 }
-
-// estimators are those that a replay knows.
-var estimators = []string{"catalogue", "oracle", "none"}
 
 // newVirtualReplay checks the command line and reads the traces.
 func (a *app) newVirtualReplay(f virtualFlags, args []string) (*virtualReplay, error) {
-	v := &virtualReplay{console: a.console(), estimator: f.estimator, startUp: f.startUp, lookAhead: f.lookAhead}
+	v := &virtualReplay{console: a.console(), startUp: f.startUp}
 	var err error
-	if v.policies, err = policyList(f.policies); err != nil {
-		return nil, err
+	if f.check != "" {
+		if v.bounds, err = readBounds(f.check); err != nil {
+			return nil, err
+		}
+		f.count = cmp.Or(f.count, v.bounds.count)
 	}
 	if v.startUp < 0 || v.startUp > time.Hour {
 		return nil, usagef("", "--start-up: %s is not between 0 and 1h", v.startUp)
+	}
+	if v.bounds != nil && f.policies == "" && f.estimator == estimators[0] {
+		v.rows, err = v.bounds.rows(f.lookAhead)
+	} else {
+		v.rows, err = f.rows()
+	}
+	if err != nil {
+		return nil, err
 	}
 	if v.sharing, err = sim.ParseSharing(f.sharing); err != nil {
 		return nil, usagef("", "--sharing: %v", err)
@@ -63,32 +66,25 @@ func (a *app) newVirtualReplay(f virtualFlags, args []string) (*virtualReplay, e
 	if v.server, err = simulatedServer(f.gpus, f.count); err != nil {
 		return nil, err
 	}
+	if v.bounds != nil && len(args) == 0 {
+		v.traces, err = v.bounds.read()
+	} else {
+		v.traces, err = readTraces(args)
+	}
+	if err == nil && v.bounds != nil {
+		err = v.bounds.fit(v.traces, v.rows)
+	}
+	return v, err
+}
+
+func readTraces(args []string) ([]traces.Trace, error) {
+	var list []traces.Trace
 	for _, arg := range args {
 		t, err := traces.Read(arg)
 		if err != nil {
 			return nil, usagef("", "%v", err)
 		}
-		v.traces = append(v.traces, t)
-	}
-	return v, nil
-}
-
-// policyList reads names between commas; nothing is all there are.
-func policyList(text string) ([]string, error) {
-	all := mapper.PolicyNames()
-	if text == "" {
-		return all, nil
-	}
-	var list []string
-	for name := range strings.SplitSeq(text, ",") {
-		name = strings.TrimSpace(name)
-		if !slices.Contains(all, name) {
-			return nil, usagef("there are "+strings.Join(all, ", "), "--policy: unknown policy %q; nearest: %s", name, nearest.Names(name, all, 1)[0])
-		}
-		if slices.Contains(list, name) {
-			return nil, usagef("name it once", "--policy: %s is there twice", name)
-		}
-		list = append(list, name)
+		list = append(list, t)
 	}
 	return list, nil
 }
@@ -122,18 +118,24 @@ func simulatedServer(gpus string, count int) (servers.Server, error) {
 
 const maxReplayGPUs = 1024
 
-// outcome is one trace under one policy.
+// outcome is one trace under one row.
 type outcome struct {
-	policy string
+	policy string // the row's label
+	row    replayRow
 	result sim.Result
 }
 
-// replayedTrace is one trace under all policies.
+// replayedTrace is one trace under all rows.
 type replayedTrace struct {
 	trace    traces.Trace
-	tasks    []sim.Task
 	outcomes []outcome
+	// reference is the outcome that ratios are to: one task per GPU strictly
+	// in order. It may be one of outcomes.
+	reference *outcome
 }
+
+// referencePreset is what ratios are to.
+const referencePreset = "Exclusive"
 
 // run replays everything, one after the other.
 func (v *virtualReplay) run() ([]replayedTrace, error) {
@@ -141,22 +143,69 @@ func (v *virtualReplay) run() ([]replayedTrace, error) {
 	var all []replayedTrace
 	for _, t := range v.traces {
 		done := replayedTrace{trace: t}
-		var err error
-		if done.tasks, err = simTasks(t, v.estimator); err != nil {
-			return nil, err
-		}
-		for _, p := range v.policies {
-			opt := mapper.DefaultsOf(p)
-			opt.LookAhead = v.lookAhead
-			r, err := sim.Run(sim.Config{Options: opt, GPUs: simGPUs(v.server), StartUp: v.startUp, Sharing: v.sharing, Timeline: v.files.charts(), Observe: v.progress(t.Name, p, len(t.Tasks))}, done.tasks)
+		player := v.player(t)
+		for _, row := range v.rows {
+			o, err := player.play(row)
 			if err != nil {
-				return nil, fmt.Errorf("%s, policy %s: %w", t.Name, p, err)
+				return nil, err
 			}
-			done.outcomes = append(done.outcomes, outcome{p, r})
+			done.outcomes = append(done.outcomes, o)
+		}
+		if done.reference = done.under(referencePreset); done.reference == nil {
+			o, err := player.play(mustPreset(referencePreset))
+			if err != nil {
+				return nil, err
+			}
+			done.reference = &o
 		}
 		all = append(all, done)
 	}
 	return all, nil
+}
+
+// under is the outcome of the row of that label, or nil.
+func (r *replayedTrace) under(label string) *outcome {
+	for i := range r.outcomes {
+		if r.outcomes[i].policy == label {
+			return &r.outcomes[i]
+		}
+	}
+	return nil
+}
+
+// player replays one trace under several rows.
+type player struct {
+	replay *virtualReplay
+	trace  traces.Trace
+	tasks  map[string][]sim.Task // by estimator
+}
+
+func (v *virtualReplay) player(t traces.Trace) *player {
+	return &player{v, t, map[string][]sim.Task{}}
+}
+
+func (p *player) play(row replayRow) (outcome, error) {
+	v := p.replay
+	maker := taskMaker{catalogue: newCatalogue(), method: row.estimator, asOriginal: row.preset, most: v.server.GPUs[0].Memory - row.options.Headroom}
+	for _, g := range v.server.GPUs {
+		maker.most = min(maker.most, g.Memory-row.options.Headroom)
+	}
+	key := fmt.Sprint(maker.method, maker.asOriginal, maker.most)
+	if p.tasks[key] == nil {
+		tasks, err := maker.tasks(p.trace)
+		if err != nil {
+			return outcome{}, err
+		}
+		p.tasks[key] = tasks
+	}
+	r, err := sim.Run(sim.Config{
+		Options: row.options, GPUs: simGPUs(v.server), StartUp: v.startUp, Score: row.score, Sharing: v.sharing, Timeline: v.files.charts(),
+		Observe: v.progress(p.trace.Name, row.label, len(p.trace.Tasks)),
+	}, p.tasks[key])
+	if err != nil {
+		return outcome{}, fmt.Errorf("%s, policy %s: %w", p.trace.Name, row.label, err)
+	}
+	return outcome{row.label, row, r}, nil
 }
 
 // progress returns what keeps the status line of a long run, or nil.
@@ -190,75 +239,6 @@ func simGPUs(s servers.Server) []sim.GPU {
 	return gpus
 }
 
-// simTasks turns a trace into what the model plays.
-func simTasks(t traces.Trace, method string) ([]sim.Task, error) {
-	// Large traces repeat few workloads, and the catalogue searches by name.
-	type query struct {
-		workload string
-		gpus     int
-		declared mapper.Bytes
-	}
-	catalogue, known := newCatalogue(), map[query]mapper.Estimate{}
-	tasks := make([]sim.Task, len(t.Tasks))
-	for i, in := range t.Tasks {
-		p, err := workloads.Find(in.Workload)
-		if err != nil {
-			return nil, err // the trace was checked
-		}
-		c, err := p.Campaign(t.Campaign)
-		if err != nil {
-			return nil, err
-		}
-		out := sim.Task{
-			At: in.At, Name: in.Workload, User: in.User, Kind: in.Workload, Family: p.Model + " " + p.Dataset, GPUs: in.GPUs, Priority: in.Priority,
-			SoloTime: c.RunTime, Context: workloads.Context(t.Campaign),
-		}
-		peaks, err := p.Peaks(t.Campaign)
-		if err != nil {
-			return nil, err
-		}
-		alone := loads(p)
-		for g := range in.GPUs { // more GPUs than measured are like the last
-			out.Memory = append(out.Memory, peaks[min(g, len(peaks)-1)])
-			out.Loads = append(out.Loads, alone[min(g, len(alone)-1)])
-		}
-		out.Expected = catalogue.Expect(estimator.Query{Model: in.Workload, GPUs: in.GPUs})
-		q := query{in.Workload, in.GPUs, in.Mem}
-		estimate, ok := known[q]
-		if !ok {
-			if estimate, err = catalogue.forReplay(method, in, t.Campaign, out.Memory); err != nil {
-				return nil, err
-			}
-			known[q] = estimate
-		}
-		out.Estimate = estimate
-		tasks[i] = out
-	}
-	return tasks, nil
-}
-
-// forReplay is what the mapper is told about a task's memory.
-func (c catalogue) forReplay(method string, t traces.Task, campaign string, peaks []mapper.Bytes) (mapper.Estimate, error) {
-	switch method {
-	case "oracle":
-		return mapper.Estimate{Memory: slices.Max(peaks), Method: method}, nil
-	case "horus", "gpumemnet":
-		p, _ := workloads.Find(t.Workload)
-		e := map[string]mapper.Bytes{"horus": p.Estimates.Horus, "gpumemnet": p.Estimates.GPUMemNet}[method]
-		if e == 0 {
-			e = 40000 * mapper.MiB
-		}
-		return mapper.Estimate{Memory: min(e, 40000*mapper.MiB), Method: method}, nil
-	case "none":
-		return mapper.Estimate{Method: method}, nil
-	}
-	e, err := c.Estimate(estimator.Query{Declared: t.Mem, Model: inCampaign(t.Workload, campaign), GPUs: t.GPUs})
-	if err != nil {
-		return mapper.Estimate{}, err
-	}
-	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: string(e.Method)}, nil
-}
-
 // replayVirtual runs v and prints how it went.
 func (a *app) replayVirtual(v *virtualReplay, asJSON bool) error {
 	all, err := v.run()
@@ -277,23 +257,29 @@ func (a *app) replayVirtual(v *virtualReplay, asJSON bool) error {
 			}
 			err = errors.Join(err, v.print(a.out, &all[i]))
 		}
+		if len(all) > 1 {
+			err = errors.Join(err, printOverall(a.out, all))
+		}
 	}
-	if err == nil && slices.ContainsFunc(all, replayedTrace.failed) {
-		err = codeError(exitFailed)
+	if err != nil {
+		return err
 	}
-	return err
+	short := 0
+	if v.bounds != nil {
+		w := a.out
+		if asJSON {
+			w = a.err
+		} else {
+			fmt.Fprintln(w)
+		}
+		short = v.bounds.check(w, all, v.rows)
+	}
+	if short > 0 || slices.ContainsFunc(all, replayedTrace.failed) {
+		return codeError(exitFailed)
+	}
+	return nil
 }
 
 func (r replayedTrace) failed() bool {
 	return slices.ContainsFunc(r.outcomes, func(o outcome) bool { return o.result.Metrics.Failed > 0 })
-}
-
-// reference is the outcome that ratios are to: exclusive's, or nil.
-func (r *replayedTrace) reference() *outcome {
-	for i := range r.outcomes {
-		if r.outcomes[i].policy == "exclusive" {
-			return &r.outcomes[i]
-		}
-	}
-	return nil
 }

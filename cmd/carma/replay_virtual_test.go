@@ -36,7 +36,7 @@ func TestExclusiveFIFO(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tasks, err := simTasks(trace, "catalogue")
+			tasks, err := (&taskMaker{catalogue: newCatalogue(), method: "catalogue"}).tasks(trace)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestReplayTablesFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &virtualReplay{server: server, estimator: "catalogue"}
+	v := &virtualReplay{server: server}
 	long := sim.Metrics{Summary: sim.Summary{
 		Tasks: 100_000, OOMs: 99_999, Makespan: 9999 * 3600e9, MeanJCT: 9999 * 3600e9, P95JCT: 9999 * 3600e9,
 		MeanWaiting: 9999 * 3600e9, MeanExecution: 999 * 3600e9, WorstSlowdown: 99.99,
@@ -81,8 +81,10 @@ func TestReplayTablesFit(t *testing.T) {
 	long.LowerBound = long.Makespan
 	r := &replayedTrace{trace: traces.Trace{Name: strings.Repeat("trace", 30)}}
 	for _, p := range mapper.PolicyNames() {
-		r.outcomes = append(r.outcomes, outcome{p, sim.Result{Metrics: long}})
+		r.outcomes = append(r.outcomes, outcome{policy: p, result: sim.Result{Metrics: long}})
 	}
+	r.outcomes = append(r.outcomes, outcome{policy: strings.Repeat("preset", 20), result: sim.Result{Metrics: long}})
+	r.reference = &r.outcomes[0]
 	var out widest
 	if err := v.print(&out, r); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"carma/mapper/sim"
+)
+
+// TestReplayBounds runs the shipped bounds.
+func TestReplayBounds(t *testing.T) {
+	var out strings.Builder
+	a := &app{out: &out, err: io.Discard}
+	v, err := a.newVirtualReplay(virtualFlags{
+		rowFlags: rowFlags{estimator: estimators[0]}, gpus: "sim:" + defaultServer, startUp: defaultStartUp, sharing: sim.MPS.String(), check: "../../test/replay-bounds.yaml",
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.replayVirtual(v, false); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+func TestWrongBounds(t *testing.T) {
+	const head = "schema: carma/bounds/v1\nbounds:\n  - "
+	for text, want := range map[string]string{
+		"":                                      `f:1: no bounds; the first line is schema: carma/bounds/v1`,
+		"[]":                                    `f:1: a map of schema, traces, gpu-count, bounds belongs here`,
+		"schema: x":                             `f:1: schema is "x"; this carma reads carma/bounds/v1`,
+		"schema: carma/bounds/v1":               `f:1: no bounds; write for example`,
+		"schema: carma/bounds/v1\nbouns: []":    `f:2: unknown key "bouns"; nearest: bounds`,
+		"schema: carma/bounds/v1\ngpu-count: 0": `f:2: gpu-count: "0" is not a whole number from 1 on`,
+		"schema: carma/bounds/v1\ntraces: {}":   `f:2: a list of traces belongs here`,
+		"a: b: c":                               `f:1: mapping values are not allowed`,
+		"\n\n- a\nb":                            `f:`,
+		"bounds: 3":                             `f:1: bounds: a list belongs here`,
+		head + "3":                              `f:3: a map of trace, traces, policy,`,
+		head + "{trace: geomean, policy: magm, metric: makespan_ratio}":         `f:3: a bound has trace, policy, metric, and max or min`,
+		head + "{trace: geomean, policy: mgam, metric: makespan_ratio, max: 1}": `f:3: unknown policy "mgam"; nearest: magm`,
+		head + "{trace: geomean, policy: magm,lug, metric: x}":                  `f:3: `,
+		head + "{trace: geomean, policy: magm, metric: makespan-ratio, max: 1}": `f:3: unknown metric "makespan-ratio"; nearest: makespan_ratio`,
+		head + "{trace: geomean, policy: magm, metric: ooms, max: few}":         `f:3: "few" is not a number`,
+		head + "{trace: geomean, policy: magm, metric: ooms, most: 3}":          `f:3: unknown key "most"; nearest: `,
+		head + "{trace: geomean, policy: magm, estimator: oracel, max: 3}":      `f:3: unknown estimator "oracel"; nearest: oracle`,
+		head + "{trace: a, trace: b, policy: magm, metric: ooms, max: 3}":       `f:3: `,
+		head + "\n    trace: geomean\n    policy: magm\n    metric: oms\n":      `f:6: unknown metric "oms"; nearest: ooms`,
+	} {
+		_, err := parseBounds("f", []byte(text))
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// FuzzBounds: whatever is in the file, it is read or refused in one line.
+func FuzzBounds(f *testing.F) {
+	shipped, err := os.ReadFile("../../test/replay-bounds.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(shipped))
+	f.Add("schema: carma/bounds/v1\nbounds:\n  - {traces: [a, ~], policy: OR-RR, metric: ooms, min: .nan}\n")
+	f.Add("a: &a [*a]\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		b, err := parseBounds("f", []byte(text))
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "f:") || strings.ContainsAny(err.Error(), "\n\r") {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		if rows, err := b.rows(0); err != nil || len(rows) == 0 || len(b.lines) != len(b.traces) {
+			t.Errorf("%q: %d rows, %v", text, len(rows), err)
+		}
+	})
+}

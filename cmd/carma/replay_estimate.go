@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"carma/configs/traces"
+	"carma/configs/workloads"
+	"carma/estimator"
+	"carma/mapper"
+	"carma/mapper/sim"
+)
+
+// estimators are those that a replay knows. horus, faketensor and gpumemnet
+// are the values published with the workloads.
+var estimators = []string{"catalogue", "oracle", "none", "declared", "horus", "faketensor", "gpumemnet"}
+
+// noEstimate is what the original books where it has no estimate.
+const noEstimate = 40000 * mapper.MiB
+
+// taskMaker turns traces into what the model plays.
+type taskMaker struct {
+	catalogue catalogue
+	method    string
+	// asOriginal: a task without a published estimate is booked with
+	// noEstimate, or with most where that is less.
+	asOriginal bool
+	most       mapper.Bytes
+}
+
+// tasks of a trace. Large traces repeat few workloads, and the catalogue
+// searches by name, so what was worked out is kept.
+func (m *taskMaker) tasks(t traces.Trace) ([]sim.Task, error) {
+	type query struct {
+		workload string
+		gpus     int
+		declared mapper.Bytes
+	}
+	known := map[query]sim.Task{}
+	tasks := make([]sim.Task, len(t.Tasks))
+	for i, in := range t.Tasks {
+		q := query{in.Workload, in.GPUs, in.Mem}
+		out, ok := known[q]
+		if !ok {
+			var err error
+			if out, err = m.task(in, t.Campaign); err != nil {
+				return nil, usagef(m.hint(), "%s: task %d (%s): %v", t.Name, i+1, in.Workload, err)
+			}
+			known[q] = out
+		}
+		out.At, out.User, out.Priority = in.At, in.User, in.Priority
+		tasks[i] = out
+	}
+	return tasks, nil
+}
+
+// task is all but its time, user and priority.
+func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
+	p, err := workloads.Find(in.Workload)
+	if err != nil {
+		return sim.Task{}, err // the trace was checked
+	}
+	c, err := p.Campaign(campaign)
+	if err != nil {
+		return sim.Task{}, err
+	}
+	peaks, err := p.Peaks(campaign)
+	if err != nil {
+		return sim.Task{}, err
+	}
+	out := sim.Task{
+		Name: in.Workload, Kind: in.Workload, Family: p.Model + " " + p.Dataset, GPUs: in.GPUs,
+		SoloTime: c.RunTime, Context: workloads.Context(campaign),
+	}
+	alone := loads(p)
+	for g := range in.GPUs { // more GPUs than measured are like the last
+		out.Memory = append(out.Memory, peaks[min(g, len(peaks)-1)])
+		out.Loads = append(out.Loads, alone[min(g, len(alone)-1)])
+	}
+	out.Expected = m.catalogue.Expect(estimator.Query{Model: in.Workload, GPUs: in.GPUs})
+	out.Estimate, err = m.estimate(in, p, campaign, slices.Max(out.Memory))
+	return out, err
+}
+
+// estimate is what the mapper is told about a task's memory.
+func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign string, peak mapper.Bytes) (mapper.Estimate, error) {
+	published := mapper.Bytes(0)
+	switch m.method {
+	case "oracle":
+		return mapper.Estimate{Memory: peak, Method: m.method}, nil
+	case "none":
+		return mapper.Estimate{Method: m.method}, nil
+	case "declared":
+		if in.Mem == 0 {
+			return mapper.Estimate{}, fmt.Errorf("declares no memory")
+		}
+		return mapper.Estimate{Memory: in.Mem, Method: m.method}, nil
+	case "horus":
+		published = p.Estimates.Horus
+	case "faketensor":
+		published = p.Estimates.FakeTensor
+	case "gpumemnet":
+		published = p.Estimates.GPUMemNet
+	default:
+		e, err := m.catalogue.Estimate(estimator.Query{Declared: in.Mem, Model: inCampaign(in.Workload, campaign), GPUs: in.GPUs})
+		return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: string(e.Method)}, err
+	}
+	if published == 0 && !m.asOriginal {
+		return mapper.Estimate{}, fmt.Errorf("no estimate of %s was published for it", m.method)
+	}
+	if published == 0 {
+		published = noEstimate
+	}
+	if m.asOriginal {
+		published = min(published, m.most) // it starts tasks on idle GPUs whatever their estimate
+	}
+	return mapper.Estimate{Memory: published, Method: m.method}, nil
+}
+
+// hint is what to do about a task that cannot be estimated.
+func (m *taskMaker) hint() string {
+	if m.method == "declared" {
+		return "write mem: 12G beside it in the trace, or use --estimator catalogue"
+	}
+	return "use --estimator oracle or catalogue, or a preset such as EST-MAGM:" + m.method + ", which books 40000 MiB for it as the original does"
+}

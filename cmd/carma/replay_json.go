@@ -1,0 +1,131 @@
+package main
+
+// policyJSON is one run. Times are seconds; ratios are to the reference.
+// docs/replay.md documents it; a field stays what it is.
+type policyJSON struct {
+	Policy     string     `json:"policy"`
+	Estimator  string     `json:"estimator"`
+	Preset     bool       `json:"preset"`
+	Score      string     `json:"score"`
+	LookAhead  int        `json:"look_ahead"`
+	Tasks      int        `json:"tasks"`
+	Succeeded  int        `json:"succeeded"`
+	Failed     int        `json:"failed"`
+	OOMs       int        `json:"ooms"`
+	Relaunches int        `json:"relaunches"`
+	Makespan   float64    `json:"makespan_s"`
+	MeanJCT    float64    `json:"jct_mean_s"`
+	MedianJCT  float64    `json:"jct_median_s"`
+	P95JCT     float64    `json:"jct_p95_s"`
+	WorstJCT   float64    `json:"jct_max_s"`
+	Waiting    float64    `json:"waiting_mean_s"`
+	Execution  float64    `json:"execution_mean_s"`
+	Lost       float64    `json:"lost_mean_s"`
+	LostGPU    float64    `json:"lost_gpu_s"`
+	LostShare  float64    `json:"lost_share"`
+	Slowdown   float64    `json:"slowdown_max"`
+	SMACT      float64    `json:"smact_mean"`
+	Memory     int64      `json:"memory_mean_bytes"`
+	Energy     float64    `json:"energy_j"`
+	BoundRatio float64    `json:"makespan_to_bound"`
+	RatioTo    string     `json:"ratio_to"`
+	Ratios     ratiosJSON `json:"ratios"`
+	List       []simJSON  `json:"list,omitempty"`
+}
+
+type ratiosJSON struct {
+	Makespan float64 `json:"makespan"`
+	MeanJCT  float64 `json:"jct_mean"`
+	P95JCT   float64 `json:"jct_p95"`
+	Waiting  float64 `json:"waiting_mean"`
+	Energy   float64 `json:"energy"`
+}
+
+type simJSON struct {
+	ID        int64   `json:"id"`
+	Workload  string  `json:"workload"`
+	Phase     string  `json:"phase"`
+	Reason    string  `json:"reason,omitempty"`
+	Attempts  int     `json:"attempts"`
+	Submitted float64 `json:"submitted_s"`
+	JCT       float64 `json:"jct_s"`
+	Waiting   float64 `json:"waiting_s"`
+	Execution float64 `json:"execution_s"`
+	Lost      float64 `json:"lost_s"`
+	Slowdown  float64 `json:"slowdown"`
+}
+
+type traceJSON struct {
+	Trace      string       `json:"trace"`
+	Server     string       `json:"server"`
+	GPUs       int          `json:"gpus"`
+	StartUp    float64      `json:"start_up_s"`
+	Sharing    string       `json:"sharing"`
+	LowerBound float64      `json:"lower_bound_s"`
+	Reference  policyJSON   `json:"reference"`
+	Policies   []policyJSON `json:"policies"`
+}
+
+// overallJSON is one row over all traces: each metric by its name.
+type overallJSON struct {
+	Policy    string             `json:"policy"`
+	Estimator string             `json:"estimator"`
+	Metrics   map[string]float64 `json:"metrics"`
+}
+
+// json is the same for programs, with each task's times.
+func (v *virtualReplay) json(all []replayedTrace) any {
+	list := make([]traceJSON, len(all))
+	for i := range all {
+		r := &all[i]
+		list[i] = traceJSON{
+			Trace: r.trace.Name, Server: v.server.Name, GPUs: len(v.server.GPUs), StartUp: v.startUp.Seconds(), Sharing: v.sharing.String(),
+			LowerBound: r.reference.result.Metrics.LowerBound.Seconds(), Reference: r.reference.json(r.reference),
+		}
+		list[i].Reference.List = nil
+		for j := range r.outcomes {
+			list[i].Policies = append(list[i].Policies, r.outcomes[j].json(r.reference))
+		}
+	}
+	overall := []overallJSON{}
+	for _, row := range v.rows {
+		outcomes, references := across(all, row.label)
+		o := overallJSON{row.name, row.estimator, map[string]float64{}}
+		for _, m := range metrics {
+			o.Metrics[m.name] = measure(m.name, outcomes, references)
+		}
+		overall = append(overall, o)
+	}
+	return struct {
+		Traces  []traceJSON   `json:"traces"`
+		Overall []overallJSON `json:"overall"`
+	}{list, overall}
+}
+
+func (o *outcome) json(reference *outcome) policyJSON {
+	m := &o.result.Metrics
+	ratio := func(name string) float64 { return measure(name+ratioSuffix, []*outcome{o}, []*outcome{reference}) }
+	out := policyJSON{
+		Policy: o.row.name, Estimator: o.row.estimator, Preset: o.row.preset, Score: string(o.row.score), LookAhead: o.row.options.LookAhead,
+		Tasks: m.Tasks, Succeeded: m.Succeeded, Failed: m.Failed, OOMs: m.OOMs, Relaunches: m.Relaunches,
+		Makespan: m.Makespan.Seconds(), MeanJCT: m.MeanJCT.Seconds(), MedianJCT: m.MedianJCT.Seconds(),
+		P95JCT: m.P95JCT.Seconds(), WorstJCT: m.WorstJCT.Seconds(),
+		Waiting: m.MeanWaiting.Seconds(), Execution: m.MeanExecution.Seconds(), Lost: m.MeanLost.Seconds(),
+		LostGPU: m.LostGPUTime.Seconds(), LostShare: o.lostShare(), Slowdown: m.WorstSlowdown, SMACT: m.MeanSMACT, Memory: int64(m.MeanMemory),
+		Energy: m.EnergyJ, RatioTo: reference.policy,
+		Ratios: ratiosJSON{ratio("makespan"), ratio("jct_mean"), ratio("jct_p95"), ratio("waiting_mean"), ratio("energy")},
+	}
+	if m.LowerBound > 0 {
+		out.BoundRatio = m.Makespan.Seconds() / m.LowerBound.Seconds()
+	}
+	out.List = make([]simJSON, len(o.result.Tasks))
+	for i := range o.result.Tasks {
+		t := &o.result.Tasks[i]
+		l := t.Record.Lifetimes()
+		out.List[i] = simJSON{
+			int64(t.ID), t.Task.Name, string(t.Phase), t.Reason, len(t.Record.Attempts), t.Task.At.Seconds(),
+			l.JCT.Seconds(), l.Waiting.Seconds(), l.Execution.Seconds(), l.Lost.Seconds(), t.Record.Slowdown(),
+		}
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// metric is one measure of a replay, by the name it has in bounds, in
+// published figures and in JSON.
+type metric struct {
+	name, doc string
+	of        func(o, reference *outcome) float64
+	// over several traces.
+	over func([]float64) float64
+}
+
+// metrics in the order in which they are listed.
+var metrics = []metric{
+	{"makespan_h", "makespan, hours", func(o, _ *outcome) float64 { return o.result.Metrics.Makespan.Hours() }, geomean},
+	{"jct_mean_min", "mean JCT, minutes", func(o, _ *outcome) float64 { return o.result.Metrics.MeanJCT.Minutes() }, geomean},
+	{"jct_p95_min", "95th percentile of JCT, minutes", func(o, _ *outcome) float64 { return o.result.Metrics.P95JCT.Minutes() }, geomean},
+	{"waiting_mean_min", "mean waiting, minutes", func(o, _ *outcome) float64 { return o.result.Metrics.MeanWaiting.Minutes() }, geomean},
+	{"execution_mean_min", "mean execution, minutes", func(o, _ *outcome) float64 { return o.result.Metrics.MeanExecution.Minutes() }, geomean},
+	{"energy_mj", "energy, MJ", func(o, _ *outcome) float64 { return o.result.Metrics.EnergyJ / 1e6 }, geomean},
+	{"smact_mean", "SM activity, mean over time and GPUs", func(o, _ *outcome) float64 { return o.result.Metrics.MeanSMACT }, geomean},
+	{"memory_mean_gib", "memory in use per GPU, mean over time and GPUs, GiB", func(o, _ *outcome) float64 { return o.result.Metrics.MeanMemory.GiB() }, geomean},
+	{"makespan_ratio", "makespan relative to " + referencePreset, ratio(func(o *outcome) float64 { return o.result.Metrics.Makespan.Seconds() }), geomean},
+	{"jct_mean_ratio", "mean JCT relative to " + referencePreset, ratio(func(o *outcome) float64 { return o.result.Metrics.MeanJCT.Seconds() }), geomean},
+	{"jct_p95_ratio", "95th percentile of JCT relative to " + referencePreset, ratio(func(o *outcome) float64 { return o.result.Metrics.P95JCT.Seconds() }), geomean},
+	{"waiting_mean_ratio", "mean waiting relative to " + referencePreset, ratio(func(o *outcome) float64 { return o.result.Metrics.MeanWaiting.Seconds() }), geomean},
+	{"execution_mean_ratio", "mean time running, failed attempts included, relative to " + referencePreset, ratio(ran), geomean},
+	{"energy_ratio", "energy relative to " + referencePreset, ratio(func(o *outcome) float64 { return o.result.Metrics.EnergyJ }), geomean},
+	{"makespan_to_bound", "makespan relative to the lower bound", func(o, _ *outcome) float64 {
+		return quotient(o.result.Metrics.Makespan.Seconds(), o.result.Metrics.LowerBound.Seconds())
+	}, geomean},
+	{"slowdown_max", "longest execution of any task relative to alone", func(o, _ *outcome) float64 { return o.result.Metrics.WorstSlowdown }, slices.Max[[]float64]},
+	{"ooms", "attempts that ran out of GPU memory", func(o, _ *outcome) float64 { return float64(o.result.Metrics.OOMs) }, sum},
+	{"relaunches", "attempts after a task's first", func(o, _ *outcome) float64 { return float64(o.result.Metrics.Relaunches) }, sum},
+	{"failed", "tasks that did not succeed", func(o, _ *outcome) float64 { return float64(o.result.Metrics.Failed) }, sum},
+	{"lost_share", "GPU time of failed attempts, share of all", func(o, _ *outcome) float64 { return o.lostShare() }, mean},
+}
+
+// metricNamed finds a metric.
+func metricNamed(name string) (*metric, bool) {
+	i := slices.IndexFunc(metrics, func(m metric) bool { return m.name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &metrics[i], true
+}
+
+func metricNames() []string {
+	names := make([]string, len(metrics))
+	for i := range metrics {
+		names[i] = metrics[i].name
+	}
+	return names
+}
+
+// measure is a metric of the outcomes of one row over several traces.
+func measure(name string, outcomes, references []*outcome) float64 {
+	m, ok := metricNamed(name)
+	if !ok {
+		panic("no metric " + name) // our own bug
+	}
+	values := make([]float64, len(outcomes))
+	for i := range outcomes {
+		values[i] = m.of(outcomes[i], references[i])
+	}
+	if len(values) == 1 {
+		return values[0]
+	}
+	return m.over(values)
+}
+
+// ratio is 0 for a row in which tasks failed that the reference ran: less
+// work is no comparison.
+func ratio(of func(*outcome) float64) func(o, reference *outcome) float64 {
+	return func(o, reference *outcome) float64 {
+		if o.result.Metrics.Failed > reference.result.Metrics.Failed {
+			return 0
+		}
+		return quotient(of(o), of(reference))
+	}
+}
+
+// quotient is 0 where there is nothing to divide by.
+func quotient(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// ran is the mean time running over all attempts.
+func ran(o *outcome) float64 {
+	return (o.result.Metrics.MeanExecution + o.result.Metrics.MeanLost).Seconds()
+}
+
+// lostShare is the GPU time of failed attempts, of that of all attempts.
+func (o *outcome) lostShare() float64 {
+	var lost, all time.Duration
+	for i := range o.result.Tasks {
+		t := &o.result.Tasks[i]
+		l := t.Record.Lifetimes()
+		lost += l.Lost * time.Duration(t.Task.GPUs)
+		all += (l.Lost + l.Execution) * time.Duration(t.Task.GPUs)
+	}
+	return quotient(lost.Seconds(), all.Seconds())
+}
+
+// geomean is 0 where one of the values is.
+func geomean(values []float64) float64 {
+	logs := 0.0
+	for _, v := range values {
+		if v <= 0 {
+			return 0
+		}
+		logs += math.Log(v)
+	}
+	return math.Exp(logs / float64(len(values)))
+}
+
+func sum(values []float64) float64 {
+	total := 0.0
+	for _, v := range values {
+		total += v
+	}
+	return total
+}
+
+func mean(values []float64) float64 { return sum(values) / float64(len(values)) }

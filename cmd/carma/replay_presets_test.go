@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/sim"
+)
+
+// TestPresets: each is valid, known by its name in any case, and documented.
+func TestPresets(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/replay.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for i := range presets {
+		p := &presets[i]
+		r := p.row()
+		if err := r.options.Validate(); err != nil {
+			t.Errorf("%s: %v", p.name, err)
+		}
+		if r.options.LookAhead != 1 || !r.options.IdleFirst || r.options.Order != mapper.OrderFIFO || r.options.Learn || !r.preset {
+			t.Errorf("%s is not strictly in order, idle first: %+v", p.name, r.options)
+		}
+		if !slices.Contains(estimators, r.estimator) {
+			t.Errorf("%s: estimator %q", p.name, r.estimator)
+		}
+		if found, ok := presetNamed(strings.ToUpper(p.name)); !ok || found != p || seen[strings.ToLower(p.name)] {
+			t.Errorf("%s is not found by its name", p.name)
+		}
+		seen[strings.ToLower(p.name)] = true
+		name, _, _ := strings.Cut(p.name, ":")
+		if !strings.Contains(string(doc), "`"+name) {
+			t.Errorf("%s is not in docs/replay.md", p.name)
+		}
+	}
+}
+
+func TestPresetOptions(t *testing.T) {
+	original := mapper.Options{
+		Booking: mapper.BookSamples, IdleFirst: true, Order: mapper.OrderFIFO, LookAhead: 1,
+		Headroom: 512 * mapper.MiB, WarmUp: 30 * time.Second, Interval: time.Second,
+		Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second,
+	}
+	for name, c := range map[string]struct {
+		estimator string
+		score     sim.Score
+		change    func(*mapper.Options)
+	}{
+		"Exclusive": {"none", sim.ScoreRisk, func(o *mapper.Options) {
+			o.Policy, o.Margin, o.Interval, o.Recovery = "exclusive", 2*mapper.GiB, 0, mapper.RecoverOriginal
+		}},
+		"or-magm": {"none", sim.ScoreRisk, func(o *mapper.Options) {
+			o.Policy, o.MinFree, o.Recovery = "magm", 5*mapper.GiB, mapper.RecoverOriginal
+			o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.80, 0.45, 0.40
+		}},
+		"EST-LUG:GPUMemNet": {"gpumemnet", sim.ScoreRisk, func(o *mapper.Options) {
+			o.Policy, o.Margin, o.Recovery = "lug", 2*mapper.GiB, mapper.RecoverOriginal
+			o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.80, 0.45, 0.40
+		}},
+		"v1/oracle-best-fit": {"oracle", sim.ScoreMean, func(o *mapper.Options) {
+			o.Policy, o.Headroom, o.Margin, o.Recovery = "best-fit", 0, 500*mapper.MiB, mapper.RecoverLadder
+			o.SMACTCap, o.WarmUp, o.Interval = 0.80, 0, 65*time.Second
+		}},
+		"AEGIS/OR-LUG-no-thresholds": {"none", sim.ScoreRisk, func(o *mapper.Options) {
+			o.Policy, o.MinFree, o.Recovery = "lug", 5*mapper.GiB, mapper.RecoverOriginal
+		}},
+		"AEGIS/EST-MAGM:horus": {"horus", sim.ScoreRisk, func(o *mapper.Options) {
+			o.Policy, o.Margin, o.Recovery = "magm", 2*mapper.GiB, mapper.RecoverOriginal
+			o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.65, 0.35, 0.50
+		}},
+	} {
+		want := original
+		c.change(&want)
+		if got := mustPreset(name); got.options != want || got.estimator != c.estimator || got.score != c.score {
+			t.Errorf("%s: estimator %s, score %s\ngot  %+v\nwant %+v", name, got.estimator, got.score, got.options, want)
+		}
+	}
+}
