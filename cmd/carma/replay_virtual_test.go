@@ -116,7 +116,7 @@ func TestPredictedProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, err := simTasks(trace, "catalogue")
+	tasks, err := (&taskMaker{catalogue: newCatalogue(), method: "catalogue"}).tasks(trace)
 	if err != nil {
 		t.Fatal(err)
 	}
