@@ -93,7 +93,7 @@ func (s *State) weigh(g *GPU, id int) (float64, refusal) {
 }
 
 // beside weighs a newcomer beside those that are there, whose outlook is known.
-func (s *State) beside(there []part, n *newcomer) (added float64, no refusal) {
+func (s *State) beside(there []part, n *newcomer) (added, finish float64, no refusal) {
 	with := append(slices.Clone(there), part{sm: n.load.SMACT, demand: n.demand, left: n.left, elsewhere: 1, basis: n.basis})
 	outlook(with)
 	late := pessimistic(with)
@@ -120,7 +120,7 @@ func (s *State) beside(there []part, n *newcomer) (added float64, no refusal) {
 	if no.rule == "" && first+n.left < patience*added {
 		no = refusal{rule: RuleWait}
 	}
-	return added, no
+	return added, with[len(there)].finish, no
 }
 
 func (s *State) slowdownCap() float64 {

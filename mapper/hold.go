@@ -11,6 +11,10 @@ import (
 type hold struct {
 	Task TaskID  `json:"task,omitempty"`
 	GPUs []GPUID `json:"gpus,omitempty"`
+	// Until is when they are expected to be ready for it; what is expected to
+	// end before may go there, and nothing else of its priority, be it before
+	// or behind it. 0: not for a task that was chosen so, see reserve.go.
+	Until Instant `json:"until,omitempty"`
 }
 
 // heldFor returns the task a GPU is kept free for, or 0.
@@ -25,7 +29,13 @@ func (s *State) heldFor(g *GPU) TaskID {
 // overtake.
 func (s *State) heldFrom(t *Task, g *GPU) bool {
 	id := s.heldFor(g)
-	return id != 0 && id != t.ID && s.queue.before(s.tasks[id], t)
+	switch {
+	case id == 0 || id == t.ID:
+		return false
+	case s.hold.Until != 0:
+		return t.Phase != Recovering && t.Priority <= s.tasks[id].Priority && !s.endsInTime(t, g)
+	}
+	return s.queue.before(s.tasks[id], t)
 }
 
 // block notes that t does not fit: ageing starts for the first such task of a

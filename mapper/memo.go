@@ -32,6 +32,7 @@ type newcomerKey struct {
 type answer struct {
 	newcomer int
 	added    float64
+	finish   float64 // when it ends, from now
 	no       refusal
 }
 
@@ -72,7 +73,7 @@ func (s *State) answer(g *GPU, id int) answer {
 		}
 	}
 	a := answer{newcomer: id}
-	a.added, a.no = s.beside(m.parts, &s.newcomers.all[id])
+	a.added, a.finish, a.no = s.beside(m.parts, &s.newcomers.all[id])
 	m.answers = append(m.answers, a)
 	return a
 }
@@ -168,7 +169,7 @@ func (s *State) turnedDown(t *Task) int {
 	if s.policy.pick != nil {
 		s.asks(t) // what it is told may have changed
 	}
-	if t.GPUs > 1 || t.tried.hold.Task != s.hold.Task || !slices.Equal(t.tried.hold.GPUs, s.hold.GPUs) {
+	if t.GPUs > 1 || t.tried.hold.Task != s.hold.Task || t.tried.hold.Until != s.hold.Until || !slices.Equal(t.tried.hold.GPUs, s.hold.GPUs) {
 		return 0
 	}
 	return t.tried.pass

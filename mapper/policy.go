@@ -74,11 +74,13 @@ var policies = []policy{
 		defaults: func(o *Options) { o.SMACTCap = 0 },
 	},
 	{
-		name: "carma", doc: "most predicted progress, nobody slowed down beyond the cap (default)",
+		name: "carma", doc: "least added to all completion times by prediction, nobody slowed down beyond a cap (default)",
 		gate: (*State).slowdownGate,
 		pick: (*State).leastAdded,
 		defaults: func(o *Options) {
-			o.SMACTCap, o.WarmUp, o.Order, o.Learn, o.Shrink = 0, 0, OrderSJF, true, 5*time.Minute
+			o.SMACTCap, o.WarmUp = 0, 0 // it predicts what these wait to see
+			o.Order, o.Ageing = OrderSJF, time.Hour
+			o.Learn, o.Shrink = true, 5*time.Minute
 		},
 	},
 }

@@ -22,7 +22,7 @@ func (s *State) startCritical(p *pass) {
 	drain := s.drain()
 	var critical []*Task
 	for _, t := range lanes[first].waiting() {
-		if run, _ := s.runTime(t); run.Seconds() >= drain && t.NotBefore <= s.now && s.canFit(t) {
+		if run, _ := s.runTime(t); run.Seconds() >= drain && t.NotBefore <= s.now && s.canFit(t) && s.overQuota(t) == "" {
 			critical = append(critical, t)
 		}
 	}
@@ -32,13 +32,15 @@ func (s *State) startCritical(p *pass) {
 		return cmp.Or(cmp.Compare(y.Seconds()*float64(b.GPUs), x.Seconds()*float64(a.GPUs)), cmp.Compare(a.ID, b.ID))
 	})
 	for _, t := range critical {
-		if s.overQuota(t) != "" {
-			continue
+		if s.now < s.notBefore {
+			return
 		}
-		if gpus := s.place(p, t); gpus != nil && s.now >= s.notBefore {
+		if gpus := s.place(p, t); gpus != nil {
 			s.queue.remove(t)
 			s.launch(t, gpus)
 			p.fit = s.survey(p)
+		} else if t.GPUs > 1 && p.holder == nil {
+			s.reserve(p, t)
 		}
 	}
 }

@@ -1,0 +1,100 @@
+package mapper
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// reserve keeps GPUs free for a critical task that fits nowhere: those that are
+// expected to be ready for it first. Until then others may go there that are
+// expected to have ended by then. Shorter tasks would overtake one that needs
+// several GPUs for as long as they come, and it would start last, with the
+// other GPUs idle beside it.
+func (s *State) reserve(p *pass, t *Task) {
+	gpus, ready := s.firstReady(t)
+	if gpus == nil {
+		return
+	}
+	s.hold = hold{Task: t.ID, Until: ready}
+	for _, g := range gpus {
+		s.hold.GPUs = append(s.hold.GPUs, g.ID)
+	}
+	p.holder = t
+	p.fit = s.survey(p)
+}
+
+// firstReady are the GPUs of one machine that are expected to be ready for a
+// task first, and when they all are.
+func (s *State) firstReady(t *Task) (best []*GPU, at Instant) {
+	type ready struct {
+		g  *GPU
+		at Instant
+	}
+	at = never
+	for rest := s.gpus; len(rest) > 0; {
+		node, all := rest[0].Node, []ready(nil)
+		for len(rest) > 0 && rest[0].Node == node {
+			if r := s.ready(t, rest[0]); r < never {
+				all = append(all, ready{rest[0], r})
+			}
+			rest = rest[1:]
+		}
+		slices.SortStableFunc(all, func(a, b ready) int { return cmp.Compare(a.at, b.at) })
+		if len(all) < t.GPUs || all[t.GPUs-1].at >= at {
+			continue
+		}
+		best, at = nil, all[t.GPUs-1].at
+		for _, r := range all[:t.GPUs] {
+			best = append(best, r.g)
+		}
+	}
+	return best, at
+}
+
+// ready is when a GPU is expected to take a task: as its residents end, one
+// after the other.
+func (s *State) ready(t *Task, g *GPU) Instant {
+	if s.room(g, s.alone(t)) < max(t.Need, 1) {
+		return never
+	}
+	m := s.memo(g)
+	there := slices.Clone(m.parts)
+	slices.SortStableFunc(there, func(a, b part) int { return cmp.Compare(a.finish, b.finish) })
+	free, gone := s.free(g), 0.0
+	ask := &s.newcomers.all[s.asks(t)[0]]
+	for {
+		ours := slices.ContainsFunc(there, func(p part) bool { return p.task != 0 })
+		if !ours {
+			break
+		}
+		if free >= t.Need {
+			if _, _, no := s.beside(there, ask); no.rule == "" {
+				break
+			}
+		}
+		gone = there[0].finish
+		if r := g.resident(there[0].task); r != nil {
+			free += r.held()
+		}
+		there = there[1:]
+		for i := range there { // closer to their end by then
+			there[i].left = max(1, there[i].left*(1-gone/max(gone, there[i].finish)))
+		}
+	}
+	if math.IsInf(gone, 0) {
+		return never
+	}
+	return m.at.Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
+}
+
+// endsInTime reports whether a task is expected to end on a GPU before that is
+// needed for the task it is kept for.
+func (s *State) endsInTime(t *Task, g *GPU) bool {
+	if t.GPUs > 1 || s.alone(t) {
+		return false
+	}
+	a := s.answer(g, s.asks(t)[0])
+	return s.now.Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= s.hold.Until
+}
