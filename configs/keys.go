@@ -109,9 +109,15 @@ var keys = []key{
 		return notNegative(c.Mapper.Interval)
 	}},
 	{"idle-first", "prefer idle GPUs, whatever the policy's order", func(c *Config) any { return &c.Mapper.IdleFirst }, nil},
-	{"order", "`order` of the queue: fifo or sjf (shortest expected run first)", func(c *Config) any { return &c.Mapper.Order }, func(c *Config) error {
+	{"order", "`order` of the queue: fifo, sjf (shortest expected run first) or fair (by use)", func(c *Config) any { return &c.Mapper.Order }, func(c *Config) error {
 		return oneOf("order", c.Mapper.Order, mapper.Orders)
 	}},
+	{"fair-half-life", "order fair: `time` after which use counts half; 0: 24h", func(c *Config) any { return &c.Mapper.FairHalfLife }, nil},
+	{"fair-weights", "order fair: `shares` of the users, as ada=2; others have 1", func(c *Config) any { return &c.Mapper.FairWeights }, nil},
+	{"quota-tasks", "most running tasks per user; 0: no limit", func(c *Config) any { return &c.Mapper.QuotaTasks }, nil},
+	{"quota-gpus", "most GPUs per user, counted for each task; 0: no limit", func(c *Config) any { return &c.Mapper.QuotaGPUs }, nil},
+	{"quota-memory", "most `memory` reserved per user, over all GPUs; 0: no limit", func(c *Config) any { return &c.Mapper.QuotaMemory }, nil},
+	{"slot", "`time` a task runs before it makes way for those that wait; 0: off", func(c *Config) any { return &c.Mapper.Slot }, nil},
 	{"learn", "book what earlier runs of a task have used", func(c *Config) any { return &c.Mapper.Learn }, nil},
 	{"shrink", "`time` without growth after which a grant is cut to its use; 0: never", func(c *Config) any { return &c.Mapper.Shrink }, func(c *Config) error {
 		return notNegative(c.Mapper.Shrink)
@@ -202,6 +208,12 @@ func set(p, raw any) error {
 			return fmt.Errorf("%s is not an amount of memory; write for example 512M or 12G", quote(raw))
 		}
 		*p = v
+	case *[]mapper.Weight:
+		v, err := weights(raw)
+		if err != nil {
+			return err
+		}
+		*p = v
 	case *[]string:
 		v, err := list(raw)
 		if err != nil {
@@ -278,6 +290,8 @@ func show(p any) string {
 		return showBytes(*p)
 	case *[]string:
 		return strings.Join(*p, ",")
+	case *[]mapper.Weight:
+		return showWeights(*p)
 	case *time.Duration:
 		return showDuration(*p)
 	case *float64:
@@ -327,7 +341,7 @@ func kindOf(p any) string {
 		return "duration"
 	case *mapper.Bytes:
 		return "memory"
-	case *[]string:
+	case *[]string, *[]mapper.Weight:
 		return "list"
 	}
 	return "string"

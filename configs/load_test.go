@@ -89,7 +89,7 @@ func TestDefaultsOfPolicy(t *testing.T) {
 		}
 		want := mapperDefaults(policy)
 		want.Attempts, want.SMACTCap = 7, 0.7
-		if c.Mapper != want {
+		if !reflect.DeepEqual(c.Mapper, want) {
 			t.Errorf("got  %+v\nwant %+v", c.Mapper, want)
 		}
 		if got := from["warm-up"].String(); got != "default of policy "+policy {

@@ -16,6 +16,7 @@ import (
 //     as it asked for, and nowhere else;
 //   - a waiting task is in exactly one queue and holds nothing;
 //   - attempts are numbered from 1 without a gap;
+//   - what is kept about a user is the sum of the user's tasks;
 //   - GPUs are kept free for a waiting task only.
 func (s *State) Audit() error {
 	places := map[TaskID]int{}
@@ -43,6 +44,9 @@ func (s *State) Audit() error {
 		if err := s.auditTask(t, places[t.ID], waiting[t.ID]); err != nil {
 			return err
 		}
+	}
+	if err := s.auditUsers(); err != nil {
+		return err
 	}
 	if h := s.hold; len(h.GPUs) > 0 && waiting[h.Task] == 0 {
 		return fmt.Errorf("GPUs are kept free for task %d, which does not wait", h.Task)

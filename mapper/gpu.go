@@ -87,6 +87,8 @@ type Resident struct {
 	// looked at for it; 0: it is not going to be.
 	GrewAt   Instant `json:"grew_at,omitempty"`
 	ShrinkAt Instant `json:"shrink_at,omitempty"`
+	// Share is what its user is charged for, in millionths of the GPU.
+	Share int64 `json:"share,omitempty"`
 	// Load is what the task is expected to do to this GPU, and Speed what the
 	// interference model says of it here, 1 alone.
 	Load  interference.Load `json:"load"`

@@ -229,6 +229,26 @@ func TestProgress(t *testing.T) {
 			t.Errorf("task %d has done %v s, want %v", id, got, want)
 		}
 	}
+	// One that holds a GPU and leaves it idle is in nobody's way, nor they in its.
+	idle := submit(1, nothing)
+	w.started(idle)
+	b = submit(1, vgg128)
+	w.wantOn(b, 1)
+	w.exit(idle, ExitEvicted)
+	w.wantOn(idle, 0)
+	w.started(idle)
+	c := submit(1, vgg128)
+	w.wantOn(c, 0)
+	w.started(c)
+	w.wait(10 * time.Second)
+	w.exit(c, ExitOK)
+	w.exit(idle, ExitOK)
+	w.exit(b, ExitOK)
+	for _, id := range []TaskID{c, idle} {
+		if got := w.finished[id].Done; got != 10 {
+			t.Errorf("task %d has done %v s, want 10", id, got)
+		}
+	}
 	// A new attempt begins again.
 	again := submit(1, small)
 	w.started(again)

@@ -25,13 +25,14 @@ func (s *State) heldFor(g *GPU) TaskID {
 // overtake.
 func (s *State) heldFrom(t *Task, g *GPU) bool {
 	id := s.heldFor(g)
-	return id != 0 && id != t.ID && before(s.tasks[id], t)
+	return id != 0 && id != t.ID && s.queue.before(s.tasks[id], t)
 }
 
 // block notes that t does not fit: ageing starts for the first such task of a
 // pass, and the first whose ageing is over gets GPUs kept free. A task keeps
 // its age when others come before it, so a stream of these cannot undo it.
 func (s *State) block(p *pass, t *Task) {
+	p.blocked = append(p.blocked, t)
 	if p.head == nil {
 		p.head = t
 		if t.BlockedAt == 0 {

@@ -41,6 +41,21 @@ type Options struct {
 	IdleFirst bool `json:"idle_first"`
 	// Order is the order of the queues; empty is [OrderFIFO].
 	Order string `json:"order,omitempty"`
+	// FairHalfLife is after how long a GPU-second that a user has had counts
+	// half in the order fair; 0 is 24 hours.
+	FairHalfLife time.Duration `json:"fair_half_life,omitempty"`
+	// FairWeights are the users' rights in the order fair, sorted by user; who
+	// is not named has 1.
+	FairWeights []Weight `json:"fair_weights,omitempty"`
+	// QuotaTasks, QuotaGPUs and QuotaMemory are what the placed tasks of one
+	// user may come to: their number, their GPUs (counted for each task), their
+	// grants; 0 is no limit.
+	QuotaTasks  int   `json:"quota_tasks,omitempty"`
+	QuotaGPUs   int   `json:"quota_gpus,omitempty"`
+	QuotaMemory Bytes `json:"quota_memory,omitempty"`
+	// Slot is how long an attempt may run while others wait that could have
+	// its place; 0 is as long as it likes.
+	Slot time.Duration `json:"slot,omitempty"`
 	// Learn books what earlier runs of the same task have used, where there
 	// are any, in place of the estimate.
 	Learn bool `json:"learn,omitempty"`
@@ -69,7 +84,7 @@ type Options struct {
 // default first.
 var (
 	Bookings   = []string{BookGrants, BookSamples}
-	Orders     = []string{OrderFIFO, OrderSJF}
+	Orders     = []string{OrderFIFO, OrderSJF, OrderFair}
 	Recoveries = []string{RecoverLadder, RecoverStaged, RecoverOriginal}
 )
 
@@ -86,7 +101,8 @@ const (
 // Orders of the queues, within a priority.
 const (
 	OrderFIFO = "fifo" // as submitted
-	OrderSJF  = "sjf"  // the shortest expected run first; see sjf.go
+	OrderFair = "fair" // the user first who has had least; see fair.go
+	OrderSJF  = "sjf"  // the shortest expected run first; see order.go
 )
 
 // What follows a GPU OOM.
@@ -146,6 +162,9 @@ func (o Options) Validate() error {
 			return fmt.Errorf("unknown %s %q; there are %s", choice.key, choice.value, strings.Join(choice.values, ", "))
 		}
 	}
+	if err := validWeights(o.FairWeights); err != nil {
+		return err
+	}
 	switch {
 	case o.Headroom < 0:
 		return fmt.Errorf("headroom is negative (%s); write for example 512M", o.Headroom)
@@ -165,6 +184,16 @@ func (o Options) Validate() error {
 		return fmt.Errorf("max-tasks is negative (%d); 0 is no limit", o.MaxTasks)
 	case min(o.WarmUp, o.Ageing, o.Backoff, o.Interval, o.Shrink) < 0:
 		return fmt.Errorf("warm-up, ageing, backoff, interval and shrink cannot be negative; write for example 30s")
+	case o.FairHalfLife != 0 && o.FairHalfLife < time.Minute:
+		return fmt.Errorf("fair-half-life is %s, less than a minute; write for example 24h", o.FairHalfLife)
+	case o.QuotaTasks < 0:
+		return fmt.Errorf("quota-tasks is negative (%d); 0 is no limit", o.QuotaTasks)
+	case o.QuotaGPUs < 0:
+		return fmt.Errorf("quota-gpus is negative (%d); 0 is no limit", o.QuotaGPUs)
+	case o.QuotaMemory < 0:
+		return fmt.Errorf("quota-memory is negative (%s); write for example 80G, or 0 for no limit", o.QuotaMemory)
+	case o.Slot != 0 && o.Slot < time.Second:
+		return fmt.Errorf("slot is %s, less than a second; write for example 2h, or 0 for off", o.Slot)
 	case o.Backoff > 24*time.Hour:
 		return fmt.Errorf("backoff is %s, more than a day; write for example 10s", o.Backoff)
 	case o.LookAhead < 1:

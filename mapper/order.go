@@ -9,8 +9,12 @@ func (s *State) rankOf(t *Task) Instant {
 	if s.opt.Order != OrderSJF || t.Phase == Recovering {
 		return 0
 	}
+	from := t.Submitted
+	if t.Behind > 0 {
+		from = t.QueuedAt
+	}
 	run, _ := s.runTime(t)
-	return t.Submitted.Add(sjfWeight * min(run, maxRun))
+	return from.Add(sjfWeight * min(run, maxRun))
 }
 
 // sjfWeight bounds how far the order sjf lets a task be overtaken: one that

@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -111,10 +112,10 @@ var (
 	resnet = interference.Load{SMACT: 0.6855, SMOCC: 0.3475, DRAMA: 0.4709, Step: 0.0973}
 	small  = interference.Load{SMACT: 0.1653, SMOCC: 0.0617, DRAMA: 0.0490, Step: 0.0153}
 
-	tiny   = interference.Load{SMACT: 0.2999}
-	medium = interference.Load{SMACT: 0.3}
-	most   = interference.Load{SMACT: 0.6999} // still medium
-	jumbo  = interference.Load{SMACT: 0.7}
+	tiny   = interference.Load{SMACT: 0.1499}
+	medium = interference.Load{SMACT: 0.15}
+	most   = interference.Load{SMACT: 0.5999} // still medium
+	jumbo  = interference.Load{SMACT: 0.6}
 
 	half    = interference.Load{DRAMA: 0.125} // utilization 0.5
 	over    = interference.Load{DRAMA: 0.1251}
@@ -240,7 +241,7 @@ func TestDefaultsOf(t *testing.T) {
 		w.wantOn(w.submit(GiB, nil), 0)
 		w.wantOn(w.submit(GiB, nil), 1)
 	}
-	if got := DefaultOptions(); got != DefaultsOf("carma") {
+	if got := DefaultOptions(); !reflect.DeepEqual(got, DefaultsOf("carma")) {
 		t.Errorf("the defaults are %+v", got)
 	}
 	defer func() {

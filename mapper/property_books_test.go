@@ -32,6 +32,7 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 			if l, ok := m.live[d.Task]; !ok || l.Attempt != d.Attempt {
 				t.Fatalf("stop of attempt %d of task %d, which does not run", d.Attempt, d.Task)
 			}
+			m.checkSlotStop(t, d)
 		case Requeue:
 			if _, ok := m.live[d.Task]; ok || !m.open[d.Task] {
 				t.Fatalf("task %d was requeued; running: %v, unfinished: %v", d.Task, ok, m.open[d.Task])
@@ -86,6 +87,7 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 			t.Fatalf("launched %+v: %d tasks, alone %v, %s of %s on %s", l, tasks, alone, sum, m.all[i].Capacity, grant.GPU)
 		}
 	}
+	m.checkLaunchQuota(t, l)
 	if err := m.s.AuditLaunch(l); err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +146,7 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 	}
 	for _, task := range tasks {
 		due("the end of a back-off", task.NotBefore)
+		due("the end of a slot", m.s.slotEnds(&task))
 		if task.Phase == Queued || task.Phase == Recovering {
 			due("the next launch", m.nextLaunch())
 		}
@@ -183,6 +186,10 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if task.NotBefore > m.s.Now() || !m.s.canFit(&task) {
 			continue
 		}
+		if m.s.overQuota(&task) != "" {
+			m.checkQuota(t, task, why)
+			continue
+		}
 		if m.s.Now() < m.nextLaunch() || !why.Recovery && m.recoveryFirst() {
 			continue
 		}
@@ -205,6 +212,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			}
 		}
 	}
+	turns := m.opt.Order == OrderFair || m.quotas()
 	byNumber := m.opt.Order == "" || m.opt.Order == OrderFIFO
 	for _, first := range before {
 		still, ok := m.s.Task(first.ID)
@@ -217,6 +225,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 		for _, task := range before {
 			got := launched[task.ID]
 			if got != nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
+				(!turns || first.User == task.User) && still.Behind == 0 && got.Behind == 0 &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && first.Alone == task.Alone &&
 				(m.s.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected)) {
 				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)

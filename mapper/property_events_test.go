@@ -34,6 +34,7 @@ func anyOptions(t *rapid.T) Options {
 		BlamelessRetries: rapid.IntRange(0, 4).Draw(t, "blameless retries"),
 		Backoff:          rapid.SampledFrom([]time.Duration{0, 10 * time.Second}).Draw(t, "backoff"),
 	}
+	anyUserRules(t, &o)
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,8 @@ func anyMemory(t *rapid.T) Bytes {
 func (m *machine) submit(t *rapid.T) {
 	m.last++
 	r := Request{
-		ID: m.last, User: rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "user"), GPUs: rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "GPUs"),
+		Slot: rapid.SampledFrom([]time.Duration{0, 0, 30 * time.Second}).Draw(t, "slot"),
+		ID:   m.last, User: rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "user"), GPUs: rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "GPUs"),
 		Priority: rapid.SampledFrom([]Priority{Normal, Normal, Low, High}).Draw(t, "priority"),
 		Retries:  rapid.IntRange(0, 2).Draw(t, "retries"), Exclusive: rapid.IntRange(0, 4).Draw(t, "exclusive") == 0,
 		TimeLimit: rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "time limit"),

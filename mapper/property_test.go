@@ -17,29 +17,44 @@ import (
 // and decisions alone, and believes nothing the state says about itself.
 func TestProperties(t *testing.T) {
 	longer(t)
-	rapid.Check(t, func(t *rapid.T) {
-		m := newMachine(t)
-		t.Repeat(map[string]func(*rapid.T){
-			"submit":    m.submit,
-			"estimate":  m.estimate,
-			"more":      m.more,
-			"sample":    m.sample,
-			"overuse":   m.overuse,
-			"victim":    m.victim,
-			"start":     m.start,
-			"exit":      m.exit,
-			"cancel":    m.cancel,
-			"engine":    m.engine,
-			"gpus":      m.gpus,
-			"configure": m.configure,
-			"pass time": m.pass,
-			"wake":      m.wake,
-			"repeat":    m.again,
-			"restart":   m.restart,
-			"drain":     m.drains,
-		})
-		m.drains(t)
+	rapid.Check(t, anyLife)
+}
+
+// anyLife is one sequence of events.
+func anyLife(t *rapid.T) {
+	m := newMachine(t)
+	t.Repeat(map[string]func(*rapid.T){
+		"submit":    m.submit,
+		"estimate":  m.estimate,
+		"more":      m.more,
+		"sample":    m.sample,
+		"overuse":   m.overuse,
+		"victim":    m.victim,
+		"start":     m.start,
+		"exit":      m.exit,
+		"cancel":    m.cancel,
+		"engine":    m.engine,
+		"gpus":      m.gpus,
+		"configure": m.configure,
+		"pass time": m.pass,
+		"wake":      m.wake,
+		"repeat":    m.again,
+		"restart":   m.restart,
+		"drain":     m.drains,
 	})
+	m.drains(t)
+	m.replays(t)
+}
+
+// replays: the same events from the beginning give the same state.
+func (m *machine) replays(t *rapid.T) {
+	again := New(m.first)
+	for _, ev := range m.past {
+		again.Step(ev)
+	}
+	if got, want := encode(t, again), encode(t, m.s); got != want {
+		t.Fatalf("the same %d events led to\n%s\nand when they were replayed to\n%s", len(m.past), want, got)
+	}
 }
 
 // longer makes the sequences of events longer than rapid's default of 30.
@@ -65,6 +80,7 @@ type machine struct {
 	fault  map[GPUID]bool
 	alien  map[GPUID]Bytes // foreign use
 	used   map[GPUID]Bytes // all use, as the last sample showed it
+	first  Options         // before the first event
 	opt    Options
 	up     bool
 	live   map[TaskID]Launch // launched and not ended
@@ -88,7 +104,7 @@ func newMachine(t *rapid.T) *machine {
 		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]Bytes{}, used: map[GPUID]Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
 	}
-	m.s = New(m.opt)
+	m.first, m.s = m.opt, New(m.opt)
 	m.find(t, m.all)
 	return m
 }
@@ -110,13 +126,16 @@ func (m *machine) step(t *rapid.T, ev Event) {
 	}
 	clone, restored := m.s.Clone(), reload(t, m.s)
 	decisions := m.apply(t, ev)
+	after := encode(t, m.s)
 	if got := clone.Step(decoded); !reflect.DeepEqual(got, decisions) {
 		t.Fatalf("%#v\nled to      %+v\nin a clone: %+v", ev, decisions, got)
 	}
 	if got := restored.Step(ev); !reflect.DeepEqual(got, decisions) {
 		t.Fatalf("%#v\nled to               %+v\nafter a restart: %+v", ev, decisions, got)
 	}
-	after := encode(t, m.s)
+	if got := encode(t, m.s); got != after {
+		t.Fatalf("%#v to a clone changed the state from\n%s\nto\n%s", ev, after, got)
+	}
 	if got := encode(t, clone); got != after {
 		t.Fatalf("%#v\nled to the state\n%s\nin a clone\n%s", ev, after, got)
 	}
@@ -162,6 +181,7 @@ func reload(t *rapid.T, s *State) *State {
 // ends. Nothing happens but the exits and the wake-ups that were asked for, so
 // this finds a wake-up that was lost. It is tried on a copy.
 func (m *machine) drains(t *rapid.T) {
+	before := encode(t, m.s)
 	c := *m
 	c.s, c.copied = m.s.Clone(), true
 	c.there, c.fault, c.alien, c.used = maps.Clone(m.there), maps.Clone(m.fault), maps.Clone(m.alien), maps.Clone(m.used)
@@ -190,6 +210,9 @@ func (m *machine) drains(t *rapid.T) {
 			t.Fatalf("left over: %+v", g)
 		}
 	}
+	if after := encode(t, m.s); after != before {
+		t.Fatalf("what became of a clone changed the state from\n%s\nto\n%s", before, after)
+	}
 }
 
 // restore makes everything well, and gives up what can never be met: a request
@@ -198,6 +221,7 @@ func (m *machine) drains(t *rapid.T) {
 func (m *machine) restore(t *rapid.T) {
 	m.find(t, m.all)
 	m.opt.Headroom = 0
+	m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot = 0, 0, 0, 0
 	m.step(t, Configured{At: m.now, Options: m.opt})
 	var well []GPUSample
 	for _, g := range m.all {

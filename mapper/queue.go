@@ -2,27 +2,39 @@ package mapper
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
-// lane is one list of waiting tasks by rank, then in order of submission. Adding at the end
-// and removing near the front cost the same however long it is.
-type lane struct {
+// line is one list of waiting tasks by rank, then in order of submission.
+// Adding at the end and removing near the front cost the same however long it
+// is.
+type line struct {
+	user  *user // whose tasks these are, in the order fair; else nil
 	items []*Task
 	head  int // items[:head] are gone
 }
 
-func (l *lane) len() int         { return len(l.items) - l.head }
-func (l *lane) at(i int) *Task   { return l.items[l.head+i] }
-func (l *lane) waiting() []*Task { return l.items[l.head:] }
+func (l *line) len() int         { return len(l.items) - l.head }
+func (l *line) at(i int) *Task   { return l.items[l.head+i] }
+func (l *line) waiting() []*Task { return l.items[l.head:] }
 
-func (l *lane) find(t *Task) (int, bool) {
-	return slices.BinarySearchFunc(l.waiting(), t, func(a, b *Task) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
-	})
+func (l *line) find(t *Task) (int, bool) { return slices.BinarySearchFunc(l.waiting(), t, byTurn) }
+
+// byTurn is the order within a line: by rank, then in order of submission. One
+// that went to the back comes after all that had been submitted by then, and
+// after those that went there before.
+func byTurn(a, b *Task) int {
+	if c := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(max(a.ID, a.Behind), max(b.ID, b.Behind))); c != 0 {
+		return c
+	}
+	if a.Behind > 0 && b.Behind > 0 && a.QueuedAt != b.QueuedAt {
+		return cmp.Compare(a.QueuedAt, b.QueuedAt)
+	}
+	return cmp.Or(compareBool(a.Behind > 0, b.Behind > 0), cmp.Compare(a.ID, b.ID))
 }
 
-func (l *lane) add(t *Task) {
+func (l *line) add(t *Task) {
 	if l.head > 64 && l.head > len(l.items)/2 {
 		n := copy(l.items, l.items[l.head:])
 		clear(l.items[n:])
@@ -33,7 +45,7 @@ func (l *lane) add(t *Task) {
 }
 
 // remove takes out the i-th waiting task, moving the shorter side.
-func (l *lane) remove(i int) {
+func (l *line) remove(i int) {
 	at := l.head + i
 	if i < l.len()/2 {
 		copy(l.items[l.head+1:at+1], l.items[l.head:at])
@@ -46,11 +58,92 @@ func (l *lane) remove(i int) {
 	l.items = l.items[:len(l.items)-1]
 }
 
+// lane is a priority class of a queue: one line, or in the order fair one per
+// user, in the order of the users. So a pass sorts some hundred users and not
+// a hundred thousand tasks.
+type lane struct {
+	lines  []*line
+	byUser map[string]*line // look-up only; nil: one line
+}
+
+func (l *lane) len() int {
+	n := 0
+	for _, line := range l.lines {
+		n += line.len()
+	}
+	return n
+}
+
+func (l *lane) waiting() []*Task {
+	if len(l.lines) == 1 {
+		return l.lines[0].waiting()
+	}
+	var all []*Task
+	for _, line := range l.lines {
+		all = append(all, line.waiting()...)
+	}
+	return all
+}
+
+// lineOf returns the line of a task, or nil.
+func (l *lane) lineOf(t *Task) *line {
+	if l.byUser != nil {
+		return l.byUser[t.User]
+	}
+	if len(l.lines) == 0 {
+		return nil
+	}
+	return l.lines[0]
+}
+
+// open returns the line of a task, made if there is none; u is whose it is, nil
+// where all share one.
+func (l *lane) open(t *Task, u *user) *line {
+	own := l.lineOf(t)
+	if own != nil && (u == nil || own.len() > 0) {
+		return own
+	}
+	if own == nil {
+		own = &line{user: u}
+	} else { // nobody waited in it, and its user may stand elsewhere by now
+		l.lines = slices.DeleteFunc(l.lines, func(x *line) bool { return x == own })
+	}
+	i := 0
+	if u != nil {
+		if l.byUser == nil {
+			l.byUser = map[string]*line{}
+		}
+		l.byUser[u.Name] = own
+		i, _ = slices.BinarySearchFunc(l.lines, u, func(x *line, u *user) int { return compareUsers(x.user, u) })
+	}
+	l.lines = slices.Insert(l.lines, i, own)
+	return own
+}
+
+// sort brings the lines into the order of their users, and drops those in
+// which nobody waits.
+func (l *lane) sort() {
+	if l.byUser == nil {
+		return
+	}
+	l.lines = slices.DeleteFunc(l.lines, func(x *line) bool {
+		if x.len() == 0 {
+			delete(l.byUser, x.user.Name)
+		}
+		return x.len() == 0
+	})
+	slices.SortFunc(l.lines, func(a, b *line) int { return compareUsers(a.user, b.user) })
+}
+
 // queues are all waiting tasks: the recovery queue before the main queue, in
 // each the higher priority first, within a priority by rank: in order of
 // submission, unless the order option says otherwise.
 type queues struct {
 	lanes [6]lane
+	// users is set in the order fair: within a priority of the main queue the
+	// users take turns by it. What recovers has had its turn already, and goes
+	// in order of submission.
+	users *users
 }
 
 func (q *queues) recovery() []lane { return q.lanes[:3] }
@@ -72,23 +165,96 @@ func laneOf(t *Task) int {
 	return 3 + i
 }
 
-// before reports whether a comes before b in the order of the queues.
+// before reports whether a comes before b in the order of the queues, users
+// apart.
 func before(a, b *Task) bool {
 	if x, y := laneOf(a), laneOf(b); x != y {
 		return x < y
 	}
-	return a.Rank < b.Rank || a.Rank == b.Rank && a.ID < b.ID
+	return byTurn(a, b) < 0
 }
 
-func (q *queues) add(t *Task) { q.lanes[laneOf(t)].add(t) }
+// before reports whether a comes before b.
+func (q *queues) before(a, b *Task) bool {
+	if q.users == nil || laneOf(a) != laneOf(b) || laneOf(a) < 3 || a.User == b.User {
+		return before(a, b)
+	}
+	return compareUsers(q.users.of(a.User), q.users.of(b.User)) < 0
+}
+
+func (q *queues) add(t *Task) {
+	var u *user
+	if q.users != nil && laneOf(t) >= 3 {
+		if u = q.users.make(t.User); u.First == 0 {
+			u.First = t.ID
+		}
+	}
+	q.lanes[laneOf(t)].open(t, u).add(t)
+}
 
 func (q *queues) remove(t *Task) bool {
-	l := &q.lanes[laneOf(t)]
-	i, ok := l.find(t)
+	line := q.lanes[laneOf(t)].lineOf(t)
+	if line == nil {
+		return false
+	}
+	i, ok := line.find(t)
 	if ok {
-		l.remove(i)
+		line.remove(i)
 	}
 	return ok
+}
+
+// firsts sets the first waiting task of each user that has one.
+func (q *queues) firsts() {
+	for l := range q.main() {
+		for _, line := range q.main()[l].lines {
+			if u := line.user; line.len() > 0 && (u.First == 0 || line.at(0).ID < u.First) {
+				u.First = line.at(0).ID
+			}
+		}
+	}
+}
+
+func (q *queues) sort() {
+	for l := range q.main() {
+		q.main()[l].sort()
+	}
+}
+
+// refile sorts all tasks in again, by user or not.
+func (q *queues) refile(by *users) {
+	old := q.lanes
+	*q = queues{users: by}
+	for l := range old {
+		for _, t := range old[l].waiting() {
+			q.add(t)
+		}
+	}
+}
+
+// clone copies the queues; of gives the copy of a task.
+func (q *queues) clone(by *users, of func(TaskID) *Task) queues {
+	c := queues{}
+	if q.users != nil {
+		c.users = by
+	}
+	for l := range q.lanes {
+		if q.lanes[l].byUser != nil {
+			c.lanes[l].byUser = map[string]*line{}
+		}
+		for _, from := range q.lanes[l].lines {
+			to := &line{}
+			if from.user != nil {
+				to.user = by.of(from.user.Name)
+				c.lanes[l].byUser[to.user.Name] = to
+			}
+			for _, t := range from.waiting() {
+				to.items = append(to.items, of(t.ID))
+			}
+			c.lanes[l].lines = append(c.lanes[l].lines, to)
+		}
+	}
+	return c
 }
 
 func (q *queues) len() int { return lanesLen(q.lanes[:]) }
@@ -103,7 +269,36 @@ func (q *queues) place(t *Task) int {
 
 // position is a waiting task's place in the order of all lanes, from 1.
 func (q *queues) position(t *Task) int {
-	l := laneOf(t)
-	at, _ := q.lanes[l].find(t)
-	return lanesLen(q.lanes[:l]) + at + 1
+	n := lanesLen(q.lanes[:laneOf(t)])
+	lane := &q.lanes[laneOf(t)]
+	mine := lane.lineOf(t)
+	for _, line := range lane.lines {
+		if line == mine {
+			at, _ := line.find(t)
+			return n + at + 1
+		}
+		n += line.len()
+	}
+	return n + 1
+}
+
+// audit checks that the lines of each lane are in the order of their users.
+func (q *queues) audit() error {
+	for l := range q.lanes {
+		lines := q.lanes[l].lines
+		for i, line := range lines {
+			if byUser := q.users != nil && l >= 3; byUser != (line.user != nil) || !byUser && len(lines) > 1 {
+				return fmt.Errorf("lane %d has %d lines that should not be there", l, len(lines))
+			}
+			if i > 0 && line.len() > 0 && lines[i-1].len() > 0 && compareUsers(lines[i-1].user, line.user) >= 0 {
+				return fmt.Errorf("user %q does not come after user %q", line.user.Name, lines[i-1].user.Name)
+			}
+			for _, t := range line.waiting() {
+				if line.user != nil && t.User != line.user.Name {
+					return fmt.Errorf("task %d waits among those of user %q", t.ID, line.user.Name)
+				}
+			}
+		}
+	}
+	return nil
 }

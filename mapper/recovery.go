@@ -18,6 +18,9 @@ func (s *State) exited(ev Exited) {
 		if t.TimedOut && a.Started > 0 && a.Ended <= a.Started.Add(t.TimeLimit) {
 			t.TimedOut, t.Phase = false, Running // it ended in time; nobody was there to see it
 		}
+		if t.SlotUsed && a.Ended <= a.Started.Add(s.slot(t)) {
+			t.SlotUsed, t.Phase = false, Running
+		}
 	}
 	s.progress(t)
 	if a.Started > 0 { // it has done nothing since its end
@@ -32,6 +35,7 @@ func (s *State) exited(ev Exited) {
 		blame = s.blame(t, a, max(ev.Demand.clamp(), a.Peak))
 	}
 	t.Seen = s.sightings(t)
+	s.vacate(t)
 	for _, grant := range a.Grants {
 		s.release(s.byID[grant.GPU], t.ID)
 	}
@@ -46,6 +50,10 @@ func (s *State) exited(ev Exited) {
 	switch {
 	case t.TimedOut:
 		s.finish(t, Failed, ev.Code, t.StopReason)
+	case t.SlotUsed && ev.Class != ExitOK:
+		s.slotOver(t, a)
+	case t.SlotUsed:
+		s.finish(t, Succeeded, 0, "")
 	case t.Phase == Stopping:
 		s.finish(t, Cancelled, ev.Code, t.StopReason)
 	case ev.Class == ExitOK:
@@ -138,10 +146,12 @@ func (s *State) growGrant(o overuser) {
 	if grow <= 0 {
 		return
 	}
+	s.vacate(t)
 	r.Grant += grow
 	g.Reserved += grow
 	g.Bookable = bookable
 	g.settle()
+	s.occupy(t)
 	for i, grant := range t.Current().Grants {
 		if grant.GPU == g.ID {
 			t.Current().Grants[i].Memory = r.Grant
@@ -199,6 +209,10 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	}
 	if t.Alone { // as much foreign use as the headroom is put up with
 		t.Need = max(0, min(t.Need, v.most-s.opt.Headroom))
+	}
+	if err := s.checkQuota(t.GPUs, t.Need, s.alone(t)); err != nil {
+		s.finish(t, Failed, a.Code, fmt.Sprintf("GPU out of memory: %s; %s", v.text, err))
+		return
 	}
 	s.requeue(t, Recovering, "GPU out of memory: "+v.text)
 }

@@ -408,7 +408,7 @@ func TestRecoverOriginal(t *testing.T) {
 	d, e := w.submit(GiB, nil), w.submit(GiB, high)
 	for _, id := range []TaskID{d, e} {
 		w.wantOn(id)
-		if why, _ := w.s.Why(id); why.Binding != "a task that ran out of GPU memory recovers first" || len(why.Fits) != 2 {
+		if why, _ := w.s.Why(id); why.Binding != "tasks in the recovery queue go first (recovery: original)" || len(why.Fits) != 2 {
 			t.Errorf("task %d fits %v and waits because %q", id, why.Fits, why.Binding)
 		}
 	}

@@ -9,6 +9,10 @@ type pass struct {
 	holder *Task // the first of those whose ageing is over
 	before hold  // what the pass before held
 	failed []*Task
+	// blocked are those that were tried and did not fit, reordered that the
+	// order of users has changed under the walk.
+	blocked   []*Task
+	reordered bool
 }
 
 // schedule launches what fits, in queue order. Each queue is looked at until
@@ -21,10 +25,26 @@ func (s *State) schedule() {
 	s.dirty = false
 	s.acquaint()
 	s.shrink()
+	s.arrange()
 	if s.queue.len() == 0 {
 		return
 	}
-	p := &pass{before: s.hold}
+	p := s.pass(s.hold)
+	for p.reordered {
+		p = s.pass(p.before)
+	}
+	s.rotate(p.blocked)
+	s.keepFair()
+	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // what was too slow may be good enough as time passes
+		s.again = s.now.Add(lookAgain)
+		s.at(s.again, deadline{})
+	}
+}
+
+// pass walks the queues once. In the order fair a launch may put others first;
+// then it ends there, and is to be made again.
+func (s *State) pass(before hold) *pass {
+	p := &pass{before: before}
 	s.faces()
 	s.hold = hold{} // made again where it still holds; tasks before the holder are not to be hurt
 	p.fit = s.survey(p)
@@ -34,10 +54,7 @@ func (s *State) schedule() {
 		s.startCritical(p)
 		s.reach[1] = s.walk(p, s.queue.main())
 	}
-	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // what was too slow may be good enough as time passes
-		s.again = s.now.Add(lookAgain)
-		s.at(s.again, deadline{})
-	}
+	return p
 }
 
 // recoveryBlocks reports whether nothing of the main queue is started because
@@ -57,30 +74,37 @@ func (s *State) inSight(t *Task) bool {
 }
 
 // walk tries the tasks of one queue and returns how many it has passed over
-// before it stopped; 0: it has seen all. Those in back-off, and those that
-// need a GPU that is not there now, do not count for the look-ahead.
+// before it stopped; 0: it has seen all. Those in back-off, those that need a
+// GPU that is not there now, and those over their user's quota do not count for
+// the look-ahead.
 func (s *State) walk(p *pass, lanes []lane) int {
 	tried, passed := 0, 0
 	for l := range lanes {
 		lane := &lanes[l]
-		for i := 0; i < lane.len(); {
-			if tried == s.opt.LookAhead || s.now < s.notBefore {
-				s.dirty = s.now < s.notBefore
-				return passed
-			}
-			t := lane.at(i)
-			if t.NotBefore <= s.now && s.canFit(t) {
-				if gpus := s.place(p, t); gpus != nil {
-					lane.remove(i)
-					s.launch(t, gpus)
-					p.fit = s.survey(p)
-					continue
+		for _, line := range lane.lines {
+			for i := 0; i < line.len(); {
+				if tried == s.opt.LookAhead || s.now < s.notBefore {
+					s.dirty = s.now < s.notBefore
+					return passed
 				}
-				s.block(p, t)
-				tried++
+				t := line.at(i)
+				if t.NotBefore <= s.now && s.canFit(t) && s.overQuota(t) == "" {
+					if gpus := s.place(p, t); gpus != nil {
+						line.remove(i)
+						s.launch(t, gpus)
+						if s.restand(t, lane) {
+							p.reordered = true
+							return passed
+						}
+						p.fit = s.survey(p)
+						continue
+					}
+					s.block(p, t)
+					tried++
+				}
+				passed++
+				i++
 			}
-			passed++
-			i++
 		}
 	}
 	return 0
@@ -228,6 +252,8 @@ func (s *State) launch(t *Task, gpus []*GPU) {
 	s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
 	t.Attempts = append(t.Attempts, a)
 	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.tried = Launching, 0, 0, 0, 0, tried{}
+	s.users.of(t.User).waiting--
+	s.occupy(t)
 	s.pace(gpus)
 	if s.opt.Interval > 0 {
 		s.notBefore = s.now.Add(s.opt.Interval)

@@ -43,13 +43,16 @@ func (s *State) cutGrant(g *GPU, r *Resident) {
 	if s.opt.Shrink == 0 || r.Alone || r.shrunk() >= r.Grant {
 		return
 	}
+	t := s.tasks[r.Task]
+	s.vacate(t)
 	g.Reserved -= r.Grant - r.shrunk()
 	r.Grant = r.shrunk()
 	g.settle()
-	grants := s.tasks[r.Task].Current().Grants
+	grants := t.Current().Grants
 	for i := range grants {
 		if grants[i].GPU == g.ID {
 			grants[i].Memory = r.Grant
 		}
 	}
+	s.occupy(t)
 }

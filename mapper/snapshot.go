@@ -20,6 +20,9 @@ type snapshot struct {
 	Ring       int        `json:"ring,omitempty"`
 	Hold       hold       `json:"hold"`
 	History    history    `json:"history,omitempty"`
+	Users      []*user    `json:"users,omitempty"`
+	UsersAt    Instant    `json:"users_at,omitempty"`
+	FairTick   Instant    `json:"fair_tick,omitempty"`
 	NotBefore  Instant    `json:"not_before,omitempty"`
 	Again      Instant    `json:"again,omitempty"`
 	Deadlines  []deadline `json:"deadlines,omitempty"`
@@ -35,7 +38,7 @@ func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Now: s.now, Options: s.opt, GPUs: s.gpus, LastID: s.lastID,
 		EngineDown: s.engineDown, Ring: s.ring, Hold: s.hold, History: s.history, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
-		Dirty: s.dirty, Reach: s.reach,
+		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
 	for _, t := range s.tasks {
@@ -77,6 +80,14 @@ func (snap *snapshot) state() (*State, error) {
 	if err := n.history.audit(); err != nil {
 		return nil, err
 	}
+	n.users.at, n.users.tick = min(snap.UsersAt, snap.Now), snap.FairTick
+	for _, u := range snap.Users {
+		if u == nil || n.users.of(u.Name) != nil || u.Use < 0 || u.Standing < 0 || u.First < 0 {
+			return nil, fmt.Errorf("a user is empty, there twice or has used less than nothing")
+		}
+		n.users.all, n.users.byName[u.Name] = append(n.users.all, u), u
+	}
+	slices.SortFunc(n.users.all, func(a, b *user) int { return cmp.Compare(a.Name, b.Name) })
 	for _, g := range snap.GPUs {
 		if g == nil || n.byID[g.ID] != nil {
 			return nil, fmt.Errorf("a GPU is empty or there twice")
@@ -98,5 +109,7 @@ func (snap *snapshot) state() (*State, error) {
 			n.queue.add(t)
 		}
 	}
+	n.fillShares()
+	n.count(n.users)
 	return n, n.Audit()
 }

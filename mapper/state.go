@@ -3,6 +3,7 @@ package mapper
 import (
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 // State is everything the mapper knows. It is not safe for concurrent use:
@@ -16,6 +17,7 @@ type State struct {
 	byID  map[GPUID]*GPU   // look-up only
 	tasks map[TaskID]*Task // unfinished ones; look-up only
 	queue queues           // those that wait
+	users *users
 
 	lastID     TaskID
 	engineDown string // why; empty: up
@@ -42,11 +44,14 @@ type State struct {
 
 // New returns an empty state. Options must be valid.
 func New(opt Options) *State {
+	opt.FairWeights = slices.Clone(opt.FairWeights)
 	p, err := policyNamed(opt.Policy)
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	return &State{opt: opt, policy: p, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, tasks: map[TaskID]*Task{}}
+	s := &State{opt: opt, policy: p, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, tasks: map[TaskID]*Task{}, users: newUsers()}
+	s.queue.users = s.takesTurns()
+	return s
 }
 
 // Step applies ev and returns what must now be done, in order. Equal states
@@ -102,14 +107,20 @@ func (s *State) configure(ev Configured) {
 	if ev.Options.Validate() != nil {
 		return // to validate is the caller's duty; keep what is in force
 	}
+	s.users.settle(s.now, s.opt.halfLife())
 	s.opt, s.dirty, s.ceilings = ev.Options, true, [2]ceiling{}
 	s.startAfresh()
+	s.opt.FairWeights = slices.Clone(s.opt.FairWeights)
 	s.policy, _ = policyNamed(ev.Options.Policy)
 	if next := s.now.Add(s.opt.Interval); next < s.notBefore { // a shorter interval counts at once
 		s.notBefore = next
 		s.at(next, deadline{})
 	}
 	s.resort(func(*Task) bool { return true })
+	if by := s.takesTurns(); by != s.queue.users {
+		s.queue.refile(by)
+	}
+	s.watchSlots()
 }
 
 func (s *State) submitted(ev TaskSubmitted) {
@@ -145,6 +156,7 @@ func (s *State) estimated(ev Estimated) {
 func (s *State) enqueue(t *Task, phase Phase) {
 	t.Phase, t.QueuedAt = phase, s.now
 	t.Rank, t.tried = s.rankOf(t), tried{}
+	s.users.make(t.User).waiting++
 	s.queue.add(t)
 	s.dirty = s.dirty || s.inSight(t)
 	if t.NotBefore > s.now {
@@ -170,6 +182,9 @@ func (s *State) started(ev Started) {
 		g.settle()
 	}
 	s.at(s.now.Add(s.opt.WarmUp), deadline{})
+	if ends := s.slotEnds(t); ends != never {
+		s.at(ends, deadline{})
+	}
 	if len(t.Expected.Loads) == 0 {
 		s.at(s.now.Add(settling), deadline{})
 	}
@@ -181,12 +196,15 @@ func (s *State) started(ev Started) {
 func (s *State) cancel(ev Cancel) {
 	t := s.tasks[ev.Task]
 	switch {
+	case t != nil && t.SlotUsed: // it is stopping already, and is not to come back
+		t.SlotUsed, t.StopReason = false, cmp.Or(ev.Reason, "stopped")
 	case t == nil || t.Phase == Stopping:
 	case t.Phase.Placed():
 		s.stop(t, cmp.Or(ev.Reason, "stopped"))
 	default:
 		if t.Phase != Estimating {
 			s.queue.remove(t)
+			s.users.make(t.User).waiting--
 			s.dirty = true
 		}
 		s.finish(t, Cancelled, 0, cmp.Or(ev.Reason, "stopped"))

@@ -32,6 +32,9 @@ func (s *State) startCritical(p *pass) {
 		return cmp.Or(cmp.Compare(y.Seconds()*float64(b.GPUs), x.Seconds()*float64(a.GPUs)), cmp.Compare(a.ID, b.ID))
 	})
 	for _, t := range critical {
+		if s.overQuota(t) != "" {
+			continue
+		}
 		if gpus := s.place(p, t); gpus != nil && s.now >= s.notBefore {
 			s.queue.remove(t)
 			s.launch(t, gpus)

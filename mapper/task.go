@@ -71,6 +71,9 @@ type Request struct {
 	Retries int `json:"retries,omitempty"`
 	// TimeLimit ends an attempt that runs longer; 0 is no limit.
 	TimeLimit time.Duration `json:"time_limit,omitempty"`
+	// Slot is how long an attempt may run while others wait for its GPUs; 0:
+	// as long as the option says.
+	Slot time.Duration `json:"slot,omitempty"`
 }
 
 // Estimate is the GPU memory a task is predicted to need, on each of its GPUs.
@@ -144,6 +147,9 @@ type Task struct {
 	// BlockedAt is when it first was the first task that does not fit; its
 	// ageing counts from there. 0: not yet.
 	BlockedAt Instant `json:"blocked_at,omitempty"`
+	// Behind is the highest task number there was when it last went to the
+	// back of its queue, its time slot being used; 0: it never did.
+	Behind TaskID `json:"behind,omitempty"`
 	// Rank is its place in its lane: lower goes first, then lower numbers.
 	Rank Instant `json:"rank,omitempty"`
 	// Done is what the current attempt is predicted to have done up to
@@ -167,6 +173,8 @@ type Task struct {
 	StopReason string `json:"stop_reason,omitempty"`
 	// TimedOut: the stop is carma's, for the time limit.
 	TimedOut bool `json:"timed_out,omitempty"`
+	// SlotUsed: the stop is carma's, so that others get their turn.
+	SlotUsed bool `json:"slot_used,omitempty"`
 	// Reason is why it went back to a queue, or why it ended as it did.
 	Reason string `json:"reason,omitempty"`
 	// Ended and Code are set when the phase is final.

@@ -9,7 +9,11 @@ import (
 func (s *State) Now() Instant { return s.now }
 
 // Options returns the options in force.
-func (s *State) Options() Options { return s.opt }
+func (s *State) Options() Options {
+	o := s.opt
+	o.FairWeights = slices.Clone(o.FairWeights)
+	return o
+}
 
 // Task returns an unfinished task; the caller must not change it, and must
 // not keep it over the next Step.
@@ -101,12 +105,9 @@ func (s *State) Clone() *State {
 	for id, t := range s.tasks {
 		c.tasks[id] = t.clone()
 	}
-	for i := range s.queue.lanes {
-		c.queue.lanes[i] = lane{}
-		for _, t := range s.queue.lanes[i].waiting() {
-			c.queue.lanes[i].items = append(c.queue.lanes[i].items, c.tasks[t.ID])
-		}
-	}
+	c.users = s.users.clone()
+	c.opt.FairWeights = slices.Clone(s.opt.FairWeights)
+	c.queue = s.queue.clone(c.users, func(id TaskID) *Task { return c.tasks[id] })
 	c.deadlines = slices.Clone(s.deadlines)
 	c.hold.GPUs = slices.Clone(s.hold.GPUs)
 	return &c

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -30,7 +31,10 @@ func (s *State) Check(r Request, e Estimate) error {
 	case e.Memory > most.of(n) && !e.beyond(most.of(n)):
 		return &ImpossibleError{"mem", fmt.Sprintf("%s of memory asked for on %s, the most there is: %s", e.Memory, plural(n, "GPU"), most.of(n))}
 	}
-	return nil
+	if err := s.checkQuota(n, e.Memory, r.Exclusive || e.WholeGPU || s.policy.idleOnly); err != nil {
+		return err
+	}
+	return s.checkSlot(r.Slot)
 }
 
 // Why explains where a task stands.
@@ -43,8 +47,10 @@ type Why struct {
 	// reason, both in index order. Only for a waiting task.
 	Fits     []GPUID
 	Rejected []Rejection
-	// Binding is the one reason that decides, a clause.
+	// Binding is the one reason that decides, a clause. Rule is set where it is
+	// not about a GPU: RuleQuota, RuleFairShare.
 	Binding string
+	Rule    Rule
 }
 
 // Why explains where an unfinished task stands; false for any other.
@@ -67,6 +73,12 @@ func (s *State) Why(id TaskID) (Why, bool) {
 		}
 	}
 	w.Binding = s.binding(t, w)
+	switch over, fair := s.overQuota(t), s.fairly(t); {
+	case over != "" && w.Binding == over:
+		w.Rule = RuleQuota
+	case fair != "" && strings.Contains(w.Binding, fair):
+		w.Rule = RuleFairShare
+	}
 	return w, true
 }
 
@@ -79,10 +91,14 @@ func (s *State) binding(t *Task, w Why) string {
 		return "no GPU was found on this machine"
 	case t.NotBefore > s.now:
 		return fmt.Sprintf("tried again in %s after: %s", t.NotBefore.Sub(s.now).Round(time.Second), t.Reason)
+	case s.overQuota(t) != "":
+		return s.overQuota(t)
 	case t.Phase == Queued && s.recoveryBlocks():
-		return "a task that ran out of GPU memory recovers first"
+		return "tasks in the recovery queue go first (recovery: original)"
 	case s.now < s.notBefore:
 		return fmt.Sprintf("one launch every %s", s.opt.Interval)
+	case s.fits(w, t) && !s.inSight(t) && s.fairly(t) != "":
+		return s.fairly(t)
 	case s.fits(w, t) && !s.inSight(t):
 		return fmt.Sprintf("%s ahead of it in the queue; no more than %d that do not fit are passed over", plural(s.queue.place(t)-1, "task"), s.opt.LookAhead)
 	case s.fits(w, t):
@@ -93,6 +109,9 @@ func (s *State) binding(t *Task, w Why) string {
 		return fmt.Sprintf("%d GPUs fit, but no %d of one machine together", len(w.Fits), t.GPUs)
 	}
 	nearest := s.nearest(w.Rejected)
+	if fair := s.fairly(t); fair != "" {
+		return fmt.Sprintf("%s; %s", nearest, fair)
+	}
 	if t.GPUs > 1 {
 		return fmt.Sprintf("%d of %d GPUs fit; %s", len(w.Fits), t.GPUs, nearest)
 	}

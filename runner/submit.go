@@ -80,7 +80,7 @@ func (r *Runner) admit(now mapper.Instant, rec *Record, est estimator.Estimate, 
 	sub := rec.Submit
 	req := mapper.Request{
 		ID: r.nextID, User: rec.User, Kind: kind(rec), Family: sub.EstModel, GPUs: sub.GPUs, Priority: priorities[sub.Priority],
-		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit,
+		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit, Slot: sub.Slot,
 	}
 	memory, err := r.possible(req, est)
 	if err != nil {

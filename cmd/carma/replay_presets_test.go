@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -77,7 +78,7 @@ func TestPresetOptions(t *testing.T) {
 	} {
 		want := original
 		c.change(&want)
-		if got := mustPreset(name); got.options != want || got.estimator != c.estimator || got.score != c.score {
+		if got := mustPreset(name); !reflect.DeepEqual(got.options, want) || got.estimator != c.estimator || got.score != c.score {
 			t.Errorf("%s: estimator %s, score %s\ngot  %+v\nwant %+v", name, got.estimator, got.score, got.options, want)
 		}
 	}

@@ -106,3 +106,48 @@ func (w *widest) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// TestPredictedProgress: what carma believes a task to have done when it ends
+// is its whole run, within 2 % and 2 s: the prediction sees the same neighbours
+// as the model, but for the seconds in which a program starts and loads its
+// data and disturbs nobody.
+func TestPredictedProgress(t *testing.T) {
+	trace, err := traces.Read("philly-t1-60")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := (&taskMaker{catalogue: newCatalogue(), method: "catalogue"}).tasks(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := simulatedServer("sim:"+defaultServer, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, slowed := 0, 0
+	r, err := sim.Run(sim.Config{
+		Options: mapper.DefaultsOf("carma"), GPUs: simGPUs(server), StartUp: defaultStartUp,
+		Observe: func(_ *mapper.State, _ mapper.Event, done []mapper.Decision) {
+			for _, d := range done {
+				f, ok := d.(mapper.Finish)
+				if !ok {
+					continue
+				}
+				ended++
+				solo := tasks[f.Task.ID-1].SoloTime.Seconds() // the trace is in order of arrival
+				if off := f.Task.Done - solo; math.Abs(off) > 0.02*solo+2 {
+					t.Errorf("task %d (%s) has done %.1f s of %.1f: %+.1f %%", f.Task.ID, tasks[f.Task.ID-1].Name, f.Task.Done, solo, 100*off/solo)
+				}
+				if a := f.Task.Last(); a.Ended.Sub(a.Started).Seconds() > 1.05*solo {
+					slowed++
+				}
+			}
+		},
+	}, tasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ended != len(tasks) || slowed < 10 || r.Metrics.OOMs > 0 {
+		t.Errorf("%d of %d tasks ended, %d of them slowed down; %d OOMs", ended, len(tasks), slowed, r.Metrics.OOMs)
+	}
+}

@@ -114,6 +114,7 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	choiceFlag(f, &r.Priority, priorities, "priority", "low, normal or high (default normal)")
 	countFlag(f, &r.Retries, 0, "retries", "how often to run it again when it fails")
 	durationFlag(f, &r.TimeLimit, "time", "end an attempt that runs longer")
+	durationFlag(f, &r.Slot, "slot", "after this time, stop it and queue it again if others wait")
 	durationFlag(f, &r.StopGrace, "stop-grace", "time between stop signal and kill (default: the daemon's)")
 
 	f.StringVar(&r.Name, "name", "", "name of the task (default: chosen)")

@@ -23,6 +23,7 @@ type engine struct {
 
 	tasks    []*Task // in order of arrival: the number of the first is 1
 	arrived  int
+	saved    []float64 // by task: seconds of training that its last checkpoint holds
 	results  []TaskResult
 	finished int
 	steps    int
@@ -57,7 +58,7 @@ const exitTerminated = 143
 
 func newEngine(cfg Config, tasks []*Task) *engine {
 	e := &engine{
-		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)),
+		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)), saved: make([]float64, len(tasks)),
 		byID: map[mapper.GPUID]*device{}, runs: map[mapper.TaskID]*run{}, start: origin,
 		sample: &entry{rank: rankSample}, wake: &entry{rank: rankWake}, submit: &entry{rank: rankSubmit},
 	}
@@ -153,7 +154,7 @@ func (e *engine) arrive() {
 		e.agenda.set(e.submit, origin.Add(e.tasks[e.arrived].At))
 	}
 	e.step(mapper.TaskSubmitted{At: e.now, Request: mapper.Request{
-		ID: id, User: t.User, Kind: t.Kind, Family: t.Family, GPUs: t.GPUs, Priority: t.Priority, Exclusive: t.Exclusive, TimeLimit: t.TimeLimit,
+		ID: id, User: t.User, Kind: t.Kind, Family: t.Family, GPUs: t.GPUs, Priority: t.Priority, Exclusive: t.Exclusive, TimeLimit: t.TimeLimit, Slot: t.Slot,
 	}})
 	e.step(mapper.Estimated{At: e.now, Task: id, Estimate: t.Estimate, Expected: t.Expected})
 }
@@ -214,7 +215,8 @@ func (e *engine) progress(r *run) {
 		e.heat(u.device)
 	}
 	whole := r.task.SoloTime.Seconds()
-	if r.trained >= whole {
+	end := whole - e.saved[r.id-1]
+	if r.trained >= end {
 		e.end(r, mapper.Exited{Class: mapper.ExitOK})
 		return
 	}
@@ -222,7 +224,7 @@ func (e *engine) progress(r *run) {
 		r.training = true
 		e.settle(r)
 	}
-	r.goal = whole
+	r.goal = end
 	if !r.training {
 		r.goal = min(r.goal, TrainsFrom(whole))
 	}
@@ -276,6 +278,7 @@ func (e *engine) outOfMemory(r *run, u *use, asked mapper.Bytes) {
 // end takes a run off its GPUs and reports it.
 func (e *engine) end(r *run, ev mapper.Exited) {
 	e.agenda.drop(&r.entry)
+	e.save(r)
 	delete(e.runs, r.id)
 	var peak mapper.Bytes
 	for _, u := range r.uses {

@@ -53,8 +53,13 @@ type Task struct {
 	Priority     mapper.Priority
 	Exclusive    bool
 	TimeLimit    time.Duration // of an attempt; 0: none
-	Estimate     mapper.Estimate
-	Expected     mapper.Expected
+	Slot         time.Duration // how long an attempt may run while others wait; 0: the option's
+	// Checkpoint is after how much training the task saves its state, in time
+	// alone on A100s. An attempt that follows goes on from the last one, after
+	// the start-up, which each has; 0: it begins anew.
+	Checkpoint time.Duration
+	Estimate   mapper.Estimate
+	Expected   mapper.Expected
 
 	// SoloTime is the whole run alone on A100s.
 	SoloTime time.Duration
@@ -155,6 +160,8 @@ func (t *Task) check() error {
 	switch {
 	case t.At < 0 || t.At > maxTime:
 		return fmt.Errorf("arrives at %s", t.At)
+	case t.Checkpoint < 0 || t.Checkpoint > maxTime || t.Slot < 0 || t.Slot > maxTime:
+		return fmt.Errorf("saves its state every %s, has a slot of %s", t.Checkpoint, t.Slot)
 	case t.SoloTime < time.Millisecond || t.SoloTime > maxTime:
 		return fmt.Errorf("runs for %s", t.SoloTime)
 	case t.GPUs < 1 || len(t.Memory) != t.GPUs || len(t.Loads) != t.GPUs:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -42,7 +41,7 @@ func training(at, solo time.Duration, memory mapper.Bytes, l Load) Task {
 
 // audited has every step checked: the mapper's books, and that no card holds
 // more than it has.
-func audited(t testing.TB, cfg Config) Config {
+func audited(t rapid.TB, cfg Config) Config {
 	t.Helper()
 	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
 		if err := s.Audit(); err != nil {
@@ -64,7 +63,7 @@ func audited(t testing.TB, cfg Config) Config {
 	return cfg
 }
 
-func mustRun(t testing.TB, cfg Config, tasks []Task) Result {
+func mustRun(t rapid.TB, cfg Config, tasks []Task) Result {
 	t.Helper()
 	r, err := Run(audited(t, cfg), tasks)
 	if err != nil {
@@ -364,22 +363,27 @@ func TestWrongInput(t *testing.T) {
 	}
 }
 
-// anyTask draws a task that a 40 GiB GPU holds; its estimate may be wrong.
+// anyTask draws a task that a 40 GiB GPU holds; what is said of it may be wrong.
 func anyTask(t *rapid.T, gpus int) Task {
 	share := rapid.Float64Range(0, 1)
 	task := Task{
-		At:        time.Duration(rapid.IntRange(0, 7200).Draw(t, "at")) * time.Second,
+		At:        time.Duration(rapid.SampledFrom([]int{0, 0, 60, 600, 3600, 7200}).Draw(t, "at")+rapid.IntRange(0, 600).Draw(t, "and")) * time.Second,
+		User:      rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "user"),
 		GPUs:      rapid.IntRange(1, min(2, gpus)).Draw(t, "gpus"),
 		Priority:  mapper.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")),
 		Exclusive: rapid.IntRange(0, 9).Draw(t, "exclusive") == 0,
-		SoloTime:  time.Duration(rapid.IntRange(1, 5_000_000).Draw(t, "ms")) * time.Millisecond,
+		SoloTime:  time.Duration(rapid.SampledFrom([]int{0, 0, 60_000, 900_000, 5_000_000}).Draw(t, "ms")+rapid.IntRange(1, 500_000).Draw(t, "more")) * time.Millisecond,
 		Context:   mapper.Bytes(rapid.IntRange(0, 2000).Draw(t, "context")) * mapper.MiB,
+	}
+	if kind := rapid.SampledFrom([]string{"", "", "a1", "a2", "b"}).Draw(t, "kind"); kind != "" {
+		task.Kind, task.Family = kind, kind[:1]
 	}
 	if task.SoloTime < time.Second {
 		task.At = 0 // together, that there are ties
 	}
 	for range task.GPUs {
-		task.Memory = append(task.Memory, mapper.Bytes(rapid.IntRange(0, 38_000).Draw(t, "mib"))*mapper.MiB)
+		mib := rapid.SampledFrom([]int{0, 0, 6_000, 14_000, 22_000, 34_000}).Draw(t, "mib") + rapid.IntRange(0, 4_000).Draw(t, "more mib")
+		task.Memory = append(task.Memory, mapper.Bytes(mib)*mapper.MiB)
 		task.Loads = append(task.Loads, Load{SMACT: share.Draw(t, "smact"), SMOCC: share.Draw(t, "smocc"), DRAMA: share.Draw(t, "drama"), Step: rapid.Float64Range(0, 1).Draw(t, "step")})
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "estimate") {
@@ -388,70 +392,210 @@ func anyTask(t *rapid.T, gpus int) Task {
 	case 1:
 		task.Estimate.Memory = mapper.Bytes(rapid.IntRange(0, 38_000).Draw(t, "estimated")) * mapper.MiB
 	default:
-		task.Estimate.Memory = max(task.Memory[0], task.Memory[task.GPUs-1])
+		task.Estimate.Memory = slices.Max(task.Memory)
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "expected") {
+	case 0: // nothing is known
+	case 1:
+		task.Expected.Loads = []Load{small}
+	default:
+		task.Expected.Loads = task.Loads
 	}
 	return task
 }
 
+// anyTasks draws a trace; rapid's own slices are short most of the time.
+func anyTasks(t *rapid.T, gpus int) []Task {
+	tasks := make([]Task, rapid.SampledFrom([]int{1, 2, 4, 8, 16, 25}).Draw(t, "tasks"))
+	for i := range tasks {
+		tasks[i] = anyTask(t, gpus)
+	}
+	return tasks
+}
+
 // anyConfig draws a machine and rules.
 func anyConfig(t *rapid.T, gpus int) Config {
+	oneOf := func(name string, values []string) string {
+		return rapid.SampledFrom(append([]string{""}, values...)).Draw(t, name)
+	}
 	opt := options(rapid.SampledFrom(mapper.PolicyNames()).Draw(t, "policy"))
-	opt.WarmUp = time.Duration(rapid.IntRange(0, 60).Draw(t, "warm-up")) * time.Second
-	opt.SMACTCap = rapid.SampledFrom([]float64{0, 0.5, 0.8, 1}).Draw(t, "cap")
-	opt.LookAhead = rapid.SampledFrom([]int{1, 2, 64}).Draw(t, "look-ahead")
-	opt.IdleFirst = rapid.Bool().Draw(t, "idle first")
-	opt.MaxTasks = rapid.IntRange(0, 4).Draw(t, "max tasks")
+	if rapid.IntRange(0, 3).Draw(t, "defaults") > 0 {
+		opt.Booking = oneOf("booking", mapper.Bookings)
+		opt.Margin = rapid.SampledFrom([]mapper.Bytes{0, 2 * mapper.GiB}).Draw(t, "margin")
+		opt.MinFree = rapid.SampledFrom([]mapper.Bytes{0, 5 * mapper.GiB}).Draw(t, "min free")
+		opt.WarmUp = time.Duration(rapid.IntRange(0, 60).Draw(t, "warm-up")) * time.Second
+		opt.Interval = time.Duration(rapid.SampledFrom([]int{0, 0, 1, 20}).Draw(t, "interval")) * time.Second
+		opt.SMACTCap = rapid.SampledFrom([]float64{0, 0.5, 0.8, 1}).Draw(t, "SMACT cap")
+		opt.SMOCCCap = rapid.SampledFrom([]float64{0, 0.45}).Draw(t, "SMOCC cap")
+		opt.DRAMACap = rapid.SampledFrom([]float64{0, 0.4}).Draw(t, "DRAMA cap")
+		opt.SlowdownCap = rapid.SampledFrom([]float64{0, 1, 1.2, 4}).Draw(t, "slowdown cap")
+		opt.LookAhead = rapid.SampledFrom([]int{1, 2, 64}).Draw(t, "look-ahead")
+		opt.Ageing = rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "ageing")
+		opt.IdleFirst = rapid.Bool().Draw(t, "idle first")
+		opt.MaxTasks = rapid.IntRange(0, 4).Draw(t, "max tasks")
+		opt.Order = oneOf("order", mapper.Orders)
+		opt.Learn = rapid.Bool().Draw(t, "learn")
+		opt.Shrink = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "shrink")
+		opt.Recovery = oneOf("recovery", mapper.Recoveries)
+	}
 	return Config{Options: opt, Score: rapid.SampledFrom([]Score{ScoreMean, ScoreRisk}).Draw(t, "score"), GPUs: station(gpus), StartUp: time.Duration(rapid.IntRange(0, 5000).Draw(t, "start-up")) * time.Millisecond}
 }
 
-// TestAnyTrace: whatever the trace and the policy.
+// TestAnyTrace: whatever the trace, the policy and the options.
 func TestAnyTrace(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		gpus := rapid.IntRange(1, 5).Draw(rt, "machine")
 		cfg := anyConfig(rt, gpus)
-		tasks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Task { return anyTask(t, gpus) }), 1, 25).Draw(rt, "tasks")
-		r := mustRun(t, cfg, tasks)
-		longest := time.Duration(0)
-		for i, got := range r.Tasks {
-			l := got.Record.Lifetimes()
-			if got.Phase != mapper.Succeeded || got.ID != mapper.TaskID(i+1) {
-				rt.Fatalf("task %d is %s: %s", got.ID, got.Phase, got.Reason)
-			}
-			if l.Waiting < 0 || l.Lost < 0 || l.Execution < got.Task.SoloTime || l.JCT != l.Waiting+l.Execution+l.Lost {
-				rt.Fatalf("task %d of %s: %+v", got.ID, got.Task.SoloTime, l)
-			}
-			longest = max(longest, got.Task.SoloTime)
-		}
-		m := r.Metrics
-		if m.Makespan < longest || m.Makespan < m.LowerBound-time.Microsecond {
-			rt.Fatalf("makespan %s, longest task %s, lower bound %s", m.Makespan, longest, m.LowerBound)
-		}
-		if m.MeanSMACT < 0 || m.MeanSMACT > 1+1e-9 || m.MeanMemory < 0 || m.MeanMemory > 40*mapper.GiB {
-			rt.Fatalf("SMACT %v, memory %s", m.MeanSMACT, m.MeanMemory)
-		}
-		if again := mustRun(t, cfg, tasks); !reflect.DeepEqual(r, again) {
-			rt.Fatalf("a second run differs:\n%+v\n%+v", r.Metrics, again.Metrics)
-		}
+		tasks := anyTasks(rt, gpus)
+		checkReplay(rt, cfg, tasks)
 	})
 }
 
-// TestWorkIsConserved: however tasks slow each other down, the SM time used is
-// that of their work, not more and not less.
-func TestWorkIsConserved(t *testing.T) {
+// checkReplay replays tasks that the machine can hold, and checks what holds
+// of every replay.
+func checkReplay(t rapid.TB, cfg Config, tasks []Task) Result {
+	t.Helper()
+	r := mustRun(t, cfg, tasks)
+	if len(r.Tasks) != len(tasks) {
+		t.Fatalf("%d tasks went in, %d came out", len(tasks), len(r.Tasks))
+	}
+	longest := time.Duration(0)
+	for i, got := range r.Tasks {
+		if got.Task == nil {
+			t.Fatalf("task %d is lost", i+1)
+		}
+		l := got.Record.Lifetimes()
+		if got.Phase != mapper.Succeeded || got.ID != mapper.TaskID(i+1) {
+			t.Fatalf("task %d is %s: %s", got.ID, got.Phase, got.Reason)
+		}
+		if l.Waiting < 0 || l.Lost < 0 || l.Execution < got.Task.SoloTime || l.JCT < got.Task.SoloTime || l.JCT != l.Waiting+l.Execution+l.Lost {
+			t.Fatalf("task %d of %s: %+v", got.ID, got.Task.SoloTime, l)
+		}
+		if at := origin.Add(got.Task.At); got.Record.Submitted != at || got.Record.Attempts[0].Launched < at {
+			t.Fatalf("task %d arrives at %d and was launched at %d", got.ID, at, got.Record.Attempts[0].Launched)
+		}
+		for n, a := range got.Record.Attempts { // one after the other
+			if a.Started < a.Launched || a.Ended < a.Started || n > 0 && a.Launched < got.Record.Attempts[n-1].Ended {
+				t.Fatalf("task %d: attempts %+v", got.ID, got.Record.Attempts)
+			}
+		}
+		longest = max(longest, got.Task.SoloTime)
+	}
+	m := r.Metrics
+	if m.Makespan < longest || m.Makespan < m.LowerBound-time.Microsecond {
+		t.Fatalf("makespan %s, longest task %s, lower bound %s", m.Makespan, longest, m.LowerBound)
+	}
+	if m.MeanSMACT < 0 || m.MeanSMACT > 1+1e-9 || m.MeanMemory < 0 || m.MeanMemory > 40*mapper.GiB {
+		t.Fatalf("SMACT %v, memory %s", m.MeanSMACT, m.MeanMemory)
+	}
+	first := asJSON(t, r)
+	for _, processors := range []int{1, 2} {
+		before := runtime.GOMAXPROCS(processors)
+		again := asJSON(t, mustRun(t, cfg, tasks))
+		runtime.GOMAXPROCS(before)
+		if again != first {
+			t.Fatalf("another run, on %d processors, gives\n%s\nand not\n%s", processors, again, first)
+		}
+	}
+	return r
+}
+
+func asJSON(t rapid.TB, r Result) string {
+	t.Helper()
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestEveryCombination: under each policy with each combination of the other
+// options a small trace that has something of everything ends, and well.
+func TestEveryCombination(t *testing.T) {
+	var tasks []Task
+	for i, l := range []Load{vgg128, small, resnet, small, vgg32, smaller, resnet, small, {}, vgg128} {
+		task := training(time.Duration(i)*time.Minute, time.Duration(3+7*(i%4))*time.Minute, mapper.Bytes(3+4*(i%5))*mapper.GiB, l)
+		task.Kind, task.Family = []string{"a1", "a2", "b", ""}[i%4], "f"
+		task.Priority, task.Exclusive = mapper.Priority(i%3-1), i == 4
+		if i%2 == 0 {
+			task.Expected.Loads = task.Loads
+		}
+		switch i {
+		case 2:
+			task.GPUs, task.Memory, task.Loads = 2, append(task.Memory, mapper.GiB), append(task.Loads, Load{})
+		case 3, 6:
+			task.Estimate.Memory /= 5 // too little
+		case 7:
+			task.Estimate = mapper.Estimate{WholeGPU: true}
+		}
+		tasks = append(tasks, task)
+	}
+	combinations := 0
+	for _, policy := range mapper.PolicyNames() {
+		for _, booking := range mapper.Bookings {
+			for _, order := range mapper.Orders {
+				for _, recovery := range mapper.Recoveries {
+					for bits := range 16 {
+						opt := options(policy)
+						opt.Booking, opt.Order, opt.Recovery, opt.Learn = booking, order, recovery, bits&1 > 0
+						if bits&2 > 0 {
+							opt.Interval = 20 * time.Second
+						}
+						if bits&4 > 0 {
+							opt.Margin = 2 * mapper.GiB
+						}
+						if bits&8 > 0 {
+							opt.SMACTCap, opt.SMOCCCap, opt.DRAMACap = 0.5, 0.3, 0.3
+						}
+						r := mustRun(t, Config{Options: opt, GPUs: station(2), StartUp: time.Second}, tasks)
+						if r.Metrics.Succeeded != len(tasks) || r.Metrics.Makespan < r.Metrics.LowerBound {
+							t.Errorf("%+v: %+v", opt, r.Metrics)
+						}
+						combinations++
+					}
+				}
+			}
+		}
+	}
+	if combinations < 1920 {
+		t.Errorf("only %d combinations", combinations)
+	}
+}
+
+// TestTrueEstimates: where memory is booked and estimates are no less than what
+// is used, nobody runs out of it, whatever is learned; and however tasks slow
+// each other down, the SM time used is that of their work, not more and not
+// less.
+func TestTrueEstimates(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := anyConfig(rt, 3)
-		tasks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Task { return anyTask(t, 1) }), 1, 20).Draw(rt, "tasks")
-		work := 0.0
+		cfg.Options.Booking = mapper.BookGrants
+		tasks := anyTasks(rt, 3)
+		work, kinds := 0.0, map[string]mapper.Bytes{}
 		for i := range tasks {
-			tasks[i].Estimate = mapper.Estimate{Memory: tasks[i].Memory[0]}
-			solo := tasks[i].SoloTime.Seconds()
-			work += tasks[i].Loads[0].SMACT * (solo - TrainsFrom(solo))
+			task := &tasks[i]
+			if most := slices.Max(task.Memory); task.Kind != "" { // of a kind all use as much
+				if _, ok := kinds[task.Kind]; !ok {
+					kinds[task.Kind] = most
+				}
+				for g := range task.Memory {
+					task.Memory[g] = kinds[task.Kind]
+				}
+			}
+			task.Estimate = mapper.Estimate{Memory: slices.Max(task.Memory) + mapper.Bytes(rapid.IntRange(0, 1000).Draw(rt, "over"))*mapper.MiB}
+			solo := task.SoloTime.Seconds()
+			for _, l := range task.Loads {
+				work += l.SMACT * (solo - TrainsFrom(solo))
+			}
 		}
 		m := mustRun(t, cfg, tasks).Metrics
-		if m.OOMs > 0 {
-			rt.Fatalf("%d OOMs with true estimates", m.OOMs)
+		if m.OOMs > 0 || m.Relaunches > 0 || m.Succeeded != len(tasks) {
+			rt.Fatalf("%d OOMs with true estimates, %d of %d succeeded", m.OOMs, m.Succeeded, len(tasks))
 		}
-		if used := m.MeanSMACT * m.Makespan.Seconds() * 3; math.Abs(used-work) > 1e-6*work+1e-3 {
+		// A task on two GPUs goes at the pace of the slower and keeps the other
+		// as busy as if it did not.
+		used := m.MeanSMACT * m.Makespan.Seconds() * 3
+		if two := slices.ContainsFunc(tasks, func(t Task) bool { return t.GPUs > 1 }); used < work-1e-6*work-1e-3 || !two && used > work+1e-6*work+1e-3 {
 			rt.Fatalf("%v s of SM time used for %v s of work", used, work)
 		}
 	})
@@ -461,21 +605,18 @@ func TestWorkIsConserved(t *testing.T) {
 // processors.
 func TestSameBytes(t *testing.T) {
 	tasks := synthetic(2000, 64)
-	run := func() string {
-		r, err := Run(Config{Options: options("magm"), GPUs: station(64), StartUp: time.Second}, tasks)
-		if err != nil {
-			t.Fatal(err)
+	for _, policy := range []string{"magm", "carma"} {
+		run := func(processors int) string {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+			r, err := Run(Config{Options: options(policy), GPUs: station(64), StartUp: time.Second}, tasks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return asJSON(t, r)
 		}
-		b, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
+		if run(2) != run(1) {
+			t.Errorf("%s: a second run differs", policy)
 		}
-		return string(b)
-	}
-	first := run()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	if run() != first {
-		t.Error("a second run differs")
 	}
 }
 

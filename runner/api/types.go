@@ -33,6 +33,9 @@ type Submit struct {
 	Retries   int    `json:"retries,omitempty" minimum:"0" doc:"how often a program failure is run again"`
 	// TimeLimit in nanoseconds ends an attempt that runs longer; 0: none.
 	TimeLimit time.Duration `json:"time_limit,omitempty" minimum:"0"`
+	// Slot in nanoseconds is how long an attempt runs before it makes way for
+	// tasks that wait; 0: as the daemon is set.
+	Slot time.Duration `json:"slot,omitempty" minimum:"0"`
 	// StopGrace in nanoseconds is the time between the stop signal and the
 	// kill; 0: the daemon's default.
 	StopGrace time.Duration `json:"stop_grace,omitempty" minimum:"0"`

@@ -1,0 +1,296 @@
+package mapper
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func fair() Options {
+	opt := plain()
+	opt.Order = OrderFair
+	return opt
+}
+
+func by(user string) func(*Request) { return func(r *Request) { r.User = user } }
+
+// starts are the users of the launches so far from a number on.
+func (w *world) starts(from int) string {
+	var users []string
+	for _, l := range w.launches[from:] {
+		users = append(users, w.task(l.Task).User)
+	}
+	return strings.Join(users, " ")
+}
+
+// busy has a stranger hold all GPUs; what it returns ends that.
+func (w *world) busy(n int) (free func()) {
+	id := w.submit(GiB, func(r *Request) { r.User, r.GPUs, r.Exclusive = "root", n, true })
+	return func() { w.exit(id, ExitOK) }
+}
+
+// TestFairOrder has who starts first, by what they have had and hold.
+func TestFairOrder(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		used    map[string]time.Duration // of a whole GPU, before
+		ago     time.Duration            // when that ended
+		weights []Weight
+		wait    []string // by whom, in order of submission
+		want    string
+	}{
+		{name: "nobody has had anything: as submitted, in turns", wait: []string{"bob", "bob", "ada", "ada"}, want: "bob ada bob ada"},
+		{name: "who has had less", used: map[string]time.Duration{"bob": time.Hour}, wait: []string{"bob", "ada"}, want: "ada bob"},
+		{name: "one user's tasks as submitted", used: map[string]time.Duration{"bob": 3 * time.Hour}, wait: []string{"bob", "bob", "ada", "ada", "ada"}, want: "ada ada ada bob bob"},
+		{name: "in turns once they have had the same", used: map[string]time.Duration{"bob": 15 * time.Minute},
+			wait: []string{"bob", "bob", "ada", "ada", "ada", "ada"}, want: "ada ada bob ada bob ada"},
+		{name: "a weight", used: map[string]time.Duration{"ada": 2 * time.Hour, "bob": time.Hour},
+			weights: []Weight{{"ada", 3}}, wait: []string{"bob", "ada"}, want: "ada bob"},
+		{name: "a weight below others", used: map[string]time.Duration{"ada": time.Hour, "bob": 90 * time.Minute},
+			weights: []Weight{{"ada", 0.5}}, wait: []string{"ada", "bob"}, want: "bob ada"},
+		{name: "use of long ago is forgotten", used: map[string]time.Duration{"bob": time.Hour}, ago: 24 * 20 * time.Hour, wait: []string{"bob", "ada"}, want: "bob ada"},
+		{name: "use of lately is not", used: map[string]time.Duration{"bob": time.Hour}, ago: 48 * time.Hour, wait: []string{"bob", "ada"}, want: "ada bob"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			opt := fair()
+			opt.FairWeights = row.weights
+			w := newWorld(t, opt, 6)
+			for _, user := range []string{"ada", "bob"} {
+				if d := row.used[user]; d > 0 {
+					id := w.submit(GiB, func(r *Request) { r.User, r.Exclusive = user, true })
+					w.wait(d)
+					w.exit(id, ExitOK)
+				}
+			}
+			w.wait(row.ago)
+			free := w.busy(6)
+			for _, user := range row.wait {
+				w.submit(GiB, func(r *Request) { r.User, r.Exclusive = user, true })
+			}
+			first := len(w.launches)
+			free()
+			if got := w.starts(first); got != row.want {
+				t.Errorf("%s, want %s", got, row.want)
+			}
+		})
+	}
+}
+
+// TestFairPriority: a class is served before a lower one, whoever is in it; and
+// what recovers goes before all.
+func TestFairPriority(t *testing.T) {
+	w := newWorld(t, fair(), 1)
+	bob := w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+	w.wait(time.Hour)
+	w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
+	urgent := w.submit(GiB, func(r *Request) { r.User, r.Exclusive, r.Priority = "bob", true, High })
+	w.exit(bob, ExitEvicted)
+	w.wantOn(bob, 0)
+	w.exit(bob, ExitOK)
+	w.wantOn(urgent, 0)
+}
+
+// TestCharge has what users are charged for.
+func TestCharge(t *testing.T) {
+	const hour = 3600
+	for _, row := range []struct {
+		name string
+		do   func(w *world)
+		want map[string]float64 // GPU-seconds; exact but for decay, which is off
+	}{
+		{"a whole GPU", func(w *world) { w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "ada", true }) }, map[string]float64{"ada": hour}},
+		{"two whole GPUs", func(w *world) {
+			w.submit(GiB, func(r *Request) { r.User, r.Exclusive, r.GPUs = "ada", true, 2 })
+		}, map[string]float64{"ada": 2 * hour}},
+		{"the part that is booked", func(w *world) { w.submit(10*GiB, by("ada")); w.submit(20*GiB, by("bob")) }, map[string]float64{"ada": hour / 4, "bob": hour / 2}},
+		{"a neighbour changes nothing", func(w *world) {
+			w.submit(10*GiB, by("ada"))
+			w.submit(10*GiB, by("ada"))
+			w.submit(30*GiB, by("bob"))
+		}, map[string]float64{"ada": hour / 2, "bob": hour * 3 / 4}},
+		{"a little at least", func(w *world) { w.submit(1, by("ada")) }, map[string]float64{"ada": hour / 16}},
+		{"from the launch on, not from the start", func(w *world) { w.started(w.submit(20*GiB, by("ada"))) }, map[string]float64{"ada": hour / 2}},
+		{"waiting costs nothing", func(w *world) { w.busy(2); w.submit(10*GiB, by("ada")) }, map[string]float64{"ada": 0, "root": 2 * hour}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			opt := fair()
+			opt.FairHalfLife = 1e6 * time.Hour
+			w := newWorld(t, opt, 2)
+			row.do(w)
+			w.wait(time.Hour)
+			w.look()
+			for name, want := range row.want {
+				if u := w.s.users.of(name); u == nil || math.Abs(u.Use-want) > 0.01 {
+					t.Errorf("%s has used %+v, want %v", name, u, want)
+				}
+			}
+		})
+	}
+}
+
+// TestDecay: half after the half-life, whatever happens in between; and who has
+// had nothing lately is forgotten.
+func TestDecay(t *testing.T) {
+	for _, looks := range []int{1, 24} {
+		w := newWorld(t, fair(), 1)
+		id := w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
+		w.wait(time.Hour)
+		w.exit(id, ExitOK)
+		had := w.s.users.of("ada").Use
+		for range looks {
+			w.wait(24 * time.Hour / time.Duration(looks))
+			w.look()
+		}
+		if got := w.s.users.of("ada").Use; math.Abs(got-had/2) > 1e-6*had {
+			t.Errorf("%v of %v GPU-seconds are left after a half-life and %d looks", got, had, looks)
+		}
+		w.wait(24 * time.Hour * 12)
+		w.look()
+		if len(w.s.users.all) != 0 || len(w.s.users.byName) != 0 {
+			t.Errorf("after twelve more: %+v", w.s.users.all)
+		}
+	}
+}
+
+// TestFairWhy: the place, and who goes first why.
+func TestFairWhy(t *testing.T) {
+	opt := fair()
+	opt.LookAhead = 1
+	w := newWorld(t, opt, 1)
+	w.submit(20*GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+	w.wait(time.Hour)
+	mine := w.submit(10*GiB, by("bob"))
+	w.submit(30*GiB, by("ada"))
+	w.submit(30*GiB, by("ada"))
+	w.look()
+	why, _ := w.s.Why(mine)
+	if want := "GPU 0 belongs to task 1 alone; by fair share 2 later tasks of others go first, as ada has used 0.0 GPU hours and bob 1.0 GPU hours"; why.Binding != want || why.Rule != RuleFairShare || why.Position != 3 {
+		t.Errorf("%+v\nwant %s", why, want)
+	}
+	for i, id := range []TaskID{3, 4, 2} {
+		if got := w.s.Position(id); got != i+1 {
+			t.Errorf("task %d is at place %d, want %d", id, got, i+1)
+		}
+	}
+	if why, _ := w.s.Why(3); why.Rule != "" || why.Binding != "GPU 0 belongs to task 1 alone" {
+		t.Errorf("%+v", why)
+	}
+}
+
+// TestFairWakes: the order changes with time alone, and is looked at again.
+func TestFairWakes(t *testing.T) {
+	opt := fair()
+	opt.LookAhead, opt.Ageing = 1, 1000*time.Hour
+	w := newWorld(t, opt, 2)
+	w.wait(time.Hour)
+	old := w.submit(30*GiB, func(r *Request) { r.User, r.GPUs = "bob", 1 })
+	w.wait(time.Hour)
+	w.exit(old, ExitOK) // bob has had 0.75 GPU-hours
+	w.submit(30*GiB, by("ada"))
+	w.submit(30*GiB, by("eve"))
+	w.submit(30*GiB, by("ada")) // does not fit, and is all that is looked at
+	small := w.submit(GiB, by("bob"))
+	w.wantOn(small)
+	w.wait(3 * time.Hour)
+	if w.on(small) == nil {
+		t.Error("bob has had less by now, and his task still waits")
+	}
+}
+
+// TestFairSwitch: the option changes while tasks wait; none is lost, and use of
+// the time before counts.
+func TestFairSwitch(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	id := w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+	w.wait(time.Hour)
+	for _, user := range []string{"bob", "ada", "bob", "ada"} {
+		w.submit(GiB, by(user))
+	}
+	order := func() (ids []TaskID) {
+		for _, task := range w.s.Tasks()[1:] {
+			ids = append(ids, task.ID)
+		}
+		slices.SortFunc(ids, func(a, b TaskID) int { return w.s.Position(a) - w.s.Position(b) })
+		return ids
+	}
+	for range 2 {
+		w.step(Configured{At: w.now, Options: fair()})
+		if got := order(); !slices.Equal(got, []TaskID{3, 5, 2, 4}) {
+			t.Errorf("by fair share %v", got)
+		}
+		w.step(Configured{At: w.now, Options: plain()})
+		if got := order(); !slices.Equal(got, []TaskID{2, 3, 4, 5}) {
+			t.Errorf("by number %v", got)
+		}
+	}
+	w.exit(id, ExitOK)
+}
+
+// TestOldSnapshot: one from before there were users still loads.
+func TestOldSnapshot(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	w.submit(20*GiB, by("ada"))
+	w.submit(30*GiB, by("bob"))
+	b, err := w.s.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	from := strings.Index(text, `,"users":`)
+	text = text[:from] + "}"
+	text = strings.ReplaceAll(text, `"share":500000,`, "")
+	var s State
+	if from < 0 || strings.Contains(text, "share") || s.UnmarshalJSON([]byte(text)) != nil {
+		t.Fatalf("it does not load: %s", text)
+	}
+	if u := s.users.of("ada"); u.rate != shareOne/2 || u.tasks != 1 || s.users.of("bob").waiting != 1 {
+		t.Errorf("%+v %+v", u, s.users.of("bob"))
+	}
+}
+
+// BenchmarkFairPass: a pass over 100,000 waiting tasks of 200 users, in which a
+// task ends and others start.
+func BenchmarkFairPass(b *testing.B) {
+	opt := fair()
+	s, now := New(opt), Instant(time.Hour)
+	var gpus []GPUInfo
+	for i := range 256 {
+		gpus = append(gpus, GPUInfo{ID: GPUID(fmt.Sprint(i)), Node: fmt.Sprint(i / 8), Index: i % 8, Capacity: 80 * GiB})
+	}
+	s.Step(GPUsFound{At: now, GPUs: gpus})
+	running := []Launch{}
+	step := func(ev Event) {
+		for _, d := range s.Step(ev) {
+			if l, ok := d.(Launch); ok {
+				running = append(running, l)
+			}
+		}
+	}
+	last := TaskID(0)
+	submit := func() {
+		last++
+		now += Instant(time.Second)
+		step(TaskSubmitted{At: now, Request: Request{ID: last, User: fmt.Sprint(last * 7919 % 200), GPUs: 1}})
+		step(Estimated{At: now, Task: last, Estimate: Estimate{Memory: Bytes(14+last%9) * GiB}})
+	}
+	for s.QueueLen() < 100_000 {
+		submit()
+	}
+	for b.Loop() {
+		now += Instant(time.Second)
+		done := running[0]
+		running = running[1:]
+		step(Exited{At: now, Task: done.Task, Attempt: done.Attempt, Class: ExitOK})
+		if s.QueueLen() < 100_000 {
+			b.StopTimer()
+			submit()
+			b.StartTimer()
+		}
+	}
+	if err := s.Audit(); err != nil {
+		b.Fatal(err)
+	}
+}

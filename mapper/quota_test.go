@@ -1,0 +1,101 @@
+package mapper
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestQuotas has what a user may have at once, and what is said about it.
+func TestQuotas(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		set  func(*Options)
+		do   func(w *world) TaskID // the last task of ada, which waits
+		want string
+	}{
+		{"tasks", func(o *Options) { o.QuotaTasks = 2 }, func(w *world) TaskID {
+			w.submit(GiB, by("ada"))
+			w.submit(GiB, by("ada"))
+			return w.submit(GiB, by("ada"))
+		}, "ada has 2 tasks running, the most allowed per user"},
+		{"one task", func(o *Options) { o.QuotaTasks = 1 }, func(w *world) TaskID {
+			w.submit(GiB, by("ada"))
+			return w.submit(GiB, by("ada"))
+		}, "ada has 1 task running, the most allowed per user"},
+		{"GPUs", func(o *Options) { o.QuotaGPUs = 3 }, func(w *world) TaskID {
+			w.submit(GiB, func(r *Request) { r.User, r.GPUs = "ada", 2 })
+			return w.submit(GiB, func(r *Request) { r.User, r.GPUs = "ada", 2 })
+		}, "ada has 2 GPUs and would have 4, of 3 allowed per user"},
+		{"memory", func(o *Options) { o.QuotaMemory = 30 * GiB }, func(w *world) TaskID {
+			w.submit(20*GiB, by("ada"))
+			return w.submit(11*GiB, by("ada"))
+		}, "ada has 20.0 GiB of GPU memory reserved and needs 11.0 GiB more, of 30.0 GiB allowed per user"},
+		{"memory of a whole GPU", func(o *Options) { o.QuotaMemory = 50 * GiB }, func(w *world) TaskID {
+			w.submit(20*GiB, by("ada"))
+			return w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
+		}, "ada has 20.0 GiB of GPU memory reserved and needs 40.0 GiB more, of 50.0 GiB allowed per user"},
+	} {
+		for _, order := range Orders {
+			t.Run(row.name+"/"+order, func(t *testing.T) {
+				opt := plain()
+				opt.LookAhead, opt.Ageing, opt.Order = 1, 0, order
+				row.set(&opt)
+				w := newWorld(t, opt, 4)
+				waits := row.do(w)
+				w.wantOn(waits)
+				if why, _ := w.s.Why(waits); why.Binding != row.want || why.Rule != RuleQuota {
+					t.Errorf("%+v\nwant %s", why, row.want)
+				}
+				// It is in nobody's way, however long it waits.
+				w.wait(time.Hour)
+				w.look()
+				if other := w.submit(10*GiB, by("bob")); w.on(other) == nil {
+					t.Error("bob waits for ada's quota")
+				}
+				w.exit(1, ExitOK)
+				if w.on(waits) == nil {
+					t.Error("it does not start when the quota allows it")
+				}
+			})
+		}
+	}
+}
+
+// TestQuotaRefused: what could never start is refused at its submission.
+func TestQuotaRefused(t *testing.T) {
+	opt := plain()
+	opt.QuotaGPUs, opt.QuotaMemory, opt.Slot = 2, 50*GiB, time.Hour
+	w := newWorld(t, opt, 4)
+	for _, row := range []struct {
+		r            Request
+		e            Estimate
+		option, want string
+	}{
+		{Request{GPUs: 4}, Estimate{Memory: GiB}, "gpus", "4 GPUs asked for, a user may have 2"},
+		{Request{GPUs: 2}, Estimate{Memory: 30 * GiB}, "mem", "60.0 GiB of GPU memory asked for in all, a user may have 50.0 GiB"},
+		{Request{GPUs: 2, Exclusive: true}, Estimate{Memory: GiB}, "exclusive", "it needs 2 GPUs for itself, up to 80.0 GiB of GPU memory; a user may have 50.0 GiB"},
+		{Request{GPUs: 2}, Estimate{WholeGPU: true}, "exclusive", "it needs 2 GPUs for itself, up to 80.0 GiB of GPU memory; a user may have 50.0 GiB"},
+		{Request{Slot: 2 * time.Hour}, Estimate{Memory: GiB}, "slot", "a slot of 2h0m0s asked for, the longest is 1h0m0s"},
+		{Request{GPUs: 2, Slot: time.Minute}, Estimate{Memory: 25 * GiB}, "", ""},
+	} {
+		err := w.s.Check(row.r, row.e)
+		var no *ImpossibleError
+		if row.want == "" && err != nil || row.want != "" && (!errors.As(err, &no) || no.Option != row.option || no.Text != row.want) {
+			t.Errorf("%+v: %v, want %s", row.r, err, row.want)
+		}
+	}
+	id := w.submit(GiB, gpus(3))
+	w.wantFailed(id, "3 GPUs asked for, a user may have 2")
+}
+
+// TestQuotaAfterOOM: a task that needs more than its user may have, as its
+// first run has shown, does not wait for ever.
+func TestQuotaAfterOOM(t *testing.T) {
+	opt := plain()
+	opt.QuotaMemory = 20 * GiB
+	w := newWorld(t, opt, 1)
+	id := w.submit(15*GiB, by("ada"))
+	w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: 18 * GiB})
+	w.wantFailed(id, "GPU out of memory: it wanted 18.0 GiB and had 15.0 GiB reserved; 23.5 GiB of GPU memory asked for in all, a user may have 20.0 GiB")
+}

@@ -1,0 +1,233 @@
+package mapper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// slot is how long an attempt of a task may run while others wait; 0: as long
+// as it likes.
+func (s *State) slot(t *Task) time.Duration {
+	if t.Slot == 0 || s.opt.Slot == 0 {
+		return max(t.Slot, s.opt.Slot)
+	}
+	return min(t.Slot, s.opt.Slot)
+}
+
+// slotEnds is when the slot of a running attempt is used up.
+func (s *State) slotEnds(t *Task) Instant {
+	slot := s.slot(t)
+	if slot <= 0 || t.Phase != Running {
+		return never
+	}
+	return t.Last().Started.Add(slot)
+}
+
+// watchSlots has the queue looked at when the slots of running tasks end.
+func (s *State) watchSlots() {
+	for _, g := range s.gpus {
+		for i := range g.Residents {
+			if ends := s.slotEnds(s.tasks[g.Residents[i].Task]); ends > s.now {
+				s.at(ends, deadline{})
+			}
+		}
+	}
+}
+
+// checkSlot refuses a slot that is longer than the server's.
+func (s *State) checkSlot(slot time.Duration) error {
+	if s.opt.Slot > 0 && slot > s.opt.Slot {
+		return &ImpossibleError{"slot", fmt.Sprintf("a slot of %s asked for, the longest is %s", slot, s.opt.Slot)}
+	}
+	return nil
+}
+
+// rotate asks tasks whose slot is used up to stop, for those that wait: as few
+// as the first in order needs to start, then the next. What tasks hold that are
+// stopping already counts as free, so nobody is stopped twice for the same.
+func (s *State) rotate(blocked []*Task) {
+	if len(blocked) == 0 || !s.anySlotOver() {
+		return
+	}
+	after := &rotation{s: s}
+	for _, g := range s.gpus {
+		v := g.clone()
+		for _, r := range g.Residents {
+			if s.tasks[r.Task].Phase == Stopping {
+				v.leave(r.Task)
+			}
+		}
+		after.gpus = append(after.gpus, v)
+	}
+	kept := s.hold
+	defer func() { s.hold = kept }()
+	for _, t := range blocked {
+		victims, fits := after.admit(t)
+		if fits && t.ID == s.hold.Task {
+			s.hold = hold{} // its GPUs are open to others once it has them
+		}
+		for _, id := range victims {
+			victim := s.tasks[id]
+			victim.SlotUsed = true
+			s.stop(victim, fmt.Sprintf("time slot of %s used, others wait", s.slot(victim)))
+		}
+	}
+}
+
+func (s *State) anySlotOver() bool {
+	for _, g := range s.gpus {
+		for i := range g.Residents {
+			if s.slotEnds(s.tasks[g.Residents[i].Task]) <= s.now {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rotation is the ledger as it will be when those who are asked to have
+// stopped, and those they stop for have started.
+type rotation struct {
+	s    *State
+	gpus []*GPU
+}
+
+// admit makes room for a waiting task and returns the tasks to stop; false, and
+// nothing changes, when they would stop for nothing.
+func (r *rotation) admit(t *Task) (victims []TaskID, fits bool) {
+	var options []opening
+	for i, g := range r.gpus {
+		if victims, ok := r.room(t, g); ok {
+			options = append(options, opening{r.s.gpus[i], g, victims})
+		}
+	}
+	var picked []opening
+	for _, node := range r.nodes(options, t.GPUs) {
+		slices.SortStableFunc(node, func(a, b opening) int { return cmp.Compare(len(a.victims), len(b.victims)) })
+		node = node[:t.GPUs]
+		if picked == nil || stops(node) < stops(picked) {
+			picked = node
+		}
+	}
+	for _, o := range picked {
+		for _, id := range o.victims {
+			if !slices.Contains(victims, id) {
+				victims = append(victims, id)
+			}
+		}
+	}
+	for _, id := range victims {
+		for _, g := range r.gpus {
+			g.leave(id)
+		}
+	}
+	for _, o := range picked { // not a resident: the policies look up what those have done so far
+		taken := t.Need
+		if r.s.alone(t) {
+			taken = o.then.Capacity
+		}
+		o.then.Foreign, o.then.Used = o.then.Foreign+taken, o.then.Used+taken
+		o.then.settle()
+	}
+	return victims, picked != nil
+}
+
+// opening is a GPU that a task could go to, and who has to leave first.
+type opening struct {
+	now, then *GPU
+	victims   []TaskID
+}
+
+func stops(all []opening) int {
+	n := 0
+	for _, o := range all {
+		n += len(o.victims)
+	}
+	return n
+}
+
+// nodes are the openings by machine, of those with at least n.
+func (r *rotation) nodes(all []opening, n int) [][]opening {
+	var nodes [][]opening
+	for len(all) > 0 {
+		m := 1
+		for m < len(all) && all[m].now.Node == all[0].now.Node {
+			m++
+		}
+		if m >= n {
+			nodes = append(nodes, all[:m:m])
+		}
+		all = all[m:]
+	}
+	return nodes
+}
+
+// room is who must leave a GPU for a task to fit there, those that have run
+// longest first; false: it does not fit even then.
+func (r *rotation) room(t *Task, g *GPU) ([]TaskID, bool) {
+	s := r.s
+	if s.reject(t, g) == "" {
+		return nil, true
+	}
+	var over []*Task
+	for i := range g.Residents {
+		v := s.tasks[g.Residents[i].Task]
+		if s.slotEnds(v) <= s.now && s.queue.before(t, s.rotated(v)) {
+			over = append(over, v)
+		}
+	}
+	slices.SortFunc(over, func(a, b *Task) int {
+		return cmp.Or(cmp.Compare(a.Last().Started, b.Last().Started), cmp.Compare(a.ID, b.ID))
+	})
+	then := g.clone()
+	for i, v := range over {
+		then.leave(v.ID)
+		if s.reject(t, then) == "" {
+			ids := make([]TaskID, i+1)
+			for j := range ids {
+				ids[j] = over[j].ID
+			}
+			return ids, true
+		}
+	}
+	return nil, false
+}
+
+// rotated is a running task as it would wait after its slot. One that would
+// still go before a waiting task does not stop for it.
+func (s *State) rotated(t *Task) *Task {
+	c := *t
+	s.toTheBack(&c)
+	c.Phase = Queued
+	c.Rank = s.rankOf(&c)
+	return &c
+}
+
+// toTheBack puts a task behind all that were submitted up to now.
+func (s *State) toTheBack(t *Task) { t.Behind, t.QueuedAt = s.lastID, s.now }
+
+// leave removes a task from a page of what will be. What the monitor saw is
+// taken to be everybody's in equal parts.
+func (g *GPU) leave(id TaskID) {
+	n := len(g.Residents)
+	if r := g.resident(id); r != nil {
+		g.Used = max(g.Foreign, g.Used-r.Used)
+	}
+	g.remove(id)
+	g.forget()
+	if left := len(g.Residents); left < n {
+		part := float64(left) / float64(n)
+		g.SMACT, g.SMOCC, g.DRAMA = g.SMACT*part, g.SMOCC*part, g.DRAMA*part
+	}
+}
+
+// slotOver follows the end of an attempt that was asked to stop for others.
+func (s *State) slotOver(t *Task, a *Attempt) {
+	reason := t.StopReason
+	a.Blameless = true
+	t.SlotUsed, t.StopReason = false, ""
+	s.toTheBack(t)
+	s.requeue(t, Queued, reason)
+}

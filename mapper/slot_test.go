@@ -1,0 +1,173 @@
+package mapper
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func slots(slot time.Duration) Options {
+	opt := plain()
+	opt.Slot = slot
+	return opt
+}
+
+// run submits a task that needs mem and starts it if it is placed.
+func (w *world) run(mem Bytes, edit func(*Request)) TaskID {
+	w.t.Helper()
+	id := w.submit(mem, edit)
+	if w.on(id) != nil {
+		w.started(id)
+	}
+	return id
+}
+
+// stopped are the tasks asked to stop.
+func (w *world) stopped() (ids []TaskID) {
+	for _, s := range w.stops {
+		ids = append(ids, s.Task)
+	}
+	return ids
+}
+
+// TestSlotStops has who is asked to stop, two hours after all were submitted.
+func TestSlotStops(t *testing.T) {
+	slot := func(d time.Duration) func(*Request) { return func(r *Request) { r.Slot = d } }
+	for _, row := range []struct {
+		name string
+		opt  Options
+		gpus int
+		do   func(w *world)
+		want []TaskID
+	}{
+		{"for one that waits", slots(time.Hour), 1, func(w *world) { w.run(30*GiB, nil); w.run(30*GiB, nil) }, []TaskID{1}},
+		{"not when nobody waits", slots(time.Hour), 1, func(w *world) { w.run(30*GiB, nil) }, nil},
+		{"not before", slots(3 * time.Hour), 1, func(w *world) { w.run(30*GiB, nil); w.run(30*GiB, nil) }, nil},
+		{"not when off", slots(0), 1, func(w *world) { w.run(30*GiB, nil); w.run(30*GiB, nil) }, nil},
+		{"its own slot, the option off", slots(0), 1, func(w *world) { w.run(30*GiB, slot(time.Hour)); w.run(30*GiB, nil) }, []TaskID{1}},
+		{"its own slot, shorter", slots(9 * time.Hour), 1, func(w *world) { w.run(30*GiB, slot(time.Hour)); w.run(30*GiB, nil) }, []TaskID{1}},
+		{"not one that has not started", slots(time.Hour), 1, func(w *world) { w.submit(30*GiB, nil); w.run(30*GiB, nil) }, nil},
+		{"as few as needed", slots(time.Hour), 1, func(w *world) {
+			for range 4 {
+				w.run(10*GiB, nil)
+			}
+			w.run(15*GiB, nil)
+		}, []TaskID{1, 2}},
+		{"one each for two that wait", slots(time.Hour), 1, func(w *world) {
+			for range 6 {
+				w.run(10*GiB, nil)
+			}
+		}, []TaskID{1, 2}},
+		{"one place for two small ones", slots(time.Hour), 2, func(w *world) {
+			w.run(40*GiB, nil)
+			w.run(40*GiB, nil)
+			w.run(20*GiB, nil)
+			w.run(20*GiB, nil)
+		}, []TaskID{1}},
+		{"not when it would not fit even then", slots(time.Hour), 1, func(w *world) {
+			w.run(20*GiB, slot(time.Minute))
+			w.step(Configured{At: w.now, Options: slots(0)})
+			w.run(20*GiB, nil)
+			w.run(30*GiB, nil)
+		}, nil},
+		{"not on two GPUs for one that needs three", slots(time.Hour), 2, func(w *world) { w.run(30*GiB, gpus(2)); w.run(30*GiB, gpus(3)) }, nil},
+		{"all that it needs on two GPUs", slots(time.Hour), 2, func(w *world) { w.run(30*GiB, nil); w.run(30*GiB, nil); w.run(30*GiB, gpus(2)) }, []TaskID{1, 2}},
+		{"one on two GPUs for one on one", slots(time.Hour), 2, func(w *world) { w.run(30*GiB, gpus(2)); w.run(30*GiB, nil) }, []TaskID{1}},
+		{"not for a lower priority", slots(time.Hour), 1, func(w *world) { w.run(30*GiB, nil); w.run(30*GiB, low) }, nil},
+		{"for a higher one", slots(time.Hour), 1, func(w *world) { w.run(30*GiB, low); w.run(30*GiB, nil) }, []TaskID{1}},
+		{"not for one over its quota", func() Options { o := slots(time.Hour); o.QuotaTasks = 1; return o }(), 1, func(w *world) {
+			w.run(30*GiB, by("ada"))
+			w.run(30*GiB, by("ada"))
+		}, nil},
+		{"not for one who has had more", func() Options { o := slots(time.Hour); o.Order = OrderFair; return o }(), 2, func(w *world) {
+			w.run(30*GiB, by("ada"))
+			w.run(30*GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+			w.run(30*GiB, by("bob"))
+		}, []TaskID{2}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, row.opt, row.gpus)
+			row.do(w)
+			w.wait(2 * time.Hour)
+			got := w.stopped()
+			slices.Sort(got)
+			if !slices.Equal(got, row.want) {
+				t.Errorf("stopped %v, want %v", got, row.want)
+			}
+		})
+	}
+}
+
+// TestSlotTurns: at the back of the queue, without a retry spent, and not again
+// before the next slot is over.
+func TestSlotTurns(t *testing.T) {
+	w := newWorld(t, slots(time.Hour), 1)
+	a := w.run(30*GiB, nil)
+	b := w.run(30*GiB, nil)
+	w.wait(time.Hour)
+	if got := w.stops; len(got) != 1 || got[0].Reason != "time slot of 1h0m0s used, others wait" {
+		t.Fatalf("%+v", got)
+	}
+	c := w.submit(30*GiB, nil) // before the first has gone to the back
+	w.wait(time.Minute)
+	w.look()
+	w.exit(a, ExitStopped)
+	w.wantPhase(a, Queued)
+	if task := w.task(a); !task.Last().Blameless || task.Blameless != 0 || task.Failures != 0 || task.Reason != "time slot of 1h0m0s used, others wait" {
+		t.Errorf("%+v", task)
+	}
+	d := w.submit(30*GiB, nil)
+	for i, id := range []TaskID{c, a, d} {
+		if got := w.s.Position(id); got != i+1 {
+			t.Errorf("task %d is at place %d, want %d", id, got, i+1)
+		}
+	}
+	turn := func(id TaskID) {
+		w.wantOn(id, 0)
+		w.started(id)
+		w.wait(time.Hour - 1)
+		before := len(w.stops)
+		w.look()
+		if len(w.stops) != before {
+			t.Errorf("task %d was stopped before its slot was over", id)
+		}
+		w.wait(1)
+		if len(w.stops) != before+1 || w.stops[before].Task != id {
+			t.Fatalf("stops %+v, want task %d", w.stops, id)
+		}
+		w.exit(id, ExitStopped)
+	}
+	for range 2 {
+		for _, id := range []TaskID{b, c, a, d} {
+			turn(id)
+		}
+	}
+}
+
+// TestSlotEnds has how an attempt that makes way can end.
+func TestSlotEnds(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		do   func(w *world, id TaskID)
+		want Phase
+	}{
+		{"it succeeds", func(w *world, id TaskID) { w.exit(id, ExitOK) }, Succeeded},
+		{"it is killed", func(w *world, id TaskID) { w.exit(id, ExitStopped) }, Queued},
+		{"it fails", func(w *world, id TaskID) { w.exit(id, ExitProgram) }, Queued},
+		{"its user stops it", func(w *world, id TaskID) { w.cancel(id); w.exit(id, ExitStopped) }, Cancelled},
+		{"it had failed before", func(w *world, id TaskID) {
+			w.exitWith(Exited{Task: id, Class: ExitProgram, Finished: w.now.Add(-90 * time.Minute)})
+		}, Failed},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, slots(time.Hour), 1)
+			id := w.run(30*GiB, nil)
+			next := w.run(30*GiB, nil)
+			w.wait(2 * time.Hour)
+			w.wantPhase(id, Stopping)
+			row.do(w, id)
+			w.wantPhase(id, row.want)
+			w.wantOn(next, 0)
+		})
+	}
+}
