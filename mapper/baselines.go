@@ -49,9 +49,6 @@ func sharing(l interference.Load) int {
 // The classes that AEGIS publishes, for another GPU, are tiny for small
 // networks on CIFAR and jumbo from MobileNetV2 on ImageNet on; with these cuts
 // Lucid's makespan comes out as in AEGIS's table.
-// The classes that AEGIS publishes, for another GPU, are tiny for small
-// networks on CIFAR and jumbo from MobileNetV2 on ImageNet on; with these cuts
-// Lucid's makespan comes out as in AEGIS's table.
 const (
 	lucidTiny  = 0.15
 	lucidJumbo = 0.60
