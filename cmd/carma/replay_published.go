@@ -4,10 +4,8 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -151,38 +149,6 @@ func (set publishedSet) replay(c *console, gpus int) (*virtualReplay, error) {
 	return v, err
 }
 
-// spearman is the rank correlation of two lists, from -1 to 1; equal values
-// share the mean of their ranks. It is 0 where a list does not vary.
-func spearman(a, b []float64) float64 {
-	x, y := ranks(a), ranks(b)
-	middle := float64(len(x)+1) / 2
-	xy, xx, yy := 0.0, 0.0, 0.0
-	for i := range x {
-		xy += (x[i] - middle) * (y[i] - middle)
-		xx += (x[i] - middle) * (x[i] - middle)
-		yy += (y[i] - middle) * (y[i] - middle)
-	}
-	return quotient(xy, math.Sqrt(xx*yy))
-}
-
-// ranks are from 1.
-func ranks(values []float64) []float64 {
-	out := make([]float64, len(values))
-	for i, v := range values {
-		below, equal := 0, 0
-		for _, w := range values {
-			switch {
-			case w < v:
-				below++
-			case w == v:
-				equal++
-			}
-		}
-		out[i] = float64(below) + float64(equal+1)/2
-	}
-	return out
-}
-
 // replayPublished prints ours beside what was published.
 func (a *app) replayPublished(asJSON bool) error {
 	sets, err := publishedSets()
@@ -212,82 +178,4 @@ func (a *app) replayPublished(asJSON bool) error {
 		err = codeError(exitFailed)
 	}
 	return err
-}
-
-func (s *comparedSet) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n%s\n", s.Title, s.Source)
-	t := &table{columns: []column{
-		{title: "TRACE"}, {title: "GPUS", right: true}, {title: "POLICY"}, {title: "METRIC"}, {title: "OURS", right: true},
-		{title: "PUBLISHED", right: true}, {title: "DIFFERENCE", right: true}, {title: "WITHIN", right: true}, {title: ""},
-	}}
-	for _, l := range s.lines {
-		t.add(l.Trace, strconv.Itoa(l.GPUs), l.Policy, l.Metric, figureText(l.ours, l.Value), figureText(l.Value, l.Value),
-			fmt.Sprintf("%+.1f %%", 100*l.difference()), fmt.Sprintf("%.0f %%", 100*l.Tolerance), verdictText(l.ok(), l.Bound))
-	}
-	if err := t.write(w, 0); err != nil {
-		return err
-	}
-	if s.Rank != "" {
-		fmt.Fprintf(w, "order of the policies by %s: rank correlation %.2f (Spearman), at least %.2f: %s\n",
-			s.Rank, s.rank, s.LeastRank, verdictText(s.rank >= s.LeastRank, true))
-	}
-	return nil
-}
-
-// figureText has three digits from the size of the published value on.
-func figureText(v, published float64) string {
-	switch {
-	case published >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case published >= 2:
-		return fmt.Sprintf("%.2f", v)
-	}
-	return fmt.Sprintf("%.3f", v)
-}
-
-func verdictText(ok, bound bool) string {
-	switch {
-	case ok:
-		return "ok"
-	case bound:
-		return "off, a bound"
-	}
-	return "off"
-}
-
-// publishedJSON is the same for programs.
-func publishedJSON(all []comparedSet) any {
-	type lineJSON struct {
-		Trace      string  `json:"trace"`
-		GPUs       int     `json:"gpus"`
-		Policy     string  `json:"policy"`
-		Metric     string  `json:"metric"`
-		Ours       float64 `json:"ours"`
-		Published  float64 `json:"published"`
-		Difference float64 `json:"difference"`
-		Tolerance  float64 `json:"tolerance"`
-		Bound      bool    `json:"bound"`
-		OK         bool    `json:"ok"`
-	}
-	type setJSON struct {
-		Name    string     `json:"name"`
-		Title   string     `json:"title"`
-		Source  string     `json:"source"`
-		Figures []lineJSON `json:"figures"`
-		Rank    *float64   `json:"rank_correlation,omitempty"`
-	}
-	list := make([]setJSON, len(all))
-	for i := range all {
-		s := &all[i]
-		list[i] = setJSON{Name: s.Name, Title: s.Title, Source: s.Source}
-		for _, l := range s.lines {
-			list[i].Figures = append(list[i].Figures, lineJSON{l.Trace, l.GPUs, l.Policy, l.Metric, l.ours, l.Value, l.difference(), l.Tolerance, l.Bound, l.ok()})
-		}
-		if s.Rank != "" {
-			list[i].Rank = &s.rank
-		}
-	}
-	return struct {
-		Sets []setJSON `json:"sets"`
-	}{list}
 }

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"carma/configs/nearest"
+)
+
+// bounds is a file that says what a replay must come to.
+type bounds struct {
+	file   string
+	traces []string // those of the file, then those of the bounds
+	lines  []int    // where each is named
+	count  int      // of GPUs; 0: not said
+	list   []bound
+}
+
+// bound is one of its lines.
+type bound struct {
+	line              int
+	traces            []string // overTraces: over all
+	policy            string
+	estimator         string // empty: a preset's own, else the default
+	metric            string
+	most, least       float64
+	hasMost, hasLeast bool
+}
+
+// overTraces is the trace of a bound on what the last table shows.
+const overTraces = "geomean"
+
+// boundsSchema is the first key of the file.
+const boundsSchema = "carma/bounds/v1"
+
+var (
+	boundsKeys = []string{"schema", "traces", "gpu-count", "bounds"}
+	boundKeys  = []string{"trace", "traces", "policy", "estimator", "metric", "max", "min"}
+)
+
+func readBounds(path string) (*bounds, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usagef("", "--check: %s: cannot be read: %v", path, errors.Unwrap(err))
+	}
+	b, err := parseBounds(path, data)
+	if err != nil {
+		return nil, usagef("", "%v", err)
+	}
+	return b, nil
+}
+
+func parseBounds(path string, data []byte) (*bounds, error) {
+	b := &bounds{file: path}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		what, line := oneLine(strings.TrimPrefix(err.Error(), "yaml: ")), 1
+		if n, _ := fmt.Sscanf(what, "line %d:", &line); n == 1 {
+			_, what, _ = strings.Cut(what, ": ")
+		}
+		return nil, b.errorf(line, "%s", what)
+	}
+	if len(doc.Content) == 0 {
+		return nil, b.errorf(1, "no bounds; the first line is schema: %s", boundsSchema)
+	}
+	schema := ""
+	err := b.fields(doc.Content[0], boundsKeys, func(key string, v *yaml.Node) (err error) {
+		switch key {
+		case "schema":
+			schema = v.Value
+		case "traces":
+			b.traces, err = b.names(v)
+			b.lines = slices.Repeat([]int{v.Line}, len(b.traces))
+		case "gpu-count":
+			if b.count, err = strconv.Atoi(v.Value); err != nil || b.count < 1 {
+				err = b.errorf(v.Line, "gpu-count: %q is not a whole number from 1 on", v.Value)
+			}
+		case "bounds":
+			err = b.bounds(v)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case schema != boundsSchema:
+		return nil, b.errorf(1, "schema is %q; this carma reads %s", schema, boundsSchema)
+	case len(b.list) == 0:
+		return nil, b.errorf(1, "no bounds; write for example - {trace: philly-t1-60, policy: magm, metric: makespan_ratio, max: 0.7}")
+	}
+	for _, one := range b.list {
+		for _, t := range one.traces {
+			if t != overTraces && !slices.Contains(b.traces, t) {
+				b.traces, b.lines = append(b.traces, t), append(b.lines, one.line)
+			}
+		}
+	}
+	return b, nil
+}
+
+func (b *bounds) errorf(line int, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %s", b.file, line, fmt.Sprintf(format, args...))
+}
+
+// fields calls set for each key of a YAML map, which must be one of keys.
+func (b *bounds) fields(n *yaml.Node, keys []string, set func(string, *yaml.Node) error) error {
+	if n.Kind != yaml.MappingNode {
+		return b.errorf(n.Line, "a map of %s belongs here", strings.Join(keys, ", "))
+	}
+	var seen []string
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, v := n.Content[i], n.Content[i+1]
+		switch {
+		case !slices.Contains(keys, key.Value):
+			return b.errorf(key.Line, "unknown key %q; nearest: %s", key.Value, nearest.Names(key.Value, keys, 1)[0])
+		case slices.Contains(seen, key.Value):
+			return b.errorf(key.Line, "%s is set twice", key.Value)
+		}
+		seen = append(seen, key.Value)
+		if err := set(key.Value, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bounds) names(n *yaml.Node) ([]string, error) {
+	var names []string
+	if err := n.Decode(&names); err != nil {
+		return nil, b.errorf(n.Line, "a list of traces belongs here, for example [philly-t1-60, philly-t2-60]")
+	}
+	return names, nil
+}
+
+func (b *bounds) bounds(n *yaml.Node) error {
+	if n.Kind != yaml.SequenceNode {
+		return b.errorf(n.Line, "bounds: a list belongs here")
+	}
+	for _, item := range n.Content {
+		one := bound{line: item.Line}
+		err := b.fields(item, boundKeys, func(key string, v *yaml.Node) (err error) {
+			switch key {
+			case "trace":
+				one.traces = append(one.traces, v.Value)
+			case "traces":
+				one.traces, err = b.names(v)
+			case "policy":
+				one.policy, err = v.Value, b.wrap(v.Line, (rowFlags{policies: v.Value, estimator: estimators[0]}).check())
+			case "estimator":
+				one.estimator, err = v.Value, b.oneOf(v, "estimator", estimators)
+			case "metric":
+				one.metric, err = v.Value, b.oneOf(v, "metric", metricNames())
+			case "max":
+				one.most, err = b.number(v)
+				one.hasMost = true
+			case "min":
+				one.least, err = b.number(v)
+				one.hasLeast = true
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case len(one.traces) == 0 || one.policy == "" || one.metric == "" || !one.hasMost && !one.hasLeast:
+			return b.errorf(one.line, "a bound has trace, policy, metric, and max or min")
+		}
+		b.list = append(b.list, one)
+	}
+	return nil
+}
+
+func (b *bounds) oneOf(v *yaml.Node, what string, words []string) error {
+	if slices.Contains(words, v.Value) {
+		return nil
+	}
+	return b.errorf(v.Line, "unknown %s %q; nearest: %s", what, v.Value, nearest.Names(v.Value, words, 1)[0])
+}
+
+func (b *bounds) number(v *yaml.Node) (float64, error) {
+	f, err := strconv.ParseFloat(v.Value, 64)
+	if err != nil || f != f {
+		return 0, b.errorf(v.Line, "%q is not a number", v.Value)
+	}
+	return f, nil
+}
+
+// wrap puts the place before an error.
+func (b *bounds) wrap(line int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return b.errorf(line, "%s", strings.TrimPrefix(err.Error(), "--policy: "))
+}
