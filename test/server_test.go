@@ -192,8 +192,10 @@ func (s *server) verified() runner.Verification {
 	if v.MostReserved > 1 {
 		s.t.Errorf("%.0f %% of a GPU was reserved", 100*v.MostReserved)
 	}
-	if r := s.carma("history", "verify", "--data-dir", s.dir); r.code != 0 {
-		s.t.Errorf("%v", r)
+	for _, args := range [][]string{{"history", "verify", "--data-dir", s.dir}, {"replay", "--journal", s.dir}} {
+		if r := s.carma(args...); r.code != 0 {
+			s.t.Errorf("%v", r)
+		}
 	}
 	return v
 }

@@ -46,24 +46,29 @@ Exits with 1 if anything is not as it should be.`,
 		if err != nil {
 			return err
 		}
-		v, err := runner.Verify(config.DataDir)
-		if errors.Is(err, fs.ErrNotExist) {
-			return usagef("name the daemon's folder with --data-dir", "there is no journal in %s", config.DataDir)
-		}
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			err = a.json(v)
-		} else {
-			err = a.printVerification(v)
-		}
-		if err == nil && len(v.Faults) > 0 {
-			return codeError(exitFailed)
-		}
-		return err
+		return a.verify(config.DataDir, "data-dir", asJSON)
 	}
 	return cmd
+}
+
+// verify checks the journal in the folder that a flag has named.
+func (a *app) verify(dir, flag string, asJSON bool) error {
+	v, err := runner.Verify(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usagef("name the daemon's folder with --"+flag, "there is no journal in %s", dir)
+	}
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = a.json(v)
+	} else {
+		err = a.printVerification(v)
+	}
+	if err == nil && len(v.Faults) > 0 {
+		return codeError(exitFailed)
+	}
+	return err
 }
 
 func (a *app) printVerification(v runner.Verification) error {

@@ -54,6 +54,13 @@ that of --profiles has workload_id, smact_mean and drama_mean and, for the time
 of a step, model, dataset, batch_size, epochs and train_loop_s. Others are
 passed over. Speeds are relative to running alone.
 
+With --set, change rules of the policies, but not of presets: order=fair,
+slot=2h, quota-gpus=2 and so on (carma config lists the keys). --policy ablation
+is policy carma without one of its ingredients in each row.
+
+With --journal, replay what a daemon has recorded through the same scheduler,
+and check that it decides the same, as carma history verify does.
+
 With --check, print which bounds of a file the result does not keep. With
 --published, replay what CARMA and AEGIS published and print both.
 
@@ -62,6 +69,7 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
   carma replay philly-t1-60 --policy magm,carma,OR-MAGM --estimator oracle,none
   carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --json
   carma replay philly-heavy-60 --html report.html --csv tasks.csv
+  carma replay philly-mix-90 --policy carma,magm --set order=fair --set slot=2h --checkpoint 10m
   carma replay --check test/replay-bounds.yaml
   carma replay configs/traces/philly-t1-60.yaml --live --speed 600
   carma replay --pairs mapper/sim/fit/pairs.csv`,
@@ -86,9 +94,12 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 	countFlag(flags, &virtual.count, 1, "gpu-count", "so many GPUs of the server's kind (default: as it has)")
 	flags.StringVar(&virtual.estimator, "estimator", estimators[0], "what is known of a task's memory, separated by commas: "+strings.Join(estimators, ", "))
 	flags.DurationVar(&virtual.startUp, "start-up", defaultStartUp, "`time` from a launch until the container runs")
+	flags.StringArrayVar(&virtual.set, "set", nil, "change a rule of the policies, `KEY=VALUE` as in the configuration, for example order=fair; may be repeated")
+	flags.DurationVar(&virtual.checkpoint, "checkpoint", 0, "`time` after which tasks save their work, to go on from there (default: never)")
 	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", "tasks that do not fit and are passed over, for policies (default: as the policy has it; 1: strictly in order)")
 	flags.StringVar(&virtual.check, "check", "", "compare the result with the bounds in this `file`; without TRACE or --policy, replay what it names")
 	published := flags.Bool("published", false, "print ours beside what CARMA and AEGIS published, and end")
+	journal := flags.String("journal", "", "replay the journal in this daemon's `folder`, check that every decision is the recorded one, and end")
 	listPresets := flags.Bool("presets", false, "list the presets and end")
 	files := addFileFlags(flags)
 	virtual.sharing = sim.MPS.String()
@@ -115,6 +126,8 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 			return printPresets(a.out)
 		case *published:
 			return a.replayPublished(*asJSON)
+		case flags.Changed("journal"):
+			return a.verify(*journal, "journal", *asJSON)
 		}
 		if !*live {
 			v, err := a.newVirtualReplay(virtual, args)

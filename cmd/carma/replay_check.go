@@ -25,10 +25,10 @@ func (b *bounds) read() ([]traces.Trace, error) {
 }
 
 // rows are those that the bounds are about.
-func (b *bounds) rows(lookAhead int) ([]replayRow, error) {
+func (b *bounds) rows(like rowFlags) ([]replayRow, error) {
 	var rows []replayRow
 	for _, one := range b.list {
-		more, err := rowFlags{policies: one.policy, estimator: one.method(), lookAhead: lookAhead}.rows()
+		more, err := rowFlags{policies: one.policy, estimator: one.method(), lookAhead: like.lookAhead, set: like.set}.rows()
 		if err != nil {
 			return nil, err // the file was checked
 		}

@@ -72,7 +72,7 @@ func FuzzBounds(f *testing.F) {
 			}
 			return
 		}
-		if rows, err := b.rows(0); err != nil || len(rows) == 0 || len(b.lines) != len(b.traces) {
+		if rows, err := b.rows(rowFlags{}); err != nil || len(rows) == 0 || len(b.lines) != len(b.traces) {
 			t.Errorf("%q: %d rows, %v", text, len(rows), err)
 		}
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"carma/configs/traces"
 	"carma/configs/workloads"
@@ -26,6 +27,7 @@ type taskMaker struct {
 	// noEstimate, or with most where that is less.
 	asOriginal bool
 	most       mapper.Bytes
+	checkpoint time.Duration // of every task; 0: none
 }
 
 // tasks of a trace. Large traces repeat few workloads, and the catalogue
@@ -70,7 +72,7 @@ func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 	}
 	out := sim.Task{
 		Name: in.Workload, Kind: in.Workload, Family: p.Model + " " + p.Dataset, GPUs: in.GPUs,
-		SoloTime: c.RunTime, Context: workloads.Context(campaign),
+		SoloTime: c.RunTime, Context: workloads.Context(campaign), Checkpoint: m.checkpoint,
 	}
 	alone := loads(p)
 	for g := range in.GPUs { // more GPUs than measured are like the last

@@ -9,10 +9,10 @@ import (
 // The flags of the kinds of replay.
 var (
 	liveOnly    = []string{"speed", "image", "name"}
-	virtualOnly = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "sharing"}
-	// traceless are those that a replay needs no trace with; the first two are
+	virtualOnly = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "set", "checkpoint", "sharing"}
+	// traceless are those that a replay needs no trace with; the first three are
 	// replays of their own.
-	traceless = []string{"presets", "published", "check"}
+	traceless = []string{"presets", "published", "journal", "check"}
 )
 
 func needsNoTrace(cmd *cobra.Command) bool {
@@ -36,7 +36,7 @@ func oneMode(cmd *cobra.Command, live bool) error {
 			return usagef("leave it out", "--%s is for a replay in virtual time", name)
 		}
 	}
-	for _, alone := range traceless[:2] {
+	for _, alone := range traceless[:3] {
 		if err := onlyThat(cmd, alone); err != nil {
 			return err
 		}

@@ -103,6 +103,7 @@ var presets = slices.Concat([]preset{
 			o.MaxTasks, o.Booking, o.Margin = 2, mapper.BookGrants, 1536*mapper.MiB // beside the headroom of 512
 		}},
 	},
+	ablations[1:], // the first is the policy itself
 )
 
 func noCap(o *mapper.Options) { o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0, 0, 0 }
@@ -186,7 +187,7 @@ func printPresets(w io.Writer) error {
 	if err := t.write(w, 0); err != nil {
 		return err
 	}
-	for _, f := range []family{v2, v1, aegis} {
+	for _, f := range []family{v2, v1, aegis} { // carma's are its defaults
 		o := f.rules
 		fmt.Fprintf(w, "\n%s: %s\n  score %s, booking %s, headroom %s, margin %s, warm-up %s, interval %s, recovery %s, strictly in order, idle GPUs first\n",
 			f.name, f.doc, f.score, o.Booking, o.Headroom, o.Margin, o.WarmUp, o.Interval, cmp.Or(o.Recovery, mapper.RecoverLadder))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"carma/configs"
 	"carma/configs/nearest"
 	"carma/mapper"
 	"carma/mapper/sim"
@@ -25,6 +26,8 @@ type rowFlags struct {
 	policies  string
 	estimator string
 	lookAhead int // 0: as the policy has it
+	// set are rules of the policies, KEY=VALUE.
+	set []string
 }
 
 // rows are the policies under each estimator, and the presets as they are.
@@ -38,6 +41,9 @@ func (f rowFlags) rows() ([]replayRow, error) {
 		names = splitList(f.policies)
 	}
 	var rows []replayRow
+	if i := slices.Index(names, ablation); i >= 0 {
+		names = slices.Replace(slices.Clone(names), i, i+1, ablationNames()...)
+	}
 	for _, name := range names {
 		more, err := f.rowsOf(name, methods)
 		if err != nil {
@@ -78,6 +84,11 @@ func (f rowFlags) rowsOf(name string, methods []string) ([]replayRow, error) {
 		r := replayRow{name: name, label: name, estimator: method, options: mapper.DefaultsOf(name), score: sim.ScoreMean}
 		if f.lookAhead > 0 {
 			r.options.LookAhead = f.lookAhead
+		}
+		for _, rule := range f.set {
+			if err := configs.SetRule(&r.options, rule); err != nil {
+				return nil, usagef("", "--set: %v", err)
+			}
 		}
 		if len(methods) > 1 {
 			r.label += ":" + method

@@ -24,6 +24,8 @@ type virtualReplay struct {
 	bounds  *bounds // nil: none
 	files   *replayFiles
 	sharing sim.Sharing
+	// checkpoint is of every task; 0: none.
+	checkpoint time.Duration
 }
 
 // defaultStartUp is about what Docker takes to start a container with a GPU.
@@ -37,6 +39,8 @@ type virtualFlags struct {
 	startUp time.Duration
 	check   string // file of bounds; empty: none
 	sharing string
+	// checkpoint is after how much work tasks save it; 0: never.
+	checkpoint time.Duration
 }
 
 // newVirtualReplay checks the command line and reads the traces.
@@ -52,8 +56,11 @@ func (a *app) newVirtualReplay(f virtualFlags, args []string) (*virtualReplay, e
 	if v.startUp < 0 || v.startUp > time.Hour {
 		return nil, usagef("", "--start-up: %s is not between 0 and 1h", v.startUp)
 	}
+	if v.checkpoint = f.checkpoint; v.checkpoint < 0 {
+		return nil, usagef("write for example 10m", "--checkpoint: %s is negative", v.checkpoint)
+	}
 	if v.bounds != nil && f.policies == "" && f.estimator == estimators[0] {
-		v.rows, err = v.bounds.rows(f.lookAhead)
+		v.rows, err = v.bounds.rows(f.rowFlags)
 	} else {
 		v.rows, err = f.rows()
 	}
@@ -186,7 +193,10 @@ func (v *virtualReplay) player(t traces.Trace) *player {
 
 func (p *player) play(row replayRow) (outcome, error) {
 	v := p.replay
-	maker := taskMaker{catalogue: newCatalogue(), method: row.estimator, asOriginal: row.preset, most: v.server.GPUs[0].Memory - row.options.Headroom}
+	maker := taskMaker{
+		catalogue: newCatalogue(), method: row.estimator, checkpoint: v.checkpoint,
+		asOriginal: row.preset, most: v.server.GPUs[0].Memory - row.options.Headroom,
+	}
 	for _, g := range v.server.GPUs {
 		maker.most = min(maker.most, g.Memory-row.options.Headroom)
 	}

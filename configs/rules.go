@@ -1,0 +1,62 @@
+package configs
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"carma/configs/nearest"
+	"carma/mapper"
+)
+
+// SetRule changes one of the mapper's options by a key of the configuration and
+// its value, KEY=VALUE.
+func SetRule(o *mapper.Options, setting string) error {
+	name, value, ok := strings.Cut(setting, "=")
+	if !ok {
+		return fmt.Errorf("%q is not KEY=VALUE; write for example order=fair", setting)
+	}
+	name = strings.TrimSpace(name)
+	i := -1
+	for k := range keys {
+		if keys[k].name == name && keys[k].name != "policy" && ofMapper(keys[k]) {
+			i = k
+		}
+	}
+	if i < 0 {
+		return fmt.Errorf("unknown key %q; nearest: %s", name, nearest.Names(name, RuleKeys(), 1)[0])
+	}
+	c := Config{Mapper: *o}
+	if err := set(keys[i].at(&c), value); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if keys[i].check != nil {
+		if err := keys[i].check(&c); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if err := c.Mapper.Validate(); err != nil {
+		return err
+	}
+	*o = c.Mapper
+	return nil
+}
+
+// RuleKeys are the names of the keys that SetRule takes.
+func RuleKeys() []string {
+	var names []string
+	for _, k := range keys {
+		if k.name != "policy" && ofMapper(k) {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
+// ofMapper reports whether a key is one of the mapper's options.
+func ofMapper(k key) bool {
+	var c Config
+	options := reflect.ValueOf(&c.Mapper)
+	at := reflect.ValueOf(k.at(&c)).Pointer()
+	return at >= options.Pointer() && at < options.Pointer()+options.Type().Elem().Size()
+}

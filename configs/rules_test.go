@@ -1,0 +1,39 @@
+package configs
+
+import (
+	"slices"
+	"testing"
+
+	"carma/mapper"
+)
+
+func TestSetRule(t *testing.T) {
+	o := mapper.DefaultsOf("magm")
+	for _, s := range []string{"order=fair", "look-ahead=3", "min-free=5G", " slot = 2h ", "learn=true"} {
+		if err := SetRule(&o, s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+	if o.Order != mapper.OrderFair || o.LookAhead != 3 || o.MinFree != 5*mapper.GiB || o.Slot.Hours() != 2 || !o.Learn {
+		t.Errorf("%+v", o)
+	}
+	for setting, want := range map[string]string{
+		"order":        `"order" is not KEY=VALUE; write for example order=fair`,
+		"ordr=fair":    `unknown key "ordr"; nearest: order`,
+		"socket=/x":    `unknown key "socket"; nearest: slot`,
+		"policy=lug":   `unknown key "policy"; nearest: slot`,
+		"slot=soon":    `slot: "soon" is not a time; write for example 30s or 5m`,
+		"look-ahead=0": `look-ahead is 0; 1 is strict first-come first-served`,
+	} {
+		before := o
+		if err := SetRule(&o, setting); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", setting, err, want)
+		}
+		if o.Order != before.Order || o.LookAhead != before.LookAhead || o.Slot != before.Slot {
+			t.Errorf("%s changed something", setting)
+		}
+	}
+	if keys := RuleKeys(); slices.Contains(keys, "gpus") || !slices.Contains(keys, "quota-gpus") {
+		t.Errorf("keys are %v", keys)
+	}
+}
