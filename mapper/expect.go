@@ -17,9 +17,9 @@ type Expected struct {
 	Source string `json:"source,omitempty"`
 }
 
-// stranger is what a task is taken for of which nothing is known: one that
-// fills a GPU. Once it has run alone for a while, what was seen counts.
-var stranger = interference.Load{SMACT: 0.9, SMOCC: 0.4, DRAMA: 0.5}
+// stranger is what a task is taken for of which nothing is known: the training
+// of a large network. Once it has run for a while what was seen counts.
+var stranger = interference.Load{SMACT: 0.7, SMOCC: 0.3, DRAMA: 0.3}
 
 // load is what a task is expected to do to the i-th of its GPUs.
 func (t *Task) load(i int) interference.Load {
@@ -90,17 +90,32 @@ func (s *State) watch(g *GPU) {
 	r.Seen.add(g, max(r.Seen.Until, g.ChangedAt.Add(settling)), s.now)
 }
 
-// acquaint looks at the tasks about which nothing was known: what has been seen
-// of one that is alone on a GPU counts from then on.
+// acquaint looks at the tasks about which nothing was known: once the tasks on
+// a GPU have been the same for a while, what the monitor sees beyond what the
+// others are expected to do is theirs, in equal parts.
 func (s *State) acquaint() {
 	for _, g := range s.gpus {
-		if len(g.Residents) != 1 || !s.settled(g) {
+		if g.SeenAt == g.ChangedAt || !s.settled(g) || g.idle() {
 			continue
 		}
-		r := &g.Residents[0]
-		now := interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA}
-		if len(s.tasks[r.Task].Expected.Loads) == 0 && r.Load != now {
-			r.Load = now
+		g.SeenAt = g.ChangedAt
+		rest := interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA}
+		var strangers []*Resident
+		for i := range g.Residents {
+			r := &g.Residents[i]
+			if len(s.tasks[r.Task].Expected.Loads) == 0 {
+				strangers = append(strangers, r)
+				continue
+			}
+			rest.SMACT -= r.Load.SMACT * r.Speed
+			rest.SMOCC -= r.Load.SMOCC * r.Speed
+			rest.DRAMA -= r.Load.DRAMA * r.Speed
+		}
+		for _, r := range strangers {
+			part := r.Speed * float64(len(strangers))
+			r.Load = interference.Load{SMACT: score(rest.SMACT / part), SMOCC: score(rest.SMOCC / part), DRAMA: score(rest.DRAMA / part)}
+		}
+		if len(strangers) > 0 {
 			g.forget()
 		}
 	}

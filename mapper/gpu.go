@@ -61,6 +61,8 @@ type GPU struct {
 	Missing bool `json:"missing,omitempty"`
 	// ChangedAt is when a task last came, began to run, or went.
 	ChangedAt Instant `json:"changed_at,omitempty"`
+	// SeenAt is the ChangedAt for which strangers there were last looked at.
+	SeenAt Instant `json:"seen_at,omitempty"`
 
 	pos int // in State.gpus
 

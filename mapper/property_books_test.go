@@ -193,6 +193,12 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if m.s.Now() < m.nextLaunch() || !why.Recovery && m.recoveryFirst() {
 			continue
 		}
+		if m.s.again > m.s.Now() && m.s.fits(why, &task) {
+			if m.s.policy.pick == nil || m.s.again > m.s.Now().Add(lookAgain) {
+				t.Fatalf("task %d fits, and is looked at again at %d only, it is %d", task.ID, m.s.again, m.s.Now())
+			}
+			continue // time has made it fit, and the next look is announced
+		}
 		if m.up && m.s.fits(why, &task) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
 		}

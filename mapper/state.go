@@ -112,6 +112,7 @@ func (s *State) configure(ev Configured) {
 	s.startAfresh()
 	s.opt.FairWeights = slices.Clone(s.opt.FairWeights)
 	s.policy, _ = policyNamed(ev.Options.Policy)
+	s.again = 0
 	if next := s.now.Add(s.opt.Interval); next < s.notBefore { // a shorter interval counts at once
 		s.notBefore = next
 		s.at(next, deadline{})

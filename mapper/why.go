@@ -102,6 +102,9 @@ func (s *State) binding(t *Task, w Why) string {
 	case s.fits(w, t) && !s.inSight(t):
 		return fmt.Sprintf("%s ahead of it in the queue; no more than %d that do not fit are passed over", plural(s.queue.place(t)-1, "task"), s.opt.LookAhead)
 	case s.fits(w, t):
+		if s.again > s.now { // nothing has happened since the last look, but time has passed
+			return fmt.Sprintf("it fits by now; the queue is looked at again within %s", s.again.Sub(s.now).Round(time.Second))
+		}
 		return "it fits and is about to start"
 	case t.GPUs > len(s.gpus):
 		return fmt.Sprintf("%s asked for, this server has %d", plural(t.GPUs, "GPU"), len(s.gpus))

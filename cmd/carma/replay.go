@@ -69,7 +69,7 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
   carma replay philly-t1-60 --policy magm,carma,OR-MAGM --estimator oracle,none
   carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --json
   carma replay philly-heavy-60 --html report.html --csv tasks.csv
-  carma replay philly-mix-90 --policy carma,magm --set order=fair --set slot=2h --checkpoint 10m
+  carma replay philly-mix-90 --policy carma --set order=fair --set slot=2h
   carma replay --check test/replay-bounds.yaml
   carma replay configs/traces/philly-t1-60.yaml --live --speed 600
   carma replay --pairs mapper/sim/fit/pairs.csv`,

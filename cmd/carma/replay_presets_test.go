@@ -25,7 +25,7 @@ func TestPresets(t *testing.T) {
 		if err := r.options.Validate(); err != nil {
 			t.Errorf("%s: %v", p.name, err)
 		}
-		if r.options.LookAhead != 1 || !r.options.IdleFirst || r.options.Order != mapper.OrderFIFO || r.options.Learn || !r.preset {
+		if p.family != &carmaRules && (r.options.LookAhead != 1 || !r.options.IdleFirst || r.options.Order != mapper.OrderFIFO || r.options.Learn) || !r.preset {
 			t.Errorf("%s is not strictly in order, idle first: %+v", p.name, r.options)
 		}
 		if !slices.Contains(estimators, r.estimator) {

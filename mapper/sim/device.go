@@ -18,6 +18,7 @@ const window = mapper.Instant(31 * time.Second)
 type device struct {
 	GPU
 	sharing Sharing
+	model   Model
 	uses    []*use // in order of arrival
 
 	held     mapper.Bytes
@@ -86,7 +87,7 @@ func (d *device) settle(now mapper.Instant, scratch []Load) []Load {
 			loads = append(loads, u.load)
 		}
 	}
-	speeds := d.sharing.Speeds(loads)
+	speeds := d.sharing.speeds(d.model, loads)
 	if a := Combine(loads, speeds); a != d.activity {
 		d.advance(now)
 		d.activity = a

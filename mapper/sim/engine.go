@@ -72,7 +72,10 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 		infos[i] = mapper.GPUInfo{ID: g.ID, Node: g.Node, Index: g.Index, Model: g.Model, Capacity: g.Memory}
 		d := newDevice(g, e.start)
 		d.score = cfg.Score
-		d.sharing = cfg.Sharing
+		d.sharing, d.model = cfg.Sharing, Fitted
+		if cfg.Model != nil {
+			d.model = *cfg.Model
+		}
 		e.devices = append(e.devices, d)
 		e.byID[g.ID] = d
 	}

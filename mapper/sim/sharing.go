@@ -38,8 +38,10 @@ func (s Sharing) String() string {
 }
 
 // Speeds is the function of that name under this way of sharing.
-func (s Sharing) Speeds(loads []Load) []float64 {
-	speeds := Speeds(loads)
+func (s Sharing) Speeds(loads []Load) []float64 { return s.speeds(Fitted, loads) }
+
+func (s Sharing) speeds(m Model, loads []Load) []float64 {
+	speeds := m.Speeds(loads)
 	if s == TimeSlicing && len(loads) > 1 {
 		takeTurns(loads, speeds)
 	}

@@ -23,6 +23,9 @@ type Config struct {
 	// [ScoreMean].
 	Score   Score
 	Sharing Sharing // of a GPU by several tasks
+	// Model is how tasks slow each other down; nil is the fitted one, by which
+	// policy carma predicts. Another shows what a wrong prediction costs.
+	Model *Model
 	// Observe, if not nil, sees every step after it was made. It must change
 	// nothing and keep nothing of the event.
 	Observe func(s *mapper.State, ev mapper.Event, done []mapper.Decision)
