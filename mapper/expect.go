@@ -100,6 +100,12 @@ func (s *State) acquaint() {
 		}
 		g.SeenAt = g.ChangedAt
 		rest := interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA}
+		if r := &g.Residents[0]; len(g.Residents) == 1 && g.SMACT > r.Load.SMACT+surprise && g.Foreign == 0 {
+			rest.Step = r.Load.Step // no sample shows the length of a step
+			r.Load = rest
+			g.forget()
+			continue
+		}
 		var strangers []*Resident
 		for i := range g.Residents {
 			r := &g.Residents[i]
@@ -113,13 +119,22 @@ func (s *State) acquaint() {
 		}
 		for _, r := range strangers {
 			part := r.Speed * float64(len(strangers))
-			r.Load = interference.Load{SMACT: score(rest.SMACT / part), SMOCC: score(rest.SMOCC / part), DRAMA: score(rest.DRAMA / part)}
+			r.Load = interference.Load{SMACT: max(quiet, score(rest.SMACT/part)), SMOCC: score(rest.SMOCC / part), DRAMA: score(rest.DRAMA / part)}
 		}
 		if len(strangers) > 0 {
 			g.forget()
 		}
 	}
 }
+
+// surprise is how far the SM activity of a task that is alone may be above the
+// expected before what is seen counts, whatever was known. Below it nothing
+// follows: the task may have paused to read data.
+const surprise = 0.05
+
+// quiet is the least SM activity that a stranger is taken for, for the same
+// reason.
+const quiet = 0.10
 
 // settled reports whether the tasks on a GPU have been the same for so long
 // that the samples show them and nothing of before.

@@ -54,6 +54,8 @@ func TestStudy(t *testing.T) {
 	} {
 		s.run(v)
 	}
+	s.losses()
+	s.hindsight()
 }
 
 func studyTraces() []string {
@@ -124,4 +126,83 @@ func (s *study) replay(o mapper.Options, v variant, tasks []sim.Task) sim.Metric
 		s.t.Fatal(err)
 	}
 	return r.Metrics
+}
+
+// losses prints where the SM time goes that policy carma does not use: while
+// tasks wait, while none does and more are to come, and after the last has come.
+func (s *study) losses() {
+	var used float64
+	var lost [3]float64
+	for _, trace := range s.traces {
+		last := mapper.Instant(time.Hour).Add(trace.Tasks[len(trace.Tasks)-1].At) // replays begin at one hour
+		var before mapper.Instant
+		busy, gpus, phase := 0.0, 0, 0
+		s.observe(trace, func(state *mapper.State, _ mapper.Event, _ []mapper.Decision) {
+			if before > 0 {
+				dt := state.Now().Sub(before).Seconds()
+				used += dt * busy
+				lost[phase] += dt * (float64(gpus) - busy)
+			}
+			before, busy, gpus, phase = state.Now(), 0, len(state.GPUs()), 1
+			for _, g := range state.GPUs() {
+				sm := 0.0
+				for _, r := range g.Residents {
+					sm += r.Load.SMACT * r.Speed
+				}
+				busy += min(1, sm)
+			}
+			switch {
+			case state.QueueLen() > 0:
+				phase = 0
+			case before >= last:
+				phase = 2
+			}
+		})
+	}
+	all := used + lost[0] + lost[1] + lost[2]
+	s.t.Logf("SM time of carma: used %.3f; lost while tasks wait %.3f, while none waits and more come %.3f, after the last came %.3f",
+		used/all, lost[0]/all, lost[1]/all, lost[2]/all)
+}
+
+func (s *study) observe(trace traces.Trace, see func(*mapper.State, mapper.Event, []mapper.Decision)) {
+	tasks, err := (&taskMaker{catalogue: newCatalogue(), method: "catalogue"}).tasks(trace)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server, err := simulatedServer("sim:"+defaultServer, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := sim.Run(sim.Config{Options: mapper.DefaultsOf("carma"), GPUs: simGPUs(server), StartUp: defaultStartUp, Observe: see}, tasks); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// hindsight prints how much better the best of 300 replays of each trace is in
+// which expected run times are off by random factors, so that orders and places
+// differ: what a planner that knew the future could at least reach.
+func (s *study) hindsight() {
+	var makespan, jct, p95 float64
+	for i, trace := range s.traces {
+		tasks, err := (&taskMaker{catalogue: newCatalogue(), method: "catalogue"}).tasks(trace)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		plain := s.replay(mapper.DefaultsOf("carma"), variant{}, tasks)
+		best := [3]float64{1, 1, 1}
+		for k := range 300 {
+			r := rand.New(rand.NewPCG(uint64(i), uint64(k)))
+			other := slices.Clone(tasks)
+			for j := range other {
+				other[j].Expected.RunTime = time.Duration(float64(other[j].Expected.RunTime) * (0.3 + 1.7*r.Float64()))
+			}
+			if m := s.replay(mapper.DefaultsOf("carma"), variant{}, other); m.WorstSlowdown <= 1.65 {
+				ratio := m.RatioTo(plain)
+				best[0], best[1], best[2] = min(best[0], ratio.Makespan), min(best[1], ratio.MeanJCT), min(best[2], ratio.P95JCT)
+			}
+		}
+		makespan, jct, p95 = makespan+math.Log(best[0]), jct+math.Log(best[1]), p95+math.Log(best[2])
+	}
+	mean := func(sum float64) float64 { return math.Exp(sum / float64(len(s.traces))) }
+	s.t.Logf("best of 300 in hindsight, each by itself: makespan %.3f JCT %.3f p95 %.3f of carma's", mean(makespan), mean(jct), mean(p95))
 }
