@@ -45,6 +45,22 @@ const newcomerRun = 30 * time.Minute
 // earlier runs, else what its model typically takes, else the mean of the
 // earlier runs of its family, else of all.
 func (s *State) runTime(t *Task) (time.Duration, basis) {
+	r := &t.run
+	if r.learned != s.learned || r.learned == 0 {
+		r.learned = s.learned
+		r.time, r.basis = s.findRunTime(t)
+	}
+	return r.time, r.basis
+}
+
+// expectedRun is what runTime remembers.
+type expectedRun struct {
+	learned int // State.learned when it was found; 0: never
+	time    time.Duration
+	basis   basis
+}
+
+func (s *State) findRunTime(t *Task) (time.Duration, basis) {
 	if e := s.history.of(t.Kind); e != nil {
 		return e.RunTime, known
 	}

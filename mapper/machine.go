@@ -88,6 +88,7 @@ func (s *State) sampled(ev Sampled) {
 		}
 		g.Used = in.Used.clamp()
 		s.watch(g)
+		g.memo.checked = 0 // what is there beside carma's tasks may have changed
 		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
 		for j := range g.Residents {
 			g.Residents[j].Used = 0

@@ -28,31 +28,36 @@ type newcomerKey struct {
 	basis basis
 }
 
-// answer is what a newcomer, known by its number, is told.
+// answer is what a newcomer is told.
 type answer struct {
-	newcomer int
-	added    float64
-	finish   float64 // when it ends, from now
-	no       refusal
+	added  float64
+	finish float64 // when it ends, from now
+	no     refusal
 }
 
 // memo is what policy carma has worked out about a GPU.
 type memo struct {
-	valid   bool
-	at      Instant // for which instant
-	extra   float64 // SM activity that is not expected
-	parts   []part  // those that are there, with their outlook
-	answers []answer
+	checked   Instant // when it was last found to hold
+	valid     bool
+	at        Instant  // for which instant
+	extra     float64  // SM activity that is not expected
+	parts     []part   // those that are there, with their outlook
+	newcomers []int    // who was answered, by number
+	answers   []answer // to them
 }
 
 // memo returns what is worked out about a GPU, brought up to date.
 func (s *State) memo(g *GPU) *memo {
-	at, extra := s.outlookAt(g), s.extra(g)
 	m := &g.memo
+	if m.valid && m.checked == s.now {
+		return m
+	}
+	at, extra := s.outlookAt(g), s.extra(g)
 	if !m.valid || m.at != at || m.extra != extra {
-		*m = memo{valid: true, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), answers: m.answers[:0]}
+		*m = memo{valid: true, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), newcomers: m.newcomers[:0], answers: m.answers[:0]}
 		outlook(m.parts)
 	}
+	m.checked = s.now
 	return m
 }
 
@@ -67,14 +72,12 @@ func (g *GPU) forget() { g.memo.valid, g.changes = false, g.changes+1 }
 // answer returns what a GPU tells a newcomer, which is known by number.
 func (s *State) answer(g *GPU, id int) answer {
 	m := s.memo(g)
-	for i := range m.answers {
-		if m.answers[i].newcomer == id {
-			return m.answers[i]
-		}
+	if i := slices.Index(m.newcomers, id); i >= 0 {
+		return m.answers[i]
 	}
-	a := answer{newcomer: id}
+	var a answer
 	a.added, a.finish, a.no = s.beside(m.parts, &s.newcomers.all[id])
-	m.answers = append(m.answers, a)
+	m.newcomers, m.answers = append(m.newcomers, id), append(m.answers, a)
 	return a
 }
 

@@ -2,7 +2,6 @@ package mapper
 
 import (
 	"math"
-	"slices"
 
 	"carma/mapper/interference"
 )
@@ -142,10 +141,10 @@ const (
 	overrunGuessed = 0.5
 )
 
-// pessimistic are the same tasks if those whose run time is not known take
-// longer than expected.
-func pessimistic(parts []part) []part {
-	late := slices.Clone(parts)
+// pessimistic appends the same tasks, but those whose run time is not known
+// take longer than expected.
+func pessimistic(late, parts []part) []part {
+	late = append(late, parts...)
 	for i := range late {
 		late[i].left *= lateness[late[i].basis]
 	}
@@ -155,4 +154,4 @@ func pessimistic(parts []part) []part {
 // lateness is by how much a task may take longer than expected: of the shipped
 // workloads two in three are within a factor of two of their model's median;
 // of one about which nothing is known no end is counted on.
-var lateness = map[basis]float64{known: 1, typical: 2, guessed: 100}
+var lateness = [...]float64{known: 1, typical: 2, guessed: 100}

@@ -39,6 +39,8 @@ type State struct {
 
 	ceilings [2]ceiling // what canFit has worked out; nil: nothing yet
 	out      []Decision
+	with     []part // scratch, as is late
+	late     []part
 	scratch  []*GPU
 }
 
@@ -49,7 +51,7 @@ func New(opt Options) *State {
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	s := &State{opt: opt, policy: p, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, tasks: map[TaskID]*Task{}, users: newUsers()}
+	s := &State{opt: opt, policy: p, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, learned: 1, tasks: map[TaskID]*Task{}, users: newUsers()}
 	s.queue.users = s.takesTurns()
 	return s
 }
@@ -218,7 +220,7 @@ func (s *State) stop(t *Task, reason string) {
 }
 
 func (s *State) finish(t *Task, phase Phase, code int, reason string) {
-	t.Phase, t.Ended, t.Code, t.Reason, t.tried = phase, s.now, code, reason, tried{}
+	t.Phase, t.Ended, t.Code, t.Reason, t.tried, t.run = phase, s.now, code, reason, tried{}, expectedRun{}
 	delete(s.tasks, t.ID)
 	if s.hold.Task == t.ID {
 		s.hold = hold{}

@@ -3,6 +3,7 @@ package mapper
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // startCritical starts first what would else end last: tasks that are expected
@@ -19,9 +20,15 @@ func (s *State) startCritical(p *pass) {
 	if first < 0 {
 		return
 	}
-	drain := s.drain()
+	waiting := lanes[first].waiting()
+	var longest time.Duration
+	for _, t := range waiting {
+		run, _ := s.runTime(t)
+		longest = max(longest, run)
+	}
+	drain := s.drain(longest.Seconds())
 	var critical []*Task
-	for _, t := range lanes[first].waiting() {
+	for _, t := range waiting {
 		if run, _ := s.runTime(t); run.Seconds() >= drain && t.NotBefore <= s.now && s.canFit(t) && s.overQuota(t) == "" {
 			critical = append(critical, t)
 		}
@@ -50,9 +57,10 @@ func (s *State) startCritical(p *pass) {
 const criticalQueue = 16
 
 // drain is how many seconds it takes the GPUs to do the SM work of all tasks
-// that run or wait, were they busy all the time.
-func (s *State) drain() float64 {
-	work := 0.0
+// that run or wait, were they busy all the time; only exact where it is not above
+// a limit.
+func (s *State) drain(limit float64) float64 {
+	work, most := 0.0, limit*float64(len(s.gpus))
 	for i := range s.queue.main() {
 		for _, t := range s.queue.main()[i].waiting() {
 			run, _ := s.runTime(t)
@@ -62,6 +70,9 @@ func (s *State) drain() float64 {
 		}
 	}
 	for _, g := range s.gpus {
+		if work > most {
+			break
+		}
 		for _, p := range s.memo(g).parts {
 			work += p.left * p.sm
 		}

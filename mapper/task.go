@@ -182,6 +182,7 @@ type Task struct {
 	Code  int     `json:"code,omitempty"`
 
 	tried tried // while it waits
+	run   expectedRun
 }
 
 // Current returns the attempt that holds GPUs now, or nil.
@@ -202,7 +203,7 @@ func (t *Task) Last() *Attempt {
 
 func (t *Task) clone() *Task {
 	c := *t
-	c.tried = tried{}
+	c.tried, c.run = tried{}, expectedRun{}
 	c.Avoid = append([]GPUID(nil), t.Avoid...)
 	c.Attempts = append([]Attempt(nil), t.Attempts...)
 	for i := range c.Attempts {

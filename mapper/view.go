@@ -89,7 +89,7 @@ func (s *State) NextWake() (Instant, bool) {
 // Clone returns a deep copy: Clone, then Step, is a what-if.
 func (s *State) Clone() *State {
 	c := *s
-	c.out, c.scratch, c.ceilings = nil, nil, [2]ceiling{}
+	c.out, c.scratch, c.with, c.late, c.ceilings = nil, nil, nil, nil, [2]ceiling{}
 	c.newcomers = newcomers{}
 	c.history = make(history, len(s.history))
 	for i, e := range s.history {
