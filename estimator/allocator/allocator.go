@@ -1,0 +1,312 @@
+package allocator
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// Sizes of the allocator, in bytes.
+const (
+	granule      = 512
+	smallRequest = 1 << 20  // the largest request of the small pool
+	smallSegment = 2 << 20  // a segment of the small pool
+	largeSegment = 20 << 20 // a segment for requests below 10 MiB
+	minSegment   = 10 << 20 // requests from here on get a segment of their own size
+	roundSegment = 2 << 20  // to which those are rounded
+	splitRest    = 1 << 20  // the large pool splits off more than this only
+)
+
+// MaxRequest bounds one request, so that no sum of requests overflows.
+const MaxRequest = 1 << 50
+
+// Options are the settings a job gives in PYTORCH_CUDA_ALLOC_CONF, and the
+// memory there is. The zero value is PyTorch's default on a GPU without end.
+type Options struct {
+	// Limit on reserved bytes; 0: none. Before a request fails, every wholly
+	// free segment is given back to the driver.
+	Limit int64
+	// MaxSplit is max_split_size_mb in bytes: larger blocks are not split,
+	// and not used for much smaller requests; 0: no such bound.
+	MaxSplit int64
+	// RoundupDivisions is roundup_power2_divisions: requests are rounded up to
+	// so many steps between powers of two; 0 and 1: off.
+	RoundupDivisions int64
+	// Expandable is expandable_segments: one growing segment per pool.
+	Expandable bool
+	// Async is backend:cudaMallocAsync: the driver's own pool.
+	Async bool
+}
+
+// ErrOutOfMemory says that a request failed even after the cache was flushed.
+var ErrOutOfMemory = errors.New("out of GPU memory")
+
+// Stats are the figures of torch.cuda.memory_stats, in bytes.
+type Stats struct {
+	Allocated, PeakAllocated int64
+	Reserved, PeakReserved   int64
+	// Flushes counts how often the cache was given back to go on.
+	Flushes int
+}
+
+// Block is a handle of an allocation.
+type Block int32
+
+const none = -1
+
+// block is a piece of a segment. Blocks of a segment form a list by address.
+type block struct {
+	addr, size int64
+	prev, next int32
+	pool       uint8
+	free       bool
+}
+
+// Allocator is one GPU's allocator in one process. It is not safe for
+// concurrent use.
+type Allocator struct {
+	opts   Options
+	blocks []block
+	spare  []int32 // indices of blocks that were merged away
+	pools  [2]pool // small, large
+	stats  Stats
+	end    int64 // the next address handed out by the driver
+	tail   [2]int32
+}
+
+// New returns an empty allocator.
+func New(o Options) *Allocator {
+	return &Allocator{opts: o, tail: [2]int32{none, none}}
+}
+
+// Reset empties the allocator and keeps its memory for the next simulation.
+func (a *Allocator) Reset(o Options) {
+	a.opts, a.stats, a.end = o, Stats{}, 0
+	a.blocks, a.spare = a.blocks[:0], a.spare[:0]
+	a.pools[0].free, a.pools[1].free = a.pools[0].free[:0], a.pools[1].free[:0]
+	a.tail = [2]int32{none, none}
+}
+
+// Stats returns the figures of now.
+func (a *Allocator) Stats() Stats { return a.stats }
+
+// Alloc reserves n bytes; 0 bytes take nothing. The only errors are
+// [ErrOutOfMemory] and a size out of range.
+func (a *Allocator) Alloc(n int64) (Block, error) {
+	if n < 0 || n > MaxRequest {
+		return none, fmt.Errorf("an allocation of %d bytes is out of range (0 to 2^50)", n)
+	}
+	if n == 0 {
+		return none, nil
+	}
+	size := a.round(n)
+	p := poolOf(size)
+	i, ok := a.find(p, size)
+	if !ok {
+		var err error
+		if i, err = a.segment(p, size); err != nil {
+			return none, err
+		}
+	}
+	a.split(i, size)
+	a.blocks[i].free = false
+	a.stats.Allocated += a.blocks[i].size
+	a.stats.PeakAllocated = max(a.stats.PeakAllocated, a.stats.Allocated)
+	a.highWater()
+	return Block(i), nil
+}
+
+// Free gives a block back to the cache. Handles of empty allocations are taken.
+func (a *Allocator) Free(b Block) {
+	if b == none {
+		return
+	}
+	i := int32(b)
+	a.stats.Allocated -= a.blocks[i].size
+	a.blocks[i].free = true
+	if next := a.blocks[i].next; next != none && a.blocks[next].free {
+		a.remove(next)
+		a.join(i, next)
+	}
+	if prev := a.blocks[i].prev; prev != none && a.blocks[prev].free {
+		a.remove(prev)
+		a.join(prev, i)
+		i = prev
+	}
+	a.insert(i)
+}
+
+// round gives the size a request takes.
+func (a *Allocator) round(n int64) int64 {
+	if d := a.opts.RoundupDivisions; d > 1 && n > granule*d {
+		floor := int64(1) << (63 - bits.LeadingZeros64(uint64(n)))
+		if n == floor {
+			return n
+		}
+		step := floor / d
+		if step > 0 {
+			return (n + step - 1) / step * step
+		}
+	}
+	return roundUp(max(n, granule), granule)
+}
+
+func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }
+
+func poolOf(size int64) uint8 {
+	if size <= smallRequest {
+		return 0
+	}
+	return 1
+}
+
+// segment asks the driver for room for a block of size, flushing if it must.
+func (a *Allocator) segment(p uint8, size int64) (int32, error) {
+	want := size
+	switch {
+	case a.opts.Async:
+	case p == 0:
+		want = smallSegment
+	case a.opts.Expandable:
+		want = roundUp(size, largeSegment)
+	case size < minSegment:
+		want = largeSegment
+	default:
+		want = roundUp(size, roundSegment)
+	}
+	if !a.fits(want) {
+		a.flush()
+		if !a.fits(want) {
+			return none, ErrOutOfMemory
+		}
+		a.stats.Flushes++
+	}
+	if a.opts.Expandable && !a.opts.Async {
+		return a.expand(p, want), nil
+	}
+	a.reserve(want)
+	i := a.take(block{addr: a.end, size: want, prev: none, next: none, pool: p})
+	a.end += want + 1 // segments never touch
+	return i, nil
+}
+
+func (a *Allocator) fits(more int64) bool {
+	return a.opts.Limit == 0 || a.stats.Reserved <= math.MaxInt64-more && a.stats.Reserved+more <= a.opts.Limit
+}
+
+func (a *Allocator) reserve(n int64) {
+	if a.opts.Async {
+		return // the pool grows by what is allocated
+	}
+	a.stats.Reserved += n
+	a.stats.PeakReserved = max(a.stats.PeakReserved, a.stats.Reserved)
+}
+
+// highWater is what the driver's pool keeps: as much as was ever allocated, in
+// steps of 32 MiB.
+func (a *Allocator) highWater() {
+	if a.opts.Async {
+		a.stats.Reserved = max(a.stats.Reserved, roundUp(a.stats.Allocated, 32<<20))
+		a.stats.PeakReserved = a.stats.Reserved
+	}
+}
+
+// expand lengthens a pool's one segment, whose last block may be free.
+func (a *Allocator) expand(p uint8, size int64) int32 {
+	last := a.tail[p]
+	if last != none && a.blocks[last].free {
+		a.remove(last)
+		more := roundUp(size-a.blocks[last].size, roundSegment)
+		a.reserve(more)
+		a.blocks[last].size += more
+		return last
+	}
+	a.reserve(size)
+	addr := int64(p) << 60
+	if last != none {
+		addr = a.blocks[last].addr + a.blocks[last].size
+	}
+	i := a.take(block{addr: addr, size: size, prev: last, next: none, pool: p})
+	if last != none {
+		a.blocks[last].next = i
+	}
+	a.tail[p] = i
+	return i
+}
+
+// split cuts what a block has beyond size off, where the pool does so.
+func (a *Allocator) split(i int32, size int64) {
+	b := a.blocks[i]
+	rest := b.size - size
+	switch {
+	case a.opts.Async && rest > 0:
+	case b.pool == 0 && rest >= granule:
+	case b.pool == 1 && a.opts.Expandable && rest >= granule:
+	case b.pool == 1 && rest > splitRest && (a.opts.MaxSplit == 0 || size < a.opts.MaxSplit):
+	default:
+		return
+	}
+	j := a.take(block{addr: b.addr + size, size: rest, prev: i, next: b.next, pool: b.pool, free: true})
+	if b.next != none {
+		a.blocks[b.next].prev = j
+	} else if a.tail[b.pool] == i {
+		a.tail[b.pool] = j
+	}
+	a.blocks[i].next, a.blocks[i].size = j, size
+	a.insert(j)
+}
+
+// join adds the block right, which follows left, to left.
+func (a *Allocator) join(left, right int32) {
+	r := a.blocks[right]
+	a.blocks[left].size += r.size
+	a.blocks[left].next = r.next
+	if r.next != none {
+		a.blocks[r.next].prev = left
+	} else if a.tail[r.pool] == right {
+		a.tail[r.pool] = left
+	}
+	a.spare = append(a.spare, right)
+}
+
+// flush gives every wholly free segment back to the driver.
+func (a *Allocator) flush() {
+	for p := range a.pools {
+		var whole []int32
+		for _, k := range a.pools[p].free {
+			b := a.blocks[k.block]
+			if b.next == none && (b.prev == none || a.opts.Expandable) {
+				whole = append(whole, k.block)
+			}
+		}
+		for _, i := range whole {
+			a.remove(i)
+			a.drop(i)
+		}
+	}
+}
+
+func (a *Allocator) drop(i int32) {
+	b := a.blocks[i]
+	a.stats.Reserved -= b.size
+	if b.prev != none {
+		a.blocks[b.prev].next = none
+	}
+	if a.tail[b.pool] == i {
+		a.tail[b.pool] = b.prev
+	}
+	a.spare = append(a.spare, i)
+}
+
+// take stores a block under an unused index.
+func (a *Allocator) take(b block) int32 {
+	if n := len(a.spare); n > 0 {
+		i := a.spare[n-1]
+		a.spare = a.spare[:n-1]
+		a.blocks[i] = b
+		return i
+	}
+	a.blocks = append(a.blocks, b)
+	return int32(len(a.blocks) - 1)
+}
