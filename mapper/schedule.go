@@ -198,7 +198,7 @@ type survey struct {
 // task they are kept for.
 func (s *State) survey(p *pass) (v survey) {
 	for _, g := range s.gpus {
-		if s.rejectAny(g) != "" || g.alone() || s.full(g) || p.holder != nil && s.heldFor(g) != 0 {
+		if s.rejectAny(g) != "" || g.alone() || s.full(g) || p.holder != nil && s.hold.Until == 0 && s.heldFor(g) != 0 {
 			continue
 		}
 		if g.idle() {

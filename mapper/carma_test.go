@@ -1,0 +1,228 @@
+package mapper
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+)
+
+// predicting are options under which memory and what is predicted count.
+func predicting() Options {
+	opt := plain()
+	opt.Policy, opt.SlowdownCap = "carma", slowdownCap
+	return opt
+}
+
+// uncapped lets tasks slow each other down as they like.
+func uncapped() Options {
+	opt := predicting()
+	opt.SlowdownCap = 100
+	return opt
+}
+
+type loads = []interference.Load
+
+// expecting submits a task of 1 GiB of which something is known. It runs at
+// once if it is placed.
+func (w *world) expecting(e Expected, edit func(*Request)) TaskID {
+	w.t.Helper()
+	return w.expectingWith(GiB, e, edit)
+}
+
+func (w *world) expectingWith(mem Bytes, e Expected, edit func(*Request)) TaskID {
+	w.t.Helper()
+	id := w.submitOnly(edit)
+	w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: mem}, Expected: e})
+	if w.on(id) != nil {
+		w.started(id)
+	}
+	return id
+}
+
+// does submits a task with a load, of a kind whose run time may be known.
+func (w *world) does(l interference.Load, name string) TaskID {
+	w.t.Helper()
+	return w.expecting(Expected{Loads: loads{l}}, kind(name, ""))
+}
+
+// put is does on a GPU, whatever the policy would want.
+func (w *world) put(gpu int, l interference.Load, name string) TaskID {
+	w.t.Helper()
+	opt := w.s.opt
+	other := opt
+	other.Policy = "magm"
+	w.step(Configured{At: w.now, Options: other})
+	w.openOnly(gpu)
+	id := w.does(l, name)
+	w.wantOn(id, gpu)
+	w.openOnly(-1)
+	w.step(Configured{At: w.now, Options: opt})
+	return id
+}
+
+// wantWhy wants a task to wait for a reason with these words.
+func (w *world) wantWhy(id TaskID, words ...string) {
+	w.t.Helper()
+	w.wantOn(id)
+	why, _ := w.s.Why(id)
+	for _, word := range words {
+		if !strings.Contains(why.Binding, word) {
+			w.t.Errorf("task %d waits because %q, which does not say %q", id, why.Binding, word)
+		}
+	}
+}
+
+// hours has kinds h1, h2, h5, h10 that take so many hours, m5, m20 and m30.
+func hours(w *world) {
+	w.t.Helper()
+	taught(w, map[string]time.Duration{
+		"h1": time.Hour, "h2": 2 * time.Hour, "h5": 5 * time.Hour, "h10": 10 * time.Hour,
+		"m5": 5 * time.Minute, "m20": 20 * time.Minute, "m30": 30 * time.Minute,
+	})
+}
+
+// TestCapIsOfTheWholeRun: a task may be slowed down by more than the cap for a
+// small part of a run whose length is known. Of one whose length is not, what
+// it is at its end if all stays counts.
+func TestCapIsOfTheWholeRun(t *testing.T) {
+	for _, row := range []struct {
+		name, there, comes string
+		why                string // empty: it may come
+	}{
+		{"both known", "h10", "m20", ""},
+		{"the neighbour's end is not known", "?", "m20", "on GPU 0 it would slow task 8 down 2.55 times, over 1.60"},
+		{"the newcomer's end is not known", "h10", "?", "on GPU 0 it would slow task 8 down 2.55 times, over 1.60"},
+		{"too large a part", "h1", "h1", "on GPU 0 it would slow task 8 down 1.62 times, over 1.60"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, predicting(), 1)
+			hours(w)
+			w.wantOn(w.does(small, row.there), 0)
+			id := w.does(vgg128, row.comes)
+			if row.why == "" {
+				w.wantOn(id, 0)
+			} else {
+				w.wantWhy(id, row.why)
+			}
+		})
+	}
+}
+
+// TestCapCountsWhatWasLost: each of many short neighbours is no harm by
+// itself; those who were there before count too.
+func TestCapCountsWhatWasLost(t *testing.T) {
+	w := newWorld(t, predicting(), 1)
+	hours(w)
+	a := w.does(small, "h1")
+	for range 2 {
+		b := w.does(vgg128, "m20")
+		w.wantOn(b, 0)
+		w.wait(20 * time.Minute)
+		w.exit(b, ExitOK)
+	}
+	c := w.does(vgg128, "m20")
+	w.wantWhy(c, "on GPU 0 it would slow task "+a.String()+" down 1.61 times, over 1.60")
+}
+
+// TestSlowAlready: where a task is over the cap as it is, those may still come
+// that do not make it slower.
+func TestSlowAlready(t *testing.T) {
+	w := newWorld(t, predicting(), 1)
+	w.put(0, small, "")
+	w.put(0, vgg128, "")
+	w.wantWhy(w.does(small, ""), "GPU 0 would slow it down")
+	w.wantOn(w.does(nothing, ""), 0)
+}
+
+// TestLeastAddedCountsNeighbours: what decides between GPUs is the time that is
+// lost by all, not the newcomer's own.
+func TestLeastAddedCountsNeighbours(t *testing.T) {
+	w := newWorld(t, uncapped(), 2)
+	hours(w)
+	w.put(0, small, "h10")         // the newcomer would lose 1 min, it 37
+	soon := w.put(1, resnet, "m5") // it would lose 2 min, and this 7
+	id := w.does(vgg128, "h1")
+	w.wantOn(id, 1)
+	own := func(gpu int) float64 {
+		clone := w.s.Clone()
+		g := clone.byID[gpuID(gpu)]
+		if gpu == 1 { // as before it came
+			clone.byID[gpuID(1)].remove(id)
+			clone.pace([]*GPU{g})
+		}
+		return clone.answer(g, clone.asks(clone.tasks[id])[0]).finish
+	}
+	if own(0) >= own(1) {
+		t.Errorf("beside task %d it ends after %.0f s, beside the other after %.0f: this tests nothing", soon, own(1), own(0))
+	}
+}
+
+// TestNeighbourThatEndsSoon: beside a task that is nearly at its end a newcomer
+// loses little, whatever that does.
+func TestNeighbourThatEndsSoon(t *testing.T) {
+	w := newWorld(t, uncapped(), 2)
+	hours(w)
+	w.put(1, resnet, "h2")
+	w.wait(115 * time.Minute)
+	w.put(0, resnet, "h1")
+	w.wantOn(w.does(resnet, "m30"), 1)
+}
+
+// TestWaitOrShare: a task waits for one of the two that are there to end where
+// that costs less than all three at once.
+func TestWaitOrShare(t *testing.T) {
+	for _, row := range []struct {
+		comes string
+		waits bool
+	}{{"m5", false}, {"h1", true}, {"h10", false}} {
+		t.Run(row.comes, func(t *testing.T) {
+			w := newWorld(t, uncapped(), 1)
+			hours(w)
+			a := w.put(0, vgg128, "h1")
+			w.put(0, vgg128, "h1")
+			id := w.does(vgg128, row.comes)
+			if !row.waits {
+				w.wantOn(id, 0)
+				return
+			}
+			w.wantWhy(id, "GPU 0 has 2 tasks, waiting for one to end costs less than sharing")
+			w.wait(100 * time.Minute)
+			w.exit(a, ExitOK)
+			w.wantOn(id, 0)
+		})
+	}
+}
+
+// TestAvoidsWhereItFailed: a GPU on which a task's infrastructure failed is
+// taken again only where the others would be too slow.
+func TestAvoidsWhereItFailed(t *testing.T) {
+	for _, row := range []struct {
+		there interference.Load // on the other GPU
+		want  int
+	}{{small, 1}, {vgg128, 0}} {
+		w := newWorld(t, predicting(), 2)
+		w.put(1, row.there, "")
+		id := w.does(small, "")
+		w.wantOn(id, 0)
+		w.exit(id, ExitInfrastructure)
+		w.wait(time.Minute)
+		w.wantOn(id, row.want)
+	}
+}
+
+// TestLeastAddedOfMachines: a task on two GPUs goes where both together are
+// best, not where one of them is.
+func TestLeastAddedOfMachines(t *testing.T) {
+	var all []GPUInfo
+	for i, node := range []string{"a", "a", "b", "b"} {
+		all = append(all, GPUInfo{ID: gpuID(i), Node: node, Index: i, Capacity: 40 * GiB})
+	}
+	w := newWorldOf(t, uncapped(), all...)
+	w.put(1, vgg128, "")
+	w.put(2, small, "")
+	w.put(3, small, "")
+	w.wantOn(w.expecting(Expected{Loads: loads{small}}, gpus(2)), 2, 3)
+	w.wantOn(w.does(small, ""), 0)
+}

@@ -1,0 +1,170 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+)
+
+// seen is a sample of how busy GPU-0 is.
+func (w *world) seen(l interference.Load, foreign Bytes) {
+	w.t.Helper()
+	w.sample(GPUSample{ID: "GPU-0", Foreign: foreign, SMACT: l.SMACT, SMOCC: l.SMOCC, DRAMA: l.DRAMA})
+}
+
+// loadOf is what a task is taken for on GPU-0.
+func (w *world) loadOf(id TaskID) interference.Load { return w.s.byID["GPU-0"].resident(id).Load }
+
+// TestStrangerIsSeen: a task about which nothing is known is taken for a large
+// network at first, then for what the monitor has seen of it.
+func TestStrangerIsSeen(t *testing.T) {
+	opt := predicting()
+	opt.SlowdownCap = 1.3
+	w := newWorld(t, opt, 1)
+	a := w.expecting(Expected{}, nil)
+	b := w.does(resnet, "")
+	w.wantWhy(b, "on GPU 0 it would slow task "+a.String()+" down")
+	w.seen(small, 0)
+	w.wait(settling - 1)
+	w.wantOn(b)
+	if w.loadOf(a) != stranger {
+		t.Errorf("it is taken for %+v before it was seen", w.loadOf(a))
+	}
+	w.wait(1)
+	w.wantOn(b, 0)
+
+	// One that turns out to be heavy is not joined any more.
+	w = newWorld(t, predicting(), 1)
+	a = w.expecting(Expected{}, nil)
+	b = w.does(small, "")
+	w.wantOn(b, 0)
+	w.exit(b, ExitOK)
+	w.seen(vgg128, 0)
+	w.wait(settling)
+	w.look()
+	w.wantWhy(w.does(small, ""), "GPU 0 would slow it down")
+}
+
+// TestAcquaint: what is seen beyond what is expected of the others belongs to
+// the unknown one, and never less than a little.
+func TestAcquaint(t *testing.T) {
+	known := interference.Load{SMACT: 0.2, SMOCC: 0.1, DRAMA: 0.1}
+	for _, row := range []struct {
+		name    string
+		unknown int
+		others  loads
+		foreign Bytes
+		sample  interference.Load
+		want    float64 // SMACT of the first
+	}{
+		{"alone", 1, nil, 0, interference.Load{SMACT: 0.4}, 0.4},
+		{"it reads data", 1, nil, 0, interference.Load{}, quiet},
+		{"beside a known one that is idle", 1, loads{nothing}, 0, interference.Load{SMACT: 0.4}, 0.4},
+		{"all is the known one's", 1, loads{known}, 0, interference.Load{SMACT: 0.2}, quiet},
+		{"a known one, busier than expected", 0, loads{known}, 0, interference.Load{SMACT: 0.4}, 0.4},
+		{"a known one, a little busier", 0, loads{known}, 0, interference.Load{SMACT: 0.24}, 0.2},
+		{"a known one, not so busy", 0, loads{known}, 0, interference.Load{SMACT: 0.1}, 0.2},
+		{"a known one beside others' processes", 0, loads{known}, GiB, interference.Load{SMACT: 0.4}, 0.2},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, uncapped(), 1)
+			var first TaskID
+			for range row.unknown {
+				first = w.expecting(Expected{}, nil)
+			}
+			for _, l := range row.others {
+				if id := w.does(l, ""); first == 0 {
+					first = id
+				}
+			}
+			w.seen(row.sample, row.foreign)
+			w.wait(settling)
+			w.look()
+			if got := w.loadOf(first).SMACT; got < row.want-1e-9 || got > row.want+1e-9 {
+				t.Errorf("it is taken for SMACT %v, want %v", got, row.want)
+			}
+		})
+	}
+}
+
+// TestActivityOfOthers: SM activity that carma's tasks do not explain slows a
+// newcomer down as a task would, on a GPU that is not idle.
+func TestActivityOfOthers(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		smact float64
+		wait  time.Duration
+		fits  bool
+	}{
+		{"much", 0.95, settling, false},
+		{"not seen for long enough", 0.95, settling - 1, true},
+		{"little", 0.15, settling, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, predicting(), 1)
+			w.wantOn(w.does(small, ""), 0)
+			w.seen(interference.Load{SMACT: row.smact, DRAMA: 0.4}, GiB)
+			w.wait(row.wait)
+			id := w.does(small, "")
+			if got := w.on(id) != nil; got != row.fits {
+				t.Errorf("it is placed: %v", got)
+			}
+		})
+	}
+	// An idle one is taken all the same, but a quiet one before it.
+	w := newWorld(t, predicting(), 2)
+	w.wait(settling)
+	w.seen(interference.Load{SMACT: 0.95, DRAMA: 0.4}, GiB)
+	w.wantOn(w.does(vgg128, ""), 1)
+	w.wantOn(w.does(vgg128, ""), 0)
+}
+
+// TestEarlierRunIsExpected: what a run did while it was alone for long enough
+// is expected of the next of its kind, in place of what was said of it.
+func TestEarlierRunIsExpected(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		run  time.Duration
+		want string
+	}{{"long enough", settling + enough*time.Second, "history"}, {"too short", settling + enough*time.Second - 1, ""}} {
+		t.Run(row.name, func(t *testing.T) {
+			opt := predicting()
+			opt.Learn = true
+			w := newWorld(t, opt, 1)
+			a := w.does(small, "k")
+			w.seen(interference.Load{SMACT: 0.15, SMOCC: 0.1, DRAMA: 0.05}, 0)
+			w.wait(row.run)
+			w.exit(a, ExitOK)
+			e := w.task(w.does(vgg128, "k")).Expected
+			if e.Source != row.want {
+				t.Errorf("expected is %+v", e)
+			}
+			if l := e.Loads[0]; row.want != "" && (l.SMACT < 0.149 || l.SMACT > 0.151 || l.Step != small.Step) {
+				t.Errorf("expected is %+v", l)
+			}
+		})
+	}
+}
+
+// TestExpectedRunTime: what runs of the same took, else what is typical of the
+// model, else its family, else all there is, else half an hour.
+func TestExpectedRunTime(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	of := func(name, family string, typically time.Duration) (time.Duration, basis) {
+		return w.s.findRunTime(&Task{Request: Request{Kind: name, Family: family}, Expected: Expected{RunTime: typically}})
+	}
+	check := func(name, family string, typically, want time.Duration, on basis) {
+		t.Helper()
+		if got, basis := of(name, family, typically); got != want || basis != on {
+			t.Errorf("%q of %q: %s (%d), want %s (%d)", name, family, got, basis, want, on)
+		}
+	}
+	check("", "", 0, newcomerRun, guessed)
+	taught(w, map[string]time.Duration{"a1": time.Hour, "a2": 3 * time.Hour, "b1": 5 * time.Hour})
+	check("a1", "a", 7*time.Hour, time.Hour, known)
+	check("a3", "a", 7*time.Hour, 7*time.Hour, typical)
+	check("a3", "a", 0, 2*time.Hour, typical)
+	check("c", "c", 0, 3*time.Hour, guessed)
+	check("", "", 0, 3*time.Hour, guessed)
+}

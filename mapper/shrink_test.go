@@ -1,0 +1,151 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+)
+
+// shrinking are options under which grants are cut after five minutes.
+func shrinking() Options {
+	opt := plain()
+	opt.Shrink = 5 * time.Minute
+	return opt
+}
+
+// uses is a sample that shows what one task on GPU-0 uses.
+func (w *world) uses(id TaskID, used Bytes) {
+	w.t.Helper()
+	w.sample(GPUSample{ID: "GPU-0", Used: used, Tasks: []TaskUse{{Task: id, Used: used}}})
+}
+
+// wantGrant compares what a task is granted with the ledger too.
+func (w *world) wantGrant(id TaskID, want Bytes) {
+	w.t.Helper()
+	grant := w.task(id).Current().Grants[0]
+	if booked := w.s.byID[grant.GPU].resident(id).Grant; grant.Memory != want || booked != want {
+		w.t.Errorf("task %d is granted %s, and %s in the ledger, want %s", id, grant.Memory, booked, want)
+	}
+}
+
+// TestGrantIsCutToWhatIsUsed: once it has not grown for the time, and no
+// sooner, what a task does not use is there for others.
+func TestGrantIsCutToWhatIsUsed(t *testing.T) {
+	w := newWorld(t, shrinking(), 1)
+	a := w.submit(30*GiB, nil)
+	w.started(a)
+	w.wait(time.Minute)
+	w.uses(a, 10*GiB)
+	left := 40*GiB - (10 * GiB).Scale(1.05)
+	b := w.submit(left, nil)
+	w.wait(5*time.Minute - 1)
+	w.wantGrant(a, 30*GiB)
+	w.wantOn(b)
+	w.wait(1)
+	w.wantGrant(a, (10 * GiB).Scale(1.05))
+	w.wantOn(b, 0)
+	if g := w.gpu(0); g.Reserved != 40*GiB {
+		t.Errorf("%s are reserved", g.Reserved)
+	}
+}
+
+// TestGrowthPutsTheCutOff: the time counts from the last growth; what shows
+// less or the same is none.
+func TestGrowthPutsTheCutOff(t *testing.T) {
+	w := newWorld(t, shrinking(), 1)
+	a := w.submit(30*GiB, nil)
+	w.started(a)
+	w.uses(a, 10*GiB)
+	w.wait(4 * time.Minute)
+	w.uses(a, 12*GiB)
+	w.wait(2 * time.Minute)
+	w.uses(a, 12*GiB)
+	w.uses(a, 2*GiB)
+	w.wait(3*time.Minute - 1)
+	w.wantGrant(a, 30*GiB)
+	w.wait(1)
+	w.wantGrant(a, (12 * GiB).Scale(1.05)) // the highest, not the last
+}
+
+// TestGrantIsNotCut where there is nothing to gain, or nobody to gain it.
+func TestGrantIsNotCut(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		edit  func(*Options)
+		alone func(*Request)
+		grant Bytes
+		used  Bytes
+		want  Bytes
+	}{
+		{"it is off", func(o *Options) { o.Shrink = 0 }, nil, 30 * GiB, GiB, 30 * GiB},
+		{"it is alone", nil, whole, 30 * GiB, GiB, 40 * GiB},
+		{"it uses nearly all", nil, nil, 21 * GiB, 20 * GiB, 21 * GiB},
+		{"a little more than nearly all", nil, nil, 21*GiB + 1, 20 * GiB, 21 * GiB},
+		{"it uses more", nil, nil, 10 * GiB, 20 * GiB, 10 * GiB},
+		{"nothing was seen", nil, nil, 30 * GiB, 0, 30 * GiB},
+		{"256 MiB are left to a small one", nil, nil, 30 * GiB, GiB, GiB + 256*MiB},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			opt := shrinking()
+			if row.edit != nil {
+				row.edit(&opt)
+			}
+			w := newWorld(t, opt, 1)
+			a := w.submit(row.grant, row.alone)
+			w.started(a)
+			w.uses(a, row.used)
+			w.wait(time.Hour)
+			w.look()
+			w.wantGrant(a, row.want)
+		})
+	}
+}
+
+// TestCutGrantThatIsOutgrown: what a task uses beyond its cut grant counts as
+// taken, so that nobody is placed on it.
+func TestCutGrantThatIsOutgrown(t *testing.T) {
+	w := newWorld(t, shrinking(), 1)
+	a := w.submit(30*GiB, nil)
+	w.started(a)
+	w.uses(a, 10*GiB)
+	w.wait(5 * time.Minute)
+	w.uses(a, 25*GiB)
+	w.wait(time.Hour)
+	w.wantGrant(a, (10 * GiB).Scale(1.05)) // it does not grow again
+	b := w.submit(15*GiB+1, nil)
+	w.wantOn(b)
+	if got := w.whyNot(b, 0); got.Rule != RuleMemory || got.Have != 25*GiB {
+		t.Errorf("turned down for %+v", got)
+	}
+	w.wantOn(w.submit(15*GiB, nil), 0)
+}
+
+// TestCutIsOfOneGPU: each GPU of a task keeps what that one needs.
+func TestCutIsOfOneGPU(t *testing.T) {
+	w := newWorld(t, shrinking(), 2)
+	a := w.submit(30*GiB, gpus(2))
+	w.started(a)
+	w.sample(GPUSample{ID: "GPU-0", Used: 20 * GiB, Tasks: []TaskUse{{Task: a, Used: 20 * GiB}}},
+		GPUSample{ID: "GPU-1", Used: 10 * GiB, Tasks: []TaskUse{{Task: a, Used: 10 * GiB}}})
+	w.wait(5 * time.Minute)
+	for i, want := range []Bytes{21 * GiB, (10 * GiB).Scale(1.05)} {
+		if got := w.task(a).Current().Grants[i].Memory; got != want || w.gpu(i).Reserved != want {
+			t.Errorf("on GPU %d it is granted %s, want %s", i, got, want)
+		}
+	}
+}
+
+// TestShrinkConfigured: a longer time counts for grants that were about to be
+// cut.
+func TestShrinkConfigured(t *testing.T) {
+	w := newWorld(t, shrinking(), 1)
+	a := w.submit(30*GiB, nil)
+	w.started(a)
+	w.uses(a, 10*GiB)
+	opt := shrinking()
+	opt.Shrink = time.Hour
+	w.step(Configured{At: w.now, Options: opt})
+	w.wait(time.Hour - 1)
+	w.wantGrant(a, 30*GiB)
+	w.wait(1)
+	w.wantGrant(a, (10 * GiB).Scale(1.05))
+}

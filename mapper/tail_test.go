@@ -1,0 +1,129 @@
+package mapper
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+)
+
+// shortest are options of policy carma with its order.
+func shortest() Options {
+	opt := predicting()
+	opt.Order = OrderSJF
+	return opt
+}
+
+// TestLongestDoesNotStartLast: a task goes before shorter ones where it takes
+// at least as long as the GPUs would need for the work of all.
+func TestLongestDoesNotStartLast(t *testing.T) {
+	tenth := interference.Load{SMACT: 0.7} // on one GPU: 7 h, and 0.7 h for each h1
+	for _, row := range []struct {
+		name   string
+		short  int
+		policy string
+		order  string
+		shape  func(*Request) // of the short ones
+		first  bool
+	}{
+		{"work of 9.8 h", 4, "carma", OrderSJF, nil, true},
+		{"work of 10.5 h", 5, "carma", OrderSJF, nil, false},
+		{"others in order of length", 4, "magm", OrderSJF, nil, false},
+		{"others in order of submission", 4, "carma", OrderFIFO, nil, false},
+		{"those of higher priority go first", 4, "carma", OrderSJF, high, false},
+		{"those of lower priority are work too", 5, "carma", OrderSJF, low, true}, // it goes first anyway
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			opt := shortest()
+			opt.Policy, opt.Order = row.policy, row.order
+			w := newWorld(t, opt, 1)
+			hours(w)
+			block := w.submit(40*GiB, nil)
+			w.wantOn(block, 0)
+			for range row.short {
+				w.expectingWith(30*GiB, Expected{Loads: loads{tenth}}, func(r *Request) {
+					kind("h1", "")(r)
+					if row.shape != nil {
+						row.shape(r)
+					}
+				})
+			}
+			long := w.expectingWith(30*GiB, Expected{Loads: loads{tenth}}, kind("h10", ""))
+			w.exit(block, ExitOK)
+			if got := w.on(long) != nil; got != row.first {
+				t.Errorf("the longest is started: %v", got)
+			}
+		})
+	}
+}
+
+// TestWorkThatRunsCounts: what the GPUs have to do still is work as well.
+func TestWorkThatRunsCounts(t *testing.T) {
+	load := interference.Load{SMACT: 0.7}
+	for _, row := range []struct {
+		runs  string
+		first bool
+	}{{"m5", true}, {"h5", false}} {
+		w := newWorld(t, shortest(), 2)
+		hours(w)
+		running := w.expectingWith(40*GiB, Expected{Loads: loads{load}}, kind(row.runs, ""))
+		block := w.submit(40*GiB, nil)
+		w.started(block)
+		w.wantOn(running, 0)
+		w.wantOn(block, 1)
+		for range 3 { // 2.1 of 4 h: 1.4 h for h2 itself leave room for 1.2 h
+			w.expectingWith(30*GiB, Expected{Loads: loads{{SMACT: 0.3}}}, kind("h1", ""))
+		}
+		long := w.expectingWith(30*GiB, Expected{Loads: loads{load}}, kind("h2", ""))
+		w.exit(block, ExitOK)
+		if got := w.on(long) != nil; got != row.first {
+			t.Errorf("beside one that takes %s the longest is started: %v", row.runs, got)
+		}
+	}
+}
+
+// TestOfSeveralLongOnes: the one with the most GPU time goes first.
+func TestOfSeveralLongOnes(t *testing.T) {
+	w := newWorld(t, shortest(), 2)
+	hours(w)
+	a, b := w.submit(40*GiB, nil), w.submit(40*GiB, nil)
+	light := Expected{Loads: loads{{SMACT: 0.05}}}
+	h5 := w.expectingWith(30*GiB, light, kind("h5", ""))
+	h10 := w.expectingWith(30*GiB, light, kind("h10", ""))
+	wide := w.expectingWith(30*GiB, light, func(r *Request) { r.Kind, r.GPUs = "h10", 2 })
+	w.step(EngineChanged{At: w.now})
+	w.exit(a, ExitOK)
+	w.exit(b, ExitOK)
+	first := len(w.launches)
+	w.look()
+	if got := w.launches[first:]; len(got) != 1 || got[0].Task != wide {
+		t.Fatalf("launched %+v, want task %d", got, wide)
+	}
+	w.exit(wide, ExitOK)
+	w.wantOn(h10, 0)
+	w.wantOn(h5, 1)
+	if w.launches[first+1].Task != h10 {
+		t.Errorf("task %d of 5 h went before task %d of 10 h", h5, h10)
+	}
+}
+
+// TestLongQueue: with more than 16 tasks per GPU in it nobody is brought
+// forward.
+func TestLongQueue(t *testing.T) {
+	for _, n := range []int{criticalQueue - 1, criticalQueue} { // and the long one
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			w := newWorld(t, shortest(), 1)
+			taught(w, map[string]time.Duration{"long": 100 * time.Hour, "short": time.Second})
+			block := w.submit(40*GiB, nil)
+			for range n {
+				w.expectingWith(30*GiB, Expected{Loads: loads{small}}, kind("short", ""))
+			}
+			long := w.expectingWith(30*GiB, Expected{Loads: loads{small}}, kind("long", ""))
+			w.exit(block, ExitOK)
+			if got := w.on(long) != nil; got != (n < criticalQueue) {
+				t.Errorf("the longest of %d is started: %v", n+1, got)
+			}
+		})
+	}
+}
