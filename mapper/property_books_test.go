@@ -15,6 +15,7 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	if _, ok := ev.(Woke); ok {
 		m.alarm = 0
 	}
+	m.followCuts(t)
 	for _, d := range decisions {
 		switch d := d.(type) {
 		case WakeAt:
@@ -37,6 +38,24 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 			if _, ok := m.live[d.Task]; ok || !m.open[d.Task] {
 				t.Fatalf("task %d was requeued; running: %v, unfinished: %v", d.Task, ok, m.open[d.Task])
 			}
+		}
+	}
+}
+
+// followCuts enters grants that were cut to what tasks use, which is no
+// decision: never without the option, never below the highest use seen.
+func (m *machine) followCuts(t *rapid.T) {
+	for _, g := range m.s.GPUs() {
+		for _, r := range g.Residents {
+			l, ok := m.live[r.Task]
+			i := slices.IndexFunc(l.Grants, func(of Grant) bool { return of.GPU == g.ID })
+			if !ok || i < 0 || r.Grant >= l.Grants[i].Memory {
+				continue
+			}
+			if m.opt.Shrink == 0 || r.Grant < r.Peak {
+				t.Fatalf("the grant of task %d on %s was cut from %s to %s; seen %s, shrink %s", r.Task, g.ID, l.Grants[i].Memory, r.Grant, r.Peak, m.opt.Shrink)
+			}
+			l.Grants[i].Memory = r.Grant
 		}
 	}
 }
