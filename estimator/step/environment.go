@@ -7,6 +7,8 @@ import "carma/estimator/allocator"
 type Environment struct {
 	// Name: a100-2024, a100-2025-09, ...
 	Name string `json:"name"`
+	// Capacity is the memory of the GPU that processes can have; 0: no end.
+	Capacity int64 `json:"capacity"`
 	// Context is what a process has before its first tensor; ConvContext what
 	// the convolution library adds to it when it is loaded.
 	Context     int64 `json:"context"`
@@ -23,8 +25,8 @@ type Environment struct {
 	Weight  float64 `json:"weight"`
 	// WorkspaceLimit bounds a workspace; 0: no bound.
 	WorkspaceLimit int64 `json:"workspace_limit"`
-	// Allocator are the settings of PyTorch's allocator. Its limit is the
-	// memory of the GPU less the context.
+	// Allocator are the settings of PyTorch's allocator. Its limit, where 0, is
+	// the capacity less the context.
 	Allocator allocator.Options `json:"allocator"`
 }
 

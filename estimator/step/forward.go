@@ -77,7 +77,7 @@ func (r *run) extra(i int, bytes int64) error {
 // finish frees what layer i was the last to use.
 func (r *run) finish(i int, l *layer) {
 	if i == len(r.layers)-1 {
-		return // the script holds the loss
+		return // the script holds the loss and what it is computed from
 	}
 	r.end(i, r.values[l.value].storage)
 	for _, v := range l.inputs {

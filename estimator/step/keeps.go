@@ -54,7 +54,7 @@ var rules = map[string]keeps{
 // resultRules replace the rules of layers that write in place: these can do
 // with the result, the others keep a copy of what they overwrite.
 var resultRules = map[string]bool{
-	models.ReLU: true, models.ReLU6: true, models.LeakyReLU: true, models.ELU: true, models.SELU: true,
+	models.ReLU: true, models.LeakyReLU: true, models.ELU: true, models.SELU: true,
 	models.Tanh: true, models.Sigmoid: true, models.Softmax: true,
 }
 

@@ -8,9 +8,9 @@ import (
 	"carma/estimator/allocator"
 )
 
-// plan is a configuration prepared for simulation: sizes in bytes for the
+// Plan is a configuration prepared for simulation: sizes in bytes for the
 // batch of one GPU, storages instead of tensors.
-type plan struct {
+type Plan struct {
 	layers   []layer
 	values   []value // of the model's inputs, then of the layers
 	storages []storage
@@ -90,12 +90,13 @@ func perGPU(t models.Train) int64 {
 
 // planner builds a plan.
 type planner struct {
-	*plan
+	*Plan
 	batch int64
 }
 
-func newPlan(c *models.Config) (*plan, error) {
-	p := &planner{plan: &plan{train: c.Train, inputs: len(c.Inputs), shards: 1}, batch: perGPU(c.Train)}
+// Prepare checks a configuration's sizes. An error names the layer.
+func Prepare(c *models.Config) (*Plan, error) {
+	p := &planner{Plan: &Plan{train: c.Train, inputs: len(c.Inputs), shards: 1}, batch: perGPU(c.Train)}
 	if c.Train.Parallel == models.ZeRO1 || c.Train.Parallel == models.ZeRO2 || c.Train.Parallel == models.ZeRO3 {
 		p.shards = int64(max(c.Train.GPUs, 1))
 	}
@@ -126,7 +127,7 @@ func newPlan(c *models.Config) (*plan, error) {
 			s.lastUse = max(s.lastUse, int32(i))
 		}
 	}
-	return p.plan, nil
+	return p.Plan, nil
 }
 
 // float is the size of a floating-point number of the weights.

@@ -2,7 +2,6 @@ package step
 
 import (
 	"errors"
-	"fmt"
 
 	"carma/configs/models"
 	"carma/estimator/allocator"
@@ -43,12 +42,18 @@ func (r Result) Total() int64 { return r.Context + r.Reserved }
 
 // Simulate runs two training steps of c. An error says which layer cannot be.
 func Simulate(c *models.Config, env *Environment) (Result, error) {
-	p, err := newPlan(c)
+	p, err := Prepare(c)
 	if err != nil {
 		return Result{}, err
 	}
+	return p.Simulate(env)
+}
+
+// Simulate runs two training steps in an environment. It may be called
+// concurrently.
+func (p *Plan) Simulate(env *Environment) (Result, error) {
 	r := newRun(p, env)
-	err = r.steps()
+	err := r.steps()
 	stats := r.allocator.Stats()
 	result := Result{
 		Context: env.ContextFor(p.convs), Reserved: stats.PeakReserved, Allocated: stats.PeakAllocated,
@@ -58,10 +63,7 @@ func Simulate(c *models.Config, env *Environment) (Result, error) {
 		result.OutOfMemory = true
 		return result, nil
 	}
-	if err != nil {
-		return Result{}, fmt.Errorf("model %s: %w", c.Name, err)
-	}
-	return result, nil
+	return result, err
 }
 
 // chunk is an allocation and what it is for.
@@ -74,7 +76,7 @@ type chunk struct {
 
 // run is the state of a simulation.
 type run struct {
-	*plan
+	*Plan
 	env       *Environment
 	allocator *allocator.Allocator
 	now, peak [kinds]int64
@@ -99,9 +101,13 @@ type piece struct {
 	refs int32
 }
 
-func newRun(p *plan, env *Environment) *run {
+func newRun(p *Plan, env *Environment) *run {
+	options := env.Allocator
+	if options.Limit == 0 && env.Capacity > 0 {
+		options.Limit = max(env.Capacity-env.ContextFor(p.convs), 1)
+	}
 	r := &run{
-		plan: p, env: env, allocator: allocator.New(env.Allocator),
+		Plan: p, env: env, allocator: allocator.New(options),
 		memory: make([]chunk, len(p.storages)), alive: make([]bool, len(p.storages)), saves: make([]int32, len(p.storages)),
 		extras: make([][]chunk, len(p.layers)), grads: make([]int32, len(p.values)),
 		gradient: make([]chunk, len(p.weights)),
@@ -126,7 +132,7 @@ func (r *run) steps() error {
 		}
 		r.weight = append(r.weight, c)
 	}
-	var batch, loss []chunk
+	var batch, results []chunk
 	for range iterations {
 		next, err := r.batch()
 		if err != nil {
@@ -138,11 +144,11 @@ func (r *run) steps() error {
 		if err := r.forward(0, len(r.layers), true); err != nil {
 			return err
 		}
-		r.releaseAll(loss)
-		loss = r.detachLoss()
+		r.releaseAll(results) // as do the old results
 		if err := r.backward(); err != nil {
 			return err
 		}
+		results = r.detach()
 		if err := r.optimize(); err != nil {
 			return err
 		}
@@ -193,16 +199,19 @@ func (r *run) batch() ([]chunk, error) {
 	return cs, nil
 }
 
-// detachLoss hands the last output over: the script holds it until the next.
-func (r *run) detachLoss() []chunk {
+// detach hands the loss and what it is computed from over to the script.
+func (r *run) detach() []chunk {
 	if len(r.layers) == 0 {
 		return nil
 	}
-	s := r.values[len(r.values)-1].storage
-	c := r.memory[s]
-	r.memory[s] = chunk{}
-	r.alive[s] = false
-	return []chunk{c}
+	last := r.layers[len(r.layers)-1]
+	var cs []chunk
+	for _, v := range append([]int32{last.value}, last.inputs...) {
+		s := r.values[v].storage
+		cs = append(cs, r.memory[s])
+		r.memory[s], r.alive[s] = chunk{}, false
+	}
+	return cs
 }
 
 // workspace is taken and given back around a kernel.

@@ -1,0 +1,102 @@
+// Package environment names the software and hardware that the memory of a
+// training depends on besides its model: what a process has before its first
+// tensor, the workspaces of the libraries, the allocator's settings. The
+// constants are fitted to measurements or probed, and each says where it comes
+// from; none is buried in an estimator.
+package environment
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"carma/configs/nearest"
+	"carma/estimator/step"
+)
+
+//go:embed environments.json
+var shipped []byte
+
+// Default is the environment of a server about which nothing is configured:
+// the newest software that was measured.
+const Default = "a100-2025-09"
+
+// Environment is one generation of software on one kind of GPU.
+type Environment struct {
+	step.Environment
+	// About says what it is, Fitted where the constants come from.
+	About  string `json:"about"`
+	Fitted string `json:"fitted"`
+}
+
+var all = sync.OnceValue(func() []Environment {
+	es, err := Read(strings.NewReader(string(shipped)))
+	if err != nil {
+		panic("environments.json: " + err.Error()) // a test reads it
+	}
+	return es
+})
+
+// Names returns the shipped environments, sorted.
+func Names() []string {
+	var names []string
+	for _, e := range all() {
+		names = append(names, e.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Named returns a shipped environment; an empty name is [Default].
+func Named(name string) (Environment, error) {
+	if name == "" {
+		name = Default
+	}
+	for _, e := range all() {
+		if e.Name == name {
+			return e, nil
+		}
+	}
+	return Environment{}, fmt.Errorf("unknown environment %q; nearest is %s", name, nearest.Names(name, Names(), 1)[0])
+}
+
+// Read reads a list of environments.
+func Read(r io.Reader) ([]Environment, error) {
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	var es []Environment
+	if err := d.Decode(&es); err != nil {
+		return nil, err
+	}
+	for i, e := range es {
+		if err := e.check(); err != nil {
+			return nil, fmt.Errorf("environment %d (%s): %w", i+1, e.Name, err)
+		}
+	}
+	return es, nil
+}
+
+// check refuses what no machine has.
+func (e *Environment) check() error {
+	const terabyte = 1 << 40
+	for name, n := range map[string]int64{
+		"capacity": e.Capacity, "context": e.Context, "conv_context": e.ConvContext, "cublas": e.CuBLAS, "workspace_limit": e.WorkspaceLimit,
+	} {
+		if n < 0 || n > terabyte {
+			return fmt.Errorf("%s is %d bytes; it must be from 0 to 2^40", name, n)
+		}
+	}
+	for name, x := range map[string]float64{"forward": e.Forward, "data": e.Data, "filter": e.Filter, "weight": e.Weight} {
+		if !(x >= 0 && x <= 100) {
+			return fmt.Errorf("%s is %g; it must be from 0 to 100", name, x)
+		}
+	}
+	if e.Name == "" {
+		return fmt.Errorf("it has no name")
+	}
+	return nil
+}

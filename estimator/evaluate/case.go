@@ -1,0 +1,154 @@
+package evaluate
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"carma/configs/models"
+)
+
+// Case is one measured training.
+type Case struct {
+	// Set is the kind of file: real, cnn, mlp or timm.
+	Set string
+	// Name of the row, for people; Group keeps what must not be split between
+	// fitting and testing together: a model at all its batch sizes.
+	Name, Group string
+	// Row is its line in the file.
+	Row int
+	// Config is the model; nil: not known to carma.
+	Config *models.Config
+	// Model and its batch size, to be looked up where Config is nil.
+	Model string
+	Batch int
+	// FakeTensor is the tracker's peak in bytes; 0: none.
+	FakeTensor int64
+	// Environment it was measured in; empty: not stated.
+	Environment string
+	// Measured peak in bytes, as nvidia-smi prints it.
+	Measured int64
+	// Truncated: the run died of out-of-memory, so that Measured is no peak.
+	Truncated bool
+	// Published are the estimates in the file by estimator, in bytes.
+	Published map[string]int64
+}
+
+// Sets of cases.
+const (
+	Real = "real"
+	CNN  = "cnn"
+	MLP  = "mlp"
+	Timm = "timm"
+)
+
+// maxRows bounds a file.
+const maxRows = 1_000_000
+
+// Lookup builds a catalogued model: name, batch size, GPUs.
+type Lookup func(model string, batch, gpus int) (*models.Config, error)
+
+// format is one kind of file.
+type format struct {
+	set     string
+	columns []string // that tell it from the others
+	read    func(row, Lookup) (Case, bool, error)
+}
+
+var formats = []format{
+	{Timm, []string{"model", "batch_size", "actual_mib", "faketensor_peak_mib"}, timmCase},
+	{Real, []string{"model", "dataset", "batch_size", "gpus", "actual_mib"}, realCase},
+	{CNN, []string{"input_channels", "batch_size", "input_size", "layers", "max_gpu_mem_mib", "status"}, cnnCase},
+	{MLP, []string{"input_size", "batch_size", "layers", "max_gpu_mem_mib"}, mlpCase},
+}
+
+// Read reads a file in one of the formats, told by its columns. Rows that have
+// no measurement or no layers are counted in skipped. Errors name the line.
+func Read(r io.Reader, look Lookup) (cases []Case, skipped int, err error) {
+	in := csv.NewReader(r)
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if err != nil {
+		return nil, 0, fmt.Errorf("line 1: no header: %w", err)
+	}
+	columns := map[string]int{}
+	for i, name := range header {
+		columns[strings.TrimPrefix(name, "\ufeff")] = i
+	}
+	f, ok := formatOf(columns)
+	if !ok {
+		return nil, 0, fmt.Errorf("line 1: columns %s are those of no known format: estimates.csv, cnn.csv, mlp.csv or timm_faketensor.csv", strings.Join(header[:min(len(header), 6)], ","))
+	}
+	for {
+		fields, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return cases, skipped, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		line, _ := in.FieldPos(0)
+		if len(cases)+skipped >= maxRows {
+			return nil, 0, fmt.Errorf("line %d: more than %d rows", line, maxRows)
+		}
+		c, ok, err := f.read(row{columns, fields, line}, look)
+		if err != nil {
+			return nil, 0, fmt.Errorf("line %d: %w", line, err)
+		}
+		if !ok {
+			skipped++
+			continue
+		}
+		c.Set, c.Row = f.set, line
+		cases = append(cases, c)
+	}
+}
+
+func formatOf(columns map[string]int) (format, bool) {
+	for _, f := range formats {
+		if !slices.ContainsFunc(f.columns, func(c string) bool { _, ok := columns[c]; return !ok }) {
+			return f, true
+		}
+	}
+	return format{}, false
+}
+
+// row is one line of a file.
+type row struct {
+	columns map[string]int
+	fields  []string
+	line    int
+}
+
+// text is a field; a column that is not there is empty.
+func (r row) text(column string) string {
+	if i, ok := r.columns[column]; ok && i < len(r.fields) {
+		return strings.Clone(strings.TrimSpace(r.fields[i]))
+	}
+	return ""
+}
+
+// integer is a field from low to high.
+func (r row) integer(column string, low, high int64) (int64, error) {
+	n, err := strconv.ParseInt(r.text(column), 10, 64)
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("%s %q is not a number from %d to %d", column, r.text(column), low, high)
+	}
+	return n, nil
+}
+
+// mib is a field in MiB as bytes; 0: empty.
+func (r row) mib(column string) (int64, error) {
+	if r.text(column) == "" {
+		return 0, nil
+	}
+	x, err := strconv.ParseFloat(r.text(column), 64)
+	if err != nil || !(x >= 0) || x > 1<<30 {
+		return 0, fmt.Errorf("%s %q is not a number of MiB", column, r.text(column))
+	}
+	return int64(x * (1 << 20)), nil
+}
