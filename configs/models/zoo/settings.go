@@ -1,0 +1,133 @@
+package zoo
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"carma/configs/models"
+	"carma/configs/nearest"
+)
+
+// dataset is what a data set changes. An image of 0 leaves the network's own
+// size, a sequence of 0 likewise.
+type dataset struct {
+	text           bool
+	image, classes int64
+	sequence       int64
+}
+
+// Networks of ImageNet keep their own image size: 224 or 299 pixels and more.
+var datasets = map[string]dataset{
+	"mnist":        {image: 28, classes: 10},
+	"fashionmnist": {image: 28, classes: 10},
+	"cifar10":      {image: 32, classes: 10},
+	"cifar100":     {image: 32, classes: 100},
+	"tinyimagenet": {image: 64, classes: 200},
+	"imagenet":     {classes: 1000},
+	"voc":          {classes: 21},
+	"coco":         {classes: 91},
+	"wikitext2":    {text: true},
+	"wikitext103":  {text: true},
+	"squad":        {text: true, sequence: 384},
+	"glue":         {text: true, sequence: 128},
+	"criteo":       {},
+}
+
+// What is larger is a slip of the keyboard, and would overflow the products.
+const (
+	mostPixels  = 1 << 16
+	mostTokens  = 1 << 20
+	mostClasses = 1 << 26
+	mostRank    = 1 << 16
+	mostBatch   = 1 << 30
+)
+
+func (e entry) sized(set string, o models.Overrides) (settings, error) {
+	s := e.size
+	if set != "" {
+		d, ok := datasets[fold(set)]
+		if !ok {
+			names := slices.Sorted(maps.Keys(datasets))
+			return s, fmt.Errorf("unknown data set %q; the nearest names: %s", set,
+				strings.Join(nearest.Names(set, names, 3), ", "))
+		}
+		if err := d.apply(set, &s); err != nil {
+			return s, err
+		}
+	}
+	changes := []struct {
+		name  string
+		value int
+		most  int64
+		field *int64
+	}{
+		{"image", o.Image, mostPixels, &s.image},
+		{"sequence", o.Sequence, mostTokens, &s.sequence},
+		{"classes", o.Classes, mostClasses, &s.classes},
+		{"vocabulary", o.Vocabulary, mostClasses, &s.vocabulary},
+	}
+	for _, c := range changes {
+		if err := within(c.name, c.value, c.most); err != nil {
+			return s, err
+		}
+		if c.value == 0 {
+			continue
+		}
+		if *c.field == 0 {
+			return s, fmt.Errorf("has no setting %s", c.name)
+		}
+		*c.field = int64(c.value)
+	}
+	if e.longest > 0 && s.sequence > e.longest {
+		return s, fmt.Errorf("a sequence of %d is longer than its %d positions", s.sequence, e.longest)
+	}
+	return s, nil
+}
+
+func within(name string, value int, most int64) error {
+	if value < 0 || int64(value) > most {
+		return fmt.Errorf("%s is %d, want 1 to %d", name, value, most)
+	}
+	return nil
+}
+
+func (d dataset) apply(name string, s *settings) error {
+	if d.text && s.sequence == 0 {
+		return fmt.Errorf("%s is text, which it does not take", name)
+	}
+	if (d.image > 0 || d.classes > 0) && s.image == 0 {
+		return fmt.Errorf("%s is images, which it does not take", name)
+	}
+	if d.image > 0 {
+		s.image = d.image
+	}
+	if d.classes > 0 {
+		s.classes = d.classes
+	}
+	if d.sequence > 0 {
+		s.sequence = d.sequence
+	}
+	return nil
+}
+
+func (e entry) train(o models.Overrides) (models.Train, error) {
+	t := models.Train{
+		Batch: e.batch, Precision: o.Precision, Optimizer: o.Optimizer, Implementation: o.Implementation,
+		GPUs: o.GPUs, Parallel: o.Parallel,
+	}
+	if o.Batch != 0 {
+		t.Batch = o.Batch
+	}
+	if o.Checkpointing != nil {
+		t.Checkpointing = *o.Checkpointing
+	}
+	if t.Batch < 1 || t.Batch > mostBatch {
+		return t, fmt.Errorf("batch is %d, want 1 to %d", t.Batch, mostBatch)
+	}
+	if err := within("LoRA rank", o.LoRA, mostRank); err != nil {
+		return t, err
+	}
+	return t, within("GPUs", o.GPUs, mostRank)
+}

@@ -1,0 +1,164 @@
+"""Writes reference.tsv: what the libraries' own models have and keep.
+
+Columns: name in the catalogue, image or sequence, parameters, bytes kept for
+the backward pass per sample (0: not measured). The parameters are counted on
+the meta device. The kept bytes are what saved-tensor hooks see in a forward
+pass in training mode on the CPU, each storage once, without parameters and
+buffers: the difference between batches of 3 and of 2. Two things are as on a
+GPU: dropout is native_dropout (a mask of one byte), and the fused attention
+has no dropout, because the CPU's kernel has none.
+
+Usage: python reference.py [name ...] > reference.tsv
+"""
+import sys
+
+import timm
+import torch
+import torch.nn.functional as F
+import torchvision
+import transformers
+from torchvision import models as tv
+
+plain_dropout, plain_attention = F.dropout, F.scaled_dot_product_attention
+
+
+def dropout(x, p=0.5, training=True, inplace=False):
+    if inplace or not training or p == 0:
+        return plain_dropout(x, p, training, inplace)
+    return torch.native_dropout(x, p, True)[0]
+
+
+def attention(*args, **kwargs):
+    kwargs["dropout_p"] = 0.0
+    return plain_attention(*args, **kwargs)
+
+
+F.dropout, F.scaled_dot_product_attention = dropout, attention
+
+
+def image_loss(net, batch, side):
+    out = net(torch.randn(batch, 3, side, side))
+    y = torch.zeros(batch, dtype=torch.long)
+    if isinstance(out, tuple):  # Inception with its auxiliary head
+        return F.cross_entropy(out[0], y) + 0.4 * F.cross_entropy(out[1], y)
+    return F.cross_entropy(out, y)
+
+
+def masked_loss(net, batch, length):
+    ids = torch.ones(batch, length, dtype=torch.long)
+    return net(input_ids=ids, labels=ids.clone()).loss
+
+
+def causal_loss(net, batch, length):
+    ids = torch.ones(batch, length, dtype=torch.long)
+    logits = net(input_ids=ids, use_cache=False).logits
+    shifted, labels = logits[..., :-1, :].contiguous(), ids[..., 1:].contiguous()
+    return F.cross_entropy(shifted.view(-1, shifted.size(-1)), labels.view(-1))
+
+
+def sequence_loss(net, batch, length):
+    ids = torch.ones(batch, length, dtype=torch.long)
+    return net(input_ids=ids, labels=torch.zeros(batch, dtype=torch.long)).loss
+
+
+def translation_loss(net, batch, length):
+    ids = torch.ones(batch, length, dtype=torch.long)
+    return net(input_ids=ids, labels=ids.clone(), use_cache=False).loss
+
+
+def kept(make, loss, batch, size):
+    torch.manual_seed(0)
+    net = make().train()
+    own = {t.untyped_storage().data_ptr() for t in [*net.parameters(), *net.buffers()]}
+    storages, alive = {}, []
+
+    def pack(t):
+        s = t.untyped_storage()
+        if s.data_ptr() not in own:
+            storages[s.data_ptr()] = s.nbytes()
+        alive.append(t)
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        out = loss(net, batch, size)
+    del out
+    return sum(storages.values())
+
+
+def hf(cls, config, **kw):
+    def make():
+        return cls(config(**kw))
+    return make
+
+
+def bert(layers, width, heads):
+    return hf(transformers.BertForMaskedLM, transformers.BertConfig, vocab_size=28996, num_hidden_layers=layers,
+              hidden_size=width, num_attention_heads=heads, intermediate_size=4 * width)
+
+
+def gpt2(layers, width, heads):
+    return hf(transformers.GPT2LMHeadModel, transformers.GPT2Config, n_layer=layers, n_embd=width, n_head=heads)
+
+
+def xlnet(layers, width, heads):
+    return hf(transformers.XLNetForSequenceClassification, transformers.XLNetConfig, n_layer=layers, d_model=width,
+              n_head=heads, d_inner=4 * width, num_labels=2)
+
+
+def t5(layers, width, inner, heads, key=64):
+    return hf(transformers.T5ForConditionalGeneration, transformers.T5Config, vocab_size=32128, num_layers=layers,
+              d_model=width, d_ff=inner, num_heads=heads, d_kv=key, attn_implementation="eager",
+              decoder_start_token_id=0)
+
+
+def llama(layers, width, inner, heads, kv, vocab, tied=False, head=None):
+    return hf(transformers.LlamaForCausalLM, transformers.LlamaConfig, num_hidden_layers=layers, hidden_size=width,
+              intermediate_size=inner, num_attention_heads=heads, num_key_value_heads=kv, vocab_size=vocab,
+              tie_word_embeddings=tied, head_dim=head or width // heads)
+
+
+MODELS = {}
+for n in ["resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "vgg11", "vgg13", "vgg16", "vgg19",
+          "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v3_large", "densenet121", "densenet161", "densenet169",
+          "densenet201", "convnext_tiny", "convnext_small", "convnext_base", "convnext_large", "swin_t", "swin_s",
+          "swin_b", *("efficientnet_b%d" % i for i in range(8))]:
+    MODELS[n] = (lambda n=n: getattr(tv, n)(), image_loss, 224)
+MODELS["resnet18/cifar100"] = (lambda: tv.resnet18(num_classes=100), image_loss, 32)
+MODELS["efficientnet_b0/cifar100"] = (lambda: tv.efficientnet_b0(num_classes=100), image_loss, 32)
+MODELS["inception_v3"] = (lambda: tv.inception_v3(init_weights=False, aux_logits=False), image_loss, 299)
+MODELS["inception_v3_aux"] = (lambda: tv.inception_v3(init_weights=False, aux_logits=True), image_loss, 299)
+MODELS["xception"] = (lambda: timm.create_model("legacy_xception"), image_loss, 299)
+for size in ["tiny", "small", "base", "large"]:
+    MODELS["vit_" + size] = (lambda s=size: timm.create_model(f"vit_{s}_patch16_224", num_classes=1000), image_loss, 224)
+MODELS["maskrcnn"] = (lambda: tv.detection.maskrcnn_resnet50_fpn(weights=None, weights_backbone=None), None, 0)
+MODELS["bert_base"] = (bert(12, 768, 12), masked_loss, 128)
+MODELS["bert_large"] = (bert(24, 1024, 16), masked_loss, 128)
+MODELS["gpt2"] = (gpt2(12, 768, 12), causal_loss, 128)
+MODELS["gpt2_medium"] = (gpt2(24, 1024, 16), causal_loss, 64)
+MODELS["gpt2_large"] = (gpt2(36, 1280, 20), causal_loss, 0)
+MODELS["gpt2_xl"] = (gpt2(48, 1600, 25), causal_loss, 0)
+MODELS["xlnet_base"] = (xlnet(12, 768, 12), sequence_loss, 128)
+MODELS["xlnet_large"] = (xlnet(24, 1024, 16), sequence_loss, 64)
+MODELS["t5_small"] = (t5(6, 512, 2048, 8), translation_loss, 128)
+MODELS["t5_base"] = (t5(12, 768, 3072, 12), translation_loss, 64)
+MODELS["t5_large"] = (t5(24, 1024, 4096, 16), translation_loss, 0)
+MODELS["llama_1b"] = (llama(16, 2048, 8192, 32, 8, 128256, True, 64), causal_loss, 64)
+MODELS["llama_3b"] = (llama(28, 3072, 8192, 24, 8, 128256, True, 128), causal_loss, 0)
+MODELS["llama_7b"] = (llama(32, 4096, 11008, 32, 32, 32000), causal_loss, 0)
+MODELS["llama3_8b"] = (llama(32, 4096, 14336, 32, 8, 128256), causal_loss, 0)
+MODELS["tinyllama"] = (llama(22, 2048, 5632, 32, 4, 32000), causal_loss, 0)
+
+
+def main():
+    print(f"# torch {torch.__version__}, torchvision {torchvision.__version__}, timm {timm.__version__}, "
+          f"transformers {transformers.__version__}")
+    for name in sys.argv[1:] or MODELS:
+        make, loss, size = MODELS[name]
+        with torch.device("meta"):
+            params = sum(p.numel() for p in make().parameters())
+        per_sample = kept(make, loss, 3, size) - kept(make, loss, 2, size) if size else 0
+        print(name, size, params, per_sample, sep="\t", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+// Package zoo is a catalogue of networks that people train: parametric
+// builders that return each operation of the forward pass with its inputs,
+// shapes and parameters. They describe the architectures as the libraries
+// implement them (torchvision, timm, transformers), down to what is done in
+// place, because that decides what stays in memory.
+//
+// With adapters (LoRA) the network is frozen and the query and value
+// projections get adapters; where query, key and value are one projection, it
+// gets one.
+package zoo
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"carma/configs/models"
+	"carma/configs/nearest"
+)
+
+// Family is a group of networks of one kind, for a table.
+type Family struct {
+	Name        string
+	Description string
+	Kind        models.Family
+	Members     []string
+}
+
+// settings are what a network is built for. Zero: the network has none.
+type settings struct {
+	image, sequence, classes, vocabulary int64
+}
+
+// entry is a network of the catalogue.
+type entry struct {
+	name    string
+	aliases []string
+	kind    models.Family
+	batch   int
+	size    settings // the defaults
+	longest int64    // sequence that its positions allow; 0: any
+	build   func(*graph, settings)
+}
+
+type group struct {
+	name, description string
+	entries           []entry
+}
+
+var catalogue = []group{
+	resnets(), vggs(), mobileNets(), efficientNets(), inceptions(), denseNets(), convNeXts(),
+	visionTransformers(), swins(), segmentation(), detection(), berts(), gpts(), xlnets(), t5s(), llamas(),
+	recommenders(), digits(),
+}
+
+// Names lists the networks, a family after the other. Beside these, mlp_NxD
+// is a fully connected network of D hidden layers of N neurons.
+func Names() []string {
+	var names []string
+	for _, f := range Families() {
+		names = append(names, f.Members...)
+	}
+	return names
+}
+
+// Families lists the families with their members.
+func Families() []Family {
+	families := make([]Family, 0, len(catalogue))
+	for _, c := range catalogue {
+		f := Family{Name: c.name, Description: c.description, Kind: c.entries[0].kind}
+		for _, e := range c.entries {
+			f.Members = append(f.Members, e.name)
+		}
+		families = append(families, f)
+	}
+	return families
+}
+
+// Build returns the configuration of a network with its defaults changed by
+// o. Case and the characters - _ . do not count in the name. A data set after
+// a slash sets the size of images, the classes or the length of sequences.
+func Build(name string, o models.Overrides) (*models.Config, error) {
+	wanted, set, _ := strings.Cut(name, "/")
+	e, err := find(wanted)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := e.config(set, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.name, err)
+	}
+	return cfg, nil
+}
+
+func (e entry) config(set string, o models.Overrides) (*models.Config, error) {
+	size, err := e.sized(set, o)
+	if err != nil {
+		return nil, err
+	}
+	train, err := e.train(o)
+	if err != nil {
+		return nil, err
+	}
+	g := &graph{rank: int64(o.LoRA)}
+	e.build(g, size)
+	if g.err != nil {
+		return nil, g.err
+	}
+	if g.rank > 0 && g.adapts == 0 {
+		return nil, fmt.Errorf("has no linear query and value projections for adapters (LoRA)")
+	}
+	cfg := &models.Config{
+		Schema: models.Schema, Name: e.name, Family: e.kind, Origin: "catalogue", Train: train,
+		Inputs: g.inputs, Layers: g.layers,
+	}
+	if set != "" {
+		cfg.Name += "/" + fold(set)
+	}
+	return cfg, nil
+}
+
+func fold(name string) string {
+	return strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(name))
+}
+
+func find(name string) (entry, error) {
+	wanted := fold(name)
+	for _, c := range catalogue {
+		for _, e := range c.entries {
+			if fold(e.name) == wanted || slices.ContainsFunc(e.aliases, func(a string) bool { return fold(a) == wanted }) {
+				return e, nil
+			}
+		}
+	}
+	if neurons, depth, ok := mlpSize(wanted); ok {
+		return mlp(neurons, depth), nil
+	}
+	return entry{}, fmt.Errorf("unknown model %q; the nearest names: %s", name,
+		strings.Join(nearest.Names(name, Names(), 3), ", "))
+}
+
+// mlpSize reads mlp512x3.
+func mlpSize(folded string) (neurons, depth int64, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(folded, "mnist"), "mlp")
+	n, d, found := strings.Cut(rest, "x")
+	if !ok || !found {
+		return 0, 0, false
+	}
+	neurons, err := strconv.ParseInt(n, 10, 64)
+	if err != nil || neurons < 1 || neurons > 1<<20 {
+		return 0, 0, false
+	}
+	depth, err = strconv.ParseInt(d, 10, 64)
+	return neurons, depth, err == nil && depth >= 1 && depth <= 1000
+}
