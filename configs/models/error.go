@@ -1,0 +1,69 @@
+package models
+
+import (
+	"fmt"
+	"strings"
+
+	"carma/configs/nearest"
+)
+
+// Error is a configuration or summary that cannot be. Its text is one line.
+type Error struct {
+	File  string // empty: there is none
+	Line  int    // from 1; 0: unknown
+	Field string // such as layers[3].type; empty: not one field's fault
+	What  string // with what to do
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		if e.File == "" {
+			b.WriteString("line ")
+		} else {
+			b.WriteString(":")
+		}
+		fmt.Fprintf(&b, "%d", e.Line)
+	}
+	for _, s := range []string{e.Field, e.What} {
+		if s == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(": ")
+		}
+		b.WriteString(s)
+	}
+	return b.String()
+}
+
+// wrong is an error in a field.
+func wrong(field, format string, args ...any) *Error {
+	return &Error{Field: field, What: fmt.Sprintf(format, args...)}
+}
+
+// in says which file an error is in.
+func in(file string, err error) error {
+	if e, ok := err.(*Error); ok {
+		e.File = file
+		return e
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}
+
+// choose is the hint for a word that is none of list.
+func choose(word string, list []string) string {
+	if near := nearest.Near(word, list); len(near) > 0 {
+		return "did you mean " + near[0] + "?"
+	}
+	return "nearest: " + strings.Join(nearest.Names(word, list, 3), ", ")
+}
+
+// short quotes a word of foreign input for a message.
+func short(word string) string {
+	if len(word) > 40 {
+		word = word[:40] + "..."
+	}
+	return fmt.Sprintf("%q", word)
+}

@@ -1,0 +1,198 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+)
+
+// row is a module as a summary tells of it. Shapes are without the batch.
+type row struct {
+	name, class string
+	in, out     []int64 // in is nil if it is not told
+	whole       bool    // out does not depend on the batch
+	params      int64   // all, or
+	tensors     []int64 // each
+	kernel      []int64
+	stride      int64
+	groups      int64
+	heads       int64
+	features    int64 // that a linear layer takes; 0: not told
+	inPlace     bool
+	frozen      bool
+	tied        bool
+}
+
+// assembly makes layers of rows.
+type assembly struct {
+	c        *Config
+	sample   []float64 // least and most elements of one sample; nil: unknown
+	first    []int64   // shape of the first input; nil: guessed
+	detector bool
+	unknown  map[string]int // classes that are not known
+	guessed  int            // layers whose kernel is not known
+	hidden   int            // operations between the modules that were seen
+}
+
+func (a *assembly) warn(format string, args ...any) {
+	a.c.Warnings = append(a.c.Warnings, fmt.Sprintf(format, args...))
+}
+
+// last is the shape before the next layer.
+func (a *assembly) last() []int64 {
+	if n := len(a.c.Layers); n > 0 {
+		return a.c.Layers[n-1].Out
+	}
+	if len(a.c.Inputs) > 0 {
+		return a.c.Inputs[0].Shape
+	}
+	return nil
+}
+
+// add makes the layer of a row. A block's own row, after those of its
+// modules, is one only if it did something more.
+func (a *assembly) add(r *row) {
+	kind, ok := typeOf(r.class)
+	a.detector = a.detector || detects(r.class)
+	l := Layer{
+		Name: r.name, Type: kind, Out: r.out, Whole: r.whole, Params: r.tensors, Kernel: r.kernel, Stride: r.stride,
+		Groups: r.groups, Heads: r.heads, InPlace: r.inPlace, Frozen: r.frozen, Tied: r.tied,
+	}
+	if len(a.c.Layers) == 0 && len(a.c.Inputs) == 0 {
+		a.input(r, kind)
+	}
+	if !ok && r.params == 0 && len(r.tensors) == 0 {
+		if slices.Equal(r.out, a.last()) {
+			return
+		}
+		a.operation(&l)
+	} else if !ok {
+		a.unknown[r.class]++
+	}
+	if r.params > 0 && l.Params == nil {
+		l.Params = []int64{r.params}
+	}
+	switch l.Type {
+	case Convolution, ConvTranspose:
+		a.convolution(&l, r)
+	case Linear:
+		a.linear(&l, r)
+	case BatchNorm, LayerNorm, GroupNorm, InstanceNorm:
+		if n := l.Parameters(); len(l.Params) == 1 && n%2 == 0 {
+			l.Params = []int64{n / 2, n / 2}
+		}
+	case MaxPool, AvgPool:
+		if l.Stride == 0 {
+			l.Stride = strideOf(a.last(), l.Out)
+		}
+	case Embedding, EmbeddingBag:
+		a.embedding(&l)
+	case Attention:
+		a.attention(&l)
+	case Dropout:
+		// That of the scores stands between projections and attention.
+		if n := len(a.c.Layers); n > 3 && len(l.Out) == 2 && len(a.c.Layers[n-3].Out) == 2 {
+			a.projections(a.c.Layers[n-3].Out[1])
+		}
+	}
+	if l.Inputs == nil && r.in != nil {
+		l.Inputs = a.find(r.in)
+	}
+	a.c.Layers = append(a.c.Layers, l)
+}
+
+// input makes the model's input from its first row.
+func (a *assembly) input(r *row, kind string) {
+	shape, bytes := a.first, 0
+	if shape == nil {
+		shape = r.in
+	}
+	if kind == Embedding && shape == nil && len(r.out) > 0 {
+		shape = r.out[:len(r.out)-1]
+	}
+	if kind == Embedding || kind == EmbeddingBag {
+		bytes = 8
+	}
+	if shape == nil && kind == Convolution && len(r.out) > 1 && len(r.out) < 5 {
+		least, most := 0.0, 0.0
+		if a.sample != nil {
+			least, most = a.sample[0], a.sample[1]
+		}
+		if shape = image(r.out, max(r.params, sum(r.tensors)), least, most); shape != nil {
+			a.warn("the input is not in the summary: taken as %v", shape)
+		}
+	}
+	if shape == nil && kind == Linear && len(r.out) > 0 {
+		if in, _ := linear(r.out[len(r.out)-1], r.params, nil); in > 0 {
+			shape = append(slices.Clone(r.out[:len(r.out)-1]), in)
+		}
+	}
+	if shape == nil {
+		shape = r.out
+		a.warn("the input is not in the summary: taken as large as the first output")
+	}
+	a.c.Inputs = append(a.c.Inputs, Input{Shape: slices.Clone(shape), Bytes: bytes})
+}
+
+// operation says what a block did after its last module.
+func (a *assembly) operation(l *Layer) {
+	last := a.last()
+	switch {
+	case product(l.Out) == product(last):
+		l.Type = View
+	case len(l.Out) > 1 && len(last) == len(l.Out) && slices.Equal(l.Out[1:], last[1:]) && l.Out[0] > last[0]:
+		l.Type = Concat
+		l.Inputs = a.parts(l.Out)
+	case len(l.Out) > 1 && len(last) == len(l.Out) && l.Out[0] == last[0] && product(last) == last[0]:
+		// Channels are scaled: squeeze and excitation.
+		l.Type = Mul
+		if from := a.find(l.Out); len(from) == 1 {
+			l.Inputs = []int{from[0], len(a.c.Layers) - 1}
+		}
+	default:
+		return
+	}
+	a.hidden++
+}
+
+// parts are the last outputs whose channels add up to those of a concat:
+// steps of a branch narrow or widen it, so a branch ends where the next layer
+// takes something else.
+func (a *assembly) parts(out []int64) []int {
+	n := len(a.c.Layers)
+	from, channels := []int{n - 1}, a.c.Layers[n-1].Out[0]
+	for i := n - 2; i >= 0 && i > n-200 && channels < out[0]; i-- {
+		l := &a.c.Layers[i]
+		next := &a.c.Layers[i+1]
+		if len(next.Inputs) == 1 && next.Inputs[0] != i && len(l.Out) == len(out) && slices.Equal(l.Out[1:], out[1:]) && channels+l.Out[0] <= out[0] {
+			from, channels = append(from, i), channels+l.Out[0]
+		}
+	}
+	if channels != out[0] {
+		return nil
+	}
+	slices.Reverse(from)
+	return from
+}
+
+// lookBack bounds the search for the layer that another takes its input from.
+const lookBack = 256
+
+// find returns the inputs of a layer that takes a shape: nil if it is that of
+// the layer before, or unknown.
+func (a *assembly) find(shape []int64) []int {
+	last := a.last()
+	if slices.Equal(last, shape) || product(last) == product(shape) {
+		return nil
+	}
+	for i := len(a.c.Layers) - 2; i >= 0 && i > len(a.c.Layers)-lookBack; i-- {
+		if slices.Equal(a.c.Layers[i].Out, shape) {
+			return []int{i}
+		}
+	}
+	for i := range a.c.Inputs {
+		if slices.Equal(a.c.Inputs[i].Shape, shape) {
+			return []int{-1 - i}
+		}
+	}
+	return nil
+}

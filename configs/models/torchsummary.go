@@ -1,0 +1,197 @@
+package models
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// readTorchsummary reads the table that torchsummary prints, and that of
+// pytorch-model-summary, from its head on:
+//
+//	Layer (type)               Output Shape         Param #
+//	    Conv2d-1           [-1, 32, 26, 26]             320
+func readTorchsummary(lines []string, head int) (*Config, error) {
+	a := start(FromTorchsummary)
+	rows, batches, err := summaryRows(lines, head)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, &Error{Line: head + 1, What: "no layer after the head of the table; the summary is cut off"}
+	}
+	batch := commonest(batches)
+	if batch > 0 && batch <= MaxBatch {
+		a.c.Train.Batch = int(batch)
+	} else {
+		batch = -1
+		a.warn("the batch is not in the summary: taken as 1; say it with --batch")
+	}
+	a.size(lines[head:], max(1, batch))
+	for i := range rows {
+		rows[i].perSample(batch)
+		a.add(&rows[i])
+	}
+	a.warn("whether activations are in place is not in the summary: taken as not")
+	a.check(lines[head:], head)
+	return a.done()
+}
+
+// summaryRows reads the rows and their first dimensions.
+func summaryRows(lines []string, head int) (rows []row, batches []int64, err error) {
+	rules := 0
+	for i := head + 1; i < len(lines); i++ {
+		line := strings.TrimSpace(lines[i])
+		if strings.HasPrefix(line, "Total params") || strings.HasPrefix(line, "====") && rules > 0 {
+			break
+		}
+		if line == "" || strings.HasPrefix(line, "====") || strings.HasPrefix(line, "----") {
+			if strings.HasPrefix(line, "====") {
+				rules++
+			}
+			continue
+		}
+		name, rest, ok := strings.Cut(line, " ")
+		shape, numbers, closed := cutShape(strings.TrimSpace(rest))
+		class, _, numbered := cutLast(name, "-")
+		params := strings.Fields(numbers)
+		if !ok || !closed || !numbered || len(params) == 0 {
+			return nil, nil, &Error{Line: i + 1, What: "not a row of the table: " + short(line) + "; it has a layer, its output shape and its parameters"}
+		}
+		n, fine := count(params[0])
+		dims, good := dimsOf(shape)
+		if !fine || !good {
+			return nil, nil, &Error{Line: i + 1, What: "a shape or a number that cannot be in " + short(line)}
+		}
+		r := row{name: name, class: class, out: dims, params: n, frozen: len(params) > 1 && params[1] == "0" && n > 0}
+		rows = append(rows, r)
+		if len(dims) > 0 {
+			batches = append(batches, dims[0])
+		}
+	}
+	return rows, batches, nil
+}
+
+// cutShape splits after a bracketed list; of a list of lists it keeps the first.
+func cutShape(s string) (shape, rest string, ok bool) {
+	end := strings.LastIndexByte(s, ']')
+	if !strings.HasPrefix(s, "[") || end < 0 {
+		return "", "", false
+	}
+	shape, rest = s[1:end], s[end+1:]
+	shape = strings.TrimLeft(shape, "[( ")
+	if i := strings.IndexAny(shape, "])"); i >= 0 {
+		shape = shape[:i]
+	}
+	return shape, rest, true
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	if i := strings.LastIndex(s, sep); i > 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// count reads 1,234.
+func count(s string) (int64, bool) {
+	n, err := strconv.ParseInt(strings.ReplaceAll(s, ",", ""), 10, 64)
+	return n, err == nil && n >= 0 && n <= MaxElements
+}
+
+// dimsOf reads "-1, 32, 26, 26"; -1 is an unknown batch.
+func dimsOf(s string) ([]int64, bool) {
+	var dims []int64
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(part, 10, 64)
+		if err != nil || n < -1 || n > MaxElements || len(dims) > MaxDims {
+			return nil, false
+		}
+		dims = append(dims, n)
+	}
+	return dims, true
+}
+
+// perSample takes the batch out of the output's shape, and of the input's.
+// Rows of several for a sample, as detectors have, keep so many.
+func (r *row) perSample(batch int64) {
+	out, whole := withoutBatch(r.out, batch)
+	r.out, r.whole = out, whole
+	if r.in != nil {
+		r.in, _ = withoutBatch(r.in, batch)
+	}
+}
+
+func withoutBatch(dims []int64, batch int64) (out []int64, whole bool) {
+	if len(dims) == 0 {
+		return []int64{}, false
+	}
+	switch first := dims[0]; {
+	case first == batch || first == -1:
+		out = dims[1:]
+	case batch > 0 && first > 0 && first%batch == 0:
+		out = append([]int64{first / batch}, dims[1:]...)
+	default:
+		out, whole = dims, true
+	}
+	return positive(out), whole
+}
+
+// positive copies a shape; an empty or unknown dimension counts as 1.
+func positive(dims []int64) []int64 {
+	out := make([]int64, len(dims))
+	for i, d := range dims {
+		out[i] = max(1, d)
+	}
+	return out
+}
+
+// commonest is the most frequent number, 0 without any.
+func commonest(numbers []int64) int64 {
+	seen, best := map[int64]int{}, int64(0)
+	for _, n := range numbers {
+		if seen[n]++; seen[n] > seen[best] || seen[n] == seen[best] && n < best {
+			best = n
+		}
+	}
+	return best
+}
+
+// size reads "Input size (MB): 0.57" as what a sample has at least and most.
+func (a *assembly) size(lines []string, batch int64) {
+	unit := float64(1 << 20)
+	if a.c.Origin == FromTorchinfo {
+		unit = 1e6
+	}
+	for _, line := range lines {
+		text, ok := strings.CutPrefix(strings.TrimSpace(line), "Input size (MB):")
+		if !ok {
+			continue
+		}
+		mb, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil || mb <= 0 || mb > 1e9 || math.IsNaN(mb) {
+			return
+		}
+		each := unit / 4 / float64(batch)
+		a.sample = []float64{math.Max(1, (mb-0.006)*each), (mb + 0.006) * each}
+		return
+	}
+}
+
+// check compares the parameters with the total that is printed.
+func (a *assembly) check(lines []string, head int) {
+	for _, line := range lines {
+		text, ok := strings.CutPrefix(strings.TrimSpace(line), "Total params:")
+		if !ok {
+			continue
+		}
+		if total, ok := count(strings.TrimSpace(text)); ok && total != a.c.Params() {
+			a.warn("the layers have %d parameters, the summary's total is %d", a.c.Params(), total)
+		}
+		return
+	}
+	a.warn("no total of the parameters after the table: the summary may be cut off")
+}

@@ -1,0 +1,208 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// treeWalk makes rows of the modules of a tree, with shapes that follow from
+// the size of the input.
+type treeWalk struct {
+	*assembly
+	sequence int64
+	tables   map[[2]int64]string // embeddings seen, for tied heads
+	visits   int
+}
+
+// readTree imports a module tree, which has no shapes: they follow from
+// Overrides.Image or Sequence.
+func readTree(lines []string, at int, o Overrides) (*Config, error) {
+	root, err := parseTree(lines, at)
+	if err != nil {
+		return nil, err
+	}
+	w := &treeWalk{assembly: start(FromTree), tables: map[[2]int64]string{}}
+	w.warn("the batch is not in a module tree: taken as %d", max(1, o.Batch))
+	if err := w.begin(root, o); err != nil {
+		return nil, err
+	}
+	if err := w.walk(root, root.name); err != nil {
+		return nil, err
+	}
+	w.warn("modules are in the order in which they were made; parameters that belong to no listed module are not seen")
+	return w.done()
+}
+
+// begin finds out what the model takes from its first module with weights.
+func (w *treeWalk) begin(root *node, o Overrides) error {
+	first := firstOf(root)
+	if first == nil {
+		return &Error{What: "no convolution, linear layer or embedding in the module tree"}
+	}
+	in := max(1, at(first.numbers("in_channels", "in_features", "nx", "0"), 0))
+	seq := int64(o.Sequence)
+	input := Input{}
+	switch kind := classes[first.class]; {
+	case kind == Embedding:
+		if seq == 0 {
+			seq = min(512, positions(root))
+			w.warn("the sequence is not in a module tree: taken as %d tokens; say it with --seq", seq)
+		}
+		input = Input{Shape: []int64{seq}, Bytes: 8}
+	case kind == EmbeddingBag:
+		input = Input{Shape: []int64{1}, Bytes: 8}
+	case kind == Convolution:
+		side := int64(o.Image)
+		if side == 0 {
+			side = 224
+			w.warn("the image is not in a module tree: taken as 224 x 224; say it with --image")
+		}
+		input.Shape = []int64{in}
+		for range dimsOfClass(first.class) {
+			input.Shape = append(input.Shape, side)
+		}
+	case seq > 0:
+		input.Shape = []int64{seq, in}
+	default:
+		input.Shape = []int64{in}
+	}
+	w.sequence = max(1, seq)
+	w.c.Inputs = []Input{input}
+	return nil
+}
+
+func at(list []int64, i int) int64 {
+	if i < len(list) {
+		return list[i]
+	}
+	return 0
+}
+
+// dimsOfClass is 2 of Conv2d.
+func dimsOfClass(class string) int {
+	for i, digit := range []string{"1d", "2d", "3d"} {
+		if strings.Contains(class, digit) {
+			return i + 1
+		}
+	}
+	return 2
+}
+
+func firstOf(n *node) *node {
+	switch classes[n.class] {
+	case Convolution, Linear, Embedding, EmbeddingBag:
+		if len(n.nodes) == 0 {
+			return n
+		}
+	}
+	for _, sub := range n.nodes {
+		if found := firstOf(sub); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// positions is the size of the table of positions, which bounds a sequence.
+func positions(n *node) int64 {
+	least := int64(512)
+	if classes[n.class] == Embedding && positional(n.name) {
+		if p, ok := n.number("num_embeddings", "0"); ok && p > 0 {
+			least = p
+		}
+	}
+	for _, sub := range n.nodes {
+		least = min(least, positions(sub))
+	}
+	return least
+}
+
+func positional(name string) bool {
+	return strings.Contains(name, "position") || strings.HasSuffix(name, "wpe")
+}
+
+// walk adds the modules below n in order.
+func (w *treeWalk) walk(n *node, path string) error {
+	if w.visits++; w.visits > maxModules {
+		return &Error{What: fmt.Sprintf("more than %d modules", maxModules)}
+	}
+	w.detector = w.detector || detects(n.class)
+	if n.class == "MultiheadAttention" {
+		w.multihead(n, path)
+		return nil
+	}
+	if len(n.nodes) == 0 {
+		w.leaf(n, path)
+		return nil
+	}
+	if n.class == "XLNetRelativeAttention" {
+		w.relative(n, path)
+	}
+	if strings.HasPrefix(n.class, "Squeeze") || n.class == "SEModule" {
+		// It ends with scaling what it was given.
+		before := slices.Clone(w.last())
+		defer func() { w.add(&row{name: path, class: n.class, out: before}) }()
+	}
+	for _, sub := range n.nodes {
+		for i := range sub.repeat {
+			name := sub.name
+			if sub.repeat > 1 {
+				first, _, _ := strings.Cut(name, "-")
+				var from int
+				_, _ = fmt.Sscan(first, &from)
+				name = fmt.Sprint(from + i)
+			}
+			if err := w.walk(sub, join(path, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// multihead is a module of four projections, of which the tree has one.
+func (w *treeWalk) multihead(n *node, path string) {
+	var e int64
+	for _, sub := range n.nodes {
+		if sub.name == "out_proj" {
+			e, _ = sub.number("in_features", "0")
+		}
+	}
+	if e < 1 || e > 1<<20 {
+		return
+	}
+	w.add(&row{name: path, class: n.class, out: w.wide(e), tensors: []int64{3 * e * e, 3 * e, e * e, e}})
+}
+
+// relative is XLNet's attention, whose projections are no modules.
+func (w *treeWalk) relative(n *node, path string) {
+	var e int64
+	for _, sub := range n.nodes {
+		if sub.class == "LayerNorm" {
+			e, _ = sub.number("normalized_shape", "0")
+		}
+	}
+	if e < 1 || e > 1<<20 {
+		return
+	}
+	w.warnOnce("the projections of XLNet's attention are no modules: taken as 5 matrices of its width")
+	w.hidden++
+	tensors := []int64{e * e, e * e, e * e, e * e, e * e, e, e, e, 2 * e}
+	heads := max(1, e/64)
+	w.c.Layers = append(w.c.Layers, Layer{Name: path, Type: Attention, Out: w.wide(e), Params: tensors, Heads: heads, Unfused: true})
+}
+
+func (w *treeWalk) warnOnce(text string) {
+	if !slices.Contains(w.c.Warnings, text) {
+		w.warn("%s", text)
+	}
+}
+
+// wide is the shape of a sequence of such a width.
+func (w *treeWalk) wide(width int64) []int64 {
+	if last := w.last(); len(last) == 2 {
+		return []int64{last[0], width}
+	}
+	return []int64{w.sequence, width}
+}
