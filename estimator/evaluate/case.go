@@ -23,8 +23,7 @@ type Case struct {
 	Row int
 	// Config is the model; nil: not known to carma.
 	Config *models.Config
-	// Model and its batch size, to be looked up where Config is nil.
-	Model string
+	// Batch size as the file has it.
 	Batch int
 	// FakeTensor is the tracker's peak in bytes; 0: none.
 	FakeTensor int64
@@ -49,8 +48,8 @@ const (
 // maxRows bounds a file.
 const maxRows = 1_000_000
 
-// Lookup builds a catalogued model: name, batch size, GPUs.
-type Lookup func(model string, batch, gpus int) (*models.Config, error)
+// Lookup builds a catalogued model.
+type Lookup func(model string, with models.Overrides) (*models.Config, error)
 
 // format is one kind of file.
 type format struct {

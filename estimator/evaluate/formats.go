@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,19 +91,36 @@ func timmCase(r row, look Lookup) (Case, bool, error) {
 		return Case{}, false, nil
 	}
 	c := Case{
-		Name: fmt.Sprintf("%s x %d", r.text("model"), batch), Group: r.text("model"), Model: "timm/" + r.text("model"), Batch: int(batch),
+		Name: fmt.Sprintf("%s x %d", r.text("model"), batch), Group: r.text("model"), Batch: int(batch),
 		FakeTensor: tracked, Measured: measured, Environment: A100Timm, Truncated: r.text("oom_suspect") == "1",
 		Published: map[string]int64{"faketensor": tracked},
 	}
-	c.Config, _ = look(c.Model, c.Batch, 1) // a model carma does not know is estimated from the peak
+	c.Config, _ = look("timm/"+r.text("model"), models.Overrides{Batch: int(batch)}) // a model carma does not know is estimated from the peak
 	return c, true, nil
 }
 
-// realNames are models that the file calls otherwise than the catalogue.
-var realNames = map[string]string{
-	"mobilenet/cifar100": "mobilenet_v3_small/cifar100",
-	"UNet/voc":           "unet/pascal_voc",
-	"MaskRCNN/coco":      "mask_rcnn_resnet50_fpn/coco",
+// job is what the measured jobs of the public tables run, where their own
+// tables of layers show that it is not the catalogue's default.
+type job struct {
+	name string
+	with models.Overrides
+	// each: the batch size in the table is that of one GPU.
+	each bool
+}
+
+// jobs by the tables' names, without "/" and data set where the catalogue has
+// the model for one only.
+var jobs = map[string]job{
+	"mobilenet/cifar100":           {name: "mobilenet_v3_small/cifar100"},
+	"UNet/voc":                     {name: "unet"},
+	"DLRM/criteo-terabyte":         {name: "dlrm"},
+	"Xception/imagenet":            {name: "xception", with: models.Overrides{Image: 224}}, // first output: 111 x 111
+	"gpt2_large/wikitext-2":        {name: "gpt2_large", with: models.Overrides{Sequence: 512}},
+	"gpt2_xl/wikitext-2":           {name: "gpt2_xl", with: models.Overrides{Sequence: 512}}, // 1024 do not fit into 40 GB
+	"xlnet_base/wikitext-2":        {name: "xlnet_base", each: true},
+	"xlnet_base_cased/wikitext-2":  {name: "xlnet_base", each: true},
+	"xlnet_large/wikitext-2":       {name: "xlnet_large", each: true},
+	"xlnet_large_cased/wikitext-2": {name: "xlnet_large", each: true},
 }
 
 // realCase reads a measured real model.
@@ -118,14 +134,23 @@ func realCase(r row, look Lookup) (Case, bool, error) {
 	if measured == 0 {
 		return Case{}, false, nil
 	}
-	model := strings.TrimSuffix(r.text("model"), "_"+r.text("dataset"))
-	name := model + "/" + r.text("dataset")
-	c := Case{
-		Name: fmt.Sprintf("%s x %d on %d", name, batch, gpus), Model: cmp.Or(realNames[name], name), Batch: int(batch),
-		Measured: measured, Environment: map[string]string{"2024-10": A100Autumn24, "2025-09": A100Autumn25}[r.text("measured")],
-		Published: map[string]int64{},
+	name := strings.TrimSuffix(r.text("model"), "_"+r.text("dataset")) + "/" + r.text("dataset")
+	j, ok := jobs[name]
+	if !ok {
+		j = job{name: name}
 	}
-	c.Group = c.Model
+	j.with.Batch = int(batch)
+	if j.with.GPUs = int(gpus); gpus > 1 {
+		j.with.Parallel = models.DataParallel
+	}
+	if j.each {
+		j.with.Batch *= int(gpus)
+	}
+	c := Case{
+		Name: fmt.Sprintf("%s x %d on %d", name, batch, gpus), Group: j.name, Batch: int(batch), Measured: measured,
+		Environment: map[string]string{"2024-10": A100Autumn24, "2025-09": A100Autumn25}[r.text("measured")],
+		Published:   map[string]int64{},
+	}
 	for _, of := range []string{"horus", "faketensor", "gpumemnet"} {
 		n, err := r.mib(of + "_mib")
 		if err != nil {
@@ -136,10 +161,6 @@ func realCase(r row, look Lookup) (Case, bool, error) {
 		}
 	}
 	c.FakeTensor = c.Published["faketensor"]
-	config, err := look(c.Model, c.Batch, int(gpus))
-	if err != nil {
-		return c, false, nil
-	}
-	c.Config = config
-	return c, true, nil
+	c.Config, err3 = look(j.name, j.with)
+	return c, err3 == nil, nil // a model that carma does not know is no error of the file
 }

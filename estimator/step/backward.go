@@ -25,6 +25,27 @@ func (r *run) backward() error {
 	for v := range r.grads {
 		r.letGo(int32(v))
 	}
+	return r.reduce()
+}
+
+// reduce adds the gradients of the other GPUs up: DataParallel gathers the
+// sums beside the first GPU's own before it takes them over.
+func (r *run) reduce() error {
+	if r.train.Parallel != models.DataParallel || r.train.GPUs < 2 {
+		return nil
+	}
+	var sums []chunk
+	for _, w := range r.weights {
+		if !w.trainable {
+			continue
+		}
+		c, err := r.take(w.bytes, Gradients)
+		if err != nil {
+			return err
+		}
+		sums = append(sums, c)
+	}
+	r.releaseAll(sums)
 	return nil
 }
 

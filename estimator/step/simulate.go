@@ -132,6 +132,11 @@ func (r *run) steps() error {
 		}
 		r.weight = append(r.weight, c)
 	}
+	if r.train.Parallel == models.DDP {
+		if err := r.buckets(); err != nil {
+			return err
+		}
+	}
 	var batch, results []chunk
 	for range iterations {
 		next, err := r.batch()
@@ -145,11 +150,28 @@ func (r *run) steps() error {
 			return err
 		}
 		r.releaseAll(results) // as do the old results
+		gathered, err := r.gather()
+		if err != nil {
+			return err
+		}
 		if err := r.backward(); err != nil {
 			return err
 		}
-		results = r.detach()
+		results = append(r.detach(), gathered)
 		if err := r.optimize(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buckets are where DistributedDataParallel collects the gradients.
+func (r *run) buckets() error {
+	for _, w := range r.weights {
+		if !w.trainable {
+			continue
+		}
+		if _, err := r.take(w.bytes, Gradients); err != nil {
 			return err
 		}
 	}
@@ -197,6 +219,15 @@ func (r *run) batch() ([]chunk, error) {
 		cs = append(cs, c)
 	}
 	return cs, nil
+}
+
+// gather is DataParallel's copy of all GPUs' outputs on the first.
+func (r *run) gather() (chunk, error) {
+	if r.train.Parallel != models.DataParallel || r.train.GPUs < 2 || len(r.layers) == 0 {
+		return chunk{}, nil
+	}
+	last := r.layers[len(r.layers)-1]
+	return r.take(int64(r.train.GPUs)*r.values[last.inputs[0]].bytes, Activations)
 }
 
 // detach hands the loss and what it is computed from over to the script.

@@ -1,0 +1,110 @@
+package methods
+
+import (
+	"fmt"
+	"math"
+
+	"carma/estimator/residual"
+)
+
+// Corrector is the learned correction of the simulated memory: the logarithm
+// of measured over simulated, from [residual.Features].
+type Corrector interface {
+	Correct(features []float32) (float64, error)
+}
+
+// Carma simulates the training step on the allocator, corrects the result by
+// what was learned from measured trainings, and bounds it by how far such
+// estimates were off (split-conformal prediction).
+type Carma struct {
+	// Corrector is nil where the correction is off; Why says why.
+	Corrector Corrector
+	Why       string
+}
+
+// Name is carma.
+func (*Carma) Name() string { return "carma" }
+
+// Source of the method.
+func (*Carma) Source() string {
+	return "this project: simulated allocator, learned residual, conformal bound (docs/estimators.md)"
+}
+
+// MinimumLayers below which the residual says nothing.
+const defaultConfidence = 0.95
+
+// Estimate simulates where the layers are known, else scales a tracker's peak.
+func (c *Carma) Estimate(s Subject) (Answer, error) {
+	confidence := s.Confidence
+	if confidence == 0 {
+		confidence = defaultConfidence
+	}
+	if !(confidence > 0 && confidence < 1) {
+		return Answer{}, fmt.Errorf("a confidence of %g is not between 0 and 1; the default is 0.95", s.Confidence)
+	}
+	if s.Config == nil || len(s.Config.Layers) == 0 {
+		return c.fromTracker(s, confidence)
+	}
+	sim, err := residual.Simulate(s.Config, s.Environment)
+	if err != nil {
+		return Answer{}, fmt.Errorf("model %s: %w", s.Config.Name, err)
+	}
+	a := Answer{Point: sim.Point.Total(), Parts: parts(sim)}
+	if sim.Point.OutOfMemory {
+		a.Warnings = append(a.Warnings, fmt.Sprintf("it does not fit into %d MiB: the training would end out of memory", s.Environment.Capacity>>20))
+		a.Point = max(a.Point, s.Environment.Capacity)
+		a.Upper = a.Point
+		return a, nil
+	}
+	group := groupOf(s.Environment.Name, s.Config.Family)
+	corrected := false
+	if group.Residual && c.Corrector != nil {
+		log, err := c.Corrector.Correct(residual.Features(s.Config, sim, s.FakeTensor))
+		if err == nil && !math.IsNaN(log) {
+			log = min(max(log, -maxCorrection), maxCorrection)
+			point := int64(float64(a.Point) * math.Exp(log))
+			a.Parts = append(a.Parts, Part{"learned correction", point - a.Point})
+			a.Point, corrected = point, true
+		} else {
+			a.Warnings = append(a.Warnings, fmt.Sprintf("the learned correction failed: %v", err))
+		}
+	} else if group.Residual && c.Why != "" {
+		a.Warnings = append(a.Warnings, "without the learned correction: "+c.Why)
+	}
+	a.Upper = int64(float64(a.Point) * math.Exp(group.bound(confidence, corrected)))
+	if group.Other != "" {
+		a.Warnings = append(a.Warnings, group.Other)
+	}
+	a.Warnings = append(a.Warnings, s.Config.Warnings...)
+	return a, nil
+}
+
+// maxCorrection bounds the learned factor to what any training needed.
+const maxCorrection = 0.5
+
+// fromTracker scales the peak of a FakeTensor tracker: it counts neither the
+// context nor the optimizer, the allocator's rounding and what only the
+// autograd graph holds.
+func (c *Carma) fromTracker(s Subject, confidence float64) (Answer, error) {
+	if s.FakeTensor <= 0 {
+		return Answer{}, fmt.Errorf("%w: neither the model's layers nor a tracked peak are known", ErrNotApplicable)
+	}
+	t := calibrated().Tracker
+	a := Answer{Point: int64(t.Base*(1<<20) + t.Factor*float64(s.FakeTensor))}
+	a.Upper = int64(float64(a.Point) * math.Exp(t.Group.bound(confidence, false)))
+	a.Parts = []Part{{"tracked", s.FakeTensor}, {"context, optimizer, allocator", a.Point - s.FakeTensor}}
+	a.Warnings = []string{"from the tracked peak alone: the layers are not known"}
+	return a, nil
+}
+
+// parts splits a simulated total.
+func parts(s residual.Simulated) []Part {
+	p := s.Point
+	out := []Part{{"context", p.Context}}
+	var sum int64
+	for i, name := range []string{"weights", "gradients", "optimizer", "activations", "workspace"} {
+		out = append(out, Part{name, p.Parts[i]})
+		sum += p.Parts[i]
+	}
+	return append(out, Part{"fragmentation", max(p.Reserved-sum, 0)})
+}
