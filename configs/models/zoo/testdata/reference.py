@@ -180,7 +180,8 @@ def llama(layers, width, inner, heads, kv, vocab, tied=False, head=None):
 
 
 MODELS = {}
-for n in ["resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "vgg11", "vgg13", "vgg16", "vgg19",
+for n in ["resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resnext50_32x4d", "resnext101_32x8d",
+          "wide_resnet50_2", "wide_resnet101_2", "vgg11", "vgg13", "vgg16", "vgg19",
           "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v3_large", "densenet121", "densenet161", "densenet169",
           "densenet201", "convnext_tiny", "convnext_small", "convnext_base", "convnext_large", "swin_t", "swin_s",
           "swin_b", *("efficientnet_b%d" % i for i in range(8))]:
@@ -207,6 +208,7 @@ MODELS["t5_large"] = (t5(24, 1024, 4096, 16), translation_loss, 0)
 MODELS["llama_1b"] = (llama(16, 2048, 8192, 32, 8, 128256, True, 64), causal_loss, 0)
 MODELS["llama_3b"] = (llama(28, 3072, 8192, 24, 8, 128256, True, 128), causal_loss, 0)
 MODELS["llama_7b"] = (llama(32, 4096, 11008, 32, 32, 32000), causal_loss, 0)
+MODELS["mistral_7b"] = (llama(32, 4096, 14336, 32, 8, 32000), causal_loss, 0)
 MODELS["llama3_8b"] = (llama(32, 4096, 14336, 32, 8, 128256), causal_loss, 0)
 MODELS["tinyllama"] = (llama(22, 2048, 5632, 32, 4, 32000), causal_loss, 64)
 
