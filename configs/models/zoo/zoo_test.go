@@ -90,7 +90,7 @@ func TestReferences(t *testing.T) {
 		got := keptBytes(cfg)
 		off := float64(got-r.kept) / float64(r.kept)
 		t.Logf("%-26s keeps %10d, library %10d, %+.4f%%", r.name, got, r.kept, 100*off)
-		if off < -0.01 || off > 0.01 {
+		if off < -0.001 || off > 0.001 {
 			t.Errorf("%s keeps %d bytes per sample, want %d (%+.2f%%)", r.name, got, r.kept, 100*off)
 		}
 	}

@@ -139,6 +139,39 @@ def detector():
     return net
 
 
+class UNet(torch.nn.Module):
+    """ResNet-34 with a decoder that joins what the encoder had at each size."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = tv.resnet34()
+        del self.encoder.fc
+        sizes = zip([512, 256, 128, 64, 32], [256, 128, 64, 64, 0], [256, 128, 64, 32, 16])
+        self.decoder = torch.nn.ModuleList(
+            torch.nn.Sequential(*(m for i in [a + b, c] for m in (
+                torch.nn.Conv2d(i, c, 3, padding=1, bias=False), torch.nn.BatchNorm2d(c), torch.nn.ReLU(True))))
+            for a, b, c in sizes)
+        self.head = torch.nn.Conv2d(16, 21, 3, padding=1)
+
+    def forward(self, x):
+        e = self.encoder
+        skips = [e.relu(e.bn1(e.conv1(x)))]
+        x = e.maxpool(skips[0])
+        for stage in [e.layer1, e.layer2, e.layer3, e.layer4]:
+            x = stage(x)
+            skips.append(x)
+        skips = [None, *skips[:-1]]
+        for block in self.decoder:
+            x = F.interpolate(x, scale_factor=2.0, mode="nearest")
+            skip = skips.pop()
+            x = block(x if skip is None else torch.cat([x, skip], 1))
+        return self.head(x)
+
+
+def segmentation_loss(net, batch, side):
+    return F.cross_entropy(net(torch.randn(batch, 3, side, side)), torch.zeros(batch, side, side, dtype=torch.long))
+
+
 def detection_loss(net, batch, side):
     height, width = side, side * 1333 // 800
     target = {"boxes": torch.tensor([[10.0, 10.0, 90.0, 90.0]]), "labels": torch.ones(1, dtype=torch.long),
@@ -193,6 +226,7 @@ MODELS["inception_v3_aux"] = (lambda: tv.inception_v3(init_weights=False, aux_lo
 MODELS["xception"] = (lambda: timm.create_model("legacy_xception"), image_loss, 299)
 for size in ["tiny", "small", "base", "large"]:
     MODELS["vit_" + size] = (lambda s=size: timm.create_model(f"vit_{s}_patch16_224", num_classes=1000), image_loss, 224)
+MODELS["unet"] = (UNet, segmentation_loss, 128)
 MODELS["maskrcnn"] = (detector, detection_loss, 320)
 MODELS["bert_base"] = (bert(12, 768, 12), masked_loss, 128)
 MODELS["bert_large"] = (bert(24, 1024, 16), masked_loss, 128)
