@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// window is a convolution or a pool. Zero values: a square kernel (height
-// alone given), stride 1, no padding, one group, no bias.
+// window is a convolution or a pool. Zero values: a kernel of 1, as wide as it
+// is high, stride 1, no padding, one group.
 type window struct {
 	out           int64 // channels
 	kernel, width int64
@@ -95,8 +95,7 @@ func (g *graph) batchNorm(name string, in int) int {
 	})
 }
 
-// convNorm is a convolution without bias and its batch norm; pads to the same
-// size unless the window says otherwise.
+// convNorm is a convolution and its batch norm.
 func (g *graph) convNorm(conv, norm string, in int, w window) int {
 	return g.batchNorm(norm, g.conv(conv, in, w))
 }

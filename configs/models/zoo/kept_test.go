@@ -16,7 +16,7 @@ type tally struct {
 	bytes   int64 // of what is in no layer's output
 }
 
-// keptBytes returns the bytes per sample, as docs of the estimator state the
+// keptBytes returns the bytes per sample, as the documentation of the estimator states the
 // rules. It leaves out what is the same whatever the batch is.
 func keptBytes(cfg *models.Config) int64 {
 	t := tally{cfg: cfg, kept: map[int]bool{}}
@@ -58,7 +58,7 @@ func (t *tally) hasGrad(in int) bool { return in >= 0 && t.grad[in] }
 func (t *tally) size(storage int) int64 {
 	if storage < 0 {
 		in := t.cfg.Inputs[-1-storage]
-		return count(in.Shape) * int64(max(in.Bytes, 4)/4*4)
+		return count(in.Shape) * int64(max(in.Bytes, 4))
 	}
 	l := t.cfg.Layers[storage]
 	if l.Whole {

@@ -8,8 +8,9 @@ import (
 
 // llamas are of Touvron et al. 2023 and the Llama 3 herd of 2024: RMS norms,
 // rotary positions, grouped queries, gated linear units; fused attention.
+// Mistral (Jiang et al. 2023) is built alike.
 func llamas() group {
-	c := group{name: "llama", description: "decoders of 1 to 8 billion parameters (Llama)"}
+	c := group{name: "llama", description: "decoders of 1 to 8 billion parameters (Llama, Mistral)"}
 	for _, v := range []struct {
 		name    string
 		aliases []string
@@ -22,6 +23,7 @@ func llamas() group {
 		{"llama_1b", []string{"llama3.2_1b"}, llama{2048, 8192, 16, 32, 8, 64, true}, 4, 128256, 131072},
 		{"llama_3b", []string{"llama3.2_3b"}, llama{3072, 8192, 28, 24, 8, 128, true}, 2, 128256, 131072},
 		{"llama_7b", []string{"llama2_7b"}, llama{4096, 11008, 32, 32, 32, 128, false}, 1, 32000, 4096},
+		{"mistral_7b", nil, llama{4096, 14336, 32, 32, 8, 128, false}, 1, 32000, 32768},
 		{"llama3_8b", []string{"llama_8b", "llama3.1_8b"}, llama{4096, 14336, 32, 32, 8, 128, false}, 1, 128256, 131072},
 	} {
 		c.entries = append(c.entries, entry{

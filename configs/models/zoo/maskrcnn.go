@@ -15,8 +15,8 @@ const (
 )
 
 // detection has Mask R-CNN (He et al. 2017) over a ResNet-50 with a feature
-// pyramid. It is approximate: matching, sampling and box arithmetic are left
-// out.
+// pyramid, whose batch norms are trained. It is approximate: matching,
+// sampling and box arithmetic are left out.
 func detection() group {
 	return group{name: "maskrcnn", description: "detection and outlines of objects (Mask R-CNN)", entries: []entry{{
 		name: "maskrcnn", aliases: []string{"maskrcnn_resnet50_fpn"}, kind: models.Detection, batch: 8,
@@ -30,7 +30,7 @@ func maskRCNN(g *graph, s settings) {
 	g.input(0, 3, up(s.image), up(s.image*1333/800))
 	g.input(8, regions)
 	leave := g.module("backbone.body")
-	stages := g.resnet(data, [4]int{3, 4, 6, 3}, true)
+	stages := g.resnet(data, resnet50)
 	leave()
 	levels := g.pyramid(stages[1:])
 	g.proposals(levels)
@@ -70,7 +70,8 @@ func (g *graph) proposals(levels []int) {
 		}
 		scores, boxes = append(scores, g.flatten(score)), append(boxes, g.flatten(box))
 	}
-	g.loss("loss", g.concat("objectness", scores...), g.concat("deltas", boxes...))
+	// The losses take a few of all numbers, and keep these.
+	g.keeping(g.loss("loss", g.concat("objectness", scores...), g.concat("deltas", boxes...)), models.Keeps{})
 }
 
 // crop cuts size x size features of n regions out of the levels. The regions
@@ -90,7 +91,7 @@ func (g *graph) boxes(levels []int, classes int64) {
 	scores := g.linear("box_predictor.cls_score", x, classes, true)
 	boxes := g.linear("box_predictor.bbox_pred", x, 4*classes, true)
 	g.crossEntropy("loss_classifier", scores, second)
-	g.loss("loss_box_reg", boxes)
+	g.keeping(g.loss("loss_box_reg", boxes), models.Keeps{})
 }
 
 func (g *graph) masks(levels []int, classes int64) {
@@ -106,5 +107,7 @@ func (g *graph) masks(levels []int, classes int64) {
 		Out: []int64{256, 2 * s[1], 2 * s[2]}, Params: []int64{256 * 256 * 2 * 2, 256}, Kernel: []int64{2, 2}, Stride: 2,
 	})
 	x = g.inPlace(models.ReLU, "mask_predictor.relu", x)
-	g.loss("loss_mask", g.conv("mask_predictor.mask_fcn_logits", x, window{out: classes, bias: true}))
+	logits := g.conv("mask_predictor.mask_fcn_logits", x, window{out: classes, bias: true})
+	// One class of each region, and the outline to learn.
+	g.keeping(g.loss("loss_mask", logits), models.Keeps{Bytes: 2 * 4 * positive * 28 * 28})
 }

@@ -8,26 +8,39 @@ import (
 
 var imageNet = settings{image: 224, classes: 1000}
 
+// resnet is a residual network: how often each stage repeats its block.
+// Bottlenecks have narrow 3 x 3 convolutions: that many groups of that many
+// channels in the first stage.
+type resnet struct {
+	repeats         [4]int
+	bottleneck      bool
+	groups, channel int64
+}
+
 // resnets are of He et al. 2016, "Deep Residual Learning"; the strides of
-// bottlenecks sit in the 3 x 3 convolution, as in torchvision.
+// bottlenecks sit in the 3 x 3 convolution, as in torchvision. ResNeXt (Xie et
+// al. 2017) and wide networks (Zagoruyko and Komodakis 2016) differ there.
 func resnets() group {
-	c := group{name: "resnet", description: "residual networks (ResNet)"}
+	c := group{name: "resnet", description: "residual networks (ResNet, ResNeXt, wide ResNet)"}
 	for _, r := range []struct {
-		depth      int
-		repeats    [4]int
-		bottleneck bool
+		name string
+		resnet
 	}{
-		{18, [4]int{2, 2, 2, 2}, false},
-		{34, [4]int{3, 4, 6, 3}, false},
-		{50, [4]int{3, 4, 6, 3}, true},
-		{101, [4]int{3, 4, 23, 3}, true},
-		{152, [4]int{3, 8, 36, 3}, true},
+		{"resnet18", resnet{[4]int{2, 2, 2, 2}, false, 1, 64}},
+		{"resnet34", resnet34},
+		{"resnet50", resnet50},
+		{"resnet101", resnet{[4]int{3, 4, 23, 3}, true, 1, 64}},
+		{"resnet152", resnet{[4]int{3, 8, 36, 3}, true, 1, 64}},
+		{"resnext50_32x4d", resnet{[4]int{3, 4, 6, 3}, true, 32, 4}},
+		{"resnext101_32x8d", resnet{[4]int{3, 4, 23, 3}, true, 32, 8}},
+		{"wide_resnet50_2", resnet{[4]int{3, 4, 6, 3}, true, 1, 128}},
+		{"wide_resnet101_2", resnet{[4]int{3, 4, 23, 3}, true, 1, 128}},
 	} {
 		c.entries = append(c.entries, entry{
-			name: fmt.Sprintf("resnet%d", r.depth), kind: models.Conv, batch: 32, size: imageNet,
+			name: r.name, kind: models.Conv, batch: 32, size: imageNet,
 			build: func(g *graph, s settings) {
 				g.photo(3, s)
-				stages := g.resnet(data, r.repeats, r.bottleneck)
+				stages := g.resnet(data, r.resnet)
 				x := g.flatten(g.mean("avgpool", stages[4]))
 				g.classify(g.linear("fc", x, s.classes, true))
 			},
@@ -36,21 +49,27 @@ func resnets() group {
 	return c
 }
 
+// What other networks are built over.
+var (
+	resnet34 = resnet{[4]int{3, 4, 6, 3}, false, 1, 64}
+	resnet50 = resnet{[4]int{3, 4, 6, 3}, true, 1, 64}
+)
+
 // resnet builds the convolutions and returns the outputs of the stem and of
 // the four stages.
-func (g *graph) resnet(in int, repeats [4]int, bottleneck bool) [5]int {
+func (g *graph) resnet(in int, r resnet) [5]int {
 	x := g.convNorm("conv1", "bn1", in, window{out: 64, kernel: 7, stride: 2, pad: 3})
 	x = g.inPlace(models.ReLU, "relu", x)
 	stages := [5]int{x}
 	x = g.maxPool("maxpool", x, window{kernel: 3, stride: 2, pad: 1})
 	width := int64(64)
-	for stage, n := range repeats {
+	for stage, n := range r.repeats {
 		for i := range n {
 			stride := int64(1)
 			if stage > 0 && i == 0 {
 				stride = 2
 			}
-			x = g.residual(fmt.Sprintf("layer%d.%d", stage+1, i), x, width, stride, bottleneck)
+			x = g.residual(fmt.Sprintf("layer%d.%d", stage+1, i), x, r, width, stride)
 		}
 		stages[stage+1] = x
 		width *= 2
@@ -59,11 +78,14 @@ func (g *graph) resnet(in int, repeats [4]int, bottleneck bool) [5]int {
 }
 
 // residual adds a block: its convolutions, then the input in place.
-func (g *graph) residual(name string, in int, width, stride int64, bottleneck bool) int {
+func (g *graph) residual(name string, in int, r resnet, width, stride int64) int {
 	defer g.startBlock(name)()
 	windows := []window{{out: width, kernel: 3, pad: 1, stride: stride}, {out: width, kernel: 3, pad: 1}}
-	if bottleneck {
-		windows = []window{{out: width}, {out: width, kernel: 3, pad: 1, stride: stride}, {out: 4 * width}}
+	if r.bottleneck {
+		narrow := width / 64 * r.channel * r.groups
+		windows = []window{
+			{out: narrow}, {out: narrow, kernel: 3, pad: 1, stride: stride, groups: r.groups}, {out: 4 * width},
+		}
 	}
 	x := in
 	for i, w := range windows {

@@ -23,7 +23,7 @@ func unet(g *graph, s settings) {
 	g.input(0, 3, s.image, s.image)
 	g.input(8, s.image, s.image)
 	leave := g.module("encoder")
-	stages := g.resnet(data, [4]int{3, 4, 6, 3}, false)
+	stages := g.resnet(data, resnet34)
 	leave()
 	x := stages[4]
 	for i, out := range []int64{256, 128, 64, 32, 16} {
