@@ -13,7 +13,7 @@ var groups = []struct {
 	names []string
 }{
 	{"Tasks", []string{"run", "ps", "logs", "wait", "stop", "rm", "inspect", "why"}},
-	{"Server", []string{"gpus", "daemon", "doctor", "info", "config"}},
+	{"Server", []string{"gpus", "daemon", "doctor", "info", "config", "models"}},
 	{"Experiments", []string{"replay", "history"}},
 	{"Other", []string{"completion", "version"}},
 }

@@ -21,7 +21,6 @@ const (
 	FromTorchsummary = "torchsummary"
 	FromTorchinfo    = "torchinfo"
 	FromTree         = "module-tree"
-	FromONNX         = "onnx"
 )
 
 // ImportFile imports a file; see [Import].
@@ -35,8 +34,8 @@ func ImportFile(path string, o Overrides) (*Config, error) {
 }
 
 // Import makes a configuration of what a file holds: a configuration, the
-// text that torchsummary, torchinfo or pytorch-model-summary print, a printed
-// module tree, or an ONNX graph. Name is the file's, for messages and for the
+// text that torchsummary, torchinfo or pytorch-model-summary print, or a printed
+// module tree. Name is the file's, for messages and for the
 // model's name. The sizes in o are for files that do not tell them.
 //
 // What a summary does not tell is inferred where the numbers prove it, else
@@ -56,11 +55,7 @@ func load(name string, r io.Reader, o Overrides) (*Config, error) {
 		return nil, err
 	}
 	if len(start) == 0 {
-		return nil, &Error{What: "empty; give a model's configuration or summary, or an ONNX file"}
-	}
-	if isONNX(start) {
-		c, err := readONNX(b, o)
-		return finish(c, err, name, o)
+		return nil, &Error{What: "empty; give a model's configuration or summary"}
 	}
 	text, err := all(b)
 	if err != nil {
@@ -97,7 +92,7 @@ func importText(text string, o Overrides) (*Config, error) {
 			return readTree(lines, i, o)
 		}
 	}
-	return nil, &Error{Line: 1, What: "neither a configuration, nor a summary of torchsummary or torchinfo, nor a printed module tree, nor an ONNX file"}
+	return nil, &Error{Line: 1, What: "neither a configuration, nor a summary of torchsummary or torchinfo, nor a printed module tree"}
 }
 
 // start is an assembly of an imported model.
@@ -110,9 +105,7 @@ func (a *assembly) done() (*Config, error) {
 	if len(a.c.Layers) == 0 {
 		return nil, &Error{What: "no layer found; the summary is empty or cut off"}
 	}
-	if a.c.Origin != FromONNX {
-		a.warn("connections between layers are not in the summary: taken as a chain, branches where parameters or shapes prove them")
-	}
+	a.warn("connections between layers are not in the summary: taken as a chain, branches where parameters or shapes prove them")
 	if a.hidden > 0 {
 		a.warn("%d operations between the listed modules were added: concatenations, scalings, attention", a.hidden)
 	}
@@ -140,6 +133,13 @@ func finish(c *Config, err error, name string, o Overrides) (*Config, error) {
 		if c.Name = strings.TrimSuffix(base, filepath.Ext(base)); c.Name == "" {
 			c.Name = base
 		}
+	}
+	told := o
+	if c.Origin != FromTorchsummary && c.Origin != FromTorchinfo {
+		told.Image, told.Sequence = 0, 0
+	}
+	if err := told.fixed(c.Name); err != nil {
+		return nil, err
 	}
 	c.Name = strings.ToValidUTF8(c.Name, "?")
 	for i := range c.Layers {

@@ -23,7 +23,7 @@ func TestImport(t *testing.T) {
 		{"small.pms.txt", FromTorchsummary, Overrides{Batch: 8}, Conv, 43_722, 17_650, 8, []int64{1, 28, 28}},
 		{"small.torchinfo.txt", FromTorchinfo, Overrides{}, Conv, 43_722, 17_650, 16, []int64{1, 28, 28}},
 		{"small.torchinfo_cols.txt", FromTorchinfo, Overrides{}, Conv, 43_722, 17_650, 16, []int64{1, 28, 28}},
-		{"small.tree.txt", FromTree, Overrides{Image: 28, Batch: 4}, Conv, 43_722, 17_650 - 0, 4, []int64{1, 28, 28}},
+		{"small.tree.txt", FromTree, Overrides{Image: 28, Batch: 4}, Conv, 43_722, 17_650, 4, []int64{1, 28, 28}},
 		{"resnet18.torchsummary.txt", FromTorchsummary, Overrides{}, Conv, 11_689_512, 7_477_736, 1, []int64{3, 224, 224}},
 		{"resnet18.torchinfo.txt", FromTorchinfo, Overrides{}, Conv, 11_689_512, 7_477_736, 32, []int64{3, 224, 224}},
 		// Inception's 11 concatenations are 2,473,024 elements.

@@ -161,6 +161,9 @@ func (a *assembly) run(features int64) int {
 func (a *assembly) projections(width int64) bool {
 	n := len(a.c.Layers)
 	last := &a.c.Layers[n-1]
+	if last.Type != Linear || len(last.Out) != 2 {
+		return false
+	}
 	var from []int
 	switch {
 	case last.Out[1] == 3*width:

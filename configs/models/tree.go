@@ -56,6 +56,9 @@ func parseTree(lines []string, at int) (*node, error) {
 			continue
 		}
 		if strings.HasPrefix(line, ")") {
+			if len(stack) == 1 {
+				return nil, &Error{Line: i + 1, What: "a module ends that has not begun"}
+			}
 			if stack = stack[:len(stack)-1]; len(stack) == 1 {
 				return root.nodes[0], nil
 			}

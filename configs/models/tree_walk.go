@@ -23,7 +23,9 @@ func readTree(lines []string, at int, o Overrides) (*Config, error) {
 		return nil, err
 	}
 	w := &treeWalk{assembly: start(FromTree), tables: map[[2]int64]string{}}
-	w.warn("the batch is not in a module tree: taken as %d", max(1, o.Batch))
+	if o.Batch == 0 {
+		w.warn("the batch is not in a module tree: taken as 1; say it with --batch")
+	}
 	if err := w.begin(root, o); err != nil {
 		return nil, err
 	}

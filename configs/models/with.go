@@ -4,13 +4,8 @@ package models
 // layers of a configuration are fixed: sizes that change them are for the
 // catalogue's families.
 func (c *Config) With(o Overrides) (*Config, error) {
-	for _, fixed := range []struct {
-		field string
-		value int
-	}{{"image", o.Image}, {"seq", o.Sequence}, {"classes", o.Classes}, {"vocabulary", o.Vocabulary}, {"lora", o.LoRA}} {
-		if fixed.value != 0 {
-			return nil, wrong(fixed.field, "the layers of %s are fixed; only models of the catalogue and module trees can change it", c.Name)
-		}
+	if err := o.fixed(c.Name); err != nil {
+		return nil, err
 	}
 	out := *c
 	out.Train = o.train(c.Train)
@@ -23,6 +18,19 @@ func (c *Config) With(o Overrides) (*Config, error) {
 		return nil, err
 	}
 	return &out, nil
+}
+
+// fixed refuses sizes that the layers have once and for all.
+func (o *Overrides) fixed(name string) error {
+	for _, fixed := range []struct {
+		field string
+		value int
+	}{{"image", o.Image}, {"seq", o.Sequence}, {"classes", o.Classes}, {"vocabulary", o.Vocabulary}, {"lora", o.LoRA}} {
+		if fixed.value != 0 {
+			return wrong(fixed.field, "the layers of %s are fixed; leave it out", name)
+		}
+	}
+	return nil
 }
 
 // train applies what o says about the training.

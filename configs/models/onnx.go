@@ -1,9 +1,0 @@
-package models
-
-import (
-	"bufio"
-)
-
-func isONNX(start []byte) bool { return false }
-
-func readONNX(r *bufio.Reader, o Overrides) (*Config, error) { return nil, nil }
