@@ -12,7 +12,7 @@ var groups = []struct {
 	title string
 	names []string
 }{
-	{"Tasks", []string{"run", "ps", "logs", "wait", "stop", "rm", "inspect", "why"}},
+	{"Tasks", []string{"run", "estimate", "ps", "logs", "wait", "stop", "rm", "inspect", "why"}},
 	{"Server", []string{"gpus", "daemon", "doctor", "info", "config"}},
 	{"Experiments", []string{"replay", "history"}},
 	{"Other", []string{"completion", "version"}},
