@@ -242,6 +242,23 @@ func TestCheckpointsAndShards(t *testing.T) {
 	}
 }
 
+func TestRecurrent(t *testing.T) {
+	c, err := hear(t, "100", "lstm.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Train.Batch != 6 || c.Train.Optimizer != models.RMSprop {
+		t.Errorf("found %+v", c.Train)
+	}
+	lstm := find(c, models.Recurrent)
+	if len(lstm) != 1 || lstm[0].Keeps != nil || !slices.Equal(lstm[0].Out, []int64{9, 20}) {
+		t.Errorf("recurrent layers: %+v", lstm)
+	}
+	if got, want := params(c), int64(360+4*20*(12+20+2)+4*20*(20+20+2)+105); got != want {
+		t.Errorf("%d parameters, want %d", got, want)
+	}
+}
+
 // TestNoStep: a program that does not come to an optimizer step leaves what
 // was seen, or a reason.
 func TestNoStep(t *testing.T) {
