@@ -5,7 +5,7 @@
 
 GO         ?= go
 TAGS       ?= docker,e2e
-LINT_TAGS  ?= $(TAGS),containerd,gpu
+LINT_TAGS  ?= $(TAGS),containerd,gpu,probe
 TEST_FLAGS ?= -race -count=1 -timeout 20m
 BENCH      ?= .
 FUZZTIME   ?= 10s
@@ -27,7 +27,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image test unit lint bench fuzz engine engine-stop clean bin/carma bin/simtask
+.PHONY: help demo build image test probe unit lint bench fuzz engine engine-stop clean bin/carma bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +49,10 @@ image: bin/simtask ## the image carma/simtask:latest
 
 test: build ## every test: unit, property, race, end-to-end on a real engine (TEST_FLAGS=...)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) ./...'
+
+probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
+	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
+		$(GO) test $(TEST_FLAGS) -tags probe ./estimator/probe'
 
 unit: ## the tests that need no engine
 	$(GO) test $(TEST_FLAGS) ./...

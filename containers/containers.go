@@ -113,6 +113,7 @@ type Image struct {
 	ID     string
 	Labels map[string]string
 	User   string
+	Env    []string // KEY=value
 }
 
 // Attach says how a container gets its GPUs.
@@ -157,6 +158,30 @@ type Spec struct {
 	Attach  Attach
 	// NoNewPrivileges forbids set-uid binaries to raise privileges.
 	NoNewPrivileges bool
+	// Sandbox shuts the container in; nil: it is an ordinary one.
+	Sandbox *Sandbox
+}
+
+// Sandbox is for a container that only looks at something: it has no network
+// but its own loopback, no capabilities, and may write only to its mounts and
+// to [ScratchDir], which is in its memory. Limits of 0 are no limits.
+type Sandbox struct {
+	Memory    int64   // bytes, with what is in ScratchDir; there is no swap
+	CPUs      float64 // of how many processors it may use the time
+	Processes int64   // and threads
+	Scratch   int64   // size of ScratchDir in bytes; 0: 64 MiB
+}
+
+// ScratchDir is the only folder of its own that a container in a [Sandbox]
+// can write to.
+const ScratchDir = "/tmp"
+
+// ScratchSize is the size of ScratchDir in bytes.
+func (s Sandbox) ScratchSize() int64 {
+	if s.Scratch == 0 {
+		return 64 << 20
+	}
+	return s.Scratch
 }
 
 // State is where a container is in its life.

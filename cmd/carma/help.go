@@ -13,7 +13,8 @@ var groups = []struct {
 	names []string
 }{
 	{"Tasks", []string{"run", "ps", "logs", "wait", "stop", "rm", "inspect", "why"}},
-	{"Server", []string{"gpus", "daemon", "doctor", "info", "config", "models"}},
+	{"Memory", []string{"estimate", "models"}},
+	{"Server", []string{"gpus", "daemon", "doctor", "info", "config"}},
 	{"Experiments", []string{"replay", "history"}},
 	{"Other", []string{"completion", "version"}},
 }

@@ -22,6 +22,10 @@ type Proc struct {
 	Term, Kill <-chan struct{}
 	ReadFile   func(path string) ([]byte, error)
 	WriteFile  func(path string, data []byte) error
+	// Interfaces are the names of its network interfaces, Capabilities the
+	// mask of those in effect as the kernel prints it.
+	Interfaces   func() []string
+	Capabilities func() string
 }
 
 // Run carries out the arguments in order and returns the exit code:
@@ -32,6 +36,7 @@ type Proc struct {
 //	long:N             print one line of N bytes, see [LongLine]
 //	env:KEY dir user args  print KEY=value, the folder, uid:gid, all arguments
 //	read:PATH write:PATH   print the file's text, or "written", or "refused"
+//	interfaces capabilities  print what it has of them
 //	gate:PATH          wait until the file exists
 //	block:N            wait for the stop signal, then exit with N
 //	stubborn           ignore the stop signal and wait for the end
@@ -68,6 +73,10 @@ func (p *Proc) Run() int {
 			p.print(p.Stdout, p.read(rest)+"\n")
 		case "write":
 			p.print(p.Stdout, p.write(rest)+"\n")
+		case "interfaces":
+			p.print(p.Stdout, strings.Join(p.Interfaces(), " ")+"\n")
+		case "capabilities":
+			p.print(p.Stdout, p.Capabilities()+"\n")
 		case "gate":
 			if !p.gate(rest) {
 				return 137

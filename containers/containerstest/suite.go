@@ -48,6 +48,7 @@ func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Ima
 		{"image defaults", testDefaults},
 		{"overrides", testOverrides},
 		{"mounts", testMounts},
+		{"sandbox", testSandbox},
 		{"visible GPUs", testVisibleGPUs},
 		{"list", testList},
 		{"close", testClose},

@@ -69,3 +69,18 @@ func testVisibleGPUs(_ *testing.T, s *suite) {
 	spec.Env = []string{key + "=all"}
 	s.equal("none", s.output(spec), []string{key + "=void"})
 }
+
+func testSandbox(t *testing.T, s *suite) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "in"), []byte("from the host"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const scratch = containers.ScratchDir
+	spec := s.spec("interfaces", "capabilities", "write:/new", "write:"+scratch+"/new", "read:"+scratch+"/new", "read:/file", "write:/file")
+	spec.User = "0:0"
+	spec.NoNewPrivileges = true
+	spec.Mounts = []containers.Mount{{Source: filepath.Join(folder, "in"), Target: "/file", ReadOnly: true}}
+	spec.Sandbox = &containers.Sandbox{Memory: 128 << 20, CPUs: 0.5, Processes: 32, Scratch: 1 << 20}
+	s.equal("output", s.output(spec),
+		[]string{"lo", "0000000000000000", "refused", "written", "written", "from the host", "refused"})
+}

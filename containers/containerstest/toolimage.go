@@ -7,6 +7,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"carma/containers"
 )
 
 // What the suite's image must be made of, in any engine: the program of
@@ -32,10 +34,29 @@ func ToolImage() Image {
 // RunTool is the suite's program as a script of the [Fake].
 func RunTool(ctx context.Context, p *Process) int {
 	args := append(p.Spec.Entrypoint[1:len(p.Spec.Entrypoint):len(p.Spec.Entrypoint)], p.Spec.Command...)
+	scratch := map[string][]byte{}
+	inScratch := func(name string) bool {
+		return p.Spec.Sandbox != nil && strings.HasPrefix(name, containers.ScratchDir+"/")
+	}
 	proc := Proc{
 		Args: args, Env: p.Spec.Env, Dir: p.Spec.WorkDir, User: p.Spec.User,
 		Stdout: p.Stdout, Stderr: p.Stderr, Term: ctx.Done(), Kill: p.Killed,
+		Interfaces: func() []string {
+			if p.Spec.Sandbox != nil {
+				return []string{"lo"}
+			}
+			return []string{"lo", "eth0"}
+		},
+		Capabilities: func() string {
+			if p.Spec.Sandbox != nil {
+				return "0000000000000000"
+			}
+			return "00000000a80425fb"
+		},
 		ReadFile: func(name string) ([]byte, error) {
+			if data, ok := scratch[name]; ok {
+				return data, nil
+			}
 			host, _, err := p.HostPath(name)
 			if err != nil {
 				return nil, err
@@ -43,6 +64,10 @@ func RunTool(ctx context.Context, p *Process) int {
 			return os.ReadFile(host)
 		},
 		WriteFile: func(name string, data []byte) error {
+			if inScratch(name) {
+				scratch[name] = data
+				return nil
+			}
 			host, readOnly, err := p.HostPath(name)
 			if err != nil {
 				return err

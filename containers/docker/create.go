@@ -124,6 +124,9 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 			Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly,
 		})
 	}
+	if spec.Sandbox != nil {
+		shutIn(h, *spec.Sandbox)
+	}
 	if len(spec.GPUs) == 0 {
 		return h, nil
 	}
@@ -139,6 +142,18 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 		return nil, fmt.Errorf("%w: unknown GPU attachment %q", containers.ErrInvalid, spec.Attach)
 	}
 	return h, nil
+}
+
+func shutIn(h *container.HostConfig, s containers.Sandbox) {
+	h.NetworkMode = "none"
+	h.CapDrop = []string{"ALL"}
+	h.ReadonlyRootfs = true
+	h.Tmpfs = map[string]string{containers.ScratchDir: fmt.Sprintf("rw,nosuid,nodev,mode=1777,size=%d", s.ScratchSize())}
+	h.Memory, h.MemorySwap = s.Memory, s.Memory
+	h.NanoCPUs = int64(s.CPUs * 1e9)
+	if s.Processes > 0 {
+		h.PidsLimit = &s.Processes
+	}
 }
 
 func checkNetwork(name string) error {

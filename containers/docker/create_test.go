@@ -46,6 +46,27 @@ func TestHostConfig(t *testing.T) {
 	}
 }
 
+func TestSandboxLimits(t *testing.T) {
+	d := &Driver{opts: Options{Network: "bridge"}}
+	h, err := d.hostConfig(containers.Spec{Sandbox: &containers.Sandbox{Memory: 1 << 30, CPUs: 1.5, Processes: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`"NetworkMode":"none"`, `"CapDrop":["ALL"]`, `"ReadonlyRootfs":true`, `"Memory":1073741824`,
+		`"MemorySwap":1073741824`, `"NanoCpus":1500000000`, `"PidsLimit":100`, `"Tmpfs":{"/tmp":"rw,nosuid,nodev,mode=1777,size=67108864"}`} {
+		if !strings.Contains(string(b), part) {
+			t.Errorf("no %s in %s", part, b)
+		}
+	}
+	if h, err = d.hostConfig(containers.Spec{Sandbox: &containers.Sandbox{}}); err != nil || h.Memory != 0 || h.PidsLimit != nil {
+		t.Errorf("without limits: %+v, %v", h, err)
+	}
+}
+
 func TestEnvGrantsNoMore(t *testing.T) {
 	in := []string{"A=1", "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES_X=kept"}
 	got := env(containers.Spec{Env: in, GPUs: []string{"GPU-a", "GPU-b"}})

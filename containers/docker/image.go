@@ -27,7 +27,7 @@ func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error
 	}
 	img := containers.Image{ID: res.ID}
 	if res.Config != nil {
-		img.Labels, img.User = res.Config.Labels, res.Config.User
+		img.Labels, img.User, img.Env = res.Config.Labels, res.Config.User, res.Config.Env
 	}
 	return img, nil
 }

@@ -4,9 +4,11 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"carma/containers/containerstest"
@@ -26,11 +28,33 @@ func main() {
 		User:   fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()),
 		Stdout: os.Stdout, Stderr: os.Stderr,
 		Term: term, Kill: make(chan struct{}),
-		ReadFile:  os.ReadFile,
-		WriteFile: func(path string, data []byte) error { return os.WriteFile(path, data, 0o666) },
+		ReadFile:   os.ReadFile,
+		WriteFile:  func(path string, data []byte) error { return os.WriteFile(path, data, 0o666) },
+		Interfaces: interfaces, Capabilities: capabilities,
 	}
 	if slices.Contains(p.Args, "stubborn") {
 		signal.Ignore(syscall.SIGTERM)
 	}
 	os.Exit(p.Run())
+}
+
+// interfaces are those that are there and up.
+func interfaces() (names []string) {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		if i.Flags&net.FlagUp != 0 {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
+func capabilities() string {
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if mask, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			return strings.TrimSpace(mask)
+		}
+	}
+	return "unknown"
 }

@@ -1,0 +1,209 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"carma/configs/models"
+	"carma/containers"
+)
+
+// Request is the task that is probed and what the probe may use.
+type Request struct {
+	// Name of the container; empty: a random one.
+	Name   string
+	Labels map[string]string
+	// What the task's own container would be made from. Mounts are made
+	// read-only.
+	Image      string
+	Entrypoint []string
+	Command    []string
+	Env        []string
+	WorkDir    string
+	User       string
+	Mounts     []containers.Mount
+	ShmSize    int64
+	// GPUs is how many the program is told it has; 0: one.
+	GPUs int
+	// Folder of the host where the probe's files are put. They are the same
+	// for all probes and stay there.
+	Folder string
+	Limits Limits
+}
+
+// Limits bound a probe. Zero values mean the defaults named.
+type Limits struct {
+	Timeout   time.Duration // 2 min
+	Memory    int64         // bytes, 8 GiB
+	CPUs      float64       // half of the machine's, at most 4
+	Processes int64         // and threads, 1024
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Timeout:   cmp.Or(max(l.Timeout, 0), 2*time.Minute),
+		Memory:    cmp.Or(l.Memory, 8<<30),
+		CPUs:      cmp.Or(l.CPUs, min(4, max(1, float64(runtime.NumCPU())/2))),
+		Processes: cmp.Or(l.Processes, 1024),
+	}
+}
+
+// FailedError says why a probe that ran gave no configuration. The task itself
+// may be fine: estimate it in another way.
+type FailedError struct {
+	Reason string // one sentence
+}
+
+func (e *FailedError) Error() string { return e.Reason }
+
+// Target is where the probe's files are in the container.
+const Target = "/carma-probe"
+
+const (
+	starting = 30 * time.Second // what an engine and a Python may take to start
+	cleaning = time.Minute
+	draining = 5 * time.Second
+)
+
+// Run probes a task. The error is a *[FailedError] if the program told
+// nothing, else the engine's; the container is gone when it returns.
+func Run(ctx context.Context, driver containers.Driver, r Request) (*models.Config, error) {
+	limits := r.Limits.withDefaults()
+	img, err := driver.Image(ctx, r.Image)
+	if err != nil {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
+	folder, err := install(r.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
+	mark := "carma-probe-" + strings.ToLower(rand.Text())
+	id, err := driver.Create(ctx, r.spec(limits, mark, folder, img.Env))
+	if err != nil {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
+		defer cancel()
+		_ = driver.Remove(ctx, id)
+	}()
+	if err := driver.Start(ctx, id); err != nil {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
+	limited, cancel := context.WithTimeout(ctx, limits.Timeout+starting)
+	defer cancel()
+	heard, exit, err := listen(limited, driver, id, mark)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	late := limited.Err() != nil
+	if err != nil && !late {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
+	return conclude(heard, ending{exit, late}, limits)
+}
+
+// listen follows the output until the result has come or the container has
+// ended.
+func listen(ctx context.Context, driver containers.Driver, id, mark string) (*hearer, containers.Exit, error) {
+	h := newHearer(mark)
+	logCtx, endLog := context.WithCancel(ctx)
+	defer endLog()
+	logged := make(chan error, 1)
+	go func() {
+		logged <- driver.Logs(logCtx, id, time.Time{}, true, func(_ time.Time, _ containers.Stream, line []byte, partial bool) {
+			if !partial {
+				h.line(line)
+			}
+			if h.done() {
+				endLog()
+			}
+		})
+	}()
+	type waited struct {
+		exit containers.Exit
+		err  error
+	}
+	ended := make(chan waited, 1)
+	waitCtx, endWait := context.WithCancel(ctx)
+	defer endWait()
+	go func() {
+		exit, err := driver.Wait(waitCtx, id)
+		ended <- waited{exit, err}
+	}()
+	select {
+	case err := <-logged:
+		if h.done() {
+			endWait()
+			<-ended
+			return h, containers.Exit{}, nil
+		}
+		w := <-ended
+		return h, w.exit, cmp.Or(w.err, err)
+	case w := <-ended:
+		timer := time.AfterFunc(draining, endLog)
+		defer timer.Stop()
+		err := <-logged
+		if errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		return h, w.exit, cmp.Or(w.err, err)
+	}
+}
+
+// spec is the container: the task's, shut in.
+func (r Request) spec(limits Limits, mark, folder string, imageEnv []string) containers.Spec {
+	path := Target
+	var env []string
+	for _, kv := range slices.Concat(imageEnv, r.Env) { // the last one counts
+		if value, ok := strings.CutPrefix(kv, "PYTHONPATH="); ok {
+			path = Target
+			if value != "" {
+				path += ":" + value
+			}
+		}
+	}
+	for _, kv := range r.Env {
+		if !strings.HasPrefix(kv, "PYTHONPATH=") {
+			env = append(env, kv)
+		}
+	}
+	env = append(env,
+		"PYTHONPATH="+path, "PYTHONDONTWRITEBYTECODE=1", "TMPDIR="+containers.ScratchDir,
+		"OMP_NUM_THREADS="+strconv.Itoa(max(1, int(limits.CPUs))),
+		"CARMA_PROBE="+mark,
+		"CARMA_PROBE_TIMEOUT="+strconv.FormatFloat(limits.Timeout.Seconds(), 'f', -1, 64),
+		"CARMA_PROBE_GPUS="+strconv.Itoa(max(1, r.GPUs)),
+	)
+	spec := containers.Spec{
+		Name:       cmp.Or(r.Name, mark),
+		Image:      r.Image,
+		Labels:     maps.Clone(r.Labels),
+		Entrypoint: r.Entrypoint,
+		Command:    r.Command,
+		Env:        env,
+		WorkDir:    r.WorkDir,
+		User:       r.User,
+		ShmSize:    r.ShmSize,
+		Mounts:     []containers.Mount{{Source: folder, Target: Target, ReadOnly: true}},
+
+		NoNewPrivileges: true,
+		Sandbox: &containers.Sandbox{
+			Memory: limits.Memory, CPUs: limits.CPUs, Processes: limits.Processes, Scratch: min(limits.Memory/8, 1<<30),
+		},
+	}
+	for _, m := range r.Mounts {
+		m.ReadOnly = true
+		spec.Mounts = append(spec.Mounts, m)
+	}
+	return spec
+}

@@ -1,0 +1,279 @@
+package probe
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/configs/models"
+	"carma/containers"
+)
+
+// python3 finds a Python that has PyTorch, or skips the test. TEST_PYTHON
+// names one or several to try; with CARMA_NEED_TORCH one must be there.
+func python3(t *testing.T) string {
+	t.Helper()
+	for _, name := range append(strings.Fields(os.Getenv("TEST_PYTHON")), "python3", "/usr/bin/python3") {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if exec.CommandContext(t.Context(), path, "-c", "import torch").Run() == nil {
+			return path
+		}
+	}
+	if os.Getenv("CARMA_NEED_TORCH") != "" {
+		t.Fatal("no Python with PyTorch, and CARMA_NEED_TORCH is set")
+	}
+	t.Skip("no Python with PyTorch here (Debian: apt-get install python3-torch; TEST_PYTHON names another)")
+	return ""
+}
+
+const testMark = "carma-probe-test"
+
+// hear runs a program of testdata under the probe, outside of a container.
+func hear(t *testing.T, timeout, program string, args ...string) (*models.Config, error) {
+	t.Helper()
+	python := python3(t)
+	folder, err := install(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, append([]string{filepath.Join("testdata/programs", program)}, args...)...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+folder, "CARMA_PROBE="+testMark, "CARMA_PROBE_TIMEOUT="+timeout,
+		"CARMA_PROBE_GPUS=2", "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1", "TMPDIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	code := cmd.ProcessState.ExitCode()
+	if code < 0 {
+		t.Fatalf("%s: %v\n%s", program, err, out)
+	}
+	h := newHearer(testMark)
+	for line := range bytes.Lines(out) {
+		h.line(line)
+	}
+	if bytes.Contains(out, []byte("trained to the end")) {
+		t.Errorf("%s went on after its second step", program)
+	}
+	config, err := conclude(h, ending{Exit: containers.Exit{Code: code}}, Limits{}.withDefaults())
+	if config != nil && len(config.Warnings) > 0 {
+		t.Logf("%s: %q", program, config.Warnings)
+	}
+	if _, failed := errors.AsType[*FailedError](err); err != nil && !failed {
+		t.Fatal(err)
+	}
+	return config, err
+}
+
+// direct is what autograd keeps in a step of the program, counted without us.
+func direct(t *testing.T, program string, args ...string) int64 {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), python3(t), append([]string{"testdata/direct.py", "python", filepath.Join("testdata/programs", program)}, args...)...)
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct{ Kept int64 }
+	if err := json.Unmarshal(out, &answer); err != nil {
+		t.Fatalf("%v in %q", err, out)
+	}
+	return answer.Kept
+}
+
+// kept is what the layers of a configuration keep, each storage once.
+func kept(c *models.Config) (total int64) {
+	batch := int64(c.Train.Batch)
+	size := func(shape []int64, whole bool, bytes int64) int64 {
+		n, _ := elements(shape)
+		if whole {
+			return n * bytes
+		}
+		return n * bytes * batch
+	}
+	place := make([]int, len(c.Layers)) // whose storage a layer's output is in
+	seen := map[int]bool{}
+	storage := func(i int) {
+		if i >= 0 {
+			i = place[i]
+		}
+		if seen[i] {
+			return
+		}
+		seen[i] = true
+		if i >= 0 {
+			total += size(c.Layers[i].Out, c.Layers[i].Whole, 4)
+		} else {
+			in := c.Inputs[-1-i]
+			total += size(in.Shape, false, int64(in.Bytes))
+		}
+	}
+	for i, l := range c.Layers {
+		place[i] = i
+		if l.InPlace {
+			place[i] = place[l.Inputs[0]]
+		}
+		if l.Keeps == nil {
+			continue
+		}
+		total += l.Keeps.Whole + l.Keeps.Bytes*batch
+		for _, in := range l.Keeps.Inputs {
+			storage(l.Inputs[in])
+		}
+		if l.Keeps.Output {
+			storage(i)
+		}
+	}
+	return total
+}
+
+func params(c *models.Config) (n int64) {
+	for _, l := range c.Layers {
+		if !l.Tied {
+			for _, p := range l.Params {
+				n += p
+			}
+		}
+	}
+	return n
+}
+
+func find(c *models.Config, kind string) (found []models.Layer) {
+	for _, l := range c.Layers {
+		if l.Type == kind {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+func TestConvolutions(t *testing.T) {
+	c, err := hear(t, "100", "cnn.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Family != models.Conv || c.Train.Batch != 8 || c.Train.Optimizer != models.SGDMomentum || c.Train.Precision != models.FP32 {
+		t.Errorf("found %s, %+v", c.Family, c.Train)
+	}
+	// 3x3 of 3 by 16, batch norm, 3x3 of 4 by 32, batch norm, linear.
+	if got, want := params(c), int64(432+16+32+1152+32+64+320+10); got != want {
+		t.Errorf("%d parameters, want %d", got, want)
+	}
+	// Of a dropout the GPU keeps a mask of bytes, the CPU one of floats.
+	mask := int64(0)
+	for _, l := range find(c, models.Dropout) {
+		mask += l.Keeps.Bytes * 8
+	}
+	if got, want := kept(c)+3*mask, direct(t, "cnn.py"); got != want || mask != 32*8 {
+		t.Errorf("keeps %d bytes, and a mask of %d; autograd says %d", got, mask, want)
+	}
+	grouped := find(c, models.Convolution)[1]
+	if grouped.Groups != 4 || grouped.Stride != 2 || !slices.Equal(grouped.Kernel, []int64{3, 3}) || !slices.Equal(grouped.Out, []int64{32, 8, 8}) {
+		t.Errorf("second convolution: %+v", grouped)
+	}
+	if relu := find(c, models.ReLU); len(relu) != 2 || !relu[0].InPlace || relu[1].InPlace {
+		t.Errorf("activations: %+v", relu)
+	}
+}
+
+func TestTransformer(t *testing.T) {
+	c, err := hear(t, "100", "transformer.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Family != models.Transformer || c.Train.Batch != 4 || c.Train.Optimizer != models.Adam || c.Train.Precision != models.AMP {
+		t.Errorf("found %s, %+v", c.Family, c.Train)
+	}
+	layer := int64(3*32*32 + 3*32 + 32*32 + 32 + 2*64*32 + 64 + 32 + 4*32)
+	if got, want := params(c), 100*32+12*32+2*layer+100*32+100; got != want {
+		t.Errorf("%d parameters, want %d", got, want)
+	}
+	want := direct(t, "transformer.py")
+	if got := kept(c); got != want {
+		t.Errorf("keeps %d bytes, autograd says %d", got, want)
+	}
+	if in := c.Inputs[0]; !slices.Equal(in.Shape, []int64{12}) || in.Bytes != 8 {
+		t.Errorf("input %+v", in)
+	}
+	dropped, err := hear(t, "100", "transformer.py", "0.1")
+	if err != nil || len(find(dropped, models.Dropout)) < 6 {
+		t.Errorf("with dropout: %v, %+v", err, dropped)
+	}
+}
+
+func TestCheckpointsAndShards(t *testing.T) {
+	c, err := hear(t, "100", "shards.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := c.Train
+	if !tr.Checkpointing || tr.Parallel != models.DDP || tr.GPUs != 2 || tr.Batch != 8 || tr.Optimizer != models.Adam || tr.Precision != models.AMP {
+		t.Errorf("found %+v", tr)
+	}
+	var tied, frozen, unused int
+	blocks := map[int]int{}
+	for _, l := range c.Layers {
+		blocks[l.Block]++
+		if l.Tied {
+			tied++
+		}
+		if l.Frozen {
+			frozen++
+		}
+		if l.Name == "(not used in this step)" {
+			unused++
+		}
+	}
+	if tied != 1 || frozen != 1 || unused != 1 || blocks[1] != 3 || blocks[3] != 3 {
+		t.Errorf("%d tied, %d frozen, %d unused, blocks %v", tied, frozen, unused, blocks)
+	}
+	if got, want := params(c), int64(50*16+17*16+3*(17*64+65*16)+8*7); got != want {
+		t.Errorf("%d parameters, want %d", got, want)
+	}
+}
+
+func TestRecurrent(t *testing.T) {
+	c, err := hear(t, "100", "lstm.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Train.Batch != 6 || c.Train.Optimizer != models.RMSprop {
+		t.Errorf("found %+v", c.Train)
+	}
+	lstm := find(c, models.Recurrent)
+	if len(lstm) != 1 || lstm[0].Keeps != nil || !slices.Equal(lstm[0].Out, []int64{9, 20}) {
+		t.Errorf("recurrent layers: %+v", lstm)
+	}
+	if got, want := params(c), int64(360+4*20*(12+20+2)+4*20*(20+20+2)+105); got != want {
+		t.Errorf("%d parameters, want %d", got, want)
+	}
+}
+
+// TestNoStep: a program that does not come to an optimizer step leaves what
+// was seen, or a reason.
+func TestNoStep(t *testing.T) {
+	c, err := hear(t, "25", "slow.py")
+	if err != nil || len(find(c, models.Linear)) != 2 || c.Train.Batch != 16 || !strings.Contains(strings.Join(c.Warnings, "; "), "no optimizer step within 25 s") {
+		t.Errorf("slow.py: %v, %+v", err, c)
+	}
+	for program, want := range map[string]string{
+		"fails.py":     "the program failed: FileNotFoundError: no data set in /data",
+		"nothing.py":   "the program ended without importing PyTorch",
+		"notorch.py":   "no PyTorch in the image",
+		"evaluates.py": "the program ended without an optimizer step",
+	} {
+		if c, err := hear(t, "100", program); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, %+v, want %q", program, err, c, want)
+		}
+	}
+}
