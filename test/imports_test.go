@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"carma/containers/docker":         {"carma/containers"},
 	"carma/containers/containerstest": {"carma/containers"},
 	"carma/estimator":                 {"carma/mapper", "carma/mapper/interference"},
+	"carma/estimator/onnx":            {},
 	"carma/configs":                   {"carma/mapper"},
 	"carma/configs/workloads":         {"carma/mapper"},
 	"carma/configs/servers":           {"carma/mapper"},
