@@ -27,10 +27,10 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image test probe unit lint bench fuzz engine engine-stop clean bin/carma bin/simtask
+.PHONY: help demo build image test probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet clean bin/carma bin/simtask
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: build ## run carma with fake GPUs and real containers, from nothing, in under a minute
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; exec test/demo.sh'
@@ -47,15 +47,28 @@ bin/simtask:
 image: bin/simtask ## the image carma/simtask:latest
 	@$(ENGINE) run test/setup/image.sh
 
-test: build ## every test: unit, property, race, end-to-end on a real engine (TEST_FLAGS=...)
+test: build try-onnxruntime ## every test: unit, property, race, end-to-end on a real engine (TEST_FLAGS=...)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) ./...'
 
 probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
 		$(GO) test $(TEST_FLAGS) -tags probe ./estimator/probe'
 
-unit: ## the tests that need no engine
+unit: try-onnxruntime ## the tests that need no engine
 	$(GO) test $(TEST_FLAGS) ./...
+
+onnxruntime: ## fetch ONNX Runtime's library, which the learned estimator needs
+	@test/setup/onnxruntime.sh
+
+# Without it the tests that need it are skipped; not in CI.
+.PHONY: try-onnxruntime
+try-onnxruntime:
+	@test/setup/onnxruntime.sh || [ -z "$$CI" ]
+
+PYTHON ?= python3
+DATA   ?= ../shared/data/gpumemnet
+train-gpumemnet: ## train the learned estimator (DATA=folder, PYTHON=one with estimator/training/requirements.txt)
+	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/gpumemnet.py --data $(DATA) --out estimator/gpumemnet
 
 lint: ## gofmt, go vet, staticcheck
 	@bad=$$(find . -name '*.go' -not -path './.*/*' -exec gofmt -l {} +) || exit 1; \

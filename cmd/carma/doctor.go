@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/configs"
+	"carma/estimator/onnx"
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -53,6 +54,7 @@ Exits with 1 when a check fails.`,
 		case err != nil:
 			return err
 		}
+		checks = append(checks, runtimeCheck(onnx.Status()))
 		if *asJSON {
 			if err := a.json(checks); err != nil {
 				return err
@@ -100,6 +102,16 @@ func socketCheck(none *api.NoDaemonError) api.Check {
 		c.Detail, c.Mend = "no permission to use "+none.Socket, "ask its owner for access, or run your own: carma daemon --socket ..."
 	case errors.Is(none, syscall.ECONNREFUSED):
 		c.Detail += ": the socket is there, but nobody listens"
+	}
+	return c
+}
+
+// runtimeCheck never fails: only the learned estimator needs the library. It
+// is what is found from here; a daemon with another environment may differ.
+func runtimeCheck(s onnx.State) api.Check {
+	c := api.Check{Name: "ONNX Runtime", Status: checkOK, Detail: strings.TrimSpace(s.Version + " " + s.Path)}
+	if !s.On {
+		c.Detail = "off: " + s.Why
 	}
 	return c
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
-	"slices"
+	"os"
 	"strconv"
 	"strings"
 
@@ -108,7 +108,7 @@ func (a *app) model(ref string, o models.Overrides) (*models.Config, error) {
 	var c *models.Config
 	var err error
 	switch {
-	case slices.Contains(zoo.names(), ref):
+	case zoo.known(ref) && !isFile(ref):
 		c, err = zoo.build(ref, o)
 	case ref == "-":
 		c, err = models.Import("stdin", a.in, o)
@@ -126,6 +126,12 @@ func (a *app) model(ref string, o models.Overrides) (*models.Config, error) {
 		return nil, usagef("", "%s", err.Error())
 	}
 	return c, nil
+}
+
+// isFile: a file of that name is meant before a model of the catalogue.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // oneModel checks that one model is named.

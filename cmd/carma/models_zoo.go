@@ -2,11 +2,12 @@ package main
 
 import (
 	"carma/configs/models"
-	catalogue "carma/configs/models/zoo"
+	networks "carma/configs/models/zoo"
 )
 
 // zoo is the catalogue of parametric families.
 var zoo = struct {
 	names func() []string
+	known func(name string) bool
 	build func(name string, o models.Overrides) (*models.Config, error)
-}{catalogue.Names, catalogue.Build}
+}{networks.Names, networks.Known, networks.Build}

@@ -154,3 +154,11 @@ func mlpSize(folded string) (neurons, depth int64, ok bool) {
 	depth, err = strconv.ParseInt(d, 10, 64)
 	return neurons, depth, err == nil && depth >= 1 && depth <= 1000
 }
+
+// Known reports whether name is one that [Build] builds, with or without a
+// data set.
+func Known(name string) bool {
+	name, _, _ = strings.Cut(name, "/")
+	_, err := find(name)
+	return err == nil
+}
