@@ -65,6 +65,10 @@ type FailedError struct {
 
 func (e *FailedError) Error() string { return e.Reason }
 
+// Label is on every probe's container. One that is left by a killed process
+// ends by itself at its time limit and may be removed.
+const Label = "carma.probe"
+
 // Target is where the probe's files are in the container.
 const Target = "/carma-probe"
 
@@ -184,10 +188,12 @@ func (r Request) spec(limits Limits, mark, folder string, imageEnv []string) con
 		"CARMA_PROBE_TIMEOUT="+strconv.FormatFloat(limits.Timeout.Seconds(), 'f', -1, 64),
 		"CARMA_PROBE_GPUS="+strconv.Itoa(max(1, r.GPUs)),
 	)
+	labels := map[string]string{Label: mark}
+	maps.Copy(labels, r.Labels)
 	spec := containers.Spec{
 		Name:       cmp.Or(r.Name, mark),
 		Image:      r.Image,
-		Labels:     maps.Clone(r.Labels),
+		Labels:     labels,
 		Entrypoint: r.Entrypoint,
 		Command:    r.Command,
 		Env:        env,

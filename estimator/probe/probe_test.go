@@ -67,6 +67,10 @@ func TestRun(t *testing.T) {
 				return 1
 			}
 		}
+		if s.Labels[Label] == "" {
+			p.Err("labels %v", s.Labels)
+			return 1
+		}
 		if environment(p, "PYTHONPATH") != Target+":/opt/lib" || environment(p, "A") != "1" || environment(p, "CARMA_PROBE_GPUS") != "2" {
 			p.Err("environment %q", s.Env)
 			return 1
