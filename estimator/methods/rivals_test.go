@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,4 +117,64 @@ func small(batch int) *models.Config {
 			{Type: models.ReLU, Out: []int64{4, 10, 10}},
 			{Type: models.Convolution, Out: []int64{2, 10, 10}, Params: []int64{72}, Kernel: []int64{3, 3}},
 		}}
+}
+
+// By hand, bytes of one sample: weights 448, input 400, the first convolution
+// and ReLU 1600 each, the second convolution 800. While the gradient of the
+// second convolution is computed there are weights, the input and ReLU's
+// output, saved by the convolutions, the gradients of the second's output and
+// input and of its 72 weights, and three numbers: the sum, the loss and the
+// last step's. ReLU's own output would count
+// once more if it were not the same storage; the first convolution's output is
+// gone.
+func TestFakeTensor(t *testing.T) {
+	want := int64(448 + 400 + 1600 + 800 + 1600 + 288 + 3*4)
+	got, err := FakeTensor{}.Estimate(Subject{Config: small(1)})
+	if err != nil || got.Point != want {
+		t.Errorf("%+v (%v), want %d", got, err, want)
+	}
+	got, err = FakeTensor{}.Estimate(Subject{FakeTensor: 17})
+	if err != nil || got.Point != 17 {
+		t.Errorf("a tracker's number: %d (%v), want 17", got.Point, err)
+	}
+}
+
+// What DNNMem finds for the same network lies in one segment of 2 MiB, beside
+// a context of 850 MiB.
+func TestDNNMem(t *testing.T) {
+	got, err := DNNMem{}.Estimate(Subject{Config: small(1)})
+	if want := int64(850<<20 + 2<<20); err != nil || got.Point != want {
+		t.Errorf("%d (%v), want %d", got.Point, err, want)
+	}
+	parts := map[string]int64{}
+	for _, p := range got.Parts {
+		parts[p.Name] = p.Bytes
+	}
+	if parts["weights"] != 448 || parts["optimizer"] != 2*448 || parts["gradients"] != 288 || parts["workspace"] != 0 {
+		t.Errorf("parts %v", parts)
+	}
+	// The gradients of the second convolution: input, three outputs kept, the
+	// gradients of its output and input, and at most four numbers.
+	want := int64(400 + 1600 + 1600 + 800 + 800 + 1600)
+	if got := parts["activations"]; got < want || got > want+16 {
+		t.Errorf("activations take %d bytes, want %d", got, want)
+	}
+}
+
+// Sizes whose product or sum wraps around 2^64 to something small.
+func TestHugeIsAnError(t *testing.T) {
+	for _, l := range []models.Layer{
+		{Type: models.Convolution, Out: []int64{1 << 32, 1 << 32}, Params: []int64{1}},
+		{Type: models.Linear, Out: []int64{4}, Params: []int64{1 << 62, 1 << 62, 1 << 62, 1 << 62}},
+		{Type: models.Linear, Out: []int64{4}, Params: []int64{1 << 60}},
+		{Type: models.Linear, Out: []int64{4}, Params: slices.Repeat([]int64{1 << 56}, 256)},
+		{Type: models.Linear, Out: []int64{-4}, Params: []int64{-8}},
+	} {
+		for _, m := range Rivals() {
+			s := Subject{Config: &models.Config{Train: models.Train{Batch: 1 << 20}, Layers: []models.Layer{l}}}
+			if a, err := m.Estimate(s); err == nil && !(m.Name() == "deepspeed" && len(l.Params) == 1 && l.Params[0] == 1) {
+				t.Errorf("%s of %v and %v: %d bytes, want an error", m.Name(), l.Out, l.Params, a.Point)
+			}
+		}
+	}
 }
