@@ -10,7 +10,7 @@ import (
 // Rivals are the published methods that need nothing but a subject, in the
 // order of tables.
 func Rivals() []Method {
-	return []Method{Horus{Constant: 800 << 20}, FakeTensor{}, DNNMem{}, DeepSpeed{}}
+	return []Method{Horus{Constant: 800 << 20}, FakeTensor{}, DNNMem{}, LLMem{}, DeepSpeed{}}
 }
 
 // All puts methods that need more (carma's own, those with learned weights)
