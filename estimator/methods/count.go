@@ -1,0 +1,97 @@
+package methods
+
+import (
+	"fmt"
+
+	"carma/configs/models"
+)
+
+// most bounds every size that a method computes with, in elements or bytes:
+// products and sums of what stays below cannot wrap around.
+const most = int64(1) << 56
+
+// sum adds up sizes; once one is out of range, the whole sum is.
+type sum struct {
+	n   int64
+	bad bool
+}
+
+func (s *sum) add(factors ...int64) {
+	n := int64(1)
+	for _, f := range factors {
+		switch {
+		case f < 0:
+			s.bad = true
+			return
+		case f == 0:
+			return
+		case n > most/f:
+			s.bad = true
+			return
+		}
+		n *= f
+	}
+	if s.n += n; s.n > most {
+		s.n, s.bad = most, true
+	}
+}
+
+// counts are the totals of a layer table.
+type counts struct {
+	batch   int64 // samples on one GPU
+	gpus    int64
+	params  int64
+	largest int64 // parameters of the largest layer
+}
+
+// config checks that there is one and counts it.
+func config(s Subject) (*models.Config, counts, error) {
+	if s.Config == nil {
+		return nil, counts{}, fmt.Errorf("no model configuration: %w", ErrNotApplicable)
+	}
+	c := s.Config
+	n := counts{batch: int64(max(c.Train.Batch, 1)), gpus: int64(max(c.Train.GPUs, 1))}
+	if p := c.Train.Parallel; n.gpus > 1 && p != "" && p != models.NotParallel {
+		n.batch = (n.batch-1)/n.gpus + 1
+	}
+	var all sum
+	for i, l := range c.Layers {
+		var own sum
+		for _, p := range l.Params {
+			own.add(p)
+		}
+		if !l.Tied {
+			all.add(own.n)
+		}
+		if own.bad || all.bad {
+			return nil, counts{}, fmt.Errorf("model %s: the parameters of layer %d (%s) are out of range", c.Name, i+1, l.Type)
+		}
+		n.largest = max(n.largest, own.n)
+	}
+	n.params = all.n
+	return c, n, nil
+}
+
+// elements is the size of a shape; every dimension is at least 1.
+func elements(shape []int64) (int64, bool) {
+	n := sum{}
+	for _, d := range shape {
+		if d <= 0 {
+			return 0, false
+		}
+	}
+	n.add(shape...)
+	return n.n, !n.bad
+}
+
+// exactly is an answer without a bound.
+func exactly(parts ...Part) (Answer, error) {
+	var all sum
+	for _, p := range parts {
+		all.add(p.Bytes)
+	}
+	if all.bad {
+		return Answer{}, fmt.Errorf("the estimate is out of range")
+	}
+	return Answer{Point: all.n, Upper: all.n, Parts: parts}, nil
+}

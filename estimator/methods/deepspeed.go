@@ -1,0 +1,58 @@
+package methods
+
+import (
+	"fmt"
+
+	"carma/configs/models"
+)
+
+// DeepSpeed is the memory of the model's states (weights, gradients, Adam in
+// mixed precision) on each of N GPUs, in bytes, P being the parameters and L
+// those of the largest layer:
+//
+//	no ZeRO   16 P             Rajbhandari et al., SC '20, arXiv 1910.02054
+//	stage 1   4 P + 12 P / N   the same
+//	stage 2   4 P + 16 P / N   estimate_zero2_model_states_mem_needs, no offload
+//	stage 3   4 L + 18 P / N   estimate_zero3_model_states_mem_needs, no offload
+//
+// It knows no activations, no context and no workspace. Frozen weights count
+// as trained ones do, as in DeepSpeed's functions.
+type DeepSpeed struct{}
+
+// Name is deepspeed.
+func (DeepSpeed) Name() string { return "deepspeed" }
+
+// Source says where it is published.
+func (DeepSpeed) Source() string {
+	return "ZeRO, arXiv 1910.02054; DeepSpeed documentation, memory requirements"
+}
+
+// Estimate computes the formula of the training's stage.
+func (DeepSpeed) Estimate(s Subject) (Answer, error) {
+	c, n, err := config(s)
+	if err != nil {
+		return Answer{}, err
+	}
+	switch c.Train.Optimizer {
+	case "", models.Adam, models.AdamW:
+	default:
+		return Answer{}, fmt.Errorf("optimizer %s, the formulas are Adam's: %w", c.Train.Optimizer, ErrNotApplicable)
+	}
+	if n.params > most/32 {
+		return Answer{}, fmt.Errorf("%d parameters are out of range", n.params)
+	}
+	p := n.params
+	var a Answer
+	switch c.Train.Parallel {
+	case models.ZeRO1:
+		a, err = exactly(Part{"weights", 2 * p}, Part{"gradients", 2 * p}, Part{"optimizer", 12 * p / n.gpus})
+	case models.ZeRO2:
+		a, err = exactly(Part{"weights", 4 * p}, Part{"gradients and optimizer", 16 * p / n.gpus})
+	case models.ZeRO3:
+		a, err = exactly(Part{"largest layer", 4 * n.largest}, Part{"states", 18 * p / n.gpus})
+	default:
+		a, err = exactly(Part{"weights", 2 * p}, Part{"gradients", 2 * p}, Part{"optimizer", 12 * p})
+	}
+	a.Warnings = []string{"Activations and the context are not in this estimate."}
+	return a, err
+}

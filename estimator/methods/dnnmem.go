@@ -1,0 +1,93 @@
+package methods
+
+import (
+	"slices"
+
+	"carma/configs/models"
+	"carma/estimator/step"
+)
+
+// The memory of a process without tensors where no environment says it.
+const (
+	contextBytes     = 600 << 20
+	convContextBytes = 250 << 20
+)
+
+// DNNMem follows Gao et al., ESEC/FSE '20 (DOI 10.1145/3368089.3417050): an
+// analysis of the computation graph and of the framework's runtime. As in the
+// paper: weights, gradients of weights and optimizer states last; inputs and
+// outputs of operators live while an operator needs them; workspaces of
+// convolutions and other ephemeral tensors live for one operator; the CUDA
+// context is a constant; the framework's allocator rounds to blocks of 512 B
+// in segments of 2 MiB and more.
+//
+// The paper's full text was not at hand. Our reading: an operator's gradient
+// needs all its inputs and its output, so both live until it is computed, on
+// top of which nothing is known of masks or indices; the workspace is the
+// environment's (none without one) instead of what cuDNN answers; the context
+// is the environment's or 600 MiB, 850 MiB with convolutions; one GPU, so that
+// parallel training is estimated by its GPU's batch with whole weights; the
+// optimizer's step has no temporaries.
+type DNNMem struct{}
+
+// Name is dnnmem.
+func (DNNMem) Name() string { return "dnnmem" }
+
+// Source says where it is published.
+func (DNNMem) Source() string {
+	return "Gao et al., ESEC/FSE '20, DOI 10.1145/3368089.3417050; partly our reading"
+}
+
+// Estimate walks the graph.
+func (DNNMem) Estimate(s Subject) (Answer, error) {
+	c, n, err := config(s)
+	if err != nil {
+		return Answer{}, err
+	}
+	layers := closed(slices.Clone(c.Layers), models.CrossEntropy)
+	for i := range layers {
+		l := &layers[i]
+		k := &models.Keeps{Output: l.Type != models.View}
+		for at := range max(len(l.Inputs), 1) {
+			k.Inputs = append(k.Inputs, at)
+		}
+		k.Bytes = scores(l)
+		l.Keeps = k
+	}
+	env := step.Environment{Context: contextBytes, ConvContext: convContextBytes}
+	if s.Environment != nil {
+		env = *s.Environment
+	}
+	env.Allocator.Limit = 0
+	r, err := step.Simulate(alone(c, n, layers, c.Train.Optimizer), &env)
+	if err != nil {
+		return Answer{}, err
+	}
+	return exactly(
+		Part{"context", r.Context}, Part{"weights", r.Parts[step.Weights]}, Part{"gradients", r.Parts[step.Gradients]},
+		Part{"optimizer", r.Parts[step.States]}, Part{"activations", r.Parts[step.Activations]},
+		Part{"workspace", r.Parts[step.Workspaces]}, Part{"fragmentation", r.Reserved - sumOf(r.Parts[:])},
+	)
+}
+
+func sumOf(parts []int64) (n int64) {
+	for _, p := range parts {
+		n += p
+	}
+	return n
+}
+
+// scores is the matrix that attention without a fused kernel makes, in bytes
+// per sample.
+func scores(l *models.Layer) int64 {
+	if l.Type != models.Attention || !l.Unfused || len(l.Out) < 2 {
+		return 0
+	}
+	rows := l.Out[len(l.Out)-2]
+	var n sum
+	n.add(4, max(l.Heads, 1), rows, rows)
+	if n.bad {
+		return most // the simulation refuses it
+	}
+	return n.n
+}

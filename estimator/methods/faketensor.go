@@ -1,0 +1,107 @@
+package methods
+
+import (
+	"slices"
+
+	"carma/configs/models"
+	"carma/estimator/step"
+)
+
+// FakeTensor is what a tracker over PyTorch's fake tensors counts: a storage's
+// bytes from when a tensor first shows until the last tensor object that
+// Python knows dies, at the peak of one forward and one backward pass of the
+// summed output. There is no optimizer, no rounding, no workspace and no
+// context in it, and nothing that only the autograd graph holds: results saved
+// by the layer that made them (ReLU's output, masks), because
+// autograd saves those as detached copies. Inputs that a layer saves are
+// counted: the graph keeps their tensor object alive. So are the indices of
+// max pooling.
+//
+// Where a tracker was run on the very configuration, its number is the answer.
+// Which tensors Python still knows is our reading of the published numbers.
+type FakeTensor struct{}
+
+// Name is faketensor.
+func (FakeTensor) Name() string { return "faketensor" }
+
+// Source says where it is published.
+func (FakeTensor) Source() string {
+	return "PyTorch FakeTensorMode with a memory tracker, as tabulated in itu-rad/GPUMemNet; simulated here"
+}
+
+// Estimate counts, unless a tracker has.
+func (FakeTensor) Estimate(s Subject) (Answer, error) {
+	if s.FakeTensor > 0 {
+		return exactly(Part{"tracked", s.FakeTensor})
+	}
+	c, n, err := config(s)
+	if err != nil {
+		return Answer{}, err
+	}
+	layers := slices.Clone(c.Layers)
+	for i := range layers {
+		l := &layers[i]
+		if l.Type == models.CrossEntropy {
+			l.Type = models.Mean // the summed output
+		}
+		l.Keeps = trackedKeeps(l)
+	}
+	layers = closed(layers, models.Mean)
+	r, err := step.Simulate(alone(c, n, layers, models.SGD), &step.Environment{})
+	if err != nil {
+		return Answer{}, err
+	}
+	return exactly(
+		Part{"weights", r.Parts[step.Weights]}, Part{"gradients", r.Parts[step.Gradients]},
+		Part{"activations", r.Parts[step.Activations]},
+	)
+}
+
+// alone is c with other layers, on one GPU with that GPU's batch.
+func alone(c *models.Config, n counts, layers []models.Layer, o models.Optimizer) *models.Config {
+	one := *c
+	one.Layers = layers
+	one.Train = models.Train{
+		Batch: int(n.batch), Precision: c.Train.Precision, Optimizer: o, Implementation: "fused",
+		Checkpointing: c.Train.Checkpointing,
+	}
+	return &one
+}
+
+// closed ends the layers with a loss of the given type and, so that what the
+// loss takes is let go of like any other tensor, with one of that number.
+func closed(layers []models.Layer, kind string) []models.Layer {
+	if k := len(layers); k == 0 || layers[k-1].Type != kind && layers[k-1].Type != models.Loss {
+		layers = append(layers, models.Layer{Type: kind, Out: []int64{1}, Whole: true, Keeps: &models.Keeps{}})
+	}
+	return append(layers, models.Layer{Type: models.Loss, Out: []int64{1}, Whole: true})
+}
+
+// trackedKeeps is what a layer's gradient keeps as tensors that Python knows.
+func trackedKeeps(l *models.Layer) *models.Keeps {
+	k := &models.Keeps{}
+	switch l.Type {
+	case models.Convolution, models.ConvTranspose, models.Linear:
+		if l.Frozen || len(l.Params) == 0 {
+			return k
+		}
+	case models.MaxPool:
+		if n, ok := elements(l.Out); ok {
+			k.Bytes = min(8*n, most) // indices
+		}
+	case models.MatMul, models.Mul, models.Attention, models.Recurrent, models.BatchNorm, models.LayerNorm,
+		models.RMSNorm, models.GroupNorm, models.InstanceNorm, models.AvgPool:
+	case models.ReLU6, models.LeakyReLU, models.PReLU, models.ELU, models.SELU, models.GELU, models.SiLU,
+		models.Mish, models.Softplus, models.HardSwish, models.HardSigmoid:
+		if n, ok := elements(l.Out); ok && l.InPlace {
+			k.Bytes = min(4*n, most) // a copy of what is overwritten
+			return k
+		}
+	default:
+		return k
+	}
+	for i := range max(len(l.Inputs), 1) {
+		k.Inputs = append(k.Inputs, i)
+	}
+	return k
+}

@@ -1,0 +1,67 @@
+package methods
+
+import (
+	"fmt"
+
+	"carma/configs/models"
+)
+
+// Horus is the sum of activations, weights and gradients that Horus (Yeung et
+// al., TPDS 33(1), DOI 10.1109/TPDS.2021.3079202) estimates with, as tabulated
+// by the authors of GPUMemNet:
+//
+//	800 MiB + 4 B x (A x B + P + B x G)
+//
+// with A the outputs of a sample in elements, B the batch, P the parameters
+// and G = P the gradients, which it multiplies with the batch. Max pooling,
+// views and additions are not in A.
+type Horus struct {
+	// Constant is the CUDA context in bytes: 800 MiB in the published tables,
+	// which leave it out for UNet, Mask R-CNN and DLRM.
+	Constant int64
+}
+
+// Name is horus.
+func (Horus) Name() string { return "horus" }
+
+// Source says where it is published.
+func (Horus) Source() string {
+	return "Yeung et al., TPDS 33(1), DOI 10.1109/TPDS.2021.3079202; constant as tabulated in itu-rad/GPUMemNet"
+}
+
+// Estimate computes the sum.
+func (h Horus) Estimate(s Subject) (Answer, error) {
+	c, n, err := config(s)
+	if err != nil {
+		return Answer{}, err
+	}
+	var a, activations, gradients sum
+	for i, l := range c.Layers {
+		if !horusCounts(l.Type) {
+			continue
+		}
+		out, ok := elements(l.Out)
+		if a.add(out); !ok || a.bad {
+			return Answer{}, fmt.Errorf("layer %d (%s): output of shape %v is out of range", i+1, l.Type, l.Out)
+		}
+	}
+	activations.add(4, a.n, n.batch)
+	gradients.add(4, n.params, n.batch)
+	if activations.bad || gradients.bad {
+		return Answer{}, fmt.Errorf("model %s at batch size %d is out of range", c.Name, n.batch)
+	}
+	return exactly(
+		Part{"context", h.Constant}, Part{"weights", 4 * n.params},
+		Part{"gradients", gradients.n}, Part{"activations", activations.n},
+	)
+}
+
+// horusCounts: outputs of such layers are activations to Horus.
+func horusCounts(kind string) bool {
+	switch kind {
+	case models.MaxPool, models.View, models.Add, models.Mul, models.Concat, models.Copy, models.Pad, models.Upsample,
+		models.CrossEntropy, models.Loss, models.OtherLayer:
+		return false
+	}
+	return true
+}
