@@ -234,3 +234,15 @@ func (c *Catalogue) nearest(name string) []string {
 	}
 	return names
 }
+
+// MeasuredPeak is the measured memory per GPU of a workload by its name, or
+// of a model at that very batch size and number of GPUs.
+func (c *Catalogue) MeasuredPeak(name string, batch, gpus int) (mapper.Bytes, bool) {
+	folded := fold(name)
+	for _, e := range c.entries {
+		if (fold(e.Name) == folded || fold(e.Model+e.Dataset) == folded || fold(e.Model) == folded) && e.Batch == batch && e.GPUs == gpus {
+			return e.Memory, true
+		}
+	}
+	return 0, false
+}

@@ -1,73 +1,170 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"os"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"carma/configs"
+	"carma/configs/models"
 	"carma/containers"
+	environments "carma/estimator/environment"
+	"carma/estimator/methods"
+	"carma/estimator/onnx"
 	"carma/estimator/probe"
+	"carma/estimator/residual"
 )
+
+// estimateOptions are the flags of estimate.
+type estimateOptions struct {
+	probe       probeOptions
+	overrides   *models.Overrides
+	probing     bool
+	estimators  []string
+	environment string
+	confidence  float64
+	output      string
+	evaluate    string
+	rows        bool
+	json        *bool
+}
 
 func (a *app) estimateCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "estimate --probe [flags] IMAGE [-- COMMAND...]",
-		Short: "Find out what a task trains, without a GPU",
-		Long: `Find out what a task trains, before it runs. With --probe its own program runs
-for two training steps on the CPU: unchanged, in its image, without a GPU and
-without network; mounts are read-only. PyTorch from 1.13 on is understood. The
-configuration that was found can be written to a file and corrected by hand.`,
-		Example: `  carma estimate --probe my/training:1 -- python train.py --batch-size 64
-  carma estimate --probe -v ./data:/data -o net.json my/training:1`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 || args[0] == "" {
-				return usagef("write for example: carma estimate --probe my/training:1 -- python train.py", "no image named")
-			}
-			return nil
-		},
-		ValidArgsFunction: noCompletion,
+		Use:   "estimate [flags] MODEL|FILE|IMAGE [-- COMMAND...]",
+		Short: "Tell how much GPU memory a training needs, and how sure that is",
+		Long: `Tell how much GPU memory a training needs on each of its GPUs, by every
+estimator: the likeliest peak and an upper bound. MODEL is one of carma models
+list, with a data set if you like (resnet18/cifar100); FILE a configuration or
+a summary that carma models import takes.
+
+With --probe the program of an IMAGE itself runs for two training steps on the
+CPU: unchanged, without a GPU and without network; mounts are read-only. PyTorch
+from 1.13 on is understood. What was found can be written to a file with -o and
+corrected by hand.`,
+		Example: `  carma estimate resnet50 --batch 128 --precision amp
+  carma estimate llama3_8b --lora 16 --seq 2048 --batch 1 --precision bf16
+  carma estimate --probe my/training:1 -- python train.py --batch-size 64
+  carma estimate --evaluate measured.csv`,
+		ValidArgsFunction: modelNames,
 	}
-	o := probeOptions{}
-	o.flags(cmd.Flags())
-	probing := cmd.Flags().Bool("probe", false, "run the task's first steps on the CPU")
-	output := cmd.Flags().StringP("output", "o", "", "write the configuration to a `file` (JSON)")
-	asJSON := addJSON(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !*probing {
-			return usagef("add --probe", "nothing says how to estimate")
-		}
-		config, _, err := configs.Load(cmd.Flags())
-		if err != nil {
-			return err
-		}
-		found, err := o.probeConfig(cmd.Context(), config, args)
-		switch failed, ok := errors.AsType[*probe.FailedError](err); {
-		case ok:
-			return errors.New("the probe found nothing: " + failed.Reason)
-		case errors.Is(err, containers.ErrNotFound):
-			return usagef("pull or build it first", "%v", err)
-		case err != nil:
-			return err
-		}
-		if *output != "" {
-			data, err := json.MarshalIndent(found, "", "  ")
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(*output, append(data, '\n'), 0o666); err != nil {
-				return err
-			}
-		}
-		if *asJSON {
-			return a.json(found)
-		}
-		for _, line := range summary(found) {
-			a.println(line)
-		}
-		return nil
-	}
+	var o estimateOptions
+	o.overrides = overrideFlags(cmd)
+	f := cmd.Flags()
+	o.probe.flags(f)
+	f.BoolVar(&o.probing, "probe", false, "run the first steps of the image's program on the CPU")
+	f.StringSliceVar(&o.estimators, "estimator", nil, "these `estimators` only: "+strings.Join(names(allMethods()), ", "))
+	f.StringVar(&o.environment, "environment", environments.Default, "software and GPU it will run on: "+strings.Join(environments.Names(), ", "))
+	f.Float64Var(&o.confidence, "confidence", 0.95, "that the upper bound holds, between 0 and 1")
+	f.StringVarP(&o.output, "output", "o", "", "write the configuration to a `file` (JSON)")
+	f.StringVar(&o.evaluate, "evaluate", "", "score the estimators on a `file` of measured trainings (estimates.csv, cnn.csv, mlp.csv, timm_faketensor.csv)")
+	f.BoolVar(&o.rows, "rows", false, "with --evaluate: every row too")
+	o.json = addJSON(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.estimate(cmd, o, args) }
 	return cmd
+}
+
+func (a *app) estimate(cmd *cobra.Command, o estimateOptions, args []string) error {
+	chosen, err := o.methods()
+	if err != nil {
+		return err
+	}
+	env, err := environments.Named(o.environment)
+	if err != nil {
+		return usagef("", "--environment: %v", err)
+	}
+	if !(o.confidence > 0 && o.confidence < 1) {
+		return usagef("write for example --confidence 0.95", "--confidence %g is not between 0 and 1", o.confidence)
+	}
+	if o.evaluate != "" {
+		if len(args) > 0 {
+			return usagef("", "--evaluate takes no model; %q is one too many", args[0])
+		}
+		return a.evaluate(o, chosen)
+	}
+	if len(args) == 0 || args[0] == "" {
+		return usagef("write for example: carma estimate resnet50 --batch 64", "no model named")
+	}
+	c, err := a.subject(cmd, o, args)
+	if err != nil {
+		return err
+	}
+	if o.output != "" {
+		if err := writeModel(o.output, c); err != nil {
+			return err
+		}
+	}
+	return a.printEstimates(estimates(c, &env, chosen, o.confidence, measuredPeak(args[0], c)), *o.json)
+}
+
+// subject is the configuration to estimate.
+func (a *app) subject(cmd *cobra.Command, o estimateOptions, args []string) (*models.Config, error) {
+	if !o.probing {
+		if len(args) > 1 {
+			return nil, usagef("an image's command needs --probe", "it takes one model, not %d", len(args))
+		}
+		return a.model(args[0], *o.overrides)
+	}
+	config, _, err := configs.Load(cmd.Flags())
+	if err != nil {
+		return nil, err
+	}
+	o.probe.gpus = o.overrides.GPUs
+	found, err := o.probe.probeConfig(cmd.Context(), config, args)
+	switch failed, ok := errors.AsType[*probe.FailedError](err); {
+	case ok:
+		return nil, errors.New("the probe found nothing: " + failed.Reason)
+	case errors.Is(err, containers.ErrNotFound):
+		return nil, usagef("pull or build it first", "%v", err)
+	case err != nil:
+		return nil, err
+	}
+	changed, err := found.With(*o.overrides)
+	if err != nil {
+		return nil, usagef("", "%v", err)
+	}
+	for _, line := range summary(changed) {
+		fmt.Fprintln(a.err, line)
+	}
+	return changed, nil
+}
+
+// methods are the estimators asked for.
+func (o *estimateOptions) methods() ([]methods.Method, error) {
+	all := allMethods()
+	if len(o.estimators) == 0 || slices.Contains(o.estimators, "all") {
+		return all, nil
+	}
+	var chosen []methods.Method
+	for _, name := range o.estimators {
+		m, err := methods.Find(all, name)
+		if err != nil {
+			return nil, usagef("", "--estimator: %v", err)
+		}
+		chosen = append(chosen, m)
+	}
+	return chosen, nil
+}
+
+// allMethods are carma's own estimator and the published ones.
+func allMethods() []methods.Method { return methods.All(carmaMethod()) }
+
+// carmaMethod is carma's estimator, with the learned correction where there is
+// a library to run it.
+func carmaMethod() *methods.Carma {
+	if s := onnx.Status(); !s.On {
+		return &methods.Carma{Why: s.Why}
+	}
+	return &methods.Carma{Corrector: residual.NewModel()}
+}
+
+func names(all []methods.Method) []string {
+	var out []string
+	for _, m := range all {
+		out = append(out, m.Name())
+	}
+	return out
 }

@@ -164,3 +164,16 @@ func realCase(r row, look Lookup) (Case, bool, error) {
 	c.Config, err3 = look(j.name, j.with)
 	return c, err3 == nil, nil // a model that carma does not know is no error of the file
 }
+
+// MeasuredWith are the settings that the measured trainings of a catalogued
+// model had where they are not the catalogue's defaults.
+func MeasuredWith(model string) models.Overrides {
+	name, _, _ := strings.Cut(strings.ToLower(model), "/")
+	fold := strings.NewReplacer("-", "", "_", "", ".", "")
+	for _, j := range jobs {
+		if of, _, _ := strings.Cut(j.name, "/"); fold.Replace(of) == fold.Replace(name) {
+			return j.with
+		}
+	}
+	return models.Overrides{}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"carma/configs/models"
+	environments "carma/estimator/environment"
+	"carma/estimator/evaluate"
+	"carma/estimator/methods"
+	"carma/mapper"
+)
+
+// estimateReport is what estimate prints.
+type estimateReport struct {
+	Model       string        `json:"model"`
+	Family      models.Family `json:"family"`
+	Train       models.Train  `json:"train"`
+	Environment string        `json:"environment"`
+	Confidence  float64       `json:"confidence"`
+	// Measured peak of this very training in bytes; 0: not known.
+	Measured  int64         `json:"measured_bytes,omitempty"`
+	Estimates []estimateRow `json:"estimates"`
+
+	about string
+}
+
+type estimateRow struct {
+	Estimator string         `json:"estimator"`
+	Source    string         `json:"source"`
+	Point     int64          `json:"point_bytes,omitempty"`
+	Upper     int64          `json:"upper_bytes,omitempty"`
+	Micros    float64        `json:"micros"`
+	Error     *float64       `json:"error,omitempty"`
+	Parts     []methods.Part `json:"parts,omitempty"`
+	Warnings  []string       `json:"warnings,omitempty"`
+	// Why there is no estimate.
+	Why string `json:"why,omitempty"`
+}
+
+// estimates asks every method.
+func estimates(c *models.Config, env *environments.Environment, chosen []methods.Method, confidence float64, measured int64) estimateReport {
+	r := estimateReport{
+		Model: c.Name, Family: c.Family, Train: c.Train, Environment: env.Name, Confidence: confidence, Measured: measured,
+		about: env.About,
+	}
+	for _, m := range chosen {
+		start := time.Now()
+		answer, err := m.Estimate(methods.Subject{Config: c, Environment: &env.Environment, Confidence: confidence, Capacity: env.Capacity})
+		row := estimateRow{
+			Estimator: m.Name(), Source: m.Source(), Point: answer.Point, Upper: answer.Upper,
+			Micros: float64(time.Since(start).Nanoseconds()) / 1000, Parts: answer.Parts, Warnings: answer.Warnings,
+		}
+		switch {
+		case err != nil:
+			row.Why = strings.TrimPrefix(err.Error(), methods.ErrNotApplicable.Error()+": ")
+			if !errors.Is(err, methods.ErrNotApplicable) {
+				row.Why = err.Error()
+			}
+		case measured > 0:
+			e := float64(answer.Point)/float64(measured) - 1
+			row.Error = &e
+		}
+		r.Estimates = append(r.Estimates, row)
+	}
+	return r
+}
+
+func (a *app) printEstimates(r estimateReport, asJSON bool) error {
+	if asJSON {
+		return a.json(r)
+	}
+	a.println(fmt.Sprintf("%s: %s, in %s (%s)", printable(r.Model), trainText(r.Train), r.Environment, r.about))
+	if r.Measured > 0 {
+		a.println(fmt.Sprintf("measured peak: %s on each GPU", mapper.Bytes(r.Measured)))
+	}
+	a.println()
+	t := &table{columns: []column{{title: "ESTIMATOR"}, {title: "POINT", right: true}, {title: fmt.Sprintf("UPPER %g%%", 100*r.Confidence), right: true}, {title: "TIME", right: true}, {title: "ERROR", right: true}, {title: "", least: 10}}}
+	for _, e := range r.Estimates {
+		if e.Why != "" {
+			t.add(e.Estimator, "-", "-", "", "", e.Why)
+			continue
+		}
+		off, upper := "", mapper.Bytes(e.Upper).String()
+		if e.Error != nil {
+			off = fmt.Sprintf("%+.1f %%", 100**e.Error)
+		}
+		if e.Upper == e.Point {
+			upper = "none"
+		}
+		t.add(e.Estimator, mapper.Bytes(e.Point).String(), upper, micros(e.Micros), off, "")
+	}
+	if err := t.write(a.out, widthOf(a.out)); err != nil {
+		return err
+	}
+	for _, e := range r.Estimates {
+		if e.Estimator == "carma" && e.Why == "" {
+			a.println()
+			a.println("carma: " + partsText(e.Parts))
+			for _, w := range e.Warnings {
+				a.println("note: " + printable(w))
+			}
+		}
+	}
+	return nil
+}
+
+func micros(us float64) string {
+	if us < 1000 {
+		return fmt.Sprintf("%.0f us", us)
+	}
+	return fmt.Sprintf("%.1f ms", us/1000)
+}
+
+func partsText(parts []methods.Part) string {
+	var out []string
+	for _, p := range parts {
+		if p.Bytes == 0 {
+			continue
+		}
+		sign := ""
+		if p.Bytes < 0 {
+			sign, p.Bytes = "-", -p.Bytes
+		}
+		out = append(out, p.Name+" "+sign+mapper.Bytes(p.Bytes).String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// trainText is a training's settings in a few words.
+func trainText(t models.Train) string {
+	words := []string{fmt.Sprintf("batch %d", t.Batch), orDefault(string(t.Optimizer), models.Optimizers()), orDefault(string(t.Precision), models.Precisions())}
+	if t.Checkpointing {
+		words = append(words, "checkpointing")
+	}
+	if t.GPUs > 1 {
+		words = append(words, fmt.Sprintf("%d GPUs (%s)", t.GPUs, t.Parallel))
+	}
+	return strings.Join(words, ", ")
+}
+
+// measuredPeak is the measured memory of this very training; 0: none is known.
+func measuredPeak(ref string, c *models.Config) int64 {
+	peak, ok := newCatalogue().MeasuredPeak(ref, c.Train.Batch, max(c.Train.GPUs, 1))
+	if !ok || !zoo.known(ref) {
+		return 0
+	}
+	with := evaluate.MeasuredWith(ref)
+	with.Batch = c.Train.Batch
+	same, err := zoo.build(ref, with)
+	if err != nil || same.NetworkHash() != c.NetworkHash() || c.Train.Precision != same.Train.Precision || c.Train.Optimizer != same.Train.Optimizer {
+		return 0
+	}
+	return int64(peak)
+}
