@@ -22,6 +22,7 @@ var allowed = map[string][]string{
 	"carma/containers/containerstest": {"carma/containers"},
 	"carma/estimator":                 {"carma/mapper", "carma/mapper/interference"},
 	"carma/estimator/onnx":            {},
+	"carma/estimator/gpumemnet":       {"carma/configs/models", "carma/estimator/onnx", "carma/mapper"},
 	"carma/configs":                   {"carma/mapper"},
 	"carma/configs/workloads":         {"carma/mapper"},
 	"carma/configs/servers":           {"carma/mapper"},
