@@ -1,6 +1,6 @@
 // Package gpumemnet predicts the class of a training's peak GPU memory with
-// a model learned on the GPUMemNet data of plain CNNs; of other families it has
-// none yet. It is estimator/training's; README.md is its card. It answers with
+// models learned on the GPUMemNet data: one for MLPs, one for plain CNNs. The
+// models are estimator/training's; README.md is their card. It answers with
 // what the data has, one A100 40 GB, FP32 and Adam, and says what lies outside.
 package gpumemnet
 
@@ -31,6 +31,12 @@ type Result struct {
 	// not have; with any, the answer is a guess.
 	Outside []string
 }
+
+//go:embed mlp.onnx
+var mlpModel []byte
+
+//go:embed mlp.json
+var mlpCard []byte
 
 //go:embed cnn.onnx
 var cnnModel []byte
@@ -65,6 +71,7 @@ func load(name string, model, text []byte) network {
 }
 
 var networks = map[models.Family]network{
+	models.MLP:  load("mlp", mlpModel, mlpCard),
 	models.Conv: load("cnn", cnnModel, cnnCard),
 }
 
