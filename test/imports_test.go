@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"carma/estimator":                 {"carma/mapper", "carma/mapper/interference"},
 	"carma/estimator/probe":           {"carma/configs/models", "carma/containers"},
 	"carma/estimator/onnx":            {},
+	"carma/estimator/gpumemnet":       {"carma/configs/models", "carma/estimator/onnx", "carma/mapper"},
 	"carma/configs":                   {"carma/mapper"},
 	"carma/configs/workloads":         {"carma/mapper"},
 	"carma/configs/servers":           {"carma/mapper"},
