@@ -150,7 +150,7 @@ func (o *estimateOptions) methods() ([]methods.Method, error) {
 }
 
 // allMethods are carma's own estimator and the published ones.
-func allMethods() []methods.Method { return methods.All(carmaMethod()) }
+func allMethods() []methods.Method { return methods.All(carmaMethod(), methods.GPUMemNet{}) }
 
 // carmaMethod is carma's estimator, with the learned correction where there is
 // a library to run it.

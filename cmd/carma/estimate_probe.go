@@ -34,7 +34,6 @@ type probeOptions struct {
 func (o *probeOptions) flags(f *pflag.FlagSet) {
 	durationFlag(f, &o.timeout, "probe-timeout", "how long a probe may take (default 2m)")
 	memoryFlag(f, &o.memory, "probe-memory", "host memory a probe may use (default 8G)")
-	countFlag(f, &o.gpus, 1, "gpus", "number of GPUs the task is to have (default 1)")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "environment `KEY=value`; KEY alone takes yours")
 	f.StringArrayVar(&o.envFiles, "env-file", nil, "read environment from a `file`")
 	f.StringArrayVarP(&o.mounts, "volume", "v", nil, "mount a folder, `source:target`; a probe cannot write to it")

@@ -1,0 +1,49 @@
+package methods
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"carma/estimator/gpumemnet"
+	"carma/estimator/onnx"
+)
+
+// GPUMemNet is the published classifier, trained anew: a class of memory and
+// as the estimate its upper edge.
+type GPUMemNet struct{}
+
+// Name is gpumemnet.
+func (GPUMemNet) Name() string { return "gpumemnet" }
+
+// Source of the method.
+func (GPUMemNet) Source() string {
+	return "Yousefzadeh-Asl-Miandoab et al., EuroMLSys '26, DOI 10.1145/3805621.3807621; trained by this project (estimator/gpumemnet)"
+}
+
+// Estimate asks the classifier of the subject's family.
+func (GPUMemNet) Estimate(s Subject) (Answer, error) {
+	if s.Config == nil {
+		return Answer{}, fmt.Errorf("%w: it needs the layers", ErrNotApplicable)
+	}
+	r, err := gpumemnet.Estimate(*s.Config)
+	switch {
+	case errors.Is(err, gpumemnet.ErrNoData), errors.Is(err, onnx.ErrUnavailable):
+		return Answer{}, fmt.Errorf("%w: %w", ErrNotApplicable, err)
+	case err != nil:
+		return Answer{}, err
+	}
+	a := Answer{Point: int64(r.Upper)}
+	if r.Upper == 0 {
+		a.Point = max(s.Environment.Capacity, lastEdge)
+		a.Warnings = append(a.Warnings, "the highest class: above 40,000 MiB")
+	}
+	a.Upper = a.Point
+	if len(r.Outside) > 0 {
+		a.Warnings = append(a.Warnings, "outside of its training data: "+strings.Join(r.Outside, ", "))
+	}
+	return a, nil
+}
+
+// lastEdge is the lower edge of the class that has no upper one.
+const lastEdge = 40_000 << 20
