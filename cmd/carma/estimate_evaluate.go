@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 
 	"carma/configs/models"
 	"carma/estimator/evaluate"
@@ -19,12 +22,21 @@ type evaluation struct {
 	// Trainings in the file that have a measured peak; truncated ones died of
 	// out-of-memory and are not scored, skipped ones have no measurement, no
 	// layers or no model that carma knows.
-	Trainings int                `json:"trainings"`
-	Truncated int                `json:"truncated"`
-	Skipped   int                `json:"skipped"`
-	Scores    []evaluate.Score   `json:"scores"`
-	Published []evaluate.Score   `json:"published,omitempty"`
-	Rows      []evaluate.Outcome `json:"rows,omitempty"`
+	Trainings int `json:"trainings"`
+	Truncated int `json:"truncated"`
+	Skipped   int `json:"skipped"`
+	// Scores by the environment the trainings were measured in.
+	Environments []scored           `json:"environments"`
+	Rows         []evaluate.Outcome `json:"rows,omitempty"`
+}
+
+// scored are the estimators on the trainings of one environment; its name is
+// empty where the file does not state it.
+type scored struct {
+	Environment string           `json:"environment"`
+	Trainings   int              `json:"trainings"`
+	Scores      []evaluate.Score `json:"scores"`
+	Published   []evaluate.Score `json:"published,omitempty"`
 }
 
 // evaluate scores estimators on a file of measured trainings.
@@ -37,11 +49,24 @@ func (a *app) evaluate(o estimateOptions, chosen []methods.Method) error {
 		return a.json(e)
 	}
 	a.println(fmt.Sprintf("%s: %d measured trainings (%s); %d more ended out of memory, %d skipped", e.File, e.Trainings, e.Set, e.Truncated, e.Skipped))
-	a.println()
+	for _, env := range e.Environments {
+		a.println()
+		a.println(fmt.Sprintf("measured in %s: %d trainings", cmp.Or(env.Environment, "an environment that the file does not state, taken as "+o.environment), env.Trainings))
+		if err := a.printScores(env); err != nil {
+			return err
+		}
+	}
+	if o.rows {
+		return a.printOutcomes(e.Rows)
+	}
+	return nil
+}
+
+func (a *app) printScores(env scored) error {
 	right := func(title string) column { return column{title: title, right: true} }
 	t := &table{columns: []column{{title: "ESTIMATOR"}, right("ROWS"), right("MEAN"), right("MEDIAN"), right("UNDER"), right("BOUND UNDER"), right("OVERHEAD")}}
 	percent := func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
-	for _, s := range append(e.Scores, e.Published...) {
+	for _, s := range append(env.Scores, env.Published...) {
 		if s.Rows == 0 {
 			t.add(s.Method, "0", "-", "-", "-", "-", "-")
 			continue
@@ -51,13 +76,10 @@ func (a *app) evaluate(o estimateOptions, chosen []methods.Method) error {
 	if err := t.write(a.out, widthOf(a.out)); err != nil {
 		return err
 	}
-	for _, s := range e.Scores {
+	for _, s := range env.Scores {
 		if s.Failed > 0 {
 			a.println(fmt.Sprintf("note: %s failed on %d rows; the first: %s", s.Method, s.Failed, printable(s.First)))
 		}
-	}
-	if o.rows {
-		return a.printOutcomes(e.Rows)
 	}
 	return nil
 }
@@ -79,21 +101,28 @@ func (a *app) evaluateFile(o estimateOptions, chosen []methods.Method) (*evaluat
 	if err != nil {
 		return nil, usagef("", "%s: %v", o.evaluate, err)
 	}
-	e := &evaluation{File: o.evaluate, Skipped: skipped, Published: evaluate.Published(cases)}
+	e := &evaluation{File: o.evaluate, Skipped: skipped}
+	by := map[string][]evaluate.Case{}
 	for _, c := range cases {
 		e.Set = c.Set
 		if c.Truncated {
 			e.Truncated++
-		} else {
-			e.Trainings++
+			continue
+		}
+		e.Trainings++
+		by[c.Environment] = append(by[c.Environment], c)
+	}
+	for _, env := range slices.Sorted(maps.Keys(by)) {
+		scores, outcomes, err := evaluate.Run(by[env], chosen, o.environment, o.confidence)
+		if err != nil {
+			return nil, err
+		}
+		e.Environments = append(e.Environments, scored{env, len(by[env]), scores, evaluate.Published(by[env])})
+		if o.rows {
+			e.Rows = append(e.Rows, outcomes...)
 		}
 	}
-	scores, outcomes, err := evaluate.Run(cases, chosen, o.environment, o.confidence)
-	e.Scores = scores
-	if o.rows {
-		e.Rows = outcomes
-	}
-	return e, err
+	return e, nil
 }
 
 // lookUpMeasured builds a model that a file of measurements names.

@@ -66,7 +66,8 @@ var formats = []format{
 }
 
 // Read reads a file in one of the formats, told by its columns. Rows that have
-// no measurement or no layers are counted in skipped. Errors name the line.
+// no measurement or no layers, and all but the last of those that repeat a real
+// model's measurement, are counted in skipped. Errors name the line.
 func Read(r io.Reader, look Lookup) (cases []Case, skipped int, err error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
@@ -85,7 +86,8 @@ func Read(r io.Reader, look Lookup) (cases []Case, skipped int, err error) {
 	for {
 		fields, err := in.Read()
 		if errors.Is(err, io.EOF) {
-			return cases, skipped, nil
+			kept := once(cases)
+			return kept, skipped + len(cases) - len(kept), nil
 		}
 		if err != nil {
 			return nil, 0, err
@@ -105,6 +107,26 @@ func Read(r io.Reader, look Lookup) (cases []Case, skipped int, err error) {
 		c.Set, c.Row = f.set, line
 		cases = append(cases, c)
 	}
+}
+
+// once leaves the last of the rows that give the same measurement of a real
+// model in the same environment: the tables repeat each other.
+func once(cases []Case) []Case {
+	type key struct {
+		group, environment string
+		measured           int64
+	}
+	last := map[key]int{}
+	for i, c := range cases {
+		last[key{c.Group, c.Environment, c.Measured}] = i
+	}
+	kept := cases[:0:0]
+	for i, c := range cases {
+		if c.Set != Real || last[key{c.Group, c.Environment, c.Measured}] == i {
+			kept = append(kept, c)
+		}
+	}
+	return kept
 }
 
 func formatOf(columns map[string]int) (format, bool) {
