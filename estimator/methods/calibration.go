@@ -59,18 +59,15 @@ var calibrated = sync.OnceValue(func() *calibration {
 	return &c
 })
 
-// groupOf finds the group of an environment and a family: their own, else all
-// real models together.
+// groupOf finds the group of an environment and a family: their own, else the
+// family's real models wherever, else all real models together.
 func groupOf(environment string, family models.Family) group {
-	c := calibrated()
-	for _, g := range c.Groups {
-		if g.Environment == environment && g.Family == family {
-			return g
-		}
-	}
-	for _, g := range c.Groups {
-		if g.Environment == "" && g.Family == "" {
-			if !slices.Contains(g.Environments, environment) {
+	for _, want := range []group{{Environment: environment, Family: family}, {Family: family}, {}} {
+		for _, g := range calibrated().Groups {
+			if g.Environment != want.Environment || g.Family != want.Family {
+				continue
+			}
+			if g.Environment == "" && !slices.Contains(g.Environments, environment) {
 				g.Other = fmt.Sprintf("no %s network was measured in %s: the bound is that of real models in %s",
 					family, environment, strings.Join(g.Environments, ", "))
 			}

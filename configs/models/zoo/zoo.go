@@ -80,7 +80,12 @@ func Families() []Family {
 // Build returns the configuration of a network with its defaults changed by
 // o. Case and the characters - _ . do not count in the name. A data set after
 // a slash sets the size of images, the classes or the length of sequences.
+//
+// timm/NAME is a model of the timm library at its own image size.
 func Build(name string, o models.Overrides) (*models.Config, error) {
+	if name, ok := strings.CutPrefix(name, traced); ok {
+		return buildTraced(name, o)
+	}
 	wanted, set, _ := strings.Cut(name, "/")
 	e, err := find(wanted)
 	if err != nil {
@@ -158,6 +163,9 @@ func mlpSize(folded string) (neurons, depth int64, ok bool) {
 // Known reports whether name is one that [Build] builds, with or without a
 // data set.
 func Known(name string) bool {
+	if name, ok := strings.CutPrefix(name, traced); ok {
+		return isTraced(name)
+	}
 	name, _, _ = strings.Cut(name, "/")
 	_, err := find(name)
 	return err == nil

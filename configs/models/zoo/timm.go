@@ -1,0 +1,37 @@
+package zoo
+
+import (
+	"fmt"
+	"strings"
+
+	"carma/configs/models"
+	"carma/configs/models/timm"
+	"carma/configs/nearest"
+)
+
+// traced is the prefix of models whose tables were traced from the timm library.
+const traced = "timm/"
+
+// buildTraced returns a traced table, which has its own image size and classes.
+func buildTraced(name string, o models.Overrides) (*models.Config, error) {
+	if !isTraced(name) {
+		return nil, fmt.Errorf("unknown model %q; the nearest names: %s", traced+name, strings.Join(nearest.Names(name, timm.Names(), 3), ", "))
+	}
+	batch := o.Batch
+	if batch == 0 {
+		batch = 32
+	}
+	c, err := timm.Build(name, batch)
+	if err != nil {
+		return nil, err
+	}
+	if o.Image != 0 || o.Sequence != 0 || o.Classes != 0 || o.Vocabulary != 0 || o.LoRA != 0 {
+		return nil, fmt.Errorf("%s%s: a traced table has one size of images and one number of classes", traced, name)
+	}
+	return c.With(o)
+}
+
+func isTraced(name string) bool {
+	_, err := timm.Stat(name)
+	return err == nil
+}
