@@ -34,6 +34,10 @@ type Config struct {
 	// Attach is how a container gets its GPUs: auto, device-request, runtime
 	// or simulated.
 	Attach string
+	// Estimator predicts the memory of tasks that do not declare it;
+	// Environment is the software and GPU it assumes, empty: its default.
+	Estimator   string
+	Environment string
 	// Pull is when images are fetched unless the task says so itself:
 	// missing, always or never.
 	Pull string
@@ -78,6 +82,7 @@ func Default() Config {
 		SampleEvery:   time.Second,
 		Driver:        "docker",
 		Attach:        "auto",
+		Estimator:     "carma",
 		Pull:          "missing",
 		StopGrace:     10 * time.Second,
 		LogBytes:      64 * mapper.MiB,

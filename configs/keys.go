@@ -59,6 +59,10 @@ var keys = []key{
 	{"pull", "when images are fetched: missing, always or never", func(c *Config) any { return &c.Pull }, func(c *Config) error {
 		return oneOf("pull rule", c.Pull, PullRules)
 	}},
+	{"estimator", "predicts the GPU memory of tasks that do not declare it: " + strings.Join(Estimators, ", "), func(c *Config) any { return &c.Estimator }, func(c *Config) error {
+		return oneOf("estimator", c.Estimator, Estimators)
+	}},
+	{"environment", "software and GPU the `estimator` assumes; carma estimate --help lists them", func(c *Config) any { return &c.Environment }, nil},
 	{"stop-grace", "`time` between a task's stop signal and its kill", func(c *Config) any { return &c.StopGrace }, func(c *Config) error {
 		return notNegative(c.StopGrace)
 	}},
@@ -144,6 +148,7 @@ var (
 	Drivers     = []string{"docker"}
 	Attachments = []string{"auto", "device-request", "runtime", "simulated"}
 	PullRules   = []string{"missing", "always", "never"}
+	Estimators  = []string{"carma", "gpumemnet", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
 	LogLevels   = []string{"debug", "info", "warn", "error"}
 	LogFormats  = []string{"auto", "console", "json"}
 )

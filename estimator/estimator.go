@@ -18,6 +18,8 @@ type Query struct {
 	Model string
 	// Batch is the batch size; 0: unknown.
 	Batch int
+	// Estimator names the method to ask; empty: the default.
+	Estimator string
 	// GPUs is the number of GPUs the task runs on; 0: unknown.
 	GPUs int
 }
@@ -37,7 +39,8 @@ type Estimate struct {
 	Point mapper.Bytes
 	// WholeGPU: nothing can be said, the task should have GPUs of its own.
 	WholeGPU bool
-	// Method is where the number comes from: declared, catalogue or whole-gpu.
+	// Method is where the number comes from: declared, catalogue, whole-gpu, or
+	// the name of the estimator that was asked.
 	Method string
 	// Detail says the same in one sentence for people.
 	Detail string

@@ -229,7 +229,7 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string, e
 }
 
 func query(s api.Submit) estimator.Query {
-	return estimator.Query{Declared: mapper.Bytes(s.Mem), Model: s.EstModel, Batch: s.BatchSize, GPUs: s.GPUs}
+	return estimator.Query{Declared: mapper.Bytes(s.Mem), Model: s.EstModel, Batch: s.BatchSize, GPUs: s.GPUs, Estimator: s.Estimator}
 }
 
 // estimate predicts the memory. A wrong name from the user is refused; one
@@ -240,7 +240,7 @@ func (r *Runner) estimate(asked, s api.Submit) (estimator.Estimate, []string, er
 	if err == nil {
 		return e, nil, nil
 	}
-	if asked.EstModel != "" {
+	if asked.EstModel != "" || asked.Estimator != "" {
 		return e, nil, refusef(422, "--est-model: %v", err)
 	}
 	warn := fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err)

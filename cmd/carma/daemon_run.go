@@ -37,6 +37,10 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 	}
 	defer closing(log, "the engine's client", driver.Close)
 
+	predicts, err := newPredictor(config.Estimator, config.Environment)
+	if err != nil {
+		return err
+	}
 	opt := runner.Options{
 		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery,
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
@@ -50,7 +54,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 
 	r, err := runner.New(ctx, opt, runner.Deps{
 		Journal: j, Logs: tasklog.Open(filepath.Join(config.DataDir, "logs"), int64(config.LogBytes)),
-		Driver: driver, GPUs: source, Estimator: newCatalogue(), Clock: clock, Log: log,
+		Driver: driver, GPUs: source, Estimator: predicts, Clock: clock, Log: log,
 	})
 	if err != nil {
 		return err

@@ -108,6 +108,7 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	r := &o.request
 	f.StringVar(&r.EstModel, "est-model", "", "estimate its memory as that of this `model` or workload")
 	countFlag(f, &r.BatchSize, 1, "batch-size", "batch size, for the estimate")
+	choiceFlag(f, &r.Estimator, configs.Estimators, "estimator", "estimate its memory by this `method` (default: the daemon's)")
 	memoryFlag(f, &r.Mem, "mem", "peak GPU memory on each GPU; wins over an estimate")
 	countFlag(f, &r.GPUs, 1, "gpus", "number of GPUs (default: what the image says, else 1)")
 	f.BoolVar(&r.Exclusive, "exclusive", false, "share the GPUs with nobody")

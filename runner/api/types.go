@@ -28,6 +28,7 @@ type Submit struct {
 	Mem       int64  `json:"mem,omitempty" minimum:"0" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
 	EstModel  string `json:"est_model,omitempty" doc:"model name for the memory estimate"`
 	BatchSize int    `json:"batch_size,omitempty" minimum:"0"`
+	Estimator string `json:"estimator,omitempty" doc:"estimator of its memory; empty: the daemon's"`
 	Exclusive bool   `json:"exclusive,omitempty" doc:"share its GPUs with nobody"`
 	Priority  string `json:"priority,omitempty" enum:"low,normal,high"`
 	Retries   int    `json:"retries,omitempty" minimum:"0" doc:"how often a program failure is run again"`
