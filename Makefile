@@ -27,7 +27,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image test probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet clean bin/carma bin/simtask
+.PHONY: help demo build image test probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report clean bin/carma bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,9 +66,17 @@ try-onnxruntime:
 	@test/setup/onnxruntime.sh || [ -z "$$CI" ]
 
 PYTHON ?= python3
-DATA   ?= ../shared/data/gpumemnet
-train-gpumemnet: ## train the learned estimator (DATA=folder, PYTHON=one with estimator/training/requirements.txt)
-	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/gpumemnet.py --data $(DATA) --out estimator/gpumemnet
+DATA   ?= ../shared/data
+train-gpumemnet: ## train estimator gpumemnet (DATA=folder, PYTHON=one with estimator/training/requirements.txt)
+	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/gpumemnet.py --data $(DATA)/gpumemnet --out estimator/gpumemnet
+
+train-estimator: ## learn the correction and the bounds of estimator carma (DATA=, PYTHON= as above)
+	mkdir -p .cache
+	$(GO) run ./estimator/fit -data $(DATA) -out .cache/features.csv
+	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/residual.py .cache/features.csv .
+
+estimator-report: try-onnxruntime ## score every estimator, into docs/estimators.md (DATA=folder)
+	$(GO) run ./estimator/report -data $(DATA) -doc docs/estimators.md
 
 lint: ## gofmt, go vet, staticcheck
 	@bad=$$(find . -name '*.go' -not -path './.*/*' -exec gofmt -l {} +) || exit 1; \

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/configs"
+	environments "carma/estimator/environment"
 	"carma/estimator/onnx"
 	"carma/mapper"
 	"carma/runner/api"
@@ -54,7 +55,7 @@ Exits with 1 when a check fails.`,
 		case err != nil:
 			return err
 		}
-		checks = append(checks, runtimeCheck(onnx.Status()))
+		checks = append(checks, environmentCheck(config.Environment), runtimeCheck(onnx.Status()))
 		if *asJSON {
 			if err := a.json(checks); err != nil {
 				return err
@@ -104,6 +105,15 @@ func socketCheck(none *api.NoDaemonError) api.Check {
 		c.Detail += ": the socket is there, but nobody listens"
 	}
 	return c
+}
+
+// environmentCheck names the software and GPU that estimates assume.
+func environmentCheck(name string) api.Check {
+	env, err := environments.Named(name)
+	if err != nil {
+		return api.Check{Name: "environment", Status: checkFailure, Detail: err.Error(), Mend: "correct environment: in the configuration"}
+	}
+	return api.Check{Name: "environment", Status: checkOK, Detail: fmt.Sprintf("%s: %s; context %s", env.Name, env.About, mapper.Bytes(env.Context+env.ConvContext))}
 }
 
 // runtimeCheck never fails: only the learned estimator needs the library. It

@@ -106,6 +106,9 @@ func (a *app) subject(cmd *cobra.Command, o estimateOptions, args []string) (*mo
 		if len(args) > 1 {
 			return nil, usagef("an image's command needs --probe", "it takes one model, not %d", len(args))
 		}
+		if strings.Contains(args[0], ":") && !zoo.known(args[0]) && !isFile(args[0]) {
+			return nil, usagef("add --probe for an image", "%s: no such file, and no model of that name", args[0])
+		}
 		return a.model(args[0], *o.overrides)
 	}
 	config, _, err := configs.Load(cmd.Flags())
