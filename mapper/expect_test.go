@@ -36,7 +36,7 @@ func TestStrangerIsSeen(t *testing.T) {
 
 	// One that turns out to be heavy is not joined any more.
 	w = newWorld(t, predicting(), 1)
-	a = w.expecting(Expected{}, nil)
+	w.expecting(Expected{}, nil)
 	b = w.does(small, "")
 	w.wantOn(b, 0)
 	w.exit(b, ExitOK)

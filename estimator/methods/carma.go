@@ -1,10 +1,12 @@
 package methods
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"carma/estimator/residual"
+	"carma/estimator/step"
 )
 
 // Corrector is the learned correction of the simulated memory: the logarithm
@@ -30,7 +32,6 @@ func (*Carma) Source() string {
 	return "this project: simulated allocator, learned residual, conformal bound (docs/estimators.md)"
 }
 
-// MinimumLayers below which the residual says nothing.
 const defaultConfidence = 0.95
 
 // Estimate simulates where the layers are known, else scales a tracker's peak.
@@ -45,7 +46,8 @@ func (c *Carma) Estimate(s Subject) (Answer, error) {
 	if s.Config == nil || len(s.Config.Layers) == 0 {
 		return c.fromTracker(s, confidence)
 	}
-	sim, err := residual.Simulate(s.Config, s.Environment)
+	group := groupOf(s.Environment.Name, s.Config.Family)
+	sim, err := c.simulate(s, group)
 	if err != nil {
 		return Answer{}, fmt.Errorf("model %s: %w", s.Config.Name, err)
 	}
@@ -56,27 +58,45 @@ func (c *Carma) Estimate(s Subject) (Answer, error) {
 		a.Upper = a.Point
 		return a, nil
 	}
-	group := groupOf(s.Environment.Name, s.Config.Family)
-	corrected := false
-	if group.Residual && c.Corrector != nil {
-		log, err := c.Corrector.Correct(residual.Features(s.Config, sim, s.FakeTensor))
-		if err == nil && !math.IsNaN(log) {
-			log = min(max(log, -maxCorrection), maxCorrection)
-			point := int64(float64(a.Point) * math.Exp(log))
-			a.Parts = append(a.Parts, Part{"learned correction", point - a.Point})
-			a.Point, corrected = point, true
-		} else {
-			a.Warnings = append(a.Warnings, fmt.Sprintf("the learned correction failed: %v", err))
-		}
-	} else if group.Residual && c.Why != "" {
-		a.Warnings = append(a.Warnings, "without the learned correction: "+c.Why)
-	}
+	corrected := c.correct(s, group, sim, &a)
 	a.Upper = int64(float64(a.Point) * math.Exp(group.bound(confidence, corrected)))
 	if group.Other != "" {
 		a.Warnings = append(a.Warnings, group.Other)
 	}
 	a.Warnings = append(a.Warnings, s.Config.Warnings...)
 	return a, nil
+}
+
+// correct applies the learned correction, if there is one for the group.
+func (c *Carma) correct(s Subject, g group, sim residual.Simulated, a *Answer) bool {
+	if !g.Residual {
+		return false
+	}
+	if c.Corrector == nil {
+		a.Warnings = append(a.Warnings, "without the learned correction: "+c.Why)
+		return false
+	}
+	log, err := c.Corrector.Correct(residual.Features(s.Config, sim, s.FakeTensor))
+	if err == nil && math.IsNaN(log) {
+		err = errors.New("it is not a number")
+	}
+	if err != nil {
+		a.Warnings = append(a.Warnings, fmt.Sprintf("without the learned correction: %v", err))
+		return false
+	}
+	point := int64(float64(a.Point) * math.Exp(min(max(log, -maxCorrection), maxCorrection)))
+	a.Parts = append(a.Parts, Part{"learned correction", point - a.Point})
+	a.Point = point
+	return true
+}
+
+// simulate runs what the correction of the group needs, or the step alone.
+func (c *Carma) simulate(s Subject, g group) (residual.Simulated, error) {
+	if g.Residual && c.Corrector != nil {
+		return residual.Simulate(s.Config, s.Environment)
+	}
+	r, err := step.Simulate(s.Config, s.Environment)
+	return residual.Simulated{Point: r}, err
 }
 
 // maxCorrection bounds the learned factor to what any training needed.

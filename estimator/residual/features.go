@@ -16,17 +16,24 @@ type Simulated struct {
 	Plain, Point, Ample step.Result
 }
 
-// Simulate runs the three.
+// Simulate runs the three; those that make no difference are copied.
 func Simulate(c *models.Config, env *step.Environment) (Simulated, error) {
 	p, err := step.Prepare(c)
 	if err != nil {
 		return Simulated{}, err
 	}
 	var s Simulated
+	if s.Point, err = p.Simulate(env); err != nil {
+		return Simulated{}, err
+	}
+	s.Plain, s.Ample = s.Point, s.Point
+	if !p.Workspaces() {
+		return s, nil
+	}
 	for _, v := range []struct {
 		to     *step.Result
 		factor float64
-	}{{&s.Plain, 0}, {&s.Point, 1}, {&s.Ample, 2}} {
+	}{{&s.Plain, 0}, {&s.Ample, 2}} {
 		e := *env
 		e.Forward, e.Data, e.Filter, e.Weight = v.factor*e.Forward, v.factor*e.Data, v.factor*e.Filter, v.factor*e.Weight
 		if *v.to, err = p.Simulate(&e); err != nil {

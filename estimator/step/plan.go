@@ -3,6 +3,7 @@ package step
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"carma/configs/models"
 	"carma/estimator/allocator"
@@ -20,6 +21,11 @@ type Plan struct {
 	products bool // any product of matrices
 	shards   int64
 	train    models.Train
+}
+
+// Workspaces tells whether any layer takes one.
+func (p *Plan) Workspaces() bool {
+	return slices.ContainsFunc(p.layers, func(l layer) bool { return l.scratch > 0 })
 }
 
 // layer is one operation.
