@@ -41,7 +41,9 @@ func answer(t *testing.T, m Method, s Subject) Answer {
 	return a
 }
 
-func warned(a Answer, text string) bool { return strings.Contains(strings.Join(a.Warnings, "\n"), text) }
+func warned(a Answer, text string) bool {
+	return strings.Contains(strings.Join(a.Warnings, "\n"), text)
+}
 
 func TestBoundGrowsWithConfidence(t *testing.T) {
 	s := subject(t, "resnet50", "a100-2025-09")
