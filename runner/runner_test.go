@@ -214,7 +214,13 @@ func TestLaunchIsCarriedOutExactlyOnce(t *testing.T) {
 func TestEngineDownTasksWaitAndResume(t *testing.T) {
 	g := newRig(t)
 	release := make(chan struct{})
-	g.script("long", func(context.Context, *containerstest.Process) int { <-release; return 0 })
+	g.script("long", func(ctx context.Context, _ *containerstest.Process) int {
+		select {
+		case <-release:
+		case <-ctx.Done(): // the test is over
+		}
+		return 0
+	})
 	running := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
 	g.running(running)
 	g.engine.Down()
@@ -429,7 +435,13 @@ func TestTimeLimitIsNotForTheDaemon(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	g := newRig(t)
 	release := make(chan struct{})
-	g.script("long", func(context.Context, *containerstest.Process) int { <-release; return 0 })
+	g.script("long", func(ctx context.Context, _ *containerstest.Process) int {
+		select {
+		case <-release:
+		case <-ctx.Done(): // the test is over
+		}
+		return 0
+	})
 	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB), TimeLimit: limit})
 	started := g.running(ref).Started
 	g.stop()

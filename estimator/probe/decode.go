@@ -37,7 +37,7 @@ func decode(data []byte) (*models.Config, error) {
 	for i := range c.Layers {
 		c.Layers[i].Name = sentence(c.Layers[i].Name)
 	}
-	return c, nil
+	return c, c.Validate()
 }
 
 func check(c *models.Config) error {
