@@ -20,10 +20,11 @@ import (
 const computedPrefix = "computed:"
 
 // computedNames are the estimators that are computed from the catalogue's
-// networks. carma's own has no published figures, so it needs no prefix.
+// networks. carma's own has no published figures, so it needs no prefix. No
+// library is looked for: this runs whatever the command.
 func computedNames() []string {
 	var list []string
-	for _, m := range allMethods() {
+	for _, m := range methods.All(&methods.Carma{}, methods.GPUMemNet{}) {
 		if m.Name() == "carma" {
 			list = append(list, "carma")
 			continue
