@@ -34,7 +34,9 @@ bound. With several traces a last table has geometric means of the ratios.
 which are the published policies with all their rules: carma replay --presets.
 Estimators: catalogue is the daemon's; oracle the true peak; none books nothing;
 declared what the trace declares; horus, faketensor and gpumemnet the published
-estimates.
+estimates. carma is carma's own, the upper bound at 95 % from the network alone,
+and computed:NAME another one of carma estimate in the same way; a workload that
+has no such estimate gets a whole GPU.
 Sharing: mps runs kernels of several tasks at once, as fitted to measured pairs;
 time-slicing, without MPS, lets tasks take turns once they fill the GPU's time.
 
@@ -56,7 +58,8 @@ passed over. Speeds are relative to running alone.
 
 With --set, change rules of the policies, but not of presets: order=fair,
 slot=2h, quota-gpus=2 and so on (carma config lists the keys). --policy ablation
-is policy carma without one of its ingredients in each row.
+is policy carma without one of its ingredients in each row, --policy estimators
+policies magm and carma under each estimator.
 
 With --journal, replay what a daemon has recorded through the same scheduler,
 and check that it decides the same, as carma history verify does.

@@ -13,8 +13,9 @@ import (
 )
 
 // estimators are those that a replay knows. horus, faketensor and gpumemnet
-// are the values published with the workloads.
-var estimators = []string{"catalogue", "oracle", "none", "declared", "horus", "faketensor", "gpumemnet"}
+// are the values published with the workloads; carma and computed:NAME are
+// computed from the catalogue's networks.
+var estimators = append([]string{"catalogue", "oracle", "none", "declared", "horus", "faketensor", "gpumemnet"}, computedNames()...)
 
 // noEstimate is what the original books where it has no estimate.
 const noEstimate = 40000 * mapper.MiB
@@ -28,6 +29,9 @@ type taskMaker struct {
 	asOriginal bool
 	most       mapper.Bytes
 	checkpoint time.Duration // of every task; 0: none
+	// whole are the workloads that get a GPU of their own for want of a
+	// computed estimate that fits one, as found by tasks.
+	whole []wholeGPU
 }
 
 // tasks of a trace. Large traces repeat few workloads, and the catalogue
@@ -86,6 +90,9 @@ func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 
 // estimate is what the mapper is told about a task's memory.
 func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign string, peak mapper.Bytes) (mapper.Estimate, error) {
+	if method := computedMethod(m.method); method != nil {
+		return m.computed(method, in, p, campaign)
+	}
 	published := mapper.Bytes(0)
 	switch m.method {
 	case "oracle":

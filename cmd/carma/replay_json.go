@@ -30,6 +30,7 @@ type policyJSON struct {
 	BoundRatio float64    `json:"makespan_to_bound"`
 	RatioTo    string     `json:"ratio_to"`
 	Ratios     ratiosJSON `json:"ratios"`
+	Whole      []wholeGPU `json:"whole_gpu,omitempty"`
 	List       []simJSON  `json:"list,omitempty"`
 }
 
@@ -112,7 +113,7 @@ func (o *outcome) json(reference *outcome) policyJSON {
 		P95JCT: m.P95JCT.Seconds(), WorstJCT: m.WorstJCT.Seconds(),
 		Waiting: m.MeanWaiting.Seconds(), Execution: m.MeanExecution.Seconds(), Lost: m.MeanLost.Seconds(),
 		LostGPU: m.LostGPUTime.Seconds(), LostShare: o.lostShare(), Slowdown: m.WorstSlowdown, SMACT: m.MeanSMACT, Memory: int64(m.MeanMemory),
-		Energy: m.EnergyJ, RatioTo: reference.policy,
+		Energy: m.EnergyJ, RatioTo: reference.policy, Whole: o.whole,
 		Ratios: ratiosJSON{ratio("makespan"), ratio("jct_mean"), ratio("jct_p95"), ratio("waiting_mean"), ratio("energy")},
 	}
 	if m.LowerBound > 0 {

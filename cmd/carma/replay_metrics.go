@@ -39,6 +39,7 @@ var metrics = []metric{
 	{"relaunches", "attempts after a task's first", func(o, _ *outcome) float64 { return float64(o.result.Metrics.Relaunches) }, sum},
 	{"failed", "tasks that did not succeed", func(o, _ *outcome) float64 { return float64(o.result.Metrics.Failed) }, sum},
 	{"lost_share", "GPU time of failed attempts, share of all", func(o, _ *outcome) float64 { return o.lostShare() }, mean},
+	{"lost_gpu_s", "GPU-seconds wasted: lost to failed attempts", func(o, _ *outcome) float64 { return o.result.Metrics.LostGPUTime.Seconds() }, sum},
 }
 
 // metricNamed finds a metric.

@@ -104,6 +104,7 @@ var presets = slices.Concat([]preset{
 		}},
 	},
 	ablations[1:], // the first is the policy itself
+	newByEstimator,
 )
 
 func noCap(o *mapper.Options) { o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0, 0, 0 }

@@ -44,6 +44,9 @@ func (f rowFlags) rows() ([]replayRow, error) {
 	if i := slices.Index(names, ablation); i >= 0 {
 		names = slices.Replace(slices.Clone(names), i, i+1, ablationNames()...)
 	}
+	if i := slices.Index(names, byEstimator); i >= 0 {
+		names = slices.Replace(slices.Clone(names), i, i+1, byEstimatorNames()...)
+	}
 	for _, name := range names {
 		more, err := f.rowsOf(name, methods)
 		if err != nil {

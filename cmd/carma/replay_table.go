@@ -45,7 +45,7 @@ func (v *virtualReplay) print(w io.Writer, r *replayedTrace) error {
 			}
 		}
 	}
-	return nil
+	return printWhole(w, r)
 }
 
 func (o *outcome) cells(reference *outcome) []string {
@@ -77,12 +77,12 @@ func (v *virtualReplay) estimatorText() string {
 var overallColumns = []struct{ title, metric, format string }{
 	{"MAKESPAN", "makespan_ratio", "%.3f"}, {"JCT", "jct_mean_ratio", "%.3f"}, {"P95", "jct_p95_ratio", "%.3f"},
 	{"WAIT", "waiting_mean_ratio", "%.3f"}, {"EXEC", "execution_mean_ratio", "%.3f"}, {"ENERGY", "energy_ratio", "%.3f"},
-	{"WORST", "slowdown_max", "%.2fx"}, {"OOMS", "ooms", "%.0f"}, {"LOST", "lost_share", "%.2f"}, {"BOUND", "makespan_to_bound", "%.3f"},
+	{"WORST", "slowdown_max", "%.2fx"}, {"OOMS", "ooms", "%.0f"}, {"LOST", "lost_share", "%.2f"}, {"WASTED", "lost_gpu_s", "%.0f"}, {"BOUND", "makespan_to_bound", "%.3f"},
 }
 
 // printOverall writes the table over all traces.
 func printOverall(w io.Writer, all []replayedTrace) error {
-	fmt.Fprintf(w, "\nall %d traces: ratios to %s, geometric means; WORST is the highest, OOMS the sum, LOST the mean share\n", len(all), referencePreset)
+	fmt.Fprintf(w, "\nall %d traces: ratios to %s, geometric means; WORST the highest, OOMS and WASTED GPU-seconds sums, LOST a mean\n", len(all), referencePreset)
 	t := &table{columns: []column{{title: "POLICY", least: 8, share: 1}}}
 	for _, c := range overallColumns {
 		t.columns = append(t.columns, column{title: c.title, right: true})

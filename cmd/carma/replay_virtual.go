@@ -130,6 +130,7 @@ type outcome struct {
 	policy string // the row's label
 	row    replayRow
 	result sim.Result
+	whole  []wholeGPU
 }
 
 // replayedTrace is one trace under all rows.
@@ -185,10 +186,11 @@ type player struct {
 	replay *virtualReplay
 	trace  traces.Trace
 	tasks  map[string][]sim.Task // by estimator
+	whole  map[string][]wholeGPU // likewise
 }
 
 func (v *virtualReplay) player(t traces.Trace) *player {
-	return &player{v, t, map[string][]sim.Task{}}
+	return &player{v, t, map[string][]sim.Task{}, map[string][]wholeGPU{}}
 }
 
 func (p *player) play(row replayRow) (outcome, error) {
@@ -206,7 +208,7 @@ func (p *player) play(row replayRow) (outcome, error) {
 		if err != nil {
 			return outcome{}, err
 		}
-		p.tasks[key] = tasks
+		p.tasks[key], p.whole[key] = tasks, maker.whole
 	}
 	r, err := sim.Run(sim.Config{
 		Options: row.options, GPUs: simGPUs(v.server), StartUp: v.startUp, Score: row.score, Sharing: v.sharing, Timeline: v.files.charts(),
@@ -215,7 +217,7 @@ func (p *player) play(row replayRow) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("%s, policy %s: %w", p.trace.Name, row.label, err)
 	}
-	return outcome{row.label, row, r}, nil
+	return outcome{row.label, row, r, p.whole[key]}, nil
 }
 
 // progress returns what keeps the status line of a long run, or nil.

@@ -99,30 +99,6 @@ func timmCase(r row, look Lookup) (Case, bool, error) {
 	return c, true, nil
 }
 
-// job is what the measured jobs of the public tables run, where their own
-// tables of layers show that it is not the catalogue's default.
-type job struct {
-	name string
-	with models.Overrides
-	// each: the batch size in the table is that of one GPU.
-	each bool
-}
-
-// jobs by the tables' names, without "/" and data set where the catalogue has
-// the model for one only.
-var jobs = map[string]job{
-	"mobilenet/cifar100":           {name: "mobilenet_v3_small/cifar100"},
-	"UNet/voc":                     {name: "unet"},
-	"DLRM/criteo-terabyte":         {name: "dlrm"},
-	"Xception/imagenet":            {name: "xception", with: models.Overrides{Image: 224}}, // first output: 111 x 111
-	"gpt2_large/wikitext-2":        {name: "gpt2_large", with: models.Overrides{Sequence: 512}},
-	"gpt2_xl/wikitext-2":           {name: "gpt2_xl", with: models.Overrides{Sequence: 512}}, // 1024 do not fit into 40 GB
-	"xlnet_base/wikitext-2":        {name: "xlnet_base", each: true},
-	"xlnet_base_cased/wikitext-2":  {name: "xlnet_base", each: true},
-	"xlnet_large/wikitext-2":       {name: "xlnet_large", each: true},
-	"xlnet_large_cased/wikitext-2": {name: "xlnet_large", each: true},
-}
-
 // realCase reads a measured real model.
 func realCase(r row, look Lookup) (Case, bool, error) {
 	measured, err1 := r.mib("actual_mib")
@@ -139,13 +115,6 @@ func realCase(r row, look Lookup) (Case, bool, error) {
 	if !ok {
 		j = job{name: name}
 	}
-	j.with.Batch = int(batch)
-	if j.with.GPUs = int(gpus); gpus > 1 {
-		j.with.Parallel = models.DataParallel
-	}
-	if j.each {
-		j.with.Batch *= int(gpus)
-	}
 	c := Case{
 		Name: fmt.Sprintf("%s x %d on %d", name, batch, gpus), Group: j.name, Batch: int(batch), Measured: measured,
 		Environment: map[string]string{"2024-10": A100Autumn24, "2025-09": A100Autumn25}[r.text("measured")],
@@ -161,19 +130,6 @@ func realCase(r row, look Lookup) (Case, bool, error) {
 		}
 	}
 	c.FakeTensor = c.Published["faketensor"]
-	c.Config, err3 = look(j.name, j.with)
+	c.Config, err3 = look(j.name, j.at(int(batch), int(gpus)))
 	return c, err3 == nil, nil // a model that carma does not know is no error of the file
-}
-
-// MeasuredWith are the settings that the measured trainings of a catalogued
-// model had where they are not the catalogue's defaults.
-func MeasuredWith(model string) models.Overrides {
-	name, _, _ := strings.Cut(strings.ToLower(model), "/")
-	fold := strings.NewReplacer("-", "", "_", "", ".", "")
-	for _, j := range jobs {
-		if of, _, _ := strings.Cut(j.name, "/"); fold.Replace(of) == fold.Replace(name) {
-			return j.with
-		}
-	}
-	return models.Overrides{}
 }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"carma/configs/traces"
+	"carma/configs/workloads"
+	environments "carma/estimator/environment"
+	"carma/estimator/evaluate"
+	"carma/estimator/methods"
+	"carma/mapper"
+)
+
+// computedPrefix begins the names of estimators whose published estimates a
+// replay knows under their own: computed:horus is our implementation of horus.
+const computedPrefix = "computed:"
+
+// computedNames are the estimators that are computed from the catalogue's
+// networks. carma's own has no published figures, so it needs no prefix. No
+// library is looked for: this runs whatever the command.
+func computedNames() []string {
+	var list []string
+	for _, m := range methods.All(&methods.Carma{}, methods.GPUMemNet{}) {
+		if m.Name() == "carma" {
+			list = append(list, "carma")
+			continue
+		}
+		list = append(list, computedPrefix+m.Name())
+	}
+	return list
+}
+
+// computedMethod is the method of that name in a replay, or nil.
+func computedMethod(name string) methods.Method {
+	if name != "carma" && !strings.HasPrefix(name, computedPrefix) {
+		return nil
+	}
+	m, err := methods.Find(allMethods(), strings.TrimPrefix(name, computedPrefix))
+	if err != nil {
+		panic(err) // our own bug: the name was checked
+	}
+	return m
+}
+
+// wholeGPU is a workload that a computed estimate gives a GPU of its own.
+type wholeGPU struct {
+	Workload string `json:"workload"`
+	Why      string `json:"why"`
+}
+
+// computed estimates a task from its network, upper bound at 95 %, and knows
+// no measurement of it. What a process has before its first tensor is the
+// campaign's: it depends on the server's software, not on the task.
+func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.Profile, campaign string) (mapper.Estimate, error) {
+	whole := func(why string) (mapper.Estimate, error) {
+		w := wholeGPU{in.Workload, why}
+		if !slices.Contains(m.whole, w) {
+			m.whole = append(m.whole, w)
+		}
+		return mapper.Estimate{WholeGPU: true, Method: m.method}, nil
+	}
+	name, with := evaluate.Measured(p.Model, p.Dataset, p.BatchSize, in.GPUs)
+	if !zoo.known(name) {
+		return whole("the catalogue has no network of it")
+	}
+	config, err := zoo.build(name, with)
+	if err != nil {
+		return mapper.Estimate{}, err
+	}
+	env, err := environments.Named(environments.Default)
+	if err != nil {
+		return mapper.Estimate{}, err
+	}
+	env.Context = int64(workloads.Context(cmp.Or(campaign, workloads.DefaultCampaign)))
+	a, err := method.Estimate(methods.Subject{Config: config, Environment: &env.Environment, Confidence: 0.95, Capacity: env.Capacity})
+	if err != nil {
+		no := methods.ErrNotApplicable.Error()
+		return whole(strings.TrimSuffix(strings.TrimPrefix(err.Error(), no+": "), ": "+no))
+	}
+	upper := mapper.Bytes(a.Upper)
+	if m.most > 0 && upper > m.most {
+		return whole(fmt.Sprintf("the estimate, %s, is more than a GPU has", upper))
+	}
+	return mapper.Estimate{Memory: upper, Point: mapper.Bytes(a.Point), Method: m.method}, nil
+}
+
+// shownWhole is how many workloads of an estimator a table names; JSON has all.
+const shownWhole = 3
+
+// printWhole says which workloads got GPUs of their own for want of an estimate.
+func printWhole(w io.Writer, r *replayedTrace) error {
+	said := map[string]bool{}
+	for i := range r.outcomes {
+		name, whole := r.outcomes[i].row.estimator, r.outcomes[i].whole
+		if said[name] {
+			continue
+		}
+		said[name] = true
+		for _, one := range whole[:min(shownWhole, len(whole))] {
+			fmt.Fprintln(w, shorten(fmt.Sprintf("  %s: a whole GPU for %s: %s", name, one.Workload, printable(one.Why)), replayWidth))
+		}
+		if more := len(whole) - shownWhole; more > 0 {
+			fmt.Fprintf(w, "  %s: and for %d more; --json lists them\n", name, more)
+		}
+	}
+	return nil
+}
