@@ -7,9 +7,8 @@ type keeps struct {
 	input  bool // its inputs, all of them
 	output bool
 	clone  bool // a copy of its input, where it writes in place
-	// perOut and perIn are further bytes for each element of the output and
-	// of the first input.
-	perOut, perIn int64
+	// perOut are further bytes for each element of the output.
+	perOut int64
 }
 
 // rules are what layers keep by type. Layers that are not listed keep nothing.
