@@ -8,6 +8,7 @@ package environment
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -72,10 +73,16 @@ func Read(r io.Reader) ([]Environment, error) {
 	if err := d.Decode(&es); err != nil {
 		return nil, err
 	}
+	seen := map[string]bool{}
 	for i, e := range es {
-		if err := e.check(); err != nil {
+		err := e.check()
+		if err == nil && seen[e.Name] {
+			err = errors.New("there is another of that name")
+		}
+		if err != nil {
 			return nil, fmt.Errorf("environment %d (%s): %w", i+1, e.Name, err)
 		}
+		seen[e.Name] = true
 	}
 	return es, nil
 }
@@ -85,6 +92,7 @@ func (e *Environment) check() error {
 	const terabyte = 1 << 40
 	for name, n := range map[string]int64{
 		"capacity": e.Capacity, "context": e.Context, "conv_context": e.ConvContext, "cublas": e.CuBLAS, "workspace_limit": e.WorkspaceLimit,
+		"allocator limit": e.Allocator.Limit, "allocator max split": e.Allocator.MaxSplit, "allocator roundup divisions": e.Allocator.RoundupDivisions,
 	} {
 		if n < 0 || n > terabyte {
 			return fmt.Errorf("%s is %d bytes; it must be from 0 to 2^40", name, n)
@@ -95,8 +103,11 @@ func (e *Environment) check() error {
 			return fmt.Errorf("%s is %g; it must be from 0 to 100", name, x)
 		}
 	}
+	if e.Capacity > 0 && e.Capacity <= e.Context+e.ConvContext {
+		return fmt.Errorf("its capacity, %d bytes, is not above its context", e.Capacity)
+	}
 	if e.Name == "" {
-		return fmt.Errorf("it has no name")
+		return errors.New("it has no name")
 	}
 	return nil
 }
