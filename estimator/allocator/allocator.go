@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // Sizes of the allocator, in bytes.
@@ -78,6 +79,15 @@ type Allocator struct {
 // New returns an empty allocator.
 func New(o Options) *Allocator {
 	return &Allocator{opts: o, tail: [2]int32{none, none}}
+}
+
+// Grow makes room for n blocks, so that a long simulation allocates no more.
+func (a *Allocator) Grow(n int) {
+	a.blocks = slices.Grow(a.blocks, n)
+	a.spare = slices.Grow(a.spare, n)
+	for i := range a.pools {
+		a.pools[i].free = slices.Grow(a.pools[i].free, n/4)
+	}
 }
 
 // Reset empties the allocator and keeps its memory for the next simulation.

@@ -58,7 +58,7 @@ func (r *run) optimize() error {
 		r.started = true
 	}
 	all, one := r.copies()
-	var held []chunk
+	held := make([]chunk, 0, len(r.weights))
 	for _, w := range r.weights {
 		if !w.trainable || !all && !one {
 			continue

@@ -121,6 +121,9 @@ func Prepare(c *models.Config) (*Plan, error) {
 		p.inputs = 1
 		p.values = append(p.values, value{storage: p.store(0), element: 4})
 	}
+	p.layers = make([]layer, 0, len(c.Layers)+1)
+	p.values = append(make([]value, 0, len(c.Layers)+len(p.values)+1), p.values...)
+	p.storages = append(make([]storage, 0, len(c.Layers)+len(p.storages)+1), p.storages...)
 	for i := range c.Layers {
 		if err := p.add(i, &c.Layers[i]); err != nil {
 			return nil, err
@@ -128,12 +131,18 @@ func Prepare(c *models.Config) (*Plan, error) {
 	}
 	p.loss()
 	for i, l := range p.layers {
-		for _, v := range append([]int32{l.value}, l.inputs...) {
-			s := &p.storages[p.values[v].storage]
-			s.lastUse = max(s.lastUse, int32(i))
+		p.used(l.value, i)
+		for _, v := range l.inputs {
+			p.used(v, i)
 		}
 	}
 	return p.Plan, nil
+}
+
+// used notes that layer i uses a value.
+func (p *planner) used(v int32, i int) {
+	s := &p.storages[p.values[v].storage]
+	s.lastUse = max(s.lastUse, int32(i))
 }
 
 // float is the size of a floating-point number of the weights.

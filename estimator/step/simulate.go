@@ -115,6 +115,10 @@ func newRun(p *Plan, env *Environment) *run {
 	for i := range r.grads {
 		r.grads[i] = -1
 	}
+	r.allocator.Grow(2*len(p.layers) + 5*len(p.weights))
+	r.weight = make([]chunk, 0, len(p.weights))
+	r.state = make([]chunk, 0, 2*len(p.weights))
+	r.pieces = make([]piece, 0, 16)
 	return r
 }
 
