@@ -117,6 +117,18 @@ func (a *app) evaluateFile(o estimateOptions, chosen []methods.Method) (*evaluat
 		if err != nil {
 			return nil, err
 		}
+		for _, m := range chosen {
+			if m.Name() != "carma" {
+				continue
+			}
+			seen, err := evaluate.RunSeen(by[env], m, o.environment, o.confidence)
+			if err != nil {
+				return nil, err
+			}
+			if seen.Rows > 0 {
+				scores = append(scores, seen)
+			}
+		}
 		e.Environments = append(e.Environments, scored{env, len(by[env]), scores, evaluate.Published(by[env])})
 		if o.rows {
 			e.Rows = append(e.Rows, outcomes...)

@@ -139,6 +139,28 @@ func TestScoresByHand(t *testing.T) {
 	}
 }
 
+// TestOneOtherBatchSizeSeen: the next smaller run corrects, a truncated one does
+// not, a training of one batch size is left out.
+func TestOneOtherBatchSizeSeen(t *testing.T) {
+	at := func(group string, batch int, measured int64, truncated bool) Case {
+		return Case{Group: group, Batch: batch, Measured: measured, Truncated: truncated, Config: &models.Config{Train: models.Train{Batch: batch}}}
+	}
+	cases := []Case{
+		at("a", 8, 2000, false), at("a", 16, 4400, false), at("a", 32, 9000, true),
+		at("b", 8, 1000, false),
+	}
+	m := known{8: {1000, 1500}, 16: {2000, 3000}, 32: {1, 1}}
+	got, err := RunSeen(cases, m, "", 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// At 8 by the run at 16: 1000 x 4400/2000 = 2200 of 2000; at 16 by that at
+	// 8: 2000 x 2000/1000 = 4000 of 4400.
+	if got.Rows != 2 || got.Of != 2 || math.Abs(got.Mean-(0.1+400./4400)/2) > 1e-6 || got.Under != 0.5 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{cnnFile, mlpFile, timmFile, realFile} {
 		f.Add(text)

@@ -145,6 +145,11 @@ func shipped(out *bytes.Buffer, data string) error {
 			}
 			fmt.Fprintf(out, "\n`%s`, measured in %s: %d trainings\n\n| estimator | rows | mean | median | under | bound: under | overhead |\n|---|---|---|---|---|---|---|\n",
 				filepath.Base(file), cmp.Or(env, "an environment not stated"), len(by[env]))
+			seen, err := evaluate.RunSeen(by[env], all[0], environment.Default, 0.95)
+			if err != nil {
+				return err
+			}
+			scores = slices.Insert(scores, 1, seen)
 			for _, s := range append(scores, evaluate.Published(by[env])...) {
 				if s.Rows > 0 {
 					fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s |\n", s.Method, s.Rows, percent(s.Mean), percent(s.Median), percent(s.Under), percent(s.BoundUnder), percent(s.Overhead))

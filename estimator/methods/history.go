@@ -1,0 +1,31 @@
+package methods
+
+import "math"
+
+// Seen is a run of the same training at another batch size: its measured peak
+// and what a method says of it, both in bytes.
+type Seen struct {
+	Measured, Point int64
+	Batch           int
+}
+
+// What a corrected point may still be off by, for each doubling of the batch
+// between the runs: nineteen of twenty pairs of runs of real models and of the
+// timm collection stay below it.
+const seenSpread = 0.08
+
+// Given corrects an answer at a batch size by a run that was seen at another:
+// what the method got wrong there, as a factor, it gets wrong here. The bound
+// narrows to what is left to go wrong over the distance, and never widens.
+func (a Answer) Given(batch int, s Seen) Answer {
+	if s.Measured <= 0 || s.Point <= 0 || s.Batch <= 0 || batch <= 0 || a.Point <= 0 {
+		return a
+	}
+	point := float64(a.Point) * float64(s.Measured) / float64(s.Point)
+	doublings := math.Abs(math.Log2(float64(batch) / float64(s.Batch)))
+	spread := min(math.Exp(seenSpread*max(doublings, 1)), float64(a.Upper)/float64(a.Point))
+	b := a
+	b.Point, b.Upper = int64(point), int64(point*max(spread, 1))
+	b.Parts = append(append([]Part(nil), a.Parts...), Part{"seen at another batch size", b.Point - a.Point})
+	return b
+}
