@@ -53,10 +53,7 @@ func (c *Carma) Estimate(s Subject) (Answer, error) {
 	}
 	a := Answer{Point: sim.Point.Total(), Parts: parts(sim)}
 	if sim.Point.OutOfMemory {
-		a.Warnings = append(a.Warnings, fmt.Sprintf("it does not fit into %d MiB: the training would end out of memory", s.Environment.Capacity>>20))
-		a.Point = max(a.Point, s.Environment.Capacity)
-		a.Upper = a.Point
-		return a, nil
+		return c.without(s, group, confidence)
 	}
 	corrected := c.correct(s, group, sim, &a)
 	a.Upper = int64(float64(a.Point) * math.Exp(group.bound(confidence, corrected)))
@@ -64,6 +61,21 @@ func (c *Carma) Estimate(s Subject) (Answer, error) {
 		a.Warnings = append(a.Warnings, group.Other)
 	}
 	a.Warnings = append(a.Warnings, s.Config.Warnings...)
+	return a, nil
+}
+
+// without answers for a training that does not fit: what it would need on a
+// GPU that has room for it.
+func (c *Carma) without(s Subject, g group, confidence float64) (Answer, error) {
+	vast := *s.Environment
+	vast.Capacity, vast.Allocator.Limit = 0, 0
+	r, err := step.Simulate(s.Config, &vast)
+	if err != nil {
+		return Answer{}, fmt.Errorf("model %s: %w", s.Config.Name, err)
+	}
+	a := Answer{Point: max(r.Total(), s.Environment.Capacity), Parts: parts(residual.Simulated{Point: r})}
+	a.Upper = int64(float64(a.Point) * math.Exp(g.bound(confidence, false)))
+	a.Warnings = append(a.Warnings, fmt.Sprintf("it does not fit into the %d MiB of %s: the training would end out of memory", s.Environment.Capacity>>20, s.Environment.Name))
 	return a, nil
 }
 
