@@ -28,6 +28,7 @@ type estimateOptions struct {
 	confidence  float64
 	output      string
 	evaluate    string
+	events      string
 	rows        bool
 	json        *bool
 }
@@ -61,6 +62,7 @@ corrected by hand.`,
 	f.Float64Var(&o.confidence, "confidence", 0.95, "that the upper bound holds, between 0 and 1")
 	f.StringVarP(&o.output, "output", "o", "", "write the configuration to a `file` (JSON)")
 	f.StringVar(&o.evaluate, "evaluate", "", "score the estimators on a `file` of measured trainings (estimates.csv, cnn.csv, mlp.csv, timm_faketensor.csv)")
+	f.StringVar(&o.events, "events", "", "replay a recorded training's allocations: a `file` of carma-events, .gz too (docs/estimators.md)")
 	f.BoolVar(&o.rows, "rows", false, "with --evaluate: every row too")
 	o.json = addJSON(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.estimate(cmd, o, args) }
@@ -84,6 +86,12 @@ func (a *app) estimate(cmd *cobra.Command, o estimateOptions, args []string) err
 			return usagef("", "--evaluate takes no model; %q is one too many", args[0])
 		}
 		return a.evaluate(o, chosen)
+	}
+	if o.events != "" {
+		if len(args) > 0 {
+			return usagef("", "--events takes no model; %q is one too many", args[0])
+		}
+		return a.estimateEvents(o, &env)
 	}
 	if len(args) == 0 || args[0] == "" {
 		return usagef("write for example: carma estimate resnet50 --batch 64", "no model named")
