@@ -33,6 +33,7 @@ resnet50,imagenet,32,1,4000.0,8000,2600,16000,2025-09
 Xception,imagenet,32,1,6000,,,,2024-10
 resnet18_cifar100,cifar100,32,2,800,,,,2025-09
 unheard_of,imagenet,32,1,4000,,,,2025-09
+vgg16,places365,32,1,6000,,,,2025-09
 `
 )
 
@@ -67,7 +68,7 @@ func TestReadsEveryFormat(t *testing.T) {
 // are applied, several GPUs share a batch.
 func TestRealModels(t *testing.T) {
 	cases, skipped := read(t, realFile)
-	if len(cases) != 3 || skipped != 2 {
+	if len(cases) != 4 || skipped != 2 || cases[3].Config.Inputs[0].Shape[1] != 224 {
 		t.Fatalf("%d cases, %d skipped", len(cases), skipped)
 	}
 	if c := cases[0]; c.Row != 3 || c.Environment != A100Autumn25 || c.Published["gpumemnet"] != 16000<<20 {
