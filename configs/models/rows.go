@@ -159,6 +159,9 @@ func (a *assembly) operation(l *Layer) {
 // takes something else.
 func (a *assembly) parts(out []int64) []int {
 	n := len(a.c.Layers)
+	if n == 0 {
+		return nil
+	}
 	from, channels := []int{n - 1}, a.c.Layers[n-1].Out[0]
 	for i := n - 2; i >= 0 && i > n-200 && channels < out[0]; i-- {
 		l := &a.c.Layers[i]
