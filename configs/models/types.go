@@ -1,6 +1,6 @@
 package models
 
-// Types of layers. Names of PyTorch modules and ONNX operators are translated
+// Types of layers. Names of PyTorch modules are translated
 // to these by the importers.
 const (
 	Convolution   = "conv"           // 1 to 3 dimensions, by the kernel's length
