@@ -9,6 +9,9 @@ import (
 	"carma/mapper/interference"
 )
 
+// FromHistory is the method of an estimate that earlier runs gave.
+const FromHistory = "history"
+
 // experience is what earlier runs of a kind of task have shown.
 type experience struct {
 	Kind   string `json:"kind"`
@@ -143,7 +146,7 @@ func (s *State) recall(t *Task) {
 	if e.Peak == 0 {
 		return
 	}
-	seen := Estimate{Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast), Method: "history"}
+	seen := Estimate{Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast), Method: FromHistory}
 	if t.Estimate.Method == declared && t.Estimate.Memory >= seen.Memory {
 		return // the user may know of more to come
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -136,7 +137,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 		ID: int64(t.ID), Name: rec.Name, User: rec.User, UID: rec.UID, GID: rec.GID,
 		Image: rec.Submit.Image, Submit: rec.Submit, GPUCount: t.GPUs, Phase: string(t.Phase),
 		Position: q.position, Waits: q.waits,
-		Estimate: api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: t.Estimate.Method, Detail: rec.Detail},
+		Estimate: api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: t.Estimate.Method, Detail: estimateDetail(t.Estimate, rec.Detail)},
 		Need:     int64(t.Need), Alone: t.Alone, Submitted: t.Submitted.Time(), Ended: instant(t.Ended), Reason: t.Reason,
 	}
 	for i := range t.Attempts {
@@ -213,4 +214,16 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 		info.Running = s.Unfinished() - info.Queued
 	})
 	return info, err
+}
+
+// estimateDetail says where an estimate comes from: asked is what the
+// estimator said at submission, which earlier runs may have overruled since.
+func estimateDetail(e mapper.Estimate, asked string) string {
+	switch {
+	case e.Method != mapper.FromHistory:
+		return asked
+	case e.WholeGPU:
+		return "earlier runs of the same image and command used more than tasks that share can have, so it gets whole GPUs; when it was submitted: " + asked
+	}
+	return fmt.Sprintf("%s booked, a little above what earlier runs of the same image and command used; when it was submitted: %s", e.Memory, asked)
 }
