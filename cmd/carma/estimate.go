@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -137,8 +136,10 @@ func (a *app) subject(cmd *cobra.Command, o estimateOptions, args []string) (*mo
 	if err != nil {
 		return nil, usagef("", "%v", err)
 	}
-	for _, line := range summary(changed) {
-		fmt.Fprintln(a.err, line)
+	if !*o.json {
+		s := summaryOf(changed)
+		s.print(a)
+		a.println()
 	}
 	return changed, nil
 }

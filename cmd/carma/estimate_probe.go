@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -88,39 +87,4 @@ func (o *probeOptions) probeConfig(ctx context.Context, config configs.Config, a
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer release()
 	return probe.Run(ctx, driver, request)
-}
-
-// summary is a configuration in a few lines.
-func summary(c *models.Config) []string {
-	var params, trained int64
-	for _, l := range c.Layers {
-		for _, n := range l.Params {
-			if l.Tied {
-				continue
-			}
-			params += n
-			if !l.Frozen {
-				trained += n
-			}
-		}
-	}
-	t := c.Train
-	lines := []string{
-		fmt.Sprintf("model       %s (%s), %d layers", printable(c.Name), printable(string(c.Family)), len(c.Layers)),
-		fmt.Sprintf("parameters  %d, %d of them trained", params, trained),
-		fmt.Sprintf("training    batch %d, %s, %s (%s)", t.Batch, printable(string(t.Precision)), printable(string(t.Optimizer)), printable(t.Implementation)),
-	}
-	for _, in := range c.Inputs {
-		lines = append(lines, fmt.Sprintf("input       %v per sample, %d bytes each", in.Shape, max(in.Bytes, 1)))
-	}
-	if t.Checkpointing {
-		lines = append(lines, "            activations are checkpointed")
-	}
-	if t.GPUs > 1 {
-		lines = append(lines, fmt.Sprintf("GPUs        %d, %s", t.GPUs, printable(string(t.Parallel))))
-	}
-	for _, w := range c.Warnings {
-		lines = append(lines, "note        "+printable(w))
-	}
-	return lines
 }

@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
+	"carma/cmd/carma/report"
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -18,7 +18,7 @@ const replayWidth = 120
 func (v *virtualReplay) print(w io.Writer, r *replayedTrace) error {
 	m := r.reference.result.Metrics
 	title := fmt.Sprintf(": %d tasks on %d GPUs of %s, lower bound %s%s",
-		m.Tasks, len(v.server.GPUs), v.server.Name, hours(m.LowerBound), v.estimatorText())
+		m.Tasks, len(v.server.GPUs), v.server.Name, report.Span(m.LowerBound), v.estimatorText())
 	fmt.Fprintln(w, shorten(printable(r.trace.Name), max(1, replayWidth-len(title)))+title)
 	if v.sharing != sim.MPS {
 		fmt.Fprintf(w, "tasks share a GPU by %s, not %s\n", v.sharing, sim.MPS)
@@ -51,8 +51,8 @@ func (v *virtualReplay) print(w io.Writer, r *replayedTrace) error {
 func (o *outcome) cells(reference *outcome) []string {
 	m := &o.result.Metrics
 	return []string{
-		o.policy, hours(m.Makespan), hours(m.MeanJCT), hours(m.P95JCT), hours(m.MeanWaiting), hours(m.MeanExecution),
-		fmt.Sprint(m.OOMs), hours(m.LostGPUTime), fmt.Sprintf("%.2fx", m.WorstSlowdown), megajoules(m.EnergyJ),
+		o.policy, report.Span(m.Makespan), report.Span(m.MeanJCT), report.Span(m.P95JCT), report.Span(m.MeanWaiting), report.Span(m.MeanExecution),
+		fmt.Sprint(m.OOMs), report.Span(m.LostGPUTime), fmt.Sprintf("%.2fx", m.WorstSlowdown), megajoules(m.EnergyJ),
 		fmt.Sprintf("%.2f", m.MeanSMACT), fmt.Sprintf("%.1fG", m.MeanMemory.GiB()),
 		number("%.3f", measure("makespan_ratio", []*outcome{o}, []*outcome{reference})),
 	}
@@ -141,21 +141,6 @@ func across(all []replayedTrace, label string) (outcomes, references []*outcome)
 		references = append(references, all[i].reference)
 	}
 	return outcomes, references
-}
-
-// hours is a time for a column, to two units: 120h, 7h02m, 12m05s.
-func hours(d time.Duration) string {
-	s := int64(d.Round(time.Second) / time.Second)
-	switch {
-	case s >= 100*3600:
-		return fmt.Sprintf("%dh", int64(d.Round(time.Hour)/time.Hour))
-	case s >= 3600:
-		m := int64(d.Round(time.Minute) / time.Minute)
-		return fmt.Sprintf("%dh%02dm", m/60, m%60)
-	case s >= 60:
-		return fmt.Sprintf("%dm%02ds", s/60, s%60)
-	}
-	return fmt.Sprintf("%ds", s)
 }
 
 // megajoules is an energy for a column.

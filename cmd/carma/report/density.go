@@ -86,7 +86,7 @@ func (d *density) figure(x timeAxis, name string) (figure, error) {
 	f, err := d.draw(x, name, d, func() string { return `<g class="gantt">` + d.marks.String() + "</g>" })
 	f.Note = strings.TrimSpace(fmt.Sprintf(
 		"%d attempts are too many to show each: the height of a colour is how many of that kind run on the GPU, the mean over %s; a whole band is %.3g. %s",
-		len(d.spans), span(time.Duration(d.seconds*float64(time.Second))), d.most, f.Note))
+		len(d.spans), Span(time.Duration(d.seconds*float64(time.Second))), d.most, f.Note))
 	return f, err
 }
 

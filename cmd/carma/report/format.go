@@ -8,8 +8,8 @@ import (
 	"carma/mapper"
 )
 
-// span is a time in two units: 120h, 7h02m, 12m05s, 5s.
-func span(d time.Duration) string {
+// Span is a time in two units: 120h, 7h02m, 12m05s, 5s.
+func Span(d time.Duration) string {
 	s := int64(d.Round(time.Second) / time.Second)
 	switch {
 	case s >= 100*3600:

@@ -130,5 +130,5 @@ func (g *gantt) title(s sim.Span) string {
 		ran = s.Ended.Sub(s.Started)
 	}
 	return fmt.Sprintf("task %d: %s · GPU %d, attempt %d · launched at %s, ran %s, %s",
-		s.Task, name, g.line.GPUs[s.GPU].Index, s.Attempt, span(s.Launched.Sub(g.line.Start)), span(ran), ended)
+		s.Task, name, g.line.GPUs[s.GPU].Index, s.Attempt, Span(s.Launched.Sub(g.line.Start)), Span(ran), ended)
 }

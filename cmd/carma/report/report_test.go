@@ -133,7 +133,7 @@ func TestPage(t *testing.T) {
 	m := d.Runs[1].Metrics
 	for _, want := range []string{
 		"a trace", "of a test", "40 tasks", "server station", "3 × A100 with 40 GiB", "estimator none", "Memory (GiB)", "SM activity (%)",
-		"Power of all GPUs (W)", "Queue (tasks)", "ran out of GPU memory\n", span(m.Makespan) + "\n", span(m.P95JCT) + "\n", energy(m.EnergyJ) + "\n",
+		"Power of all GPUs (W)", "Queue (tasks)", "ran out of GPU memory\n", Span(m.Makespan) + "\n", Span(m.P95JCT) + "\n", energy(m.EnergyJ) + "\n",
 		ratio(m.RatioTo(d.Runs[0].Metrics).MeanJCT) + "\n", percent(m.MeanSMACT) + "\n", "GPU 2\n", "task 17: task-17 · GPU ",
 	} {
 		if !strings.Contains(c.text, want) {

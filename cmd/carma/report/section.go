@@ -96,7 +96,7 @@ func newSection(d *Data, n int) (section, error) {
 func newRunView(r *Run, c colour, sc scales, kinds kindRanks) (runView, error) {
 	m := &r.Metrics
 	v := runView{Policy: legendEntry{clean(r.Policy), c.class}, Failed: failures(r.Tasks)}
-	v.Gist = fmt.Sprintf("makespan %s, mean JCT %s, %s of SM activity, %s", span(m.Makespan), span(m.MeanJCT), percent(m.MeanSMACT), energy(m.EnergyJ))
+	v.Gist = fmt.Sprintf("makespan %s, mean JCT %s, %s of SM activity, %s", Span(m.Makespan), Span(m.MeanJCT), percent(m.MeanSMACT), energy(m.EnergyJ))
 	if r.Timeline == nil || len(r.Timeline.GPUs) == 0 {
 		return v, nil
 	}
@@ -131,7 +131,7 @@ func facts(d *Data) []string {
 		out = append(out, clean(f))
 	}
 	if len(d.Runs) > 0 && d.Runs[0].Metrics.LowerBound > 0 {
-		out = append(out, "no schedule is shorter than "+span(d.Runs[0].Metrics.LowerBound))
+		out = append(out, "no schedule is shorter than "+Span(d.Runs[0].Metrics.LowerBound))
 	}
 	return out
 }

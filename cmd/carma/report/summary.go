@@ -38,9 +38,9 @@ func summary(runs []Run, first *Run) (header []string, rows []row) {
 			r = sim.Ratios{}
 		}
 		cells := []cell{
-			{span(m.Makespan), ratio(r.Makespan)}, {span(m.MeanJCT), ratio(r.MeanJCT)}, {span(m.P95JCT), ratio(r.P95JCT)},
-			{span(m.MeanWaiting), ratio(r.MeanWaiting)}, {span(m.MeanExecution), ""}, {fmt.Sprint(m.OOMs), ""},
-			{span(m.LostGPUTime), ""}, {fmt.Sprintf("%.2f", m.WorstSlowdown), ""}, {percent(m.MeanSMACT), ""},
+			{Span(m.Makespan), ratio(r.Makespan)}, {Span(m.MeanJCT), ratio(r.MeanJCT)}, {Span(m.P95JCT), ratio(r.P95JCT)},
+			{Span(m.MeanWaiting), ratio(r.MeanWaiting)}, {Span(m.MeanExecution), ""}, {fmt.Sprint(m.OOMs), ""},
+			{Span(m.LostGPUTime), ""}, {fmt.Sprintf("%.2f", m.WorstSlowdown), ""}, {percent(m.MeanSMACT), ""},
 			{gib(m.MeanMemory), ""}, {energy(m.EnergyJ), ratio(r.Energy)}, {"", ""},
 		}
 		if m.LowerBound > 0 {

@@ -53,18 +53,18 @@ def _backward(torch):
 
 def _leaves(tensors):
     """The tensors that backward would give gradients."""
-    todo = [t.grad_fn for t in tensors if t.grad_fn is not None]
+    pending = [t.grad_fn for t in tensors if t.grad_fn is not None]
     yield from (t for t in tensors if t.grad_fn is None and t.requires_grad)
-    seen = set(todo)
-    while todo:
-        node = todo.pop()
+    seen = set(pending)
+    while pending:
+        node = pending.pop()
         variable = getattr(node, "variable", None)
         if variable is not None:
             yield variable
         for n, _ in node.next_functions:
             if n is not None and n not in seen:
                 seen.add(n)
-                todo.append(n)
+                pending.append(n)
 
 
 def _compile(torch):

@@ -1,0 +1,192 @@
+package configs
+
+import (
+	"carma/mapper"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// set parses raw (a string from a flag or the environment, or a YAML value)
+// into the field at p.
+func set(p, raw any) error {
+	switch p := p.(type) {
+	case *string:
+		switch v := raw.(type) {
+		case string:
+			*p = v
+		case nil:
+			*p = ""
+		default:
+			return fmt.Errorf("%s is not a text", quote(raw))
+		}
+	case *bool:
+		v, err := strconv.ParseBool(text(raw))
+		if err != nil {
+			return fmt.Errorf("%s is neither true nor false", quote(raw))
+		}
+		*p = v
+	case *int:
+		v, err := strconv.Atoi(text(raw))
+		if err != nil {
+			return fmt.Errorf("%s is not a whole number", quote(raw))
+		}
+		*p = v
+	case *float64:
+		v, err := strconv.ParseFloat(text(raw), 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%s is not a number", quote(raw))
+		}
+		*p = v
+	case *time.Duration:
+		v, err := time.ParseDuration(text(raw))
+		if err != nil {
+			return fmt.Errorf("%s is not a time; write for example 30s or 5m", quote(raw))
+		}
+		*p = v
+	case *mapper.Bytes:
+		v, err := mapper.ParseBytes(text(raw))
+		if err != nil {
+			return fmt.Errorf("%s is not an amount of memory; write for example 512M or 12G", quote(raw))
+		}
+		*p = v
+	case *[]mapper.Weight:
+		v, err := weights(raw)
+		if err != nil {
+			return err
+		}
+		*p = v
+	case *[]string:
+		v, err := list(raw)
+		if err != nil {
+			return err
+		}
+		*p = v
+	default:
+		panic(fmt.Sprintf("configs: no parser for %T", p))
+	}
+	return nil
+}
+
+// text is the one-word form of a YAML scalar; "" for anything else, which no
+// parser above accepts.
+func text(raw any) string {
+	switch v := raw.(type) {
+	case string:
+		return strings.TrimSpace(v)
+	case bool, int, int64, uint64, float64:
+		return fmt.Sprint(v)
+	}
+	return ""
+}
+
+func quote(raw any) string {
+	switch v := raw.(type) {
+	case nil:
+		return "an empty value"
+	case string:
+		return strconv.Quote(v)
+	case bool, int, int64, uint64, float64:
+		return fmt.Sprint(v)
+	case []any:
+		return "a list"
+	}
+	return "a map"
+}
+
+func list(raw any) ([]string, error) {
+	out := []string{}
+	switch v := raw.(type) {
+	case nil:
+	case string:
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	case []any:
+		for _, e := range v {
+			s, ok := e.(string)
+			if !ok && e != nil {
+				return nil, fmt.Errorf("%s in the list is not a text", quote(e))
+			}
+			if s = strings.TrimSpace(s); !ok {
+				s = "~" // YAML's word for null is the word for the home
+			}
+			if s != "" {
+				out = append(out, s)
+			}
+		}
+	default:
+		return nil, fmt.Errorf("%s is not a list; write for example [/data, /scratch]", quote(raw))
+	}
+	return out, nil
+}
+
+// show is the inverse of set: the text that set reads back to the same value.
+func show(p any) string {
+	switch p := p.(type) {
+	case *string:
+		return *p
+	case *mapper.Bytes:
+		return showBytes(*p)
+	case *[]string:
+		return strings.Join(*p, ",")
+	case *[]mapper.Weight:
+		return showWeights(*p)
+	case *time.Duration:
+		return showDuration(*p)
+	case *float64:
+		return strconv.FormatFloat(*p, 'g', -1, 64)
+	case *int:
+		return strconv.Itoa(*p)
+	case *bool:
+		return strconv.FormatBool(*p)
+	}
+	panic(fmt.Sprintf("configs: no text for %T", p))
+}
+
+func showBytes(b mapper.Bytes) string {
+	for _, u := range []struct {
+		unit string
+		of   mapper.Bytes
+	}{{"G", mapper.GiB}, {"M", mapper.MiB}, {"K", mapper.KiB}} {
+		if b != 0 && b%u.of == 0 {
+			return strconv.FormatInt(int64(b/u.of), 10) + u.unit
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// showDuration drops the zero tail of the standard form: 10m0s is 10m.
+func showDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// kindOf names the type of a key for --help and errors.
+func kindOf(p any) string {
+	switch p.(type) {
+	case *bool:
+		return "bool"
+	case *int:
+		return "int"
+	case *float64:
+		return "number"
+	case *time.Duration:
+		return "duration"
+	case *mapper.Bytes:
+		return "memory"
+	case *[]string, *[]mapper.Weight:
+		return "list"
+	}
+	return "string"
+}
