@@ -38,6 +38,11 @@ type Config struct {
 	// Environment is the software and GPU it assumes, empty: its default.
 	Estimator   string
 	Environment string
+	// Probe is which tasks are probed before they are queued: asked, unknown
+	// or never. ProbeTimeout and ProbeMemory bound a probe.
+	Probe        string
+	ProbeTimeout time.Duration
+	ProbeMemory  mapper.Bytes
 	// Pull is when images are fetched unless the task says so itself:
 	// missing, always or never.
 	Pull string
@@ -83,6 +88,9 @@ func Default() Config {
 		Driver:        "docker",
 		Attach:        "auto",
 		Estimator:     "carma",
+		Probe:         "asked",
+		ProbeTimeout:  2 * time.Minute,
+		ProbeMemory:   8 * mapper.GiB,
 		Pull:          "missing",
 		StopGrace:     10 * time.Second,
 		LogBytes:      64 * mapper.MiB,

@@ -59,6 +59,21 @@ var keys = []key{
 		return oneOf("estimator", c.Estimator, Estimators)
 	}},
 	{"environment", "software and GPU the `estimator` assumes; carma estimate --help lists them", func(c *Config) any { return &c.Environment }, nil},
+	{"probe", "which tasks are probed before they are queued: asked (with --probe), unknown (also where nothing is known) or never", func(c *Config) any { return &c.Probe }, func(c *Config) error {
+		return oneOf("choice", c.Probe, Probes)
+	}},
+	{"probe-timeout", "`time` a probe may take", func(c *Config) any { return &c.ProbeTimeout }, func(c *Config) error {
+		if c.ProbeTimeout < time.Second {
+			return fmt.Errorf("%s is less than 1s; write for example 2m", c.ProbeTimeout)
+		}
+		return nil
+	}},
+	{"probe-memory", "host `memory` a probe may use", func(c *Config) any { return &c.ProbeMemory }, func(c *Config) error {
+		if c.ProbeMemory < 64*mapper.MiB {
+			return fmt.Errorf("%s is too little to start a program in; write for example 8G", c.ProbeMemory)
+		}
+		return nil
+	}},
 	{"stop-grace", "`time` between a task's stop signal and its kill", func(c *Config) any { return &c.StopGrace }, func(c *Config) error {
 		return notNegative(c.StopGrace)
 	}},
@@ -143,6 +158,7 @@ var keys = []key{
 var (
 	Drivers     = []string{"docker"}
 	Attachments = []string{"auto", "device-request", "runtime", "simulated"}
+	Probes      = []string{"asked", "unknown", "never"}
 	PullRules   = []string{"missing", "always", "never"}
 	Estimators  = []string{"carma", "gpumemnet", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
 	LogLevels   = []string{"debug", "info", "warn", "error"}

@@ -2,12 +2,16 @@
 // use at its peak on each of its GPUs.
 //
 // Every estimator answers the same [Query] with the same [Estimate]: a point
-// and an upper bound, which is what gets booked. The only one so far is the
-// [Catalogue] of measured values. The package decides nothing about GPUs and
-// imports nothing of carma's but the unit of memory.
+// and an upper bound, which is what gets booked. Here are the [Catalogue] of
+// measured values and what earlier runs at other batch sizes tell ([FromRuns]);
+// the methods that look at a network are in the packages below. Nothing here
+// decides about GPUs.
 package estimator
 
-import "carma/mapper"
+import (
+	"carma/configs/models"
+	"carma/mapper"
+)
 
 // Query is what is known about a task.
 type Query struct {
@@ -22,6 +26,11 @@ type Query struct {
 	Estimator string
 	// GPUs is the number of GPUs the task runs on; 0: unknown.
 	GPUs int
+	// Network is what the task's own program was seen to train; nil: not
+	// known. It counts for more than Model.
+	Network *models.Config
+	// Runs are earlier ones of the same program at other batch sizes.
+	Runs []Run
 }
 
 // Methods of an estimate.

@@ -61,7 +61,7 @@ type expectedRun struct {
 }
 
 func (s *State) findRunTime(t *Task) (time.Duration, basis) {
-	if e := s.history.of(t.Kind); e != nil {
+	if e := s.history.of(t.Kind); e.known() {
 		return e.RunTime, known
 	}
 	if t.Expected.RunTime > 0 {
@@ -69,6 +69,9 @@ func (s *State) findRunTime(t *Task) (time.Duration, basis) {
 	}
 	var family, all mean
 	for _, e := range s.history {
+		if !e.known() {
+			continue
+		}
 		all.add(e.RunTime)
 		if e.Family == t.Family && t.Family != "" {
 			family.add(e.RunTime)

@@ -16,6 +16,9 @@ const FromHistory = "history"
 type experience struct {
 	Kind   string `json:"kind"`
 	Family string `json:"family,omitempty"`
+	// Program and Batch are those of its tasks.
+	Program string `json:"program,omitempty"`
+	Batch   int    `json:"batch,omitempty"`
 	// Runs are those that ended well.
 	Runs int `json:"runs"`
 	// Alone is the mean time of a run, had it had its GPUs for itself.
@@ -25,12 +28,18 @@ type experience struct {
 	RunTime time.Duration `json:"run_time,omitempty"`
 	// Peak is the highest memory seen on one GPU.
 	Peak Bytes `json:"peak,omitempty"`
+	// Floor is what a run that did not end well is known to have needed: one
+	// that ran out of memory, or was stopped. 0: not seen.
+	Floor Bytes `json:"floor,omitempty"`
 	// Loads are what it did to each of its GPUs while it had them for itself;
 	// empty: not seen.
 	Loads []interference.Load `json:"loads,omitempty"`
 	// Last is when it was last learned from.
 	Last Instant `json:"last"`
 }
+
+// known reports whether a run has ended well; else only Floor is.
+func (e *experience) known() bool { return e != nil && e.Runs > 0 }
 
 // maxKinds bounds the history; the kind that was not seen for longest goes.
 const maxKinds = 4096
@@ -47,8 +56,8 @@ func (h history) audit() error {
 		switch {
 		case e == nil || i > 0 && h[i-1].Kind >= e.Kind:
 			return fmt.Errorf("the history is not in order")
-		case e.Runs < 0 || e.Runs > maxRuns || e.Alone < 0 || e.Peak != e.Peak.clamp():
-			return fmt.Errorf("the history of %q has %d runs of %s with %d bytes", e.Kind, e.Runs, e.Alone, e.Peak)
+		case e.Runs < 0 || e.Runs > maxRuns || e.Alone < 0 || e.Peak != e.Peak.clamp() || e.Floor != e.Floor.clamp() || e.Batch < 0:
+			return fmt.Errorf("the history of %q has %d runs of %s with %d and %d bytes at batch %d", e.Kind, e.Runs, e.Alone, e.Peak, e.Floor, e.Batch)
 		}
 	}
 	return nil
@@ -79,7 +88,7 @@ func (h *history) about(t *Task) *experience {
 		*h = slices.DeleteFunc(*h, func(e *experience) bool { return e == oldest })
 		i, _ = h.find(t.Kind)
 	}
-	e := &experience{Kind: t.Kind, Family: t.Family}
+	e := &experience{Kind: t.Kind, Family: t.Family, Program: t.Program, Batch: t.Batch}
 	*h = slices.Insert(*h, i, e)
 	return e
 }
@@ -104,6 +113,42 @@ func (s *State) learn(t *Task, a *Attempt) {
 	}
 }
 
+// learnFloor takes note of what an attempt that did not end well needed at
+// least.
+func (s *State) learnFloor(t *Task, least Bytes) {
+	if t.Kind == "" || least <= 0 || s.history.of(t.Kind) == nil && len(s.history) >= maxKinds {
+		return
+	}
+	e := s.history.about(t)
+	e.Floor, e.Last = max(e.Floor, least.clamp()), s.now
+}
+
+// Run is an earlier run of a program: its batch size and the highest memory
+// seen on one GPU.
+type Run struct {
+	Batch int
+	Peak  Bytes
+}
+
+// Runs returns what earlier runs of a program have used, one for each batch
+// size, in no particular order.
+func (s *State) Runs(program string) []Run {
+	var runs []Run
+	for _, e := range s.history {
+		if program != "" && s.opt.Learn && e.Program == program && e.Batch > 0 && e.Peak > 0 {
+			runs = append(runs, Run{e.Batch, e.Peak})
+		}
+	}
+	return runs
+}
+
+// Recalls reports whether earlier runs of a kind of task will decide what is
+// booked for the next.
+func (s *State) Recalls(kind string) bool {
+	e := s.history.of(kind)
+	return s.opt.Learn && e != nil && e.Peak > 0
+}
+
 // relearned follows a change of what tasks like t are expected to take.
 func (s *State) relearned(t *Task) {
 	s.learned++
@@ -120,7 +165,7 @@ func (s *State) relearned(t *Task) {
 // concerns reports whether a run of t may change how long another task is
 // expected to run.
 func (s *State) concerns(t, other *Task) bool {
-	return other.Kind == t.Kind || other.Expected.RunTime == 0 && s.history.of(other.Kind) == nil
+	return other.Kind == t.Kind || other.Expected.RunTime == 0 && !s.history.of(other.Kind).known()
 }
 
 // What is booked above a peak that an earlier run showed: samples miss short
@@ -144,9 +189,11 @@ func (s *State) recall(t *Task) {
 		t.Expected.Loads, t.Expected.Source = e.Loads, "history"
 	}
 	if e.Peak == 0 {
+		s.raise(t, e.Floor)
 		return
 	}
-	seen := Estimate{Memory: max(e.Peak.Scale(learnedFactor), e.Peak+learnedLeast), Method: FromHistory}
+	peak := max(e.Peak, e.Floor)
+	seen := Estimate{Memory: max(peak.Scale(learnedFactor), peak+learnedLeast), Method: FromHistory}
 	if t.Estimate.Method == declared && t.Estimate.Memory >= seen.Memory {
 		return // the user may know of more to come
 	}
@@ -154,4 +201,16 @@ func (s *State) recall(t *Task) {
 		seen = Estimate{WholeGPU: true, Method: seen.Method}
 	}
 	t.Estimate = seen
+}
+
+// raise replaces an estimate that is below what runs of the task's kind needed
+// at least, none of which ended well, by what recovery gives after a GPU OOM.
+func (s *State) raise(t *Task, floor Bytes) {
+	if t.Estimate.WholeGPU || t.Estimate.Memory >= floor {
+		return
+	}
+	t.Estimate = Estimate{Memory: afterOOM(floor), Method: FromHistory}
+	if most := s.ceiling(s.bookable).of(max(t.GPUs, 1)); most >= 0 && t.Estimate.Memory > most {
+		t.Estimate = Estimate{WholeGPU: true, Method: FromHistory}
+	}
 }

@@ -61,21 +61,64 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestLearnOnlyFromSuccess: what fails says nothing about how long it takes
-// and what it needs.
-func TestLearnOnlyFromSuccess(t *testing.T) {
-	w := newWorld(t, learning(), 1)
-	for _, class := range []Class{ExitProgram, ExitHostOOM, ExitCannotStart} {
-		id := w.submit(GiB, kind("k", ""))
-		w.started(id)
-		w.exitWith(Exited{Task: id, Class: class, Peak: 20 * GiB})
+// TestLearnWithoutSuccess: what does not end well says nothing about how long
+// it takes, but at least how much it needs.
+func TestLearnWithoutSuccess(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		end      Exited
+		estimate Bytes
+		want     Estimate
+	}{
+		{"used more than the estimate", Exited{Class: ExitProgram, Peak: 8 * GiB}, GiB, Estimate{Memory: 11 * GiB, Method: "history"}},
+		{"stopped", Exited{Class: ExitStopped, Peak: 8 * GiB}, GiB, Estimate{Memory: 11 * GiB, Method: "history"}},
+		{"used less", Exited{Class: ExitProgram, Peak: 8 * GiB}, 9 * GiB, Estimate{Memory: 9 * GiB}},
+		{"wanted more", Exited{Class: ExitGPUOOM, Peak: 2 * GiB, Demand: 16 * GiB}, GiB, Estimate{Memory: 21 * GiB, Method: "history"}},
+		{"wanted nearly all", Exited{Class: ExitGPUOOM, Demand: 35 * GiB}, GiB, Estimate{WholeGPU: true, Method: "history"}},
+		{"not seen", Exited{Class: ExitHostOOM}, GiB, Estimate{Memory: GiB}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			opt := learning()
+			opt.Attempts = 1
+			w := newWorld(t, opt, 1)
+			id := w.submit(row.estimate, kind("k", ""))
+			w.started(id)
+			row.end.Task = id
+			w.exitWith(row.end)
+			id = w.submit(row.estimate, kind("k", ""))
+			if got := w.task(id).Estimate; got != row.want {
+				t.Errorf("estimated %+v, want %+v", got, row.want)
+			}
+			if _, b := w.s.runTime(w.s.tasks[id]); b == known {
+				t.Error("its run time is taken to be known")
+			}
+		})
 	}
-	id := w.submit(GiB, kind("k", ""))
-	w.started(id)
-	w.cancel(id)
-	w.exitWith(Exited{Task: id, Class: ExitStopped, Peak: 20 * GiB})
-	if len(w.s.history) != 0 {
-		t.Errorf("learned %+v", *w.s.history[0])
+}
+
+// TestRuns: runs of one program are told by batch size, and only those.
+func TestRuns(t *testing.T) {
+	w := newWorld(t, learning(), 1)
+	program := func(kind, program string, batch int) func(*Request) {
+		return func(r *Request) { r.Kind, r.Program, r.Batch = kind, program, batch }
+	}
+	for i, peak := range []Bytes{4 * GiB, 8 * GiB, 6 * GiB, 0} {
+		batch, name := 32<<i, "p"
+		if i == 2 {
+			name = "q"
+		}
+		id := w.submit(GiB, program(fmt.Sprint("k", i), name, batch))
+		w.started(id)
+		w.exitWith(Exited{Task: id, Class: ExitOK, Peak: peak})
+	}
+	if got, want := w.s.Runs("p"), []Run{{32, 4 * GiB}, {64, 8 * GiB}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("runs of p: %v, want %v", got, want)
+	}
+	if got := w.s.Runs(""); got != nil {
+		t.Errorf("runs of a task without a program: %v", got)
+	}
+	if !w.s.Recalls("k0") || w.s.Recalls("k3") || w.s.Recalls("k9") {
+		t.Error("recalls what it has not seen, or not what it has")
 	}
 }
 

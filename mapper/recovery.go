@@ -42,8 +42,13 @@ func (s *State) exited(ev Exited) {
 	for _, o := range blame.overusers {
 		s.growGrant(o)
 	}
-	if ev.Class == ExitOK {
+	switch {
+	case ev.Class == ExitOK:
 		s.learn(t, a)
+	case ev.Class == ExitGPUOOM && blame.own:
+		s.learnFloor(t, max(ev.Demand, a.Peak))
+	default:
+		s.learnFloor(t, a.Peak)
 	}
 	s.dirty = true
 
@@ -197,7 +202,7 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 		t.Need = max(t.Need, stagedFloor*Bytes(min(t.OOMs, 2)))
 		t.Alone = t.Alone || t.OOMs > 2
 	case t.OOMs == 1:
-		t.Need = (max(v.demand, t.Need).Scale(1.25) + GiB).clamp()
+		t.Need = afterOOM(max(v.demand, t.Need))
 	default:
 		t.Need = max(v.demand, t.Need).Scale(1.5).clamp()
 	}
@@ -216,6 +221,9 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	}
 	s.requeue(t, Recovering, "GPU out of memory: "+v.text)
 }
+
+// afterOOM is what a task gets that is known to have wanted that much.
+func afterOOM(demand Bytes) Bytes { return (demand.Scale(1.25) + GiB).clamp() }
 
 // recoverBlameless runs a task again elsewhere after a failure that was not
 // its own, after a while that doubles.

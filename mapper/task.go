@@ -61,8 +61,12 @@ type Request struct {
 	User string `json:"user,omitempty"`
 	// Kind is equal for tasks that do the same work, as far as can be told: a
 	// digest of image and command. Family is wider: the model. Empty: unknown.
-	Kind     string   `json:"kind,omitempty"`
-	Family   string   `json:"family,omitempty"`
+	Kind   string `json:"kind,omitempty"`
+	Family string `json:"family,omitempty"`
+	// Program is equal for tasks of one kind and for those that differ only in
+	// Batch, their batch size; empty and 0: unknown.
+	Program  string   `json:"program,omitempty"`
+	Batch    int      `json:"batch,omitempty"`
 	GPUs     int      `json:"gpus"` // number of distinct GPUs, at least 1
 	Priority Priority `json:"priority,omitempty"`
 	// Exclusive: no other task may share its GPUs.

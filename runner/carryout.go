@@ -82,6 +82,7 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", d.Reason).Msg("relaunch")
 		case mapper.Finish:
 			delete(r.workers, d.Task.ID)
+			r.endProbe(d.Task.ID)
 			r.graces.Delete(d.Task.ID)
 			r.Log.Info().Int64("task", int64(d.Task.ID)).Str("phase", string(d.Task.Phase)).Int("code", d.Task.Code).Str("reason", d.Task.Reason).Msg("finished")
 		}

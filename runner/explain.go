@@ -110,5 +110,5 @@ func (r *Runner) whyNot(rec *Record) string {
 		}
 		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, mapper.Bytes(a.Grant))
 	}
-	return "its memory is being estimated"
+	return cmp.Or(r.probing(t.ID), "its memory is being estimated")
 }

@@ -66,11 +66,12 @@ func (c *cards) set(s gpu.Sample) {
 // rig is a daemon on a fake engine. It can be stopped and started again on
 // the same data folder, engine and GPUs.
 type rig struct {
-	t      *testing.T
-	dir    string
-	engine *containerstest.Fake
-	cards  *cards
-	opt    Options
+	t         *testing.T
+	dir       string
+	engine    *containerstest.Fake
+	cards     *cards
+	opt       Options
+	estimator Estimator
 
 	*Runner
 	api  *api.Client
@@ -83,6 +84,7 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	g := &rig{
 		t: t, dir: t.TempDir(), engine: containerstest.NewFake(), cards: newCards(2, 40*mapper.GiB),
+		estimator: estimator.NewCatalogue([]estimator.Entry{{Name: "resnet50-bs64", Model: "resnet50", Batch: 64, GPUs: 1, Memory: 7 * mapper.GiB}}),
 		opt: Options{
 			Version: "test", Mapper: mapper.DefaultOptions(), Attach: containers.AttachSimulated,
 			SampleEvery: 20 * time.Millisecond, Pull: "missing", StopGrace: 2 * time.Second, AllowedMounts: []string{"~"},
@@ -113,8 +115,7 @@ func (g *rig) start() {
 	logs := tasklog.Open(filepath.Join(g.dir, "logs"), 0)
 	g.Runner, err = New(g.ctx(), g.opt, Deps{
 		Journal: j, Logs: logs, Driver: g.engine, GPUs: g.cards, Clock: NewClock(1),
-		Estimator: estimator.NewCatalogue([]estimator.Entry{{Name: "resnet50-bs64", Model: "resnet50", Batch: 64, GPUs: 1, Memory: 7 * mapper.GiB}}),
-		Log:       zerolog.New(zerolog.NewTestWriter(g.t)).Level(zerolog.WarnLevel),
+		Estimator: g.estimator, Log: zerolog.New(zerolog.NewTestWriter(g.t)).Level(zerolog.WarnLevel),
 	})
 	if err != nil {
 		g.t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 // change is something for the loop to journal and apply.
 type change struct {
 	// events returns what has happened, given the present, and the record of
-	// a new task if there is one. An error refuses the change.
+	// the task if it is new or has news. An error refuses the change.
 	events func(now mapper.Instant) ([]mapper.Event, *Record, error)
 	// done, if not nil, receives nil once the events are durable and applied,
 	// or why they are not. It has room for one.

@@ -87,7 +87,7 @@ func (r *Runner) untilWake() time.Duration {
 type round struct {
 	accepted []*change
 	events   []mapper.Event
-	records  []*Record // of new tasks
+	records  []*Record // of new tasks, or with news that the mapper does not have
 	store    journal.Batch
 }
 
@@ -150,6 +150,9 @@ func (r *Runner) apply(batch []*change) (kept []*change, err error) {
 			r.refresh(ev)
 			r.record(r.seq, decisions)
 			r.carryOut(decisions)
+		}
+		for _, rec := range g.records {
+			r.probeIfDue(rec)
 		}
 		r.sinceSnap += len(g.events)
 	}

@@ -22,7 +22,7 @@ type monitor struct {
 
 	mu     sync.Mutex
 	latest []gpu.Sample
-	peaks  map[attemptKey]mapper.Bytes
+	seen   map[attemptKey]*sighting
 	window map[string][]reading
 	failed bool
 }
@@ -30,6 +30,12 @@ type monitor struct {
 type attemptKey struct {
 	task    mapper.TaskID
 	attempt int
+}
+
+// sighting is what was seen of an attempt.
+type sighting struct {
+	peak  mapper.Bytes
+	curve curve
 }
 
 type reading struct {
@@ -48,7 +54,7 @@ const (
 func newMonitor(s gpu.Source, c *Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
 		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1),
-		peaks: map[attemptKey]mapper.Bytes{}, window: map[string][]reading{},
+		seen: map[attemptKey]*sighting{}, window: map[string][]reading{},
 	}
 }
 
@@ -100,7 +106,33 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 	for _, s := range samples {
 		ev.GPUs = append(ev.GPUs, m.digest(ev.At, s))
 	}
+	m.watch(ev.At, samples)
 	return ev, true
+}
+
+// watch keeps what the attempts use, each on the GPU where it uses most.
+func (m *monitor) watch(now mapper.Instant, samples []gpu.Sample) {
+	most := map[attemptKey]mapper.Bytes{}
+	for _, s := range samples {
+		here := map[attemptKey]mapper.Bytes{}
+		for _, p := range s.Processes {
+			if p.Task == 0 {
+				continue
+			}
+			key := attemptKey{p.Task, p.Attempt}
+			here[key] += p.Used
+			if m.seen[key] == nil {
+				m.seen[key] = &sighting{}
+			}
+			m.seen[key].peak = max(m.seen[key].peak, here[key], p.Peak)
+		}
+		for key, used := range here {
+			most[key] = max(most[key], used)
+		}
+	}
+	for key, used := range most {
+		m.seen[key].curve.add(now, used)
+	}
 }
 
 // digest turns one GPU's reading into what the mapper wants to know.
@@ -112,8 +144,6 @@ func (m *monitor) digest(now mapper.Instant, s gpu.Sample) mapper.GPUSample {
 			continue
 		}
 		ours += p.Used
-		key := attemptKey{p.Task, p.Attempt}
-		m.peaks[key] = max(m.peaks[key], p.Used, p.Peak)
 		out.Tasks = addUse(out.Tasks, p.Task, p.Used)
 	}
 	// What no process of ours accounts for is somebody else's.
@@ -168,14 +198,21 @@ func alike(a, b mapper.Sampled) bool {
 	return true
 }
 
-// peak is the highest memory seen of an attempt; it is forgotten with this.
-func (m *monitor) peak(task mapper.TaskID, attempt int) mapper.Bytes {
+// sighting returns what was seen of an attempt so far.
+func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak mapper.Bytes, c *curve) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := attemptKey{task, attempt}
-	p := m.peaks[key]
-	delete(m.peaks, key)
-	return p
+	if s := m.seen[attemptKey{task, attempt}]; s != nil {
+		return s.peak, s.curve.clone()
+	}
+	return 0, nil
+}
+
+// forget lets go of what was seen of an attempt.
+func (m *monitor) forget(task mapper.TaskID, attempt int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.seen, attemptKey{task, attempt})
 }
 
 // power returns the last reading of a GPU's draw (W) and energy counter (J).

@@ -22,6 +22,8 @@ type Record struct {
 	ImageID string      `json:"image_id,omitempty"`
 	Detail  string      `json:"detail,omitempty"` // the estimate's sentence
 	Task    mapper.Task `json:"task"`
+	// Curves are the memory its attempts were seen to use, by their numbers.
+	Curves map[int]*curve `json:"curves,omitempty"`
 }
 
 // ID is the task's number.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"carma/containers"
+	"carma/estimator/probe"
 	"carma/mapper"
 )
 
@@ -14,6 +15,9 @@ import (
 func (r *Runner) resume() {
 	placed := map[mapper.TaskID]int{}
 	for _, t := range r.state.Tasks() {
+		if rec, _ := r.book.get(t.ID); rec != nil {
+			r.probeIfDue(rec)
+		}
 		a := t.Current()
 		if a == nil {
 			continue
@@ -48,6 +52,10 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int) {
 	}
 	for _, c := range found {
 		task, err1 := strconv.ParseInt(c.Labels[LabelTask], 10, 64)
+		if c.Labels[probe.Label] != "" && err1 == nil && r.probing(mapper.TaskID(task)) == "" {
+			_, _ = r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }) // it ends by itself
+			continue
+		}
 		attempt, err2 := strconv.Atoi(c.Labels[LabelAttempt])
 		if err1 != nil || err2 != nil {
 			continue

@@ -56,6 +56,8 @@ type Options struct {
 	AllowedMounts []string
 	// AdminGroup's members may stop the tasks of others; empty: only root.
 	AdminGroup string
+	// Probing is when and how tasks are probed.
+	Probing Probing
 }
 
 // Deps are the parts a Runner works with. It does not close them.
@@ -82,6 +84,7 @@ type Runner struct {
 	engine   *engine
 	monitor  *monitor
 	images   imageCache
+	probers  probers
 	devices  map[mapper.GPUID]mapper.GPUInfo
 
 	// The loop's own:
@@ -122,7 +125,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r := &Runner{
 		Deps: deps, opt: opt, book: newBook(), began: time.Now(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
-		workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
+		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
 	}
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.engine = newEngine(deps.Driver, deps.Log)

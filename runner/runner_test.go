@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -381,16 +382,15 @@ func TestForeignMemoryIsReserved(t *testing.T) {
 
 func TestVerifyAcceptsWhatHappened(t *testing.T) {
 	g := newRig(t)
-	var runs atomic.Int32
 	g.script("mixed", func(ctx context.Context, p *containerstest.Process) int {
-		if runs.Add(1)%3 == 1 {
+		if n, _ := strconv.Atoi(p.Spec.Labels[LabelTask]); n%3 == 1 && p.Spec.Labels[LabelAttempt] == "1" {
 			return printing(1, pytorchOOM)(ctx, p)
 		}
 		return 0
 	})
 	var refs []string
 	for range 20 {
-		refs = append(refs, g.run(api.Submit{Image: "mixed", Mem: int64(4 * mapper.GiB)}))
+		refs = append(refs, g.run(api.Submit{Image: "mixed", Command: []string{strconv.Itoa(len(refs))}, Mem: int64(4 * mapper.GiB)}))
 	}
 	for i, ref := range refs {
 		if i == 10 {

@@ -1,10 +1,7 @@
 package runner
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"carma/configs/models"
 	"carma/containers"
 	"carma/estimator"
 	"carma/mapper"
@@ -59,15 +57,18 @@ func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Subm
 	if err != nil {
 		return api.Submitted{}, err
 	}
-	est, warn2, err := r.estimate(s, sub)
+	rec := &Record{Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID}
+	est, expected, err := r.predict(ctx, rec, nil)
+	if err != nil && s.EstModel == "" && s.Estimator == "" { // an image's label
+		warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err))
+		rec.Submit.EstModel = ""
+		est, expected, err = r.predict(ctx, rec, nil)
+	}
 	if err != nil {
-		return api.Submitted{}, err
+		return api.Submitted{}, refusef(422, "--est-model: %v", err)
 	}
-	answer.Warnings = append(answer.Warnings, append(warn, warn2...)...)
-	expected := r.Estimator.Expect(query(sub))
-	rec := &Record{
-		Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, Detail: est.Detail,
-	}
+	rec.Detail = est.Detail
+	answer.Warnings = append(answer.Warnings, warn...)
 	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, *Record, error) {
 		return r.admit(now, rec, est, expected)
 	}})
@@ -79,11 +80,11 @@ func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Subm
 func (r *Runner) admit(now mapper.Instant, rec *Record, est estimator.Estimate, expected mapper.Expected) ([]mapper.Event, *Record, error) {
 	sub := rec.Submit
 	req := mapper.Request{
-		ID: r.nextID, User: rec.User, Kind: kind(rec), Family: sub.EstModel, GPUs: sub.GPUs, Priority: priorities[sub.Priority],
+		ID: r.nextID, User: rec.User, Kind: kind(rec), Family: sub.EstModel, Program: program(rec), Batch: batchSize(rec),
+		GPUs: sub.GPUs, Priority: priorities[sub.Priority],
 		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit, Slot: sub.Slot,
 	}
-	memory, err := r.possible(req, est)
-	if err != nil {
+	if err := r.possible(req, est); err != nil {
 		return nil, nil, err
 	}
 	if rec.Name == "" {
@@ -95,39 +96,30 @@ func (r *Runner) admit(now mapper.Instant, rec *Record, est estimator.Estimate, 
 	r.names[rec.Name] = true
 	r.nextID++
 	rec.Task = mapper.Task{Request: req, Phase: mapper.Estimating, Submitted: now}
-	return []mapper.Event{
-		mapper.TaskSubmitted{At: now, Request: req},
-		mapper.Estimated{At: now, Task: req.ID, Estimate: memory, Expected: expected},
-	}, rec, nil
+	events := []mapper.Event{mapper.TaskSubmitted{At: now, Request: req}}
+	if !r.wantsProbe(rec, est) {
+		events = append(events, mapper.Estimated{At: now, Task: req.ID, Estimate: booking(est), Expected: expected})
+	}
+	return events, rec, nil
 }
 
-// kind is a digest of what tasks that do the same work have in common: image,
-// command and number of GPUs.
-func kind(rec *Record) string {
-	sub := rec.Submit
-	h := sha256.New()
-	for _, part := range [][]string{{cmp.Or(rec.ImageID, sub.Image), strconv.Itoa(sub.GPUs)}, sub.Entrypoint, sub.Command} {
-		for _, word := range part {
-			fmt.Fprintf(h, "%q ", word)
-		}
-		fmt.Fprintln(h)
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+// booking is an estimate as the mapper takes it.
+func booking(e estimator.Estimate) mapper.Estimate {
+	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: e.Method}
 }
 
 // possible refuses what this machine can never give.
-func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (mapper.Estimate, error) {
-	out := mapper.Estimate{Memory: est.Memory, Point: est.Point, WholeGPU: est.WholeGPU, Method: est.Method}
-	err := r.state.Check(req, out)
+func (r *Runner) possible(req mapper.Request, est estimator.Estimate) error {
+	err := r.state.Check(req, booking(est))
 	var impossible *mapper.ImpossibleError
 	if !errors.As(err, &impossible) {
-		return out, err
+		return err
 	}
 	option := "--" + impossible.Option
 	if impossible.Option == "mem" && est.Method != estimator.Declared {
 		option = "--est-model"
 	}
-	return out, refusef(422, "%s: %s", option, impossible.Text)
+	return refusef(422, "%s: %s", option, impossible.Text)
 }
 
 var priorities = map[string]mapper.Priority{"": mapper.Normal, "low": mapper.Low, "normal": mapper.Normal, "high": mapper.High}
@@ -152,6 +144,12 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 		return refusef(422, "--name %s: a name must not be a number, those are for task ids", s.Name)
 	case s.Name != "" && !taskName.MatchString(s.Name):
 		return refusef(422, "--name %q: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 128", s.Name)
+	}
+	if s.Probe && s.Mem > 0 {
+		return refusef(422, "--probe: --mem says what it needs; leave one of them out")
+	}
+	if s.Probe && r.opt.Probing.When == ProbeNever {
+		return refusef(422, "--probe: this daemon does not probe tasks (probe: never in its configuration); carma estimate --probe does")
 	}
 	if _, ok := priorities[s.Priority]; !ok {
 		return refusef(422, "--priority %q: choose low, normal or high", s.Priority)
@@ -217,7 +215,7 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string, e
 	}
 	number(imageLabelBatch, &s.BatchSize)
 	number(imageLabelGPUs, &s.GPUs)
-	if text, ok := labels[imageLabelMem]; ok && s.Mem == 0 {
+	if text, ok := labels[imageLabelMem]; ok && s.Mem == 0 && !s.Probe {
 		b, err := mapper.ParseBytes(text)
 		if err != nil {
 			warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", imageLabelMem, err))
@@ -228,23 +226,26 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string, e
 	return s, warn, nil
 }
 
-func query(s api.Submit) estimator.Query {
-	return estimator.Query{Declared: mapper.Bytes(s.Mem), Model: s.EstModel, Batch: s.BatchSize, GPUs: s.GPUs, Estimator: s.Estimator}
-}
-
-// estimate predicts the memory. A wrong name from the user is refused; one
-// from an image's label is a warning.
-func (r *Runner) estimate(asked, s api.Submit) (estimator.Estimate, []string, error) {
-	q := query(s)
+// predict estimates a task's memory from all that is known of it, network
+// included where a probe has found it, and what it will do to its GPUs.
+func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Config) (estimator.Estimate, mapper.Expected, error) {
+	sub := rec.Submit
+	q := estimator.Query{
+		Declared: mapper.Bytes(sub.Mem), Model: sub.EstModel, Batch: batchSize(rec), GPUs: sub.GPUs, Estimator: sub.Estimator, Network: network,
+	}
+	if p := program(rec); p != "" && q.Declared == 0 {
+		err := r.look(ctx, func(s *mapper.State) {
+			for _, run := range s.Runs(p) {
+				q.Runs = append(q.Runs, estimator.Run(run))
+			}
+		})
+		if err != nil {
+			return estimator.Estimate{}, mapper.Expected{}, err
+		}
+	}
 	e, err := r.Estimator.Estimate(q)
-	if err == nil {
-		return e, nil, nil
+	if err != nil {
+		return e, mapper.Expected{}, err
 	}
-	if asked.EstModel != "" || asked.Estimator != "" {
-		return e, nil, refusef(422, "--est-model: %v", err)
-	}
-	warn := fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err)
-	q.Model = ""
-	e, err = r.Estimator.Estimate(q)
-	return e, []string{warn}, err
+	return e, r.Estimator.Expect(q), nil
 }

@@ -51,7 +51,20 @@ func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
 	if err != nil {
 		return api.Task{}, err
 	}
-	return r.view(rec, views[rec.ID()]), nil
+	return r.withCurves(rec, r.view(rec, views[rec.ID()])), nil
+}
+
+// withCurves adds the memory that the attempts were seen to use.
+func (r *Runner) withCurves(rec *Record, v api.Task) api.Task {
+	for i := range v.Attempts {
+		at := &v.Attempts[i]
+		c := rec.Curves[at.N]
+		if c == nil {
+			_, c = r.monitor.sighting(rec.ID(), at.N)
+		}
+		at.Curve = c.view()
+	}
+	return v
 }
 
 // explainAtMost bounds how many reasons one listing works out.
@@ -142,6 +155,9 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	}
 	for i := range t.Attempts {
 		v.Attempts = append(v.Attempts, r.viewAttempt(t.ID, &t.Attempts[i]))
+	}
+	if t.Phase == mapper.Estimating {
+		v.Waits = r.probing(t.ID)
 	}
 	if last := t.Last(); last != nil {
 		v.Started = instant(last.Started)

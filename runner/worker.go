@@ -79,10 +79,7 @@ func (w *worker) run(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	err = w.do(ctx, fact(mapper.Exited{
-		At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt, Class: end.class, Code: end.code,
-		Peak: w.monitor.peak(w.launch.Task, w.launch.Attempt), Demand: end.demand, Message: end.message, Finished: end.finished,
-	}))
+	err = w.do(ctx, w.exited(end))
 	if err != nil || id == "" {
 		return
 	}
@@ -90,6 +87,23 @@ func (w *worker) run(ctx context.Context) {
 	if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
 		log.Warn().Err(err).Str("container", id).Msg("the container could not be removed; it will be at the next start")
 	}
+}
+
+// exited is the end of the attempt, with what was seen of it.
+func (w *worker) exited(end ending) *change {
+	task, attempt := w.launch.Task, w.launch.Attempt
+	peak, seen := w.monitor.sighting(task, attempt)
+	w.monitor.forget(task, attempt)
+	ev := mapper.Exited{
+		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
+		Peak: peak, Demand: end.demand, Message: end.message, Finished: end.finished,
+	}
+	return &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, *Record, error) {
+		if rec, _ := w.book.get(task); rec != nil && seen != nil {
+			return []mapper.Event{ev}, rec.withCurve(attempt, seen), nil
+		}
+		return []mapper.Event{ev}, nil, nil
+	}}
 }
 
 // execute takes the container from nothing, or from wherever it is, to its

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -108,7 +109,7 @@ func (a *attached) watch(ctx context.Context) {
 func progress(t *api.Task) string {
 	switch mapper.Phase(t.Phase) {
 	case mapper.Estimating:
-		return "estimating its memory"
+		return cmp.Or(t.Waits, "estimating its memory")
 	case mapper.Launching:
 		if at := last(t); at != nil && len(at.GPUs) > 0 {
 			return "starting on " + onGPUs(at.GPUs)

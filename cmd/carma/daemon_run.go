@@ -15,6 +15,7 @@ import (
 	"carma/configs/servers"
 	"carma/containers"
 	"carma/containers/docker"
+	"carma/estimator/probe"
 	"carma/mapper"
 	"carma/runner"
 	"carma/runner/gpu"
@@ -44,6 +45,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 	opt := runner.Options{
 		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery,
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
+		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
 	}
 	clock := runner.NewClock(1)
 	source, err := openGPUs(config, clock, &opt, log)

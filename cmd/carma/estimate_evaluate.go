@@ -125,8 +125,10 @@ func (a *app) evaluateFile(o estimateOptions, chosen []methods.Method) (*evaluat
 			if err != nil {
 				return nil, err
 			}
-			if seen.Rows > 0 {
-				scores = append(scores, seen)
+			for _, s := range []evaluate.Score{seen, evaluate.RunAlone(by[env], 2), evaluate.RunAlone(by[env], 1)} {
+				if s.Rows > 0 {
+					scores = append(scores, s)
+				}
 			}
 		}
 		e.Environments = append(e.Environments, scored{env, len(by[env]), scores, evaluate.Published(by[env])})

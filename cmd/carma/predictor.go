@@ -36,14 +36,24 @@ func newPredictor(standard, environment string) (*predictor, error) {
 	return p, nil
 }
 
-// Estimate answers q. Measured workloads are part of estimator carma; any
-// other is asked alone.
+// Estimate answers q. Earlier runs at other batch sizes correct what is known
+// otherwise, or have to do alone.
 func (p *predictor) Estimate(q estimator.Query) (estimator.Estimate, error) {
+	e, err := p.unseen(q)
+	if err != nil || q.Declared > 0 || len(q.Runs) == 0 {
+		return e, err
+	}
+	return p.corrected(q, e), nil
+}
+
+// unseen estimates without earlier runs. Measured workloads are part of
+// estimator carma; any other is asked alone.
+func (p *predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 	name := cmp.Or(q.Estimator, p.standard)
-	if q.Declared > 0 || q.Model == "" {
+	if q.Declared > 0 || q.Model == "" && q.Network == nil {
 		return p.catalogue.Estimate(q)
 	}
-	if name == "carma" {
+	if name == "carma" && q.Network == nil {
 		if e, err := p.catalogue.Estimate(q); err == nil && !e.WholeGPU || !zoo.known(q.Model) {
 			return e, withNetworks(err)
 		}
@@ -68,6 +78,9 @@ func (p *predictor) Estimate(q estimator.Query) (estimator.Estimate, error) {
 
 // booked is what is booked for an answer.
 func (p *predictor) booked(name string, c *models.Config, a methods.Answer) estimator.Estimate {
+	if c.Origin == "probe" {
+		name += ", from the probe"
+	}
 	what := fmt.Sprintf("%s at batch size %d by estimator %s (%s)", c.Name, c.Train.Batch, name, p.environment.Name)
 	if p.environment.Capacity > 0 && a.Point >= p.environment.Capacity {
 		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: what + ": more than such a GPU has, so it gets whole GPUs; --mem lets it share"}
@@ -79,8 +92,52 @@ func (p *predictor) booked(name string, c *models.Config, a methods.Answer) esti
 	}
 }
 
-// networkOf builds the network a query names.
+// lineFar is how many doublings of the batch size outside two runs a line
+// through them is better than the correction of an estimate by one.
+const lineFar = 1
+
+// corrected is an estimate after earlier runs at other batch sizes.
+func (p *predictor) corrected(q estimator.Query, e estimator.Estimate) estimator.Estimate {
+	line, far, ok := estimator.FromRuns(q.Batch, q.Runs)
+	if !ok {
+		return e
+	}
+	if len(q.Runs) > 1 && far <= lineFar || e.Point <= 0 {
+		return line
+	}
+	near, _ := estimator.Nearest(q.Batch, q.Runs)
+	there, err := p.unseen(atBatch(q, near.Batch))
+	if err != nil || there.Point <= 0 {
+		return line
+	}
+	a := methods.Answer{Point: int64(e.Point), Upper: int64(e.Memory)}
+	if e.Method == estimator.Measured {
+		a.Upper = 2 * a.Point // its bound is for runs at batch sizes that were measured
+	}
+	a = a.Given(q.Batch, methods.Seen{Measured: int64(near.Peak), Point: int64(there.Point), Batch: near.Batch})
+	e.Point, e.Memory = mapper.Bytes(a.Point), mapper.Bytes(a.Upper)
+	e.Detail = fmt.Sprintf("%s; as runs at batch size %d used %s where %s is expected: %s, %s booked", e.Detail, near.Batch, near.Peak, there.Point, e.Point, e.Memory)
+	return e
+}
+
+// atBatch is the same question at another batch size.
+func atBatch(q estimator.Query, batch int) estimator.Query {
+	if n := q.Network; n != nil {
+		// What a program calls its batch size may be that of one GPU.
+		scaled, err := n.With(models.Overrides{Batch: max(1, int(int64(n.Train.Batch)*int64(batch)/int64(q.Batch)))})
+		if err == nil {
+			q.Network = scaled
+		}
+	}
+	q.Batch = batch
+	return q
+}
+
+// networkOf builds the network a query names, or has.
 func networkOf(q estimator.Query) (*models.Config, error) {
+	if q.Network != nil {
+		return q.Network, nil
+	}
 	if !zoo.known(q.Model) {
 		return nil, withNetworks(&estimator.UnknownModelError{Name: q.Model, Nearest: nearest.Near(q.Model, zoo.names())})
 	}

@@ -24,9 +24,11 @@ the image is for the task.
 The first Ctrl-C stops the task, the second leaves it running and exits with
 code 130. A task outlives the terminal and the daemon.
 
-How much GPU memory the task needs is taken from --mem, else from what was
-measured for --est-model and --batch-size; else it gets whole GPUs. Images may
-say it themselves with the labels carma.est-model, carma.batch-size, carma.gpus.`,
+How much GPU memory the task needs is taken from --mem, else from what earlier
+runs of the same image and command used, else from --probe, else from what was
+measured or is estimated for --est-model and --batch-size, else from runs at
+other batch sizes; else it gets whole GPUs. Images may say it themselves with
+the labels carma.est-model, carma.batch-size, carma.gpus.`,
 		Example: `  carma run --est-model resnet50 --batch-size 64 my/training:1 --epochs 3
   carma run -d --mem 12G --gpus 2 -v ./data:/data:ro my/training:1`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -109,6 +111,7 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.EstModel, "est-model", "", "estimate its memory as that of this `model` or workload")
 	countFlag(f, &r.BatchSize, 1, "batch-size", "batch size, for the estimate")
 	choiceFlag(f, &r.Estimator, configs.Estimators, "estimator", "estimate its memory by this `method` (default: the daemon's)")
+	f.BoolVar(&r.Probe, "probe", false, "run its first steps on the CPU first, to see what memory it needs")
 	memoryFlag(f, &r.Mem, "mem", "peak GPU memory on each GPU; wins over an estimate")
 	countFlag(f, &r.GPUs, 1, "gpus", "number of GPUs (default: what the image says, else 1)")
 	f.BoolVar(&r.Exclusive, "exclusive", false, "share the GPUs with nobody")

@@ -48,7 +48,7 @@ func whyText(w *api.Why, t *api.Task) string {
 	if w.Summary != "" {
 		fmt.Fprintln(&b, printable(w.Summary))
 	}
-	if t.Estimate.Detail != "" && !t.Finished() {
+	if t.Estimate.Detail != "" && !t.Finished() && t.Phase != string(mapper.Estimating) {
 		fmt.Fprintf(&b, "memory: %s\n", printable(t.Estimate.Detail))
 	}
 	for _, g := range w.GPUs {

@@ -162,6 +162,25 @@ func TestOneOtherBatchSizeSeen(t *testing.T) {
 	}
 }
 
+// TestOtherBatchSizesAlone: the smaller of the other runs, and not truncated
+// ones.
+func TestOtherBatchSizesAlone(t *testing.T) {
+	at := func(group string, batch int, measured int64, truncated bool) Case {
+		return Case{Group: group, Batch: batch, Measured: measured, Truncated: truncated}
+	}
+	cases := []Case{at("a", 8, 1000, false), at("a", 16, 1800, false), at("a", 32, 3600, false), at("a", 64, 9000, true), at("b", 8, 1000, false)}
+	// At 32 by the line through 8 and 16: 3400 of 3600; at 16 through 8 and 32:
+	// 1867 of 1800; at 8 through 16 and 32: 900 of 1000.
+	two := RunAlone(cases, 2)
+	if want := (200./3600 + 66./1800 + 0.1) / 3; two.Rows != 3 || two.Of != 3 || math.Abs(two.Mean-want) > 1e-3 {
+		t.Errorf("two: %+v, want a mean of %.4f", two, want)
+	}
+	one := RunAlone(cases, 1)
+	if one.Rows != 3 || one.BoundUnder != 0 || one.Mean < two.Mean {
+		t.Errorf("one: %+v", one)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{cnnFile, mlpFile, timmFile, realFile} {
 		f.Add(text)

@@ -2,10 +2,14 @@ package evaluate
 
 import (
 	"cmp"
+	"fmt"
 	"math"
+	"slices"
 
+	"carma/estimator"
 	"carma/estimator/environment"
 	"carma/estimator/methods"
+	"carma/mapper"
 )
 
 // RunSeen scores a method that is given one measured run of the same training
@@ -39,6 +43,34 @@ func RunSeen(cases []Case, m methods.Method, fallback string, confidence float64
 	return score, nil
 }
 
+// RunAlone scores what is said of a training by n measured runs of it at the
+// nearest other batch sizes, and by nothing else: the next smaller ones, else
+// larger ones.
+func RunAlone(cases []Case, n int) Score {
+	score := Score{Method: fmt.Sprintf("nothing known, %d other batch sizes seen", n)}
+	if n == 1 {
+		score.Method = "nothing known, one other batch size seen"
+	}
+	var t tally
+	for i := range cases {
+		c := &cases[i]
+		others := otherBatches(cases, c)
+		if c.Truncated || len(others) < n {
+			continue
+		}
+		score.Of++
+		var runs []estimator.Run
+		for _, o := range others[:n] {
+			runs = append(runs, estimator.Run{Batch: o.Batch, Peak: mapper.Bytes(o.Measured)})
+		}
+		if e, _, ok := estimator.FromRuns(c.Batch, runs); ok {
+			t.add(c.Measured, int64(e.Point), int64(e.Memory))
+		}
+	}
+	t.fill(&score)
+	return score
+}
+
 // ask has a method answer for a case; a method without an answer gives 0.
 func ask(c *Case, m methods.Method, fallback string, confidence float64) (methods.Answer, error) {
 	env, err := environment.Named(cmp.Or(c.Environment, fallback))
@@ -57,22 +89,33 @@ func ask(c *Case, m methods.Method, fallback string, confidence float64) (method
 }
 
 // otherBatch is the run of the same training whose batch size is nearest, a
-// smaller one first.
+// smaller one first; nil if there is none.
 func otherBatch(cases []Case, c *Case) *Case {
-	var best *Case
-	distance := math.Inf(1)
+	if others := otherBatches(cases, c); len(others) > 0 {
+		return others[0]
+	}
+	return nil
+}
+
+// otherBatches are the runs of the same training at other batch sizes, smaller
+// ones first and of these the nearest.
+func otherBatches(cases []Case, c *Case) []*Case {
+	var others []*Case
 	for i := range cases {
 		o := &cases[i]
-		if o.Group != c.Group || o.Environment != c.Environment || o.Batch == c.Batch || o.Truncated {
-			continue
-		}
-		d := math.Abs(math.Log2(float64(o.Batch) / float64(c.Batch)))
-		if o.Batch > c.Batch {
-			d += 1000
-		}
-		if d < distance {
-			best, distance = o, d
+		if o.Group == c.Group && o.Environment == c.Environment && o.Batch != c.Batch && !o.Truncated {
+			others = append(others, o)
 		}
 	}
-	return best
+	slices.SortStableFunc(others, func(a, b *Case) int { return cmp.Compare(distance(a.Batch, c.Batch), distance(b.Batch, c.Batch)) })
+	return others
+}
+
+// distance in doublings, a larger batch size behind all smaller ones.
+func distance(other, batch int) float64 {
+	d := math.Abs(math.Log2(float64(other) / float64(batch)))
+	if other > batch {
+		d += 1000
+	}
+	return d
 }

@@ -149,7 +149,7 @@ func shipped(out *bytes.Buffer, data string) error {
 			if err != nil {
 				return err
 			}
-			scores = slices.Insert(scores, 1, seen)
+			scores = slices.Insert(scores, 1, seen, evaluate.RunAlone(by[env], 2), evaluate.RunAlone(by[env], 1))
 			for _, s := range append(scores, evaluate.Published(by[env])...) {
 				if s.Rows > 0 {
 					fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s |\n", s.Method, s.Rows, percent(s.Mean), percent(s.Median), percent(s.Under), percent(s.BoundUnder), percent(s.Overhead))

@@ -29,6 +29,9 @@ type Submit struct {
 	EstModel  string `json:"est_model,omitempty" doc:"model name for the memory estimate"`
 	BatchSize int    `json:"batch_size,omitempty" minimum:"0"`
 	Estimator string `json:"estimator,omitempty" doc:"estimator of its memory; empty: the daemon's"`
+	// Probe runs its first steps on the CPU before it is queued, to see what
+	// it trains.
+	Probe     bool   `json:"probe,omitempty" doc:"find out its memory by running its first steps on the CPU"`
 	Exclusive bool   `json:"exclusive,omitempty" doc:"share its GPUs with nobody"`
 	Priority  string `json:"priority,omitempty" enum:"low,normal,high"`
 	Retries   int    `json:"retries,omitempty" minimum:"0" doc:"how often a program failure is run again"`
@@ -79,7 +82,7 @@ type Task struct {
 	Phase    string `json:"phase" enum:"estimating,queued,recovering,launching,running,stopping,succeeded,failed,cancelled"`
 	// Position in the order of the queues, from 1; 0 when it is in none.
 	Position int `json:"position,omitempty"`
-	// Waits is the one-line reason while it is in a queue.
+	// Waits is the one-line reason while it is in a queue, or probed.
 	Waits    string   `json:"waits,omitempty"`
 	Estimate Estimate `json:"estimate"`
 	// Need is the memory per GPU that its next launch books, or its current
@@ -115,6 +118,14 @@ type Attempt struct {
 	Peak      int64     `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
 	Blameless bool      `json:"blameless,omitempty"`
 	Message   string    `json:"message,omitempty"`
+	// Curve is the memory it was seen to use; not in listings.
+	Curve []CurvePoint `json:"curve,omitempty" doc:"memory in use over time, on the GPU where it uses most; not in listings"`
+}
+
+// CurvePoint is the memory in use from a moment on, until the next.
+type CurvePoint struct {
+	At   time.Time `json:"at"`
+	Used int64     `json:"used" doc:"bytes"`
 }
 
 // GPURef names a GPU.

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"carma/configs/models"
+	"carma/estimator"
+	"carma/mapper"
+)
+
+func newTestPredictor(t *testing.T) *predictor {
+	t.Helper()
+	p, err := newPredictor("carma", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func predicted(t *testing.T, p *predictor, q estimator.Query) estimator.Estimate {
+	t.Helper()
+	e, err := p.Estimate(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Memory < e.Point {
+		t.Errorf("%+v: the bound is below the point", e)
+	}
+	return e
+}
+
+// TestPredictorRuns: an earlier run at another batch size corrects an estimate
+// in proportion; two near ones speak for themselves.
+func TestPredictorRuns(t *testing.T) {
+	p := newTestPredictor(t)
+	for name, model := range map[string]string{"measured": "resnet50", "from its layers": "densenet121"} {
+		here := predicted(t, p, estimator.Query{Model: model, Batch: 64})
+		there := predicted(t, p, estimator.Query{Model: model, Batch: 32})
+		run := estimator.Run{Batch: 32, Peak: there.Point.Scale(1.3)}
+		e := predicted(t, p, estimator.Query{Model: model, Batch: 64, Runs: []estimator.Run{run}})
+		if ratio := e.Point.GiB() / here.Point.GiB(); math.Abs(ratio-1.3) > 1e-6 {
+			t.Errorf("%s: corrected by %.4f, want 1.3", name, ratio)
+		}
+		if e.Method != here.Method || !strings.Contains(e.Detail, "as runs at batch size 32 used") {
+			t.Errorf("%s: %+v", name, e)
+		}
+		runs := []estimator.Run{{Batch: 32, Peak: 10 * mapper.GiB}, {Batch: 128, Peak: 22 * mapper.GiB}}
+		if e := predicted(t, p, estimator.Query{Model: model, Batch: 64, Runs: runs}); e.Point != 14*mapper.GiB {
+			t.Errorf("%s: %s between two runs", name, e.Point)
+		}
+	}
+	e := predicted(t, p, estimator.Query{Batch: 64, Runs: []estimator.Run{{Batch: 32, Peak: 10 * mapper.GiB}}})
+	if e.Method != estimator.OtherBatches || e.Memory != 20*mapper.GiB {
+		t.Errorf("of an unknown model: %+v", e)
+	}
+	e = predicted(t, p, estimator.Query{Declared: mapper.GiB, Batch: 64, Runs: []estimator.Run{{Batch: 32, Peak: 10 * mapper.GiB}}})
+	if e.Memory != mapper.GiB {
+		t.Errorf("declared, and yet %+v", e)
+	}
+}
+
+// TestPredictorNetwork: what a probe found counts for more than the name.
+func TestPredictorNetwork(t *testing.T) {
+	p := newTestPredictor(t)
+	probed, err := zoo.build("vgg16", models.Overrides{Batch: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	probed.Origin = "probe"
+	named := predicted(t, p, estimator.Query{Model: "resnet18", Batch: 32})
+	e := predicted(t, p, estimator.Query{Model: "resnet18", Batch: 16, Network: probed})
+	if e.Point <= named.Point || !strings.Contains(e.Detail, "from the probe") {
+		t.Errorf("by name %s, by network %+v", named.Point, e)
+	}
+	// The program calls 16 what was 32 on all GPUs, so its 8 is 16.
+	half, err := probed.With(models.Overrides{Batch: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := predicted(t, p, estimator.Query{Network: half})
+	runs := []estimator.Run{{Batch: 8, Peak: there.Point.Scale(1.1)}}
+	c := predicted(t, p, estimator.Query{Model: "resnet18", Batch: 16, Network: probed, Runs: runs})
+	if ratio := c.Point.GiB() / e.Point.GiB(); math.Abs(ratio-1.1) > 1e-6 {
+		t.Errorf("corrected by %.4f, want 1.1", ratio)
+	}
+}

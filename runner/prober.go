@@ -1,0 +1,199 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"carma/configs/models"
+	"carma/containers"
+	"carma/estimator"
+	"carma/estimator/probe"
+	"carma/mapper"
+)
+
+// Probing is when tasks are probed before they are first mapped.
+type Probing struct {
+	// When: asked (those submitted with --probe), unknown (also those of which
+	// nothing is known) or never.
+	When string
+	// Limits bound one probe. One runs at a time: it takes processors from the
+	// data loaders of what trains.
+	Limits probe.Limits
+	// Run replaces probe.Run; nil: that.
+	Run func(context.Context, containers.Driver, probe.Request) (*models.Config, error)
+}
+
+// When tasks are probed.
+const (
+	ProbeAsked   = "asked"
+	ProbeUnknown = "unknown"
+	ProbeNever   = "never"
+)
+
+// probers are the probes that wait or run.
+type probers struct {
+	turn chan struct{} // holds one token while a probe runs
+
+	mu    sync.Mutex
+	tasks map[mapper.TaskID]*prober
+}
+
+// prober is the probe of one task.
+type prober struct {
+	end     context.CancelFunc
+	running time.Time // since when; zero: it waits for its turn
+}
+
+func newProbers() probers {
+	return probers{turn: make(chan struct{}, 1), tasks: map[mapper.TaskID]*prober{}}
+}
+
+// wantsProbe reports whether a task is to be probed; the loop only.
+func (r *Runner) wantsProbe(rec *Record, est estimator.Estimate) bool {
+	asked := rec.Submit.Probe || r.opt.Probing.When == ProbeUnknown && est.Method == estimator.WholeGPUs && rec.Submit.EstModel == ""
+	return asked && r.opt.Probing.When != ProbeNever && !r.state.Recalls(kind(rec))
+}
+
+// probeIfDue starts the probe of a task whose memory is still to be estimated;
+// the loop only.
+func (r *Runner) probeIfDue(rec *Record) {
+	if t, ok := r.state.Task(rec.ID()); ok && t.Phase == mapper.Estimating {
+		r.startProbe(rec)
+	}
+}
+
+// startProbe probes a task that has been submitted and not estimated; the loop
+// only.
+func (r *Runner) startProbe(rec *Record) {
+	id := rec.ID()
+	r.probers.mu.Lock()
+	defer r.probers.mu.Unlock()
+	if r.probers.tasks[id] != nil {
+		return
+	}
+	ctx, end := context.WithCancel(r.work)
+	p := &prober{end: end}
+	r.probers.tasks[id] = p
+	r.attempts.Go(func() {
+		defer end()
+		r.probe(ctx, p, rec)
+		r.probers.mu.Lock()
+		delete(r.probers.tasks, id)
+		r.probers.mu.Unlock()
+	})
+}
+
+// endProbe ends the probe of a task that is not wanted any more.
+func (r *Runner) endProbe(id mapper.TaskID) {
+	r.probers.mu.Lock()
+	defer r.probers.mu.Unlock()
+	if p := r.probers.tasks[id]; p != nil {
+		p.end()
+	}
+}
+
+// probe finds out what a task trains, and queues it with what that needs; or
+// with what is known otherwise, and why the probe failed.
+func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
+	select {
+	case r.probers.turn <- struct{}{}:
+		defer func() { <-r.probers.turn }()
+	case <-ctx.Done():
+		return
+	}
+	r.probers.mu.Lock()
+	p.running = r.Clock.Time()
+	r.probers.mu.Unlock()
+	network, err := r.findNetwork(ctx, rec)
+	if ctx.Err() != nil {
+		return // cancelled, or the daemon stops: the next one probes again
+	}
+	est, expected, estErr := r.predict(ctx, rec, network)
+	if estErr != nil {
+		est = estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: estErr.Error()}
+	}
+	if err != nil {
+		r.Log.Info().Int64("task", int64(rec.ID())).Str("reason", err.Error()).Msg("the probe found nothing")
+		est.Detail = fmt.Sprintf("the probe found nothing (%v); %s", err, est.Detail)
+	}
+	_ = r.do(ctx, &change{keep: true, events: func(now mapper.Instant) ([]mapper.Event, *Record, error) {
+		return r.probed(now, rec.ID(), est, expected)
+	}}) // an error: the daemon stops
+}
+
+// probed queues a task after its probe; the loop only.
+func (r *Runner) probed(now mapper.Instant, id mapper.TaskID, est estimator.Estimate, expected mapper.Expected) ([]mapper.Event, *Record, error) {
+	rec, _ := r.book.get(id)
+	if rec == nil || rec.Task.Phase != mapper.Estimating {
+		return nil, nil, nil
+	}
+	c := *rec
+	c.Detail = est.Detail
+	return []mapper.Event{mapper.Estimated{At: now, Task: id, Estimate: booking(est), Expected: expected}}, &c, nil
+}
+
+// findNetwork runs the first steps of a task's program on the CPU.
+func (r *Runner) findNetwork(ctx context.Context, rec *Record) (*models.Config, error) {
+	name := fmt.Sprintf("carma-%s-%d-probe", r.instance, rec.ID())
+	labels := map[string]string{LabelInstance: r.instance, LabelTask: rec.ID().String()}
+	if err := r.clearProbes(ctx, labels); err != nil {
+		return nil, err
+	}
+	sub := rec.Submit
+	request := probe.Request{
+		Name: name, Labels: labels, Image: sub.Image, Entrypoint: sub.Entrypoint, Command: sub.Command,
+		Env: sub.Env, WorkDir: sub.WorkDir, ShmSize: sub.ShmSize, GPUs: sub.GPUs,
+		Folder: filepath.Join(r.opt.DataDir, "probe"), Limits: r.opt.Probing.Limits,
+	}
+	if rec.UID != 0 {
+		request.User = fmt.Sprintf("%d:%d", rec.UID, rec.GID)
+	}
+	for _, m := range sub.Mounts {
+		request.Mounts = append(request.Mounts, containers.Mount{Source: m.Source, Target: m.Target, ReadOnly: true})
+	}
+	run := r.opt.Probing.Run
+	if run == nil {
+		run = probe.Run
+	}
+	var network *models.Config
+	_, err := r.engine.retry(ctx, func() (err error) { network, err = run(ctx, r.Driver, request); return err })
+	return network, err
+}
+
+// clearProbes removes what a daemon that was killed left of a task's probe.
+func (r *Runner) clearProbes(ctx context.Context, labels map[string]string) error {
+	_, err := r.engine.retry(ctx, func() error {
+		found, err := r.Driver.List(ctx, labels)
+		if err != nil {
+			return err
+		}
+		for _, c := range found {
+			if c.Labels[probe.Label] == "" {
+				continue
+			}
+			if err := r.Driver.Remove(ctx, c.ID); err != nil && !errors.Is(err, containers.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// probing tells where the probe of a task stands.
+func (r *Runner) probing(id mapper.TaskID) string {
+	r.probers.mu.Lock()
+	defer r.probers.mu.Unlock()
+	switch p := r.probers.tasks[id]; {
+	case p == nil:
+		return ""
+	case p.running.IsZero():
+		return "its probe waits until another task's is done"
+	default:
+		return fmt.Sprintf("its first steps run on the CPU, to see what memory it needs, for %s now", max(0, r.Clock.Time().Sub(p.running)).Round(time.Second))
+	}
+}

@@ -1,0 +1,260 @@
+package runner
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"carma/containers/containerstest"
+	"carma/estimator"
+	"carma/estimator/probe"
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/gpu"
+)
+
+// sized estimates a network by its batch size, in GiB, and the rest as the
+// catalogue does.
+type sized struct{ *estimator.Catalogue }
+
+func (s sized) Estimate(q estimator.Query) (estimator.Estimate, error) {
+	if q.Network == nil {
+		return s.Catalogue.Estimate(q)
+	}
+	m := mapper.Bytes(q.Network.Train.Batch) * mapper.GiB
+	return estimator.Estimate{Memory: m, Point: m, Method: "sized", Detail: "by its network"}, nil
+}
+
+func withProbes(g *rig) {
+	g.estimator = sized{g.estimator.(*estimator.Catalogue)}
+	g.opt.Probing.When = ProbeAsked
+}
+
+// mark is set in the environment of a probe's container, and only there.
+func mark(p *containerstest.Process) string {
+	for _, kv := range p.Spec.Env {
+		if v, ok := strings.CutPrefix(kv, "CARMA_PROBE="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// tell prints what the probe's Python side prints of a network with a batch
+// size.
+func tell(p *containerstest.Process, batch int) {
+	var z bytes.Buffer
+	w := zlib.NewWriter(&z)
+	fmt.Fprintf(w, `{"kind":"result","pid":7,"config":{"schema":1,"name":"Net","family":"mlp","train":{"batch":%d},"inputs":[{"shape":[3]}],`+
+		`"layers":[{"type":"linear","inputs":[-1],"out":[2],"params":[6,2]}]}}`, batch)
+	_ = w.Close()
+	fmt.Fprintf(p.Stderr, "%s 7 1 0 $ %s\n", mark(p), base64.StdEncoding.EncodeToString(z.Bytes()))
+}
+
+// trains is a program that can be probed, and runs until it is stopped.
+func trains(batch int) containerstest.Script {
+	return func(ctx context.Context, p *containerstest.Process) int {
+		if mark(p) == "" {
+			return untilStopped(ctx, p)
+		}
+		tell(p, batch)
+		<-p.Killed
+		return 137
+	}
+}
+
+func (g *rig) probesLeft() int {
+	g.t.Helper()
+	n := 0
+	all, err := g.engine.List(g.ctx(), nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, c := range all {
+		if c.Labels[probe.Label] != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// TestProbe: what the probe finds is booked, and the daemon leaves nothing
+// behind.
+func TestProbe(t *testing.T) {
+	g := newRig(t, withProbes)
+	g.script("train", trains(6))
+	ref := g.run(api.Submit{Image: "train", Probe: true})
+	task := g.running(ref)
+	if task.Need != int64(6*mapper.GiB) || task.Estimate.Method != "sized" || task.Estimate.Detail != "by its network" {
+		t.Errorf("booked %d, estimate %+v", task.Need, task.Estimate)
+	}
+	if n := g.probesLeft(); n != 0 {
+		t.Errorf("%d probes left", n)
+	}
+	g.restart() // the sentence is kept
+	if task, err := g.api.Task(g.ctx(), ref); err != nil || task.Estimate.Detail != "by its network" {
+		t.Errorf("after a restart: %+v, %v", task.Estimate, err)
+	}
+}
+
+// TestProbeFindsNothing: what else is known has to do, and the reason is told.
+func TestProbeFindsNothing(t *testing.T) {
+	g := newRig(t, withProbes)
+	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
+		if mark(p) != "" {
+			return 3
+		}
+		return untilStopped(ctx, p)
+	})
+	task := g.running(g.run(api.Submit{Image: "train", Probe: true, EstModel: "resnet50", BatchSize: 64}))
+	if !strings.HasPrefix(task.Estimate.Detail, "the probe found nothing (the image runs no Python program") || task.Estimate.Method != estimator.Measured {
+		t.Errorf("estimate %+v", task.Estimate)
+	}
+	task = g.running(g.run(api.Submit{Image: "train", Probe: true}))
+	if !task.Estimate.WholeGPU {
+		t.Errorf("estimate of the unknown %+v", task.Estimate)
+	}
+}
+
+// TestProbeKilled: a daemon that dies while it probes leaves a container; the
+// next one probes again, and queues the task once.
+func TestProbeKilled(t *testing.T) {
+	g := newRig(t, withProbes)
+	hold := make(chan struct{})
+	var probes atomic.Int32
+	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
+		if mark(p) == "" {
+			return untilStopped(ctx, p)
+		}
+		if probes.Add(1) == 1 {
+			<-p.Killed
+			return 137
+		}
+		<-hold
+		tell(p, 6)
+		<-p.Killed
+		return 137
+	})
+	ref := g.run(api.Submit{Image: "train", Probe: true})
+	g.eventually("a probe runs", func() bool { return probes.Load() == 1 })
+	// As kill -9 leaves it: the container stays, though its daemon is gone.
+	g.engine.FailNext(containerstest.OpRemove, errors.New("the daemon was killed"))
+	g.stop()
+	if n := g.probesLeft(); n != 1 {
+		t.Fatalf("%d probes left by the daemon", n)
+	}
+	g.start()
+	g.eventually("the second probe runs", func() bool { return probes.Load() == 2 })
+	why, err := g.api.Why(g.ctx(), ref)
+	if err != nil || !strings.Contains(why.Summary, "first steps run on the CPU") {
+		t.Errorf("why: %q, %v", why.Summary, err)
+	}
+	close(hold)
+	if task := g.running(ref); task.Need != int64(6*mapper.GiB) || len(task.Attempts) != 1 {
+		t.Errorf("need %d, attempts %+v", task.Need, task.Attempts)
+	}
+	if n := g.probesLeft(); n != 0 {
+		t.Errorf("%d probes left", n)
+	}
+}
+
+// TestProbeCancelled: a task that is stopped while it is probed is gone at
+// once, with its probe, and the next one's turn comes.
+func TestProbeCancelled(t *testing.T) {
+	g := newRig(t, withProbes)
+	started := make(chan struct{}, 1)
+	g.script("hangs", func(_ context.Context, p *containerstest.Process) int {
+		started <- struct{}{}
+		<-p.Killed
+		return 137
+	})
+	g.script("train", trains(3))
+	first := g.run(api.Submit{Image: "hangs", Probe: true})
+	<-started
+	second := g.run(api.Submit{Image: "train", Probe: true})
+	g.eventually("the second waits for its turn", func() bool {
+		task, err := g.api.Task(g.ctx(), second)
+		return err == nil && task.Phase == "estimating" && strings.Contains(task.Waits, "waits until another task's is done")
+	})
+	if _, err := g.api.Stop(g.ctx(), first, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if task := g.finished(first); task.Phase != "cancelled" || len(task.Attempts) != 0 {
+		t.Errorf("the first is %s after %d attempts", task.Phase, len(task.Attempts))
+	}
+	g.running(second)
+	g.eventually("no probe is left", func() bool { return g.probesLeft() == 0 })
+}
+
+// TestProbeNotNeeded: what is declared takes no probe, and a daemon may be set
+// to probe nothing, or all that is unknown.
+func TestProbeNotNeeded(t *testing.T) {
+	g := newRig(t, withProbes)
+	probes, _ := g.probed()
+	refused := func(s api.Submit, why string) {
+		t.Helper()
+		if _, err := g.api.Submit(g.ctx(), s); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%+v: %v, want %q", s, err, why)
+		}
+	}
+	refused(api.Submit{Image: "train", Probe: true, Mem: int64(mapper.GiB)}, "--mem")
+	g.opt.Probing.When = ProbeNever
+	g.restart()
+	refused(api.Submit{Image: "train", Probe: true}, "does not probe")
+	g.opt.Probing.When = ProbeUnknown
+	g.restart()
+	g.finished(g.run(api.Submit{Image: "train", Command: []string{"unknown"}}))
+	g.finished(g.run(api.Submit{Image: "train", Command: []string{"known"}, Mem: int64(mapper.GiB)}))
+	if n := probes.Load(); n != 1 {
+		t.Errorf("%d probes, want that of the unknown", n)
+	}
+}
+
+// probed adds an image whose probes are counted; its runs end when they are
+// let go, or at once.
+func (g *rig) probed() (probes *atomic.Int32, hold *atomic.Bool) {
+	probes, hold = new(atomic.Int32), new(atomic.Bool)
+	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
+		if mark(p) == "" {
+			for hold.Load() && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			return 0
+		}
+		probes.Add(1)
+		tell(p, 2)
+		<-p.Killed
+		return 137
+	})
+	return probes, hold
+}
+
+// TestProbeNotAgain: what earlier runs used is better than a probe.
+func TestProbeNotAgain(t *testing.T) {
+	g := newRig(t, withProbes)
+	g.opt.Mapper.Learn = true
+	g.restart()
+	probes, hold := g.probed()
+	hold.Store(true)
+	ref := g.run(api.Submit{Image: "train", Probe: true})
+	task := g.running(ref)
+	g.cards.set(gpu.Sample{UUID: task.Attempts[0].GPUs[0].UUID, Used: 3 * mapper.GiB, Processes: []gpu.Process{{Task: mapper.TaskID(task.ID), Attempt: 1, Used: 3 * mapper.GiB}}})
+	g.eventually("it is seen", func() bool {
+		gpus, err := g.api.GPUs(g.ctx())
+		return err == nil && slices.ContainsFunc(gpus, func(g api.GPU) bool { return g.Used > 0 })
+	})
+	hold.Store(false)
+	g.finished(ref)
+	task = g.finished(g.run(api.Submit{Image: "train", Probe: true}))
+	if task.Estimate.Method != mapper.FromHistory || task.Estimate.Memory != int64(3*mapper.GiB+128*mapper.MiB) || probes.Load() != 1 {
+		t.Errorf("%d probes, estimate %+v", probes.Load(), task.Estimate)
+	}
+}
