@@ -43,6 +43,16 @@ type Config struct {
 	Probe        string
 	ProbeTimeout time.Duration
 	ProbeMemory  mapper.Bytes
+	// MPS is who shares GPUs with whom by NVIDIA's Multi-Process Service: off,
+	// user or shared. MPSControl is its control program, MPSDir the folder of
+	// the control daemons; MPSThreads and MPSMemoryLimit bound each task, and
+	// MPSIPC is the IPC namespace its clients need: private or host.
+	MPS            string
+	MPSControl     string
+	MPSDir         string
+	MPSThreads     int
+	MPSMemoryLimit bool
+	MPSIPC         string
 	// Pull is when images are fetched unless the task says so itself:
 	// missing, always or never.
 	Pull string
@@ -80,25 +90,30 @@ var Example string
 // included. Socket and DataDir depend on who asks.
 func Default() Config {
 	return Config{
-		Socket:        defaultSocket(),
-		DataDir:       defaultDataDir(),
-		GPUs:          "auto",
-		Speed:         1,
-		SampleEvery:   time.Second,
-		Driver:        "docker",
-		Attach:        "auto",
-		Estimator:     "carma",
-		Probe:         "asked",
-		ProbeTimeout:  2 * time.Minute,
-		ProbeMemory:   8 * mapper.GiB,
-		Pull:          "missing",
-		StopGrace:     10 * time.Second,
-		LogBytes:      64 * mapper.MiB,
-		AllowedMounts: []string{"~"},
-		AdminGroup:    "carma",
-		Mapper:        mapperDefaults(mapper.DefaultOptions().Policy),
-		LogLevel:      "info",
-		LogFormat:     "auto",
+		Socket:         defaultSocket(),
+		DataDir:        defaultDataDir(),
+		GPUs:           "auto",
+		Speed:          1,
+		SampleEvery:    time.Second,
+		Driver:         "docker",
+		Attach:         "auto",
+		Estimator:      "carma",
+		Probe:          "asked",
+		ProbeTimeout:   2 * time.Minute,
+		ProbeMemory:    8 * mapper.GiB,
+		MPS:            "off",
+		MPSControl:     "nvidia-cuda-mps-control",
+		MPSDir:         defaultMPSDir(),
+		MPSMemoryLimit: true,
+		MPSIPC:         "private",
+		Pull:           "missing",
+		StopGrace:      10 * time.Second,
+		LogBytes:       64 * mapper.MiB,
+		AllowedMounts:  []string{"~"},
+		AdminGroup:     "carma",
+		Mapper:         mapperDefaults(mapper.DefaultOptions().Policy),
+		LogLevel:       "info",
+		LogFormat:      "auto",
 	}
 }
 
@@ -111,6 +126,9 @@ func defaultSocket() string {
 	}
 	return filepath.Join("/tmp", "carma-"+strconv.Itoa(os.Geteuid()), "carma.sock")
 }
+
+// defaultMPSDir is short: the control daemons make sockets in it.
+func defaultMPSDir() string { return filepath.Join(filepath.Dir(defaultSocket()), "mps") }
 
 func defaultDataDir() string {
 	if os.Geteuid() == 0 {

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -73,6 +74,31 @@ var keys = []key{
 			return fmt.Errorf("%s is too little to start a program in; write for example 8G", c.ProbeMemory)
 		}
 		return nil
+	}},
+	{"mps", "tasks share GPUs by NVIDIA's Multi-Process Service: off, user (each user's tasks among themselves) or shared (all)", func(c *Config) any { return &c.MPS }, func(c *Config) error {
+		return oneOf("choice", c.MPS, MPSGroups)
+	}},
+	{"mps-control", "the MPS control `program`", func(c *Config) any { return &c.MPSControl }, func(c *Config) error {
+		if c.MPSControl == "" {
+			return errors.New("no program named; the NVIDIA driver's is nvidia-cuda-mps-control")
+		}
+		return nil
+	}},
+	{"mps-dir", "`folder` of the MPS control daemons", func(c *Config) any { return &c.MPSDir }, func(c *Config) error {
+		if len(c.MPSDir) > 60 {
+			return fmt.Errorf("%s is too long: a socket is made in it; write for example /run/carma/mps", c.MPSDir)
+		}
+		return absolute(c.MPSDir)
+	}},
+	{"mps-threads", "most SMs a task may use at a time, in percent; 0: no limit", func(c *Config) any { return &c.MPSThreads }, func(c *Config) error {
+		if c.MPSThreads < 0 || c.MPSThreads > 100 {
+			return fmt.Errorf("%d is not between 0 and 100", c.MPSThreads)
+		}
+		return nil
+	}},
+	{"mps-memory-limit", "MPS refuses a task more memory than its grant", func(c *Config) any { return &c.MPSMemoryLimit }, nil},
+	{"mps-ipc", "the IPC namespace of tasks under MPS: private, or host where the driver needs it", func(c *Config) any { return &c.MPSIPC }, func(c *Config) error {
+		return oneOf("choice", c.MPSIPC, MPSIPCs)
 	}},
 	{"stop-grace", "`time` between a task's stop signal and its kill", func(c *Config) any { return &c.StopGrace }, func(c *Config) error {
 		return notNegative(c.StopGrace)
@@ -158,6 +184,8 @@ var keys = []key{
 var (
 	Drivers     = []string{"docker"}
 	Attachments = []string{"auto", "device-request", "runtime", "simulated"}
+	MPSGroups   = []string{"off", "user", "shared"}
+	MPSIPCs     = []string{"private", "host"}
 	Probes      = []string{"asked", "unknown", "never"}
 	PullRules   = []string{"missing", "always", "never"}
 	Estimators  = []string{"carma", "gpumemnet", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}

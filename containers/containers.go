@@ -154,6 +154,8 @@ type Spec struct {
 	User    string // uid:gid; empty: the image's
 	Mounts  []Mount
 	ShmSize int64 // bytes; 0: the engine's default
+	// HostIPC gives it the host's IPC namespace in place of its own.
+	HostIPC bool
 	GPUs    []string
 	Attach  Attach
 	// NoNewPrivileges forbids set-uid binaries to raise privileges.

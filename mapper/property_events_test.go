@@ -186,7 +186,7 @@ func (m *machine) exit(t *rapid.T) {
 	m.step(t, Exited{
 		At: m.now, Task: id, Attempt: m.tries[id],
 		Class: rapid.SampledFrom([]Class{
-			ExitOK, ExitProgram, ExitGPUOOM, ExitGPUOOM, ExitGPUOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitCannotStart, ExitStopped, "?",
+			ExitOK, ExitProgram, ExitGPUOOM, ExitGPUOOM, ExitGPUOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitMPSFault, ExitCannotStart, ExitStopped, "?",
 		}).Draw(t, "class"),
 		Peak: anyMemory(t) / rapid.SampledFrom([]Bytes{1, 4}).Draw(t, "part"), Demand: rapid.SampledFrom([]Bytes{0, 0, 3 * GiB, 17 * GiB, 60 * GiB}).Draw(t, "demand"),
 	})

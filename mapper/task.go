@@ -111,6 +111,7 @@ const (
 	ExitHostOOM        Class = "host-oom"       // the kernel killed it for host memory
 	ExitInfrastructure Class = "infrastructure" // the engine, driver or MPS failed under it
 	ExitEvicted        Class = "evicted"        // MPS took its memory back
+	ExitMPSFault       Class = "mps-fault"      // the MPS server failed under it
 	ExitCannotStart    Class = "cannot-start"   // the container can never run as asked
 	ExitStopped        Class = "stopped"        // carma stopped it
 )

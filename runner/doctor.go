@@ -21,7 +21,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	} else {
 		checks = append(checks, r.checkRuntime())
 	}
-	return append(checks, r.checkLedger(ctx))
+	return append(checks, r.checkMPS(ctx), r.checkLedger(ctx))
 }
 
 func (r *Runner) checkEngine(ctx context.Context) api.Check {

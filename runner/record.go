@@ -14,14 +14,16 @@ import (
 // Record is everything known about a task: what was asked for, by whom, and
 // what the mapper has made of it. Records are never changed, only replaced.
 type Record struct {
-	Submit  api.Submit  `json:"submit"`
-	Name    string      `json:"name"`
-	User    string      `json:"user"`
-	UID     int         `json:"uid"`
-	GID     int         `json:"gid"`
-	ImageID string      `json:"image_id,omitempty"`
-	Detail  string      `json:"detail,omitempty"` // the estimate's sentence
-	Task    mapper.Task `json:"task"`
+	Submit  api.Submit `json:"submit"`
+	Name    string     `json:"name"`
+	User    string     `json:"user"`
+	UID     int        `json:"uid"`
+	GID     int        `json:"gid"`
+	ImageID string     `json:"image_id,omitempty"`
+	// ImageUser is the user that the image itself names.
+	ImageUser string      `json:"image_user,omitempty"`
+	Detail    string      `json:"detail,omitempty"` // the estimate's sentence
+	Task      mapper.Task `json:"task"`
 	// Curves are the memory its attempts were seen to use, by their numbers.
 	Curves map[int]*curve `json:"curves,omitempty"`
 }

@@ -56,6 +56,10 @@ type Options struct {
 	AllowedMounts []string
 	// AdminGroup's members may stop the tasks of others; empty: only root.
 	AdminGroup string
+	// MPS is how GPUs are shared; nil: by time slices, as the driver does.
+	MPS *MPS
+	// Owner tells whose a process of this machine is; nil: not known.
+	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
 	// Probing is when and how tasks are probed.
 	Probing Probing
 }

@@ -68,6 +68,7 @@ func (w *worker) spec() containers.Spec {
 		spec.Mounts = append(spec.Mounts, mounts...)
 		spec.Env = append(spec.Env, env...)
 	}
+	w.share(&spec)
 	return spec
 }
 

@@ -57,7 +57,7 @@ func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Subm
 	if err != nil {
 		return api.Submitted{}, err
 	}
-	rec := &Record{Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID}
+	rec := &Record{Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User}
 	est, expected, err := r.predict(ctx, rec, nil)
 	if err != nil && s.EstModel == "" && s.Estimator == "" { // an image's label
 		warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err))

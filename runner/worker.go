@@ -145,7 +145,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if err != nil {
 		return id, ending{class: mapper.ExitInfrastructure, message: "its container was lost: " + err.Error()}
 	}
-	return id, w.classify(exit, &tail, outages > 0)
+	return id, w.classify(ctx, exit, &tail, outages > 0)
 }
 
 // logDrain bounds the wait for the output after the end of a container.
@@ -157,6 +157,9 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	spec := w.spec()
 	if w.stopRequested() && !w.resumed {
 		return "", nil
+	}
+	if err := w.startMPS(ctx); err != nil {
+		return "", err
 	}
 	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
 	if errors.Is(err, containers.ErrNotFound) && w.pullPolicy(w.rec.Submit.Pull) != "never" {
@@ -272,7 +275,7 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 		return
 	case <-w.stopped:
 	}
-	if _, err := w.engine.retry(ctx, func() error { return w.Driver.Stop(ctx, id, w.grace) }); err != nil && ctx.Err() == nil {
+	if err := w.stopContainer(ctx, id); err != nil && ctx.Err() == nil {
 		w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container could not be stopped")
 	}
 }
@@ -282,7 +285,7 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 const cardFull = 0.95
 
 // classify says how a container that ran has ended.
-func (w *worker) classify(exit containers.Exit, tail *containers.Tail, outage bool) ending {
+func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *containers.Tail, outage bool) ending {
 	// What ended while no daemon watched may have gone down with the engine,
 	// or the whole machine.
 	unseen := w.resumed && !exit.Finished.IsZero() && exit.Finished.Before(w.began)
@@ -293,6 +296,12 @@ func (w *worker) classify(exit containers.Exit, tail *containers.Tail, outage bo
 		}
 	}
 	v := containers.Classify(exit, tail.Lines(), facts)
+	if w.mpsFault(ctx, v.Class, v.CUDA) {
+		v.Class, v.Message = containers.ClassMPSFault, "the MPS server failed under it, by this task's doing or another's; "+v.Message
+	}
+	if v.Class == containers.ClassMPSFault {
+		w.attempts.Go(func() { w.mendMPS(ctx) })
+	}
 	end := ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: mapper.Bytes(v.Demand)}
 	if unseen {
 		end.finished = w.Clock.FromWall(exit.Finished)

@@ -21,6 +21,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu"
 	"carma/runner/journal"
+	"carma/runner/mps"
 	"carma/runner/tasklog"
 )
 
@@ -46,6 +47,12 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery,
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
 		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
+	}
+	if config.MPS != "off" {
+		opt.MPS = &runner.MPS{
+			Groups:  &mps.Groups{Dir: config.MPSDir, Binary: config.MPSControl, Shared: config.MPS == "shared"},
+			Threads: config.MPSThreads, LimitMemory: config.MPSMemoryLimit, HostIPC: config.MPSIPC == "host",
+		}
 	}
 	clock := runner.NewClock(1)
 	source, err := openGPUs(config, clock, &opt, log)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"carma/runner/mps/standin"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"carma": main,
+		"carma":                   main,
+		"nvidia-cuda-mps-control": standin.Main,
 		// carma-code tells the exit code on stdout, last.
 		"carma-code": func() {
 			code := newApp(os.Stdin, os.Stdout, os.Stderr).main(os.Args[1:])
@@ -49,6 +51,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", "")
 			env.Setenv("CARMA_CONFIG", os.DevNull)
 			env.Setenv("CARMA_SOCKET", d.socket)
+			short, err := os.MkdirTemp("", "s") // for sockets
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { _ = os.RemoveAll(short) })
+			env.Setenv("SHORT", short)
 			env.Setenv("TZ", "UTC")
 			// The race detector would sleep for a second at every exit.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")

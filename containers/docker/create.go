@@ -116,6 +116,9 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 			Config: map[string]string{"max-size": logSize, "max-file": "3"},
 		},
 	}
+	if spec.HostIPC {
+		h.IpcMode, h.ShmSize = container.IPCModeHost, 0
+	}
 	if spec.NoNewPrivileges {
 		h.SecurityOpt = []string{"no-new-privileges"}
 	}

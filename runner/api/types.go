@@ -113,7 +113,7 @@ type Attempt struct {
 	Launched  time.Time `json:"launched"`
 	Started   time.Time `json:"started,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
-	Outcome   string    `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, cannot-start or stopped; empty while it runs"`
+	Outcome   string    `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
 	ExitCode  int       `json:"exit_code"`
 	Peak      int64     `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
 	Blameless bool      `json:"blameless,omitempty"`
