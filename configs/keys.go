@@ -163,6 +163,9 @@ var keys = []key{
 	{"shrink", "`time` without growth after which a grant is cut to its use; 0: never", func(c *Config) any { return &c.Mapper.Shrink }, func(c *Config) error {
 		return notNegative(c.Mapper.Shrink)
 	}},
+	{"watchdog", "a task that uses more than its grant: off, warn (and book more if there is room) or relaunch (also run it again with more, where others need the room)", func(c *Config) any { return &c.Mapper.Watchdog }, func(c *Config) error {
+		return oneOf("watchdog", c.Mapper.Watchdog, mapper.Watchdogs)
+	}},
 	{"look-ahead", "queued tasks tried at a time; 1: strictly first come, first served", func(c *Config) any { return &c.Mapper.LookAhead }, nil},
 	{"ageing", "`time` after which the first queued task is not overtaken any more", func(c *Config) any { return &c.Mapper.Ageing }, nil},
 	{"recovery", "what follows a GPU OOM: ladder, staged or original", func(c *Config) any { return &c.Mapper.Recovery }, func(c *Config) error {

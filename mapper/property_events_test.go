@@ -25,6 +25,7 @@ func anyOptions(t *rapid.T) Options {
 		Interval:         rapid.SampledFrom([]time.Duration{0, 0, 1, 20 * time.Second}).Draw(t, "interval"),
 		Order:            oneOf(t, "order", Orders),
 		Learn:            rapid.Bool().Draw(t, "learn"),
+		Watchdog:         rapid.SampledFrom(append([]string{""}, Watchdogs...)).Draw(t, "watchdog"),
 		Shrink:           rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "shrink"),
 		Recovery:         oneOf(t, "recovery", Recoveries),
 		IdleFirst:        rapid.Bool().Draw(t, "idle first"),

@@ -55,6 +55,10 @@ func (s *State) exited(ev Exited) {
 	switch {
 	case t.TimedOut:
 		s.finish(t, Failed, ev.Code, t.StopReason)
+	case t.Overuse && ev.Class != ExitOK:
+		s.overuseOver(t, a)
+	case t.Overuse:
+		s.finish(t, Succeeded, 0, "")
 	case t.SlotUsed && ev.Class != ExitOK:
 		s.slotOver(t, a)
 	case t.SlotUsed:

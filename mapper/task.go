@@ -178,6 +178,8 @@ type Task struct {
 	StopReason string `json:"stop_reason,omitempty"`
 	// TimedOut: the stop is carma's, for the time limit.
 	TimedOut bool `json:"timed_out,omitempty"`
+	// Overuse: the stop is carma's, as it uses what others were promised.
+	Overuse bool `json:"overuse,omitempty"`
 	// SlotUsed: the stop is carma's, so that others get their turn.
 	SlotUsed bool `json:"slot_used,omitempty"`
 	// Reason is why it went back to a queue, or why it ended as it did.
