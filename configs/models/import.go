@@ -21,6 +21,7 @@ const (
 	FromTorchsummary = "torchsummary"
 	FromTorchinfo    = "torchinfo"
 	FromTree         = "module-tree"
+	FromONNX         = "onnx"
 )
 
 // ImportFile imports a file; see [Import].

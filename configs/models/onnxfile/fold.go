@@ -1,0 +1,283 @@
+package onnxfile
+
+import (
+	"math"
+	"slices"
+)
+
+// maxFolded bounds the elements of all contents that are computed.
+const maxFolded = 4 << 20
+
+// learn notes the content of the first output, if it is small.
+func (n *network) learn(c *call, ints []int64, floats []float64) {
+	count := len(ints) + len(floats)
+	if len(c.out) == 0 || c.out[0] < 0 || count > small || n.folded+count > maxFolded {
+		return
+	}
+	n.folded += count
+	v := &n.values[c.out[0]]
+	v.ints, v.floats = ints, floats
+}
+
+// fold computes small outputs whose inputs are known: what shapes are made of.
+func (n *network) fold(c *call) {
+	if len(c.out) != 1 || c.out[0] < 0 {
+		return
+	}
+	out := &n.values[c.out[0]]
+	if out.ints != nil || out.floats != nil || !out.known || product(out.shape) > small {
+		return
+	}
+	for i := range c.in {
+		if v := n.arg(c, i); v != nil && v.ints == nil && v.floats == nil && product(v.shape) != 0 {
+			return
+		}
+	}
+	switch c.op {
+	case "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten":
+		n.learn(c, n.arg(c, 0).ints, n.arg(c, 0).floats)
+	case "Cast":
+		n.learnCast(c, out)
+	case "Concat":
+		n.learnConcat(c, out)
+	case "Gather":
+		n.learnGather(c)
+	case "Slice":
+		n.learnSlice(c)
+	case "Expand":
+		if v := n.arg(c, 0); product(v.shape) == 1 {
+			n.learn(c, repeated(v.ints, product(out.shape)), repeated(v.floats, product(out.shape)))
+		}
+	case "Where":
+		n.learnWhere(c, out)
+	case "ReduceProd":
+		if product(out.shape) == 1 && n.arg(c, 0).ints != nil {
+			n.learn(c, []int64{clamp(product(n.arg(c, 0).ints))}, nil)
+		}
+	default:
+		n.learnElements(c, out)
+	}
+}
+
+func (n *network) learnCast(c *call, out *value) {
+	x := n.arg(c, 0)
+	ints, floats := x.ints, x.floats
+	switch {
+	case real(out.kind) && ints != nil:
+		floats, ints = make([]float64, len(ints)), nil
+		for i, v := range x.ints {
+			floats[i] = float64(v)
+		}
+	case !real(out.kind) && floats != nil:
+		ints, floats = make([]int64, len(floats)), nil
+		for i, v := range x.floats {
+			if !(math.Abs(v) < 1<<62) {
+				return
+			}
+			ints[i] = int64(v)
+			if out.kind == kindBool && v != 0 {
+				ints[i] = 1
+			}
+		}
+	}
+	n.learn(c, ints, floats)
+}
+
+func (n *network) learnConcat(c *call, out *value) {
+	if len(out.shape) != 1 {
+		return
+	}
+	var ints []int64
+	for i := range c.in {
+		ints = append(ints, n.arg(c, i).ints...)
+	}
+	if int64(len(ints)) == out.shape[0] {
+		n.learn(c, ints, nil)
+	}
+}
+
+func (n *network) learnGather(c *call) {
+	x, index := n.arg(c, 0), n.arg(c, 1)
+	if len(x.shape) != 1 || x.ints == nil {
+		return
+	}
+	list := make([]int64, len(index.ints))
+	for i, at := range index.ints {
+		if at < 0 {
+			at += int64(len(x.ints))
+		}
+		if at < 0 || at >= int64(len(x.ints)) {
+			return
+		}
+		list[i] = x.ints[at]
+	}
+	n.learn(c, list, nil)
+}
+
+func (n *network) learnSlice(c *call) {
+	x := n.arg(c, 0)
+	list, err := n.cuts(c, len(x.shape))
+	if err != nil || len(x.shape) != 1 || x.ints == nil || len(list[0]) != 1 || list[3][0] == 0 {
+		return
+	}
+	by := clamp(list[3][0])
+	start, count := part(x.shape[0], clamp(list[0][0]), clamp(list[1][0]), by)
+	out := make([]int64, count)
+	for i := range out {
+		out[i] = x.ints[start+int64(i)*by]
+	}
+	n.learn(c, out, nil)
+}
+
+func (n *network) learnWhere(c *call, out *value) {
+	which, a, b := n.arg(c, 0), n.arg(c, 1), n.arg(c, 2)
+	if which == nil || a == nil || b == nil || a.ints == nil || b.ints == nil || which.ints == nil {
+		return
+	}
+	list := make([]int64, product(out.shape))
+	for i := range list {
+		v, ok := spread(which, i, len(list))
+		x, okA := spread(a, i, len(list))
+		y, okB := spread(b, i, len(list))
+		if !ok || !okA || !okB {
+			return
+		}
+		if list[i] = y; v != 0 {
+			list[i] = x
+		}
+	}
+	n.learn(c, list, nil)
+}
+
+// spread is element i of a value of one or of count elements.
+func spread(v *value, i, count int) (int64, bool) {
+	switch len(v.ints) {
+	case 1:
+		return v.ints[0], true
+	case count:
+		return v.ints[i], true
+	}
+	return 0, false
+}
+
+// arithmetic by operator; ok false: not defined.
+func arithmetic(op string, a, b int64) (r int64, ok bool) {
+	switch op {
+	case "Add":
+		return a + b, true
+	case "Sub":
+		return a - b, true
+	case "Mul":
+		return a * b, true
+	case "Div":
+		if b == 0 || a == math.MinInt64 {
+			return 0, false
+		}
+		return a / b, true
+	case "Mod":
+		if b == 0 || a == math.MinInt64 {
+			return 0, false
+		}
+		if r = a % b; r != 0 && (r < 0) != (b < 0) {
+			r += b
+		}
+		return r, true
+	case "Min":
+		return min(a, b), true
+	case "Max":
+		return max(a, b), true
+	}
+	yes, ok := compare(op, a, b)
+	if yes {
+		return 1, ok
+	}
+	return 0, ok
+}
+
+func compare(op string, a, b int64) (yes, ok bool) {
+	switch op {
+	case "Equal":
+		return a == b, true
+	case "Less":
+		return a < b, true
+	case "Greater":
+		return a > b, true
+	case "LessOrEqual":
+		return a <= b, true
+	case "GreaterOrEqual":
+		return a >= b, true
+	case "And":
+		return a != 0 && b != 0, true
+	case "Or":
+		return a != 0 || b != 0, true
+	}
+	return false, false
+}
+
+// learnElements computes element by element.
+func (n *network) learnElements(c *call, out *value) {
+	count := int(product(out.shape))
+	a := n.arg(c, 0)
+	if len(c.in) == 1 && a != nil {
+		n.learnOne(c, a)
+		return
+	}
+	b := n.arg(c, 1)
+	if len(c.in) != 2 || a == nil || b == nil {
+		return
+	}
+	if len(a.floats) == 1 && len(b.floats) == 1 && count == 1 {
+		if r, ok := decimals(c.op, a.floats[0], b.floats[0]); ok {
+			n.learn(c, nil, []float64{r})
+		}
+		return
+	}
+	list := make([]int64, count)
+	for i := range list {
+		x, okA := spread(a, i, count)
+		y, okB := spread(b, i, count)
+		r, ok := arithmetic(c.op, x, y)
+		if !okA || !okB || !ok {
+			return
+		}
+		list[i] = r
+	}
+	n.learn(c, list, nil)
+}
+
+func decimals(op string, a, b float64) (float64, bool) {
+	switch op {
+	case "Add":
+		return a + b, true
+	case "Sub":
+		return a - b, true
+	case "Mul":
+		return a * b, true
+	case "Div":
+		return a / b, b != 0
+	case "Pow":
+		return math.Pow(a, b), true
+	}
+	return 0, false
+}
+
+func (n *network) learnOne(c *call, a *value) {
+	ints, floats := slices.Clone(a.ints), slices.Clone(a.floats)
+	switch c.op {
+	case "Neg":
+		for i := range ints {
+			ints[i] = -ints[i]
+		}
+		for i := range floats {
+			floats[i] = -floats[i]
+		}
+	case "Sqrt", "Floor", "Ceil":
+		f := map[string]func(float64) float64{"Sqrt": math.Sqrt, "Floor": math.Floor, "Ceil": math.Ceil}[c.op]
+		for i := range floats {
+			floats[i] = f(floats[i])
+		}
+	default:
+		return
+	}
+	n.learn(c, ints, floats)
+}

@@ -1,0 +1,288 @@
+package onnxfile
+
+import (
+	"slices"
+	"strings"
+)
+
+// infer finds the shapes of an operator's outputs, and where the samples are
+// in them.
+type infer func(n *network, c *call) error
+
+// rules are by operator; the names of those outside of the standard come
+// after a dot. It is filled by init, as rules call each other.
+var rules map[string]infer
+
+func init() {
+	rules = map[string]infer{
+		"Conv": convolve, "ConvTranspose": convolveTransposed, "Gemm": gemm, "MatMul": matMul, ".FusedMatMul": matMul,
+		"MaxPool": pool, "AveragePool": pool, "LpPool": pool,
+		"GlobalAveragePool": poolAll, "GlobalMaxPool": poolAll, "GlobalLpPool": poolAll,
+		"LSTM": recurrent, "GRU": recurrent, "RNN": recurrent, "Einsum": einsum,
+		"Attention": attention, ".Attention": attentionMicrosoft, ".MultiHeadAttention": multiHead,
+		"Concat": concat, "Split": split, "Slice": slice, "Gather": gather, "GatherElements": gatherElements, "GatherND": gatherND,
+		"Transpose": transpose, "Reshape": reshape, "Flatten": flatten, "Squeeze": squeeze, "Unsqueeze": unsqueeze,
+		"Expand": expand, "Tile": tile, "Pad": pad, "Resize": resize, "Upsample": resize,
+		"DepthToSpace": depthToSpace, "SpaceToDepth": spaceToDepth,
+		"Shape": shapeOf, "Size": sizeOfAll, "Constant": constant, "ConstantOfShape": constantOfShape, "Range": rangeOf,
+		"Cast": cast, "CastLike": sameAsFirst, "ArgMax": argument, "ArgMin": argument, "TopK": topK, "OneHot": oneHot,
+		"EyeLike": sameAsFirst, "RandomUniformLike": sameAsFirst, "RandomNormalLike": sameAsFirst, "Bernoulli": sameAsFirst,
+	}
+	for _, name := range strings.Fields(`Relu LeakyRelu Elu Selu Celu Gelu Sigmoid Tanh Softplus Softsign Mish HardSwish HardSigmoid
+		Swish ThresholdedRelu Clip Softmax LogSoftmax Hardmax Identity Dropout BatchNormalization LayerNormalization
+		GroupNormalization InstanceNormalization RMSNormalization LpNormalization MeanVarianceNormalization LRN
+		Abs Neg Exp Log Sqrt Reciprocal Erf Sign Floor Ceil Round Not IsNaN IsInf Sin Cos Tan Asin Acos Atan Sinh Cosh
+		Trilu CumSum ScatterElements ScatterND Scatter ReverseSequence RotaryEmbedding
+		.Gelu .FastGelu .BiasGelu .QuickGelu .SkipLayerNormalization .SimplifiedLayerNormalization SimplifiedLayerNormalization
+		.SkipSimplifiedLayerNormalization .RotaryEmbedding .GroupNorm`) {
+		rules[name] = sameAsFirst
+	}
+	for _, name := range strings.Fields(`Add Sub Mul Div Pow Max Min Sum Mean Mod And Or Xor Equal Less Greater LessOrEqual
+		GreaterOrEqual Where PRelu BitwiseAnd BitwiseOr BitwiseXor`) {
+		rules[name] = broadcast
+	}
+	for _, name := range strings.Fields(`ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum
+		ReduceLogSumExp ReduceSumSquare`) {
+		rules[name] = reduce
+	}
+}
+
+// key is the name of an operator in tables.
+func (c *call) key() string {
+	if c.domain == "" || c.domain == "ai.onnx" {
+		return c.op
+	}
+	if c.domain == "com.microsoft" {
+		return "." + c.op
+	}
+	return c.domain + "." + c.op
+}
+
+// shapes infers every operator's outputs.
+func (n *network) shapes() error {
+	for i := range n.calls {
+		c := &n.calls[i]
+		err := n.infer(c)
+		if err != nil && !n.isTold(c) {
+			return err
+		}
+		if err != nil {
+			c.told = true
+			n.warn("operator %s is not understood: kept as other, with the shape that the file tells", clip(c.op))
+		}
+		n.depend(c)
+		n.fold(c)
+	}
+	return nil
+}
+
+func (n *network) infer(c *call) error {
+	rule := rules[c.key()]
+	if rule == nil {
+		if n.g.functions[c.domain+"."+c.op] {
+			return n.wrong(c, "is a function of the file, and those are not read; export with functions inlined (onnx.inliner)")
+		}
+		return n.wrong(c, "an operator that is not known, and the file does not tell its output's shape; export with shape inference (onnx.shape_inference)")
+	}
+	for _, id := range c.in {
+		if id >= 0 && !n.values[id].known {
+			return n.wrong(c, "the shape of %s is not known; export with shape inference (onnx.shape_inference)", short(n.values[id].name))
+		}
+	}
+	if len(c.out) == 0 {
+		return n.wrong(c, "it has no output")
+	}
+	return rule(n, c)
+}
+
+// isTold takes the outputs' shapes from the file.
+func (n *network) isTold(c *call) bool {
+	any := false
+	for _, id := range c.out {
+		if id < 0 || n.values[id].known {
+			continue
+		}
+		v := &n.values[id]
+		shape, ok := n.resolve(v.info)
+		if !ok || shapeFault(shape) != "" {
+			if len(v.uses) > 0 || !any {
+				return false
+			}
+			continue
+		}
+		v.known, v.shape, v.kind, any = true, shape, v.info.kind, true
+		if len(shape) > 0 && shape[0] == n.batch {
+			v.axis = 0
+		}
+	}
+	return any
+}
+
+// maxSources bounds how many weights an expression is made of; maxAllSources
+// what all expressions together remember of theirs.
+const (
+	maxSources    = 1024
+	maxAllSources = 4 << 20
+)
+
+// depend tells what the outputs are made of.
+func (n *network) depend(c *call) {
+	batched := false
+	var weights []int32
+	for _, id := range c.in {
+		if id < 0 || c.shapeOnly() {
+			continue
+		}
+		v := &n.values[id]
+		batched = batched || v.batched
+		if weights == nil {
+			weights = v.weights
+			continue
+		}
+		for _, w := range v.weights {
+			if len(weights) < maxSources && n.sources < maxAllSources && !slices.Contains(weights, w) {
+				weights = append(slices.Clip(weights), w)
+				n.sources += len(weights)
+			}
+		}
+	}
+	for o, id := range c.out {
+		if id < 0 {
+			continue
+		}
+		v := &n.values[id]
+		if v.batched = batched; !batched {
+			v.axis = -1
+			if real(v.kind) && (o == 0 || c.op == "Split") && c.op != "Constant" {
+				v.weights = weights
+			}
+		}
+		n.duplicate(c, v)
+	}
+}
+
+// duplicate: exporters keep one of several equal tensors, and give the others
+// back by Identity under their own names.
+func (n *network) duplicate(c *call, v *value) {
+	if c.op == "Identity" && len(v.weights) == 1 && v.weights[0] == c.in[0] && v.name != "" {
+		v.weights = []int32{n.ids[v.name]}
+	}
+}
+
+// shapeOnly: the output is not made of the input's content.
+func (c *call) shapeOnly() bool {
+	switch c.op {
+	case "Shape", "Size", "ConstantOfShape", "EyeLike", "RandomUniformLike", "RandomNormalLike":
+		return true
+	}
+	return false
+}
+
+// arg is input i, nil if it is left out.
+func (n *network) arg(c *call, i int) *value {
+	if i >= len(c.in) || c.in[i] < 0 {
+		return nil
+	}
+	return &n.values[c.in[i]]
+}
+
+// args checks that the first inputs are there and have at least some ranks.
+func (n *network) args(c *call, ranks ...int) error {
+	for i, rank := range ranks {
+		v := n.arg(c, i)
+		if v == nil {
+			return n.wrong(c, "input %d is missing", i+1)
+		}
+		if len(v.shape) < rank {
+			return n.wrong(c, "input %d has the shape %v; it needs %d dimensions", i+1, v.shape, rank)
+		}
+	}
+	return nil
+}
+
+// set gives output o its shape, kind (0: the first input's) and the samples'
+// dimension.
+func (n *network) set(c *call, o int, shape []int64, kind int64, axis int) error {
+	if o >= len(c.out) || c.out[o] < 0 {
+		return nil
+	}
+	if what := shapeFault(shape); what != "" {
+		return n.wrong(c, "output %d would have %s", o+1, what)
+	}
+	if kind == 0 {
+		kind = kindFloat
+		if v := n.arg(c, 0); v != nil {
+			kind = v.kind
+		}
+	}
+	if axis >= len(shape) {
+		axis = -1
+	}
+	v := &n.values[c.out[o]]
+	v.known, v.shape, v.kind, v.axis = true, shape, kind, axis
+	return nil
+}
+
+// attr is an attribute, nil if it is not given.
+func (c *call) attr(name string) *attribute {
+	for i := range c.attrs {
+		if c.attrs[i].name == name {
+			return &c.attrs[i]
+		}
+	}
+	return nil
+}
+
+func (c *call) num(name string, fallback int64) int64 {
+	if a := c.attr(name); a != nil {
+		return clamp(a.i)
+	}
+	return fallback
+}
+
+// each is a list with a number for each dimension: the fallback where it is
+// not given.
+func (n *network) each(c *call, name string, dims int, fallback, least int64) ([]int64, error) {
+	out := make([]int64, dims)
+	a := c.attr(name)
+	if a == nil || len(a.ints) == 0 {
+		for i := range out {
+			out[i] = fallback
+		}
+		return out, nil
+	}
+	if len(a.ints) != dims {
+		return nil, n.wrong(c, "%s has %d numbers for %d", name, len(a.ints), dims)
+	}
+	for i, v := range a.ints {
+		if v < least || v > 1<<31 {
+			return nil, n.wrong(c, "%s of %d", name, v)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// axisOf brings an axis into 0 to rank-1.
+func (n *network) axisOf(c *call, axis int64, rank int) (int, error) {
+	if axis < int64(-rank) || axis >= int64(rank) {
+		return 0, n.wrong(c, "axis %d of %d dimensions", axis, rank)
+	}
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	return int(axis), nil
+}
+
+// list is a list of numbers: an attribute in old opsets, an input in new ones.
+// ok tells whether it is known; given, whether it is there.
+func (n *network) list(c *call, attr string, in int) (list []int64, given, ok bool) {
+	if a := c.attr(attr); a != nil {
+		return a.ints, true, true
+	}
+	v := n.arg(c, in)
+	if v == nil {
+		return nil, false, true
+	}
+	return v.ints, true, v.ints != nil || v.known && product(v.shape) == 0
+}

@@ -1,0 +1,34 @@
+package onnxfile
+
+import "strings"
+
+// trained guesses whether a tensor of the file is a parameter: a number is
+// one only if its name is a module's, whole numbers and buffers are none.
+// Where it is used decides further (statistics of a batch norm, factors).
+func trained(t *tensor) bool {
+	if !real(t.kind) || buffer(t.name) {
+		return false
+	}
+	return product(t.dims) > 1 || !generated(t.name)
+}
+
+// generated tells names that exporters make up from those of modules.
+func generated(name string) bool {
+	for _, prefix := range []string{"/", "onnx::", "val_", "_val", "const", "scalar_tensor", "Constant"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return strings.Contains(name, "Constant") || strings.Trim(name, "0123456789") == ""
+}
+
+// buffer tells names of tensors that PyTorch's modules hold but do not train.
+func buffer(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	switch last {
+	case "running_mean", "running_var", "num_batches_tracked", "inv_freq", "original_inv_freq", "position_ids", "token_type_ids",
+		"attn_mask", "relative_position_index", "relative_coords_table", "anchors", "mean", "std":
+		return true
+	}
+	return strings.HasSuffix(last, "_mask") || strings.HasSuffix(last, "_cached")
+}
