@@ -93,7 +93,7 @@ func importText(text string, o Overrides) (*Config, error) {
 			return readTree(lines, i, o)
 		}
 	}
-	return nil, &Error{Line: 1, What: "neither a configuration, nor a summary of torchsummary or torchinfo, nor a printed module tree"}
+	return nil, &Error{Line: 1, What: "neither a configuration, nor a summary of torchsummary or torchinfo, nor a printed module tree, nor an ONNX file"}
 }
 
 // start is an assembly of an imported model.

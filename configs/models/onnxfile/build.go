@@ -86,7 +86,7 @@ func (b *builder) build() {
 			m(b, c)
 			continue
 		}
-		if c.op == "Cast" && b.arg(c, 0).kind == b.values[c.out[0]].kind {
+		if (c.op == "Cast" || c.op == "CastLike") && b.arg(c, 0).kind == b.values[c.out[0]].kind {
 			b.same(c)
 			continue
 		}
@@ -105,7 +105,7 @@ func (b *builder) simple(c *call) {
 		l.Type = activations[c.key()]
 	}
 	data, weights := []int32{}, []int32{}
-	for i, id := range c.in {
+	for i, id := range c.data() {
 		switch {
 		case id < 0:
 		case len(b.values[id].weights) > 0 && !b.values[id].batched:

@@ -112,22 +112,28 @@ func (b *builder) head(id int32) bool {
 	return false
 }
 
+// takers are the operators whose layers take the content of a value; two at
+// most are told.
+func (b *builder) takers(id int32) (calls []*call) {
+	for _, use := range b.values[id].uses {
+		u := &b.calls[use]
+		if len(calls) < 2 && !slices.Contains(calls, u) && b.anyBatched(u) && slices.Contains(u.data(), id) {
+			calls = append(calls, u)
+		}
+	}
+	return calls
+}
+
 // next is the only operator that takes the content of output 0 of c; nil if
 // there is another, or the model gives it out.
 func (b *builder) next(c *call) *call {
-	if len(c.out) == 0 || c.out[0] < 0 || b.values[c.out[0]].output {
+	if len(c.out) == 0 || b.values[c.out[0]].output {
 		return nil
 	}
-	var found *call
-	for _, use := range b.values[c.out[0]].uses {
-		if u := &b.calls[use]; !u.shapeOnly() {
-			if found != nil && found != u {
-				return nil
-			}
-			found = u
-		}
+	if calls := b.takers(c.out[0]); len(calls) == 1 {
+		return calls[0]
 	}
-	return found
+	return nil
 }
 
 // bias is the vector that the next operator adds to a product; -1: none.

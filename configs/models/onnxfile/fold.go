@@ -29,6 +29,9 @@ func (n *network) fold(c *call) {
 		return
 	}
 	for i := range c.in {
+		if i == 1 && c.op == "CastLike" {
+			break
+		}
 		if v := n.arg(c, i); v != nil && v.ints == nil && v.floats == nil && product(v.shape) != 0 {
 			return
 		}
@@ -36,7 +39,7 @@ func (n *network) fold(c *call) {
 	switch c.op {
 	case "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten":
 		n.learn(c, n.arg(c, 0).ints, n.arg(c, 0).floats)
-	case "Cast":
+	case "Cast", "CastLike":
 		n.learnCast(c, out)
 	case "Concat":
 		n.learnConcat(c, out)

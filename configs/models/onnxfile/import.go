@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"carma/configs/models"
 )
 
-// Recognized tells an ONNX file by its first bytes: a ModelProto begins with
-// its version, which no text does.
-func Recognized(head []byte) bool {
+// Recognized tells whether an ONNX file comes; r still gives all of it. A
+// ModelProto begins with its version, field 1, which no text does.
+func Recognized(r *bufio.Reader) bool {
+	head, _ := r.Peek(2)
 	return len(head) > 1 && head[0] == 0x08 && head[1] > 0 && head[1] < 0x80
 }
 
@@ -25,7 +25,8 @@ func Recognized(head []byte) bool {
 // of the first input; --batch says how many there are, else the file's number,
 // else 1. Other dimensions that have only a name are o.Image or o.Sequence, or
 // assumed. The result is valid; its Warnings say what was assumed. An error is
-// one line with the file's name and the operator.
+// one line with the file's name and the operator. Weights are skipped without
+// reading them where r can seek.
 func Import(name string, r io.Reader, o models.Overrides) (*models.Config, error) {
 	c, err := load(name, r, o)
 	if e, ok := errors.AsType[*models.Error](err); ok {
@@ -36,31 +37,6 @@ func Import(name string, r io.Reader, o models.Overrides) (*models.Config, error
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, nil
-}
-
-// ImportFile imports a file, see [Import]; ok tells whether it is an ONNX
-// file. If not, nothing was read and err is nil or that of opening the file.
-func ImportFile(path string, o models.Overrides) (c *models.Config, ok bool, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	head := make([]byte, 2)
-	if n, _ := io.ReadFull(f, head); !Recognized(head[:n]) {
-		return nil, false, nil
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, false, nil // a pipe: read as text, which says what is wrong
-	}
-	c, err = Import(path, f, o)
-	return c, true, err
-}
-
-// Peek tells whether an ONNX file comes; r gives all of it.
-func Peek(r *bufio.Reader) bool {
-	head, _ := r.Peek(2)
-	return Recognized(head)
 }
 
 func load(name string, r io.Reader, o models.Overrides) (*models.Config, error) {

@@ -25,7 +25,7 @@ func init() {
 		"Expand": expand, "Tile": tile, "Pad": pad, "Resize": resize, "Upsample": resize,
 		"DepthToSpace": depthToSpace, "SpaceToDepth": spaceToDepth,
 		"Shape": shapeOf, "Size": sizeOfAll, "Constant": constant, "ConstantOfShape": constantOfShape, "Range": rangeOf,
-		"Cast": cast, "CastLike": sameAsFirst, "ArgMax": argument, "ArgMin": argument, "TopK": topK, "OneHot": oneHot,
+		"Cast": cast, "CastLike": cast, "ArgMax": argument, "ArgMin": argument, "TopK": topK, "OneHot": oneHot,
 		"EyeLike": sameAsFirst, "RandomUniformLike": sameAsFirst, "RandomNormalLike": sameAsFirst, "Bernoulli": sameAsFirst,
 	}
 	for _, name := range strings.Fields(`Relu LeakyRelu Elu Selu Celu Gelu Sigmoid Tanh Softplus Softsign Mish HardSwish HardSigmoid
@@ -67,8 +67,11 @@ func (n *network) shapes() error {
 			return err
 		}
 		if err != nil {
-			c.told = true
-			n.warn("operator %s is not understood: kept as other, with the shape that the file tells", clip(c.op))
+			if c.told = !n.isView(c); c.told {
+				n.warn("operator %s is not understood: kept as other, with the shape that the file tells", clip(c.op))
+			} else {
+				n.warn("shapes that %s computes from data are those that the file tells", clip(c.op))
+			}
 		}
 		n.depend(c)
 		n.fold(c)
@@ -93,6 +96,17 @@ func (n *network) infer(c *call) error {
 		return n.wrong(c, "it has no output")
 	}
 	return rule(n, c)
+}
+
+// isView: an operator that shares the memory of its first input whatever its
+// shape is.
+func (n *network) isView(c *call) bool {
+	switch c.key() {
+	case "Reshape", "Expand", "Slice", "Squeeze", "Unsqueeze":
+		x := n.arg(c, 0)
+		return x != nil && x.known
+	}
+	return false
 }
 
 // isTold takes the outputs' shapes from the file.
@@ -129,8 +143,8 @@ const (
 func (n *network) depend(c *call) {
 	batched := false
 	var weights []int32
-	for _, id := range c.in {
-		if id < 0 || c.shapeOnly() {
+	for _, id := range c.data() {
+		if id < 0 {
 			continue
 		}
 		v := &n.values[id]
@@ -167,6 +181,17 @@ func (n *network) duplicate(c *call, v *value) {
 	if c.op == "Identity" && len(v.weights) == 1 && v.weights[0] == c.in[0] && v.name != "" {
 		v.weights = []int32{n.ids[v.name]}
 	}
+}
+
+// data are the inputs whose content the output is made of.
+func (c *call) data() []int32 {
+	switch {
+	case c.shapeOnly():
+		return nil
+	case c.op == "CastLike" || c.op == "Expand" || c.op == "Reshape":
+		return c.in[:min(1, len(c.in))]
+	}
+	return c.in
 }
 
 // shapeOnly: the output is not made of the input's content.

@@ -86,7 +86,11 @@ func cast(n *network, c *call) error {
 		return err
 	}
 	x := n.arg(c, 0)
-	return n.set(c, 0, slices.Clone(x.shape), c.num("to", kindFloat), x.axis)
+	kind := c.num("to", kindFloat)
+	if like := n.arg(c, 1); like != nil {
+		kind = like.kind
+	}
+	return n.set(c, 0, slices.Clone(x.shape), kind, x.axis)
 }
 
 func reduce(n *network, c *call) error {

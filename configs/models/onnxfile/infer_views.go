@@ -70,24 +70,30 @@ func reshape(n *network, c *call) error {
 }
 
 // follow finds the samples' dimension in another shape of the same elements:
-// where as many elements lie before it, or, for shapes that merge it with
-// others, the one around it.
+// the same one, a part of it if it was merged with others, or the one that it
+// is merged into.
 func (n *network) follow(x *value, out []int64) int {
 	if x.axis < 0 {
 		return -1
 	}
 	before, size := product(x.shape[:x.axis]), x.shape[x.axis]
-	at := int64(1)
+	same, around, at := -1, -1, int64(1)
 	for i, d := range out {
-		if at == before && d == size {
+		end := times(at, d)
+		switch {
+		case size != n.batch && d == n.batch && at >= before && end <= times(before, size):
 			return i
+		case at == before && d == size && same < 0:
+			same = i
+		case at <= before && end >= times(before, size) && around < 0:
+			around = i
 		}
-		if at <= before && d > 0 && times(at, d) > before && d%n.batch == 0 {
-			return i
-		}
-		at = times(at, d)
+		at = end
 	}
-	return -1
+	if same < 0 {
+		return around
+	}
+	return same
 }
 
 func flatten(n *network, c *call) error {

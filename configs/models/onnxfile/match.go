@@ -60,7 +60,7 @@ func (n *network) back(id int32, ops ...string) int32 {
 // another.
 func (n *network) single(c *call) int32 {
 	found := int32(-1)
-	for _, id := range c.in {
+	for _, id := range c.data() {
 		if id >= 0 && (n.values[id].batched || len(n.values[id].weights) > 0) {
 			if found >= 0 && found != id {
 				return -1
@@ -78,7 +78,7 @@ func (n *network) single(c *call) int32 {
 func (b *builder) region(end *call, root int32, learned bool) (calls []*call, weights []int32, ok bool) {
 	calls = []*call{end}
 	for at := 0; at < len(calls); at++ {
-		for _, id := range calls[at].in {
+		for _, id := range calls[at].data() {
 			if id < 0 || id == root {
 				continue
 			}
@@ -100,7 +100,8 @@ func (b *builder) region(end *call, root int32, learned bool) (calls []*call, we
 			return nil, nil, false
 		}
 		for _, use := range b.values[c.out[0]].uses {
-			if u := &b.calls[use]; !slices.Contains(calls, u) && !u.shapeOnly() {
+			u := &b.calls[use]
+			if !slices.Contains(calls, u) && b.anyBatched(u) && slices.Contains(u.data(), c.out[0]) {
 				return nil, nil, false
 			}
 		}
@@ -134,14 +135,14 @@ func (b *builder) matchGate(c *call) {
 	root, kind := c.in[0], ""
 	switch c.op {
 	case "Sigmoid":
-		root, kind = b.back(c.in[0], "Mul", "Cast"), models.SiLU
+		root, kind = b.back(c.in[0], "Mul", "Cast", "CastLike"), models.SiLU
 		if root != c.in[0] {
 			kind = models.GELU // x * sigmoid(1.702 x)
 		}
 	case "HardSigmoid":
 		kind = models.HardSwish
 	case "Erf":
-		root, kind = b.back(c.in[0], "Mul", "Div", "Cast"), models.GELU
+		root, kind = b.back(c.in[0], "Mul", "Div", "Cast", "CastLike"), models.GELU
 	case "Tanh":
 		from := b.maker(c.in[0])
 		if from != nil && from.op == "Softplus" {
@@ -155,7 +156,7 @@ func (b *builder) matchGate(c *call) {
 	}
 	var best []*call
 	for end, steps := b.next(c), 0; end != nil && steps < 6; end, steps = b.next(end), steps+1 {
-		if end.op != "Mul" && end.op != "Add" && end.op != "Cast" && end.op != "Div" {
+		if end.op != "Mul" && end.op != "Add" && end.op != "Cast" && end.op != "CastLike" && end.op != "Div" {
 			break
 		}
 		calls, _, ok := b.region(end, root, false)
@@ -177,7 +178,7 @@ func (b *builder) gates(c *call) bool {
 
 // cubic is x of 0.8 * (x + 0.04 * x^3); -1: it is not that.
 func (b *builder) cubic(id int32) int32 {
-	add := b.maker(b.back(id, "Mul", "Cast"))
+	add := b.maker(b.back(id, "Mul", "Cast", "CastLike"))
 	if add == nil || add.op != "Add" || len(add.in) != 2 {
 		return -1
 	}
@@ -193,16 +194,16 @@ func (b *builder) cubic(id int32) int32 {
 
 // matchNorm finds layer norm and RMS norm written out, from their square root.
 func (b *builder) matchNorm(c *call) {
-	mean := b.maker(b.back(c.in[0], "Add", "Cast"))
+	mean := b.maker(b.back(c.in[0], "Add", "Cast", "CastLike"))
 	if mean == nil || mean.op != "ReduceMean" || len(mean.in) < 1 {
 		return
 	}
-	square := b.maker(b.back(mean.in[0], "Cast"))
+	square := b.maker(b.back(mean.in[0], "Cast", "CastLike"))
 	if square == nil || square.op != "Pow" && !(square.op == "Mul" && square.in[0] == square.in[1]) || len(square.in) < 2 {
 		return
 	}
 	root, kind := square.in[0], models.RMSNorm
-	if sub := b.maker(b.back(root, "Cast")); sub != nil && sub.op == "Sub" && len(sub.in) == 2 {
+	if sub := b.maker(b.back(root, "Cast", "CastLike")); sub != nil && sub.op == "Sub" && len(sub.in) == 2 {
 		if of := b.maker(sub.in[1]); of != nil && of.op == "ReduceMean" && of.in[0] == sub.in[0] {
 			root, kind = sub.in[0], models.LayerNorm
 		}
@@ -210,11 +211,11 @@ func (b *builder) matchNorm(c *call) {
 	if root < 0 {
 		return
 	}
-	root = b.back(root, "Cast")
+	root = b.back(root, "Cast", "CastLike")
 	var best []*call
 	var learned []int32
 	for end, steps := b.next(c), 0; end != nil && steps < 6; end, steps = b.next(end), steps+1 {
-		if !slices.Contains([]string{"Div", "Mul", "Add", "Reciprocal", "Cast"}, end.op) {
+		if !slices.Contains([]string{"Div", "Mul", "Add", "Reciprocal", "Cast", "CastLike"}, end.op) {
 			break
 		}
 		if calls, weights, ok := b.region(end, root, true); ok && len(weights) <= 2 {

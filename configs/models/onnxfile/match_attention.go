@@ -53,7 +53,7 @@ func (b *builder) weighted(softmax *call) (end *call, between []*call) {
 		for _, use := range b.values[id].uses {
 			u := &b.calls[use]
 			switch {
-			case u.shapeOnly():
+			case !b.anyBatched(u) || !slices.Contains(u.data(), id):
 			case u.op == "IsNaN":
 				between = append(between, u)
 			case next == nil || next == u:
@@ -71,7 +71,7 @@ func (b *builder) weighted(softmax *call) (end *call, between []*call) {
 				return nil, nil
 			}
 			return next, between
-		case "Dropout", "Cast", "Identity", "Where":
+		case "Dropout", "Cast", "CastLike", "Identity", "Where":
 			between = append(between, next)
 			at = next
 		default:
@@ -87,7 +87,7 @@ func (b *builder) scores(softmax *call) (product *call, between []*call) {
 	id, shape := softmax.in[0], b.values[softmax.in[0]].shape
 	for range 8 {
 		c := b.maker(id)
-		if c == nil || c.told || c.done || len(c.out) != 1 || b.values[c.out[0]].output || b.users(c) > 1 {
+		if c == nil || c.told || c.done || len(c.out) != 1 || b.values[c.out[0]].output || len(b.takers(c.out[0])) > 1 {
 			return nil, nil
 		}
 		if c.op == "MatMul" && len(c.in) == 2 {
@@ -95,7 +95,7 @@ func (b *builder) scores(softmax *call) (product *call, between []*call) {
 		}
 		from := int32(-1)
 		switch c.op {
-		case "Mul", "Div", "Add", "Where", "Cast", "Max", "Reshape":
+		case "Mul", "Div", "Add", "Where", "Cast", "CastLike", "Max", "Reshape":
 			for _, in := range c.in {
 				// The mask has no dimension of heads, or comes from no product.
 				if in >= 0 && b.values[in].batched && slices.Equal(b.values[in].shape, shape) && b.fromProduct(in) {
@@ -110,17 +110,6 @@ func (b *builder) scores(softmax *call) (product *call, between []*call) {
 		id = from
 	}
 	return nil, nil
-}
-
-// users counts the operators that take the content of output 0.
-func (b *builder) users(c *call) int {
-	seen := []int32{}
-	for _, use := range b.values[c.out[0]].uses {
-		if !b.calls[use].shapeOnly() && !slices.Contains(seen, use) && len(seen) < 2 {
-			seen = append(seen, use)
-		}
-	}
-	return len(seen)
 }
 
 // fromProduct: some steps before there is a product.
@@ -160,7 +149,7 @@ func (b *builder) operand(id *int32, user *call) (between []*call) {
 		if c == nil || c.told || c.done {
 			return between
 		}
-		if !slices.Contains([]string{"Mul", "Div", "Transpose", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Cast"}, c.op) {
+		if !slices.Contains([]string{"Mul", "Div", "Transpose", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Cast", "CastLike"}, c.op) {
 			return between
 		}
 		from := c.in[0]

@@ -9,7 +9,17 @@ func trained(t *tensor) bool {
 	if !real(t.kind) || buffer(t.name) {
 		return false
 	}
-	return product(t.dims) > 1 || !generated(t.name)
+	return product(t.dims) > 1 || learned(t.name) && !generated(t.name)
+}
+
+// learned tells names of single numbers that are trained.
+func learned(name string) bool {
+	for _, word := range []string{".", "scale", "weight", "gamma", "alpha", "temperature"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // generated tells names that exporters make up from those of modules.
