@@ -15,7 +15,8 @@ type builder struct {
 	tables  [][]int64      // shapes of the embeddings so far
 	tied    bool           // the last matrix was another layer's
 	convs   int            // convolutions, of which
-	bare    int            // these look as if a batch norm had been folded in
+	bare    int            // have no bias, or
+	folds   int            // look as if a batch norm had been folded in
 	norms   int
 	// fused are the makers of patterns, by their last operator.
 	fused      map[int32]maker
@@ -121,10 +122,15 @@ func (b *builder) simple(c *call) {
 		b.norms++
 	case models.Recurrent:
 		data = c.in[:1] // initial states are small
-	case models.Concat:
-		data, weights = c.in, nil
+	case models.PReLU, models.GELU:
+	case models.Upsample, models.Pad, models.ReLU6, models.Dropout:
+		weights = nil // factors and limits
 	case "":
-		l.Type = models.OtherLayer
+		if l.Type = models.OtherLayer; !c.told {
+			data, weights = c.data(), nil
+		}
+	default:
+		data, weights = c.data(), nil // weights are tables
 	}
 	l.Inputs = b.sources(data)
 	if k := kept[c.key()]; k != "" && l.Type == models.OtherLayer {

@@ -2,6 +2,7 @@ package onnxfile
 
 import (
 	"slices"
+	"strings"
 
 	"carma/configs/models"
 )
@@ -18,7 +19,11 @@ func (b *builder) convolution(c *call) {
 		l.Groups = g
 	}
 	b.convs++
-	if b.folded(c) {
+	sure, maybe := b.folded(c)
+	if sure {
+		b.folds++
+	}
+	if maybe {
 		b.bare++
 	}
 	if weight.batched {
@@ -29,14 +34,17 @@ func (b *builder) convolution(c *call) {
 }
 
 // folded tells whether a convolution looks as if the exporter had folded a
-// batch norm into it: its bias is not the module's own, or it has none and
-// nothing normalizes its output.
-func (b *builder) folded(c *call) bool {
-	if len(c.in) < 3 || c.in[2] < 0 {
-		return true
+// batch norm into it: its bias is not its module's. One that has none may have
+// lost a bias of zeros.
+func (b *builder) folded(c *call) (sure, maybe bool) {
+	module := b.moduleOf(c.in[1])
+	if next := b.next(c); next != nil && next.op == "BatchNormalization" {
+		return false, false
 	}
-	bias, module := b.values[c.in[2]].name, b.moduleOf(c.in[1])
-	return module == "" || bias != module+".bias"
+	if len(c.in) < 3 || c.in[2] < 0 {
+		return false, true
+	}
+	return module == "" || b.values[c.in[2]].name != module+".bias", false
 }
 
 func (b *builder) stride(c *call) int64 {
@@ -96,11 +104,11 @@ func (b *builder) product(c *call) {
 	b.through(c)
 }
 
-// head tells a product with the table of an earlier embedding, of which an
-// exporter has made a transposed copy with a name of its own.
+// head tells a product with the table of an earlier embedding, of which the
+// older exporter makes a transposed copy with a name of its own.
 func (b *builder) head(id int32) bool {
 	v := &b.values[id]
-	if len(v.weights) != 1 || v.weights[0] != id || !generated(v.name) || len(v.shape) != 2 || b.counted[id] {
+	if len(v.weights) != 1 || v.weights[0] != id || !strings.HasPrefix(v.name, "onnx::") || len(v.shape) != 2 || b.counted[id] {
 		return false
 	}
 	for _, t := range b.tables {

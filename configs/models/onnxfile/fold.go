@@ -46,7 +46,9 @@ func (n *network) fold(c *call) {
 	case "Gather":
 		n.learnGather(c)
 	case "Slice":
-		n.learnSlice(c)
+		n.learnSlice(c, out)
+	case "Transpose":
+		n.learnTranspose(c, out)
 	case "Expand":
 		if v := n.arg(c, 0); product(v.shape) == 1 {
 			n.learn(c, repeated(v.ints, product(out.shape)), repeated(v.floats, product(out.shape)))
@@ -117,19 +119,67 @@ func (n *network) learnGather(c *call) {
 	n.learn(c, list, nil)
 }
 
-func (n *network) learnSlice(c *call) {
+func (n *network) learnSlice(c *call, out *value) {
 	x := n.arg(c, 0)
 	list, err := n.cuts(c, len(x.shape))
-	if err != nil || len(x.shape) != 1 || x.ints == nil || len(list[0]) != 1 || list[3][0] == 0 {
+	if err != nil {
 		return
 	}
-	by := clamp(list[3][0])
-	start, count := part(x.shape[0], clamp(list[0][0]), clamp(list[1][0]), by)
-	out := make([]int64, count)
-	for i := range out {
-		out[i] = x.ints[start+int64(i)*by]
+	start, by := make([]int64, len(x.shape)), make([]int64, len(x.shape))
+	for i := range by {
+		by[i] = 1
 	}
-	n.learn(c, out, nil)
+	for i, a := range list[2] {
+		at, err := n.axisOf(c, a, len(x.shape))
+		if err != nil || list[3][i] == 0 {
+			return
+		}
+		by[at] = clamp(list[3][i])
+		start[at], _ = part(x.shape[at], clamp(list[0][i]), clamp(list[1][i]), by[at])
+	}
+	n.pick(c, x, out, func(at []int64) (from int64) {
+		for i, d := range x.shape {
+			from = from*d + start[i] + at[i]*by[i]
+		}
+		return from
+	})
+}
+
+func (n *network) learnTranspose(c *call, out *value) {
+	x, order := n.arg(c, 0), c.attr("perm")
+	if order == nil {
+		return
+	}
+	there := make([]int64, len(x.shape))
+	n.pick(c, x, out, func(at []int64) (from int64) {
+		for i, p := range order.ints {
+			there[p] = at[i]
+		}
+		for i, d := range x.shape {
+			from = from*d + there[i]
+		}
+		return from
+	})
+}
+
+// pick makes each element of the output one of the input's.
+func (n *network) pick(c *call, x, out *value, from func(at []int64) int64) {
+	if x.ints == nil {
+		return
+	}
+	list, at := make([]int64, product(out.shape)), make([]int64, len(out.shape))
+	for i := range list {
+		rest := int64(i)
+		for j := len(at) - 1; j >= 0; j-- {
+			at[j], rest = rest%out.shape[j], rest/out.shape[j]
+		}
+		k := from(at)
+		if k < 0 || k >= int64(len(x.ints)) {
+			return
+		}
+		list[i] = x.ints[k]
+	}
+	n.learn(c, list, nil)
 }
 
 func (n *network) learnWhere(c *call, out *value) {

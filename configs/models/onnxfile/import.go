@@ -97,9 +97,9 @@ func (n *network) config(inputs []int32) *models.Config {
 
 // remarks are the warnings about the network as a whole.
 func (b *builder) remarks() {
-	if b.norms == 0 && b.convs > 2 && 2*b.bare > b.convs {
-		b.warn("no norm follows the convolutions: if the network has batch norms, the exporter has folded them in and memory and parameters " +
-			"are too low; export the model in training mode (docs/models.md)")
+	if b.folds > 2 || b.norms == 0 && b.convs > 2 && 2*(b.bare+b.folds) > b.convs {
+		b.warn("convolutions with biases that are not their modules', or without norms: if the network has batch norms, the exporter has " +
+			"folded them in and memory and parameters are too low; export the model in training mode (docs/models.md)")
 	}
 	if b.attentions > 0 {
 		b.warn("attention is taken as computed in one kernel, %d times; unfused attention keeps its scores", b.attentions)

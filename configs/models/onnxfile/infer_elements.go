@@ -100,7 +100,7 @@ func reduce(n *network, c *call) error {
 	x := n.arg(c, 0)
 	axes, given, ok := n.list(c, "axes", 1)
 	if !ok {
-		return n.wrong(c, "its axes are computed from data")
+		return n.wrong(c, "its axes are computed from data, or kept outside of the file")
 	}
 	if (!given || len(axes) == 0) && c.num("noop_with_empty_axes", 0) != 0 {
 		return sameAsFirst(n, c)
@@ -164,7 +164,7 @@ func topK(n *network, c *call) error {
 		k = v.ints[0]
 	}
 	if k < 0 {
-		return n.wrong(c, "how many is computed from data")
+		return n.wrong(c, "how many is computed from data, or kept outside of the file")
 	}
 	out := slices.Clone(x.shape)
 	out[at] = min(k, out[at])
@@ -180,7 +180,7 @@ func oneHot(n *network, c *call) error {
 	}
 	x, depth := n.arg(c, 0), n.arg(c, 1)
 	if len(depth.ints) != 1 {
-		return n.wrong(c, "its depth is computed from data")
+		return n.wrong(c, "its depth is computed from data, or kept outside of the file")
 	}
 	at, err := n.axisOf(c, c.num("axis", -1), len(x.shape)+1)
 	if err != nil {
@@ -270,7 +270,7 @@ func constantOfShape(n *network, c *call) error {
 	}
 	shape := n.arg(c, 0)
 	if shape.ints == nil && product(shape.shape) != 0 {
-		return n.wrong(c, "its shape is computed from data")
+		return n.wrong(c, "its shape is computed from data, or kept outside of the file")
 	}
 	t := &tensor{kind: kindFloat, floats: []float64{0}}
 	if a := c.attr("value"); a != nil && a.t != nil {
@@ -316,7 +316,7 @@ func rangeOf(n *network, c *call) error {
 		}
 		return n.set(c, 0, []int64{0}, a.kind, -1)
 	}
-	return n.wrong(c, "its limits are computed from data")
+	return n.wrong(c, "its limits are computed from data, or kept outside of the file")
 }
 
 func sign(n int64) int64 {

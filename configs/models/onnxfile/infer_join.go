@@ -44,7 +44,7 @@ func split(n *network, c *call) error {
 	}
 	parts, given, ok := n.list(c, "split", 1)
 	if !ok {
-		return n.wrong(c, "its parts are computed from data")
+		return n.wrong(c, "its parts are computed from data, or kept outside of the file")
 	}
 	count := int64(len(c.out))
 	for o := range c.out {
@@ -124,7 +124,7 @@ func pad(n *network, c *call) error {
 	pads, given, ok := n.list(c, "pads", 1)
 	axes, some, known := n.list(c, "axes", 3)
 	if !ok || !given || !known {
-		return n.wrong(c, "its pads are computed from data")
+		return n.wrong(c, "its pads are computed from data, or kept outside of the file")
 	}
 	if !some {
 		axes = nil
@@ -154,7 +154,7 @@ func resize(n *network, c *call) error {
 	x := n.arg(c, 0)
 	if v := n.arg(c, 3); v != nil && c.op == "Resize" {
 		if len(v.ints) != len(x.shape) && c.attr("axes") == nil {
-			return n.wrong(c, "its sizes are computed from data")
+			return n.wrong(c, "its sizes are computed from data, or kept outside of the file")
 		}
 		return n.scaled(c, x, len(v.ints), func(_ int64, i int) int64 { return v.ints[i] })
 	}
@@ -168,7 +168,7 @@ func resize(n *network, c *call) error {
 		}
 	}
 	if len(factors) == 0 {
-		return n.wrong(c, "its scales are computed from data")
+		return n.wrong(c, "its scales are computed from data, or kept outside of the file")
 	}
 	return n.scaled(c, x, len(factors), func(d int64, i int) int64 {
 		if f := float64(d) * factors[i]; f >= 0 && f < math.MaxInt32 {

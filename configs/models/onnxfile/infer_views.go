@@ -39,7 +39,7 @@ func reshape(n *network, c *call) error {
 	x := n.arg(c, 0)
 	asked, given, ok := n.list(c, "shape", 1)
 	if !given || !ok {
-		return n.wrong(c, "the new shape is computed from data")
+		return n.wrong(c, "the new shape is computed from data, or kept outside of the file")
 	}
 	if len(asked) > maxRank {
 		return n.wrong(c, "a shape of %d dimensions; at most %d", len(asked), maxRank)
@@ -119,7 +119,7 @@ func squeeze(n *network, c *call) error {
 	x := n.arg(c, 0)
 	axes, given, ok := n.list(c, "axes", 1)
 	if !ok {
-		return n.wrong(c, "its axes are computed from data")
+		return n.wrong(c, "its axes are computed from data, or kept outside of the file")
 	}
 	gone := make([]bool, len(x.shape))
 	for i, d := range x.shape {
@@ -145,7 +145,7 @@ func unsqueeze(n *network, c *call) error {
 	x := n.arg(c, 0)
 	axes, _, ok := n.list(c, "axes", 1)
 	if !ok || len(axes) > maxRank {
-		return n.wrong(c, "its axes are computed from data, or too many")
+		return n.wrong(c, "its axes are computed from data, kept outside of the file, or too many")
 	}
 	rank := len(x.shape) + len(axes)
 	added := make([]bool, rank)
@@ -179,7 +179,7 @@ func expand(n *network, c *call) error {
 	}
 	x, to := n.arg(c, 0), n.arg(c, 1)
 	if to.ints == nil && product(to.shape) != 0 {
-		return n.wrong(c, "the new shape is computed from data")
+		return n.wrong(c, "the new shape is computed from data, or kept outside of the file")
 	}
 	if len(to.ints) > maxRank {
 		return n.wrong(c, "a shape of %d dimensions; at most %d", len(to.ints), maxRank)
@@ -201,7 +201,7 @@ func tile(n *network, c *call) error {
 	}
 	x, by := n.arg(c, 0), n.arg(c, 1)
 	if len(by.ints) != len(x.shape) {
-		return n.wrong(c, "how often is computed from data")
+		return n.wrong(c, "how often is computed from data, or kept outside of the file")
 	}
 	out := slices.Clone(x.shape)
 	for i, r := range by.ints {
@@ -231,7 +231,7 @@ func (n *network) cuts(c *call, rank int) (list [4][]int64, err error) {
 	for i, name := range []string{"starts", "ends", "axes", "steps"} {
 		values, given, ok := n.list(c, name, i+1)
 		if !ok || !given && i < 2 {
-			return list, n.wrong(c, "its %s are computed from data", name)
+			return list, n.wrong(c, "its %s are computed from data, or kept outside of the file", name)
 		}
 		list[i] = values
 		if !given {

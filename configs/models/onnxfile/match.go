@@ -160,6 +160,9 @@ func (b *builder) matchGate(c *call) {
 			break
 		}
 		calls, _, ok := b.region(end, root, false)
+		if ok && !gateOnly(calls) {
+			break
+		}
 		if ok && end.op != "Add" && slices.ContainsFunc(calls, func(c *call) bool { return c.op == "Mul" && b.gates(c) }) {
 			best = calls
 		} else if best != nil {
@@ -169,6 +172,21 @@ func (b *builder) matchGate(c *call) {
 	if best != nil {
 		b.fuse(best, one(kind, root, nil))
 	}
+}
+
+// gateOnly: there is nothing but one activation, sums and products.
+func gateOnly(calls []*call) bool {
+	curves := 0
+	for _, c := range calls {
+		switch c.op {
+		case "Mul", "Div", "Add", "Pow", "Cast", "CastLike", "Softplus":
+		case "Sigmoid", "HardSigmoid", "Erf", "Tanh":
+			curves++
+		default:
+			return false
+		}
+	}
+	return curves == 1
 }
 
 // gates: a product of two things that are made of the input.
@@ -241,7 +259,10 @@ func (b *builder) matchGroupNorm(c *call) {
 		if !slices.Contains([]string{"Reshape", "Mul", "Add"}, end.op) {
 			break
 		}
-		if calls, weights, ok := b.region(end, from.in[0], true); ok && len(weights) <= 2 {
+		calls, weights, ok := b.region(end, from.in[0], true)
+		// Those of the instance norm are ones and zeros.
+		weights = slices.DeleteFunc(weights, func(id int32) bool { return slices.Contains(c.in[1:], id) })
+		if ok && len(weights) <= 2 {
 			best, learned = calls, weights
 		}
 	}

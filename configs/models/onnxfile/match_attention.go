@@ -33,11 +33,35 @@ func (b *builder) matchAttention(softmax *call) {
 		inner := []*call{scores, scores, end}[i]
 		calls = append(calls, b.operand(id, inner)...)
 	}
+	biases := b.biases(before)
 	b.attentions++
 	b.fuse(calls, func(b *builder, c *call) {
-		b.add(c, 0, models.Layer{Type: models.Attention, Inputs: b.sources([]int32{q, k, v}), Heads: heads})
+		l := models.Layer{Type: models.Attention, Inputs: b.sources([]int32{q, k, v}), Heads: heads}
+		b.params(&l, biases...)
+		l.Name = ""
+		b.add(c, 0, l)
 		b.values[c.out[0]].loose = true
 	})
+}
+
+// biases are the trained tensors that are added to the scores, such as those
+// of relative positions; what has no name of a module is a mask.
+func (b *builder) biases(calls []*call) (ids []int32) {
+	for _, c := range calls {
+		for _, id := range c.in {
+			if id < 0 || b.values[id].batched {
+				continue
+			}
+			for _, w := range b.values[id].weights {
+				if generated(b.values[w].name) {
+					b.warn("a mask or bias of attention scores that the exporter has computed is taken as not trained")
+					continue
+				}
+				ids = append(ids, w)
+			}
+		}
+	}
+	return ids
 }
 
 // weighted follows the weights of attention to the product with the values.
@@ -95,7 +119,10 @@ func (b *builder) scores(softmax *call) (product *call, between []*call) {
 		}
 		from := int32(-1)
 		switch c.op {
-		case "Mul", "Div", "Add", "Where", "Cast", "CastLike", "Max", "Reshape":
+		case "Reshape":
+			from = c.in[0]
+			shape = b.values[from].shape
+		case "Mul", "Div", "Add", "Where", "Cast", "CastLike", "Max":
 			for _, in := range c.in {
 				// The mask has no dimension of heads, or comes from no product.
 				if in >= 0 && b.values[in].batched && slices.Equal(b.values[in].shape, shape) && b.fromProduct(in) {
@@ -122,7 +149,9 @@ func (b *builder) fromProduct(id int32) bool {
 		if c.op == "MatMul" {
 			return true
 		}
-		if id = c.first(b); id < 0 {
+		if c.op == "Reshape" {
+			id = c.in[0]
+		} else if id = c.first(b); id < 0 {
 			return false
 		}
 	}
