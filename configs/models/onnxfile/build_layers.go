@@ -120,10 +120,17 @@ func (b *builder) head(id int32) bool {
 	return false
 }
 
-// takers are the operators whose layers take the content of a value; two at
-// most are told.
+// maxUses bounds the operators after a value that a pattern is looked for in.
+const maxUses = 64
+
+// takers are the operators whose layers take the content of a value: two at
+// most are told. Of a value that very many take, the operator itself is one.
 func (b *builder) takers(id int32) (calls []*call) {
-	for _, use := range b.values[id].uses {
+	uses := b.values[id].uses
+	if len(uses) > maxUses {
+		return []*call{&b.calls[uses[0]], &b.calls[uses[0]]}
+	}
+	for _, use := range uses {
 		u := &b.calls[use]
 		if len(calls) < 2 && !slices.Contains(calls, u) && b.anyBatched(u) && slices.Contains(u.data(), id) {
 			calls = append(calls, u)
@@ -254,7 +261,7 @@ func (b *builder) sum(c *call) {
 // and the inverse of its input only its output.
 func (b *builder) scale(c *call) {
 	l := models.Layer{Type: models.Mul, Inputs: b.sources(c.in)}
-	if len(l.Inputs) == 1 && c.in[0] != c.in[1] {
+	if len(l.Inputs) == 1 && len(c.in) == 2 && c.in[0] != c.in[1] {
 		l.Keeps = &models.Keeps{Output: c.op == "Div" && b.values[c.in[1]].batched}
 	}
 	b.add(c, 0, l)

@@ -96,7 +96,7 @@ func (b *builder) region(end *call, root int32, learned bool) (calls []*call, we
 		}
 	}
 	for _, c := range calls[1:] {
-		if len(c.out) != 1 && c.op != "InstanceNormalization" || b.values[c.out[0]].output {
+		if len(c.out) != 1 && c.op != "InstanceNormalization" || b.values[c.out[0]].output || len(b.values[c.out[0]].uses) > maxUses {
 			return nil, nil, false
 		}
 		for _, use := range b.values[c.out[0]].uses {
@@ -217,7 +217,7 @@ func (b *builder) matchNorm(c *call) {
 		return
 	}
 	square := b.maker(b.back(mean.in[0], "Cast", "CastLike"))
-	if square == nil || square.op != "Pow" && !(square.op == "Mul" && square.in[0] == square.in[1]) || len(square.in) < 2 {
+	if square == nil || len(square.in) != 2 || square.op != "Pow" && !(square.op == "Mul" && square.in[0] == square.in[1]) {
 		return
 	}
 	root, kind := square.in[0], models.RMSNorm

@@ -70,7 +70,7 @@ func (b *builder) weighted(softmax *call) (end *call, between []*call) {
 	at := softmax
 	for range 6 {
 		id := at.out[0]
-		if b.values[id].output {
+		if b.values[id].output || len(b.values[id].uses) > maxUses {
 			return nil, nil
 		}
 		var next *call

@@ -45,15 +45,15 @@ type call struct {
 
 // network is a graph with its names resolved.
 type network struct {
-	g       *graph
-	values  []value
-	calls   []call
-	ids     map[string]int32
-	batch   int64 // samples the file's own shapes are for
-	folded  int   // elements of known content, bounded
-	sources int   // what all values remember of their weights, bounded
-	warned  map[string]int
-	notes   []string
+	g        *graph
+	values   []value
+	calls    []call
+	ids      map[string]int32
+	batch    int64 // samples the file's own shapes are for
+	folded   int   // elements of known content, bounded
+	compared int   // weights, bounded
+	warned   map[string]int
+	notes    []string
 	// symbols are the sizes of the dimensions that have names.
 	symbols map[string]int64
 }
@@ -147,7 +147,7 @@ func (n *network) output(name string, i int) int32 {
 	}
 	id := n.id(name)
 	v := &n.values[id]
-	if v.from >= 0 || v.known {
+	if v.from >= 0 || v.known || v.input {
 		return -2
 	}
 	v.from = int32(i)

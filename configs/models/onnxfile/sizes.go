@@ -19,6 +19,7 @@ type sizing struct {
 	o     models.Overrides
 	image bool // --image was used
 	seq   bool
+	table int64 // positions of the table of positions; 0: not looked for
 }
 
 // place gives the inputs of the model their shapes. Initializers among them,
@@ -133,6 +134,9 @@ func (s *sizing) choose(v *value, i int) int64 {
 
 // positions is the length of a table of positions, which bounds a sequence.
 func (s *sizing) positions() int64 {
+	if s.table > 0 {
+		return s.table
+	}
 	least := int64(defaultSequence)
 	for i := range s.g.weights {
 		t := &s.g.weights[i]
@@ -141,6 +145,7 @@ func (s *sizing) positions() int64 {
 			least = min(least, max(1, t.dims[0]))
 		}
 	}
+	s.table = least
 	return least
 }
 

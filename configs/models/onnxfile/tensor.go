@@ -165,7 +165,6 @@ func half(h uint16) float64 {
 
 // numbers reads a repeated varint, packed or not.
 func (s *stream) numbers(f field, to *[]int64) (bool, error) {
-	end := f.end
 	switch f.kind {
 	case varint:
 		var v int64
@@ -176,8 +175,8 @@ func (s *stream) numbers(f field, to *[]int64) (bool, error) {
 		}
 		return true, err
 	case lengths:
-		var err error
-		if end, err = s.length(f.end); err != nil {
+		end, err := s.length(f.end)
+		if err != nil {
 			return true, err
 		}
 		if err := s.keep(8 * (end - s.at)); err != nil {
