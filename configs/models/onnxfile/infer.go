@@ -183,6 +183,9 @@ func (n *network) depend(c *call) {
 			}
 		}
 		n.duplicate(c, v)
+		if c.op == "ConstantOfShape" && n.filled(v) {
+			v.weights = []int32{id}
+		}
 	}
 }
 

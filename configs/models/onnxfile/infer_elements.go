@@ -16,6 +16,15 @@ func sameAsFirst(n *network, c *call) error {
 			if scale := n.arg(c, 1); scale != nil {
 				shape, axis = scale.shape, -1
 			}
+		case c.op == "LayerNormalization" && o > 0: // mean and deviation
+			shape = slices.Clone(shape)
+			at, err := n.axisOf(c, c.num("axis", -1), len(shape))
+			if err != nil {
+				return err
+			}
+			for i := at; i < len(shape); i++ {
+				shape[i] = 1
+			}
 		case c.op == "Dropout" && o == 1, c.op == "IsNaN", c.op == "IsInf":
 			kind = kindBool
 		}

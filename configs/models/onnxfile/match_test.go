@@ -147,3 +147,12 @@ func TestUnknownOperator(t *testing.T) {
 		t.Errorf("%q", c.Warnings)
 	}
 }
+
+// Equal numbers where weights are stand for weights.
+func TestFilledWeights(t *testing.T) {
+	c, err := read(onnx(typed(11, "x", kindFloat, -1, 3, 8, 8), ints("shape", 4, 3, 3, 3), op("ConstantOfShape", "", in("shape"), in("w")),
+		op("Conv", "", in("x", "w"), in("y"))), models.Overrides{})
+	if err != nil || c.Params() != 108 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

@@ -42,3 +42,28 @@ func buffer(name string) bool {
 	}
 	return strings.HasSuffix(last, "_mask") || strings.HasSuffix(last, "_cached")
 }
+
+// filled tells whether a tensor of equal numbers stands for a weight, as in
+// files whose weights were taken out: it is taken only where weights are.
+func (n *network) filled(v *value) bool {
+	if !real(v.kind) || product(v.shape) < 2 || len(v.uses) == 0 || len(v.uses) > maxUses {
+		return false
+	}
+	for _, use := range v.uses {
+		c := &n.calls[use]
+		first, last := 1, 2
+		switch c.op {
+		case "Conv", "ConvTranspose", "Gemm", "LayerNormalization":
+		case "BatchNormalization":
+			last = 4
+		default:
+			return false
+		}
+		for i := range c.in {
+			if n.arg(c, i) == v && (i < first || i > last) {
+				return false
+			}
+		}
+	}
+	return true
+}
