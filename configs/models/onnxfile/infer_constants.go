@@ -88,7 +88,7 @@ func constantOfShape(n *network, c *call) error {
 	if err := n.set(c, 0, slices.Clone(shape.ints), t.kind, -1); err != nil {
 		return err
 	}
-	if count := product(shape.ints); count <= small {
+	if count := product(shape.ints); count <= small && n.folded < maxFolded {
 		n.learn(c, repeated(t.ints, count), repeated(t.floats, count))
 	}
 	return nil
