@@ -42,6 +42,7 @@ func TestFaults(t *testing.T) {
 		{"no nodes", onnx(x), models.Overrides{}, "no graph with operators in it"},
 		{"cut", tiny()[:40], models.Overrides{}, "damaged or cut off at byte "},
 		{"two graphs", append(tiny(), onnx()...), models.Overrides{}, "a second graph"},
+		{"crossing", append([]byte{8, 8, 0x3a, 4, 0x0a, 0x60, 0, 0}, make([]byte, 200)...), models.Overrides{}, "a field of 96 bytes in a part that has 2"},
 		{"group", append(number(1, 8), 0x1b), models.Overrides{}, "wire type 3, which ONNX does not use"},
 		{"dims", onnx(x, weight("w", huge...), op("MatMul", "m", in("x", "w"), in("y"))), models.Overrides{}, `tensor "w": a dimension of 9223372036854775807`},
 		{"rank", onnx(x, weight("w", make([]int64, 40)...), op("MatMul", "m", in("x", "w"), in("y"))), models.Overrides{}, `tensor "w": 40 dimensions; at most 16`},

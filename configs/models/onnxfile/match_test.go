@@ -3,6 +3,7 @@ package onnxfile
 import (
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"carma/configs/models"
@@ -57,12 +58,13 @@ func TestPatterns(t *testing.T) {
 			op("Mul", "", in("c", "half"), in("d")), op("Tanh", "", in("d"), in("e")), op("Add", "", in("e", "one"), in("f")),
 			op("Mul", "", in("x", "half"), in("g")), op("Mul", "", in("g", "f"), in("y")),
 		}, []string{"gelu"}},
-		"silu":          {[][]byte{op("Sigmoid", "", in("x"), in("s")), op("Mul", "", in("x", "s"), in("y"))}, []string{"silu"}},
-		"gate of other": {[][]byte{op("Relu", "", in("x"), in("r")), op("Sigmoid", "", in("x"), in("s")), op("Mul", "", in("r", "s"), in("y"))}, []string{"relu", "sigmoid", "mul"}},
-		"hard swish":    {[][]byte{op("HardSigmoid", "", in("x"), in("s")), op("Mul", "", in("x", "s"), in("y"))}, []string{"hard_swish"}},
-		"mish":          {[][]byte{op("Softplus", "", in("x"), in("p")), op("Tanh", "", in("p"), in("t")), op("Mul", "", in("x", "t"), in("y"))}, []string{"mish"}},
-		"layer norm":    {append(norm, op("Add", "", in("nw", "ln.bias"), in("y"))), []string{"layer_norm"}},
-		"rms norm":      {rms, []string{"rms_norm"}},
+		"silu":                       {[][]byte{op("Sigmoid", "", in("x"), in("s")), op("Mul", "", in("x", "s"), in("y"))}, []string{"silu"}},
+		"gate of other":              {[][]byte{op("Relu", "", in("x"), in("r")), op("Sigmoid", "", in("x"), in("s")), op("Mul", "", in("r", "s"), in("y"))}, []string{"relu", "sigmoid", "mul"}},
+		"hard swish":                 {[][]byte{op("HardSigmoid", "", in("x"), in("s")), op("Mul", "", in("x", "s"), in("y"))}, []string{"hard_swish"}},
+		"mish":                       {[][]byte{op("Softplus", "", in("x"), in("p")), op("Tanh", "", in("p"), in("t")), op("Mul", "", in("x", "t"), in("y"))}, []string{"mish"}},
+		"layer norm":                 {append(norm, op("Add", "", in("nw", "ln.bias"), in("y"))), []string{"layer_norm"}},
+		"layer norm, mean given out": {append(norm[:10:10], typed(12, "m", kindFloat)), []string{"mean", "add", "other", "mean", "add", "other", "mul", "other", "mul"}},
+		"rms norm":                   {rms, []string{"rms_norm"}},
 		"linear": {[][]byte{weight("l.weight", 8, 3), weight("l.bias", 3), op("MatMul", "", in("x", "l.weight"), in("a")),
 			op("Add", "", in("l.bias", "a"), in("y"))}, []string{"linear"}},
 		"attention": {[][]byte{
@@ -118,6 +120,11 @@ func TestNamedDimensions(t *testing.T) {
 	if c, err = read(image, models.Overrides{}); err != nil || c.Layers[0].Out[1] != 222 || len(c.Warnings) != 3 {
 		t.Errorf("%+v, %v", c, err)
 	}
+	// The samples may be merged with another dimension.
+	merged := onnx(typed(11, "x", kindFloat, 6, 4), ints("s", 24), op("Reshape", "", in("x", "s"), in("r")), op("Relu", "", in("r"), in("y")))
+	if c, err = read(merged, models.Overrides{}); err != nil || !reflect.DeepEqual(c.Layers[1].Out, []int64{4}) || c.Layers[1].Whole {
+		t.Errorf("%+v, %v", c, err)
+	}
 	// Shapes for 6 samples: of each tensor a sixth is one sample's.
 	six := onnx(typed(11, "x", kindFloat, 6, 4), ints("s", 2, 3, 4), op("Reshape", "", in("x", "s"), in("r")), op("Relu", "", in("x"), in("y")))
 	if c, err = read(six, models.Overrides{}); err != nil || c.Train.Batch != 6 || !reflect.DeepEqual(c.Layers[1].Out, []int64{4}) || c.Layers[1].Whole {
@@ -153,6 +160,40 @@ func TestFilledWeights(t *testing.T) {
 	c, err := read(onnx(typed(11, "x", kindFloat, -1, 3, 8, 8), ints("shape", 4, 3, 3, 3), op("ConstantOfShape", "", in("shape"), in("w")),
 		op("Conv", "", in("x", "w"), in("y"))), models.Overrides{})
 	if err != nil || c.Params() != 108 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// An equal matrix that the exporter gives back by Identity is another one.
+func TestDuplicate(t *testing.T) {
+	c, err := read(onnx(typed(11, "x", kindFloat, -1, 8), weight("a.weight", 8, 8), op("Identity", "", in("a.weight"), in("b.weight")),
+		op("MatMul", "", in("x", "a.weight"), in("h")), op("MatMul", "", in("h", "b.weight"), in("y"))), models.Overrides{})
+	if err != nil || c.Params() != 128 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestTrained(t *testing.T) {
+	for name, want := range map[string]bool{"bn.running_mean": false, "rotary.inv_freq": false, "attn_mask": false, "fc.weight": true, "onnx::MatMul_7": true} {
+		if got := trained(&tensor{name: name, kind: kindFloat, dims: []int64{4, 4}}); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if trained(&tensor{name: "val_3", kind: kindFloat}) || !trained(&tensor{name: "logit_scale", kind: kindFloat}) || trained(&tensor{name: "a.b", kind: kindInt64}) {
+		t.Error("numbers")
+	}
+}
+
+// Some batch norms are folded, and one is left.
+func TestPartlyFolded(t *testing.T) {
+	parts := [][]byte{typed(11, "x", kindFloat, -1, 4, 8, 8), weight("n.weight", 4), weight("n.bias", 4), weight("n.running_mean", 4), weight("n.running_var", 4),
+		op("BatchNormalization", "", in("x", "n.weight", "n.bias", "n.running_mean", "n.running_var"), in("v0"))}
+	for i, v := range []string{"v0", "v1", "v2"} {
+		w, b := "onnx::Conv_"+v, "onnx::Conv_b"+v
+		parts = append(parts, weight(w, 4, 4, 1, 1), weight(b, 4), op("Conv", "", in(v, w, b), in("v"+string(rune('1'+i)))))
+	}
+	c, err := read(onnx(parts...), models.Overrides{})
+	if err != nil || len(c.Warnings) == 0 || !strings.Contains(c.Warnings[0], "folded") || c.Params() != 8+3*20 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
