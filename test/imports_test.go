@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"carma/configs/models":            {},
 	"carma/configs/models/zoo":        {"carma/configs/models", "carma/configs/models/timm"},
 	"carma/configs/models/timm":       {"carma/configs/models"},
+	"carma/configs/models/onnxfile":   {"carma/configs/models"},
 	"carma/estimator/allocator":       {},
 	"carma/estimator/step":            {"carma/configs/models", "carma/estimator/allocator"},
 	"carma/estimator/environment":     {"carma/estimator/step"},

@@ -38,8 +38,8 @@ func (a *app) estimateCommand() *cobra.Command {
 		Short: "Tell how much GPU memory a training needs, and how sure that is",
 		Long: `Tell how much GPU memory a training needs on each of its GPUs, by every
 estimator: the likeliest peak and an upper bound. MODEL is one of carma models
-list, with a data set if you like (resnet18/cifar100); FILE a configuration or
-a summary that carma models import takes.
+list, with a data set if you like (resnet18/cifar100); FILE a configuration, or
+a summary or ONNX file that carma models import takes.
 
 With --probe the program of an IMAGE itself runs for two training steps on the
 CPU: unchanged, without a GPU and without network; mounts are read-only. PyTorch

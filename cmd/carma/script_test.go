@@ -46,6 +46,11 @@ func TestScripts(t *testing.T) {
 			d := newFakeDaemon(filepath.Join(env.WorkDir, "s"))
 			env.Values[daemonKey{}] = d
 			env.Defer(d.close)
+			onnx, err := filepath.Abs("../../configs/models/onnxfile/testdata")
+			if err != nil {
+				return err
+			}
+			env.Setenv("ONNX", onnx)
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
 			env.Setenv("XDG_CONFIG_HOME", "")
