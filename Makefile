@@ -23,8 +23,8 @@ export GOFLAGS := $(strip $(filter-out -buildvcs=%,$(shell $(GO) env GOFLAGS)) -
 # go-nvml leaves the driver's functions to be found when they are called: an executable
 # that wants all of them at its start (some distributions' default) would not start.
 # Its C headers warn of what it offers and nobody here uses.
-export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
-LAZY := -extldflags=-Wl,-z,lazy
+export CGO_LDFLAGS ?= -O2 -g -Wl,-z,lazy
+export CGO_CFLAGS  ?= -O2 -g -Wno-deprecated-declarations
 # For the end-to-end tests.
 export TEST_CARMA   := $(CURDIR)/bin/carma
 export TEST_SIMTASK := $(CURDIR)/bin/simtask
@@ -44,7 +44,7 @@ build: bin/carma bin/simtask ## bin/carma, and bin/simtask for the image
 
 # Always asked: go build knows better than make what changed.
 bin/carma:
-	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION) $(LAZY)" -o $@ ./cmd/carma
+	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma
 
 bin/simtask:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@ ./cmd/simtask
