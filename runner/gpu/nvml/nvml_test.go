@@ -122,7 +122,9 @@ func TestGPM(t *testing.T) {
 	}
 	r.change(func() { p.broken = lib.SUCCESS })
 	r.after(time.Second)
-	sampled(t, s)
+	if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsUtilization {
+		t.Errorf("with one sample: %+v", got)
+	}
 	r.after(time.Second)
 	if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsGPM {
 		t.Errorf("after GPM has failed: %+v", got)
