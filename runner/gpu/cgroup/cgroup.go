@@ -24,9 +24,6 @@ const maxFile = 128 << 10
 // The process must be seen by its number in the caller's PID namespace. One
 // that does not exist is an error that is os.ErrNotExist.
 func Containers(root string, pid int) ([]string, error) {
-	if pid <= 0 {
-		return nil, fmt.Errorf("process %d: %w", pid, os.ErrNotExist)
-	}
 	f, err := os.Open(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
 		return nil, err
@@ -97,7 +94,7 @@ var beside = []string{"crio-conmon-", "libpod-conmon-"}
 
 // inPart returns the container that one component of a path names, or "".
 func inPart(parts []string, i int) string {
-	part := unescape(parts[i])
+	part := parts[i]
 	for _, p := range beside {
 		if strings.HasPrefix(part, p) {
 			return ""
@@ -119,21 +116,12 @@ func inPart(parts []string, i int) string {
 	// containerd's own form: /NAMESPACE/ID; ids may be any name. The namespaces
 	// that are known by name are Docker's, carma's, and containerd's default.
 	if i > 0 && plausible(name) && name == part {
-		switch unescape(parts[i-1]) {
+		switch parts[i-1] {
 		case "docker", "carma", "default", "libpod", "actions_job", "ecs":
 			return name
 		}
 	}
 	return ""
-}
-
-// unescape drops the underscore that systemd puts before names that look like
-// the kernel's own files.
-func unescape(part string) string {
-	if strings.HasPrefix(part, "_") {
-		return part[1:]
-	}
-	return part
 }
 
 // plausible: what engines accept as a container's id. Slices and services are

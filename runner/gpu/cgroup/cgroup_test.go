@@ -78,7 +78,6 @@ func TestParse(t *testing.T) {
 		"Podman, rootless":                   {"0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" + a + ".scope/container\n", []string{a}},
 		"Podman, cgroupfs":                   {"0::/libpod_parent/libpod-" + a + "\n", []string{a}},
 		"Podman's monitor":                   {"0::/machine.slice/libpod-conmon-" + a + ".scope\n", nil},
-		"escaped by systemd":                 {"0::/_docker/" + a + "\n", []string{a}},
 		"a pod's slice":                      {"0::/docker/docker.slice\n", nil},
 		"a path with a colon":                {"0::/lab:a/docker-" + a + ".scope\n", []string{a}},
 		"almost an id":                       {"0::/lab/" + a[1:] + "\n", nil},
@@ -112,7 +111,7 @@ func TestContainers(t *testing.T) {
 		}
 	}
 	// A file without an end is not read to it.
-	if err := os.WriteFile(filepath.Join(dir, "cgroup"), []byte(strings.Repeat("0::/docker/"+a+"\n", 10_000)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "cgroup"), []byte(strings.Repeat("0::/docker/"+a+"\n", maxFile/64)+"0::/docker/"+a+"/docker/"+b+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := Containers(root, 42); err != nil || !slices.Equal(got, []string{a}) {

@@ -162,8 +162,7 @@ func (p *Page) Err() error {
 // SM activity is on the page and can be. It stands for the occupancy, whose bound
 // it is, and for the DRAM activity, where the page lacks these. Of several rows for one GPU (one per pod that uses it) the highest counts.
 func Parse(page io.Reader) (map[Key]Reading, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(page)
+	families, err := parse(page)
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +179,19 @@ func Parse(page io.Reader) (map[Key]Reading, error) {
 		out[k] = r
 	}
 	return out, nil
+}
+
+// parse is the library's. Its parser panics on a nameless row after a comment
+// (found by fuzzing, in versions 0.66.1 and 0.70.0), which must not end the
+// daemon.
+func parse(page io.Reader) (families map[string]*dto.MetricFamily, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			families, err = nil, fmt.Errorf("it is not in Prometheus' text format: %v", p)
+		}
+	}()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(page)
 }
 
 // field returns one field's value for each GPU.

@@ -68,7 +68,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: got %v, %v; want %v", name, got, err, tt.want)
 		}
 	}
-	for _, bad := range []string{"<html>", "DCGM_FI_PROF_SM_ACTIVE{", "a b c\n", row(gpu0, "", "much")} {
+	for _, bad := range []string{"<html>", "DCGM_FI_PROF_SM_ACTIVE{", "a b c\n", row(gpu0, "", "much"), "#HELP A \n{}"} {
 		if got, err := Parse(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q is read as %v", bad, got)
 		}

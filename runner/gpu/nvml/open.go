@@ -75,7 +75,8 @@ func Library() lib.Interface { return lib.New() }
 // Open initializes the library and finds the GPUs. The error is an *Unavailable
 // where there is nothing to read, or not the GPUs that were asked for.
 func Open(ctx context.Context, library lib.Interface, opt Options) (*Source, error) {
-	if opt.Now == nil {
+	now := opt.Now
+	if now == nil {
 		opt.Now = time.Now
 	}
 	s := &Source{opt: opt, lib: library, worker: newWorker(), missing: map[string]bool{}, owner: nobody}
@@ -86,6 +87,9 @@ func Open(ctx context.Context, library lib.Interface, opt Options) (*Source, err
 	if err != nil {
 		s.worker.once.Do(func() { close(s.worker.quit) })
 		return nil, err
+	}
+	if now == nil {
+		time.Sleep(gpmLeast) // else the first reading of activity would be coarse
 	}
 	return s, nil
 }
