@@ -27,8 +27,9 @@ const (
 )
 
 const (
-	// maxPage bounds what is read: some 1000 GPUs with all of DCGM's fields.
-	maxPage = 8 << 20
+	// maxPage bounds what is read. A row is some 300 bytes; the exporter has
+	// some 30 for a GPU by default.
+	maxPage = 2 << 20
 	// fetchLimit bounds one reading.
 	fetchLimit = 3 * time.Second
 	// stale is the age from which a reading is not used any more.
