@@ -96,9 +96,9 @@ func (s *Source) hasAny(symbols []string) bool {
 // processes turns the list into what the monitor is told. A figure that cannot
 // be is unknown: it is above all that is in use on the GPU. What is in use and
 // accounted for by nobody is divided evenly among the processes whose memory is
-// unknown; for one of them alone that is what it has.
-func (s *Source) processes(list []process, used mapper.Bytes) []gpu.Process {
-	var out []gpu.Process
+// unknown; for one of them alone that is what it has. guessed is how many have
+// such a figure.
+func (s *Source) processes(list []process, used mapper.Bytes) (out []gpu.Process, guessed int) {
 	var blank []int
 	rest := used
 	for _, p := range list {
@@ -122,5 +122,5 @@ func (s *Source) processes(list []process, used mapper.Bytes) []gpu.Process {
 	for _, i := range blank {
 		out[i].Used = max(0, rest) / mapper.Bytes(len(blank))
 	}
-	return out
+	return out, len(blank)
 }

@@ -213,6 +213,9 @@ func TestProcesses(t *testing.T) {
 			if !slices.Equal(got.Processes, tt.want) {
 				t.Errorf("got  %+v\nwant %+v", got.Processes, tt.want)
 			}
+			if told := len(got.Warnings) == 1 && strings.Contains(got.Warnings[0], "memory of 2 processes"); told != (name == "memory of some unknown") {
+				t.Errorf("warnings %q", got.Warnings)
+			}
 			if got.Used != mapper.Bytes(tt.used) {
 				t.Errorf("%d in use, want %d", got.Used, tt.used)
 			}

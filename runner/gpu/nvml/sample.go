@@ -107,7 +107,10 @@ func (s *Source) unit(u *unit, p physical, now time.Time) gpu.Sample {
 	}
 	out.Used = min(mapper.Bytes(used), u.device.Capacity)
 	list, _ := s.listed(u)
-	out.Processes = s.processes(list, out.Used)
+	var guessed int
+	if out.Processes, guessed = s.processes(list, out.Used); guessed > 1 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the driver does not tell the memory of %d processes; it is taken to be the same", guessed))
+	}
 	s.activity(u, &out, len(list) > 0, now)
 	return s.keep(u, out)
 }
