@@ -3,14 +3,9 @@
 package nvml
 
 import (
-	"context"
-	"errors"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"carma/mapper"
@@ -18,7 +13,6 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
-	"pgregory.net/rapid"
 )
 
 func TestLost(t *testing.T) {
@@ -275,128 +269,4 @@ func TestHealth(t *testing.T) {
 	if got := sampled(t, s); got[2].Fault != "" || len(got[4].Warnings) > 0 {
 		t.Errorf("mended: %+v, %+v", got[2], got[4])
 	}
-}
-
-func TestEnergy(t *testing.T) {
-	begin := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	type step struct {
-		after   time.Duration
-		counter uint64 // mJ
-		counted bool
-		power   float64
-		want    float64 // J
-	}
-	for name, steps := range map[string][]step{
-		"a counter":               {{0, 5_000_000, true, 100, 0}, {time.Second, 5_100_000, true, 100, 100}, {time.Second, 5_100_000, true, 100, 100}, {time.Second, 5_350_000, true, 100, 350}},
-		"reset":                   {{0, 5_000_000, true, 100, 0}, {time.Second, 5_100_000, true, 100, 100}, {time.Second, 40_000, true, 100, 140}, {time.Second, 140_000, true, 100, 240}},
-		"no counter":              {{0, 0, false, 100, 0}, {time.Second, 0, false, 100, 100}, {2 * time.Second, 0, false, 50, 200}},
-		"unreadable for a moment": {{0, 5_000_000, true, 100, 0}, {time.Second, 0, false, 100, 100}, {time.Second, 5_200_000, true, 100, 200}, {time.Second, 5_300_000, true, 100, 300}},
-		"a jump that cannot be":   {{0, 5_000_000, true, 100, 0}, {time.Second, 1 << 62, true, 100, 100}, {time.Second, 1<<62 + 100_000, true, 100, 200}},
-		"a gap without a counter": {{0, 0, false, 100, 0}, {time.Hour, 0, false, 100, 6000}},
-		"a gap with one":          {{0, 5_000_000, true, 100, 0}, {time.Hour, 365_000_000, true, 100, 360_000}},
-		"a clock that goes back":  {{0, 0, false, 100, 0}, {-time.Hour, 0, false, 100, 0}},
-	} {
-		m, now := meter{}, begin
-		for i, st := range steps {
-			now = now.Add(st.after)
-			if got := m.read(now, st.counter, st.counted, st.power); !near(got, st.want) {
-				t.Errorf("%s: reading %d is %v J, want %v", name, i, got, st.want)
-			}
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		m, now, last := meter{}, begin, 0.0
-		for range rapid.IntRange(1, 30).Draw(t, "readings") {
-			now = now.Add(time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "after")))
-			got := m.read(now, rapid.Uint64().Draw(t, "mJ"), rapid.Bool().Draw(t, "counted"), rapid.Float64Range(0, mostPower).Draw(t, "W"))
-			if !(got >= last) {
-				t.Fatalf("from %v J to %v J", last, got)
-			}
-			last = got
-		}
-	})
-}
-
-// TestStuck: a driver that hangs fails readings in time, piles up nothing, and
-// is used again when it answers.
-func TestStuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRack(dgxa100.New(), false)
-		s := r.open(t, Options{})
-		sampled(t, s)
-		hang := make(chan struct{})
-		r.change(func() { r.hang = hang })
-		goroutines := runtime.NumGoroutine()
-		for range 20 {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			_, err := s.Sample(ctx)
-			cancel()
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "driver does not answer") {
-				t.Fatalf("sample: %v", err)
-			}
-		}
-		if n := runtime.NumGoroutine(); n > goroutines {
-			t.Errorf("%d goroutines, %d before", n, goroutines)
-		}
-		r.change(func() { r.hang, r.gpus[0].used = nil, 7*gib })
-		close(hang)
-		synctest.Wait()
-		if got := sampled(t, s)[0]; got.Used != 7*mapper.GiB {
-			t.Errorf("sample %+v", got)
-		}
-	})
-}
-
-// TestCloseStuck: closing does not wait for ever.
-func TestCloseStuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRack(dgxa100.New(), false)
-		s := r.open(t, Options{})
-		hang := make(chan struct{})
-		r.change(func() { r.hang = hang })
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := s.Sample(ctx); err == nil {
-			t.Fatal("a driver that hangs has answered")
-		}
-		if err := s.Close(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("close: %v", err)
-		}
-		close(hang)
-	})
-}
-
-// TestStuckAtStart: opening does not wait for ever either.
-func TestStuckAtStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRack(dgxa100.New(), false)
-		r.hang = make(chan struct{})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if _, err := Open(ctx, r.Server, Options{}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("open: %v", err)
-		}
-		close(r.hang)
-	})
-}
-
-func TestAtOnce(t *testing.T) {
-	r := newRack(dgxh100.New(), true)
-	s := r.open(t, Options{})
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for range 20 {
-				r.after(time.Second)
-				if i == 0 {
-					r.xid(1, 48)
-					s.Notes()
-				}
-				if got, err := s.Sample(t.Context()); err != nil || len(got) != 8 {
-					t.Errorf("%d samples, %v", len(got), err)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
