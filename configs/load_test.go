@@ -170,6 +170,7 @@ func TestWrongFiles(t *testing.T) {
 		"activity: median":                     `FILE:1: activity: unknown activity "median"; did you mean mean?`,
 		"dcgm-exporter: localhost:9400":        `FILE:1: dcgm-exporter: "localhost:9400" is not the address of a page; write for example http://localhost:9400/metrics`,
 		"dcgm-exporter: http:///metrics":       `FILE:1: dcgm-exporter: "http:///metrics" is not the address`,
+		"dcgm-exporter: ftp://localhost/m":     `FILE:1: dcgm-exporter: "ftp://localhost/m" is not the address`,
 		"gpus: sim:dgx-h10":                    `FILE:1: gpus: unknown server "dgx-h10"; nearest: dgx-h100`,
 		"socket: relative.sock":                `FILE:1: socket: "relative.sock" is not an absolute path`,
 		"socket: /" + strings.Repeat("x", 107): `FILE:1: socket: "/xxx`,

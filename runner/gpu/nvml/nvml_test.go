@@ -130,15 +130,18 @@ func TestGPM(t *testing.T) {
 	}
 	// What cannot be is not passed on.
 	for _, bad := range []float64{math.NaN(), -0.5, 7, math.Inf(1)} {
-		r.change(func() { p.level.smocc, p.busy = bad, activity{} })
-		sampled(t, s)
+		r.change(func() { p.level.smocc = bad })
 		r.after(time.Second)
 		if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsUtilization || got.SMOCC != 0.99 {
 			t.Errorf("occupancy %v: %+v", bad, got)
 		}
 		r.change(func() { p.level.smocc, p.busy = 0, activity{} })
 		r.after(time.Second)
-		sampled(t, s)
+		sampled(t, s) // since before the counters began anew
+		r.after(time.Second)
+		if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsGPM {
+			t.Errorf("after occupancy %v: %+v", bad, got)
+		}
 	}
 }
 
@@ -218,15 +221,16 @@ func TestOldDriver(t *testing.T) {
 		p.GetMemoryInfo_v2Func, p.GetMPSComputeRunningProcessesFunc, p.GpmQueryDeviceSupportFunc = nil, nil, nil
 		p.GetMigModeFunc, p.GetRemappedRowsFunc, p.GetCurrentClocksEventReasonsFunc = nil, nil, nil
 	}
-	r.gpus[1].compute, r.gpus[1].used = []lib.ProcessInfo{{Pid: 7, UsedGpuMemory: gib}}, gib
+	r.gpus[1].compute, r.gpus[1].used = []lib.ProcessInfo{{Pid: 7, UsedGpuMemory: 300 * mib}}, 300*mib
+	r.gpus[2].used = 2 * gib // by whom, it does not say
 	s := r.open(t, Options{})
 	// Of an idle card what the driver keeps for itself can be told, else not.
 	all := devices(t, s)
-	if all[0].Capacity != 40*mapper.GiB-500*mapper.MiB || all[1].Capacity != 40*mapper.GiB {
-		t.Errorf("capacities %d and %d", all[0].Capacity, all[1].Capacity)
+	if all[0].Capacity != 40*mapper.GiB-500*mapper.MiB || all[1].Capacity != 40*mapper.GiB || all[2].Capacity != 40*mapper.GiB {
+		t.Errorf("capacities %d, %d and %d", all[0].Capacity, all[1].Capacity, all[2].Capacity)
 	}
 	got := sampled(t, s)
-	if got[0].Used != 0 || got[1].Used != mapper.GiB+500*mapper.MiB || got[0].Metrics != gpu.MetricsUtilization {
+	if got[0].Used != 0 || got[1].Used != 800*mapper.MiB || got[0].Metrics != gpu.MetricsUtilization {
 		t.Errorf("samples %+v %+v", got[0], got[1])
 	}
 }
