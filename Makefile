@@ -20,6 +20,11 @@ ENGINE  := test/setup/engine.sh
 # main.version says which commit this is; stamping by go itself fails in a tree that git
 # will not read (a copy, somebody else's clone).
 export GOFLAGS := $(strip $(filter-out -buildvcs=%,$(shell $(GO) env GOFLAGS)) -buildvcs=false)
+# go-nvml leaves the driver's functions to be found when they are called: an executable
+# that wants all of them at its start (some distributions' default) would not start.
+# Its C headers warn of what it offers and nobody here uses.
+export CGO_LDFLAGS ?= -O2 -g -Wl,-z,lazy
+export CGO_CFLAGS  ?= -O2 -g -Wno-deprecated-declarations
 # For the end-to-end tests.
 export TEST_CARMA   := $(CURDIR)/bin/carma
 export TEST_SIMTASK := $(CURDIR)/bin/simtask

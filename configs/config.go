@@ -16,12 +16,18 @@ type Config struct {
 	Socket string
 	// DataDir holds the journal and the tasks' output.
 	DataDir string
-	// GPUs is where the GPUs come from: auto, nvml or sim:SERVER.
+	// GPUs is where the GPUs come from: auto, nvml, nvml:GPU,... or sim:SERVER.
 	GPUs string
 	// Speed is simulated time per clock time; 1 on real GPUs.
 	Speed float64
 	// SampleEvery is the time between two readings of the GPUs.
 	SampleEvery time.Duration
+	// Activity is how the readings of the last 30 s become one figure: mean or
+	// risk.
+	Activity string
+	// DCGMExporter is the page of a dcgm-exporter, asked for the activity of
+	// GPUs that NVML cannot tell it of; empty: none.
+	DCGMExporter string
 
 	// Driver runs the containers: docker.
 	Driver string
@@ -95,6 +101,7 @@ func Default() Config {
 		GPUs:           "auto",
 		Speed:          1,
 		SampleEvery:    time.Second,
+		Activity:       "mean",
 		Driver:         "docker",
 		Attach:         "auto",
 		Estimator:      "carma",

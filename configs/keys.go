@@ -29,7 +29,7 @@ var keys = []key{
 	{"data-dir", "`folder` of the journal and the tasks' output", func(c *Config) any { return &c.DataDir }, func(c *Config) error {
 		return absolute(c.DataDir)
 	}},
-	{"gpus", "where the GPUs come from: auto, nvml or sim:SERVER", func(c *Config) any { return &c.GPUs }, func(c *Config) error {
+	{"gpus", "where the GPUs come from: auto, nvml, nvml:GPU,... or sim:SERVER", func(c *Config) any { return &c.GPUs }, func(c *Config) error {
 		return validSource(c.GPUs)
 	}},
 	{"speed", "simulated time per clock time, with sim: only", func(c *Config) any { return &c.Speed }, func(c *Config) error {
@@ -43,6 +43,12 @@ var keys = []key{
 			return fmt.Errorf("%s is less than 10ms; write for example 1s", c.SampleEvery)
 		}
 		return nil
+	}},
+	{"activity", "how readings of activity become one figure: mean or risk (leans to the high ones)", func(c *Config) any { return &c.Activity }, func(c *Config) error {
+		return oneOf("activity", c.Activity, Activities)
+	}},
+	{"dcgm-exporter", "`URL` of a dcgm-exporter's page, for the activity of GPUs before Hopper", func(c *Config) any { return &c.DCGMExporter }, func(c *Config) error {
+		return validPage(c.DCGMExporter)
 	}},
 
 	{"driver", "what runs the containers: docker", func(c *Config) any { return &c.Driver }, func(c *Config) error {
@@ -185,6 +191,7 @@ var keys = []key{
 
 // The words that keys with a fixed choice take.
 var (
+	Activities  = []string{"mean", "risk"}
 	Drivers     = []string{"docker"}
 	Attachments = []string{"auto", "device-request", "runtime", "simulated"}
 	MPSGroups   = []string{"off", "user", "shared"}

@@ -19,7 +19,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	if r.opt.SetSpeed != nil {
 		checks = append(checks, r.checkSimtask(ctx))
 	} else {
-		checks = append(checks, r.checkRuntime())
+		checks = append(checks, r.checkHealth(), r.checkMetrics(), r.checkRuntime())
 	}
 	return append(checks, r.checkMPS(ctx), r.checkLedger(ctx))
 }
@@ -40,7 +40,7 @@ func (r *Runner) checkSource() api.Check {
 		c.Detail += fmt.Sprintf(", simulated at %g times the clock", r.Clock.Speed())
 	}
 	r.monitor.mu.Lock()
-	failed := r.monitor.failed
+	failed := !r.monitor.failed.IsZero()
 	r.monitor.mu.Unlock()
 	if failed {
 		c.Status, c.Detail, c.Mend = "failure", "the GPUs cannot be read", "see the daemon's log"

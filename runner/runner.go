@@ -48,6 +48,9 @@ type Options struct {
 	SetSpeed func(float64)
 	// SampleEvery is the time between two samples, in the daemon's time.
 	SampleEvery time.Duration
+	// Activity is how the activity of a window becomes one figure: ActivityMean
+	// (empty) or ActivityRisk.
+	Activity string
 	// Pull: missing, always or never.
 	Pull string
 	// StopGrace is the time between a stop signal and the kill.
@@ -58,7 +61,8 @@ type Options struct {
 	AdminGroup string
 	// MPS is how GPUs are shared; nil: by time slices, as the driver does.
 	MPS *MPS
-	// Owner tells whose a process of this machine is; nil: not known.
+	// Owner tells whose a process of this machine is; nil: what its control
+	// groups say.
 	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
 	// Probing is when and how tasks are probed.
 	Probing Probing
@@ -90,6 +94,8 @@ type Runner struct {
 	images   imageCache
 	probers  probers
 	devices  map[mapper.GPUID]mapper.GPUInfo
+	found    map[mapper.GPUID]gpu.Device // the same, as the source tells
+	owners   *owners
 
 	// The loop's own:
 	nextID    mapper.TaskID
@@ -130,10 +136,19 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, book: newBook(), began: time.Now(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
+		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(),
 	}
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.engine = newEngine(deps.Driver, deps.Log)
 	r.monitor = newMonitor(deps.GPUs, deps.Clock, opt.SampleEvery, deps.Log)
+	score, err := scoreOf(opt.Activity)
+	if err != nil {
+		return nil, err
+	}
+	r.monitor.score = score
+	if s, ok := deps.GPUs.(gpu.Attributing); ok {
+		s.SetOwner(r.owners.owner)
+	}
 	if err := r.findGPUs(ctx); err != nil {
 		return nil, err
 	}
@@ -208,6 +223,7 @@ func (r *Runner) findGPUs(ctx context.Context) error {
 		return fmt.Errorf("%s has no GPUs", r.GPUs.Name())
 	}
 	for _, d := range devices {
+		r.found[mapper.GPUID(d.UUID)] = d
 		r.devices[mapper.GPUID(d.UUID)] = mapper.GPUInfo{ID: mapper.GPUID(d.UUID), Index: d.Index, Model: d.Model, Capacity: d.Capacity}
 	}
 	return nil

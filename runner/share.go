@@ -122,10 +122,11 @@ func (w *worker) stopContainer(ctx context.Context, id string) error {
 
 // ownsProcess reports whether a process of this machine is in the container.
 func (w *worker) ownsProcess(pid int) bool {
-	if w.opt.Owner == nil {
-		return false
+	owner := w.owners.owner
+	if w.opt.Owner != nil {
+		owner = w.opt.Owner
 	}
-	task, attempt, ok := w.opt.Owner(pid)
+	task, attempt, ok := owner(pid)
 	return ok && task == w.launch.Task && attempt == w.launch.Attempt
 }
 

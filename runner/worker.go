@@ -122,6 +122,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if id == "" {
 		return "", ending{class: mapper.ExitStopped, message: "stopped before it started"}
 	}
+	defer w.owners.add(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
 	w.post(fact(mapper.Started{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}))
 
 	logged := make(chan struct{})

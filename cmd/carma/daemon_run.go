@@ -44,7 +44,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		return err
 	}
 	opt := runner.Options{
-		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery,
+		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery, Activity: config.Activity,
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
 		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
 	}
@@ -55,7 +55,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		}
 	}
 	clock := runner.NewClock(1)
-	source, err := openGPUs(config, clock, &opt, log)
+	source, err := openGPUs(ctx, config, clock, &opt, log)
 	if err != nil {
 		return err
 	}
@@ -87,34 +87,61 @@ func closing(log zerolog.Logger, what string, close func() error) {
 }
 
 // openGPUs opens the source of GPUs and completes the options that depend on it.
-func openGPUs(config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+func openGPUs(ctx context.Context, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	name := config.GPUs
 	if name == "auto" {
-		if hasNVIDIA() {
-			return nil, noNVML
+		source, err := openNVML(ctx, nil, config, opt, log)
+		var none *noDriverError
+		if !errors.As(err, &none) || hasNVIDIA() {
+			return source, err
 		}
 		name = "sim:" + defaultServer
-		log.Info().Str("gpus", name).Msg("no NVIDIA driver here: the GPUs are simulated")
+		log.Info().Str("gpus", name).Str("reason", none.what).Msg("no NVIDIA driver here: the GPUs are simulated")
 	}
-	server, ok := strings.CutPrefix(name, "sim:")
-	if !ok {
-		return nil, noNVML
+	if server, ok := strings.CutPrefix(name, "sim:"); ok {
+		if config.Attach != "auto" && config.Attach != string(containers.AttachSimulated) {
+			return nil, usagef("write --attach auto, or leave it out", "--attach %s needs real GPUs, %s are simulated", config.Attach, name)
+		}
+		return openSimulated(server, config, clock, opt, log)
 	}
-	if config.Attach != "auto" && config.Attach != string(containers.AttachSimulated) {
-		return nil, usagef("write --attach auto, or leave it out", "--attach %s needs real GPUs, %s are simulated", config.Attach, name)
+	var only []string
+	if list, ok := strings.CutPrefix(name, "nvml:"); ok {
+		for gpu := range strings.SplitSeq(list, ",") {
+			only = append(only, strings.TrimSpace(gpu))
+		}
 	}
-	return openSimulated(server, config, clock, opt, log)
+	return openNVML(ctx, only, config, opt, log)
 }
 
 // defaultServer is simulated where there is no NVIDIA driver.
 const defaultServer = "dgx-station-a100"
 
-var noNVML = usagef("simulate a server, for example: carma daemon --gpus sim:"+defaultServer,
-	"reading real GPUs is not there yet")
+// noDriverError says that there is no NVIDIA driver here. As an error of the
+// daemon it is one of usage.
+type noDriverError struct{ usageError }
+
+func (e *noDriverError) Unwrap() error { return &e.usageError }
 
 func hasNVIDIA() bool {
 	_, err := os.Stat("/dev/nvidiactl")
 	return err == nil
+}
+
+// forReal completes the options that real GPUs decide, and refuses what only
+// simulated ones can do.
+func forReal(config configs.Config, opt *runner.Options) error {
+	if config.Speed != 1 {
+		return usagef("leave --speed out, or simulate: --gpus sim:"+defaultServer, "--speed %v needs simulated GPUs", config.Speed)
+	}
+	switch config.Attach {
+	case string(containers.AttachSimulated):
+		return usagef("write --attach auto, or leave it out", "--attach simulated gives a task no GPU, %s are real", config.GPUs)
+	case "auto":
+		opt.Attach = containers.AttachDeviceRequest
+	default:
+		opt.Attach = containers.Attach(config.Attach)
+	}
+	return nil
 }
 
 // simFolder is where a container finds the simulated GPUs' socket.

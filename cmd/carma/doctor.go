@@ -169,7 +169,7 @@ func driverCheck(source string) api.Check {
 		c.Detail = "simulated: " + strings.TrimPrefix(source, "sim:")
 	case err == nil:
 		c.Detail = strings.Join(strings.Fields(first), " ")
-	case source == "nvml":
+	case source != "auto":
 		c.Status, c.Detail = checkFailure, "no NVIDIA driver is loaded"
 		c.Mend = "install the driver, or simulate: carma daemon --gpus sim:dgx-station-a100"
 	default:

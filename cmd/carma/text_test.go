@@ -73,6 +73,7 @@ func TestTablesFit(t *testing.T) {
 		}
 		list = append(list, task)
 	}
+	gpus[7].TemperatureC, gpus[7].Coarse = 100, true
 	for _, width := range []int{80, 81, 100, 132, 200} {
 		for name, table := range map[string]*table{"ps": taskTable(list, noon), "gpus": gpuTable(gpus, width, false)} {
 			var b bytes.Buffer

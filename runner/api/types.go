@@ -148,7 +148,14 @@ type GPU struct {
 	DRAMA    float64 `json:"drama"`
 	PowerW   float64 `json:"power_w"`
 	EnergyJ  float64 `json:"energy_j"`
-	Fault    string  `json:"fault,omitempty"`
+	Parent   string  `json:"parent,omitempty" doc:"UUID of the card that this MIG instance is a part of"`
+	Metrics  string  `json:"metrics,omitempty" doc:"where smact, smocc and drama come from: gpm, dcgm-exporter, utilization or none; empty on simulated GPUs"`
+	Coarse   bool    `json:"coarse,omitempty" doc:"they are bounds from the share of time any kernel ran"`
+
+	TemperatureC float64  `json:"temperature_c,omitempty"`
+	ECCErrors    uint64   `json:"ecc_errors,omitempty" doc:"uncorrectable memory errors since the driver was loaded"`
+	Warnings     []string `json:"warnings,omitempty"`
+	Fault        string   `json:"fault,omitempty" doc:"why it gets no tasks"`
 	// HeldFor is the task this GPU is kept free for; 0: none.
 	HeldFor int64      `json:"held_for,omitempty"`
 	Tasks   []Resident `json:"tasks"`
