@@ -116,7 +116,8 @@ func Features(f Figures) []float32 {
 	}
 	out := make([]float32, len(x))
 	for i, v := range x {
-		out[i] = float32(v)
+		// In steps: single precision cannot blur what lies beside a tree's cut.
+		out[i] = float32(math.Round(v*1000) / 1000)
 	}
 	return out
 }

@@ -117,6 +117,38 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// TestBeyond: four times the largest batch learned from takes four times what
+// is not parameters, and says that it is a guess.
+func TestBeyond(t *testing.T) {
+	needLibrary(t)
+	k, err := readCard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range k.Groups {
+		f := Figures{Family: g.Family, Params: 25_000_000, Batch: int(math.Round(math.Exp(float64(g.Most[2]))))}
+		if g.Input || g.Layers {
+			continue
+		}
+		at, err := NewModel().Estimate(f, env, 0.95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Batch *= 4
+		got, err := NewModel().Estimate(f, env, 0.95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fixed := at.Context + at.Weights
+		if ratio := float64(got.Point-fixed) / float64(at.Point-fixed); math.Abs(ratio-4) > 0.02 {
+			t.Errorf("%s: %d, at a fourth of the batch %d: %.3f times the rest, want 4", g.Family, got.Point, at.Point, ratio)
+		}
+		if len(got.Warnings) == 0 || !strings.Contains(got.Warnings[0], "batch size") {
+			t.Errorf("%s: warnings %q", g.Family, got.Warnings)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	good := Figures{Family: models.MLP, Params: 1000, Batch: 1}
 	if err := good.Check(); err != nil {

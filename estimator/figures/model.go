@@ -90,19 +90,25 @@ func (m *Model) Estimate(f Figures, env *step.Environment, confidence float64) (
 	}
 	g := k.Groups[i]
 	x := Features(f)
+	outside := g.outside(x)
+	beyond := g.within(x)
 	out, err := m.session.Run(onnx.Rows(1, x))
 	if err != nil {
 		return Result{}, err
 	}
 	context, scale := float64(Context(f.Family, env)), float64(Scale(f))
-	point := context + scale*math.Exp(float64(out[0].Data[0]))
-	upper := (context + scale*math.Exp(float64(out[1].Data[0]))) * math.Exp(g.bound(confidence))
+	weights := adam * float64(f.Params)
+	answer := func(log float32) float64 {
+		rest := max(scale*math.Exp(float64(log))-weights, 0) // what grows with the batch
+		return context + weights + rest*beyond
+	}
+	point, upper := answer(out[0].Data[0]), answer(out[1].Data[0])*math.Exp(g.bound(confidence))
 	settings := f.settings()
 	r := Result{Context: int64(context)}
 	r.Point = int64(max(point+settings, context+f.least()))
 	r.Upper = max(int64(upper+settings), r.Point)
 	r.Weights = min(int64(f.least()), r.Point-r.Context)
-	r.Warnings = append(g.outside(x), f.notes()...)
+	r.Warnings = append(outside, f.notes()...)
 	return r, nil
 }
 
@@ -120,15 +126,43 @@ func (g group) bound(confidence float64) float64 {
 	return math.Ln2
 }
 
+// within moves batch size and elements of a sample that are larger than any
+// learned from to the largest, and returns the factor that lies between: what
+// trees say does not grow beyond, activations do.
+func (g group) within(x []float32) float64 {
+	beyond := 0.0
+	if len(g.Most) != len(x) {
+		return 1
+	}
+	for _, i := range []int{2, 3, 4} {
+		if over := float64(x[i]) - float64(g.Most[i]); x[i] != unknown && over > 1e-3 {
+			beyond += over
+			x[i] = g.Most[i]
+			if i < 4 && x[4] != unknown {
+				x[4] -= float32(over)
+			}
+		}
+	}
+	return math.Exp(beyond)
+}
+
 // outside names figures beyond those of the trainings learned from.
 func (g group) outside(x []float32) []string {
 	var out []string
 	for i, what := range map[int]string{1: "parameters", 2: "batch size", 3: "elements of a sample", 5: "layers"} {
 		if len(g.Least) == len(x) && (x[i] < g.Least[i]-1e-3 || x[i] > g.Most[i]+1e-3) {
-			out = append(out, fmt.Sprintf("%s %.4g, learned from %.4g to %.4g: a guess, and so is its bound",
-				what, math.Exp(float64(x[i])), math.Exp(float64(g.Least[i])), math.Exp(float64(g.Most[i]))))
+			out = append(out, fmt.Sprintf("%s %s, learned from %s to %s: a guess, and so is its bound",
+				what, short(x[i]), short(g.Least[i]), short(g.Most[i])))
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// short is the number of a logarithm, in three digits where it is large.
+func short(log float32) string {
+	if x := math.Exp(float64(log)); x < 1e5 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", math.Exp(float64(log)))
 }

@@ -28,7 +28,7 @@ import (
 
 var (
 	header    = []string{"set", "environment", "family", "group", "row", "truncated", "measured", "point", "tracked"}
-	fewHeader = []string{"set", "environment", "family", "group", "truncated", "measured", "context", "scale", "tracked"}
+	fewHeader = []string{"set", "environment", "family", "group", "truncated", "measured", "context", "capacity", "scale", "tracked"}
 )
 
 func main() {
@@ -138,7 +138,8 @@ func describeFew(c evaluate.Case) ([]string, error) {
 	}
 	fields := []string{
 		c.Set, c.Environment, string(f.Family), c.Group, strconv.FormatBool(c.Truncated), strconv.FormatInt(c.Measured, 10),
-		strconv.FormatInt(figures.Context(f.Family, &env.Environment), 10), strconv.FormatInt(figures.Scale(f), 10), strconv.FormatInt(trackedIn(c), 10),
+		strconv.FormatInt(figures.Context(f.Family, &env.Environment), 10), strconv.FormatInt(env.Capacity, 10),
+		strconv.FormatInt(figures.Scale(f), 10), strconv.FormatInt(trackedIn(c), 10),
 	}
 	for _, x := range figures.Features(f) {
 		fields = append(fields, strconv.FormatFloat(float64(x), 'g', 9, 32))

@@ -7,6 +7,10 @@ measured training of the public GPUMemNet and CARMA data) and writes
                                    and an upper quantile of log((measured - context) / scale)
   estimator/figures/card.json      data, split, bounds, errors on networks that were not learned from
 
+Runs that died of out-of-memory are not learned from and bound nothing: what is
+told is the memory of a training that fits into the GPU. The card says of how
+many of them the bound tells that they may not fit.
+
 Each row is learned from with and without the size of its input and the number
 of its layers. A network is in one fold at all its batch sizes. The real models
 are never learned from: they are the test of another kind of networks.
@@ -31,7 +35,7 @@ from sklearn.model_selection import GroupKFold
 
 FOLDS, SEED = 5, 20261121
 CONFIDENCES = [0.5, 0.8, 0.9, 0.95, 0.975, 0.99]
-META = ["set", "environment", "family", "group", "truncated", "measured", "context", "scale", "tracked"]
+META = ["set", "environment", "family", "group", "truncated", "measured", "context", "capacity", "scale", "tracked"]
 FAMILIES = ["mlp", "cnn", "transformer"]
 # What is known beside parameters, batch size and family.
 KNOWN = list(product([False, True], repeat=2))  # input, layers
@@ -80,12 +84,16 @@ def bounds(score):
     return [{"confidence": c, "log": round(float(s[k - 1]), 5)} for c, k in ranks.items() if k <= len(s)]
 
 
-def figures(measured, point, upper):
+def figures(rows, point, upper, died=None):
+    """died are the bounds of runs that ran out of memory, over what the GPU has."""
+    measured = rows.measured.to_numpy()
+    upper = np.minimum(np.maximum(upper, point), rows.capacity.to_numpy())  # more than it has is as good as all of it
     e = np.abs(point / measured - 1)
-    upper = np.maximum(upper, point)
     out = {"mean": e.mean(), "median": np.median(e), "under": (point < measured).mean(),
            "bound_under": (upper < measured).mean(), "bound_overhead": (upper / measured - 1).mean()}
-    return {"rows": int(len(e))} | {k: round(float(v), 4) for k, v in out.items()}
+    if died is not None and len(died):
+        out["out_of_memory_told"] = (died >= 1).mean()
+    return {"rows": int(len(e))} | ({"out_of_memory": len(died)} if died is not None else {}) | {k: round(float(v), 4) for k, v in out.items()}
 
 
 def conformal(rows, point, upper):
@@ -100,11 +108,13 @@ def conformal(rows, point, upper):
 def main(table, out):
     d = pd.read_csv(table, keep_default_na=False, na_values=[""])
     names = [c for c in d.columns if c not in META]
-    d = d[~d.truncated.astype(bool) & d.environment.notna()].reset_index(drop=True)
-    real = d[d.set == "real"].reset_index(drop=True)
+    d = d[d.environment.notna()].reset_index(drop=True)
+    d["truncated"] = d.truncated.astype(bool)
+    d[names] = d[names].round(3)  # Go's steps, whatever digits the file has
+    real = d[(d.set == "real") & ~d.truncated].reset_index(drop=True)
     rows = d[d.set != "real"].reset_index(drop=True)
     # Runs that needed hardly more than their tensors died early: scored, not learned from.
-    sound = ((rows.tracked == 0) | (rows.measured > rows.tracked + 2**30)).to_numpy()
+    sound = (~rows.truncated & ((rows.tracked == 0) | (rows.measured > rows.tracked + 2**30))).to_numpy()
     held = {k: (np.zeros(len(rows)), np.zeros(len(rows))) for k in KNOWN}
     for learn, test in GroupKFold(FOLDS, shuffle=True, random_state=SEED).split(rows, None, rows.group):
         models = fit(rows.iloc[learn[sound[learn]]], names)
@@ -114,21 +124,23 @@ def main(table, out):
     models = fit(rows[sound], names)
     card = {"features": names, "folds": FOLDS, "seed": SEED, "confidences": CONFIDENCES, "groups": []}
     for family, k in product(FAMILIES, KNOWN):
-        at = (rows.family == family).to_numpy()
+        at = (rows.family == family).to_numpy() & ~rows.truncated.to_numpy()
         mine, point, upper = rows[at].reset_index(drop=True), held[k][0][at], held[k][1][at]
         x = masked(mine[names].to_numpy(np.float32), names, k)
+        limits = bounds(np.log(mine.measured.to_numpy() / upper))
+        shift = np.exp(next(b["log"] for b in limits if b["confidence"] == 0.95))
+        dead = (rows.family == family).to_numpy() & rows.truncated.to_numpy()
         group = {"family": family, "input": k[0], "layers": k[1], "networks": int(mine.group.nunique()),
-                 "least": [round(float(v), 5) for v in x.min(0)], "most": [round(float(v), 5) for v in x.max(0)],
-                 "bounds": bounds(np.log(mine.measured.to_numpy() / upper)),
-                 "held_out": figures(mine.measured.to_numpy(), point, conformal(mine, point, upper))}
-        shift = next(b["log"] for b in group["bounds"] if b["confidence"] == 0.95)
+                 "least": [round(float(v), 5) for v in x.min(0)], "most": [round(float(v), 5) for v in x.max(0)], "bounds": limits,
+                 "held_out": figures(mine, point, conformal(mine, point, upper), (held[k][1] * shift / rows.capacity)[dead].to_numpy())}
         other = real[real.family == family].drop_duplicates(["environment", "group", "measured"], keep="last")
         if len(other):
             p, u = answer(models, other, names, k)
-            group["real"] = figures(other.measured.to_numpy(), p, u * np.exp(shift))
+            group["real"] = figures(other, p, u * shift)
         card["groups"].append(group)
         print(family, k, group["held_out"], group.get("real"), flush=True)
-    save(models, rows[names].to_numpy(np.float32), names, Path(out), card)
+    # What was learned from lies beside the cuts; others may lie on one, where single precision decides.
+    save(models, rows[sound][names].to_numpy(np.float32), names, Path(out), card)
 
 
 def save(models, x, names, out, card):
@@ -171,7 +183,7 @@ def golden(models, names, path):
             known |= {"log_input": np.log(size), "log_batch_input": np.log(batch * size)}
         if layers:
             known |= {"log_layers": np.log(layers), "log_params_layer": np.log(params / layers + 1)}
-        x = np.array([[known.get(n, UNKNOWN) for n in names]], dtype=np.float32)
+        x = np.array([[round(known.get(n, UNKNOWN), 3) for n in names]], dtype=np.float32)
         middle, upper = (float(m.predict(x)[0]) for m in models)
         cases.append({"family": family, "params": params, "batch": batch, "input": size, "layers": layers,
                       "features": x[0].tolist(), "middle": middle, "upper": upper})
