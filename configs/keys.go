@@ -144,7 +144,7 @@ var (
 	Drivers     = []string{"docker"}
 	Attachments = []string{"auto", "device-request", "runtime", "simulated"}
 	PullRules   = []string{"missing", "always", "never"}
-	Estimators  = []string{"carma", "gpumemnet", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
+	Estimators  = []string{"carma", "gpumemnet", "gpumemnet-transformer", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
 	LogLevels   = []string{"debug", "info", "warn", "error"}
 	LogFormats  = []string{"auto", "console", "json"}
 )

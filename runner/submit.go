@@ -123,6 +123,10 @@ func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (mapper.Es
 	if !errors.As(err, &impossible) {
 		return out, err
 	}
+	if impossible.Option == "mem" && est.Loose {
+		out = mapper.Estimate{WholeGPU: true, Method: estimator.WholeGPUs}
+		return out, r.state.Check(req, out)
+	}
 	option := "--" + impossible.Option
 	if impossible.Option == "mem" && est.Method != estimator.Declared {
 		option = "--est-model"
@@ -229,7 +233,8 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string, e
 }
 
 func query(s api.Submit) estimator.Query {
-	return estimator.Query{Declared: mapper.Bytes(s.Mem), Model: s.EstModel, Batch: s.BatchSize, GPUs: s.GPUs, Estimator: s.Estimator}
+	few := estimator.Few{Params: s.Params, Family: s.Family, Input: s.Input, Layers: s.Layers}
+	return estimator.Query{Declared: mapper.Bytes(s.Mem), Model: s.EstModel, Few: few, Batch: s.BatchSize, GPUs: s.GPUs, Estimator: s.Estimator}
 }
 
 // estimate predicts the memory. A wrong name from the user is refused; one
@@ -242,6 +247,9 @@ func (r *Runner) estimate(asked, s api.Submit) (estimator.Estimate, []string, er
 	}
 	if asked.EstModel != "" || asked.Estimator != "" {
 		return e, nil, refusef(422, "--est-model: %v", err)
+	}
+	if q.Model == "" {
+		return e, nil, refusef(422, "--params: %v", err)
 	}
 	warn := fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err)
 	q.Model = ""
