@@ -79,6 +79,8 @@ train-estimator: ## learn the correction and the bounds of estimator carma (DATA
 	mkdir -p .cache
 	$(GO) run ./estimator/fit -data $(DATA) -out .cache/features.csv
 	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/residual.py .cache/features.csv .
+	$(GO) run ./estimator/fit -figures -data $(DATA) -out .cache/figures.csv
+	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/figures.py .cache/figures.csv estimator/figures
 
 estimator-report: try-onnxruntime ## score every estimator, into docs/estimators.md (DATA=folder)
 	$(GO) run ./estimator/report -data $(DATA) -doc docs/estimators.md

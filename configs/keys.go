@@ -198,7 +198,7 @@ var (
 	MPSIPCs     = []string{"private", "host"}
 	Probes      = []string{"asked", "unknown", "never"}
 	PullRules   = []string{"missing", "always", "never"}
-	Estimators  = []string{"carma", "gpumemnet", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
+	Estimators  = []string{"carma", "gpumemnet", "gpumemnet-transformer", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
 	LogLevels   = []string{"debug", "info", "warn", "error"}
 	LogFormats  = []string{"auto", "console", "json"}
 )

@@ -28,6 +28,10 @@ type Submit struct {
 	Mem       int64  `json:"mem,omitempty" minimum:"0" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
 	EstModel  string `json:"est_model,omitempty" doc:"model name for the memory estimate"`
 	BatchSize int    `json:"batch_size,omitempty" minimum:"0"`
+	Params    int64  `json:"params,omitempty" minimum:"0" doc:"parameters of a model that carma does not know; needs batch_size and family"`
+	Family    string `json:"family,omitempty" enum:"mlp,cnn,transformer" doc:"family of that model"`
+	Input     int64  `json:"input,omitempty" minimum:"0" doc:"elements of one sample of it; 0: not known"`
+	Layers    int    `json:"layers,omitempty" minimum:"0" doc:"its convolutions and linear layers; 0: not known"`
 	Estimator string `json:"estimator,omitempty" doc:"estimator of its memory; empty: the daemon's"`
 	// Probe runs its first steps on the CPU before it is queued, to see what
 	// it trains.
