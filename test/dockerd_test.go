@@ -31,6 +31,7 @@ var inspectNothing = client.ContainerInspectOptions{}
 type dockerd struct {
 	t      *testing.T
 	root   string
+	flags  []string    // more of them
 	inside chan func() // runs in the namespace
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -93,8 +94,10 @@ func (e *dockerd) start() {
 		e.t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	e.cmd = exec.Command("dockerd", "--host", e.host(), "--data-root", e.root+"/d", "--exec-root", e.root+"/x", "--pidfile", e.root+"/p",
-		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false")
+	e.cmd = exec.Command("dockerd", append([]string{
+		"--host", e.host(), "--data-root", e.root + "/d", "--exec-root", e.root + "/x", "--pidfile", e.root + "/p",
+		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false",
+	}, e.flags...)...)
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	started := make(chan error)
 	e.inside <- func() { started <- e.cmd.Start() }

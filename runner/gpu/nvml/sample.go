@@ -86,6 +86,9 @@ func (s *Source) unit(u *unit, p physical, now time.Time) gpu.Sample {
 	m, ret := s.memory(u)
 	switch {
 	case lost(ret):
+		if !u.lost {
+			s.opt.Log.Error().Str("gpu", u.device.UUID).Str("reason", message(ret)).Msg("the GPU is lost")
+		}
 		u.bad, u.lost = tolerated+1, true
 		if out.Fault == "" {
 			out.Fault = lostText(ret, u)
@@ -97,6 +100,7 @@ func (s *Source) unit(u *unit, p physical, now time.Time) gpu.Sample {
 		return s.keep(u, u.spoilt(out, fmt.Sprintf("the driver returns impossible figures: %d bytes in use of %d", m.used, m.total)))
 	}
 	if u.lost { // and is back: it was reset
+		s.opt.Log.Info().Str("gpu", u.device.UUID).Msg("the GPU is back")
 		u.lost, u.xids, u.warnings = false, nil, nil
 		out.Fault, out.Warnings = u.fault(), slices.Clone(u.weak)
 	}

@@ -1,14 +1,48 @@
 // A library with the functions of libnvidia-ml.so.1 that carma calls, for one
 // card. Without -DNEW it is as a driver of 2021 has it: the functions that came
 // later are not there, and calling one ends the program.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #define NVML_NO_UNVERSIONED_FUNC_DEFS 1
 #include "nvml.h"
 
+//
+// With -DNEW, a file that THIN_GPU names says what the card shows: lines of
+// "process PID MIB", "xid NUMBER" and "lost".
+
 #define GIB (1ull << 30)
 
 static int calls; // of GPM
+
+// shown reads the file, at most n processes of it. It returns -1 without one.
+static int shown(nvmlProcessInfo_t *p, int n, unsigned long long *xid, int *lost) {
+    char line[256];
+    int found = 0;
+    const char *path = getenv("THIN_GPU");
+    FILE *f = path ? fopen(path, "r") : NULL;
+    if (xid)
+        *xid = 0;
+    if (lost)
+        *lost = 0;
+    if (!f)
+        return -1;
+    while (fgets(line, sizeof line, f)) {
+        unsigned int pid;
+        unsigned long long number;
+        if (sscanf(line, "process %u %llu", &pid, &number) == 2) {
+            if (found < n)
+                p[found].pid = pid, p[found].usedGpuMemory = number << 20, p[found].gpuInstanceId = p[found].computeInstanceId = ~0u;
+            found++;
+        } else if (xid && sscanf(line, "xid %llu", &number) == 1) {
+            *xid = number;
+        } else if (lost && strncmp(line, "lost", 4) == 0) {
+            *lost = 1;
+        }
+    }
+    fclose(f);
+    return found;
+}
 
 nvmlReturn_t nvmlInit_v2(void) { return NVML_SUCCESS; }
 nvmlReturn_t nvmlShutdown(void) { return NVML_SUCCESS; }
@@ -60,7 +94,7 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t d, unsigned int 
     return NVML_SUCCESS;
 }
 
-static int told; // of the event
+static int told; // the last Xid
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *s) { s->handle = (void *)&told; return NVML_SUCCESS; }
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t s) { return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t d, unsigned long long types, nvmlEventSet_t s) { return NVML_SUCCESS; }
@@ -70,10 +104,16 @@ nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t d, unsigned long long
 }
 
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t s, nvmlEventData_t *e, unsigned int ms) {
-    if (told++)
+    unsigned long long xid;
+    if (shown(NULL, 0, &xid, NULL) < 0)
+        xid = 94;
+    if (told == (int)xid)
+        return NVML_ERROR_TIMEOUT;
+    told = (int)xid;
+    if (!xid)
         return NVML_ERROR_TIMEOUT;
     memset(e, 0, sizeof *e);
-    e->device.handle = (void *)&calls, e->eventType = nvmlEventTypeXidCriticalError, e->eventData = 94;
+    e->device.handle = (void *)&calls, e->eventType = nvmlEventTypeXidCriticalError, e->eventData = xid;
     return NVML_SUCCESS;
 }
 
@@ -90,7 +130,14 @@ nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t d, unsigned lon
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t d, nvmlMemory_v2_t *m) {
     if (m->version != nvmlMemory_v2)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    m->total = 16 * GIB, m->reserved = GIB, m->used = 2 * GIB, m->free = 13 * GIB;
+    nvmlProcessInfo_t p[16];
+    int lost, n = shown(p, 16, NULL, &lost);
+    if (lost)
+        return NVML_ERROR_GPU_IS_LOST;
+    m->total = 16 * GIB, m->reserved = GIB, m->used = n < 0 ? 2 * GIB : 0;
+    for (int i = 0; i < n; i++)
+        m->used += p[i].usedGpuMemory;
+    m->free = m->total - m->reserved - m->used;
     return NVML_SUCCESS;
 }
 
@@ -101,9 +148,20 @@ static nvmlReturn_t one(unsigned int *n, nvmlProcessInfo_t *p, unsigned int pid)
     p[0].pid = pid, p[0].usedGpuMemory = GIB, p[0].gpuInstanceId = p[0].computeInstanceId = ~0u;
     return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned int *n, nvmlProcessInfo_t *p) { return one(n, p, 11); }
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned int *n, nvmlProcessInfo_t *p) {
+    int most = (int)*n, found = shown(p, most, NULL, NULL);
+    if (found < 0)
+        return one(n, p, 11);
+    *n = (unsigned int)found;
+    return found > most ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t d, unsigned int *n, nvmlProcessInfo_t *p) { *n = 0; return NVML_SUCCESS; }
-nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t d, unsigned int *n, nvmlProcessInfo_t *p) { return one(n, p, 13); }
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t d, unsigned int *n, nvmlProcessInfo_t *p) {
+    if (shown(NULL, 0, NULL, NULL) < 0)
+        return one(n, p, 13);
+    *n = 0;
+    return NVML_SUCCESS;
+}
 
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t d, nvmlGpmSupport_t *s) {
     if (s->version != NVML_GPM_SUPPORT_VERSION)
