@@ -8,22 +8,22 @@ import torch
 from . import library
 
 
-def build(name, classes, vocabulary, which="auto"):
+def build(name, classes, vocabulary, which="auto", layers=0):
     """The network in training mode on the CPU, and where it is from: "own" or a library with its version.
 
-    which is auto, own or library; ImportError where library is
-    asked for and there is none.
+    which is auto, own or library; ImportError where library is asked for and there is none. layers cuts
+    a transformer to that many; 0: all.
     """
     if which != "own":
-        made = library.build(name, classes, vocabulary)
+        made = library.build(name, classes, vocabulary, layers)
         if made is not None:
             return made
         if which == "library":
             raise ImportError(f"no library with {name} in this image; --networks own builds ours")
-    return _own(name, classes, vocabulary), "own"
+    return _own(name, classes, vocabulary, layers), "own"
 
 
-def _own(name, classes, vocabulary):
+def _own(name, classes, vocabulary, layers):
     def of(module):
         return importlib.import_module("." + module, __name__)
 
@@ -34,7 +34,8 @@ def _own(name, classes, vocabulary):
         module = of(family)
         net = {"bert": "BERT", "gpt2": "GPT2", "xlnet": "XLNet"}[family]
         more = (classes,) if family == "xlnet" else ()
-        return getattr(module, net)(*module.SIZES[name], vocabulary, *more)
+        width, depth, heads = module.SIZES[name]
+        return getattr(module, net)(width, layers or depth, heads, vocabulary, *more)
     if family == "mlp":
         neurons, depth = name[4:].split("x")
         return of("digits").mlp(int(neurons), int(depth), classes)

@@ -7,14 +7,14 @@ from torch import nn
 VISION = ("resnet18", "resnet34", "resnet50", "vgg16", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "inception_v3")
 
 
-def build(name, classes, vocabulary):
+def build(name, classes, vocabulary, layers=0):
     """A network and its library's name and version; None where the library is missing or has no such network."""
     if name in VISION or name == "maskrcnn":
         return _with("torchvision", _detector if name == "maskrcnn" else _vision, name, classes)
     if name == "xception":
         return _with("timm", lambda m, n, c: m.create_model("legacy_xception", num_classes=c), name, classes)
     if name.split("_")[0] in ("bert", "gpt2", "xlnet"):
-        return _with("transformers", _language, name, classes, vocabulary)
+        return _with("transformers", _language, name, classes, vocabulary, layers)
     return None
 
 
@@ -62,11 +62,12 @@ class _Logits(nn.Module):
         return self.net(input_ids=tokens).logits
 
 
-def _language(transformers, name, classes, vocabulary):
+def _language(transformers, name, classes, vocabulary, layers):
     from . import bert, gpt2, xlnet
 
     family = name.split("_")[0]
     width, depth, heads = {"bert": bert, "gpt2": gpt2, "xlnet": xlnet}[family].SIZES[name]
+    depth = layers or depth
     if family == "bert":
         config = transformers.BertConfig(vocab_size=vocabulary, hidden_size=width, num_hidden_layers=depth, num_attention_heads=heads,
                                          intermediate_size=4 * width)
