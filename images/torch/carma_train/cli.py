@@ -23,6 +23,7 @@ def parser():
     p.add_argument("--image-size", type=number(1, 1 << 14), help="side of an image in pixels")
     p.add_argument("--seq-len", type=number(2, 1 << 17), help="tokens of a sample")
     p.add_argument("--layers", type=number(1, 1000), default=0, help="cut a transformer to its first layers, to try it out")
+    p.add_argument("--regions", type=number(4, 4096), default=512, help="of an image that Mask R-CNN learns from (default 512)")
     p.add_argument("--epochs", type=number(1e-9, 1e9, float), help="length of the training (default 1, if neither steps nor minutes are given)")
     p.add_argument("--steps", type=number(1, 1 << 50), help="end after this many steps, those before a checkpoint included")
     p.add_argument("--minutes", type=number(1e-9, 1e9, float), help="end after this time")

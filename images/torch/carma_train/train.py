@@ -51,7 +51,7 @@ class Training:
         job = self.job
         torch.manual_seed(job.seed)
         try:
-            net, self.origin = networks.build(job.model, self.task.classes, model.vocabulary, job.networks, job.layers)
+            net, self.origin = networks.build(job.model, self.task.classes, model.vocabulary, job.networks, job.layers, job.regions)
         except ImportError as e:
             raise UsageError(f"--networks {job.networks}: {e}") from None
         self.width = torch.bfloat16 if job.precision == "bf16" else torch.float32
@@ -63,7 +63,7 @@ class Training:
 
     def made_with(self):
         """What must be the same for a checkpoint to be continued."""
-        keys = ("model", "batch_size", "size", "layers", "dataset", "optimizer", "lr", "precision", "seed", "synthetic")
+        keys = ("model", "batch_size", "size", "layers", "regions", "dataset", "optimizer", "lr", "precision", "seed", "synthetic")
         of = {k: getattr(self.job, k) for k in keys}
         return dict(of, processes=self.group.world, networks=self.origin, samples=self.samples, classes=self.task.classes)
 

@@ -8,22 +8,22 @@ import torch
 from . import library
 
 
-def build(name, classes, vocabulary, which="auto", layers=0):
+def build(name, classes, vocabulary, which="auto", layers=0, regions=512):
     """The network in training mode on the CPU, and where it is from: "own" or a library with its version.
 
     which is auto, own or library; ImportError where library is asked for and there is none. layers cuts
-    a transformer to that many; 0: all.
+    a transformer to that many; 0: all. regions is what Mask R-CNN learns from in an image.
     """
     if which != "own":
-        made = library.build(name, classes, vocabulary, layers)
+        made = library.build(name, classes, vocabulary, layers, regions)
         if made is not None:
             return made
         if which == "library":
             raise ImportError(f"no library with {name} in this image; --networks own builds ours")
-    return _own(name, classes, vocabulary, layers), "own"
+    return _own(name, classes, vocabulary, layers, regions), "own"
 
 
-def _own(name, classes, vocabulary, layers):
+def _own(name, classes, vocabulary, layers, regions):
     def of(module):
         return importlib.import_module("." + module, __name__)
 
@@ -47,7 +47,7 @@ def _own(name, classes, vocabulary, layers):
         "inception_v3": lambda: of("inception").inception_v3(classes),
         "xception": lambda: of("inception").xception(classes),
         "unet": lambda: of("unet").UNet(classes),
-        "maskrcnn": lambda: of("maskrcnn").MaskRCNN(classes),
+        "maskrcnn": lambda: of("maskrcnn").MaskRCNN(classes, regions),
         "dlrm": lambda: of("dlrm").DLRM(),
         "mnist_cnn": lambda: of("digits").mnist_cnn(classes),
     }[name]()

@@ -7,10 +7,12 @@ from torch import nn
 VISION = ("resnet18", "resnet34", "resnet50", "vgg16", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "inception_v3")
 
 
-def build(name, classes, vocabulary, layers=0):
+def build(name, classes, vocabulary, layers=0, regions=512):
     """A network and its library's name and version; None where the library is missing or has no such network."""
-    if name in VISION or name == "maskrcnn":
-        return _with("torchvision", _detector if name == "maskrcnn" else _vision, name, classes)
+    if name in VISION:
+        return _with("torchvision", _vision, name, classes)
+    if name == "maskrcnn":
+        return _with("torchvision", _detector, classes, regions)
     if name == "xception":
         return _with("timm", lambda m, n, c: m.create_model("legacy_xception", num_classes=c), name, classes)
     if name.split("_")[0] in ("bert", "gpt2", "xlnet"):
@@ -34,10 +36,11 @@ def _vision(torchvision, name, classes):
 class _Detector(nn.Module):
     """torchvision's Mask R-CNN with batch norms that are trained. Its own resizing is left out: it gets images of their size."""
 
-    def __init__(self, torchvision, classes):
+    def __init__(self, torchvision, classes, regions):
         super().__init__()
         make = torchvision.models.detection.maskrcnn_resnet50_fpn
-        self.net = make(weights=None, weights_backbone=None, num_classes=classes, trainable_backbone_layers=5, norm_layer=nn.BatchNorm2d)
+        self.net = make(weights=None, weights_backbone=None, num_classes=classes, trainable_backbone_layers=5, norm_layer=nn.BatchNorm2d,
+                        box_batch_size_per_image=regions)
 
     def forward(self, images, boxes, labels, masks):
         side = images.shape[-2:]
@@ -46,9 +49,9 @@ class _Detector(nn.Module):
         return sum(self.net(list(images), targets).values())
 
 
-def _detector(torchvision, _, classes):
+def _detector(torchvision, classes, regions):
     importlib.import_module("torchvision.models.detection")
-    return _Detector(torchvision, classes)
+    return _Detector(torchvision, classes, regions)
 
 
 class _Logits(nn.Module):

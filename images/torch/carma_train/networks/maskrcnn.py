@@ -12,7 +12,7 @@ from torch import nn
 from .boxes import anchors, crop, moved, offsets, overlap, sample
 from .resnet import Stages
 
-PROPOSALS, REGIONS = 1000, 512
+PROPOSALS = 1000
 
 
 class Pyramid(nn.Module):
@@ -49,8 +49,9 @@ class Proposer(nn.Module):
 
 
 class MaskRCNN(nn.Module):
-    def __init__(self, classes):
+    def __init__(self, classes, regions=512):
         super().__init__()
+        self.regions = regions
         self.backbone = Stages(50)
         self.pyramid, self.proposer = Pyramid(self.backbone.widths[1:]), Proposer()
         self.box = nn.Sequential(nn.Flatten(), nn.Linear(256 * 49, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU())
@@ -71,7 +72,7 @@ class MaskRCNN(nn.Module):
                 best = scores[i].topk(min(PROPOSALS, len(around))).indices
                 proposed = torch.cat([moved(around[best], moves[i][best], w, h), truth])
                 match = overlap(proposed, truth).max(1)
-                p, n = sample(match.values >= 0.5, match.values < 0.5, REGIONS, 0.25)
+                p, n = sample(match.values >= 0.5, match.values < 0.5, self.regions, 0.25)
                 regions.append((proposed[p], proposed[n]))
                 found.append(match.indices[p])
         loss = loss / len(boxes) + self.box_loss(levels[:4], regions, found, boxes, labels)
