@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import sys
 
 from .catalogue import DATASETS, MODELS, NETWORKS, OPTIMIZERS, PRECISIONS, find, fits, nearest
 from .usage import Parser, UsageError, complain, number, word
@@ -16,7 +17,7 @@ def parser():
     p = Parser(prog="carma-train", description="Trains one of carma's workloads, on random numbers unless --data names a data set.",
                epilog="models: " + " ".join(MODELS))
     p.add_argument("model", nargs="?", metavar="MODEL", help="what to train")
-    p.add_argument("--describe", action="store_true", help="print what would be trained and its number of parameters as JSON")
+    p.add_argument("--describe", action="store_true", help="print what would be trained and its number of parameters as JSON; without MODEL: of each")
     p.add_argument("--batch-size", type=number(1, 1 << 30), help=f"samples of one step, on all GPUs together (default: {BATCH}, else the model's)")
     p.add_argument("--dataset", type=word(DATASETS), help="image size, classes and samples of an epoch: " + ", ".join(DATASETS))
     p.add_argument("--data", metavar="PATH", help="read this data set: a folder of pictures for each class, or text files")
@@ -45,6 +46,8 @@ def parser():
 def checked(argv):
     """The arguments with all defaults filled in."""
     job = parser().parse_args(argv)
+    if job.model is None and job.describe:
+        return job
     if job.model is None:
         raise UsageError("name a model: " + ", ".join(MODELS))
     model = find(job.model)
@@ -123,21 +126,28 @@ def placed(job):
     return world
 
 
-def describe(job):
+def describe(argv, job):
+    """A line for the model, or for each where none is named."""
     from . import networks
 
+    if job.model is None:
+        return max(describe(argv, checked([name] + argv)) for name in MODELS)
     model, dataset = MODELS[job.model], DATASETS[job.dataset]
-    count, origin = networks.parameters(job.model, dataset.classes, model.vocabulary, job.networks)
+    try:
+        count, origin = networks.parameters(job.model, dataset.classes, model.vocabulary, job.networks)
+    except ImportError as e:
+        raise UsageError(f"--networks {job.networks}: {e}") from None
     print(json.dumps({"model": job.model, "dataset": job.dataset, "batch_size": job.batch_size, "size": job.size, "classes": dataset.classes,
                       "epoch": dataset.samples, "optimizer": job.optimizer, "precision": job.precision, "networks": origin, "params": count}))
     return 0
 
 
 def main(argv=None):
+    argv = sys.argv[1:] if argv is None else list(argv)
     try:
         job = checked(argv)
         if job.describe:
-            return describe(job)
+            return describe(argv, job)
         world = placed(job)
         from . import parallel, train
 

@@ -75,7 +75,10 @@ class Text(torch.utils.data.Dataset):
 
     def __init__(self, path, task, seed):
         self.task, self.seed = task, seed
-        lines = [line for name in _texts(path) for line in open(name, encoding="utf-8", errors="replace") if line.strip()]
+        lines = []
+        for name in _texts(path):
+            with open(name, encoding="utf-8", errors="replace") as f:
+                lines += [line for line in f if line.strip()]
         if not lines:
             raise UsageError(f"--data {path}: no text in files .txt, .tokens or .raw")
         counts = collections.Counter(w for line in lines for w in line.split())

@@ -42,7 +42,8 @@ def load(folder, made_with):
     if not os.path.exists(path):
         return None
     try:
-        payload = torch.load(path, map_location="cpu", weights_only=True)
+        # Tensors and plain values only; the loader for that of PyTorch 1.13 does not know what a float is.
+        payload = torch.load(path, map_location="cpu", weights_only=int(torch.__version__.split(".")[0]) > 1)
         old = payload["made_with"]
     except Exception as e:  # whatever a file that is no checkpoint makes it raise
         raise UsageError(f"{path} cannot be read ({str(e).splitlines()[0][:80]}); remove it or name another folder") from None
