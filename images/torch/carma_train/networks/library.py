@@ -39,8 +39,7 @@ class _Detector(nn.Module):
     def __init__(self, torchvision, classes, regions):
         super().__init__()
         make = torchvision.models.detection.maskrcnn_resnet50_fpn
-        self.net = make(weights=None, weights_backbone=None, num_classes=classes, trainable_backbone_layers=5, norm_layer=nn.BatchNorm2d,
-                        box_batch_size_per_image=regions)
+        self.net = make(weights=None, weights_backbone=None, num_classes=classes, norm_layer=nn.BatchNorm2d, box_batch_size_per_image=regions)
 
     def forward(self, images, boxes, labels, masks):
         side = images.shape[-2:]
