@@ -133,40 +133,40 @@ func TestImageTrainsEachModel(t *testing.T) {
 // A container that gets the checkpoint signal saves, exits with 75 and goes on
 // from there: together it has the losses of one that nobody stops.
 func TestImageGoesOnFromItsCheckpoint(t *testing.T) {
-	const tag, steps = "mnist-cnn-bs64-14e", 40
+	const tag = "mnist-cnn-bs64-14e"
 	buildTrainingImages(t, tag)
 	folder := t.TempDir()
 	if err := os.Chmod(folder, 0o777); err != nil { // the container's user
 		t.Fatal(err)
 	}
 	// The arguments take the place of the tag's command; the batch size is the image's.
-	args := []string{"-v", folder + ":/checkpoint", trainingImage + ":" + tag, "mnist_cnn", "--steps", fmt.Sprint(steps), "--report", "0"}
-	want := runTraining(t, never, args...)
-	if want.code != 0 || len(want.losses) != steps || want.result.BatchSize != 64 {
-		t.Fatalf("without a stop it ended with %d after %d losses: %+v", want.code, len(want.losses), want.result)
+	run := func(stop func(string) string, steps int, more ...string) trained {
+		args := []string{"-v", folder + ":/checkpoint", trainingImage + ":" + tag, "mnist_cnn", "--steps", fmt.Sprint(steps), "--report", "0"}
+		return runTraining(t, stop, append(args, more...)...)
 	}
-	args = append(args, "--checkpoint", "/checkpoint")
-	losses := map[string]string{}
+	losses, steps := map[string]string{}, 0
 	for _, signal := range []string{"TERM", "USR1"} {
 		sent := false
-		got := runTraining(t, func(string) string {
+		got := run(func(string) string {
 			if sent {
 				return ""
 			}
 			sent = true
 			return signal
-		}, args...)
-		if got.code != 75 || got.result.State != "saved" {
-			t.Errorf("on %s it ended with %d, %+v", signal, got.code, got.result)
+		}, 1_000_000, "--checkpoint", "/checkpoint")
+		if got.code != 75 || got.result.State != "saved" || got.result.Step <= steps || got.result.BatchSize != 64 {
+			t.Fatalf("on %s after step %d it ended with %d, %+v", signal, steps, got.code, got.result)
 		}
+		steps = got.result.Step
 		maps.Copy(losses, got.losses)
 	}
-	got := runTraining(t, never, args...)
-	if got.code != 0 || got.result.State != "finished" || got.result.Step != steps || got.result.Steps >= steps-1 {
+	steps += 5
+	got := run(never, steps, "--checkpoint", "/checkpoint")
+	if got.code != 0 || got.result.State != "finished" || got.result.Step != steps || got.result.Steps != 5 {
 		t.Errorf("at last it ended with %d, %+v", got.code, got.result)
 	}
 	maps.Copy(losses, got.losses)
-	if !maps.Equal(losses, want.losses) {
+	if want := run(never, steps); len(want.losses) != steps || !maps.Equal(losses, want.losses) {
 		t.Errorf("losses with stops\n%v, without\n%v", losses, want.losses)
 	}
 }

@@ -19,20 +19,19 @@ class Checkpoint(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def same(self, *args, steps=24, signal=signal.SIGTERM):
-        """Trains without and with a stop in the middle."""
-        args = args + ("--steps", steps)
-        code, want, result = program.train(*args)
-        self.assertEqual((code, sorted(want), result["state"]), (0, list(range(1, steps + 1)), "finished"))
+    def same(self, *args, signal=signal.SIGTERM):
+        """Trains with a stop, which comes when it comes, and as far without one."""
         to = ("--checkpoint", os.path.join(self.folder, "new", "checkpoint"))
-        code, before, saved = program.train(*args, *to, stop_at=5, signal=signal)
+        code, before, saved = program.train(*args, *to, "--steps", 1000000, stop_at=5, signal=signal)
         self.assertEqual((code, saved["state"]), (75, "saved"))
-        self.assertTrue(5 <= saved["step"] < steps, saved)
-        code, after, result = program.train(*args, *to)
-        self.assertEqual((code, result["steps"], result["step"]), (0, steps - saved["step"], steps))
+        steps = saved["step"] + 8
+        code, after, result = program.train(*args, *to, "--steps", steps)
+        self.assertEqual((code, result["state"], result["steps"], result["step"]), (0, "finished", 8, steps))
+        code, want, result = program.train(*args, "--steps", steps)
+        self.assertEqual((code, sorted(want)), (0, list(range(1, steps + 1))))
         self.assertEqual({**before, **after}, want)
         self.assertEqual(min(after), max(before) + 1)
-        self.assertEqual(len(set(want.values())), steps, "losses that repeat tell nothing")
+        self.assertGreater(len(set(want.values())), steps // 2, "losses that repeat tell nothing")
 
     def test_made_on_the_device(self):
         self.same("mnist_cnn", "--batch-size", 16)
@@ -51,7 +50,7 @@ class Checkpoint(unittest.TestCase):
         with open(text, "w", encoding="utf-8") as f:
             for i in range(14):
                 f.write(f" = Heading {i} = \n" if i % 3 == 0 else f"word{i} says word{i % 4} again\n\n")
-        self.same("xlnet_base", "--layers", 1, "--batch-size", 4, "--seq-len", 6, "--data", text, "--optimizer", "sgd", steps=12)
+        self.same("xlnet_base", "--layers", 1, "--batch-size", 4, "--seq-len", 6, "--data", text, "--optimizer", "sgd")
 
     def test_stopped_without_a_folder(self):
         code, _, result = program.train("mlp_128x2", "--steps", 100000, stop_at=3)

@@ -52,8 +52,10 @@ class Networks(unittest.TestCase):
     def test_crop(self):
         """Features that are their own x coordinate are cut to the middles of a box's cells."""
         x = (torch.arange(64.0) + 0.5).expand(1, 1, 64, 64)
-        cut = boxes.crop([x] * 4, [torch.tensor([[40.0, 40.0, 96.0, 96.0]])], 7)
-        self.assertTrue(torch.allclose(cut[0, 0, 0], 10 + 2 * (torch.arange(7) + 0.5), atol=1e-3))
+        small, large = [40.0, 40.0, 96.0, 96.0], [64.0, 64.0, 512.0, 512.0]  # of the levels with strides 4 and 32
+        cut = boxes.crop([x] * 4, [torch.tensor([large, small])], 7)
+        for row, first in zip(cut[:, 0, 0], (2, 10)):
+            self.assertTrue(torch.allclose(row, first + 2 * (torch.arange(7) + 0.5), atol=1e-3), row)
 
     def test_as_many_parameters_as_the_libraries(self):
         for name, model in catalogue.MODELS.items():
