@@ -30,8 +30,6 @@ class Training:
     def __init__(self, job, group):
         self.job, self.group = job, group
         self.device = torch.device(job.device, group.rank) if job.device == "cuda" else torch.device("cpu")
-        if job.device == "cuda":
-            torch.cuda.reset_peak_memory_stats(self.device)
         model = catalogue.MODELS[job.model]
         dataset = catalogue.DATASETS[job.dataset]
         self.task = Task(model, dataset, dataset.classes, job.size)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import subprocess
 import unittest
 from unittest import mock
@@ -43,7 +44,7 @@ class Measure(unittest.TestCase):
 
     def test_context(self):
         told = dict.fromkeys(measure.TOLD, 1) | {"device_used": 1000 << 20, "memory_reserved": 400 << 20}
-        row = self.of_gpu(lambda *a, **k: mock.Mock(returncode=0, stdout="step 1\nresult " + __import__("json").dumps(told), stderr=""))
+        row = self.of_gpu(lambda *a, **k: mock.Mock(returncode=0, stdout="step 1\nresult " + json.dumps(told), stderr=""))
         self.assertEqual((row["context_bytes"], row["used_before_bytes"], row["driver"]), ((1000 - 400 - 7) << 20, 7 << 20, "1.2"))
 
     def test_out_of_memory(self):

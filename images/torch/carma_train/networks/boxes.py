@@ -86,5 +86,6 @@ def _cut(feature, boxes, n):
     x = (boxes[:, 0:1] + at * (boxes[:, 2:3] - boxes[:, 0:1])) * 2 / w - 1
     y = (boxes[:, 1:2] + at * (boxes[:, 3:4] - boxes[:, 1:2])) * 2 / h - 1
     grid = torch.stack([x[:, None, :].expand(-1, n, n), y[:, :, None].expand(-1, n, n)], -1)
-    cut = F.grid_sample(feature, grid.reshape(1, -1, n, 2).to(feature.dtype), align_corners=False)
+    # In single precision: a narrower type has no room for a pixel's place.
+    cut = F.grid_sample(feature.float(), grid.reshape(1, -1, n, 2).float(), align_corners=False).to(feature.dtype)
     return cut[0].view(feature.shape[1], len(boxes), n, n).transpose(0, 1)
