@@ -5,7 +5,7 @@
 
 GO         ?= go
 TAGS       ?= docker,e2e
-LINT_TAGS  ?= $(TAGS),containerd,gpu,probe
+LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images
 TEST_FLAGS ?= -race -count=1 -timeout 20m
 BENCH      ?= .
 FUZZTIME   ?= 10s
@@ -32,7 +32,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image test probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report clean bin/carma bin/simtask
+.PHONY: help demo build image images images-test test probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report clean bin/carma bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -58,6 +58,13 @@ test: build try-onnxruntime ## every test: unit, property, race, end-to-end on a
 probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
 		$(GO) test $(TEST_FLAGS) -tags probe ./estimator/probe'
+
+images: ## the training images carma/torch and their tags (BASE=an image with PyTorch, WORKLOADS=tags; all if unset)
+	@$(ENGINE) run images/torch/build.sh $(WORKLOADS)
+
+images-test: ## the training images on the CPU, on the image of make probe (some minutes)
+	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
+		$(GO) test $(TEST_FLAGS) -tags images -run TestImage ./test'
 
 unit: try-onnxruntime ## the tests that need no engine
 	$(GO) test $(TEST_FLAGS) ./...

@@ -50,13 +50,17 @@ func (w *worker) spec() containers.Spec {
 		ShmSize:    sub.ShmSize,
 		GPUs:       uuids,
 		Attach:     w.opt.Attach,
-		Env: append([]string{
+		Env: []string{
 			"CARMA_TASK=" + w.launch.Task.String(),
 			"CARMA_ATTEMPT=" + strconv.Itoa(w.launch.Attempt),
 			"CARMA_GRANT_BYTES=" + strconv.FormatInt(int64(grant), 10),
-		}, sub.Env...),
+		},
 		NoNewPrivileges: true,
 	}
+	if sub.BatchSize > 0 { // what the estimate is of, so that the program can train with it
+		spec.Env = append(spec.Env, "CARMA_BATCH_SIZE="+strconv.Itoa(sub.BatchSize))
+	}
+	spec.Env = append(spec.Env, sub.Env...)
 	if w.rec.UID != 0 {
 		spec.User = fmt.Sprintf("%d:%d", w.rec.UID, w.rec.GID)
 	}
