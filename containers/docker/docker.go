@@ -85,7 +85,7 @@ func (d *Driver) client(ctx context.Context) (*client.Client, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w: %s", containers.ErrUnavailable, clean(err.Error()))
+		return nil, fmt.Errorf("%w: %s", containers.ErrUnavailable, containers.CleanMessage(err.Error()))
 	}
 	c.negotiated.Store(true)
 	return c.cli, nil
