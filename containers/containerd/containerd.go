@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,20 +106,26 @@ func New(opts Options) (*Driver, error) {
 		}
 		opts.Logger = self
 	}
-	net, err := newNetwork(opts)
+	network, err := newNetwork(opts)
 	if err != nil {
 		return nil, err
 	}
 	cli, err := client.New(opts.Address, client.WithDefaultNamespace(opts.Namespace),
-		client.WithExtraDialOpts([]grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			// The daemon asks again at short intervals and wants to know soon.
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second},
-			MinConnectTimeout: 5 * time.Second,
-		})}))
+		client.WithExtraDialOpts([]grpc.DialOption{
+			// The daemon asks again at short intervals and wants to know soon; the
+			// client's own dialer waits for a socket to appear.
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second},
+				MinConnectTimeout: 5 * time.Second,
+			}),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", opts.Address)
+			}),
+		}))
 	if err != nil {
 		return nil, fmt.Errorf("containerd address %s: %w", opts.Address, err)
 	}
-	return &Driver{opts: opts, cli: cli, network: net}, nil
+	return &Driver{opts: opts, cli: cli, network: network}, nil
 }
 
 // Name returns "containerd".

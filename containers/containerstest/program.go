@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ type Proc struct {
 //	env:KEY dir user args  print KEY=value, the folder, uid:gid, all arguments
 //	read:PATH write:PATH   print the file's text, or "written", or "refused"
 //	interfaces capabilities  print what it has of them
+//	hog:N              use N MiB of memory
 //	gate:PATH          wait until the file exists
 //	block:N            wait for the stop signal, then exit with N
 //	stubborn           ignore the stop signal and wait for the end
@@ -77,6 +79,12 @@ func (p *Proc) Run() int {
 			p.print(p.Stdout, strings.Join(p.Interfaces(), " ")+"\n")
 		case "capabilities":
 			p.print(p.Stdout, p.Capabilities()+"\n")
+		case "hog":
+			hog := make([]byte, n<<20)
+			for i := 0; i < len(hog); i += 4096 {
+				hog[i] = 1
+			}
+			runtime.KeepAlive(hog)
 		case "gate":
 			if !p.gate(rest) {
 				return 137
