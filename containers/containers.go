@@ -78,6 +78,8 @@ type Driver interface {
 	// Remove deletes a container with its anonymous volumes; a running one
 	// is killed first.
 	Remove(ctx context.Context, id string) error
+	// Attached tells what a container that was started got of GPUs.
+	Attached(ctx context.Context, id string) (Attachment, error)
 	// List returns the containers, in any state, that carry all the labels.
 	List(ctx context.Context, labels map[string]string) ([]Container, error)
 	// Close lets go of the engine; containers keep running.

@@ -120,7 +120,7 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 		}
 		return containers.Engine{}, err
 	}
-	e := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion()}
+	e := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion(), CDIDirs: res.Info.CDISpecDirs}
 	for name := range res.Info.Runtimes {
 		e.Runtimes = append(e.Runtimes, name)
 	}
