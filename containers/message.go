@@ -23,6 +23,7 @@ var submitterFault = regexp.MustCompile(`(?i)unable to find (user|group)|no matc
 func CleanMessage(msg string) string {
 	msg = noise.Replace(strings.TrimSpace(msg))
 	msg = engineDir.ReplaceAllString(msg, "")
+	msg = strings.TrimSuffix(msg, `"`)
 	msg = strings.TrimSuffix(strings.TrimSpace(msg), ": unknown")
 	const limit = 400
 	if len(msg) > limit {
@@ -34,7 +35,7 @@ func CleanMessage(msg string) string {
 var noise = strings.NewReplacer(
 	"Error response from daemon: ", "", "failed to create shim task: ", "", "failed to create task for container: ", "",
 	"OCI runtime create failed: ", "", "runc create failed: ", "", "unable to start container process: ", "",
-	"error during container init: ", "", ": unknown:", ":", "\n", "; ", "\r", "",
+	"error during container init: ", "", `connection error: desc = "transport: Error while dialing: `, "", ": unknown:", ":", "\n", "; ", "\r", "",
 )
 
 // engineDir is a container's root as Docker and containerd name it.
