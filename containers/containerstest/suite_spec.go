@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"carma/containers"
 )
@@ -75,7 +74,6 @@ func testVisibleGPUs(_ *testing.T, s *suite) {
 	if err != nil {
 		s.Errorf("attached %+v: %v", got, err)
 	}
-	s.stop(id, time.Minute)
 
 	spec = s.spec("env:" + key)
 	spec.Attach = containers.AttachSimulated
