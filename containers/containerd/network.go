@@ -57,12 +57,12 @@ func (n *network) load() (cni.CNI, error) {
 	if n.name != "" {
 		list, err := libcni.LoadConfList(n.conf, n.name)
 		if err != nil {
-			return nil, fmt.Errorf("CNI network %q in %s: %w", n.name, n.conf, err)
+			return nil, fmt.Errorf("network %q in %s: %w", n.name, n.conf, err)
 		}
 		load = cni.WithConfListBytes(list.Bytes)
 	}
 	if err := c.Load(load); err != nil {
-		return nil, fmt.Errorf("CNI network in %s: %w", n.conf, err)
+		return nil, fmt.Errorf("network in %s: %w", n.conf, err)
 	}
 	return c, nil
 }

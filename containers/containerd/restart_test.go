@@ -157,6 +157,10 @@ func TestLost(t *testing.T) {
 	if err := daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
+	// A daemon that does not know yet starts it again.
+	if err := always(func() error { return d.Start(t.Context(), id) }); err != nil {
+		t.Errorf("start: %v", err)
+	}
 	var exit containers.Exit
 	if err := always(func() (err error) { exit, err = d.Wait(t.Context(), id); return err }); err != nil {
 		t.Fatal(err)
@@ -166,9 +170,6 @@ func TestLost(t *testing.T) {
 	}
 	if v := containers.Classify(exit, nil, containers.Facts{}); v.Class != containers.ClassInfrastructure {
 		t.Errorf("classified as %s", v.Class)
-	}
-	if err := d.Start(t.Context(), id); err != nil {
-		t.Errorf("start: %v", err)
 	}
 	if again, err := d.Wait(t.Context(), id); err != nil || again != exit {
 		t.Errorf("Wait again = %+v, %v", again, err)

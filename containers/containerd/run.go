@@ -64,7 +64,7 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 	if r.started().IsZero() {
 		if !r.sandboxed() {
 			if err := d.network.join(ctx, r.ID, t.Pid); err != nil {
-				return fmt.Errorf("network: %w", err)
+				return fmt.Errorf("CNI: %w", err)
 			}
 		}
 		now := time.Now().UTC().Format(time.RFC3339Nano)
@@ -202,7 +202,7 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 	}
 	if c.Labels[labelStarted] != "" {
 		if err := d.network.leave(ctx, id); err != nil {
-			return fmt.Errorf("network: %w", err)
+			return fmt.Errorf("CNI: %w", err)
 		}
 	}
 	if dir := c.Labels[labelDir]; dir != "" {
