@@ -32,7 +32,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image images images-test test probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report clean bin/carma bin/simtask
+.PHONY: help demo build image images images-test test engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report clean bin/carma bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,11 @@ image: bin/simtask ## the image carma/simtask:latest
 
 test: build try-onnxruntime ## every test: unit, property, race, end-to-end on a real engine (TEST_FLAGS=...)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) ./...'
+
+engines: build ## the containerd driver, and the real NVIDIA Container Runtime with simulated devices (root)
+	@$(ENGINE) run sh -ec 'test/setup/image.sh; \
+		$(GO) test $(TEST_FLAGS) -tags containerd ./containers/containerd/...; \
+		$(GO) test $(TEST_FLAGS) -tags e2e,containerd,gpu -run "^Test(Containerd|GPUs)" ./test'
 
 probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \

@@ -29,16 +29,20 @@ type Config struct {
 	// GPUs that NVML cannot tell it of; empty: none.
 	DCGMExporter string
 
-	// Driver runs the containers: docker.
+	// Driver runs the containers: docker or containerd.
 	Driver string
 	// DockerHost is the engine's address; empty: DOCKER_HOST, else the
 	// engine's own default.
 	DockerHost string
+	// ContainerdAddress is the path of containerd's socket, empty:
+	// CONTAINERD_ADDRESS, else containerd's default. ContainerdNamespace holds
+	// our images and containers.
+	ContainerdAddress, ContainerdNamespace string
 	// Network is the containers' network; empty: the engine's default. The
 	// host's is refused.
 	Network string
-	// Attach is how a container gets its GPUs: auto, device-request, runtime
-	// or simulated.
+	// Attach is how a container gets its GPUs: auto, device-request, runtime,
+	// cdi or simulated.
 	Attach string
 	// Estimator predicts the memory of tasks that do not declare it;
 	// Environment is the software and GPU it assumes, empty: its default.
@@ -96,14 +100,17 @@ var Example string
 // included. Socket and DataDir depend on who asks.
 func Default() Config {
 	return Config{
-		Socket:         defaultSocket(),
-		DataDir:        defaultDataDir(),
-		GPUs:           "auto",
-		Speed:          1,
-		SampleEvery:    time.Second,
-		Activity:       "mean",
-		Driver:         "docker",
-		Attach:         "auto",
+		Socket:      defaultSocket(),
+		DataDir:     defaultDataDir(),
+		GPUs:        "auto",
+		Speed:       1,
+		SampleEvery: time.Second,
+		Activity:    "mean",
+		Driver:      "docker",
+		Attach:      "auto",
+
+		ContainerdNamespace: "carma",
+
 		Estimator:      "carma",
 		Probe:          "asked",
 		ProbeTimeout:   2 * time.Minute,

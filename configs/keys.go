@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -51,12 +52,24 @@ var keys = []key{
 		return validPage(c.DCGMExporter)
 	}},
 
-	{"driver", "what runs the containers: docker", func(c *Config) any { return &c.Driver }, func(c *Config) error {
+	{"driver", "what runs the containers: docker or containerd", func(c *Config) any { return &c.Driver }, func(c *Config) error {
 		return oneOf("driver", c.Driver, Drivers)
 	}},
 	{"docker-host", "the engine's `address`; empty: DOCKER_HOST, else Docker's default", func(c *Config) any { return &c.DockerHost }, nil},
+	{"containerd-address", "path of containerd's `socket`; empty: CONTAINERD_ADDRESS, else containerd's default", func(c *Config) any { return &c.ContainerdAddress }, func(c *Config) error {
+		if c.ContainerdAddress == "" {
+			return nil
+		}
+		return validSocket(c.ContainerdAddress)
+	}},
+	{"containerd-namespace", "containerd's `namespace` for images and containers", func(c *Config) any { return &c.ContainerdNamespace }, func(c *Config) error {
+		if !namespaceName.MatchString(c.ContainerdNamespace) || len(c.ContainerdNamespace) > 76 {
+			return fmt.Errorf("%q is not the name of a namespace: letters, digits, and single dots, dashes and underscores between them; write for example carma", c.ContainerdNamespace)
+		}
+		return nil
+	}},
 	{"network", "the containers' `network`; empty: the engine's default", func(c *Config) any { return &c.Network }, nil},
-	{"attach", "how containers get their GPUs: auto, device-request, runtime or simulated", func(c *Config) any { return &c.Attach }, func(c *Config) error {
+	{"attach", "how containers get their GPUs: auto, device-request, runtime, cdi or simulated", func(c *Config) any { return &c.Attach }, func(c *Config) error {
 		return oneOf("attachment", c.Attach, Attachments)
 	}},
 	{"pull", "when images are fetched: missing, always or never", func(c *Config) any { return &c.Pull }, func(c *Config) error {
@@ -192,8 +205,8 @@ var keys = []key{
 // The words that keys with a fixed choice take.
 var (
 	Activities  = []string{"mean", "risk"}
-	Drivers     = []string{"docker"}
-	Attachments = []string{"auto", "device-request", "runtime", "simulated"}
+	Drivers     = []string{"docker", "containerd"}
+	Attachments = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
 	MPSGroups   = []string{"off", "user", "shared"}
 	MPSIPCs     = []string{"private", "host"}
 	Probes      = []string{"asked", "unknown", "never"}
@@ -202,6 +215,8 @@ var (
 	LogLevels   = []string{"debug", "info", "warn", "error"}
 	LogFormats  = []string{"auto", "console", "json"}
 )
+
+var namespaceName = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
 
 // Keys returns the names of all settings in their documented order.
 func Keys() []string {

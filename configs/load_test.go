@@ -158,7 +158,7 @@ func TestWrongFiles(t *testing.T) {
 		"shrink: soon":                         `FILE:1: shrink: "soon" is not a time; write for example 30s or 5m`,
 		"margin: -1":                           `FILE:1: margin: -1 is not an amount of memory; write for example 512M or 12G`,
 		"driver: dokcer":                       `FILE:1: driver: unknown driver "dokcer"; did you mean docker?`,
-		"driver: xyz":                          `FILE:1: driver: unknown driver "xyz"; it is one of docker`,
+		"driver: xyz":                          `FILE:1: driver: unknown driver "xyz"; it is one of docker, containerd`,
 		"driver: [docker]":                     `FILE:1: driver: a list is not a text`,
 		"log-level: verbose":                   `FILE:1: log-level: unknown log level "verbose"; it is one of debug, info, warn, error`,
 		"gpus: 4":                              `FILE:1: gpus: 4 is not a text`,

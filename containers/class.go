@@ -73,6 +73,8 @@ func Classify(exit Exit, tail []string, facts Facts) Verdict {
 		return set(ClassInfrastructure, "could not start: "+line(exit.Error))
 	case exit.Error != "":
 		return set(ClassCannotStart, "cannot start: "+line(exit.Error))
+	case exit.Lost && !facts.Stopped:
+		return set(ClassInfrastructure, "the container engine lost it: how it ended is not known")
 	case exit.Code == 0:
 		return set(ClassOK, "exit code 0")
 	case facts.Stopped:

@@ -114,7 +114,7 @@ var survived = re(`(?i)\b(skipp(ed|ing)|retry(ing)?|caught|recover(ed|ing)|ignor
 var advice = re(`(?i)\b(if|whenever|avoids?|prevents?|in case of|hints?|tips?|check(s|ing)? for|guards?|handlers?)\b`)
 
 var machineFault = re(`(?i)unknown (or invalid )?runtime|could not select device driver|nvidia-container-|` +
-	`error running (prestart |createContainer )?hook|CDI device|no space left on device|cgroup`)
+	`error running (prestart |createContainer )?hook|CDI device|CNI: |no space left on device|cgroup`)
 
 // MachineFault reports whether an engine's message about a container that
 // could not be made or started speaks of this machine's set-up, which no

@@ -37,7 +37,8 @@ type Options struct {
 	Version string
 	DataDir string
 	Mapper  mapper.Options
-	// Attach is how containers get their GPUs.
+	// Attach is how containers get their GPUs; empty: chosen by what the engine
+	// and the machine have.
 	Attach containers.Attach
 	// Devices adds what every container needs to reach the GPUs; nil: nothing.
 	Devices func(mapper.TaskID, int) ([]containers.Mount, []string)

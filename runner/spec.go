@@ -26,8 +26,13 @@ func (w *worker) identity() map[string]string {
 }
 
 // spec is the container of an attempt. It depends only on the record and the
-// launch: a restarted daemon asks for the same one.
-func (w *worker) spec() containers.Spec {
+// launch, and on what the machine can attach GPUs by: a restarted daemon asks
+// for the same one.
+func (w *worker) spec() (containers.Spec, error) {
+	mode, _, err := w.attach()
+	if err != nil {
+		return containers.Spec{}, err
+	}
 	sub := w.rec.Submit
 	uuids := make([]string, len(w.launch.Grants))
 	var grant mapper.Bytes
@@ -49,7 +54,7 @@ func (w *worker) spec() containers.Spec {
 		WorkDir:    sub.WorkDir,
 		ShmSize:    sub.ShmSize,
 		GPUs:       uuids,
-		Attach:     w.opt.Attach,
+		Attach:     mode,
 		Env: []string{
 			"CARMA_TASK=" + w.launch.Task.String(),
 			"CARMA_ATTEMPT=" + strconv.Itoa(w.launch.Attempt),
@@ -73,7 +78,7 @@ func (w *worker) spec() containers.Spec {
 		spec.Env = append(spec.Env, env...)
 	}
 	w.share(&spec)
-	return spec
+	return spec, nil
 }
 
 // grace is the time a task gets between the stop signal and the kill.

@@ -124,6 +124,9 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	}
 	defer w.owners.add(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
 	w.post(fact(mapper.Started{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}))
+	if err := w.checkGPUs(ctx, id); err != nil {
+		return id, ending{class: mapper.ExitInfrastructure, code: 125, message: err.Error()}
+	}
 
 	logged := make(chan struct{})
 	logCtx, endLog := context.WithCancel(ctx)
@@ -155,21 +158,20 @@ const logDrain = 10 * time.Second
 // begin makes and starts the container. An empty id without an error means
 // that it was stopped before it could start.
 func (w *worker) begin(ctx context.Context) (id string, err error) {
-	spec := w.spec()
 	if w.stopRequested() && !w.resumed {
 		return "", nil
+	}
+	if err := w.engine.answered(ctx); err != nil {
+		return "", err
 	}
 	if err := w.startMPS(ctx); err != nil {
 		return "", err
 	}
-	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
-	if errors.Is(err, containers.ErrNotFound) && w.pullPolicy(w.rec.Submit.Pull) != "never" {
-		// Accepted while the engine was down, or removed since.
-		if err = w.Driver.Pull(ctx, spec.Image); err == nil {
-			id, err = w.Driver.Create(ctx, spec)
-		} else {
-			err = fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
-		}
+	spec, err := w.spec()
+	if err == nil {
+		id, err = w.create(ctx, spec)
+	} else if id = w.made(ctx); id != "" {
+		err = nil // it was made when its GPUs could still be attached
 	}
 	if err != nil {
 		return "", err
@@ -184,6 +186,32 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	}
 	_, err = w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
 	return id, err
+}
+
+// create makes the container, and fetches its image if it has to.
+func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, err error) {
+	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+	if errors.Is(err, containers.ErrNotFound) && w.pullPolicy(w.rec.Submit.Pull) != "never" {
+		// Accepted while the engine was down, or removed since.
+		if err = w.Driver.Pull(ctx, spec.Image); err == nil {
+			return w.Driver.Create(ctx, spec)
+		}
+		err = fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
+	}
+	return id, err
+}
+
+// made is the container of this attempt; empty: there is none.
+func (w *worker) made(ctx context.Context) string {
+	var found []containers.Container
+	_, err := w.engine.retry(ctx, func() (err error) {
+		found, err = w.Driver.List(ctx, w.identity())
+		return err
+	})
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[0].ID
 }
 
 func (w *worker) beginEnding(err error) ending {

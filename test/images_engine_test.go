@@ -22,7 +22,7 @@ import (
 
 const trainingImage = "carma-test/torch"
 
-func docker(args ...string) *exec.Cmd {
+func dockerCmd(args ...string) *exec.Cmd {
 	return exec.Command(cmp.Or(os.Getenv("DOCKER"), "docker"), args...)
 }
 
@@ -35,7 +35,7 @@ func buildTrainingImages(t *testing.T, tags ...string) {
 	}
 	t.Cleanup(func() {
 		for _, tag := range append(tags, "latest") {
-			_ = docker("image", "rm", trainingImage+":"+tag).Run()
+			_ = dockerCmd("image", "rm", trainingImage+":"+tag).Run()
 		}
 	})
 }
@@ -60,7 +60,7 @@ func runTraining(t *testing.T, stop func(step string) string, args ...string) tr
 	t.Helper()
 	name := fmt.Sprintf("carma-test-%d", os.Getpid())
 	all := []string{"run", "--rm", "--name", name, "--network", "none", "--user", "12345:12345", "--read-only", "--tmpfs", "/tmp", "-e", "OMP_NUM_THREADS=1"}
-	cmd := docker(append(all, args...)...)
+	cmd := dockerCmd(append(all, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
@@ -84,7 +84,7 @@ func runTraining(t *testing.T, stop func(step string) string, args ...string) tr
 		}
 		got.losses[f[1]] = f[3]
 		if signal := stop(f[1]); signal != "" {
-			if out, err := docker("kill", "--signal", signal, name).CombinedOutput(); err != nil {
+			if out, err := dockerCmd("kill", "--signal", signal, name).CombinedOutput(); err != nil {
 				t.Errorf("docker kill: %v %s", err, out)
 			}
 		}
@@ -180,7 +180,7 @@ func TestImageTagLabels(t *testing.T) {
 	}
 	buildTrainingImages(t, tags...)
 	for _, w := range all {
-		out, err := docker("image", "inspect", "--format", "{{json .Config}}", trainingImage+":"+w.tag).Output()
+		out, err := dockerCmd("image", "inspect", "--format", "{{json .Config}}", trainingImage+":"+w.tag).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestImageTagLabels(t *testing.T) {
 // An unknown model is told in a line, with exit code 2.
 func TestImageRefusesAnUnknownModel(t *testing.T) {
 	buildTrainingImages(t)
-	out, err := docker("run", "--rm", trainingImage, "resnet51").CombinedOutput()
+	out, err := dockerCmd("run", "--rm", trainingImage, "resnet51").CombinedOutput()
 	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 2 || bytes.Count(out, []byte("\n")) != 1 || !bytes.Contains(out, []byte("the nearest is resnet50")) {
 		t.Errorf("it said %q, %v", out, err)
 	}

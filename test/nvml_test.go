@@ -45,7 +45,7 @@ func TestNVML(t *testing.T) {
 		t.Skip("no runc here")
 	}
 	e := newDockerd(t)
-	e.flags = []string{"--add-runtime", "nvidia=" + runc} // no device to hand over
+	e.args = []string{"--add-runtime", "nvidia=" + runc} // no device to hand over
 	e.start()
 	if err := e.seen.importProgram(t.Context(), filepath.Join(scratch, "tool"), "/tool", tool); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"carma/configs"
 	"carma/configs/servers"
 	"carma/containers"
-	"carma/containers/docker"
 	"carma/estimator/probe"
 	"carma/mapper"
 	"carma/runner"
@@ -33,7 +32,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 	}
 	defer closing(log, "the journal", j.Close)
 
-	driver, err := docker.New(docker.Options{Host: config.DockerHost, Network: config.Network})
+	driver, err := openDriver(config)
 	if err != nil {
 		return err
 	}
@@ -60,6 +59,9 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		return err
 	}
 	defer closing(log, "the GPUs", source.Close)
+	if opt.Attach == "" && config.Attach != "auto" {
+		opt.Attach = containers.Attach(config.Attach)
+	}
 
 	r, err := runner.New(ctx, opt, runner.Deps{
 		Journal: j, Logs: tasklog.Open(filepath.Join(config.DataDir, "logs"), int64(config.LogBytes)),

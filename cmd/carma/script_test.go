@@ -68,6 +68,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("DOCKER_HOST", "unix://"+filepath.Join(env.WorkDir, "docker.sock"))
 			return os.Mkdir(home, 0o755)
 		},
+		Condition: func(name string) (bool, error) {
+			if name == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serve, "await": await, "fits": fits, "oneline": oneLineOnly,
 		},
