@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -186,32 +185,6 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	}
 	_, err = w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
 	return id, err
-}
-
-// create makes the container, and fetches its image if it has to.
-func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, err error) {
-	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
-	if errors.Is(err, containers.ErrNotFound) && w.pullPolicy(w.rec.Submit.Pull) != "never" {
-		// Accepted while the engine was down, or removed since.
-		if err = w.Driver.Pull(ctx, spec.Image); err == nil {
-			return w.Driver.Create(ctx, spec)
-		}
-		err = fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
-	}
-	return id, err
-}
-
-// made is the container of this attempt; empty: there is none.
-func (w *worker) made(ctx context.Context) string {
-	var found []containers.Container
-	_, err := w.engine.retry(ctx, func() (err error) {
-		found, err = w.Driver.List(ctx, w.identity())
-		return err
-	})
-	if err != nil || len(found) == 0 {
-		return ""
-	}
-	return found[0].ID
 }
 
 func (w *worker) beginEnding(err error) ending {

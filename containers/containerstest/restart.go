@@ -156,7 +156,9 @@ func (l *resumedLog) follow() error {
 }
 
 // HostOOM checks that a container that is killed for lack of host memory says
-// so. It is not part of [Suite]: the fake has no kernel.
+// so. It is not part of [Suite]: the fake has no kernel, and Docker asks its
+// containerd, which hears of no kill where a control group hierarchy that this
+// process is in is not mounted.
 func HostOOM(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -105,7 +105,3 @@ func TestSuite(t *testing.T) {
 	containerstest.Suite(t, func(t *testing.T) containers.Driver { return newDriver(t, "") },
 		containerstest.Images{Tool: toolRef, Missing: "localhost:1/carma/missing:1"})
 }
-
-func TestHostOOM(t *testing.T) {
-	containerstest.HostOOM(t, func(t *testing.T) containers.Driver { return newDriver(t, "") }, containerstest.Images{Tool: toolRef})
-}

@@ -177,6 +177,28 @@ func TestBounded(t *testing.T) {
 	}
 }
 
+// TestRotatedAtTheEnd: what is written after the reader came to a file's end, and
+// before another file is begun, is read too.
+func TestRotatedAtTheEnd(t *testing.T) {
+	w := create(t, FileSize)
+	write := func(line string) {
+		if err := w.Copy(1, strings.NewReader(line+"\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a")
+	r := NewReader(w.dir, time.Time{})
+	r.atEnd = func() {
+		r.atEnd = nil
+		write("b")
+		w.size = 1
+		write("c")
+	}
+	if got := lines(t, readAll(t, r), 1); fmt.Sprint(got) != "[a b c]" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestClockSetBack(t *testing.T) {
 	w := create(t, FileSize)
 	at := time.Unix(1000, 0)

@@ -17,6 +17,7 @@ type Reader struct {
 	buf   *bufio.Reader
 	n     int // the file's number
 	text  []byte
+	atEnd func() // called at the end of a file; for tests
 }
 
 // NewReader returns a reader of the entries after since (zero: all).
@@ -44,23 +45,16 @@ func (r *Reader) Next() (Entry, error) {
 		if err != io.EOF && !errors.Is(err, ErrDamaged) {
 			return Entry{}, err
 		}
+		if r.atEnd != nil {
+			r.atEnd()
+		}
 		// Is there a newer file? Then this one is complete, but was it when we
 		// came to its end?
-		ns, listErr := numbers(r.dir)
-		if listErr != nil && !errors.Is(listErr, os.ErrNotExist) {
+		newer, listErr := r.newer()
+		if listErr != nil {
 			return Entry{}, listErr
 		}
-		newer := 0
-		for _, n := range ns {
-			if n > r.n {
-				newer = n
-				break
-			}
-		}
 		if newer == 0 {
-			if err == io.EOF {
-				return Entry{}, io.EOF
-			}
 			return Entry{}, err
 		}
 		if err == io.EOF {
@@ -77,22 +71,27 @@ func (r *Reader) Next() (Entry, error) {
 	}
 }
 
+// newer is the number of the first file after the one that was read; 0: there
+// is none.
+func (r *Reader) newer() (int, error) {
+	ns, err := numbers(r.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, err
+	}
+	for _, n := range ns {
+		if n > r.n {
+			return n, nil
+		}
+	}
+	return 0, nil
+}
+
 // open opens the first file after the one that was read.
 func (r *Reader) open() error {
 	for {
-		ns, err := numbers(r.dir)
-		if errors.Is(err, os.ErrNotExist) {
-			return io.EOF
-		}
+		next, err := r.newer()
 		if err != nil {
 			return err
-		}
-		next := 0
-		for _, n := range ns {
-			if n > r.n {
-				next = n
-				break
-			}
 		}
 		if next == 0 {
 			return io.EOF
