@@ -20,7 +20,8 @@ import (
 // another base) and run as containers on the CPU, in tiny shapes. make
 // images-test sets up what they need.
 
-const trainingImage = "carma-test/torch"
+// trainingImage is this run's own: another may go on beside it.
+var trainingImage = fmt.Sprintf("carma-test/torch-%d", os.Getpid())
 
 func docker(args ...string) *exec.Cmd {
 	return exec.Command(cmp.Or(os.Getenv("DOCKER"), "docker"), args...)
