@@ -181,9 +181,9 @@ func TestImageTagLabels(t *testing.T) {
 	}
 	buildTrainingImages(t, tags...)
 	for _, w := range all {
-		out, err := docker("image", "inspect", "--format", "{{json .Config}}", trainingImage+":"+w.tag).Output()
+		out, err := docker("image", "inspect", "--format", "{{json .Config}}", trainingImage+":"+w.tag).CombinedOutput()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("docker image inspect: %v\n%s", err, out)
 		}
 		var c struct {
 			Labels map[string]string
