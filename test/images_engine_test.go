@@ -20,7 +20,8 @@ import (
 // another base) and run as containers on the CPU, in tiny shapes. make
 // images-test sets up what they need.
 
-const trainingImage = "carma-test/torch"
+// trainingImage is this run's own: another may go on beside it.
+var trainingImage = fmt.Sprintf("carma-test/torch-%d", os.Getpid())
 
 func dockerCmd(args ...string) *exec.Cmd {
 	return exec.Command(cmp.Or(os.Getenv("DOCKER"), "docker"), args...)
@@ -180,9 +181,9 @@ func TestImageTagLabels(t *testing.T) {
 	}
 	buildTrainingImages(t, tags...)
 	for _, w := range all {
-		out, err := dockerCmd("image", "inspect", "--format", "{{json .Config}}", trainingImage+":"+w.tag).Output()
+		out, err := dockerCmd("image", "inspect", "--format", "{{json .Config}}", trainingImage+":"+w.tag).CombinedOutput()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("docker image inspect: %v\n%s", err, out)
 		}
 		var c struct {
 			Labels map[string]string

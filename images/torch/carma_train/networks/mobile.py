@@ -30,6 +30,7 @@ class Inverted(nn.Module):
             parts.append(squeeze)
         self.body = nn.Sequential(*parts, conv_norm(wide, out, act=None))
         self.adds, self.drop = stride == 1 and before == out, drop
+        self.apart = act is nn.ReLU6  # as in torchvision: MobileNetV2 alone does not add in place
 
     def forward(self, x):
         y = self.body(x)
@@ -37,7 +38,10 @@ class Inverted(nn.Module):
             return y
         if self.drop and self.training:
             y = y * (torch.empty(len(y), 1, 1, 1, dtype=y.dtype, device=y.device).bernoulli_(1 - self.drop) / (1 - self.drop))
-        return y + x
+        if self.apart:
+            return y + x
+        y += x
+        return y
 
 
 def mobilenet_v2(classes):
