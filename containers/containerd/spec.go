@@ -146,12 +146,17 @@ func (m *maker) mounts(_ context.Context, _ oci.Client, _ *core.Container, s *oc
 		}
 		s.Mounts = append(s.Mounts, specs.Mount{Type: "bind", Source: source, Destination: target, Options: []string{"rbind", "rprivate", mode}})
 	}
+	if m.spec.HostIPC {
+		s.Linux.Namespaces = slices.DeleteFunc(s.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == specs.IPCNamespace })
+		s.Mounts = slices.DeleteFunc(s.Mounts, func(t specs.Mount) bool { return t.Destination == "/dev/shm" })
+		bind("/dev/shm", "/dev/shm", false)
+	}
 	shm := m.spec.ShmSize
 	if shm == 0 {
 		shm = 64 << 20
 	}
 	for i := range s.Mounts {
-		if s.Mounts[i].Destination == "/dev/shm" {
+		if s.Mounts[i].Destination == "/dev/shm" && !m.spec.HostIPC {
 			o := slices.DeleteFunc(s.Mounts[i].Options, func(o string) bool { return strings.HasPrefix(o, "size=") })
 			s.Mounts[i].Options = append(o, fmt.Sprintf("size=%d", shm))
 		}
