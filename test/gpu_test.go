@@ -3,6 +3,7 @@
 package test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -134,8 +135,10 @@ func TestGPUsDocker(t *testing.T) {
 	seeTheirGPUs(t, d, tool, containers.AttachRuntime, nil)
 }
 
-// TestGPUsContainerd: containerd with CDI files, and with NVIDIA's runtime.
-func TestGPUsContainerd(t *testing.T) {
+// gpuContainerd is a containerd of the test's own with the toolkit and the
+// tests' image.
+func gpuContainerd(t *testing.T) *containerd.Driver {
+	t.Helper()
 	kit := newToolkit(t)
 	root, err := os.MkdirTemp("/tmp", "cd")
 	if err != nil {
@@ -162,9 +165,15 @@ func TestGPUsContainerd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Import(t.Context(), strings.NewReader(string(tar))); err != nil {
+	if _, err := d.Import(t.Context(), bytes.NewReader(tar)); err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+// TestGPUsContainerd: containerd with CDI files, and with NVIDIA's runtime.
+func TestGPUsContainerd(t *testing.T) {
+	d := gpuContainerd(t)
 	found, err := d.Ping(t.Context())
 	if err != nil {
 		t.Fatal(err)
