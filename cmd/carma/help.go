@@ -15,7 +15,7 @@ var groups = []struct {
 	{"Tasks", []string{"run", "ps", "logs", "wait", "stop", "rm", "inspect", "why"}},
 	{"Memory", []string{"estimate", "models"}},
 	{"Server", []string{"gpus", "daemon", "doctor", "info", "config"}},
-	{"Experiments", []string{"replay", "history"}},
+	{"Experiments", []string{"replay", "trace", "history"}},
 	{"Other", []string{"completion", "version"}},
 }
 
