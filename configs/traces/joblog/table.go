@@ -36,7 +36,7 @@ func NewTable(r io.Reader, need ...string) (*Table, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	names, err := split(strings.TrimPrefix(line, "\ufeff"), nil)
+	names, err := split(line, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%d: %w", t.line, err)
 	}
@@ -104,7 +104,9 @@ func (t *Table) read() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		t.line++
+		if t.line++; t.line == 1 {
+			text = bytes.TrimPrefix(text, []byte("\ufeff"))
+		}
 		switch {
 		case long:
 			return "", &LineError{t.line, fmt.Sprintf("longer than %d MiB", MaxEntry>>20)}

@@ -134,13 +134,14 @@ func (s *splitter) object() ([]byte, int, error) {
 	broken := func(what string) ([]byte, int, error) { return nil, 0, &joblog.LineError{Line: line, What: what} }
 	for {
 		c, err := s.get()
-		switch {
-		case errors.Is(err, io.EOF):
+		if err != nil {
 			s.ended = true
-			return broken("the file ends within the job that begins here")
-		case err != nil:
+			if errors.Is(err, io.EOF) {
+				return broken("the file ends within the job that begins here")
+			}
 			return nil, 0, err
-		case c == '{' && !quoted && s.blank == s.column-1:
+		}
+		if c == '{' && !quoted && s.blank == s.column-1 {
 			if s.resync && s.blank <= own {
 				s.unget()
 				return broken("a brace of the job that begins here is not closed")
