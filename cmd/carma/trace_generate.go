@@ -12,7 +12,7 @@ func (a *app) traceGenerateCommand() *cobra.Command {
 	o := traces.GenerateOptions{GPUs: 4}
 	cmd := &cobra.Command{
 		Use:   "generate [flags]",
-		Short: "Draw a trace with gaps of Microsoft's Philly trace, at a given load",
+		Short: "Draw a trace with gaps of the Philly trace, at a given load",
 		Long: `Draw gaps between arrivals, with replacement, from 200 of Microsoft's Philly
 trace, and workloads by the weights of --mix. With --load, all gaps are made
 longer or shorter by one factor, so that the GPU time of all tasks alone is so

@@ -90,6 +90,11 @@ type kind struct {
 
 // kind reads a .rad file that a script names.
 func (o Options) kind(script, rad string) (kind, error) {
+	if rest, ok := strings.CutPrefix(rad, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			rad = filepath.Join(home, rest)
+		}
+	}
 	places := []string{rad}
 	if !filepath.IsAbs(rad) {
 		dir := filepath.Dir(script)
