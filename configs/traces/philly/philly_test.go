@@ -152,9 +152,7 @@ func TestSynthetic(t *testing.T) {
 // FuzzRead: whatever the bytes, every entry is a sound job or is named with a
 // line of the file, in order.
 func FuzzRead(f *testing.F) {
-	if content, err := os.ReadFile("testdata/cluster_job_log"); err == nil {
-		f.Add(string(content))
-	}
+	f.Add(`[{"status":"Pass","jobid":"a","attempts":[{"start_time":"None","end_time":null,"detail":[{"gpus":["g"]}]}],"submitted_time":"2017-10-03 09:00:00"}]`)
 	f.Add("[" + one("a") + ",\n{\"status\":\"Pa,\n" + one("b") + "\n]")
 	f.Add(`{"status":"Pass","jobid":"\u0000","attempts":[{"detail":[{"gpus":[1,{}]}]}],"submitted_time":"2017-10-03 09:00:00"}`)
 	f.Fuzz(func(t *testing.T, content string) {
