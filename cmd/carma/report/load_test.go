@@ -31,7 +31,7 @@ func TestWriteLoad(t *testing.T) {
 	if n := strings.Count(page, `role="img"`); n != 4 {
 		t.Errorf("%d pictures, want 4", n)
 	}
-	for _, not := range []string{"<script", "<b>", "http", "How tasks ended"} {
+	for _, not := range []string{"<script", "<b>", "http", "How tasks ended", ">10 y<"} {
 		if strings.Contains(strings.ReplaceAll(page, "http://www.w3.org", ""), not) {
 			t.Errorf("there is %s", not)
 		}

@@ -49,6 +49,8 @@ func TestBrokenScripts(t *testing.T) {
 		"sleep 3\n":                          "x.sh:1: no submission",
 		good + "\nsleep\n":                   "x.sh:2: sleep needs a time; write for example sleep 73",
 		good + "\nsleep soon\n":              `x.sh:2: sleep: "soon" is not a time from 0 to ten years`,
+		good + "\nsleep ''\n":                `x.sh:2: sleep: "" is not a time`,
+		good + "\nsleep m\n":                 `x.sh:2: sleep: "m" is not a time`,
 		good + "\nsleep -3\n":                `x.sh:2: sleep: "-3" is not a time`,
 		"sleep 3w\n" + good:                  `x.sh:1: sleep: "3w" is not a time`,
 		"sleep 9999d\n" + good:               `x.sh:1: sleep: "9999d" is not a time`,

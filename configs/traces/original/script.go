@@ -106,8 +106,10 @@ func (p *scriptParser) sleep(times []string) error {
 	}
 	for _, s := range times {
 		number, unit := s, time.Second
-		if u, ok := units[s[max(0, len(s)-1)]]; ok && len(s) > 1 {
-			number, unit = s[:len(s)-1], u
+		if s != "" {
+			if u, ok := units[s[len(s)-1]]; ok {
+				number, unit = s[:len(s)-1], u
+			}
 		}
 		d, err := joblog.ParseSeconds(number)
 		if err != nil || d > joblog.MaxTime/(unit/time.Second) {

@@ -69,7 +69,7 @@ func (s *splitter) next() (text []byte, line int, err error) {
 		case err != nil:
 			s.ended = true
 			if errors.Is(err, io.EOF) && !s.started {
-				return nil, 0, fmt.Errorf("%d: no jobs; a log is an array of jobs: [{\"status\": ...", s.line)
+				return nil, 0, fmt.Errorf("%d: no jobs; a log is an array of them, which begins with [{\"status\"", s.line)
 			}
 			if errors.Is(err, io.EOF) && s.array {
 				return nil, 0, &joblog.LineError{Line: s.line, What: "the file ends before the array does: it may have been cut off"}
