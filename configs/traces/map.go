@@ -75,7 +75,11 @@ func Map(l arrivals.List, o MapOptions) (Trace, error) {
 		default:
 			w = nearestTo(all, t.Campaign, a, d)
 		}
-		t.Tasks = append(t.Tasks, Task{At: a.At, Workload: w.Name, GPUs: w.GPUs, Name: a.Job, User: a.User})
+		name := a.Job
+		if _, err := workloads.Find(name); err == nil {
+			name = "" // a workload's, which this task no longer is
+		}
+		t.Tasks = append(t.Tasks, Task{At: a.At, Workload: w.Name, GPUs: w.GPUs, Name: name, User: a.User})
 	}
 	return t, nil
 }

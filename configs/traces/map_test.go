@@ -99,6 +99,9 @@ func TestMatch(t *testing.T) {
 	if _, err := Map(arrivals.List{}, MapOptions{}); err == nil || !strings.HasPrefix(err.Error(), "a trace has 1 to 100000 tasks, not 0") {
 		t.Error(err)
 	}
+	if tr, err := Map(arrivals.List{Arrivals: []arrivals.Arrival{{GPUs: 1, Job: "resnet2"}}}, MapOptions{}); err != nil || tr.Tasks[0].Name != "" {
+		t.Errorf("%+v %v: a workload's name stayed", tr, err)
+	}
 	long := arrivals.List{Arrivals: []arrivals.Arrival{{GPUs: 1}, {At: maxAt + 1, GPUs: 1}}}
 	if _, err := Map(long, MapOptions{}); err == nil || !strings.HasPrefix(err.Error(), "task 2 arrives more than ten years") {
 		t.Error(err)
