@@ -32,7 +32,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image images images-test test engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report clean bin/carma bin/simtask
+.PHONY: help demo build image images images-test test engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check clean bin/carma bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -96,6 +96,9 @@ train-estimator: ## learn the correction and the bounds of estimator carma (DATA
 
 estimator-report: try-onnxruntime ## score every estimator, into docs/estimators.md (DATA=folder)
 	$(GO) run ./estimator/report -data $(DATA) -doc docs/estimators.md
+
+replay-check: bin/carma ## replay the shipped traces; fails where a bound does not hold, prints the values that moved
+	bin/carma replay --check test/replay-bounds.yaml
 
 lint: ## gofmt, go vet, staticcheck
 	@bad=$$(find . -name '*.go' -not -path './.*/*' -exec gofmt -l {} +) || exit 1; \

@@ -129,19 +129,13 @@ func hasNVIDIA() bool {
 	return err == nil
 }
 
-// forReal completes the options that real GPUs decide, and refuses what only
-// simulated ones can do.
-func forReal(config configs.Config, opt *runner.Options) error {
+// forReal refuses what only simulated GPUs can do.
+func forReal(config configs.Config) error {
 	if config.Speed != 1 {
 		return usagef("leave --speed out, or simulate: --gpus sim:"+defaultServer, "--speed %v needs simulated GPUs", config.Speed)
 	}
-	switch config.Attach {
-	case string(containers.AttachSimulated):
+	if config.Attach == string(containers.AttachSimulated) {
 		return usagef("write --attach auto, or leave it out", "--attach simulated gives a task no GPU, %s are real", config.GPUs)
-	case "auto":
-		opt.Attach = containers.AttachDeviceRequest
-	default:
-		opt.Attach = containers.Attach(config.Attach)
 	}
 	return nil
 }

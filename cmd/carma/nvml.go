@@ -53,7 +53,7 @@ func openNVML(ctx context.Context, only []string, config configs.Config, opt *ru
 		return nil, usagef(none.Mend, "%s", none.Text)
 	}
 	out.Source = source
-	if err := forReal(config, opt); err != nil {
+	if err := forReal(config); err != nil {
 		return nil, errors.Join(err, out.Close())
 	}
 	if !cgroup.SeesHost("/") {

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"carma/configs/traces/synth"
 )
 
 func TestMain(m *testing.M) {
@@ -75,7 +77,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve": serve, "await": await, "fits": fits, "oneline": oneLineOnly,
+			"serve": serve, "await": await, "fits": fits, "oneline": oneLineOnly, "synth": synthetic,
 		},
 	})
 }
@@ -122,6 +124,20 @@ func fits(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%d wide: %s", n, lines.Text())
 		}
 	}
+}
+
+// synthetic writes a made-up log: synth philly|helios JOBS FILE.
+func synthetic(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	f, err := os.Create(ts.MkAbs(args[2]))
+	ts.Check(err)
+	write := synth.Philly
+	if args[0] == "helios" {
+		write = synth.Helios
+	}
+	ts.Check(write(f, synth.Options{Jobs: n, Seed: 1}))
+	ts.Check(f.Close())
 }
 
 // oneLineOnly checks that stderr is one line.
