@@ -41,7 +41,7 @@ func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 		case runtime:
 			return AttachRuntime, runtimeWhy + "; " + c.CDI.Error(), nil
 		}
-		return "", "", fmt.Errorf("%w; no nvidia-container-runtime in PATH; run: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml", c.CDI)
+		return "", "", &NoAttachError{c.CDI.Error() + ", and no nvidia-container-runtime is in PATH", "nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"}
 	}
 	switch {
 	case c.Hook:
@@ -58,9 +58,16 @@ func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 	default:
 		cdi = c.CDI.Error()
 	}
-	return "", "", fmt.Errorf("neither NVIDIA's hook nor the nvidia runtime was found, and %s; "+
-		"install the NVIDIA Container Toolkit and run: nvidia-ctk runtime configure --runtime=docker", cdi)
+	return "", "", &NoAttachError{"neither NVIDIA's hook nor the nvidia runtime was found, and " + cdi, "install the NVIDIA Container Toolkit and run: nvidia-ctk runtime configure --runtime=docker"}
 }
+
+// NoAttachError: containers cannot get GPUs on this machine.
+type NoAttachError struct {
+	Text string
+	Mend string // what to do about it
+}
+
+func (e *NoAttachError) Error() string { return e.Text + "; to mend it: " + e.Mend }
 
 // Attachment is what a container got of GPUs, as its engine and the kernel
 // tell.

@@ -2,8 +2,10 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"carma/containers"
 	"carma/mapper"
 	"carma/runner/api"
 
@@ -99,6 +101,9 @@ func (r *Runner) checkAttach() api.Check {
 	mode, why, err := r.attach()
 	if err != nil {
 		c.Status, c.Detail = "failure", err.Error()
+		if none, ok := errors.AsType[*containers.NoAttachError](err); ok {
+			c.Detail, c.Mend = "containers cannot get GPUs: "+none.Text, none.Mend
+		}
 		return c
 	}
 	c.Detail = fmt.Sprintf("%s: %s", mode, why)
