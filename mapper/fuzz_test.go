@@ -34,8 +34,8 @@ func busyWorld(t testing.TB) *world {
 	w.sample(GPUSample{ID: "GPU-1", Used: 22 * GiB, Foreign: GiB, SMACT: 0.5, Tasks: []TaskUse{{Task: b, Used: 21 * GiB}}})
 	w.exit(a, ExitGPUOOM)
 	w.cancel(b)
-	w.submit(GiB, limited("array", 1))
-	w.submit(GiB, limited("array", 1))
+	w.submit(35*GiB, limited("array", 1))
+	w.submit(35*GiB, limited("array", 1))
 	w.submit(GiB, func(r *Request) { after(oom, AfterOK)(r); r.Delay = time.Hour })
 	if oom == 0 || w.s.HeldFor("GPU-0")+w.s.HeldFor("GPU-1")+w.s.HeldFor("GPU-2") == 0 {
 		t.Fatal("nothing is kept free")
