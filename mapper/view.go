@@ -72,6 +72,15 @@ func (s *State) Position(id TaskID) int {
 // QueueLen is the number of waiting tasks.
 func (s *State) QueueLen() int { return s.queue.len() }
 
+// Placed is the number of tasks that hold GPUs.
+func (s *State) Placed() int {
+	n := 0
+	for _, u := range s.users.all {
+		n += u.tasks
+	}
+	return n
+}
+
 // Unfinished is the number of tasks that are not finished.
 func (s *State) Unfinished() int { return len(s.tasks) }
 

@@ -69,11 +69,33 @@ func (c *Client) Submit(ctx context.Context, s Submit) (Submitted, error) {
 	return call[Submitted](ctx, c, http.MethodPost, "/v1/tasks", s)
 }
 
+// SubmitAll submits several tasks, all or none.
+func (c *Client) SubmitAll(ctx context.Context, s Submission) (SubmittedAll, error) {
+	return call[SubmittedAll](ctx, c, http.MethodPost, "/v1/submissions", s)
+}
+
+// Preview tells what would become of a submission, and submits nothing.
+func (c *Client) Preview(ctx context.Context, s Submission) (Preview, error) {
+	return call[Preview](ctx, c, http.MethodPost, "/v1/submissions/preview", s)
+}
+
+// StopGroup asks for all unfinished tasks of a group to end.
+func (c *Client) StopGroup(ctx context.Context, group string, r StopRequest) (Stopped, error) {
+	return call[Stopped](ctx, c, http.MethodPost, "/v1/groups/"+url.PathEscape(group)+"/stop", r)
+}
+
+// Group lists the tasks of the newest group of a name, finished ones too, in
+// order of number.
+func (c *Client) Group(ctx context.Context, group string) ([]Task, error) {
+	return call[[]Task](ctx, c, http.MethodGet, "/v1/groups/"+url.PathEscape(group), nil)
+}
+
 // ListOptions chooses tasks. The zero value lists the unfinished ones.
 type ListOptions struct {
 	All   bool   // finished ones too
 	User  string // only this user's
 	Limit int    // newest first; 0: 1000
+	Group string // only those of this group
 	Label string // key or key=value of a user label
 }
 
@@ -88,6 +110,9 @@ func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
 	}
 	if o.Limit > 0 {
 		q.Set("limit", strconv.Itoa(o.Limit))
+	}
+	if o.Group != "" {
+		q.Set("group", o.Group)
 	}
 	if o.Label != "" {
 		q.Set("label", o.Label)

@@ -43,6 +43,84 @@ type Submit struct {
 	// StopGrace in nanoseconds is the time between the stop signal and the
 	// kill; 0: the daemon's default.
 	StopGrace time.Duration `json:"stop_grace,omitempty" minimum:"0"`
+
+	// After are tasks that must have come so far before it is queued.
+	After []Dependency `json:"after,omitempty"`
+	// Delay in nanoseconds is the time from the submission until it may be
+	// queued.
+	Delay time.Duration `json:"delay,omitempty" minimum:"0"`
+	// Part names what it is within the tasks it is submitted with: those of one
+	// part share a limit and can be waited for together.
+	Part string `json:"part,omitempty" doc:"name within the submission; tasks of one part share the limit parallel"`
+	// Parallel is how many tasks of its part may be queued or run at a time.
+	Parallel int           `json:"parallel,omitempty" minimum:"0" doc:"how many tasks of its part may be queued or run at a time; 0: no limit"`
+	Array    *ArrayElement `json:"array,omitempty"`
+}
+
+// Dependency is what a task waits for before it is queued: a task, all tasks
+// of a group, or those of an earlier part of the same submission.
+type Dependency struct {
+	Task      string `json:"task,omitempty" doc:"number or name of a task, or name of a group"`
+	Part      string `json:"part,omitempty" doc:"instead: a part that comes earlier in the same submission"`
+	Condition string `json:"condition,omitempty" enum:"ok,any,started" doc:"it has succeeded (default), ended in whatever way, or started"`
+}
+
+// ArrayElement is a task's place in an array. Its environment has it as
+// CARMA_ARRAY_INDEX, _COUNT, _MIN and _MAX, and CARMA_ARRAY_ID, the number of the
+// array's first task.
+type ArrayElement struct {
+	Index int `json:"index" minimum:"0"`
+	Count int `json:"count" minimum:"1"`
+	Min   int `json:"min" minimum:"0"`
+	Max   int `json:"max" minimum:"0"`
+}
+
+// MaxTasks is how many tasks one submission may have, MaxDependencies how many
+// dependencies these come to.
+const (
+	MaxTasks        = 10_000
+	MaxDependencies = 100_000
+)
+
+// Submission asks for several tasks: all are taken, in order, or none.
+type Submission struct {
+	Group string   `json:"group,omitempty" doc:"name of the tasks together, unique among those that have unfinished tasks; chosen by the daemon when empty and there are several"`
+	Tasks []Submit `json:"tasks" minItems:"1" maxItems:"10000"`
+}
+
+// SubmittedAll answers a submission. The tasks are journaled.
+type SubmittedAll struct {
+	Group    string      `json:"group,omitempty"`
+	Tasks    []Submitted `json:"tasks"`
+	Warnings []string    `json:"warnings,omitempty" doc:"each once, of all tasks"`
+}
+
+// Preview is what would become of a submission now. Nothing is submitted.
+type Preview struct {
+	Group    string        `json:"group,omitempty"`
+	Tasks    []PreviewTask `json:"tasks"`
+	Warnings []string      `json:"warnings,omitempty"`
+}
+
+// PreviewTask is what would become of one task.
+type PreviewTask struct {
+	Name     string   `json:"name"`
+	Image    string   `json:"image"`
+	Command  []string `json:"command,omitempty"`
+	GPUCount int      `json:"gpu_count"`
+	Estimate Estimate `json:"estimate"`
+	// Need is the memory per GPU that would be booked, in bytes; 0: whole GPUs.
+	Need int64 `json:"need"`
+	// GPUs are those it would start on at once; Waits, where it would not, is
+	// why, one clause.
+	GPUs  []GPURef `json:"gpus,omitempty"`
+	Waits string   `json:"waits,omitempty"`
+}
+
+// Stopped answers a request to stop a group.
+type Stopped struct {
+	Group string  `json:"group"`
+	Tasks []int64 `json:"tasks" doc:"the unfinished ones, which were asked to stop"`
 }
 
 // Mount is a bind mount of a host path into the container.
@@ -70,19 +148,21 @@ type Estimate struct {
 
 // Task is a task as users see it.
 type Task struct {
-	ID     int64  `json:"id"`
-	Name   string `json:"name"`
-	User   string `json:"user"`
-	UID    int    `json:"uid"`
-	GID    int    `json:"gid"`
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+	User string `json:"user"`
+	UID  int    `json:"uid"`
+	GID  int    `json:"gid"`
+	// Group is the name of the tasks it was submitted with.
+	Group  string `json:"group,omitempty"`
 	Image  string `json:"image"`
 	Submit Submit `json:"submit" doc:"the request as it was made"`
 	// GPUCount is the number of GPUs it runs on.
 	GPUCount int    `json:"gpu_count"`
-	Phase    string `json:"phase" enum:"estimating,queued,recovering,launching,running,stopping,succeeded,failed,cancelled"`
+	Phase    string `json:"phase" enum:"estimating,held,queued,recovering,launching,running,stopping,succeeded,failed,cancelled"`
 	// Position in the order of the queues, from 1; 0 when it is in none.
 	Position int `json:"position,omitempty"`
-	// Waits is the one-line reason while it is in a queue, or probed.
+	// Waits is the one-line reason while it is in a queue, held or probed.
 	Waits    string   `json:"waits,omitempty"`
 	Estimate Estimate `json:"estimate"`
 	// Need is the memory per GPU that its next launch books, or its current
@@ -212,6 +292,8 @@ type Info struct {
 	EngineDown string `json:"engine_down,omitempty" doc:"why the engine cannot be used now"`
 	Queued     int    `json:"queued"`
 	Running    int    `json:"running"`
+	// Held are unfinished tasks that are in no queue yet.
+	Held int `json:"held"`
 }
 
 // Check is one line of doctor's findings.
