@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"carma/configs":                   {"carma/mapper"},
 	"carma/configs/workloads":         {"carma/mapper"},
 	"carma/configs/servers":           {"carma/mapper"},
+	"carma/configs/taskfile":          {"carma/mapper"},
 	"carma/configs/traces":            {"carma/mapper", "carma/configs/workloads"},
 	"carma/runner":                    {"carma/mapper", "carma/configs/models", "carma/containers", "carma/estimator", "carma/estimator/probe", "carma/runner/api", "carma/runner/gpu", "carma/runner/journal", "carma/runner/tasklog"},
 	"carma/runner/api":                {},
