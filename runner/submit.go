@@ -126,7 +126,7 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if strings.TrimSpace(s.Image) == "" {
 		return refusef(422, "no image given; write for example `carma run my-image:latest`")
 	}
-	if err := cmpErr(checkName("--name", s.Name), checkName("part", s.Part)); err != nil {
+	if err := firstError(checkName("--name", s.Name), checkName("part", s.Part)); err != nil {
 		return err
 	}
 	for _, d := range s.After {
@@ -254,4 +254,14 @@ func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Confi
 		return e, mapper.Expected{}, err
 	}
 	return e, r.Estimator.Expect(q), nil
+}
+
+// firstError is the first of some errors that is one.
+func firstError(all ...error) error {
+	for _, err := range all {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
