@@ -17,6 +17,8 @@ import (
 //   - a waiting task is in exactly one queue and holds nothing;
 //   - attempts are numbered from 1 without a gap;
 //   - what is kept about a user is the sum of the user's tasks;
+//   - a task that waits for others, its delay or its group is in no queue, and
+//     what it waits for can still come;
 //   - GPUs are kept free for a waiting task only.
 func (s *State) Audit() error {
 	places := map[TaskID]int{}
@@ -44,6 +46,9 @@ func (s *State) Audit() error {
 		if err := s.auditTask(t, places[t.ID], waiting[t.ID]); err != nil {
 			return err
 		}
+	}
+	if err := s.auditHeld(); err != nil {
+		return err
 	}
 	if err := s.auditUsers(); err != nil {
 		return err
@@ -105,7 +110,7 @@ func (s *State) auditTask(t *Task, places, waits int) error {
 			return fmt.Errorf("task %d (%s) wants %d GPUs, has grants on %d and is on %d", t.ID, t.Phase, t.GPUs, len(grants), places)
 		}
 		return s.auditGrants(t, t.Current().Grants)
-	case t.Phase != Estimating || waits != 0 || places != 0:
+	case t.Phase != Estimating && t.Phase != Held || waits != 0 || places != 0:
 		return fmt.Errorf("task %d (%s) is in %d queues and on %d GPUs", t.ID, t.Phase, waits, places)
 	}
 	return nil

@@ -9,13 +9,16 @@ import (
 )
 
 // BenchmarkStep applies the events of a full and busy cluster: 256 GPUs in 32
-// machines, some 1000 running tasks, and 10,000 or 100,000 that wait. Reported
-// are the mean (ns/op), the median and the 99th percentile of single steps,
-// and the median for each kind of event.
+// machines, some 1000 running tasks, and 10,000 or 100,000 that wait; without
+// and with as many that are held by the limit of their group or by each other.
+// Reported are the mean (ns/op), the median and the 99th percentile of single
+// steps, and the median for each kind of event.
 func BenchmarkStep(b *testing.B) {
-	for _, queued := range []int{10_000, 100_000} {
-		b.Run(fmt.Sprintf("queued=%d", queued), func(b *testing.B) {
+	for _, load := range []struct{ queued, held int }{{10_000, 0}, {100_000, 0}, {100_000, 100_000}} {
+		queued := load.queued
+		b.Run(fmt.Sprintf("queued=%d,held=%d", load.queued, load.held), func(b *testing.B) {
 			c := newCluster(b, queued)
+			c.hold(load.held)
 			took := map[string][]time.Duration{}
 			for b.Loop() {
 				b.StopTimer()
@@ -73,6 +76,22 @@ func newCluster(b *testing.B, queued int) *cluster {
 		}
 	}
 	return c
+}
+
+// hold adds tasks that are not queued: half of them an array of which eight at
+// a time may run, half each after the one before.
+func (c *cluster) hold(n int) {
+	for i := range n {
+		c.last++
+		r := Request{ID: c.last, GPUs: 1}
+		if i < n/2 {
+			r.Group, r.Parallel = "array", 8
+		} else {
+			r.After = []Dependency{{c.last - 1, AfterOK}}
+		}
+		c.note(c.s.Step(TaskSubmitted{At: c.now, Request: r}))
+		c.note(c.s.Step(Estimated{At: c.now, Task: r.ID, Estimate: Estimate{Memory: 16 * GiB}}))
+	}
 }
 
 func (c *cluster) note(decisions []Decision) {

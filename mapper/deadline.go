@@ -9,8 +9,9 @@ import (
 // deadline is an instant at which something changes by itself.
 type deadline struct {
 	At Instant `json:"at"`
-	// Task and Attempt name the attempt whose time limit ends; 0: only the
-	// queues are looked at again (a warm-up or a back-off ends).
+	// Task and Attempt name the attempt whose time limit ends; without an
+	// attempt it is the task's delay that does. 0: only the queues are looked at
+	// again (a warm-up or a back-off ends).
 	Task    TaskID `json:"task,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 }
@@ -50,7 +51,7 @@ func (s *State) at(t Instant, d deadline) {
 // but one of several looks at the queues at one instant: with long limits and
 // short tasks they would pile up.
 func (s *State) forgetDeadlines() {
-	s.deadlines = slices.DeleteFunc(s.deadlines, func(d deadline) bool { return d.Task != 0 && !s.limits(d) })
+	s.deadlines = slices.DeleteFunc(s.deadlines, func(d deadline) bool { return d.Task != 0 && !s.limits(d) && !s.delays(d) })
 	slices.SortFunc(s.deadlines, compareDeadlines) // a sorted heap is one
 	s.deadlines = slices.Compact(s.deadlines)
 }
@@ -61,12 +62,20 @@ func (s *State) limits(d deadline) bool {
 	return t != nil && t.Phase == Running && t.Last().N == d.Attempt
 }
 
+// delays reports whether a deadline is the end of a task's delay.
+func (s *State) delays(d deadline) bool {
+	t := s.tasks[d.Task]
+	return t != nil && d.Attempt == 0 && t.Due == d.At
+}
+
 // expire handles every deadline that has come.
 func (s *State) expire() {
 	for len(s.deadlines) > 0 && s.deadlines[0].At <= s.now {
 		d := heap.Pop(&s.deadlines).(deadline)
 		s.dirty = true
-		if s.limits(d) {
+		if s.delays(d) {
+			s.due(s.tasks[d.Task])
+		} else if s.limits(d) {
 			t := s.tasks[d.Task]
 			t.TimedOut = true
 			s.stop(t, "time limit of "+t.TimeLimit.String()+" reached")

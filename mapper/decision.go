@@ -32,6 +32,13 @@ type Requeue struct {
 	Reason string `json:"reason"`
 }
 
+// Release says that a task that waited for others, for its delay or for its
+// group goes on: it is queued from now on, or its memory may be looked for.
+// Nothing needs to be done for one that is queued; it is for the record.
+type Release struct {
+	Task TaskID `json:"task"`
+}
+
 // Finish says that a task has reached a final phase. The state forgets it
 // with this step; Task is its last form.
 type Finish struct {
@@ -47,6 +54,7 @@ type WakeAt struct {
 func (Launch) decisionKind() string  { return "launch" }
 func (Stop) decisionKind() string    { return "stop" }
 func (Requeue) decisionKind() string { return "requeue" }
+func (Release) decisionKind() string { return "release" }
 func (Finish) decisionKind() string  { return "finish" }
 func (WakeAt) decisionKind() string  { return "wake-at" }
 

@@ -34,6 +34,9 @@ func busyWorld(t testing.TB) *world {
 	w.sample(GPUSample{ID: "GPU-1", Used: 22 * GiB, Foreign: GiB, SMACT: 0.5, Tasks: []TaskUse{{Task: b, Used: 21 * GiB}}})
 	w.exit(a, ExitGPUOOM)
 	w.cancel(b)
+	w.submit(35*GiB, limited("array", 1))
+	w.submit(35*GiB, limited("array", 1))
+	w.submit(GiB, func(r *Request) { after(oom, AfterOK)(r); r.Delay = time.Hour })
 	if oom == 0 || w.s.HeldFor("GPU-0")+w.s.HeldFor("GPU-1")+w.s.HeldFor("GPU-2") == 0 {
 		t.Fatal("nothing is kept free")
 	}
@@ -48,6 +51,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		GPUsFound{At: 2, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * GiB}, {ID: "GPU-9", Node: "b", Capacity: -1}}},
 		EngineChanged{At: 3, Reason: "gone"},
 		TaskSubmitted{At: 4, Request: Request{ID: 99, User: "ada", GPUs: 2, TimeLimit: time.Hour}},
+		TaskSubmitted{At: 4, Request: Request{ID: 99, After: []Dependency{{1, AfterOK}, {4, AfterStarted}, {99, "?"}}, Delay: 1 << 62, Group: "array", Parallel: -1}},
 		Estimated{At: 5, Task: 6, Estimate: Estimate{Memory: 1 << 62, WholeGPU: true}},
 		Sampled{At: 6, GPUs: []GPUSample{{ID: "GPU-1", Used: -5, Foreign: 1 << 62, SMACT: 7, Tasks: []TaskUse{{Task: 2, Used: 1 << 62}}}}},
 		Started{At: 7, Task: 1, Attempt: 2},

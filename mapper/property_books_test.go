@@ -12,6 +12,9 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	if e, ok := ev.(Exited); ok && m.live[e.Task].Attempt == e.Attempt {
 		delete(m.live, e.Task)
 	}
+	if e, ok := ev.(Started); ok && m.live[e.Task].Attempt == e.Attempt && e.Attempt > 0 {
+		m.begun[e.Task] = true
+	}
 	if _, ok := ev.(Woke); ok {
 		m.alarm = 0
 	}
@@ -29,6 +32,8 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 			}
 			delete(m.open, id)
 			m.closed[id] = true
+			m.ended[id] = d.Task.Phase
+			m.checkCascade(t, d.Task)
 		case Stop:
 			if l, ok := m.live[d.Task]; !ok || l.Attempt != d.Attempt {
 				t.Fatalf("stop of attempt %d of task %d, which does not run", d.Attempt, d.Task)
@@ -107,6 +112,7 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 		}
 	}
 	m.checkLaunchQuota(t, l)
+	m.checkLaunchWaits(t, l)
 	if err := m.s.AuditLaunch(l); err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +149,7 @@ func (m *machine) check(t *rapid.T, waitedBefore []Task) {
 			t.Fatalf("task %d is %s, runs: %v", task.ID, task.Phase, live)
 		}
 	}
+	m.checkHeld(t, tasks)
 	m.checkAlarm(t, tasks)
 	m.checkIdleness(t)
 	m.checkOrder(t, waitedBefore)
@@ -165,6 +172,7 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 	}
 	for _, task := range tasks {
 		due("the end of a back-off", task.NotBefore)
+		due("the end of a delay", task.Due)
 		due("the end of a slot", m.s.slotEnds(&task))
 		if task.Phase == Queued || task.Phase == Recovering {
 			due("the next launch", m.nextLaunch())

@@ -76,7 +76,9 @@ func (m *machine) submit(t *rapid.T) {
 	if kind := rapid.SampledFrom([]string{"", "a1", "a2", "b1", "c"}).Draw(t, "kind"); kind != "" {
 		r.Kind, r.Family = kind, kind[:1]
 	}
+	m.anyWaits(t, &r)
 	m.shape[r.ID], m.open[r.ID] = r, true
+	m.born[r.ID] = max(m.now, m.s.Now())
 	m.step(t, TaskSubmitted{At: m.now, Request: r})
 }
 

@@ -88,6 +88,9 @@ type machine struct {
 	shape  map[TaskID]Request
 	open   map[TaskID]bool // submitted and not finished
 	closed map[TaskID]bool
+	born   map[TaskID]Instant // submitted
+	begun  map[TaskID]bool    // has had a running container
+	ended  map[TaskID]Phase   // how it ended
 
 	launched Instant       // when the last launch was; 0: none yet
 	spacing  time.Duration // until the next may be
@@ -103,6 +106,7 @@ func newMachine(t *rapid.T) *machine {
 		},
 		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]Bytes{}, used: map[GPUID]Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
+		born: map[TaskID]Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{},
 	}
 	m.first, m.s = m.opt, New(m.opt)
 	m.find(t, m.all)
@@ -187,6 +191,7 @@ func (m *machine) drains(t *rapid.T) {
 	c.there, c.fault, c.alien, c.used = maps.Clone(m.there), maps.Clone(m.fault), maps.Clone(m.alien), maps.Clone(m.used)
 	c.live, c.tries, c.shape = maps.Clone(m.live), maps.Clone(m.tries), maps.Clone(m.shape)
 	c.open, c.closed, c.past = maps.Clone(m.open), maps.Clone(m.closed), slices.Clone(m.past)
+	c.born, c.begun, c.ended = maps.Clone(m.born), maps.Clone(m.begun), maps.Clone(m.ended)
 	c.restore(t)
 	for n := 0; len(c.open) > 0; n++ {
 		if n > 1000 {

@@ -28,6 +28,7 @@ var impureTime = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep"
 // mapRanges are the functions that may range over a map, each with the reason
 // why the order does not show.
 var mapRanges = map[string]string{
+	"(*State).auditHeld":   "checks each task and each group by itself, decides nothing",
 	"(*State).Audit":       "checks each task by itself, decides nothing",
 	"(*State).Clone":       "copies into another map",
 	"(*State).MarshalJSON": "sorts afterwards",

@@ -109,6 +109,8 @@ func (snap *snapshot) state() (*State, error) {
 			n.queue.add(t)
 		}
 	}
+	slices.SortFunc(snap.Tasks, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
+	n.regroup(snap.Tasks)
 	n.fillShares()
 	n.count(n.users)
 	return n, n.Audit()

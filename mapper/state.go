@@ -17,7 +17,10 @@ type State struct {
 	byID  map[GPUID]*GPU   // look-up only
 	tasks map[TaskID]*Task // unfinished ones; look-up only
 	queue queues           // those that wait
-	users *users
+	// Those that are not queued yet: who waits for a task, and the groups.
+	followers map[TaskID][]TaskID // look-up only; each list in order of number
+	groups    map[string]*group   // look-up only
+	users     *users
 
 	lastID     TaskID
 	engineDown string // why; empty: up
@@ -39,7 +42,8 @@ type State struct {
 
 	ceilings [2]ceiling // what canFit has worked out; nil: nothing yet
 	out      []Decision
-	with     []part // scratch, as is late
+	endings  []ending // of this step, until followUp
+	with     []part   // scratch, as is late
 	late     []part
 	scratch  []*GPU
 }
@@ -51,7 +55,7 @@ func New(opt Options) *State {
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	s := &State{opt: opt, policy: p, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, learned: 1, tasks: map[TaskID]*Task{}, users: newUsers()}
+	s := &State{opt: opt, policy: p, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, learned: 1, tasks: map[TaskID]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
 	s.queue.users = s.takesTurns()
 	return s
 }
@@ -87,6 +91,7 @@ func (s *State) Step(ev Event) []Decision {
 		panic(fmt.Sprintf("mapper: Step of a %T; events are passed by value", ev))
 	}
 	s.enforce()
+	s.followUp()
 	s.expire() // after the event: what ends on its deadline has met it
 	s.schedule()
 	s.announceWake()
@@ -135,6 +140,8 @@ func (s *State) submitted(ev TaskSubmitted) {
 	t := &Task{Request: ev.Request, Phase: Estimating, Submitted: s.now}
 	t.GPUs = max(t.GPUs, 1)
 	s.tasks[t.ID] = t
+	s.enrol(t)
+	s.depend(t)
 }
 
 func (s *State) estimated(ev Estimated) {
@@ -143,17 +150,27 @@ func (s *State) estimated(ev Estimated) {
 		return
 	}
 	t.Estimate, t.Expected = ev.Estimate, ev.Expected
+	s.appraise(t)
+	if err := s.Check(t.Request, t.Estimate); err != nil && len(s.ceiling(s.bookable)) > 0 {
+		s.finish(t, Failed, 0, err.Error())
+		return
+	}
+	if !t.ready() {
+		t.Phase = Held
+		return
+	}
+	s.admit(t)
+}
+
+// appraise decides from the estimate, and from earlier runs, what the first
+// launch books.
+func (s *State) appraise(t *Task) {
 	s.recall(t)
 	t.Need = t.Estimate.Memory.clamp()
 	t.Alone = t.Exclusive || t.Estimate.WholeGPU
 	if most := s.ceiling(s.bookable).of(t.GPUs); t.Estimate.beyond(most) {
 		t.Need, t.Alone = t.Estimate.Point.clamp(), true
 	}
-	if err := s.Check(t.Request, t.Estimate); err != nil && len(s.ceiling(s.bookable)) > 0 {
-		s.finish(t, Failed, 0, err.Error())
-		return
-	}
-	s.enqueue(t, Queued)
 }
 
 // enqueue puts a task that holds nothing into its queue.
@@ -175,6 +192,7 @@ func (s *State) started(ev Started) {
 	}
 	a := t.Current()
 	a.Started, t.PacedAt = s.now, s.now
+	s.announceStart(t.ID)
 	if t.Phase == Launching {
 		t.Phase = Running
 	}
@@ -206,7 +224,7 @@ func (s *State) cancel(ev Cancel) {
 	case t.Phase.Placed():
 		s.stop(t, cmp.Or(ev.Reason, "stopped"))
 	default:
-		if t.Phase != Estimating {
+		if t.Phase == Queued || t.Phase == Recovering {
 			s.queue.remove(t)
 			s.users.make(t.User).waiting--
 			s.dirty = true
@@ -221,8 +239,11 @@ func (s *State) stop(t *Task, reason string) {
 }
 
 func (s *State) finish(t *Task, phase Phase, code int, reason string) {
+	was := t.Phase
 	t.Phase, t.Ended, t.Code, t.Reason, t.tried, t.run = phase, s.now, code, reason, tried{}, expectedRun{}
 	delete(s.tasks, t.ID)
+	s.leaveGroup(t, was)
+	s.endings = append(s.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
 	if s.hold.Task == t.ID {
 		s.hold = hold{}
 	}

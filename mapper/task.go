@@ -38,6 +38,7 @@ type Phase string
 // The phases, in the order a task goes through them.
 const (
 	Estimating Phase = "estimating" // submitted; its memory is not estimated yet
+	Held       Phase = "held"       // in no queue yet: it waits for other tasks, its delay or its group
 	Queued     Phase = "queued"     // in the main queue
 	Recovering Phase = "recovering" // in the recovery queue, after a GPU OOM or an infrastructure failure
 	Launching  Phase = "launching"  // its memory is booked, its container is being made
@@ -78,6 +79,14 @@ type Request struct {
 	// Slot is how long an attempt may run while others wait for its GPUs; 0:
 	// as long as the option says.
 	Slot time.Duration `json:"slot,omitempty"`
+	// After are earlier tasks that must have come so far before it is queued.
+	After []Dependency `json:"after,omitempty"`
+	// Delay is the time from its submission until it may be queued.
+	Delay time.Duration `json:"delay,omitempty"`
+	// Group is the name of tasks that share a limit: it is queued while fewer
+	// than Parallel of them are queued or placed. 0: no limit for it.
+	Group    string `json:"group,omitempty"`
+	Parallel int    `json:"parallel,omitempty"`
 }
 
 // Estimate is the GPU memory a task is predicted to need, on each of its GPUs.
@@ -145,6 +154,10 @@ type Task struct {
 	Need Bytes `json:"need"`
 	// Alone: the next launch takes GPUs for itself.
 	Alone bool `json:"alone,omitempty"`
+	// Waits are those of After that it still waits for; Due is when its delay
+	// ends, 0 once it has.
+	Waits []Dependency `json:"waits,omitempty"`
+	Due   Instant      `json:"due,omitempty"`
 	// QueuedAt is when it last entered a queue.
 	QueuedAt Instant `json:"queued_at,omitempty"`
 	// NotBefore delays the next launch (back-off after an infrastructure failure).

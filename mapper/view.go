@@ -72,6 +72,15 @@ func (s *State) Position(id TaskID) int {
 // QueueLen is the number of waiting tasks.
 func (s *State) QueueLen() int { return s.queue.len() }
 
+// Placed is the number of tasks that hold GPUs.
+func (s *State) Placed() int {
+	n := 0
+	for _, u := range s.users.all {
+		n += u.tasks
+	}
+	return n
+}
+
 // Unfinished is the number of tasks that are not finished.
 func (s *State) Unfinished() int { return len(s.tasks) }
 
@@ -106,6 +115,19 @@ func (s *State) Clone() *State {
 		c.tasks[id] = t.clone()
 	}
 	c.users = s.users.clone()
+	c.endings = nil
+	c.followers = make(map[TaskID][]TaskID, len(s.followers))
+	for id, all := range s.followers {
+		c.followers[id] = slices.Clone(all)
+	}
+	c.groups = make(map[string]*group, len(s.groups))
+	for name, g := range s.groups {
+		n := &group{members: g.members, active: g.active}
+		for _, t := range g.line.waiting() {
+			n.line.items = append(n.line.items, c.tasks[t.ID])
+		}
+		c.groups[name] = n
+	}
 	c.opt.FairWeights = slices.Clone(s.opt.FairWeights)
 	c.queue = s.queue.clone(c.users, func(id TaskID) *Task { return c.tasks[id] })
 	c.deadlines = slices.Clone(s.deadlines)

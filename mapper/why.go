@@ -48,7 +48,7 @@ type Why struct {
 	Fits     []GPUID
 	Rejected []Rejection
 	// Binding is the one reason that decides, a clause. Rule is set where it is
-	// not about a GPU: RuleQuota, RuleFairShare.
+	// not about a GPU: RuleQuota, RuleFairShare, RuleAfter, RuleDelay, RuleGroup.
 	Binding string
 	Rule    Rule
 }
@@ -62,6 +62,9 @@ func (s *State) Why(id TaskID) (Why, bool) {
 	w := Why{Task: id, Phase: t.Phase, Recovery: t.Phase == Recovering}
 	if t.Phase != Queued && t.Phase != Recovering {
 		w.Binding = t.Reason
+		if rule, text := s.heldBy(t); rule != "" {
+			w.Rule, w.Binding = rule, text
+		}
 		return w, true
 	}
 	w.Position = s.queue.position(t)

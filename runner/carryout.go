@@ -82,6 +82,11 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 		case mapper.Requeue:
 			r.refreshTask(d.Task)
 			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", d.Reason).Msg("relaunch")
+		case mapper.Release:
+			r.refreshTask(d.Task)
+			if rec, _ := r.book.get(d.Task); rec != nil {
+				r.probeIfDue(rec)
+			}
 		case mapper.Finish:
 			delete(r.workers, d.Task.ID)
 			r.endProbe(d.Task.ID)

@@ -70,7 +70,11 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	}
 	out.Phase = string(rec.Task.Phase)
 	if !known || why.Position == 0 {
-		out.Summary = r.whyNot(rec)
+		held := ""
+		if why.Rule != "" {
+			held = why.Binding
+		}
+		out.Summary = r.whyNot(rec, held)
 		return out, nil
 	}
 	out.Phase, out.Position, out.Queue, out.Summary = string(why.Phase), why.Position, "main", why.Binding
@@ -93,8 +97,8 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 
 var endings = map[mapper.Phase]string{mapper.Failed: "it has failed", mapper.Cancelled: "it was cancelled"}
 
-// whyNot says why a task is in no queue.
-func (r *Runner) whyNot(rec *Record) string {
+// whyNot says why a task is in no queue; held is what the mapper keeps it for.
+func (r *Runner) whyNot(rec *Record, held string) string {
 	t := &rec.Task
 	switch {
 	case t.Phase == mapper.Succeeded:
@@ -114,5 +118,5 @@ func (r *Runner) whyNot(rec *Record) string {
 		}
 		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, mapper.Bytes(a.Grant))
 	}
-	return cmp.Or(r.probing(t.ID), "its memory is being estimated")
+	return cmp.Or(held, r.probing(t.ID), "its memory is being estimated")
 }

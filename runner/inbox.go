@@ -8,9 +8,12 @@ import (
 
 // change is something for the loop to journal and apply.
 type change struct {
-	// events returns what has happened, given the present, and the record of
-	// the task if it is new or has news. An error refuses the change.
-	events func(now mapper.Instant) ([]mapper.Event, *Record, error)
+	// events returns what has happened, given the present, and the records of
+	// tasks that are new or have news. An error refuses the change.
+	events func(now mapper.Instant) ([]mapper.Event, []*Record, error)
+	// fresh: events looks at the state, so all that came before the change must
+	// have been applied.
+	fresh bool
 	// done, if not nil, receives nil once the events are durable and applied,
 	// or why they are not. It has room for one.
 	done chan error
@@ -21,7 +24,7 @@ type change struct {
 
 // fact is a change that has happened already.
 func fact(ev mapper.Event) *change {
-	return &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, *Record, error) {
+	return &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, []*Record, error) {
 		return []mapper.Event{ev}, nil, nil
 	}}
 }

@@ -97,12 +97,12 @@ func (r *Runner) gather(batch []*change, now mapper.Instant) (*round, error) {
 	clear(r.names)
 	g := &round{store: r.pending}
 	for _, c := range batch {
-		events, rec, err := c.events(now)
+		events, recs, err := c.events(now)
 		if err != nil {
 			c.answer(err)
 			continue
 		}
-		if rec != nil {
+		for _, rec := range recs {
 			row, err := rec.row()
 			if err != nil {
 				return nil, err
@@ -123,10 +123,27 @@ func (r *Runner) gather(batch []*change, now mapper.Instant) (*round, error) {
 	return g, nil
 }
 
-// apply journals a batch in one transaction, then applies it and carries out
-// what it leads to. It returns the changes that must be tried again because
-// the disk is full; any other error of the journal ends the daemon.
+// apply journals and applies a batch, in parts where a change looks at what
+// those before it lead to. It returns the changes that must be tried again
+// because the disk is full; any other error of the journal ends the daemon.
 func (r *Runner) apply(batch []*change) (kept []*change, err error) {
+	for len(batch) > 0 {
+		n := 1
+		for n < len(batch) && !batch[n].fresh {
+			n++
+		}
+		again, err := r.applyPart(batch[:n])
+		if err != nil {
+			return nil, err
+		}
+		kept, batch = append(kept, again...), batch[n:]
+	}
+	return kept, nil
+}
+
+// applyPart journals a part of a batch in one transaction, then applies it and
+// carries out what it leads to.
+func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 	g, err := r.gather(batch, r.Clock.Now())
 	if err != nil {
 		return nil, err

@@ -58,10 +58,11 @@ func (r *Runner) wantsProbe(rec *Record, est estimator.Estimate) bool {
 	return asked && r.opt.Probing.When != ProbeNever && !r.state.Recalls(kind(rec))
 }
 
-// probeIfDue starts the probe of a task whose memory is still to be estimated;
-// the loop only.
+// probeIfDue starts the probe of a task whose memory is still to be estimated,
+// once it waits for no other: its program may read what those write. The loop
+// only.
 func (r *Runner) probeIfDue(rec *Record) {
-	if t, ok := r.state.Task(rec.ID()); ok && t.Phase == mapper.Estimating {
+	if t, ok := r.state.Task(rec.ID()); ok && t.Phase == mapper.Estimating && r.state.Ready(rec.ID()) {
 		r.startProbe(rec)
 	}
 }
@@ -120,20 +121,20 @@ func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
 		r.Log.Info().Int64("task", int64(rec.ID())).Str("reason", err.Error()).Msg("the probe found nothing")
 		est.Detail = fmt.Sprintf("the probe found nothing (%v); %s", err, est.Detail)
 	}
-	_ = r.do(ctx, &change{keep: true, events: func(now mapper.Instant) ([]mapper.Event, *Record, error) {
+	_ = r.do(ctx, &change{keep: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
 		return r.probed(now, rec.ID(), est, expected)
 	}}) // an error: the daemon stops
 }
 
 // probed queues a task after its probe; the loop only.
-func (r *Runner) probed(now mapper.Instant, id mapper.TaskID, est estimator.Estimate, expected mapper.Expected) ([]mapper.Event, *Record, error) {
+func (r *Runner) probed(now mapper.Instant, id mapper.TaskID, est estimator.Estimate, expected mapper.Expected) ([]mapper.Event, []*Record, error) {
 	rec, _ := r.book.get(id)
 	if rec == nil || rec.Task.Phase != mapper.Estimating {
 		return nil, nil, nil
 	}
 	c := *rec
 	c.Detail = est.Detail
-	return []mapper.Event{mapper.Estimated{At: now, Task: id, Estimate: booking(est), Expected: expected}}, &c, nil
+	return []mapper.Event{mapper.Estimated{At: now, Task: id, Estimate: booking(est), Expected: expected}}, []*Record{&c}, nil
 }
 
 // findNetwork runs the first steps of a task's program on the CPU.

@@ -14,12 +14,16 @@ import (
 // Record is everything known about a task: what was asked for, by whom, and
 // what the mapper has made of it. Records are never changed, only replaced.
 type Record struct {
-	Submit  api.Submit `json:"submit"`
-	Name    string     `json:"name"`
-	User    string     `json:"user"`
-	UID     int        `json:"uid"`
-	GID     int        `json:"gid"`
-	ImageID string     `json:"image_id,omitempty"`
+	Submit api.Submit `json:"submit"`
+	Name   string     `json:"name"`
+	// Group is the name of the tasks it was submitted with, GroupID the number
+	// of the first of them; empty and 0: it was submitted alone.
+	Group   string        `json:"group,omitempty"`
+	GroupID mapper.TaskID `json:"group_id,omitempty"`
+	User    string        `json:"user"`
+	UID     int           `json:"uid"`
+	GID     int           `json:"gid"`
+	ImageID string        `json:"image_id,omitempty"`
 	// ImageUser is the user that the image itself names.
 	ImageUser string      `json:"image_user,omitempty"`
 	Detail    string      `json:"detail,omitempty"` // the estimate's sentence
@@ -34,7 +38,7 @@ func (r *Record) ID() mapper.TaskID { return r.Task.ID }
 func (r *Record) row() (journal.TaskRow, error) {
 	body, err := json.Marshal(r)
 	return journal.TaskRow{
-		ID: int64(r.Task.ID), Name: r.Name, User: r.User,
+		ID: int64(r.Task.ID), Name: r.Name, User: r.User, Group: r.Group,
 		Phase: string(r.Task.Phase), Finished: r.Task.Phase.Finished(),
 		Submitted: int64(r.Task.Submitted), Ended: int64(r.Task.Ended), Body: body,
 	}, err
@@ -54,6 +58,7 @@ type book struct {
 	mu      sync.RWMutex
 	entries map[mapper.TaskID]*entry
 	names   map[string]mapper.TaskID // newest task of a name
+	groups  map[string]int           // unfinished tasks of each group
 	done    []mapper.TaskID          // finished ones, oldest first
 	version int64
 	changed chan struct{} // closed at the next change
@@ -70,7 +75,7 @@ const keepFinished = 1000
 
 func newBook() *book {
 	return &book{
-		entries: map[mapper.TaskID]*entry{}, names: map[string]mapper.TaskID{}, changed: make(chan struct{}),
+		entries: map[mapper.TaskID]*entry{}, names: map[string]mapper.TaskID{}, groups: map[string]int{}, changed: make(chan struct{}),
 	}
 }
 
@@ -86,6 +91,8 @@ func (b *book) put(r *Record) {
 			b.names[r.Name] = r.ID()
 		}
 	}
+	b.count(e.rec, -1)
+	b.count(r, 1)
 	finishedNow := r.Task.Phase.Finished() && (e.rec == nil || !e.rec.Task.Phase.Finished())
 	e.rec, e.version = r, b.version
 	if e.changed != nil {
@@ -101,6 +108,23 @@ func (b *book) put(r *Record) {
 		b.forget(b.done[0])
 		b.done = b.done[1:]
 	}
+}
+
+// count keeps the number of a group's unfinished tasks.
+func (b *book) count(r *Record, n int) {
+	if r == nil || r.Group == "" || r.Task.Phase.Finished() {
+		return
+	}
+	if b.groups[r.Group] += n; b.groups[r.Group] == 0 {
+		delete(b.groups, r.Group)
+	}
+}
+
+// openGroup reports whether a group has unfinished tasks.
+func (b *book) openGroup(name string) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.groups[name] > 0
 }
 
 // drop removes a finished task for good.

@@ -77,6 +77,7 @@ func (r *Runner) Handler() http.Handler {
 	cfg.CreateHooks = nil // no $schema field in the answers
 	a := humago.New(mux, cfg)
 	r.addTaskRoutes(a)
+	r.addGroupRoutes(a)
 	r.addServerRoutes(a)
 	r.addStreams(a)
 	return mux
@@ -113,12 +114,14 @@ func operation(id, method, path, summary string) huma.Operation {
 	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: http.StatusOK}
 }
 
+const callerUnknown = "the caller is not known: connect through the unix socket"
+
 func (r *Runner) addTaskRoutes(a huma.API) {
 	huma.Register(a, operation("submit", http.MethodPost, "/v1/tasks", "Submit a task; it is durable when this answers"),
 		func(ctx context.Context, in *struct{ Body api.Submit }) (*output[api.Submitted], error) {
 			who, ok := callerFrom(ctx)
 			if !ok {
-				return nil, huma.Error403Forbidden("the caller is not known: connect through the unix socket")
+				return nil, huma.Error403Forbidden(callerUnknown)
 			}
 			return answer(r.Submit(ctx, who, in.Body))
 		})
@@ -126,10 +129,11 @@ func (r *Runner) addTaskRoutes(a huma.API) {
 		func(ctx context.Context, in *struct {
 			All   bool   `query:"all" doc:"finished ones too"`
 			User  string `query:"user"`
+			Group string `query:"group"`
 			Label string `query:"label" doc:"key or key=value"`
 			Limit int    `query:"limit" minimum:"0" maximum:"100000"`
 		}) (*output[[]api.Task], error) {
-			return answer(r.Tasks(ctx, api.ListOptions{All: in.All, User: in.User, Label: in.Label, Limit: in.Limit}))
+			return answer(r.Tasks(ctx, api.ListOptions{All: in.All, User: in.User, Group: in.Group, Label: in.Label, Limit: in.Limit}))
 		})
 	huma.Register(a, operation("inspect", http.MethodGet, "/v1/tasks/{task}", "One task"),
 		func(ctx context.Context, in *TaskRef) (*output[api.Task], error) {
@@ -146,7 +150,7 @@ func (r *Runner) addTaskRoutes(a huma.API) {
 		}) (*output[api.Task], error) {
 			who, ok := callerFrom(ctx)
 			if !ok {
-				return nil, huma.Error403Forbidden("the caller is not known: connect through the unix socket")
+				return nil, huma.Error403Forbidden(callerUnknown)
 			}
 			rec, err := r.Stop(ctx, who, in.Ref, in.Body)
 			if err != nil {
@@ -159,7 +163,7 @@ func (r *Runner) addTaskRoutes(a huma.API) {
 	huma.Register(a, remove, func(ctx context.Context, in *TaskRef) (*struct{}, error) {
 		who, ok := callerFrom(ctx)
 		if !ok {
-			return nil, huma.Error403Forbidden("the caller is not known: connect through the unix socket")
+			return nil, huma.Error403Forbidden(callerUnknown)
 		}
 		if err := r.Remove(ctx, who, in.Ref); err != nil {
 			return nil, problem(err)

@@ -24,7 +24,7 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 	if reason == "" {
 		reason = "stopped by " + who.Name
 	}
-	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, *Record, error) {
+	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
 		if t, ok := r.state.Task(rec.ID()); !ok || t.Phase == mapper.Stopping {
 			return nil, nil, nil // finished meanwhile, or asked for already
 		}

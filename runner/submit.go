@@ -42,25 +42,43 @@ var taskName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
 // Submit checks a request, estimates its memory and adds the task. When it
 // returns without error, the task is durable.
 func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Submitted, error) {
-	if err := r.checkSubmit(who, s); err != nil {
-		return api.Submitted{}, err
-	}
-	answer := api.Submitted{}
-	image, err := r.image(ctx, s)
-	if err != nil && !errors.Is(err, containers.ErrUnavailable) {
-		return api.Submitted{}, err
-	}
-	if up, _ := r.engine.status(); err != nil || !up {
-		answer.Warnings = append(answer.Warnings, "the container engine does not answer: the task waits for it")
-	}
-	sub, warn, err := fromLabels(s, image.Labels)
+	all, err := r.SubmitAll(ctx, who, api.Submission{Tasks: []api.Submit{s}})
 	if err != nil {
 		return api.Submitted{}, err
+	}
+	one := all.Tasks[0]
+	one.Warnings = all.Warnings
+	return one, nil
+}
+
+// candidate is a task that is to be submitted.
+type candidate struct {
+	rec      *Record
+	est      estimator.Estimate
+	expected mapper.Expected
+}
+
+// prepare finds out what can be known of a task before it is submitted.
+func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candidate, []string, error) {
+	if err := r.checkSubmit(who, s); err != nil {
+		return nil, nil, err
+	}
+	image, err := r.image(ctx, s)
+	if err != nil && !errors.Is(err, containers.ErrUnavailable) {
+		return nil, nil, err
+	}
+	var warn []string
+	if up, _ := r.engine.status(); err != nil || !up {
+		warn = append(warn, "the container engine does not answer: the task waits for it")
+	}
+	sub, more, err := fromLabels(s, image.Labels)
+	if err != nil {
+		return nil, nil, err
 	}
 	rec := &Record{Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User}
 	est, expected, err := r.predict(ctx, rec, nil)
 	if err != nil && s.EstModel == "" && s.Estimator == "" && s.Params == 0 { // an image's label
-		warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err))
+		more = append(more, fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err))
 		rec.Submit.EstModel = ""
 		est, expected, err = r.predict(ctx, rec, nil)
 	}
@@ -69,43 +87,9 @@ func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Subm
 		if sub.EstModel == "" {
 			option = "--params"
 		}
-		return api.Submitted{}, refusef(422, "%s: %v", option, err)
+		return nil, nil, refusef(422, "%s: %v", option, err)
 	}
-	answer.Warnings = append(answer.Warnings, warn...)
-	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, *Record, error) {
-		return r.admit(now, rec, est, expected)
-	}})
-	answer.ID, answer.Name = int64(rec.ID()), rec.Name
-	return answer, err
-}
-
-// admit numbers and names a new task; the loop only.
-func (r *Runner) admit(now mapper.Instant, rec *Record, est estimator.Estimate, expected mapper.Expected) ([]mapper.Event, *Record, error) {
-	sub := rec.Submit
-	req := mapper.Request{
-		ID: r.nextID, User: rec.User, Kind: kind(rec), Family: sub.EstModel, Program: program(rec), Batch: batchSize(rec),
-		GPUs: sub.GPUs, Priority: priorities[sub.Priority],
-		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit, Slot: sub.Slot,
-	}
-	est, err := r.possible(req, est)
-	if err != nil {
-		return nil, nil, err
-	}
-	rec.Detail = est.Detail
-	if rec.Name == "" {
-		rec.Name = defaultName(sub.Image) + "-" + req.ID.String()
-	}
-	if id := r.book.unfinishedNamed(rec.Name); id != 0 || r.names[rec.Name] {
-		return nil, nil, refusef(409, "--name: task %d is called %s already and is not finished; choose another name, or `carma stop %s` first", id, rec.Name, rec.Name)
-	}
-	r.names[rec.Name] = true
-	r.nextID++
-	rec.Task = mapper.Task{Request: req, Phase: mapper.Estimating, Submitted: now}
-	events := []mapper.Event{mapper.TaskSubmitted{At: now, Request: req}}
-	if !r.wantsProbe(rec, est) {
-		events = append(events, mapper.Estimated{At: now, Task: req.ID, Estimate: booking(est), Expected: expected})
-	}
-	return events, rec, nil
+	return &candidate{rec, est, expected}, append(warn, more...), nil
 }
 
 // booking is an estimate as the mapper takes it.
@@ -147,13 +131,19 @@ func defaultName(image string) string {
 }
 
 func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
-	switch _, numeric := strconv.Atoi(s.Name); {
-	case strings.TrimSpace(s.Image) == "":
+	if strings.TrimSpace(s.Image) == "" {
 		return refusef(422, "no image given; write for example `carma run my-image:latest`")
-	case s.Name != "" && numeric == nil:
-		return refusef(422, "--name %s: a name must not be a number, those are for task ids", s.Name)
-	case s.Name != "" && !taskName.MatchString(s.Name):
-		return refusef(422, "--name %q: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 128", s.Name)
+	}
+	if err := firstError(checkName("--name", s.Name), checkName("part", s.Part)); err != nil {
+		return err
+	}
+	for _, d := range s.After {
+		if _, ok := conditions[d.Condition]; !ok || (d.Task == "") == (d.Part == "") {
+			return refusef(422, "--after %s%s:%s: name a task, and one of ok, any and started", d.Task, d.Part, d.Condition)
+		}
+	}
+	if s.Parallel < 0 || s.Delay < 0 {
+		return refusef(422, "a limit of %d tasks and a delay of %s cannot be", s.Parallel, s.Delay)
 	}
 	if s.Probe && s.Mem > 0 {
 		return refusef(422, "--probe: --mem says what it needs; leave one of them out")
@@ -173,6 +163,20 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 		if err := r.checkMount(who, m); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkName refuses what cannot be a name of a task or a group; an empty one is
+// chosen later.
+func checkName(option, name string) error {
+	switch _, numeric := strconv.Atoi(name); {
+	case name == "":
+		return nil
+	case numeric == nil:
+		return refusef(422, "%s %s: a name must not be a number, those are for task ids", option, name)
+	case !taskName.MatchString(name):
+		return refusef(422, "%s %q: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 128", option, name)
 	}
 	return nil
 }
@@ -259,4 +263,14 @@ func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Confi
 		return e, mapper.Expected{}, err
 	}
 	return e, r.Estimator.Expect(q), nil
+}
+
+// firstError is the first of some errors that is one.
+func firstError(all ...error) error {
+	for _, err := range all {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -74,7 +74,7 @@ const explainAtMost = 100
 func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.TaskID]queueView, error) {
 	var waiting []mapper.TaskID
 	for _, rec := range recs {
-		if p := rec.Task.Phase; p == mapper.Queued || p == mapper.Recovering {
+		if p := rec.Task.Phase; p == mapper.Queued || p == mapper.Recovering || p == mapper.Held || p == mapper.Estimating {
 			waiting = append(waiting, rec.ID())
 		}
 	}
@@ -84,12 +84,14 @@ func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.Tas
 	}
 	slices.Sort(waiting)
 	err := r.look(ctx, func(s *mapper.State) {
-		for i, id := range waiting {
+		explained := 0
+		for _, id := range waiting {
 			v := queueView{position: s.Position(id)}
-			if i < explainAtMost {
+			if explained < explainAtMost || v.position == 0 { // one that is held costs nothing
 				if why, ok := s.Why(id); ok {
 					v.waits = why.Binding
 				}
+				explained++
 			}
 			views[id] = v
 		}
@@ -118,7 +120,7 @@ func (r *Runner) records(o api.ListOptions) ([]*Record, error) {
 	limit := cmp.Or(o.Limit, 1000)
 	recs := r.book.all()
 	if o.All && len(recs) >= keepFinished {
-		rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Limit: limit})
+		rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Limit: limit})
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +139,7 @@ func (r *Runner) records(o api.ListOptions) ([]*Record, error) {
 		}
 	}
 	recs = slices.DeleteFunc(recs, func(rec *Record) bool {
-		return (!o.All && rec.Task.Phase.Finished()) || (o.User != "" && rec.User != o.User) || !hasLabel(rec, o.Label)
+		return (!o.All && rec.Task.Phase.Finished()) || (o.User != "" && rec.User != o.User) || (o.Group != "" && rec.Group != o.Group) || !hasLabel(rec, o.Label)
 	})
 	slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(b.ID(), a.ID()) })
 	return recs[:min(limit, len(recs))], nil
@@ -147,7 +149,7 @@ func (r *Runner) records(o api.ListOptions) ([]*Record, error) {
 func (r *Runner) view(rec *Record, q queueView) api.Task {
 	t := &rec.Task
 	v := api.Task{
-		ID: int64(t.ID), Name: rec.Name, User: rec.User, UID: rec.UID, GID: rec.GID,
+		ID: int64(t.ID), Name: rec.Name, User: rec.User, UID: rec.UID, GID: rec.GID, Group: rec.Group,
 		Image: rec.Submit.Image, Submit: rec.Submit, GPUCount: t.GPUs, Phase: string(t.Phase),
 		Position: q.position, Waits: q.waits,
 		Estimate: api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: t.Estimate.Method, Detail: estimateDetail(t.Estimate, rec.Detail)},
@@ -157,7 +159,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 		v.Attempts = append(v.Attempts, r.viewAttempt(t.ID, &t.Attempts[i]))
 	}
 	if t.Phase == mapper.Estimating {
-		v.Waits = r.probing(t.ID)
+		v.Waits = cmp.Or(v.Waits, r.probing(t.ID))
 	}
 	if last := t.Last(); last != nil {
 		v.Started = instant(last.Started)
@@ -227,7 +229,8 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 	_, info.EngineDown = r.engine.status()
 	err := r.look(ctx, func(s *mapper.State) {
 		info.Policy, info.Queued = s.Options().Policy, s.QueueLen()
-		info.Running = s.Unfinished() - info.Queued
+		info.Running = s.Placed()
+		info.Held = s.Unfinished() - info.Queued - info.Running
 	})
 	return info, err
 }

@@ -97,9 +97,9 @@ func (w *worker) exited(end ending) *change {
 		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
 		Peak: peak, Demand: end.demand, Message: end.message, Finished: end.finished,
 	}
-	return &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, *Record, error) {
+	return &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, []*Record, error) {
 		if rec, _ := w.book.get(task); rec != nil && seen != nil {
-			return []mapper.Event{ev}, rec.withCurve(attempt, seen), nil
+			return []mapper.Event{ev}, []*Record{rec.withCurve(attempt, seen)}, nil
 		}
 		return []mapper.Event{ev}, nil, nil
 	}}

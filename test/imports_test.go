@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"carma/configs":                   {"carma/mapper"},
 	"carma/configs/workloads":         {"carma/mapper"},
 	"carma/configs/servers":           {"carma/mapper"},
+	"carma/configs/taskfile":          {"carma/mapper"},
 	"carma/configs/traces":            {"carma/mapper", "carma/configs/workloads"},
 	"carma/configs/traces/joblog":     {},
 	"carma/configs/traces/philly":     {"carma/configs/traces/joblog"},

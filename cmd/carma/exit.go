@@ -151,6 +151,20 @@ func tasks(cmd *cobra.Command, args []string) error {
 	return noEmpty(args)
 }
 
+// tasksOrGroup wants tasks, or the flag --group.
+func tasksOrGroup(cmd *cobra.Command, args []string) error {
+	if group, _ := cmd.Flags().GetString("group"); cmd.Flags().Changed("group") {
+		switch {
+		case group == "":
+			return usagef("carma ps tells their names", "--group names no group")
+		case len(args) > 0:
+			return usagef("give one of them", "--group %s and task %s", group, args[0])
+		}
+		return nil
+	}
+	return tasks(cmd, args)
+}
+
 func oneTask(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return usagef("name one", "%d tasks named", len(args))

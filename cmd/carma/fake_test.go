@@ -134,6 +134,10 @@ func (d *fakeDaemon) routes() http.Handler {
 	})
 	mux.HandleFunc("GET /v1/tasks", d.list)
 	mux.HandleFunc("POST /v1/tasks", d.submit)
+	mux.HandleFunc("POST /v1/submissions", d.submitAll)
+	mux.HandleFunc("POST /v1/submissions/preview", d.preview)
+	mux.HandleFunc("GET /v1/groups/{group}", d.group)
+	mux.HandleFunc("POST /v1/groups/{group}/stop", d.stopGroup)
 	mux.HandleFunc("GET /v1/tasks/{ref}", d.task(func(w http.ResponseWriter, _ *http.Request, t *fakeTask) { d.answer(w, &t.Task) }))
 	mux.HandleFunc("GET /v1/tasks/{ref}/why", d.task(func(w http.ResponseWriter, _ *http.Request, t *fakeTask) { d.answer(w, &t.why) }))
 	mux.HandleFunc("POST /v1/tasks/{ref}/stop", d.task(func(w http.ResponseWriter, r *http.Request, t *fakeTask) {
@@ -196,6 +200,7 @@ func (d *fakeDaemon) list(w http.ResponseWriter, r *http.Request) {
 		has, ok := t.Submit.Labels[key]
 		switch {
 		case q.Get("all") == "" && t.Finished():
+		case q.Get("group") != "" && t.Group != q.Get("group"):
 		case q.Get("user") != "" && t.User != q.Get("user"):
 		case key != "" && (!ok || both && has != value):
 		case len(list) < limit:
@@ -226,11 +231,24 @@ func (d *fakeDaemon) submit(w http.ResponseWriter, r *http.Request) {
 		d.hangUp()
 		return
 	}
-	var t *fakeTask
-	hangUp := false
+	t, hangUp := d.take(s, "")
+	d.players.Go(func() { d.play(t) })
+	if hangUp {
+		d.restart()
+		return
+	}
+	answer := api.Submitted{ID: t.ID, Name: t.Name}
+	if s.EstModel == "" && s.Mem == 0 && s.Image == "ok" {
+		answer.Warnings = []string{"nothing is known about its memory: it gets a whole GPU"}
+	}
+	d.answer(w, answer)
+}
+
+// take enters a submitted task.
+func (d *fakeDaemon) take(s api.Submit, group string) (t *fakeTask, hangUp bool) {
 	d.update(func() {
 		t = &fakeTask{Task: api.Task{
-			ID: 1, Name: s.Name, User: "ann", Image: s.Image, Submit: s, GPUCount: max(1, s.GPUs), Phase: "queued",
+			ID: 1, Name: s.Name, Group: group, User: "ann", Image: s.Image, Submit: s, GPUCount: max(1, s.GPUs), Phase: "queued",
 			Position: 2, Waits: "GPU 0 memory 31.2 of 40.0 GiB reserved, needs 12.3", Submitted: d.info.Now, Need: int64(12 * mapper.GiB),
 		}}
 		if n := len(d.tasks); n > 0 {
@@ -244,16 +262,7 @@ func (d *fakeDaemon) submit(w http.ResponseWriter, r *http.Request) {
 			d.hungUp++
 		}
 	})
-	d.players.Go(func() { d.play(t) })
-	if hangUp {
-		d.restart()
-		return
-	}
-	answer := api.Submitted{ID: t.ID, Name: t.Name}
-	if s.EstModel == "" && s.Mem == 0 && s.Image == "ok" {
-		answer.Warnings = []string{"nothing is known about its memory: it gets a whole GPU"}
-	}
-	d.answer(w, answer)
+	return t, hangUp
 }
 
 // play lets a task run as its image's name says.

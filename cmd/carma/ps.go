@@ -28,6 +28,7 @@ long it has waited, runs or ran.`,
 	flags.BoolVarP(&o.All, "all", "a", false, "finished tasks too")
 	flags.IntVarP(&o.Limit, "last", "n", 0, "only the newest `N`")
 	flags.StringVar(&o.User, "user", "", "only the tasks of this `user`")
+	flags.StringVar(&o.Group, "group", "", "only the tasks of this `group`")
 	flags.StringVarP(&o.Label, "label", "l", "", "only tasks with this user label, `key` or key=value")
 	quiet := flags.BoolP("quiet", "q", false, "only the ids")
 	full := flags.Bool("no-trunc", false, "do not cut the table to the width")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -15,7 +16,7 @@ import (
 
 func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "run [flags] IMAGE [ARG...]",
+		Use:   "run [flags] IMAGE [ARG...] | -f FILE",
 		Short: "Run a container on the GPUs of this machine when it is its turn",
 		Long: `Run a container image as a task. carma picks its GPUs, waits until they are
 free enough, shows the output and exits with the task's code. What stands after
@@ -24,6 +25,10 @@ the image is for the task.
 The first Ctrl-C stops the task, the second leaves it running and exits with
 code 130. A task outlives the terminal and the daemon.
 
+Several tasks can be submitted at once, all or none: with --array, --sweep or a
+task file. Their output has the task's name before each line, the exit code is
+the highest of theirs, -d prints their ids. See docs/tasks.md.
+
 How much GPU memory the task needs is taken from --mem, else from what earlier
 runs of the same image and command used, else from --probe, else from what was
 measured or is estimated for --est-model and --batch-size, else from runs at
@@ -31,8 +36,17 @@ other batch sizes, else from --params, --family and --batch-size with a wide
 bound; else it gets whole GPUs. Images may say it themselves with the labels
 carma.est-model, carma.batch-size, carma.gpus.`,
 		Example: `  carma run --est-model resnet50 --batch-size 64 my/training:1 --epochs 3
-  carma run -d --mem 12G --gpus 2 -v ./data:/data:ro my/training:1`,
-		Args: func(_ *cobra.Command, args []string) error {
+  carma run -d --mem 12G --gpus 2 -v ./data:/data:ro my/training:1
+  carma run --array 1-100%8 my/training:1 --fold {index}
+  carma run --sweep lr=0.1,0.01 --sweep bs=32,64 my/training:1 --lr {lr} -b {bs}
+  carma run --after 17 my/evaluation:1; carma run -f tasks.yaml --dry-run`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if file, _ := cmd.Flags().GetString("file"); file != "" {
+				if len(args) > 0 {
+					return usagef("the file names its images", "-f and the image %s", args[0])
+				}
+				return nil
+			}
 			if len(args) == 0 || args[0] == "" {
 				return usagef("write for example: carma run --mem 8G my/training:1", "no image named")
 			}
@@ -48,7 +62,7 @@ carma.est-model, carma.batch-size, carma.gpus.`,
 	complete(cmd, "priority", words(priorities))
 	complete(cmd, "pull", words(configs.PullRules))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		request, err := o.submit(args)
+		request, err := o.submission(a.in, args)
 		if err != nil {
 			return err
 		}
@@ -56,9 +70,15 @@ carma.est-model, carma.batch-size, carma.gpus.`,
 		if err != nil {
 			return err
 		}
+		if o.many.dryRun {
+			return a.preview(cmd.Context(), client, request, o.many.json)
+		}
 		signals, release := stopSignals()
 		defer release()
-		task, err := submit(cmd.Context(), client, request)
+		if len(request.Tasks) > 1 || request.Group != "" || request.Tasks[0].Part != "" || request.Tasks[0].Array != nil {
+			return a.runAll(cmd.Context(), client, request, *detach, signals)
+		}
+		task, err := submit(cmd.Context(), client, request.Tasks[0])
 		if err != nil {
 			return err
 		}
@@ -76,15 +96,38 @@ carma.est-model, carma.batch-size, carma.gpus.`,
 	return cmd
 }
 
+// runAll submits several tasks and, unless they are to be left alone, shows
+// their output until all have ended.
+func (a *app) runAll(ctx context.Context, client *api.Client, request api.Submission, detach bool, signals <-chan os.Signal) error {
+	all, err := interruptible(ctx, func(ctx context.Context) (api.SubmittedAll, error) { return client.SubmitAll(ctx, request) })
+	if err != nil {
+		return err
+	}
+	for _, w := range all.Warnings {
+		a.say("%s", printable(w))
+	}
+	if detach {
+		a.printIDs(all.Tasks)
+		return nil
+	}
+	c := &crowd{attached: attached{client: client, console: a.console(), signals: signals}, group: all.Group, tasks: all.Tasks}
+	ends, err := c.run(ctx)
+	return c.finish(ends, err)
+}
+
 // submit sends a task; Ctrl-C gives up.
 func submit(ctx context.Context, client *api.Client, request api.Submit) (api.Submitted, error) {
+	return interruptible(ctx, func(ctx context.Context) (api.Submitted, error) { return client.Submit(ctx, request) })
+}
+
+func interruptible[A any](ctx context.Context, send func(context.Context) (A, error)) (A, error) {
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer release()
-	task, err := client.Submit(ctx, request)
+	answer, err := send(ctx)
 	if errors.Is(err, context.Canceled) {
-		return task, errInterrupted
+		return answer, errInterrupted
 	}
-	return task, err
+	return answer, err
 }
 
 var errInterrupted = &interruptedError{}
@@ -102,6 +145,7 @@ type runOptions struct {
 	env, envFiles, mounts, label []string
 	entrypoint                   string
 	few                          fewFigures
+	many                         manyOptions
 	set                          *pflag.FlagSet
 }
 
@@ -123,6 +167,9 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	durationFlag(f, &r.TimeLimit, "time", "end an attempt that runs longer")
 	durationFlag(f, &r.Slot, "slot", "after this time, stop it and queue it again if others wait")
 	durationFlag(f, &r.StopGrace, "stop-grace", "time between stop signal and kill (default: the daemon's)")
+
+	durationFlag(f, &r.Delay, "delay", "do not queue it before this time has passed")
+	o.many.flags(f)
 
 	f.StringVar(&r.Name, "name", "", "name of the task (default: chosen)")
 	f.StringArrayVarP(&o.label, "user-label", "l", nil, "label `key=value`, to find tasks again; may be repeated")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,12 +12,12 @@ import (
 
 func (a *app) stopCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "stop [flags] TASK...",
+		Use:   "stop [flags] TASK... | --group NAME",
 		Short: "Stop tasks, waiting or running",
 		Long: `Stop tasks: one that waits leaves its queue, one that runs gets its stop signal
 and, after the grace, is killed. Returns when they have ended; prints each name
 as it was given.`,
-		Args: tasks,
+		Args: tasksOrGroup,
 
 		ValidArgsFunction: a.completeTasks(false),
 	}
@@ -25,6 +26,7 @@ as it was given.`,
 	countFlagP(cmd.Flags(), &seconds, 0, "time", "t", "seconds between stop signal and kill")
 	durationFlag(cmd.Flags(), &request.Grace, "grace", "the same as a time, for example 2m")
 	cmd.Flags().StringVar(&request.Reason, "reason", "", "why, for the task's record")
+	group := cmd.Flags().String("group", "", "all unfinished tasks of this `group`")
 	async := cmd.Flags().Bool("no-wait", false, "return at once")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -37,6 +39,9 @@ as it was given.`,
 		client, err := a.client(cmd)
 		if err != nil {
 			return err
+		}
+		if *group != "" {
+			return a.stopGroup(cmd.Context(), client, *group, request, *async)
 		}
 		return a.each(cmd, args, func(ref string) error {
 			if *async {
@@ -51,6 +56,23 @@ as it was given.`,
 		})
 	}
 	return cmd
+}
+
+// stopGroup stops the unfinished tasks of a group at once and prints their ids.
+func (a *app) stopGroup(ctx context.Context, client *api.Client, group string, r api.StopRequest, async bool) error {
+	stopped, err := client.StopGroup(ctx, group, r)
+	if err != nil {
+		return err
+	}
+	for _, id := range stopped.Tasks {
+		if ref := strconv.FormatInt(id, 10); !async {
+			if _, err := a.untilFinished(ctx, client, ref); err != nil {
+				return err
+			}
+		}
+		a.println(id)
+	}
+	return nil
 }
 
 func (a *app) stopAndWait(ctx context.Context, client *api.Client, ref string, r api.StopRequest) error {

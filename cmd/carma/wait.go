@@ -11,19 +11,25 @@ import (
 
 func (a *app) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "wait TASK...",
+		Use:   "wait TASK... | --group NAME",
 		Short: "Wait until tasks have finished and print their exit codes",
 		Long: `Wait until the tasks have finished and print the exit code of each, in the
 order of the command line. Exits with the last one that is not 0. A task that
-never ran has code 125, one that was cancelled before it ran code 1.`,
-		Args: tasks,
+never ran has code 125, one that was cancelled before it ran code 1. Of a group
+the codes are printed in order of the tasks' numbers, and the highest is that
+of the command.`,
+		Args: tasksOrGroup,
 
 		ValidArgsFunction: a.completeTasks(false),
 	}
+	group := cmd.Flags().String("group", "", "all tasks of this `group`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := a.client(cmd)
 		if err != nil {
 			return err
+		}
+		if *group != "" {
+			return a.waitGroup(cmd.Context(), client, *group)
 		}
 		code := exitOK
 		err = a.each(cmd, args, func(ref string) error {
@@ -44,6 +50,27 @@ never ran has code 125, one that was cancelled before it ran code 1.`,
 		return err
 	}
 	return cmd
+}
+
+// waitGroup waits for all tasks of a group, prints their codes and exits with
+// the highest.
+func (a *app) waitGroup(ctx context.Context, client *api.Client, group string) error {
+	all, err := client.Group(ctx, group)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if !all[i].Finished() {
+			if all[i], err = a.untilFinished(ctx, client, strconv.FormatInt(all[i].ID, 10)); err != nil {
+				return err
+			}
+		}
+		a.println(taskCode(&all[i]))
+	}
+	if code := groupCode(all); code != exitOK {
+		return codeError(code)
+	}
+	return nil
 }
 
 // untilFinished waits for a task, across restarts of the daemon.
@@ -73,4 +100,13 @@ func (a *app) untilFinished(ctx context.Context, client *api.Client, ref string)
 		}
 	}
 	return task, nil
+}
+
+// groupCode is the exit code for finished tasks of a group: the highest.
+func groupCode(tasks []api.Task) int {
+	worst := exitOK
+	for i := range tasks {
+		worst = max(worst, taskCode(&tasks[i]))
+	}
+	return worst
 }

@@ -74,6 +74,7 @@ type ListOptions struct {
 	All   bool   // finished ones too
 	User  string // only this user's
 	Limit int    // newest first; 0: 1000
+	Group string // only those of this group
 	Label string // key or key=value of a user label
 }
 
@@ -88,6 +89,9 @@ func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
 	}
 	if o.Limit > 0 {
 		q.Set("limit", strconv.Itoa(o.Limit))
+	}
+	if o.Group != "" {
+		q.Set("group", o.Group)
 	}
 	if o.Label != "" {
 		q.Set("label", o.Label)

@@ -47,6 +47,18 @@ type Submit struct {
 	// StopGrace in nanoseconds is the time between the stop signal and the
 	// kill; 0: the daemon's default.
 	StopGrace time.Duration `json:"stop_grace,omitempty" minimum:"0"`
+
+	// After are tasks that must have come so far before it is queued.
+	After []Dependency `json:"after,omitempty"`
+	// Delay in nanoseconds is the time from the submission until it may be
+	// queued.
+	Delay time.Duration `json:"delay,omitempty" minimum:"0"`
+	// Part names what it is within the tasks it is submitted with: those of one
+	// part share a limit and can be waited for together.
+	Part string `json:"part,omitempty" doc:"name within the submission; tasks of one part share the limit parallel"`
+	// Parallel is how many tasks of its part may be queued or run at a time.
+	Parallel int           `json:"parallel,omitempty" minimum:"0" doc:"how many tasks of its part may be queued or run at a time; 0: no limit"`
+	Array    *ArrayElement `json:"array,omitempty"`
 }
 
 // Mount is a bind mount of a host path into the container.
@@ -74,19 +86,21 @@ type Estimate struct {
 
 // Task is a task as users see it.
 type Task struct {
-	ID     int64  `json:"id"`
-	Name   string `json:"name"`
-	User   string `json:"user"`
-	UID    int    `json:"uid"`
-	GID    int    `json:"gid"`
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+	User string `json:"user"`
+	UID  int    `json:"uid"`
+	GID  int    `json:"gid"`
+	// Group is the name of the tasks it was submitted with.
+	Group  string `json:"group,omitempty"`
 	Image  string `json:"image"`
 	Submit Submit `json:"submit" doc:"the request as it was made"`
 	// GPUCount is the number of GPUs it runs on.
 	GPUCount int    `json:"gpu_count"`
-	Phase    string `json:"phase" enum:"estimating,queued,recovering,launching,running,stopping,succeeded,failed,cancelled"`
+	Phase    string `json:"phase" enum:"estimating,held,queued,recovering,launching,running,stopping,succeeded,failed,cancelled"`
 	// Position in the order of the queues, from 1; 0 when it is in none.
 	Position int `json:"position,omitempty"`
-	// Waits is the one-line reason while it is in a queue, or probed.
+	// Waits is the one-line reason while it is in a queue, held or probed.
 	Waits    string   `json:"waits,omitempty"`
 	Estimate Estimate `json:"estimate"`
 	// Need is the memory per GPU that its next launch books, or its current
@@ -223,6 +237,8 @@ type Info struct {
 	EngineDown string `json:"engine_down,omitempty" doc:"why the engine cannot be used now"`
 	Queued     int    `json:"queued"`
 	Running    int    `json:"running"`
+	// Held are unfinished tasks that are in no queue yet.
+	Held int `json:"held"`
 }
 
 // Check is one line of doctor's findings.

@@ -32,6 +32,7 @@ type TaskRow struct {
 	ID        int64 // from 1
 	Name      string
 	User      string
+	Group     string // of tasks that were submitted together; empty: none
 	Phase     string
 	Finished  bool
 	Submitted int64 // nanoseconds since the Unix epoch
@@ -92,7 +93,7 @@ func (j *Journal) store(tx *sql.Tx, first int64, b Batch) error {
 		if t.ID < 1 {
 			return fmt.Errorf("task %d: numbers start at 1", t.ID)
 		}
-		if _, err := insert.Exec(t.ID, t.Name, t.User, t.Phase, t.Finished, t.Submitted, t.Ended, blob(t.Body)); err != nil {
+		if _, err := insert.Exec(t.ID, t.Name, t.User, t.Phase, t.Finished, t.Submitted, t.Ended, blob(t.Body), t.Group); err != nil {
 			return fmt.Errorf("task %d: %w", t.ID, err)
 		}
 	}
@@ -136,7 +137,7 @@ func (s *statements) prepare(db *sql.DB) (err error) {
 	}{
 		{&s.event, "INSERT INTO events (seq, at, kind, body, sum) VALUES (?, ?, ?, ?, ?)"},
 		{&s.decision, "INSERT OR REPLACE INTO decisions (seq, n, kind, body) VALUES (?, ?, ?, ?)"},
-		{&s.task, "INSERT OR REPLACE INTO tasks (id, name, user, phase, finished, submitted, ended, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&s.task, "INSERT OR REPLACE INTO tasks (id, name, user, phase, finished, submitted, ended, body, grp) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"},
 	} {
 		if *p.to, err = db.Prepare(p.sql); err != nil {
 			return err

@@ -157,7 +157,7 @@ func TestNewerSchema(t *testing.T) {
 	j.Close()
 
 	_, err := Open(dir)
-	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "schema 2, this carma knows up to 1") {
+	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "schema 3, this carma knows up to 2") {
 		t.Errorf("open: %v", err)
 	}
 	if _, err := OpenReadOnly(dir); !errors.Is(err, ErrNewer) {

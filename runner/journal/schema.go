@@ -12,7 +12,7 @@ import (
 
 // schemaVersion is the newest schema this code knows, kept in the database as
 // user_version. A change adds a step to migrations and never edits one.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // migrations[i] takes a journal from version i to i+1.
 var migrations = [schemaVersion]string{`
@@ -60,6 +60,9 @@ CREATE INDEX tasks_user ON tasks (user, id);
 CREATE INDEX tasks_open ON tasks (id) WHERE finished = 0;
 CREATE INDEX tasks_user_open ON tasks (user, id) WHERE finished = 0;
 CREATE INDEX tasks_ended ON tasks (ended) WHERE finished = 1;
+`, `
+ALTER TABLE tasks ADD COLUMN grp TEXT NOT NULL DEFAULT '';
+CREATE INDEX tasks_group ON tasks (grp, id) WHERE grp <> '';
 `}
 
 func migrate(db *sql.DB) error {

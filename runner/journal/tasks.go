@@ -12,11 +12,12 @@ type Filter struct {
 	Unfinished  bool   // only tasks that have not ended
 	EndedBefore int64  // only finished tasks that ended before this instant; 0: any
 	User        string // only this user's; empty: everyone's
+	Group       string // only those of this group; empty: any
 	Before      int64  // only numbers below this one, for the next page; 0: any
 	Limit       int    // at most so many; 0: no limit
 }
 
-const taskColumns = "id, name, user, phase, finished, submitted, ended, body"
+const taskColumns = "id, name, user, phase, finished, submitted, ended, body, grp"
 
 // Task returns a task's record, or [ErrNotFound].
 func (r *Reader) Task(id int64) (TaskRow, error) {
@@ -73,6 +74,9 @@ func (f Filter) sql() (string, []any) {
 	if f.User != "" {
 		add("user = ?", f.User)
 	}
+	if f.Group != "" {
+		add("grp = ? AND grp <> ''", f.Group) // the second for SQLite to use the index
+	}
 	if f.Before != 0 {
 		add("id < ?", f.Before)
 	}
@@ -91,7 +95,7 @@ func (r *Reader) queryTasks(where string, args ...any) (tasks []TaskRow, err err
 	defer rows.Close()
 	for rows.Next() {
 		var t TaskRow
-		if err := rows.Scan(&t.ID, &t.Name, &t.User, &t.Phase, &t.Finished, &t.Submitted, &t.Ended, &t.Body); err != nil {
+		if err := rows.Scan(&t.ID, &t.Name, &t.User, &t.Phase, &t.Finished, &t.Submitted, &t.Ended, &t.Body, &t.Group); err != nil {
 			return nil, classify(r.dir, err)
 		}
 		tasks = append(tasks, t)

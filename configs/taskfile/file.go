@@ -1,0 +1,259 @@
+package taskfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"carma/configs/nearest"
+)
+
+// MaxSize is how large a task file may be, in bytes.
+const MaxSize = 1 << 20
+
+// Error is what is wrong with a task file, and where.
+type Error struct {
+	File string
+	Line int    // 0: the file as a whole
+	Key  string // tasks.train.mem; empty: none
+	Text string
+}
+
+func (e *Error) Error() string {
+	where := e.File
+	if e.Line > 0 {
+		where += ":" + strconv.Itoa(e.Line)
+	}
+	if e.Key != "" {
+		where += ": " + e.Key
+	}
+	return where + ": " + e.Text
+}
+
+// File is a task file: the tasks such that each comes after those it waits for.
+type File struct {
+	Group string // empty: none given
+	Tasks []Task
+}
+
+// Task is one entry of a file, or what the command line says. Memory is in
+// bytes; zero values were not given.
+type Task struct {
+	Name string // empty in a file of one task that gives none
+	Line int
+
+	Image, WorkDir, Pull                        string
+	Command, Entrypoint, Env, EnvFiles, Volumes []string
+	Labels                                      map[string]string
+	ShmSize, Mem                                int64
+	GPUs, BatchSize, Retries                    int
+	EstModel, Estimator, Priority               string
+	Probe, Exclusive                            bool
+	Time, Slot, StopGrace, Delay                time.Duration
+	Array                                       Array
+	Parallel                                    int
+	Sweep                                       []Axis
+	After                                       []After
+	afterLine                                   int
+	env, labels                                 []pair // in order, to lie over the defaults
+}
+
+type pair struct{ key, value string }
+
+// Read reads a task file; name is for its errors.
+func Read(name string, from io.Reader) (*File, error) {
+	content, err := io.ReadAll(io.LimitReader(from, MaxSize+1))
+	if err != nil {
+		return nil, &Error{File: name, Text: err.Error()}
+	}
+	if len(content) > MaxSize {
+		return nil, &Error{File: name, Text: fmt.Sprintf("larger than %d KiB, the most a task file may have", MaxSize>>10)}
+	}
+	return Parse(name, content)
+}
+
+// Parse reads the content of a task file; name is for its errors.
+func Parse(name string, content []byte) (*File, error) {
+	p := &parser{file: name}
+	root, err := p.document(content)
+	if err != nil {
+		return nil, err
+	}
+	f, err := p.root(root)
+	if err != nil {
+		return nil, err
+	}
+	for i := range f.Tasks {
+		if err := p.complete(f, &f.Tasks[i]); err != nil {
+			return nil, err
+		}
+	}
+	return f, p.sort(f)
+}
+
+type parser struct{ file string }
+
+func (p *parser) errorf(line int, key, format string, args ...any) error {
+	return &Error{File: p.file, Line: line, Key: key, Text: fmt.Sprintf(format, args...)}
+}
+
+var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+
+// document parses the YAML into nodes, which keep their lines.
+func (p *parser) document(content []byte) (*yaml.Node, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(content, &doc); err != nil {
+		m := yamlLine.FindStringSubmatch(err.Error())
+		line, _ := strconv.Atoi(m[1])
+		return nil, p.errorf(line, "", "not YAML: %s", err.Error()[len(m[0]):])
+	}
+	if len(doc.Content) == 0 {
+		return nil, p.errorf(1, "", "empty; write for example image: my/training:1")
+	}
+	return doc.Content[0], nil
+}
+
+var rootKeys = []string{"group", "defaults", "tasks"}
+
+// root reads a file of several tasks, or of one whose keys stand alone.
+func (p *parser) root(n *yaml.Node) (*File, error) {
+	pairs, err := p.pairs(n, "")
+	if err != nil {
+		return nil, err
+	}
+	f := &File{}
+	var tasks, defaults *yaml.Node
+	for _, kv := range pairs {
+		switch kv.key.Value {
+		case "tasks":
+			tasks = kv.value
+		case "defaults":
+			defaults = kv.value
+		}
+	}
+	if tasks == nil {
+		t, err := p.task(n, "", Task{}, append([]string{"group"}, rootKeys[1:]...))
+		if err == nil && defaults != nil {
+			err = p.errorf(defaults.Line, "defaults", "without tasks; write the keys at the top")
+		}
+		f.Tasks = []Task{t}
+		if err == nil {
+			err = p.group(f, pairs)
+		}
+		return f, err
+	}
+	for _, kv := range pairs {
+		if key := kv.key.Value; key != "group" && key != "tasks" && key != "defaults" {
+			if _, known := setters[key]; known || key == "name" {
+				return nil, p.errorf(kv.key.Line, key, "a task's key beside tasks; write it below defaults, or into each task")
+			}
+			return nil, p.errorf(kv.key.Line, key, "unknown key; nearest: %s", nearest.Names(key, rootKeys, 1)[0])
+		}
+	}
+	base := Task{}
+	if defaults != nil {
+		if base, err = p.task(defaults, "defaults", base, nil); err != nil {
+			return nil, err
+		}
+		if base.After != nil {
+			return nil, p.errorf(base.afterLine, "defaults.after", "every task would wait for itself; write it into each task")
+		}
+	}
+	if err := p.group(f, pairs); err != nil {
+		return nil, err
+	}
+	entries, err := p.pairs(tasks, "tasks")
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) == 0 {
+		return nil, p.errorf(tasks.Line, "tasks", "no task; write for example train: {image: my/training:1}")
+	}
+	for _, kv := range entries {
+		key := "tasks." + kv.key.Value
+		if err := p.name(kv.key.Line, key, kv.key.Value); err != nil {
+			return nil, err
+		}
+		t, err := p.task(kv.value, key, base, nil)
+		if err != nil {
+			return nil, err
+		}
+		t.Name = kv.key.Value
+		f.Tasks = append(f.Tasks, t)
+	}
+	return f, nil
+}
+
+var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
+
+// name checks a name of a task or a group.
+func (p *parser) name(line int, key, name string) error {
+	if _, err := strconv.Atoi(name); err == nil || !validName.MatchString(name) {
+		return p.errorf(line, key, "%q cannot be a name: letters, digits, '_', '.' and '-', beginning with a letter or digit, at most 64, and no number", name)
+	}
+	return nil
+}
+
+func (p *parser) group(f *File, pairs []node) error {
+	for _, kv := range pairs {
+		if kv.key.Value != "group" {
+			continue
+		}
+		if kv.value.Kind != yaml.ScalarNode {
+			return p.errorf(kv.value.Line, "group", "not a name")
+		}
+		f.Group = kv.value.Value
+		return p.name(kv.value.Line, "group", f.Group)
+	}
+	return nil
+}
+
+type node struct{ key, value *yaml.Node }
+
+// pairs returns the keys and values of a mapping.
+func (p *parser) pairs(n *yaml.Node, key string) ([]node, error) {
+	if n.Kind == yaml.AliasNode {
+		return nil, p.errorf(n.Line, key, "anchors and aliases are not part of the format; use defaults")
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil, p.errorf(n.Line, key, "keys and values are missing; write for example image: my/training:1")
+	}
+	var all []node
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		at := join(key, k.Value)
+		switch {
+		case k.Kind != yaml.ScalarNode:
+			return nil, p.errorf(k.Line, key, "a key that is not a word")
+		case v.Kind == yaml.AliasNode || v.Anchor != "" || k.Tag == "!!merge":
+			return nil, p.errorf(k.Line, at, "anchors and aliases are not part of the format; use defaults")
+		case seen[k.Value]:
+			return nil, p.errorf(k.Line, at, "a second time")
+		}
+		seen[k.Value] = true
+		all = append(all, node{k, v})
+	}
+	return all, nil
+}
+
+func join(key, below string) string {
+	if key == "" {
+		return below
+	}
+	return key + "." + below
+}
+
+// wrong gives an error of a value its place.
+func (p *parser) wrong(n *yaml.Node, key string, err error) error {
+	var placed *Error
+	if errors.As(err, &placed) {
+		return err
+	}
+	return p.errorf(n.Line, key, "%v", err)
+}

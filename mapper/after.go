@@ -1,0 +1,211 @@
+package mapper
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Condition says how far a task must have come before another may follow it.
+type Condition string
+
+// The conditions.
+const (
+	AfterOK      Condition = "ok"      // it has succeeded
+	AfterAny     Condition = "any"     // it has ended, in whatever way
+	AfterStarted Condition = "started" // a container of it has run
+)
+
+// Conditions are all of them.
+var Conditions = []Condition{AfterOK, AfterAny, AfterStarted}
+
+// verb is what a task is waited for to do.
+func (c Condition) verb() string {
+	switch c {
+	case AfterAny:
+		return "end"
+	case AfterStarted:
+		return "start"
+	}
+	return "succeed"
+}
+
+// Dependency is a task that must have come so far before another is queued.
+type Dependency struct {
+	Task      TaskID    `json:"task"`
+	Condition Condition `json:"condition"`
+}
+
+// Follows tells whether a task that ended so meets a condition; started: it
+// has had a running container.
+func (c Condition) Follows(phase Phase, started bool) bool {
+	switch c {
+	case AfterOK:
+		return phase == Succeeded
+	case AfterStarted:
+		return started || phase == Succeeded
+	}
+	return c == AfterAny
+}
+
+// RuleAfter, RuleDelay and RuleGroup are why a held task is in no queue.
+const (
+	RuleAfter Rule = "after"
+	RuleDelay Rule = "delay"
+	RuleGroup Rule = "group"
+)
+
+// ending is a task that has just ended: what those that wait for it need to
+// know.
+type ending struct {
+	id      TaskID
+	phase   Phase
+	started bool
+	group   string
+}
+
+// ready reports whether a task waits for no other task and for no instant.
+func (t *Task) ready() bool { return len(t.Waits) == 0 && t.Due == 0 }
+
+// hasStarted reports whether a container of a task has run.
+func (t *Task) hasStarted() bool {
+	return slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return a.Started > 0 })
+}
+
+// depend enters what a new task waits for. A dependency that makes no sense
+// ends the task: who submits checks them first.
+func (s *State) depend(t *Task) {
+	if t.Delay > 0 {
+		t.Due = s.now.Add(t.Delay)
+		s.at(t.Due, deadline{Task: t.ID})
+	}
+	for _, d := range t.After {
+		of := s.tasks[d.Task]
+		switch {
+		case !slices.Contains(Conditions, d.Condition):
+			s.withdraw(t, fmt.Sprintf("unknown condition %q on task %d", d.Condition, d.Task))
+			return
+		case d.Task < 1 || d.Task >= t.ID:
+			s.withdraw(t, fmt.Sprintf("it was to run after task %d, which does not come before it", d.Task))
+			return
+		case of == nil && d.Condition != AfterAny:
+			s.withdraw(t, fmt.Sprintf("it was to run after task %d, of which nothing is known any more", d.Task))
+			return
+		case of != nil && (d.Condition != AfterStarted || !of.hasStarted()):
+			t.Waits = append(t.Waits, d)
+		}
+	}
+	for _, d := range t.Waits {
+		s.followers[d.Task] = append(s.followers[d.Task], t.ID)
+	}
+}
+
+// followUp tells those that wait for tasks that have ended in this step, and
+// those that these end in turn.
+func (s *State) followUp() {
+	for i := 0; i < len(s.endings); i++ {
+		e := s.endings[i]
+		followers := s.followers[e.id]
+		delete(s.followers, e.id)
+		for _, id := range followers {
+			if t := s.tasks[id]; t != nil {
+				s.follow(t, e)
+			}
+		}
+		if g := s.groups[e.group]; g != nil {
+			s.advance(g)
+		}
+	}
+	s.endings = s.endings[:0]
+}
+
+// follow takes note that a task that t waits for has ended.
+func (s *State) follow(t *Task, e ending) {
+	for _, d := range t.Waits {
+		if d.Task == e.id && !d.Condition.Follows(e.phase, e.started) {
+			s.withdraw(t, unmet(d, e.phase))
+			return
+		}
+	}
+	s.strike(t, func(d Dependency) bool { return d.Task == e.id })
+}
+
+// unmet says why a task will not run.
+func unmet(d Dependency, phase Phase) string {
+	what := "failed"
+	if phase == Cancelled {
+		what = "was cancelled"
+	}
+	return fmt.Sprintf("task %d %s, and it was to run only after that %s", d.Task, what, map[Condition]string{AfterOK: "had succeeded", AfterStarted: "had started"}[d.Condition])
+}
+
+// strike takes dependencies off a task's list. The list is replaced, never
+// changed: copies of the task share it.
+func (s *State) strike(t *Task, met func(Dependency) bool) {
+	var left []Dependency
+	for _, d := range t.Waits {
+		if !met(d) {
+			left = append(left, d)
+		}
+	}
+	if len(left) < len(t.Waits) {
+		t.Waits = left
+		s.goOn(t)
+	}
+}
+
+// announceStart tells those that wait only for a task's start.
+func (s *State) announceStart(of TaskID) {
+	for _, id := range s.followers[of] {
+		if t := s.tasks[id]; t != nil {
+			s.strike(t, func(d Dependency) bool { return d.Task == of && d.Condition == AfterStarted })
+		}
+	}
+}
+
+// due ends the delay of a task.
+func (s *State) due(t *Task) {
+	t.Due = 0
+	s.goOn(t)
+}
+
+// goOn lets a task go on that may have waited for the last time.
+func (s *State) goOn(t *Task) {
+	switch {
+	case !t.ready():
+	case t.Phase == Estimating:
+		s.decide(Release{Task: t.ID})
+	case t.Phase == Held:
+		s.admit(t)
+	}
+}
+
+// withdraw ends a task that is in no queue yet.
+func (s *State) withdraw(t *Task, reason string) { s.finish(t, Cancelled, 0, reason) }
+
+// heldBy says what a task waits for before it may be queued, a clause; "" if
+// nothing keeps it.
+func (s *State) heldBy(t *Task) (Rule, string) {
+	switch {
+	case t.Phase != Held && t.Phase != Estimating:
+		return "", ""
+	case len(t.Waits) > 0:
+		text := fmt.Sprintf("it waits for task %d to %s", t.Waits[0].Task, t.Waits[0].Condition.verb())
+		if n := len(t.Waits) - 1; n > 0 {
+			text += " and for " + plural(n, "more task")
+		}
+		return RuleAfter, text
+	case t.Due > 0:
+		return RuleDelay, fmt.Sprintf("it is to be queued in %s", t.Due.Sub(s.now).Round(time.Second))
+	case t.Phase == Held:
+		return RuleGroup, fmt.Sprintf("%s of group %s run or are queued; at most %d at a time", plural(s.groups[t.Group].active, "task"), t.Group, t.Parallel)
+	}
+	return "", ""
+}
+
+// Ready reports whether an unfinished task waits for no other task and for no
+// delay.
+func (s *State) Ready(id TaskID) bool {
+	t := s.tasks[id]
+	return t != nil && t.ready()
+}

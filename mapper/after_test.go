@@ -1,0 +1,190 @@
+package mapper
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// after makes a task follow another.
+func after(id TaskID, c Condition) func(*Request) {
+	return func(r *Request) { r.After = append(r.After, Dependency{id, c}) }
+}
+
+// limited puts a task in a group with a limit.
+func limited(group string, parallel int) func(*Request) {
+	return func(r *Request) { r.Group, r.Parallel = group, parallel }
+}
+
+func TestConditions(t *testing.T) {
+	for _, c := range []struct {
+		condition Condition
+		how       Class
+		start     bool // it had started
+		runs      bool
+		reason    string
+	}{
+		{AfterOK, ExitOK, true, true, ""},
+		{AfterOK, ExitProgram, true, false, "task 1 failed, and it was to run only after that had succeeded"},
+		{AfterAny, ExitProgram, true, true, ""},
+		{AfterStarted, ExitOK, true, true, ""},
+		{AfterStarted, ExitProgram, true, true, ""},
+		{AfterStarted, ExitCannotStart, false, false, "task 1 failed, and it was to run only after that had started"},
+		{AfterOK, ExitStopped, true, false, "task 1 was cancelled, and it was to run only after that had succeeded"},
+		{AfterAny, ExitStopped, true, true, ""},
+	} {
+		w := newWorld(t, plain(), 2)
+		first := w.submit(GiB, nil)
+		then := w.submit(GiB, after(first, c.condition))
+		if got := w.s.tasks[then].Phase; got != Held {
+			t.Errorf("%+v: it is %s at first", c, got)
+		}
+		if c.start {
+			w.started(first)
+		}
+		if c.how == ExitStopped {
+			w.cancel(first)
+		}
+		w.exit(first, c.how)
+		got := w.finished[then]
+		if runs := len(w.launches) == 2; runs != c.runs || got.Reason != c.reason || !c.runs && got.Phase != Cancelled {
+			t.Errorf("%+v: launched %v, ended as %s: %s", c, runs, got.Phase, got.Reason)
+		}
+	}
+}
+
+// A diamond runs in order, and the join waits for both sides.
+func TestDiamond(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	top := w.submit(GiB, nil)
+	left, right := w.submit(GiB, after(top, AfterOK)), w.submit(GiB, after(top, AfterOK))
+	join := w.submit(GiB, func(r *Request) { after(left, AfterOK)(r); after(right, AfterOK)(r) })
+	for _, id := range []TaskID{top, left, right, join} {
+		if n := len(w.launches); w.launches[n-1].Task < id {
+			t.Fatalf("task %d is not placed; launched: %+v", id, w.launches)
+		}
+		w.started(id)
+		if why, ok := w.s.Why(join); id == left && (!ok || why.Rule != RuleAfter || why.Binding != "it waits for task 2 to succeed and for 1 more task") {
+			t.Errorf("the join says %+v", why)
+		}
+		w.exit(id, ExitOK)
+	}
+	if len(w.finished) != 4 {
+		t.Errorf("finished are %+v", w.finished)
+	}
+}
+
+// A failure ends all that hangs on it, however long the chain, and nothing else.
+func TestCascade(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	first := w.submit(GiB, nil)
+	last := first
+	for range 1000 {
+		last = w.submit(GiB, after(last, AfterOK))
+	}
+	other := w.submit(GiB, after(first, AfterAny))
+	w.started(first)
+	w.exit(first, ExitProgram)
+	if got := w.finished[last]; got.Phase != Cancelled || !strings.Contains(got.Reason, "task 1000 was cancelled") {
+		t.Errorf("the last of the chain: %s, %s", got.Phase, got.Reason)
+	}
+	if w.s.Unfinished() != 1 || w.s.tasks[other].Phase != Launching {
+		t.Errorf("%d tasks are left", w.s.Unfinished())
+	}
+}
+
+// A dependency that makes no sense ends the task at once.
+func TestDependencyRefused(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	gone := w.submit(GiB, nil)
+	w.started(gone)
+	w.exit(gone, ExitOK)
+	for _, c := range []struct {
+		dependency Dependency
+		reason     string
+	}{
+		{Dependency{2, AfterOK}, "which does not come before it"},
+		{Dependency{9, AfterAny}, "which does not come before it"},
+		{Dependency{gone, AfterOK}, "of which nothing is known any more"},
+		{Dependency{gone, "soon"}, `unknown condition "soon"`},
+		{Dependency{gone, AfterAny}, ""},
+	} {
+		id := w.submit(GiB, after(c.dependency.Task, c.dependency.Condition))
+		if got := w.finished[id]; !strings.Contains(got.Reason, c.reason) || (got.Phase == Cancelled) != (c.reason != "") {
+			t.Errorf("%+v: %s, %s", c.dependency, got.Phase, got.Reason)
+		}
+	}
+}
+
+// A delay ends by itself, also among more deadlines than are kept.
+func TestDelay(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	w.submit(40*GiB, nil)
+	late := w.submit(GiB, func(r *Request) { r.Delay = time.Hour })
+	if why, _ := w.s.Why(late); why.Rule != RuleDelay || why.Binding != "it is to be queued in 1h0m0s" {
+		t.Errorf("it says %+v", why)
+	}
+	for range 5000 {
+		w.s.at(w.now.Add(time.Minute), deadline{})
+	}
+	w.started(1)
+	w.exit(1, ExitOK)
+	if got := w.wait(59 * time.Minute); len(got) > 0 {
+		t.Fatalf("launched too early: %+v", got)
+	}
+	if got := w.wait(2 * time.Minute); len(got) != 1 || got[0].Task != late {
+		t.Errorf("launched when the delay was over: %+v", got)
+	}
+}
+
+// Those over the limit of their group hold nobody up: with a look-ahead of one
+// a later task starts past a thousand of them, and each end lets one more in,
+// in order.
+func TestGroupLimit(t *testing.T) {
+	opt := plain()
+	opt.LookAhead = 1
+	w := newWorld(t, opt, 4)
+	for range 1000 {
+		w.submit(GiB, limited("array", 3))
+	}
+	if len(w.launches) != 3 || w.s.QueueLen() != 0 {
+		t.Fatalf("%d launched and %d queued, the limit is 3", len(w.launches), w.s.QueueLen())
+	}
+	if why, _ := w.s.Why(1000); why.Rule != RuleGroup || why.Binding != "3 tasks of group array run or are queued; at most 3 at a time" {
+		t.Errorf("the last says %+v", why)
+	}
+	other := w.submit(GiB, nil)
+	if w.s.tasks[other].Phase != Launching {
+		t.Errorf("a task of nobody's is %s", w.s.tasks[other].Phase)
+	}
+	w.cancel(4) // held
+	w.started(2)
+	if got := w.exit(2, ExitProgram); len(got) != 1 || got[0].Task != 5 {
+		t.Errorf("after an end: %+v, want task 5", got)
+	}
+}
+
+// A task that is to run again keeps its place in the group.
+func TestGroupKeepsPlace(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	first := w.submit(20*GiB, limited("array", 1))
+	w.submit(GiB, limited("array", 1))
+	w.started(first)
+	if got := w.exit(first, ExitGPUOOM); len(got) != 1 || got[0].Task != first {
+		t.Errorf("after a GPU OOM: %+v, want task %d again", got, first)
+	}
+}
+
+// What a first task of its kind was seen to use counts for those held since.
+func TestHeldTasksLearn(t *testing.T) {
+	opt := plain()
+	opt.Learn = true
+	w := newWorld(t, opt, 1)
+	edit := func(r *Request) { r.Kind = "k"; limited("array", 1)(r) }
+	first, second := w.submitEstimate(Estimate{WholeGPU: true}, edit), w.submitEstimate(Estimate{WholeGPU: true}, edit)
+	w.started(first)
+	w.step(Exited{At: w.now, Task: first, Attempt: 1, Class: ExitOK, Peak: 4 * GiB})
+	if got := w.s.tasks[second]; got.Need == 0 || got.Need > 5*GiB || got.Alone {
+		t.Errorf("the second books %s, alone %v; the first used 4 GiB", got.Need, got.Alone)
+	}
+}

@@ -1,0 +1,176 @@
+package mapper
+
+import (
+	"fmt"
+	"slices"
+)
+
+// group is what is kept about the unfinished tasks of one name. Those over
+// their limit are in no queue: they cost nothing there and hold nobody up.
+type group struct {
+	members int  // unfinished
+	active  int  // of these, queued or placed
+	line    line // those that may run but for the limit, in order of number
+}
+
+// active reports whether a task counts for the limit of its group. One that is
+// to run again keeps its place.
+func (p Phase) active() bool { return p == Queued || p == Recovering || p.Placed() }
+
+// enrol enters a new task in its group.
+func (s *State) enrol(t *Task) {
+	if t.Group == "" {
+		return
+	}
+	g := s.groups[t.Group]
+	if g == nil {
+		g = &group{}
+		s.groups[t.Group] = g
+	}
+	g.members++
+}
+
+// admit queues a task that waits for no other, or lets it wait until its group
+// has less than its limit under way.
+func (s *State) admit(t *Task) {
+	g := s.groups[t.Group]
+	if g == nil || t.Parallel <= 0 {
+		s.queueUp(t, g)
+		return
+	}
+	g.line.add(t)
+	s.advance(g)
+	if t.Phase == Estimating {
+		t.Phase = Held
+	}
+}
+
+// advance queues those of a group that its limit allows, in order of number.
+func (s *State) advance(g *group) {
+	for g.line.len() > 0 && g.active < g.line.at(0).Parallel {
+		t := g.line.at(0)
+		g.line.remove(0)
+		s.queueUp(t, g)
+	}
+}
+
+// queueUp queues a task. What has been learned while it was held counts.
+func (s *State) queueUp(t *Task, g *group) {
+	if g != nil {
+		g.active++
+	}
+	if t.Phase == Held {
+		s.appraise(t)
+		s.decide(Release{Task: t.ID})
+	}
+	s.enqueue(t, Queued)
+}
+
+// leaveGroup takes a task that ends out of its group; was is its phase so far.
+func (s *State) leaveGroup(t *Task, was Phase) {
+	g := s.groups[t.Group]
+	if g == nil {
+		return
+	}
+	g.members--
+	if was.active() {
+		g.active--
+	}
+	if i, ok := g.line.find(t); ok && g.line.at(i) == t {
+		g.line.remove(i)
+	}
+	if g.members == 0 {
+		delete(s.groups, t.Group)
+	}
+}
+
+// regroup works out the groups and who waits for whom from the tasks, which
+// must come in order of number.
+func (s *State) regroup(tasks []*Task) {
+	s.groups, s.followers = map[string]*group{}, map[TaskID][]TaskID{}
+	for _, t := range tasks {
+		s.enrol(t)
+		if g := s.groups[t.Group]; g != nil {
+			if t.Phase.active() {
+				g.active++
+			}
+			if t.Phase == Held && t.ready() && t.Parallel > 0 {
+				g.line.add(t)
+			}
+		}
+		for _, d := range t.Waits {
+			s.followers[d.Task] = append(s.followers[d.Task], t.ID)
+		}
+	}
+}
+
+// auditHeld checks that the tasks in no queue are kept for a reason, and that
+// what waits for them is known.
+func (s *State) auditHeld() error {
+	counted := map[string]tally{}
+	for _, t := range s.tasks { // no decision depends on the order
+		if err := s.auditWaits(t); err != nil {
+			return err
+		}
+		if t.Group == "" {
+			continue
+		}
+		c := counted[t.Group]
+		c.members++
+		if t.Phase.active() {
+			c.active++
+		}
+		if t.Phase == Held && t.ready() {
+			c.lined++
+		}
+		counted[t.Group] = c
+	}
+	if len(counted) != len(s.groups) {
+		return fmt.Errorf("%d groups have tasks, %d are kept", len(counted), len(s.groups))
+	}
+	for name, g := range s.groups {
+		if c := (tally{g.members, g.active, g.line.len()}); c != counted[name] {
+			return fmt.Errorf("group %s is kept as %+v, its tasks come to %+v", name, c, counted[name])
+		}
+		if err := s.auditLine(name, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tally is what the tasks of a group come to.
+type tally struct{ members, active, lined int }
+
+func (s *State) auditWaits(t *Task) error {
+	switch {
+	case t.Phase.active() && !t.ready():
+		return fmt.Errorf("task %d is %s and waits for %v until %d", t.ID, t.Phase, t.Waits, t.Due)
+	case t.Phase == Held && t.ready() && (t.Group == "" || t.Parallel <= 0):
+		return fmt.Errorf("task %d is held for nothing", t.ID)
+	case t.Due < 0:
+		return fmt.Errorf("task %d has a delay until %d", t.ID, t.Due)
+	}
+	for _, d := range t.Waits {
+		of := s.tasks[d.Task]
+		if of == nil || d.Task >= t.ID || !slices.Contains(Conditions, d.Condition) || d.Condition == AfterStarted && of.hasStarted() {
+			return fmt.Errorf("task %d waits for task %d to %s, which cannot come any more", t.ID, d.Task, d.Condition.verb())
+		}
+		if _, known := slices.BinarySearch(s.followers[d.Task], t.ID); !known {
+			return fmt.Errorf("task %d waits for task %d, which does not know", t.ID, d.Task)
+		}
+	}
+	return nil
+}
+
+func (s *State) auditLine(name string, g *group) error {
+	for i, t := range g.line.waiting() {
+		if t.Phase != Held || !t.ready() || t.Group != name || s.tasks[t.ID] != t || i > 0 && g.line.at(i-1).ID >= t.ID {
+			return fmt.Errorf("task %d (%s) does not belong in the line of group %s", t.ID, t.Phase, name)
+		}
+	}
+	if g.line.len() > 0 && g.active < g.line.at(0).Parallel {
+		return fmt.Errorf("task %d is held by the limit of group %s, of which %d are under way", g.line.at(0).ID, name, g.active)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package mapper
+
+import (
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// limits are the groups that tasks are drawn into, and how many of each may be
+// under way; 0: as many as like.
+var limits = map[string]int{"one": 1, "two": 2, "free": 0}
+
+// anyWaits draws what a task waits for before it is queued; most wait for
+// nothing. Some name a task that has ended, and some one that makes no sense.
+func (m *machine) anyWaits(t *rapid.T, r *Request) {
+	r.Group = rapid.SampledFrom([]string{"", "", "one", "two", "free"}).Draw(t, "group")
+	r.Parallel = limits[r.Group]
+	r.Delay = rapid.SampledFrom([]time.Duration{0, 0, 0, time.Second, 40 * time.Second}).Draw(t, "delay")
+	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "dependencies") {
+		latest := r.ID - 1
+		if rapid.IntRange(0, 20).Draw(t, "sense") == 0 {
+			latest = r.ID
+		}
+		if latest < 1 {
+			return
+		}
+		r.After = append(r.After, Dependency{
+			Task:      TaskID(rapid.Int64Range(max(1, int64(latest)-4), int64(latest)).Draw(t, "after")),
+			Condition: rapid.SampledFrom(Conditions).Draw(t, "condition"),
+		})
+	}
+}
+
+// met reports whether a dependency is met by the books, and whether it can
+// never be.
+func (m *machine) met(d Dependency) (met, never bool) {
+	ended := m.ended[d.Task]
+	switch d.Condition {
+	case AfterOK:
+		return ended == Succeeded, ended != "" && ended != Succeeded
+	case AfterStarted:
+		return m.begun[d.Task] || ended == Succeeded, ended != "" && ended != Succeeded && !m.begun[d.Task]
+	}
+	return ended != "", false
+}
+
+// checkLaunchWaits: nothing is launched before what it waits for, nor more of
+// a group than its limit.
+func (m *machine) checkLaunchWaits(t *rapid.T, l Launch) {
+	r := m.shape[l.Task]
+	if now := m.s.Now(); now < m.born[l.Task].Add(r.Delay) {
+		t.Fatalf("launched %+v at %d, submitted at %d with a delay of %s", l, now, m.born[l.Task], r.Delay)
+	}
+	for _, d := range r.After {
+		if met, _ := m.met(d); !met {
+			t.Fatalf("launched %+v before %+v; that ended as %q", l, d, m.ended[d.Task])
+		}
+	}
+	n := 0
+	for id := range m.live {
+		if m.shape[id].Group == r.Group {
+			n++
+		}
+	}
+	if r.Parallel > 0 && n > r.Parallel {
+		t.Fatalf("launched %+v: %d tasks of group %q are placed, %d may be", l, n, r.Group, r.Parallel)
+	}
+}
+
+// checkCascade: a task is withdrawn only where a dependency can never be met.
+func (m *machine) checkCascade(t *rapid.T, task Task) {
+	if task.Phase != Cancelled || !strings.Contains(task.Reason, "it was to run") {
+		return
+	}
+	for _, d := range m.shape[task.ID].After {
+		if _, never := m.met(d); never || d.Task >= task.ID || m.ended[d.Task] != "" && d.Condition != AfterAny {
+			return
+		}
+	}
+	t.Fatalf("task %d was withdrawn (%s); it waits for %+v", task.ID, task.Reason, m.shape[task.ID].After)
+}
+
+// checkHeld: a task is kept out of the queues for a reason that the books know,
+// and none is kept whose dependency can never be met.
+func (m *machine) checkHeld(t *rapid.T, tasks []Task) {
+	active := map[string]int{}
+	for _, task := range tasks {
+		if task.Phase.active() {
+			active[task.Group]++
+		}
+	}
+	for _, task := range tasks {
+		r, unmet := m.shape[task.ID], 0
+		for _, d := range r.After {
+			met, never := m.met(d)
+			if never {
+				t.Fatalf("task %d is %s, and %+v can never be met", task.ID, task.Phase, d)
+			}
+			if !met {
+				unmet++
+			}
+		}
+		waits := unmet > 0 || m.s.Now() < m.born[task.ID].Add(r.Delay)
+		full := r.Parallel > 0 && active[r.Group] >= r.Parallel
+		if task.Phase == Held != (waits || full) && task.Phase != Estimating && !(full && task.Phase.active()) {
+			t.Fatalf("task %d is %s; it waits for %d tasks, its delay is over: %v, its group is full: %v", task.ID, task.Phase, unmet, !waits, full)
+		}
+		if why, ok := m.s.Why(task.ID); task.Phase == Held && (!ok || why.Rule == "" || why.Binding == "" || why.Position != 0) {
+			t.Fatalf("task %d is held and says %+v", task.ID, why)
+		}
+	}
+}

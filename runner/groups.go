@@ -1,0 +1,200 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/journal"
+)
+
+// conditions are the ways to depend on a task, by name.
+var conditions = map[string]mapper.Condition{"": mapper.AfterOK, "ok": mapper.AfterOK, "any": mapper.AfterAny, "started": mapper.AfterStarted}
+
+// after finds the tasks that one is to follow. Those that have come so far
+// already are left out; one that never will refuses the submission.
+func (p *planner) after(sub api.Submit, id mapper.TaskID) ([]mapper.Dependency, error) {
+	var all []mapper.Dependency
+	add := func(of mapper.TaskID, c mapper.Condition) {
+		if d := (mapper.Dependency{Task: of, Condition: c}); !slices.Contains(all, d) {
+			all = append(all, d)
+		}
+	}
+	for _, d := range sub.After {
+		c := conditions[d.Condition]
+		if d.Part != "" {
+			ids := p.parts[d.Part]
+			if d.Part == sub.Part || len(ids) == 0 {
+				return nil, refusef(422, "--after: no part %s comes before task %d in this submission", d.Part, id)
+			}
+			all = slices.Grow(all, len(ids))
+			for _, of := range ids {
+				all = append(all, mapper.Dependency{Task: of, Condition: c})
+			}
+			continue
+		}
+		recs, err := p.referred(d.Task)
+		if err != nil {
+			return nil, err
+		}
+		for _, rec := range recs {
+			if _, open := p.state.Task(rec.ID()); open {
+				add(rec.ID(), c)
+				continue
+			}
+			if err := p.past(rec, d.Task, c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// past checks a task that has ended against a condition on it.
+func (p *planner) past(rec *Record, ref string, c mapper.Condition) error {
+	if !rec.Task.Phase.Finished() { // its end is not in the journal yet
+		if err := p.flush(); err != nil {
+			return err
+		}
+		again, err := p.Find(rec.ID().String())
+		if err != nil {
+			return err
+		}
+		rec = again
+	}
+	t := &rec.Task
+	started := slices.ContainsFunc(t.Attempts, func(a mapper.Attempt) bool { return a.Started > 0 })
+	if c.Follows(t.Phase, started) {
+		return nil
+	}
+	return refusef(422, "--after %s: task %d %s, so nothing would ever run; --after %s:any waits for its end only", ref, rec.ID(), strings.TrimPrefix(endings[t.Phase], "it "), ref)
+}
+
+// referred are the tasks that a number or a name stands for: a task, or all of
+// a group.
+func (r *Runner) referred(ref string) ([]*Record, error) {
+	rec, err := r.Find(ref)
+	if err == nil {
+		return []*Record{rec}, nil
+	}
+	if !isNotFound(err) {
+		return nil, err
+	}
+	recs, err := r.group(ref)
+	if isNotFound(err) {
+		return nil, refusef(422, "--after: no task and no group %s; `carma ps -a` lists all", ref)
+	}
+	return recs, err
+}
+
+func isNotFound(err error) bool {
+	refused, ok := err.(*RequestError)
+	return ok && refused.Status == 404
+}
+
+// group returns the tasks of the newest group of a name, in order of number.
+func (r *Runner) group(name string) ([]*Record, error) {
+	of := map[mapper.TaskID]*Record{}
+	rows, err := r.Journal.Tasks(journal.Filter{Group: name})
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		rec, err := recordOf(row)
+		if err != nil {
+			return nil, err
+		}
+		of[rec.ID()] = rec
+	}
+	newest := mapper.TaskID(0)
+	for id, rec := range of {
+		if now := r.book.find(id.String()); now != nil {
+			of[id], rec = now, now
+		}
+		newest = max(newest, rec.GroupID)
+	}
+	var recs []*Record
+	for _, rec := range of {
+		if rec.GroupID == newest {
+			recs = append(recs, rec)
+		}
+	}
+	if len(recs) == 0 {
+		return nil, refusef(404, "no group %s; `carma ps -a` lists all tasks", name)
+	}
+	slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(a.ID(), b.ID()) })
+	return recs, nil
+}
+
+// Group lists the tasks of the newest group of a name, in order of number.
+func (r *Runner) Group(ctx context.Context, name string) ([]api.Task, error) {
+	recs, err := r.group(name)
+	if err != nil {
+		return nil, err
+	}
+	views, err := r.queueViews(ctx, recs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]api.Task, len(recs))
+	for i, rec := range recs {
+		out[i] = r.view(rec, views[rec.ID()])
+	}
+	return out, nil
+}
+
+// StopGroup asks for the unfinished tasks of a group to end.
+func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.StopRequest) (api.Stopped, error) {
+	recs, err := r.group(name)
+	if err != nil {
+		return api.Stopped{}, err
+	}
+	for _, rec := range recs {
+		if err := r.mayChange(who, rec); err != nil {
+			return api.Stopped{}, err
+		}
+		if s.Grace > 0 && !rec.Task.Phase.Finished() {
+			r.graces.Store(rec.ID(), s.Grace)
+		}
+	}
+	answer := api.Stopped{Group: name, Tasks: []int64{}}
+	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
+	err = r.do(ctx, &change{fresh: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+		var open []*mapper.Task
+		for _, rec := range recs {
+			if t, ok := r.state.Task(rec.ID()); ok {
+				open = append(open, t)
+			}
+		}
+		slices.SortFunc(open, lastFirst)
+		var events []mapper.Event
+		for _, t := range open {
+			answer.Tasks = append(answer.Tasks, int64(t.ID))
+			if t.Phase != mapper.Stopping {
+				events = append(events, mapper.Cancel{At: now, Task: t.ID, Reason: reason})
+			}
+		}
+		return events, nil, nil
+	}})
+	slices.Sort(answer.Tasks)
+	return answer, err
+}
+
+// lastFirst is the order in which the tasks of a group are stopped: those that
+// run at last, else the place of one would go to the next, and of the others
+// those that follow before those that are followed.
+func lastFirst(a, b *mapper.Task) int {
+	rank := func(t *mapper.Task) int {
+		switch {
+		case t.Phase.Placed():
+			return 2
+		case t.Phase == mapper.Queued || t.Phase == mapper.Recovering:
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.ID, a.ID))
+}

@@ -1,0 +1,58 @@
+package runner
+
+import (
+	"context"
+	"net/http"
+
+	"carma/runner/api"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// maxSubmission bounds a submission of several tasks.
+const maxSubmission = 64 << 20
+
+// GroupRef is the path parameter that names a group; exported because huma
+// fills embedded structs only then.
+type GroupRef struct {
+	Name string `path:"group" doc:"a group's name"`
+}
+
+func (r *Runner) addGroupRoutes(a huma.API) {
+	large := func(id, path, summary string) huma.Operation {
+		op := operation(id, http.MethodPost, path, summary)
+		op.MaxBodyBytes = maxSubmission
+		return op
+	}
+	huma.Register(a, large("submit-all", "/v1/submissions", "Submit several tasks, all or none; they are durable when this answers"),
+		func(ctx context.Context, in *struct{ Body api.Submission }) (*output[api.SubmittedAll], error) {
+			who, ok := callerFrom(ctx)
+			if !ok {
+				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			return answer(r.SubmitAll(ctx, who, in.Body))
+		})
+	huma.Register(a, large("preview", "/v1/submissions/preview", "What would become of a submission now; nothing is submitted"),
+		func(ctx context.Context, in *struct{ Body api.Submission }) (*output[api.Preview], error) {
+			who, ok := callerFrom(ctx)
+			if !ok {
+				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			return answer(r.Preview(ctx, who, in.Body))
+		})
+	huma.Register(a, operation("group", http.MethodGet, "/v1/groups/{group}", "The tasks of a group, in order of number"),
+		func(ctx context.Context, in *GroupRef) (*output[[]api.Task], error) {
+			return answer(r.Group(ctx, in.Name))
+		})
+	huma.Register(a, operation("stop-group", http.MethodPost, "/v1/groups/{group}/stop", "Stop the unfinished tasks of a group"),
+		func(ctx context.Context, in *struct {
+			GroupRef
+			Body api.StopRequest
+		}) (*output[api.Stopped], error) {
+			who, ok := callerFrom(ctx)
+			if !ok {
+				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			return answer(r.StopGroup(ctx, who, in.Name, in.Body))
+		})
+}

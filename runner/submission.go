@@ -1,0 +1,236 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// intake is a submission on its way into the state.
+type intake struct {
+	group string
+	tasks []*candidate
+}
+
+// SubmitAll submits several tasks: all, numbered in order, or none. When it
+// returns without error, they are durable.
+func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (api.SubmittedAll, error) {
+	in, warn, err := r.take(ctx, who, s)
+	if err != nil {
+		return api.SubmittedAll{}, err
+	}
+	var recs []*Record
+	err = r.do(ctx, &change{
+		fresh: slices.ContainsFunc(s.Tasks, func(t api.Submit) bool { return len(t.After) > 0 }),
+		events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+			events, all, err := r.plan(now, in)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, rec := range all {
+				r.names[rec.Name] = true
+			}
+			if all[0].Group != "" {
+				r.names[all[0].Group] = true
+			}
+			r.nextID += mapper.TaskID(len(all))
+			recs = all
+			return events, all, nil
+		},
+	})
+	if err != nil {
+		return api.SubmittedAll{}, err
+	}
+	answer := api.SubmittedAll{Group: recs[0].Group, Warnings: warn}
+	for _, rec := range recs {
+		answer.Tasks = append(answer.Tasks, api.Submitted{ID: int64(rec.ID()), Name: rec.Name})
+	}
+	return answer, nil
+}
+
+// take prepares all tasks of a submission. A warning is given once.
+func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*intake, []string, error) {
+	if len(s.Tasks) == 0 || len(s.Tasks) > api.MaxTasks {
+		return nil, nil, refusef(422, "%d tasks in one submission; from 1 to %d can be", len(s.Tasks), api.MaxTasks)
+	}
+	if err := checkName("--group", s.Group); err != nil {
+		return nil, nil, err
+	}
+	in := &intake{group: s.Group}
+	var warn []string
+	for i, t := range s.Tasks {
+		c, w, err := r.prepare(ctx, who, t)
+		if err != nil {
+			return nil, nil, inTask(s, i, err)
+		}
+		in.tasks = append(in.tasks, c)
+		for _, text := range w {
+			if !slices.Contains(warn, text) {
+				warn = append(warn, text)
+			}
+		}
+	}
+	return in, warn, nil
+}
+
+// inTask says which of several tasks an error is about.
+func inTask(s api.Submission, i int, err error) error {
+	refused, ok := err.(*RequestError)
+	if !ok || len(s.Tasks) == 1 {
+		return err
+	}
+	what := "task " + strconv.Itoa(i+1)
+	if part := s.Tasks[i].Part; part != "" {
+		what = part
+	}
+	return refusef(refused.Status, "%s: %s", what, refused.Text)
+}
+
+// plan numbers and names the tasks of a submission and gives the events that
+// submit them. It changes nothing but the candidates' records; the loop only.
+func (r *Runner) plan(now mapper.Instant, in *intake) ([]mapper.Event, []*Record, error) {
+	first := r.nextID
+	group, err := r.groupName(in, first)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := planner{Runner: r, parts: map[string][]mapper.TaskID{}, size: map[string]int{}, names: map[string]bool{}}
+	for _, c := range in.tasks {
+		p.size[c.rec.Submit.Part]++
+	}
+	var events []mapper.Event
+	var recs []*Record
+	for i, c := range in.tasks {
+		rec, part := c.rec, c.rec.Submit.Part
+		id := first + mapper.TaskID(i)
+		rec.Group, rec.GroupID = group, 0
+		if group != "" {
+			rec.GroupID = first
+		}
+		p.parts[part] = append(p.parts[part], id)
+		if rec.Name, err = p.name(rec, id); err != nil {
+			return nil, nil, err
+		}
+		req, err := p.request(c, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		rec.Submit.Env = append(placeInArray(rec, p.parts[part][0]), rec.Submit.Env...)
+		rec.Task = mapper.Task{Request: req, Phase: mapper.Estimating, Submitted: now}
+		events = append(events, mapper.TaskSubmitted{At: now, Request: req})
+		if !r.wantsProbe(rec, c.est) {
+			events = append(events, mapper.Estimated{At: now, Task: id, Estimate: booking(c.est), Expected: c.expected})
+		}
+		recs = append(recs, rec)
+	}
+	return events, recs, nil
+}
+
+// groupName is the name of the tasks of a submission together; "" for one that
+// needs none.
+func (r *Runner) groupName(in *intake, first mapper.TaskID) (string, error) {
+	only := in.tasks[0].rec.Submit
+	if in.group == "" && len(in.tasks) == 1 && only.Part == "" && only.Array == nil {
+		return "", nil
+	}
+	if in.group == "" {
+		return defaultName(only.Image) + "-" + first.String(), nil
+	}
+	if err := r.nameFree("--group", in.group); err != nil {
+		return "", err
+	}
+	return in.group, nil
+}
+
+// nameFree refuses a name that an unfinished task or group has.
+func (r *Runner) nameFree(option, name string) error {
+	if id := r.book.unfinishedNamed(name); id != 0 {
+		return refusef(409, "%s: task %d is called %s already and is not finished; choose another name, or `carma stop %s` first", option, id, name, name)
+	}
+	if r.book.openGroup(name) {
+		return refusef(409, "%s: a group is called %s already and is not finished; choose another name, or `carma stop --group %s` first", option, name, name)
+	}
+	if r.names[name] {
+		return refusef(409, "%s: another task is being called %s; choose another name", option, name)
+	}
+	return nil
+}
+
+// planner numbers the tasks of one submission.
+type planner struct {
+	*Runner
+	parts        map[string][]mapper.TaskID // planned so far
+	size         map[string]int             // tasks of each part in all
+	names        map[string]bool            // taken in this submission
+	dependencies int
+}
+
+// name is a task's name: what was asked for, else the group's with what
+// tells it from the others.
+func (p *planner) name(rec *Record, id mapper.TaskID) (string, error) {
+	sub := rec.Submit
+	name := sub.Name
+	switch {
+	case name != "":
+	case rec.Group == "":
+		name = defaultName(sub.Image) + "-" + id.String()
+	default:
+		name = rec.Group
+		if sub.Part != "" {
+			name += "-" + sub.Part
+		}
+		if n := p.size[sub.Part]; sub.Array != nil && sub.Array.Count == n {
+			name += "-" + strconv.Itoa(sub.Array.Index)
+		} else if n > 1 {
+			name += "-" + strconv.Itoa(len(p.parts[sub.Part]))
+		} else if sub.Part == "" {
+			name += "-1"
+		}
+	}
+	if p.names[name] || name == rec.Group {
+		return "", refusef(409, "--name: two tasks of this submission, or one and their group, are called %s; choose other names", name)
+	}
+	p.names[name] = true
+	return name, p.nameFree("--name", name)
+}
+
+// request is a task as the mapper takes it.
+func (p *planner) request(c *candidate, id mapper.TaskID) (mapper.Request, error) {
+	rec, sub := c.rec, c.rec.Submit
+	req := mapper.Request{
+		ID: id, User: rec.User, Kind: kind(rec), Family: sub.EstModel, Program: program(rec), Batch: batchSize(rec),
+		GPUs: sub.GPUs, Priority: priorities[sub.Priority],
+		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit, Slot: sub.Slot,
+		Delay: sub.Delay, Parallel: sub.Parallel, Group: rec.Group,
+	}
+	if rec.Group != "" && sub.Part != "" {
+		req.Group += "/" + sub.Part
+	}
+	var err error
+	if req.After, err = p.after(sub, id); err != nil {
+		return req, err
+	}
+	if p.dependencies += len(req.After); p.dependencies > api.MaxDependencies {
+		return req, refusef(422, "--after: the tasks of this submission depend on each other %d times or more, at most %d are possible; put a task between that all follow", p.dependencies, api.MaxDependencies)
+	}
+	c.est, err = p.possible(req, c.est)
+	rec.Detail = c.est.Detail
+	return req, err
+}
+
+// placeInArray tells a task where in its group and array it is.
+func placeInArray(rec *Record, first mapper.TaskID) []string {
+	var env []string
+	if rec.Group != "" {
+		env = append(env, "CARMA_GROUP="+rec.Group)
+	}
+	if a := rec.Submit.Array; a != nil {
+		env = append(env, "CARMA_ARRAY_ID="+first.String(), fmt.Sprintf("CARMA_ARRAY_INDEX=%d", a.Index),
+			fmt.Sprintf("CARMA_ARRAY_COUNT=%d", a.Count), fmt.Sprintf("CARMA_ARRAY_MIN=%d", a.Min), fmt.Sprintf("CARMA_ARRAY_MAX=%d", a.Max))
+	}
+	return env
+}
