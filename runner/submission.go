@@ -137,13 +137,11 @@ func (r *Runner) groupName(in *intake, first mapper.TaskID) (string, error) {
 	if in.group == "" && len(in.tasks) == 1 && only.Part == "" && only.Array == nil {
 		return "", nil
 	}
-	if in.group == "" {
-		return defaultName(only.Image) + "-" + first.String(), nil
+	name := in.group
+	if name == "" {
+		name = defaultName(only.Image) + "-" + first.String()
 	}
-	if err := r.nameFree("--group", in.group); err != nil {
-		return "", err
-	}
-	return in.group, nil
+	return name, r.nameFree("--group", name)
 }
 
 // nameFree refuses a name that an unfinished task or group has.

@@ -198,6 +198,9 @@ func TestGroup(t *testing.T) {
 	if _, err := g.api.SubmitAll(g.ctx(), api.Submission{Group: "lot", Tasks: tasks}); err == nil || !strings.Contains(err.Error(), "a group is called lot already") {
 		t.Errorf("a second group of the name: %v", err)
 	}
+	if _, err := g.api.Stop(g.ctx(), "lot", api.StopRequest{}); err == nil || !strings.Contains(err.Error(), "use --group lot") {
+		t.Errorf("the group as a task: %v", err)
+	}
 	if info, err := g.api.Info(g.ctx()); err != nil || info.Held != 18 || info.Running != 2 || info.Queued != 0 {
 		t.Errorf("info: %+v, %v", info, err)
 	}

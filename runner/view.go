@@ -26,6 +26,9 @@ func (r *Runner) Find(ref string) (*Record, error) {
 	} else {
 		row, err = r.Journal.TaskByName(ref)
 	}
+	if errors.Is(err, journal.ErrNotFound) && r.book.openGroup(ref) {
+		return nil, refusef(404, "no task %s, but a group of tasks; name one of them, or use --group %s where there is one", ref, ref)
+	}
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, refusef(404, "no task %s; `carma ps -a` lists all", ref)
 	}

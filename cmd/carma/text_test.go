@@ -101,6 +101,7 @@ func TestProgress(t *testing.T) {
 		want string
 	}{
 		{api.Task{Phase: "estimating"}, "estimating its memory"},
+		{api.Task{Phase: "held", Waits: "it waits for task 17 to succeed"}, "held: it waits for task 17 to succeed"},
 		{api.Task{Phase: "queued", Position: 2, Waits: "GPU 0 is full"}, "queued, 2nd; waits because: GPU 0 is full"},
 		{api.Task{Phase: "recovering", Position: 1}, "recovering, 1st"},
 		{api.Task{Phase: "launching", Attempts: []api.Attempt{{GPUs: []api.GPURef{{Index: 1}, {Index: 3}}}}}, "starting on GPUs 1,3"},
