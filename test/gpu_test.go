@@ -112,8 +112,10 @@ func seeTheirGPUs(t *testing.T, d containers.Driver, image string, mode containe
 	}
 }
 
-// TestGPUsDocker: Docker with NVIDIA's runtime.
-func TestGPUsDocker(t *testing.T) {
+// gpuDocker is a Docker of the test's own with the toolkit's runtime and the
+// tests' image.
+func gpuDocker(t *testing.T) *docker.Driver {
+	t.Helper()
 	kit := newToolkit(t)
 	e := newDockerd(t)
 	e.args = []string{"--add-runtime", "nvidia=" + kit.runtime}
@@ -124,6 +126,12 @@ func TestGPUsDocker(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// TestGPUsDocker: Docker with NVIDIA's runtime.
+func TestGPUsDocker(t *testing.T) {
+	d := gpuDocker(t)
 	found, err := d.Ping(t.Context())
 	if err != nil {
 		t.Fatal(err)
