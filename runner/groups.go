@@ -135,15 +135,7 @@ func (r *Runner) Group(ctx context.Context, name string) ([]api.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	views, err := r.queueViews(ctx, recs)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]api.Task, len(recs))
-	for i, rec := range recs {
-		out[i] = r.view(rec, views[rec.ID()])
-	}
-	return out, nil
+	return r.views(ctx, recs)
 }
 
 // StopGroup asks for the unfinished tasks of a group to end.

@@ -108,6 +108,11 @@ func (r *Runner) Tasks(ctx context.Context, o api.ListOptions) ([]api.Task, erro
 	if err != nil {
 		return nil, err
 	}
+	return r.views(ctx, recs)
+}
+
+// views are records as users see them in a listing.
+func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) {
 	views, err := r.queueViews(ctx, recs)
 	if err != nil {
 		return nil, err

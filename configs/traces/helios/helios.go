@@ -101,16 +101,5 @@ func runTime(t *joblog.Table) (time.Duration, error) {
 	if start == "" || end == "" {
 		return joblog.Unknown, nil
 	}
-	from, err := joblog.ParseTime(start)
-	if err != nil {
-		return 0, fmt.Errorf("start_time %w", err)
-	}
-	to, err := joblog.ParseTime(end)
-	if err != nil {
-		return 0, fmt.Errorf("end_time %w", err)
-	}
-	if to.Before(from) || to.Sub(from) > joblog.MaxTime {
-		return 0, fmt.Errorf("end_time %s is before start_time %s, or ten years after", end, start)
-	}
-	return to.Sub(from), nil
+	return joblog.Between(start, end)
 }

@@ -70,6 +70,22 @@ func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 // MaxTime bounds arrivals and run times: longer ones are mistakes.
 const MaxTime = 10 * 365 * 24 * time.Hour
 
+// Between is the run time between two times as the logs write them.
+func Between(start, end string) (time.Duration, error) {
+	from, err := ParseTime(start)
+	if err != nil {
+		return 0, fmt.Errorf("start_time %w", err)
+	}
+	to, err := ParseTime(end)
+	if err != nil {
+		return 0, fmt.Errorf("end_time %w", err)
+	}
+	if to.Before(from) || to.Sub(from) > MaxTime {
+		return 0, fmt.Errorf("end_time %s is before start_time %s, or ten years after", end, start)
+	}
+	return to.Sub(from), nil
+}
+
 // ParseSeconds reads seconds from 0 on, with or without a fraction, exactly.
 func ParseSeconds(s string) (time.Duration, error) {
 	if s != "" && strings.Trim(s, "0123456789.") == "" {
