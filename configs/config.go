@@ -63,6 +63,9 @@ type Config struct {
 	MPSThreads     int
 	MPSMemoryLimit bool
 	MPSIPC         string
+	// MemoryCaps is how frameworks are made to bound their own GPU memory where
+	// a task may share its GPUs: growth, fractions or off.
+	MemoryCaps string
 	// Pull is when images are fetched unless the task says so itself:
 	// missing, always or never.
 	Pull string
@@ -120,6 +123,7 @@ func Default() Config {
 		MPSDir:         defaultMPSDir(),
 		MPSMemoryLimit: true,
 		MPSIPC:         "private",
+		MemoryCaps:     "growth",
 		Pull:           "missing",
 		StopGrace:      10 * time.Second,
 		LogBytes:       64 * mapper.MiB,

@@ -119,6 +119,9 @@ var keys = []key{
 	{"mps-ipc", "the IPC namespace of tasks under MPS: private, or host where the driver needs it", func(c *Config) any { return &c.MPSIPC }, func(c *Config) error {
 		return oneOf("choice", c.MPSIPC, MPSIPCs)
 	}},
+	{"memory-caps", "what makes frameworks bound their GPU memory beside others: growth (they take it as they need it), fractions (and stop at the grant) or off", func(c *Config) any { return &c.MemoryCaps }, func(c *Config) error {
+		return oneOf("choice", c.MemoryCaps, MemoryCaps)
+	}},
 	{"stop-grace", "`time` between a task's stop signal and its kill", func(c *Config) any { return &c.StopGrace }, func(c *Config) error {
 		return notNegative(c.StopGrace)
 	}},
@@ -209,6 +212,7 @@ var (
 	Attachments = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
 	MPSGroups   = []string{"off", "user", "shared"}
 	MPSIPCs     = []string{"private", "host"}
+	MemoryCaps  = []string{"growth", "fractions", "off"}
 	Probes      = []string{"asked", "unknown", "never"}
 	PullRules   = []string{"missing", "always", "never"}
 	Estimators  = []string{"carma", "gpumemnet", "gpumemnet-transformer", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}

@@ -62,6 +62,8 @@ type Options struct {
 	AdminGroup string
 	// MPS is how GPUs are shared; nil: by time slices, as the driver does.
 	MPS *MPS
+	// Limits are how their memory is bounded beside that.
+	Limits Limits
 	// Owner tells whose a process of this machine is; nil: what its control
 	// groups say.
 	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)

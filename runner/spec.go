@@ -79,6 +79,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		spec.Mounts = append(spec.Mounts, mounts...)
 		spec.Env = append(spec.Env, env...)
 	}
+	spec.Env = append(spec.Env, w.caps()...)
 	w.share(&spec)
 	return spec, nil
 }

@@ -14,6 +14,7 @@ import (
 	"carma/estimator"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/limits"
 )
 
 // RequestError is a request that was refused, with the HTTP status that says
@@ -57,7 +58,7 @@ func (r *Runner) Submit(ctx context.Context, who Caller, s api.Submit) (api.Subm
 	if err != nil {
 		return api.Submitted{}, err
 	}
-	rec := &Record{Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User}
+	rec := &Record{Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User, ImageEnv: limits.Heeded(image.Env)}
 	est, expected, err := r.predict(ctx, rec, nil)
 	if err != nil && s.EstModel == "" && s.Estimator == "" && s.Params == 0 { // an image's label
 		warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err))

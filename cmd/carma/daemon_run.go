@@ -47,6 +47,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
 		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
 	}
+	opt.Limits = limitsOf(config)
 	if config.MPS != "off" {
 		opt.MPS = &runner.MPS{
 			Groups:  &mps.Groups{Dir: config.MPSDir, Binary: config.MPSControl, Shared: config.MPS == "shared"},
