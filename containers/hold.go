@@ -5,8 +5,9 @@ import "context"
 // Holder is a [Driver] that can have a container made and its program held, so
 // that something can be done to it from outside before it runs.
 type Holder interface {
-	// CanHold says why containers cannot be held here; nil: they can.
-	CanHold(ctx context.Context) error
+	// CanHold says why containers cannot be held here; nil: they can. It does not
+	// ask the engine.
+	CanHold() error
 	// Hold does what Start does, but leaves the program held; Start, then or
 	// later, also of another process, lets it run. The container must have been
 	// created with [Spec.Hold]. pid is the number on this machine of the

@@ -3,7 +3,6 @@ package runner
 import (
 	"slices"
 
-	"carma/mapper"
 	"carma/runner/limits"
 )
 
@@ -34,13 +33,4 @@ func (w *worker) caps() []string {
 		most = max(most, limits.Fraction(int64(g.Memory), int64(o.Context), int64(w.capacity(g.GPU))))
 	}
 	return append(add, limits.Fractions(have, most)...)
-}
-
-// Limits are how the GPU memory of tasks is bounded, beside MPS and the
-// watchdog.
-type Limits struct {
-	// Caps is CapsGrowth, CapsFractions or CapsOff; empty: off.
-	Caps string
-	// Context is what a CUDA context takes beside an allocator's memory.
-	Context mapper.Bytes
 }

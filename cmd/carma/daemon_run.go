@@ -47,12 +47,14 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
 		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
 	}
-	opt.Limits = limitsOf(config)
 	if config.MPS != "off" {
 		opt.MPS = &runner.MPS{
 			Groups:  &mps.Groups{Dir: config.MPSDir, Binary: config.MPSControl, Shared: config.MPS == "shared"},
 			Threads: config.MPSThreads, LimitMemory: config.MPSMemoryLimit, HostIPC: config.MPSIPC == "host",
 		}
+	}
+	if err := setLimits(config, &opt); err != nil {
+		return err
 	}
 	clock := runner.NewClock(1)
 	source, err := openGPUs(ctx, config, clock, &opt, log)
@@ -69,7 +71,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		Driver: driver, GPUs: source, Estimator: predicts, Clock: clock, Log: log,
 	})
 	if err != nil {
-		return err
+		return limitError(err)
 	}
 	l, err := runner.Listen(config.Socket)
 	if errors.Is(err, runner.ErrSocketInUse) {

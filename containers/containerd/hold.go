@@ -6,7 +6,7 @@ import (
 )
 
 // CanHold returns nil: what has been made in the kernel and not started is held.
-func (d *Driver) CanHold(context.Context) error { return nil }
+func (d *Driver) CanHold() error { return nil }
 
 // Hold makes the container in the kernel. Its process is runc's, which waits in
 // the container's control group to become the program.

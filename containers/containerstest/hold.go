@@ -16,7 +16,7 @@ const firstHeld = 4_000_001
 func HeldPID(n int) int { return firstHeld + n - 1 }
 
 // CanHold returns nil.
-func (f *Fake) CanHold(context.Context) error { return nil }
+func (f *Fake) CanHold() error { return nil }
 
 // Hold makes a container's process without its script.
 func (f *Fake) Hold(ctx context.Context, id string) (int, error) {

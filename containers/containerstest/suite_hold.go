@@ -21,7 +21,7 @@ func (s *suite) holder() (containers.Holder, *leavings) {
 	if !ok {
 		s.Skip("the driver holds no containers")
 	}
-	if err := h.CanHold(s.ctx); err != nil {
+	if err := h.CanHold(); err != nil {
 		s.Skipf("containers cannot be held here: %v", err)
 	}
 	l := &leavings{}

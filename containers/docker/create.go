@@ -32,7 +32,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	conf, dir := config(spec), ""
-	if spec.Hold && d.CanHold(ctx) == nil {
+	if spec.Hold && d.CanHold() == nil {
 		if dir, err = d.makeHeld(ctx, cli, spec, conf, host); err != nil {
 			return "", d.fail(ctx, cli, what, err)
 		}

@@ -30,19 +30,15 @@ const (
 
 // CanHold says why containers cannot be held: the program is missing, or the
 // engine is another machine's.
-func (d *Driver) CanHold(ctx context.Context) error {
+func (d *Driver) CanHold() error {
 	if d.opts.Init == "" || d.opts.HoldDir == "" {
 		return errors.New("carma-init is not there, which holds Docker's containers; it belongs beside carma (make build)")
 	}
 	if _, err := os.Stat(d.opts.Init); err != nil {
 		return fmt.Errorf("carma-init, which holds Docker's containers: %w", err)
 	}
-	cli, err := d.client(ctx)
-	if err != nil {
-		return err
-	}
-	if !local(cli.DaemonHost()) {
-		return fmt.Errorf("the engine at %s is not this machine's", cli.DaemonHost())
+	if host := d.conn.Load().cli.DaemonHost(); !local(host) {
+		return fmt.Errorf("the engine at %s is not this machine's", host)
 	}
 	return nil
 }
