@@ -126,8 +126,8 @@ func (w *worker) proveLimit(ctx context.Context, id string) (string, error) {
 		return "", err
 	}
 	k := w.opt.Limits.Keeper
-	want := w.bounds(ctx)
-	if err := k.Limit(ctx, id, pid, gpus, want); err != nil {
+	want := w.bounds(ctx, gpus)
+	if err := k.Limit(ctx, id, pid, want); err != nil {
 		return "", err
 	}
 	got, err := k.Read(ctx, id, gpus[0])

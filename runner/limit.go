@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"carma/containers"
@@ -137,7 +138,7 @@ func (w *worker) limit(ctx context.Context, id string) error {
 	}
 	pid, err := w.hold(ctx, id)
 	if err == nil && pid != 0 {
-		err = w.opt.Limits.Keeper.Limit(ctx, id, pid, gpus, w.bounds(ctx))
+		err = w.opt.Limits.Keeper.Limit(ctx, id, pid, w.bounds(ctx, gpus))
 	}
 	switch {
 	case err == nil:
@@ -157,9 +158,9 @@ func (w *worker) hold(ctx context.Context, id string) (pid int, err error) {
 	return pid, err
 }
 
-// bounds are the limits of an attempt by GPU: its grant is guaranteed, as far as
+// bounds are the limits of an attempt on gpus: its grant is guaranteed, as far as
 // the engine lets that be given back, and the end, unless it may burst.
-func (w *worker) bounds(ctx context.Context) map[string]limits.Limit {
+func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Limit {
 	room := map[mapper.GPUID]mapper.Bytes{}
 	if w.opt.Limits.Burst {
 		_ = w.look(ctx, func(s *mapper.State) {
@@ -170,6 +171,9 @@ func (w *worker) bounds(ctx context.Context) map[string]limits.Limit {
 	}
 	out := map[string]limits.Limit{}
 	for _, g := range w.launch.Grants {
+		if !slices.Contains(gpus, string(g.GPU)) {
+			continue
+		}
 		l := limits.Limit{Hard: int64(g.Memory + max(0, room[g.GPU]))}
 		if w.limiter.reserves {
 			l.Soft = int64(g.Memory)

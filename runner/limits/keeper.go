@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -33,9 +35,10 @@ type note struct {
 	Boot string `json:"boot"`
 }
 
-// Limit limits the container id, whose process pid is held, on each GPU by
-// UUID. It may be repeated. After an error some of the limits may be set.
-func (k *Keeper) Limit(ctx context.Context, id string, pid int, gpus []string, l map[string]Limit) error {
+// Limit limits the container id, whose process pid is held, on the GPUs
+// that l names by UUID. It may be repeated. After an error some of the limits may
+// be set.
+func (k *Keeper) Limit(ctx context.Context, id string, pid int, l map[string]Limit) error {
 	group, err := GroupOf(k.root(), pid)
 	if err != nil {
 		return err
@@ -43,7 +46,7 @@ func (k *Keeper) Limit(ctx context.Context, id string, pid int, gpus []string, l
 	if err := k.write(note{ID: id, Group: group, Limits: l, Boot: k.boot()}); err != nil {
 		return err
 	}
-	for _, gpu := range gpus {
+	for _, gpu := range slices.Sorted(maps.Keys(l)) {
 		if err := k.Tool.Set(ctx, group, gpu, l[gpu]); err != nil {
 			return err
 		}
@@ -83,7 +86,7 @@ func (k *Keeper) clear(ctx context.Context, n note) error {
 		return k.leaked(n)
 	}
 	var all []error
-	for gpu := range n.Limits {
+	for _, gpu := range slices.Sorted(maps.Keys(n.Limits)) {
 		if err := k.Tool.Set(ctx, n.Group, gpu, Limit{}); err != nil {
 			all = append(all, err)
 		}
@@ -94,8 +97,8 @@ func (k *Keeper) clear(ctx context.Context, n note) error {
 // leaked is the error where a group went before its soft limit was cleared.
 func (k *Keeper) leaked(n note) error {
 	var reserved []string
-	for gpu, l := range n.Limits {
-		if l.Soft > 0 {
+	for _, gpu := range slices.Sorted(maps.Keys(n.Limits)) {
+		if l := n.Limits[gpu]; l.Soft > 0 {
 			reserved = append(reserved, fmt.Sprintf("%d MiB of %s", l.Soft/mib, gpu))
 		}
 	}
