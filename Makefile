@@ -32,7 +32,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image images images-test test engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check clean bin/carma bin/simtask
+.PHONY: help demo build image images images-test test engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check clean bin/carma bin/carma-init bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,11 +40,15 @@ help: ## list the targets
 demo: build ## run carma with fake GPUs and real containers, from nothing, in under a minute
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; exec test/demo.sh'
 
-build: bin/carma bin/simtask ## bin/carma, and bin/simtask for the image
+build: bin/carma bin/carma-init bin/simtask ## bin/carma with bin/carma-init, and bin/simtask for the image
 
 # Always asked: go build knows better than make what changed.
 bin/carma:
 	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma
+
+# Runs in any image, so it is static.
+bin/carma-init:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@ ./cmd/carma-init
 
 bin/simtask:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@ ./cmd/simtask

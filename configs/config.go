@@ -63,6 +63,15 @@ type Config struct {
 	MPSThreads     int
 	MPSMemoryLimit bool
 	MPSIPC         string
+	// MemoryCaps is how frameworks are made to bound their own GPU memory where
+	// a task may share its GPUs: growth, fractions or off.
+	MemoryCaps string
+	// MemoryLimit is what else bounds it: auto, driver, mps or off. MemoryBurst
+	// lets tasks use free memory above their grants under the driver's limit,
+	// which NVIDIASMI sets.
+	MemoryLimit string
+	MemoryBurst bool
+	NVIDIASMI   string
 	// Pull is when images are fetched unless the task says so itself:
 	// missing, always or never.
 	Pull string
@@ -120,6 +129,9 @@ func Default() Config {
 		MPSDir:         defaultMPSDir(),
 		MPSMemoryLimit: true,
 		MPSIPC:         "private",
+		MemoryCaps:     "growth",
+		MemoryLimit:    "auto",
+		NVIDIASMI:      "nvidia-smi",
 		Pull:           "missing",
 		StopGrace:      10 * time.Second,
 		LogBytes:       64 * mapper.MiB,

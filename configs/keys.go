@@ -119,6 +119,22 @@ var keys = []key{
 	{"mps-ipc", "the IPC namespace of tasks under MPS: private, or host where the driver needs it", func(c *Config) any { return &c.MPSIPC }, func(c *Config) error {
 		return oneOf("choice", c.MPSIPC, MPSIPCs)
 	}},
+	{"memory-limit", "what bounds the GPU memory of tasks that may share: auto (the driver where it can, and MPS where it is on), driver (or they do not start), mps (only MPS) or off", func(c *Config) any { return &c.MemoryLimit }, func(c *Config) error {
+		if c.MemoryLimit == "mps" && c.MPS == "off" {
+			return errors.New("mps needs MPS, which is off; write mps: user, or memory-limit: auto")
+		}
+		return oneOf("choice", c.MemoryLimit, MemoryLimits)
+	}},
+	{"memory-burst", "under the driver's limit a task may use what is free on its GPUs at its start, not only its grant", func(c *Config) any { return &c.MemoryBurst }, nil},
+	{"nvidia-smi", "the `program` that sets the driver's memory limits", func(c *Config) any { return &c.NVIDIASMI }, func(c *Config) error {
+		if c.NVIDIASMI == "" {
+			return errors.New("no program named; the NVIDIA driver's is nvidia-smi")
+		}
+		return nil
+	}},
+	{"memory-caps", "what makes frameworks bound their GPU memory beside others: growth (they take it as they need it), fractions (and stop at the grant) or off", func(c *Config) any { return &c.MemoryCaps }, func(c *Config) error {
+		return oneOf("choice", c.MemoryCaps, MemoryCaps)
+	}},
 	{"stop-grace", "`time` between a task's stop signal and its kill", func(c *Config) any { return &c.StopGrace }, func(c *Config) error {
 		return notNegative(c.StopGrace)
 	}},
@@ -209,11 +225,14 @@ var (
 	Attachments = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
 	MPSGroups   = []string{"off", "user", "shared"}
 	MPSIPCs     = []string{"private", "host"}
-	Probes      = []string{"asked", "unknown", "never"}
-	PullRules   = []string{"missing", "always", "never"}
-	Estimators  = []string{"carma", "gpumemnet", "gpumemnet-transformer", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
-	LogLevels   = []string{"debug", "info", "warn", "error"}
-	LogFormats  = []string{"auto", "console", "json"}
+	// Of memory-limit and memory-caps.
+	MemoryLimits = []string{"auto", "driver", "mps", "off"}
+	MemoryCaps   = []string{"growth", "fractions", "off"}
+	Probes       = []string{"asked", "unknown", "never"}
+	PullRules    = []string{"missing", "always", "never"}
+	Estimators   = []string{"carma", "gpumemnet", "gpumemnet-transformer", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
+	LogLevels    = []string{"debug", "info", "warn", "error"}
+	LogFormats   = []string{"auto", "console", "json"}
 )
 
 var namespaceName = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)

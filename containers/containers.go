@@ -166,8 +166,10 @@ type Spec struct {
 	ShmSize int64 // bytes; 0: the engine's default
 	// HostIPC gives it the host's IPC namespace in place of its own.
 	HostIPC bool
-	GPUs    []string
-	Attach  Attach
+	// Hold: the program may be held when it starts, see [Holder].
+	Hold   bool
+	GPUs   []string
+	Attach Attach
 	// NoNewPrivileges forbids set-uid binaries to raise privileges.
 	NoNewPrivileges bool
 	// Sandbox shuts the container in; nil: it is an ordinary one.

@@ -20,7 +20,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	} else {
 		checks = append(checks, r.checkHealth(), r.checkMetrics(), r.checkAttach())
 	}
-	return append(append(checks, r.checkNotes()...), r.checkMPS(ctx), r.checkLedger(ctx))
+	return append(append(checks, r.checkNotes()...), r.checkMPS(ctx), r.checkLimits(), r.checkLedger(ctx))
 }
 
 func (r *Runner) checkEngine(ctx context.Context) api.Check {

@@ -25,9 +25,12 @@ type Record struct {
 	GID     int           `json:"gid"`
 	ImageID string        `json:"image_id,omitempty"`
 	// ImageUser is the user that the image itself names.
-	ImageUser string      `json:"image_user,omitempty"`
-	Detail    string      `json:"detail,omitempty"` // the estimate's sentence
-	Task      mapper.Task `json:"task"`
+	ImageUser string `json:"image_user,omitempty"`
+	// ImageEnv are those of the image's variables that bound a framework's GPU
+	// memory.
+	ImageEnv []string    `json:"image_env,omitempty"`
+	Detail   string      `json:"detail,omitempty"` // the estimate's sentence
+	Task     mapper.Task `json:"task"`
 	// Curves are the memory its attempts were seen to use, by their numbers.
 	Curves map[int]*curve `json:"curves,omitempty"`
 }

@@ -69,6 +69,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int) {
 		if c.State == containers.StateRunning {
 			r.Log.Warn().Int64("task", task).Str("container", c.Name).Msg("a container of an attempt that is over still runs; removing it")
 		}
+		r.unlimit(ctx, c.ID)
 		_, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) })
 		if err != nil && ctx.Err() == nil {
 			r.Log.Warn().Err(err).Str("container", c.Name).Msg("a left-over container could not be removed")

@@ -62,6 +62,11 @@ type Options struct {
 	AdminGroup string
 	// MPS is how GPUs are shared; nil: by time slices, as the driver does.
 	MPS *MPS
+	// Limits are how their memory is bounded beside that.
+	Limits Limits
+	// Init is the path of the program carma-init, which a proof runs; empty: it
+	// is not there.
+	Init string
 	// Owner tells whose a process of this machine is; nil: what its control
 	// groups say.
 	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
@@ -97,6 +102,7 @@ type Runner struct {
 	devices  map[mapper.GPUID]mapper.GPUInfo
 	found    map[mapper.GPUID]gpu.Device // the same, as the source tells
 	owners   *owners
+	limiter  limiter
 
 	// The loop's own:
 	nextID    mapper.TaskID
@@ -154,6 +160,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		return nil, err
 	}
 	r.engine.probe(ctx)
+	if err := r.findLimits(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.loadInstance(); err != nil {
 		return nil, err
 	}

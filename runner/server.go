@@ -185,6 +185,14 @@ func (r *Runner) addServerRoutes(a huma.API) {
 		func(ctx context.Context, _ *struct{}) (*output[[]api.Check], error) {
 			return answer(r.Doctor(ctx), nil)
 		})
+	huma.Register(a, operation("prove", http.MethodPost, "/v1/prove", "Start a container on each GPU and compare what limits it with what should"),
+		func(ctx context.Context, in *struct{ Body api.ProveRequest }) (*output[[]api.Check], error) {
+			who, ok := callerFrom(ctx)
+			if !ok {
+				return nil, huma.Error403Forbidden("the caller is not known: connect through the unix socket")
+			}
+			return answer(r.Prove(ctx, who, in.Body.Image))
+		})
 	huma.Register(a, operation("speed", http.MethodPut, "/v1/speed", "Set the speed of a simulated server"),
 		func(ctx context.Context, in *struct{ Body api.SpeedChange }) (*output[api.Info], error) {
 			if err := r.SetSpeed(in.Body.Speed); err != nil {

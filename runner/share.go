@@ -74,7 +74,7 @@ func (w *worker) share(spec *containers.Spec) {
 		return
 	}
 	limits := mps.Limits{Threads: w.opt.MPS.Threads}
-	if w.opt.MPS.LimitMemory {
+	if w.opt.MPS.LimitMemory && !w.bursts() {
 		most := mapper.Bytes(0) // which number a GPU has in the container is up to CUDA
 		for _, g := range w.launch.Grants {
 			most = max(most, g.Memory)

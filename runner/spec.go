@@ -63,6 +63,7 @@ func (w *worker) spec() (containers.Spec, error) {
 			"CARMA_GRANT_BYTES=" + strconv.FormatInt(int64(grant), 10),
 		},
 		NoNewPrivileges: true,
+		Hold:            len(w.limited()) > 0,
 	}
 	if sub.BatchSize > 0 { // what the estimate is of, so that the program can train with it
 		spec.Env = append(spec.Env, "CARMA_BATCH_SIZE="+strconv.Itoa(sub.BatchSize))
@@ -79,6 +80,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		spec.Mounts = append(spec.Mounts, mounts...)
 		spec.Env = append(spec.Env, env...)
 	}
+	spec.Env = append(spec.Env, w.caps()...)
 	w.share(&spec)
 	return spec, nil
 }

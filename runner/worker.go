@@ -83,6 +83,7 @@ func (w *worker) run(ctx context.Context) {
 		return
 	}
 	// The end is durable: the container is not needed any more.
+	w.unlimit(ctx, id)
 	if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
 		log.Warn().Err(err).Str("container", id).Msg("the container could not be removed; it will be at the next start")
 	}
@@ -182,6 +183,9 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 			return id, err
 		}
 		return "", nil
+	}
+	if err := w.limit(ctx, id); err != nil {
+		return id, err
 	}
 	_, err = w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
 	return id, err

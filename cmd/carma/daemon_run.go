@@ -53,6 +53,9 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 			Threads: config.MPSThreads, LimitMemory: config.MPSMemoryLimit, HostIPC: config.MPSIPC == "host",
 		}
 	}
+	if err := setLimits(config, &opt); err != nil {
+		return err
+	}
 	clock := runner.NewClock(1)
 	source, err := openGPUs(ctx, config, clock, &opt, log)
 	if err != nil {
@@ -68,7 +71,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		Driver: driver, GPUs: source, Estimator: predicts, Clock: clock, Log: log,
 	})
 	if err != nil {
-		return err
+		return limitError(err)
 	}
 	l, err := runner.Listen(config.Socket)
 	if errors.Is(err, runner.ErrSocketInUse) {

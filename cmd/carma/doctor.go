@@ -37,10 +37,13 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Check that carma can work here, and tell what to mend",
 		Long: `Check the daemon, the container engine, the GPUs and the folders, and tell how
 to mend what is wrong. Without a daemon it checks what can be seen from here.
+It starts a container only with --prove: of an image that is on this machine,
+and the program that runs in it is carma's own.
 Exits with 1 when a check fails.`,
 		Args: noArgs,
 	}
 	asJSON := addJSON(cmd)
+	prove := cmd.Flags().String("prove", "", "also start a container of this `image` on each GPU, as a task would be, and see what limits its GPU memory")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, from, err := configs.Load(cmd.Flags())
 		if err != nil {
@@ -48,10 +51,17 @@ Exits with 1 when a check fails.`,
 		}
 		client := api.NewClient(configs.ClientSocket(config, from))
 		checks, err := client.Doctor(cmd.Context())
+		if err == nil && *prove != "" {
+			proven, proveErr := client.Prove(cmd.Context(), *prove)
+			checks, err = append(checks, proven...), proveErr
+		}
 		var none *api.NoDaemonError
 		switch {
 		case errors.As(err, &none):
 			checks = localChecks(cmd.Context(), config, none)
+			if *prove != "" {
+				checks = append(checks, api.Check{Name: "proof", Status: checkFailure, Detail: "not tried: the daemon starts its container", Mend: "carma daemon"})
+			}
 		case err != nil:
 			return err
 		}

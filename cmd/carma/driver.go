@@ -15,7 +15,11 @@ func openDriver(config configs.Config) (containers.Driver, error) {
 	if config.Driver == "containerd" {
 		return openContainerd(config)
 	}
-	return docker.New(docker.Options{Host: config.DockerHost, Network: config.Network})
+	hold, err := filepath.Abs(filepath.Join(config.DataDir, "held"))
+	if err != nil {
+		return nil, err
+	}
+	return docker.New(docker.Options{Host: config.DockerHost, Network: config.Network, Init: initProgram(), HoldDir: hold})
 }
 
 func openContainerd(config configs.Config) (*containerd.Driver, error) {

@@ -126,6 +126,11 @@ func (d *fakeDaemon) routes() http.Handler {
 	mux.HandleFunc("GET /v1/info", func(w http.ResponseWriter, _ *http.Request) { d.answer(w, &d.info) })
 	mux.HandleFunc("GET /v1/gpus", func(w http.ResponseWriter, _ *http.Request) { d.answer(w, &d.gpus) })
 	mux.HandleFunc("GET /v1/doctor", func(w http.ResponseWriter, _ *http.Request) { d.answer(w, &d.checks) })
+	mux.HandleFunc("POST /v1/prove", func(w http.ResponseWriter, r *http.Request) {
+		var p api.ProveRequest
+		_ = json.NewDecoder(r.Body).Decode(&p)
+		d.answer(w, []api.Check{{Name: "proof on GPU 0", Status: "failure", Detail: "of " + p.Image}})
+	})
 	mux.HandleFunc("PUT /v1/speed", func(w http.ResponseWriter, r *http.Request) {
 		var s api.SpeedChange
 		_ = json.NewDecoder(r.Body).Decode(&s)

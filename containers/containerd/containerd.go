@@ -77,9 +77,14 @@ type Driver struct {
 	// busy holds a *sync.Mutex per container: what is done in several steps is
 	// done by one at a time.
 	busy sync.Map
+	// beforeGone is called before a task is deleted; nil: nothing is.
+	beforeGone func(ctx context.Context, id string)
 }
 
-var _ containers.Driver = (*Driver)(nil)
+var (
+	_ containers.Driver = (*Driver)(nil)
+	_ containers.Holder = (*Driver)(nil)
+)
 
 // New returns a driver. It does not talk to containerd: whether that answers
 // is what [Driver.Ping] tells.

@@ -48,18 +48,9 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 }
 
 func (d *Driver) run(ctx context.Context, r *record) error {
-	t := r.task
-	if t == nil {
-		if err := d.newTask(ctx, r); err != nil {
-			return err
-		}
-		var err error
-		if t, err = d.task(ctx, r.ID); err != nil {
-			return err
-		}
-		if t == nil {
-			return errors.New("the container is gone as soon as it was made")
-		}
+	t, err := d.made(ctx, r)
+	if err != nil {
+		return err
 	}
 	if r.started().IsZero() {
 		if !r.sandboxed() {
@@ -72,7 +63,7 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 			return err
 		}
 	}
-	_, err := d.cli.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: r.ID})
+	_, err = d.cli.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: r.ID})
 	if err = native(err); err != nil {
 		// Perhaps an earlier request, whose answer was lost, is being carried out.
 		if t, taskErr := d.task(ctx, r.ID); taskErr == nil && t != nil && t.Status != task.Status_CREATED && t.Status != task.Status_UNKNOWN {
@@ -80,6 +71,21 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 		}
 	}
 	return err
+}
+
+// made is the task of a container, which it makes where there is none.
+func (d *Driver) made(ctx context.Context, r *record) (*task.Process, error) {
+	if r.task != nil {
+		return r.task, nil
+	}
+	if err := d.newTask(ctx, r); err != nil {
+		return nil, err
+	}
+	t, err := d.task(ctx, r.ID)
+	if err == nil && t == nil {
+		err = errors.New("the container is gone as soon as it was made")
+	}
+	return t, err
 }
 
 // newTask makes the container in the kernel.
@@ -233,6 +239,9 @@ func (d *Driver) endTask(ctx context.Context, id string) error {
 		if err := d.awaitTask(ctx, id); err != nil {
 			return err
 		}
+	}
+	if d.beforeGone != nil {
+		d.beforeGone(ctx, id)
 	}
 	_, err = d.cli.TaskService().Delete(ctx, &tasks.DeleteTaskRequest{ContainerID: id})
 	if err = native(err); errdefs.IsNotFound(err) {

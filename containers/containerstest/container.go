@@ -27,6 +27,8 @@ type fakeContainer struct {
 	killed   chan struct{}
 	finished chan struct{} // closed when the container has ended
 	removed  bool
+	gone     bool          // beforeGone was called
+	number   int           // of how many were made
 	changed  chan struct{} // closed and replaced at every change
 }
 

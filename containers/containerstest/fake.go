@@ -71,10 +71,14 @@ type Fake struct {
 	faults     map[Op][]fault
 	calls      map[Op]int
 	misattach  string
+	beforeGone func(ctx context.Context, id string)
 	scripts    sync.WaitGroup
 }
 
-var _ containers.Driver = (*Fake)(nil)
+var (
+	_ containers.Driver = (*Fake)(nil)
+	_ containers.Holder = (*Fake)(nil)
+)
 
 // NewFake returns an engine without images.
 func NewFake() *Fake {
@@ -173,6 +177,7 @@ func (f *Fake) Create(ctx context.Context, spec containers.Spec) (string, error)
 	f.made++
 	id := fmt.Sprintf("fake%08d", f.made)
 	f.containers[id] = newContainer(f, id, img, spec)
+	f.containers[id].number = f.made
 	f.order = append(f.order, id)
 	if lost != nil {
 		return "", lost

@@ -24,6 +24,7 @@ const (
 	OpList   Op = "list"
 
 	OpAttached Op = "attached"
+	OpHold     Op = "hold"
 
 	OpClose Op = "close"
 )

@@ -126,6 +126,7 @@ func (f *Fake) Remove(ctx context.Context, id string) error {
 	defer f.mu.Unlock()
 	if c := f.containers[id]; c != nil {
 		c.end(containers.Exit{Code: 137})
+		f.leave(ctx, c)
 		c.removed = true
 		c.change()
 		delete(f.containers, id)
@@ -153,6 +154,7 @@ func (f *Fake) Wait(ctx context.Context, id string) (containers.Exit, error) {
 			return containers.Exit{}, err
 		}
 	}
+	f.leave(ctx, c)
 	return c.exit, nil
 }
 

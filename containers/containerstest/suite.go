@@ -50,6 +50,8 @@ func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Ima
 		{"mounts", testMounts},
 		{"sandbox", testSandbox},
 		{"visible GPUs", testVisibleGPUs},
+		{"hold", testHold},
+		{"hold and never start", testHoldOnly},
 		{"list", testList},
 		{"close", testClose},
 		{"not found", testNotFound},

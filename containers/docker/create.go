@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,30 +31,43 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
+	conf, dir := config(spec), ""
+	if spec.Hold && d.CanHold() == nil {
+		if dir, err = d.makeHeld(ctx, cli, spec, conf, host); err != nil {
+			return "", d.fail(ctx, cli, what, err)
+		}
+	}
+	id, made, err := d.create(ctx, cli, what, spec, conf, host)
+	if !made {
+		err = errors.Join(err, d.forgetHold(dir))
+	}
+	return id, err
+}
+
+// create makes the container; made is false if there was one.
+func (d *Driver) create(ctx context.Context, cli *client.Client, what string, spec containers.Spec, conf *container.Config, host *container.HostConfig) (id string, made bool, err error) {
 	for try := 0; ; try++ {
-		res, err := cli.ContainerCreate(ctx, client.ContainerCreateOptions{
-			Name: spec.Name, Config: config(spec), HostConfig: host,
-		})
+		res, err := cli.ContainerCreate(ctx, client.ContainerCreateOptions{Name: spec.Name, Config: conf, HostConfig: host})
 		if err == nil {
-			return res.ID, nil
+			return res.ID, true, nil
 		}
 		if !errdefs.IsConflict(err) {
-			return "", d.fail(ctx, cli, what, err)
+			return "", false, d.fail(ctx, cli, what, err)
 		}
 		have, inspectErr := cli.ContainerInspect(ctx, spec.Name, client.ContainerInspectOptions{})
 		switch {
 		case errdefs.IsNotFound(inspectErr) && try < 3:
 			continue // the one in the way has just been removed
 		case errdefs.IsNotFound(inspectErr):
-			return "", d.fail(ctx, cli, what, err)
+			return "", false, d.fail(ctx, cli, what, err)
 		case inspectErr != nil:
-			return "", d.fail(ctx, cli, what, inspectErr)
+			return "", false, d.fail(ctx, cli, what, inspectErr)
 		}
 		if missing, ok := lacks(have.Container, spec.Labels); ok {
-			return "", fmt.Errorf("%s: container %s has that name but not label %s=%q",
+			return "", false, fmt.Errorf("%s: container %s has that name but not label %s=%q",
 				what, short(have.Container.ID), missing, spec.Labels[missing])
 		}
-		return have.Container.ID, nil
+		return have.Container.ID, false, nil
 	}
 }
 

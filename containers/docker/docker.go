@@ -27,6 +27,10 @@ type Options struct {
 	// Network is the containers' network; empty: the engine's default. The
 	// host's and other containers' networks are refused.
 	Network string
+	// Init is the path of the program carma-init, and HoldDir an absolute folder
+	// of this driver, both as the engine sees them; empty: containers cannot be
+	// held.
+	Init, HoldDir string
 }
 
 // Driver talks to one Docker engine. It is safe for concurrent use.
@@ -44,7 +48,10 @@ type connection struct {
 	negotiated atomic.Bool
 }
 
-var _ containers.Driver = (*Driver)(nil)
+var (
+	_ containers.Driver = (*Driver)(nil)
+	_ containers.Holder = (*Driver)(nil)
+)
 
 // New returns a driver. It does not talk to the engine: whether that answers
 // is what [Driver.Ping] tells.

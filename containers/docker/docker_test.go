@@ -42,10 +42,32 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "import the suite's image: %v\n", err)
 		return 1
 	}
+	if holdFolder, err = os.MkdirTemp("", "carma-hold"); err == nil {
+		err = buildInit(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "build carma-init: %v\n", err)
+		return 1
+	}
 	defer func() {
+		_ = os.RemoveAll(holdFolder)
 		_, _ = cli.ImageRemove(context.Background(), toolRef, client.ImageRemoveOptions{Force: true})
 	}()
 	return m.Run()
+}
+
+// holdFolder has the program carma-init and the driver's folder.
+var holdFolder string
+
+func initProgram() string { return filepath.Join(holdFolder, "carma-init") }
+
+func buildInit(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", initProgram(), "carma/cmd/carma-init")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
 }
 
 // importTool builds the suite's program and makes an image of nothing else.
@@ -94,7 +116,7 @@ func importTool(ctx context.Context, cli *client.Client) error {
 // build machine often has no bridge.
 func newDriver(t *testing.T, host string) *Driver {
 	t.Helper()
-	d, err := New(Options{Host: host, Network: "none"})
+	d, err := New(Options{Host: host, Network: "none", Init: initProgram(), HoldDir: filepath.Join(holdFolder, "dir")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,19 +18,31 @@ import (
 // run an exited one again.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start container " + short(id)
-	mu, _ := d.starting.LoadOrStore(id, new(sync.Mutex))
-	mu.(*sync.Mutex).Lock()
-	defer mu.(*sync.Mutex).Unlock()
+	defer d.lock(id)()
 
 	c, cli, err := d.inspect(ctx, what, id)
 	if err != nil {
 		return err
 	}
-	if state(c.State.Status) != containers.StateCreated {
+	switch state(c.State.Status) {
+	case containers.StateExited:
 		return nil
+	case containers.StateCreated:
+		if _, err := cli.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
+			return d.fail(ctx, cli, what, err)
+		}
 	}
-	_, err = cli.ContainerStart(ctx, id, client.ContainerStartOptions{})
-	return d.fail(ctx, cli, what, err)
+	if err := d.letGo(c); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// lock makes a container's start this caller's until it calls the result.
+func (d *Driver) lock(id string) (unlock func()) {
+	mu, _ := d.starting.LoadOrStore(id, new(sync.Mutex))
+	mu.(*sync.Mutex).Lock()
+	return mu.(*sync.Mutex).Unlock
 }
 
 // Stop sends the stop signal and kills after grace, which the engine counts
@@ -56,12 +68,16 @@ func (d *Driver) Remove(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	dir := d.holdDirOf(ctx, cli, id)
 	_, err = cli.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	if errdefs.IsConflict(err) { // another Remove is at it
 		err = d.await(ctx, cli, id, container.WaitConditionRemoved)
 	}
 	if err == nil || errdefs.IsNotFound(err) {
 		d.starting.Delete(id)
+		if err := d.forgetHold(dir); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
 		return nil
 	}
 	return d.fail(ctx, cli, what, err)

@@ -135,6 +135,12 @@ func (c *Client) Doctor(ctx context.Context) ([]Check, error) {
 	return call[[]Check](ctx, c, http.MethodGet, "/v1/doctor", nil)
 }
 
+// Prove starts a container of an image on each GPU as a task would be started,
+// and returns what it saw of what limits it.
+func (c *Client) Prove(ctx context.Context, image string) ([]Check, error) {
+	return call[[]Check](ctx, c, http.MethodPost, "/v1/prove", ProveRequest{Image: image})
+}
+
 // SetSpeed changes how fast a simulated server's time runs.
 func (c *Client) SetSpeed(ctx context.Context, speed float64) (Info, error) {
 	return call[Info](ctx, c, http.MethodPut, "/v1/speed", SpeedChange{Speed: speed})

@@ -250,6 +250,11 @@ type Check struct {
 	Mend string `json:"mend,omitempty"`
 }
 
+// ProveRequest asks for a proof of what limits a task's GPU memory.
+type ProveRequest struct {
+	Image string `json:"image" minLength:"1" doc:"an image on this machine; its own program does not run"`
+}
+
 // SpeedChange sets the speed of a simulated server.
 type SpeedChange struct {
 	Speed float64 `json:"speed" exclusiveMinimum:"0" maximum:"100000"`

@@ -1,0 +1,73 @@
+// Command carma-init is the first program of a container that Docker holds: it
+// waits until a file appears and then becomes the program that was asked for. It
+// is one static file, so that it runs in any image.
+//
+//	carma-init hold FOLDER PROGRAM [ARG...]   wait for FOLDER/release, then run PROGRAM
+//	carma-init show                           print what a task in this container sees
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Exit codes, as a shell's and an engine's.
+const (
+	exitUsage         = 2
+	exitCannotExecute = 126
+	exitNotFound      = 127
+	exitSignal        = 128
+)
+
+// poll is the time between two looks for the file. It may come from the other
+// side of a mount, which not every file system tells of.
+const poll = 5 * time.Millisecond
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	switch {
+	case len(args) >= 3 && args[0] == "hold":
+		return hold(args[1], args[2:])
+	case len(args) == 1 && args[0] == "show":
+		return show(os.Stdout)
+	}
+	fmt.Fprintln(os.Stderr, "carma-init: started by carma, as: hold FOLDER PROGRAM [ARG...], or: show")
+	return exitUsage
+}
+
+// hold waits for the release and returns only if the program does not run.
+func hold(folder string, argv []string) int {
+	// As the first process of a container it gets no signal that it does not
+	// ask for, and a stop must end it.
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "release")); err == nil {
+			break
+		}
+		select {
+		case s := <-stop:
+			return exitSignal + int(s.(syscall.Signal))
+		case <-tick.C:
+		}
+	}
+	path, err := exec.LookPath(argv[0])
+	if err == nil || errors.Is(err, exec.ErrDot) {
+		err = syscall.Exec(path, argv, os.Environ())
+	}
+	fmt.Fprintf(os.Stderr, "carma-init: %s: %v\n", argv[0], err)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return exitNotFound
+	}
+	return exitCannotExecute
+}

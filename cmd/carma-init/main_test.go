@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The test's own binary plays the program when this is set.
+const asInit = "TEST_CARMA_INIT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asInit) != "" {
+		syscall.Exit(run(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// command is the program with arguments.
+func command(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd.Env = append(os.Environ(), asInit+"=1", "A=1 2")
+	out := new(bytes.Buffer)
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd, out
+}
+
+func code(err error) int {
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		return -1
+	}
+	return 0
+}
+
+func TestHold(t *testing.T) {
+	folder := t.TempDir()
+	marker := filepath.Join(folder, "in")
+	cmd, out := command(t, "hold", folder, "sh", "-c", `cat "$1"; echo "$A $$"; exit 5`, "sh", marker)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{marker, filepath.Join(folder, "release")} { // in this order
+		if err := os.WriteFile(name, []byte("late\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pid := cmd.Process.Pid
+	err := cmd.Wait()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if code(err) != 5 || len(lines) != 2 || lines[0] != "late" || !strings.HasPrefix(lines[1], "1 2 ") {
+		t.Errorf("%v, %q", err, out)
+	}
+	if !strings.HasSuffix(out.String(), " "+strconv.Itoa(pid)+"\n") {
+		t.Errorf("the program is another process than %d: %q", pid, out)
+	}
+}
+
+func TestHoldFails(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "release"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	plain := filepath.Join(folder, "plain")
+	if err := os.WriteFile(plain, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"hold", folder, "/no/such/program"}, 127, "/no/such/program"},
+		{[]string{"hold", folder, "no-such-program"}, 127, "no-such-program"},
+		{[]string{"hold", folder, plain}, 126, plain},
+		{[]string{"hold", folder}, 2, "started by carma"},
+		{nil, 2, "started by carma"},
+	} {
+		cmd, out := command(t, row.args...)
+		if err := cmd.Run(); code(err) != row.code || !strings.Contains(out.String(), row.says) {
+			t.Errorf("%q: %v, %q; want code %d", row.args, err, out, row.code)
+		}
+	}
+}
+
+func TestShow(t *testing.T) {
+	bin := t.TempDir()
+	smi := "#!/bin/sh\n[ \"$*\" = '--query-gpu=uuid,memory.total --format=csv,noheader,nounits' ] && echo 'GPU-a, 4096'\n"
+	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(smi), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd, out := command(t, "show")
+	cmd.Env = append(cmd.Env, "PATH="+bin)
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(out.String(), "\n"); !slices.Contains(lines, "env A=1 2") || !slices.Contains(lines, "gpu GPU-a, 4096") {
+		t.Errorf("%q", out)
+	}
+	cmd, out = command(t, "show")
+	cmd.Env = append(cmd.Env, "PATH=/none")
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "\nsmi ") {
+		t.Errorf("without nvidia-smi: %v, %q", err, out)
+	}
+}

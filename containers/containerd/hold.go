@@ -1,0 +1,38 @@
+package containerd
+
+import (
+	"context"
+	"fmt"
+)
+
+// CanHold returns nil: what has been made in the kernel and not started is held.
+func (d *Driver) CanHold() error { return nil }
+
+// Hold makes the container in the kernel. Its process is runc's, which waits in
+// the container's control group to become the program.
+func (d *Driver) Hold(ctx context.Context, id string) (pid int, err error) {
+	what := "hold container " + id
+	defer d.lock(id)()
+	r, err := d.look(ctx, id)
+	if err != nil {
+		return 0, d.fail(ctx, what, err)
+	}
+	if err := r.failure(); err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	if r.Labels[labelExit] != "" || r.running() || r.stopped() || r.lost() {
+		return 0, nil
+	}
+	t, err := d.made(ctx, r)
+	if err != nil {
+		return 0, d.startFailed(ctx, what, id, err)
+	}
+	return int(t.Pid), nil
+}
+
+// BeforeGone sets what is called before a container's task, and with it the
+// control group, is deleted; which only this driver does.
+func (d *Driver) BeforeGone(call func(ctx context.Context, id string)) bool {
+	d.beforeGone = call
+	return true
+}

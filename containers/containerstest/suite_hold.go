@@ -1,0 +1,171 @@
+package containerstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"carma/containers"
+)
+
+// holder is the driver as one that holds, and what its BeforeGone was told.
+func (s *suite) holder() (containers.Holder, *leavings) {
+	s.Helper()
+	h, ok := s.d.(containers.Holder)
+	if !ok {
+		s.Skip("the driver holds no containers")
+	}
+	if err := h.CanHold(); err != nil {
+		s.Skipf("containers cannot be held here: %v", err)
+	}
+	l := &leavings{}
+	l.expected = h.BeforeGone(l.leave)
+	return h, l
+}
+
+// leavings are the containers that were about to go, and whether their control
+// groups were still there.
+type leavings struct {
+	expected bool // by this engine
+
+	mu     sync.Mutex
+	groups []string // of the container that is watched
+	seen   map[string]bool
+}
+
+func (l *leavings) watch(pid int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.groups = groupFolders(pid)
+}
+
+func (l *leavings) leave(_ context.Context, id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
+	there := len(l.groups) == 0
+	for _, dir := range l.groups {
+		if _, err := os.Stat(dir); err == nil {
+			there = true
+		}
+	}
+	l.seen[id] = there
+}
+
+func (l *leavings) check(id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch there, told := l.seen[id]; {
+	case l.expected && !told:
+		return errors.New("nothing was called before it was gone")
+	case l.expected && !there:
+		return fmt.Errorf("its control groups %q were gone when it was called", l.groups)
+	}
+	return nil
+}
+
+// groupFolders are the folders of a process's control groups, none for one that
+// is not of this machine.
+func groupFolders(pid int) (out []string) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(strings.TrimSpace(string(b))) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) < 3 || f[2] == "/" {
+			continue
+		}
+		for _, controller := range []string{f[1], "unified"} {
+			dir := filepath.Join("/sys/fs/cgroup", controller, f[2])
+			if _, err := os.Stat(dir); err == nil {
+				out = append(out, dir)
+			}
+		}
+	}
+	return out
+}
+
+func testHold(t *testing.T, s *suite) {
+	h, leaving := s.holder()
+	folder := t.TempDir()
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	spec := s.spec("read:/data/in", "out:two words", "env:A", "env:IMAGE", "dir", "user", "exit:3")
+	spec.Hold = true
+	spec.Env = []string{"A=1=2"}
+	spec.Mounts = []containers.Mount{{Source: folder, Target: "/data", ReadOnly: true}}
+	id := s.create(spec)
+	pid, err := h.Hold(s.ctx, id)
+	if err != nil || pid <= 0 {
+		t.Fatalf("hold: process %d, %v", pid, err)
+	}
+	leaving.watch(pid)
+	if again, err := h.Hold(s.ctx, id); err != nil || again != pid {
+		t.Errorf("hold again: process %d, %v, want %d", again, err, pid)
+	}
+	// The program prints "refused" if it does not wait for what comes now.
+	if err := os.WriteFile(filepath.Join(folder, "in"), []byte("written while it was held"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.d.Start(s.ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	if exit := s.wait(id); exit.Code != 3 {
+		t.Errorf("exit = %+v, want code 3", exit)
+	}
+	s.equal("output", s.logs(id, time.Time{}, false).lines(containers.Stdout),
+		[]string{"written while it was held", "two words", "A=1=2", ToolEnv, ToolWorkDir, ToolUser})
+	if again, err := h.Hold(s.ctx, id); err != nil || again != 0 {
+		t.Errorf("hold after its end: process %d, %v, want none", again, err)
+	}
+	if err := leaving.check(id); err != nil {
+		t.Errorf("after its end: %v", err)
+	}
+
+	// One that may be held runs without, too, and with the image's command.
+	spec = s.spec()
+	spec.Hold = true
+	s.equal("not held", s.output(spec), []string{strings.TrimPrefix(ToolDefault, "out:")})
+	spec = s.spec()
+	spec.Hold, spec.Command, spec.Entrypoint = true, nil, []string{ToolPath, "out:alone"}
+	s.equal("entrypoint without the image's command", s.output(spec), []string{"alone"})
+}
+
+func testHoldOnly(t *testing.T, s *suite) {
+	h, leaving := s.holder()
+	folder := t.TempDir()
+	if err := os.Chmod(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	spec := s.spec("write:/data/ran")
+	spec.Hold = true
+	spec.Mounts = []containers.Mount{{Source: folder, Target: "/data"}}
+	id := s.create(spec)
+	pid, err := h.Hold(s.ctx, id)
+	if err != nil || pid <= 0 {
+		t.Fatalf("hold: process %d, %v", pid, err)
+	}
+	leaving.watch(pid)
+	if err := s.d.Remove(s.ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "ran")); err == nil {
+		t.Error("the program ran without a start")
+	}
+	if err := leaving.check(id); err != nil {
+		t.Errorf("after its removal: %v", err)
+	}
+	if list := s.list(); len(list) != 0 {
+		t.Errorf("after its removal there are %+v", list)
+	}
+}

@@ -1,0 +1,114 @@
+//go:build docker
+
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/containers"
+)
+
+// heldTool is a held container of the tool, and its number.
+func heldTool(t *testing.T, d *Driver, entrypoint ...string) (id string, pid int) {
+	t.Helper()
+	id, err := d.Create(t.Context(), containers.Spec{
+		Name: "carma-suite-" + strings.ToLower(rand.Text()), Image: toolRef, Hold: true, Entrypoint: entrypoint,
+		Labels: map[string]string{"carma.suite.test": "hold"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Remove(context.Background(), id); err != nil {
+			t.Error(err)
+		}
+		left, err := os.ReadDir(d.opts.HoldDir)
+		if err != nil || len(left) != 0 {
+			t.Errorf("left in the folder of held containers: %v, %v", left, err)
+		}
+	})
+	if pid, err = d.Hold(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	return id, pid
+}
+
+// TestHeldNotFound: that there is no such program shows when it is let go.
+func TestHeldNotFound(t *testing.T) {
+	d := newDriver(t, "")
+	defer func() { _ = d.Close() }()
+	id, _ := heldTool(t, d, "/no/such/program")
+	if err := d.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	exit, err := d.Wait(t.Context(), id)
+	var text string
+	_ = d.Logs(t.Context(), id, time.Time{}, false, func(_ time.Time, _ containers.Stream, line []byte, _ bool) { text += string(line) })
+	if err != nil || exit.Code != 127 || !strings.Contains(text, "/no/such/program") {
+		t.Errorf("%+v, %v, it says %q; want code 127", exit, err, text)
+	}
+}
+
+// TestHeldStopped: a held container ends when it is stopped, long before it
+// would be killed.
+func TestHeldStopped(t *testing.T) {
+	d := newDriver(t, "")
+	defer func() { _ = d.Close() }()
+	id, _ := heldTool(t, d)
+	if err := d.Stop(t.Context(), id, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 143 {
+		t.Errorf("%+v, %v; want code 143", exit, err)
+	}
+}
+
+// TestHeldByAnother: another process finds a container held, and lets it go.
+func TestHeldByAnother(t *testing.T) {
+	d, other := newDriver(t, ""), newDriver(t, "")
+	defer func() { _, _ = d.Close(), other.Close() }()
+	id, pid := heldTool(t, d)
+	if again, err := other.Hold(t.Context(), id); err != nil || again != pid {
+		t.Errorf("process %d, %v, want %d", again, err, pid)
+	}
+	if err := other.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 0 {
+		t.Errorf("%+v, %v", exit, err)
+	}
+}
+
+// TestHoldLabel: an image's own label names no folder of the host.
+func TestHoldLabel(t *testing.T) {
+	d := newDriver(t, "")
+	defer func() { _ = d.Close() }()
+	outside := t.TempDir()
+	id, err := d.Create(t.Context(), containers.Spec{
+		Name: "carma-suite-" + strings.ToLower(rand.Text()), Image: toolRef, Labels: map[string]string{labelHold: outside},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Hold(t.Context(), id); err == nil {
+		t.Error("held by a label that is not the driver's")
+	}
+	if err := d.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Remove(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := filepath.Glob(filepath.Join(outside, "*")); err != nil || len(files) != 0 {
+		t.Errorf("%v, %v", files, err)
+	}
+	if _, err := os.Stat(outside); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,214 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/limits"
+)
+
+// checkLimits tells what bounds the GPU memory of tasks, GPU by GPU, and why no
+// better means does.
+func (r *Runner) checkLimits() api.Check {
+	c := api.Check{Name: "GPU memory limits", Status: "ok"}
+	on := map[string][]string{}
+	var texts []string
+	for _, d := range r.ordered() {
+		id := mapper.GPUID(d.UUID)
+		text := r.tierText(id)
+		if on[text] == nil {
+			texts = append(texts, text)
+		}
+		on[text] = append(on[text], fmt.Sprint(d.Index))
+		if in, _ := r.tiers(id); in[0] == "nothing" {
+			c.Status, c.Mend = "warning", "write memory-caps: growth and watchdog: relaunch, their defaults"
+		}
+	}
+	var parts []string
+	for _, text := range texts {
+		parts = append(parts, fmt.Sprintf("GPU %s: %s", strings.Join(on[text], ", "), text))
+	}
+	c.Detail = strings.Join(parts, "; ")
+	return c
+}
+
+// proveGrant is what the container of a proof is limited to. It allocates
+// nothing.
+const proveGrant = 256 * mapper.MiB
+
+// proveLimit bounds the proof on one GPU.
+const proveLimit = 2 * time.Minute
+
+// showTarget is where the container of a proof has its program.
+const showTarget = "/.carma/show"
+
+// Prove starts a container of image on each GPU, one after the other, as a task
+// of who that shares the GPU would be started, and compares what it sees with
+// what it was given. The program in it is ours: the image's own does not run.
+func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Check, error) {
+	if r.opt.Init == "" {
+		return nil, refusef(409, "carma-init is not beside carma, which is the program of the proof; make build")
+	}
+	img, err := r.Driver.Image(ctx, image)
+	if err != nil {
+		if errors.Is(err, containers.ErrNotFound) {
+			return nil, refusef(404, "image %s is not on this machine; name one that is", image)
+		}
+		return nil, err
+	}
+	var out []api.Check
+	for _, d := range r.ordered() {
+		c := api.Check{Name: fmt.Sprintf("proof on GPU %d", d.Index), Status: "ok"}
+		one, cancel := context.WithTimeout(ctx, proveLimit)
+		rec := &Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
+		seen, err := r.proveOn(one, rec, mapper.GPUID(d.UUID))
+		cancel()
+		c.Detail = seen
+		if err != nil {
+			c.Status, c.Detail, c.Mend = "failure", err.Error(), "see the daemon's log and the line GPU memory limits"
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu mapper.GPUID) (seen string, err error) {
+	w := &worker{Runner: r, rec: rec, stopped: make(chan struct{}), launch: mapper.Launch{
+		Attempt: 1, Grants: []mapper.Grant{{GPU: gpu, Memory: proveGrant}},
+	}}
+	if err := w.startMPS(ctx); err != nil {
+		return "", err
+	}
+	spec, err := w.spec()
+	if err != nil {
+		return "", err
+	}
+	spec.Name = fmt.Sprintf("carma-%s-doctor-%s", r.instance, strings.ToLower(rand.Text()[:8]))
+	spec.Entrypoint, spec.Command = []string{showTarget, "show"}, nil
+	spec.Mounts = append(spec.Mounts, containers.Mount{Source: r.opt.Init, Target: showTarget, ReadOnly: true})
+	id, err := r.Driver.Create(ctx, spec)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), proveLimit)
+		defer cancel()
+		r.unlimit(end, id)
+		err = errors.Join(err, r.Driver.Remove(end, id))
+	}()
+	limit, err := w.proveLimit(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	lines, err := r.output(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return w.proof(limit, lines)
+}
+
+// proveLimit limits the held container and reads the limit back.
+func (w *worker) proveLimit(ctx context.Context, id string) (string, error) {
+	gpus := w.limited()
+	if len(gpus) == 0 {
+		return "", nil
+	}
+	pid, err := w.hold(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	k := w.opt.Limits.Keeper
+	want := w.bounds(ctx, gpus)
+	if err := k.Limit(ctx, id, pid, want); err != nil {
+		return "", err
+	}
+	got, err := k.Read(ctx, id, gpus[0])
+	if err != nil {
+		return "", err
+	}
+	if got != want[gpus[0]] {
+		return "", fmt.Errorf("the driver was told %s and says %s", limitText(want[gpus[0]]), limitText(got))
+	}
+	return fmt.Sprintf("driver limit set while it was held and read back (%s)", limitText(got)), nil
+}
+
+func limitText(l limits.Limit) string {
+	hard := "none"
+	if l.Hard > 0 {
+		hard = mapper.Bytes(l.Hard).String()
+	}
+	return fmt.Sprintf("soft %s, hard %s", mapper.Bytes(l.Soft), hard)
+}
+
+// output runs a created container to its end and returns what it prints.
+func (r *Runner) output(ctx context.Context, id string) (lines []string, err error) {
+	if err := r.Driver.Start(ctx, id); err != nil {
+		return nil, err
+	}
+	exit, err := r.Driver.Wait(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var last string
+	err = r.Driver.Logs(ctx, id, time.Time{}, false, func(_ time.Time, _ containers.Stream, line []byte, partial bool) {
+		if last += string(line); !partial {
+			lines, last = append(lines, last), ""
+		}
+	})
+	if err == nil && exit.Code != 0 {
+		err = fmt.Errorf("the container of the proof ended with code %d: %s", exit.Code, strings.Join(lines, "; "))
+	}
+	return lines, err
+}
+
+// proof compares what a container saw with what it was given.
+func (w *worker) proof(limit string, lines []string) (string, error) {
+	var env, cards []string
+	smi := "nvidia-smi is not in it"
+	for _, line := range lines {
+		kind, rest, _ := strings.Cut(line, " ")
+		switch kind {
+		case "env":
+			env = append(env, rest)
+		case "gpu":
+			cards = append(cards, rest)
+		case "smi":
+			smi = "nvidia-smi in it: " + rest
+		}
+	}
+	given, err := w.spec()
+	if err != nil {
+		return "", err
+	}
+	for _, kv := range given.Env {
+		if !slices.Contains(env, kv) {
+			return "", fmt.Errorf("the container was given %s and does not see it", kv)
+		}
+	}
+	var proven []string
+	if limit != "" {
+		proven = append(proven, limit)
+	}
+	for _, kv := range given.Env {
+		key, _, _ := strings.Cut(kv, "=")
+		if key == "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT" || slices.Contains(limits.Heeded([]string{kv}), kv) {
+			proven = append(proven, kv)
+		}
+	}
+	if len(proven) == 0 {
+		proven = []string{"nothing that limits it"}
+	}
+	text := "seen by a container: " + strings.Join(proven, ", ")
+	if len(cards) > 0 {
+		return text + fmt.Sprintf(", GPU %s MiB by nvidia-smi; not tried: allocating more than that", strings.Join(cards, " MiB, GPU ")), nil
+	}
+	return text + "; not proven: that the GPU heeds it (" + smi + ")", nil
+}

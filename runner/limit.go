@@ -1,0 +1,243 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/limits"
+)
+
+// What bounds the GPU memory of tasks, beside their frameworks and the watchdog.
+const (
+	// LimitAuto: the driver where it can, and MPS where it is on.
+	LimitAuto = "auto"
+	// LimitDriver: the same, and a task whose GPUs the driver cannot limit does
+	// not start.
+	LimitDriver = "driver"
+	// LimitMPS: only MPS.
+	LimitMPS = "mps"
+	// LimitOff: neither.
+	LimitOff = "off"
+)
+
+// Limits are how the GPU memory of tasks is bounded. The zero value is LimitOff
+// and CapsOff.
+type Limits struct {
+	// Mode is LimitAuto, LimitDriver, LimitMPS or LimitOff; empty: off. What MPS
+	// limits is in MPS.LimitMemory.
+	Mode string
+	// Keeper sets the driver's limits; nil: none are set.
+	Keeper *limits.Keeper
+	// Burst lets a task use what is free on its GPUs at its start, above its
+	// grant, which is only guaranteed then.
+	Burst bool
+	// Caps is CapsGrowth, CapsFractions or CapsOff; empty: off.
+	Caps string
+	// Context is what a CUDA context takes beside an allocator's memory.
+	Context mapper.Bytes
+	// User is who sets the limits; nil: this process's user. For tests.
+	User func() int
+}
+
+func (l Limits) driver() bool {
+	return l.Keeper != nil && (l.Mode == LimitAuto || l.Mode == LimitDriver)
+}
+
+// CannotLimitError is that the driver is to limit tasks and cannot.
+type CannotLimitError struct{ Why, Mend string }
+
+// Error returns why.
+func (e *CannotLimitError) Error() string { return "GPU memory cannot be limited: " + e.Why }
+
+// limiter is what the daemon found out about the driver's limits.
+type limiter struct {
+	limits.Support
+	// reserves: the engine leaves time to give back what a limit reserves.
+	reserves bool
+}
+
+// findLimits looks whether the driver can limit tasks.
+func (r *Runner) findLimits(ctx context.Context) error {
+	o := r.opt.Limits
+	if !o.driver() {
+		r.limiter.Why = "memory-limit is " + o.Mode
+		return nil
+	}
+	for _, err := range o.Keeper.Sweep() {
+		r.Log.Warn().Err(err).Msg("a limit of GPU memory was not cleared in time")
+	}
+	r.limiter.Support = r.lookForLimits(ctx)
+	if h, ok := r.Driver.(containers.Holder); ok {
+		r.limiter.reserves = h.BeforeGone(r.unlimit)
+	}
+	if o.Mode == LimitDriver && !r.limiter.OK() {
+		return &CannotLimitError{r.limiter.Why, r.limiter.Mend}
+	}
+	if o.Mode == LimitDriver {
+		for _, d := range r.ordered() {
+			if d.Parent != "" {
+				return &CannotLimitError{fmt.Sprintf("GPU %d is a MIG instance, which the driver does not limit", d.Index), "write memory-limit: auto"}
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Runner) lookForLimits(ctx context.Context) limits.Support {
+	o := r.opt.Limits
+	if r.opt.SetSpeed != nil {
+		return limits.Support{Why: "the GPUs are simulated"}
+	}
+	h, ok := r.Driver.(containers.Holder)
+	if !ok {
+		return limits.Support{Why: r.Driver.Name() + " cannot hold a container until it is limited"}
+	}
+	uid := os.Geteuid()
+	if o.User != nil {
+		uid = o.User()
+	}
+	s := limits.Detect(ctx, o.Keeper.Tool, o.Keeper.Root, uid)
+	if !s.OK() {
+		return s
+	}
+	if err := h.CanHold(); err != nil {
+		s.Why = "containers cannot be held until they are limited: " + err.Error()
+	}
+	return s
+}
+
+// limited are the GPUs of an attempt on which the driver limits it.
+func (w *worker) limited() (gpus []string) {
+	if !w.opt.Limits.driver() || !w.limiter.OK() || w.rec.Task.Alone {
+		return nil
+	}
+	for _, g := range w.launch.Grants {
+		if w.found[g.GPU].Parent == "" {
+			gpus = append(gpus, string(g.GPU))
+		}
+	}
+	return gpus
+}
+
+// bursts reports whether the attempt may use more than its grant, so that
+// nothing else is to stop it there.
+func (w *worker) bursts() bool { return w.opt.Limits.Burst && len(w.limited()) > 0 }
+
+// limit holds the container of an attempt and has the driver limit it. Under
+// LimitAuto a limit that cannot be set is only logged.
+func (w *worker) limit(ctx context.Context, id string) error {
+	gpus := w.limited()
+	if len(gpus) == 0 {
+		return nil
+	}
+	pid, err := w.hold(ctx, id)
+	if err == nil && pid != 0 {
+		err = w.opt.Limits.Keeper.Limit(ctx, id, pid, w.bounds(ctx, gpus))
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil, errors.Is(err, containers.ErrInvalid), errors.Is(err, containers.ErrNotFound), errors.Is(err, containers.ErrUnavailable):
+		return err
+	case w.opt.Limits.Mode == LimitDriver:
+		return fmt.Errorf("its GPU memory could not be limited: %w", err)
+	}
+	w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver does not limit the task's GPU memory")
+	return nil
+}
+
+func (w *worker) hold(ctx context.Context, id string) (pid int, err error) {
+	h := w.Driver.(containers.Holder) // or nothing is limited
+	_, err = w.engine.retry(ctx, func() (err error) { pid, err = h.Hold(ctx, id); return err })
+	return pid, err
+}
+
+// bounds are the limits of an attempt on gpus: its grant is guaranteed, as far as
+// the engine lets that be given back, and the end, unless it may burst.
+func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Limit {
+	room := map[mapper.GPUID]mapper.Bytes{}
+	if w.opt.Limits.Burst {
+		_ = w.look(ctx, func(s *mapper.State) {
+			for _, g := range s.GPUs() {
+				room[g.ID] = g.Free(s.Options().Headroom)
+			}
+		})
+	}
+	out := map[string]limits.Limit{}
+	for _, g := range w.launch.Grants {
+		if !slices.Contains(gpus, string(g.GPU)) {
+			continue
+		}
+		l := limits.Limit{Hard: int64(g.Memory + max(0, room[g.GPU]))}
+		if w.limiter.reserves {
+			l.Soft = int64(g.Memory)
+		}
+		out[string(g.GPU)] = l
+	}
+	return out
+}
+
+// unlimit gives back what the limits of a container reserve.
+func (r *Runner) unlimit(ctx context.Context, id string) {
+	if !r.opt.Limits.driver() {
+		return
+	}
+	if err := r.opt.Limits.Keeper.Release(ctx, id); err != nil && ctx.Err() == nil {
+		r.Log.Warn().Err(err).Str("container", id[:min(len(id), 40)]).Msg("the limits of a container's GPU memory could not be cleared")
+	}
+}
+
+// tiers say what bounds the GPU memory of a task that shares a GPU, best first,
+// and why the driver's limit and MPS's are not among it.
+func (r *Runner) tiers(gpu mapper.GPUID) (in []string, not []string) {
+	o := r.opt.Limits
+	switch {
+	case o.driver() && r.limiter.OK() && r.found[gpu].Parent == "":
+		by := "driver limit per container"
+		if o.Burst {
+			by += ", up to the free room"
+		}
+		in = append(in, by)
+	case o.driver() && r.limiter.OK():
+		not = append(not, "no driver limit: a MIG instance has none")
+	default:
+		not = append(not, "no driver limit: "+r.limiter.Why)
+	}
+	switch m := r.opt.MPS; {
+	case m == nil:
+		not = append(not, "no MPS limit: mps is off")
+	case !m.LimitMemory:
+		not = append(not, "no MPS limit: mps-memory-limit is off")
+	default:
+		in = append(in, "MPS limit per process")
+	}
+	switch o.Caps {
+	case CapsGrowth:
+		in = append(in, "frameworks grow (JAX, TensorFlow)")
+	case CapsFractions:
+		in = append(in, "framework caps (JAX, PyTorch)")
+	}
+	if w := r.opt.Mapper.Watchdog; w != "" && w != "off" {
+		in = append(in, "watchdog: "+w)
+	}
+	if len(in) == 0 {
+		in = append(in, "nothing")
+	}
+	return in, not
+}
+
+// tierText is a GPU's line of the above.
+func (r *Runner) tierText(gpu mapper.GPUID) string {
+	in, not := r.tiers(gpu)
+	text := strings.Join(in, ", ")
+	if len(not) > 0 {
+		text += " (" + strings.Join(not, "; ") + ")"
+	}
+	return text
+}

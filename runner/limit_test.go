@@ -1,0 +1,306 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/journal"
+	"carma/runner/limits"
+	"carma/runner/limits/standin"
+	"carma/runner/tasklog"
+
+	"github.com/rs/zerolog"
+)
+
+// limitRig is a rig on a machine whose driver limits control groups, played by
+// a program; the first ten containers' groups are there from the start.
+type limitRig struct {
+	*rig
+	root string
+	smi  *standin.SMI
+}
+
+func newLimitRig(t *testing.T, version string, change ...func(*rig)) *limitRig {
+	t.Helper()
+	l := &limitRig{root: t.TempDir()}
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(l.root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("sys/fs/cgroup/cgroup.controllers", "memory\n")
+	for n := 1; n <= 10; n++ {
+		write(fmt.Sprintf("proc/%d/cgroup", containerstest.HeldPID(n)), fmt.Sprintf("0::/carma/c%d\n", n))
+		write(fmt.Sprintf("sys/fs/cgroup/carma/c%d/cgroup.procs", n), "")
+	}
+	var err error
+	if l.smi, err = standin.New(t.TempDir(), l.root, version); err != nil {
+		t.Fatal(err)
+	}
+	l.rig = newRig(t, append([]func(*rig){func(g *rig) {
+		g.opt.Init = "/usr/lib/carma/carma-init"
+		g.opt.Limits = Limits{
+			Mode: LimitAuto, Caps: CapsGrowth, User: func() int { return 0 },
+			Keeper: &limits.Keeper{Root: l.root, Dir: filepath.Join(g.dir, "limits"), Tool: limits.Tool{Path: l.smi.Path}},
+		}
+	}}, change...)...)
+	l.script("train", func(_ context.Context, p *containerstest.Process) int {
+		if err := l.smi.Note("program"); err != nil {
+			t.Error(err)
+		}
+		return 0
+	})
+	return l
+}
+
+func (l *limitRig) calls(want ...string) {
+	l.t.Helper()
+	if got, err := l.smi.Calls(); err != nil || !slices.Equal(got, want) {
+		l.t.Errorf("calls %q, %v, want %q", got, err, want)
+	}
+}
+
+// nothingLeft checks that no limit is noted and nothing is reserved.
+func (l *limitRig) nothingLeft() {
+	l.t.Helper()
+	if files, err := filepath.Glob(filepath.Join(l.opt.Limits.Keeper.Dir, "*")); err != nil || len(files) != 0 {
+		l.t.Errorf("noted: %q, %v", files, err)
+	}
+	for _, gpu := range []string{"GPU-a", "GPU-b"} {
+		if n, err := l.smi.Reserved(gpu); err != nil || n != 0 {
+			l.t.Errorf("%d MiB of %s stay reserved, %v", n, gpu, err)
+		}
+	}
+}
+
+// TestDriverLimit: a task is limited to its grant on each of its GPUs before
+// its program runs, and what that reserves is given back; one alone is not
+// limited.
+func TestDriverLimit(t *testing.T) {
+	l := newLimitRig(t, "615.36.01")
+	l.finished(l.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(3 * mapper.GiB)}))
+	got, err := l.smi.Calls()
+	if err != nil || len(got) != 5 {
+		t.Fatalf("calls %q, %v", got, err)
+	}
+	slices.Sort(got[:2]) // the order of the GPUs is the mapper's
+	slices.Sort(got[3:])
+	want := []string{"set GPU-a c1 3072 3072", "set GPU-b c1 3072 3072", "program", "set GPU-a c1 0 max", "set GPU-b c1 0 max"}
+	if !slices.Equal(got, want) {
+		t.Errorf("calls %q, want %q", got, want)
+	}
+	l.nothingLeft()
+	l.finished(l.run(api.Submit{Image: "train", Exclusive: true}))
+	if all, err := l.smi.Calls(); err != nil || len(all) != 6 {
+		t.Errorf("alone: calls %q, %v", all, err)
+	}
+}
+
+// TestDriverLimitBurst: above the grant, which is guaranteed, a task may use
+// what nobody else has; MPS does not stop it at the grant then.
+func TestDriverLimitBurst(t *testing.T) {
+	l := newLimitRig(t, "615.1", withMPS(t), func(g *rig) {
+		g.opt.Limits.Burst = true
+		g.opt.Mapper.Headroom = mapper.GiB
+		g.cards = newCards(1, 40*mapper.GiB)
+	})
+	env := make(chan []string, 1)
+	l.script("look", func(_ context.Context, p *containerstest.Process) int { env <- p.Spec.Env; return 0 })
+	l.script("stay", untilStopped)
+	first := l.run(api.Submit{Image: "stay", Mem: int64(10 * mapper.GiB)})
+	l.running(first)
+	l.finished(l.run(api.Submit{Image: "look", Mem: int64(3 * mapper.GiB)}))
+	l.calls("set GPU-a c1 10240 39936", "set GPU-a c2 3072 29696", "set GPU-a c2 0 max")
+	for _, kv := range <-env {
+		if strings.HasPrefix(kv, "CUDA_MPS_PINNED") {
+			t.Errorf("stopped at its grant all the same: %s", kv)
+		}
+	}
+	if n, err := l.smi.Reserved("GPU-a"); err != nil || n != 10240 {
+		t.Errorf("%d MiB reserved, %v", n, err)
+	}
+}
+
+// TestDriverLimitRestart: the limit of a task that ends while no daemon runs is
+// cleared by the next one.
+func TestDriverLimitRestart(t *testing.T) {
+	l := newLimitRig(t, "615.1")
+	end := make(chan bool)
+	l.script("wait", func(context.Context, *containerstest.Process) int { <-end; return 0 })
+	ref := l.run(api.Submit{Image: "wait", Mem: int64(3 * mapper.GiB)})
+	l.running(ref)
+	l.stop()
+	close(end)
+	if n, err := l.smi.Reserved("GPU-a"); err != nil || n != 3072 {
+		t.Errorf("%d MiB reserved meanwhile, %v", n, err)
+	}
+	l.start()
+	l.finished(ref)
+	l.eventually("it is cleared", func() bool { n, err := l.smi.Reserved("GPU-a"); return err == nil && n == 0 })
+	l.nothingLeft()
+}
+
+// TestDriverLimitHeld: a daemon that goes down while a task is held leaves it
+// held; the next one limits it and lets it run, once.
+func TestDriverLimitHeld(t *testing.T) {
+	l := newLimitRig(t, "615.1")
+	for range 4 { // each is repeated after a pause
+		l.engine.FailNext(containerstest.OpStart, fmt.Errorf("start: %w", containers.ErrUnavailable))
+	}
+	ref := l.run(api.Submit{Image: "train", Mem: int64(3 * mapper.GiB)})
+	l.eventually("it is held and was to start", func() bool { return l.engine.Calls(containerstest.OpStart) > 0 })
+	l.engine.Down()
+	l.stop()
+	l.calls("set GPU-a c1 3072 3072")
+	l.engine.Up()
+	l.start()
+	l.finished(ref)
+	l.calls("set GPU-a c1 3072 3072", "set GPU-a c1 3072 3072", "program", "set GPU-a c1 0 max")
+	l.nothingLeft()
+}
+
+// TestDriverLimitRefused: what cannot be limited runs without under auto, and
+// not at all under driver.
+func TestDriverLimitRefused(t *testing.T) {
+	for mode, ran := range map[string]bool{LimitAuto: true, LimitDriver: false} {
+		l := newLimitRig(t, "615.1", func(g *rig) { g.opt.Limits.Mode, g.opt.Mapper.BlamelessRetries = mode, 1 })
+		if err := l.smi.Break(true); err != nil {
+			t.Fatal(err)
+		}
+		task := l.finished(l.run(api.Submit{Image: "train", Mem: int64(3 * mapper.GiB)}))
+		calls, err := l.smi.Calls()
+		if err != nil || slices.Contains(calls, "program") != ran || (task.Phase == "succeeded") != ran {
+			t.Errorf("%s: %s, calls %q, %v", mode, task.Phase, calls, err)
+		}
+		if last := task.Attempts[len(task.Attempts)-1]; !ran && (last.Outcome != "infrastructure" || !strings.Contains(last.Message, "could not be limited")) {
+			t.Errorf("%s: %+v", mode, last)
+		}
+	}
+}
+
+// TestDriverLimitWhere: nothing is limited where the driver cannot, and doctor
+// says why; a daemon that must limit does not start then.
+func TestDriverLimitWhere(t *testing.T) {
+	for _, row := range []struct {
+		name, version string
+		change        func(*rig)
+		line, why     string
+		start         bool // under memory-limit: driver
+	}{
+		{"can", "615.1", func(*rig) {}, "GPU 0, 1: driver limit per container, frameworks grow (JAX, TensorFlow), watchdog: relaunch", "no MPS limit: mps is off", true},
+		{"burst", "615.1", func(g *rig) { g.opt.Limits.Burst = true }, "driver limit per container, up to the free room", "", true},
+		{"old", "580.95.05", func(*rig) {}, "GPU 0, 1: frameworks grow", "no driver limit: driver 580.95.05 is too old", false},
+		{"user", "615.1", func(g *rig) { g.opt.Limits.User = func() int { return 1000 } }, "GPU 0, 1: frameworks grow", "only root", false},
+		{"simulated", "615.1", func(g *rig) { g.opt.Speed, g.opt.SetSpeed = 1, func(float64) {} }, "GPU 0, 1: frameworks grow", "the GPUs are simulated", false},
+		{"MIG", "615.1", func(g *rig) { g.cards.devices[0].Parent = "GPU-card" }, "GPU 1: driver limit", "GPU 0: frameworks grow (JAX, TensorFlow), watchdog: relaunch (no driver limit: a MIG instance has none", false},
+		{"fractions", "580.1", func(g *rig) { g.opt.Limits.Caps = CapsFractions }, "framework caps (JAX, PyTorch)", "too old", false},
+		{"MPS", "580.1", withMPS(t), "GPU 0, 1: MPS limit per process, frameworks grow", "too old", false},
+		{"nothing", "580.1", func(g *rig) { g.opt.Limits.Caps, g.opt.Mapper.Watchdog = CapsOff, "off" }, "GPU 0, 1: nothing (", "too old", false},
+		{"off", "615.1", func(g *rig) { g.opt.Limits.Mode = LimitOff }, "GPU 0, 1: frameworks grow", "memory-limit is off", true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLimitRig(t, row.version, row.change)
+			checks, err := l.api.Doctor(l.ctx())
+			at := slices.IndexFunc(checks, func(c api.Check) bool { return c.Name == "GPU memory limits" })
+			if err != nil || at < 0 || !strings.Contains(checks[at].Detail, row.line) || !strings.Contains(checks[at].Detail, row.why) ||
+				(checks[at].Status == "warning") != (row.name == "nothing") {
+				t.Errorf("doctor says %+v, %v", checks, err)
+			}
+			if row.name == "MIG" { // an instance of its own
+				l.finished(l.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(mapper.GiB)}))
+				l.calls("set GPU-b c1 1024 1024", "program", "set GPU-b c1 0 max")
+			}
+			l.stop()
+			if row.name != "off" {
+				l.opt.Limits.Mode = LimitDriver
+			}
+			if err := l.tryNew(); (err == nil) != row.start {
+				t.Errorf("under memory-limit %s: %v", l.opt.Limits.Mode, err)
+			}
+		})
+	}
+}
+
+// tryNew makes a daemon and returns why it cannot be.
+func (l *limitRig) tryNew() error {
+	j, err := journal.Open(l.dir)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	_, err = New(l.ctx(), l.opt, Deps{
+		Journal: j, Logs: tasklog.Open(filepath.Join(l.dir, "logs"), 0), Driver: l.engine, GPUs: l.cards,
+		Clock: NewClock(1), Estimator: l.estimator, Log: zerolog.Nop(),
+	})
+	var cannot *CannotLimitError
+	if err != nil && !errors.As(err, &cannot) {
+		l.t.Errorf("%v is no CannotLimitError", err)
+	}
+	return err
+}
+
+// showing plays `carma-init show`: it prints what the container sees, without
+// the variables named.
+func showing(gpus string, without ...string) containerstest.Script {
+	return func(_ context.Context, p *containerstest.Process) int {
+		for _, kv := range p.Spec.Env {
+			if key, _, _ := strings.Cut(kv, "="); !slices.Contains(without, key) {
+				p.Out("env %s", kv)
+			}
+		}
+		p.Out("%s", gpus)
+		return 0
+	}
+}
+
+// TestProve: the proof tells what a container saw, fails where that is not what
+// it was given, and leaves nothing behind.
+func TestProve(t *testing.T) {
+	l := newLimitRig(t, "615.1", withMPS(t))
+	l.script("good", showing("gpu GPU-a, 256"))
+	l.script("blind", showing("smi not found"))
+	l.script("bad", showing("gpu GPU-a, 256", "TF_FORCE_GPU_ALLOW_GROWTH"))
+	for _, row := range []struct{ image, status, want string }{
+		{"good", "ok", "driver limit set while it was held and read back (soft 256 MiB, hard 256 MiB), XLA_PYTHON_CLIENT_PREALLOCATE=false, TF_FORCE_GPU_ALLOW_GROWTH=true, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=256M, GPU GPU-a, 256 MiB by nvidia-smi; not tried"},
+		{"blind", "ok", "not proven: that the GPU heeds it (nvidia-smi in it: not found)"},
+		{"bad", "failure", "given TF_FORCE_GPU_ALLOW_GROWTH=true and does not see it"},
+	} {
+		checks, err := l.api.Prove(l.ctx(), row.image)
+		if err != nil || len(checks) != 2 {
+			t.Fatalf("%s: %+v, %v", row.image, checks, err)
+		}
+		for i, c := range checks {
+			if c.Name != fmt.Sprintf("proof on GPU %d", i) || c.Status != row.status || !strings.Contains(c.Detail, row.want) {
+				t.Errorf("%s: %+v, want %s %q", row.image, c, row.status, row.want)
+			}
+		}
+	}
+	if err := l.smi.Break(true); err != nil {
+		t.Fatal(err)
+	}
+	if checks, err := l.api.Prove(l.ctx(), "good"); err != nil || checks[0].Status != "failure" || !strings.Contains(checks[0].Detail, "Unknown Error") {
+		t.Errorf("a tool that refuses: %+v, %v", checks, err)
+	}
+	if list, err := l.engine.List(l.ctx(), nil); err != nil || len(list) != 0 {
+		t.Errorf("left behind: %+v, %v", list, err)
+	}
+	l.nothingLeft()
+	if _, err := l.api.Prove(l.ctx(), "missing"); err == nil || !strings.Contains(err.Error(), "not on this machine") {
+		t.Errorf("an image that is not there: %v", err)
+	}
+}

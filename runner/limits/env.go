@@ -1,0 +1,96 @@
+package limits
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The variables by which frameworks bound what they take of a GPU.
+const (
+	jaxPreallocate = "XLA_PYTHON_CLIENT_PREALLOCATE"
+	jaxFraction    = "XLA_CLIENT_MEM_FRACTION"
+	// jaxFractionOld is the name that every JAX knows. A JAX that knows both
+	// refuses both at once and falls back to the CPU.
+	jaxFractionOld = "XLA_PYTHON_CLIENT_MEM_FRACTION"
+	tfGrowth       = "TF_FORCE_GPU_ALLOW_GROWTH"
+	torchConf      = "PYTORCH_ALLOC_CONF"
+	// torchConfOld is all that PyTorch before 2.9 reads; a later one reads it
+	// where torchConf is not set.
+	torchConfOld  = "PYTORCH_CUDA_ALLOC_CONF"
+	torchFraction = "per_process_memory_fraction"
+)
+
+var heeded = []string{jaxPreallocate, jaxFraction, jaxFractionOld, tfGrowth, torchConf, torchConfOld}
+
+// Heeded are the entries of an environment, KEY=value, that decide what
+// [Growth] and [Fractions] set.
+func Heeded(env []string) (out []string) {
+	for _, kv := range env {
+		key, _, _ := strings.Cut(kv, "=")
+		if slices.Contains(heeded, key) {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// Growth makes frameworks take GPU memory when they need it, not all of it at
+// their start, unless the environment they have says what they are to do.
+func Growth(have []string) (add []string) {
+	for _, kv := range []string{jaxPreallocate + "=false", tfGrowth + "=true"} {
+		key, _, _ := strings.Cut(kv, "=")
+		if _, set := last(have, key); !set {
+			add = append(add, kv)
+		}
+	}
+	return add
+}
+
+// Fractions makes the allocators of JAX and PyTorch stop at a fraction of a
+// GPU, 0 to 1, unless the environment they have says where. A fraction of 0 or
+// less, or of 1 or more, sets nothing.
+//
+// PyTorch's is joined to what its variable says already. It goes into the newer
+// variable only: a PyTorch that reads the older one alone does not know the
+// setting and ends with "Unrecognized CachingAllocator option". Some that read
+// the newer one do not know it either.
+func Fractions(have []string, fraction float64) (add []string) {
+	if !(fraction > 0 && fraction < 1) {
+		return nil
+	}
+	text := strconv.FormatFloat(fraction, 'f', 3, 64)
+	_, named := last(have, jaxFraction)
+	_, old := last(have, jaxFractionOld)
+	if !named && !old {
+		add = append(add, jaxFractionOld+"="+text)
+	}
+	conf, set := last(have, torchConf)
+	if !set {
+		conf, _ = last(have, torchConfOld)
+	}
+	if strings.Contains(conf, torchFraction) {
+		return add
+	}
+	return append(add, torchConf+"="+strings.TrimPrefix(strings.Trim(conf, ", ")+",", ",")+torchFraction+":"+text)
+}
+
+// Fraction is the part of a GPU's capacity that is a task's allocator's: its
+// grant less its CUDA context, all in bytes, rounded down to a thousandth. It is
+// 0, for none, where the grant leaves nothing, and at most 1.
+func Fraction(grant, context, capacity int64) float64 {
+	if capacity <= 0 || grant <= context {
+		return 0
+	}
+	return min(1, float64((grant-context)*1000/capacity)/1000)
+}
+
+// last looks a variable up; the last one of its name counts.
+func last(env []string, key string) (value string, ok bool) {
+	for _, kv := range slices.Backward(env) {
+		if v, found := strings.CutPrefix(kv, key+"="); found {
+			return v, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,35 @@
+package limits
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// cgroupRoot is where control groups of version 2 are mounted.
+const cgroupRoot = "/sys/fs/cgroup"
+
+// GroupOf is the control group of a process, as the tool takes it: a limit set
+// on a group above it is kept, but the container still sees the whole card. The
+// root group and one outside what this process sees are refused. root is where
+// /proc is found: "/".
+func GroupOf(root string, pid int) (string, error) {
+	b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(b)) {
+		name, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "0::")
+		if !ok {
+			continue
+		}
+		if name == "/" || !path.IsAbs(name) || path.Clean(name) != name {
+			return "", fmt.Errorf("process %d is in control group %q, which is no container's", pid, name)
+		}
+		return cgroupRoot + name, nil
+	}
+	return "", fmt.Errorf("process %d is in no control group of version 2", pid)
+}

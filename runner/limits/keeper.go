@@ -1,0 +1,194 @@
+package limits
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Keeper sets the limits of containers and sees to it that what they reserve is
+// given back. The driver adds a group's soft limit to those of all groups above
+// it, and takes it off again only when the limit is set to 0: a group that is
+// removed before leaves them too high. So a limit is written down before it is
+// set, and the note goes after it is cleared. All methods may be called from
+// several goroutines, for different containers.
+type Keeper struct {
+	Tool Tool
+	// Dir is the folder of the notes.
+	Dir string
+	// Root is where /proc and /sys are found; empty: "/".
+	Root string
+}
+
+// note is what is remembered of a container's limits.
+type note struct {
+	ID     string           `json:"id"`
+	Group  string           `json:"group"`
+	Limits map[string]Limit `json:"limits"` // by GPU
+	// Boot is the kernel's: with another one nothing is reserved any more.
+	Boot string `json:"boot"`
+}
+
+// Limit limits the container id, whose process pid is held, on the GPUs
+// that l names by UUID. It may be repeated. After an error some of the limits may
+// be set.
+func (k *Keeper) Limit(ctx context.Context, id string, pid int, l map[string]Limit) error {
+	group, err := GroupOf(k.root(), pid)
+	if err != nil {
+		return err
+	}
+	if err := k.write(note{ID: id, Group: group, Limits: l, Boot: k.boot()}); err != nil {
+		return err
+	}
+	for _, gpu := range slices.Sorted(maps.Keys(l)) {
+		if err := k.Tool.Set(ctx, group, gpu, l[gpu]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read reads a container's limit on a GPU back, by the tool.
+func (k *Keeper) Read(ctx context.Context, id, gpu string) (Limit, error) {
+	n, err := k.read(id)
+	if err != nil {
+		return Limit{}, err
+	}
+	return k.Tool.Get(ctx, n.Group, gpu)
+}
+
+// Release clears a container's limits, while its control group is there, and
+// forgets them. One without limits is fine. An error says what may stay
+// reserved; the container is forgotten nevertheless, unless ctx ended.
+func (k *Keeper) Release(ctx context.Context, id string) error {
+	n, err := k.read(id)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return errors.Join(err, k.forget(id))
+	}
+	err = k.clear(ctx, n)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(err, k.forget(id))
+}
+
+func (k *Keeper) clear(ctx context.Context, n note) error {
+	if _, err := os.Stat(filepath.Join(k.root(), n.Group)); errors.Is(err, os.ErrNotExist) {
+		return k.leaked(n)
+	}
+	var all []error
+	for _, gpu := range slices.Sorted(maps.Keys(n.Limits)) {
+		if err := k.Tool.Set(ctx, n.Group, gpu, Limit{}); err != nil {
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// leaked is the error where a group went before its soft limit was cleared.
+func (k *Keeper) leaked(n note) error {
+	var reserved []string
+	for _, gpu := range slices.Sorted(maps.Keys(n.Limits)) {
+		if l := n.Limits[gpu]; l.Soft > 0 {
+			reserved = append(reserved, fmt.Sprintf("%d MiB of %s", l.Soft/mib, gpu))
+		}
+	}
+	if len(reserved) == 0 || n.Boot != k.boot() {
+		return nil
+	}
+	return fmt.Errorf("control group %s is gone with %s reserved in the groups above it; until they go or the machine restarts, that stays", n.Group, strings.Join(reserved, ", "))
+}
+
+// Sweep forgets the containers whose control groups are gone and returns what
+// may still be reserved for them. It is for the start: those that are there are
+// cleared when their containers are removed.
+func (k *Keeper) Sweep() (leaked []error) {
+	files, err := filepath.Glob(filepath.Join(k.Dir, "*.json"))
+	if err != nil {
+		return []error{err}
+	}
+	for _, file := range files {
+		id := strings.TrimSuffix(filepath.Base(file), ".json")
+		n, err := k.read(id)
+		if err == nil {
+			if _, gone := os.Stat(filepath.Join(k.root(), n.Group)); !errors.Is(gone, os.ErrNotExist) {
+				continue
+			}
+			err = k.leaked(n)
+		}
+		if err = errors.Join(err, k.forget(id)); err != nil {
+			leaked = append(leaked, err)
+		}
+	}
+	return leaked
+}
+
+func (k *Keeper) root() string {
+	if k.Root == "" {
+		return "/"
+	}
+	return k.Root
+}
+
+// boot is which start of the machine this is; empty: unknown.
+func (k *Keeper) boot() string {
+	b, err := os.ReadFile(filepath.Join(k.root(), "proc/sys/kernel/random/boot_id"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func (k *Keeper) file(id string) string { return filepath.Join(k.Dir, id+".json") }
+
+// write makes the note durable before the limit is.
+func (k *Keeper) write(n note) error {
+	if err := os.MkdirAll(k.Dir, 0o700); err != nil {
+		return err
+	}
+	b, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	tmp := k.file(n.ID) + ".new"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp, k.file(n.ID))
+}
+
+func (k *Keeper) read(id string) (n note, err error) {
+	b, err := os.ReadFile(k.file(id))
+	if err != nil {
+		return note{}, err
+	}
+	if err := json.Unmarshal(b, &n); err != nil {
+		return note{}, fmt.Errorf("limits of container %s: %w", id, err)
+	}
+	return n, nil
+}
+
+func (k *Keeper) forget(id string) error {
+	err := os.Remove(k.file(id))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}

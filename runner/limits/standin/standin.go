@@ -1,0 +1,77 @@
+// Package standin makes a program that plays nvidia-smi for tests: its memory
+// limits, as NVIDIA's guide describes them, and its version. It is a shell
+// script that keeps its state in a folder.
+package standin
+
+import (
+	_ "embed" // the script
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+//go:embed nvidia-smi.sh
+var script string
+
+// SMI is one such program.
+type SMI struct {
+	// Path is the program.
+	Path string
+	dir  string
+}
+
+// New makes one in dir, of driver version, for a machine whose /sys is below
+// root.
+func New(dir, root, version string) (*SMI, error) {
+	s := &SMI{Path: filepath.Join(dir, "nvidia-smi"), dir: dir}
+	text := strings.NewReplacer("@DIR@", dir, "@ROOT@", root, "@VERSION@", version).Replace(script)
+	return s, os.WriteFile(s.Path, []byte(text), 0o755)
+}
+
+// Note writes a line among the calls, so that their order with something else
+// can be told.
+func (s *SMI) Note(line string) error {
+	f, err := os.OpenFile(filepath.Join(s.dir, "calls"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteString(line + "\n"); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Calls are the calls that set limits, and the notes, in their order.
+func (s *SMI) Calls() (out []string, err error) {
+	b, err := os.ReadFile(filepath.Join(s.dir, "calls"))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	for line := range strings.Lines(string(b)) {
+		out = append(out, strings.TrimSpace(line))
+	}
+	return out, err
+}
+
+// Reserved is what the groups above all others have reserved of a GPU, in MiB: a
+// soft limit is taken off it only when it is lowered by the program.
+func (s *SMI) Reserved(gpu string) (int, error) {
+	b, err := os.ReadFile(filepath.Join(s.dir, "reserved."+gpu))
+	if os.IsNotExist(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// Break makes the program refuse to set limits from now on, or (false) not.
+func (s *SMI) Break(broken bool) error {
+	file := filepath.Join(s.dir, "broken")
+	if broken {
+		return os.WriteFile(file, nil, 0o644)
+	}
+	return os.Remove(file)
+}

@@ -1,0 +1,61 @@
+package limits
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// firstDriver is the first that has limits.
+const firstDriver = 615
+
+// Support is whether this machine's driver can limit control groups.
+type Support struct {
+	// Why says what is missing, and Mend what to do about it, each in a
+	// sentence; both are empty where limits can be set.
+	Why, Mend string
+	// Driver is its version; empty: unknown.
+	Driver string
+	// Kernel: the kernel's dmem controller keeps the limits (Linux 6.14 and
+	// later), not the driver by itself.
+	Kernel bool
+}
+
+// OK reports whether limits can be set.
+func (s Support) OK() bool { return s.Why == "" }
+
+// Detect looks whether limits can be set here by a process of user uid. root is
+// where /sys is found: "/".
+func Detect(ctx context.Context, t Tool, root string, uid int) Support {
+	var s Support
+	if _, err := exec.LookPath(t.path()); err != nil {
+		s.Why, s.Mend = t.path()+" is not in PATH", "install the NVIDIA driver's utilities"
+		return s
+	}
+	version, err := t.Version(ctx)
+	s.Driver = version
+	major, _, _ := strings.Cut(version, ".")
+	if n, numErr := strconv.Atoi(major); err == nil && numErr == nil && n < firstDriver {
+		s.Why, s.Mend = fmt.Sprintf("driver %s is too old, %d is the first that has limits", version, firstDriver), "install a newer NVIDIA driver"
+		return s
+	}
+	if err := t.Knows(ctx); err != nil {
+		s.Why, s.Mend = "the driver's tool has no limits: "+err.Error(), fmt.Sprintf("install NVIDIA driver %d or newer", firstDriver)
+		return s
+	}
+	if _, err := os.Stat(filepath.Join(root, cgroupRoot, "cgroup.controllers")); err != nil {
+		s.Why, s.Mend = "the machine does not have cgroup version 2 at "+cgroupRoot, "boot with systemd.unified_cgroup_hierarchy=1"
+		return s
+	}
+	if uid != 0 {
+		s.Why, s.Mend = "only root can set limits", "run carma daemon as root"
+		return s
+	}
+	_, err = os.Stat(filepath.Join(root, cgroupRoot, "dmem.capacity"))
+	s.Kernel = err == nil
+	return s
+}
