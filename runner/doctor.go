@@ -18,7 +18,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	if r.opt.SetSpeed != nil {
 		checks = append(checks, r.checkSimtask(ctx))
 	} else {
-		checks = append(checks, r.checkHealth(), r.checkMetrics(), r.checkAttach())
+		checks = append(checks, r.checkHealth(), r.checkMetrics(), r.checkAttach(), checkControlGroups())
 	}
 	return append(append(checks, r.checkNotes()...), r.checkMPS(ctx), r.checkLimits(), r.checkLedger(ctx))
 }

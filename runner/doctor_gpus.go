@@ -3,11 +3,13 @@ package runner
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"carma/runner/api"
 	"carma/runner/gpu"
+	"carma/runner/gpu/cgroup"
 )
 
 // checkHealth tells what is wrong with real GPUs, and with how they are read.
@@ -74,4 +76,18 @@ func (r *Runner) ordered() []gpu.Device {
 	}
 	slices.SortFunc(out, func(a, b gpu.Device) int { return cmp.Compare(a.Index, b.Index) })
 	return out
+}
+
+// checkControlGroups tells which control groups the kernel has: tasks' GPU
+// processes are found by them, and the driver's memory limits need version 2.
+func checkControlGroups() api.Check {
+	c := api.Check{Name: "control groups", Status: "ok", Detail: "version 2"}
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
+		c.Detail = "version 1: the driver cannot limit the GPU memory of containers"
+	}
+	if !cgroup.SeesHost("/") {
+		c.Status, c.Detail = "warning", c.Detail+"; carma runs in a PID namespace of its own and cannot tell its tasks' GPU processes from others"
+		c.Mend = "run carma in the host's PID namespace"
+	}
+	return c
 }

@@ -49,6 +49,7 @@ func TestDoctorAnswers(t *testing.T) {
 			`^warning +GPU health +GPU 0: 4 uncorrectable memory errors`,
 			`^ok +GPU activity +from gpm on GPU 0`,
 			`^ok +GPU attachment +runtime`,
+			`^(ok|warning) +control groups +version [12]`,
 			`^ok +journal `,
 			`^(ok|warning) +disk `,
 			`^ok +ledger +no GPU is over-committed`,
