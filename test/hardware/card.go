@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"carma/runner/gpu"
@@ -47,30 +46,31 @@ type activity struct {
 // 100 ms at least.
 const sampleEvery = 250 * time.Millisecond
 
-// watch reads the card's activity until stop is called, which returns the mean.
-// The first reading, which looks back to before, is left out.
-func (c *card) watch(ctx context.Context) (stop func() activity) {
-	ctx, cancel := context.WithCancel(ctx)
-	var sum activity
-	var done sync.WaitGroup
-	_, _ = c.sample(ctx)
-	done.Go(func() {
-		for {
+// watch reads the card's activity from after on, for so long; result waits for
+// the mean. The first reading, which looks back to before, is left out.
+func (c *card) watch(ctx context.Context, after, long time.Duration) (result func() activity) {
+	out := make(chan activity, 1)
+	end := time.Now().Add(after + long)
+	go func() {
+		var sum activity
+		for wait := after; ; wait = sampleEvery {
 			select {
 			case <-ctx.Done():
+				out <- sum.mean()
 				return
-			case <-time.After(sampleEvery):
+			case <-time.After(wait):
 			}
-			if s, err := c.sample(ctx); err == nil {
+			s, err := c.sample(ctx)
+			if time.Now().After(end) {
+				out <- sum.mean()
+				return
+			}
+			if err == nil && wait == sampleEvery {
 				sum.add(s)
 			}
 		}
-	})
-	return func() activity {
-		cancel()
-		done.Wait()
-		return sum.mean()
-	}
+	}()
+	return func() activity { return <-out }
 }
 
 func (a *activity) add(s gpu.Sample) {

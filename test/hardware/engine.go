@@ -62,7 +62,7 @@ func (s *session) openContainerd(context.Context) (*engine, error) {
 		return nil, errors.New("needs root")
 	}
 	if cgroups() == "none mounted" {
-		return nil, errors.New("no control groups are mounted at /sys/fs/cgroup")
+		return nil, errors.New("no control groups are mounted at /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup")
 	}
 	// The pack's libseccomp, for a machine that has none.
 	if libs := filepath.Join(s.bin, "lib"); exists(libs) {

@@ -56,6 +56,9 @@ func minor(library lib.Interface, uuid string) (int, error) {
 	if ret != lib.SUCCESS {
 		return 0, fmt.Errorf("NVML: %s: %v", uuid, ret)
 	}
+	if err := library.Extensions().LookupSymbol("nvmlDeviceGetMinorNumber"); err != nil {
+		return 0, fmt.Errorf("NVML: minor number of %s: %w", uuid, err)
+	}
 	n, ret := device.GetMinorNumber()
 	if ret != lib.SUCCESS {
 		return 0, fmt.Errorf("NVML: minor number of %s: %v", uuid, ret)

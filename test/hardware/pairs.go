@@ -83,7 +83,7 @@ func (s *session) pairs(ctx context.Context) error {
 
 // turn is the time of one measurement.
 func (s *session) turn() time.Duration {
-	return time.Duration((s.plan.window + 2*s.plan.warm + 0.5) * float64(time.Second))
+	return time.Duration((s.plan.window + 2*s.plan.warm + 0.3) * float64(time.Second))
 }
 
 // load starts all workers at once. One that does not come up is left out.
@@ -111,27 +111,24 @@ func (s *session) load(ctx context.Context) (up []profile) {
 	return up
 }
 
-// alone measures a task by itself, with the card's activity.
+// alone measures a task by itself, with the card's activity meanwhile.
 func (s *session) alone(ctx context.Context, p *profile) error {
-	if s.card == nil {
-		r, err := s.train(ctx, p)
-		if err == nil {
-			p.Rate = r[0].rate()
-		}
-		return err
+	result := func() activity { return activity{} }
+	if s.card != nil {
+		span := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+		result = s.card.watch(ctx, span(lead+s.plan.warm), span(s.plan.window))
 	}
-	if _, err := s.train(ctx, p); err != nil { // its clocks and caches
-		return err
-	}
-	stop := s.card.watch(ctx)
 	r, err := s.train(ctx, p)
-	p.Activity = stop()
-	if err != nil {
-		return err
+	p.Activity = result()
+	if err == nil {
+		p.Rate = r[0].rate()
 	}
-	p.Rate = r[0].rate()
-	return nil
+	return err
 }
+
+// lead is the time from an order to its beginning, in seconds, so that both of
+// a pair have it in time.
+const lead = 0.05
 
 // together measures each pair as long as there is time.
 func (s *session) together(ctx context.Context, profiles []profile) error {
@@ -155,7 +152,7 @@ func (s *session) together(ctx context.Context, profiles []profile) error {
 // train lets tasks train at the same time. What they do in the warm-up, in
 // which one may run without the other, is not counted.
 func (s *session) train(ctx context.Context, tasks ...*profile) ([]ran, error) {
-	at := float64(time.Now().UnixNano())/1e9 + 0.05
+	at := float64(time.Now().UnixNano())/1e9 + lead
 	for _, t := range tasks {
 		if err := t.worker.send("run %.3f %g %g", at, s.plan.warm, s.plan.window); err != nil {
 			return nil, err

@@ -67,7 +67,7 @@ var realPlan = plan{
 		{"mlp_1024x3", "mnist", []int{64, 256, 1024}, nil},
 		{"mlp_4096x5", "mnist", []int{64, 256, 1024}, nil},
 	},
-	window: 2.5, warm: 0.5,
+	window: 2, warm: 0.3,
 	pairs: []training{
 		{"resnet50", "imagenet", 64, nil},
 		{"vgg16", "imagenet", 32, nil},
