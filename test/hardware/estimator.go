@@ -57,7 +57,7 @@ func (s *session) estimates(ctx context.Context) error {
 	if err := s.report.writeEstimates(s.out); err != nil {
 		return err
 	}
-	if s.card == nil {
+	if s.report.Errors().Rows == 0 {
 		return nil
 	}
 	return s.score(context.WithoutCancel(ctx))
