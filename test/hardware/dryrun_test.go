@@ -87,8 +87,26 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// onDriver says that the test's program is the child of TestOnDriver.
-const onDriver = "HARDWARE_ON_DRIVER"
+// onDriver says that the test's program is the child of TestOnDriver, and where
+// it writes; programsIn where carma is.
+const (
+	onDriver   = "HARDWARE_ON_DRIVER"
+	programsIn = "HARDWARE_PROGRAMS"
+)
+
+// built is a folder with carma and simtask.
+func built(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"carma", "simtask"} {
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, name), "carma/cmd/"+name)
+		cmd.Env = append(os.Environ(), "CGO_LDFLAGS=-O2 -g -Wl,-z,lazy")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return dir
+}
 
 // TestOnDriver: the path of a machine with a GPU, with a stand-in for the
 // driver's library and trainings on the CPU: carma reads the card by NVML, a
@@ -111,7 +129,11 @@ func TestOnDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestOnDriver$", "-test.v")
-	cmd.Env = append(os.Environ(), onDriver+"="+dir, "LD_LIBRARY_PATH="+library)
+	idle := filepath.Join(dir, "idle") // what the card shows: no process
+	if err := os.WriteFile(idle, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), onDriver+"="+dir, programsIn+"="+built(t), "LD_LIBRARY_PATH="+library, "THIN_GPU="+idle)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -136,7 +158,7 @@ func TestOnDriver(t *testing.T) {
 
 // child measures with small trainings on the CPU.
 func child(t *testing.T, out string) {
-	opt, err := parse([]string{"--out", out, "--phases", "pairs,suite", "--engine", "containerd", "--bin", "../../bin", "--training", "../../images/torch", "--programs", "."}, io.Discard)
+	opt, err := parse([]string{"--out", out, "--minutes", "2", "--phases", "pairs,suite", "--engine", "containerd", "--bin", os.Getenv(programsIn), "--training", "../../images/torch", "--programs", "."}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

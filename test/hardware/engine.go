@@ -84,13 +84,24 @@ func (s *session) openContainerd(context.Context) (*engine, error) {
 		name: "containerd",
 		args: []string{"--driver", "containerd", "--containerd-address", c.Address()},
 		close: func() {
-			if log := c.Log(); s.report.failed() {
-				s.say("containerd's log ends with\n%s", log)
+			if s.report.failed() {
+				s.say("containerd's log has %s", complaints(c.Log()))
 			}
 			_ = c.Close()
 			undo()
 		},
 	}, nil
+}
+
+// complaints are the lines of a log that are more than information.
+func complaints(log string) string {
+	var lines []string
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "level=") && !strings.Contains(line, "level=info") {
+			lines = append(lines, line)
+		}
+	}
+	return fmt.Sprintf("%d warnings and errors\n%s", len(lines), strings.Join(lines, ""))
 }
 
 // overlayable makes a folder in which overlay file systems can be made: on a

@@ -20,7 +20,6 @@ elif command -v go >/dev/null 2>&1; then
 	: "${CGO_CFLAGS:=-O2 -g -Wno-deprecated-declarations}"
 	export CGO_LDFLAGS CGO_CFLAGS GOFLAGS="${GOFLAGS:-} -buildvcs=false" GOPROXY=off
 	for program in carma hardware simtask; do
-		[ "$program" = hardware ] || [ ! -x "$bin/$program" ] || continue
 		at=./cmd/$program
 		[ "$program" != hardware ] || at=./test/hardware
 		(cd "$root" && go build -trimpath -o "$bin/$program" "$at")
