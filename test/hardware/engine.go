@@ -26,7 +26,8 @@ const imageName = "carma/hardware:latest"
 // engine is what runs the containers.
 type engine struct {
 	name  string
-	args  []string // of the daemon and of carma image
+	args  []string // of the daemon
+	load  func(ctx context.Context, archive string) error
 	close func()
 }
 
@@ -80,9 +81,14 @@ func (s *session) openContainerd(context.Context) (*engine, error) {
 		undo()
 		return nil, err
 	}
+	args := []string{"--driver", "containerd", "--containerd-address", c.Address()}
 	return &engine{
 		name: "containerd",
-		args: []string{"--driver", "containerd", "--containerd-address", c.Address()},
+		args: args,
+		load: func(ctx context.Context, archive string) error {
+			_, err := s.carmaOutput(ctx, append([]string{"image", "import", archive}, args...)...)
+			return err
+		},
 		close: func() {
 			if s.report.failed() {
 				s.say("containerd's log has %s", complaints(c.Log()))
@@ -130,7 +136,14 @@ func (s *session) openDocker(ctx context.Context) (*engine, error) {
 	if out, err := exec.CommandContext(ctx, "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("docker info: %w: %s", err, lastLine(string(out)))
 	}
-	return &engine{name: "docker", args: []string{"--driver", "docker"}, close: func() {}}, nil
+	load := func(ctx context.Context, archive string) error {
+		out, err := exec.CommandContext(ctx, "docker", "load", "-i", archive).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("docker load: %w: %s", err, lastLine(string(out)))
+		}
+		return nil
+	}
+	return &engine{name: "docker", args: []string{"--driver", "docker"}, load: load, close: func() {}}, nil
 }
 
 func (s *session) importImage(ctx context.Context, e *engine) error {
@@ -146,8 +159,7 @@ func (s *session) importImage(ctx context.Context, e *engine) error {
 	if err := os.WriteFile(path, tar, 0o644); err != nil {
 		return err
 	}
-	_, err = s.carmaOutput(ctx, append([]string{"image", "import", path}, e.args...)...)
-	return err
+	return e.load(ctx, path)
 }
 
 // systemFolders hold programs and libraries.

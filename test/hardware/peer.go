@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -29,7 +30,6 @@ type peer struct {
 func (s *session) startPeer(ctx context.Context, program string, args ...string) (*peer, error) {
 	p := &peer{name: program, cmd: s.inPython(ctx, append([]string{filepath.Join(s.programs, program)}, args...)...), lines: make(chan []byte, 16)}
 	p.cmd.Stderr = &p.stderr
-	p.cmd.WaitDelay = time.Second
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (p *peer) answer(ctx context.Context, v any) error {
 // end ends it and waits for it.
 func (p *peer) end() {
 	_ = p.in.Close()
-	killed := time.AfterFunc(10*time.Second, func() { _ = p.cmd.Process.Kill() })
+	killed := time.AfterFunc(10*time.Second, func() { _ = p.cmd.Cancel() })
 	defer killed.Stop()
 	for range p.lines {
 	}
@@ -88,6 +88,10 @@ func (p *peer) end() {
 // measured on.
 func (s *session) inPython(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.python, args...)
+	// A measurement starts processes of its own; none may go on when its time is over.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+s.training, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
 		"OMP_NUM_THREADS=2", "CARMA_BATCH_SIZE=", "CUDA_DEVICE_ORDER=PCI_BUS_ID")
 	if s.card != nil {
