@@ -143,7 +143,8 @@ func (s *session) openDocker(ctx context.Context) (*engine, error) {
 		}
 		return nil
 	}
-	return &engine{name: "docker", args: []string{"--driver", "docker"}, load: load, close: func() {}}, nil
+	unload := func() { _ = exec.Command("docker", "image", "rm", imageName).Run() }
+	return &engine{name: "docker", args: []string{"--driver", "docker"}, load: load, close: unload}, nil
 }
 
 func (s *session) importImage(ctx context.Context, e *engine) error {
