@@ -5,7 +5,7 @@
 
 GO         ?= go
 TAGS       ?= docker,e2e
-LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images
+LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images,hardware
 TEST_FLAGS ?= -race -count=1 -timeout 20m
 BENCH      ?= .
 FUZZTIME   ?= 10s
@@ -32,7 +32,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image images images-test test engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check clean bin/carma bin/carma-init bin/simtask
+.PHONY: help demo build image images images-test test engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check hardware-dry-run clean bin/carma bin/carma-init bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -74,6 +74,10 @@ images: ## the training images carma/torch and their tags (BASE=an image with Py
 images-test: ## the training images on the CPU, on the image of make probe (some minutes)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
 		$(GO) test $(TEST_FLAGS) -tags images -run TestImage ./test'
+
+hardware-dry-run: ## the suite for machines with a GPU, on a simulated one (root, containerd)
+	@command -v containerd >/dev/null && command -v runc >/dev/null || apt-get install -qy --no-install-recommends containerd runc
+	$(GO) test $(TEST_FLAGS) -tags hardware ./test/hardware
 
 unit: try-onnxruntime ## the tests that need no engine
 	$(GO) test $(TEST_FLAGS) ./...
@@ -124,4 +128,4 @@ engine-stop: ## stop the engine if make started it
 	@$(ENGINE) down
 
 clean: engine-stop ## remove what was built, and stop an engine that make started
-	rm -rf bin .cache test/out
+	rm -rf bin .cache .hardware test/out

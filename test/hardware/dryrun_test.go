@@ -1,0 +1,208 @@
+//go:build hardware
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"carma/containers/cdi"
+)
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root, for containerd")
+	}
+}
+
+// rows of a CSV file by column.
+func rows(t *testing.T, dir, name string) (out []map[string]string) {
+	t.Helper()
+	all, err := csv.NewReader(opened(t, dir, name)).ReadAll()
+	if err != nil || len(all) < 2 {
+		t.Fatalf("%s: %d lines, %v", name, len(all), err)
+	}
+	for _, row := range all[1:] {
+		m := map[string]string{}
+		for i, column := range all[0] {
+			m[column] = row[i]
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// TestDryRun: the script as a whole, on a simulated GPU, with containers of a
+// containerd of its own; trainings on the CPU where PyTorch is installed.
+func TestDryRun(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "./run.sh", "--dry-run", "--engine", "containerd", "--out", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	modes := rows(t, dir, "suite.csv")
+	if len(modes) != 3 || modes[0]["mode"] != "exclusive" || modes[1]["mode"] != "sharing" || modes[2]["why_not"] == "" {
+		t.Fatalf("suite.csv: %v", modes)
+	}
+	for _, m := range modes[:2] {
+		if m["succeeded"] != "3" || m["makespan_s"] == "" || m["energy_j"] == "" {
+			t.Errorf("%v\n%s", m, out)
+		}
+	}
+	for _, task := range rows(t, dir, "tasks.csv") {
+		if task["phase"] != "succeeded" || task["peak_mib"] == "" || task["slowdown"] == "" {
+			t.Errorf("%v", task)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "report.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(page), "no Python with PyTorch") {
+		t.Skip("no Python with PyTorch here: the trainings were not tried")
+	}
+	if !strings.Contains(string(page), "mnist_cnn on cpu, through containerd") {
+		t.Errorf("no training ran in a container:\n%s", page)
+	}
+	for _, row := range rows(t, dir, "estimates.csv") {
+		if row["status"] != "ok" || row["step_s"] == "" || row["estimate_mib"] == "" || row["reserved_mib"] != "" {
+			t.Errorf("%v", row)
+		}
+	}
+	if got := rows(t, dir, "pairs.csv"); len(got) != 1 || got[0]["overlap_speed_a"] == "" {
+		t.Errorf("%v", got)
+	}
+}
+
+// onDriver says that the test's program is the child of TestOnDriver, and where
+// it writes; programsIn where carma is.
+const (
+	onDriver   = "HARDWARE_ON_DRIVER"
+	programsIn = "HARDWARE_PROGRAMS"
+)
+
+// built is a folder with carma and simtask.
+func built(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"carma", "simtask"} {
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, name), "carma/cmd/"+name)
+		cmd.Env = append(os.Environ(), "CGO_LDFLAGS=-O2 -g -Wl,-z,lazy")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return dir
+}
+
+// TestOnDriver: the path of a machine with a GPU, with a stand-in for the
+// driver's library and trainings on the CPU: carma reads the card by NVML, a
+// CDI file is written for it, and trainings run in containers that have its
+// node, alone and together.
+func TestOnDriver(t *testing.T) {
+	needRoot(t)
+	if out := os.Getenv(onDriver); out != "" {
+		child(t, out)
+		return
+	}
+	if _, err := os.Stat("/proc/driver/nvidia"); err == nil {
+		t.Skip("a machine with a GPU: run the suite itself")
+	}
+	library := standInDriver(t)
+	node(t, "/dev/nvidia0")
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestOnDriver$", "-test.v")
+	idle := filepath.Join(dir, "idle") // what the card shows: no process
+	if err := os.WriteFile(idle, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), onDriver+"="+dir, programsIn+"="+built(t), "LD_LIBRARY_PATH="+library, "THIN_GPU="+idle)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if bytes.Contains(out, []byte("--- SKIP")) {
+		t.Skipf("%s", out)
+	}
+	for _, task := range rows(t, dir, "tasks.csv") {
+		if task["phase"] != "succeeded" || task["step_s"] == "" || task["execution_s"] == "" {
+			t.Errorf("%v\n%s", task, out)
+		}
+	}
+	for _, p := range rows(t, dir, "profiles.csv") {
+		if p["metrics"] == "" || p["smact_mean"] == "" || p["again"] == "" {
+			t.Errorf("%v", p)
+		}
+	}
+	if found, _ := filepath.Glob(filepath.Join(cdi.Dirs[1], "carma-hardware*")); len(found) > 0 {
+		t.Errorf("left behind: %v", found)
+	}
+}
+
+// child measures with small trainings on the CPU.
+func child(t *testing.T, out string) {
+	opt, err := parse([]string{"--out", out, "--minutes", "2", "--phases", "pairs,suite", "--engine", "containerd", "--bin", os.Getenv(programsIn), "--training", "../../images/torch", "--programs", "."}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := dryPlan
+	p.window, p.warm = 1, 0.2
+	p.suite = []training{{"mnist_cnn", "mnist", 4, nil}, {"resnet18", "cifar100", 2, nil}}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	var log bytes.Buffer
+	err = measure(ctx, opt, p, &log)
+	if err != nil && strings.Contains(err.Error(), "has PyTorch") {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, log.String())
+	}
+}
+
+// standInDriver builds a library with the functions of the NVIDIA driver's that
+// carma and the suite call, for one card, and returns its folder.
+func standInDriver(t *testing.T) string {
+	t.Helper()
+	headers, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cc := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-w", "-DNEW", "-I", strings.TrimSpace(string(headers)),
+		"-o", filepath.Join(dir, "libnvidia-ml.so.1"), "../../runner/gpu/nvml/testdata/driver.c", "testdata/minor.c")
+	if out, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("cc: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// node makes a null device, and takes it away after the test.
+func node(t *testing.T, path string) {
+	t.Helper()
+	err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3)))
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return
+	case err != nil:
+		t.Skipf("cannot make %s: %v", path, err)
+	}
+	t.Cleanup(func() { _ = os.Remove(path) })
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// trained is a row of estimates.csv. Memory is in bytes; 0: not measured.
+type trained struct {
+	training
+	Status              string
+	Reserved, Allocated int64
+	StepSeconds         float64
+	Estimate, Upper     int64 // of the whole process, context included
+	EstimatedContext    int64
+}
+
+// perTraining is the GPU memory that one training of the plan is taken to need
+// at most, by which it is decided how many run at a time.
+const perTraining = 16 << 30
+
+// estimates trains each network at each batch size for some steps and puts
+// what the estimator says beside the peaks.
+func (s *session) estimates(ctx context.Context) error {
+	if s.python == "" {
+		return omitf("no Python with PyTorch on this machine")
+	}
+	var jobs []trained
+	for i := range 3 { // all networks at one batch size first: time may run out
+		for _, n := range s.plan.networks {
+			if i < len(n.batches) {
+				jobs = append(jobs, trained{training: training{n.model, n.dataset, n.batches[i], n.more}})
+			}
+		}
+	}
+	s.inPool(ctx, jobs, s.atATime())
+	for i := range jobs { // one that ran out of memory may have done so for its neighbours
+		if jobs[i].Status == "oom" && ctx.Err() == nil {
+			s.trainOne(ctx, &jobs[i])
+		}
+	}
+	for i := range jobs {
+		if err := s.estimate(context.WithoutCancel(ctx), &jobs[i]); err != nil {
+			return err
+		}
+	}
+	s.report.Trained = jobs
+	if err := s.report.writeEstimates(s.out); err != nil {
+		return err
+	}
+	if s.report.Errors().Rows == 0 {
+		return nil
+	}
+	return s.score(context.WithoutCancel(ctx))
+}
+
+// atATime is how many trainings run at once: peaks of PyTorch's allocator do
+// not depend on neighbours as long as there is room.
+func (s *session) atATime() int {
+	if s.card == nil {
+		return 1
+	}
+	return int(min(max(int64(s.card.device.Capacity)/perTraining, 1), 8))
+}
+
+func (s *session) inPool(ctx context.Context, jobs []trained, workers int) {
+	var done sync.WaitGroup
+	next := make(chan *trained)
+	for range workers {
+		done.Go(func() {
+			for job := range next {
+				s.trainOne(ctx, job)
+			}
+		})
+	}
+	for i := range jobs {
+		next <- &jobs[i]
+	}
+	close(next)
+	done.Wait()
+}
+
+// trainOne runs carma_train.measure and reads its row.
+func (s *session) trainOne(ctx context.Context, job *trained) {
+	if ctx.Err() != nil {
+		job.Status = "no time left"
+		return
+	}
+	file := filepath.Join(s.work, job.id()+".csv")
+	args := []string{"-m", "carma_train.measure", "--models", job.model, "--batches", strconv.Itoa(job.batch), "--steps", strconv.Itoa(s.plan.steps),
+		"--device", s.plan.device, "--out", file, "--", "--dataset", job.dataset}
+	out, err := s.inPython(ctx, append(args, job.more...)...).CombinedOutput()
+	row, readErr := measured(file)
+	switch {
+	case ctx.Err() != nil:
+		job.Status = "no time left"
+	case readErr != nil:
+		job.Status = strings.TrimSpace(fmt.Sprintf("%v %s", err, lastLine(string(out))))
+	default:
+		job.Status = row["status"]
+		job.Reserved, job.Allocated = integer(row["max_reserved_bytes"]), integer(row["max_allocated_bytes"])
+		job.StepSeconds, _ = strconv.ParseFloat(row["step_seconds"], 64)
+	}
+}
+
+// measured is the one row of a file of carma_train.measure.
+func measured(path string) (map[string]string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 2 {
+		return nil, fmt.Errorf("%s: %d lines", path, len(rows))
+	}
+	row := map[string]string{}
+	for i, name := range rows[0] {
+		row[name] = rows[1][i]
+	}
+	return row, nil
+}
+
+// integer is a number of a column that may be NA, then 0.
+func integer(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// estimate asks carma estimate.
+func (s *session) estimate(ctx context.Context, job *trained) error {
+	out, err := s.carmaOutput(ctx, "estimate", job.name(), "--batch", strconv.Itoa(job.batch), "--estimator", "carma", "--json")
+	if err != nil {
+		return err
+	}
+	var told struct {
+		Estimates []struct {
+			Point int64 `json:"point_bytes"`
+			Upper int64 `json:"upper_bytes"`
+			Parts []struct {
+				Name  string
+				Bytes int64
+			}
+		}
+	}
+	if err := json.Unmarshal(out, &told); err != nil || len(told.Estimates) != 1 {
+		return fmt.Errorf("carma estimate %s: %d estimates, %w", job.name(), len(told.Estimates), err)
+	}
+	e := told.Estimates[0]
+	job.Estimate, job.Upper = e.Point, e.Upper
+	for _, part := range e.Parts {
+		if part.Name == "context" {
+			job.EstimatedContext = part.Bytes
+		}
+	}
+	return nil
+}
+
+// score keeps what carma estimate --evaluate makes of the file.
+func (s *session) score(ctx context.Context) error {
+	out, err := s.carmaOutput(ctx, "estimate", "--evaluate", filepath.Join(s.out, "estimates.csv"))
+	s.report.Evaluation = string(out)
+	return err
+}
+
+// carmaOutput runs the program and returns what it prints; the error has the
+// end of what it complains about.
+func (s *session) carmaOutput(ctx context.Context, args ...string) ([]byte, error) {
+	out, err := exec.CommandContext(ctx, filepath.Join(s.bin, "carma"), args...).Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		err = fmt.Errorf("carma %s: %w: %s", args[0], err, strings.TrimSpace(string(failed.Stderr)))
+	}
+	return out, err
+}

@@ -1,0 +1,237 @@
+// Hardware measures carma on a machine with a GPU: what the estimator says
+// against PyTorch's peaks, what carma records against what tasks say, the same
+// tasks exclusive and shared, and how pairs of tasks slow each other down.
+// test/hardware/run.sh starts it; docs/hardware/README.md tells what comes out.
+//
+// It changes no setting of a GPU. What cannot be measured on a machine is told
+// as such in the report, and never filled in.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// defaultMinutes is what the plan is made for.
+const defaultMinutes = 9
+
+// options are the command line.
+type options struct {
+	out, bin, training, programs string
+	python, gpu, engine          string
+	minutes                      float64
+	phases                       []string
+	dryRun, noContainers         bool
+}
+
+// shares of the time, by phase; what one leaves the later ones have too.
+var shares = map[string]float64{"environment": 0.04, "estimator": 0.21, "pairs": 0.37, "suite": 0.38}
+
+// phaseNames in the order in which they run: the suite takes its lengths from
+// the step times of the pairs.
+var phaseNames = []string{"environment", "estimator", "pairs", "suite"}
+
+var engineNames = []string{"auto", "containerd", "docker"}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program; it returns the exit code.
+func run(ctx context.Context, args []string, stderr io.Writer) int {
+	opt, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(stderr, "hardware:", err)
+		return exitUsage
+	}
+	p := realPlan
+	if opt.dryRun {
+		p = dryPlan
+	}
+	if err := measure(ctx, opt, p, stderr); err != nil {
+		fmt.Fprintln(stderr, "hardware:", err)
+		return exitFailed
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var opt options
+	var phases string
+	f := flag.NewFlagSet("run.sh", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&opt.out, "out", "", "write the report and the CSV files to this `folder`")
+	f.Float64Var(&opt.minutes, "minutes", defaultMinutes, "end after so many minutes, 1 to 600")
+	f.BoolVar(&opt.dryRun, "dry-run", false, "simulated GPU, tiny shapes on the CPU: tries the suite out and measures nothing")
+	f.BoolVar(&opt.noContainers, "no-containers", false, "only what needs no container engine")
+	f.StringVar(&opt.engine, "engine", "auto", "what runs the containers: auto, containerd or docker")
+	f.StringVar(&opt.gpu, "gpu", "0", "the GPU to use, by index or UUID")
+	f.StringVar(&phases, "phases", strings.Join(phaseNames, ","), "which phases")
+	f.StringVar(&opt.python, "python", "", "a Python with PyTorch (default: the first of python3 and /usr/bin/python3 that has it)")
+	f.StringVar(&opt.bin, "bin", "bin", "folder of carma and simtask")
+	f.StringVar(&opt.training, "training", "images/torch", "folder of carma_train")
+	f.StringVar(&opt.programs, "programs", "test/hardware", "folder of probe.py and worker.py")
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			f.SetOutput(stderr)
+			f.PrintDefaults()
+			return opt, err
+		}
+		return opt, fmt.Errorf("%w; --help lists them", err)
+	}
+	opt.phases = strings.Split(phases, ",")
+	return opt, opt.check(f.Args())
+}
+
+// check returns what is wrong with the command line, in one sentence.
+func (o *options) check(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("%q: no such argument; --help lists them", rest[0])
+	case o.out == "":
+		return errors.New("where to? add --out FOLDER")
+	case !(o.minutes >= 1 && o.minutes <= 600):
+		nearest := min(max(o.minutes, 1), 600)
+		if math.IsNaN(nearest) {
+			nearest = defaultMinutes
+		}
+		return fmt.Errorf("--minutes %g: not from 1 to 600; the nearest is %g", o.minutes, nearest)
+	case !slices.Contains(engineNames, o.engine):
+		return fmt.Errorf("--engine %q: none of %s", o.engine, strings.Join(engineNames, ", "))
+	}
+	for _, p := range o.phases {
+		if !slices.Contains(phaseNames, p) {
+			return fmt.Errorf("--phases %q: none of %s", p, strings.Join(phaseNames, ", "))
+		}
+	}
+	for _, dir := range []*string{&o.out, &o.bin, &o.training, &o.programs} {
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			return err
+		}
+		*dir = abs
+	}
+	return os.MkdirAll(o.out, 0o755)
+}
+
+// session is one run of the suite.
+type session struct {
+	options
+	plan     plan
+	report   report
+	log      io.Writer
+	card     *card // nil: no GPU is read
+	software stage // of the Python with PyTorch
+	began    time.Time
+	work     string // folder of everything that is not kept
+}
+
+// measure runs the phases and writes the report, also of those that were done
+// when one fails: each tells in the report why it measured nothing.
+func measure(ctx context.Context, opt options, p plan, stderr io.Writer) error {
+	file, err := os.Create(filepath.Join(opt.out, "suite.log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	s := &session{options: opt, plan: p, log: io.MultiWriter(stderr, file), began: time.Now()}
+	s.report = report{Date: s.began.UTC().Format("2006-01-02 15:04 UTC"), Dry: opt.dryRun}
+	if s.work, err = os.MkdirTemp("/tmp", "chw"); err != nil { // short: sockets are in it
+		return err
+	}
+	defer func() { _ = os.RemoveAll(s.work) }()
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(opt.minutes*float64(time.Minute)))
+	defer cancel()
+
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	defer s.close()
+	steps := map[string]func(context.Context) error{"environment": s.environment, "estimator": s.estimates, "pairs": s.pairs, "suite": s.suite}
+	for i, name := range phaseNames {
+		if !slices.Contains(opt.phases, name) {
+			s.report.omit(name, "not asked for")
+			continue
+		}
+		s.phase(ctx, name, s.share(i), steps[name])
+	}
+	s.report.Seconds = time.Since(s.began).Seconds()
+	if err := s.report.write(opt.out); err != nil {
+		return err
+	}
+	s.say("report in %s", filepath.Join(opt.out, "report.md"))
+	return s.report.failure()
+}
+
+// phase runs a phase within its time.
+func (s *session) phase(ctx context.Context, name string, limit time.Duration, f func(context.Context) error) {
+	s.say("%s: at most %.0f s", name, limit.Seconds())
+	began := time.Now()
+	inner, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var omitted *notMeasured
+	switch err := f(inner); {
+	case errors.As(err, &omitted):
+		s.report.omit(name, omitted.why)
+	case err != nil:
+		s.report.fail(name, err)
+	}
+	s.say("%s: %.1f s", name, time.Since(began).Seconds())
+}
+
+// share is the time of the i-th phase: its part of what is left for it and
+// those after it, less a margin to end in.
+func (s *session) share(i int) time.Duration {
+	left := s.minutes*60 - time.Since(s.began).Seconds() - 10
+	var sum float64
+	for _, name := range phaseNames[i:] {
+		if slices.Contains(s.phases, name) {
+			sum += shares[name]
+		}
+	}
+	return time.Duration(max(1, left*shares[phaseNames[i]]/sum) * float64(time.Second))
+}
+
+// remaining is what is left of a phase.
+func remaining(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return time.Hour
+	}
+	return time.Until(end)
+}
+
+func (s *session) say(format string, args ...any) {
+	fmt.Fprintf(s.log, "%6.1f s  "+format+"\n", append([]any{time.Since(s.began).Seconds()}, args...)...)
+}
+
+// notMeasured is why a phase has no result on this machine, which is no
+// failure of the suite.
+type notMeasured struct{ why string }
+
+func (e *notMeasured) Error() string { return e.why }
+
+func omitf(format string, args ...any) error { return &notMeasured{fmt.Sprintf(format, args...)} }

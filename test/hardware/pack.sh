@@ -1,0 +1,40 @@
+#!/bin/sh
+# Collects what must travel to a machine with a GPU but without network, beside the tree itself:
+# carma, the simulated task, the suite, containerd and runc. Writes .hardware/pack.tar.xz.
+# Needs Go and, for containerd and runc, Debian's packages of them.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+limit=$((60 * 1024 * 1024))
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$root/.hardware" "$work/debs/partial" "$work/tree" "$work/files/lib"
+
+cd "$root"
+: "${CGO_LDFLAGS:=-O2 -g -Wl,-z,lazy}"
+: "${CGO_CFLAGS:=-O2 -g -Wno-deprecated-declarations}"
+export CGO_LDFLAGS CGO_CFLAGS GOFLAGS="${GOFLAGS:-} -buildvcs=false"
+version=$(git describe --always --dirty 2>/dev/null || echo dev)
+go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$work/files/carma" ./cmd/carma
+go build -trimpath -ldflags "-s -w" -o "$work/files/hardware" ./test/hardware
+CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$work/files/simtask" ./cmd/simtask
+
+# libseccomp, which Debian's runc is linked with, need not be on the other machine.
+if ! (cd "$work/debs" && apt-get -q download containerd runc libseccomp2 >/dev/null); then
+	echo "pack.sh: apt-get has no containerd, runc and libseccomp2; apt-get update first" >&2
+	exit 1
+fi
+for deb in "$work"/debs/*.deb; do dpkg -x "$deb" "$work/tree"; done
+for program in usr/bin/containerd usr/bin/containerd-shim-runc-v2 usr/sbin/runc; do
+	cp "$work/tree/$program" "$work/files/"
+done
+cp -L "$work"/tree/usr/lib/*/libseccomp.so.2 "$work/files/lib/"
+
+tar -C "$work/files" --owner=0 --group=0 -cJf "$root/.hardware/pack.tar.xz.new" .
+size=$(stat -c %s "$root/.hardware/pack.tar.xz.new")
+if [ "$size" -gt "$limit" ]; then
+	rm "$root/.hardware/pack.tar.xz.new"
+	echo "pack.sh: $size bytes; at most $limit can travel" >&2
+	exit 1
+fi
+mv "$root/.hardware/pack.tar.xz.new" "$root/.hardware/pack.tar.xz"
+echo "$root/.hardware/pack.tar.xz: $size bytes"

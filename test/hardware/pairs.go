@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// ran is worker.py's answer.
+type ran struct {
+	Stage    string  `json:"stage"`
+	Steps    int     `json:"steps"`
+	Seconds  float64 `json:"seconds"`
+	Samples  int     `json:"samples"`
+	Reserved int64   `json:"reserved"`
+}
+
+func (r ran) rate() float64 { return float64(r.Steps) / r.Seconds }
+
+// profile is a task alone: a row of profiles.csv.
+type profile struct {
+	training
+	Samples  int     // of an epoch
+	Rate     float64 // steps per second alone, mean of the runs before and after the pairs
+	Again    float64 // the second of the two over the first
+	Activity activity
+	worker   *peer
+}
+
+// pair is two tasks together: a row of pairs.csv. Rates are steps per second.
+type pair struct {
+	A, B         int // profiles
+	RateA, RateB float64
+}
+
+// pairs loads all tasks of the plan, one process each, and lets them train
+// alone and two at a time. While one does not train its process sleeps; it
+// takes memory only.
+func (s *session) pairs(ctx context.Context) error {
+	if s.python == "" {
+		return omitf("no Python with PyTorch on this machine")
+	}
+	profiles := s.load(ctx)
+	defer func() {
+		for i := range profiles {
+			profiles[i].worker.end()
+		}
+	}()
+	if len(profiles) < 2 {
+		return errors.New("fewer than two tasks could be loaded; suite.log tells why")
+	}
+	var first []float64
+	for i := range profiles {
+		if err := s.alone(ctx, &profiles[i]); err != nil {
+			return err
+		}
+		first = append(first, profiles[i].Rate)
+	}
+	if err := s.together(ctx, profiles); err != nil {
+		return err
+	}
+	for i := range profiles { // has the card drifted meanwhile?
+		p := &profiles[i]
+		if remaining(ctx) < s.turn() {
+			break
+		}
+		again, err := s.train(ctx, p)
+		if err != nil {
+			return err
+		}
+		p.Again, p.Rate = again[0].rate()/first[i], (again[0].rate()+first[i])/2
+	}
+	s.report.Profiles = profiles
+	if err := s.report.writePairs(s.out); err != nil || s.card == nil {
+		return err
+	}
+	out, err := s.carmaOutput(context.WithoutCancel(ctx), "replay", "--pairs", filepath.Join(s.out, "pairs.csv"), "--profiles", filepath.Join(s.out, "profiles.csv"))
+	s.report.Scored = string(out)
+	return err
+}
+
+// turn is the time of one measurement.
+func (s *session) turn() time.Duration {
+	return time.Duration((s.plan.window + 2*s.plan.warm + 0.3) * float64(time.Second))
+}
+
+// load starts all workers at once. One that does not come up is left out.
+func (s *session) load(ctx context.Context) (up []profile) {
+	var profiles []profile
+	for _, t := range s.plan.pairs {
+		w, err := s.startPeer(ctx, "worker.py", append(t.args(), "--device", s.plan.device, "--gpus", "1")...)
+		if err != nil {
+			s.say("pairs: %s: %v", t.id(), err)
+			continue
+		}
+		profiles = append(profiles, profile{training: t, worker: w})
+	}
+	for _, p := range profiles {
+		var ready ran
+		if err := p.worker.answer(ctx, &ready); err != nil {
+			s.report.Unpaired = append(s.report.Unpaired, fmt.Sprintf("%s: %v", p.id(), err))
+			s.say("pairs: %s left out: %v", p.id(), err)
+			p.worker.end()
+			continue
+		}
+		p.Samples = ready.Samples
+		up = append(up, p)
+	}
+	return up
+}
+
+// alone measures a task by itself, with the card's activity meanwhile.
+func (s *session) alone(ctx context.Context, p *profile) error {
+	result := func() activity { return activity{} }
+	if s.card != nil {
+		span := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+		result = s.card.watch(ctx, span(lead+s.plan.warm), span(s.plan.window))
+	}
+	r, err := s.train(ctx, p)
+	p.Activity = result()
+	if err == nil {
+		p.Rate = r[0].rate()
+	}
+	return err
+}
+
+// lead is the time from an order to its beginning, in seconds, so that both of
+// a pair have it in time.
+const lead = 0.05
+
+// together measures each pair as long as there is time.
+func (s *session) together(ctx context.Context, profiles []profile) error {
+	spare := s.turn() * time.Duration(len(profiles)+1)
+	for distance := 1; distance < len(profiles); distance++ { // each task in some pair soon
+		for i := 0; i+distance < len(profiles); i++ {
+			if remaining(ctx) < spare {
+				return nil
+			}
+			a, b := &profiles[i], &profiles[i+distance]
+			r, err := s.train(ctx, a, b)
+			if err != nil {
+				return fmt.Errorf("%s with %s: %w", a.id(), b.id(), err)
+			}
+			s.report.Pairs = append(s.report.Pairs, pair{i, i + distance, r[0].rate(), r[1].rate()})
+		}
+	}
+	return nil
+}
+
+// train lets tasks train at the same time. What they do in the warm-up, in
+// which one may run without the other, is not counted.
+func (s *session) train(ctx context.Context, tasks ...*profile) ([]ran, error) {
+	at := float64(time.Now().UnixNano())/1e9 + lead
+	for _, t := range tasks {
+		if err := t.worker.send("run %.3f %g %g", at, s.plan.warm, s.plan.window); err != nil {
+			return nil, err
+		}
+	}
+	results := make([]ran, len(tasks))
+	for i, t := range tasks {
+		if err := t.worker.answer(ctx, &results[i]); err != nil {
+			return nil, err
+		}
+		if results[i].Steps < 1 || results[i].Seconds <= 0 {
+			return nil, fmt.Errorf("%s completed no step", t.id())
+		}
+	}
+	return results, nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import "strconv"
+
+// training is a network at a batch size, as carma_train takes it.
+type training struct {
+	model, dataset string
+	batch          int
+	more           []string // further arguments of carma_train
+}
+
+// args are the arguments of carma_train.
+func (t training) args() []string {
+	return append([]string{t.model, "--dataset", t.dataset, "--batch-size", strconv.Itoa(t.batch)}, t.more...)
+}
+
+// name is the catalogue's.
+func (t training) name() string { return t.model + "/" + t.dataset }
+
+// id names it in files and tasks.
+func (t training) id() string { return t.model + "_" + t.dataset + "_bs" + strconv.Itoa(t.batch) }
+
+// network is one for the estimator, at several batch sizes.
+type network struct {
+	model, dataset string
+	batches        []int
+	more           []string
+}
+
+// plan is what is measured.
+type plan struct {
+	networks []network
+	steps    int // of each training for the estimator
+	pairs    []training
+	window   float64 // seconds that a pair is measured
+	warm     float64 // seconds before it that are not
+	suite    []training
+	device   string   // of carma_train
+	folders  []string // that the Python with PyTorch is in
+}
+
+// realPlan: 20 networks of all kinds, 9 tasks of which each pair is measured
+// (36), and 6 of these as the suite. Sizes are such that several fit on a card
+// at a time.
+var realPlan = plan{
+	device: "cuda",
+	steps:  8,
+	networks: []network{
+		{"resnet18", "imagenet", []int{32, 64, 128}, nil},
+		{"resnet34", "imagenet", []int{32, 64, 128}, nil},
+		{"resnet50", "imagenet", []int{16, 32, 64}, nil},
+		{"vgg16", "imagenet", []int{16, 32, 64}, nil},
+		{"mobilenet_v2", "imagenet", []int{32, 64, 128}, nil},
+		{"mobilenet_v3_small", "imagenet", []int{64, 128, 256}, nil},
+		{"efficientnet_b0", "imagenet", []int{16, 32, 64}, nil},
+		{"xception", "imagenet", []int{8, 16, 32}, nil},
+		{"inception_v3", "imagenet", []int{16, 32, 64}, nil},
+		{"unet", "voc", []int{2, 4, 8}, nil},
+		{"dlrm", "criteo", []int{4096, 8192, 32768}, nil},
+		{"bert_base", "wikitext2", []int{4, 8, 16}, nil},
+		{"bert_large", "wikitext2", []int{2, 4, 8}, nil},
+		{"xlnet_base", "wikitext2", []int{2, 4, 8}, nil},
+		{"gpt2", "wikitext2", []int{1, 2, 4}, nil},
+		{"gpt2_medium", "wikitext2", []int{1, 2, 4}, nil},
+		{"mnist_cnn", "mnist", []int{64, 256, 1024}, nil},
+		{"mlp_512x2", "mnist", []int{64, 256, 1024}, nil},
+		{"mlp_1024x3", "mnist", []int{64, 256, 1024}, nil},
+		{"mlp_4096x5", "mnist", []int{64, 256, 1024}, nil},
+	},
+	window: 2, warm: 0.3,
+	pairs: []training{
+		{"resnet50", "imagenet", 64, nil},
+		{"vgg16", "imagenet", 32, nil},
+		{"mobilenet_v2", "imagenet", 64, nil},
+		{"efficientnet_b0", "imagenet", 64, nil},
+		{"resnet18", "cifar100", 64, nil},
+		{"xception", "imagenet", 32, nil},
+		{"bert_base", "wikitext2", 16, nil},
+		{"gpt2", "wikitext2", 4, nil},
+		{"dlrm", "criteo", 8192, nil},
+	},
+	suite: []training{
+		{"resnet50", "imagenet", 64, nil},
+		{"bert_base", "wikitext2", 16, nil},
+		{"mobilenet_v2", "imagenet", 64, nil},
+		{"gpt2", "wikitext2", 4, nil},
+		{"efficientnet_b0", "imagenet", 64, nil},
+		{"resnet18", "cifar100", 64, nil},
+	},
+}
+
+// dryPlan goes through the same steps with tiny shapes on the CPU. The suite's
+// tasks are simulated ones, named after workloads.
+var dryPlan = plan{
+	device: "cpu",
+	steps:  4,
+	networks: []network{
+		{"mnist_cnn", "mnist", []int{2, 4}, nil},
+		{"resnet18", "cifar100", []int{2}, nil},
+	},
+	window: 0.3, warm: 0.1,
+	pairs: []training{
+		{"mnist_cnn", "mnist", 4, nil},
+		{"mlp_128x2", "mnist", 4, nil},
+	},
+	suite: []training{
+		{"resnet50", "imagenet", 64, nil},
+		{"mobilenet_v2", "imagenet", 64, nil},
+		{"resnet18", "cifar100", 64, nil},
+	},
+}
+
+// simulated is the workload that simtask plays in place of a training.
+var simulated = map[string]string{
+	"resnet50":     "resnet50-imagenet-bs64",
+	"mobilenet_v2": "mobilenet-v2-imagenet-bs64",
+	"resnet18":     "resnet18-cifar100-bs64-20e",
+}
+
+// For the report's page.
+
+// ID is the training's in files and tasks.
+func (t training) ID() string { return t.id() }
+
+// Name is the catalogue's.
+func (t training) Name() string { return t.name() }
+
+// Batch is the batch size.
+func (t training) Batch() int { return t.batch }
+
+// Beyond is what carma saw of a task more than its PyTorch reserved.
+func (t taskRun) Beyond() int64 { return t.beyond() }

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Measures carma on a machine with a GPU, without network; docs/hardware/README.md tells what.
+#
+#   test/hardware/run.sh --out FOLDER [--minutes N] [--dry-run] ...
+#
+# The programs are built with Go from the modules that the machine has. Where that cannot be done
+# they come from .hardware, which test/hardware/pack.sh makes, else from bin.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+pack=$root/.hardware/pack.tar.xz
+bin=$root/bin
+
+build() {
+	command -v go >/dev/null 2>&1 || return 1
+	: "${CGO_LDFLAGS:=-O2 -g -Wl,-z,lazy}"
+	: "${CGO_CFLAGS:=-O2 -g -Wno-deprecated-declarations}"
+	export CGO_LDFLAGS CGO_CFLAGS
+	(
+		cd "$root"
+		export GOFLAGS="${GOFLAGS:-} -buildvcs=false" GOPROXY=off
+		go build -trimpath -o bin/carma ./cmd/carma &&
+			go build -trimpath -o bin/hardware ./test/hardware &&
+			CGO_ENABLED=0 go build -trimpath -o bin/simtask ./cmd/simtask
+	)
+}
+
+if ! build && [ -f "$pack" ]; then
+	bin=$(mktemp -d /tmp/carma-hardware.XXXXXX)
+	tar -xJf "$pack" -C "$bin" 2>/dev/null || python3 -m tarfile -e "$pack" "$bin"
+	PATH=$PATH:$bin # what the machine has of its own comes first
+	export PATH
+fi
+for program in carma hardware simtask; do
+	if [ ! -x "$bin/$program" ]; then
+		echo "run.sh: no $bin/$program, and Go cannot build it here; make $pack with test/hardware/pack.sh on a machine that has Go" >&2
+		exit 2
+	fi
+done
+exec "$bin/hardware" --bin "$bin" --training "$root/images/torch" --programs "$root/test/hardware" "$@"

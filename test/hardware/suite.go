@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"carma/runner/api"
+)
+
+// mode is one way to run the suite.
+type mode struct {
+	name string
+	args []string // of the daemon
+}
+
+var modes = []mode{
+	{"exclusive", []string{"--policy", "exclusive"}},
+	{"sharing", nil},
+	{"mps", []string{"--mps", "user"}},
+}
+
+// suiteRun is a row of suite.csv.
+type suiteRun struct {
+	Mode      string
+	Makespan  float64 // seconds
+	EnergyJ   float64
+	OOMs      int
+	Succeeded int
+	Tasks     []taskRun
+	Why       string // not run, if not empty
+}
+
+// taskRun is a row of tasks.csv. Times are in seconds, from the first
+// submission; memory in bytes; 0: not known.
+type taskRun struct {
+	training
+	Phase, Reason   string
+	Attempts, OOMs  int
+	Ended           float64
+	Execution       float64 // in the attempt that finished
+	Grant, Peak     int64   // by carma
+	Points          int     // of the curve
+	Reserved        int64   // by the task itself, PyTorch's allocator
+	StepSeconds     float64
+	Estimate        int64
+	EstimatedMethod string
+}
+
+// suite runs the same tasks exclusively, sharing, and sharing by MPS.
+func (s *session) suite(ctx context.Context) error {
+	if !s.dryRun && s.python == "" {
+		return omitf("no Python with PyTorch on this machine")
+	}
+	undo, err := s.describeCard()
+	if err != nil {
+		return omitf("%v", err)
+	}
+	defer undo()
+	e, err := s.openEngine(ctx)
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	s.report.Engine = e.name
+	if err := os.MkdirAll(filepath.Join(s.work, "tmp"), 0o777); err != nil {
+		return err
+	}
+	if err := s.attempt(ctx, e); err != nil {
+		return fmt.Errorf("a task in a container: %w", err)
+	}
+	seconds := s.seconds(remaining(ctx))
+	for i, m := range modes {
+		inner, cancel := context.WithTimeout(ctx, remaining(ctx)/time.Duration(len(modes)-i)*3/2)
+		run, err := s.runMode(inner, e, m, seconds)
+		if err == nil && m.name == "mps" && run.Why == "" && run.Succeeded == 0 { // some drivers need the host's IPC namespace
+			s.say("suite: no task succeeded under MPS; once more with --mps-ipc host")
+			m.name, m.args = "mps-ipc-host", append(m.args, "--mps-ipc", "host")
+			s.report.Suite = append(s.report.Suite, *run)
+			run, err = s.runMode(inner, e, m, seconds)
+		}
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		s.report.Suite = append(s.report.Suite, *run)
+		if err := s.report.writeSuite(s.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attempt runs one training of two steps through carma, to see that a task can
+// run here at all.
+func (s *session) attempt(ctx context.Context, e *engine) error {
+	if s.python == "" {
+		s.report.Tried = "not tried: no Python with PyTorch on this machine"
+		return nil
+	}
+	d, err := s.startDaemon(ctx, "try", e)
+	if err != nil {
+		return err
+	}
+	defer d.stop()
+	t := training{"mnist_cnn", "mnist", 4, nil}
+	id, err := d.submit(ctx, s.command(t, "--steps", "4", "--device", s.plan.device)...)
+	if err != nil {
+		return err
+	}
+	if err := d.settle(ctx, []string{id}); err != nil {
+		return err
+	}
+	tasks, err := d.inspect(context.WithoutCancel(ctx), []string{id})
+	if err != nil {
+		return err
+	}
+	r := d.result(ctx, tasks[0].ID)
+	if tasks[0].Phase != "succeeded" || r == nil {
+		out, _ := d.carma(context.WithoutCancel(ctx), "logs", id)
+		return fmt.Errorf("%s: %s: %s", tasks[0].Phase, tasks[0].Reason, lastLine(string(out)))
+	}
+	s.report.Tried = fmt.Sprintf("mnist_cnn on %s, through %s", r.Device, e.name)
+	return nil
+}
+
+// command are the arguments of carma run for a real training.
+func (s *session) command(t training, more ...string) []string {
+	args := append(s.mounts(), "--entrypoint", s.python, "-e", "PYTHONPATH=/carma", "-e", "HOME=/tmp", "-e", "OMP_NUM_THREADS=2",
+		"-e", "PYTHONDONTWRITEBYTECODE=1", "-e", "PYTHONUNBUFFERED=1", "--shm-size", "1G", "--est-model", t.name(), "--batch-size", strconv.Itoa(t.batch))
+	if path := os.Getenv("LD_LIBRARY_PATH"); path != "" {
+		args = append(args, "-e", "LD_LIBRARY_PATH="+path)
+	}
+	args = append(args, imageName, "-m", "carma_train")
+	return append(append(args, t.args()...), more...)
+}
+
+// startUp is about what a task takes before its first step, in seconds, for
+// choosing the length of the tasks.
+const startUp = 10
+
+// seconds is how long each task should train by itself, that the suite fits
+// into the time: exclusive takes the sum, the two others at most that.
+func (s *session) seconds(left time.Duration) float64 {
+	n := float64(len(s.plan.suite))
+	return min(max((left.Seconds()-2*startUp*n)/(3*n), 3), 60)
+}
+
+// steps are those that a task trains: so many seconds, by its step time.
+func (r *report) steps(t training, seconds float64) int {
+	for _, p := range r.Profiles {
+		if p.id() == t.id() && p.Rate > 0 {
+			return max(4, int(seconds*p.Rate))
+		}
+	}
+	for _, row := range r.Trained {
+		if row.id() == t.id() && row.StepSeconds > 0 {
+			return max(4, int(seconds/row.StepSeconds))
+		}
+	}
+	return 100
+}
+
+// runMode runs all tasks under a daemon of their own.
+func (s *session) runMode(ctx context.Context, e *engine, m mode, seconds float64) (*suiteRun, error) {
+	run := &suiteRun{Mode: m.name}
+	if m.name == "mps" {
+		if run.Why = s.noMPS(); run.Why != "" {
+			return run, nil
+		}
+	}
+	d, err := s.startDaemon(ctx, m.name, e, m.args...)
+	if err != nil {
+		return nil, err
+	}
+	defer d.stop()
+	before, err := d.energy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, t := range s.plan.suite {
+		args := []string{"--est-model", t.name(), "--batch-size", strconv.Itoa(t.batch), imageName, simulated[t.model]}
+		if s.card != nil {
+			args = s.command(t, "--steps", strconv.Itoa(s.report.steps(t, seconds)), "--device", s.plan.device)
+		}
+		id, err := d.submit(ctx, args...)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	if err := d.settle(ctx, ids); err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	after, err := d.energy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	run.EnergyJ = after - before
+	tasks, err := d.inspect(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tasks {
+		run.add(s.plan.suite[i], &tasks[i], tasks[0].Submitted, d.result(ctx, tasks[i].ID))
+	}
+	return run, nil
+}
+
+// noMPS is why MPS cannot be tried here.
+func (s *session) noMPS() string {
+	if s.card == nil {
+		return "a simulated GPU has no MPS"
+	}
+	if _, err := exec.LookPath("nvidia-cuda-mps-control"); err != nil {
+		return "no nvidia-cuda-mps-control in PATH"
+	}
+	return ""
+}
+
+// add adds a task's row.
+func (run *suiteRun) add(t training, task *api.Task, began time.Time, r *taskResult) {
+	row := taskRun{training: t, Phase: task.Phase, Reason: strings.TrimSpace(task.Reason), Attempts: len(task.Attempts),
+		Estimate: task.Estimate.Memory, EstimatedMethod: task.Estimate.Method}
+	for _, a := range task.Attempts {
+		if a.Outcome == "gpu-oom" {
+			row.OOMs++
+		}
+		row.Peak, row.Grant, row.Points = max(row.Peak, a.Peak), a.Grant, len(a.Curve)
+		if a.Outcome == "ok" {
+			row.Execution = a.Ended.Sub(a.Started).Seconds()
+		}
+	}
+	if !task.Ended.IsZero() {
+		row.Ended = task.Ended.Sub(began).Seconds()
+	}
+	if r != nil {
+		row.Reserved, row.StepSeconds = r.Reserved, r.StepSeconds
+	}
+	if task.Phase == "succeeded" {
+		run.Succeeded++
+	}
+	run.OOMs += row.OOMs
+	run.Makespan = max(run.Makespan, row.Ended)
+	run.Tasks = append(run.Tasks, row)
+}
