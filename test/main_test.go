@@ -59,6 +59,9 @@ func setUp(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if _, err := build("carma-init", "carma/cmd/carma-init"); err != nil { // beside a carma that is built here
+		return err
+	}
 	program, err := build("tool", "carma/containers/containerstest/tool")
 	if err != nil {
 		return err

@@ -58,18 +58,15 @@ func (s *session) openEngine(ctx context.Context) (*engine, error) {
 }
 
 // openContainerd starts a containerd with folders of its own.
-func (s *session) openContainerd(context.Context) (*engine, error) {
+func (s *session) openContainerd(ctx context.Context) (*engine, error) {
 	if os.Getuid() != 0 {
 		return nil, errors.New("needs root")
 	}
 	if cgroups() == "none mounted" {
 		return nil, errors.New("no control groups are mounted at /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup")
 	}
-	// The pack's libseccomp, for a machine that has none.
-	if libs := filepath.Join(s.bin, "lib"); exists(libs) {
-		if err := os.Setenv("LD_LIBRARY_PATH", strings.TrimPrefix(os.Getenv("LD_LIBRARY_PATH")+":"+libs, ":")); err != nil {
-			return nil, err
-		}
+	if out, err := exec.CommandContext(ctx, "runc", "--version").CombinedOutput(); err != nil { // it needs the machine's libseccomp
+		return nil, fmt.Errorf("runc: %w: %s", err, lastLine(string(out)))
 	}
 	root := filepath.Join(s.work, "c")
 	undo, err := overlayable(root)

@@ -133,6 +133,17 @@ func TestFormats(t *testing.T) {
 	if p := m.Pairs[0]; p.SpeedA != 0.6 || p.SpeedB != 0.8 || p.A.Load.SMACT != 0.8 || p.B.Load.DRAMA != 0.2 || p.WholeRun {
 		t.Errorf("%+v", p)
 	}
+	runs, err := csv.NewReader(opened(t, dir, "suite.csv")).ReadAll()
+	if err != nil || len(runs) != 4 {
+		t.Fatalf("suite.csv: %v %v", runs, err)
+	}
+	for i, want := range []string{
+		"exclusive,2,2,0,100.0,2000,1.000,1.000,", "sharing,2,2,0,80.0,1500,1.125,1.250,", "mps,0,0,0,,,,,no nvidia-cuda-mps-control in PATH",
+	} {
+		if got := strings.Join(runs[i+1], ","); got != want {
+			t.Errorf("suite.csv: %s, want %s", got, want)
+		}
+	}
 	rows, err := csv.NewReader(opened(t, dir, "tasks.csv")).ReadAll()
 	if err != nil || len(rows) != 5 {
 		t.Fatalf("tasks.csv: %v %v", rows, err)

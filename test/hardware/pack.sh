@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 limit=$((60 * 1024 * 1024))
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$root/.hardware" "$work/debs/partial" "$work/tree" "$work/files/lib"
+mkdir -p "$root/.hardware" "$work/debs/partial" "$work/tree" "$work/files"
 
 cd "$root"
 : "${CGO_LDFLAGS:=-O2 -g -Wl,-z,lazy}"
@@ -18,16 +18,16 @@ go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$work/files/car
 go build -trimpath -ldflags "-s -w" -o "$work/files/hardware" ./test/hardware
 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$work/files/simtask" ./cmd/simtask
 
-# libseccomp, which Debian's runc is linked with, need not be on the other machine.
-if ! (cd "$work/debs" && apt-get -q download containerd runc libseccomp2 >/dev/null); then
-	echo "pack.sh: apt-get has no containerd, runc and libseccomp2; apt-get update first" >&2
+# runc is linked with libseccomp, which Debian and Ubuntu have wherever they have apt.
+chmod 755 "$work" "$work/debs"
+if ! (cd "$work/debs" && apt-get -qq download containerd runc); then
+	echo "pack.sh: apt-get has no containerd and runc; apt-get update first" >&2
 	exit 1
 fi
 for deb in "$work"/debs/*.deb; do dpkg -x "$deb" "$work/tree"; done
 for program in usr/bin/containerd usr/bin/containerd-shim-runc-v2 usr/sbin/runc; do
 	cp "$work/tree/$program" "$work/files/"
 done
-cp -L "$work"/tree/usr/lib/*/libseccomp.so.2 "$work/files/lib/"
 
 tar -C "$work/files" --owner=0 --group=0 -cJf "$root/.hardware/pack.tar.xz.new" .
 size=$(stat -c %s "$root/.hardware/pack.tar.xz.new")

@@ -58,27 +58,33 @@ func (s *session) pairs(ctx context.Context) error {
 		}
 		first = append(first, profiles[i].Rate)
 	}
-	if err := s.together(ctx, profiles); err != nil {
-		return err
-	}
-	for i := range profiles { // has the card drifted meanwhile?
-		p := &profiles[i]
-		if remaining(ctx) < s.turn() {
-			break
-		}
-		again, err := s.train(ctx, p)
-		if err != nil {
-			return err
-		}
-		p.Again, p.Rate = again[0].rate()/first[i], (again[0].rate()+first[i])/2
-	}
 	s.report.Profiles = profiles
-	if err := s.report.writePairs(s.out); err != nil || s.card == nil {
+	err := s.together(ctx, profiles)
+	if err == nil {
+		err = s.again(ctx, profiles, first)
+	}
+	if err = errors.Join(err, s.report.writePairs(s.out)); err != nil || s.card == nil || len(s.report.Pairs) == 0 {
 		return err
 	}
 	out, err := s.carmaOutput(context.WithoutCancel(ctx), "replay", "--pairs", filepath.Join(s.out, "pairs.csv"), "--profiles", filepath.Join(s.out, "profiles.csv"))
 	s.report.Scored = string(out)
 	return err
+}
+
+// again measures the tasks alone once more: has the card drifted meanwhile?
+func (s *session) again(ctx context.Context, profiles []profile, first []float64) error {
+	for i := range profiles {
+		p := &profiles[i]
+		if remaining(ctx) < s.turn() {
+			break
+		}
+		r, err := s.train(ctx, p)
+		if err != nil {
+			return err
+		}
+		p.Again, p.Rate = r[0].rate()/first[i], (r[0].rate()+first[i])/2
+	}
+	return nil
 }
 
 // turn is the time of one measurement.
