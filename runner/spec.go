@@ -57,6 +57,7 @@ func (w *worker) spec() containers.Spec {
 		}, sub.Env...),
 		NoNewPrivileges: true,
 	}
+	spec.User = sub.User
 	if w.rec.UID != 0 {
 		spec.User = fmt.Sprintf("%d:%d", w.rec.UID, w.rec.GID)
 	}
