@@ -18,26 +18,46 @@ const Extension = "x-carma"
 // honour.
 type checker struct {
 	*document
-	warnings []string
+	warnings []*Error
 	refused  []*Error
 }
 
-func (c *checker) warn(line int, key, why string) {
-	e := &Error{File: c.file, Line: line, Key: key, Text: "not honoured: " + why}
-	if text := e.Error(); !slices.Contains(c.warnings, text) {
-		c.warnings = append(c.warnings, text)
+func (c *checker) warn(line int, key, why string) { c.say(line, key, "not honoured: "+why) }
+
+func (c *checker) say(line int, key, text string) {
+	c.warnings = append(c.warnings, &Error{File: c.file, Line: line, Key: key, Text: text})
+}
+
+// told are the warnings in order of their lines, each once: what a service
+// extends is gone through again.
+func (c *checker) told() []string {
+	byLine(c.warnings)
+	var all []string
+	for _, e := range c.warnings {
+		if text := e.Error(); !slices.Contains(all, text) {
+			all = append(all, text)
+		}
 	}
+	return all
+}
+
+func byLine(all []*Error) {
+	slices.SortStableFunc(all, func(a, b *Error) int { return a.Line - b.Line })
 }
 
 func (c *checker) refuse(line int, key, why string) {
-	c.refused = append(c.refused, &Error{File: c.file, Line: line, Key: key, Text: why})
+	e := &Error{File: c.file, Line: line, Key: key, Text: why}
+	if !slices.ContainsFunc(c.refused, func(known *Error) bool { return *known == *e }) {
+		c.refused = append(c.refused, e)
+	}
 }
 
-// err is the first of what was refused, and how much more there is.
+// err is what was refused first in the file, and what more there is.
 func (c *checker) err() error {
 	if len(c.refused) == 0 {
 		return nil
 	}
+	byLine(c.refused)
 	first := *c.refused[0]
 	if n := len(c.refused) - 1; n > 0 {
 		more := make([]string, n)

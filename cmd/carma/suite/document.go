@@ -81,9 +81,16 @@ func parse(file string, content []byte) (*document, error) {
 	return d, nil
 }
 
+// parserError is what the YAML library finds out after it has counted the line,
+// from 0.
+var parserError = regexp.MustCompile(`did not find expected (',' or|key|'-' indicator|node content|<)`)
+
 func (d *document) broken(err error) error {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	line, _ := strconv.Atoi(m[1])
+	if line > 0 && parserError.MatchString(err.Error()) {
+		line++
+	}
 	return d.errorf(line, "", "not YAML: %s", err.Error()[len(m[0]):])
 }
 

@@ -26,25 +26,31 @@ func (t *translator) gpus(c types.ServiceConfig, s *Service) {
 			requests, keys = reserved.Devices, []string{"deploy", "resources", "reservations", "devices"}
 		}
 	}
-	for _, r := range requests {
-		if why := notGPU(r); why != "" {
-			t.refuseAt(c.Name, why, keys...)
+	for i, r := range requests {
+		if why, of := notGPU(r); why != "" {
+			line, key := t.itemAt(c.Name, keys, i, of)
+			t.refuse(line, key, why)
 			return
 		}
 		if extra := otherThan(r.Capabilities, "gpu", "nvidia", "compute", "utility"); len(extra) > 0 {
-			t.warnAt(c.Name, "the driver's capability "+strings.Join(extra, ", ")+" is the engine's to give; NVIDIA_DRIVER_CAPABILITIES in the image asks for it", keys...)
+			line, key := t.itemAt(c.Name, keys, i, "capabilities")
+			t.warn(line, key, "the driver's capability "+strings.Join(extra, ", ")+" is the engine's to give; NVIDIA_DRIVER_CAPABILITIES in the image asks for it")
 		}
 		switch {
+		case slices.ContainsFunc(r.IDs, isAll):
+			s.AllGPUs = true
 		case len(r.IDs) > 0:
-			t.warnAt(c.Name, fmt.Sprintf("carma chooses the GPUs; %s counts as %d of them", strings.Join(r.IDs, ", "), len(r.IDs)), append(slices.Clone(keys), "device_ids")...)
+			line, key := t.itemAt(c.Name, keys, i, "device_ids")
+			t.warn(line, key, fmt.Sprintf("carma chooses the GPUs; instead of %s the task gets %d, whichever they are", strings.Join(r.IDs, ", "), len(r.IDs)))
 			s.Submit.GPUs += len(r.IDs)
-			s.AllGPUs = s.AllGPUs || slices.ContainsFunc(r.IDs, isAll)
 		case r.Count < 0:
 			s.AllGPUs = true
 		case r.Count == 0:
-			t.refuseAt(c.Name, "a count of 0; a task has at least one GPU", keys...)
+			line, key := t.itemAt(c.Name, keys, i, "count")
+			t.refuse(line, key, "a count of 0; a task has at least one GPU")
 		case r.Count > 1024:
-			t.refuseAt(c.Name, fmt.Sprintf("%d GPUs; a machine has 16 at most", r.Count), keys...)
+			line, key := t.itemAt(c.Name, keys, i, "count")
+			t.refuse(line, key, fmt.Sprintf("%d GPUs; 1024 are the most that are taken", r.Count))
 		default:
 			s.Submit.GPUs += int(r.Count)
 		}
@@ -60,17 +66,30 @@ func (t *translator) gpus(c types.ServiceConfig, s *Service) {
 
 func saysMemory(r *api.Submit) bool { return r.Mem > 0 || r.EstModel != "" || r.Probe }
 
-// notGPU is why a request is none that carma can fulfil.
-func notGPU(r types.DeviceRequest) string {
+// itemAt is the line of a key of the i-th entry of a list, and the key with its
+// place.
+func (t *translator) itemAt(service string, keys []string, i int, below string) (int, string) {
+	line, at := t.at(service, keys...)
+	if list, _ := t.find(strings.Split(at, ".")...); list != nil && i < len(list.Content) {
+		line = list.Content[i].Line
+		if k, _ := get(list.Content[i], below); k != nil {
+			return k.Line, at + "." + below
+		}
+	}
+	return line, at
+}
+
+// notGPU is why a request is none that carma can fulfil, and by which key.
+func notGPU(r types.DeviceRequest) (why, key string) {
 	switch {
 	case r.Driver != "" && r.Driver != "nvidia" && r.Driver != "cdi":
-		return fmt.Sprintf("driver %q; carma gives NVIDIA GPUs", r.Driver)
+		return fmt.Sprintf("%q is another driver; carma gives NVIDIA GPUs", r.Driver), "driver"
 	case r.Driver == "cdi" && !slices.ContainsFunc(r.IDs, isGPU):
-		return "driver cdi without a device nvidia.com/gpu=..."
+		return "cdi without a device nvidia.com/gpu=...", "driver"
 	case len(r.Capabilities) > 0 && !slices.Contains(r.Capabilities, "gpu") && !slices.Contains(r.Capabilities, "nvidia"):
-		return fmt.Sprintf("capabilities [%s]; carma gives GPUs: [gpu]", strings.Join(r.Capabilities, ", "))
+		return fmt.Sprintf("[%s] without gpu; carma gives GPUs", strings.Join(r.Capabilities, ", ")), "capabilities"
 	}
-	return ""
+	return "", ""
 }
 
 func isGPU(id string) bool { return strings.HasPrefix(id, "nvidia.com/gpu=") }

@@ -50,7 +50,7 @@ func (d *document) interpolateNode(n *yaml.Node, key string, env map[string]stri
 func substitute(text string, env map[string]string) (string, error) {
 	for name, v := range template.ExtractVariables(map[string]any{"": text}, nil) {
 		_, set := env[name]
-		if set || v.Required || v.DefaultValue != "" || v.PresenceValue != "" || hasDefault(text, name) {
+		if set || name == "" || v.Required || v.DefaultValue != "" || v.PresenceValue != "" || hasDefault(text, name) {
 			continue
 		}
 		return "", errors.New("the variable " + name + " is not set; set it, put it into .env, or write ${" + name + ":-DEFAULT}")

@@ -56,7 +56,7 @@ func Load(ctx context.Context, file string, content []byte, o Options) (*Suite, 
 	if err := cmpErr(t.err, c.err()); err != nil {
 		return nil, err
 	}
-	s.Warnings = c.warnings
+	s.Warnings = c.told()
 	return s, nil
 }
 
@@ -203,11 +203,18 @@ func (d *document) load(ctx context.Context, content []byte, name string, env ma
 var (
 	keyInText     = regexp.MustCompile(`(?:services|networks|volumes|configs|secrets)(?:\.[\w-]+)+`)
 	serviceInText = regexp.MustCompile(`service "([^"]+)"`)
+	indexInText   = regexp.MustCompile(`services\[([\w.-]+)\]`)
+	waitsInText   = regexp.MustCompile(`service "([^"]+)" depends on undefined service "?([^" ]+)"?`)
 )
 
 // placed gives an error of the loader's the line that its words point at.
 func (d *document) placed(err error) error {
-	text := oneLine(err.Error())
+	text := strings.TrimSuffix(oneLine(err.Error()), ": invalid compose project")
+	text = indexInText.ReplaceAllString(strings.TrimPrefix(text, "decoding failed due to the following error(s): "), "services.$1")
+	if m := waitsInText.FindStringSubmatch(text); m != nil {
+		_, line := d.find("services", m[1], "depends_on")
+		return d.errorf(line, "services."+m[1]+".depends_on", "%s does not run: it belongs to a profile that is not chosen; use --profile", m[2])
+	}
 	if i := strings.Index(text, d.file+": "); i >= 0 {
 		text = text[i+len(d.file)+2:]
 	}
@@ -223,7 +230,11 @@ func (d *document) placed(err error) error {
 		return d.broken(errors.New(text))
 	}
 	_, line := d.find(path...)
-	return d.errorf(line, strings.Join(path, "."), "%s", text)
+	key := strings.Join(path, ".")
+	for strings.HasPrefix(text, key) && key != "" {
+		text = strings.TrimLeft(text[len(key):], ".[]:' ")
+	}
+	return d.errorf(line, key, "%s", text)
 }
 
 // envFileIn finds the service whose env_file a text is about.

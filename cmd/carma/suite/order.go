@@ -16,7 +16,8 @@ func (c *checker) active(p *types.Project) ([]types.ServiceConfig, error) {
 			profiles = append(profiles, s.Profiles...)
 		}
 		slices.Sort(profiles)
-		return nil, c.errorf(0, "services", "all belong to profiles; choose with --profile: %s", strings.Join(slices.Compact(profiles), ", "))
+		_, line := c.find("services")
+		return nil, c.errorf(line, "services", "all belong to profiles; choose with --profile: %s", strings.Join(slices.Compact(profiles), ", "))
 	}
 	var sorted []types.ServiceConfig
 	done := map[string]bool{}

@@ -53,6 +53,7 @@ func (t *translator) add(s *Suite, c types.ServiceConfig) {
 			r.Env = append(r.Env, name+"="+*value)
 		}
 	}
+	t.visible(c)
 	t.words(c, r)
 	t.names(c, r)
 	t.container(c, r)
@@ -67,6 +68,17 @@ func (t *translator) add(s *Suite, c types.ServiceConfig) {
 		return
 	}
 	s.Services = append(s.Services, service)
+}
+
+// visible tells that a choice of GPUs in the environment is carma's to make.
+func (t *translator) visible(c types.ServiceConfig) {
+	if _, given := c.Environment["NVIDIA_VISIBLE_DEVICES"]; given {
+		t.warnAt(c.Name, "carma sets NVIDIA_VISIBLE_DEVICES to the GPUs of the task; gpus is how many", "environment")
+	}
+	if _, given := c.Environment["CUDA_VISIBLE_DEVICES"]; given {
+		line, key := t.at(c.Name, "environment")
+		t.say(line, key, "CUDA_VISIBLE_DEVICES counts the GPUs of the task, from 0, and not those of the machine")
+	}
 }
 
 // words checks the command and the entrypoint.
