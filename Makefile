@@ -5,7 +5,7 @@
 
 GO         ?= go
 TAGS       ?= docker,e2e
-LINT_TAGS  ?= $(TAGS),containerd,gpu,probe
+LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images
 TEST_FLAGS ?= -race -count=1 -timeout 20m
 BENCH      ?= .
 FUZZTIME   ?= 10s
@@ -20,6 +20,11 @@ ENGINE  := test/setup/engine.sh
 # main.version says which commit this is; stamping by go itself fails in a tree that git
 # will not read (a copy, somebody else's clone).
 export GOFLAGS := $(strip $(filter-out -buildvcs=%,$(shell $(GO) env GOFLAGS)) -buildvcs=false)
+# go-nvml leaves the driver's functions to be found when they are called: an executable
+# that wants all of them at its start (some distributions' default) would not start.
+# Its C headers warn of what it offers and nobody here uses.
+export CGO_LDFLAGS ?= -O2 -g -Wl,-z,lazy
+export CGO_CFLAGS  ?= -O2 -g -Wno-deprecated-declarations
 # For the end-to-end tests.
 export TEST_CARMA   := $(CURDIR)/bin/carma
 export TEST_SIMTASK := $(CURDIR)/bin/simtask
@@ -27,7 +32,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image test probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report clean bin/carma bin/simtask
+.PHONY: help demo build image images images-test test engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check clean bin/carma bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,9 +55,21 @@ image: bin/simtask ## the image carma/simtask:latest
 test: build try-onnxruntime ## every test: unit, property, race, end-to-end on a real engine (TEST_FLAGS=...)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) ./...'
 
+engines: build ## the containerd driver, and the real NVIDIA Container Runtime with simulated devices (root)
+	@$(ENGINE) run sh -ec 'test/setup/image.sh; \
+		$(GO) test $(TEST_FLAGS) -tags containerd ./containers/containerd/...; \
+		$(GO) test $(TEST_FLAGS) -tags e2e,containerd,gpu -run "^Test(Containerd|GPUs)" ./test'
+
 probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
 		$(GO) test $(TEST_FLAGS) -tags probe ./estimator/probe'
+
+images: ## the training images carma/torch and their tags (BASE=an image with PyTorch, WORKLOADS=tags; all if unset)
+	@$(ENGINE) run images/torch/build.sh $(WORKLOADS)
+
+images-test: ## the training images on the CPU, on the image of make probe (some minutes)
+	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
+		$(GO) test $(TEST_FLAGS) -tags images -run TestImage ./test'
 
 unit: try-onnxruntime ## the tests that need no engine
 	$(GO) test $(TEST_FLAGS) ./...
@@ -74,9 +91,14 @@ train-estimator: ## learn the correction and the bounds of estimator carma (DATA
 	mkdir -p .cache
 	$(GO) run ./estimator/fit -data $(DATA) -out .cache/features.csv
 	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/residual.py .cache/features.csv .
+	$(GO) run ./estimator/fit -figures -data $(DATA) -out .cache/figures.csv
+	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/figures.py .cache/figures.csv estimator/figures
 
 estimator-report: try-onnxruntime ## score every estimator, into docs/estimators.md (DATA=folder)
 	$(GO) run ./estimator/report -data $(DATA) -doc docs/estimators.md
+
+replay-check: bin/carma ## replay the shipped traces; fails where a bound does not hold, prints the values that moved
+	bin/carma replay --check test/replay-bounds.yaml
 
 lint: ## gofmt, go vet, staticcheck
 	@bad=$$(find . -name '*.go' -not -path './.*/*' -exec gofmt -l {} +) || exit 1; \

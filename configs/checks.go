@@ -4,8 +4,10 @@ import (
 	"carma/configs/nearest"
 	"carma/configs/servers"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -45,7 +47,36 @@ func validSource(source string) error {
 	if source == "auto" || source == "nvml" {
 		return nil
 	}
-	return fmt.Errorf("unknown source %q; it is auto, nvml or sim:SERVER, for example sim:dgx-station-a100", source)
+	if list, ok := strings.CutPrefix(source, "nvml:"); ok {
+		return validGPUs(list)
+	}
+	return fmt.Errorf("unknown source %q; it is auto, nvml, nvml:0,1 or sim:SERVER, for example sim:dgx-station-a100", source)
+}
+
+// validGPUs checks a list of GPUs as nvidia-smi names them: by index or UUID.
+func validGPUs(list string) error {
+	for _, name := range strings.Split(list, ",") {
+		name = strings.TrimSpace(name)
+		if n, err := strconv.Atoi(name); err == nil && n >= 0 {
+			continue
+		}
+		if upper := strings.ToUpper(name); strings.HasPrefix(upper, "GPU-") || strings.HasPrefix(upper, "MIG-") {
+			continue
+		}
+		return fmt.Errorf("nvml: %q is neither an index nor a UUID of a GPU; nvidia-smi -L lists them; write for example nvml:0,1", name)
+	}
+	return nil
+}
+
+// validPage accepts the address of a page, or nothing.
+func validPage(page string) error {
+	if page == "" {
+		return nil
+	}
+	if u, err := url.Parse(page); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%q is not the address of a page; write for example http://localhost:9400/metrics", page)
+	}
+	return nil
 }
 
 // between refuses a number outside its range; off says what 0 means.

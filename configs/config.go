@@ -16,23 +16,33 @@ type Config struct {
 	Socket string
 	// DataDir holds the journal and the tasks' output.
 	DataDir string
-	// GPUs is where the GPUs come from: auto, nvml or sim:SERVER.
+	// GPUs is where the GPUs come from: auto, nvml, nvml:GPU,... or sim:SERVER.
 	GPUs string
 	// Speed is simulated time per clock time; 1 on real GPUs.
 	Speed float64
 	// SampleEvery is the time between two readings of the GPUs.
 	SampleEvery time.Duration
+	// Activity is how the readings of the last 30 s become one figure: mean or
+	// risk.
+	Activity string
+	// DCGMExporter is the page of a dcgm-exporter, asked for the activity of
+	// GPUs that NVML cannot tell it of; empty: none.
+	DCGMExporter string
 
-	// Driver runs the containers: docker.
+	// Driver runs the containers: docker or containerd.
 	Driver string
 	// DockerHost is the engine's address; empty: DOCKER_HOST, else the
 	// engine's own default.
 	DockerHost string
+	// ContainerdAddress is the path of containerd's socket, empty:
+	// CONTAINERD_ADDRESS, else containerd's default. ContainerdNamespace holds
+	// our images and containers.
+	ContainerdAddress, ContainerdNamespace string
 	// Network is the containers' network; empty: the engine's default. The
 	// host's is refused.
 	Network string
-	// Attach is how a container gets its GPUs: auto, device-request, runtime
-	// or simulated.
+	// Attach is how a container gets its GPUs: auto, device-request, runtime,
+	// cdi or simulated.
 	Attach string
 	// Estimator predicts the memory of tasks that do not declare it;
 	// Environment is the software and GPU it assumes, empty: its default.
@@ -43,6 +53,16 @@ type Config struct {
 	Probe        string
 	ProbeTimeout time.Duration
 	ProbeMemory  mapper.Bytes
+	// MPS is who shares GPUs with whom by NVIDIA's Multi-Process Service: off,
+	// user or shared. MPSControl is its control program, MPSDir the folder of
+	// the control daemons; MPSThreads and MPSMemoryLimit bound each task, and
+	// MPSIPC is the IPC namespace its clients need: private or host.
+	MPS            string
+	MPSControl     string
+	MPSDir         string
+	MPSThreads     int
+	MPSMemoryLimit bool
+	MPSIPC         string
 	// Pull is when images are fetched unless the task says so itself:
 	// missing, always or never.
 	Pull string
@@ -80,25 +100,34 @@ var Example string
 // included. Socket and DataDir depend on who asks.
 func Default() Config {
 	return Config{
-		Socket:        defaultSocket(),
-		DataDir:       defaultDataDir(),
-		GPUs:          "auto",
-		Speed:         1,
-		SampleEvery:   time.Second,
-		Driver:        "docker",
-		Attach:        "auto",
-		Estimator:     "carma",
-		Probe:         "asked",
-		ProbeTimeout:  2 * time.Minute,
-		ProbeMemory:   8 * mapper.GiB,
-		Pull:          "missing",
-		StopGrace:     10 * time.Second,
-		LogBytes:      64 * mapper.MiB,
-		AllowedMounts: []string{"~"},
-		AdminGroup:    "carma",
-		Mapper:        mapperDefaults(mapper.DefaultOptions().Policy),
-		LogLevel:      "info",
-		LogFormat:     "auto",
+		Socket:      defaultSocket(),
+		DataDir:     defaultDataDir(),
+		GPUs:        "auto",
+		Speed:       1,
+		SampleEvery: time.Second,
+		Activity:    "mean",
+		Driver:      "docker",
+		Attach:      "auto",
+
+		ContainerdNamespace: "carma",
+
+		Estimator:      "carma",
+		Probe:          "asked",
+		ProbeTimeout:   2 * time.Minute,
+		ProbeMemory:    8 * mapper.GiB,
+		MPS:            "off",
+		MPSControl:     "nvidia-cuda-mps-control",
+		MPSDir:         defaultMPSDir(),
+		MPSMemoryLimit: true,
+		MPSIPC:         "private",
+		Pull:           "missing",
+		StopGrace:      10 * time.Second,
+		LogBytes:       64 * mapper.MiB,
+		AllowedMounts:  []string{"~"},
+		AdminGroup:     "carma",
+		Mapper:         mapperDefaults(mapper.DefaultOptions().Policy),
+		LogLevel:       "info",
+		LogFormat:      "auto",
 	}
 }
 
@@ -111,6 +140,9 @@ func defaultSocket() string {
 	}
 	return filepath.Join("/tmp", "carma-"+strconv.Itoa(os.Geteuid()), "carma.sock")
 }
+
+// defaultMPSDir is short: the control daemons make sockets in it.
+func defaultMPSDir() string { return filepath.Join(filepath.Dir(defaultSocket()), "mps") }
 
 func defaultDataDir() string {
 	if os.Geteuid() == 0 {

@@ -1,8 +1,10 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +30,7 @@ var keys = []key{
 	{"data-dir", "`folder` of the journal and the tasks' output", func(c *Config) any { return &c.DataDir }, func(c *Config) error {
 		return absolute(c.DataDir)
 	}},
-	{"gpus", "where the GPUs come from: auto, nvml or sim:SERVER", func(c *Config) any { return &c.GPUs }, func(c *Config) error {
+	{"gpus", "where the GPUs come from: auto, nvml, nvml:GPU,... or sim:SERVER", func(c *Config) any { return &c.GPUs }, func(c *Config) error {
 		return validSource(c.GPUs)
 	}},
 	{"speed", "simulated time per clock time, with sim: only", func(c *Config) any { return &c.Speed }, func(c *Config) error {
@@ -43,13 +45,31 @@ var keys = []key{
 		}
 		return nil
 	}},
+	{"activity", "how readings of activity become one figure: mean or risk (leans to the high ones)", func(c *Config) any { return &c.Activity }, func(c *Config) error {
+		return oneOf("activity", c.Activity, Activities)
+	}},
+	{"dcgm-exporter", "`URL` of a dcgm-exporter's page, for the activity of GPUs before Hopper", func(c *Config) any { return &c.DCGMExporter }, func(c *Config) error {
+		return validPage(c.DCGMExporter)
+	}},
 
-	{"driver", "what runs the containers: docker", func(c *Config) any { return &c.Driver }, func(c *Config) error {
+	{"driver", "what runs the containers: docker or containerd", func(c *Config) any { return &c.Driver }, func(c *Config) error {
 		return oneOf("driver", c.Driver, Drivers)
 	}},
 	{"docker-host", "the engine's `address`; empty: DOCKER_HOST, else Docker's default", func(c *Config) any { return &c.DockerHost }, nil},
+	{"containerd-address", "path of containerd's `socket`; empty: CONTAINERD_ADDRESS, else containerd's default", func(c *Config) any { return &c.ContainerdAddress }, func(c *Config) error {
+		if c.ContainerdAddress == "" {
+			return nil
+		}
+		return validSocket(c.ContainerdAddress)
+	}},
+	{"containerd-namespace", "containerd's `namespace` for images and containers", func(c *Config) any { return &c.ContainerdNamespace }, func(c *Config) error {
+		if !namespaceName.MatchString(c.ContainerdNamespace) || len(c.ContainerdNamespace) > 76 {
+			return fmt.Errorf("%q is not the name of a namespace: letters, digits, and single dots, dashes and underscores between them; write for example carma", c.ContainerdNamespace)
+		}
+		return nil
+	}},
 	{"network", "the containers' `network`; empty: the engine's default", func(c *Config) any { return &c.Network }, nil},
-	{"attach", "how containers get their GPUs: auto, device-request, runtime or simulated", func(c *Config) any { return &c.Attach }, func(c *Config) error {
+	{"attach", "how containers get their GPUs: auto, device-request, runtime, cdi or simulated", func(c *Config) any { return &c.Attach }, func(c *Config) error {
 		return oneOf("attachment", c.Attach, Attachments)
 	}},
 	{"pull", "when images are fetched: missing, always or never", func(c *Config) any { return &c.Pull }, func(c *Config) error {
@@ -73,6 +93,31 @@ var keys = []key{
 			return fmt.Errorf("%s is too little to start a program in; write for example 8G", c.ProbeMemory)
 		}
 		return nil
+	}},
+	{"mps", "tasks share GPUs by NVIDIA's Multi-Process Service: off, user (each user's tasks among themselves) or shared (all)", func(c *Config) any { return &c.MPS }, func(c *Config) error {
+		return oneOf("choice", c.MPS, MPSGroups)
+	}},
+	{"mps-control", "the MPS control `program`", func(c *Config) any { return &c.MPSControl }, func(c *Config) error {
+		if c.MPSControl == "" {
+			return errors.New("no program named; the NVIDIA driver's is nvidia-cuda-mps-control")
+		}
+		return nil
+	}},
+	{"mps-dir", "`folder` of the MPS control daemons", func(c *Config) any { return &c.MPSDir }, func(c *Config) error {
+		if len(c.MPSDir) > 60 {
+			return fmt.Errorf("%s is too long: a socket is made in it; write for example /run/carma/mps", c.MPSDir)
+		}
+		return absolute(c.MPSDir)
+	}},
+	{"mps-threads", "most SMs a task may use at a time, in percent; 0: no limit", func(c *Config) any { return &c.MPSThreads }, func(c *Config) error {
+		if c.MPSThreads < 0 || c.MPSThreads > 100 {
+			return fmt.Errorf("%d is not between 0 and 100", c.MPSThreads)
+		}
+		return nil
+	}},
+	{"mps-memory-limit", "MPS refuses a task more memory than its grant", func(c *Config) any { return &c.MPSMemoryLimit }, nil},
+	{"mps-ipc", "the IPC namespace of tasks under MPS: private, or host where the driver needs it", func(c *Config) any { return &c.MPSIPC }, func(c *Config) error {
+		return oneOf("choice", c.MPSIPC, MPSIPCs)
 	}},
 	{"stop-grace", "`time` between a task's stop signal and its kill", func(c *Config) any { return &c.StopGrace }, func(c *Config) error {
 		return notNegative(c.StopGrace)
@@ -137,6 +182,9 @@ var keys = []key{
 	{"shrink", "`time` without growth after which a grant is cut to its use; 0: never", func(c *Config) any { return &c.Mapper.Shrink }, func(c *Config) error {
 		return notNegative(c.Mapper.Shrink)
 	}},
+	{"watchdog", "a task that uses more than its grant: off, warn (and book more if there is room) or relaunch (also run it again with more, where others need the room)", func(c *Config) any { return &c.Mapper.Watchdog }, func(c *Config) error {
+		return oneOf("watchdog", c.Mapper.Watchdog, mapper.Watchdogs)
+	}},
 	{"look-ahead", "queued tasks tried at a time; 1: strictly first come, first served", func(c *Config) any { return &c.Mapper.LookAhead }, nil},
 	{"ageing", "`time` after which the first queued task is not overtaken any more", func(c *Config) any { return &c.Mapper.Ageing }, nil},
 	{"recovery", "what follows a GPU OOM: ladder, staged or original", func(c *Config) any { return &c.Mapper.Recovery }, func(c *Config) error {
@@ -156,14 +204,19 @@ var keys = []key{
 
 // The words that keys with a fixed choice take.
 var (
-	Drivers     = []string{"docker"}
-	Attachments = []string{"auto", "device-request", "runtime", "simulated"}
+	Activities  = []string{"mean", "risk"}
+	Drivers     = []string{"docker", "containerd"}
+	Attachments = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
+	MPSGroups   = []string{"off", "user", "shared"}
+	MPSIPCs     = []string{"private", "host"}
 	Probes      = []string{"asked", "unknown", "never"}
 	PullRules   = []string{"missing", "always", "never"}
-	Estimators  = []string{"carma", "gpumemnet", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
+	Estimators  = []string{"carma", "gpumemnet", "gpumemnet-transformer", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
 	LogLevels   = []string{"debug", "info", "warn", "error"}
 	LogFormats  = []string{"auto", "console", "json"}
 )
+
+var namespaceName = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
 
 // Keys returns the names of all settings in their documented order.
 func Keys() []string {

@@ -158,11 +158,19 @@ func TestWrongFiles(t *testing.T) {
 		"shrink: soon":                         `FILE:1: shrink: "soon" is not a time; write for example 30s or 5m`,
 		"margin: -1":                           `FILE:1: margin: -1 is not an amount of memory; write for example 512M or 12G`,
 		"driver: dokcer":                       `FILE:1: driver: unknown driver "dokcer"; did you mean docker?`,
-		"driver: xyz":                          `FILE:1: driver: unknown driver "xyz"; it is one of docker`,
+		"driver: xyz":                          `FILE:1: driver: unknown driver "xyz"; it is one of docker, containerd`,
 		"driver: [docker]":                     `FILE:1: driver: a list is not a text`,
 		"log-level: verbose":                   `FILE:1: log-level: unknown log level "verbose"; it is one of debug, info, warn, error`,
 		"gpus: 4":                              `FILE:1: gpus: 4 is not a text`,
 		"gpus: \"sim:\"":                       `FILE:1: gpus: unknown source "sim:"`,
+		"gpus: \"nvml:\"":                      `FILE:1: gpus: nvml: "" is neither an index nor a UUID of a GPU; nvidia-smi -L lists them; write for example nvml:0,1`,
+		"gpus: \"nvml:0,first\"":               `FILE:1: gpus: nvml: "first" is neither`,
+		"gpus: \"nvml:-1\"":                    `FILE:1: gpus: nvml: "-1" is neither`,
+		"gpus: nvm":                            `FILE:1: gpus: unknown source "nvm"; it is auto, nvml, nvml:0,1 or sim:SERVER`,
+		"activity: median":                     `FILE:1: activity: unknown activity "median"; did you mean mean?`,
+		"dcgm-exporter: localhost:9400":        `FILE:1: dcgm-exporter: "localhost:9400" is not the address of a page; write for example http://localhost:9400/metrics`,
+		"dcgm-exporter: http:///metrics":       `FILE:1: dcgm-exporter: "http:///metrics" is not the address`,
+		"dcgm-exporter: ftp://localhost/m":     `FILE:1: dcgm-exporter: "ftp://localhost/m" is not the address`,
 		"gpus: sim:dgx-h10":                    `FILE:1: gpus: unknown server "dgx-h10"; nearest: dgx-h100`,
 		"socket: relative.sock":                `FILE:1: socket: "relative.sock" is not an absolute path`,
 		"socket: /" + strings.Repeat("x", 107): `FILE:1: socket: "/xxx`,
@@ -377,4 +385,17 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestSources(t *testing.T) {
+	for _, source := range []string{"auto", "nvml", "nvml:0", "nvml:0,3", "nvml:GPU-cccfc25d-fc66-0d40-e289-3b1a1f5d7896, 1", "nvml:MIG-b850f46d-d5ea-c752-ddf3-c4453e44d3f7", "sim:dgx-h100"} {
+		if err := validSource(source); err != nil {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+	for _, page := range []string{"", "http://localhost:9400/metrics", "https://gpu1.lab:9400/metrics"} {
+		if err := validPage(page); err != nil {
+			t.Errorf("%s: %v", page, err)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package containers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,7 @@ const (
 	ClassHostOOM        Class = "host-oom"       // host or shared memory ran out
 	ClassInfrastructure Class = "infrastructure" // the engine, driver or MPS failed under it
 	ClassEvicted        Class = "evicted"        // MPS took its memory back
+	ClassMPSFault       Class = "mps-fault"      // the MPS server failed, perhaps by another client's doing
 	ClassCannotStart    Class = "cannot-start"   // the container can never run as asked
 	ClassStopped        Class = "stopped"        // carma stopped it
 )
@@ -43,6 +45,9 @@ type Verdict struct {
 	Message string
 	// Evidence is the line of the log that decided; empty if none did.
 	Evidence string
+	// CUDA: the output speaks of a CUDA error, as a program prints it for its
+	// own fault and, under MPS, for that of a neighbour.
+	CUDA bool
 	// Demand is how much memory, in bytes, the process would have needed on
 	// the GPU that ran out: what it used and what it asked for. 0: not told.
 	Demand int64
@@ -58,7 +63,7 @@ type Verdict struct {
 // that belong to the end (see [tailReader.cause]). A failure without a match
 // is the program's own and never an out-of-memory error.
 func Classify(exit Exit, tail []string, facts Facts) Verdict {
-	v := Verdict{Code: exit.Code}
+	v := Verdict{Code: exit.Code, CUDA: slices.ContainsFunc(tail, cudaError.MatchString)}
 	set := func(c Class, msg string) Verdict {
 		v.Class, v.Message = c, msg
 		return v
@@ -68,6 +73,8 @@ func Classify(exit Exit, tail []string, facts Facts) Verdict {
 		return set(ClassInfrastructure, "could not start: "+line(exit.Error))
 	case exit.Error != "":
 		return set(ClassCannotStart, "cannot start: "+line(exit.Error))
+	case exit.Lost && !facts.Stopped:
+		return set(ClassInfrastructure, "the container engine lost it: how it ended is not known")
 	case exit.Code == 0:
 		return set(ClassOK, "exit code 0")
 	case facts.Stopped:

@@ -126,6 +126,7 @@ func TestClassifyStart(t *testing.T) {
 		{Exit{Code: 139, Started: started}, ClassProgram, "crashed (segmentation fault, signal 11)"},
 		{Exit{Code: 158, Started: started}, ClassProgram, "ended by signal 30"},
 		{Exit{Code: 255, Started: started}, ClassProgram, "exit code 255"},
+		{Exit{Code: 255, Started: started, Lost: true}, ClassInfrastructure, "the container engine lost it"},
 	}
 	for _, tc := range tests {
 		v := Classify(tc.exit, nil, Facts{})

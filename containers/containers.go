@@ -78,6 +78,8 @@ type Driver interface {
 	// Remove deletes a container with its anonymous volumes; a running one
 	// is killed first.
 	Remove(ctx context.Context, id string) error
+	// Attached tells what a container that was started got of GPUs.
+	Attached(ctx context.Context, id string) (Attachment, error)
 	// List returns the containers, in any state, that carry all the labels.
 	List(ctx context.Context, labels map[string]string) ([]Container, error)
 	// Close lets go of the engine; containers keep running.
@@ -106,6 +108,11 @@ type Engine struct {
 	APIVersion string `json:"api_version"`
 	// Runtimes are the names of the OCI runtimes it knows.
 	Runtimes []string `json:"runtimes,omitempty"`
+	// CDIDirs are the folders in which it looks for CDI files; none: it does
+	// not inject CDI devices.
+	CDIDirs []string `json:"cdi_dirs,omitempty"`
+	// Notes are what the operator should know of it, a sentence each.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Image describes an image on this machine.
@@ -125,6 +132,9 @@ const (
 	AttachDeviceRequest Attach = "device-request"
 	// AttachRuntime selects the nvidia runtime with NVIDIA_VISIBLE_DEVICES.
 	AttachRuntime Attach = "runtime"
+	// AttachCDI injects what the machine's CDI files describe for each GPU,
+	// named nvidia.com/gpu=UUID.
+	AttachCDI Attach = "cdi"
 	// AttachSimulated gives no device: only NVIDIA_VISIBLE_DEVICES is set and
 	// the simulated server's socket is one of the mounts.
 	AttachSimulated Attach = "simulated"
@@ -154,6 +164,8 @@ type Spec struct {
 	User    string // uid:gid; empty: the image's
 	Mounts  []Mount
 	ShmSize int64 // bytes; 0: the engine's default
+	// HostIPC gives it the host's IPC namespace in place of its own.
+	HostIPC bool
 	GPUs    []string
 	Attach  Attach
 	// NoNewPrivileges forbids set-uid binaries to raise privileges.
@@ -208,7 +220,11 @@ type Exit struct {
 	// OOMKilled: the kernel killed a process for lack of host memory.
 	OOMKilled bool
 	// Error is the engine's own message when the container could not run.
-	Error    string
+	Error string
+	// Lost: the engine does not know how it ended, because the machine or the
+	// container's supervisor died. Code is 255 then, and Finished the last time
+	// at which it is known to have run.
+	Lost     bool
 	Started  time.Time
 	Finished time.Time
 }

@@ -29,12 +29,15 @@ var rules = []rule{
 	{name: "mps-evicted", class: ClassEvicted, message: "MPS ended the client to take its memory back",
 		match: re(`cudaErrorMpsClientTerminated|CUDA_ERROR_MPS_CLIENT_TERMINATED|MPS client (has been |was )?terminated|` +
 			`(?i:\b(cuda|mps)[ _a-z]*(error|code|failure)[ :=(#]*(code )?810\b)`)},
-	{name: "mps", class: ClassInfrastructure, message: "the MPS server failed or refused the client",
-		match: re(`cudaErrorMps(ConnectionFailed|RpcFailure|ServerNotReady|Max(Clients|Connections)Reached)|` +
-			`CUDA_ERROR_MPS_(CONNECTION_FAILED|RPC_FAILURE|SERVER_NOT_READY|MAX_(CLIENTS|CONNECTIONS)_REACHED)|` +
+	{name: "mps-fault", class: ClassMPSFault, message: "the MPS server failed",
+		match: re(`cudaErrorMps(ConnectionFailed|RpcFailure|ServerNotReady)|` +
+			`CUDA_ERROR_MPS_(CONNECTION_FAILED|RPC_FAILURE|SERVER_NOT_READY)|` +
 			`MPS client failed to connect|remote procedural call between the MPS server|MPS server is not ready|` +
+			`(?i:\b(cuda|mps)[ _a-z]*(error|code|failure)[ :=(#]*(code )?80[5-7]\b)`)},
+	{name: "mps-full", class: ClassInfrastructure, message: "the MPS server has no room for another client",
+		match: re(`cudaErrorMpsMax(Clients|Connections)Reached|CUDA_ERROR_MPS_MAX_(CLIENTS|CONNECTIONS)_REACHED|` +
 			`hardware resources required to (create MPS client|support device connections)|` +
-			`(?i:\b(cuda|mps)[ _a-z]*(error|code|failure)[ :=(#]*(code )?80[5-9]\b)`)},
+			`(?i:\b(cuda|mps)[ _a-z]*(error|code|failure)[ :=(#]*(code )?80[89]\b)`)},
 	{name: "nccl-duplicate-gpu", class: ClassProgram,
 		message: "NCCL found one GPU in use by two ranks of the task: the program picked its device wrongly, or carma placed it wrongly",
 		match:   re(`Duplicate GPU detected`)},
@@ -92,6 +95,9 @@ var rules = []rule{
 		match: re(`^(\w+\.)*_?(Array)?MemoryError\b|^OSError: \[Errno 12\]|std::bad_alloc`)},
 }
 
+// cudaError: a program says that CUDA failed.
+var cudaError = re(`(?i:cuda (runtime |driver )?(error|failure))|cudaError|CUDA_ERROR_|CU(BLAS|DNN)_STATUS_|device-side assert|illegal memory access|unspecified launch failure`)
+
 // consequence: an exception that some other failure brings about, in another
 // process as a rule. It says nothing about the cause.
 var consequence = re(`ChildFailedError|Process(Raised|Exited)Exception|Dist(Backend|Network|Store)?Error|(?i:\bnccl|\bgloo\b)|` +
@@ -108,7 +114,7 @@ var survived = re(`(?i)\b(skipp(ed|ing)|retry(ing)?|caught|recover(ed|ing)|ignor
 var advice = re(`(?i)\b(if|whenever|avoids?|prevents?|in case of|hints?|tips?|check(s|ing)? for|guards?|handlers?)\b`)
 
 var machineFault = re(`(?i)unknown (or invalid )?runtime|could not select device driver|nvidia-container-|` +
-	`error running (prestart |createContainer )?hook|CDI device|no space left on device|cgroup`)
+	`error running (prestart |createContainer )?hook|CDI device|CNI: |no space left on device|cgroup`)
 
 // MachineFault reports whether an engine's message about a container that
 // could not be made or started speaks of this machine's set-up, which no

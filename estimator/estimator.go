@@ -22,6 +22,8 @@ type Query struct {
 	Model string
 	// Batch is the batch size; 0: unknown.
 	Batch int
+	// Few are figures of a model without a name.
+	Few Few
 	// Estimator names the method to ask; empty: the default.
 	Estimator string
 	// GPUs is the number of GPUs the task runs on; 0: unknown.
@@ -31,6 +33,19 @@ type Query struct {
 	Network *models.Config
 	// Runs are earlier ones of the same program at other batch sizes.
 	Runs []Run
+}
+
+// Few are what may be known of a model that is in no catalogue; the zero value:
+// nothing.
+type Few struct {
+	// Params is its number of parameters; 0: unknown.
+	Params int64
+	// Family: mlp, cnn or transformer; empty: unknown.
+	Family string
+	// Input is the number of elements of one sample, Layers that of
+	// convolutions and linear layers; 0: unknown.
+	Input  int64
+	Layers int
 }
 
 // Methods of an estimate.
@@ -51,6 +66,9 @@ type Estimate struct {
 	// Method is where the number comes from: declared, catalogue, whole-gpu, or
 	// the name of the estimator that was asked.
 	Method string
+	// Loose: the bound is so wide that a task whose bound no GPU has may well
+	// fit; it gets whole GPUs.
+	Loose bool
 	// Detail says the same in one sentence for people.
 	Detail string
 }

@@ -246,7 +246,7 @@ func TestSnapshotRefused(t *testing.T) {
 		{`"id":"GPU-2"`, `"id":"GPU-1"`, "there twice"},
 		{`"gpus":[{`, `"gpus":[null,{`, "GPU is empty"},
 		{`"tasks":[{`, `"tasks":[null,{`, "task is empty"},
-		{`"reserved":21474836480`, `"reserved":1`, "the grants sum to"},
+		{`"reserved":24803436135`, `"reserved":1`, "the grants sum to"},
 		{`"grant":21474836480`, `"grant":-1`, "has a grant of -1"},
 		{`"task":4,"grant"`, `"task":8,"grant"`, "which is not placed"},
 		{`{"id":4,"gpus":2`, `{"id":4,"gpus":3`, "wants 3 GPUs"},

@@ -89,6 +89,8 @@ type Resident struct {
 	// looked at for it; 0: it is not going to be.
 	GrewAt   Instant `json:"grew_at,omitempty"`
 	ShrinkAt Instant `json:"shrink_at,omitempty"`
+	// OverSince is since when it has used more than its grant; 0: it does not.
+	OverSince Instant `json:"over_since,omitempty"`
 	// Share is what its user is charged for, in millionths of the GPU.
 	Share int64 `json:"share,omitempty"`
 	// Load is what the task is expected to do to this GPU, and Speed what the

@@ -17,7 +17,8 @@ type world struct {
 	finished map[TaskID]Task
 	stops    []Stop
 	requeued []Requeue
-	launches []Launch // all of them, in order
+	launches []Launch  // all of them, in order
+	overuses []Overuse // of the latest step
 }
 
 // plain are options under which only memory counts.
@@ -51,6 +52,7 @@ func gpuID(i int) GPUID { return GPUID(fmt.Sprintf("GPU-%d", i)) }
 func (w *world) step(ev Event) []Launch {
 	w.t.Helper()
 	first := len(w.launches)
+	w.overuses = nil
 	for _, d := range w.s.Step(ev) {
 		switch d := d.(type) {
 		case Launch:
@@ -67,6 +69,8 @@ func (w *world) step(ev Event) []Launch {
 			w.stops = append(w.stops, d)
 		case Requeue:
 			w.requeued = append(w.requeued, d)
+		case Overuse:
+			w.overuses = append(w.overuses, d)
 		}
 	}
 	if err := w.s.Audit(); err != nil {

@@ -103,6 +103,7 @@ func (s *State) sampled(ev Sampled) {
 			}
 		}
 		g.settle()
+		s.guard(g)
 		if s.free(g) > free || busy && !s.busy(g) {
 			s.dirty = true // most samples show nothing that lets a task in
 		}

@@ -59,6 +59,9 @@ type Options struct {
 	// Learn books what earlier runs of the same task have used, where there
 	// are any, in place of the estimate.
 	Learn bool `json:"learn,omitempty"`
+	// Watchdog is what is done about tasks that use more than their grants:
+	// off, warn or relaunch; empty: off.
+	Watchdog string `json:"watchdog,omitempty"`
 	// Shrink is after how long without growth a task's grant is cut to what it
 	// has used, and a little; 0 is never.
 	Shrink time.Duration `json:"shrink,omitempty"`
@@ -145,6 +148,7 @@ var defaults = Options{
 	Attempts:         4,
 	BlamelessRetries: 8,
 	Backoff:          10 * time.Second,
+	Watchdog:         WatchdogRelaunch,
 }
 
 // Validate returns the first option that cannot be, with what to write instead.
@@ -156,7 +160,7 @@ func (o Options) Validate() error {
 		key, value string
 		values     []string
 	}{
-		{"booking", o.Booking, Bookings}, {"order", o.Order, Orders}, {"recovery", o.Recovery, Recoveries},
+		{"booking", o.Booking, Bookings}, {"order", o.Order, Orders}, {"recovery", o.Recovery, Recoveries}, {"watchdog", o.Watchdog, Watchdogs},
 	} {
 		if choice.value != "" && !slices.Contains(choice.values, choice.value) {
 			return fmt.Errorf("unknown %s %q; there are %s", choice.key, choice.value, strings.Join(choice.values, ", "))

@@ -25,6 +25,7 @@ func anyOptions(t *rapid.T) Options {
 		Interval:         rapid.SampledFrom([]time.Duration{0, 0, 1, 20 * time.Second}).Draw(t, "interval"),
 		Order:            oneOf(t, "order", Orders),
 		Learn:            rapid.Bool().Draw(t, "learn"),
+		Watchdog:         rapid.SampledFrom(append([]string{""}, Watchdogs...)).Draw(t, "watchdog"),
 		Shrink:           rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "shrink"),
 		Recovery:         oneOf(t, "recovery", Recoveries),
 		IdleFirst:        rapid.Bool().Draw(t, "idle first"),
@@ -188,7 +189,7 @@ func (m *machine) exit(t *rapid.T) {
 	m.step(t, Exited{
 		At: m.now, Task: id, Attempt: m.tries[id],
 		Class: rapid.SampledFrom([]Class{
-			ExitOK, ExitProgram, ExitGPUOOM, ExitGPUOOM, ExitGPUOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitCannotStart, ExitStopped, "?",
+			ExitOK, ExitProgram, ExitGPUOOM, ExitGPUOOM, ExitGPUOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitMPSFault, ExitCannotStart, ExitStopped, "?",
 		}).Draw(t, "class"),
 		Peak: anyMemory(t) / rapid.SampledFrom([]Bytes{1, 4}).Draw(t, "part"), Demand: rapid.SampledFrom([]Bytes{0, 0, 3 * GiB, 17 * GiB, 60 * GiB}).Draw(t, "demand"),
 	})

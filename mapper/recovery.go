@@ -55,6 +55,10 @@ func (s *State) exited(ev Exited) {
 	switch {
 	case t.TimedOut:
 		s.finish(t, Failed, ev.Code, t.StopReason)
+	case t.Overuse && ev.Class != ExitOK:
+		s.overuseOver(t, a)
+	case t.Overuse:
+		s.finish(t, Succeeded, 0, "")
 	case t.SlotUsed && ev.Class != ExitOK:
 		s.slotOver(t, a)
 	case t.SlotUsed:
@@ -65,7 +69,7 @@ func (s *State) exited(ev Exited) {
 		s.finish(t, Succeeded, 0, "")
 	case ev.Class == ExitGPUOOM:
 		s.recoverOOM(t, a, blame)
-	case ev.Class == ExitInfrastructure, ev.Class == ExitEvicted, ev.Class == ExitStopped:
+	case ev.Class == ExitInfrastructure, ev.Class == ExitEvicted, ev.Class == ExitMPSFault, ev.Class == ExitStopped:
 		s.recoverBlameless(t, a, ev)
 	case ev.Class == ExitCannotStart:
 		s.finish(t, Failed, ev.Code, ev.Message)
@@ -240,6 +244,8 @@ func (s *State) recoverBlameless(t *Task, a *Attempt, ev Exited) {
 				t.Avoid = append(t.Avoid, grant.GPU)
 			}
 		}
+	}
+	if ev.Class == ExitInfrastructure || ev.Class == ExitMPSFault { // what failed needs time to come back
 		t.NotBefore = s.now.Add(s.opt.Backoff << min(t.Blameless-1, 6))
 	}
 	s.requeue(t, Recovering, ev.Message)

@@ -311,6 +311,16 @@ func TestInfrastructure(t *testing.T) {
 	w.wantOn(a, 0)
 
 	// What MPS has evicted, or somebody else has stopped, runs again at once.
+	// So it does after an MPS fault, when the server has had time to come back.
+	m := newWorld(t, plain(), 1)
+	id = m.submit(GiB, nil)
+	m.exit(id, ExitMPSFault)
+	m.wantPhase(id, Recovering)
+	m.wait(10 * time.Second)
+	m.wantOn(id, 0)
+	if task := m.task(id); len(task.Avoid) != 0 || task.Blameless != 1 {
+		t.Errorf("after an MPS fault: %+v", task)
+	}
 	for _, class := range []Class{ExitEvicted, ExitStopped} {
 		w := newWorld(t, plain(), 1)
 		id := w.submit(GiB, nil)

@@ -171,3 +171,23 @@ func TestSlotEnds(t *testing.T) {
 		})
 	}
 }
+
+// TestSlotOfTheLongest: under policy carma too, a task that has made way lets
+// the one pass it was stopped for, however long it will run itself.
+func TestSlotOfTheLongest(t *testing.T) {
+	w := newWorld(t, DefaultsOf("carma"), 1)
+	expecting := func(run, slot time.Duration) TaskID {
+		id := w.submitOnly(func(r *Request) { r.Exclusive, r.Slot = true, slot })
+		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{WholeGPU: true}, Expected: Expected{RunTime: run}})
+		return id
+	}
+	long := expecting(140*time.Second, 12*time.Second)
+	w.started(long)
+	short := expecting(10*time.Second, 0)
+	w.wait(20 * time.Second)
+	w.wantPhase(long, Stopping)
+	w.exit(long, ExitStopped)
+	w.wait(time.Second)
+	w.wantOn(short, 0)
+	w.wantPhase(long, Queued)
+}

@@ -90,6 +90,7 @@ func (s *State) Step(ev Event) []Decision {
 	default:
 		panic(fmt.Sprintf("mapper: Step of a %T; events are passed by value", ev))
 	}
+	s.enforce()
 	s.followUp()
 	s.expire() // after the event: what ends on its deadline has met it
 	s.schedule()
@@ -217,8 +218,8 @@ func (s *State) started(ev Started) {
 func (s *State) cancel(ev Cancel) {
 	t := s.tasks[ev.Task]
 	switch {
-	case t != nil && t.SlotUsed: // it is stopping already, and is not to come back
-		t.SlotUsed, t.StopReason = false, cmp.Or(ev.Reason, "stopped")
+	case t != nil && (t.SlotUsed || t.Overuse): // it is stopping already, and is not to come back
+		t.SlotUsed, t.Overuse, t.StopReason = false, false, cmp.Or(ev.Reason, "stopped")
 	case t == nil || t.Phase == Stopping:
 	case t.Phase.Placed():
 		s.stop(t, cmp.Or(ev.Reason, "stopped"))

@@ -29,7 +29,8 @@ func (s *State) startCritical(p *pass) {
 	drain := s.drain(longest.Seconds())
 	var critical []*Task
 	for _, t := range waiting {
-		if run, _ := s.runTime(t); run.Seconds() >= drain && t.NotBefore <= s.now && s.canFit(t) && s.overQuota(t) == "" {
+		// One that has made way for others is not to be before them.
+		if run, _ := s.runTime(t); run.Seconds() >= drain && t.Behind == 0 && t.NotBefore <= s.now && s.canFit(t) && s.overQuota(t) == "" {
 			critical = append(critical, t)
 		}
 	}

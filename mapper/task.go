@@ -120,6 +120,7 @@ const (
 	ExitHostOOM        Class = "host-oom"       // the kernel killed it for host memory
 	ExitInfrastructure Class = "infrastructure" // the engine, driver or MPS failed under it
 	ExitEvicted        Class = "evicted"        // MPS took its memory back
+	ExitMPSFault       Class = "mps-fault"      // the MPS server failed under it
 	ExitCannotStart    Class = "cannot-start"   // the container can never run as asked
 	ExitStopped        Class = "stopped"        // carma stopped it
 )
@@ -190,6 +191,8 @@ type Task struct {
 	StopReason string `json:"stop_reason,omitempty"`
 	// TimedOut: the stop is carma's, for the time limit.
 	TimedOut bool `json:"timed_out,omitempty"`
+	// Overuse: the stop is carma's, as it uses what others were promised.
+	Overuse bool `json:"overuse,omitempty"`
 	// SlotUsed: the stop is carma's, so that others get their turn.
 	SlotUsed bool `json:"slot_used,omitempty"`
 	// Reason is why it went back to a queue, or why it ended as it did.

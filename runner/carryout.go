@@ -77,6 +77,8 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 				w.requestStop(r.grace(d.Task))
 			}
 			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", d.Reason).Msg("stop")
+		case mapper.Overuse:
+			r.Log.Warn().Int64("task", int64(d.Task)).Str("gpu", string(d.GPU)).Stringer("used", d.Used).Stringer("grant", d.Grant).Stringer("booked", d.Booked).Msg("it uses more than was booked for it")
 		case mapper.Requeue:
 			r.refreshTask(d.Task)
 			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", d.Reason).Msg("relaunch")

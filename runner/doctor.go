@@ -2,11 +2,10 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 
+	"carma/containers"
 	"carma/mapper"
 	"carma/runner/api"
 
@@ -19,15 +18,15 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	if r.opt.SetSpeed != nil {
 		checks = append(checks, r.checkSimtask(ctx))
 	} else {
-		checks = append(checks, r.checkRuntime())
+		checks = append(checks, r.checkHealth(), r.checkMetrics(), r.checkAttach())
 	}
-	return append(checks, r.checkLedger(ctx))
+	return append(append(checks, r.checkNotes()...), r.checkMPS(ctx), r.checkLedger(ctx))
 }
 
 func (r *Runner) checkEngine(ctx context.Context) api.Check {
 	c := api.Check{Name: "container engine", Status: "ok"}
 	if up, why := r.engine.probe(ctx); !up {
-		c.Status, c.Detail, c.Mend = "failure", why, "systemctl start docker (or run dockerd); tasks wait until it answers"
+		c.Status, c.Detail, c.Mend = "failure", why, fmt.Sprintf("systemctl start %s; tasks wait until it answers", r.Driver.Name())
 		return c
 	}
 	c.Detail = fmt.Sprintf("%s %s answers", r.Driver.Name(), r.engine.version())
@@ -40,7 +39,7 @@ func (r *Runner) checkSource() api.Check {
 		c.Detail += fmt.Sprintf(", simulated at %g times the clock", r.Clock.Speed())
 	}
 	r.monitor.mu.Lock()
-	failed := r.monitor.failed
+	failed := !r.monitor.failed.IsZero()
 	r.monitor.mu.Unlock()
 	if failed {
 		c.Status, c.Detail, c.Mend = "failure", "the GPUs cannot be read", "see the daemon's log"
@@ -97,20 +96,27 @@ func (r *Runner) checkSimtask(ctx context.Context) api.Check {
 	return c
 }
 
-func (r *Runner) checkRuntime() api.Check {
-	c := api.Check{Name: "GPU attachment", Status: "ok", Detail: string(r.opt.Attach)}
-	r.engine.mu.Lock()
-	runtimes := r.engine.info.Runtimes
-	r.engine.mu.Unlock()
-	hook := slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
-		_, err := os.Stat(filepath.Join(dir, "nvidia-container-runtime-hook"))
-		return err == nil
-	})
-	if !hook && !slices.Contains(runtimes, "nvidia") {
-		c.Status, c.Detail = "failure", "neither the nvidia runtime nor its hook was found"
-		c.Mend = "install the NVIDIA Container Toolkit and run: nvidia-ctk runtime configure --runtime=docker"
+func (r *Runner) checkAttach() api.Check {
+	c := api.Check{Name: "GPU attachment", Status: "ok"}
+	mode, why, err := r.attach()
+	if err != nil {
+		c.Status, c.Detail = "failure", err.Error()
+		if none, ok := errors.AsType[*containers.NoAttachError](err); ok {
+			c.Detail, c.Mend = "containers cannot get GPUs: "+none.Text, none.Mend
+		}
+		return c
 	}
+	c.Detail = fmt.Sprintf("%s: %s", mode, why)
 	return c
+}
+
+// checkNotes passes on what the engine's driver finds worth knowing.
+func (r *Runner) checkNotes() []api.Check {
+	var out []api.Check
+	for _, note := range r.engine.found().Notes {
+		out = append(out, api.Check{Name: r.Driver.Name(), Status: "warning", Detail: note})
+	}
+	return out
 }
 
 func (r *Runner) checkLedger(ctx context.Context) api.Check {

@@ -103,6 +103,27 @@ func (e *engine) version() string {
 	return e.info.Version
 }
 
+// found is what the engine said of itself when it answered last.
+func (e *engine) found() containers.Engine {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.info
+}
+
+// answered returns when the engine has answered once.
+func (e *engine) answered(ctx context.Context) error {
+	_, err := e.retry(ctx, func() error {
+		if e.found().Version != "" {
+			return nil
+		}
+		if up, why := e.probe(ctx); !up {
+			return fmt.Errorf("%w: %s", containers.ErrUnavailable, why)
+		}
+		return nil
+	})
+	return err
+}
+
 // retry calls f until it succeeds, fails for another reason than the engine
 // being away, or ctx ends. outages counts how often the engine was away.
 func (e *engine) retry(ctx context.Context, f func() error) (outages int, err error) {

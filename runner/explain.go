@@ -33,7 +33,11 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 		if g.Missing {
 			v.Fault = "not found on this machine"
 		}
-		v.PowerW, v.EnergyJ = r.monitor.power(v.UUID)
+		v.Parent = r.found[g.ID].Parent
+		if s, ok := r.monitor.reading(v.UUID); ok {
+			v.PowerW, v.EnergyJ, v.TemperatureC, v.ECCErrors = s.PowerW, s.EnergyJ, s.TemperatureC, s.ECCErrors
+			v.Metrics, v.Coarse, v.Warnings = s.Metrics, s.Coarse, s.Warnings
+		}
 		for _, p := range g.Residents {
 			name := ""
 			if rec, _ := r.book.get(p.Task); rec != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"carma/mapper"
 	"carma/runner/api"
@@ -69,7 +70,7 @@ func (p *planner) past(rec *Record, ref string, c mapper.Condition) error {
 	if c.Follows(t.Phase, started) {
 		return nil
 	}
-	return refusef(422, "--after %s: task %d %s, so nothing would ever run; --after %s:any waits for its end only", ref, rec.ID(), endings[t.Phase][3:], ref)
+	return refusef(422, "--after %s: task %d %s, so nothing would ever run; --after %s:any waits for its end only", ref, rec.ID(), strings.TrimPrefix(endings[t.Phase], "it "), ref)
 }
 
 // referred are the tasks that a number or a name stands for: a task, or all of
@@ -134,15 +135,7 @@ func (r *Runner) Group(ctx context.Context, name string) ([]api.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	views, err := r.queueViews(ctx, recs)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]api.Task, len(recs))
-	for i, rec := range recs {
-		out[i] = r.view(rec, views[rec.ID()])
-	}
-	return out, nil
+	return r.views(ctx, recs)
 }
 
 // StopGroup asks for the unfinished tasks of a group to end.

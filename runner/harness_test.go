@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,8 @@ type cards struct {
 	devices []gpu.Device
 	samples map[string]gpu.Sample
 	err     error
+	owner   gpu.Owner
+	notes   []string
 }
 
 func newCards(n int, capacity mapper.Bytes) *cards {
@@ -40,6 +43,10 @@ func newCards(n int, capacity mapper.Bytes) *cards {
 func (c *cards) Name() string { return "cards" }
 func (c *cards) Close() error { return nil }
 
+func (c *cards) SetOwner(f gpu.Owner) { c.mu.Lock(); defer c.mu.Unlock(); c.owner = f }
+
+func (c *cards) Notes() []string { return c.notes }
+
 func (c *cards) GPUs(context.Context) ([]gpu.Device, error) { return c.devices, nil }
 
 func (c *cards) Sample(context.Context) ([]gpu.Sample, error) {
@@ -52,6 +59,12 @@ func (c *cards) Sample(context.Context) ([]gpu.Sample, error) {
 	for _, d := range c.devices {
 		s := c.samples[d.UUID]
 		s.UUID = d.UUID
+		s.Processes = slices.Clone(s.Processes)
+		for i, p := range s.Processes {
+			if task, attempt, ok := c.owner(p.PID); ok {
+				s.Processes[i].Task, s.Processes[i].Attempt = task, attempt
+			}
+		}
 		out = append(out, s)
 	}
 	return out, nil
@@ -72,6 +85,7 @@ type rig struct {
 	cards     *cards
 	opt       Options
 	estimator Estimator
+	proc      string // where /proc is found; empty: /
 
 	*Runner
 	api  *api.Client
@@ -119,6 +133,9 @@ func (g *rig) start() {
 	})
 	if err != nil {
 		g.t.Fatal(err)
+	}
+	if g.proc != "" {
+		g.Runner.owners.root = g.proc
 	}
 	socket := filepath.Join(g.dir, "s")
 	l, err := Listen(socket)

@@ -20,11 +20,15 @@ type monitor struct {
 	log    zerolog.Logger
 	nudge  chan struct{}
 
+	score func([]float64) float64 // of a window's readings
+
 	mu     sync.Mutex
 	latest []gpu.Sample
+	last   []mapper.GPUSample // what the mapper was told
 	seen   map[attemptKey]*sighting
 	window map[string][]reading
-	failed bool
+	failed time.Time // wall clock, of the first reading that failed; zero: the last one did not
+	fault  string    // what the mapper is told when that lasts
 }
 
 type attemptKey struct {
@@ -49,11 +53,14 @@ const (
 	activityWindow = 30 * time.Second
 	sampleLimit    = 5 * time.Second       // wall clock
 	sampleLeast    = 50 * time.Millisecond // wall clock, between two samples
+	// unreadable is how long GPUs that cannot be read still get tasks, by what
+	// was last read of them (wall clock).
+	unreadable = 30 * time.Second
 )
 
 func newMonitor(s gpu.Source, c *Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
-		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1),
+		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), score: mean,
 		seen: map[attemptKey]*sighting{}, window: map[string][]reading{},
 	}
 }
@@ -92,21 +99,21 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
-		if !m.failed && ctx.Err() == nil {
-			m.log.Error().Err(err).Msg("the GPUs cannot be read; decisions use the last sample")
+		if ctx.Err() != nil {
+			return mapper.Sampled{}, false
 		}
-		m.failed = true
-		return mapper.Sampled{}, false
+		return m.unread(err, time.Now())
 	}
-	if m.failed {
+	if !m.failed.IsZero() {
 		m.log.Info().Msg("the GPUs can be read again")
 	}
-	m.failed, m.latest = false, samples
+	m.failed, m.fault, m.latest = time.Time{}, "", samples
 	ev := mapper.Sampled{At: m.clock.Now()}
 	for _, s := range samples {
 		ev.GPUs = append(ev.GPUs, m.digest(ev.At, s))
 	}
 	m.watch(ev.At, samples)
+	m.last = ev.GPUs
 	return ev, true
 }
 
@@ -114,25 +121,48 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 func (m *monitor) watch(now mapper.Instant, samples []gpu.Sample) {
 	most := map[attemptKey]mapper.Bytes{}
 	for _, s := range samples {
-		here := map[attemptKey]mapper.Bytes{}
+		here, peak := map[attemptKey]mapper.Bytes{}, map[attemptKey]mapper.Bytes{}
 		for _, p := range s.Processes {
 			if p.Task == 0 {
 				continue
 			}
 			key := attemptKey{p.Task, p.Attempt}
 			here[key] += p.Used
+			peak[key] += max(p.Used, p.Peak) // a task may be several processes
+		}
+		for key, used := range here {
 			if m.seen[key] == nil {
 				m.seen[key] = &sighting{}
 			}
-			m.seen[key].peak = max(m.seen[key].peak, here[key], p.Peak)
-		}
-		for key, used := range here {
+			m.seen[key].peak = max(m.seen[key].peak, peak[key])
 			most[key] = max(most[key], used)
 		}
 	}
 	for key, used := range most {
 		m.seen[key].curve.add(now, used)
 	}
+}
+
+// unread notes that the GPUs could not be read. They are out of service when
+// that lasts.
+func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
+	if m.failed.IsZero() {
+		m.failed = now
+		m.log.Error().Err(err).Msg("the GPUs cannot be read; decisions use the last sample")
+	}
+	if now.Sub(m.failed) < unreadable {
+		return mapper.Sampled{}, false
+	}
+	if m.fault == "" {
+		m.fault = "it cannot be read: " + err.Error()
+		m.log.Error().Err(err).Msg("the GPUs cannot be read; they get no tasks until they can")
+	}
+	ev := mapper.Sampled{At: m.clock.Now()}
+	for _, g := range m.last {
+		g.Fault = m.fault
+		ev.GPUs = append(ev.GPUs, g)
+	}
+	return ev, len(ev.GPUs) > 0
 }
 
 // digest turns one GPU's reading into what the mapper wants to know.
@@ -154,13 +184,16 @@ func (m *monitor) digest(now mapper.Instant, s gpu.Sample) mapper.GPUSample {
 		w = w[1:]
 	}
 	m.window[s.UUID] = w
-	for _, r := range w {
-		out.SMACT += r.smact
-		out.SMOCC += r.smocc
-		out.DRAMA += r.drama
+	of := func(f func(reading) float64) float64 {
+		v := make([]float64, len(w))
+		for i, r := range w {
+			v[i] = f(r)
+		}
+		return percent(m.score(v))
 	}
-	n := float64(len(w))
-	out.SMACT, out.SMOCC, out.DRAMA = percent(out.SMACT/n), percent(out.SMOCC/n), percent(out.DRAMA/n)
+	out.SMACT = of(func(r reading) float64 { return r.smact })
+	out.SMOCC = of(func(r reading) float64 { return r.smocc })
+	out.DRAMA = of(func(r reading) float64 { return r.drama })
 	return out
 }
 
@@ -215,26 +248,22 @@ func (m *monitor) forget(task mapper.TaskID, attempt int) {
 	delete(m.seen, attemptKey{task, attempt})
 }
 
-// power returns the last reading of a GPU's draw (W) and energy counter (J).
-func (m *monitor) power(uuid string) (w, j float64) {
+// reading returns the last sample of a GPU; ok is false before the first.
+func (m *monitor) reading(uuid string) (s gpu.Sample, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.latest {
 		if s.UUID == uuid {
-			return s.PowerW, s.EnergyJ
+			return s, true
 		}
 	}
-	return 0, 0
+	return gpu.Sample{}, false
 }
 
 // fullness is the share of a card's memory that was in use in the last sample.
 func (m *monitor) fullness(uuid string, capacity mapper.Bytes) float64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.latest {
-		if s.UUID == uuid && capacity > 0 {
-			return float64(s.Used) / float64(capacity)
-		}
+	if s, ok := m.reading(uuid); ok && capacity > 0 {
+		return float64(s.Used) / float64(capacity)
 	}
 	return 0
 }

@@ -258,3 +258,20 @@ func TestProbeNotAgain(t *testing.T) {
 		t.Errorf("%d probes, estimate %+v", probes.Load(), task.Estimate)
 	}
 }
+
+// loose says that everything needs 90 GiB, and that it is not sure.
+type loose struct{ *estimator.Catalogue }
+
+func (loose) Estimate(estimator.Query) (estimator.Estimate, error) {
+	return estimator.Estimate{Memory: 99 * mapper.GiB, Point: 90 * mapper.GiB, Method: "carma", Detail: "90 GiB", Loose: true}, nil
+}
+
+// TestLooseEstimate: a task is not refused for an estimate from a few figures.
+func TestLooseEstimate(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.estimator = loose{g.estimator.(*estimator.Catalogue)} })
+	g.script("train", printing(0))
+	task := g.finished(g.run(api.Submit{Image: "train", Params: 1e9, Family: "cnn", BatchSize: 8}))
+	if !task.Estimate.WholeGPU || !strings.Contains(task.Estimate.Detail, "90 GiB; more than a GPU here has") {
+		t.Errorf("estimate %+v", task.Estimate)
+	}
+}

@@ -24,8 +24,10 @@ type Record struct {
 	UID     int           `json:"uid"`
 	GID     int           `json:"gid"`
 	ImageID string        `json:"image_id,omitempty"`
-	Detail  string        `json:"detail,omitempty"` // the estimate's sentence
-	Task    mapper.Task   `json:"task"`
+	// ImageUser is the user that the image itself names.
+	ImageUser string      `json:"image_user,omitempty"`
+	Detail    string      `json:"detail,omitempty"` // the estimate's sentence
+	Task      mapper.Task `json:"task"`
 	// Curves are the memory its attempts were seen to use, by their numbers.
 	Curves map[int]*curve `json:"curves,omitempty"`
 }

@@ -37,7 +37,8 @@ type Options struct {
 	Version string
 	DataDir string
 	Mapper  mapper.Options
-	// Attach is how containers get their GPUs.
+	// Attach is how containers get their GPUs; empty: chosen by what the engine
+	// and the machine have.
 	Attach containers.Attach
 	// Devices adds what every container needs to reach the GPUs; nil: nothing.
 	Devices func(mapper.TaskID, int) ([]containers.Mount, []string)
@@ -48,6 +49,9 @@ type Options struct {
 	SetSpeed func(float64)
 	// SampleEvery is the time between two samples, in the daemon's time.
 	SampleEvery time.Duration
+	// Activity is how the activity of a window becomes one figure: ActivityMean
+	// (empty) or ActivityRisk.
+	Activity string
 	// Pull: missing, always or never.
 	Pull string
 	// StopGrace is the time between a stop signal and the kill.
@@ -56,6 +60,11 @@ type Options struct {
 	AllowedMounts []string
 	// AdminGroup's members may stop the tasks of others; empty: only root.
 	AdminGroup string
+	// MPS is how GPUs are shared; nil: by time slices, as the driver does.
+	MPS *MPS
+	// Owner tells whose a process of this machine is; nil: what its control
+	// groups say.
+	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
 	// Probing is when and how tasks are probed.
 	Probing Probing
 }
@@ -86,6 +95,8 @@ type Runner struct {
 	images   imageCache
 	probers  probers
 	devices  map[mapper.GPUID]mapper.GPUInfo
+	found    map[mapper.GPUID]gpu.Device // the same, as the source tells
+	owners   *owners
 
 	// The loop's own:
 	nextID    mapper.TaskID
@@ -126,10 +137,19 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, book: newBook(), began: time.Now(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
+		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(),
 	}
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.engine = newEngine(deps.Driver, deps.Log)
 	r.monitor = newMonitor(deps.GPUs, deps.Clock, opt.SampleEvery, deps.Log)
+	score, err := scoreOf(opt.Activity)
+	if err != nil {
+		return nil, err
+	}
+	r.monitor.score = score
+	if s, ok := deps.GPUs.(gpu.Attributing); ok {
+		s.SetOwner(r.owners.owner)
+	}
 	if err := r.findGPUs(ctx); err != nil {
 		return nil, err
 	}
@@ -204,6 +224,7 @@ func (r *Runner) findGPUs(ctx context.Context) error {
 		return fmt.Errorf("%s has no GPUs", r.GPUs.Name())
 	}
 	for _, d := range devices {
+		r.found[mapper.GPUID(d.UUID)] = d
 		r.devices[mapper.GPUID(d.UUID)] = mapper.GPUInfo{ID: mapper.GPUID(d.UUID), Index: d.Index, Model: d.Model, Capacity: d.Capacity}
 	}
 	return nil

@@ -462,3 +462,35 @@ func TestTimeLimitIsNotForTheDaemon(t *testing.T) {
 		t.Errorf("task is %s (%s)", task.Phase, task.Reason)
 	}
 }
+
+// A program is told the batch size that its memory is estimated with: the
+// request's, else the label's. What the user sets wins.
+func TestProgramIsToldTheBatchSize(t *testing.T) {
+	g := newRig(t)
+	told := containerstest.Image{Labels: map[string]string{imageLabelModel: "resnet50", imageLabelBatch: "32"}, Run: func(_ context.Context, p *containerstest.Process) int {
+		for _, kv := range p.Spec.Env {
+			if strings.HasPrefix(kv, "CARMA_BATCH_SIZE=") {
+				p.Out("%s", kv)
+			}
+		}
+		return 0
+	}}
+	g.engine.AddImage("labelled", told)
+	told.Labels = nil
+	g.engine.AddImage("plain", told)
+	for i, c := range []struct {
+		submit api.Submit
+		want   []string
+	}{
+		{api.Submit{Image: "labelled"}, []string{"stdout:CARMA_BATCH_SIZE=32"}},
+		{api.Submit{Image: "labelled", BatchSize: 64}, []string{"stdout:CARMA_BATCH_SIZE=64"}},
+		{api.Submit{Image: "labelled", Env: []string{"CARMA_BATCH_SIZE=1"}}, []string{"stdout:CARMA_BATCH_SIZE=32", "stdout:CARMA_BATCH_SIZE=1"}},
+		{api.Submit{Image: "plain", Mem: 1 << 30}, nil},
+	} {
+		ref := g.run(c.submit)
+		g.finished(ref)
+		if got := g.output(ref); !slices.Equal(got, c.want) {
+			t.Errorf("%d: it was told %q, want %q", i, got, c.want)
+		}
+	}
+}

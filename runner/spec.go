@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,8 +28,13 @@ func (w *worker) identity() map[string]string {
 }
 
 // spec is the container of an attempt. It depends only on the record and the
-// launch: a restarted daemon asks for the same one.
-func (w *worker) spec() containers.Spec {
+// launch, and on what the machine can attach GPUs by: a restarted daemon asks
+// for the same one.
+func (w *worker) spec() (containers.Spec, error) {
+	mode, _, err := w.attach()
+	if err != nil {
+		return containers.Spec{}, err
+	}
 	sub := w.rec.Submit
 	uuids := make([]string, len(w.launch.Grants))
 	var grant mapper.Bytes
@@ -49,15 +56,19 @@ func (w *worker) spec() containers.Spec {
 		WorkDir:    sub.WorkDir,
 		ShmSize:    sub.ShmSize,
 		GPUs:       uuids,
-		Attach:     w.opt.Attach,
-		Env: append([]string{
+		Attach:     mode,
+		Env: []string{
 			"CARMA_TASK=" + w.launch.Task.String(),
 			"CARMA_ATTEMPT=" + strconv.Itoa(w.launch.Attempt),
 			"CARMA_GRANT_BYTES=" + strconv.FormatInt(int64(grant), 10),
-		}, sub.Env...),
+		},
 		NoNewPrivileges: true,
 	}
 	spec.User = sub.User
+	if sub.BatchSize > 0 { // what the estimate is of, so that the program can train with it
+		spec.Env = append(spec.Env, "CARMA_BATCH_SIZE="+strconv.Itoa(sub.BatchSize))
+	}
+	spec.Env = append(spec.Env, sub.Env...)
 	if w.rec.UID != 0 {
 		spec.User = fmt.Sprintf("%d:%d", w.rec.UID, w.rec.GID)
 	}
@@ -69,7 +80,8 @@ func (w *worker) spec() containers.Spec {
 		spec.Mounts = append(spec.Mounts, mounts...)
 		spec.Env = append(spec.Env, env...)
 	}
-	return spec
+	w.share(&spec)
+	return spec, nil
 }
 
 // grace is the time a task gets between the stop signal and the kill.
@@ -81,4 +93,30 @@ func (r *Runner) grace(task mapper.TaskID) time.Duration {
 		return rec.Submit.StopGrace
 	}
 	return r.opt.StopGrace
+}
+
+// create makes the container, and fetches its image if it has to.
+func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, err error) {
+	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+	if errors.Is(err, containers.ErrNotFound) && w.pullPolicy(w.rec.Submit.Pull) != "never" {
+		// Accepted while the engine was down, or removed since.
+		if err = w.Driver.Pull(ctx, spec.Image); err == nil {
+			return w.Driver.Create(ctx, spec)
+		}
+		err = fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
+	}
+	return id, err
+}
+
+// made is the container of this attempt; empty: there is none.
+func (w *worker) made(ctx context.Context) string {
+	var found []containers.Container
+	_, err := w.engine.retry(ctx, func() (err error) {
+		found, err = w.Driver.List(ctx, w.identity())
+		return err
+	})
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[0].ID
 }

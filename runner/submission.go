@@ -137,13 +137,11 @@ func (r *Runner) groupName(in *intake, first mapper.TaskID) (string, error) {
 	if in.group == "" && len(in.tasks) == 1 && only.Part == "" && only.Array == nil {
 		return "", nil
 	}
-	if in.group == "" {
-		return defaultName(only.Image) + "-" + first.String(), nil
+	name := in.group
+	if name == "" {
+		name = defaultName(only.Image) + "-" + first.String()
 	}
-	if err := r.nameFree("--group", in.group); err != nil {
-		return "", err
-	}
-	return in.group, nil
+	return name, r.nameFree("--group", name)
 }
 
 // nameFree refuses a name that an unfinished task or group has.
@@ -217,7 +215,9 @@ func (p *planner) request(c *candidate, id mapper.TaskID) (mapper.Request, error
 	if p.dependencies += len(req.After); p.dependencies > api.MaxDependencies {
 		return req, refusef(422, "--after: the tasks of this submission depend on each other %d times or more, at most %d are possible; put a task between that all follow", p.dependencies, api.MaxDependencies)
 	}
-	return req, p.possible(req, c.est)
+	c.est, err = p.possible(req, c.est)
+	rec.Detail = c.est.Detail
+	return req, err
 }
 
 // placeInArray tells a task where in its group and array it is.
@@ -231,72 +231,4 @@ func placeInArray(rec *Record, first mapper.TaskID) []string {
 			fmt.Sprintf("CARMA_ARRAY_COUNT=%d", a.Count), fmt.Sprintf("CARMA_ARRAY_MIN=%d", a.Min), fmt.Sprintf("CARMA_ARRAY_MAX=%d", a.Max))
 	}
 	return env
-}
-
-// Preview tells what would become of a submission now.
-func (r *Runner) Preview(ctx context.Context, who Caller, s api.Submission) (api.Preview, error) {
-	in, warn, err := r.take(ctx, who, s)
-	if err != nil {
-		return api.Preview{}, err
-	}
-	var events []mapper.Event
-	var recs []*Record
-	var then *mapper.State
-	var refused error
-	err = r.look(ctx, func(now *mapper.State) {
-		clear(r.names) // of a round that is over
-		if events, recs, refused = r.plan(r.Clock.Now(), in); refused == nil {
-			then = now.Clone()
-		}
-	})
-	if err = cmpErr(err, refused); err != nil {
-		return api.Preview{}, err
-	}
-	started := map[mapper.TaskID]mapper.Launch{}
-	for _, ev := range events {
-		for _, d := range then.Step(ev) {
-			if l, ok := d.(mapper.Launch); ok {
-				started[l.Task] = l
-			}
-		}
-	}
-	answer := api.Preview{Group: recs[0].Group, Warnings: warn}
-	for i, rec := range recs {
-		answer.Tasks = append(answer.Tasks, r.previewTask(then, rec, in.tasks[i], started))
-	}
-	return answer, nil
-}
-
-func cmpErr(all ...error) error {
-	for _, err := range all {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *Runner) previewTask(then *mapper.State, rec *Record, c *candidate, started map[mapper.TaskID]mapper.Launch) api.PreviewTask {
-	v := api.PreviewTask{
-		Name: rec.Name, Image: rec.Submit.Image, Command: rec.Submit.Command, GPUCount: rec.Submit.GPUs,
-		Estimate: api.Estimate{Memory: int64(c.est.Memory), WholeGPU: c.est.WholeGPU, Method: c.est.Method, Detail: c.est.Detail},
-	}
-	if t, ok := then.Task(rec.ID()); ok {
-		v.Need = int64(t.Need)
-		v.Estimate = api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: t.Estimate.Method, Detail: estimateDetail(t.Estimate, c.est.Detail)}
-		if t.Phase == mapper.Estimating {
-			v.Estimate.Detail = c.est.Detail
-			v.Waits = "its first steps would run on the CPU first, to see what memory it needs"
-		}
-	}
-	if l, ok := started[rec.ID()]; ok {
-		for _, g := range l.Grants {
-			v.GPUs = append(v.GPUs, r.gpuRef(g.GPU))
-		}
-		return v
-	}
-	if why, ok := then.Why(rec.ID()); ok && why.Binding != "" {
-		v.Waits = why.Binding
-	}
-	return v
 }

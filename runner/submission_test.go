@@ -198,6 +198,9 @@ func TestGroup(t *testing.T) {
 	if _, err := g.api.SubmitAll(g.ctx(), api.Submission{Group: "lot", Tasks: tasks}); err == nil || !strings.Contains(err.Error(), "a group is called lot already") {
 		t.Errorf("a second group of the name: %v", err)
 	}
+	if _, err := g.api.Stop(g.ctx(), "lot", api.StopRequest{}); err == nil || !strings.Contains(err.Error(), "use --group lot") {
+		t.Errorf("the group as a task: %v", err)
+	}
 	if info, err := g.api.Info(g.ctx()); err != nil || info.Held != 18 || info.Running != 2 || info.Queued != 0 {
 		t.Errorf("info: %+v, %v", info, err)
 	}
@@ -268,38 +271,4 @@ func TestCascade(t *testing.T) {
 	if why, err := g.api.Why(g.ctx(), "chain-c"); err != nil || why.Summary != "it was cancelled: task 2 was cancelled, and it was to run only after that had succeeded" {
 		t.Errorf("why: %+v, %v", why, err)
 	}
-}
-
-// A preview says what would run where, and changes nothing.
-func TestPreview(t *testing.T) {
-	g := newRig(t)
-	g.script("good", printing(0))
-	tasks := []api.Submit{
-		{Image: "good", Part: "a", Mem: int64(30 * mapper.GiB)}, {Image: "good", Part: "b", EstModel: "resnet50", BatchSize: 64},
-		{Image: "good", Part: "c", Mem: int64(30 * mapper.GiB), GPUs: 2}, {Image: "good", Part: "d", Mem: 1 << 30, After: []api.Dependency{{Part: "a"}}},
-	}
-	p, err := g.api.Preview(g.ctx(), api.Submission{Group: "plan", Tasks: tasks})
-	if err != nil || len(p.Tasks) != 4 || p.Group != "plan" {
-		t.Fatalf("%+v, %v", p, err)
-	}
-	if v := p.Tasks[0]; len(v.GPUs) != 1 || v.Waits != "" || v.Need != int64(30*mapper.GiB) || v.Estimate.Method != "declared" || v.Name != "plan-a" {
-		t.Errorf("the first: %+v", v)
-	}
-	if v := p.Tasks[1]; v.Estimate.Method != "catalogue" || v.Estimate.Memory < int64(7*mapper.GiB) || len(v.GPUs) != 1 || v.GPUs[0] == p.Tasks[0].GPUs[0] {
-		t.Errorf("the second: %+v", v)
-	}
-	if v := p.Tasks[2]; len(v.GPUs) != 0 || v.Waits == "" {
-		t.Errorf("the third: %+v", v)
-	}
-	if v := p.Tasks[3]; v.Waits != "it waits for task 1 to succeed" {
-		t.Errorf("the fourth: %+v", v)
-	}
-	if list, err := g.api.Tasks(g.ctx(), api.ListOptions{All: true}); err != nil || len(list) > 0 {
-		t.Errorf("it has submitted %+v, %v", list, err)
-	}
-	all := g.submitAll(api.Submission{Group: "plan", Tasks: tasks[:1]})
-	if all.Tasks[0].ID != 1 {
-		t.Errorf("the next number is %d", all.Tasks[0].ID)
-	}
-	g.groupEnd("plan")
 }

@@ -75,17 +75,20 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 	if err != nil {
 		return nil, nil, err
 	}
-	rec := &Record{Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID}
+	rec := &Record{Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User}
 	est, expected, err := r.predict(ctx, rec, nil)
-	if err != nil && s.EstModel == "" && s.Estimator == "" { // an image's label
+	if err != nil && s.EstModel == "" && s.Estimator == "" && s.Params == 0 { // an image's label
 		more = append(more, fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err))
 		rec.Submit.EstModel = ""
 		est, expected, err = r.predict(ctx, rec, nil)
 	}
 	if err != nil {
-		return nil, nil, refusef(422, "--est-model: %v", err)
+		option := "--est-model"
+		if sub.EstModel == "" {
+			option = "--params"
+		}
+		return nil, nil, refusef(422, "%s: %v", option, err)
 	}
-	rec.Detail = est.Detail
 	return &candidate{rec, est, expected}, append(warn, more...), nil
 }
 
@@ -94,18 +97,23 @@ func booking(e estimator.Estimate) mapper.Estimate {
 	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: e.Method}
 }
 
-// possible refuses what this machine can never give.
-func (r *Runner) possible(req mapper.Request, est estimator.Estimate) error {
+// possible refuses what this machine can never give. An estimate from a few
+// figures may be far off: a task for which it is too large gets whole GPUs.
+func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (estimator.Estimate, error) {
 	err := r.state.Check(req, booking(est))
 	var impossible *mapper.ImpossibleError
 	if !errors.As(err, &impossible) {
-		return err
+		return est, err
+	}
+	if impossible.Option == "mem" && est.Loose {
+		est = estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: est.Detail + "; more than a GPU here has, so it gets whole GPUs"}
+		return est, r.state.Check(req, booking(est))
 	}
 	option := "--" + impossible.Option
 	if impossible.Option == "mem" && est.Method != estimator.Declared {
 		option = "--est-model"
 	}
-	return refusef(422, "%s: %s", option, impossible.Text)
+	return est, refusef(422, "%s: %s", option, impossible.Text)
 }
 
 var priorities = map[string]mapper.Priority{"": mapper.Normal, "low": mapper.Low, "normal": mapper.Normal, "high": mapper.High}
@@ -126,7 +134,7 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if strings.TrimSpace(s.Image) == "" {
 		return refusef(422, "no image given; write for example `carma run my-image:latest`")
 	}
-	if err := cmpErr(checkName("--name", s.Name), checkName("part", s.Part)); err != nil {
+	if err := firstError(checkName("--name", s.Name), checkName("part", s.Part)); err != nil {
 		return err
 	}
 	for _, d := range s.After {
@@ -241,6 +249,7 @@ func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Confi
 	sub := rec.Submit
 	q := estimator.Query{
 		Declared: mapper.Bytes(sub.Mem), Model: sub.EstModel, Batch: batchSize(rec), GPUs: sub.GPUs, Estimator: sub.Estimator, Network: network,
+		Few: estimator.Few{Params: sub.Params, Family: sub.Family, Input: sub.Input, Layers: sub.Layers},
 	}
 	if p := program(rec); p != "" && q.Declared == 0 {
 		err := r.look(ctx, func(s *mapper.State) {
@@ -257,4 +266,14 @@ func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Confi
 		return e, mapper.Expected{}, err
 	}
 	return e, r.Estimator.Expect(q), nil
+}
+
+// firstError is the first of some errors that is one.
+func firstError(all ...error) error {
+	for _, err := range all {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

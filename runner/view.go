@@ -26,6 +26,9 @@ func (r *Runner) Find(ref string) (*Record, error) {
 	} else {
 		row, err = r.Journal.TaskByName(ref)
 	}
+	if errors.Is(err, journal.ErrNotFound) && r.book.openGroup(ref) {
+		return nil, refusef(404, "no task %s, but a group of tasks; name one of them, or use --group %s where there is one", ref, ref)
+	}
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, refusef(404, "no task %s; `carma ps -a` lists all", ref)
 	}
@@ -105,6 +108,11 @@ func (r *Runner) Tasks(ctx context.Context, o api.ListOptions) ([]api.Task, erro
 	if err != nil {
 		return nil, err
 	}
+	return r.views(ctx, recs)
+}
+
+// views are records as users see them in a listing.
+func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) {
 	views, err := r.queueViews(ctx, recs)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -122,7 +121,11 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if id == "" {
 		return "", ending{class: mapper.ExitStopped, message: "stopped before it started"}
 	}
+	defer w.owners.add(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
 	w.post(fact(mapper.Started{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}))
+	if err := w.checkGPUs(ctx, id); err != nil {
+		return id, ending{class: mapper.ExitInfrastructure, code: 125, message: err.Error()}
+	}
 
 	logged := make(chan struct{})
 	logCtx, endLog := context.WithCancel(ctx)
@@ -145,7 +148,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if err != nil {
 		return id, ending{class: mapper.ExitInfrastructure, message: "its container was lost: " + err.Error()}
 	}
-	return id, w.classify(exit, &tail, outages > 0)
+	return id, w.classify(ctx, exit, &tail, outages > 0)
 }
 
 // logDrain bounds the wait for the output after the end of a container.
@@ -154,18 +157,20 @@ const logDrain = 10 * time.Second
 // begin makes and starts the container. An empty id without an error means
 // that it was stopped before it could start.
 func (w *worker) begin(ctx context.Context) (id string, err error) {
-	spec := w.spec()
 	if w.stopRequested() && !w.resumed {
 		return "", nil
 	}
-	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
-	if errors.Is(err, containers.ErrNotFound) && w.pullPolicy(w.rec.Submit.Pull) != "never" {
-		// Accepted while the engine was down, or removed since.
-		if err = w.Driver.Pull(ctx, spec.Image); err == nil {
-			id, err = w.Driver.Create(ctx, spec)
-		} else {
-			err = fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
-		}
+	if err := w.engine.answered(ctx); err != nil {
+		return "", err
+	}
+	if err := w.startMPS(ctx); err != nil {
+		return "", err
+	}
+	spec, err := w.spec()
+	if err == nil {
+		id, err = w.create(ctx, spec)
+	} else if id = w.made(ctx); id != "" {
+		err = nil // it was made when its GPUs could still be attached
 	}
 	if err != nil {
 		return "", err
@@ -272,7 +277,7 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 		return
 	case <-w.stopped:
 	}
-	if _, err := w.engine.retry(ctx, func() error { return w.Driver.Stop(ctx, id, w.grace) }); err != nil && ctx.Err() == nil {
+	if err := w.stopContainer(ctx, id); err != nil && ctx.Err() == nil {
 		w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container could not be stopped")
 	}
 }
@@ -282,7 +287,7 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 const cardFull = 0.95
 
 // classify says how a container that ran has ended.
-func (w *worker) classify(exit containers.Exit, tail *containers.Tail, outage bool) ending {
+func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *containers.Tail, outage bool) ending {
 	// What ended while no daemon watched may have gone down with the engine,
 	// or the whole machine.
 	unseen := w.resumed && !exit.Finished.IsZero() && exit.Finished.Before(w.began)
@@ -293,6 +298,12 @@ func (w *worker) classify(exit containers.Exit, tail *containers.Tail, outage bo
 		}
 	}
 	v := containers.Classify(exit, tail.Lines(), facts)
+	if w.mpsFault(ctx, v.Class, v.CUDA) {
+		v.Class, v.Message = containers.ClassMPSFault, "the MPS server failed under it, by this task's doing or another's; "+v.Message
+	}
+	if v.Class == containers.ClassMPSFault {
+		w.attempts.Go(func() { w.mendMPS(ctx) })
+	}
 	end := ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: mapper.Bytes(v.Demand)}
 	if unseen {
 		end.finished = w.Clock.FromWall(exit.Finished)

@@ -5,6 +5,7 @@ package test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -28,6 +29,9 @@ func TestBadInput(t *testing.T) {
 		"  - {at: 0, workload: resnet50-imagenet-bs32}\n  - {at: soon, workload: resnet50-imagenet-bs32}\n")
 	csv := file("trace.csv", "arrival_s,workload\n0,resnet50-imagenet-bs32\n1,resnet51-imagenet-bs32\n")
 	config := file("config.yaml", "policy: magm\npolcy: lug\n")
+	cycle := file("cycle.yaml", "defaults: {image: x}\ntasks:\n  a: {after: b}\n  b: {after: a}\n")
+	stranger := file("stranger.yaml", "defaults: {image: x}\ntasks:\n  train: {}\n  test: {after: trian}\n")
+	bomb := file("bomb.yaml", "a: &a [x, x]\n"+strings.Repeat("b: [*a, *a, *a, *a, *a, *a, *a, *a]\n", 10<<20/35))
 	elsewhere := filepath.Join(s.root, "d2")
 
 	s.start()
@@ -57,6 +61,13 @@ func TestBadInput(t *testing.T) {
 		"mount without a target":    {[]string{"run", "-d", "-v", "/tmp", image}, []string{"-v /tmp", "source:target"}},
 		"mount of nothing":          {[]string{"run", "-d", "-v", "/no/such/folder:/data", image}, []string{"/no/such/folder"}},
 		"mount in an unknown mode":  {[]string{"run", "-d", "-v", "/tmp:/data:rwx", image}, []string{"rwx", "ro or rw"}},
+		"tasks after each other":    {[]string{"run", "-d", "-f", cycle}, []string{"cycle.yaml:3: tasks.a.after", "a after b after a"}},
+		"unknown task in a file":    {[]string{"run", "-d", "-f", stranger}, []string{"stranger.yaml:4: tasks.test.after", `"trian"`, "train"}},
+		"task file of 10 MB":        {[]string{"run", "-d", "-f", bomb}, []string{"bomb.yaml", "larger than 1024 KiB"}},
+		"array that runs backwards": {[]string{"run", "-d", "--array", "10-1", tool}, []string{"--array", "write 1-10"}},
+		"sweep without values":      {[]string{"run", "-d", "--sweep", "lr", tool}, []string{"--sweep", "lr has no values"}},
+		"after an unknown task":     {[]string{"run", "-d", "--array", "1-3", "--after", "99", tool}, []string{"--after", "no task and no group 99"}},
+		"group that is taken":       {[]string{"run", "-d", "--array", "1-3", "--group", "runs", tool}, []string{"--group", "runs"}},
 		"name that is taken":        {[]string{"run", "-d", "--name", "runs", "--mem", "1G", tool}, []string{"--name", "runs"}},
 		"name that is a number":     {[]string{"run", "-d", "--name", "17", "--mem", "1G", tool}, []string{"--name 17"}},
 		"time that is none":         {[]string{"run", "-d", "--time", "soon", image}, []string{"--time", "soon"}},

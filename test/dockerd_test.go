@@ -32,6 +32,7 @@ type dockerd struct {
 	t      *testing.T
 	root   string
 	inside chan func() // runs in the namespace
+	args   []string    // more of them
 	cmd    *exec.Cmd
 	exited chan struct{}
 	seen   *watcher
@@ -93,8 +94,9 @@ func (e *dockerd) start() {
 		e.t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	e.cmd = exec.Command("dockerd", "--host", e.host(), "--data-root", e.root+"/d", "--exec-root", e.root+"/x", "--pidfile", e.root+"/p",
-		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false")
+	args := append([]string{"--host", e.host(), "--data-root", e.root + "/d", "--exec-root", e.root + "/x", "--pidfile", e.root + "/p",
+		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false"}, e.args...)
+	e.cmd = exec.Command("dockerd", args...)
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	started := make(chan error)
 	e.inside <- func() { started <- e.cmd.Start() }
@@ -128,13 +130,13 @@ func (e *dockerd) start() {
 	if _, err := e.seen.cli.ImageInspect(e.t.Context(), image); err == nil {
 		return
 	}
-	e.copyImage()
+	e.copyImage(image)
 }
 
-// copyImage gives it the image of the tests' engine.
-func (e *dockerd) copyImage() {
+// copyImage gives it an image of the tests' engine.
+func (e *dockerd) copyImage(ref string) {
 	e.t.Helper()
-	saved, err := engine.cli.ImageSave(e.t.Context(), []string{image})
+	saved, err := engine.cli.ImageSave(e.t.Context(), []string{ref})
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -106,9 +106,11 @@ func TestEngineKilled(t *testing.T) {
 	if v := s.verified(); v.Succeeded != 3 || v.Launches != 5 || v.OOMs != 0 {
 		t.Errorf("the journal has %+v, want 3 tasks in 5 launches", v)
 	}
-	if left, err := e.watch().list(t.Context(), s.instance()); err != nil || len(left) > 0 {
-		t.Errorf("containers are left: %q %v", left, err)
-	}
+	// They are removed after the end is durable.
+	eventually(t, "no container is left", func() bool {
+		left, err := e.watch().list(t.Context(), s.instance())
+		return err == nil && len(left) == 0
+	})
 }
 
 // TestReboot kills the daemon and the engine, as a power cut does.

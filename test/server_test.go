@@ -26,6 +26,7 @@ type server struct {
 	dir    string // the data folder
 	socket string
 	flags  []string
+	env    []string // more of the daemon's
 	host   string   // the daemon's DOCKER_HOST; empty: the tests' own
 	engine *watcher // of the engine it uses
 	api    *api.Client
@@ -97,7 +98,7 @@ func (s *server) launch() {
 	s.life = len(s.log.String())
 	args := append([]string{"daemon", "--data-dir", s.dir, "--socket", s.socket, "--log-format", "json"}, s.flags...)
 	s.cmd = exec.Command(s.bin, args...)
-	s.cmd.Env = environment(s.socket)
+	s.cmd.Env = append(environment(s.socket), s.env...)
 	if s.host != "" {
 		s.cmd.Env = append(s.cmd.Env, "DOCKER_HOST="+s.host)
 	}

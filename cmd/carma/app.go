@@ -62,8 +62,8 @@ could not do it; an attached run and wait exit with the task's own code.`,
 	root.PersistentFlags().String("config", "", "read this configuration `file` and no other")
 	root.AddCommand(
 		a.daemonCommand(), a.runCommand(), a.suiteCommand(), a.psCommand(), a.logsCommand(), a.waitCommand(), a.stopCommand(),
-		a.rmCommand(), a.inspectCommand(), a.whyCommand(), a.gpusCommand(), a.infoCommand(), a.doctorCommand(),
-		a.replayCommand(), a.estimateCommand(), a.modelsCommand(), a.historyCommand(), a.configCommand(), a.completionCommand(), a.versionCommand(),
+		a.rmCommand(), a.inspectCommand(), a.whyCommand(), a.gpusCommand(), a.mpsCommand(), a.infoCommand(), a.doctorCommand(),
+		a.replayCommand(), a.traceCommand(), a.estimateCommand(), a.modelsCommand(), a.imageCommand(), a.historyCommand(), a.configCommand(), a.completionCommand(), a.versionCommand(),
 	)
 	for _, c := range root.Commands() {
 		c.DisableFlagsInUseLine = true

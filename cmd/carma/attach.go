@@ -115,7 +115,9 @@ func progress(t *api.Task) string {
 			return "starting on " + onGPUs(at.GPUs)
 		}
 		return "starting"
-	case mapper.Held, mapper.Queued, mapper.Recovering:
+	case mapper.Held:
+		return "held: " + t.Waits
+	case mapper.Queued, mapper.Recovering:
 		text := t.Phase
 		if t.Position > 0 {
 			text += ", " + ordinal(t.Position)

@@ -37,6 +37,7 @@ to start from.`,
 	complete(cmd, "order", words(mapper.Orders))
 	complete(cmd, "recovery", words(mapper.Recoveries))
 	complete(cmd, "gpus", sources)
+	complete(cmd, "activity", words(configs.Activities))
 	complete(cmd, "driver", words(configs.Drivers))
 	complete(cmd, "attach", words(configs.Attachments))
 	complete(cmd, "pull", words(configs.PullRules))

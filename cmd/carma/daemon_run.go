@@ -14,13 +14,13 @@ import (
 	"carma/configs"
 	"carma/configs/servers"
 	"carma/containers"
-	"carma/containers/docker"
 	"carma/estimator/probe"
 	"carma/mapper"
 	"carma/runner"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu"
 	"carma/runner/journal"
+	"carma/runner/mps"
 	"carma/runner/tasklog"
 )
 
@@ -32,7 +32,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 	}
 	defer closing(log, "the journal", j.Close)
 
-	driver, err := docker.New(docker.Options{Host: config.DockerHost, Network: config.Network})
+	driver, err := openDriver(config)
 	if err != nil {
 		return err
 	}
@@ -43,16 +43,25 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		return err
 	}
 	opt := runner.Options{
-		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery,
+		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery, Activity: config.Activity,
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
 		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
 	}
+	if config.MPS != "off" {
+		opt.MPS = &runner.MPS{
+			Groups:  &mps.Groups{Dir: config.MPSDir, Binary: config.MPSControl, Shared: config.MPS == "shared"},
+			Threads: config.MPSThreads, LimitMemory: config.MPSMemoryLimit, HostIPC: config.MPSIPC == "host",
+		}
+	}
 	clock := runner.NewClock(1)
-	source, err := openGPUs(config, clock, &opt, log)
+	source, err := openGPUs(ctx, config, clock, &opt, log)
 	if err != nil {
 		return err
 	}
 	defer closing(log, "the GPUs", source.Close)
+	if opt.Attach == "" && config.Attach != "auto" {
+		opt.Attach = containers.Attach(config.Attach)
+	}
 
 	r, err := runner.New(ctx, opt, runner.Deps{
 		Journal: j, Logs: tasklog.Open(filepath.Join(config.DataDir, "logs"), int64(config.LogBytes)),
@@ -80,34 +89,55 @@ func closing(log zerolog.Logger, what string, close func() error) {
 }
 
 // openGPUs opens the source of GPUs and completes the options that depend on it.
-func openGPUs(config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+func openGPUs(ctx context.Context, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	name := config.GPUs
 	if name == "auto" {
-		if hasNVIDIA() {
-			return nil, noNVML
+		source, err := openNVML(ctx, nil, config, opt, log)
+		var none *noDriverError
+		if !errors.As(err, &none) || hasNVIDIA() {
+			return source, err
 		}
 		name = "sim:" + defaultServer
-		log.Info().Str("gpus", name).Msg("no NVIDIA driver here: the GPUs are simulated")
+		log.Info().Str("gpus", name).Str("reason", none.what).Msg("no NVIDIA driver here: the GPUs are simulated")
 	}
-	server, ok := strings.CutPrefix(name, "sim:")
-	if !ok {
-		return nil, noNVML
+	if server, ok := strings.CutPrefix(name, "sim:"); ok {
+		if config.Attach != "auto" && config.Attach != string(containers.AttachSimulated) {
+			return nil, usagef("write --attach auto, or leave it out", "--attach %s needs real GPUs, %s are simulated", config.Attach, name)
+		}
+		return openSimulated(server, config, clock, opt, log)
 	}
-	if config.Attach != "auto" && config.Attach != string(containers.AttachSimulated) {
-		return nil, usagef("write --attach auto, or leave it out", "--attach %s needs real GPUs, %s are simulated", config.Attach, name)
+	var only []string
+	if list, ok := strings.CutPrefix(name, "nvml:"); ok {
+		for gpu := range strings.SplitSeq(list, ",") {
+			only = append(only, strings.TrimSpace(gpu))
+		}
 	}
-	return openSimulated(server, config, clock, opt, log)
+	return openNVML(ctx, only, config, opt, log)
 }
 
 // defaultServer is simulated where there is no NVIDIA driver.
 const defaultServer = "dgx-station-a100"
 
-var noNVML = usagef("simulate a server, for example: carma daemon --gpus sim:"+defaultServer,
-	"reading real GPUs is not there yet")
+// noDriverError says that there is no NVIDIA driver here. As an error of the
+// daemon it is one of usage.
+type noDriverError struct{ usageError }
+
+func (e *noDriverError) Unwrap() error { return &e.usageError }
 
 func hasNVIDIA() bool {
 	_, err := os.Stat("/dev/nvidiactl")
 	return err == nil
+}
+
+// forReal refuses what only simulated GPUs can do.
+func forReal(config configs.Config) error {
+	if config.Speed != 1 {
+		return usagef("leave --speed out, or simulate: --gpus sim:"+defaultServer, "--speed %v needs simulated GPUs", config.Speed)
+	}
+	if config.Attach == string(containers.AttachSimulated) {
+		return usagef("write --attach auto, or leave it out", "--attach simulated gives a task no GPU, %s are real", config.GPUs)
+	}
+	return nil
 }
 
 // simFolder is where a container finds the simulated GPUs' socket.

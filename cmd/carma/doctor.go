@@ -169,7 +169,7 @@ func driverCheck(source string) api.Check {
 		c.Detail = "simulated: " + strings.TrimPrefix(source, "sim:")
 	case err == nil:
 		c.Detail = strings.Join(strings.Fields(first), " ")
-	case source == "nvml":
+	case source != "auto":
 		c.Status, c.Detail = checkFailure, "no NVIDIA driver is loaded"
 		c.Mend = "install the driver, or simulate: carma daemon --gpus sim:dgx-station-a100"
 	default:
@@ -181,9 +181,8 @@ func driverCheck(source string) api.Check {
 
 func engineCheck(ctx context.Context, config configs.Config) api.Check {
 	c := api.Check{Name: "engine", Status: checkOK}
-	if config.Driver != "docker" {
-		c.Detail = config.Driver
-		return c
+	if config.Driver == "containerd" {
+		return containerdCheck(ctx, config)
 	}
 	host := cmp.Or(config.DockerHost, os.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock")
 	version, err := engineVersion(ctx, host)
@@ -196,6 +195,29 @@ func engineCheck(ctx context.Context, config configs.Config) api.Check {
 	if errors.Is(err, fs.ErrPermission) {
 		c.Detail = "no permission to use docker at " + host
 		c.Mend = "sudo usermod -aG docker $USER, then log in again"
+	}
+	return c
+}
+
+func containerdCheck(ctx context.Context, config configs.Config) api.Check {
+	c := api.Check{Name: "engine", Status: checkOK}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	driver, err := openContainerd(config)
+	if err != nil {
+		c.Status, c.Detail, c.Mend = checkFailure, err.Error(), "run carma as root"
+		return c
+	}
+	defer func() { _ = driver.Close() }()
+	engine, err := driver.Ping(ctx)
+	if err != nil {
+		c.Status, c.Detail = checkFailure, err.Error()
+		c.Mend = "start it: systemctl start containerd (or: containerd &); to install it: apt-get install containerd runc"
+		return c
+	}
+	c.Detail = "containerd " + engine.Version
+	if len(engine.Notes) > 0 {
+		c.Status, c.Detail = checkWarning, c.Detail+"; "+strings.Join(engine.Notes, "; ")
 	}
 	return c
 }

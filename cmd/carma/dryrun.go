@@ -94,8 +94,6 @@ func previewTable(p *api.Preview, known bool) *table {
 		}
 		if len(task.GPUs) > 0 {
 			now = "starts on " + onGPUs(task.GPUs)
-		} else if known && now != "" {
-			now = "waits: " + now
 		}
 		t.add(task.Name, task.Image, strings.Join(task.Command, " "), strconv.Itoa(task.GPUCount), mem, task.Estimate.Method, now)
 	}

@@ -11,6 +11,7 @@ import (
 	"carma/configs/models"
 	"carma/containers"
 	environments "carma/estimator/environment"
+	"carma/estimator/figures"
 	"carma/estimator/methods"
 	"carma/estimator/onnx"
 	"carma/estimator/probe"
@@ -21,6 +22,7 @@ import (
 type estimateOptions struct {
 	probe       probeOptions
 	overrides   *models.Overrides
+	few         fewFigures
 	probing     bool
 	estimators  []string
 	environment string
@@ -38,22 +40,27 @@ func (a *app) estimateCommand() *cobra.Command {
 		Short: "Tell how much GPU memory a training needs, and how sure that is",
 		Long: `Tell how much GPU memory a training needs on each of its GPUs, by every
 estimator: the likeliest peak and an upper bound. MODEL is one of carma models
-list, with a data set if you like (resnet18/cifar100); FILE a configuration or
-a summary that carma models import takes.
+list, with a data set if you like (resnet18/cifar100); FILE a configuration, or
+a summary or ONNX file that carma models import takes.
 
 With --probe the program of an IMAGE itself runs for two training steps on the
 CPU: unchanged, without a GPU and without network; mounts are read-only. PyTorch
 from 1.13 on is understood. What was found can be written to a file with -o and
-corrected by hand.`,
+corrected by hand.
+
+Of a model that carma does not know a few figures say something: --params,
+--batch and --family, better with --input and --layers; its bound is far wider.`,
 		Example: `  carma estimate resnet50 --batch 128 --precision amp
   carma estimate llama3_8b --lora 16 --seq 2048 --batch 1 --precision bf16
   carma estimate --probe my/training:1 -- python train.py --batch-size 64
+  carma estimate --params 25M --batch 64 --family cnn --input 3x224x224
   carma estimate --evaluate measured.csv`,
 		ValidArgsFunction: modelNames,
 	}
 	var o estimateOptions
 	o.overrides = overrideFlags(cmd)
 	f := cmd.Flags()
+	o.few.flags(cmd)
 	o.probe.flags(f)
 	f.BoolVar(&o.probing, "probe", false, "run the first steps of the image's program on the CPU")
 	f.StringSliceVar(&o.estimators, "estimator", nil, "these `estimators` only: "+strings.Join(names(allMethods()), ", "))
@@ -91,6 +98,12 @@ func (a *app) estimate(cmd *cobra.Command, o estimateOptions, args []string) err
 			return usagef("", "--events takes no model; %q is one too many", args[0])
 		}
 		return a.estimateEvents(o, &env)
+	}
+	if o.few.any() {
+		if len(args) > 0 {
+			return usagef("", "--%s is for a model that carma does not know; %q is one too many", o.few.first(), args[0])
+		}
+		return a.estimateFew(cmd, o, &env, chosen)
 	}
 	if len(args) == 0 || args[0] == "" {
 		return usagef("write for example: carma estimate resnet50 --batch 64", "no model named")
@@ -162,7 +175,9 @@ func (o *estimateOptions) methods() ([]methods.Method, error) {
 }
 
 // allMethods are carma's own estimator and the published ones.
-func allMethods() []methods.Method { return methods.All(carmaMethod(), methods.GPUMemNet{}) }
+func allMethods() []methods.Method {
+	return methods.All(append([]methods.Method{carmaMethod()}, methods.Classifiers()...)...)
+}
 
 // carmaMethod is carma's estimator, with the learned correction where there is
 // a library to run it.
@@ -170,7 +185,7 @@ func carmaMethod() *methods.Carma {
 	if s := onnx.Status(); !s.On {
 		return &methods.Carma{Why: s.Why}
 	}
-	return &methods.Carma{Corrector: residual.NewModel()}
+	return &methods.Carma{Corrector: residual.NewModel(), Figures: figures.NewModel()}
 }
 
 func names(all []methods.Method) []string {

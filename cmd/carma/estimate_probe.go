@@ -14,7 +14,6 @@ import (
 	"carma/configs"
 	"carma/configs/models"
 	"carma/containers"
-	"carma/containers/docker"
 	"carma/estimator/probe"
 	"carma/runner/api"
 )
@@ -74,7 +73,7 @@ func (o *probeOptions) probeConfig(ctx context.Context, config configs.Config, a
 	if err != nil {
 		return nil, err
 	}
-	driver, err := docker.New(docker.Options{Host: config.DockerHost})
+	driver, err := openDriver(config)
 	if err != nil {
 		return nil, err
 	}

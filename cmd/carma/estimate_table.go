@@ -42,13 +42,21 @@ type estimateRow struct {
 
 // estimates asks every method.
 func estimates(c *models.Config, env *environments.Environment, chosen []methods.Method, confidence float64, measured int64) estimateReport {
-	r := estimateReport{
-		Model: c.Name, Family: c.Family, Train: c.Train, Environment: env.Name, Confidence: confidence, Measured: measured,
-		about: env.About,
-	}
+	r := reportOf(c.Name, c.Family, c.Train, env, confidence)
+	r.Measured = measured
+	r.ask(chosen, methods.Subject{Config: c, Environment: &env.Environment, Confidence: confidence, Capacity: env.Capacity})
+	return r
+}
+
+func reportOf(name string, family models.Family, train models.Train, env *environments.Environment, confidence float64) estimateReport {
+	return estimateReport{Model: name, Family: family, Train: train, Environment: env.Name, Confidence: confidence, about: env.About}
+}
+
+// ask adds the methods' answers about s.
+func (r *estimateReport) ask(chosen []methods.Method, s methods.Subject) {
 	for _, m := range chosen {
 		start := time.Now()
-		answer, err := m.Estimate(methods.Subject{Config: c, Environment: &env.Environment, Confidence: confidence, Capacity: env.Capacity})
+		answer, err := m.Estimate(s)
 		row := estimateRow{
 			Estimator: m.Name(), Source: m.Source(), Point: answer.Point, Upper: answer.Upper,
 			Micros: float64(time.Since(start).Nanoseconds()) / 1000, Parts: answer.Parts, Warnings: answer.Warnings,
@@ -59,13 +67,12 @@ func estimates(c *models.Config, env *environments.Environment, chosen []methods
 			if !errors.Is(err, methods.ErrNotApplicable) {
 				row.Why = err.Error()
 			}
-		case measured > 0:
-			e := float64(answer.Point)/float64(measured) - 1
+		case r.Measured > 0:
+			e := float64(answer.Point)/float64(r.Measured) - 1
 			row.Error = &e
 		}
 		r.Estimates = append(r.Estimates, row)
 	}
-	return r
 }
 
 func (a *app) printEstimates(r estimateReport, asJSON bool) error {

@@ -256,7 +256,7 @@ func plainNumber(what string, e *pflag.InvalidValueError) string {
 	if !strings.HasPrefix(what, "strconv.") {
 		return what
 	}
-	kind := map[string]string{"int": "a whole number", "bool": "true or false", "float64": "a number"}[e.GetFlag().Value.Type()]
+	kind := map[string]string{"int": "a whole number", "bool": "true or false", "float64": "a number", "uint64": "a whole number from 0 on"}[e.GetFlag().Value.Type()]
 	return fmt.Sprintf("%q is not %s", e.GetValue(), kind)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -19,7 +20,9 @@ func (a *app) gpusCommand() *cobra.Command {
 		Short: "List the GPUs: memory reserved and used, activity, tasks",
 		Long: `List the GPUs. Memory is in GiB: RESERVED is booked for tasks, USED is
 measured and includes what is foreign: held by processes that are not carma's.
-SMACT is the activity of the streaming multiprocessors, 0 to 1.`,
+SMACT is the activity of the streaming multiprocessors, 0 to 1; with a ~ it is
+an upper bound, the share of time in which any kernel ran. --json also tells
+where it comes from, temperature, energy and memory errors.`,
 		Args: noArgs,
 	}
 	full := cmd.Flags().Bool("no-trunc", false, "do not cut the table to the width; UUIDs too")
@@ -52,19 +55,28 @@ SMACT is the activity of the streaming multiprocessors, 0 to 1.`,
 func gpuTable(gpus []api.GPU, width int, uuids bool) *table {
 	t := &table{columns: []column{
 		{title: "GPU", right: true}, {title: "MODEL", least: 12, share: 3}, {title: "RESERVED", right: true}, {title: "USED", right: true},
-		{title: "TOTAL", right: true}, {title: "SMACT", right: true}, {title: "POWER", right: true}, {title: "TASKS", least: leastTasks, share: 1},
+		{title: "TOTAL", right: true}, {title: "SMACT", right: true}, {title: "POWER", right: true},
 	}}
+	// Simulated GPUs have no temperature.
+	warm := slices.ContainsFunc(gpus, func(g api.GPU) bool { return g.TemperatureC > 0 })
+	if warm {
+		t.columns = append(t.columns, column{title: "TEMP", right: true})
+	}
+	tasks := len(t.columns)
+	t.columns = append(t.columns, column{title: "TASKS", least: leastTasks, share: 1})
 	if uuids {
 		t.columns = append(t.columns, column{title: "UUID"})
 	}
-	tasks := len(t.columns) - 1
 	for _, g := range gpus {
 		cells := []string{
 			strconv.Itoa(g.Index), strings.TrimPrefix(g.Model, "NVIDIA "), gib(g.Reserved), gib(g.Used), gib(g.Capacity),
-			fmt.Sprintf("%.2f", g.SMACT), fmt.Sprintf("%.0fW", g.PowerW), "",
+			smact(g), fmt.Sprintf("%.0fW", g.PowerW),
 		}
+		if warm {
+			cells = append(cells, celsius(g.TemperatureC))
+		}
+		cells = append(cells, "")
 		if uuids {
-			tasks = len(cells) - 1
 			cells = append(cells, g.UUID)
 		}
 		t.add(cells...)
@@ -80,6 +92,22 @@ func gpuTable(gpus []api.GPU, width int, uuids bool) *table {
 }
 
 const leastTasks = 15
+
+// smact is a GPU's SM activity, marked when it is only a bound.
+func smact(g api.GPU) string {
+	mark := ""
+	if g.Coarse {
+		mark = "~"
+	}
+	return fmt.Sprintf("%s%.2f", mark, g.SMACT)
+}
+
+func celsius(t float64) string {
+	if t == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0fC", t)
+}
 
 // fitting names the tasks as fully as the room allows: all their numbers
 // matter more than some of their names.

@@ -14,8 +14,8 @@ var groups = []struct {
 }{
 	{"Tasks", []string{"run", "ps", "logs", "wait", "stop", "rm", "inspect", "why"}},
 	{"Memory", []string{"estimate", "models"}},
-	{"Server", []string{"gpus", "daemon", "doctor", "info", "config"}},
-	{"Experiments", []string{"replay", "history"}},
+	{"Server", []string{"gpus", "daemon", "doctor", "mps", "image", "info", "config"}},
+	{"Experiments", []string{"replay", "trace", "history"}},
 	{"Other", []string{"completion", "version"}},
 }
 

@@ -8,11 +8,16 @@ package main
 
 import (
 	"os"
+
+	"carma/containers/containerd"
 )
 
 // version is set by the linker.
 var version = "dev"
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == containerd.LogCommand { // started by containerd
+		os.Exit(containerd.RunLogger(os.Args[2:]))
+	}
 	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).main(os.Args[1:]))
 }

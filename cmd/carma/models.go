@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"carma/configs/models"
+	"carma/configs/models/onnxfile"
 	"carma/configs/nearest"
 )
 
@@ -103,7 +106,7 @@ func wordFlag[T ~string](cmd *cobra.Command, to *T, list []string, name string) 
 }
 
 // model returns what ref names: a model of the catalogue, a configuration
-// file, or a summary to import; "-" is the input.
+// file, or a summary or ONNX file to import; "-" is the input.
 func (a *app) model(ref string, o models.Overrides) (*models.Config, error) {
 	var c *models.Config
 	var err error
@@ -111,9 +114,9 @@ func (a *app) model(ref string, o models.Overrides) (*models.Config, error) {
 	case zoo.known(ref) && !isFile(ref):
 		c, err = zoo.build(ref, o)
 	case ref == "-":
-		c, err = models.Import("stdin", a.in, o)
+		c, err = importFrom("stdin", a.in, o)
 	default:
-		c, err = models.ImportFile(ref, o)
+		c, err = importFile(ref, o)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		hint := "carma models list shows those of the catalogue"
@@ -126,6 +129,29 @@ func (a *app) model(ref string, o models.Overrides) (*models.Config, error) {
 		return nil, usagef("", "%s", err.Error())
 	}
 	return c, nil
+}
+
+// importFile imports a file, which its content tells to be of ONNX or not.
+func importFile(path string, o models.Overrides) (*models.Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return importFrom(path, f, o)
+}
+
+func importFrom(name string, r io.Reader, o models.Overrides) (*models.Config, error) {
+	b := bufio.NewReader(r)
+	if !onnxfile.Recognized(b) {
+		return models.Import(name, b, o)
+	}
+	if f, ok := r.(io.ReadSeeker); ok {
+		if _, err := f.Seek(0, io.SeekStart); err == nil {
+			return onnxfile.Import(name, f, o)
+		}
+	}
+	return onnxfile.Import(name, b, o) // a pipe
 }
 
 // isFile: a file of that name is meant before a model of the catalogue.

@@ -10,6 +10,7 @@ import (
 	"carma/configs/nearest"
 	"carma/estimator"
 	environments "carma/estimator/environment"
+	"carma/estimator/figures"
 	"carma/estimator/methods"
 	"carma/mapper"
 )
@@ -50,6 +51,9 @@ func (p *predictor) Estimate(q estimator.Query) (estimator.Estimate, error) {
 // estimator carma; any other is asked alone.
 func (p *predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 	name := cmp.Or(q.Estimator, p.standard)
+	if q.Declared == 0 && q.Model == "" && q.Network == nil && q.Few != (estimator.Few{}) {
+		return p.few(name, q)
+	}
 	if q.Declared > 0 || q.Model == "" && q.Network == nil {
 		return p.catalogue.Estimate(q)
 	}
@@ -66,22 +70,46 @@ func (p *predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 	if err != nil {
 		return estimator.Estimate{}, err
 	}
-	a, err := m.Estimate(methods.Subject{Config: c, Environment: &p.environment.Environment, Capacity: p.environment.Capacity})
+	model := c.Name
+	if c.Origin == "probe" {
+		model += ", from the probe,"
+	}
+	return p.ask(m, methods.Subject{Config: c}, model, c.Train.Batch)
+}
+
+// few answers for a model of which only a few figures are known.
+func (p *predictor) few(name string, q estimator.Query) (estimator.Estimate, error) {
+	m, err := methods.Find(p.methods, name)
+	if err != nil {
+		return estimator.Estimate{}, err
+	}
+	f := figures.Figures{Family: models.Family(q.Few.Family), Params: q.Few.Params, Input: q.Few.Input, Layers: q.Few.Layers, Batch: q.Batch, GPUs: q.GPUs}
+	if err := f.Check(); err != nil {
+		return estimator.Estimate{}, err
+	}
+	e, err := p.ask(m, methods.Subject{Figures: &f}, fmt.Sprintf("unknown %s of %d parameters", f.Family, f.Params), q.Batch)
+	if most := mapper.Bytes(p.environment.Capacity); most > 0 && e.Memory >= most {
+		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: e.Detail + ": the bound is more than such a GPU has, so it gets whole GPUs; --mem lets it share"}, err
+	}
+	e.Loose = true
+	return e, err
+}
+
+// ask has a method answer for the daemon's environment.
+func (p *predictor) ask(m methods.Method, s methods.Subject, model string, batch int) (estimator.Estimate, error) {
+	s.Environment, s.Capacity = &p.environment.Environment, p.environment.Capacity
+	a, err := m.Estimate(s)
 	if errors.Is(err, methods.ErrNotApplicable) {
-		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: fmt.Sprintf("estimator %s says nothing of %s, so it gets whole GPUs: %v", name, c.Name, err)}, nil
+		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: fmt.Sprintf("estimator %s says nothing of %s, so it gets whole GPUs: %v", m.Name(), model, err)}, nil
 	}
 	if err != nil {
 		return estimator.Estimate{}, err
 	}
-	return p.booked(name, c, a), nil
+	return p.booked(fmt.Sprintf("%s at batch size %d by estimator %s (%s)", model, batch, m.Name(), p.environment.Name), m.Name(), a), nil
 }
 
-// booked is what is booked for an answer.
-func (p *predictor) booked(name string, c *models.Config, a methods.Answer) estimator.Estimate {
-	if c.Origin == "probe" {
-		name += ", from the probe"
-	}
-	what := fmt.Sprintf("%s at batch size %d by estimator %s (%s)", c.Name, c.Train.Batch, name, p.environment.Name)
+// booked is what is booked for an answer; what says of what and by whom.
+func (p *predictor) booked(what, name string, a methods.Answer) estimator.Estimate {
 	if p.environment.Capacity > 0 && a.Point >= p.environment.Capacity {
 		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: what + ": more than such a GPU has, so it gets whole GPUs; --mem lets it share"}
 	}
@@ -102,7 +130,7 @@ func (p *predictor) corrected(q estimator.Query, e estimator.Estimate) estimator
 	if !ok {
 		return e
 	}
-	if len(q.Runs) > 1 && far <= lineFar || e.Point <= 0 {
+	if len(q.Runs) > 1 && far <= lineFar || e.Point <= 0 || e.Loose {
 		return line
 	}
 	near, _ := estimator.Nearest(q.Batch, q.Runs)

@@ -7,10 +7,15 @@ import (
 
 	"carma/configs/models"
 	"carma/estimator"
+	"carma/estimator/methods"
+	"carma/estimator/onnx"
 	"carma/mapper"
 )
 
-func newTestPredictor(t *testing.T) *predictor {
+// fewQuery is of an unknown model with some figures.
+var fewQuery = estimator.Query{Few: estimator.Few{Params: 25_000_000, Family: "cnn", Input: 150_528}, Batch: 64, GPUs: 1}
+
+func testPredictor(t *testing.T) *predictor {
 	t.Helper()
 	p, err := newPredictor("carma", "")
 	if err != nil {
@@ -34,7 +39,7 @@ func predicted(t *testing.T, p *predictor, q estimator.Query) estimator.Estimate
 // TestPredictorRuns: an earlier run at another batch size corrects an estimate
 // in proportion; two near ones speak for themselves.
 func TestPredictorRuns(t *testing.T) {
-	p := newTestPredictor(t)
+	p := testPredictor(t)
 	for name, model := range map[string]string{"measured": "resnet50", "from its layers": "densenet121"} {
 		here := predicted(t, p, estimator.Query{Model: model, Batch: 64})
 		there := predicted(t, p, estimator.Query{Model: model, Batch: 32})
@@ -63,7 +68,7 @@ func TestPredictorRuns(t *testing.T) {
 
 // TestPredictorNetwork: what a probe found counts for more than the name.
 func TestPredictorNetwork(t *testing.T) {
-	p := newTestPredictor(t)
+	p := testPredictor(t)
 	probed, err := zoo.build("vgg16", models.Overrides{Batch: 32})
 	if err != nil {
 		t.Fatal(err)
@@ -84,5 +89,49 @@ func TestPredictorNetwork(t *testing.T) {
 	c := predicted(t, p, estimator.Query{Model: "resnet18", Batch: 16, Network: probed, Runs: runs})
 	if ratio := c.Point.GiB() / e.Point.GiB(); math.Abs(ratio-1.1) > 1e-6 {
 		t.Errorf("corrected by %.4f, want 1.1", ratio)
+	}
+}
+
+func TestFewFigures(t *testing.T) {
+	if s := onnx.Status(); !s.On {
+		t.Skip(s.Why)
+	}
+	p := testPredictor(t)
+	e, err := p.Estimate(fewQuery)
+	if err != nil || e.WholeGPU || e.Method != "carma" || e.Point <= 0 || e.Memory < e.Point || !e.Loose {
+		t.Fatalf("got %+v, %v", e, err)
+	}
+	if want := "unknown cnn of 25000000 parameters at batch size 64 by estimator carma"; !strings.HasPrefix(e.Detail, want) {
+		t.Errorf("detail %q, want %q", e.Detail, want)
+	}
+	q := fewQuery
+	q.Declared = 3 * mapper.GiB
+	if e, err := p.Estimate(q); err != nil || e.Method != estimator.Declared || e.Memory != q.Declared {
+		t.Errorf("declared: %+v, %v", e, err)
+	}
+	q = fewQuery
+	q.Batch = 1024 // the bound passes the GPU's memory
+	if e, err := p.Estimate(q); err != nil || !e.WholeGPU || e.Memory != 0 {
+		t.Errorf("large: %+v, %v", e, err)
+	}
+	q = fewQuery
+	q.Estimator = "horus"
+	if e, err := p.Estimate(q); err != nil || !e.WholeGPU || !strings.Contains(e.Detail, "estimator horus says nothing") {
+		t.Errorf("horus: %+v, %v", e, err)
+	}
+}
+
+func TestFewFiguresWithout(t *testing.T) {
+	p := testPredictor(t)
+	p.methods = methods.All(&methods.Carma{Why: "no library"})
+	if e, err := p.Estimate(fewQuery); err != nil || !e.WholeGPU || !strings.Contains(e.Detail, "no library") {
+		t.Errorf("without the library: %+v, %v", e, err)
+	}
+	for _, few := range []estimator.Few{{Params: 1}, {Family: "cnn"}, {Params: 1, Family: "rnn"}, {Layers: 3}} {
+		q := fewQuery
+		q.Few = few
+		if e, err := p.Estimate(q); err == nil {
+			t.Errorf("%+v: %+v", few, e)
+		}
 	}
 }

@@ -64,8 +64,9 @@ policies magm and carma under each estimator.
 With --journal, replay what a daemon has recorded through the same scheduler,
 and check that it decides the same, as carma history verify does.
 
-With --check, print which bounds of a file the result does not keep. With
---published, replay what CARMA and AEGIS published and print both.
+With --check, print which bounds of a file the result does not keep, and which
+values moved since --record last kept them there. With --published, replay what
+CARMA and AEGIS published and print both.
 
 Exits with 1 when a task did not succeed or a bound does not hold.`,
 		Example: `  carma replay philly-t1-60 --policy exclusive,magm
@@ -101,6 +102,7 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 	flags.DurationVar(&virtual.checkpoint, "checkpoint", 0, "`time` after which tasks save their work, to go on from there (default: never)")
 	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", "tasks that do not fit and are passed over, for policies (default: as the policy has it; 1: strictly in order)")
 	flags.StringVar(&virtual.check, "check", "", "compare the result with the bounds in this `file`; without TRACE or --policy, replay what it names")
+	flags.BoolVar(&virtual.record, "record", false, "with --check: keep in the file what the values came to")
 	published := flags.Bool("published", false, "print ours beside what CARMA and AEGIS published, and end")
 	journal := flags.String("journal", "", "replay the journal in this daemon's `folder`, check that every decision is the recorded one, and end")
 	listPresets := flags.Bool("presets", false, "list the presets and end")

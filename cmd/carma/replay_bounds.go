@@ -31,6 +31,7 @@ type bound struct {
 	metric            string
 	most, least       float64
 	hasMost, hasLeast bool
+	was               []float64 // what it came to when it was last kept, by trace; none: not kept
 }
 
 // overTraces is the trace of a bound on what the last table shows.
@@ -41,7 +42,7 @@ const boundsSchema = "carma/bounds/v1"
 
 var (
 	boundsKeys = []string{"schema", "traces", "gpu-count", "bounds"}
-	boundKeys  = []string{"trace", "traces", "policy", "estimator", "metric", "max", "min"}
+	boundKeys  = []string{"trace", "traces", "policy", "estimator", "metric", "max", "min", "was"}
 )
 
 func readBounds(path string) (*bounds, error) {
@@ -162,6 +163,8 @@ func (b *bounds) bounds(n *yaml.Node) error {
 			case "min":
 				one.least, err = b.number(v)
 				one.hasLeast = true
+			case "was":
+				one.was, err = b.stored(v)
 			}
 			return err
 		})
@@ -170,6 +173,8 @@ func (b *bounds) bounds(n *yaml.Node) error {
 			return err
 		case len(one.traces) == 0 || one.policy == "" || one.metric == "" || !one.hasMost && !one.hasLeast:
 			return b.errorf(one.line, "a bound has trace, policy, metric, and max or min")
+		case len(one.was) > 0 && len(one.was) != len(one.traces):
+			return b.errorf(one.line, "was has %d values for %d traces", len(one.was), len(one.traces))
 		}
 		b.list = append(b.list, one)
 	}

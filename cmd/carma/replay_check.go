@@ -98,13 +98,18 @@ func (b *bounds) check(w io.Writer, all []replayedTrace, rows []replayRow) (shor
 	return short
 }
 
-// verdict is empty where the bound holds.
-func (one *bound) verdict(trace, label string, all []replayedTrace) string {
+// value is what the bound's metric came to.
+func (one *bound) value(trace, label string, all []replayedTrace) float64 {
 	if trace != overTraces {
 		all = slices.DeleteFunc(slices.Clone(all), func(r replayedTrace) bool { return r.trace.Name != trace })
 	}
 	outcomes, references := across(all, label)
-	switch v := measure(one.metric, outcomes, references); {
+	return measure(one.metric, outcomes, references)
+}
+
+// verdict is empty where the bound holds.
+func (one *bound) verdict(trace, label string, all []replayedTrace) string {
+	switch v := one.value(trace, label, all); {
 	case v == 0 && strings.HasSuffix(one.metric, ratioSuffix):
 		return one.metric + " is not known: tasks failed"
 	case one.hasMost && !(v <= one.most):

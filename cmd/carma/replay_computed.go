@@ -24,7 +24,7 @@ const computedPrefix = "computed:"
 // library is looked for: this runs whatever the command.
 func computedNames() []string {
 	var list []string
-	for _, m := range methods.All(&methods.Carma{}, methods.GPUMemNet{}) {
+	for _, m := range methods.All(append([]methods.Method{&methods.Carma{}}, methods.Classifiers()...)...) {
 		if m.Name() == "carma" {
 			list = append(list, "carma")
 			continue

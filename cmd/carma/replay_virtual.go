@@ -22,6 +22,7 @@ type virtualReplay struct {
 	rows    []replayRow
 	startUp time.Duration
 	bounds  *bounds // nil: none
+	record  bool    // keep what the bounds came to
 	files   *replayFiles
 	sharing sim.Sharing
 	// checkpoint is of every task; 0: none.
@@ -38,6 +39,7 @@ type virtualFlags struct {
 	count   int
 	startUp time.Duration
 	check   string // file of bounds; empty: none
+	record  bool
 	sharing string
 	// checkpoint is after how much work tasks save it; 0: never.
 	checkpoint time.Duration
@@ -45,13 +47,15 @@ type virtualFlags struct {
 
 // newVirtualReplay checks the command line and reads the traces.
 func (a *app) newVirtualReplay(f virtualFlags, args []string) (*virtualReplay, error) {
-	v := &virtualReplay{console: a.console(), startUp: f.startUp}
+	v := &virtualReplay{console: a.console(), startUp: f.startUp, record: f.record}
 	var err error
 	if f.check != "" {
 		if v.bounds, err = readBounds(f.check); err != nil {
 			return nil, err
 		}
 		f.count = cmp.Or(f.count, v.bounds.count)
+	} else if f.record {
+		return nil, usagef("write for example --check test/replay-bounds.yaml --record", "--record keeps values in the file of --check")
 	}
 	if v.startUp < 0 || v.startUp > time.Hour {
 		return nil, usagef("", "--start-up: %s is not between 0 and 1h", v.startUp)
@@ -284,7 +288,13 @@ func (a *app) replayVirtual(v *virtualReplay, asJSON bool) error {
 		} else {
 			fmt.Fprintln(w)
 		}
+		v.bounds.moved(w, all, v.rows)
 		short = v.bounds.check(w, all, v.rows)
+		if v.record {
+			if err := v.bounds.record(all, v.rows); err != nil {
+				return err
+			}
+		}
 	}
 	if short > 0 || slices.ContainsFunc(all, replayedTrace.failed) {
 		return codeError(exitFailed)

@@ -32,8 +32,9 @@ the highest of theirs, -d prints their ids. See docs/tasks.md.
 How much GPU memory the task needs is taken from --mem, else from what earlier
 runs of the same image and command used, else from --probe, else from what was
 measured or is estimated for --est-model and --batch-size, else from runs at
-other batch sizes; else it gets whole GPUs. Images may say it themselves with
-the labels carma.est-model, carma.batch-size, carma.gpus.`,
+other batch sizes, else from --params, --family and --batch-size with a wide
+bound; else it gets whole GPUs. Images may say it themselves with the labels
+carma.est-model, carma.batch-size, carma.gpus.`,
 		Example: `  carma run --est-model resnet50 --batch-size 64 my/training:1 --epochs 3
   carma run -d --mem 12G --gpus 2 -v ./data:/data:ro my/training:1
   carma run --array 1-100%8 my/training:1 --fold {index}
@@ -143,6 +144,7 @@ type runOptions struct {
 	request                      api.Submit
 	env, envFiles, mounts, label []string
 	entrypoint                   string
+	few                          fewFigures
 	many                         manyOptions
 	set                          *pflag.FlagSet
 }
@@ -154,6 +156,7 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	r := &o.request
 	f.StringVar(&r.EstModel, "est-model", "", "estimate its memory as that of this `model` or workload")
 	countFlag(f, &r.BatchSize, 1, "batch-size", "batch size, for the estimate")
+	o.few.flagsOn(f)
 	choiceFlag(f, &r.Estimator, configs.Estimators, "estimator", "estimate its memory by this `method` (default: the daemon's)")
 	f.BoolVar(&r.Probe, "probe", false, "run its first steps on the CPU first, to see what memory it needs")
 	memoryFlag(f, &r.Mem, "mem", "peak GPU memory on each GPU; wins over an estimate")
@@ -190,6 +193,15 @@ func (o *runOptions) submit(args []string) (api.Submit, error) {
 	r := o.request
 	r.Image, r.Command = args[0], args[1:]
 	var err error
+	if o.few.any() {
+		if r.EstModel != "" {
+			return r, usagef("", "--%s is for a model that carma does not know; leave it or --est-model away", o.few.first())
+		}
+		if err := o.few.missing(r.BatchSize, "batch-size"); err != nil {
+			return r, err
+		}
+		r.Params, r.Family, r.Input, r.Layers = o.few.params, o.few.family, o.few.input, o.few.layers
+	}
 	if r.Env, err = environment(o.envFiles, o.env); err != nil {
 		return r, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"carma/runner/mps/standin"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,11 +12,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"carma/configs/traces/synth"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"carma": main,
+		"carma":                   main,
+		"nvidia-cuda-mps-control": standin.Main,
 		// carma-code tells the exit code on stdout, last.
 		"carma-code": func() {
 			code := newApp(os.Stdin, os.Stdout, os.Stderr).main(os.Args[1:])
@@ -44,19 +48,36 @@ func TestScripts(t *testing.T) {
 			d := newFakeDaemon(filepath.Join(env.WorkDir, "s"))
 			env.Values[daemonKey{}] = d
 			env.Defer(d.close)
+			onnx, err := filepath.Abs("../../configs/models/onnxfile/testdata")
+			if err != nil {
+				return err
+			}
+			env.Setenv("ONNX", onnx)
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
 			env.Setenv("XDG_CONFIG_HOME", "")
 			env.Setenv("CARMA_CONFIG", os.DevNull)
 			env.Setenv("CARMA_SOCKET", d.socket)
+			short, err := os.MkdirTemp("", "s") // for sockets
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { _ = os.RemoveAll(short) })
+			env.Setenv("SHORT", short)
 			env.Setenv("TZ", "UTC")
 			// The race detector would sleep for a second at every exit.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("DOCKER_HOST", "unix://"+filepath.Join(env.WorkDir, "docker.sock"))
 			return os.Mkdir(home, 0o755)
 		},
+		Condition: func(name string) (bool, error) {
+			if name == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve": serve, "await": await, "fits": fits, "oneline": oneLineOnly,
+			"serve": serve, "await": await, "fits": fits, "oneline": oneLineOnly, "synth": synthetic,
 		},
 	})
 }
@@ -103,6 +124,20 @@ func fits(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%d wide: %s", n, lines.Text())
 		}
 	}
+}
+
+// synthetic writes a made-up log: synth philly|helios JOBS FILE.
+func synthetic(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	f, err := os.Create(ts.MkAbs(args[2]))
+	ts.Check(err)
+	write := synth.Philly
+	if args[0] == "helios" {
+		write = synth.Helios
+	}
+	ts.Check(write(f, synth.Options{Jobs: n, Seed: 1}))
+	ts.Check(f.Close())
 }
 
 // oneLineOnly checks that stderr is one line.

@@ -73,6 +73,7 @@ func TestTablesFit(t *testing.T) {
 		}
 		list = append(list, task)
 	}
+	gpus[7].TemperatureC, gpus[7].Coarse = 100, true
 	for _, width := range []int{80, 81, 100, 132, 200} {
 		for name, table := range map[string]*table{"ps": taskTable(list, noon), "gpus": gpuTable(gpus, width, false)} {
 			var b bytes.Buffer
@@ -100,6 +101,7 @@ func TestProgress(t *testing.T) {
 		want string
 	}{
 		{api.Task{Phase: "estimating"}, "estimating its memory"},
+		{api.Task{Phase: "held", Waits: "it waits for task 17 to succeed"}, "held: it waits for task 17 to succeed"},
 		{api.Task{Phase: "queued", Position: 2, Waits: "GPU 0 is full"}, "queued, 2nd; waits because: GPU 0 is full"},
 		{api.Task{Phase: "recovering", Position: 1}, "recovering, 1st"},
 		{api.Task{Phase: "launching", Attempts: []api.Attempt{{GPUs: []api.GPURef{{Index: 1}, {Index: 3}}}}}, "starting on GPUs 1,3"},

@@ -75,7 +75,7 @@ func (a *app) infoCommand() *cobra.Command {
 		for _, line := range [][2]string{
 			{"version", info.Version}, {"process", strconv.Itoa(info.PID)}, {"socket", client.Socket()}, {"data", info.DataDir},
 			{"GPUs", gpus}, {"engine", engine(&info)}, {"policy", info.Policy},
-			{"tasks", fmt.Sprintf("%d running, %d queued", info.Running, info.Queued)},
+			{"tasks", taskCounts(&info)},
 			{"time", info.Now.Format("2006-01-02 15:04:05 MST")},
 		} {
 			a.printf("%-8s %s\n", line[0], line[1])
@@ -90,4 +90,13 @@ func engine(info *api.Info) string {
 		return info.Driver + ": down: " + printable(info.EngineDown)
 	}
 	return strings.TrimSpace(info.Driver + " " + info.Engine)
+}
+
+// taskCounts is how many tasks there are of each sort.
+func taskCounts(info *api.Info) string {
+	s := fmt.Sprintf("%d running, %d queued", info.Running, info.Queued)
+	if info.Held > 0 {
+		s += fmt.Sprintf(", %d held or estimated", info.Held)
+	}
+	return s
 }

@@ -62,6 +62,9 @@ func familyOf(layers []Layer, detector bool) Family {
 	return Other
 }
 
+// FamilyOf guesses the family of a network from its layers.
+func FamilyOf(layers []Layer) Family { return familyOf(layers, false) }
+
 // detects tells from a module's class that the model finds objects.
 func detects(class string) bool {
 	return strings.Contains(class, "RegionProposal") || strings.Contains(class, "RoI") || strings.Contains(class, "RCNN") ||

@@ -12,7 +12,7 @@ type Config struct {
 	// Family chooses what is calibrated per kind of network.
 	Family Family `json:"family"`
 	// Origin says where the layers come from: catalogue, torchsummary,
-	// torchinfo, module-tree, probe, trace.
+	// torchinfo, module-tree, onnx, probe, trace.
 	Origin string `json:"origin,omitempty"`
 	// Train are the settings of the training.
 	Train Train `json:"train"`

@@ -4,7 +4,8 @@
 //
 // Configurations come from files (docs/models.md documents the format), from
 // the catalogue of parametric families, or are imported from the summaries
-// that torchsummary, torchinfo and a printed module tree give. Package models
-// knows nothing of memory: what a layer keeps for the backward pass, and what
-// that costs, is package estimator's.
+// that torchsummary, torchinfo and a printed module tree give, and from ONNX
+// files by package onnxfile. Package models knows nothing of memory: what a
+// layer keeps for the backward pass, and what that costs, is package
+// estimator's.
 package models

@@ -21,6 +21,7 @@ const (
 	FromTorchsummary = "torchsummary"
 	FromTorchinfo    = "torchinfo"
 	FromTree         = "module-tree"
+	FromONNX         = "onnx"
 )
 
 // ImportFile imports a file; see [Import].
@@ -92,7 +93,7 @@ func importText(text string, o Overrides) (*Config, error) {
 			return readTree(lines, i, o)
 		}
 	}
-	return nil, &Error{Line: 1, What: "neither a configuration, nor a summary of torchsummary or torchinfo, nor a printed module tree"}
+	return nil, &Error{Line: 1, What: "neither a configuration, nor a summary of torchsummary or torchinfo, nor a printed module tree, nor an ONNX file"}
 }
 
 // start is an assembly of an imported model.

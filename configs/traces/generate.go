@@ -3,8 +3,6 @@ package traces
 import (
 	_ "embed"
 	"fmt"
-	"math/bits"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"carma/configs/traces/mixes"
 	"carma/configs/workloads"
 )
 
@@ -19,28 +18,21 @@ import (
 type GenerateOptions struct {
 	Seed  uint64
 	Tasks int // 1 to 100,000; 0: 60
+	// Mix is how heavy the tasks are; zero: [mixes.Default].
+	Mix mixes.Mix
+	// Load is the GPU time of all tasks alone by the GPU time there is from the
+	// first arrival to the last on GPUs: the gaps are stretched to it. 0: the
+	// gaps stay as they were.
+	Load float64
+	GPUs int // that Load is about; at least 1
 }
 
 // defaultTasks is the length of the original's traces.
 const defaultTasks = 60
 
-// classes of workloads by their run alone, and how often each comes: the
-// weights of the script that drew the original's traces t1 and t2 (GitHub
-// ehsanyousefzadehasl/Philly-Trace-Analyser-and-Task-Mapper). The first that
-// holds is a workload's class.
-var classes = []struct {
-	name   string
-	weight float64
-	holds  func(gpus int, solo time.Duration) bool
-}{
-	{"heavy", 0.1, func(gpus int, solo time.Duration) bool { return gpus > 1 || solo > time.Hour }},
-	{"light", 0.3, func(_ int, solo time.Duration) bool { return solo < 10*time.Minute }},
-	{"medium", 0.6, func(int, time.Duration) bool { return true }},
-}
-
 // Generate makes a trace as the original's were made: gaps between arrivals
 // are drawn with replacement from 200 of Microsoft's Philly trace, a task's
-// class by the weights above and its workload uniformly from the shipped ones
+// class by the weights of a mix and its workload uniformly from the shipped ones
 // of that class. The first task arrives at 0. Equal options give the same
 // trace, with any version of Go, as long as the shipped workloads stay.
 func Generate(o GenerateOptions) (Trace, error) {
@@ -49,68 +41,52 @@ func Generate(o GenerateOptions) (Trace, error) {
 	}
 	if o.Tasks < 1 || o.Tasks > maxTasks {
 		return Trace{}, fmt.Errorf("a generated trace has 1 to %d tasks, not %d; nearest: %s",
-			maxTasks, o.Tasks, GenerateOptions{o.Seed, max(1, min(o.Tasks, maxTasks))}.name())
+			maxTasks, o.Tasks, GenerateOptions{Seed: o.Seed, Tasks: max(1, min(o.Tasks, maxTasks))}.name())
 	}
 	t := Trace{
 		Name:        o.name(),
-		Description: fmt.Sprintf("%d tasks drawn from seed %d: 30 %% light, 60 %% medium, 10 %% heavy; gaps from Microsoft's Philly trace", o.Tasks, o.Seed),
+		Description: fmt.Sprintf("%d tasks drawn from seed %d: %s; gaps from Microsoft's Philly trace", o.Tasks, o.Seed, o.mix()),
 		Source:      "drawn by carma; gaps and weights of GitHub ehsanyousefzadehasl/Philly-Trace-Analyser-and-Task-Mapper",
 		Campaign:    workloads.DefaultCampaign,
 		Tasks:       make([]Task, o.Tasks),
 	}
-	gaps, pools, d := phillyGaps(), classPools(), dice{rand.NewPCG(o.Seed, 0)}
+	gaps, pool, d := phillyGaps(), mixes.Of(t.Campaign), mixes.NewDice(o.Seed)
 	at := time.Duration(0)
 	for i := range t.Tasks {
 		if i > 0 {
-			at += gaps[d.below(len(gaps))]
+			at += gaps[d.Below(len(gaps))]
 		}
-		pool := pools[d.class()]
-		w := pool[d.below(len(pool))]
+		w := pool.Draw(o.mix(), d)
 		t.Tasks[i] = Task{At: at, Workload: w.Name, GPUs: w.GPUs}
+	}
+	if o.Load > 0 {
+		return t, t.stretch(o.Load, o.GPUs)
 	}
 	return t, nil
 }
 
-// dice draw from PCG, whose stream is fixed; how math/rand/v2 makes numbers of
-// it may change.
-type dice struct{ *rand.PCG }
-
-// below returns 0 to n-1.
-func (d dice) below(n int) int {
-	high, _ := bits.Mul64(d.Uint64(), uint64(n))
-	return int(high)
-}
-
-func (d dice) class() int {
-	f := float64(d.Uint64()>>11) / (1 << 53) // 0 to 1
-	for i, c := range classes {
-		if f -= c.weight; f < 0 {
-			return i
-		}
+// stretch makes all gaps longer or shorter by the same factor, so that the
+// load on so many GPUs is what is asked for. Arrivals are rounded to
+// milliseconds.
+func (t *Trace) stretch(load float64, gpus int) error {
+	l, err := t.Arrivals()
+	if err != nil {
+		return err
 	}
-	return len(classes) - 1
-}
-
-// classPools are the shipped workloads by class, sorted by name. gpt2-xl, the
-// one whose activity was not measured, is left out: none of the original's
-// traces has it, and it fills an A100 40 GB to the last 0.8 GB, which leaves
-// an estimator no margin.
-var classPools = sync.OnceValue(func() [][]workloads.Profile {
-	pools := make([][]workloads.Profile, len(classes))
-	for _, w := range workloads.All() {
-		c, err := w.Campaign(workloads.DefaultCampaign)
-		if err != nil || w.Solo.Span == "" {
-			continue // not measured
-		}
-		for i, class := range classes {
-			if class.holds(w.GPUs, c.RunTime) {
-				pools[i] = append(pools[i], w)
-				break
-			}
-		}
+	now := l.Load(gpus)
+	if now == 0 {
+		return fmt.Errorf("the %d tasks of %s all arrive at once, so their load cannot be set; ask for more tasks", len(t.Tasks), t.Name)
 	}
-	return pools
-})
+	factor := now / load
+	if last := l.Span().Seconds() * factor; last > maxAt.Seconds() {
+		return fmt.Errorf("a load of %g takes longer than ten years; nearest: %.2g", load, load*last/maxAt.Seconds())
+	}
+	for i := range t.Tasks {
+		t.Tasks[i].At = time.Duration(float64(t.Tasks[i].At) * factor).Round(time.Millisecond)
+	}
+	t.Description += fmt.Sprintf(", stretched to a load of %.4g on %d GPUs", load, gpus)
+	return nil
+}
 
 //go:embed gaps/philly-200.yaml
 var gapsFile []byte
@@ -129,14 +105,30 @@ var phillyGaps = sync.OnceValue(func() []time.Duration {
 	return gaps
 })
 
+// mix is the one that is drawn from.
+func (o GenerateOptions) mix() mixes.Mix {
+	if o.Mix == (mixes.Mix{}) {
+		return mixes.Default
+	}
+	return o.Mix
+}
+
 // generated begins the names of traces that are made when asked for.
 const generated = "generated-"
 
 func (o GenerateOptions) name() string {
+	name := fmt.Sprintf("%s%dx%d", generated, o.Seed, o.Tasks)
 	if o.Tasks == defaultTasks {
-		return generated + strconv.FormatUint(o.Seed, 10)
+		name = generated + strconv.FormatUint(o.Seed, 10)
 	}
-	return fmt.Sprintf("%s%dx%d", generated, o.Seed, o.Tasks)
+	if o.mix() != mixes.Default {
+		m := o.mix()
+		name += fmt.Sprintf("-mix-%.3g-%.3g-%.3g", 100*m[0], 100*m[1], 100*m[2])
+	}
+	if o.Load > 0 {
+		name += fmt.Sprintf("-load-%.4g", o.Load)
+	}
+	return name
 }
 
 // readGenerated makes the trace of a name that begins with "generated".
@@ -148,7 +140,7 @@ func readGenerated(name string) (Trace, error) {
 	if two {
 		tasks, tasksErr = strconv.Atoi(second)
 	}
-	nearest := GenerateOptions{seed, defaultTasks}
+	nearest := GenerateOptions{Seed: seed, Tasks: defaultTasks}
 	if two && tasksErr == nil || number(second) { // too large a number, too
 		nearest.Tasks = max(1, min(tasks, maxTasks))
 	}
@@ -162,10 +154,10 @@ func readGenerated(name string) (Trace, error) {
 		return Trace{}, fmt.Errorf("%s: the number of tasks %q is not a whole number; nearest: %s", name, second, nearest.name())
 	case tasks < 1 || tasks > maxTasks:
 		return Trace{}, fmt.Errorf("%s: a generated trace has 1 to %d tasks, not %s; nearest: %s", name, maxTasks, second, nearest.name())
-	case name != GenerateOptions{seed, tasks}.name() && name != fmt.Sprintf("%s%dx%d", generated, seed, tasks):
+	case name != GenerateOptions{Seed: seed, Tasks: tasks}.name() && name != fmt.Sprintf("%s%dx%d", generated, seed, tasks):
 		return Trace{}, fmt.Errorf("%s: no shipped trace of that name; nearest: %s", name, nearest.name())
 	}
-	return Generate(GenerateOptions{seed, tasks})
+	return Generate(GenerateOptions{Seed: seed, Tasks: tasks})
 }
 
 // number reports whether s is written as a whole number, however large.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"carma/configs/traces/mixes"
 	"carma/configs/workloads"
 )
 
@@ -44,8 +45,8 @@ func TestGeneratedShares(t *testing.T) {
 			t.Errorf("%s: a share of %.3f, want %.1f", name, got, weight)
 		}
 	}
-	for i, pool := range classPools() {
-		want := n * classes[i].weight / float64(len(pool))
+	for class, pool := range mixes.Of("v2") {
+		want := n * mixes.Default[class] / float64(len(pool))
 		for _, w := range pool {
 			if got := float64(count[w.Name]); math.Abs(got-want) > 5*math.Sqrt(want) {
 				t.Errorf("%s %d times, want about %.0f", w.Name, count[w.Name], want)

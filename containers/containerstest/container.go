@@ -96,3 +96,29 @@ func (c *fakeContainer) resolve() containers.Spec {
 	s.Env = append(slices.Concat(c.image.Env, s.Env), "NVIDIA_VISIBLE_DEVICES="+gpus) // the last one counts
 	return s
 }
+
+// Attached is what the container was given, unless [Fake.Misattach] was called.
+func (f *Fake) Attached(ctx context.Context, id string) (containers.Attachment, error) {
+	if _, err := f.call(ctx, OpAttached); err != nil {
+		return containers.Attachment{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, err := f.get("look at", id)
+	if err != nil {
+		return containers.Attachment{}, err
+	}
+	if f.misattach != "" {
+		return containers.Attachment{Visible: f.misattach}, nil
+	}
+	env := c.resolve().Env
+	return containers.Attachment{Visible: strings.TrimPrefix(env[len(env)-1], "NVIDIA_VISIBLE_DEVICES=")}, nil
+}
+
+// Misattach makes containers get other GPUs than they were given from now on;
+// empty: the right ones.
+func (f *Fake) Misattach(visible string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.misattach = visible
+}

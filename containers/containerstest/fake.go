@@ -70,6 +70,7 @@ type Fake struct {
 	down       chan struct{} // closed while the engine is down
 	faults     map[Op][]fault
 	calls      map[Op]int
+	misattach  string
 	scripts    sync.WaitGroup
 }
 

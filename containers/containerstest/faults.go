@@ -22,7 +22,10 @@ const (
 	OpStop   Op = "stop"
 	OpRemove Op = "remove"
 	OpList   Op = "list"
-	OpClose  Op = "close"
+
+	OpAttached Op = "attached"
+
+	OpClose Op = "close"
 )
 
 type fault struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ type Proc struct {
 	// mask of those in effect as the kernel prints it.
 	Interfaces   func() []string
 	Capabilities func() string
+	// Devices are the names of the GPUs' nodes in its /dev.
+	Devices func() []string
 }
 
 // Run carries out the arguments in order and returns the exit code:
@@ -36,7 +39,8 @@ type Proc struct {
 //	long:N             print one line of N bytes, see [LongLine]
 //	env:KEY dir user args  print KEY=value, the folder, uid:gid, all arguments
 //	read:PATH write:PATH   print the file's text, or "written", or "refused"
-//	interfaces capabilities  print what it has of them
+//	interfaces capabilities devices  print what it has of them
+//	hog:N              use N MiB of memory
 //	gate:PATH          wait until the file exists
 //	block:N            wait for the stop signal, then exit with N
 //	stubborn           ignore the stop signal and wait for the end
@@ -77,6 +81,14 @@ func (p *Proc) Run() int {
 			p.print(p.Stdout, strings.Join(p.Interfaces(), " ")+"\n")
 		case "capabilities":
 			p.print(p.Stdout, p.Capabilities()+"\n")
+		case "devices":
+			p.print(p.Stdout, strings.Join(p.Devices(), " ")+"\n")
+		case "hog":
+			hog := make([]byte, n<<20)
+			for i := 0; i < len(hog); i += 4096 {
+				hog[i] = 1
+			}
+			runtime.KeepAlive(hog)
 		case "gate":
 			if !p.gate(rest) {
 				return 137

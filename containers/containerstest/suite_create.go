@@ -20,7 +20,7 @@ func testCreate(t *testing.T, s *suite) {
 }
 
 func testCreateAgain(t *testing.T, s *suite) {
-	spec := s.spec("block:0")
+	spec := s.spec("out:ready", "block:0")
 	spec.Labels["attempt"] = "1"
 	id := s.create(spec)
 	again := func(when string) {
@@ -35,6 +35,7 @@ func testCreateAgain(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	again("running")
+	s.follow(id).until("ready") // to take the stop signal, as process 1 has to
 	s.stop(id, time.Minute)
 	again("exited")
 	delete(spec.Labels, "attempt") // the existing one may have more labels

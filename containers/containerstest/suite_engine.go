@@ -38,6 +38,8 @@ func testNotFound(t *testing.T, s *suite) {
 	s.failsWith("wait", err, containers.ErrNotFound)
 	err = s.d.Logs(s.ctx, id, time.Time{}, true, func(time.Time, containers.Stream, []byte, bool) {})
 	s.failsWith("logs", err, containers.ErrNotFound)
+	_, err = s.d.Attached(s.ctx, id)
+	s.failsWith("attached", err, containers.ErrNotFound)
 }
 
 func testClose(t *testing.T, s *suite) {

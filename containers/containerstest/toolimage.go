@@ -53,6 +53,7 @@ func RunTool(ctx context.Context, p *Process) int {
 			}
 			return "00000000a80425fb"
 		},
+		Devices: func() []string { return nil },
 		ReadFile: func(name string) ([]byte, error) {
 			if data, ok := scratch[name]; ok {
 				return data, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"carma/containers"
+	"carma/containers/cdi"
 )
 
 // Create makes the container of spec, or returns the id of the one that has
@@ -116,6 +117,9 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 			Config: map[string]string{"max-size": logSize, "max-file": "3"},
 		},
 	}
+	if spec.HostIPC {
+		h.IpcMode, h.ShmSize = container.IPCModeHost, 0
+	}
 	if spec.NoNewPrivileges {
 		h.SecurityOpt = []string{"no-new-privileges"}
 	}
@@ -135,6 +139,8 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 		h.DeviceRequests = []container.DeviceRequest{{
 			DeviceIDs: spec.GPUs, Capabilities: [][]string{{"gpu"}},
 		}}
+	case containers.AttachCDI:
+		h.DeviceRequests = []container.DeviceRequest{{Driver: cdiDriver, DeviceIDs: cdi.Names(spec.GPUs)}}
 	case containers.AttachRuntime:
 		h.Runtime = "nvidia"
 	case containers.AttachSimulated:
@@ -143,6 +149,10 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 	}
 	return h, nil
 }
+
+// cdiDriver is the name of the engine's own driver of device requests that
+// injects CDI devices, from version 25 on.
+const cdiDriver = "cdi"
 
 func shutIn(h *container.HostConfig, s containers.Sandbox) {
 	h.NetworkMode = "none"

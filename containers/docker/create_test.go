@@ -14,6 +14,7 @@ func TestHostConfig(t *testing.T) {
 	gpus := []string{"GPU-a", "GPU-b"}
 	for attach, want := range map[containers.Attach]string{
 		containers.AttachDeviceRequest: `"DeviceRequests":[{"Driver":"","Count":0,"DeviceIDs":["GPU-a","GPU-b"],"Capabilities":[["gpu"]],"Options":null}]`,
+		containers.AttachCDI:           `"DeviceRequests":[{"Driver":"cdi","Count":0,"DeviceIDs":["nvidia.com/gpu=GPU-a","nvidia.com/gpu=GPU-b"],"Capabilities":null,"Options":null}]`,
 		containers.AttachRuntime:       `"Runtime":"nvidia"`,
 		containers.AttachSimulated:     `"DeviceRequests":null`,
 	} {

@@ -85,7 +85,7 @@ func (d *Driver) client(ctx context.Context) (*client.Client, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w: %s", containers.ErrUnavailable, clean(err.Error()))
+		return nil, fmt.Errorf("%w: %s", containers.ErrUnavailable, containers.CleanMessage(err.Error()))
 	}
 	c.negotiated.Store(true)
 	return c.cli, nil
@@ -120,7 +120,7 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 		}
 		return containers.Engine{}, err
 	}
-	e := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion()}
+	e := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion(), CDIDirs: res.Info.CDISpecDirs}
 	for name := range res.Info.Runtimes {
 		e.Runtimes = append(e.Runtimes, name)
 	}

@@ -85,7 +85,7 @@ func exit(s *container.State) containers.Exit {
 	e := containers.Exit{
 		Code:      s.ExitCode,
 		OOMKilled: s.OOMKilled,
-		Error:     clean(s.Error),
+		Error:     containers.CleanMessage(s.Error),
 		Started:   instant(s.StartedAt),
 		Finished:  instant(s.FinishedAt),
 	}

@@ -2,12 +2,16 @@
 // measured training of the public data its features, its simulated and its
 // measured memory. The rows stay outside of the repository.
 //
+// With -figures, what estimator/training/figures.py learns from: only the few
+// figures that a user may know of a training, and its measured memory.
+//
 //	go run ./estimator/fit -data ../shared/data -out /tmp/features.csv
 package main
 
 import (
 	"bufio"
 	"encoding/csv"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,20 +22,27 @@ import (
 	"carma/configs/models/zoo"
 	"carma/estimator/environment"
 	"carma/estimator/evaluate"
+	"carma/estimator/figures"
 	"carma/estimator/residual"
+)
+
+var (
+	header    = []string{"set", "environment", "family", "group", "row", "truncated", "measured", "point", "tracked"}
+	fewHeader = []string{"set", "environment", "family", "group", "truncated", "measured", "context", "capacity", "scale", "tracked"}
 )
 
 func main() {
 	data := flag.String("data", "../shared/data", "folder of the public data")
 	out := flag.String("out", "features.csv", "file to write")
+	few := flag.Bool("figures", false, "write the few figures of each training instead of its features")
 	flag.Parse()
-	if err := run(*data, *out); err != nil {
+	if err := run(*data, *out, *few); err != nil {
 		fmt.Fprintln(os.Stderr, "fit:", err)
 		os.Exit(1)
 	}
 }
 
-func run(data, out string) (err error) {
+func run(data, out string, few bool) (err error) {
 	f, err := os.Create(out)
 	if err != nil {
 		return err
@@ -43,19 +54,22 @@ func run(data, out string) (err error) {
 	}()
 	w := csv.NewWriter(bufio.NewWriter(f))
 	defer w.Flush()
-	header := []string{"set", "environment", "family", "group", "row", "truncated", "measured", "point", "tracked"}
-	if err := w.Write(append(header, residual.Names()...)); err != nil {
+	columns, line := append(header, residual.Names()...), describe
+	if few {
+		columns, line = append(fewHeader, figures.Names()...), describeFew
+	}
+	if err := w.Write(columns); err != nil {
 		return err
 	}
 	for _, file := range []string{"estimates.csv", "gpumemnet/cnn.csv", "gpumemnet/mlp.csv", "gpumemnet/timm_faketensor.csv"} {
-		if err := add(w, filepath.Join(data, file)); err != nil {
+		if err := add(w, filepath.Join(data, file), line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func add(w *csv.Writer, path string) error {
+func add(w *csv.Writer, path string, line func(evaluate.Case) ([]string, error)) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -68,9 +82,12 @@ func add(w *csv.Writer, path string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for _, c := range cases {
-		fields, err := describe(c)
+		fields, err := line(c)
 		if err != nil {
 			return fmt.Errorf("%s, line %d: %w", path, c.Row, err)
+		}
+		if fields == nil {
+			continue
 		}
 		if err := w.Write(fields); err != nil {
 			return err
@@ -97,6 +114,34 @@ func describe(c evaluate.Case) ([]string, error) {
 		strconv.FormatInt(c.Measured, 10), strconv.FormatInt(point, 10), strconv.FormatInt(c.FakeTensor, 10),
 	}
 	for _, x := range features {
+		fields = append(fields, strconv.FormatFloat(float64(x), 'g', 9, 32))
+	}
+	return fields, nil
+}
+
+// describeFew is the row of a training of one of the families that are learned;
+// nil: of another.
+func describeFew(c evaluate.Case) ([]string, error) {
+	if c.Config == nil {
+		return nil, nil
+	}
+	f := figures.Of(c.Config)
+	if errors.Is(f.Check(), figures.ErrFamily) {
+		return nil, nil
+	}
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	env, err := environment.Named(c.Environment)
+	if err != nil {
+		return nil, err
+	}
+	fields := []string{
+		c.Set, c.Environment, string(f.Family), c.Group, strconv.FormatBool(c.Truncated), strconv.FormatInt(c.Measured, 10),
+		strconv.FormatInt(figures.Context(f.Family, &env.Environment), 10), strconv.FormatInt(env.Capacity, 10),
+		strconv.FormatInt(figures.Scale(f), 10), strconv.FormatInt(trackedIn(c), 10),
+	}
+	for _, x := range figures.Features(f) {
 		fields = append(fields, strconv.FormatFloat(float64(x), 'g', 9, 32))
 	}
 	return fields, nil

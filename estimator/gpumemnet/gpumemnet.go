@@ -1,11 +1,13 @@
 // Package gpumemnet predicts the class of a training's peak GPU memory with
-// models learned on the GPUMemNet data: one for MLPs, one for plain CNNs. The
-// models are estimator/training's; README.md is their card. It answers with
+// models learned on the GPUMemNet data, for MLPs and for plain CNNs, each in two
+// designs: an ensemble of MLPs over sums of the layers, and one of transformers
+// over the layers themselves. The models are estimator/training's; README.md is
+// their card. It answers with
 // what the data has, one A100 40 GB, FP32 and Adam, and says what lies outside.
 package gpumemnet
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +21,24 @@ import (
 // ErrNoData says that the models know nothing of such networks.
 var ErrNoData = errors.New("no data for this family")
 
+// ErrTooLong says that a network has more layers than the transformers count.
+var ErrTooLong = errors.New("too many layers")
+
+// Design is one of the published designs.
+type Design string
+
+// The designs. Better, the zero value, is the one of the family whose held-out
+// folds were more accurate.
+const (
+	Better      Design = ""
+	MLPs        Design = "mlp"
+	Transformer Design = "transformer"
+)
+
 // Result is the class of a training's memory.
 type Result struct {
+	// Design that answered.
+	Design Design
 	// Class is the likeliest, from 0; the last has no upper edge.
 	Class int
 	// Upper is the class's upper edge; 0 where it has none.
@@ -32,78 +50,129 @@ type Result struct {
 	Outside []string
 }
 
-//go:embed mlp.onnx
-var mlpModel []byte
-
-//go:embed mlp.json
-var mlpCard []byte
-
-//go:embed cnn.onnx
-var cnnModel []byte
-
-//go:embed cnn.json
-var cnnCard []byte
+//go:embed *.onnx *.json
+var files embed.FS
 
 type network struct {
 	session *onnx.Session
-	card    func() (card, error)
+	card    card
 }
 
 // card is what the training wrote beside a model.
 type card struct {
+	// Accuracy on rows that were not learned from, the mean of the folds.
+	Accuracy float64   `json:"accuracy"`
 	Edges    []int64   `json:"edges_mib"`
 	Features []string  `json:"features"`
 	Least    []float32 `json:"least"`
 	Most     []float32 `json:"most"`
 }
 
-func load(name string, model, text []byte) network {
-	return network{
-		session: onnx.New("gpumemnet "+name, model, []string{"features"}, []string{"probabilities"}),
-		card: sync.OnceValues(func() (c card, err error) {
-			err = json.Unmarshal(text, &c)
-			if err == nil && (len(c.Features) != features || len(c.Least) != features || len(c.Most) != features) {
-				err = errors.New("another number of features")
-			}
-			return c, err
-		}),
+// load reads a model; the first of its outputs are the probabilities.
+func load(name string, inputs, outputs []string) (n network, err error) {
+	model, err := files.ReadFile(name + ".onnx")
+	if err != nil {
+		return n, err
 	}
+	text, err := files.ReadFile(name + ".json")
+	if err != nil {
+		return n, err
+	}
+	if err := json.Unmarshal(text, &n.card); err != nil {
+		return n, fmt.Errorf("card of %s: %w", name, err)
+	}
+	if k := n.card; len(k.Features) != features || len(k.Least) != features || len(k.Most) != features {
+		return n, fmt.Errorf("card of %s: another number of features", name)
+	}
+	n.session = onnx.New("gpumemnet "+name, model, inputs, outputs)
+	return n, nil
 }
 
-var networks = map[models.Family]network{
-	models.MLP:  load("mlp", mlpModel, mlpCard),
-	models.Conv: load("cnn", cnnModel, cnnCard),
+// networks are the models by family and design; the session of one loads with
+// its first answer.
+var networks = sync.OnceValues(func() (map[models.Family]map[Design]network, error) {
+	all := map[models.Family]map[Design]network{}
+	for _, f := range []models.Family{models.MLP, models.Conv} {
+		mlps, err := load(string(f), []string{"features"}, []string{"probabilities"})
+		if err != nil {
+			return nil, err
+		}
+		transformers, err := load(string(f)+"-transformer", []string{"features", "tokens"}, []string{"probabilities", "place", "width"})
+		if err != nil {
+			return nil, err
+		}
+		all[f] = map[Design]network{MLPs: mlps, Transformer: transformers}
+	}
+	return all, nil
+})
+
+// better is the design of a family with the more accurate folds.
+func better(of map[Design]network) Design {
+	if of[Transformer].card.Accuracy > of[MLPs].card.Accuracy {
+		return Transformer
+	}
+	return MLPs
 }
 
 // Estimate answers for a valid configuration. It is safe for concurrent use.
-// Errors: [ErrNoData], [onnx.ErrUnavailable], and those of a damaged build.
-func Estimate(c models.Config) (Result, error) {
-	n, ok := networks[c.Family]
-	if !ok {
-		return Result{}, fmt.Errorf("gpumemnet: %s: %w", c.Family, ErrNoData)
-	}
-	card, err := n.card()
-	if err != nil {
-		return Result{}, fmt.Errorf("gpumemnet: card of %s: %w", c.Family, err)
-	}
-	x := summary(c)
-	out, err := n.session.Run(onnx.Rows(1, x))
+// Errors: [ErrNoData], [ErrTooLong], [onnx.ErrUnavailable], and those of a
+// damaged build.
+func Estimate(c models.Config, d Design) (Result, error) {
+	all, err := networks()
 	if err != nil {
 		return Result{}, fmt.Errorf("gpumemnet: %w", err)
 	}
-	r := Result{Probabilities: out[0].Data, Outside: card.outside(c, x)}
-	if len(r.Probabilities) != len(card.Edges)+1 {
-		return Result{}, fmt.Errorf("gpumemnet: model of %s gives %d classes, not %d", c.Family, len(r.Probabilities), len(card.Edges)+1)
+	designs, ok := all[c.Family]
+	if !ok {
+		return Result{}, fmt.Errorf("gpumemnet: %s: %w", c.Family, ErrNoData)
+	}
+	if d == Better {
+		d = better(designs)
+	}
+	n, ok := designs[d]
+	if !ok {
+		return Result{}, fmt.Errorf("gpumemnet: no design %q", d)
+	}
+	x := summary(c)
+	in, err := inputs(c, d, x)
+	if err != nil {
+		return Result{}, fmt.Errorf("gpumemnet: %w", err)
+	}
+	out, err := n.session.Run(in...)
+	if err != nil {
+		return Result{}, fmt.Errorf("gpumemnet: %w", err)
+	}
+	r := Result{Design: d, Probabilities: out[0].Data, Outside: n.card.outside(c, x)}
+	edges := n.card.Edges
+	if len(r.Probabilities) != len(edges)+1 {
+		return Result{}, fmt.Errorf("gpumemnet: model of %s gives %d classes, not %d", c.Family, len(r.Probabilities), len(edges)+1)
 	}
 	for i, p := range r.Probabilities {
 		if p > r.Probabilities[r.Class] {
 			r.Class = i
 		}
 	}
-	if r.Class < len(card.Edges) {
-		r.Upper = mapper.Bytes(card.Edges[r.Class]) * mapper.MiB
+	if r.Class < len(edges) {
+		r.Upper = mapper.Bytes(edges[r.Class]) * mapper.MiB
 	}
 	return r, nil
+}
+
+// inputs of a design's model.
+func inputs(c models.Config, d Design, x []float32) ([]onnx.Tensor, error) {
+	in := []onnx.Tensor{onnx.Rows(1, x)}
+	if d != Transformer {
+		return in, nil
+	}
+	t := tokens(c)
+	n := len(t) / tokenSize
+	if n > longest {
+		return nil, fmt.Errorf("%w: %d, the transformers take up to %d", ErrTooLong, n, longest)
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("%w: no layer that counts", ErrNoData)
+	}
+	return append(in, onnx.Tensor{Shape: []int64{1, int64(n), tokenSize}, Data: t}), nil
 }
 
 func (k card) outside(c models.Config, x []float32) []string {

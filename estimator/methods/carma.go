@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"carma/estimator/figures"
 	"carma/estimator/residual"
 	"carma/estimator/step"
 )
@@ -19,6 +20,8 @@ type Corrector interface {
 // what was learned from measured trainings, and bounds it by how far such
 // estimates were off (split-conformal prediction).
 type Carma struct {
+	// Figures answers where only a few figures are known; nil where it is off.
+	Figures *figures.Model
 	// Corrector is nil where the correction is off; Why says why.
 	Corrector Corrector
 	Why       string
@@ -34,7 +37,8 @@ func (*Carma) Source() string {
 
 const defaultConfidence = 0.95
 
-// Estimate simulates where the layers are known, else scales a tracker's peak.
+// Estimate simulates where the layers are known, else scales a tracker's peak,
+// else asks what was learned of trainings with such figures.
 func (c *Carma) Estimate(s Subject) (Answer, error) {
 	confidence := s.Confidence
 	if confidence == 0 {
@@ -119,7 +123,7 @@ const maxCorrection = 0.5
 // autograd graph holds.
 func (c *Carma) fromTracker(s Subject, confidence float64) (Answer, error) {
 	if s.FakeTensor <= 0 {
-		return Answer{}, fmt.Errorf("%w: neither the model's layers nor a tracked peak are known", ErrNotApplicable)
+		return c.fromFigures(s, confidence)
 	}
 	t := calibrated().Tracker
 	a := Answer{Point: int64(t.Base*(1<<20) + t.Factor*float64(s.FakeTensor))}

@@ -11,10 +11,25 @@ import (
 
 // GPUMemNet is the published classifier, trained anew: a class of memory and
 // as the estimate its upper edge.
-type GPUMemNet struct{}
+type GPUMemNet struct {
+	// Design to ask; the zero value: of the family's designs the one whose
+	// held-out folds were more accurate.
+	Design gpumemnet.Design
+}
 
-// Name is gpumemnet.
-func (GPUMemNet) Name() string { return "gpumemnet" }
+// Classifiers are the designs of GPUMemNet under their names: the better of each
+// family, and the one that is over the layers.
+func Classifiers() []Method {
+	return []Method{GPUMemNet{}, GPUMemNet{Design: gpumemnet.Transformer}}
+}
+
+// Name is gpumemnet, with the design where one is chosen.
+func (g GPUMemNet) Name() string {
+	if g.Design == gpumemnet.Better {
+		return "gpumemnet"
+	}
+	return "gpumemnet-" + string(g.Design)
+}
 
 // Source of the method.
 func (GPUMemNet) Source() string {
@@ -22,13 +37,13 @@ func (GPUMemNet) Source() string {
 }
 
 // Estimate asks the classifier of the subject's family.
-func (GPUMemNet) Estimate(s Subject) (Answer, error) {
+func (g GPUMemNet) Estimate(s Subject) (Answer, error) {
 	if s.Config == nil {
 		return Answer{}, fmt.Errorf("%w: it needs the layers", ErrNotApplicable)
 	}
-	r, err := gpumemnet.Estimate(*s.Config)
+	r, err := gpumemnet.Estimate(*s.Config, g.Design)
 	switch {
-	case errors.Is(err, gpumemnet.ErrNoData), errors.Is(err, onnx.ErrUnavailable):
+	case errors.Is(err, gpumemnet.ErrNoData), errors.Is(err, gpumemnet.ErrTooLong), errors.Is(err, onnx.ErrUnavailable):
 		return Answer{}, fmt.Errorf("%w: %w", ErrNotApplicable, err)
 	case err != nil:
 		return Answer{}, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"carma/configs/models"
+	"carma/estimator/figures"
 	"carma/estimator/step"
 )
 
@@ -11,6 +12,8 @@ import (
 type Subject struct {
 	// Config is the model; nil: only what follows is known.
 	Config *models.Config
+	// Figures are the few that are known where Config is nil; nil: not even those.
+	Figures *figures.Figures
 	// Environment is what it will run in.
 	Environment *step.Environment
 	// FakeTensor is the peak a FakeTensor tracker reported for this very

@@ -36,14 +36,15 @@ func main() {
 	data := flag.String("data", "../shared/data", "folder of the public data")
 	doc := flag.String("doc", "docs/estimators.md", "document to write the tables into")
 	card := flag.String("card", "estimator/residual/card.json", "what the training of the correction wrote")
+	fewCard := flag.String("few", "estimator/figures/card.json", "what the training of the model of a few figures wrote")
 	flag.Parse()
-	if err := run(*data, *doc, *card); err != nil {
+	if err := run(*data, *doc, *card, *fewCard); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func run(data, doc, card string) error {
+func run(data, doc, card, fewCard string) error {
 	if s := onnx.Status(); !s.On {
 		return errors.New("the report needs ONNX Runtime: " + s.Why)
 	}
@@ -58,6 +59,9 @@ func run(data, doc, card string) error {
 	}
 	var out bytes.Buffer
 	if err := held(&out, card); err != nil {
+		return err
+	}
+	if err := few(&out, fewCard); err != nil {
 		return err
 	}
 	if err := shipped(&out, data); err != nil {
@@ -120,8 +124,8 @@ func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
 // shipped writes how what ships with carma does on the very files.
 func shipped(out *bytes.Buffer, data string) error {
-	fmt.Fprint(out, "\n### As shipped, and the others\n\n`carma estimate --evaluate FILE`. For `carma` and `gpumemnet` these are rows that they were fitted to.\n")
-	all := methods.All(&methods.Carma{Corrector: residual.NewModel()}, methods.GPUMemNet{})
+	fmt.Fprint(out, "\n### As shipped, and the others\n\n`carma estimate --evaluate FILE`. For `carma`, `gpumemnet` and `gpumemnet-transformer` these are rows that they were fitted to.\n")
+	all := methods.All(append([]methods.Method{&methods.Carma{Corrector: residual.NewModel()}}, methods.Classifiers()...)...)
 	for _, file := range []string{"estimates.csv", "gpumemnet/cnn.csv", "gpumemnet/mlp.csv", "gpumemnet/timm_faketensor.csv"} {
 		f, err := os.Open(filepath.Join(data, file))
 		if err != nil {

@@ -122,7 +122,7 @@ class Sequence(nn.Module):
     """
 
     name = "transformer"
-    longest = 256
+    longest = 1024  # layers; the data has up to 118
 
     def __init__(self, rows, index, members=4, width=16, layers=2, hidden=32):
         super().__init__()
@@ -143,17 +143,23 @@ class Sequence(nn.Module):
         m, (n, l, _) = self.members, tokens.shape
         present = tokens[..., 0]  # [n, l]
         bias = ((present - 1) * 1e4)[:, None]  # [n, 1, l]
-        x = self.token(tokens[..., 1:])[None] @ self.embed[:, None] + self.embed_b[:, None] + self.position[:l]
+        x = self.times(self.token(tokens[..., 1:])[None].expand(m, -1, -1, -1), self.embed)
+        x = x + self.embed_b[:, None] + self.position[:l]
         for (q, k, v, o), up, up_b, down in zip(self.qkv, self.up, self.up_b, self.down):
             y = self.norm(x)
-            score = (y @ q[:, None]) @ (y @ k[:, None]).transpose(-1, -2) / math.sqrt(self.width) + bias
-            x = x + torch.softmax(score, -1) @ (y @ v[:, None]) @ o[:, None]
-            h = self.norm(x) @ up[:, None] + up_b[:, None]
-            x = x + torch.relu(h) @ down[:, None]
+            score = (self.times(y, q) / math.sqrt(self.width)) @ self.times(y, k).transpose(-1, -2) + bias
+            x = x + self.times(torch.softmax(score, -1) @ self.times(y, v), o)
+            h = self.times(self.norm(x), up) + up_b[:, None]
+            x = x + self.times(torch.relu(h), down)
         x = self.norm(x) * present[..., None]
         pooled = x.sum(2) / present.sum(1, keepdim=True)  # [m, n, d]
         side = self.scale(summary)[None].expand(m, -1, -1)
         return self.stack(torch.cat([side, pooled], -1))
+
+    @staticmethod
+    def times(x, w):
+        """[m, n, l, a] by [m, a, b]: one product a member."""
+        return (x.flatten(1, 2) @ w).unflatten(1, x.shape[1:3])
 
     @staticmethod
     def norm(x):

@@ -30,6 +30,10 @@ type Submit struct {
 	Mem       int64  `json:"mem,omitempty" minimum:"0" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
 	EstModel  string `json:"est_model,omitempty" doc:"model name for the memory estimate"`
 	BatchSize int    `json:"batch_size,omitempty" minimum:"0"`
+	Params    int64  `json:"params,omitempty" minimum:"0" doc:"parameters of a model that carma does not know; needs batch_size and family"`
+	Family    string `json:"family,omitempty" enum:"mlp,cnn,transformer" doc:"family of that model"`
+	Input     int64  `json:"input,omitempty" minimum:"0" doc:"elements of one sample of it; 0: not known"`
+	Layers    int    `json:"layers,omitempty" minimum:"0" doc:"its convolutions and linear layers; 0: not known"`
 	Estimator string `json:"estimator,omitempty" doc:"estimator of its memory; empty: the daemon's"`
 	// Probe runs its first steps on the CPU before it is queued, to see what
 	// it trains.
@@ -57,72 +61,6 @@ type Submit struct {
 	// Parallel is how many tasks of its part may be queued or run at a time.
 	Parallel int           `json:"parallel,omitempty" minimum:"0" doc:"how many tasks of its part may be queued or run at a time; 0: no limit"`
 	Array    *ArrayElement `json:"array,omitempty"`
-}
-
-// Dependency is what a task waits for before it is queued: a task, all tasks
-// of a group, or those of an earlier part of the same submission.
-type Dependency struct {
-	Task      string `json:"task,omitempty" doc:"number or name of a task, or name of a group"`
-	Part      string `json:"part,omitempty" doc:"instead: a part that comes earlier in the same submission"`
-	Condition string `json:"condition,omitempty" enum:"ok,any,started" doc:"it has succeeded (default), ended in whatever way, or started"`
-}
-
-// ArrayElement is a task's place in an array. Its environment has it as
-// CARMA_ARRAY_INDEX, _COUNT, _MIN and _MAX, and CARMA_ARRAY_ID, the number of the
-// array's first task.
-type ArrayElement struct {
-	Index int `json:"index" minimum:"0"`
-	Count int `json:"count" minimum:"1"`
-	Min   int `json:"min" minimum:"0"`
-	Max   int `json:"max" minimum:"0"`
-}
-
-// MaxTasks is how many tasks one submission may have, MaxDependencies how many
-// dependencies these come to.
-const (
-	MaxTasks        = 10_000
-	MaxDependencies = 100_000
-)
-
-// Submission asks for several tasks: all are taken, in order, or none.
-type Submission struct {
-	Group string   `json:"group,omitempty" doc:"name of the tasks together, unique among those that have unfinished tasks; chosen by the daemon when empty and there are several"`
-	Tasks []Submit `json:"tasks" minItems:"1" maxItems:"10000"`
-}
-
-// SubmittedAll answers a submission. The tasks are journaled.
-type SubmittedAll struct {
-	Group    string      `json:"group,omitempty"`
-	Tasks    []Submitted `json:"tasks"`
-	Warnings []string    `json:"warnings,omitempty" doc:"each once, of all tasks"`
-}
-
-// Preview is what would become of a submission now. Nothing is submitted.
-type Preview struct {
-	Group    string        `json:"group,omitempty"`
-	Tasks    []PreviewTask `json:"tasks"`
-	Warnings []string      `json:"warnings,omitempty"`
-}
-
-// PreviewTask is what would become of one task.
-type PreviewTask struct {
-	Name     string   `json:"name"`
-	Image    string   `json:"image"`
-	Command  []string `json:"command,omitempty"`
-	GPUCount int      `json:"gpu_count"`
-	Estimate Estimate `json:"estimate"`
-	// Need is the memory per GPU that would be booked, in bytes; 0: whole GPUs.
-	Need int64 `json:"need"`
-	// GPUs are those it would start on at once; Waits, where it would not, is
-	// why, one clause.
-	GPUs  []GPURef `json:"gpus,omitempty"`
-	Waits string   `json:"waits,omitempty"`
-}
-
-// Stopped answers a request to stop a group.
-type Stopped struct {
-	Group string  `json:"group"`
-	Tasks []int64 `json:"tasks" doc:"the unfinished ones, which were asked to stop"`
 }
 
 // Mount is a bind mount of a host path into the container.
@@ -195,7 +133,7 @@ type Attempt struct {
 	Launched  time.Time `json:"launched"`
 	Started   time.Time `json:"started,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
-	Outcome   string    `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, cannot-start or stopped; empty while it runs"`
+	Outcome   string    `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
 	ExitCode  int       `json:"exit_code"`
 	Peak      int64     `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
 	Blameless bool      `json:"blameless,omitempty"`
@@ -230,7 +168,14 @@ type GPU struct {
 	DRAMA    float64 `json:"drama"`
 	PowerW   float64 `json:"power_w"`
 	EnergyJ  float64 `json:"energy_j"`
-	Fault    string  `json:"fault,omitempty"`
+	Parent   string  `json:"parent,omitempty" doc:"UUID of the card that this MIG instance is a part of"`
+	Metrics  string  `json:"metrics,omitempty" doc:"where smact, smocc and drama come from: gpm, dcgm-exporter, utilization or none; empty on simulated GPUs"`
+	Coarse   bool    `json:"coarse,omitempty" doc:"they are bounds from the share of time any kernel ran"`
+
+	TemperatureC float64  `json:"temperature_c,omitempty"`
+	ECCErrors    uint64   `json:"ecc_errors,omitempty" doc:"uncorrectable memory errors since the driver was loaded"`
+	Warnings     []string `json:"warnings,omitempty"`
+	Fault        string   `json:"fault,omitempty" doc:"why it gets no tasks"`
 	// HeldFor is the task this GPU is kept free for; 0: none.
 	HeldFor int64      `json:"held_for,omitempty"`
 	Tasks   []Resident `json:"tasks"`

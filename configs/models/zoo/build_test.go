@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"carma/configs/models"
+
 	"pgregory.net/rapid"
 )
 

@@ -30,7 +30,7 @@ func main() {
 		Term: term, Kill: make(chan struct{}),
 		ReadFile:   os.ReadFile,
 		WriteFile:  func(path string, data []byte) error { return os.WriteFile(path, data, 0o666) },
-		Interfaces: interfaces, Capabilities: capabilities,
+		Interfaces: interfaces, Capabilities: capabilities, Devices: devices,
 	}
 	if slices.Contains(p.Args, "stubborn") {
 		signal.Ignore(syscall.SIGTERM)
@@ -44,6 +44,17 @@ func interfaces() (names []string) {
 	for _, i := range all {
 		if i.Flags&net.FlagUp != 0 {
 			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
+// devices are those that have to do with NVIDIA's GPUs.
+func devices() (names []string) {
+	all, _ := os.ReadDir("/dev")
+	for _, f := range all {
+		if strings.HasPrefix(f.Name(), "nvidia") {
+			names = append(names, f.Name())
 		}
 	}
 	return names

@@ -1,0 +1,20 @@
+//go:build !cgo
+
+package main
+
+import (
+	"context"
+
+	"github.com/rs/zerolog"
+
+	"carma/configs"
+	"carma/runner"
+	"carma/runner/gpu"
+)
+
+func openNVML(context.Context, []string, configs.Config, *runner.Options, zerolog.Logger) (gpu.Source, error) {
+	return nil, &noDriverError{usageError{
+		"this carma was built without cgo, which loads the NVIDIA driver's library",
+		"build it with a C compiler in PATH (CGO_ENABLED=1 make build), or simulate: carma daemon --gpus sim:" + defaultServer,
+	}}
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"carma/configs/traces"
+)
+
+func (a *app) traceGenerateCommand() *cobra.Command {
+	o := traces.GenerateOptions{GPUs: 4}
+	cmd := &cobra.Command{
+		Use:   "generate [flags]",
+		Short: "Draw a trace with gaps of the Philly trace, at a given load",
+		Long: `Draw gaps between arrivals, with replacement, from 200 of Microsoft's Philly
+trace, and workloads by the weights of --mix. With --load, all gaps are made
+longer or shorter by one factor, so that the GPU time of all tasks alone is so
+many times that of --gpu-count GPUs from the first arrival to the last; without
+it they stay as they were, and seed and tasks name the trace for carma replay,
+too: generated-SEEDxTASKS.`,
+		Example: `  carma trace generate --tasks 60 --load 1.2 --out trace.yaml
+  carma trace generate --seed 7 --mix heavy-60 --load 0.8 --gpu-count 8`,
+		Args: noArgs,
+	}
+	flags := cmd.Flags()
+	countFlag(flags, &o.Tasks, 1, "tasks", "so many tasks (default: 60)")
+	flags.Float64Var(&o.Load, "load", 0, "GPU time of all tasks by that of the GPUs from first to last arrival, for example 1.2 (default: as the gaps have it)")
+	countFlag(flags, &o.GPUs, 1, "gpu-count", "GPUs that --load is about (default: 4)")
+	mixFlag(cmd, &o.Mix)
+	seedFlag(flags, &o.Seed)
+	out := addOut(cmd, "the trace")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if flags.Changed("load") && !(o.Load >= 0.001 && o.Load <= 1000) {
+			return usagef("write for example --load 1.2", "--load: %g is not between 0.001 and 1000", o.Load)
+		}
+		if err := out.check(nil); err != nil {
+			return err
+		}
+		t, err := traces.Generate(o)
+		if err != nil {
+			return usagef("", "%v", err)
+		}
+		told, err := a.write(out, func(w io.Writer) error { return traces.Write(w, t) })
+		if err != nil {
+			return err
+		}
+		list, err := t.Arrivals()
+		if err != nil {
+			return err
+		}
+		return printLine(told, "%s: %s, arriving within %s; load %.4g on %d GPUs", t.Name, classCounts(list), age(list.Span()), list.Load(o.GPUs), o.GPUs)
+	}
+	return cmd
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"carma/configs/traces"
+	"carma/configs/traces/arrivals"
+	"carma/configs/traces/joblog"
+	"carma/configs/traces/mixes"
+)
+
+func (a *app) traceMapCommand() *cobra.Command {
+	var o traces.MapOptions
+	var skipBroken bool
+	cmd := &cobra.Command{
+		Use:   "map ARRIVALS [flags]",
+		Short: "Make a trace of arrivals: give each a workload of the catalogue",
+		Long: `Give each arrival of a sample, a log or a trace a workload of the catalogue, and
+write a trace that carma replay plays.
+
+A class is drawn by the weights of --mix, and a workload of that class, all of
+them equally often: light runs under 10 minutes alone, medium up to an hour,
+heavy longer or on several GPUs. Mixes with names: default is 30/60/10, mix-90
+is 65/27/8 and heavy-60 is 0/83/17, as in the original's traces.
+
+With --match, an arrival gets the workload whose number of GPUs and then whose
+run time are nearest to its own.`,
+		Example: `  carma trace map sample.csv --seed 1 --out trace.yaml
+  carma trace map sample.csv --mix heavy-60 --out trace.yaml
+  carma trace map sample.csv --match --out trace.yaml`,
+		Args: oneInput,
+	}
+	flags := cmd.Flags()
+	mixFlag(cmd, &o.Mix)
+	flags.BoolVar(&o.Match, "match", false, "take the nearest workload by GPUs and run time")
+	seedFlag(flags, &o.Seed)
+	campaignFlag(cmd, &o.Campaign)
+	flags.StringVar(&o.Name, "name", "", "the trace's `name` (default: that of the input)")
+	flags.BoolVar(&skipBroken, "skip-broken", false, "leave out broken entries of the input")
+	out := addOut(cmd, "the trace")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.Match && flags.Changed("mix") {
+			return usagef("leave one out", "--match and --mix: a workload is matched or drawn")
+		}
+		if err := out.check(args); err != nil {
+			return err
+		}
+		l, err := a.readLoad(args[0], skipBroken)
+		if err != nil {
+			return err
+		}
+		o.Source = fmt.Sprintf("%s (%s)", l.name, l.format)
+		if o.Name == "" {
+			o.Name, _, _ = strings.Cut(l.name, ".")
+		}
+		t, err := traces.Map(l.list, o)
+		if err != nil {
+			return usagef("", "%s: %v", l.name, err)
+		}
+		told, err := a.write(out, func(w io.Writer) error { return traces.Write(w, t) })
+		if err != nil {
+			return err
+		}
+		return tellMapped(told, t, l.list, o.Match)
+	}
+	return cmd
+}
+
+// tellMapped prints what a trace came to beside its arrivals.
+func tellMapped(w io.Writer, t traces.Trace, from arrivals.List, matched bool) error {
+	list, err := t.Arrivals()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s: %s; load %.2f on 4 GPUs\n", printable(t.Name), classCounts(list), list.Load(4))
+	if len(from.RunTimes()) < len(from.Arrivals) {
+		return nil
+	}
+	if matched {
+		fmt.Fprintf(w, "the same number of GPUs for %d of %d\n", sameGPUs(list, from), len(list.Arrivals))
+	}
+	fmt.Fprintln(w)
+	return writeFidelity(w, list, from, "TRACE", "ARRIVALS")
+}
+
+func sameGPUs(a, b arrivals.List) int {
+	n := 0
+	for i := range a.Arrivals {
+		if a.Arrivals[i].GPUs == b.Arrivals[i].GPUs {
+			n++
+		}
+	}
+	return n
+}
+
+// classCounts tells how many tasks are light, medium and heavy.
+func classCounts(l arrivals.List) string {
+	var counts [3]int
+	for _, a := range l.Arrivals {
+		if a.RunTime != joblog.Unknown {
+			counts[mixes.ClassOf(a.GPUs, a.RunTime)]++
+		}
+	}
+	parts := make([]string, len(counts))
+	for _, c := range mixes.Classes {
+		parts[c] = fmt.Sprintf("%d %s", counts[c], c)
+	}
+	return fmt.Sprintf("%d tasks, %s", len(l.Arrivals), strings.Join(parts, ", "))
+}

@@ -1,0 +1,62 @@
+package onnxfile
+
+import (
+	"fmt"
+	"math"
+
+	"carma/configs/models"
+)
+
+// fault is an error without a file's name, which [Import] adds.
+func fault(format string, args ...any) error {
+	return &models.Error{What: fmt.Sprintf(format, args...)}
+}
+
+// short quotes a word of the file for a message.
+func short(word string) string {
+	if len(word) > 60 {
+		word = word[:28] + "..." + word[len(word)-28:]
+	}
+	return fmt.Sprintf("%q", word)
+}
+
+// maxRank bounds the dimensions of a tensor within the graph.
+const maxRank = 16
+
+// times multiplies numbers from 0 on; math.MaxInt64 when that overflows.
+func times(a, b int64) int64 {
+	if a < 0 || b < 0 || b > 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+func product(dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		if d == 0 {
+			return 0
+		}
+		n = times(n, d)
+	}
+	return n
+}
+
+// shapeFault says what is wrong with a shape; a dimension may be 0.
+func shapeFault(shape []int64) string {
+	if len(shape) > maxRank {
+		return fmt.Sprintf("%d dimensions; at most %d", len(shape), maxRank)
+	}
+	for _, d := range shape {
+		if d < 0 || d > models.MaxElements {
+			return fmt.Sprintf("a dimension of %d; it is 0 to 2^50", d)
+		}
+	}
+	if product(shape) > models.MaxElements {
+		return fmt.Sprintf("%v has more than 2^50 elements", shape)
+	}
+	return ""
+}
+
+// clamp bounds a number of the file, so that sums do not overflow.
+func clamp(n int64) int64 { return min(max(n, -models.MaxElements), models.MaxElements) }

@@ -1,0 +1,152 @@
+// Package arrivals holds what makes a log's load: when tasks arrive, on how
+// many GPUs, for how long. It cuts samples out of a log, tells how like their
+// source they are, and reads and writes them.
+//
+// The file is a table; lines that begin with # are remarks:
+//
+//	arrival_s,gpus,run_s,state,job,user
+//	0,1,3723,done,application_1,u1
+//
+// Times are seconds, arrivals since the first one; run_s is empty where it is
+// not known. Columns may be in any order; only the first three must be there.
+package arrivals
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"carma/configs/nearest"
+	"carma/configs/traces/joblog"
+)
+
+// Arrival is one task of a load.
+type Arrival struct {
+	At        time.Duration // since the first
+	GPUs      int           // at least 1
+	RunTime   time.Duration // or joblog.Unknown
+	State     joblog.State  // "": not told
+	Job, User string        // may be empty
+}
+
+// List is a load, by arrival; equal times are in the order of their source.
+type List struct {
+	// First is when the first task came, zero where that is not known.
+	First    time.Time
+	Arrivals []Arrival
+}
+
+// Sort orders a list and makes its first arrival the beginning.
+func (l *List) Sort() {
+	slices.SortStableFunc(l.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
+	if len(l.Arrivals) == 0 || l.Arrivals[0].At == 0 {
+		return
+	}
+	first := l.Arrivals[0].At
+	if !l.First.IsZero() {
+		l.First = l.First.Add(first)
+	}
+	for i := range l.Arrivals {
+		l.Arrivals[i].At -= first
+	}
+}
+
+// Span is from the first arrival to the last.
+func (l List) Span() time.Duration {
+	if len(l.Arrivals) == 0 {
+		return 0
+	}
+	return l.Arrivals[len(l.Arrivals)-1].At
+}
+
+var columns = []string{"arrival_s", "gpus", "run_s", "state", "job", "user"}
+
+// Write writes a table after a line of remark.
+func Write(w io.Writer, remark string, l List) error {
+	if _, err := fmt.Fprintf(w, "# %s\n", plain(remark)); err != nil {
+		return err
+	}
+	out := csv.NewWriter(w)
+	if err := out.Write(columns); err != nil {
+		return err
+	}
+	for _, a := range l.Arrivals {
+		run := ""
+		if a.RunTime != joblog.Unknown {
+			run = joblog.FormatSeconds(a.RunTime)
+		}
+		if err := out.Write([]string{joblog.FormatSeconds(a.At), strconv.Itoa(a.GPUs), run, string(a.State), plain(a.Job), plain(a.User)}); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// plain makes foreign text one line.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// Read reads a table and calls broken for every line that makes no sense. The
+// error is one of reading, or that this is no such table.
+func Read(r io.Reader, broken func(line int, what string)) (List, error) {
+	t, err := joblog.NewTable(r, columns[:3]...)
+	if err != nil {
+		return List{}, err
+	}
+	var l List
+	for {
+		var bad *joblog.LineError
+		switch err := t.Next(); {
+		case errors.Is(err, io.EOF):
+			l.Sort()
+			return l, nil
+		case errors.As(err, &bad):
+			broken(bad.Line, bad.What)
+			continue
+		case err != nil:
+			return l, err
+		}
+		a, err := parse(t)
+		if err != nil {
+			broken(t.Line(), err.Error())
+			continue
+		}
+		l.Arrivals = append(l.Arrivals, a)
+	}
+}
+
+var states = []string{string(joblog.Done), string(joblog.Failed), string(joblog.Killed), string(joblog.Other)}
+
+func parse(t *joblog.Table) (Arrival, error) {
+	a := Arrival{RunTime: joblog.Unknown, State: joblog.State(t.Get("state")), Job: strings.Clone(t.Get("job")), User: strings.Clone(t.Get("user"))}
+	if a.State != "" && !slices.Contains(states, string(a.State)) {
+		return a, fmt.Errorf("unknown state %.40q; nearest: %s", a.State, nearest.Names(string(a.State), states, 1)[0])
+	}
+	var err error
+	if a.At, err = joblog.ParseSeconds(t.Get("arrival_s")); err != nil {
+		return a, fmt.Errorf("arrival_s %w", err)
+	}
+	if a.GPUs, err = strconv.Atoi(t.Get("gpus")); err != nil || a.GPUs < 1 || a.GPUs > joblog.MaxGPUs {
+		return a, fmt.Errorf("gpus %.40q is not a whole number from 1 to %d", t.Get("gpus"), joblog.MaxGPUs)
+	}
+	if run := t.Get("run_s"); run != "" {
+		if a.RunTime, err = joblog.ParseSeconds(run); err != nil {
+			return a, fmt.Errorf("run_s %w", err)
+		}
+	}
+	return a, nil
+}

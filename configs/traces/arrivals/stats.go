@@ -1,0 +1,98 @@
+package arrivals
+
+import (
+	"math"
+	"time"
+
+	"carma/configs/traces/joblog"
+)
+
+// Spread describes a sorted list of times.
+type Spread struct {
+	Count                               int
+	Min, P5, Median, Mean, P95, Longest time.Duration
+}
+
+// SpreadOf describes a sorted list; all is 0 where it is empty. A percentile
+// is the least value that so many per cent of all are not above.
+func SpreadOf(sorted []time.Duration) Spread {
+	n := len(sorted)
+	if n == 0 {
+		return Spread{}
+	}
+	sum := 0.0 // of a million jobs the nanoseconds might not fit
+	for _, v := range sorted {
+		sum += v.Seconds()
+	}
+	at := func(p float64) time.Duration { return sorted[max(0, int(math.Ceil(p*float64(n)))-1)] }
+	return Spread{
+		Count: n, Min: sorted[0], P5: at(0.05), Median: at(0.5), P95: at(0.95), Longest: sorted[n-1],
+		Mean: time.Duration(sum / float64(n) * float64(time.Second)).Round(time.Millisecond),
+	}
+}
+
+// Work is the GPU time of all tasks whose run time is known, in seconds.
+func (l List) Work() float64 {
+	sum := 0.0
+	for i := range l.Arrivals {
+		if a := &l.Arrivals[i]; a.RunTime != joblog.Unknown {
+			sum += float64(a.GPUs) * a.RunTime.Seconds()
+		}
+	}
+	return sum
+}
+
+// Load is the offered load on so many GPUs: the GPU time of all tasks by the
+// GPU time there is from the first arrival to the last. 1 is as much as the
+// GPUs can do one task at a time; 0 where all arrive at once.
+func (l List) Load(gpus int) float64 {
+	if l.Span() == 0 {
+		return 0
+	}
+	return l.Work() / l.Span().Seconds() / float64(gpus)
+}
+
+// Series is the load over time, in equal bins from the first arrival to the
+// last end or, where that is later, the last arrival.
+type Series struct {
+	Bin      time.Duration // length of one
+	Arrivals []int         // tasks that arrive in each
+	// Demand is how many GPUs would be busy, the mean over each bin, if every
+	// task began as it arrives.
+	Demand []float64
+}
+
+// Over is the load over time in so many bins.
+func (l List) Over(bins int) Series {
+	end := time.Second
+	for i := range l.Arrivals {
+		end = max(end, l.Arrivals[i].At+max(0, l.Arrivals[i].RunTime))
+	}
+	s := Series{Bin: end/time.Duration(bins) + 1, Arrivals: make([]int, bins), Demand: make([]float64, bins)}
+	// change is that of whole bins at their edges.
+	change := make([]float64, bins+1)
+	for i := range l.Arrivals {
+		a := &l.Arrivals[i]
+		first := int(a.At / s.Bin)
+		s.Arrivals[first]++
+		if a.RunTime <= 0 {
+			continue
+		}
+		gpus, stop := float64(a.GPUs), a.At+a.RunTime
+		last := int(stop / s.Bin)
+		if first == last {
+			s.Demand[first] += gpus * float64(a.RunTime) / float64(s.Bin)
+			continue
+		}
+		s.Demand[first] += gpus * float64(time.Duration(first+1)*s.Bin-a.At) / float64(s.Bin)
+		s.Demand[last] += gpus * float64(stop-time.Duration(last)*s.Bin) / float64(s.Bin)
+		change[first+1] += gpus
+		change[last] -= gpus
+	}
+	busy := 0.0
+	for i := range s.Demand {
+		busy += change[i]
+		s.Demand[i] += busy
+	}
+	return s
+}

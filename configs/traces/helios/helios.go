@@ -1,0 +1,105 @@
+// Package helios reads the job logs of SenseTime's Helios clusters as they are
+// published (GitHub S-Lab-System-Group/HeliosData: Earth, Saturn, Uranus and
+// Venus, each a cluster_log.csv).
+//
+// The log is a table with a line for each job that was given to Slurm:
+//
+//	job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
+//
+// Times are 2020-06-09 18:41:01 without a zone, duration (from start to end)
+// and queue are whole seconds, state is COMPLETED, CANCELLED, FAILED, TIMEOUT,
+// NODE_FAIL or, once, SUSPENDED. More than half of the jobs ask for no GPU.
+// Columns may be in any order, and others than these are passed over.
+package helios
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"carma/configs/nearest"
+	"carma/configs/traces/joblog"
+)
+
+// Columns that a log must have; duration may be left out where start_time and
+// end_time are there.
+var need = []string{"job_id", "gpu_num", "state", "submit_time"}
+
+// states of Slurm. As the log's authors do, what ran out of its time or lost
+// its node counts as failed.
+var states = map[string]joblog.State{
+	"COMPLETED": joblog.Done, "CANCELLED": joblog.Killed, "FAILED": joblog.Failed,
+	"TIMEOUT": joblog.Failed, "NODE_FAIL": joblog.Failed, "SUSPENDED": joblog.Other,
+}
+
+var stateNames = []string{"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "SUSPENDED"}
+
+// Read reads a log. The error is one of reading, or that this is no such log
+// at all: it begins with the number of the line.
+func Read(r io.Reader, to joblog.Sink) error {
+	t, err := joblog.NewTable(r, need...)
+	if err != nil {
+		return err
+	}
+	if !t.Has("duration") && !(t.Has("start_time") && t.Has("end_time")) {
+		return fmt.Errorf("%d: no column duration, nor start_time and end_time", t.Line())
+	}
+	for {
+		var broken *joblog.LineError
+		switch err := t.Next(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &broken):
+			to.Broken(broken.Line, broken.What)
+			continue
+		case err != nil:
+			return err
+		}
+		job, err := parse(t)
+		if err != nil {
+			to.Broken(t.Line(), err.Error())
+			continue
+		}
+		to.Job(job)
+	}
+}
+
+func parse(t *joblog.Table) (joblog.Job, error) {
+	j := joblog.Job{ID: strings.Clone(t.Get("job_id")), User: strings.Clone(t.Get("user")), Line: t.Line()}
+	if j.ID == "" {
+		return j, errors.New("job_id is missing")
+	}
+	var ok bool
+	state := t.Get("state")
+	if j.State, ok = states[state]; !ok {
+		return j, fmt.Errorf("unknown state %.40q; nearest: %s", state, nearest.Names(state, stateNames, 1)[0])
+	}
+	var err error
+	if j.GPUs, err = strconv.Atoi(t.Get("gpu_num")); err != nil || j.GPUs < 0 || j.GPUs > joblog.MaxGPUs {
+		return j, fmt.Errorf("gpu_num %.40q is not a whole number from 0 to %d", t.Get("gpu_num"), joblog.MaxGPUs)
+	}
+	if j.Submitted, err = joblog.ParseTime(t.Get("submit_time")); err != nil {
+		return j, fmt.Errorf("submit_time %w", err)
+	}
+	j.RunTime, err = runTime(t)
+	return j, err
+}
+
+// runTime is the duration column or, where that is empty, end less start.
+func runTime(t *joblog.Table) (time.Duration, error) {
+	if text := t.Get("duration"); text != "" {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || seconds < 0 || seconds > int64(joblog.MaxTime/time.Second) {
+			return 0, fmt.Errorf("duration %.40q is not whole seconds from 0 on", text)
+		}
+		return time.Duration(seconds) * time.Second, nil
+	}
+	start, end := t.Get("start_time"), t.Get("end_time")
+	if start == "" || end == "" {
+		return joblog.Unknown, nil
+	}
+	return joblog.Between(start, end)
+}

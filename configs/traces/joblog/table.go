@@ -1,0 +1,160 @@
+package joblog
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"carma/configs/nearest"
+)
+
+// Table reads comma-separated values with a header, a line at a time, so that
+// a broken line costs that line and no other. A quoted value must not go over
+// several lines.
+type Table struct {
+	r       *bufio.Reader
+	line    int
+	columns map[string]int // look-up only
+	count   int
+	values  []string
+	text    []byte
+}
+
+// NewTable reads the header. Columns are known by name, whatever their order
+// and case; those of need must be there, others may. Lines that begin with #
+// are passed over.
+func NewTable(r io.Reader, need ...string) (*Table, error) {
+	t := &Table{r: bufio.NewReaderSize(r, 64<<10), columns: map[string]int{}}
+	line, err := t.read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("1: empty; the first line names columns: %s", strings.Join(need, ","))
+	} else if err != nil {
+		return nil, err
+	}
+	names, err := split(line, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%d: %w", t.line, err)
+	}
+	for i, name := range names {
+		names[i] = strings.ToLower(strings.TrimSpace(name))
+		if _, twice := t.columns[names[i]]; twice {
+			return nil, fmt.Errorf("%d: column %.40q a second time", t.line, names[i])
+		}
+		t.columns[names[i]] = i
+	}
+	t.count = len(names)
+	for _, name := range need {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("%d: no column %s; nearest: %.40s", t.line, name, nearest.Names(name, names, 1)[0])
+		}
+	}
+	return t, nil
+}
+
+// Has reports whether there is a column.
+func (t *Table) Has(column string) bool { _, ok := t.columns[column]; return ok }
+
+// Next goes to the next line that is not empty; io.EOF after the last. A
+// LineError says that this line is broken and the next may be read; any other
+// error is final.
+func (t *Table) Next() error {
+	line, err := t.read()
+	if err != nil {
+		return err
+	}
+	if t.values, err = split(line, t.values[:0]); err != nil {
+		return &LineError{t.line, err.Error()}
+	}
+	if len(t.values) != t.count {
+		return &LineError{t.line, fmt.Sprintf("%d values for %d columns", len(t.values), t.count)}
+	}
+	return nil
+}
+
+// Line is the number of the line that Next went to.
+func (t *Table) Line() int { return t.line }
+
+// Get is the value in a column, "" where there is no such column. It stays
+// valid.
+func (t *Table) Get(column string) string {
+	i, ok := t.columns[column]
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(t.values[i])
+}
+
+// LineError is a line that makes no sense.
+type LineError struct {
+	Line int
+	What string
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("%d: %s", e.Line, e.What) }
+
+// read returns the next line that says something, without its end.
+func (t *Table) read() (string, error) {
+	for {
+		text, long, err := t.rawLine()
+		if err != nil {
+			return "", err
+		}
+		if t.line++; t.line == 1 {
+			text = bytes.TrimPrefix(text, []byte("\ufeff"))
+		}
+		switch {
+		case long:
+			return "", &LineError{t.line, fmt.Sprintf("longer than %d MiB", MaxEntry>>20)}
+		case len(bytes.TrimSpace(text)) > 0 && text[0] != '#':
+			return string(text), nil
+		}
+	}
+}
+
+// rawLine reads a line; of one that is too long it keeps nothing.
+func (t *Table) rawLine() (text []byte, long bool, err error) {
+	t.text = t.text[:0]
+	for {
+		part, err := t.r.ReadSlice('\n')
+		if t.text = append(t.text, part...); len(t.text) > MaxEntry {
+			t.text, long = t.text[:0], true
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if errors.Is(err, io.EOF) && (long || len(t.text) > 0) {
+			err = nil
+		}
+		return bytes.TrimRight(t.text, "\r\n"), long, err
+	}
+}
+
+// split is one line's values. Only a line with quotes needs the library, which
+// is slow when it is begun for every line.
+func split(line string, into []string) ([]string, error) {
+	if !strings.Contains(line, `"`) {
+		for {
+			value, rest, more := strings.Cut(line, ",")
+			if into = append(into, value); !more {
+				return into, nil
+			}
+			line = rest
+		}
+	}
+	r := csv.NewReader(strings.NewReader(line))
+	r.TrimLeadingSpace = true
+	values, err := r.Read()
+	var e *csv.ParseError
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("not CSV: %w", err)
+	}
+	return values, nil
+}

@@ -1,0 +1,185 @@
+// Package mixes draws workloads of the catalogue by how heavy they are, as the
+// original's traces were drawn.
+package mixes
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"carma/configs/nearest"
+	"carma/configs/workloads"
+)
+
+// Class is how heavy a task is.
+type Class int
+
+// Classes in the order in which they are told.
+const (
+	Light  Class = iota // under 10 minutes
+	Medium              // 10 to 60 minutes
+	Heavy               // over an hour, or on several GPUs
+)
+
+// Classes lists them.
+var Classes = []Class{Light, Medium, Heavy}
+
+func (c Class) String() string { return []string{"light", "medium", "heavy"}[c] }
+
+// ClassOf is the class of a task by its GPUs and its run time alone.
+func ClassOf(gpus int, alone time.Duration) Class {
+	switch {
+	case gpus > 1 || alone > time.Hour:
+		return Heavy
+	case alone < 10*time.Minute:
+		return Light
+	}
+	return Medium
+}
+
+// Mix is how often each class comes; the sum is 1.
+type Mix [3]float64
+
+// Default is the weights of the script that drew the original's traces t1 and
+// t2 (GitHub ehsanyousefzadehasl/Philly-Trace-Analyser-and-Task-Mapper).
+var Default = Mix{0.3, 0.6, 0.1}
+
+// named are the default and the shares of the original's other traces.
+var named = []struct {
+	name string
+	mix  Mix
+}{
+	{"default", Default},
+	{"mix-90", Mix{0.65, 0.27, 0.08}},
+	{"heavy-60", Mix{0, 0.83, 0.17}},
+}
+
+// Names lists the mixes that have names.
+func Names() []string {
+	names := make([]string, len(named))
+	for i, n := range named {
+		names[i] = n.name
+	}
+	return names
+}
+
+// Parse reads a mix: a name, or weights of light, medium and heavy tasks such
+// as 65/27/8 or 0.3/0.6/0.1, of which only the ratio counts.
+func Parse(s string) (Mix, error) {
+	for _, n := range named {
+		if n.name == s {
+			return n.mix, nil
+		}
+	}
+	parts := strings.Split(s, "/")
+	if len(parts) == 1 {
+		return Mix{}, fmt.Errorf("unknown mix %q; nearest: %s; or write weights of light, medium and heavy: 30/60/10", s, nearest.Names(s, Names(), 1)[0])
+	}
+	var m Mix
+	sum := 0.0
+	for i, p := range parts {
+		w, err := strconv.ParseFloat(p, 64)
+		if err != nil || !(w >= 0 && w <= 1e6) || len(parts) != len(m) {
+			return Mix{}, fmt.Errorf("%q is not three weights from 0 on; write light/medium/heavy, for example 30/60/10", s)
+		}
+		m[i] = w
+		sum += w
+	}
+	if sum == 0 {
+		return Mix{}, fmt.Errorf("%q: the weights are all 0; write for example 30/60/10", s)
+	}
+	for i := range m {
+		m[i] /= sum
+	}
+	return m, nil
+}
+
+func (m Mix) String() string {
+	return fmt.Sprintf("%.4g %% light, %.4g %% medium, %.4g %% heavy", 100*m[Light], 100*m[Medium], 100*m[Heavy])
+}
+
+// drawn is the order in which a random number passes the classes. It is part
+// of the result: a seed gives the same trace in every version.
+var drawn = []Class{Heavy, Light, Medium}
+
+// Class draws a class.
+func (m Mix) Class(d Dice) Class {
+	f := d.Float()
+	for _, c := range drawn {
+		if f -= m[c]; f < 0 {
+			return c
+		}
+	}
+	for _, c := range []Class{Medium, Light} { // the weights are rounded
+		if m[c] > 0 {
+			return c
+		}
+	}
+	return Heavy
+}
+
+// Pool is the shipped workloads by class, sorted by name.
+type Pool [3][]workloads.Profile
+
+// Draw draws a class and then a workload of it.
+func (p *Pool) Draw(m Mix, d Dice) workloads.Profile {
+	pool := p[m.Class(d)]
+	return pool[d.Below(len(pool))]
+}
+
+// Of are the workloads that were measured in a campaign. gpt2-xl, the one whose
+// activity was not measured, is left out: none of the original's traces has
+// it, and it fills an A100 40 GB to the last 0.8 GB, which leaves an estimator
+// no margin.
+func Of(campaign string) *Pool {
+	if campaign == "v1" {
+		return v1()
+	}
+	return v2()
+}
+
+var (
+	v1 = sync.OnceValue(func() *Pool { return poolOf("v1") })
+	v2 = sync.OnceValue(func() *Pool { return poolOf("v2") })
+)
+
+func poolOf(campaign string) *Pool {
+	var p Pool
+	for _, w := range workloads.All() {
+		c, err := w.Campaign(campaign)
+		if err != nil || w.Solo.Span == "" {
+			continue // not measured
+		}
+		class := ClassOf(w.GPUs, c.RunTime)
+		p[class] = append(p[class], w)
+	}
+	return &p
+}
+
+// All are the workloads of a pool, sorted by name.
+func (p *Pool) All() []workloads.Profile {
+	all := slices.Concat(p[0], p[1], p[2])
+	slices.SortFunc(all, func(a, b workloads.Profile) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Dice draw from PCG, whose stream is fixed; how math/rand/v2 makes numbers of
+// it may change.
+type Dice struct{ pcg *rand.PCG }
+
+// NewDice are dice of a seed: the same numbers with every version of Go.
+func NewDice(seed uint64) Dice { return Dice{rand.NewPCG(seed, 0)} }
+
+// Below returns 0 to n-1.
+func (d Dice) Below(n int) int {
+	high, _ := bits.Mul64(d.pcg.Uint64(), uint64(n))
+	return int(high)
+}
+
+// Float returns 0 to less than 1.
+func (d Dice) Float() float64 { return float64(d.pcg.Uint64()>>11) / (1 << 53) }

@@ -1,0 +1,287 @@
+package original
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"carma/configs/traces"
+	"carma/configs/workloads"
+	"carma/mapper"
+)
+
+// Options say how a script is read.
+type Options struct {
+	// Rads is a folder in which .rad files are looked for by their names; "":
+	// where the script says, seen from its folder or else from this one.
+	Rads string
+	// Campaign is that of a script that does not say: "v1", "v2" or "".
+	Campaign string
+}
+
+// ReadScript reads a script and the .rad files it names. A .rad file that is
+// not there is no mistake where the catalogue knows a workload of its name, as
+// it does of the original's own.
+func ReadScript(path string, r io.Reader, o Options) (traces.Trace, error) {
+	s, err := ParseScript(path, r)
+	if err != nil {
+		return traces.Trace{}, err
+	}
+	t := traces.Trace{
+		Name: cmp.Or(s.Notes["name"], strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))), Description: s.Notes["description"],
+		Source: s.Notes["source"], Campaign: cmp.Or(s.Notes["campaign"], o.Campaign, workloads.DefaultCampaign),
+	}
+	if t.Campaign != "v1" && t.Campaign != "v2" {
+		return traces.Trace{}, fmt.Errorf("%s:1: unknown campaign %q; v1 or v2", path, t.Campaign)
+	}
+	known := map[string]kind{} // look-up only
+	for _, one := range s.Submits {
+		k, seen := known[one.Rad]
+		if !seen {
+			if k, err = o.kind(path, one.Rad); err != nil {
+				return traces.Trace{}, fmt.Errorf("%s:%d: %w", path, one.Line, err)
+			}
+			known[one.Rad] = k
+		}
+		task, err := k.task(one)
+		if err == nil {
+			_, err = k.workload.Campaign(t.Campaign)
+		}
+		if err != nil {
+			return traces.Trace{}, fmt.Errorf("%s:%d: %w", path, one.Line, err)
+		}
+		t.Tasks = append(t.Tasks, task)
+	}
+	return t, nil
+}
+
+// ReadRad reads one .rad file as a trace of one task.
+func ReadRad(path string, o Options) (traces.Trace, error) {
+	k, err := o.kind(path, filepath.Base(path))
+	if err != nil {
+		return traces.Trace{}, err
+	}
+	t := traces.Trace{Name: base(path), Campaign: cmp.Or(o.Campaign, workloads.DefaultCampaign)}
+	task, err := k.task(Submit{Rad: path, Line: 1})
+	if err == nil {
+		_, err = k.workload.Campaign(t.Campaign)
+	}
+	if err != nil {
+		return traces.Trace{}, fmt.Errorf("%s: %w", path, err)
+	}
+	t.Tasks = []traces.Task{task}
+	return t, nil
+}
+
+// base is a file's name without its ending.
+func base(path string) string {
+	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+}
+
+// kind is what a .rad file says.
+type kind struct {
+	workload workloads.Profile
+	gpus     int
+}
+
+// kind reads a .rad file that a script names.
+func (o Options) kind(script, rad string) (kind, error) {
+	if rest, ok := strings.CutPrefix(rad, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			rad = filepath.Join(home, rest)
+		}
+	}
+	places := []string{rad}
+	if !filepath.IsAbs(rad) {
+		dir := filepath.Dir(script)
+		places = []string{filepath.Join(dir, rad), rad}
+	}
+	if o.Rads != "" {
+		places = []string{filepath.Join(o.Rads, filepath.Base(rad))}
+	}
+	for _, place := range places {
+		f, err := os.Open(place)
+		if os.IsNotExist(err) {
+			continue
+		} else if err != nil {
+			return kind{}, err
+		}
+		defer f.Close()
+		content, err := ParseRad(place, f)
+		if err != nil {
+			return kind{}, err
+		}
+		w, err := content.workload(base(rad))
+		if err != nil {
+			return kind{}, fmt.Errorf("%s: %w", place, err)
+		}
+		return kind{w, content.GPUs}, nil
+	}
+	if o.Rads != "" {
+		return kind{}, fmt.Errorf("no file %s; is --rad the right folder?", places[0])
+	}
+	w, err := workloads.Find(base(rad))
+	if err != nil {
+		return kind{}, fmt.Errorf("no file %s, and %w; name the folder with --rad", places[0], err)
+	}
+	return kind{w, w.GPUs}, nil
+}
+
+// workload is the one that a .rad file is about: the one that line 1 names,
+// the one that has the file's name, or the only one of the command's program,
+// batch size and GPUs.
+func (f Rad) workload(name string) (workloads.Profile, error) {
+	notes, err := parseNotes(f.Comment)
+	if err != nil {
+		return workloads.Profile{}, fmt.Errorf("line 1: %w", err)
+	}
+	if named, ok := notes["workload"]; ok {
+		w, err := workloads.Find(named)
+		if err != nil {
+			err = fmt.Errorf("line 1: %w", err)
+		}
+		return w, err
+	}
+	if w, err := workloads.Find(name); err == nil {
+		return w, nil
+	}
+	found := slices.DeleteFunc(workloads.ByModel(f.program()), func(w workloads.Profile) bool { return w.BatchSize != f.Batch || w.GPUs != f.GPUs })
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return workloads.Profile{}, fmt.Errorf("no one workload is named %s, or trains %s with a batch of %d on %d GPUs; write in line 1: %s workload=NAME; nearest: %s",
+		name, cmp.Or(f.program(), "line 3"), f.Batch, f.GPUs, mark, strings.Join(workloads.Nearest(name), ", "))
+}
+
+// program is what the command runs, without folders and ending.
+func (f Rad) program() string {
+	for word := range strings.FieldsSeq(f.Command) {
+		if strings.HasSuffix(word, ".py") {
+			return base(word)
+		}
+	}
+	return ""
+}
+
+// task is a submission's.
+func (k kind) task(s Submit) (traces.Task, error) {
+	t := traces.Task{At: s.At, Workload: k.workload.Name, GPUs: k.gpus, Name: base(s.Rad), Line: s.Line}
+	for _, key := range noteKeys {
+		v, ok := s.Notes[key]
+		if !ok {
+			continue
+		}
+		switch key {
+		case "name":
+			t.Name = v
+		case "user":
+			t.User = v
+		case "priority":
+			p := slices.IndexFunc(priorities, func(p mapper.Priority) bool { return p.String() == v })
+			if p < 0 {
+				return t, fmt.Errorf("%s unknown priority %.40q; low, normal or high", mark, v)
+			}
+			t.Priority = priorities[p]
+		case "mem":
+			m, err := mapper.ParseBytes(v)
+			if err != nil || m < mapper.MiB {
+				return t, fmt.Errorf("%s mem %.40q is not an amount of memory; write for example 12G", mark, v)
+			}
+			t.Mem = m
+		default:
+			return t, fmt.Errorf("%s %s belongs to the script, not to a submission", mark, key)
+		}
+	}
+	return t, nil
+}
+
+var priorities = []mapper.Priority{mapper.Low, mapper.Normal, mapper.High}
+
+// Files is a trace in the original's form.
+type Files struct {
+	Script Script
+	Rads   map[string]Rad // by the path that the script has
+}
+
+// FromTrace turns a trace into the original's form. ReadScript makes the same
+// trace of it.
+func FromTrace(t traces.Trace) (Files, error) {
+	out := Files{Script: Script{Notes: Notes{}}, Rads: map[string]Rad{}}
+	for key, v := range map[string]string{"name": t.Name, "campaign": t.Campaign, "description": t.Description, "source": t.Source} {
+		if v != "" {
+			out.Script.Notes[key] = v
+		}
+	}
+	for _, task := range t.Tasks {
+		w, err := workloads.Find(task.Workload)
+		if err != nil {
+			return Files{}, err
+		}
+		path := "workloads/" + radName(w, task) + ".rad"
+		if _, there := out.Rads[path]; !there {
+			if out.Rads[path], err = newRad(w, task.GPUs, t.Campaign); err != nil {
+				return Files{}, err
+			}
+		}
+		out.Script.Submits = append(out.Script.Submits, Submit{At: task.At, Rad: path, Notes: notes(task, base(path))})
+	}
+	return out, nil
+}
+
+// radName is the task's own name where that is the workload's in the original,
+// else the workload's.
+func radName(w workloads.Profile, t traces.Task) string {
+	name := w.Name
+	if slices.Contains(w.Aliases, t.Name) {
+		name = t.Name
+	}
+	if t.GPUs != w.GPUs {
+		name = fmt.Sprintf("%s-on-%d", name, t.GPUs)
+	}
+	return name
+}
+
+// notes are what a task has besides its .rad file.
+func notes(t traces.Task, rad string) Notes {
+	n := Notes{}
+	if t.Name != rad {
+		n["name"] = t.Name
+	}
+	if t.User != "" {
+		n["user"] = t.User
+	}
+	if t.Priority != mapper.Normal {
+		n["priority"] = t.Priority.String()
+	}
+	if t.Mem > 0 {
+		n["mem"] = fmt.Sprint(int64(t.Mem))
+	}
+	return n
+}
+
+// newRad describes a workload. The command is the one to fill in: programs of
+// the original are not part of carma.
+func newRad(w workloads.Profile, gpus int, campaign string) (Rad, error) {
+	c, err := w.Campaign(campaign)
+	if err != nil {
+		return Rad{}, err
+	}
+	estimate := func(b mapper.Bytes) float64 {
+		if b == 0 {
+			return NoEstimate
+		}
+		return inMiB(b)
+	}
+	return Rad{
+		Comment: Notes{"workload": w.Name}.String(), Environment: "conda activate tf",
+		Command: fmt.Sprintf("python workloads/%s.py --batch_size %d --epochs %d", w.Model, w.BatchSize, w.Epochs),
+		Model:   fmt.Sprintf("%s_%d.model", w.Model, w.BatchSize), Dataset: w.Dataset, Batch: w.BatchSize, GPUs: gpus,
+		Peak: inMiB(c.Memory), Horus: estimate(w.Estimates.Horus), FakeTensor: estimate(w.Estimates.FakeTensor), GPUMemNet: estimate(w.Estimates.GPUMemNet),
+	}, nil
+}
+
+func inMiB(b mapper.Bytes) float64 { return float64(b) / float64(mapper.MiB) }

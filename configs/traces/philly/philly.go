@@ -1,0 +1,128 @@
+// Package philly reads the job log of Microsoft's Philly clusters as it is
+// published (GitHub msr-fiddle/philly-traces, the file cluster_job_log).
+//
+// The log is one JSON array of jobs:
+//
+//	{"status": "Pass", "vc": "...", "jobid": "...", "user": "...",
+//	 "submitted_time": "2017-10-07 01:11:39",
+//	 "attempts": [{"start_time": "...", "end_time": "...",
+//	               "detail": [{"ip": "m47", "gpus": ["gpu0", "gpu1"]}]}]}
+//
+// status is Pass, Killed or Failed. Times name no zone. A job may have no
+// attempts, and an attempt no start or no end (null, "" or "None"): of such a
+// job the GPUs or the run time are not known. As in the analysis that is
+// published with the log, a job's GPUs are those of its first attempt and its
+// run time is from the first start to the last end, so that what it waited
+// between attempts counts as running.
+//
+// Jobs may also stand one after another without the array.
+package philly
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"carma/configs/nearest"
+	"carma/configs/traces/joblog"
+)
+
+type job struct {
+	Status    string    `json:"status"`
+	ID        string    `json:"jobid"`
+	User      string    `json:"user"`
+	Submitted string    `json:"submitted_time"`
+	Attempts  []attempt `json:"attempts"`
+}
+
+type attempt struct {
+	Start  string   `json:"start_time"`
+	End    string   `json:"end_time"`
+	Detail []detail `json:"detail"`
+}
+
+type detail struct {
+	GPUs []json.RawMessage `json:"gpus"`
+}
+
+var states = map[string]joblog.State{"Pass": joblog.Done, "Killed": joblog.Killed, "Failed": joblog.Failed}
+
+// Read reads a log. The error is one of reading, or that this is no such log
+// at all: it begins with the number of the line.
+func Read(r io.Reader, to joblog.Sink) error {
+	s := newSplitter(r)
+	for {
+		text, line, err := s.next()
+		var broken *joblog.LineError
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &broken):
+			to.Broken(broken.Line, broken.What)
+			continue
+		case err != nil:
+			return err
+		}
+		var j job
+		if err := json.Unmarshal(text, &j); err != nil {
+			to.Broken(line, "not a job: "+plain(err))
+			continue
+		}
+		s.sound()
+		out, err := j.parse()
+		if err != nil {
+			to.Broken(line, err.Error())
+			continue
+		}
+		out.Line = line
+		to.Job(out)
+	}
+}
+
+// plain is a message of the JSON library on one line.
+func plain(err error) string {
+	return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "json: ")
+}
+
+func (j *job) parse() (joblog.Job, error) {
+	out := joblog.Job{ID: j.ID, User: j.User, RunTime: joblog.Unknown}
+	if j.ID == "" {
+		return out, errors.New("jobid is missing")
+	}
+	var ok bool
+	if out.State, ok = states[j.Status]; !ok {
+		return out, fmt.Errorf("unknown status %.40q; nearest: %s", j.Status, nearest.Names(j.Status, []string{"Pass", "Killed", "Failed"}, 1)[0])
+	}
+	if absent(j.Submitted) {
+		return out, errors.New("submitted_time is missing")
+	}
+	var err error
+	if out.Submitted, err = joblog.ParseTime(j.Submitted); err != nil {
+		return out, fmt.Errorf("submitted_time %w", err)
+	}
+	if len(j.Attempts) == 0 {
+		return out, nil
+	}
+	first, last := &j.Attempts[0], &j.Attempts[len(j.Attempts)-1]
+	for _, d := range first.Detail {
+		out.GPUs += len(d.GPUs)
+	}
+	if out.GPUs > joblog.MaxGPUs {
+		return out, fmt.Errorf("%d GPUs are more than %d", out.GPUs, joblog.MaxGPUs)
+	}
+	out.RunTime, err = between(first.Start, last.End)
+	return out, err
+}
+
+// absent: the log's ways to say that a time is not known.
+func absent(s string) bool { return s == "" || s == "None" }
+
+func between(start, end string) (time.Duration, error) {
+	if absent(start) || absent(end) {
+		return joblog.Unknown, nil
+	}
+	return joblog.Between(start, end)
+}

@@ -1,0 +1,76 @@
+package traces
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"carma/configs/traces/joblog"
+	"carma/configs/workloads"
+	"carma/mapper"
+)
+
+// Write writes a trace as Parse reads it: what is read again is equal, but for
+// the lines.
+func Write(w io.Writer, t Trace) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "schema: %s\n", schema)
+	for _, pair := range [][2]string{{"name", t.Name}, {"description", t.Description}, {"source", t.Source}, {"campaign", t.Campaign}} {
+		if pair[1] != "" {
+			fmt.Fprintf(b, "%s: %s\n", pair[0], scalar(pair[1]))
+		}
+	}
+	b.WriteString("tasks:\n")
+	for _, task := range t.Tasks {
+		fmt.Fprintf(b, "  - {%s}\n", strings.Join(task.values(), ", "))
+	}
+	return b.Flush()
+}
+
+// values are those of a task that differ from what is assumed, as key: value.
+func (t Task) values() []string {
+	list := []string{"at: " + seconds(t), "workload: " + scalar(t.Workload)}
+	if w, err := workloads.Find(t.Workload); err != nil || w.GPUs != t.GPUs {
+		list = append(list, "gpus: "+strconv.Itoa(t.GPUs))
+	}
+	if t.Name != "" {
+		list = append(list, "name: "+scalar(t.Name))
+	}
+	if t.User != "" {
+		list = append(list, "user: "+scalar(t.User))
+	}
+	if t.Priority != mapper.Normal {
+		list = append(list, "priority: "+t.Priority.String())
+	}
+	if t.Mem > 0 {
+		list = append(list, "mem: "+strconv.FormatInt(int64(t.Mem), 10))
+	}
+	return list
+}
+
+// seconds writes the arrival. Fractions are written with their unit: plain
+// numbers are rounded to microseconds when they are read.
+func seconds(t Task) string {
+	s := joblog.FormatSeconds(t.At)
+	if strings.Contains(s, ".") {
+		s += "s"
+	}
+	return s
+}
+
+var (
+	simple = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
+	words  = regexp.MustCompile(`^(?i:null|true|false|yes|no|on|off|y|n)$`)
+)
+
+// scalar writes a text for YAML, in quotes where it might be taken for
+// something else. Quoted, Go's escapes are YAML's.
+func scalar(s string) string {
+	if simple.MatchString(s) && !words.MatchString(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,107 @@
+// Package cdi finds GPUs in the machine's Container Device Interface files,
+// which say for each device what a container needs of it: device nodes,
+// mounts, environment, hooks. NVIDIA's are made by nvidia-ctk cdi generate.
+package cdi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+)
+
+// Dirs are where engines look for CDI files; of two devices of one name the
+// later folder's counts.
+var Dirs = []string{"/etc/cdi", "/var/run/cdi"}
+
+// Kind is the class of NVIDIA's devices, the part of a name before the "=".
+const Kind = "nvidia.com/gpu"
+
+// Name is a GPU's name in CDI files.
+func Name(uuid string) string { return Kind + "=" + uuid }
+
+// Names are those of several GPUs.
+func Names(uuids []string) []string {
+	names := make([]string, len(uuids))
+	for i, id := range uuids {
+		names[i] = Name(id)
+	}
+	return names
+}
+
+// Files are the CDI files of some folders as they were when read.
+type Files struct {
+	cache *cdi.Cache
+	dirs  []string
+}
+
+// Read reads the files of dirs; nil: [Dirs]. A folder that is not there is
+// empty, a file that cannot be read is told by [Files.Missing] when it matters.
+func Read(dirs []string) (*Files, error) {
+	if dirs == nil {
+		dirs = Dirs
+	}
+	c, err := cdi.NewCache(cdi.WithSpecDirs(dirs...), cdi.WithAutoRefresh(false))
+	if err != nil {
+		return nil, fmt.Errorf("read CDI files in %s: %w", strings.Join(dirs, ", "), err)
+	}
+	return &Files{c, dirs}, nil
+}
+
+// Missing says why a GPU of uuids is not to be had by name; nil: all are.
+func (f *Files) Missing(uuids []string) error {
+	for _, id := range uuids {
+		if f.cache.GetDevice(Name(id)) != nil {
+			continue
+		}
+		err := fmt.Errorf("no CDI file in %s has the device %s", strings.Join(f.dirs, ", "), Name(id))
+		for path, errs := range f.cache.GetErrors() {
+			err = fmt.Errorf("%w; %s: %w", err, path, errors.Join(errs...))
+		}
+		return err
+	}
+	return nil
+}
+
+// Inject adds to a container's specification what the files say of the GPUs.
+func (f *Files) Inject(spec *specs.Spec, uuids []string) error {
+	if err := f.Missing(uuids); err != nil {
+		return fmt.Errorf("CDI device: %w", err)
+	}
+	if _, err := f.cache.InjectDevices(spec, Names(uuids)...); err != nil {
+		return fmt.Errorf("CDI device: %w", err)
+	}
+	return nil
+}
+
+// Nodes are the paths in the container of the device nodes of the GPUs that
+// no other device of the same kind shares: those that tell one GPU from
+// another.
+func (f *Files) Nodes(uuids []string) []string {
+	own := map[string]bool{}
+	for _, id := range uuids {
+		for _, path := range f.nodes(Name(id)) {
+			own[path] = true
+		}
+	}
+	paths := make([]string, 0, len(own))
+	for path := range own {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func (f *Files) nodes(name string) (paths []string) {
+	d := f.cache.GetDevice(name)
+	if d == nil {
+		return nil
+	}
+	for _, n := range d.ContainerEdits.DeviceNodes {
+		paths = append(paths, n.Path)
+	}
+	return paths
+}

@@ -1,0 +1,68 @@
+package cdi
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+)
+
+const file = `cdiVersion: "0.5.0"
+kind: nvidia.com/gpu
+containerEdits:
+  env: ["NVIDIA_VISIBLE_DEVICES=void"]
+devices:
+- name: GPU-a
+  containerEdits:
+    deviceNodes: [{path: /dev/nvidia0, hostPath: /dev/null}]
+- name: GPU-b
+  containerEdits:
+    deviceNodes: [{path: /dev/nvidia1, hostPath: /dev/null}]
+`
+
+func read(t *testing.T, text string) *Files {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nvidia.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Read([]string{filepath.Join(dir, "none"), dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFiles(t *testing.T) {
+	f := read(t, file)
+	if err := f.Missing([]string{"GPU-a", "GPU-b"}); err != nil {
+		t.Error(err)
+	}
+	if err := f.Missing([]string{"GPU-a", "GPU-c"}); err == nil || !strings.Contains(err.Error(), "nvidia.com/gpu=GPU-c") {
+		t.Errorf("a GPU that no file has: %v", err)
+	}
+	if got := f.Nodes([]string{"GPU-b", "GPU-a"}); !slices.Equal(got, []string{"/dev/nvidia0", "/dev/nvidia1"}) {
+		t.Errorf("nodes %q", got)
+	}
+	var spec specs.Spec
+	if err := f.Inject(&spec, []string{"GPU-b"}); err != nil {
+		t.Fatal(err)
+	}
+	if d := spec.Linux.Devices; len(d) != 1 || d[0].Path != "/dev/nvidia1" || !slices.Contains(spec.Process.Env, "NVIDIA_VISIBLE_DEVICES=void") {
+		t.Errorf("injected %+v, %q", d, spec.Process.Env)
+	}
+	if err := f.Inject(&spec, []string{"GPU-c"}); err == nil {
+		t.Error("a GPU that no file has was injected")
+	}
+}
+
+// TestBadFile: what is wrong with a file is told where a GPU is missed.
+func TestBadFile(t *testing.T) {
+	f := read(t, "kind: nvidia.com/gpu\ndevices: 3\n")
+	if err := f.Missing([]string{"GPU-a"}); err == nil || !strings.Contains(err.Error(), "nvidia.yaml") {
+		t.Errorf("%v, want one that names the file", err)
+	}
+}

@@ -1,0 +1,49 @@
+package containerd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+)
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// unified reports whether the machine has cgroup version 2 only.
+func unified() bool {
+	_, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
+	return err == nil
+}
+
+// swapLimits reports whether the kernel can limit swap: version 1 without
+// swap accounting refuses the container otherwise.
+func swapLimits() bool {
+	if unified() {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(cgroupRoot, "memory", "memory.memsw.limit_in_bytes"))
+	return err == nil
+}
+
+// oomKilled reports whether the kernel has killed a process of a container
+// for lack of memory. Its control group is there until the task is deleted.
+func oomKilled(spec *specs.Spec) bool {
+	if spec == nil || spec.Linux == nil || spec.Linux.CgroupsPath == "" {
+		return false
+	}
+	file := filepath.Join(cgroupRoot, "memory", spec.Linux.CgroupsPath, "memory.oom_control")
+	if unified() {
+		file = filepath.Join(cgroupRoot, spec.Linux.CgroupsPath, "memory.events")
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		if n, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
+			return n != "0"
+		}
+	}
+	return false
+}

@@ -1,0 +1,182 @@
+package containerd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/identifiers"
+	"github.com/containerd/errdefs"
+
+	"carma/containers"
+)
+
+// Create makes the container of spec, or returns the id of the one that has
+// its name and all its labels. A container's id is its name, of which
+// containerd has only one.
+func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
+	what := fmt.Sprintf("create container %q", spec.Name)
+	if err := check(spec); err != nil {
+		return "", fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
+	}
+	defer d.lock(spec.Name)()
+	for {
+		err := d.create(ctx, spec)
+		if err == nil {
+			return spec.Name, nil
+		}
+		if !errdefs.IsAlreadyExists(err) {
+			return "", d.fail(ctx, what, err)
+		}
+		have, err := d.cli.ContainerService().Get(ctx, spec.Name)
+		switch {
+		case errdefs.IsNotFound(native(err)):
+			continue // the one in the way has just been removed
+		case err != nil:
+			return "", d.fail(ctx, what, err)
+		case have.Labels[labelRemoving] != "":
+			if err := d.remove(ctx, spec.Name); err != nil {
+				return "", d.fail(ctx, what, err)
+			}
+			continue
+		}
+		for k, v := range spec.Labels {
+			if got, ok := have.Labels[k]; !ok || got != v {
+				return "", fmt.Errorf("%s: there is one of that name without label %s=%q", what, k, v)
+			}
+		}
+		return spec.Name, nil
+	}
+}
+
+// check refuses what no engine could make.
+func check(spec containers.Spec) error {
+	if spec.Image == "" {
+		return errors.New("no image")
+	}
+	if err := identifiers.Validate(spec.Name); err != nil {
+		return err
+	}
+	if spec.WorkDir != "" && !path.IsAbs(spec.WorkDir) {
+		return fmt.Errorf("the working directory %q is not absolute", spec.WorkDir)
+	}
+	for _, m := range spec.Mounts {
+		switch {
+		case !path.IsAbs(m.Target) || path.Clean(m.Target) == "/":
+			return fmt.Errorf("invalid mount: target %q is not an absolute path below /", m.Target)
+		case !filepath.IsAbs(m.Source):
+			return fmt.Errorf("invalid mount: source %q is not absolute", m.Source)
+		}
+		if _, err := os.Stat(m.Source); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("invalid mount: source %s does not exist", m.Source)
+		}
+	}
+	for k := range spec.Labels {
+		if strings.HasPrefix(k, ownLabels) {
+			return fmt.Errorf("label %s is the driver's own", k)
+		}
+	}
+	return nil
+}
+
+// create makes a container that does not exist. The error is containerd's,
+// already-exists if it does.
+func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
+	if _, err := d.cli.ContainerService().Get(ctx, spec.Name); err == nil {
+		return errdefs.ErrAlreadyExists
+	} else if !errdefs.IsNotFound(native(err)) {
+		return native(err)
+	}
+	img, err := d.find(ctx, spec.Image)
+	if err != nil {
+		return native(err)
+	}
+	if ok, err := img.IsUnpacked(ctx, d.opts.Snapshotter); err != nil {
+		return native(err)
+	} else if !ok {
+		if err := img.Unpack(ctx, d.opts.Snapshotter); err != nil {
+			return native(err)
+		}
+	}
+	dir := d.dir(spec.Name)
+	if err := d.makeFiles(dir, spec); err != nil {
+		return err
+	}
+	m := &maker{Driver: d, spec: spec, image: img, dir: dir}
+	labels := maps.Clone(spec.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[labelDir] = dir
+	if spec.Sandbox != nil {
+		labels[labelSandbox] = "yes"
+	}
+	runtime, err := d.runtime(spec)
+	if err != nil {
+		return err
+	}
+	_, err = d.cli.NewContainer(ctx, spec.Name,
+		client.WithImage(img), client.WithSnapshotter(d.opts.Snapshotter),
+		// What a create that was broken off leaves under its own name is removed
+		// by containerd.
+		client.WithNewSnapshot(spec.Name+"-"+strings.ToLower(rand.Text()[:8]), img),
+		client.WithContainerLabels(labels), client.WithImageStopSignal(img, "SIGTERM"),
+		runtime, client.WithNewSpec(m.opts()...), m.keepFailure)
+	return native(err)
+}
+
+// makeFiles makes the folder of a container, with the files in it that are
+// mounted into the container.
+func (d *Driver) makeFiles(dir string, spec containers.Spec) error {
+	if err := os.RemoveAll(dir); err != nil { // of one of that name, long gone
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	host := hostname(spec.Name)
+	resolv := ""
+	if spec.Sandbox == nil && !d.network.off() {
+		resolv = resolvers()
+	}
+	for name, text := range map[string]string{
+		"hostname": host + "\n",
+		"hosts":    "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + host + "\n",
+		"resolv":   resolv,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hostname is a container's name as the kernel takes it.
+func hostname(name string) string {
+	const limit = 63
+	return strings.Trim(strings.ReplaceAll(name[:min(len(name), limit)], "_", "-"), "-.")
+}
+
+// resolvers is the host's resolv.conf without servers on the host's own
+// loopback, which a container cannot reach.
+func resolvers() string {
+	b, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil {
+		return ""
+	}
+	var keep strings.Builder
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "nameserver" && (strings.HasPrefix(f[1], "127.") || f[1] == "::1") {
+			continue
+		}
+		keep.WriteString(line)
+	}
+	return keep.String()
+}

@@ -1,0 +1,182 @@
+package containerd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/content"
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/errdefs"
+	"github.com/distribution/reference"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"carma/containers"
+)
+
+// fullName is the name by which containerd knows what people and Docker call
+// by a shorter one: alpine is docker.io/library/alpine:latest. An image's id
+// stays as it is.
+func fullName(ref string) (string, error) {
+	named, err := reference.ParseAnyReference(ref)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", containers.ErrInvalid, err)
+	}
+	if n, ok := named.(reference.Named); ok {
+		return reference.TagNameOnly(n).String(), nil
+	}
+	return named.String(), nil
+}
+
+// find looks an image up by name, or by id.
+func (d *Driver) find(ctx context.Context, ref string) (client.Image, error) {
+	name, err := fullName(ref)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(name, "sha256:") {
+		return d.cli.GetImage(ctx, name)
+	}
+	all, err := d.cli.ListImages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, img := range all {
+		if config, err := img.Config(ctx); err == nil && config.Digest.String() == name {
+			return img, nil
+		}
+	}
+	return nil, fmt.Errorf("image %s: %w", ref, errdefs.ErrNotFound)
+}
+
+// config reads an image's configuration and its id, the configuration's digest.
+func config(ctx context.Context, img client.Image) (id string, c ocispec.ImageConfig, err error) {
+	desc, err := img.Config(ctx)
+	if err != nil {
+		return "", c, err
+	}
+	b, err := content.ReadBlob(ctx, img.ContentStore(), desc)
+	if err != nil {
+		return "", c, err
+	}
+	var whole ocispec.Image
+	if err := json.Unmarshal(b, &whole); err != nil {
+		return "", c, fmt.Errorf("image configuration %s: %w", desc.Digest, err)
+	}
+	return desc.Digest.String(), whole.Config, nil
+}
+
+// Image looks ref up, which is a name, a digest or an id.
+func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error) {
+	what := fmt.Sprintf("look up image %q", ref)
+	img, err := d.find(ctx, ref)
+	if err != nil {
+		return containers.Image{}, d.fail(ctx, what, err)
+	}
+	id, c, err := config(ctx, img)
+	if err != nil {
+		return containers.Image{}, d.fail(ctx, what, err)
+	}
+	return containers.Image{ID: id, Labels: c.Labels, User: c.User, Env: c.Env}, nil
+}
+
+// Pull fetches ref without credentials and unpacks it; an image of a private
+// registry must be imported, see [Driver.Import].
+func (d *Driver) Pull(ctx context.Context, ref string) error {
+	what := fmt.Sprintf("pull image %q", ref)
+	name, err := fullName(ref)
+	if err != nil || strings.HasPrefix(name, "sha256:") {
+		return fmt.Errorf("%s: %w: not the name of an image", what, containers.ErrInvalid)
+	}
+	if _, err := d.Ping(ctx); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	_, err = d.cli.Pull(ctx, name, client.WithPullUnpack, client.WithPullSnapshotter(d.opts.Snapshotter))
+	err = d.fail(ctx, what, err)
+	if errors.Is(err, containers.ErrUnavailable) {
+		// The registry, or containerd?
+		if _, ping := d.Ping(ctx); ping == nil {
+			return fmt.Errorf("%s: %s", what, strings.ReplaceAll(err.Error(), what+": ", ""))
+		}
+	}
+	return err
+}
+
+// Import loads the images of a tar file, as docker save or an OCI tool writes
+// them, unpacks them and returns their names.
+func (d *Driver) Import(ctx context.Context, tar io.Reader) ([]string, error) {
+	const what = "import images"
+	imgs, err := d.cli.Import(ctx, tar)
+	if err != nil {
+		return nil, d.fail(ctx, what, err)
+	}
+	var names []string
+	for _, record := range imgs {
+		if err := client.NewImage(d.cli, record).Unpack(ctx, d.opts.Snapshotter); err != nil {
+			return names, d.fail(ctx, fmt.Sprintf("unpack image %s", record.Name), err)
+		}
+		names = append(names, familiar(record.Name))
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: %w: the file names no image; save one by its name, not its id", what, containers.ErrInvalid)
+	}
+	return names, nil
+}
+
+// Listed is an image of [Driver.Images].
+type Listed struct {
+	Name    string    `json:"name"`
+	ID      string    `json:"id"`
+	Size    int64     `json:"size"` // bytes, as stored: compressed where it was
+	Created time.Time `json:"created"`
+}
+
+// Images lists the images of the namespace by name.
+func (d *Driver) Images(ctx context.Context) ([]Listed, error) {
+	const what = "list images"
+	all, err := d.cli.ListImages(ctx)
+	if err != nil {
+		return nil, d.fail(ctx, what, err)
+	}
+	out := make([]Listed, 0, len(all))
+	for _, img := range all {
+		item := Listed{Name: familiar(img.Name()), Created: img.Metadata().CreatedAt}
+		if item.ID, _, err = config(ctx, img); err != nil {
+			continue // for another machine
+		}
+		if item.Size, err = img.Size(ctx); err != nil {
+			return nil, d.fail(ctx, what, err)
+		}
+		out = append(out, item)
+	}
+	slices.SortFunc(out, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// RemoveImage deletes an image by name; none of that name is fine.
+func (d *Driver) RemoveImage(ctx context.Context, ref string) error {
+	what := fmt.Sprintf("remove image %q", ref)
+	name, err := fullName(ref)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	err = d.cli.ImageService().Delete(ctx, name, images.SynchronousDelete())
+	if err != nil && !errdefs.IsNotFound(native(err)) {
+		return d.fail(ctx, what, err)
+	}
+	return nil
+}
+
+// familiar is the short form of an image's name.
+func familiar(name string) string {
+	if named, err := reference.ParseNormalizedNamed(name); err == nil {
+		return reference.FamiliarString(named)
+	}
+	return name
+}

@@ -1,0 +1,148 @@
+package logfile
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"time"
+)
+
+// Reader reads a folder from the oldest file to the newest, while it is
+// written. It is not safe for concurrent use.
+type Reader struct {
+	dir   string
+	since time.Time
+	file  *os.File
+	buf   *bufio.Reader
+	n     int // the file's number
+	text  []byte
+	atEnd func() // called at the end of a file; for tests
+}
+
+// NewReader returns a reader of the entries after since (zero: all).
+func NewReader(dir string, since time.Time) *Reader {
+	return &Reader{dir: dir, since: since, buf: bufio.NewReaderSize(nil, 64<<10)}
+}
+
+// Next returns the next entry; its text is valid until the next call. io.EOF:
+// there is none yet, which does not mean that none will come.
+func (r *Reader) Next() (Entry, error) {
+	for {
+		if r.file == nil {
+			if err := r.open(); err != nil {
+				return Entry{}, err
+			}
+		}
+		e, err := r.entry()
+		if err == nil {
+			if e.At.After(r.since) {
+				r.since = e.At
+				return e, nil
+			}
+			continue
+		}
+		if err != io.EOF && !errors.Is(err, ErrDamaged) {
+			return Entry{}, err
+		}
+		if r.atEnd != nil {
+			r.atEnd()
+		}
+		// Is there a newer file? Then this one is complete, but was it when we
+		// came to its end?
+		newer, listErr := r.newer()
+		if listErr != nil {
+			return Entry{}, listErr
+		}
+		if newer == 0 {
+			return Entry{}, err
+		}
+		if err == io.EOF {
+			if e, err = r.entry(); err == nil {
+				if e.At.After(r.since) {
+					r.since = e.At
+					return e, nil
+				}
+				continue
+			}
+		}
+		_ = r.file.Close()
+		r.file = nil
+	}
+}
+
+// newer is the number of the first file after the one that was read; 0: there
+// is none.
+func (r *Reader) newer() (int, error) {
+	ns, err := numbers(r.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, err
+	}
+	for _, n := range ns {
+		if n > r.n {
+			return n, nil
+		}
+	}
+	return 0, nil
+}
+
+// open opens the first file after the one that was read.
+func (r *Reader) open() error {
+	for {
+		next, err := r.newer()
+		if err != nil {
+			return err
+		}
+		if next == 0 {
+			return io.EOF
+		}
+		f, err := os.Open(filePath(r.dir, next))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it has just become one too many
+		}
+		if err != nil {
+			return err
+		}
+		r.file, r.n = f, next
+		r.buf.Reset(f)
+		return nil
+	}
+}
+
+// entry reads one entry, or nothing: at the end of what is there it stays
+// before an entry that is being written.
+func (r *Reader) entry() (Entry, error) {
+	head, err := r.buf.Peek(headerSize)
+	if err != nil {
+		return Entry{}, r.short(err)
+	}
+	e, n, err := parseHeader(head)
+	if err != nil {
+		return Entry{}, err
+	}
+	all, err := r.buf.Peek(headerSize + n)
+	if err != nil {
+		return Entry{}, r.short(err)
+	}
+	r.text = append(r.text[:0], all[headerSize:]...)
+	e.Text = r.text
+	_, err = r.buf.Discard(headerSize + n)
+	return e, err
+}
+
+// short makes the end of the file io.EOF. What was peeked stays in the buffer,
+// and reading goes on where it ended.
+func (r *Reader) short(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return io.EOF
+	}
+	return err
+}
+
+// Close closes the file that is open.
+func (r *Reader) Close() {
+	if r.file != nil {
+		_ = r.file.Close()
+		r.file = nil
+	}
+}

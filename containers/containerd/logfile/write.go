@@ -1,0 +1,211 @@
+package logfile
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Writer writes a folder. It is safe for concurrent use.
+type Writer struct {
+	dir  string
+	size int64 // of a file
+	lock *os.File
+	now  func() time.Time
+
+	mu   sync.Mutex
+	file *os.File
+	n    int   // the file's number
+	at   int64 // the file's size
+	last time.Time
+	buf  []byte
+}
+
+// Create begins the log of a container in an existing folder, and locks it.
+// Folders are not written twice.
+func Create(dir string) (*Writer, error) {
+	w := &Writer{dir: dir, size: FileSize, now: time.Now}
+	var err error
+	if w.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(w.lock.Fd()), unix.LOCK_EX); err != nil {
+		_ = w.lock.Close()
+		return nil, fmt.Errorf("lock %s: %w", w.lock.Name(), err)
+	}
+	ns, err := numbers(dir)
+	if err == nil && len(ns) > 0 {
+		w.n = ns[len(ns)-1]
+	}
+	if err == nil {
+		err = w.next()
+	}
+	if err != nil {
+		_ = w.lock.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// next begins another file. The oldest goes when something is in the new one:
+// a full disk must not cost what is kept already.
+func (w *Writer) next() error {
+	f, err := os.OpenFile(filePath(w.dir, w.n+1), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if w.file != nil {
+		_ = w.file.Close()
+	}
+	w.file, w.at = f, 0
+	w.n++
+	return nil
+}
+
+// write gives the entries their times and stores them together. What cannot
+// be stored, on a full disk, is lost; the files stay readable.
+func (w *Writer) write(entries []Entry) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(entries) == 0 {
+		return nil
+	}
+	if w.file == nil || w.at >= w.size {
+		if err := w.next(); err != nil {
+			return err
+		}
+	}
+	w.buf = w.buf[:0]
+	for _, e := range entries {
+		// The clock may be set back, and is coarser than a line.
+		e.At = w.now()
+		if !e.At.After(w.last) {
+			e.At = w.last.Add(1)
+		}
+		w.last = e.At
+		w.buf = appendEntry(w.buf, e)
+	}
+	n, err := w.file.Write(w.buf)
+	if err != nil {
+		w.giveUp()
+		return err
+	}
+	if w.at == 0 {
+		w.prune()
+	}
+	w.at += int64(n)
+	return nil
+}
+
+// giveUp ends a file in which a write failed: half an entry would hide what
+// follows, and a reader may have seen it.
+func (w *Writer) giveUp() {
+	_ = w.file.Truncate(w.at)
+	_ = w.file.Close()
+	if w.at == 0 {
+		_ = os.Remove(w.file.Name())
+	}
+	w.file = nil
+}
+
+func (w *Writer) prune() {
+	ns, err := numbers(w.dir)
+	if err != nil {
+		return
+	}
+	for _, n := range ns[:max(0, len(ns)-Files)] {
+		_ = os.Remove(filePath(w.dir, n))
+	}
+}
+
+// Copy stores what r gives, line by line, until its end. A line goes to the
+// folder when it is complete or has [Piece] bytes, and at the end. What
+// cannot be stored is read all the same: the container must not wait for it.
+func (w *Writer) Copy(stream uint8, r io.Reader) error {
+	var lost error
+	var entries []Entry
+	buf := make([]byte, 4*Piece)
+	have, open := 0, false // bytes in buf; a piece of the line is stored
+	for {
+		n, err := r.Read(buf[have:])
+		have += n
+		rest := buf[:have]
+		entries = entries[:0]
+		for {
+			line, after, ended := bytes.Cut(rest, []byte{'\n'})
+			if !ended && len(line) < Piece {
+				break
+			}
+			if len(line) > Piece || !ended {
+				entries = append(entries, Entry{Stream: stream, Partial: true, Text: line[:Piece]})
+				rest, open = rest[Piece:], true
+				continue
+			}
+			entries = append(entries, Entry{Stream: stream, Text: line})
+			rest, open = after, false
+		}
+		if err != nil && (len(rest) > 0 || open) {
+			entries = append(entries, Entry{Stream: stream, Text: rest})
+		}
+		if err := w.write(entries); err != nil {
+			lost = err
+		}
+		if err == io.EOF {
+			return lost
+		}
+		if err != nil {
+			return err
+		}
+		have = copy(buf, rest)
+	}
+}
+
+// Close ends the log.
+func (w *Writer) Close() error {
+	var err error
+	if w.file != nil {
+		err = w.file.Close()
+	}
+	_ = w.lock.Close()
+	return err
+}
+
+// Run is the logging process that containerd's shim starts: descriptors 3 and
+// 4 are the container's output, closing 5 says that we are ready. It returns
+// an exit code.
+func Run(dir string) int {
+	// The shim asks it to end when the container is deleted. By then the pipes
+	// end too, and what is in them is wanted.
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	w, err := Create(dir)
+	_ = os.NewFile(5, "ready").Close()
+	code := 0
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "carma: the output cannot be kept:", err)
+		code = 1
+	}
+	var done sync.WaitGroup
+	for fd, stream := range map[uintptr]uint8{3: 1, 4: 2} {
+		done.Go(func() {
+			pipe := os.NewFile(fd, "output")
+			if w == nil {
+				_, _ = io.Copy(io.Discard, pipe)
+				return
+			}
+			_ = w.Copy(stream, pipe)
+		})
+	}
+	done.Wait()
+	if w != nil {
+		_ = w.Close()
+	}
+	return code
+}

@@ -1,0 +1,151 @@
+package containerd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/containerd/api/types/task"
+	"github.com/containerd/containerd/v2/client"
+	core "github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/errdefs"
+
+	"carma/containers"
+)
+
+// The labels in which the driver remembers. A label is there before what it
+// tells of is done, and stays.
+const (
+	ownLabels = "carma.containerd/"
+	// labelDir is the folder of the container's files.
+	labelDir = ownLabels + "dir"
+	// labelSandbox: it gets no network.
+	labelSandbox = ownLabels + "sandbox"
+	// labelStarted is set when the container is made in the kernel and before
+	// its program runs, to the time. Without it the program has not run, so
+	// that a start may be begun anew; with it no second start is ever made.
+	labelStarted = ownLabels + "started"
+	// labelFailed says why it cannot start.
+	labelFailed = ownLabels + "failed"
+	// labelExit is how it ended, in JSON. containerd forgets that when the
+	// machine restarts.
+	labelExit = ownLabels + "exit"
+	// labelRemoving: it is being removed, and is not to be found any more.
+	labelRemoving = ownLabels + "removing"
+)
+
+// record is what is known of a container: its labels, and its task, which is
+// what containerd calls a container's process in its whole life.
+type record struct {
+	core.Container
+	task *task.Process // nil: there is none
+}
+
+// look reads a container's record. It is as of one moment only while the
+// caller holds the container's lock and is the only process that changes it.
+func (d *Driver) look(ctx context.Context, id string) (*record, error) {
+	c, err := d.cli.ContainerService().Get(ctx, id)
+	if err != nil {
+		return nil, native(err)
+	}
+	r := &record{Container: c}
+	if r.removing() {
+		return nil, fmt.Errorf("container %s is being removed: %w", id, errdefs.ErrNotFound)
+	}
+	if r.task, err = d.task(ctx, id); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// task returns a container's task; nil: it has none.
+func (d *Driver) task(ctx context.Context, id string) (*task.Process, error) {
+	res, err := d.cli.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: id})
+	if err != nil {
+		if err = native(err); errdefs.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	return res.Process, nil
+}
+
+func (r *record) removing() bool { return r.Labels[labelRemoving] != "" }
+
+// started is when its program was started; the zero time: it was not.
+func (r *record) started() time.Time {
+	at, err := time.Parse(time.RFC3339Nano, r.Labels[labelStarted])
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}
+
+// failure is why it cannot start; nil: nothing is known against it.
+func (r *record) failure() error {
+	msg, ok := r.Labels[labelFailed]
+	switch {
+	case !ok:
+		return nil
+	case !containers.MachineFault(msg) && containers.SubmitterFault(msg):
+		return fmt.Errorf("%w: %s", containers.ErrInvalid, msg)
+	}
+	return fmt.Errorf("%s", msg)
+}
+
+func (r *record) running() bool {
+	return r.task != nil && (r.task.Status == task.Status_RUNNING || r.task.Status == task.Status_PAUSED || r.task.Status == task.Status_PAUSING)
+}
+
+func (r *record) stopped() bool { return r.task != nil && r.task.Status == task.Status_STOPPED }
+
+// lost: it was started and containerd knows nothing of it.
+func (r *record) lost() bool { return r.task == nil && !r.started().IsZero() }
+
+func (r *record) state() containers.State {
+	switch {
+	case r.Labels[labelFailed] != "" || r.started().IsZero():
+		return containers.StateCreated
+	case r.Labels[labelExit] != "" || r.stopped() || r.lost():
+		return containers.StateExited
+	}
+	return containers.StateRunning
+}
+
+// exit is the end that was written down.
+func (r *record) exit() (containers.Exit, bool) {
+	if msg, ok := r.Labels[labelFailed]; ok {
+		code := 126
+		if notThere.MatchString(msg) {
+			code = 127
+		}
+		return containers.Exit{Code: code, Error: msg}, true
+	}
+	var e containers.Exit
+	if err := json.Unmarshal([]byte(r.Labels[labelExit]), &e); err != nil {
+		return containers.Exit{}, false
+	}
+	return e, true
+}
+
+// note sets labels of a container.
+func (d *Driver) note(ctx context.Context, id string, labels map[string]string) error {
+	c := core.Container{ID: id, Labels: labels}
+	var paths []string
+	for k := range labels {
+		paths = append(paths, "labels."+k)
+	}
+	_, err := d.cli.ContainerService().Update(ctx, c, paths...)
+	return native(err)
+}
+
+// visible are a container's labels without the driver's and containerd's own.
+func visible(labels map[string]string) map[string]string {
+	out := maps.Clone(labels)
+	maps.DeleteFunc(out, func(k, _ string) bool { return strings.HasPrefix(k, ownLabels) || k == client.StopSignalLabel })
+	return out
+}

@@ -1,0 +1,266 @@
+//go:build containerd
+
+package containerd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/containerd/containerd/api/services/tasks/v1"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+)
+
+var suiteImages = containerstest.Images{Tool: toolRef, Missing: "localhost:1/carma/missing:1"}
+
+func asDriver(t *testing.T) containers.Driver { return newDriver(t) }
+
+func TestRestarts(t *testing.T) { containerstest.Restarts(t, asDriver, suiteImages, daemon) }
+
+func TestHostOOM(t *testing.T) { containerstest.HostOOM(t, asDriver, suiteImages) }
+
+// launch creates the tool; the test removes it.
+func launch(t *testing.T, d *Driver, args ...string) string {
+	t.Helper()
+	id, err := d.Create(t.Context(), containers.Spec{
+		Name: "carma-suite-own-" + strconv.FormatInt(time.Now().UnixNano(), 36), Image: toolRef, Command: args,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Remove(context.Background(), id); err != nil {
+			t.Error(err)
+		}
+		_ = d.Close()
+	})
+	return id
+}
+
+// output is what the tool printed on standard output.
+func output(t *testing.T, d *Driver, id string) (lines []string) {
+	t.Helper()
+	err := d.Logs(t.Context(), id, time.Time{}, true, func(_ time.Time, _ containers.Stream, line []byte, _ bool) {
+		lines = append(lines, string(line))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// TestStartBrokenOff: a start that was broken off at any point is carried out
+// once by the next.
+func TestStartBrokenOff(t *testing.T) {
+	for name, breakOff := range map[string]func(*Driver, string) error{
+		"container made": func(d *Driver, id string) error {
+			r, err := d.look(t.Context(), id)
+			if err != nil {
+				return err
+			}
+			return d.newTask(t.Context(), r)
+		},
+		"start noted": func(d *Driver, id string) error {
+			r, err := d.look(t.Context(), id)
+			if err != nil {
+				return err
+			}
+			if err := d.newTask(t.Context(), r); err != nil {
+				return err
+			}
+			return d.note(t.Context(), id, map[string]string{labelStarted: time.Now().UTC().Format(time.RFC3339Nano)})
+		},
+		"started": func(d *Driver, id string) error { return d.Start(t.Context(), id) },
+		"start noted, engine restarted": func(d *Driver, id string) error {
+			r, err := d.look(t.Context(), id)
+			if err != nil {
+				return err
+			}
+			if err := d.newTask(t.Context(), r); err != nil {
+				return err
+			}
+			if err := d.note(t.Context(), id, map[string]string{labelStarted: time.Now().UTC().Format(time.RFC3339Nano)}); err != nil {
+				return err
+			}
+			daemon.Kill()
+			return daemon.Start()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDriver(t)
+			id := launch(t, d, "out:once", "exit:3")
+			if err := breakOff(d, id); err != nil {
+				t.Fatal(err)
+			}
+			next := newDriver(t)
+			defer func() { _ = next.Close() }()
+			for range 2 {
+				if err := always(func() error { return next.Start(t.Context(), id) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if e, err := next.Wait(t.Context(), id); err != nil || e.Code != 3 || e.Lost {
+				t.Errorf("Wait = %+v, %v, want code 3", e, err)
+			}
+			if out := output(t, next, id); len(out) != 1 || out[0] != "once" {
+				t.Errorf("output %q, want one line", out)
+			}
+		})
+	}
+}
+
+// always repeats what fails for want of an engine.
+func always(f func() error) error {
+	for {
+		err := f()
+		if !errors.Is(err, containers.ErrUnavailable) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestLost: a container whose shim died is lost, is not started again, and
+// says so whenever it is asked.
+func TestLost(t *testing.T) {
+	d := newDriver(t)
+	id := launch(t, d, "out:ready", "stubborn")
+	if err := d.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	ready, stop := context.WithCancel(t.Context())
+	err := d.Logs(ready, id, time.Time{}, true, func(time.Time, containers.Stream, []byte, bool) { stop() })
+	stop()
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	daemon.Kill()
+	pid, err := os.ReadFile(filepath.Join(daemon.Root, "state/io.containerd.runtime.v2.task", DefaultNamespace, id, "init.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := os.ReadFile("/proc/" + string(pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(parent(t, string(stat)), syscall.SIGKILL); err != nil { // the shim
+		t.Fatal(err)
+	}
+	if err := daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// A daemon that does not know yet starts it again.
+	if err := always(func() error { return d.Start(t.Context(), id) }); err != nil {
+		t.Errorf("start: %v", err)
+	}
+	var exit containers.Exit
+	if err := always(func() (err error) { exit, err = d.Wait(t.Context(), id); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if exit.Code != 255 || !exit.Lost || exit.Started.IsZero() || exit.Finished.Before(exit.Started) {
+		t.Errorf("exit = %+v, want a lost one", exit)
+	}
+	if v := containers.Classify(exit, nil, containers.Facts{}); v.Class != containers.ClassInfrastructure {
+		t.Errorf("classified as %s", v.Class)
+	}
+	if again, err := d.Wait(t.Context(), id); err != nil || again != exit {
+		t.Errorf("Wait again = %+v, %v", again, err)
+	}
+	if out := output(t, d, id); len(out) != 1 || out[0] != "ready" {
+		t.Errorf("output %q, want one line", out)
+	}
+}
+
+// parent reads a process's parent from its status.
+func parent(t *testing.T, status string) int {
+	t.Helper()
+	for _, line := range strings.Split(status, "\n") {
+		if len(line) > 6 && line[:6] == "PPid:\t" {
+			n, err := strconv.Atoi(line[6:])
+			if err != nil || n < 2 {
+				t.Fatalf("parent %q", line)
+			}
+			return n
+		}
+	}
+	t.Fatal("no parent")
+	return 0
+}
+
+// TestRemoveBrokenOff: what is being removed is not to be found, is removed by
+// the next Remove or Create, and its name is free then.
+func TestRemoveBrokenOff(t *testing.T) {
+	d := newDriver(t)
+	id := launch(t, d, "out:one", "block:0")
+	if err := d.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.note(t.Context(), id, map[string]string{labelRemoving: "yes"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Start(t.Context(), id); !errors.Is(err, containers.ErrNotFound) {
+		t.Errorf("start: %v, want not found", err)
+	}
+	if _, err := d.Wait(t.Context(), id); !errors.Is(err, containers.ErrNotFound) {
+		t.Errorf("wait: %v, want not found", err)
+	}
+	if _, err := d.Create(t.Context(), containers.Spec{Name: id, Image: toolRef, Command: []string{"out:two"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if out := output(t, d, id); len(out) != 1 || out[0] != "two" {
+		t.Errorf("output %q, want that of the second", out)
+	}
+}
+
+func TestEngineAway(t *testing.T) {
+	o := options()
+	o.Address = filepath.Join(t.TempDir(), "none.sock")
+	d, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	ctx := t.Context()
+	_, ping := d.Ping(ctx)
+	_, image := d.Image(ctx, toolRef)
+	_, create := d.Create(ctx, containers.Spec{Name: "carma-suite-never", Image: toolRef})
+	_, list := d.List(ctx, nil)
+	_, wait := d.Wait(ctx, "x")
+	logs := d.Logs(ctx, "x", time.Time{}, true, func(time.Time, containers.Stream, []byte, bool) {})
+	for _, err := range []error{ping, image, create, list, wait, logs, d.Pull(ctx, toolRef), d.Start(ctx, "x"), d.Stop(ctx, "x", 0), d.Remove(ctx, "x")} {
+		if !errors.Is(err, containers.ErrUnavailable) {
+			t.Errorf("without containerd: %v, want ErrUnavailable", err)
+		}
+	}
+}
+
+// TestTaskLeft: deleting the task of one that has ended ends its logger and its
+// shim, whoever waits for it.
+func TestTaskLeft(t *testing.T) {
+	d := newDriver(t)
+	id := launch(t, d, "out:one")
+	if err := d.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Wait(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.cli.TaskService().Get(t.Context(), &tasks.GetRequest{ContainerID: id})
+	if err == nil {
+		t.Error("its task is still there")
+	}
+	if out := output(t, d, id); len(out) != 1 || out[0] != "one" {
+		t.Errorf("output %q", out)
+	}
+}

@@ -1,0 +1,274 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/containerd/api/types/task"
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/cio"
+	"github.com/containerd/errdefs"
+	"github.com/moby/sys/signal"
+
+	"carma/containers"
+)
+
+// Start runs the container unless it runs or has run.
+//
+// First the container is made in the kernel, with its logger and its network,
+// its program held; then it is written down that the program is about to run;
+// then it runs. What was broken off before the note is done again, what was
+// broken off after it is only gone on with if the program is still held.
+func (d *Driver) Start(ctx context.Context, id string) error {
+	what := "start container " + id
+	defer d.lock(id)()
+	r, err := d.look(ctx, id)
+	if err != nil {
+		return d.fail(ctx, what, err)
+	}
+	if err := r.failure(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if r.Labels[labelExit] != "" || r.running() || r.stopped() || r.lost() {
+		return nil
+	}
+	if err := d.run(ctx, r); err != nil {
+		return d.startFailed(ctx, what, id, err)
+	}
+	return nil
+}
+
+func (d *Driver) run(ctx context.Context, r *record) error {
+	t := r.task
+	if t == nil {
+		if err := d.newTask(ctx, r); err != nil {
+			return err
+		}
+		var err error
+		if t, err = d.task(ctx, r.ID); err != nil {
+			return err
+		}
+		if t == nil {
+			return errors.New("the container is gone as soon as it was made")
+		}
+	}
+	if r.started().IsZero() {
+		if !r.sandboxed() {
+			if err := d.network.join(ctx, r.ID, t.Pid); err != nil {
+				return fmt.Errorf("CNI: %w", err)
+			}
+		}
+		now := time.Now().UTC().Format(time.RFC3339Nano)
+		if err := d.note(ctx, r.ID, map[string]string{labelStarted: now}); err != nil {
+			return err
+		}
+	}
+	_, err := d.cli.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: r.ID})
+	if err = native(err); err != nil {
+		// Perhaps an earlier request, whose answer was lost, is being carried out.
+		if t, taskErr := d.task(ctx, r.ID); taskErr == nil && t != nil && t.Status != task.Status_CREATED && t.Status != task.Status_UNKNOWN {
+			return nil
+		}
+	}
+	return err
+}
+
+// newTask makes the container in the kernel.
+func (d *Driver) newTask(ctx context.Context, r *record) error {
+	c, err := d.cli.LoadContainer(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	uri := &url.URL{Scheme: "binary", Path: d.opts.Logger, RawQuery: url.Values{LogCommand: {r.Labels[labelDir]}}.Encode()}
+	_, err = c.NewTask(ctx, cio.LogURI(uri))
+	if err = native(err); errdefs.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// startFailed writes down why the program will not run, and deletes what was
+// made for it. That containerd did not answer says nothing about it.
+func (d *Driver) startFailed(ctx context.Context, what, id string, err error) error {
+	err = d.fail(ctx, what, err)
+	if ctx.Err() != nil || errors.Is(err, containers.ErrUnavailable) || errors.Is(err, containers.ErrNotFound) {
+		return err
+	}
+	msg := strings.TrimPrefix(strings.TrimPrefix(err.Error(), what+": "), containers.ErrInvalid.Error()+": ")
+	if noted := d.note(ctx, id, map[string]string{labelFailed: msg}); noted != nil {
+		return d.fail(ctx, what, noted)
+	}
+	if gone := d.endTask(ctx, id); gone != nil {
+		return d.fail(ctx, what, gone)
+	}
+	return err
+}
+
+// Stop sends the stop signal and kills after grace.
+func (d *Driver) Stop(ctx context.Context, id string, grace time.Duration) error {
+	what := "stop container " + id
+	r, err := d.look(ctx, id)
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return d.fail(ctx, what, err)
+	}
+	if !r.running() {
+		return nil
+	}
+	if grace > 0 {
+		if err := d.signal(ctx, id, stopSignal(r.Labels[client.StopSignalLabel])); err != nil {
+			return d.fail(ctx, what, err)
+		}
+		short, cancel := context.WithTimeout(ctx, grace)
+		err := d.awaitTask(short, id)
+		over := short.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if !over {
+			return d.fail(ctx, what, err)
+		}
+	}
+	if err := d.signal(ctx, id, syscall.SIGKILL); err != nil {
+		return d.fail(ctx, what, err)
+	}
+	return d.fail(ctx, what, d.awaitTask(ctx, id))
+}
+
+// stopSignal reads an image's stop signal, a name or a number.
+func stopSignal(s string) syscall.Signal {
+	if sig, err := signal.ParseSignal(s); err == nil {
+		return sig
+	}
+	if n, err := strconv.Atoi(s); err == nil {
+		return syscall.Signal(n)
+	}
+	return syscall.SIGTERM
+}
+
+// signal sends a signal; one that has ended is fine.
+func (d *Driver) signal(ctx context.Context, id string, sig syscall.Signal) error {
+	_, err := d.cli.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: id, Signal: uint32(sig)})
+	if err = native(err); err == nil || errdefs.IsNotFound(err) || errdefs.IsFailedPrecondition(err) {
+		return nil
+	}
+	if strings.Contains(err.Error(), "process already finished") {
+		return nil
+	}
+	return err
+}
+
+// awaitTask returns when a container's task has ended or is gone.
+func (d *Driver) awaitTask(ctx context.Context, id string) error {
+	_, err := d.cli.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: id})
+	if err = native(err); errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Remove deletes the container, by force, with its output.
+func (d *Driver) Remove(ctx context.Context, id string) error {
+	defer d.lock(id)()
+	return d.fail(ctx, "remove container "+id, d.remove(ctx, id))
+}
+
+func (d *Driver) remove(ctx context.Context, id string) error {
+	c, err := d.cli.ContainerService().Get(ctx, id)
+	if errdefs.IsNotFound(native(err)) {
+		return nil
+	}
+	if err != nil {
+		return native(err)
+	}
+	// From here on it is not to be found: its task goes before it does.
+	if err := d.note(ctx, id, map[string]string{labelRemoving: "yes"}); err != nil {
+		return err
+	}
+	if err := d.endTask(ctx, id); err != nil {
+		return err
+	}
+	if c.Labels[labelStarted] != "" {
+		if err := d.network.leave(ctx, id); err != nil {
+			return fmt.Errorf("CNI: %w", err)
+		}
+	}
+	if dir := c.Labels[labelDir]; dir != "" {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	loaded, err := d.cli.LoadContainer(ctx, id)
+	if err == nil {
+		err = loaded.Delete(ctx, client.WithSnapshotCleanup)
+	}
+	if err = native(err); errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// endTask kills and deletes a container's task.
+func (d *Driver) endTask(ctx context.Context, id string) error {
+	t, err := d.task(ctx, id)
+	if err != nil || t == nil {
+		return err
+	}
+	if t.Status != task.Status_STOPPED {
+		if err := d.signal(ctx, id, syscall.SIGKILL); err != nil {
+			return err
+		}
+		if err := d.awaitTask(ctx, id); err != nil {
+			return err
+		}
+	}
+	_, err = d.cli.TaskService().Delete(ctx, &tasks.DeleteTaskRequest{ContainerID: id})
+	if err = native(err); errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// List returns the containers with all the labels, by name.
+func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containers.Container, error) {
+	const what = "list containers"
+	var filter []string
+	for k, v := range labels {
+		filter = append(filter, fmt.Sprintf("labels.%q==%q", k, v))
+	}
+	slices.Sort(filter)
+	var filters []string
+	if len(filter) > 0 {
+		filters = []string{strings.Join(filter, ",")}
+	}
+	found, err := d.cli.ContainerService().List(ctx, filters...)
+	if err != nil {
+		return nil, d.fail(ctx, what, err)
+	}
+	res, err := d.cli.TaskService().List(ctx, &tasks.ListTasksRequest{})
+	if err != nil {
+		return nil, d.fail(ctx, what, err)
+	}
+	byID := map[string]*task.Process{}
+	for _, t := range res.Tasks {
+		byID[t.ID] = t
+	}
+	out := make([]containers.Container, 0, len(found))
+	for _, c := range found {
+		r := &record{Container: c, task: byID[c.ID]}
+		out = append(out, containers.Container{ID: c.ID, Name: c.ID, State: r.state(), Labels: visible(c.Labels)})
+	}
+	return out, nil
+}

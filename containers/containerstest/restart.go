@@ -1,0 +1,178 @@
+package containerstest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"carma/containers"
+)
+
+// Engine is one that a test may kill. Its containers go on meanwhile.
+type Engine interface {
+	// Kill is kill -9; Start starts it again and waits until it listens.
+	Kill()
+	Start() error
+}
+
+// Restarts checks that nothing is lost when the engine is killed in the middle
+// of a run and started again: the container goes on, its exit is told, also if
+// it came while there was no engine, and its output comes in full, once.
+func Restarts(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images, engine Engine) {
+	for name, whileDown := range map[string]bool{"goes on": false, "ends meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			d := newDriver(t)
+			t.Cleanup(func() { _ = d.Close() })
+			s := &suite{T: t, d: d, ctx: ctx, img: img, newDriver: newDriver, mark: "restart"}
+			folder := t.TempDir()
+			spec := s.spec("lines:200", "gate:/gate/open", "lines:300", "write:/gate/done", "raw:end", "exit:9")
+			spec.Name += "-" + filepath.Base(filepath.Dir(folder))
+			spec.User = "0:0"
+			spec.Mounts = []containers.Mount{{Source: folder, Target: "/gate"}}
+			id := s.startSpec(spec)
+			log, waited := &resumedLog{suite: s, id: id}, make(chan containers.Exit, 1)
+			read := make(chan error, 1)
+			go func() { read <- log.follow() }()
+			go func() { waited <- s.waitAlways(id) }()
+			log.await(400)
+
+			engine.Kill()
+			if whileDown {
+				s.open(folder)
+				s.exists(filepath.Join(folder, "done"))
+			}
+			if err := engine.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if !whileDown {
+				s.open(folder)
+			}
+			exit := <-waited
+			if exit.Code != 9 || exit.Error != "" || exit.Lost || exit.Finished.Before(exit.Started) {
+				t.Errorf("exit = %+v, want code 9", exit)
+			}
+			if err := <-read; err != nil {
+				t.Error(err)
+			}
+			check := func(what string, r record) {
+				r.check(t)
+				s.equal(what, r.lines(containers.Stdout), slices.Concat(numbered("out", 200), numbered("out", 300), []string{"written", "end"}))
+				s.equal(what, r.lines(containers.Stderr), slices.Concat(numbered("err", 200), numbered("err", 300)))
+			}
+			check("followed", log.log)
+			other := *s // as a daemon that was restarted too
+			other.d = newDriver(t)
+			defer func() { _ = other.d.Close() }()
+			check("read by another", other.logs(id, time.Time{}, true))
+			if again := other.wait(id); again != exit {
+				t.Errorf("another's Wait = %+v, want %+v", again, exit)
+			}
+			if err := other.d.Start(ctx, id); err != nil {
+				t.Errorf("start of what has ended: %v", err)
+			}
+			if got := other.state(id); got != containers.StateExited {
+				t.Errorf("state = %s, want exited", got)
+			}
+		})
+	}
+}
+
+func (s *suite) open(folder string) {
+	s.Helper()
+	if err := os.WriteFile(filepath.Join(folder, "open"), nil, 0o644); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *suite) exists(path string) {
+	s.Helper()
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		select {
+		case <-s.ctx.Done():
+			s.Fatalf("no %s", path)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// waitAlways waits for the container whatever the engine does.
+func (s *suite) waitAlways(id string) containers.Exit {
+	for {
+		exit, err := s.d.Wait(s.ctx, id)
+		if err == nil {
+			return exit
+		}
+		if !errors.Is(err, containers.ErrUnavailable) {
+			s.Errorf("wait: %v", err)
+			return exit
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// resumedLog follows a log whatever the engine does.
+type resumedLog struct {
+	*suite
+	id  string
+	log record
+}
+
+// await returns when there are n entries.
+func (l *resumedLog) await(n int) {
+	l.Helper()
+	for {
+		var r record
+		if err := l.d.Logs(l.ctx, l.id, time.Time{}, false, r.add); err != nil {
+			l.Fatalf("logs: %v", err)
+		}
+		if len(r) >= n {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (l *resumedLog) follow() error {
+	var since time.Time
+	for {
+		err := l.d.Logs(l.ctx, l.id, since, true, func(at time.Time, st containers.Stream, line []byte, partial bool) {
+			since = at
+			l.log.add(at, st, line, partial)
+		})
+		if !errors.Is(err, containers.ErrUnavailable) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// HostOOM checks that a container that is killed for lack of host memory says
+// so. It is not part of [Suite]: the fake has no kernel, and Docker asks its
+// containerd, which hears of no kill where a control group hierarchy that this
+// process is in is not mounted.
+func HostOOM(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	d := newDriver(t)
+	t.Cleanup(func() { _ = d.Close() })
+	s := &suite{T: t, d: d, ctx: ctx, img: img, newDriver: newDriver, mark: "oom"}
+	spec := s.spec("hog:256")
+	spec.Sandbox = &containers.Sandbox{Memory: 32 << 20}
+	if exit := s.wait(s.startSpec(spec)); !exit.OOMKilled || exit.Code == 0 {
+		t.Errorf("exit = %+v, want one killed for lack of memory", exit)
+	}
+	spec = s.spec("hog:8")
+	spec.Sandbox = &containers.Sandbox{Memory: 32 << 20}
+	if exit := s.wait(s.startSpec(spec)); exit.OOMKilled || exit.Code != 0 {
+		t.Errorf("exit = %+v, want code 0", exit)
+	}
+}

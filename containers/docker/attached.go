@@ -1,0 +1,46 @@
+package docker
+
+import (
+	"context"
+	"strings"
+
+	"carma/containers"
+	"carma/containers/cdi"
+)
+
+// Attached reads what the engine was asked for and, where this process may,
+// what is in the running container's /dev.
+func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
+	what := "look at GPUs of container " + short(id)
+	c, cli, err := d.inspect(ctx, what, id)
+	if err != nil {
+		return containers.Attachment{}, err
+	}
+	var a containers.Attachment
+	if c.Config != nil {
+		for _, kv := range c.Config.Env {
+			if v, ok := strings.CutPrefix(kv, visible+"="); ok {
+				a.Visible = v // the last one counts
+			}
+		}
+	}
+	if c.HostConfig != nil {
+		for _, r := range c.HostConfig.DeviceRequests {
+			for _, id := range r.DeviceIDs {
+				a.Requested = append(a.Requested, strings.TrimPrefix(id, cdi.Kind+"="))
+			}
+		}
+	}
+	if !local(cli.DaemonHost()) || c.State.Pid == 0 {
+		return a, nil
+	}
+	nodes := containers.DeviceNodes(c.State.Pid)
+	// Was it that container's process all the time?
+	if again, _, err := d.inspect(ctx, what, id); err == nil && again.State.Running && again.State.Pid == c.State.Pid {
+		a.Nodes = nodes
+	}
+	return a, nil
+}
+
+// local reports whether an engine's processes are this machine's.
+func local(host string) bool { return strings.HasPrefix(host, "unix://") }

@@ -1,0 +1,142 @@
+// Package figures estimates a training of which only a few figures are known:
+// how many parameters its network has, of which family it is and its batch
+// size, perhaps the size of a sample and the number of layers. The model is
+// learned on measured trainings (estimator/training/figures.py; card.json says
+// how well). Where the layers are known, estimator carma does far better.
+package figures
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"carma/configs/models"
+	"carma/estimator/step"
+)
+
+// Figures are what is known of a training.
+type Figures struct {
+	// Family of the network: mlp, cnn or transformer.
+	Family models.Family
+	// Params of the network, all of them trained; at least 1.
+	Params int64
+	// Batch is the number of samples of one step on all GPUs together; at
+	// least 1.
+	Batch int
+	// Input is the number of elements of one sample; 0: not known.
+	Input int64
+	// Layers is the number of convolutions and linear layers; 0: not known.
+	Layers int
+	// Optimizer and Precision; empty: adam and fp32, which the measured
+	// trainings have.
+	Optimizer models.Optimizer
+	Precision models.Precision
+	// GPUs of the training, each with its share of the batch; 0: one.
+	GPUs int
+}
+
+// families that were learned, in the order of their number in the features.
+var families = []models.Family{models.MLP, models.Conv, models.Transformer}
+
+// Families returns the names of the families that were learned.
+func Families() []string {
+	var out []string
+	for _, f := range families {
+		out = append(out, string(f))
+	}
+	return out
+}
+
+// Bounds of the figures: what is beyond is a slip of the pen.
+const (
+	mostParams = 1 << 43
+	mostBatch  = 1 << 30
+	mostInput  = 1 << 40
+	mostLayers = 1 << 20
+)
+
+// ErrFamily says that nothing was learned of a family of networks.
+var ErrFamily = errors.New("no few-figures model of this family")
+
+// Check says in one line what is wrong.
+func (f Figures) Check() error {
+	switch {
+	case !slices.Contains(families, f.Family):
+		return fmt.Errorf("family %q: %w; there are %v", f.Family, ErrFamily, Families())
+	case f.Params < 1 || f.Params > mostParams:
+		return fmt.Errorf("%d parameters: it takes 1 to 8T", f.Params)
+	case f.Batch < 1 || f.Batch > mostBatch:
+		return fmt.Errorf("batch size %d: it takes 1 to %d", f.Batch, mostBatch)
+	case f.Input < 0 || f.Input > mostInput:
+		return fmt.Errorf("a sample of %d elements: it takes up to %d", f.Input, int64(mostInput))
+	case f.Layers < 0 || f.Layers > mostLayers:
+		return fmt.Errorf("%d layers: it takes up to %d", f.Layers, mostLayers)
+	}
+	return nil
+}
+
+// Of are the figures of a configuration, all of them.
+func Of(c *models.Config) Figures {
+	f := Figures{Family: c.Family, Params: c.Params(), Batch: c.Train.Batch, Optimizer: c.Train.Optimizer, Precision: c.Train.Precision, GPUs: c.Train.GPUs}
+	if len(c.Inputs) > 0 {
+		f.Input = 1
+		for _, d := range c.Inputs[0].Shape {
+			f.Input *= d
+		}
+	}
+	for i := range c.Layers {
+		switch c.Layers[i].Type {
+		case models.Convolution, models.ConvTranspose, models.Linear:
+			f.Layers++
+		}
+	}
+	return f
+}
+
+// names of the features, in order. What is not known is unknown.
+var names = []string{"family_code", "log_params", "log_batch", "log_input", "log_batch_input", "log_layers", "log_params_layer"}
+
+const unknown = -1
+
+// Names returns the features' names, in order.
+func Names() []string { return names }
+
+// Features describes a training.
+func Features(f Figures) []float32 {
+	batch := float64(f.batch())
+	x := []float64{
+		float64(slices.Index(families, f.Family)), math.Log(float64(f.Params)), math.Log(batch), unknown, unknown, unknown, unknown,
+	}
+	if f.Input > 0 {
+		x[3], x[4] = math.Log(float64(f.Input)), math.Log(batch*float64(f.Input))
+	}
+	if f.Layers > 0 {
+		x[5], x[6] = math.Log(float64(f.Layers)), math.Log(float64(f.Params)/float64(f.Layers)+1)
+	}
+	out := make([]float32, len(x))
+	for i, v := range x {
+		// In steps: single precision cannot blur what lies beside a tree's cut.
+		out[i] = float32(math.Round(v*1000) / 1000)
+	}
+	return out
+}
+
+// batch of one GPU.
+func (f Figures) batch() int {
+	gpus := max(f.GPUs, 1)
+	return (f.Batch-1)/gpus + 1
+}
+
+// Context is what a process of the family has before its first tensor, in
+// bytes: what was learned lies on top of it.
+func Context(family models.Family, env *step.Environment) int64 {
+	return env.ContextFor(family != models.MLP)
+}
+
+// learned is what Adam and FP32 take for a parameter at the optimizer's step:
+// weight, gradient, two states, a temporary copy. The trees are relative to it.
+const learned = 20
+
+// Scale is what the trees' answers are relative to, in bytes.
+func Scale(f Figures) int64 { return learned * f.Params }

@@ -1,0 +1,168 @@
+package figures
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"carma/configs/models"
+	"carma/estimator/onnx"
+	"carma/estimator/step"
+)
+
+//go:embed figures.onnx
+var trees []byte
+
+//go:embed card.json
+var cardText []byte
+
+// card is what the training wrote beside the trees.
+type card struct {
+	Features []string `json:"features"`
+	Groups   []group  `json:"groups"`
+}
+
+// group is a family with the figures known that are not always: what bounds
+// its estimates was calibrated on rows that the trees had not seen.
+type group struct {
+	Family models.Family `json:"family"`
+	Input  bool          `json:"input"`
+	Layers bool          `json:"layers"`
+	// Least and Most of each feature among the trainings learned from.
+	Least []float32 `json:"least"`
+	Most  []float32 `json:"most"`
+	// Bounds: the logarithm of measured over the upper trees' answer.
+	Bounds []struct {
+		Confidence float64 `json:"confidence"`
+		Log        float64 `json:"log"`
+	} `json:"bounds"`
+}
+
+var readCard = sync.OnceValues(func() (card, error) {
+	var k card
+	if err := json.Unmarshal(cardText, &k); err != nil {
+		return k, fmt.Errorf("card of the figures' model: %w", err)
+	}
+	if !slices.Equal(k.Features, names) {
+		return k, fmt.Errorf("card of the figures' model: features %v, want %v", k.Features, names)
+	}
+	return k, nil
+})
+
+// Result is an estimate in bytes on each GPU.
+type Result struct {
+	Point, Upper int64
+	// Context, and Weights with their gradients and the optimizer's states, are
+	// what of Point is not learned.
+	Context, Weights int64
+	// Warnings in one sentence each.
+	Warnings []string
+}
+
+// Model is the learned model. Nothing is loaded before it is first asked. It
+// is safe for concurrent use.
+type Model struct{ session *onnx.Session }
+
+// NewModel returns the model that ships with carma.
+func NewModel() *Model {
+	return &Model{onnx.New("figures", trees, []string{"features"}, []string{"middle", "upper"})}
+}
+
+// Estimate answers for figures that [Figures.Check] finds well. confidence is
+// that of the bound, between 0 and 1. It fails with [ErrFamily] and
+// [onnx.ErrUnavailable].
+func (m *Model) Estimate(f Figures, env *step.Environment, confidence float64) (Result, error) {
+	if err := f.Check(); err != nil {
+		return Result{}, err
+	}
+	k, err := readCard()
+	if err != nil {
+		return Result{}, err
+	}
+	i := slices.IndexFunc(k.Groups, func(g group) bool {
+		return g.Family == f.Family && g.Input == (f.Input > 0) && g.Layers == (f.Layers > 0)
+	})
+	if i < 0 {
+		return Result{}, fmt.Errorf("card of the figures' model: no group of %s", f.Family)
+	}
+	g := k.Groups[i]
+	x := Features(f)
+	outside := g.outside(x)
+	beyond := g.within(x)
+	out, err := m.session.Run(onnx.Rows(1, x))
+	if err != nil {
+		return Result{}, err
+	}
+	context, scale := float64(Context(f.Family, env)), float64(Scale(f))
+	weights := adam * float64(f.Params)
+	answer := func(log float32) float64 {
+		rest := max(scale*math.Exp(float64(log))-weights, 0) // what grows with the batch
+		return context + weights + rest*beyond
+	}
+	point, upper := answer(out[0].Data[0]), answer(out[1].Data[0])*math.Exp(g.bound(confidence))
+	settings := f.settings()
+	r := Result{Context: int64(context)}
+	r.Point = int64(max(point+settings, context+f.least()))
+	r.Upper = max(int64(upper+settings), r.Point)
+	r.Weights = min(int64(f.least()), r.Point-r.Context)
+	r.Warnings = append(outside, f.notes()...)
+	return r, nil
+}
+
+// bound is the logarithm of what the upper trees' answer is multiplied by: that
+// of the next higher confidence calibrated, beyond the highest twice it.
+func (g group) bound(confidence float64) float64 {
+	for _, b := range g.Bounds {
+		if b.Confidence >= confidence-1e-9 {
+			return b.Log
+		}
+	}
+	if n := len(g.Bounds); n > 0 {
+		return 2 * max(g.Bounds[n-1].Log, 0)
+	}
+	return math.Ln2
+}
+
+// within moves batch size and elements of a sample that are larger than any
+// learned from to the largest, and returns the factor that lies between: what
+// trees say does not grow beyond, activations do.
+func (g group) within(x []float32) float64 {
+	beyond := 0.0
+	if len(g.Most) != len(x) {
+		return 1
+	}
+	for _, i := range []int{2, 3, 4} {
+		if over := float64(x[i]) - float64(g.Most[i]); x[i] != unknown && over > 1e-3 {
+			beyond += over
+			x[i] = g.Most[i]
+			if i < 4 && x[4] != unknown {
+				x[4] -= float32(over)
+			}
+		}
+	}
+	return math.Exp(beyond)
+}
+
+// outside names figures beyond those of the trainings learned from.
+func (g group) outside(x []float32) []string {
+	var out []string
+	for i, what := range map[int]string{1: "parameters", 2: "batch size", 3: "elements of a sample", 5: "layers"} {
+		if len(g.Least) == len(x) && (x[i] < g.Least[i]-1e-3 || x[i] > g.Most[i]+1e-3) {
+			out = append(out, fmt.Sprintf("%s %s, learned from %s to %s: a guess, and so is its bound",
+				what, short(x[i]), short(g.Least[i]), short(g.Most[i])))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// short is the number of a logarithm, in three digits where it is large.
+func short(log float32) string {
+	if x := math.Exp(float64(log)); x < 1e5 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", math.Exp(float64(log)))
+}

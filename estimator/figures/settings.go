@@ -1,0 +1,62 @@
+package figures
+
+import "carma/configs/models"
+
+// perParameter is what the weight, its gradient and the optimizer's states take
+// for a parameter in FP32, in bytes (docs/estimators.md).
+func perParameter(o models.Optimizer) float64 {
+	switch o {
+	case models.NoOptimizer, models.SGD, models.Adafactor:
+		return 8
+	case models.SGDMomentum, models.RMSprop, models.Adagrad, models.Lion:
+		return 12
+	case models.Adam8bit:
+		return 10
+	}
+	return adam
+}
+
+const adam = 16
+
+// least is what the parameters alone take, in bytes.
+func (f Figures) least() float64 {
+	if f.halfWeights() {
+		return perParameter(f.Optimizer) / 2 * float64(f.Params)
+	}
+	return perParameter(f.Optimizer) * float64(f.Params)
+}
+
+func (f Figures) halfWeights() bool { return f.Precision == models.BF16 || f.Precision == models.FP16 }
+
+// settings is what the optimizer's states, autocast's copies of the weights and
+// DDP's buckets add to a training with Adam in FP32 on one GPU, in bytes; it is
+// computed, not measured. What half precision saves is left out: it depends on
+// the operators.
+func (f Figures) settings() float64 {
+	each := perParameter(f.Optimizer) - adam
+	if f.Precision == models.AMP {
+		each += 2
+	}
+	if f.GPUs > 1 {
+		each += 4
+	}
+	return each * float64(f.Params)
+}
+
+// notes say what of the settings was not measured.
+func (f Figures) notes() []string {
+	var out []string
+	if o := f.Optimizer; o != "" && o != models.Adam && o != models.AdamW {
+		out = append(out, "optimizer "+string(o)+": its states are computed, only Adam was measured")
+	}
+	if p := f.Precision; p != "" && p != models.FP32 {
+		out = append(out, "precision "+string(p)+": only fp32 was measured, which takes more activation memory")
+	}
+	if f.GPUs > 1 {
+		out = append(out, "more than one GPU: only one was measured; 4 bytes a parameter are added for gradient buckets")
+	}
+	if f.Family == models.Transformer {
+		out = append(out, "of transformers only those on images were measured: text may need more")
+	}
+	return out
+}

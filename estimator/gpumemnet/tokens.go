@@ -1,0 +1,51 @@
+package gpumemnet
+
+import (
+	"slices"
+
+	"carma/configs/models"
+)
+
+const (
+	// tokenSize is the length of a layer's token: present, code (2), elements
+	// of the output of the whole batch, parameters.
+	tokenSize = 5
+	// longest sequence that the transformers' positions reach.
+	longest = 1024
+)
+
+// tokens returns one token a layer that counts, in order: features.py's, tied
+// to it by the golden file.
+func tokens(c models.Config) []float32 {
+	b := batch(c)
+	var out []float32
+	for _, l := range c.Layers {
+		if !slices.Contains(listed, l.Type) {
+			continue
+		}
+		elements := product(l.Out)
+		if !l.Whole {
+			elements *= b
+		}
+		first, second := code(c.Family, l.Type)
+		out = append(out, 1, first, second, float32(elements), float32(params(l)))
+	}
+	return out
+}
+
+// code of a type of layer, as published.
+func code(f models.Family, layer string) (float32, float32) {
+	switch {
+	case f == models.MLP && layer == models.Linear:
+		return 0, 1
+	case f == models.MLP:
+		return 1, 0
+	case slices.Contains(convolutions, layer):
+		return 0, 1
+	case layer == models.Linear:
+		return 1, 1
+	case layer == models.Dropout || slices.Contains(norms, layer):
+		return 0, 0
+	}
+	return 1, 0
+}

@@ -1,0 +1,100 @@
+package mapper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// What is done about a task that uses more than is booked for it. All but
+// WatchdogOff book more for it where the card has it.
+const (
+	WatchdogOff      = "off"
+	WatchdogWarn     = "warn"
+	WatchdogRelaunch = "relaunch" // and where others need the room, run it again with more
+)
+
+// Watchdogs are the choices.
+var Watchdogs = []string{WatchdogOff, WatchdogWarn, WatchdogRelaunch}
+
+// overusePatience is how long a task may use more than its grant where others
+// need the room: a spike that one sample shows is over at the next.
+const overusePatience = 3 * time.Second
+
+// Overuse says that a task uses more on a GPU than was booked for it, for the
+// record. Booked is what is booked now.
+type Overuse struct {
+	Task   TaskID `json:"task"`
+	GPU    GPUID  `json:"gpu"`
+	Used   Bytes  `json:"used"`
+	Grant  Bytes  `json:"grant"`
+	Booked Bytes  `json:"booked"`
+}
+
+func (Overuse) decisionKind() string { return "overuse" }
+
+// guard looks for tasks on a GPU that use more than their grants.
+func (s *State) guard(g *GPU) {
+	if s.opt.Watchdog != WatchdogWarn && s.opt.Watchdog != WatchdogRelaunch || s.opt.Booking == BookSamples {
+		return
+	}
+	for i := range g.Residents {
+		r := &g.Residents[i]
+		if r.Used <= r.Grant || r.Alone {
+			r.OverSince = 0
+			continue
+		}
+		before := r.Grant
+		s.growGrant(overuser{g, r.Task})
+		if r.OverSince == 0 || r.Grant > before {
+			s.decide(Overuse{Task: r.Task, GPU: g.ID, Used: r.Used, Grant: before, Booked: r.Grant})
+		}
+		if r.Used <= r.Grant {
+			r.OverSince = 0
+			continue
+		}
+		if r.OverSince == 0 {
+			r.OverSince = max(s.now, 1)
+			s.at(r.OverSince.Add(overusePatience), deadline{})
+		}
+	}
+}
+
+// enforce stops the tasks that have used more than their grants for a while
+// where that leaves others without what is booked for them: on each GPU the
+// one with the most above its grant.
+func (s *State) enforce() {
+	if s.opt.Watchdog != WatchdogRelaunch {
+		return
+	}
+	for _, g := range s.gpus {
+		if s.free(g) >= 0 || len(g.Residents) < 2 {
+			continue
+		}
+		over := slices.DeleteFunc(slices.Clone(g.Residents), func(r Resident) bool {
+			return r.OverSince == 0 || s.now < r.OverSince.Add(overusePatience) || s.tasks[r.Task].Phase != Running
+		})
+		if len(over) == 0 || slices.ContainsFunc(g.Residents, func(r Resident) bool { return s.tasks[r.Task].Overuse }) {
+			continue
+		}
+		worst := slices.MaxFunc(over, func(a, b Resident) int {
+			return cmp.Or(cmp.Compare(a.Used-a.Grant, b.Used-b.Grant), cmp.Compare(a.Task, b.Task))
+		})
+		t := s.tasks[worst.Task]
+		t.Overuse = true
+		s.stop(t, fmt.Sprintf("it used %s of the %s reserved for it on GPU %d, and others need the room", worst.Used, worst.Grant, g.Index))
+	}
+}
+
+// overuseOver follows the end of an attempt that was stopped for its overuse:
+// as after a GPU OOM of its own.
+func (s *State) overuseOver(t *Task, a *Attempt) {
+	reason := t.StopReason
+	t.Overuse, t.StopReason = false, ""
+	grant := a.Grants[0].Memory
+	for _, g := range a.Grants {
+		grant = min(grant, g.Memory)
+	}
+	s.recoverOOM(t, a, verdict{own: true, demand: max(a.Peak, grant), most: s.most(t.GPUs), text: reason})
+}

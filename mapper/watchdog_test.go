@@ -1,0 +1,152 @@
+package mapper
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func watching(how string) Options {
+	opt := plain()
+	opt.Watchdog = how
+	return opt
+}
+
+// overuse is a sample in which tasks use so many GiB of GPU 0.
+func overuse(uses map[TaskID]float64) GPUSample {
+	s := GPUSample{ID: "GPU-0"}
+	for id, n := range uses {
+		s.Tasks = append(s.Tasks, TaskUse{Task: id, Used: gib(n)})
+		s.Used += gib(n)
+	}
+	slices.SortFunc(s.Tasks, func(a, b TaskUse) int { return int(a.Task - b.Task) })
+	return s
+}
+
+// TestWatchdogGrows: what a task uses above its grant is booked for it where
+// the card has it, and said.
+func TestWatchdogGrows(t *testing.T) {
+	w := newWorld(t, watching(WatchdogWarn), 1)
+	a, b := w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+	w.started(a)
+	w.started(b)
+	w.sample(overuse(map[TaskID]float64{a: 12, b: 5}))
+	w.wantGrant(a, gib(12).Scale(1.1))
+	w.wantGrant(b, 10*GiB)
+	want := Overuse{Task: a, GPU: "GPU-0", Used: gib(12), Grant: 10 * GiB, Booked: gib(12).Scale(1.1)}
+	if !slices.Contains(w.overuses, want) {
+		t.Errorf("decided %+v, want %+v", w.overuses, want)
+	}
+	w.sample(overuse(map[TaskID]float64{a: 12, b: 5}))
+	if slices.Contains(w.overuses, want) {
+		t.Error("it says so twice")
+	}
+	if need := w.task(a).Need; need != gib(12).Scale(1.1) {
+		t.Errorf("it needs %s now", need)
+	}
+	// There is no room for more. What it uses counts, and that is all.
+	w.sample(overuse(map[TaskID]float64{a: 32, b: 5}))
+	w.wait(time.Minute)
+	w.sample(overuse(map[TaskID]float64{a: 32, b: 5}))
+	w.wantPhase(a, Running)
+}
+
+// TestWatchdogRelaunches: a task that keeps room that others were promised is
+// run again with more, as after a GPU OOM; a spike, a task alone and one that
+// only uses what is free are let be.
+func TestWatchdogRelaunches(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		watch   string
+		uses    []float64 // of the offender; the other one has 10 GiB and uses 5
+		stopped bool
+	}{
+		{"it needs what the other was promised", WatchdogRelaunch, []float64{32, 32}, true},
+		{"a spike", WatchdogRelaunch, []float64{32, 12}, false},
+		{"within what is free", WatchdogRelaunch, []float64{26, 26}, false},
+		{"only a warning is wanted", WatchdogWarn, []float64{32, 32}, false},
+		{"off", WatchdogOff, []float64{32, 32}, false},
+		{"not set", "", []float64{32, 32}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, watching(row.watch), 1)
+			a, b := w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+			w.started(a)
+			w.started(b)
+			for _, use := range row.uses {
+				w.sample(overuse(map[TaskID]float64{a: use, b: 5}))
+				w.wait(overusePatience / 2)
+			}
+			w.wait(2 * overusePatience) // nothing has changed since
+			if !row.stopped {
+				w.wantPhase(a, Running)
+				return
+			}
+			w.wantPhase(a, Stopping)
+			w.wantPhase(b, Running)
+			w.exitWith(Exited{Task: a, Class: ExitStopped, Code: 137})
+			task := w.task(a)
+			if task.OOMs != 1 || task.Blameless != 0 || task.Overuse || task.Phase.Finished() {
+				t.Errorf("after its end: %+v", task)
+			}
+			if want := (gib(32).Scale(1.25) + GiB).clamp(); task.Need < gib(32) || task.Need > want {
+				t.Errorf("it needs %s", task.Need)
+			}
+			w.exit(b, ExitOK)
+			w.wantOn(a, 0)
+		})
+	}
+}
+
+// TestWatchdogLetsEnd: a task that ends well or is stopped by its user after
+// the watchdog has asked does not come back.
+func TestWatchdogLetsEnd(t *testing.T) {
+	over := func() (*world, TaskID) {
+		w := newWorld(t, watching(WatchdogRelaunch), 1)
+		a, b := w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+		w.started(a)
+		w.started(b)
+		w.sample(overuse(map[TaskID]float64{a: 32, b: 5}))
+		w.wait(2 * overusePatience)
+		w.wantPhase(a, Stopping)
+		return w, a
+	}
+	w, a := over()
+	w.exit(a, ExitOK)
+	w.wantPhase(a, Succeeded)
+	w, a = over()
+	w.cancel(a)
+	w.exit(a, ExitStopped)
+	w.wantPhase(a, Cancelled)
+}
+
+// TestWatchdogWorst: of several the one goes that exceeds its grant most, and
+// one at a time.
+func TestWatchdogWorst(t *testing.T) {
+	w := newWorld(t, watching(WatchdogRelaunch), 1)
+	a, b, c := w.submit(10*GiB, nil), w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+	for _, id := range []TaskID{a, b, c} {
+		w.started(id)
+	}
+	w.sample(overuse(map[TaskID]float64{a: 14, b: 20, c: 5}))
+	w.wait(2 * overusePatience)
+	w.wantPhase(b, Stopping)
+	w.wantPhase(a, Running)
+	w.wantPhase(c, Running)
+	w.wait(2 * overusePatience)
+	w.wantPhase(a, Running)
+}
+
+// TestWatchdogRoomCame: nobody is stopped when a neighbour's end has made room
+// in the meantime.
+func TestWatchdogRoomCame(t *testing.T) {
+	w := newWorld(t, watching(WatchdogRelaunch), 1)
+	a, b, c := w.submit(10*GiB, nil), w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+	for _, id := range []TaskID{a, b, c} {
+		w.started(id)
+	}
+	w.sample(overuse(map[TaskID]float64{a: 22, b: 5, c: 5}))
+	w.exit(c, ExitOK)
+	w.wait(2 * overusePatience)
+	w.wantPhase(a, Running)
+}

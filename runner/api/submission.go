@@ -1,0 +1,67 @@
+package api
+
+// Dependency is what a task waits for before it is queued: a task, all tasks
+// of a group, or those of an earlier part of the same submission.
+type Dependency struct {
+	Task      string `json:"task,omitempty" doc:"number or name of a task, or name of a group"`
+	Part      string `json:"part,omitempty" doc:"instead: a part that comes earlier in the same submission"`
+	Condition string `json:"condition,omitempty" enum:"ok,any,started" doc:"it has succeeded (default), ended in whatever way, or started"`
+}
+
+// ArrayElement is a task's place in an array. Its environment has it as
+// CARMA_ARRAY_INDEX, _COUNT, _MIN and _MAX, and CARMA_ARRAY_ID, the number of the
+// array's first task.
+type ArrayElement struct {
+	Index int `json:"index" minimum:"0"`
+	Count int `json:"count" minimum:"1"`
+	Min   int `json:"min" minimum:"0"`
+	Max   int `json:"max" minimum:"0"`
+}
+
+// MaxTasks is how many tasks one submission may have, MaxDependencies how many
+// dependencies these come to.
+const (
+	MaxTasks        = 10_000
+	MaxDependencies = 100_000
+)
+
+// Submission asks for several tasks: all are taken, in order, or none.
+type Submission struct {
+	Group string   `json:"group,omitempty" doc:"name of the tasks together, unique among those that have unfinished tasks; chosen by the daemon when empty and there are several"`
+	Tasks []Submit `json:"tasks" minItems:"1" maxItems:"10000"`
+}
+
+// SubmittedAll answers a submission. The tasks are journaled.
+type SubmittedAll struct {
+	Group    string      `json:"group,omitempty"`
+	Tasks    []Submitted `json:"tasks"`
+	Warnings []string    `json:"warnings,omitempty" doc:"each once, of all tasks"`
+}
+
+// Preview is what would become of a submission now. Nothing is submitted.
+type Preview struct {
+	Group    string        `json:"group,omitempty"`
+	Tasks    []PreviewTask `json:"tasks"`
+	Warnings []string      `json:"warnings,omitempty"`
+}
+
+// PreviewTask is what would become of one task.
+type PreviewTask struct {
+	Name     string   `json:"name"`
+	Image    string   `json:"image"`
+	Command  []string `json:"command,omitempty"`
+	GPUCount int      `json:"gpu_count"`
+	Estimate Estimate `json:"estimate"`
+	// Need is the memory per GPU that would be booked, in bytes; 0: whole GPUs.
+	Need int64 `json:"need"`
+	// GPUs are those it would start on at once; Waits, where it would not, is
+	// why, one clause.
+	GPUs  []GPURef `json:"gpus,omitempty"`
+	Waits string   `json:"waits,omitempty"`
+}
+
+// Stopped answers a request to stop a group.
+type Stopped struct {
+	Group string  `json:"group"`
+	Tasks []int64 `json:"tasks" doc:"the unfinished ones, which were asked to stop"`
+}

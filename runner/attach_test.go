@@ -1,0 +1,65 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"carma/runner/api"
+)
+
+// TestWrongGPUs: a task whose container got other GPUs than it was given is
+// ended and relaunched without blame.
+func TestWrongGPUs(t *testing.T) {
+	g := newRig(t)
+	g.engine.Misattach("all")
+	g.script("stay", untilStopped)
+	ref := g.run(api.Submit{Image: "stay", Mem: 1 << 30})
+	first := g.until(ref, "relaunched", func(t api.Task) bool { return len(t.Attempts) > 1 }).Attempts[0]
+	if first.Outcome != "infrastructure" || !first.Blameless || !strings.Contains(first.Message, `"all"`) {
+		t.Errorf("the first attempt ended as %+v, want an infrastructure failure that names what it saw", first)
+	}
+	g.engine.Misattach("")
+	g.until(ref, "running", func(t api.Task) bool { return t.Phase == "running" })
+	if n := len(g.containers()); n != 1 {
+		t.Errorf("%d containers, want the one that has its GPUs", n)
+	}
+}
+
+// TestNoAttachment: where containers cannot be given GPUs a task says so and
+// waits to be launched again.
+func TestNoAttachment(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.opt.Attach = "" })
+	g.script("done", printing(0))
+	ref := g.run(api.Submit{Image: "done", Mem: 1 << 30})
+	first := g.until(ref, "relaunched", func(t api.Task) bool { return len(t.Attempts) > 0 && t.Attempts[0].Outcome != "" }).Attempts[0]
+	if first.Outcome != "infrastructure" || !strings.Contains(first.Message, "NVIDIA Container Toolkit") {
+		t.Errorf("the first attempt ended as %+v, want a hint what to install", first)
+	}
+	if _, _, err := g.attach(); err == nil {
+		t.Error("an attachment was found")
+	}
+}
+
+// TestAttachForced: what is configured is not second-guessed.
+func TestAttachForced(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.opt.Attach = "cdi" })
+	if mode, why, err := g.attach(); err != nil || mode != "cdi" || why != "as configured" {
+		t.Errorf("attach = %s, %q, %v", mode, why, err)
+	}
+	dir := t.TempDir()
+	file := `{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[{"name":"GPU-0","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0"},{"path":"/dev/nvidia-caps/1"}]}}]}`
+	if err := os.WriteFile(filepath.Join(dir, "n.json"), []byte(file), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g.Runner.engine.mu.Lock()
+	g.Runner.engine.info.CDIDirs = []string{dir}
+	g.Runner.engine.mu.Unlock()
+	if got := g.nodes("cdi", []string{"GPU-0"}); len(got) != 1 || got[0] != "/dev/nvidia0" {
+		t.Errorf("nodes %q", got)
+	}
+	if err := g.missingCDI([]string{dir}); err == nil {
+		t.Error("the rig's GPUs are in no CDI file, and nothing is missing")
+	}
+}

@@ -1,0 +1,168 @@
+// Package cgroup tells which containers a process runs in, from the names of
+// its control groups. It reads /proc and asks no engine.
+package cgroup
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// maxFile bounds what is read of one cgroup file. The kernel's own limit is a
+// path of 4096 bytes per hierarchy; there are at most 16 hierarchies.
+const maxFile = 128 << 10
+
+// Containers returns the ids, or names, of the containers that a process runs
+// in, innermost first: a container that a container started comes before it. It
+// is empty for a process outside containers. root is where /proc is found: "/".
+//
+// The process must be seen by its number in the caller's PID namespace. One
+// that does not exist is an error that is os.ErrNotExist.
+func Containers(root string, pid int) ([]string, error) {
+	f, err := os.Open(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	ids, err := Parse(io.LimitReader(f, maxFile))
+	if errors.Is(err, errGone) {
+		return nil, fmt.Errorf("process %d: %w", pid, os.ErrNotExist)
+	}
+	return ids, err
+}
+
+// errGone is what reading the file of a process that ends meanwhile gives.
+var errGone = errors.New("no such process")
+
+// Parse reads a /proc/PID/cgroup file, of version 1, 2 or both, and returns the
+// containers it names, innermost first. Hierarchies may differ in how deep they
+// go (a version 1 controller that an engine does not use stays at the root): the
+// one that names the most containers tells.
+func Parse(r io.Reader) ([]string, error) {
+	var best []string
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 4096), maxFile)
+	for lines.Scan() {
+		// hierarchy-id:controllers:path; the path may hold colons.
+		_, rest, ok := strings.Cut(lines.Text(), ":")
+		if !ok {
+			continue
+		}
+		_, path, ok := strings.Cut(rest, ":")
+		if !ok {
+			continue
+		}
+		if ids := inPath(path); len(ids) > len(best) {
+			best = ids
+		}
+	}
+	if err := lines.Err(); err != nil {
+		if strings.Contains(err.Error(), "no such process") {
+			return nil, errGone
+		}
+		return nil, fmt.Errorf("cgroup file: %w", err)
+	}
+	return best, nil
+}
+
+// inPath returns the containers that a control group's path names, innermost
+// first, each once.
+func inPath(path string) []string {
+	parts := strings.Split(path, "/")
+	var ids []string
+	for i := len(parts) - 1; i >= 0; i-- {
+		id := inPart(parts, i)
+		if id != "" && (len(ids) == 0 || ids[len(ids)-1] != id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// engines put these before a container's id in a systemd scope or cgroupfs
+// folder: Docker, containerd's and CRI-O's Kubernetes plugins, Podman.
+var engines = []string{"docker-", "cri-containerd-", "crio-", "libpod-", "nerdctl-", "containerd-"}
+
+// beside are folders that engines make next to a container's: for its monitor,
+// or for what runs it. What is in them is no task's.
+var beside = []string{"crio-conmon-", "libpod-conmon-"}
+
+// inPart returns the container that one component of a path names, or "".
+func inPart(parts []string, i int) string {
+	part := parts[i]
+	for _, p := range beside {
+		if strings.HasPrefix(part, p) {
+			return ""
+		}
+	}
+	name := strings.TrimSuffix(part, ".scope")
+	// systemd's driver of containerd and Kubernetes: slice:prefix:id.
+	if fields := strings.Split(name, ":"); len(fields) == 3 && fields[2] != "" && fields[1] != "" {
+		return fields[2]
+	}
+	for _, p := range engines {
+		if id, ok := strings.CutPrefix(name, p); ok && plausible(id) {
+			return id
+		}
+	}
+	if isHex64(name) {
+		return name
+	}
+	// containerd's own form: /NAMESPACE/ID; ids may be any name. The namespaces
+	// that are known by name are Docker's, carma's, and containerd's default.
+	if i > 0 && plausible(name) && name == part {
+		switch parts[i-1] {
+		case "docker", "carma", "default", "libpod", "actions_job", "ecs":
+			return name
+		}
+	}
+	return ""
+}
+
+// plausible: what engines accept as a container's id. Slices and services are
+// systemd's, not containers.
+func plausible(id string) bool {
+	if len(id) < 2 || len(id) > 128 {
+		return false
+	}
+	for _, suffix := range []string{".slice", ".service", ".scope", ".mount"} {
+		if strings.HasSuffix(id, suffix) {
+			return false
+		}
+	}
+	for i, c := range id {
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alnum && (i == 0 || c != '-' && c != '_' && c != '.') {
+			return false
+		}
+	}
+	return true
+}
+
+func isHex64(s string) bool {
+	if len(s) != 64 {
+		return false
+	}
+	for _, c := range s {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// initNamespace is the inode of the machine's first PID namespace
+// (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h).
+const initNamespace = "pid:[4026531836]"
+
+// SeesHost reports whether the caller runs in the machine's own PID namespace,
+// whose numbers a GPU's driver reports. Only then can Containers find them.
+func SeesHost(root string) bool {
+	ns, err := os.Readlink(filepath.Join(root, "proc", "self", "ns", "pid"))
+	return err != nil || ns == initNamespace
+}

@@ -1,0 +1,53 @@
+//go:build cgo
+
+package nvml
+
+import "time"
+
+// meter turns a card's energy counter, in millijoules since the driver was
+// loaded, into joules since the source was opened. It never runs backwards.
+type meter struct {
+	joules float64
+	last   uint64 // mJ, as last read
+	valid  bool   // last can be continued from
+	at     time.Time
+}
+
+const (
+	// mostPower bounds what is believed of a counter: no card draws 10 kW.
+	mostPower = 10_000.0
+	// longestGap is the longest time that power is integrated over.
+	longestGap = time.Minute
+)
+
+// read takes a reading: the counter where the card has one, and the power in
+// watts for one that has none, or whose counter cannot be read now.
+func (m *meter) read(now time.Time, millijoules uint64, counted bool, power float64) float64 {
+	long := 0.0
+	if !m.at.IsZero() {
+		long = max(0, now.Sub(m.at).Seconds())
+	}
+	gap := min(long, longestGap.Seconds())
+	m.at = now
+	switch {
+	case !counted:
+		m.joules += power * gap
+		m.valid = false
+		return m.joules
+	case !m.valid:
+		m.joules += power * gap // since the counter was last read
+		m.last, m.valid = millijoules, true
+		return m.joules
+	}
+	grown := millijoules - m.last
+	if millijoules < m.last {
+		grown = millijoules // it began anew: the driver was reloaded, or the GPU reset
+	}
+	m.last = millijoules
+	if j := float64(grown) / 1000; j <= mostPower*(long+1) {
+		m.joules += j
+	} else {
+		m.joules += power * gap
+	}
+	return m.joules
+}

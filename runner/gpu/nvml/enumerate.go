@@ -1,0 +1,247 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"carma/mapper"
+	"carma/runner/gpu"
+
+	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// card is a physical GPU.
+type card struct {
+	handle   lib.Device
+	uuid     string
+	index    int // nvidia-smi's
+	units    []*unit
+	meter    meter
+	xids     []uint64 // fatal ones since the source was opened
+	warnings []string // by Xids
+	broken   string   // memory that could not be replaced
+	weak     []string // what health has found
+	ecc      uint64
+}
+
+// unit is what carma calls a GPU: a card, or a MIG instance of one.
+type unit struct {
+	*card
+	handle   lib.Device
+	instance int // GPU instance id; -1: the card itself
+	device   gpu.Device
+	// share is the part of the card's power that is counted as the unit's: by
+	// memory among the instances of one card.
+	share float64
+	// reserved is what the driver itself keeps, where the library counts it as
+	// used (bytes).
+	reserved uint64
+	gpm      *gpm
+	last     gpu.Sample
+	seen     bool // last is a reading
+	lost     bool // the driver has said so
+	bad      int  // readings in a row that failed or made no sense
+}
+
+// enumerate finds the cards that are wanted, and their MIG instances.
+func (s *Source) enumerate() error {
+	n, ret := s.lib.DeviceGetCount()
+	if ret != lib.SUCCESS {
+		return &Unavailable{Text: "the GPUs cannot be counted: " + message(ret), Mend: "nvidia-smi should fail as well; look at dmesg"}
+	}
+	if n == 0 {
+		return &Unavailable{Text: "the NVIDIA driver is there, but it has found no GPU", Mend: "look at dmesg and lspci; or simulate: carma daemon --gpus sim:dgx-station-a100"}
+	}
+	var found []*card
+	for i := range n {
+		c, err := s.card(i)
+		if err != nil {
+			s.note(fmt.Sprintf("GPU %d is left out: %v", i, err))
+			continue
+		}
+		found = append(found, c)
+	}
+	if err := s.choose(found); err != nil {
+		return err
+	}
+	if len(s.units) == 0 {
+		return &Unavailable{Text: "no GPU can be used: " + strings.Join(s.Notes(), "; "), Mend: "with MIG switched on, make instances: nvidia-smi mig -cgi ... -C; or look at dmesg"}
+	}
+	s.number()
+	return nil
+}
+
+// card describes the card at an index with all its units.
+func (s *Source) card(index int) (*card, error) {
+	handle, ret := s.lib.DeviceGetHandleByIndex(index)
+	if ret != lib.SUCCESS {
+		return nil, fmt.Errorf("it cannot be opened: %s", message(ret))
+	}
+	uuid, ret := handle.GetUUID()
+	if ret != lib.SUCCESS || uuid == "" {
+		return nil, fmt.Errorf("it has no UUID: %s", message(ret))
+	}
+	c := &card{handle: handle, uuid: uuid, index: index}
+	name, ret := handle.GetName()
+	if ret != lib.SUCCESS || name == "" {
+		name = "NVIDIA GPU"
+	}
+	if s.partitioned(handle) {
+		return c, s.instances(c, name)
+	}
+	u := &unit{card: c, handle: handle, instance: -1, share: 1, device: gpu.Device{UUID: uuid, Model: name}}
+	if err := s.size(u); err != nil {
+		return nil, err
+	}
+	c.units = []*unit{u}
+	return c, nil
+}
+
+// partitioned reports whether MIG is on.
+func (s *Source) partitioned(handle lib.Device) bool {
+	if !s.has("nvmlDeviceGetMigMode") {
+		return false
+	}
+	mode, _, ret := handle.GetMigMode()
+	return ret == lib.SUCCESS && mode == lib.DEVICE_MIG_ENABLE
+}
+
+// instances adds the MIG instances of a card. The card itself is not a GPU
+// then: nothing can run on it.
+func (s *Source) instances(c *card, name string) error {
+	n, ret := c.handle.GetMaxMigDeviceCount()
+	if ret != lib.SUCCESS {
+		return fmt.Errorf("its MIG instances cannot be counted: %s", message(ret))
+	}
+	taken := map[int]bool{}
+	var total mapper.Bytes
+	for i := range n {
+		handle, ret := c.handle.GetMigDeviceHandleByIndex(i)
+		if ret != lib.SUCCESS {
+			continue // a place without an instance
+		}
+		u := &unit{card: c, handle: handle}
+		uuid, ret := handle.GetUUID()
+		instance, ret2 := handle.GetGpuInstanceId()
+		if ret != lib.SUCCESS || ret2 != lib.SUCCESS || uuid == "" {
+			s.note(fmt.Sprintf("a MIG instance of GPU %d is left out: it does not say which it is", c.index))
+			continue
+		}
+		if taken[instance] {
+			s.note(fmt.Sprintf("MIG device %s is left out: it shares the memory of GPU instance %d with another; make one compute instance in each", uuid, instance))
+			continue
+		}
+		taken[instance] = true
+		u.instance = instance
+		u.device = gpu.Device{UUID: uuid, Model: instanceModel(handle, name), Parent: c.uuid}
+		if err := s.size(u); err != nil {
+			s.note(fmt.Sprintf("MIG device %s is left out: %v", uuid, err))
+			continue
+		}
+		total += u.device.Capacity
+		c.units = append(c.units, u)
+	}
+	if len(c.units) == 0 {
+		return fmt.Errorf("MIG is on, but it has no instance")
+	}
+	for _, u := range c.units {
+		u.share = float64(u.device.Capacity) / float64(total)
+	}
+	return nil
+}
+
+func instanceModel(handle lib.Device, card string) string {
+	if name, ret := handle.GetName(); ret == lib.SUCCESS && strings.Contains(name, "MIG") {
+		return name
+	}
+	return card + " MIG"
+}
+
+// mostMemory bounds what is believed of a card's size: 16 TiB.
+const mostMemory = 16 << 40
+
+// size reads a unit's memory for the first time.
+func (s *Source) size(u *unit) error {
+	m, ret := s.memory(u)
+	if ret != lib.SUCCESS {
+		return fmt.Errorf("its memory cannot be read: %s", message(ret))
+	}
+	if m.total == 0 || m.total > mostMemory || m.used > m.total {
+		return fmt.Errorf("the driver says that it has %d bytes of memory, %d in use", m.total, m.used)
+	}
+	if !m.net {
+		u.reserved = s.reserve(u, m)
+	}
+	u.device.Capacity = mapper.Bytes(m.total - u.reserved)
+	return nil
+}
+
+// mostReserve bounds what is taken for the driver's own memory.
+const mostReserve = 1 << 30
+
+// reserve is what a driver of before version 510 keeps for itself and counts as
+// used. It can be told only while nobody uses the GPU.
+func (s *Source) reserve(u *unit, m memory) uint64 {
+	list, ok := s.listed(u)
+	if !ok || len(list) > 0 || m.used > mostReserve {
+		return 0
+	}
+	return m.used
+}
+
+// choose keeps what Only names.
+func (s *Source) choose(found []*card) error {
+	wanted := map[*unit]bool{}
+	for _, name := range s.opt.Only {
+		matched := false
+		for _, c := range found {
+			for _, u := range c.units {
+				if name == strconv.Itoa(c.index) || strings.EqualFold(name, c.uuid) || strings.EqualFold(name, u.device.UUID) {
+					wanted[u], matched = true, true
+				}
+			}
+		}
+		if !matched {
+			return &Unavailable{Text: fmt.Sprintf("there is no GPU %s", name), Mend: "take one of " + strings.Join(names(found), ", ")}
+		}
+	}
+	for _, c := range found {
+		if len(s.opt.Only) > 0 {
+			c.units = slices.DeleteFunc(c.units, func(u *unit) bool { return !wanted[u] })
+		}
+		if len(c.units) > 0 {
+			s.cards = append(s.cards, c)
+			s.units = append(s.units, c.units...)
+		}
+	}
+	return nil
+}
+
+func names(found []*card) []string {
+	var out []string
+	for _, c := range found {
+		out = append(out, fmt.Sprintf("%d (%s)", c.index, c.uuid))
+		for _, u := range c.units {
+			if u.instance >= 0 {
+				out = append(out, u.device.UUID)
+			}
+		}
+	}
+	return out
+}
+
+// number gives the GPUs their indices: nvidia-smi's, unless there are MIG
+// instances, which have none; then they are numbered through.
+func (s *Source) number() {
+	parts := slices.ContainsFunc(s.units, func(u *unit) bool { return u.instance >= 0 })
+	for i, u := range s.units {
+		u.device.Index = u.index
+		if parts {
+			u.device.Index = i
+		}
+	}
+}

@@ -1,0 +1,96 @@
+//go:build cgo
+
+package nvml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+var errClosed = errors.New("NVML: closed")
+
+// worker makes every call of the library, one after the other.
+type worker struct {
+	calls  chan func()
+	quit   chan struct{}
+	once   sync.Once
+	ended  chan struct{}
+	busyAt atomic.Int64 // Unix nanoseconds of the running call's start; 0: idle
+}
+
+func newWorker() *worker {
+	w := &worker{calls: make(chan func()), quit: make(chan struct{}), ended: make(chan struct{})}
+	go w.run()
+	return w
+}
+
+func (w *worker) run() {
+	defer close(w.ended)
+	for {
+		select {
+		case <-w.quit:
+			return
+		case call := <-w.calls:
+			w.busyAt.Store(time.Now().UnixNano())
+			call()
+			w.busyAt.Store(0)
+		}
+	}
+}
+
+// ask has the worker call f and returns what it returns. When ctx ends first, f
+// is left to itself: what it returns later is dropped, and nobody else is
+// served before it has returned. A caller that finds the worker busy waits for
+// it in vain or not, but leaves nothing behind.
+func ask[T any](ctx context.Context, w *worker, f func() T) (out T, err error) {
+	answer := make(chan T, 1)
+	select {
+	case <-w.quit:
+		return out, errClosed
+	default:
+	}
+	select {
+	case w.calls <- func() { answer <- f() }:
+	case <-ctx.Done():
+		return out, w.hangs(ctx.Err())
+	case <-w.quit:
+		return out, errClosed
+	}
+	select {
+	case out = <-answer:
+		return out, nil
+	case <-ctx.Done():
+		return out, w.hangs(ctx.Err())
+	}
+}
+
+// hangs is the error of a call that took too long. It names no time: it is
+// compared with the one before it.
+func (w *worker) hangs(err error) error {
+	if w.busyAt.Load() == 0 {
+		return fmt.Errorf("NVML: %w", err)
+	}
+	return fmt.Errorf("the NVIDIA driver does not answer: look at dmesg; nvidia-smi hangs as well until the driver is reloaded or the machine restarted: %w", err)
+}
+
+// closeLimit bounds the wait for the last call; a driver that hangs is left.
+const closeLimit = 3 * time.Second
+
+// stop ends the worker after a last call.
+func (w *worker) stop(last func()) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	_, err := ask(ctx, w, func() struct{} { last(); return struct{}{} })
+	w.once.Do(func() { close(w.quit) })
+	if errors.Is(err, errClosed) {
+		return nil
+	}
+	if err == nil {
+		<-w.ended
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+//go:build cgo
+
+package nvml
+
+import "fmt"
+
+// severity is what an Xid, an error that the driver reports, means for a GPU.
+type severity int
+
+const (
+	// harmless: a program's own doing, or informational.
+	harmless severity = iota
+	// suspicious: the GPU goes on, and an administrator should know.
+	suspicious
+	// fatal: nothing can run there before a reset.
+	fatal
+)
+
+// resets are the Xids after which NVIDIA's catalog wants the GPU reset or the
+// machine restarted before anything runs there again ("Analyzing Xid Errors
+// with the Xid Catalog", immediate action RESET_GPU, RESTART_BM, or a workflow
+// that ends in a reset). Left out are 109 (context switch timeout), which
+// NVIDIA's own device plugin takes for a program's fault, and 155 (a link that
+// may be down on purpose).
+var resets = map[uint64]string{
+	46:  "the GPU stopped processing",
+	48:  "an uncorrectable memory error",
+	62:  "its micro-controller halted",
+	64:  "failing memory could not be replaced by spare rows",
+	74:  "an NVLink error",
+	79:  "it has fallen off the bus",
+	95:  "an uncontained memory error",
+	110: "a security fault",
+	119: "its system processor (GSP) does not answer",
+	120: "its system processor (GSP) has failed",
+	136: "an NVLink could not be trained",
+	140: "an unrecovered memory error",
+	143: "it could not be initialized",
+	144: "an NVLink error", 145: "an NVLink error", 146: "an NVLink error", 147: "an NVLink error",
+	148: "an NVLink error", 149: "an NVLink error", 150: "an NVLink error",
+	156: "a part of it was retired",
+	158: "a fatal timeout",
+	167: "a fatal timeout of its PCIe link",
+	169: "its security processor halted",
+}
+
+// restarts are the Xids whose remedy, by the same catalog, is to run the program
+// again, or nothing: the GPU is well.
+var restarts = []uint64{
+	8, 11, 13, 25, 31, 32, 37, 38, 39, 40, 41, 43, 44, 45, 60, 66, 67, 68, 69, 70, 71, 72, 75, 76, 77, 80, 82, 83, 84, 85, 86, 88, 89,
+	96, 97, 98, 99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 121, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135, 137, 139, 141,
+	152, 153, 160, 161,
+}
+
+// noted are the Xids after which work may go on until the GPU can be reset, and
+// those that are worth a look.
+var noted = map[uint64]string{
+	63:  "failing memory was marked for replacement; reset the GPU when convenient",
+	92:  "many corrected memory errors",
+	94:  "a memory error that ended one program; reset the GPU when convenient",
+	109: "a context switch timed out; if it happens again, reset the GPU",
+	154: "the driver wants something done: see nvidia-smi -q",
+}
+
+var programs = func() map[uint64]bool {
+	m := map[uint64]bool{}
+	for _, n := range restarts {
+		m[n] = true
+	}
+	return m
+}()
+
+// classify says what an Xid means, and tells it in a sentence where somebody
+// should do something. index is the card's number for nvidia-smi.
+func classify(xid uint64, index int) (severity, string) {
+	if what, ok := resets[xid]; ok {
+		mend := fmt.Sprintf("stop the daemon, nvidia-smi --gpu-reset -i %d, start it again", index)
+		if xid == 79 || xid == 143 || xid == 167 {
+			mend = "restart the machine; if it happens again, the card or its slot is broken"
+		}
+		return fatal, fmt.Sprintf("%s (Xid %d); to mend it: %s", what, xid, mend)
+	}
+	if what, ok := noted[xid]; ok {
+		return suspicious, fmt.Sprintf("%s (Xid %d)", what, xid)
+	}
+	if programs[xid] {
+		return harmless, ""
+	}
+	return suspicious, fmt.Sprintf("the driver has reported Xid %d, which carma does not know; NVIDIA's Xid catalog tells", xid)
+}

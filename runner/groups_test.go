@@ -1,0 +1,109 @@
+package runner
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// A group is stopped from its end: the place of one that is stopped is not
+// handed on to the next, which would start in vain.
+func TestGroupIsStoppedFromItsEnd(t *testing.T) {
+	g := newRig(t)
+	g.script("long", untilStopped)
+	for range 2 {
+		g.running(g.run(api.Submit{Image: "long", Mem: int64(20 * mapper.GiB)}))
+	}
+	g.submitAll(api.Submission{Group: "lot", Tasks: []api.Submit{
+		{Image: "long", Mem: int64(30 * mapper.GiB), Parallel: 1}, {Image: "long", Mem: 1 << 30, Parallel: 1},
+		{Image: "long", Part: "then", Mem: 1 << 30, After: []api.Dependency{{Task: "1"}}},
+	}})
+	g.until("lot-1", "queued", func(t api.Task) bool { return t.Phase == "queued" })
+	if _, err := g.api.StopGroup(g.ctx(), "lot", api.StopRequest{Reason: "enough"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range g.groupEnd("lot") {
+		if task.Phase != "cancelled" || task.Reason != "enough" || len(task.Attempts) > 0 {
+			t.Errorf("task %s %s (%s) after %d attempts", task.Name, task.Phase, task.Reason, len(task.Attempts))
+		}
+	}
+}
+
+// The parts of a group have limits of their own.
+func TestPartsHaveTheirLimits(t *testing.T) {
+	g := newRig(t)
+	g.script("long", untilStopped)
+	part := func(name string) api.Submit {
+		return api.Submit{Image: "long", Part: name, Mem: 1 << 30, Parallel: 1}
+	}
+	g.submitAll(api.Submission{Group: "lot", Tasks: []api.Submit{part("a"), part("a"), part("b"), part("b")}})
+	g.running("lot-a-1")
+	g.running("lot-b-1")
+	for _, name := range []string{"lot-a-2", "lot-b-2"} {
+		if task, err := g.api.Task(g.ctx(), name); err != nil || task.Phase != "held" || !strings.Contains(task.Waits, "group lot/"+name[4:5]) {
+			t.Errorf("%s: %+v, %v", name, task, err)
+		}
+	}
+}
+
+// A submission with dependencies sees what came just before it, in the same
+// round of the loop.
+func TestDependencyOnWhatJustEnded(t *testing.T) {
+	g := newRig(t)
+	g.script("good", printing(0))
+	g.run(api.Submit{Image: "good", Mem: 1 << 30, Delay: time.Hour})
+	entered, release := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = g.Runner.look(context.Background(), func(*mapper.State) { close(entered); <-release })
+	}()
+	<-entered
+	g.Runner.post(fact(mapper.Cancel{At: g.Runner.Clock.Now(), Task: 1, Reason: "gone"}))
+	answer := make(chan error, 1)
+	go func() {
+		_, err := g.api.Submit(context.Background(), api.Submit{Image: "good", Mem: 1 << 30, After: []api.Dependency{{Task: "1"}}})
+		answer <- err
+	}()
+	g.eventually("both wait for the loop", func() bool { return len(g.Runner.inbox) >= 2 })
+	close(release)
+	if err := <-answer; err == nil || !strings.Contains(err.Error(), "--after 1: task 1 was cancelled, so nothing would ever run") {
+		t.Errorf("the submission was answered with %v", err)
+	}
+}
+
+// A task is probed when what it follows has come so far: its program may read
+// what that writes.
+func TestProbeWaitsForDependencies(t *testing.T) {
+	g := newRig(t, withProbes)
+	g.script("long", untilStopped)
+	var probes atomic.Int32
+	counted := func(batch int) containerstest.Script {
+		run := trains(batch)
+		return func(ctx context.Context, p *containerstest.Process) int {
+			if mark(p) != "" {
+				probes.Add(1)
+			}
+			return run(ctx, p)
+		}
+	}
+	g.script("train", counted(3))
+	first := g.run(api.Submit{Image: "long", Mem: 1 << 30})
+	g.running(first)
+	second := g.run(api.Submit{Image: "train", Probe: true, After: []api.Dependency{{Task: first, Condition: "any"}}})
+	third := g.run(api.Submit{Image: "train", Command: []string{"other"}, Probe: true})
+	g.running(third)
+	if task, err := g.api.Task(g.ctx(), second); err != nil || task.Phase != "estimating" || task.Waits != "it waits for task 1 to end" || probes.Load() != 1 {
+		t.Errorf("%d probes ran; the task that waits: %+v, %v", probes.Load(), task, err)
+	}
+	if _, err := g.api.Stop(g.ctx(), first, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if task := g.running(second); task.Need != int64(3*mapper.GiB) || probes.Load() != 2 {
+		t.Errorf("it runs with %d booked after %d probes", task.Need, probes.Load())
+	}
+}

@@ -1,0 +1,39 @@
+package mps
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Limits are what a task may take of each GPU it sees.
+type Limits struct {
+	// Memory is for each GPU in bytes, in the order in which the task sees
+	// them; an entry of 0 is no limit there, and none at all if all are.
+	Memory []int64
+	// Threads is the ceiling on the SMs it may use at a time, in percent; 0:
+	// none.
+	Threads int
+}
+
+// Env is the environment of a client of the control daemon whose pipe folder
+// it sees at pipe.
+//
+// Memory is written for every GPU the task sees and for no other: an entry for
+// a GPU that a process cannot see drops all limits.
+func (l Limits) Env(pipe string) []string {
+	env := []string{"CUDA_MPS_PIPE_DIRECTORY=" + pipe}
+	if l.Threads > 0 {
+		env = append(env, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="+strconv.Itoa(l.Threads))
+	}
+	var memory []string
+	for i, bytes := range l.Memory {
+		if bytes > 0 {
+			memory = append(memory, fmt.Sprintf("%d=%dM", i, (bytes+1<<20-1)>>20))
+		}
+	}
+	if len(memory) > 0 {
+		env = append(env, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="+strings.Join(memory, ","))
+	}
+	return env
+}

@@ -1,0 +1,187 @@
+// Package mps starts, asks and stops NVIDIA's Multi-Process Service, which
+// lets the kernels of several processes run on one GPU at the same time.
+//
+// There is one control daemon for each trust group and set of GPUs: a fault of
+// one client takes down all clients of its server, and a server answers one
+// user unless told otherwise. The daemon's own program, nvidia-cuda-mps-control,
+// is asked through its command line, as its manual describes (interface
+// version 2).
+package mps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Errors that callers branch on.
+var (
+	// ErrNotRunning: no control daemon listens in the pipe folder.
+	ErrNotRunning = errors.New("no MPS control daemon")
+	// ErrNotInstalled: there is no such control program.
+	ErrNotInstalled = errors.New("not installed")
+)
+
+// Binary is the control program's name.
+const Binary = "nvidia-cuda-mps-control"
+
+// Control is one control daemon. Its zero Credential runs it as this process.
+type Control struct {
+	Binary string // path or name; empty: Binary
+	// Pipe and Log are its folders. Clients find it by Pipe.
+	Pipe, Log string
+	// GPUs are the UUIDs of the devices it shows its clients.
+	GPUs []string
+	// Credential is the user it runs as, who must be the clients'.
+	Credential *syscall.Credential
+	// MultiUser serves clients of all users from one server.
+	MultiUser bool
+}
+
+// answerLimit bounds one command; a control daemon that hangs must not hang us.
+const answerLimit = 15 * time.Second
+
+// Start starts the control daemon unless it runs. It outlives this process.
+func (c *Control) Start(ctx context.Context) error {
+	if err := c.Ping(ctx); err == nil || !errors.Is(err, ErrNotRunning) {
+		return err
+	}
+	for _, dir := range []string{c.Pipe, c.Log} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		if cred := c.Credential; cred != nil {
+			if err := os.Chown(dir, int(cred.Uid), int(cred.Gid)); err != nil {
+				return err
+			}
+		}
+		if c.MultiUser {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				return err
+			}
+		}
+	}
+	args := []string{"-d"}
+	if c.MultiUser {
+		args = append(args, "-multiuser-server")
+	}
+	cmd := c.command(ctx, args...)
+	cmd.SysProcAttr.Setsid = true
+	out, err := output(cmd)
+	if err != nil {
+		return fmt.Errorf("start the MPS control daemon: %s", brief(out, err))
+	}
+	for end := time.Now().Add(answerLimit); ; time.Sleep(20 * time.Millisecond) {
+		if err := c.Ping(ctx); !errors.Is(err, ErrNotRunning) || time.Now().After(end) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// Ping reports whether the control daemon answers; ErrNotRunning if there is
+// none.
+func (c *Control) Ping(ctx context.Context) error {
+	_, err := c.Ask(ctx, "get_default_active_thread_percentage")
+	return err
+}
+
+// Quit ends the control daemon and its servers, and returns when it is gone.
+// None running is a success.
+func (c *Control) Quit(ctx context.Context) error {
+	if _, err := c.Ask(ctx, "quit"); err != nil && !errors.Is(err, ErrNotRunning) {
+		return err
+	}
+	for end := time.Now().Add(answerLimit); ; time.Sleep(20 * time.Millisecond) {
+		if err := c.Ping(ctx); errors.Is(err, ErrNotRunning) {
+			return nil
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(end):
+			return fmt.Errorf("MPS quit: the control daemon is still there after %s", answerLimit)
+		}
+	}
+}
+
+// Ask gives the control daemon one command and returns what it prints.
+func (c *Control) Ask(ctx context.Context, command string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	cmd := c.command(ctx)
+	cmd.Stdin = strings.NewReader(command + "\n")
+	out, err := output(cmd)
+	switch {
+	case strings.Contains(out, "Cannot find MPS control daemon process"):
+		return "", ErrNotRunning
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("%s is %w; the NVIDIA driver brings its own", cmd.Path, ErrNotInstalled)
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("MPS %s: no answer in %s", verb(command), answerLimit)
+	case err != nil:
+		return "", fmt.Errorf("MPS %s: %s", verb(command), brief(out, err))
+	}
+	return strings.TrimSpace(out), nil
+}
+
+// verb is a command without its arguments.
+func verb(command string) string {
+	v, _, _ := strings.Cut(command, " ")
+	return v
+}
+
+func (c *Control) command(ctx context.Context, args ...string) *exec.Cmd {
+	name := c.Binary
+	if name == "" {
+		name = Binary
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "LC_ALL=C",
+		"CUDA_MPS_PIPE_DIRECTORY=" + c.Pipe, "CUDA_MPS_LOG_DIRECTORY=" + c.Log,
+		"CUDA_VISIBLE_DEVICES=" + strings.Join(c.GPUs, ","),
+	}
+	cmd.Dir = "/"
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.Credential}
+	return cmd
+}
+
+// maxAnswer bounds what is kept of an answer.
+const maxAnswer = 1 << 20
+
+// output runs cmd and returns the beginning of what it prints. A file and not
+// a pipe: what it leaves running in the background may keep that open.
+func output(cmd *exec.Cmd) (string, error) {
+	f, err := os.CreateTemp("", "carma-mps-*")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	defer os.Remove(f.Name())
+	cmd.Stdout, cmd.Stderr = f, f
+	err = cmd.Run()
+	text := make([]byte, maxAnswer)
+	n, _ := f.ReadAt(text, 0)
+	return string(text[:n]), err
+}
+
+// PID is the control daemon's process; 0 if that is not known.
+func (c *Control) PID() int {
+	text, err := os.ReadFile(filepath.Join(c.Pipe, Binary+".pid"))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,6 @@
+// Command command is package standin as a program.
+package main
+
+import "carma/runner/mps/standin"
+
+func main() { standin.Main() }

@@ -1,0 +1,54 @@
+package runner
+
+import (
+	"sync"
+
+	"carma/mapper"
+	"carma/runner/gpu/cgroup"
+)
+
+// owners knows whose carma's containers are, by the engine's id and by name.
+// The workers write it, the monitor's source asks it.
+type owners struct {
+	root string // where /proc is found
+
+	mu sync.Mutex
+	of map[string]attemptKey
+}
+
+func newOwners() *owners { return &owners{root: "/", of: map[string]attemptKey{}} }
+
+// add notes the container of an attempt and returns what forgets it.
+func (o *owners) add(key attemptKey, names ...string) (forget func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, name := range names {
+		o.of[name] = key
+	}
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for _, name := range names {
+			if o.of[name] == key {
+				delete(o.of, name)
+			}
+		}
+	}
+}
+
+// owner is a gpu.Owner. A process in a container that a task has started itself
+// is the task's.
+func (o *owners) owner(pid int) (mapper.TaskID, int, bool) {
+	names, err := cgroup.Containers(o.root, pid)
+	if err != nil {
+		return 0, 0, false // it has ended, or is none
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, name := range names {
+		if key, ok := o.of[name]; ok {
+			return key.task, key.attempt, true
+		}
+	}
+	return 0, 0, false
+}
