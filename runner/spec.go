@@ -65,6 +65,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		NoNewPrivileges: true,
 		Hold:            len(w.limited()) > 0,
 	}
+	spec.User = sub.User
 	if sub.BatchSize > 0 { // what the estimate is of, so that the program can train with it
 		spec.Env = append(spec.Env, "CARMA_BATCH_SIZE="+strconv.Itoa(sub.BatchSize))
 	}

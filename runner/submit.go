@@ -152,6 +152,9 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if s.Probe && r.opt.Probing.When == ProbeNever {
 		return refusef(422, "--probe: this daemon does not probe tasks (probe: never in its configuration); carma estimate --probe does")
 	}
+	if s.User != "" && who.UID != 0 {
+		return refusef(403, "user %s: a task runs as who submits it; root may choose", s.User)
+	}
 	if _, ok := priorities[s.Priority]; !ok {
 		return refusef(422, "--priority %q: choose low, normal or high", s.Priority)
 	}

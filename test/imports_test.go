@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"carma/configs/workloads":         {"carma/mapper"},
 	"carma/configs/servers":           {"carma/mapper"},
 	"carma/configs/taskfile":          {"carma/mapper"},
+	"carma/configs/suites":            {},
 	"carma/configs/traces":            {"carma/mapper", "carma/configs/workloads"},
 	"carma/configs/traces/joblog":     {},
 	"carma/configs/traces/philly":     {"carma/configs/traces/joblog"},
@@ -59,6 +60,7 @@ var allowed = map[string][]string{
 	"carma/runner/gpu/cgroup":         {},
 	"carma/runner/gpu/dcgm":           {},
 	"carma/runner/gpu/nvml":           {"carma/mapper", "carma/runner/gpu"},
+	"carma/cmd/carma/suite":           {"carma/configs/nearest", "carma/configs/taskfile", "carma/runner/api"},
 	"carma/cmd/carma/report":          {"carma/mapper", "carma/mapper/sim"},
 	"carma/runner/gpu/simgpu":         {"carma/mapper", "carma/mapper/sim", "carma/configs/servers", "carma/runner/gpu"},
 }

@@ -19,6 +19,8 @@ type crowd struct {
 	attached
 	group string
 	tasks []api.Submitted
+	// paint gives the name before a task's lines its look; nil: as it is.
+	paint func(task int, name string) string
 }
 
 // followAtMost is how many outputs are followed at a time; with more tasks,
@@ -32,7 +34,16 @@ func (c *crowd) run(ctx context.Context) ([]api.Task, error) {
 	defer helpers.Wait()
 	defer cancel(nil)
 	helpers.Go(func() { c.listen(ctx, cancel) })
+	ends, err := c.follow(ctx, api.LogOptions{Follow: true})
+	var detached *detachedError
+	if errors.As(context.Cause(ctx), &detached) {
+		return ends, detached
+	}
+	return ends, err
+}
 
+// follow shows the output of all tasks and returns them as they are then.
+func (c *crowd) follow(ctx context.Context, o api.LogOptions) ([]api.Task, error) {
 	width := 0
 	for _, t := range c.tasks {
 		width = max(width, min(24, utf8.RuneCountInString(t.Name)))
@@ -50,19 +61,15 @@ func (c *crowd) run(ctx context.Context) ([]api.Task, error) {
 				errs[i] = ctx.Err()
 				return
 			}
-			name := t.Name + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(t.Name)))
-			f := &follower{
-				client: c.client, task: t.ID, options: api.LogOptions{Follow: true},
-				print: prefixed(name, c.console.line), patience: newPatience(notice),
+			name := t.Name + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(t.Name))) + " |"
+			if c.paint != nil {
+				name = c.paint(i, name)
 			}
+			f := &follower{client: c.client, task: t.ID, options: o, print: prefixed(t.Name, name, c.console.line), patience: newPatience(notice)}
 			ends[i], errs[i] = f.run(ctx)
 		})
 	}
 	followers.Wait()
-	var detached *detachedError
-	if errors.As(context.Cause(ctx), &detached) {
-		return ends, detached
-	}
 	return ends, errors.Join(errs...)
 }
 
@@ -81,13 +88,13 @@ func (c *crowd) once() func(string, ...any) {
 	}
 }
 
-// prefixed prints whole lines with a name before them: the parts of a line
-// would get between those of others.
-func prefixed(name string, print func(api.LogLine) error) func(api.LogLine) error {
+// prefixed prints whole lines with a prefix: the parts of a line would get
+// between those of others. Notices have the name alone.
+func prefixed(name, prefix string, print func(api.LogLine) error) func(api.LogLine) error {
 	open := map[string]string{}
 	return func(l api.LogLine) error {
 		if l.Stream == "carma" {
-			l.Line = strings.TrimSpace(name) + ": " + l.Line
+			l.Line = name + ": " + l.Line
 			return print(l)
 		}
 		text := open[l.Stream] + l.Line
@@ -96,7 +103,7 @@ func prefixed(name string, print func(api.LogLine) error) func(api.LogLine) erro
 			return nil
 		}
 		delete(open, l.Stream)
-		l.Line, l.Partial = name+" | "+text, false
+		l.Line, l.Partial = prefix+" "+text, false
 		return print(l)
 	}
 }

@@ -67,7 +67,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	}
 	fmt.Fprintf(a.err, "%s: %s\n", name, oneLine(describe(err)))
 	code := codeOf(err)
-	if code == exitFailed && cmd != nil && cmd.Name() == "run" {
+	if code == exitFailed && cmd != nil && (cmd.Name() == "run" || cmd.Name() == "up") {
 		code = exitCarma // 1 would be the task's
 	}
 	return code

@@ -16,9 +16,11 @@ type Submit struct {
 	Entrypoint []string `json:"entrypoint,omitempty" doc:"replaces the image's entrypoint; [\"\"] clears it"`
 	Env        []string `json:"env,omitempty" doc:"KEY=value"`
 	WorkDir    string   `json:"workdir,omitempty"`
-	Mounts     []Mount  `json:"mounts,omitempty"`
-	ShmSize    int64    `json:"shm_size,omitempty" minimum:"0" doc:"size of /dev/shm in bytes; 0: the engine's default"`
-	Name       string   `json:"name,omitempty" doc:"unique among unfinished tasks; chosen by the daemon when empty"`
+	// User is for root only; the tasks of others run as themselves.
+	User    string  `json:"user,omitempty" doc:"user or uid[:gid] in the container; root's tasks only; empty: the image's"`
+	Mounts  []Mount `json:"mounts,omitempty"`
+	ShmSize int64   `json:"shm_size,omitempty" minimum:"0" doc:"size of /dev/shm in bytes; 0: the engine's default"`
+	Name    string  `json:"name,omitempty" doc:"unique among unfinished tasks; chosen by the daemon when empty"`
 	// Labels are the user's own, for finding tasks again.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Pull: missing (default), always or never.

@@ -1,0 +1,31 @@
+// Package suites has the Compose files that come with carma, for
+// `carma suite up NAME`. All but torch run simulated tasks.
+package suites
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed *.compose.yaml
+var files embed.FS
+
+const ending = ".compose.yaml"
+
+// Names are the names of the suites, sorted.
+func Names() []string {
+	var names []string
+	entries, _ := files.ReadDir(".") // embedded: it cannot fail
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ending))
+	}
+	return names
+}
+
+// Content is the Compose file of a suite, and the name of its file; false if
+// there is none of that name.
+func Content(name string) (content []byte, file string, ok bool) {
+	file = name + ending
+	content, err := files.ReadFile(file)
+	return content, file, err == nil
+}

@@ -1,0 +1,30 @@
+package taskfile
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"carma/configs/nearest"
+)
+
+// Settings reads the allowed keys of a task from a mapping in a file of another
+// format, over what base says; key is the mapping's own, for errors.
+func Settings(file string, n *yaml.Node, key string, allowed []string, base Task) (Task, error) {
+	p := &parser{file: file}
+	t := base
+	pairs, err := p.pairs(n, key)
+	if err != nil {
+		return t, err
+	}
+	for _, kv := range pairs {
+		name, at := kv.key.Value, join(key, kv.key.Value)
+		if !slices.Contains(allowed, name) {
+			return t, p.errorf(kv.key.Line, at, "unknown key; nearest: %s", nearest.Names(name, slices.Sorted(slices.Values(allowed)), 1)[0])
+		}
+		if err := setters[name](&t, kv.value); err != nil {
+			return t, p.wrong(kv.value, at, err)
+		}
+	}
+	return t, nil
+}

@@ -1,0 +1,315 @@
+//go:build e2e
+
+package test
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moby/moby/client"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// shipped is a suite that comes with carma, with the tests' image.
+func shipped(t *testing.T, s *server, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("../configs/suites", name+".compose.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.write(name+".yaml", strings.ReplaceAll(string(content), "carma/simtask:latest", image))
+}
+
+func (s *server) write(name, content string) string {
+	s.t.Helper()
+	path := filepath.Join(s.root, name)
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// report is a JUnit file as the tests look at it.
+type report struct {
+	Tests    int `xml:"tests,attr"`
+	Failures int `xml:"failures,attr"`
+	Skipped  int `xml:"skipped,attr"`
+	Cases    []struct {
+		Name    string `xml:"name,attr"`
+		Class   string `xml:"classname,attr"`
+		Failure *struct {
+			Message string `xml:"message,attr"`
+			Text    string `xml:",chardata"`
+		} `xml:"failure"`
+	} `xml:"testcase"`
+}
+
+func readReport(t *testing.T, path string) (r report) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestSuiteMixed: all tasks of the shipped suite are done, after those they
+// wait for, and the one that asks for too little has run out of memory once.
+func TestSuiteMixed(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--policy", "carma")
+	s.start()
+	junit := filepath.Join(s.root, "report.xml")
+	r := s.carma("suite", "up", "--json", "--junit", junit, shipped(t, s, "mixed"))
+	if r.code != 0 {
+		t.Fatal(r)
+	}
+	var result struct {
+		Suite string
+		OK    bool
+		Tasks []api.Task
+	}
+	if err := json.Unmarshal([]byte(r.out), &result); err != nil {
+		t.Fatal(err)
+	}
+	if !result.OK || result.Suite != "mixed" || len(result.Tasks) != 11 {
+		t.Errorf("%s, %v, %d tasks", result.Suite, result.OK, len(result.Tasks))
+	}
+	if !strings.Contains(r.err, "mixed-evaluate | trained 20 epochs") {
+		t.Error(r)
+	}
+	ooms := 0
+	of := map[string][]api.Task{}
+	for _, task := range result.Tasks {
+		of[task.Submit.Part] = append(of[task.Submit.Part], task)
+		for _, at := range task.Attempts {
+			if at.Outcome == "gpu-oom" {
+				ooms++
+			}
+		}
+	}
+	if greedy := of["greedy"][0]; ooms != 1 || len(greedy.Attempts) != 2 || greedy.Attempts[0].Outcome != "gpu-oom" {
+		t.Errorf("%d tasks ran out of memory, greedy ran as %+v", ooms, greedy.Attempts)
+	}
+	order := func(first, then string, begin bool) {
+		for _, a := range of[first] {
+			at := a.Ended
+			if begin {
+				at = a.Attempts[0].Started
+			}
+			for _, b := range of[then] {
+				if b.Attempts[0].Launched.Before(at) {
+					t.Errorf("%s was launched before %s had come so far", b.Name, a.Name)
+				}
+			}
+		}
+	}
+	order("prepare", "train", false)
+	order("prepare", "vgg", true)
+	order("large", "greedy", true)
+	order("train", "evaluate", false)
+	order("greedy", "evaluate", false)
+	if rep := readReport(t, junit); rep.Tests != 11 || rep.Failures != 0 || rep.Skipped != 0 || len(rep.Cases) != 11 {
+		t.Errorf("%+v", rep)
+	}
+	if v := s.verified(); v.Succeeded != 11 || v.OOMs != 1 {
+		t.Errorf("the journal has %+v", v)
+	}
+	s.checkContainers()
+}
+
+// TestSuiteFails: a service that fails makes the exit code 1, the report names
+// it with its last words, and what waits for it is cancelled.
+func TestSuiteFails(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.start()
+	file := s.write("ci.yaml", fmt.Sprintf(`name: ci
+x-carma: {mem: 1G}
+services:
+  good: {image: %[1]q, command: ["out:fine"], gpus: [{count: 1}]}
+  bad: {image: %[1]q, command: ["out:the reason", "exit:3"], gpus: [{count: 1}], depends_on: {good: {condition: service_completed_successfully}}}
+  after: {image: %[1]q, command: ["out:never"], gpus: [{count: 1}], depends_on: {bad: {condition: service_completed_successfully}}}
+`, tool))
+	junit := filepath.Join(s.root, "report.xml")
+	r := s.carma("suite", "up", "--junit", junit, file)
+	if r.code != 1 || !strings.Contains(r.out, "ci-good  | fine\n") || !strings.Contains(r.err, "carma: suite ci: 1 of 3 tasks succeeded\n") || strings.Contains(r.out, "never") {
+		t.Error(r)
+	}
+	rep := readReport(t, junit)
+	if rep.Tests != 3 || rep.Failures != 1 || rep.Skipped != 1 {
+		t.Errorf("%+v", rep)
+	}
+	for _, c := range rep.Cases {
+		if failed := c.Failure != nil; failed != (c.Class == "ci.bad") {
+			t.Errorf("%+v", c)
+		} else if failed && (!strings.Contains(c.Failure.Message, "exit code 3") || !strings.Contains(c.Failure.Text, "the reason\n")) {
+			t.Errorf("%+v", c.Failure)
+		}
+	}
+	if r := s.carma("suite", "wait", file); r.code != 1 {
+		t.Error(r)
+	}
+	if r := s.carma("suite", "logs", file, "bad"); r.code != 0 || r.out != "ci-bad | the reason\n" {
+		t.Error(r)
+	}
+}
+
+// TestSuiteStops: the first Ctrl-C stops what up has started; down does so
+// from elsewhere, and again does no harm.
+func TestSuiteStops(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.start()
+	file := s.write("long.yaml", fmt.Sprintf(`name: long
+x-carma: {mem: 1G}
+services:
+  a: {image: %[1]q, command: ["out:ready", "block:5"], gpus: [{count: 1}], scale: 2}
+  b: {image: %[1]q, command: ["out:never"], gpus: [{count: 1}], depends_on: {a: {condition: service_completed_successfully}}}
+`, tool))
+	c := s.begin(nil, "suite", "up", file)
+	c.await(&c.out, "long-a-1 | ready")
+	c.await(&c.out, "long-a-2 | ready")
+	c.signal(os.Interrupt)
+	if r := c.wait(); r.code != 1 || strings.Contains(r.out, "never") || !strings.Contains(r.err, "stopping group long") {
+		t.Error(r)
+	}
+	if out := s.ok("ps", "-q"); out != "" {
+		t.Errorf("still there: %s", out)
+	}
+
+	if out := s.ok("suite", "up", "-d", file); out != "long\n" {
+		t.Errorf("up -d printed %q", out)
+	}
+	tasks, err := s.api.Group(t.Context(), "long")
+	if err != nil || len(tasks) != 3 {
+		t.Fatal(tasks, err)
+	}
+	s.running(fmt.Sprint(tasks[0].ID))
+	if out := split(s.ok("suite", "down", "--timeout", "1ms", file)); !slices.Equal(out, []string{"long-a-1", "long-a-2", "long-b"}) {
+		t.Errorf("down printed %q", out)
+	}
+	if r := s.carma("suite", "down", "-p", "long"); r.code != 0 || r.out != "" || !strings.Contains(r.err, "nothing of suite long") {
+		t.Error(r)
+	}
+	s.engine.gone(t, s.instance())
+}
+
+// TestSuiteBuilds: an image is built of a folder, without what .dockerignore
+// leaves out, and a second up does not build it again. Folders of the host that
+// are missing are made.
+func TestSuiteBuilds(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.start()
+	if err := os.MkdirAll(filepath.Join(s.root, "ctx"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.write("ctx/greeting", "hello")
+	s.write("ctx/secret", "no")
+	s.write("ctx/.dockerignore", "secret\n")
+	name := "carma-e2e-built-" + filepath.Base(s.root)
+	file := s.write("build.yaml", fmt.Sprintf(`name: %s
+services:
+  train:
+    build:
+      context: ctx
+      args: {WHO: world}
+      dockerfile_inline: |
+        FROM %s
+        ARG WHO
+        COPY . /here
+        ENV WHO=$$WHO
+    command: ["env:WHO"]
+    volumes: ["./results:/results"]
+    gpus: [{count: 1}]
+    x-carma: {mem: 1G}
+`, strings.ToLower(name), tool))
+	built := strings.ToLower(name) + "-train"
+	t.Cleanup(func() {
+		_, _ = engine.cli.ImageRemove(context.Background(), built, client.ImageRemoveOptions{Force: true})
+	})
+	r := s.carma("suite", "up", file)
+	if r.code != 0 || !strings.Contains(r.out, "| WHO=world\n") || !strings.Contains(r.err, "building "+built) || !strings.Contains(r.err, "made the folder "+filepath.Join(s.root, "results")) {
+		t.Fatal(r)
+	}
+	if r := s.carma("suite", "up", file); r.code != 0 || strings.Contains(r.err, "building") {
+		t.Error(r)
+	}
+	if names := engine.filesOf(t, built, "/here"); !slices.Equal(names, []string{".carma.Dockerfile", ".dockerignore", "greeting"}) {
+		t.Errorf("the image has %q", names)
+	}
+	task := s.inspect(strings.ToLower(name) + "-train")
+	if task.Submit.Mounts[0] != (api.Mount{Source: filepath.Join(s.root, "results"), Target: "/results"}) || task.Need != int64(mapper.GiB) {
+		t.Errorf("%+v", task.Submit)
+	}
+}
+
+// TestSuiteRefused: a wrong file is one line and exit code 2, and nothing is
+// submitted.
+func TestSuiteRefused(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.start()
+	tests := map[string]struct {
+		content string
+		words   []string
+	}{
+		"cycle":    {"services: {a: {image: x, depends_on: [b]}, b: {image: x, depends_on: [a]}}\n", []string{"cycle.yaml:1: services.b.depends_on: ", "a after b after a"}},
+		"unknown":  {"services:\n  a:\n    image: x\n    depends_on: [bb]\n", []string{`unknown.yaml:4: services.a.depends_on: unknown service "bb"; nearest: a`}},
+		"broken":   {"services:\n  a: {image: x\n", []string{"not YAML"}},
+		"bomb":     {"services: {a: {image: x}}\n" + strings.Repeat("# ........\n", 1<<20), []string{"larger than 1024 KiB"}},
+		"env":      {"services:\n  a:\n    image: x\n    env_file: gone.env\n", []string{"env.yaml:4: services.a.env_file: "}},
+		"variable": {"services:\n  a:\n    image: x:${TAG}\n", []string{"variable.yaml:3: services.a.image: the variable TAG is not set"}},
+		"volume":   {"services:\n  a:\n    image: x\n    volumes: [data:/data]\nvolumes: {data: }\n", []string{"volume.yaml:4: services.a.volumes: carma has no named volumes"}},
+	}
+	for name, tc := range tests {
+		s.carma("suite", "up", "-p", "wrong", s.write(name+".yaml", tc.content)).refused(t, 2, tc.words...)
+	}
+	if out := s.ok("ps", "-a", "-q"); out != "" {
+		t.Errorf("submitted: %s", out)
+	}
+}
+
+// filesOf lists what an image has in a folder.
+func (w *watcher) filesOf(t *testing.T, ref, folder string) (names []string) {
+	t.Helper()
+	made, err := w.cli.ContainerCreate(t.Context(), client.ContainerCreateOptions{Image: ref})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = w.cli.ContainerRemove(context.Background(), made.ID, client.ContainerRemoveOptions{}) }()
+	content, err := w.cli.CopyFromContainer(t.Context(), made.ID, client.CopyFromContainerOptions{SourcePath: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Content.Close()
+	for r := tar.NewReader(content.Content); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			slices.Sort(names)
+			return names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Typeflag == tar.TypeReg {
+			names = append(names, filepath.Base(h.Name))
+		}
+	}
+}
