@@ -158,14 +158,14 @@ func TestOnDriver(t *testing.T) {
 
 // child measures with small trainings on the CPU.
 func child(t *testing.T, out string) {
-	opt, err := parse([]string{"--out", out, "--minutes", "2", "--phases", "pairs,suite", "--engine", "containerd", "--bin", os.Getenv(programsIn), "--training", "../../images/torch", "--programs", "."}, io.Discard)
+	opt, err := parse([]string{"--out", out, "--minutes", "20", "--phases", "pairs,suite", "--engine", "containerd", "--bin", os.Getenv(programsIn), "--training", "../../images/torch", "--programs", "."}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := dryPlan
-	p.window, p.warm = 1, 0.2
+	p.window, p.warm, p.length = 1, 0.2, 5
 	p.suite = []training{{"mnist_cnn", "mnist", 4, nil}, {"resnet18", "cifar100", 2, nil}}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	var log bytes.Buffer
 	err = measure(ctx, opt, p, &log)

@@ -35,6 +35,7 @@ type plan struct {
 	window   float64 // seconds that a pair is measured
 	warm     float64 // seconds before it that are not
 	suite    []training
+	length   int      // steps of each of the suite's tasks; 0: by the time that is left
 	device   string   // of carma_train
 	folders  []string // that the Python with PyTorch is in
 }

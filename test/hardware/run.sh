@@ -25,7 +25,9 @@ build() {
 }
 
 if ! build && [ -f "$pack" ]; then
-	bin=$(mktemp -d /tmp/carma-hardware.XXXXXX)
+	bin=$root/.hardware/bin
+	rm -rf "$bin"
+	mkdir "$bin"
 	tar -xJf "$pack" -C "$bin" 2>/dev/null || python3 -m tarfile -e "$pack" "$bin"
 	PATH=$PATH:$bin # what the machine has of its own comes first
 	export PATH

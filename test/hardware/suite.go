@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -187,7 +188,7 @@ func (s *session) runMode(ctx context.Context, e *engine, m mode, seconds float6
 	for _, t := range s.plan.suite {
 		args := []string{"--est-model", t.name(), "--batch-size", strconv.Itoa(t.batch), imageName, simulated[t.model]}
 		if s.card != nil {
-			args = s.command(t, "--steps", strconv.Itoa(s.report.steps(t, seconds)), "--device", s.plan.device)
+			args = s.command(t, "--steps", strconv.Itoa(cmp.Or(s.plan.length, s.report.steps(t, seconds))), "--device", s.plan.device)
 		}
 		id, err := d.submit(ctx, args...)
 		if err != nil {
