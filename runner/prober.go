@@ -150,6 +150,7 @@ func (r *Runner) findNetwork(ctx context.Context, rec *Record) (*models.Config, 
 		Env: sub.Env, WorkDir: sub.WorkDir, ShmSize: sub.ShmSize, GPUs: sub.GPUs,
 		Folder: filepath.Join(r.opt.DataDir, "probe"), Limits: r.opt.Probing.Limits,
 	}
+	request.User = sub.User
 	if rec.UID != 0 {
 		request.User = fmt.Sprintf("%d:%d", rec.UID, rec.GID)
 	}
