@@ -55,7 +55,7 @@ func (r *Record) containerUser() (uid, gid int) {
 	if r.UID != 0 {
 		return r.UID, r.GID
 	}
-	user, group, _ := strings.Cut(r.ImageUser, ":")
+	user, group, _ := strings.Cut(cmp.Or(r.Submit.User, r.ImageUser), ":")
 	uid, err := strconv.Atoi(user)
 	if err != nil || uid < 0 {
 		return 0, 0

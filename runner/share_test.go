@@ -189,6 +189,7 @@ func TestContainerUser(t *testing.T) {
 		{Record{UID: 1000, GID: 100, ImageUser: "5:6"}, 1000, 100},
 		{Record{ImageUser: "5:6"}, 5, 6},
 		{Record{ImageUser: "5"}, 5, 0},
+		{Record{ImageUser: "5:6", Submit: api.Submit{User: "7:8"}}, 7, 8},
 		{Record{ImageUser: "nobody"}, 0, 0},
 		{Record{}, 0, 0},
 		{Record{ImageUser: "-1:2"}, 0, 0},
