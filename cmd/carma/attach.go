@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
@@ -43,7 +44,7 @@ func (a *attached) run(ctx context.Context) (api.Task, error) {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel(nil)
-	helpers.Go(func() { a.listen(ctx, cancel) })
+	helpers.Go(func() { a.obey(ctx, cancel, fmt.Sprintf("task %d", a.task), a.stop) })
 	if a.console.live {
 		helpers.Go(func() { a.watch(ctx) })
 	}
@@ -60,8 +61,9 @@ func (a *attached) run(ctx context.Context) (api.Task, error) {
 	return task, err
 }
 
-// listen stops the task at the first signal and leaves it at the second.
-func (a *attached) listen(ctx context.Context, cancel context.CancelCauseFunc) {
+// obey stops what is called what at the first signal and leaves it at the
+// second.
+func (a *attached) obey(ctx context.Context, cancel context.CancelCauseFunc, what string, stop func(context.Context, api.StopRequest) error) {
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
 	for first := true; ; first = false {
@@ -74,21 +76,22 @@ func (a *attached) listen(ctx context.Context, cancel context.CancelCauseFunc) {
 				cancel(&detachedError{s})
 				return
 			}
-			a.console.say("stopping task %d; press Ctrl-C again to detach", a.task)
-			stopping.Go(func() { a.stop(ctx) })
+			a.console.say("stopping %s; press Ctrl-C again to detach", what)
+			stopping.Go(func() {
+				quiet := newPatience(func(string, ...any) {}) // the follower says it
+				err := quiet.do(ctx, func() error { return stop(ctx, api.StopRequest{Reason: "stopped with Ctrl-C"}) })
+				if err != nil && ctx.Err() == nil {
+					a.console.say("%s cannot be stopped: %s", what, oneLine(describe(err)))
+				}
+			})
 		}
 	}
 }
 
-func (a *attached) stop(ctx context.Context) {
-	quiet := newPatience(func(string, ...any) {}) // the follower says it
-	err := quiet.do(ctx, func() error {
-		_, err := a.client.Stop(ctx, strconv.FormatInt(a.task, 10), api.StopRequest{Reason: "stopped with Ctrl-C"})
-		return err
-	})
-	if err != nil && ctx.Err() == nil {
-		a.console.say("task %d cannot be stopped: %s", a.task, oneLine(describe(err)))
-	}
+// stop asks for the task to end.
+func (a *attached) stop(ctx context.Context, r api.StopRequest) error {
+	_, err := a.client.Stop(ctx, strconv.FormatInt(a.task, 10), r)
+	return err
 }
 
 // watch keeps the status line.

@@ -33,7 +33,7 @@ func (c *crowd) run(ctx context.Context) ([]api.Task, error) {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel(nil)
-	helpers.Go(func() { c.listen(ctx, cancel) })
+	helpers.Go(func() { c.obey(ctx, cancel, "group "+c.group, c.stop) })
 	ends, err := c.follow(ctx, api.LogOptions{Follow: true})
 	var detached *detachedError
 	if errors.As(context.Cause(ctx), &detached) {
@@ -108,33 +108,10 @@ func prefixed(name, prefix string, print func(api.LogLine) error) func(api.LogLi
 	}
 }
 
-// listen stops all tasks at the first signal and leaves them at the second.
-func (c *crowd) listen(ctx context.Context, cancel context.CancelCauseFunc) {
-	var stopping sync.WaitGroup
-	defer stopping.Wait()
-	for first := true; ; first = false {
-		select {
-		case <-ctx.Done():
-			return
-		case s := <-c.signals:
-			c.console.echoed()
-			if !first {
-				cancel(&detachedError{s})
-				return
-			}
-			c.console.say("stopping group %s; press Ctrl-C again to detach", c.group)
-			stopping.Go(func() {
-				quiet := newPatience(func(string, ...any) {}) // the followers say it
-				err := quiet.do(ctx, func() error {
-					_, err := c.client.StopGroup(ctx, c.group, api.StopRequest{Reason: "stopped with Ctrl-C"})
-					return err
-				})
-				if err != nil && ctx.Err() == nil {
-					c.console.say("group %s cannot be stopped: %s", c.group, oneLine(describe(err)))
-				}
-			})
-		}
-	}
+// stop asks for all tasks to end.
+func (c *crowd) stop(ctx context.Context, r api.StopRequest) error {
+	_, err := c.client.StopGroup(ctx, c.group, r)
+	return err
 }
 
 // tellAtMost bounds the lines about tasks that did not end well.
