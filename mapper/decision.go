@@ -1,6 +1,10 @@
 package mapper
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
 
 // Decision is something that must now be done. The set is closed.
 type Decision interface {
@@ -62,4 +66,66 @@ func (WakeAt) decisionKind() string  { return "wake-at" }
 func EncodeDecision(d Decision) (kind string, body []byte, err error) {
 	body, err = json.Marshal(d)
 	return d.decisionKind(), body, err
+}
+
+// DecodeDecision is the inverse of EncodeDecision.
+func DecodeDecision(kind string, body []byte) (Decision, error) {
+	decode, ok := decisionDecoders[kind]
+	if !ok {
+		return nil, fmt.Errorf("unknown decision kind %q", kind)
+	}
+	d, err := decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("decision %s: %w", kind, err)
+	}
+	return d, nil
+}
+
+var decisionDecoders = map[string]func([]byte) (Decision, error){
+	"launch":  decodeDecisionAs[Launch],
+	"stop":    decodeDecisionAs[Stop],
+	"requeue": decodeDecisionAs[Requeue],
+	"release": decodeDecisionAs[Release],
+	"finish":  decodeDecisionAs[Finish],
+	"wake-at": decodeDecisionAs[WakeAt],
+	"overuse": decodeDecisionAs[Overuse],
+}
+
+func decodeDecisionAs[D Decision](body []byte) (Decision, error) {
+	var d D
+	err := json.Unmarshal(body, &d)
+	return d, err
+}
+
+// SameDecision reports whether two decisions do the same. It compares codes
+// and figures, never sentences: another version may word a reason differently.
+func SameDecision(a, b Decision) bool {
+	switch a := a.(type) {
+	case Launch:
+		b, ok := b.(Launch)
+		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Alone == b.Alone && slices.Equal(a.Grants, b.Grants)
+	case Stop:
+		b, ok := b.(Stop)
+		return ok && a.Task == b.Task && a.Attempt == b.Attempt
+	case Requeue:
+		b, ok := b.(Requeue)
+		return ok && a.Task == b.Task && a.Need == b.Need && a.Alone == b.Alone
+	case Finish:
+		b, ok := b.(Finish)
+		return ok && sameEnd(&a.Task, &b.Task)
+	}
+	return a == b // the others are figures only
+}
+
+// sameEnd reports whether a task ended the same way in two accounts of it. What
+// was predicted of it does not count.
+func sameEnd(a, b *Task) bool {
+	return a.ID == b.ID && a.Phase == b.Phase && a.Code == b.Code && a.Ended == b.Ended &&
+		a.OOMs == b.OOMs && a.Failures == b.Failures && a.Blameless == b.Blameless &&
+		slices.EqualFunc(a.Attempts, b.Attempts, sameAttempt)
+}
+
+func sameAttempt(a, b Attempt) bool {
+	return a.N == b.N && slices.Equal(a.Grants, b.Grants) && a.Class == b.Class && a.Code == b.Code && a.Blameless == b.Blameless &&
+		a.Launched == b.Launched && a.Started == b.Started && a.Ended == b.Ended
 }

@@ -1,8 +1,6 @@
 package mapper
 
 import (
-	"encoding/json"
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -59,18 +57,4 @@ func anyEvent(t *rapid.T) Event {
 		return Cancel{At: at, Task: task, Reason: text.Draw(t, "reason")}
 	}
 	return Woke{At: at}
-}
-
-// TestDecisionsEncode: every decision has a kind of its own and a JSON form.
-func TestDecisionsEncode(t *testing.T) {
-	for _, d := range []Decision{Launch{Task: 1}, Stop{Task: 1}, Requeue{Task: 1}, Finish{}, WakeAt{At: 1}} {
-		kind, body, err := EncodeDecision(d)
-		back := reflect.New(reflect.TypeOf(d))
-		if err == nil {
-			err = json.Unmarshal(body, back.Interface())
-		}
-		if err != nil || kind == "" || fmt.Sprint(back.Elem().Interface()) != fmt.Sprint(d) {
-			t.Errorf("%+v: %s %s, %v", d, kind, body, err)
-		}
-	}
 }

@@ -1,0 +1,122 @@
+package mapper
+
+import (
+	"go/ast"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// decisions are one of each kind, with every field set that has a value.
+var decisions = []Decision{
+	Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: GiB}}, Alone: true},
+	Stop{Task: 7, Attempt: 2, Reason: "time limit of 1m0s"},
+	Requeue{Task: 7, Need: 3 * GiB, Alone: true, Reason: "GPU out of memory"},
+	Release{Task: 7},
+	Finish{Task: ended(func(*Task) {})},
+	WakeAt{At: 9},
+	Overuse{Task: 7, GPU: "a", Used: 3 * GiB, Grant: GiB, Booked: 2 * GiB},
+}
+
+// ended is a task that has ended, changed by edit.
+func ended(edit func(*Task)) Task {
+	t := Task{
+		Request: Request{ID: 7, User: "ada", GPUs: 1}, Phase: Failed, Submitted: 1, Need: 3 * GiB, Ended: 9, Code: 1, OOMs: 1, Reason: "out of memory",
+		Attempts: []Attempt{
+			{N: 1, Grants: []Grant{{GPU: "a", Memory: GiB}}, Launched: 2, Started: 3, Ended: 4, Class: ExitGPUOOM, Code: 1, Message: "CUDA out of memory"},
+			{N: 2, Grants: []Grant{{GPU: "a", Memory: 3 * GiB}}, Launched: 5, Started: 6, Ended: 9, Class: ExitProgram, Code: 1, Message: "exit code 1"},
+		},
+	}
+	edit(&t)
+	return t
+}
+
+// TestDecisionRoundTrip: each decision comes back from its JSON form, and the
+// list is of all there are in the package.
+func TestDecisionRoundTrip(t *testing.T) {
+	var listed []string
+	kinds := map[string]bool{}
+	for _, d := range decisions {
+		kind, body, err := EncodeDecision(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := DecodeDecision(kind, body)
+		if err != nil || !reflect.DeepEqual(back, d) {
+			t.Errorf("%#v came back as %#v, %v", d, back, err)
+		}
+		if !SameDecision(back, d) || kinds[kind] {
+			t.Errorf("%s is not the same after its way through JSON, or is there twice", kind)
+		}
+		kinds[kind] = true
+		listed = append(listed, reflect.TypeOf(d).Name())
+	}
+	files, err := sourcesIn(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []string
+	for _, f := range files {
+		for _, decl := range f.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.Name == "decisionKind" {
+				declared = append(declared, fn.Recv.List[0].Type.(*ast.Ident).Name)
+			}
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(declared)
+	if !slices.Equal(listed, declared) || len(kinds) != len(decisionDecoders) {
+		t.Errorf("the package has the decisions %s, %s are tested and %d decode", declared, listed, len(decisionDecoders))
+	}
+}
+
+// TestDecisionOfAnotherProgram: what cannot be read is an error, not a guess.
+func TestDecisionOfAnotherProgram(t *testing.T) {
+	for _, row := range [][2]string{{"", "{}"}, {"teleport", "{}"}, {"launch", "["}, {"launch", `{"task":"x"}`}} {
+		if d, err := DecodeDecision(row[0], []byte(row[1])); err == nil {
+			t.Errorf("%s %s is read as %#v", row[0], row[1], d)
+		}
+	}
+}
+
+// TestSameDecision: no two decisions of different effect are the same, and
+// sentences do not count.
+func TestSameDecision(t *testing.T) {
+	for i, a := range decisions {
+		for j, b := range decisions {
+			if SameDecision(a, b) != (i == j) {
+				t.Errorf("%#v and %#v: same is %v", a, b, SameDecision(a, b))
+			}
+		}
+	}
+	finish := func(edit func(*Task)) Decision { return Finish{Task: ended(edit)} }
+	for _, row := range []struct {
+		name string
+		a, b Decision
+		same bool
+	}{
+		{"another grant", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: 2 * GiB}}, Alone: true}, false},
+		{"another order of grants", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "b", Memory: GiB}, {GPU: "a", Memory: GiB}}, Alone: true}, false},
+		{"another attempt", decisions[0], Launch{Task: 7, Attempt: 3, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: GiB}}, Alone: true}, false},
+		{"not alone", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: GiB}}}, false},
+		{"a stop in other words", decisions[1], Stop{Task: 7, Attempt: 2, Reason: "ran longer than 1m"}, true},
+		{"a stop of another attempt", decisions[1], Stop{Task: 7, Attempt: 1, Reason: "time limit of 1m0s"}, false},
+		{"a requeue in other words", decisions[2], Requeue{Task: 7, Need: 3 * GiB, Alone: true, Reason: "no memory left"}, true},
+		{"a requeue for more", decisions[2], Requeue{Task: 7, Need: 4 * GiB, Alone: true, Reason: "GPU out of memory"}, false},
+		{"another instant", WakeAt{At: 9}, WakeAt{At: 10}, false},
+		{"another booking", decisions[6], Overuse{Task: 7, GPU: "a", Used: 3 * GiB, Grant: GiB, Booked: 3 * GiB}, false},
+		{"an end in other words", decisions[4], finish(func(t *Task) { t.Reason, t.Attempts[0].Message = "no memory left", "OOM" }), true},
+		{"predicted otherwise", decisions[4], finish(func(t *Task) { t.Done, t.Speed, t.Expected.Source = 3, 0.5, "guess" }), true},
+		{"another phase", decisions[4], finish(func(t *Task) { t.Phase = Cancelled }), false},
+		{"another code", decisions[4], finish(func(t *Task) { t.Code = 2 }), false},
+		{"another end", decisions[4], finish(func(t *Task) { t.Ended = 10 }), false},
+		{"fewer attempts", decisions[4], finish(func(t *Task) { t.Attempts = t.Attempts[:1] }), false},
+		{"another class", decisions[4], finish(func(t *Task) { t.Attempts[0].Class = ExitProgram }), false},
+		{"another grant before", decisions[4], finish(func(t *Task) { t.Attempts[0].Grants[0].Memory = 2 * GiB }), false},
+		{"another start", decisions[4], finish(func(t *Task) { t.Attempts[1].Started = 7 }), false},
+	} {
+		if SameDecision(row.a, row.b) != row.same || SameDecision(row.b, row.a) != row.same {
+			t.Errorf("%s: same is %v, want %v", row.name, !row.same, row.same)
+		}
+	}
+}
