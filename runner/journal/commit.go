@@ -49,6 +49,9 @@ type Batch struct {
 	// Tasks replace the records of the same number; of several with one
 	// number the last counts.
 	Tasks []TaskRow
+	// Decided is the number of the last event whose decisions are all stored
+	// with this commit; 0: as before. See [Reader.Decided].
+	Decided int64
 }
 
 // Commit stores all of b in one transaction and returns the number of its
@@ -97,6 +100,14 @@ func (j *Journal) store(tx *sql.Tx, first int64, b Batch) error {
 			return fmt.Errorf("task %d: %w", t.ID, err)
 		}
 	}
+	if b.Decided > last {
+		return fmt.Errorf("decided up to event %d: there is no such event", b.Decided)
+	}
+	if b.Decided > 0 {
+		if _, err := tx.Stmt(j.stmt.meta).Exec(decidedKey, fmt.Append(nil, b.Decided)); err != nil {
+			return fmt.Errorf("decided up to event %d: %w", b.Decided, err)
+		}
+	}
 	return j.committed(tx, last+1)
 }
 
@@ -127,7 +138,7 @@ func (j *Journal) write(what string, fn func(*sql.Tx) error) error {
 
 // statements are prepared once; preparing costs more than running them.
 type statements struct {
-	event, decision, task *sql.Stmt
+	event, decision, task, meta *sql.Stmt
 }
 
 func (s *statements) prepare(db *sql.DB) (err error) {
@@ -138,6 +149,7 @@ func (s *statements) prepare(db *sql.DB) (err error) {
 		{&s.event, "INSERT INTO events (seq, at, kind, body, sum) VALUES (?, ?, ?, ?, ?)"},
 		{&s.decision, "INSERT OR REPLACE INTO decisions (seq, n, kind, body) VALUES (?, ?, ?, ?)"},
 		{&s.task, "INSERT OR REPLACE INTO tasks (id, name, user, phase, finished, submitted, ended, body, grp) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&s.meta, setMetaSQL},
 	} {
 		if *p.to, err = db.Prepare(p.sql); err != nil {
 			return err
@@ -148,7 +160,7 @@ func (s *statements) prepare(db *sql.DB) (err error) {
 
 func (s *statements) close() error {
 	var errs []error
-	for _, st := range []*sql.Stmt{s.event, s.decision, s.task} {
+	for _, st := range []*sql.Stmt{s.event, s.decision, s.task, s.meta} {
 		if st != nil {
 			errs = append(errs, st.Close())
 		}

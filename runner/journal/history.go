@@ -122,6 +122,23 @@ func (r *Reader) decisionPage(seq int64, n int) (page []Decision, err error) {
 	return page, rows.Err()
 }
 
+// decidedKey is the key in meta of what Decided returns.
+const decidedKey = "decided events"
+
+// Decided returns the number of the last event whose decisions are all stored,
+// as the last commit with a Batch.Decided said. Where no commit has said it,
+// which is so in a journal of a carma that did not, it is the last event that
+// has a stored decision; 0: none.
+func (r *Reader) Decided() (seq int64, err error) {
+	err = r.q.QueryRow(`SELECT coalesce(
+		(SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM meta WHERE key = ?),
+		(SELECT max(seq) FROM decisions), 0)`, decidedKey).Scan(&seq)
+	if err != nil {
+		return 0, fmt.Errorf("journal: decided: %w", classify(r.dir, err))
+	}
+	return seq, nil
+}
+
 // Check reads the whole database and reports damage to its structure and to
 // any event or snapshot. It takes seconds per gigabyte and holds up nobody.
 func (r *Reader) Check() error { return r.View((*Reader).check) }

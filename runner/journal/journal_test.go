@@ -219,3 +219,32 @@ func TestMeta(t *testing.T) {
 		}
 	}
 }
+
+func TestDecided(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpen(t, dir)
+	want := func(seq int64) {
+		t.Helper()
+		if got, err := j.Decided(); got != seq || err != nil {
+			t.Errorf("decided up to event %d (%v), want %d", got, err, seq)
+		}
+	}
+	want(0)
+	mustCommit(t, j, Batch{Events: events(4, "x"), Decisions: []Decision{{Seq: 2}, {Seq: 3}}})
+	want(3) // no commit has said: a journal of an earlier carma
+	mustCommit(t, j, Batch{Decided: 4})
+	want(4)
+	mustCommit(t, j, Batch{Events: events(2, "y"), Decisions: []Decision{{Seq: 6}}, Decided: 5})
+	want(5)
+	mustCommit(t, j, Batch{Events: events(1, "z")})
+	want(5)
+	if _, err := j.Commit(Batch{Events: events(1, "z"), Decided: 9}); err == nil {
+		t.Error("decisions of an event that is not there")
+	}
+	want(5)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j = mustOpen(t, dir)
+	want(5)
+}

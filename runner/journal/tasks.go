@@ -170,7 +170,9 @@ func (j *Journal) SetMeta(key string, value []byte) error {
 	})
 }
 
+const setMetaSQL = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
+
 func setMeta(tx *sql.Tx, key string, value []byte) error {
-	_, err := tx.Exec("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", key, blob(value))
+	_, err := tx.Exec(setMetaSQL, key, blob(value))
 	return err
 }
