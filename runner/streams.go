@@ -42,6 +42,9 @@ func (r *Runner) addStreams(a huma.API) {
 			if err != nil {
 				return nil, problem(err)
 			}
+			if err := hasAttempt(rec, in.Attempt, in.Follow); err != nil {
+				return nil, problem(err)
+			}
 			return sending(func(ctx context.Context, s *sender) error {
 				return r.streamLogs(ctx, s, rec, api.LogOptions{Follow: in.Follow, Tail: in.Tail, Attempt: in.Attempt})
 			}), nil
@@ -160,6 +163,21 @@ func (r *Runner) watchAll(ctx context.Context, s *sender) error {
 	}
 }
 
+// hasAttempt refuses an attempt that a task does not have, and will not have.
+func hasAttempt(rec *Record, n int, follow bool) error {
+	have := len(rec.Task.Attempts)
+	if n <= have || follow && !rec.Task.Phase.Finished() {
+		return nil
+	}
+	switch have {
+	case 0:
+		return refusef(422, "task %d has no attempt %d: it has not been started; leave --attempt out", rec.ID(), n)
+	case 1:
+		return refusef(422, "task %d has no attempt %d: it has only attempt 1", rec.ID(), n)
+	}
+	return refusef(422, "task %d has no attempt %d: it has attempts 1 to %d", rec.ID(), n, have)
+}
+
 // streamLogs sends the output of one or all attempts, then the task.
 func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.LogOptions) error {
 	n, noted := max(1, o.Attempt), 0
@@ -203,6 +221,11 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+	}
+	if err := hasAttempt(rec, o.Attempt, false); err != nil && o.Follow {
+		if err := s.send("log", api.LogLine{At: r.Clock.Time(), Attempt: o.Attempt, Stream: "carma", Line: err.Error()}); err != nil {
+			return err
 		}
 	}
 	views, err := r.queueViews(ctx, []*Record{rec})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,9 @@ func (a *app) logsCommand() *cobra.Command {
 		Use:   "logs [flags] TASK",
 		Short: "Show a task's output",
 		Long: `Show what a task has printed, of all its attempts: its standard output on
-standard output, its standard error and notices of carma on standard error.`,
+standard output, its standard error and notices of carma on standard error.
+Where output is missing, a notice says how much, and why. With --json each line
+is an object, and all of them go to standard output.`,
 		Args: oneTask,
 
 		ValidArgsFunction: a.completeTasks(true),
@@ -24,6 +27,7 @@ standard output, its standard error and notices of carma on standard error.`,
 	tail := flags.StringP("tail", "n", "all", "only the last `N` lines of what there is")
 	countFlag(flags, &o.Attempt, 1, "attempt", "only this attempt")
 	stamp := flags.BoolP("timestamps", "t", false, "print the time before each line")
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, one line of output per line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *tail != "all" {
 			n, err := strconv.Atoi(*tail)
@@ -38,8 +42,14 @@ standard output, its standard error and notices of carma on standard error.`,
 		}
 		console := a.console()
 		console.stamp = *stamp
+		print := console.line
+		if *asJSON {
+			e := json.NewEncoder(a.out)
+			e.SetEscapeHTML(false)
+			print = func(l api.LogLine) error { return e.Encode(l) }
+		}
 		if !o.Follow {
-			_, err := client.Logs(cmd.Context(), args[0], o, console.line)
+			_, err := client.Logs(cmd.Context(), args[0], o, print)
 			return err
 		}
 		// By number: the name may go to another task.
@@ -47,7 +57,7 @@ standard output, its standard error and notices of carma on standard error.`,
 		if err != nil {
 			return err
 		}
-		f := &follower{client: client, task: task.ID, options: o, print: console.line, patience: newPatience(console.say)}
+		f := &follower{client: client, task: task.ID, options: o, print: print, patience: newPatience(console.say)}
 		_, err = f.run(cmd.Context())
 		return err
 	}
