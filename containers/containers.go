@@ -25,6 +25,9 @@ var (
 	// ErrInvalid: the request can never succeed as it stands (unknown
 	// entrypoint, bad mount, bad user). The fault is the submitter's.
 	ErrInvalid = errors.New("invalid container")
+	// ErrTaken: another container has the name. The fault is not the
+	// submitter's.
+	ErrTaken = errors.New("name taken by another container")
 )
 
 // Driver runs containers on one engine. All methods may be called from
@@ -45,9 +48,10 @@ type Driver interface {
 	// Pull fetches an image from its registry.
 	Pull(ctx context.Context, ref string) error
 	// Create makes the container, not running. If one of the same name exists
-	// already and has all of spec's labels, its id is returned: names are
-	// fixed by task and attempt, so that no attempt can exist twice. The name
-	// in use by another container is an error.
+	// already and carries spec's Identity, its id is returned, whatever else it
+	// was made from: names are fixed by task and attempt, so that no attempt can
+	// exist twice. The name in use by another container is an error, which wraps
+	// ErrTaken.
 	Create(ctx context.Context, spec Spec) (id string, err error)
 	// Start runs a created container; no error if it runs or has run already,
 	// and it never runs twice. After an error that wraps ErrInvalid the
@@ -150,9 +154,12 @@ type Mount struct {
 // Spec is everything a container is made from.
 type Spec struct {
 	// Name is unique on the engine.
-	Name   string
-	Image  string
-	Labels map[string]string
+	Name  string
+	Image string
+	// Labels tell people and other programs about the container. Identity are
+	// further labels, by which [Driver.Create] knows a container of this name
+	// again.
+	Labels, Identity map[string]string
 	// Entrypoint and Command replace the image's where not empty. The image's
 	// command is not used with another entrypoint.
 	Entrypoint []string

@@ -60,12 +60,18 @@ func (r *Runner) nodes(mode containers.Attach, uuids []string) []string {
 // checkGPUs looks whether the container that was started got the GPUs it was
 // given. That this cannot be looked up is not held against it.
 func (w *worker) checkGPUs(ctx context.Context, id string) error {
-	spec, err := w.spec()
-	if err != nil {
-		return nil
+	spec := containers.Spec{GPUs: w.uuids()}
+	if w.adopted == nil {
+		mode, _, err := w.attach()
+		if err != nil {
+			return nil
+		}
+		spec.Attach = mode
+	} else if spec.Attach = containers.Attach(w.adopted.Labels[LabelAttach]); spec.Attach == "" {
+		return nil // an older program made it, and looked
 	}
 	var got containers.Attachment
-	_, err = w.engine.retry(ctx, func() (err error) { got, err = w.Driver.Attached(ctx, id); return err })
+	_, err := w.engine.retry(ctx, func() (err error) { got, err = w.Driver.Attached(ctx, id); return err })
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, containers.ErrNotFound) {
 			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container's GPUs could not be looked at")

@@ -152,3 +152,23 @@ func (e *engine) retry(ctx context.Context, f func() error) (outages int, err er
 		}
 	}
 }
+
+// insist calls f until it succeeds or ctx ends, whatever the error: for what
+// must not be given up while the engine is in trouble.
+func (e *engine) insist(ctx context.Context, f func() error) error {
+	for pause := pingEveryDown; ; pause = min(2*pause, insistAtMost) {
+		_, err := e.retry(ctx, f)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		e.log.Warn().Err(err).Msg("the container engine refuses what has to be; it is asked again")
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// insistAtMost is the longest pause between two tries.
+const insistAtMost = 30 * time.Second

@@ -16,6 +16,9 @@ import (
 type Record struct {
 	Submit api.Submit `json:"submit"`
 	Name   string     `json:"name"`
+	// Nonce is random, so that no other task's container is taken for this
+	// one's. Empty: submitted to a program that had none.
+	Nonce string `json:"nonce,omitempty"`
 	// Group is the name of the tasks it was submitted with, GroupID the number
 	// of the first of them; empty and 0: it was submitted alone.
 	Group   string        `json:"group,omitempty"`

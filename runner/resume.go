@@ -34,14 +34,16 @@ func (r *Runner) resume() {
 	if len(placed) > 0 {
 		r.Log.Info().Int("tasks", len(placed)).Msg("taking over running tasks")
 	}
-	r.attempts.Go(func() { r.sweep(r.work, placed) })
+	first := r.nextID
+	r.attempts.Go(func() { r.sweep(r.work, placed, first) })
 }
 
 // sweep removes containers of this daemon whose attempts are over: it was
 // killed between journaling their end and removing them. placed are the
-// attempts that were not over when it was made; anything newer is left alone.
-func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int) {
-
+// attempts that were not over when it was made; anything newer is left alone,
+// and so is what is another's, see [Runner.leftOver]. first is the first number
+// that this daemon gives.
+func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first mapper.TaskID) {
 	var found []containers.Container
 	_, err := r.engine.retry(ctx, func() (err error) {
 		found, err = r.Driver.List(ctx, map[string]string{LabelInstance: r.instance})
@@ -66,6 +68,10 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int) {
 		if !r.over(ctx, mapper.TaskID(task), attempt) {
 			continue
 		}
+		if why := r.leftOver(mapper.TaskID(task), c, first); why != "" {
+			r.Log.Error().Int64("task", task).Str("container", c.Name).Str("state", string(c.State)).Msg("a container with this daemon's label is left alone: " + why)
+			continue
+		}
 		if c.State == containers.StateRunning {
 			r.Log.Warn().Int64("task", task).Str("container", c.Name).Msg("a container of an attempt that is over still runs; removing it")
 		}
@@ -85,4 +91,25 @@ func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool
 		over = !ok || len(t.Attempts) > attempt || (len(t.Attempts) == attempt && !t.Phase.Placed())
 	})
 	return err == nil && over
+}
+
+// leftOver returns "" if a container that names an attempt that is over is that
+// attempt's, and may be removed; else why it must be left alone. first is the
+// first number that this daemon gives.
+func (r *Runner) leftOver(task mapper.TaskID, c containers.Container, first mapper.TaskID) string {
+	rec, err := r.Find(task.String())
+	switch {
+	case isNotFound(err) && task >= first:
+		return "its task is newer than this journal, which seems to be an older copy"
+	case isNotFound(err) && c.State == containers.StateRunning:
+		return "it runs, and its task was removed"
+	case isNotFound(err):
+		return ""
+	case err != nil:
+		return "its task cannot be looked up: " + err.Error()
+	}
+	if nonce := c.Labels[LabelNonce]; rec.Nonce != "" && nonce != rec.Nonce {
+		return "it belongs to another task of this number, of another copy of the journal"
+	}
+	return ""
 }

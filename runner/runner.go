@@ -122,17 +122,6 @@ type Runner struct {
 
 var pid = os.Getpid()
 
-// Labels on every container.
-const (
-	LabelInstance = "carma.daemon"
-	LabelTask     = "carma.task"
-	LabelAttempt  = "carma.attempt"
-	LabelGrant    = "carma.grant-bytes"
-	LabelGPUs     = "carma.gpus"
-	LabelName     = "carma.name"
-	LabelUser     = "carma.user"
-)
-
 // New loads what the journal has and returns a daemon that is ready to run.
 // ctx bounds the first look at the GPUs.
 func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {

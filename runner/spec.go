@@ -5,57 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"carma/containers"
 	"carma/mapper"
 )
 
-// containerName is fixed by the daemon, the task and the attempt, so that the
-// engine itself refuses to run an attempt twice.
-func (r *Runner) containerName(task mapper.TaskID, attempt int) string {
-	return fmt.Sprintf("carma-%s-%d-%d", r.instance, task, attempt)
-}
-
-// identity are the labels that a container of this attempt is found by.
-func (w *worker) identity() map[string]string {
-	return map[string]string{
-		LabelInstance: w.instance,
-		LabelTask:     w.launch.Task.String(),
-		LabelAttempt:  strconv.Itoa(w.launch.Attempt),
-	}
-}
-
-// spec is the container of an attempt. It depends only on the record and the
-// launch, and on what the machine can attach GPUs by: a restarted daemon asks
-// for the same one.
+// spec is what the container of an attempt is made from. It is asked for where
+// there is no container yet: one that exists is taken over without it.
 func (w *worker) spec() (containers.Spec, error) {
 	mode, _, err := w.attach()
 	if err != nil {
 		return containers.Spec{}, err
 	}
 	sub := w.rec.Submit
-	uuids := make([]string, len(w.launch.Grants))
-	var grant mapper.Bytes
-	for i, g := range w.launch.Grants {
-		uuids[i] = string(g.GPU)
-		grant = max(grant, g.Memory)
-	}
-	labels := w.identity()
-	labels[LabelGrant] = strconv.FormatInt(int64(grant), 10)
-	labels[LabelGPUs] = strings.Join(uuids, ",")
-	labels[LabelName] = w.rec.Name
-	labels[LabelUser] = w.rec.User
+	grant := w.mostGranted()
 	spec := containers.Spec{
 		Name:       w.containerName(w.launch.Task, w.launch.Attempt),
 		Image:      sub.Image,
-		Labels:     labels,
+		Labels:     w.about(mode),
+		Identity:   w.identity(),
 		Entrypoint: sub.Entrypoint,
 		Command:    sub.Command,
 		WorkDir:    sub.WorkDir,
 		ShmSize:    sub.ShmSize,
-		GPUs:       uuids,
+		GPUs:       w.uuids(),
 		Attach:     mode,
 		Env: []string{
 			"CARMA_TASK=" + w.launch.Task.String(),
@@ -108,17 +82,4 @@ func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, e
 		err = fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
 	}
 	return id, err
-}
-
-// made is the container of this attempt; empty: there is none.
-func (w *worker) made(ctx context.Context) string {
-	var found []containers.Container
-	_, err := w.engine.retry(ctx, func() (err error) {
-		found, err = w.Driver.List(ctx, w.identity())
-		return err
-	})
-	if err != nil || len(found) == 0 {
-		return ""
-	}
-	return found[0].ID
 }

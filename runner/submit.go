@@ -76,7 +76,7 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 	if err != nil {
 		return nil, nil, err
 	}
-	rec := &Record{Submit: sub, Name: sub.Name, User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User, ImageEnv: limits.Heeded(image.Env)}
+	rec := &Record{Submit: sub, Name: sub.Name, Nonce: newNonce(), User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User, ImageEnv: limits.Heeded(image.Env)}
 	est, expected, err := r.predict(ctx, rec, nil)
 	if err != nil && s.EstModel == "" && s.Estimator == "" && s.Params == 0 { // an image's label
 		more = append(more, fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err))

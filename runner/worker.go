@@ -22,6 +22,9 @@ type worker struct {
 	stopped chan struct{}
 	once    sync.Once
 	grace   time.Duration
+	// adopted is the container that an earlier daemon made; nil: this one makes
+	// it. Written before the container is known to anybody else.
+	adopted *containers.Container
 }
 
 // startWorker starts the worker of a launch; the loop only.
@@ -109,11 +112,6 @@ func (w *worker) exited(end ending) *change {
 // execute takes the container from nothing, or from wherever it is, to its
 // end. id is empty if there is no container to remove.
 func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, end ending) {
-	if w.resumed && w.rec.Task.Last() != nil && w.rec.Task.Last().Started != 0 {
-		if gone, err := w.gone(ctx); gone || err != nil {
-			return "", ending{class: mapper.ExitInfrastructure, message: "its container is gone: removed by somebody else, or the engine lost it"}
-		}
-	}
 	var tail containers.Tail
 	id, err := w.begin(ctx)
 	if err != nil {
@@ -164,25 +162,27 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if err := w.engine.answered(ctx); err != nil {
 		return "", err
 	}
+	if w.resumed {
+		c, err := w.find(ctx)
+		if err != nil || c != nil {
+			return w.adopt(ctx, c, err)
+		}
+		if w.hasStarted() {
+			return "", errGone
+		}
+		if w.stopRequested() {
+			return "", nil
+		}
+	}
 	if err := w.startMPS(ctx); err != nil {
 		return "", err
 	}
 	spec, err := w.spec()
-	if err == nil {
-		id, err = w.create(ctx, spec)
-	} else if id = w.made(ctx); id != "" {
-		err = nil // it was made when its GPUs could still be attached
-	}
 	if err != nil {
 		return "", err
 	}
-	if w.stopRequested() && w.rec.Task.Last() != nil && w.rec.Task.Last().Started == 0 {
-		// It may run already if the daemon died between its start and the
-		// journal; Stop works either way, and so does starting it.
-		if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil {
-			return id, err
-		}
-		return "", nil
+	if id, err = w.create(ctx, spec); err != nil {
+		return "", err
 	}
 	if err := w.limit(ctx, id); err != nil {
 		return id, err
@@ -192,20 +192,13 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 }
 
 func (w *worker) beginEnding(err error) ending {
+	if errors.Is(err, errGone) {
+		return ending{class: mapper.ExitInfrastructure, message: err.Error()}
+	}
 	if errors.Is(err, containers.ErrInvalid) || errors.Is(err, containers.ErrNotFound) {
 		return ending{class: mapper.ExitCannotStart, code: 125, message: err.Error()}
 	}
 	return ending{class: mapper.ExitInfrastructure, code: 125, message: "its container could not be started: " + err.Error()}
-}
-
-// gone reports whether the container of this attempt does not exist.
-func (w *worker) gone(ctx context.Context) (bool, error) {
-	var found []containers.Container
-	_, err := w.engine.retry(ctx, func() (err error) {
-		found, err = w.Driver.List(ctx, w.identity())
-		return err
-	})
-	return len(found) == 0, err
 }
 
 // copyLogs keeps the output, from where the last daemon left off.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,26 +18,32 @@ import (
 )
 
 // Create makes the container of spec, or returns the id of the one that has
-// its name and all its labels. A container's id is its name, of which
+// its name and its identity. A container's id is its name, of which
 // containerd has only one.
 func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	what := fmt.Sprintf("create container %q", spec.Name)
-	if err := check(spec); err != nil {
+	if err := spec.Check(); err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	if err := identifiers.Validate(spec.Name); err != nil {
 		return "", fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
 	}
 	defer d.lock(spec.Name)()
 	for {
-		err := d.create(ctx, spec)
-		if err == nil {
-			return spec.Name, nil
-		}
-		if !errdefs.IsAlreadyExists(err) {
-			return "", d.fail(ctx, what, err)
-		}
 		have, err := d.cli.ContainerService().Get(ctx, spec.Name)
-		switch {
-		case errdefs.IsNotFound(native(err)):
-			continue // the one in the way has just been removed
+		switch err = native(err); {
+		case errdefs.IsNotFound(err):
+			if err := check(spec); err != nil {
+				return "", fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
+			}
+			err := d.create(ctx, spec)
+			if errdefs.IsAlreadyExists(err) {
+				continue // another process was first
+			}
+			if err != nil {
+				return "", d.fail(ctx, what, err)
+			}
+			return spec.Name, nil
 		case err != nil:
 			return "", d.fail(ctx, what, err)
 		case have.Labels[labelRemoving] != "":
@@ -47,10 +52,8 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 			}
 			continue
 		}
-		for k, v := range spec.Labels {
-			if got, ok := have.Labels[k]; !ok || got != v {
-				return "", fmt.Errorf("%s: there is one of that name without label %s=%q", what, k, v)
-			}
+		if err := spec.Recognize(spec.Name, have.Labels); err != nil {
+			return "", fmt.Errorf("%s: %w", what, err)
 		}
 		return spec.Name, nil
 	}
@@ -58,12 +61,6 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 
 // check refuses what no engine could make.
 func check(spec containers.Spec) error {
-	if spec.Image == "" {
-		return errors.New("no image")
-	}
-	if err := identifiers.Validate(spec.Name); err != nil {
-		return err
-	}
 	if spec.WorkDir != "" && !path.IsAbs(spec.WorkDir) {
 		return fmt.Errorf("the working directory %q is not absolute", spec.WorkDir)
 	}
@@ -78,7 +75,7 @@ func check(spec containers.Spec) error {
 			return fmt.Errorf("invalid mount: source %s does not exist", m.Source)
 		}
 	}
-	for k := range spec.Labels {
+	for k := range spec.AllLabels() {
 		if strings.HasPrefix(k, ownLabels) {
 			return fmt.Errorf("label %s is the driver's own", k)
 		}
@@ -89,11 +86,6 @@ func check(spec containers.Spec) error {
 // create makes a container that does not exist. The error is containerd's,
 // already-exists if it does.
 func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
-	if _, err := d.cli.ContainerService().Get(ctx, spec.Name); err == nil {
-		return errdefs.ErrAlreadyExists
-	} else if !errdefs.IsNotFound(native(err)) {
-		return native(err)
-	}
 	img, err := d.find(ctx, spec.Image)
 	if err != nil {
 		return native(err)
@@ -110,10 +102,7 @@ func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
 		return err
 	}
 	m := &maker{Driver: d, spec: spec, image: img, dir: dir}
-	labels := maps.Clone(spec.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := spec.AllLabels()
 	labels[labelDir] = dir
 	if spec.Sandbox != nil {
 		labels[labelSandbox] = "yes"

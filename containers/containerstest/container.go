@@ -33,7 +33,7 @@ type fakeContainer struct {
 }
 
 func newContainer(f *Fake, id string, img *Image, spec containers.Spec) *fakeContainer {
-	spec.Labels = cloneLabels(spec.Labels, img.Labels)
+	spec.Labels = cloneLabels(spec.AllLabels(), img.Labels)
 	return &fakeContainer{
 		engine: f, id: id, image: img, spec: spec, state: containers.StateCreated,
 		killed: make(chan struct{}), finished: make(chan struct{}), changed: make(chan struct{}),

@@ -158,12 +158,15 @@ func (f *Fake) Create(ctx context.Context, spec containers.Spec) (string, error)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	what := fmt.Sprintf("create container %q", spec.Name)
+	if err := spec.Check(); err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
 	for id, c := range f.containers {
 		if c.spec.Name != spec.Name {
 			continue
 		}
-		if !hasAll(c.spec.Labels, spec.Labels) {
-			return "", fmt.Errorf("%s: container %s has that name but other labels", what, id)
+		if err := spec.Recognize(id, c.spec.Labels); err != nil {
+			return "", fmt.Errorf("%s: %w", what, err)
 		}
 		return id, lost
 	}

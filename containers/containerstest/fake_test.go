@@ -67,7 +67,7 @@ func TestFakeDown(t *testing.T) {
 func TestFakeFaults(t *testing.T) {
 	f := newFake(t, nil)
 	ctx, boom := t.Context(), errors.New("boom")
-	spec := containers.Spec{Name: "job", Image: "i"}
+	spec := containers.Spec{Name: "job", Image: "i", Identity: map[string]string{"job": "1"}}
 	f.FailNext(OpCreate, boom)
 	if _, err := f.Create(ctx, spec); !errors.Is(err, boom) {
 		t.Errorf("Create = %v, want boom", err)

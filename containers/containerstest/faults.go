@@ -87,6 +87,16 @@ func (f *Fake) End(id string, exit containers.Exit) bool {
 	return c != nil && c.end(exit)
 }
 
+// Relabel changes the labels of all containers, as if another program had made
+// them.
+func (f *Fake) Relabel(change func(labels map[string]string)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.containers {
+		change(c.spec.Labels)
+	}
+}
+
 // call counts a call and returns what is set to go wrong: err when it must
 // fail now, lost when it must fail after taking effect.
 func (f *Fake) call(ctx context.Context, op Op) (lost, err error) {

@@ -21,7 +21,7 @@ func testCreate(t *testing.T, s *suite) {
 
 func testCreateAgain(t *testing.T, s *suite) {
 	spec := s.spec("out:ready", "block:0")
-	spec.Labels["attempt"] = "1"
+	spec.Identity = map[string]string{"attempt": "1", "nonce": s.mark}
 	id := s.create(spec)
 	again := func(when string) {
 		t.Helper()
@@ -38,8 +38,13 @@ func testCreateAgain(t *testing.T, s *suite) {
 	s.follow(id).until("ready") // to take the stop signal, as process 1 has to
 	s.stop(id, time.Minute)
 	again("exited")
-	delete(spec.Labels, "attempt") // the existing one may have more labels
-	again("with fewer labels")
+	// Only the identity is compared.
+	spec.Labels = map[string]string{"grant": "another"}
+	again("with other labels")
+	spec.Command, spec.Env, spec.Hold, spec.Attach = []string{"out:other"}, []string{"A=B"}, true, "no such mode"
+	again("made from something else")
+	spec.Image, spec.Mounts = s.img.Missing, []containers.Mount{{Source: "/no/such/folder", Target: "/x"}}
+	again("of an image that is gone, with a mount that is gone")
 	if n := len(s.list()); n != 1 {
 		t.Errorf("%d containers, want 1", n)
 	}
@@ -47,16 +52,24 @@ func testCreateAgain(t *testing.T, s *suite) {
 
 func testCreateConflict(t *testing.T, s *suite) {
 	spec := s.spec("out:mine")
+	spec.Identity = map[string]string{"task": "1", "nonce": "mine"}
 	s.create(spec)
-	spec.Labels = map[string]string{markLabel: "another"}
-	id, err := s.d.Create(s.ctx, spec)
-	if err == nil {
-		t.Fatalf("create with a name in use = %q, want an error", id)
-	}
-	for _, kind := range []error{containers.ErrNotFound, containers.ErrInvalid, containers.ErrUnavailable} {
-		if errors.Is(err, kind) {
-			t.Errorf("name conflict wraps %q: %v", kind, err)
+	for what, identity := range map[string]map[string]string{
+		"another nonce": {"task": "1", "nonce": "another"},
+		"a label more":  {"task": "1", "nonce": "mine", "daemon": "other"},
+		"no identity":   nil,
+	} {
+		spec.Identity = identity
+		_, err := s.d.Create(s.ctx, spec)
+		s.failsWith(what, err, containers.ErrTaken)
+		for _, kind := range []error{containers.ErrNotFound, containers.ErrInvalid, containers.ErrUnavailable} {
+			if errors.Is(err, kind) {
+				t.Errorf("%s: the name conflict wraps %q: %v", what, kind, err)
+			}
 		}
+	}
+	if n := len(s.list()); n != 1 {
+		t.Errorf("%d containers, want the first one only", n)
 	}
 }
 
@@ -67,6 +80,7 @@ func testCreateInvalid(t *testing.T, s *suite) {
 	s.failsWith("missing image", err, containers.ErrNotFound)
 
 	for what, spoil := range map[string]func(*containers.Spec){
+		"zero byte":      func(c *containers.Spec) { c.Env = []string{"A=\x00"} },
 		"name":           func(c *containers.Spec) { c.Name = "no good name" },
 		"workdir":        func(c *containers.Spec) { c.WorkDir = "relative" },
 		"mount source":   func(c *containers.Spec) { c.Mounts = []containers.Mount{{Source: "/no/such/folder", Target: "/x"}} },

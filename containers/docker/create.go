@@ -17,11 +17,11 @@ import (
 )
 
 // Create makes the container of spec, or returns the id of the one that has
-// its name and all its labels.
+// its name and its identity.
 func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	what := fmt.Sprintf("create container %q", spec.Name)
-	if spec.Name == "" || spec.Image == "" {
-		return "", fmt.Errorf("%s: %w: name and image are required", what, containers.ErrInvalid)
+	if err := spec.Check(); err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	host, err := d.hostConfig(spec)
 	if err != nil {
@@ -34,6 +34,9 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	conf, dir := config(spec), ""
 	if spec.Hold && d.CanHold() == nil {
 		if dir, err = d.makeHeld(ctx, cli, spec, conf, host); err != nil {
+			if id, taken, _ := existing(ctx, cli, spec); id != "" && taken == nil {
+				return id, nil // made when that was possible
+			}
 			return "", d.fail(ctx, cli, what, err)
 		}
 	}
@@ -51,44 +54,42 @@ func (d *Driver) create(ctx context.Context, cli *client.Client, what string, sp
 		if err == nil {
 			return res.ID, true, nil
 		}
-		if !errdefs.IsConflict(err) {
-			return "", false, d.fail(ctx, cli, what, err)
-		}
-		have, inspectErr := cli.ContainerInspect(ctx, spec.Name, client.ContainerInspectOptions{})
+		conflict := errdefs.IsConflict(err)
+		id, taken, lookErr := existing(ctx, cli, spec)
 		switch {
-		case errdefs.IsNotFound(inspectErr) && try < 3:
-			continue // the one in the way has just been removed
-		case errdefs.IsNotFound(inspectErr):
+		case lookErr == nil && taken == nil:
+			return id, false, nil
+		case !conflict:
 			return "", false, d.fail(ctx, cli, what, err)
-		case inspectErr != nil:
-			return "", false, d.fail(ctx, cli, what, inspectErr)
+		case lookErr == nil:
+			return "", false, fmt.Errorf("%s: %w", what, taken)
+		case errdefs.IsNotFound(lookErr) && try < 3:
+			continue // the one in the way has just been removed
+		case errdefs.IsNotFound(lookErr):
+			return "", false, d.fail(ctx, cli, what, err)
 		}
-		if missing, ok := lacks(have.Container, spec.Labels); ok {
-			return "", false, fmt.Errorf("%s: container %s has that name but not label %s=%q",
-				what, short(have.Container.ID), missing, spec.Labels[missing])
-		}
-		return have.Container.ID, false, nil
+		return "", false, d.fail(ctx, cli, what, lookErr)
 	}
 }
 
-// lacks names a label that c should have and has not.
-func lacks(c container.InspectResponse, want map[string]string) (string, bool) {
-	var have map[string]string
-	if c.Config != nil {
-		have = c.Config.Labels
+// existing looks for the container of a spec's name. taken says that it is not
+// the spec's own; err is the client's.
+func existing(ctx context.Context, cli *client.Client, spec containers.Spec) (id string, taken, err error) {
+	have, err := cli.ContainerInspect(ctx, spec.Name, client.ContainerInspectOptions{})
+	if err != nil {
+		return "", nil, err
 	}
-	for k, v := range want {
-		if got, ok := have[k]; !ok || got != v {
-			return k, true
-		}
+	var labels map[string]string
+	if have.Container.Config != nil {
+		labels = have.Container.Config.Labels
 	}
-	return "", false
+	return have.Container.ID, spec.Recognize(short(have.Container.ID), labels), nil
 }
 
 func config(spec containers.Spec) *container.Config {
 	return &container.Config{
 		Image:      spec.Image,
-		Labels:     spec.Labels,
+		Labels:     spec.AllLabels(),
 		Entrypoint: spec.Entrypoint,
 		Cmd:        spec.Command,
 		Env:        env(spec),

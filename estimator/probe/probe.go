@@ -193,7 +193,7 @@ func (r Request) spec(limits Limits, mark, folder string, imageEnv []string) con
 	spec := containers.Spec{
 		Name:       cmp.Or(r.Name, mark),
 		Image:      r.Image,
-		Labels:     labels,
+		Identity:   labels,
 		Entrypoint: r.Entrypoint,
 		Command:    r.Command,
 		Env:        env,

@@ -1,0 +1,59 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"carma/containers"
+)
+
+var errGone = errors.New("its container is gone: removed by somebody else, or the engine lost it")
+
+// find returns the container of the attempt; nil: there is none. It asks until
+// the engine answers.
+func (w *worker) find(ctx context.Context) (*containers.Container, error) {
+	var found []containers.Container
+	err := w.engine.insist(ctx, func() (err error) { found, err = w.Driver.List(ctx, w.identity()); return err })
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	name := w.containerName(w.launch.Task, w.launch.Attempt)
+	// Without a match somebody has renamed it: the labels decide.
+	i := max(0, slices.IndexFunc(found, func(c containers.Container) bool { return c.Name == name }))
+	return &found[i], nil
+}
+
+// adopt takes over a container that an earlier daemon has made, as it is: what
+// it was made from and what options, policies and grants are now does not
+// matter. err is of the search for it.
+func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) (id string, _ error) {
+	if err != nil {
+		return "", err
+	}
+	w.adopted = c
+	if w.hasStarted() {
+		return c.ID, nil
+	}
+	// The earlier daemon died before the start, or before it had journaled it.
+	if w.stopRequested() && c.State == containers.StateCreated {
+		if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, c.ID) }); err != nil {
+			return c.ID, err
+		}
+		return "", nil
+	}
+	if err := w.limit(ctx, c.ID); err != nil {
+		if c.State == containers.StateCreated || ctx.Err() != nil {
+			return c.ID, err
+		}
+		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver's limit of a running task could not be looked at")
+	}
+	_, err = w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, c.ID) })
+	return c.ID, err
+}
+
+// hasStarted reports whether the journal has the attempt's start.
+func (w *worker) hasStarted() bool {
+	a := w.rec.Task.Last()
+	return a != nil && a.Started != 0
+}

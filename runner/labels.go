@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+)
+
+// The labels that are a container's identity: the data folder, the task, the
+// attempt, and the task's nonce. A container with these is the attempt's,
+// whatever it was made from; one that lacks any of them is another's.
+const (
+	LabelInstance = "carma.daemon"
+	LabelTask     = "carma.task"
+	LabelAttempt  = "carma.attempt"
+	LabelNonce    = "carma.nonce"
+)
+
+// The labels that tell people, and a daemon that has lost its journal, what a
+// container is. They are as of the launch and are never compared: what an
+// attempt may use now is in the journal.
+const (
+	LabelName     = "carma.name"
+	LabelImage    = "carma.image"
+	LabelUser     = "carma.user"
+	LabelUID      = "carma.uid"
+	LabelGID      = "carma.gid"
+	LabelGPUs     = "carma.gpus"        // UUIDs
+	LabelGrants   = "carma.grants"      // UUID=bytes of each GPU
+	LabelGrant    = "carma.grant-bytes" // the largest
+	LabelAttach   = "carma.attach"      // how it got its GPUs
+	LabelLaunched = "carma.launched"    // RFC 3339
+)
+
+// containerName is fixed by the daemon, the task and the attempt, so that the
+// engine itself refuses to run an attempt twice.
+func (r *Runner) containerName(task mapper.TaskID, attempt int) string {
+	return fmt.Sprintf("carma-%s-%d-%d", r.instance, task, attempt)
+}
+
+// newNonce makes what tells a task from one of the same number in another copy
+// of the journal.
+func newNonce() string {
+	b := make([]byte, 8)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+// identity are the labels that the attempt's container is known by. Tasks of
+// programs before there were nonces have none: any will do.
+func (w *worker) identity() map[string]string {
+	id := map[string]string{
+		LabelInstance: w.instance,
+		LabelTask:     w.launch.Task.String(),
+		LabelAttempt:  strconv.Itoa(w.launch.Attempt),
+	}
+	if w.rec.Nonce != "" {
+		id[LabelNonce] = w.rec.Nonce
+	}
+	return id
+}
+
+// about are the labels that tell of the attempt.
+func (w *worker) about(mode containers.Attach) map[string]string {
+	grants := make([]string, len(w.launch.Grants))
+	for i, g := range w.launch.Grants {
+		grants[i] = fmt.Sprintf("%s=%d", g.GPU, g.Memory)
+	}
+	about := map[string]string{
+		LabelName: w.rec.Name, LabelImage: w.rec.Submit.Image,
+		LabelUser: w.rec.User, LabelUID: strconv.Itoa(w.rec.UID), LabelGID: strconv.Itoa(w.rec.GID),
+		LabelGPUs: strings.Join(w.uuids(), ","), LabelGrants: strings.Join(grants, ","),
+		LabelGrant: strconv.FormatInt(int64(w.mostGranted()), 10), LabelAttach: string(mode),
+	}
+	if a := w.rec.Task.Last(); a != nil && a.N == w.launch.Attempt {
+		about[LabelLaunched] = a.Launched.Time().Format(time.RFC3339Nano)
+	}
+	return about
+}
+
+// uuids are the GPUs of the attempt.
+func (w *worker) uuids() []string {
+	uuids := make([]string, len(w.launch.Grants))
+	for i, g := range w.launch.Grants {
+		uuids[i] = string(g.GPU)
+	}
+	return uuids
+}
+
+// mostGranted is the largest of its grants.
+func (w *worker) mostGranted() (most mapper.Bytes) {
+	for _, g := range w.launch.Grants {
+		most = max(most, g.Memory)
+	}
+	return most
+}
