@@ -15,7 +15,8 @@ import (
 //   - a placed task has its grants on distinct GPUs of one machine, as many
 //     as it asked for, and nowhere else;
 //   - a waiting task is in exactly one queue and holds nothing;
-//   - attempts are numbered from 1 without a gap;
+//   - attempts are numbered from 1 without a gap, but for rows of failed
+//     starts that are kept as one;
 //   - what is kept about a user is the sum of the user's tasks;
 //   - a task that waits for others, its delay or its group is in no queue, and
 //     what it waits for can still come;
@@ -91,9 +92,10 @@ func (s *State) auditGPU(g *GPU) error {
 }
 
 func (s *State) auditTask(t *Task, places, waits int) error {
-	for i, a := range t.Attempts {
-		if a.N != i+1 {
-			return fmt.Errorf("task %d: attempt %d has the number %d", t.ID, i+1, a.N)
+	n := 0
+	for _, a := range t.Attempts {
+		if n += a.starts(); a.N != n {
+			return fmt.Errorf("task %d: attempt %d has the number %d", t.ID, n, a.N)
 		}
 	}
 	switch {

@@ -79,6 +79,9 @@ type Exited struct {
 	// that GPU (in use plus refused); 0 if unknown.
 	Demand  Bytes  `json:"demand,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Fault is set, with ExitInfrastructure, where the attempt could not be
+	// started and the task is not to blame.
+	Fault *Fault `json:"fault,omitempty"`
 }
 
 // Cancel asks for a task to end, queued or running.

@@ -9,6 +9,7 @@ type Rule string
 // one is closer to being usable.
 const (
 	RuleFault    Rule = "fault"     // it is not well, or was not found
+	RuleSick     Rule = "sick"      // containers do not start on it
 	RuleHeld     Rule = "held"      // kept free for a task that has waited too long
 	RuleAlone    Rule = "alone"     // another task has it for itself
 	RuleIdle     Rule = "idle"      // an idle GPU is wanted and it is not
@@ -25,7 +26,7 @@ const (
 	RuleWait        Rule = "wait"        // waiting is expected to end sooner than sharing
 )
 
-var ruleOrder = []Rule{RuleFault, RuleHeld, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleSharing, RuleUtilization, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
+var ruleOrder = []Rule{RuleFault, RuleSick, RuleHeld, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleSharing, RuleUtilization, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
 
 // Rejection is why one GPU was turned down for a task. Which fields are set
 // depends on the rule.
@@ -56,6 +57,8 @@ func (r Rejection) String() string {
 	switch r.Rule {
 	case RuleFault:
 		return fmt.Sprintf("%s is out of service: %s", gpu, r.Fault)
+	case RuleSick:
+		return fmt.Sprintf("%s starts no containers: %s", gpu, r.Fault)
 	case RuleHeld:
 		return fmt.Sprintf("%s is kept free for task %d", gpu, r.Task)
 	case RuleAlone:
@@ -103,6 +106,8 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 	switch {
 	case g.Missing || g.Fault != "":
 		return RuleFault
+	case g.Sick.shut(s.now):
+		return RuleSick
 	case s.heldFrom(t, g):
 		return RuleHeld
 	case g.alone():
@@ -129,6 +134,8 @@ func (s *State) rejectAny(g *GPU) Rule {
 	switch {
 	case g.Missing || g.Fault != "":
 		return RuleFault
+	case g.Sick.shut(s.now):
+		return RuleSick
 	case s.free(g) < s.opt.MinFree:
 		return RuleMinFree
 	case s.busy(g):
@@ -167,6 +174,8 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 		if g.Missing {
 			r.Fault = "not found on this machine"
 		}
+	case RuleSick:
+		r.Fault = g.Sick.Fault.Cause
 	case RuleHeld:
 		r.Task = s.heldFor(g)
 	case RuleAlone:

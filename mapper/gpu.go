@@ -55,6 +55,8 @@ type GPU struct {
 	SMOCC   float64 `json:"smocc"`
 	DRAMA   float64 `json:"drama"`
 	Fault   string  `json:"fault,omitempty"`
+	// Sick is set while containers do not start here.
+	Sick *illness `json:"sick,omitempty"`
 	// Residents are the tasks placed here, in order of launch.
 	Residents []Resident `json:"residents,omitempty"`
 	// Missing: the GPU was not found when the machine was last looked at.
@@ -175,6 +177,7 @@ func (g *GPU) remove(id TaskID) {
 func (g *GPU) clone() *GPU {
 	c := *g
 	c.Residents, c.memo = append([]Resident(nil), g.Residents...), memo{}
+	c.Sick = g.Sick.clone()
 	c.changes, c.face, c.fresh = 0, face{}, 0
 	return &c
 }

@@ -122,10 +122,15 @@ func (w *world) submitOnly(edit func(*Request)) TaskID {
 
 // attempt is the number of a task's latest attempt.
 func (w *world) attempt(id TaskID) int {
-	if t, ok := w.s.Task(id); ok {
-		return len(t.Attempts)
+	t, ok := w.s.Task(id)
+	if !ok {
+		end := w.finished[id]
+		t = &end
 	}
-	return len(w.finished[id].Attempts)
+	if last := t.Last(); last != nil {
+		return last.N
+	}
+	return 0
 }
 
 func (w *world) started(id TaskID) []Launch {

@@ -68,7 +68,9 @@ func (s *State) setRing(next *GPU) {
 
 func (s *State) engineChanged(ev EngineChanged) {
 	s.engineDown = ""
-	if !ev.Up {
+	if ev.Up {
+		s.retest()
+	} else {
 		s.engineDown = cmp.Or(ev.Reason, "the container engine does not answer")
 	}
 	s.dirty = true
@@ -164,7 +166,7 @@ func (s *State) bookable(g *GPU) Bytes {
 // left; negative: nothing.
 func (s *State) room(g *GPU, alone bool) Bytes {
 	room := s.bookable(g) - g.Foreign
-	if g.Fault != "" || room < s.opt.MinFree || alone && g.Foreign > s.opt.Headroom {
+	if g.Fault != "" || g.Sick.shut(s.now) || room < s.opt.MinFree || alone && g.Foreign > s.opt.Headroom {
 		return -1
 	}
 	return room

@@ -195,6 +195,26 @@ func (m *machine) exit(t *rapid.T) {
 	})
 }
 
+// unstarted fails the start of a task, or of all that are being started, by
+// the engine's fault or a GPU's.
+func (m *machine) unstarted(t *rapid.T) {
+	scope := rapid.SampledFrom([]Scope{ScopeEngine, ScopeGPU}).Draw(t, "scope")
+	all := rapid.Bool().Draw(t, "all")
+	for _, task := range m.s.Tasks() {
+		if task.Phase != Launching && (task.Phase != Stopping || task.Last().Started != 0) {
+			continue
+		}
+		f := Fault{Scope: scope, Cause: "broken"}
+		if scope == ScopeGPU && rapid.Bool().Draw(t, "named") {
+			f.GPUs = []GPUID{task.Last().Grants[0].GPU}
+		}
+		m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitInfrastructure, Code: 125, Message: "not started", Fault: &f})
+		if !all {
+			return
+		}
+	}
+}
+
 func (m *machine) cancel(t *rapid.T) {
 	if m.last > 0 {
 		m.step(t, Cancel{At: m.now, Task: TaskID(rapid.Int64Range(1, int64(m.last)).Draw(t, "task"))})

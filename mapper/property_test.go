@@ -32,6 +32,7 @@ func anyLife(t *rapid.T) {
 		"victim":    m.victim,
 		"start":     m.start,
 		"exit":      m.exit,
+		"unstarted": m.unstarted,
 		"cancel":    m.cancel,
 		"engine":    m.engine,
 		"gpus":      m.gpus,

@@ -34,6 +34,12 @@ func (s *State) exited(ev Exited) {
 	if ev.Class == ExitGPUOOM {
 		blame = s.blame(t, a, max(ev.Demand.clamp(), a.Peak))
 	}
+	if ev.Fault != nil {
+		a.Fault = ev.Fault
+		s.sickens(t, a, *ev.Fault)
+	} else if a.Started == 0 {
+		s.untested(t, a)
+	}
 	t.Seen = s.sightings(t)
 	s.vacate(t)
 	for _, grant := range a.Grants {
@@ -69,6 +75,8 @@ func (s *State) exited(ev Exited) {
 		s.finish(t, Succeeded, 0, "")
 	case ev.Class == ExitGPUOOM:
 		s.recoverOOM(t, a, blame)
+	case ev.Class == ExitInfrastructure && ev.Fault != nil && a.Started == 0:
+		s.unstarted(t, a, ev)
 	case ev.Class == ExitInfrastructure, ev.Class == ExitEvicted, ev.Class == ExitMPSFault, ev.Class == ExitStopped:
 		s.recoverBlameless(t, a, ev)
 	case ev.Class == ExitCannotStart:

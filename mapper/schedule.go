@@ -19,7 +19,7 @@ type pass struct {
 // as many tasks as the look-ahead did not fit, so that the recovery queue goes
 // first but does not freeze the main one.
 func (s *State) schedule() {
-	if !s.dirty || s.engineDown != "" || s.now < s.notBefore {
+	if !s.dirty || s.engineDown != "" || s.shut() {
 		return
 	}
 	s.dirty = false
@@ -29,16 +29,27 @@ func (s *State) schedule() {
 	if s.queue.len() == 0 {
 		return
 	}
-	p := s.pass(s.hold)
-	for p.reordered {
-		p = s.pass(p.before)
+	var p *pass
+	if s.sick.paused() {
+		p = s.test()
+	} else {
+		p = s.inOrder(s.hold)
+		s.rotate(p.blocked)
 	}
-	s.rotate(p.blocked)
 	s.keepFair()
 	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // what was too slow may be good enough as time passes
 		s.again = s.now.Add(lookAgain)
 		s.at(s.again, deadline{})
 	}
+}
+
+// inOrder makes a pass, and again where the order of users has changed.
+func (s *State) inOrder(before hold) *pass {
+	p := s.pass(before)
+	for p.reordered {
+		p = s.pass(before)
+	}
+	return p
 }
 
 // pass walks the queues once. In the order fair a launch may put others first;
@@ -83,12 +94,12 @@ func (s *State) walk(p *pass, lanes []lane) int {
 		lane := &lanes[l]
 		for _, line := range lane.lines {
 			for i := 0; i < line.len(); {
-				if tried == s.opt.LookAhead || s.now < s.notBefore {
-					s.dirty = s.now < s.notBefore
+				if tried == s.opt.LookAhead || s.shut() {
+					s.dirty = s.shut()
 					return passed
 				}
 				t := line.at(i)
-				if t.NotBefore <= s.now && s.canFit(t) && s.overQuota(t) == "" {
+				if t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && s.overQuota(t) == "" {
 					if gpus := s.place(p, t); gpus != nil {
 						line.remove(i)
 						s.launch(t, gpus)
@@ -232,7 +243,12 @@ func (v *survey) possible(t *Task, alone bool) bool {
 // yet owns its grant all the same. One that is alone is granted all there is.
 func (s *State) launch(t *Task, gpus []*GPU) {
 	alone := s.alone(t)
-	a := Attempt{N: len(t.Attempts) + 1, Launched: s.now}
+	a := Attempt{N: 1, Launched: s.now}
+	if last := t.Last(); last != nil {
+		a.N = last.N + 1
+	}
+	t.From = place{t.Phase, t.QueuedAt, t.BlockedAt}
+	s.tests(s.sick, t.ID)
 	var warm Instant
 	if s.opt.WarmUp > 0 {
 		warm = never
@@ -247,6 +263,7 @@ func (s *State) launch(t *Task, gpus []*GPU) {
 		}
 		g.add(Resident{Task: t.ID, Grant: grant, Alone: alone, Load: t.load(i), WarmUntil: warm}, s.opt.Headroom)
 		g.fresh = s.passes
+		s.tests(g.Sick, t.ID)
 		a.Grants = append(a.Grants, Grant{GPU: g.ID, Memory: grant})
 	}
 	s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)

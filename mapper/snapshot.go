@@ -17,6 +17,7 @@ type snapshot struct {
 	Tasks      []*Task    `json:"tasks"`
 	LastID     TaskID     `json:"last_id"`
 	EngineDown string     `json:"engine_down,omitempty"`
+	Sick       *illness   `json:"sick,omitempty"`
 	Ring       int        `json:"ring,omitempty"`
 	Hold       hold       `json:"hold"`
 	History    history    `json:"history,omitempty"`
@@ -37,7 +38,7 @@ const snapshotFormat = 1
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Now: s.now, Options: s.opt, GPUs: s.gpus, LastID: s.lastID,
-		EngineDown: s.engineDown, Ring: s.ring, Hold: s.hold, History: s.history, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
+		EngineDown: s.engineDown, Sick: s.sick, Ring: s.ring, Hold: s.hold, History: s.history, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
@@ -73,6 +74,7 @@ func (s *State) UnmarshalJSON(b []byte) error {
 func (snap *snapshot) state() (*State, error) {
 	n := New(snap.Options)
 	n.now, n.lastID, n.engineDown = snap.Now, snap.LastID, snap.EngineDown
+	n.sick = snap.Sick
 	n.hold, n.deadlines, n.wake, n.dirty, n.reach = snap.Hold, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
 	heap.Init(&n.deadlines)
 	n.notBefore, n.again = snap.NotBefore, snap.Again

@@ -23,8 +23,10 @@ type State struct {
 	users     *users
 
 	lastID     TaskID
-	engineDown string // why; empty: up
-	ring       int    // round-robin's position in gpus
+	engineDown string   // why; empty: up
+	sick       *illness // of the engine; nil: containers start
+	trial      int      // whom the pass may launch, see sick.go
+	ring       int      // round-robin's position in gpus
 	hold       hold
 	history    history
 	notBefore  Instant // no launch before this (option Interval)
@@ -55,7 +57,7 @@ func New(opt Options) *State {
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	s := &State{opt: opt, policy: p, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, learned: 1, tasks: map[TaskID]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
+	s := &State{opt: opt, policy: p, trial: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, learned: 1, tasks: map[TaskID]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
 	s.queue.users = s.takesTurns()
 	return s
 }
@@ -174,8 +176,10 @@ func (s *State) appraise(t *Task) {
 }
 
 // enqueue puts a task that holds nothing into its queue.
-func (s *State) enqueue(t *Task, phase Phase) {
-	t.Phase, t.QueuedAt = phase, s.now
+func (s *State) enqueue(t *Task, phase Phase) { s.enqueueAt(t, phase, s.now) }
+
+func (s *State) enqueueAt(t *Task, phase Phase, at Instant) {
+	t.Phase, t.QueuedAt = phase, at
 	t.Rank, t.tried = s.rankOf(t), tried{}
 	s.users.make(t.User).waiting++
 	s.queue.add(t)
@@ -192,6 +196,7 @@ func (s *State) started(ev Started) {
 	}
 	a := t.Current()
 	a.Started, t.PacedAt = s.now, s.now
+	s.recovers(t, a)
 	s.announceStart(t.ID)
 	if t.Phase == Launching {
 		t.Phase = Running

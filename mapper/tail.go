@@ -30,7 +30,7 @@ func (s *State) startCritical(p *pass) {
 	var critical []*Task
 	for _, t := range waiting {
 		// One that has made way for others is not to be before them.
-		if run, _ := s.runTime(t); run.Seconds() >= drain && t.Behind == 0 && t.NotBefore <= s.now && s.canFit(t) && s.overQuota(t) == "" {
+		if run, _ := s.runTime(t); run.Seconds() >= drain && t.Behind == 0 && t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && s.overQuota(t) == "" {
 			critical = append(critical, t)
 		}
 	}
@@ -40,7 +40,7 @@ func (s *State) startCritical(p *pass) {
 		return cmp.Or(cmp.Compare(y.Seconds()*float64(b.GPUs), x.Seconds()*float64(a.GPUs)), cmp.Compare(a.ID, b.ID))
 	})
 	for _, t := range critical {
-		if s.now < s.notBefore {
+		if s.shut() {
 			return
 		}
 		if gpus := s.place(p, t); gpus != nil {

@@ -139,6 +139,11 @@ type Attempt struct {
 	Message string `json:"message,omitempty"`
 	// Blameless: it died of another task's doing and costs no retry.
 	Blameless bool `json:"blameless,omitempty"`
+	// Fault is what kept it from starting, where that was not the task. Starts
+	// is how many launches in a row that failed so it stands for; it has the
+	// number of the last of them. 0: one.
+	Fault  *Fault `json:"fault,omitempty"`
+	Starts int    `json:"starts,omitempty"`
 }
 
 // Task is a task as the mapper knows it: the request, the estimate and what
@@ -187,6 +192,12 @@ type Task struct {
 	OOMs      int `json:"ooms,omitempty"`
 	Failures  int `json:"failures,omitempty"`
 	Blameless int `json:"blameless,omitempty"`
+	// Unstarted counts launches in a row that failed for the engine's or a
+	// GPU's reasons; Strikes, how often another task could start meanwhile.
+	Unstarted int `json:"unstarted,omitempty"`
+	Strikes   int `json:"strikes,omitempty"`
+	// From is where it stood before its last launch.
+	From place `json:"from,omitzero"`
 	// StopReason is set when it was asked to stop.
 	StopReason string `json:"stop_reason,omitempty"`
 	// TimedOut: the stop is carma's, for the time limit.

@@ -131,6 +131,7 @@ func (s *State) Clone() *State {
 	c.opt.FairWeights = slices.Clone(s.opt.FairWeights)
 	c.queue = s.queue.clone(c.users, func(id TaskID) *Task { return c.tasks[id] })
 	c.deadlines = slices.Clone(s.deadlines)
+	c.sick = s.sick.clone()
 	c.hold.GPUs = slices.Clone(s.hold.GPUs)
 	return &c
 }

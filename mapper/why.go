@@ -90,6 +90,8 @@ func (s *State) binding(t *Task, w Why) string {
 	switch {
 	case s.engineDown != "":
 		return s.engineDown
+	case s.sick.paused():
+		return s.sickText()
 	case len(s.gpus) == 0:
 		return "no GPU was found on this machine"
 	case t.NotBefore > s.now:

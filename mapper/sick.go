@@ -1,0 +1,353 @@
+package mapper
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// An engine or a GPU that starts nothing costs no task anything: a start that
+// fails for its reasons counts against the engine or the GPU, and the task goes
+// back to the place it had. After failed starts of several tasks launching
+// pauses there; from then on one task at a time is launched as a test, at
+// growing intervals, and the first container that starts ends the pause.
+//
+// Whether a task is itself to blame shows beside others: a failed start counts
+// against a task as soon as another one has started at the same place.
+
+// Scope is what kept a container from starting.
+type Scope string
+
+// The scopes.
+const (
+	ScopeEngine Scope = "engine" // the container engine, or what it needs of the machine
+	ScopeGPU    Scope = "gpu"    // the GPUs it was to get, or their driver
+)
+
+// Fault says what kept an attempt from starting, where that was not the task.
+type Fault struct {
+	Scope Scope `json:"scope"`
+	// Code names the fault for programs, Cause and Remedy for people; the
+	// mapper only keeps them.
+	Code   string `json:"code,omitempty"`
+	Cause  string `json:"cause"`
+	Remedy string `json:"remedy,omitempty"`
+	// GPUs are those at fault; none: all that the attempt was to get.
+	GPUs []GPUID `json:"gpus,omitempty"`
+}
+
+const (
+	// sickTasks is the number of tasks whose starts fail one after the other
+	// before launching pauses.
+	sickTasks = 3
+	// sickStarts is the number of failed starts in a row after which an engine
+	// or GPU is called sick, be they of one task.
+	sickStarts = 3
+	// firstTest is the time between the pause and the first test launch. It
+	// doubles with each that fails, up to lastTest.
+	firstTest = 5 * time.Second
+	lastTest  = 5 * time.Minute
+	// sickNames bounds how many of the failed tasks are remembered.
+	sickNames = 64
+)
+
+// illness is a row of failed starts on the engine or on a GPU.
+type illness struct {
+	Fault    Fault   `json:"fault"` // the latest
+	Since    Instant `json:"since"`
+	Failures int     `json:"failures"`
+	// Tasks are those whose starts have failed, the latest last.
+	Tasks []TaskID `json:"tasks"`
+	// Wait is the time between two test launches; 0: launching goes on.
+	Wait time.Duration `json:"wait,omitempty"`
+	// Test is when the next test launch may be, Testing the task that was
+	// launched as the last one.
+	Test    Instant `json:"test,omitempty"`
+	Testing TaskID  `json:"testing,omitempty"`
+}
+
+// paused reports whether only test launches are made.
+func (i *illness) paused() bool { return i != nil && i.Wait > 0 }
+
+// shut reports whether nothing is launched now.
+func (i *illness) shut(now Instant) bool { return i.paused() && now < i.Test }
+
+func (i *illness) clone() *illness {
+	if i == nil {
+		return nil
+	}
+	c := *i
+	c.Tasks = slices.Clone(i.Tasks)
+	return &c
+}
+
+// sickens counts a failed start against the engine or GPUs.
+func (s *State) sickens(t *Task, a *Attempt, f Fault) {
+	if f.Scope != ScopeGPU {
+		s.sick = s.worse(s.sick, t, f)
+		return
+	}
+	for _, grant := range a.Grants {
+		if f.of(grant.GPU) {
+			g := s.byID[grant.GPU]
+			g.Sick = s.worse(g.Sick, t, f)
+		}
+	}
+}
+
+// of reports whether a GPU of the attempt is at fault.
+func (f *Fault) of(id GPUID) bool {
+	return f.Scope == ScopeGPU && (len(f.GPUs) == 0 || slices.Contains(f.GPUs, id))
+}
+
+// worse adds a failed start to an illness.
+func (s *State) worse(i *illness, t *Task, f Fault) *illness {
+	if i == nil {
+		i = &illness{Since: s.now}
+	}
+	i.Fault, i.Failures = f, i.Failures+1
+	i.Tasks = append(slices.DeleteFunc(i.Tasks, func(id TaskID) bool { return id == t.ID }), t.ID)
+	i.Tasks = i.Tasks[max(0, len(i.Tasks)-sickNames):]
+	switch {
+	case i.paused() && i.Testing == t.ID:
+		i.Wait, i.Testing = min(2*i.Wait, lastTest), 0
+		s.testAt(i, s.now.Add(i.Wait))
+	case !i.paused() && len(i.Tasks) >= sickTasks:
+		i.Wait = firstTest
+		s.testAt(i, s.now.Add(i.Wait))
+	}
+	s.ceilings, s.dirty = [2]ceiling{}, true
+	return i
+}
+
+func (s *State) testAt(i *illness, at Instant) {
+	i.Test = at
+	s.at(at, deadline{})
+}
+
+// tests notes a launch on an engine or GPU that is paused: it is the test. One
+// that takes its time, for its image say, is not waited for without end.
+func (s *State) tests(i *illness, id TaskID) {
+	if i.paused() {
+		i.Testing = id
+		s.testAt(i, s.now.Add(lastTest))
+		s.ceilings = [2]ceiling{}
+	}
+}
+
+// untested follows the end of an attempt of which no start was seen. Where it
+// was the test and has told nothing, because it was stopped or the fault was its
+// own, another one may be.
+func (s *State) untested(t *Task, a *Attempt) {
+	switch a.Class {
+	case ExitInfrastructure, ExitCannotStart, ExitStopped:
+	default:
+		s.recovers(t, a) // its program has run
+		return
+	}
+	id := t.ID
+	for _, i := range s.illnesses() {
+		if i.Testing == id {
+			i.Testing = 0
+			s.testAt(i, s.now)
+			s.ceilings, s.dirty = [2]ceiling{}, true
+		}
+	}
+}
+
+// illnesses are those of the engine and the GPUs, in order.
+func (s *State) illnesses() []*illness {
+	var all []*illness
+	if s.sick != nil {
+		all = append(all, s.sick)
+	}
+	for _, g := range s.gpus {
+		if g.Sick != nil {
+			all = append(all, g.Sick)
+		}
+	}
+	return all
+}
+
+// recovers ends the illnesses of the engine and of the GPUs on which a task
+// has started.
+func (s *State) recovers(t *Task, a *Attempt) {
+	t.Unstarted, t.Strikes, t.From = 0, 0, place{}
+	s.sick = s.healed(s.sick, t.ID)
+	for _, grant := range a.Grants {
+		g := s.byID[grant.GPU]
+		g.Sick = s.healed(g.Sick, t.ID)
+	}
+}
+
+// healed ends an illness, as a task has started. What could not start
+// meanwhile has that held against it, once.
+func (s *State) healed(i *illness, started TaskID) *illness {
+	if i == nil {
+		return nil
+	}
+	for _, id := range i.Tasks {
+		if t := s.tasks[id]; t != nil && id != started {
+			t.Strikes++
+		}
+	}
+	if i.paused() {
+		s.letGo(i)
+	}
+	s.ceilings, s.dirty = [2]ceiling{}, true
+	return nil
+}
+
+// letGo ends the waits of the tasks whose starts have failed.
+func (s *State) letGo(i *illness) {
+	for _, id := range i.Tasks {
+		if t := s.tasks[id]; t != nil && t.Unstarted > 0 {
+			t.NotBefore = 0
+		}
+	}
+}
+
+// retest has all that is sick tried at once: the engine, or the daemon, has
+// begun anew.
+func (s *State) retest() {
+	for _, i := range s.illnesses() {
+		s.letGo(i)
+		if i.paused() {
+			i.Wait = firstTest
+			s.testAt(i, s.now)
+		}
+	}
+	s.ceilings = [2]ceiling{}
+}
+
+// unstarted puts a task back where it was: its container could not be started,
+// for no reason of its own. It fails only if others could start where it could
+// not, again and again.
+func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
+	a.Blameless = true
+	if t.Strikes > s.opt.BlamelessRetries {
+		s.finish(t, Failed, ev.Code, fmt.Sprintf("%s, and %d times others could start where it could not", ev.Message, t.Strikes))
+		return
+	}
+	t.Unstarted++
+	t.mergeUnstarted()
+	for _, grant := range a.Grants {
+		if ev.Fault.of(grant.GPU) && !slices.Contains(t.Avoid, grant.GPU) {
+			t.Avoid = append(t.Avoid, grant.GPU)
+		}
+	}
+	if !s.sick.paused() {
+		t.NotBefore = s.now.Add(min(firstTest<<min(t.Unstarted-1, 10), lastTest))
+	}
+	from := t.From
+	if from.Phase == "" { // a daemon that did not note it has launched it
+		from = place{Queued, t.QueuedAt, 0}
+	}
+	t.Reason = ev.Message
+	s.decide(Requeue{Task: t.ID, Need: t.Need, Alone: t.Alone, Reason: t.Reason})
+	s.enqueueAt(t, from.Phase, from.QueuedAt)
+	t.BlockedAt = from.BlockedAt
+}
+
+// mergeUnstarted keeps one entry for a row of failed starts, that of the last.
+func (t *Task) mergeUnstarted() {
+	n := len(t.Attempts)
+	if n < 2 || t.Attempts[n-2].Fault == nil || t.Attempts[n-2].Started != 0 {
+		return
+	}
+	last := t.Attempts[n-1]
+	last.Starts = last.starts() + t.Attempts[n-2].starts()
+	t.Attempts = append(t.Attempts[:n-2:n-2], last)
+}
+
+// starts is how many launches an entry stands for.
+func (a *Attempt) starts() int { return max(a.Starts, 1) }
+
+// place is where a task stood in the queues before its launch.
+type place struct {
+	Phase     Phase   `json:"phase"`
+	QueuedAt  Instant `json:"queued_at,omitempty"`
+	BlockedAt Instant `json:"blocked_at,omitempty"`
+}
+
+// shut reports whether nothing at all is launched now.
+func (s *State) shut() bool { return s.now < s.notBefore || s.sick.shut(s.now) }
+
+// test launches one task on an engine that is paused: of a user none of whose
+// tasks has failed to start, else one that has not failed itself, else the next
+// of those that have.
+func (s *State) test() (p *pass) {
+	before := s.hold
+	for trial := range everyTask {
+		if s.trial = trial; trial == failedBefore {
+			s.sick.Tasks = s.sick.Tasks[max(0, len(s.sick.Tasks)-1):]
+		}
+		if p = s.inOrder(before); s.shut() {
+			break
+		}
+	}
+	s.trial = everyTask
+	return p
+}
+
+// Whom a test launch is looked for among.
+const (
+	otherUsers   = iota // tasks of users none of whose tasks has failed
+	notFailed           // tasks that have not failed
+	failedBefore        // tasks that have failed, but the last of them
+	onlyFailed          // any task
+	everyTask           // it is not a test
+)
+
+// onTrial reports whether a task may be launched in this pass.
+func (s *State) onTrial(t *Task) bool {
+	switch {
+	case s.trial == everyTask || s.trial == onlyFailed:
+		return true
+	case slices.Contains(s.sick.Tasks, t.ID):
+		return false
+	}
+	return s.trial != otherUsers || !slices.ContainsFunc(s.sick.Tasks, func(id TaskID) bool {
+		f := s.tasks[id]
+		return f != nil && f.User == t.User
+	})
+}
+
+// Sick is an engine or a GPU on which containers do not start.
+type Sick struct {
+	Fault
+	GPU      GPUID // which, for ScopeGPU
+	Since    Instant
+	Failures int // starts that have failed in a row
+	Tasks    int // of so many tasks; fewer are counted while it is tested
+	// Paused: only test launches are made. Test is when the next one may be.
+	Paused bool
+	Test   Instant
+}
+
+// Sick lists what is sick, the engine first.
+func (s *State) Sick() []Sick {
+	var all []Sick
+	add := func(i *illness, gpu GPUID) {
+		if i.paused() || i != nil && i.Failures >= sickStarts {
+			all = append(all, Sick{Fault: i.Fault, GPU: gpu, Since: i.Since, Failures: i.Failures, Tasks: len(i.Tasks), Paused: i.paused(), Test: i.Test})
+		}
+	}
+	add(s.sick, "")
+	for _, g := range s.gpus {
+		add(g.Sick, g.ID)
+	}
+	return all
+}
+
+// sickText says why nothing is launched while the engine is sick.
+func (s *State) sickText() string {
+	text := "the container engine starts nothing: " + s.sick.Fault.Cause
+	if s.sick.Fault.Remedy != "" {
+		text += "; to mend it: " + s.sick.Fault.Remedy
+	}
+	if s.sick.shut(s.now) {
+		text += fmt.Sprintf("; tried again in %s", s.sick.Test.Sub(s.now).Round(time.Second))
+	}
+	return text
+}

@@ -1,0 +1,97 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestOutages: whatever the engine does and however long, no task fails or
+// loses its place for it, a sick engine sees no more than one launch at a time
+// once it is known to be sick, and all tasks run when it is well again.
+func TestOutages(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newMachine(t)
+		m.opt.BlamelessRetries, m.opt.Interval, m.opt.WarmUp = 8, 0, 0
+		m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot = 0, 0, 0, 0
+		m.step(t, Configured{At: m.now, Options: m.opt})
+		for range rapid.IntRange(1, 12).Draw(t, "tasks") {
+			m.last++
+			m.shape[m.last], m.open[m.last] = Request{ID: m.last, GPUs: 1, User: rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "user")}, true
+			m.born[m.last] = m.now
+			m.step(t, TaskSubmitted{At: m.now, Request: m.shape[m.last]})
+			m.step(t, Estimated{At: m.now, Task: m.last, Estimate: Estimate{Memory: GiB}})
+		}
+		for range rapid.IntRange(1, 5).Draw(t, "outages") {
+			m.outage(t, rapid.IntRange(1, 60).Draw(t, "wake-ups"))
+			m.works(t, rapid.IntRange(0, 6).Draw(t, "ends"))
+		}
+		for n := 0; len(m.open) > 0; n++ {
+			if n > 1000 {
+				t.Fatalf("tasks %v have not ended; sick: %+v", m.open, m.s.Sick())
+			}
+			m.works(t, 1)
+		}
+		for id, phase := range m.ended {
+			if phase != Succeeded {
+				t.Fatalf("task %d is %s", id, phase)
+			}
+		}
+	})
+}
+
+// outage: for a while no container starts.
+func (m *machine) outage(t *rapid.T, wakes int) {
+	for range wakes {
+		settled := m.settled()
+		launched := 0
+		for _, task := range m.s.Tasks() {
+			if task.Phase != Launching {
+				continue
+			}
+			launched++
+			f := Fault{Scope: ScopeEngine, Cause: "broken"}
+			m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitInfrastructure, Fault: &f})
+		}
+		if settled && launched > 1 {
+			t.Fatalf("%d launches on a sick engine", launched)
+		}
+		for _, task := range m.s.Tasks() {
+			if task.Blameless != 0 || task.Failures != 0 || task.Phase == Recovering || len(task.Attempts) > 1 && !task.Phase.Placed() {
+				t.Fatalf("task %d lost something: %+v", task.ID, task)
+			}
+		}
+		m.sleep(t)
+	}
+}
+
+// settled: the engine is known to be sick, and what was on its way when the
+// pause began has come in.
+func (m *machine) settled() bool { return m.s.sick.paused() && m.s.sick.Wait > firstTest }
+
+// works: containers start and end.
+func (m *machine) works(t *rapid.T, ends int) {
+	for range ends {
+		did := false
+		for _, task := range m.s.Tasks() {
+			if task.Phase == Launching {
+				m.step(t, Started{At: m.now, Task: task.ID, Attempt: m.tries[task.ID]})
+				m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitOK})
+				did = true
+			}
+		}
+		if !did {
+			m.sleep(t)
+		}
+	}
+}
+
+// sleep lets the time pass until the next wake-up.
+func (m *machine) sleep(t *rapid.T) {
+	m.now = m.now.Add(time.Second)
+	if m.alarm != 0 {
+		m.now = max(m.now, m.alarm)
+	}
+	m.step(t, Woke{At: m.now})
+}

@@ -1,0 +1,246 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+)
+
+// noStart fails the start of a launched task by the engine's fault.
+func (w *world) noStart(id TaskID) []Launch {
+	w.t.Helper()
+	return w.noStartBy(id, Fault{Scope: ScopeEngine, Cause: "the bridge docker0 is gone", Remedy: "systemctl restart docker"})
+}
+
+func (w *world) noStartBy(id TaskID, f Fault) []Launch {
+	w.t.Helper()
+	return w.exitWith(Exited{Task: id, Class: ExitInfrastructure, Code: 125, Message: f.Cause, Fault: &f})
+}
+
+// TestSickEngineCostsNothing: R4. An engine that starts nothing pauses after
+// failed starts of three tasks; from then on one task at a time is tried at
+// growing intervals, however long it lasts, and the first start opens it again.
+func TestSickEngineCostsNothing(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	var ids []TaskID
+	for range 8 {
+		ids = append(ids, w.submit(30*GiB, nil))
+	}
+	for _, id := range ids[:6] { // two more were launched before the third had failed
+		w.noStart(id)
+	}
+	if sick := w.s.Sick(); len(sick) != 1 || !sick[0].Paused || sick[0].Remedy == "" || sick[0].Failures != 6 {
+		t.Fatalf("sick: %+v", sick)
+	}
+	why, _ := w.s.Why(ids[7])
+	const want = "the container engine starts nothing: the bridge docker0 is gone; to mend it: systemctl restart docker; tried again in 5s"
+	if why.Binding != want {
+		t.Errorf("why: %s", why.Binding)
+	}
+	var gaps []time.Duration
+	last := w.now
+	for range 500 { // over a day
+		at, ok := w.s.NextWake()
+		if !ok {
+			t.Fatal("no test launch is due")
+		}
+		w.now = max(w.now, at)
+		if l := w.step(Woke{At: w.now}); len(l) > 1 {
+			t.Fatalf("%d test launches at once", len(l))
+		} else if len(l) == 1 {
+			gaps = append(gaps, w.now.Sub(last))
+			last = w.now
+			w.noStart(l[0].Task)
+		}
+	}
+	for i, gap := range gaps {
+		if want := min(firstTest<<min(i, 10), lastTest); gap != want {
+			t.Fatalf("test launch %d came after %s, want %s", i, gap, want)
+		}
+	}
+	tested := map[TaskID]bool{}
+	for _, l := range w.launches {
+		tested[l.Task] = true
+	}
+	if len(tested) != len(ids) {
+		t.Errorf("only tasks %v were tried", tested)
+	}
+	for _, task := range w.s.Tasks() {
+		if len(task.Attempts) > 1 || task.Blameless != 0 || task.Strikes != 0 || task.Phase != Queued {
+			t.Errorf("task %d: %d attempts, %d blameless, %d strikes, %s", task.ID, len(task.Attempts), task.Blameless, task.Strikes, task.Phase)
+		}
+	}
+	w.wait(lastTest)
+	test := w.launches[len(w.launches)-1]
+	w.started(test.Task)
+	if len(w.s.Sick()) != 0 {
+		t.Errorf("still sick: %+v", w.s.Sick())
+	}
+	placed := 0
+	for _, task := range w.s.Tasks() {
+		if task.Phase.Placed() {
+			placed++
+		}
+		if task.Strikes > 1 {
+			t.Errorf("task %d: %d strikes for one outage", task.ID, task.Strikes)
+		}
+	}
+	if placed != 4 {
+		t.Errorf("%d tasks run at once after the recovery, want 4", placed)
+	}
+}
+
+// TestSickKeepsPlaces: a task that could not start is back where it was, before
+// those that came after it, with its age.
+func TestSickKeepsPlaces(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	a, b := w.submit(30*GiB, nil), w.submit(30*GiB, nil)
+	blocked, _ := w.s.Task(b)
+	if blocked.BlockedAt == 0 {
+		t.Fatal("b does not age")
+	}
+	aged := blocked.BlockedAt
+	w.cancel(a)
+	w.exit(a, ExitStopped)
+	for range 3 {
+		w.noStart(b)
+		w.wait(lastTest)
+	}
+	w.noStart(b)
+	task, _ := w.s.Task(b)
+	if task.Phase != Queued || task.BlockedAt != aged || len(task.Attempts) != 1 || task.Attempts[0].N != 4 || task.Attempts[0].Starts != 4 {
+		t.Errorf("%s, blocked at %d (was %d), attempts %+v", task.Phase, task.BlockedAt, aged, task.Attempts)
+	}
+	if err := w.s.Audit(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOneTaskThatCannotStart: where others start, the fault is the task's after
+// as many tries as blameless relaunches; nobody waits for it meanwhile.
+func TestOneTaskThatCannotStart(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	bad := w.submit(GiB, nil)
+	for n := 0; ; n++ {
+		w.noStart(bad)
+		if end, over := w.finished[bad]; over {
+			if end.Phase != Failed || n != w.s.opt.BlamelessRetries+1 {
+				t.Errorf("%s after %d others had started: %s", end.Phase, n, end.Reason)
+			}
+			return
+		}
+		good := w.submit(GiB, nil)
+		if w.on(good) == nil {
+			t.Fatalf("task %d waits for one that cannot start", good)
+		}
+		w.started(good)
+		w.exit(good, ExitOK)
+		w.wait(lastTest)
+		if n > 20 {
+			t.Fatal("it never fails")
+		}
+	}
+}
+
+// TestAloneWithASickEngine: the only task that waits is tried at growing
+// intervals, never fails, and the engine is called sick after three starts.
+func TestAloneWithASickEngine(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	id := w.submit(GiB, nil)
+	for range 100 {
+		w.noStart(id)
+		w.wait(lastTest)
+	}
+	if sick := w.s.Sick(); len(sick) != 1 || sick[0].Failures != 100 {
+		t.Errorf("sick: %+v", sick)
+	}
+	w.noStart(id)
+	if l := w.step(EngineChanged{At: w.now, Up: true}); len(l) != 1 { // the engine was restarted
+		t.Errorf("launches after the engine's restart: %+v", l)
+	}
+	w.started(id)
+	w.exit(id, ExitOK)
+	if w.finished[id].Phase != Succeeded {
+		t.Errorf("%+v", w.finished[id])
+	}
+}
+
+// TestSickGPU: R6. A GPU whose device node is missing closes after failed
+// starts of three tasks; they run elsewhere, and one test at a time comes back.
+func TestSickGPU(t *testing.T) {
+	w := newWorld(t, plain(), 2)
+	broken := Fault{Scope: ScopeGPU, Cause: "the device node /dev/nvidia0 is missing", GPUs: []GPUID{gpuID(0)}}
+	var others []TaskID
+	for len(w.s.Sick()) == 0 {
+		id := w.submit(30*GiB, nil)
+		if at := w.on(id); len(at) == 1 && at[0] == 0 {
+			w.noStartBy(id, broken)
+		}
+		if others = append(others, id); len(others) > 20 {
+			t.Fatal("it never closes")
+		}
+		for _, id := range others {
+			if at := w.on(id); len(at) == 1 && at[0] == 1 {
+				w.started(id)
+				w.exit(id, ExitOK)
+			}
+		}
+	}
+	sick := w.s.Sick()[0]
+	if sick.GPU != gpuID(0) || !sick.Paused || sick.Failures < 3 {
+		t.Errorf("sick: %+v", sick)
+	}
+	id := w.submit(30*GiB, nil)
+	x := w.submit(30*GiB, nil)
+	if at := w.on(id); len(at) != 1 || at[0] != 1 {
+		t.Errorf("on %v, want GPU 1", at)
+	}
+	why, _ := w.s.Why(x)
+	if len(why.Rejected) != 2 || why.Rejected[0].Rule != RuleSick {
+		t.Errorf("why: %+v", why)
+	}
+	tests := w.wait(firstTest)
+	if len(tests) != 1 || tests[0].Grants[0].GPU != gpuID(0) {
+		t.Fatalf("test launches: %+v", tests)
+	}
+	w.started(tests[0].Task)
+	if len(w.s.Sick()) != 0 {
+		t.Errorf("still sick: %+v", w.s.Sick())
+	}
+}
+
+// TestTestsSpareTheGood: where many tasks of one user cannot start, another
+// user's is the next test.
+func TestTestsSpareTheGood(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	for range 50 {
+		w.submit(30*GiB, func(r *Request) { r.User = "ada" })
+	}
+	for id := TaskID(1); id <= 4; id++ {
+		w.noStart(id)
+	}
+	good := w.submit(30*GiB, func(r *Request) { r.User = "bob" })
+	l := w.wait(firstTest)
+	if len(l) != 1 || l[0].Task != good {
+		t.Errorf("the test is %+v, want task %d", l, good)
+	}
+}
+
+// TestTestThatTellsNothing: a test that is stopped, or fails by its own fault,
+// leaves its turn to another at once.
+func TestTestThatTellsNothing(t *testing.T) {
+	w := newWorld(t, plain(), 4)
+	for range 6 {
+		w.submit(30*GiB, nil)
+	}
+	for id := TaskID(1); id <= 4; id++ {
+		w.noStart(id)
+	}
+	first := w.wait(firstTest)
+	if len(first) != 1 {
+		t.Fatalf("tests: %+v", first)
+	}
+	next := w.exit(first[0].Task, ExitCannotStart)
+	if len(next) != 1 || next[0].Task == first[0].Task {
+		t.Errorf("the next test: %+v", next)
+	}
+}
