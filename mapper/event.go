@@ -91,6 +91,14 @@ type Cancel struct {
 	Reason string  `json:"reason,omitempty"`
 }
 
+// Removed says that the records of tasks that have ended were deleted with
+// their output. It is there for the journal: the state forgot them at their end.
+type Removed struct {
+	At    Instant  `json:"at"`
+	Tasks []TaskID `json:"tasks"`
+	By    string   `json:"by,omitempty"`
+}
+
 // Woke is the answer to a WakeAt: time has passed.
 type Woke struct {
 	At Instant `json:"at"`
@@ -105,6 +113,7 @@ func (e Sampled) when() Instant       { return e.At }
 func (e Started) when() Instant       { return e.At }
 func (e Exited) when() Instant        { return e.At }
 func (e Cancel) when() Instant        { return e.At }
+func (e Removed) when() Instant       { return e.At }
 func (e Woke) when() Instant          { return e.At }
 
 func (Configured) kind() string    { return "configured" }
@@ -116,6 +125,7 @@ func (Sampled) kind() string       { return "sampled" }
 func (Started) kind() string       { return "started" }
 func (Exited) kind() string        { return "exited" }
 func (Cancel) kind() string        { return "cancel" }
+func (Removed) kind() string       { return "removed" }
 func (Woke) kind() string          { return "woke" }
 
 // EventTime returns the instant an event carries.
@@ -150,6 +160,7 @@ var eventDecoders = map[string]func([]byte) (Event, error){
 	"started":        decodeAs[Started],
 	"exited":         decodeAs[Exited],
 	"cancel":         decodeAs[Cancel],
+	"removed":        decodeAs[Removed],
 	"woke":           decodeAs[Woke],
 }
 

@@ -87,6 +87,7 @@ func (s *State) Step(ev Event) []Decision {
 		s.exited(ev)
 	case Cancel:
 		s.cancel(ev)
+	case Removed:
 	case Woke:
 		s.wake = 0
 	default:

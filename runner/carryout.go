@@ -17,6 +17,11 @@ func (r *Runner) refresh(ev mapper.Event) {
 		id = ev.Task
 	case mapper.Exited:
 		id = ev.Task
+	case mapper.Removed:
+		for _, id := range ev.Tasks {
+			r.book.drop(id)
+		}
+		return
 	default:
 		return
 	}

@@ -118,6 +118,11 @@ func (r *Runner) gather(batch []*change, now mapper.Instant) (*round, error) {
 		if err != nil {
 			return nil, fmt.Errorf("event %s: %w", kind, err)
 		}
+		if ev, ok := ev.(mapper.Removed); ok {
+			for _, id := range ev.Tasks {
+				g.store.Removed = append(g.store.Removed, int64(id))
+			}
+		}
 		g.store.Events = append(g.store.Events, journal.Event{At: int64(mapper.EventTime(ev)), Kind: kind, Body: body})
 	}
 	return g, nil

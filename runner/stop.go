@@ -36,29 +36,6 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 	return r.Find(ref)
 }
 
-// Remove deletes a finished task and its output.
-func (r *Runner) Remove(_ context.Context, who Caller, ref string) error {
-	rec, err := r.Find(ref)
-	if err != nil {
-		return err
-	}
-	if err := r.mayChange(who, rec); err != nil {
-		return err
-	}
-	if !rec.Task.Phase.Finished() {
-		return refusef(409, "task %d is %s; `carma stop %d` first, or `carma rm -f %d`", rec.ID(), rec.Task.Phase, rec.ID(), rec.ID())
-	}
-	// The output first: a record without output can be removed again.
-	if err := r.Logs.Remove(int64(rec.ID())); err != nil {
-		return err
-	}
-	if err := r.Journal.DeleteTasks(int64(rec.ID())); err != nil {
-		return err
-	}
-	r.book.drop(rec.ID())
-	return nil
-}
-
 func (r *Runner) mayChange(who Caller, rec *Record) error {
 	if who.UID == 0 || who.UID == rec.UID || (r.opt.AdminGroup != "" && slices.Contains(who.Groups, r.opt.AdminGroup)) {
 		return nil

@@ -190,15 +190,16 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 			rec = newest
 		}
 		if n <= len(rec.Task.Attempts) {
-			err := r.streamAttempt(ctx, s, rec.ID(), n, o)
-			if errors.Is(err, tasklog.ErrNotFound) && o.Follow && rec.Task.Phase == mapper.Launching {
-				select { // its worker has not opened the log yet
+			if a := rec.Task.Current(); o.Follow && a != nil && a.N == n && !r.Logs.Writing(int64(rec.ID()), n) {
+				select { // its worker, or that of a daemon just started, has not opened the log yet
 				case <-changed:
 				case <-time.After(10 * time.Millisecond):
 				case <-ctx.Done():
+					return ctx.Err()
 				}
 				continue
 			}
+			err := r.streamAttempt(ctx, s, rec.ID(), n, o)
 			if err != nil && !errors.Is(err, tasklog.ErrNotFound) {
 				return err
 			}

@@ -49,6 +49,9 @@ type Batch struct {
 	// Tasks replace the records of the same number; of several with one
 	// number the last counts.
 	Tasks []TaskRow
+	// Removed are the numbers of records that are deleted for good, also where
+	// Tasks has one of them. A number without a record is ignored.
+	Removed []int64
 	// Decided is the number of the last event whose decisions are all stored
 	// with this commit; 0: as before. See [Reader.Decided].
 	Decided int64
@@ -99,6 +102,9 @@ func (j *Journal) store(tx *sql.Tx, first int64, b Batch) error {
 		if _, err := insert.Exec(t.ID, t.Name, t.User, t.Phase, t.Finished, t.Submitted, t.Ended, blob(t.Body), t.Group); err != nil {
 			return fmt.Errorf("task %d: %w", t.ID, err)
 		}
+	}
+	if err := remove(tx, b.Removed); err != nil {
+		return err
 	}
 	if b.Decided > last {
 		return fmt.Errorf("decided up to event %d: there is no such event", b.Decided)

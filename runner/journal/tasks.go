@@ -131,20 +131,31 @@ func maxTaskID(q querier) (id int64, err error) {
 // record is ignored.
 func (j *Journal) DeleteTasks(ids ...int64) error {
 	return j.write("delete tasks", func(tx *sql.Tx) error {
-		highest, err := maxTaskID(tx)
-		if err != nil {
+		if err := remove(tx, ids); err != nil {
 			return err
-		}
-		if err := setMeta(tx, maxTaskKey, fmt.Append(nil, highest)); err != nil {
-			return err
-		}
-		for _, id := range ids {
-			if _, err := tx.Exec("DELETE FROM tasks WHERE id = ?", id); err != nil {
-				return fmt.Errorf("task %d: %w", id, err)
-			}
 		}
 		return tx.Commit()
 	})
+}
+
+// remove deletes records, and remembers the highest number there was.
+func remove(tx *sql.Tx, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	highest, err := maxTaskID(tx)
+	if err != nil {
+		return err
+	}
+	if err := setMeta(tx, maxTaskKey, fmt.Append(nil, highest)); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if _, err := tx.Exec("DELETE FROM tasks WHERE id = ?", id); err != nil {
+			return fmt.Errorf("task %d: %w", id, err)
+		}
+	}
+	return nil
 }
 
 // Meta returns the value stored under key, or [ErrNotFound].

@@ -98,6 +98,21 @@ func (s *Store) Attempts(task int64) ([]int, error) {
 	return attempts, err
 }
 
+// Tasks lists the tasks that have a folder, in no order.
+func (s *Store) Tasks() ([]int64, error) {
+	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var tasks []int64
+	for _, e := range entries {
+		if id, err := strconv.ParseInt(e.Name(), 10, 64); err == nil && e.IsDir() && strconv.FormatInt(id, 10) == e.Name() {
+			tasks = append(tasks, id)
+		}
+	}
+	return tasks, err
+}
+
 // Remove deletes the logs of a task; it may be repeated. It returns [ErrOpen]
 // while one is written. Those who read one go on to the end of what they have.
 func (s *Store) Remove(task int64) error {
@@ -113,6 +128,10 @@ func (s *Store) Remove(task int64) error {
 	}
 	return nil
 }
+
+// Writing reports whether an attempt's log is open for writing, so that who
+// follows it gets all that is still to come.
+func (s *Store) Writing(task int64, attempt int) bool { return s.writer(key{task, attempt}) != nil }
 
 func (s *Store) writer(k key) *Writer {
 	s.mu.Lock()

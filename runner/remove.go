@@ -1,0 +1,71 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"carma/mapper"
+)
+
+// Remove deletes a finished task and its output.
+func (r *Runner) Remove(ctx context.Context, who Caller, ref string) error {
+	rec, err := r.Find(ref)
+	if err != nil {
+		return err
+	}
+	if err := r.mayChange(who, rec); err != nil {
+		return err
+	}
+	return r.remove(ctx, who.Name, rec.ID())
+}
+
+// remove deletes finished tasks: their records in an event of the loop, so that
+// nothing that is still to be written about them brings them back, and then
+// their output. What a daemon that is killed in between leaves of the output,
+// the next one deletes.
+func (r *Runner) remove(ctx context.Context, by string, ids ...mapper.TaskID) error {
+	err := r.do(ctx, &change{fresh: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+		for _, id := range ids {
+			if t, open := r.state.Task(id); open {
+				return nil, nil, refusef(409, "task %d is %s; `carma stop %d` first, or `carma rm -f %d`", id, t.Phase, id, id)
+			}
+		}
+		return []mapper.Event{mapper.Removed{At: now, Tasks: ids, By: by}}, nil, nil
+	}})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := r.Logs.Remove(int64(id)); err != nil {
+			return fmt.Errorf("the task is removed, its output is not; the daemon tries again at its next start: %w", err)
+		}
+	}
+	return nil
+}
+
+// sweepOutput deletes the output of tasks that were removed. first is the first
+// number that this daemon gives: what is above it is newer than the journal, and
+// not for us to judge.
+func (r *Runner) sweepOutput(ctx context.Context, first mapper.TaskID) {
+	tasks, err := r.Logs.Tasks()
+	if err != nil {
+		r.Log.Warn().Err(err).Msg("the output of removed tasks cannot be looked for")
+		return
+	}
+	for _, id := range tasks {
+		if ctx.Err() != nil {
+			return
+		}
+		if mapper.TaskID(id) >= first {
+			continue
+		}
+		if _, err := r.Find(mapper.TaskID(id).String()); !isNotFound(err) {
+			continue
+		}
+		if err := r.Logs.Remove(id); err != nil {
+			r.Log.Warn().Err(err).Int64("task", id).Msg("the output of a removed task could not be deleted")
+			continue
+		}
+		r.Log.Info().Int64("task", id).Msg("deleted the output of a removed task")
+	}
+}

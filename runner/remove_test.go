@@ -1,0 +1,86 @@
+package runner
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/journal"
+)
+
+// A task that is removed as soon as it has ended stays removed: finding F3. Its
+// record is still to be written then.
+func TestRemovedAtItsEnd(t *testing.T) {
+	g := newRig(t)
+	g.script("ok", printing(0, "done"))
+	var refs []string
+	for range 30 {
+		ref := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)})
+		refs = append(refs, ref)
+		g.finished(ref)
+		if err := g.api.Remove(g.ctx(), ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)})
+	g.finished(last)
+	g.restart()
+	for _, ref := range refs {
+		var status *api.StatusError
+		if _, err := g.api.Task(g.ctx(), ref); !errors.As(err, &status) || status.Status != 404 {
+			t.Errorf("task %s after rm and a restart: %v", ref, err)
+		}
+	}
+	if task := g.finished(last); task.Phase != "succeeded" {
+		t.Errorf("the one that was not removed: %+v", task)
+	}
+	g.stop()
+	v, err := Verify(g.dir)
+	if err != nil || len(v.Faults) > 0 || v.Submitted != 31 || v.Succeeded != 31 {
+		t.Errorf("verify: %+v, %v", v, err)
+	}
+}
+
+// A daemon that is killed between the removal and the deletion of the output
+// leaves that to the next one, which deletes nothing else.
+func TestRemovedOutputIsSwept(t *testing.T) {
+	g := newRig(t)
+	g.script("ok", printing(0, "done"))
+	removed, kept := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)}), g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)})
+	g.finished(removed)
+	g.finished(kept)
+	g.stop()
+	j, err := journal.Open(g.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Commit(journal.Batch{Removed: []int64{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	folder := func(ref string) string { return filepath.Join(g.dir, "logs", ref) }
+	for _, other := range []string{"99", "notes"} { // newer than the journal; not a task's
+		if err := os.MkdirAll(folder(other), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.start()
+	g.eventually("the output is deleted", func() bool { _, err := os.Stat(folder(removed)); return os.IsNotExist(err) })
+	for _, other := range []string{kept, "99", "notes"} {
+		if _, err := os.Stat(folder(other)); err != nil {
+			t.Errorf("output of another: %v", err)
+		}
+	}
+	if got := g.output(kept); len(got) != 1 {
+		t.Errorf("the other's output is %q", got)
+	}
+	// The number is not given again.
+	if next := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)}); next != "3" {
+		t.Errorf("the next task has number %s", next)
+	}
+}
