@@ -51,6 +51,8 @@ type Verdict struct {
 	// Demand is how much memory, in bytes, the process would have needed on
 	// the GPU that ran out: what it used and what it asked for. 0: not told.
 	Demand int64
+	// Start is what kept it from starting, where the request is not to blame.
+	Start *StartFault
 }
 
 // Classify says why a container ended, from how it ended, the last lines of
@@ -70,6 +72,7 @@ func Classify(exit Exit, tail []string, facts Facts) Verdict {
 	}
 	switch {
 	case exit.Error != "" && MachineFault(exit.Error):
+		v.Start = ReadStartFault(exit.Error)
 		return set(ClassInfrastructure, "could not start: "+line(exit.Error))
 	case exit.Error != "":
 		return set(ClassCannotStart, "cannot start: "+line(exit.Error))

@@ -9,7 +9,7 @@ import (
 // could not be made or started blames the request, although the engine calls
 // it its own error. Texts of Docker 20.10 to 29, containerd 1.6 to 2 and runc
 // 1.0 to 1.3. [MachineFault] goes before it.
-func SubmitterFault(msg string) bool { return submitterFault.MatchString(msg) }
+func SubmitterFault(msg string) bool { return submitterFault.MatchString(msg) || taskFault(msg) }
 
 var submitterFault = regexp.MustCompile(`(?i)unable to find (user|group)|no matching entries in (passwd|group) file|` +
 	`uids and gids must be in range|executable file not found|exec: ".*": (stat .*: )?(no such file|permission denied|is a directory)|` +

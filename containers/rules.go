@@ -113,14 +113,6 @@ var survived = re(`(?i)\b(skipp(ed|ing)|retry(ing)?|caught|recover(ed|ing)|ignor
 // advice: what follows is talked about, it did not happen.
 var advice = re(`(?i)\b(if|whenever|avoids?|prevents?|in case of|hints?|tips?|check(s|ing)? for|guards?|handlers?)\b`)
 
-var machineFault = re(`(?i)unknown (or invalid )?runtime|could not select device driver|nvidia-container-|` +
-	`error running (prestart |createContainer )?hook|CDI device|CNI: |no space left on device|cgroup`)
-
-// MachineFault reports whether an engine's message about a container that
-// could not be made or started speaks of this machine's set-up, which no
-// change to the task mends.
-func MachineFault(msg string) bool { return machineFault.MatchString(msg) }
-
 func re(s string) *regexp.Regexp { return regexp.MustCompile(s) }
 
 // ruleFor returns the rule that a line matches, or nil. raised: it is the last

@@ -29,7 +29,7 @@ func (d *Driver) fail(ctx context.Context, what string, err error) error {
 	case errdefs.IsNotFound(err):
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrNotFound, msg)
 	case containers.MachineFault(msg):
-		return fmt.Errorf("%s: %s", what, msg)
+		return fmt.Errorf("%s: %w", what, containers.ReadStartFault(msg))
 	case errdefs.IsInvalidArgument(err) || errors.Is(err, containers.ErrInvalid) || containers.SubmitterFault(msg):
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrInvalid, msg)
 	}

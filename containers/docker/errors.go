@@ -32,10 +32,10 @@ func (d *Driver) fail(ctx context.Context, cli *client.Client, what string, err 
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrUnavailable, msg)
 	case unreachable(err) || engineBroken.MatchString(msg):
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrUnavailable, msg)
-	case errdefs.IsNotFound(err) || beingRemoved.MatchString(msg):
+	case errdefs.IsNotFound(err) && !networkGone.MatchString(msg) || beingRemoved.MatchString(msg):
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrNotFound, msg)
 	case containers.MachineFault(msg):
-		return fmt.Errorf("%s: %s", what, msg)
+		return fmt.Errorf("%s: %w", what, containers.ReadStartFault(msg))
 	case errdefs.IsInvalidArgument(err) || containers.SubmitterFault(msg):
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrInvalid, msg)
 	}
@@ -54,6 +54,8 @@ func unreachable(err error) bool {
 
 var (
 	versionRefused = regexp.MustCompile(`client version [0-9.]+ is too (old|new)`)
+	// networkGone: what is not found is not the container or the image.
+	networkGone = regexp.MustCompile(`network \S+ not found`)
 	// beingRemoved: it is as good as gone.
 	beingRemoved = regexp.MustCompile(`marked for removal|removal of container .* is already in progress`)
 	// engineBroken: the engine answers, the containerd under it does not.

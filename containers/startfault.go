@@ -1,0 +1,152 @@
+package containers
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// Scope says what has to be mended before a container can start.
+type Scope string
+
+// The scopes. The values of the last two are those of mapper.Scope.
+const (
+	ScopeTask   Scope = "task"   // the request
+	ScopeEngine Scope = "engine" // the container engine, or what it needs of the machine
+	ScopeGPU    Scope = "gpu"    // a GPU, its device nodes or the driver
+)
+
+// StartFault is why a container could not be made or started.
+type StartFault struct {
+	Scope Scope
+	// Code names the row of the table, "unknown" where none matched.
+	Code string
+	// Cause and Remedy are a short sentence each: what it is and what mends it.
+	Cause, Remedy string
+	// Device is the GPU that the engine named: a UUID, or a device node; empty:
+	// none.
+	Device string
+	// Text is the engine's own message.
+	Text string
+}
+
+func (f *StartFault) Error() string { return f.Text }
+
+// ReadStartFault looks an engine's message up in the table; nil: no row
+// matches, and nothing can be said of it.
+func ReadStartFault(msg string) *StartFault {
+	for i := range startRules {
+		r := &startRules[i]
+		if !r.match.MatchString(msg) {
+			continue
+		}
+		f := &StartFault{Scope: r.scope, Code: r.code, Cause: r.cause, Remedy: r.remedy, Text: msg}
+		if r.scope == ScopeGPU {
+			if f.Device = gpuDevice.FindString(msg); f.Device != "" {
+				f.Cause += " (" + f.Device + ")"
+			}
+		}
+		return f
+	}
+	return nil
+}
+
+// StartFaultOf is why a start failed, from the error of a driver's Create or
+// Start. Where nothing is known of it the engine is taken for the cause: the
+// texts that blame a request are known better.
+func StartFaultOf(err error) *StartFault {
+	if f, ok := errors.AsType[*StartFault](err); ok {
+		return f
+	}
+	msg := err.Error()
+	if f := ReadStartFault(msg); f != nil {
+		return f
+	}
+	if errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) {
+		return &StartFault{Scope: ScopeTask, Code: "refused", Cause: msg, Text: msg}
+	}
+	return &StartFault{Scope: ScopeEngine, Code: "unknown", Cause: line(msg), Remedy: "look at the engine's log", Text: msg}
+}
+
+// gpuDevice is a GPU as messages name it.
+var gpuDevice = regexp.MustCompile(`(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|/dev/nvidia[0-9]+`)
+
+// startRule is a row of the table of failed starts.
+type startRule struct {
+	scope         Scope
+	code          string
+	match         *regexp.Regexp
+	cause, remedy string
+}
+
+const restartEngine = "restart the engine: systemctl restart docker (or containerd)"
+
+// startRules are tried in order. Texts of Docker 20.10 to 29, containerd 1.6 to
+// 2, runc 1.0 to 1.3, NVIDIA's container toolkit 1.5 to 1.18 and the CDI
+// library; a sample of each is in testdata/starts.txt. Rows for a task come
+// first where a wider row of the machine's would take its text.
+var startRules = []startRule{
+	{ScopeTask, "image-needs-driver", re(`requirement error: `),
+		"the image needs a newer NVIDIA driver or CUDA than this machine has", "use an older image, or set NVIDIA_DISABLE_REQUIRE=1"},
+	{ScopeTask, "image-has-driver", re(`nvidia-container-cli: mount error: file creation failed: .*file exists`),
+		"the image has files of the NVIDIA driver in it", "build the image without them"},
+
+	{ScopeEngine, "disk-full", re(`no space left on device|disk quota exceeded`),
+		"the engine's disk is full", "make room there: docker system df shows what takes it"},
+	{ScopeEngine, "machine-full", re(`fork/exec [^:]*: (resource temporarily unavailable|cannot allocate memory)|too many open files|newosproc|pthread_create failed`),
+		"the machine is out of memory, processes or files", "see what takes them; raise the engine's limits (LimitNOFILE, TasksMax)"},
+	{ScopeEngine, "bridge-gone", re(`could not find bridge|failed to add the host .* pair interfaces|adding interface \S+ to bridge \S+ failed|no such network interface`),
+		"the network bridge of the containers is gone", restartEngine + ", which makes it again"},
+	{ScopeEngine, "network-gone", re(`network \S+ not found|network \S+: .*no such file`),
+		"the network that containers are to be in is not there", "make it (docker network create), or change docker-network"},
+	{ScopeEngine, "addresses", re(`no available (IPv4 )?addresses? on this network|no IP addresses available in range|non-overlapping IPv4 address pool`),
+		"the containers' network has no address left", "remove containers that are not needed, or give the network a wider range"},
+	{ScopeEngine, "network", re(`failed to create endpoint|driver failed programming external connectivity|failed to set up container networking|CNI: |plugin type="|iptables failed|iptables: No chain`),
+		"the containers' network cannot be set up", restartEngine + "; its log has the details"},
+	{ScopeEngine, "runtime-unknown", re(`(?i)unknown (or invalid )?runtime|runtime "[^"]*" binary not installed|containerd-shim[^:]*: (executable )?file (not found|does not exist)|no such runtime`),
+		"the engine does not know the runtime that containers are to use", "nvidia-ctk runtime configure, then restart the engine; or change attach"},
+	{ScopeEngine, "runtime-broken", re(`unable to retrieve OCI runtime error|(exec: |fork/exec )"?(/[^" ]*/)?(runc|crun|youki|nvidia-container-runtime[^" :]*|containerd-shim[^" :]*)"?: |failed to start shim|shim exited|exit status \d+: "?: unknown$|failed to (get|find) runtime`),
+		"the program that starts containers (runc or another runtime) is missing or broken", "install it again: apt-get install --reinstall runc"},
+
+	{ScopeGPU, "device-node", re(`"?/dev/nvidia[0-9]+"?: no such (file|device)|(stat|lstat|open) /dev/nvidia[0-9]+|stat failed: /dev/nvidia[^:]*: no such|failed to stat CDI host device "/dev/nvidia`),
+		"a GPU's device node is missing", "nvidia-smi makes it again; if it does not, the driver has lost the GPU: see dmesg"},
+	{ScopeGPU, "nvml", re(`(?i)failed to initialize nvml|nvml error|driver not loaded|driver/library version mismatch|libnvidia-ml\.so[.0-9]*: cannot open`),
+		"the NVIDIA driver does not answer", "nvidia-smi tells why; after an update of the driver the machine has to be restarted"},
+	{ScopeGPU, "driver-hangs", re(`nvidia-container-cli: .*(timed out|driver rpc error)`),
+		"the NVIDIA driver hangs", "see dmesg for Xid errors; systemctl restart nvidia-persistenced, or restart the machine"},
+	{ScopeGPU, "device-unknown", re(`nvidia-container-cli: device error|unknown device\b`),
+		"the driver does not know a GPU any more", "nvidia-smi -L shows which are there; see dmesg for Xid errors"},
+	{ScopeGPU, "cdi", re(`unresolvable CDI devices|CDI device|failed to inject CDI|unknown CDI`),
+		"no CDI file describes a GPU", "nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"},
+
+	{ScopeEngine, "cgroups", re(`(?i)\bcgroups?\b|bpf_prog_(query|attach)|BPF_CGROUP`),
+		"the control groups of this machine cannot be used", "mount them (systemd does), and see that nothing else moves the engine's own group; " + restartEngine},
+	{ScopeEngine, "systemd", re(`unable to start unit|failed to connect to dbus|dbus: |recipient disconnected from message bus`),
+		"systemd does not answer the engine", "systemctl daemon-reexec, then " + restartEngine},
+	{ScopeEngine, "hook-direct", re(`invoking the NVIDIA Container Runtime Hook directly`),
+		"NVIDIA's toolkit is in its CDI mode and refuses --gpus", "set attach: runtime, or cdi"},
+	{ScopeEngine, "no-gpu-support", re(`could not select device driver`),
+		"the engine cannot give containers GPUs", "install the NVIDIA Container Toolkit, run nvidia-ctk runtime configure and restart the engine"},
+	{ScopeEngine, "nvidia-hook", re(`nvidia-container-cli: |nvidia-container-(runtime|toolkit|runtime-hook)\b`),
+		"NVIDIA's container toolkit failed", "nvidia-container-cli -k -d /dev/tty info tells more"},
+	{ScopeEngine, "hook", re(`error running (prestart |createRuntime |createContainer )?hook`),
+		"a hook of the engine failed", "see the engine's log"},
+	{ScopeEngine, "storage", re(`error creating overlay mount|failed to mount rootfs component|input/output error|structure needs cleaning|(/var/lib/(docker|containerd)|/run/containerd)/[^ ]*: read-only file system|failed to prepare extraction snapshot|layer does not exist`),
+		"the engine's storage is broken", "see dmesg for disk errors; " + restartEngine},
+	{ScopeEngine, "security-module", re(`(?i)apparmor|error adding seccomp filter|failed to set (selinux|file label)`),
+		"AppArmor, seccomp or SELinux keep containers from starting", "systemctl restart apparmor, then " + restartEngine},
+}
+
+// MachineFault reports whether an engine's message about a container that
+// could not be made or started speaks of this machine's set-up, which no
+// change to the task mends.
+func MachineFault(msg string) bool {
+	f := ReadStartFault(msg)
+	return f != nil && f.Scope != ScopeTask
+}
+
+// taskFault reports whether a row of the table blames the request.
+func taskFault(msg string) bool {
+	f := ReadStartFault(strings.TrimSpace(msg))
+	return f != nil && f.Scope == ScopeTask
+}
