@@ -122,7 +122,7 @@ func (s *State) followUp() {
 // follow takes note that a task that t waits for has ended.
 func (s *State) follow(t *Task, e ending) {
 	for _, d := range t.Waits {
-		if d.Task == e.id && !d.Condition.Follows(e.phase, e.started) {
+		if d.Task == e.id && !d.Condition.Follows(e.phase, e.started) && s.script.mayEnd(t.ID) {
 			s.withdraw(t, unmet(d, e.phase))
 			return
 		}

@@ -33,6 +33,8 @@ type Requeue struct {
 	Task   TaskID `json:"task"`
 	Need   Bytes  `json:"need"`
 	Alone  bool   `json:"alone,omitempty"`
+	// Phase is its queue; empty in journals of older versions.
+	Phase  Phase  `json:"phase,omitempty"`
 	Reason string `json:"reason"`
 }
 
@@ -42,6 +44,18 @@ type Requeue struct {
 type Release struct {
 	Task TaskID `json:"task"`
 }
+
+// Regrant changes what is booked for a running attempt. Nothing needs to be
+// done; it is for the record.
+type Regrant struct {
+	Task    TaskID  `json:"task"`
+	Attempt int     `json:"attempt"`
+	Grants  []Grant `json:"grants"`
+}
+
+// DecisionFormat is what the decisions of this program tell. 0: changes of
+// grants are not among them; 1: they are, as [Regrant].
+const DecisionFormat = 1
 
 // Finish says that a task has reached a final phase. The state forgets it
 // with this step; Task is its last form.
@@ -58,6 +72,7 @@ type WakeAt struct {
 func (Launch) decisionKind() string  { return "launch" }
 func (Stop) decisionKind() string    { return "stop" }
 func (Requeue) decisionKind() string { return "requeue" }
+func (Regrant) decisionKind() string { return "regrant" }
 func (Release) decisionKind() string { return "release" }
 func (Finish) decisionKind() string  { return "finish" }
 func (WakeAt) decisionKind() string  { return "wake-at" }
@@ -89,6 +104,7 @@ var decisionDecoders = map[string]func([]byte) (Decision, error){
 	"finish":  decodeDecisionAs[Finish],
 	"wake-at": decodeDecisionAs[WakeAt],
 	"overuse": decodeDecisionAs[Overuse],
+	"regrant": decodeDecisionAs[Regrant],
 }
 
 func decodeDecisionAs[D Decision](body []byte) (Decision, error) {
@@ -110,6 +126,9 @@ func SameDecision(a, b Decision) bool {
 	case Requeue:
 		b, ok := b.(Requeue)
 		return ok && a.Task == b.Task && a.Need == b.Need && a.Alone == b.Alone
+	case Regrant:
+		b, ok := b.(Regrant)
+		return ok && a.Task == b.Task && a.Attempt == b.Attempt && slices.Equal(a.Grants, b.Grants)
 	case Finish:
 		b, ok := b.(Finish)
 		return ok && sameEnd(&a.Task, &b.Task)

@@ -16,6 +16,7 @@ var decisions = []Decision{
 	Finish{Task: ended(func(*Task) {})},
 	WakeAt{At: 9},
 	Overuse{Task: 7, GPU: "a", Used: 3 * GiB, Grant: GiB, Booked: 2 * GiB},
+	Regrant{Task: 7, Attempt: 1, Grants: []Grant{{GPU: "a", Memory: 2 * GiB}}},
 }
 
 // ended is a task that has ended, changed by edit.

@@ -18,6 +18,8 @@ type Event interface {
 type Configured struct {
 	At      Instant `json:"at"`
 	Options Options `json:"options"`
+	// Format says what the decisions from here on tell, see [DecisionFormat].
+	Format int `json:"format,omitempty"`
 }
 
 // GPUsFound lists the GPUs of the machine. One that is missing from the list

@@ -256,7 +256,7 @@ func (m *machine) configure(t *rapid.T) {
 	if now := max(m.now, m.s.Now()); m.launched > 0 {
 		m.spacing = min(m.spacing, now.Add(m.opt.Interval).Sub(m.launched))
 	}
-	m.step(t, Configured{At: m.now, Options: m.opt})
+	m.step(t, Configured{At: m.now, Options: m.opt, Format: DecisionFormat})
 }
 
 // pass lets time pass without a wake-up; sometimes the clock is set back.

@@ -45,6 +45,7 @@ func anyLife(t *rapid.T) {
 	})
 	m.drains(t)
 	m.replays(t)
+	m.follows(t)
 }
 
 // replays: the same events from the beginning give the same state.
@@ -72,9 +73,10 @@ type machine struct {
 	s      *State
 	now    Instant
 	last   TaskID
-	past   []Event // what has happened, to be repeated
-	alarm  Instant // the wake-up that was asked for and has not come; 0: none
-	copied bool    // a copy: the three ways to make a step are compared elsewhere
+	past   []Event      // what has happened, to be repeated
+	led    [][]Decision // what each of these has led to
+	alarm  Instant      // the wake-up that was asked for and has not come; 0: none
+	copied bool         // a copy: the three ways to make a step are compared elsewhere
 
 	all    []GPUInfo // the GPUs of the machines when none is missing
 	there  map[GPUID]bool
@@ -156,7 +158,7 @@ func (m *machine) apply(t *rapid.T, ev Event) []Decision {
 	if m.s.Now() < now {
 		t.Fatalf("time ran back from %d to %d", now, m.s.Now())
 	}
-	m.past = append(m.past, ev)
+	m.past, m.led = append(m.past, ev), append(m.led, journaled(t, decisions))
 	m.book(t, ev, decisions)
 	m.check(t, waiting)
 	return decisions
@@ -192,6 +194,7 @@ func (m *machine) drains(t *rapid.T) {
 	c.there, c.fault, c.alien, c.used = maps.Clone(m.there), maps.Clone(m.fault), maps.Clone(m.alien), maps.Clone(m.used)
 	c.live, c.tries, c.shape = maps.Clone(m.live), maps.Clone(m.tries), maps.Clone(m.shape)
 	c.open, c.closed, c.past = maps.Clone(m.open), maps.Clone(m.closed), slices.Clone(m.past)
+	c.led = slices.Clone(m.led)
 	c.born, c.begun, c.ended = maps.Clone(m.born), maps.Clone(m.begun), maps.Clone(m.ended)
 	c.restore(t)
 	for n := 0; len(c.open) > 0; n++ {
@@ -228,7 +231,7 @@ func (m *machine) restore(t *rapid.T) {
 	m.find(t, m.all)
 	m.opt.Headroom = 0
 	m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot = 0, 0, 0, 0
-	m.step(t, Configured{At: m.now, Options: m.opt})
+	m.step(t, Configured{At: m.now, Options: m.opt, Format: DecisionFormat})
 	var well []GPUSample
 	for _, g := range m.all {
 		well = append(well, GPUSample{ID: g.ID})

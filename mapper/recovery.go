@@ -160,20 +160,11 @@ func (s *State) growGrant(o overuser) {
 	g, t := o.gpu, s.tasks[o.task]
 	r, bookable := g.resident(o.task), s.bookable(g)
 	grow := min(r.Used.Scale(1.1)-r.Grant, bookable-g.Foreign-g.Reserved)
-	if grow <= 0 {
+	if grow <= 0 || s.script.hasRegrants(s.format) {
 		return
 	}
-	s.vacate(t)
-	r.Grant += grow
-	g.Reserved += grow
 	g.Bookable = bookable
-	g.settle()
-	s.occupy(t)
-	for i, grant := range t.Current().Grants {
-		if grant.GPU == g.ID {
-			t.Current().Grants[i].Memory = r.Grant
-		}
-	}
+	s.regrant(t, g, r.Grant+grow)
 	t.Need = max(t.Need, min(r.Grant, s.ceiling(s.bookable).of(t.GPUs)))
 }
 
@@ -260,7 +251,16 @@ func (s *State) recoverBlameless(t *Task, a *Attempt, ev Exited) {
 }
 
 func (s *State) requeue(t *Task, phase Phase, reason string) {
+	if fate := s.script.fate(t.ID); fate != nil {
+		s.meet(t, fate)
+		return
+	}
+	s.runAgain(t, phase, reason)
+}
+
+// runAgain is what requeue comes to.
+func (s *State) runAgain(t *Task, phase Phase, reason string) {
 	t.Reason = reason
-	s.decide(Requeue{Task: t.ID, Need: t.Need, Alone: t.Alone, Reason: reason})
+	s.decide(Requeue{Task: t.ID, Need: t.Need, Alone: t.Alone, Phase: phase, Reason: reason})
 	s.enqueue(t, phase)
 }

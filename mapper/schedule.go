@@ -243,7 +243,22 @@ func (v *survey) possible(t *Task, alone bool) bool {
 // yet owns its grant all the same. One that is alone is granted all there is.
 func (s *State) launch(t *Task, gpus []*GPU) {
 	alone := s.alone(t)
-	a := Attempt{N: 1, Launched: s.now}
+	grants := make([]Grant, len(gpus))
+	for i, g := range gpus {
+		grants[i] = Grant{GPU: g.ID, Memory: t.Need}
+		switch {
+		case alone:
+			grants[i].Memory = s.free(g)
+		case s.opt.Booking == BookSamples:
+			grants[i].Memory = 0
+		}
+	}
+	s.book(t, gpus, grants, alone)
+}
+
+// book begins an attempt of a task that is in no queue any more.
+func (s *State) book(t *Task, gpus []*GPU, grants []Grant, alone bool) {
+	a := Attempt{N: 1, Grants: grants, Launched: s.now}
 	if last := t.Last(); last != nil {
 		a.N = last.N + 1
 	}
@@ -254,17 +269,9 @@ func (s *State) launch(t *Task, gpus []*GPU) {
 		warm = never
 	}
 	for i, g := range gpus {
-		grant := t.Need
-		switch {
-		case alone:
-			grant = s.free(g)
-		case s.opt.Booking == BookSamples:
-			grant = 0
-		}
-		g.add(Resident{Task: t.ID, Grant: grant, Alone: alone, Load: t.load(i), WarmUntil: warm}, s.opt.Headroom)
+		g.add(Resident{Task: t.ID, Grant: grants[i].Memory, Alone: alone, Load: t.load(i), WarmUntil: warm}, s.opt.Headroom)
 		g.fresh = s.passes
 		s.tests(g.Sick, t.ID)
-		a.Grants = append(a.Grants, Grant{GPU: g.ID, Memory: grant})
 	}
 	s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
 	t.Attempts = append(t.Attempts, a)

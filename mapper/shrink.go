@@ -1,5 +1,7 @@
 package mapper
 
+import "slices"
+
 // What a grant is cut to above the highest memory that was seen: samples miss
 // short spikes.
 const (
@@ -43,16 +45,27 @@ func (s *State) cutGrant(g *GPU, r *Resident) {
 	if s.opt.Shrink == 0 || r.Alone || r.shrunk() >= r.Grant {
 		return
 	}
-	t := s.tasks[r.Task]
+	s.regrant(s.tasks[r.Task], g, r.shrunk())
+}
+
+// regrant changes what is booked for a placed task on one of its GPUs.
+func (s *State) regrant(t *Task, g *GPU, grant Bytes) {
+	a := t.Current()
+	s.rebook(t, g, grant)
+	s.decide(Regrant{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
+}
+
+func (s *State) rebook(t *Task, g *GPU, grant Bytes) {
 	s.vacate(t)
-	g.Reserved -= r.Grant - r.shrunk()
-	r.Grant = r.shrunk()
+	r := g.resident(t.ID)
+	g.Reserved += grant - r.Grant
+	r.Grant = grant
 	g.settle()
+	s.occupy(t)
 	grants := t.Current().Grants
 	for i := range grants {
 		if grants[i].GPU == g.ID {
-			grants[i].Memory = r.Grant
+			grants[i].Memory = grant
 		}
 	}
-	s.occupy(t)
 }

@@ -243,8 +243,15 @@ func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
 	if from.Phase == "" { // a daemon that did not note it has launched it
 		from = place{Queued, t.QueuedAt, 0}
 	}
+	switch fate := s.script.fate(t.ID).(type) {
+	case Finish:
+		s.meet(t, fate)
+		return
+	case Requeue:
+		t.Need, t.Alone = fate.Need, fate.Alone
+	}
 	t.Reason = ev.Message
-	s.decide(Requeue{Task: t.ID, Need: t.Need, Alone: t.Alone, Reason: t.Reason})
+	s.decide(Requeue{Task: t.ID, Need: t.Need, Alone: t.Alone, Phase: from.Phase, Reason: t.Reason})
 	s.enqueueAt(t, from.Phase, from.QueuedAt)
 	t.BlockedAt = from.BlockedAt
 }

@@ -11,6 +11,7 @@ import (
 // snapshot is a state's form on disk.
 type snapshot struct {
 	Format     int        `json:"format"`
+	Decisions  int        `json:"decisions,omitempty"` // DecisionFormat
 	Now        Instant    `json:"now"`
 	Options    Options    `json:"options"`
 	GPUs       []*GPU     `json:"gpus"`
@@ -37,7 +38,7 @@ const snapshotFormat = 1
 // MarshalJSON writes the whole state; UnmarshalJSON of it gives an equal one.
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
-		Format: snapshotFormat, Now: s.now, Options: s.opt, GPUs: s.gpus, LastID: s.lastID,
+		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, LastID: s.lastID,
 		EngineDown: s.engineDown, Sick: s.sick, Ring: s.ring, Hold: s.hold, History: s.history, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
@@ -73,7 +74,7 @@ func (s *State) UnmarshalJSON(b []byte) error {
 // state builds the state that a snapshot describes.
 func (snap *snapshot) state() (*State, error) {
 	n := New(snap.Options)
-	n.now, n.lastID, n.engineDown = snap.Now, snap.LastID, snap.EngineDown
+	n.now, n.lastID, n.engineDown, n.format = snap.Now, snap.LastID, snap.EngineDown, snap.Decisions
 	n.sick = snap.Sick
 	n.hold, n.deadlines, n.wake, n.dirty, n.reach = snap.Hold, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
 	heap.Init(&n.deadlines)

@@ -42,6 +42,9 @@ type State struct {
 	learned   int // counts what changes expectations
 	passes    int
 
+	format int     // of the decisions, see DecisionFormat
+	script *script // what was decided on the event that is followed; nil: this program decides
+
 	ceilings [2]ceiling // what canFit has worked out; nil: nothing yet
 	out      []Decision
 	endings  []ending // of this step, until followUp
@@ -57,7 +60,7 @@ func New(opt Options) *State {
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	s := &State{opt: opt, policy: p, trial: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, learned: 1, tasks: map[TaskID]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
+	s := &State{opt: opt, policy: p, format: DecisionFormat, trial: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, learned: 1, tasks: map[TaskID]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
 	s.queue.users = s.takesTurns()
 	return s
 }
@@ -66,6 +69,14 @@ func New(opt Options) *State {
 // and equal events give equal decisions. Time never runs backwards: an event
 // older than the last one happens now. The decisions are the caller's to keep.
 func (s *State) Step(ev Event) []Decision {
+	s.take(ev)
+	s.schedule()
+	s.announceWake()
+	return s.out
+}
+
+// take applies all of an event but what it means for the queues.
+func (s *State) take(ev Event) {
 	s.now = max(s.now, ev.when())
 	s.out = nil
 	switch ev := ev.(type) {
@@ -96,12 +107,12 @@ func (s *State) Step(ev Event) []Decision {
 	s.enforce()
 	s.followUp()
 	s.expire() // after the event: what ends on its deadline has met it
-	s.schedule()
-	s.announceWake()
-	return s.out
 }
 
-func (s *State) decide(d Decision) { s.out = append(s.out, d) }
+func (s *State) decide(d Decision) {
+	s.out = append(s.out, d)
+	s.script.strike(d)
+}
 
 // announceWake tells the caller about the earliest deadline if that changed.
 func (s *State) announceWake() {
@@ -115,6 +126,7 @@ func (s *State) announceWake() {
 }
 
 func (s *State) configure(ev Configured) {
+	s.format = ev.Format
 	if ev.Options.Validate() != nil {
 		return // to validate is the caller's duty; keep what is in force
 	}
@@ -154,7 +166,7 @@ func (s *State) estimated(ev Estimated) {
 	}
 	t.Estimate, t.Expected = ev.Estimate, ev.Expected
 	s.appraise(t)
-	if err := s.Check(t.Request, t.Estimate); err != nil && len(s.ceiling(s.bookable)) > 0 {
+	if err := s.Check(t.Request, t.Estimate); err != nil && len(s.ceiling(s.bookable)) > 0 && s.script.mayEnd(t.ID) {
 		s.finish(t, Failed, 0, err.Error())
 		return
 	}
@@ -240,11 +252,29 @@ func (s *State) cancel(ev Cancel) {
 }
 
 func (s *State) stop(t *Task, reason string) {
+	if !s.script.mayStop(t.ID) {
+		s.goOnRunning(t)
+		return
+	}
+	s.halt(t, reason)
+}
+
+// halt is what stop comes to.
+func (s *State) halt(t *Task, reason string) {
 	t.Phase, t.StopReason = Stopping, reason
 	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
 func (s *State) finish(t *Task, phase Phase, code int, reason string) {
+	if fate := s.script.fate(t.ID); fate != nil {
+		s.meet(t, fate)
+		return
+	}
+	s.end(t, phase, code, reason)
+}
+
+// end is what finish comes to.
+func (s *State) end(t *Task, phase Phase, code int, reason string) {
 	was := t.Phase
 	t.Phase, t.Ended, t.Code, t.Reason, t.tried, t.run = phase, s.now, code, reason, tried{}, expectedRun{}
 	delete(s.tasks, t.ID)

@@ -43,6 +43,9 @@ func (s *State) startCritical(p *pass) {
 		if s.shut() {
 			return
 		}
+		if s.overQuota(t) != "" {
+			continue // by now: one before it was the same user's
+		}
 		if gpus := s.place(p, t); gpus != nil {
 			s.queue.remove(t)
 			s.launch(t, gpus)

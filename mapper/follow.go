@@ -1,0 +1,270 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Follow applies ev with the decisions that were made on it then, whatever
+// this program would decide. A daemon that was upgraded takes over what the
+// older program has carried out already.
+//
+// What the event says is applied as in [State.Step]. Where that leads to a
+// decision about a task, the recorded one is applied in its place; a stop that
+// was not decided then does not happen now; what is left of the recorded ones,
+// launches above all, is applied at the end, without asking whether it fits.
+// The queues are not looked at. The next Step looks at them.
+func (s *State) Follow(ev Event, decided []Decision) {
+	s.script = &script{slices.Clone(decided)}
+	defer func() { s.script = nil }()
+	s.take(ev)
+	s.lookAround()
+	for len(s.script.left) > 0 {
+		d := s.script.left[0]
+		s.script.left = s.script.left[1:]
+		s.force(d)
+	}
+	s.followUp()
+	s.out, s.dirty = nil, true
+}
+
+// lookAround is the part of [State.schedule] that decides nothing by itself.
+func (s *State) lookAround() {
+	if !s.dirty || s.engineDown != "" || s.now < s.notBefore {
+		return
+	}
+	s.acquaint()
+	if !s.script.hasRegrants(s.format) {
+		s.shrink()
+	}
+}
+
+// script is what was decided on an event that is followed and has not been
+// applied yet. The methods of nil answer for a state that decides itself.
+type script struct{ left []Decision }
+
+// subject is the task a decision is about; 0: none.
+func subject(d Decision) TaskID {
+	switch d := d.(type) {
+	case Launch:
+		return d.Task
+	case Stop:
+		return d.Task
+	case Requeue:
+		return d.Task
+	case Release:
+		return d.Task
+	case Regrant:
+		return d.Task
+	case Overuse:
+		return d.Task
+	case Finish:
+		return d.Task.ID
+	}
+	return 0
+}
+
+// find is the place of the first decision of d's kind about a task; -1: none.
+func (c *script) find(kind string, id TaskID) int {
+	if c == nil {
+		return -1
+	}
+	return slices.IndexFunc(c.left, func(d Decision) bool { return d.decisionKind() == kind && subject(d) == id })
+}
+
+// strike takes off a decision that has just been applied.
+func (c *script) strike(d Decision) {
+	if i := c.find(d.decisionKind(), subject(d)); i >= 0 {
+		c.left = slices.Delete(c.left, i, i+1)
+	}
+}
+
+// fate is the recorded decision on what becomes of a task: a Finish or a
+// Requeue; nil: this program's stands.
+func (c *script) fate(id TaskID) Decision {
+	i := cmp.Or(c.find(Finish{}.decisionKind(), id)+1, c.find(Requeue{}.decisionKind(), id)+1) - 1
+	if i < 0 {
+		return nil
+	}
+	return c.left[i]
+}
+
+// mayEnd reports whether a task that has not been launched may end now.
+func (c *script) mayEnd(id TaskID) bool {
+	return c == nil || c.find(Finish{}.decisionKind(), id) >= 0
+}
+
+// mayStop reports whether a running task may be stopped now.
+func (c *script) mayStop(id TaskID) bool {
+	return c == nil || c.find(Stop{}.decisionKind(), id) >= 0
+}
+
+// hasRegrants reports whether changes of grants are recorded, so that none are
+// to be worked out.
+func (c *script) hasRegrants(format int) bool { return c != nil && format >= 1 }
+
+// goOnRunning takes back that a task is to stop.
+func (s *State) goOnRunning(t *Task) {
+	if t.TimedOut { // the limit is looked at again
+		s.at(s.now.Add(1), deadline{Task: t.ID, Attempt: t.Last().N})
+	}
+	t.TimedOut, t.SlotUsed, t.Overuse = false, false, false
+}
+
+// meet gives a task that is placed nowhere, and in no queue, its fate.
+func (s *State) meet(t *Task, fate Decision) {
+	switch d := fate.(type) {
+	case Finish:
+		s.end(t, d.Task.Phase, d.Task.Code, d.Task.Reason)
+	case Requeue:
+		t.Need, t.Alone = d.Need, d.Alone
+		t.TimedOut, t.SlotUsed, t.Overuse, t.StopReason = false, false, false, ""
+		s.runAgain(t, cmp.Or(d.Phase, Recovering), d.Reason)
+	}
+}
+
+// force applies a recorded decision that the event alone has not led to.
+func (s *State) force(d Decision) {
+	if d, ok := d.(WakeAt); ok {
+		s.wake = d.At
+		return
+	}
+	t := s.tasks[subject(d)]
+	if t == nil {
+		return
+	}
+	switch d := d.(type) {
+	case Launch:
+		s.forceLaunch(t, d)
+	case Stop:
+		s.forceStop(t, d)
+	case Regrant:
+		s.forceGrants(t, d)
+	case Release:
+		s.forceRelease(t)
+	case Finish, Requeue:
+		s.withdrawFrom(t)
+		s.meet(t, d)
+	}
+}
+
+// withdrawFrom takes a task off its GPUs, or out of its queue.
+func (s *State) withdrawFrom(t *Task) {
+	switch {
+	case t.Phase.Placed():
+		a := t.Current()
+		a.Ended = cmp.Or(a.Ended, s.now)
+		s.vacate(t)
+		for _, grant := range a.Grants {
+			s.release(s.byID[grant.GPU], t.ID)
+		}
+	case t.Phase == Queued || t.Phase == Recovering:
+		s.dequeue(t)
+	}
+}
+
+// dequeue takes a task out of its queue.
+func (s *State) dequeue(t *Task) {
+	s.queue.remove(t)
+	s.users.make(t.User).waiting--
+	if s.hold.Task == t.ID {
+		s.hold = hold{}
+	}
+}
+
+// forceRelease queues a task that waits for others, its delay or its group.
+func (s *State) forceRelease(t *Task) {
+	t.Waits, t.Due = nil, 0
+	if t.Phase != Held {
+		return // its estimate is to come
+	}
+	g := s.groups[t.Group]
+	if g != nil {
+		if i, ok := g.line.find(t); ok && g.line.at(i) == t {
+			g.line.remove(i)
+		}
+	}
+	s.queueUp(t, g)
+}
+
+// forceLaunch books what was booked then, be it more than there seems to be.
+func (s *State) forceLaunch(t *Task, d Launch) {
+	last := t.Last()
+	if t.Phase.Placed() || last != nil && d.Attempt <= last.N || len(d.Grants) != t.GPUs {
+		return // the recorded history contradicts itself; Audit will tell
+	}
+	if t.Phase == Estimating {
+		t.Phase = Held
+	}
+	if t.Phase == Held {
+		s.forceRelease(t)
+	}
+	s.dequeue(t)
+	s.users.make(t.User).waiting++ // book takes it off
+	gpus := make([]*GPU, len(d.Grants))
+	for i, grant := range d.Grants {
+		gpus[i] = s.page(grant)
+	}
+	s.book(t, gpus, slices.Clone(d.Grants), d.Alone)
+	t.Last().N = d.Attempt
+	for _, g := range gpus {
+		g.Bookable = max(g.Bookable, g.Reserved)
+	}
+}
+
+// page is the ledger's page of a GPU, made if it has none: the machine may have
+// lost it since.
+func (s *State) page(grant Grant) *GPU {
+	if g := s.byID[grant.GPU]; g != nil {
+		return g
+	}
+	g := &GPU{GPUInfo: GPUInfo{ID: grant.GPU, Capacity: grant.Memory}, Missing: true}
+	next := s.nextInRing()
+	s.gpus, s.byID[g.ID] = append(s.gpus, g), g
+	slices.SortFunc(s.gpus, compareGPUs)
+	s.setRing(next)
+	s.ceilings = [2]ceiling{}
+	return g
+}
+
+// forceStop stops a task for the reason it was stopped for then.
+func (s *State) forceStop(t *Task, d Stop) {
+	if t.Phase != Launching && t.Phase != Running {
+		return
+	}
+	switch {
+	case strings.HasPrefix(d.Reason, "time limit of "):
+		t.TimedOut = true
+	case strings.HasPrefix(d.Reason, "time slot of "):
+		t.SlotUsed = true
+	case strings.HasSuffix(d.Reason, "and others need the room"):
+		t.Overuse = true
+	}
+	s.halt(t, d.Reason)
+}
+
+// forceGrants books for a running attempt what was booked for it then.
+func (s *State) forceGrants(t *Task, d Regrant) {
+	a := t.Current()
+	if a == nil || a.N != d.Attempt {
+		return
+	}
+	for _, grant := range d.Grants {
+		g := s.byID[grant.GPU]
+		r := (*Resident)(nil)
+		if g != nil {
+			r = g.resident(t.ID)
+		}
+		if r == nil {
+			continue
+		}
+		if r.Grant != grant.Memory {
+			s.rebook(t, g, grant.Memory)
+			g.Bookable = max(g.Bookable, g.Reserved)
+		}
+		if r.Used <= r.Grant {
+			r.OverSince = 0
+		}
+	}
+}

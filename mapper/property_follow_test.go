@@ -1,0 +1,116 @@
+package mapper
+
+import (
+	"encoding/json"
+	"slices"
+
+	"pgregory.net/rapid"
+)
+
+// follows: a program that decides otherwise takes over what was decided. Other
+// options stand for the other program: another policy, order, look-ahead,
+// recovery, watchdog.
+func (m *machine) follows(t *rapid.T) {
+	other := rapid.Bool().Draw(t, "a program with other rules")
+	from := rapid.IntRange(0, len(m.past)).Draw(t, "the last snapshot")
+	rules := anyOptions(t)
+	s := New(m.first)
+	for _, ev := range m.past[:from] {
+		s.Step(ev)
+	}
+	s = reload(t, s)
+	if other {
+		s.configure(Configured{Options: under(rules, s.opt), Format: DecisionFormat})
+	}
+	for i, ev := range m.past[from:] {
+		if c, ok := ev.(Configured); ok && other && c.Options.Validate() == nil {
+			c.Options = under(rules, c.Options)
+			ev = c
+		}
+		s.Follow(ev, m.led[from+i])
+		if err := s.Audit(); err != nil {
+			t.Fatalf("after event %d %#v, followed with %+v: %v", from+i, ev, m.led[from+i], err)
+		}
+	}
+	if got, want := settled(t, s), settled(t, m.s); got != want {
+		t.Fatalf("the history has led to\n%s\nand followed by a program with the options %+v to\n%s", want, rules, got)
+	}
+	for _, d := range s.Step(Woke{At: m.now}) { // it goes on from there
+		if l, ok := d.(Launch); ok {
+			if err := s.AuditLaunch(l); err != nil && s.opt.Booking != BookSamples {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Audit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// under are the rules of one program with what the journal's options say of the
+// machine.
+func under(rules, of Options) Options {
+	rules.Booking, rules.Headroom = of.Booking, of.Headroom
+	return rules
+}
+
+// settled is what a daemon has carried out or answered for: where each task is,
+// with what, and why.
+func settled(t *rapid.T, s *State) string {
+	type task struct {
+		ID                TaskID
+		Phase             Phase
+		Need              Bytes
+		Alone             bool
+		Attempts          []Attempt
+		Stop              string
+		Timed, Slot, Over bool
+	}
+	var all []task
+	for _, of := range s.Tasks() {
+		attempts := slices.Clone(of.Attempts)
+		for i := range attempts {
+			attempts[i].Blameless = false
+		}
+		one := task{of.ID, of.Phase, 0, false, attempts, of.StopReason, of.TimedOut, of.SlotUsed, of.Overuse}
+		if of.Phase == Recovering {
+			one.Need, one.Alone = of.Need, of.Alone
+		}
+		all = append(all, one)
+	}
+	type place struct {
+		Task  TaskID
+		Grant Bytes
+		Alone bool
+	}
+	var books [][]place
+	for _, g := range s.GPUs() {
+		var page []place
+		for _, r := range g.Residents {
+			page = append(page, place{r.Task, r.Grant, r.Alone})
+		}
+		books = append(books, page)
+	}
+	b, err := json.Marshal([]any{all, books, s.lastID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// journaled are decisions as they are read back from a journal.
+func journaled(t *rapid.T, decisions []Decision) []Decision {
+	var all []Decision
+	for _, d := range decisions {
+		kind, body, err := EncodeDecision(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := DecodeDecision(kind, body)
+		if err != nil || !SameDecision(d, back) {
+			t.Fatalf("%#v came back as %#v, %v", d, back, err)
+		}
+		all = append(all, back)
+	}
+	return all
+}
