@@ -225,13 +225,14 @@ func (s *State) retest() {
 // not, again and again.
 func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
 	a.Blameless = true
+	grants := a.Grants
+	t.Unstarted++
+	t.mergeUnstarted()
 	if t.Strikes > s.opt.BlamelessRetries {
 		s.finish(t, Failed, ev.Code, fmt.Sprintf("%s, and %d times others could start where it could not", ev.Message, t.Strikes))
 		return
 	}
-	t.Unstarted++
-	t.mergeUnstarted()
-	for _, grant := range a.Grants {
+	for _, grant := range grants {
 		if ev.Fault.of(grant.GPU) && !slices.Contains(t.Avoid, grant.GPU) {
 			t.Avoid = append(t.Avoid, grant.GPU)
 		}
