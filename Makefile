@@ -5,7 +5,7 @@
 
 GO         ?= go
 TAGS       ?= docker,e2e
-LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images,hardware
+LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images,hardware,failpoints
 TEST_FLAGS ?= -race -count=1 -timeout 20m
 BENCH      ?= .
 FUZZTIME   ?= 10s

@@ -6,6 +6,7 @@ import (
 
 	"carma/containers"
 	"carma/estimator/probe"
+	"carma/failpoint"
 	"carma/mapper"
 )
 
@@ -13,6 +14,7 @@ import (
 // that holds GPUs. Their containers may be missing, made, running or ended;
 // the workers find out.
 func (r *Runner) resume() {
+	failpoint.Hit("resume-begins")
 	placed := map[mapper.TaskID]int{}
 	for _, t := range r.state.Tasks() {
 		if rec, _ := r.book.get(t.ID); rec != nil {
@@ -27,6 +29,7 @@ func (r *Runner) resume() {
 			continue // launched by this daemon a moment ago
 		}
 		w := r.startWorker(mapper.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants}, true)
+		failpoint.Hit("resume-worker-started")
 		if t.Phase == mapper.Stopping {
 			w.requestStop(r.grace(t.ID))
 		}
@@ -76,6 +79,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 		if c.State == containers.StateRunning {
 			r.Log.Warn().Int64("task", task).Str("container", c.Name).Msg("a container of an attempt that is over still runs; removing it")
 		}
+		failpoint.Hit("sweep-removes")
 		r.unlimit(ctx, c.ID)
 		_, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) })
 		if err != nil && ctx.Err() == nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
 )
@@ -42,9 +43,11 @@ func (r *Runner) snapshot(state *mapper.State, seq int64) error {
 	if err != nil {
 		return err
 	}
+	failpoint.Hit("snapshot-begins")
 	if err := r.Journal.Snapshot(seq, int64(state.Now()), body); err != nil {
 		return err
 	}
+	failpoint.Hit("snapshot-stored")
 	for {
 		n, err := r.Journal.Prune(keepEvents, int64(state.Now().Add(-keepEventsFor)))
 		if err != nil || n < journal.PruneLimit {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carma/containers"
+	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/tasklog"
 )
@@ -81,7 +82,9 @@ func (w *worker) run(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	failpoint.Hit("worker-ended")
 	err = w.do(ctx, w.exited(end))
+	failpoint.Hit("worker-end-stored")
 	if err != nil || id == "" {
 		return
 	}
@@ -113,6 +116,7 @@ func (w *worker) exited(end ending) *change {
 // end. id is empty if there is no container to remove.
 func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, end ending) {
 	var tail containers.Tail
+	failpoint.Hit("worker-begins")
 	id, err := w.begin(ctx)
 	if err != nil {
 		return id, w.beginEnding(err)
@@ -121,11 +125,13 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 		return "", ending{class: mapper.ExitStopped, message: "stopped before it started"}
 	}
 	defer w.owners.add(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
+	failpoint.Hit("worker-begun")
 	w.post(fact(mapper.Started{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}))
 	if err := w.checkGPUs(ctx, id); err != nil {
 		return id, ending{class: mapper.ExitInfrastructure, code: 125, message: err.Error()}
 	}
 
+	failpoint.Hit("worker-start-posted")
 	logged := make(chan struct{})
 	logCtx, endLog := context.WithCancel(ctx)
 	defer endLog()

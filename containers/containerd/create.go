@@ -15,6 +15,7 @@ import (
 	"github.com/containerd/errdefs"
 
 	"carma/containers"
+	"carma/failpoint"
 )
 
 // Create makes the container of spec, or returns the id of the one that has
@@ -101,6 +102,7 @@ func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
 	if err := d.makeFiles(dir, spec); err != nil {
 		return err
 	}
+	failpoint.Hit("containerd-files-made")
 	m := &maker{Driver: d, spec: spec, image: img, dir: dir}
 	labels := spec.AllLabels()
 	labels[labelDir] = dir
@@ -118,6 +120,7 @@ func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
 		client.WithNewSnapshot(spec.Name+"-"+strings.ToLower(rand.Text()[:8]), img),
 		client.WithContainerLabels(labels), client.WithImageStopSignal(img, "SIGTERM"),
 		runtime, client.WithNewSpec(m.opts()...), m.keepFailure)
+	failpoint.Hit("containerd-container-made")
 	return native(err)
 }
 

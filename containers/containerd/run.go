@@ -20,6 +20,7 @@ import (
 	"github.com/moby/sys/signal"
 
 	"carma/containers"
+	"carma/failpoint"
 )
 
 // Start runs the container unless it runs or has run.
@@ -52,6 +53,7 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 	if err != nil {
 		return err
 	}
+	failpoint.Hit("containerd-task-made")
 	if r.started().IsZero() {
 		if !r.sandboxed() {
 			if err := d.network.join(ctx, r.ID, t.Pid); err != nil {
@@ -63,6 +65,7 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 			return err
 		}
 	}
+	failpoint.Hit("containerd-start-noted")
 	_, err = d.cli.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: r.ID})
 	if err = native(err); err != nil {
 		// Perhaps an earlier request, whose answer was lost, is being carried out.
@@ -136,6 +139,7 @@ func (d *Driver) Stop(ctx context.Context, id string, grace time.Duration) error
 		if err := d.signal(ctx, id, stopSignal(r.Labels[client.StopSignalLabel])); err != nil {
 			return d.fail(ctx, what, err)
 		}
+		failpoint.Hit("containerd-stop-signalled")
 		short, cancel := context.WithTimeout(ctx, grace)
 		err := d.awaitTask(short, id)
 		over := short.Err() != nil && ctx.Err() == nil
@@ -203,9 +207,11 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 	if err := d.note(ctx, id, map[string]string{labelRemoving: "yes"}); err != nil {
 		return err
 	}
+	failpoint.Hit("containerd-removal-noted")
 	if err := d.endTask(ctx, id); err != nil {
 		return err
 	}
+	failpoint.Hit("containerd-task-deleted")
 	if c.Labels[labelStarted] != "" {
 		if err := d.network.leave(ctx, id); err != nil {
 			return fmt.Errorf("CNI: %w", err)

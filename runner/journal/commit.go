@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"carma/failpoint"
 )
 
 // Event is one entry of the history. Here and in the other types, an empty
@@ -68,6 +70,9 @@ type Batch struct {
 func (j *Journal) Commit(b Batch) (first int64, err error) {
 	err = j.write("commit", func(tx *sql.Tx) error {
 		first = j.next
+		if err := failpoint.Error("journal-commit-begins"); err != nil {
+			return err
+		}
 		return j.store(tx, first, b)
 	})
 	if err != nil {
@@ -119,11 +124,14 @@ func (j *Journal) store(tx *sql.Tx, first int64, b Batch) error {
 
 // committed commits tx and only then moves on to the next event number.
 func (j *Journal) committed(tx *sql.Tx, next int64) error {
+	if err := failpoint.Error("journal-commit-written"); err != nil {
+		return err
+	}
 	if err := tx.Commit(); err != nil {
 		return err
 	}
 	j.next = next
-	return nil
+	return failpoint.Error("journal-commit-synced")
 }
 
 // write runs fn in a transaction. It is rolled back unless fn commits it. No

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"carma/failpoint"
 )
 
 // bufferSize is how much output waits in memory for Flush, and how much is
@@ -152,7 +154,14 @@ func (w *Writer) flush() bool {
 	if len(w.buf) == 0 {
 		return true
 	}
+	if err := failpoint.Error("output-write-begins"); err != nil {
+		w.fail(err)
+		return false
+	}
 	n, err := w.f.WriteAt(w.buf, w.written)
+	if err == nil {
+		err = failpoint.Error("output-written")
+	}
 	if i := bytes.LastIndexByte(w.buf[:n], '\n'); i >= 0 {
 		w.whole = w.written + int64(i) + 1
 	}

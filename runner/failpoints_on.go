@@ -1,0 +1,118 @@
+//go:build failpoints
+
+package runner
+
+import (
+	"context"
+	"time"
+
+	"carma/containers"
+	"carma/failpoint"
+)
+
+// failing puts a failpoint before and after each call of an engine.
+func failing(d containers.Driver) containers.Driver {
+	if h, ok := d.(containers.Holder); ok {
+		return failingHolder{failingDriver{d}, h}
+	}
+	return failingDriver{d}
+}
+
+type failingDriver struct{ containers.Driver }
+
+func (d failingDriver) Pull(ctx context.Context, ref string) error {
+	if err := failpoint.Error("engine-before-pull"); err != nil {
+		return err
+	}
+	err := d.Driver.Pull(ctx, ref)
+	failpoint.Hit("engine-after-pull")
+	return err
+}
+
+func (d failingDriver) Create(ctx context.Context, spec containers.Spec) (string, error) {
+	if err := failpoint.Error("engine-before-create"); err != nil {
+		return "", err
+	}
+	id, err := d.Driver.Create(ctx, spec)
+	failpoint.Hit("engine-after-create")
+	return id, err
+}
+
+func (d failingDriver) Start(ctx context.Context, id string) error {
+	if err := failpoint.Error("engine-before-start"); err != nil {
+		return err
+	}
+	err := d.Driver.Start(ctx, id)
+	failpoint.Hit("engine-after-start")
+	return err
+}
+
+func (d failingDriver) Wait(ctx context.Context, id string) (containers.Exit, error) {
+	if err := failpoint.Error("engine-before-wait"); err != nil {
+		return containers.Exit{}, err
+	}
+	exit, err := d.Driver.Wait(ctx, id)
+	failpoint.Hit("engine-after-wait")
+	return exit, err
+}
+
+func (d failingDriver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
+	if err := failpoint.Error("engine-before-logs"); err != nil {
+		return err
+	}
+	err := d.Driver.Logs(ctx, id, since, follow, sink)
+	failpoint.Hit("engine-after-logs")
+	return err
+}
+
+func (d failingDriver) Stop(ctx context.Context, id string, grace time.Duration) error {
+	if err := failpoint.Error("engine-before-stop"); err != nil {
+		return err
+	}
+	err := d.Driver.Stop(ctx, id, grace)
+	failpoint.Hit("engine-after-stop")
+	return err
+}
+
+func (d failingDriver) Remove(ctx context.Context, id string) error {
+	if err := failpoint.Error("engine-before-remove"); err != nil {
+		return err
+	}
+	err := d.Driver.Remove(ctx, id)
+	failpoint.Hit("engine-after-remove")
+	return err
+}
+
+func (d failingDriver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
+	if err := failpoint.Error("engine-before-attached"); err != nil {
+		return containers.Attachment{}, err
+	}
+	a, err := d.Driver.Attached(ctx, id)
+	failpoint.Hit("engine-after-attached")
+	return a, err
+}
+
+func (d failingDriver) List(ctx context.Context, labels map[string]string) ([]containers.Container, error) {
+	if err := failpoint.Error("engine-before-list"); err != nil {
+		return nil, err
+	}
+	list, err := d.Driver.List(ctx, labels)
+	failpoint.Hit("engine-after-list")
+	return list, err
+}
+
+// failingHolder is a driver that can hold containers.
+type failingHolder struct {
+	failingDriver
+	holder containers.Holder
+}
+
+func (h failingHolder) CanHold() error { return h.holder.CanHold() }
+
+func (h failingHolder) Hold(ctx context.Context, id string) (int, error) {
+	return h.holder.Hold(ctx, id)
+}
+
+func (h failingHolder) BeforeGone(call func(context.Context, string)) bool {
+	return h.holder.BeforeGone(call)
+}
