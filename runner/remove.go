@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"carma/failpoint"
 	"carma/mapper"
 )
 
@@ -35,6 +36,7 @@ func (r *Runner) remove(ctx context.Context, by string, ids ...mapper.TaskID) er
 	if err != nil {
 		return err
 	}
+	failpoint.Hit("rm-stored")
 	for _, id := range ids {
 		if err := r.Logs.Remove(int64(id)); err != nil {
 			return fmt.Errorf("the task is removed, its output is not; the daemon tries again at its next start: %w", err)

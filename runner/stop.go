@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -33,6 +34,7 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 	if err != nil {
 		return nil, err
 	}
+	failpoint.Hit("stop-stored")
 	return r.Find(ref)
 }
 
