@@ -42,6 +42,11 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 		}
 		return "", nil
 	}
+	placed, err := w.placeAgain(ctx, c)
+	defer placed()
+	if err != nil {
+		return c.ID, err
+	}
 	if err := w.limit(ctx, c.ID); err != nil {
 		if c.State == containers.StateCreated || ctx.Err() != nil {
 			return c.ID, err

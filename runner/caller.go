@@ -15,6 +15,7 @@ type Caller struct {
 	Name     string
 	Home     string
 	Groups   []string // names
+	GIDs     []int    // the same, by number
 }
 
 type callerKey struct{}
@@ -50,6 +51,9 @@ func callerOf(uid, gid int) Caller {
 		return c
 	}
 	for _, id := range ids {
+		if n, err := strconv.Atoi(id); err == nil {
+			c.GIDs = append(c.GIDs, n)
+		}
 		if g, err := user.LookupGroupId(id); err == nil {
 			c.Groups = append(c.Groups, g.Name)
 		}

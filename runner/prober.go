@@ -157,12 +157,17 @@ func (r *Runner) findNetwork(ctx context.Context, rec *Record) (*models.Config, 
 	for _, m := range sub.Mounts {
 		request.Mounts = append(request.Mounts, containers.Mount{Source: m.Source, Target: m.Target, ReadOnly: true})
 	}
+	placed, err := r.place(ctx, rec, name, request.Mounts)
+	defer placed()
+	if err != nil {
+		return nil, err
+	}
 	run := r.opt.Probing.Run
 	if run == nil {
 		run = probe.Run
 	}
 	var network *models.Config
-	_, err := r.engine.retry(ctx, func() (err error) { network, err = run(ctx, r.Driver, request); return err })
+	_, err = r.engine.retry(ctx, func() (err error) { network, err = run(ctx, r.Driver, request); return err })
 	return network, err
 }
 

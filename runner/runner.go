@@ -58,6 +58,10 @@ type Options struct {
 	StopGrace time.Duration
 	// AllowedMounts are folders that tasks may mount; ~ is the submitter's home.
 	AllowedMounts []string
+	// MountDir is where the engine is shown what users mount (mounts.DefaultDir);
+	// empty: it is given the paths that were checked, and follows what they have
+	// become since.
+	MountDir string
 	// AdminGroup's members may stop the tasks of others; empty: only root.
 	AdminGroup string
 	// MPS is how GPUs are shared; nil: by time slices, as the driver does.
@@ -103,6 +107,8 @@ type Runner struct {
 	found    map[mapper.GPUID]gpu.Device // the same, as the source tells
 	owners   *owners
 	limiter  limiter
+	users    func(uid, gid int) Caller // who somebody is now, as the system knows
+	opening  chan struct{}             // one token for each look at a user's files
 
 	// The loop's own:
 	nextID    mapper.TaskID
@@ -133,7 +139,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, book: newBook(), began: time.Now(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
-		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(),
+		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), users: callerOf, opening: make(chan struct{}, maxOpening),
 	}
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.engine = newEngine(deps.Driver, deps.Log)
@@ -190,6 +196,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	var side sync.WaitGroup
 	side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
 	side.Go(func() { r.monitor.run(r.work, r.sampled) })
+	r.sweepMounts()
 	r.resume()
 	err := r.loop(ctx)
 	r.endWork()

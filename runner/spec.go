@@ -47,9 +47,7 @@ func (w *worker) spec() (containers.Spec, error) {
 	if w.rec.UID != 0 {
 		spec.User = fmt.Sprintf("%d:%d", w.rec.UID, w.rec.GID)
 	}
-	for _, m := range sub.Mounts {
-		spec.Mounts = append(spec.Mounts, containers.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
-	}
+	spec.Mounts = bindMounts(w.rec)
 	if w.opt.Devices != nil {
 		mounts, env := w.opt.Devices(w.launch.Task, w.launch.Attempt)
 		spec.Mounts = append(spec.Mounts, mounts...)

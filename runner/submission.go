@@ -62,8 +62,12 @@ func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*intak
 	}
 	in := &intake{group: s.Group}
 	var warn []string
+	mayMount := r.mountCheck(ctx, who)
 	for i, t := range s.Tasks {
 		c, w, err := r.prepare(ctx, who, t)
+		if err == nil {
+			err = mayMount(t.Mounts)
+		}
 		if err != nil {
 			return nil, nil, inTask(s, i, err)
 		}

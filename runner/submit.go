@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -163,12 +162,7 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 			return refusef(422, "-e %q: write KEY=value", e)
 		}
 	}
-	for _, m := range s.Mounts {
-		if err := r.checkMount(who, m); err != nil {
-			return err
-		}
-	}
-	return nil
+	return checkMountPaths(s.Mounts)
 }
 
 // checkName refuses what cannot be a name of a task or a group; an empty one is
@@ -183,33 +177,6 @@ func checkName(option, name string) error {
 		return refusef(422, "%s %q: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 128", option, name)
 	}
 	return nil
-}
-
-// checkMount keeps users to the folders that the policy allows. Links are
-// followed first: a link in the own home to elsewhere is elsewhere.
-func (r *Runner) checkMount(who Caller, m api.Mount) error {
-	if !filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) {
-		return refusef(422, "-v %s:%s: both paths must be absolute", m.Source, m.Target)
-	}
-	real, err := filepath.EvalSymlinks(m.Source)
-	if err != nil {
-		return refusef(422, "-v %s: %v", m.Source, errors.Unwrap(err))
-	}
-	if who.UID == 0 {
-		return nil
-	}
-	for _, dir := range r.opt.AllowedMounts {
-		if dir == "~" || strings.HasPrefix(dir, "~/") {
-			if who.Home == "" {
-				continue
-			}
-			dir = filepath.Join(who.Home, strings.TrimPrefix(dir, "~"))
-		}
-		if real == dir || strings.HasPrefix(real, strings.TrimSuffix(dir, "/")+"/") {
-			return nil
-		}
-	}
-	return refusef(403, "-v %s: you may mount only below %s (allowed-mounts in the daemon's configuration)", m.Source, strings.Join(r.opt.AllowedMounts, ", "))
 }
 
 // fromLabels fills what the request leaves open from the image's labels. A

@@ -187,6 +187,11 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
+	placed, err := w.place(ctx, w.rec, spec.Name, spec.Mounts[:len(w.rec.Submit.Mounts)])
+	defer placed()
+	if err != nil {
+		return "", err
+	}
 	if id, err = w.create(ctx, spec); err != nil {
 		return "", err
 	}

@@ -20,6 +20,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu"
 	"carma/runner/journal"
+	"carma/runner/mounts"
 	"carma/runner/mps"
 	"carma/runner/tasklog"
 )
@@ -46,6 +47,9 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery, Activity: config.Activity,
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
 		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
+	}
+	if os.Geteuid() == 0 {
+		opt.MountDir = mounts.DefaultDir
 	}
 	if config.MPS != "off" {
 		opt.MPS = &runner.MPS{

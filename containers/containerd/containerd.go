@@ -84,6 +84,7 @@ type Driver struct {
 var (
 	_ containers.Driver = (*Driver)(nil)
 	_ containers.Holder = (*Driver)(nil)
+	_ containers.Near   = (*Driver)(nil)
 )
 
 // New returns a driver. It does not talk to containerd: whether that answers
@@ -192,3 +193,6 @@ func RunLogger(args []string) int {
 	}
 	return logfile.Run(args[0])
 }
+
+// SameFiles is nil if containerd sees the file systems that this process sees.
+func (d *Driver) SameFiles() error { return containers.SameMounts(d.opts.Address) }

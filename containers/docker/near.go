@@ -1,0 +1,19 @@
+package docker
+
+import (
+	"fmt"
+	"strings"
+
+	"carma/containers"
+)
+
+var _ containers.Near = (*Driver)(nil)
+
+// SameFiles is nil if the engine sees the file systems that this process sees.
+func (d *Driver) SameFiles() error {
+	host := d.conn.Load().cli.DaemonHost()
+	if socket, ok := strings.CutPrefix(host, "unix://"); ok {
+		return containers.SameMounts(socket)
+	}
+	return fmt.Errorf("%w: %s", containers.ErrRemote, host)
+}

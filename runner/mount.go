@@ -1,0 +1,247 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/mounts"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// openLimit bounds a look at a user's files when a task is submitted,
+	// placeLimit when it is launched: a network file system may hang.
+	openLimit  = 5 * time.Second
+	placeLimit = time.Minute
+	// maxOpening is how many such looks there may be at a time, hanging ones
+	// included.
+	maxOpening = 64
+)
+
+// mayMountAll reports whether a user's mounts need no check: root's, and those
+// of the user that the daemon runs as, who can use the engine without it.
+func mayMountAll(uid int) bool { return uid == 0 || uid == os.Geteuid() }
+
+// checkMountPaths refuses mounts that nobody can have.
+func checkMountPaths(list []api.Mount) error {
+	for _, m := range list {
+		if !filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) {
+			return refusef(422, "-v %s:%s: both paths must be absolute", m.Source, m.Target)
+		}
+		if filepath.Clean(m.Target) == "/" {
+			return refusef(422, "-v %s:%s: a folder cannot take the place of the container's root; write for example -v %s:/data", m.Source, m.Target, m.Source)
+		}
+	}
+	return nil
+}
+
+// mountCheck is the check of a submission's mounts, each source once. It is
+// here so that a mistake is answered at once; what counts is the check at the
+// launch.
+func (r *Runner) mountCheck(ctx context.Context, who Caller) func([]api.Mount) error {
+	known := map[string]error{}
+	return func(list []api.Mount) error {
+		for _, m := range list {
+			err, ok := known[m.Source]
+			if !ok {
+				err = r.mayMount(ctx, who, m.Source)
+				known[m.Source] = err
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (r *Runner) mayMount(ctx context.Context, who Caller, source string) error {
+	if mayMountAll(who.UID) {
+		if _, err := os.Stat(source); err != nil {
+			return refusef(422, "-v %s: %v", source, errors.Unwrap(err))
+		}
+		return nil
+	}
+	if err := r.engineNear(); err != nil && !errors.Is(err, containers.ErrRemote) && !errors.Is(err, containers.ErrUnavailable) {
+		return refusef(403, "-v %s: %v; only root may mount folders until an administrator changes that", source, err)
+	}
+	s, err := r.openMount(ctx, who, source, openLimit)
+	if err == nil {
+		s.Close()
+		return nil
+	}
+	text := "-v " + source + ": " + r.mountRefusal(err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errFilesHang):
+		return refusef(503, "%s", text)
+	case notMountable(err) && !errors.Is(err, unix.ENOENT):
+		return refusef(403, "%s", text)
+	}
+	return refusef(422, "%s", text)
+}
+
+var errFilesHang = errors.New("its file system does not answer; try again when it does")
+
+// openMount opens the source of a user's mount, if they may have it.
+func (r *Runner) openMount(ctx context.Context, who Caller, source string, limit time.Duration) (*mounts.Source, error) {
+	select {
+	case r.opening <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(limit):
+		return nil, errFilesHang
+	}
+	type opened struct {
+		s   *mounts.Source
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() { // it ends when the file system answers
+		s, err := mounts.Gate{Allowed: r.opt.AllowedMounts}.Open(mounts.User{UID: who.UID, GID: who.GID, Groups: who.GIDs, Home: who.Home}, source)
+		<-r.opening
+		done <- opened{s, err}
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errFilesHang)
+	defer cancel()
+	select {
+	case o := <-done:
+		return o.s, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil {
+				o.s.Close()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// notMountable reports whether an error is the fault of who asks: it stays.
+func notMountable(err error) bool {
+	var outside *mounts.OutsideError
+	if errors.As(err, &outside) || errors.Is(err, mounts.ErrOthers) {
+		return true
+	}
+	for _, e := range []error{unix.ENOENT, unix.EACCES, unix.EPERM, unix.ENOTDIR, unix.ELOOP, unix.ENAMETOOLONG} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// mountRefusal says why, and what may be mounted.
+func (r *Runner) mountRefusal(err error) string {
+	if errors.Is(err, unix.EACCES) {
+		return fmt.Sprintf("you cannot reach it yourself (permission denied); you may mount only below %s, and only what you can reach", strings.Join(r.opt.AllowedMounts, ", "))
+	}
+	return err.Error()
+}
+
+// engineNear is nil if the engine sees the files that the daemon sees.
+func (r *Runner) engineNear() error {
+	if near, ok := r.Driver.(containers.Near); ok && r.opt.MountDir != "" {
+		return near.SameFiles()
+	}
+	return nil
+}
+
+// placeAgain places what a container mounts that an earlier daemon has made. If
+// it has been started since, there is only to take away.
+func (w *worker) placeAgain(ctx context.Context, c *containers.Container) (done func(), err error) {
+	if c.State != containers.StateCreated {
+		return func() { w.unplace(ctx, w.rec, c.Name) }, nil
+	}
+	return w.place(ctx, w.rec, c.Name, bindMounts(w.rec))
+}
+
+// bindMounts are the mounts that a task asks for.
+func bindMounts(rec *Record) (list []containers.Mount) {
+	for _, m := range rec.Submit.Mounts {
+		list = append(list, containers.Mount{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+	}
+	return list
+}
+
+// place replaces the sources of the mounts of a user's task by places that show
+// what was opened and checked. done, never nil, takes the places away. It leaves
+// them when the daemon is stopping: the engine may be about to use them, and the
+// next daemon goes on.
+func (r *Runner) place(ctx context.Context, rec *Record, name string, list []containers.Mount) (done func(), err error) {
+	done = func() { r.unplace(ctx, rec, name) }
+	if len(list) == 0 || mayMountAll(rec.UID) {
+		return done, nil
+	}
+	near := r.engineNear()
+	if near != nil && !errors.Is(near, containers.ErrRemote) {
+		return done, near
+	}
+	who := r.users(rec.UID, rec.GID)
+	var sources []*mounts.Source
+	defer func() {
+		for _, s := range sources {
+			s.Close()
+		}
+	}()
+	for _, m := range list {
+		s, err := r.openMount(ctx, who, m.Source, placeLimit)
+		if err == nil {
+			sources = append(sources, s)
+			continue
+		}
+		text := "-v " + m.Source + ": " + r.mountRefusal(err)
+		if notMountable(err) {
+			return done, fmt.Errorf("%w: %s", containers.ErrInvalid, text)
+		}
+		return done, errors.New(text)
+	}
+	if r.opt.MountDir == "" || near != nil {
+		return done, nil
+	}
+	places, err := r.stage().Place(name, sources)
+	for i := range places {
+		list[i].Source = places[i]
+	}
+	return done, err
+}
+
+func (r *Runner) unplace(ctx context.Context, rec *Record, name string) {
+	if r.opt.MountDir == "" || len(rec.Submit.Mounts) == 0 || mayMountAll(rec.UID) || (ctx.Err() != nil && r.work.Err() != nil) {
+		return
+	}
+	if err := r.stage().Clear(name); err != nil {
+		r.Log.Warn().Err(err).Str("container", name).Msg("what its user mounts could not be taken away again; it will be at the next start")
+	}
+}
+
+func (r *Runner) stage() *mounts.Stage {
+	return &mounts.Stage{Dir: filepath.Join(r.opt.MountDir, r.instance)}
+}
+
+// sweepMounts takes away what an earlier daemon showed the engine, but for the
+// attempts that may be starting.
+func (r *Runner) sweepMounts() {
+	if r.opt.MountDir == "" {
+		return
+	}
+	starting := map[string]bool{}
+	for _, t := range r.state.Tasks() {
+		if a := t.Current(); a != nil && a.Started == mapper.Instant(0) {
+			starting[r.containerName(t.ID, a.N)] = true
+		}
+	}
+	if err := r.stage().Sweep(func(name string) bool { return starting[name] }); err != nil {
+		r.Log.Warn().Err(err).Msg("what users mounted for tasks of an earlier daemon could not be taken away")
+	}
+}

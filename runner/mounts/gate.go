@@ -1,0 +1,166 @@
+package mounts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Gate says below which folders users may mount: absolute paths, and ~ or paths
+// below ~ for a user's home. An absolute one may be a link. A link below ~ is
+// the user's own and counts only if it stays in that home.
+type Gate struct{ Allowed []string }
+
+// OutsideError: the source exists, and lies in no allowed folder.
+type OutsideError struct {
+	Path    string // as asked for
+	Allowed []string
+}
+
+func (e *OutsideError) Error() string {
+	return fmt.Sprintf("you may mount only below %s (allowed-mounts in the daemon's configuration)", strings.Join(e.Allowed, ", "))
+}
+
+// Source is an open file or folder that may be mounted. Close it.
+type Source struct {
+	// Path is where it was when it was opened.
+	Path string
+	file *os.File
+	dir  bool
+}
+
+// Close lets go of the source; what was placed stays placed.
+func (s *Source) Close() { _ = s.file.Close() }
+
+// Open opens the source of a mount as user u, and checks that it lies in an
+// allowed folder. What it returns is one object, whatever becomes of the path.
+// The user needs the right to enter every folder on the path and the source
+// itself, if that is a folder. What the task does in it is checked by the
+// kernel, since the task runs as the same user.
+func (g Gate) Open(u User, path string) (*Source, error) {
+	var fd int
+	var folders []int
+	err := u.do(func() (err error) {
+		if fd, err = open(path); err == nil {
+			folders = g.open(u)
+		}
+		return err
+	})
+	defer func() {
+		for _, f := range folders {
+			_ = unix.Close(f)
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{file: os.NewFile(uintptr(fd), path)}
+	if err := s.find(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	for _, folder := range folders {
+		before, err1 := where(folder)
+		real, err2 := where(fd)
+		after, err3 := where(folder)
+		if errors.Join(err1, err2, err3) == nil && before == after && within(real, before) {
+			s.Path = real
+			return s, nil
+		}
+	}
+	s.Close()
+	return nil, &OutsideError{Path: path, Allowed: g.Allowed}
+}
+
+// open opens a file or folder, to hold it and no more. A folder is opened as
+// its own "." so that an automount happens and the right to enter is checked.
+// The links of /proc lead past all rights, so they are not followed.
+func open(path string) (int, error) {
+	if !filepath.IsAbs(path) {
+		return -1, errors.New("not an absolute path")
+	}
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, strings.TrimRight(path, "/")+"/.", how)
+	if errors.Is(err, unix.ENOTDIR) {
+		fd, err = unix.Openat2(unix.AT_FDCWD, path, how)
+	}
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		return -1, errors.New("this kernel is older than Linux 5.8: mounts of users cannot be checked")
+	case errors.Is(err, unix.ELOOP):
+		return -1, errors.New("too many links, or a link of /proc")
+	}
+	return fd, err
+}
+
+// open opens the allowed folders that are there.
+func (g Gate) open(u User) (folders []int) {
+	for _, dir := range g.Allowed {
+		below, ofHome := strings.CutPrefix(dir, "~")
+		if !ofHome {
+			if fd, err := open(dir); err == nil {
+				folders = append(folders, fd)
+			}
+			continue
+		}
+		if u.Home == "" {
+			continue
+		}
+		home, err := open(u.Home)
+		if err != nil {
+			continue
+		}
+		if real, err := where(home); err != nil || real == "/" { // of users like daemon: not a home
+			_ = unix.Close(home)
+			continue
+		}
+		if below = strings.Trim(below, "/"); below == "" {
+			folders = append(folders, home)
+			continue
+		}
+		fd, err := unix.Openat2(home, below, &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+		})
+		_ = unix.Close(home)
+		if err == nil {
+			folders = append(folders, fd)
+		}
+	}
+	return folders
+}
+
+// find tells what kind of file the source is. A deleted one has no place.
+func (s *Source) find() error {
+	info, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(s.file.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Nlink == 0 {
+		return unix.ENOENT
+	}
+	s.dir = info.IsDir()
+	return nil
+}
+
+// where is the path of an open file, as the kernel knows it now.
+func where(fd int) (string, error) {
+	path, err := os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(fd))
+	if err == nil && !filepath.IsAbs(path) {
+		err = fmt.Errorf("%s is not a path", path)
+	}
+	return path, err
+}
+
+// within reports whether a real path is a folder or lies below it.
+func within(path, folder string) bool {
+	return path == folder || folder == "/" || strings.HasPrefix(path, folder+"/")
+}

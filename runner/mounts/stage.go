@@ -1,0 +1,151 @@
+package mounts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// DefaultDir is where root's daemons show the engine what it mounts. It is in
+// no folder that anybody clears, since what is below it is the users' own files.
+const DefaultDir = "/run/carma-mounts"
+
+// Stage shows opened sources to the engine, below a folder that only root can
+// enter. The engine must see the same file systems. Its methods may be called at
+// once for different names.
+type Stage struct {
+	// Dir is the folder of one daemon.
+	Dir string
+}
+
+// Place binds sources to fixed places, one folder for each name, and returns
+// their paths. Sub-mounts come along. It may be repeated: a place that shows the
+// same object is left alone, one that shows another gets the new one on top, and
+// at no time is it empty. So an engine that is starting the container for an
+// earlier daemon finds one or the other.
+func (s *Stage) Place(name string, sources []*Source) ([]string, error) {
+	dir := filepath.Join(s.Dir, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	var places []string
+	for i, source := range sources {
+		place := filepath.Join(dir, strconv.Itoa(i))
+		if err := source.bind(place); err != nil {
+			return nil, fmt.Errorf("show %s to the engine: %w", source.Path, err)
+		}
+		places = append(places, place)
+	}
+	return places, nil
+}
+
+func (s *Source) bind(place string) error {
+	if err := s.makeRoom(place); err != nil {
+		return err
+	}
+	if same, err := s.shownAt(place); same || err != nil {
+		return err
+	}
+	object := "/proc/self/fd/" + strconv.Itoa(int(s.file.Fd()))
+	if err := unix.Mount(object, place, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	return apart(place)
+}
+
+// makeRoom makes the file or folder that is mounted on. One of the other kind is
+// of an earlier attempt to start this container.
+func (s *Source) makeRoom(place string) error {
+	if info, err := os.Stat(place); err == nil && info.IsDir() != s.dir {
+		if err := clear(place); err != nil {
+			return err
+		}
+	}
+	if s.dir {
+		err := os.Mkdir(place, 0o700)
+		if errors.Is(err, os.ErrExist) {
+			err = nil
+		}
+		return err
+	}
+	err := unix.Mknod(place, unix.S_IFREG|0o600, 0)
+	if errors.Is(err, os.ErrExist) {
+		err = nil
+	}
+	return err
+}
+
+// shownAt reports whether a place shows the source already.
+func (s *Source) shownAt(place string) (bool, error) {
+	var here, there unix.Statx_t
+	const ask = unix.STATX_INO | unix.STATX_TYPE
+	if err := unix.Statx(int(s.file.Fd()), "", unix.AT_EMPTY_PATH, ask, &here); err != nil {
+		return false, err
+	}
+	if err := unix.Statx(unix.AT_FDCWD, place, unix.AT_SYMLINK_NOFOLLOW, ask, &there); err != nil {
+		return false, err
+	}
+	return here.Ino == there.Ino && here.Dev_major == there.Dev_major && here.Dev_minor == there.Dev_minor, nil
+}
+
+// apart cuts a place off from the mounts it was made of, so that taking it away
+// does not unmount theirs.
+func apart(place string) error {
+	return unix.Mount("", place, "", unix.MS_REC|unix.MS_PRIVATE, "")
+}
+
+// Clear takes away what was placed for a name. A container that has started has
+// mounts of its own and keeps them. A name without a place is fine.
+func (s *Stage) Clear(name string) error {
+	dir := filepath.Join(s.Dir, name)
+	places, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		if err := clear(filepath.Join(dir, p.Name())); err != nil {
+			return err
+		}
+	}
+	return os.Remove(dir)
+}
+
+// clear unmounts all that lies on a place and removes it. It removes nothing
+// else: not the content of a folder, whatever is mounted there.
+func clear(place string) error {
+	for {
+		if err := apart(place); errors.Is(err, unix.EINVAL) {
+			break // nothing is mounted there any more
+		} else if err != nil {
+			return &os.PathError{Op: "unmount", Path: place, Err: err}
+		}
+		if err := unix.Unmount(place, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return &os.PathError{Op: "unmount", Path: place, Err: err}
+		}
+	}
+	if err := unix.Rmdir(place); !errors.Is(err, unix.ENOTDIR) {
+		return err
+	}
+	return unix.Unlink(place)
+}
+
+// Sweep takes away what an earlier daemon left, but for the names to keep.
+func (s *Stage) Sweep(keep func(name string) bool) error {
+	names, err := os.ReadDir(s.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, n := range names {
+		if !keep(n.Name()) {
+			err = errors.Join(err, s.Clear(n.Name()))
+		}
+	}
+	return err
+}
