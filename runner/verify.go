@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,7 +50,20 @@ func Verify(dir string) (Verification, error) {
 	defer j.Close()
 	v := verifier{live: map[mapper.TaskID]int{}, recorded: map[int64][]journal.Decision{}}
 	err = j.View(v.read) // one state of it, however much is written meanwhile
+	if _, bad := journal.CheckFolder(dir); bad != nil && (err == nil || errors.Is(err, journal.ErrDamaged)) {
+		v.damaged(bad)
+		err = nil
+	}
 	return v.Verification, err
+}
+
+// damaged adds what is wrong with the journal itself.
+func (v *verifier) damaged(err error) {
+	text := err.Error()
+	if r, ok := errors.AsType[*journal.Refusal](err); ok {
+		text = r.What + "; to go on: " + r.Mend
+	}
+	v.Faults = append([]string{"the journal is not what was written: " + text}, v.Faults...)
 }
 
 // read goes through the whole journal.

@@ -63,7 +63,7 @@ could not do it; an attached run and wait exit with the task's own code.`,
 	root.AddCommand(
 		a.daemonCommand(), a.runCommand(), a.suiteCommand(), a.psCommand(), a.logsCommand(), a.waitCommand(), a.stopCommand(),
 		a.rmCommand(), a.inspectCommand(), a.whyCommand(), a.gpusCommand(), a.mpsCommand(), a.infoCommand(), a.doctorCommand(),
-		a.replayCommand(), a.traceCommand(), a.estimateCommand(), a.modelsCommand(), a.imageCommand(), a.historyCommand(), a.configCommand(), a.completionCommand(), a.versionCommand(),
+		a.replayCommand(), a.traceCommand(), a.estimateCommand(), a.modelsCommand(), a.imageCommand(), a.historyCommand(), a.journalCommand(), a.configCommand(), a.completionCommand(), a.versionCommand(),
 	)
 	for _, c := range root.Commands() {
 		c.DisableFlagsInUseLine = true

@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -27,7 +29,7 @@ import (
 
 // runDaemon wires the daemon's parts together and runs it until ctx ends.
 func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) error {
-	j, err := journal.Open(config.DataDir)
+	j, err := journal.OpenWith(config.DataDir, journal.Options{Outside: outsideWitness(config)})
 	if err != nil {
 		return journalError(err)
 	}
@@ -172,6 +174,13 @@ func openSimulated(name string, config configs.Config, clock *runner.Clock, opt 
 		return []containers.Mount{{Source: dir, Target: simFolder}}, []string{"CARMA_SIM=" + simFolder}
 	}
 	return sim, nil
+}
+
+// outsideWitness is the file beside the socket, which is not on the data
+// folder's disk as a rule, that notices when the whole folder is set back.
+func outsideWitness(config configs.Config) string {
+	of := sha256.Sum256([]byte(config.DataDir))
+	return filepath.Join(filepath.Dir(config.Socket), "journal-"+hex.EncodeToString(of[:6]))
 }
 
 // journalError makes a journal that cannot be used as it is a usage error:

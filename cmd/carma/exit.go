@@ -15,6 +15,7 @@ import (
 	"carma/configs"
 	"carma/configs/nearest"
 	"carma/runner/api"
+	"carma/runner/journal"
 )
 
 // Exit codes. A command that stands for a task (an attached run, wait) exits
@@ -65,7 +66,11 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	if cmd != nil {
 		name = cmd.CommandPath()
 	}
-	fmt.Fprintf(a.err, "%s: %s\n", name, oneLine(describe(err)))
+	text := oneLine(describe(err))
+	if r, ok := errors.AsType[*journal.Refusal](err); ok {
+		text = r.Error() // several lines: what is known, and the command that goes on
+	}
+	fmt.Fprintf(a.err, "%s: %s\n", name, text)
 	code := codeOf(err)
 	if code == exitFailed && cmd != nil && (cmd.Name() == "run" || cmd.Name() == "up") {
 		code = exitCarma // 1 would be the task's
@@ -94,9 +99,10 @@ func codeOf(err error) int {
 		config *configs.Error
 		none   *api.NoDaemonError
 		status *api.StatusError
+		refuse *journal.Refusal
 	)
 	switch {
-	case errors.As(err, &usage), errors.As(err, &config):
+	case errors.As(err, &usage), errors.As(err, &config), errors.As(err, &refuse):
 		return exitUsage
 	case errors.As(err, &none):
 		if none.Reached() {

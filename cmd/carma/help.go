@@ -14,7 +14,7 @@ var groups = []struct {
 }{
 	{"Tasks", []string{"run", "ps", "logs", "wait", "stop", "rm", "inspect", "why"}},
 	{"Memory", []string{"estimate", "models"}},
-	{"Server", []string{"gpus", "daemon", "doctor", "mps", "image", "info", "config"}},
+	{"Server", []string{"gpus", "daemon", "doctor", "mps", "journal", "image", "info", "config"}},
 	{"Experiments", []string{"replay", "trace", "history"}},
 	{"Other", []string{"completion", "version"}},
 }

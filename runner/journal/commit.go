@@ -2,10 +2,8 @@ package journal
 
 import (
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"carma/failpoint"
 )
@@ -66,14 +64,15 @@ type Batch struct {
 // After an error nothing of b is there, its event numbers will be used again,
 // and the journal remains usable. The error wraps [ErrFull] if the disk is
 // full. There is one exception: if the disk itself failed in the final sync,
-// and the machine stops before the next commit, b may be found again.
+// b may be found again; the error wraps [ErrUncertain] then, and the journal
+// must be closed.
 func (j *Journal) Commit(b Batch) (first int64, err error) {
-	err = j.write("commit", func(tx *sql.Tx) error {
-		first = j.next
+	err = j.write("commit", func(tx *sql.Tx, h *head) error {
+		first = h.event + 1
 		if err := failpoint.Error("journal-commit-begins"); err != nil {
 			return err
 		}
-		return j.store(tx, first, b)
+		return j.store(tx, h, b)
 	})
 	if err != nil {
 		return 0, err
@@ -81,21 +80,22 @@ func (j *Journal) Commit(b Batch) (first int64, err error) {
 	return first, nil
 }
 
-func (j *Journal) store(tx *sql.Tx, first int64, b Batch) error {
-	last := first + int64(len(b.Events)) - 1
+func (j *Journal) store(tx *sql.Tx, h *head, b Batch) error {
 	insert := tx.Stmt(j.stmt.event)
-	for i, e := range b.Events {
-		seq := first + int64(i)
-		if _, err := insert.Exec(seq, e.At, e.Kind, blob(e.Body), sum(seq, e.At, e.Kind, e.Body)); err != nil {
-			return fmt.Errorf("event %d: %w", seq, err)
+	for _, e := range b.Events {
+		h.event++
+		e.Seq = h.event
+		h.chain, h.at = link(h.chain, e), e.At
+		if _, err := insert.Exec(e.Seq, e.At, e.Kind, blob(e.Body), h.chain); err != nil {
+			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 	}
 	insert = tx.Stmt(j.stmt.decision)
 	for _, d := range b.Decisions {
-		if d.Seq < 1 || d.Seq > last {
+		if d.Seq < 1 || d.Seq > h.event {
 			return fmt.Errorf("decision %d.%d: there is no such event", d.Seq, d.N)
 		}
-		if _, err := insert.Exec(d.Seq, d.N, d.Kind, blob(d.Body)); err != nil {
+		if _, err := insert.Exec(d.Seq, d.N, d.Kind, blob(d.Body), d.sum()); err != nil {
 			return fmt.Errorf("decision %d.%d: %w", d.Seq, d.N, err)
 		}
 	}
@@ -104,55 +104,70 @@ func (j *Journal) store(tx *sql.Tx, first int64, b Batch) error {
 		if t.ID < 1 {
 			return fmt.Errorf("task %d: numbers start at 1", t.ID)
 		}
-		if _, err := insert.Exec(t.ID, t.Name, t.User, t.Phase, t.Finished, t.Submitted, t.Ended, blob(t.Body), t.Group); err != nil {
+		if err := t.store(insert); err != nil {
 			return fmt.Errorf("task %d: %w", t.ID, err)
 		}
+		h.task = max(h.task, t.ID)
 	}
 	if err := remove(tx, b.Removed); err != nil {
 		return err
 	}
-	if b.Decided > last {
+	if b.Decided > h.event {
 		return fmt.Errorf("decided up to event %d: there is no such event", b.Decided)
 	}
 	if b.Decided > 0 {
-		if _, err := tx.Stmt(j.stmt.meta).Exec(decidedKey, fmt.Append(nil, b.Decided)); err != nil {
-			return fmt.Errorf("decided up to event %d: %w", b.Decided, err)
-		}
+		h.decided = b.Decided
 	}
-	return j.committed(tx, last+1)
+	return nil
 }
 
-// committed commits tx and only then moves on to the next event number.
-func (j *Journal) committed(tx *sql.Tx, next int64) error {
-	if err := failpoint.Error("journal-commit-written"); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	j.next = next
-	return failpoint.Error("journal-commit-synced")
+func (t TaskRow) store(s *sql.Stmt) error {
+	_, err := s.Exec(t.ID, t.Name, t.User, t.Phase, t.Finished, t.Submitted, t.Ended, blob(t.Body), t.Group, t.sum())
+	return err
 }
 
-// write runs fn in a transaction. It is rolled back unless fn commits it. No
-// context: a write that is half given up would leave the caller guessing.
-func (j *Journal) write(what string, fn func(*sql.Tx) error) error {
+// write runs fn in a transaction, which is rolled back if fn fails. fn changes
+// h to what the journal's head is afterwards. The witnesses are written last,
+// so that they may lag behind the database and never lead. No context: a write
+// that is half given up would leave the caller guessing.
+func (j *Journal) write(what string, fn func(tx *sql.Tx, h *head) error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	h := j.at
+	h.commits++
 	tx, err := j.db.Begin()
 	if err == nil {
-		err = fn(tx)
+		err = fn(tx, &h)
+		if err == nil {
+			err = h.store(tx.Stmt(j.stmt.head))
+		}
+		if err == nil {
+			err = failpoint.Error("journal-commit-written")
+		}
+		if err == nil {
+			err = tx.Commit()
+		}
 		_ = tx.Rollback() // after a commit it does nothing
 	}
 	if err != nil {
 		return fmt.Errorf("journal: %s: %w", what, classify(j.dir, err))
+	}
+	j.at = h
+	if err = failpoint.Error("journal-commit-synced"); err == nil {
+		err = j.witnesses.write(h)
+	}
+	if err == nil {
+		err = failpoint.Error("journal-witness-synced")
+	}
+	if err != nil {
+		return fmt.Errorf("journal: %s: %w: the witness cannot be written: %w", what, ErrUncertain, err)
 	}
 	return nil
 }
 
 // statements are prepared once; preparing costs more than running them.
 type statements struct {
-	event, decision, task, meta *sql.Stmt
+	event, decision, task, meta, head *sql.Stmt
 }
 
 func (s *statements) prepare(db *sql.DB) (err error) {
@@ -161,9 +176,10 @@ func (s *statements) prepare(db *sql.DB) (err error) {
 		sql string
 	}{
 		{&s.event, "INSERT INTO events (seq, at, kind, body, sum) VALUES (?, ?, ?, ?, ?)"},
-		{&s.decision, "INSERT OR REPLACE INTO decisions (seq, n, kind, body) VALUES (?, ?, ?, ?)"},
-		{&s.task, "INSERT OR REPLACE INTO tasks (id, name, user, phase, finished, submitted, ended, body, grp) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&s.decision, "INSERT OR REPLACE INTO decisions (seq, n, kind, body, sum) VALUES (?, ?, ?, ?, ?)"},
+		{&s.task, setTaskSQL},
 		{&s.meta, setMetaSQL},
+		{&s.head, setHeadSQL},
 	} {
 		if *p.to, err = db.Prepare(p.sql); err != nil {
 			return err
@@ -174,7 +190,7 @@ func (s *statements) prepare(db *sql.DB) (err error) {
 
 func (s *statements) close() error {
 	var errs []error
-	for _, st := range []*sql.Stmt{s.event, s.decision, s.task, s.meta} {
+	for _, st := range []*sql.Stmt{s.event, s.decision, s.task, s.meta, s.head} {
 		if st != nil {
 			errs = append(errs, st.Close())
 		}
@@ -188,16 +204,4 @@ func blob(b []byte) []byte {
 		return []byte{}
 	}
 	return b
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// sum covers all columns, so that a row in the wrong place is found as well.
-func sum(seq, at int64, kind string, body []byte) int64 {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(seq))
-	binary.BigEndian.PutUint64(b[8:], uint64(at))
-	c := crc32.Update(0, castagnoli, b[:])
-	c = crc32.Update(c, castagnoli, append([]byte(kind), 0))
-	return int64(crc32.Update(c, castagnoli, body))
 }

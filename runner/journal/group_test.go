@@ -10,18 +10,20 @@ import (
 // which opens with all it has.
 func TestGroups(t *testing.T) {
 	dir := t.TempDir()
-	j := mustOpen(t, dir)
-	mustCommit(t, j, Batch{Events: events(2, "x"), Tasks: []TaskRow{{ID: 1, Name: "a"}, {ID: 2, Name: "b"}}})
-	tamper(t, j, "DROP INDEX tasks_group")
-	tamper(t, j, "ALTER TABLE tasks DROP COLUMN grp")
-	tamper(t, j, "PRAGMA user_version = 1")
-	if err := j.Close(); err != nil {
+	old := oldJournal(t, dir, 1)
+	for id, name := range []string{"a", "b"} {
+		_, err := old.Exec("INSERT INTO tasks VALUES (?, ?, '', '', 0, 0, 0, x'')", id+1, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenReadOnly(dir); err == nil || !strings.Contains(err.Error(), "start the daemon once to migrate it") {
 		t.Errorf("reading an old journal: %v", err)
 	}
-	j = mustOpen(t, dir)
+	j := mustOpen(t, dir)
 	mustCommit(t, j, Batch{Tasks: []TaskRow{{ID: 3, Group: "g"}, {ID: 4, Group: "h"}, {ID: 5, Group: "g", Finished: true}}})
 	for group, want := range map[string]string{"": "5 4 3 2 1", "g": "5 3", "h": "4", "i": ""} {
 		rows, err := j.Tasks(Filter{Group: group})

@@ -13,14 +13,15 @@ const pageSize = 256
 // Bounds returns the numbers of the oldest event kept and of the last event,
 // kept or not: 1, 0 for an empty journal.
 func (r *Reader) Bounds() (first, last int64, err error) {
-	err = r.q.QueryRow(`SELECT
-		coalesce((SELECT min(seq) FROM events), (SELECT max(seq) + 1 FROM snapshots), 1),
-		max(coalesce((SELECT max(seq) FROM events), 0), coalesce((SELECT max(seq) FROM snapshots), 0))`).
-		Scan(&first, &last)
+	h, err := r.head()
+	if err != nil {
+		return 0, 0, err
+	}
+	err = r.q.QueryRow("SELECT coalesce(min(seq), ? + 1) FROM events", h.event).Scan(&first)
 	if err != nil {
 		return 0, 0, fmt.Errorf("journal: bounds: %w", classify(r.dir, err))
 	}
-	return first, last, nil
+	return first, h.event, nil
 }
 
 // Events yields the events after number after, in order. A missing or altered
@@ -32,9 +33,15 @@ func (r *Reader) Events(after int64) iter.Seq2[Event, error] {
 		if err == nil && after > last {
 			err = fmt.Errorf("journal: %w: it ends at event %d, before %d", ErrDamaged, last, after)
 		}
+		chain := int64(0)
+		if err == nil {
+			if chain, err = r.before(after); err != nil {
+				err = fmt.Errorf("journal: event %d: %w", after, classify(r.dir, err))
+			}
+		}
 		for err == nil {
 			var page []Event
-			if page, err = r.eventPage(after); len(page) == 0 {
+			if page, chain, err = r.eventPage(after, chain); len(page) == 0 {
 				break
 			}
 			for _, e := range page {
@@ -54,8 +61,8 @@ func (r *Reader) Events(after int64) iter.Seq2[Event, error] {
 }
 
 // eventPage returns the events up to the first bad one, and what is wrong
-// with that.
-func (r *Reader) eventPage(after int64) ([]Event, error) {
+// with that. chain is the sum of the event before, and then of the last one.
+func (r *Reader) eventPage(after, chain int64) ([]Event, int64, error) {
 	rows, err := r.q.Query("SELECT seq, at, kind, body, sum FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, pageSize)
 	var page []Event
 	if err == nil {
@@ -64,22 +71,22 @@ func (r *Reader) eventPage(after int64) ([]Event, error) {
 			var e Event
 			var want int64
 			if err := rows.Scan(&e.Seq, &e.At, &e.Kind, &e.Body, &want); err != nil {
-				return page, fmt.Errorf("journal: event %d: %w", after+1, classify(r.dir, err))
+				return page, chain, fmt.Errorf("journal: event %d: %w", after+1, classify(r.dir, err))
 			}
 			switch {
 			case e.Seq != after+1:
-				return page, fmt.Errorf("journal: %w: event %d is missing, the next is %d", ErrDamaged, after+1, e.Seq)
-			case sum(e.Seq, e.At, e.Kind, e.Body) != want:
-				return page, fmt.Errorf("journal: %w: event %d (%s) has a wrong checksum", ErrDamaged, e.Seq, e.Kind)
+				return page, chain, fmt.Errorf("journal: %w: event %d is missing, the next is %d", ErrDamaged, after+1, e.Seq)
+			case link(chain, e) != want:
+				return page, chain, fmt.Errorf("journal: %w: event %d (%s) has a wrong checksum", ErrDamaged, e.Seq, e.Kind)
 			}
-			page, after = append(page, e), e.Seq
+			page, after, chain = append(page, e), e.Seq, want
 		}
 		err = rows.Err()
 	}
 	if err != nil {
-		return page, fmt.Errorf("journal: event %d: %w", after+1, classify(r.dir, err))
+		return page, chain, fmt.Errorf("journal: event %d: %w", after+1, classify(r.dir, err))
 	}
-	return page, nil
+	return page, chain, nil
 }
 
 // Decisions yields the decisions of the events after number after, in order.
@@ -106,7 +113,7 @@ func (r *Reader) Decisions(after int64) iter.Seq2[Decision, error] {
 }
 
 func (r *Reader) decisionPage(seq int64, n int) (page []Decision, err error) {
-	rows, err := r.q.Query(`SELECT seq, n, kind, body FROM decisions
+	rows, err := r.q.Query(`SELECT seq, n, kind, body, sum FROM decisions
 		WHERE (seq, n) > (?, ?) ORDER BY seq, n LIMIT ?`, seq, n, pageSize)
 	if err != nil {
 		return nil, err
@@ -114,62 +121,25 @@ func (r *Reader) decisionPage(seq int64, n int) (page []Decision, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		var d Decision
-		if err := rows.Scan(&d.Seq, &d.N, &d.Kind, &d.Body); err != nil {
+		var want int64
+		if err := rows.Scan(&d.Seq, &d.N, &d.Kind, &d.Body, &want); err != nil {
 			return page, err
+		}
+		if d.sum() != want {
+			return page, fmt.Errorf("%w: decision %d.%d (%s) has a wrong checksum", ErrDamaged, d.Seq, d.N, d.Kind)
 		}
 		page = append(page, d)
 	}
 	return page, rows.Err()
 }
 
-// decidedKey is the key in meta of what Decided returns.
-const decidedKey = "decided events"
-
 // Decided returns the number of the last event whose decisions are all stored,
 // as the last commit with a Batch.Decided said. Where no commit has said it,
 // which is so in a journal of a carma that did not, it is the last event that
-// has a stored decision; 0: none.
+// had a stored decision; 0: none.
 func (r *Reader) Decided() (seq int64, err error) {
-	err = r.q.QueryRow(`SELECT coalesce(
-		(SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM meta WHERE key = ?),
-		(SELECT max(seq) FROM decisions), 0)`, decidedKey).Scan(&seq)
-	if err != nil {
-		return 0, fmt.Errorf("journal: decided: %w", classify(r.dir, err))
-	}
-	return seq, nil
-}
-
-// Check reads the whole database and reports damage to its structure and to
-// any event or snapshot. It takes seconds per gigabyte and holds up nobody.
-func (r *Reader) Check() error { return r.View((*Reader).check) }
-
-func (r *Reader) check() error {
-	var found string
-	if err := r.q.QueryRow("PRAGMA quick_check(1)").Scan(&found); err != nil {
-		return fmt.Errorf("journal: check: %w", classify(r.dir, err))
-	}
-	if found != "ok" {
-		return fmt.Errorf("journal: %w: %s", ErrDamaged, found)
-	}
-	snapshots, err := r.snapshotSeqs()
-	if err != nil {
-		return err
-	}
-	for _, seq := range snapshots {
-		if _, err := r.snapshot(seq); err != nil {
-			return err
-		}
-	}
-	first, _, err := r.Bounds()
-	if err != nil {
-		return err
-	}
-	for _, err := range r.Events(first - 1) {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	h, err := r.head()
+	return h.decided, err
 }
 
 // Prune removes old events with their decisions, at most PruneLimit of them
@@ -193,19 +163,23 @@ func (j *Journal) Prune(keep int, olderThan int64) (removed int, err error) {
 		return 0, err
 	}
 	cut := min(seqs[1], last-int64(keep), first+PruneLimit-1)
-	err = j.write("prune", func(tx *sql.Tx) error {
+	if cut < first {
+		return 0, nil
+	}
+	err = j.write("prune", func(tx *sql.Tx, h *head) error {
 		// Events must stay without gaps: stop before the first young one.
 		err := tx.QueryRow("SELECT coalesce(min(seq) - 1, ?1) FROM events WHERE seq <= ?1 AND at >= ?2", cut, olderThan).Scan(&cut)
 		if err != nil || cut < first {
 			return err
 		}
+		if err := tx.QueryRow("SELECT seq, sum FROM events WHERE seq = ?", cut).Scan(&h.base, &h.link); err != nil {
+			return err
+		}
 		if _, err := tx.Exec("DELETE FROM decisions WHERE seq <= ?", cut); err != nil {
 			return err
 		}
-		if _, err := tx.Exec("DELETE FROM events WHERE seq <= ?", cut); err != nil {
-			return err
-		}
-		return tx.Commit()
+		_, err = tx.Exec("DELETE FROM events WHERE seq <= ?", cut)
+		return err
 	})
 	if err != nil {
 		return 0, err

@@ -16,7 +16,8 @@ func TestDamagedEvents(t *testing.T) {
 	}{
 		{"gap", "DELETE FROM events WHERE seq = 300", 0, 299, "event 300 is missing"},
 		{"gap at the start", "DELETE FROM events WHERE seq <= 10", 0, 0, "event 1 is missing"},
-		{"behind the gap", "DELETE FROM events WHERE seq <= 10", 10, 590, ""},
+		{"at the gap", "DELETE FROM events WHERE seq <= 10", 10, 0, "event 10 is missing"},
+		{"behind the gap", "DELETE FROM events WHERE seq <= 10", 11, 589, ""},
 		{"body", "UPDATE events SET body = x'78' WHERE seq = 257", 0, 256, "event 257 (kind-x) has a wrong checksum"},
 		{"kind", "UPDATE events SET kind = 'y' WHERE seq = 2", 0, 1, "event 2 (y) has a wrong checksum"},
 		{"time", "UPDATE events SET at = at + 1 WHERE seq = 2", 0, 1, "event 2"},

@@ -7,8 +7,11 @@
 // lag behind by one commit and must be written again after a replay. The
 // package stores bodies as they are and does not know what is in them.
 //
-// It is one SQLite database in WAL mode, synced at every commit. Each event
-// and snapshot carries a checksum of its own, as SQLite pages have none.
+// It is one SQLite database in WAL mode, synced at every commit. Each row
+// carries a checksum of its own, as SQLite pages have none, and that of an
+// event covers the event before. SQLite drops a damaged end of its log without
+// a word, so what was last committed is also written to a small file beside
+// the database, the witness: a journal that lacks it is refused.
 package journal
 
 import (
@@ -39,6 +42,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrDamaged: what is stored is not what was written.
 	ErrDamaged = errors.New("damaged")
+	// ErrUncertain: whether the call was stored is not known.
+	ErrUncertain = errors.New("not known to be stored")
 )
 
 const (
@@ -52,12 +57,22 @@ const (
 // The methods may be called from several goroutines; writes run one at a time.
 type Journal struct {
 	Reader
-	lock *os.File
+	lock *lock
 
 	mu   sync.Mutex // held by every write
 	db   *sql.DB    // one connection, for writes
 	stmt statements
-	next int64 // number of the next event; guarded by mu
+	at   head // guarded by mu
+	// witnesses hold at outside the database; guarded by mu.
+	witnesses witnesses
+}
+
+// Options are what a journal has beside its folder; the zero value is none of it.
+type Options struct {
+	// Outside is the path of a second witness, on a disk that is not the
+	// folder's: it notices that the whole folder was set back. It may be lost,
+	// and it is no error if it cannot be written. Empty: there is none.
+	Outside string
 }
 
 // Reader reads a journal. Reads see whole commits only, run beside the writer
@@ -77,28 +92,36 @@ type querier interface {
 // Open opens the journal in dir, making both if they are missing, and takes
 // it for this process: an error wraps [ErrLocked] if another one has it. A
 // journal that was not closed is recovered to its last commit.
-func Open(dir string) (*Journal, error) {
-	j, err := open(dir)
+//
+// One that is not what was last written there is refused with a [Refusal].
+func Open(dir string) (*Journal, error) { return OpenWith(dir, Options{}) }
+
+// OpenWith is Open with options.
+func OpenWith(dir string, o Options) (*Journal, error) {
+	j, err := open(dir, o)
 	if err != nil {
-		return nil, fmt.Errorf("journal %s: %w", dir, classify(dir, err))
+		return nil, refusal(dir, fmt.Errorf("journal %s: %w", dir, classify(dir, err)))
 	}
 	return j, nil
 }
 
-func open(dir string) (_ *Journal, err error) {
+func open(dir string, o Options) (_ *Journal, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+	if err := private(dir); err != nil {
+		return nil, err
+	}
 	j := &Journal{Reader: Reader{dir: dir}}
-	if j.lock, err = takeLock(filepath.Join(dir, lockFile)); err != nil {
+	if j.lock, err = takeLock(dir); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			j.release()
+			_ = j.release()
 		}
 	}()
-	if err := makeDataFile(filepath.Join(dir, dataFile)); err != nil {
+	if err := makeDataFile(dir); err != nil {
 		return nil, err
 	}
 	if j.db, err = connect(dir, 1, writerPragmas); err != nil {
@@ -114,8 +137,17 @@ func open(dir string) (_ *Journal, err error) {
 		return nil, err
 	}
 	j.q = j.ro
-	_, last, err := j.Bounds()
-	j.next = last + 1
+	if j.at, err = readHead(j.q); err != nil {
+		return nil, err
+	}
+	if err := j.confront(o); err != nil {
+		return nil, err
+	}
+	if small(dir) {
+		err = j.check()
+	} else {
+		err = j.checkEnd()
+	}
 	return j, err
 }
 
@@ -178,7 +210,8 @@ func (j *Journal) release() error {
 	if j.db != nil {
 		errs = append(errs, j.stmt.close(), j.db.Close())
 	}
-	return errors.Join(append(errs, j.lock.Close())...) // the lock last
+	errs = append(errs, j.witnesses.close())
+	return errors.Join(append(errs, j.lock.close())...) // the lock last
 }
 
 // synchronous(full) syncs the write-ahead log at every commit; with "normal"
@@ -193,7 +226,11 @@ var (
 )
 
 func connect(dir string, connections int, pragmas []string) (*sql.DB, error) {
-	abs, err := filepath.Abs(filepath.Join(dir, dataFile))
+	return connectFile(filepath.Join(dir, dataFile), connections, pragmas)
+}
+
+func connectFile(path string, connections int, pragmas []string) (*sql.DB, error) {
+	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
@@ -211,8 +248,19 @@ func connect(dir string, connections int, pragmas []string) (*sql.DB, error) {
 }
 
 // makeDataFile makes the database file with the permissions that SQLite then
-// also gives to the files beside it.
-func makeDataFile(path string) error {
+// also gives to the files beside it. It is not made beside a witness: then it
+// was there and is gone.
+func makeDataFile(dir string) error {
+	path := filepath.Join(dir, dataFile)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if h, _, err := readWitness(filepath.Join(dir, witnessFile)); err == nil && h.commits > 0 {
+			return &Refusal{
+				Err: ErrDamaged, What: "the journal in " + dir + " is gone",
+				Facts: []string{"last written: " + h.stand()},
+				Mend:  mendRepair(dir),
+			}
+		}
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil

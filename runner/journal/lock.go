@@ -4,33 +4,55 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// takeLock takes the lock file for this process. The kernel releases it when
-// the process ends, however it ends. Its content, the process number, is for
-// the message only.
-func takeLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+// lock is a folder taken for this process. The kernel releases it when the
+// process ends, however it ends. Both the folder and a file in it are locked:
+// the folder by whatever path it was reached, and the file, whose content is
+// the process number for the message.
+type lock struct{ dir, file *os.File }
+
+func takeLock(dir string) (_ *lock, err error) {
+	l := &lock{}
+	defer func() {
+		if err != nil {
+			_ = l.close()
+		}
+	}()
+	if l.file, err = os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, err
 	}
-	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		defer f.Close()
-		return nil, fmt.Errorf("%w by process %s", ErrLocked, holder(f))
-	case err != nil:
-		f.Close()
-		return nil, fmt.Errorf("lock: %w", err)
+	if l.dir, err = os.Open(dir); err != nil {
+		return nil, err
+	}
+	for _, f := range []*os.File{l.file, l.dir} {
+		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return nil, fmt.Errorf("%w by process %s", ErrLocked, holder(l.file))
+		case err != nil:
+			return nil, fmt.Errorf("lock: %w", err)
+		}
 	}
 	// A full disk must not keep the daemon from starting, so the number may
 	// be missing.
-	if f.Truncate(0) == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	if l.file.Truncate(0) == nil {
+		_, _ = l.file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
-	return f, nil
+	return l, nil
+}
+
+func (l *lock) close() error {
+	var errs []error
+	for _, f := range []*os.File{l.dir, l.file} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func holder(f *os.File) string {

@@ -12,7 +12,7 @@ import (
 
 // schemaVersion is the newest schema this code knows, kept in the database as
 // user_version. A change adds a step to migrations and never edits one.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // migrations[i] takes a journal from version i to i+1.
 var migrations = [schemaVersion]string{`
@@ -63,7 +63,28 @@ CREATE INDEX tasks_ended ON tasks (ended) WHERE finished = 1;
 `, `
 ALTER TABLE tasks ADD COLUMN grp TEXT NOT NULL DEFAULT '';
 CREATE INDEX tasks_group ON tasks (grp, id) WHERE grp <> '';
+`, `
+ALTER TABLE decisions ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tasks ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE meta ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE head (
+	one     INTEGER PRIMARY KEY CHECK (one = 1),
+	id      BLOB NOT NULL,
+	commits INTEGER NOT NULL,
+	event   INTEGER NOT NULL,
+	chain   INTEGER NOT NULL,
+	base    INTEGER NOT NULL,
+	link    INTEGER NOT NULL,
+	decided INTEGER NOT NULL,
+	task    INTEGER NOT NULL,
+	at      INTEGER NOT NULL,
+	instance TEXT NOT NULL,
+	sum     INTEGER NOT NULL
+) STRICT;
 `}
+
+// steps are what SQL alone cannot do of a migration, by the version it leads to.
+var steps = map[int]func(*sql.Tx) error{3: seal}
 
 func migrate(db *sql.DB) error {
 	tx, err := db.Begin()
@@ -81,6 +102,11 @@ func migrate(db *sql.DB) error {
 	for ; v < schemaVersion; v++ {
 		if _, err := tx.Exec(migrations[v]); err != nil {
 			return fmt.Errorf("migrate to schema %d: %w", v+1, err)
+		}
+		if step := steps[v+1]; step != nil {
+			if err := step(tx); err != nil {
+				return fmt.Errorf("migrate to schema %d: %w", v+1, err)
+			}
 		}
 	}
 	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {

@@ -19,8 +19,8 @@ type Snapshot struct {
 // Snapshot stores the state after event seq, which must be there. The newest
 // two are kept.
 func (j *Journal) Snapshot(seq, at int64, body []byte) error {
-	return j.write("snapshot", func(tx *sql.Tx) error {
-		if seq < 1 || seq >= j.next {
+	return j.write("snapshot", func(tx *sql.Tx, h *head) error {
+		if seq < 1 || seq > h.event {
 			return fmt.Errorf("there is no event %d", seq)
 		}
 		_, err := tx.Exec("INSERT OR REPLACE INTO snapshots (seq, at, body, sum) VALUES (?, ?, ?, ?)",
@@ -29,10 +29,7 @@ func (j *Journal) Snapshot(seq, at int64, body []byte) error {
 			return err
 		}
 		_, err = tx.Exec("DELETE FROM snapshots WHERE seq NOT IN (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT 2)")
-		if err != nil {
-			return err
-		}
-		return tx.Commit()
+		return err
 	})
 }
 

@@ -17,7 +17,10 @@ type Filter struct {
 	Limit       int    // at most so many; 0: no limit
 }
 
-const taskColumns = "id, name, user, phase, finished, submitted, ended, body, grp"
+const (
+	taskColumns = "id, name, user, phase, finished, submitted, ended, body, grp, sum"
+	setTaskSQL  = "INSERT OR REPLACE INTO tasks (" + taskColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 // Task returns a task's record, or [ErrNotFound].
 func (r *Reader) Task(id int64) (TaskRow, error) {
@@ -94,9 +97,12 @@ func (r *Reader) queryTasks(where string, args ...any) (tasks []TaskRow, err err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var t TaskRow
-		if err := rows.Scan(&t.ID, &t.Name, &t.User, &t.Phase, &t.Finished, &t.Submitted, &t.Ended, &t.Body, &t.Group); err != nil {
+		t, want, err := scanTask(rows)
+		if err != nil {
 			return nil, classify(r.dir, err)
+		}
+		if t.sum() != want {
+			return nil, fmt.Errorf("%w: the record of task %d has a wrong checksum; look with: carma journal check", ErrDamaged, t.ID)
 		}
 		tasks = append(tasks, t)
 	}
@@ -106,50 +112,25 @@ func (r *Reader) queryTasks(where string, args ...any) (tasks []TaskRow, err err
 	return tasks, nil
 }
 
-// maxTaskKey keeps the highest number of a deleted task. The space keeps it
-// apart from the keys of callers.
-const maxTaskKey = "max task"
+func scanTask(rows *sql.Rows) (t TaskRow, sum int64, err error) {
+	err = rows.Scan(&t.ID, &t.Name, &t.User, &t.Phase, &t.Finished, &t.Submitted, &t.Ended, &t.Body, &t.Group, &sum)
+	return t, sum, err
+}
 
 // MaxTaskID returns the highest number that a task record has ever had, even
 // if it was deleted since, or 0.
 func (r *Reader) MaxTaskID() (int64, error) {
-	id, err := maxTaskID(r.q)
-	if err != nil {
-		return 0, fmt.Errorf("journal: highest task: %w", classify(r.dir, err))
-	}
-	return id, nil
-}
-
-func maxTaskID(q querier) (id int64, err error) {
-	err = q.QueryRow(`SELECT max(
-		coalesce((SELECT max(id) FROM tasks), 0),
-		coalesce((SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM meta WHERE key = ?), 0))`, maxTaskKey).Scan(&id)
-	return id, err
+	h, err := r.head()
+	return h.task, err
 }
 
 // DeleteTasks removes the records of tasks for good. A number without a
 // record is ignored.
 func (j *Journal) DeleteTasks(ids ...int64) error {
-	return j.write("delete tasks", func(tx *sql.Tx) error {
-		if err := remove(tx, ids); err != nil {
-			return err
-		}
-		return tx.Commit()
-	})
+	return j.write("delete tasks", func(tx *sql.Tx, _ *head) error { return remove(tx, ids) })
 }
 
-// remove deletes records, and remembers the highest number there was.
 func remove(tx *sql.Tx, ids []int64) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	highest, err := maxTaskID(tx)
-	if err != nil {
-		return err
-	}
-	if err := setMeta(tx, maxTaskKey, fmt.Append(nil, highest)); err != nil {
-		return err
-	}
 	for _, id := range ids {
 		if _, err := tx.Exec("DELETE FROM tasks WHERE id = ?", id); err != nil {
 			return fmt.Errorf("task %d: %w", id, err)
@@ -160,9 +141,13 @@ func remove(tx *sql.Tx, ids []int64) error {
 
 // Meta returns the value stored under key, or [ErrNotFound].
 func (r *Reader) Meta(key string) (value []byte, err error) {
-	err = r.q.QueryRow("SELECT value FROM meta WHERE key = ?", key).Scan(&value)
-	if errors.Is(err, sql.ErrNoRows) {
+	var want int64
+	err = r.q.QueryRow("SELECT value, sum FROM meta WHERE key = ?", key).Scan(&value, &want)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
 		err = ErrNotFound
+	case err == nil && metaSum(key, value) != want:
+		err = fmt.Errorf("%w: wrong checksum", ErrDamaged)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("journal: key %s: %w", key, classify(r.dir, err))
@@ -173,17 +158,21 @@ func (r *Reader) Meta(key string) (value []byte, err error) {
 // SetMeta stores value under key, replacing what was there. Keys are single
 // words.
 func (j *Journal) SetMeta(key string, value []byte) error {
-	return j.write("set "+key, func(tx *sql.Tx) error {
-		if err := setMeta(tx, key, value); err != nil {
-			return err
+	return j.write("set "+key, func(tx *sql.Tx, h *head) error {
+		if key == InstanceKey && len(value) <= maxInstance {
+			h.instance = string(value)
 		}
-		return tx.Commit()
+		_, err := tx.Stmt(j.stmt.meta).Exec(key, blob(value), metaSum(key, value))
+		return err
 	})
 }
 
-const setMetaSQL = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
-
-func setMeta(tx *sql.Tx, key string, value []byte) error {
-	_, err := tx.Exec(setMetaSQL, key, blob(value))
-	return err
+// DropMeta removes a key; one that is not there is ignored.
+func (j *Journal) DropMeta(key string) error {
+	return j.write("drop "+key, func(tx *sql.Tx, _ *head) error {
+		_, err := tx.Exec("DELETE FROM meta WHERE key = ?", key)
+		return err
+	})
 }
+
+const setMetaSQL = "INSERT OR REPLACE INTO meta (key, value, sum) VALUES (?, ?, ?)"

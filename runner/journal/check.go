@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Check reads the whole database and reports damage to its structure and to
+// any row. It takes seconds per gigabyte and holds up nobody.
+func (r *Reader) Check() error {
+	return r.View(func(r *Reader) error {
+		seqs, err := r.snapshotSeqs()
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			if _, err := r.snapshot(seq); err != nil {
+				return err
+			}
+		}
+		return r.check()
+	})
+}
+
+// check leaves out the snapshots: Load passes over one that is damaged.
+func (r *Reader) check() error {
+	var found string
+	if err := r.q.QueryRow("PRAGMA integrity_check(1)").Scan(&found); err != nil {
+		return fmt.Errorf("journal: check: %w", classify(r.dir, err))
+	}
+	if found != "ok" {
+		return fmt.Errorf("journal: %w: %s", ErrDamaged, found)
+	}
+	if err := r.checkEvents(); err != nil {
+		return err
+	}
+	for _, err := range r.Decisions(0) {
+		if err != nil {
+			return err
+		}
+	}
+	if err := r.checkTasks(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return r.checkMeta()
+}
+
+// checkEvents follows the chain from the oldest event to where the journal
+// says that it ends.
+func (r *Reader) checkEvents() error {
+	h, err := r.head()
+	if err != nil {
+		return err
+	}
+	for _, err := range r.Events(h.base) {
+		if err != nil {
+			return err
+		}
+	}
+	switch last, err := r.before(h.event); {
+	case err != nil:
+		return fmt.Errorf("journal: event %d: %w", h.event, classify(r.dir, err))
+	case last != h.chain:
+		return fmt.Errorf("journal: %w: event %d is not the one that was last", ErrDamaged, h.event)
+	}
+	return nil
+}
+
+func (r *Reader) checkTasks() error {
+	for before := int64(0); ; {
+		page, err := r.Tasks(Filter{Before: before, Limit: pageSize})
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		before = page[len(page)-1].ID
+		if before <= 1 {
+			return nil
+		}
+	}
+}
+
+func (r *Reader) checkMeta() error {
+	rows, err := r.q.Query("SELECT key, value, sum FROM meta")
+	if err != nil {
+		return fmt.Errorf("journal: keys: %w", classify(r.dir, err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key string
+		var value []byte
+		var want int64
+		if err := rows.Scan(&key, &value, &want); err != nil {
+			return fmt.Errorf("journal: keys: %w", classify(r.dir, err))
+		}
+		if metaSum(key, value) != want {
+			return fmt.Errorf("journal: %w: key %s has a wrong checksum", ErrDamaged, key)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("journal: keys: %w", classify(r.dir, err))
+	}
+	return nil
+}
+
+// checkedAtOpen is the size up to which Open reads the whole journal. A larger
+// one is for [Reader.Check], beside the daemon's work.
+const checkedAtOpen = 16 << 20
+
+// Small reports whether Open has checked the whole journal.
+func (r *Reader) Small() bool { return small(r.dir) }
+
+func small(dir string) bool {
+	size := int64(0)
+	for _, name := range []string{dataFile, dataFile + "-wal"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			size += info.Size()
+		}
+	}
+	return size <= checkedAtOpen
+}

@@ -1,0 +1,109 @@
+package journal
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// head is where the journal stands. It is the only row of a table of that
+// name, rewritten in every transaction, and what the witnesses hold a copy of.
+type head struct {
+	// id tells this history from all others. A journal that was cut back, or
+	// replaced by a backup, goes on under another one.
+	id      [16]byte
+	commits int64 // transactions, from 1
+	event   int64 // number of the last event
+	chain   int64 // its sum
+	base    int64 // number of the last event that was pruned, 0: none
+	link    int64 // its sum
+	decided int64 // see Reader.Decided
+	task    int64 // the highest number a task has ever had
+	at      int64 // of the last event, in nanoseconds since the Unix epoch
+	// instance is the value of the key InstanceKey, so that the containers can
+	// be found when the database is gone.
+	instance string
+}
+
+// InstanceKey is the key in meta of the name that containers carry. It is kept
+// in the witness too, if it has at most 32 bytes.
+const (
+	InstanceKey = "instance"
+	maxInstance = 32
+)
+
+func (h head) sum() int64 {
+	return row(64, h.commits, h.event, h.chain, h.base, h.link, h.decided, h.task, h.at).text(h.instance).sum(h.id[:])
+}
+
+// stand is what an operator wants to know of a head.
+func (h head) stand() string {
+	if h.event == 0 {
+		return "no event"
+	}
+	return fmt.Sprintf("%d events, the last of %s; highest task %d", h.event, clock(h.at), h.task)
+}
+
+func clock(at int64) string { return time.Unix(0, at).UTC().Format("2006-01-02 15:04:05 UTC") }
+
+const (
+	headColumns = "id, commits, event, chain, base, link, decided, task, at, instance, sum"
+	setHeadSQL  = "INSERT OR REPLACE INTO head (one, " + headColumns + ") VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+// renew gives a journal that goes on from an earlier point another id: what was
+// written under the old one is not compared with it.
+func (h *head) renew() error {
+	_, err := rand.Read(h.id[:])
+	return err
+}
+
+func (h head) store(s *sql.Stmt) error {
+	_, err := s.Exec(h.id[:], h.commits, h.event, h.chain, h.base, h.link, h.decided, h.task, h.at, h.instance, h.sum())
+	return err
+}
+
+func readHead(q querier) (h head, err error) {
+	var id []byte
+	var want int64
+	err = q.QueryRow("SELECT "+headColumns+" FROM head WHERE one = 1").
+		Scan(&id, &h.commits, &h.event, &h.chain, &h.base, &h.link, &h.decided, &h.task, &h.at, &h.instance, &want)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return head{}, fmt.Errorf("%w: it does not say where it ends", ErrDamaged)
+	case err != nil:
+		return head{}, err
+	}
+	if copy(h.id[:], id) != len(h.id) || h.sum() != want {
+		return head{}, fmt.Errorf("%w: the row that says where it ends has a wrong checksum", ErrDamaged)
+	}
+	return h, nil
+}
+
+// head returns where the journal stands.
+func (r *Reader) head() (head, error) {
+	h, err := readHead(r.q)
+	if err != nil {
+		return head{}, fmt.Errorf("journal: %w", classify(r.dir, err))
+	}
+	return h, nil
+}
+
+// before returns the sum of event number after, which the next one covers.
+func (r *Reader) before(after int64) (int64, error) {
+	if after == 0 {
+		return 0, nil
+	}
+	var s int64
+	err := r.q.QueryRow("SELECT sum FROM events WHERE seq = ?", after).Scan(&s)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return s, err
+	}
+	h, err := r.head()
+	if err == nil && h.base != after {
+		err = fmt.Errorf("%w: event %d is missing", ErrDamaged, after)
+	}
+	return h.link, err
+}

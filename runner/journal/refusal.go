@@ -1,0 +1,126 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Refusal is why a journal is not opened: it is not, or might not be, what was
+// last written. Nothing has been changed.
+type Refusal struct {
+	Err   error    // ErrDamaged, or what was found
+	What  string   // in one line
+	Facts []string // what is known, a line each
+	Mend  string   // the command that goes on
+}
+
+func (r *Refusal) Error() string {
+	var b strings.Builder
+	b.WriteString(r.What)
+	for _, f := range r.Facts {
+		b.WriteString("\n  " + f)
+	}
+	if r.Mend != "" {
+		b.WriteString("\n  to go on: " + r.Mend)
+	}
+	return b.String()
+}
+
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// mendRepair is the command after which the next start goes on.
+func mendRepair(dir string) string {
+	return "carma journal repair --accept-loss --data-dir " + quoted(dir)
+}
+
+// quoted is a path as a shell takes it.
+func quoted(path string) string {
+	if strings.ContainsFunc(path, func(c rune) bool {
+		return !strings.ContainsRune("/._-+:@%,=", c) && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+	}) {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}
+
+// refusal makes one of any error that says that the journal is damaged.
+func refusal(dir string, err error) error {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	if !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	r = &Refusal{Err: err, What: err.Error(), Mend: mendRepair(dir)}
+	if h, _, err := readWitness(filepath.Join(dir, witnessFile)); err == nil {
+		r.Facts = append(r.Facts, "last written: "+h.stand())
+	}
+	r.Facts = append(r.Facts, "what is sound, and what is not: carma journal check --data-dir "+quoted(dir))
+	return r
+}
+
+// lost is the refusal of a journal that is not what a witness saw.
+func (j *Journal) lost(what, detail string, seen head) error {
+	r := &Refusal{Err: ErrDamaged, What: fmt.Sprintf("%s (%s)", what, j.dir), Mend: mendRepair(j.dir)}
+	if detail != "" {
+		r.Facts = append(r.Facts, detail)
+	}
+	r.Facts = append(r.Facts, "here: "+j.at.stand())
+	if seen != j.at {
+		r.Facts = append(r.Facts, "last written: "+seen.stand())
+	}
+	if missing := seen.event - j.at.event; missing > 0 {
+		r.Facts = append(r.Facts, fmt.Sprintf("missing: events %d to %d, all since %s", j.at.event+1, seen.event, clock(j.at.at)))
+	} else if seen.commits > j.at.commits {
+		r.Facts = append(r.Facts, fmt.Sprintf("missing: %d changes to decisions and task records", seen.commits-j.at.commits))
+	}
+	r.Facts = append(r.Facts,
+		"containers are left alone, and go on; a newer copy of the folder, where there is one, is put back with: carma journal restore")
+	return r
+}
+
+// private refuses a folder that others can change: what they put there would
+// be believed.
+func private(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	uid, me := int(info.Sys().(*syscall.Stat_t).Uid), os.Geteuid()
+	if uid != me {
+		return &Refusal{
+			Err: os.ErrPermission, What: "the data folder " + dir + " belongs to somebody else",
+			Facts: []string{fmt.Sprintf("its owner has uid %d, the daemon runs with %d: what is in it could be changed behind the daemon's back", uid, me)},
+			Mend:  "chown " + strconv.Itoa(me) + " " + quoted(dir),
+		}
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return &Refusal{
+			Err: os.ErrPermission, What: "others can write to the data folder " + dir,
+			Facts: []string{fmt.Sprintf("its mode is %#o: what is in it could be changed behind the daemon's back", info.Mode().Perm())},
+			Mend:  "chmod go-w " + quoted(dir),
+		}
+	}
+	return nil
+}
+
+// checkEnd looks at what a start depends on in a journal that is too large to
+// be read whole: its last event is the one its head says.
+func (j *Journal) checkEnd() error {
+	if j.at.event == 0 {
+		return nil
+	}
+	switch last, err := j.before(j.at.event); {
+	case err != nil:
+		return fmt.Errorf("event %d: %w", j.at.event, err)
+	case last != j.at.chain:
+		return fmt.Errorf("%w: event %d is not the one that was last", ErrDamaged, j.at.event)
+	}
+	return nil
+}

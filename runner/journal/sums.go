@@ -1,0 +1,68 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash/crc32"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// columns are a row's, written one after the other for its checksum. Every row
+// is summed over its key as well, so that a row in the wrong place is found.
+type columns []byte
+
+func row(size int, numbers ...int64) columns {
+	return make(columns, 0, size+8*len(numbers)+16).numbers(numbers...)
+}
+
+func (c columns) numbers(ns ...int64) columns {
+	for _, n := range ns {
+		c = binary.BigEndian.AppendUint64(c, uint64(n))
+	}
+	return c
+}
+
+// text ends with a zero, so that no letter can move to the next column.
+func (c columns) text(s ...string) columns {
+	for _, s := range s {
+		c = append(append(c, s...), 0)
+	}
+	return c
+}
+
+func (c columns) sum(body []byte) int64 {
+	return int64(crc32.Checksum(append(c, body...), castagnoli))
+}
+
+// sum covers a snapshot; in journals up to schema 2 an event too.
+func sum(seq, at int64, kind string, body []byte) int64 {
+	return row(len(kind)+len(body), seq, at).text(kind).sum(body)
+}
+
+func (d Decision) sum() int64 {
+	return row(len(d.Kind)+len(d.Body), d.Seq, int64(d.N)).text(d.Kind).sum(d.Body)
+}
+
+func (t TaskRow) sum() int64 {
+	finished := int64(0)
+	if t.Finished {
+		finished = 1
+	}
+	size := len(t.Name) + len(t.User) + len(t.Group) + len(t.Phase) + len(t.Body)
+	return row(size, t.ID, finished, t.Submitted, t.Ended).text(t.Name, t.User, t.Group, t.Phase).sum(t.Body)
+}
+
+func metaSum(key string, value []byte) int64 { return row(len(key) + len(value)).text(key).sum(value) }
+
+// link is the sum of an event. It covers that of the event before, so that no
+// event can be left out, put in or replaced without changing all that follow.
+func link(before int64, e Event) int64 {
+	b := make([]byte, 0, 32+len(e.Kind)+len(e.Body))
+	for _, n := range []int64{before, e.Seq, e.At} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	b = append(append(append(b, e.Kind...), 0), e.Body...)
+	s := sha256.Sum256(b)
+	return int64(binary.BigEndian.Uint64(s[:8]))
+}
