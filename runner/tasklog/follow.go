@@ -54,7 +54,7 @@ func (s *Store) Follow(ctx context.Context, task int64, attempt int, o Options, 
 			}
 			continue
 		case !o.Follow || p.ended:
-			return nil
+			return f.note()
 		}
 		select {
 		case <-p.more:
@@ -85,7 +85,8 @@ type follower struct {
 	seg  segment
 	file *os.File
 	r    lineReader
-	line int64 // lines before the place
+	pos  loss // what comes before the place
+	at   time.Time
 	skip int64 // lines still to be left out
 	gap  loss  // what is missing before the next line
 }
@@ -134,7 +135,10 @@ func (f *follower) begin(tail int) error {
 			}
 		}
 	}
-	ok, err := f.openFrom(segs[from].start, segs[from].line)
+	if from > 0 || skip > 0 {
+		f.pos = loss{lines: segs[from].line, bytes: segs[from].start}
+	}
+	ok, err := f.openFrom(segs[from].start)
 	if !ok && err == nil {
 		err = ErrNotFound
 	}
@@ -165,12 +169,13 @@ func (f *follower) count(seg segment) (n int64, err error) {
 
 // advance goes on to the next segment that is still there.
 func (f *follower) advance() (bool, error) {
-	return f.openFrom(f.seg.start+f.r.off, f.line)
+	return f.openFrom(f.seg.start + 1)
 }
 
 // openFrom opens the first segment that starts at or after a place in the
-// output; false if there is none.
-func (f *follower) openFrom(start, line int64) (bool, error) {
+// output; false if there is none. What lies between it and what was read is
+// missing.
+func (f *follower) openFrom(start int64) (bool, error) {
 	for {
 		segs, err := f.s.segments(f.k)
 		if err != nil {
@@ -192,9 +197,10 @@ func (f *follower) openFrom(start, line int64) (bool, error) {
 		f.close()
 		f.seg, f.file = segs[0], file
 		f.r = lineReader{r: file, buf: f.r.buf[:0]}
-		f.gap.bytes += f.seg.start - start
-		f.gap.lines += f.seg.line - line
-		f.line = f.seg.line
+		// In files of older versions it can be negative: they counted notes.
+		f.gap.lines += max(f.seg.line-f.pos.lines, 0)
+		f.gap.bytes += max(f.seg.start-f.pos.bytes, 0)
+		f.pos = loss{lines: f.seg.line, bytes: f.seg.start}
 		return true, nil
 	}
 }
@@ -212,24 +218,40 @@ func (f *follower) drain(ctx context.Context) error {
 		if b == nil {
 			return nil
 		}
-		f.line++
+		l, ok := parseLine(b)
+		f.pos.pass(l, ok, b)
+		f.pos.bytes += newline(l, ok)
 		if f.skip > 0 {
 			f.skip--
 			continue
 		}
-		l, ok := parseLine(b)
 		if !ok || l.At.Before(f.since) {
 			continue
 		}
-		if f.gap.bytes > 0 {
-			text := fmt.Appendf(nil, "%d lines (%d bytes) left out here: a log is limited to %d bytes", f.gap.lines, f.gap.bytes, f.s.limit)
-			f.gap = loss{}
-			if err := f.fn(Line{At: l.At, Stream: Note, Text: text}); err != nil {
-				return err
-			}
+		f.at = l.At
+		if err := f.note(); err != nil {
+			return err
 		}
 		if err := f.fn(l); err != nil {
 			return err
 		}
 	}
+}
+
+// newline is what pass does not see of a line: its end.
+func newline(l Line, ok bool) int64 {
+	if ok && l.Stream == Note {
+		return 0
+	}
+	return 1
+}
+
+// note passes on what is missing before the place.
+func (f *follower) note() error {
+	if f.gap.lines == 0 {
+		return nil
+	}
+	text := f.gap.note(f.s.why(f.k))
+	f.gap = loss{}
+	return f.fn(Line{At: f.at, Stream: Note, Text: []byte(text)})
 }

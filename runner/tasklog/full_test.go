@@ -35,6 +35,14 @@ func (f diskFile) WriteAt(b []byte, off int64) (int, error) {
 	return m, err
 }
 
+// tick is the time of the next line.
+func tick(w *Writer) time.Time {
+	if w.last.IsZero() {
+		return epoch
+	}
+	return w.last.Add(1)
+}
+
 func diskStore(t *testing.T, d *disk) *Store {
 	s := Open(t.TempDir(), 1)
 	open := s.open
@@ -59,7 +67,7 @@ func TestFullForAWhile(t *testing.T) {
 		const lines = 3 * bufferSize / 1000
 		reports := 0
 		for i := range lines {
-			if err := w.Write(epoch, Stdout, fmt.Appendf(nil, "%04d %s", i, strings.Repeat("x", 950)), false); err != nil {
+			if err := w.Write(tick(w), Stdout, fmt.Appendf(nil, "%04d %s", i, strings.Repeat("x", 950)), false); err != nil {
 				reports++
 				if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "log of task 1, attempt 1: ") {
 					t.Errorf("report %v", err)
@@ -77,7 +85,7 @@ func TestFullForAWhile(t *testing.T) {
 			t.Fatalf("lost %d lines", lost)
 		}
 		d.room = 1 << 30
-		write(t, w, 0, Stdout, "room again")
+		write(t, w, time.Hour, Stdout, "room again")
 		closeLog(t, w)
 
 		got := texts(t, s, 0)
@@ -90,7 +98,7 @@ func TestFullForAWhile(t *testing.T) {
 				t.Errorf("line %d is %.20s", i, l)
 			}
 		}
-		if !strings.HasPrefix(got[kept], fmt.Sprintf("m:%d lines (", lost)) || !strings.HasSuffix(got[kept], "could not be written here: no space left on device") {
+		if !strings.HasPrefix(got[kept], fmt.Sprintf("m:%d lines (", lost)) || !strings.HasSuffix(got[kept], "left out here: no space left on device") {
 			t.Errorf("note %q", got[kept])
 		}
 		if got[kept+1] != "o:room again" {
@@ -107,10 +115,10 @@ func TestNoteStaysInPlace(t *testing.T) {
 	w := mustWriter(t, s, 1, 1)
 	long := strings.Repeat("x", 50000)
 	for _, text := range []string{long, long, long, "short"} {
-		_ = w.Write(epoch, Stdout, []byte(text), false) // reported above
+		_ = w.Write(tick(w), Stdout, []byte(text), false) // reported above
 	}
 	d.room = 1 << 30
-	write(t, w, 0, Stdout, "room again")
+	write(t, w, time.Hour, Stdout, "room again")
 	closeLog(t, w)
 	got := texts(t, s, 0)
 	if len(got) != 4 || !strings.HasPrefix(got[2], "m:2 lines (") || got[3] != "o:room again" {
@@ -125,7 +133,7 @@ func TestFullAtTheEnd(t *testing.T) {
 	s := diskStore(t, d)
 	w := mustWriter(t, s, 1, 1)
 	for i := range 5 {
-		write(t, w, 0, Stdout, fmt.Sprint("line ", i)) // 45 bytes each
+		write(t, w, time.Duration(i), Stdout, fmt.Sprint("line ", i)) // 45 bytes each
 	}
 	if err := w.Close(); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "3 lines") {
 		t.Errorf("close: %v", err)
@@ -145,7 +153,7 @@ func TestFullWhenRotating(t *testing.T) {
 	reports := 0
 	for i := range 40 {
 		d.full = i < 30
-		if err := w.Write(epoch, Stdout, fmt.Append(nil, i, " ", text), false); err != nil {
+		if err := w.Write(tick(w), Stdout, fmt.Append(nil, i, " ", text), false); err != nil {
 			reports++
 		}
 	}
@@ -176,6 +184,7 @@ func TestRealDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Open(dir, 0)
+	s.limits.Free = 0
 	w := mustWriter(t, s, 1, 1)
 	reports := 0
 	for i := range 500 {
@@ -204,20 +213,28 @@ func TestRealDiskFull(t *testing.T) {
 	}
 }
 
-// A log that cannot be opened does not stay locked, and its followers end.
+// A log that cannot be opened does not stay locked; what comes meanwhile is
+// counted, and noted when it can.
 func TestOpenFails(t *testing.T) {
 	d := &disk{full: true}
 	s := diskStore(t, d)
-	for range 2 {
-		if _, err := s.Writer(1, 1); !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("open: %v", err)
-		}
-	}
-	d.full, d.room = false, 1<<20
 	w := mustWriter(t, s, 1, 1)
-	write(t, w, 0, Stdout, "x")
+	if err := w.Flush(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("open: %v", err)
+	}
+	write(t, w, 0, Stdout, "lost")
+	if err := w.Close(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("close: %v", err)
+	}
+	w = mustWriter(t, s, 1, 1)
+	if err := w.Flush(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("open: %v", err)
+	}
+	write(t, w, 0, Stdout, "lost")
+	d.full, d.room = false, 1<<20
+	write(t, w, 1, Stdout, "x")
 	closeLog(t, w)
-	if got := texts(t, s, 0); !reflect.DeepEqual(got, []string{"o:x"}) {
+	if got := texts(t, s, 0); !reflect.DeepEqual(got, []string{"m:1 lines (45 bytes) left out here: no space left on device", "o:x"}) {
 		t.Errorf("log %q", got)
 	}
 }

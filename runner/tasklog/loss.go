@@ -8,8 +8,43 @@ import (
 	"time"
 )
 
-// loss is output that is missing.
-type loss struct{ lines, bytes int64 }
+// loss is an amount of output: missing, or passed.
+type loss struct {
+	lines, bytes int64
+	unknown      bool // and nobody can tell how much more
+}
+
+// note is the sentence in the log that stands for what is missing. The package
+// reads it again, so that what is missing is still known when the note itself
+// goes.
+func (l loss) note(why string) string {
+	amount := fmt.Sprintf("%d lines", l.lines)
+	if l.bytes > 0 {
+		amount += fmt.Sprintf(" (%d bytes)", l.bytes)
+	}
+	switch {
+	case l.unknown && l.lines == 0:
+		amount = "an unknown number of lines"
+	case l.unknown:
+		amount = "at least " + amount
+	}
+	return amount + " left out here: " + strings.ReplaceAll(why, "\n", " ")
+}
+
+// pass adds a stored line: itself, or if it is a note what that stands for.
+func (l *loss) pass(line Line, ok bool, raw []byte) {
+	if !ok || line.Stream != Note {
+		l.lines++
+		l.bytes += int64(len(raw))
+		return
+	}
+	text := strings.TrimPrefix(string(line.Text), "at least ")
+	var n, size int64
+	if k, _ := fmt.Sscanf(text, "%d lines (%d bytes) ", &n, &size); k > 0 {
+		l.lines += n
+		l.bytes += size
+	}
+}
 
 func (w *Writer) fail(err error) {
 	if !w.failing {
@@ -25,20 +60,54 @@ func (w *Writer) lose(lines, bytes int64) {
 	w.lostEver.bytes += bytes
 }
 
+// missing reports whether something is lost that no note tells of yet.
+func (w *Writer) missing() bool { return w.lost.lines > 0 || w.lost.unknown }
+
+// Gap says that output is missing here which never came, and why: so many
+// lines, or if lines is negative nobody knows how many. at is after the last
+// line before and before the next.
+func (w *Writer) Gap(at time.Time, lines int64, why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || lines == 0 || !at.After(w.last) {
+		return
+	}
+	w.cause, w.last = errors.New(why), at
+	w.lost.unknown = w.lost.unknown || lines < 0
+	w.lose(max(lines, 0), 0)
+	w.noteLoss(0)
+	w.wake()
+}
+
+// Before says that the next line is the n-th of the output, counted from 0: if
+// fewer have come, a note tells how many are missing.
+func (w *Writer) Before(at time.Time, n int64, why string) {
+	w.mu.Lock()
+	have := w.seg.line + w.out.lines + w.lost.lines
+	w.mu.Unlock()
+	if n > have {
+		w.Gap(at, n-have, why)
+	}
+}
+
 // noteLoss says in the log what was lost, as soon as there is room for that
 // and for the next bytes after it.
-func (w *Writer) noteLoss(at time.Time, next int) {
-	if w.lost.lines == 0 {
+//
+// Its time is that of the newest line that came before: all until then is kept
+// or counted.
+func (w *Writer) noteLoss(next int) {
+	if w.missing() && !w.opened() || !w.missing() { // opening may find it
 		return
 	}
 	cause := w.cause
 	if e, ok := errors.AsType[*fs.PathError](cause); ok {
 		cause = e.Err
 	}
-	text := fmt.Sprintf("%d lines (%d bytes) could not be written here: %v", w.lost.lines, w.lost.bytes, cause)
-	text = strings.ReplaceAll(text, "\n", " ")
-	note := appendLine(nil, Line{At: at, Stream: Note, Text: []byte(text)})
-	if w.flush() && w.room(int64(len(note)+next)) && w.store(note) {
+	note := appendLine(nil, Line{At: w.last, Stream: Note, Text: []byte(w.lost.note(fmt.Sprint(cause)))})
+	if w.flush() && w.room(int64(len(note)+next)) {
+		w.append(note)
+		w.out.lines += w.lost.lines
+		w.out.bytes += w.lost.bytes
 		w.lost, w.failing = loss{}, false
 	}
 }

@@ -15,8 +15,8 @@ import (
 // starts. The first one, the head, starts at 0 and is never deleted.
 type segment struct {
 	attempt int
-	start   int64 // bytes before it
-	line    int64 // lines before it
+	start   int64 // bytes of output before it, also those that were lost
+	line    int64 // lines, the same; notes do not count
 }
 
 func (g segment) head() bool { return g.start == 0 }
@@ -63,17 +63,12 @@ func (s *Store) segments(k key) ([]segment, error) {
 	return segs, nil
 }
 
-type older struct {
-	segment
-	size int64
-}
-
 // rotate starts the next segment.
 func (w *Writer) rotate() bool {
 	if !w.flush() {
 		return false
 	}
-	next := segment{attempt: w.k.attempt, start: w.seg.start + w.size, line: w.seg.line + w.lines}
+	next := segment{attempt: w.k.attempt, start: w.seg.start + max(w.out.bytes, 1), line: w.seg.line + w.out.lines}
 	f, err := w.s.open(w.s.path(w.k, next), os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		w.fail(err)
@@ -82,22 +77,62 @@ func (w *Writer) rotate() bool {
 	if err := w.f.Close(); err != nil {
 		w.fail(err) // for the report; there is nothing to be done
 	}
-	w.older = append(w.older, older{w.seg, w.size})
-	w.f, w.seg, w.size, w.lines, w.written, w.whole = f, next, 0, 0, 0, 0
+	w.older.Add(w.size)
+	w.f, w.seg, w.size, w.out, w.written, w.whole = f, next, 0, loss{}, 0, 0
 	return true
 }
 
-// dropOldest deletes segments, never the head or the newest, until there is
-// room for n more bytes.
+// dropOldest deletes segments, never the head or the newest, until the
+// attempt's limit leaves room for n more bytes.
 func (w *Writer) dropOldest(n int64) bool {
-	for w.total+n > w.s.limit && len(w.older) > 1 {
-		o := w.older[1]
-		if err := os.Remove(w.s.path(w.k, o.segment)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	limit := w.s.limits.Attempt
+	if w.older.Load()+w.size+n <= limit {
+		return true
+	}
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	for w.older.Load()+w.size+n > limit {
+		segs, err := w.s.segments(w.k)
+		if err != nil {
 			w.fail(err)
 			return false
 		}
-		w.total -= o.size
-		w.older = append(w.older[:1], w.older[2:]...)
+		if len(segs) < 3 {
+			return true
+		}
+		if err := w.s.dropSegment(w.k, segs[1], &full{limit: limit}); err != nil {
+			w.fail(err)
+			return false
+		}
 	}
 	return true
+}
+
+// look notices that somebody has moved or deleted the file that is written:
+// writing goes on in a new one.
+func (w *Writer) look() {
+	if w.f == nil {
+		w.opened()
+		return
+	}
+	if _, err := os.Stat(w.s.path(w.k, w.seg)); !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	next := segment{attempt: w.k.attempt, start: w.seg.start + w.out.bytes, line: w.seg.line + w.out.lines}
+	err := os.MkdirAll(w.s.folder(w.k.task), 0o700)
+	if err == nil {
+		var f file
+		if f, err = w.s.open(w.s.path(w.k, next), os.O_RDWR|os.O_CREATE|os.O_TRUNC); err == nil {
+			_ = w.f.Close()
+			w.buf = w.buf[:0]
+			w.f, w.seg, w.size, w.out, w.written, w.whole = f, next, 0, loss{}, 0, 0
+			w.older.Store(0)
+			w.s.becauseOf(w.k, "the folder of the output was moved or deleted")
+			w.s.recount(w.k.task)
+			w.fail(fmt.Errorf("%s was moved or deleted while it was written", w.s.folder(w.k.task)))
+			w.failing = false
+			return
+		}
+	}
+	w.fail(err)
 }

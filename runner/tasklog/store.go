@@ -11,6 +11,10 @@
 // deleted as the limit requires. Their names carry the position in the output
 // at which they start, so what is missing is known without any other record.
 //
+// All output together is bounded as well, per task, per user and in total; see
+// [Limits] and makeRoom. Wherever output is missing, a note in its place says
+// how much and why.
+//
 // The package has no clock and starts no goroutine.
 package tasklog
 
@@ -44,12 +48,17 @@ const (
 // Store is a folder of logs. Its methods may be called from several goroutines.
 // Only one process may write.
 type Store struct {
-	dir   string
-	limit int64
-	open  func(path string, flag int) (file, error) // replaced by tests
+	dir    string
+	former []string // other folders in which there may be output
+	limits Limits
+	open   func(path string, flag int) (file, error)      // replaced by tests
+	disk   func(dir string) (size, free int64, err error) // the same
 
 	mu      sync.Mutex
 	writers map[key]*Writer // those not closed
+	tasks   map[int64]*taskBook
+	users   map[string]*userBook
+	total   int64
 }
 
 type key struct {
@@ -65,21 +74,69 @@ type file interface {
 	Close() error
 }
 
-// Open returns the store in dir, which is made when first needed. limit is the
-// most bytes kept of one attempt, on disk: 0 means [DefaultLimit], and less
-// than [MinLimit] means that.
-func Open(dir string, limit int64) *Store {
-	if limit == 0 {
-		limit = DefaultLimit
-	}
-	return &Store{
-		dir:     dir,
-		limit:   max(limit, MinLimit),
-		writers: map[key]*Writer{},
+// Open returns the store in dir with the default limits but one: limit is the
+// most bytes kept of one attempt.
+func Open(dir string, limit int64) *Store { return New(dir, Limits{Attempt: limit}) }
+
+// New returns the store in dir, which is made when first needed. Output that
+// lies in one of the former folders stays there and can be read.
+func New(dir string, limits Limits, former ...string) *Store {
+	s := &Store{
+		dir: dir, former: former, disk: room,
+		writers: map[key]*Writer{}, tasks: map[int64]*taskBook{}, users: map[string]*userBook{},
 		open: func(path string, flag int) (file, error) {
 			return os.OpenFile(path, flag, 0o600)
 		},
 	}
+	size := int64(0)
+	for d := dir; ; d = filepath.Dir(d) { // it may not be there yet
+		n, _, err := s.disk(d)
+		if size = n; err == nil || d == filepath.Dir(d) {
+			break
+		}
+	}
+	s.limits = limits.on(size)
+	return s
+}
+
+// Limits are those in force.
+func (s *Store) Limits() Limits { return s.limits }
+
+// Tasks lists the tasks that have output on disk, in no order.
+func (s *Store) Tasks() (tasks []int64, err error) {
+	for _, dir := range append([]string{s.dir}, s.former...) {
+		names, readErr := readNames(dir)
+		if !errors.Is(readErr, fs.ErrNotExist) {
+			err = errors.Join(err, readErr)
+		}
+		for _, name := range names {
+			if id, parseErr := strconv.ParseInt(name, 10, 64); parseErr == nil && id > 0 {
+				tasks = append(tasks, id)
+			}
+		}
+	}
+	return tasks, err
+}
+
+func readNames(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(0)
+}
+
+// Check reports why output cannot be written now.
+func (s *Store) Check() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(s.dir, ".check")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // Attempts lists the attempts of a task that have a log, lowest first.
@@ -90,12 +147,12 @@ func (s *Store) Attempts(task int64) ([]int, error) {
 	}
 	var attempts []int
 	for _, e := range entries {
-		if seg, ok := parseName(e.Name()); ok && seg.head() {
+		if seg, ok := parseName(e.Name()); ok {
 			attempts = append(attempts, seg.attempt)
 		}
 	}
 	slices.Sort(attempts)
-	return attempts, err
+	return slices.Compact(attempts), err
 }
 
 // Tasks lists the tasks that have a folder, in no order.
@@ -126,6 +183,7 @@ func (s *Store) Remove(task int64) error {
 	if err := os.RemoveAll(s.folder(task)); err != nil {
 		return fmt.Errorf("remove logs of task %d: %w", task, err)
 	}
+	s.forgetTask(task)
 	return nil
 }
 
@@ -140,7 +198,13 @@ func (s *Store) writer(k key) *Writer {
 }
 
 func (s *Store) folder(task int64) string {
-	return filepath.Join(s.dir, strconv.FormatInt(task, 10))
+	name := strconv.FormatInt(task, 10)
+	for _, dir := range s.former {
+		if path := filepath.Join(dir, name); exists(path) {
+			return path
+		}
+	}
+	return filepath.Join(s.dir, name)
 }
 
 func (s *Store) path(k key, seg segment) string {

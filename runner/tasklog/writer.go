@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"carma/failpoint"
@@ -32,16 +33,14 @@ type Writer struct {
 	f       file       // the newest segment
 	seg     segment
 	size    int64 // of seg, with what is in buf
-	lines   int64 // the same
+	out     loss  // what of the output is in it: with what is lost, without notes
 	written int64 // of seg, without buf
 	whole   int64 // where the last line that is written completely ends
 
-	older []older // the segments before, oldest first
-	total int64   // size of all segments
+	older atomic.Int64 // size of the segments before; others may drop some of them
 
 	buf     []byte
 	scratch []byte
-	resume  *resume // nil: all that comes is new
 	last    time.Time
 
 	failing  bool  // the last attempt to write failed
@@ -56,7 +55,9 @@ type Writer struct {
 
 // Writer opens the log of an attempt for writing, which [ErrOpen] prevents if
 // it is open already. If there is one, from before a restart, a line torn by
-// the crash is dropped and writing goes on behind it; see [Writer.Since].
+// the crash is dropped and writing goes on behind it; see [Writer.Since]. If
+// the folder is missing or cannot be written, output is lost, and counted,
+// until it can.
 func (s *Store) Writer(task int64, attempt int) (*Writer, error) {
 	w := &Writer{s: s, k: key{task, attempt}}
 	w.mu.Lock() // whoever follows waits until it is ready
@@ -68,29 +69,25 @@ func (s *Store) Writer(task int64, attempt int) (*Writer, error) {
 		s.writers[w.k] = w
 	}
 	s.mu.Unlock()
-	err := ErrOpen
-	if !taken {
-		err = w.reopen()
+	if taken {
+		return nil, fmt.Errorf("log of task %d, attempt %d: %w", task, attempt, ErrOpen)
 	}
-	if err != nil {
-		if !taken {
-			w.closed = true
-			w.forget()
-		}
-		return nil, fmt.Errorf("log of task %d, attempt %d: %w", task, attempt, err)
-	}
+	w.opened()
 	return w, nil
 }
 
 // Write appends a line of the given stream; text ends with or without its
-// newline and is not kept. A line that was in the log when it was reopened is
-// ignored. An error says that output is not getting to the disk; it is for
+// newline and is not kept. The times of lines increase; one that is not later
+// than the newest in the log is known already and ignored. An error says that output is not getting to the disk; it is for
 // the caller to log, and the caller goes on.
 func (w *Writer) Write(at time.Time, stream Stream, text []byte, partial bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return fs.ErrClosed
+	}
+	if !at.After(w.last) {
+		return nil
 	}
 	text = bytes.TrimSuffix(text, []byte("\n"))
 	for {
@@ -106,6 +103,7 @@ func (w *Writer) Write(at time.Time, stream Stream, text []byte, partial bool) e
 		}
 		text = rest
 	}
+	w.last = at
 	w.wake()
 	return w.takeReport()
 }
@@ -113,28 +111,26 @@ func (w *Writer) Write(at time.Time, stream Stream, text []byte, partial bool) e
 // put stores or loses a line.
 func (w *Writer) put(l Line) {
 	w.scratch = appendLine(w.scratch[:0], l)
-	if w.resume != nil && w.resume.known(w, l.At, w.scratch) {
-		return
-	}
-	if l.At.After(w.last) {
-		w.last = l.At
-	}
-	w.noteLoss(l.At, len(w.scratch))
-	if w.lost.lines > 0 || !w.store(w.scratch) { // in order: nothing before the note
+	w.noteLoss(len(w.scratch))
+	if w.missing() || !w.store(w.scratch) { // in order: nothing before the note
 		w.lose(1, int64(len(w.scratch)))
 	}
 }
 
 // store adds an encoded line to the buffer.
 func (w *Writer) store(b []byte) bool {
-	if !w.room(int64(len(b))) {
+	if !w.opened() || !w.room(int64(len(b))) {
 		return false
 	}
+	w.append(b)
+	w.out.lines++
+	w.out.bytes += int64(len(b))
+	return true
+}
+
+func (w *Writer) append(b []byte) {
 	w.buf = append(w.buf, b...)
 	w.size += int64(len(b))
-	w.total += int64(len(b))
-	w.lines++
-	return true
 }
 
 // room makes room for n bytes, in the buffer and within the limits.
@@ -142,7 +138,7 @@ func (w *Writer) room(n int64) bool {
 	if int64(len(w.buf))+n > bufferSize && !w.flush() {
 		return false
 	}
-	if w.size+n > w.s.limit/shares && !w.rotate() {
+	if w.size+n > w.s.limits.Attempt/shares && !w.rotate() {
 		return false
 	}
 	return w.dropOldest(n)
@@ -158,6 +154,11 @@ func (w *Writer) flush() bool {
 		w.fail(err)
 		return false
 	}
+	want := int64(len(w.buf))
+	if err := w.s.take(w, want); err != nil {
+		w.fail(err)
+		return false
+	}
 	n, err := w.f.WriteAt(w.buf, w.written)
 	if err == nil {
 		err = failpoint.Error("output-written")
@@ -167,6 +168,9 @@ func (w *Writer) flush() bool {
 	}
 	w.written += int64(n)
 	w.buf = w.buf[:copy(w.buf, w.buf[n:])]
+	if int64(n) < want {
+		w.s.give(w.k.task, want-int64(n))
+	}
 	if err != nil {
 		w.fail(err)
 		return false
@@ -182,6 +186,7 @@ func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {
+		w.look()
 		w.flush()
 	}
 	return w.takeReport()
@@ -196,18 +201,20 @@ func (w *Writer) Close() error {
 	if w.closed {
 		return nil
 	}
-	w.noteLoss(w.last, 0)
-	if !w.flush() {
+	w.noteLoss(0)
+	if w.f != nil && !w.flush() {
 		w.lose(int64(bytes.Count(w.buf, []byte("\n"))), int64(len(w.buf)))
 	}
 	var errs []error
-	if w.whole < w.written {
-		errs = append(errs, w.f.Truncate(w.whole))
-	}
-	if w.lost.lines > 0 {
+	if w.missing() {
 		errs = append(errs, fmt.Errorf("%d lines (%d bytes) lost: %w", w.lost.lines, w.lost.bytes, w.cause))
 	}
-	errs = append(errs, w.f.Sync(), w.f.Close(), w.syncOlder())
+	if w.f != nil {
+		if w.whole < w.written {
+			errs = append(errs, w.f.Truncate(w.whole))
+		}
+		errs = append(errs, w.f.Sync(), w.f.Close(), w.syncOlder())
+	}
 	w.closed = true
 	w.forget()
 	w.wake()
@@ -219,8 +226,12 @@ func (w *Writer) Close() error {
 
 func (w *Writer) syncOlder() error {
 	paths := []string{w.s.folder(w.k.task), filepath.Dir(w.s.folder(w.k.task))}
-	for _, o := range w.older {
-		paths = append(paths, w.s.path(w.k, o.segment))
+	segs, err := w.s.segments(w.k)
+	if err != nil {
+		return err
+	}
+	for _, seg := range segs {
+		paths = append(paths, w.s.path(w.k, seg))
 	}
 	for _, p := range paths {
 		f, err := os.Open(p)
@@ -265,7 +276,9 @@ func (w *Writer) progress() progress {
 	if w.closed {
 		return progress{newest: w.seg.start, ended: true}
 	}
-	w.flush()
+	if w.f != nil {
+		w.flush()
+	}
 	if w.changed == nil {
 		w.changed = make(chan struct{})
 	}

@@ -1,0 +1,309 @@
+package tasklog
+
+import (
+	"container/heap"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// taskBook is what the store knows of one task's output. Store.mu guards it.
+type taskBook struct {
+	id    int64
+	user  *userBook
+	size  int64
+	done  bool  // the task is over
+	ended int64 // when, in the caller's time
+}
+
+// userBook sums up the tasks of one user.
+type userBook struct {
+	name string
+	size int64
+	open map[int64]*taskBook // those that are not over
+	done doneTasks           // those that are, the first to end on top; some have been removed since
+}
+
+// doneTasks is a heap.
+type doneTasks []*taskBook
+
+func (d doneTasks) Len() int      { return len(d) }
+func (d doneTasks) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *doneTasks) Push(t any)   { *d = append(*d, t.(*taskBook)) }
+func (d doneTasks) Less(i, j int) bool {
+	return d[i].ended < d[j].ended || d[i].ended == d[j].ended && d[i].id < d[j].id
+}
+func (d *doneTasks) Pop() any {
+	last := len(*d) - 1
+	t := (*d)[last]
+	*d = (*d)[:last]
+	return t
+}
+
+// Own says whose a task is. What it has on disk already is counted. Until it
+// is said, a task is nobody's, which is a user like any other. It may be
+// repeated.
+func (s *Store) Own(task int64, user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.task(task)
+	if t.user.name == user {
+		return
+	}
+	t.user.size -= t.size
+	delete(t.user.open, t.id)
+	t.user = s.user(user)
+	t.user.size += t.size
+	if t.done {
+		heap.Push(&t.user.done, t)
+	} else {
+		t.user.open[t.id] = t
+	}
+}
+
+// Done says that a task is over, and when: from now on its output goes before
+// that of tasks that still write. It may be repeated.
+func (s *Store) Done(task, ended int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.task(task)
+	if t.done {
+		return
+	}
+	t.done, t.ended = true, ended
+	delete(t.user.open, t.id)
+	heap.Push(&t.user.done, t)
+}
+
+// Usage is how much room output takes.
+type Usage struct {
+	Limits
+	Dir   string
+	Tasks int // that are known
+	Bytes int64
+	Users map[string]int64
+}
+
+// Usage tells what is counted so far: after a start, that grows until
+// everything has been looked at.
+func (s *Store) Usage() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := Usage{Limits: s.limits, Dir: s.dir, Tasks: len(s.tasks), Bytes: s.total, Users: map[string]int64{}}
+	for name, b := range s.users {
+		if b.size > 0 {
+			u.Users[name] = b.size
+		}
+	}
+	return u
+}
+
+func (s *Store) user(name string) *userBook {
+	u := s.users[name]
+	if u == nil {
+		u = &userBook{name: name, open: map[int64]*taskBook{}}
+		s.users[name] = u
+	}
+	return u
+}
+
+// task returns a task's book, which begins with what is on disk.
+func (s *Store) task(id int64) *taskBook {
+	t := s.tasks[id]
+	if t == nil {
+		t = &taskBook{id: id, user: s.user("")}
+		s.tasks[id] = t
+		t.user.open[id] = t
+		s.count(t, s.measure(id))
+	}
+	return t
+}
+
+// measure is the size of a task's files.
+func (s *Store) measure(task int64) (n int64) {
+	entries, _ := os.ReadDir(s.folder(task))
+	for _, e := range entries {
+		if _, ok := parseName(e.Name()); !ok {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// recount looks again at what a task has on disk.
+func (s *Store) recount(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.task(id)
+	s.count(t, s.measure(id)-t.size)
+}
+
+// count adds to, or takes from, what a task has.
+func (s *Store) count(t *taskBook, n int64) {
+	t.size += n
+	t.user.size += n
+	s.total += n
+}
+
+// forgetTask takes a task off the books.
+func (s *Store) forgetTask(id int64) {
+	t := s.tasks[id]
+	if t == nil {
+		return
+	}
+	s.count(t, -t.size)
+	delete(t.user.open, id)
+	delete(s.tasks, id)
+}
+
+// take books n bytes for a writer, and makes the room that they need. It
+// returns the limit that leaves none.
+func (s *Store) take(w *Writer, n int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.task(w.k.task)
+	for {
+		over := s.over(t, n)
+		if over == nil {
+			s.count(t, n)
+			return nil
+		}
+		if !s.makeRoom(t, over, n) {
+			return over
+		}
+	}
+}
+
+// give takes n bytes off the books that were not written, or are gone.
+func (s *Store) give(task, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tasks[task]; t != nil {
+		s.count(t, -n)
+	}
+}
+
+// over returns the first limit that n more bytes would exceed.
+func (s *Store) over(t *taskBook, n int64) *full {
+	switch l := s.limits; {
+	case t.size+n > l.Task:
+		return &full{limit: l.Task, of: ofTask}
+	case t.user.size+n > l.User:
+		return &full{limit: l.User, of: ofUser, user: t.user.name}
+	case s.total+n > l.Total:
+		return &full{limit: l.Total, of: ofTotal}
+	}
+	if s.limits.Free == 0 {
+		return nil
+	}
+	if _, free, err := s.disk(s.folder(t.id)); err == nil && free < s.limits.Free+n {
+		return &full{limit: s.limits.Free, of: ofDisk}
+	}
+	return nil
+}
+
+// makeRoom removes the piece of output that must go first when t needs n bytes
+// and a limit is reached; false: there is none.
+//
+//   - A task's limit: the middle of its own output, the oldest attempt's first.
+//   - A user's: the output of the task that ended first; else the middle of
+//     the largest task's.
+//   - The total: each user has an equal share. Who is above it pays for it; who
+//     is within it gets room from the one who is above it most.
+//   - The disk's: the task's own, as nobody knows who fills the disk.
+func (s *Store) makeRoom(t *taskBook, over *full, n int64) bool {
+	switch over.of {
+	case ofTask, ofDisk:
+		return s.dropMiddle(t, over)
+	case ofUser:
+		return s.dropOf(t.user, over)
+	default:
+		return s.dropOf(s.payer(t.user, n), over)
+	}
+}
+
+// payer is the user whose output goes when the total is reached.
+func (s *Store) payer(u *userBook, n int64) *userBook {
+	users := int64(0)
+	most := u
+	for _, b := range s.users {
+		if b.size == 0 && b != u {
+			continue
+		}
+		users++
+		if b.size > most.size || b.size == most.size && b.name < most.name {
+			most = b
+		}
+	}
+	if u.size+n > s.limits.Total/users {
+		return u
+	}
+	return most
+}
+
+func (s *Store) dropOf(u *userBook, over *full) bool {
+	for len(u.done) > 0 {
+		t := heap.Pop(&u.done).(*taskBook)
+		if s.tasks[t.id] == t && t.user == u && s.expire(t, "removed to make room, as "+over.Error()) > 0 {
+			return true
+		}
+	}
+	open := make([]*taskBook, 0, len(u.open))
+	for _, t := range u.open {
+		open = append(open, t)
+	}
+	slices.SortFunc(open, func(a, b *taskBook) int {
+		if a.size != b.size {
+			return int(min(max(b.size-a.size, -1), 1))
+		}
+		return int(a.id - b.id)
+	})
+	for _, t := range open {
+		if s.dropMiddle(t, over) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropMiddle deletes the oldest file of a task that is neither the head nor
+// the newest of its attempt.
+func (s *Store) dropMiddle(t *taskBook, over *full) bool {
+	attempts, err := s.Attempts(t.id)
+	if err != nil {
+		return false
+	}
+	for _, n := range attempts {
+		k := key{t.id, n}
+		segs, err := s.segments(k)
+		if err != nil || len(segs) < 3 {
+			continue
+		}
+		return s.dropSegment(k, segs[1], over) == nil
+	}
+	return false
+}
+
+// dropSegment deletes a file of an attempt's output and writes down why.
+func (s *Store) dropSegment(k key, seg segment, over *full) error {
+	s.because(k, over)
+	path := s.path(k, seg)
+	size := int64(0)
+	if info, err := os.Stat(path); err == nil {
+		size = info.Size()
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if w := s.writers[k]; w != nil {
+		w.older.Add(-size)
+	}
+	if t := s.tasks[k.task]; t != nil {
+		s.count(t, -size)
+	}
+	return nil
+}
