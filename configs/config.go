@@ -79,6 +79,16 @@ type Config struct {
 	StopGrace time.Duration
 	// LogBytes bounds the output kept per attempt.
 	LogBytes mapper.Bytes
+	// OutputDir holds the tasks' output; empty: folder logs of DataDir.
+	OutputDir string
+	// OutputTask, OutputUser and OutputTotal bound the output kept of one task,
+	// of one user's tasks and of all; OutputFree stays free on its disk. 0: a
+	// default that depends on LogBytes and the disk.
+	OutputTask, OutputUser, OutputTotal, OutputFree mapper.Bytes
+	// KeepTasks is how many finished tasks are kept, KeepTasksFor and
+	// KeepOutputFor how long they and their output are; 0: no limit.
+	KeepTasks                   int
+	KeepTasksFor, KeepOutputFor time.Duration
 
 	// AllowedMounts are the folders a task may mount, with all below them. ~
 	// is the submitter's home.
@@ -135,6 +145,7 @@ func Default() Config {
 		Pull:           "missing",
 		StopGrace:      10 * time.Second,
 		LogBytes:       64 * mapper.MiB,
+		KeepTasks:      100_000,
 		AllowedMounts:  []string{"~"},
 		AdminGroup:     "carma",
 		Mapper:         mapperDefaults(mapper.DefaultOptions().Policy),

@@ -144,6 +144,34 @@ var keys = []key{
 		}
 		return nil
 	}},
+	{"output-dir", "`folder` of the tasks' output; empty: folder logs of data-dir", func(c *Config) any { return &c.OutputDir }, func(c *Config) error {
+		if c.OutputDir == "" {
+			return nil
+		}
+		return absolute(c.OutputDir)
+	}},
+	{"output-task", "output kept per task; 0: four times log-bytes", func(c *Config) any { return &c.OutputTask }, func(c *Config) error {
+		return output(c.OutputTask)
+	}},
+	{"output-user", "output kept per user; 0: half of output-total", func(c *Config) any { return &c.OutputUser }, func(c *Config) error {
+		return output(c.OutputUser)
+	}},
+	{"output-total", "output kept of all tasks; 0: a tenth of its disk", func(c *Config) any { return &c.OutputTotal }, func(c *Config) error {
+		return output(c.OutputTotal)
+	}},
+	{"output-free", "what output leaves free on its disk; 0: a twentieth of it, at most 1G", func(c *Config) any { return &c.OutputFree }, nil},
+	{"keep-tasks", "how many finished tasks are kept; 0: all", func(c *Config) any { return &c.KeepTasks }, func(c *Config) error {
+		if c.KeepTasks < 0 {
+			return fmt.Errorf("%d is negative; write for example 100000, or 0 for all", c.KeepTasks)
+		}
+		return nil
+	}},
+	{"keep-tasks-for", "`time` for which finished tasks are kept; 0: no limit", func(c *Config) any { return &c.KeepTasksFor }, func(c *Config) error {
+		return notNegative(c.KeepTasksFor)
+	}},
+	{"keep-output-for", "`time` for which the output of finished tasks is kept; 0: as long as the task", func(c *Config) any { return &c.KeepOutputFor }, func(c *Config) error {
+		return notNegative(c.KeepOutputFor)
+	}},
 
 	{"allowed-mounts", "`folders` tasks may mount; ~ is the submitter's home", func(c *Config) any { return &c.AllowedMounts }, func(c *Config) error {
 		for _, dir := range c.AllowedMounts {
@@ -252,4 +280,12 @@ func find(name string) (key, bool) {
 		return key{}, false
 	}
 	return keys[i], true
+}
+
+// output refuses limits that no log fits into.
+func output(b mapper.Bytes) error {
+	if b != 0 && b < mapper.MiB {
+		return fmt.Errorf("%d bytes is too small; write for example 10G, or 0 for the default", b)
+	}
+	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // Doctor checks everything the daemon depends on.
 func (r *Runner) Doctor(ctx context.Context) []api.Check {
-	checks := []api.Check{r.checkEngine(ctx), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir)}
+	checks := []api.Check{r.checkEngine(ctx), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput()}
 	if r.opt.SetSpeed != nil {
 		checks = append(checks, r.checkSimtask(ctx))
 	} else {

@@ -39,7 +39,7 @@ func (r *Runner) resume() {
 	}
 	first := r.nextID
 	r.attempts.Go(func() { r.sweep(r.work, placed, first) })
-	r.attempts.Go(func() { r.sweepOutput(r.work, first) })
+	r.attempts.Go(func() { r.sweepOutput(r.work, first); r.keepHouse(r.work) })
 }
 
 // sweep removes containers of this daemon whose attempts are over: it was

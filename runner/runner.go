@@ -74,6 +74,8 @@ type Options struct {
 	// Owner tells whose a process of this machine is; nil: what its control
 	// groups say.
 	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
+	// Keep is what is kept of tasks that have finished.
+	Keep Keep
 	// Probing is when and how tasks are probed.
 	Probing Probing
 }
@@ -109,6 +111,7 @@ type Runner struct {
 	limiter  limiter
 	users    func(uid, gid int) Caller // who somebody is now, as the system knows
 	opening  chan struct{}             // one token for each look at a user's files
+	keeping  outputHealth
 
 	// The loop's own:
 	nextID    mapper.TaskID

@@ -231,6 +231,7 @@ func cutLabel(s string) (key, value string, withValue bool) {
 // Info describes the daemon.
 func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 	info := api.Info{
+		Output: r.outputView(),
 		Version: r.opt.Version, Now: r.Clock.Time(), Speed: r.Clock.Speed(), PID: pid, DataDir: r.opt.DataDir,
 		Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Engine: r.engine.version(),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"carma/containers"
@@ -26,6 +27,7 @@ type worker struct {
 	// adopted is the container that an earlier daemon made; nil: this one makes
 	// it. Written before the container is known to anybody else.
 	adopted *containers.Container
+	heard   atomic.Int64 // lines of output that have come
 }
 
 // startWorker starts the worker of a launch; the loop only.
@@ -69,6 +71,7 @@ type ending struct {
 
 func (w *worker) run(ctx context.Context) {
 	log := w.Log.With().Int64("task", int64(w.launch.Task)).Int("attempt", w.launch.Attempt).Logger()
+	w.Logs.Own(int64(w.launch.Task), w.rec.User)
 	out, err := w.Logs.Writer(int64(w.launch.Task), w.launch.Attempt)
 	if err != nil {
 		log.Warn().Err(err).Msg("the output cannot be kept")
@@ -144,20 +147,12 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	outages, err := w.engine.retry(ctx, func() (err error) { exit, err = w.Driver.Wait(ctx, id); return err })
 	endStop()
 	<-stopping
-	select { // what it printed last decides how it ended
-	case <-logged:
-	case <-time.After(logDrain):
-		endLog()
-		<-logged
-	}
+	w.awaitOutput(ctx, logged, out, endLog) // what it printed last decides how it ended
 	if err != nil {
 		return id, ending{class: mapper.ExitInfrastructure, message: "its container was lost: " + err.Error()}
 	}
 	return id, w.classify(ctx, exit, &tail, outages > 0)
 }
-
-// logDrain bounds the wait for the output after the end of a container.
-const logDrain = 10 * time.Second
 
 // begin makes and starts the container. An empty id without an error means
 // that it was stopped before it could start.
@@ -210,72 +205,6 @@ func (w *worker) beginEnding(err error) ending {
 		return ending{class: mapper.ExitCannotStart, code: 125, message: err.Error()}
 	}
 	return ending{class: mapper.ExitInfrastructure, code: 125, message: "its container could not be started: " + err.Error()}
-}
-
-// copyLogs keeps the output, from where the last daemon left off.
-func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, tail *containers.Tail) {
-	var since time.Time
-	if out != nil {
-		since = out.Since()
-		w.refillTail(tail)
-		flushed := make(chan struct{})
-		defer func() { <-flushed }()
-		flushCtx, end := context.WithCancel(ctx)
-		defer end()
-		go func() { defer close(flushed); w.flushLogs(flushCtx, out) }()
-	}
-	_, err := w.engine.retry(ctx, func() error {
-		return w.Driver.Logs(ctx, id, since, true, func(at time.Time, stream containers.Stream, line []byte, partial bool) {
-			since = at
-			tail.Add(stream, line, partial)
-			if out == nil {
-				return
-			}
-			if err := out.Write(at, tasklog.Stream(stream), line, partial); err != nil {
-				w.lostOutput(err)
-			}
-		})
-	})
-	if err != nil && ctx.Err() == nil {
-		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the output could not be read to its end")
-	}
-}
-
-// flushLogs bounds what has to be read again after a crash.
-func (w *worker) flushLogs(ctx context.Context, out *tasklog.Writer) {
-	tick := time.NewTicker(flushAfter)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := out.Flush(); err != nil {
-				w.lostOutput(err)
-			}
-		}
-	}
-}
-
-func (w *worker) lostOutput(err error) {
-	w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the output cannot be kept")
-}
-
-// refillTail reads back the end of the output that an earlier daemon kept.
-func (w *worker) refillTail(tail *containers.Tail) {
-	if !w.resumed {
-		return
-	}
-	lines, err := w.Logs.Tail(int64(w.launch.Task), w.launch.Attempt, containers.TailLines)
-	if err != nil {
-		return
-	}
-	for _, l := range lines {
-		if l.Stream == tasklog.Note {
-			continue
-		}
-		tail.Add(containers.Stream(l.Stream), l.Text, l.Partial)
-	}
 }
 
 // stopWhenAsked stops the container when the mapper wants it to end.

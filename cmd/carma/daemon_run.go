@@ -24,7 +24,6 @@ import (
 	"carma/runner/journal"
 	"carma/runner/mounts"
 	"carma/runner/mps"
-	"carma/runner/tasklog"
 )
 
 // runDaemon wires the daemon's parts together and runs it until ctx ends.
@@ -48,6 +47,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 	opt := runner.Options{
 		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery, Activity: config.Activity,
 		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
+		Keep:    runner.Keep{Tasks: config.KeepTasks, TasksFor: config.KeepTasksFor, OutputFor: config.KeepOutputFor},
 		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
 	}
 	if os.Geteuid() == 0 {
@@ -72,8 +72,12 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 		opt.Attach = containers.Attach(config.Attach)
 	}
 
+	logs, err := openOutput(config, j)
+	if err != nil {
+		return err
+	}
 	r, err := runner.New(ctx, opt, runner.Deps{
-		Journal: j, Logs: tasklog.Open(filepath.Join(config.DataDir, "logs"), int64(config.LogBytes)),
+		Journal: j, Logs: logs,
 		Driver: driver, GPUs: source, Estimator: predicts, Clock: clock, Log: log,
 	})
 	if err != nil {

@@ -241,6 +241,23 @@ type Info struct {
 	Running    int    `json:"running"`
 	// Held are unfinished tasks that are in no queue yet.
 	Held int `json:"held"`
+	// Output is what is kept of the tasks' output.
+	Output *Output `json:"output,omitempty"`
+}
+
+// Output is how much room the tasks' output takes, and how much it may.
+type Output struct {
+	Dir   string           `json:"dir"`
+	Bytes int64            `json:"bytes" doc:"what it takes; after a start that is counted in the background"`
+	Total int64            `json:"total" doc:"the most it may take"`
+	User  int64            `json:"user" doc:"the most of one user"`
+	Task  int64            `json:"task" doc:"the most of one task"`
+	Free  int64            `json:"free" doc:"what it leaves free on its disk"`
+	Users map[string]int64 `json:"users,omitempty"`
+	Tasks int              `json:"tasks" doc:"tasks with output"`
+	// Finished are the finished tasks that are kept.
+	Finished int    `json:"finished"`
+	Trouble  string `json:"trouble,omitempty" doc:"why output cannot be kept now"`
 }
 
 // Check is one line of doctor's findings.

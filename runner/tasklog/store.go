@@ -110,7 +110,7 @@ func (s *Store) Tasks() (tasks []int64, err error) {
 			err = errors.Join(err, readErr)
 		}
 		for _, name := range names {
-			if id, parseErr := strconv.ParseInt(name, 10, 64); parseErr == nil && id > 0 {
+			if id, parseErr := strconv.ParseInt(name, 10, 64); parseErr == nil && strconv.FormatInt(id, 10) == name {
 				tasks = append(tasks, id)
 			}
 		}
@@ -153,21 +153,6 @@ func (s *Store) Attempts(task int64) ([]int, error) {
 	}
 	slices.Sort(attempts)
 	return slices.Compact(attempts), err
-}
-
-// Tasks lists the tasks that have a folder, in no order.
-func (s *Store) Tasks() ([]int64, error) {
-	entries, err := os.ReadDir(s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var tasks []int64
-	for _, e := range entries {
-		if id, err := strconv.ParseInt(e.Name(), 10, 64); err == nil && e.IsDir() && strconv.FormatInt(id, 10) == e.Name() {
-			tasks = append(tasks, id)
-		}
-	}
-	return tasks, err
 }
 
 // Remove deletes the logs of a task; it may be repeated. It returns [ErrOpen]

@@ -1,0 +1,217 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/tasklog"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// logDrain is how long the output of a container that has ended may be
+	// silent before the rest is given up.
+	logDrain = 10 * time.Second
+	// The first and the longest pause before output is read again that could
+	// not be read.
+	readAgain, readAgainMost = 100 * time.Millisecond, 4 * time.Second
+)
+
+// thrownAway is the note where the engine's own log had no room.
+const thrownAway = "the container engine had thrown them away before they could be read"
+
+// copyLogs keeps the output, from where the last daemon left off.
+func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, tail *containers.Tail) {
+	var since time.Time
+	if out != nil {
+		since = out.Since()
+		w.refillTail(tail)
+		flushed := make(chan struct{})
+		defer func() { <-flushed }()
+		flushCtx, end := context.WithCancel(ctx)
+		defer end()
+		go func() { defer close(flushed); w.flushLogs(flushCtx, out) }()
+	}
+	sink := func(at time.Time, stream containers.Stream, line []byte, partial bool) {
+		w.heard.Add(1)
+		if stream == containers.Missing {
+			noteMissing(out, at, line)
+			return
+		}
+		since = at
+		tail.Add(stream, line, partial)
+		if out == nil {
+			return
+		}
+		if err := out.Write(at, tasklog.Stream(stream), line, partial); err != nil {
+			w.keeping.lost(w.Runner, err)
+		}
+	}
+	for pause := readAgain; ; pause = min(2*pause, readAgainMost) {
+		before := w.heard.Load()
+		_, err := w.engine.retry(ctx, func() error { return w.Driver.Logs(ctx, id, since, true, sink) })
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if pause == readAgain || w.heard.Load() > before {
+			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the output cannot be read; trying again")
+			pause = readAgain
+		}
+		if errors.Is(err, containers.ErrNotFound) {
+			if out != nil {
+				out.Gap(out.Last(), -1, "the container was removed before its output was read to the end")
+			}
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// noteMissing marks output that the engine has thrown away.
+func noteMissing(out *tasklog.Writer, at time.Time, text []byte) {
+	m, ok := containers.ParseMissing(text)
+	switch {
+	case out == nil || !ok:
+	case m.Before > 0:
+		out.Before(at, m.Before, thrownAway)
+	default:
+		out.Gap(at, m.Lines, thrownAway)
+	}
+}
+
+// awaitOutput waits for the output of a container that has ended, for as long
+// as there is more of it.
+func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *tasklog.Writer, end func()) {
+	for heard := int64(-1); ; {
+		select {
+		case <-logged:
+			return
+		case <-time.After(logDrain):
+		}
+		now := w.heard.Load()
+		if now != heard {
+			heard = now
+			continue
+		}
+		end()
+		<-logged
+		if ctx.Err() == nil && out != nil {
+			out.Gap(out.Last(), -1, "the rest could not be read from the container engine")
+			w.Log.Warn().Int64("task", int64(w.launch.Task)).Msg("the output could not be read to its end")
+		}
+		return
+	}
+}
+
+// flushLogs bounds what has to be read again after a crash.
+func (w *worker) flushLogs(ctx context.Context, out *tasklog.Writer) {
+	tick := time.NewTicker(flushAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := out.Flush(); err != nil {
+				w.keeping.lost(w.Runner, err)
+			}
+		}
+	}
+}
+
+// refillTail reads back the end of the output that an earlier daemon kept.
+func (w *worker) refillTail(tail *containers.Tail) {
+	if !w.resumed {
+		return
+	}
+	lines, err := w.Logs.Tail(int64(w.launch.Task), w.launch.Attempt, containers.TailLines)
+	if err != nil {
+		return
+	}
+	for _, l := range lines {
+		if l.Stream == tasklog.Note {
+			continue
+		}
+		tail.Add(containers.Stream(l.Stream), l.Text, l.Partial)
+	}
+}
+
+// outputHealth says once that output cannot be kept, not for each task.
+type outputHealth struct {
+	mu   sync.Mutex
+	told error // what was logged last; nil: output can be kept
+}
+
+// lost logs a failure to keep output. What one task's limit costs is for its
+// output to say; the machine's troubles are logged until they have passed.
+func (o *outputHealth) lost(r *Runner, err error) {
+	if errors.Is(err, tasklog.ErrLimit) {
+		r.Log.Debug().Err(err).Msg("output is over a limit")
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.told == nil {
+		o.told = err
+		r.Log.Warn().Err(err).Msg("output cannot be kept; the tasks go on, and their output says what is missing")
+	}
+}
+
+// look logs when output can be kept again.
+func (o *outputHealth) look(r *Runner) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.told != nil && r.Logs.Check() == nil {
+		o.told = nil
+		r.Log.Info().Msg("output can be kept")
+	}
+}
+
+// outputView is what output takes, for info and doctor.
+func (r *Runner) outputView() *api.Output {
+	u := r.Logs.Usage()
+	v := &api.Output{Dir: u.Dir, Bytes: u.Bytes, Total: u.Total, User: u.User, Task: u.Task, Free: u.Free, Users: u.Users, Tasks: u.Tasks}
+	if n, err := r.Journal.FinishedByUser(); err == nil {
+		for _, tasks := range n {
+			v.Finished += tasks
+		}
+	}
+	r.keeping.mu.Lock()
+	defer r.keeping.mu.Unlock()
+	if r.keeping.told != nil {
+		v.Trouble = r.keeping.told.Error()
+	}
+	return v
+}
+
+func (r *Runner) checkOutput() api.Check {
+	v := r.outputView()
+	c := api.Check{Name: "output", Status: "ok", Detail: fmt.Sprintf("%s of at most %s in %s; %d finished tasks are kept",
+		mapper.Bytes(v.Bytes), mapper.Bytes(v.Total), v.Dir, v.Finished)}
+	err := r.Logs.Check()
+	var fs unix.Statfs_t
+	free := int64(-1)
+	if err == nil && unix.Statfs(v.Dir, &fs) == nil {
+		free = int64(fs.Bavail) * fs.Bsize
+	}
+	switch {
+	case err != nil:
+		c.Status, c.Detail = "failure", "output cannot be kept: "+err.Error()
+		c.Mend = "make " + v.Dir + " a folder that the daemon can write, or set output-dir; tasks go on meanwhile"
+	case free >= 0 && free < v.Free:
+		c.Status, c.Detail = "warning", fmt.Sprintf("only %s free in %s: output stops growing at %s", mapper.Bytes(free), v.Dir, mapper.Bytes(v.Free))
+		c.Mend = "free some space, or set output-dir to another disk"
+	}
+	return c
+}

@@ -1,0 +1,180 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/journal"
+)
+
+// Keep is what is kept of tasks that have finished. 0 is no limit.
+type Keep struct {
+	Tasks     int           // so many of them
+	TasksFor  time.Duration // for so long after their end, in the daemon's time
+	OutputFor time.Duration // the same for their output
+}
+
+const (
+	// houseEvery is the time between two looks at what is to go.
+	houseEvery = time.Minute
+	// houseStep is how many tasks go at once, and housePause the time until the
+	// next ones do: submissions do not wait for it.
+	houseStep  = 100
+	housePause = 50 * time.Millisecond
+)
+
+// keepHouse counts the output that is there, and removes what is kept no
+// longer, until the daemon stops.
+func (r *Runner) keepHouse(ctx context.Context) {
+	r.countOutput(ctx)
+	gone := int64(0) // the output of tasks that ended until then has gone
+	for {
+		for {
+			n, err := r.removeOld(ctx)
+			if err != nil && ctx.Err() == nil {
+				r.Log.Warn().Err(err).Msg("old tasks could not be removed")
+			}
+			if err != nil || n == 0 || !pause(ctx, housePause) {
+				break
+			}
+		}
+		gone = r.expireOutput(ctx, gone)
+		r.keeping.look(r)
+		if !pause(ctx, houseEvery) {
+			return
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// countOutput says whose the output on disk is. Until it has been looked at,
+// only the disk's limit counts it.
+func (r *Runner) countOutput(ctx context.Context) {
+	ids, err := r.Logs.Tasks()
+	if err != nil {
+		r.Log.Warn().Err(err).Msg("the output on disk cannot be counted")
+	}
+	slices.Sort(ids)
+	for len(ids) > 0 && pause(ctx, housePause) {
+		step := ids[:min(houseStep*5, len(ids))]
+		ids = ids[len(step):]
+		tasks, err := r.Journal.Outlines(step[0], step[len(step)-1])
+		if err != nil {
+			r.Log.Warn().Err(err).Msg("the output on disk cannot be counted")
+			return
+		}
+		for _, t := range tasks {
+			if _, ok := slices.BinarySearch(step, t.ID); !ok {
+				continue
+			}
+			r.Logs.Own(t.ID, t.User)
+			if t.Finished {
+				r.Logs.Done(t.ID, t.Ended)
+			}
+		}
+	}
+}
+
+// removeOld removes some of the finished tasks that are too old or too many,
+// and returns how many.
+func (r *Runner) removeOld(ctx context.Context) (int, error) {
+	needed, err := r.neededTasks(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if r.opt.Keep.TasksFor > 0 {
+		before := int64(r.Clock.Now().Add(-r.opt.Keep.TasksFor))
+		n, err := r.removeSome(ctx, "", before, houseStep, needed)
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+	if r.opt.Keep.Tasks == 0 {
+		return 0, nil
+	}
+	users, err := r.Journal.FinishedByUser()
+	if err != nil {
+		return 0, err
+	}
+	most, total := "", 0
+	for user, n := range users {
+		total += n
+		if n > users[most] || n == users[most] && user < most {
+			most = user
+		}
+	}
+	if total <= r.opt.Keep.Tasks {
+		return 0, nil
+	}
+	return r.removeSome(ctx, most, 0, min(houseStep, total-r.opt.Keep.Tasks), needed)
+}
+
+// removeSome removes up to n of a user's finished tasks (empty: of anybody's),
+// the first that ended first, but for those that are needed.
+func (r *Runner) removeSome(ctx context.Context, user string, before int64, n int, needed map[int64]bool) (int, error) {
+	old, err := r.Journal.Oldest(journal.Oldest{User: user, Before: before, Limit: n + len(needed)})
+	if err != nil {
+		return 0, err
+	}
+	var ids []mapper.TaskID
+	for _, t := range old {
+		if len(ids) < n && !needed[t.ID] && (t.Group == "" || !r.book.openGroup(t.Group)) {
+			ids = append(ids, mapper.TaskID(t.ID))
+		}
+	}
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	if err := r.remove(ctx, "carma", ids...); err != nil {
+		return 0, err
+	}
+	r.Log.Info().Int("tasks", len(ids)).Int64("first", int64(ids[0])).Msg("removed old finished tasks, as keep-tasks says")
+	return len(ids), nil
+}
+
+// neededTasks are those that an unfinished task follows.
+func (r *Runner) neededTasks(ctx context.Context) (map[int64]bool, error) {
+	needed := map[int64]bool{}
+	err := r.look(ctx, func(s *mapper.State) {
+		for _, t := range s.Tasks() {
+			for _, d := range t.After {
+				needed[int64(d.Task)] = true
+			}
+		}
+	})
+	return needed, err
+}
+
+// expireOutput replaces by notes the output of tasks that ended after gone and
+// long enough ago, and returns until when that is done.
+func (r *Runner) expireOutput(ctx context.Context, gone int64) int64 {
+	if r.opt.Keep.OutputFor == 0 {
+		return gone
+	}
+	before := int64(r.Clock.Now().Add(-r.opt.Keep.OutputFor))
+	why := "output is kept for " + r.opt.Keep.OutputFor.String() + " after a task's end"
+	for {
+		old, err := r.Journal.Oldest(journal.Oldest{From: gone, Before: before, Limit: houseStep})
+		if err != nil || len(old) == 0 {
+			return gone
+		}
+		for _, t := range old {
+			r.Logs.Expire(t.ID, why)
+			gone = max(gone, t.Ended)
+		}
+		if len(old) < houseStep || !pause(ctx, housePause) {
+			return gone
+		}
+		gone++ // so many that end in one instant do not hold it up
+	}
+}
