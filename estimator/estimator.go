@@ -50,7 +50,7 @@ type Few struct {
 
 // Methods of an estimate.
 const (
-	Declared  = "declared"
+	Declared  = string(mapper.Declared)
 	Measured  = "catalogue"
 	WholeGPUs = "whole-gpu"
 )

@@ -1,9 +1,7 @@
 package mapper
 
 import (
-	"fmt"
 	"slices"
-	"time"
 )
 
 // Condition says how far a task must have come before another may follow it.
@@ -18,17 +16,6 @@ const (
 
 // Conditions are all of them.
 var Conditions = []Condition{AfterOK, AfterAny, AfterStarted}
-
-// verb is what a task is waited for to do.
-func (c Condition) verb() string {
-	switch c {
-	case AfterAny:
-		return "end"
-	case AfterStarted:
-		return "start"
-	}
-	return "succeed"
-}
 
 // Dependency is a task that must have come so far before another is queued.
 type Dependency struct {
@@ -83,13 +70,13 @@ func (s *State) depend(t *Task) {
 		of := s.tasks[d.Task]
 		switch {
 		case !slices.Contains(Conditions, d.Condition):
-			s.withdraw(t, fmt.Sprintf("unknown condition %q on task %d", d.Condition, d.Task))
+			s.withdraw(t, Reason{Code: ReasonAfterUnknown, Task: d.Task, Condition: d.Condition})
 			return
 		case d.Task < 1 || d.Task >= t.ID:
-			s.withdraw(t, fmt.Sprintf("it was to run after task %d, which does not come before it", d.Task))
+			s.withdraw(t, Reason{Code: ReasonAfterLater, Task: d.Task})
 			return
 		case of == nil && d.Condition != AfterAny:
-			s.withdraw(t, fmt.Sprintf("it was to run after task %d, of which nothing is known any more", d.Task))
+			s.withdraw(t, Reason{Code: ReasonAfterForgotten, Task: d.Task})
 			return
 		case of != nil && (d.Condition != AfterStarted || !of.hasStarted()):
 			t.Waits = append(t.Waits, d)
@@ -131,12 +118,12 @@ func (s *State) follow(t *Task, e ending) {
 }
 
 // unmet says why a task will not run.
-func unmet(d Dependency, phase Phase) string {
-	what := "failed"
+func unmet(d Dependency, phase Phase) Reason {
+	code := ReasonAfterFailed
 	if phase == Cancelled {
-		what = "was cancelled"
+		code = ReasonAfterCancelled
 	}
-	return fmt.Sprintf("task %d %s, and it was to run only after that %s", d.Task, what, map[Condition]string{AfterOK: "had succeeded", AfterStarted: "had started"}[d.Condition])
+	return Reason{Code: code, Task: d.Task, Condition: d.Condition}
 }
 
 // strike takes dependencies off a task's list. The list is replaced, never
@@ -181,26 +168,23 @@ func (s *State) goOn(t *Task) {
 }
 
 // withdraw ends a task that is in no queue yet.
-func (s *State) withdraw(t *Task, reason string) { s.finish(t, Cancelled, 0, reason) }
+func (s *State) withdraw(t *Task, reason Reason) { s.finish(t, Cancelled, 0, reason) }
 
-// heldBy says what a task waits for before it may be queued, a clause; "" if
-// nothing keeps it.
-func (s *State) heldBy(t *Task) (Rule, string) {
+// heldBy says what a task waits for before it may be queued; "" if nothing
+// keeps it.
+func (s *State) heldBy(t *Task) (Rule, Reason) {
 	switch {
 	case t.Phase != Held && t.Phase != Estimating:
-		return "", ""
+		return "", Reason{}
 	case len(t.Waits) > 0:
-		text := fmt.Sprintf("it waits for task %d to %s", t.Waits[0].Task, t.Waits[0].Condition.verb())
-		if n := len(t.Waits) - 1; n > 0 {
-			text += " and for " + plural(n, "more task")
-		}
-		return RuleAfter, text
+		d := t.Waits[0]
+		return RuleAfter, Reason{Code: ReasonAfter, Task: d.Task, Condition: d.Condition, More: len(t.Waits) - 1}
 	case t.Due > 0:
-		return RuleDelay, fmt.Sprintf("it is to be queued in %s", t.Due.Sub(s.now).Round(time.Second))
+		return RuleDelay, Reason{Code: ReasonDelay, Span: t.Due.Sub(s.now)}
 	case t.Phase == Held:
-		return RuleGroup, fmt.Sprintf("%s of group %s run or are queued; at most %d at a time", plural(s.groups[t.Group].active, "task"), t.Group, t.Parallel)
+		return RuleGroup, Reason{Code: ReasonGroup, Name: t.Group, Count: s.groups[t.Group].active, Limit: t.Parallel}
 	}
-	return "", ""
+	return "", Reason{}
 }
 
 // Ready reports whether an unfinished task waits for no other task and for no

@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"strings"
 	"testing"
 	"time"
 )
@@ -25,12 +24,12 @@ func TestConditions(t *testing.T) {
 		reason    string
 	}{
 		{AfterOK, ExitOK, true, true, ""},
-		{AfterOK, ExitProgram, true, false, "task 1 failed, and it was to run only after that had succeeded"},
+		{AfterOK, ExitProgram, true, false, "after-failed task=1 condition=ok"},
 		{AfterAny, ExitProgram, true, true, ""},
 		{AfterStarted, ExitOK, true, true, ""},
 		{AfterStarted, ExitProgram, true, true, ""},
-		{AfterStarted, ExitCannotStart, false, false, "task 1 failed, and it was to run only after that had started"},
-		{AfterOK, ExitStopped, true, false, "task 1 was cancelled, and it was to run only after that had succeeded"},
+		{AfterStarted, ExitCannotStart, false, false, "after-failed task=1 condition=started"},
+		{AfterOK, ExitStopped, true, false, "after-cancelled task=1 condition=ok"},
 		{AfterAny, ExitStopped, true, true, ""},
 	} {
 		w := newWorld(t, plain(), 2)
@@ -47,8 +46,8 @@ func TestConditions(t *testing.T) {
 		}
 		w.exit(first, c.how)
 		got := w.finished[then]
-		if runs := len(w.launches) == 2; runs != c.runs || got.Reason != c.reason || !c.runs && got.Phase != Cancelled {
-			t.Errorf("%+v: launched %v, ended as %s: %s", c, runs, got.Phase, got.Reason)
+		if runs := len(w.launches) == 2; runs != c.runs || c.reason != "" && say(got.Reason) != c.reason || !c.runs && got.Phase != Cancelled {
+			t.Errorf("%+v: launched %v, ended as %s: %s", c, runs, got.Phase, say(got.Reason))
 		}
 	}
 }
@@ -64,7 +63,7 @@ func TestDiamond(t *testing.T) {
 			t.Fatalf("task %d is not placed; launched: %+v", id, w.launches)
 		}
 		w.started(id)
-		if why, ok := w.s.Why(join); id == left && (!ok || why.Rule != RuleAfter || why.Binding != "it waits for task 2 to succeed and for 1 more task") {
+		if why, ok := w.s.Why(join); id == left && (!ok || why.Rule != RuleAfter || sayWhy(why) != "after task=2 condition=ok more=1") {
 			t.Errorf("the join says %+v", why)
 		}
 		w.exit(id, ExitOK)
@@ -85,8 +84,8 @@ func TestCascade(t *testing.T) {
 	other := w.submit(GiB, after(first, AfterAny))
 	w.started(first)
 	w.exit(first, ExitProgram)
-	if got := w.finished[last]; got.Phase != Cancelled || !strings.Contains(got.Reason, "task 1000 was cancelled") {
-		t.Errorf("the last of the chain: %s, %s", got.Phase, got.Reason)
+	if got := w.finished[last]; got.Phase != Cancelled || say(got.Reason) != "after-cancelled task=1000 condition=ok" {
+		t.Errorf("the last of the chain: %s, %s", got.Phase, say(got.Reason))
 	}
 	if w.s.Unfinished() != 1 || w.s.tasks[other].Phase != Launching {
 		t.Errorf("%d tasks are left", w.s.Unfinished())
@@ -101,17 +100,17 @@ func TestDependencyRefused(t *testing.T) {
 	w.exit(gone, ExitOK)
 	for _, c := range []struct {
 		dependency Dependency
-		reason     string
+		reason     ReasonCode
 	}{
-		{Dependency{2, AfterOK}, "which does not come before it"},
-		{Dependency{9, AfterAny}, "which does not come before it"},
-		{Dependency{gone, AfterOK}, "of which nothing is known any more"},
-		{Dependency{gone, "soon"}, `unknown condition "soon"`},
+		{Dependency{2, AfterOK}, ReasonAfterLater},
+		{Dependency{9, AfterAny}, ReasonAfterLater},
+		{Dependency{gone, AfterOK}, ReasonAfterForgotten},
+		{Dependency{gone, "soon"}, ReasonAfterUnknown},
 		{Dependency{gone, AfterAny}, ""},
 	} {
 		id := w.submit(GiB, after(c.dependency.Task, c.dependency.Condition))
-		if got := w.finished[id]; !strings.Contains(got.Reason, c.reason) || (got.Phase == Cancelled) != (c.reason != "") {
-			t.Errorf("%+v: %s, %s", c.dependency, got.Phase, got.Reason)
+		if got := w.finished[id]; got.Reason.Code != c.reason || (got.Phase == Cancelled) != (c.reason != "") {
+			t.Errorf("%+v: %s, %s", c.dependency, got.Phase, say(got.Reason))
 		}
 	}
 }
@@ -121,7 +120,7 @@ func TestDelay(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	w.submit(40*GiB, nil)
 	late := w.submit(GiB, func(r *Request) { r.Delay = time.Hour })
-	if why, _ := w.s.Why(late); why.Rule != RuleDelay || why.Binding != "it is to be queued in 1h0m0s" {
+	if why, _ := w.s.Why(late); why.Rule != RuleDelay || sayWhy(why) != "delay span=1h0m0s" {
 		t.Errorf("it says %+v", why)
 	}
 	for range 5000 {
@@ -150,7 +149,7 @@ func TestGroupLimit(t *testing.T) {
 	if len(w.launches) != 3 || w.s.QueueLen() != 0 {
 		t.Fatalf("%d launched and %d queued, the limit is 3", len(w.launches), w.s.QueueLen())
 	}
-	if why, _ := w.s.Why(1000); why.Rule != RuleGroup || why.Binding != "3 tasks of group array run or are queued; at most 3 at a time" {
+	if why, _ := w.s.Why(1000); why.Rule != RuleGroup || sayWhy(why) != "group name=array count=3 limit=3" {
 		t.Errorf("the last says %+v", why)
 	}
 	other := w.submit(GiB, nil)

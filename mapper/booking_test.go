@@ -125,7 +125,7 @@ func TestMargin(t *testing.T) {
 		w.sample(GPUSample{ID: "GPU-0", Used: 30 * GiB, Tasks: []TaskUse{{Task: a, Used: 30 * GiB}}})
 		b := w.submit(7*GiB+1, nil)
 		w.wantOn(b)
-		if got := w.whyNot(b, 0).String(); got != "GPU 0 memory 30.0 of 39.0 GiB reserved, needs 9.0" {
+		if got := sayNot(w.whyNot(b, 0)); got != "GPU 0 memory have=30.0 GiB need=9.0 GiB of=39.0 GiB" {
 			t.Errorf("%s: turned down: %s", booking, got)
 		}
 		c := w.submit(7*GiB, nil)

@@ -62,14 +62,14 @@ func (w *world) put(gpu int, l interference.Load, name string) TaskID {
 	return id
 }
 
-// wantWhy wants a task to wait for a reason with these words.
+// wantWhy wants a task to wait for a reason that says so; see sayWhy.
 func (w *world) wantWhy(id TaskID, words ...string) {
 	w.t.Helper()
 	w.wantOn(id)
 	why, _ := w.s.Why(id)
 	for _, word := range words {
-		if !strings.Contains(why.Binding, word) {
-			w.t.Errorf("task %d waits because %q, which does not say %q", id, why.Binding, word)
+		if !strings.Contains(sayWhy(why), word) {
+			w.t.Errorf("task %d waits because %q, which does not say %q", id, sayWhy(why), word)
 		}
 	}
 }
@@ -92,9 +92,9 @@ func TestCapIsOfTheWholeRun(t *testing.T) {
 		why                string // empty: it may come
 	}{
 		{"both known", "h10", "m20", ""},
-		{"the neighbour's end is not known", "?", "m20", "on GPU 0 it would slow task 8 down 2.55 times, over 1.60"},
-		{"the newcomer's end is not known", "h10", "?", "on GPU 0 it would slow task 8 down 2.55 times, over 1.60"},
-		{"too large a part", "h1", "h1", "on GPU 0 it would slow task 8 down 1.62 times, over 1.60"},
+		{"the neighbour's end is not known", "?", "m20", "0 of 1: GPU 0 slowdown task=8 2.55 cap=1.60"},
+		{"the newcomer's end is not known", "h10", "?", "0 of 1: GPU 0 slowdown task=8 2.55 cap=1.60"},
+		{"too large a part", "h1", "h1", "0 of 1: GPU 0 slowdown task=8 1.62 cap=1.60"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, predicting(), 1)
@@ -123,7 +123,7 @@ func TestCapCountsWhatWasLost(t *testing.T) {
 		w.exit(b, ExitOK)
 	}
 	c := w.does(vgg128, "m20")
-	w.wantWhy(c, "on GPU 0 it would slow task "+a.String()+" down 1.61 times, over 1.60")
+	w.wantWhy(c, "GPU 0 slowdown task="+a.String()+" 1.61 cap=1.60")
 }
 
 // TestSlowAlready: where a task is over the cap as it is, those may still come
@@ -132,7 +132,7 @@ func TestSlowAlready(t *testing.T) {
 	w := newWorld(t, predicting(), 1)
 	w.put(0, small, "")
 	w.put(0, vgg128, "")
-	w.wantWhy(w.does(small, ""), "GPU 0 would slow it down")
+	w.wantWhy(w.does(small, ""), "GPU 0 slowdown task=0 ")
 	w.wantOn(w.does(nothing, ""), 0)
 }
 
@@ -187,7 +187,7 @@ func TestWaitOrShare(t *testing.T) {
 				w.wantOn(id, 0)
 				return
 			}
-			w.wantWhy(id, "GPU 0 has 2 tasks, waiting for one to end costs less than sharing")
+			w.wantWhy(id, "0 of 1: GPU 0 wait tasks=2")
 			w.wait(100 * time.Minute)
 			w.exit(a, ExitOK)
 			w.wantOn(id, 0)

@@ -78,7 +78,7 @@ func (s *State) expire() {
 		} else if s.limits(d) {
 			t := s.tasks[d.Task]
 			t.TimedOut = true
-			s.stop(t, "time limit of "+t.TimeLimit.String()+" reached")
+			s.stop(t, Reason{Code: ReasonTimeLimit, Span: t.TimeLimit})
 		}
 	}
 }

@@ -24,18 +24,18 @@ type Launch struct {
 type Stop struct {
 	Task    TaskID `json:"task"`
 	Attempt int    `json:"attempt"`
-	Reason  string `json:"reason"`
+	Reason  Reason `json:"reason,omitzero"`
 }
 
 // Requeue says that a task has gone back to a queue, and why. Nothing needs
 // to be done; it is for the record.
 type Requeue struct {
-	Task   TaskID `json:"task"`
-	Need   Bytes  `json:"need"`
-	Alone  bool   `json:"alone,omitempty"`
+	Task  TaskID `json:"task"`
+	Need  Bytes  `json:"need"`
+	Alone bool   `json:"alone,omitempty"`
 	// Phase is its queue; empty in journals of older versions.
 	Phase  Phase  `json:"phase,omitempty"`
-	Reason string `json:"reason"`
+	Reason Reason `json:"reason,omitzero"`
 }
 
 // Release says that a task that waited for others, for its delay or for its
@@ -114,7 +114,8 @@ func decodeDecisionAs[D Decision](body []byte) (Decision, error) {
 }
 
 // SameDecision reports whether two decisions do the same. It compares codes
-// and figures, never sentences: another version may word a reason differently.
+// and figures, never words: those of a user or a program do not count, nor does
+// a sentence that an older version recorded as its reason.
 func SameDecision(a, b Decision) bool {
 	switch a := a.(type) {
 	case Launch:
@@ -122,10 +123,10 @@ func SameDecision(a, b Decision) bool {
 		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Alone == b.Alone && slices.Equal(a.Grants, b.Grants)
 	case Stop:
 		b, ok := b.(Stop)
-		return ok && a.Task == b.Task && a.Attempt == b.Attempt
+		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Reason.Equal(b.Reason)
 	case Requeue:
 		b, ok := b.(Requeue)
-		return ok && a.Task == b.Task && a.Need == b.Need && a.Alone == b.Alone
+		return ok && a.Task == b.Task && a.Need == b.Need && a.Alone == b.Alone && a.Reason.Equal(b.Reason)
 	case Regrant:
 		b, ok := b.(Regrant)
 		return ok && a.Task == b.Task && a.Attempt == b.Attempt && slices.Equal(a.Grants, b.Grants)
@@ -139,7 +140,7 @@ func SameDecision(a, b Decision) bool {
 // sameEnd reports whether a task ended the same way in two accounts of it. What
 // was predicted of it does not count.
 func sameEnd(a, b *Task) bool {
-	return a.ID == b.ID && a.Phase == b.Phase && a.Code == b.Code && a.Ended == b.Ended &&
+	return a.ID == b.ID && a.Phase == b.Phase && a.Code == b.Code && a.Ended == b.Ended && a.Reason.Equal(b.Reason) &&
 		a.OOMs == b.OOMs && a.Failures == b.Failures && a.Blameless == b.Blameless &&
 		slices.EqualFunc(a.Attempts, b.Attempts, sameAttempt)
 }

@@ -5,13 +5,14 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 )
 
 // decisions are one of each kind, with every field set that has a value.
 var decisions = []Decision{
 	Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: GiB}}, Alone: true},
-	Stop{Task: 7, Attempt: 2, Reason: "time limit of 1m0s"},
-	Requeue{Task: 7, Need: 3 * GiB, Alone: true, Reason: "GPU out of memory"},
+	Stop{Task: 7, Attempt: 2, Reason: Reason{Code: ReasonTimeLimit, Span: time.Minute}},
+	Requeue{Task: 7, Need: 3 * GiB, Alone: true, Reason: oom},
 	Release{Task: 7},
 	Finish{Task: ended(func(*Task) {})},
 	WakeAt{At: 9},
@@ -19,12 +20,15 @@ var decisions = []Decision{
 	Regrant{Task: 7, Attempt: 1, Grants: []Grant{{GPU: "a", Memory: 2 * GiB}}},
 }
 
+// oom has a cause.
+var oom = Reason{Code: ReasonOOM, Cause: &Reason{Code: ReasonWantedMore, Need: 2 * GiB, Have: GiB}}
+
 // ended is a task that has ended, changed by edit.
 func ended(edit func(*Task)) Task {
 	t := Task{
-		Request: Request{ID: 7, User: "ada", GPUs: 1}, Phase: Failed, Submitted: 1, Need: 3 * GiB, Ended: 9, Code: 1, OOMs: 1, Reason: "out of memory",
+		Request: Request{ID: 7, User: "ada", GPUs: 1}, Phase: Failed, Submitted: 1, Need: 3 * GiB, Ended: 9, Code: 1, OOMs: 1, Reason: Reason{Code: ReasonProgram, Count: 1, Text: "exit code 1"},
 		Attempts: []Attempt{
-			{N: 1, Grants: []Grant{{GPU: "a", Memory: GiB}}, Launched: 2, Started: 3, Ended: 4, Class: ExitGPUOOM, Code: 1, Message: "CUDA out of memory"},
+			{N: 1, Grants: []Grant{{GPU: "a", Memory: GiB}}, Launched: 2, Started: 3, Ended: 4, Class: ExitGPUOOM, Code: 1, Message: "CUDA out of memory", Reason: oom},
 			{N: 2, Grants: []Grant{{GPU: "a", Memory: 3 * GiB}}, Launched: 5, Started: 6, Ended: 9, Class: ExitProgram, Code: 1, Message: "exit code 1"},
 		},
 	}
@@ -100,13 +104,13 @@ func TestSameDecision(t *testing.T) {
 		{"another order of grants", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "b", Memory: GiB}, {GPU: "a", Memory: GiB}}, Alone: true}, false},
 		{"another attempt", decisions[0], Launch{Task: 7, Attempt: 3, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: GiB}}, Alone: true}, false},
 		{"not alone", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: GiB}}}, false},
-		{"a stop in other words", decisions[1], Stop{Task: 7, Attempt: 2, Reason: "ran longer than 1m"}, true},
-		{"a stop of another attempt", decisions[1], Stop{Task: 7, Attempt: 1, Reason: "time limit of 1m0s"}, false},
-		{"a requeue in other words", decisions[2], Requeue{Task: 7, Need: 3 * GiB, Alone: true, Reason: "no memory left"}, true},
-		{"a requeue for more", decisions[2], Requeue{Task: 7, Need: 4 * GiB, Alone: true, Reason: "GPU out of memory"}, false},
+		{"a stop in other words", decisions[1], Stop{Task: 7, Attempt: 2, Reason: Reason{Code: ReasonText, Text: "ran longer than 1m"}}, true},
+		{"a stop of another attempt", decisions[1], Stop{Task: 7, Attempt: 1, Reason: Reason{Code: ReasonTimeLimit, Span: time.Minute}}, false},
+		{"a requeue in other words", decisions[2], Requeue{Task: 7, Need: 3 * GiB, Alone: true, Reason: Reason{Code: ReasonText, Text: "no memory left"}}, true},
+		{"a requeue for more", decisions[2], Requeue{Task: 7, Need: 4 * GiB, Alone: true, Reason: oom}, false},
 		{"another instant", WakeAt{At: 9}, WakeAt{At: 10}, false},
 		{"another booking", decisions[6], Overuse{Task: 7, GPU: "a", Used: 3 * GiB, Grant: GiB, Booked: 3 * GiB}, false},
-		{"an end in other words", decisions[4], finish(func(t *Task) { t.Reason, t.Attempts[0].Message = "no memory left", "OOM" }), true},
+		{"an end in other words", decisions[4], finish(func(t *Task) { t.Reason, t.Attempts[0].Message = Reason{Code: ReasonText, Text: "it failed"}, "OOM" }), true},
 		{"predicted otherwise", decisions[4], finish(func(t *Task) { t.Done, t.Speed, t.Expected.Source = 3, 0.5, "guess" }), true},
 		{"another phase", decisions[4], finish(func(t *Task) { t.Phase = Cancelled }), false},
 		{"another code", decisions[4], finish(func(t *Task) { t.Code = 2 }), false},

@@ -41,7 +41,7 @@ func anyEvent(t *rapid.T) Event {
 			Exclusive: rapid.Bool().Draw(t, "exclusive"), Retries: rapid.Int().Draw(t, "retries"), TimeLimit: time.Duration(rapid.Int64().Draw(t, "limit")),
 		}}
 	case 4:
-		return Estimated{At: at, Task: task, Estimate: Estimate{Memory: mem.Draw(t, "memory"), WholeGPU: rapid.Bool().Draw(t, "whole"), Method: text.Draw(t, "method")}}
+		return Estimated{At: at, Task: task, Estimate: Estimate{Memory: mem.Draw(t, "memory"), WholeGPU: rapid.Bool().Draw(t, "whole"), Method: Method(text.Draw(t, "method"))}}
 	case 5:
 		return Sampled{At: at, GPUs: []GPUSample{{
 			ID: GPUID(text.Draw(t, "id")), Used: mem.Draw(t, "used"), Foreign: mem.Draw(t, "foreign"), SMACT: rapid.Float64().Draw(t, "SMACT"),

@@ -24,7 +24,7 @@ func TestStrangerIsSeen(t *testing.T) {
 	w := newWorld(t, opt, 1)
 	a := w.expecting(Expected{}, nil)
 	b := w.does(resnet, "")
-	w.wantWhy(b, "on GPU 0 it would slow task "+a.String()+" down")
+	w.wantWhy(b, "GPU 0 slowdown task="+a.String()+" ")
 	w.seen(small, 0)
 	w.wait(settling - 1)
 	w.wantOn(b)
@@ -43,7 +43,7 @@ func TestStrangerIsSeen(t *testing.T) {
 	w.seen(vgg128, 0)
 	w.wait(settling)
 	w.look()
-	w.wantWhy(w.does(small, ""), "GPU 0 would slow it down")
+	w.wantWhy(w.does(small, ""), "GPU 0 slowdown task=0 ")
 }
 
 // TestAcquaint: what is seen beyond what is expected of the others belongs to

@@ -134,22 +134,23 @@ func (s *State) overtakers(t *Task) (n int, of *user) {
 	return n, of
 }
 
-// fairly says in words who goes first by fair share, or "".
-func (s *State) fairly(t *Task) string {
+// Turn says who goes before a task by fair share though they came later: Later
+// tasks, the first of them User's. Use is what that user has used, OwnUse what
+// the task's own user Own has, in decayed GPU-seconds.
+type Turn struct {
+	Later  int
+	User   string
+	Use    float64
+	Own    string
+	OwnUse float64
+}
+
+// fairly says who goes before a task by fair share; nil: nobody.
+func (s *State) fairly(t *Task) *Turn {
 	n, other := s.overtakers(t)
 	if n == 0 {
-		return ""
+		return nil
 	}
-	mine := s.users.of(t.User)
-	return fmt.Sprintf("by fair share %s first, as %s has used %s and %s %s",
-		verb(n), other.Name, gpuHours(other.Use), mine.Name, gpuHours(mine.Use))
+	own := s.users.of(t.User)
+	return &Turn{Later: n, User: other.Name, Use: other.Use, Own: own.Name, OwnUse: own.Use}
 }
-
-func verb(n int) string {
-	if n == 1 {
-		return "1 later task of others goes"
-	}
-	return fmt.Sprintf("%d later tasks of others go", n)
-}
-
-func gpuHours(seconds float64) string { return fmt.Sprintf("%.1f GPU hours", seconds/3600) }

@@ -167,15 +167,15 @@ func TestFairWhy(t *testing.T) {
 	w.submit(30*GiB, by("ada"))
 	w.look()
 	why, _ := w.s.Why(mine)
-	if want := "GPU 0 belongs to task 1 alone; by fair share 2 later tasks of others go first, as ada has used 0.0 GPU hours and bob 1.0 GPU hours"; why.Binding != want || why.Rule != RuleFairShare || why.Position != 3 {
-		t.Errorf("%+v\nwant %s", why, want)
+	if want := "0 of 1: GPU 0 alone task=1; 2 of others first, ada 0, bob 3549"; sayWhy(why) != want || why.Rule != RuleFairShare || why.Position != 3 {
+		t.Errorf("%s\nwant %s", sayWhy(why), want)
 	}
 	for i, id := range []TaskID{3, 4, 2} {
 		if got := w.s.Position(id); got != i+1 {
 			t.Errorf("task %d is at place %d, want %d", id, got, i+1)
 		}
 	}
-	if why, _ := w.s.Why(3); why.Rule != "" || why.Binding != "GPU 0 belongs to task 1 alone" {
+	if why, _ := w.s.Why(3); why.Rule != "" || sayWhy(why) != "0 of 1: GPU 0 alone task=1" {
 		t.Errorf("%+v", why)
 	}
 }

@@ -3,7 +3,6 @@ package mapper
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // Follow applies ev with the decisions that were made on it then, whatever
@@ -31,7 +30,7 @@ func (s *State) Follow(ev Event, decided []Decision) {
 
 // lookAround is the part of [State.schedule] that decides nothing by itself.
 func (s *State) lookAround() {
-	if !s.dirty || s.engineDown != "" || s.now < s.notBefore {
+	if !s.dirty || s.engineDown.Code != "" || s.now < s.notBefore {
 		return
 	}
 	s.acquaint()
@@ -119,7 +118,7 @@ func (s *State) meet(t *Task, fate Decision) {
 		s.end(t, d.Task.Phase, d.Task.Code, d.Task.Reason)
 	case Requeue:
 		t.Need, t.Alone = d.Need, d.Alone
-		t.TimedOut, t.SlotUsed, t.Overuse, t.StopReason = false, false, false, ""
+		t.TimedOut, t.SlotUsed, t.Overuse, t.StopReason = false, false, false, Reason{}
 		s.runAgain(t, cmp.Or(d.Phase, Recovering), d.Reason)
 	}
 }
@@ -233,12 +232,12 @@ func (s *State) forceStop(t *Task, d Stop) {
 	if t.Phase != Launching && t.Phase != Running {
 		return
 	}
-	switch {
-	case strings.HasPrefix(d.Reason, "time limit of "):
+	switch d.Reason.stopCode() {
+	case ReasonTimeLimit:
 		t.TimedOut = true
-	case strings.HasPrefix(d.Reason, "time slot of "):
+	case ReasonSlotUsed:
 		t.SlotUsed = true
-	case strings.HasSuffix(d.Reason, "and others need the room"):
+	case ReasonOveruse:
 		t.Overuse = true
 	}
 	s.halt(t, d.Reason)

@@ -240,7 +240,7 @@ func TestSnapshotRefused(t *testing.T) {
 	for _, row := range []struct{ old, new, want string }{
 		{good, `{}`, "format 0"},
 		{good, `[]`, "snapshot: json"},
-		{`"format":1`, `"format":2`, "format 2"},
+		{`"format":2`, `"format":3`, "format 3"},
 		{`"policy":"magm"`, `"policy":"gone"`, "unknown policy"},
 		{`"look_ahead":64`, `"look_ahead":0`, "look-ahead"},
 		{`"id":"GPU-2"`, `"id":"GPU-1"`, "there twice"},

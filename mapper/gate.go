@@ -1,7 +1,5 @@
 package mapper
 
-import "fmt"
-
 // Rule names the precondition that turned a GPU down.
 type Rule string
 
@@ -47,56 +45,11 @@ type Rejection struct {
 	// the one that would be slowed down, for RuleSlowdown; 0: this one.
 	Task TaskID `json:"task,omitempty"`
 	// Tasks is the number of tasks there, for RuleIdle, RuleMaxTasks and RuleWait.
-	Tasks int    `json:"tasks,omitempty"`
-	Fault string `json:"fault,omitempty"`
-}
-
-// String says it in words: "GPU 0 memory 31.2 of 40.0 GiB reserved, needs 12.3".
-func (r Rejection) String() string {
-	gpu := fmt.Sprintf("GPU %d", r.Index)
-	switch r.Rule {
-	case RuleFault:
-		return fmt.Sprintf("%s is out of service: %s", gpu, r.Fault)
-	case RuleSick:
-		return fmt.Sprintf("%s starts no containers: %s", gpu, r.Fault)
-	case RuleHeld:
-		return fmt.Sprintf("%s is kept free for task %d", gpu, r.Task)
-	case RuleAlone:
-		return fmt.Sprintf("%s belongs to task %d alone", gpu, r.Task)
-	case RuleIdle:
-		return fmt.Sprintf("%s has %s, an idle GPU is needed", gpu, plural(r.Tasks, "task"))
-	case RuleForeign:
-		return fmt.Sprintf("%s has %s in use by processes that are not carma's, it must be free of others", gpu, r.Have)
-	case RuleMaxTasks:
-		return fmt.Sprintf("%s has %s, the most allowed", gpu, plural(r.Tasks, "task"))
-	case RuleMemory:
-		return fmt.Sprintf("%s memory %.1f of %.1f GiB reserved, needs %.1f", gpu, r.Have.GiB(), r.Of.GiB(), r.Need.GiB())
-	case RuleMinFree:
-		return fmt.Sprintf("%s has %.1f GiB free, under the minimum of %.1f", gpu, r.Have.GiB(), r.Need.GiB())
-	case RuleSMACT:
-		return fmt.Sprintf("%s SMACT %.2f, at or over %.2f", gpu, r.SMACT, r.Cap)
-	case RuleWarmUp:
-		return fmt.Sprintf("%s is warming up task %d", gpu, r.Task)
-	case RuleSharing:
-		return gpu + " has no room for its sharing score, the scores on a GPU sum to at most 2"
-	case RuleUtilization:
-		return gpu + " would be asked for more than 100 % of its time"
-	case RuleSlowdown:
-		if r.Task == 0 {
-			return fmt.Sprintf("%s would slow it down %.2f times, over %.2f", gpu, r.Slowdown, r.Cap)
-		}
-		return fmt.Sprintf("on %s it would slow task %d down %.2f times, over %.2f", gpu, r.Task, r.Slowdown, r.Cap)
-	case RuleWait:
-		return fmt.Sprintf("%s has %s, waiting for one to end costs less than sharing", gpu, plural(r.Tasks, "task"))
-	}
-	return gpu + " rejected: " + string(r.Rule)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, noun)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	Tasks int `json:"tasks,omitempty"`
+	// Fault is what is wrong with the GPU, for RuleFault and RuleSick, in the
+	// words of who found it; Missing: it was not found.
+	Fault   string `json:"fault,omitempty"`
+	Missing bool   `json:"missing,omitempty"`
 }
 
 // reject checks the preconditions of placing t on g and returns the first
@@ -170,10 +123,7 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	r := Rejection{GPU: g.ID, Index: g.Index, Rule: rule, Tasks: len(g.Residents)}
 	switch rule {
 	case RuleFault:
-		r.Fault = g.Fault
-		if g.Missing {
-			r.Fault = "not found on this machine"
-		}
+		r.Fault, r.Missing = g.Fault, g.Missing
 	case RuleSick:
 		r.Fault = g.Sick.Fault.Cause
 	case RuleHeld:

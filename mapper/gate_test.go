@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestPreconditions has a row for each rule that turns a GPU down: the figures
-// and the sentence that the user reads.
+// TestPreconditions has a row for each rule that turns a GPU down: with the
+// figures.
 func TestPreconditions(t *testing.T) {
 	with := func(edit func(*Options)) Options { o := plain(); edit(&o); return o }
 	for _, row := range []struct {
@@ -15,93 +15,83 @@ func TestPreconditions(t *testing.T) {
 		opt  Options
 		do   func(w *world) TaskID // returns the task that must wait
 		want Rejection
-		text string
 	}{
 		{"memory", plain(), func(w *world) TaskID {
 			w.submit(gib(31.2), nil)
 			return w.submit(gib(12.3), nil)
-		}, Rejection{Rule: RuleMemory, Have: gib(31.2), Need: gib(12.3), Of: 40 * GiB, Tasks: 1},
-			"GPU 0 memory 31.2 of 40.0 GiB reserved, needs 12.3"},
+		}, Rejection{Rule: RuleMemory, Have: gib(31.2), Need: gib(12.3), Of: 40 * GiB, Tasks: 1}},
 		{"memory, less the headroom", with(func(o *Options) { o.Headroom = GiB }), func(w *world) TaskID {
 			w.submit(30*GiB, nil)
 			return w.submit(10*GiB, nil)
-		}, Rejection{Rule: RuleMemory, Have: 30 * GiB, Need: 10 * GiB, Of: 39 * GiB, Tasks: 1},
-			"GPU 0 memory 30.0 of 39.0 GiB reserved, needs 10.0"},
+		}, Rejection{Rule: RuleMemory, Have: 30 * GiB, Need: 10 * GiB, Of: 39 * GiB, Tasks: 1}},
 		{"memory in foreign use", plain(), func(w *world) TaskID {
 			w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * GiB})
 			return w.submit(10*GiB, nil)
-		}, Rejection{Rule: RuleMemory, Have: 35 * GiB, Need: 10 * GiB, Of: 40 * GiB},
-			"GPU 0 memory 35.0 of 40.0 GiB reserved, needs 10.0"},
+		}, Rejection{Rule: RuleMemory, Have: 35 * GiB, Need: 10 * GiB, Of: 40 * GiB}},
 		{"memory used over the grant", plain(), func(w *world) TaskID {
 			a := w.submit(10*GiB, nil)
 			w.started(a)
 			w.sample(GPUSample{ID: "GPU-0", Used: 35 * GiB, Tasks: []TaskUse{{Task: a, Used: 35 * GiB}}})
 			return w.submit(10*GiB, nil)
-		}, Rejection{Rule: RuleMemory, Have: 35 * GiB, Need: 10 * GiB, Of: 40 * GiB, Tasks: 1},
-			"GPU 0 memory 35.0 of 40.0 GiB reserved, needs 10.0"},
+		}, Rejection{Rule: RuleMemory, Have: 35 * GiB, Need: 10 * GiB, Of: 40 * GiB, Tasks: 1}},
 		{"minimum free memory", with(func(o *Options) { o.MinFree = 5 * GiB }), func(w *world) TaskID {
 			w.submit(37*GiB, nil)
 			return w.submit(GiB, nil)
-		}, Rejection{Rule: RuleMinFree, Have: 3 * GiB, Need: 5 * GiB, Tasks: 1},
-			"GPU 0 has 3.0 GiB free, under the minimum of 5.0"},
+		}, Rejection{Rule: RuleMinFree, Have: 3 * GiB, Need: 5 * GiB, Tasks: 1}},
 		{"SMACT", with(func(o *Options) { o.SMACTCap = 0.8 }), func(w *world) TaskID {
 			w.started(w.submit(GiB, nil))
 			w.sample(GPUSample{ID: "GPU-0", SMACT: 0.91})
 			return w.submit(GiB, nil)
-		}, Rejection{Rule: RuleSMACT, SMACT: 0.91, Cap: 0.8, Tasks: 1},
-			"GPU 0 SMACT 0.91, at or over 0.80"},
+		}, Rejection{Rule: RuleSMACT, SMACT: 0.91, Cap: 0.8, Tasks: 1}},
 		{"most tasks", with(func(o *Options) { o.MaxTasks = 2 }), func(w *world) TaskID {
 			w.submit(GiB, nil)
 			w.submit(GiB, nil)
 			return w.submit(GiB, nil)
-		}, Rejection{Rule: RuleMaxTasks, Tasks: 2}, "GPU 0 has 2 tasks, the most allowed"},
+		}, Rejection{Rule: RuleMaxTasks, Tasks: 2}},
 		{"warming up", with(func(o *Options) { o.WarmUp = time.Minute }), func(w *world) TaskID {
 			w.started(w.submit(GiB, nil))
 			return w.submit(GiB, nil)
-		}, Rejection{Rule: RuleWarmUp, Task: 1, Tasks: 1}, "GPU 0 is warming up task 1"},
+		}, Rejection{Rule: RuleWarmUp, Task: 1, Tasks: 1}},
 		{"not started yet", with(func(o *Options) { o.WarmUp = time.Minute }), func(w *world) TaskID {
 			w.submit(GiB, nil)
 			return w.submit(GiB, nil)
-		}, Rejection{Rule: RuleWarmUp, Task: 1, Tasks: 1}, "GPU 0 is warming up task 1"},
+		}, Rejection{Rule: RuleWarmUp, Task: 1, Tasks: 1}},
 		{"idle wanted by the task", plain(), func(w *world) TaskID {
 			w.started(w.submit(GiB, nil))
 			return w.submit(GiB, whole)
-		}, Rejection{Rule: RuleIdle, Tasks: 1}, "GPU 0 has 1 task, an idle GPU is needed"},
+		}, Rejection{Rule: RuleIdle, Tasks: 1}},
 		{"idle wanted by an unknown estimate", plain(), func(w *world) TaskID {
 			w.started(w.submit(GiB, nil))
 			w.started(w.submit(GiB, nil))
 			return w.submitEstimate(Estimate{WholeGPU: true}, nil)
-		}, Rejection{Rule: RuleIdle, Tasks: 2}, "GPU 0 has 2 tasks, an idle GPU is needed"},
+		}, Rejection{Rule: RuleIdle, Tasks: 2}},
 		{"alone by wish", plain(), func(w *world) TaskID {
 			w.started(w.submit(GiB, whole))
 			return w.submit(GiB, nil)
-		}, Rejection{Rule: RuleAlone, Task: 1, Tasks: 1}, "GPU 0 belongs to task 1 alone"},
+		}, Rejection{Rule: RuleAlone, Task: 1, Tasks: 1}},
 		{"alone by policy", with(func(o *Options) { o.Policy = "exclusive" }), func(w *world) TaskID {
 			w.started(w.submit(GiB, nil))
 			return w.submit(GiB, nil)
-		}, Rejection{Rule: RuleAlone, Task: 1, Tasks: 1}, "GPU 0 belongs to task 1 alone"},
+		}, Rejection{Rule: RuleAlone, Task: 1, Tasks: 1}},
 		{"foreign use where it wants to be alone", with(func(o *Options) { o.Headroom = GiB / 2 }), func(w *world) TaskID {
 			w.sample(GPUSample{ID: "GPU-0", Foreign: 700 * MiB})
 			return w.submit(GiB, whole)
-		}, Rejection{Rule: RuleForeign, Have: 700 * MiB},
-			"GPU 0 has 700 MiB in use by processes that are not carma's, it must be free of others"},
+		}, Rejection{Rule: RuleForeign, Have: 700 * MiB}},
 		{"faulty", plain(), func(w *world) TaskID {
 			w.sample(GPUSample{ID: "GPU-0", Fault: "Xid 79, fallen off the bus"})
 			return w.submit(GiB, nil)
-		}, Rejection{Rule: RuleFault, Fault: "Xid 79, fallen off the bus"},
-			"GPU 0 is out of service: Xid 79, fallen off the bus"},
+		}, Rejection{Rule: RuleFault, Fault: "Xid 79, fallen off the bus"}},
 		{"missing, with a task", plain(), func(w *world) TaskID {
 			w.started(w.submit(GiB, nil))
 			id := w.submit(40*GiB, nil)
 			w.step(GPUsFound{At: w.now})
 			return id
-		}, Rejection{Rule: RuleFault, Fault: "not found on this machine", Tasks: 1},
-			"GPU 0 is out of service: not found on this machine"},
+		}, Rejection{Rule: RuleFault, Missing: true, Tasks: 1}},
 		{"kept free", with(func(o *Options) { o.Ageing = 0 }), func(w *world) TaskID {
 			w.started(w.submit(GiB, nil))
 			w.submit(GiB, whole)
 			return w.submit(GiB, nil)
-		}, Rejection{Rule: RuleHeld, Task: 2, Tasks: 1}, "GPU 0 is kept free for task 2"},
+		}, Rejection{Rule: RuleHeld, Task: 2, Tasks: 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.opt, 1)
@@ -111,11 +101,8 @@ func TestPreconditions(t *testing.T) {
 			if !reflect.DeepEqual(got, row.want) {
 				t.Errorf("got  %+v\nwant %+v", got, row.want)
 			}
-			if got.String() != row.text {
-				t.Errorf("it says %q, want %q", got, row.text)
-			}
-			if why, _ := w.s.Why(id); why.Binding != row.text {
-				t.Errorf("the reason that decides is %q, want %q", why.Binding, row.text)
+			if why, _ := w.s.Why(id); why.Binding.Code != ReasonTurnedDown || !reflect.DeepEqual(*why.Nearest, row.want) {
+				t.Errorf("what decides is %q, want %+v", sayWhy(why), row.want)
 			}
 		})
 	}
@@ -198,16 +185,16 @@ func TestNearest(t *testing.T) {
 	}
 	w.sample(GPUSample{ID: "GPU-0", Foreign: 5 * GiB}, GPUSample{ID: "GPU-1"}, GPUSample{ID: "GPU-2"})
 	id := w.submit(30*GiB, nil)
-	if why, _ := w.s.Why(id); why.Binding != "GPU 1 memory 20.0 of 40.0 GiB reserved, needs 30.0" {
-		t.Errorf("got %q", why.Binding)
+	if why, _ := w.s.Why(id); sayWhy(why) != "0 of 1: GPU 1 memory have=20.0 GiB need=30.0 GiB of=40.0 GiB" {
+		t.Errorf("got %q", sayWhy(why))
 	}
 	// One that fits and is only busy is nearer than any that is full.
 	w.sample(GPUSample{ID: "GPU-2", SMACT: 0.9})
 	id = w.submit(16*GiB, nil)
 	w.wantOn(id, 1)
 	id = w.submit(18*GiB, nil)
-	if why, _ := w.s.Why(id); why.Binding != "GPU 2 SMACT 0.90, at or over 0.80" {
-		t.Errorf("got %q", why.Binding)
+	if why, _ := w.s.Why(id); sayWhy(why) != "0 of 1: GPU 2 smact 0.90 cap=0.80" {
+		t.Errorf("got %q", sayWhy(why))
 	}
 }
 
@@ -220,20 +207,20 @@ func TestWhy(t *testing.T) {
 	binding := func(id TaskID, position int, want string) {
 		t.Helper()
 		why, ok := w.s.Why(id)
-		if !ok || why.Position != position || why.Binding != want {
-			t.Errorf("task %d: at place %d, %q; want %d, %q", id, why.Position, why.Binding, position, want)
+		if !ok || why.Position != position || sayWhy(why) != want {
+			t.Errorf("task %d: at place %d, %q; want %d, %q", id, why.Position, sayWhy(why), position, want)
 		}
 	}
-	binding(b, 1, "1 of 2 GPUs fit; GPU 0 memory 30.0 of 40.0 GiB reserved, needs 20.0")
-	binding(c, 2, "1 of 2 GPUs fit; GPU 0 memory 30.0 of 40.0 GiB reserved, needs 25.0")
+	binding(b, 1, "1 of 2: GPU 0 memory have=30.0 GiB need=20.0 GiB of=40.0 GiB")
+	binding(c, 2, "1 of 2: GPU 0 memory have=30.0 GiB need=25.0 GiB of=40.0 GiB")
 	if why, _ := w.s.Why(b); !reflect.DeepEqual(why.Fits, []GPUID{"GPU-1"}) || len(why.Rejected) != 1 {
 		t.Errorf("task %d fits %v, turned down by %v", b, why.Fits, why.Rejected)
 	}
 	w.step(EngineChanged{At: w.now, Reason: "docker does not answer"})
-	binding(b, 1, "docker does not answer")
+	binding(b, 1, "engine-down \"docker does not answer\"")
 	w.step(EngineChanged{At: w.now, Up: true})
 	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * GiB}}})
-	binding(b, 1, "2 GPUs asked for, this server has 1")
+	binding(b, 1, "too-many-gpus count=2 limit=1")
 	if _, ok := w.s.Why(99); ok {
 		t.Error("there is a Why for a task that is not there")
 	}
@@ -243,12 +230,12 @@ func TestWhy(t *testing.T) {
 
 	w = newWorld(t, plain(), 0)
 	a = w.submit(GiB, nil)
-	binding(a, 1, "no GPU was found on this machine")
+	binding(a, 1, "no-gpu")
 
 	w = newWorld(t, plain(), 1)
 	a = w.submit(GiB, nil)
 	w.exitWith(Exited{Task: a, Class: ExitInfrastructure, Message: "the driver was lost"})
-	binding(a, 1, "tried again in 10s after: the driver was lost")
+	binding(a, 1, "back-off span=10s <- infrastructure \"the driver was lost\"")
 
 	opt := plain()
 	opt.LookAhead = 2
@@ -256,7 +243,7 @@ func TestWhy(t *testing.T) {
 	w.started(w.submit(30*GiB, nil))
 	w.submit(20*GiB, nil)
 	w.submit(20*GiB, nil)
-	binding(w.submit(GiB, nil), 3, "2 tasks ahead of it in the queue; no more than 2 that do not fit are passed over")
+	binding(w.submit(GiB, nil), 3, "look-ahead count=2 limit=2")
 }
 
 func TestCheck(t *testing.T) {
@@ -273,20 +260,20 @@ func TestCheck(t *testing.T) {
 		text   string
 	}{
 		{"just fits", one, 1, 79 * GiB, "", ""},
-		{"too much", one, 1, 80 * GiB, "mem", "80.0 GiB of memory asked for on 1 GPU, the most there is: 79.0 GiB"},
+		{"too much", one, 1, 80 * GiB, "mem", "too-much-memory need=80.0 GiB of=79.0 GiB count=1"},
 		{"two just fit", one, 2, 39 * GiB, "", ""},
-		{"only one is large", one, 2, 50 * GiB, "mem", "50.0 GiB of memory asked for on 2 GPUs, the most there is: 39.0 GiB"},
-		{"too many", one, 3, GiB, "gpus", "3 GPUs asked for, this server has 2"},
-		{"none said is one", one, 0, 80 * GiB, "mem", "80.0 GiB of memory asked for on 1 GPU, the most there is: 79.0 GiB"},
-		{"not across machines", two, 3, GiB, "gpus", "3 GPUs asked for, this server has 2"},
+		{"only one is large", one, 2, 50 * GiB, "mem", "too-much-memory need=50.0 GiB of=39.0 GiB count=2"},
+		{"too many", one, 3, GiB, "gpus", "too-many-gpus count=3 limit=2"},
+		{"none said is one", one, 0, 80 * GiB, "mem", "too-much-memory need=80.0 GiB of=79.0 GiB count=1"},
+		{"not across machines", two, 3, GiB, "gpus", "too-many-gpus count=3 limit=2"},
 		{"in the larger machine", two, 1, 79 * GiB, "", ""},
-		{"memory not across machines", two, 2, 60 * GiB, "mem", "60.0 GiB of memory asked for on 2 GPUs, the most there is: 39.0 GiB"},
+		{"memory not across machines", two, 2, 60 * GiB, "mem", "too-much-memory need=60.0 GiB of=39.0 GiB count=2"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorldOf(t, opt, row.gpus...)
 			err := w.s.Check(Request{GPUs: row.n}, Estimate{Memory: row.mem})
 			got, _ := err.(*ImpossibleError)
-			if (err != nil) != (row.text != "") || got != nil && (got.Option != row.option || got.Text != row.text || err.Error() != row.text) {
+			if (err != nil) != (row.text != "") || got != nil && (got.Option != row.option || say(got.Reason) != row.text || err.Error() != string(got.Reason.Code)) {
 				t.Fatalf("got %v, want %s: %q", err, row.option, row.text)
 			}
 			id := w.submit(row.mem, gpus(row.n))

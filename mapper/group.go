@@ -154,7 +154,7 @@ func (s *State) auditWaits(t *Task) error {
 	for _, d := range t.Waits {
 		of := s.tasks[d.Task]
 		if of == nil || d.Task >= t.ID || !slices.Contains(Conditions, d.Condition) || d.Condition == AfterStarted && of.hasStarted() {
-			return fmt.Errorf("task %d waits for task %d to %s, which cannot come any more", t.ID, d.Task, d.Condition.verb())
+			return fmt.Errorf("task %d waits for task %d to come as far as %q, which it cannot any more", t.ID, d.Task, d.Condition)
 		}
 		if _, known := slices.BinarySearch(s.followers[d.Task], t.ID); !known {
 			return fmt.Errorf("task %d waits for task %d, which does not know", t.ID, d.Task)

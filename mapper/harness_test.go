@@ -207,7 +207,7 @@ func (w *world) wantPhase(id TaskID, want Phase) {
 func (w *world) wantFailed(id TaskID, reason string) {
 	w.t.Helper()
 	w.wantPhase(id, Failed)
-	if got := w.finished[id].Reason; got != reason {
+	if got := say(w.finished[id].Reason); got != reason {
 		w.t.Fatalf("task %d failed because %q, want %q", id, got, reason)
 	}
 }

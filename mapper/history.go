@@ -9,9 +9,6 @@ import (
 	"carma/mapper/interference"
 )
 
-// FromHistory is the method of an estimate that earlier runs gave.
-const FromHistory = "history"
-
 // experience is what earlier runs of a kind of task have shown.
 type experience struct {
 	Kind   string `json:"kind"`
@@ -175,9 +172,6 @@ const (
 	learnedLeast  = 128 * MiB
 )
 
-// declared is the method of an estimate that the user gave.
-const declared = "declared"
-
 // recall replaces what was said of a task by what earlier runs of it have
 // shown. One that has used nearly all there is gets it again.
 func (s *State) recall(t *Task) {
@@ -194,7 +188,7 @@ func (s *State) recall(t *Task) {
 	}
 	peak := max(e.Peak, e.Floor)
 	seen := Estimate{Memory: max(peak.Scale(learnedFactor), peak+learnedLeast), Method: FromHistory}
-	if t.Estimate.Method == declared && t.Estimate.Memory >= seen.Memory {
+	if t.Estimate.Method == Declared && t.Estimate.Memory >= seen.Memory {
 		return // the user may know of more to come
 	}
 	if most := s.ceiling(s.bookable).of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {

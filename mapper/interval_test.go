@@ -17,8 +17,8 @@ func TestInterval(t *testing.T) {
 		ids = append(ids, w.submit(GiB, nil))
 	}
 	w.wantOn(ids[0], 0)
-	if why, _ := w.s.Why(ids[1]); why.Binding != "one launch every 10s" {
-		t.Errorf("it waits because %q", why.Binding)
+	if why, _ := w.s.Why(ids[1]); sayWhy(why) != "interval span=10s" {
+		t.Errorf("it waits because %q", sayWhy(why))
 	}
 	if at, ok := w.s.NextWake(); !ok || at != w.now.Add(10*time.Second) {
 		t.Errorf("a wake-up is asked for at %d", at)

@@ -34,6 +34,9 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// byHand is the reason of what world.cancel cancels.
+var byHand = Reason{Code: ReasonAsked, Text: "by hand"}
+
 func TestCancel(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	blocker := w.submit(40*GiB, nil)
@@ -50,14 +53,14 @@ func TestCancel(t *testing.T) {
 	w.wantPhase(queued, Queued)
 	w.cancel(queued)
 	w.wantPhase(queued, Cancelled)
-	if f := w.finished[queued]; f.Reason != "by hand" || f.Ended != w.now {
+	if f := w.finished[queued]; f.Reason != byHand || f.Ended != w.now {
 		t.Errorf("cancelled in the queue: %+v", f)
 	}
 
 	// Launching: the worker is told, the memory stays booked until it is gone.
 	w.cancel(blocker)
 	w.wantPhase(blocker, Stopping)
-	if len(w.stops) != 1 || w.stops[0] != (Stop{Task: blocker, Attempt: 1, Reason: "by hand"}) || w.gpu(0).Reserved != 40*GiB {
+	if len(w.stops) != 1 || w.stops[0] != (Stop{Task: blocker, Attempt: 1, Reason: byHand}) || w.gpu(0).Reserved != 40*GiB {
 		t.Errorf("stops %+v, %s reserved", w.stops, w.gpu(0).Reserved)
 	}
 	w.started(blocker) // crosses the stop on its way
@@ -99,11 +102,11 @@ func TestTimeLimit(t *testing.T) {
 	w.wantPhase(a, Running)
 	w.wait(1)
 	w.wantPhase(a, Stopping)
-	if len(w.stops) != 1 || w.stops[0].Reason != "time limit of 1h0m0s reached" {
+	if len(w.stops) != 1 || say(w.stops[0].Reason) != "time-limit span=1h0m0s" {
 		t.Errorf("stops %+v", w.stops)
 	}
 	w.exit(a, ExitStopped)
-	w.wantFailed(a, "time limit of 1h0m0s reached")
+	w.wantFailed(a, "time-limit span=1h0m0s")
 
 	// It counts for each attempt.
 	b := w.submit(GiB, hour)
@@ -116,7 +119,7 @@ func TestTimeLimit(t *testing.T) {
 	w.wait(time.Minute * 10)
 	w.wantPhase(b, Stopping)
 	w.exit(b, ExitGPUOOM) // whatever it makes of the signal
-	w.wantFailed(b, "time limit of 1h0m0s reached")
+	w.wantFailed(b, "time-limit span=1h0m0s")
 
 	// A program that ends by itself on the last moment has met it.
 	c := w.submit(GiB, hour)

@@ -67,11 +67,11 @@ func (s *State) setRing(next *GPU) {
 }
 
 func (s *State) engineChanged(ev EngineChanged) {
-	s.engineDown = ""
+	s.engineDown = Reason{}
 	if ev.Up {
 		s.retest()
 	} else {
-		s.engineDown = cmp.Or(ev.Reason, "the container engine does not answer")
+		s.engineDown = Reason{Code: ReasonEngineDown, Text: ev.Reason}
 	}
 	s.dirty = true
 }

@@ -73,8 +73,8 @@ func TestRingSurvives(t *testing.T) {
 func TestEngine(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	w.step(EngineChanged{At: w.now})
-	if w.s.EngineDown() != "the container engine does not answer" {
-		t.Errorf("engine: %q", w.s.EngineDown())
+	if w.s.EngineDown() != (Reason{Code: ReasonEngineDown}) {
+		t.Errorf("engine: %+v", w.s.EngineDown())
 	}
 	a := w.submit(GiB, nil)
 	b := w.submit(GiB, nil)

@@ -93,13 +93,13 @@ func TestPolicies(t *testing.T) {
 			w.wantOn(id, row.want...)
 			if row.want == nil { // the nearest to being usable has the most free memory, then the lowest index
 				want := map[string]string{
-					"exclusive/none idle": "GPU 0 has 1 task, an idle GPU is needed",
-					"exclusive/one short": "1 of 2 GPUs fit; GPU 1 has 1 task, an idle GPU is needed",
-					"first-fit/none fits": "GPU 0 memory 36.0 of 40.0 GiB reserved, needs 5.0",
-					"best-fit/none fits":  "GPU 0 memory 39.0 of 40.0 GiB reserved, needs 5.0",
+					"exclusive/none idle": "0 of 1: GPU 0 idle tasks=1",
+					"exclusive/one short": "1 of 2: GPU 1 idle tasks=1",
+					"first-fit/none fits": "0 of 1: GPU 0 memory have=36.0 GiB need=5.0 GiB of=40.0 GiB",
+					"best-fit/none fits":  "0 of 1: GPU 0 memory have=39.0 GiB need=5.0 GiB of=40.0 GiB",
 				}[row.policy+"/"+row.name]
-				if why, _ := w.s.Why(id); why.Binding != want || want == "" {
-					t.Errorf("it waits because %q, want %q", why.Binding, want)
+				if why, _ := w.s.Why(id); sayWhy(why) != want || want == "" {
+					t.Errorf("it waits because %q, want %q", sayWhy(why), want)
 				}
 			}
 		})
@@ -128,8 +128,8 @@ var (
 func TestGatedPolicies(t *testing.T) {
 	type loads = []interference.Load
 	const (
-		lucid = "GPU 0 has no room for its sharing score, the scores on a GPU sum to at most 2"
-		horus = "GPU 0 would be asked for more than 100 % of its time"
+		lucid = "0 of 1: GPU 0 sharing"
+		horus = "0 of 1: GPU 0 utilization"
 	)
 	pair := 1 / interference.Speeds(loads{resnet, resnet})[0] // the slowdown of both
 	for _, row := range []struct {
@@ -150,12 +150,12 @@ func TestGatedPolicies(t *testing.T) {
 		{"jumbo and jumbo", "lucid", nil, []loads{{jumbo}}, loads{jumbo}, 1, nil, lucid},
 		{"an unknown task is jumbo", "lucid", nil, []loads{{medium}}, nil, 1, nil, lucid},
 		{"a third", "lucid", nil, []loads{{tiny, tiny}}, loads{tiny}, 1, nil, lucid},
-		{"a third by the most tasks", "lucid", func(o *Options) { o.MaxTasks = 2 }, []loads{{tiny, tiny}}, loads{tiny}, 1, nil, "GPU 0 has 2 tasks, the most allowed"},
+		{"a third by the most tasks", "lucid", func(o *Options) { o.MaxTasks = 2 }, []loads{{tiny, tiny}}, loads{tiny}, 1, nil, "0 of 1: GPU 0 max-tasks tasks=2"},
 		{"jumbo on an idle GPU", "lucid", nil, []loads{{medium}, {}}, loads{jumbo}, 1, []int{1}, ""},
 		{"most free memory first", "lucid", nil, []loads{{tiny, tiny}, {tiny}, {tiny}, {}}, loads{tiny}, 1, []int{3}, ""},
 		{"tie: lowest index", "lucid", nil, []loads{{tiny, tiny}, {tiny}, {tiny}}, loads{tiny}, 1, []int{1}, ""},
 		{"two", "lucid", nil, []loads{{medium}, {jumbo}, {tiny}}, loads{medium}, 2, []int{0, 2}, ""},
-		{"only one of two", "lucid", nil, []loads{{jumbo}, {tiny}}, loads{medium}, 2, nil, "1 of 2 GPUs fit; " + lucid},
+		{"only one of two", "lucid", nil, []loads{{jumbo}, {tiny}}, loads{medium}, 2, nil, "1 of 2: " + strings.TrimPrefix(lucid, "0 of 1: ")},
 
 		{"just 100 %", "horus", nil, []loads{{half}}, loads{half}, 1, []int{0}, ""},
 		{"a little over", "horus", nil, []loads{{half}}, loads{over}, 1, nil, horus},
@@ -173,16 +173,16 @@ func TestGatedPolicies(t *testing.T) {
 		{"an idle GPU slows nobody down", "carma", nil, []loads{{small}, {}}, loads{small}, 1, []int{1}, ""},
 		{"tie: lowest index", "carma", nil, []loads{{resnet}, {small}, {small}}, loads{small}, 1, []int{1}, ""},
 		{"tie of idle ones", "carma", nil, []loads{{small}, {}, {}}, loads{small}, 1, []int{1}, ""},
-		{"a heavy neighbour", "carma", nil, []loads{{vgg128}}, loads{small}, 1, nil, "GPU 0 would slow it down 2.55 times, over 1.60"},
-		{"a heavy newcomer", "carma", nil, []loads{{small}}, loads{vgg128}, 1, nil, "on GPU 0 it would slow task 1 down 2.55 times, over 1.60"},
+		{"a heavy neighbour", "carma", nil, []loads{{vgg128}}, loads{small}, 1, nil, "0 of 1: GPU 0 slowdown task=0 2.55 cap=1.60"},
+		{"a heavy newcomer", "carma", nil, []loads{{small}}, loads{vgg128}, 1, nil, "0 of 1: GPU 0 slowdown task=1 2.55 cap=1.60"},
 		{"an unknown task beside a light one", "carma", nil, []loads{{small}}, nil, 1, []int{0}, ""},
-		{"an unknown task beside a heavy one", "carma", nil, []loads{{vgg128}}, nil, 1, nil, "GPU 0 would slow it down 2.10 times, over 1.60"},
+		{"an unknown task beside a heavy one", "carma", nil, []loads{{vgg128}}, nil, 1, nil, "0 of 1: GPU 0 slowdown task=0 2.10 cap=1.60"},
 		{"under the cap", "carma", func(o *Options) { o.SlowdownCap = pair + 1.01*reserve }, []loads{{resnet}}, loads{resnet}, 1, []int{0}, ""},
 		{"over what is aimed at", "carma", func(o *Options) { o.SlowdownCap = pair + 0.99*reserve }, []loads{{resnet}}, loads{resnet}, 1, nil,
-			fmt.Sprintf("on GPU 0 it would slow task 1 down %.2f times, over %.2f", pair, pair-0.01*reserve)},
+			fmt.Sprintf("0 of 1: GPU 0 slowdown task=1 %.2f cap=%.2f", pair, pair-0.01*reserve)},
 		{"nobody may be slowed down", "carma", func(o *Options) { o.SlowdownCap = 1 }, []loads{{small}, {}}, loads{small}, 1, []int{1}, ""},
 		{"waiting is better", "carma", func(o *Options) { o.SlowdownCap = 100 }, []loads{{vgg128}}, loads{vgg128, vgg128}, 1, nil,
-			"GPU 0 has 1 task, waiting for one to end costs less than sharing"},
+			"0 of 1: GPU 0 wait tasks=1"},
 		{"two", "carma", nil, []loads{{vgg128}, {small}, {}}, loads{small}, 2, []int{2, 1}, ""},
 		{"two that do not do the same", "carma", nil, []loads{{vgg128}, {}}, loads{resnet, {}}, 2, []int{1, 0}, ""},
 	} {
@@ -209,8 +209,8 @@ func TestGatedPolicies(t *testing.T) {
 			id := submit(row.n, row.task)
 			w.wantOn(id, row.want...)
 			if row.why != "" {
-				if why, _ := w.s.Why(id); why.Binding != row.why {
-					t.Errorf("it waits because %q, want %q", why.Binding, row.why)
+				if why, _ := w.s.Why(id); sayWhy(why) != row.why {
+					t.Errorf("it waits because %q, want %q", sayWhy(why), row.why)
 				}
 			}
 		})

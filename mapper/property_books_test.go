@@ -207,26 +207,26 @@ func (m *machine) checkIdleness(t *rapid.T) {
 	slices.SortFunc(waiting, func(a, b Task) int { return m.s.Position(a.ID) - m.s.Position(b.ID) })
 	for _, task := range waiting {
 		why, ok := m.s.Why(task.ID)
-		if !ok || why.Binding == "" || why.Binding == "it fits and is about to start" {
+		if !ok || why.Binding.Code == "" || why.Binding.Code == ReasonAboutToStart {
 			t.Fatalf("task %d waits for nothing: %+v", task.ID, why)
 		}
 		if task.NotBefore > m.s.Now() || !m.s.canFit(&task) {
 			continue
 		}
-		if m.s.overQuota(&task) != "" {
+		if m.s.overQuota(&task).Code != "" {
 			m.checkQuota(t, task, why)
 			continue
 		}
 		if m.s.Now() < m.nextLaunch() || !why.Recovery && m.recoveryFirst() {
 			continue
 		}
-		if m.s.again > m.s.Now() && m.s.fits(why, &task) {
+		if m.s.again > m.s.Now() && m.s.fits(&why, &task) {
 			if m.s.policy.pick == nil || m.s.again > m.s.Now().Add(lookAgain) {
 				t.Fatalf("task %d fits, and is looked at again at %d only, it is %d", task.ID, m.s.again, m.s.Now())
 			}
 			continue // time has made it fit, and the next look is announced
 		}
-		if m.up && !m.s.sick.shut(m.s.Now()) && m.s.fits(why, &task) && passed[why.Recovery] < m.opt.LookAhead {
+		if m.up && !m.s.sick.shut(m.s.Now()) && m.s.fits(&why, &task) && passed[why.Recovery] < m.opt.LookAhead {
 			t.Fatalf("task %d fits, and only %d before it do not: %+v", task.ID, passed[why.Recovery], why)
 		}
 		passed[why.Recovery]++

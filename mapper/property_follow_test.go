@@ -63,7 +63,7 @@ func settled(t *rapid.T, s *State) string {
 		Need              Bytes
 		Alone             bool
 		Attempts          []Attempt
-		Stop              string
+		Stop              Reason
 		Timed, Slot, Over bool
 	}
 	var all []task

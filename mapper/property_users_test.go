@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -72,7 +71,7 @@ func (m *machine) checkQuota(t *rapid.T, task Task, why Why) {
 // checkSlotStop: a task is asked to stop for others only after its slot, and
 // only if others wait that go before it then.
 func (m *machine) checkSlotStop(t *rapid.T, stop Stop) {
-	if !strings.HasPrefix(stop.Reason, "time slot") {
+	if stop.Reason.Code != ReasonSlotUsed {
 		return
 	}
 	task, ok := m.s.Task(stop.Task)

@@ -70,7 +70,7 @@ func (m *machine) checkLaunchWaits(t *rapid.T, l Launch) {
 
 // checkCascade: a task is withdrawn only where a dependency can never be met.
 func (m *machine) checkCascade(t *rapid.T, task Task) {
-	if task.Phase != Cancelled || !strings.Contains(task.Reason, "it was to run") {
+	if task.Phase != Cancelled || !strings.HasPrefix(string(task.Reason.Code), "after-") {
 		return
 	}
 	for _, d := range m.shape[task.ID].After {
@@ -78,7 +78,7 @@ func (m *machine) checkCascade(t *rapid.T, task Task) {
 			return
 		}
 	}
-	t.Fatalf("task %d was withdrawn (%s); it waits for %+v", task.ID, task.Reason, m.shape[task.ID].After)
+	t.Fatalf("task %d was withdrawn (%s); it waits for %+v", task.ID, say(task.Reason), m.shape[task.ID].After)
 }
 
 // checkHeld: a task is kept out of the queues for a reason that the books know,
@@ -106,7 +106,7 @@ func (m *machine) checkHeld(t *rapid.T, tasks []Task) {
 		if task.Phase == Held != (waits || full) && task.Phase != Estimating && !(full && task.Phase.active()) {
 			t.Fatalf("task %d is %s; it waits for %d tasks, its delay is over: %v, its group is full: %v", task.ID, task.Phase, unmet, !waits, full)
 		}
-		if why, ok := m.s.Why(task.ID); task.Phase == Held && (!ok || why.Rule == "" || why.Binding == "" || why.Position != 0) {
+		if why, ok := m.s.Why(task.ID); task.Phase == Held && (!ok || why.Rule == "" || why.Binding.Code == "" || why.Position != 0) {
 			t.Fatalf("task %d is held and says %+v", task.ID, why)
 		}
 	}

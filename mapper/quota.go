@@ -1,7 +1,5 @@
 package mapper
 
-import "fmt"
-
 // RuleQuota and RuleFairShare are not about a GPU: the user has as much as one
 // may have, or others go first.
 const (
@@ -9,12 +7,13 @@ const (
 	RuleFairShare Rule = "fair-share"
 )
 
-// overQuota says which quota keeps a waiting task from starting, or "". Quotas
-// hold for everybody, admins included: who may set them can also lift them.
-func (s *State) overQuota(t *Task) string {
+// overQuota says which quota keeps a waiting task from starting; zero: none.
+// Quotas hold for everybody, admins included: who may set them can also lift
+// them.
+func (s *State) overQuota(t *Task) Reason {
 	o := &s.opt
 	if o.QuotaTasks == 0 && o.QuotaGPUs == 0 && o.QuotaMemory == 0 {
-		return ""
+		return Reason{}
 	}
 	u := s.users.of(t.User)
 	if u == nil {
@@ -22,14 +21,13 @@ func (s *State) overQuota(t *Task) string {
 	}
 	switch {
 	case o.QuotaTasks > 0 && u.tasks >= o.QuotaTasks:
-		return fmt.Sprintf("%s has %s running, the most allowed per user", u.Name, plural(u.tasks, "task"))
+		return Reason{Code: ReasonQuotaTasks, Name: u.Name, Count: u.tasks, Limit: o.QuotaTasks}
 	case o.QuotaGPUs > 0 && u.gpus+t.GPUs > o.QuotaGPUs:
-		return fmt.Sprintf("%s has %s and would have %d, of %d allowed per user", u.Name, plural(u.gpus, "GPU"), u.gpus+t.GPUs, o.QuotaGPUs)
+		return Reason{Code: ReasonQuotaGPUs, Name: u.Name, Count: u.gpus, More: t.GPUs, Limit: o.QuotaGPUs}
 	case o.QuotaMemory > 0 && s.total(t.GPUs, t.Need, s.alone(t)) > o.QuotaMemory-u.memory:
-		return fmt.Sprintf("%s has %s of GPU memory reserved and needs %s more, of %s allowed per user",
-			u.Name, u.memory, s.total(t.GPUs, t.Need, s.alone(t)), o.QuotaMemory)
+		return Reason{Code: ReasonQuotaMemory, Name: u.Name, Have: u.memory, Need: s.total(t.GPUs, t.Need, s.alone(t)), Of: o.QuotaMemory}
 	}
-	return ""
+	return Reason{}
 }
 
 // total is what a task counts for with the memory quota: the sum of its
@@ -45,15 +43,15 @@ func (s *State) total(gpus int, need Bytes, alone bool) Bytes {
 }
 
 // checkQuota refuses what could not start if its user had nothing else.
-func (s *State) checkQuota(gpus int, need Bytes, alone bool) error {
+func (s *State) checkQuota(gpus int, need Bytes, alone bool) *ImpossibleError {
 	o := &s.opt
 	switch total := s.total(gpus, need, alone); {
 	case o.QuotaGPUs > 0 && gpus > o.QuotaGPUs:
-		return &ImpossibleError{"gpus", fmt.Sprintf("%s asked for, a user may have %d", plural(gpus, "GPU"), o.QuotaGPUs)}
+		return &ImpossibleError{"gpus", Reason{Code: ReasonNeverGPUs, Count: gpus, Limit: o.QuotaGPUs}}
 	case o.QuotaMemory > 0 && total > o.QuotaMemory && alone:
-		return &ImpossibleError{"exclusive", fmt.Sprintf("it needs %s for itself, up to %s of GPU memory; a user may have %s", plural(gpus, "GPU"), total, o.QuotaMemory)}
+		return &ImpossibleError{"exclusive", Reason{Code: ReasonNeverAlone, Count: gpus, Need: total, Of: o.QuotaMemory}}
 	case o.QuotaMemory > 0 && total > o.QuotaMemory:
-		return &ImpossibleError{"mem", fmt.Sprintf("%s of GPU memory asked for in all, a user may have %s", total, o.QuotaMemory)}
+		return &ImpossibleError{"mem", Reason{Code: ReasonNeverMemory, Need: total, Of: o.QuotaMemory}}
 	}
 	return nil
 }

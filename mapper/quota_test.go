@@ -18,23 +18,23 @@ func TestQuotas(t *testing.T) {
 			w.submit(GiB, by("ada"))
 			w.submit(GiB, by("ada"))
 			return w.submit(GiB, by("ada"))
-		}, "ada has 2 tasks running, the most allowed per user"},
+		}, "quota-tasks name=ada count=2 limit=2"},
 		{"one task", func(o *Options) { o.QuotaTasks = 1 }, func(w *world) TaskID {
 			w.submit(GiB, by("ada"))
 			return w.submit(GiB, by("ada"))
-		}, "ada has 1 task running, the most allowed per user"},
+		}, "quota-tasks name=ada count=1 limit=1"},
 		{"GPUs", func(o *Options) { o.QuotaGPUs = 3 }, func(w *world) TaskID {
 			w.submit(GiB, func(r *Request) { r.User, r.GPUs = "ada", 2 })
 			return w.submit(GiB, func(r *Request) { r.User, r.GPUs = "ada", 2 })
-		}, "ada has 2 GPUs and would have 4, of 3 allowed per user"},
+		}, "quota-gpus name=ada count=2 more=2 limit=3"},
 		{"memory", func(o *Options) { o.QuotaMemory = 30 * GiB }, func(w *world) TaskID {
 			w.submit(20*GiB, by("ada"))
 			return w.submit(11*GiB, by("ada"))
-		}, "ada has 20.0 GiB of GPU memory reserved and needs 11.0 GiB more, of 30.0 GiB allowed per user"},
+		}, "quota-memory name=ada have=20.0 GiB need=11.0 GiB of=30.0 GiB"},
 		{"memory of a whole GPU", func(o *Options) { o.QuotaMemory = 50 * GiB }, func(w *world) TaskID {
 			w.submit(20*GiB, by("ada"))
 			return w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
-		}, "ada has 20.0 GiB of GPU memory reserved and needs 40.0 GiB more, of 50.0 GiB allowed per user"},
+		}, "quota-memory name=ada have=20.0 GiB need=40.0 GiB of=50.0 GiB"},
 	} {
 		for _, order := range Orders {
 			t.Run(row.name+"/"+order, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestQuotas(t *testing.T) {
 				w := newWorld(t, opt, 4)
 				waits := row.do(w)
 				w.wantOn(waits)
-				if why, _ := w.s.Why(waits); why.Binding != row.want || why.Rule != RuleQuota {
+				if why, _ := w.s.Why(waits); sayWhy(why) != row.want || why.Rule != RuleQuota {
 					t.Errorf("%+v\nwant %s", why, row.want)
 				}
 				// It is in nobody's way, however long it waits.
@@ -72,21 +72,21 @@ func TestQuotaRefused(t *testing.T) {
 		e            Estimate
 		option, want string
 	}{
-		{Request{GPUs: 4}, Estimate{Memory: GiB}, "gpus", "4 GPUs asked for, a user may have 2"},
-		{Request{GPUs: 2}, Estimate{Memory: 30 * GiB}, "mem", "60.0 GiB of GPU memory asked for in all, a user may have 50.0 GiB"},
-		{Request{GPUs: 2, Exclusive: true}, Estimate{Memory: GiB}, "exclusive", "it needs 2 GPUs for itself, up to 80.0 GiB of GPU memory; a user may have 50.0 GiB"},
-		{Request{GPUs: 2}, Estimate{WholeGPU: true}, "exclusive", "it needs 2 GPUs for itself, up to 80.0 GiB of GPU memory; a user may have 50.0 GiB"},
-		{Request{Slot: 2 * time.Hour}, Estimate{Memory: GiB}, "slot", "a slot of 2h0m0s asked for, the longest is 1h0m0s"},
+		{Request{GPUs: 4}, Estimate{Memory: GiB}, "gpus", "never-quota-gpus count=4 limit=2"},
+		{Request{GPUs: 2}, Estimate{Memory: 30 * GiB}, "mem", "never-quota-memory need=60.0 GiB of=50.0 GiB"},
+		{Request{GPUs: 2, Exclusive: true}, Estimate{Memory: GiB}, "exclusive", "never-quota-alone need=80.0 GiB of=50.0 GiB count=2"},
+		{Request{GPUs: 2}, Estimate{WholeGPU: true}, "exclusive", "never-quota-alone need=80.0 GiB of=50.0 GiB count=2"},
+		{Request{Slot: 2 * time.Hour}, Estimate{Memory: GiB}, "slot", "slot-too-long span=2h0m0s most=1h0m0s"},
 		{Request{GPUs: 2, Slot: time.Minute}, Estimate{Memory: 25 * GiB}, "", ""},
 	} {
 		err := w.s.Check(row.r, row.e)
 		var no *ImpossibleError
-		if row.want == "" && err != nil || row.want != "" && (!errors.As(err, &no) || no.Option != row.option || no.Text != row.want) {
+		if row.want == "" && err != nil || row.want != "" && (!errors.As(err, &no) || no.Option != row.option || say(no.Reason) != row.want) {
 			t.Errorf("%+v: %v, want %s", row.r, err, row.want)
 		}
 	}
 	id := w.submit(GiB, gpus(3))
-	w.wantFailed(id, "3 GPUs asked for, a user may have 2")
+	w.wantFailed(id, "never-quota-gpus count=3 limit=2")
 }
 
 // TestQuotaAfterOOM: a task that needs more than its user may have, as its
@@ -97,5 +97,5 @@ func TestQuotaAfterOOM(t *testing.T) {
 	w := newWorld(t, opt, 1)
 	id := w.submit(15*GiB, by("ada"))
 	w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: 18 * GiB})
-	w.wantFailed(id, "GPU out of memory: it wanted 18.0 GiB and had 15.0 GiB reserved; 23.5 GiB of GPU memory asked for in all, a user may have 20.0 GiB")
+	w.wantFailed(id, "never-quota-memory need=23.5 GiB of=20.0 GiB <- gpu-oom <- wanted-more have=15.0 GiB need=18.0 GiB")
 }

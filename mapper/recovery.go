@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -64,15 +63,15 @@ func (s *State) exited(ev Exited) {
 	case t.Overuse && ev.Class != ExitOK:
 		s.overuseOver(t, a)
 	case t.Overuse:
-		s.finish(t, Succeeded, 0, "")
+		s.finish(t, Succeeded, 0, Reason{})
 	case t.SlotUsed && ev.Class != ExitOK:
 		s.slotOver(t, a)
 	case t.SlotUsed:
-		s.finish(t, Succeeded, 0, "")
+		s.finish(t, Succeeded, 0, Reason{})
 	case t.Phase == Stopping:
 		s.finish(t, Cancelled, ev.Code, t.StopReason)
 	case ev.Class == ExitOK:
-		s.finish(t, Succeeded, 0, "")
+		s.finish(t, Succeeded, 0, Reason{})
 	case ev.Class == ExitGPUOOM:
 		s.recoverOOM(t, a, blame)
 	case ev.Class == ExitInfrastructure && ev.Fault != nil && a.Started == 0:
@@ -80,15 +79,37 @@ func (s *State) exited(ev Exited) {
 	case ev.Class == ExitInfrastructure, ev.Class == ExitEvicted, ev.Class == ExitMPSFault, ev.Class == ExitStopped:
 		s.recoverBlameless(t, a, ev)
 	case ev.Class == ExitCannotStart:
-		s.finish(t, Failed, ev.Code, ev.Message)
+		s.finish(t, Failed, ev.Code, outcome(ev))
 	default: // the program's own fault, or host memory
 		t.Failures++
 		if t.Failures > t.Retries {
-			s.finish(t, Failed, ev.Code, ev.Message)
+			s.finish(t, Failed, ev.Code, outcome(ev))
 			return
 		}
-		s.requeue(t, Queued, fmt.Sprintf("retry %d of %d: %s", t.Failures, t.Retries, ev.Message))
+		s.requeue(t, Queued, Reason{Code: ReasonRetry, Count: t.Failures, Limit: t.Retries}.because(outcome(ev)))
 	}
+}
+
+// outcome says how an attempt ended that was not asked to stop.
+func outcome(ev Exited) Reason {
+	r := Reason{Code: ReasonProgram, Text: ev.Message}
+	switch ev.Class {
+	case ExitHostOOM:
+		r.Code = ReasonHostOOM
+	case ExitCannotStart:
+		r.Code = ReasonCannotStart
+	case ExitInfrastructure:
+		r.Code = ReasonInfrastructure
+	case ExitEvicted:
+		r.Code = ReasonEvicted
+	case ExitMPSFault:
+		r.Code = ReasonMPSFault
+	case ExitStopped:
+		r.Code = ReasonStopped
+	default:
+		r.Count = ev.Code
+	}
+	return r
 }
 
 func (s *State) release(g *GPU, id TaskID) {
@@ -107,7 +128,7 @@ type verdict struct {
 	alone     bool   // it had its GPUs for itself
 	demand    Bytes  // the most the task is known to have wanted on one GPU
 	most      Bytes  // the most there is for it on each of its GPUs
-	text      string // for people
+	reason    Reason // whose memory it was
 	overusers []overuser
 }
 
@@ -127,10 +148,10 @@ func (s *State) blame(t *Task, a *Attempt, demand Bytes) verdict {
 	}
 	v := verdict{own: true, demand: max(demand, grant), most: s.most(t.GPUs), alone: s.byID[a.Grants[0].GPU].alone()}
 	if demand > grant {
-		v.text = fmt.Sprintf("it wanted %s and had %s reserved", demand, grant)
+		v.reason = Reason{Code: ReasonWantedMore, Need: demand, Have: grant}
 		return v
 	}
-	v.text = fmt.Sprintf("it ran out with %s reserved", grant)
+	v.reason = Reason{Code: ReasonRanOut, Have: grant}
 	for _, grant := range a.Grants {
 		g := s.byID[grant.GPU]
 		if s.free(g) >= 0 {
@@ -138,7 +159,7 @@ func (s *State) blame(t *Task, a *Attempt, demand Bytes) verdict {
 		}
 		if g.Foreign > 0 {
 			v.own = false
-			v.text = fmt.Sprintf("processes that are not carma's use %s on GPU %d", g.Foreign, g.Index)
+			v.reason = Reason{Code: ReasonForeignUse, Have: g.Foreign, GPU: g.Index}
 		}
 		if s.opt.Booking == BookSamples {
 			continue // nobody has a grant to be over
@@ -146,7 +167,7 @@ func (s *State) blame(t *Task, a *Attempt, demand Bytes) verdict {
 		for _, r := range g.Residents {
 			if r.Task != t.ID && r.Used > r.Grant {
 				v.own = false
-				v.text = fmt.Sprintf("task %d used %s of the %s reserved for it on GPU %d", r.Task, r.Used, r.Grant, g.Index)
+				v.reason = Reason{Code: ReasonNeighbour, Task: r.Task, Have: r.Used, Of: r.Grant, GPU: g.Index}
 				v.overusers = append(v.overusers, overuser{g, r.Task})
 			}
 		}
@@ -188,16 +209,16 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	if !v.own && t.Blameless < s.opt.BlamelessRetries {
 		a.Blameless = true
 		t.Blameless++
-		s.requeue(t, Recovering, "GPU out of memory through no fault of its own: "+v.text)
+		s.requeue(t, Recovering, Reason{Code: ReasonOOMBlameless}.because(v.reason))
 		return
 	}
 	t.OOMs++
 	switch {
 	case v.alone && v.demand+s.opt.Headroom >= v.most:
-		s.finish(t, Failed, a.Code, "GPU out of memory alone on a GPU: "+v.text)
+		s.finish(t, Failed, a.Code, Reason{Code: ReasonOOMAlone}.because(v.reason))
 		return
 	case t.OOMs >= s.opt.Attempts:
-		s.finish(t, Failed, a.Code, fmt.Sprintf("GPU out of memory in %s; at last %s", plural(t.OOMs, "attempt"), v.text))
+		s.finish(t, Failed, a.Code, Reason{Code: ReasonOOMTooOften, Count: t.OOMs}.because(v.reason))
 		return
 	case s.opt.Recovery == RecoverOriginal:
 		t.Alone = true
@@ -218,11 +239,12 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	if t.Alone { // as much foreign use as the headroom is put up with
 		t.Need = max(0, min(t.Need, v.most-s.opt.Headroom))
 	}
-	if err := s.checkQuota(t.GPUs, t.Need, s.alone(t)); err != nil {
-		s.finish(t, Failed, a.Code, fmt.Sprintf("GPU out of memory: %s; %s", v.text, err))
+	oom := Reason{Code: ReasonOOM}.because(v.reason)
+	if no := s.checkQuota(t.GPUs, t.Need, s.alone(t)); no != nil {
+		s.finish(t, Failed, a.Code, no.Reason.because(oom))
 		return
 	}
-	s.requeue(t, Recovering, "GPU out of memory: "+v.text)
+	s.requeue(t, Recovering, oom)
 }
 
 // afterOOM is what a task gets that is known to have wanted that much.
@@ -234,7 +256,7 @@ func (s *State) recoverBlameless(t *Task, a *Attempt, ev Exited) {
 	a.Blameless = true
 	t.Blameless++
 	if t.Blameless > s.opt.BlamelessRetries {
-		s.finish(t, Failed, ev.Code, fmt.Sprintf("%s, %d times", ev.Message, t.Blameless))
+		s.finish(t, Failed, ev.Code, Reason{Code: ReasonTooOften, Count: t.Blameless}.because(outcome(ev)))
 		return
 	}
 	if ev.Class == ExitInfrastructure {
@@ -247,10 +269,11 @@ func (s *State) recoverBlameless(t *Task, a *Attempt, ev Exited) {
 	if ev.Class == ExitInfrastructure || ev.Class == ExitMPSFault { // what failed needs time to come back
 		t.NotBefore = s.now.Add(s.opt.Backoff << min(t.Blameless-1, 6))
 	}
-	s.requeue(t, Recovering, ev.Message)
+	s.requeue(t, Recovering, outcome(ev))
 }
 
-func (s *State) requeue(t *Task, phase Phase, reason string) {
+// requeue puts a task back into a queue after an attempt.
+func (s *State) requeue(t *Task, phase Phase, reason Reason) {
 	if fate := s.script.fate(t.ID); fate != nil {
 		s.meet(t, fate)
 		return
@@ -259,8 +282,8 @@ func (s *State) requeue(t *Task, phase Phase, reason string) {
 }
 
 // runAgain is what requeue comes to.
-func (s *State) runAgain(t *Task, phase Phase, reason string) {
-	t.Reason = reason
+func (s *State) runAgain(t *Task, phase Phase, reason Reason) {
+	t.Reason, t.Last().Reason = reason, reason
 	s.decide(Requeue{Task: t.ID, Need: t.Need, Alone: t.Alone, Phase: phase, Reason: reason})
 	s.enqueue(t, phase)
 }

@@ -2,7 +2,6 @@ package mapper
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -24,28 +23,28 @@ func TestOOMLadder(t *testing.T) {
 			{0, 0, 11 * GiB, false},  // 8 x 1.25 + 1
 			{0, 0, gib(16.5), false}, // 11 x 1.5
 			{0, 0, gib(16.5), true},  // alone
-		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 		{"the observed peak counts", 8 * GiB, []step{
 			{12 * GiB, 0, 16 * GiB, false}, // 12 x 1.25 + 1
 			{20 * GiB, 0, 30 * GiB, false},
 			{31 * GiB, 0, 31 * GiB, true},
-		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 		{"the known demand counts", 8 * GiB, []step{
 			{8 * GiB, 20 * GiB, 26 * GiB, false},
 			{9 * GiB, 10 * GiB, 39 * GiB, false}, // less than the grant: the grant counts
 			{0, 0, 38 * GiB, true},               // leaves what foreign use is put up with
-		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 		{"more than there is comes alone at once", 30 * GiB, []step{
 			{0, 35 * GiB, 38 * GiB, true},
-		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 		{"more than any GPU has", 30 * GiB, []step{
 			{0, 50 * GiB, 38 * GiB, true},
-		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 		{"no estimate", 0, []step{
 			{0, 0, GiB, false},
 			{10 * GiB, 0, 15 * GiB, false},
 			{16 * GiB, 0, 16 * GiB, true},
-		}, "GPU out of memory alone on a GPU: it ran out with 39.0 GiB reserved"},
+		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := plain()
@@ -60,7 +59,7 @@ func TestOOMLadder(t *testing.T) {
 					t.Fatalf("after OOM %d it needs %s, alone %v, attempts %d, OOMs %d; want %s, %v",
 						i+1, task.Need, task.Alone, len(task.Attempts), task.OOMs, s.need, s.alone)
 				}
-				if r := w.requeued[i]; r.Task != id || r.Need != s.need || r.Alone != s.alone || !strings.HasPrefix(r.Reason, "GPU out of memory: it ") {
+				if r := w.requeued[i]; r.Task != id || r.Need != s.need || r.Alone != s.alone || r.Reason.Code != ReasonOOM || r.Reason.Cause == nil {
 					t.Errorf("requeued as %+v", r)
 				}
 				want := s.need
@@ -95,8 +94,8 @@ func TestOOMAttempts(t *testing.T) {
 			t.Errorf("%d attempts: alone in %v, want %v", attempts, got, alone)
 		}
 		w.wantPhase(id, Failed)
-		if text := w.finished[id].Reason; !strings.HasPrefix(text, "GPU out of memory in "+plural(attempts, "attempt")+"; at last it ") {
-			t.Errorf("%d attempts: %q", attempts, text)
+		if r := w.finished[id].Reason; r.Code != ReasonOOMTooOften || r.Count != attempts || r.Cause == nil {
+			t.Errorf("%d attempts: %s", attempts, say(r))
 		}
 	}
 }
@@ -116,7 +115,7 @@ func TestOOMOnUnequalGPUs(t *testing.T) {
 	w.exit(busy, ExitOK)
 	w.wantOn(id, 0)
 	w.exit(id, ExitGPUOOM)
-	w.wantFailed(id, "GPU out of memory alone on a GPU: it ran out with 80.0 GiB reserved")
+	w.wantFailed(id, "gpu-oom-alone <- ran-out have=80.0 GiB")
 
 	pair := w.submit(35*GiB, gpus(2))
 	w.exit(pair, ExitGPUOOM)
@@ -168,23 +167,23 @@ func TestBlame(t *testing.T) {
 		grown  Bytes // task 2's grant afterwards
 	}{
 		{"the neighbour used more than its grant", []Bytes{20 * GiB, 15 * GiB}, sample(0, 18*GiB, 22*GiB), 0, false,
-			"GPU out of memory through no fault of its own: task 2 used 22.0 GiB of the 15.0 GiB reserved for it on GPU 0", gib(24.2)},
+			"gpu-oom-blameless <- neighbour task=2 have=22.0 GiB of=15.0 GiB", gib(24.2)},
 		{"its grant grows as far as the card has it", []Bytes{5 * GiB, 20 * GiB, 15 * GiB}, sample(0, 4*GiB, 30*GiB, GiB), 0, false,
-			"GPU out of memory through no fault of its own: task 2 used 30.0 GiB of the 20.0 GiB reserved for it on GPU 0", 25 * GiB},
+			"gpu-oom-blameless <- neighbour task=2 have=30.0 GiB of=20.0 GiB", 25 * GiB},
 		{"both over: its own", []Bytes{20 * GiB, 15 * GiB}, sample(0, 21*GiB, 19*GiB), 0, true,
-			"GPU out of memory: it wanted 21.0 GiB and had 20.0 GiB reserved", 15 * GiB},
+			"gpu-oom <- wanted-more have=20.0 GiB need=21.0 GiB", 15 * GiB},
 		{"it is known to have wanted more", []Bytes{20 * GiB, 15 * GiB}, sample(0, 18*GiB, 22*GiB), 24 * GiB, true,
-			"GPU out of memory: it wanted 24.0 GiB and had 20.0 GiB reserved", 15 * GiB},
+			"gpu-oom <- wanted-more have=20.0 GiB need=24.0 GiB", 15 * GiB},
 		{"it is known to have wanted less", []Bytes{20 * GiB, 15 * GiB}, sample(0, 18*GiB, 22*GiB), 19 * GiB, false,
-			"GPU out of memory through no fault of its own: task 2 used 22.0 GiB of the 15.0 GiB reserved for it on GPU 0", gib(24.2)},
+			"gpu-oom-blameless <- neighbour task=2 have=22.0 GiB of=15.0 GiB", gib(24.2)},
 		{"the neighbour was over and left room enough", []Bytes{20 * GiB, 10 * GiB}, sample(0, 18*GiB, 12*GiB), 0, true,
-			"GPU out of memory: it ran out with 20.0 GiB reserved", 10 * GiB},
+			"gpu-oom <- ran-out have=20.0 GiB", 10 * GiB},
 		{"a process that is not carma's", []Bytes{20 * GiB, 15 * GiB}, sample(9*GiB, 18*GiB, 15*GiB), 0, false,
-			"GPU out of memory through no fault of its own: processes that are not carma's use 9.0 GiB on GPU 0", 15 * GiB},
+			"gpu-oom-blameless <- foreign-use have=9.0 GiB", 15 * GiB},
 		{"such a process, and room enough", []Bytes{20 * GiB, 10 * GiB}, sample(9*GiB, 18*GiB, 10*GiB), 0, true,
-			"GPU out of memory: it ran out with 20.0 GiB reserved", 10 * GiB},
+			"gpu-oom <- ran-out have=20.0 GiB", 10 * GiB},
 		{"nobody", []Bytes{20 * GiB, 20 * GiB}, sample(0, 18*GiB, 20*GiB), 0, true,
-			"GPU out of memory: it ran out with 20.0 GiB reserved", 20 * GiB},
+			"gpu-oom <- ran-out have=20.0 GiB", 20 * GiB},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorldOf(t, plain(), GPUInfo{ID: "GPU-0", Capacity: 40 * GiB}, GPUInfo{ID: "GPU-1", Index: 1, Capacity: 40 * GiB})
@@ -196,8 +195,8 @@ func TestBlame(t *testing.T) {
 			w.exitWith(Exited{Task: 1, Class: ExitGPUOOM, Demand: row.demand})
 
 			task := w.task(1)
-			if w.requeued[0].Reason != row.reason {
-				t.Errorf("because %q\n   want %q", w.requeued[0].Reason, row.reason)
+			if got := say(w.requeued[0].Reason); got != row.reason || !task.Attempts[0].Reason.Equal(w.requeued[0].Reason) {
+				t.Errorf("because %q\n   want %q", got, row.reason)
 			}
 			if first := task.Attempts[0]; first.Blameless == row.own || (task.OOMs == 1) != row.own || (task.Blameless == 1) == row.own {
 				t.Errorf("blameless %v, OOMs %d, blameless deaths %d", first.Blameless, task.OOMs, task.Blameless)
@@ -240,7 +239,7 @@ func TestProgramFault(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	a := w.submit(GiB, nil)
 	w.exit(a, ExitProgram)
-	w.wantFailed(a, "it said program")
+	w.wantFailed(a, "program count=1 \"it said program\"")
 	if w.finished[a].Code != 1 {
 		t.Errorf("code %d", w.finished[a].Code)
 	}
@@ -252,11 +251,11 @@ func TestProgramFault(t *testing.T) {
 			t.Fatalf("after failure %d: %+v", i+1, w.task(b))
 		}
 	}
-	if got := w.requeued[0].Reason; got != "retry 1 of 2: it said program" {
+	if got := say(w.requeued[0].Reason); got != "retry count=1 limit=2 <- program count=1 \"it said program\"" {
 		t.Errorf("requeued because %q", got)
 	}
 	w.exit(b, ExitProgram)
-	w.wantFailed(b, "it said program")
+	w.wantFailed(b, "program count=1 \"it said program\"")
 
 	// It goes back to where its number puts it, not to recovery.
 	c := w.submit(30*GiB, func(r *Request) { r.Retries = 1 })
@@ -270,14 +269,14 @@ func TestHostOOM(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submit(GiB, nil)
 	w.exit(id, ExitHostOOM)
-	w.wantFailed(id, "it said host-oom") // a larger share of a GPU does not help
+	w.wantFailed(id, "host-oom \"it said host-oom\"") // a larger share of a GPU does not help
 }
 
 func TestCannotStart(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submit(GiB, func(r *Request) { r.Retries = 5 })
 	w.exit(id, ExitCannotStart)
-	w.wantFailed(id, "it said cannot-start")
+	w.wantFailed(id, "cannot-start \"it said cannot-start\"")
 }
 
 func TestInfrastructure(t *testing.T) {
@@ -301,7 +300,7 @@ func TestInfrastructure(t *testing.T) {
 		}
 	}
 	w.exit(id, ExitInfrastructure)
-	w.wantFailed(id, "it said infrastructure, 9 times")
+	w.wantFailed(id, "too-often count=9 <- infrastructure \"it said infrastructure\"")
 
 	// A GPU to be avoided is used when there is no other.
 	a := w.submit(GiB, nil)
@@ -381,8 +380,8 @@ func TestStaged(t *testing.T) {
 	id := w.submit(2*GiB, nil)
 	w.exit(id, ExitGPUOOM)
 	w.wantOn(id)
-	if why, _ := w.s.Why(id); !why.Recovery || why.Binding != "GPU 0 memory 30.0 of 40.0 GiB reserved, needs 10.0" {
-		t.Errorf("it waits because %q", why.Binding)
+	if why, _ := w.s.Why(id); !why.Recovery || sayWhy(why) != "0 of 1: GPU 0 memory have=30.0 GiB need=10.0 GiB of=40.0 GiB" {
+		t.Errorf("it waits because %q", sayWhy(why))
 	}
 	other := w.submit(GiB, nil)
 	w.wantOn(other, 0) // others are not kept waiting
@@ -412,14 +411,14 @@ func TestRecoverOriginal(t *testing.T) {
 	if task := w.task(a); task.Phase != Recovering || !task.Alone || task.Need != 10*GiB {
 		t.Fatalf("%s, alone %v, needs %s", task.Phase, task.Alone, task.Need)
 	}
-	if why, _ := w.s.Why(a); why.Binding != "GPU 0 has 1 task, an idle GPU is needed" {
-		t.Errorf("it waits because %q", why.Binding)
+	if why, _ := w.s.Why(a); sayWhy(why) != "0 of 1: GPU 0 idle tasks=1" {
+		t.Errorf("it waits because %q", sayWhy(why))
 	}
 	d, e := w.submit(GiB, nil), w.submit(GiB, high)
 	for _, id := range []TaskID{d, e} {
 		w.wantOn(id)
-		if why, _ := w.s.Why(id); why.Binding != "tasks in the recovery queue go first (recovery: original)" || len(why.Fits) != 2 {
-			t.Errorf("task %d fits %v and waits because %q", id, why.Fits, why.Binding)
+		if why, _ := w.s.Why(id); sayWhy(why) != "recovery-first" || len(why.Fits) != 2 {
+			t.Errorf("task %d fits %v and waits because %q", id, why.Fits, sayWhy(why))
 		}
 	}
 	// A second one that recovers does not wait for the first.
@@ -433,12 +432,12 @@ func TestRecoverOriginal(t *testing.T) {
 	w.exit(c, ExitOK)
 	w.wantOn(b, 0)
 	w.wantOn(d) // nowhere to go, but not for the recovery's sake
-	if why, _ := w.s.Why(d); why.Binding != "GPU 0 belongs to task 2 alone" {
-		t.Errorf("it waits because %q", why.Binding)
+	if why, _ := w.s.Why(d); sayWhy(why) != "0 of 1: GPU 0 alone task=2" {
+		t.Errorf("it waits because %q", sayWhy(why))
 	}
 	w.exit(a, ExitOK)
 	w.wantOn(d, 1)
 	w.wantOn(e, 1)
 	w.exit(b, ExitGPUOOM)
-	w.wantFailed(b, "GPU out of memory alone on a GPU: it ran out with 40.0 GiB reserved")
+	w.wantFailed(b, "gpu-oom-alone <- ran-out have=40.0 GiB")
 }

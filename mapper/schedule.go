@@ -19,7 +19,7 @@ type pass struct {
 // as many tasks as the look-ahead did not fit, so that the recovery queue goes
 // first but does not freeze the main one.
 func (s *State) schedule() {
-	if !s.dirty || s.engineDown != "" || s.shut() {
+	if !s.dirty || s.engineDown.Code != "" || s.shut() {
 		return
 	}
 	s.dirty = false
@@ -99,7 +99,7 @@ func (s *State) walk(p *pass, lanes []lane) int {
 					return passed
 				}
 				t := line.at(i)
-				if t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && s.overQuota(t) == "" {
+				if t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && s.overQuota(t).Code == "" {
 					if gpus := s.place(p, t); gpus != nil {
 						line.remove(i)
 						s.launch(t, gpus)

@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -229,7 +228,7 @@ func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
 	t.Unstarted++
 	t.mergeUnstarted()
 	if t.Strikes > s.opt.BlamelessRetries {
-		s.finish(t, Failed, ev.Code, fmt.Sprintf("%s, and %d times others could start where it could not", ev.Message, t.Strikes))
+		s.finish(t, Failed, ev.Code, Reason{Code: ReasonOthersStart, Count: t.Strikes}.because(outcome(ev)))
 		return
 	}
 	for _, grant := range grants {
@@ -244,14 +243,15 @@ func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
 	if from.Phase == "" { // a daemon that did not note it has launched it
 		from = place{Queued, t.QueuedAt, 0}
 	}
+	t.Reason = Reason{Code: ReasonUnstarted, Text: ev.Message}
 	switch fate := s.script.fate(t.ID).(type) {
 	case Finish:
 		s.meet(t, fate)
 		return
 	case Requeue:
-		t.Need, t.Alone = fate.Need, fate.Alone
+		t.Need, t.Alone, t.Reason = fate.Need, fate.Alone, fate.Reason
 	}
-	t.Reason = ev.Message
+	t.Last().Reason = t.Reason
 	s.decide(Requeue{Task: t.ID, Need: t.Need, Alone: t.Alone, Phase: from.Phase, Reason: t.Reason})
 	s.enqueueAt(t, from.Phase, from.QueuedAt)
 	t.BlockedAt = from.BlockedAt
@@ -348,14 +348,12 @@ func (s *State) Sick() []Sick {
 	return all
 }
 
-// sickText says why nothing is launched while the engine is sick.
-func (s *State) sickText() string {
-	text := "the container engine starts nothing: " + s.sick.Fault.Cause
-	if s.sick.Fault.Remedy != "" {
-		text += "; to mend it: " + s.sick.Fault.Remedy
-	}
+// sickness is why nothing is launched while the engine is sick.
+func (s *State) sickness() Reason {
+	f := &s.sick.Fault
+	r := Reason{Code: ReasonEngineSick, Text: f.Cause, Remedy: f.Remedy}
 	if s.sick.shut(s.now) {
-		text += fmt.Sprintf("; tried again in %s", s.sick.Test.Sub(s.now).Round(time.Second))
+		r.Span = s.sick.Test.Sub(s.now)
 	}
-	return text
+	return r
 }

@@ -32,9 +32,9 @@ func TestSickEngineCostsNothing(t *testing.T) {
 		t.Fatalf("sick: %+v", sick)
 	}
 	why, _ := w.s.Why(ids[7])
-	const want = "the container engine starts nothing: the bridge docker0 is gone; to mend it: systemctl restart docker; tried again in 5s"
+	want := Reason{Code: ReasonEngineSick, Text: "the bridge docker0 is gone", Remedy: "systemctl restart docker", Span: 5 * time.Second}
 	if why.Binding != want {
-		t.Errorf("why: %s", why.Binding)
+		t.Errorf("why: %+v", why.Binding)
 	}
 	var gaps []time.Duration
 	last := w.now
@@ -124,7 +124,7 @@ func TestOneTaskThatCannotStart(t *testing.T) {
 		w.noStart(bad)
 		if end, over := w.finished[bad]; over {
 			if end.Phase != Failed || n != w.s.opt.BlamelessRetries+1 {
-				t.Errorf("%s after %d others had started: %s", end.Phase, n, end.Reason)
+				t.Errorf("%s after %d others had started: %s", end.Phase, n, say(end.Reason))
 			}
 			return
 		}

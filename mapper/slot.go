@@ -2,7 +2,6 @@ package mapper
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -37,9 +36,9 @@ func (s *State) watchSlots() {
 }
 
 // checkSlot refuses a slot that is longer than the server's.
-func (s *State) checkSlot(slot time.Duration) error {
+func (s *State) checkSlot(slot time.Duration) *ImpossibleError {
 	if s.opt.Slot > 0 && slot > s.opt.Slot {
-		return &ImpossibleError{"slot", fmt.Sprintf("a slot of %s asked for, the longest is %s", slot, s.opt.Slot)}
+		return &ImpossibleError{"slot", Reason{Code: ReasonSlotTooLong, Span: slot, Most: s.opt.Slot}}
 	}
 	return nil
 }
@@ -71,7 +70,7 @@ func (s *State) rotate(blocked []*Task) {
 		for _, id := range victims {
 			victim := s.tasks[id]
 			victim.SlotUsed = true
-			s.stop(victim, fmt.Sprintf("time slot of %s used, others wait", s.slot(victim)))
+			s.stop(victim, Reason{Code: ReasonSlotUsed, Span: s.slot(victim)})
 		}
 	}
 }
@@ -227,7 +226,7 @@ func (g *GPU) leave(id TaskID) {
 func (s *State) slotOver(t *Task, a *Attempt) {
 	reason := t.StopReason
 	a.Blameless = true
-	t.SlotUsed, t.StopReason = false, ""
+	t.SlotUsed, t.StopReason = false, Reason{}
 	s.toTheBack(t)
 	s.requeue(t, Queued, reason)
 }

@@ -105,7 +105,7 @@ func TestSlotTurns(t *testing.T) {
 	a := w.run(30*GiB, nil)
 	b := w.run(30*GiB, nil)
 	w.wait(time.Hour)
-	if got := w.stops; len(got) != 1 || got[0].Reason != "time slot of 1h0m0s used, others wait" {
+	if got := w.stops; len(got) != 1 || say(got[0].Reason) != "slot-used span=1h0m0s" {
 		t.Fatalf("%+v", got)
 	}
 	c := w.submit(30*GiB, nil) // before the first has gone to the back
@@ -113,7 +113,7 @@ func TestSlotTurns(t *testing.T) {
 	w.look()
 	w.exit(a, ExitStopped)
 	w.wantPhase(a, Queued)
-	if task := w.task(a); !task.Last().Blameless || task.Blameless != 0 || task.Failures != 0 || task.Reason != "time slot of 1h0m0s used, others wait" {
+	if task := w.task(a); !task.Last().Blameless || task.Blameless != 0 || task.Failures != 0 || say(task.Reason) != "slot-used span=1h0m0s" {
 		t.Errorf("%+v", task)
 	}
 	d := w.submit(30*GiB, nil)

@@ -17,7 +17,7 @@ type snapshot struct {
 	GPUs       []*GPU     `json:"gpus"`
 	Tasks      []*Task    `json:"tasks"`
 	LastID     TaskID     `json:"last_id"`
-	EngineDown string     `json:"engine_down,omitempty"`
+	EngineDown Reason     `json:"engine_down,omitzero"`
 	Sick       *illness   `json:"sick,omitempty"`
 	Ring       int        `json:"ring,omitempty"`
 	Hold       hold       `json:"hold"`
@@ -33,7 +33,9 @@ type snapshot struct {
 	Reach      [2]int     `json:"reach"`
 }
 
-const snapshotFormat = 1
+// snapshotFormat is what this version writes. It reads all from 1 on: in
+// format 1 reasons were sentences.
+const snapshotFormat = 2
 
 // MarshalJSON writes the whole state; UnmarshalJSON of it gives an equal one.
 func (s *State) MarshalJSON() ([]byte, error) {
@@ -57,8 +59,8 @@ func (s *State) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &snap); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
-	if snap.Format != snapshotFormat {
-		return fmt.Errorf("snapshot has format %d, this carma reads %d", snap.Format, snapshotFormat)
+	if snap.Format < 1 || snap.Format > snapshotFormat {
+		return fmt.Errorf("snapshot has format %d, this carma reads 1 to %d", snap.Format, snapshotFormat)
 	}
 	if err := snap.Options.Validate(); err != nil {
 		return fmt.Errorf("snapshot: %w", err)

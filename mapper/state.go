@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -23,7 +22,7 @@ type State struct {
 	users     *users
 
 	lastID     TaskID
-	engineDown string   // why; empty: up
+	engineDown Reason   // zero: up
 	sick       *illness // of the engine; nil: containers start
 	trial      int      // whom the pass may launch, see sick.go
 	ring       int      // round-robin's position in gpus
@@ -166,8 +165,8 @@ func (s *State) estimated(ev Estimated) {
 	}
 	t.Estimate, t.Expected = ev.Estimate, ev.Expected
 	s.appraise(t)
-	if err := s.Check(t.Request, t.Estimate); err != nil && len(s.ceiling(s.bookable)) > 0 && s.script.mayEnd(t.ID) {
-		s.finish(t, Failed, 0, err.Error())
+	if no := s.impossible(t.Request, t.Estimate); no != nil && len(s.ceiling(s.bookable)) > 0 && s.script.mayEnd(t.ID) {
+		s.finish(t, Failed, 0, no.Reason)
 		return
 	}
 	if !t.ready() {
@@ -234,24 +233,24 @@ func (s *State) started(ev Started) {
 }
 
 func (s *State) cancel(ev Cancel) {
-	t := s.tasks[ev.Task]
+	t, asked := s.tasks[ev.Task], Reason{Code: ReasonAsked, Text: ev.Reason}
 	switch {
 	case t != nil && (t.SlotUsed || t.Overuse): // it is stopping already, and is not to come back
-		t.SlotUsed, t.Overuse, t.StopReason = false, false, cmp.Or(ev.Reason, "stopped")
+		t.SlotUsed, t.Overuse, t.StopReason = false, false, asked
 	case t == nil || t.Phase == Stopping:
 	case t.Phase.Placed():
-		s.stop(t, cmp.Or(ev.Reason, "stopped"))
+		s.stop(t, asked)
 	default:
 		if t.Phase == Queued || t.Phase == Recovering {
 			s.queue.remove(t)
 			s.users.make(t.User).waiting--
 			s.dirty = true
 		}
-		s.finish(t, Cancelled, 0, cmp.Or(ev.Reason, "stopped"))
+		s.finish(t, Cancelled, 0, asked)
 	}
 }
 
-func (s *State) stop(t *Task, reason string) {
+func (s *State) stop(t *Task, reason Reason) {
 	if !s.script.mayStop(t.ID) {
 		s.goOnRunning(t)
 		return
@@ -260,12 +259,12 @@ func (s *State) stop(t *Task, reason string) {
 }
 
 // halt is what stop comes to.
-func (s *State) halt(t *Task, reason string) {
+func (s *State) halt(t *Task, reason Reason) {
 	t.Phase, t.StopReason = Stopping, reason
 	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
-func (s *State) finish(t *Task, phase Phase, code int, reason string) {
+func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {
 	if fate := s.script.fate(t.ID); fate != nil {
 		s.meet(t, fate)
 		return
@@ -274,7 +273,7 @@ func (s *State) finish(t *Task, phase Phase, code int, reason string) {
 }
 
 // end is what finish comes to.
-func (s *State) end(t *Task, phase Phase, code int, reason string) {
+func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
 	was := t.Phase
 	t.Phase, t.Ended, t.Code, t.Reason, t.tried, t.run = phase, s.now, code, reason, tried{}, expectedRun{}
 	delete(s.tasks, t.ID)

@@ -30,7 +30,7 @@ func (s *State) startCritical(p *pass) {
 	var critical []*Task
 	for _, t := range waiting {
 		// One that has made way for others is not to be before them.
-		if run, _ := s.runTime(t); run.Seconds() >= drain && t.Behind == 0 && t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && s.overQuota(t) == "" {
+		if run, _ := s.runTime(t); run.Seconds() >= drain && t.Behind == 0 && t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && s.overQuota(t).Code == "" {
 			critical = append(critical, t)
 		}
 	}
@@ -43,7 +43,7 @@ func (s *State) startCritical(p *pass) {
 		if s.shut() {
 			return
 		}
-		if s.overQuota(t) != "" {
+		if s.overQuota(t).Code != "" {
 			continue // by now: one before it was the same user's
 		}
 		if gpus := s.place(p, t); gpus != nil {

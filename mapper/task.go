@@ -99,9 +99,20 @@ type Estimate struct {
 	Point Bytes `json:"point,omitempty"`
 	// WholeGPU: nothing is known, the task gets GPUs of its own.
 	WholeGPU bool `json:"whole_gpu,omitempty"`
-	// Method tells where the number comes from, for people.
-	Method string `json:"method,omitempty"`
+	// Method is where the number comes from.
+	Method Method `json:"method,omitempty"`
 }
+
+// Method names what an estimate comes from. The mapper tells the two below from
+// all others; estimators have more of them, which are for people. They are in
+// journals: their names stay.
+type Method string
+
+// The methods that decide what earlier runs may overrule.
+const (
+	Declared    Method = "declared" // the user gave it, and may know of more to come
+	FromHistory Method = "history"  // earlier runs of the task's kind gave it
+)
 
 // Grant is the memory booked for a task on one GPU.
 type Grant struct {
@@ -135,8 +146,11 @@ type Attempt struct {
 	Class    Class   `json:"class,omitempty"` // empty while it runs
 	Code     int     `json:"code,omitempty"`
 	// Peak is the highest memory seen in use on one of its GPUs.
-	Peak    Bytes  `json:"peak,omitempty"`
+	Peak Bytes `json:"peak,omitempty"`
+	// Message is what the worker says of its end, for people. Reason is why the
+	// task went back to a queue after it.
 	Message string `json:"message,omitempty"`
+	Reason  Reason `json:"reason,omitzero"`
 	// Blameless: it died of another task's doing and costs no retry.
 	Blameless bool `json:"blameless,omitempty"`
 	// Fault is what kept it from starting, where that was not the task. Starts
@@ -199,7 +213,7 @@ type Task struct {
 	// From is where it stood before its last launch.
 	From place `json:"from,omitzero"`
 	// StopReason is set when it was asked to stop.
-	StopReason string `json:"stop_reason,omitempty"`
+	StopReason Reason `json:"stop_reason,omitzero"`
 	// TimedOut: the stop is carma's, for the time limit.
 	TimedOut bool `json:"timed_out,omitempty"`
 	// Overuse: the stop is carma's, as it uses what others were promised.
@@ -207,7 +221,7 @@ type Task struct {
 	// SlotUsed: the stop is carma's, so that others get their turn.
 	SlotUsed bool `json:"slot_used,omitempty"`
 	// Reason is why it went back to a queue, or why it ended as it did.
-	Reason string `json:"reason,omitempty"`
+	Reason Reason `json:"reason,omitzero"`
 	// Ended and Code are set when the phase is final.
 	Ended Instant `json:"ended,omitempty"`
 	Code  int     `json:"code,omitempty"`

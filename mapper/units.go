@@ -23,9 +23,9 @@ const (
 // String prints GiB with one decimal from 1 GiB up, whole MiB below.
 func (b Bytes) String() string {
 	if b >= GiB || b <= -GiB {
-		return fmt.Sprintf("%.1f GiB", float64(b)/float64(GiB))
+		return strconv.FormatFloat(b.GiB(), 'f', 1, 64) + " GiB"
 	}
-	return fmt.Sprintf("%d MiB", b/MiB)
+	return strconv.FormatInt(int64(b/MiB), 10) + " MiB"
 }
 
 // clamp brings an amount from outside between 0 and 1 PiB, so that no sum of

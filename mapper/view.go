@@ -57,8 +57,8 @@ func (s *State) Reserved(id GPUID) Bytes {
 	return 0
 }
 
-// EngineDown returns why nothing can be launched, or "".
-func (s *State) EngineDown() string { return s.engineDown }
+// EngineDown returns why nothing can be launched; the zero Reason: it can.
+func (s *State) EngineDown() Reason { return s.engineDown }
 
 // Position is a waiting task's place in the order of all queues, from 1.
 func (s *State) Position(id TaskID) int {

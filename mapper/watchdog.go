@@ -2,7 +2,6 @@ package mapper
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -83,7 +82,7 @@ func (s *State) enforce() {
 		})
 		t := s.tasks[worst.Task]
 		t.Overuse = true
-		s.stop(t, fmt.Sprintf("it used %s of the %s reserved for it on GPU %d, and others need the room", worst.Used, worst.Grant, g.Index))
+		s.stop(t, Reason{Code: ReasonOveruse, Have: worst.Used, Of: worst.Grant, GPU: g.Index})
 	}
 }
 
@@ -91,10 +90,10 @@ func (s *State) enforce() {
 // as after a GPU OOM of its own.
 func (s *State) overuseOver(t *Task, a *Attempt) {
 	reason := t.StopReason
-	t.Overuse, t.StopReason = false, ""
+	t.Overuse, t.StopReason = false, Reason{}
 	grant := a.Grants[0].Memory
 	for _, g := range a.Grants {
 		grant = min(grant, g.Memory)
 	}
-	s.recoverOOM(t, a, verdict{own: true, demand: max(a.Peak, grant), most: s.most(t.GPUs), text: reason})
+	s.recoverOOM(t, a, verdict{own: true, demand: max(a.Peak, grant), most: s.most(t.GPUs), reason: reason})
 }

@@ -2,19 +2,18 @@ package mapper
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
-	"time"
 )
 
-// ImpossibleError says that a request can never be met by this machine.
+// ImpossibleError says that a request can never be met by this machine, and
+// what the nearest possible value is.
 type ImpossibleError struct {
 	Option string // the command line option at fault: "gpus", "mem"
-	Text   string
+	Reason Reason
 }
 
-func (e *ImpossibleError) Error() string { return e.Text }
+// Error is the reason's code; mapper/words has the sentence.
+func (e *ImpossibleError) Error() string { return string(e.Reason.Code) }
 
 // beyond reports whether only the upper bound is more than there is.
 func (e Estimate) beyond(most Bytes) bool {
@@ -24,15 +23,22 @@ func (e Estimate) beyond(most Bytes) bool {
 // Check tells whether a request can be met at all, on an empty machine; the
 // error is an *[ImpossibleError] with the nearest possible value.
 func (s *State) Check(r Request, e Estimate) error {
+	if no := s.impossible(r, e); no != nil {
+		return no
+	}
+	return nil
+}
+
+func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
 	n, most := max(r.GPUs, 1), s.ceiling(s.bookable)
 	switch {
 	case n > len(most):
-		return &ImpossibleError{"gpus", fmt.Sprintf("%s asked for, this server has %d", plural(n, "GPU"), len(most))}
+		return &ImpossibleError{"gpus", Reason{Code: ReasonTooManyGPUs, Count: n, Limit: len(most)}}
 	case e.Memory > most.of(n) && !e.beyond(most.of(n)):
-		return &ImpossibleError{"mem", fmt.Sprintf("%s of memory asked for on %s, the most there is: %s", e.Memory, plural(n, "GPU"), most.of(n))}
+		return &ImpossibleError{"mem", Reason{Code: ReasonTooMuchMemory, Need: e.Memory, Count: n, Of: most.of(n)}}
 	}
-	if err := s.checkQuota(n, e.Memory, r.Exclusive || e.WholeGPU || s.policy.idleOnly); err != nil {
-		return err
+	if no := s.checkQuota(n, e.Memory, r.Exclusive || e.WholeGPU || s.policy.idleOnly); no != nil {
+		return no
 	}
 	return s.checkSlot(r.Slot)
 }
@@ -47,10 +53,14 @@ type Why struct {
 	// reason, both in index order. Only for a waiting task.
 	Fits     []GPUID
 	Rejected []Rejection
-	// Binding is the one reason that decides, a clause. Rule is set where it is
-	// not about a GPU: RuleQuota, RuleFairShare, RuleAfter, RuleDelay, RuleGroup.
-	Binding string
+	// Binding is the one reason that decides. Rule is set where it is not about
+	// a GPU: RuleQuota, RuleFairShare, RuleAfter, RuleDelay, RuleGroup.
+	Binding Reason
 	Rule    Rule
+	// Nearest is, for ReasonTurnedDown, the rejection by the GPU that is closest
+	// to being usable. Turn is who goes first, with RuleFairShare.
+	Nearest *Rejection
+	Turn    *Turn
 }
 
 // Why explains where an unfinished task stands; false for any other.
@@ -62,8 +72,8 @@ func (s *State) Why(id TaskID) (Why, bool) {
 	w := Why{Task: id, Phase: t.Phase, Recovery: t.Phase == Recovering}
 	if t.Phase != Queued && t.Phase != Recovering {
 		w.Binding = t.Reason
-		if rule, text := s.heldBy(t); rule != "" {
-			w.Rule, w.Binding = rule, text
+		if rule, reason := s.heldBy(t); rule != "" {
+			w.Rule, w.Binding = rule, reason
 		}
 		return w, true
 	}
@@ -75,60 +85,72 @@ func (s *State) Why(id TaskID) (Why, bool) {
 			w.Fits = append(w.Fits, g.ID)
 		}
 	}
-	w.Binding = s.binding(t, w)
-	switch over, fair := s.overQuota(t), s.fairly(t); {
-	case over != "" && w.Binding == over:
-		w.Rule = RuleQuota
-	case fair != "" && strings.Contains(w.Binding, fair):
-		w.Rule = RuleFairShare
-	}
+	s.bind(&w, t)
 	return w, true
 }
 
-// binding picks the one reason that decides.
-func (s *State) binding(t *Task, w Why) string {
+// bind picks the one reason that decides: what keeps all tasks, then what keeps
+// this one whatever the GPUs are, then the GPUs.
+func (s *State) bind(w *Why, t *Task) {
+	over := s.overQuota(t)
 	switch {
-	case s.engineDown != "":
-		return s.engineDown
+	case s.engineDown.Code != "":
+		w.Binding = s.engineDown
 	case s.sick.paused():
-		return s.sickText()
+		w.Binding = s.sickness()
 	case len(s.gpus) == 0:
-		return "no GPU was found on this machine"
+		w.Binding.Code = ReasonNoGPU
 	case t.NotBefore > s.now:
-		return fmt.Sprintf("tried again in %s after: %s", t.NotBefore.Sub(s.now).Round(time.Second), t.Reason)
-	case s.overQuota(t) != "":
-		return s.overQuota(t)
+		w.Binding = Reason{Code: ReasonBackOff, Span: t.NotBefore.Sub(s.now)}.because(t.Reason)
+	case over.Code != "":
+		w.Binding, w.Rule = over, RuleQuota
 	case t.Phase == Queued && s.recoveryBlocks():
-		return "tasks in the recovery queue go first (recovery: original)"
+		w.Binding.Code = ReasonRecoveryFirst
 	case s.now < s.notBefore:
-		return fmt.Sprintf("one launch every %s", s.opt.Interval)
-	case s.fits(w, t) && !s.inSight(t) && s.fairly(t) != "":
-		return s.fairly(t)
-	case s.fits(w, t) && !s.inSight(t):
-		return fmt.Sprintf("%s ahead of it in the queue; no more than %d that do not fit are passed over", plural(s.queue.place(t)-1, "task"), s.opt.LookAhead)
+		w.Binding = Reason{Code: ReasonInterval, Span: s.opt.Interval}
 	case s.fits(w, t):
-		if s.again > s.now { // nothing has happened since the last look, but time has passed
-			return fmt.Sprintf("it fits by now; the queue is looked at again within %s", s.again.Sub(s.now).Round(time.Second))
-		}
-		return "it fits and is about to start"
+		s.bindFitting(w, t)
+	default:
+		s.bindGPUs(w, t)
+	}
+}
+
+// bindFitting is for a task that has room: it is not its turn, or about to be.
+func (s *State) bindFitting(w *Why, t *Task) {
+	turn := s.fairly(t)
+	switch {
+	case !s.inSight(t) && turn != nil:
+		w.Binding, w.Rule, w.Turn = Reason{Code: ReasonFairShare, Count: turn.Later}, RuleFairShare, turn
+	case !s.inSight(t):
+		w.Binding = Reason{Code: ReasonLookAhead, Count: s.queue.place(t) - 1, Limit: s.opt.LookAhead}
+	case s.again > s.now: // nothing has happened since the last look, but time has passed
+		w.Binding = Reason{Code: ReasonLookedAtLater, Span: s.again.Sub(s.now)}
+	default:
+		w.Binding.Code = ReasonAboutToStart
+	}
+}
+
+// bindGPUs is for a task that too few GPUs take.
+func (s *State) bindGPUs(w *Why, t *Task) {
+	switch {
 	case t.GPUs > len(s.gpus):
-		return fmt.Sprintf("%s asked for, this server has %d", plural(t.GPUs, "GPU"), len(s.gpus))
+		w.Binding = Reason{Code: ReasonTooManyGPUs, Count: t.GPUs, Limit: len(s.gpus)}
+		return
 	case len(w.Rejected) == 0:
-		return fmt.Sprintf("%d GPUs fit, but no %d of one machine together", len(w.Fits), t.GPUs)
+		w.Binding = Reason{Code: ReasonScattered, Count: len(w.Fits), Limit: t.GPUs}
+		return
 	}
+	w.Binding = Reason{Code: ReasonTurnedDown, Count: len(w.Fits), Limit: t.GPUs}
 	nearest := s.nearest(w.Rejected)
-	if fair := s.fairly(t); fair != "" {
-		return fmt.Sprintf("%s; %s", nearest, fair)
+	w.Nearest = &nearest
+	if w.Turn = s.fairly(t); w.Turn != nil {
+		w.Rule = RuleFairShare
 	}
-	if t.GPUs > 1 {
-		return fmt.Sprintf("%d of %d GPUs fit; %s", len(w.Fits), t.GPUs, nearest)
-	}
-	return nearest.String()
 }
 
 // fits reports whether enough of the GPUs that would take a task are in one
 // machine, and the policy would take them.
-func (s *State) fits(w Why, t *Task) bool {
+func (s *State) fits(w *Why, t *Task) bool {
 	gpus := make([]*GPU, len(w.Fits))
 	for i, id := range w.Fits {
 		gpus[i] = s.byID[id]

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"carma/mapper"
+	"carma/mapper/words"
 	"carma/runner/journal"
 )
 
@@ -81,12 +82,12 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			if w := r.workers[d.Task]; w != nil {
 				w.requestStop(r.grace(d.Task))
 			}
-			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", d.Reason).Msg("stop")
+			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", words.Reason(d.Reason)).Msg("stop")
 		case mapper.Overuse:
 			r.Log.Warn().Int64("task", int64(d.Task)).Str("gpu", string(d.GPU)).Stringer("used", d.Used).Stringer("grant", d.Grant).Stringer("booked", d.Booked).Msg("it uses more than was booked for it")
 		case mapper.Requeue:
 			r.refreshTask(d.Task)
-			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", d.Reason).Msg("relaunch")
+			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", words.Reason(d.Reason)).Msg("relaunch")
 		case mapper.Release:
 			r.refreshTask(d.Task)
 			if rec, _ := r.book.get(d.Task); rec != nil {
@@ -97,7 +98,7 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.endProbe(d.Task.ID)
 			r.graces.Delete(d.Task.ID)
 			r.attempts.Go(func() { r.Logs.Done(int64(d.Task.ID), int64(d.Task.Ended)) })
-			r.Log.Info().Int64("task", int64(d.Task.ID)).Str("phase", string(d.Task.Phase)).Int("code", d.Task.Code).Str("reason", d.Task.Reason).Msg("finished")
+			r.Log.Info().Int64("task", int64(d.Task.ID)).Str("phase", string(d.Task.Phase)).Int("code", d.Task.Code).Str("reason", words.Reason(d.Task.Reason)).Msg("finished")
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"carma/mapper"
+	"carma/mapper/words"
 	"carma/runner/api"
 )
 
@@ -31,7 +32,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{},
 		}
 		if g.Missing {
-			v.Fault = "not found on this machine"
+			v.Fault = words.Missing
 		}
 		v.Parent = r.found[g.ID].Parent
 		if s, ok := r.monitor.reading(v.UUID); ok {
@@ -72,23 +73,26 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	if !known || why.Position == 0 {
 		held := ""
 		if why.Rule != "" {
-			held = why.Binding
+			held, out.ReasonCode = words.Why(why), string(why.Binding.Code)
+		} else {
+			out.ReasonCode = string(cmp.Or(stopping(&rec.Task), rec.Task.Reason).Code)
 		}
 		out.Summary = r.whyNot(rec, held)
 		return out, nil
 	}
-	out.Phase, out.Position, out.Queue, out.Summary = string(why.Phase), why.Position, "main", why.Binding
+	out.Phase, out.Position, out.Queue = string(why.Phase), why.Position, "main"
+	out.Summary, out.ReasonCode = words.Why(why), string(why.Binding.Code)
 	if why.Recovery {
 		out.Queue = "recovery"
-		out.Summary += "; it runs again because: " + rec.Task.Reason
+		out.Summary += again(&rec.Task)
 	}
 	for _, id := range why.Fits {
 		ref := r.gpuRef(id)
-		out.GPUs = append(out.GPUs, api.WhyGPU{GPURef: ref, Fits: true, Text: fmt.Sprintf("GPU %d fits", ref.Index)})
+		out.GPUs = append(out.GPUs, api.WhyGPU{GPURef: ref, Fits: true, Text: "fits"})
 	}
 	for _, rej := range why.Rejected {
 		out.GPUs = append(out.GPUs, api.WhyGPU{
-			GPURef: api.GPURef{Index: rej.Index, UUID: string(rej.GPU)}, Rule: string(rej.Rule), Text: rej.String(),
+			GPURef: api.GPURef{Index: rej.Index, UUID: string(rej.GPU)}, Rule: string(rej.Rule), Text: words.OnGPU(rej),
 		})
 	}
 	slices.SortFunc(out.GPUs, func(a, b api.WhyGPU) int { return cmp.Compare(a.Index, b.Index) })
@@ -102,11 +106,11 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 	t := &rec.Task
 	switch {
 	case t.Phase == mapper.Succeeded:
-		return "it has ended with exit code 0"
+		return "it has ended with exit code 0" + again(t)
 	case t.Phase.Finished():
-		return fmt.Sprintf("%s: %s", endings[t.Phase], t.Reason)
+		return fmt.Sprintf("%s: %s", endings[t.Phase], words.Reason(t.Reason))
 	case t.Phase == mapper.Stopping:
-		return "it was asked to stop: " + t.StopReason
+		return "it was asked to stop: " + words.Reason(t.StopReason)
 	case t.Current() != nil:
 		a := r.viewAttempt(t.ID, t.Current())
 		where := ""
@@ -116,7 +120,34 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 			}
 			where += strconv.Itoa(g.Index)
 		}
-		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, mapper.Bytes(a.Grant))
+		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, mapper.Bytes(a.Grant)) + again(t)
 	}
 	return cmp.Or(held, r.probing(t.ID), "its memory is being estimated")
+}
+
+// stopping is why a task was asked to stop that has not ended yet.
+func stopping(t *mapper.Task) mapper.Reason {
+	if t.Phase == mapper.Stopping {
+		return t.StopReason
+	}
+	return mapper.Reason{}
+}
+
+// again says why a task that has had attempts needs another, or needed the
+// latest; "" if the first was enough.
+func again(t *mapper.Task) string {
+	var why mapper.Reason
+	for _, a := range t.Attempts {
+		why = cmp.Or(a.Reason, why)
+	}
+	if !t.Phase.Finished() {
+		why = cmp.Or(why, t.Reason)
+	}
+	switch {
+	case why.Code == "":
+		return ""
+	case t.Phase.Finished():
+		return "; it ran again because: " + words.Reason(why)
+	}
+	return "; it runs again because: " + words.Reason(why)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"carma/mapper"
+	"carma/mapper/words"
 	"carma/runner/api"
 )
 
@@ -48,7 +49,7 @@ func (r *Runner) previewTask(then *mapper.State, rec *Record, c *candidate, star
 	}
 	if t, ok := then.Task(rec.ID()); ok {
 		v.Need = int64(t.Need)
-		v.Estimate = api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: t.Estimate.Method, Detail: estimateDetail(t.Estimate, c.est.Detail)}
+		v.Estimate = api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: string(t.Estimate.Method), Detail: estimateDetail(t.Estimate, c.est.Detail)}
 		if t.Phase == mapper.Estimating {
 			v.Estimate.Detail = c.est.Detail
 			v.Waits = "its first steps would run on the CPU first, to see what memory it needs"
@@ -60,8 +61,8 @@ func (r *Runner) previewTask(then *mapper.State, rec *Record, c *candidate, star
 		}
 		return v
 	}
-	if why, ok := then.Why(rec.ID()); ok && why.Binding != "" {
-		v.Waits = why.Binding
+	if why, ok := then.Why(rec.ID()); ok && why.Binding.Code != "" {
+		v.Waits = words.Why(why)
 	}
 	return v
 }

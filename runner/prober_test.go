@@ -254,7 +254,7 @@ func TestProbeNotAgain(t *testing.T) {
 	hold.Store(false)
 	g.finished(ref)
 	task = g.finished(g.run(api.Submit{Image: "train", Probe: true}))
-	if task.Estimate.Method != mapper.FromHistory || task.Estimate.Memory != int64(3*mapper.GiB+128*mapper.MiB) || probes.Load() != 1 {
+	if task.Estimate.Method != string(mapper.FromHistory) || task.Estimate.Memory != int64(3*mapper.GiB+128*mapper.MiB) || probes.Load() != 1 {
 		t.Errorf("%d probes, estimate %+v", probes.Load(), task.Estimate)
 	}
 }

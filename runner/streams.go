@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/tasklog"
 
@@ -254,6 +255,6 @@ func (r *Runner) relaunchNote(t *mapper.Task) api.LogLine {
 	}
 	return api.LogLine{
 		At: r.Clock.Time(), Attempt: len(t.Attempts), Stream: "carma",
-		Line: fmt.Sprintf("attempt %d has ended (%s); it will run again %s", len(t.Attempts), t.Reason, need),
+		Line: fmt.Sprintf("attempt %d has ended (%s); it will run again %s", len(t.Attempts), words.Reason(t.Reason), need),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"carma/containers"
 	"carma/estimator"
 	"carma/mapper"
+	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/limits"
 )
@@ -94,7 +95,7 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 
 // booking is an estimate as the mapper takes it.
 func booking(e estimator.Estimate) mapper.Estimate {
-	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: e.Method}
+	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: mapper.Method(e.Method)}
 }
 
 // possible refuses what this machine can never give. An estimate from a few
@@ -107,13 +108,13 @@ func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (estimator
 	}
 	if impossible.Option == "mem" && est.Loose {
 		est = estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: est.Detail + "; more than a GPU here has, so it gets whole GPUs"}
-		return est, r.state.Check(req, booking(est))
+		return r.possible(req, est)
 	}
 	option := "--" + impossible.Option
 	if impossible.Option == "mem" && est.Method != estimator.Declared {
 		option = "--est-model"
 	}
-	return est, refusef(422, "%s: %s", option, impossible.Text)
+	return est, refusef(422, "%s: %s", option, words.Reason(impossible.Reason))
 }
 
 var priorities = map[string]mapper.Priority{"": mapper.Normal, "low": mapper.Low, "normal": mapper.Normal, "high": mapper.High}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/words"
 	"carma/runner/api"
 	"carma/runner/journal"
 )
@@ -42,6 +43,7 @@ func (r *Runner) Find(ref string) (*Record, error) {
 type queueView struct {
 	position int
 	waits    string
+	code     mapper.ReasonCode
 }
 
 // Task returns a task as users see it.
@@ -92,7 +94,7 @@ func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.Tas
 			v := queueView{position: s.Position(id)}
 			if explained < explainAtMost || v.position == 0 { // one that is held costs nothing
 				if why, ok := s.Why(id); ok {
-					v.waits = why.Binding
+					v.waits, v.code = words.Why(why), why.Binding.Code
 				}
 				explained++
 			}
@@ -159,9 +161,9 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	v := api.Task{
 		ID: int64(t.ID), Name: rec.Name, User: rec.User, UID: rec.UID, GID: rec.GID, Group: rec.Group,
 		Image: rec.Submit.Image, Submit: rec.Submit, GPUCount: t.GPUs, Phase: string(t.Phase),
-		Position: q.position, Waits: q.waits,
-		Estimate: api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: t.Estimate.Method, Detail: estimateDetail(t.Estimate, rec.Detail)},
-		Need:     int64(t.Need), Alone: t.Alone, Submitted: t.Submitted.Time(), Ended: instant(t.Ended), Reason: t.Reason,
+		Position: q.position, Waits: q.waits, WaitsCode: string(q.code),
+		Estimate: api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: string(t.Estimate.Method), Detail: estimateDetail(t.Estimate, rec.Detail)},
+		Need:     int64(t.Need), Alone: t.Alone, Submitted: t.Submitted.Time(), Ended: instant(t.Ended), Reason: words.Reason(t.Reason), ReasonCode: string(t.Reason.Code),
 	}
 	for i := range t.Attempts {
 		v.Attempts = append(v.Attempts, r.viewAttempt(t.ID, &t.Attempts[i]))
@@ -184,6 +186,7 @@ func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
 		N: a.N, Container: r.containerName(id, a.N), Launched: a.Launched.Time(),
 		Started: instant(a.Started), Ended: instant(a.Ended), Outcome: string(a.Class), ExitCode: a.Code,
 		Peak: int64(a.Peak), Blameless: a.Blameless, Message: a.Message,
+		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code),
 	}
 	for _, g := range a.Grants {
 		v.GPUs = append(v.GPUs, r.gpuRef(g.GPU))

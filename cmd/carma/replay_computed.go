@@ -61,7 +61,7 @@ func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.
 		if !slices.Contains(m.whole, w) {
 			m.whole = append(m.whole, w)
 		}
-		return mapper.Estimate{WholeGPU: true, Method: m.method}, nil
+		return mapper.Estimate{WholeGPU: true, Method: mapper.Method(m.method)}, nil
 	}
 	name, with := evaluate.Measured(p.Model, p.Dataset, p.BatchSize, in.GPUs)
 	if !zoo.known(name) {
@@ -85,7 +85,7 @@ func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.
 	if m.most > 0 && upper > m.most {
 		return whole(fmt.Sprintf("the estimate, %s, is more than a GPU has", upper))
 	}
-	return mapper.Estimate{Memory: upper, Point: mapper.Bytes(a.Point), Method: m.method}, nil
+	return mapper.Estimate{Memory: upper, Point: mapper.Bytes(a.Point), Method: mapper.Method(m.method)}, nil
 }
 
 // shownWhole is how many workloads of an estimator a table names; JSON has all.

@@ -96,14 +96,14 @@ func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign strin
 	published := mapper.Bytes(0)
 	switch m.method {
 	case "oracle":
-		return mapper.Estimate{Memory: peak, Method: m.method}, nil
+		return mapper.Estimate{Memory: peak, Method: mapper.Method(m.method)}, nil
 	case "none":
-		return mapper.Estimate{Method: m.method}, nil
+		return mapper.Estimate{Method: mapper.Method(m.method)}, nil
 	case "declared":
 		if in.Mem == 0 {
 			return mapper.Estimate{}, fmt.Errorf("declares no memory")
 		}
-		return mapper.Estimate{Memory: in.Mem, Method: m.method}, nil
+		return mapper.Estimate{Memory: in.Mem, Method: mapper.Method(m.method)}, nil
 	case "horus":
 		published = p.Estimates.Horus
 	case "faketensor":
@@ -112,7 +112,7 @@ func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign strin
 		published = p.Estimates.GPUMemNet
 	default:
 		e, err := m.catalogue.Estimate(estimator.Query{Declared: in.Mem, Model: inCampaign(in.Workload, campaign), GPUs: in.GPUs})
-		return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: string(e.Method)}, err
+		return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: mapper.Method(e.Method)}, err
 	}
 	if published == 0 && !m.asOriginal {
 		return mapper.Estimate{}, fmt.Errorf("no estimate of %s was published for it", m.method)
@@ -123,7 +123,7 @@ func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign strin
 	if m.asOriginal {
 		published = min(published, m.most) // it starts tasks on idle GPUs whatever their estimate
 	}
-	return mapper.Estimate{Memory: published, Method: m.method}, nil
+	return mapper.Estimate{Memory: published, Method: mapper.Method(m.method)}, nil
 }
 
 // hint is what to do about a task that cannot be estimated.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carma/mapper"
+	"carma/mapper/words"
 )
 
 // engine is a replay under way.
@@ -121,7 +122,7 @@ func (e *engine) stuck() error {
 	for _, t := range e.state.Tasks() {
 		why, _ := e.state.Why(t.ID)
 		return fmt.Errorf("%d tasks never finish; task %d (%s) is %s: %s",
-			len(e.tasks)-e.finished, t.ID, e.tasks[t.ID-1].Name, t.Phase, why.Binding)
+			len(e.tasks)-e.finished, t.ID, e.tasks[t.ID-1].Name, t.Phase, words.Why(why))
 	}
 	return fmt.Errorf("%d tasks never finish", len(e.tasks)-e.finished)
 }
@@ -139,7 +140,7 @@ func (e *engine) step(ev mapper.Event) {
 		case mapper.Launch:
 			e.launch(d)
 		case mapper.Stop:
-			e.stop(e.runs[d.Task], d.Reason)
+			e.stop(e.runs[d.Task], words.Reason(d.Reason))
 		case mapper.Finish:
 			e.finish(d.Task)
 		case mapper.WakeAt:
@@ -303,7 +304,7 @@ func (e *engine) end(r *run, ev mapper.Exited) {
 }
 
 func (e *engine) finish(t mapper.Task) {
-	out := TaskResult{ID: t.ID, Task: e.tasks[t.ID-1], Phase: t.Phase, Reason: t.Reason}
+	out := TaskResult{ID: t.ID, Task: e.tasks[t.ID-1], Phase: t.Phase, Reason: words.Reason(t.Reason)}
 	out.Record = Record{
 		Submitted: t.Submitted, Ended: t.Ended, Succeeded: t.Phase == mapper.Succeeded, Solo: out.Task.SoloTime,
 	}

@@ -103,8 +103,9 @@ type Task struct {
 	// Position in the order of the queues, from 1; 0 when it is in none.
 	Position int `json:"position,omitempty"`
 	// Waits is the one-line reason while it is in a queue, held or probed.
-	Waits    string   `json:"waits,omitempty"`
-	Estimate Estimate `json:"estimate"`
+	Waits     string   `json:"waits,omitempty"`
+	WaitsCode string   `json:"waits_code,omitempty" doc:"the code of that reason"`
+	Estimate  Estimate `json:"estimate"`
 	// Need is the memory per GPU that its next launch books, or its current
 	// one has booked, in bytes; 0 when it gets whole GPUs.
 	Need      int64     `json:"need"`
@@ -117,6 +118,8 @@ type Task struct {
 	// ExitCode is set when the phase is final and the task has run.
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Reason   string `json:"reason,omitempty" doc:"why it failed, was cancelled or runs again"`
+	// ReasonCode is for programs: it stays when the words change.
+	ReasonCode string `json:"reason_code,omitempty" doc:"the code of that reason: gpu-oom, time-limit, program, ..."`
 }
 
 // Finished reports whether the task's phase is final.
@@ -138,6 +141,9 @@ type Attempt struct {
 	Peak      int64     `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
 	Blameless bool      `json:"blameless,omitempty"`
 	Message   string    `json:"message,omitempty"`
+	// Reason is why the task ran again after it.
+	Reason     string `json:"reason,omitempty" doc:"why the task ran again after this attempt"`
+	ReasonCode string `json:"reason_code,omitempty" doc:"the code of that reason"`
 	// Curve is the memory it was seen to use; not in listings.
 	Curve []CurvePoint `json:"curve,omitempty" doc:"memory in use over time, on the GPU where it uses most; not in listings"`
 }
@@ -198,9 +204,10 @@ type Why struct {
 	Position int    `json:"position,omitempty"`
 	Queue    string `json:"queue,omitempty" doc:"main or recovery"`
 	// Summary is the one binding reason, a sentence.
-	Summary string    `json:"summary"`
-	GPUs    []WhyGPU  `json:"gpus,omitempty"`
-	Now     time.Time `json:"now"`
+	Summary    string    `json:"summary"`
+	ReasonCode string    `json:"reason_code,omitempty" doc:"the code of that reason"`
+	GPUs       []WhyGPU  `json:"gpus,omitempty"`
+	Now        time.Time `json:"now"`
 }
 
 // WhyGPU is why one GPU was turned down, or that it fits.
@@ -208,7 +215,7 @@ type WhyGPU struct {
 	GPURef
 	Fits bool   `json:"fits"`
 	Rule string `json:"rule,omitempty" doc:"the precondition that rejected it: memory, smact, warm-up, ..."`
-	Text string `json:"text"`
+	Text string `json:"text" doc:"what goes after the name of the GPU"`
 }
 
 // LogLine is one line of a task's output, or a notice of carma's about it.

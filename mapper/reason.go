@@ -1,0 +1,183 @@
+package mapper
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// Reason says why something was decided or why a task waits: a code, and the
+// figures that go with it. Each code says which fields it sets; the others are
+// 0. The zero Reason is no reason. Words are made of it at the edge
+// (mapper/words); nothing in the core looks at words.
+//
+// A Reason is a value and never changes once it is made, its cause included.
+type Reason struct {
+	Code ReasonCode `json:"code"`
+	Task TaskID     `json:"task,omitempty"` // another task
+	GPU  int        `json:"gpu,omitempty"`  // the index of a GPU
+	// Have, Need and Of are memory: what there is or is used, what is wanted,
+	// and the limit or what was booked.
+	Have Bytes `json:"have,omitempty"`
+	Need Bytes `json:"need,omitempty"`
+	Of   Bytes `json:"of,omitempty"`
+	// Count, More and Limit are numbers of tasks, GPUs or attempts.
+	Count int `json:"count,omitempty"`
+	More  int `json:"more,omitempty"`
+	Limit int `json:"limit,omitempty"`
+	// Span is a time, Most the longest that is allowed.
+	Span time.Duration `json:"span,omitempty"`
+	Most time.Duration `json:"most,omitempty"`
+	// Name is the name of a user or a group.
+	Name      string    `json:"name,omitempty"`
+	Condition Condition `json:"condition,omitempty"`
+	// Text are words from outside: a user's reason, a message of a program or
+	// the engine; Remedy is what mends it. Nothing is decided by them, and they
+	// do not count in Equal.
+	Text   string `json:"text,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
+	// Cause is what led to it.
+	Cause *Reason `json:"cause,omitempty"`
+}
+
+// ReasonCode names a reason. Codes are in journals: their names stay.
+type ReasonCode string
+
+// Why a task was asked to stop.
+const (
+	ReasonAsked     ReasonCode = "asked"      // somebody asked for it; Text is why, if they said so
+	ReasonTimeLimit ReasonCode = "time-limit" // Span: its time limit
+	ReasonSlotUsed  ReasonCode = "slot-used"  // Span: its slot; others wait
+	ReasonOveruse   ReasonCode = "overuse"    // it used Have of the Of booked for it on GPU; others need the room
+)
+
+// Why an attempt ended that was not asked to stop, Text being its message: for
+// good, or where it runs again.
+const (
+	ReasonProgram        ReasonCode = "program"        // the program's own fault; Count: its exit code
+	ReasonHostOOM        ReasonCode = "host-oom"       // the kernel killed it for host memory
+	ReasonCannotStart    ReasonCode = "cannot-start"   // the container can never run as asked
+	ReasonRetry          ReasonCode = "retry"          // it runs again, for the Count-th of Limit times; Cause is why it ended
+	ReasonInfrastructure ReasonCode = "infrastructure" // not its own fault, as the next three
+	ReasonEvicted        ReasonCode = "evicted"
+	ReasonMPSFault       ReasonCode = "mps-fault"
+	ReasonStopped        ReasonCode = "stopped"
+	ReasonTooOften       ReasonCode = "too-often"    // through no fault of its own, Count times; Cause is the last
+	ReasonUnstarted      ReasonCode = "unstarted"    // it could not be started, for the engine's or a GPU's reasons
+	ReasonOthersStart    ReasonCode = "others-start" // Count times others could start where it could not; Cause is the last
+)
+
+// What became of a task after a GPU OOM. Cause is whose memory it was.
+const (
+	ReasonOOM          ReasonCode = "gpu-oom"           // it runs again with more
+	ReasonOOMBlameless ReasonCode = "gpu-oom-blameless" // it runs again: others had its memory
+	ReasonOOMAlone     ReasonCode = "gpu-oom-alone"     // it had a GPU for itself: there is no more
+	ReasonOOMTooOften  ReasonCode = "gpu-oom-too-often" // in Count attempts
+)
+
+// Whose memory it was that a task ran out of; or ReasonOveruse.
+const (
+	ReasonWantedMore ReasonCode = "wanted-more" // it wanted Need and had Have reserved
+	ReasonRanOut     ReasonCode = "ran-out"     // it had Have reserved; what it wanted is not known
+	ReasonForeignUse ReasonCode = "foreign-use" // processes that are not carma's use Have on GPU
+	ReasonNeighbour  ReasonCode = "neighbour"   // Task used Have of the Of reserved for it on GPU
+)
+
+// Why a request can never be met. After a GPU OOM, Cause is that.
+const (
+	ReasonTooManyGPUs   ReasonCode = "too-many-gpus"      // Count asked for, there are Limit
+	ReasonTooMuchMemory ReasonCode = "too-much-memory"    // Need on Count GPUs, the most there is: Of
+	ReasonNeverGPUs     ReasonCode = "never-quota-gpus"   // Count asked for, a user may have Limit
+	ReasonNeverAlone    ReasonCode = "never-quota-alone"  // Count GPUs for itself come to Need, a user may have Of
+	ReasonNeverMemory   ReasonCode = "never-quota-memory" // Need in all, a user may have Of
+	ReasonSlotTooLong   ReasonCode = "slot-too-long"      // Span asked for, the longest is Most
+)
+
+// Why a task that was to follow another, Task, will not run.
+const (
+	ReasonAfterUnknown   ReasonCode = "after-unknown"   // Condition is none there is
+	ReasonAfterLater     ReasonCode = "after-later"     // Task does not come before it
+	ReasonAfterForgotten ReasonCode = "after-forgotten" // nothing is known of Task any more
+	ReasonAfterFailed    ReasonCode = "after-failed"    // Task failed before it met Condition
+	ReasonAfterCancelled ReasonCode = "after-cancelled" // Task was cancelled before it met Condition
+)
+
+// Why a task is in no queue yet.
+const (
+	ReasonAfter ReasonCode = "after" // it waits for Task to meet Condition, and for More others
+	ReasonDelay ReasonCode = "delay" // Span is left
+	ReasonGroup ReasonCode = "group" // Count tasks of the group Name run or are queued, of Limit
+)
+
+// Why a queued task does not start.
+const (
+	ReasonEngineDown    ReasonCode = "engine-down"     // Text: what is wrong with it, if known
+	ReasonEngineSick    ReasonCode = "engine-sick"     // it starts nothing, for the cause Text; tried again in Span
+	ReasonNoGPU         ReasonCode = "no-gpu"          // there is none on this machine
+	ReasonBackOff       ReasonCode = "back-off"        // tried again in Span, after Cause
+	ReasonQuotaTasks    ReasonCode = "quota-tasks"     // the user Name has Count running, of Limit
+	ReasonQuotaGPUs     ReasonCode = "quota-gpus"      // the user Name has Count and wants More, of Limit
+	ReasonQuotaMemory   ReasonCode = "quota-memory"    // the user Name has Have and wants Need, of Of
+	ReasonRecoveryFirst ReasonCode = "recovery-first"  // the recovery queue goes first
+	ReasonInterval      ReasonCode = "interval"        // one launch every Span
+	ReasonFairShare     ReasonCode = "fair-share"      // Count later tasks of others go first; see Why.Turn
+	ReasonLookAhead     ReasonCode = "look-ahead"      // Count are ahead of it; no more than Limit are passed over
+	ReasonLookedAtLater ReasonCode = "looked-at-later" // it fits; the queue is looked at within Span
+	ReasonAboutToStart  ReasonCode = "about-to-start"
+	ReasonScattered     ReasonCode = "scattered"   // Count GPUs fit, but no Limit of one machine
+	ReasonTurnedDown    ReasonCode = "turned-down" // Count of Limit GPUs fit; Why.Nearest says why not another
+)
+
+// ReasonText stands for a reason of which only the words are known: a sentence
+// in a journal of an older version.
+const ReasonText ReasonCode = "text"
+
+// Equal reports whether two reasons have the same code and figures. Text does
+// not count, and a reason of which only the words are known equals any.
+func (r Reason) Equal(o Reason) bool {
+	if r.Code == ReasonText || o.Code == ReasonText {
+		return true
+	}
+	a, b := r.Cause, o.Cause
+	r.Text, r.Remedy, r.Cause = "", "", nil
+	o.Text, o.Remedy, o.Cause = "", "", nil
+	return r == o && (a == nil) == (b == nil) && (a == nil || a.Equal(*b))
+}
+
+// UnmarshalJSON reads a reason. Older versions wrote a sentence.
+func (r *Reason) UnmarshalJSON(b []byte) error {
+	*r = Reason{}
+	if len(b) > 0 && b[0] == '"' {
+		if err := json.Unmarshal(b, &r.Text); err != nil {
+			return err
+		}
+		if r.Text != "" {
+			r.Code = ReasonText
+		}
+		return nil
+	}
+	type plain Reason // without this method
+	return json.Unmarshal(b, (*plain)(r))
+}
+
+// stopCode is the code of a stop. Older versions recorded a sentence, and what
+// follows a stop depends on its reason: these are theirs, as they were.
+func (r Reason) stopCode() ReasonCode {
+	switch {
+	case r.Code != ReasonText:
+		return r.Code
+	case strings.HasPrefix(r.Text, "time limit of "):
+		return ReasonTimeLimit
+	case strings.HasPrefix(r.Text, "time slot of "):
+		return ReasonSlotUsed
+	case strings.HasSuffix(r.Text, "and others need the room"):
+		return ReasonOveruse
+	}
+	return ReasonAsked
+}
+
+// because returns the reason with a cause.
+func (r Reason) because(cause Reason) Reason {
+	r.Cause = &cause
+	return r
+}

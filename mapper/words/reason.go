@@ -1,0 +1,223 @@
+package words
+
+import (
+	"fmt"
+	"time"
+
+	"carma/mapper"
+)
+
+// Reason says a reason in words, as a clause that can follow a colon; "" for no
+// reason. A code that this version does not know is named.
+func Reason(r mapper.Reason) string {
+	if r.Code == "" {
+		return ""
+	}
+	cause := ""
+	if r.Cause != nil {
+		cause = Reason(*r.Cause)
+	}
+	if say := sentences[r.Code]; say != nil {
+		return say(r, cause)
+	}
+	return join("for the reason "+string(r.Code), r.Text)
+}
+
+// sentences has one for each code, of a reason and its cause in words.
+var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string{
+	mapper.ReasonText: func(r mapper.Reason, _ string) string { return r.Text },
+
+	mapper.ReasonAsked: func(r mapper.Reason, _ string) string { return or(r.Text, "stopped") },
+	mapper.ReasonTimeLimit: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("time limit of %s reached", r.Span)
+	},
+	mapper.ReasonSlotUsed: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("time slot of %s used, others wait", r.Span)
+	},
+	mapper.ReasonOveruse: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it used %s of the %s reserved for it on GPU %d, and others need the room", r.Have, r.Of, r.GPU)
+	},
+
+	mapper.ReasonProgram:     func(r mapper.Reason, _ string) string { return or(r.Text, fmt.Sprintf("exit code %d", r.Count)) },
+	mapper.ReasonHostOOM:     func(r mapper.Reason, _ string) string { return or(r.Text, "the kernel killed it for host memory") },
+	mapper.ReasonCannotStart: func(r mapper.Reason, _ string) string { return or(r.Text, "its container cannot start as asked") },
+	mapper.ReasonInfrastructure: func(r mapper.Reason, _ string) string {
+		return or(r.Text, "the container engine or a driver failed under it")
+	},
+	mapper.ReasonEvicted:  func(r mapper.Reason, _ string) string { return or(r.Text, "MPS took its memory back") },
+	mapper.ReasonMPSFault: func(r mapper.Reason, _ string) string { return or(r.Text, "the MPS server failed under it") },
+	mapper.ReasonStopped:  func(r mapper.Reason, _ string) string { return or(r.Text, "it was stopped") },
+	mapper.ReasonRetry: func(r mapper.Reason, cause string) string {
+		return fmt.Sprintf("retry %d of %d: %s", r.Count, r.Limit, cause)
+	},
+	mapper.ReasonTooOften: func(r mapper.Reason, cause string) string { return fmt.Sprintf("%s, %d times", cause, r.Count) },
+
+	mapper.ReasonUnstarted: func(r mapper.Reason, _ string) string { return or(r.Text, "its container could not be started") },
+	mapper.ReasonOthersStart: func(r mapper.Reason, cause string) string {
+		return fmt.Sprintf("%s, and %d times others could start where it could not", cause, r.Count)
+	},
+
+	mapper.ReasonOOM: func(_ mapper.Reason, cause string) string { return "GPU out of memory: " + cause },
+	mapper.ReasonOOMBlameless: func(_ mapper.Reason, cause string) string {
+		return "GPU out of memory through no fault of its own: " + cause
+	},
+	mapper.ReasonOOMAlone: func(_ mapper.Reason, cause string) string { return "GPU out of memory alone on a GPU: " + cause },
+	mapper.ReasonOOMTooOften: func(r mapper.Reason, cause string) string {
+		return fmt.Sprintf("GPU out of memory in %s; at last %s", plural(r.Count, "attempt"), cause)
+	},
+	mapper.ReasonWantedMore: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it wanted %s and had %s reserved", r.Need, r.Have)
+	},
+	mapper.ReasonRanOut: func(r mapper.Reason, _ string) string { return fmt.Sprintf("it ran out with %s reserved", r.Have) },
+	mapper.ReasonForeignUse: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("processes that are not carma's use %s on GPU %d", r.Have, r.GPU)
+	},
+	mapper.ReasonNeighbour: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("task %d used %s of the %s reserved for it on GPU %d", r.Task, r.Have, r.Of, r.GPU)
+	},
+
+	mapper.ReasonTooManyGPUs: func(r mapper.Reason, cause string) string {
+		return after(cause, fmt.Sprintf("%s asked for, this server has %d", plural(r.Count, "GPU"), r.Limit))
+	},
+	mapper.ReasonTooMuchMemory: func(r mapper.Reason, cause string) string {
+		return after(cause, fmt.Sprintf("%s of memory asked for on %s, the most there is: %s", r.Need, plural(r.Count, "GPU"), r.Of))
+	},
+	mapper.ReasonNeverGPUs: func(r mapper.Reason, cause string) string {
+		return after(cause, fmt.Sprintf("%s asked for, a user may have %d", plural(r.Count, "GPU"), r.Limit))
+	},
+	mapper.ReasonNeverAlone: func(r mapper.Reason, cause string) string {
+		return after(cause, fmt.Sprintf("it needs %s for itself, up to %s of GPU memory; a user may have %s", plural(r.Count, "GPU"), r.Need, r.Of))
+	},
+	mapper.ReasonNeverMemory: func(r mapper.Reason, cause string) string {
+		return after(cause, fmt.Sprintf("%s of GPU memory asked for in all, a user may have %s", r.Need, r.Of))
+	},
+	mapper.ReasonSlotTooLong: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("a slot of %s asked for, the longest is %s", r.Span, r.Most)
+	},
+
+	mapper.ReasonAfterUnknown: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("unknown condition %q on task %d", r.Condition, r.Task)
+	},
+	mapper.ReasonAfterLater: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it was to run after task %d, which does not come before it", r.Task)
+	},
+	mapper.ReasonAfterForgotten: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it was to run after task %d, of which nothing is known any more", r.Task)
+	},
+	mapper.ReasonAfterFailed:    func(r mapper.Reason, _ string) string { return unmet(r, "failed") },
+	mapper.ReasonAfterCancelled: func(r mapper.Reason, _ string) string { return unmet(r, "was cancelled") },
+
+	mapper.ReasonAfter: func(r mapper.Reason, _ string) string {
+		text := fmt.Sprintf("it waits for task %d to %s", r.Task, verb(r.Condition))
+		if r.More > 0 {
+			text += " and for " + plural(r.More, "more task")
+		}
+		return text
+	},
+	mapper.ReasonDelay: func(r mapper.Reason, _ string) string { return "it is to be queued in " + seconds(r.Span) },
+	mapper.ReasonGroup: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("%s of group %s run or are queued; at most %d at a time", plural(r.Count, "task"), r.Name, r.Limit)
+	},
+
+	mapper.ReasonEngineDown: func(r mapper.Reason, _ string) string { return or(r.Text, "the container engine does not answer") },
+	mapper.ReasonEngineSick: func(r mapper.Reason, _ string) string {
+		text := "the container engine starts nothing: " + r.Text
+		if r.Remedy != "" {
+			text += "; to mend it: " + r.Remedy
+		}
+		if r.Span > 0 {
+			text += "; tried again in " + seconds(r.Span)
+		}
+		return text
+	},
+	mapper.ReasonNoGPU: func(mapper.Reason, string) string { return "no GPU was found on this machine" },
+	mapper.ReasonBackOff: func(r mapper.Reason, cause string) string {
+		return fmt.Sprintf("tried again in %s after: %s", seconds(r.Span), cause)
+	},
+	mapper.ReasonQuotaTasks: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("%s has %s running, the most allowed per user", r.Name, plural(r.Count, "task"))
+	},
+	mapper.ReasonQuotaGPUs: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("%s has %s and would have %d, of %d allowed per user", r.Name, plural(r.Count, "GPU"), r.Count+r.More, r.Limit)
+	},
+	mapper.ReasonQuotaMemory: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("%s has %s of GPU memory reserved and needs %s more, of %s allowed per user", r.Name, r.Have, r.Need, r.Of)
+	},
+	mapper.ReasonRecoveryFirst: func(mapper.Reason, string) string {
+		return "tasks in the recovery queue go first (recovery: original)"
+	},
+	mapper.ReasonInterval: func(r mapper.Reason, _ string) string { return fmt.Sprintf("one launch every %s", r.Span) },
+	mapper.ReasonFairShare: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("by fair share %s first", laterTasks(r.Count))
+	},
+	mapper.ReasonLookAhead: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("%s ahead of it in the queue; no more than %d that do not fit are passed over", plural(r.Count, "task"), r.Limit)
+	},
+	mapper.ReasonLookedAtLater: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it fits by now; the queue is looked at again within %s", seconds(r.Span))
+	},
+	mapper.ReasonAboutToStart: func(mapper.Reason, string) string { return "it fits and is about to start" },
+	mapper.ReasonScattered: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("%d GPUs fit, but no %d of one machine together", r.Count, r.Limit)
+	},
+	mapper.ReasonTurnedDown: func(r mapper.Reason, _ string) string { return fmt.Sprintf("%d of %d GPUs fit", r.Count, r.Limit) },
+}
+
+// unmet says why a task that was to follow another will not run.
+func unmet(r mapper.Reason, what string) string {
+	had := "succeeded"
+	if r.Condition == mapper.AfterStarted {
+		had = "started"
+	}
+	return fmt.Sprintf("task %d %s, and it was to run only after that had %s", r.Task, what, had)
+}
+
+// verb is what a task is waited for to do.
+func verb(c mapper.Condition) string {
+	switch c {
+	case mapper.AfterAny:
+		return "end"
+	case mapper.AfterStarted:
+		return "start"
+	}
+	return "succeed"
+}
+
+func laterTasks(n int) string {
+	if n == 1 {
+		return "1 later task of others goes"
+	}
+	return fmt.Sprintf("%d later tasks of others go", n)
+}
+
+// after puts what has led to a reason before its sentence.
+func after(cause, text string) string {
+	if cause == "" {
+		return text
+	}
+	return cause + "; " + text
+}
+
+// seconds is a time without fractions of a second.
+func seconds(d time.Duration) string { return d.Round(time.Second).String() }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func join(a, b string) string {
+	if b == "" {
+		return a
+	}
+	return a + ": " + b
+}

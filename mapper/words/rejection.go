@@ -1,0 +1,74 @@
+package words
+
+import (
+	"fmt"
+
+	"carma/mapper"
+)
+
+// Rejection says why a GPU was turned down: "GPU 0 memory 31.2 of 40.0 GiB
+// reserved, needs 12.3".
+func Rejection(r mapper.Rejection) string {
+	gpu := fmt.Sprintf("GPU %d", r.Index)
+	if r.Rule == mapper.RuleSlowdown && r.Task != 0 {
+		return "on " + gpu + " " + OnGPU(r)
+	}
+	return gpu + " " + OnGPU(r)
+}
+
+// OnGPU is a rejection where the GPU is named already, as in a table: "memory
+// 31.2 of 40.0 GiB reserved, needs 12.3".
+func OnGPU(r mapper.Rejection) string {
+	if say := clauses[r.Rule]; say != nil {
+		return say(r)
+	}
+	return "rejected: " + string(r.Rule)
+}
+
+// clauses has one for each rule about a GPU.
+var clauses = map[mapper.Rule]func(mapper.Rejection) string{
+	mapper.RuleFault: func(r mapper.Rejection) string {
+		if r.Missing {
+			return "is out of service: " + Missing
+		}
+		return "is out of service: " + r.Fault
+	},
+	mapper.RuleSick:  func(r mapper.Rejection) string { return "starts no containers: " + r.Fault },
+	mapper.RuleHeld:  func(r mapper.Rejection) string { return fmt.Sprintf("is kept free for task %d", r.Task) },
+	mapper.RuleAlone: func(r mapper.Rejection) string { return fmt.Sprintf("belongs to task %d alone", r.Task) },
+	mapper.RuleIdle: func(r mapper.Rejection) string {
+		return fmt.Sprintf("has %s, an idle GPU is needed", plural(r.Tasks, "task"))
+	},
+	mapper.RuleForeign: func(r mapper.Rejection) string {
+		return fmt.Sprintf("has %s in use by processes that are not carma's, it must be free of others", r.Have)
+	},
+	mapper.RuleMaxTasks: func(r mapper.Rejection) string {
+		return fmt.Sprintf("has %s, the most allowed", plural(r.Tasks, "task"))
+	},
+	mapper.RuleMemory: func(r mapper.Rejection) string {
+		return fmt.Sprintf("memory %.1f of %.1f GiB reserved, needs %.1f", r.Have.GiB(), r.Of.GiB(), r.Need.GiB())
+	},
+	mapper.RuleMinFree: func(r mapper.Rejection) string {
+		return fmt.Sprintf("has %.1f GiB free, under the minimum of %.1f", r.Have.GiB(), r.Need.GiB())
+	},
+	mapper.RuleSMACT: func(r mapper.Rejection) string {
+		return fmt.Sprintf("SMACT %.2f, at or over %.2f", r.SMACT, r.Cap)
+	},
+	mapper.RuleWarmUp: func(r mapper.Rejection) string { return fmt.Sprintf("is warming up task %d", r.Task) },
+	mapper.RuleSharing: func(mapper.Rejection) string {
+		return "has no room for its sharing score, the scores on a GPU sum to at most 2"
+	},
+	mapper.RuleUtilization: func(mapper.Rejection) string { return "would be asked for more than 100 % of its time" },
+	mapper.RuleSlowdown: func(r mapper.Rejection) string {
+		if r.Task == 0 {
+			return fmt.Sprintf("would slow it down %.2f times, over %.2f", r.Slowdown, r.Cap)
+		}
+		return fmt.Sprintf("it would slow task %d down %.2f times, over %.2f", r.Task, r.Slowdown, r.Cap)
+	},
+	mapper.RuleWait: func(r mapper.Rejection) string {
+		return fmt.Sprintf("has %s, waiting for one to end costs less than sharing", plural(r.Tasks, "task"))
+	},
+}
+
+// Missing is the fault of a GPU that was there and is not found any more.
+const Missing = "not found on this machine"

@@ -1,0 +1,138 @@
+package words
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper"
+)
+
+const gib = mapper.GiB
+
+func because(r, cause mapper.Reason) mapper.Reason {
+	r.Cause = &cause
+	return r
+}
+
+// TestReasons: what people read.
+func TestReasons(t *testing.T) {
+	wanted := mapper.Reason{Code: mapper.ReasonWantedMore, Need: 18 * gib, Have: 15 * gib}
+	said := mapper.Reason{Code: mapper.ReasonInfrastructure, Text: "the driver was lost"}
+	for _, row := range []struct {
+		r    mapper.Reason
+		want string
+	}{
+		{mapper.Reason{Code: mapper.ReasonText, Text: "as an older version said"}, "as an older version said"},
+		{mapper.Reason{Code: mapper.ReasonAsked}, "stopped"},
+		{mapper.Reason{Code: mapper.ReasonAsked, Text: "by hand"}, "by hand"},
+		{mapper.Reason{Code: mapper.ReasonTimeLimit, Span: time.Hour}, "time limit of 1h0m0s reached"},
+		{mapper.Reason{Code: mapper.ReasonSlotUsed, Span: time.Hour}, "time slot of 1h0m0s used, others wait"},
+		{mapper.Reason{Code: mapper.ReasonOveruse, Have: 6 * gib, Of: 4 * gib}, "it used 6.0 GiB of the 4.0 GiB reserved for it on GPU 0, and others need the room"},
+		{mapper.Reason{Code: mapper.ReasonProgram, Count: 3}, "exit code 3"},
+		{mapper.Reason{Code: mapper.ReasonProgram, Count: 3, Text: "Traceback"}, "Traceback"},
+		{because(mapper.Reason{Code: mapper.ReasonRetry, Count: 1, Limit: 2}, mapper.Reason{Code: mapper.ReasonProgram, Text: "exit code 3"}), "retry 1 of 2: exit code 3"},
+		{because(mapper.Reason{Code: mapper.ReasonTooOften, Count: 9}, said), "the driver was lost, 9 times"},
+		{because(mapper.Reason{Code: mapper.ReasonOthersStart, Count: 9}, said), "the driver was lost, and 9 times others could start where it could not"},
+		{because(mapper.Reason{Code: mapper.ReasonOOM}, wanted), "GPU out of memory: it wanted 18.0 GiB and had 15.0 GiB reserved"},
+		{because(mapper.Reason{Code: mapper.ReasonOOM}, mapper.Reason{Code: mapper.ReasonOveruse, Have: 6 * gib, Of: 4 * gib}),
+			"GPU out of memory: it used 6.0 GiB of the 4.0 GiB reserved for it on GPU 0, and others need the room"},
+		{because(mapper.Reason{Code: mapper.ReasonOOMBlameless}, mapper.Reason{Code: mapper.ReasonNeighbour, Task: 2, Have: 22 * gib, Of: 15 * gib}),
+			"GPU out of memory through no fault of its own: task 2 used 22.0 GiB of the 15.0 GiB reserved for it on GPU 0"},
+		{because(mapper.Reason{Code: mapper.ReasonOOMBlameless}, mapper.Reason{Code: mapper.ReasonForeignUse, Have: 9 * gib}),
+			"GPU out of memory through no fault of its own: processes that are not carma's use 9.0 GiB on GPU 0"},
+		{because(mapper.Reason{Code: mapper.ReasonOOMAlone}, mapper.Reason{Code: mapper.ReasonRanOut, Have: 40 * gib}), "GPU out of memory alone on a GPU: it ran out with 40.0 GiB reserved"},
+		{because(mapper.Reason{Code: mapper.ReasonOOMTooOften, Count: 4}, wanted), "GPU out of memory in 4 attempts; at last it wanted 18.0 GiB and had 15.0 GiB reserved"},
+		{because(mapper.Reason{Code: mapper.ReasonNeverMemory, Need: 24 * gib, Of: 20 * gib}, because(mapper.Reason{Code: mapper.ReasonOOM}, wanted)),
+			"GPU out of memory: it wanted 18.0 GiB and had 15.0 GiB reserved; 24.0 GiB of GPU memory asked for in all, a user may have 20.0 GiB"},
+
+		{mapper.Reason{Code: mapper.ReasonTooManyGPUs, Count: 3, Limit: 2}, "3 GPUs asked for, this server has 2"},
+		{mapper.Reason{Code: mapper.ReasonTooMuchMemory, Need: 80 * gib, Count: 1, Of: 79 * gib}, "80.0 GiB of memory asked for on 1 GPU, the most there is: 79.0 GiB"},
+		{mapper.Reason{Code: mapper.ReasonNeverGPUs, Count: 4, Limit: 2}, "4 GPUs asked for, a user may have 2"},
+		{mapper.Reason{Code: mapper.ReasonNeverAlone, Count: 2, Need: 80 * gib, Of: 50 * gib}, "it needs 2 GPUs for itself, up to 80.0 GiB of GPU memory; a user may have 50.0 GiB"},
+		{mapper.Reason{Code: mapper.ReasonSlotTooLong, Span: 2 * time.Hour, Most: time.Hour}, "a slot of 2h0m0s asked for, the longest is 1h0m0s"},
+
+		{mapper.Reason{Code: mapper.ReasonAfterUnknown, Task: 1, Condition: "soon"}, `unknown condition "soon" on task 1`},
+		{mapper.Reason{Code: mapper.ReasonAfterLater, Task: 9}, "it was to run after task 9, which does not come before it"},
+		{mapper.Reason{Code: mapper.ReasonAfterForgotten, Task: 1}, "it was to run after task 1, of which nothing is known any more"},
+		{mapper.Reason{Code: mapper.ReasonAfterFailed, Task: 1, Condition: mapper.AfterOK}, "task 1 failed, and it was to run only after that had succeeded"},
+		{mapper.Reason{Code: mapper.ReasonAfterFailed, Task: 1, Condition: mapper.AfterStarted}, "task 1 failed, and it was to run only after that had started"},
+		{mapper.Reason{Code: mapper.ReasonAfterCancelled, Task: 1, Condition: mapper.AfterOK}, "task 1 was cancelled, and it was to run only after that had succeeded"},
+
+		{mapper.Reason{Code: mapper.ReasonAfter, Task: 2, Condition: mapper.AfterOK, More: 1}, "it waits for task 2 to succeed and for 1 more task"},
+		{mapper.Reason{Code: mapper.ReasonAfter, Task: 2, Condition: mapper.AfterAny, More: 2}, "it waits for task 2 to end and for 2 more tasks"},
+		{mapper.Reason{Code: mapper.ReasonAfter, Task: 2, Condition: mapper.AfterStarted}, "it waits for task 2 to start"},
+		{mapper.Reason{Code: mapper.ReasonDelay, Span: time.Hour + 300*time.Millisecond}, "it is to be queued in 1h0m0s"},
+		{mapper.Reason{Code: mapper.ReasonGroup, Name: "array", Count: 3, Limit: 3}, "3 tasks of group array run or are queued; at most 3 at a time"},
+
+		{mapper.Reason{Code: mapper.ReasonEngineDown}, "the container engine does not answer"},
+		{mapper.Reason{Code: mapper.ReasonEngineDown, Text: "docker does not answer"}, "docker does not answer"},
+		{mapper.Reason{Code: mapper.ReasonEngineSick, Text: "the bridge docker0 is gone", Remedy: "systemctl restart docker", Span: 5 * time.Second},
+			"the container engine starts nothing: the bridge docker0 is gone; to mend it: systemctl restart docker; tried again in 5s"},
+		{because(mapper.Reason{Code: mapper.ReasonBackOff, Span: 10 * time.Second}, said), "tried again in 10s after: the driver was lost"},
+		{mapper.Reason{Code: mapper.ReasonQuotaTasks, Name: "ada", Count: 1, Limit: 1}, "ada has 1 task running, the most allowed per user"},
+		{mapper.Reason{Code: mapper.ReasonQuotaGPUs, Name: "ada", Count: 2, More: 2, Limit: 3}, "ada has 2 GPUs and would have 4, of 3 allowed per user"},
+		{mapper.Reason{Code: mapper.ReasonQuotaMemory, Name: "ada", Have: 20 * gib, Need: 11 * gib, Of: 30 * gib}, "ada has 20.0 GiB of GPU memory reserved and needs 11.0 GiB more, of 30.0 GiB allowed per user"},
+		{mapper.Reason{Code: mapper.ReasonInterval, Span: 10 * time.Second}, "one launch every 10s"},
+		{mapper.Reason{Code: mapper.ReasonLookAhead, Count: 2, Limit: 2}, "2 tasks ahead of it in the queue; no more than 2 that do not fit are passed over"},
+		{mapper.Reason{Code: mapper.ReasonLookedAtLater, Span: 59*time.Second + 1}, "it fits by now; the queue is looked at again within 59s"},
+		{mapper.Reason{Code: mapper.ReasonScattered, Count: 4, Limit: 3}, "4 GPUs fit, but no 3 of one machine together"},
+	} {
+		if got := Reason(row.r); got != row.want {
+			t.Errorf("%s reads %q\nwant %q", row.r.Code, got, row.want)
+		}
+	}
+}
+
+// TestRejections: what people read about a GPU.
+func TestRejections(t *testing.T) {
+	for _, row := range []struct {
+		r    mapper.Rejection
+		want string
+	}{
+		{mapper.Rejection{Rule: mapper.RuleMemory, Have: gib.Scale(31.2), Need: gib.Scale(12.3), Of: 40 * gib}, "GPU 0 memory 31.2 of 40.0 GiB reserved, needs 12.3"},
+		{mapper.Rejection{Rule: mapper.RuleMinFree, Have: 3 * gib, Need: 5 * gib}, "GPU 0 has 3.0 GiB free, under the minimum of 5.0"},
+		{mapper.Rejection{Rule: mapper.RuleSMACT, SMACT: 0.91, Cap: 0.8}, "GPU 0 SMACT 0.91, at or over 0.80"},
+		{mapper.Rejection{Rule: mapper.RuleMaxTasks, Tasks: 2}, "GPU 0 has 2 tasks, the most allowed"},
+		{mapper.Rejection{Rule: mapper.RuleWarmUp, Task: 1}, "GPU 0 is warming up task 1"},
+		{mapper.Rejection{Rule: mapper.RuleIdle, Tasks: 1}, "GPU 0 has 1 task, an idle GPU is needed"},
+		{mapper.Rejection{Rule: mapper.RuleAlone, Task: 1}, "GPU 0 belongs to task 1 alone"},
+		{mapper.Rejection{Rule: mapper.RuleForeign, Have: 700 * mapper.MiB}, "GPU 0 has 700 MiB in use by processes that are not carma's, it must be free of others"},
+		{mapper.Rejection{Rule: mapper.RuleFault, Fault: "Xid 79, fallen off the bus"}, "GPU 0 is out of service: Xid 79, fallen off the bus"},
+		{mapper.Rejection{Rule: mapper.RuleFault, Missing: true}, "GPU 0 is out of service: not found on this machine"},
+		{mapper.Rejection{Rule: mapper.RuleSick, Fault: "no device node"}, "GPU 0 starts no containers: no device node"},
+		{mapper.Rejection{Rule: mapper.RuleHeld, Task: 2}, "GPU 0 is kept free for task 2"},
+		{mapper.Rejection{Rule: mapper.RuleSlowdown, Slowdown: 2.554, Cap: 1.6}, "GPU 0 would slow it down 2.55 times, over 1.60"},
+		{mapper.Rejection{Rule: mapper.RuleSlowdown, Task: 8, Slowdown: 1.61, Cap: 1.6}, "on GPU 0 it would slow task 8 down 1.61 times, over 1.60"},
+		{mapper.Rejection{Rule: mapper.RuleWait, Tasks: 1}, "GPU 0 has 1 task, waiting for one to end costs less than sharing"},
+		{mapper.Rejection{Rule: mapper.RuleSharing}, "GPU 0 has no room for its sharing score, the scores on a GPU sum to at most 2"},
+		{mapper.Rejection{Rule: mapper.RuleUtilization}, "GPU 0 would be asked for more than 100 % of its time"},
+		{mapper.Rejection{Rule: "new"}, "GPU 0 rejected: new"},
+	} {
+		if got := Rejection(row.r); got != row.want {
+			t.Errorf("%s reads %q\nwant %q", row.r.Rule, got, row.want)
+		}
+	}
+}
+
+// TestWhy: the one line that says why a task waits.
+func TestWhy(t *testing.T) {
+	idle := &mapper.Rejection{Rule: mapper.RuleIdle, Tasks: 1}
+	turn := &mapper.Turn{Later: 2, User: "ada", Use: 180, Own: "bob", OwnUse: 3549}
+	for _, row := range []struct {
+		w    mapper.Why
+		want string
+	}{
+		{mapper.Why{}, ""},
+		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonAboutToStart}}, "it fits and is about to start"},
+		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonTurnedDown, Limit: 1}, Nearest: idle}, "GPU 0 has 1 task, an idle GPU is needed"},
+		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonTurnedDown, Count: 1, Limit: 2}, Nearest: idle}, "1 of 2 GPUs fit; GPU 0 has 1 task, an idle GPU is needed"},
+		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonTurnedDown, Count: 1, Limit: 2}, Nearest: idle, Turn: turn},
+			"GPU 0 has 1 task, an idle GPU is needed; by fair share 2 later tasks of others go first, as ada has used 0.1 GPU hours and bob 1.0 GPU hours"},
+		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonFairShare, Count: 1}, Turn: &mapper.Turn{Later: 1, User: "ada", Own: "bob", OwnUse: 3600}},
+			"by fair share 1 later task of others goes first, as ada has used 0.0 GPU hours and bob 1.0 GPU hours"},
+	} {
+		if got := Why(row.w); got != row.want {
+			t.Errorf("%+v reads %q\nwant %q", row.w, got, row.want)
+		}
+	}
+}

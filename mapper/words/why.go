@@ -1,0 +1,36 @@
+package words
+
+import (
+	"fmt"
+
+	"carma/mapper"
+)
+
+// Why says in one line why a task waits, or "" if it does not.
+func Why(w mapper.Why) string {
+	text := Reason(w.Binding)
+	switch w.Binding.Code {
+	case mapper.ReasonFairShare:
+		if w.Turn != nil {
+			return turn(*w.Turn)
+		}
+	case mapper.ReasonTurnedDown:
+		switch {
+		case w.Nearest == nil:
+		case w.Turn != nil:
+			return Rejection(*w.Nearest) + "; " + turn(*w.Turn)
+		case w.Binding.Limit > 1:
+			return text + "; " + Rejection(*w.Nearest)
+		default:
+			return Rejection(*w.Nearest)
+		}
+	}
+	return text
+}
+
+func turn(t mapper.Turn) string {
+	return fmt.Sprintf("by fair share %s first, as %s has used %s and %s %s",
+		laterTasks(t.Later), t.User, gpuHours(t.Use), t.Own, gpuHours(t.OwnUse))
+}
+
+func gpuHours(seconds float64) string { return fmt.Sprintf("%.1f GPU hours", seconds/3600) }

@@ -1,0 +1,121 @@
+package words
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/mapper"
+)
+
+// full is a reason with every field set.
+func full(code mapper.ReasonCode) mapper.Reason {
+	return mapper.Reason{
+		Code: code, Task: 7, GPU: 1, Have: mapper.GiB, Need: 2 * mapper.GiB, Of: 3 * mapper.GiB, Count: 2, More: 1, Limit: 4,
+		Span: time.Minute, Most: time.Hour, Name: "ada", Condition: mapper.AfterOK, Text: "it said so", Remedy: "do this",
+		Cause: &mapper.Reason{Code: mapper.ReasonRanOut, Have: mapper.GiB},
+	}
+}
+
+// constants are the values of the mapper's constants of a type, as its sources
+// have them.
+func constants(t *testing.T, of string) []string {
+	t.Helper()
+	names, err := filepath.Glob("../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			if id, ok := spec.Type.(*ast.Ident); !ok || id.Name != of {
+				return true
+			}
+			for _, v := range spec.Values {
+				if lit, ok := v.(*ast.BasicLit); ok {
+					text, err := strconv.Unquote(lit.Value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					all = append(all, text)
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+// TestEveryReasonHasWords: no code of the mapper is without a sentence, and no
+// two share one or are without figures where the code has some.
+func TestEveryReasonHasWords(t *testing.T) {
+	codes := constants(t, "ReasonCode")
+	if len(codes) < 40 {
+		t.Fatalf("only %d codes found: %s", len(codes), codes)
+	}
+	known := map[mapper.ReasonCode]bool{}
+	for _, c := range codes {
+		code := mapper.ReasonCode(c)
+		if known[code] {
+			t.Errorf("there are two codes %s", code)
+		}
+		known[code] = true
+		if sentences[code] == nil {
+			t.Errorf("%s has no words", code)
+		}
+		for _, r := range []mapper.Reason{full(code), {Code: code}, {Code: code, Cause: &mapper.Reason{}}} {
+			text := Reason(r)
+			if text == "" && code != mapper.ReasonText || strings.Contains(text, "%!") || strings.Contains(text, "\n") {
+				t.Errorf("%+v reads %q", r, text)
+			}
+		}
+	}
+	for code := range sentences {
+		if !known[code] {
+			t.Errorf("there are words for %s, which the mapper does not have", code)
+		}
+	}
+	if Reason(mapper.Reason{}) != "" {
+		t.Error("no reason has words")
+	}
+	if got := Reason(mapper.Reason{Code: "new", Text: "why"}); got != "for the reason new: why" {
+		t.Errorf("a code of a newer version reads %q", got)
+	}
+}
+
+// TestEveryRuleHasWords: each rule that can turn a GPU down has a clause. The
+// rules that are about no GPU are reasons.
+func TestEveryRuleHasWords(t *testing.T) {
+	aboutNoGPU := map[string]bool{"quota": true, "fair-share": true, "after": true, "delay": true, "group": true}
+	rules := constants(t, "Rule")
+	if len(rules) < 15 {
+		t.Fatalf("only %d rules found: %s", len(rules), rules)
+	}
+	for _, rule := range rules {
+		if (clauses[mapper.Rule(rule)] != nil) == aboutNoGPU[rule] {
+			t.Errorf("%s: words %v, about a GPU %v", rule, clauses[mapper.Rule(rule)] != nil, !aboutNoGPU[rule])
+		}
+	}
+	for rule := range clauses {
+		text := Rejection(mapper.Rejection{Index: 3, Rule: rule, Fault: "lost"})
+		if !strings.Contains(text, "GPU 3") || strings.Count(text, "GPU 3") != 1 || strings.Contains(text, "%!") {
+			t.Errorf("%s reads %q", rule, text)
+		}
+	}
+}
