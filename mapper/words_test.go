@@ -1,0 +1,146 @@
+package mapper
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// speakers are the functions that may make an error in words, each with the
+// reason why nothing is decided or recorded by it.
+var speakers = map[string]string{
+	"audit":          "a broken invariant is a bug of ours",
+	"auditHeld":      "as above",
+	"auditGPU":       "as above",
+	"auditTask":      "as above",
+	"auditGrants":    "as above",
+	"auditWaits":     "as above",
+	"auditLine":      "as above",
+	"auditUsers":     "as above",
+	"Audit":          "as above",
+	"AuditLaunch":    "as above",
+	"DecodeEvent":    "what cannot be decoded ends the start",
+	"DecodeDecision": "as above",
+	"UnmarshalJSON":  "as above",
+	"state":          "as above: a snapshot that contradicts itself",
+	"Validate":       "an option that makes no sense",
+	"validWeights":   "as above",
+	"policyNamed":    "as above",
+	"ParseBytes":     "as above",
+}
+
+// TestCoreHasNoWords: the core decides and records by codes and figures, so it
+// makes no sentence: no text is put together, and none is in a literal, but for
+// errors of whoever calls it, panics and the policies' own descriptions.
+func TestCoreHasNoWords(t *testing.T) {
+	files, err := sourcesIn(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, f := range files {
+		for _, s := range sentencesIn(f, used) {
+			t.Error(s)
+		}
+	}
+	for name := range speakers {
+		if !used[name] {
+			t.Errorf("%s is listed in speakers and makes no error", name)
+		}
+	}
+}
+
+// TestCoreHasNoWordsCanFail shows that each way to make a sentence is seen.
+func TestCoreHasNoWordsCanFail(t *testing.T) {
+	for _, row := range []struct{ body, want string }{
+		{`func f() string { return fmt.Sprintf("%d", 1) }`, "fmt.Sprintf"},
+		{`func f() string { return fmt.Sprint(1) }`, "fmt.Sprint"},
+		{`func f() error { return fmt.Errorf("x") }`, "fmt.Errorf"},
+		{`func f() string { return "it waits" }`, `"it waits"`},
+		{`var Why = "it waits"`, `"it waits"`},
+		{`func (s *State) Audit() error { return fmt.Errorf("x y") }`, ""},
+		{`func f() { panic(fmt.Sprint("x y")) }`, ""},
+		{`func f(s string) bool { return s == "one-word" }`, ""},
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "x.go", `package mapper; import "fmt"; `+row.body, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(sentencesIn(f, map[string]bool{}), "\n")
+		if row.want == "" && got != "" || !strings.Contains(got, row.want) {
+			t.Errorf("%s: found %q, want %q", row.body, got, row.want)
+		}
+	}
+}
+
+// sentencesIn lists the places in a file that put words together or hold some,
+// and notes the speakers that do.
+func sentencesIn(f *ast.File, used map[string]bool) (found []string) {
+	for _, decl := range f.Decls {
+		name := ""
+		if fn, ok := decl.(*ast.FuncDecl); ok {
+			name = fn.Name.Name
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			if mayHoldWords(n) {
+				return false
+			}
+			what := words(n)
+			switch {
+			case what == "":
+			case speakers[name] != "":
+				used[name] = true
+			default:
+				found = append(found, fmt.Sprintf("%s: %s", fset.Position(n.Pos()), what))
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// mayHoldWords reports whether what is below a node may hold words: a panic, the tag of
+// a field, a policy's description.
+func mayHoldWords(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.ImportSpec:
+		return true
+	case *ast.CallExpr:
+		f, ok := n.Fun.(*ast.Ident)
+		return ok && f.Name == "panic"
+	case *ast.Field:
+		return n.Tag != nil
+	case *ast.KeyValueExpr:
+		key, ok := n.Key.(*ast.Ident)
+		return ok && key.Name == "doc"
+	}
+	return false
+}
+
+// oldSentences are those of older versions by which their stops are known, and
+// units are how amounts of memory end.
+var (
+	oldSentences = []string{"time limit of ", "time slot of ", "and others need the room"}
+	units        = []string{" GiB", " MiB"}
+)
+
+// words says in what way a node makes or holds a sentence, or "".
+func words(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.SelectorExpr:
+		if x, ok := n.X.(*ast.Ident); ok && x.Name == "fmt" {
+			return "fmt." + n.Sel.Name
+		}
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(n.Value)
+		if n.Kind == token.STRING && (err != nil || strings.Contains(text, " ")) && !slices.Contains(oldSentences, text) && !slices.Contains(units, text) {
+			return n.Value
+		}
+	}
+	return ""
+}
