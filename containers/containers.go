@@ -90,6 +90,14 @@ type Driver interface {
 	Close() error
 }
 
+// Checker is implemented by drivers that can see, beyond an answer, that what
+// containers need to start is not there any more.
+type Checker interface {
+	// Check returns what is missing; nil: nothing that can be seen. It is called
+	// every few seconds and must be cheap.
+	Check(ctx context.Context) *StartFault
+}
+
 // LogSink receives one line of output without its newline. line is only valid
 // during the call. A long line arrives in pieces of at most 64 KiB (Docker cuts
 // at 16 KiB), all but the last with partial set; pieces of the two streams may

@@ -42,10 +42,8 @@ const (
 	// sickStarts is the number of failed starts in a row after which an engine
 	// or GPU is called sick, be they of one task.
 	sickStarts = 3
-	// firstTest is the time between the pause and the first test launch. It
-	// doubles with each that fails, up to lastTest.
-	firstTest = 5 * time.Second
-	lastTest  = 5 * time.Minute
+	// lastTest is the longest time between two test launches.
+	lastTest = 5 * time.Minute
 	// sickNames bounds how many of the failed tasks are remembered.
 	sickNames = 64
 )
@@ -63,6 +61,12 @@ type illness struct {
 	// launched as the last one.
 	Test    Instant `json:"test,omitempty"`
 	Testing TaskID  `json:"testing,omitempty"`
+}
+
+// firstTest is the time between the pause and the first test launch; it doubles
+// with each that fails. 5 s, as the back-off is 10 s.
+func (s *State) firstTest() time.Duration {
+	return min(max(s.opt.Backoff/2, time.Millisecond), lastTest)
 }
 
 // paused reports whether only test launches are made.
@@ -112,7 +116,7 @@ func (s *State) worse(i *illness, t *Task, f Fault) *illness {
 		i.Wait, i.Testing = min(2*i.Wait, lastTest), 0
 		s.testAt(i, s.now.Add(i.Wait))
 	case !i.paused() && len(i.Tasks) >= sickTasks:
-		i.Wait = firstTest
+		i.Wait = s.firstTest()
 		s.testAt(i, s.now.Add(i.Wait))
 	}
 	s.ceilings, s.dirty = [2]ceiling{}, true
@@ -212,7 +216,7 @@ func (s *State) retest() {
 	for _, i := range s.illnesses() {
 		s.letGo(i)
 		if i.paused() {
-			i.Wait = firstTest
+			i.Wait = s.firstTest()
 			s.testAt(i, s.now)
 		}
 	}
@@ -237,7 +241,7 @@ func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
 		}
 	}
 	if !s.sick.paused() {
-		t.NotBefore = s.now.Add(min(firstTest<<min(t.Unstarted-1, 10), lastTest))
+		t.NotBefore = s.now.Add(min(s.firstTest()<<min(t.Unstarted-1, 20), lastTest))
 	}
 	from := t.From
 	if from.Phase == "" { // a daemon that did not note it has launched it

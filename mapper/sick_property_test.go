@@ -68,7 +68,7 @@ func (m *machine) outage(t *rapid.T, wakes int) {
 
 // settled: the engine is known to be sick, and what was on its way when the
 // pause began has come in.
-func (m *machine) settled() bool { return m.s.sick.paused() && m.s.sick.Wait > firstTest }
+func (m *machine) settled() bool { return m.s.sick.paused() && m.s.sick.Wait > m.s.firstTest() }
 
 // works: containers start and end.
 func (m *machine) works(t *rapid.T, ends int) {

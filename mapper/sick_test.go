@@ -53,7 +53,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 		}
 	}
 	for i, gap := range gaps {
-		if want := min(firstTest<<min(i, 10), lastTest); gap != want {
+		if want := min(w.s.firstTest()<<min(i, 10), lastTest); gap != want {
 			t.Fatalf("test launch %d came after %s, want %s", i, gap, want)
 		}
 	}
@@ -198,7 +198,7 @@ func TestSickGPU(t *testing.T) {
 	if len(why.Rejected) != 2 || why.Rejected[0].Rule != RuleSick {
 		t.Errorf("why: %+v", why)
 	}
-	tests := w.wait(firstTest)
+	tests := w.wait(w.s.firstTest())
 	if len(tests) != 1 || tests[0].Grants[0].GPU != gpuID(0) {
 		t.Fatalf("test launches: %+v", tests)
 	}
@@ -219,7 +219,7 @@ func TestTestsSpareTheGood(t *testing.T) {
 		w.noStart(id)
 	}
 	good := w.submit(30*GiB, func(r *Request) { r.User = "bob" })
-	l := w.wait(firstTest)
+	l := w.wait(w.s.firstTest())
 	if len(l) != 1 || l[0].Task != good {
 		t.Errorf("the test is %+v, want task %d", l, good)
 	}
@@ -235,7 +235,7 @@ func TestTestThatTellsNothing(t *testing.T) {
 	for id := TaskID(1); id <= 4; id++ {
 		w.noStart(id)
 	}
-	first := w.wait(firstTest)
+	first := w.wait(w.s.firstTest())
 	if len(first) != 1 {
 		t.Fatalf("tests: %+v", first)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"carma/containers"
 	"carma/mapper"
@@ -20,17 +21,39 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	} else {
 		checks = append(checks, r.checkHealth(), r.checkMetrics(), r.checkAttach(), checkControlGroups())
 	}
+	checks = append(checks, r.checkTrouble()...)
 	return append(append(checks, r.checkNotes()...), r.checkMPS(ctx), r.checkLimits(), r.checkLedger(ctx))
 }
 
 func (r *Runner) checkEngine(ctx context.Context) api.Check {
 	c := api.Check{Name: "container engine", Status: "ok"}
 	if up, why := r.engine.probe(ctx); !up {
-		c.Status, c.Detail, c.Mend = "failure", why, fmt.Sprintf("systemctl start %s; tasks wait until it answers", r.Driver.Name())
+		text, remedy, _ := strings.Cut(why, toMend)
+		c.Status, c.Detail, c.Mend = "failure", text+"; tasks wait", remedy
 		return c
 	}
 	c.Detail = fmt.Sprintf("%s %s answers", r.Driver.Name(), r.engine.version())
 	return c
+}
+
+// checkTrouble passes on what keeps tasks from starting; that the engine does
+// not answer is said already.
+func (r *Runner) checkTrouble() []api.Check {
+	var out []api.Check
+	all, _ := r.trouble.now()
+	for _, x := range all {
+		switch {
+		case x.Scope == troubleDaemon:
+			out = append(out, api.Check{Name: "daemon", Status: "warning", Detail: x.Text, Mend: x.Remedy})
+		case x.Code != "down":
+			detail := x.Text
+			if x.Failures > 0 {
+				detail += fmt.Sprintf("; %d starts in a row have failed since %s; the tasks wait and lose nothing", x.Failures, x.Since.Format("2006-01-02 15:04"))
+			}
+			out = append(out, api.Check{Name: "starting containers", Status: "failure", Detail: detail, Mend: x.Remedy})
+		}
+	}
+	return out
 }
 
 func (r *Runner) checkSource() api.Check {

@@ -12,17 +12,22 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// engine watches whether the container engine answers.
+// engine watches whether the container engine answers, and can start
+// containers as far as can be seen from outside.
 type engine struct {
 	driver containers.Driver
 	log    zerolog.Logger
 
 	mu    sync.Mutex
-	up    bool
-	why   string // while it is down
+	up    bool   // it answers
+	why   string // while it is down, or sick
 	info  containers.Engine
-	since chan struct{} // closed when it comes up; replaced when it goes down
+	since chan struct{} // closed when it answers; replaced when it does not
 	kick  chan struct{} // look now
+	// refused counts the calls that it has not taken for a while although it
+	// answers; refusal is what it said to the last of them.
+	refused int
+	refusal string
 }
 
 func newEngine(d containers.Driver, log zerolog.Logger) *engine {
@@ -31,8 +36,12 @@ func newEngine(d containers.Driver, log zerolog.Logger) *engine {
 
 const (
 	pingEvery     = 5 * time.Second
+	pingEverySick = 2 * time.Second
 	pingEveryDown = 250 * time.Millisecond
 	pingLimit     = 10 * time.Second
+	// refusedAfter is how often a call is refused before an engine that answers
+	// counts as down.
+	refusedAfter = 12
 )
 
 // probe asks the engine once and remembers the answer.
@@ -40,12 +49,16 @@ func (e *engine) probe(ctx context.Context) (up bool, why string) {
 	ctx, cancel := context.WithTimeout(ctx, pingLimit)
 	defer cancel()
 	info, err := e.driver.Ping(ctx)
+	ill := ""
+	if err == nil {
+		ill = e.illness(ctx)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	was := e.up
-	e.up, e.why = err == nil, ""
+	e.up, e.why = err == nil, ill
 	if err != nil {
-		e.why = fmt.Sprintf("the container engine (%s) does not answer: %v", e.driver.Name(), err)
+		e.why = fmt.Sprintf("the container engine (%s) does not answer: %v%s%s", e.where(), err, toMend, e.remedy())
 		if was {
 			e.since = make(chan struct{})
 		}
@@ -55,7 +68,41 @@ func (e *engine) probe(ctx context.Context) (up bool, why string) {
 	if !was {
 		close(e.since)
 	}
-	return true, ""
+	if e.why == "" && e.refused > 0 {
+		e.why = fmt.Sprintf("the container engine (%s) answers, and takes no orders: %s%s%s", e.where(), e.refusal, toMend, e.remedy())
+	}
+	return e.why == "", e.why
+}
+
+// illness is what the driver sees missing that containers need to start.
+func (e *engine) illness(ctx context.Context) string {
+	c, ok := e.driver.(containers.Checker)
+	if !ok {
+		return ""
+	}
+	if f := c.Check(ctx); f != nil {
+		return fmt.Sprintf("the container engine (%s) can start nothing: %s%s%s", e.driver.Name(), f.Cause, toMend, f.Remedy)
+	}
+	return ""
+}
+
+// toMend comes between what is wrong and what to do about it.
+const toMend = "; to mend it: "
+
+// where names the engine and its address.
+func (e *engine) where() string {
+	if a, ok := e.driver.(interface{ Address() string }); ok && a.Address() != "" {
+		return e.driver.Name() + " at " + a.Address()
+	}
+	return e.driver.Name()
+}
+
+// remedy is what to do about an engine that does not answer.
+func (e *engine) remedy() string {
+	if e.driver.Name() == "containerd" {
+		return "systemctl start containerd, or set containerd-address to its socket"
+	}
+	return "systemctl start docker, or set docker-host to its address"
 }
 
 // watch reports every change until ctx ends.
@@ -63,7 +110,11 @@ func (e *engine) watch(ctx context.Context, changed func(up bool, why string)) {
 	was, _ := e.status()
 	for {
 		every := pingEvery
-		if !was {
+		switch {
+		case was:
+		case e.answers():
+			every = pingEverySick
+		default:
 			every = pingEveryDown
 		}
 		select {
@@ -77,21 +128,17 @@ func (e *engine) watch(ctx context.Context, changed func(up bool, why string)) {
 			return
 		}
 		if up != was {
-			if up {
-				e.log.Info().Msg("the container engine answers again")
-			} else {
-				e.log.Error().Str("reason", why).Msg("the container engine does not answer; tasks wait")
-			}
 			changed(up, why)
 		}
 		was = up
 	}
 }
 
+// status is whether containers can be started, as far as is known, and why not.
 func (e *engine) status() (up bool, why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.up, e.why
+	return e.up && e.why == "", e.why
 }
 
 func (e *engine) version() string {
@@ -116,7 +163,8 @@ func (e *engine) answered(ctx context.Context) error {
 		if e.found().Version != "" {
 			return nil
 		}
-		if up, why := e.probe(ctx); !up {
+		_, why := e.probe(ctx)
+		if e.found().Version == "" {
 			return fmt.Errorf("%w: %s", containers.ErrUnavailable, why)
 		}
 		return nil
@@ -127,12 +175,23 @@ func (e *engine) answered(ctx context.Context) error {
 // retry calls f until it succeeds, fails for another reason than the engine
 // being away, or ctx ends. outages counts how often the engine was away.
 func (e *engine) retry(ctx context.Context, f func() error) (outages int, err error) {
+	refused := 0
+	defer func() {
+		if refused >= refusedAfter {
+			e.refuses(-1, "")
+		}
+	}()
 	for {
 		err := f()
 		if err == nil || ctx.Err() != nil || !errors.Is(err, containers.ErrUnavailable) {
 			return outages, err
 		}
 		outages++
+		if e.answers() {
+			if refused++; refused == refusedAfter {
+				e.refuses(1, err.Error())
+			}
+		}
 		select { // the watcher looks at once
 		case e.kick <- struct{}{}:
 		default:
@@ -150,6 +209,23 @@ func (e *engine) retry(ctx context.Context, f func() error) (outages int, err er
 		case <-ctx.Done():
 			return outages, ctx.Err()
 		}
+	}
+}
+
+func (e *engine) answers() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.up
+}
+
+// refuses counts the calls that are refused by an engine that answers: the
+// containerd under it is gone, say.
+func (e *engine) refuses(n int, said string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refused += n
+	if said != "" {
+		e.refusal = said
 	}
 }
 

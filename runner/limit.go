@@ -146,7 +146,7 @@ func (w *worker) limit(ctx context.Context, id string) error {
 	case ctx.Err() != nil, errors.Is(err, containers.ErrInvalid), errors.Is(err, containers.ErrNotFound), errors.Is(err, containers.ErrUnavailable):
 		return err
 	case w.opt.Limits.Mode == LimitDriver:
-		return fmt.Errorf("its GPU memory could not be limited: %w", err)
+		return limitFault(err)
 	}
 	w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver does not limit the task's GPU memory")
 	return nil

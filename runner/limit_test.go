@@ -175,14 +175,18 @@ func TestDriverLimitHeld(t *testing.T) {
 }
 
 // TestDriverLimitRefused: what cannot be limited runs without under auto, and
-// not at all under driver.
+// not at all under driver, where it waits and loses nothing.
 func TestDriverLimitRefused(t *testing.T) {
 	for mode, ran := range map[string]bool{LimitAuto: true, LimitDriver: false} {
 		l := newLimitRig(t, "615.1", func(g *rig) { g.opt.Limits.Mode, g.opt.Mapper.BlamelessRetries = mode, 1 })
 		if err := l.smi.Break(true); err != nil {
 			t.Fatal(err)
 		}
-		task := l.finished(l.run(api.Submit{Image: "train", Mem: int64(3 * mapper.GiB)}))
+		ref := l.run(api.Submit{Image: "train", Mem: int64(3 * mapper.GiB)})
+		task := l.until(ref, "at its end, or waiting for the driver", func(t api.Task) bool {
+			last := len(t.Attempts) - 1
+			return t.Finished() || last >= 0 && t.Attempts[last].Starts >= 3
+		})
 		calls, err := l.smi.Calls()
 		if err != nil || slices.Contains(calls, "program") != ran || (task.Phase == "succeeded") != ran {
 			t.Errorf("%s: %s, calls %q, %v", mode, task.Phase, calls, err)

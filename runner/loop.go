@@ -177,6 +177,7 @@ func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 			r.probeIfDue(rec)
 		}
 		r.sinceSnap += len(g.events)
+		r.noteTrouble()
 	}
 	for _, c := range g.accepted {
 		c.answer(nil)

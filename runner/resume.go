@@ -93,7 +93,11 @@ func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool
 	over := false
 	err := r.look(ctx, func(s *mapper.State) {
 		t, ok := s.Task(task)
-		over = !ok || len(t.Attempts) > attempt || (len(t.Attempts) == attempt && !t.Phase.Placed())
+		n := 0
+		if ok && t.Last() != nil {
+			n = t.Last().N
+		}
+		over = !ok || n > attempt || n == attempt && !t.Phase.Placed()
 	})
 	return err == nil && over
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"carma/containers"
@@ -102,6 +103,8 @@ type Runner struct {
 	inbox    chan *change
 	queries  chan func()
 	engine   *engine
+	trouble  *troubles
+	draining atomic.Bool
 	monitor  *monitor
 	images   imageCache
 	probers  probers
@@ -145,6 +148,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), users: callerOf, opening: make(chan struct{}, maxOpening),
 	}
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
+	r.trouble = newTroubles()
 	r.engine = newEngine(deps.Driver, deps.Log)
 	r.monitor = newMonitor(deps.GPUs, deps.Clock, opt.SampleEvery, deps.Log)
 	score, err := scoreOf(opt.Activity)

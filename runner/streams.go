@@ -166,7 +166,7 @@ func (r *Runner) watchAll(ctx context.Context, s *sender) error {
 
 // hasAttempt refuses an attempt that a task does not have, and will not have.
 func hasAttempt(rec *Record, n int, follow bool) error {
-	have := len(rec.Task.Attempts)
+	have := tries(&rec.Task)
 	if n <= have || follow && !rec.Task.Phase.Finished() {
 		return nil
 	}
@@ -181,16 +181,16 @@ func hasAttempt(rec *Record, n int, follow bool) error {
 
 // streamLogs sends the output of one or all attempts, then the task.
 func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.LogOptions) error {
-	n, noted := max(1, o.Attempt), 0
+	n, noted, told := max(1, o.Attempt), 0, false
 	if o.Tail > 0 && o.Attempt == 0 {
-		n = max(1, len(rec.Task.Attempts)) // the last lines are the latest attempt's
+		n = max(1, tries(&rec.Task)) // the last lines are the latest attempt's
 	}
 	for {
 		newest, changed := r.book.get(rec.ID())
 		if newest != nil {
 			rec = newest
 		}
-		if n <= len(rec.Task.Attempts) {
+		if n <= tries(&rec.Task) {
 			if a := rec.Task.Current(); o.Follow && a != nil && a.N == n && !r.Logs.Writing(int64(rec.ID()), n) {
 				select { // its worker, or that of a daemon just started, has not opened the log yet
 				case <-changed:
@@ -213,14 +213,27 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 		if rec.Task.Phase.Finished() || !o.Follow || changed == nil {
 			break
 		}
-		if waits := rec.Task.Phase == mapper.Recovering || rec.Task.Phase == mapper.Queued; waits && noted < n-1 {
+		waits := rec.Task.Phase == mapper.Recovering || rec.Task.Phase == mapper.Queued
+		trouble, eased := r.trouble.now()
+		if waits && len(trouble) > 0 && !told {
+			told = true
+			if err := s.send("log", r.troubleNote(n, trouble[0])); err != nil {
+				return err
+			}
+		}
+		told = told && len(trouble) > 0
+		if waits && noted < n-1 {
 			noted = n - 1
+			if rec.Task.Last().Fault != nil { // it is tried again and again: the trouble is told once
+				continue
+			}
 			if err := s.send("log", r.relaunchNote(&rec.Task)); err != nil {
 				return err
 			}
 		}
 		select {
 		case <-changed:
+		case <-eased:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -247,6 +260,23 @@ func (r *Runner) streamAttempt(ctx context.Context, s *sender, id mapper.TaskID,
 
 var streamNames = map[tasklog.Stream]string{tasklog.Stdout: "stdout", tasklog.Stderr: "stderr", tasklog.Note: "carma"}
 
+// tries is the number of a task's latest attempt; 0: it has none.
+func tries(t *mapper.Task) int {
+	if last := t.Last(); last != nil {
+		return last.N
+	}
+	return 0
+}
+
+// troubleNote tells a follower what keeps a task from starting. It has the same
+// notice for all who wait, so that one who follows many need not say it often.
+func (r *Runner) troubleNote(attempt int, x api.Trouble) api.LogLine {
+	return api.LogLine{
+		At: r.Clock.Time(), Attempt: attempt, Stream: "carma", Notice: x.Scope + " " + x.Code,
+		Line: fmt.Sprintf("it waits, and loses nothing: %s", x),
+	}
+}
+
 // relaunchNote tells a follower why there will be another attempt.
 func (r *Runner) relaunchNote(t *mapper.Task) api.LogLine {
 	need := "with " + t.Need.String()
@@ -254,7 +284,7 @@ func (r *Runner) relaunchNote(t *mapper.Task) api.LogLine {
 		need = "on GPUs of its own"
 	}
 	return api.LogLine{
-		At: r.Clock.Time(), Attempt: len(t.Attempts), Stream: "carma",
-		Line: fmt.Sprintf("attempt %d has ended (%s); it will run again %s", len(t.Attempts), words.Reason(t.Reason), need),
+		At: r.Clock.Time(), Attempt: tries(t), Stream: "carma",
+		Line: fmt.Sprintf("attempt %d has ended (%s); it will run again %s", tries(t), words.Reason(t.Reason), need),
 	}
 }

@@ -183,7 +183,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 
 func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
 	v := api.Attempt{
-		N: a.N, Container: r.containerName(id, a.N), Launched: a.Launched.Time(),
+		N: a.N, Starts: a.Starts, Container: r.containerName(id, a.N), Launched: a.Launched.Time(),
 		Started: instant(a.Started), Ended: instant(a.Ended), Outcome: string(a.Class), ExitCode: a.Code,
 		Peak: int64(a.Peak), Blameless: a.Blameless, Message: a.Message,
 		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code),
@@ -234,7 +234,7 @@ func cutLabel(s string) (key, value string, withValue bool) {
 // Info describes the daemon.
 func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 	info := api.Info{
-		Output: r.outputView(),
+		Output:  r.outputView(),
 		Version: r.opt.Version, Now: r.Clock.Time(), Speed: r.Clock.Speed(), PID: pid, DataDir: r.opt.DataDir,
 		Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Engine: r.engine.version(),
 	}
@@ -244,6 +244,8 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 		info.Running = s.Placed()
 		info.Held = s.Unfinished() - info.Queued - info.Running
 	})
+	info.Trouble, _ = r.trouble.now() // as the loop has left it
+	info.Draining = r.draining.Load()
 	return info, err
 }
 

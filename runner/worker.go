@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +63,7 @@ type ending struct {
 	code    int
 	message string
 	demand  mapper.Bytes
+	fault   *mapper.Fault // that kept it from starting, where that was not the task
 	// finished is when the container ended, if that was before this daemon
 	// began; else 0.
 	finished mapper.Instant
@@ -105,7 +105,7 @@ func (w *worker) exited(end ending) *change {
 	w.monitor.forget(task, attempt)
 	ev := mapper.Exited{
 		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
-		Peak: peak, Demand: end.demand, Message: end.message, Finished: end.finished,
+		Peak: peak, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
 	}
 	return &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, []*Record, error) {
 		if rec, _ := w.book.get(task); rec != nil && seen != nil {
@@ -129,10 +129,11 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	}
 	defer w.owners.add(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
 	failpoint.Hit("worker-begun")
-	w.post(fact(mapper.Started{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt}))
-	if err := w.checkGPUs(ctx, id); err != nil {
-		return id, ending{class: mapper.ExitInfrastructure, code: 125, message: err.Error()}
+	started := w.Clock.Now()
+	if err := w.checkGPUs(ctx, id); err != nil { // before it counts as a start that went well
+		return id, w.unstarted(wrongGPUs(err), err.Error())
 	}
+	w.post(fact(mapper.Started{At: started, Task: w.launch.Task, Attempt: w.launch.Attempt}))
 
 	failpoint.Hit("worker-start-posted")
 	logged := make(chan struct{})
@@ -175,7 +176,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 			return "", nil
 		}
 	}
-	if err := w.startMPS(ctx); err != nil {
+	if err := mpsFault(w.startMPS(ctx)); err != nil {
 		return "", err
 	}
 	spec, err := w.spec()
@@ -197,15 +198,6 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-func (w *worker) beginEnding(err error) ending {
-	if errors.Is(err, errGone) {
-		return ending{class: mapper.ExitInfrastructure, message: err.Error()}
-	}
-	if errors.Is(err, containers.ErrInvalid) || errors.Is(err, containers.ErrNotFound) {
-		return ending{class: mapper.ExitCannotStart, code: 125, message: err.Error()}
-	}
-	return ending{class: mapper.ExitInfrastructure, code: 125, message: "its container could not be started: " + err.Error()}
-}
 
 // stopWhenAsked stops the container when the mapper wants it to end.
 func (w *worker) stopWhenAsked(ctx context.Context, id string) {
@@ -240,6 +232,9 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	}
 	if v.Class == containers.ClassMPSFault {
 		w.attempts.Go(func() { w.mendMPS(ctx) })
+	}
+	if v.Start != nil {
+		return w.unstarted(v.Start, v.Start.Text)
 	}
 	end := ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: mapper.Bytes(v.Demand)}
 	if unseen {

@@ -49,7 +49,7 @@ func (c *crowd) follow(ctx context.Context, o api.LogOptions) ([]api.Task, error
 		width = max(width, min(24, utf8.RuneCountInString(t.Name)))
 	}
 	ends, errs := make([]api.Task, len(c.tasks)), make([]error, len(c.tasks))
-	notice := c.once()
+	notice, show := c.once(), onceEach(c.console.line)
 	var followers sync.WaitGroup
 	room := make(chan struct{}, followAtMost)
 	for i, t := range c.tasks {
@@ -65,7 +65,7 @@ func (c *crowd) follow(ctx context.Context, o api.LogOptions) ([]api.Task, error
 			if c.paint != nil {
 				name = c.paint(i, name)
 			}
-			f := &follower{client: c.client, task: t.ID, options: o, print: prefixed(t.Name, name, c.console.line), patience: newPatience(notice)}
+			f := &follower{client: c.client, task: t.ID, options: o, print: prefixed(t.Name, name, show), patience: newPatience(notice)}
 			ends[i], errs[i] = f.run(ctx)
 		})
 	}
@@ -88,11 +88,31 @@ func (c *crowd) once() func(string, ...any) {
 	}
 }
 
+// onceEach prints a notice that all tasks get one time.
+func onceEach(print func(api.LogLine) error) func(api.LogLine) error {
+	var mu sync.Mutex
+	told := map[string]bool{}
+	return func(l api.LogLine) error {
+		if l.Notice != "" {
+			mu.Lock()
+			defer mu.Unlock()
+			if told[l.Notice] {
+				return nil
+			}
+			told[l.Notice] = true
+		}
+		return print(l)
+	}
+}
+
 // prefixed prints whole lines with a prefix: the parts of a line would get
 // between those of others. Notices have the name alone.
 func prefixed(name, prefix string, print func(api.LogLine) error) func(api.LogLine) error {
 	open := map[string]string{}
 	return func(l api.LogLine) error {
+		if l.Stream == "carma" && l.Notice != "" {
+			return print(l)
+		}
 		if l.Stream == "carma" {
 			l.Line = name + ": " + l.Line
 			return print(l)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,9 +66,27 @@ long it has waited, runs or ran.`,
 		if *full {
 			width = 0
 		}
-		return taskTable(list, info.Now).write(a.out, width)
+		sayOnce(list, info.Trouble)
+		if err := taskTable(list, info.Now).write(a.out, width); err != nil {
+			return err
+		}
+		for _, x := range info.Trouble {
+			a.say("%s", printable(x.String()))
+		}
+		return nil
 	}
 	return cmd
+}
+
+// sayOnce leaves it to the lines below the table what all the tasks wait for.
+func sayOnce(list []api.Task, trouble []api.Trouble) {
+	for i := range list {
+		for _, x := range trouble {
+			if strings.HasPrefix(list[i].Waits, x.Text) {
+				list[i].Waits = "nothing is started, see below"
+			}
+		}
+	}
 }
 
 // taskTable shows tasks as of now, the daemon's time.
@@ -147,5 +166,5 @@ func relaunches(t *api.Task) string {
 	if n < 2 {
 		return ""
 	}
-	return fmt.Sprintf("attempt %d, after %s", n, t.Attempts[n-2].Outcome)
+	return fmt.Sprintf("attempt %d, after %s", t.Attempts[n-1].N, t.Attempts[n-2].Outcome)
 }

@@ -80,6 +80,11 @@ func (a *app) infoCommand() *cobra.Command {
 		} {
 			a.printf("%-8s %s\n", line[0], line[1])
 		}
+		for _, x := range info.Trouble {
+			if x.Code != "down" { // that is in the engine's line
+				a.printf("%-8s %s\n", "trouble", printable(x.String()))
+			}
+		}
 		return nil
 	}
 	return cmd

@@ -59,6 +59,10 @@ func whyText(w *api.Why, t *api.Task) string {
 		fmt.Fprintf(&b, "  GPU %-2d  %-9s  %s\n", g.Index, verdict, printable(g.Text))
 	}
 	for _, at := range t.Attempts {
+		if at.Starts > 1 {
+			fmt.Fprintf(&b, "  attempts %d to %d could not be started, and count for nothing: %s\n", at.N-at.Starts+1, at.N, printable(at.Message))
+			continue
+		}
 		fmt.Fprintf(&b, "  attempt %d on %s, %s: %s\n", at.N, onGPUs(at.GPUs), granted(&at), course(&at, w.Now))
 	}
 	return b.String()

@@ -167,6 +167,9 @@ func (d *Driver) nvidiaRuntime() (string, error) {
 	return exec.LookPath("nvidia-container-runtime")
 }
 
+// Address is where containerd is expected.
+func (d *Driver) Address() string { return d.opts.Address }
+
 // Close closes the connection.
 func (d *Driver) Close() error { return d.cli.Close() }
 

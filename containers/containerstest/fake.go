@@ -69,6 +69,7 @@ type Fake struct {
 	clock      time.Time     // of the newest log entry or event
 	down       chan struct{} // closed while the engine is down
 	faults     map[Op][]fault
+	broken     map[Op]error
 	calls      map[Op]int
 	misattach  string
 	beforeGone func(ctx context.Context, id string)

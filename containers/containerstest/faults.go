@@ -37,6 +37,16 @@ type fault struct {
 // FailNext makes the next call of op fail with err and have no effect.
 func (f *Fake) FailNext(op Op, err error) { f.addFault(op, fault{err: err}) }
 
+// FailAll makes every call of op fail with err and have no effect; nil ends it.
+func (f *Fake) FailAll(op Op, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broken == nil {
+		f.broken = map[Op]error{}
+	}
+	f.broken[op] = err
+}
+
 // LoseNext makes the next call of op take effect and yet return
 // ErrUnavailable, as when the answer is lost. It applies to Create, Start,
 // Stop, Remove and Pull.
@@ -108,6 +118,9 @@ func (f *Fake) call(ctx context.Context, op Op) (lost, err error) {
 	}
 	if isClosed(f.down) {
 		return nil, unavailable(op)
+	}
+	if err := f.broken[op]; err != nil {
+		return nil, err
 	}
 	queue := f.faults[op]
 	if len(queue) == 0 {

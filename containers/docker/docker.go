@@ -40,6 +40,7 @@ type Driver struct {
 	// starting holds a *sync.Mutex per container id: two Starts at the same
 	// time must not run a short container twice.
 	starting sync.Map
+	bridge   bridge
 }
 
 // connection is a client and whether it knows the engine's API version.
@@ -49,8 +50,9 @@ type connection struct {
 }
 
 var (
-	_ containers.Driver = (*Driver)(nil)
-	_ containers.Holder = (*Driver)(nil)
+	_ containers.Driver  = (*Driver)(nil)
+	_ containers.Holder  = (*Driver)(nil)
+	_ containers.Checker = (*Driver)(nil)
 )
 
 // New returns a driver. It does not talk to the engine: whether that answers
@@ -134,6 +136,9 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 	slices.Sort(e.Runtimes)
 	return e, nil
 }
+
+// Address is where the engine is expected.
+func (d *Driver) Address() string { return d.conn.Load().cli.DaemonHost() }
 
 // Close drops idle connections.
 func (d *Driver) Close() error { return d.conn.Load().cli.Close() }

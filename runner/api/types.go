@@ -129,7 +129,10 @@ func (t *Task) Finished() bool {
 
 // Attempt is one run of a task.
 type Attempt struct {
-	N         int       `json:"n"`
+	N int `json:"n"`
+	// Starts is how many starts in a row it stands for that failed for reasons
+	// that are not the task's; it has the number of the last. 0: one.
+	Starts    int       `json:"starts,omitempty"`
 	Container string    `json:"container" doc:"container name"`
 	GPUs      []GPURef  `json:"gpus"`
 	Grant     int64     `json:"grant" doc:"bytes booked on each GPU"`
@@ -226,6 +229,8 @@ type LogLine struct {
 	Stream  string `json:"stream" enum:"stdout,stderr,carma"`
 	Line    string `json:"line"`
 	Partial bool   `json:"partial,omitempty" doc:"the line goes on in the next event"`
+	// Notice names what a notice is about where all who wait are told the same.
+	Notice string `json:"notice,omitempty"`
 }
 
 // Info describes the daemon.
@@ -250,6 +255,11 @@ type Info struct {
 	Held int `json:"held"`
 	// Output is what is kept of the tasks' output.
 	Output *Output `json:"output,omitempty"`
+	// Trouble is what keeps tasks from starting now, the widest first.
+	Trouble []Trouble `json:"trouble,omitempty"`
+	// Draining: nothing is started any more; the daemon ends with its last
+	// running task.
+	Draining bool `json:"draining,omitempty"`
 }
 
 // Output is how much room the tasks' output takes, and how much it may.
@@ -265,6 +275,31 @@ type Output struct {
 	// Finished are the finished tasks that are kept.
 	Finished int    `json:"finished"`
 	Trouble  string `json:"trouble,omitempty" doc:"why output cannot be kept now"`
+}
+
+// Trouble is something that keeps tasks from starting for no reason of their
+// own.
+type Trouble struct {
+	Scope string `json:"scope" enum:"daemon,engine,gpu"`
+	// GPU is the index of the one concerned, for scope gpu.
+	GPU    *int   `json:"gpu,omitempty"`
+	Code   string `json:"code,omitempty"`
+	Text   string `json:"text" doc:"what it is, a clause"`
+	Cause  string `json:"cause,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
+	// Since is when it was first seen, Failures how many starts have failed in a
+	// row, NextTest when the next task is started as a test.
+	Since    time.Time `json:"since,omitzero"`
+	Failures int       `json:"failures,omitempty"`
+	NextTest time.Time `json:"next_test,omitzero"`
+}
+
+// String is a sentence about it, with what mends it.
+func (t Trouble) String() string {
+	if t.Remedy == "" {
+		return t.Text
+	}
+	return t.Text + "; to mend it: " + t.Remedy
 }
 
 // Check is one line of doctor's findings.

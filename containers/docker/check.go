@@ -1,0 +1,81 @@
+package docker
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/moby/moby/client"
+
+	"carma/containers"
+)
+
+// bridge is the network bridge that containers are to be in, as far as it can
+// be seen from this process.
+type bridge struct {
+	mu   sync.Mutex
+	name string // empty: not known
+	seen bool   // it was there
+}
+
+// bridgeOption names the bridge of a network in its options.
+const bridgeOption = "com.docker.network.bridge.name"
+
+// Check looks whether the containers' bridge is still there. It only says so of
+// one that it has seen: an engine may have its bridges in a network namespace,
+// or on a machine, of its own.
+func (d *Driver) Check(ctx context.Context) *containers.StartFault {
+	b := &d.bridge
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.name == "" && !d.findBridge(ctx) {
+		return nil
+	}
+	if interfaceThere(b.name) {
+		b.seen = true
+		return nil
+	}
+	if !b.seen {
+		return nil
+	}
+	// The engine may have another one by now.
+	if old := b.name; d.findBridge(ctx) && b.name != old {
+		return nil
+	}
+	return containers.ReadStartFault("could not find bridge " + b.name)
+}
+
+// findBridge asks the engine for the name of the bridge; the caller holds the
+// lock.
+func (d *Driver) findBridge(ctx context.Context) bool {
+	if !strings.HasPrefix(d.Address(), "unix://") {
+		return false
+	}
+	cli, err := d.client(ctx)
+	if err != nil {
+		return false
+	}
+	network := d.opts.Network
+	if network == "" {
+		network = "bridge"
+	}
+	res, err := cli.NetworkInspect(ctx, network, client.NetworkInspectOptions{})
+	if err != nil || res.Network.Driver != "bridge" {
+		return false
+	}
+	name := res.Network.Options[bridgeOption]
+	if name == "" && len(res.Network.ID) >= 12 {
+		name = "br-" + res.Network.ID[:12]
+	}
+	if name != d.bridge.name {
+		d.bridge.name, d.bridge.seen = name, false
+	}
+	return true
+}
+
+// interfaceThere is a variable for the tests.
+var interfaceThere = func(name string) bool {
+	_, err := net.InterfaceByName(name)
+	return err == nil
+}

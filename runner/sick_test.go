@@ -1,0 +1,129 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// bridgeGone is what Docker says when its bridge was removed (finding R4).
+var bridgeGone = fmt.Errorf("start container: %w", containers.ReadStartFault("failed to create endpoint x on network bridge: adding interface veth0 to bridge docker0 failed: could not find bridge docker0: route ip+net: no such network interface"))
+
+// TestSickEngine: R4. An engine that answers and starts nothing costs no task
+// anything; info, why, doctor and the followed output say so once, with cause
+// and remedy; and work goes on by itself.
+func TestSickEngine(t *testing.T) {
+	g := newRig(t)
+	g.engine.AddImage("train", containerstest.Image{})
+	g.engine.FailAll(containerstest.OpStart, bridgeGone)
+	var refs []string
+	for range 6 {
+		refs = append(refs, g.run(api.Submit{Image: "train", Mem: int64(30 * mapper.GiB)}))
+	}
+	notices := make(chan int, 1)
+	go func() {
+		n := 0
+		_, err := g.api.Logs(g.ctx(), refs[5], api.LogOptions{Follow: true}, func(l api.LogLine) error {
+			if l.Notice != "" {
+				n++
+			}
+			if strings.Contains(l.Line, "attempt") {
+				n += 100
+			}
+			return nil
+		})
+		if err != nil {
+			n = -1
+		}
+		notices <- n
+	}()
+	g.eventually("the engine is known to be sick", func() bool {
+		info, err := g.api.Info(g.ctx())
+		return err == nil && len(info.Trouble) == 1 && info.Trouble[0].Code == "bridge-gone" && info.Trouble[0].Remedy != "" && !info.Trouble[0].NextTest.IsZero()
+	})
+	why, err := g.api.Why(g.ctx(), refs[5])
+	if err != nil || !strings.Contains(why.Summary, "the network bridge of the containers is gone") || !strings.Contains(why.Summary, "to mend it: ") {
+		t.Errorf("why: %+v, %v", why, err)
+	}
+	checks, err := g.api.Doctor(g.ctx())
+	told := 0
+	for _, c := range checks {
+		if c.Status == "failure" && strings.Contains(c.Detail, "bridge") && c.Mend != "" {
+			told++
+		}
+	}
+	if told != 1 || err != nil {
+		t.Errorf("doctor tells it %d times: %+v, %v", told, checks, err)
+	}
+	g.engine.FailAll(containerstest.OpStart, nil)
+	for _, ref := range refs {
+		task := g.finished(ref)
+		if task.Phase != "succeeded" || len(task.Attempts) > 2 {
+			t.Errorf("task %s: %s (%s), attempts %+v", ref, task.Phase, task.Reason, task.Attempts)
+		}
+	}
+	if n := <-notices; n < 0 || n > 1 {
+		t.Errorf("a follower was told %d times", n)
+	}
+	if info, err := g.api.Info(g.ctx()); err != nil || len(info.Trouble) != 0 {
+		t.Errorf("after it: %+v, %v", info.Trouble, err)
+	}
+}
+
+// TestSickEngineRestart: what is known of a sick engine outlives the daemon,
+// and so does the tasks' innocence.
+func TestSickEngineRestart(t *testing.T) {
+	g := newRig(t)
+	g.engine.AddImage("train", containerstest.Image{})
+	g.engine.FailAll(containerstest.OpStart, bridgeGone)
+	var refs []string
+	for range 4 {
+		refs = append(refs, g.run(api.Submit{Image: "train", Mem: int64(30 * mapper.GiB)}))
+	}
+	for range 3 {
+		g.eventually("the engine is known to be sick", func() bool {
+			info, err := g.api.Info(g.ctx())
+			return err == nil && len(info.Trouble) == 1
+		})
+		g.restart()
+	}
+	g.engine.FailAll(containerstest.OpStart, nil)
+	for _, ref := range refs {
+		if task := g.finished(ref); task.Phase != "succeeded" {
+			t.Errorf("task %s: %s (%s)", ref, task.Phase, task.Reason)
+		}
+	}
+}
+
+// TestMissingDeviceNode: R6. A GPU whose device node is missing is left, and
+// the task that found out runs elsewhere.
+func TestMissingDeviceNode(t *testing.T) {
+	g := newRig(t)
+	g.engine.AddImage("train", containerstest.Image{})
+	g.engine.FailNext(containerstest.OpStart, errors.New(`start: error gathering device information while adding custom device "/dev/nvidia0": no such file or directory`))
+	task := g.finished(g.run(api.Submit{Image: "train", Mem: int64(30 * mapper.GiB)}))
+	if task.Phase != "succeeded" || len(task.Attempts) != 2 || task.Attempts[0].GPUs[0] == task.Attempts[1].GPUs[0] {
+		t.Errorf("%s (%s), attempts %+v", task.Phase, task.Reason, task.Attempts)
+	}
+}
+
+// TestEngineDownAtTheStart: R5. A daemon whose engine does not answer says so
+// with what to do, and takes submissions.
+func TestEngineDownAtTheStart(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.engine.Down() })
+	info, err := g.api.Info(g.ctx())
+	if err != nil || len(info.Trouble) != 1 || info.Trouble[0].Code != "down" || !strings.Contains(info.Trouble[0].Text, "does not answer") || info.Trouble[0].Remedy == "" {
+		t.Errorf("info: %+v, %v", info, err)
+	}
+	g.engine.Up()
+	g.eventually("it is over", func() bool {
+		info, err := g.api.Info(g.ctx())
+		return err == nil && len(info.Trouble) == 0
+	})
+}

@@ -1,0 +1,120 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"carma/mapper"
+	"carma/mapper/words"
+	"carma/runner/api"
+)
+
+// Scopes of [api.Trouble].
+const (
+	troubleDaemon = "daemon"
+	troubleEngine = "engine"
+	troubleGPU    = "gpu"
+)
+
+// troubles are what keeps tasks from starting now. The loop writes them,
+// anybody reads them without its help.
+type troubles struct {
+	mu      sync.Mutex
+	all     []api.Trouble
+	changed chan struct{} // closed at the next change
+}
+
+func newTroubles() *troubles { return &troubles{changed: make(chan struct{})} }
+
+func (t *troubles) now() ([]api.Trouble, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all, t.changed
+}
+
+// set returns what is new and what is over; how often and when something is
+// tried again is no news.
+func (t *troubles) set(all []api.Trouble) (began, ended []api.Trouble) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range all {
+		if !slices.ContainsFunc(t.all, func(o api.Trouble) bool { return sameTrouble(x, o) }) {
+			began = append(began, x)
+		}
+	}
+	for _, x := range t.all {
+		if !slices.ContainsFunc(all, func(o api.Trouble) bool { return sameTrouble(x, o) }) {
+			ended = append(ended, x)
+		}
+	}
+	t.all = all
+	if len(began)+len(ended) > 0 {
+		close(t.changed)
+		t.changed = make(chan struct{})
+	}
+	return began, ended
+}
+
+func sameTrouble(a, b api.Trouble) bool {
+	if a.Scope != b.Scope || a.Code != b.Code || (a.GPU == nil) != (b.GPU == nil) {
+		return false
+	}
+	return a.GPU == nil || *a.GPU == *b.GPU
+}
+
+// noteTrouble follows the state: what began and what is over is logged, once.
+// The loop calls it after each round.
+func (r *Runner) noteTrouble() {
+	began, ended := r.trouble.set(r.findTrouble())
+	for _, x := range began {
+		ev := r.Log.Error()
+		if x.Scope == troubleDaemon {
+			ev = r.Log.Info()
+		}
+		if x.Remedy != "" {
+			ev = ev.Str("remedy", x.Remedy)
+		}
+		ev.Str("reason", x.Text).Msg("tasks are not started, and wait")
+	}
+	for _, x := range ended {
+		r.Log.Info().Str("reason", x.Text).Msg("this is over: tasks are started again")
+	}
+}
+
+func (r *Runner) findTrouble() []api.Trouble {
+	var all []api.Trouble
+	if reason := r.state.EngineDown(); reason.Code != "" {
+		down := words.Reason(reason)
+		x := api.Trouble{Scope: troubleEngine, Code: "down", Text: down}
+		if text, remedy, ok := strings.Cut(down, toMend); ok {
+			x.Text, x.Remedy = text, remedy
+		}
+		if r.draining.Load() {
+			x.Scope, x.Code = troubleDaemon, "draining"
+		}
+		x.Cause = x.Text
+		all = append(all, x)
+	}
+	for _, sick := range r.state.Sick() {
+		all = append(all, r.viewSick(sick))
+	}
+	return all
+}
+
+func (r *Runner) viewSick(s mapper.Sick) api.Trouble {
+	x := api.Trouble{
+		Scope: troubleEngine, Code: s.Code, Cause: s.Cause, Remedy: s.Remedy,
+		Since: s.Since.Time(), Failures: s.Failures, Text: "the container engine starts nothing: " + s.Cause,
+	}
+	if s.GPU != "" {
+		at := r.gpuRef(s.GPU).Index
+		x.Scope, x.GPU = troubleGPU, &at
+		x.Text = fmt.Sprintf("GPU %d starts no containers: %s", at, s.Cause)
+	}
+	if s.Paused {
+		x.NextTest = s.Test.Time()
+	}
+	return x
+}
