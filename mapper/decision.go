@@ -57,6 +57,20 @@ type Regrant struct {
 // grants are not among them; 1: they are, as [Regrant].
 const DecisionFormat = 1
 
+// InFormat are those of some decisions that are told in an older format.
+func InFormat(all []Decision, format int) []Decision {
+	if format >= 1 {
+		return all
+	}
+	var told []Decision
+	for _, d := range all {
+		if _, ok := d.(Regrant); !ok {
+			told = append(told, d)
+		}
+	}
+	return told
+}
+
 // Finish says that a task has reached a final phase. The state forgets it
 // with this step; Task is its last form.
 type Finish struct {

@@ -20,6 +20,9 @@ type Configured struct {
 	Options Options `json:"options"`
 	// Format says what the decisions from here on tell, see [DecisionFormat].
 	Format int `json:"format,omitempty"`
+	// Program is the version of the program that decides from here on, for
+	// people who compare decisions.
+	Program string `json:"program,omitempty"`
 }
 
 // GPUsFound lists the GPUs of the machine. One that is missing from the list

@@ -135,3 +135,7 @@ func (s *State) Clone() *State {
 	c.hold.GPUs = slices.Clone(s.hold.GPUs)
 	return &c
 }
+
+// DecisionFormat is what the decisions tell that the state was led to by, see
+// the constant.
+func (s *State) DecisionFormat() int { return s.format }

@@ -3,7 +3,6 @@ package runner
 import (
 	"carma/mapper"
 	"carma/mapper/words"
-	"carma/runner/journal"
 )
 
 // refresh updates the record of the task an event is about.
@@ -44,32 +43,6 @@ func (r *Record) with(t mapper.Task) *Record {
 	return &c
 }
 
-// record notes decisions, and the records of tasks that finished, for the
-// next commit. It does not act: a replay calls it too.
-func (r *Runner) record(seq int64, decisions []mapper.Decision) {
-	for n, d := range decisions {
-		kind, body, err := mapper.EncodeDecision(d)
-		if err != nil {
-			r.Log.Error().Err(err).Str("decision", kind).Msg("a decision cannot be encoded")
-			continue
-		}
-		r.pending.Decisions = append(r.pending.Decisions, journal.Decision{Seq: seq, N: n, Kind: kind, Body: body})
-		f, ok := d.(mapper.Finish)
-		if !ok {
-			continue
-		}
-		rec, _ := r.book.get(f.Task.ID)
-		if rec == nil {
-			continue // its record was removed after it had finished
-		}
-		rec = rec.with(f.Task)
-		r.book.put(rec)
-		if row, err := rec.row(); err == nil {
-			r.pending.Tasks = append(r.pending.Tasks, row)
-		}
-	}
-}
-
 // carryOut does what the mapper decided.
 func (r *Runner) carryOut(decisions []mapper.Decision) {
 	for _, d := range decisions {
@@ -85,6 +58,8 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", words.Reason(d.Reason)).Msg("stop")
 		case mapper.Overuse:
 			r.Log.Warn().Int64("task", int64(d.Task)).Str("gpu", string(d.GPU)).Stringer("used", d.Used).Stringer("grant", d.Grant).Stringer("booked", d.Booked).Msg("it uses more than was booked for it")
+		case mapper.Regrant:
+			r.refreshTask(d.Task)
 		case mapper.Requeue:
 			r.refreshTask(d.Task)
 			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", words.Reason(d.Reason)).Msg("relaunch")
@@ -94,6 +69,9 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 				r.probeIfDue(rec)
 			}
 		case mapper.Finish:
+			if rec, _ := r.book.get(d.Task.ID); rec != nil {
+				r.book.put(rec.with(d.Task))
+			}
 			delete(r.workers, d.Task.ID)
 			r.endProbe(d.Task.ID)
 			r.graces.Delete(d.Task.ID)
@@ -101,16 +79,4 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.Log.Info().Int64("task", int64(d.Task.ID)).Str("phase", string(d.Task.Phase)).Int("code", d.Task.Code).Str("reason", words.Reason(d.Task.Reason)).Msg("finished")
 		}
 	}
-}
-
-// flush stores decisions and records that no event has carried yet.
-func (r *Runner) flush() error {
-	if len(r.pending.Decisions)+len(r.pending.Tasks) == 0 {
-		return nil
-	}
-	if _, err := r.Journal.Commit(r.pending); err != nil {
-		return err
-	}
-	r.pending = journal.Batch{}
-	return nil
 }

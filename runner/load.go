@@ -37,8 +37,8 @@ func (r *Runner) loadInstance() error {
 	return r.SetSpeed(r.opt.Speed)
 }
 
-// load rebuilds the state: the newest snapshot, then the events after it
-// through the same Step.
+// load rebuilds the state: the newest snapshot, then the events after it with
+// the decisions that were stored. What was not decided any more is decided now.
 func (r *Runner) load() error {
 	snap, err := r.Journal.Load()
 	if err != nil {
@@ -47,26 +47,11 @@ func (r *Runner) load() error {
 	if snap.Damaged != nil {
 		r.Log.Warn().Err(snap.Damaged).Msg("a damaged snapshot was passed over")
 	}
-	r.state = mapper.New(r.opt.Mapper)
-	if snap.Body != nil {
-		if err := r.state.UnmarshalJSON(snap.Body); err != nil {
-			return err
-		}
-	}
 	if err := r.loadRecords(); err != nil {
 		return err
 	}
-	r.seq = snap.Seq
-	for ev, err := range r.Journal.Events(snap.Seq) {
-		if err != nil {
-			return err
-		}
-		e, err := mapper.DecodeEvent(ev.Kind, ev.Body)
-		if err != nil {
-			return fmt.Errorf("journal event %d: %w", ev.Seq, err)
-		}
-		r.seq = ev.Seq
-		r.record(r.seq, r.state.Step(e))
+	if err := r.rebuild(snap); err != nil {
+		return err
 	}
 	if err := r.state.Audit(); err != nil {
 		return fmt.Errorf("the state after replaying the journal is not sound: %w", err)

@@ -28,7 +28,7 @@ func (r *Runner) loop(ctx context.Context) error {
 	defer flush.Stop()
 	for {
 		wake.Reset(r.untilWake())
-		if len(r.pending.Decisions)+len(r.pending.Tasks) > 0 {
+		if r.unstored() {
 			flush.Reset(flushAfter)
 		}
 		var retry <-chan time.Time
@@ -47,7 +47,7 @@ func (r *Runner) loop(ctx context.Context) error {
 		case <-wake.C:
 			batch = append(batch, fact(mapper.Woke{At: r.Clock.Now()}))
 		case <-flush.C:
-			if err := r.flush(); err != nil && !errors.Is(err, journal.ErrFull) {
+			if err := r.flush(); err != nil {
 				return err
 			}
 			continue
@@ -146,8 +146,8 @@ func (r *Runner) apply(batch []*change) (kept []*change, err error) {
 	return kept, nil
 }
 
-// applyPart journals a part of a batch in one transaction, then applies it and
-// carries out what it leads to.
+// applyPart journals a part of a batch in one transaction, applies it, stores
+// what that leads to in another, and only then carries that out.
 func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 	g, err := r.gather(batch, r.Clock.Now())
 	if err != nil {
@@ -158,20 +158,15 @@ func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 		if err != nil {
 			return r.refuse(g.accepted, err)
 		}
-		if r.full {
-			r.full = false
-			r.Log.Info().Msg("the journal can be written again")
-		}
-		r.pending = journal.Batch{}
+		r.stored()
 		for _, rec := range g.records {
 			r.book.put(rec)
 		}
 		for i, ev := range g.events {
-			r.seq = first + int64(i)
-			decisions := r.state.Step(ev)
-			r.refresh(ev)
-			r.record(r.seq, decisions)
-			r.carryOut(decisions)
+			r.decided(first+int64(i), ev, r.state.Step(ev))
+		}
+		if err := r.settle(); err != nil {
+			return nil, err
 		}
 		for _, rec := range g.records {
 			r.probeIfDue(rec)
@@ -196,10 +191,7 @@ func (r *Runner) refuse(batch []*change, err error) (kept []*change, fatal error
 	if !errors.Is(err, journal.ErrFull) {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	if !r.full {
-		r.full = true
-		r.Log.Error().Err(err).Msg("the journal cannot be written; submissions are refused, running tasks go on")
-	}
+	r.isFull(err)
 	for _, c := range batch {
 		if c.keep {
 			kept = append(kept, c)

@@ -192,7 +192,6 @@ func TestOldJournal(t *testing.T) {
 // says best-fit where first-fit decided, which is the same as a first-fit that
 // has been changed since.
 func TestOtherPolicyOrder(t *testing.T) {
-	t.Skip("not until load applies the decisions that are recorded (R2)")
 	for _, how := range []string{"killed", "stopped"} {
 		t.Run(how, func(t *testing.T) {
 			g, old := takeOver(t, "testdata/journals/c2fad6d/"+how, func(dir string) {
@@ -238,7 +237,7 @@ func goesOn(t *testing.T, g *rig, old *oldDaemon) {
 	}
 	old.once(t)
 	g.eventually("all containers are removed", func() bool { return len(g.containers()) == 0 })
-	v, err := Verify(g.dir)
+	v, err := Verify(g.dir, "test")
 	if err != nil || len(v.Faults) > 0 {
 		t.Errorf("the journal is not sound: %v, %q", err, v.Faults)
 	}

@@ -38,7 +38,7 @@ func TestRemovedAtItsEnd(t *testing.T) {
 		t.Errorf("the one that was not removed: %+v", task)
 	}
 	g.stop()
-	v, err := Verify(g.dir)
+	v, err := Verify(g.dir, "test")
 	if err != nil || len(v.Faults) > 0 || v.Submitted != 31 || v.Succeeded != 31 {
 		t.Errorf("verify: %+v, %v", v, err)
 	}

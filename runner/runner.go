@@ -120,6 +120,7 @@ type Runner struct {
 	nextID    mapper.TaskID
 	names     map[string]bool // being submitted in this batch
 	pending   journal.Batch   // decisions and records for the next commit
+	due       []due           // what to carry out after it
 	workers   map[mapper.TaskID]*worker
 	graces    sync.Map // mapper.TaskID -> time.Duration, asked for by stop
 	sinceSnap int
@@ -210,8 +211,8 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.attempts.Wait()
 	side.Wait()
 	r.snapping.Wait()
-	if flushErr := r.flush(); err == nil {
-		err = flushErr
+	if storeErr := r.store(); err == nil {
+		err = storeErr
 	}
 	if snapErr := r.snapshotNow(); err == nil {
 		err = snapErr
@@ -253,7 +254,7 @@ func (r *Runner) greet(ctx context.Context) error {
 	slices.SortFunc(found.GPUs, func(a, b mapper.GPUInfo) int { return cmp.Compare(a.Index, b.Index) })
 	up, why := r.engine.status()
 	kept, err := r.apply([]*change{
-		fact(mapper.Configured{At: now, Options: r.opt.Mapper}), fact(found),
+		fact(mapper.Configured{At: now, Options: r.opt.Mapper, Format: mapper.DecisionFormat, Program: r.opt.Version}), fact(found),
 		fact(mapper.EngineChanged{At: now, Up: up, Reason: why}),
 	})
 	if err == nil && len(kept) > 0 {

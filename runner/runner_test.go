@@ -399,7 +399,7 @@ func TestVerifyAcceptsWhatHappened(t *testing.T) {
 		g.finished(ref)
 	}
 	g.stop()
-	v, err := Verify(g.dir)
+	v, err := Verify(g.dir, "test")
 	if err != nil || len(v.Faults) > 0 {
 		t.Fatalf("verify: %v, %q", err, v.Faults)
 	}

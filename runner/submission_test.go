@@ -130,7 +130,7 @@ func TestArrayOfThousand(t *testing.T) {
 		t.Errorf("the diamond ran as %v", order)
 	}
 	g.stop()
-	v, err := Verify(g.dir)
+	v, err := Verify(g.dir, "test")
 	if err != nil || len(v.Faults) > 0 || v.Launches != 1004 || v.Succeeded != 1004 {
 		t.Errorf("the journal: %+v, %v", v, err)
 	}

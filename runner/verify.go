@@ -25,8 +25,11 @@ type Verification struct {
 	Relaunches int           `json:"relaunches"`
 	// Unfinished tasks at the end.
 	Unfinished int `json:"unfinished"`
-	// Compared is how many recorded decisions were equal to the replayed ones.
+	// Compared is how many recorded decisions this program makes as well.
 	Compared int `json:"compared"`
+	// Differs is where this program first decides otherwise than another one that
+	// has written the journal; empty: nowhere. What was decided was checked then.
+	Differs string `json:"differs,omitempty"`
 	// MostReserved is the highest share of one GPU's memory that was reserved.
 	MostReserved float64 `json:"most_reserved"`
 	MostTasks    int     `json:"most_tasks"` // on one GPU
@@ -39,17 +42,27 @@ const maxFaults = 20
 
 // Verify replays the journal in dir through the mapper, beside a running
 // daemon or without one, and checks after every event that no GPU is
-// over-committed, no attempt starts while another of its task runs, no task
-// is lost, and that the decisions are those that were recorded, by code and
-// figures: how an older version worded a reason does not count.
-func Verify(dir string) (Verification, error) {
+// over-committed, no attempt starts while another of its task runs and no task
+// is lost. program is this program's version: what it has written itself it must
+// decide in the same way again, by code and figures. What another one has
+// decided stands, and is checked as it is.
+func Verify(dir, program string) (Verification, error) {
 	j, err := journal.OpenReadOnly(dir)
 	if err != nil {
 		return Verification{}, err
 	}
 	defer j.Close()
-	v := verifier{live: map[mapper.TaskID]int{}, recorded: map[int64][]journal.Decision{}}
-	err = j.View(v.read) // one state of it, however much is written meanwhile
+	var v *verifier
+	err = j.View(func(j *journal.Reader) error { // one state of it, however much is written meanwhile
+		v = newVerifier(program)
+		err := v.read(j)
+		if other := v.other; err == nil && other != nil {
+			v = newVerifier(program)
+			v.follow, v.Differs = true, other.String()
+			err = v.read(j)
+		}
+		return err
+	})
 	if _, bad := journal.CheckFolder(dir); bad != nil && (err == nil || errors.Is(err, journal.ErrDamaged)) {
 		v.damaged(bad)
 		err = nil
@@ -66,30 +79,44 @@ func (v *verifier) damaged(err error) {
 	v.Faults = append([]string{"the journal is not what was written: " + text}, v.Faults...)
 }
 
-// read goes through the whole journal.
+type verifier struct {
+	Verification
+	program string // this one
+	by      string // that decided; empty: an older version
+	follow  bool   // what was decided is applied, not derived
+	other   *difference
+	state   *mapper.State
+	live    map[mapper.TaskID]int // attempt that holds GPUs
+}
+
+func newVerifier(program string) *verifier {
+	return &verifier{program: program, live: map[mapper.TaskID]int{}}
+}
+
+// read goes through the whole journal, or up to the first event on which another
+// program has decided otherwise.
 func (v *verifier) read(j *journal.Reader) error {
 	if err := v.start(j); err != nil {
 		return err
 	}
-	for d, err := range j.Decisions(v.First - 1) {
-		if err != nil {
-			return err
-		}
-		v.recorded[d.Seq] = append(v.recorded[d.Seq], d)
+	last, err := j.Decided()
+	if err != nil {
+		return err
 	}
 	var began mapper.Instant
-	for ev, err := range j.Events(v.First - 1) {
+	for p, err := range history(j, v.First-1) {
 		if err != nil {
 			return err
 		}
-		e, err := mapper.DecodeEvent(ev.Kind, ev.Body)
-		if err != nil {
-			return fmt.Errorf("event %d: %w", ev.Seq, err)
-		}
 		if began == 0 {
-			began = mapper.EventTime(e)
+			began = mapper.EventTime(p.event)
 		}
-		v.apply(ev.Seq, e)
+		if c, ok := p.event.(mapper.Configured); ok {
+			v.by = c.Program
+		}
+		if v.apply(p, p.seq <= last); v.other != nil {
+			return nil
+		}
 	}
 	v.Span = max(0, v.state.Now().Sub(began))
 	v.Unfinished = v.state.Unfinished()
@@ -97,13 +124,6 @@ func (v *verifier) read(j *journal.Reader) error {
 		v.fault(0, fmt.Errorf("%d tasks were submitted, %d are accounted for", v.Submitted, ends))
 	}
 	return nil
-}
-
-type verifier struct {
-	Verification
-	state    *mapper.State
-	live     map[mapper.TaskID]int // attempt that holds GPUs
-	recorded map[int64][]journal.Decision
 }
 
 // start takes the oldest state there is.
@@ -124,9 +144,32 @@ func (v *verifier) start(j *journal.Reader) error {
 	return v.state.UnmarshalJSON(snap.Body)
 }
 
-func (v *verifier) apply(seq int64, ev mapper.Event) {
+// step applies an event and returns what it has led to. The decisions of the
+// last events before a crash are not stored; nothing was carried out of them.
+func (v *verifier) step(p past, stored bool) []mapper.Decision {
+	if v.follow && stored {
+		v.state.Follow(p.event, p.decided)
+		return p.decided
+	}
+	derived := v.state.Step(p.event)
+	if !stored {
+		return derived
+	}
+	d := differs(p, derived, v.state.DecisionFormat())
+	switch {
+	case d == nil:
+		v.Compared += len(p.decided)
+	case v.by == v.program && v.program != "":
+		v.fault(p.seq, errors.New(d.String()))
+	default:
+		v.other = d
+	}
+	return derived
+}
+
+func (v *verifier) apply(p past, stored bool) {
 	v.Events++
-	switch ev := ev.(type) {
+	switch ev := p.event.(type) {
 	case mapper.TaskSubmitted:
 		v.Submitted++
 	case mapper.Exited:
@@ -137,34 +180,37 @@ func (v *verifier) apply(seq int64, ev mapper.Event) {
 			}
 		}
 	}
-	decisions := v.state.Step(ev)
-	for n, d := range decisions {
-		v.compare(seq, n, d)
+	decisions := v.step(p, stored)
+	for _, d := range decisions {
 		switch d := d.(type) {
 		case mapper.Launch:
-			v.Launches++
-			if d.Attempt > 1 {
-				v.Relaunches++
-			}
-			if n, ok := v.live[d.Task]; ok {
-				v.fault(seq, fmt.Errorf("task %d: attempt %d is launched while attempt %d runs", d.Task, d.Attempt, n))
-			}
-			v.live[d.Task] = d.Attempt
-			if err := v.state.AuditLaunch(d); err != nil {
-				v.fault(seq, err)
-			}
+			v.launched(p.seq, d)
 		case mapper.Finish:
 			v.finished(d.Task.Phase)
 		}
 	}
 	if len(decisions) > 0 {
 		if err := v.state.Audit(); err != nil {
-			v.fault(seq, err)
+			v.fault(p.seq, err)
 		}
 		for _, g := range v.state.GPUs() {
 			v.MostReserved = max(v.MostReserved, float64(g.Reserved)/float64(g.Capacity))
 			v.MostTasks = max(v.MostTasks, len(g.Residents))
 		}
+	}
+}
+
+func (v *verifier) launched(seq int64, l mapper.Launch) {
+	v.Launches++
+	if l.Attempt > 1 {
+		v.Relaunches++
+	}
+	if n, ok := v.live[l.Task]; ok {
+		v.fault(seq, fmt.Errorf("task %d: attempt %d is launched while attempt %d runs", l.Task, l.Attempt, n))
+	}
+	v.live[l.Task] = l.Attempt
+	if err := v.state.AuditLaunch(l); err != nil {
+		v.fault(seq, err)
 	}
 }
 
@@ -176,26 +222,6 @@ func (v *verifier) finished(p mapper.Phase) {
 		v.Failed++
 	default:
 		v.Cancelled++
-	}
-}
-
-// compare holds a decision against the recorded one. The last ones before a
-// crash were not recorded; there is nothing to compare then.
-func (v *verifier) compare(seq int64, n int, d mapper.Decision) {
-	for _, rec := range v.recorded[seq] {
-		if rec.N != n {
-			continue
-		}
-		was, err := mapper.DecodeDecision(rec.Kind, rec.Body)
-		switch {
-		case err != nil:
-			v.fault(seq, fmt.Errorf("decision %d cannot be read: %w", n, err))
-		case !mapper.SameDecision(was, d):
-			kind, body, _ := mapper.EncodeDecision(d)
-			v.fault(seq, fmt.Errorf("decision %d was %s %s, replayed it is %s %s", n, rec.Kind, rec.Body, kind, body))
-		default:
-			v.Compared++
-		}
 	}
 }
 

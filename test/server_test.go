@@ -183,9 +183,12 @@ func (s *server) speed(speed float64) {
 // verified replays the journal, in this process and by the command.
 func (s *server) verified() runner.Verification {
 	s.t.Helper()
-	v, err := runner.Verify(s.dir)
+	v, err := runner.Verify(s.dir, "")
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if v.Differs != "" {
+		s.t.Errorf("the journal replays to other decisions: %s", v.Differs)
 	}
 	if len(v.Faults) > 0 {
 		s.t.Errorf("the journal has faults: %s", strings.Join(v.Faults, "; "))

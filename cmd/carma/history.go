@@ -53,7 +53,7 @@ Exits with 1 if anything is not as it should be.`,
 
 // verify checks the journal in the folder that a flag has named.
 func (a *app) verify(dir, flag string, asJSON bool) error {
-	v, err := runner.Verify(dir)
+	v, err := runner.Verify(dir, version)
 	if errors.Is(err, fs.ErrNotExist) {
 		return usagef("name the daemon's folder with --"+flag, "there is no journal in %s", dir)
 	}
@@ -77,7 +77,11 @@ func (a *app) printVerification(v runner.Verification) error {
 		v.Submitted, v.Succeeded, v.Failed, v.Cancelled, v.Unfinished)
 	fmt.Fprintf(a.out, "launches     %d, of which %d relaunches; %d GPU OOMs\n", v.Launches, v.Relaunches, v.OOMs)
 	fmt.Fprintf(a.out, "GPUs         at most %.0f %% of one reserved, at most %d tasks on one\n", 100*v.MostReserved, v.MostTasks)
-	fmt.Fprintf(a.out, "decisions    %d equal to the recorded ones\n", v.Compared)
+	if v.Differs == "" {
+		fmt.Fprintf(a.out, "decisions    %d equal to the recorded ones\n", v.Compared)
+	} else {
+		fmt.Fprintf(a.out, "decisions    checked as they were recorded: another version decided them; the first difference is that\n             %s\n", v.Differs)
+	}
 	if len(v.Faults) == 0 {
 		fmt.Fprintln(a.out, "sound: no over-commitment, no parallel attempts, no task lost")
 		return nil

@@ -1,0 +1,112 @@
+package runner
+
+import (
+	"errors"
+
+	"carma/mapper"
+	"carma/runner/journal"
+)
+
+// due is an event that was applied and what it has led to, to be carried out
+// once that is durable: a daemon that dies before has done nothing of it, and a
+// later one, be it of another version, goes by what is stored.
+type due struct {
+	event     mapper.Event
+	decisions []mapper.Decision
+}
+
+// decided notes what an event has led to: for the next commit, and to be carried
+// out after it. A replay calls it too, for events whose decisions were not
+// stored.
+func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision) {
+	r.seq = seq
+	for n, d := range decisions {
+		kind, body, err := mapper.EncodeDecision(d)
+		if err != nil {
+			r.Log.Error().Err(err).Str("decision", kind).Msg("a decision cannot be encoded")
+			continue
+		}
+		r.pending.Decisions = append(r.pending.Decisions, journal.Decision{Seq: seq, N: n, Kind: kind, Body: body})
+		f, ok := d.(mapper.Finish)
+		if !ok {
+			continue
+		}
+		rec, _ := r.book.get(f.Task.ID)
+		if rec == nil {
+			continue // its record was removed after it had finished
+		}
+		if row, err := rec.with(f.Task).row(); err == nil {
+			r.pending.Tasks = append(r.pending.Tasks, row)
+		}
+	}
+	r.pending.Decided = seq
+	r.due = append(r.due, due{ev, decisions})
+}
+
+// settle stores what was decided and carries it out. Where that is only when to
+// be woken, or nothing, it rides along with the next commit. Where the disk is
+// full nothing is carried out until it can be stored.
+func (r *Runner) settle() error {
+	for _, d := range r.due {
+		for _, decision := range d.decisions {
+			if _, ok := decision.(mapper.WakeAt); !ok {
+				return r.flush()
+			}
+		}
+	}
+	r.carryDue()
+	return nil
+}
+
+// flush stores what no event has carried yet, and carries it out. That the disk
+// is full is no error: the loop tries again.
+func (r *Runner) flush() error {
+	err := r.store()
+	if errors.Is(err, journal.ErrFull) {
+		r.isFull(err)
+		return nil
+	}
+	if err == nil {
+		r.stored()
+	}
+	return err
+}
+
+// store commits what is pending.
+func (r *Runner) store() error {
+	if !r.unstored() {
+		return nil
+	}
+	_, err := r.Journal.Commit(r.pending)
+	return err
+}
+
+func (r *Runner) unstored() bool { return len(r.pending.Decisions)+len(r.pending.Tasks) > 0 }
+
+// stored follows a commit: what was pending is durable.
+func (r *Runner) stored() {
+	if r.full {
+		r.full = false
+		r.Log.Info().Msg("the journal can be written again")
+	}
+	r.pending = journal.Batch{}
+	r.carryDue()
+}
+
+// isFull notes that a commit found no room.
+func (r *Runner) isFull(err error) {
+	if !r.full {
+		r.full = true
+		r.Log.Error().Err(err).Msg("the journal cannot be written; submissions are refused, running tasks go on")
+	}
+}
+
+// carryDue carries out what is durable.
+func (r *Runner) carryDue() {
+	all := r.due
+	r.due = nil
+	for _, d := range all {
+		r.refresh(d.event)
+		r.carryOut(d.decisions)
+	}
+}
