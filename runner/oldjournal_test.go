@@ -293,6 +293,9 @@ func rewrite(t *testing.T, dir, from, to string) {
 		t.Fatal(err)
 	}
 	slices.Reverse(all.Tasks) // oldest first
+	if all.Decided, err = src.Decided(); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := dst.Commit(all); err != nil {
 		t.Fatal(err)
 	}
