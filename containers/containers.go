@@ -73,7 +73,8 @@ type Driver interface {
 	// the log is read. Whoever passes the time of the last line or piece they
 	// were given gets what comes after it, in full and nothing twice, also in
 	// the middle of a long line, after an error, and in another process. Lines
-	// that the engine has thrown away for their amount are lost.
+	// that the engine has thrown away for their amount are lost; where that can
+	// be known, the sink is told by [Missing] in the place of a stream.
 	Logs(ctx context.Context, id string, since time.Time, follow bool, sink LogSink) error
 	// Stop sends the container's stop signal, waits grace, then kills. It
 	// returns when the container has ended; one that does not run is left
@@ -187,6 +188,9 @@ type Spec struct {
 	Attach Attach
 	// NoNewPrivileges forbids set-uid binaries to raise privileges.
 	NoNewPrivileges bool
+	// LogBytes is how much output the engine should keep at least until it is
+	// read; 0: the driver's own amount.
+	LogBytes int64
 	// Sandbox shuts the container in; nil: it is an ordinary one.
 	Sandbox *Sandbox
 }

@@ -37,6 +37,7 @@ func (w *worker) spec() (containers.Spec, error) {
 			"CARMA_GRANT_BYTES=" + strconv.FormatInt(int64(grant), 10),
 		},
 		NoNewPrivileges: true,
+		LogBytes:        w.Logs.Limits().Attempt,
 		Hold:            len(w.limited()) > 0,
 	}
 	spec.User = sub.User

@@ -1,6 +1,7 @@
 package containerstest
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -36,6 +37,7 @@ type Proc struct {
 //	out:TEXT err:TEXT  print a line
 //	raw:TEXT rawerr:TEXT print without a newline
 //	lines:N            print "out 1" and "err 1" to "out N" and "err N"
+//	count:N            print the numbers 1 to N, a line each, as fast as possible
 //	long:N             print one line of N bytes, see [LongLine]
 //	env:KEY dir user args  print KEY=value, the folder, uid:gid, all arguments
 //	read:PATH write:PATH   print the file's text, or "written", or "refused"
@@ -63,6 +65,12 @@ func (p *Proc) Run() int {
 				p.print(p.Stdout, fmt.Sprintf("out %d\n", i))
 				p.print(p.Stderr, fmt.Sprintf("err %d\n", i))
 			}
+		case "count":
+			w := bufio.NewWriterSize(p.Stdout, 64<<10)
+			for i := 1; i <= n; i++ {
+				_, _ = w.Write(append(strconv.AppendInt(w.AvailableBuffer(), int64(i), 10), '\n'))
+			}
+			_ = w.Flush()
 		case "long":
 			p.print(p.Stdout, LongLine(n)+"\n")
 		case "env":

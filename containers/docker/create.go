@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -101,6 +102,16 @@ func config(spec containers.Spec) *container.Config {
 // logSize is where the engine begins a new log file; it keeps three.
 var logSize = "16m" // a variable for the tests
 
+// logConfig bounds the engine's own log. An entry takes less than twice the room
+// there that it takes in a task's log, which keeps n bytes; without the file that
+// is being begun, four are full.
+func logConfig(n int64) map[string]string {
+	if n == 0 {
+		return map[string]string{"max-size": logSize, "max-file": "3"}
+	}
+	return map[string]string{"max-size": strconv.FormatInt(max(n/2, 1<<20)>>10, 10) + "k", "max-file": "5"}
+}
+
 // visible is the variable by which NVIDIA's runtime chooses devices.
 const visible = "NVIDIA_VISIBLE_DEVICES"
 
@@ -129,7 +140,7 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 		ShmSize:       spec.ShmSize,
 		LogConfig: container.LogConfig{
 			Type:   "json-file",
-			Config: map[string]string{"max-size": logSize, "max-file": "3"},
+			Config: logConfig(spec.LogBytes),
 		},
 	}
 	if spec.HostIPC {

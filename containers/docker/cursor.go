@@ -44,7 +44,8 @@ type cursor struct {
 	sought         int    // entries looked at while seeking
 	previous       uint64 // the newest of them
 
-	taken int // entries read that were not sought among
+	begun bool // a pass over the whole log has seen its first entry
+	taken int  // entries read that were not sought among
 }
 
 // end is the newest entry of a stream.
@@ -62,7 +63,7 @@ func newCursor(since time.Time, sink containers.LogSink) *cursor {
 // rewind begins a pass over the whole log.
 func (c *cursor) rewind() {
 	c.last, c.ends = time.Time{}, [3]end{}
-	c.newest, c.before, c.seeking = 0, 0, false
+	c.newest, c.before, c.seeking, c.begun = 0, 0, false, false
 }
 
 // placed reports whether a pass over the tail can find its place. It cannot
@@ -90,6 +91,10 @@ func (c *cursor) entry(f *frame, live bool) error {
 	if at.IsZero() {
 		at = c.last
 	}
+	if !c.begun && !c.sent.IsZero() && at.After(c.sent) {
+		c.sink(at.Add(-1), containers.Missing, containers.Lines{Lines: -1}.Text(), false)
+	}
+	c.begun = true
 	end := &c.ends[stream]
 	if live && c.next(at).After(c.sent) && end.goesBack(at, key) {
 		return errWentBack

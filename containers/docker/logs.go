@@ -25,7 +25,10 @@ const (
 	minTail, maxTail = 1000, 256_000
 )
 
-// Logs reads the engine's json-file log.
+// Logs reads the engine's json-file log: its files where they can be read from
+// here (see [logFiles]), else through the API, as follows. Where the end of what
+// was read before is not in the log any more, the sink is told that output is
+// missing.
 //
 // The first pass reads all there is, which the size limits bound, and skips
 // what is not after since: only so does a line that began before since and
@@ -36,6 +39,12 @@ const (
 // for what was written after the last read.
 func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
 	what := "read logs of container " + short(id)
+	if c, _, err := d.inspect(ctx, what, id); err == nil && state(c.State.Status) != containers.StateCreated {
+		if files := d.logFilesOf(&c); files != nil {
+			defer files.close()
+			return d.readFiles(ctx, id, files, since, follow, sink)
+		}
+	}
 	cur := newCursor(since, sink)
 	tail, near, pause := minTail, false, time.Duration(0)
 	for {

@@ -1,0 +1,308 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+
+	"carma/containers"
+)
+
+// logFiles are the files of a container's log, where this process may read
+// them. The engine begins a new file when one is full, renames the others, and
+// deletes the oldest. A file that is open here stays readable, so nothing is
+// lost to that for as long as each new file is opened in time, and where one
+// was not, that is known: what the engine's API sends does not tell.
+type logFiles struct {
+	base string     // path of the newest
+	most int        // how many the engine keeps
+	held []*os.File // those not read to the end, the oldest first
+	buf  []byte
+	off  int64 // of buf in held[0]
+	from int   // what of buf has been read
+	gap  bool  // output is missing before the newest of held
+	gaps []int // before which of held
+}
+
+// logFilesOf returns the files of a container's log; nil where they cannot be
+// read from here.
+func (d *Driver) logFilesOf(c *container.InspectResponse) *logFiles {
+	if c.LogPath == "" || c.HostConfig == nil || c.HostConfig.LogConfig.Type != "json-file" || d.SameFiles() != nil {
+		return nil
+	}
+	most, err := strconv.Atoi(c.HostConfig.LogConfig.Config["max-file"])
+	if err != nil || most < 2 {
+		return nil
+	}
+	f := &logFiles{base: c.LogPath, most: most}
+	if err := f.look(); err != nil || len(f.held) == 0 {
+		f.close()
+		return nil
+	}
+	return f
+}
+
+func (f *logFiles) close() {
+	for _, file := range f.held {
+		_ = file.Close()
+	}
+	f.held = nil
+}
+
+// look opens the files that are newer than those that are held. It goes from
+// the newest to the oldest: if the engine renames them meanwhile, one may come
+// twice, and it begins again, but none is passed over.
+func (f *logFiles) look() error {
+	if n := len(f.held); n > 0 {
+		if same, err := sameFile(f.held[n-1], f.base); same || err != nil {
+			return err
+		}
+	}
+	for range 10 {
+		found, met, again, err := f.walk()
+		if again || err != nil {
+			for _, file := range found {
+				_ = file.Close()
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if !met && len(f.held) > 0 {
+			f.gaps = append(f.gaps, len(f.held))
+		}
+		for i := len(found) - 1; i >= 0; i-- {
+			f.held = append(f.held, found[i])
+		}
+		return nil
+	}
+	return nil // the next look will do
+}
+
+// walk opens files until it meets the newest that is held.
+func (f *logFiles) walk() (found []*os.File, met, again bool, err error) {
+	for i := range f.most {
+		path := f.base
+		if i > 0 {
+			path += "." + strconv.Itoa(i)
+		}
+		file, err := os.Open(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return found, false, i == 0, nil // a newest one is about to be made
+		}
+		if err != nil {
+			return found, false, false, err
+		}
+		if n := len(f.held); n > 0 {
+			if same, _ := sameFile(f.held[n-1], path); same {
+				_ = file.Close()
+				return found, true, false, nil
+			}
+		}
+		if n := len(found); n > 0 && same(found[n-1], file) {
+			_ = file.Close()
+			return found, false, true, nil
+		}
+		found = append(found, file)
+	}
+	return found, false, false, nil
+}
+
+func same(a, b *os.File) bool {
+	x, err1 := a.Stat()
+	y, err2 := b.Stat()
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+func sameFile(a *os.File, path string) (bool, error) {
+	x, err := a.Stat()
+	if err != nil {
+		return false, err
+	}
+	y, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(x, y), err
+}
+
+// oldest reports whether the engine has deleted files, or is about to.
+func (f *logFiles) oldest() bool {
+	_, err := os.Stat(f.base + "." + strconv.Itoa(f.most-1))
+	return err == nil
+}
+
+// next returns the next entry as it is stored, valid until the next call; nil
+// at the end of what there is now.
+func (f *logFiles) next() ([]byte, error) {
+	searched := 0
+	for {
+		if i := bytes.IndexByte(f.buf[f.from+searched:], '\n'); i >= 0 {
+			line := f.buf[f.from : f.from+searched+i]
+			f.from += len(line) + 1
+			return line, nil
+		}
+		searched = len(f.buf) - f.from
+		if err := f.look(); err != nil {
+			return nil, err
+		}
+		last := len(f.held) == 1 // asked before reading: else the file is complete
+		if more, err := f.fill(); more || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if last {
+			return nil, nil
+		}
+		_ = f.held[0].Close()
+		f.held, f.off, f.buf, f.from, searched = f.held[1:], 0, f.buf[:0], 0, 0
+		for i := range f.gaps {
+			f.gaps[i]--
+		}
+		if len(f.gaps) > 0 && f.gaps[0] == 0 {
+			f.gap, f.gaps = true, f.gaps[1:]
+		}
+	}
+}
+
+// fill reads on in the oldest file that is held.
+func (f *logFiles) fill() (more bool, err error) {
+	f.off += int64(f.from)
+	have := copy(f.buf, f.buf[f.from:])
+	f.from = 0
+	f.buf = f.buf[:have]
+	if cap(f.buf)-have < 64<<10 {
+		f.buf = append(make([]byte, 0, max(256<<10, 2*cap(f.buf))), f.buf...)
+	}
+	n, err := f.held[0].ReadAt(f.buf[have:cap(f.buf)], f.off+int64(have))
+	f.buf = f.buf[:have+n]
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n > 0, err
+}
+
+// Parts of an entry: {"log":"a line\n","stream":"stdout","time":"2026-..."}.
+var (
+	entryLog    = []byte(`{"log":"`)
+	entryStream = []byte(`","stream":"`)
+	entryTime   = []byte(`","time":"`)
+	newlineEnd  = []byte(`\n`)
+)
+
+// frame makes of an entry what the engine's API would send of it. In a quoted
+// text no quote stands without a backslash, so what separates the parts cannot
+// be in the text.
+func (f *frame) entry(b []byte) bool {
+	b, ok1 := bytes.CutPrefix(b, entryLog)
+	text, rest, ok2 := bytes.Cut(b, entryStream)
+	stream, rest, ok3 := bytes.Cut(rest, entryTime)
+	at, _, ok4 := bytes.Cut(rest, []byte(`"`))
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return false
+	}
+	f.stream = containers.Stdout
+	if string(stream) == "stderr" {
+		f.stream = containers.Stderr
+	}
+	f.data = append(append(f.data[:0], at...), ' ')
+	plain, whole := bytes.CutSuffix(text, newlineEnd)
+	if bytes.IndexByte(plain, '\\') < 0 {
+		f.data = append(f.data, plain...)
+		if whole {
+			f.data = append(f.data, '\n')
+		}
+		return true
+	}
+	var s string
+	if json.Unmarshal(append(append([]byte{'"'}, text...), '"'), &s) != nil {
+		return false
+	}
+	f.data = append(f.data, s...)
+	return true
+}
+
+// readFiles is Logs where the files of the log can be read.
+func (d *Driver) readFiles(ctx context.Context, id string, files *logFiles, since time.Time, follow bool, sink containers.LogSink) error {
+	what := "read logs of container " + short(id)
+	ended := make(chan error, 1)
+	watch, stop := context.WithCancel(ctx)
+	defer func() { stop(); <-ended }()
+	if follow {
+		go func() { _, err := d.Wait(watch, id); ended <- err; close(ended) }()
+	} else {
+		close(ended)
+	}
+	cur := newCursor(since, sink)
+	cur.rewind()
+	cur.begun = true // what is missing is known better here
+	// Has the engine deleted files that nobody has read? Not if there are fewer
+	// than it keeps, nor if what was read last is still there.
+	doubt := files.oldest()
+	over := !follow
+	var f frame
+	for pause := time.Duration(0); ; {
+		n := 0
+		for {
+			b, err := files.next()
+			if err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			if b == nil || n&0xff == 0 && ctx.Err() != nil {
+				break
+			}
+			n++
+			ok := f.entry(b)
+			at, _, _ := parse(f.data)
+			if doubt && at.After(since) {
+				files.gap = true
+			}
+			doubt = false
+			if at = cur.next(at).Add(-1); files.gap || !ok {
+				files.gap = false
+				sink(at, containers.Missing, containers.Lines{Lines: -1}.Text(), false)
+			}
+			if ok {
+				if err := cur.entry(&f, false); err != nil {
+					return fmt.Errorf("%s: %w", what, err)
+				}
+			}
+		}
+		if over && ctx.Err() == nil {
+			if follow || d.over(ctx, id) {
+				cur.finish()
+			}
+			return nil
+		}
+		if pause = min(2*pause+5*time.Millisecond, 100*time.Millisecond); n > 0 {
+			pause = 5 * time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, ctx.Err())
+		case err := <-ended:
+			if err != nil {
+				return err
+			}
+			over = true // what it printed last is there now
+		case <-time.After(pause):
+		}
+	}
+}
+
+// over reports whether a container has ended: its last line has, too.
+func (d *Driver) over(ctx context.Context, id string) bool {
+	c, _, err := d.inspect(ctx, "look at container "+short(id), id)
+	return err == nil && ended(c.State)
+}
