@@ -36,7 +36,7 @@ var (
 // stopped and removing what is gone are successes.
 //
 // The order for one container is Create, Start, then Wait and Logs in
-// parallel, Stop if it must end early, Remove last. Create and Start are
+// parallel, Signal and Kill if it must end early, Remove last. Create and Start are
 // separate so that the caller can journal the container before it runs.
 type Driver interface {
 	// Name is the driver's name in configuration and output: "docker".
@@ -61,8 +61,8 @@ type Driver interface {
 	// returns how. It returns at once for one that ended before or whose start
 	// failed (then Exit.Error is set), and also waits for one that has yet to
 	// start. If the engine goes away meanwhile, the error wraps
-	// ErrUnavailable; if the container is removed meanwhile, either its exit
-	// is returned or ErrNotFound.
+	// ErrUnavailable; if the container is removed meanwhile, ErrNotFound: an end
+	// by removal says nothing about the program.
 	Wait(ctx context.Context, id string) (Exit, error)
 	// Logs streams the output after since (zero: from the start) to sink, in
 	// order, and returns when the container has ended (follow) or at the end
@@ -76,10 +76,11 @@ type Driver interface {
 	// that the engine has thrown away for their amount are lost; where that can
 	// be known, the sink is told by [Missing] in the place of a stream.
 	Logs(ctx context.Context, id string, since time.Time, follow bool, sink LogSink) error
-	// Stop sends the container's stop signal, waits grace, then kills. It
-	// returns when the container has ended; one that does not run is left
-	// alone.
-	Stop(ctx context.Context, id string, grace time.Duration) error
+	// Signal sends the container its image's stop signal, SIGTERM if that names
+	// none. Kill ends it by force, also one that is paused. Neither waits for the
+	// end, which Wait tells; one that does not run, or is gone, is left alone.
+	Signal(ctx context.Context, id string) error
+	Kill(ctx context.Context, id string) error
 	// Remove deletes a container with its anonymous volumes; a running one
 	// is killed first.
 	Remove(ctx context.Context, id string) error

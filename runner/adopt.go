@@ -53,6 +53,13 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 		}
 		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver's limit of a running task could not be looked at")
 	}
+	if c.State == containers.StateCreated { // what it was made to mount has to be there
+		placed, err := w.place(ctx, w.rec, w.containerName(w.launch.Task, w.launch.Attempt), bindMounts(w.rec))
+		defer placed()
+		if err != nil {
+			return c.ID, err
+		}
+	}
 	_, err = w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, c.ID) })
 	return c.ID, err
 }

@@ -81,7 +81,7 @@ func (w *worker) checkGPUs(ctx context.Context, id string) error {
 	if err := containers.CheckGPUs(spec, got, w.nodes(spec.Attach, spec.GPUs)); err != nil {
 		w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Str("attach", string(spec.Attach)).Msg("the task is stopped")
 		// Before its GPUs count as free.
-		if _, stop := w.engine.retry(ctx, func() error { return w.Driver.Stop(ctx, id, 0) }); stop != nil {
+		if stop := w.kill(ctx, id); stop != nil {
 			return fmt.Errorf("%w; it could not be stopped: %w", err, stop)
 		}
 		return err

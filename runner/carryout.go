@@ -15,6 +15,10 @@ func (r *Runner) refresh(ev mapper.Event) {
 		id = ev.Task
 	case mapper.Cancel:
 		id = ev.Task
+		// One that is stopping already may have less time from now on.
+		if w := r.workers[id]; w != nil && w.stopRequested() {
+			w.stop.order(r.stopOrder(id))
+		}
 	case mapper.Exited:
 		id = ev.Task
 	case mapper.Removed:
@@ -52,8 +56,9 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.startWorker(d, false)
 			r.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Interface("grants", d.Grants).Msg("launch")
 		case mapper.Stop:
+			r.refreshTask(d.Task) // it is stopping, and not only from its end on
 			if w := r.workers[d.Task]; w != nil {
-				w.requestStop(r.grace(d.Task))
+				w.stop.order(r.stopOrder(d.Task))
 			}
 			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", words.Reason(d.Reason)).Msg("stop")
 		case mapper.Overuse:
@@ -74,7 +79,6 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			}
 			delete(r.workers, d.Task.ID)
 			r.endProbe(d.Task.ID)
-			r.graces.Delete(d.Task.ID)
 			r.attempts.Go(func() { r.Logs.Done(int64(d.Task.ID), int64(d.Task.Ended)) })
 			r.Log.Info().Int64("task", int64(d.Task.ID)).Str("phase", string(d.Task.Phase)).Int("code", d.Task.Code).Str("reason", words.Reason(d.Task.Reason)).Msg("finished")
 		}

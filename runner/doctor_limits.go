@@ -81,7 +81,7 @@ func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Che
 }
 
 func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu mapper.GPUID) (seen string, err error) {
-	w := &worker{Runner: r, rec: rec, stopped: make(chan struct{}), launch: mapper.Launch{
+	w := &worker{Runner: r, rec: rec, stop: newStopper(), launch: mapper.Launch{
 		Attempt: 1, Grants: []mapper.Grant{{GPU: gpu, Memory: proveGrant}},
 	}}
 	if err := w.startMPS(ctx); err != nil {

@@ -65,12 +65,21 @@ func (d failingDriver) Logs(ctx context.Context, id string, since time.Time, fol
 	return err
 }
 
-func (d failingDriver) Stop(ctx context.Context, id string, grace time.Duration) error {
-	if err := failpoint.Error("engine-before-stop"); err != nil {
+func (d failingDriver) Signal(ctx context.Context, id string) error {
+	if err := failpoint.Error("engine-before-signal"); err != nil {
 		return err
 	}
-	err := d.Driver.Stop(ctx, id, grace)
-	failpoint.Hit("engine-after-stop")
+	err := d.Driver.Signal(ctx, id)
+	failpoint.Hit("engine-after-signal")
+	return err
+}
+
+func (d failingDriver) Kill(ctx context.Context, id string) error {
+	if err := failpoint.Error("engine-before-kill"); err != nil {
+		return err
+	}
+	err := d.Driver.Kill(ctx, id)
+	failpoint.Hit("engine-after-kill")
 	return err
 }
 

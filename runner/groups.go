@@ -148,9 +148,6 @@ func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.S
 		if err := r.mayChange(who, rec); err != nil {
 			return api.Stopped{}, err
 		}
-		if s.Grace > 0 && !rec.Task.Phase.Finished() {
-			r.graces.Store(rec.ID(), s.Grace)
-		}
 	}
 	answer := api.Stopped{Group: name, Tasks: []int64{}}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
@@ -163,13 +160,14 @@ func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.S
 		}
 		slices.SortFunc(open, lastFirst)
 		var events []mapper.Event
+		var orders []*Record
 		for _, t := range open {
 			answer.Tasks = append(answer.Tasks, int64(t.ID))
-			if t.Phase != mapper.Stopping {
-				events = append(events, mapper.Cancel{At: now, Task: t.ID, Reason: reason})
+			if ev, rec := r.cancel(now, t.ID, s, reason); ev != nil {
+				events, orders = append(events, *ev), append(orders, rec)
 			}
 		}
-		return events, nil, nil
+		return events, orders, nil
 	}})
 	slices.Sort(answer.Tasks)
 	return answer, err

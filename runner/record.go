@@ -34,6 +34,8 @@ type Record struct {
 	ImageEnv []string    `json:"image_env,omitempty"`
 	Detail   string      `json:"detail,omitempty"` // the estimate's sentence
 	Task     mapper.Task `json:"task"`
+	// Stop is how somebody wants it to be stopped; nil: nobody has asked.
+	Stop *stopOrder `json:"stop,omitempty"`
 	// Curves are the memory its attempts were seen to use, by their numbers.
 	Curves map[int]*curve `json:"curves,omitempty"`
 }

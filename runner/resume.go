@@ -31,7 +31,7 @@ func (r *Runner) resume() {
 		w := r.startWorker(mapper.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants}, true)
 		failpoint.Hit("resume-worker-started")
 		if t.Phase == mapper.Stopping {
-			w.requestStop(r.grace(t.ID))
+			w.stop.order(r.stopOrder(t.ID))
 		}
 	}
 	if len(placed) > 0 {

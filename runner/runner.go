@@ -122,7 +122,6 @@ type Runner struct {
 	pending   journal.Batch   // decisions and records for the next commit
 	due       []due           // what to carry out after it
 	workers   map[mapper.TaskID]*worker
-	graces    sync.Map // mapper.TaskID -> time.Duration, asked for by stop
 	sinceSnap int
 	snapping  sync.WaitGroup
 	full      bool // the journal refused the last commit

@@ -101,25 +101,6 @@ func (w *worker) startMPS(ctx context.Context) error {
 // it, before it is killed.
 const mpsGrace = 5 * time.Second
 
-// stopContainer ends the attempt: stop signal, grace, and at last a kill. A
-// client of MPS is disconnected before it is killed, or the server may be left
-// in a state that nobody has defined.
-func (w *worker) stopContainer(ctx context.Context, id string) error {
-	grace := w.grace
-	if group := w.mpsGroup(); group != nil {
-		disconnect := time.AfterFunc(grace, func() {
-			_, err := group.TerminateOf(ctx, w.ownsProcess)
-			if err != nil && ctx.Err() == nil {
-				w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("MPS could not disconnect the task before its end")
-			}
-		})
-		defer disconnect.Stop()
-		grace += mpsGrace
-	}
-	_, err := w.engine.retry(ctx, func() error { return w.Driver.Stop(ctx, id, grace) })
-	return err
-}
-
 // ownsProcess reports whether a process of this machine is in the container.
 func (w *worker) ownsProcess(pid int) bool {
 	owner := w.owners.owner

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"carma/containers"
-	"carma/mapper"
 )
 
 // spec is what the container of an attempt is made from. It is asked for where
@@ -59,26 +57,38 @@ func (w *worker) spec() (containers.Spec, error) {
 	return spec, nil
 }
 
-// grace is the time a task gets between the stop signal and the kill.
-func (r *Runner) grace(task mapper.TaskID) time.Duration {
-	if g, ok := r.graces.Load(task); ok {
-		return g.(time.Duration)
-	}
-	if rec, _ := r.book.get(task); rec != nil && rec.Submit.StopGrace > 0 {
-		return rec.Submit.StopGrace
-	}
-	return r.opt.StopGrace
-}
-
-// create makes the container, and fetches its image if it has to.
+// create makes the container, and fetches its image if it has to. An empty id
+// without an error: the task was stopped while the image was fetched.
 func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, err error) {
 	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
-	if errors.Is(err, containers.ErrNotFound) && w.pullPolicy(w.rec.Submit.Pull) != "never" {
-		// Accepted while the engine was down, or removed since.
-		if err = w.Driver.Pull(ctx, spec.Image); err == nil {
-			return w.Driver.Create(ctx, spec)
-		}
-		err = fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
+	if !errors.Is(err, containers.ErrNotFound) || w.pullPolicy(w.rec.Submit.Pull) == "never" {
+		return id, err
 	}
-	return id, err
+	// Accepted while the engine was down, or removed since.
+	if err = w.pull(ctx, spec.Image); err == nil {
+		_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+		return id, err
+	}
+	if w.stopRequested() {
+		return "", nil
+	}
+	return id, fmt.Errorf("%w: image %s is not on this machine and cannot be pulled: %w", containers.ErrInvalid, spec.Image, err)
+}
+
+// pull fetches an image, unless the task is stopped meanwhile.
+func (w *worker) pull(ctx context.Context, image string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.engine.retry(ctx, func() error { return w.Driver.Pull(ctx, image) })
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-w.stop.asked:
+		cancel()
+		return <-done
+	}
 }

@@ -1,8 +1,10 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"carma/failpoint"
 	"carma/mapper"
@@ -18,24 +20,41 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 	if err := r.mayChange(who, rec); err != nil {
 		return nil, err
 	}
-	if s.Grace > 0 {
-		r.graces.Store(rec.ID(), s.Grace)
-	}
-	reason := s.Reason
-	if reason == "" {
-		reason = "stopped by " + who.Name
-	}
-	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
-		if t, ok := r.state.Task(rec.ID()); !ok || t.Phase == mapper.Stopping {
-			return nil, nil, nil // finished meanwhile, or asked for already
+	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
+	err = r.do(ctx, &change{fresh: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+		ev, rec := r.cancel(now, rec.ID(), s, reason)
+		if ev == nil {
+			return nil, nil, nil // it has ended meanwhile, or nothing new is asked for
 		}
-		return []mapper.Event{mapper.Cancel{At: now, Task: rec.ID(), Reason: reason}}, nil, nil
+		return []mapper.Event{*ev}, []*Record{rec}, nil
 	}})
 	if err != nil {
 		return nil, err
 	}
 	failpoint.Hit("stop-stored")
 	return r.Find(ref)
+}
+
+// cancel is the event that stops a task, with its record. A task that is
+// stopping already is given less time, if less is asked for; nil: there is
+// nothing to do. The loop only.
+func (r *Runner) cancel(now mapper.Instant, id mapper.TaskID, s api.StopRequest, reason string) (*mapper.Cancel, *Record) {
+	t, open := r.state.Task(id)
+	rec, _ := r.book.get(id)
+	if !open || rec == nil {
+		return nil, nil
+	}
+	order := stopOrder{At: time.Now(), Grace: cmp.Or(s.Grace, r.grace(rec))}
+	if s.Now {
+		order.Grace = 0
+	}
+	if earlier := rec.Stop; earlier != nil && earlier.left(order.At) <= order.Grace {
+		if t.Phase == mapper.Stopping {
+			return nil, nil
+		}
+		order = *earlier // the grace can only get shorter
+	}
+	return &mapper.Cancel{At: now, Task: id, Reason: reason}, rec.withStop(order)
 }
 
 func (r *Runner) mayChange(who Caller, rec *Record) error {

@@ -2,9 +2,8 @@ package runner
 
 import (
 	"context"
-	"sync"
+	"errors"
 	"sync/atomic"
-	"time"
 
 	"carma/containers"
 	"carma/failpoint"
@@ -20,9 +19,9 @@ type worker struct {
 	rec     *Record
 	launch  mapper.Launch
 	resumed bool // by a daemon that was restarted
-	stopped chan struct{}
-	once    sync.Once
-	grace   time.Duration
+	stop    *stopper
+	// disconnected: MPS was asked to let go of it; the goroutine's that stops it.
+	disconnected bool
 	// adopted is the container that an earlier daemon made; nil: this one makes
 	// it. Written before the container is known to anybody else.
 	adopted *containers.Container
@@ -37,24 +36,10 @@ func (r *Runner) startWorker(l mapper.Launch, resumed bool) *worker {
 		r.Log.Error().Int64("task", int64(l.Task)).Msg("a task without a record cannot be launched")
 		rec = &Record{Task: mapper.Task{Request: mapper.Request{ID: l.Task}}}
 	}
-	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stopped: make(chan struct{})}
+	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper()}
 	r.workers[l.Task] = w
 	r.attempts.Go(func() { w.run(r.work) })
 	return w
-}
-
-// requestStop ends the attempt, now or as soon as it has begun.
-func (w *worker) requestStop(grace time.Duration) {
-	w.once.Do(func() { w.grace = grace; close(w.stopped) })
-}
-
-func (w *worker) stopRequested() bool {
-	select {
-	case <-w.stopped:
-		return true
-	default:
-		return false
-	}
 }
 
 // ending is how an attempt ended, before it is an event.
@@ -144,15 +129,36 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	stopCtx, endStop := context.WithCancel(ctx)
 	go func() { defer close(stopping); w.stopWhenAsked(stopCtx, id) }()
 
-	var exit containers.Exit
-	outages, err := w.engine.retry(ctx, func() (err error) { exit, err = w.Driver.Wait(ctx, id); return err })
+	exit, outages, err := w.await(ctx, id)
 	endStop()
 	<-stopping
 	w.awaitOutput(ctx, logged, out, endLog) // what it printed last decides how it ended
-	if err != nil {
-		return id, ending{class: mapper.ExitInfrastructure, message: "its container was lost: " + err.Error()}
+	if errors.Is(err, containers.ErrNotFound) {
+		return id, ending{class: mapper.ExitInfrastructure, code: 137, message: "its container was removed by somebody else"}
+	}
+	if err != nil { // the daemon stops
+		return id, ending{class: mapper.ExitInfrastructure, message: err.Error()}
 	}
 	return id, w.classify(ctx, exit, &tail, outages > 0)
+}
+
+// await returns how the container has ended, or that it is gone; whatever else
+// the engine answers, it runs for all that is known, and is asked for again.
+// outages counts how often the engine was away.
+func (w *worker) await(ctx context.Context, id string) (exit containers.Exit, outages int, err error) {
+	gone := false
+	err = w.engine.insist(ctx, func() error {
+		n, err := w.engine.retry(ctx, func() (err error) { exit, err = w.Driver.Wait(ctx, id); return err })
+		outages += n
+		if gone = errors.Is(err, containers.ErrNotFound); gone {
+			return nil
+		}
+		return err
+	})
+	if gone {
+		err = containers.ErrNotFound
+	}
+	return exit, outages, err
 }
 
 // begin makes and starts the container. An empty id without an error means
@@ -188,27 +194,20 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if id, err = w.create(ctx, spec); err != nil {
+	if id, err = w.create(ctx, spec); err != nil || id == "" {
 		return "", err
+	}
+	if w.stopRequested() {
+		if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil {
+			return id, err
+		}
+		return "", nil
 	}
 	if err := w.limit(ctx, id); err != nil {
 		return id, err
 	}
 	_, err = w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
 	return id, err
-}
-
-
-// stopWhenAsked stops the container when the mapper wants it to end.
-func (w *worker) stopWhenAsked(ctx context.Context, id string) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-w.stopped:
-	}
-	if err := w.stopContainer(ctx, id); err != nil && ctx.Err() == nil {
-		w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container could not be stopped")
-	}
 }
 
 // cardFull is the share of a card's memory above which an allocation that

@@ -15,6 +15,7 @@ func (a *app) rmCommand() *cobra.Command {
 		ValidArgsFunction: a.completeTasks(true),
 	}
 	force := cmd.Flags().BoolP("force", "f", false, "stop them first")
+	now := cmd.Flags().Bool("now", false, "with -f: kill them at once")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := a.client(cmd)
 		if err != nil {
@@ -29,7 +30,7 @@ func (a *app) rmCommand() *cobra.Command {
 				if !*force {
 					return usagef("stop it first, or use -f", "task %s is %s", ref, task.Phase)
 				}
-				if err := a.stopAndWait(cmd.Context(), client, ref, api.StopRequest{Reason: "removed"}); err != nil {
+				if err := a.stopAndWait(cmd.Context(), client, ref, api.StopRequest{Reason: "removed", Now: *now}); err != nil {
 					return err
 				}
 			}

@@ -16,7 +16,8 @@ func (a *app) stopCommand() *cobra.Command {
 		Short: "Stop tasks, waiting or running",
 		Long: `Stop tasks: one that waits leaves its queue, one that runs gets its stop signal
 and, after the grace, is killed. Returns when they have ended; prints each name
-as it was given.`,
+as it was given. A second stop of a task that is stopping already can only
+shorten its grace; --now kills at once.`,
 		Args: tasksOrGroup,
 
 		ValidArgsFunction: a.completeTasks(false),
@@ -25,6 +26,7 @@ as it was given.`,
 	var seconds int
 	countFlagP(cmd.Flags(), &seconds, 0, "time", "t", "seconds between stop signal and kill")
 	durationFlag(cmd.Flags(), &request.Grace, "grace", "the same as a time, for example 2m")
+	cmd.Flags().BoolVar(&request.Now, "now", false, "kill at once, also what is stopping already")
 	cmd.Flags().StringVar(&request.Reason, "reason", "", "why, for the task's record")
 	group := cmd.Flags().String("group", "", "all unfinished tasks of this `group`")
 	async := cmd.Flags().Bool("no-wait", false, "return at once")
@@ -36,6 +38,9 @@ as it was given.`,
 			// 0 would mean the default: kill as good as at once.
 			request.Grace = max(time.Nanosecond, time.Duration(seconds)*time.Second)
 		}
+		if request.Now && request.Grace > 0 {
+			return usagef("give one of them", "--now leaves no time, -t and --grace do")
+		}
 		client, err := a.client(cmd)
 		if err != nil {
 			return err
@@ -44,6 +49,9 @@ as it was given.`,
 			return a.stopGroup(cmd.Context(), client, *group, request, *async)
 		}
 		return a.each(cmd, args, func(ref string) error {
+			if task, err := client.Task(cmd.Context(), ref); err == nil && task.Finished() {
+				a.say("task %s has ended already: it is %s", ref, task.Phase)
+			}
 			if *async {
 				if _, err := client.Stop(cmd.Context(), ref, request); err != nil {
 					return err

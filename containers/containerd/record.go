@@ -98,7 +98,11 @@ func (r *record) failure() error {
 }
 
 func (r *record) running() bool {
-	return r.task != nil && (r.task.Status == task.Status_RUNNING || r.task.Status == task.Status_PAUSED || r.task.Status == task.Status_PAUSING)
+	return r.task != nil && (r.task.Status == task.Status_RUNNING || r.paused())
+}
+
+func (r *record) paused() bool {
+	return r.task != nil && (r.task.Status == task.Status_PAUSED || r.task.Status == task.Status_PAUSING)
 }
 
 func (r *record) stopped() bool { return r.task != nil && r.task.Status == task.Status_STOPPED }

@@ -122,39 +122,43 @@ func (d *Driver) startFailed(ctx context.Context, what, id string, err error) er
 	return err
 }
 
-// Stop sends the stop signal and kills after grace.
-func (d *Driver) Stop(ctx context.Context, id string, grace time.Duration) error {
-	what := "stop container " + id
+// Signal sends the container's stop signal.
+func (d *Driver) Signal(ctx context.Context, id string) error {
+	r, err := d.runs(ctx, id)
+	if err == nil && r != nil {
+		err = d.signal(ctx, id, stopSignal(r.Labels[client.StopSignalLabel]))
+	}
+	return d.fail(ctx, "stop container "+id, err)
+}
+
+// Kill ends the container by force. One that is paused would take the signal
+// only when it goes on.
+func (d *Driver) Kill(ctx context.Context, id string) error {
+	const what = "kill container "
+	r, err := d.runs(ctx, id)
+	if err != nil || r == nil {
+		return d.fail(ctx, what+id, err)
+	}
+	err = d.signal(ctx, id, syscall.SIGKILL)
+	if err == nil && r.paused() {
+		_, err = d.cli.TaskService().Resume(ctx, &tasks.ResumeTaskRequest{ContainerID: id})
+		if err = native(err); errdefs.IsNotFound(err) || errdefs.IsFailedPrecondition(err) {
+			err = nil // it has ended meanwhile
+		}
+	}
+	return d.fail(ctx, what+id, err)
+}
+
+// runs is the record of a container that runs; nil: it does not, or is gone.
+func (d *Driver) runs(ctx context.Context, id string) (*record, error) {
 	r, err := d.look(ctx, id)
 	if errdefs.IsNotFound(err) {
-		return nil
+		return nil, nil
 	}
-	if err != nil {
-		return d.fail(ctx, what, err)
+	if err != nil || !r.running() {
+		return nil, err
 	}
-	if !r.running() {
-		return nil
-	}
-	if grace > 0 {
-		if err := d.signal(ctx, id, stopSignal(r.Labels[client.StopSignalLabel])); err != nil {
-			return d.fail(ctx, what, err)
-		}
-		failpoint.Hit("containerd-stop-signalled")
-		short, cancel := context.WithTimeout(ctx, grace)
-		err := d.awaitTask(short, id)
-		over := short.Err() != nil && ctx.Err() == nil
-		cancel()
-		if err == nil {
-			return nil
-		}
-		if !over {
-			return d.fail(ctx, what, err)
-		}
-	}
-	if err := d.signal(ctx, id, syscall.SIGKILL); err != nil {
-		return d.fail(ctx, what, err)
-	}
-	return d.fail(ctx, what, d.awaitTask(ctx, id))
+	return r, nil
 }
 
 // stopSignal reads an image's stop signal, a name or a number.

@@ -68,6 +68,7 @@ type Fake struct {
 	made       int
 	clock      time.Time     // of the newest log entry or event
 	down       chan struct{} // closed while the engine is down
+	frozen     chan struct{} // closed when the engine goes on; nil: it does not hang
 	faults     map[Op][]fault
 	broken     map[Op]error
 	calls      map[Op]int

@@ -52,7 +52,7 @@ func TestFakeDown(t *testing.T) {
 		}()
 		synctest.Wait() // both hang
 		f.Down()
-		for _, err := range []error{<-waited, <-logged, f.Start(t.Context(), id), f.Stop(t.Context(), id, 0)} {
+		for _, err := range []error{<-waited, <-logged, f.Start(t.Context(), id), f.Signal(t.Context(), id), f.Kill(t.Context(), id)} {
 			if !errors.Is(err, containers.ErrUnavailable) {
 				t.Errorf("while down: %v, want ErrUnavailable", err)
 			}
@@ -117,7 +117,11 @@ func TestFakeStopGrace(t *testing.T) {
 		defer f.Shutdown()
 		for grace, want := range map[time.Duration]int{30 * time.Second: 137, 90 * time.Second: 0} {
 			id := start(t, f, grace.String())
-			if err := f.Stop(t.Context(), id, grace); err != nil {
+			if err := f.Signal(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(grace)
+			if err := f.Kill(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
 			if exit, err := f.Wait(t.Context(), id); err != nil || exit.Code != want {

@@ -2,6 +2,7 @@ package containerstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"carma/containers"
@@ -19,7 +20,8 @@ const (
 	OpStart  Op = "start"
 	OpWait   Op = "wait"
 	OpLogs   Op = "logs"
-	OpStop   Op = "stop"
+	OpSignal Op = "signal"
+	OpKill   Op = "kill"
 	OpRemove Op = "remove"
 	OpList   Op = "list"
 
@@ -32,6 +34,7 @@ const (
 type fault struct {
 	err  error
 	done bool // the call takes effect all the same
+	hang bool // it waits until its context ends
 }
 
 // FailNext makes the next call of op fail with err and have no effect.
@@ -47,9 +50,39 @@ func (f *Fake) FailAll(op Op, err error) {
 	f.broken[op] = err
 }
 
+// HangNext makes the next call of op wait until its context ends, and have no
+// effect.
+func (f *Fake) HangNext(op Op) { f.addFault(op, fault{hang: true}) }
+
+// IgnoreNext makes the next call of op succeed and have no effect, as a kill of a
+// process that is stuck in the kernel. It applies to Signal and Kill.
+func (f *Fake) IgnoreNext(op Op) { f.addFault(op, fault{err: errIgnored}) }
+
+var errIgnored = errors.New("ignored")
+
+// Freeze makes the engine hang: every call waits until its context ends or
+// [Fake.Thaw] is called, those that are waiting go on waiting. Containers run on.
+func (f *Fake) Freeze() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.frozen == nil {
+		f.frozen = make(chan struct{})
+	}
+}
+
+// Thaw makes a hanging engine go on.
+func (f *Fake) Thaw() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.frozen != nil {
+		close(f.frozen)
+		f.frozen = nil
+	}
+}
+
 // LoseNext makes the next call of op take effect and yet return
 // ErrUnavailable, as when the answer is lost. It applies to Create, Start,
-// Stop, Remove and Pull.
+// Signal, Kill, Remove and Pull.
 func (f *Fake) LoseNext(op Op) {
 	err := fmt.Errorf("%s: %w: the answer was lost", op, containers.ErrUnavailable)
 	f.addFault(op, fault{err: err, done: true})
@@ -113,6 +146,9 @@ func (f *Fake) call(ctx context.Context, op Op) (lost, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls[op]++
+	for f.frozen != nil && ctx.Err() == nil {
+		f.hang(ctx, f.frozen)
+	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%s: %w", op, ctx.Err())
 	}
@@ -127,10 +163,24 @@ func (f *Fake) call(ctx context.Context, op Op) (lost, err error) {
 		return nil, nil
 	}
 	f.faults[op] = queue[1:]
-	if queue[0].done {
+	switch {
+	case queue[0].hang:
+		f.hang(ctx, nil)
+		return nil, fmt.Errorf("%s: %w", op, ctx.Err())
+	case queue[0].done:
 		return queue[0].err, nil
 	}
 	return nil, queue[0].err
+}
+
+// hang waits without the mutex that the caller holds.
+func (f *Fake) hang(ctx context.Context, until <-chan struct{}) {
+	f.mu.Unlock()
+	defer f.mu.Lock()
+	select {
+	case <-until:
+	case <-ctx.Done():
+	}
 }
 
 func unavailable(op Op) error {

@@ -2,9 +2,9 @@ package containerstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"carma/containers"
 )
@@ -86,33 +86,33 @@ func (c *fakeContainer) change() {
 	c.changed = make(chan struct{})
 }
 
-// Stop ends the script's context and kills the container after grace.
-func (f *Fake) Stop(ctx context.Context, id string, grace time.Duration) error {
-	lost, err := f.call(ctx, OpStop)
+// Signal ends the script's context.
+func (f *Fake) Signal(ctx context.Context, id string) error {
+	lost, err := f.call(ctx, OpSignal)
+	if errors.Is(err, errIgnored) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
-	c := f.containers[id]
-	if c == nil || c.state != containers.StateRunning {
-		f.mu.Unlock()
-		return lost
+	defer f.mu.Unlock()
+	if c := f.containers[id]; c != nil && c.state == containers.StateRunning {
+		c.stop()
 	}
-	c.stop()
-	down := f.down
-	f.mu.Unlock()
+	return lost
+}
 
-	timer := time.NewTimer(max(grace, 0))
-	defer timer.Stop()
-	select {
-	case <-c.finished:
-	case <-timer.C:
-		f.End(id, containers.Exit{Code: 137})
-	case <-down:
-		return unavailable(OpStop)
-	case <-ctx.Done():
-		return fmt.Errorf("stop container %s: %w", id, ctx.Err())
+// Kill ends the container.
+func (f *Fake) Kill(ctx context.Context, id string) error {
+	lost, err := f.call(ctx, OpKill)
+	if errors.Is(err, errIgnored) {
+		return nil
 	}
+	if err != nil {
+		return err
+	}
+	f.End(id, containers.Exit{Code: 137})
 	return lost
 }
 
@@ -126,8 +126,8 @@ func (f *Fake) Remove(ctx context.Context, id string) error {
 	defer f.mu.Unlock()
 	if c := f.containers[id]; c != nil {
 		c.end(containers.Exit{Code: 137})
-		f.leave(ctx, c)
 		c.removed = true
+		f.leave(ctx, c)
 		c.change()
 		delete(f.containers, id)
 		f.order = slices.DeleteFunc(f.order, func(s string) bool { return s == id })
@@ -153,6 +153,9 @@ func (f *Fake) Wait(ctx context.Context, id string) (containers.Exit, error) {
 		if err := f.sleep(ctx, OpWait, c); err != nil {
 			return containers.Exit{}, err
 		}
+	}
+	if c.removed {
+		return containers.Exit{}, fmt.Errorf("wait for container %s: %w", id, containers.ErrNotFound)
 	}
 	f.leave(ctx, c)
 	return c.exit, nil

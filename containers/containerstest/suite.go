@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +43,8 @@ func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Ima
 		{"wait cancelled", testWaitCancelled},
 		{"stop", testStop},
 		{"stop kills after grace", testStopKills},
-		{"stop again", testStopAgain},
+		{"stop many", testStopMany},
+		{"stop what does not run", testStopIdle},
 		{"remove", testRemove},
 		{"remove while waiting", testRemoveWaiting},
 		{"image defaults", testDefaults},
@@ -97,7 +99,7 @@ const markLabel = "carma.suite.test"
 func (s *suite) spec(args ...string) containers.Spec {
 	s.made++
 	return containers.Spec{
-		Name:    "carma-suite-" + s.mark + "-" + string(rune('a'+s.made)),
+		Name:    fmt.Sprintf("carma-suite-%s-%d", s.mark, s.made),
 		Image:   s.img.Tool,
 		Labels:  map[string]string{markLabel: s.mark},
 		Command: args,

@@ -60,11 +60,31 @@ func testWaitCancelled(t *testing.T, s *suite) {
 	}
 }
 
+// stop ends a container as the daemon does, and returns when it has ended.
 func (s *suite) stop(id string, grace time.Duration) {
 	s.Helper()
-	if err := s.d.Stop(s.ctx, id, grace); err != nil {
+	if err := s.tryStop(id, grace); err != nil && !errors.Is(err, containers.ErrNotFound) {
 		s.Errorf("stop: %v", err)
 	}
+}
+
+func (s *suite) tryStop(id string, grace time.Duration) error {
+	if grace > 0 {
+		if err := s.d.Signal(s.ctx, id); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, grace)
+		_, err := s.d.Wait(ctx, id)
+		cancel()
+		if err == nil || ctx.Err() == nil {
+			return err
+		}
+	}
+	if err := s.d.Kill(s.ctx, id); err != nil {
+		return err
+	}
+	_, err := s.d.Wait(s.ctx, id)
+	return err
 }
 
 func testStop(t *testing.T, s *suite) {
@@ -90,22 +110,62 @@ func testStopKills(t *testing.T, s *suite) {
 	}
 }
 
-func testStopAgain(t *testing.T, s *suite) {
+// testStopMany: finding F1. A program that takes no notice of its stop signal
+// ends all the same, each time, however short the grace is.
+func testStopMany(t *testing.T, s *suite) {
+	const n, atOnce = 50, 10
+	ids := make(chan string, n)
+	for range n {
+		ids <- s.create(s.spec("out:ready", "stubborn"))
+	}
+	close(ids)
+	var wg sync.WaitGroup
+	for i := range atOnce {
+		wg.Go(func() {
+			for id := range ids {
+				if err := s.d.Start(s.ctx, id); err != nil {
+					t.Errorf("start: %v", err)
+					continue
+				}
+				s.follow(id).until("ready") // it can refuse from here on
+				if err := s.tryStop(id, time.Duration(i+1)*time.Millisecond); err != nil {
+					t.Errorf("stop: %v", err)
+					continue
+				}
+				if exit, err := s.d.Wait(s.ctx, id); err != nil || exit.Code != 137 {
+					t.Errorf("exit = %+v, %v, want code 137", exit, err)
+				}
+				_ = s.d.Remove(s.ctx, id)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// testStopIdle: what does not run is left alone.
+func testStopIdle(t *testing.T, s *suite) {
+	quiet := func(when, id string) {
+		t.Helper()
+		if err := errors.Join(s.d.Signal(s.ctx, id), s.d.Kill(s.ctx, id)); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
 	id := s.create(s.spec("exit:3"))
-	s.stop(id, time.Second) // not started: nothing to do
+	quiet("not started", id)
 	if err := s.d.Start(s.ctx, id); err != nil {
 		t.Fatal(err)
 	}
-	s.wait(id)
-	s.stop(id, time.Second)
-	s.stop(id, 0)
+	if exit := s.wait(id); exit.Code != 3 {
+		t.Errorf("exit = %+v, want code 3", exit)
+	}
+	quiet("ended", id)
 	if exit := s.wait(id); exit.Code != 3 {
 		t.Errorf("exit = %+v, want code 3", exit)
 	}
 	if err := s.d.Remove(s.ctx, id); err != nil {
 		t.Fatal(err)
 	}
-	s.stop(id, time.Second)
+	quiet("gone", id)
 }
 
 func testRemove(t *testing.T, s *suite) {
@@ -138,10 +198,8 @@ func testRemoveWaiting(t *testing.T, s *suite) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		exit, err := s.d.Wait(s.ctx, id)
-		if !errors.Is(err, containers.ErrNotFound) && (err != nil || exit.Code != 137) {
-			t.Errorf("Wait = %+v, %v, want code 137 or not found", exit, err)
-		}
+		_, err := s.d.Wait(s.ctx, id)
+		s.failsWith("wait", err, containers.ErrNotFound)
 	}()
 	if err := s.d.Remove(s.ctx, id); err != nil {
 		t.Error(err)

@@ -130,7 +130,7 @@ func TestEngineComesLater(t *testing.T) {
 	_, createErr := d.Create(ctx, containers.Spec{Name: "carma-suite-never", Image: toolRef})
 	_, listErr := d.List(ctx, nil)
 	for _, err := range []error{pingErr, imageErr, createErr, listErr, d.Pull(ctx, toolRef), d.Start(ctx, "x"),
-		d.Stop(ctx, "x", 0), d.Remove(ctx, "x")} {
+		d.Signal(ctx, "x"), d.Kill(ctx, "x"), d.Remove(ctx, "x")} {
 		if !errors.Is(err, containers.ErrUnavailable) {
 			t.Errorf("without an engine: %v, want ErrUnavailable", err)
 		}
@@ -167,7 +167,7 @@ func TestWaitBroken(t *testing.T) {
 		t.Errorf("Wait: %v, want ErrUnavailable", err)
 	}
 	p.join()
-	if err := d.Stop(t.Context(), id, time.Minute); err != nil {
+	if err := d.Signal(t.Context(), id); err != nil {
 		t.Errorf("stop: %v", err)
 	}
 	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 6 {

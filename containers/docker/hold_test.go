@@ -61,7 +61,7 @@ func TestHeldStopped(t *testing.T) {
 	d := newDriver(t, "")
 	defer func() { _ = d.Close() }()
 	id, _ := heldTool(t, d)
-	if err := d.Stop(t.Context(), id, time.Minute); err != nil {
+	if err := d.Signal(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 143 {

@@ -2,10 +2,10 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -45,17 +45,37 @@ func (d *Driver) lock(id string) (unlock func()) {
 	return mu.(*sync.Mutex).Unlock
 }
 
-// Stop sends the stop signal and kills after grace, which the engine counts
-// in whole seconds: a part of one is a whole one.
-func (d *Driver) Stop(ctx context.Context, id string, grace time.Duration) error {
+// Signal sends the container's stop signal.
+func (d *Driver) Signal(ctx context.Context, id string) error {
 	what := "stop container " + short(id)
+	c, cli, err := d.inspect(ctx, what, id)
+	if errors.Is(err, containers.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	signal := "SIGTERM"
+	if c.Config != nil && c.Config.StopSignal != "" {
+		signal = c.Config.StopSignal
+	}
+	return d.kill(ctx, cli, what, id, signal)
+}
+
+// Kill ends the container by force.
+func (d *Driver) Kill(ctx context.Context, id string) error {
+	what := "kill container " + short(id)
 	cli, err := d.client(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	seconds := int((max(grace, 0) + time.Second - 1) / time.Second)
-	_, err = cli.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
-	if errdefs.IsNotFound(err) {
+	return d.kill(ctx, cli, what, id, "SIGKILL")
+}
+
+// kill sends a signal; a conflict is that it does not run.
+func (d *Driver) kill(ctx context.Context, cli *client.Client, what, id, signal string) error {
+	_, err := cli.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: signal})
+	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
 		return nil
 	}
 	return d.fail(ctx, cli, what, err)

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -22,6 +23,9 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 		c, cli, err := d.inspect(ctx, what, id)
 		if err != nil {
 			return containers.Exit{}, err
+		}
+		if c.State.Status == container.StateRemoving || c.State.Status == container.StateDead {
+			return containers.Exit{}, fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
 		}
 		if ended(c.State) {
 			return exit(c.State), nil

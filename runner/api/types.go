@@ -324,6 +324,9 @@ type SpeedChange struct {
 // StopRequest stops a task.
 type StopRequest struct {
 	// Grace in nanoseconds between the stop signal and the kill; 0: default.
-	Grace  time.Duration `json:"grace,omitempty" minimum:"0"`
-	Reason string        `json:"reason,omitempty"`
+	Grace time.Duration `json:"grace,omitempty" minimum:"0"`
+	// Now kills without a stop signal. Like a shorter grace it also counts for a
+	// task that is stopping already.
+	Now    bool   `json:"now,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }

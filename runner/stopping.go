@@ -1,0 +1,170 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"carma/mapper"
+)
+
+// stopOrder is how somebody wants a task to be stopped. It is in the task's
+// record, so that the next daemon goes on with it.
+type stopOrder struct {
+	// At is when it was asked for, by the wall clock.
+	At time.Time `json:"at"`
+	// Grace is the time from then to the kill; 0: at once.
+	Grace time.Duration `json:"grace"`
+}
+
+// left is the time until the kill. A clock that was set back does not make it
+// longer than was asked for.
+func (o stopOrder) left(now time.Time) time.Duration {
+	return max(0, min(o.Grace, o.At.Add(o.Grace).Sub(now)))
+}
+
+// withStop returns the record with an order to stop the task.
+func (r *Record) withStop(o stopOrder) *Record {
+	c := *r
+	c.Stop = &o
+	return &c
+}
+
+// stopOrder is how a task is to be stopped: as somebody has asked, or with the
+// grace that it was submitted with, from now on.
+func (r *Runner) stopOrder(task mapper.TaskID) stopOrder {
+	rec, _ := r.book.get(task)
+	if rec != nil && rec.Stop != nil {
+		return *rec.Stop
+	}
+	return stopOrder{At: time.Now(), Grace: r.grace(rec)}
+}
+
+// grace is the time a task gets between the stop signal and the kill.
+func (r *Runner) grace(rec *Record) time.Duration {
+	if rec != nil && rec.Submit.StopGrace > 0 {
+		return rec.Submit.StopGrace
+	}
+	return r.opt.StopGrace
+}
+
+// stopper tells a worker that its attempt is to end, and by when.
+type stopper struct {
+	mu      sync.Mutex
+	kill    time.Time     // when it is to be killed; zero: nobody has asked
+	asked   chan struct{} // closed at the first order
+	changed chan struct{} // closed and replaced when the kill comes sooner
+}
+
+func newStopper() *stopper {
+	return &stopper{asked: make(chan struct{}), changed: make(chan struct{})}
+}
+
+// order asks for the end. A later order counts where it makes it come sooner.
+func (s *stopper) order(o stopOrder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	kill := now.Add(o.left(now))
+	switch {
+	case s.kill.IsZero():
+		close(s.asked)
+	case !kill.Before(s.kill):
+		return
+	}
+	s.kill = kill
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// left is the time until the kill, and a channel that closes when it gets less.
+func (s *stopper) left() (time.Duration, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Until(s.kill), s.changed
+}
+
+func (w *worker) stopRequested() bool {
+	select {
+	case <-w.stop.asked:
+		return true
+	default:
+		return false
+	}
+}
+
+// Pauses between two tries to stop a container, and the time that its engine has
+// to take a stop signal.
+const (
+	stopAgain   = time.Second
+	stopAtMost  = 30 * time.Second
+	signalLimit = 5 * time.Second
+)
+
+// stopWhenAsked stops the container when the mapper wants it to end: stop
+// signal, grace, kill, and again, whatever a single call answers, until ctx ends
+// because the engine has told the end of the container.
+func (w *worker) stopWhenAsked(ctx context.Context, id string) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-w.stop.asked:
+	}
+	signalled, pause := false, stopAgain
+	for ctx.Err() == nil {
+		left, sooner := w.stop.left()
+		var err error
+		switch {
+		case left <= 0:
+			w.disconnect(ctx)
+			err = w.Driver.Kill(ctx, id)
+		case !signalled:
+			short, cancel := context.WithTimeout(ctx, min(left, signalLimit))
+			err = w.Driver.Signal(short, id)
+			cancel()
+			signalled = err == nil
+		}
+		if err != nil && ctx.Err() == nil {
+			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container could not be stopped; it is tried again")
+		}
+		wait := pause
+		if left, _ := w.stop.left(); left > 0 && (signalled || left < pause) {
+			wait = left
+		} else {
+			pause = min(2*pause, stopAtMost)
+		}
+		select {
+		case <-ctx.Done():
+		case <-sooner:
+			pause = stopAgain
+		case <-time.After(wait):
+		}
+	}
+}
+
+// disconnect disconnects a client of MPS, once, and gives it a moment to end by
+// itself: one that is killed may leave the server in a state that nobody has
+// defined.
+func (w *worker) disconnect(ctx context.Context) {
+	group := w.mpsGroup()
+	if group == nil || w.disconnected {
+		return
+	}
+	w.disconnected = true
+	if _, err := group.TerminateOf(ctx, w.ownsProcess); err != nil && ctx.Err() == nil {
+		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("MPS could not disconnect the task before its end")
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(mpsGrace):
+	}
+}
+
+// kill ends a container that must not run, and returns when it has ended.
+func (w *worker) kill(ctx context.Context, id string) error {
+	if err := w.engine.insist(ctx, func() error { return w.Driver.Kill(ctx, id) }); err != nil {
+		return err
+	}
+	_, err := w.engine.retry(ctx, func() error { _, err := w.Driver.Wait(ctx, id); return err })
+	return err
+}

@@ -1,0 +1,166 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// stubborn takes no notice of its stop signal.
+func stubborn(_ context.Context, p *containerstest.Process) int {
+	<-p.Killed
+	return 137
+}
+
+// asksToStop stops a task and returns when that is durable.
+func (g *rig) asksToStop(ref string, s api.StopRequest) {
+	g.t.Helper()
+	if _, err := g.api.Stop(g.ctx(), ref, s); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g *rig) stubborn() string {
+	g.t.Helper()
+	g.script("stubborn", stubborn)
+	ref := g.run(api.Submit{Image: "stubborn", Mem: int64(mapper.GiB)})
+	g.running(ref)
+	return ref
+}
+
+// Whatever an engine answers to a stop signal and a kill, the task ends: finding
+// F1.
+func TestStoppingEnds(t *testing.T) {
+	boom := errors.New("context deadline exceeded") // an engine's own
+	for name, fault := range map[string]func(*containerstest.Fake){
+		"signal fails": func(f *containerstest.Fake) { f.FailNext(containerstest.OpSignal, boom) },
+		"kill fails": func(f *containerstest.Fake) {
+			f.FailNext(containerstest.OpKill, boom)
+			f.FailNext(containerstest.OpKill, context.DeadlineExceeded)
+		},
+		"kill has no effect": func(f *containerstest.Fake) { f.IgnoreNext(containerstest.OpKill) },
+		"engine away":        func(f *containerstest.Fake) { f.FailNext(containerstest.OpKill, containers.ErrUnavailable) },
+		"signal hangs":       func(f *containerstest.Fake) { f.HangNext(containerstest.OpSignal) },
+		"answer is lost":     func(f *containerstest.Fake) { f.LoseNext(containerstest.OpKill) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newRig(t)
+			ref := g.stubborn()
+			fault(g.engine)
+			g.asksToStop(ref, api.StopRequest{Grace: 10 * time.Millisecond})
+			if task := g.finished(ref); task.Phase != "cancelled" || task.Attempts[0].Outcome != "stopped" {
+				t.Errorf("the task is %s, its attempt ended as %+v", task.Phase, task.Attempts)
+			}
+		})
+	}
+}
+
+// A second stop acts: the grace gets shorter, and never longer.
+func TestSecondStop(t *testing.T) {
+	for name, second := range map[string]api.StopRequest{
+		"now": {Now: true}, "shorter": {Grace: 20 * time.Millisecond}, "default": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newRig(t, func(g *rig) { g.opt.StopGrace = 50 * time.Millisecond })
+			ref := g.stubborn()
+			g.asksToStop(ref, api.StopRequest{Grace: time.Hour})
+			g.until(ref, "stopping", func(t api.Task) bool { return t.Phase == "stopping" })
+			g.asksToStop(ref, api.StopRequest{Grace: 2 * time.Hour})
+			g.asksToStop(ref, second)
+			g.asksToStop(ref, api.StopRequest{Grace: time.Hour})
+			if task := g.finished(ref); task.Phase != "cancelled" {
+				t.Errorf("the task is %s (%s)", task.Phase, task.Reason)
+			}
+		})
+	}
+}
+
+// A task that its time limit is ending, or its group, is killed at once when that
+// is asked for.
+func TestStopNow(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.opt.StopGrace = time.Hour })
+	g.script("stubborn", stubborn)
+	late := g.run(api.Submit{Image: "stubborn", Mem: int64(mapper.GiB), TimeLimit: 10 * time.Millisecond})
+	g.until(late, "stopping", func(t api.Task) bool { return t.Phase == "stopping" }) // and not "running" until its end
+	g.asksToStop(late, api.StopRequest{Now: true})
+	if task := g.finished(late); task.Phase != "failed" || !strings.Contains(task.Reason, "time limit") {
+		t.Errorf("the task is %s (%s)", task.Phase, task.Reason)
+	}
+	all, err := g.api.SubmitAll(g.ctx(), api.Submission{Group: "lot", Tasks: []api.Submit{
+		{Image: "stubborn", Mem: int64(mapper.GiB)}, {Image: "stubborn", Mem: int64(mapper.GiB)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sub := range all.Tasks {
+		g.running(sub.Name)
+	}
+	for _, now := range []bool{false, true} {
+		if _, err := g.api.StopGroup(g.ctx(), "lot", api.StopRequest{Now: now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sub := range all.Tasks {
+		g.finished(sub.Name)
+	}
+}
+
+// A stop goes on in the next daemon, with the grace that was asked for.
+func TestStopIsDurable(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.opt.StopGrace = 20 * time.Millisecond })
+	patient, hasty := g.stubborn(), g.stubborn()
+	g.asksToStop(patient, api.StopRequest{Grace: time.Hour})
+	g.opt.StopGrace = time.Hour
+	g.restart()
+	g.asksToStop(hasty, api.StopRequest{Grace: 200 * time.Millisecond})
+	g.restart()
+	if task := g.finished(hasty); task.Phase != "cancelled" {
+		t.Errorf("the task is %s (%s)", task.Phase, task.Reason)
+	}
+	task, err := g.api.Task(g.ctx(), patient)
+	if err != nil || task.Phase != "stopping" {
+		t.Errorf("the task with an hour's grace is %s, %v", task.Phase, err)
+	}
+	g.asksToStop(patient, api.StopRequest{Now: true})
+	g.finished(patient)
+}
+
+// A container that somebody removes is not the program's failure.
+func TestRemovedBySomebodyElse(t *testing.T) {
+	g := newRig(t)
+	long := g.gated("long")
+	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	g.running(ref)
+	if err := g.engine.Remove(t.Context(), g.containers()[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	close(long.gate)
+	task := g.finished(ref)
+	if first := task.Attempts[0]; task.Phase != "succeeded" || first.Outcome != "infrastructure" || !first.Blameless || !strings.Contains(first.Message, "removed by somebody else") {
+		t.Errorf("the task is %s (%s) after %+v", task.Phase, task.Reason, task.Attempts)
+	}
+}
+
+// An engine that cannot say whether a container has ended is asked again: its
+// task runs on.
+func TestWaitRefused(t *testing.T) {
+	g := newRig(t)
+	long := g.gated("long")
+	g.engine.FailNext(containerstest.OpWait, errors.New("no space left on device"))
+	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	g.running(ref)
+	g.eventually("it is asked again", func() bool { return g.engine.Calls(containerstest.OpWait) > 1 })
+	close(long.gate)
+	if task := g.finished(ref); task.Phase != "succeeded" || len(task.Attempts) != 1 || long.starts.Load() != 1 {
+		t.Errorf("the task is %s after %+v and %d starts", task.Phase, task.Attempts, long.starts.Load())
+	}
+}
