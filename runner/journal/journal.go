@@ -2,10 +2,10 @@
 // applied, the decisions they led to, snapshots of the state, and a record of
 // every task for listings.
 //
-// The events are the truth. State is the newest snapshot plus the events after
-// it; decisions and task records can be derived again from those, so they may
-// lag behind by one commit and must be written again after a replay. The
-// package stores bodies as they are and does not know what is in them.
+// State is the newest snapshot plus the events after it with their decisions.
+// An event is stored before it is applied, its decisions before they are carried
+// out; [Reader.Decided] tells up to where there are any. The package stores
+// bodies as they are and does not know what is in them.
 //
 // It is one SQLite database in WAL mode, synced at every commit. Each row
 // carries a checksum of its own, as SQLite pages have none, and that of an
