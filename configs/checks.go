@@ -93,3 +93,10 @@ func notNegative(d time.Duration) error {
 	}
 	return nil
 }
+
+func notBelow0(n int) error {
+	if n < 0 {
+		return fmt.Errorf("%d is negative; 0 is the least", n)
+	}
+	return nil
+}

@@ -97,6 +97,20 @@ type Config struct {
 	// others; root always may.
 	AdminGroup string
 
+	// Visibility is who sees the environment and output of tasks whose
+	// submitters do not say: private (their owner and admins) or open.
+	Visibility string
+	// HostMem, CPUs, Pids and ShmSize are what a task may use of the machine if
+	// it does not ask; the others the most it may ask for. 0: by the machine.
+	HostMem, MaxHostMem, ShmSize, MaxShmSize mapper.Bytes
+	CPUs, MaxCPUs                            float64
+	Pids, MaxPids                            int
+	// What one user may have of the daemon; 0: no limit. HighPriority is who
+	// may use priority high: all, admins or a group.
+	UserConnections, UserTasks, UserHigh int
+	UserBytes                            mapper.Bytes
+	HighPriority                         string
+
 	// Mapper are the rules tasks are placed by. Their defaults depend on the
 	// policy.
 	Mapper mapper.Options
@@ -148,9 +162,18 @@ func Default() Config {
 		KeepTasks:      100_000,
 		AllowedMounts:  []string{"~"},
 		AdminGroup:     "carma",
-		Mapper:         mapperDefaults(mapper.DefaultOptions().Policy),
-		LogLevel:       "info",
-		LogFormat:      "auto",
+
+		Visibility:      "private",
+		Pids:            16384,
+		UserConnections: 512,
+		UserTasks:       10_000,
+		UserBytes:       64 * mapper.MiB,
+		UserHigh:        10,
+		HighPriority:    "all",
+
+		Mapper:    mapperDefaults(mapper.DefaultOptions().Policy),
+		LogLevel:  "info",
+		LogFormat: "auto",
 	}
 }
 

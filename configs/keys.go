@@ -183,6 +183,42 @@ var keys = []key{
 	}},
 	{"admin-group", "`group` that may stop and remove the tasks of others", func(c *Config) any { return &c.AdminGroup }, nil},
 
+	{"visibility", "who sees a task's environment and output unless it says so itself: private (its owner and admins) or open (all)", func(c *Config) any { return &c.Visibility }, func(c *Config) error {
+		return oneOf("choice", c.Visibility, Visibilities)
+	}},
+	{"host-mem", "host `memory` a task may use unless it asks for more or less; 0: max-host-mem", func(c *Config) any { return &c.HostMem }, nil},
+	{"max-host-mem", "most host `memory` a task may ask for; 0: nine tenths of the machine's", func(c *Config) any { return &c.MaxHostMem }, nil},
+	{"cpus", "processors a task may use unless it asks for more or less; 0: all", func(c *Config) any { return &c.CPUs }, func(c *Config) error {
+		return between(c.CPUs, 0, 1e6, "0 is all")
+	}},
+	{"max-cpus", "most processors a task may ask for; 0: the machine's", func(c *Config) any { return &c.MaxCPUs }, func(c *Config) error {
+		return between(c.MaxCPUs, 0, 1e6, "0 is the machine's")
+	}},
+	{"pids", "processes and threads a task may have unless it asks for more or less; 0: max-pids", func(c *Config) any { return &c.Pids }, func(c *Config) error {
+		return notBelow0(c.Pids)
+	}},
+	{"max-pids", "most processes and threads a task may ask for; 0: half of what the machine can have", func(c *Config) any { return &c.MaxPids }, func(c *Config) error {
+		return notBelow0(c.MaxPids)
+	}},
+	{"shm-size", "`size` of a task's /dev/shm unless it asks for more or less; 0: the engine's, often 64M", func(c *Config) any { return &c.ShmSize }, nil},
+	{"max-shm-size", "largest /dev/shm a task may ask for; 0: its host memory", func(c *Config) any { return &c.MaxShmSize }, nil},
+	{"user-tasks", "most unfinished tasks of one user; 0: no limit", func(c *Config) any { return &c.UserTasks }, func(c *Config) error {
+		return notBelow0(c.UserTasks)
+	}},
+	{"user-bytes", "most that one user's unfinished tasks may be submitted with; 0: no limit", func(c *Config) any { return &c.UserBytes }, nil},
+	{"user-connections", "most open connections of one user to the daemon; 0: no limit", func(c *Config) any { return &c.UserConnections }, func(c *Config) error {
+		return notBelow0(c.UserConnections)
+	}},
+	{"high-priority", "who may use priority high: all, admins or the name of a group", func(c *Config) any { return &c.HighPriority }, func(c *Config) error {
+		if c.HighPriority == "" {
+			return errors.New("nobody named; write all, admins or the name of a group")
+		}
+		return nil
+	}},
+	{"user-high", "most unfinished tasks of one user with priority high; 0: no limit", func(c *Config) any { return &c.UserHigh }, func(c *Config) error {
+		return notBelow0(c.UserHigh)
+	}},
+
 	{"policy", "the `policy` that picks GPUs", func(c *Config) any { return &c.Mapper.Policy }, func(c *Config) error {
 		return oneOf("policy", c.Mapper.Policy, mapper.PolicyNames())
 	}},
@@ -257,6 +293,7 @@ var (
 	MemoryLimits = []string{"auto", "driver", "mps", "off"}
 	MemoryCaps   = []string{"growth", "fractions", "off"}
 	Probes       = []string{"asked", "unknown", "never"}
+	Visibilities = []string{"private", "open"}
 	PullRules    = []string{"missing", "always", "never"}
 	Estimators   = []string{"carma", "gpumemnet", "gpumemnet-transformer", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
 	LogLevels    = []string{"debug", "info", "warn", "error"}

@@ -181,6 +181,13 @@ type Spec struct {
 	User    string // uid:gid; empty: the image's
 	Mounts  []Mount
 	ShmSize int64 // bytes; 0: the engine's default
+	// Memory is how much host memory it may use, in bytes, what is in /dev/shm
+	// included and without swap; CPUs of how many processors it may use the time;
+	// Processes how many of them and threads it may have. 0 is no limit. An
+	// engine on a kernel without such a limit leaves it out.
+	Memory    int64
+	CPUs      float64
+	Processes int64
 	// HostIPC gives it the host's IPC namespace in place of its own.
 	HostIPC bool
 	// Hold: the program may be held when it starts, see [Holder].

@@ -69,6 +69,10 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	if rec, err = r.Find(ref); err != nil { // as it is after the look
 		return out, err
 	}
+	if !r.sees(ctx, rec) {
+		why.Binding = unquoted(why.Binding)
+	}
+	rec = r.shown(ctx, rec)
 	out.Phase = string(rec.Task.Phase)
 	if !known || why.Position == 0 {
 		held := ""

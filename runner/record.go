@@ -67,6 +67,7 @@ type book struct {
 	entries map[mapper.TaskID]*entry
 	names   map[string]mapper.TaskID // newest task of a name
 	groups  map[string]int           // unfinished tasks of each group
+	users   map[int]*usage           // of the users' unfinished tasks, by uid
 	done    []mapper.TaskID          // finished ones, oldest first
 	version int64
 	changed chan struct{} // closed at the next change
@@ -83,7 +84,7 @@ const keepFinished = 1000
 
 func newBook() *book {
 	return &book{
-		entries: map[mapper.TaskID]*entry{}, names: map[string]mapper.TaskID{}, groups: map[string]int{}, changed: make(chan struct{}),
+		entries: map[mapper.TaskID]*entry{}, names: map[string]mapper.TaskID{}, groups: map[string]int{}, users: map[int]*usage{}, changed: make(chan struct{}),
 	}
 }
 
@@ -118,9 +119,30 @@ func (b *book) put(r *Record) {
 	}
 }
 
-// count keeps the number of a group's unfinished tasks.
+// usage is what a user's unfinished tasks come to.
+func (b *book) usage(uid int) usage {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if u := b.users[uid]; u != nil {
+		return *u
+	}
+	return usage{}
+}
+
+// count keeps the numbers of a user's and a group's unfinished tasks.
 func (b *book) count(r *Record, n int) {
-	if r == nil || r.Group == "" || r.Task.Phase.Finished() {
+	if r == nil || r.Task.Phase.Finished() {
+		return
+	}
+	u := b.users[r.UID]
+	if u == nil {
+		u = &usage{}
+		b.users[r.UID] = u
+	}
+	if u.add(&r.Submit, n); u.tasks == 0 {
+		delete(b.users, r.UID)
+	}
+	if r.Group == "" {
 		return
 	}
 	if b.groups[r.Group] += n; b.groups[r.Group] == 0 {

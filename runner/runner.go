@@ -63,6 +63,13 @@ type Options struct {
 	// empty: it is given the paths that were checked, and follows what they have
 	// become since.
 	MountDir string
+	// Open: everybody sees the environment and output of tasks whose submitters
+	// do not say who may.
+	Open bool
+	// Bounds are what one task may use of the machine.
+	Bounds Bounds
+	// PerUser is what one user may have of the daemon.
+	PerUser PerUser
 	// AdminGroup's members may stop the tasks of others; empty: only root.
 	AdminGroup string
 	// MPS is how GPUs are shared; nil: by time slices, as the driver does.
@@ -112,6 +119,7 @@ type Runner struct {
 	found    map[mapper.GPUID]gpu.Device // the same, as the source tells
 	owners   *owners
 	limiter  limiter
+	shares   Bounds
 	users    func(uid, gid int) Caller // who somebody is now, as the system knows
 	opening  chan struct{}             // one token for each look at a user's files
 	keeping  outputHealth
@@ -147,6 +155,11 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
 		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), users: callerOf, opening: make(chan struct{}, maxOpening),
 	}
+	bounds, err := opt.Bounds.on(machine())
+	if err != nil {
+		return nil, err
+	}
+	r.shares = bounds
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.trouble = newTroubles()
 	r.engine = newEngine(deps.Driver, deps.Log)

@@ -99,7 +99,8 @@ func problem(err error) error {
 	case errors.As(err, &refused):
 		return huma.NewError(refused.Status, refused.Text)
 	case errors.Is(err, context.Canceled):
-		return huma.NewError(499, "the caller went away")
+		// The daemon is stopping; if it is the caller who went away, nobody reads this.
+		return huma.NewError(errStopping.Status, errStopping.Text)
 	}
 	return huma.Error500InternalServerError(err.Error())
 }
@@ -189,12 +190,18 @@ func (r *Runner) addServerRoutes(a huma.API) {
 		func(ctx context.Context, in *struct{ Body api.ProveRequest }) (*output[[]api.Check], error) {
 			who, ok := callerFrom(ctx)
 			if !ok {
-				return nil, huma.Error403Forbidden("the caller is not known: connect through the unix socket")
+				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			if err := r.mayAdmin(ctx, "a proof of the limits"); err != nil {
+				return nil, problem(err)
 			}
 			return answer(r.Prove(ctx, who, in.Body.Image))
 		})
 	huma.Register(a, operation("speed", http.MethodPut, "/v1/speed", "Set the speed of a simulated server"),
 		func(ctx context.Context, in *struct{ Body api.SpeedChange }) (*output[api.Info], error) {
+			if err := r.mayAdmin(ctx, "the speed of the simulated time"); err != nil {
+				return nil, problem(err)
+			}
 			if err := r.SetSpeed(in.Body.Speed); err != nil {
 				return nil, huma.Error409Conflict(err.Error())
 			}

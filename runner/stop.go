@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"carma/failpoint"
@@ -58,7 +57,7 @@ func (r *Runner) cancel(now mapper.Instant, id mapper.TaskID, s api.StopRequest,
 }
 
 func (r *Runner) mayChange(who Caller, rec *Record) error {
-	if who.UID == 0 || who.UID == rec.UID || (r.opt.AdminGroup != "" && slices.Contains(who.Groups, r.opt.AdminGroup)) {
+	if who.UID == rec.UID || r.admin(who) {
 		return nil
 	}
 	return refusef(403, "task %d belongs to %s; you are %s", rec.ID(), rec.User, who.Name)

@@ -33,13 +33,16 @@ func (r *Runner) addStreams(a huma.API) {
 		return op
 	}
 	huma.Register(a, stream("logs", "/v1/tasks/{task}/logs", "A task's output; ends with the task"),
-		func(_ context.Context, in *struct {
+		func(ctx context.Context, in *struct {
 			TaskRef
 			Follow  bool `query:"follow" doc:"go on until the task is finished, across attempts"`
 			Tail    int  `query:"tail" minimum:"0" doc:"only the last lines"`
 			Attempt int  `query:"attempt" minimum:"0" doc:"only this attempt"`
 		}) (*huma.StreamResponse, error) {
 			rec, err := r.Find(in.Ref)
+			if err == nil {
+				err = r.mayRead(ctx, rec)
+			}
 			if err != nil {
 				return nil, problem(err)
 			}
@@ -126,7 +129,7 @@ func (r *Runner) watchTask(ctx context.Context, s *sender, rec *Record) error {
 		if err != nil {
 			return err
 		}
-		v := r.view(rec, views[rec.ID()])
+		v := r.view(r.shown(ctx, rec), views[rec.ID()])
 		if b, err := json.Marshal(v); err == nil && !bytes.Equal(b, last) {
 			last = b
 			if err := s.send("task", v); err != nil {
@@ -157,7 +160,7 @@ func (r *Runner) watchAll(ctx context.Context, s *sender) error {
 		recs, version, changed = r.book.since(version)
 		slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(a.ID(), b.ID()) })
 		for _, rec := range recs {
-			if err := s.send("task", r.view(rec, queueView{})); err != nil {
+			if err := s.send("task", r.view(r.shown(ctx, rec), queueView{})); err != nil {
 				return err
 			}
 		}
@@ -247,7 +250,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 	if err != nil {
 		return err
 	}
-	return s.send("task", r.view(rec, views[rec.ID()]))
+	return s.send("task", r.view(r.shown(ctx, rec), views[rec.ID()]))
 }
 
 func (r *Runner) streamAttempt(ctx context.Context, s *sender, id mapper.TaskID, n int, o api.LogOptions) error {

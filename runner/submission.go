@@ -12,6 +12,7 @@ import (
 
 // intake is a submission on its way into the state.
 type intake struct {
+	who   Caller
 	group string
 	tasks []*candidate
 }
@@ -60,7 +61,7 @@ func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*intak
 	if err := checkName("--group", s.Group); err != nil {
 		return nil, nil, err
 	}
-	in := &intake{group: s.Group}
+	in := &intake{who: who, group: s.Group}
 	var warn []string
 	mayMount := r.mountCheck(ctx, who)
 	for i, t := range s.Tasks {
@@ -97,6 +98,9 @@ func inTask(s api.Submission, i int, err error) error {
 // plan numbers and names the tasks of a submission and gives the events that
 // submit them. It changes nothing but the candidates' records; the loop only.
 func (r *Runner) plan(now mapper.Instant, in *intake) ([]mapper.Event, []*Record, error) {
+	if err := r.room(in); err != nil {
+		return nil, nil, err
+	}
 	first := r.nextID
 	group, err := r.groupName(in, first)
 	if err != nil {

@@ -61,7 +61,7 @@ type candidate struct {
 
 // prepare finds out what can be known of a task before it is submitted.
 func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candidate, []string, error) {
-	if err := r.checkSubmit(who, s); err != nil {
+	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.shares.check(s), r.checkVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
 	image, err := r.image(ctx, s)
@@ -82,6 +82,12 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 		more = append(more, fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err))
 		rec.Submit.EstModel = ""
 		est, expected, err = r.predict(ctx, rec, nil)
+	}
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if isStopping(err) {
+		return nil, nil, err
 	}
 	if err != nil {
 		option := "--est-model"
@@ -155,8 +161,8 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if s.User != "" && who.UID != 0 {
 		return refusef(403, "user %s: a task runs as who submits it; root may choose", s.User)
 	}
-	if _, ok := priorities[s.Priority]; !ok {
-		return refusef(422, "--priority %q: choose low, normal or high", s.Priority)
+	if err := r.checkPriority(who, s); err != nil {
+		return err
 	}
 	for _, e := range s.Env {
 		if k, _, ok := strings.Cut(e, "="); !ok || k == "" {
@@ -246,3 +252,5 @@ func firstError(all ...error) error {
 	}
 	return nil
 }
+
+func isStopping(err error) bool { return errors.Is(err, errStopping) }

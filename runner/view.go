@@ -56,7 +56,7 @@ func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
 	if err != nil {
 		return api.Task{}, err
 	}
-	return r.withCurves(rec, r.view(rec, views[rec.ID()])), nil
+	return r.withCurves(rec, r.view(r.shown(ctx, rec), views[rec.ID()])), nil
 }
 
 // withCurves adds the memory that the attempts were seen to use.
@@ -121,7 +121,7 @@ func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) 
 	}
 	out := make([]api.Task, len(recs))
 	for i, rec := range recs {
-		out[i] = r.view(rec, views[rec.ID()])
+		out[i] = r.view(r.shown(ctx, rec), views[rec.ID()])
 	}
 	return out, nil
 }

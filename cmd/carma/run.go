@@ -60,6 +60,7 @@ carma.est-model, carma.batch-size, carma.gpus.`,
 	cmd.Flags().SetInterspersed(false)
 	complete(cmd, "est-model", estModels)
 	complete(cmd, "priority", words(priorities))
+	complete(cmd, "visibility", words(configs.Visibilities))
 	complete(cmd, "pull", words(configs.PullRules))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request, err := o.submission(a.in, args)
@@ -178,6 +179,10 @@ func (o *runOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.mounts, "volume", "v", nil, "mount a folder, `source:target[:ro]`")
 	f.StringVarP(&r.WorkDir, "workdir", "w", "", "working `folder` in the container")
 	memoryFlag(f, &r.ShmSize, "shm-size", "size of /dev/shm (default: the engine's, often 64M)")
+	memoryFlag(f, &r.HostMem, "host-mem", "host memory it may use, /dev/shm included (default: the daemon's)")
+	f.Float64Var(&r.CPUs, "cpus", 0, "`processors` it may use, as 4 or 1.5 (default: the daemon's)")
+	f.Int64Var(&r.Pids, "pids", 0, "`processes` and threads it may have (default: the daemon's)")
+	choiceFlag(f, &r.Visibility, configs.Visibilities, "visibility", "who sees its environment and output: private (you and admins) or open (default: the daemon's)")
 	f.StringVar(&o.entrypoint, "entrypoint", "", "replace the image's entrypoint by this `command`")
 	choiceFlag(f, &r.Pull, configs.PullRules, "pull", "fetch the image: missing, always or never (default: the daemon's)")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

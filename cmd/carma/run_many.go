@@ -153,6 +153,7 @@ func requestOf(t *taskfile.Task, folder string, parts map[string]bool) (api.Subm
 	r := api.Submit{
 		Image: t.Image, Command: t.Command, Entrypoint: t.Entrypoint, WorkDir: t.WorkDir, ShmSize: t.ShmSize, Labels: t.Labels, Pull: t.Pull,
 		GPUs: t.GPUs, Mem: t.Mem, EstModel: t.EstModel, BatchSize: t.BatchSize, Estimator: t.Estimator, Probe: t.Probe, Exclusive: t.Exclusive,
+		HostMem: t.HostMem, CPUs: t.CPUs, Pids: int64(t.Pids), Visibility: t.Visibility,
 		Priority: t.Priority, Retries: t.Retries, TimeLimit: t.Time, Slot: t.Slot, StopGrace: t.StopGrace, Delay: t.Delay,
 		Parallel: max(t.Parallel, t.Array.Parallel),
 	}

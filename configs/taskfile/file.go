@@ -50,9 +50,10 @@ type Task struct {
 	Image, WorkDir, Pull                        string
 	Command, Entrypoint, Env, EnvFiles, Volumes []string
 	Labels                                      map[string]string
-	ShmSize, Mem                                int64
-	GPUs, BatchSize, Retries                    int
-	EstModel, Estimator, Priority               string
+	ShmSize, Mem, HostMem                       int64
+	CPUs                                        float64
+	GPUs, BatchSize, Retries, Pids              int
+	EstModel, Estimator, Priority, Visibility   string
 	Probe, Exclusive                            bool
 	Time, Slot, StopGrace, Delay                time.Duration
 	Array                                       Array

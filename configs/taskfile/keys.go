@@ -26,6 +26,10 @@ var setters = map[string]func(*Task, *yaml.Node) error{
 	"workdir":    text(func(t *Task) *string { return &t.WorkDir }),
 	"volumes":    list(func(t *Task) *[]string { return &t.Volumes }),
 	"shm-size":   memory(func(t *Task) *int64 { return &t.ShmSize }),
+	"host-mem":   memory(func(t *Task) *int64 { return &t.HostMem }),
+	"cpus":       number(func(t *Task) *float64 { return &t.CPUs }),
+	"pids":       count(1, func(t *Task) *int { return &t.Pids }),
+	"visibility": choice(func(t *Task) *string { return &t.Visibility }, "private", "open"),
 	"labels":     variables(func(t *Task) *[]pair { return &t.labels }),
 	"pull":       choice(func(t *Task) *string { return &t.Pull }, "missing", "always", "never"),
 	"gpus":       count(1, func(t *Task) *int { return &t.GPUs }),
@@ -123,6 +127,21 @@ func count(least int, to func(*Task) *int) func(*Task, *yaml.Node) error {
 			return fmt.Errorf("%q is not a whole number from %d on", v, least)
 		}
 		*to(t) = i
+		return nil
+	}
+}
+
+func number(to func(*Task) *float64) func(*Task, *yaml.Node) error {
+	return func(t *Task, n *yaml.Node) error {
+		v, err := scalar(n)
+		if err != nil {
+			return err
+		}
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil || !(f > 0 && f < 1e6) {
+			return fmt.Errorf("%q is not a number above 0", v)
+		}
+		*to(t) = f
 		return nil
 	}
 }

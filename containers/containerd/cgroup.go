@@ -3,6 +3,7 @@ package containerd
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -13,6 +14,15 @@ const cgroupRoot = "/sys/fs/cgroup"
 // unified reports whether the machine has cgroup version 2 only.
 func unified() bool {
 	_, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
+	return err == nil
+}
+
+// controls reports whether the kernel can limit this resource.
+func controls(resource string) bool {
+	if b, err := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.controllers")); err == nil {
+		return slices.Contains(strings.Fields(string(b)), resource)
+	}
+	_, err := os.Stat(filepath.Join(cgroupRoot, resource, "cgroup.procs"))
 	return err == nil
 }
 

@@ -38,7 +38,7 @@ type maker struct {
 func (m *maker) opts() []oci.SpecOpts {
 	return []oci.SpecOpts{
 		oci.WithoutRunMount, // images have files in /run
-		m.process, m.user, m.mounts, m.shutIn, m.gpus, m.privileges,
+		m.process, m.user, m.mounts, m.bound, m.shutIn, m.gpus, m.privileges,
 	}
 }
 
@@ -186,21 +186,38 @@ func (m *maker) shutIn(_ context.Context, _ oci.Client, _ *core.Container, s *oc
 		Type: "tmpfs", Source: "tmpfs", Destination: containers.ScratchDir,
 		Options: []string{"rw", "nosuid", "nodev", "mode=1777", fmt.Sprintf("size=%d", box.ScratchSize())},
 	})
-	r := s.Linux.Resources
-	if box.Memory > 0 {
-		r.Memory = &specs.LinuxMemory{Limit: &box.Memory}
+	limitTo(s.Linux.Resources, box.Memory, box.CPUs, box.Processes)
+	return nil
+}
+
+// bound sets what the container may use of the machine, as far as the kernel has
+// the control groups for it.
+func (m *maker) bound(_ context.Context, _ oci.Client, _ *core.Container, s *oci.Spec) error {
+	only := func(controller string) int64 {
+		if controls(controller) {
+			return 1
+		}
+		return 0
+	}
+	limitTo(s.Linux.Resources, m.spec.Memory*only("memory"), m.spec.CPUs*float64(only("cpu")), m.spec.Processes*only("pids"))
+	return nil
+}
+
+// limitTo sets limits; 0 is none.
+func limitTo(r *specs.LinuxResources, memory int64, cpus float64, processes int64) {
+	if memory > 0 {
+		r.Memory = &specs.LinuxMemory{Limit: &memory}
 		if swapLimits() {
-			r.Memory.Swap = &box.Memory
+			r.Memory.Swap = &memory
 		}
 	}
-	if box.CPUs > 0 {
-		period, quota := uint64(100_000), int64(box.CPUs*100_000)
+	if cpus > 0 {
+		period, quota := uint64(100_000), int64(cpus*100_000)
 		r.CPU = &specs.LinuxCPU{Period: &period, Quota: &quota}
 	}
-	if box.Processes > 0 {
-		r.Pids = &specs.LinuxPids{Limit: &box.Processes}
+	if processes > 0 {
+		r.Pids = &specs.LinuxPids{Limit: &processes}
 	}
-	return nil
 }
 
 // visibleGPUs is the variable by which NVIDIA's runtime chooses devices.

@@ -143,6 +143,7 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 			Config: logConfig(spec.LogBytes),
 		},
 	}
+	bound(h, spec.Memory, spec.CPUs, spec.Processes)
 	if spec.HostIPC {
 		h.IpcMode, h.ShmSize = container.IPCModeHost, 0
 	}
@@ -185,10 +186,15 @@ func shutIn(h *container.HostConfig, s containers.Sandbox) {
 	h.CapDrop = []string{"ALL"}
 	h.ReadonlyRootfs = true
 	h.Tmpfs = map[string]string{containers.ScratchDir: fmt.Sprintf("rw,nosuid,nodev,mode=1777,size=%d", s.ScratchSize())}
-	h.Memory, h.MemorySwap = s.Memory, s.Memory
-	h.NanoCPUs = int64(s.CPUs * 1e9)
-	if s.Processes > 0 {
-		h.PidsLimit = &s.Processes
+	bound(h, s.Memory, s.CPUs, s.Processes)
+}
+
+// bound sets what the container may use of the machine; 0 is no limit.
+func bound(h *container.HostConfig, memory int64, cpus float64, processes int64) {
+	h.Memory, h.MemorySwap = memory, memory
+	h.NanoCPUs = int64(cpus * 1e9)
+	if processes > 0 {
+		h.PidsLimit = &processes
 	}
 }
 

@@ -22,7 +22,13 @@ type Submit struct {
 	ShmSize int64   `json:"shm_size,omitempty" minimum:"0" doc:"size of /dev/shm in bytes; 0: the engine's default"`
 	Name    string  `json:"name,omitempty" doc:"unique among unfinished tasks; chosen by the daemon when empty"`
 	// Labels are the user's own, for finding tasks again.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	HostMem int64             `json:"host_mem,omitempty" minimum:"0" doc:"host memory it may use, in bytes, with what is in /dev/shm; 0: the daemon's default"`
+	CPUs    float64           `json:"cpus,omitempty" minimum:"0" doc:"processors it may use; 0: the daemon's default"`
+	Pids    int64             `json:"pids,omitempty" minimum:"0" doc:"processes and threads it may have; 0: the daemon's default"`
+	// Visibility is who may see its environment and output: private (its owner
+	// and admins) or open (all); empty: the daemon's default.
+	Visibility string `json:"visibility,omitempty" enum:"private,open"`
 	// Pull: missing (default), always or never.
 	Pull string `json:"pull,omitempty" enum:"missing,always,never"`
 

@@ -224,6 +224,7 @@ func (t *translator) retries(c types.ServiceConfig, r *api.Submit) {
 // extensionKeys are what x-carma may say.
 var extensionKeys = []string{
 	"est-model", "batch-size", "mem", "estimator", "priority", "delay", "slot", "time", "probe", "exclusive", "array", "sweep", "parallel",
+	"host-mem", "cpus", "pids", "visibility",
 }
 
 // extension reads x-carma, of the file and of the service.
@@ -244,6 +245,7 @@ func (t *translator) extension(c types.ServiceConfig, s *Service) {
 	r := &s.Submit
 	r.EstModel, r.BatchSize, r.Mem, r.Estimator, r.Probe = given.EstModel, given.BatchSize, given.Mem, given.Estimator, given.Probe
 	r.Priority, r.Delay, r.Slot, r.TimeLimit, r.Exclusive = given.Priority, given.Delay, given.Slot, given.Time, given.Exclusive
+	r.HostMem, r.CPUs, r.Pids, r.Visibility = given.HostMem, given.CPUs, int64(given.Pids), given.Visibility
 	r.Parallel = max(given.Parallel, given.Array.Parallel)
 	s.Array, s.Sweep = given.Array, given.Sweep
 	switch several := len(s.Array.Indices) > 0 || len(s.Sweep) > 0; {

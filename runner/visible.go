@@ -1,0 +1,117 @@
+package runner
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// Who may see a task's environment and output.
+const (
+	VisibilityPrivate = "private" // its owner and admins
+	VisibilityOpen    = "open"    // everybody
+)
+
+// admin reports whether somebody may act on the tasks of others: root, the user
+// that the daemon runs as, and the members of the admin group.
+func (r *Runner) admin(who Caller) bool {
+	return who.UID == 0 || who.UID == os.Geteuid() || (r.opt.AdminGroup != "" && slices.Contains(who.Groups, r.opt.AdminGroup))
+}
+
+// mayAdmin refuses what is for admins only.
+func (r *Runner) mayAdmin(ctx context.Context, what string) error {
+	who, ok := callerFrom(ctx)
+	switch {
+	case !ok:
+		return refusef(403, callerUnknown)
+	case r.admin(who):
+		return nil
+	case r.opt.AdminGroup == "":
+		return refusef(403, "%s is for root; you are %s", what, who.Name)
+	}
+	return refusef(403, "%s is for root and group %s; you are %s", what, r.opt.AdminGroup, who.Name)
+}
+
+// sees reports whether the caller may see all of a task. A caller who is not
+// known sees what a stranger sees.
+func (r *Runner) sees(ctx context.Context, rec *Record) bool {
+	if rec.Submit.Visibility == VisibilityOpen {
+		return true
+	}
+	who, ok := callerFrom(ctx)
+	return ok && (who.UID == rec.UID || r.admin(who))
+}
+
+// mayRead refuses a task's output to those who may not see it.
+func (r *Runner) mayRead(ctx context.Context, rec *Record) error {
+	if r.sees(ctx, rec) {
+		return nil
+	}
+	return refusef(403, "task %d is %s's and private: its output is for %s and administrators; %s can submit tasks with --visibility open", rec.ID(), rec.User, rec.User, rec.User)
+}
+
+// shown is a record as the caller may see it. To others a private task shows
+// the names of its variables without their values, and no line of its output.
+// Its command line stays: the machine's process list has it too.
+func (r *Runner) shown(ctx context.Context, rec *Record) *Record {
+	if r.sees(ctx, rec) {
+		return rec
+	}
+	c := *rec
+	c.Submit.Env = masked(rec.Submit.Env)
+	c.Task.Attempts = slices.Clone(rec.Task.Attempts)
+	for i := range c.Task.Attempts {
+		a := &c.Task.Attempts[i]
+		a.Reason = unquoted(a.Reason)
+		if a.Class == mapper.ExitProgram {
+			a.Message = withoutQuote(a.Message)
+		}
+	}
+	c.Task.Reason = unquoted(rec.Task.Reason)
+	return &c
+}
+
+// unquoted is a reason without what it quotes of a program's output.
+func unquoted(reason mapper.Reason) mapper.Reason {
+	if reason.Code == mapper.ReasonProgram || reason.Code == mapper.ReasonText {
+		reason.Text = withoutQuote(reason.Text)
+	}
+	if reason.Cause != nil {
+		cause := unquoted(*reason.Cause)
+		reason.Cause = &cause
+	}
+	return reason
+}
+
+// masked are variables without their values.
+func masked(env []string) []string {
+	out := make([]string, len(env))
+	for i, kv := range env {
+		key, _, _ := strings.Cut(kv, "=")
+		out[i] = key + "=***"
+	}
+	return out
+}
+
+// withoutQuote cuts what follows the exit code.
+func withoutQuote(message string) string {
+	before, _, _ := strings.Cut(message, ": ")
+	return before
+}
+
+// checkVisibility completes a request with the daemon's own rule.
+func (r *Runner) checkVisibility(s *api.Submit) error {
+	switch s.Visibility {
+	case "", VisibilityPrivate, VisibilityOpen:
+	default:
+		return refusef(422, "--visibility %q: choose private or open", s.Visibility)
+	}
+	if s.Visibility == "" && r.opt.Open {
+		s.Visibility = VisibilityOpen
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// Two users, and one in the admin group.
+var (
+	ann  = Caller{UID: 20001, GID: 20001, Name: "ann"}
+	bob  = Caller{UID: 20002, GID: 20002, Name: "bob"}
+	oper = Caller{UID: 20003, GID: 20003, Name: "oper", Groups: []string{"lab"}}
+)
+
+// as is a request's context with its caller.
+func (g *rig) as(who Caller) context.Context { return context.WithValue(g.ctx(), callerKey{}, who) }
+
+func (g *rig) runAs(who Caller, s api.Submit) string {
+	g.t.Helper()
+	sub, err := g.Submit(g.ctx(), who, s)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return mapper.TaskID(sub.ID).String()
+}
+
+// refusedAs checks that a submission is refused with a status and words.
+func (g *rig) refusedAs(who Caller, s api.Submit, status int, words string) {
+	g.t.Helper()
+	var refused *RequestError
+	_, err := g.Submit(g.ctx(), who, s)
+	if !errors.As(err, &refused) || refused.Status != status || !strings.Contains(refused.Text, words) || strings.ContainsRune(refused.Text, 0) {
+		g.t.Errorf("%+v: %v, want %d and %q", s, err, status, words)
+	}
+}
+
+// TestVisibility: what others see of a private task, of an open one, and what
+// its owner and admins see.
+func TestVisibility(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
+	g.script("train", printing(3, "ValueError: the key s3cret is wrong"))
+	request := api.Submit{Image: "train", Mem: int64(mapper.GiB), Env: []string{"WANDB_API_KEY=s3cret", "A="}}
+	private := g.runAs(ann, request)
+	request.Visibility = VisibilityOpen
+	open := g.runAs(ann, request)
+	g.finished(private)
+	g.finished(open)
+	all := func(who Caller, ref string) string {
+		t.Helper()
+		var text []string
+		add := func(task api.Task) {
+			text = append(text, strings.Join(task.Submit.Env, " "), task.Reason)
+			for _, a := range task.Attempts {
+				text = append(text, a.Message)
+			}
+		}
+		one, err := g.Task(g.as(who), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(one)
+		list, err := g.Tasks(g.as(who), api.ListOptions{All: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range list {
+			if mapper.TaskID(task.ID).String() == ref {
+				add(task)
+			}
+		}
+		why, err := g.Why(g.as(who), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(append(text, why.Summary), "\n")
+	}
+	for _, c := range []struct {
+		who  Caller
+		ref  string
+		sees bool
+	}{{ann, private, true}, {oper, private, true}, {Caller{}, private, true}, {bob, private, false}, {bob, open, true}} {
+		text := all(c.who, c.ref)
+		if strings.Contains(text, "s3cret") != c.sees {
+			t.Errorf("%s sees of task %s:\n%s", c.who.Name, c.ref, text)
+		}
+		if !c.sees && (!strings.Contains(text, "WANDB_API_KEY=***") || !strings.Contains(text, "exit code 3")) {
+			t.Errorf("%s should see names and the exit code:\n%s", c.who.Name, text)
+		}
+		rec, err := g.Find(c.ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused *RequestError
+		if err := g.mayRead(g.as(c.who), rec); (err == nil) != c.sees || err != nil && (!errors.As(err, &refused) || refused.Status != 403) {
+			t.Errorf("%s, output of task %s: %v", c.who.Name, c.ref, err)
+		}
+	}
+	if rec, _ := g.Find(private); rec.Submit.Env[0] != "WANDB_API_KEY=s3cret" {
+		t.Errorf("the record itself has changed: %q", rec.Submit.Env)
+	}
+	if task, err := g.Task(g.ctx(), private); err != nil || task.Submit.Env[0] != "WANDB_API_KEY=***" {
+		t.Errorf("nobody in particular sees %q (%v)", task.Submit.Env, err)
+	}
+}
+
+// TestVisibilityDefault: the daemon's own rule is for who does not say, and
+// stays with the task.
+func TestVisibilityDefault(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.opt.Open = true })
+	g.script("train", printing(0))
+	seen := g.runAs(ann, api.Submit{Image: "train", Env: []string{"A=1"}})
+	hidden := g.runAs(ann, api.Submit{Image: "train", Env: []string{"A=1"}, Visibility: VisibilityPrivate})
+	for ref, want := range map[string]string{seen: "A=1", hidden: "A=***"} {
+		task, err := g.Task(g.as(bob), ref)
+		if err != nil || task.Submit.Env[0] != want {
+			t.Errorf("task %s shows %q (%v), want %q", ref, task.Submit.Env, err, want)
+		}
+	}
+	g.refusedAs(ann, api.Submit{Image: "train", Visibility: "public"}, 422, "choose private or open")
+}
+
+// TestAdminsOnly: the simulated time and a proof are the admins' business.
+func TestAdminsOnly(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
+	for who, ok := range map[*Caller]bool{&ann: false, &oper: true, {Name: "root"}: true} {
+		if err := g.mayAdmin(g.as(*who), "this"); (err == nil) != ok {
+			t.Errorf("%s: %v", who.Name, err)
+		}
+	}
+	if err := g.mayAdmin(g.ctx(), "this"); err == nil {
+		t.Error("a caller who is not known")
+	}
+}
+
+// TestImpossibleTexts: what no program or file system can have is refused in one
+// line, before anything is started (F13).
+func TestImpossibleTexts(t *testing.T) {
+	g := newRig(t)
+	g.script("ok", printing(0))
+	home := t.TempDir()
+	for _, s := range []api.Submit{
+		{Image: "ok\x00"}, {Image: "ok", Command: []string{"a", "b\x00c"}}, {Image: "ok", Entrypoint: []string{"\x00"}},
+		{Image: "ok", Env: []string{"A=b\x00"}}, {Image: "ok", WorkDir: "/a\x00"}, {Image: "ok", Labels: map[string]string{"a": "\x00"}},
+		{Image: "ok", Mounts: []api.Mount{{Source: home + "\x00", Target: "/x"}}}, {Image: "ok", Mounts: []api.Mount{{Source: home, Target: "/x\x00"}}},
+	} {
+		g.refusedAs(Caller{Name: "root"}, s, 422, "NUL")
+	}
+	g.refusedAs(Caller{Name: "root"}, api.Submit{Image: "ok", Env: []string{"SECRET=" + strings.Repeat("x", maxWord)}}, 422, `"SECRET": 131078 bytes`)
+	g.refusedAs(Caller{Name: "root"}, api.Submit{Image: "ok", Mounts: []api.Mount{{Source: home, Target: "/"}}}, 422, "the container's root")
+}
+
+// TestShares: what a task may use of the machine has a default and a most, and
+// what is too much is refused with the nearest that is possible (F5).
+func TestShares(t *testing.T) {
+	g := newRig(t)
+	g.shares, _ = Bounds{Default: Share{Pids: 100}}.on(Share{HostMem: 100 * mapper.GiB, CPUs: 8, Pids: 1000})
+	g.script("ok", printing(0))
+	for words, s := range map[string]api.Submit{
+		"--shm-size 102400.0 GiB: at most 90.0 GiB":             {ShmSize: 100 << 40},
+		"--shm-size 3.0 GiB: at most 2.0 GiB":                   {ShmSize: 3 << 30, HostMem: 2 << 30},
+		"--host-mem 91.0 GiB: a task may have at most 90.0 GiB": {HostMem: 91 << 30},
+		"--host-mem 1 MiB":                                      {HostMem: 1 << 20},
+		"--cpus 9: a task may have at most 8":                   {CPUs: 9},
+		"--pids 501: a task may have at most 500":               {Pids: 501},
+	} {
+		s.Image = "ok"
+		g.refusedAs(ann, s, 422, words)
+	}
+	if _, err := (Bounds{Most: Share{Pids: 2000}}).on(Share{HostMem: mapper.GiB, CPUs: 1, Pids: 1000}); err == nil || !strings.Contains(err.Error(), "max-pids: more than 1000") {
+		t.Errorf("a setting above the machine's own: %v", err)
+	}
+	if _, err := (Bounds{Default: Share{CPUs: 3}, Most: Share{CPUs: 2}}).on(Share{HostMem: mapper.GiB, CPUs: 4, Pids: 1000}); err == nil || !strings.HasPrefix(err.Error(), "cpus: more than 2") {
+		t.Errorf("a default above the most: %v", err)
+	}
+}
+
+// TestPerUser: one user's queue is bounded in tasks, bytes and priority; others,
+// and admins, are not held up by it (F12, U6).
+func TestPerUser(t *testing.T) {
+	g := newRig(t, func(g *rig) {
+		g.opt.AdminGroup = "lab"
+		g.opt.PerUser = PerUser{Tasks: 4, Bytes: 8 * mapper.KiB, High: 1, MayHigh: "all"}
+	})
+	g.script("train", untilStopped)
+	later := api.Submit{Image: "train", Mem: int64(mapper.GiB), Delay: time.Hour}
+	high := later
+	high.Priority = "high"
+	first := g.runAs(ann, high)
+	g.refusedAs(ann, high, 429, "priority high")
+	g.runAs(ann, later)
+	large := later
+	large.Env = []string{"A=" + strings.Repeat("x", 8<<10)}
+	g.refusedAs(ann, large, 429, "user-bytes")
+	if _, err := g.SubmitAll(g.ctx(), ann, api.Submission{Tasks: []api.Submit{later, later, later}}); err == nil || !strings.Contains(err.Error(), "5 unfinished tasks") {
+		t.Errorf("five tasks where four may be: %v", err)
+	}
+	g.runAs(ann, later)
+	g.runAs(ann, later)
+	g.refusedAs(ann, later, 429, "user-tasks")
+	g.runAs(bob, later)
+	for range 6 {
+		g.runAs(oper, high)
+	}
+	if _, err := g.Stop(g.ctx(), ann, first, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	g.finished(first)
+	g.runAs(ann, later) // the place of the one that was stopped
+
+	g.restart() // the counts come back with the journal
+	g.refusedAs(ann, later, 429, "user-tasks")
+	g.opt.PerUser.MayHigh = "admins"
+	g.Runner.opt.PerUser.MayHigh = "admins"
+	g.refusedAs(bob, high, 403, "for administrators")
+}
