@@ -166,6 +166,8 @@ var eventDecoders = map[string]func([]byte) (Event, error){
 	"exited":         decodeAs[Exited],
 	"cancel":         decodeAs[Cancel],
 	"removed":        decodeAs[Removed],
+	"taken-in":       decodeAs[TakenIn],
+	"settled":        decodeAs[Settled],
 	"woke":           decodeAs[Woke],
 }
 

@@ -98,6 +98,10 @@ func (s *State) take(ev Event) {
 	case Cancel:
 		s.cancel(ev)
 	case Removed:
+	case TakenIn:
+		s.takeIn(ev)
+	case Settled:
+		s.recordedEnd(ev)
 	case Woke:
 		s.wake = 0
 	default:

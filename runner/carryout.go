@@ -21,6 +21,8 @@ func (r *Runner) refresh(ev mapper.Event) {
 		}
 	case mapper.Exited:
 		id = ev.Task
+	case mapper.TakenIn:
+		id = ev.ID
 	case mapper.Removed:
 		for _, id := range ev.Tasks {
 			r.book.drop(id)

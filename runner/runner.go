@@ -185,7 +185,11 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.load(); err != nil {
 		return nil, err
 	}
-	return r, nil
+	strange, err := r.checkNewer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.acceptLoss(strange)
 }
 
 // SetSpeed changes how fast a simulated server's time runs.

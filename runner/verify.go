@@ -172,6 +172,13 @@ func (v *verifier) apply(p past, stored bool) {
 	switch ev := p.event.(type) {
 	case mapper.TaskSubmitted:
 		v.Submitted++
+	case mapper.Settled:
+		delete(v.live, ev.Task.ID)
+	case mapper.TakenIn:
+		if _, known := v.state.Task(ev.ID); !known && ev.ID > v.state.LastID() {
+			v.Submitted++
+		}
+		v.live[ev.ID] = max(v.live[ev.ID], ev.Attempt)
 	case mapper.Exited:
 		if v.live[ev.Task] == ev.Attempt {
 			delete(v.live, ev.Task)

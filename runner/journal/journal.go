@@ -257,7 +257,7 @@ func makeDataFile(dir string) error {
 			return &Refusal{
 				Err: ErrDamaged, What: "the journal in " + dir + " is gone",
 				Facts: []string{"last written: " + h.stand()},
-				Mend:  mendRepair(dir),
+				Mend:  MendCommand(dir),
 			}
 		}
 	}

@@ -33,8 +33,8 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// mendRepair is the command after which the next start goes on.
-func mendRepair(dir string) string {
+// MendCommand is the command after which the next start goes on.
+func MendCommand(dir string) string {
 	return "carma journal repair --accept-loss --data-dir " + quoted(dir)
 }
 
@@ -57,7 +57,7 @@ func refusal(dir string, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
 	}
-	r = &Refusal{Err: err, What: err.Error(), Mend: mendRepair(dir)}
+	r = &Refusal{Err: err, What: err.Error(), Mend: MendCommand(dir)}
 	if h, _, err := readWitness(filepath.Join(dir, witnessFile)); err == nil {
 		r.Facts = append(r.Facts, "last written: "+h.stand())
 	}
@@ -67,7 +67,7 @@ func refusal(dir string, err error) error {
 
 // lost is the refusal of a journal that is not what a witness saw.
 func (j *Journal) lost(what, detail string, seen head) error {
-	r := &Refusal{Err: ErrDamaged, What: fmt.Sprintf("%s (%s)", what, j.dir), Mend: mendRepair(j.dir)}
+	r := &Refusal{Err: ErrDamaged, What: fmt.Sprintf("%s (%s)", what, j.dir), Mend: MendCommand(j.dir)}
 	if detail != "" {
 		r.Facts = append(r.Facts, detail)
 	}

@@ -70,7 +70,7 @@ func Repair(dir string, o RepairOptions) (report []string, err error) {
 	}
 	report = b.report(seen, seenErr)
 	if !o.Do {
-		return append(report, "nothing was changed; to do it: "+mendRepair(dir)), nil
+		return append(report, "nothing was changed; to do it: "+MendCommand(dir)), nil
 	}
 	aside, err := install(dir, b.dir, h)
 	if err != nil {

@@ -1,0 +1,110 @@
+package mapper
+
+import "slices"
+
+// TakenIn says that an attempt runs that the journal had lost: its container
+// was found. A task that is not known is added with it; one that waits, or
+// whose older attempt is thought to run, goes on with it. Its memory is booked
+// where it is, be it more than there seems to be. An attempt that is known, or
+// a task of a lower number that is not, changes nothing.
+type TakenIn struct {
+	At Instant `json:"at"`
+	Request
+	Attempt  int     `json:"attempt"`
+	Grants   []Grant `json:"grants"`
+	Launched Instant `json:"launched,omitempty"` // 0: not known
+}
+
+func (e TakenIn) when() Instant { return e.At }
+func (TakenIn) kind() string    { return "taken-in" }
+
+// Settled says that a task has ended as its record tells, though its end was
+// lost from the journal. Task is its last form.
+type Settled struct {
+	At   Instant `json:"at"`
+	Task Task    `json:"task"`
+}
+
+func (e Settled) when() Instant { return e.At }
+func (Settled) kind() string    { return "settled" }
+
+func (s *State) recordedEnd(ev Settled) {
+	t := s.tasks[ev.Task.ID]
+	if t == nil || !ev.Task.Phase.Finished() {
+		return
+	}
+	s.withdrawFrom(t)
+	t.Attempts = ev.Task.clone().Attempts
+	s.end(t, ev.Task.Phase, ev.Task.Code, ev.Task.Reason)
+}
+
+func (s *State) takeIn(ev TakenIn) {
+	t := s.tasks[ev.ID]
+	if !validGrants(ev.Grants) || ev.Attempt < 1 || t == nil && ev.ID <= s.lastID ||
+		t != nil && t.Last() != nil && t.Last().N >= ev.Attempt {
+		return
+	}
+	if t == nil {
+		t = s.newcomerOf(ev)
+	}
+	if a := t.Current(); a != nil { // it went on while nobody wrote it down
+		a.Ended, a.Class = s.now, ExitInfrastructure
+		s.withdrawFrom(t)
+		s.enqueue(t, Recovering)
+	}
+	t.GPUs = len(ev.Grants)
+	if missing := ev.Attempt - 1 - lastOf(t); missing > 0 {
+		t.Attempts = append(t.Attempts, Attempt{
+			N: ev.Attempt - 1, Starts: missing, Ended: s.now, Class: ExitInfrastructure, Blameless: true,
+		})
+	}
+	for _, grant := range ev.Grants {
+		for i := range s.page(grant).Residents {
+			s.byID[grant.GPU].Residents[i].Alone = false // it is not, any more
+		}
+	}
+	decided := len(s.out)
+	s.forceLaunch(t, Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants})
+	s.started(Started{At: ev.At, Task: t.ID, Attempt: ev.Attempt})
+	if a := t.Current(); a != nil && ev.Launched > 0 {
+		a.Launched = min(ev.Launched, s.now)
+		a.Started = a.Launched
+	}
+	// That it is launched is no decision: it runs.
+	s.out = append(s.out[:decided:decided], slices.DeleteFunc(s.out[decided:], func(d Decision) bool {
+		l, ok := d.(Launch)
+		return ok && l.Task == t.ID
+	})...)
+}
+
+// newcomerOf adds the task of a container that was found.
+func (s *State) newcomerOf(ev TakenIn) *Task {
+	s.lastID = ev.ID
+	t := &Task{Request: ev.Request, Phase: Held, Submitted: s.now}
+	if ev.Launched > 0 {
+		t.Submitted = min(ev.Launched, s.now)
+	}
+	for _, grant := range ev.Grants {
+		t.Need = max(t.Need, grant.Memory.clamp())
+	}
+	t.GPUs, t.Estimate.Memory = len(ev.Grants), t.Need
+	s.tasks[t.ID] = t
+	s.enrol(t)
+	return t
+}
+
+func lastOf(t *Task) int {
+	if a := t.Last(); a != nil {
+		return a.N
+	}
+	return 0
+}
+
+func validGrants(grants []Grant) bool {
+	for i, g := range grants {
+		if g.GPU == "" || g.Memory != g.Memory.clamp() || slices.ContainsFunc(grants[:i], func(o Grant) bool { return o.GPU == g.GPU }) {
+			return false
+		}
+	}
+	return len(grants) > 0
+}
