@@ -15,9 +15,11 @@ import (
 
 // Doctor checks everything the daemon depends on.
 func (r *Runner) Doctor(ctx context.Context) []api.Check {
-	checks := []api.Check{r.checkEngine(ctx), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput()}
+	short, cancel := context.WithTimeout(ctx, apiLimit) // for the engine
+	defer cancel()
+	checks := []api.Check{r.checkEngine(short), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput()}
 	if r.opt.SetSpeed != nil {
-		checks = append(checks, r.checkSimtask(ctx))
+		checks = append(checks, r.checkSimtask(short))
 	} else {
 		checks = append(checks, r.checkHealth(), r.checkMetrics(), r.checkAttach(), checkControlGroups())
 	}

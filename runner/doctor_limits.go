@@ -57,6 +57,8 @@ func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Che
 	if r.opt.Init == "" {
 		return nil, refusef(409, "carma-init is not beside carma, which is the program of the proof; make build")
 	}
+	ctx, done := r.whileAnswering(ctx)
+	defer done()
 	img, err := r.Driver.Image(ctx, image)
 	if err != nil {
 		if errors.Is(err, containers.ErrNotFound) {
@@ -99,6 +101,13 @@ func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu mapper.GPUID) (se
 		return "", err
 	}
 	defer func() {
+		if cause := context.Cause(ctx); errors.Is(cause, containers.ErrUnavailable) {
+			err = cause
+			r.attempts.Go(func() {
+				_, _ = r.engine.retry(r.work, func() error { r.unlimit(r.work, id); return r.Driver.Remove(r.work, id) })
+			})
+			return
+		}
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), proveLimit)
 		defer cancel()
 		r.unlimit(end, id)

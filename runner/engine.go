@@ -76,7 +76,7 @@ func (e *engine) probe(ctx context.Context) (up bool, why string) {
 
 // illness is what the driver sees missing that containers need to start.
 func (e *engine) illness(ctx context.Context) string {
-	c, ok := e.driver.(containers.Checker)
+	c, ok := able[containers.Checker](e.driver)
 	if !ok {
 		return ""
 	}
@@ -91,7 +91,7 @@ const toMend = "; to mend it: "
 
 // where names the engine and its address.
 func (e *engine) where() string {
-	if a, ok := e.driver.(interface{ Address() string }); ok && a.Address() != "" {
+	if a, ok := able[interface{ Address() string }](e.driver); ok && a.Address() != "" {
 		return e.driver.Name() + " at " + a.Address()
 	}
 	return e.driver.Name()

@@ -20,6 +20,8 @@ func failing(d containers.Driver) containers.Driver {
 
 type failingDriver struct{ containers.Driver }
 
+func (d failingDriver) Unwrap() containers.Driver { return d.Driver }
+
 func (d failingDriver) Pull(ctx context.Context, ref string) error {
 	if err := failpoint.Error("engine-before-pull"); err != nil {
 		return err

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ func (r *Runner) image(ctx context.Context, s api.Submit) (containers.Image, err
 		if img, ok := r.images.get(s.Image); ok {
 			return img, nil
 		}
-		img, err := r.Driver.Image(ctx, s.Image)
+		img, err := r.lookUp(ctx, s.Image)
 		if err == nil {
 			r.images.put(s.Image, img)
 		}
@@ -35,14 +36,42 @@ func (r *Runner) image(ctx context.Context, s api.Submit) (containers.Image, err
 			return img, refusef(422, "unknown image %s: it is not on this machine, and pulling is off", s.Image)
 		}
 	}
-	if err := r.Driver.Pull(ctx, s.Image); err != nil {
+	if err := r.pullNow(ctx, s.Image); err != nil {
 		if errors.Is(err, containers.ErrUnavailable) {
 			return containers.Image{}, err
 		}
 		return containers.Image{}, refusef(422, "unknown image %s: it is not on this machine and cannot be pulled: %v", s.Image, err)
 	}
-	img, err := r.Driver.Image(ctx, s.Image)
+	img, err := r.lookUp(ctx, s.Image)
 	return img, imageError(s.Image, err)
+}
+
+// lookUp asks the engine for an image, unless it does not answer: then the next
+// task of a submission does not wait for it again.
+func (r *Runner) lookUp(ctx context.Context, ref string) (containers.Image, error) {
+	if !r.engine.answers() || r.images.engineAway() {
+		return containers.Image{}, fmt.Errorf("look up image: %w", containers.ErrUnavailable)
+	}
+	img, err := r.Driver.Image(ctx, ref)
+	if errors.Is(err, containers.ErrUnavailable) {
+		r.images.noAnswer()
+	}
+	return img, err
+}
+
+// pullNow fetches an image while somebody waits for it. That takes as long as
+// the registry takes, but only while the engine answers.
+func (r *Runner) pullNow(ctx context.Context, ref string) error {
+	if !r.engine.answers() {
+		return fmt.Errorf("pull image: %w", containers.ErrUnavailable)
+	}
+	ctx, end := r.whileAnswering(ctx)
+	defer end()
+	err := r.Driver.Pull(ctx, ref)
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, containers.ErrUnavailable) {
+		return cause
+	}
+	return err
 }
 
 func imageError(ref string, err error) error {
@@ -57,6 +86,7 @@ func imageError(ref string, err error) error {
 type imageCache struct {
 	mu   sync.Mutex
 	seen map[string]cachedImage
+	away time.Time // until when the engine is taken not to answer
 }
 
 type cachedImage struct {
@@ -65,6 +95,18 @@ type cachedImage struct {
 }
 
 const imageCacheFor = 2 * time.Second
+
+func (c *imageCache) engineAway() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Before(c.away)
+}
+
+func (c *imageCache) noAnswer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away = time.Now().Add(imageCacheFor)
+}
 
 func (c *imageCache) get(ref string) (containers.Image, bool) {
 	c.mu.Lock()

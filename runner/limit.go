@@ -73,7 +73,7 @@ func (r *Runner) findLimits(ctx context.Context) error {
 		r.Log.Warn().Err(err).Msg("a limit of GPU memory was not cleared in time")
 	}
 	r.limiter.Support = r.lookForLimits(ctx)
-	if h, ok := r.Driver.(containers.Holder); ok {
+	if h, ok := able[containers.Holder](r.Driver); ok {
 		r.limiter.reserves = h.BeforeGone(r.unlimit)
 	}
 	if o.Mode == LimitDriver && !r.limiter.OK() {
@@ -94,7 +94,7 @@ func (r *Runner) lookForLimits(ctx context.Context) limits.Support {
 	if r.opt.SetSpeed != nil {
 		return limits.Support{Why: "the GPUs are simulated"}
 	}
-	h, ok := r.Driver.(containers.Holder)
+	h, ok := able[containers.Holder](r.Driver)
 	if !ok {
 		return limits.Support{Why: r.Driver.Name() + " cannot hold a container until it is limited"}
 	}
@@ -153,8 +153,10 @@ func (w *worker) limit(ctx context.Context, id string) error {
 }
 
 func (w *worker) hold(ctx context.Context, id string) (pid int, err error) {
-	h := w.Driver.(containers.Holder) // or nothing is limited
-	_, err = w.engine.retry(ctx, func() (err error) { pid, err = h.Hold(ctx, id); return err })
+	h, _ := able[containers.Holder](w.Driver) // or nothing is limited
+	_, err = w.engine.retry(ctx, func() error {
+		return within(ctx, startLimit, "hold container", func(ctx context.Context) (err error) { pid, err = h.Hold(ctx, id); return err })
+	})
 	return pid, err
 }
 

@@ -151,7 +151,7 @@ func (r *Runner) mountRefusal(err error) string {
 
 // engineNear is nil if the engine sees the files that the daemon sees.
 func (r *Runner) engineNear() error {
-	if near, ok := r.Driver.(containers.Near); ok && r.opt.MountDir != "" {
+	if near, ok := able[containers.Near](r.Driver); ok && r.opt.MountDir != "" {
 		return near.SameFiles()
 	}
 	return nil

@@ -148,7 +148,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := opt.Mapper.Validate(); err != nil {
 		return nil, err
 	}
-	deps.Driver = failing(deps.Driver)
+	deps.Driver = bounded{failing(deps.Driver)}
 	r := &Runner{
 		Deps: deps, opt: opt, book: newBook(), began: time.Now(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),

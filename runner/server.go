@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"carma/containers"
 	"carma/runner/api"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -98,6 +99,8 @@ func problem(err error) error {
 	switch {
 	case errors.As(err, &refused):
 		return huma.NewError(refused.Status, refused.Text)
+	case errors.Is(err, containers.ErrUnavailable):
+		return huma.Error503ServiceUnavailable(err.Error())
 	case errors.Is(err, context.Canceled):
 		// The daemon is stopping; if it is the caller who went away, nobody reads this.
 		return huma.NewError(errStopping.Status, errStopping.Text)

@@ -1,0 +1,138 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"carma/containers"
+)
+
+// How long one call of an engine may take. They are generous: a call that runs
+// out is taken for an engine that does not answer, and is made again. What an
+// answer of the API waits for has [apiLimit].
+const (
+	imageLimit    = 3 * time.Second
+	createLimit   = 15 * time.Minute // containerd unpacks the image
+	startLimit    = 5 * time.Minute
+	killLimit     = 30 * time.Second
+	removeLimit   = 10 * time.Minute // of all that the container has written
+	listLimit     = time.Minute
+	attachedLimit = time.Minute
+	pullLimit     = 6 * time.Hour
+	// waitRound is how long the end of a container is waited for before the engine
+	// is asked again.
+	waitRound = time.Minute
+	// apiLimit is how long an answer of the API waits for an engine.
+	apiLimit = 4 * time.Second
+)
+
+// bounded gives every call of a driver a time limit. The output is followed
+// without one: an attempt's end ends it.
+type bounded struct{ containers.Driver }
+
+// Unwrap returns the driver itself.
+func (b bounded) Unwrap() containers.Driver { return b.Driver }
+
+// within calls f with a limit. If it runs out the error wraps ErrUnavailable.
+func within(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
+	short, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := f(short)
+	if err != nil && ctx.Err() == nil && short.Err() != nil {
+		return fmt.Errorf("%s: %w: no answer within %s", what, containers.ErrUnavailable, limit)
+	}
+	return err
+}
+
+func (b bounded) Image(ctx context.Context, ref string) (img containers.Image, err error) {
+	err = within(ctx, imageLimit, "look up image", func(ctx context.Context) error { img, err = b.Driver.Image(ctx, ref); return err })
+	return img, err
+}
+
+func (b bounded) Pull(ctx context.Context, ref string) error {
+	return within(ctx, pullLimit, "pull image", func(ctx context.Context) error { return b.Driver.Pull(ctx, ref) })
+}
+
+func (b bounded) Create(ctx context.Context, spec containers.Spec) (id string, err error) {
+	err = within(ctx, createLimit, "create container", func(ctx context.Context) error { id, err = b.Driver.Create(ctx, spec); return err })
+	return id, err
+}
+
+func (b bounded) Start(ctx context.Context, id string) error {
+	return within(ctx, startLimit, "start container", func(ctx context.Context) error { return b.Driver.Start(ctx, id) })
+}
+
+// Wait asks again in rounds: an engine may have forgotten who waits.
+func (b bounded) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
+	for {
+		round, cancel := context.WithTimeout(ctx, waitRound)
+		exit, err = b.Driver.Wait(round, id)
+		over := round.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !over || errors.Is(err, containers.ErrNotFound) {
+			return exit, err
+		}
+	}
+}
+
+func (b bounded) Signal(ctx context.Context, id string) error {
+	return within(ctx, killLimit, "stop container", func(ctx context.Context) error { return b.Driver.Signal(ctx, id) })
+}
+
+func (b bounded) Kill(ctx context.Context, id string) error {
+	return within(ctx, killLimit, "kill container", func(ctx context.Context) error { return b.Driver.Kill(ctx, id) })
+}
+
+func (b bounded) Remove(ctx context.Context, id string) error {
+	return within(ctx, removeLimit, "remove container", func(ctx context.Context) error { return b.Driver.Remove(ctx, id) })
+}
+
+func (b bounded) Attached(ctx context.Context, id string) (got containers.Attachment, err error) {
+	err = within(ctx, attachedLimit, "look at container", func(ctx context.Context) error { got, err = b.Driver.Attached(ctx, id); return err })
+	return got, err
+}
+
+func (b bounded) List(ctx context.Context, labels map[string]string) (list []containers.Container, err error) {
+	err = within(ctx, listLimit, "list containers", func(ctx context.Context) error { list, err = b.Driver.List(ctx, labels); return err })
+	return list, err
+}
+
+// able returns a driver as something that only some drivers are.
+func able[T any](d containers.Driver) (T, bool) {
+	for {
+		if t, ok := d.(T); ok {
+			return t, true
+		}
+		w, ok := d.(interface{ Unwrap() containers.Driver })
+		if !ok {
+			var none T
+			return none, false
+		}
+		d = w.Unwrap()
+	}
+}
+
+// whileAnswering returns a context that also ends, with an error that wraps
+// ErrUnavailable, when the engine does not answer any more. Call end when done.
+func (r *Runner) whileAnswering(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Second):
+			}
+			err := within(ctx, imageLimit, "ping", func(ctx context.Context) error { _, err := r.Driver.Ping(ctx); return err })
+			if errors.Is(err, containers.ErrUnavailable) {
+				cancel(err)
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}
