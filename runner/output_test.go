@@ -2,11 +2,15 @@ package runner
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/runner/api"
+	"carma/runner/tasklog"
 )
 
 // TestLogsOfNoAttempt: output that will never be there is refused, not empty.
@@ -25,5 +29,103 @@ func TestLogsOfNoAttempt(t *testing.T) {
 	n := 0
 	if _, err := g.api.Logs(g.ctx(), ref, api.LogOptions{Attempt: 1}, func(api.LogLine) error { n++; return nil }); err != nil || n != 1 {
 		t.Errorf("attempt 1: %d lines, %v", n, err)
+	}
+}
+
+// TestRetention: finished tasks beyond keep-tasks go, the oldest of the user
+// who has most; one that an unfinished task follows stays, and the journal is
+// sound.
+func TestRetention(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.opt.Keep = Keep{Tasks: 3} })
+	g.engine.AddImage("one", containerstest.Image{Run: printing(0, "x")})
+	g.engine.AddImage("long", containerstest.Image{Run: untilStopped})
+	var refs []string
+	for range 6 {
+		ref := g.run(api.Submit{Image: "one"})
+		g.finished(ref)
+		refs = append(refs, ref)
+	}
+	long := g.run(api.Submit{Image: "long"})
+	g.running(long)
+	g.restart() // it looks at its start
+	g.eventually("three tasks are left", func() bool {
+		n, err := g.Journal.FinishedByUser()
+		total := 0
+		for _, tasks := range n {
+			total += tasks
+		}
+		return err == nil && total == 3
+	})
+	for i, ref := range refs {
+		g.eventually("the first three have gone", func() bool {
+			_, err := g.api.Task(g.ctx(), ref)
+			return (err != nil) == (i < 3)
+		})
+	}
+	g.eventually("their output has gone", func() bool {
+		ids, err := g.Logs.Tasks()
+		return err == nil && len(ids) == 4
+	})
+	if got := g.output(refs[5]); len(got) != 1 {
+		t.Errorf("output %q", got)
+	}
+	if task, err := g.api.Task(g.ctx(), long); err != nil || task.Phase != "running" {
+		t.Errorf("the unfinished task is %v, %v", task.Phase, err)
+	}
+	info, err := g.api.Info(g.ctx())
+	if err != nil || info.Output == nil || info.Output.Finished != 3 {
+		t.Errorf("info %+v, %v", info.Output, err)
+	}
+}
+
+// TestOutputExpires: old output is replaced by a note; the task stays.
+func TestOutputExpires(t *testing.T) {
+	g := newRig(t)
+	g.engine.AddImage("one", containerstest.Image{Run: printing(0, "x", "y")})
+	ref := g.run(api.Submit{Image: "one"})
+	g.finished(ref)
+	g.opt.Keep = Keep{OutputFor: time.Nanosecond}
+	g.restart()
+	g.eventually("the output is a note", func() bool {
+		got := g.output(ref)
+		return len(got) == 1 && strings.HasPrefix(got[0], "carma:2 lines (") && strings.HasSuffix(got[0], "left out here: output is kept for 1ns after a task's end")
+	})
+}
+
+// TestEngineThrewAway: what a driver tells to be missing becomes a note, in its
+// place.
+func TestEngineThrewAway(t *testing.T) {
+	s := tasklog.Open(t.TempDir(), 0)
+	w, err := s.Writer(1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1000, 0)
+	line := func(n int, text string) {
+		if err := w.Write(at.Add(time.Duration(n)), tasklog.Stdout, []byte(text), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line(1, "1")
+	noteMissing(w, at.Add(2), containers.Lines{Lines: 3}.Text())
+	line(3, "5")
+	noteMissing(w, at.Add(4), containers.Lines{Before: 10}.Text())
+	line(5, "11")
+	noteMissing(w, at.Add(6), containers.Lines{Before: 11}.Text()) // nothing is missing
+	noteMissing(w, at.Add(6), containers.Lines{Lines: -1}.Text())
+	line(7, "x")
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := s.Tail(1, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range lines {
+		got = append(got, strings.TrimSuffix(string(l.Text), " left out here: "+thrownAway))
+	}
+	if want := []string{"1", "3 lines", "5", "5 lines", "11", "an unknown number of lines", "x"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

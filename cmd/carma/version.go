@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -75,10 +76,12 @@ func (a *app) infoCommand() *cobra.Command {
 		for _, line := range [][2]string{
 			{"version", info.Version}, {"process", strconv.Itoa(info.PID)}, {"socket", client.Socket()}, {"data", info.DataDir},
 			{"GPUs", gpus}, {"engine", engine(&info)}, {"policy", info.Policy},
-			{"tasks", taskCounts(&info)},
+			{"tasks", taskCounts(&info)}, {"output", outputLine(&info)},
 			{"time", info.Now.Format("2006-01-02 15:04:05 MST")},
 		} {
-			a.printf("%-8s %s\n", line[0], line[1])
+			if line[1] != "" {
+				a.printf("%-8s %s\n", line[0], line[1])
+			}
 		}
 		for _, x := range info.Trouble {
 			if x.Code != "down" { // that is in the engine's line
@@ -95,6 +98,19 @@ func engine(info *api.Info) string {
 		return info.Driver + ": down: " + printable(info.EngineDown)
 	}
 	return strings.TrimSpace(info.Driver + " " + info.Engine)
+}
+
+// outputLine is how much room output takes, and what is kept of finished tasks.
+func outputLine(info *api.Info) string {
+	o := info.Output
+	if o == nil {
+		return ""
+	}
+	s := fmt.Sprintf("%s of at most %s in %s, %d finished tasks kept", mapper.Bytes(o.Bytes), mapper.Bytes(o.Total), o.Dir, o.Finished)
+	if o.Trouble != "" {
+		s += "; cannot be kept now: " + printable(o.Trouble)
+	}
+	return s
 }
 
 // taskCounts is how many tasks there are of each sort.
