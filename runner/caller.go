@@ -2,11 +2,8 @@ package runner
 
 import (
 	"context"
-	"net"
 	"os/user"
 	"strconv"
-
-	"golang.org/x/sys/unix"
 )
 
 // Caller is who is at the other end of the socket, as the kernel says.
@@ -19,25 +16,6 @@ type Caller struct {
 }
 
 type callerKey struct{}
-
-// withCaller puts the peer of a unix socket connection into its context.
-func withCaller(ctx context.Context, c net.Conn) context.Context {
-	uc, ok := c.(*net.UnixConn)
-	if !ok {
-		return ctx
-	}
-	raw, err := uc.SyscallConn()
-	if err != nil {
-		return ctx
-	}
-	var cred *unix.Ucred
-	if raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}) != nil || err != nil {
-		return ctx
-	}
-	return context.WithValue(ctx, callerKey{}, callerOf(int(cred.Uid), int(cred.Gid)))
-}
 
 func callerOf(uid, gid int) Caller {
 	c := Caller{UID: uid, GID: gid, Name: strconv.Itoa(uid)}
@@ -63,6 +41,11 @@ func callerOf(uid, gid int) Caller {
 
 // callerFrom returns the caller of a request; false if it is not known.
 func callerFrom(ctx context.Context) (Caller, bool) {
-	c, ok := ctx.Value(callerKey{}).(Caller)
-	return c, ok
+	switch c := ctx.Value(callerKey{}).(type) {
+	case func() Caller:
+		return c(), true
+	case Caller:
+		return c, true
+	}
+	return Caller{}, false
 }

@@ -44,8 +44,10 @@ func Listen(socket string) (net.Listener, error) {
 func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	srv := &http.Server{
-		Handler:           r.Handler(),
+		Handler:           newTurnstile().guard(r.Handler()),
 		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       idleLimit,
+		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       withCaller,
 	}
@@ -60,7 +62,7 @@ func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
 			srv.Close()
 		}
 	}()
-	err := srv.Serve(l)
+	err := srv.Serve(newDoorkeeper(l, r.opt.PerUser.Connections, mayMountAll))
 	if errors.Is(err, http.ErrServerClosed) {
 		<-done
 		return nil
@@ -82,6 +84,12 @@ func (r *Runner) Handler() http.Handler {
 	r.addServerRoutes(a)
 	r.addStreams(a)
 	return mux
+}
+
+// tasksPage is one page of a listing.
+type tasksPage struct {
+	Next int64 `header:"Carma-Next" doc:"there are more: ask with before and this number; absent or 0: that was all"`
+	Body []api.Task
 }
 
 type output[T any] struct{ Body T }
@@ -131,13 +139,18 @@ func (r *Runner) addTaskRoutes(a huma.API) {
 		})
 	huma.Register(a, operation("list", http.MethodGet, "/v1/tasks", "List tasks, newest first"),
 		func(ctx context.Context, in *struct {
-			All   bool   `query:"all" doc:"finished ones too"`
-			User  string `query:"user"`
-			Group string `query:"group"`
-			Label string `query:"label" doc:"key or key=value"`
-			Limit int    `query:"limit" minimum:"0" maximum:"100000"`
-		}) (*output[[]api.Task], error) {
-			return answer(r.Tasks(ctx, api.ListOptions{All: in.All, User: in.User, Group: in.Group, Label: in.Label, Limit: in.Limit}))
+			All    bool   `query:"all" doc:"finished ones too"`
+			User   string `query:"user"`
+			Group  string `query:"group"`
+			Label  string `query:"label" doc:"key or key=value"`
+			Limit  int    `query:"limit" minimum:"0" maximum:"1000" doc:"at most so many on one page; 0: 1000"`
+			Before int64  `query:"before" minimum:"0" doc:"only tasks with lower numbers: the next page"`
+		}) (*tasksPage, error) {
+			list, next, err := r.page(ctx, api.ListOptions{All: in.All, User: in.User, Group: in.Group, Label: in.Label, Limit: in.Limit, Before: in.Before})
+			if err != nil {
+				return nil, problem(err)
+			}
+			return &tasksPage{Next: next, Body: list}, nil
 		})
 	huma.Register(a, operation("inspect", http.MethodGet, "/v1/tasks/{task}", "One task"),
 		func(ctx context.Context, in *TaskRef) (*output[api.Task], error) {

@@ -10,7 +10,7 @@ import (
 )
 
 // maxSubmission bounds a submission of several tasks.
-const maxSubmission = 64 << 20
+const maxSubmission = 16 << 20
 
 // GroupRef is the path parameter that names a group; exported because huma
 // fills embedded structs only then.

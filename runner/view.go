@@ -106,11 +106,20 @@ func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.Tas
 
 // Tasks lists tasks, newest first.
 func (r *Runner) Tasks(ctx context.Context, o api.ListOptions) ([]api.Task, error) {
-	recs, err := r.records(o)
+	list, _, err := r.page(ctx, o)
+	return list, err
+}
+
+// page is one page of a listing, and where the next one begins; 0: there is none.
+func (r *Runner) page(ctx context.Context, o api.ListOptions) (list []api.Task, next int64, err error) {
+	recs, more, err := r.records(o)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return r.views(ctx, recs)
+	recs, next = page(recs, pageLimit(o))
+	next = cmp.Or(next, more)
+	list, err = r.views(ctx, recs)
+	return list, next, err
 }
 
 // views are records as users see them in a listing.
@@ -126,33 +135,42 @@ func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) 
 	return out, nil
 }
 
-func (r *Runner) records(o api.ListOptions) ([]*Record, error) {
-	limit := cmp.Or(o.Limit, 1000)
-	recs := r.book.all()
+// records are the newest that are asked for. more, if not 0, is the lowest number
+// that was looked at: there may be others below it.
+func (r *Runner) records(o api.ListOptions) (recs []*Record, more int64, err error) {
+	recs = r.book.all()
 	if o.All && len(recs) >= keepFinished {
-		rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Limit: limit})
+		limit := pageLimit(o)
+		rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Before: o.Before, Limit: limit, Bytes: pageBytes})
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
+		bytes := 0
 		have := map[mapper.TaskID]bool{}
 		for _, rec := range recs {
 			have[rec.ID()] = true
 		}
 		for _, row := range rows {
+			bytes += len(row.Body)
 			rec, err := recordOf(row)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			if !have[rec.ID()] {
 				recs = append(recs, rec)
 			}
 		}
+		if len(rows) > 0 && (len(rows) == limit || bytes >= pageBytes) {
+			more = rows[len(rows)-1].ID
+		}
 	}
 	recs = slices.DeleteFunc(recs, func(rec *Record) bool {
-		return (!o.All && rec.Task.Phase.Finished()) || (o.User != "" && rec.User != o.User) || (o.Group != "" && rec.Group != o.Group) || !hasLabel(rec, o.Label)
+		id := int64(rec.ID())
+		return (!o.All && rec.Task.Phase.Finished()) || (o.User != "" && rec.User != o.User) || (o.Group != "" && rec.Group != o.Group) || !hasLabel(rec, o.Label) ||
+			(o.Before > 0 && id >= o.Before) || id < more
 	})
 	slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(b.ID(), a.ID()) })
-	return recs[:min(limit, len(recs))], nil
+	return recs, more, nil
 }
 
 // view is a record as users see it.

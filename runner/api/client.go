@@ -73,13 +73,34 @@ func (c *Client) Submit(ctx context.Context, s Submit) (Submitted, error) {
 type ListOptions struct {
 	All   bool   // finished ones too
 	User  string // only this user's
-	Limit int    // newest first; 0: 1000
-	Group string // only those of this group
-	Label string // key or key=value of a user label
+	Limit int    // newest first; 0: all
+	// Before: only those with lower numbers; 0: any.
+	Before int64
+	Group  string // only those of this group
+	Label  string // key or key=value of a user label
 }
 
-// Tasks lists tasks, newest first.
+// Tasks lists tasks, newest first. It asks for one page after the other.
 func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
+	all := []Task{}
+	for want := o.Limit; ; {
+		some, next, err := c.tasks(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+		if o.Limit = want - len(all); next == 0 || (want > 0 && o.Limit <= 0) {
+			return all, nil
+		}
+		o.Limit, o.Before = max(0, o.Limit), next
+	}
+}
+
+// maxPage is the most tasks a page may be asked for.
+const maxPage = 1000
+
+// tasks is one page, and where the next begins; 0: there is none.
+func (c *Client) tasks(ctx context.Context, o ListOptions) ([]Task, int64, error) {
 	q := url.Values{}
 	if o.All {
 		q.Set("all", "true")
@@ -88,7 +109,7 @@ func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
 		q.Set("user", o.User)
 	}
 	if o.Limit > 0 {
-		q.Set("limit", strconv.Itoa(o.Limit))
+		q.Set("limit", strconv.Itoa(min(o.Limit, maxPage)))
 	}
 	if o.Group != "" {
 		q.Set("group", o.Group)
@@ -96,7 +117,16 @@ func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
 	if o.Label != "" {
 		q.Set("label", o.Label)
 	}
-	return call[[]Task](ctx, c, http.MethodGet, "/v1/tasks?"+q.Encode(), nil)
+	if o.Before > 0 {
+		q.Set("before", strconv.FormatInt(o.Before, 10))
+	}
+	resp, err := c.do(ctx, http.MethodGet, "/v1/tasks?"+q.Encode(), nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	list, err := read[[]Task](c, resp, "the list of tasks")
+	next, _ := strconv.ParseInt(resp.Header.Get("Carma-Next"), 10, 64)
+	return list, next, err
 }
 
 // Task returns one task by its number or name.
@@ -217,11 +247,16 @@ func (c *Client) watch(ctx context.Context, path string, fn func(Task) error) er
 func taskPath(ref string) string { return "/v1/tasks/" + url.PathEscape(ref) }
 
 func call[A any](ctx context.Context, c *Client, method, path string, body any) (A, error) {
-	var answer A
 	resp, err := c.do(ctx, method, path, body)
 	if err != nil {
-		return answer, err
+		var none A
+		return none, err
 	}
+	return read[A](c, resp, method+" "+path)
+}
+
+// read decodes an answer to what was asked.
+func read[A any](c *Client, resp *http.Response, what string) (answer A, err error) {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent {
 		return answer, nil
@@ -229,7 +264,7 @@ func call[A any](ctx context.Context, c *Client, method, path string, body any) 
 	if err := json.NewDecoder(resp.Body).Decode(&answer); errors.Is(err, io.ErrUnexpectedEOF) {
 		return answer, &NoDaemonError{Socket: c.socket, Err: err}
 	} else if err != nil {
-		return answer, fmt.Errorf("answer of %s %s: %w", method, path, err)
+		return answer, fmt.Errorf("answer to %s: %w", what, err)
 	}
 	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
 	return answer, nil

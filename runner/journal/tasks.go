@@ -15,6 +15,7 @@ type Filter struct {
 	Group       string // only those of this group; empty: any
 	Before      int64  // only numbers below this one, for the next page; 0: any
 	Limit       int    // at most so many; 0: no limit
+	Bytes       int64  // no more after those whose bodies come to this; 0: no limit
 }
 
 const (
@@ -55,7 +56,7 @@ func (r *Reader) oneTask(where string, arg any) (TaskRow, error) {
 // Tasks returns the records that f selects, highest number first.
 func (r *Reader) Tasks(f Filter) ([]TaskRow, error) {
 	where, args := f.sql()
-	rows, err := r.queryTasks(where, args...)
+	rows, err := r.someTasks(f.Bytes, where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("tasks: %w", err)
 	}
@@ -91,6 +92,13 @@ func (f Filter) sql() (string, []any) {
 }
 
 func (r *Reader) queryTasks(where string, args ...any) (tasks []TaskRow, err error) {
+	return r.someTasks(0, where, args...)
+}
+
+// someTasks stops after the row with which the bodies come to some bytes; 0: at
+// the last row.
+func (r *Reader) someTasks(bytes int64, where string, args ...any) (tasks []TaskRow, err error) {
+	have := int64(0)
 	rows, err := r.q.Query("SELECT "+taskColumns+" FROM tasks "+where, args...)
 	if err != nil {
 		return nil, classify(r.dir, err)
@@ -105,6 +113,9 @@ func (r *Reader) queryTasks(where string, args ...any) (tasks []TaskRow, err err
 			return nil, fmt.Errorf("%w: the record of task %d has a wrong checksum; look with: carma journal check", ErrDamaged, t.ID)
 		}
 		tasks = append(tasks, t)
+		if have += int64(len(t.Body)); bytes > 0 && have >= bytes {
+			break
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return nil, classify(r.dir, err)

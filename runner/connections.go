@@ -1,0 +1,155 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits of the connections to the daemon.
+const (
+	// maxConnections is how many there may be in all, rootsConnections how many
+	// of these are for root and the daemon's own user alone.
+	maxConnections   = 8192
+	rootsConnections = 128
+	// idleLimit ends a connection on which nothing is asked, so that its place is
+	// free again.
+	idleLimit = 2 * time.Minute
+	// turning is how many connections may be turned away at a time.
+	turning = 64
+)
+
+// doorkeeper is a listener that lets each user have so many connections, and
+// keeps some places for root. The others are told so and closed.
+type doorkeeper struct {
+	net.Listener
+	each, all, reserve int // each 0: no limit
+	free               func(uid int) bool
+
+	mu    sync.Mutex
+	open  map[int]int // by uid
+	total int
+	away  chan struct{} // a token for each connection that is being turned away
+}
+
+func newDoorkeeper(l net.Listener, each int, free func(uid int) bool) *doorkeeper {
+	all := maxConnections
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur/2 < uint64(all) {
+		all = int(files.Cur / 2)
+	}
+	return &doorkeeper{
+		Listener: l, each: each, all: all, reserve: min(rootsConnections, all/2), free: free,
+		open: map[int]int{}, away: make(chan struct{}, turning),
+	}
+}
+
+// Accept returns the next connection that is let in.
+func (d *doorkeeper) Accept() (net.Conn, error) {
+	for {
+		c, err := d.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		peer, ok := peerOf(c)
+		if !ok {
+			return c, nil // its requests are refused
+		}
+		if why := d.enter(int(peer.Uid)); why != "" {
+			d.turnAway(c, why)
+			continue
+		}
+		return &visitor{Conn: c, peer: peer, leave: sync.OnceFunc(func() { d.exit(int(peer.Uid)) })}, nil
+	}
+}
+
+func (d *doorkeeper) enter(uid int) (why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.free(uid) && d.total < d.all:
+	case d.total >= d.all-d.reserve:
+		return "the daemon has too many open connections; try again in a moment"
+	case d.each > 0 && d.open[uid] >= d.each:
+		return fmt.Sprintf("you have %d open connections to the daemon, and one user may have %d (user-connections); end some of your carma commands", d.open[uid], d.each)
+	}
+	d.open[uid]++
+	d.total++
+	return ""
+}
+
+func (d *doorkeeper) exit(uid int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.total--
+	if d.open[uid]--; d.open[uid] == 0 {
+		delete(d.open, uid)
+	}
+}
+
+// turnAway answers a connection that is not let in, if few are waiting for that,
+// and closes it.
+func (d *doorkeeper) turnAway(c net.Conn, why string) {
+	select {
+	case d.away <- struct{}{}:
+	default:
+		_ = c.Close()
+		return
+	}
+	go func() {
+		defer func() { <-d.away; _ = c.Close() }()
+		_ = c.SetDeadline(time.Now().Add(time.Second))
+		body := fmt.Sprintf(`{"title":"Too Many Requests","status":429,"detail":%q}`, why)
+		// What was asked is read first, or the answer could be lost with it.
+		_, _ = c.Read(make([]byte, 4<<10))
+		_, _ = fmt.Fprintf(c, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
+	}()
+}
+
+// visitor is a connection that was let in.
+type visitor struct {
+	net.Conn
+	peer  *unix.Ucred
+	leave func()
+}
+
+func (v *visitor) Close() error {
+	v.leave()
+	return v.Conn.Close()
+}
+
+// peerOf is who is at the other end of a unix socket, as the kernel says.
+func peerOf(c net.Conn) (*unix.Ucred, bool) {
+	switch c := c.(type) {
+	case *visitor:
+		return c.peer, true
+	case *net.UnixConn:
+		raw, err := c.SyscallConn()
+		if err != nil {
+			return nil, false
+		}
+		var cred *unix.Ucred
+		if raw.Control(func(fd uintptr) {
+			cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		}) != nil || err != nil {
+			return nil, false
+		}
+		return cred, true
+	}
+	return nil, false
+}
+
+// withCaller puts the peer of a connection into its context. Their name and
+// groups are looked up when they are first asked for: a directory server that
+// hangs must hold up nobody else.
+func withCaller(ctx context.Context, c net.Conn) context.Context {
+	peer, ok := peerOf(c)
+	if !ok {
+		return ctx
+	}
+	return context.WithValue(ctx, callerKey{}, sync.OnceValue(func() Caller { return callerOf(int(peer.Uid), int(peer.Gid)) }))
+}
