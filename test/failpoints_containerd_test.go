@@ -1,0 +1,102 @@
+//go:build e2e && failpoints && containerd
+
+package test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/containerd/containerd/api/events"
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/typeurl/v2"
+
+	"carma/containers/containerstest"
+	engines "carma/containers/containerstest/engine"
+)
+
+func init() { onContainerd = newContainerdLab }
+
+// newContainerdLab is a lab on a containerd of its own.
+func newContainerdLab(t *testing.T) *lab {
+	t.Helper()
+	c := newContainerd(t)
+	on := []string{"--driver", "containerd", "--containerd-address", c.Address()}
+	l := newLab(t, on...)
+	for _, archive := range []string{simtaskArchive(t), toolArchive(t)} {
+		l.ok(append([]string{"image", "import", archive}, on...)...)
+	}
+	l.witness = watchContainerd(t, c)
+	return l
+}
+
+// toolArchive is the image of the tests' tool as a tar file.
+func toolArchive(t *testing.T) string {
+	t.Helper()
+	program := readFile(t, filepath.Join(scratch, "tool"))
+	tar, err := containerstest.Archive(tool, "/tool", program, containerstest.ImageConfig{Entrypoint: []string{"/tool"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tool.tar")
+	writeFile(t, path, tar)
+	return path
+}
+
+// containerdWatcher follows containerd's events.
+type containerdWatcher struct {
+	mu   sync.Mutex
+	seen map[string]int // starts, by container
+}
+
+func watchContainerd(t *testing.T, c *engines.Containerd) *containerdWatcher {
+	t.Helper()
+	cli, err := client.New(c.Address(), client.WithDefaultNamespace("carma"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &containerdWatcher{seen: map[string]int{}}
+	stream, _ := cli.Subscribe(ctx, `topic=="/tasks/start"`)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e, ok := <-stream:
+				if !ok {
+					return
+				}
+				if ev, err := typeurl.UnmarshalAny(e.Event); err == nil {
+					if start, ok := ev.(*events.TaskStart); ok {
+						w.mu.Lock()
+						w.seen[start.ContainerID]++
+						w.mu.Unlock()
+					}
+				}
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+		_ = cli.Close()
+	})
+	return w
+}
+
+// starts goes by the containers' names: carma-INSTANCE-TASK-ATTEMPT.
+func (w *containerdWatcher) starts(instance string) map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := map[string]int{}
+	for name, starts := range w.seen {
+		if rest, ok := strings.CutPrefix(name, "carma-"+instance+"-"); ok {
+			n[strings.Replace(rest, "-", ".", 1)] += starts
+		}
+	}
+	return n
+}

@@ -1,0 +1,360 @@
+//go:build e2e && failpoints
+
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"carma/mapper"
+	"carma/runner"
+	"carma/runner/api"
+)
+
+// lab is a daemon that is going to die, tasks that must not notice, and a
+// witness of which containers are started that is not the daemon.
+type lab struct {
+	*server
+	witness witness
+	builds  []string // of the program: each life of the daemon takes the next
+	options [][]string
+	lives   int
+	deaths  int
+}
+
+// witness tells how often the container of each attempt has been started.
+type witness interface {
+	starts(instance string) map[string]int // by task.attempt
+}
+
+func (w *watcher) starts(instance string) map[string]int {
+	n := map[string]int{}
+	for _, l := range w.of(instance) {
+		n[fmt.Sprintf("%d.%d", l.task, l.attempt)] += len(l.starts)
+	}
+	return n
+}
+
+// The builds of the daemon with failpoints: this program, and the same with
+// another order of first-fit, the last GPU first.
+var (
+	buildWithPoints = sync.OnceValues(func() (string, error) { return build("carma-points", "carma/cmd/carma", "-tags", "failpoints") })
+	buildOther      = sync.OnceValues(func() (string, error) {
+		overlay, err := otherOrder()
+		if err != nil {
+			return "", err
+		}
+		return build("carma-other", "carma/cmd/carma", "-tags", "failpoints", "-overlay", overlay)
+	})
+)
+
+// otherOrder writes an overlay of the source in which first-fit takes the GPU
+// with the highest index.
+func otherOrder() (path string, err error) {
+	source, err := filepath.Abs("../mapper/policy.go")
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return "", err
+	}
+	const doc = "name: \"first-fit\", doc: \"the lowest index that fits\",\n\t\torder: "
+	const was, is = doc + "func(*State, *GPU, *GPU) int { return 0 }", doc + "func(_ *State, a, b *GPU) int { return b.Index - a.Index }"
+	if strings.Count(string(text), was) != 1 {
+		return "", errors.New("mapper/policy.go has no such first-fit")
+	}
+	changed := filepath.Join(scratch, "policy.go")
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(text), was, is, 1)), 0o644); err != nil {
+		return "", err
+	}
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{source: changed}})
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(scratch, "overlay.json")
+	return path, os.WriteFile(path, replace, 0o644)
+}
+
+// newLab prepares a daemon whose lives alternate between two builds and two
+// sets of options.
+func newLab(t *testing.T, flags ...string) *lab {
+	t.Helper()
+	this, err := buildWithPoints()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := this
+	if os.Getenv("OTHER") != "no" {
+		if other, err = buildOther(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := append([]string{"--gpus", "sim:dgx-station-a100", "--speed", "600", "--policy", "first-fit", "--warm-up", "0s", "--backoff", "1s"}, flags...)
+	l := &lab{
+		server: newServer(t), witness: engine, builds: []string{this, other},
+		options: [][]string{append(base, "--shrink", "2m"), append(base, "--headroom", "1G", "--smact-cap", "0.99", "--shrink", "1h")},
+	}
+	return l
+}
+
+// up starts the daemon's next life, and again if it dies on the way.
+func (l *lab) up() {
+	l.t.Helper()
+	for range 20 {
+		l.bin, l.flags = l.builds[l.lives%len(l.builds)], l.options[l.lives%len(l.options)]
+		l.lives++
+		l.launch()
+		if l.comesUp() {
+			return
+		}
+	}
+	l.t.Fatal("the daemon does not come up")
+}
+
+// comesUp waits until the daemon answers; false: it has died.
+func (l *lab) comesUp() bool {
+	l.t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.exited:
+			l.died()
+			return false
+		case <-deadline:
+			l.t.Fatalf("the daemon is not ready within %s", patience)
+		case <-tick.C:
+		}
+		if strings.Contains(l.log.String()[l.life:], "carma is ready") {
+			return true
+		}
+	}
+}
+
+// died notes a death: by a signal it is what was wanted, else the daemon gave up.
+func (l *lab) died() {
+	l.t.Helper()
+	l.deaths++
+	status, _ := l.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !status.Signaled() || status.Signal() != syscall.SIGKILL {
+		l.t.Fatalf("the daemon ended with %v", l.cmd.ProcessState)
+	}
+	l.env = nil // a failpoint is for one death
+}
+
+// gone reports whether the daemon has died.
+func (l *lab) gone() bool {
+	select {
+	case <-l.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// again does something that the daemon may die of or be away for, until it is
+// done. A refusal is returned.
+func (l *lab) again(what string, f func(ctx context.Context) error) error {
+	l.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(l.t.Context(), 30*time.Second)
+		done := make(chan error, 1)
+		go func() { done <- f(ctx) }()
+		var err error
+		select {
+		case err = <-done:
+		case <-l.exited:
+			cancel()
+			err = <-done
+		}
+		cancel()
+		var status *api.StatusError
+		if err == nil || errors.As(err, &status) && status.Status < 500 {
+			return err
+		}
+		if l.gone() || errors.Is(err, context.Canceled) {
+			<-l.exited
+			l.died()
+			l.up()
+		}
+		if time.Now().After(deadline) {
+			l.t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// submit makes a task of that name, or finds it if an earlier try has made it.
+func (l *lab) submit(s api.Submit) {
+	l.t.Helper()
+	err := l.again("submit "+s.Name, func(ctx context.Context) error {
+		_, err := l.api.Task(ctx, s.Name)
+		var status *api.StatusError
+		if errors.As(err, &status) && status.Status == 404 {
+			_, err = l.api.Submit(ctx, s)
+		}
+		return err
+	})
+	if err != nil {
+		l.t.Fatalf("submit %s: %v", s.Name, err)
+	}
+}
+
+var errNotYet = errors.New("not yet")
+
+// sees waits until a task satisfies a condition.
+func (l *lab) sees(name, what string, ok func(api.Task) bool) (last api.Task) {
+	l.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		met := false
+		err := l.again(name+": "+what, func(ctx context.Context) (err error) {
+			last, err = l.api.Task(ctx, name)
+			met = err == nil && ok(last)
+			return err
+		})
+		if err != nil {
+			l.t.Fatalf("task %s is lost: %v", name, err)
+		}
+		if len(last.Attempts) > 1 {
+			l.t.Fatalf("task %s was launched again: %+v", name, last.Attempts)
+		}
+		if met {
+			return last
+		}
+		if time.Now().After(deadline) {
+			l.t.Fatalf("task %s: %s: not within %s; it is %s (%s) %+v", name, what, patience, last.Phase, last.Reason, last.Attempts)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (l *lab) ends(name, phase string) api.Task {
+	l.t.Helper()
+	task := l.sees(name, "its end", func(t api.Task) bool { return t.Finished() })
+	if task.Phase != phase {
+		l.t.Errorf("task %s has %s (%s), want %s", name, task.Phase, task.Reason, phase)
+	}
+	return task
+}
+
+func (l *lab) isRunning(names ...string) {
+	l.t.Helper()
+	for _, name := range names {
+		l.sees(name, "its start", func(t api.Task) bool { return t.Phase == "running" || t.Phase == "stopping" || t.Finished() })
+	}
+}
+
+// train is a task of the simulated image.
+func train(name string, mem mapper.Bytes, args ...string) api.Submit {
+	return api.Submit{Name: name, Image: image, Mem: int64(mem), Command: args, Pull: "never"}
+}
+
+// program is one of the tests' tool.
+func program(name string, args ...string) api.Submit {
+	return api.Submit{Name: name, Image: tool, Mem: int64(512 * mapper.MiB), Command: args, Pull: "never"}
+}
+
+// grant is what is booked for the last attempt.
+func grant(t api.Task) mapper.Bytes {
+	if len(t.Attempts) == 0 {
+		return 0
+	}
+	return mapper.Bytes(t.Attempts[len(t.Attempts)-1].Grant)
+}
+
+// startedOnce checks that the witness has seen every attempt that the daemon
+// tells of start once, and no other. It returns what was lost and doubled.
+func (l *lab) startedOnce(removed int) (lost, doubled int) {
+	l.t.Helper()
+	var list []api.Task
+	if err := l.again("list", func(ctx context.Context) (err error) {
+		list, err = l.api.Tasks(ctx, api.ListOptions{All: true})
+		return err
+	}); err != nil {
+		l.t.Fatal(err)
+	}
+	seen := l.witness.starts(l.instance())
+	told := 0
+	for _, task := range list {
+		for _, a := range task.Attempts {
+			told++
+			switch n := seen[fmt.Sprintf("%d.%d", task.ID, a.N)]; {
+			case n > 1:
+				doubled++
+				l.t.Errorf("task %d attempt %d was started %d times", task.ID, a.N, n)
+			case n == 0 && (a.Outcome == "" || a.Outcome == "ok"):
+				l.t.Errorf("the witness has not seen task %d attempt %d", task.ID, a.N)
+			}
+		}
+		if len(task.Attempts) > 1 {
+			lost++
+			l.t.Errorf("task %s took %d attempts: %+v", task.Name, len(task.Attempts), task.Attempts)
+		}
+	}
+	if len(seen) > told+removed {
+		doubled += len(seen) - told - removed
+		l.t.Errorf("the witness saw %d attempts, the daemon tells of %d and %d removed: %v", len(seen), told, removed, seen)
+	}
+	return lost, doubled
+}
+
+// term stops the daemon as an operator does; a failpoint may kill it on its way.
+func (l *lab) term() {
+	l.t.Helper()
+	_ = l.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-l.exited:
+	case <-time.After(patience):
+		l.t.Fatal("the daemon does not stop")
+	}
+	if l.cmd.ProcessState.ExitCode() != 0 {
+		l.died()
+	}
+}
+
+// dockerVersion and the like, for the head of the tables.
+func engineVersion(command string) string {
+	out, err := exec.Command(command, "--version").Output()
+	if err != nil {
+		return command + " is missing"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// verify replays the journal; it must be sound.
+func (l *lab) verify() runner.Verification {
+	l.t.Helper()
+	v, err := runner.Verify(l.dir)
+	if err != nil || len(v.Faults) > 0 {
+		l.t.Errorf("the journal is not sound: %v %q", err, v.Faults)
+	}
+	return v
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func writeFile(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
