@@ -5,7 +5,7 @@
 
 GO         ?= go
 TAGS       ?= docker,e2e
-LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images,hardware,failpoints
+LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images,hardware,failpoints,load
 TEST_FLAGS ?= -race -count=1 -timeout 20m
 BENCH      ?= .
 FUZZTIME   ?= 10s
@@ -63,6 +63,16 @@ engines: build ## the containerd driver, and the real NVIDIA Container Runtime w
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; \
 		$(GO) test $(TEST_FLAGS) -tags containerd ./containers/containerd/...; \
 		$(GO) test $(TEST_FLAGS) -tags e2e,containerd,gpu -run "^Test(Containerd|GPUs)" ./test'
+
+# POINT=, DRIVER= and FAULT= select by prefix; the whole takes about an hour on two cores.
+.PHONY: test-faults test-load
+test-faults: build ## kill the daemon at every failpoint on both drivers, and every fault; tables (root, POINT=, FAULT=)
+	@$(ENGINE) run sh -ec 'test/setup/image.sh; \
+		$(GO) test -count=1 -timeout 2m -run "^TestHistories" -tags failpoints ./runner -histories 2000; \
+		$(GO) test -v -count=1 -timeout 3h -tags e2e,containerd,failpoints -run "^Test(Failpoints|Faults)$$" ./test | grep -v "^=== "'
+
+test-load: build ## 200 clients for five minutes, and 100,000 finished tasks; prints figures (CLIENTS=, DURATION=, FINISHED=)
+	$(GO) test -v -count=1 -timeout 1h -tags load -run "^Test(Load|ManyFinished)$$" ./test
 
 probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \

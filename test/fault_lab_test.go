@@ -48,13 +48,15 @@ func (w *watcher) starts(instance string) map[string]int {
 // The builds of the daemon with failpoints: this program, and the same with
 // another order of first-fit, the last GPU first.
 var (
-	buildWithPoints = sync.OnceValues(func() (string, error) { return build("carma-points", "carma/cmd/carma", "-tags", "failpoints") })
-	buildOther      = sync.OnceValues(func() (string, error) {
+	buildWithPoints = sync.OnceValues(func() (string, error) {
+		return build("carma-points", "carma/cmd/carma", "-tags", "failpoints", "-ldflags", "-X main.version=points")
+	})
+	buildOther = sync.OnceValues(func() (string, error) {
 		overlay, err := otherOrder()
 		if err != nil {
 			return "", err
 		}
-		return build("carma-other", "carma/cmd/carma", "-tags", "failpoints", "-overlay", overlay)
+		return build("carma-other", "carma/cmd/carma", "-tags", "failpoints", "-ldflags", "-X main.version=other", "-overlay", overlay)
 	})
 )
 
@@ -336,7 +338,7 @@ func engineVersion(command string) string {
 // verify replays the journal; it must be sound.
 func (l *lab) verify() runner.Verification {
 	l.t.Helper()
-	v, err := runner.Verify(l.dir)
+	v, err := runner.Verify(l.dir, "")
 	if err != nil || len(v.Faults) > 0 {
 		l.t.Errorf("the journal is not sound: %v %q", err, v.Faults)
 	}
