@@ -55,10 +55,10 @@ func (d *fakeDaemon) busy() {
 	}, api.Why{
 		Queue: "recovery", Summary: "No GPU takes it now: GPU 2 warms up for another 12s.",
 		GPUs: []api.WhyGPU{
-			{GPURef: gpu(0)[0], Rule: "memory", Text: "37.3 of 40.0 GiB reserved, needs 31.0"},
-			{GPURef: gpu(1)[0], Rule: "memory", Text: "25.0 of 40.0 GiB reserved, needs 31.0"},
-			{GPURef: gpu(2)[0], Rule: "warm-up", Text: "task 17 started on it 18s ago"},
-			{GPURef: gpu(3)[0], Rule: "smact", Text: "SMACT 0.91 over 0.80"},
+			{GPURef: gpu(0)[0], Rule: "memory", Text: "memory 37.3 of 40.0 GiB reserved, needs 31.0"},
+			{GPURef: gpu(1)[0], Rule: "memory", Text: "memory 25.0 of 40.0 GiB reserved, needs 31.0"},
+			{GPURef: gpu(2)[0], Rule: "warm-up", Text: "is warming up task 17"},
+			{GPURef: gpu(3)[0], Rule: "smact", Text: "SMACT 0.91, at or over 0.80"},
 		},
 	})
 	add(api.Task{
@@ -66,7 +66,7 @@ func (d *fakeDaemon) busy() {
 		Estimate: api.Estimate{WholeGPU: true, Method: "whole-gpu", Detail: "nothing is known about its memory, so it gets whole GPUs"},
 	}, api.Why{
 		Queue: "main", Summary: "It needs 4 GPUs of its own and 1 is free.",
-		GPUs: []api.WhyGPU{{GPURef: gpu(0)[0], Rule: "tasks", Text: "2 tasks on it"}, {GPURef: gpu(3)[0], Fits: true, Text: "idle"}},
+		GPUs: []api.WhyGPU{{GPURef: gpu(0)[0], Rule: "tasks", Text: "has 2 tasks, the most allowed"}, {GPURef: gpu(3)[0], Fits: true, Text: "fits"}},
 	})
 	add(api.Task{ID: 21, Name: "new", User: "dee", Image: "train:2", GPUCount: 1, Phase: "estimating", Submitted: ago(time.Second)}, api.Why{Summary: "Its memory is being estimated."})
 

@@ -166,5 +166,9 @@ func relaunches(t *api.Task) string {
 	if n < 2 {
 		return ""
 	}
-	return fmt.Sprintf("attempt %d, after %s", t.Attempts[n-1].N, t.Attempts[n-2].Outcome)
+	before := &t.Attempts[n-2]
+	if before.Outcome == "stopped" && before.ReasonCode != "" {
+		return fmt.Sprintf("attempt %d, after %s", t.Attempts[n-1].N, before.ReasonCode) // gpu-oom, slot-used
+	}
+	return fmt.Sprintf("attempt %d, after %s", t.Attempts[n-1].N, before.Outcome)
 }

@@ -52,11 +52,7 @@ func whyText(w *api.Why, t *api.Task) string {
 		fmt.Fprintf(&b, "memory: %s\n", printable(t.Estimate.Detail))
 	}
 	for _, g := range w.GPUs {
-		verdict := g.Rule
-		if g.Fits {
-			verdict = "fits"
-		}
-		fmt.Fprintf(&b, "  GPU %-2d  %-9s  %s\n", g.Index, verdict, printable(g.Text))
+		fmt.Fprintf(&b, "  GPU %-2d  %s\n", g.Index, printable(g.Text))
 	}
 	for _, at := range t.Attempts {
 		if at.Starts > 1 {
@@ -110,8 +106,12 @@ func course(at *api.Attempt, now time.Time) string {
 	if at.Peak > 0 {
 		s += ", peak " + mapper.Bytes(at.Peak).String()
 	}
-	if at.Message != "" && at.Outcome != "ok" {
+	stopped := at.Outcome == "stopped" && at.Reason != "" // why carma stopped it says more than that it did
+	if at.Message != "" && at.Outcome != "ok" && !stopped {
 		s += " (" + printable(at.Message) + ")"
+	}
+	if at.Reason != "" && (stopped || at.Message == "" || !strings.Contains(at.Reason, at.Message)) {
+		s += "; " + printable(at.Reason)
 	}
 	return s
 }
