@@ -87,6 +87,7 @@ func (r *Runner) unstored() bool { return len(r.pending.Decisions)+len(r.pending
 func (r *Runner) stored() {
 	if r.full {
 		r.full = false
+		r.unwritable.Store(false)
 		r.Log.Info().Msg("the journal can be written again")
 	}
 	r.pending = journal.Batch{}
@@ -97,6 +98,7 @@ func (r *Runner) stored() {
 func (r *Runner) isFull(err error) {
 	if !r.full {
 		r.full = true
+		r.unwritable.Store(true)
 		r.Log.Error().Err(err).Msg("the journal cannot be written; submissions are refused, running tasks go on")
 	}
 }

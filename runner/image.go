@@ -15,7 +15,7 @@ func (r *Runner) pullPolicy(asked string) string {
 	if asked != "" {
 		return asked
 	}
-	return r.opt.Pull
+	return r.live().Pull
 }
 
 // image finds the image, fetching it if the pull policy says so.

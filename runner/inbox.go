@@ -49,9 +49,23 @@ func (r *Runner) do(ctx context.Context, c *change) error {
 	case err := <-c.done:
 		return err
 	case <-r.work.Done():
-		return errStopping
 	case <-ctx.Done():
-		return ctx.Err()
+		if !r.stopping.Load() {
+			return ctx.Err()
+		}
+		// The request is cut off, and not by its sender: what came of it is known
+		// when the loop has ended.
+		select {
+		case err := <-c.done:
+			return err
+		case <-r.work.Done():
+		}
+	}
+	select {
+	case err := <-c.done: // it was the last thing that the loop did
+		return err
+	default:
+		return errStopping
 	}
 }
 

@@ -27,6 +27,10 @@ func (r *Runner) loop(ctx context.Context) error {
 	defer wake.Stop()
 	defer flush.Stop()
 	for {
+		if r.drained() {
+			return nil
+		}
+		r.busy.Store(0)
 		wake.Reset(r.untilWake())
 		if r.unstored() {
 			flush.Reset(flushAfter)
@@ -40,6 +44,7 @@ func (r *Runner) loop(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case query := <-r.queries:
+			r.busy.Store(time.Now().UnixNano())
 			query()
 			continue
 		case c := <-r.inbox:
@@ -53,6 +58,7 @@ func (r *Runner) loop(ctx context.Context) error {
 			continue
 		case <-retry:
 		}
+		r.busy.Store(time.Now().UnixNano())
 		batch = r.drain(batch)
 		var err error
 		if kept, err = r.apply(batch); err != nil {

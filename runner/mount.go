@@ -108,7 +108,7 @@ func (r *Runner) openMount(ctx context.Context, who Caller, source string, limit
 	}
 	done := make(chan opened, 1)
 	go func() { // it ends when the file system answers
-		s, err := mounts.Gate{Allowed: r.opt.AllowedMounts}.Open(mounts.User{UID: who.UID, GID: who.GID, Groups: who.GIDs, Home: who.Home}, source)
+		s, err := mounts.Gate{Allowed: r.live().AllowedMounts}.Open(mounts.User{UID: who.UID, GID: who.GID, Groups: who.GIDs, Home: who.Home}, source)
 		<-r.opening
 		done <- opened{s, err}
 	}()
@@ -144,7 +144,7 @@ func notMountable(err error) bool {
 // mountRefusal says why, and what may be mounted.
 func (r *Runner) mountRefusal(err error) string {
 	if errors.Is(err, unix.EACCES) {
-		return fmt.Sprintf("you cannot reach it yourself (permission denied); you may mount only below %s, and only what you can reach", strings.Join(r.opt.AllowedMounts, ", "))
+		return fmt.Sprintf("you cannot reach it yourself (permission denied); you may mount only below %s, and only what you can reach", strings.Join(r.live().AllowedMounts, ", "))
 	}
 	return err.Error()
 }

@@ -52,7 +52,7 @@ func sizeOf(s *api.Submit) int64 {
 // room refuses a submission that would give one user more than their part; the
 // loop only.
 func (r *Runner) room(in *intake) error {
-	who, limit := in.who, r.opt.PerUser
+	who, limit := in.who, r.live().PerUser
 	if r.admin(who) {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (r *Runner) checkPriority(who Caller, s api.Submit) error {
 	if s.Priority != "high" || r.admin(who) {
 		return nil
 	}
-	switch may := r.opt.PerUser.MayHigh; {
+	switch may := r.live().PerUser.MayHigh; {
 	case may == "" || may == "all" || slices.Contains(who.Groups, may):
 		return nil
 	case may == "admins":

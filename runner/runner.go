@@ -111,18 +111,24 @@ type Runner struct {
 	queries  chan func()
 	engine   *engine
 	trouble  *troubles
+	set      atomic.Pointer[Live] // options that can change
 	draining atomic.Bool
-	monitor  *monitor
-	images   imageCache
-	probers  probers
-	devices  map[mapper.GPUID]mapper.GPUInfo
-	found    map[mapper.GPUID]gpu.Device // the same, as the source tells
-	owners   *owners
-	limiter  limiter
-	shares   Bounds
-	users    func(uid, gid int) Caller // who somebody is now, as the system knows
-	opening  chan struct{}             // one token for each look at a user's files
-	keeping  outputHealth
+	stopping atomic.Bool // the server ends: requests are cut off
+	// For health.go, which does not wait for the loop: since when it is at its
+	// round, 0 while it waits; and whether the journal refused the last commit.
+	busy       atomic.Int64
+	unwritable atomic.Bool
+	monitor    *monitor
+	images     imageCache
+	probers    probers
+	devices    map[mapper.GPUID]mapper.GPUInfo
+	found      map[mapper.GPUID]gpu.Device // the same, as the source tells
+	owners     *owners
+	limiter    limiter
+	shares     Bounds
+	users      func(uid, gid int) Caller // who somebody is now, as the system knows
+	opening    chan struct{}             // one token for each look at a user's files
+	keeping    outputHealth
 
 	// The loop's own:
 	nextID    mapper.TaskID
@@ -162,6 +168,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r.shares = bounds
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.trouble = newTroubles()
+	r.set.Store(liveOf(&opt))
 	r.engine = newEngine(deps.Driver, deps.Log)
 	r.monitor = newMonitor(deps.GPUs, deps.Clock, opt.SampleEvery, deps.Log)
 	score, err := scoreOf(opt.Activity)
@@ -223,6 +230,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.sweepMounts()
 	r.resume()
 	err := r.loop(ctx)
+	if r.draining.Load() && ctx.Err() == nil {
+		waitAtMost(&r.attempts, drainTail)
+	}
 	r.endWork()
 	r.attempts.Wait()
 	side.Wait()
@@ -238,8 +248,10 @@ func (r *Runner) Run(ctx context.Context) error {
 
 // RunAndServe works and answers the API on l until ctx ends, or either fails.
 func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.Run(ctx) })
+	g.Go(func() error { defer end(); return r.Run(ctx) }) // it may end by itself, drained
 	g.Go(func() error { return r.Serve(ctx, l) })
 	return g.Wait()
 }
@@ -280,6 +292,9 @@ func (r *Runner) greet(ctx context.Context) error {
 }
 
 func (r *Runner) engineChanged(up bool, why string) {
+	if r.draining.Load() {
+		return // nothing is started anyway
+	}
 	r.post(fact(mapper.EngineChanged{At: r.Clock.Now(), Up: up, Reason: why}))
 }
 

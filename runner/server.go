@@ -44,7 +44,7 @@ func Listen(socket string) (net.Listener, error) {
 func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	srv := &http.Server{
-		Handler:           newTurnstile().guard(r.Handler()),
+		Handler:           r.whileStopping(ctx, newTurnstile().guard(r.Handler())),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       idleLimit,
 		MaxHeaderBytes:    64 << 10,
@@ -55,6 +55,7 @@ func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
 	go func() {
 		defer close(done)
 		<-ctx.Done()
+		r.stopping.Store(true)
 		cancel() // ends the streams
 		limit, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer stop()
@@ -83,6 +84,7 @@ func (r *Runner) Handler() http.Handler {
 	r.addGroupRoutes(a)
 	r.addServerRoutes(a)
 	r.addStreams(a)
+	r.addHealth(a)
 	return mux
 }
 
@@ -212,6 +214,14 @@ func (r *Runner) addServerRoutes(a huma.API) {
 				return nil, problem(err)
 			}
 			return answer(r.Prove(ctx, who, in.Body.Image))
+		})
+	huma.Register(a, operation("drain", http.MethodPost, "/v1/drain", "Start nothing more, and end with the last running task"),
+		func(ctx context.Context, _ *struct{}) (*output[api.Info], error) {
+			who, ok := callerFrom(ctx)
+			if !ok {
+				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			return answer(r.Drain(ctx, who))
 		})
 	huma.Register(a, operation("speed", http.MethodPut, "/v1/speed", "Set the speed of a simulated server"),
 		func(ctx context.Context, in *struct{ Body api.SpeedChange }) (*output[api.Info], error) {

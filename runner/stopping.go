@@ -45,7 +45,7 @@ func (r *Runner) grace(rec *Record) time.Duration {
 	if rec != nil && rec.Submit.StopGrace > 0 {
 		return rec.Submit.StopGrace
 	}
-	return r.opt.StopGrace
+	return r.live().StopGrace
 }
 
 // stopper tells a worker that its attempt is to end, and by when.

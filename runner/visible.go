@@ -19,7 +19,7 @@ const (
 // admin reports whether somebody may act on the tasks of others: root, the user
 // that the daemon runs as, and the members of the admin group.
 func (r *Runner) admin(who Caller) bool {
-	return who.UID == 0 || who.UID == os.Geteuid() || (r.opt.AdminGroup != "" && slices.Contains(who.Groups, r.opt.AdminGroup))
+	return who.UID == 0 || who.UID == os.Geteuid() || (r.live().AdminGroup != "" && slices.Contains(who.Groups, r.live().AdminGroup))
 }
 
 // mayAdmin refuses what is for admins only.
@@ -30,10 +30,10 @@ func (r *Runner) mayAdmin(ctx context.Context, what string) error {
 		return refusef(403, callerUnknown)
 	case r.admin(who):
 		return nil
-	case r.opt.AdminGroup == "":
+	case r.live().AdminGroup == "":
 		return refusef(403, "%s is for root; you are %s", what, who.Name)
 	}
-	return refusef(403, "%s is for root and group %s; you are %s", what, r.opt.AdminGroup, who.Name)
+	return refusef(403, "%s is for root and group %s; you are %s", what, r.live().AdminGroup, who.Name)
 }
 
 // sees reports whether the caller may see all of a task. A caller who is not

@@ -216,6 +216,6 @@ func TestPerUser(t *testing.T) {
 	g.restart() // the counts come back with the journal
 	g.refusedAs(ann, later, 429, "user-tasks")
 	g.opt.PerUser.MayHigh = "admins"
-	g.Runner.opt.PerUser.MayHigh = "admins"
+	g.Runner.set.Store(&Live{PerUser: g.opt.PerUser})
 	g.refusedAs(bob, high, 403, "for administrators")
 }

@@ -77,7 +77,9 @@ func (a *app) client(cmd *cobra.Command) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.NewClient(configs.ClientSocket(config, from)), nil
+	client := api.NewClient(configs.ClientSocket(config, from))
+	client.Stopping = func() { a.say("the daemon is stopping; waiting for the next one") }
+	return client, nil
 }
 
 // json prints a value as people and jq read it.

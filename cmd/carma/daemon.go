@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -12,6 +14,7 @@ import (
 
 	"carma/configs"
 	"carma/mapper"
+	"carma/runner/api"
 )
 
 func (a *app) daemonCommand() *cobra.Command { return newDaemonCommand(a.err) }
@@ -23,12 +26,15 @@ func newDaemonCommand(w io.Writer) *cobra.Command {
 		Use:   "daemon [flags]",
 		Short: "Run the daemon: it queues, places, starts and watches tasks",
 		Long: `Run the daemon in the foreground. Ctrl-C or SIGTERM ends it and leaves its tasks
-running; the next one finds them again. Every flag can also be set in
+running; the next one finds them again. carma daemon --drain asks the running
+daemon to start nothing more and to end when its last task has; what is queued
+stays queued. SIGHUP has it read its configuration again. Every flag can also be set in
 /etc/carma/config.yaml, ~/.config/carma/config.yaml or the environment as
 CARMA_...; carma config prints what is in force, carma config --example a file
 to start from.`,
 		Example: `  carma daemon
-  carma daemon --gpus sim:dgx-station-a100 --speed 600 --policy magm`,
+  carma daemon --gpus sim:dgx-station-a100 --speed 600 --policy magm
+  carma daemon --drain`,
 		Args: noArgs,
 	}
 	addDaemonFlags(cmd.Flags())
@@ -43,15 +49,27 @@ to start from.`,
 	complete(cmd, "pull", words(configs.PullRules))
 	complete(cmd, "log-level", words(configs.LogLevels))
 	complete(cmd, "log-format", words(configs.LogFormats))
+	drain := cmd.Flags().Bool("drain", false, "ask the running daemon to start nothing more and to end with its last task")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, _, err := configs.Load(cmd.Flags())
+		config, from, err := configs.Load(cmd.Flags())
 		if err != nil {
+			return err
+		}
+		if *drain {
+			info, err := api.NewClient(configs.ClientSocket(config, from)).Drain(cmd.Context())
+			if err == nil {
+				fmt.Fprintf(w, "carma: the daemon (process %d) starts nothing more and ends when %d running have; %d stay queued\n", info.PID, info.Running, info.Queued+info.Held)
+			}
 			return err
 		}
 		ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer release()
 		defer context.AfterFunc(ctx, release)() // a second Ctrl-C ends it at once
-		return runDaemon(ctx, config, newLogger(config, w))
+		hup := make(chan os.Signal, 1)
+		signal.Notify(hup, syscall.SIGHUP)
+		defer signal.Stop(hup)
+		again := func() (configs.Config, error) { c, _, err := configs.Load(cmd.Flags()); return c, err }
+		return runDaemon(ctx, config, newLogger(config, w), reloading{hup, again})
 	}
 	return cmd
 }

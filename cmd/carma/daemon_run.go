@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/rs/zerolog"
 
@@ -27,7 +28,7 @@ import (
 )
 
 // runDaemon wires the daemon's parts together and runs it until ctx ends.
-func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) error {
+func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger, reloads reloading) error {
 	j, err := journal.OpenWith(config.DataDir, journal.Options{Outside: outsideWitness(config)})
 	if err != nil {
 		return journalError(err)
@@ -53,9 +54,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 			Default: runner.Share{HostMem: config.HostMem, CPUs: config.CPUs, Pids: config.Pids, ShmSize: config.ShmSize},
 			Most:    runner.Share{HostMem: config.MaxHostMem, CPUs: config.MaxCPUs, Pids: config.MaxPids, ShmSize: config.MaxShmSize},
 		},
-		PerUser: runner.PerUser{
-			Tasks: config.UserTasks, Bytes: config.UserBytes, High: config.UserHigh, Connections: config.UserConnections, MayHigh: config.HighPriority,
-		},
+		PerUser: perUser(config),
 		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
 	}
 	if os.Geteuid() == 0 {
@@ -100,6 +99,11 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger) e
 	}
 	log.Info().Str("socket", config.Socket).Str("data", config.DataDir).Str("gpus", source.Name()).
 		Str("policy", config.Mapper.Policy).Float64("speed", clock.Speed()).Msg("carma is ready")
+	var reloader sync.WaitGroup
+	defer reloader.Wait()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	reloader.Go(func() { reloads.run(ctx, r, config, log) })
 	return r.RunAndServe(ctx, l)
 }
 

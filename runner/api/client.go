@@ -13,12 +13,20 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// RetryAfter is the header by which a daemon that stops says when to ask again.
+const RetryAfter = "Retry-After"
 
 // Client talks to a daemon over its unix socket. Safe for concurrent use.
 type Client struct {
 	socket string
 	http   *http.Client
+	// Stopping, if not nil, is called when a daemon that is asked something is
+	// stopping. A question is then repeated for a while: the next daemon may
+	// answer it. What changes something is not; it may have been done.
+	Stopping func()
 }
 
 // NewClient returns a client for the daemon at a socket path. It does not
@@ -56,6 +64,8 @@ func (e *NoDaemonError) Reached() bool {
 type StatusError struct {
 	Status int
 	Detail string
+	// Stopping: the daemon is about to end.
+	Stopping bool
 }
 
 func (e *StatusError) Error() string { return e.Detail }
@@ -176,6 +186,11 @@ func (c *Client) SetSpeed(ctx context.Context, speed float64) (Info, error) {
 	return call[Info](ctx, c, http.MethodPut, "/v1/speed", SpeedChange{Speed: speed})
 }
 
+// Drain has the daemon start nothing more and end with its last running task.
+func (c *Client) Drain(ctx context.Context) (Info, error) {
+	return call[Info](ctx, c, http.MethodPost, "/v1/drain", nil)
+}
+
 // LogOptions chooses what Logs returns.
 type LogOptions struct {
 	Follow  bool // go on until the task is finished, across attempts
@@ -270,7 +285,38 @@ func read[A any](c *Client, resp *http.Response, what string) (answer A, err err
 	return answer, nil
 }
 
+// A daemon that stops is waited for by those who only ask.
+const (
+	waitStopping  = 20 * time.Second
+	pauseStopping = 300 * time.Millisecond
+)
+
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	resp, err := c.once(ctx, method, path, body)
+	if status, ok := errors.AsType[*StatusError](err); method != http.MethodGet || !ok || !status.Stopping {
+		return resp, err
+	}
+	if c.Stopping != nil {
+		c.Stopping()
+	}
+	for until := time.Now().Add(waitStopping); time.Now().Before(until); {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pauseStopping):
+		}
+		resp, again := c.once(ctx, method, path, body)
+		_, none := errors.AsType[*NoDaemonError](again)
+		status, refused := errors.AsType[*StatusError](again)
+		if !none && !(refused && status.Stopping) {
+			return resp, again
+		}
+	}
+	return nil, err
+}
+
+// once makes one request.
+func (c *Client) once(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var reader io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -313,7 +359,10 @@ func statusError(resp *http.Response) error {
 	for _, e := range problem.Errors {
 		problem.Detail += fmt.Sprintf("; %s: %s", strings.TrimPrefix(e.Location, "body."), e.Message)
 	}
-	return &StatusError{Status: resp.StatusCode, Detail: problem.Detail}
+	return &StatusError{
+		Status: resp.StatusCode, Detail: problem.Detail,
+		Stopping: resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get(RetryAfter) != "",
+	}
 }
 
 // stream reads server-sent events until the server ends the stream.

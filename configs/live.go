@@ -1,0 +1,37 @@
+package configs
+
+import (
+	"reflect"
+	"slices"
+)
+
+// liveKeys can change while the daemon runs, as can all of the mapper's.
+var liveKeys = []string{"pull", "stop-grace", "allowed-mounts", "admin-group", "user-tasks", "user-bytes", "user-high", "high-priority"}
+
+// Live reports whether a key can change while the daemon runs.
+func Live(name string) bool {
+	i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
+	return i >= 0 && (slices.Contains(liveKeys, name) || keys[i].ofMapper())
+}
+
+// ofMapper reports whether a key is one of the mapper's options.
+func (k key) ofMapper() bool {
+	var c Config
+	at, options := reflect.ValueOf(k.at(&c)).Pointer(), reflect.ValueOf(&c.Mapper)
+	return at >= options.Pointer() && at < options.Pointer()+options.Elem().Type().Size()
+}
+
+// Changes lists the keys in which two configurations differ: those that can
+// change while the daemon runs, and those that need a restart.
+func Changes(from, to Config) (live, restart []string) {
+	for _, k := range keys {
+		switch {
+		case show(k.at(&from)) == show(k.at(&to)):
+		case Live(k.name):
+			live = append(live, k.name)
+		default:
+			restart = append(restart, k.name)
+		}
+	}
+	return live, restart
+}

@@ -1,0 +1,27 @@
+package configs
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestChanges: what can change while the daemon runs is told from what needs a
+// restart.
+func TestChanges(t *testing.T) {
+	a, b := Default(), Default()
+	b.DataDir, b.StopGrace, b.Mapper.MaxTasks, b.AllowedMounts = "/elsewhere", time.Hour, 3, []string{"/data"}
+	live, restart := Changes(a, b)
+	slices.Sort(live)
+	if want := []string{"allowed-mounts", "max-tasks", "stop-grace"}; !slices.Equal(live, want) {
+		t.Errorf("live: %v, want %v", live, want)
+	}
+	if want := []string{"data-dir"}; !slices.Equal(restart, want) {
+		t.Errorf("restart: %v, want %v", restart, want)
+	}
+	for name, want := range map[string]bool{"policy": true, "backoff": true, "pull": true, "socket": false, "driver": false, "no-such": false} {
+		if Live(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// drainTail bounds the wait for what is left to do after the last task of a
+// daemon that drains: its container is removed.
+const drainTail = 10 * time.Second
+
+const drainReason = "the daemon drains: nothing is started any more, and it ends with its last running task; carma daemon goes on with the queue"
+
+// Drain has the daemon start nothing more and end when no task runs. What is
+// queued stays queued, for the next daemon.
+func (r *Runner) Drain(ctx context.Context, who Caller) (api.Info, error) {
+	if !r.admin(who) {
+		return api.Info{}, refusef(403, "only root and the admin group may drain the daemon; you are %s", who.Name)
+	}
+	info, err := r.Info(ctx)
+	if err != nil {
+		return info, err
+	}
+	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+		if r.draining.Swap(true) {
+			return nil, nil, nil
+		}
+		r.Log.Info().Int("running", r.state.Placed()).Msg("draining: nothing is started any more; the daemon ends with its last task")
+		return []mapper.Event{mapper.EngineChanged{At: now, Up: false, Reason: drainReason}}, nil, nil
+	}})
+	info.Draining = err == nil
+	return info, err
+}
+
+// drained reports whether a daemon that drains has nothing left to wait for;
+// the loop only.
+func (r *Runner) drained() bool { return r.draining.Load() && r.state.Placed() == 0 }
+
+// waitAtMost waits for a group, for a while.
+func waitAtMost(group *sync.WaitGroup, limit time.Duration) {
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(limit):
+	}
+}

@@ -1,0 +1,81 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// stuckAfter is how long the loop may be at one round.
+const stuckAfter = 20 * time.Second
+
+// healthAnswer is plain text: "ok", or a line per problem with status 503.
+type healthAnswer struct {
+	Status      int
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func healthOf(problems []string) *healthAnswer {
+	a := &healthAnswer{Status: http.StatusOK, ContentType: "text/plain; charset=utf-8", Body: []byte("ok\n")}
+	if len(problems) > 0 {
+		a.Status, a.Body = http.StatusServiceUnavailable, []byte(strings.Join(problems, "\n")+"\n")
+	}
+	return a
+}
+
+func (r *Runner) addHealth(a huma.API) {
+	describe := func(id, path, summary, ok, bad string) huma.Operation {
+		op := operation(id, http.MethodGet, path, summary)
+		text := func(description string) *huma.Response {
+			return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: "string"}}}}
+		}
+		op.Responses = map[string]*huma.Response{"200": text(ok), "503": text(bad)}
+		return op
+	}
+	huma.Register(a, describe("healthz", "/healthz", "Whether the daemon lives: its process answers and its loop turns",
+		"it lives", "its loop has stood still for a while: restart it; running tasks go on"),
+		func(context.Context, *struct{}) (*healthAnswer, error) { return healthOf(r.unhealthy()), nil })
+	huma.Register(a, describe("readyz", "/readyz", "Whether tasks that are submitted now can be kept and started",
+		"they can", "a line per problem"),
+		func(context.Context, *struct{}) (*healthAnswer, error) { return healthOf(r.unready()), nil })
+}
+
+// unhealthy says what only a restart mends. It does not ask the loop.
+func (r *Runner) unhealthy() []string {
+	since := r.busy.Load()
+	if since == 0 {
+		return nil
+	}
+	if d := time.Since(time.Unix(0, since)); d > stuckAfter {
+		return []string{fmt.Sprintf("the daemon's loop has been at one round for %s", d.Round(time.Second))}
+	}
+	return nil
+}
+
+// unready says what keeps tasks from being kept or started. It does not ask the
+// loop either.
+func (r *Runner) unready() []string {
+	problems := r.unhealthy()
+	if r.stopping.Load() {
+		problems = append(problems, "the daemon is stopping")
+	}
+	if r.unwritable.Load() {
+		problems = append(problems, "the journal cannot be written: its disk is full")
+	}
+	all, _ := r.trouble.now()
+	for _, x := range all {
+		problems = append(problems, x.String())
+	}
+	r.monitor.mu.Lock()
+	failed := r.monitor.failed
+	r.monitor.mu.Unlock()
+	if !failed.IsZero() {
+		problems = append(problems, fmt.Sprintf("the GPUs cannot be read since %s: see the daemon's log", failed.Format("2006-01-02 15:04:05")))
+	}
+	return problems
+}

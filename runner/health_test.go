@@ -1,0 +1,155 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// get asks a plain page of the daemon's.
+func (g *rig) get(path string) (status int, body string) {
+	g.t.Helper()
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", filepath.Join(g.dir, "s"))
+	}}}
+	resp, err := c.Get("http://carma" + path)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b)
+}
+
+// TestHealth: /healthz tells a loop that stands still, /readyz a line for each
+// thing that keeps tasks from being kept or started (F13). Neither asks the
+// loop.
+func TestHealth(t *testing.T) {
+	g := newRig(t)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if status, body := g.get(path); status != 200 || body != "ok\n" {
+			t.Errorf("%s: %d %q", path, status, body)
+		}
+	}
+	g.engine.Down()
+	g.eventually("readyz says that the engine is down", func() bool {
+		status, body := g.get("/readyz")
+		return status == 503 && strings.Count(body, "\n") == 1 && strings.Contains(body, "does not answer") && strings.Contains(body, "to mend it")
+	})
+	if status, _ := g.get("/healthz"); status != 200 {
+		t.Errorf("healthz with the engine down: %d", status)
+	}
+	g.engine.Up()
+	g.eventually("readyz is well again", func() bool { status, _ := g.get("/readyz"); return status == 200 })
+
+	release, at := make(chan struct{}), make(chan struct{})
+	go func() { _ = g.look(context.Background(), func(*mapper.State) { close(at); <-release }) }()
+	<-at
+	defer close(release)
+	if status, _ := g.get("/healthz"); status != 200 {
+		t.Errorf("healthz with a loop that has just begun a round: %d", status)
+	}
+	g.busy.Store(time.Now().Add(-2 * stuckAfter).UnixNano())
+	if status, body := g.get("/healthz"); status != 503 || !strings.Contains(body, "loop") {
+		t.Errorf("healthz with a loop that stands still: %d %q", status, body)
+	}
+	g.unwritable.Store(true)
+	if status, body := g.get("/readyz"); status != 503 || !strings.Contains(body, "journal") || !strings.Contains(body, "loop") {
+		t.Errorf("readyz with a full disk: %d %q", status, body)
+	}
+}
+
+// TestDrain: a daemon that drains starts nothing more and ends with its last
+// running task; what is queued is the next one's.
+func TestDrain(t *testing.T) {
+	g := newRig(t)
+	finish := make(chan struct{})
+	g.engine.AddImage("train", containerstest.Image{Run: func(context.Context, *containerstest.Process) int { <-finish; return 0 }})
+	g.engine.AddImage("later", containerstest.Image{})
+	first := g.run(api.Submit{Image: "train", Mem: int64(mapper.GiB)})
+	g.running(first)
+	if _, err := g.api.Drain(g.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	later := g.run(api.Submit{Image: "later", Mem: int64(mapper.GiB)})
+	info, err := g.api.Info(g.ctx())
+	if err != nil || !info.Draining || len(info.Trouble) != 1 || info.Trouble[0].Scope != "daemon" || info.Queued != 1 || info.Running != 1 {
+		t.Errorf("info: %+v, %v", info, err)
+	}
+	if status, body := g.get("/readyz"); status != 503 || !strings.Contains(body, "drains") {
+		t.Errorf("readyz: %d %q", status, body)
+	}
+	if _, err := g.Drain(g.ctx(), Caller{UID: 4711, Name: "ada"}); err == nil {
+		t.Error("anybody may drain")
+	}
+	close(finish)
+	g.eventually("the daemon ends by itself", func() bool {
+		_, err := g.api.Info(g.ctx())
+		var none *api.NoDaemonError
+		return errors.As(err, &none) && !none.Reached()
+	})
+	g.stop()
+	if n := len(g.left()); n != 0 {
+		t.Errorf("%d containers are left", n)
+	}
+	g.start()
+	if task := g.finished(later); task.Phase != "succeeded" || len(task.Attempts) != 1 {
+		t.Errorf("the queued task: %s, %+v", task.Phase, task.Attempts)
+	}
+}
+
+// TestWhileStopping: F13, 422 "context canceled". What changes something is
+// refused with 503 once the daemon stops, and so is what was waiting then.
+func TestWhileStopping(t *testing.T) {
+	for _, status := range []int{422, 499, 500, 503} {
+		ctx, stop := context.WithCancel(t.Context())
+		r := &Runner{}
+		h := r.whileStopping(ctx, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			stop()
+			http.Error(w, "context canceled", status)
+		}))
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest("POST", "/v1/tasks", nil))
+		if rec.Code != 503 || rec.Header().Get("Retry-After") == "" || strings.Contains(rec.Body.String(), "canceled") || !strings.Contains(rec.Body.String(), "stopping") {
+			t.Errorf("%d became %d %q", status, rec.Code, rec.Body)
+		}
+		rec = httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest("DELETE", "/v1/tasks/1", nil))
+		if rec.Code != 503 || rec.Header().Get("Retry-After") == "" {
+			t.Errorf("a request after it: %d", rec.Code)
+		}
+	}
+	// What has been done stays done.
+	ctx, stop := context.WithCancel(t.Context())
+	h := (&Runner{}).whileStopping(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		stop()
+		_, _ = io.WriteString(w, "taken")
+	}))
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, httptest.NewRequest("POST", "/v1/tasks", nil))
+	if rec.Code != 200 || rec.Body.String() != "taken" {
+		t.Errorf("%d %q", rec.Code, rec.Body)
+	}
+}
+
+// left are the containers on the engine.
+func (g *rig) left() []containers.Container {
+	all, err := g.engine.List(g.ctx(), nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return all
+}
