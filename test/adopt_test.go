@@ -1,0 +1,211 @@
+//go:build e2e
+
+package test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// TestAdopted ends the daemon, well or not, while tasks run whose grants have
+// shrunk and grown, and starts it again, also with other settings: finding R1.
+// The containers go on and are started once, as the engine's own events tell;
+// nothing is missing in their output, and who waits for them goes on waiting.
+func TestAdopted(t *testing.T) {
+	for name, c := range map[string]struct {
+		signal syscall.Signal
+		flags  []string // of the second daemon
+	}{
+		"TERM":                     {syscall.SIGTERM, nil},
+		"INT":                      {syscall.SIGINT, nil},
+		"KILL":                     {syscall.SIGKILL, nil},
+		"TERM, another policy":     {syscall.SIGTERM, []string{"--policy", "round-robin", "--speed", "90"}},
+		"KILL, other limits":       {syscall.SIGKILL, []string{"--shrink", "0s", "--watchdog", "off", "--memory-caps", "off"}},
+		"KILL, another estimator":  {syscall.SIGKILL, []string{"--estimator", "horus", "--policy", "carma"}},
+		"INT, other mounts, grace": {syscall.SIGINT, []string{"--allowed-mounts", "/nowhere", "--stop-grace", "3s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, "--speed", "60", "--shrink", "20s", "--watchdog", "warn")
+			s.start()
+			shrinks := s.submit("--name", "shrinks", "--mem", "24G", image, "resnet50-imagenet-bs64", "--peak", "8G", "--time", "9h")
+			grows := s.submit("--name", "grows", "--mem", "4G", image, "resnet50-imagenet-bs64", "--peak", "12G", "--time", "9h")
+			attached := s.begin(nil, "run", "--name", "attached", "--mem", "4G", image, "resnet50-imagenet-bs64", "--peak", "2G", "--time", "9h")
+			attached.await(&attached.out, "resnet50 on imagenet")
+			waiting := s.begin(nil, "wait", shrinks)
+			following := s.begin(nil, "logs", "-f", grows)
+			following.await(&following.out, "resnet50 on imagenet")
+			eventually(t, "one grant shrinks and one grows", func() bool {
+				return s.granted("shrinks") < int64(24*mapper.GiB) && s.granted("grows") > int64(11*mapper.GiB)
+			})
+			before := map[string]int64{"shrinks": s.granted("shrinks"), "grows": s.granted("grows")}
+			made := s.containers()
+
+			s.end(c.signal)
+			s.flags = append(s.flags, c.flags...)
+			s.start()
+			for name, grant := range before {
+				if now := s.granted(name); name == "shrinks" && now > grant || name == "grows" && now < grant {
+					t.Errorf("the grant of %s was %d and is %d", name, grant, now)
+				}
+			}
+			s.speed(60000)
+			tasks := s.succeeded(shrinks, grows, "attached")
+			for _, task := range tasks {
+				if len(task.Attempts) != 1 {
+					t.Errorf("%s ran %d times: %+v", task.Name, len(task.Attempts), task.Attempts)
+				}
+			}
+			for what, r := range map[string]result{"wait": waiting.wait(), "logs -f": following.wait(), "run": attached.wait()} {
+				if r.code != 0 {
+					t.Errorf("carma %s: %v", what, r)
+				}
+				if what != "wait" {
+					s.complete(what, map[string]string{"logs -f": grows, "run": "attached"}[what], r.out)
+				}
+			}
+			s.engine.gone(t, s.instance())
+			lives := s.containers()
+			if len(lives) != len(made) {
+				t.Errorf("%d containers were made, %d before the restart", len(lives), len(made))
+			}
+			for _, l := range lives {
+				if len(l.starts) != 1 || l.attempt != 1 || len(l.signals) > 0 {
+					t.Errorf("task %d: attempt %d, started %d times, signals %v", l.task, l.attempt, len(l.starts), l.signals)
+				}
+			}
+			s.checkOutput(3)
+			if v := s.verified(); v.Launches != 3 || v.Succeeded != 3 {
+				t.Errorf("the journal has %+v, want 3 launches and successes", v)
+			}
+		})
+	}
+}
+
+// end ends the daemon with a signal.
+func (s *server) end(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+	<-s.exited
+	s.cmd = nil
+}
+
+// granted is what is booked for a task on its GPU now; 0: nothing.
+func (s *server) granted(name string) int64 {
+	gpus, err := s.api.GPUs(s.t.Context())
+	if err != nil {
+		return 0
+	}
+	for _, g := range gpus {
+		for _, r := range g.Tasks {
+			if r.Name == name {
+				return r.Grant
+			}
+		}
+	}
+	return 0
+}
+
+// complete checks what somebody saw of a task's output over a restart: every
+// line, in order, once.
+func (s *server) complete(what, ref, saw string) {
+	s.t.Helper()
+	kept := s.carma("logs", ref)
+	if got, want := split(saw), split(kept.out); !slices.Equal(got, want) {
+		s.t.Errorf("carma %s of task %s printed %d lines, %d were kept; the last are %q and %q", what, ref, len(got), len(want), last(got), last(want))
+	}
+}
+
+func last(lines []string) []string { return lines[max(0, len(lines)-3):] }
+
+// TestHungEngine stops an engine's processes, which then takes requests and
+// answers none: finding F10. Nobody waits for it, and all goes on afterwards.
+func TestHungEngine(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	e := newDockerd(t)
+	e.start()
+	s := newServer(t, "--speed", "30", "--backoff", "1s")
+	s.useEngine(e)
+	s.start()
+	ref, stopped := s.long("a"), s.long("b")
+	s.holds(ref, peak)
+	s.holds(stopped, peak)
+	if err := unix.Kill(e.cmd.Process.Pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	goOn := func() { _ = unix.Kill(e.cmd.Process.Pid, unix.SIGCONT) }
+	defer goOn()
+	r := s.carma("run", "-d", "--name", "later", "--mem", "1G", image, "resnet50-imagenet-bs64", "--time", "10m")
+	if r.code != 0 || !strings.Contains(r.err, "does not answer") {
+		t.Errorf("submitted to an engine that hangs: %v", r)
+	}
+	for _, args := range [][]string{{"doctor"}, {"info"}, {"ps"}, {"why", "later"}, {"stop", "--no-wait", "--now", stopped}} {
+		if r := s.carma(args...); r.code != 0 && args[0] != "doctor" {
+			t.Errorf("with an engine that hangs: %v", r)
+		}
+	}
+	goOn()
+	if task := s.finished(stopped); task.Phase != "cancelled" {
+		t.Errorf("the stopped task is %s: %s", task.Phase, task.Reason)
+	}
+	s.speed(60000)
+	for _, task := range s.succeeded(ref, "later") {
+		if len(task.Attempts) != 1 {
+			t.Errorf("%s ran %d times", task.Name, len(task.Attempts))
+		}
+	}
+	if v := s.verified(); v.Launches != 3 {
+		t.Errorf("the journal has %+v, want 3 launches", v)
+	}
+}
+
+// TestStopStubborn: tasks that take no notice of their stop signal end, and so
+// does one that is paused; a second stop shortens a long grace.
+func TestStopStubborn(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.start()
+	var refs []string
+	for i := range 6 {
+		refs = append(refs, s.submit("--mem", "1G", "--name", fmt.Sprintf("stubborn-%d", i), tool, "out:ready", "stubborn"))
+	}
+	for _, ref := range refs {
+		s.running(ref)
+	}
+	for _, l := range s.containers() {
+		if strconv.Itoa(l.task) != refs[0] {
+			continue
+		}
+		if _, err := s.engine.cli.ContainerPause(t.Context(), l.id, client.ContainerPauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.ok(append([]string{"stop", "--no-wait", "--grace", "1h"}, refs[3:]...)...)
+	for _, ref := range refs[3:] {
+		s.until(ref, "its stop", func(t *api.Task) bool { return t.Phase == "stopping" })
+	}
+	s.kill()
+	s.start()
+	s.ok(append([]string{"stop", "-t", "1"}, refs[:4]...)...)
+	s.ok("stop", "--now", refs[4])
+	s.ok("rm", "-f", "--now", refs[5])
+	for _, ref := range refs[:5] {
+		if task := s.finished(ref); task.Phase != "cancelled" {
+			t.Errorf("task %s is %s: %s", ref, task.Phase, task.Reason)
+		}
+	}
+	s.engine.gone(t, s.instance())
+}
