@@ -32,7 +32,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image images images-test test engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check hardware-dry-run clean bin/carma bin/carma-init bin/simtask
+.PHONY: help demo build image images images-test test test-security engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check hardware-dry-run clean bin/carma bin/carma-init bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -73,6 +73,14 @@ test-faults: build ## kill the daemon at every failpoint on both drivers, and ev
 
 test-load: build ## 200 clients for five minutes, and 100,000 finished tasks; prints figures (CLIENTS=, DURATION=, FINISHED=)
 	$(GO) test -v -count=1 -timeout 1h -tags load -run "^Test(Load|ManyFinished)$$" ./test
+
+# The lines that matter are shown; all are in .cache/security.log.
+test-security: build ## every wall with its attack, by two users; 1,000 launches per engine while their paths change (root, many minutes)
+	@mkdir -p .cache
+	@$(ENGINE) run sh -ec 'test/setup/image.sh; code=0; \
+		$(GO) test -count=1 -timeout 60m -v ./runner/mounts -args -tries 100000 > .cache/security.log 2>&1 || code=1; \
+		TEST_SECURITY=full TEST_SECURITY_RACES=1000 $(GO) test -count=1 -timeout 120m -v -tags e2e,containerd -run "^TestSecurity" ./test >> .cache/security.log 2>&1 || code=1; \
+		grep -E "^ *(---|FAIL|ok|panic)|: wall |tries,|: mounts:" .cache/security.log; exit $$code'
 
 probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \

@@ -160,3 +160,5 @@ func (a *attacker) ended() (list []api.Task) {
 	}
 	return list
 }
+
+func ended(t *api.Task) bool { return t.Finished() }

@@ -30,6 +30,8 @@ type Proc struct {
 	Capabilities func() string
 	// Devices are the names of the GPUs' nodes in its /dev.
 	Devices func() []string
+	// Fork starts one more process, which waits; nil: it cannot.
+	Fork func() error
 }
 
 // Run carries out the arguments in order and returns the exit code:
@@ -43,6 +45,7 @@ type Proc struct {
 //	read:PATH write:PATH   print the file's text, or "written", or "refused"
 //	interfaces capabilities devices  print what it has of them
 //	hog:N              use N MiB of memory
+//	fork:N             start up to N processes, print "forked" and how many
 //	gate:PATH          wait until the file exists
 //	block:N            wait for the stop signal, then exit with N
 //	stubborn           ignore the stop signal and wait for the end
@@ -97,6 +100,12 @@ func (p *Proc) Run() int {
 				hog[i] = 1
 			}
 			runtime.KeepAlive(hog)
+		case "fork":
+			done := 0
+			for p.Fork != nil && done < n && p.Fork() == nil {
+				done++
+			}
+			p.print(p.Stdout, fmt.Sprintf("forked %d\n", done))
 		case "gate":
 			if !p.gate(rest) {
 				return 137

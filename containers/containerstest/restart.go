@@ -167,8 +167,12 @@ func HostOOM(t *testing.T, newDriver func(t *testing.T) containers.Driver, img I
 	s := &suite{T: t, d: d, ctx: ctx, img: img, newDriver: newDriver, mark: "oom"}
 	spec := s.spec("hog:256")
 	spec.Sandbox = &containers.Sandbox{Memory: 32 << 20}
-	if exit := s.wait(s.startSpec(spec)); !exit.OOMKilled || exit.Code == 0 {
-		t.Errorf("exit = %+v, want one killed for lack of memory", exit)
+	ordinary := s.spec("hog:256")
+	ordinary.Memory = 32 << 20
+	for _, spec := range []containers.Spec{spec, ordinary} {
+		if exit := s.wait(s.startSpec(spec)); !exit.OOMKilled || exit.Code == 0 {
+			t.Errorf("exit = %+v, want one killed for lack of memory", exit)
+		}
 	}
 	spec = s.spec("hog:8")
 	spec.Sandbox = &containers.Sandbox{Memory: 32 << 20}

@@ -1,0 +1,182 @@
+//go:build e2e
+
+package test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"carma/runner/mounts"
+)
+
+// bob attacks what is the attacker's server's, or another user's.
+const bob = 12347
+
+// dialAs connects to the daemon as a user, by a thread that ends with it.
+func (a *attacker) dialAs(uid uint32) (c net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked
+		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); e != 0 {
+			err = e
+			return
+		}
+		c, err = net.DialTimeout("unix", a.socket, 10*time.Second)
+	}()
+	<-done
+	return c, err
+}
+
+// ask makes one request as a user and returns the status and the answer.
+func (a *attacker) ask(uid uint32, method, path, body string) (int, string) {
+	a.t.Helper()
+	cli := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return a.dialAs(uid) }}}
+	req, err := http.NewRequestWithContext(a.t.Context(), method, "http://carma"+path, strings.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := cli.Do(req)
+	if err != nil { // the daemon hung up
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
+}
+
+// TestSecurityWalls: every wall between users with an attack on it, one line
+// each. The mounts have tests of their own.
+func TestSecurityWalls(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	a := newAttacker(newServer(t, "--user-tasks", "20", "--user-high", "3", "--user-connections", "200"))
+	as := func(id uint32, args ...string) result {
+		t.Helper()
+		return a.begin(&syscall.Credential{Uid: id, Gid: id}, args...).wait()
+	}
+	ann := a.id
+	submit := func(args ...string) string {
+		t.Helper()
+		r := as(ann, append([]string{"run", "-d", "--mem", "1G"}, args...)...)
+		if r.code != 0 {
+			t.Fatal(r)
+		}
+		return strings.TrimSpace(r.out)
+	}
+	wall := func(name, attack string, times int, held bool, why ...any) {
+		t.Helper()
+		if t.Logf("wall %-12s %-58s %6d times  held: %v", name, attack, times, held); !held {
+			t.Errorf("%s, %s: %v", name, attack, why)
+		}
+	}
+	refuses := func(name, attack, words string, r result) {
+		t.Helper()
+		wall(name, attack, 1, r.code == 2 && strings.Contains(r.err, words) && strings.Count(strings.TrimSpace(r.err), "\n") == 0, r)
+	}
+
+	private := submit("-e", "WANDB_API_KEY=s3cret", tool, "env:WANDB_API_KEY", "exit:3")
+	a.until(private, "its end", ended)
+	seen := ""
+	for _, args := range [][]string{{"inspect", private}, {"ps", "-a", "--json"}, {"ps", "-a", "--no-trunc"}, {"why", private}, {"wait", private}} {
+		r := as(bob, args...)
+		seen += r.out + r.err
+	}
+	_, stream := a.ask(bob, "GET", "/v1/tasks/"+private+"/events", "")
+	wall("environment", "inspect, ps, why, wait and events of another's task", 6, !strings.Contains(seen+stream, "s3cret") && strings.Contains(seen, "WANDB_API_KEY=***"), seen, stream)
+	wall("environment", "its owner sees it", 1, strings.Contains(as(ann, "inspect", private).out, "WANDB_API_KEY=s3cret"))
+	refuses("output", "logs of another's task", "private", as(bob, "logs", private))
+	open := submit("--visibility", "open", tool, "out:for all")
+	a.until(open, "its end", ended)
+	wall("output", "logs of a task that is open", 1, as(bob, "logs", open).out == "for all\n")
+
+	runs := submit(tool, "block:0")
+	a.running(runs)
+	refuses("tasks", "stop another's", "belongs to", as(bob, "stop", runs))
+	refuses("tasks", "rm another's", "belongs to", as(bob, "rm", "-f", runs))
+	refuses("mounts", "the host's /etc", "you may mount only below", as(bob, "run", "-d", "-v", "/etc:/m", tool))
+	refuses("mounts", "the data folder", "you may mount only below", as(bob, "run", "-d", "-v", a.dir+":/m", tool))
+	for name, dir := range map[string]string{"the journal's folder": a.dir, "the folder the engine mounts from": mounts.DefaultDir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(dir)
+		wall("files", name+" is root's alone", 1, err == nil && info.Mode().Perm()&0o077 == 0, err)
+	}
+	_, err := os.Stat(filepath.Join(a.dir, "journal.db"))
+	wall("files", "read the journal", 1, as(bob, "history", "verify", "--data-dir", a.dir).code != 0, err)
+
+	code, text := a.ask(bob, "PUT", "/v1/speed", `{"speed": 1000}`)
+	wall("admin", "set the speed", 1, code == 403, text)
+	code, text = a.ask(bob, "POST", "/v1/prove", `{"image": "`+image+`"}`)
+	wall("admin", "start proof containers", 1, code == 403, text)
+	code, text = a.ask(bob, "POST", "/v1/tasks", `{"image": "`+tool+`", "user": "0:0"}`)
+	wall("identity", "run as root", 1, code == 403, text)
+	code, text = a.ask(bob, "POST", "/v1/tasks", `{"image": "`+tool+`", "env": ["A=\u0000"]}`)
+	wall("requests", "NUL in the environment", 1, code == 422 && strings.Contains(text, "NUL"), text)
+	code, text = a.ask(bob, "POST", "/v1/submissions", `{"tasks": [{"image": "`+strings.Repeat("x", 17<<20)+`"}]}`)
+	wall("requests", "17 MiB in one submission", 1, code == 413 || code == 0, code, text)
+	code, text = a.ask(bob, "GET", "/v1/tasks?limit=100000", "")
+	wall("requests", "a page of 100,000 tasks", 1, code == 422, text)
+
+	refuses("machine", "--shm-size 100T", "--shm-size", as(bob, "run", "-d", "--shm-size", "100T", tool))
+	refuses("machine", "--pids 99999999", "--pids", as(bob, "run", "-d", "--pids", "99999999", tool))
+	refuses("machine", "--cpus 4096", "--cpus", as(bob, "run", "-d", "--cpus", "4096", tool))
+	bomb := submit("--pids", "64", tool, "fork:10000")
+	hog := submit("--host-mem", "64M", tool, "hog:2000")
+	forked, hogged := a.until(bomb, "its end", ended), a.until(hog, "its end", ended)
+	out, _ := a.lines(bomb)
+	n := 0
+	_, _ = fmt.Sscanf(strings.Join(out, " "), "forked %d", &n)
+	wall("machine", "a fork bomb", 10000, forked.Phase == "failed" || n < 64, out)
+	wall("machine", "a task that takes 2 GB of host memory", 1, hogged.Phase == "failed", hogged.Phase, hogged.Reason)
+	t.Logf("the hog ended as %s: %s", hogged.Attempts[0].Outcome, hogged.Reason)
+	after := submit(tool, "out:well")
+	wall("machine", "another task runs", 1, a.until(after, "its end", ended).Phase == "succeeded")
+
+	refuses("queue", "more tasks than user-tasks", "user-tasks", as(bob, "run", "-d", "--array", "1-21", "--delay", "1h", tool))
+	refuses("queue", "more of priority high than user-high", "user-high", as(bob, "run", "-d", "--array", "1-4", "--delay", "1h", "--priority", "high", tool))
+	a.crowded(wall)
+}
+
+// crowded holds as many connections as it can as bob, and looks whether others
+// are still served.
+func (a *attacker) crowded(wall func(name, attack string, times int, held bool, why ...any)) {
+	a.t.Helper()
+	tries := 1000
+	if os.Getenv("TEST_SECURITY") == "full" {
+		tries = 20_000
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
+		tries = min(tries, int(files.Cur)-200)
+	}
+	var held []net.Conn
+	for range tries {
+		c, err := a.dialAs(bob)
+		if err != nil { // the queue of those who wait for the door is full
+			continue
+		}
+		held = append(held, c)
+	}
+	code, text := a.ask(a.id, "GET", "/v1/info", "")
+	wall("connections", "idle ones of one user; another is served", len(held), code == 200, code, text)
+	r := a.carma("ps")
+	wall("connections", "and so is root", 1, r.code == 0, r)
+	for _, c := range held {
+		_ = c.Close()
+	}
+}
