@@ -16,6 +16,9 @@ type Config struct {
 	Socket string
 	// DataDir holds the journal and the tasks' output.
 	DataDir string
+	// JournalReserve is the room on the data folder's disk that is kept for the
+	// journal, for when there is no other.
+	JournalReserve mapper.Bytes
 	// GPUs is where the GPUs come from: auto, nvml, nvml:GPU,... or sim:SERVER.
 	GPUs string
 	// Speed is simulated time per clock time; 1 on real GPUs.
@@ -133,8 +136,11 @@ var Example string
 // included. Socket and DataDir depend on who asks.
 func Default() Config {
 	return Config{
-		Socket:      defaultSocket(),
-		DataDir:     defaultDataDir(),
+		Socket:  defaultSocket(),
+		DataDir: defaultDataDir(),
+
+		JournalReserve: 16 * mapper.MiB,
+
 		GPUs:        "auto",
 		Speed:       1,
 		SampleEvery: time.Second,

@@ -30,6 +30,12 @@ var keys = []key{
 	{"data-dir", "`folder` of the journal and the tasks' output", func(c *Config) any { return &c.DataDir }, func(c *Config) error {
 		return absolute(c.DataDir)
 	}},
+	{"journal-reserve", "room on the data folder's disk that is given up when it is full, so that tasks can be stopped, removed and end; 0: none", func(c *Config) any { return &c.JournalReserve }, func(c *Config) error {
+		if c.JournalReserve < 0 {
+			return fmt.Errorf("%d is negative; write for example 16M, or 0 for none", c.JournalReserve)
+		}
+		return nil
+	}},
 	{"gpus", "where the GPUs come from: auto, nvml, nvml:GPU,... or sim:SERVER", func(c *Config) any { return &c.GPUs }, func(c *Config) error {
 		return validSource(c.GPUs)
 	}},

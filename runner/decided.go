@@ -78,6 +78,9 @@ func (r *Runner) store() error {
 		return nil
 	}
 	_, err := r.Journal.Commit(r.pending)
+	if r.giveUpReserve(err) {
+		_, err = r.Journal.Commit(r.pending)
+	}
 	return err
 }
 

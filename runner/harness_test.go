@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"path/filepath"
@@ -85,6 +86,7 @@ type rig struct {
 	cards     *cards
 	opt       Options
 	estimator Estimator
+	reserve   int64  // of the journal
 	proc      string // where /proc is found; empty: /
 
 	*Runner
@@ -122,7 +124,7 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 // start runs a daemon; stop ends it and leaves the containers.
 func (g *rig) start() {
 	g.t.Helper()
-	j, err := journal.Open(g.dir)
+	j, err := journal.OpenWith(g.dir, journal.Options{Reserve: g.reserve})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -155,7 +157,7 @@ func (g *rig) start() {
 		g.stop = nil
 		cancel()
 		all.Wait()
-		if err := j.Close(); err != nil {
+		if err := j.Close(); err != nil && !errors.Is(err, journal.ErrFull) {
 			g.t.Error(err)
 		}
 	}

@@ -20,6 +20,8 @@ type change struct {
 	// keep: the change has happened, whether or not it can be journaled now;
 	// it is tried again until it can.
 	keep bool
+	// vital: it is journaled from the reserve when the disk is full.
+	vital bool
 }
 
 // fact is a change that has happened already.

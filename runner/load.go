@@ -23,6 +23,7 @@ func (r *Runner) loadInstance() error {
 		return err
 	}
 	r.instance = string(id)
+	r.tight = !r.Journal.KeepReserve()
 	if r.opt.SetSpeed == nil {
 		return nil // real GPUs: the wall clock
 	}

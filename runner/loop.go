@@ -22,7 +22,7 @@ const (
 
 // loop owns the state until ctx ends.
 func (r *Runner) loop(ctx context.Context) error {
-	var kept []*change
+	kept := r.early
 	wake, flush := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer wake.Stop()
 	defer flush.Stop()
@@ -155,12 +155,16 @@ func (r *Runner) apply(batch []*change) (kept []*change, err error) {
 // applyPart journals a part of a batch in one transaction, applies it, stores
 // what that leads to in another, and only then carries that out.
 func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
+	batch = r.affordable(batch)
 	g, err := r.gather(batch, r.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	if len(g.events) > 0 {
 		first, err := r.Journal.Commit(g.store)
+		if r.giveUpReserve(err) {
+			return r.applyPart(g.accepted) // without what is not vital
+		}
 		if err != nil {
 			return r.refuse(g.accepted, err)
 		}

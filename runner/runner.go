@@ -136,6 +136,8 @@ type Runner struct {
 	pending   journal.Batch   // decisions and records for the next commit
 	due       []due           // what to carry out after it
 	workers   map[mapper.TaskID]*worker
+	early     []*change // of the start, which found no room on the disk
+	tight     bool      // the journal lives on its reserve
 	sinceSnap int
 	snapping  sync.WaitGroup
 	full      bool // the journal refused the last commit
@@ -214,7 +216,7 @@ func (r *Runner) SetSpeed(speed float64) error {
 		return err
 	}
 	r.monitor.wake()
-	return r.Journal.SetMeta("clock", anchor)
+	return r.note("clock", anchor)
 }
 
 // Run works until ctx ends. It returns nil then: the containers go on and the
@@ -240,7 +242,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	if storeErr := r.store(); err == nil {
 		err = storeErr
 	}
-	if snapErr := r.snapshotNow(); err == nil {
+	if snapErr := r.snapshotNow(); errors.Is(snapErr, journal.ErrFull) {
+		r.Log.Warn().Err(snapErr).Msg("no snapshot could be stored; the next start will take longer")
+	} else if err == nil {
 		err = snapErr
 	}
 	return err
@@ -285,9 +289,7 @@ func (r *Runner) greet(ctx context.Context) error {
 		fact(mapper.Configured{At: now, Options: r.opt.Mapper, Format: mapper.DecisionFormat, Program: r.opt.Version}), fact(found),
 		fact(mapper.EngineChanged{At: now, Up: up, Reason: why}),
 	})
-	if err == nil && len(kept) > 0 {
-		err = errors.New("the journal cannot be written: no space left in " + r.opt.DataDir)
-	}
+	r.early = kept
 	return err
 }
 

@@ -20,7 +20,7 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 		return nil, err
 	}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
-	err = r.do(ctx, &change{fresh: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
 		ev, rec := r.cancel(now, rec.ID(), s, reason)
 		if ev == nil {
 			return nil, nil, nil // it has ended meanwhile, or nothing new is asked for

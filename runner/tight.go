@@ -1,0 +1,54 @@
+package runner
+
+import (
+	"errors"
+
+	"carma/runner/journal"
+)
+
+// giveUpReserve follows a write that failed for want of room. It reports
+// whether there is room now that was kept in reserve.
+func (r *Runner) giveUpReserve(err error) bool {
+	if !errors.Is(err, journal.ErrFull) || !r.Journal.GiveUpReserve() {
+		return false
+	}
+	r.tight = true
+	r.Log.Error().Err(err).Msg("the disk is full: the journal lives on its reserve; submissions are refused, tasks can be stopped and removed, and end")
+	return true
+}
+
+// affordable answers the changes that must wait until there is a reserve again,
+// and returns the others.
+func (r *Runner) affordable(batch []*change) []*change {
+	if !r.tight {
+		return batch
+	}
+	if r.Journal.KeepReserve() {
+		r.tight = false
+		r.Log.Info().Msg("there is room on the disk again")
+		return batch
+	}
+	var can []*change
+	for _, c := range batch {
+		if c.keep || c.vital {
+			can = append(can, c)
+		} else {
+			c.answer(errFull)
+		}
+	}
+	return can
+}
+
+// note stores a value that is not worth to fail for: without room it is stored
+// another time.
+func (r *Runner) note(key string, value []byte) error {
+	err := r.Journal.SetMeta(key, value)
+	if r.giveUpReserve(err) {
+		err = r.Journal.SetMeta(key, value)
+	}
+	if errors.Is(err, journal.ErrFull) {
+		r.Log.Error().Err(err).Str("key", key).Msg("the disk is full: a value cannot be stored")
+		return nil
+	}
+	return err
+}
