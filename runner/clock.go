@@ -12,7 +12,11 @@ import (
 // Clock tells the daemon's time. On real GPUs that is the wall clock; on a
 // simulated server it may run faster, and keeps running while the daemon is
 // down, as the containers do. Safe for concurrent use.
+//
+// While the daemon runs, its time passes evenly, whatever is done to the wall
+// clock: it counts from where it began.
 type Clock struct {
+	now   func() time.Time // the wall clock, with what the system counts evenly
 	mu    sync.Mutex
 	wall  time.Time
 	sim   mapper.Instant
@@ -22,14 +26,14 @@ type Clock struct {
 // NewClock returns a clock that shows the present and runs at the given speed.
 func NewClock(speed float64) *Clock {
 	now := time.Now()
-	return &Clock{wall: now, sim: mapper.InstantOf(now), speed: speed}
+	return &Clock{now: time.Now, wall: now, sim: mapper.InstantOf(now), speed: speed}
 }
 
 // Now is the daemon's time.
 func (c *Clock) Now() mapper.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.at(time.Now())
+	return c.at(c.now())
 }
 
 func (c *Clock) at(wall time.Time) mapper.Instant {
@@ -43,7 +47,7 @@ func (c *Clock) Time() time.Time { return c.Now().Time() }
 func (c *Clock) Until(t mapper.Instant) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(0, time.Duration(float64(t.Sub(c.at(time.Now())))/c.speed))
+	return max(0, time.Duration(float64(t.Sub(c.at(c.now())))/c.speed))
 }
 
 // Wall converts a duration of the daemon's time to the wall clock's.
@@ -69,8 +73,26 @@ func (c *Clock) Speed() float64 {
 func (c *Clock) SetSpeed(speed float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
+	now := c.now()
 	c.wall, c.sim, c.speed = now, c.at(now), speed
+}
+
+// SetTo makes it t now. It returns by how much it was changed.
+func (c *Clock) SetTo(t mapper.Instant) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	by := t.Sub(c.at(now))
+	c.wall, c.sim = now, t
+	return by
+}
+
+// Ahead is how far the daemon's time is ahead of the wall clock.
+func (c *Clock) Ahead() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	return c.at(now).Sub(mapper.InstantOf(now))
 }
 
 type clockAnchor struct {

@@ -21,7 +21,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	if r.opt.SetSpeed != nil {
 		checks = append(checks, r.checkSimtask(short))
 	} else {
-		checks = append(checks, r.checkHealth(), r.checkMetrics(), r.checkAttach(), checkControlGroups())
+		checks = append(checks, r.checkClock(), r.checkHealth(), r.checkMetrics(), r.checkAttach(), checkControlGroups())
 	}
 	checks = append(checks, r.checkTrouble()...)
 	return append(append(checks, r.checkNotes()...), r.checkMPS(ctx), r.checkLimits(), r.checkLedger(ctx))

@@ -193,3 +193,19 @@ func TestLostEventsKeptRecords(t *testing.T) {
 		t.Errorf("%d starts, want 1", n)
 	}
 }
+
+// reopened is the journal of a rig that is stopped.
+func (g *rig) reopened() *journal.Journal {
+	g.t.Helper()
+	j, err := journal.Open(g.dir)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return j
+}
+
+func (g *rig) lastStartOf() (lastStart, bool, error) {
+	j := g.reopened()
+	defer j.Close()
+	return (&Runner{Deps: Deps{Journal: j}}).lastStart()
+}

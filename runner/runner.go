@@ -194,6 +194,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.load(); err != nil {
 		return nil, err
 	}
+	if err := r.goOnInTime(upFor()); err != nil {
+		return nil, err
+	}
 	strange, err := r.checkNewer(ctx)
 	if err != nil {
 		return nil, err

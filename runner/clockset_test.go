@@ -1,0 +1,61 @@
+package runner
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// TestClockSet: finding F8. A wall clock that is set back or forward across a
+// restart neither holds time up nor ends a task before its time.
+func TestClockSet(t *testing.T) {
+	const limit = time.Hour
+	for name, c := range map[string]struct {
+		wall, passed time.Duration // what the wall clock and the kernel say has passed
+		booted       bool
+		want         time.Duration // what has passed for the daemon
+	}{
+		"set back":               {-24 * time.Hour, time.Minute, false, 0},
+		"set back, booted":       {-24 * time.Hour, time.Minute, true, 0},
+		"set forward":            {24 * time.Hour, 5 * time.Minute, false, 5 * time.Minute},
+		"set forward, booted":    {24 * time.Hour, 5 * time.Minute, true, 24 * time.Hour},
+		"stopped for half a day": {12 * time.Hour, 12 * time.Hour, false, 12 * time.Hour},
+	} {
+		g := newRig(t)
+		p := g.gated("train")
+		g.running(g.run(api.Submit{Image: "train", Mem: int64(mapper.GiB), TimeLimit: limit}))
+		g.stop()
+		last := g.Runner.state.Now()
+		then, known, err := g.lastStartOf()
+		if err != nil || !known || then.Boot == "" {
+			t.Fatalf("%s: the last start: %+v, %v", name, then, err)
+		}
+		r := &Runner{Deps: g.Runner.Deps, opt: g.opt, state: g.Runner.state}
+		r.Journal = g.reopened()
+		wall := last.Time().Add(c.wall)
+		r.Clock = &Clock{now: func() time.Time { return wall }, wall: wall, sim: mapper.InstantOf(wall), speed: 1}
+		up := uptime{then.Boot, then.Since + last.Sub(then.At) + c.passed}
+		if c.booted {
+			up.Boot = "another"
+		}
+		if err := r.goOnInTime(up); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Clock.Now().Sub(last); (got - c.want).Abs() > time.Second {
+			t.Errorf("%s: %s have passed, want %s", name, got, c.want)
+		}
+		if warned := r.checkClock().Status == "warning"; warned != (c.wall != c.want) {
+			t.Errorf("%s: doctor says %+v", name, r.checkClock())
+		}
+		wall = wall.Add(90 * time.Second)
+		if got := r.Clock.Now().Sub(last); (got - c.want - 90*time.Second).Abs() > time.Second {
+			t.Errorf("%s: 90 s later %s have passed", name, got)
+		}
+		close(p.gate)
+		if err := r.Journal.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
