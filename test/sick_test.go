@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"carma/runner/api"
 )
@@ -38,6 +39,7 @@ func TestBridgeGone(t *testing.T) {
 	}
 	e := newDockerd(t)
 	e.start()
+	e.copyImage(tool)
 	s := newServer(t, "--speed", "600", "--backoff", "1s")
 	s.useEngine(e)
 	s.start()
@@ -87,8 +89,13 @@ func TestHangUp(t *testing.T) {
 	if r := s.carma("daemon", "--drain", "--data-dir", filepath.Join(s.root, "unused")); r.code != 0 || !strings.Contains(r.err, "starts nothing more") {
 		t.Errorf("drain: %v", r)
 	}
-	if err := s.cmd.Wait(); err != nil {
-		t.Errorf("the drained daemon ended with %v", err)
+	select {
+	case <-s.exited:
+	case <-time.After(patience):
+		t.Fatal("the drained daemon does not end")
+	}
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("the drained daemon ended with exit code %d", code)
 	}
 	s.cmd = nil
 }
