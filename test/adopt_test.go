@@ -209,3 +209,24 @@ func TestStopStubborn(t *testing.T) {
 	}
 	s.engine.gone(t, s.instance())
 }
+
+// TestStopOverOutage: an engine that goes away in the middle of a stop, and
+// comes back, does not keep a task from ending.
+func TestStopOverOutage(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	p := newProxy(t, s.root)
+	s.host = p.host()
+	s.start()
+	ref := s.submit("--mem", "1G", tool, "out:ready", "stubborn")
+	s.running(ref)
+	s.ok("stop", "--no-wait", "--grace", "300ms", ref)
+	p.cut()
+	s.until(ref, "its stop", func(t *api.Task) bool { return t.Phase == "stopping" })
+	eventually(t, "the daemon has tried to kill it", func() bool { return strings.Contains(s.log.String(), "could not be stopped; it is tried again") })
+	p.join()
+	if task := s.finished(ref); task.Phase != "cancelled" {
+		t.Errorf("the task is %s: %s", task.Phase, task.Reason)
+	}
+	s.engine.gone(t, s.instance())
+}
