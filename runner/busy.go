@@ -11,8 +11,8 @@ import (
 
 const (
 	// atOnce is how many requests of one user are worked on at a time; more wait.
-	// Streams do not count: their connections are bounded.
-	atOnce = 16
+	// Root's do not. Streams do not count: their connections are bounded.
+	atOnce = 64
 	// smallRequest is a body that anybody may send at any time; larger ones are
 	// taken one at a time, since what is made of one takes many times its size.
 	smallRequest = 64 << 10
@@ -62,7 +62,7 @@ func (t *turnstile) guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, req)
 			return
 		}
-		if who, ok := callerFrom(ctx); ok {
+		if who, ok := callerFrom(ctx); ok && who.UID != 0 {
 			c := t.of(who.UID)
 			if !take(ctx, c) {
 				return
