@@ -29,7 +29,6 @@ import (
 
 	"carma/containers"
 	"carma/containers/cdi"
-	"carma/containers/containerd/logfile"
 )
 
 // Defaults of [Options].
@@ -182,20 +181,6 @@ func (d *Driver) lock(id string) (unlock func()) {
 
 // dir is where a container's files are.
 func (d *Driver) dir(id string) string { return filepath.Join(d.opts.Dir, id) }
-
-// LogCommand is the first argument of the program that keeps a container's
-// output; the second is the container's folder.
-const LogCommand = "containerd-log"
-
-// RunLogger carries out [LogCommand] and returns the exit code. args are those
-// after the command.
-func RunLogger(args []string) int {
-	if len(args) != 1 {
-		fmt.Fprintln(os.Stderr, "carma: "+LogCommand+" is started by containerd, with one folder")
-		return 2
-	}
-	return logfile.Run(args[0])
-}
 
 // SameFiles is nil if containerd sees the file systems that this process sees.
 func (d *Driver) SameFiles() error { return containers.SameMounts(d.opts.Address) }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/containerd/containerd/v2/client"
@@ -106,6 +107,7 @@ func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
 	m := &maker{Driver: d, spec: spec, image: img, dir: dir}
 	labels := spec.AllLabels()
 	labels[labelDir] = dir
+	labels[labelLog] = strconv.FormatInt(spec.LogBytes, 10)
 	if spec.Sandbox != nil {
 		labels[labelSandbox] = "yes"
 	}

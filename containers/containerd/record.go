@@ -23,6 +23,8 @@ const (
 	ownLabels = "carma.containerd/"
 	// labelDir is the folder of the container's files.
 	labelDir = ownLabels + "dir"
+	// labelLog is how many bytes of its output are kept at least.
+	labelLog = ownLabels + "log-bytes"
 	// labelSandbox: it gets no network.
 	labelSandbox = ownLabels + "sandbox"
 	// labelStarted is set when the container is made in the kernel and before

@@ -97,7 +97,9 @@ func (d *Driver) newTask(ctx context.Context, r *record) error {
 	if err != nil {
 		return err
 	}
-	uri := &url.URL{Scheme: "binary", Path: d.opts.Logger, RawQuery: url.Values{LogCommand: {r.Labels[labelDir]}}.Encode()}
+	keep, _ := strconv.ParseInt(r.Labels[labelLog], 10, 64) // older containers have none
+	query := url.Values{LogCommand: {loggerArg(r.Labels[labelDir], keep)}}
+	uri := &url.URL{Scheme: "binary", Path: d.opts.Logger, RawQuery: query.Encode()}
 	_, err = c.NewTask(ctx, cio.LogURI(uri))
 	if err = native(err); errdefs.IsAlreadyExists(err) {
 		return nil

@@ -22,6 +22,8 @@ type fakeContainer struct {
 	state    containers.State
 	exit     containers.Exit
 	log      []entry
+	bytes    int64 // of log
+	dropped  int   // entries that came before those of log
 	writers  [2]*lineWriter
 	stop     context.CancelFunc // the stop signal
 	killed   chan struct{}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"carma/containers"
@@ -67,6 +68,29 @@ func (w *lineWriter) finish() {
 func (w *lineWriter) log(text []byte, partial bool) {
 	w.open = partial
 	w.c.log = append(w.c.log, entry{w.c.engine.now(), w.stream, bytes.Clone(text), partial})
+	w.c.bytes += int64(len(text))
+	w.c.rotate()
+}
+
+// rotate drops the older half of a log that is twice as large as it has to be.
+func (c *fakeContainer) rotate() {
+	keep := c.spec.LogBytes
+	if keep == 0 || c.bytes < 2*keep {
+		return
+	}
+	n := 0
+	for ; c.bytes > keep; n++ {
+		c.bytes -= int64(len(c.log[n].text))
+	}
+	c.dropped += n
+	c.log = slices.Clone(c.log[n:])
+}
+
+// missed is the entry that stands for what was dropped. Its time may be that of
+// the newest dropped.
+func (c *fakeContainer) missed() entry {
+	text := containers.Lines{Before: int64(c.dropped)}.Text()
+	return entry{c.log[0].at.Add(-1), containers.Missing, text, false}
 }
 
 // Logs sends the log's entries after since. The sink is called without locks:
@@ -81,14 +105,15 @@ func (f *Fake) Logs(ctx context.Context, id string, since time.Time, follow bool
 	if err != nil {
 		return err
 	}
-	for next := 0; ; {
+	for next := 0; ; { // counted from the first that was printed
 		over := c.state != containers.StateRunning
-		for ; next < len(c.log); next++ {
-			if e := c.log[next]; e.at.After(since) {
-				f.mu.Unlock()
-				sink(e.at, e.stream, e.text, e.partial)
-				f.mu.Lock()
+		for ; next < c.dropped+len(c.log); next++ {
+			if next < c.dropped {
+				next = c.dropped - 1
+				f.send(c.missed(), since, sink)
+				continue
 			}
+			f.send(c.log[next-c.dropped], since, sink)
 			if isClosed(f.down) {
 				return unavailable(OpLogs)
 			}
@@ -99,10 +124,20 @@ func (f *Fake) Logs(ctx context.Context, id string, since time.Time, follow bool
 		if over || !follow || c.removed {
 			return nil
 		}
-		if next == len(c.log) && c.state == containers.StateRunning {
+		if next == c.dropped+len(c.log) && c.state == containers.StateRunning {
 			if err := f.sleep(ctx, OpLogs, c); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// send gives an entry to the sink, without the lock, if it is after since.
+func (f *Fake) send(e entry, since time.Time, sink containers.LogSink) {
+	if !e.at.After(since) {
+		return
+	}
+	f.mu.Unlock()
+	defer f.mu.Lock()
+	sink(e.at, e.stream, e.text, e.partial)
 }

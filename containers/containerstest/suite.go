@@ -67,6 +67,7 @@ func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Ima
 		{"logs resumed", testLogsResumed},
 		{"logs of short life", testLogsShortLife},
 		{"logs cancelled", testLogsCancelled},
+		{"logs unread", testLogsUnread},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

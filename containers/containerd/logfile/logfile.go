@@ -3,12 +3,13 @@
 // process of our choice, which is [Run], one per container. It outlives the
 // daemon and the engine, and ends with the container.
 //
-// The folder holds numbered files of at most [FileSize] bytes, of which the
-// newest [Files] stay, and the file "lock", which is locked while the writer
-// lives. A file is a sequence of entries: a header of 16 bytes (the letter
-// 'L', stream, flags, zero, length of the text in 4 bytes, time in 8, both big
-// endian), then the text without its newline. Nothing is changed after it is
-// written but that the oldest file goes.
+// The folder holds numbered files, of which the newest [Files] stay, and the
+// file "lock", which is locked while the writer lives. A file is a sequence of
+// entries: a header of 16 bytes (the letter 'L', stream, flags, zero, length of
+// the text in 4 bytes, time in 8, both big endian), then the text without its
+// newline. Each file but the first begins with an entry that tells how many
+// came before, so that a reader knows how many it has missed. Nothing is
+// changed after it is written but that the oldest file goes.
 package logfile
 
 import (
@@ -23,12 +24,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"carma/containers"
 )
 
 // What is kept of a container's output.
 const (
-	// FileSize is where the writer begins a new file, in bytes.
+	// FileSize is where the writer begins a new file, in bytes, if it is not
+	// told how much to keep.
 	FileSize = 16 << 20
+	// minFileSize is the smallest size that it is told.
+	minFileSize = 64 << 10
 	// Files is how many of them stay.
 	Files = 3
 	// Piece is the longest text of an entry, in bytes; a longer line is cut.
@@ -39,7 +45,7 @@ const (
 type Entry struct {
 	// At is later than that of all entries before, of both streams.
 	At time.Time
-	// Stream is 1 (standard output) or 2 (standard error).
+	// Stream is 1 (standard output), 2 (standard error) or [missing].
 	Stream uint8
 	// Partial: the line goes on in the stream's next entry.
 	Partial bool
@@ -50,6 +56,9 @@ const (
 	headerSize = 16
 	magic      = 'L'
 	partial    = 1 // flag
+	// missing is the stream of the entry at a file's beginning: the text of
+	// [containers.Lines]. A reader passes it on where something is missing.
+	missing = uint8(containers.Missing)
 )
 
 // ErrDamaged is returned where a file does not hold what a writer writes.
@@ -69,7 +78,7 @@ func appendEntry(b []byte, e Entry) []byte {
 // parseHeader reads a header; the text of n bytes follows it.
 func parseHeader(h []byte) (e Entry, n int, err error) {
 	size := binary.BigEndian.Uint32(h[4:])
-	if h[0] != magic || h[1] < 1 || h[1] > 2 || h[2] > partial || h[3] != 0 || size > Piece {
+	if h[0] != magic || h[1] < 1 || h[1] > missing || h[2] > partial || h[3] != 0 || size > Piece {
 		return Entry{}, 0, fmt.Errorf("%w: header %x", ErrDamaged, h)
 	}
 	at := time.Unix(0, int64(binary.BigEndian.Uint64(h[8:]))).UTC()

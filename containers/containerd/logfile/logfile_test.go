@@ -11,11 +11,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"carma/containers"
 )
 
 func create(t testing.TB, size int64) *Writer {
 	t.Helper()
-	w, err := Create(t.TempDir())
+	w, err := Create(t.TempDir(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,9 +173,102 @@ func TestBounded(t *testing.T) {
 	if err != nil || len(ns) != Files {
 		t.Fatalf("files %v, %v, want %d", ns, err, Files)
 	}
-	ls := lines(t, readAll(t, NewReader(w.dir, time.Time{})), 1)
+	all := readAll(t, NewReader(w.dir, time.Time{}))
+	ls := lines(t, all, 1)
 	if last := ls[len(ls)-1]; last != "line 999" || len(ls) < 60 {
 		t.Errorf("%d lines up to %q", len(ls), last)
+	}
+	if got := gone(t, all); got != 1000-len(ls) {
+		t.Errorf("%d lines are told to be missing of 1000, but %d are there", got, len(ls))
+	}
+}
+
+// gone counts what entries say is missing.
+func gone(t testing.TB, es []Entry) (n int) {
+	t.Helper()
+	seen := 0
+	for _, e := range es {
+		if e.Stream != missing {
+			seen++
+			continue
+		}
+		l, ok := containers.ParseMissing(e.Text)
+		if !ok || l.Before <= int64(seen+n) {
+			t.Fatalf("after %d entries, %d missing: %q", seen, n, e.Text)
+		}
+		n = int(l.Before) - seen
+	}
+	return n
+}
+
+// TestMissed: whoever has read so far, and reads on when files are gone, is
+// told how many entries came meanwhile; once, also if the reader breaks off
+// after that.
+func TestMissed(t *testing.T) {
+	w := create(t, 1000)
+	write := func(from, to int) {
+		for i := from; i < to; i++ {
+			if err := w.Copy(1, strings.NewReader(fmt.Sprintf("line %d\n", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(0, 10)
+	last := readAll(t, NewReader(w.dir, time.Time{}))[9]
+	write(10, 1000)
+	rest := readAll(t, NewReader(w.dir, last.At))
+	first := rest[0]
+	l, ok := containers.ParseMissing(first.Text)
+	if first.Stream != missing || !ok || string(rest[1].Text) != fmt.Sprintf("line %d", l.Before) {
+		t.Fatalf("first %q of stream %d, then %q", first.Text, first.Stream, rest[1].Text)
+	}
+	if !first.At.After(last.At) || !rest[1].At.After(first.At) {
+		t.Errorf("times %v, %v, %v", last.At, first.At, rest[1].At)
+	}
+	again := readAll(t, NewReader(w.dir, first.At))
+	if len(again) != len(rest)-1 || gone(t, again) != 0 {
+		t.Errorf("read on after the mark: %d entries, want %d", len(again), len(rest)-1)
+	}
+	// Whoever reads on in time misses nothing.
+	r := NewReader(w.dir, again[len(again)-1].At)
+	all := readAll(t, r)
+	for i := 1000; i < 2000; i++ {
+		write(i, i+1)
+		all = append(all, readAll(t, r)...)
+	}
+	if len(all) != 1000 || gone(t, all) != 0 {
+		t.Errorf("%d entries, %d missing, want 1000 and none", len(all), gone(t, all))
+	}
+}
+
+// TestKept: at least as much is kept as was asked for.
+func TestKept(t *testing.T) {
+	w, err := Create(t.TempDir(), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	if err := w.Copy(1, strings.NewReader(strings.Repeat("0123456789abcde\n", 200_000))); err != nil {
+		t.Fatal(err)
+	}
+	all := readAll(t, NewReader(w.dir, time.Time{}))
+	kept := len(lines(t, all, 1))
+	if kept < 1<<20/32 || kept > 2<<20/32 || kept+gone(t, all) != 200_000 {
+		t.Errorf("%d lines kept, %d missing", kept, gone(t, all))
+	}
+}
+
+// TestOlderFiles: the files of older writers, which do not count, are read.
+func TestOlderFiles(t *testing.T) {
+	dir := t.TempDir()
+	for n := 2; n < 4; n++ {
+		e := appendEntry(nil, Entry{At: time.Unix(int64(n), 0), Stream: 1, Text: fmt.Append(nil, "file ", n)})
+		if err := os.WriteFile(filePath(dir, n), e, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := lines(t, readAll(t, NewReader(dir, time.Time{})), 1); fmt.Sprint(got) != "[file 2 file 3]" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -220,7 +315,7 @@ func TestEnded(t *testing.T) {
 		}
 	}
 	check("before", true)
-	w, err := Create(dir)
+	w, err := Create(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,8 +348,19 @@ func TestWriteFails(t *testing.T) {
 	if err := write("two"); err != nil {
 		t.Fatal(err)
 	}
-	if got := lines(t, append(got, readAll(t, r)...), 1); fmt.Sprint(got) != "[one two]" {
-		t.Errorf("%q", got)
+	got = append(got, readAll(t, r)...)
+	if ls := lines(t, got, 1); fmt.Sprint(ls) != "[one two]" || gone(t, got) != 5 {
+		t.Errorf("%q, %d missing, want 5", ls, gone(t, got))
+	}
+	_ = w.file.Close()
+	if err := write("lost"); err == nil {
+		t.Fatal("no error")
+	}
+	if err := w.Close(); err != nil { // there is room again
+		t.Fatal(err)
+	}
+	if got = append(got, readAll(t, r)...); gone(t, got) != 6 {
+		t.Errorf("%d missing, want 6", gone(t, got))
 	}
 }
 
@@ -290,7 +396,7 @@ func FuzzReader(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if len(e.Text) > Piece || e.Stream < 1 || e.Stream > 2 {
+			if len(e.Text) > Piece || e.Stream < 1 || e.Stream > missing {
 				t.Fatalf("%+v", e)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"carma/containers"
 )
 
 // Reader reads a folder from the oldest file to the newest, while it is
@@ -15,7 +17,8 @@ type Reader struct {
 	since time.Time
 	file  *os.File
 	buf   *bufio.Reader
-	n     int // the file's number
+	n     int   // the file's number
+	seen  int64 // entries until here, with those that are missing
 	text  []byte
 	atEnd func() // called at the end of a file; for tests
 }
@@ -26,7 +29,8 @@ func NewReader(dir string, since time.Time) *Reader {
 }
 
 // Next returns the next entry; its text is valid until the next call. io.EOF:
-// there is none yet, which does not mean that none will come.
+// there is none yet, which does not mean that none will come. Where entries are
+// missing comes one of stream [containers.Missing].
 func (r *Reader) Next() (Entry, error) {
 	for {
 		if r.file == nil {
@@ -36,8 +40,7 @@ func (r *Reader) Next() (Entry, error) {
 		}
 		e, err := r.entry()
 		if err == nil {
-			if e.At.After(r.since) {
-				r.since = e.At
+			if r.wanted(&e) {
 				return e, nil
 			}
 			continue
@@ -59,8 +62,7 @@ func (r *Reader) Next() (Entry, error) {
 		}
 		if err == io.EOF {
 			if e, err = r.entry(); err == nil {
-				if e.At.After(r.since) {
-					r.since = e.At
+				if r.wanted(&e) {
 					return e, nil
 				}
 				continue
@@ -69,6 +71,25 @@ func (r *Reader) Next() (Entry, error) {
 		_ = r.file.Close()
 		r.file = nil
 	}
+}
+
+// wanted counts an entry, and reports whether the caller is to have it. Files of
+// older writers do not tell how many entries came before.
+func (r *Reader) wanted(e *Entry) bool {
+	if e.Stream == missing {
+		l, _ := containers.ParseMissing(e.Text)
+		if l.Before == r.seen {
+			return false
+		}
+		r.seen = l.Before
+	} else {
+		r.seen++
+	}
+	if !e.At.After(r.since) {
+		return false
+	}
+	r.since = e.At
+	return true
 }
 
 // newer is the number of the first file after the one that was read; 0: there

@@ -2,6 +2,7 @@ package logfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"carma/containers"
 )
 
 // Writer writes a folder. It is safe for concurrent use.
@@ -27,12 +30,19 @@ type Writer struct {
 	at   int64 // the file's size
 	last time.Time
 	buf  []byte
+	// entries are those that came, and told is how many a reader of the files
+	// can know of: fewer if the last ones could not be stored.
+	entries, told int64
 }
 
 // Create begins the log of a container in an existing folder, and locks it.
-// Folders are not written twice.
-func Create(dir string) (*Writer, error) {
+// It keeps the newest bytes at least; 0: an amount of its own. Folders are not
+// written twice.
+func Create(dir string, bytes int64) (*Writer, error) {
 	w := &Writer{dir: dir, size: FileSize, now: time.Now}
+	if bytes > 0 {
+		w.size = max(bytes/(Files-1), minFileSize) // one more is being written
+	}
 	var err error
 	if w.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, err
@@ -71,28 +81,43 @@ func (w *Writer) next() error {
 }
 
 // write gives the entries their times and stores them together. What cannot
-// be stored, on a full disk, is lost; the files stay readable.
+// be stored, on a full disk, is lost and counted; the files stay readable.
 func (w *Writer) write(entries []Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(entries) == 0 {
 		return nil
 	}
+	before := w.entries
+	w.entries += int64(len(entries))
 	if w.file == nil || w.at >= w.size {
 		if err := w.next(); err != nil {
 			return err
 		}
 	}
 	w.buf = w.buf[:0]
-	for _, e := range entries {
-		// The clock may be set back, and is coarser than a line.
-		e.At = w.now()
-		if !e.At.After(w.last) {
-			e.At = w.last.Add(1)
-		}
-		w.last = e.At
-		w.buf = appendEntry(w.buf, e)
+	if w.at == 0 && before > 0 {
+		w.add(Entry{Stream: missing, Text: containers.Lines{Before: before}.Text()})
 	}
+	for _, e := range entries {
+		w.add(e)
+	}
+	return w.store()
+}
+
+// add gives an entry its time: the clock may be set back, and is coarser than
+// a line.
+func (w *Writer) add(e Entry) {
+	e.At = w.now()
+	if !e.At.After(w.last) {
+		e.At = w.last.Add(1)
+	}
+	w.last = e.At
+	w.buf = appendEntry(w.buf, e)
+}
+
+// store writes what was added.
+func (w *Writer) store() error {
 	n, err := w.file.Write(w.buf)
 	if err != nil {
 		w.giveUp()
@@ -102,6 +127,7 @@ func (w *Writer) write(entries []Entry) error {
 		w.prune()
 	}
 	w.at += int64(n)
+	w.told = w.entries
 	return nil
 }
 
@@ -168,24 +194,31 @@ func (w *Writer) Copy(stream uint8, r io.Reader) error {
 	}
 }
 
-// Close ends the log.
+// Close ends the log. If its end could not be stored, it says so if it can.
 func (w *Writer) Close() error {
 	var err error
+	if w.told < w.entries {
+		if err = w.next(); err == nil {
+			w.buf = w.buf[:0]
+			w.add(Entry{Stream: missing, Text: containers.Lines{Before: w.entries}.Text()})
+			err = w.store()
+		}
+	}
 	if w.file != nil {
-		err = w.file.Close()
+		err = errors.Join(err, w.file.Close())
 	}
 	_ = w.lock.Close()
 	return err
 }
 
 // Run is the logging process that containerd's shim starts: descriptors 3 and
-// 4 are the container's output, closing 5 says that we are ready. It returns
-// an exit code.
-func Run(dir string) int {
+// 4 are the container's output, closing 5 says that we are ready. For bytes see
+// [Create]. It returns an exit code.
+func Run(dir string, bytes int64) int {
 	// The shim asks it to end when the container is deleted. By then the pipes
 	// end too, and what is in them is wanted.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	w, err := Create(dir)
+	w, err := Create(dir, bytes)
 	_ = os.NewFile(5, "ready").Close()
 	code := 0
 	if err != nil {
