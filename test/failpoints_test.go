@@ -5,10 +5,9 @@ package test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,46 +30,25 @@ func elsewhere(point, driver string) string {
 	return ""
 }
 
-// later are points at which the first time is at the start of the daemon: they
-// are killed at again when there is more to lose.
-func later(point string) []string {
-	switch {
-	case testing.Short() && strings.HasPrefix(point, "journal-commit"):
-		return []string{":9"}
-	case testing.Short():
-		return []string{":1"}
-	case strings.HasPrefix(point, "journal-"), strings.HasPrefix(point, "loop-"):
-		return []string{":1", ":9", ":30"}
-	case strings.HasPrefix(point, "engine-"), strings.HasPrefix(point, "worker-"):
-		return []string{":1", ":4"}
+// nth is the time that a point is reached at which the daemon is killed: what
+// the journal does is done at the start already.
+func nth(point string) string {
+	if strings.HasPrefix(point, "journal-") {
+		return ":9"
 	}
-	return []string{":1"}
+	return ":1"
 }
 
 // sweep is the table of points and drivers.
 type sweep struct {
-	mu      sync.Mutex
-	deaths  map[string]map[string]int // point -> driver -> deaths there
-	reached map[string]map[string]bool
+	mu     sync.Mutex
+	deaths map[string]int // by driver/point
 }
 
-var swept = &sweep{deaths: map[string]map[string]int{}, reached: map[string]map[string]bool{}}
-
-func (s *sweep) add(point, driver string, deaths int, reached []string) {
+func (s *sweep) add(driver, point string, deaths int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range []string{point} {
-		if s.deaths[m] == nil {
-			s.deaths[m] = map[string]int{}
-		}
-	}
-	s.deaths[point][driver] += deaths
-	for _, p := range reached {
-		if s.reached[p] == nil {
-			s.reached[p] = map[string]bool{}
-		}
-		s.reached[p][driver] = true
-	}
+	s.deaths[driver+"/"+point] += deaths
 }
 
 // TestFailpoints kills the daemon at every point in the program, on each
@@ -83,25 +61,117 @@ func TestFailpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	drivers := sweepDrivers()
+	table := &sweep{deaths: map[string]int{}}
 	t.Run("all", func(t *testing.T) {
 		for _, driver := range drivers {
 			if only := os.Getenv("DRIVER"); only != "" && only != driver.name {
 				continue
 			}
-			for _, p := range points {
-				if !strings.HasPrefix(p.Name, os.Getenv("POINT")) || elsewhere(p.Name, driver.name) != "" {
-					continue
-				}
-				t.Run(driver.name+"/"+p.Name, func(t *testing.T) {
-					t.Parallel()
-					for _, nth := range later(p.Name) {
-						killAt(t, driver, p.Name, nth)
-					}
-				})
-			}
+			t.Run(driver.name, func(t *testing.T) {
+				t.Parallel()
+				driver.sweep(t, points, table)
+			})
 		}
 	})
-	swept.print(t, points, drivers)
+	table.print(t, points, drivers)
+}
+
+// sweep kills one daemon again and again, at another point each time, over two
+// tasks that run all the while with grants that have changed, and others that
+// come and go.
+func (d sweepDriver) sweep(t *testing.T, points []failpoint.Point, table *sweep) {
+	l := d.prepare(t)
+	l.up()
+	l.submit(train("shrinks", 30*mapper.GiB, "resnet50-imagenet-bs64", "--time", "9000h"))
+	l.submit(train("grows", 5*mapper.GiB, "mnist-cnn-bs64-14e", "--peak", "12G", "--time", "9000h"))
+	l.sees("shrinks", "its grant shrinks", func(t api.Task) bool { return grant(t) < 10*mapper.GiB })
+	l.sees("grows", "its grant grows", func(t api.Task) bool { return grant(t) > 12*mapper.GiB })
+	for _, p := range points {
+		if !strings.HasPrefix(p.Name, os.Getenv("POINT")) || elsewhere(p.Name, d.name) != "" {
+			continue
+		}
+		t.Run(p.Name, func(t *testing.T) {
+			outer := l.server.t
+			l.server.t = t
+			defer func() { l.server.t = outer }()
+			table.add(d.name, p.Name, l.dieAt(p.Name))
+			l.isRunning("shrinks", "grows")
+			l.startedOnce()
+		})
+	}
+	for _, name := range []string{"shrinks", "grows"} {
+		if err := l.again("stop", func(ctx context.Context) error { _, err := l.api.Stop(ctx, name, api.StopRequest{}); return err }); err != nil {
+			t.Error(err)
+		}
+		l.ends(name, "cancelled")
+	}
+	l.startedOnce()
+	l.term()
+	l.verify()
+}
+
+// dieAt has the daemon die at a point, in the middle of work. It returns how
+// often it has.
+func (l *lab) dieAt(point string) (deaths int) {
+	l.t.Helper()
+	if first := before[point]; first != "" {
+		l.restart(first)
+		l.work(point + "-first")
+	}
+	was := l.deaths
+	l.restart(point + ":kill" + nth(point))
+	for range 3 {
+		if l.deaths > was {
+			break
+		}
+		l.work(point)
+		env := l.env
+		l.term()
+		l.env = env
+		if l.deaths > was {
+			l.env = nil
+		}
+		l.up()
+	}
+	return l.deaths - was
+}
+
+// restart stops the daemon and starts the next life, with a failpoint.
+func (l *lab) restart(point string) {
+	l.t.Helper()
+	l.term()
+	l.env = []string{"CARMA_FAILPOINT=" + point}
+	l.up()
+}
+
+// work has tasks come and go: one runs, one follows it, one is stopped, one has
+// no image, one is removed.
+func (l *lab) work(name string) {
+	l.t.Helper()
+	l.works++
+	name = fmt.Sprintf("%s-%d", name, l.works)
+	l.submit(program(name+"-quick", "out:hello", "exit:0"))
+	after := program(name+"-after", "exit:0")
+	after.After = []api.Dependency{{Task: name + "-quick"}}
+	l.submit(after)
+	l.submit(program(name+"-stopped", "block:143"))
+	l.ends(name+"-quick", "succeeded")
+	l.ends(name+"-after", "succeeded")
+	_ = l.again("an image that is not there", func(ctx context.Context) error {
+		_, err := l.api.Submit(ctx, api.Submit{Image: "localhost:1/carma-e2e-none:none", Pull: "always", Mem: 1 << 30})
+		return err
+	})
+	err := l.again("rm", func(ctx context.Context) error { return l.api.Remove(ctx, name+"-quick") })
+	var status *api.StatusError
+	if err != nil && !(errors.As(err, &status) && status.Status == 404) { // by an earlier try
+		l.t.Errorf("rm: %v", err)
+	}
+	l.removed++
+	l.isRunning(name + "-stopped")
+	if err := l.again("stop", func(ctx context.Context) error { _, err := l.api.Stop(ctx, name+"-stopped", api.StopRequest{}); return err }); err != nil {
+		l.t.Errorf("stop: %v", err)
+	}
+	l.ends(name+"-stopped", "cancelled")
 }
 
 // print prints the table, and complains about points that nobody was killed at.
@@ -119,10 +189,10 @@ func (s *sweep) print(t *testing.T, points []failpoint.Point, drivers []sweepDri
 		}
 		fmt.Fprintf(w, "%-28s", p.Name)
 		for _, d := range drivers {
-			cell := fmt.Sprintf("%d deaths", s.deaths[p.Name][d.name])
+			cell := fmt.Sprintf("%d deaths", s.deaths[d.name+"/"+p.Name])
 			if why := elsewhere(p.Name, d.name); why != "" {
 				cell = "-"
-			} else if s.deaths[p.Name][d.name] == 0 && (os.Getenv("DRIVER") == "" || os.Getenv("DRIVER") == d.name) {
+			} else if s.deaths[d.name+"/"+p.Name] == 0 && (os.Getenv("DRIVER") == "" || os.Getenv("DRIVER") == d.name) {
 				cell = "NOT COVERED"
 				t.Errorf("failpoint %s is not covered on %s", p.Name, d.name)
 			}
@@ -136,87 +206,6 @@ func (s *sweep) print(t *testing.T, points []failpoint.Point, drivers []sweepDri
 type sweepDriver struct {
 	name    string
 	prepare func(t *testing.T) *lab
-}
-
-// killAt leads tasks through everything while the daemon dies at a point.
-func killAt(t *testing.T, d sweepDriver, point, nth string) {
-	t.Helper()
-	l := d.prepare(t)
-	reached := filepath.Join(l.root, "reached")
-	arm := func(what string) {
-		l.env = []string{"CARMA_FAILPOINT=" + what, "CARMA_FAILPOINT_LOG=" + reached}
-	}
-	first, two := before[point]
-	if two {
-		arm(first)
-	} else {
-		arm(point + ":kill" + nth)
-	}
-	rearm := func() {
-		if two && l.deaths > 0 {
-			two = false
-			arm(point + ":kill" + nth)
-		}
-	}
-	l.up()
-	l.submit(train("shrinks", 30*mapper.GiB, "resnet50-imagenet-bs64", "--time", "90h"))
-	l.submit(train("grows", 5*mapper.GiB, "mnist-cnn-bs64-14e", "--peak", "12G", "--time", "90h"))
-	l.submit(program("quick", "out:hello", "exit:0"))
-	after := program("after", "exit:0")
-	after.After = []api.Dependency{{Task: "quick"}}
-	l.submit(after)
-	l.submit(program("stopped", "block:143"))
-	l.ends("quick", "succeeded")
-	rearm()
-	l.ends("after", "succeeded")
-	_ = l.again("an image that is not there", func(ctx context.Context) error {
-		_, err := l.api.Submit(ctx, api.Submit{Image: "localhost:1/carma-e2e-none:none", Pull: "always", Mem: 1 << 30})
-		return err
-	})
-	if err := l.again("rm", func(ctx context.Context) error { return l.api.Remove(ctx, "quick") }); err != nil && !strings.Contains(err.Error(), "no task") {
-		t.Errorf("rm: %v", err)
-	}
-	l.sees("shrinks", "its grant shrinks", func(t api.Task) bool { return grant(t) < 10*mapper.GiB })
-	l.sees("grows", "its grant grows", func(t api.Task) bool { return grant(t) > 12*mapper.GiB })
-	l.isRunning("stopped")
-	if err := l.again("stop", func(ctx context.Context) error { _, err := l.api.Stop(ctx, "stopped", api.StopRequest{}); return err }); err != nil {
-		t.Errorf("stop: %v", err)
-	}
-	l.ends("stopped", "cancelled")
-	// Another build, other options. An old failpoint may be waiting still.
-	env := l.env
-	l.kill()
-	l.env = env
-	l.up()
-	rearm()
-	l.submit(program("more", "block:143"))
-	l.isRunning("shrinks", "grows", "more")
-	l.term()
-	l.up()
-	rearm()
-	l.isRunning("shrinks", "grows", "more")
-	if err := l.again("stop", func(ctx context.Context) error { _, err := l.api.Stop(ctx, "more", api.StopRequest{}); return err }); err != nil {
-		t.Errorf("stop: %v", err)
-	}
-	l.ends("more", "cancelled")
-	_ = l.again("speed", func(ctx context.Context) error { _, err := l.api.SetSpeed(ctx, 1e6); return err })
-	l.ends("shrinks", "succeeded")
-	l.ends("grows", "succeeded")
-	l.startedOnce(1)
-	l.term()
-	v := l.verify()
-	if l.deaths == 0 {
-		t.Errorf("the daemon was never at %s%s", point, nth)
-	}
-	if t.Failed() {
-		t.Logf("journal: %+v", v)
-	}
-	swept.add(point, d.name, l.deaths, readLines(reached))
-}
-
-func readLines(path string) []string {
-	b, _ := os.ReadFile(path)
-	return slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(b)))))
 }
 
 func sweepDrivers() []sweepDriver {
