@@ -168,7 +168,10 @@ func (l *lab) work(name string) {
 	}
 	l.removed++
 	l.isRunning(name + "-stopped")
-	if err := l.again("stop", func(ctx context.Context) error { _, err := l.api.Stop(ctx, name+"-stopped", api.StopRequest{}); return err }); err != nil {
+	if err := l.again("stop", func(ctx context.Context) error {
+		_, err := l.api.Stop(ctx, name+"-stopped", api.StopRequest{})
+		return err
+	}); err != nil {
 		l.t.Errorf("stop: %v", err)
 	}
 	l.ends(name+"-stopped", "cancelled")
