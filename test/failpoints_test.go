@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"carma/failpoint"
 	"carma/mapper"
@@ -84,6 +85,7 @@ func (d sweepDriver) sweep(t *testing.T, points []failpoint.Point, table *sweep)
 	l.up()
 	l.submit(train("shrinks", 30*mapper.GiB, "resnet50-imagenet-bs64", "--time", "9000h"))
 	l.submit(train("grows", 5*mapper.GiB, "mnist-cnn-bs64-14e", "--peak", "12G", "--time", "9000h"))
+	l.work("first") // a grant shrinks at an event after its time
 	l.sees("shrinks", "its grant shrinks", func(t api.Task) bool { return grant(t) < 10*mapper.GiB })
 	l.sees("grows", "its grant grows", func(t api.Task) bool { return grant(t) > 12*mapper.GiB })
 	for _, p := range points {
@@ -155,6 +157,7 @@ func (l *lab) work(name string) {
 	after.After = []api.Dependency{{Task: name + "-quick"}}
 	l.submit(after)
 	l.submit(program(name+"-stopped", "block:143"))
+	l.submit(program(name+"-deaf", "stubborn"))
 	l.ends(name+"-quick", "succeeded")
 	l.ends(name+"-after", "succeeded")
 	_ = l.again("an image that is not there", func(ctx context.Context) error {
@@ -175,6 +178,12 @@ func (l *lab) work(name string) {
 		l.t.Errorf("stop: %v", err)
 	}
 	l.ends(name+"-stopped", "cancelled")
+	l.isRunning(name + "-deaf")
+	grace := api.StopRequest{Grace: 100 * time.Millisecond}
+	if err := l.again("stop", func(ctx context.Context) error { _, err := l.api.Stop(ctx, name+"-deaf", grace); return err }); err != nil {
+		l.t.Errorf("stop: %v", err)
+	}
+	l.ends(name+"-deaf", "cancelled")
 }
 
 // print prints the table, and complains about points that nobody was killed at.

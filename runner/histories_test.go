@@ -1,0 +1,407 @@
+//go:build failpoints
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/estimator"
+	"carma/failpoint"
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/journal"
+	"carma/runner/tasklog"
+
+	"github.com/rs/zerolog"
+)
+
+var (
+	histories = flag.Int("histories", 30, "how many random histories TestHistories plays")
+	firstSeed = flag.Uint64("seed", 1, "seed of the first of them")
+)
+
+// TestHistories plays random histories in virtual time on the fake engine:
+// tasks come, end, fail, are stopped and removed, the engine fails, the daemon
+// is killed at random failpoints and between them and starts with other options.
+// No task is lost, no attempt is started twice, what was acknowledged holds, the
+// books are sound.
+func TestHistories(t *testing.T) {
+	points, err := failpoint.Points("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer failpoint.Set(func(string, bool) error { return nil })
+	deaths := 0
+	for i := range *histories {
+		seed := *firstSeed + uint64(i)
+		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			dir, err := os.MkdirTemp(shm(), "histories")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = os.RemoveAll(dir) }()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, dir, seed, points)
+				w.play()
+				deaths += w.deaths
+			})
+		})
+		if !ok {
+			return
+		}
+	}
+	t.Logf("%d histories with %d deaths", *histories, deaths)
+}
+
+// shm is a folder in memory, where there is one.
+func shm() string {
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		return "/dev/shm"
+	}
+	return ""
+}
+
+// world is one history.
+type world struct {
+	t      *testing.T
+	dir    string
+	rnd    *rand.Rand
+	points []failpoint.Point
+	engine *containerstest.Fake
+	cards  *cards
+
+	mu      sync.Mutex
+	starts  map[string]int   // by container
+	live    map[string]int   // attempts that run, by task
+	acked   map[int64]string // submissions: what the task was to do
+	stopped map[int64]bool   // stops that were acknowledged
+	removed map[int64]bool
+
+	life   *life
+	deaths int
+}
+
+// life is one of the daemon's.
+type life struct {
+	*Runner
+	journal *journal.Journal
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+	dead    atomic.Bool
+	point   string // to die at
+	nth     int
+}
+
+var errDead = fmt.Errorf("the daemon is dead: %w", containers.ErrUnavailable)
+
+// die is kill -9: from here on nothing is written and no engine is called.
+func (l *life) die() {
+	l.dead.Store(true)
+	l.cancel()
+}
+
+// at is what happens at a failpoint of this life.
+func (l *life) at(name string, mayFail bool) error {
+	if name == l.point && !l.dead.Load() {
+		if l.nth--; l.nth <= 0 {
+			l.die()
+		}
+	}
+	if !l.dead.Load() {
+		return nil
+	}
+	if !mayFail {
+		runtime.Goexit()
+	}
+	return errDead
+}
+
+// mortal is a driver whose calls end with the daemon's life.
+type mortal struct {
+	*containerstest.Fake
+	life *life
+}
+
+func (m mortal) Create(ctx context.Context, s containers.Spec) (string, error) {
+	if m.life.dead.Load() {
+		return "", errDead
+	}
+	return m.Fake.Create(ctx, s)
+}
+
+func (m mortal) Start(ctx context.Context, id string) error {
+	if m.life.dead.Load() {
+		return errDead
+	}
+	return m.Fake.Start(ctx, id)
+}
+
+func (m mortal) Remove(ctx context.Context, id string) error {
+	if m.life.dead.Load() {
+		return errDead
+	}
+	return m.Fake.Remove(ctx, id)
+}
+
+func (m mortal) Signal(ctx context.Context, id string) error {
+	if m.life.dead.Load() {
+		return errDead
+	}
+	return m.Fake.Signal(ctx, id)
+}
+
+func (m mortal) Kill(ctx context.Context, id string) error {
+	if m.life.dead.Load() {
+		return errDead
+	}
+	return m.Fake.Kill(ctx, id)
+}
+
+func newWorld(t *testing.T, dir string, seed uint64, points []failpoint.Point) *world {
+	w := &world{
+		t: t, dir: dir, rnd: rand.New(rand.NewPCG(seed, 12)), points: points,
+		engine: containerstest.NewFake(), cards: newCards(2, 40*mapper.GiB),
+		starts: map[string]int{}, live: map[string]int{}, acked: map[int64]string{}, stopped: map[int64]bool{}, removed: map[int64]bool{},
+	}
+	for image, run := range map[string]containerstest.Script{
+		"short": func(ctx context.Context, p *containerstest.Process) int { return wait(ctx, p, 20*time.Second, 0) },
+		"long":  func(ctx context.Context, p *containerstest.Process) int { return wait(ctx, p, 20*time.Minute, 0) },
+		"bad":   func(ctx context.Context, p *containerstest.Process) int { return wait(ctx, p, 5*time.Second, 3) },
+		"deaf": func(_ context.Context, p *containerstest.Process) int {
+			return wait(context.Background(), p, 10*time.Minute, 0)
+		},
+	} {
+		w.engine.AddImage(image, containerstest.Image{Run: func(ctx context.Context, p *containerstest.Process) int {
+			defer w.begun(p)()
+			return run(ctx, p)
+		}})
+	}
+	return w
+}
+
+// wait is a program that ends by itself after a while.
+func wait(ctx context.Context, p *containerstest.Process, d time.Duration, code int) int {
+	p.Out("here")
+	select {
+	case <-time.After(d):
+		return code
+	case <-ctx.Done():
+		return 143
+	case <-p.Killed:
+		return 137
+	}
+}
+
+// begun notes that a container's program runs.
+func (w *world) begun(p *containerstest.Process) (ended func()) {
+	task := p.Spec.Labels[LabelTask]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.starts[p.Spec.Name]++; w.starts[p.Spec.Name] > 1 {
+		w.t.Errorf("container %s is started for the %d. time", p.Spec.Name, w.starts[p.Spec.Name])
+	}
+	if w.live[task]++; w.live[task] > 1 {
+		w.t.Errorf("task %s runs %d times at once", task, w.live[task])
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.live[task]--
+	}
+}
+
+// start begins a life, with options of its own. It may die on the way.
+func (w *world) start(point string, nth int) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &life{cancel: cancel, point: point, nth: nth}
+	w.life = l
+	failpoint.Set(l.at)
+	opt := Options{
+		Version: fmt.Sprint("test-", w.rnd.IntN(2)), DataDir: w.dir, Mapper: mapper.DefaultOptions(), Attach: containers.AttachSimulated,
+		SampleEvery: time.Minute, Pull: "missing", StopGrace: 10 * time.Second,
+	}
+	opt.Mapper.Policy = []string{"first-fit", "best-fit", "magm", "round-robin"}[w.rnd.IntN(4)]
+	opt.Mapper.WarmUp, opt.Mapper.Backoff = 0, time.Duration(1+w.rnd.IntN(60))*time.Second
+	opt.Mapper.Headroom = mapper.Bytes(w.rnd.IntN(3)) * 512 * mapper.MiB
+	opt.Mapper.Shrink = time.Duration(w.rnd.IntN(10)) * time.Minute
+	born := make(chan struct{})
+	l.done.Go(func() { // a life may end at a point in here
+		defer close(born)
+		var err error
+		if l.journal, err = journal.Open(w.dir); err == nil {
+			l.Runner, err = New(ctx, opt, Deps{
+				Journal: l.journal, Logs: tasklog.Open(filepath.Join(w.dir, "logs"), 0), Driver: mortal{w.engine, l}, GPUs: w.cards,
+				Clock: NewClock(1), Estimator: estimator.NewCatalogue(nil), Log: zerolog.Nop(),
+			})
+		}
+		if err != nil && !l.dead.Load() {
+			w.t.Errorf("start: %v\nsubmitted %v, stopped %v, removed %v", err, w.acked, w.stopped, w.removed)
+			l.die()
+		}
+	})
+	<-born
+	if l.Runner == nil {
+		return
+	}
+	l.done.Go(func() {
+		if err := l.Run(ctx); err != nil && !l.dead.Load() {
+			w.t.Errorf("the daemon ended: %v", err)
+			l.die()
+		}
+	})
+	synctest.Wait()
+}
+
+// end waits for what is left of a life, and closes its files.
+func (w *world) end() {
+	l := w.life
+	if l.dead.Load() {
+		w.deaths++
+	}
+	l.cancel()
+	l.done.Wait()
+	if l.Runner != nil {
+		l.endWork()
+		l.attempts.Wait()
+		l.snapping.Wait()
+	}
+	synctest.Wait()
+	if l.journal != nil {
+		_ = l.journal.Close()
+	}
+}
+
+// play is the history.
+func (w *world) play() {
+	defer w.engine.Shutdown()
+	for range 3 + w.rnd.IntN(4) {
+		p := w.points[w.rnd.IntN(len(w.points))]
+		w.start(p.Name, 1+w.rnd.IntN(12))
+		for range 4 + w.rnd.IntN(12) {
+			if w.life.dead.Load() {
+				break
+			}
+			w.act()
+		}
+		if w.rnd.IntN(3) > 0 { // else as an operator does
+			w.life.die()
+		}
+		w.end()
+	}
+	w.engine.Up()
+	w.start("", 0)
+	w.check()
+	w.end()
+	w.start("", 0) // what could not be removed is at the next start
+	time.Sleep(time.Minute)
+	if list, err := w.engine.List(context.Background(), nil); err != nil || len(list) > 0 {
+		w.t.Errorf("containers are left: %v %v", list, err)
+	}
+	w.end()
+	if v, err := Verify(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
+		w.t.Errorf("the journal is not sound: %v %q", err, v.Faults)
+	}
+}
+
+var root = Caller{Name: "root"}
+
+// act does one thing.
+func (w *world) act() {
+	l := w.life
+	if l.Runner == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	switch w.rnd.IntN(12) {
+	case 0, 1, 2, 3:
+		image := []string{"short", "short", "long", "bad", "deaf"}[w.rnd.IntN(5)]
+		made, err := l.Submit(ctx, root, api.Submit{Image: image, Mem: int64(1+w.rnd.IntN(30)) << 30})
+		if err == nil {
+			w.acked[made.ID] = image
+		}
+	case 4:
+		if id, ok := w.any(); ok {
+			if _, err := l.Stop(ctx, root, mapper.TaskID(id).String(), api.StopRequest{}); err == nil && !l.dead.Load() {
+				w.stopped[id] = true
+			}
+		}
+	case 5:
+		if id, ok := w.any(); ok {
+			if err := l.Remove(ctx, root, mapper.TaskID(id).String()); err == nil {
+				w.removed[id] = true
+			}
+		}
+	case 6:
+		w.engine.FailNext([]containerstest.Op{containerstest.OpCreate, containerstest.OpStart, containerstest.OpWait, containerstest.OpKill, containerstest.OpRemove}[w.rnd.IntN(5)], errors.New("the engine fails"))
+	case 7:
+		w.engine.LoseNext([]containerstest.Op{containerstest.OpCreate, containerstest.OpStart, containerstest.OpRemove}[w.rnd.IntN(3)])
+	case 8:
+		w.engine.Down()
+		time.Sleep(time.Duration(w.rnd.IntN(30)) * time.Second)
+		w.engine.Up()
+	default:
+		time.Sleep(time.Duration(w.rnd.IntN(120)) * time.Second)
+	}
+}
+
+// any is a task that was acknowledged.
+func (w *world) any() (id int64, ok bool) {
+	if len(w.acked) == 0 {
+		return 0, false
+	}
+	n := w.rnd.IntN(len(w.acked)) + 1
+	for id := int64(1); ; id++ {
+		if w.acked[id] != "" {
+			if n--; n == 0 {
+				return id, true
+			}
+		}
+	}
+}
+
+// check waits until all has ended, and holds it against what was promised.
+func (w *world) check() {
+	l := w.life
+	if l.Runner == nil {
+		return
+	}
+	for range 7 * 24 * 12 {
+		open := 0
+		if err := l.look(context.Background(), func(s *mapper.State) { open = s.Unfinished() }); err != nil {
+			w.t.Errorf("look: %v", err)
+			return
+		}
+		if open == 0 {
+			break
+		}
+		time.Sleep(5 * time.Minute)
+	}
+	for id, image := range w.acked {
+		rec, err := l.Find(mapper.TaskID(id).String())
+		switch {
+		case w.removed[id] && err == nil:
+			w.t.Errorf("task %d was removed and is back", id)
+		case w.removed[id]:
+		case err != nil:
+			w.t.Errorf("task %d (%s) was acknowledged and is lost: %v", id, image, err)
+		case !rec.Task.Phase.Finished():
+			w.t.Errorf("task %d (%s) has not ended after a week: %s %+v", id, image, rec.Task.Phase, rec.Task.Attempts)
+		}
+	}
+}
