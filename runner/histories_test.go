@@ -85,10 +85,10 @@ type world struct {
 	cards  *cards
 
 	mu      sync.Mutex
-	starts  map[string]int   // by container
-	live    map[string]int   // attempts that run, by task
-	acked   map[int64]string // submissions: what the task was to do
-	stopped map[int64]bool   // stops that were acknowledged
+	starts  map[string]int                     // by container
+	live    map[string]*containerstest.Process // by task
+	acked   map[int64]string                   // submissions: what the task was to do
+	stopped map[int64]bool                     // stops that were acknowledged
 	removed map[int64]bool
 
 	life   *life
@@ -175,7 +175,7 @@ func newWorld(t *testing.T, dir string, seed uint64, points []failpoint.Point) *
 	w := &world{
 		t: t, dir: dir, rnd: rand.New(rand.NewPCG(seed, 12)), points: points,
 		engine: containerstest.NewFake(), cards: newCards(2, 40*mapper.GiB),
-		starts: map[string]int{}, live: map[string]int{}, acked: map[int64]string{}, stopped: map[int64]bool{}, removed: map[int64]bool{},
+		starts: map[string]int{}, live: map[string]*containerstest.Process{}, acked: map[int64]string{}, stopped: map[int64]bool{}, removed: map[int64]bool{},
 	}
 	for image, run := range map[string]containerstest.Script{
 		"short": func(ctx context.Context, p *containerstest.Process) int { return wait(ctx, p, 20*time.Second, 0) },
@@ -214,13 +214,20 @@ func (w *world) begun(p *containerstest.Process) (ended func()) {
 	if w.starts[p.Spec.Name]++; w.starts[p.Spec.Name] > 1 {
 		w.t.Errorf("container %s is started for the %d. time", p.Spec.Name, w.starts[p.Spec.Name])
 	}
-	if w.live[task]++; w.live[task] > 1 {
-		w.t.Errorf("task %s runs %d times at once", task, w.live[task])
+	if other := w.live[task]; other != nil {
+		select {
+		case <-other.Killed: // it has ended, its program is about to see it
+		default:
+			w.t.Errorf("%s starts while %s runs", p.Spec.Name, other.Spec.Name)
+		}
 	}
+	w.live[task] = p
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.live[task]--
+		if w.live[task] == p {
+			delete(w.live, task)
+		}
 	}
 }
 
