@@ -62,6 +62,17 @@ func (r *Runner) load() error {
 			r.book.put(rec.with(t))
 		}
 	}
+	for _, d := range r.due { // what has finished in the replay is no more among the state's tasks
+		for _, decision := range d.decisions {
+			f, ok := decision.(mapper.Finish)
+			if !ok {
+				continue
+			}
+			if rec, _ := r.book.get(f.Task.ID); rec != nil {
+				r.book.put(rec.with(f.Task))
+			}
+		}
+	}
 	maxRow, err := r.Journal.MaxTaskID()
 	r.nextID = max(mapper.TaskID(maxRow), r.state.LastID()) + 1
 	return err
