@@ -12,8 +12,8 @@ import (
 	"carma/runner/api"
 )
 
-// bridgeGone is what Docker says when its bridge was removed (finding R4).
-var bridgeGone = fmt.Errorf("start container: %w", containers.ReadStartFault("failed to create endpoint x on network bridge: adding interface veth0 to bridge docker0 failed: could not find bridge docker0: route ip+net: no such network interface"))
+// errBridgeGone is what Docker says when its bridge was removed (finding R4).
+var errBridgeGone = fmt.Errorf("start container: %w", containers.ReadStartFault("failed to create endpoint x on network bridge: adding interface veth0 to bridge docker0 failed: could not find bridge docker0: route ip+net: no such network interface"))
 
 // TestSickEngine: R4. An engine that answers and starts nothing costs no task
 // anything; info, why, doctor and the followed output say so once, with cause
@@ -21,7 +21,7 @@ var bridgeGone = fmt.Errorf("start container: %w", containers.ReadStartFault("fa
 func TestSickEngine(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
-	g.engine.FailAll(containerstest.OpStart, bridgeGone)
+	g.engine.FailAll(containerstest.OpStart, errBridgeGone)
 	var refs []string
 	for range 6 {
 		refs = append(refs, g.run(api.Submit{Image: "train", Mem: int64(30 * mapper.GiB)}))
@@ -81,7 +81,7 @@ func TestSickEngine(t *testing.T) {
 func TestSickEngineRestart(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
-	g.engine.FailAll(containerstest.OpStart, bridgeGone)
+	g.engine.FailAll(containerstest.OpStart, errBridgeGone)
 	var refs []string
 	for range 4 {
 		refs = append(refs, g.run(api.Submit{Image: "train", Mem: int64(30 * mapper.GiB)}))
