@@ -90,6 +90,7 @@ type world struct {
 	acked   map[int64]string                   // submissions: what the task was to do
 	stopped map[int64]bool                     // stops that were acknowledged
 	removed map[int64]bool
+	asked   map[int64]bool // to be removed
 
 	life   *life
 	deaths int
@@ -175,7 +176,7 @@ func newWorld(t *testing.T, dir string, seed uint64, points []failpoint.Point) *
 	w := &world{
 		t: t, dir: dir, rnd: rand.New(rand.NewPCG(seed, 12)), points: points,
 		engine: containerstest.NewFake(), cards: newCards(2, 40*mapper.GiB),
-		starts: map[string]int{}, live: map[string]*containerstest.Process{}, acked: map[int64]string{}, stopped: map[int64]bool{}, removed: map[int64]bool{},
+		starts: map[string]int{}, live: map[string]*containerstest.Process{}, acked: map[int64]string{}, stopped: map[int64]bool{}, removed: map[int64]bool{}, asked: map[int64]bool{},
 	}
 	for image, run := range map[string]containerstest.Script{
 		"short": func(ctx context.Context, p *containerstest.Process) int { return wait(ctx, p, 20*time.Second, 0) },
@@ -303,7 +304,9 @@ func (w *world) play() {
 			if w.life.dead.Load() {
 				break
 			}
-			w.act()
+			done := make(chan struct{}) // a caller dies at a point, too
+			go func() { defer close(done); w.act() }()
+			<-done
 		}
 		if w.rnd.IntN(3) > 0 { // else as an operator does
 			w.life.die()
@@ -350,6 +353,7 @@ func (w *world) act() {
 		}
 	case 5:
 		if id, ok := w.any(); ok {
+			w.asked[id] = true
 			if err := l.Remove(ctx, root, mapper.TaskID(id).String()); err == nil {
 				w.removed[id] = true
 			}
@@ -404,7 +408,7 @@ func (w *world) check() {
 		switch {
 		case w.removed[id] && err == nil:
 			w.t.Errorf("task %d was removed and is back", id)
-		case w.removed[id]:
+		case w.removed[id], w.asked[id] && err != nil: // or the daemon died before it could say so
 		case err != nil:
 			w.t.Errorf("task %d (%s) was acknowledged and is lost: %v", id, image, err)
 		case !rec.Task.Phase.Finished():

@@ -107,6 +107,14 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	failpoint.Hit("worker-begins")
 	id, err := w.begin(ctx)
 	if err != nil {
+		// It may run all the same, if an answer was lost: it is gone before the
+		// next attempt can begin.
+		if id != "" && ctx.Err() == nil {
+			w.unlimit(ctx, id)
+			if w.engine.insist(ctx, func() error { return w.Driver.Remove(ctx, id) }) == nil {
+				id = ""
+			}
+		}
 		return id, w.beginEnding(err)
 	}
 	if id == "" {
