@@ -69,6 +69,7 @@ engines: build ## the containerd driver, and the real NVIDIA Container Runtime w
 test-faults: build ## kill the daemon at every failpoint on both drivers, and every fault; tables (root, POINT=, FAULT=)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; \
 		$(GO) test -count=1 -timeout 2m -run "^TestHistories" -tags failpoints ./runner -histories 2000; \
+		LINES=3000000 $(GO) test -count=1 -timeout 30m -tags e2e,containerd -run "^Test(Containerd)?LogFlood$$" ./test; \
 		$(GO) test -v -count=1 -timeout 3h -tags e2e,containerd,failpoints -run "^Test(Failpoints|Faults)$$" ./test | grep -v "^=== "'
 
 test-load: build ## 200 clients for five minutes, and 100,000 finished tasks; prints figures (CLIENTS=, DURATION=, FINISHED=)

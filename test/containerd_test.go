@@ -3,6 +3,7 @@
 package test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +59,24 @@ func simtaskArchive(t *testing.T) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "simtask.tar")
+	if err := os.WriteFile(path, tar, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// toolArchive is the image of the tests' tool as a tar file.
+func toolArchive(t *testing.T) string {
+	t.Helper()
+	program, err := os.ReadFile(filepath.Join(scratch, "tool"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tar, err := containerstest.Archive(tool, "/tool", program, containerstest.ImageConfig{Entrypoint: []string{"/tool"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tool.tar")
 	if err := os.WriteFile(path, tar, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +144,39 @@ func TestContainerd(t *testing.T) {
 		if len(out) < 3 || !strings.HasPrefix(out[0], "resnet50 on imagenet") || !strings.HasPrefix(out[len(out)-1], "trained ") {
 			t.Errorf("task %s: %d lines of output: %q ... %q", ref, len(out), out[:min(1, len(out))], out[max(0, len(out)-1):])
 		}
+	}
+	leftNothing(t, s, c)
+}
+
+// TestContainerdLogFlood: what containerd's logger drops while the daemon is
+// down is noted exactly.
+func TestContainerdLogFlood(t *testing.T) {
+	t.Parallel()
+	n := floodLines(t)
+	c := newContainerd(t)
+	on := []string{"--driver", "containerd", "--containerd-address", c.Address()}
+	s := newServer(t, append(on, "--log-bytes", "1M", "--output-total", "1G")...)
+	s.ok(append([]string{"image", "import", toolArchive(t)}, on...)...)
+	s.start()
+	ref := s.submit("--name", "flood", "--mem", "1G", tool, fmt.Sprint("count:", n))
+	s.reached(ref, 1)
+	s.kill()
+	d, err := containerd.New(containerd.Options{Address: c.Address(), Dir: filepath.Join(s.dir, "containerd")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	list, err := d.List(t.Context(), map[string]string{runner.LabelInstance: s.instance()})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("containers %v, %v", list, err)
+	}
+	if _, err := d.Wait(t.Context(), list[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	s.succeeded(ref)
+	if kept, noted := s.flood(ref); kept+noted != n || noted == 0 {
+		t.Errorf("%d lines kept, %d noted of %d", kept, noted, n)
 	}
 	leftNothing(t, s, c)
 }

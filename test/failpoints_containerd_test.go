@@ -4,7 +4,6 @@ package test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/typeurl/v2"
 
-	"carma/containers/containerstest"
 	engines "carma/containers/containerstest/engine"
 )
 
@@ -30,19 +28,6 @@ func newContainerdLab(t *testing.T) *lab {
 	}
 	l.witness = watchContainerd(t, c)
 	return l
-}
-
-// toolArchive is the image of the tests' tool as a tar file.
-func toolArchive(t *testing.T) string {
-	t.Helper()
-	program := readFile(t, filepath.Join(scratch, "tool"))
-	tar, err := containerstest.Archive(tool, "/tool", program, containerstest.ImageConfig{Entrypoint: []string{"/tool"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "tool.tar")
-	writeFile(t, path, tar)
-	return path
 }
 
 // containerdWatcher follows containerd's events.
