@@ -125,7 +125,7 @@ func syncTime(t *testing.T, dir string) (p50, p99 time.Duration) {
 	times := make([]time.Duration, 200)
 	for i := range times {
 		begun := time.Now()
-		if _, err := f.WriteAt(make([]byte, 4096), 0); err == nil {
+		if _, err = f.WriteAt(make([]byte, 4096), 0); err == nil {
 			err = syscall.Fdatasync(int(f.Fd()))
 		}
 		if err != nil {
