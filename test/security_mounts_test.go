@@ -4,13 +4,17 @@ package test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,20 +22,23 @@ import (
 	"carma/runner/mounts"
 )
 
-// races is how many tasks are launched while the paths they mount are swapped:
-// few in CI, 1,000 in make test-security.
+// each is how many mounts a task of the race has.
+const each = 20
+
+// races is how many mounts are to be made while their path is swapped: few in
+// CI, 1,000 in make test-security.
 func races() int {
 	if n, err := strconv.Atoi(os.Getenv("TEST_SECURITY_RACES")); err == nil {
 		return n
 	}
-	return 50
+	return 4 * each
 }
 
-// attacker is a user of no passwd file, and her folders: home, where she may
-// mount from, and outside, where she may not, though all may read it.
+// attacker is a user, and her folders: home, where she may mount from, and
+// outside, where she may not, though all may read it.
 type attacker struct {
 	*server
-	id            uint32
+	id, other     uint32 // hers, and another user's, who attacks her
 	home, outside string
 }
 
@@ -39,10 +46,11 @@ type attacker struct {
 func newAttacker(s *server) *attacker {
 	t := s.t
 	t.Helper()
-	a := &attacker{server: s, id: 12346, home: filepath.Join(s.root, "home"), outside: filepath.Join(s.root, "outside")}
+	a := &attacker{server: s, home: filepath.Join(s.root, "home"), outside: filepath.Join(s.root, "outside")}
+	a.id, a.other = a.people()
 	s.flags = append(s.flags, "--allowed-mounts", a.home)
 	s.borrowCommand()
-	for dir, text := range map[string]string{a.home: "", a.home + "/real": "inside", a.outside: "OUTSIDE"} {
+	for dir, text := range map[string]string{a.home: "", a.home + "/real": "inside", a.outside: "", a.outside + "/real": "OUTSIDE"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +73,7 @@ func (a *attacker) run(args ...string) result {
 	return a.begin(&syscall.Credential{Uid: a.id, Gid: a.id}, args...).wait()
 }
 
-// TestSecurityMountRace: the owner of a path swaps it, and folders above it,
+// TestSecurityMountRace: the owner of a path swaps it, or a folder above it,
 // while tasks that mount it are launched, and the daemon is killed meanwhile. No
 // container ever sees what lies outside.
 func TestSecurityMountRace(t *testing.T) {
@@ -74,74 +82,91 @@ func TestSecurityMountRace(t *testing.T) {
 	mountRace(newAttacker(newServer(t)))
 }
 
+// mountRace launches tasks that mount one path 20 times each. All 20 mounts are
+// tries: each is opened by itself, and what each shows is read. The path is
+// inside for a moment, then outside for one; so a task is let in now and then,
+// and often the path is outside when the engine mounts. It goes on, and the
+// daemon is killed again and again, until so many mounts have been made.
 func mountRace(a *attacker) {
 	t := a.t
 	t.Helper()
 	at := func(p string) string { return filepath.Join(a.home, p) }
-	for link, to := range map[string]string{"good": at("real"), "bad": a.outside, "parent": a.home, "slash": "/", "file": at("real/marker"), "badfile": a.outside + "/marker"} {
+	for link, to := range map[string]string{"link": at("real"), "slash": "/", "parent": a.home, "beyond": a.outside, "file": at("real/marker"), "badfile": a.outside + "/real/marker"} {
 		if err := os.Symlink(to, at(link)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var all sync.WaitGroup
+	var flips atomic.Int64
 	over := make(chan struct{})
 	flip := func(x, y string) {
 		all.Go(func() {
-			for {
+			for outside := false; ; outside = !outside {
+				stay := rand.N(200 * time.Millisecond)
+				if outside {
+					stay = rand.N(100 * time.Millisecond)
+				}
 				select {
 				case <-over:
 					return
-				default:
+				case <-time.After(stay):
 				}
 				if err := unix.Renameat2(unix.AT_FDCWD, at(x), unix.AT_FDCWD, at(y), unix.RENAME_EXCHANGE); err != nil {
 					t.Error(err)
 					return
 				}
+				flips.Add(1)
 			}
 		})
 	}
-	submit := func(n int, source, target, read string) {
+	submit := func(n int, source, marker string) {
 		t.Helper()
-		eventually(t, "the mount of "+source+" is accepted", func() bool { // not while it is outside
-			r := a.run("run", "-d", "--array", fmt.Sprintf("1-%d%%4", n), "--mem", "1G", "-v", source+":"+target, tool, "read:"+read, "read:/m/etc/hostname")
-			return r.code == 0
-		})
+		args := []string{"run", "-d", "--array", fmt.Sprintf("1-%d%%4", n), "--mem", "1G"}
+		var read []string
+		for i := range each {
+			target := fmt.Sprintf("/m%d", i)
+			args = append(args, "-v", source+":"+target)
+			read = append(read, "read:"+target+marker)
+		}
+		args = append(append(args, tool), read...)
+		eventually(t, "the mount of "+source+" is accepted", func() bool { return a.run(args...).code == 0 }) // not while it is outside
 	}
-	flip("good", "bad")
-	flip("parent", "slash")
+	flip("link", "slash")
+	flip("parent", "beyond")
 	flip("file", "badfile")
 	defer func() { close(over); all.Wait() }()
-	n := max(races()/3, 1)
-	submit(n, at("good"), "/m", "/m/marker")
-	submit(n, at("parent/real"), "/m", "/m/marker")
-	submit(n, at("file"), "/f", "/f")
-	eventually(t, "some tasks have ended", func() bool { return len(a.ended()) > n/4 })
-	a.kill()
-	a.start()
-	for have := len(a.ended()); have < 3*n; { // what is awaited is progress: a thousand take their time
-		before := have
-		eventually(t, "one more task has ended", func() bool { have = len(a.ended()); return have > before })
-	}
-
+	inside := slices.Repeat([]string{"inside"}, each)
 	saw, refused := 0, 0
-	for _, task := range a.ended() {
-		ref := strconv.FormatInt(task.ID, 10)
-		out, _ := a.lines(ref)
-		switch {
-		case strings.Contains(strings.Join(out, " "), "OUTSIDE") || len(out) == 2 && out[1] != "refused":
-			t.Errorf("task %s saw what lies outside: %q", ref, out)
-		case task.Phase == "succeeded" && out[0] == "inside":
-			saw++
-		case task.Phase == "failed" && strings.Contains(task.Reason, "-v "):
-			refused++
-		default:
-			t.Errorf("task %s is %s (%s) and printed %q", ref, task.Phase, task.Reason, out)
+	for saw*each < races() && !t.Failed() {
+		n, before := min(max((races()-saw*each)/each/3, 2), 15), saw+refused
+		submit(n, at("link"), "/marker")
+		submit(n, at("parent/real"), "/marker")
+		submit(n, at("file"), "")
+		eventually(t, "a task has ended", func() bool { return len(a.ended()) > before })
+		a.kill()
+		a.start()
+		for have := len(a.ended()); have < before+3*n; { // what is awaited is progress: many take their time
+			last := have
+			eventually(t, "one more task has ended", func() bool { have = len(a.ended()); return have > last })
+		}
+		for _, task := range a.ended() { // the newest first
+			if saw+refused == before+3*n {
+				break
+			}
+			ref := strconv.FormatInt(task.ID, 10)
+			out, _ := a.lines(ref)
+			switch {
+			case task.Phase == "succeeded" && slices.Equal(out, inside):
+				saw++
+			case task.Phase == "failed" && len(out) == 0 && strings.Contains(task.Reason, "-v "):
+				refused++
+			default:
+				t.Fatalf("task %s is %s (%s) and printed %q", ref, task.Phase, task.Reason, out)
+			}
 		}
 	}
-	t.Logf("mounts: %d launches while the path is swapped: %d saw the allowed folder, %d were refused, 0 saw anything else", 3*n, saw, refused)
-	if saw == 0 {
-		t.Error("no task was let in")
-	}
+	t.Logf("mounts: %d tasks of %d mounts each, path swapped %d times: %d mounts made, all of the allowed folder; %d tasks refused; 0 mounts show anything else",
+		saw+refused, each, flips.Load(), saw*each, refused)
 	eventually(t, "nothing is left for the engine", func() bool {
 		left, _ := os.ReadDir(filepath.Join(mounts.DefaultDir, a.instance()))
 		info, err := os.ReadFile("/proc/self/mountinfo")

@@ -21,9 +21,6 @@ import (
 	"carma/runner/mounts"
 )
 
-// bob attacks what is the attacker's server's, or another user's.
-const bob = 12347
-
 // dialAs connects to the daemon as a user, by a thread that ends with it.
 func (a *attacker) dialAs(uid uint32) (c net.Conn, err error) {
 	done := make(chan struct{})
@@ -68,7 +65,7 @@ func TestSecurityWalls(t *testing.T) {
 		t.Helper()
 		return a.begin(&syscall.Credential{Uid: id, Gid: id}, args...).wait()
 	}
-	ann := a.id
+	ann, bob := a.id, a.other
 	submit := func(args ...string) string {
 		t.Helper()
 		r := as(ann, append([]string{"run", "-d", "--mem", "1G"}, args...)...)
@@ -157,7 +154,7 @@ func TestSecurityWalls(t *testing.T) {
 func (a *attacker) crowded(wall func(name, attack string, times int, held bool, why ...any)) {
 	a.t.Helper()
 	tries := 1000
-	if os.Getenv("TEST_SECURITY") == "full" {
+	if full() {
 		tries = 20_000
 	}
 	var files unix.Rlimit
@@ -166,7 +163,7 @@ func (a *attacker) crowded(wall func(name, attack string, times int, held bool, 
 	}
 	var held []net.Conn
 	for range tries {
-		c, err := a.dialAs(bob)
+		c, err := a.dialAs(a.other)
 		if err != nil { // the queue of those who wait for the door is full
 			continue
 		}

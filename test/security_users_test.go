@@ -1,0 +1,58 @@
+//go:build e2e
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"sync/atomic"
+)
+
+// people counts the users that tests have asked for.
+var people atomic.Int64
+
+// full reports whether the attacks are made at length, as in make test-security.
+func full() bool { return os.Getenv("TEST_SECURITY") == "full" }
+
+// people are the numbers of two users, who are in groups of the same numbers.
+// In make test-security they are real ones, with names, and the first one's home
+// is the attacker's; they are removed at the end. Elsewhere, and where users
+// cannot be made, they are in no passwd file.
+func (a *attacker) people() (ann, bob uint32) {
+	a.t.Helper()
+	n := uint32(12346 + 2*people.Add(1))
+	if full() {
+		for i, home := range []string{a.home, "/nonexistent"} {
+			if err := a.addUser(n+uint32(i), home); err != nil {
+				a.t.Logf("users without names: %v", err)
+				break
+			}
+		}
+	}
+	return n, n + 1
+}
+
+func (a *attacker) addUser(id uint32, home string) error {
+	number := strconv.Itoa(int(id))
+	if _, err := user.LookupId(number); err == nil {
+		return fmt.Errorf("there is a user %s", number)
+	}
+	name := fmt.Sprintf("carmatest%s", number)
+	if out, err := exec.Command("useradd", "--system", "--uid", number, "--user-group", "--no-create-home", "--home-dir", home, name).CombinedOutput(); err != nil {
+		return fmt.Errorf("useradd: %w: %s", err, out)
+	}
+	a.t.Cleanup(func() {
+		if out, err := exec.Command("userdel", name).CombinedOutput(); err != nil {
+			a.t.Errorf("userdel %s: %v: %s", name, err, out)
+		}
+	})
+	made, err := user.Lookup(name)
+	if err != nil || made.Gid != number {
+		return fmt.Errorf("user %s has the group %v, not %s: %v", name, made, number, err)
+	}
+	a.t.Logf("user %s (%s) was made for this test", name, number)
+	return nil
+}
