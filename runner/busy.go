@@ -1,10 +1,12 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"carma/runner/api"
 )
@@ -27,10 +29,11 @@ type turnstile struct {
 	mu    sync.Mutex
 	users map[int]chan struct{}
 	large chan struct{}
+	lists chan struct{}
 }
 
 func newTurnstile() *turnstile {
-	return &turnstile{users: map[int]chan struct{}{}, large: make(chan struct{}, 1)}
+	return &turnstile{users: map[int]chan struct{}{}, large: make(chan struct{}, 1), lists: make(chan struct{}, 1)}
 }
 
 // of is what a user's requests take their turns by.
@@ -75,8 +78,48 @@ func (t *turnstile) guard(next http.Handler) http.Handler {
 			}
 			defer func() { <-t.large }()
 		}
+		if listing(req) {
+			t.list(w, req, next)
+			return
+		}
 		next.ServeHTTP(w, req)
 	})
+}
+
+// list answers a listing. Its turn ends before it is sent: who reads slowly, or
+// not at all, holds up nobody.
+func (t *turnstile) list(w http.ResponseWriter, req *http.Request, next http.Handler) {
+	if !take(req.Context(), t.lists) {
+		return
+	}
+	made := &answerBuffer{header: w.Header(), status: http.StatusOK}
+	func() {
+		defer func() { <-t.lists }()
+		next.ServeHTTP(made, req)
+	}()
+	out := http.NewResponseController(w)
+	_ = out.SetWriteDeadline(time.Now().Add(streamWrite))
+	w.WriteHeader(made.status)
+	_, _ = w.Write(made.body.Bytes()) // an error is the caller's absence
+	_ = out.Flush()
+	_ = out.SetWriteDeadline(time.Time{}) // the connection may be used again
+}
+
+// answerBuffer keeps an answer until it is sent.
+type answerBuffer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (b *answerBuffer) Header() http.Header         { return b.header }
+func (b *answerBuffer) WriteHeader(status int)      { b.status = status }
+func (b *answerBuffer) Write(p []byte) (int, error) { return b.body.Write(p) }
+
+// listing reports whether a request is for many tasks. They are made one page at
+// a time, so that those who submit and stop need not wait for those who look.
+func listing(req *http.Request) bool {
+	return req.Method == http.MethodGet && (req.URL.Path == "/v1/tasks" || strings.HasPrefix(req.URL.Path, "/v1/groups/"))
 }
 
 // page cuts a listing, newest first, to one page. next is the number to ask

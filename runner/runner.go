@@ -135,6 +135,7 @@ type Runner struct {
 	names     map[string]bool // being submitted in this batch
 	pending   journal.Batch   // decisions and records for the next commit
 	due       []due           // what to carry out after it
+	explained explanations
 	workers   map[mapper.TaskID]*worker
 	early     []*change // of the start, which found no room on the disk
 	tight     bool      // the journal lives on its reserve

@@ -72,9 +72,6 @@ func (r *Runner) withCurves(rec *Record, v api.Task) api.Task {
 	return v
 }
 
-// explainAtMost bounds how many reasons one listing works out.
-const explainAtMost = 100
-
 // queueViews asks the state about those of the records that wait.
 func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.TaskID]queueView, error) {
 	var waiting []mapper.TaskID
@@ -93,8 +90,8 @@ func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.Tas
 		for _, id := range waiting {
 			v := queueView{position: s.Position(id)}
 			if explained < explainAtMost || v.position == 0 { // one that is held costs nothing
-				if why, ok := s.Why(id); ok {
-					v.waits, v.code = words.Why(why), why.Binding.Code
+				if x := r.explained.of(s, id, time.Now()); x.known {
+					v.waits, v.code = x.text, x.code
 				}
 				explained++
 			}

@@ -1,0 +1,32 @@
+package runner
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper"
+)
+
+// TestExplanationsAreBounded: however many listings are asked for, the loop works
+// out so many reasons in a second and gives older ones beyond; who asks seldom
+// gets them fresh.
+func TestExplanationsAreBounded(t *testing.T) {
+	s := mapper.New(mapper.DefaultOptions())
+	s.Step(mapper.TaskSubmitted{At: 1, Request: mapper.Request{ID: 1, GPUs: 1}})
+	var e explanations
+	now := time.Unix(1000, 0)
+	for range 10 * explainPerSecond {
+		if x := e.of(s, 1, now); !x.known || x.at.IsZero() {
+			t.Fatalf("%+v", x)
+		}
+	}
+	if e.worked != explainPerSecond {
+		t.Errorf("%d reasons were worked out in a second, want %d", e.worked, explainPerSecond)
+	}
+	if x := e.of(s, 1, now.Add(999*time.Millisecond)); x.at != now {
+		t.Errorf("worked out anew at %s", x.at)
+	}
+	if x := e.of(s, 1, now.Add(time.Second)); x.at != now.Add(time.Second) {
+		t.Errorf("in the next second it is from %s", x.at)
+	}
+}
