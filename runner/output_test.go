@@ -32,52 +32,6 @@ func TestLogsOfNoAttempt(t *testing.T) {
 	}
 }
 
-// TestRetention: finished tasks beyond keep-tasks go, the oldest of the user
-// who has most; one that an unfinished task follows stays, and the journal is
-// sound.
-func TestRetention(t *testing.T) {
-	g := newRig(t, func(g *rig) { g.opt.Keep = Keep{Tasks: 3} })
-	g.engine.AddImage("one", containerstest.Image{Run: printing(0, "x")})
-	g.engine.AddImage("long", containerstest.Image{Run: untilStopped})
-	var refs []string
-	for range 6 {
-		ref := g.run(api.Submit{Image: "one"})
-		g.finished(ref)
-		refs = append(refs, ref)
-	}
-	long := g.run(api.Submit{Image: "long"})
-	g.running(long)
-	g.restart() // it looks at its start
-	g.eventually("three tasks are left", func() bool {
-		n, err := g.Journal.FinishedByUser()
-		total := 0
-		for _, tasks := range n {
-			total += tasks
-		}
-		return err == nil && total == 3
-	})
-	for i, ref := range refs {
-		g.eventually("the first three have gone", func() bool {
-			_, err := g.api.Task(g.ctx(), ref)
-			return (err != nil) == (i < 3)
-		})
-	}
-	g.eventually("their output has gone", func() bool {
-		ids, err := g.Logs.Tasks()
-		return err == nil && len(ids) == 4
-	})
-	if got := g.output(refs[5]); len(got) != 1 {
-		t.Errorf("output %q", got)
-	}
-	if task, err := g.api.Task(g.ctx(), long); err != nil || task.Phase != "running" {
-		t.Errorf("the unfinished task is %v, %v", task.Phase, err)
-	}
-	info, err := g.api.Info(g.ctx())
-	if err != nil || info.Output == nil || info.Output.Finished != 3 {
-		t.Errorf("info %+v, %v", info.Output, err)
-	}
-}
-
 // TestOutputExpires: old output is replaced by a note; the task stays.
 func TestOutputExpires(t *testing.T) {
 	g := newRig(t)

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -116,20 +117,26 @@ func (r *Runner) removeOld(ctx context.Context) (int, error) {
 	if total <= r.opt.Keep.Tasks {
 		return 0, nil
 	}
-	return r.removeSome(ctx, most, 0, min(houseStep, total-r.opt.Keep.Tasks), needed)
+	above := users[most] - share(users, r.opt.Keep.Tasks)
+	return r.removeSome(ctx, most, 0, min(houseStep, total-r.opt.Keep.Tasks, max(above, 1)), needed)
 }
 
 // removeSome removes up to n of a user's finished tasks (empty: of anybody's),
 // the first that ended first, but for those that are needed.
 func (r *Runner) removeSome(ctx context.Context, user string, before int64, n int, needed map[int64]bool) (int, error) {
-	old, err := r.Journal.Oldest(journal.Oldest{User: user, Before: before, Limit: n + len(needed)})
-	if err != nil {
-		return 0, err
-	}
 	var ids []mapper.TaskID
-	for _, t := range old {
-		if len(ids) < n && !needed[t.ID] && (t.Group == "" || !r.book.openGroup(t.Group)) {
-			ids = append(ids, mapper.TaskID(t.ID))
+	for limit := n + len(needed); len(ids) == 0; limit *= 4 { // open groups may be large
+		old, err := r.Journal.Oldest(journal.Oldest{User: user, Before: before, Limit: limit})
+		if err != nil {
+			return 0, err
+		}
+		for _, t := range old {
+			if len(ids) < n && !needed[t.ID] && (t.Group == "" || !r.book.openGroup(t.Group)) {
+				ids = append(ids, mapper.TaskID(t.ID))
+			}
+		}
+		if len(old) < limit {
+			break
 		}
 	}
 	if len(ids) == 0 {
@@ -177,4 +184,18 @@ func (r *Runner) expireOutput(ctx context.Context, gone int64) int64 {
 		}
 		gone++ // so many that end in one instant do not hold it up
 	}
+}
+
+// share is how many tasks a user may have without losing any, so that total are
+// kept; rounded up.
+func share(users map[string]int, total int) int {
+	counts := slices.Sorted(maps.Values(users))
+	for i, n := range counts {
+		users := len(counts) - i
+		if fair := total / users; n > fair {
+			return (total + users - 1) / users
+		}
+		total -= n
+	}
+	return total
 }

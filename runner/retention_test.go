@@ -1,0 +1,170 @@
+package runner
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// done submits n tasks as somebody, one after the other, and waits for each.
+func (g *rig) done(who Caller, n int) (refs []string) {
+	g.t.Helper()
+	for range n {
+		ref := g.runAs(who, api.Submit{Image: "one", Mem: int64(mapper.GiB)})
+		g.finished(ref)
+		refs = append(refs, ref)
+	}
+	return refs
+}
+
+// keeping is a daemon with the images "one", which ends, and "long", which
+// does not.
+func keeping(t *testing.T) *rig {
+	g := newRig(t)
+	g.engine.AddImage("one", containerstest.Image{Run: printing(0, "x")})
+	g.engine.AddImage("long", containerstest.Image{Run: untilStopped})
+	return g
+}
+
+// keep restarts the daemon, which looks at its start, and waits until exactly
+// the tasks of gone are removed, with their output. The journal is sound then.
+func (g *rig) keep(k Keep, gone, stay []string) {
+	g.t.Helper()
+	g.opt.Keep = k
+	g.restart()
+	there := func(ref string) bool { _, err := g.api.Task(g.ctx(), ref); return err == nil }
+	for _, ref := range gone {
+		g.eventually("task "+ref+" has gone", func() bool { return !there(ref) })
+	}
+	g.eventually("their output has gone", func() bool {
+		ids, err := g.Logs.Tasks()
+		return err == nil && len(ids) == len(stay)
+	})
+	if n, err := g.removeOld(g.ctx()); n != 0 || err != nil {
+		g.t.Errorf("%d more are removed, %v", n, err)
+	}
+	for _, ref := range stay {
+		if !there(ref) {
+			g.t.Errorf("task %s has gone", ref)
+		}
+	}
+	v, err := Verify(g.dir, "test")
+	last := 0 // no number is left out
+	for _, ref := range slices.Concat(gone, stay) {
+		n, _ := strconv.Atoi(ref)
+		last = max(last, n)
+	}
+	if err != nil || len(v.Faults) > 0 || v.Differs != "" || v.Submitted != last {
+		g.t.Errorf("verify: %+v, %v, want %d submitted", v, err, last)
+	}
+}
+
+// TestRetention: finished tasks beyond keep-tasks go, the oldest first.
+func TestRetention(t *testing.T) {
+	g := keeping(t)
+	refs := g.done(ann, 6)
+	long := g.run(api.Submit{Image: "long"})
+	g.running(long)
+	g.keep(Keep{Tasks: 3}, refs[:3], append(refs[3:], long))
+	if got := g.output(refs[5]); len(got) != 1 {
+		t.Errorf("output %q", got)
+	}
+	if task, err := g.api.Task(g.ctx(), long); err != nil || task.Phase != "running" {
+		t.Errorf("the unfinished task is %v, %v", task.Phase, err)
+	}
+	info, err := g.api.Info(g.ctx())
+	if err != nil || info.Output == nil || info.Output.Finished != 3 {
+		t.Errorf("info %+v, %v", info.Output, err)
+	}
+	g.keep(Keep{}, nil, append(refs[3:], long)) // what was removed stays removed
+}
+
+// TestRetentionByAge: all that ended long enough ago go, whoever has how many.
+func TestRetentionByAge(t *testing.T) {
+	g := keeping(t)
+	refs := slices.Concat(g.done(ann, 2), g.done(bob, 2))
+	g.keep(Keep{TasksFor: time.Hour}, nil, refs)
+	g.keep(Keep{TasksFor: time.Nanosecond}, refs, nil)
+}
+
+// TestRetentionIsFair: who has most loses tasks, down to what the others have.
+func TestRetentionIsFair(t *testing.T) {
+	g := keeping(t)
+	anns, bobs := g.done(ann, 2), g.done(bob, 5)
+	stay := append(anns[1:], bobs[3:]...) // among equals the first name loses
+	g.keep(Keep{Tasks: 3}, append(anns[:1], bobs[:3]...), stay)
+}
+
+// TestRetentionSparesNeeded: a task that an unfinished one follows stays until
+// that has ended.
+func TestRetentionSparesNeeded(t *testing.T) {
+	g := keeping(t)
+	first := g.gated("gated")
+	needed := g.runAs(ann, api.Submit{Image: "gated", Mem: int64(mapper.GiB)})
+	next := g.runAs(ann, api.Submit{Image: "long", Mem: int64(mapper.GiB), After: []api.Dependency{{Task: needed}}})
+	close(first.gate)
+	g.running(next)
+	refs := g.done(ann, 2)
+	g.keep(Keep{Tasks: 1}, refs, []string{needed, next})
+	if _, err := g.api.Stop(g.ctx(), next, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	g.finished(next)
+	g.keep(Keep{Tasks: 1}, append(refs, needed), []string{next})
+}
+
+// TestRetentionSparesOpenGroups: tasks of a group that has unfinished ones stay,
+// and those that came after them go.
+func TestRetentionSparesOpenGroups(t *testing.T) {
+	g := keeping(t)
+	tasks := make([]api.Submit, 7)
+	for i := range tasks {
+		tasks[i] = api.Submit{Image: "one", Mem: int64(mapper.GiB)}
+	}
+	tasks[6].Image = "long"
+	all, err := g.SubmitAll(g.ctx(), ann, api.Submission{Group: "lot", Tasks: tasks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group []string
+	for _, task := range all.Tasks {
+		group = append(group, mapper.TaskID(task.ID).String())
+	}
+	for _, ref := range group[:6] {
+		g.finished(ref)
+	}
+	g.running(group[6])
+	refs := g.done(ann, 2)
+	g.keep(Keep{Tasks: 7}, refs[:1], append(group, refs[1]))
+	g.keep(Keep{Tasks: 1}, refs[1:], group)
+	if _, err := g.api.Stop(g.ctx(), group[6], api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	g.finished(group[6])
+	g.keep(Keep{Tasks: 1}, append(refs, group[:6]...), group[6:])
+}
+
+// TestShare: nobody who has less than a fair share loses any.
+func TestShare(t *testing.T) {
+	for _, c := range []struct {
+		users map[string]int
+		total int
+		want  int
+	}{
+		{map[string]int{"a": 10}, 4, 4},
+		{map[string]int{"a": 10, "b": 1}, 4, 3},
+		{map[string]int{"a": 10, "b": 10, "c": 1}, 6, 3},
+		{map[string]int{"a": 10, "b": 10}, 5, 3},
+		{map[string]int{"a": 10, "b": 10, "c": 10}, 0, 0},
+	} {
+		if got := share(c.users, c.total); got != c.want {
+			t.Errorf("%v of %d: %d, want %d", slices.Sorted(maps.Keys(c.users)), c.total, got, c.want)
+		}
+	}
+}
