@@ -5,7 +5,6 @@ package test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -217,8 +216,6 @@ func (l *lab) submit(s api.Submit) {
 		l.t.Fatalf("submit %s: %v", s.Name, err)
 	}
 }
-
-var errNotYet = errors.New("not yet")
 
 // sees waits until a task satisfies a condition.
 func (l *lab) sees(name, what string, ok func(api.Task) bool) (last api.Task) {
