@@ -5,8 +5,9 @@ import "slices"
 // TakenIn says that an attempt runs that the journal had lost: its container
 // was found. A task that is not known is added with it; one that waits, or
 // whose older attempt is thought to run, goes on with it. Its memory is booked
-// where it is, be it more than there seems to be. An attempt that is known, or
-// a task of a lower number that is not, changes nothing.
+// where it is, be it more than there seems to be. An attempt that is known
+// changes nothing. A number that is not known may be lower than the last one:
+// tasks were submitted before the container was found.
 type TakenIn struct {
 	At Instant `json:"at"`
 	Request
@@ -40,7 +41,7 @@ func (s *State) recordedEnd(ev Settled) {
 
 func (s *State) takeIn(ev TakenIn) {
 	t := s.tasks[ev.ID]
-	if !validGrants(ev.Grants) || ev.Attempt < 1 || t == nil && ev.ID <= s.lastID ||
+	if !validGrants(ev.Grants) || ev.Attempt < 1 ||
 		t != nil && t.Last() != nil && t.Last().N >= ev.Attempt {
 		return
 	}
@@ -79,7 +80,7 @@ func (s *State) takeIn(ev TakenIn) {
 
 // newcomerOf adds the task of a container that was found.
 func (s *State) newcomerOf(ev TakenIn) *Task {
-	s.lastID = ev.ID
+	s.lastID = max(s.lastID, ev.ID)
 	t := &Task{Request: ev.Request, Phase: Held, Submitted: s.now}
 	if ev.Launched > 0 {
 		t.Submitted = min(ev.Launched, s.now)

@@ -36,7 +36,7 @@ func TestTakenIn(t *testing.T) {
 		"queued":             {func(s *State) { submit(s, 1); submit(s, 2); submit(s, 7) }, 7, 2, grant, 2},
 		"an older one runs":  {func(s *State) { submit(s, 7) }, 7, 2, grant, 2},
 		"it is known":        {func(s *State) { submit(s, 7) }, 7, 1, grant, 0},
-		"number of the past": {func(s *State) { submit(s, 8) }, 7, 1, grant, 0},
+		"number of the past": {func(s *State) { submit(s, 8) }, 7, 1, grant, 1},
 		"no GPU":             {func(*State) {}, 7, 1, nil, 0},
 		"a GPU that is gone": {func(*State) {}, 7, 1, []Grant{{GPU: "gone", Memory: GiB}}, 1},
 		"one GPU twice":      {func(*State) {}, 7, 1, append(grant, grant...), 0},

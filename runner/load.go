@@ -73,6 +73,9 @@ func (r *Runner) load() error {
 			}
 		}
 	}
+	if err := r.findCompared(); err != nil {
+		return err
+	}
 	maxRow, err := r.Journal.MaxTaskID()
 	r.nextID = max(mapper.TaskID(maxRow), r.state.LastID()) + 1
 	return err

@@ -2,19 +2,13 @@ package runner
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"carma/containers"
 	"carma/estimator/probe"
 	"carma/mapper"
-	"carma/runner/api"
 	"carma/runner/journal"
 )
 
@@ -27,18 +21,9 @@ type stranger struct {
 	why     string
 }
 
-// lookTime bounds the look at the containers at a start. An engine that does
-// not answer keeps no daemon from starting.
-const lookTime = 10 * time.Second
-
-// strangers lists the containers that are newer than the journal.
-func (r *Runner) strangers(ctx context.Context) ([]stranger, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
-	defer cancel()
-	all, err := r.Driver.List(ctx, map[string]string{LabelInstance: r.instance})
-	if err != nil {
-		return nil, err
-	}
+// strangers are those of this folder's containers that are newer than the
+// journal. Once the daemon runs, the loop only.
+func (r *Runner) strangers(all []containers.Container) ([]stranger, error) {
 	left, err := r.leftAlone()
 	if err != nil {
 		return nil, err
@@ -71,8 +56,8 @@ func (r *Runner) strangers(ctx context.Context) ([]stranger, error) {
 func (r *Runner) whyStrange(s stranger) (string, error) {
 	rec, err := r.Find(s.task.String())
 	if isNotFound(err) {
-		if last := r.state.LastID(); s.task > last {
-			return fmt.Sprintf("the journal's last task is %d", last), nil
+		if s.task > r.compared {
+			return fmt.Sprintf("the journal's last task is %d", r.compared), nil
 		}
 		return "", nil // it was removed
 	}
@@ -97,11 +82,10 @@ func (r *Runner) whyStrange(s stranger) (string, error) {
 
 // checkNewer refuses a journal that containers are newer than, unless its loss
 // was accepted: then it returns what is to be taken in.
-func (r *Runner) checkNewer(ctx context.Context) ([]stranger, error) {
-	found, err := r.strangers(ctx)
+func (r *Runner) checkNewer(all []containers.Container) ([]stranger, error) {
+	found, err := r.strangers(all)
 	if err != nil {
-		r.Log.Warn().Err(err).Msg("the containers cannot be listed: whether one is newer than the journal is not known")
-		return nil, nil
+		return nil, err
 	}
 	if len(found) == 0 {
 		return nil, nil
@@ -109,12 +93,8 @@ func (r *Runner) checkNewer(ctx context.Context) ([]stranger, error) {
 	for _, s := range found { // no number is given out twice
 		r.nextID = max(r.nextID, s.task+1)
 	}
-	_, err = r.Journal.Meta(journal.AcceptLossKey)
-	if err == nil {
-		return found, nil
-	}
-	if !errors.Is(err, journal.ErrNotFound) {
-		return nil, err
+	if accepted, err := r.lossAccepted(); err != nil || accepted {
+		return found, err
 	}
 	refusal := &journal.Refusal{
 		Err:  journal.ErrDamaged,
@@ -131,213 +111,4 @@ func (r *Runner) checkNewer(ctx context.Context) ([]stranger, error) {
 	}
 	refusal.Facts = append(refusal.Facts, "none of them was touched; a newer copy of the folder, where there is one, is put back with: carma journal restore")
 	return nil, refusal
-}
-
-// acceptLoss goes on with a journal whose loss was accepted: what the records
-// of tasks and the containers tell is journaled again. Nothing is launched
-// meanwhile, and no container is touched.
-func (r *Runner) acceptLoss(found []stranger) error {
-	if _, err := r.Journal.Meta(journal.AcceptLossKey); errors.Is(err, journal.ErrNotFound) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	changes := []*change{fact(mapper.EngineChanged{At: r.Clock.Now(), Reason: "what the journal has lost is being taken in"})}
-	ended, err := r.lostEnds()
-	if err != nil {
-		return err
-	}
-	changes = append(changes, ended...)
-	waiting, err := r.lostSubmissions()
-	if err != nil {
-		return err
-	}
-	taken, left := r.takeIn(found)
-	changes = append(append(changes, waiting...), taken...)
-	if kept, err := r.apply(changes); err != nil || len(kept) > 0 {
-		return errors.Join(err, errNotTaken(len(kept)))
-	}
-	if err := r.leaveAlone(left); err != nil {
-		return err
-	}
-	return r.Journal.DropMeta(journal.AcceptLossKey)
-}
-
-// lostEnds are of the tasks that the state holds and whose records say that
-// they have ended.
-func (r *Runner) lostEnds() (changes []*change, err error) {
-	for _, t := range r.state.Tasks() {
-		row, err := r.Journal.Task(int64(t.ID))
-		if errors.Is(err, journal.ErrNotFound) {
-			r.Log.Error().Int64("task", int64(t.ID)).Msg("the record of a task was lost; it cannot be launched again")
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !row.Finished {
-			continue
-		}
-		rec, err := recordOf(row)
-		if err != nil {
-			return nil, err
-		}
-		changes = append(changes, fact(mapper.Settled{At: r.Clock.Now(), Task: rec.Task}))
-	}
-	return changes, nil
-}
-
-// lostSubmissions are of the tasks that the state does not know and whose
-// records say that they have not ended, in order of number. Those that run are
-// taken in afterwards.
-func (r *Runner) lostSubmissions() (changes []*change, err error) {
-	rows, err := r.Journal.Tasks(journal.Filter{Unfinished: true})
-	if err != nil {
-		return nil, err
-	}
-	slices.Reverse(rows)
-	for _, row := range rows {
-		if mapper.TaskID(row.ID) <= r.state.LastID() {
-			continue
-		}
-		rec, err := recordOf(row)
-		if err != nil {
-			return nil, err
-		}
-		now, t := r.Clock.Now(), rec.Task
-		changes = append(changes, fact(mapper.TaskSubmitted{At: now, Request: t.Request}))
-		changes = append(changes, fact(mapper.Estimated{At: now, Task: t.ID, Estimate: lostEstimate(rec), Expected: t.Expected}))
-		r.Log.Warn().Int64("task", int64(t.ID)).Msg("a task that the journal had lost is submitted again, from its record")
-	}
-	return changes, nil
-}
-
-// lostEstimate is what is known of a task's memory without the event that said
-// it: what was declared, else a whole GPU.
-func lostEstimate(rec *Record) mapper.Estimate {
-	switch {
-	case rec.Task.Estimate.Memory > 0:
-		return rec.Task.Estimate
-	case rec.Submit.Mem > 0:
-		return mapper.Estimate{Memory: mapper.Bytes(rec.Submit.Mem)}
-	}
-	return mapper.Estimate{WholeGPU: true}
-}
-
-// takeIn makes tasks of containers that the journal does not know. They run on,
-// and end as any other's. One that cannot be told apart from a task that is
-// known, or says too little, is left alone.
-func (r *Runner) takeIn(found []stranger) (changes []*change, left []string) {
-	for _, s := range found {
-		rec, ev, err := r.strangersRecord(s)
-		if err != nil {
-			r.Log.Error().Err(err).Str("container", s.Name).Msg("a container that the journal does not know cannot be taken in; it is left alone")
-			left = append(left, s.ID)
-			continue
-		}
-		r.Log.Warn().Int64("task", int64(s.task)).Int("attempt", s.attempt).Str("container", s.Name).Msg("a container that the journal does not know is taken in as a task")
-		changes = append(changes, &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, []*Record, error) {
-			return []mapper.Event{ev}, []*Record{rec}, nil
-		}})
-	}
-	return changes, left
-}
-
-// leftAloneKey is the key in meta of the containers that were not taken in when
-// a loss was accepted. They do not keep the daemon from starting again.
-const leftAloneKey = "left-alone"
-
-func (r *Runner) leftAlone() (ids []string, err error) {
-	b, err := r.Journal.Meta(leftAloneKey)
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &ids)
-	}
-	return ids, err
-}
-
-func (r *Runner) leaveAlone(ids []string) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	before, err := r.leftAlone()
-	if err != nil {
-		return err
-	}
-	b, err := json.Marshal(append(before, ids...))
-	if err != nil {
-		return err
-	}
-	return r.Journal.SetMeta(leftAloneKey, b)
-}
-
-func errNotTaken(n int) error {
-	if n == 0 {
-		return nil
-	}
-	return fmt.Errorf("%d containers cannot be taken in: %w", n, journal.ErrFull)
-}
-
-// strangersRecord makes a stranger's record and event from its labels, and from what
-// is known of its task.
-func (r *Runner) strangersRecord(s stranger) (*Record, mapper.TakenIn, error) {
-	ev := mapper.TakenIn{At: r.Clock.Now(), Attempt: s.attempt}
-	grants, err := grantsOf(s.Labels)
-	if err != nil {
-		return nil, ev, err
-	}
-	ev.Grants = grants
-	if at, err := time.Parse(time.RFC3339Nano, s.Labels[LabelLaunched]); err == nil {
-		ev.Launched = mapper.InstantOf(at)
-	}
-	nonce := s.Labels[LabelNonce]
-	rec, err := r.Find(s.task.String())
-	switch {
-	case err == nil && (rec.Nonce == "" || rec.Nonce == nonce):
-		if rec.Task.Phase.Finished() {
-			return nil, ev, fmt.Errorf("task %d is finished, of %d attempts", s.task, len(rec.Task.Attempts))
-		}
-		ev.Request = rec.Task.Request
-		return rec, ev, nil
-	case err == nil:
-		return nil, ev, fmt.Errorf("task %d is known, and is another one", s.task)
-	case !isNotFound(err):
-		return nil, ev, err
-	}
-	uid, err1 := strconv.Atoi(s.Labels[LabelUID])
-	gid, err2 := strconv.Atoi(s.Labels[LabelGID])
-	if err1 != nil || err2 != nil {
-		return nil, ev, errors.New("its labels do not say whose it is")
-	}
-	ev.Request = mapper.Request{ID: s.task, User: s.Labels[LabelUser], GPUs: len(grants)}
-	rec = &Record{
-		Submit: api.Submit{Image: s.Labels[LabelImage], Name: s.Labels[LabelName], GPUs: len(grants)},
-		Name:   s.Labels[LabelName], Nonce: nonce, User: s.Labels[LabelUser], UID: uid, GID: gid,
-		Detail: "taken in: the journal had lost this task, its container was found",
-		Task:   mapper.Task{Request: ev.Request, Phase: mapper.Held, Submitted: cmp.Or(ev.Launched, ev.At)},
-	}
-	return rec, ev, nil
-}
-
-// grantsOf reads the label of the grants, or those of GPUs and grant that
-// containers had before it.
-func grantsOf(labels map[string]string) (grants []mapper.Grant, err error) {
-	list := labels[LabelGrants]
-	if list == "" && labels[LabelGPUs] != "" {
-		for uuid := range strings.SplitSeq(labels[LabelGPUs], ",") {
-			list += "," + uuid + "=" + cmp.Or(labels[LabelGrant], "0")
-		}
-		list = list[1:]
-	}
-	for entry := range strings.SplitSeq(list, ",") {
-		uuid, size, _ := strings.Cut(entry, "=")
-		n, err := strconv.ParseInt(size, 10, 64)
-		if uuid == "" || err != nil || n < 0 {
-			return nil, fmt.Errorf("its label %s, %q, does not say what was granted", LabelGrants, list)
-		}
-		grants = append(grants, mapper.Grant{GPU: mapper.GPUID(uuid), Memory: mapper.Bytes(n)})
-	}
-	return grants, nil
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"carma/containers"
@@ -15,7 +16,19 @@ import (
 // the workers find out.
 func (r *Runner) resume() {
 	failpoint.Hit("resume-begins")
-	placed := map[mapper.TaskID]int{}
+	placed := r.takeOver()
+	if len(placed) > 0 {
+		r.Log.Info().Int("tasks", len(placed)).Msg("taking over running tasks")
+	}
+	first := r.nextID
+	r.attempts.Go(func() { r.sweep(r.work, placed, first) })
+	r.attempts.Go(func() { r.sweepOutput(r.work, first); r.keepHouse(r.work) })
+}
+
+// takeOver starts the workers that are missing, and returns the attempts that
+// hold GPUs; the loop only.
+func (r *Runner) takeOver() (placed map[mapper.TaskID]int) {
+	placed = map[mapper.TaskID]int{}
 	for _, t := range r.state.Tasks() {
 		if rec, _ := r.book.get(t.ID); rec != nil {
 			r.probeIfDue(rec)
@@ -34,12 +47,7 @@ func (r *Runner) resume() {
 			w.stop.order(r.stopOrder(t.ID))
 		}
 	}
-	if len(placed) > 0 {
-		r.Log.Info().Int("tasks", len(placed)).Msg("taking over running tasks")
-	}
-	first := r.nextID
-	r.attempts.Go(func() { r.sweep(r.work, placed, first) })
-	r.attempts.Go(func() { r.sweepOutput(r.work, first); r.keepHouse(r.work) })
+	return placed
 }
 
 // sweep removes containers of this daemon whose attempts are over: it was
@@ -56,7 +64,15 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 	if err != nil {
 		return
 	}
+	left, err := r.leftAlone()
+	if err != nil {
+		r.Log.Error().Err(err).Msg("left-over containers stay: which ones are to be left alone cannot be read")
+		return
+	}
 	for _, c := range found {
+		if slices.Contains(left, c.ID) {
+			continue
+		}
 		task, err1 := strconv.ParseInt(c.Labels[LabelTask], 10, 64)
 		if c.Labels[probe.Label] != "" && err1 == nil && r.probing(mapper.TaskID(task)) == "" {
 			_, _ = r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }) // it ends by itself

@@ -111,6 +111,7 @@ type Runner struct {
 	queries  chan func()
 	engine   *engine
 	trouble  *troubles
+	lookout  *lookout
 	set      atomic.Pointer[Live] // options that can change
 	draining atomic.Bool
 	stopping atomic.Bool // the server ends: requests are cut off
@@ -132,6 +133,7 @@ type Runner struct {
 
 	// The loop's own:
 	nextID    mapper.TaskID
+	compared  mapper.TaskID   // see findCompared
 	names     map[string]bool // being submitted in this batch
 	pending   journal.Batch   // decisions and records for the next commit
 	due       []due           // what to carry out after it
@@ -170,7 +172,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	r.shares = bounds
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
-	r.trouble = newTroubles()
+	r.trouble, r.lookout = newTroubles(), newLookout()
 	r.set.Store(liveOf(&opt))
 	r.engine = newEngine(deps.Driver, deps.Log)
 	r.monitor = newMonitor(deps.GPUs, deps.Clock, opt.SampleEvery, deps.Log)
@@ -198,11 +200,10 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.goOnInTime(upFor()); err != nil {
 		return nil, err
 	}
-	strange, err := r.checkNewer(ctx)
-	if err != nil {
+	if err := r.acceptLostRecords(); err != nil {
 		return nil, err
 	}
-	return r, r.acceptLoss(strange)
+	return r, r.lookAtStart(ctx)
 }
 
 // SetSpeed changes how fast a simulated server's time runs.
@@ -233,6 +234,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	var side sync.WaitGroup
 	side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
 	side.Go(func() { r.monitor.run(r.work, r.sampled) })
+	side.Go(func() { r.lookLate(r.work) })
 	r.sweepMounts()
 	r.resume()
 	err := r.loop(ctx)
@@ -288,7 +290,7 @@ func (r *Runner) greet(ctx context.Context) error {
 		found.GPUs = append(found.GPUs, g)
 	}
 	slices.SortFunc(found.GPUs, func(a, b mapper.GPUInfo) int { return cmp.Compare(a.Index, b.Index) })
-	up, why := r.engine.status()
+	up, why := r.launchable()
 	kept, err := r.apply([]*change{
 		fact(mapper.Configured{At: now, Options: r.opt.Mapper, Format: mapper.DecisionFormat, Program: r.opt.Version}), fact(found),
 		fact(mapper.EngineChanged{At: now, Up: up, Reason: why}),
@@ -300,6 +302,9 @@ func (r *Runner) greet(ctx context.Context) error {
 func (r *Runner) engineChanged(up bool, why string) {
 	if r.draining.Load() {
 		return // nothing is started anyway
+	}
+	if up {
+		up, why = r.launchable()
 	}
 	r.post(fact(mapper.EngineChanged{At: r.Clock.Now(), Up: up, Reason: why}))
 }

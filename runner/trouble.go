@@ -91,8 +91,11 @@ func (r *Runner) findTrouble() []api.Trouble {
 		if text, remedy, ok := strings.Cut(down, toMend); ok {
 			x.Text, x.Remedy = text, remedy
 		}
-		if r.draining.Load() {
+		switch {
+		case r.draining.Load():
 			x.Scope, x.Code = troubleDaemon, "draining"
+		case down == r.lookout.reason():
+			x.Code = r.lookout.code()
 		}
 		x.Cause = x.Text
 		all = append(all, x)

@@ -175,7 +175,7 @@ func (v *verifier) apply(p past, stored bool) {
 	case mapper.Settled:
 		delete(v.live, ev.Task.ID)
 	case mapper.TakenIn:
-		if _, known := v.state.Task(ev.ID); !known && ev.ID > v.state.LastID() {
+		if _, known := v.state.Task(ev.ID); !known {
 			v.Submitted++
 		}
 		v.live[ev.ID] = max(v.live[ev.ID], ev.Attempt)

@@ -190,6 +190,9 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 			return "", nil
 		}
 	}
+	if may, err := w.mayCreate(ctx); err != nil || !may {
+		return "", err
+	}
 	if err := mpsFault(w.startMPS(ctx)); err != nil {
 		return "", err
 	}

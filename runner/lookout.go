@@ -1,0 +1,191 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/journal"
+)
+
+// lookout tells whether the containers have been compared with the journal
+// since the start. Until then nothing is launched: a container that the journal
+// does not know may have the number of the task.
+type lookout struct {
+	mu   sync.Mutex
+	why  string        // why nothing is launched; empty: the comparison is over
+	bad  bool          // containers are newer
+	over chan struct{} // closed when it is over
+}
+
+func newLookout() *lookout {
+	return &lookout{over: make(chan struct{}), why: "the containers have not been compared with the journal yet"}
+}
+
+func (l *lookout) reason() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}
+
+// code is what the trouble is called that the reason makes.
+func (l *lookout) code() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bad {
+		return "newer-containers"
+	}
+	return "not-compared"
+}
+
+func (l *lookout) refuse(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.why, l.bad = why, true
+}
+
+func (l *lookout) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.why = ""
+	close(l.over)
+}
+
+// lookTime bounds the look at the containers at a start. An engine that does
+// not answer keeps no daemon from starting.
+const lookTime = 10 * time.Second
+
+// lookAtStart compares the containers with the journal before the daemon runs.
+// If the engine does not answer, that is left to [Runner.lookLate].
+func (r *Runner) lookAtStart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	all, err := r.ownContainers(ctx)
+	if err != nil {
+		r.Log.Warn().Err(err).Msg("the containers cannot be listed: nothing is launched until they have been compared with the journal")
+		return r.note(comparedKey, strconv.AppendInt(nil, int64(r.compared), 10))
+	}
+	found, err := r.checkNewer(all)
+	if err != nil {
+		return err
+	}
+	return r.endLookout(found)
+}
+
+// comparedKey is the key in meta of the last task up to which the journal was
+// compared with the containers. It is there while that is not done.
+const comparedKey = "compared"
+
+// findCompared says from which number on a container is newer than the journal:
+// above the last task that the journal knew when it was opened. Tasks that were
+// submitted since do not count until the comparison is made.
+func (r *Runner) findCompared() error {
+	r.compared = r.state.LastID()
+	b, err := r.Journal.Meta(comparedKey)
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		var n int64
+		n, err = strconv.ParseInt(string(b), 10, 64)
+		r.compared = mapper.TaskID(n)
+	}
+	return err
+}
+
+// endLookout takes in what was found, if anything, and lets tasks be launched.
+func (r *Runner) endLookout(found []stranger) error {
+	if err := r.acceptLoss(found); err != nil {
+		return err
+	}
+	if _, err := r.Journal.Meta(comparedKey); err == nil {
+		if err := r.Journal.DropMeta(comparedKey); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, journal.ErrNotFound) {
+		return err
+	}
+	r.lookout.end()
+	return nil
+}
+
+func (r *Runner) ownContainers(ctx context.Context) ([]containers.Container, error) {
+	return r.Driver.List(ctx, map[string]string{LabelInstance: r.instance})
+}
+
+// lookLate makes the comparison that could not be made at the start, as soon as
+// the engine answers. If containers are newer than the journal then, what runs
+// goes on, and nothing is launched until a restart after a repair.
+func (r *Runner) lookLate(ctx context.Context) {
+	if r.lookout.reason() == "" {
+		return
+	}
+	err := r.engine.insist(ctx, func() error {
+		all, err := r.ownContainers(ctx)
+		if err != nil {
+			return err
+		}
+		if lookErr := r.look(ctx, func(*mapper.State) { err = r.compare(all) }); lookErr != nil {
+			return lookErr
+		}
+		return err
+	})
+	if err == nil {
+		r.post(r.engineNow())
+	}
+}
+
+// compare is the loop's part of lookLate. Its error says to try again.
+func (r *Runner) compare(all []containers.Container) error {
+	found, err := r.checkNewer(all)
+	if refusal, ok := errors.AsType[*journal.Refusal](err); ok {
+		said := refusal.What + " (" + strings.Join(refusal.Facts, "; ") + ")"
+		r.lookout.refuse(said + toMend + "stop the daemon, then " + refusal.Mend)
+		return nil
+	}
+	if err == nil {
+		err = r.endLookout(found)
+	}
+	if err == nil {
+		r.takeOver()
+	}
+	return err
+}
+
+// launchable is whether containers can be started, and may be; else why not.
+func (r *Runner) launchable() (up bool, why string) {
+	if up, why = r.engine.status(); !up {
+		return false, why
+	}
+	why = r.lookout.reason()
+	return why == "", why
+}
+
+// engineNow is the engine's state when the loop comes to it.
+func (r *Runner) engineNow() *change {
+	return &change{keep: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+		if r.draining.Load() {
+			return nil, nil, nil // nothing is started anyway
+		}
+		up, why := r.launchable()
+		return []mapper.Event{mapper.EngineChanged{At: now, Up: up, Reason: why}}, nil, nil
+	}}
+}
+
+// mayCreate waits until no other container can have the attempt's number. It
+// reports false if the attempt was stopped before.
+func (w *worker) mayCreate(ctx context.Context) (bool, error) {
+	select {
+	case <-w.lookout.over:
+		return true, nil
+	case <-w.stop.asked:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
