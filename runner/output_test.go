@@ -68,6 +68,8 @@ func TestEngineThrewAway(t *testing.T) {
 	noteMissing(w, at.Add(6), containers.Lines{Before: 11}.Text()) // nothing is missing
 	noteMissing(w, at.Add(6), containers.Lines{Lines: -1}.Text())
 	line(7, "x")
+	noteMissing(w, at.Add(8), containers.Lines{Before: 13}.Text())
+	line(9, "y")
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,7 @@ func TestEngineThrewAway(t *testing.T) {
 	for _, l := range lines {
 		got = append(got, strings.TrimSuffix(string(l.Text), " left out here: "+thrownAway))
 	}
-	if want := []string{"1", "3 lines", "5", "5 lines", "11", "an unknown number of lines", "x"}; !slices.Equal(got, want) {
+	if want := []string{"1", "3 lines", "5", "5 lines", "11", "an unknown number of lines", "x", "1 lines", "y"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
