@@ -15,7 +15,8 @@ import (
 )
 
 // TestFullDisk fills the disk of the data folder: submissions are refused,
-// what runs is left alone, and what has been accepted is not lost.
+// tasks are stopped, removed and end all the same, the daemon starts after kill
+// -9, and what has been accepted is not lost.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -28,12 +29,14 @@ func TestFullDisk(t *testing.T) {
 	}
 	trains := s.submit("--name", "trains", "--mem", "8G", image, "resnet50-imagenet-bs64", "--time", "1h")
 	talks := s.submit("--name", "talks", "--mem", "1G", "-v", gate+":/gate", tool, "lines:3", "gate:/gate/open", "lines:2000")
+	leaves := s.submit("--name", "leaves", "--mem", "1G", tool, "block:143")
 	s.holds(trains, peak)
+	s.running(leaves)
 	s.running(talks)
 	accepted := []string{trains, talks}
 
 	filler := s.fill()
-	// What the journal has allocated already may take a few more.
+	// What the journal has allocated already takes a few more.
 	submit := []string{"run", "-d", "--mem", "1G", tool, "out:accepted"}
 	var refusal result
 	for range 2000 {
@@ -43,6 +46,8 @@ func TestFullDisk(t *testing.T) {
 		accepted = append(accepted, strings.TrimSpace(refusal.out))
 	}
 	refusal.refused(t, 2, "disk is full")
+	s.logged("the journal lives on its reserve")
+	s.fill()
 	s.carma(submit...).refused(t, 2, "disk is full")
 	if r := s.carma("doctor"); r.code != 1 || !strings.Contains(r.out, "failure  disk") {
 		t.Errorf("on a full disk: %v", r)
@@ -51,15 +56,31 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("carma ps -q on a full disk: %q", out)
 	}
 
-	// What runs goes on, and ends, as if nothing were.
+	// Tasks are stopped, removed and end, and all of that is written.
+	s.ok("stop", leaves)
+	if task := s.finished(leaves); task.Phase != "cancelled" {
+		t.Errorf("the stopped task is %s", task.Phase)
+	}
+	s.ok("rm", leaves)
 	if err := os.WriteFile(filepath.Join(gate, "open"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s.engine.until(t, s.instance(), "the end of task "+talks, func(list []life) bool {
-		return slices.ContainsFunc(list, func(l life) bool { return l.task == 2 && !l.died.IsZero() && l.code == 0 })
-	})
-	// The daemon knows of the end, and still has no room to note it.
-	s.logged("the output could not all be kept")
+	if task := s.finished(talks); task.Phase != "succeeded" {
+		t.Errorf("the end of task %s on a full disk: %s (%s)", talks, task.Phase, task.Reason)
+	}
+
+	// The next daemon starts on the full disk and knows it all.
+	s.fill()
+	s.kill()
+	s.fill()
+	s.start()
+	s.running(trains)
+	if task := s.inspect(talks); task.Phase != "succeeded" {
+		t.Errorf("after kill -9, task %s is %s", talks, task.Phase)
+	}
+	if r := s.carma("inspect", leaves); r.code == 0 {
+		t.Errorf("after kill -9, the task that was removed is back: %s", r.out)
+	}
 	s.carma(submit...).refused(t, 2, "disk is full")
 
 	if err := os.Remove(filler); err != nil {
@@ -70,13 +91,12 @@ func TestFullDisk(t *testing.T) {
 	s.succeeded(accepted...)
 	again := s.submit("--mem", "1G", tool, "out:again")
 	s.succeeded(again)
-	if v := s.verified(); v.Succeeded != len(accepted)+1 || v.Submitted != v.Succeeded || v.Launches != v.Succeeded {
-		t.Errorf("the journal has %+v, want the %d that were accepted, launched once each", v, len(accepted)+1)
+	if v := s.verified(); v.Succeeded != len(accepted)+1 || v.Submitted != v.Succeeded+1 || v.Launches != v.Submitted {
+		t.Errorf("the journal has %+v, want the %d that were accepted and one that was stopped, launched once each", v, len(accepted)+1)
 	}
 	if out := split(s.ok("ps", "-a", "-q")); len(out) != len(accepted)+1 {
 		t.Errorf("carma ps -a lists %d tasks, %d were accepted", len(out), len(accepted)+1)
 	}
-	s.checkContainers()
 	if r := s.carma("doctor"); !strings.Contains(r.out, "warning  disk") && !strings.Contains(r.out, "failure  disk") {
 		t.Errorf("with 16 MiB free: %v", r)
 	}
@@ -98,10 +118,11 @@ func (s *server) mount(size string) {
 	s.mounted = true
 }
 
-// fill takes all that is free on the data folder's disk.
+// fill takes all that is free on the data folder's disk, also what was freed
+// since the last time.
 func (s *server) fill() (path string) {
 	s.t.Helper()
-	f, err := os.Create(filepath.Join(s.dir, "filler"))
+	f, err := os.OpenFile(filepath.Join(s.dir, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		s.t.Fatal(err)
 	}
