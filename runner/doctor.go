@@ -75,9 +75,14 @@ func (r *Runner) checkSource() api.Check {
 func (r *Runner) checkJournal() api.Check {
 	c := api.Check{Name: "journal", Status: "ok"}
 	first, last, err := r.Journal.Bounds()
+	over, found := r.checked.result()
 	switch {
 	case err != nil:
 		c.Status, c.Detail, c.Mend = "failure", err.Error(), "carma history verify"
+	case found != nil:
+		c.Status, c.Detail, c.Mend = "failure", found.Error(), checkedRemedy
+	case !over:
+		c.Detail = fmt.Sprintf("events %d to %d in %s; it is being checked, old events are not yet known to be sound", first, last, r.opt.DataDir)
 	default:
 		c.Detail = fmt.Sprintf("events %d to %d in %s", first, last, r.opt.DataDir)
 	}

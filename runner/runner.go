@@ -112,6 +112,7 @@ type Runner struct {
 	engine   *engine
 	trouble  *troubles
 	lookout  *lookout
+	checked  checked
 	set      atomic.Pointer[Live] // options that can change
 	draining atomic.Bool
 	stopping atomic.Bool // the server ends: requests are cut off
@@ -235,6 +236,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
 	side.Go(func() { r.monitor.run(r.work, r.sampled) })
 	side.Go(func() { r.lookLate(r.work) })
+	side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
 	r.sweepMounts()
 	r.resume()
 	err := r.loop(ctx)

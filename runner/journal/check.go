@@ -1,42 +1,104 @@
 package journal
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Check reads the whole database and reports damage to its structure and to
 // any row. It takes seconds per gigabyte and holds up nobody.
 func (r *Reader) Check() error {
 	return r.View(func(r *Reader) error {
-		seqs, err := r.snapshotSeqs()
-		if err != nil {
+		if err := r.checkSnapshots(); err != nil {
 			return err
-		}
-		for _, seq := range seqs {
-			if _, err := r.snapshot(seq); err != nil {
-				return err
-			}
 		}
 		return r.check()
 	})
 }
 
+// CheckBeside is Check for a daemon at work: it reads rows half of the time at
+// most, and ends with ctx.
+func (r *Reader) CheckBeside(ctx context.Context) error {
+	if err := structure(r.dir, r.ro.QueryRowContext(ctx, integrityCheck)); err != nil {
+		return err
+	}
+	return r.View(func(r *Reader) error {
+		began := time.Now()
+		r.pace = func() error {
+			const slice = 10 * time.Millisecond
+			if worked := time.Since(began); worked > slice {
+				select {
+				case <-time.After(worked):
+				case <-ctx.Done():
+				}
+				began = time.Now()
+			}
+			return ctx.Err()
+		}
+		if err := r.checkSnapshots(); err != nil {
+			return err
+		}
+		return r.checkRows()
+	})
+}
+
+func (r *Reader) paced() error {
+	if r.pace == nil {
+		return nil
+	}
+	return r.pace()
+}
+
+func (r *Reader) checkSnapshots() error {
+	seqs, err := r.snapshotSeqs()
+	if err != nil {
+		return err
+	}
+	for _, seq := range seqs {
+		if _, err := r.snapshot(seq); err != nil {
+			return err
+		}
+		if err := r.paced(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // check leaves out the snapshots: Load passes over one that is damaged.
 func (r *Reader) check() error {
+	if err := structure(r.dir, r.q.QueryRow(integrityCheck)); err != nil {
+		return err
+	}
+	return r.checkRows()
+}
+
+const integrityCheck = "PRAGMA integrity_check(1)"
+
+func structure(dir string, row *sql.Row) error {
 	var found string
-	if err := r.q.QueryRow("PRAGMA integrity_check(1)").Scan(&found); err != nil {
-		return fmt.Errorf("journal: check: %w", classify(r.dir, err))
+	if err := row.Scan(&found); err != nil {
+		return fmt.Errorf("journal: check: %w", classify(dir, err))
 	}
 	if found != "ok" {
 		return fmt.Errorf("journal: %w: %s", ErrDamaged, found)
 	}
+	return nil
+}
+
+func (r *Reader) checkRows() error {
 	if err := r.checkEvents(); err != nil {
 		return err
 	}
 	for _, err := range r.Decisions(0) {
 		if err != nil {
+			return err
+		}
+		if err := r.paced(); err != nil {
 			return err
 		}
 	}
@@ -57,6 +119,9 @@ func (r *Reader) checkEvents() error {
 		if err != nil {
 			return err
 		}
+		if err := r.paced(); err != nil {
+			return err
+		}
 	}
 	switch last, err := r.before(h.event); {
 	case err != nil:
@@ -71,6 +136,9 @@ func (r *Reader) checkTasks() error {
 	for before := int64(0); ; {
 		page, err := r.Tasks(Filter{Before: before, Limit: pageSize})
 		if err != nil || len(page) == 0 {
+			return err
+		}
+		if err := r.paced(); err != nil {
 			return err
 		}
 		before = page[len(page)-1].ID
@@ -104,7 +172,7 @@ func (r *Reader) checkMeta() error {
 }
 
 // checkedAtOpen is the size up to which Open reads the whole journal. A larger
-// one is for [Reader.Check], beside the daemon's work.
+// one is for [Reader.CheckBeside].
 const checkedAtOpen = 16 << 20
 
 // Small reports whether Open has checked the whole journal.

@@ -85,6 +85,8 @@ type Reader struct {
 	dir string
 	ro  *sql.DB
 	q   querier // ro, or a transaction of it
+	// pace is called between the rows of a check; nil: it goes on at once.
+	pace func() error
 }
 
 // querier is a database or a transaction.

@@ -1,0 +1,57 @@
+package runner
+
+import (
+	"database/sql"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/journal"
+)
+
+// TestLargeJournalIsChecked: a journal that is too large to be read before the
+// start is read beside the daemon's work. Damage in its past is told.
+func TestLargeJournalIsChecked(t *testing.T) {
+	g := newRig(t)
+	g.script("quick", printing(0, "done"))
+	g.finished(g.run(api.Submit{Image: "quick", Mem: int64(mapper.GiB)}))
+	g.stop()
+	j := g.reopened()
+	if err := j.SetMeta("ballast", make([]byte, 17<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	says := func(status, text string) {
+		t.Helper()
+		g.eventually("doctor says of the journal: "+text, func() bool {
+			return slices.ContainsFunc(g.Doctor(g.ctx()), func(c api.Check) bool {
+				return c.Name == "journal" && c.Status == status && strings.Contains(c.Detail, text) && !strings.Contains(c.Detail, "being checked")
+			})
+		})
+	}
+	g.start()
+	says("ok", "events 1 to")
+	g.stop()
+
+	db, err := sql.Open("sqlite", filepath.Join(g.dir, "carma.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("UPDATE events SET body = x'00' WHERE seq = 2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g.start() // from the snapshot; its past is not needed
+	says("failure", "event 2")
+	g.finished(g.run(api.Submit{Image: "quick", Mem: int64(mapper.GiB)}))
+	if _, _, err := journal.Backup(g.dir, filepath.Join(t.TempDir(), "backup.db")); err == nil {
+		t.Error("a backup of a damaged journal is called sound")
+	}
+}
