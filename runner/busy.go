@@ -17,7 +17,7 @@ const (
 	atOnce = 64
 	// smallRequest is a body that anybody may send at any time; larger ones are
 	// taken one at a time, since what is made of one takes many times its size.
-	smallRequest = 64 << 10
+	smallRequest = 16 << 10
 	// pageBytes is about how much one page of a listing may have; pageTasks how
 	// many tasks.
 	pageBytes = 8 << 20

@@ -85,7 +85,7 @@ func (r *Runner) Handler() http.Handler {
 	r.addServerRoutes(a)
 	r.addStreams(a)
 	r.addHealth(a)
-	return mux
+	return modest(a, mux)
 }
 
 // tasksPage is one page of a listing.

@@ -37,10 +37,15 @@ func (a *attacker) dialAs(uid uint32) (c net.Conn, err error) {
 	return c, err
 }
 
+// client speaks to the daemon as a user.
+func (a *attacker) client(uid uint32) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return a.dialAs(uid) }}}
+}
+
 // ask makes one request as a user and returns the status and the answer.
 func (a *attacker) ask(uid uint32, method, path, body string) (int, string) {
 	a.t.Helper()
-	cli := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return a.dialAs(uid) }}}
+	cli := a.client(uid)
 	req, err := http.NewRequestWithContext(a.t.Context(), method, "http://carma"+path, strings.NewReader(body))
 	if err != nil {
 		a.t.Fatal(err)
@@ -158,8 +163,10 @@ func (a *attacker) crowded(wall func(name, attack string, times int, held bool, 
 		tries = 20_000
 	}
 	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
-		tries = min(tries, int(files.Cur)-200)
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil && int(files.Cur) < tries+1000 {
+		if unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(tries + 1000), Max: max(files.Max, uint64(tries+1000))}) != nil {
+			tries = min(tries, int(files.Cur)-1000)
+		}
 	}
 	var held []net.Conn
 	for range tries {
@@ -173,6 +180,8 @@ func (a *attacker) crowded(wall func(name, attack string, times int, held bool, 
 	wall("connections", "idle ones of one user; another is served", len(held), code == 200, code, text)
 	r := a.carma("ps")
 	wall("connections", "and so is root", 1, r.code == 0, r)
+	now, most := a.resident()
+	wall("connections", fmt.Sprintf("the daemon has %d MB, at most %d so far", now, most), 1, most <= memoryBound)
 	for _, c := range held {
 		_ = c.Close()
 	}

@@ -41,7 +41,10 @@ func (a *attacker) addUser(id uint32, home string) error {
 		return fmt.Errorf("there is a user %s", number)
 	}
 	name := fmt.Sprintf("carmatest%s", number)
-	if out, err := exec.Command("useradd", "--system", "--uid", number, "--user-group", "--no-create-home", "--home-dir", home, name).CombinedOutput(); err != nil {
+	if out, err := exec.Command("groupadd", "--system", "--gid", number, name).CombinedOutput(); err != nil {
+		return fmt.Errorf("groupadd: %w: %s", err, out)
+	}
+	if out, err := exec.Command("useradd", "--system", "--uid", number, "--gid", number, "--no-create-home", "--home-dir", home, name).CombinedOutput(); err != nil {
 		return fmt.Errorf("useradd: %w: %s", err, out)
 	}
 	a.t.Cleanup(func() {

@@ -1,0 +1,144 @@
+//go:build e2e
+
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"carma/runner/api"
+)
+
+// memoryBound is how much memory the daemon may take for what these tests ask of
+// it, in MB. It is there to notice a request that takes many times its size: the
+// largest submissions there are took 350 MB at most, and 12,000 MB when empty
+// tasks were not counted first.
+const memoryBound = 500
+
+// TestSecurityMemory: what one user sends and what is listed does not make the
+// daemon large.
+func TestSecurityMemory(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	a := newAttacker(newServer(t))
+	tasks := 2_000
+	if full() {
+		tasks = 30_000
+	}
+	seen := func(what string) {
+		t.Helper()
+		now, most := a.resident()
+		if t.Logf("memory: %-58s %4d MB, at most %d MB so far", what, now, most); most == 0 || most > memoryBound {
+			t.Errorf("the daemon took %d MB, more than %d", most, memoryBound)
+		}
+	}
+	seen("a daemon that has done nothing")
+
+	wide := api.Submission{} // as large as a submission may be
+	text := "A=" + strings.Repeat("x", 100<<10)
+	for range (16<<20)/len(text) - 1 {
+		wide.Tasks = append(wide.Tasks, api.Submit{Image: tool, Mem: 1 << 30, Delay: time.Hour, Env: []string{text}})
+	}
+	codes := a.atOnce(4, "/v1/submissions", wide)
+	seen(fmt.Sprintf("four submissions of 16 MiB at once: %v", codes))
+	many := api.Submission{Tasks: make([]api.Submit, api.MaxTasks)}
+	for i := range many.Tasks {
+		many.Tasks[i] = api.Submit{Image: tool, Mem: 1 << 30, Delay: time.Hour, Env: []string{text[:1500]}}
+	}
+	codes = a.atOnce(4, "/v1/submissions", many)
+	seen(fmt.Sprintf("four submissions of 10,000 tasks at once: %v", codes))
+	codes = a.atOnce(4, "/v1/submissions", map[string]any{"tasks": make([]struct{}, 5<<20)})
+	seen(fmt.Sprintf("four of 5,000,000 empty tasks: %v", codes))
+
+	for have := 0; have < tasks; have += api.MaxTasks { // root's
+		list := make([]api.Submit, min(api.MaxTasks, tasks-have))
+		for i := range list {
+			list[i] = api.Submit{Image: tool, Mem: 1 << 30, Delay: time.Hour}
+		}
+		if _, err := a.api.SubmitAll(t.Context(), api.Submission{Group: fmt.Sprintf("many%d", have), Tasks: list}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen(fmt.Sprintf("%d tasks", tasks))
+	listed, pages := 0, 0
+	for before := int64(0); ; pages++ {
+		some, next := a.pageOf(before)
+		if listed += some; next == 0 {
+			break
+		}
+		before = next
+	}
+	if listed < tasks || pages < tasks/1000-1 {
+		t.Errorf("%d tasks on %d pages", listed, pages)
+	}
+	seen(fmt.Sprintf("%d tasks listed by %d pages", listed, pages+1))
+	code, answer := a.ask(a.other, "GET", "/v1/tasks?limit=100000", "")
+	if code != 422 {
+		t.Errorf("a page of 100,000 tasks: %d %s", code, answer)
+	}
+	a.atOnce(0, "/v1/tasks?all=true", nil)
+	seen("16 clients of one user list at once")
+}
+
+// atOnce sends a request several times at once as the attacker, and returns the
+// statuses.
+func (a *attacker) atOnce(n int, path string, body any) []int {
+	a.t.Helper()
+	method, text := http.MethodPost, []byte(nil)
+	if body == nil {
+		method, n = http.MethodGet, 16
+	} else {
+		text, _ = json.Marshal(body)
+	}
+	codes := make([]int, n)
+	var all sync.WaitGroup
+	for i := range codes {
+		all.Go(func() { codes[i], _ = a.ask(a.id, method, path, string(text)) })
+	}
+	all.Wait()
+	if codes[0] == 0 {
+		a.t.Errorf("%s of %d bytes was not answered", path, len(text))
+	}
+	return codes
+}
+
+// pageOf is how many tasks one page of the listing has, and where the next begins.
+func (a *attacker) pageOf(before int64) (tasks int, next int64) {
+	a.t.Helper()
+	cli := a.client(a.other)
+	defer cli.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(context.WithoutCancel(a.t.Context()), http.MethodGet, "http://carma/v1/tasks?all=true&before="+strconv.FormatInt(before, 10), nil)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	resp, err := cli.Do(req)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var list []json.RawMessage
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || resp.StatusCode != http.StatusOK {
+		a.t.Fatal(resp.Status, err)
+	}
+	next, _ = strconv.ParseInt(resp.Header.Get("Carma-Next"), 10, 64)
+	return len(list), next
+}
+
+// resident is the daemon's memory now and at most, in MB.
+func (s *server) resident() (now, most int) {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	for line := range bytes.Lines(b) {
+		_, _ = fmt.Sscanf(string(line), "VmRSS: %d kB", &now)
+		_, _ = fmt.Sscanf(string(line), "VmHWM: %d kB", &most)
+	}
+	return now / 1000, most / 1000
+}
