@@ -60,8 +60,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 			return c.ID, err
 		}
 	}
-	_, err = w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, c.ID) })
-	return c.ID, err
+	return c.ID, w.startIt(ctx, c.ID)
 }
 
 // hasStarted reports whether the journal has the attempt's start.

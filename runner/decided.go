@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 
+	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
 )
@@ -81,6 +82,7 @@ func (r *Runner) store() error {
 	if r.giveUpReserve(err) {
 		_, err = r.Journal.Commit(r.pending)
 	}
+	failpoint.Hit("decisions-stored")
 	return err
 }
 
@@ -110,7 +112,10 @@ func (r *Runner) isFull(err error) {
 func (r *Runner) carryDue() {
 	all := r.due
 	r.due = nil
-	for _, d := range all {
+	for i, d := range all {
+		if i > 0 {
+			failpoint.Hit("between-carryouts")
+		}
 		r.refresh(d.event)
 		r.carryOut(d.decisions)
 	}

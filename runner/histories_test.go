@@ -45,6 +45,7 @@ func TestHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer failpoint.Set(func(string, bool) error { return nil })
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a seed plays much the same again
 	deaths := 0
 	for i := range *histories {
 		seed := *firstSeed + uint64(i)
@@ -88,7 +89,8 @@ type world struct {
 	starts  map[string]int                     // by container
 	live    map[string]*containerstest.Process // by task
 	acked   map[int64]string                   // submissions: what the task was to do
-	stopped map[int64]bool                     // stops that were acknowledged
+	stopped map[int64]time.Time                // stops that were acknowledged
+	ended   map[string]time.Time               // the last end of a program, by task
 	removed map[int64]bool
 	asked   map[int64]bool // to be removed
 
@@ -176,7 +178,7 @@ func newWorld(t *testing.T, dir string, seed uint64, points []failpoint.Point) *
 	w := &world{
 		t: t, dir: dir, rnd: rand.New(rand.NewPCG(seed, 12)), points: points,
 		engine: containerstest.NewFake(), cards: newCards(2, 40*mapper.GiB),
-		starts: map[string]int{}, live: map[string]*containerstest.Process{}, acked: map[int64]string{}, stopped: map[int64]bool{}, removed: map[int64]bool{}, asked: map[int64]bool{},
+		starts: map[string]int{}, live: map[string]*containerstest.Process{}, acked: map[int64]string{}, stopped: map[int64]time.Time{}, ended: map[string]time.Time{}, removed: map[int64]bool{}, asked: map[int64]bool{},
 	}
 	for image, run := range map[string]containerstest.Script{
 		"short": func(ctx context.Context, p *containerstest.Process) int { return wait(ctx, p, 20*time.Second, 0) },
@@ -226,6 +228,7 @@ func (w *world) begun(p *containerstest.Process) (ended func()) {
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		w.ended[task] = time.Now()
 		if w.live[task] == p {
 			delete(w.live, task)
 		}
@@ -348,7 +351,9 @@ func (w *world) act() {
 	case 4:
 		if id, ok := w.any(); ok {
 			if _, err := l.Stop(ctx, root, mapper.TaskID(id).String(), api.StopRequest{}); err == nil && !l.dead.Load() {
-				w.stopped[id] = true
+				if w.stopped[id].IsZero() {
+					w.stopped[id] = time.Now()
+				}
 			}
 		}
 	case 5:
@@ -386,6 +391,10 @@ func (w *world) any() (id int64, ok bool) {
 	}
 }
 
+// stopReaches is how long a program may go on after a stop that was acknowledged
+// and still count as ended by itself: the grace.
+const stopReaches = 10 * time.Second
+
 // check waits until all has ended, and holds it against what was promised.
 func (w *world) check() {
 	l := w.life
@@ -413,6 +422,11 @@ func (w *world) check() {
 			w.t.Errorf("task %d (%s) was acknowledged and is lost: %v", id, image, err)
 		case !rec.Task.Phase.Finished():
 			w.t.Errorf("task %d (%s) has not ended after a week: %s %+v", id, image, rec.Task.Phase, rec.Task.Attempts)
+		case !w.stopped[id].IsZero() && rec.Task.Phase != mapper.Cancelled:
+			// It may have ended by itself before the stop could reach it.
+			if ran := w.ended[fmt.Sprint(id)].Sub(w.stopped[id]); ran > stopReaches {
+				w.t.Errorf("task %d (%s) was stopped, ran on for %s and has %s: %+v", id, image, ran, rec.Task.Phase, rec.Task.Attempts)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
 )
@@ -168,6 +169,7 @@ func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 		if err != nil {
 			return r.refuse(g.accepted, err)
 		}
+		failpoint.Hit("events-stored")
 		r.stored()
 		for _, rec := range g.records {
 			r.book.put(rec)

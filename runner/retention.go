@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
 )
@@ -142,9 +143,11 @@ func (r *Runner) removeSome(ctx context.Context, user string, before int64, n in
 	if len(ids) == 0 {
 		return 0, nil
 	}
+	failpoint.Hit("prune-begins")
 	if err := r.remove(ctx, "carma", ids...); err != nil {
 		return 0, err
 	}
+	failpoint.Hit("prune-stored")
 	r.Log.Info().Int("tasks", len(ids)).Int64("first", int64(ids[0])).Msg("removed old finished tasks, as keep-tasks says")
 	return len(ids), nil
 }

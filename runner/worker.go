@@ -107,15 +107,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	failpoint.Hit("worker-begins")
 	id, err := w.begin(ctx)
 	if err != nil {
-		// It may run all the same, if an answer was lost: it is gone before the
-		// next attempt can begin.
-		if id != "" && ctx.Err() == nil {
-			w.unlimit(ctx, id)
-			if w.engine.insist(ctx, func() error { return w.Driver.Remove(ctx, id) }) == nil {
-				id = ""
-			}
-		}
-		return id, w.beginEnding(err)
+		return w.clear(ctx, id), w.beginEnding(err)
 	}
 	if id == "" {
 		return "", ending{class: mapper.ExitStopped, message: "stopped before it started"}
@@ -217,8 +209,7 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if err := w.limit(ctx, id); err != nil {
 		return id, err
 	}
-	_, err = w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
-	return id, err
+	return id, w.startIt(ctx, id)
 }
 
 // cardFull is the share of a card's memory above which an allocation that

@@ -18,8 +18,12 @@ import (
 	"carma/runner/api"
 )
 
-// before has the points that are only reached after a death at another one.
+// before has the points that are only reached in the life after a death at
+// another one.
 var before = map[string]string{"sweep-removes": "worker-end-stored:kill"}
+
+// keepFew has the daemon remove old tasks at most of its starts.
+var keepFew = []string{"--keep-tasks", "10"}
 
 // elsewhere has the points that one driver, or a daemon on simulated GPUs,
 // does not come by, and why.
@@ -34,8 +38,10 @@ func elsewhere(point, driver string) string {
 // nth is the time that a point is reached at which the daemon is killed: what
 // the journal does is done at the start already.
 func nth(point string) string {
-	if strings.HasPrefix(point, "journal-") {
-		return ":9"
+	for _, often := range []string{"journal-", "events-", "decisions-"} {
+		if strings.HasPrefix(point, often) {
+			return ":9"
+		}
 	}
 	return ":1"
 }
@@ -82,15 +88,12 @@ func TestFailpoints(t *testing.T) {
 // come and go.
 func (d sweepDriver) sweep(t *testing.T, points []failpoint.Point, table *sweep) {
 	l := d.prepare(t)
+	for i := range l.options {
+		l.options[i] = append(l.options[i], keepFew...)
+	}
 	l.up()
 	l.submit(train("shrinks", 30*mapper.GiB, "resnet50-imagenet-bs64", "--time", "9000h"))
 	l.submit(train("grows", 5*mapper.GiB, "mnist-cnn-bs64-14e", "--peak", "12G", "--time", "9000h"))
-	for range 30 { // a grant shrinks at an event after its time
-		l.work("first")
-		if task, err := l.api.Task(t.Context(), "shrinks"); err == nil && grant(task) < 10*mapper.GiB {
-			break
-		}
-	}
 	l.sees("shrinks", "its grant shrinks", func(t api.Task) bool { return grant(t) < 10*mapper.GiB })
 	l.sees("grows", "its grant grows", func(t api.Task) bool { return grant(t) > 12*mapper.GiB })
 	for _, p := range points {
@@ -121,25 +124,23 @@ func (d sweepDriver) sweep(t *testing.T, points []failpoint.Point, table *sweep)
 // often it has.
 func (l *lab) dieAt(point string) (deaths int) {
 	l.t.Helper()
-	if first := before[point]; first != "" {
-		l.restart(first)
-		l.work(point + "-first")
-	}
 	was := l.deaths
-	l.restart(point + ":kill" + nth(point))
+	if first := before[point]; first != "" {
+		was++
+		l.next = []string{"CARMA_FAILPOINT=" + point + ":kill"}
+		l.restart(first)
+	} else {
+		l.restart(point + ":kill" + nth(point))
+	}
 	for range 3 {
 		if l.deaths > was {
 			break
 		}
 		l.work(point)
-		env := l.env
 		l.term()
-		l.env = env
-		if l.deaths > was {
-			l.env = nil
-		}
 		l.up()
 	}
+	l.env, l.next = nil, nil
 	return l.deaths - was
 }
 
@@ -189,6 +190,7 @@ func (l *lab) work(name string) {
 		l.t.Errorf("stop: %v", err)
 	}
 	l.ends(name+"-deaf", "cancelled")
+	l.tell()
 }
 
 // print prints the table, and complains about points that nobody was killed at.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,9 +32,11 @@ type lab struct {
 	lives   int
 	deaths  int
 	works   int
-	removed int // tasks, after one attempt each
-	excused int // attempts that a fault was meant to end
-	more    int // tasks at stake beside the usual ones
+	next    []string        // environment of the life after the next death
+	told    map[string]bool // attempts that the daemon has told of: task.attempt
+	removed int             // tasks that it may not have told of, after one attempt each
+	excused int             // attempts that a fault was meant to end
+	more    int             // tasks at stake beside the usual ones
 	own     *dockerd
 }
 
@@ -108,8 +111,9 @@ func newLab(t *testing.T, flags ...string) *lab {
 		}
 	}
 	base := append([]string{"--gpus", "sim:dgx-station-a100", "--speed", "600", "--policy", "first-fit", "--warm-up", "0s", "--backoff", "1s"}, flags...)
+	base = slices.Clip(base) // two lists are made from it
 	l := &lab{
-		server: newServer(t), witness: engine, builds: []string{this, other},
+		server: newServer(t), witness: engine, told: map[string]bool{}, builds: []string{this, other},
 		options: [][]string{append(base, "--shrink", "2m"), append(base, "--headroom", "1G", "--smact-cap", "0.99", "--shrink", "1h")},
 	}
 	return l
@@ -158,7 +162,7 @@ func (l *lab) died() {
 	if !status.Signaled() || status.Signal() != syscall.SIGKILL {
 		l.t.Fatalf("the daemon ended with %v", l.cmd.ProcessState)
 	}
-	l.env = nil // a failpoint is for one death
+	l.env, l.next = l.next, nil // a failpoint is for one death
 }
 
 // gone reports whether the daemon has died.
@@ -280,18 +284,10 @@ func grant(t api.Task) mapper.Bytes {
 // tells of start once, and no other. It returns what was lost and doubled.
 func (l *lab) startedOnce() (lost, doubled int) {
 	l.t.Helper()
-	var list []api.Task
-	if err := l.again("list", func(ctx context.Context) (err error) {
-		list, err = l.api.Tasks(ctx, api.ListOptions{All: true})
-		return err
-	}); err != nil {
-		l.t.Fatal(err)
-	}
+	list := l.tell()
 	seen := l.witness.starts(l.instance())
-	told := 0
 	for _, task := range list {
 		for i, a := range task.Attempts {
-			told++
 			n := seen[fmt.Sprintf("%d.%d", task.ID, a.N)]
 			if n > 1 {
 				doubled++
@@ -310,11 +306,34 @@ func (l *lab) startedOnce() (lost, doubled int) {
 			}
 		}
 	}
-	if len(seen) > told+l.removed {
+	for attempt, n := range seen {
+		if n > 1 && !slices.ContainsFunc(list, func(t api.Task) bool { return strings.HasPrefix(attempt, fmt.Sprint(t.ID, ".")) }) {
+			doubled++
+			l.t.Errorf("attempt %s of a task that was removed was started %d times", attempt, n)
+		}
+	}
+	if told := len(l.told); len(seen) > told+l.removed {
 		doubled += len(seen) - told - l.removed
-		l.t.Errorf("the witness saw %d attempts, the daemon tells of %d and %d removed: %v", len(seen), told, l.removed, seen)
+		l.t.Errorf("the witness saw %d attempts, the daemon has told of %d, and %d were removed: %v", len(seen), told, l.removed, seen)
 	}
 	return lost, doubled
+}
+
+// tell lists the tasks, and remembers their attempts: a task is kept for a while.
+func (l *lab) tell() (list []api.Task) {
+	l.t.Helper()
+	if err := l.again("list", func(ctx context.Context) (err error) {
+		list, err = l.api.Tasks(ctx, api.ListOptions{All: true})
+		return err
+	}); err != nil {
+		l.t.Fatal(err)
+	}
+	for _, task := range list {
+		for _, a := range task.Attempts {
+			l.told[fmt.Sprintf("%d.%d", task.ID, a.N)] = true
+		}
+	}
+	return list
 }
 
 // term stops the daemon as an operator does; a failpoint may kill it on its way.

@@ -100,11 +100,33 @@ func (d *Driver) newTask(ctx context.Context, r *record) error {
 	keep, _ := strconv.ParseInt(r.Labels[labelLog], 10, 64) // older containers have none
 	query := url.Values{LogCommand: {loggerArg(r.Labels[labelDir], keep)}}
 	uri := &url.URL{Scheme: "binary", Path: d.opts.Logger, RawQuery: query.Encode()}
-	_, err = c.NewTask(ctx, cio.LogURI(uri))
-	if err = native(err); errdefs.IsAlreadyExists(err) {
-		return nil
+	for pause := beingMade; ; pause *= 2 {
+		_, err = c.NewTask(ctx, cio.LogURI(uri))
+		if err = native(err); errdefs.IsAlreadyExists(err) {
+			return nil
+		}
+		if err == nil || !halfMade(err) || pause > beingMadeMost {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
 	}
-	return err
+}
+
+// Pauses between two tries to make a container that somebody else is making.
+const (
+	beingMade     = 100 * time.Millisecond
+	beingMadeMost = 3 * time.Second
+)
+
+// halfMade reports whether a container could not be made because an earlier
+// request, of a daemon that has died, is still being carried out or undone.
+func halfMade(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "failed to start shim") && strings.Contains(text, "file exists")
 }
 
 // startFailed writes down why the program will not run, and deletes what was
