@@ -48,7 +48,7 @@ func (a *attacker) addUser(id uint32, home string) error {
 		return fmt.Errorf("useradd: %w: %s", err, out)
 	}
 	a.t.Cleanup(func() {
-		if out, err := exec.Command("userdel", name).CombinedOutput(); err != nil {
+		if out, err := exec.Command("userdel", "--force", name).CombinedOutput(); err != nil {
 			a.t.Errorf("userdel %s: %v: %s", name, err, out)
 		}
 	})
