@@ -28,10 +28,10 @@ func newDaemonCommand(w io.Writer) *cobra.Command {
 		Long: `Run the daemon in the foreground. Ctrl-C or SIGTERM ends it and leaves its tasks
 running; the next one finds them again. carma daemon --drain asks the running
 daemon to start nothing more and to end when its last task has; what is queued
-stays queued. SIGHUP has it read its configuration again. Every flag can also be set in
-/etc/carma/config.yaml, ~/.config/carma/config.yaml or the environment as
-CARMA_...; carma config prints what is in force, carma config --example a file
-to start from.`,
+stays queued. On SIGHUP it reads its configuration again. Every flag can also be
+set in /etc/carma/config.yaml, ~/.config/carma/config.yaml or the environment
+as CARMA_...; carma config prints what is in force, carma config --example a
+file to start from.`,
 		Example: `  carma daemon
   carma daemon --gpus sim:dgx-station-a100 --speed 600 --policy magm
   carma daemon --drain`,
