@@ -125,7 +125,10 @@ type TaskRef struct {
 }
 
 func operation(id, method, path, summary string) huma.Operation {
-	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: http.StatusOK}
+	return huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: http.StatusOK,
+		BodyReadTimeout: -1, // [modest] has read it; a limit left on the connection would cancel a request that takes longer
+	}
 }
 
 const callerUnknown = "the caller is not known: connect through the unix socket"
