@@ -49,10 +49,13 @@ func TestFaults(t *testing.T) {
 			continue
 		}
 		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
+			var e *dockerd
+			if f.own { // before the lab, which cleans up on it
+				e = newDockerd(t)
+			}
 			l := newLab(t)
 			l.builds, l.options = l.builds[:1], l.options[:1]
 			if f.own {
-				e := newDockerd(t)
 				e.args = []string{"--live-restore"}
 				e.start()
 				e.copyImage(tool)
@@ -93,6 +96,7 @@ var faults = []fault{
 	{name: "engine killed", own: true, inject: func(l *lab) string {
 		l.own.kill()
 		l.own.start()
+		l.unseen = 1
 		return "containers go on (live-restore)"
 	}},
 	{name: "engine hung for 10 s", own: true, inject: func(l *lab) string {
@@ -106,6 +110,7 @@ var faults = []fault{
 		l.own.kill()
 		l.own.start()
 		l.up()
+		l.unseen = 1
 		return "adopted"
 	}},
 	{name: "container paused", inject: func(l *lab) string {
