@@ -100,6 +100,13 @@ type Checker interface {
 	Check(ctx context.Context) *StartFault
 }
 
+// Ender is implemented by drivers whose engine may end its containers when it
+// ends itself, and still answers old connections meanwhile.
+type Ender interface {
+	// Ending reports whether the engine takes no new requests.
+	Ending(ctx context.Context) bool
+}
+
 // LogSink receives one line of output without its newline. line is only valid
 // during the call. A long line arrives in pieces of at most 64 KiB (Docker cuts
 // at 16 KiB), all but the last with partial set; pieces of the two streams may

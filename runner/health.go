@@ -64,8 +64,11 @@ func (r *Runner) unready() []string {
 	if r.stopping.Load() {
 		problems = append(problems, "the daemon is stopping")
 	}
-	if r.unwritable.Load() {
+	switch {
+	case r.unwritable.Load():
 		problems = append(problems, "the journal cannot be written: its disk is full")
+	case r.tight.Load():
+		problems = append(problems, "the journal's disk is full: submissions are refused until there is room")
 	}
 	all, _ := r.trouble.now()
 	for _, x := range all {

@@ -23,7 +23,10 @@ func (r *Runner) loadInstance() error {
 		return err
 	}
 	r.instance = string(id)
-	r.tight = !r.Journal.KeepReserve()
+	if !r.Journal.KeepReserve() {
+		r.tight.Store(true)
+		r.Log.Error().Msg("the disk has no room for the journal's reserve: submissions are refused until it has; tasks can be stopped and removed, and end")
+	}
 	if r.opt.SetSpeed == nil {
 		return nil // real GPUs: the wall clock
 	}

@@ -17,6 +17,7 @@ var errFull = &RequestError{Status: 507, Text: "the journal's disk is full: noth
 const (
 	maxBatch      = 256
 	retryFull     = 500 * time.Millisecond
+	retryRoom     = 2 * time.Second
 	flushAfter    = 200 * time.Millisecond
 	snapshotEvery = 10_000 // events
 )
@@ -40,6 +41,10 @@ func (r *Runner) loop(ctx context.Context) error {
 		if len(kept) > 0 {
 			retry = time.After(retryFull)
 		}
+		var room <-chan time.Time
+		if r.tight.Load() {
+			room = time.After(retryRoom)
+		}
 		batch := kept
 		select {
 		case <-ctx.Done():
@@ -47,6 +52,9 @@ func (r *Runner) loop(ctx context.Context) error {
 		case query := <-r.queries:
 			r.busy.Store(time.Now().UnixNano())
 			query()
+			continue
+		case <-room:
+			r.affordable(nil)
 			continue
 		case c := <-r.inbox:
 			batch = append(batch, c)

@@ -120,6 +120,7 @@ type Runner struct {
 	// round, 0 while it waits; and whether the journal refused the last commit.
 	busy       atomic.Int64
 	unwritable atomic.Bool
+	tight      atomic.Bool // the journal lives on its reserve; the loop sets it
 	monitor    *monitor
 	images     imageCache
 	probers    probers
@@ -141,7 +142,6 @@ type Runner struct {
 	explained explanations
 	workers   map[mapper.TaskID]*worker
 	early     []*change // of the start, which found no room on the disk
-	tight     bool      // the journal lives on its reserve
 	sinceSnap int
 	snapping  sync.WaitGroup
 	full      bool // the journal refused the last commit

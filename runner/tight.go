@@ -12,7 +12,7 @@ func (r *Runner) giveUpReserve(err error) bool {
 	if !errors.Is(err, journal.ErrFull) || !r.Journal.GiveUpReserve() {
 		return false
 	}
-	r.tight = true
+	r.tight.Store(true)
 	r.Log.Error().Err(err).Msg("the disk is full: the journal lives on its reserve; submissions are refused, tasks can be stopped and removed, and end")
 	return true
 }
@@ -20,11 +20,11 @@ func (r *Runner) giveUpReserve(err error) bool {
 // affordable answers the changes that must wait until there is a reserve again,
 // and returns the others.
 func (r *Runner) affordable(batch []*change) []*change {
-	if !r.tight {
+	if !r.tight.Load() {
 		return batch
 	}
 	if r.Journal.KeepReserve() {
-		r.tight = false
+		r.tight.Store(false)
 		r.Log.Info().Msg("there is room on the disk again")
 		return batch
 	}

@@ -212,6 +212,17 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	return id, w.startIt(ctx, id)
 }
 
+// endedByEngine reports whether a container died of a signal while its engine
+// ends: `systemctl restart docker` ends all containers that way, and tells their
+// ends before it is gone.
+func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit) bool {
+	if (exit.Code != 137 && exit.Code != 143) || exit.OOMKilled || w.stopRequested() {
+		return false
+	}
+	e, ok := able[containers.Ender](w.Driver)
+	return ok && e.Ending(ctx)
+}
+
 // cardFull is the share of a card's memory above which an allocation that
 // failed for an unnamed reason is taken to have failed for lack of memory.
 const cardFull = 0.95
@@ -221,7 +232,7 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	// What ended while no daemon watched may have gone down with the engine,
 	// or the whole machine.
 	unseen := w.resumed && !exit.Finished.IsZero() && exit.Finished.Before(w.began)
-	facts := containers.Facts{Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen}
+	facts := containers.Facts{Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen || w.endedByEngine(ctx, exit)}
 	for _, grant := range w.launch.Grants {
 		if w.monitor.fullness(string(grant.GPU), w.capacity(grant.GPU)) > cardFull {
 			facts.CardFull = true

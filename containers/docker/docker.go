@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/moby/moby/client"
 
@@ -53,6 +54,7 @@ var (
 	_ containers.Driver  = (*Driver)(nil)
 	_ containers.Holder  = (*Driver)(nil)
 	_ containers.Checker = (*Driver)(nil)
+	_ containers.Ender   = (*Driver)(nil)
 )
 
 // New returns a driver. It does not talk to the engine: whether that answers
@@ -114,6 +116,24 @@ func (d *Driver) renew(cli *client.Client) {
 
 // Name returns "docker".
 func (d *Driver) Name() string { return "docker" }
+
+// endingAfter is how long an engine may take to answer a new connection. Where
+// systemd holds its socket, connections wait for the next engine.
+const endingAfter = 2 * time.Second
+
+// Ending asks the engine over a connection of its own: dockerd stops listening
+// first, then ends its containers, and answers old connections until it is done.
+func (d *Driver) Ending(ctx context.Context) bool {
+	c, err := d.connect()
+	if err != nil {
+		return false // the address cannot be used: that says nothing of the engine
+	}
+	defer func() { _ = c.cli.Close() }()
+	asking, cancel := context.WithTimeout(ctx, endingAfter)
+	defer cancel()
+	_, err = c.cli.Ping(asking, client.PingOptions{})
+	return err != nil && ctx.Err() == nil
+}
 
 // Ping asks the engine for its version and runtimes.
 func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {

@@ -1,0 +1,48 @@
+//go:build e2e
+
+package test
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestEngineRestarted ends an engine as `systemctl restart docker` does: it ends
+// its containers with SIGTERM, tells their ends, and goes. Their tasks have done
+// nothing wrong.
+func TestEngineRestarted(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	e := newDockerd(t)
+	e.start()
+	s := newServer(t, "--speed", "30", "--backoff", "1s")
+	s.useEngine(e)
+	s.start()
+	refs := []string{s.long("a"), s.long("b")}
+	for _, ref := range refs {
+		s.holds(ref, peak)
+	}
+	e.end()
+	e.start()
+	s.relaunched(refs...)
+	s.speed(30000)
+	s.succeeded(refs...)
+	if v := s.verified(); v.Succeeded != 2 || v.Launches != 4 {
+		t.Errorf("the journal has %+v, want 2 tasks in 4 launches", v)
+	}
+}
+
+// end is SIGTERM: it ends its containers and itself.
+func (e *dockerd) end() {
+	e.t.Helper()
+	if err := e.cmd.Process.Signal(unix.SIGTERM); err != nil {
+		e.t.Fatal(err)
+	}
+	select {
+	case <-e.exited:
+	case <-time.After(time.Minute):
+		e.t.Fatalf("dockerd does not end: %s", e.log())
+	}
+}
