@@ -62,10 +62,11 @@ func (s *State) rebook(t *Task, g *GPU, grant Bytes) {
 	r.Grant = grant
 	g.settle()
 	s.occupy(t)
-	grants := t.Current().Grants
+	grants := slices.Clone(t.Current().Grants) // copies of the task share the list
 	for i := range grants {
 		if grants[i].GPU == g.ID {
 			grants[i].Memory = grant
 		}
 	}
+	t.Current().Grants = grants
 }
