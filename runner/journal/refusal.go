@@ -94,10 +94,14 @@ func private(dir string) error {
 	}
 	uid, me := int(info.Sys().(*syscall.Stat_t).Uid), os.Geteuid()
 	if uid != me {
+		mend := "chown " + strconv.Itoa(me) + " " + quoted(dir)
+		if me != 0 { // whoever asks cannot, and should not, have another's folder
+			mend = "choose a folder of your own with --data-dir"
+		}
 		return &Refusal{
 			Err: os.ErrPermission, What: "the data folder " + dir + " belongs to somebody else",
 			Facts: []string{fmt.Sprintf("its owner has uid %d, the daemon runs with %d: what is in it could be changed behind the daemon's back", uid, me)},
-			Mend:  "chown " + strconv.Itoa(me) + " " + quoted(dir),
+			Mend:  mend,
 		}
 	}
 	if info.Mode().Perm()&0o022 != 0 {
