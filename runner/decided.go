@@ -3,9 +3,9 @@ package runner
 import (
 	"errors"
 
-	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
+	"carma/test/failpoint"
 )
 
 // due is an event that was applied and what it has led to, to be carried out

@@ -20,11 +20,11 @@ import (
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/estimator"
-	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/tasklog"
+	"carma/test/failpoint"
 
 	"github.com/rs/zerolog"
 )

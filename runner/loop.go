@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
+	"carma/test/failpoint"
 )
 
 // errFull is what submitters see while the journal has no room.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"carma/failpoint"
 	"carma/mapper"
+	"carma/test/failpoint"
 )
 
 // Remove deletes a finished task and its output.

@@ -7,8 +7,8 @@ import (
 
 	"carma/containers"
 	"carma/estimator/probe"
-	"carma/failpoint"
 	"carma/mapper"
+	"carma/test/failpoint"
 )
 
 // resume takes over what an earlier daemon left: a worker for every attempt

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
+	"carma/test/failpoint"
 )
 
 // Keep is what is kept of tasks that have finished. 0 is no limit.

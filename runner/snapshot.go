@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/journal"
+	"carma/test/failpoint"
 )
 
 // maybeSnapshot stores a snapshot beside the loop when the last one is old.

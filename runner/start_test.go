@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"carma/containers/containerstest"
-	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/test/failpoint"
 )
 
 // TestRemovalThatFails: a container that does not start and that the engine will

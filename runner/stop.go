@@ -5,9 +5,9 @@ import (
 	"context"
 	"time"
 
-	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/test/failpoint"
 )
 
 // Stop asks for a task to end.

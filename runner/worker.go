@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 
 	"carma/containers"
-	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/tasklog"
+	"carma/test/failpoint"
 )
 
 // worker runs one attempt: it makes the container, follows its output and

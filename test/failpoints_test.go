@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"carma/failpoint"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/test/failpoint"
 )
 
 // before has the points that are only reached in the life after a death at

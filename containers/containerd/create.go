@@ -16,7 +16,7 @@ import (
 	"github.com/containerd/errdefs"
 
 	"carma/containers"
-	"carma/failpoint"
+	"carma/test/failpoint"
 )
 
 // Create makes the container of spec, or returns the id of the one that has

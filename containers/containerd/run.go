@@ -20,7 +20,7 @@ import (
 	"github.com/moby/sys/signal"
 
 	"carma/containers"
-	"carma/failpoint"
+	"carma/test/failpoint"
 )
 
 // Start runs the container unless it runs or has run.

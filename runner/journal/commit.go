@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"carma/failpoint"
+	"carma/test/failpoint"
 )
 
 // Event is one entry of the history. Here and in the other types, an empty

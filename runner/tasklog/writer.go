@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"carma/failpoint"
+	"carma/test/failpoint"
 )
 
 // bufferSize is how much output waits in memory for Flush, and how much is

@@ -9,7 +9,7 @@ import (
 
 // TestPoints: every point has a name of its own.
 func TestPoints(t *testing.T) {
-	list, err := Points("..")
+	list, err := Points("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestPointsAreToldApart(t *testing.T) {
 		`name := "a"; failpoint.Hit(name)`:             "not a constant",
 	} {
 		dir := t.TempDir()
-		text := "package x\nimport \"carma/failpoint\"\nfunc f() {" + src + "}\n"
+		text := "package x\nimport \"carma/test/failpoint\"\nfunc f() {" + src + "}\n"
 		if err := os.WriteFile(filepath.Join(dir, "x.go"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
