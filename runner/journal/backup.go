@@ -71,12 +71,15 @@ func CheckFile(path string) (stand string, err error) {
 }
 
 func checkFile(path string) (head, error) {
+	if err := checkHeader(path); err != nil {
+		return head{}, err
+	}
 	db, err := connectFile(path, 1, readerPragmas)
 	if err != nil {
 		return head{}, err
 	}
 	defer db.Close()
-	v, err := version(db)
+	v, err := schema(db)
 	if err == nil && v < schemaVersion {
 		err = fmt.Errorf("schema %d is older than %d: only the daemon takes it over", v, schemaVersion)
 	}

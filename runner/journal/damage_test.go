@@ -203,7 +203,7 @@ func TestBitFlips(t *testing.T) {
 	f.flips(t, dataFile+"-wal", 30)
 	f = freeze(t, Options{})
 	f.settle(t)
-	f.flips(t, dataFile, 60)
+	f.flips(t, dataFile, 100)
 }
 
 func (f *frozen) flips(t *testing.T, name string, flips int) {

@@ -133,6 +133,9 @@ func open(dir string, o Options) (_ *Journal, err error) {
 	if err := makeDataFile(dir); err != nil {
 		return nil, err
 	}
+	if err := checkHeader(filepath.Join(dir, dataFile)); err != nil {
+		return nil, err
+	}
 	if j.db, err = connect(dir, 1, writerPragmas); err != nil {
 		return nil, err
 	}
@@ -167,6 +170,9 @@ func OpenReadOnly(dir string) (*Reader, error) {
 	r := &Reader{dir: dir}
 	_, err := os.Stat(filepath.Join(dir, dataFile))
 	if err == nil {
+		err = checkHeader(filepath.Join(dir, dataFile))
+	}
+	if err == nil {
 		r.ro, err = connect(dir, readers, readerPragmas)
 	}
 	if err == nil {
@@ -176,7 +182,7 @@ func OpenReadOnly(dir string) (*Reader, error) {
 		if r.ro != nil {
 			_ = r.ro.Close()
 		}
-		return nil, fmt.Errorf("journal %s: %w", dir, err)
+		return nil, fmt.Errorf("journal %s: %w", dir, classify(dir, err))
 	}
 	r.q = r.ro
 	return r, nil

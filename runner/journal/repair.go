@@ -45,20 +45,15 @@ func Repair(dir string, o RepairOptions) (report []string, err error) {
 	if err := copyJournal(dir, old); err != nil {
 		return nil, fmt.Errorf("journal %s: %w", dir, classify(dir, err))
 	}
-	db, err := connect(old, 1, []string{"busy_timeout(10000)"})
+	db, mended, err := openDamaged(old)
 	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	if v, err := version(db); err == nil && v < schemaVersion {
-		// Only a sound journal is taken over from an earlier schema.
-		if err := migrate(db); err != nil {
-			return nil, fmt.Errorf("journal %s: it is of schema %d and cannot be taken over: %w; put a backup in its place: carma journal restore", dir, v, err)
-		}
-	} else if errors.Is(err, ErrNewer) {
 		return nil, fmt.Errorf("journal %s: %w", dir, err)
 	}
+	defer db.Close()
 	s := survey(db)
+	if mended > 0 {
+		s.drop("what the database says of itself; it is known, and was mended in %d places", mended)
+	}
 	kept := s.best()
 	h := s.head(kept, seen)
 	b := &builder{from: db, dir: filepath.Join(work, "new"), s: s, kept: kept, h: &h, acceptLoss: o.AcceptLoss}
@@ -77,6 +72,49 @@ func Repair(dir string, o RepairOptions) (report []string, err error) {
 		return report, fmt.Errorf("journal %s: %w", dir, classify(dir, err))
 	}
 	return append(report, "what was there is kept in "+aside), nil
+}
+
+// openDamaged opens the copy of a journal that Repair reads. What is damaged in
+// what it says of itself is mended in it, as far as it is known.
+func openDamaged(dir string) (_ *sql.DB, mended int, err error) {
+	path := filepath.Join(dir, dataFile)
+	if errors.Is(checkHeader(path), ErrDamaged) {
+		mended++
+	}
+	if err := mendHeader(path); err != nil {
+		return nil, 0, err
+	}
+	db, err := connect(dir, 1, []string{"busy_timeout(10000)"})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() {
+		if err != nil {
+			_ = db.Close()
+		}
+	}()
+	v, err := schema(db)
+	if errors.Is(classify(dir, err), ErrDamaged) {
+		if err := db.Close(); err != nil {
+			return nil, 0, err
+		}
+		n, _ := reshape(path) // else there is less to be read
+		mended += n
+		if db, err = connect(dir, 1, []string{"busy_timeout(10000)"}); err != nil {
+			return nil, mended, err
+		}
+		v, err = schema(db)
+	}
+	switch {
+	case err == nil && v < schemaVersion:
+		// Only a sound journal is taken over from an earlier schema.
+		if err := migrate(db); err != nil {
+			return nil, mended, fmt.Errorf("it is of schema %d and cannot be taken over: %w; put a backup in its place: carma journal restore", v, err)
+		}
+	case errors.Is(err, ErrNewer):
+		return nil, mended, err
+	}
+	return db, mended, nil
 }
 
 // takeOver takes a data folder for a command that changes it.
@@ -106,164 +144,6 @@ func (s *salvage) head(kept span, seen head) head {
 	}
 	h.decided = min(h.decided, h.event)
 	return h
-}
-
-// builder writes the sound part of a journal into a new one.
-type builder struct {
-	from          *sql.DB
-	dir           string
-	s             *salvage
-	kept          span
-	h             *head
-	acceptLoss    bool
-	tasks, lostID int
-}
-
-func (b *builder) build() error {
-	if err := os.MkdirAll(b.dir, 0o700); err != nil {
-		return err
-	}
-	db, err := connect(b.dir, 1, writerPragmas)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	if err := migrate(db); err != nil {
-		return err
-	}
-	var st statements
-	if err := st.prepare(db); err != nil {
-		return err
-	}
-	defer st.close()
-	tx, err := db.Begin()
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if err := b.copy(tx, &st); err != nil {
-		return err
-	}
-	if err := b.h.store(tx.Stmt(st.head)); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	r := Reader{dir: b.dir, ro: db, q: db}
-	if err := r.check(); err != nil {
-		return err
-	}
-	if _, err := db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		return err
-	}
-	return errors.Join(st.close(), db.Close())
-}
-
-func (b *builder) copy(tx *sql.Tx, st *statements) (err error) {
-	put := func(s *sql.Stmt, args ...any) {
-		if err == nil {
-			_, err = s.Exec(args...)
-		}
-	}
-	event, decision, meta := tx.Stmt(st.event), tx.Stmt(st.decision), tx.Stmt(st.meta)
-	_ = both(b.from, "events", "seq", "seq, at, kind, body, sum",
-		func(rows *sql.Rows) (stored[Event], int64, error) {
-			var r stored[Event]
-			err := rows.Scan(&r.row.Seq, &r.row.At, &r.row.Kind, &r.row.Body, &r.sum)
-			return r, r.row.Seq, err
-		},
-		func(r stored[Event]) {
-			if e := r.row; e.Seq >= b.kept.first && e.Seq <= b.kept.last {
-				put(event, e.Seq, e.At, e.Kind, blob(e.Body), r.sum)
-			}
-		})
-	_ = both(b.from, "decisions", "seq", decisionColumns, scanDecision, func(d stored[Decision]) {
-		if d.row.Seq >= b.kept.first && d.row.Seq <= b.kept.last && d.row.sum() == d.sum {
-			put(decision, d.row.Seq, d.row.N, d.row.Kind, blob(d.row.Body), d.sum)
-		}
-	})
-	for _, seq := range b.s.snapshots {
-		if seq >= b.kept.first-1 && seq <= b.kept.last && err == nil {
-			var at, sum int64
-			var body []byte
-			if err = b.from.QueryRow("SELECT at, body, sum FROM snapshots WHERE seq = ?", seq).Scan(&at, &body, &sum); err == nil {
-				_, err = tx.Exec("INSERT INTO snapshots (seq, at, body, sum) VALUES (?, ?, ?, ?)", seq, at, blob(body), sum)
-			}
-		}
-	}
-	_ = both(b.from, "tasks", "id", taskColumns,
-		func(rows *sql.Rows) (t stored[TaskRow], id int64, err error) {
-			t.row, t.sum, err = scanTask(rows)
-			return t, t.row.ID, err
-		},
-		func(t stored[TaskRow]) {
-			if t.row.sum() != t.sum {
-				b.s.drop("the record of task %d has a wrong checksum", t.row.ID)
-				b.lostID++
-				return
-			}
-			b.tasks++
-			b.h.task = max(b.h.task, t.row.ID)
-			if err == nil {
-				err = t.row.store(tx.Stmt(st.task))
-			}
-		})
-	keys := map[string][]byte{}
-	if b.h.instance != "" {
-		keys[InstanceKey] = []byte(b.h.instance)
-	}
-	_ = each(b.from, "SELECT key, value, sum FROM meta",
-		func(rows *sql.Rows) (row struct {
-			key   string
-			value []byte
-			sum   int64
-		}, _ int64, err error) {
-			err = rows.Scan(&row.key, &row.value, &row.sum)
-			return row, 0, err
-		},
-		func(row struct {
-			key   string
-			value []byte
-			sum   int64
-		}, _ int64) bool {
-			if metaSum(row.key, row.value) == row.sum {
-				keys[row.key] = row.value
-			} else {
-				b.s.drop("the value of key %s has a wrong checksum", row.key)
-			}
-			return true
-		})
-	if b.acceptLoss {
-		keys[AcceptLossKey] = []byte("1")
-	}
-	for key, value := range keys {
-		put(meta, key, blob(value), metaSum(key, value))
-	}
-	return err
-}
-
-func (b *builder) report(seen head, seenErr error) []string {
-	lines := []string{fmt.Sprintf("kept: %s; %d task records", b.h.stand(), b.tasks)}
-	if b.kept.first > 1 {
-		lines = append(lines, fmt.Sprintf("      events before %d are not kept; a snapshot holds what they led to", b.kept.first))
-	}
-	most := max(seen.event, b.s.known.event)
-	switch {
-	case most > b.h.event:
-		lines = append(lines, fmt.Sprintf("lost: events %d to %d of %s", b.h.event+1, most, clock(max(seen.at, b.s.known.at))))
-	case seenErr != nil:
-		lines = append(lines, "lost: not known, as the witness cannot be read")
-	default:
-		lines = append(lines, "lost: no event")
-	}
-	for _, d := range b.s.dropped {
-		lines = append(lines, "damaged: "+d)
-	}
-	if b.h.instance == "" {
-		lines = append(lines, "the name that containers carry is not known: those that run cannot be found")
-	}
-	return lines
 }
 
 // copyJournal copies the files of a journal into a new folder.

@@ -92,7 +92,7 @@ func migrate(db *sql.DB) error {
 		return err
 	}
 	defer tx.Rollback()
-	v, err := version(tx)
+	v, err := schema(tx)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func migrate(db *sql.DB) error {
 
 // checkVersion is for readers, which cannot migrate.
 func checkVersion(db *sql.DB) error {
-	v, err := version(db)
+	v, err := schema(db)
 	if err == nil && v < schemaVersion {
 		err = fmt.Errorf("schema %d is older than %d: start the daemon once to migrate it", v, schemaVersion)
 	}

@@ -1,0 +1,98 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// fixed are the bytes that every database file of ours begins with, by where
+// they are (sqlite.org/fileformat2.html, 1.3). The others change, or are looked
+// at by SQLite and by [schema].
+var fixed = []struct {
+	at    int64
+	bytes []byte
+	what  string
+}{
+	{0, []byte("SQLite format 3\x00"), "what it is"},
+	{16, []byte{0x10, 0}, "the size of its pages"},
+	{20, []byte{0, 64, 32, 32}, "how its pages are filled"},
+	{44, []byte{0, 0, 0, 4}, "how its tables are described"},
+	{52, []byte{0, 0, 0, 0, 0, 0, 0, 1}, "how its text is encoded"},
+	{64, make([]byte, 28), "what nobody uses"},
+}
+
+// versionsAt is where two numbers say who may read and who may write it: 1
+// while the file is made, then 2.
+const versionsAt = 18
+
+// headerLen is how much of a file SQLite calls its header.
+const headerLen = 100
+
+// checkHeader reports damage to the beginning of a database file that is as
+// long as that.
+func checkHeader(path string) error {
+	h, err := readHeader(path)
+	if h == nil || err != nil {
+		return err
+	}
+	for _, f := range fixed {
+		if !bytes.Equal(h[f.at:][:len(f.bytes)], f.bytes) {
+			return fmt.Errorf("%w: its first bytes do not say %s", ErrDamaged, f.what)
+		}
+	}
+	if v := h[versionsAt:][:2]; v[0] != v[1] || v[0] != 1 && v[0] != 2 {
+		return fmt.Errorf("%w: its first bytes do not say who may write it", ErrDamaged)
+	}
+	return nil
+}
+
+// readHeader returns nothing for a file that is missing or shorter: SQLite has
+// not written to it.
+func readHeader(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	h := make([]byte, headerLen)
+	if _, err := io.ReadFull(f, h); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// mendHeader writes what is known of a database's first bytes, and has SQLite
+// take the number of pages from the size of the file.
+func mendHeader(path string) (err error) {
+	h, err := readHeader(path)
+	if h == nil || err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for _, p := range fixed {
+		if _, err := f.WriteAt(p.bytes, p.at); err != nil {
+			return err
+		}
+	}
+	if _, err := f.WriteAt([]byte{2, 2}, versionsAt); err != nil {
+		return err
+	}
+	// The number counts where these two are the same.
+	changes, countedAt := binary.BigEndian.Uint32(h[24:]), int64(92)
+	_, err = f.WriteAt(binary.BigEndian.AppendUint32(nil, ^changes), countedAt)
+	return err
+}

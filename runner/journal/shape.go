@@ -1,0 +1,128 @@
+package journal
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// object is a table or an index as the database describes it: damage to such a
+// row leaves a journal that is sound in every other way, and another one.
+type object struct {
+	id              int64
+	kind, name, tbl string
+	sql             string // empty: SQLite made it by itself
+}
+
+// shape returns the tables and indexes of a database in the order in which they
+// were made.
+func shape(q querier) (found []object, err error) {
+	rows, err := q.Query("SELECT rowid, type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema ORDER BY rowid")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var o object
+		if err := rows.Scan(&o.id, &o.kind, &o.name, &o.tbl, &o.sql); err != nil {
+			return nil, err
+		}
+		found = append(found, o)
+	}
+	return found, rows.Err()
+}
+
+// shapes returns what the journal of each schema looks like, from none on.
+func shapes() (all [schemaVersion + 1][]object, err error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return all, err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1) // each connection would have a database of its own
+	for v := range all {
+		if v > 0 {
+			if _, err := db.Exec(migrations[v-1]); err != nil {
+				return all, err
+			}
+		}
+		if all[v], err = shape(db); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// schema returns the schema of a journal; an error says that it is newer than
+// ours, or that its tables are not those of the schema that it says it is of.
+func schema(q querier) (v int, err error) {
+	v, err = version(q)
+	if err != nil && !errors.Is(err, ErrNewer) {
+		return v, err
+	}
+	found, err2 := shape(q)
+	known, err3 := shapes()
+	if err2 = errors.Join(err2, err3); err2 != nil {
+		return v, err2
+	}
+	is, differ := nearest(known[:], found)
+	switch {
+	case differ == 0 && is == v:
+		return v, nil
+	case differ == 0:
+		return v, fmt.Errorf("%w: it says that it is of schema %d, and its tables are those of schema %d", ErrDamaged, v, is)
+	case err != nil:
+		return v, err // nobody knows here what tables a newer one has
+	}
+	_, differ = nearest(known[v:v+1], found)
+	return v, fmt.Errorf("%w: of the descriptions of its tables and indexes %d are not those of schema %d", ErrDamaged, differ, v)
+}
+
+// nearest returns the schema whose shape differs least from what was found, and
+// in how many tables and indexes.
+func nearest(known [][]object, found []object) (is, differ int) {
+	for v := range known {
+		n := max(len(known[v]), len(found))
+		for i := range min(len(known[v]), len(found)) {
+			if known[v][i] == found[i] {
+				n--
+			}
+		}
+		if v == 0 || n <= differ {
+			is, differ = v, n
+		}
+	}
+	return is, differ
+}
+
+// reshape gives a damaged database the description of the schema that it is
+// nearest to: where the rows are stored does not depend on it.
+func reshape(path string) (mended int, err error) {
+	db, err := connectFile(path, 1, []string{"busy_timeout(10000)", "writable_schema(1)"})
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	found, err := shape(db)
+	known, err2 := shapes()
+	if err = errors.Join(err, err2); err != nil {
+		return 0, err
+	}
+	is, _ := nearest(known[:], found)
+	for i := range min(len(known[is]), len(found)) {
+		if want, o := known[is][i], found[i]; o != want && o.id == want.id {
+			_, err := db.Exec("UPDATE sqlite_schema SET type = ?, name = ?, tbl_name = ?, sql = nullif(?, '') WHERE rowid = ?",
+				want.kind, want.name, want.tbl, want.sql, want.id)
+			if err != nil {
+				return mended, err
+			}
+			mended++
+		}
+	}
+	var v int
+	if err := db.QueryRow("PRAGMA user_version").Scan(&v); err == nil && v == is {
+		return mended, nil
+	}
+	_, err = db.Exec(fmt.Sprintf("PRAGMA user_version = %d", is))
+	return mended + 1, err
+}
