@@ -14,21 +14,19 @@ import (
 // they are (sqlite.org/fileformat2.html, 1.3). The others change, or are looked
 // at by SQLite and by [schema].
 var fixed = []struct {
-	at    int64
+	at    int
 	bytes []byte
+	begun []byte // what is there until the first table is moved out of the log
 	what  string
 }{
-	{0, []byte("SQLite format 3\x00"), "what it is"},
-	{16, []byte{0x10, 0}, "the size of its pages"},
-	{20, []byte{0, 64, 32, 32}, "how its pages are filled"},
-	{44, []byte{0, 0, 0, 4}, "how its tables are described"},
-	{52, []byte{0, 0, 0, 0, 0, 0, 0, 1}, "how its text is encoded"},
-	{64, make([]byte, 28), "what nobody uses"},
+	{0, []byte("SQLite format 3\x00"), nil, "what it is"},
+	{16, []byte{0x10, 0}, nil, "the size of its pages"},
+	{18, []byte{2, 2}, []byte{1, 1}, "who may read and write it"},
+	{20, []byte{0, 64, 32, 32}, nil, "how its pages are filled"},
+	{44, []byte{0, 0, 0, 4}, make([]byte, 4), "how its tables are described"},
+	{52, []byte{0, 0, 0, 0, 0, 0, 0, 1}, make([]byte, 8), "how its text is encoded"},
+	{64, make([]byte, 28), nil, "what nobody uses"},
 }
-
-// versionsAt is where two numbers say who may read and who may write it: 1
-// while the file is made, then 2.
-const versionsAt = 18
 
 // headerLen is how much of a file SQLite calls its header.
 const headerLen = 100
@@ -41,12 +39,9 @@ func checkHeader(path string) error {
 		return err
 	}
 	for _, f := range fixed {
-		if !bytes.Equal(h[f.at:][:len(f.bytes)], f.bytes) {
+		if found := h[f.at:][:len(f.bytes)]; !bytes.Equal(found, f.bytes) && !bytes.Equal(found, f.begun) {
 			return fmt.Errorf("%w: its first bytes do not say %s", ErrDamaged, f.what)
 		}
-	}
-	if v := h[versionsAt:][:2]; v[0] != v[1] || v[0] != 1 && v[0] != 2 {
-		return fmt.Errorf("%w: its first bytes do not say who may write it", ErrDamaged)
 	}
 	return nil
 }
@@ -84,12 +79,9 @@ func mendHeader(path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	for _, p := range fixed {
-		if _, err := f.WriteAt(p.bytes, p.at); err != nil {
+		if _, err := f.WriteAt(p.bytes, int64(p.at)); err != nil {
 			return err
 		}
-	}
-	if _, err := f.WriteAt([]byte{2, 2}, versionsAt); err != nil {
-		return err
 	}
 	// The number counts where these two are the same.
 	changes, countedAt := binary.BigEndian.Uint32(h[24:]), int64(92)

@@ -153,6 +153,7 @@ func TestNewerSchema(t *testing.T) {
 	dir := t.TempDir()
 	j := mustOpen(t, dir)
 	mustCommit(t, j, Batch{Events: events(1, "x")})
+	tamper(t, j, "ALTER TABLE tasks ADD COLUMN newer INTEGER")
 	tamper(t, j, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
 	j.Close()
 

@@ -11,7 +11,9 @@ import (
 )
 
 // schemaVersion is the newest schema this code knows, kept in the database as
-// user_version. A change adds a step to migrations and never edits one.
+// user_version. A change adds a step to migrations and never edits one. Each step
+// changes the description of a table: by that a damaged number is told from the
+// number of a newer schema.
 const schemaVersion = 3
 
 // migrations[i] takes a journal from version i to i+1.
