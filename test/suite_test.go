@@ -62,7 +62,8 @@ func readReport(t *testing.T, path string) (r report) {
 }
 
 // TestSuiteMixed: all tasks of the shipped suite are done, after those they
-// wait for, and the one that asks for too little has run out of memory once.
+// wait for, and the one that asks for too little has run out of memory once, or
+// was stopped once when it took what its neighbour, still growing, was promised.
 func TestSuiteMixed(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--policy", "carma")
@@ -86,7 +87,7 @@ func TestSuiteMixed(t *testing.T) {
 	if !strings.Contains(r.err, "mixed-evaluate | trained 20 epochs") {
 		t.Error(r)
 	}
-	ooms := 0
+	ooms, again := 0, 0
 	of := map[string][]api.Task{}
 	for _, task := range result.Tasks {
 		of[task.Submit.Part] = append(of[task.Submit.Part], task)
@@ -94,10 +95,13 @@ func TestSuiteMixed(t *testing.T) {
 			if at.Outcome == "gpu-oom" {
 				ooms++
 			}
+			if at.Outcome != "ok" {
+				again++
+			}
 		}
 	}
-	if greedy := of["greedy"][0]; ooms != 1 || len(greedy.Attempts) != 2 || greedy.Attempts[0].Outcome != "gpu-oom" {
-		t.Errorf("%d tasks ran out of memory, greedy ran as %+v", ooms, greedy.Attempts)
+	if greedy := of["greedy"][0].Attempts; again != 1 || len(greedy) != 2 || greedy[0].Outcome != "gpu-oom" && greedy[0].Outcome != "stopped" {
+		t.Errorf("%d attempts were not the last, greedy ran as %+v", again, greedy)
 	}
 	order := func(first, then string, begin bool) {
 		for _, a := range of[first] {
@@ -120,7 +124,7 @@ func TestSuiteMixed(t *testing.T) {
 	if rep := readReport(t, junit); rep.Tests != 11 || rep.Failures != 0 || rep.Skipped != 0 || len(rep.Cases) != 11 {
 		t.Errorf("%+v", rep)
 	}
-	if v := s.verified(); v.Succeeded != 11 || v.OOMs != 1 {
+	if v := s.verified(); v.Succeeded != 11 || v.OOMs != ooms {
 		t.Errorf("the journal has %+v", v)
 	}
 	s.checkContainers()
