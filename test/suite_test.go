@@ -62,8 +62,8 @@ func readReport(t *testing.T, path string) (r report) {
 }
 
 // TestSuiteMixed: all tasks of the shipped suite are done, after those they
-// wait for, and the one that asks for too little has run out of memory once, or
-// was stopped once when it took what its neighbour, still growing, was promised.
+// wait for, and the one that asks for too little has run out of memory, or
+// was stopped when it took what its neighbour, still growing, was promised.
 func TestSuiteMixed(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--policy", "carma")
@@ -100,7 +100,7 @@ func TestSuiteMixed(t *testing.T) {
 			}
 		}
 	}
-	if greedy := of["greedy"][0].Attempts; again != 1 || len(greedy) != 2 || greedy[0].Outcome != "gpu-oom" && greedy[0].Outcome != "stopped" {
+	if greedy := of["greedy"][0].Attempts; again < 1 || len(greedy) != 1+again || greedy[0].Outcome != "gpu-oom" && greedy[0].Outcome != "stopped" {
 		t.Errorf("%d attempts were not the last, greedy ran as %+v", again, greedy)
 	}
 	order := func(first, then string, begin bool) {

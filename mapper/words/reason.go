@@ -57,7 +57,12 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 		return fmt.Sprintf("%s, and %d times others could start where it could not", cause, r.Count)
 	},
 
-	mapper.ReasonOOM: func(_ mapper.Reason, cause string) string { return "GPU out of memory: " + cause },
+	mapper.ReasonOOM: func(r mapper.Reason, cause string) string {
+		if r.Cause != nil && r.Cause.Code == mapper.ReasonOveruse {
+			return "stopped before the GPU ran out of memory: " + cause
+		}
+		return "GPU out of memory: " + cause
+	},
 	mapper.ReasonOOMBlameless: func(_ mapper.Reason, cause string) string {
 		return "GPU out of memory through no fault of its own: " + cause
 	},

@@ -35,7 +35,7 @@ func TestReasons(t *testing.T) {
 		{because(mapper.Reason{Code: mapper.ReasonOthersStart, Count: 9}, said), "the driver was lost, and 9 times others could start where it could not"},
 		{because(mapper.Reason{Code: mapper.ReasonOOM}, wanted), "GPU out of memory: it wanted 18.0 GiB and had 15.0 GiB reserved"},
 		{because(mapper.Reason{Code: mapper.ReasonOOM}, mapper.Reason{Code: mapper.ReasonOveruse, Have: 6 * gib, Of: 4 * gib}),
-			"GPU out of memory: it used 6.0 GiB of the 4.0 GiB reserved for it on GPU 0, and others need the room"},
+			"stopped before the GPU ran out of memory: it used 6.0 GiB of the 4.0 GiB reserved for it on GPU 0, and others need the room"},
 		{because(mapper.Reason{Code: mapper.ReasonOOMBlameless}, mapper.Reason{Code: mapper.ReasonNeighbour, Task: 2, Have: 22 * gib, Of: 15 * gib}),
 			"GPU out of memory through no fault of its own: task 2 used 22.0 GiB of the 15.0 GiB reserved for it on GPU 0"},
 		{because(mapper.Reason{Code: mapper.ReasonOOMBlameless}, mapper.Reason{Code: mapper.ReasonForeignUse, Have: 9 * gib}),
