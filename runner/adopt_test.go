@@ -236,10 +236,7 @@ func (g *rig) editRecords(change func(*Record)) {
 			g.t.Fatal(err)
 		}
 		change(rec)
-		if row, err = rec.row(); err != nil {
-			g.t.Fatal(err)
-		}
-		batch.Tasks = append(batch.Tasks, row)
+		batch.Tasks = append(batch.Tasks, rec.row())
 	}
 	if _, err := j.Commit(batch); err != nil {
 		g.t.Fatal(err)

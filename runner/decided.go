@@ -36,9 +36,7 @@ func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision
 		if rec == nil {
 			continue // its record was removed after it had finished
 		}
-		if row, err := rec.with(f.Task).row(); err == nil {
-			r.pending.Tasks = append(r.pending.Tasks, row)
-		}
+		r.pending.Tasks = append(r.pending.Tasks, rec.with(f.Task).row())
 	}
 	r.pending.Decided = seq
 	r.due = append(r.due, due{ev, decisions})

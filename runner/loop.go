@@ -118,11 +118,7 @@ func (r *Runner) gather(batch []*change, now mapper.Instant) (*round, error) {
 			continue
 		}
 		for _, rec := range recs {
-			row, err := rec.row()
-			if err != nil {
-				return nil, err
-			}
-			g.store.Tasks = append(g.store.Tasks, row)
+			g.store.Tasks = append(g.store.Tasks, rec.row())
 			g.records = append(g.records, rec)
 		}
 		g.accepted = append(g.accepted, c)

@@ -43,13 +43,14 @@ type Record struct {
 // ID is the task's number.
 func (r *Record) ID() mapper.TaskID { return r.Task.ID }
 
-func (r *Record) row() (journal.TaskRow, error) {
-	body, err := json.Marshal(r)
+// row is the record as the journal keeps it. Its body is made when it is written:
+// a submission's are many.
+func (r *Record) row() journal.TaskRow {
 	return journal.TaskRow{
 		ID: int64(r.Task.ID), Name: r.Name, User: r.User, Group: r.Group,
 		Phase: string(r.Task.Phase), Finished: r.Task.Phase.Finished(),
-		Submitted: int64(r.Task.Submitted), Ended: int64(r.Task.Ended), Body: body,
-	}, err
+		Submitted: int64(r.Task.Submitted), Ended: int64(r.Task.Ended), Make: func() ([]byte, error) { return json.Marshal(r) },
+	}
 }
 
 func recordOf(row journal.TaskRow) (*Record, error) {

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"encoding/json"
 	"time"
 
 	"carma/mapper"
@@ -39,7 +38,7 @@ const (
 )
 
 func (r *Runner) snapshot(state *mapper.State, seq int64) error {
-	body, err := json.Marshal(state)
+	body, err := state.MarshalJSON() // json.Marshal would check it and copy it twice
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,9 @@ type TaskRow struct {
 	Submitted int64 // nanoseconds since the Unix epoch
 	Ended     int64 // the same; 0 while it is not finished
 	Body      []byte
+	// Make gives the body when it is written; nil: it is Body. So the bodies of
+	// one commit need not all be in memory at once. It may be called several times.
+	Make func() ([]byte, error)
 }
 
 // Batch is what one commit stores.
@@ -121,8 +124,13 @@ func (j *Journal) store(tx *sql.Tx, h *head, b Batch) error {
 	return nil
 }
 
-func (t TaskRow) store(s *sql.Stmt) error {
-	_, err := s.Exec(t.ID, t.Name, t.User, t.Phase, t.Finished, t.Submitted, t.Ended, blob(t.Body), t.Group, t.sum())
+func (t TaskRow) store(s *sql.Stmt) (err error) {
+	if t.Make != nil {
+		if t.Body, err = t.Make(); err != nil {
+			return err
+		}
+	}
+	_, err = s.Exec(t.ID, t.Name, t.User, t.Phase, t.Finished, t.Submitted, t.Ended, blob(t.Body), t.Group, t.sum())
 	return err
 }
 

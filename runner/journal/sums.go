@@ -31,17 +31,18 @@ func (c columns) text(s ...string) columns {
 	return c
 }
 
+// sum goes on with the body, which may be large and is not copied.
 func (c columns) sum(body []byte) int64 {
-	return int64(crc32.Checksum(append(c, body...), castagnoli))
+	return int64(crc32.Update(crc32.Checksum(c, castagnoli), castagnoli, body))
 }
 
 // sum covers a snapshot; in journals up to schema 2 an event too.
 func sum(seq, at int64, kind string, body []byte) int64 {
-	return row(len(kind)+len(body), seq, at).text(kind).sum(body)
+	return row(len(kind), seq, at).text(kind).sum(body)
 }
 
 func (d Decision) sum() int64 {
-	return row(len(d.Kind)+len(d.Body), d.Seq, int64(d.N)).text(d.Kind).sum(d.Body)
+	return row(len(d.Kind), d.Seq, int64(d.N)).text(d.Kind).sum(d.Body)
 }
 
 func (t TaskRow) sum() int64 {
@@ -49,11 +50,11 @@ func (t TaskRow) sum() int64 {
 	if t.Finished {
 		finished = 1
 	}
-	size := len(t.Name) + len(t.User) + len(t.Group) + len(t.Phase) + len(t.Body)
+	size := len(t.Name) + len(t.User) + len(t.Group) + len(t.Phase)
 	return row(size, t.ID, finished, t.Submitted, t.Ended).text(t.Name, t.User, t.Group, t.Phase).sum(t.Body)
 }
 
-func metaSum(key string, value []byte) int64 { return row(len(key) + len(value)).text(key).sum(value) }
+func metaSum(key string, value []byte) int64 { return row(len(key)).text(key).sum(value) }
 
 // link is the sum of an event. It covers that of the event before, so that no
 // event can be left out, put in or replaced without changing all that follow.
