@@ -20,6 +20,9 @@ const (
 // The time is the median over all profiles of the model on that data set and
 // so many GPUs: how long this task trains is not known.
 func (c *Catalogue) Expect(q Query) mapper.Expected {
+	if q.Model == "" { // as of most tasks
+		return mapper.Expected{}
+	}
 	e, ok := c.workload(fold(q.Model))
 	if ok && (q.Batch == 0 || q.Batch == e.Batch || e.Model == "") {
 		return c.expected(e, FromProfile)
@@ -29,7 +32,7 @@ func (c *Catalogue) Expect(q Query) mapper.Expected {
 		entries, known = c.model(fold(e.Model + e.Dataset))
 	}
 	entries = slices.DeleteFunc(onGPUs(entries, max(q.GPUs, 1)), func(e Entry) bool { return len(e.Loads) == 0 })
-	if !known || q.Model == "" || len(entries) == 0 {
+	if !known || len(entries) == 0 {
 		return mapper.Expected{}
 	}
 	batch := cmp.Or(q.Batch, largest(entries).Batch)

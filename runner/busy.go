@@ -20,66 +20,90 @@ const (
 	smallRequest = 16 << 10
 	// pageBytes is about how much one page of a listing may have; pageTasks how
 	// many tasks.
-	pageBytes = 8 << 20
+	pageBytes = 2 << 20
 	pageTasks = 1000
+	// maxUnsent is how many pages of one user may wait to be read by whoever asked.
+	maxUnsent = 4
 )
 
-// turnstile bounds what is worked on at a time.
+// turnstile bounds what is worked on at a time. Who asks for something large, or
+// for a listing, waits for their own request before it, and then for one of each
+// other user at most: nobody can fill the queue.
 type turnstile struct {
 	mu    sync.Mutex
-	users map[int]chan struct{}
-	large chan struct{}
-	lists chan struct{}
+	users map[int]*turns
+	all   *turns
 }
 
-func newTurnstile() *turnstile {
-	return &turnstile{users: map[int]chan struct{}{}, large: make(chan struct{}, 1), lists: make(chan struct{}, 1)}
+// turns are places: who has put a token into one has it.
+type turns struct {
+	any, large, lists, unsent chan struct{}
 }
+
+func newTurns() *turns {
+	return &turns{any: make(chan struct{}, atOnce), large: make(chan struct{}, 1), lists: make(chan struct{}, 1), unsent: make(chan struct{}, maxUnsent)}
+}
+
+func newTurnstile() *turnstile { return &turnstile{users: map[int]*turns{}, all: newTurns()} }
 
 // of is what a user's requests take their turns by.
-func (t *turnstile) of(uid int) chan struct{} {
+func (t *turnstile) of(uid int) *turns {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.users[uid]
 	if c == nil {
-		c = make(chan struct{}, atOnce)
+		c = newTurns()
 		t.users[uid] = c
 	}
 	return c
 }
 
-func take(ctx context.Context, c chan struct{}) bool {
-	select {
-	case c <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
+// take waits for places, one after the other, and returns how to leave them; false
+// if the caller has gone away meanwhile.
+func take(ctx context.Context, places ...chan struct{}) (leave func(), ok bool) {
+	leave = func() {}
+	for _, c := range places {
+		select {
+		case c <- struct{}{}:
+			before := leave
+			leave = func() { <-c; before() }
+		case <-ctx.Done():
+			leave()
+			return nil, false
+		}
 	}
+	return leave, true
 }
 
 // guard lets requests through in turn.
 func (t *turnstile) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		ctx := req.Context()
 		if strings.HasSuffix(req.URL.Path, "/logs") || strings.HasSuffix(req.URL.Path, "/events") {
 			next.ServeHTTP(w, req)
 			return
 		}
-		if who, ok := callerFrom(ctx); ok && who.UID != 0 {
-			c := t.of(who.UID)
-			if !take(ctx, c) {
-				return
-			}
-			defer func() { <-c }()
+		uid := -1 // not known
+		if who, ok := callerFrom(req.Context()); ok {
+			uid = who.UID
+		}
+		mine := t.of(uid)
+		var places []chan struct{}
+		if uid != 0 {
+			places = append(places, mine.any)
 		}
 		if req.ContentLength < 0 || req.ContentLength > smallRequest {
-			if !take(ctx, t.large) {
-				return
-			}
-			defer func() { <-t.large }()
+			places = append(places, mine.large, t.all.large)
 		}
 		if listing(req) {
-			t.list(w, req, next)
+			places = append(places, mine.unsent)
+		}
+		leave, ok := take(req.Context(), places...)
+		if !ok {
+			return
+		}
+		defer leave()
+		if listing(req) {
+			list(w, req, next, mine.lists, t.all.lists)
 			return
 		}
 		next.ServeHTTP(w, req)
@@ -88,13 +112,14 @@ func (t *turnstile) guard(next http.Handler) http.Handler {
 
 // list answers a listing. Its turn ends before it is sent: who reads slowly, or
 // not at all, holds up nobody.
-func (t *turnstile) list(w http.ResponseWriter, req *http.Request, next http.Handler) {
-	if !take(req.Context(), t.lists) {
+func list(w http.ResponseWriter, req *http.Request, next http.Handler, places ...chan struct{}) {
+	leave, ok := take(req.Context(), places...)
+	if !ok {
 		return
 	}
 	made := &answerBuffer{header: w.Header(), status: http.StatusOK}
 	func() {
-		defer func() { <-t.lists }()
+		defer leave()
 		next.ServeHTTP(made, req)
 	}()
 	out := http.NewResponseController(w)

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ import (
 const (
 	// bodyLimit is how long a request's body may take to arrive.
 	bodyLimit = 5 * time.Second
+	// maxBody is how large a request may be that is not a submission of several tasks.
+	maxBody = 1 << 20
 	// maxValues is how many texts, numbers and lists one submission may have,
 	// taskValues one task and any other request.
 	maxValues  = 500_000
@@ -33,10 +36,12 @@ const (
 
 // modest refuses requests that would take many times their size in memory: with
 // very many values, or very many mistakes, each of which would become a part of
-// the answer. So tasks are checked one by one, and the first wrong one ends it.
+// the answer. A submission of several tasks is decoded here, one task after the
+// other as they arrive, and the first wrong one ends it.
 func modest(a huma.API, next http.Handler) http.Handler {
 	registry := a.OpenAPI().Components.Schemas
 	task := registry.Schema(reflect.TypeFor[api.Submit](), true, "")
+	check := func(one any, at int) error { return mistakes(registry, task, one, at) }
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Body == nil || req.Body == http.NoBody {
 			next.ServeHTTP(w, req)
@@ -44,94 +49,66 @@ func modest(a huma.API, next http.Handler) http.Handler {
 		}
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Now().Add(bodyLimit)) // a test's writer has none
-		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxSubmission))
-		_ = control.SetReadDeadline(time.Time{})
-		if len(body) > largeRequest {
-			defer debug.FreeOSMemory()
+		var err error
+		if ofSeveral(req.URL.Path) {
+			counted := &countingReader{Reader: http.MaxBytesReader(w, req.Body, maxSubmission)}
+			var s api.Submission
+			s, err = readSubmission(counted, check)
+			if counted.n > largeRequest {
+				defer debug.FreeOSMemory()
+			}
+			req = req.WithContext(context.WithValue(req.Context(), submissionKey{}, s))
+			req.Body = io.NopCloser(strings.NewReader("{}"))
+		} else {
+			var body []byte
+			if body, err = io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody)); err == nil {
+				err = checkShape(req.URL.Path, body, check)
+			}
+			req.Body = io.NopCloser(bytes.NewReader(body))
 		}
-		if err == nil {
-			err = checkShape(req.URL.Path, body, func(one any, at int) error { return mistakes(registry, task, one, at) })
-		}
-		if err != nil {
+		if err != nil { // the time that is left is for the rest of the body, if any
 			writeProblem(w, err)
 			return
 		}
-		req.Body = io.NopCloser(bytes.NewReader(body))
+		_ = control.SetReadDeadline(time.Time{})
 		next.ServeHTTP(w, req)
 	})
 }
 
-// checkShape refuses a body with too many values, and hands each of its tasks to
-// check, until one is wrong. at is -1 for a task that is a request by itself.
+// checkShape refuses a body with too many values, and one that is a wrong task.
 // What is no JSON is left to others.
 func checkShape(path string, body []byte, check func(task any, at int) error) error {
-	tasks := []json.RawMessage{body}
-	several := strings.HasPrefix(path, "/v1/submissions")
-	if several {
-		values, parts := count(body)
-		if parts > api.MaxTasks {
-			return refusef(422, "a submission has at most %d tasks; submit the others in another one", api.MaxTasks)
-		}
-		if values > maxValues {
-			return refusef(422, "the submission has %d values, and at most %d are taken at once; submit the tasks in several parts", values, maxValues)
-		}
-		var s struct {
-			Tasks []json.RawMessage `json:"tasks"`
-		}
-		if json.Unmarshal(body, &s) != nil {
-			return nil
-		}
-		tasks = s.Tasks
+	if err := checkValues(body); err != nil {
+		return err
 	}
-	for i, text := range tasks {
-		if values, _ := count(text); values > taskValues {
-			return refusef(422, "a task has %d arguments, variables and other values, and at most %d are taken; put them into a file", values, taskValues)
-		}
-		if !several {
-			if i = -1; path != "/v1/tasks" {
-				return nil
-			}
-		}
-		var one any
-		if json.Unmarshal(text, &one) != nil {
-			return nil
-		}
-		if err := check(one, i); err != nil {
-			return err
-		}
+	var one any
+	if path != "/v1/tasks" || json.Unmarshal(body, &one) != nil {
+		return nil
+	}
+	return check(one, -1)
+}
+
+func checkValues(task []byte) error {
+	if values := count(task); values > taskValues {
+		return refusef(422, "a task has %d arguments, variables and other values, and at most %d are taken; put them into a file", values, taskValues)
 	}
 	return nil
 }
 
-// count is how many values JSON has, and how many elements the lists have that
-// are fields of the whole. It takes no memory.
-func count(text []byte) (values, parts int) {
-	depth, quoted := 0, false
-	second := byte(0) // what the second level is
+// count is how many values JSON has. It takes no memory.
+func count(text []byte) (values int) {
+	quoted := false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
 			i++
 		case c == '"':
 			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
+		case !quoted && (c == '{' || c == '[' || c == ','):
 			values++
-			if depth++; depth == 2 {
-				if second = c; c == '[' {
-					parts++
-				}
-			}
-		case c == '}' || c == ']':
-			depth--
-		case c == ',':
-			values++
-			if depth == 2 && second == '[' {
-				parts++
-			}
 		}
 	}
-	return values, parts
+	return values
 }
 
 // mistakes are the first ones of a task, against its schema.
@@ -159,8 +136,9 @@ func writeProblem(w http.ResponseWriter, err error) {
 	case errors.As(err, &refused):
 		answer = huma.NewError(refused.Status, refused.Text)
 	case errors.As(err, &large):
-		answer = huma.NewError(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is too large limit=%d bytes", large.Limit))
+		answer = huma.NewError(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes, the most that is taken at once; submit the tasks in several parts, or put long texts into files", large.Limit))
 	default:
+		w.Header().Set("Connection", "close")
 		answer = huma.NewError(http.StatusRequestTimeout, "the request did not arrive within "+bodyLimit.String())
 	}
 	text, _ := json.Marshal(answer)

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -23,15 +24,22 @@ func TestModest(t *testing.T) {
 		{"a task with many arguments", "/v1/tasks", `{"command": [` + strings.Repeat(`"",`, taskValues) + `""]}`, "put them into a file", 0},
 		{"another request with many values", "/v1/speed", `[` + strings.Repeat(`{},`, taskValues) + `{}]`, "at most 20000", 0},
 		{"as many tasks as may be", "/v1/submissions", tasks(`{"image": "a", "env": ["A=\"{,"]}`, api.MaxTasks), "", api.MaxTasks},
-		{"one more", "/v1/submissions/preview", tasks(`{}`, api.MaxTasks+1), "at most 10000 tasks", 0},
-		{"not even objects", "/v1/submissions", tasks(`1`, api.MaxTasks+1), "at most 10000 tasks", 0},
-		{"twice", "/v1/submissions", `{"tasks": [` + strings.Repeat("1,", 6000) + `1], "tasks": [` + strings.Repeat("1,", 6000) + `1]}`, "at most 10000 tasks", 0},
-		{"many values", "/v1/submissions", tasks(`{"env": [`+strings.Repeat(`"",`, 1000)+`""]}`, 500), "several parts", 0},
+		{"one more", "/v1/submissions/preview", tasks(`{}`, api.MaxTasks+1), "at most 10000 tasks", api.MaxTasks},
+		{"not even objects", "/v1/submissions", tasks(`1`, 5), "is a number", 1},
+		{"twice", "/v1/submissions", `{"tasks": [{}], "tasks": [{}]}`, "tasks twice", 1},
+		{"many values", "/v1/submissions", tasks(`{"env": [`+strings.Repeat(`"",`, 1000)+`""]}`, 500), "several parts", 499},
+		{"many values of one", "/v1/submissions", tasks(`{"env": [`+strings.Repeat(`"",`, taskValues)+`""]}`, 1), "put them into a file", 0},
 		{"the second is wrong", "/v1/submissions", tasks(`{"image": ""}`, 5), "wrong", 2},
-		{"no JSON", "/v1/submissions", `{"tasks": [`, "", 0},
+		{"cut off", "/v1/submissions", `{"tasks": [`, "no JSON", 0},
+		{"nothing", "/v1/submissions", ``, "no JSON", 0},
+		{"no object", "/v1/submissions", `[]`, "an object with tasks is expected, at byte 1", 0},
+		{"no list", "/v1/submissions", `{"tasks": {}}`, "a list of tasks is expected", 0},
+		{"a group that is no text", "/v1/submissions", `{"group": 1}`, "the submission's group is a number", 0},
+		{"an unknown field", "/v1/submissions", `{"grupo": "a"}`, `no field "grupo"`, 0},
+		{"something behind it", "/v1/submissions", tasks(`{"image": "a"}`, 1) + "{}", "something follows", 1},
 	} {
 		looks := 0
-		err := checkShape(c.path, []byte(c.body), func(task any, at int) error {
+		check := func(task any, at int) error {
 			if looks++; looks == 2 && c.words == "wrong" {
 				return wrong
 			}
@@ -39,8 +47,21 @@ func TestModest(t *testing.T) {
 				t.Errorf("%s: task %d is looked at as %d", c.name, looks-1, at)
 			}
 			return nil
-		})
-		if looks != c.looks || (err == nil) != (c.words == "") || err != nil && !strings.Contains(err.Error(), c.words) {
+		}
+		var err error
+		if ofSeveral(c.path) {
+			body := strings.NewReader(c.body)
+			var s api.Submission
+			if s, err = readSubmission(body, check); err == nil && (len(s.Tasks) != c.looks || s.Group != "a,[{" || s.Tasks[0].Image != "a") {
+				t.Errorf("%s: %d tasks of %q, want %d", c.name, len(s.Tasks), s.Group, c.looks)
+			}
+			if body.Len() > 0 {
+				t.Errorf("%s: %d bytes were not read, and their sender never reads the answer", c.name, body.Len())
+			}
+		} else {
+			err = checkShape(c.path, []byte(c.body), check)
+		}
+		if looks != c.looks || (err == nil) != (c.words == "") || err != nil && !strings.Contains(fmt.Sprint(err), c.words) {
 			t.Errorf("%s: %d looks, %v; want %d, %q", c.name, looks, err, c.looks, c.words)
 		}
 	}

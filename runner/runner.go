@@ -236,6 +236,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
 	side.Go(func() { r.monitor.run(r.work, r.sampled) })
 	side.Go(func() { r.lookLate(r.work) })
+	side.Go(func() { frugal(r.work) })
 	side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
 	r.sweepMounts()
 	r.resume()

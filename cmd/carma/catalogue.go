@@ -48,6 +48,9 @@ func (c catalogue) Estimate(q estimator.Query) (estimator.Estimate, error) {
 func (c catalogue) Expect(q estimator.Query) mapper.Expected { return c.Catalogue.Expect(spelled(q)) }
 
 func spelled(q estimator.Query) estimator.Query {
+	if q.Model == "" { // as of most tasks
+		return q
+	}
 	if _, err := workloads.Find(q.Model); err != nil {
 		if same := workloads.ByModel(q.Model); len(same) > 0 {
 			q.Model = same[0].Model

@@ -1,0 +1,91 @@
+package runner
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// TestTurns: a user who sends very many requests holds up another's by one of
+// theirs at most, be they large or listings.
+func TestTurns(t *testing.T) {
+	for _, path := range []string{"/v1/submissions", "/v1/tasks"} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var order []int
+				begin := make(chan struct{})
+				h := newTurnstile().guard(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+					who, _ := callerFrom(req.Context())
+					mu.Lock()
+					order = append(order, who.UID)
+					mu.Unlock()
+					<-begin
+				}))
+				var all sync.WaitGroup
+				ask := func(uid int) {
+					method, body := http.MethodPost, strings.NewReader(strings.Repeat("x", smallRequest+1))
+					if path == "/v1/tasks" {
+						method, body = http.MethodGet, strings.NewReader("")
+					}
+					req := httptest.NewRequest(method, path, body).WithContext(context.WithValue(t.Context(), callerKey{}, Caller{UID: uid}))
+					all.Go(func() { h.ServeHTTP(httptest.NewRecorder(), req) })
+				}
+				for range 100 {
+					ask(1)
+				}
+				synctest.Wait()
+				ask(2)
+				synctest.Wait() // it waits for the one that is worked on
+				close(begin)
+				all.Wait()
+				if len(order) != 101 || order[0] != 1 || order[1] != 2 {
+					t.Errorf("the order was %v", order)
+				}
+			})
+		})
+	}
+}
+
+// TestUnsent: pages that nobody reads take no more memory than a few of them.
+func TestUnsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		made := 0
+		h := newTurnstile().guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			made++
+		}))
+		read := make(chan struct{})
+		var all sync.WaitGroup
+		for range 100 {
+			req := httptest.NewRequest(http.MethodGet, "/v1/tasks", nil).WithContext(context.WithValue(t.Context(), callerKey{}, Caller{UID: 1}))
+			all.Go(func() { h.ServeHTTP(unread{httptest.NewRecorder(), read}, req) })
+		}
+		synctest.Wait()
+		if made != maxUnsent {
+			t.Errorf("%d pages were made and none is read, want %d", made, maxUnsent)
+		}
+		close(read)
+		all.Wait()
+		if made != 100 {
+			t.Errorf("%d of 100 were answered", made)
+		}
+	})
+}
+
+// unread is a caller who does not read for a while.
+type unread struct {
+	http.ResponseWriter
+	read <-chan struct{}
+}
+
+func (u unread) Write(p []byte) (int, error) {
+	<-u.read
+	return u.ResponseWriter.Write(p)
+}
