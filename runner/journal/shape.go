@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // object is a table or an index as the database describes it: damage to such a
@@ -14,10 +16,12 @@ type object struct {
 	sql             string // empty: SQLite made it by itself
 }
 
-// shape returns the tables and indexes of a database in the order in which they
-// were made.
+// text is the object without its place, which differs in a copy.
+func (o object) text() string { return strings.Join([]string{o.kind, o.name, o.tbl, o.sql}, "\x00") }
+
+// shape returns the tables and indexes of a database.
 func shape(q querier) (found []object, err error) {
-	rows, err := q.Query("SELECT rowid, type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema ORDER BY rowid")
+	rows, err := q.Query("SELECT rowid, type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema")
 	if err != nil {
 		return nil, err
 	}
@@ -82,17 +86,33 @@ func schema(q querier) (v int, err error) {
 // in how many tables and indexes.
 func nearest(known [][]object, found []object) (is, differ int) {
 	for v := range known {
-		n := max(len(known[v]), len(found))
-		for i := range min(len(known[v]), len(found)) {
-			if known[v][i] == found[i] {
-				n--
-			}
-		}
-		if v == 0 || n <= differ {
+		missing, strange := compareShapes(known[v], found)
+		if n := max(len(missing), len(strange)); v == 0 || n <= differ {
 			is, differ = v, n
 		}
 	}
 	return is, differ
+}
+
+// compareShapes returns what is known and was not found, and what was found and
+// is not known.
+func compareShapes(known, found []object) (missing, strange []object) {
+	there := map[string]bool{}
+	for _, o := range found {
+		there[o.text()] = true
+	}
+	for _, o := range known {
+		if !there[o.text()] {
+			missing = append(missing, o)
+		}
+		delete(there, o.text())
+	}
+	for _, o := range found {
+		if there[o.text()] {
+			strange = append(strange, o)
+		}
+	}
+	return missing, strange
 }
 
 // reshape gives a damaged database the description of the schema that it is
@@ -109,15 +129,19 @@ func reshape(path string) (mended int, err error) {
 		return 0, err
 	}
 	is, _ := nearest(known[:], found)
-	for i := range min(len(known[is]), len(found)) {
-		if want, o := known[is][i], found[i]; o != want && o.id == want.id {
-			_, err := db.Exec("UPDATE sqlite_schema SET type = ?, name = ?, tbl_name = ?, sql = nullif(?, '') WHERE rowid = ?",
-				want.kind, want.name, want.tbl, want.sql, want.id)
-			if err != nil {
-				return mended, err
-			}
-			mended++
+	missing, strange := compareShapes(known[is], found)
+	for _, o := range strange {
+		want, ok := likest(missing, o)
+		if !ok {
+			continue
 		}
+		missing = slices.DeleteFunc(missing, func(o object) bool { return o == want })
+		_, err := db.Exec("UPDATE sqlite_schema SET type = ?, name = ?, tbl_name = ?, sql = nullif(?, '') WHERE rowid = ?",
+			want.kind, want.name, want.tbl, want.sql, o.id)
+		if err != nil {
+			return mended, err
+		}
+		mended++
 	}
 	var v int
 	if err := db.QueryRow("PRAGMA user_version").Scan(&v); err == nil && v == is {
@@ -125,4 +149,22 @@ func reshape(path string) (mended int, err error) {
 	}
 	_, err = db.Exec(fmt.Sprintf("PRAGMA user_version = %d", is))
 	return mended + 1, err
+}
+
+// likest returns the one of some objects that damage has made o of: it is as
+// long, and differs in a few bytes.
+func likest(of []object, o object) (best object, ok bool) {
+	least := 8
+	for _, want := range of {
+		a, b, differ := want.text(), o.text(), 0
+		for i := 0; i < len(a) && len(a) == len(b); i++ {
+			if a[i] != b[i] {
+				differ++
+			}
+		}
+		if len(a) == len(b) && differ < least {
+			best, least, ok = want, differ, true
+		}
+	}
+	return best, ok
 }
