@@ -87,6 +87,8 @@ test-security: build ## every wall with its attack, by two users; 1,000 launches
 	@mkdir -p .cache
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; code=0; \
 		$(GO) test -count=1 -timeout 60m -v ./runner/mounts -args -tries 100000 > .cache/security.log 2>&1 || code=1; \
+		$(GO) test -count=1 -timeout 20m -v -tags docker -run "^Test(HostOOM|Pids)$$" ./containers/docker >> .cache/security.log 2>&1 || code=1; \
+		$(GO) test -count=1 -timeout 20m -v -tags containerd -run "^Test(HostOOM|Pids)$$" ./containers/containerd >> .cache/security.log 2>&1 || code=1; \
 		TEST_SECURITY=full TEST_SECURITY_RACES=1000 $(GO) test -count=1 -timeout 120m -v -tags e2e,containerd -run "^TestSecurity" ./test >> .cache/security.log 2>&1 || code=1; \
 		grep -E "^ *(---|FAIL|ok|panic)|: wall |tries,|: mounts:" .cache/security.log; exit $$code'
 

@@ -27,6 +27,8 @@ func TestRestarts(t *testing.T) { containerstest.Restarts(t, asDriver, suiteImag
 
 func TestHostOOM(t *testing.T) { containerstest.HostOOM(t, asDriver, suiteImages) }
 
+func TestPids(t *testing.T) { containerstest.Pids(t, asDriver, suiteImages) }
+
 // launch creates the tool; the test removes it.
 func launch(t *testing.T, d *Driver, args ...string) string {
 	t.Helper()

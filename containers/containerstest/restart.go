@@ -3,6 +3,7 @@ package containerstest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -178,5 +179,31 @@ func HostOOM(t *testing.T, newDriver func(t *testing.T) containers.Driver, img I
 	spec.Sandbox = &containers.Sandbox{Memory: 32 << 20}
 	if exit := s.wait(s.startSpec(spec)); exit.OOMKilled || exit.Code != 0 {
 		t.Errorf("exit = %+v, want code 0", exit)
+	}
+}
+
+// Pids checks that a container gets no more processes than it may have, be it a
+// task's or a sandbox. It is not part of [Suite]: the fake has no kernel.
+func Pids(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	d := newDriver(t)
+	t.Cleanup(func() { _ = d.Close() })
+	s := &suite{T: t, d: d, ctx: ctx, img: img, newDriver: newDriver, mark: "pids"}
+	const most = 32
+	ordinary := s.spec("fork:200")
+	ordinary.Processes = most
+	box := s.spec("fork:200")
+	box.Sandbox = &containers.Sandbox{Processes: most}
+	for what, spec := range map[string]containers.Spec{"task": ordinary, "sandbox": box} {
+		id := s.startSpec(spec)
+		exit := s.wait(id)
+		var forked int
+		for _, line := range s.logs(id, time.Time{}, true).lines(containers.Stdout) {
+			_, _ = fmt.Sscanf(line, "forked %d", &forked)
+		}
+		if exit.Code == 0 && (forked == 0 || forked >= most) { // or the bomb itself could not go on
+			t.Errorf("%s: it ended with %+v and had %d processes more, of %d", what, exit, forked, most)
+		}
 	}
 }

@@ -123,7 +123,12 @@ func newDriver(t *testing.T, host string) *Driver {
 	return d
 }
 
-func TestSuite(t *testing.T) {
-	containerstest.Suite(t, func(t *testing.T) containers.Driver { return newDriver(t, "") },
-		containerstest.Images{Tool: toolRef, Missing: "localhost:1/carma/missing:1"})
-}
+var suiteImages = containerstest.Images{Tool: toolRef, Missing: "localhost:1/carma/missing:1"}
+
+func asDriver(t *testing.T) containers.Driver { return newDriver(t, "") }
+
+func TestSuite(t *testing.T) { containerstest.Suite(t, asDriver, suiteImages) }
+
+func TestHostOOM(t *testing.T) { containerstest.HostOOM(t, asDriver, suiteImages) }
+
+func TestPids(t *testing.T) { containerstest.Pids(t, asDriver, suiteImages) }
