@@ -83,6 +83,7 @@ type rig struct {
 	t         *testing.T
 	dir       string
 	engine    *containerstest.Fake
+	driver    containers.Driver // of the engine; nil: the engine itself
 	cards     *cards
 	opt       Options
 	estimator Estimator
@@ -129,8 +130,12 @@ func (g *rig) start() {
 		g.t.Fatal(err)
 	}
 	logs := tasklog.Open(filepath.Join(g.dir, "logs"), 0)
+	driver := g.driver
+	if driver == nil {
+		driver = g.engine
+	}
 	g.Runner, err = New(g.ctx(), g.opt, Deps{
-		Journal: j, Logs: logs, Driver: g.engine, GPUs: g.cards, Clock: NewClock(1),
+		Journal: j, Logs: logs, Driver: driver, GPUs: g.cards, Clock: NewClock(1),
 		Estimator: g.estimator, Log: zerolog.New(zerolog.NewTestWriter(g.t)).Level(zerolog.WarnLevel),
 	})
 	if err != nil {

@@ -19,6 +19,9 @@ const (
 	// logDrain is how long the output of a container that has ended may be
 	// silent before the rest is given up.
 	logDrain = 10 * time.Second
+	// stoppedDrain is how long the output of a task that somebody stops is read
+	// after its end: its GPUs, and whoever removes it, wait for that.
+	stoppedDrain = 5 * time.Second
 	// The first and the longest pause before output is read again that could
 	// not be read.
 	readAgain, readAgainMost = 100 * time.Millisecond, 4 * time.Second
@@ -66,7 +69,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 		}
 		if errors.Is(err, containers.ErrNotFound) {
 			if out != nil {
-				out.Gap(out.Last(), -1, "the container was removed before its output was read to the end")
+				out.Gap(out.Last().Add(1), -1, "the container was removed before its output was read to the end")
 			}
 			return
 		}
@@ -91,24 +94,29 @@ func noteMissing(out *tasklog.Writer, at time.Time, text []byte) {
 }
 
 // awaitOutput waits for the output of a container that has ended, for as long
-// as there is more of it.
+// as there is more of it; a moment only if the task is to be stopped.
 func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *tasklog.Writer, end func()) {
+	why, asked, over := "the rest could not be read from the container engine", w.stop.asked, (<-chan time.Time)(nil)
 	for heard := int64(-1); ; {
 		select {
 		case <-logged:
 			return
-		case <-time.After(logDrain):
-		}
-		now := w.heard.Load()
-		if now != heard {
-			heard = now
+		case <-asked:
+			asked, over = nil, time.After(stoppedDrain)
 			continue
+		case <-over:
+			why = "the task was stopped before the rest had been read"
+		case <-time.After(logDrain):
+			if now := w.heard.Load(); now != heard {
+				heard = now
+				continue
+			}
 		}
 		end()
 		<-logged
 		if ctx.Err() == nil && out != nil {
-			out.Gap(out.Last(), -1, "the rest could not be read from the container engine")
-			w.Log.Warn().Int64("task", int64(w.launch.Task)).Msg("the output could not be read to its end")
+			out.Gap(out.Last().Add(1), -1, why)
+			w.Log.Warn().Int64("task", int64(w.launch.Task)).Msg("the output could not be read to its end: " + why)
 		}
 		return
 	}

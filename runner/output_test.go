@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -83,5 +84,45 @@ func TestEngineThrewAway(t *testing.T) {
 	}
 	if want := []string{"1", "3 lines", "5", "5 lines", "11", "an unknown number of lines", "x", "1 lines", "y"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// verbose is an engine that never comes to the end of a container's output.
+type verbose struct{ *containerstest.Fake }
+
+func (v verbose) Logs(ctx context.Context, id string, _ time.Time, _ bool, sink containers.LogSink) error {
+	for at := time.Now(); ctx.Err() == nil; at = at.Add(1) {
+		sink(at, containers.Stdout, []byte("y"), false)
+		time.Sleep(time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// TestStopUnread: who stops or removes a task does not wait until all that it
+// printed has been read, and its output says that something is missing.
+func TestStopUnread(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]bool{"stopped while it runs": false, "stopped while its output is read": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newRig(t, func(g *rig) { g.driver = verbose{g.engine} })
+			g.script("verbose", untilStopped)
+			if ends {
+				g.script("verbose", printing(0, "y"))
+			}
+			ref := g.run(api.Submit{Image: "verbose"})
+			g.running(ref)
+			g.asksToStop(ref, api.StopRequest{Grace: time.Second})
+			if task := g.finished(ref); task.Phase != "cancelled" {
+				t.Errorf("the task is %s", task.Phase)
+			}
+			got := g.output(ref)
+			if last := got[len(got)-1]; !strings.HasPrefix(last, "carma:") || !strings.HasSuffix(last, "the task was stopped before the rest had been read") {
+				t.Errorf("of %d lines the last is %q", len(got), last)
+			}
+			if err := g.api.Remove(g.ctx(), ref); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
