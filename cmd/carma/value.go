@@ -67,6 +67,29 @@ func countFlagP(flags *pflag.FlagSet, to *int, least int, name, letter, usage st
 	}}, name, letter, usage)
 }
 
+// processorsFlag takes processors, in whole and parts; less than a hundredth is
+// nothing to an engine.
+func processorsFlag(flags *pflag.FlagSet, to *float64, name, usage string) {
+	flags.Var(&parsed[float64]{to: to, kind: "processors", parse: func(s string) (float64, error) {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(n >= 0.01) || n > 1e6 {
+			return 0, fmt.Errorf("%q is not a number of processors from 0.01 on; write for example 4 or 1.5", s)
+		}
+		return n, nil
+	}}, name, usage)
+}
+
+// processesFlag takes a number of processes.
+func processesFlag(flags *pflag.FlagSet, to *int64, name, usage string) {
+	flags.Var(&parsed[int64]{to: to, kind: "processes", parse: func(s string) (int64, error) {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < 1 {
+			return 0, fmt.Errorf("%q is not a whole number from 1 on; write for example 4096", s)
+		}
+		return n, nil
+	}}, name, usage)
+}
+
 // choiceFlag takes one of some words.
 func choiceFlag(flags *pflag.FlagSet, to *string, words []string, name, usage string) {
 	flags.Var(&parsed[string]{to: to, kind: "word", parse: func(s string) (string, error) {

@@ -94,6 +94,9 @@ func (d *document) broken(err error) error {
 	return d.errorf(line, "", "not YAML: %s", err.Error()[len(m[0]):])
 }
 
+// endless are the numbers of YAML that are none.
+var endless = regexp.MustCompile(`(?i)^[-+]?\.(nan|inf)$`)
+
 // flattener copies a tree and replaces aliases and merge keys by what they
 // stand for.
 type flattener struct {
@@ -109,6 +112,8 @@ func (f *flattener) flat(n *yaml.Node, depth int) (*yaml.Node, error) {
 		return nil, f.errorf(n.Line, "", "nested more than %d levels deep, or an alias within what it stands for", maxDepth)
 	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"):
 		return nil, f.errorf(n.Line, "", "the tag %s is for what several files come to; a suite is one file", n.Tag)
+	case n.Tag == "!!float" && endless.MatchString(n.Value):
+		return nil, f.errorf(n.Line, "", "%s is no number that means anything here", n.Value)
 	}
 	flat := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value, Style: n.Style, Line: n.Line, Column: n.Column}
 	switch n.Kind {

@@ -28,7 +28,7 @@ func warn(why string) rule              { return rule{verdict: warned, why: why}
 func refuse(why string) rule            { return rule{verdict: refused, why: why} }
 
 const (
-	noHostLimits = "carma sets no limits of processor and host memory"
+	noHostLimits = "of processors, memory and processes carma sets limits only: cpus, mem_limit, pids_limit"
 	noPrivileges = "tasks get no extra privileges"
 	noNetwork    = "tasks have no network of their own; theirs is the daemon's setting (carma daemon --network)"
 	noNames      = "tasks do not find each other by name"
@@ -63,6 +63,9 @@ var serviceKeys = map[string]rule{
 	"user":              ok(),
 	"ipc":               ok(),
 	"shm_size":          ok(),
+	"cpus":              ok(),
+	"mem_limit":         ok(),
+	"pids_limit":        ok(),
 	"volumes":           okWith(volumeKeys),
 	"labels":            ok(),
 	"label_file":        ok(),
@@ -93,7 +96,6 @@ var serviceKeys = map[string]rule{
 	"cpu_rt_period":   warn(noHostLimits),
 	"cpu_rt_runtime":  warn(noHostLimits),
 	"cpu_shares":      warn(noHostLimits),
-	"cpus":            warn(noHostLimits),
 	"cpuset":          warn(noHostLimits),
 	"develop":         warn("it is for docker compose watch"),
 	"expose":          warn("no port is opened"),
@@ -102,12 +104,10 @@ var serviceKeys = map[string]rule{
 	"log_driver":      warn(engineLogs),
 	"log_opt":         warn(engineLogs),
 	"logging":         warn(engineLogs),
-	"mem_limit":       warn(noHostLimits),
 	"mem_reservation": warn(noHostLimits),
 	"mem_swappiness":  warn(noHostLimits),
 	"memswap_limit":   warn(noHostLimits),
 	"oom_score_adj":   warn(noHostLimits),
-	"pids_limit":      warn(noHostLimits),
 	"ports":           warn("no port is published"),
 	"read_only":       warn("a task can write in its container"),
 	"stdin_open":      warn("tasks have no input"),
@@ -166,7 +166,7 @@ var deployKeys = map[string]rule{
 }
 
 var limitKeys = map[string]rule{
-	"cpus": warn(noHostLimits), "memory": warn(noHostLimits), "pids": warn(noHostLimits),
+	"cpus": ok(), "memory": ok(), "pids": ok(),
 	"devices":           refuse("GPUs are reserved; write it below reservations"),
 	"generic_resources": refuse("GPUs are reserved by devices"),
 }

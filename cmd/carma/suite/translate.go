@@ -60,6 +60,7 @@ func (t *translator) add(s *Suite, c types.ServiceConfig) {
 	t.volumes(c, &service)
 	t.build(c, &service)
 	t.dependencies(c, r)
+	t.limits(c, r)
 	t.extension(c, &service)
 	t.gpus(c, &service)
 	t.retries(c, r)
@@ -245,7 +246,8 @@ func (t *translator) extension(c types.ServiceConfig, s *Service) {
 	r := &s.Submit
 	r.EstModel, r.BatchSize, r.Mem, r.Estimator, r.Probe = given.EstModel, given.BatchSize, given.Mem, given.Estimator, given.Probe
 	r.Priority, r.Delay, r.Slot, r.TimeLimit, r.Exclusive = given.Priority, given.Delay, given.Slot, given.Time, given.Exclusive
-	r.HostMem, r.CPUs, r.Pids, r.Visibility = given.HostMem, given.CPUs, int64(given.Pids), given.Visibility
+	r.HostMem, r.CPUs, r.Pids = cmp.Or(given.HostMem, r.HostMem), cmp.Or(given.CPUs, r.CPUs), cmp.Or(int64(given.Pids), r.Pids)
+	r.Visibility = given.Visibility
 	r.Parallel = max(given.Parallel, given.Array.Parallel)
 	s.Array, s.Sweep = given.Array, given.Sweep
 	switch several := len(s.Array.Indices) > 0 || len(s.Sweep) > 0; {
