@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"carma/estimator/figures":         {"carma/configs/models", "carma/estimator/onnx", "carma/estimator/step"},
 	"carma/estimator/methods":         {"carma/configs/models", "carma/estimator/figures", "carma/estimator/gpumemnet", "carma/estimator/onnx", "carma/estimator/residual", "carma/estimator/step"},
 	"carma/estimator/evaluate":        {"carma/configs/models", "carma/estimator", "carma/estimator/environment", "carma/estimator/methods", "carma/mapper"},
+	"carma/estimator/booking":         {"carma/configs/models", "carma/configs/models/zoo", "carma/configs/workloads", "carma/estimator", "carma/estimator/environment", "carma/estimator/figures", "carma/estimator/methods", "carma/estimator/onnx", "carma/estimator/residual", "carma/mapper", "carma/mapper/interference"},
 	"carma/estimator/onnx":            {},
 	"carma/estimator/gpumemnet":       {"carma/configs/models", "carma/estimator/onnx", "carma/mapper"},
 	"carma/configs":                   {"carma/mapper"},

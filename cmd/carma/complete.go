@@ -12,6 +12,7 @@ import (
 
 	"carma/configs"
 	"carma/configs/servers"
+	"carma/estimator/booking"
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -73,7 +74,7 @@ func complete(cmd *cobra.Command, flag string, fn completion) {
 }
 
 func estModels(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
-	return words(newCatalogue().Names())(cmd, args, start)
+	return words(booking.NewCatalogue().Names())(cmd, args, start)
 }
 
 func policies(_ *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {

@@ -17,6 +17,7 @@ import (
 	"carma/configs"
 	"carma/configs/servers"
 	"carma/containers"
+	"carma/estimator/booking"
 	"carma/estimator/probe"
 	"carma/mapper"
 	"carma/runner"
@@ -41,9 +42,9 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger, r
 	}
 	defer closing(log, "the engine's client", driver.Close)
 
-	predicts, err := newPredictor(config.Estimator, config.Environment)
+	predicts, err := booking.NewPredictor(config.Estimator, config.Environment)
 	if err != nil {
-		return err
+		return usagef("", "%v", err)
 	}
 	opt := runner.Options{
 		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery, Activity: config.Activity,

@@ -9,13 +9,12 @@ import (
 
 	"carma/configs"
 	"carma/configs/models"
+	"carma/configs/models/zoo"
 	"carma/containers"
+	"carma/estimator/booking"
 	environments "carma/estimator/environment"
-	"carma/estimator/figures"
 	"carma/estimator/methods"
-	"carma/estimator/onnx"
 	"carma/estimator/probe"
-	"carma/estimator/residual"
 )
 
 // estimateOptions are the flags of estimate.
@@ -63,7 +62,7 @@ Of a model that carma does not know a few figures say something: --params,
 	o.few.flags(cmd)
 	o.probe.flags(f)
 	f.BoolVar(&o.probing, "probe", false, "run the first steps of the image's program on the CPU")
-	f.StringSliceVar(&o.estimators, "estimator", nil, "these `estimators` only: "+strings.Join(names(allMethods()), ", "))
+	f.StringSliceVar(&o.estimators, "estimator", nil, "these `estimators` only: "+strings.Join(names(booking.Methods()), ", "))
 	f.StringVar(&o.environment, "environment", environments.Default, "software and GPU it will run on: "+strings.Join(environments.Names(), ", "))
 	f.Float64Var(&o.confidence, "confidence", 0.95, "that the upper bound holds, between 0 and 1")
 	f.StringVarP(&o.output, "output", "o", "", "write the configuration to a `file` (JSON)")
@@ -126,7 +125,7 @@ func (a *app) subject(cmd *cobra.Command, o estimateOptions, args []string) (*mo
 		if len(args) > 1 {
 			return nil, usagef("an image's command needs --probe", "it takes one model, not %d", len(args))
 		}
-		if strings.Contains(args[0], ":") && !zoo.known(args[0]) && !isFile(args[0]) {
+		if strings.Contains(args[0], ":") && !zoo.Known(args[0]) && !isFile(args[0]) {
 			return nil, usagef("add --probe for an image", "%s: no such file, and no model of that name", args[0])
 		}
 		return a.model(args[0], *o.overrides)
@@ -159,7 +158,7 @@ func (a *app) subject(cmd *cobra.Command, o estimateOptions, args []string) (*mo
 
 // methods are the estimators asked for.
 func (o *estimateOptions) methods() ([]methods.Method, error) {
-	all := allMethods()
+	all := booking.Methods()
 	if len(o.estimators) == 0 || slices.Contains(o.estimators, "all") {
 		return all, nil
 	}
@@ -172,20 +171,6 @@ func (o *estimateOptions) methods() ([]methods.Method, error) {
 		chosen = append(chosen, m)
 	}
 	return chosen, nil
-}
-
-// allMethods are carma's own estimator and the published ones.
-func allMethods() []methods.Method {
-	return methods.All(append([]methods.Method{carmaMethod()}, methods.Classifiers()...)...)
-}
-
-// carmaMethod is carma's estimator, with the learned correction where there is
-// a library to run it.
-func carmaMethod() *methods.Carma {
-	if s := onnx.Status(); !s.On {
-		return &methods.Carma{Why: s.Why}
-	}
-	return &methods.Carma{Corrector: residual.NewModel(), Figures: figures.NewModel()}
 }
 
 func names(all []methods.Method) []string {

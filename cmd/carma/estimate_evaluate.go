@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"carma/configs/models"
+	"carma/configs/models/zoo"
 	"carma/estimator/evaluate"
 	"carma/estimator/methods"
 )
@@ -141,7 +142,7 @@ func (a *app) evaluateFile(o estimateOptions, chosen []methods.Method) (*evaluat
 
 // lookUpMeasured builds a model that a file of measurements names.
 func lookUpMeasured(model string, with models.Overrides) (*models.Config, error) {
-	return zoo.build(model, with)
+	return zoo.Build(model, with)
 }
 
 func (a *app) printOutcomes(rows []evaluate.Outcome) error {

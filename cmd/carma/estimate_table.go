@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"carma/configs/models"
+	"carma/configs/models/zoo"
+	"carma/estimator/booking"
 	environments "carma/estimator/environment"
 	"carma/estimator/evaluate"
 	"carma/estimator/methods"
@@ -150,13 +152,13 @@ func trainText(t models.Train) string {
 
 // measuredPeak is the measured memory of this very training; 0: none is known.
 func measuredPeak(ref string, c *models.Config) int64 {
-	peak, ok := newCatalogue().MeasuredPeak(ref, c.Train.Batch, max(c.Train.GPUs, 1))
-	if !ok || !zoo.known(ref) {
+	peak, ok := booking.NewCatalogue().MeasuredPeak(ref, c.Train.Batch, max(c.Train.GPUs, 1))
+	if !ok || !zoo.Known(ref) {
 		return 0
 	}
 	with := evaluate.MeasuredWith(ref)
 	with.Batch = c.Train.Batch
-	same, err := zoo.build(ref, with)
+	same, err := zoo.Build(ref, with)
 	if err != nil || same.NetworkHash() != c.NetworkHash() || c.Train.Precision != same.Train.Precision || c.Train.Optimizer != same.Train.Optimizer {
 		return 0
 	}

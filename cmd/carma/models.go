@@ -14,6 +14,7 @@ import (
 
 	"carma/configs/models"
 	"carma/configs/models/onnxfile"
+	"carma/configs/models/zoo"
 	"carma/configs/nearest"
 )
 
@@ -46,8 +47,8 @@ func (a *app) modelsListCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		t := &table{columns: []column{{title: "NAME"}, {title: "FAMILY"}, {title: "PARAMS", right: true}, {title: "BATCH", right: true}, {title: "ORIGIN"}}}
 		list := []modelSummary{}
-		for _, name := range zoo.names() {
-			c, err := zoo.build(name, models.Overrides{})
+		for _, name := range zoo.Names() {
+			c, err := zoo.Build(name, models.Overrides{})
 			if err != nil {
 				return err
 			}
@@ -111,8 +112,8 @@ func (a *app) model(ref string, o models.Overrides) (*models.Config, error) {
 	var c *models.Config
 	var err error
 	switch {
-	case zoo.known(ref) && !isFile(ref):
-		c, err = zoo.build(ref, o)
+	case zoo.Known(ref) && !isFile(ref):
+		c, err = zoo.Build(ref, o)
 	case ref == "-":
 		c, err = importFrom("stdin", a.in, o)
 	default:
@@ -120,7 +121,7 @@ func (a *app) model(ref string, o models.Overrides) (*models.Config, error) {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		hint := "carma models list shows those of the catalogue"
-		if near := nearest.Near(ref, zoo.names()); len(near) > 0 {
+		if near := nearest.Near(ref, zoo.Names()); len(near) > 0 {
 			hint = "nearest: " + strings.Join(near[:min(3, len(near))], ", ")
 		}
 		return nil, usagef(hint, "%s: no such file, and no model of that name", ref)
@@ -170,6 +171,6 @@ func oneModel(cmd *cobra.Command, args []string) error {
 
 // modelNames completes a model: those of the catalogue, and files.
 func modelNames(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
-	names, _ := words(zoo.names())(cmd, args, start)
+	names, _ := words(zoo.Names())(cmd, args, start)
 	return names, cobra.ShellCompDirectiveDefault
 }

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"carma/configs/models/zoo"
 	"carma/configs/traces"
 	"carma/configs/workloads"
+	"carma/estimator/booking"
 	environments "carma/estimator/environment"
 	"carma/estimator/evaluate"
 	"carma/estimator/methods"
@@ -39,7 +41,7 @@ func computedMethod(name string) methods.Method {
 	if name != "carma" && !strings.HasPrefix(name, computedPrefix) {
 		return nil
 	}
-	m, err := methods.Find(allMethods(), strings.TrimPrefix(name, computedPrefix))
+	m, err := methods.Find(booking.Methods(), strings.TrimPrefix(name, computedPrefix))
 	if err != nil {
 		panic(err) // our own bug: the name was checked
 	}
@@ -64,10 +66,10 @@ func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.
 		return mapper.Estimate{WholeGPU: true, Method: mapper.Method(m.method)}, nil
 	}
 	name, with := evaluate.Measured(p.Model, p.Dataset, p.BatchSize, in.GPUs)
-	if !zoo.known(name) {
+	if !zoo.Known(name) {
 		return whole("the catalogue has no network of it")
 	}
-	config, err := zoo.build(name, with)
+	config, err := zoo.Build(name, with)
 	if err != nil {
 		return mapper.Estimate{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"carma/configs/traces"
+	"carma/estimator/booking"
 )
 
 // shippedTraces are the four of the comparison by estimator.
@@ -30,13 +31,13 @@ func TestComputedMapping(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := taskMaker{catalogue: newCatalogue(), method: "carma"}
+		m := taskMaker{catalogue: booking.NewCatalogue(), method: "carma"}
 		for _, in := range trace.Tasks {
 			task, err := m.task(in, trace.Campaign)
 			if err != nil {
 				t.Fatal(err)
 			}
-			key, peak := inCampaign(in.Workload, trace.Campaign), slices.Max(task.Memory)
+			key, peak := booking.InCampaign(in.Workload, trace.Campaign), slices.Max(task.Memory)
 			by := float64(task.Estimate.Point)/float64(peak) - 1
 			lines = append(lines, fmt.Sprintf("%-42s on %d: measured %9s, estimated %9s, booked %9s, %+.1f %%",
 				key, in.GPUs, peak, task.Estimate.Point, task.Estimate.Memory, 100*by))
@@ -76,7 +77,7 @@ func TestComputedEqual(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range computedNames() {
-		first := taskMaker{catalogue: newCatalogue(), method: name}
+		first := taskMaker{catalogue: booking.NewCatalogue(), method: name}
 		second := first
 		a, err1 := first.tasks(trace)
 		b, err2 := second.tasks(trace)

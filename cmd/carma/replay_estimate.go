@@ -8,6 +8,7 @@ import (
 	"carma/configs/traces"
 	"carma/configs/workloads"
 	"carma/estimator"
+	"carma/estimator/booking"
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -22,7 +23,7 @@ const noEstimate = 40000 * mapper.MiB
 
 // taskMaker turns traces into what the model plays.
 type taskMaker struct {
-	catalogue catalogue
+	catalogue booking.Catalogue
 	method    string
 	// asOriginal: a task without a published estimate is booked with
 	// noEstimate, or with most where that is less.
@@ -78,7 +79,7 @@ func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 		Name: in.Workload, Kind: in.Workload, Family: p.Model + " " + p.Dataset, GPUs: in.GPUs,
 		SoloTime: c.RunTime, Context: workloads.Context(campaign), Checkpoint: m.checkpoint,
 	}
-	alone := loads(p)
+	alone := booking.Loads(p)
 	for g := range in.GPUs { // more GPUs than measured are like the last
 		out.Memory = append(out.Memory, peaks[min(g, len(peaks)-1)])
 		out.Loads = append(out.Loads, alone[min(g, len(alone)-1)])
@@ -111,7 +112,7 @@ func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign strin
 	case "gpumemnet":
 		published = p.Estimates.GPUMemNet
 	default:
-		e, err := m.catalogue.Estimate(estimator.Query{Declared: in.Mem, Model: inCampaign(in.Workload, campaign), GPUs: in.GPUs})
+		e, err := m.catalogue.Estimate(estimator.Query{Declared: in.Mem, Model: booking.InCampaign(in.Workload, campaign), GPUs: in.GPUs})
 		return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: mapper.Method(e.Method)}, err
 	}
 	if published == 0 && !m.asOriginal {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carma/configs/traces"
+	"carma/estimator/booking"
 	"carma/mapper"
 	"carma/mapper/sim"
 	"carma/runner/api"
@@ -159,7 +160,7 @@ func (r *liveReplay) request(n int) api.Submit {
 	t := r.trace.Tasks[n]
 	s := api.Submit{
 		Image: r.image, Command: []string{t.Workload}, Name: r.prefix + "-" + strconv.Itoa(n+1),
-		GPUs: t.GPUs, Mem: int64(t.Mem), EstModel: inCampaign(t.Workload, r.trace.Campaign), Priority: t.Priority.String(),
+		GPUs: t.GPUs, Mem: int64(t.Mem), EstModel: booking.InCampaign(t.Workload, r.trace.Campaign), Priority: t.Priority.String(),
 		Labels: map[string]string{"replay": r.id, "trace": containerName(r.trace.Name), "workload": t.Workload},
 	}
 	if r.trace.Campaign != "" {

@@ -10,6 +10,7 @@ import (
 
 	"carma/configs/servers"
 	"carma/configs/traces"
+	"carma/estimator/booking"
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -200,7 +201,7 @@ func (v *virtualReplay) player(t traces.Trace) *player {
 func (p *player) play(row replayRow) (outcome, error) {
 	v := p.replay
 	maker := taskMaker{
-		catalogue: newCatalogue(), method: row.estimator, checkpoint: v.checkpoint,
+		catalogue: booking.NewCatalogue(), method: row.estimator, checkpoint: v.checkpoint,
 		asOriginal: row.preset, most: v.server.GPUs[0].Memory - row.options.Headroom,
 	}
 	for _, g := range v.server.GPUs {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"carma/configs/traces"
+	"carma/estimator/booking"
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -36,7 +37,7 @@ func TestExclusiveFIFO(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tasks, err := (&taskMaker{catalogue: newCatalogue(), method: "catalogue"}).tasks(trace)
+			tasks, err := (&taskMaker{catalogue: booking.NewCatalogue(), method: "catalogue"}).tasks(trace)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +117,7 @@ func TestPredictedProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, err := (&taskMaker{catalogue: newCatalogue(), method: "catalogue"}).tasks(trace)
+	tasks, err := (&taskMaker{catalogue: booking.NewCatalogue(), method: "catalogue"}).tasks(trace)
 	if err != nil {
 		t.Fatal(err)
 	}

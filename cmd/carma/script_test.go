@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"carma/runner/mps/standin"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"carma/runner/mps/standin"
 
 	"github.com/rogpeppe/go-internal/testscript"
 

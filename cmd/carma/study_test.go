@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"carma/configs/traces"
+	"carma/estimator/booking"
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -83,7 +84,7 @@ func (s *study) run(v variant) {
 	for _, policy := range []string{"magm", "carma"} {
 		var makespan, jct, p95, bound, worst float64
 		for i, trace := range s.traces {
-			tasks, err := (&taskMaker{catalogue: newCatalogue(), method: "catalogue"}).tasks(trace)
+			tasks, err := (&taskMaker{catalogue: booking.NewCatalogue(), method: "catalogue"}).tasks(trace)
 			if err != nil {
 				s.t.Fatal(err)
 			}
@@ -165,7 +166,7 @@ func (s *study) losses() {
 }
 
 func (s *study) observe(trace traces.Trace, see func(*mapper.State, mapper.Event, []mapper.Decision)) {
-	tasks, err := (&taskMaker{catalogue: newCatalogue(), method: "catalogue"}).tasks(trace)
+	tasks, err := (&taskMaker{catalogue: booking.NewCatalogue(), method: "catalogue"}).tasks(trace)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func (s *study) observe(trace traces.Trace, see func(*mapper.State, mapper.Event
 func (s *study) hindsight() {
 	var makespan, jct, p95 float64
 	for i, trace := range s.traces {
-		tasks, err := (&taskMaker{catalogue: newCatalogue(), method: "catalogue"}).tasks(trace)
+		tasks, err := (&taskMaker{catalogue: booking.NewCatalogue(), method: "catalogue"}).tasks(trace)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"carma/configs/traces"
 	"carma/configs/workloads"
 	"carma/estimator"
+	"carma/estimator/booking"
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -146,7 +147,7 @@ func TestConsole(t *testing.T) {
 
 // Every workload, model and trace that ships can be estimated by name.
 func TestCatalogue(t *testing.T) {
-	c := newCatalogue()
+	c := booking.NewCatalogue()
 	estimate := func(q estimator.Query) estimator.Estimate {
 		t.Helper()
 		e, err := c.Estimate(q)
@@ -177,7 +178,7 @@ func TestCatalogue(t *testing.T) {
 		for _, task := range trace.Tasks {
 			p, _ := workloads.Find(task.Workload)
 			m, _ := p.Campaign(trace.Campaign)
-			if e := estimate(estimator.Query{Model: inCampaign(task.Workload, trace.Campaign)}); e.Point != m.Memory {
+			if e := estimate(estimator.Query{Model: booking.InCampaign(task.Workload, trace.Campaign)}); e.Point != m.Memory {
 				t.Errorf("%s, %s: %+v, measured %s", name, task.Workload, e, m.Memory)
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package booking
 
 import (
 	"carma/configs/workloads"
@@ -7,31 +7,31 @@ import (
 	"carma/mapper/interference"
 )
 
-// catalogue is the estimator over the measured workloads that ship with carma.
-type catalogue struct{ *estimator.Catalogue }
+// Catalogue is the estimator over the measured workloads that ship with carma.
+type Catalogue struct{ *estimator.Catalogue }
 
-// newCatalogue wires the shipped workloads to the estimator. Each is known by
+// NewCatalogue wires the shipped workloads to the estimator. Each is known by
 // its name with its default measurement (campaign v2), by NAME@v1 with that of
 // campaign v1, for traces that replay that campaign.
-func newCatalogue() catalogue {
+func NewCatalogue() Catalogue {
 	var entries []estimator.Entry
 	for _, p := range workloads.All() {
 		names := append([]string{p.Solo.ID}, p.Aliases...)
 		if m, err := p.Campaign(""); err == nil {
 			entries = append(entries, estimator.Entry{
 				Name: p.Name, Aliases: names, Model: p.Model, Dataset: p.Dataset,
-				Batch: p.BatchSize, GPUs: p.GPUs, Memory: m.Memory, Loads: loads(p), RunTime: m.RunTime,
+				Batch: p.BatchSize, GPUs: p.GPUs, Memory: m.Memory, Loads: Loads(p), RunTime: m.RunTime,
 			})
 		}
 		if m, err := p.Campaign("v1"); err == nil {
-			entries = append(entries, estimator.Entry{Name: inCampaign(p.Name, "v1"), GPUs: p.GPUs, Memory: m.Memory})
+			entries = append(entries, estimator.Entry{Name: InCampaign(p.Name, "v1"), GPUs: p.GPUs, Memory: m.Memory})
 		}
 	}
-	return catalogue{estimator.NewCatalogue(entries)}
+	return Catalogue{estimator.NewCatalogue(entries)}
 }
 
-// loads is what a workload does to each of its GPUs.
-func loads(p workloads.Profile) []interference.Load {
+// Loads is what a workload does to each of its GPUs.
+func Loads(p workloads.Profile) []interference.Load {
 	var all []interference.Load
 	for _, a := range p.Activities() {
 		all = append(all, interference.Load{SMACT: a.SMACT, SMOCC: a.SMOCC, DRAMA: a.DRAMA, Step: p.StepTime().Seconds()})
@@ -40,12 +40,12 @@ func loads(p workloads.Profile) []interference.Load {
 }
 
 // Estimate also knows the further spellings of a model.
-func (c catalogue) Estimate(q estimator.Query) (estimator.Estimate, error) {
+func (c Catalogue) Estimate(q estimator.Query) (estimator.Estimate, error) {
 	return c.Catalogue.Estimate(spelled(q))
 }
 
 // Expect does as well.
-func (c catalogue) Expect(q estimator.Query) mapper.Expected { return c.Catalogue.Expect(spelled(q)) }
+func (c Catalogue) Expect(q estimator.Query) mapper.Expected { return c.Catalogue.Expect(spelled(q)) }
 
 func spelled(q estimator.Query) estimator.Query {
 	if q.Model == "" { // as of most tasks
@@ -59,8 +59,8 @@ func spelled(q estimator.Query) estimator.Query {
 	return q
 }
 
-// inCampaign is the catalogue's name of a workload as one campaign measured it.
-func inCampaign(workload, campaign string) string {
+// InCampaign is the catalogue's name of a workload as one campaign measured it.
+func InCampaign(workload, campaign string) string {
 	if campaign == "" || campaign == workloads.DefaultCampaign {
 		return workload
 	}

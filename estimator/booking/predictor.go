@@ -1,4 +1,4 @@
-package main
+package booking
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"carma/configs/models"
+	"carma/configs/models/zoo"
 	"carma/configs/nearest"
 	"carma/estimator"
 	environments "carma/estimator/environment"
@@ -15,31 +16,33 @@ import (
 	"carma/mapper"
 )
 
-// predictor estimates tasks for the daemon: what was measured of a workload
+// Predictor estimates tasks for the daemon: what was measured of a workload
 // or of its model, else what an estimator makes of the model's layers.
-type predictor struct {
-	catalogue
+type Predictor struct {
+	Catalogue
 	standard    string
 	environment environments.Environment
 	methods     []methods.Method
 }
 
-// newPredictor returns one that asks standard where a task names no estimator.
-func newPredictor(standard, environment string) (*predictor, error) {
+// NewPredictor returns one that asks standard where a task names no estimator.
+// It knows the software and the GPUs of the machine as an environment of
+// estimator/environment. An error names what is unknown, and the nearest.
+func NewPredictor(standard, environment string) (*Predictor, error) {
 	env, err := environments.Named(environment)
 	if err != nil {
-		return nil, usagef("", "environment: %v", err)
+		return nil, fmt.Errorf("environment: %w", err)
 	}
-	p := &predictor{newCatalogue(), standard, env, allMethods()}
+	p := &Predictor{NewCatalogue(), standard, env, Methods()}
 	if _, err := methods.Find(p.methods, standard); err != nil {
-		return nil, usagef("", "estimator: %v", err)
+		return nil, fmt.Errorf("estimator: %w", err)
 	}
 	return p, nil
 }
 
 // Estimate answers q. Earlier runs at other batch sizes correct what is known
 // otherwise, or have to do alone.
-func (p *predictor) Estimate(q estimator.Query) (estimator.Estimate, error) {
+func (p *Predictor) Estimate(q estimator.Query) (estimator.Estimate, error) {
 	e, err := p.unseen(q)
 	if err != nil || q.Declared > 0 || len(q.Runs) == 0 {
 		return e, err
@@ -49,16 +52,16 @@ func (p *predictor) Estimate(q estimator.Query) (estimator.Estimate, error) {
 
 // unseen estimates without earlier runs. Measured workloads are part of
 // estimator carma; any other is asked alone.
-func (p *predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
+func (p *Predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 	name := cmp.Or(q.Estimator, p.standard)
 	if q.Declared == 0 && q.Model == "" && q.Network == nil && q.Few != (estimator.Few{}) {
 		return p.few(name, q)
 	}
 	if q.Declared > 0 || q.Model == "" && q.Network == nil {
-		return p.catalogue.Estimate(q)
+		return p.Catalogue.Estimate(q)
 	}
 	if name == "carma" && q.Network == nil {
-		if e, err := p.catalogue.Estimate(q); err == nil && !e.WholeGPU || !zoo.known(q.Model) {
+		if e, err := p.Catalogue.Estimate(q); err == nil && !e.WholeGPU || !zoo.Known(q.Model) {
 			return e, withNetworks(err)
 		}
 	}
@@ -78,7 +81,7 @@ func (p *predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 }
 
 // few answers for a model of which only a few figures are known.
-func (p *predictor) few(name string, q estimator.Query) (estimator.Estimate, error) {
+func (p *Predictor) few(name string, q estimator.Query) (estimator.Estimate, error) {
 	m, err := methods.Find(p.methods, name)
 	if err != nil {
 		return estimator.Estimate{}, err
@@ -96,7 +99,7 @@ func (p *predictor) few(name string, q estimator.Query) (estimator.Estimate, err
 }
 
 // ask has a method answer for the daemon's environment.
-func (p *predictor) ask(m methods.Method, s methods.Subject, model string, batch int) (estimator.Estimate, error) {
+func (p *Predictor) ask(m methods.Method, s methods.Subject, model string, batch int) (estimator.Estimate, error) {
 	s.Environment, s.Capacity = &p.environment.Environment, p.environment.Capacity
 	a, err := m.Estimate(s)
 	if errors.Is(err, methods.ErrNotApplicable) {
@@ -109,7 +112,7 @@ func (p *predictor) ask(m methods.Method, s methods.Subject, model string, batch
 }
 
 // booked is what is booked for an answer; what says of what and by whom.
-func (p *predictor) booked(what, name string, a methods.Answer) estimator.Estimate {
+func (p *Predictor) booked(what, name string, a methods.Answer) estimator.Estimate {
 	if p.environment.Capacity > 0 && a.Point >= p.environment.Capacity {
 		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: what + ": more than such a GPU has, so it gets whole GPUs; --mem lets it share"}
 	}
@@ -125,7 +128,7 @@ func (p *predictor) booked(what, name string, a methods.Answer) estimator.Estima
 const lineFar = 1
 
 // corrected is an estimate after earlier runs at other batch sizes.
-func (p *predictor) corrected(q estimator.Query, e estimator.Estimate) estimator.Estimate {
+func (p *Predictor) corrected(q estimator.Query, e estimator.Estimate) estimator.Estimate {
 	line, far, ok := estimator.FromRuns(q.Batch, q.Runs)
 	if !ok {
 		return e
@@ -166,14 +169,14 @@ func networkOf(q estimator.Query) (*models.Config, error) {
 	if q.Network != nil {
 		return q.Network, nil
 	}
-	if !zoo.known(q.Model) {
-		return nil, withNetworks(&estimator.UnknownModelError{Name: q.Model, Nearest: nearest.Near(q.Model, zoo.names())})
+	if !zoo.Known(q.Model) {
+		return nil, withNetworks(&estimator.UnknownModelError{Name: q.Model, Nearest: nearest.Near(q.Model, zoo.Names())})
 	}
 	o := models.Overrides{Batch: q.Batch}
 	if q.GPUs > 1 {
 		o.GPUs, o.Parallel = q.GPUs, models.DDP
 	}
-	return zoo.build(q.Model, o)
+	return zoo.Build(q.Model, o)
 }
 
 // withNetworks adds the catalogue of networks to the names that an unknown one
@@ -183,5 +186,5 @@ func withNetworks(err error) error {
 	if !ok || len(unknown.Nearest) > 0 {
 		return err
 	}
-	return &estimator.UnknownModelError{Name: unknown.Name, Nearest: nearest.Near(strings.ToLower(unknown.Name), zoo.names())}
+	return &estimator.UnknownModelError{Name: unknown.Name, Nearest: nearest.Near(strings.ToLower(unknown.Name), zoo.Names())}
 }

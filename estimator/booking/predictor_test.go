@@ -1,4 +1,4 @@
-package main
+package booking
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"carma/configs/models"
+	"carma/configs/models/zoo"
 	"carma/estimator"
 	"carma/estimator/methods"
 	"carma/estimator/onnx"
@@ -15,16 +16,16 @@ import (
 // fewQuery is of an unknown model with some figures.
 var fewQuery = estimator.Query{Few: estimator.Few{Params: 25_000_000, Family: "cnn", Input: 150_528}, Batch: 64, GPUs: 1}
 
-func testPredictor(t *testing.T) *predictor {
+func testPredictor(t *testing.T) *Predictor {
 	t.Helper()
-	p, err := newPredictor("carma", "")
+	p, err := NewPredictor("carma", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func predicted(t *testing.T, p *predictor, q estimator.Query) estimator.Estimate {
+func predicted(t *testing.T, p *Predictor, q estimator.Query) estimator.Estimate {
 	t.Helper()
 	e, err := p.Estimate(q)
 	if err != nil {
@@ -69,7 +70,7 @@ func TestPredictorRuns(t *testing.T) {
 // TestPredictorNetwork: what a probe found counts for more than the name.
 func TestPredictorNetwork(t *testing.T) {
 	p := testPredictor(t)
-	probed, err := zoo.build("vgg16", models.Overrides{Batch: 32})
+	probed, err := zoo.Build("vgg16", models.Overrides{Batch: 32})
 	if err != nil {
 		t.Fatal(err)
 	}
