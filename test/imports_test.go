@@ -16,6 +16,7 @@ var allowed = map[string][]string{
 	"carma/mapper/interference":       {},
 	"carma/mapper/words":              {"carma/mapper"},
 	"carma/mapper/sim":                {"carma/mapper", "carma/mapper/interference", "carma/mapper/words"},
+	"carma/mapper/sim/study":          {"carma/configs", "carma/configs/models/zoo", "carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/evaluate", "carma/estimator/methods", "carma/mapper", "carma/mapper/sim"},
 	"carma/mapper/sim/fit":            {"carma/mapper", "carma/mapper/sim", "carma/mapper/sim/pairs"},
 	"carma/mapper/sim/pairs":          {"carma/mapper/sim"},
 	"carma/containers":                {},

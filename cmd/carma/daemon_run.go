@@ -123,7 +123,7 @@ func openGPUs(ctx context.Context, config configs.Config, clock *runner.Clock, o
 		if !errors.As(err, &none) || hasNVIDIA() {
 			return source, err
 		}
-		name = "sim:" + defaultServer
+		name = "sim:" + servers.Default
 		log.Info().Str("gpus", name).Str("reason", none.what).Msg("no NVIDIA driver here: the GPUs are simulated")
 	}
 	if server, ok := strings.CutPrefix(name, "sim:"); ok {
@@ -141,9 +141,6 @@ func openGPUs(ctx context.Context, config configs.Config, clock *runner.Clock, o
 	return openNVML(ctx, only, config, opt, log)
 }
 
-// defaultServer is simulated where there is no NVIDIA driver.
-const defaultServer = "dgx-station-a100"
-
 // noDriverError says that there is no NVIDIA driver here. As an error of the
 // daemon it is one of usage.
 type noDriverError struct{ usageError }
@@ -158,7 +155,7 @@ func hasNVIDIA() bool {
 // forReal refuses what only simulated GPUs can do.
 func forReal(config configs.Config) error {
 	if config.Speed != 1 {
-		return usagef("leave --speed out, or simulate: --gpus sim:"+defaultServer, "--speed %v needs simulated GPUs", config.Speed)
+		return usagef("leave --speed out, or simulate: --gpus sim:"+servers.Default, "--speed %v needs simulated GPUs", config.Speed)
 	}
 	if config.Attach == string(containers.AttachSimulated) {
 		return usagef("write --attach auto, or leave it out", "--attach simulated gives a task no GPU, %s are real", config.GPUs)
@@ -170,7 +167,7 @@ func forReal(config configs.Config) error {
 const simFolder = "/run/carma-sim"
 
 func openSimulated(name string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
-	server, err := servers.Find(cmp.Or(name, defaultServer))
+	server, err := servers.Find(cmp.Or(name, servers.Default))
 	if err != nil {
 		return nil, usagef("", "--gpus sim:%s: %v", name, err)
 	}

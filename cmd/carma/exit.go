@@ -14,6 +14,7 @@ import (
 
 	"carma/configs"
 	"carma/configs/nearest"
+	"carma/mapper/sim/study"
 	"carma/runner/api"
 	"carma/runner/journal"
 )
@@ -100,9 +101,10 @@ func codeOf(err error) int {
 		none   *api.NoDaemonError
 		status *api.StatusError
 		refuse *journal.Refusal
+		wrong  *study.Wrong
 	)
 	switch {
-	case errors.As(err, &usage), errors.As(err, &config), errors.As(err, &refuse):
+	case errors.As(err, &usage), errors.As(err, &config), errors.As(err, &refuse), errors.As(err, &wrong):
 		return exitUsage
 	case errors.As(err, &none):
 		if none.Reached() {

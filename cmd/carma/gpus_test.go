@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/configs"
+	"carma/configs/servers"
 	"carma/containers"
 	"carma/mapper"
 	"carma/runner"
@@ -79,7 +80,7 @@ func TestNoGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if s.Name() != "sim:"+defaultServer || opt.Attach != containers.AttachSimulated {
+	if s.Name() != "sim:"+servers.Default || opt.Attach != containers.AttachSimulated {
 		t.Errorf("auto opens %s, attached by %s", s.Name(), opt.Attach)
 	}
 }

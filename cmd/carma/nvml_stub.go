@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/configs"
+	"carma/configs/servers"
 	"carma/runner"
 	"carma/runner/gpu"
 )
@@ -15,6 +16,6 @@ import (
 func openNVML(context.Context, []string, configs.Config, *runner.Options, zerolog.Logger) (gpu.Source, error) {
 	return nil, &noDriverError{usageError{
 		"this carma was built without cgo, which loads the NVIDIA driver's library",
-		"build it with a C compiler in PATH (CGO_ENABLED=1 make build), or simulate: carma daemon --gpus sim:" + defaultServer,
+		"build it with a C compiler in PATH (CGO_ENABLED=1 make build), or simulate: carma daemon --gpus sim:" + servers.Default,
 	}}
 }

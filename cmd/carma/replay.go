@@ -5,8 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"carma/configs/servers"
 	"carma/configs/traces"
 	"carma/mapper/sim"
+	"carma/mapper/sim/study"
 )
 
 func (a *app) replayCommand() *cobra.Command {
@@ -93,14 +95,14 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 	}
 	flags := cmd.Flags()
 	var virtual virtualFlags
-	flags.StringVar(&virtual.policies, "policy", "", "`policies` and presets, separated by commas (default: all policies); with --live: only if the daemon's is this one")
-	flags.StringVar(&virtual.gpus, "gpus", "sim:"+defaultServer, "the `server`: sim:NAME or sim:FILE")
+	flags.StringVar(&virtual.Policies, "policy", "", "`policies` and presets, separated by commas (default: all policies); with --live: only if the daemon's is this one")
+	flags.StringVar(&virtual.gpus, "gpus", "sim:"+servers.Default, "the `server`: sim:NAME or sim:FILE")
 	countFlag(flags, &virtual.count, 1, "gpu-count", "so many GPUs of the server's kind (default: as it has)")
-	flags.StringVar(&virtual.estimator, "estimator", estimators[0], "what is known of a task's memory, separated by commas: "+strings.Join(estimators, ", "))
-	flags.DurationVar(&virtual.startUp, "start-up", defaultStartUp, "`time` from a launch until the container runs")
-	flags.StringArrayVar(&virtual.set, "set", nil, "change a rule of the policies, `KEY=VALUE` as in the configuration, for example order=fair; may be repeated")
+	flags.StringVar(&virtual.Estimator, "estimator", study.Estimators[0], "what is known of a task's memory, separated by commas: "+strings.Join(study.Estimators, ", "))
+	flags.DurationVar(&virtual.startUp, "start-up", study.StartUp, "`time` from a launch until the container runs")
+	flags.StringArrayVar(&virtual.Set, "set", nil, "change a rule of the policies, `KEY=VALUE` as in the configuration, for example order=fair; may be repeated")
 	flags.DurationVar(&virtual.checkpoint, "checkpoint", 0, "`time` after which tasks save their work, to go on from there (default: never)")
-	countFlag(flags, &virtual.lookAhead, 1, "look-ahead", "tasks that do not fit and are passed over, for policies (default: as the policy has it; 1: strictly in order)")
+	countFlag(flags, &virtual.LookAhead, 1, "look-ahead", "tasks that do not fit and are passed over, for policies (default: as the policy has it; 1: strictly in order)")
 	flags.StringVar(&virtual.check, "check", "", "compare the result with the bounds in this `file`; without TRACE or --policy, replay what it names")
 	flags.BoolVar(&virtual.record, "record", false, "with --check: keep in the file what the values came to")
 	published := flags.Bool("published", false, "print ours beside what CARMA and AEGIS published, and end")
@@ -117,7 +119,7 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 	measured.add(cmd)
 	asJSON := addJSON(cmd)
 	complete(cmd, "policy", policiesAndPresets)
-	complete(cmd, "estimator", words(estimators))
+	complete(cmd, "estimator", words(study.Estimators))
 	complete(cmd, "sharing", words(sim.SharingNames()))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if measured.given(cmd) {
@@ -145,7 +147,7 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 			v.files = files
 			return a.replayVirtual(v, *asJSON)
 		}
-		l.policy = virtual.policies
+		l.policy = virtual.Policies
 		return a.runLive(cmd, l, args, *asJSON)
 	}
 	return cmd
@@ -154,9 +156,9 @@ Exits with 1 when a task did not succeed or a bound does not hold.`,
 // policiesAndPresets completes --policy.
 func policiesAndPresets(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 	fit, directive := policies(cmd, args, start)
-	for i := range presets {
-		if strings.HasPrefix(presets[i].name, start) {
-			fit = append(fit, presets[i].name+"\t"+presets[i].doc)
+	for _, p := range study.Presets() {
+		if strings.HasPrefix(p.Name, start) {
+			fit = append(fit, p.Name+"\t"+p.Doc)
 		}
 	}
 	return fit, directive

@@ -17,6 +17,7 @@ import (
 
 	"carma/cmd/carma/report"
 	"carma/configs/workloads"
+	"carma/mapper/sim/study"
 )
 
 // replayFiles are what a replay in virtual time leaves besides its table.
@@ -94,7 +95,7 @@ func writable(path *string, inputs []string) error {
 func (f *replayFiles) charts() bool { return f != nil && f.html != "" }
 
 // write leaves the files that were asked for.
-func (f *replayFiles) write(v *virtualReplay, all []replayedTrace) error {
+func (f *replayFiles) write(v *virtualReplay, all []study.Replayed) error {
 	if f == nil {
 		return nil
 	}
@@ -145,22 +146,22 @@ func partFile(path string) (f *os.File, err error) {
 }
 
 // report is the data of the HTML report.
-func (v *virtualReplay) report(all []replayedTrace) ([]report.Data, error) {
+func (v *virtualReplay) report(all []study.Replayed) ([]report.Data, error) {
 	out := make([]report.Data, len(all))
 	for i := range all {
 		r := &all[i]
 		d := report.Data{
-			Trace: r.trace.Name, Description: r.trace.Description, Server: v.server.Name,
-			Facts: []string{"start-up " + v.startUp.String()},
+			Trace: r.Trace.Name, Description: r.Trace.Description, Server: v.Server.Name,
+			Facts: []string{"start-up " + v.StartUp.String()},
 		}
 		if text := v.estimatorText(); text != "" {
 			d.Facts = append(d.Facts, strings.TrimPrefix(text, ", "))
 		}
-		for _, g := range v.server.GPUs {
+		for _, g := range v.Server.GPUs {
 			d.GPUs = append(d.GPUs, report.GPU{Index: g.Index, Model: g.Model, Memory: g.Memory})
 		}
-		for j := range r.outcomes {
-			run, err := r.reportRun(&r.outcomes[j])
+		for j := range r.Outcomes {
+			run, err := reportRun(r, &r.Outcomes[j])
 			if err != nil {
 				return nil, err
 			}
@@ -171,11 +172,11 @@ func (v *virtualReplay) report(all []replayedTrace) ([]report.Data, error) {
 	return out, nil
 }
 
-func (r *replayedTrace) reportRun(o *outcome) (report.Run, error) {
-	run := report.Run{Policy: o.policy, Metrics: o.result.Metrics, Timeline: o.result.Timeline}
+func reportRun(r *study.Replayed, o *study.Outcome) (report.Run, error) {
+	run := report.Run{Policy: o.Policy, Metrics: o.Result.Metrics, Timeline: o.Result.Timeline}
 	models := map[string]string{} // look-up only
-	for i := range o.result.Tasks {
-		t := &o.result.Tasks[i]
+	for i := range o.Result.Tasks {
+		t := &o.Result.Tasks[i]
 		workload := t.Task.Name
 		if _, known := models[workload]; !known {
 			p, err := workloads.Find(workload)
@@ -185,7 +186,7 @@ func (r *replayedTrace) reportRun(o *outcome) (report.Run, error) {
 			models[workload] = p.Model
 		}
 		name := workload
-		if own := r.trace.Tasks[i].Name; own != "" {
+		if own := r.Trace.Tasks[i].Name; own != "" {
 			name += " (" + own + ")"
 		}
 		run.Tasks = append(run.Tasks, report.Task{
@@ -203,15 +204,15 @@ var taskColumns = []string{
 }
 
 // writeTasks writes a line for each task under each policy.
-func writeTasks(w io.Writer, all []replayedTrace) error {
+func writeTasks(w io.Writer, all []study.Replayed) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(taskColumns); err != nil {
 		return err
 	}
 	for i := range all {
-		for j := range all[i].outcomes {
-			for k := range all[i].outcomes[j].result.Tasks {
-				if err := out.Write(all[i].csvLine(&all[i].outcomes[j], k)); err != nil {
+		for j := range all[i].Outcomes {
+			for k := range all[i].Outcomes[j].Result.Tasks {
+				if err := out.Write(csvLine(&all[i], &all[i].Outcomes[j], k)); err != nil {
 					return err
 				}
 			}
@@ -221,8 +222,8 @@ func writeTasks(w io.Writer, all []replayedTrace) error {
 	return out.Error()
 }
 
-func (r *replayedTrace) csvLine(o *outcome, k int) []string {
-	t := &o.result.Tasks[k]
+func csvLine(r *study.Replayed, o *study.Outcome, k int) []string {
+	t := &o.Result.Tasks[k]
 	l, ooms := t.Record.Lifetimes(), 0
 	for _, a := range t.Record.Attempts {
 		if a.OOM {
@@ -235,7 +236,7 @@ func (r *replayedTrace) csvLine(o *outcome, k int) []string {
 	}
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', 3, 64) }
 	return []string{
-		r.trace.Name, o.policy, t.ID.String(), cmp.Or(r.trace.Tasks[k].Name, t.Task.Name), t.Task.Name, t.Task.User, strconv.Itoa(t.Task.GPUs),
+		r.Trace.Name, o.Policy, t.ID.String(), cmp.Or(r.Trace.Tasks[k].Name, t.Task.Name), t.Task.Name, t.Task.User, strconv.Itoa(t.Task.GPUs),
 		number(t.Task.At.Seconds()), string(t.Phase), strconv.Itoa(len(t.Record.Attempts)), strconv.Itoa(ooms),
 		number(l.Waiting.Seconds()), number(l.Execution.Seconds()), number(l.Lost.Seconds()), number(l.JCT.Seconds()),
 		number(t.Record.Slowdown()), strings.Join(gpus, " "),

@@ -1,37 +1,39 @@
 package main
 
+import "carma/mapper/sim/study"
+
 // policyJSON is one run. Times are seconds; ratios are to the reference.
 // docs/replay.md documents it; a field stays what it is.
 type policyJSON struct {
-	Policy     string     `json:"policy"`
-	Estimator  string     `json:"estimator"`
-	Preset     bool       `json:"preset"`
-	Score      string     `json:"score"`
-	LookAhead  int        `json:"look_ahead"`
-	Tasks      int        `json:"tasks"`
-	Succeeded  int        `json:"succeeded"`
-	Failed     int        `json:"failed"`
-	OOMs       int        `json:"ooms"`
-	Relaunches int        `json:"relaunches"`
-	Makespan   float64    `json:"makespan_s"`
-	MeanJCT    float64    `json:"jct_mean_s"`
-	MedianJCT  float64    `json:"jct_median_s"`
-	P95JCT     float64    `json:"jct_p95_s"`
-	WorstJCT   float64    `json:"jct_max_s"`
-	Waiting    float64    `json:"waiting_mean_s"`
-	Execution  float64    `json:"execution_mean_s"`
-	Lost       float64    `json:"lost_mean_s"`
-	LostGPU    float64    `json:"lost_gpu_s"`
-	LostShare  float64    `json:"lost_share"`
-	Slowdown   float64    `json:"slowdown_max"`
-	SMACT      float64    `json:"smact_mean"`
-	Memory     int64      `json:"memory_mean_bytes"`
-	Energy     float64    `json:"energy_j"`
-	BoundRatio float64    `json:"makespan_to_bound"`
-	RatioTo    string     `json:"ratio_to"`
-	Ratios     ratiosJSON `json:"ratios"`
-	Whole      []wholeGPU `json:"whole_gpu,omitempty"`
-	List       []simJSON  `json:"list,omitempty"`
+	Policy     string           `json:"policy"`
+	Estimator  string           `json:"estimator"`
+	Preset     bool             `json:"preset"`
+	Score      string           `json:"score"`
+	LookAhead  int              `json:"look_ahead"`
+	Tasks      int              `json:"tasks"`
+	Succeeded  int              `json:"succeeded"`
+	Failed     int              `json:"failed"`
+	OOMs       int              `json:"ooms"`
+	Relaunches int              `json:"relaunches"`
+	Makespan   float64          `json:"makespan_s"`
+	MeanJCT    float64          `json:"jct_mean_s"`
+	MedianJCT  float64          `json:"jct_median_s"`
+	P95JCT     float64          `json:"jct_p95_s"`
+	WorstJCT   float64          `json:"jct_max_s"`
+	Waiting    float64          `json:"waiting_mean_s"`
+	Execution  float64          `json:"execution_mean_s"`
+	Lost       float64          `json:"lost_mean_s"`
+	LostGPU    float64          `json:"lost_gpu_s"`
+	LostShare  float64          `json:"lost_share"`
+	Slowdown   float64          `json:"slowdown_max"`
+	SMACT      float64          `json:"smact_mean"`
+	Memory     int64            `json:"memory_mean_bytes"`
+	Energy     float64          `json:"energy_j"`
+	BoundRatio float64          `json:"makespan_to_bound"`
+	RatioTo    string           `json:"ratio_to"`
+	Ratios     ratiosJSON       `json:"ratios"`
+	Whole      []study.WholeGPU `json:"whole_gpu,omitempty"`
+	List       []simJSON        `json:"list,omitempty"`
 }
 
 type ratiosJSON struct {
@@ -75,25 +77,25 @@ type overallJSON struct {
 }
 
 // json is the same for programs, with each task's times.
-func (v *virtualReplay) json(all []replayedTrace) any {
+func (v *virtualReplay) json(all []study.Replayed) any {
 	list := make([]traceJSON, len(all))
 	for i := range all {
 		r := &all[i]
 		list[i] = traceJSON{
-			Trace: r.trace.Name, Server: v.server.Name, GPUs: len(v.server.GPUs), StartUp: v.startUp.Seconds(), Sharing: v.sharing.String(),
-			LowerBound: r.reference.result.Metrics.LowerBound.Seconds(), Reference: r.reference.json(r.reference),
+			Trace: r.Trace.Name, Server: v.Server.Name, GPUs: len(v.Server.GPUs), StartUp: v.StartUp.Seconds(), Sharing: v.Sharing.String(),
+			LowerBound: r.Reference.Result.Metrics.LowerBound.Seconds(), Reference: outcomeJSON(r.Reference, r.Reference),
 		}
 		list[i].Reference.List = nil
-		for j := range r.outcomes {
-			list[i].Policies = append(list[i].Policies, r.outcomes[j].json(r.reference))
+		for j := range r.Outcomes {
+			list[i].Policies = append(list[i].Policies, outcomeJSON(&r.Outcomes[j], r.Reference))
 		}
 	}
 	overall := []overallJSON{}
-	for _, row := range v.rows {
-		outcomes, references := across(all, row.label)
-		o := overallJSON{row.name, row.estimator, map[string]float64{}}
-		for _, m := range metrics {
-			o.Metrics[m.name] = measure(m.name, outcomes, references)
+	for _, row := range v.Rows {
+		outcomes, references := study.Across(all, row.Label)
+		o := overallJSON{row.Name, row.Estimator, map[string]float64{}}
+		for _, m := range study.Metrics() {
+			o.Metrics[m.Name] = study.Measure(m.Name, outcomes, references)
 		}
 		overall = append(overall, o)
 	}
@@ -103,25 +105,27 @@ func (v *virtualReplay) json(all []replayedTrace) any {
 	}{list, overall}
 }
 
-func (o *outcome) json(reference *outcome) policyJSON {
-	m := &o.result.Metrics
-	ratio := func(name string) float64 { return measure(name+ratioSuffix, []*outcome{o}, []*outcome{reference}) }
+func outcomeJSON(o, reference *study.Outcome) policyJSON {
+	m := &o.Result.Metrics
+	ratio := func(name string) float64 {
+		return study.Measure(name+study.RatioSuffix, []*study.Outcome{o}, []*study.Outcome{reference})
+	}
 	out := policyJSON{
-		Policy: o.row.name, Estimator: o.row.estimator, Preset: o.row.preset, Score: string(o.row.score), LookAhead: o.row.options.LookAhead,
+		Policy: o.Row.Name, Estimator: o.Row.Estimator, Preset: o.Row.Preset, Score: string(o.Row.Score), LookAhead: o.Row.Options.LookAhead,
 		Tasks: m.Tasks, Succeeded: m.Succeeded, Failed: m.Failed, OOMs: m.OOMs, Relaunches: m.Relaunches,
 		Makespan: m.Makespan.Seconds(), MeanJCT: m.MeanJCT.Seconds(), MedianJCT: m.MedianJCT.Seconds(),
 		P95JCT: m.P95JCT.Seconds(), WorstJCT: m.WorstJCT.Seconds(),
 		Waiting: m.MeanWaiting.Seconds(), Execution: m.MeanExecution.Seconds(), Lost: m.MeanLost.Seconds(),
-		LostGPU: m.LostGPUTime.Seconds(), LostShare: o.lostShare(), Slowdown: m.WorstSlowdown, SMACT: m.MeanSMACT, Memory: int64(m.MeanMemory),
-		Energy: m.EnergyJ, RatioTo: reference.policy, Whole: o.whole,
+		LostGPU: m.LostGPUTime.Seconds(), LostShare: o.LostShare(), Slowdown: m.WorstSlowdown, SMACT: m.MeanSMACT, Memory: int64(m.MeanMemory),
+		Energy: m.EnergyJ, RatioTo: reference.Policy, Whole: o.Whole,
 		Ratios: ratiosJSON{ratio("makespan"), ratio("jct_mean"), ratio("jct_p95"), ratio("waiting_mean"), ratio("energy")},
 	}
 	if m.LowerBound > 0 {
 		out.BoundRatio = m.Makespan.Seconds() / m.LowerBound.Seconds()
 	}
-	out.List = make([]simJSON, len(o.result.Tasks))
-	for i := range o.result.Tasks {
-		t := &o.result.Tasks[i]
+	out.List = make([]simJSON, len(o.Result.Tasks))
+	for i := range o.Result.Tasks {
+		t := &o.Result.Tasks[i]
 		l := t.Record.Lifetimes()
 		out.List[i] = simJSON{
 			int64(t.ID), t.Task.Name, string(t.Phase), t.Reason, len(t.Record.Attempts), t.Task.At.Seconds(),

@@ -4,194 +4,25 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
-	"time"
 
 	"carma/mapper"
-	"carma/mapper/sim"
+	"carma/mapper/sim/study"
 )
-
-// preset is a policy of CARMA or AEGIS with all that belonged to it: the
-// mapper's options, the estimator and the monitor's score. docs/replay.md
-// tells where each value is from, and what is not modelled.
-type preset struct {
-	name, doc string
-	policy    string
-	estimator string
-	family    *family
-	// change is what the preset has otherwise than its family; nil: nothing.
-	change func(*mapper.Options)
-}
-
-// family is what presets have in common.
-type family struct {
-	name, doc string
-	score     sim.Score
-	rules     mapper.Options // the policy apart
-}
-
-// strict is first come, first served, with nothing that the originals do not
-// have: no learning, no shrinking.
-var strict = mapper.Options{
-	Booking: mapper.BookSamples, IdleFirst: true, Order: mapper.OrderFIFO, LookAhead: 1,
-	Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second,
-}
-
-var (
-	v2 = family{"v2", "CARMA of November 2025 (GitHub itu-rad/CARMA, commit e044017)", sim.ScoreRisk, with(strict, func(o *mapper.Options) {
-		o.Headroom, o.Margin = 512*mapper.MiB, 2*mapper.GiB
-		o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.80, 0.45, 0.40
-		o.WarmUp, o.Interval, o.Recovery = 30*time.Second, time.Second, mapper.RecoverOriginal
-	})}
-	v1 = family{"v1", "the first CARMA (GitHub ehsanyousefzadehasl/CARMA)", sim.ScoreMean, with(strict, func(o *mapper.Options) {
-		o.Margin, o.SMACTCap, o.Interval, o.Recovery = 2000*mapper.MiB, 0.80, 65*time.Second, mapper.RecoverOriginal
-	})}
-	aegis = family{"AEGIS", "its successor (GitHub ehsanyousefzadehasl/AEGIS), on 3 GPUs", sim.ScoreRisk, with(v2.rules, func(o *mapper.Options) {
-		o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.65, 0.35, 0.50
-	})}
-)
-
-func with(o mapper.Options, change func(*mapper.Options)) mapper.Options {
-	change(&o)
-	return o
-}
-
-// presets in the order in which they are listed.
-var presets = slices.Concat([]preset{
-	{"Exclusive", "one task per GPU, strictly in order: what ratios are to", "exclusive", "none", &v2, func(o *mapper.Options) { noCap(o); o.Interval = 0 }},
-	{"oracle-FF", "true peak, lowest index that fits", "first-fit", "oracle", &v2, nil},
-	{"oracle-BF", "true peak, least free memory first", "best-fit", "oracle", &v2, nil},
-	{"oracle-MAGM", "true peak, most available memory first", "magm", "oracle", &v2, nil},
-	{"oracle-LUG", "true peak, least utilized first", "lug", "oracle", &v2, nil},
-	{"OR-RR", "only recovery: the next GPU in a ring, no memory filter, no gate", "round-robin", "none", &v2, noCap},
-	{"OR-MAGM", "only recovery: 5 GiB free, most available memory first", "magm", "none", &v2, minFree(5 * mapper.GiB)},
-	{"OR-LUG", "only recovery: 5 GiB free, least utilized first", "lug", "none", &v2, minFree(5 * mapper.GiB)},
-},
-	estimated(&v2, "EST-MAGM", "magm", nil, "none", "horus", "faketensor", "gpumemnet"),
-	estimated(&v2, "EST-LUG", "lug", nil, "none", "horus", "faketensor", "gpumemnet"),
-	[]preset{
-		{"v1/exclusive", "one task per GPU", "exclusive", "none", &v1, func(o *mapper.Options) { noCap(o); o.Interval = 35 * time.Second }},
-		{"v1/oracle-first-fit", "true peak, lowest index that fits", "first-fit", "oracle", &v1, collocatesRecovery},
-		{"v1/oracle-best-fit", "true peak and 500 MiB, least free memory first", "best-fit", "oracle", &v1, func(o *mapper.Options) {
-			collocatesRecovery(o)
-			o.Margin = 500 * mapper.MiB
-		}},
-		{"v1/oracle-most-GMem-available", "true peak, most free memory first", "magm", "oracle", &v1, nil},
-		{"v1/oracle-least_GPU_utiltized", "true peak, least utilized first", "lug", "oracle", &v1, nil},
-	},
-	estimated(&v1, "estimate-most-GMem-available", "magm", func(o *mapper.Options) { o.Margin, o.SMACTCap = 0, 0 }, "horus", "faketensor", "gpumemnet"),
-	[]preset{
-		{"v1/most-GMem-available-RR", "2000 MiB free, most free memory first", "magm", "none", &v1, minFree(2000 * mapper.MiB)},
-		{"v1/least_GPU_utilized-RR", "2000 MiB free, least utilized first", "lug", "none", &v1, minFree(2000 * mapper.MiB)},
-		{"v1/round-robin", "the next GPU in a ring, no filter, no cap", "round-robin", "none", &v1, noCap},
-		{"v1/least_utilized_GPU", "12000 MiB free, least utilized first", "lug", "none", &v1, minFree(12000 * mapper.MiB)},
-
-		{"AEGIS/oracle-MAGM", "true peak, most available memory first, no gate", "magm", "oracle", &aegis, noCap},
-		{"AEGIS/OR-MAGM", "only recovery: 5 GiB free, most available memory first", "magm", "none", &aegis, minFree(5 * mapper.GiB)},
-		{"AEGIS/OR-MAGM-no-thresholds", "the same without the gate", "magm", "none", &aegis, both(minFree(5*mapper.GiB), noCap)},
-		{"AEGIS/OR-MAGM-staged", "OR-MAGM with the later, staged recovery", "magm", "none", &aegis, both(minFree(5*mapper.GiB), staged)},
-		{"AEGIS/OR-LUG", "only recovery: 5 GiB free, least utilized first", "lug", "none", &aegis, minFree(5 * mapper.GiB)},
-		{"AEGIS/OR-LUG-no-thresholds", "the same without the gate", "lug", "none", &aegis, both(minFree(5*mapper.GiB), noCap)},
-		{"AEGIS/OR-RR", "only recovery: the next GPU in a ring", "round-robin", "none", &aegis, noCap},
-	},
-	estimated(&aegis, "EST-MAGM", "magm", nil, "horus", "faketensor", "gpumemnet"),
-	[]preset{
-		{"AEGIS/Horus", "expected GPU utilizations sum to at most 100 %, lowest sum first", "horus", "horus", &aegis, noCap},
-		{"AEGIS/Lucid", "two tasks, sharing scores sum to at most 2, peaks within all but 2048 MiB", "lucid", "oracle", &aegis, func(o *mapper.Options) {
-			noCap(o)
-			o.MaxTasks, o.Booking, o.Margin = 2, mapper.BookGrants, 1536*mapper.MiB // beside the headroom of 512
-		}},
-	},
-	ablations[1:], // the first is the policy itself
-	newByEstimator,
-)
-
-func noCap(o *mapper.Options) { o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0, 0, 0 }
-
-func staged(o *mapper.Options) { o.Recovery = mapper.RecoverStaged }
-
-func minFree(b mapper.Bytes) func(*mapper.Options) {
-	return func(o *mapper.Options) { o.MinFree, o.Margin = b, 0 }
-}
-
-func both(a, b func(*mapper.Options)) func(*mapper.Options) {
-	return func(o *mapper.Options) { a(o); b(o) }
-}
-
-// collocatesRecovery: v1's first-fit and best-fit also place recovered tasks
-// beside others.
-func collocatesRecovery(o *mapper.Options) { o.Recovery = mapper.RecoverLadder }
-
-// estimated are the presets of one policy by estimator.
-func estimated(f *family, name, policy string, change func(*mapper.Options), methods ...string) []preset {
-	if f != &v2 {
-		name = f.name + "/" + name
-	}
-	order := map[string]string{"magm": "most available memory first", "lug": "least utilized first"}[policy]
-	var list []preset
-	for _, method := range methods {
-		p := preset{name + ":" + method, "estimate of " + method + ", " + order, policy, method, f, change}
-		if method == "none" { // what the original makes of estimator None
-			p.doc, p.estimator = "true peak, as the original without estimator; "+order, "oracle"
-		}
-		list = append(list, p)
-	}
-	return list
-}
-
-// row is the preset as a line of a table.
-func (p *preset) row() replayRow {
-	o := p.family.rules
-	o.Policy = p.policy
-	if p.change != nil {
-		p.change(&o)
-	}
-	return replayRow{name: p.name, label: p.name, estimator: p.estimator, preset: true, options: o, score: p.family.score}
-}
-
-func presetNames() []string {
-	names := make([]string, len(presets))
-	for i := range presets {
-		names[i] = presets[i].name
-	}
-	return names
-}
-
-// presetNamed finds a preset, whatever the case; those of v2 also by v2/NAME.
-func presetNamed(name string) (*preset, bool) {
-	name = strings.TrimPrefix(strings.ToLower(name), "v2/")
-	for i := range presets {
-		if strings.ToLower(presets[i].name) == name {
-			return &presets[i], true
-		}
-	}
-	return nil, false
-}
-
-// mustPreset is the row of a preset that is in the table.
-func mustPreset(name string) replayRow {
-	p, ok := presetNamed(name)
-	if !ok {
-		panic("no preset " + name) // our own bug
-	}
-	return p.row()
-}
 
 // printPresets lists them with what they set.
 func printPresets(w io.Writer) error {
 	t := &table{columns: []column{{title: "PRESET"}, {title: "POLICY"}, {title: "ESTIMATOR"}, {title: "GATE"}, {title: "WHAT IT IS", least: 20, share: 1}}}
-	for i := range presets {
-		p := &presets[i]
-		t.add(p.name, p.policy, p.estimator, gateText(p.row().options), p.doc)
+	for _, p := range study.Presets() {
+		row := p.Row()
+		t.add(p.Name, row.Options.Policy, row.Estimator, gateText(row.Options), p.Doc)
 	}
 	if err := t.write(w, 0); err != nil {
 		return err
 	}
-	for _, f := range []family{v2, v1, aegis} { // carma's are its defaults
-		o := f.rules
+	for _, f := range study.Families() {
+		o := f.Rules
 		fmt.Fprintf(w, "\n%s: %s\n  score %s, booking %s, headroom %s, margin %s, warm-up %s, interval %s, recovery %s, strictly in order, idle GPUs first\n",
-			f.name, f.doc, f.score, o.Booking, o.Headroom, o.Margin, o.WarmUp, o.Interval, cmp.Or(o.Recovery, mapper.RecoverLadder))
+			f.Name, f.Doc, f.Score, o.Booking, o.Headroom, o.Margin, o.WarmUp, o.Interval, cmp.Or(o.Recovery, mapper.RecoverLadder))
 	}
 	_, err := fmt.Fprintln(w, "\nPresets without a prefix are of family v2. A workload without a published estimate counts as 40000 MiB, as in the original.")
 	return err

@@ -4,24 +4,26 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"carma/mapper/sim/study"
 )
 
-func (s *comparedSet) print(w io.Writer) error {
+func printPublished(w io.Writer, s *study.ComparedSet) error {
 	fmt.Fprintf(w, "%s\n%s\n", s.Title, s.Source)
 	t := &table{columns: []column{
 		{title: "TRACE"}, {title: "GPUS", right: true}, {title: "POLICY"}, {title: "METRIC"}, {title: "OURS", right: true},
 		{title: "PUBLISHED", right: true}, {title: "DIFFERENCE", right: true}, {title: "WITHIN", right: true}, {title: ""},
 	}}
-	for _, l := range s.lines {
-		t.add(l.Trace, strconv.Itoa(l.GPUs), l.Policy, l.Metric, figureText(l.ours, l.Value), figureText(l.Value, l.Value),
-			fmt.Sprintf("%+.1f %%", 100*l.difference()), fmt.Sprintf("%.0f %%", 100*l.Tolerance), verdictText(l.ok(), l.Bound))
+	for _, l := range s.Lines {
+		t.add(l.Trace, strconv.Itoa(l.GPUs), l.Policy, l.Metric, figureText(l.Ours, l.Value), figureText(l.Value, l.Value),
+			fmt.Sprintf("%+.1f %%", 100*l.Difference()), fmt.Sprintf("%.0f %%", 100*l.Tolerance), verdictText(l.OK(), l.Bound))
 	}
 	if err := t.write(w, 0); err != nil {
 		return err
 	}
 	if s.Rank != "" {
 		fmt.Fprintf(w, "order of the policies by %s: rank correlation %.2f (Spearman), at least %.2f: %s\n",
-			s.Rank, s.rank, s.LeastRank, verdictText(s.rank >= s.LeastRank, true))
+			s.Rank, s.Correlation, s.LeastRank, verdictText(s.Correlation >= s.LeastRank, true))
 	}
 	return nil
 }
@@ -48,7 +50,7 @@ func verdictText(ok, bound bool) string {
 }
 
 // publishedJSON is the same for programs.
-func publishedJSON(all []comparedSet) any {
+func publishedJSON(all []study.ComparedSet) any {
 	type lineJSON struct {
 		Trace      string  `json:"trace"`
 		GPUs       int     `json:"gpus"`
@@ -72,11 +74,11 @@ func publishedJSON(all []comparedSet) any {
 	for i := range all {
 		s := &all[i]
 		list[i] = setJSON{Name: s.Name, Title: s.Title, Source: s.Source}
-		for _, l := range s.lines {
-			list[i].Figures = append(list[i].Figures, lineJSON{l.Trace, l.GPUs, l.Policy, l.Metric, l.ours, l.Value, l.difference(), l.Tolerance, l.Bound, l.ok()})
+		for _, l := range s.Lines {
+			list[i].Figures = append(list[i].Figures, lineJSON{l.Trace, l.GPUs, l.Policy, l.Metric, l.Ours, l.Value, l.Difference(), l.Tolerance, l.Bound, l.OK()})
 		}
 		if s.Rank != "" {
-			list[i].Rank = &s.rank
+			list[i].Rank = &s.Correlation
 		}
 	}
 	return struct {

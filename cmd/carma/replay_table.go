@@ -9,19 +9,20 @@ import (
 	"carma/cmd/carma/report"
 	"carma/mapper"
 	"carma/mapper/sim"
+	"carma/mapper/sim/study"
 )
 
 // replayWidth is what a table of a replay fits.
 const replayWidth = 120
 
 // print writes the table of one trace: a line per row, and the reference.
-func (v *virtualReplay) print(w io.Writer, r *replayedTrace) error {
-	m := r.reference.result.Metrics
+func (v *virtualReplay) print(w io.Writer, r *study.Replayed) error {
+	m := r.Reference.Result.Metrics
 	title := fmt.Sprintf(": %d tasks on %d GPUs of %s, lower bound %s%s",
-		m.Tasks, len(v.server.GPUs), v.server.Name, report.Span(m.LowerBound), v.estimatorText())
-	fmt.Fprintln(w, shorten(printable(r.trace.Name), max(1, replayWidth-len(title)))+title)
-	if v.sharing != sim.MPS {
-		fmt.Fprintf(w, "tasks share a GPU by %s, not %s\n", v.sharing, sim.MPS)
+		m.Tasks, len(v.Server.GPUs), v.Server.Name, report.Span(m.LowerBound), v.estimatorText())
+	fmt.Fprintln(w, shorten(printable(r.Trace.Name), max(1, replayWidth-len(title)))+title)
+	if v.Sharing != sim.MPS {
+		fmt.Fprintf(w, "tasks share a GPU by %s, not %s\n", v.Sharing, sim.MPS)
 	}
 	t := &table{columns: []column{
 		{title: "POLICY", least: 8, share: 1}, {title: "MAKESPAN", right: true}, {title: "JCT", right: true}, {title: "P95", right: true},
@@ -29,32 +30,32 @@ func (v *virtualReplay) print(w io.Writer, r *replayedTrace) error {
 		{title: "WORST", right: true}, {title: "MJ", right: true}, {title: "SMACT", right: true}, {title: "MEM", right: true},
 		{title: "RATIO", right: true},
 	}}
-	if r.under(referencePreset) == nil {
-		t.add(r.reference.cells(r.reference)...)
+	if r.Under(study.ReferencePreset) == nil {
+		t.add(outcomeCells(r.Reference, r.Reference)...)
 	}
-	for i := range r.outcomes {
-		t.add(r.outcomes[i].cells(r.reference)...)
+	for i := range r.Outcomes {
+		t.add(outcomeCells(&r.Outcomes[i], r.Reference)...)
 	}
 	if err := t.write(w, replayWidth); err != nil {
 		return err
 	}
-	for i := range r.outcomes {
-		for _, task := range r.outcomes[i].result.Tasks {
+	for i := range r.Outcomes {
+		for _, task := range r.Outcomes[i].Result.Tasks {
 			if task.Phase != mapper.Succeeded {
-				fmt.Fprintf(w, "  %s: task %d (%s) %s: %s\n", r.outcomes[i].policy, task.ID, printable(task.Task.Name), task.Phase, printable(task.Reason))
+				fmt.Fprintf(w, "  %s: task %d (%s) %s: %s\n", r.Outcomes[i].Policy, task.ID, printable(task.Task.Name), task.Phase, printable(task.Reason))
 			}
 		}
 	}
 	return printWhole(w, r)
 }
 
-func (o *outcome) cells(reference *outcome) []string {
-	m := &o.result.Metrics
+func outcomeCells(o, reference *study.Outcome) []string {
+	m := &o.Result.Metrics
 	return []string{
-		o.policy, report.Span(m.Makespan), report.Span(m.MeanJCT), report.Span(m.P95JCT), report.Span(m.MeanWaiting), report.Span(m.MeanExecution),
+		o.Policy, report.Span(m.Makespan), report.Span(m.MeanJCT), report.Span(m.P95JCT), report.Span(m.MeanWaiting), report.Span(m.MeanExecution),
 		fmt.Sprint(m.OOMs), report.Span(m.LostGPUTime), fmt.Sprintf("%.2fx", m.WorstSlowdown), megajoules(m.EnergyJ),
 		fmt.Sprintf("%.2f", m.MeanSMACT), fmt.Sprintf("%.1fG", m.MeanMemory.GiB()),
-		number("%.3f", measure("makespan_ratio", []*outcome{o}, []*outcome{reference})),
+		number("%.3f", study.Measure("makespan_ratio", []*study.Outcome{o}, []*study.Outcome{reference})),
 	}
 }
 
@@ -62,9 +63,9 @@ func (o *outcome) cells(reference *outcome) []string {
 // several, or presets only.
 func (v *virtualReplay) estimatorText() string {
 	var methods []string
-	for _, r := range v.rows {
-		if !r.preset && !slices.Contains(methods, r.estimator) {
-			methods = append(methods, r.estimator)
+	for _, r := range v.Rows {
+		if !r.Preset && !slices.Contains(methods, r.Estimator) {
+			methods = append(methods, r.Estimator)
 		}
 	}
 	if len(methods) != 1 {
@@ -81,18 +82,18 @@ var overallColumns = []struct{ title, metric, format string }{
 }
 
 // printOverall writes the table over all traces.
-func printOverall(w io.Writer, all []replayedTrace) error {
-	fmt.Fprintf(w, "\nall %d traces: ratios to %s, geometric means; WORST the highest, OOMS and WASTED GPU-seconds sums, LOST a mean\n", len(all), referencePreset)
+func printOverall(w io.Writer, all []study.Replayed) error {
+	fmt.Fprintf(w, "\nall %d traces: ratios to %s, geometric means; WORST the highest, OOMS and WASTED GPU-seconds sums, LOST a mean\n", len(all), study.ReferencePreset)
 	t := &table{columns: []column{{title: "POLICY", least: 8, share: 1}}}
 	for _, c := range overallColumns {
 		t.columns = append(t.columns, column{title: c.title, right: true})
 	}
-	for _, label := range rowLabels(all) {
-		outcomes, references := across(all, label)
+	for _, label := range study.RowLabels(all) {
+		outcomes, references := study.Across(all, label)
 		cells := []string{label}
 		for _, c := range overallColumns {
-			v := measure(c.metric, outcomes, references)
-			if strings.HasSuffix(c.metric, ratioSuffix) {
+			v := study.Measure(c.metric, outcomes, references)
+			if strings.HasSuffix(c.metric, study.RatioSuffix) {
 				cells = append(cells, number(c.format, v))
 				continue
 			}
@@ -103,9 +104,6 @@ func printOverall(w io.Writer, all []replayedTrace) error {
 	return t.write(w, replayWidth)
 }
 
-// ratioSuffix ends the names of metrics that are relative to the reference.
-const ratioSuffix = "_ratio"
-
 // number is a ratio for a column; - where there is none.
 func number(format string, v float64) string {
 	if v == 0 {
@@ -114,39 +112,32 @@ func number(format string, v float64) string {
 	return fmt.Sprintf(format, v)
 }
 
-// rowLabels are the labels of the rows, the reference first where it is not one of them.
-func rowLabels(all []replayedTrace) []string {
-	var list []string
-	for i := range all[0].outcomes {
-		list = append(list, all[0].outcomes[i].policy)
-	}
-	if !slices.Contains(list, referencePreset) {
-		list = slices.Insert(list, 0, referencePreset)
-	}
-	return list
-}
-
-// across are the outcomes of one row, and the references, by trace; nil where
-// there is no such row.
-func across(all []replayedTrace, label string) (outcomes, references []*outcome) {
-	for i := range all {
-		o := all[i].under(label)
-		if o == nil && label == referencePreset {
-			o = all[i].reference
-		}
-		if o == nil {
-			return nil, nil
-		}
-		outcomes = append(outcomes, o)
-		references = append(references, all[i].reference)
-	}
-	return outcomes, references
-}
-
 // megajoules is an energy for a column.
 func megajoules(j float64) string {
 	if j >= 1e8 {
 		return fmt.Sprintf("%.0f", j/1e6)
 	}
 	return fmt.Sprintf("%.2f", j/1e6)
+}
+
+// shownWhole is how many workloads of an estimator a table names; JSON has all.
+const shownWhole = 3
+
+// printWhole says which workloads got GPUs of their own for want of an estimate.
+func printWhole(w io.Writer, r *study.Replayed) error {
+	said := map[string]bool{}
+	for i := range r.Outcomes {
+		name, whole := r.Outcomes[i].Row.Estimator, r.Outcomes[i].Whole
+		if said[name] {
+			continue
+		}
+		said[name] = true
+		for _, one := range whole[:min(shownWhole, len(whole))] {
+			fmt.Fprintln(w, shorten(fmt.Sprintf("  %s: a whole GPU for %s: %s", name, one.Workload, printable(one.Why)), replayWidth))
+		}
+		if more := len(whole) - shownWhole; more > 0 {
+			fmt.Fprintf(w, "  %s: and for %d more; --json lists them\n", name, more)
+		}
+	}
+	return nil
 }

@@ -4,38 +4,26 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"strings"
 	"time"
 
-	"carma/configs/servers"
-	"carma/configs/traces"
-	"carma/estimator/booking"
-	"carma/mapper"
 	"carma/mapper/sim"
+	"carma/mapper/sim/study"
 )
 
-// virtualReplay is a replay in virtual time: every trace under every row.
+// virtualReplay is a replay in virtual time, and what becomes of its result.
 type virtualReplay struct {
+	*study.Study
 	console *console
-	traces  []traces.Trace
-	server  servers.Server
-	rows    []replayRow
-	startUp time.Duration
-	bounds  *bounds // nil: none
-	record  bool    // keep what the bounds came to
+	bounds  *study.Bounds // nil: none
+	record  bool          // keep what the bounds came to
 	files   *replayFiles
-	sharing sim.Sharing
-	// checkpoint is of every task; 0: none.
-	checkpoint time.Duration
 }
-
-// defaultStartUp is about what Docker takes to start a container with a GPU.
-const defaultStartUp = time.Second
 
 // virtualFlags are the flags of a replay in virtual time, as they were typed.
 type virtualFlags struct {
-	rowFlags
+	study.Rules
 	gpus    string
 	count   int
 	startUp time.Duration
@@ -48,217 +36,67 @@ type virtualFlags struct {
 
 // newVirtualReplay checks the command line and reads the traces.
 func (a *app) newVirtualReplay(f virtualFlags, args []string) (*virtualReplay, error) {
-	v := &virtualReplay{console: a.console(), startUp: f.startUp, record: f.record}
+	c := a.console()
+	v := &virtualReplay{Study: &study.Study{StartUp: f.startUp, Checkpoint: f.checkpoint, Progress: replayProgress(c)}, console: c, record: f.record}
 	var err error
 	if f.check != "" {
-		if v.bounds, err = readBounds(f.check); err != nil {
+		if v.bounds, err = study.ReadBounds(f.check); err != nil {
 			return nil, err
 		}
-		f.count = cmp.Or(f.count, v.bounds.count)
+		f.count = cmp.Or(f.count, v.bounds.Count)
 	} else if f.record {
 		return nil, usagef("write for example --check test/replay-bounds.yaml --record", "--record keeps values in the file of --check")
 	}
-	if v.startUp < 0 || v.startUp > time.Hour {
-		return nil, usagef("", "--start-up: %s is not between 0 and 1h", v.startUp)
+	if v.StartUp < 0 || v.StartUp > time.Hour {
+		return nil, usagef("", "--start-up: %s is not between 0 and 1h", v.StartUp)
 	}
-	if v.checkpoint = f.checkpoint; v.checkpoint < 0 {
-		return nil, usagef("write for example 10m", "--checkpoint: %s is negative", v.checkpoint)
+	if v.Checkpoint < 0 {
+		return nil, usagef("write for example 10m", "--checkpoint: %s is negative", v.Checkpoint)
 	}
-	if v.bounds != nil && f.policies == "" && f.estimator == estimators[0] {
-		v.rows, err = v.bounds.rows(f.rowFlags)
+	if v.bounds != nil && f.Policies == "" && f.Estimator == study.Estimators[0] {
+		v.Rows, err = v.bounds.Rows(f.Rules)
 	} else {
-		v.rows, err = f.rows()
+		v.Rows, err = f.Rows()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if v.sharing, err = sim.ParseSharing(f.sharing); err != nil {
+	if v.Sharing, err = sim.ParseSharing(f.sharing); err != nil {
 		return nil, usagef("", "--sharing: %v", err)
 	}
-	if v.server, err = simulatedServer(f.gpus, f.count); err != nil {
+	if v.Server, err = study.Server(f.gpus, f.count); err != nil {
 		return nil, err
 	}
 	if v.bounds != nil && len(args) == 0 {
-		v.traces, err = v.bounds.read()
+		v.Traces, err = v.bounds.Read()
 	} else {
-		v.traces, err = readTraces(args)
+		v.Traces, err = study.ReadTraces(args)
 	}
 	if err == nil && v.bounds != nil {
-		err = v.bounds.fit(v.traces, v.rows)
+		err = v.bounds.Fit(v.Traces, v.Rows)
 	}
 	return v, err
 }
 
-func readTraces(args []string) ([]traces.Trace, error) {
-	var list []traces.Trace
-	for _, arg := range args {
-		t, err := traces.Read(arg)
-		if err != nil {
-			return nil, usagef("", "%v", err)
-		}
-		list = append(list, t)
-	}
-	return list, nil
-}
-
-// simulatedServer is the server of --gpus, with as many GPUs as asked for: the
-// first ones, and where there are not enough more like the last.
-func simulatedServer(gpus string, count int) (servers.Server, error) {
-	name, ok := strings.CutPrefix(gpus, "sim:")
-	if !ok {
-		return servers.Server{}, usagef("write for example --gpus sim:"+defaultServer, "--gpus: a replay in virtual time needs a simulated server, not %q", gpus)
-	}
-	s, err := servers.Find(cmp.Or(name, defaultServer))
-	if err != nil {
-		return servers.Server{}, usagef("", "--gpus: %v", err)
-	}
-	if count == 0 {
-		return s, nil
-	}
-	if count > maxReplayGPUs {
-		return servers.Server{}, usagef("", "--gpu-count: %d is more than %d", count, maxReplayGPUs)
-	}
-	s.GPUs = slices.Clone(s.GPUs[:min(count, len(s.GPUs))])
-	for len(s.GPUs) < count {
-		g := s.GPUs[len(s.GPUs)-1]
-		g.Index = len(s.GPUs)
-		g.UUID = fmt.Sprintf("%s-%d", s.Name, g.Index)
-		s.GPUs = append(s.GPUs, g)
-	}
-	return s, nil
-}
-
-const maxReplayGPUs = 1024
-
-// outcome is one trace under one row.
-type outcome struct {
-	policy string // the row's label
-	row    replayRow
-	result sim.Result
-	whole  []wholeGPU
-}
-
-// replayedTrace is one trace under all rows.
-type replayedTrace struct {
-	trace    traces.Trace
-	outcomes []outcome
-	// reference is the outcome that ratios are to: one task per GPU strictly
-	// in order. It may be one of outcomes.
-	reference *outcome
-}
-
-// referencePreset is what ratios are to.
-const referencePreset = "Exclusive"
-
-// run replays everything, one after the other.
-func (v *virtualReplay) run() ([]replayedTrace, error) {
-	defer v.console.status("")
-	var all []replayedTrace
-	for _, t := range v.traces {
-		done := replayedTrace{trace: t}
-		player := v.player(t)
-		for _, row := range v.rows {
-			o, err := player.play(row)
-			if err != nil {
-				return nil, err
-			}
-			done.outcomes = append(done.outcomes, o)
-		}
-		if done.reference = done.under(referencePreset); done.reference == nil {
-			o, err := player.play(mustPreset(referencePreset))
-			if err != nil {
-				return nil, err
-			}
-			done.reference = &o
-		}
-		all = append(all, done)
-	}
-	return all, nil
-}
-
-// under is the outcome of the row of that label, or nil.
-func (r *replayedTrace) under(label string) *outcome {
-	for i := range r.outcomes {
-		if r.outcomes[i].policy == label {
-			return &r.outcomes[i]
-		}
-	}
-	return nil
-}
-
-// player replays one trace under several rows.
-type player struct {
-	replay *virtualReplay
-	trace  traces.Trace
-	tasks  map[string][]sim.Task // by estimator
-	whole  map[string][]wholeGPU // likewise
-}
-
-func (v *virtualReplay) player(t traces.Trace) *player {
-	return &player{v, t, map[string][]sim.Task{}, map[string][]wholeGPU{}}
-}
-
-func (p *player) play(row replayRow) (outcome, error) {
-	v := p.replay
-	maker := taskMaker{
-		catalogue: booking.NewCatalogue(), method: row.estimator, checkpoint: v.checkpoint,
-		asOriginal: row.preset, most: v.server.GPUs[0].Memory - row.options.Headroom,
-	}
-	for _, g := range v.server.GPUs {
-		maker.most = min(maker.most, g.Memory-row.options.Headroom)
-	}
-	key := fmt.Sprint(maker.method, maker.asOriginal, maker.most)
-	if p.tasks[key] == nil {
-		tasks, err := maker.tasks(p.trace)
-		if err != nil {
-			return outcome{}, err
-		}
-		p.tasks[key], p.whole[key] = tasks, maker.whole
-	}
-	r, err := sim.Run(sim.Config{
-		Options: row.options, GPUs: simGPUs(v.server), StartUp: v.startUp, Score: row.score, Sharing: v.sharing, Timeline: v.files.charts(),
-		Observe: v.progress(p.trace.Name, row.label, len(p.trace.Tasks)),
-	}, p.tasks[key])
-	if err != nil {
-		return outcome{}, fmt.Errorf("%s, policy %s: %w", p.trace.Name, row.label, err)
-	}
-	return outcome{row.label, row, r, p.whole[key]}, nil
-}
-
-// progress returns what keeps the status line of a long run, or nil.
-func (v *virtualReplay) progress(trace, policy string, tasks int) func(*mapper.State, mapper.Event, []mapper.Decision) {
-	if !v.console.live {
+// replayProgress keeps the status line of a long replay, or is nil.
+func replayProgress(c *console) study.Progress {
+	if !c.live {
 		return nil
 	}
-	done, shown := 0, time.Now()
-	return func(s *mapper.State, _ mapper.Event, decisions []mapper.Decision) {
-		for _, d := range decisions {
-			if _, ok := d.(mapper.Finish); !ok {
-				continue
-			}
-			if done++; time.Since(shown) > beat {
-				shown = time.Now()
-				v.console.status(fmt.Sprintf("%s %s, policy %s: %d/%d done", bar(done, tasks, 20), trace, policy, done, tasks))
-			}
+	shown := time.Now()
+	return func(trace, policy string, ended, tasks int) {
+		if time.Since(shown) > beat {
+			shown = time.Now()
+			c.status(fmt.Sprintf("%s %s, policy %s: %d/%d done", bar(ended, tasks, 20), trace, policy, ended, tasks))
 		}
 	}
-}
-
-// simGPUs are the modelled GPUs of a server.
-func simGPUs(s servers.Server) []sim.GPU {
-	gpus := make([]sim.GPU, len(s.GPUs))
-	for i, g := range s.GPUs {
-		gpus[i] = sim.GPU{
-			ID: mapper.GPUID(g.UUID), Index: g.Index, Model: g.Model, Memory: g.Memory,
-			IdlePower: g.IdlePower, PeakPower: g.PeakPower, Speed: g.Speed,
-		}
-	}
-	return gpus
 }
 
 // replayVirtual runs v and prints how it went.
 func (a *app) replayVirtual(v *virtualReplay, asJSON bool) error {
-	all, err := v.run()
+	v.Timeline = v.files.charts()
+	all, err := v.Run()
+	v.console.status("")
 	if err == nil {
 		err = v.files.write(v, all)
 	}
@@ -281,28 +119,56 @@ func (a *app) replayVirtual(v *virtualReplay, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	short := 0
-	if v.bounds != nil {
-		w := a.out
-		if asJSON {
-			w = a.err
-		} else {
-			fmt.Fprintln(w)
-		}
-		v.bounds.moved(w, all, v.rows)
-		short = v.bounds.check(w, all, v.rows)
-		if v.record {
-			if err := v.bounds.record(all, v.rows); err != nil {
-				return err
-			}
-		}
+	short, err := v.compare(a, all, asJSON)
+	if err != nil {
+		return err
 	}
-	if short > 0 || slices.ContainsFunc(all, replayedTrace.failed) {
+	if short || slices.ContainsFunc(all, study.Replayed.Failed) {
 		return codeError(exitFailed)
 	}
 	return nil
 }
 
-func (r replayedTrace) failed() bool {
-	return slices.ContainsFunc(r.outcomes, func(o outcome) bool { return o.result.Metrics.Failed > 0 })
+// compare prints what the bounds say, and keeps what they came to. It reports
+// whether one does not hold.
+func (v *virtualReplay) compare(a *app, all []study.Replayed, asJSON bool) (short bool, err error) {
+	if v.bounds == nil {
+		return false, nil
+	}
+	w := a.out
+	if asJSON {
+		w = a.err
+	} else {
+		fmt.Fprintln(w)
+	}
+	line := func(f study.Finding, what string) {
+		fmt.Fprintf(w, "%s:%d: %s%s, %s: %s\n", v.bounds.File, f.Line, what, printable(f.Trace), f.Label, f.What)
+	}
+	moved, kept := v.bounds.Moved(all, v.Rows)
+	for _, f := range moved {
+		line(f, "moved: ")
+	}
+	if kept > 0 {
+		fmt.Fprintf(w, "%s: %d of %d kept values moved\n", v.bounds.File, len(moved), kept)
+	}
+	findings, total := v.bounds.Check(all, v.Rows)
+	for _, f := range findings {
+		line(f, "")
+	}
+	if len(findings) == 0 {
+		fmt.Fprintf(w, "%s: all %d bounds hold\n", v.bounds.File, total)
+	} else {
+		fmt.Fprintf(w, "%s: %d of %d bounds do not hold\n", v.bounds.File, len(findings), total)
+	}
+	if !v.record {
+		return len(findings) > 0, nil
+	}
+	text, err := v.bounds.Recorded(all, v.Rows)
+	if err == nil {
+		err = replaceFile(v.bounds.File, func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		})
+	}
+	return len(findings) > 0, err
 }

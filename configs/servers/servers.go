@@ -63,6 +63,9 @@ type GPU struct {
 // schema is the only version of the format so far.
 const schema = "carma/server/v1"
 
+// Default is simulated where none is named, and where there is no NVIDIA driver.
+const Default = "dgx-station-a100"
+
 // Find returns the shipped server of that name, in any case, or reads the YAML
 // file of that path. The error names the nearest names.
 func Find(name string) (Server, error) {

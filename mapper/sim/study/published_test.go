@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 
 // TestPublishedFigures: what the file names is there.
 func TestPublishedFigures(t *testing.T) {
-	sets, err := publishedSets()
+	sets, err := PublishedSets()
 	if err != nil || len(sets) != 3 {
 		t.Fatal(len(sets), err)
 	}
@@ -28,10 +28,10 @@ func TestPublishedFigures(t *testing.T) {
 					t.Errorf("%s: trace %q: %v", s.Name, name, err)
 				}
 			}
-			if p, ok := presetNamed(f.Policy); !ok || p.name != f.Policy {
+			if p, ok := presetNamed(f.Policy); !ok || p.Name != f.Policy {
 				t.Errorf("%s: preset %q", s.Name, f.Policy)
 			}
-			if !slices.Contains(metricNames(), f.Metric) || !(f.Value > 0) || f.GPUs < 1 || f.Tolerance < 0 {
+			if !slices.Contains(MetricNames(), f.Metric) || !(f.Value > 0) || f.GPUs < 1 || f.Tolerance < 0 {
 				t.Errorf("%s: %+v", s.Name, f)
 			}
 		}
@@ -58,22 +58,22 @@ func TestSpearman(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	line := func(ours float64, bound bool) compared {
-		return compared{figure{Value: 2, Tolerance: 0.1, Bound: bound}, ours}
+	line := func(ours float64, bound bool) Compared {
+		return Compared{Figure{Value: 2, Tolerance: 0.1, Bound: bound}, ours}
 	}
 	for _, c := range []struct {
-		lines []compared
+		lines []Compared
 		rank  float64
 		off   bool
 	}{
-		{[]compared{line(2.19, true), line(1.81, true), line(3, false)}, 0.8, false},
-		{[]compared{line(2.21, true)}, 0.8, true},
-		{[]compared{line(1.79, true)}, 0.8, true},
-		{[]compared{line(2, true)}, 0.79, true},
+		{[]Compared{line(2.19, true), line(1.81, true), line(3, false)}, 0.8, false},
+		{[]Compared{line(2.21, true)}, 0.8, true},
+		{[]Compared{line(1.79, true)}, 0.8, true},
+		{[]Compared{line(2, true)}, 0.79, true},
 	} {
-		s := comparedSet{publishedSet{Rank: "makespan_ratio", LeastRank: 0.8}, c.lines, c.rank}
-		if s.off() != c.off {
-			t.Errorf("%v, rank %v: off is %v", c.lines, c.rank, s.off())
+		s := ComparedSet{PublishedSet{Rank: "makespan_ratio", LeastRank: 0.8}, c.lines, c.rank}
+		if s.Off() != c.off {
+			t.Errorf("%v, rank %v: off is %v", c.lines, c.rank, s.Off())
 		}
 	}
 }

@@ -1,9 +1,8 @@
-package main
+package study
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -48,8 +47,8 @@ func computedMethod(name string) methods.Method {
 	return m
 }
 
-// wholeGPU is a workload that a computed estimate gives a GPU of its own.
-type wholeGPU struct {
+// WholeGPU is a workload that a computed estimate gives a GPU of its own.
+type WholeGPU struct {
 	Workload string `json:"workload"`
 	Why      string `json:"why"`
 }
@@ -59,7 +58,7 @@ type wholeGPU struct {
 // campaign's: it depends on the server's software, not on the task.
 func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.Profile, campaign string) (mapper.Estimate, error) {
 	whole := func(why string) (mapper.Estimate, error) {
-		w := wholeGPU{in.Workload, why}
+		w := WholeGPU{in.Workload, why}
 		if !slices.Contains(m.whole, w) {
 			m.whole = append(m.whole, w)
 		}
@@ -88,26 +87,4 @@ func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.
 		return whole(fmt.Sprintf("the estimate, %s, is more than a GPU has", upper))
 	}
 	return mapper.Estimate{Memory: upper, Point: mapper.Bytes(a.Point), Method: mapper.Method(m.method)}, nil
-}
-
-// shownWhole is how many workloads of an estimator a table names; JSON has all.
-const shownWhole = 3
-
-// printWhole says which workloads got GPUs of their own for want of an estimate.
-func printWhole(w io.Writer, r *replayedTrace) error {
-	said := map[string]bool{}
-	for i := range r.outcomes {
-		name, whole := r.outcomes[i].row.estimator, r.outcomes[i].whole
-		if said[name] {
-			continue
-		}
-		said[name] = true
-		for _, one := range whole[:min(shownWhole, len(whole))] {
-			fmt.Fprintln(w, shorten(fmt.Sprintf("  %s: a whole GPU for %s: %s", name, one.Workload, printable(one.Why)), replayWidth))
-		}
-		if more := len(whole) - shownWhole; more > 0 {
-			fmt.Fprintf(w, "  %s: and for %d more; --json lists them\n", name, more)
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"carma/mapper"
@@ -9,7 +9,7 @@ import (
 // of policy carma out.
 const ablation = "ablation"
 
-var carmaRules = family{"carma", "policy carma with its defaults, and without one ingredient each", sim.ScoreMean, mapper.DefaultsOf("carma")}
+var carmaRules = Family{"carma", "policy carma with its defaults, and without one ingredient each", sim.ScoreMean, mapper.DefaultsOf("carma")}
 
 // ablations show what each ingredient is for: the first two with what the
 // daemon knows of a task's memory, the last with estimates that are often far
@@ -38,10 +38,10 @@ type ingredient struct {
 	change    func(*mapper.Options)
 }
 
-func without(estimator string, all []ingredient) []preset {
-	var list []preset
+func without(estimator string, all []ingredient) []Preset {
+	var list []Preset
 	for _, i := range all {
-		p := preset{"carma" + i.name, i.doc, "carma", estimator, &carmaRules, i.change}
+		p := Preset{"carma" + i.name, i.doc, "carma", estimator, &carmaRules, i.change}
 		if i.name == "/no-prediction" {
 			p.policy = "magm"
 		}
@@ -58,7 +58,7 @@ func noPrediction(o *mapper.Options) {
 func ablationNames() []string {
 	names := make([]string, len(ablations))
 	for i := range ablations {
-		names[i] = ablations[i].name
+		names[i] = ablations[i].Name
 	}
 	return names
 }

@@ -1,11 +1,11 @@
-package main
+package study
 
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
+	"carma/configs/servers"
 	"carma/configs/traces"
 	"carma/estimator/booking"
 	"carma/mapper"
@@ -41,13 +41,13 @@ func TestExclusiveFIFO(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server, err := simulatedServer("sim:"+defaultServer, c.gpus)
+			server, err := Server("sim:"+servers.Default, c.gpus)
 			if err != nil {
 				t.Fatal(err)
 			}
 			opt := mapper.DefaultsOf("exclusive")
 			opt.LookAhead, opt.WarmUp = 1, 0
-			r, err := sim.Run(sim.Config{Options: opt, GPUs: simGPUs(server)}, tasks)
+			r, err := sim.Run(sim.Config{Options: opt, GPUs: GPUs(server)}, tasks)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,46 +68,6 @@ func TestExclusiveFIFO(t *testing.T) {
 	}
 }
 
-// TestReplayTablesFit: whatever the trace, the table fits its width.
-func TestReplayTablesFit(t *testing.T) {
-	server, err := simulatedServer("sim:"+defaultServer, maxReplayGPUs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := &virtualReplay{server: server}
-	long := sim.Metrics{Summary: sim.Summary{
-		Tasks: 100_000, OOMs: 99_999, Makespan: 9999 * 3600e9, MeanJCT: 9999 * 3600e9, P95JCT: 9999 * 3600e9,
-		MeanWaiting: 9999 * 3600e9, MeanExecution: 999 * 3600e9, WorstSlowdown: 99.99,
-	}, LostGPUTime: 9999 * 3600e9, EnergyJ: 9999e6}
-	long.LowerBound = long.Makespan
-	r := &replayedTrace{trace: traces.Trace{Name: strings.Repeat("trace", 30)}}
-	for _, p := range mapper.PolicyNames() {
-		r.outcomes = append(r.outcomes, outcome{policy: p, result: sim.Result{Metrics: long}})
-	}
-	r.outcomes = append(r.outcomes, outcome{policy: strings.Repeat("preset", 20), result: sim.Result{Metrics: long}})
-	r.reference = &r.outcomes[0]
-	var out widest
-	if err := v.print(&out, r); err != nil {
-		t.Fatal(err)
-	}
-	if out.most > replayWidth {
-		t.Errorf("%d wide", out.most)
-	}
-}
-
-// widest measures the lines that are written to it, in characters.
-type widest struct{ line, most int }
-
-func (w *widest) Write(b []byte) (int, error) {
-	for _, c := range string(b) {
-		if w.line++; c == '\n' {
-			w.line = 0
-		}
-		w.most = max(w.most, w.line)
-	}
-	return len(b), nil
-}
-
 // TestPredictedProgress: what carma believes a task to have done when it ends
 // is its whole run, within 2 % and the time it takes to load its data: the
 // prediction sees the same neighbours as the model, but not that nobody disturbs
@@ -121,13 +81,13 @@ func TestPredictedProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := simulatedServer("sim:"+defaultServer, 0)
+	server, err := Server("sim:"+servers.Default, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended, slowed := 0, 0
 	r, err := sim.Run(sim.Config{
-		Options: mapper.DefaultsOf("carma"), GPUs: simGPUs(server), StartUp: defaultStartUp,
+		Options: mapper.DefaultsOf("carma"), GPUs: GPUs(server), StartUp: StartUp,
 		Observe: func(_ *mapper.State, _ mapper.Event, done []mapper.Decision) {
 			for _, d := range done {
 				f, ok := d.(mapper.Finish)

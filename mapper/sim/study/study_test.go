@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"carma/configs/servers"
 	"carma/configs/traces"
 	"carma/estimator/booking"
 	"carma/mapper"
@@ -20,10 +21,10 @@ import (
 // the simulated GPUs do not behave as it predicts, and how much better the best
 // of many orders is that hindsight picks. It is run by hand:
 //
-//	STUDY=1 go test ./cmd/carma -run TestStudy -v
+//	STUDY=1 go test ./mapper/sim/study -run TestStudy -v
 func TestStudy(t *testing.T) {
 	if os.Getenv("STUDY") == "" {
-		t.Skip("a study, run by hand: STUDY=1 go test ./cmd/carma -run TestStudy -v")
+		t.Skip("a study, run by hand: STUDY=1 go test ./mapper/sim/study -run TestStudy -v")
 	}
 	var list []traces.Trace
 	for _, name := range studyTraces() {
@@ -33,7 +34,7 @@ func TestStudy(t *testing.T) {
 		}
 		list = append(list, trace)
 	}
-	s := &study{t: t, traces: list}
+	s := &limits{t: t, traces: list}
 	for _, v := range []variant{
 		{name: "as predicted"},
 		{name: "waiting for SMs 1.3 times", model: func(m *sim.Model) { m.Block *= 1.3 }},
@@ -67,7 +68,7 @@ func studyTraces() []string {
 	return names
 }
 
-type study struct {
+type limits struct {
 	t      *testing.T
 	traces []traces.Trace
 }
@@ -80,7 +81,7 @@ type variant struct {
 
 // run prints geometric means of ratios to one task per GPU, strictly in order,
 // of the same tasks.
-func (s *study) run(v variant) {
+func (s *limits) run(v variant) {
 	for _, policy := range []string{"magm", "carma"} {
 		var makespan, jct, p95, bound, worst float64
 		for i, trace := range s.traces {
@@ -111,12 +112,12 @@ func (s *study) run(v variant) {
 	}
 }
 
-func (s *study) replay(o mapper.Options, v variant, tasks []sim.Task) sim.Metrics {
-	server, err := simulatedServer("sim:"+defaultServer, 0)
+func (s *limits) replay(o mapper.Options, v variant, tasks []sim.Task) sim.Metrics {
+	server, err := Server("sim:"+servers.Default, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cfg := sim.Config{Options: o, GPUs: simGPUs(server), StartUp: defaultStartUp}
+	cfg := sim.Config{Options: o, GPUs: GPUs(server), StartUp: StartUp}
 	if v.model != nil {
 		m := sim.Fitted
 		v.model(&m)
@@ -131,7 +132,7 @@ func (s *study) replay(o mapper.Options, v variant, tasks []sim.Task) sim.Metric
 
 // losses prints where the SM time goes that policy carma does not use: while
 // tasks wait, while none does and more are to come, and after the last has come.
-func (s *study) losses() {
+func (s *limits) losses() {
 	var used float64
 	var lost [3]float64
 	for _, trace := range s.traces {
@@ -165,16 +166,16 @@ func (s *study) losses() {
 		used/all, lost[0]/all, lost[1]/all, lost[2]/all)
 }
 
-func (s *study) observe(trace traces.Trace, see func(*mapper.State, mapper.Event, []mapper.Decision)) {
+func (s *limits) observe(trace traces.Trace, see func(*mapper.State, mapper.Event, []mapper.Decision)) {
 	tasks, err := (&taskMaker{catalogue: booking.NewCatalogue(), method: "catalogue"}).tasks(trace)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	server, err := simulatedServer("sim:"+defaultServer, 0)
+	server, err := Server("sim:"+servers.Default, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := sim.Run(sim.Config{Options: mapper.DefaultsOf("carma"), GPUs: simGPUs(server), StartUp: defaultStartUp, Observe: see}, tasks); err != nil {
+	if _, err := sim.Run(sim.Config{Options: mapper.DefaultsOf("carma"), GPUs: GPUs(server), StartUp: StartUp, Observe: see}, tasks); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -182,7 +183,7 @@ func (s *study) observe(trace traces.Trace, see func(*mapper.State, mapper.Event
 // hindsight prints how much better the best of 300 replays of each trace is in
 // which expected run times are off by random factors, so that orders and places
 // differ: what a planner that knew the future could at least reach.
-func (s *study) hindsight() {
+func (s *limits) hindsight() {
 	var makespan, jct, p95 float64
 	for i, trace := range s.traces {
 		tasks, err := (&taskMaker{catalogue: booking.NewCatalogue(), method: "catalogue"}).tasks(trace)

@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"os"
@@ -14,30 +14,30 @@ import (
 
 // TestPresets: each is valid, known by its name in any case, and documented.
 func TestPresets(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/replay.md")
+	doc, err := os.ReadFile("../../../docs/replay.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
 	for i := range presets {
 		p := &presets[i]
-		r := p.row()
-		if err := r.options.Validate(); err != nil {
-			t.Errorf("%s: %v", p.name, err)
+		r := p.Row()
+		if err := r.Options.Validate(); err != nil {
+			t.Errorf("%s: %v", p.Name, err)
 		}
-		if p.family != &carmaRules && (r.options.LookAhead != 1 || !r.options.IdleFirst || r.options.Order != mapper.OrderFIFO || r.options.Learn) || !r.preset {
-			t.Errorf("%s is not strictly in order, idle first: %+v", p.name, r.options)
+		if p.family != &carmaRules && (r.Options.LookAhead != 1 || !r.Options.IdleFirst || r.Options.Order != mapper.OrderFIFO || r.Options.Learn) || !r.Preset {
+			t.Errorf("%s is not strictly in order, idle first: %+v", p.Name, r.Options)
 		}
-		if !slices.Contains(estimators, r.estimator) {
-			t.Errorf("%s: estimator %q", p.name, r.estimator)
+		if !slices.Contains(Estimators, r.Estimator) {
+			t.Errorf("%s: estimator %q", p.Name, r.Estimator)
 		}
-		if found, ok := presetNamed(strings.ToUpper(p.name)); !ok || found != p || seen[strings.ToLower(p.name)] {
-			t.Errorf("%s is not found by its name", p.name)
+		if found, ok := presetNamed(strings.ToUpper(p.Name)); !ok || found != p || seen[strings.ToLower(p.Name)] {
+			t.Errorf("%s is not found by its name", p.Name)
 		}
-		seen[strings.ToLower(p.name)] = true
-		name, _, _ := strings.Cut(p.name, ":")
+		seen[strings.ToLower(p.Name)] = true
+		name, _, _ := strings.Cut(p.Name, ":")
 		if !strings.Contains(string(doc), "`"+name) {
-			t.Errorf("%s is not in docs/replay.md", p.name)
+			t.Errorf("%s is not in docs/replay.md", p.Name)
 		}
 	}
 }
@@ -78,8 +78,8 @@ func TestPresetOptions(t *testing.T) {
 	} {
 		want := original
 		c.change(&want)
-		if got := mustPreset(name); !reflect.DeepEqual(got.options, want) || got.estimator != c.estimator || got.score != c.score {
-			t.Errorf("%s: estimator %s, score %s\ngot  %+v\nwant %+v", name, got.estimator, got.score, got.options, want)
+		if got := mustPreset(name); !reflect.DeepEqual(got.Options, want) || got.Estimator != c.estimator || got.Score != c.score {
+			t.Errorf("%s: estimator %s, score %s\ngot  %+v\nwant %+v", name, got.Estimator, got.Score, got.Options, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package study
 
 import "slices"
 
@@ -8,17 +8,17 @@ const byEstimator = "estimators"
 
 // newByEstimator are those of the group that are in no other.
 var newByEstimator = slices.Concat(
-	[]preset{{"EST-MAGM:nothing", "no estimate, so only the margin of 2 GiB has to be free; most available memory first", "magm", "none", &v2, nil}},
+	[]Preset{{"EST-MAGM:nothing", "no estimate, so only the margin of 2 GiB has to be free; most available memory first", "magm", "none", &v2, nil}},
 	estimated(&v2, "EST-MAGM", "magm", nil, computedNames()...),
 	carmaUnder("carma", "oracle", "horus", "faketensor", "none"),
 	carmaUnder(computedNames()[1:]...),
 )
 
 // carmaUnder is policy carma under other estimators than the daemon's.
-func carmaUnder(estimators ...string) []preset {
-	var list []preset
+func carmaUnder(estimators ...string) []Preset {
+	var list []Preset
 	for _, name := range estimators {
-		list = append(list, preset{"carma:" + name, "policy carma, estimate of " + name, "carma", name, &carmaRules, nil})
+		list = append(list, Preset{"carma:" + name, "policy carma, estimate of " + name, "carma", name, &carmaRules, nil})
 	}
 	return list
 }

@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 	"carma/mapper/sim"
 )
 
-// estimators are those that a replay knows. horus, faketensor and gpumemnet
+// Estimators are those that a replay knows. horus, faketensor and gpumemnet
 // are the values published with the workloads; carma and computed:NAME are
 // computed from the catalogue's networks.
-var estimators = append([]string{"catalogue", "oracle", "none", "declared", "horus", "faketensor", "gpumemnet"}, computedNames()...)
+var Estimators = append([]string{"catalogue", "oracle", "none", "declared", "horus", "faketensor", "gpumemnet"}, computedNames()...)
 
 // noEstimate is what the original books where it has no estimate.
 const noEstimate = 40000 * mapper.MiB
@@ -32,7 +32,7 @@ type taskMaker struct {
 	checkpoint time.Duration // of every task; 0: none
 	// whole are the workloads that get a GPU of their own for want of a
 	// computed estimate that fits one, as found by tasks.
-	whole []wholeGPU
+	whole []WholeGPU
 }
 
 // tasks of a trace. Large traces repeat few workloads, and the catalogue
@@ -51,7 +51,7 @@ func (m *taskMaker) tasks(t traces.Trace) ([]sim.Task, error) {
 		if !ok {
 			var err error
 			if out, err = m.task(in, t.Campaign); err != nil {
-				return nil, usagef(m.hint(), "%s: task %d (%s): %v", t.Name, i+1, in.Workload, err)
+				return nil, wrongf(m.hint(), "%s: task %d (%s): %v", t.Name, i+1, in.Workload, err)
 			}
 			known[q] = out
 		}

@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"errors"
@@ -13,13 +13,14 @@ import (
 	"carma/configs/nearest"
 )
 
-// bounds is a file that says what a replay must come to.
-type bounds struct {
-	file   string
+// Bounds is a file that says what a replay must come to.
+type Bounds struct {
+	File   string
 	traces []string // those of the file, then those of the bounds
 	lines  []int    // where each is named
-	count  int      // of GPUs; 0: not said
-	list   []bound
+	// Count is of GPUs; 0: not said.
+	Count int
+	list  []bound
 }
 
 // bound is one of its lines.
@@ -45,23 +46,24 @@ var (
 	boundKeys  = []string{"trace", "traces", "policy", "estimator", "metric", "max", "min", "was"}
 )
 
-func readBounds(path string) (*bounds, error) {
+// ReadBounds reads a file of bounds; what is wrong in it is said by file and line.
+func ReadBounds(path string) (*Bounds, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usagef("", "--check: %s: cannot be read: %v", path, errors.Unwrap(err))
+		return nil, wrongf("", "--check: %s: cannot be read: %v", path, errors.Unwrap(err))
 	}
 	b, err := parseBounds(path, data)
 	if err != nil {
-		return nil, usagef("", "%v", err)
+		return nil, wrongf("", "%v", err)
 	}
 	return b, nil
 }
 
-func parseBounds(path string, data []byte) (*bounds, error) {
-	b := &bounds{file: path}
+func parseBounds(path string, data []byte) (*Bounds, error) {
+	b := &Bounds{File: path}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		what, line := oneLine(strings.TrimPrefix(err.Error(), "yaml: ")), 1
+		what, line := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "), 1
 		if n, _ := fmt.Sscanf(what, "line %d:", &line); n == 1 {
 			_, what, _ = strings.Cut(what, ": ")
 		}
@@ -79,7 +81,7 @@ func parseBounds(path string, data []byte) (*bounds, error) {
 			b.traces, err = b.names(v)
 			b.lines = slices.Repeat([]int{v.Line}, len(b.traces))
 		case "gpu-count":
-			if b.count, err = strconv.Atoi(v.Value); err != nil || b.count < 1 {
+			if b.Count, err = strconv.Atoi(v.Value); err != nil || b.Count < 1 {
 				err = b.errorf(v.Line, "gpu-count: %q is not a whole number from 1 on", v.Value)
 			}
 		case "bounds":
@@ -105,12 +107,12 @@ func parseBounds(path string, data []byte) (*bounds, error) {
 	return b, nil
 }
 
-func (b *bounds) errorf(line int, format string, args ...any) error {
-	return fmt.Errorf("%s:%d: %s", b.file, line, fmt.Sprintf(format, args...))
+func (b *Bounds) errorf(line int, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %s", b.File, line, fmt.Sprintf(format, args...))
 }
 
 // fields calls set for each key of a YAML map, which must be one of keys.
-func (b *bounds) fields(n *yaml.Node, keys []string, set func(string, *yaml.Node) error) error {
+func (b *Bounds) fields(n *yaml.Node, keys []string, set func(string, *yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return b.errorf(n.Line, "a map of %s belongs here", strings.Join(keys, ", "))
 	}
@@ -131,7 +133,7 @@ func (b *bounds) fields(n *yaml.Node, keys []string, set func(string, *yaml.Node
 	return nil
 }
 
-func (b *bounds) names(n *yaml.Node) ([]string, error) {
+func (b *Bounds) names(n *yaml.Node) ([]string, error) {
 	var names []string
 	if err := n.Decode(&names); err != nil {
 		return nil, b.errorf(n.Line, "a list of traces belongs here, for example [philly-t1-60, philly-t2-60]")
@@ -139,7 +141,7 @@ func (b *bounds) names(n *yaml.Node) ([]string, error) {
 	return names, nil
 }
 
-func (b *bounds) bounds(n *yaml.Node) error {
+func (b *Bounds) bounds(n *yaml.Node) error {
 	if n.Kind != yaml.SequenceNode {
 		return b.errorf(n.Line, "bounds: a list belongs here")
 	}
@@ -152,11 +154,11 @@ func (b *bounds) bounds(n *yaml.Node) error {
 			case "traces":
 				one.traces, err = b.names(v)
 			case "policy":
-				one.policy, err = v.Value, b.wrap(v.Line, (rowFlags{policies: v.Value, estimator: estimators[0]}).check())
+				one.policy, err = v.Value, b.wrap(v.Line, (Rules{Policies: v.Value, Estimator: Estimators[0]}).check())
 			case "estimator":
-				one.estimator, err = v.Value, b.oneOf(v, "estimator", estimators)
+				one.estimator, err = v.Value, b.oneOf(v, "estimator", Estimators)
 			case "metric":
-				one.metric, err = v.Value, b.oneOf(v, "metric", metricNames())
+				one.metric, err = v.Value, b.oneOf(v, "metric", MetricNames())
 			case "max":
 				one.most, err = b.number(v)
 				one.hasMost = true
@@ -181,14 +183,14 @@ func (b *bounds) bounds(n *yaml.Node) error {
 	return nil
 }
 
-func (b *bounds) oneOf(v *yaml.Node, what string, words []string) error {
+func (b *Bounds) oneOf(v *yaml.Node, what string, words []string) error {
 	if slices.Contains(words, v.Value) {
 		return nil
 	}
 	return b.errorf(v.Line, "unknown %s %q; nearest: %s", what, v.Value, nearest.Names(v.Value, words, 1)[0])
 }
 
-func (b *bounds) number(v *yaml.Node) (float64, error) {
+func (b *Bounds) number(v *yaml.Node) (float64, error) {
 	f, err := strconv.ParseFloat(v.Value, 64)
 	if err != nil || f != f {
 		return 0, b.errorf(v.Line, "%q is not a number", v.Value)
@@ -197,7 +199,7 @@ func (b *bounds) number(v *yaml.Node) (float64, error) {
 }
 
 // wrap puts the place before an error.
-func (b *bounds) wrap(line int, err error) error {
+func (b *Bounds) wrap(line int, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -1,26 +1,42 @@
-package main
+package study
 
 import (
-	"io"
 	"os"
 	"strings"
 	"testing"
 
-	"carma/mapper/sim"
+	"carma/configs/servers"
 )
 
 // TestReplayBounds runs the shipped bounds.
 func TestReplayBounds(t *testing.T) {
-	var out strings.Builder
-	a := &app{out: &out, err: io.Discard}
-	v, err := a.newVirtualReplay(virtualFlags{
-		rowFlags: rowFlags{estimator: estimators[0]}, gpus: "sim:" + defaultServer, startUp: defaultStartUp, sharing: sim.MPS.String(), check: "../../test/replay-bounds.yaml",
-	}, nil)
+	b, err := ReadBounds("../../../test/replay-bounds.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.replayVirtual(v, false); err != nil {
-		t.Errorf("%v\n%s", err, out.String())
+	s := &Study{StartUp: StartUp}
+	if s.Rows, err = b.Rows(Rules{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.Traces, err = b.Read(); err != nil {
+		t.Fatal(err)
+	}
+	if s.Server, err = Server("sim:"+servers.Default, b.Count); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Fit(s.Traces, s.Rows); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, total := b.Check(all, s.Rows)
+	if total == 0 {
+		t.Error("no bound was looked at")
+	}
+	for _, f := range short {
+		t.Errorf("%s:%d: %s, %s: %s", b.File, f.Line, f.Trace, f.Label, f.What)
 	}
 }
 
@@ -59,7 +75,7 @@ func TestWrongBounds(t *testing.T) {
 
 // FuzzBounds: whatever is in the file, it is read or refused in one line.
 func FuzzBounds(f *testing.F) {
-	shipped, err := os.ReadFile("../../test/replay-bounds.yaml")
+	shipped, err := os.ReadFile("../../../test/replay-bounds.yaml")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -74,7 +90,7 @@ func FuzzBounds(f *testing.F) {
 			}
 			return
 		}
-		if rows, err := b.rows(rowFlags{}); err != nil || len(rows) == 0 || len(b.lines) != len(b.traces) {
+		if rows, err := b.Rows(Rules{}); err != nil || len(rows) == 0 || len(b.lines) != len(b.traces) {
 			t.Errorf("%q: %d rows, %v", text, len(rows), err)
 		}
 	})

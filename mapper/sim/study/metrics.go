@@ -1,0 +1,140 @@
+package study
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Metric is one measure of a replay, by the name it has in bounds, in
+// published figures and in JSON.
+type Metric struct {
+	Name, Doc string
+	of        func(o, reference *Outcome) float64
+	// over several traces.
+	over func([]float64) float64
+}
+
+// Metrics returns all, in the order in which they are listed.
+func Metrics() []Metric { return slices.Clone(metrics) }
+
+// RatioSuffix ends the names of metrics that are relative to the reference.
+const RatioSuffix = "_ratio"
+
+var metrics = []Metric{
+	{"makespan_h", "makespan, hours", func(o, _ *Outcome) float64 { return o.Result.Metrics.Makespan.Hours() }, geomean},
+	{"jct_mean_min", "mean JCT, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanJCT.Minutes() }, geomean},
+	{"jct_p95_min", "95th percentile of JCT, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.P95JCT.Minutes() }, geomean},
+	{"waiting_mean_min", "mean waiting, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanWaiting.Minutes() }, geomean},
+	{"execution_mean_min", "mean execution, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanExecution.Minutes() }, geomean},
+	{"energy_mj", "energy, MJ", func(o, _ *Outcome) float64 { return o.Result.Metrics.EnergyJ / 1e6 }, geomean},
+	{"smact_mean", "SM activity, mean over time and GPUs", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanSMACT }, geomean},
+	{"memory_mean_gib", "memory in use per GPU, mean over time and GPUs, GiB", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanMemory.GiB() }, geomean},
+	{"makespan_ratio", "makespan relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.Makespan.Seconds() }), geomean},
+	{"jct_mean_ratio", "mean JCT relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.MeanJCT.Seconds() }), geomean},
+	{"jct_p95_ratio", "95th percentile of JCT relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.P95JCT.Seconds() }), geomean},
+	{"waiting_mean_ratio", "mean waiting relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.MeanWaiting.Seconds() }), geomean},
+	{"execution_mean_ratio", "mean time running, failed attempts included, relative to " + ReferencePreset, ratio(ran), geomean},
+	{"energy_ratio", "energy relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.EnergyJ }), geomean},
+	{"makespan_to_bound", "makespan relative to the lower bound", func(o, _ *Outcome) float64 {
+		return quotient(o.Result.Metrics.Makespan.Seconds(), o.Result.Metrics.LowerBound.Seconds())
+	}, geomean},
+	{"slowdown_max", "longest execution of any task relative to alone", func(o, _ *Outcome) float64 { return o.Result.Metrics.WorstSlowdown }, slices.Max[[]float64]},
+	{"ooms", "attempts that ran out of GPU memory", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.OOMs) }, sum},
+	{"relaunches", "attempts after a task's first", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.Relaunches) }, sum},
+	{"failed", "tasks that did not succeed", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.Failed) }, sum},
+	{"lost_share", "GPU time of failed attempts, share of all", func(o, _ *Outcome) float64 { return o.LostShare() }, mean},
+	{"lost_gpu_s", "GPU-seconds wasted: lost to failed attempts", func(o, _ *Outcome) float64 { return o.Result.Metrics.LostGPUTime.Seconds() }, sum},
+}
+
+// metricNamed finds a metric.
+func metricNamed(name string) (*Metric, bool) {
+	i := slices.IndexFunc(metrics, func(m Metric) bool { return m.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &metrics[i], true
+}
+
+// MetricNames are the names of [Metrics].
+func MetricNames() []string {
+	names := make([]string, len(metrics))
+	for i := range metrics {
+		names[i] = metrics[i].Name
+	}
+	return names
+}
+
+// Measure is a metric of the outcomes of one row over several traces.
+func Measure(name string, outcomes, references []*Outcome) float64 {
+	m, ok := metricNamed(name)
+	if !ok {
+		panic("no metric " + name) // our own bug
+	}
+	values := make([]float64, len(outcomes))
+	for i := range outcomes {
+		values[i] = m.of(outcomes[i], references[i])
+	}
+	if len(values) == 1 {
+		return values[0]
+	}
+	return m.over(values)
+}
+
+// ratio is 0 for a row in which tasks failed that the reference ran: less
+// work is no comparison.
+func ratio(of func(*Outcome) float64) func(o, reference *Outcome) float64 {
+	return func(o, reference *Outcome) float64 {
+		if o.Result.Metrics.Failed > reference.Result.Metrics.Failed {
+			return 0
+		}
+		return quotient(of(o), of(reference))
+	}
+}
+
+// quotient is 0 where there is nothing to divide by.
+func quotient(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// ran is the mean time running over all attempts.
+func ran(o *Outcome) float64 {
+	return (o.Result.Metrics.MeanExecution + o.Result.Metrics.MeanLost).Seconds()
+}
+
+// LostShare is the GPU time of failed attempts, of that of all attempts.
+func (o *Outcome) LostShare() float64 {
+	var lost, all time.Duration
+	for i := range o.Result.Tasks {
+		t := &o.Result.Tasks[i]
+		l := t.Record.Lifetimes()
+		lost += l.Lost * time.Duration(t.Task.GPUs)
+		all += (l.Lost + l.Execution) * time.Duration(t.Task.GPUs)
+	}
+	return quotient(lost.Seconds(), all.Seconds())
+}
+
+// geomean is 0 where one of the values is.
+func geomean(values []float64) float64 {
+	logs := 0.0
+	for _, v := range values {
+		if v <= 0 {
+			return 0
+		}
+		logs += math.Log(v)
+	}
+	return math.Exp(logs / float64(len(values)))
+}
+
+func sum(values []float64) float64 {
+	total := 0.0
+	for _, v := range values {
+		total += v
+	}
+	return total
+}
+
+func mean(values []float64) float64 { return sum(values) / float64(len(values)) }

@@ -1,0 +1,131 @@
+package study
+
+import (
+	"slices"
+	"strings"
+
+	"carma/configs"
+	"carma/configs/nearest"
+	"carma/mapper"
+	"carma/mapper/sim"
+)
+
+// Row is one line of a replay's tables: rules, what is known of memory
+// and what the monitor makes of its readings.
+type Row struct {
+	Name      string // the policy's or the preset's
+	Label     string // Name, with the estimator where rows differ by it
+	Estimator string
+	Preset    bool
+	Options   mapper.Options
+	Score     sim.Score
+}
+
+// Rules are what rows are made of, as it was typed.
+type Rules struct {
+	// Policies and presets between commas; empty: all policies.
+	Policies string
+	// Estimator has one or several of [Estimators] between commas.
+	Estimator string
+	LookAhead int // 0: as the policy has it
+	// Set are rules of the policies, KEY=VALUE.
+	Set []string
+}
+
+// Rows are the policies under each estimator, and the presets as they are.
+func (f Rules) Rows() ([]Row, error) {
+	methods, err := estimatorList(f.Estimator)
+	if err != nil {
+		return nil, err
+	}
+	names := mapper.PolicyNames()
+	if f.Policies != "" {
+		names = splitList(f.Policies)
+	}
+	var rows []Row
+	if i := slices.Index(names, ablation); i >= 0 {
+		names = slices.Replace(slices.Clone(names), i, i+1, ablationNames()...)
+	}
+	if i := slices.Index(names, byEstimator); i >= 0 {
+		names = slices.Replace(slices.Clone(names), i, i+1, byEstimatorNames()...)
+	}
+	for _, name := range names {
+		more, err := f.rowsOf(name, methods)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range more {
+			if slices.ContainsFunc(rows, func(o Row) bool { return o.Label == r.Label }) {
+				return nil, wrongf("name it once", "--policy: %s is there twice", r.Label)
+			}
+			rows = append(rows, r)
+		}
+	}
+	return rows, nil
+}
+
+// check refuses what makes no rows, and a list of several.
+func (f Rules) check() error {
+	if strings.Contains(f.Policies, ",") {
+		return wrongf("write a bound for each", "--policy: %s are several policies", f.Policies)
+	}
+	_, err := f.Rows()
+	return err
+}
+
+// rowsOf are those of one name. A policy's name comes before a preset's that
+// differs from it by case only.
+func (f Rules) rowsOf(name string, methods []string) ([]Row, error) {
+	if !slices.Contains(mapper.PolicyNames(), name) {
+		if p, ok := presetNamed(name); ok {
+			return []Row{p.Row()}, nil
+		}
+		all := slices.Concat(mapper.PolicyNames(), PresetNames())
+		return nil, wrongf("there are "+strings.Join(mapper.PolicyNames(), ", ")+" and the presets of carma replay --presets",
+			"--policy: unknown policy %q; nearest: %s", name, nearest.Names(name, all, 1)[0])
+	}
+	var rows []Row
+	for _, method := range methods {
+		r := Row{Name: name, Label: name, Estimator: method, Options: mapper.DefaultsOf(name), Score: sim.ScoreMean}
+		if f.LookAhead > 0 {
+			r.Options.LookAhead = f.LookAhead
+		}
+		for _, rule := range f.Set {
+			if err := configs.SetRule(&r.Options, rule); err != nil {
+				return nil, wrongf("", "--set: %v", err)
+			}
+		}
+		if len(methods) > 1 {
+			r.Label += ":" + method
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// estimatorList reads the methods between commas.
+func estimatorList(text string) ([]string, error) {
+	var list []string
+	for _, method := range splitList(text) {
+		if !slices.Contains(Estimators, method) {
+			if near := nearest.Near(method, Estimators); len(near) > 0 {
+				return nil, wrongf("", "--estimator: unknown word %q; did you mean %s?", method, near[0])
+			}
+			return nil, wrongf("", "--estimator: %q is not one of %s", method, strings.Join(Estimators, ", "))
+		}
+		if slices.Contains(list, method) {
+			return nil, wrongf("name it once", "--estimator: %s is there twice", method)
+		}
+		list = append(list, method)
+	}
+	return list, nil
+}
+
+// splitList cuts a text at its commas.
+func splitList(text string) []string {
+	list := strings.Split(text, ",")
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+	}
+	return list
+}

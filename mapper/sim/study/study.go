@@ -1,0 +1,171 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"carma/configs/servers"
+	"carma/configs/traces"
+	"carma/estimator/booking"
+	"carma/mapper"
+	"carma/mapper/sim"
+)
+
+// Study is every trace under every row, in virtual time. Equal input gives
+// equal output.
+type Study struct {
+	Traces  []traces.Trace
+	Server  servers.Server
+	Rows    []Row
+	StartUp time.Duration // from a launch until the container runs
+	Sharing sim.Sharing
+	// Checkpoint is after how much work each task saves it; 0: never.
+	Checkpoint time.Duration
+	// Timeline has the outcomes say what was when.
+	Timeline bool
+	Progress Progress // nil: nobody looks
+}
+
+// Progress is called when a task of a trace has ended.
+type Progress func(trace, policy string, ended, tasks int)
+
+// StartUp is about what Docker takes to start a container with a GPU.
+const StartUp = time.Second
+
+// ReadTraces reads traces by their names or files.
+func ReadTraces(names []string) ([]traces.Trace, error) {
+	var list []traces.Trace
+	for _, name := range names {
+		t, err := traces.Read(name)
+		if err != nil {
+			return nil, wrongf("", "%v", err)
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// Server is a simulated server, sim:NAME or sim:FILE, with so many GPUs; 0: as
+// it has. They are the first ones, and where there are not enough more like the
+// last.
+func Server(gpus string, count int) (servers.Server, error) {
+	name, ok := strings.CutPrefix(gpus, "sim:")
+	if !ok {
+		return servers.Server{}, wrongf("write for example --gpus sim:"+servers.Default, "--gpus: a replay in virtual time needs a simulated server, not %q", gpus)
+	}
+	s, err := servers.Find(cmp.Or(name, servers.Default))
+	if err != nil {
+		return servers.Server{}, wrongf("", "--gpus: %v", err)
+	}
+	if count == 0 {
+		return s, nil
+	}
+	if count > maxGPUs {
+		return servers.Server{}, wrongf("", "--gpu-count: %d is more than %d", count, maxGPUs)
+	}
+	s.GPUs = slices.Clone(s.GPUs[:min(count, len(s.GPUs))])
+	for len(s.GPUs) < count {
+		g := s.GPUs[len(s.GPUs)-1]
+		g.Index = len(s.GPUs)
+		g.UUID = fmt.Sprintf("%s-%d", s.Name, g.Index)
+		s.GPUs = append(s.GPUs, g)
+	}
+	return s, nil
+}
+
+const maxGPUs = 1024
+
+// Run replays everything, one after the other.
+func (s *Study) Run() ([]Replayed, error) {
+	var all []Replayed
+	for _, t := range s.Traces {
+		done := Replayed{Trace: t}
+		player := s.player(t)
+		for _, row := range s.Rows {
+			o, err := player.play(row)
+			if err != nil {
+				return nil, err
+			}
+			done.Outcomes = append(done.Outcomes, o)
+		}
+		if done.Reference = done.Under(ReferencePreset); done.Reference == nil {
+			o, err := player.play(mustPreset(ReferencePreset))
+			if err != nil {
+				return nil, err
+			}
+			done.Reference = &o
+		}
+		all = append(all, done)
+	}
+	return all, nil
+}
+
+// player replays one trace under several rows.
+type player struct {
+	study *Study
+	trace traces.Trace
+	tasks map[string][]sim.Task // by estimator
+	whole map[string][]WholeGPU // likewise
+}
+
+func (s *Study) player(t traces.Trace) *player {
+	return &player{s, t, map[string][]sim.Task{}, map[string][]WholeGPU{}}
+}
+
+func (p *player) play(row Row) (Outcome, error) {
+	s := p.study
+	maker := taskMaker{
+		catalogue: booking.NewCatalogue(), method: row.Estimator, checkpoint: s.Checkpoint,
+		asOriginal: row.Preset, most: s.Server.GPUs[0].Memory - row.Options.Headroom,
+	}
+	for _, g := range s.Server.GPUs {
+		maker.most = min(maker.most, g.Memory-row.Options.Headroom)
+	}
+	key := fmt.Sprint(maker.method, maker.asOriginal, maker.most)
+	if p.tasks[key] == nil {
+		tasks, err := maker.tasks(p.trace)
+		if err != nil {
+			return Outcome{}, err
+		}
+		p.tasks[key], p.whole[key] = tasks, maker.whole
+	}
+	r, err := sim.Run(sim.Config{
+		Options: row.Options, GPUs: GPUs(s.Server), StartUp: s.StartUp, Score: row.Score, Sharing: s.Sharing, Timeline: s.Timeline,
+		Observe: s.observe(p.trace.Name, row.Label, len(p.trace.Tasks)),
+	}, p.tasks[key])
+	if err != nil {
+		return Outcome{}, fmt.Errorf("%s, policy %s: %w", p.trace.Name, row.Label, err)
+	}
+	return Outcome{row.Label, row, r, p.whole[key]}, nil
+}
+
+// observe counts the tasks that end, or is nil.
+func (s *Study) observe(trace, policy string, tasks int) func(*mapper.State, mapper.Event, []mapper.Decision) {
+	if s.Progress == nil {
+		return nil
+	}
+	ended := 0
+	return func(_ *mapper.State, _ mapper.Event, decisions []mapper.Decision) {
+		for _, d := range decisions {
+			if _, ok := d.(mapper.Finish); ok {
+				ended++
+				s.Progress(trace, policy, ended, tasks)
+			}
+		}
+	}
+}
+
+// GPUs are the modelled GPUs of a server.
+func GPUs(s servers.Server) []sim.GPU {
+	gpus := make([]sim.GPU, len(s.GPUs))
+	for i, g := range s.GPUs {
+		gpus[i] = sim.GPU{
+			ID: mapper.GPUID(g.UUID), Index: g.Index, Model: g.Model, Memory: g.Memory,
+			IdlePower: g.IdlePower, PeakPower: g.PeakPower, Speed: g.Speed,
+		}
+	}
+	return gpus
+}
