@@ -6,7 +6,13 @@ import (
 )
 
 // liveKeys can change while the daemon runs, as can all of the mapper's.
-var liveKeys = []string{"pull", "stop-grace", "allowed-mounts", "admin-group", "user-tasks", "user-bytes", "user-high", "high-priority"}
+var liveKeys = []string{
+	"pull", "stop-grace", "allowed-mounts", "admin-group", "visibility",
+	"user-tasks", "user-bytes", "user-high", "user-connections", "high-priority",
+	"host-mem", "max-host-mem", "cpus", "max-cpus", "pids", "max-pids", "shm-size", "max-shm-size",
+	"log-bytes", "output-task", "output-user", "output-total", "output-free",
+	"keep-tasks", "keep-tasks-for", "keep-output-for", "probe", "probe-timeout", "probe-memory",
+}
 
 // Live reports whether a key can change while the daemon runs.
 func Live(name string) bool {
@@ -34,4 +40,15 @@ func Changes(from, to Config) (live, restart []string) {
 		}
 	}
 	return live, restart
+}
+
+// Taken is a configuration with the keys of another that can change while the
+// daemon runs.
+func Taken(have, next Config) Config {
+	for _, k := range keys {
+		if Live(k.name) {
+			reflect.ValueOf(k.at(&have)).Elem().Set(reflect.ValueOf(k.at(&next)).Elem())
+		}
+	}
+	return have
 }

@@ -25,3 +25,15 @@ func TestChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestTaken: what can change is taken, and after that nothing that could still
+// differs.
+func TestTaken(t *testing.T) {
+	a, b := Default(), Default()
+	b.DataDir, b.KeepTasks, b.Mapper.MaxTasks, b.MaxPids, b.Visibility, b.Probe = "/elsewhere", 7, 3, 99, "open", "never"
+	a = Taken(a, b)
+	live, restart := Changes(a, b)
+	if len(live) > 0 || !slices.Equal(restart, []string{"data-dir"}) || a.KeepTasks != 7 || a.Mapper.MaxTasks != 3 {
+		t.Errorf("live %v, restart %v", live, restart)
+	}
+}

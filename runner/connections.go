@@ -27,8 +27,9 @@ const (
 // keeps some places for root. The others are told so and closed.
 type doorkeeper struct {
 	net.Listener
-	each, all, reserve int // each 0: no limit
-	free               func(uid int) bool
+	each         func() int // of one user; 0: no limit
+	all, reserve int
+	free         func(uid int) bool
 
 	mu    sync.Mutex
 	open  map[int]int // by uid
@@ -36,7 +37,7 @@ type doorkeeper struct {
 	away  chan struct{} // a token for each connection that is being turned away
 }
 
-func newDoorkeeper(l net.Listener, each int, free func(uid int) bool) *doorkeeper {
+func newDoorkeeper(l net.Listener, each func() int, free func(uid int) bool) *doorkeeper {
 	all := maxConnections
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur/2 < uint64(all) {
@@ -68,14 +69,15 @@ func (d *doorkeeper) Accept() (net.Conn, error) {
 }
 
 func (d *doorkeeper) enter(uid int) (why string) {
+	each := d.each()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case d.free(uid) && d.total < d.all:
 	case d.total >= d.all-d.reserve:
 		return "the daemon has too many open connections; try again in a moment"
-	case d.each > 0 && d.open[uid] >= d.each:
-		return fmt.Sprintf("you have %d open connections to the daemon, and one user may have %d (user-connections); end some of your carma commands", d.open[uid], d.each)
+	case each > 0 && d.open[uid] >= each:
+		return fmt.Sprintf("you have %d open connections to the daemon, and one user may have %d (user-connections); end some of your carma commands", d.open[uid], each)
 	}
 	d.open[uid]++
 	d.total++

@@ -54,8 +54,8 @@ func newProbers() probers {
 
 // wantsProbe reports whether a task is to be probed; the loop only.
 func (r *Runner) wantsProbe(rec *Record, est estimator.Estimate) bool {
-	asked := rec.Submit.Probe || r.opt.Probing.When == ProbeUnknown && est.Method == estimator.WholeGPUs && rec.Submit.EstModel == ""
-	return asked && r.opt.Probing.When != ProbeNever && !r.state.Recalls(kind(rec))
+	asked := rec.Submit.Probe || r.live().Probing.When == ProbeUnknown && est.Method == estimator.WholeGPUs && rec.Submit.EstModel == ""
+	return asked && r.live().Probing.When != ProbeNever && !r.state.Recalls(kind(rec))
 }
 
 // probeIfDue starts the probe of a task whose memory is still to be estimated,
@@ -148,7 +148,7 @@ func (r *Runner) findNetwork(ctx context.Context, rec *Record) (*models.Config, 
 	request := probe.Request{
 		Name: name, Labels: labels, Image: sub.Image, Entrypoint: sub.Entrypoint, Command: sub.Command,
 		Env: sub.Env, WorkDir: sub.WorkDir, ShmSize: sub.ShmSize, GPUs: sub.GPUs,
-		Folder: filepath.Join(r.opt.DataDir, "probe"), Limits: r.opt.Probing.Limits,
+		Folder: filepath.Join(r.opt.DataDir, "probe"), Limits: r.live().Probing.Limits,
 	}
 	request.User = sub.User
 	if rec.UID != 0 {

@@ -8,6 +8,7 @@ import (
 	"carma/containers/containerstest"
 	"carma/mapper"
 	"carma/runner/api"
+	"carma/runner/tasklog"
 )
 
 // TestReconfigure: the mapper's options and some others change while the daemon
@@ -33,5 +34,43 @@ func TestReconfigure(t *testing.T) {
 	g.running(second)
 	if l := g.live(); l.Pull != "never" || l.StopGrace != time.Minute || !g.admin(Caller{UID: 7, Groups: []string{"lab"}}) {
 		t.Errorf("in force: %+v", l)
+	}
+}
+
+// TestReconfigureMore: so do what is kept, what a task may use, who sees its
+// output, how many connections a user may have; what the machine does not have
+// is refused as a whole.
+func TestReconfigureMore(t *testing.T) {
+	g := newRig(t)
+	g.script("ok", printing(0, "a", "b"))
+	first := g.run(api.Submit{Image: "ok"})
+	g.finished(first)
+	next := *g.live()
+	next.Bounds = Bounds{Most: Share{CPUs: 1 << 20}}
+	if err := g.Reconfigure(g.ctx(), g.opt.Mapper, next); err == nil {
+		t.Error("more processors than there are were taken")
+	}
+	next.Bounds = Bounds{Most: Share{Pids: 77}}
+	next.Open, next.Keep, next.PerUser.Connections = true, Keep{Tasks: 1}, 5
+	next.Probing.When = ProbeNever
+	next.Output = &tasklog.Limits{Attempt: 2 * tasklog.MinLimit}
+	if err := g.Reconfigure(g.ctx(), g.opt.Mapper, next); err != nil {
+		t.Fatal(err)
+	}
+	g.refusedAs(ann, api.Submit{Image: "ok", Pids: 78}, 422, "at most 77")
+	g.refusedAs(ann, api.Submit{Image: "ok", Probe: true}, 422, "does not probe")
+	if got := g.Logs.Limits(); got.Attempt != 2*tasklog.MinLimit || got.Task != 8*tasklog.MinLimit {
+		t.Errorf("limits of output: %+v", got)
+	}
+	second := g.run(api.Submit{Image: "ok"})
+	g.finished(second)
+	if rec, err := g.Find(second); err != nil || rec.Submit.Visibility != VisibilityOpen {
+		t.Errorf("the task's output is %q, %v", rec.Submit.Visibility, err)
+	}
+	if n, err := g.removeOld(g.ctx()); n != 1 || err != nil {
+		t.Errorf("%d tasks were removed, %v", n, err)
+	}
+	if _, err := g.Find(first); !isNotFound(err) {
+		t.Errorf("the first: %v", err)
 	}
 }

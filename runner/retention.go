@@ -94,14 +94,14 @@ func (r *Runner) removeOld(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if r.opt.Keep.TasksFor > 0 {
-		before := int64(r.Clock.Now().Add(-r.opt.Keep.TasksFor))
+	if r.live().Keep.TasksFor > 0 {
+		before := int64(r.Clock.Now().Add(-r.live().Keep.TasksFor))
 		n, err := r.removeSome(ctx, "", before, houseStep, needed)
 		if n > 0 || err != nil {
 			return n, err
 		}
 	}
-	if r.opt.Keep.Tasks == 0 {
+	if r.live().Keep.Tasks == 0 {
 		return 0, nil
 	}
 	users, err := r.Journal.FinishedByUser()
@@ -115,11 +115,11 @@ func (r *Runner) removeOld(ctx context.Context) (int, error) {
 			most = user
 		}
 	}
-	if total <= r.opt.Keep.Tasks {
+	if total <= r.live().Keep.Tasks {
 		return 0, nil
 	}
-	above := users[most] - share(users, r.opt.Keep.Tasks)
-	return r.removeSome(ctx, most, 0, min(houseStep, total-r.opt.Keep.Tasks, max(above, 1)), needed)
+	above := users[most] - share(users, r.live().Keep.Tasks)
+	return r.removeSome(ctx, most, 0, min(houseStep, total-r.live().Keep.Tasks, max(above, 1)), needed)
 }
 
 // removeSome removes up to n of a user's finished tasks (empty: of anybody's),
@@ -168,11 +168,11 @@ func (r *Runner) neededTasks(ctx context.Context) (map[int64]bool, error) {
 // expireOutput replaces by notes the output of tasks that ended after gone and
 // long enough ago, and returns until when that is done.
 func (r *Runner) expireOutput(ctx context.Context, gone int64) int64 {
-	if r.opt.Keep.OutputFor == 0 {
+	if r.live().Keep.OutputFor == 0 {
 		return gone
 	}
-	before := int64(r.Clock.Now().Add(-r.opt.Keep.OutputFor))
-	why := "output is kept for " + r.opt.Keep.OutputFor.String() + " after a task's end"
+	before := int64(r.Clock.Now().Add(-r.live().Keep.OutputFor))
+	why := "output is kept for " + r.live().Keep.OutputFor.String() + " after a task's end"
 	for {
 		old, err := r.Journal.Oldest(journal.Oldest{From: gone, Before: before, Limit: houseStep})
 		if err != nil || len(old) == 0 {

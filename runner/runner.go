@@ -128,7 +128,6 @@ type Runner struct {
 	found      map[mapper.GPUID]gpu.Device // the same, as the source tells
 	owners     *owners
 	limiter    limiter
-	shares     Bounds
 	users      func(uid, gid int) Caller // who somebody is now, as the system knows
 	opening    chan struct{}             // one token for each look at a user's files
 	keeping    outputHealth
@@ -167,14 +166,13 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
 		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), users: callerOf, opening: make(chan struct{}, maxOpening),
 	}
-	bounds, err := opt.Bounds.on(machine())
+	live, err := liveOf(&opt)
 	if err != nil {
 		return nil, err
 	}
-	r.shares = bounds
+	r.set.Store(live)
 	r.work, r.endWork = context.WithCancel(context.WithoutCancel(ctx))
 	r.trouble, r.lookout = newTroubles(), newLookout()
-	r.set.Store(liveOf(&opt))
 	r.engine = newEngine(deps.Driver, deps.Log)
 	r.monitor = newMonitor(deps.GPUs, deps.Clock, opt.SampleEvery, deps.Log)
 	score, err := scoreOf(opt.Activity)

@@ -63,7 +63,7 @@ func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
 			srv.Close()
 		}
 	}()
-	err := srv.Serve(newDoorkeeper(l, r.opt.PerUser.Connections, mayMountAll))
+	err := srv.Serve(newDoorkeeper(l, func() int { return r.live().PerUser.Connections }, mayMountAll))
 	if errors.Is(err, http.ErrServerClosed) {
 		<-done
 		return nil

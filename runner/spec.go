@@ -38,7 +38,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		LogBytes:        w.Logs.Limits().Attempt,
 		Hold:            len(w.limited()) > 0,
 	}
-	w.shares.bound(&spec, sub)
+	w.live().Bounds.bound(&spec, sub)
 	spec.User = sub.User
 	if sub.BatchSize > 0 { // what the estimate is of, so that the program can train with it
 		spec.Env = append(spec.Env, "CARMA_BATCH_SIZE="+strconv.Itoa(sub.BatchSize))

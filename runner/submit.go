@@ -61,7 +61,7 @@ type candidate struct {
 
 // prepare finds out what can be known of a task before it is submitted.
 func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candidate, []string, error) {
-	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.shares.check(s), r.checkVisibility(&s)); err != nil {
+	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), r.checkVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
 	image, err := r.image(ctx, s)
@@ -155,7 +155,7 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if s.Probe && s.Mem > 0 {
 		return refusef(422, "--probe: --mem says what it needs; leave one of them out")
 	}
-	if s.Probe && r.opt.Probing.When == ProbeNever {
+	if s.Probe && r.live().Probing.When == ProbeNever {
 		return refusef(422, "--probe: this daemon does not probe tasks (probe: never in its configuration); carma estimate --probe does")
 	}
 	if s.User != "" && who.UID != 0 {

@@ -110,7 +110,7 @@ func (r *Runner) checkVisibility(s *api.Submit) error {
 	default:
 		return refusef(422, "--visibility %q: choose private or open", s.Visibility)
 	}
-	if s.Visibility == "" && r.opt.Open {
+	if s.Visibility == "" && r.live().Open {
 		s.Visibility = VisibilityOpen
 	}
 	return nil

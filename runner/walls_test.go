@@ -159,7 +159,7 @@ func TestImpossibleTexts(t *testing.T) {
 // what is too much is refused with the nearest that is possible (F5).
 func TestShares(t *testing.T) {
 	g := newRig(t)
-	g.shares, _ = Bounds{Default: Share{Pids: 100}}.on(Share{HostMem: 100 * mapper.GiB, CPUs: 8, Pids: 1000})
+	g.live().Bounds, _ = Bounds{Default: Share{Pids: 100}}.on(Share{HostMem: 100 * mapper.GiB, CPUs: 8, Pids: 1000})
 	g.script("ok", printing(0))
 	for words, s := range map[string]api.Submit{
 		"--shm-size 102400.0 GiB: at most 90.0 GiB":             {ShmSize: 100 << 40},

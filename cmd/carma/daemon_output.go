@@ -49,8 +49,12 @@ func openOutput(config configs.Config, j *journal.Journal) (*tasklog.Store, erro
 		}
 	}
 	former := slices.DeleteFunc(folders, func(f string) bool { return f == dir })
-	return tasklog.New(dir, tasklog.Limits{
+	return tasklog.New(dir, outputLimits(config), former...), nil
+}
+
+func outputLimits(config configs.Config) tasklog.Limits {
+	return tasklog.Limits{
 		Attempt: int64(config.LogBytes), Task: int64(config.OutputTask), User: int64(config.OutputUser),
 		Total: int64(config.OutputTotal), Free: int64(config.OutputFree),
-	}, former...), nil
+	}
 }

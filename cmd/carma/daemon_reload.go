@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/configs"
+	"carma/estimator/probe"
 	"carma/runner"
 )
 
@@ -38,24 +39,31 @@ func (l reloading) run(ctx context.Context, r *runner.Runner, config configs.Con
 			log.Info().Msg("the configuration was read again: nothing changes")
 			continue
 		}
-		err = r.Reconfigure(ctx, next.Mapper, runner.Live{
-			Pull: next.Pull, StopGrace: next.StopGrace, AllowedMounts: next.AllowedMounts, AdminGroup: next.AdminGroup, PerUser: perUser(next),
-		})
+		err = r.Reconfigure(ctx, next.Mapper, liveOf(next))
 		if err != nil {
 			log.Error().Err(err).Msg("the configuration could not be changed")
 			continue
 		}
-		config.Mapper, config.Pull, config.StopGrace = next.Mapper, next.Pull, next.StopGrace
-		config.AllowedMounts, config.AdminGroup = next.AllowedMounts, next.AdminGroup
-		config.UserTasks, config.UserBytes, config.UserHigh = next.UserTasks, next.UserBytes, next.UserHigh
-		config.HighPriority = next.HighPriority
+		config = configs.Taken(config, next)
 		log.Info().Strs("keys", live).Msg("the configuration was read again")
 	}
 }
 
-// perUser is what one user may have.
-func perUser(config configs.Config) runner.PerUser {
-	return runner.PerUser{
-		Tasks: config.UserTasks, Bytes: config.UserBytes, High: config.UserHigh, Connections: config.UserConnections, MayHigh: config.HighPriority,
+// liveOf are the options of a configuration that can change while the daemon runs.
+func liveOf(config configs.Config) runner.Live {
+	limits := outputLimits(config)
+	return runner.Live{
+		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
+		Open: config.Visibility == runner.VisibilityOpen,
+		Bounds: runner.Bounds{
+			Default: runner.Share{HostMem: config.HostMem, CPUs: config.CPUs, Pids: config.Pids, ShmSize: config.ShmSize},
+			Most:    runner.Share{HostMem: config.MaxHostMem, CPUs: config.MaxCPUs, Pids: config.MaxPids, ShmSize: config.MaxShmSize},
+		},
+		PerUser: runner.PerUser{
+			Tasks: config.UserTasks, Bytes: config.UserBytes, High: config.UserHigh, Connections: config.UserConnections, MayHigh: config.HighPriority,
+		},
+		Keep:    runner.Keep{Tasks: config.KeepTasks, TasksFor: config.KeepTasksFor, OutputFor: config.KeepOutputFor},
+		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
+		Output:  &limits,
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"carma/configs/servers"
 	"carma/containers"
 	"carma/estimator/booking"
-	"carma/estimator/probe"
 	"carma/mapper"
 	"carma/runner"
 	"carma/runner/gpu"
@@ -46,17 +45,11 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger, r
 	if err != nil {
 		return usagef("", "%v", err)
 	}
+	live := liveOf(config)
 	opt := runner.Options{
 		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery, Activity: config.Activity,
-		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
-		Keep: runner.Keep{Tasks: config.KeepTasks, TasksFor: config.KeepTasksFor, OutputFor: config.KeepOutputFor},
-		Open: config.Visibility == runner.VisibilityOpen,
-		Bounds: runner.Bounds{
-			Default: runner.Share{HostMem: config.HostMem, CPUs: config.CPUs, Pids: config.Pids, ShmSize: config.ShmSize},
-			Most:    runner.Share{HostMem: config.MaxHostMem, CPUs: config.MaxCPUs, Pids: config.MaxPids, ShmSize: config.MaxShmSize},
-		},
-		PerUser: perUser(config),
-		Probing: runner.Probing{When: config.Probe, Limits: probe.Limits{Timeout: config.ProbeTimeout, Memory: int64(config.ProbeMemory)}},
+		Pull: live.Pull, StopGrace: live.StopGrace, AllowedMounts: live.AllowedMounts, AdminGroup: live.AdminGroup,
+		Keep: live.Keep, Open: live.Open, Bounds: live.Bounds, PerUser: live.PerUser, Probing: live.Probing,
 	}
 	if os.Geteuid() == 0 {
 		opt.MountDir = mounts.DefaultDir

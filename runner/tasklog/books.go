@@ -90,7 +90,7 @@ type Usage struct {
 func (s *Store) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u := Usage{Limits: s.limits, Dir: s.dir, Tasks: len(s.tasks), Bytes: s.total, Users: map[string]int64{}}
+	u := Usage{Limits: s.Limits(), Dir: s.dir, Tasks: len(s.tasks), Bytes: s.total, Users: map[string]int64{}}
 	for name, b := range s.users {
 		if b.size > 0 {
 			u.Users[name] = b.size
@@ -189,7 +189,7 @@ func (s *Store) give(task, n int64) {
 
 // over returns the first limit that n more bytes would exceed.
 func (s *Store) over(t *taskBook, n int64) *full {
-	switch l := s.limits; {
+	switch l := s.Limits(); {
 	case t.size+n > l.Task:
 		return &full{limit: l.Task, of: ofTask}
 	case t.user.size+n > l.User:
@@ -197,11 +197,11 @@ func (s *Store) over(t *taskBook, n int64) *full {
 	case s.total+n > l.Total:
 		return &full{limit: l.Total, of: ofTotal}
 	}
-	if s.limits.Free == 0 {
+	if s.Limits().Free == 0 {
 		return nil
 	}
-	if _, free, err := s.disk(s.folder(t.id)); err == nil && free < s.limits.Free+n {
-		return &full{limit: s.limits.Free, of: ofDisk}
+	if _, free, err := s.disk(s.folder(t.id)); err == nil && free < s.Limits().Free+n {
+		return &full{limit: s.Limits().Free, of: ofDisk}
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func (s *Store) payer(u *userBook, n int64) *userBook {
 			most = b
 		}
 	}
-	if u.size+n > s.limits.Total/users {
+	if u.size+n > s.Limits().Total/users {
 		return u
 	}
 	return most

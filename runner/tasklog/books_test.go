@@ -171,19 +171,19 @@ func checkBooks(t *rapid.T, s *Store) {
 		if size != b.size {
 			t.Fatalf("task %d has %d bytes on disk, %d in the books", id, size, b.size)
 		}
-		if size > s.limits.Task {
-			t.Fatalf("task %d has %d bytes, the limit is %d", id, size, s.limits.Task)
+		if size > s.Limits().Task {
+			t.Fatalf("task %d has %d bytes, the limit is %d", id, size, s.Limits().Task)
 		}
 		users[b.user.name] += size
 		total += size
 	}
 	for name, size := range users {
-		if size > s.limits.User || size != s.users[name].size {
-			t.Fatalf("user %s has %d bytes, %d in the books, the limit is %d", name, size, s.users[name].size, s.limits.User)
+		if size > s.Limits().User || size != s.users[name].size {
+			t.Fatalf("user %s has %d bytes, %d in the books, the limit is %d", name, size, s.users[name].size, s.Limits().User)
 		}
 	}
-	if total > s.limits.Total || total != s.total {
-		t.Fatalf("%d bytes, %d in the books, the limit is %d", total, s.total, s.limits.Total)
+	if total > s.Limits().Total || total != s.total {
+		t.Fatalf("%d bytes, %d in the books, the limit is %d", total, s.total, s.Limits().Total)
 	}
 }
 
@@ -191,7 +191,7 @@ func checkBooks(t *rapid.T, s *Store) {
 // own output only.
 func TestFloodCostsNobodyElse(t *testing.T) {
 	s := New(t.TempDir(), Limits{Attempt: MinLimit, User: 4 * MinLimit, Total: 4 * MinLimit})
-	s.limits.Free = 0
+	s.limits.Load().Free = 0
 	full := func(task int64, user string, size int) *Writer {
 		s.Own(task, user)
 		w := mustWriter(t, s, task, 1)
@@ -240,7 +240,7 @@ func TestFolderComesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(dir, Limits{})
-	s.limits.Free = 0
+	s.limits.Load().Free = 0
 	w := mustWriter(t, s, 1, 1)
 	if err := s.Check(); err == nil {
 		t.Error("the check finds nothing wrong")
@@ -311,8 +311,8 @@ func TestFloorOnRealDisk(t *testing.T) {
 	for i := range 20_000 { // 20 MB
 		_ = w.Write(epoch.Add(time.Duration(i+1)), Stdout, fmt.Appendf(nil, "%0950d", i), false)
 		if i%1000 == 0 {
-			if _, free, err := room(dir); err != nil || free < s.limits.Free-8192 {
-				t.Fatalf("%d bytes are free, %d should be: %v", free, s.limits.Free, err)
+			if _, free, err := room(dir); err != nil || free < s.Limits().Free-8192 {
+				t.Fatalf("%d bytes are free, %d should be: %v", free, s.Limits().Free, err)
 			}
 		}
 	}

@@ -113,5 +113,5 @@ func (s *Store) why(k key) string {
 	if b, err := os.ReadFile(s.whyPath(k)); err == nil && len(b) > 0 {
 		return strings.ReplaceAll(string(b), "\n", " ")
 	}
-	return (&full{limit: s.limits.Attempt, of: ofAttempt}).Error()
+	return (&full{limit: s.Limits().Attempt, of: ofAttempt}).Error()
 }

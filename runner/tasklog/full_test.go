@@ -184,7 +184,7 @@ func TestRealDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Open(dir, 0)
-	s.limits.Free = 0
+	s.limits.Load().Free = 0
 	w := mustWriter(t, s, 1, 1)
 	reports := 0
 	for i := range 500 {

@@ -85,7 +85,7 @@ func (w *Writer) rotate() bool {
 // dropOldest deletes segments, never the head or the newest, until the
 // attempt's limit leaves room for n more bytes.
 func (w *Writer) dropOldest(n int64) bool {
-	limit := w.s.limits.Attempt
+	limit := w.s.Limits().Attempt
 	if w.older.Load()+w.size+n <= limit {
 		return true
 	}

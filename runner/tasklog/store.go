@@ -27,6 +27,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 var (
@@ -50,7 +51,8 @@ const (
 type Store struct {
 	dir    string
 	former []string // other folders in which there may be output
-	limits Limits
+	size   int64    // of its disk; 0: not known
+	limits atomic.Pointer[Limits]
 	open   func(path string, flag int) (file, error)      // replaced by tests
 	disk   func(dir string) (size, free int64, err error) // the same
 
@@ -88,19 +90,24 @@ func New(dir string, limits Limits, former ...string) *Store {
 			return os.OpenFile(path, flag, 0o600)
 		},
 	}
-	size := int64(0)
 	for d := dir; ; d = filepath.Dir(d) { // it may not be there yet
 		n, _, err := s.disk(d)
-		if size = n; err == nil || d == filepath.Dir(d) {
+		if s.size = n; err == nil || d == filepath.Dir(d) {
 			break
 		}
 	}
-	s.limits = limits.on(size)
+	s.SetLimits(limits)
 	return s
 }
 
 // Limits are those in force.
-func (s *Store) Limits() Limits { return s.limits }
+func (s *Store) Limits() Limits { return *s.limits.Load() }
+
+// SetLimits changes them. What is above new ones goes when the next output comes.
+func (s *Store) SetLimits(l Limits) {
+	l = l.on(s.size)
+	s.limits.Store(&l)
+}
 
 // Tasks lists the tasks that have output on disk, in no order.
 func (s *Store) Tasks() (tasks []int64, err error) {

@@ -138,7 +138,7 @@ func (w *Writer) room(n int64) bool {
 	if int64(len(w.buf))+n > bufferSize && !w.flush() {
 		return false
 	}
-	if w.size+n > w.s.limits.Attempt/shares && !w.rotate() {
+	if w.size+n > w.s.Limits().Attempt/shares && !w.rotate() {
 		return false
 	}
 	return w.dropOldest(n)

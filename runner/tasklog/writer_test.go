@@ -323,8 +323,8 @@ func TestLimitProperty(t *testing.T) {
 			n := rapid.IntRange(0, MaxLine).Draw(rt, "line")
 			for range rapid.IntRange(1, 60).Draw(rt, "lines") {
 				put(n)
-				if got := diskSize(rt, s); got > s.limits.Attempt {
-					rt.Fatalf("%d bytes on disk, the limit is %d", got, s.limits.Attempt)
+				if got := diskSize(rt, s); got > s.Limits().Attempt {
+					rt.Fatalf("%d bytes on disk, the limit is %d", got, s.Limits().Attempt)
 				}
 			}
 			if rapid.Bool().Draw(rt, "restart") {
@@ -340,7 +340,7 @@ func TestLimitProperty(t *testing.T) {
 		if err := w.Close(); err != nil {
 			rt.Fatal(err)
 		}
-		if got := diskSize(rt, s); int64(total) > s.limits.Attempt && got < s.limits.Attempt/2 || int64(total) <= s.limits.Attempt/2 && got != int64(total) {
+		if got := diskSize(rt, s); int64(total) > s.Limits().Attempt && got < s.Limits().Attempt/2 || int64(total) <= s.Limits().Attempt/2 && got != int64(total) {
 			rt.Fatalf("%d of %d bytes are kept", got, total)
 		}
 		lines, err := s.Tail(1, 1, 0)
