@@ -90,8 +90,8 @@ func (s *State) depend(t *Task) {
 // followUp tells those that wait for tasks that have ended in this step, and
 // those that these end in turn.
 func (s *State) followUp() {
-	for i := 0; i < len(s.endings); i++ {
-		e := s.endings[i]
+	for i := 0; i < len(s.step.endings); i++ {
+		e := s.step.endings[i]
 		followers := s.followers[e.id]
 		delete(s.followers, e.id)
 		for _, id := range followers {
@@ -103,7 +103,7 @@ func (s *State) followUp() {
 			s.advance(g)
 		}
 	}
-	s.endings = s.endings[:0]
+	s.step.endings = s.step.endings[:0]
 }
 
 // follow takes note that a task that t waits for has ended.

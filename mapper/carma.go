@@ -94,10 +94,10 @@ func (s *State) weigh(g *GPU, id int) (float64, refusal) {
 
 // beside weighs a newcomer beside those that are there, whose outlook is known.
 func (s *State) beside(there []part, n *newcomer) (added, finish float64, no refusal) {
-	with := append(append(s.with[:0], there...), part{sm: n.load.SMACT, demand: n.demand, left: n.left, elsewhere: 1, basis: n.basis})
+	with := append(append(s.step.with[:0], there...), part{sm: n.load.SMACT, demand: n.demand, left: n.left, elsewhere: 1, basis: n.basis})
 	outlook(with)
-	late := pessimistic(s.late[:0], with)
-	s.with, s.late = with, late
+	late := pessimistic(s.step.late[:0], with)
+	s.step.with, s.step.late = with, late
 	outlook(late)
 	most := s.slowdownCap()
 	first := math.Inf(1)

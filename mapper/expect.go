@@ -45,9 +45,9 @@ const newcomerRun = 30 * time.Minute
 // earlier runs, else what its model typically takes, else the mean of the
 // earlier runs of its family, else of all.
 func (s *State) runTime(t *Task) (time.Duration, basis) {
-	r := &t.run
-	if r.learned != s.learned || r.learned == 0 {
-		r.learned = s.learned
+	r := &t.notes.run
+	if r.learned != s.notes.learned || r.learned == 0 {
+		r.learned = s.notes.learned
 		r.time, r.basis = s.findRunTime(t)
 	}
 	return r.time, r.basis
@@ -55,7 +55,7 @@ func (s *State) runTime(t *Task) (time.Duration, basis) {
 
 // expectedRun is what runTime remembers.
 type expectedRun struct {
-	learned int // State.learned when it was found; 0: never
+	learned int // notes.learned when it was found; 0: never
 	time    time.Duration
 	basis   basis
 }

@@ -25,7 +25,7 @@ func (s *State) Follow(ev Event, decided []Decision) {
 		s.force(d)
 	}
 	s.followUp()
-	s.out, s.dirty = nil, true
+	s.step.out, s.dirty = nil, true
 }
 
 // lookAround is the part of [State.schedule] that decides nothing by itself.
@@ -223,7 +223,7 @@ func (s *State) page(grant Grant) *GPU {
 	s.gpus, s.byID[g.ID] = append(s.gpus, g), g
 	slices.SortFunc(s.gpus, compareGPUs)
 	s.setRing(next)
-	s.ceilings = [2]ceiling{}
+	s.notes.ceilings = [2]ceiling{}
 	return g
 }
 

@@ -68,11 +68,7 @@ type GPU struct {
 
 	pos int // in State.gpus
 
-	// What memo.go remembers.
-	memo    memo
-	changes int  // counts what drops the memo
-	face    face // in the last pass
-	fresh   int  // the pass in which it last looked different
+	notes gpuNotes
 
 	// What the residents come to, kept because each step asks for it of every
 	// GPU; settle works it out.
@@ -176,8 +172,7 @@ func (g *GPU) remove(id TaskID) {
 
 func (g *GPU) clone() *GPU {
 	c := *g
-	c.Residents, c.memo = append([]Resident(nil), g.Residents...), memo{}
+	c.Residents, c.notes = append([]Resident(nil), g.Residents...), gpuNotes{}
 	c.Sick = g.Sick.clone()
-	c.changes, c.face, c.fresh = 0, face{}, 0
 	return &c
 }

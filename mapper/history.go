@@ -148,7 +148,7 @@ func (s *State) Recalls(kind string) bool {
 
 // relearned follows a change of what tasks like t are expected to take.
 func (s *State) relearned(t *Task) {
-	s.learned++
+	s.notes.learned++
 	for _, g := range s.gpus {
 		if slices.ContainsFunc(g.Residents, func(r Resident) bool { return s.concerns(t, s.tasks[r.Task]) }) {
 			g.forget()

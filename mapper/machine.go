@@ -30,7 +30,7 @@ func (s *State) found(ev GPUsFound) {
 	}
 	slices.SortFunc(s.gpus, compareGPUs)
 	s.setRing(next)
-	s.ceilings = [2]ceiling{}
+	s.notes.ceilings = [2]ceiling{}
 	s.dirty = true
 }
 
@@ -86,11 +86,11 @@ func (s *State) sampled(ev Sampled) {
 		free, busy := s.free(g), s.busy(g)
 		if foreign := in.Foreign.clamp(); foreign != g.Foreign || in.Fault != g.Fault {
 			g.Foreign, g.Fault = foreign, in.Fault
-			s.ceilings, s.dirty = [2]ceiling{}, true
+			s.notes.ceilings, s.dirty = [2]ceiling{}, true
 		}
 		g.Used = in.Used.clamp()
 		s.watch(g)
-		g.memo.checked = 0 // what is there beside carma's tasks may have changed
+		g.notes.outlook.checked = 0 // what is there beside carma's tasks may have changed
 		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
 		for j := range g.Residents {
 			g.Residents[j].Used = 0
@@ -180,8 +180,8 @@ func (s *State) canFit(t *Task) bool {
 	if alone {
 		i = 1
 	}
-	if s.ceilings[i] == nil {
-		s.ceilings[i] = s.ceiling(func(g *GPU) Bytes { return s.room(g, alone) })
+	if s.notes.ceilings[i] == nil {
+		s.notes.ceilings[i] = s.ceiling(func(g *GPU) Bytes { return s.room(g, alone) })
 	}
-	return s.ceilings[i].of(t.GPUs) >= max(t.Need, 1)
+	return s.notes.ceilings[i].of(t.GPUs) >= max(t.Need, 1)
 }

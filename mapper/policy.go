@@ -24,6 +24,8 @@ type policy struct {
 	// pick chooses among the GPUs that fit, in place of order; nil where it
 	// would rather wait.
 	pick func(s *State, t *Task, fitting []*GPU) []*GPU
+	// ahead starts tasks that go before their turn in the main queue; nil: none.
+	ahead func(s *State, p *pass)
 	// defaults changes the default options to what suits the policy.
 	defaults func(*Options)
 }
@@ -76,7 +78,7 @@ var policies = []policy{
 	{
 		name: "carma", doc: "least added to all completion times by prediction, nobody slowed down beyond a cap (default)",
 		gate: (*State).slowdownGate,
-		pick: (*State).leastAdded,
+		pick: (*State).leastAdded, ahead: (*State).startCritical,
 		defaults: func(o *Options) {
 			o.SMACTCap, o.WarmUp = 0, 0 // it predicts what these wait to see
 			o.Order, o.Ageing = OrderSJF, time.Hour

@@ -42,17 +42,21 @@ func anyLife(t *rapid.T) {
 		"repeat":    m.again,
 		"restart":   m.restart,
 		"drain":     m.drains,
+		"forget":    func(*rapid.T) { m.s.forgetNotes() },
 	})
 	m.drains(t)
 	m.replays(t)
 	m.follows(t)
 }
 
-// replays: the same events from the beginning give the same state.
+// replays: the same events from the beginning give the same decisions and the
+// same state, with notes that were never torn up.
 func (m *machine) replays(t *rapid.T) {
 	again := New(m.first)
-	for _, ev := range m.past {
-		again.Step(ev)
+	for i, ev := range m.past {
+		if got := again.Step(ev); !reflect.DeepEqual(got, m.led[i]) {
+			t.Fatalf("%T, event %d of %d, led to\n%#v\nand when it was replayed to\n%#v", ev, i, len(m.past), m.led[i], got)
+		}
 	}
 	if got, want := encode(t, again), encode(t, m.s); got != want {
 		t.Fatalf("the same %d events led to\n%s\nand when they were replayed to\n%s", len(m.past), want, got)

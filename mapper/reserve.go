@@ -63,7 +63,7 @@ func (s *State) ready(t *Task, g *GPU) Instant {
 	there := slices.Clone(m.parts)
 	slices.SortStableFunc(there, func(a, b part) int { return cmp.Compare(a.finish, b.finish) })
 	free, gone := s.free(g), 0.0
-	ask := &s.newcomers.all[s.asks(t)[0]]
+	ask := &s.notes.newcomers.all[s.asks(t)[0]]
 	for {
 		ours := slices.ContainsFunc(there, func(p part) bool { return p.task != 0 })
 		if !ours {

@@ -62,7 +62,9 @@ func (s *State) pass(before hold) *pass {
 	s.reach[0] = s.walk(p, s.queue.recovery())
 	s.reach[1] = 0
 	if !s.recoveryBlocks() {
-		s.startCritical(p)
+		if s.policy.ahead != nil {
+			s.policy.ahead(s, p)
+		}
 		s.reach[1] = s.walk(p, s.queue.main())
 	}
 	return p
@@ -128,16 +130,16 @@ func (s *State) place(p *pass, t *Task) []*GPU {
 		return nil
 	}
 	since := s.turnedDown(t)
-	fitting := s.scratch[:0]
+	fitting := s.step.gpus[:0]
 	for _, g := range s.gpus {
-		if g.fresh >= since && s.reject(t, g) == "" {
+		if g.notes.fresh >= since && s.reject(t, g) == "" {
 			fitting = append(fitting, g)
 		}
 	}
-	s.scratch = fitting
+	s.step.gpus = fitting
 	gpus := s.choose(t, ofMachinesWith(t.GPUs, fitting))
 	if gpus == nil {
-		t.tried.pass, t.tried.hold = s.passes, s.hold
+		t.notes.tried.pass, t.notes.tried.hold = s.notes.passes, s.hold
 		p.failed = append(p.failed, t)
 	}
 	return gpus
@@ -270,12 +272,12 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	}
 	for i, g := range gpus {
 		g.add(Resident{Task: t.ID, Grant: grants[i].Memory, Alone: alone, Load: t.load(i), WarmUntil: warm}, s.opt.Headroom)
-		g.fresh = s.passes
+		g.notes.fresh = s.notes.passes
 		s.tests(g.Sick, t.ID)
 	}
 	s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
 	t.Attempts = append(t.Attempts, a)
-	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.tried = Launching, 0, 0, 0, 0, tried{}
+	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.notes.tried = Launching, 0, 0, 0, 0, tried{}
 	s.users.of(t.User).waiting--
 	s.occupy(t)
 	s.pace(gpus)

@@ -119,7 +119,7 @@ func (s *State) worse(i *illness, t *Task, f Fault) *illness {
 		i.Wait = s.firstTest()
 		s.testAt(i, s.now.Add(i.Wait))
 	}
-	s.ceilings, s.dirty = [2]ceiling{}, true
+	s.notes.ceilings, s.dirty = [2]ceiling{}, true
 	return i
 }
 
@@ -134,7 +134,7 @@ func (s *State) tests(i *illness, id TaskID) {
 	if i.paused() {
 		i.Testing = id
 		s.testAt(i, s.now.Add(lastTest))
-		s.ceilings = [2]ceiling{}
+		s.notes.ceilings = [2]ceiling{}
 	}
 }
 
@@ -153,7 +153,7 @@ func (s *State) untested(t *Task, a *Attempt) {
 		if i.Testing == id {
 			i.Testing = 0
 			s.testAt(i, s.now)
-			s.ceilings, s.dirty = [2]ceiling{}, true
+			s.notes.ceilings, s.dirty = [2]ceiling{}, true
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (s *State) healed(i *illness, started TaskID) *illness {
 	if i.paused() {
 		s.letGo(i)
 	}
-	s.ceilings, s.dirty = [2]ceiling{}, true
+	s.notes.ceilings, s.dirty = [2]ceiling{}, true
 	return nil
 }
 
@@ -220,7 +220,7 @@ func (s *State) retest() {
 			s.testAt(i, s.now)
 		}
 	}
-	s.ceilings = [2]ceiling{}
+	s.notes.ceilings = [2]ceiling{}
 }
 
 // unstarted puts a task back where it was: its container could not be started,

@@ -36,20 +36,21 @@ type State struct {
 	dirty bool   // a waiting task may fit now
 	reach [2]int // the places in the recovery and the main queue up to which the last pass looked; 0: the end
 
-	// What memo.go remembers.
-	newcomers newcomers
-	learned   int // counts what changes expectations
-	passes    int
-
 	format int     // of the decisions, see DecisionFormat
 	script *script // what was decided on the event that is followed; nil: this program decides
 
-	ceilings [2]ceiling // what canFit has worked out; nil: nothing yet
-	out      []Decision
-	endings  []ending // of this step, until followUp
-	with     []part   // scratch, as is late
-	late     []part
-	scratch  []*GPU
+	step  step
+	notes notes
+}
+
+// step is what a step works with; between two there is nothing in it that
+// counts.
+type step struct {
+	out     []Decision
+	endings []ending // until followUp
+	with    []part   // scratch, as are the next
+	late    []part
+	gpus    []*GPU
 }
 
 // New returns an empty state. Options must be valid.
@@ -59,7 +60,7 @@ func New(opt Options) *State {
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	s := &State{opt: opt, policy: p, format: DecisionFormat, trial: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, learned: 1, tasks: map[TaskID]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
+	s := &State{opt: opt, policy: p, format: DecisionFormat, trial: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, notes: noNotes, tasks: map[TaskID]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
 	s.queue.users = s.takesTurns()
 	return s
 }
@@ -71,13 +72,13 @@ func (s *State) Step(ev Event) []Decision {
 	s.take(ev)
 	s.schedule()
 	s.announceWake()
-	return s.out
+	return s.step.out
 }
 
 // take applies all of an event but what it means for the queues.
 func (s *State) take(ev Event) {
 	s.now = max(s.now, ev.when())
-	s.out = nil
+	s.step.out = nil
 	switch ev := ev.(type) {
 	case Configured:
 		s.configure(ev)
@@ -113,7 +114,7 @@ func (s *State) take(ev Event) {
 }
 
 func (s *State) decide(d Decision) {
-	s.out = append(s.out, d)
+	s.step.out = append(s.step.out, d)
 	s.script.strike(d)
 }
 
@@ -134,8 +135,8 @@ func (s *State) configure(ev Configured) {
 		return // to validate is the caller's duty; keep what is in force
 	}
 	s.users.settle(s.now, s.opt.halfLife())
-	s.opt, s.dirty, s.ceilings = ev.Options, true, [2]ceiling{}
-	s.startAfresh()
+	s.opt, s.dirty = ev.Options, true
+	s.forgetNotes()
 	s.opt.FairWeights = slices.Clone(s.opt.FairWeights)
 	s.policy, _ = policyNamed(ev.Options.Policy)
 	s.again = 0
@@ -196,7 +197,7 @@ func (s *State) enqueue(t *Task, phase Phase) { s.enqueueAt(t, phase, s.now) }
 
 func (s *State) enqueueAt(t *Task, phase Phase, at Instant) {
 	t.Phase, t.QueuedAt = phase, at
-	t.Rank, t.tried = s.rankOf(t), tried{}
+	t.Rank, t.notes.tried = s.rankOf(t), tried{}
 	s.users.make(t.User).waiting++
 	s.queue.add(t)
 	s.dirty = s.dirty || s.inSight(t)
@@ -279,10 +280,10 @@ func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {
 // end is what finish comes to.
 func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
 	was := t.Phase
-	t.Phase, t.Ended, t.Code, t.Reason, t.tried, t.run = phase, s.now, code, reason, tried{}, expectedRun{}
+	t.Phase, t.Ended, t.Code, t.Reason, t.notes.tried, t.notes.run = phase, s.now, code, reason, tried{}, expectedRun{}
 	delete(s.tasks, t.ID)
 	s.leaveGroup(t, was)
-	s.endings = append(s.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
+	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
 	if s.hold.Task == t.ID {
 		s.hold = hold{}
 	}

@@ -13,7 +13,7 @@ import (
 // at.
 func (s *State) startCritical(p *pass) {
 	lanes := s.queue.main()
-	if s.policy.name != "carma" || s.opt.Order != OrderSJF || lanesLen(lanes) > criticalQueue*len(s.gpus) {
+	if s.opt.Order != OrderSJF || lanesLen(lanes) > criticalQueue*len(s.gpus) {
 		return // no task is longer than so many together
 	}
 	first := slices.IndexFunc(lanes, func(l lane) bool { return l.len() > 0 })

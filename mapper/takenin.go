@@ -64,7 +64,7 @@ func (s *State) takeIn(ev TakenIn) {
 			s.byID[grant.GPU].Residents[i].Alone = false // it is not, any more
 		}
 	}
-	decided := len(s.out)
+	decided := len(s.step.out)
 	s.forceLaunch(t, Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants})
 	s.started(Started{At: ev.At, Task: t.ID, Attempt: ev.Attempt})
 	if a := t.Current(); a != nil && ev.Launched > 0 {
@@ -72,7 +72,7 @@ func (s *State) takeIn(ev TakenIn) {
 		a.Started = a.Launched
 	}
 	// That it is launched is no decision: it runs.
-	s.out = append(s.out[:decided:decided], slices.DeleteFunc(s.out[decided:], func(d Decision) bool {
+	s.step.out = append(s.step.out[:decided:decided], slices.DeleteFunc(s.step.out[decided:], func(d Decision) bool {
 		l, ok := d.(Launch)
 		return ok && l.Task == t.ID
 	})...)

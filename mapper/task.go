@@ -226,8 +226,7 @@ type Task struct {
 	Ended Instant `json:"ended,omitempty"`
 	Code  int     `json:"code,omitempty"`
 
-	tried tried // while it waits
-	run   expectedRun
+	notes taskNotes
 }
 
 // Current returns the attempt that holds GPUs now, or nil.
@@ -248,7 +247,7 @@ func (t *Task) Last() *Attempt {
 
 func (t *Task) clone() *Task {
 	c := *t
-	c.tried, c.run = tried{}, expectedRun{}
+	c.notes = taskNotes{}
 	c.Avoid = append([]GPUID(nil), t.Avoid...)
 	c.Attempts = append([]Attempt(nil), t.Attempts...)
 	for i := range c.Attempts {

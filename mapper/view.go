@@ -98,8 +98,7 @@ func (s *State) NextWake() (Instant, bool) {
 // Clone returns a deep copy: Clone, then Step, is a what-if.
 func (s *State) Clone() *State {
 	c := *s
-	c.out, c.scratch, c.with, c.late, c.ceilings = nil, nil, nil, nil, [2]ceiling{}
-	c.newcomers = newcomers{}
+	c.step, c.notes = step{}, noNotes
 	c.history = make(history, len(s.history))
 	for i, e := range s.history {
 		c.history[i] = new(*e)
@@ -115,7 +114,6 @@ func (s *State) Clone() *State {
 		c.tasks[id] = t.clone()
 	}
 	c.users = s.users.clone()
-	c.endings = nil
 	c.followers = make(map[TaskID][]TaskID, len(s.followers))
 	for id, all := range s.followers {
 		c.followers[id] = slices.Clone(all)

@@ -7,9 +7,41 @@ import (
 	"carma/mapper/interference"
 )
 
-// Nothing in this file decides anything: it remembers what follows from the
-// state, so that a pass need not work it out again for every task and GPU. A
-// state without these memories (a clone, one from a snapshot) decides the same.
+// Notes are what was worked out from the state, so that a pass need not work it
+// out again for every task and GPU. Nothing in them decides: a clone and a
+// snapshot leave them out, and a property test tears them up at random.
+type notes struct {
+	newcomers newcomers
+	learned   int        // counts what changes expectations, from 1
+	passes    int        // so many since the notes were begun
+	ceilings  [2]ceiling // what canFit has worked out; nil: nothing yet
+}
+
+// noNotes are those of a state that nothing was worked out from.
+var noNotes = notes{learned: 1}
+
+// gpuNotes are the notes on a GPU.
+type gpuNotes struct {
+	outlook memo
+	changes int  // counts what drops the outlook
+	face    face // in the last pass
+	fresh   int  // the pass in which it last looked different
+}
+
+// taskNotes are the notes on a task.
+type taskNotes struct {
+	tried tried // while it waits
+	run   expectedRun
+}
+
+// forgetNotes drops all of them. Those on tasks are of expectations and passes
+// that are over then.
+func (s *State) forgetNotes() {
+	s.notes = notes{learned: s.notes.learned + 1, passes: s.notes.passes}
+	for _, g := range s.gpus {
+		g.notes = gpuNotes{}
+	}
+}
 
 // lookAgain is how long what policy carma has worked out about a GPU holds
 // while nothing changes there. After it tasks that were turned down are tried
@@ -48,7 +80,7 @@ type memo struct {
 
 // memo returns what is worked out about a GPU, brought up to date.
 func (s *State) memo(g *GPU) *memo {
-	m := &g.memo
+	m := &g.notes.outlook
 	if m.valid && m.checked == s.now {
 		return m
 	}
@@ -67,7 +99,7 @@ func (s *State) outlookAt(g *GPU) Instant {
 }
 
 // forget drops what is worked out about a GPU after a change there.
-func (g *GPU) forget() { g.memo.valid, g.changes = false, g.changes+1 }
+func (g *GPU) forget() { g.notes.outlook.valid, g.notes.changes = false, g.notes.changes+1 }
 
 // answer returns what a GPU tells a newcomer, which is known by number.
 func (s *State) answer(g *GPU, id int) answer {
@@ -76,7 +108,7 @@ func (s *State) answer(g *GPU, id int) answer {
 		return m.answers[i]
 	}
 	var a answer
-	a.added, a.finish, a.no = s.beside(m.parts, &s.newcomers.all[id])
+	a.added, a.finish, a.no = s.beside(m.parts, &s.notes.newcomers.all[id])
 	m.newcomers, m.answers = append(m.newcomers, id), append(m.answers, a)
 	return a
 }
@@ -107,42 +139,28 @@ const maxNewcomers = 4096
 type tried struct {
 	pass    int  // in which it fitted nowhere; 0: none
 	hold    hold // what was kept free then
-	learned int  // State.learned when asks was made
+	learned int  // notes.learned when asks was made
 	asks    []int
 }
 
 // asks are the numbers of a task as a newcomer, by GPU.
 func (s *State) asks(t *Task) []int {
-	if t.tried.learned == s.learned && t.tried.asks != nil {
-		return t.tried.asks
+	if t.notes.tried.learned == s.notes.learned && t.notes.tried.asks != nil {
+		return t.notes.tried.asks
 	}
-	if len(s.newcomers.all) >= maxNewcomers {
-		s.newcomers = newcomers{}
-		s.startAfresh()
+	if len(s.notes.newcomers.all) >= maxNewcomers {
+		s.forgetNotes()
 	}
 	left, basis := s.left(t, 0)
 	asks := make([]int, t.GPUs)
 	for i := range asks {
-		asks[i] = s.newcomers.id(newcomerKey{t.load(i), left, basis})
+		asks[i] = s.notes.newcomers.id(newcomerKey{t.load(i), left, basis})
 	}
-	if !slices.Equal(asks, t.tried.asks) {
-		t.tried.pass = 0
+	if !slices.Equal(asks, t.notes.tried.asks) {
+		t.notes.tried.pass = 0
 	}
-	t.tried.asks, t.tried.learned = asks, s.learned
+	t.notes.tried.asks, t.notes.tried.learned = asks, s.notes.learned
 	return asks
-}
-
-// startAfresh drops all memories.
-func (s *State) startAfresh() {
-	s.learned++
-	for _, g := range s.gpus {
-		g.forget()
-	}
-	for i := range s.queue.lanes {
-		for _, t := range s.queue.lanes[i].waiting() {
-			t.tried = tried{}
-		}
-	}
 }
 
 // face is what a GPU looks like to a task that wants to go there.
@@ -157,11 +175,11 @@ type face struct {
 
 // faces notes which GPUs look different than in the pass before.
 func (s *State) faces() {
-	s.passes++
+	s.notes.passes++
 	for _, g := range s.gpus {
-		f := face{s.rejectAny(g), s.free(g), g.Foreign, g.changes, s.outlookAt(g), s.extra(g)}
-		if f != g.face {
-			g.face, g.fresh = f, s.passes
+		f := face{s.rejectAny(g), s.free(g), g.Foreign, g.notes.changes, s.outlookAt(g), s.extra(g)}
+		if f != g.notes.face {
+			g.notes.face, g.notes.fresh = f, s.notes.passes
 		}
 	}
 }
@@ -172,8 +190,8 @@ func (s *State) turnedDown(t *Task) int {
 	if s.policy.pick != nil {
 		s.asks(t) // what it is told may have changed
 	}
-	if t.GPUs > 1 || t.tried.hold.Task != s.hold.Task || t.tried.hold.Until != s.hold.Until || !slices.Equal(t.tried.hold.GPUs, s.hold.GPUs) {
+	if t.GPUs > 1 || t.notes.tried.hold.Task != s.hold.Task || t.notes.tried.hold.Until != s.hold.Until || !slices.Equal(t.notes.tried.hold.GPUs, s.hold.GPUs) {
 		return 0
 	}
-	return t.tried.pass
+	return t.notes.tried.pass
 }
