@@ -76,6 +76,9 @@ type Driver struct {
 	// busy holds a *sync.Mutex per container: what is done in several steps is
 	// done by one at a time.
 	busy sync.Map
+	// whole has the ids of the containers that this process has made in the
+	// kernel, to the end.
+	whole sync.Map
 	// beforeGone is called before a task is deleted; nil: nothing is.
 	beforeGone func(ctx context.Context, id string)
 }

@@ -27,6 +27,9 @@ const (
 	labelLog = ownLabels + "log-bytes"
 	// labelSandbox: it gets no network.
 	labelSandbox = ownLabels + "sandbox"
+	// labelMaking is set before it is made in the kernel: without it nobody has
+	// tried.
+	labelMaking = ownLabels + "making"
 	// labelStarted is set when the container is made in the kernel and before
 	// its program runs, to the time. Without it the program has not run, so
 	// that a start may be begun anew; with it no second start is ever made.

@@ -68,14 +68,14 @@ func TestStartBrokenOff(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return d.newTask(t.Context(), r)
+			return d.newTask(t.Context(), r, false)
 		},
 		"start noted": func(d *Driver, id string) error {
 			r, err := d.look(t.Context(), id)
 			if err != nil {
 				return err
 			}
-			if err := d.newTask(t.Context(), r); err != nil {
+			if err := d.newTask(t.Context(), r, false); err != nil {
 				return err
 			}
 			return d.note(t.Context(), id, map[string]string{labelStarted: time.Now().UTC().Format(time.RFC3339Nano)})
@@ -86,7 +86,7 @@ func TestStartBrokenOff(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := d.newTask(t.Context(), r); err != nil {
+			if err := d.newTask(t.Context(), r, false); err != nil {
 				return err
 			}
 			if err := d.note(t.Context(), id, map[string]string{labelStarted: time.Now().UTC().Format(time.RFC3339Nano)}); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/moby/sys/signal"
 
 	"carma/containers"
+	"carma/containers/containerd/logfile"
 	"carma/test/failpoint"
 )
 
@@ -76,12 +77,20 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 	return err
 }
 
-// made is the task of a container, which it makes where there is none.
+// made is the task of a container, which it makes where there is none. One that
+// was made for another daemon, or that is half made, may still be undone.
 func (d *Driver) made(ctx context.Context, r *record) (*task.Process, error) {
-	if r.task != nil {
+	_, whole := d.whole.Load(r.ID)
+	earlier := r.Labels[labelMaking] != "" || r.task != nil
+	if earlier && !whole && r.started().IsZero() {
+		t, err := d.settle(ctx, r.ID)
+		if err != nil || t != nil {
+			return t, err
+		}
+	} else if r.task != nil {
 		return r.task, nil
 	}
-	if err := d.newTask(ctx, r); err != nil {
+	if err := d.newTask(ctx, r, earlier); err != nil {
 		return nil, err
 	}
 	t, err := d.task(ctx, r.ID)
@@ -91,43 +100,45 @@ func (d *Driver) made(ctx context.Context, r *record) (*task.Process, error) {
 	return t, err
 }
 
-// newTask makes the container in the kernel.
-func (d *Driver) newTask(ctx context.Context, r *record) error {
+// newTask makes the container in the kernel. earlier: somebody has tried before.
+func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 	c, err := d.cli.LoadContainer(ctx, r.ID)
 	if err != nil {
 		return err
 	}
+	if !earlier {
+		if err := d.note(ctx, r.ID, map[string]string{labelMaking: "yes"}); err != nil {
+			return err
+		}
+	}
 	keep, _ := strconv.ParseInt(r.Labels[labelLog], 10, 64) // older containers have none
 	query := url.Values{LogCommand: {loggerArg(r.Labels[labelDir], keep)}}
 	uri := &url.URL{Scheme: "binary", Path: d.opts.Logger, RawQuery: query.Encode()}
-	for pause := beingMade; ; pause *= 2 {
+	for range makeTries {
+		if earlier { // its program has not run: nothing of its output is there
+			if err := logfile.Clear(r.Labels[labelDir]); err != nil {
+				return err
+			}
+		}
 		_, err = c.NewTask(ctx, cio.LogURI(uri))
-		if err = native(err); errdefs.IsAlreadyExists(err) {
+		if err = native(err); err == nil {
+			d.whole.Store(r.ID, true)
 			return nil
 		}
-		if err == nil || !halfMade(err) || pause > beingMadeMost {
+		if !errdefs.IsAlreadyExists(err) && !halfMade(err, earlier) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pause):
+		earlier = true
+		if t, failed := d.settle(ctx, r.ID); failed != nil || t != nil {
+			return failed
 		}
 	}
+	return err
 }
 
-// Pauses between two tries to make a container that somebody else is making.
-const (
-	beingMade     = 100 * time.Millisecond
-	beingMadeMost = 3 * time.Second
-)
-
-// halfMade reports whether a container could not be made because an earlier
-// request, of a daemon that has died, is still being carried out or undone.
-func halfMade(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "failed to start shim") && strings.Contains(text, "file exists")
-}
+// makeTries is how often a container is made whose making is disturbed by an
+// earlier request.
+const makeTries = 5
 
 // startFailed writes down why the program will not run, and deletes what was
 // made for it. That containerd did not answer says nothing about it.
@@ -250,6 +261,7 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 			return err
 		}
 	}
+	d.whole.Delete(id)
 	loaded, err := d.cli.LoadContainer(ctx, id)
 	if err == nil {
 		err = loaded.Delete(ctx, client.WithSnapshotCleanup)
@@ -263,6 +275,9 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 // endTask kills and deletes a container's task.
 func (d *Driver) endTask(ctx context.Context, id string) error {
 	t, err := d.task(ctx, id)
+	if err == nil && unmade(t) { // a shim that hangs takes no orders either
+		t, err = d.settle(ctx, id)
+	}
 	if err != nil || t == nil {
 		return err
 	}

@@ -65,6 +65,21 @@ func Create(dir string, bytes int64) (*Writer, error) {
 	return w, nil
 }
 
+// Clear deletes what is in the folder, unless its writer lives: a start that was
+// broken off has its runtime's complaints in it.
+func Clear(dir string) error {
+	if over, err := Ended(dir); err != nil || !over {
+		return err
+	}
+	ns, err := numbers(dir)
+	for _, n := range ns {
+		if err == nil {
+			err = os.Remove(filePath(dir, n))
+		}
+	}
+	return err
+}
+
 // next begins another file. The oldest goes when something is in the new one:
 // a full disk must not cost what is kept already.
 func (w *Writer) next() error {
@@ -211,6 +226,9 @@ func (w *Writer) Close() error {
 	return err
 }
 
+// readyWithin is how long a container waits for its logger.
+const readyWithin = 5 * time.Second
+
 // Run is the logging process that containerd's shim starts: descriptors 3 and
 // 4 are the container's output, closing 5 says that we are ready. For bytes see
 // [Create]. It returns an exit code.
@@ -218,8 +236,12 @@ func Run(dir string, bytes int64) int {
 	// The shim asks it to end when the container is deleted. By then the pipes
 	// end too, and what is in them is wanted.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	// Its container begins when this is closed, and waits for ever otherwise:
+	// an earlier writer of the folder may end late.
+	ready := sync.OnceFunc(func() { _ = os.NewFile(5, "ready").Close() })
+	time.AfterFunc(readyWithin, ready)
 	w, err := Create(dir, bytes)
-	_ = os.NewFile(5, "ready").Close()
+	ready()
 	code := 0
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "carma: the output cannot be kept:", err)

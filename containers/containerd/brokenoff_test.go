@@ -1,0 +1,77 @@
+//go:build containerd
+
+package containerd
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestStartCutOff: a daemon that dies while containerd makes its container
+// leaves containerd to undo that. The next daemon's start, which comes at any
+// moment of it, starts the container once and does not hang. Without
+// [Driver.settle] some hang for as long as they may, and some fail with
+// "failed to start shim" and "file exists", "getwd: no such file or directory"
+// or "connection refused".
+func TestStartCutOff(t *testing.T) {
+	const lanes, rounds, step = 3, 20, 4 * time.Millisecond
+	slowest := time.Duration(0)
+	for round := range rounds {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		for lane := range lanes {
+			d := newDriver(t)
+			id := launch(t, d, "out:once", "exit:3")
+			after := time.Duration(round*lanes+lane) * step
+			all.Go(func() {
+				took := startCutOff(t, d, id, after)
+				mu.Lock()
+				slowest = max(slowest, took)
+				mu.Unlock()
+			})
+		}
+		all.Wait()
+	}
+	t.Logf("%d starts were cut off; the next took %s at most", lanes*rounds, slowest)
+}
+
+func startCutOff(t *testing.T, d *Driver, id string, after time.Duration) (took time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), after)
+	defer cancel()
+	_ = d.Start(ctx, id)
+	next := newDriver(t)
+	defer func() { _ = next.Close() }()
+	begun := time.Now()
+	limit, end := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer end()
+	if err := always(func() error { return next.Start(limit, id) }); err != nil {
+		t.Errorf("cut off after %s: %v after %s", after, err, time.Since(begun))
+		return 0
+	}
+	took = time.Since(begun)
+	if e, err := next.Wait(limit, id); err != nil || e.Code != 3 || e.Lost {
+		t.Errorf("cut off after %s: Wait = %+v, %v, want code 3", after, e, err)
+	}
+	if out := output(t, next, id); len(out) != 1 || out[0] != "once" {
+		t.Errorf("cut off after %s: output %q, want one line", after, out)
+	}
+	return took
+}
+
+func TestHalfMade(t *testing.T) {
+	for text, want := range map[string][2]bool{ // without an earlier request, with one
+		"failed to start shim: mkdir /run/x/carma-1: file exists: unknown":                                               {true, true},
+		"failed to start shim: start failed: io.containerd.runc.v2: getwd: no such file or directory: exit status 1":     {false, true},
+		"failed to start shim: start failed: dial unix /run/containerd/s/6b: connect: connection refused":                {false, true},
+		`failed to create shim task: OCI runtime create failed: exec: "no": executable file not found in $PATH: unknown`: {false, false},
+	} {
+		for i, earlier := range []bool{false, true} {
+			if got := halfMade(errors.New(text), earlier); got != want[i] {
+				t.Errorf("halfMade(%q, %v) = %v", text, earlier, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package containerd
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/containerd/containerd/api/types/task"
+)
+
+// A daemon that dies while containerd makes its container leaves containerd to
+// undo that, which takes a while and several steps. What is made of the same
+// name meanwhile is caught up in it: its folder is deleted under it, it gets the
+// old shim instead of one of its own and hangs, or containerd forgets it.
+const (
+	settleLook = 100 * time.Millisecond
+	// settled is how many looks in a row must show the same.
+	settled = 5
+	// settleFor is how long containerd may take; it gives itself 5 s for each of
+	// two steps.
+	settleFor = 15 * time.Second
+)
+
+// settle returns when containerd is done with an earlier request to make the
+// container: with the task if it was made, nil if that was undone. A shim that
+// is left over after a while is killed. Call it only for a container whose
+// program has not been started, or is to end.
+func (d *Driver) settle(ctx context.Context, id string) (*task.Process, error) {
+	begun, same, pid := time.Now(), 0, uint32(0)
+	for {
+		t, err := d.task(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		var shims []int
+		if t == nil {
+			shims = d.shims(id)
+		}
+		switch {
+		case unmade(t) || len(shims) > 0:
+			same = 0
+		case t.GetPid() != pid:
+			pid, same = t.GetPid(), 1
+		default:
+			same++
+		}
+		if same >= settled {
+			return t, nil
+		}
+		if same == 0 && time.Since(begun) > settleFor {
+			for _, shim := range d.shims(id) {
+				_ = syscall.Kill(shim, syscall.SIGKILL) // containerd clears up after it
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(settleLook):
+		}
+	}
+}
+
+// unmade reports whether a task is being made, or undone: its shim does not
+// tell its process.
+func unmade(t *task.Process) bool {
+	return t != nil && t.Pid == 0 && t.Status == task.Status_UNKNOWN
+}
+
+// shims are the processes with which containerd makes, keeps or deletes a
+// container, as far as this process sees them.
+func (d *Driver) shims(id string) (pids []int) {
+	want := []byte("\x00-namespace\x00" + d.opts.Namespace + "\x00")
+	name := []byte("\x00-id\x00" + id + "\x00")
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil || !bytes.Contains(line, want) || !bytes.Contains(line, name) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// halfMade reports whether a container could not be made because an earlier
+// request is still being undone. earlier: there was one, as far as is known.
+func halfMade(err error, earlier bool) bool {
+	text := err.Error()
+	return strings.Contains(text, "failed to start shim") && (earlier || strings.Contains(text, "file exists"))
+}
