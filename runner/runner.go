@@ -145,7 +145,6 @@ type Runner struct {
 	snapping  sync.WaitGroup
 	full      bool // the journal refused the last commit
 
-	began    time.Time       // of this daemon
 	work     context.Context // ends when the daemon stops; containers go on
 	endWork  context.CancelFunc
 	attempts sync.WaitGroup
@@ -161,7 +160,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	deps.Driver = bounded{failing(deps.Driver)}
 	r := &Runner{
-		Deps: deps, opt: opt, book: newBook(), began: time.Now(),
+		Deps: deps, opt: opt, book: newBook(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
 		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), users: callerOf, opening: make(chan struct{}, maxOpening),

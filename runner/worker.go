@@ -49,8 +49,8 @@ type ending struct {
 	message string
 	demand  mapper.Bytes
 	fault   *mapper.Fault // that kept it from starting, where that was not the task
-	// finished is when the container ended, if that was before this daemon
-	// began; else 0.
+	// finished is when the container ended, if it had when this daemon found it;
+	// else 0.
 	finished mapper.Instant
 }
 
@@ -229,9 +229,9 @@ const cardFull = 0.95
 
 // classify says how a container that ran has ended.
 func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *containers.Tail, outage bool) ending {
-	// What ended while no daemon watched may have gone down with the engine,
-	// or the whole machine.
-	unseen := w.resumed && !exit.Finished.IsZero() && exit.Finished.Before(w.began)
+	// What had ended when this daemon found it may have gone down with the
+	// engine, or the whole machine. No clock is asked: one may have been set.
+	unseen := w.adopted != nil && w.adopted.State == containers.StateExited && !exit.Finished.IsZero()
 	facts := containers.Facts{Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen || w.endedByEngine(ctx, exit)}
 	for _, grant := range w.launch.Grants {
 		if w.monitor.fullness(string(grant.GPU), w.capacity(grant.GPU)) > cardFull {
