@@ -3,8 +3,11 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"carma/runner/api"
 )
@@ -65,4 +68,33 @@ func TestModest(t *testing.T) {
 			t.Errorf("%s: %d looks, %v; want %d, %q", c.name, looks, err, c.looks, c.words)
 		}
 	}
+}
+
+// TestPatientReader: who sends slowly is waited for so long in all; what the
+// daemon itself takes in between does not count.
+func TestPatientReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var until time.Time
+		slow := func(d time.Time) error { until = d; return nil }
+		r := &patientReader{ReadCloser: io.NopCloser(sleeper(time.Second)), deadline: slow, left: 5 * time.Second}
+		for i := range 5 {
+			begun := time.Now()
+			if _, err := r.Read(make([]byte, 1)); err != nil || until.Sub(begun) != time.Duration(5-i)*time.Second {
+				t.Errorf("read %d may take %s, %v", i, until.Sub(begun), err)
+			}
+			time.Sleep(time.Minute)
+		}
+		begun := time.Now()
+		if _, _ = r.Read(make([]byte, 1)); until.After(begun) {
+			t.Errorf("after 5 s of waiting it may take %s", until.Sub(begun))
+		}
+	})
+}
+
+// sleeper is a sender who takes a time for each byte.
+type sleeper time.Duration
+
+func (s sleeper) Read(b []byte) (int, error) {
+	time.Sleep(time.Duration(s))
+	return 1, nil
 }

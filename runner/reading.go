@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"carma/runner/api"
 )
@@ -150,5 +151,21 @@ type countingReader struct {
 func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n += n
+	return n, err
+}
+
+// patientReader reads from a connection and waits for so long in all. The time
+// between two reads does not count: then it is not the sender who is slow.
+type patientReader struct {
+	io.ReadCloser
+	deadline func(time.Time) error
+	left     time.Duration
+}
+
+func (p *patientReader) Read(b []byte) (int, error) {
+	begun := time.Now()
+	_ = p.deadline(begun.Add(p.left)) // a test's writer has none
+	n, err := p.ReadCloser.Read(b)
+	p.left -= time.Since(begun)
 	return n, err
 }

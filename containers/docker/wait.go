@@ -18,7 +18,7 @@ import (
 // that has ended. So ask for the next exit first, then look: an end before
 // the look is seen there, a later one by the wait.
 func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
-	what := "wait for container " + short(id)
+	what, looks := "wait for container "+short(id), 0
 	for {
 		c, cli, err := d.inspect(ctx, what, id)
 		if err != nil {
@@ -26,6 +26,15 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 		}
 		if c.State.Status == container.StateRemoving || c.State.Status == container.StateDead {
 			return containers.Exit{}, fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
+		}
+		if ended(c.State) && mayBeOOM(&c) && looks < oomLooks {
+			looks++
+			select {
+			case <-ctx.Done():
+				return containers.Exit{}, fmt.Errorf("%s: %w", what, ctx.Err())
+			case <-time.After(oomPause):
+			}
+			continue
 		}
 		if ended(c.State) {
 			return exit(c.State), nil
@@ -35,6 +44,20 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 			return containers.Exit{}, d.fail(ctx, cli, what, err)
 		}
 	}
+}
+
+// The engine hears of the end of a container and of its lack of memory on ways of
+// their own. So one that was killed just now is looked at a few times more.
+const (
+	oomLooks = 10
+	oomPause = 100 * time.Millisecond
+)
+
+// mayBeOOM reports whether a container has just been killed, and its engine may
+// still hear that it was for lack of memory.
+func mayBeOOM(c *container.InspectResponse) bool {
+	return c.State.ExitCode == 137 && !c.State.OOMKilled && c.HostConfig != nil && c.HostConfig.Memory > 0 &&
+		time.Since(instant(c.State.FinishedAt)) < oomLooks*oomPause
 }
 
 // await returns when the condition holds or, for the next exit, when the
