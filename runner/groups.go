@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"carma/mapper"
@@ -95,66 +96,87 @@ func isNotFound(err error) bool {
 	return ok && refused.Status == 404
 }
 
-// group returns the tasks of the newest group of a name, in order of number.
-func (r *Runner) group(name string) ([]*Record, error) {
-	of := map[mapper.TaskID]*Record{}
-	rows, err := r.Journal.Tasks(journal.Filter{Group: name})
+// newestOf is a task of the newest group of a name.
+func (r *Runner) newestOf(name string) (*Record, error) {
+	rows, err := r.Journal.Tasks(journal.Filter{Group: name, Limit: 1})
 	if err != nil {
 		return nil, err
 	}
-	for _, row := range rows {
-		rec, err := recordOf(row)
+	if len(rows) == 0 {
+		return nil, refusef(404, "no group %s; `carma ps -a` lists all tasks", name)
+	}
+	return recordOf(rows[0])
+}
+
+// group returns the tasks of the newest group of a name, in order of number.
+func (r *Runner) group(name string) (recs []*Record, err error) {
+	for after := int64(0); ; {
+		some, next, err := r.groupPage(name, after, pageTasks)
 		if err != nil {
 			return nil, err
 		}
-		of[rec.ID()] = rec
-	}
-	newest := mapper.TaskID(0)
-	for id, rec := range of {
-		if now := r.book.find(id.String()); now != nil {
-			of[id], rec = now, now
-		}
-		newest = max(newest, rec.GroupID)
-	}
-	var recs []*Record
-	for _, rec := range of {
-		if rec.GroupID == newest {
-			recs = append(recs, rec)
+		recs = append(recs, some...)
+		if after = next; next == 0 {
+			return recs, nil
 		}
 	}
-	if len(recs) == 0 {
-		return nil, refusef(404, "no group %s; `carma ps -a` lists all tasks", name)
-	}
-	slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(a.ID(), b.ID()) })
-	return recs, nil
 }
 
-// Group lists the tasks of the newest group of a name, in order of number.
-func (r *Runner) Group(ctx context.Context, name string) ([]api.Task, error) {
-	recs, err := r.group(name)
+// groupPage are tasks of the newest group of a name, in order of number, those
+// above a number. next is the number to ask with for those that follow; 0: there
+// are none.
+func (r *Runner) groupPage(name string, after int64, limit int) (recs []*Record, next int64, err error) {
+	newest, err := r.newestOf(name)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return r.views(ctx, recs)
+	rows, err := r.Journal.Tasks(journal.Filter{Group: name, From: max(after+1, int64(newest.GroupID)), Limit: limit, Bytes: pageBytes})
+	if err != nil {
+		return nil, 0, err
+	}
+	bytes := 0
+	for _, row := range rows {
+		bytes += len(row.Body)
+		rec := r.book.find(strconv.FormatInt(row.ID, 10))
+		if rec == nil {
+			if rec, err = recordOf(row); err != nil {
+				return nil, 0, err
+			}
+		}
+		recs = append(recs, rec)
+	}
+	if len(rows) == limit || bytes >= pageBytes {
+		next = rows[len(rows)-1].ID
+	}
+	return recs, next, nil
+}
+
+// Group lists one page of the tasks of the newest group of a name, in order of
+// number; see [Runner.groupPage].
+func (r *Runner) Group(ctx context.Context, name string, o api.ListOptions) ([]api.Task, int64, error) {
+	recs, next, err := r.groupPage(name, o.After, pageLimit(o))
+	if err != nil {
+		return nil, 0, err
+	}
+	list, err := r.views(ctx, recs)
+	return list, next, err
 }
 
 // StopGroup asks for the unfinished tasks of a group to end.
 func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.StopRequest) (api.Stopped, error) {
-	recs, err := r.group(name)
+	newest, err := r.newestOf(name)
 	if err != nil {
 		return api.Stopped{}, err
 	}
-	for _, rec := range recs {
-		if err := r.mayChange(who, rec); err != nil {
-			return api.Stopped{}, err
-		}
+	if err := r.mayChange(who, newest); err != nil { // whoever submitted one submitted all
+		return api.Stopped{}, err
 	}
 	answer := api.Stopped{Group: name, Tasks: []int64{}}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
 	err = r.do(ctx, &change{fresh: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
 		var open []*mapper.Task
-		for _, rec := range recs {
-			if t, ok := r.state.Task(rec.ID()); ok {
+		for _, rec := range r.book.all() {
+			if t, ok := r.state.Task(rec.ID()); ok && rec.Group == name && rec.GroupID == newest.GroupID {
 				open = append(open, t)
 			}
 		}

@@ -107,3 +107,40 @@ func TestProbeWaitsForDependencies(t *testing.T) {
 		t.Errorf("it runs with %d booked after %d probes", task.Need, probes.Load())
 	}
 }
+
+// TestGroupPages: a group is listed page by page, and the newest of a name only.
+func TestGroupPages(t *testing.T) {
+	g := newRig(t)
+	g.script("ok", printing(0))
+	const n = 2300
+	older := api.Submission{Group: "lot", Tasks: []api.Submit{{Image: "ok", Mem: int64(mapper.GiB)}, {Image: "ok", Mem: int64(mapper.GiB)}}}
+	g.submitAll(older)
+	g.groupEnd("lot")
+	s := api.Submission{Group: "lot"}
+	for range n {
+		s.Tasks = append(s.Tasks, api.Submit{Image: "ok", Mem: int64(mapper.GiB), Delay: 1 << 50})
+	}
+	g.submitAll(s)
+	for after, want := range map[int64]int{0: 1000, 1002: 1000, 2002: 300, 2302: 0, 5000: 0} {
+		list, next, err := g.Group(g.ctx(), "lot", api.ListOptions{After: after})
+		if err != nil || len(list) != want || (next == 0) != (want < 1000) {
+			t.Errorf("after %d: %d tasks, next %d, %v; want %d", after, len(list), next, err, want)
+		}
+	}
+	list, err := g.api.Group(g.ctx(), "lot")
+	if err != nil || len(list) != n {
+		t.Fatalf("%d tasks, %v", len(list), err)
+	}
+	for i, task := range list {
+		if task.ID != int64(3+i) {
+			t.Fatalf("task %d at place %d", task.ID, i)
+		}
+	}
+	if _, err := g.StopGroup(g.ctx(), ann, "lot", api.StopRequest{}); err == nil {
+		t.Error("another user stopped it")
+	}
+	stopped, err := g.api.StopGroup(g.ctx(), "lot", api.StopRequest{})
+	if err != nil || len(stopped.Tasks) != n {
+		t.Errorf("%d were stopped, %v", len(stopped.Tasks), err)
+	}
+}

@@ -18,6 +18,12 @@ type GroupRef struct {
 	Name string `path:"group" doc:"a group's name"`
 }
 
+// groupPage is one page of a group.
+type groupPage struct {
+	Next int64 `header:"Carma-Next" doc:"there are more: ask with after and this number; absent or 0: that was all"`
+	Body []api.Task
+}
+
 func (r *Runner) addGroupRoutes(a huma.API) {
 	large := func(id, path, summary string) huma.Operation {
 		op := operation(id, http.MethodPost, path, summary)
@@ -41,8 +47,16 @@ func (r *Runner) addGroupRoutes(a huma.API) {
 			return answer(r.Preview(ctx, who, submissionFrom(ctx)))
 		})
 	huma.Register(a, operation("group", http.MethodGet, "/v1/groups/{group}", "The tasks of a group, in order of number"),
-		func(ctx context.Context, in *GroupRef) (*output[[]api.Task], error) {
-			return answer(r.Group(ctx, in.Name))
+		func(ctx context.Context, in *struct {
+			GroupRef
+			Limit int   `query:"limit" minimum:"0" maximum:"1000" doc:"at most so many on one page; 0: 1000"`
+			After int64 `query:"after" minimum:"0" doc:"only tasks with higher numbers: the next page"`
+		}) (*groupPage, error) {
+			list, next, err := r.Group(ctx, in.Name, api.ListOptions{Limit: in.Limit, After: in.After})
+			if err != nil {
+				return nil, problem(err)
+			}
+			return &groupPage{Next: next, Body: list}, nil
 		})
 	huma.Register(a, operation("stop-group", http.MethodPost, "/v1/groups/{group}/stop", "Stop the unfinished tasks of a group"),
 		func(ctx context.Context, in *struct {

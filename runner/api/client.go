@@ -84,10 +84,11 @@ type ListOptions struct {
 	All   bool   // finished ones too
 	User  string // only this user's
 	Limit int    // newest first; 0: all
-	// Before: only those with lower numbers; 0: any.
-	Before int64
-	Group  string // only those of this group
-	Label  string // key or key=value of a user label
+	// Before: only those with lower numbers; After, of a group: with higher ones;
+	// 0: any.
+	Before, After int64
+	Group         string // only those of this group
+	Label         string // key or key=value of a user label
 }
 
 // Tasks lists tasks, newest first. It asks for one page after the other.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 )
 
 // SubmitAll submits several tasks, all or none.
@@ -22,7 +23,25 @@ func (c *Client) StopGroup(ctx context.Context, group string, r StopRequest) (St
 }
 
 // Group lists the tasks of the newest group of a name, finished ones too, in
-// order of number.
+// order of number. It asks for one page after the other.
 func (c *Client) Group(ctx context.Context, group string) ([]Task, error) {
-	return call[[]Task](ctx, c, http.MethodGet, "/v1/groups/"+url.PathEscape(group), nil)
+	all, path := []Task{}, "/v1/groups/"+url.PathEscape(group)
+	for next := int64(0); ; {
+		q := ""
+		if next > 0 {
+			q = "?after=" + strconv.FormatInt(next, 10)
+		}
+		resp, err := c.do(ctx, http.MethodGet, path+q, nil)
+		if err != nil {
+			return nil, err
+		}
+		some, err := read[[]Task](c, resp, "the tasks of a group")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+		if next, _ = strconv.ParseInt(resp.Header.Get("Carma-Next"), 10, 64); next == 0 {
+			return all, nil
+		}
+	}
 }

@@ -14,6 +14,7 @@ type Filter struct {
 	User        string // only this user's; empty: everyone's
 	Group       string // only those of this group; empty: any
 	Before      int64  // only numbers below this one, for the next page; 0: any
+	From        int64  // only numbers from this one on, the lowest first; 0: any
 	Limit       int    // at most so many; 0: no limit
 	Bytes       int64  // no more after those whose bodies come to this; 0: no limit
 }
@@ -53,7 +54,8 @@ func (r *Reader) oneTask(where string, arg any) (TaskRow, error) {
 	return rows[0], nil
 }
 
-// Tasks returns the records that f selects, highest number first.
+// Tasks returns the records that f selects, highest number first unless it says
+// otherwise.
 func (r *Reader) Tasks(f Filter) ([]TaskRow, error) {
 	where, args := f.sql()
 	rows, err := r.someTasks(f.Bytes, where, args...)
@@ -84,11 +86,16 @@ func (f Filter) sql() (string, []any) {
 	if f.Before != 0 {
 		add("id < ?", f.Before)
 	}
+	order += " DESC"
+	if f.From != 0 {
+		add("id >= ?", f.From)
+		order = "id"
+	}
 	limit := -1
 	if f.Limit > 0 {
 		limit = f.Limit
 	}
-	return "WHERE " + strings.Join(conds, " AND ") + " ORDER BY " + order + " DESC LIMIT ?", append(args, limit)
+	return "WHERE " + strings.Join(conds, " AND ") + " ORDER BY " + order + " LIMIT ?", append(args, limit)
 }
 
 func (r *Reader) queryTasks(where string, args ...any) (tasks []TaskRow, err error) {
