@@ -42,7 +42,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 		}
 		return "", nil
 	}
-	placed, err := w.placeAgain(ctx, c)
+	placed, err := w.placeAgain(ctx, c) // what it was made to mount has to be there
 	defer placed()
 	if err != nil {
 		return c.ID, err
@@ -52,13 +52,6 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 			return c.ID, err
 		}
 		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver's limit of a running task could not be looked at")
-	}
-	if c.State == containers.StateCreated { // what it was made to mount has to be there
-		placed, err := w.place(ctx, w.rec, w.containerName(w.launch.Task, w.launch.Attempt), bindMounts(w.rec))
-		defer placed()
-		if err != nil {
-			return c.ID, err
-		}
 	}
 	return c.ID, w.startIt(ctx, c.ID)
 }

@@ -244,4 +244,5 @@ func (r *Runner) sweepMounts() {
 	if err := r.stage().Sweep(func(name string) bool { return starting[name] }); err != nil {
 		r.Log.Warn().Err(err).Msg("what users mounted for tasks of an earlier daemon could not be taken away")
 	}
+	r.stage().SweepEmpty()
 }

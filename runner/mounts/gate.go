@@ -98,6 +98,15 @@ func open(path string) (int, error) {
 	return fd, err
 }
 
+// Supported is nil where the kernel can open a path safely.
+func Supported() error {
+	fd, err := open("/")
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	return err
+}
+
 // open opens the allowed folders that are there.
 func (g Gate) open(u User) (folders []int) {
 	for _, dir := range g.Allowed {

@@ -336,3 +336,21 @@ func TestStage(t *testing.T) {
 		t.Error("the user's files are not as they were")
 	}
 }
+
+// TestSweepEmpty: of other daemons only empty folders go.
+func TestSweepEmpty(t *testing.T) {
+	all := t.TempDir()
+	for _, dir := range []string{"own", "empty", "used/carma-1"} {
+		if err := os.MkdirAll(filepath.Join(all, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	(&Stage{Dir: filepath.Join(all, "own")}).SweepEmpty()
+	names, err := os.ReadDir(all)
+	if err != nil || len(names) != 2 || names[0].Name() != "own" || names[1].Name() != "used" {
+		t.Errorf("left are %v, %v", names, err)
+	}
+	if _, err := os.Stat(filepath.Join(all, "used/carma-1")); err != nil {
+		t.Error(err)
+	}
+}

@@ -29,7 +29,11 @@ type Stage struct {
 // earlier daemon finds one or the other.
 func (s *Stage) Place(name string, sources []*Source) ([]string, error) {
 	dir := filepath.Join(s.Dir, name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	err := os.MkdirAll(dir, 0o700)
+	for tries := 0; errors.Is(err, os.ErrNotExist) && tries < 10; tries++ { // another daemon has swept the folder away
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var places []string
@@ -148,4 +152,20 @@ func (s *Stage) Sweep(keep func(name string) bool) error {
 		}
 	}
 	return err
+}
+
+// SweepEmpty removes the folders of other daemons beside this one's that are
+// empty: theirs are of no use to anybody, and one that lives makes its own again.
+// Nothing is unmounted, and nothing in them is removed.
+func (s *Stage) SweepEmpty() {
+	all := filepath.Dir(s.Dir)
+	names, err := os.ReadDir(all)
+	if err != nil {
+		return // there is none
+	}
+	for _, n := range names {
+		if path := filepath.Join(all, n.Name()); path != s.Dir {
+			_ = unix.Rmdir(path) // refused by the kernel if anything is in it, or on it
+		}
+	}
 }

@@ -1,0 +1,37 @@
+package runner
+
+import (
+	"errors"
+	"strings"
+
+	"carma/containers"
+	"carma/runner/api"
+	"carma/runner/mounts"
+)
+
+// checkMounts says what becomes of folders that users mount.
+func (r *Runner) checkMounts() api.Check {
+	c := api.Check{Name: "mounts", Status: "warning"}
+	near, kernel := r.engineNear(), mounts.Supported()
+	switch allowed := r.live().AllowedMounts; {
+	case len(allowed) == 0:
+		c.Status, c.Detail = "ok", "only root's tasks may mount folders (allowed-mounts is empty)"
+	case kernel != nil:
+		c.Detail = "users cannot mount folders: " + kernel.Error()
+		c.Mend = "boot Linux 5.8 or newer; root's tasks can mount meanwhile"
+	case r.opt.MountDir == "":
+		c.Detail = "other users cannot mount folders: " + mounts.ErrOthers.Error()
+		c.Mend = "run the daemon as root"
+	case errors.Is(near, containers.ErrUnavailable):
+		c.Status, c.Detail = "ok", "users may mount below "+strings.Join(allowed, ", ")+"; whether the engine sees the same folders is looked at when it answers"
+	case errors.Is(near, containers.ErrRemote):
+		c.Detail = "what users mount is checked here and not held: the engine is elsewhere, so who swaps a path in time mounts what they may not"
+		c.Mend = "use an engine of this machine (docker-host), or forbid mounts (allowed-mounts: []) where users are not trusted"
+	case near != nil:
+		c.Detail = "users cannot mount folders: " + near.Error()
+		c.Mend = "run both in the machine's own mount namespace: as units without these settings, and not in containers"
+	default:
+		c.Status, c.Detail = "ok", "users may mount below "+strings.Join(allowed, ", ")+"; what was checked is held in "+r.opt.MountDir+" until its container has started"
+	}
+	return c
+}

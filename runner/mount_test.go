@@ -1,0 +1,170 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/runner/api"
+)
+
+// near is an engine that sees the daemon's files, or not, and looks at what it is
+// to mount when it starts a container.
+type near struct {
+	*containerstest.Fake
+	err error
+	dir string // where it is shown what users mount
+
+	mu   sync.Mutex
+	away bool     // starts have no answer
+	saw  []string // at starts
+}
+
+func (n *near) SameFiles() error { return n.err }
+
+func (n *near) Start(ctx context.Context, id string) error {
+	n.mu.Lock()
+	away := n.away
+	n.saw = append(n.saw, n.look())
+	n.mu.Unlock()
+	if away {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return n.Fake.Start(ctx, id)
+}
+
+// look is what the only place shows.
+func (n *near) look() string {
+	files, _ := filepath.Glob(filepath.Join(n.dir, "*/*/0/marker"))
+	if len(files) != 1 {
+		return fmt.Sprint(files)
+	}
+	b, _ := os.ReadFile(files[0])
+	return string(b)
+}
+
+// TestMountsAreHeldAgain: a daemon that takes over between the making and the
+// start of a container shows the engine what its user mounts, again and as it is
+// then; afterwards nothing is left there.
+func TestMountsAreHeldAgain(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount for others")
+	}
+	t.Parallel()
+	dir, err := os.MkdirTemp("/run", "carma-mounts-test")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { // never what is below: it may be the user's
+		own, _ := filepath.Glob(filepath.Join(dir, "*"))
+		for _, d := range append(own, dir) {
+			if err := os.Remove(d); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	home, err := os.MkdirTemp("/tmp", "carma-home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	for _, err := range []error{os.Chmod(home, 0o755), os.Mkdir(home+"/data", 0o755), os.WriteFile(home+"/data/marker", []byte("hers"), 0o644), os.Mkdir(dir+"/deadbeef", 0o700)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := &near{dir: dir, away: true}
+	g := newRig(t, func(g *rig) {
+		n.Fake, g.driver = g.engine, n
+		g.opt.MountDir, g.opt.AllowedMounts = dir, []string{home}
+	})
+	g.eventually("the empty folder of another daemon is gone", func() bool {
+		_, err := os.Stat(dir + "/deadbeef")
+		return errors.Is(err, os.ErrNotExist)
+	})
+	g.script("read", printing(0))
+	s, err := g.Submit(g.ctx(), ann, api.Submit{Image: "read", Mounts: []api.Mount{{Source: home + "/data", Target: "/m"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := func(want ...string) {
+		t.Helper()
+		g.eventually("the engine has looked", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return len(n.saw) >= len(want) })
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for i := range want {
+			if n.saw[i] != want[i] {
+				t.Errorf("look %d: %q, want %q", i, n.saw[i], want[i])
+			}
+		}
+	}
+	seen("hers")
+	g.stop()
+	n.mu.Lock()
+	n.away = false
+	n.mu.Unlock()
+	if err := os.WriteFile(home+"/data/marker", []byte("hers now"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g.start()
+	if task := g.finished(fmt.Sprint(s.ID)); task.Phase != "succeeded" {
+		t.Errorf("the task is %s: %s", task.Phase, task.Reason)
+	}
+	seen("hers", "hers now")
+	g.eventually("nothing is left for the engine", func() bool { return n.look() == "[]" })
+}
+
+// TestMountsOfHangingFiles: a file system that does not answer is nobody's fault,
+// and who submits is to try again.
+func TestMountsOfHangingFiles(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	for range maxOpening {
+		g.opening <- struct{}{}
+	}
+	g.script("ok", printing(0))
+	_, err := g.Submit(g.ctx(), Caller{UID: 20001, GID: 20001, Name: "ann"}, api.Submit{Image: "ok", Mounts: []api.Mount{{Source: "/tmp", Target: "/m"}}})
+	var refused *RequestError
+	if !errors.As(err, &refused) || refused.Status != 503 || !strings.Contains(refused.Text, "-v /tmp: its file system does not answer; try again when it does") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestCheckMounts: doctor says where mounts cannot be held, and what helps.
+func TestCheckMounts(t *testing.T) {
+	n := &near{}
+	g := newRig(t, func(g *rig) {
+		n.Fake, g.driver = g.engine, n
+		g.opt.MountDir, g.opt.AllowedMounts = g.dir, []string{"~"}
+	})
+	for _, c := range []struct {
+		err                    error
+		status, detail, remedy string
+	}{
+		{nil, "ok", "is held in " + g.dir, ""},
+		{fmt.Errorf("%w: tcp://elsewhere", containers.ErrRemote), "warning", "is checked here and not held", "docker-host"},
+		{containers.ErrUnavailable, "ok", "when it answers", ""},
+		{errors.New("the container engine does not see the mounts"), "warning", "users cannot mount folders: the container engine does not see", "mount namespace"},
+	} {
+		n.err = c.err
+		if got := g.checkMounts(); got.Status != c.status || !strings.Contains(got.Detail, c.detail) || (got.Mend == "") != (c.remedy == "") || !strings.Contains(got.Mend, c.remedy) {
+			t.Errorf("%v: %+v", c.err, got)
+		}
+	}
+	g.Runner.opt.MountDir, n.err = "", nil
+	if got := g.checkMounts(); got.Status != "warning" || got.Mend != "run the daemon as root" {
+		t.Errorf("not root's: %+v", got)
+	}
+	g.live().AllowedMounts = nil
+	if got := g.checkMounts(); got.Status != "ok" {
+		t.Errorf("nothing allowed: %+v", got)
+	}
+}
