@@ -68,8 +68,8 @@ engines: build ## the containerd driver, and the real NVIDIA Container Runtime w
 # What needs virtual time and failpoints.
 HISTORIES := ^Test(Histories|RemovalThatFails)$$
 
-# POINT= selects by prefix, FAULT= by a part of the name, DRIVER=docker|containerd; the whole takes about an hour on
-# two cores. What matters is shown; all is in .cache/faults.log.
+# POINT= selects points by prefix, FAULT= faults by a part of the name, DRIVER=docker|containerd; the whole takes about an
+# hour on two busy cores. What matters is shown; all is in .cache/faults.log.
 .PHONY: test-faults test-load
 test-faults: build ## kill the daemon at every failpoint on both drivers, and every fault; tables (root, POINT=, FAULT=)
 	@mkdir -p .cache

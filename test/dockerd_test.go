@@ -36,6 +36,7 @@ type dockerd struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
 	seen   *watcher
+	all    []*watcher // of all its lives
 }
 
 func newDockerd(t *testing.T) *dockerd {
@@ -127,6 +128,7 @@ func (e *dockerd) start() {
 	if e.seen, err = watch(e.t.Context(), e.host()); err != nil {
 		e.t.Fatal(err)
 	}
+	e.all = append(e.all, e.seen)
 	if _, err := e.seen.cli.ImageInspect(e.t.Context(), image); err == nil {
 		return
 	}
@@ -152,6 +154,18 @@ func (e *dockerd) copyImage(ref string) {
 }
 
 func (e *dockerd) watch() *watcher { return e.seen }
+
+// starts are those that were seen in all its lives, by task.attempt. What it
+// starts before it is watched again is not among them.
+func (e *dockerd) starts(instance string) map[string]int {
+	n := map[string]int{}
+	for _, w := range e.all {
+		for attempt, starts := range w.starts(instance) {
+			n[attempt] += starts
+		}
+	}
+	return n
+}
 
 func (e *dockerd) log() string {
 	b, _ := os.ReadFile(filepath.Join(e.root, "log"))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,7 @@ type lab struct {
 	lives   int
 	deaths  int
 	works   int
+	always  []string        // environment of every life
 	next    []string        // environment of the life after the next death
 	told    map[string]bool // attempts that the daemon has told of: task.attempt
 	removed int             // tasks that it may not have told of, after one attempt each
@@ -39,19 +41,12 @@ type lab struct {
 	unseen  int             // attempts that the witness may miss: it listens to the engine that was killed
 	more    int             // tasks at stake beside the usual ones
 	own     *dockerd
+	card    string // the file of the NVML stand-in
 }
 
 // witness tells how often the container of each attempt has been started.
 type witness interface {
 	starts(instance string) map[string]int // by task.attempt
-}
-
-func (w *watcher) starts(instance string) map[string]int {
-	n := map[string]int{}
-	for _, l := range w.of(instance) {
-		n[fmt.Sprintf("%d.%d", l.task, l.attempt)] += len(l.starts)
-	}
-	return n
 }
 
 // The builds of the daemon with failpoints: this program, and the same with
@@ -126,7 +121,10 @@ func (l *lab) up() {
 	for range 20 {
 		l.bin, l.flags = l.builds[l.lives%len(l.builds)], l.options[l.lives%len(l.options)]
 		l.lives++
+		env := l.env
+		l.env = append(slices.Clip(l.always), env...)
 		l.launch()
+		l.env = env
 		if l.comesUp() {
 			return
 		}
@@ -161,6 +159,7 @@ func (l *lab) died() {
 	l.deaths++
 	status, _ := l.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !status.Signaled() || status.Signal() != syscall.SIGKILL {
+		l.keepLog()
 		l.t.Fatalf("the daemon ended with %v", l.cmd.ProcessState)
 	}
 	l.env, l.next = l.next, nil // a failpoint is for one death
@@ -241,10 +240,36 @@ func (l *lab) sees(name, what string, ok func(api.Task) bool) (last api.Task) {
 			return last
 		}
 		if time.Now().After(deadline) {
+			l.dump()
 			l.t.Fatalf("task %s: %s: not within %s; it is %s (%s) %+v", name, what, patience, last.Phase, last.Reason, last.Attempts)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// dump ends a daemon that hangs, with all its goroutines as its last words, and
+// keeps the log of all its lives.
+func (l *lab) dump() {
+	l.t.Helper()
+	_ = l.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-l.exited:
+	case <-time.After(time.Minute):
+	}
+	l.keepLog()
+}
+
+// keepLog keeps what the daemon has said in all its lives.
+func (l *lab) keepLog() {
+	l.t.Helper()
+	f, err := os.CreateTemp("", "carma-faults-*.log")
+	if err != nil {
+		l.t.Error(err)
+		return
+	}
+	defer func() { _ = f.Close() }()
+	_, _ = f.WriteString(l.log.String())
+	l.t.Logf("the daemon's log is in %s", f.Name())
 }
 
 func (l *lab) ends(name, phase string) api.Task {
@@ -287,6 +312,7 @@ func (l *lab) startedOnce() (lost, doubled int) {
 	l.t.Helper()
 	list := l.tell()
 	seen := l.witness.starts(l.instance())
+	maps.DeleteFunc(seen, func(_ string, n int) bool { return n == 0 }) // made, and never started
 	for _, task := range list {
 		for i, a := range task.Attempts {
 			n := seen[fmt.Sprintf("%d.%d", task.ID, a.N)]
@@ -302,7 +328,7 @@ func (l *lab) startedOnce() (lost, doubled int) {
 				lost++
 				l.t.Errorf("task %s has lost attempt %d: %+v", task.Name, a.N, task.Attempts)
 			}
-			if n == 0 && i == len(task.Attempts)-1 && a.Outcome != "stopped" {
+			if n == 0 && i == len(task.Attempts)-1 && a.Outcome != "stopped" && a.Outcome != "cannot-start" {
 				if l.unseen > 0 {
 					l.unseen--
 					continue

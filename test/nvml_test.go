@@ -34,6 +34,17 @@ func thinDriver(t *testing.T) string {
 	return dir
 }
 
+// replaceFile writes a file that somebody is reading.
+func replaceFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+"~", []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+"~", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestNVML: a daemon on the NVIDIA driver's library. A task's processes are
 // found by their container, on a real engine, also after a restart; a GPU that
 // reports a fatal error is drained, and used again after its reset.
@@ -53,15 +64,7 @@ func TestNVML(t *testing.T) {
 	s := newServer(t)
 	s.useEngine(e)
 	card, gate := filepath.Join(s.root, "card"), filepath.Join(s.root, "gate")
-	show := func(lines string) {
-		t.Helper()
-		if err := os.WriteFile(card+"~", []byte(lines), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(card+"~", card); err != nil {
-			t.Fatal(err)
-		}
-	}
+	show := func(lines string) { t.Helper(); replaceFile(t, card, lines) }
 	show("")
 	if err := os.Mkdir(gate, 0o755); err != nil {
 		t.Fatal(err)

@@ -151,6 +151,16 @@ func (w *watcher) of(instance string) []life {
 	return list
 }
 
+// starts are how often the container of each attempt was started, by
+// task.attempt.
+func (w *watcher) starts(instance string) map[string]int {
+	n := map[string]int{}
+	for _, l := range w.of(instance) {
+		n[fmt.Sprintf("%d.%d", l.task, l.attempt)] += len(l.starts)
+	}
+	return n
+}
+
 // until waits for the containers of a daemon to satisfy a condition.
 func (w *watcher) until(t *testing.T, instance, what string, ok func([]life) bool) []life {
 	t.Helper()

@@ -4,22 +4,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #define NVML_NO_UNVERSIONED_FUNC_DEFS 1
 #include "nvml.h"
 
 //
 // With -DNEW, a file that THIN_GPU names says what the card shows: lines of
-// "process PID MIB", "xid NUMBER" and "lost".
+// "process PID MIB", "xid NUMBER" and "lost". While it says "hang", calls that
+// look at it do not return.
 
 #define GIB (1ull << 30)
 
 static int calls; // of GPM
+
+// hangs looks whether the card does not answer.
+static int hangs(const char *path) {
+    char line[256];
+    int yes = 0;
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f))
+        yes |= strncmp(line, "hang", 4) == 0;
+    if (f)
+        fclose(f);
+    return yes;
+}
 
 // shown reads the file, at most n processes of it. It returns -1 without one.
 static int shown(nvmlProcessInfo_t *p, int n, unsigned long long *xid, int *lost) {
     char line[256];
     int found = 0;
     const char *path = getenv("THIN_GPU");
+    while (path && hangs(path))
+        usleep(50000);
     FILE *f = path ? fopen(path, "r") : NULL;
     if (xid)
         *xid = 0;
