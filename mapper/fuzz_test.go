@@ -125,7 +125,7 @@ func FuzzLife(f *testing.F) {
 		}
 		f.Add(turn)
 	}
-	f.Fuzz(rapid.MakeFuzz(anyLife))
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { anyLife(t) }))
 }
 
 // exercise makes a state do everything it can do; only a panic or an unsound

@@ -15,8 +15,15 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	if e, ok := ev.(Started); ok && m.live[e.Task].Attempt == e.Attempt && e.Attempt > 0 {
 		m.begun[e.Task] = true
 	}
-	if _, ok := ev.(Woke); ok {
+	switch e := ev.(type) {
+	case Woke:
 		m.alarm = 0
+	case TakenIn:
+		m.bookTakenIn(e)
+	case Settled:
+		if e.Task.Phase.Finished() {
+			delete(m.live, e.Task.ID)
+		}
 	}
 	m.followCuts(t)
 	for _, d := range decisions {

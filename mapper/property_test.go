@@ -17,11 +17,22 @@ import (
 // and decisions alone, and believes nothing the state says about itself.
 func TestProperties(t *testing.T) {
 	longer(t)
-	rapid.Check(t, anyLife)
+	missing := map[string]bool{}
+	for kind := range eventDecoders {
+		missing[kind] = true
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		for _, ev := range anyLife(t) {
+			delete(missing, ev.kind())
+		}
+	})
+	for kind := range missing {
+		t.Errorf("no life has the event %s: give the machine an action for it", kind)
+	}
 }
 
-// anyLife is one sequence of events.
-func anyLife(t *rapid.T) {
+// anyLife is one sequence of events, which it returns.
+func anyLife(t *rapid.T) []Event {
 	m := newMachine(t)
 	t.Repeat(map[string]func(*rapid.T){
 		"submit":    m.submit,
@@ -42,11 +53,15 @@ func anyLife(t *rapid.T) {
 		"repeat":    m.again,
 		"restart":   m.restart,
 		"drain":     m.drains,
+		"taken in":  m.takenIn,
+		"recorded":  m.recorded,
+		"removed":   m.removed,
 		"forget":    func(*rapid.T) { m.s.forgetNotes() },
 	})
 	m.drains(t)
 	m.replays(t)
 	m.follows(t)
+	return m.past
 }
 
 // replays: the same events from the beginning give the same decisions and the
@@ -54,7 +69,7 @@ func anyLife(t *rapid.T) {
 func (m *machine) replays(t *rapid.T) {
 	again := New(m.first)
 	for i, ev := range m.past {
-		if got := again.Step(ev); !reflect.DeepEqual(got, m.led[i]) {
+		if got := journaled(t, again.Step(ev)); !reflect.DeepEqual(got, m.led[i]) {
 			t.Fatalf("%T, event %d of %d, led to\n%#v\nand when it was replayed to\n%#v", ev, i, len(m.past), m.led[i], got)
 		}
 	}
@@ -77,10 +92,11 @@ type machine struct {
 	s      *State
 	now    Instant
 	last   TaskID
-	past   []Event      // what has happened, to be repeated
-	led    [][]Decision // what each of these has led to
-	alarm  Instant      // the wake-up that was asked for and has not come; 0: none
-	copied bool         // a copy: the three ways to make a step are compared elsewhere
+	past   []Event         // what has happened, to be repeated
+	led    [][]Decision    // what each of these has led to
+	found  map[TaskID]bool // the tasks of containers that were found, which no limit was asked about
+	alarm  Instant         // the wake-up that was asked for and has not come; 0: none
+	copied bool            // a copy: the three ways to make a step are compared elsewhere
 
 	all    []GPUInfo // the GPUs of the machines when none is missing
 	there  map[GPUID]bool
@@ -113,7 +129,7 @@ func newMachine(t *rapid.T) *machine {
 		},
 		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]Bytes{}, used: map[GPUID]Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
-		born: map[TaskID]Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{},
+		born: map[TaskID]Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
 	}
 	m.first, m.s = m.opt, New(m.opt)
 	m.find(t, m.all)

@@ -59,7 +59,7 @@ func (m *machine) checkLaunchWaits(t *rapid.T, l Launch) {
 	}
 	n := 0
 	for id := range m.live {
-		if m.shape[id].Group == r.Group {
+		if m.shape[id].Group == r.Group && !m.found[id] {
 			n++
 		}
 	}

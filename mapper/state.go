@@ -211,8 +211,12 @@ func (s *State) started(ev Started) {
 	if t == nil || t.Current() == nil || t.Current().N != ev.Attempt || t.Current().Started != 0 {
 		return
 	}
-	a := t.Current()
-	a.Started, t.PacedAt = s.now, s.now
+	s.begun(t, t.Current(), s.now)
+}
+
+// begun follows that the container of an attempt runs, and has since an instant.
+func (s *State) begun(t *Task, a *Attempt, since Instant) {
+	a.Started, t.PacedAt = since, s.now
 	s.recovers(t, a)
 	s.announceStart(t.ID)
 	if t.Phase == Launching {
@@ -233,7 +237,7 @@ func (s *State) started(ev Started) {
 		s.at(s.now.Add(settling), deadline{})
 	}
 	if t.TimeLimit > 0 {
-		s.at(s.now.Add(t.TimeLimit), deadline{Task: t.ID, Attempt: a.N})
+		s.at(since.Add(t.TimeLimit), deadline{Task: t.ID, Attempt: a.N})
 	}
 }
 

@@ -37,6 +37,7 @@ func (s *State) recordedEnd(ev Settled) {
 	s.withdrawFrom(t)
 	t.Attempts = ev.Task.clone().Attempts
 	s.end(t, ev.Task.Phase, ev.Task.Code, ev.Task.Reason)
+	s.dirty = true
 }
 
 func (s *State) takeIn(ev TakenIn) {
@@ -64,12 +65,16 @@ func (s *State) takeIn(ev TakenIn) {
 			s.byID[grant.GPU].Residents[i].Alone = false // it is not, any more
 		}
 	}
-	decided := len(s.step.out)
+	decided, notBefore := len(s.step.out), s.notBefore
 	s.forceLaunch(t, Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants})
-	s.started(Started{At: ev.At, Task: t.ID, Attempt: ev.Attempt})
-	if a := t.Current(); a != nil && ev.Launched > 0 {
-		a.Launched = min(ev.Launched, s.now)
-		a.Started = a.Launched
+	s.notBefore, s.dirty = notBefore, true // it was not launched now
+	if a := t.Current(); a != nil && a.N == ev.Attempt && a.Started == 0 {
+		since := s.now
+		if ev.Launched > 0 {
+			since = min(ev.Launched, s.now)
+			a.Launched = since
+		}
+		s.begun(t, a, since)
 	}
 	// That it is launched is no decision: it runs.
 	s.step.out = append(s.step.out[:decided:decided], slices.DeleteFunc(s.step.out[decided:], func(d Decision) bool {

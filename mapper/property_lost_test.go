@@ -1,0 +1,68 @@
+package mapper
+
+import (
+	"slices"
+
+	"pgregory.net/rapid"
+)
+
+// takenIn finds a container that the journal has lost: of a task that is not
+// known, of one that waits, or a later attempt of one that runs.
+func (m *machine) takenIn(t *rapid.T) {
+	gpus := m.s.GPUs()
+	if len(gpus) == 0 {
+		return
+	}
+	g := rapid.SampledFrom(gpus).Draw(t, "GPU")
+	ev := TakenIn{At: m.now, Request: Request{ID: m.last + 1, User: "ada", GPUs: 1}, Grants: []Grant{{GPU: g.ID, Memory: anyMemory(t)}}}
+	id, known := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running)
+	if known && rapid.Bool().Draw(t, "known") {
+		ev.Request = m.shape[id]
+	}
+	ev.Attempt = m.tries[ev.ID] + rapid.IntRange(0, 2).Draw(t, "attempts")
+	if rapid.Bool().Draw(t, "launched") {
+		ev.Launched = max(1, m.now-5)
+	}
+	m.step(t, ev)
+}
+
+// bookTakenIn enters a container that was found, unless its attempt is known.
+func (m *machine) bookTakenIn(ev TakenIn) {
+	if ev.Attempt < 1 || ev.Attempt <= m.tries[ev.ID] || m.closed[ev.ID] {
+		return
+	}
+	if !m.open[ev.ID] {
+		m.last = max(m.last, ev.ID)
+		m.open[ev.ID], m.born[ev.ID] = true, max(m.now, m.s.Now())
+	}
+	r := ev.Request
+	r.GPUs, r.After, r.Delay = len(ev.Grants), nil, 0 // it was launched: what it waited for was there
+	m.shape[ev.ID], m.tries[ev.ID], m.begun[ev.ID] = r, ev.Attempt, true
+	for id, l := range m.live { // nobody is alone there any more
+		if slices.ContainsFunc(l.Grants, func(g Grant) bool { return g.GPU == ev.Grants[0].GPU }) {
+			l.Alone = false
+			m.live[id] = l
+		}
+	}
+	m.found[ev.ID] = true
+	m.live[ev.ID] = Launch{Task: ev.ID, Attempt: ev.Attempt, Grants: slices.Clone(ev.Grants)}
+}
+
+// recorded says that a task has ended whose end was lost.
+func (m *machine) recorded(t *rapid.T) {
+	id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping)
+	if !ok {
+		return
+	}
+	found, _ := m.s.Task(id)
+	task := found.clone()
+	task.Phase = rapid.SampledFrom([]Phase{Succeeded, Failed, Cancelled, Running}).Draw(t, "phase")
+	m.step(t, Settled{At: m.now, Task: *task})
+}
+
+// removed takes away the records of tasks, which decides nothing.
+func (m *machine) removed(t *rapid.T) {
+	if m.last > 0 {
+		m.step(t, Removed{At: m.now, Tasks: []TaskID{TaskID(rapid.Int64Range(1, int64(m.last)).Draw(t, "task"))}, By: "ada"})
+	}
+}
