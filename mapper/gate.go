@@ -47,8 +47,10 @@ type Rejection struct {
 	// Tasks is the number of tasks there, for RuleIdle, RuleMaxTasks and RuleWait.
 	Tasks int `json:"tasks,omitempty"`
 	// Fault is what is wrong with the GPU, for RuleFault and RuleSick, in the
-	// words of who found it; Missing: it was not found.
+	// words of who found it; Missing: it was not found. Remedy is what mends it,
+	// for RuleSick.
 	Fault   string `json:"fault,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
 	Missing bool   `json:"missing,omitempty"`
 }
 
@@ -125,7 +127,7 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	case RuleFault:
 		r.Fault, r.Missing = g.Fault, g.Missing
 	case RuleSick:
-		r.Fault = g.Sick.Fault.Cause
+		r.Fault, r.Remedy = g.Sick.Fault.Cause, g.Sick.Fault.Remedy
 	case RuleHeld:
 		r.Task = s.heldFor(g)
 	case RuleAlone:

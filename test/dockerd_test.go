@@ -32,6 +32,7 @@ type dockerd struct {
 	t      *testing.T
 	root   string
 	inside chan func() // runs in the namespace
+	before []string    // a command that runs it; none: it is run itself
 	args   []string    // more of them
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -97,7 +98,8 @@ func (e *dockerd) start() {
 	defer func() { _ = log.Close() }()
 	args := append([]string{"--host", e.host(), "--data-root", e.root + "/d", "--exec-root", e.root + "/x", "--pidfile", e.root + "/p",
 		"--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false"}, e.args...)
-	e.cmd = exec.Command("dockerd", args...)
+	args = slices.Concat(e.before, []string{"dockerd"}, args)
+	e.cmd = exec.Command(args[0], args[1:]...)
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	started := make(chan error)
 	e.inside <- func() { started <- e.cmd.Start() }

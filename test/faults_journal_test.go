@@ -81,7 +81,7 @@ func (l *lab) refused() string {
 	l.cmd = nil
 	words := "refused: "
 	for line := range strings.Lines(l.log.String()[l.life:]) {
-		if said, ok := strings.CutPrefix(line, "carma: "); ok {
+		if said, ok := strings.CutPrefix(line, "carma daemon: "); ok {
 			words += strings.TrimSpace(said)
 		}
 		if strings.Contains(line, "to go on: carma journal repair") {

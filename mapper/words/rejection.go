@@ -33,7 +33,12 @@ var clauses = map[mapper.Rule]func(mapper.Rejection) string{
 		}
 		return "is out of service: " + r.Fault
 	},
-	mapper.RuleSick:  func(r mapper.Rejection) string { return "starts no containers: " + r.Fault },
+	mapper.RuleSick: func(r mapper.Rejection) string {
+		if r.Remedy == "" {
+			return "starts no containers: " + r.Fault
+		}
+		return "starts no containers: " + r.Fault + "; to mend it: " + r.Remedy
+	},
 	mapper.RuleHeld:  func(r mapper.Rejection) string { return fmt.Sprintf("is kept free for task %d", r.Task) },
 	mapper.RuleAlone: func(r mapper.Rejection) string { return fmt.Sprintf("belongs to task %d alone", r.Task) },
 	mapper.RuleIdle: func(r mapper.Rejection) string {
