@@ -10,6 +10,8 @@ import (
 type Event interface {
 	when() Instant
 	kind() string
+	// about is the task whose record it may change by itself; 0: none.
+	about() TaskID
 }
 
 // Configured sets the options from now on; invalid ones change nothing. The
@@ -121,6 +123,18 @@ func (e Cancel) when() Instant        { return e.At }
 func (e Removed) when() Instant       { return e.At }
 func (e Woke) when() Instant          { return e.At }
 
+func (Configured) about() TaskID      { return 0 }
+func (GPUsFound) about() TaskID       { return 0 }
+func (EngineChanged) about() TaskID   { return 0 }
+func (e TaskSubmitted) about() TaskID { return e.ID }
+func (e Estimated) about() TaskID     { return e.Task }
+func (Sampled) about() TaskID         { return 0 }
+func (e Started) about() TaskID       { return e.Task }
+func (e Exited) about() TaskID        { return e.Task }
+func (e Cancel) about() TaskID        { return e.Task }
+func (Removed) about() TaskID         { return 0 } // its records go
+func (Woke) about() TaskID            { return 0 }
+
 func (Configured) kind() string    { return "configured" }
 func (GPUsFound) kind() string     { return "gpus-found" }
 func (EngineChanged) kind() string { return "engine-changed" }
@@ -132,6 +146,10 @@ func (Exited) kind() string        { return "exited" }
 func (Cancel) kind() string        { return "cancel" }
 func (Removed) kind() string       { return "removed" }
 func (Woke) kind() string          { return "woke" }
+
+// About is the task whose record an event may change without a decision; 0:
+// none.
+func About(ev Event) TaskID { return ev.about() }
 
 // EventTime returns the instant an event carries.
 func EventTime(ev Event) Instant { return ev.when() }

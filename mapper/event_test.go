@@ -65,6 +65,31 @@ func eventTypes(t *testing.T) []reflect.Type {
 	return types
 }
 
+// TestEventsAbout: an event that names one task is about that one, so that its
+// record follows.
+func TestEventsAbout(t *testing.T) {
+	const id = TaskID(7)
+	for _, of := range eventTypes(t) {
+		v := reflect.New(of).Elem()
+		named := false
+		for _, path := range [][]string{{"Task"}, {"ID"}, {"Task", "ID"}} {
+			f := v
+			for _, name := range path {
+				if f.Kind() == reflect.Struct {
+					f = f.FieldByName(name)
+				}
+			}
+			if f.IsValid() && f.Type() == reflect.TypeFor[TaskID]() {
+				f.SetInt(int64(id))
+				named = true
+			}
+		}
+		if about := About(v.Interface().(Event)); named != (about == id) {
+			t.Errorf("%s names a task: %v; it is about %d", of.Name(), named, about)
+		}
+	}
+}
+
 // fill draws a value of any type that events are made of.
 func fill(t *rapid.T, v reflect.Value, depth int) {
 	name := v.Type().String()

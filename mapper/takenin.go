@@ -18,6 +18,7 @@ type TakenIn struct {
 
 func (e TakenIn) when() Instant { return e.At }
 func (TakenIn) kind() string    { return "taken-in" }
+func (e TakenIn) about() TaskID { return e.ID }
 
 // Settled says that a task has ended as its record tells, though its end was
 // lost from the journal. Task is its last form.
@@ -28,6 +29,7 @@ type Settled struct {
 
 func (e Settled) when() Instant { return e.At }
 func (Settled) kind() string    { return "settled" }
+func (e Settled) about() TaskID { return e.Task.ID }
 
 func (s *State) recordedEnd(ev Settled) {
 	t := s.tasks[ev.Task.ID]

@@ -7,31 +7,20 @@ import (
 
 // refresh updates the record of the task an event is about.
 func (r *Runner) refresh(ev mapper.Event) {
-	var id mapper.TaskID
 	switch ev := ev.(type) {
-	case mapper.Estimated:
-		id = ev.Task
-	case mapper.Started:
-		id = ev.Task
-	case mapper.Cancel:
-		id = ev.Task
-		// One that is stopping already may have less time from now on.
-		if w := r.workers[id]; w != nil && w.stopRequested() {
-			w.stop.order(r.stopOrder(id))
-		}
-	case mapper.Exited:
-		id = ev.Task
-	case mapper.TakenIn:
-		id = ev.ID
 	case mapper.Removed:
 		for _, id := range ev.Tasks {
 			r.book.drop(id)
 		}
-		return
-	default:
-		return
+	case mapper.Cancel:
+		// One that is stopping already may have less time from now on.
+		if w := r.workers[ev.Task]; w != nil && w.stopRequested() {
+			w.stop.order(r.stopOrder(ev.Task))
+		}
 	}
-	r.refreshTask(id)
+	if id := mapper.About(ev); id != 0 {
+		r.refreshTask(id)
+	}
 }
 
 func (r *Runner) refreshTask(id mapper.TaskID) {

@@ -12,7 +12,7 @@ var groups = []struct {
 	title string
 	names []string
 }{
-	{"Tasks", []string{"run", "ps", "logs", "wait", "stop", "rm", "inspect", "why"}},
+	{"Tasks", []string{"run", "suite", "ps", "logs", "wait", "stop", "rm", "inspect", "why"}},
 	{"Memory", []string{"estimate", "models"}},
 	{"Server", []string{"gpus", "daemon", "doctor", "mps", "journal", "image", "info", "config"}},
 	{"Experiments", []string{"replay", "trace", "history"}},

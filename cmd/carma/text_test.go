@@ -223,3 +223,25 @@ func TestPatience(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 }
+
+// TestHelpGroups: carma --help shows each command once, and none that is not.
+func TestHelpGroups(t *testing.T) {
+	listed := map[string]int{}
+	for _, g := range groups {
+		for _, name := range g.names {
+			listed[name]++
+		}
+	}
+	for _, c := range newApp(nil, nil, nil).root().Commands() {
+		if c.Hidden {
+			continue
+		}
+		if listed[c.Name()] != 1 {
+			t.Errorf("carma %s is in %d groups of help.go", c.Name(), listed[c.Name()])
+		}
+		delete(listed, c.Name())
+	}
+	for name := range listed {
+		t.Errorf("help.go lists carma %s, which is not there", name)
+	}
+}
