@@ -152,12 +152,18 @@ func TestHungEngine(t *testing.T) {
 	if r.code != 0 { // with a warning, unless its image was looked up a moment ago
 		t.Errorf("submitted to an engine that hangs: %v", r)
 	}
-	for _, args := range [][]string{{"doctor"}, {"info"}, {"ps"}, {"why", "later"}, {"stop", "--no-wait", "--now", stopped}} {
+	for _, args := range [][]string{{"doctor"}, {"info"}, {"ps"}, {"why", "later"}} {
 		if r := s.carma(args...); r.code != 0 && args[0] != "doctor" {
 			t.Errorf("with an engine that hangs: %v", r)
 		}
 	}
+	stop := s.begin(nil, "stop", "--now", stopped)
+	stop.await(&stop.err, "waiting for the end of task")
+	stop.await(&stop.err, "does not answer")
 	goOn()
+	if r := stop.wait(); r.code != 0 {
+		t.Errorf("a stop that waited for an engine: %v", r)
+	}
 	if task := s.finished(stopped); task.Phase != "cancelled" {
 		t.Errorf("the stopped task is %s: %s", task.Phase, task.Reason)
 	}
@@ -229,4 +235,31 @@ func TestStopOverOutage(t *testing.T) {
 		t.Errorf("the task is %s: %s", task.Phase, task.Reason)
 	}
 	s.engine.gone(t, s.instance())
+}
+
+// TestBegunInARestart: who begins to wait or to follow in the moment of a restart
+// is told so, and does.
+func TestBegunInARestart(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.start()
+	ref := s.submit("--mem", "1G", tool, "out:ready", "block:3")
+	s.running(ref)
+	s.stop()
+	waiting, following := s.begin(nil, "wait", ref), s.begin(nil, "logs", "-f", ref)
+	waiting.await(&waiting.err, "no daemon answers; trying again")
+	following.await(&following.err, "no daemon answers; trying again")
+	s.start()
+	following.await(&following.out, "ready")
+	s.ok("stop", ref)
+	if r := waiting.wait(); r.code != 3 || r.out != "3\n" {
+		t.Errorf("wait: %v", r)
+	}
+	if r := following.wait(); r.code != 0 || r.out != "ready\n" {
+		t.Errorf("logs -f: %v", r)
+	}
+	s.stop()
+	if r := s.carma("wait", ref); r.code != 2 || !strings.Contains(r.err, "no carma daemon") && !strings.Contains(r.err, "no daemon") {
+		t.Errorf("wait without a daemon: %v", r)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -16,9 +17,10 @@ import (
 type app struct {
 	in       io.Reader
 	out, err io.Writer
+	saying   sync.Mutex
 }
 
-func newApp(in io.Reader, out, err io.Writer) *app { return &app{in, out, err} }
+func newApp(in io.Reader, out, err io.Writer) *app { return &app{in: in, out: out, err: err} }
 
 // main runs one command line and returns the exit code.
 func (a *app) main(args []string) int {
@@ -92,6 +94,8 @@ func (a *app) json(v any) error {
 
 // say prints one line about what carma does, on stderr.
 func (a *app) say(format string, args ...any) {
+	a.saying.Lock()
+	defer a.saying.Unlock()
 	fmt.Fprintf(a.err, "carma: "+format+"\n", args...)
 }
 

@@ -53,7 +53,8 @@ is an object, and all of them go to standard output.`,
 			return err
 		}
 		// By number: the name may go to another task.
-		task, err := client.Task(cmd.Context(), args[0])
+		var task api.Task
+		err = beginPatience(console.say).do(cmd.Context(), func() (err error) { task, err = client.Task(cmd.Context(), args[0]); return err })
 		if err != nil {
 			return err
 		}

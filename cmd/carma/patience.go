@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -15,12 +16,21 @@ type patience struct {
 	limit  time.Duration
 	pause  time.Duration
 	notice func(format string, args ...any)
+	lost   string // what has happened, for the notice; empty: it was lost
 
 	since time.Time // of the first failure in a row; zero: none
 }
 
 func newPatience(notice func(format string, args ...any)) *patience {
 	return &patience{limit: time.Minute, pause: 200 * time.Millisecond, notice: notice}
+}
+
+// beginPatience is that of a command that waits in any case, for its first
+// answer: it may have begun in the moment of a restart.
+func beginPatience(notice func(format string, args ...any)) *patience {
+	p := newPatience(notice)
+	p.limit, p.lost = 5*time.Second, "no daemon answers"
+	return p
 }
 
 // retry waits and returns nil when what failed with err should be tried
@@ -35,7 +45,7 @@ func (p *patience) retry(ctx context.Context, err error) error {
 	now := time.Now()
 	if p.since.IsZero() {
 		p.since = now
-		p.notice("lost the daemon; trying again for %s", p.limit)
+		p.notice("%s; trying again for %s", cmp.Or(p.lost, "lost the daemon"), p.limit)
 	}
 	if now.Sub(p.since) >= p.limit {
 		return err

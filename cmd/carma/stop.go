@@ -73,8 +73,8 @@ func (a *app) stopGroup(ctx context.Context, client *api.Client, group string, r
 		return err
 	}
 	for _, id := range stopped.Tasks {
-		if ref := strconv.FormatInt(id, 10); !async {
-			if _, err := a.untilFinished(ctx, client, ref); err != nil {
+		if !async {
+			if err := a.untilStopped(ctx, client, id, r.Now); err != nil {
 				return err
 			}
 		}
@@ -88,6 +88,45 @@ func (a *app) stopAndWait(ctx context.Context, client *api.Client, ref string, r
 	if err != nil || task.Finished() {
 		return err
 	}
-	_, err = a.untilFinished(ctx, client, ref)
+	return a.untilStopped(ctx, client, task.ID, r.Now)
+}
+
+// tellAfter is how long a stop waits without a word.
+const tellAfter = 2 * time.Second
+
+// untilStopped waits for the end of a task that was told to stop, and says what
+// it waits for if that takes a while.
+func (a *app) untilStopped(ctx context.Context, client *api.Client, id int64, now bool) error {
+	watch, end := context.WithCancel(ctx)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		last := ""
+		for {
+			select {
+			case <-watch.Done():
+				return
+			case <-time.After(tellAfter):
+			}
+			info, err := client.Info(watch)
+			if err != nil {
+				continue // the other one says that the daemon is away
+			}
+			why := "it has until its grace is over, then it is killed (--now kills at once)"
+			switch {
+			case info.EngineDown != "":
+				why = info.EngineDown
+			case now:
+				why = "it is being killed"
+			}
+			if why != last {
+				a.say("waiting for the end of task %d: %s", id, why)
+			}
+			last = why
+		}
+	}()
+	_, err := a.untilFinished(ctx, client, strconv.FormatInt(id, 10))
+	end()
+	<-told
 	return err
 }

@@ -55,7 +55,8 @@ of the command.`,
 // waitGroup waits for all tasks of a group, prints their codes and exits with
 // the highest.
 func (a *app) waitGroup(ctx context.Context, client *api.Client, group string) error {
-	all, err := client.Group(ctx, group)
+	var all []api.Task
+	err := beginPatience(a.say).do(ctx, func() (err error) { all, err = client.Group(ctx, group); return err })
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,8 @@ func (a *app) waitGroup(ctx context.Context, client *api.Client, group string) e
 
 // untilFinished waits for a task, across restarts of the daemon.
 func (a *app) untilFinished(ctx context.Context, client *api.Client, ref string) (api.Task, error) {
-	task, err := client.Task(ctx, ref)
+	var task api.Task
+	err := beginPatience(a.say).do(ctx, func() (err error) { task, err = client.Task(ctx, ref); return err })
 	if err != nil {
 		return task, err
 	}
