@@ -123,7 +123,13 @@ func mistakes(registry huma.Registry, schema *huma.Schema, task any, at int) err
 	if len(found.Errors) == 0 {
 		return nil
 	}
-	return huma.NewError(http.StatusUnprocessableEntity, "validation failed", found.Errors[:min(len(found.Errors), maxComplaints)]...)
+	some := found.Errors[:min(len(found.Errors), maxComplaints)]
+	for _, err := range some {
+		if d, ok := err.(*huma.ErrorDetail); ok { // the value may be the whole task
+			d.Message, d.Location, d.Value = clipped(d.Message), clipped(d.Location), nil
+		}
+	}
+	return huma.NewError(http.StatusUnprocessableEntity, "validation failed", some...)
 }
 
 // writeProblem answers what was refused before the API saw it.

@@ -1,13 +1,17 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"carma/runner/api"
 )
@@ -97,4 +101,36 @@ type sleeper time.Duration
 func (s sleeper) Read(b []byte) (int, error) {
 	time.Sleep(time.Duration(s))
 	return 1, nil
+}
+
+// TestClipped: what an answer quotes of a request is a sentence long at most.
+func TestClipped(t *testing.T) {
+	g := newRig(t)
+	g.script("ok", untilStopped)
+	long := strings.Repeat("é", 8<<20/2)
+	for name, body := range map[string]string{
+		"a group":        `{"group": "` + long + `", "tasks": [{"image": "ok"}]}`,
+		"unknown fields": `{"tasks": [{"image": "ok", "a": 1, "b": 1, "c": 1, "workdir": "` + long + `"}]}`,
+		"a field's name": `{"tasks": [{"image": "ok", "` + long + `": 1}]}`,
+		"a model":        `{"tasks": [{"image": "ok", "est_model": "` + long + `"}]}`,
+		"a dependency":   `{"tasks": [{"image": "ok", "after": [{"task": "` + long + `"}]}]}`,
+		"a priority":     `{"tasks": [{"image": "ok", "priority": "` + long + `"}]}`,
+		"no JSON":        `{"tasks": [{"image": "` + long,
+	} {
+		w := httptest.NewRecorder()
+		req := httptest.NewRequest(http.MethodPost, "/v1/submissions", strings.NewReader(body))
+		g.Handler().ServeHTTP(w, req.WithContext(context.WithValue(g.ctx(), callerKey{}, ann)))
+		if w.Code/100 != 4 || w.Body.Len() > 4*maxText || !utf8.Valid(w.Body.Bytes()) {
+			t.Errorf("%s: %d with %d bytes: %.200s", name, w.Code, w.Body.Len(), w.Body)
+		}
+	}
+	ref := g.run(api.Submit{Image: "ok"})
+	g.running(ref)
+	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{Reason: long}); err == nil || len(err.Error()) > maxText {
+		t.Errorf("a reason of 8 MiB: %v", err)
+	}
+	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{Reason: strings.Repeat("x", 501)}); err == nil {
+		t.Error("a reason of 501 letters was taken")
+	}
+	g.asksToStop(ref, api.StopRequest{Reason: "enough"})
 }

@@ -27,7 +27,18 @@ type RequestError struct {
 func (e *RequestError) Error() string { return e.Text }
 
 func refusef(status int, format string, args ...any) *RequestError {
-	return &RequestError{Status: status, Text: fmt.Sprintf(format, args...)}
+	return &RequestError{Status: status, Text: clipped(fmt.Sprintf(format, args...))}
+}
+
+// maxText is how long a sentence of an answer may be: some quote what was sent.
+const maxText = 2000
+
+// clipped is a text without its middle if it is longer than a sentence.
+func clipped(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText/2], "") + " [...] " + strings.ToValidUTF8(text[len(text)-maxText/2:], "")
 }
 
 // Labels an image may carry, so that `carma run image` is enough.

@@ -3,8 +3,8 @@ package api
 // Dependency is what a task waits for before it is queued: a task, all tasks
 // of a group, or those of an earlier part of the same submission.
 type Dependency struct {
-	Task      string `json:"task,omitempty" doc:"number or name of a task, or name of a group"`
-	Part      string `json:"part,omitempty" doc:"instead: a part that comes earlier in the same submission"`
+	Task      string `json:"task,omitempty" maxLength:"200" doc:"number or name of a task, or name of a group"`
+	Part      string `json:"part,omitempty" maxLength:"200" doc:"instead: a part that comes earlier in the same submission"`
 	Condition string `json:"condition,omitempty" enum:"ok,any,started" doc:"it has succeeded (default), ended in whatever way, or started"`
 }
 

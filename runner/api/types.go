@@ -11,13 +11,13 @@ import "time"
 
 // Submit asks for a task. Memory is in bytes.
 type Submit struct {
-	Image      string   `json:"image" minLength:"1" doc:"image reference, as docker run takes it"`
+	Image      string   `json:"image" minLength:"1" maxLength:"4096" doc:"image reference, as docker run takes it"`
 	Command    []string `json:"command,omitempty" doc:"replaces the image's command"`
 	Entrypoint []string `json:"entrypoint,omitempty" doc:"replaces the image's entrypoint; [\"\"] clears it"`
 	Env        []string `json:"env,omitempty" doc:"KEY=value"`
-	WorkDir    string   `json:"workdir,omitempty"`
+	WorkDir    string   `json:"workdir,omitempty" maxLength:"4096"`
 	// User is for root only; the tasks of others run as themselves.
-	User    string  `json:"user,omitempty" doc:"user or uid[:gid] in the container; root's tasks only; empty: the image's"`
+	User    string  `json:"user,omitempty" maxLength:"200" doc:"user or uid[:gid] in the container; root's tasks only; empty: the image's"`
 	Mounts  []Mount `json:"mounts,omitempty"`
 	ShmSize int64   `json:"shm_size,omitempty" minimum:"0" doc:"size of /dev/shm in bytes; 0: the engine's default"`
 	Name    string  `json:"name,omitempty" doc:"unique among unfinished tasks; chosen by the daemon when empty"`
@@ -34,13 +34,13 @@ type Submit struct {
 
 	GPUs      int    `json:"gpus,omitempty" minimum:"0" doc:"number of GPUs; 0: the image's carma.gpus label, else 1"`
 	Mem       int64  `json:"mem,omitempty" minimum:"0" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
-	EstModel  string `json:"est_model,omitempty" doc:"model name for the memory estimate"`
+	EstModel  string `json:"est_model,omitempty" maxLength:"200" doc:"model name for the memory estimate"`
 	BatchSize int    `json:"batch_size,omitempty" minimum:"0"`
 	Params    int64  `json:"params,omitempty" minimum:"0" doc:"parameters of a model that carma does not know; needs batch_size and family"`
 	Family    string `json:"family,omitempty" enum:"mlp,cnn,transformer" doc:"family of that model"`
 	Input     int64  `json:"input,omitempty" minimum:"0" doc:"elements of one sample of it; 0: not known"`
 	Layers    int    `json:"layers,omitempty" minimum:"0" doc:"its convolutions and linear layers; 0: not known"`
-	Estimator string `json:"estimator,omitempty" doc:"estimator of its memory; empty: the daemon's"`
+	Estimator string `json:"estimator,omitempty" maxLength:"200" doc:"estimator of its memory; empty: the daemon's"`
 	// Probe runs its first steps on the CPU before it is queued, to see what
 	// it trains.
 	Probe     bool   `json:"probe,omitempty" doc:"find out its memory by running its first steps on the CPU"`
@@ -334,5 +334,5 @@ type StopRequest struct {
 	// Now kills without a stop signal. Like a shorter grace it also counts for a
 	// task that is stopping already.
 	Now    bool   `json:"now,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty" maxLength:"500"`
 }
