@@ -110,6 +110,10 @@ func TestSecurityWalls(t *testing.T) {
 	refuses("tasks", "stop another's", "belongs to", as(bob, "stop", runs))
 	refuses("tasks", "rm another's", "belongs to", as(bob, "rm", "-f", runs))
 	refuses("mounts", "the host's /etc", "you may mount only below", as(bob, "run", "-d", "-v", "/etc:/m", tool))
+	for _, path := range []string{"/proc/self/root", "/proc/self/fd/0", "/proc/1/cwd", "/dev/fd/0"} {
+		r := as(bob, "run", "-d", "-v", path+":/m", tool)
+		wall("mounts", path, 1, r.code == 2 && strings.Contains(r.err, "-v "+path), r)
+	}
 	refuses("mounts", "the data folder", "you may mount only below", as(bob, "run", "-d", "-v", a.dir+":/m", tool))
 	for name, dir := range map[string]string{"the journal's folder": a.dir, "the folder the engine mounts from": mounts.DefaultDir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -131,6 +135,11 @@ func TestSecurityWalls(t *testing.T) {
 	wall("requests", "NUL in the environment", 1, code == 422 && strings.Contains(text, "NUL"), text)
 	code, text = a.ask(bob, "POST", "/v1/submissions", `{"tasks": [{"image": "`+strings.Repeat("x", 17<<20)+`"}]}`)
 	wall("requests", "17 MiB in one submission", 1, code == 413 || code == 0, code, text)
+	code, text = a.ask(bob, "POST", "/v1/submissions", `{"tasks": [{"image": "x", "a": 1, "b": 1, "c": 1, "workdir": "`+strings.Repeat("x", 12<<20)+`"}]}`)
+	wall("requests", "an answer that quotes 12 MiB three times", 1, code == 422 && len(text) < 16<<10, code, len(text))
+	code, text = a.ask(ann, "POST", "/v1/tasks/"+runs+"/stop", `{"reason": "`+strings.Repeat("x", 1000)+`"}`)
+	wall("requests", "a reason of 1,000 letters for every listing", 1, code == 422, code, text)
+	a.slow(wall)
 	code, text = a.ask(bob, "GET", "/v1/tasks?limit=100000", "")
 	wall("requests", "a page of 100,000 tasks", 1, code == 422, text)
 
@@ -151,6 +160,27 @@ func TestSecurityWalls(t *testing.T) {
 	refuses("queue", "more tasks than user-tasks", "user-tasks", as(bob, "run", "-d", "--array", "1-21", "--delay", "1h", tool))
 	refuses("queue", "more of priority high than user-high", "user-high", as(bob, "run", "-d", "--array", "1-4", "--delay", "1h", "--priority", "high", tool))
 	a.crowded(wall)
+}
+
+// slow sends large requests as bob that never arrive, and looks whether another's
+// large request is answered.
+func (a *attacker) slow(wall func(name, attack string, times int, held bool, why ...any)) {
+	a.t.Helper()
+	const times = 60
+	var held []net.Conn
+	for range times {
+		c, err := a.dialAs(a.other)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, "POST /v1/submissions HTTP/1.1\r\nHost: c\r\nContent-Length: 9000000\r\n\r\n{\"tasks\": [")
+		held = append(held, c)
+	}
+	code, text := a.ask(a.id, "POST", "/v1/submissions", `{"tasks": [{"image": "`+tool+`", "env": ["A=`+strings.Repeat("x", 100<<10)+`"], "delay": 3600000000000000}]}`)
+	wall("requests", "large bodies that never arrive; another's is taken", times, code == 200, code, text)
+	for _, c := range held {
+		_ = c.Close()
+	}
 }
 
 // crowded holds as many connections as it can as bob, and looks whether others
