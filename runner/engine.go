@@ -91,7 +91,7 @@ const toMend = "; to mend it: "
 
 // where names the engine and its address.
 func (e *engine) where() string {
-	if a, ok := able[interface{ Address() string }](e.driver); ok && a.Address() != "" {
+	if a, ok := able[containers.Advised](e.driver); ok && a.Address() != "" {
 		return e.driver.Name() + " at " + a.Address()
 	}
 	return e.driver.Name()
@@ -99,10 +99,12 @@ func (e *engine) where() string {
 
 // remedy is what to do about an engine that does not answer.
 func (e *engine) remedy() string {
-	if e.driver.Name() == "containerd" {
-		return "systemctl start containerd, or set containerd-address to its socket"
+	a, ok := able[containers.Advised](e.driver)
+	if !ok {
+		return "start " + e.driver.Name()
 	}
-	return "systemctl start docker, or set docker-host to its address"
+	advice := a.Advice()
+	return fmt.Sprintf("systemctl start %s, or set %s to its address", advice.Service, advice.Setting)
 }
 
 // watch reports every change until ctx ends.

@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"carma/containers/cdi":                {},
 	"carma/containers/docker":             {"carma/containers", "carma/containers/cdi"},
 	"carma/containers/containerd":         {"carma/containers", "carma/containers/cdi", "carma/test/failpoint"},
+	"carma/containers/engines":            {"carma/containers", "carma/containers/containerd", "carma/containers/docker"},
 	"carma/containers/containerstest":     {"carma/containers"},
 	"carma/estimator":                     {"carma/configs/models", "carma/mapper", "carma/mapper/interference"},
 	"carma/estimator/probe":               {"carma/configs/models", "carma/containers"},

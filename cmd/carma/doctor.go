@@ -1,14 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/configs"
+	"carma/containers"
 	environments "carma/estimator/environment"
 	"carma/estimator/onnx"
 	"carma/mapper"
@@ -189,78 +186,48 @@ func driverCheck(source string) api.Check {
 	return c
 }
 
+// engineAnswers is how long an engine may take to answer.
+const engineAnswers = 3 * time.Second
+
 func engineCheck(ctx context.Context, config configs.Config) api.Check {
 	c := api.Check{Name: "engine", Status: checkOK}
-	if config.Driver == "containerd" {
-		return containerdCheck(ctx, config)
-	}
-	host := cmp.Or(config.DockerHost, os.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock")
-	version, err := engineVersion(ctx, host)
-	if err == nil {
-		c.Detail = fmt.Sprintf("docker %s at %s", version, host)
-		return c
-	}
-	c.Status, c.Detail = checkFailure, fmt.Sprintf("docker does not answer at %s: %v", host, err)
-	c.Mend = "start it: systemctl start docker (or: dockerd &); to install it: apt-get install docker.io"
-	if errors.Is(err, fs.ErrPermission) {
-		c.Detail = "no permission to use docker at " + host
-		c.Mend = "sudo usermod -aG docker $USER, then log in again"
-	}
-	return c
-}
-
-func containerdCheck(ctx context.Context, config configs.Config) api.Check {
-	c := api.Check{Name: "engine", Status: checkOK}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	driver, err := openContainerd(config)
+	driver, err := openDriver(config)
 	if err != nil {
 		c.Status, c.Detail, c.Mend = checkFailure, err.Error(), "run carma as root"
 		return c
 	}
 	defer func() { _ = driver.Close() }()
-	engine, err := driver.Ping(ctx)
-	if err != nil {
-		c.Status, c.Detail = checkFailure, err.Error()
-		c.Mend = "start it: systemctl start containerd (or: containerd &); to install it: apt-get install containerd runc"
-		return c
+	ctx, cancel := context.WithTimeout(ctx, engineAnswers)
+	defer cancel()
+	where, advice := driver.Name(), containers.Advice{}
+	if a, ok := driver.(containers.Advised); ok {
+		where, advice = driver.Name()+" at "+a.Address(), a.Advice()
 	}
-	c.Detail = "containerd " + engine.Version
-	if len(engine.Notes) > 0 {
-		c.Status, c.Detail = checkWarning, c.Detail+"; "+strings.Join(engine.Notes, "; ")
+	engine, err := driver.Ping(ctx)
+	switch {
+	case err == nil:
+		c.Detail = strings.Replace(where, driver.Name(), driver.Name()+" "+engine.Version, 1)
+		if len(engine.Notes) > 0 {
+			c.Status, c.Detail = checkWarning, c.Detail+"; "+strings.Join(engine.Notes, "; ")
+		}
+	case denied(err):
+		c.Status, c.Detail = checkFailure, "no permission to use "+where
+		c.Mend = "run carma as root"
+		if advice.Group != "" {
+			c.Mend = fmt.Sprintf("sudo usermod -aG %s $USER, then log in again", advice.Group)
+		}
+	default:
+		why := err.Error()
+		if _, cause, ok := strings.Cut(why, containers.ErrUnavailable.Error()+": "); ok {
+			why = cause
+		}
+		c.Status, c.Detail = checkFailure, fmt.Sprintf("%s does not answer: %s", where, why)
+		c.Mend = fmt.Sprintf("start it: systemctl start %s (or: %s &); to install it: apt-get install %s", advice.Service, advice.Program, advice.Package)
 	}
 	return c
 }
 
-// engineVersion asks a Docker engine for its version.
-func engineVersion(ctx context.Context, host string) (string, error) {
-	network, address, ok := strings.Cut(host, "://")
-	if !ok || network != "unix" && network != "tcp" {
-		return "", errors.New("only unix:// and tcp:// can be checked from here")
-	}
-	client := &http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, network, address)
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://docker/version", nil)
-	if err != nil {
-		return "", err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) {
-			return "", op.Err
-		}
-		return "", err
-	}
-	defer resp.Body.Close()
-	var v struct{ Version string }
-	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil || v.Version == "" {
-		return "", fmt.Errorf("it answers %s, which is not Docker's", resp.Status)
-	}
-	return v.Version, nil
+// denied reports whether an engine is there and not for this user.
+func denied(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), "permission denied")
 }

@@ -1,43 +1,25 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
+	"errors"
 
 	"carma/configs"
 	"carma/containers"
-	"carma/containers/containerd"
-	"carma/containers/docker"
+	"carma/containers/engines"
 )
 
 // openDriver opens what runs the containers. Nothing is sent yet.
 func openDriver(config configs.Config) (containers.Driver, error) {
-	if config.Driver == "containerd" {
-		return openContainerd(config)
+	engine, ok := engines.Named(config.Driver)
+	if !ok {
+		return nil, usagef("", "driver: there is no %q", config.Driver) // configuration has been checked
 	}
-	hold, err := filepath.Abs(filepath.Join(config.DataDir, "held"))
-	if err != nil {
-		return nil, err
-	}
-	return docker.New(docker.Options{Host: config.DockerHost, Network: config.Network, Init: initProgram(), HoldDir: hold})
-}
-
-func openContainerd(config configs.Config) (*containerd.Driver, error) {
-	if os.Geteuid() != 0 {
-		return nil, usagef("run it as root, or use --driver docker", "driver containerd: only root can use containerd")
-	}
-	if config.Attach == string(containers.AttachDeviceRequest) {
-		return nil, usagef("write --attach auto, cdi or runtime", "--attach %s: containerd has no device requests", config.Attach)
-	}
-	dir, err := filepath.Abs(filepath.Join(config.DataDir, "containerd"))
-	if err != nil {
-		return nil, err
-	}
-	d, err := containerd.New(containerd.Options{
-		Address: config.ContainerdAddress, Namespace: config.ContainerdNamespace, Network: config.Network, Dir: dir,
+	d, err := engine.Open(engines.Settings{
+		DataDir: config.DataDir, Network: config.Network, Attach: containers.Attach(config.Attach), Init: initProgram(),
+		DockerHost: config.DockerHost, ContainerdAddress: config.ContainerdAddress, ContainerdNamespace: config.ContainerdNamespace,
 	})
-	if err != nil {
+	if errors.Is(err, engines.ErrSettings) {
 		return nil, usagef("", "%v", err)
 	}
-	return d, nil
+	return d, err
 }

@@ -9,7 +9,6 @@ import (
 
 	"carma/configs"
 	"carma/containers"
-	"carma/containers/containerd"
 	"carma/mapper"
 )
 
@@ -38,15 +37,24 @@ in a namespace of carma's own. With driver docker use docker load.`,
 }
 
 // images opens the engine of the command's configuration.
-func (a *app) images(cmd *cobra.Command) (*containerd.Driver, error) {
+func (a *app) images(cmd *cobra.Command) (containers.ImageStore, error) {
 	config, _, err := configs.Load(cmd.Flags())
 	if err != nil {
 		return nil, err
 	}
-	if config.Driver != "containerd" {
-		return nil, usagef("use docker load -i FILE and docker images, or write --driver containerd", "carma image is for containerd; the driver is %s", config.Driver)
+	d, err := openDriver(config)
+	if err != nil {
+		return nil, err
 	}
-	return openContainerd(config)
+	if store, ok := d.(containers.ImageStore); ok {
+		return store, nil
+	}
+	_ = d.Close()
+	use := "write --driver containerd"
+	if own, ok := d.(containers.Advised); ok {
+		use = "use " + own.Advice().Images + ", or " + use
+	}
+	return nil, usagef(use, "carma image is for containerd; the driver is %s", config.Driver)
 }
 
 func (a *app) imageImportCommand() *cobra.Command {

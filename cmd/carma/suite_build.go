@@ -18,6 +18,7 @@ import (
 	"github.com/moby/patternmatcher/ignorefile"
 
 	"carma/cmd/carma/suite"
+	"carma/containers/engines"
 	"carma/runner/api"
 )
 
@@ -42,7 +43,7 @@ func (b *builder) connect(ctx context.Context, daemon *api.Client) error {
 	if err != nil {
 		return err
 	}
-	if info.Driver != "docker" {
+	if engine, ok := engines.Named(info.Driver); !ok || !engine.Builds {
 		return usagef("build the image yourself and write image", "the daemon runs tasks by %s, which builds no images", info.Driver)
 	}
 	b.engine, err = client.New(client.FromEnv)

@@ -172,6 +172,11 @@ func (d *Driver) nvidiaRuntime() (string, error) {
 // Address is where containerd is expected.
 func (d *Driver) Address() string { return d.opts.Address }
 
+// Advice is for people whose containerd does not answer.
+func (d *Driver) Advice() containers.Advice {
+	return containers.Advice{Service: "containerd", Program: "containerd", Package: "containerd runc", Setting: "containerd-address"}
+}
+
 // Close closes the connection.
 func (d *Driver) Close() error { return d.cli.Close() }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/content"
@@ -129,24 +128,16 @@ func (d *Driver) Import(ctx context.Context, tar io.Reader) ([]string, error) {
 	return names, nil
 }
 
-// Listed is an image of [Driver.Images].
-type Listed struct {
-	Name    string    `json:"name"`
-	ID      string    `json:"id"`
-	Size    int64     `json:"size"` // bytes, as stored: compressed where it was
-	Created time.Time `json:"created"`
-}
-
 // Images lists the images of the namespace by name.
-func (d *Driver) Images(ctx context.Context) ([]Listed, error) {
+func (d *Driver) Images(ctx context.Context) ([]containers.StoredImage, error) {
 	const what = "list images"
 	all, err := d.cli.ListImages(ctx)
 	if err != nil {
 		return nil, d.fail(ctx, what, err)
 	}
-	out := make([]Listed, 0, len(all))
+	out := make([]containers.StoredImage, 0, len(all))
 	for _, img := range all {
-		item := Listed{Name: familiar(img.Name()), Created: img.Metadata().CreatedAt}
+		item := containers.StoredImage{Name: familiar(img.Name()), Created: img.Metadata().CreatedAt}
 		if item.ID, _, err = config(ctx, img); err != nil {
 			continue // for another machine
 		}
@@ -155,7 +146,7 @@ func (d *Driver) Images(ctx context.Context) ([]Listed, error) {
 		}
 		out = append(out, item)
 	}
-	slices.SortFunc(out, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b containers.StoredImage) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 

@@ -160,5 +160,12 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 // Address is where the engine is expected.
 func (d *Driver) Address() string { return d.conn.Load().cli.DaemonHost() }
 
+// Advice is for people whose Docker does not answer.
+func (d *Driver) Advice() containers.Advice {
+	return containers.Advice{
+		Service: "docker", Program: "dockerd", Package: "docker.io", Setting: "docker-host", Group: "docker", Images: "docker load -i FILE and docker images",
+	}
+}
+
 // Close drops idle connections.
 func (d *Driver) Close() error { return d.conn.Load().cli.Close() }

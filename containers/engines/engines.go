@@ -1,0 +1,107 @@
+// Package engines lists the container engines that tasks can run by.
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"carma/containers"
+	"carma/containers/containerd"
+	"carma/containers/docker"
+)
+
+// Settings are what an engine's driver is opened with. Each takes what it knows.
+type Settings struct {
+	// DataDir is a folder that lasts as long as the containers.
+	DataDir string
+	// Network is the containers'; empty: the engine's default.
+	Network string
+	// Attach is how containers get their GPUs, see [containers.Attach].
+	Attach containers.Attach
+	// Init is the path of carma-init; empty: containers cannot be held.
+	Init string
+
+	DockerHost                             string
+	ContainerdAddress, ContainerdNamespace string
+}
+
+// Engine is one kind of them.
+type Engine struct {
+	Name string
+	// Builds: it has an API of Docker's that builds images.
+	Builds bool
+	open   func(Settings) (containers.Driver, error)
+}
+
+// All are in the order in which people are told of them; the first is the default.
+var All = []Engine{
+	{Name: "docker", Builds: true, open: openDocker},
+	{Name: "containerd", open: openContainerd},
+}
+
+// Names are the engines' names, as in configuration.
+func Names() []string {
+	names := make([]string, len(All))
+	for i := range All {
+		names[i] = All[i].Name
+	}
+	return names
+}
+
+// Named finds an engine.
+func Named(name string) (Engine, bool) {
+	i := slices.IndexFunc(All, func(e Engine) bool { return e.Name == name })
+	if i < 0 {
+		return Engine{}, false
+	}
+	return All[i], true
+}
+
+// ErrSettings: the settings do not go together, or not here.
+var ErrSettings = errors.New("wrong settings")
+
+// wrong is an error with what to do.
+type wrong struct{ what, hint string }
+
+func (w wrong) Error() string {
+	if w.hint == "" {
+		return w.what
+	}
+	return w.what + "; " + w.hint
+}
+
+func (wrong) Is(target error) bool { return target == ErrSettings }
+
+// Open returns the driver of an engine. Nothing is sent yet. An error that wraps
+// [ErrSettings] says what is wrong in the settings, and what to write.
+func (e Engine) Open(s Settings) (containers.Driver, error) {
+	dir, err := filepath.Abs(s.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	s.DataDir = dir
+	return e.open(s)
+}
+
+func openDocker(s Settings) (containers.Driver, error) {
+	return docker.New(docker.Options{Host: s.DockerHost, Network: s.Network, Init: s.Init, HoldDir: filepath.Join(s.DataDir, "held")})
+}
+
+func openContainerd(s Settings) (containers.Driver, error) {
+	if os.Geteuid() != 0 {
+		return nil, wrong{"driver containerd: only root can use containerd", "run it as root, or use --driver docker"}
+	}
+	if s.Attach == containers.AttachDeviceRequest {
+		return nil, wrong{fmt.Sprintf("--attach %s: containerd has no device requests", s.Attach), "write --attach auto, cdi or runtime"}
+	}
+	d, err := containerd.New(containerd.Options{
+		Address: s.ContainerdAddress, Namespace: s.ContainerdNamespace, Network: s.Network, Dir: filepath.Join(s.DataDir, "containerd"),
+	})
+	if err != nil {
+		return nil, wrong{what: err.Error()}
+	}
+	return d, nil
+}

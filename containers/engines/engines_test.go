@@ -1,0 +1,35 @@
+package engines_test
+
+import (
+	"slices"
+	"testing"
+
+	"carma/configs"
+	"carma/containers"
+	"carma/containers/engines"
+)
+
+// TestEngines: configuration takes the names of all there are, and each driver
+// says under that name what it is and what mends it.
+func TestEngines(t *testing.T) {
+	if !slices.Equal(configs.Drivers, engines.Names()) {
+		t.Errorf("configs.Drivers has %s; the engines are %s", configs.Drivers, engines.Names())
+	}
+	for _, e := range engines.All {
+		d, err := e.Open(engines.Settings{DataDir: t.TempDir()})
+		if err != nil {
+			t.Logf("%s: %v", e.Name, err) // not as this user
+			continue
+		}
+		if d.Name() != e.Name {
+			t.Errorf("the driver of %s has the name %s", e.Name, d.Name())
+		}
+		a, ok := d.(containers.Advised)
+		if !ok || a.Address() == "" || a.Advice() == (containers.Advice{}) {
+			t.Errorf("%s does not say where it is expected, and what mends it", e.Name)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
