@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,8 +18,10 @@ import (
 // daemon is carma's, with a data folder of its own.
 type daemon struct {
 	*session
+	name   string // of the run
 	socket string
 	log    string
+	mps    string // folder of the MPS control daemons
 	cmd    *exec.Cmd
 	exited chan struct{}
 }
@@ -46,7 +46,7 @@ func (s *session) startDaemon(ctx context.Context, name string, e *engine, args 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	d := &daemon{session: s, socket: filepath.Join(dir, "s"), log: filepath.Join(dir, "log"), exited: make(chan struct{})}
+	d := &daemon{session: s, name: name, socket: filepath.Join(dir, "s"), log: filepath.Join(dir, "log"), mps: filepath.Join(dir, "mps"), exited: make(chan struct{})}
 	gpus := []string{"--gpus", "nvml:" + s.gpu}
 	if s.card == nil {
 		server := filepath.Join(dir, "server.yaml")
@@ -61,7 +61,7 @@ func (s *session) startDaemon(ctx context.Context, name string, e *engine, args 
 	}
 	defer func() { _ = file.Close() }()
 	all := slices.Concat([]string{"daemon", "--socket", d.socket, "--data-dir", filepath.Join(dir, "data"), "--log-format", "json",
-		"--mps-dir", filepath.Join(dir, "mps"), "--pull", "never"}, gpus, e.args, args)
+		"--mps-dir", d.mps, "--pull", "never"}, gpus, e.args, args)
 	d.cmd = exec.Command(filepath.Join(s.bin, "carma"), all...)
 	d.cmd.Stdout, d.cmd.Stderr = file, file
 	if err := d.cmd.Start(); err != nil {
@@ -88,11 +88,15 @@ func (d *daemon) await(ctx context.Context) error {
 	}
 }
 
-// stop ends the daemon, and the MPS control daemons that it has started.
+// stop ends the daemon, and the MPS control daemons that it has started. Its
+// log goes into the suite's.
 func (d *daemon) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	_, _ = d.carma(ctx, "mps", "stop")
+	if out, err := d.mpsCommand(ctx, "stop", "--all", "--force").CombinedOutput(); err != nil {
+		d.say("carma mps stop: %v: %s", err, lastLine(string(out)))
+	}
+	defer d.keepLog()
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-d.exited:
@@ -102,8 +106,28 @@ func (d *daemon) stop() {
 	}
 }
 
+// mostLog bounds what is kept of one log, in bytes.
+const mostLog = 256 << 10
+
+// keepLog copies the end of the daemon's log into the file of the suite's.
+func (d *daemon) keepLog() {
+	text, err := os.ReadFile(d.log)
+	if err != nil {
+		d.say("%v", err)
+		return
+	}
+	fmt.Fprintf(d.file, "--- log of the daemon, %s\n%s--- end of it\n", d.name, text[max(0, len(text)-mostLog):])
+}
+
 func (d *daemon) carma(ctx context.Context, args ...string) ([]byte, error) {
 	return d.carmaOutput(ctx, append(args, "--socket", d.socket)...)
+}
+
+// mpsCommand is a carma command about the MPS control daemons of this daemon.
+func (d *daemon) mpsCommand(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, "carma"), append([]string{"mps"}, args...)...)
+	cmd.Env = append(os.Environ(), "CARMA_MPS_DIR="+d.mps)
+	return cmd
 }
 
 // energy is the card's counter, in joules.
@@ -129,24 +153,6 @@ func (d *daemon) submit(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// settle waits until all tasks have ended. Those that have not when the time
-// is over are stopped.
-func (d *daemon) settle(ctx context.Context, ids []string) error {
-	_, err := d.carma(ctx, append([]string{"wait"}, ids...)...)
-	if ctx.Err() == nil {
-		var failed *exec.ExitError
-		if errors.As(err, &failed) { // a task's exit code: inspect tells which
-			return nil
-		}
-		return err
-	}
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-	defer cancel()
-	_, _ = d.carma(late, append([]string{"stop"}, ids...)...)
-	_, _ = d.carma(late, append([]string{"wait"}, ids...)...)
-	return nil
-}
-
 func (d *daemon) inspect(ctx context.Context, ids []string) ([]api.Task, error) {
 	out, err := d.carma(ctx, append([]string{"inspect"}, ids...)...)
 	if err != nil {
@@ -155,23 +161,6 @@ func (d *daemon) inspect(ctx context.Context, ids []string) ([]api.Task, error) 
 	var tasks []api.Task
 	err = json.Unmarshal(out, &tasks)
 	return tasks, err
-}
-
-// result is what a training printed last; nil if it did not come so far.
-func (d *daemon) result(ctx context.Context, id int64) *taskResult {
-	out, err := d.carma(ctx, "logs", strconv.FormatInt(id, 10))
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(string(out)) {
-		if _, told, ok := strings.Cut(line, "result {"); ok {
-			var r taskResult
-			if json.Unmarshal([]byte("{"+told), &r) == nil {
-				return &r
-			}
-		}
-	}
-	return nil
 }
 
 // taskResult is the last line of a training; memory in bytes.

@@ -206,3 +206,40 @@ func node(t *testing.T, path string) {
 	}
 	t.Cleanup(func() { _ = os.Remove(path) })
 }
+
+// playedDriver builds a library with the driver's checkpoint functions.
+func playedDriver(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "libcuda.so.1")
+	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-o", path, "testdata/suspend.c").CombinedOutput(); err != nil {
+		t.Skipf("cc: %v\n%s", err, out)
+	}
+	return path
+}
+
+// suspend.py goes through all its steps with a library that plays the driver's
+// part, and the phase keeps its table.
+func TestSuspendScript(t *testing.T) {
+	library := playedDriver(t)
+	s, _ := sessionAt(t)
+	s.plan, s.programs, s.training, s.work = dryPlan, ".", "../../images/torch", t.TempDir()
+	if err := s.findPython(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	s.env = []string{"SUSPEND_LIBRARY=" + library}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	s.plan.suspend = []string{"sizes=0.01", "training=mnist_cnn,2,12"}
+	if err := s.suspend(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(s.out, "suspend.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a process with 0.01 GiB,2,the same", "undisturbed runs equal, suspended one equal", "another training meanwhile", "after step 1"} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %q in\n%s", want, b)
+		}
+	}
+}

@@ -2,19 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"carma/containers/cdi"
 	"carma/containers/containerstest"
 	engines "carma/containers/containerstest/engine"
 )
@@ -62,14 +57,27 @@ func (s *session) openContainerd(ctx context.Context) (*engine, error) {
 	if os.Getuid() != 0 {
 		return nil, errors.New("needs root")
 	}
-	if cgroups() == "none mounted" {
-		return nil, errors.New("no control groups are mounted at /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup")
+	ungroup, err := s.controlGroups()
+	if err != nil {
+		return nil, err
 	}
+	e, err := s.ownContainerd(ctx)
+	if err != nil {
+		ungroup()
+		return nil, err
+	}
+	end := e.close
+	e.close = func() { end(); ungroup() }
+	return e, nil
+}
+
+// ownContainerd starts it on a machine that has control groups.
+func (s *session) ownContainerd(ctx context.Context) (*engine, error) {
 	if out, err := exec.CommandContext(ctx, "runc", "--version").CombinedOutput(); err != nil { // it needs the machine's libseccomp
 		return nil, fmt.Errorf("runc: %w: %s", err, lastLine(string(out)))
 	}
 	root := filepath.Join(s.work, "c")
-	undo, err := overlayable(root)
+	undo, err := s.overlayable(root)
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +95,7 @@ func (s *session) openContainerd(ctx context.Context) (*engine, error) {
 			return err
 		},
 		close: func() {
-			if s.report.failed() {
-				s.say("containerd's log has %s", complaints(c.Log()))
-			}
+			fmt.Fprintf(s.file, "--- containerd's log has %s--- end of it\n", complaints(c.Log()))
 			_ = c.Close()
 			undo()
 		},
@@ -105,26 +111,6 @@ func complaints(log string) string {
 		}
 	}
 	return fmt.Sprintf("%d warnings and errors\n%s", len(lines), strings.Join(lines, ""))
-}
-
-// overlayable makes a folder in which overlay file systems can be made: on a
-// tmpfs where the folder's own file system does not do, as in a container.
-func overlayable(root string) (undo func(), err error) {
-	undo = func() {}
-	for _, dir := range []string{"lower", "upper", "work", "merged"} {
-		if err := os.MkdirAll(filepath.Join(root, "try", dir), 0o755); err != nil {
-			return undo, err
-		}
-	}
-	at := func(name string) string { return filepath.Join(root, "try", name) }
-	err = unix.Mount("overlay", at("merged"), "overlay", 0, fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", at("lower"), at("upper"), at("work")))
-	if err == nil {
-		return undo, errors.Join(unix.Unmount(at("merged"), 0), os.RemoveAll(filepath.Join(root, "try")))
-	}
-	if err := unix.Mount("tmpfs", root, "tmpfs", 0, "mode=755"); err != nil {
-		return undo, fmt.Errorf("neither an overlay file system nor a tmpfs can be mounted here: %w", err)
-	}
-	return func() { _ = unix.Unmount(root, unix.MNT_DETACH) }, nil
 }
 
 func (s *session) openDocker(ctx context.Context) (*engine, error) {
@@ -158,85 +144,4 @@ func (s *session) importImage(ctx context.Context, e *engine) error {
 		return err
 	}
 	return e.load(ctx, path)
-}
-
-// systemFolders hold programs and libraries.
-var systemFolders = []string{"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/opt"}
-
-// mounts are the folders of this machine that a task gets: the system's and
-// those of the Python with PyTorch, read-only.
-func (s *session) mounts() (args []string) {
-	tops := slices.Clone(systemFolders)
-	for _, dir := range slices.Concat(s.plan.folders, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))) {
-		inside := slices.ContainsFunc(tops, func(top string) bool { return dir == top || strings.HasPrefix(dir, top+"/") })
-		if filepath.IsAbs(dir) && filepath.Clean(dir) != "/" && !inside {
-			tops = append(tops, filepath.Clean(dir))
-		}
-	}
-	for _, dir := range tops {
-		if exists(dir) {
-			args = append(args, "-v", dir+":"+dir+":ro")
-		}
-	}
-	return append(args, "-v", s.training+":/carma:ro", "-v", filepath.Join(s.work, "tmp")+":/tmp")
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// nodes are the device nodes that all NVIDIA GPUs share.
-var nodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"}
-
-// cdiSpec is a CDI file for one card: its device nodes. Libraries need none, as
-// the tasks have the machine's own.
-func cdiSpec(uuid string, minor int) ([]byte, error) {
-	type node struct {
-		Path string `json:"path"`
-	}
-	list := []node{{fmt.Sprintf("/dev/nvidia%d", minor)}}
-	for _, path := range nodes {
-		if exists(path) {
-			list = append(list, node{path})
-		}
-	}
-	return json.MarshalIndent(map[string]any{
-		"cdiVersion": "0.5.0",
-		"kind":       cdi.Kind,
-		"devices":    []any{map[string]any{"name": uuid, "containerEdits": map[string]any{"deviceNodes": list}}},
-	}, "", "  ")
-}
-
-// describeCard writes a CDI file where the machine has none for the card; undo
-// takes it away. Only containerd goes by it.
-func (s *session) describeCard() (undo func(), err error) {
-	undo = func() {}
-	if s.card == nil {
-		return undo, nil
-	}
-	uuid := s.card.device.UUID
-	files, err := cdi.Read(nil)
-	if err != nil {
-		return undo, err
-	}
-	if files.Missing([]string{uuid}) == nil {
-		return undo, nil
-	}
-	if s.card.device.Parent != "" {
-		return undo, errors.New("a MIG instance has no CDI file; make one with nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
-	}
-	n, err := minorOf(uuid)
-	if err != nil {
-		return undo, err
-	}
-	content, err := cdiSpec(uuid, n)
-	if err != nil {
-		return undo, err
-	}
-	path := filepath.Join(cdi.Dirs[len(cdi.Dirs)-1], "carma-hardware.json")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return undo, err
-	}
-	return func() { _ = os.Remove(path) }, os.WriteFile(path, content, 0o644)
 }

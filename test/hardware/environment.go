@@ -189,6 +189,9 @@ func kernel() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
+// noGroups is said of a machine without control groups.
+const noGroups = "none mounted"
+
 func cgroups() string {
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
 		return "version 2"
@@ -196,7 +199,7 @@ func cgroups() string {
 	if found, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs"); len(found) > 0 {
 		return "version 1"
 	}
-	return "none mounted"
+	return noGroups
 }
 
 func mib(bytes int64) string { return fmt.Sprintf("%.0f", float64(bytes)/(1<<20)) }

@@ -19,14 +19,15 @@ type trained struct {
 	training
 	Status              string
 	Reserved, Allocated int64
+	Process             int64             // the most that NVML listed for its process
+	Settings            map[string]string // columns of carma_train.measure
 	StepSeconds         float64
 	Estimate, Upper     int64 // of the whole process, context included
 	EstimatedContext    int64
 }
 
-// perTraining is the GPU memory that one training of the plan is taken to need
-// at most, by which it is decided how many run at a time.
-const perTraining = 16 << 30
+// mostAtATime bounds how many trainings run at once.
+const mostAtATime = 8
 
 // estimates trains each network at each batch size for some steps and puts
 // what the estimator says beside the peaks.
@@ -42,18 +43,20 @@ func (s *session) estimates(ctx context.Context) error {
 			}
 		}
 	}
-	s.inPool(ctx, jobs, s.atATime())
-	for i := range jobs { // one that ran out of memory may have done so for its neighbours
-		if jobs[i].Status == "oom" && ctx.Err() == nil {
-			s.trainOne(ctx, &jobs[i])
-		}
-	}
-	for i := range jobs {
+	for i := range jobs { // before: what is measured is written at once, with its estimate
 		if err := s.estimate(context.WithoutCancel(ctx), &jobs[i]); err != nil {
 			return err
 		}
+		jobs[i].Status = "no time left"
 	}
 	s.report.Trained = jobs
+	held := s.watchMemory(ctx)
+	s.inPool(ctx, jobs, held)
+	for i := range jobs { // one that ran out of memory may have done so for its neighbours
+		if jobs[i].Status == "oom" && ctx.Err() == nil {
+			jobs[i] = s.trainOne(ctx, jobs[i], held)
+		}
+	}
 	if err := s.report.writeEstimates(s.out); err != nil {
 		return err
 	}
@@ -63,42 +66,50 @@ func (s *session) estimates(ctx context.Context) error {
 	return s.score(context.WithoutCancel(ctx))
 }
 
-// atATime is how many trainings run at once: peaks of PyTorch's allocator do
-// not depend on neighbours as long as there is room.
-func (s *session) atATime() int {
-	if s.card == nil {
-		return 1
-	}
-	return int(min(max(int64(s.card.device.Capacity)/perTraining, 1), 8))
-}
-
-func (s *session) inPool(ctx context.Context, jobs []trained, workers int) {
+// inPool trains all, as many at a time as fit by their estimates: peaks of
+// PyTorch's allocator do not depend on neighbours as long as there is room. The
+// table is written after each: what was measured stays.
+func (s *session) inPool(ctx context.Context, jobs []trained, held *memoryOfGroups) {
 	var done sync.WaitGroup
-	next := make(chan *trained)
-	for range workers {
+	var mu sync.Mutex // over jobs
+	room := s.room()
+	for i, job := range jobs {
+		need := min(max(job.Upper, 1), room.size)
+		room.take(need)
 		done.Go(func() {
-			for job := range next {
-				s.trainOne(ctx, job)
+			defer room.give(need)
+			job := s.trainOne(ctx, job, held)
+			mu.Lock()
+			defer mu.Unlock()
+			jobs[i] = job
+			if err := s.report.writeEstimates(s.out); err != nil {
+				s.say("%v", err)
 			}
 		})
 	}
-	for i := range jobs {
-		next <- &jobs[i]
-	}
-	close(next)
 	done.Wait()
 }
 
+// room is how much memory trainings may take at once; without a card one at a
+// time.
+func (s *session) room() *room {
+	if s.card == nil {
+		return newRoom(1, 1)
+	}
+	return newRoom(int64(s.card.device.Capacity)*9/10, mostAtATime)
+}
+
 // trainOne runs carma_train.measure and reads its row.
-func (s *session) trainOne(ctx context.Context, job *trained) {
+func (s *session) trainOne(ctx context.Context, job trained, held *memoryOfGroups) trained {
 	if ctx.Err() != nil {
 		job.Status = "no time left"
-		return
+		return job
 	}
 	file := filepath.Join(s.work, job.id()+".csv")
 	args := []string{"-m", "carma_train.measure", "--models", job.model, "--batches", strconv.Itoa(job.batch), "--steps", strconv.Itoa(s.plan.steps),
 		"--device", s.plan.device, "--out", file, "--", "--dataset", job.dataset}
-	out, err := s.inPython(ctx, append(args, job.more...)...).CombinedOutput()
+	cmd := s.inPython(ctx, append(args, job.more...)...)
+	out, err := cmd.CombinedOutput()
 	row, readErr := measured(file)
 	switch {
 	case ctx.Err() != nil:
@@ -109,7 +120,12 @@ func (s *session) trainOne(ctx context.Context, job *trained) {
 		job.Status = row["status"]
 		job.Reserved, job.Allocated = integer(row["max_reserved_bytes"]), integer(row["max_allocated_bytes"])
 		job.StepSeconds, _ = strconv.ParseFloat(row["step_seconds"], 64)
+		job.Settings = row
 	}
+	if cmd.Process != nil {
+		job.Process = held.most(cmd.Process.Pid)
+	}
+	return job
 }
 
 // measured is the one row of a file of carma_train.measure.

@@ -87,11 +87,24 @@ func sample() *report {
 			{training: b, Status: "ok", Reserved: 1500 << 20, Estimate: 1925 << 20, Upper: 1950 << 20, EstimatedContext: 525 << 20},
 			{training: training{"vgg16", "imagenet", 64, nil}, Status: "oom"},
 		},
-		Profiles: []profile{
-			{training: a, Samples: 6400, Rate: 10, Activity: activity{SMACT: 0.8, DRAMA: 0.4, readings: 3}},
-			{training: b, Samples: 400, Rate: 5, Again: 0.99, Activity: activity{SMACT: 0.5, DRAMA: 0.2, readings: 3}},
+		Paired: []*pairing{
+			{
+				Mode: timeSlicing,
+				Profiles: []profile{
+					{training: a, Samples: 6400, Rate: 10, Activity: activity{SMACT: 0.8, DRAMA: 0.4, readings: 3}},
+					{training: b, Samples: 400, Rate: 5, Again: 0.99, Activity: activity{SMACT: 0.5, DRAMA: 0.2, readings: 3}},
+				},
+				Pairs: []pair{{0, 1, 6, 4}},
+			},
+			{
+				Mode: byMPS,
+				Profiles: []profile{
+					{training: a, Samples: 6400, Rate: 9, Activity: activity{SMACT: 0.7, DRAMA: 0.3, readings: 3}},
+					{training: b, Samples: 400, Rate: 5, Activity: activity{SMACT: 0.5, DRAMA: 0.2, readings: 3}},
+				},
+				Pairs: []pair{{0, 1, 8.1, 4}},
+			},
 		},
-		Pairs: []pair{{0, 1, 6, 4}},
 	}
 	for _, run := range []suiteRun{{Mode: "exclusive", Makespan: 100, EnergyJ: 2000}, {Mode: "sharing", Makespan: 80, EnergyJ: 1500}} {
 		stretch := run.Makespan / 100
@@ -156,7 +169,7 @@ func TestFormats(t *testing.T) {
 // A task whose activity was not measured is no profile with activity 0.
 func TestNoActivity(t *testing.T) {
 	r, dir := sample(), t.TempDir()
-	r.Profiles[0].Activity = activity{}
+	r.Paired[0].Profiles[0].Activity = activity{}
 	if err := r.writePairs(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +249,7 @@ func TestUsage(t *testing.T) {
 		{"", "hardware: where to? add --out FOLDER\n"},
 		{"--out x --minutes 0.5", "hardware: --minutes 0.5: not from 1 to 600; the nearest is 1\n"},
 		{"--out x --minutes NaN", "hardware: --minutes NaN: not from 1 to 600; the nearest is 9\n"},
-		{"--out x --phases suit", "hardware: --phases \"suit\": none of environment, estimator, pairs, suite\n"},
+		{"--out x --phases suit", "hardware: --phases \"suit\": none of environment, estimator, pairs, suite, faults, suspend\n"},
 		{"--out x --engine podman", "hardware: --engine \"podman\": none of auto, containerd, docker\n"},
 		{"--out x now", "hardware: \"now\": no such argument; --help lists them\n"},
 		{"--out x --wet-run", "hardware: flag provided but not defined: -wet-run; --help lists them\n"},

@@ -36,19 +36,32 @@ const defaultMinutes = 9
 type options struct {
 	out, bin, training, programs string
 	python, gpu, engine          string
+	pairMode, rates              string
 	minutes                      float64
 	phases                       []string
 	dryRun, noContainers         bool
 }
 
 // shares of the time, by phase; what one leaves the later ones have too.
-var shares = map[string]float64{"environment": 0.04, "estimator": 0.21, "pairs": 0.37, "suite": 0.38}
+var shares = map[string]float64{"environment": 0.04, "estimator": 0.21, "pairs": 0.37, "suite": 0.38, "faults": 0.26, "suspend": 0.34}
 
 // phaseNames in the order in which they run: the suite takes its lengths from
 // the step times of the pairs.
-var phaseNames = []string{"environment", "estimator", "pairs", "suite"}
+var phaseNames = []string{"environment", "estimator", "pairs", "suite", "faults", "suspend"}
+
+// usualPhases are those without --phases.
+var usualPhases = phaseNames[:4]
 
 var engineNames = []string{"auto", "containerd", "docker"}
+
+// How pairs share the card.
+const (
+	timeSlicing = "time-slicing"
+	byMPS       = "mps"
+	bothModes   = "both"
+)
+
+var pairModes = []string{timeSlicing, byMPS, bothModes}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -89,7 +102,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&opt.noContainers, "no-containers", false, "only what needs no container engine")
 	f.StringVar(&opt.engine, "engine", "auto", "what runs the containers: auto, containerd or docker")
 	f.StringVar(&opt.gpu, "gpu", "0", "the GPU to use, by index or UUID")
-	f.StringVar(&phases, "phases", strings.Join(phaseNames, ","), "which phases")
+	f.StringVar(&opt.pairMode, "pair-mode", timeSlicing, "how pairs share the GPU: time-slicing, mps or both")
+	f.StringVar(&opt.rates, "rates", "", "take the suite's lengths from this `file`, the profiles.csv of an earlier run")
+	f.StringVar(&phases, "phases", strings.Join(usualPhases, ","), "which phases, of "+strings.Join(phaseNames, ", "))
 	f.StringVar(&opt.python, "python", "", "a Python with PyTorch (default: the first of python3 and /usr/bin/python3 that has it)")
 	f.StringVar(&opt.bin, "bin", "bin", "folder of carma and simtask")
 	f.StringVar(&opt.training, "training", "images/torch", "folder of carma_train")
@@ -121,6 +136,12 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("--minutes %g: not from 1 to 600; the nearest is %g", o.minutes, nearest)
 	case !slices.Contains(engineNames, o.engine):
 		return fmt.Errorf("--engine %q: none of %s", o.engine, strings.Join(engineNames, ", "))
+	case !slices.Contains(pairModes, o.pairMode):
+		return fmt.Errorf("--pair-mode %q: none of %s", o.pairMode, strings.Join(pairModes, ", "))
+	case o.rates != "":
+		if _, err := readRates(o.rates); err != nil {
+			return fmt.Errorf("--rates: %w", err)
+		}
 	}
 	for _, p := range o.phases {
 		if !slices.Contains(phaseNames, p) {
@@ -143,21 +164,24 @@ type session struct {
 	plan     plan
 	report   report
 	log      io.Writer
-	card     *card // nil: no GPU is read
-	software stage // of the Python with PyTorch
+	file     io.Writer // of the log, for what is too much for a screen
+	card     *card     // nil: no GPU is read
+	software stage     // of the Python with PyTorch
+	env      []string  // of Python, besides
 	began    time.Time
 	work     string // folder of everything that is not kept
 }
 
-// measure runs the phases and writes the report, also of those that were done
-// when one fails: each tells in the report why it measured nothing.
+// measure runs the phases and writes the report after each, so that what was
+// measured stays whatever ends the program. A phase that fails tells in the
+// report why it measured nothing, and the others go on.
 func measure(ctx context.Context, opt options, p plan, stderr io.Writer) error {
 	file, err := os.Create(filepath.Join(opt.out, "suite.log"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	s := &session{options: opt, plan: p, log: io.MultiWriter(stderr, file), began: time.Now()}
+	s := &session{options: opt, plan: p, log: io.MultiWriter(stderr, file), file: file, began: time.Now()}
 	s.report = report{Date: s.began.UTC().Format("2006-01-02 15:04 UTC"), Dry: opt.dryRun}
 	if s.work, err = os.MkdirTemp("/tmp", "chw"); err != nil { // short: sockets are in it
 		return err
@@ -166,21 +190,27 @@ func measure(ctx context.Context, opt options, p plan, stderr io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(opt.minutes*float64(time.Minute)))
 	defer cancel()
 
+	findDriverPrograms()
 	if err := s.open(ctx); err != nil {
 		return err
 	}
 	defer s.close()
-	steps := map[string]func(context.Context) error{"environment": s.environment, "estimator": s.estimates, "pairs": s.pairs, "suite": s.suite}
+	steps := map[string]func(context.Context) error{"environment": s.environment, "estimator": s.estimates, "pairs": s.pairs, "suite": s.suite, "faults": s.faults, "suspend": s.suspend}
+	for _, name := range phaseNames {
+		s.report.omit(name, "not asked for")
+		if slices.Contains(opt.phases, name) {
+			s.report.omit(name, "the program ended before")
+		}
+	}
 	for i, name := range phaseNames {
 		if !slices.Contains(opt.phases, name) {
-			s.report.omit(name, "not asked for")
 			continue
 		}
 		s.phase(ctx, name, s.share(i), steps[name])
-	}
-	s.report.Seconds = time.Since(s.began).Seconds()
-	if err := s.report.write(opt.out); err != nil {
-		return err
+		s.report.Seconds = time.Since(s.began).Seconds()
+		if err := s.report.write(opt.out); err != nil {
+			return err
+		}
 	}
 	s.say("report in %s", filepath.Join(opt.out, "report.md"))
 	return s.report.failure()
@@ -193,19 +223,30 @@ func (s *session) phase(ctx context.Context, name string, limit time.Duration, f
 	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var omitted *notMeasured
-	switch err := f(inner); {
+	err := f(inner)
+	delete(s.report.Omitted, name)
+	switch {
 	case errors.As(err, &omitted):
 		s.report.omit(name, omitted.why)
 	case err != nil:
 		s.report.fail(name, err)
+		s.say("%s failed: %v", name, err)
 	}
 	s.say("%s: %.1f s", name, time.Since(began).Seconds())
 }
+
+// leastEnvironment is what the first phase may take, in seconds, however short
+// the whole is: the first load of CUDA's libraries from a cold disk takes long,
+// and without the context no estimate can be scored.
+const leastEnvironment = 60
 
 // share is the time of the i-th phase: its part of what is left for it and
 // those after it, less a margin to end in.
 func (s *session) share(i int) time.Duration {
 	left := s.minutes*60 - time.Since(s.began).Seconds() - 10
+	if phaseNames[i] == "environment" {
+		return time.Duration(max(1, min(left, leastEnvironment)) * float64(time.Second))
+	}
 	var sum float64
 	for _, name := range phaseNames[i:] {
 		if slices.Contains(s.phases, name) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -64,6 +65,41 @@ func minor(library lib.Interface, uuid string) (int, error) {
 		return 0, fmt.Errorf("NVML: minor number of %s: %v", uuid, ret)
 	}
 	return n, nil
+}
+
+// listClients asks the driver which processes are on a card, and which of them
+// are clients of MPS.
+func listClients(uuid string) (onCard, error) { return clientsOn(lib.New(), uuid) }
+
+func clientsOn(library lib.Interface, uuid string) (onCard, error) {
+	if ret := library.Init(); ret != lib.SUCCESS {
+		return nil, fmt.Errorf("NVML: %v", ret)
+	}
+	defer func() { _ = library.Shutdown() }()
+	device, ret := library.DeviceGetHandleByUUID(uuid)
+	if ret != lib.SUCCESS {
+		return nil, fmt.Errorf("NVML: %s: %v", uuid, ret)
+	}
+	// go-nvml takes the newest of the versions that the library has.
+	if library.Extensions().LookupSymbol("nvmlDeviceGetMPSComputeRunningProcesses_v3") != nil && library.Extensions().LookupSymbol("nvmlDeviceGetMPSComputeRunningProcesses_v2") != nil {
+		return nil, errors.New("NVML: the driver has no list of MPS clients")
+	}
+	found := onCard{}
+	all, ret := device.GetComputeRunningProcesses()
+	if ret != lib.SUCCESS {
+		return nil, fmt.Errorf("NVML: processes of %s: %v", uuid, ret)
+	}
+	for _, p := range all {
+		found[int(p.Pid)] = false
+	}
+	clients, ret := device.GetMPSComputeRunningProcesses()
+	if ret != lib.SUCCESS {
+		return nil, fmt.Errorf("NVML: MPS clients of %s: %v", uuid, ret)
+	}
+	for _, p := range clients {
+		found[int(p.Pid)] = true
+	}
+	return found, nil
 }
 
 func driverFacts(uuid string) []fact { return settings(lib.New(), uuid) }

@@ -15,4 +15,6 @@ func openCard(context.Context, string) (gpu.Source, error) { return nil, errNoCg
 
 func driverFacts(string) []fact { return nil }
 
+func listClients(string) (onCard, error) { return nil, errNoCgo }
+
 func minorOf(string) (int, error) { return 0, errNoCgo }

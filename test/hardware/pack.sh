@@ -16,7 +16,9 @@ export CGO_LDFLAGS CGO_CFLAGS GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 version=$(git describe --always --dirty 2>/dev/null || echo dev)
 go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$work/files/carma" ./cmd/carma
 go build -trimpath -ldflags "-s -w" -o "$work/files/hardware" ./test/hardware
-CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$work/files/simtask" ./cmd/simtask
+for program in simtask carma-init; do
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$work/files/$program" "./cmd/$program"
+done
 
 # runc is linked with libseccomp, which Debian and Ubuntu have wherever they have apt.
 chmod 755 "$work" "$work/debs"

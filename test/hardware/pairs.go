@@ -35,14 +35,56 @@ type pair struct {
 	RateA, RateB float64
 }
 
-// pairs loads all tasks of the plan, one process each, and lets them train
-// alone and two at a time. While one does not train its process sleeps; it
-// takes memory only.
+// pairing is the tasks alone and in pairs, sharing the card in one way.
+type pairing struct {
+	Mode     string // timeSlicing or byMPS
+	Profiles []profile
+	Pairs    []pair
+	Unpaired []string
+	Why      string // not measured, or not what the mode says, if not empty
+	Scored   string // what carma replay --pairs prints
+}
+
+// suffix is what its tasks' profiles have behind their names, and its file.
+func (p *pairing) suffix() string {
+	if p.Mode == byMPS {
+		return "-mps"
+	}
+	return ""
+}
+
+// pairs measures the pairs, by time slicing, as clients of MPS, or both.
 func (s *session) pairs(ctx context.Context) error {
 	if s.python == "" {
 		return omitf("no Python with PyTorch on this machine")
 	}
-	profiles := s.load(ctx)
+	modes := []string{s.pairMode}
+	if s.pairMode == bothModes {
+		modes = []string{timeSlicing, byMPS}
+	}
+	var errs []error
+	for i, mode := range modes {
+		inner, cancel := context.WithTimeout(ctx, remaining(ctx)/time.Duration(len(modes)-i))
+		p := &pairing{Mode: mode}
+		s.report.Paired = append(s.report.Paired, p)
+		end, why := func() {}, ""
+		if mode == byMPS {
+			end, why = s.startMPS(inner)
+		}
+		if p.Why = why; why == "" {
+			errs = append(errs, s.pair(inner, p))
+		}
+		end()
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
+// pair loads all tasks of the plan, one process each, and lets them train
+// alone and two at a time. While one does not train its process sleeps; it
+// takes memory only.
+func (s *session) pair(ctx context.Context, to *pairing) error {
+	profiles := s.load(ctx, to)
 	defer func() {
 		for i := range profiles {
 			profiles[i].worker.end()
@@ -51,6 +93,13 @@ func (s *session) pairs(ctx context.Context) error {
 	if len(profiles) < 2 {
 		return errors.New("fewer than two tasks could be loaded; suite.log tells why")
 	}
+	if to.Mode == byMPS {
+		seen := clients{seen: onCard{}}
+		now, err := listClients(s.card.device.UUID)
+		seen.failed = err
+		seen.add(now)
+		to.Why = seen.verdict(len(profiles))
+	}
 	var first []float64
 	for i := range profiles {
 		if err := s.alone(ctx, &profiles[i]); err != nil {
@@ -58,16 +107,16 @@ func (s *session) pairs(ctx context.Context) error {
 		}
 		first = append(first, profiles[i].Rate)
 	}
-	s.report.Profiles = profiles
-	err := s.together(ctx, profiles)
+	to.Profiles = profiles
+	err := s.together(ctx, to)
 	if err == nil {
 		err = s.again(ctx, profiles, first)
 	}
-	if err = errors.Join(err, s.report.writePairs(s.out)); err != nil || s.card == nil || len(s.report.Pairs) == 0 {
+	if err = errors.Join(err, s.report.writePairs(s.out)); err != nil || s.card == nil || len(to.Pairs) == 0 {
 		return err
 	}
-	out, err := s.carmaOutput(context.WithoutCancel(ctx), "replay", "--pairs", filepath.Join(s.out, "pairs.csv"), "--profiles", filepath.Join(s.out, "profiles.csv"))
-	s.report.Scored = string(out)
+	out, err := s.carmaOutput(context.WithoutCancel(ctx), "replay", "--pairs", filepath.Join(s.out, "pairs"+to.suffix()+".csv"), "--profiles", filepath.Join(s.out, "profiles.csv"))
+	to.Scored = string(out)
 	return err
 }
 
@@ -93,7 +142,7 @@ func (s *session) turn() time.Duration {
 }
 
 // load starts all workers at once. One that does not come up is left out.
-func (s *session) load(ctx context.Context) (up []profile) {
+func (s *session) load(ctx context.Context, to *pairing) (up []profile) {
 	var profiles []profile
 	for _, t := range s.plan.pairs {
 		w, err := s.startPeer(ctx, "worker.py", append(t.args(), "--device", s.plan.device, "--gpus", "1")...)
@@ -106,7 +155,7 @@ func (s *session) load(ctx context.Context) (up []profile) {
 	for _, p := range profiles {
 		var ready ran
 		if err := p.worker.answer(ctx, &ready); err != nil {
-			s.report.Unpaired = append(s.report.Unpaired, fmt.Sprintf("%s: %v", p.id(), err))
+			to.Unpaired = append(to.Unpaired, fmt.Sprintf("%s: %v", p.id(), err))
 			s.say("pairs: %s left out: %v", p.id(), err)
 			p.worker.end()
 			continue
@@ -136,8 +185,10 @@ func (s *session) alone(ctx context.Context, p *profile) error {
 // a pair have it in time.
 const lead = 0.05
 
-// together measures each pair as long as there is time.
-func (s *session) together(ctx context.Context, profiles []profile) error {
+// together measures each pair as long as there is time. The tables are written
+// after each: what was measured stays.
+func (s *session) together(ctx context.Context, to *pairing) error {
+	profiles := to.Profiles
 	spare := s.turn() * time.Duration(len(profiles)+1)
 	for distance := 1; distance < len(profiles); distance++ { // each task in some pair soon
 		for i := 0; i+distance < len(profiles); i++ {
@@ -149,7 +200,10 @@ func (s *session) together(ctx context.Context, profiles []profile) error {
 			if err != nil {
 				return fmt.Errorf("%s with %s: %w", a.id(), b.id(), err)
 			}
-			s.report.Pairs = append(s.report.Pairs, pair{i, i + distance, r[0].rate(), r[1].rate()})
+			to.Pairs = append(to.Pairs, pair{i, i + distance, r[0].rate(), r[1].rate()})
+			if err := s.report.writePairs(s.out); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

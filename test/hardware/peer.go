@@ -94,6 +94,7 @@ func (s *session) inPython(ctx context.Context, args ...string) *exec.Cmd {
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+s.training, "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
 		"OMP_NUM_THREADS=2", "CARMA_BATCH_SIZE=", "CUDA_DEVICE_ORDER=PCI_BUS_ID")
+	cmd.Env = append(cmd.Env, s.env...)
 	if s.card != nil {
 		cmd.Env = append(cmd.Env, "CUDA_VISIBLE_DEVICES="+s.card.device.UUID)
 	}

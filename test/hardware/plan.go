@@ -37,6 +37,7 @@ type plan struct {
 	suite    []training
 	length   int      // steps of each of the suite's tasks; 0: by the time that is left
 	device   string   // of carma_train
+	suspend  []string // arguments of suspend.py
 	folders  []string // that the Python with PyTorch is in
 }
 
@@ -68,7 +69,8 @@ var realPlan = plan{
 		{"mlp_1024x3", "mnist", []int{64, 256, 1024}, nil},
 		{"mlp_4096x5", "mnist", []int{64, 256, 1024}, nil},
 	},
-	window: 2, warm: 0.3,
+	suspend: []string{"sizes=2,8,32", "training=resnet50,16,100"},
+	window:  2, warm: 0.3,
 	pairs: []training{
 		{"resnet50", "imagenet", 64, nil},
 		{"vgg16", "imagenet", 32, nil},
@@ -99,7 +101,8 @@ var dryPlan = plan{
 		{"mnist_cnn", "mnist", []int{2, 4}, nil},
 		{"resnet18", "cifar100", []int{2}, nil},
 	},
-	window: 0.3, warm: 0.1,
+	suspend: []string{"sizes=0.01", "training=mnist_cnn,8,24"},
+	window:  0.3, warm: 0.1,
 	pairs: []training{
 		{"mnist_cnn", "mnist", 4, nil},
 		{"mlp_128x2", "mnist", 4, nil},
@@ -128,6 +131,17 @@ func (t training) Name() string { return t.name() }
 
 // Batch is the batch size.
 func (t training) Batch() int { return t.batch }
+
+// Suffix is behind the names of its file and profiles.
+func (p *pairing) Suffix() string { return p.suffix() }
+
+// Beyond is what its process held more than PyTorch reserved; 0: not measured.
+func (t trained) Beyond() int64 {
+	if t.Reserved == 0 || t.Process <= t.Reserved {
+		return 0
+	}
+	return t.Process - t.Reserved
+}
 
 // Beyond is what carma saw of a task more than its PyTorch reserved.
 func (t taskRun) Beyond() int64 { return t.beyond() }

@@ -21,11 +21,10 @@ type report struct {
 	Context                  []contextStage
 	Trained                  []trained
 	Evaluation               string // what carma estimate --evaluate prints
-	Profiles                 []profile
-	Pairs                    []pair
-	Scored                   string // what carma replay --pairs prints
-	Unpaired                 []string
+	Paired                   []*pairing
 	Suite                    []suiteRun
+	Faults                   []faultRow
+	Suspended                [][]string        // rows of suspend.csv, the first its columns
 	Omitted                  map[string]string // why a phase was not measured
 	Failures                 []string
 }
@@ -75,19 +74,33 @@ func (r *report) write(folder string) error {
 // Overhead is what a process holds beyond PyTorch's allocator.
 func (r *report) Overhead() int64 { return r.overhead() }
 
+// actual is what a training's process held, in bytes: by NVML, or PyTorch's peak
+// reserved and what a process holds beyond it; 0: not measured.
+func (r *report) actual(row trained) int64 {
+	switch {
+	case row.Reserved == 0:
+		return 0
+	case row.Process > row.Reserved:
+		return row.Process
+	case r.overhead() > 0:
+		return row.Reserved + r.overhead()
+	}
+	return 0
+}
+
 // Errors sums up the estimator on the rows that were measured: errors of the
-// estimate without its context against PyTorch's peak reserved, relative to
-// the whole, and how many upper bounds held.
+// estimate with this machine's context for its own, relative to what the
+// process held, and how many upper bounds held.
 func (r *report) Errors() (e estimateErrors) {
 	var off []float64
 	for _, row := range r.Trained {
 		if row.Status == "oom" {
 			e.OOMs++
 		}
-		if row.Reserved == 0 || r.overhead() == 0 {
+		whole := float64(r.actual(row))
+		if whole == 0 || r.overhead() == 0 {
 			continue
 		}
-		whole := float64(row.Reserved + r.overhead())
 		corrected := float64(row.Estimate - row.EstimatedContext + r.overhead())
 		off = append(off, math.Abs(corrected-whole)/whole)
 		e.Bias += (corrected - whole) / whole

@@ -20,6 +20,7 @@ build() {
 		export GOFLAGS="${GOFLAGS:-} -buildvcs=false" GOPROXY=off
 		go build -trimpath -o bin/carma ./cmd/carma &&
 			go build -trimpath -o bin/hardware ./test/hardware &&
+			CGO_ENABLED=0 go build -trimpath -o bin/carma-init ./cmd/carma-init &&
 			CGO_ENABLED=0 go build -trimpath -o bin/simtask ./cmd/simtask
 	)
 }

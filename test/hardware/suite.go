@@ -20,6 +20,9 @@ type mode struct {
 	args []string // of the daemon
 }
 
+// mps reports whether its tasks should be clients of MPS.
+func (m mode) mps() bool { return strings.HasPrefix(m.name, "mps") }
+
 var modes = []mode{
 	{"exclusive", []string{"--policy", "exclusive"}},
 	{"sharing", nil},
@@ -35,6 +38,7 @@ type suiteRun struct {
 	Succeeded int
 	Tasks     []taskRun
 	Why       string // not run, if not empty
+	Note      string // what it was other than its mode says
 }
 
 // taskRun is a row of tasks.csv. Times are in seconds, from the first
@@ -58,7 +62,12 @@ func (s *session) suite(ctx context.Context) error {
 	if !s.dryRun && s.python == "" {
 		return omitf("no Python with PyTorch on this machine")
 	}
-	undo, err := s.describeCard()
+	return s.inContainers(ctx, s.runModes)
+}
+
+// inContainers opens an engine, tries a task, and calls f.
+func (s *session) inContainers(ctx context.Context, f func(context.Context, *engine) error) error {
+	undo, err := s.describeCard(ctx)
 	if err != nil {
 		return omitf("%v", err)
 	}
@@ -75,12 +84,16 @@ func (s *session) suite(ctx context.Context) error {
 	if err := s.attempt(ctx, e); err != nil {
 		return fmt.Errorf("a task in a container: %w", err)
 	}
+	return f(ctx, e)
+}
+
+func (s *session) runModes(ctx context.Context, e *engine) error {
 	seconds := s.seconds(remaining(ctx))
 	for i, m := range modes {
 		inner, cancel := context.WithTimeout(ctx, remaining(ctx)/time.Duration(len(modes)-i)*3/2)
 		run, err := s.runMode(inner, e, m, seconds)
-		if err == nil && m.name == "mps" && run.Why == "" && run.Succeeded == 0 { // some drivers need the host's IPC namespace
-			s.say("suite: no task succeeded under MPS; once more with --mps-ipc host")
+		if err == nil && m.name == "mps" && run.Why == "" && (run.Succeeded == 0 || strings.HasPrefix(run.Note, notMPS)) { // some drivers need the host's IPC namespace
+			s.say("suite: no task was a client of MPS and succeeded; once more with --mps-ipc host")
 			m.name, m.args = "mps-ipc-host", append(m.args, "--mps-ipc", "host")
 			s.report.Suite = append(s.report.Suite, *run)
 			run, err = s.runMode(inner, e, m, seconds)
@@ -121,29 +134,40 @@ func (s *session) attempt(ctx context.Context, e *engine) error {
 	if err != nil {
 		return err
 	}
-	r := d.result(ctx, tasks[0].ID)
+	text := d.output(context.WithoutCancel(ctx), id)
+	r := resultOf(text)
 	if tasks[0].Phase != "succeeded" || r == nil {
-		out, _ := d.carma(context.WithoutCancel(ctx), "logs", id)
-		return fmt.Errorf("%s: %s: %s", tasks[0].Phase, tasks[0].Reason, lastLine(string(out)))
+		d.keepOutput(t.id(), text)
+		return fmt.Errorf("%s: %s: %s", tasks[0].Phase, tasks[0].Reason, lastLine(text))
 	}
 	s.report.Tried = fmt.Sprintf("mnist_cnn on %s, through %s", r.Device, e.name)
+	for _, args := range [][]string{{"doctor", "--prove", imageName}, {"gpus", "--json"}} {
+		out, err := d.carma(context.WithoutCancel(ctx), args...)
+		fmt.Fprintf(s.file, "--- carma %s: %v\n%s--- end of it\n", strings.Join(args, " "), err, out)
+	}
 	return nil
 }
 
 // command are the arguments of carma run for a real training.
 func (s *session) command(t training, more ...string) []string {
+	args := append(s.pythonInContainer(), "--est-model", t.name(), "--batch-size", strconv.Itoa(t.batch), imageName, "-m", "carma_train")
+	return append(append(args, t.args()...), more...)
+}
+
+// pythonInContainer are the arguments of carma run for the Python with PyTorch,
+// before the image and the program.
+func (s *session) pythonInContainer() []string {
 	args := append(s.mounts(), "--entrypoint", s.python, "-e", "PYTHONPATH=/carma", "-e", "HOME=/tmp", "-e", "OMP_NUM_THREADS=2",
-		"-e", "PYTHONDONTWRITEBYTECODE=1", "-e", "PYTHONUNBUFFERED=1", "--shm-size", "1G", "--est-model", t.name(), "--batch-size", strconv.Itoa(t.batch))
+		"-e", "PYTHONDONTWRITEBYTECODE=1", "-e", "PYTHONUNBUFFERED=1", "--shm-size", "1G")
 	if path := os.Getenv("LD_LIBRARY_PATH"); path != "" {
 		args = append(args, "-e", "LD_LIBRARY_PATH="+path)
 	}
-	args = append(args, imageName, "-m", "carma_train")
-	return append(append(args, t.args()...), more...)
+	return args
 }
 
 // startUp is about what a task takes before its first step, in seconds, for
 // choosing the length of the tasks.
-const startUp = 10
+const startUp = 14
 
 // seconds is how long each task should train by itself, that the suite fits
 // into the time: exclusive takes the sum, the two others at most that.
@@ -152,25 +176,32 @@ func (s *session) seconds(left time.Duration) float64 {
 	return min(max((left.Seconds()-2*startUp*n)/(3*n), 3), 60)
 }
 
-// steps are those that a task trains: so many seconds, by its step time.
-func (r *report) steps(t training, seconds float64) int {
-	for _, p := range r.Profiles {
-		if p.id() == t.id() && p.Rate > 0 {
-			return max(4, int(seconds*p.Rate))
+// steps are those that a task trains: so many seconds, by its step time in this
+// run or an earlier one.
+func (s *session) steps(t training, seconds float64) int {
+	for _, to := range s.report.Paired {
+		for _, p := range to.Profiles {
+			if p.id() == t.id() && p.Rate > 0 {
+				return max(4, int(seconds*p.Rate))
+			}
 		}
 	}
-	for _, row := range r.Trained {
+	if rates, err := readRates(s.rates); err == nil && rates[t.id()] > 0 {
+		return max(4, int(seconds*rates[t.id()]))
+	}
+	for _, row := range s.report.Trained {
 		if row.id() == t.id() && row.StepSeconds > 0 {
 			return max(4, int(seconds/row.StepSeconds))
 		}
 	}
+	s.say("suite: the step time of %s is not known, it trains 100 steps; --rates takes it from an earlier run", t.id())
 	return 100
 }
 
 // runMode runs all tasks under a daemon of their own.
 func (s *session) runMode(ctx context.Context, e *engine, m mode, seconds float64) (*suiteRun, error) {
 	run := &suiteRun{Mode: m.name}
-	if m.name == "mps" {
+	if m.mps() {
 		if run.Why = s.noMPS(); run.Why != "" {
 			return run, nil
 		}
@@ -188,7 +219,7 @@ func (s *session) runMode(ctx context.Context, e *engine, m mode, seconds float6
 	for _, t := range s.plan.suite {
 		args := []string{"--est-model", t.name(), "--batch-size", strconv.Itoa(t.batch), imageName, simulated[t.model]}
 		if s.card != nil {
-			args = s.command(t, "--steps", strconv.Itoa(cmp.Or(s.plan.length, s.report.steps(t, seconds))), "--device", s.plan.device)
+			args = s.command(t, "--steps", strconv.Itoa(cmp.Or(s.plan.length, s.steps(t, seconds))), "--device", s.plan.device)
 		}
 		id, err := d.submit(ctx, args...)
 		if err != nil {
@@ -196,7 +227,10 @@ func (s *session) runMode(ctx context.Context, e *engine, m mode, seconds float6
 		}
 		ids = append(ids, id)
 	}
-	if err := d.settle(ctx, ids); err != nil {
+	seen := d.watchClients(ctx)
+	err = d.settle(ctx, ids)
+	clients := seen()
+	if err != nil {
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -210,7 +244,14 @@ func (s *session) runMode(ctx context.Context, e *engine, m mode, seconds float6
 		return nil, err
 	}
 	for i := range tasks {
-		run.add(s.plan.suite[i], &tasks[i], tasks[0].Submitted, d.result(ctx, tasks[i].ID))
+		text := d.output(ctx, ids[i])
+		if tasks[i].Phase != "succeeded" {
+			d.keepOutput(m.name+": "+s.plan.suite[i].id(), text)
+		}
+		run.add(s.plan.suite[i], &tasks[i], tasks[0].Submitted, resultOf(text))
+	}
+	if m.mps() {
+		run.Note = clients.verdict(len(tasks))
 	}
 	return run, nil
 }
@@ -221,7 +262,7 @@ func (s *session) noMPS() string {
 		return "a simulated GPU has no MPS"
 	}
 	if _, err := exec.LookPath("nvidia-cuda-mps-control"); err != nil {
-		return "no nvidia-cuda-mps-control in PATH"
+		return "no nvidia-cuda-mps-control in PATH or " + strings.Join(driverFolders, ", ")
 	}
 	return ""
 }

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"carma/runner/api"
+)
+
+const (
+	// mostStarts is how often in a row a task may fail to start or lose its
+	// engine before the phase is given up: carma would go on trying, at growing
+	// intervals, until the time is over.
+	mostStarts = 2
+	// troubled is how many readings in a row may show trouble of the engine or
+	// the GPU.
+	troubled = 5
+)
+
+// settle waits until all tasks have ended. Those that have not when the time is
+// over are stopped. The error is why they cannot run here.
+func (d *daemon) settle(ctx context.Context, ids []string) error {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var why error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if why = d.hopeless(inner, ids); why != nil {
+			cancel()
+		}
+	}()
+	_, err := d.carma(inner, append([]string{"wait"}, ids...)...)
+	cancel()
+	<-done
+	if why == nil && ctx.Err() == nil {
+		var failed *exec.ExitError
+		if errors.As(err, &failed) { // a task's exit code: inspect tells which
+			return nil
+		}
+		return err
+	}
+	late, end := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer end()
+	_, _ = d.carma(late, slices.Concat([]string{"stop", "--now"}, ids)...)
+	_, _ = d.carma(late, append([]string{"wait"}, ids...)...)
+	return why
+}
+
+// hopeless watches tasks and returns why they cannot run; nil when the context
+// ends.
+func (d *daemon) hopeless(ctx context.Context, ids []string) error {
+	client, seen := api.NewClient(d.socket), 0
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+		for _, id := range ids {
+			if task, err := client.Task(ctx, id); err == nil && stuck(&task) != "" {
+				return fmt.Errorf("task %s (%s): %s", id, task.Name, stuck(&task))
+			}
+		}
+		info, err := client.Info(ctx)
+		if err != nil || len(info.Trouble) == 0 {
+			seen = 0
+			continue
+		}
+		if seen++; seen >= troubled {
+			x := info.Trouble[0]
+			return errors.New(strings.TrimSuffix(x.String()+"; "+x.Cause, "; "))
+		}
+	}
+}
+
+// stuck is why a task will not run, by its last attempts; empty: it may.
+func stuck(task *api.Task) string {
+	failed := 0
+	for _, a := range slices.Backward(task.Attempts) {
+		if a.Outcome == "" {
+			continue // under way
+		}
+		if a.Outcome != "infrastructure" && a.Outcome != "cannot-start" {
+			return ""
+		}
+		if failed += max(1, a.Starts); failed >= mostStarts {
+			return fmt.Sprintf("%d starts failed: %s", failed, a.Message)
+		}
+	}
+	return ""
+}
+
+// output is all that a task has printed, on both streams.
+func (d *daemon) output(ctx context.Context, id string) string {
+	out, err := exec.CommandContext(ctx, filepath.Join(d.bin, "carma"), "logs", id, "--socket", d.socket).CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("%s\ncarma logs %s: %v", out, id, err)
+	}
+	return string(out)
+}
+
+// keepOutput writes the end of what a task has printed into the suite's log.
+func (d *daemon) keepOutput(name, text string) {
+	fmt.Fprintf(d.file, "--- output of %s\n%s\n--- end of it\n", name, strings.TrimSpace(text[max(0, len(text)-16<<10):]))
+}
+
+// resultOf is what a training printed last; nil if it did not come so far.
+func resultOf(text string) *taskResult {
+	for line := range strings.Lines(text) {
+		if _, told, ok := strings.Cut(line, "result {"); ok {
+			var r taskResult
+			if json.Unmarshal([]byte("{"+told), &r) == nil {
+				return &r
+			}
+		}
+	}
+	return nil
+}
