@@ -48,7 +48,8 @@ type Config struct {
 	// cdi or simulated.
 	Attach string
 	// Estimator predicts the memory of tasks that do not declare it;
-	// Environment is the software and GPU it assumes, empty: its default.
+	// Environment is the software and GPU it assumes; empty: the one measured on
+	// the GPUs there are, else its default.
 	Estimator   string
 	Environment string
 	// Probe is which tasks are probed before they are queued: asked, unknown

@@ -69,6 +69,9 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger, r
 		return err
 	}
 	defer closing(log, "the GPUs", source.Close)
+	if err := chooseEnvironment(ctx, predicts, config.Environment, source, &opt, log); err != nil {
+		return err
+	}
 	if opt.Attach == "" && config.Attach != "auto" {
 		opt.Attach = containers.Attach(config.Attach)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ Exits with 1 when a check fails.`,
 		case err != nil:
 			return err
 		}
-		checks = append(checks, environmentCheck(config.Environment), runtimeCheck(onnx.Status()))
+		checks = append(checks, environmentCheck(cmp.Or(config.Environment, environmentOf(cmd.Context(), client))), runtimeCheck(onnx.Status()))
 		if *asJSON {
 			if err := a.json(checks); err != nil {
 				return err
@@ -112,6 +113,24 @@ func socketCheck(none *api.NoDaemonError) api.Check {
 		c.Detail += ": the socket is there, but nobody listens"
 	}
 	return c
+}
+
+// environmentOf is the environment that a daemon chooses by its GPUs; empty: the
+// default.
+func environmentOf(ctx context.Context, client *api.Client) string {
+	info, err := client.Info(ctx)
+	if err != nil || info.Simulated {
+		return ""
+	}
+	gpus, err := client.GPUs(ctx)
+	if err != nil {
+		return ""
+	}
+	var models []string
+	for _, g := range gpus {
+		models = append(models, g.Model)
+	}
+	return environments.For(models)
 }
 
 // environmentCheck names the software and GPU that estimates assume.

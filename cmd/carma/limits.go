@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 
 	"carma/configs"
-	environments "carma/estimator/environment"
-	"carma/mapper"
 	"carma/runner"
 	"carma/runner/limits"
 )
@@ -26,9 +24,6 @@ func setLimits(config configs.Config, opt *runner.Options) error {
 	}
 	if opt.MPS != nil && config.MemoryLimit == runner.LimitOff {
 		opt.MPS.LimitMemory = false
-	}
-	if env, err := environments.Named(config.Environment); err == nil { // the predictor has refused a wrong name
-		opt.Limits.Context = mapper.Bytes(env.Context + env.ConvContext)
 	}
 	return nil
 }

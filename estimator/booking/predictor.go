@@ -40,6 +40,20 @@ func NewPredictor(standard, environment string) (*Predictor, error) {
 	return p, nil
 }
 
+// ForGPUs goes over to the environment that was measured on these models of
+// GPUs, and returns its name; empty: there is none, and nothing changes. Before
+// the first estimate.
+func (p *Predictor) ForGPUs(models []string) string {
+	name := environments.For(models)
+	if env, err := environments.Named(name); name != "" && err == nil {
+		p.environment = env
+	}
+	return name
+}
+
+// Context is what a process has before its first tensor, in its environment.
+func (p *Predictor) Context() mapper.Bytes { return mapper.Bytes(p.environment.ContextFor(true)) }
+
 // Estimate answers q. Earlier runs at other batch sizes correct what is known
 // otherwise, or have to do alone.
 func (p *Predictor) Estimate(q estimator.Query) (estimator.Estimate, error) {
@@ -62,7 +76,7 @@ func (p *Predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 	}
 	if name == "carma" && q.Network == nil {
 		if e, err := p.Catalogue.Estimate(q); err == nil && !e.WholeGPU || !zoo.Known(q.Model) {
-			return e, withNetworks(err)
+			return p.here(e), withNetworks(err)
 		}
 	}
 	m, err := methods.Find(p.methods, name)
@@ -78,6 +92,23 @@ func (p *Predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 		model += ", from the probe,"
 	}
 	return p.ask(m, methods.Subject{Config: c}, model, c.Train.Batch)
+}
+
+// here is a measured figure in the daemon's environment: workloads were measured
+// in the default one, and elsewhere a process may have more before its first
+// tensor. One that has less books what was measured.
+func (p *Predictor) here(e estimator.Estimate) estimator.Estimate {
+	there, err := environments.Named(environments.Default)
+	if err != nil || e.Method != estimator.Measured {
+		return e
+	}
+	more := mapper.Bytes(p.environment.ContextFor(true) - there.ContextFor(true))
+	if more <= 0 {
+		return e
+	}
+	e.Point, e.Memory = e.Point+more, e.Memory+more
+	e.Detail = fmt.Sprintf("%s; in %s a process has %s more before its first tensor: %s booked", e.Detail, p.environment.Name, more, e.Memory)
+	return e
 }
 
 // few answers for a model of which only a few figures are known.

@@ -136,3 +136,32 @@ func TestFewFiguresWithout(t *testing.T) {
 		}
 	}
 }
+
+// What was measured in the default environment is moved to one whose processes
+// have more before their first tensor: ResNet-18 on CIFAR-100 took 860 MiB there
+// and 1,082 on an H100, where a limit of 860 ended it.
+func TestMeasuredElsewhere(t *testing.T) {
+	q := estimator.Query{Model: "resnet18/cifar100", Batch: 64, GPUs: 1}
+	at := func(environment string) estimator.Estimate {
+		t.Helper()
+		p, err := NewPredictor("carma", environment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := p.Estimate(q)
+		if err != nil || e.Method != estimator.Measured {
+			t.Fatalf("%+v %v", e, err)
+		}
+		return e
+	}
+	here, there := at("h100-2026-11"), at("")
+	if more := here.Memory - there.Memory; more != 235*mapper.MiB || here.Point-there.Point != more {
+		t.Errorf("%s booked there, %s here", there.Memory, here.Memory)
+	}
+	if here.Memory < 1082*mapper.MiB || !strings.Contains(here.Detail, "235 MiB more before its first tensor") {
+		t.Errorf("%s: %s", here.Memory, here.Detail)
+	}
+	if less := at("a100-2024"); less.Memory < there.Memory {
+		t.Errorf("%s booked where a process has as much or more", less.Memory)
+	}
+}

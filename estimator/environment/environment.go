@@ -32,6 +32,9 @@ type Environment struct {
 	// About says what it is, Fitted where the constants come from.
 	About  string `json:"about"`
 	Fitted string `json:"fitted"`
+	// GPUs are parts of the names of the GPU models that it stands for where no
+	// environment is configured; none: for no machine by itself.
+	GPUs []string `json:"gpus,omitempty"`
 }
 
 var all = sync.OnceValue(func() []Environment {
@@ -63,6 +66,24 @@ func Named(name string) (Environment, error) {
 		}
 	}
 	return Environment{}, fmt.Errorf("unknown environment %q; nearest is %s", name, nearest.Names(name, Names(), 1)[0])
+}
+
+// For returns the name of the environment that stands for a machine with these
+// models of GPUs, as their driver names them; empty: there is none, or the GPUs
+// are of several kinds.
+func For(models []string) string {
+	if len(models) == 0 {
+		return ""
+	}
+	for _, e := range all() {
+		stands := func(model string) bool {
+			return slices.ContainsFunc(e.GPUs, func(part string) bool { return strings.Contains(model, part) })
+		}
+		if !slices.ContainsFunc(models, func(m string) bool { return !stands(m) }) {
+			return e.Name
+		}
+	}
+	return ""
 }
 
 // Read reads a list of environments.

@@ -35,3 +35,23 @@ func TestBadEnvironmentsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A machine's GPUs choose the environment that was measured on their kind, if
+// they are all of one.
+func TestFor(t *testing.T) {
+	const h100 = "NVIDIA H100 80GB HBM3"
+	for _, c := range []struct {
+		models []string
+		want   string
+	}{
+		{[]string{h100}, "h100-2026-11"},
+		{[]string{h100, "NVIDIA H100 PCIe"}, "h100-2026-11"},
+		{[]string{"NVIDIA A100-SXM4-40GB"}, ""},
+		{[]string{h100, "NVIDIA A100-SXM4-40GB"}, ""},
+		{nil, ""},
+	} {
+		if got := For(c.models); got != c.want {
+			t.Errorf("%q: %q, want %q", c.models, got, c.want)
+		}
+	}
+}

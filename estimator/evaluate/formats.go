@@ -14,6 +14,7 @@ const (
 	A100Autumn24  = "a100-2024-10"
 	A100Autumn25  = "a100-2025-09"
 	A100Timm      = "a100-timm"
+	H100Autumn26  = "h100-2026-11"
 )
 
 // cnnCase reads a generated convolutional network. Networks with residual
@@ -117,7 +118,7 @@ func realCase(r row, look Lookup) (Case, bool, error) {
 	}
 	c := Case{
 		Name: fmt.Sprintf("%s x %d on %d", name, batch, gpus), Group: j.name, Batch: int(batch), Measured: measured,
-		Environment: map[string]string{"2024-10": A100Autumn24, "2025-09": A100Autumn25}[r.text("measured")],
+		Environment: map[string]string{"2024-10": A100Autumn24, "2025-09": A100Autumn25, "2026-11": H100Autumn26}[r.text("measured")],
 		Published:   map[string]int64{},
 	}
 	for _, of := range []string{"horus", "faketensor", "gpumemnet"} {
