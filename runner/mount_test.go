@@ -140,31 +140,30 @@ func TestMountsOfHangingFiles(t *testing.T) {
 
 // TestCheckMounts: doctor says where mounts cannot be held, and what helps.
 func TestCheckMounts(t *testing.T) {
-	n := &near{}
-	g := newRig(t, func(g *rig) {
-		n.Fake, g.driver = g.engine, n
-		g.opt.MountDir, g.opt.AllowedMounts = g.dir, []string{"~"}
-	})
 	for _, c := range []struct {
 		err                    error
+		dir, allowed           bool
 		status, detail, remedy string
 	}{
-		{nil, "ok", "is held in " + g.dir, ""},
-		{fmt.Errorf("%w: tcp://elsewhere", containers.ErrRemote), "warning", "is checked here and not held", "docker-host"},
-		{containers.ErrUnavailable, "ok", "when it answers", ""},
-		{errors.New("the container engine does not see the mounts"), "warning", "users cannot mount folders: the container engine does not see", "mount namespace"},
+		{nil, true, true, "ok", "is held in ", ""},
+		{fmt.Errorf("%w: tcp://elsewhere", containers.ErrRemote), true, true, "warning", "is checked here and not held", "docker-host"},
+		{containers.ErrUnavailable, true, true, "ok", "when it answers", ""},
+		{errors.New("the container engine does not see the mounts"), true, true, "warning", "users cannot mount folders: the container engine does not see", "mount namespace"},
+		{nil, false, true, "warning", "", "run the daemon as root"},
+		{nil, false, false, "ok", "", ""},
 	} {
-		n.err = c.err
+		g := newRig(t, func(g *rig) {
+			n := &near{err: c.err}
+			n.Fake, g.driver = g.engine, n
+			if c.dir {
+				g.opt.MountDir = g.dir
+			}
+			if !c.allowed {
+				g.opt.AllowedMounts = nil
+			}
+		})
 		if got := g.checkMounts(); got.Status != c.status || !strings.Contains(got.Detail, c.detail) || (got.Mend == "") != (c.remedy == "") || !strings.Contains(got.Mend, c.remedy) {
-			t.Errorf("%v: %+v", c.err, got)
+			t.Errorf("%v, a folder: %v, allowed: %v: %+v", c.err, c.dir, c.allowed, got)
 		}
-	}
-	g.Runner.opt.MountDir, n.err = "", nil
-	if got := g.checkMounts(); got.Status != "warning" || got.Mend != "run the daemon as root" {
-		t.Errorf("not root's: %+v", got)
-	}
-	g.live().AllowedMounts = nil
-	if got := g.checkMounts(); got.Status != "ok" {
-		t.Errorf("nothing allowed: %+v", got)
 	}
 }
