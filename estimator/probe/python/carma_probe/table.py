@@ -66,8 +66,8 @@ class Table:
     def look(self, t):
         at, size = storage(t)
         m = self.memory.get(at)
-        if m is not None and at:
-            return m
+        if m is not None and at and m.size == size:
+            return m  # else it is gone, and its address another's
         param = self.params.get(at) if at else None
         if param is None and t.is_leaf and t.requires_grad and at:
             param = self.params[at] = t
