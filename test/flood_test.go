@@ -35,7 +35,7 @@ func TestLogFlood(t *testing.T) {
 	// A line has 48 bytes in a log of ours. The engine must keep so much that a
 	// reader on a busy machine is not overtaken: how much it throws away nobody
 	// would know.
-	all, some := fmt.Sprint(90*n), fmt.Sprint(20*n)
+	all, some := fmt.Sprint(90*n), fmt.Sprint(36*n)
 	for name, c := range map[string]struct {
 		keep  string
 		whole bool

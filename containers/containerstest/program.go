@@ -34,6 +34,11 @@ type Proc struct {
 	Fork func() error
 }
 
+// watchedAfter is long after an engine has begun to watch for the kernel to kill
+// a container for its memory. It begins after the start: of a program that lives
+// for 20 ms Docker 20.10 once said only that it was killed.
+const watchedAfter = 300 * time.Millisecond
+
 // Run carries out the arguments in order and returns the exit code:
 //
 //	out:TEXT err:TEXT  print a line
@@ -44,7 +49,7 @@ type Proc struct {
 //	env:KEY dir user args  print KEY=value, the folder, uid:gid, all arguments
 //	read:PATH write:PATH   print the file's text, or "written", or "refused"
 //	interfaces capabilities devices  print what it has of them
-//	hog:N              use N MiB of memory
+//	hog:N              use N MiB of memory, after a moment: see [watchedAfter]
 //	fork:N             start up to N processes, print "forked" and how many
 //	gate:PATH          wait until the file exists
 //	block:N            wait for the stop signal, then exit with N
@@ -95,6 +100,7 @@ func (p *Proc) Run() int {
 		case "devices":
 			p.print(p.Stdout, strings.Join(p.Devices(), " ")+"\n")
 		case "hog":
+			time.Sleep(watchedAfter)
 			hog := make([]byte, n<<20)
 			for i := 0; i < len(hog); i += 4096 {
 				hog[i] = 1
