@@ -58,7 +58,7 @@ file to start from.`,
 		if *drain {
 			info, err := api.NewClient(configs.ClientSocket(config, from)).Drain(cmd.Context())
 			if err == nil {
-				fmt.Fprintf(w, "carma: the daemon (process %d) starts nothing more and ends when %d running have; %d stay queued\n", info.PID, info.Running, info.Queued+info.Held)
+				fmt.Fprintf(w, "carma: the daemon (process %d) starts nothing more and ends with its last running task; running %d, %d stay queued\n", info.PID, info.Running, info.Queued+info.Held)
 			}
 			return err
 		}
