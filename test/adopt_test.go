@@ -135,11 +135,7 @@ func last(lines []string) []string { return lines[max(0, len(lines)-3):] }
 func TestHungEngine(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	e := newDockerd(t)
-	e.start()
-	s := newServer(t, "--speed", "30", "--backoff", "1s")
-	s.useEngine(e)
-	s.start()
+	s, e := onOwnEngine(t)
 	ref, stopped := s.long("a"), s.long("b")
 	s.holds(ref, peak)
 	s.holds(stopped, peak)

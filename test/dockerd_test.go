@@ -241,3 +241,15 @@ func mentions(pid int, dir string) bool {
 	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return bytes.Contains(cmdline, []byte(dir+"/"))
 }
+
+// onOwnEngine is a daemon that runs, on an engine that only this test uses, and
+// may break.
+func onOwnEngine(t *testing.T) (*server, *dockerd) {
+	t.Helper()
+	e := newDockerd(t)
+	e.start()
+	s := newServer(t, "--speed", "30", "--backoff", "1s")
+	s.useEngine(e)
+	s.start()
+	return s, e
+}

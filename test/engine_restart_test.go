@@ -17,11 +17,7 @@ import (
 func TestEngineRestarted(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	e := newDockerd(t)
-	e.start()
-	s := newServer(t, "--speed", "30", "--backoff", "1s")
-	s.useEngine(e)
-	s.start()
+	s, e := onOwnEngine(t)
 	refs := []string{s.long("a"), s.long("b")}
 	for _, ref := range refs {
 		s.holds(ref, peak)

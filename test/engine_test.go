@@ -87,11 +87,7 @@ func TestEngineDown(t *testing.T) {
 func TestEngineKilled(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	e := newDockerd(t)
-	e.start()
-	s := newServer(t, "--speed", "30", "--backoff", "1s")
-	s.useEngine(e)
-	s.start()
+	s, e := onOwnEngine(t)
 	refs := []string{s.long("a"), s.long("b")}
 	for _, ref := range refs {
 		s.holds(ref, peak)
@@ -117,11 +113,7 @@ func TestEngineKilled(t *testing.T) {
 func TestReboot(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	e := newDockerd(t)
-	e.start()
-	s := newServer(t, "--speed", "30", "--backoff", "1s")
-	s.useEngine(e)
-	s.start()
+	s, e := onOwnEngine(t)
 	refs := []string{s.long("a"), s.long("b")}
 	for _, ref := range refs {
 		s.holds(ref, peak)
