@@ -270,8 +270,7 @@ func (s *Store) dropOf(u *userBook, over *full) bool {
 	return false
 }
 
-// dropMiddle deletes the oldest file of a task that is neither the head nor
-// the newest of its attempt.
+// dropMiddle deletes the oldest file of a task that may go.
 func (s *Store) dropMiddle(t *taskBook, over *full) bool {
 	attempts, err := s.Attempts(t.id)
 	if err != nil {
@@ -280,7 +279,7 @@ func (s *Store) dropMiddle(t *taskBook, over *full) bool {
 	for _, n := range attempts {
 		k := key{t.id, n}
 		segs, err := s.segments(k)
-		if err != nil || len(segs) < 3 {
+		if err != nil || !s.droppable(k, segs) {
 			continue
 		}
 		return s.dropSegment(k, segs[1], over) == nil

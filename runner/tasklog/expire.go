@@ -57,6 +57,16 @@ func (s *Store) expireAttempt(k key, why string) error {
 	if err != nil || len(segs) == 1 && lines <= 1 {
 		return err // it is no more than a note
 	}
+	for i := len(segs) - 2; i >= 0 && at.IsZero(); i-- { // the newest holds no line yet
+		err = s.scan(k, segs[i], func(l Line, ok bool, _ []byte, _ int64) {
+			if ok {
+				at = l.At
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
 	note := appendLine(nil, Line{At: at, Stream: Note, Text: []byte(end.note(why))})
 	f, err := os.OpenFile(s.path(k, segment{attempt: k.attempt}), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -169,6 +169,66 @@ func TestFullWhenRotating(t *testing.T) {
 	}
 }
 
+// A disk that fills right behind a new segment takes nothing from what is
+// there: its last line tells, after a crash, what is known already. It was the
+// segment with that line that made the room.
+func TestFullBehindANewSegment(t *testing.T) {
+	free := int64(1 << 40)
+	dir := t.TempDir()
+	open := func() (*Store, *Writer) {
+		s := New(dir, Limits{Attempt: MinLimit, Free: 1})
+		s.disk = func(string) (int64, int64, error) { return 1 << 40, free, nil }
+		return s, mustWriter(t, s, 1, 1)
+	}
+	text := strings.Repeat("x", MaxLine*2/3)
+	all := func(w *Writer, n int) {
+		for i := range n {
+			_ = w.Write(epoch.Add(time.Duration(i+1)), Stdout, fmt.Appendf(nil, "%d %s", i, text), false)
+		}
+	}
+	for n := 1; n < 40; n++ { // wherever a new segment begins
+		free = 1 << 40
+		s, w := open()
+		all(w, n)
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		free = 0
+		all(w, n+12) // more than the memory holds
+		_ = w.Flush()
+		crash(w)
+		s, w = open()
+		all(w, n+12)
+		crash(w)
+		free = 1 << 40
+		s, w = open()
+		all(w, n+12)
+		closeLog(t, w)
+		got := texts(t, s, 0)
+		if next := numbered(t, got); next != n+12 {
+			t.Fatalf("disk full behind line %d: %d lines are kept or noted, %d were printed", n, next, n+12)
+		}
+		if err := os.RemoveAll(s.folder(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// numbered checks that lines and notes follow each other, and counts them.
+func numbered(t *testing.T, lines []string) (next int) {
+	for _, l := range lines {
+		n := 0
+		if _, err := fmt.Sscanf(l, "m:%d lines", &n); err == nil {
+			next += n
+		} else if _, err := fmt.Sscanf(l, "o:%d ", &n); err != nil || n != next {
+			t.Fatalf("line %.20q comes where number %d should: %v", l, next, err)
+		} else {
+			next++
+		}
+	}
+	return next
+}
+
 func TestRealDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=512k"); err != nil {

@@ -82,6 +82,37 @@ func (w *Writer) rotate() bool {
 	return true
 }
 
+// droppable reports whether the oldest segment behind the head may be deleted:
+// not if it holds the newest line on the disk, whose time tells a writer after
+// a restart what is there or noted already. The segment that is written may
+// hold none yet.
+func (s *Store) droppable(k key, segs []segment) bool {
+	for i := len(segs) - 1; i > 1; i-- {
+		if s.holdsLine(k, segs[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsLine reports whether there is a complete line in a segment.
+func (s *Store) holdsLine(k key, seg segment) bool {
+	f, err := os.Open(s.path(k, seg))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for r := (lineReader{r: f}); ; {
+		b, err := r.next()
+		if b == nil || err != nil {
+			return false
+		}
+		if _, ok := parseLine(b); ok {
+			return true
+		}
+	}
+}
+
 // dropOldest deletes segments, never the head or the newest, until the
 // attempt's limit leaves room for n more bytes.
 func (w *Writer) dropOldest(n int64) bool {
@@ -97,7 +128,7 @@ func (w *Writer) dropOldest(n int64) bool {
 			w.fail(err)
 			return false
 		}
-		if len(segs) < 3 {
+		if !w.s.droppable(w.k, segs) {
 			return true
 		}
 		if err := w.s.dropSegment(w.k, segs[1], &full{limit: limit}); err != nil {
