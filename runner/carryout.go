@@ -70,7 +70,7 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			}
 			delete(r.workers, d.Task.ID)
 			r.endProbe(d.Task.ID)
-			r.attempts.Go(func() { r.Logs.Done(int64(d.Task.ID), int64(d.Task.Ended)) })
+			r.side.Go(func() { r.Logs.Done(int64(d.Task.ID), int64(d.Task.Ended)) })
 			r.Log.Info().Int64("task", int64(d.Task.ID)).Str("phase", string(d.Task.Phase)).Int("code", d.Task.Code).Str("reason", words.Reason(d.Task.Reason)).Msg("finished")
 		}
 	}

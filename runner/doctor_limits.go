@@ -103,7 +103,7 @@ func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu mapper.GPUID) (se
 	defer func() {
 		if cause := context.Cause(ctx); errors.Is(cause, containers.ErrUnavailable) {
 			err = cause
-			r.attempts.Go(func() {
+			r.side.Go(func() {
 				_, _ = r.engine.retry(r.work, func() error { r.unlimit(r.work, id); return r.Driver.Remove(r.work, id) })
 			})
 			return

@@ -10,7 +10,7 @@ import (
 )
 
 // drainTail bounds the wait for what is left to do after the last task of a
-// daemon that drains: its container is removed.
+// daemon that drains, as its container is removed. The loop goes on until then.
 const drainTail = 10 * time.Second
 
 const drainReason = "the daemon drains: nothing is started any more, and it ends with its last running task; carma daemon goes on with the queue"
@@ -40,12 +40,9 @@ func (r *Runner) Drain(ctx context.Context, who Caller) (api.Info, error) {
 // the loop only.
 func (r *Runner) drained() bool { return r.draining.Load() && r.state.Placed() == 0 }
 
-// waitAtMost waits for a group, for a while.
-func waitAtMost(group *sync.WaitGroup, limit time.Duration) {
-	done := make(chan struct{})
-	go func() { group.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(limit):
-	}
+// waitAtMost returns what is closed when a group is done, or after a while.
+func waitAtMost(group *sync.WaitGroup, limit time.Duration) <-chan struct{} {
+	over, end := context.WithTimeout(context.Background(), limit)
+	go func() { group.Wait(); end() }()
+	return over.Done()
 }

@@ -91,8 +91,9 @@ type rig struct {
 	proc      string // where /proc is found; empty: /
 
 	*Runner
-	api  *api.Client
-	stop func()
+	api   *api.Client
+	stop  func()
+	ended chan struct{} // closed when the daemon has ended, asked or by itself
 }
 
 const stepTimeout = 20 * time.Second
@@ -151,8 +152,10 @@ func (g *rig) start() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	r := g.Runner
+	r, ended := g.Runner, make(chan struct{})
+	g.ended = ended
 	all.Go(func() {
+		defer close(ended)
 		if err := r.RunAndServe(ctx, l); err != nil {
 			g.t.Errorf("daemon: %v", err)
 		}

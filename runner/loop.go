@@ -28,9 +28,10 @@ func (r *Runner) loop(ctx context.Context) error {
 	wake, flush := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer wake.Stop()
 	defer flush.Stop()
+	var tailed <-chan struct{}
 	for {
-		if r.drained() {
-			return nil
+		if tailed == nil && r.drained() {
+			tailed = waitAtMost(&r.attempts, drainTail)
 		}
 		r.busy.Store(0)
 		wake.Reset(r.untilWake())
@@ -48,6 +49,8 @@ func (r *Runner) loop(ctx context.Context) error {
 		batch := kept
 		select {
 		case <-ctx.Done():
+			return nil
+		case <-tailed:
 			return nil
 		case query := <-r.queries:
 			r.busy.Store(time.Now().UnixNano())

@@ -79,7 +79,7 @@ func (r *Runner) startProbe(rec *Record) {
 	ctx, end := context.WithCancel(r.work)
 	p := &prober{end: end}
 	r.probers.tasks[id] = p
-	r.attempts.Go(func() {
+	r.side.Go(func() {
 		defer end()
 		r.probe(ctx, p, rec)
 		r.probers.mu.Lock()

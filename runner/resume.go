@@ -22,7 +22,7 @@ func (r *Runner) resume() {
 	}
 	first := r.nextID
 	r.attempts.Go(func() { r.sweep(r.work, placed, first) })
-	r.attempts.Go(func() { r.sweepOutput(r.work, first); r.keepHouse(r.work) })
+	r.side.Go(func() { r.sweepOutput(r.work, first); r.keepHouse(r.work) })
 }
 
 // takeOver starts the workers that are missing, and returns the attempts that

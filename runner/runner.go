@@ -147,7 +147,8 @@ type Runner struct {
 
 	work     context.Context // ends when the daemon stops; containers go on
 	endWork  context.CancelFunc
-	attempts sync.WaitGroup
+	attempts sync.WaitGroup // what a daemon that drains waits for
+	side     sync.WaitGroup // what goes on until work ends
 }
 
 var pid = os.Getpid()
@@ -229,21 +230,17 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err := r.greet(ctx); err != nil {
 		return err
 	}
-	var side sync.WaitGroup
-	side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
-	side.Go(func() { r.monitor.run(r.work, r.sampled) })
-	side.Go(func() { r.lookLate(r.work) })
-	side.Go(func() { frugal(r.work) })
-	side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
+	r.side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
+	r.side.Go(func() { r.monitor.run(r.work, r.sampled) })
+	r.side.Go(func() { r.lookLate(r.work) })
+	r.side.Go(func() { frugal(r.work) })
+	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
 	r.sweepMounts()
 	r.resume()
 	err := r.loop(ctx)
-	if r.draining.Load() && ctx.Err() == nil {
-		waitAtMost(&r.attempts, drainTail)
-	}
 	r.endWork()
 	r.attempts.Wait()
-	side.Wait()
+	r.side.Wait()
 	r.snapping.Wait()
 	if storeErr := r.store(); err == nil {
 		err = storeErr
