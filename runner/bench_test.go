@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -22,18 +24,18 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// BenchmarkSubmit measures durable submissions through the socket with 32
-// clients: each answer means that the task is on the disk. The GPUs are taken,
-// so that what is measured is submitting and not launching.
-func BenchmarkSubmit(b *testing.B) {
+// benchDaemon serves a daemon whose GPUs are taken by four tasks, so that what
+// is measured is not launching.
+func benchDaemon(b *testing.B) (socket string) {
+	b.Helper()
 	dir := b.TempDir()
 	j, err := journal.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer j.Close()
+	b.Cleanup(func() { _ = j.Close() })
 	engine := containerstest.NewFake()
-	defer engine.Shutdown()
+	b.Cleanup(engine.Shutdown)
 	engine.AddImage("train", containerstest.Image{Run: untilStopped})
 	opt := Options{Version: "bench", DataDir: dir, Mapper: mapper.DefaultOptions(), Attach: containers.AttachSimulated,
 		SampleEvery: time.Second, Pull: "never", StopGrace: time.Second}
@@ -45,7 +47,7 @@ func BenchmarkSubmit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	socket := filepath.Join(dir, "s")
+	socket = filepath.Join(dir, "s")
 	l, err := Listen(socket)
 	if err != nil {
 		b.Fatal(err)
@@ -56,15 +58,20 @@ func BenchmarkSubmit(b *testing.B) {
 			b.Error(err)
 		}
 	})
-	defer daemon.Wait()
-	defer cancel()
+	b.Cleanup(func() { cancel(); daemon.Wait() })
 	client := api.NewClient(socket)
 	for i := range 4 {
 		if _, err := client.Submit(ctx, api.Submit{Image: "train", Name: fmt.Sprintf("holder-%d", i)}); err != nil {
 			b.Fatal(err)
 		}
 	}
+	return socket
+}
 
+// BenchmarkSubmit measures durable submissions through the socket with 32
+// clients: each answer means that the task is on the disk.
+func BenchmarkSubmit(b *testing.B) {
+	socket, ctx := benchDaemon(b), context.Background()
 	const clients = 32
 	took := make([]time.Duration, b.N)
 	var next atomic.Int64
@@ -89,4 +96,37 @@ func BenchmarkSubmit(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "submissions/s")
 	b.ReportMetric(float64(took[b.N/2].Microseconds())/1000, "ms-p50")
 	b.ReportMetric(float64(took[b.N*99/100].Microseconds())/1000, "ms-p99")
+}
+
+// BenchmarkList measures the listing of 7,000 waiting tasks, page by page, as
+// the daemon makes it and as a client reads it.
+func BenchmarkList(b *testing.B) {
+	socket, ctx := benchDaemon(b), context.Background()
+	c := api.NewClient(socket)
+	const tasks = 7000
+	_, err := c.SubmitAll(ctx, api.Submission{Tasks: slices.Repeat([]api.Submit{{Image: "train", Mem: int64(4 * mapper.GiB), Command: []string{"python", "train.py"}}}, tasks)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("page", func(b *testing.B) { // the daemon's part, and the transfer
+		plain := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}
+		bytes := int64(0)
+		for b.Loop() {
+			resp, err := plain.Get("http://carma/v1/tasks?limit=1000&before=5000")
+			if err != nil {
+				b.Fatal(err)
+			}
+			bytes, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+		b.ReportMetric(float64(bytes)/1000, "bytes/row")
+	})
+	b.Run("all", func(b *testing.B) {
+		for b.Loop() {
+			list, err := c.Tasks(ctx, api.ListOptions{})
+			if err != nil || len(list) != tasks+4 {
+				b.Fatal(len(list), err)
+			}
+		}
+	})
 }

@@ -188,7 +188,7 @@ func TestFullBehindANewSegment(t *testing.T) {
 	}
 	for n := 1; n < 40; n++ { // wherever a new segment begins
 		free = 1 << 40
-		s, w := open()
+		_, w := open()
 		all(w, n)
 		if err := w.Flush(); err != nil {
 			t.Fatal(err)
@@ -197,11 +197,11 @@ func TestFullBehindANewSegment(t *testing.T) {
 		all(w, n+12) // more than the memory holds
 		_ = w.Flush()
 		crash(w)
-		s, w = open()
+		_, w = open()
 		all(w, n+12)
 		crash(w)
 		free = 1 << 40
-		s, w = open()
+		s, w := open()
 		all(w, n+12)
 		closeLog(t, w)
 		got := texts(t, s, 0)
