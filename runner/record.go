@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -70,6 +71,7 @@ type book struct {
 	groups  map[string]int           // unfinished tasks of each group
 	users   map[int]*usage           // of the users' unfinished tasks, by uid
 	done    []mapper.TaskID          // finished ones, oldest first
+	order   []mapper.TaskID          // of entries, ascending; some have been forgotten since
 	version int64
 	changed chan struct{} // closed at the next change
 }
@@ -97,6 +99,7 @@ func (b *book) put(r *Record) {
 	if e == nil {
 		e = &entry{}
 		b.entries[r.ID()] = e
+		b.place(r.ID())
 		if b.names[r.Name] <= r.ID() {
 			b.names[r.Name] = r.ID()
 		}
@@ -231,6 +234,41 @@ func (b *book) since(version int64) ([]*Record, int64, <-chan struct{}) {
 		}
 	}
 	return newer, b.version, b.changed
+}
+
+// newest returns the records that are wanted, the newest first and at most n:
+// those below a number, or all if that is 0.
+func (b *book) newest(before mapper.TaskID, n int, wanted func(*Record) bool) (recs []*Record) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	last := len(b.order)
+	if before > 0 {
+		last, _ = slices.BinarySearch(b.order, before)
+	}
+	for i := last - 1; i >= 0 && len(recs) < n; i-- {
+		if e := b.entries[b.order[i]]; e != nil && wanted(e.rec) {
+			recs = append(recs, e.rec)
+		}
+	}
+	return recs
+}
+
+// hasForgotten reports whether finished tasks may be in the journal only.
+func (b *book) hasForgotten() bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return len(b.entries) >= keepFinished
+}
+
+// place adds a number to the order, which drops those that are forgotten when
+// they have become half of it.
+func (b *book) place(id mapper.TaskID) {
+	if len(b.order) > 2*len(b.entries) {
+		b.order = slices.DeleteFunc(b.order, func(id mapper.TaskID) bool { return b.entries[id] == nil })
+	}
+	if i, there := slices.BinarySearch(b.order, id); !there {
+		b.order = slices.Insert(b.order, i, id)
+	}
 }
 
 func (b *book) all() []*Record {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -132,40 +133,42 @@ func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) 
 	return out, nil
 }
 
-// records are the newest that are asked for. more, if not 0, is the lowest number
-// that was looked at: there may be others below it.
+// records are the newest that are asked for, and one more where there are more
+// than a page holds. more, if not 0, is the lowest number that was looked at:
+// there may be others below it.
 func (r *Runner) records(o api.ListOptions) (recs []*Record, more int64, err error) {
-	recs = r.book.all()
-	if o.All && len(recs) >= keepFinished {
-		limit := pageLimit(o)
-		rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Before: o.Before, Limit: limit, Bytes: pageBytes})
+	asked := func(rec *Record) bool {
+		return (o.All || !rec.Task.Phase.Finished()) && (o.User == "" || rec.User == o.User) && (o.Group == "" || rec.Group == o.Group) && hasLabel(rec, o.Label)
+	}
+	before := mapper.TaskID(o.Before)
+	if !o.All || !r.book.hasForgotten() {
+		return r.book.newest(before, pageLimit(o)+1, asked), 0, nil
+	}
+	recs = r.book.newest(before, math.MaxInt, asked)
+	limit := pageLimit(o)
+	rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Before: o.Before, Limit: limit, Bytes: pageBytes})
+	if err != nil {
+		return nil, 0, err
+	}
+	bytes := 0
+	have := map[mapper.TaskID]bool{}
+	for _, rec := range recs {
+		have[rec.ID()] = true
+	}
+	for _, row := range rows {
+		bytes += len(row.Body)
+		rec, err := recordOf(row)
 		if err != nil {
 			return nil, 0, err
 		}
-		bytes := 0
-		have := map[mapper.TaskID]bool{}
-		for _, rec := range recs {
-			have[rec.ID()] = true
-		}
-		for _, row := range rows {
-			bytes += len(row.Body)
-			rec, err := recordOf(row)
-			if err != nil {
-				return nil, 0, err
-			}
-			if !have[rec.ID()] {
-				recs = append(recs, rec)
-			}
-		}
-		if len(rows) > 0 && (len(rows) == limit || bytes >= pageBytes) {
-			more = rows[len(rows)-1].ID
+		if !have[rec.ID()] && asked(rec) {
+			recs = append(recs, rec)
 		}
 	}
-	recs = slices.DeleteFunc(recs, func(rec *Record) bool {
-		id := int64(rec.ID())
-		return (!o.All && rec.Task.Phase.Finished()) || (o.User != "" && rec.User != o.User) || (o.Group != "" && rec.Group != o.Group) || !hasLabel(rec, o.Label) ||
-			(o.Before > 0 && id >= o.Before) || id < more
-	})
+	if len(rows) > 0 && (len(rows) == limit || bytes >= pageBytes) {
+		more = rows[len(rows)-1].ID
+	}
+	recs = slices.DeleteFunc(recs, func(rec *Record) bool { return int64(rec.ID()) < more })
 	slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(b.ID(), a.ID()) })
 	return recs, more, nil
 }

@@ -4,6 +4,7 @@ package test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -156,20 +157,27 @@ func size(key string, otherwise int) int {
 	return otherwise
 }
 
-// latencies are of one kind of request.
-type latencies struct {
-	mu    sync.Mutex
-	times map[string][]time.Duration
+// clientSaw is what one client has measured: how long each request took, by
+// kind, and what failed.
+type clientSaw struct {
+	Times  map[string][]time.Duration `json:"times"`
+	Failed int                        `json:"failed"`
+	Last   string                     `json:"last,omitempty"`
 }
 
-func (l *latencies) add(kind string, d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.times[kind] = append(l.times[kind], d)
+func (c *clientSaw) add(o clientSaw) {
+	for kind, times := range o.Times {
+		c.Times[kind] = append(c.Times[kind], times...)
+	}
+	if c.Failed += o.Failed; o.Last != "" {
+		c.Last = o.Last
+	}
 }
 
 // TestLoad: 200 clients for five minutes submit, list, read logs and stop, each
-// with about three requests a second. Nothing may fail, and the daemon stays small.
+// with about three requests a second. Nothing may fail, and the daemon stays
+// small. A client is a process of its own, as users' are: what one reads does
+// not hold up what another sends.
 func TestLoad(t *testing.T) {
 	clients := size("CLIENTS", 200)
 	duration := 5 * time.Minute
@@ -180,57 +188,96 @@ func TestLoad(t *testing.T) {
 	l.start()
 	p50, p99 := syncTime(t, l.dir)
 	fmt.Printf("disk sync of 4 KiB: median %s, p99 %s; load of the machine %s\n", p50, p99, machineLoad())
-	seen := &latencies{times: map[string][]time.Duration{}}
-	var failed atomic.Int64
-	var last atomic.Value
-	end := time.Now().Add(duration)
+	results := t.TempDir()
+	begin := time.Now().Add(time.Duration(clients) * 20 * time.Millisecond) // all have started
+	end := begin.Add(duration)
 	var all sync.WaitGroup
-	for range clients {
+	for i := range clients {
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestLoadClient$")
+		cmd.Env = append(os.Environ(), "LOAD_SOCKET="+l.socket, "LOAD_RESULT="+filepath.Join(results, strconv.Itoa(i)),
+			fmt.Sprintf("LOAD_BEGIN=%d", begin.UnixNano()), fmt.Sprintf("LOAD_END=%d", end.UnixNano()))
+		cmd.Stderr = os.Stderr
 		all.Go(func() {
-			c := api.NewClient(l.socket)
-			var mine []string
-			for time.Now().Before(end) {
-				kind, err := oneRequest(t.Context(), c, &mine, seen)
-				if err != nil {
-					failed.Add(1)
-					last.Store(kind + ": " + err.Error())
-				}
-				time.Sleep(time.Duration(rand.IntN(600)) * time.Millisecond)
-			}
-			for _, ref := range mine {
-				_, _ = c.Stop(t.Context(), ref, api.StopRequest{})
+			if err := cmd.Run(); err != nil {
+				t.Errorf("client %d: %v", i, err)
 			}
 		})
 	}
-	most := 0.0
+	most, waiting := 0.0, 0
 	for time.Now().Before(end) {
 		time.Sleep(time.Second)
 		now, _ := l.resident()
 		most = max(most, now)
 	}
+	if info, err := l.api.Info(t.Context()); err == nil {
+		waiting = info.Queued
+	}
 	all.Wait()
-	fmt.Printf("%d clients for %s: %d errors; memory at most %.0f MB resident; load of the machine %s\n", clients, duration, failed.Load(), most, machineLoad())
+	seen := clientSaw{Times: map[string][]time.Duration{}}
+	for i := range clients {
+		var one clientSaw
+		b, err := os.ReadFile(filepath.Join(results, strconv.Itoa(i)))
+		if err == nil {
+			err = json.Unmarshal(b, &one)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		seen.add(one)
+	}
+	fmt.Printf("%d clients for %s: %d errors; %d tasks waited at the end; memory at most %.0f MB resident; load of the machine %s\n",
+		clients, duration, seen.Failed, waiting, most, machineLoad())
 	for _, kind := range []string{"submit", "list", "logs", "stop"} {
-		p50, p99 := percentiles(seen.times[kind])
-		fmt.Printf("%-7s %7d requests, p50 %s, p99 %s\n", kind, len(seen.times[kind]), p50.Round(100*time.Microsecond), p99.Round(100*time.Microsecond))
+		p50, p99 := percentiles(seen.Times[kind])
+		fmt.Printf("%-7s %7d requests, p50 %s, p99 %s\n", kind, len(seen.Times[kind]), p50.Round(100*time.Microsecond), p99.Round(100*time.Microsecond))
 	}
 	if most > 200 {
 		t.Errorf("the daemon took %.0f MB, more than 200", most)
 	}
-	if failed.Load() > 0 {
-		t.Errorf("%d requests failed, at last %v", failed.Load(), last.Load())
+	if seen.Failed > 0 {
+		t.Errorf("%d requests failed, at last %v", seen.Failed, seen.Last)
 	}
 	l.stop()
 }
 
+// TestLoadClient is one client of TestLoad, and nothing by itself.
+func TestLoadClient(t *testing.T) {
+	socket := os.Getenv("LOAD_SOCKET")
+	if socket == "" {
+		t.Skip("a part of TestLoad")
+	}
+	at := func(key string) time.Time { return time.Unix(0, int64(size(key, 0))) }
+	saw, end := clientSaw{Times: map[string][]time.Duration{}}, at("LOAD_END")
+	c := api.NewClient(socket)
+	var mine []string
+	time.Sleep(time.Until(at("LOAD_BEGIN")) + time.Duration(rand.IntN(600))*time.Millisecond)
+	for time.Now().Before(end) {
+		begun := time.Now()
+		kind, err := oneRequest(t.Context(), c, &mine)
+		saw.Times[kind] = append(saw.Times[kind], time.Since(begun))
+		if err != nil {
+			saw.Failed, saw.Last = saw.Failed+1, kind+": "+err.Error()
+		}
+		time.Sleep(time.Duration(rand.IntN(600)) * time.Millisecond)
+	}
+	for _, ref := range mine {
+		_, _ = c.Stop(t.Context(), ref, api.StopRequest{})
+	}
+	b, err := json.Marshal(saw)
+	if err == nil {
+		err = os.WriteFile(os.Getenv("LOAD_RESULT"), b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // oneRequest submits in 2 of 5 cases, lists, reads logs or stops in one each.
-func oneRequest(ctx context.Context, c *api.Client, mine *[]string, seen *latencies) (kind string, err error) {
+func oneRequest(ctx context.Context, c *api.Client, mine *[]string) (kind string, err error) {
 	n := rand.IntN(5)
 	if len(*mine) == 0 {
 		n = 0
 	}
-	begun := time.Now()
-	defer func() { seen.add(kind, time.Since(begun)) }()
 	switch n {
 	case 0, 1:
 		made, err := c.Submit(ctx, api.Submit{Image: "carma/load:none", Mem: 1 << 30, Pull: "never"})

@@ -12,6 +12,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // NoDaemonError says that nobody answers at the socket.
@@ -59,7 +62,7 @@ func read[A any](c *Client, resp *http.Response, what string) (answer A, err err
 	if resp.StatusCode == http.StatusNoContent {
 		return answer, nil
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := jsonv2.UnmarshalRead(resp.Body, &answer, jsonv1.FormatDurationAsNano(true)); errors.Is(err, io.ErrUnexpectedEOF) {
 		return answer, &NoDaemonError{Socket: c.socket, Err: err}
 	} else if err != nil {
 		return answer, fmt.Errorf("answer to %s: %w", what, err)
