@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -18,7 +20,7 @@ type Config struct {
 	DataDir string
 	// JournalReserve is the room on the data folder's disk that is kept for the
 	// journal, for when there is no other.
-	JournalReserve mapper.Bytes
+	JournalReserve units.Bytes
 	// GPUs is where the GPUs come from: auto, nvml, nvml:GPU,... or sim:SERVER.
 	GPUs string
 	// Speed is simulated time per clock time; 1 on real GPUs.
@@ -56,7 +58,7 @@ type Config struct {
 	// or never. ProbeTimeout and ProbeMemory bound a probe.
 	Probe        string
 	ProbeTimeout time.Duration
-	ProbeMemory  mapper.Bytes
+	ProbeMemory  units.Bytes
 	// MPS is who shares GPUs with whom by NVIDIA's Multi-Process Service: off,
 	// user or shared. MPSControl is its control program, MPSDir the folder of
 	// the control daemons; MPSThreads and MPSMemoryLimit bound each task, and
@@ -82,13 +84,13 @@ type Config struct {
 	// StopGrace is the time between the stop signal and the kill.
 	StopGrace time.Duration
 	// LogBytes bounds the output kept per attempt.
-	LogBytes mapper.Bytes
+	LogBytes units.Bytes
 	// OutputDir holds the tasks' output; empty: folder logs of DataDir.
 	OutputDir string
 	// OutputTask, OutputUser and OutputTotal bound the output kept of one task,
 	// of one user's tasks and of all; OutputFree stays free on its disk. 0: a
 	// default that depends on LogBytes and the disk.
-	OutputTask, OutputUser, OutputTotal, OutputFree mapper.Bytes
+	OutputTask, OutputUser, OutputTotal, OutputFree units.Bytes
 	// KeepTasks is how many finished tasks are kept, KeepTasksFor and
 	// KeepOutputFor how long they and their output are; 0: no limit.
 	KeepTasks                   int
@@ -106,13 +108,13 @@ type Config struct {
 	Visibility string
 	// HostMem, CPUs, Pids and ShmSize are what a task may use of the machine if
 	// it does not ask; the others the most it may ask for. 0: by the machine.
-	HostMem, MaxHostMem, ShmSize, MaxShmSize mapper.Bytes
+	HostMem, MaxHostMem, ShmSize, MaxShmSize units.Bytes
 	CPUs, MaxCPUs                            float64
 	Pids, MaxPids                            int
 	// What one user may have of the daemon; 0: no limit. HighPriority is who
 	// may use priority high: all, admins or a group.
 	UserConnections, UserTasks, UserHigh int
-	UserBytes                            mapper.Bytes
+	UserBytes                            units.Bytes
 	HighPriority                         string
 
 	// Mapper are the rules tasks are placed by. Their defaults depend on the
@@ -140,7 +142,7 @@ func Default() Config {
 		Socket:  defaultSocket(),
 		DataDir: defaultDataDir(),
 
-		JournalReserve: 16 * mapper.MiB,
+		JournalReserve: 16 * units.MiB,
 
 		GPUs:        "auto",
 		Speed:       1,
@@ -154,7 +156,7 @@ func Default() Config {
 		Estimator:      "carma",
 		Probe:          "asked",
 		ProbeTimeout:   2 * time.Minute,
-		ProbeMemory:    8 * mapper.GiB,
+		ProbeMemory:    8 * units.GiB,
 		MPS:            "off",
 		MPSControl:     "nvidia-cuda-mps-control",
 		MPSDir:         defaultMPSDir(),
@@ -165,7 +167,7 @@ func Default() Config {
 		NVIDIASMI:      "nvidia-smi",
 		Pull:           "missing",
 		StopGrace:      10 * time.Second,
-		LogBytes:       64 * mapper.MiB,
+		LogBytes:       64 * units.MiB,
 		KeepTasks:      100_000,
 		AllowedMounts:  []string{"~"},
 		AdminGroup:     "carma",
@@ -174,7 +176,7 @@ func Default() Config {
 		Pids:            16384,
 		UserConnections: 512,
 		UserTasks:       10_000,
-		UserBytes:       64 * mapper.MiB,
+		UserBytes:       64 * units.MiB,
 		UserHigh:        10,
 		HighPriority:    "all",
 

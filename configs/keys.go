@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -95,7 +97,7 @@ var keys = []key{
 		return nil
 	}},
 	{"probe-memory", "host `memory` a probe may use", func(c *Config) any { return &c.ProbeMemory }, func(c *Config) error {
-		if c.ProbeMemory < 64*mapper.MiB {
+		if c.ProbeMemory < 64*units.MiB {
 			return fmt.Errorf("%s is too little to start a program in; write for example 8G", c.ProbeMemory)
 		}
 		return nil
@@ -145,7 +147,7 @@ var keys = []key{
 		return notNegative(c.StopGrace)
 	}},
 	{"log-bytes", "output kept per attempt", func(c *Config) any { return &c.LogBytes }, func(c *Config) error {
-		if c.LogBytes < mapper.KiB {
+		if c.LogBytes < units.KiB {
 			return fmt.Errorf("%d bytes is too small; write for example 64M", c.LogBytes)
 		}
 		return nil
@@ -326,8 +328,8 @@ func find(name string) (key, bool) {
 }
 
 // output refuses limits that no log fits into.
-func output(b mapper.Bytes) error {
-	if b != 0 && b < mapper.MiB {
+func output(b units.Bytes) error {
+	if b != 0 && b < units.MiB {
 		return fmt.Errorf("%d bytes is too small; write for example 10G, or 0 for the default", b)
 	}
 	return nil

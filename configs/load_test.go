@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"github.com/spf13/pflag"
 
 	"carma/configs/nearest"
@@ -59,7 +61,7 @@ func TestPrecedence(t *testing.T) {
 	}
 	want := Default()
 	want.Mapper = mapperDefaults("lug")
-	want.Mapper.MinFree, want.Mapper.WarmUp = 6*mapper.GiB, 7*time.Second
+	want.Mapper.MinFree, want.Mapper.WarmUp = 6*units.GiB, 7*time.Second
 	want.Speed, want.AllowedMounts, want.Mapper.IdleFirst = 60, []string{"~", "/data"}, true
 	want.DataDir, _ = filepath.Abs("x")
 	if !reflect.DeepEqual(got, want) {

@@ -1,12 +1,14 @@
 package configs
 
 import (
-	"carma/mapper"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // set parses raw (a string from a flag or the environment, or a YAML value)
@@ -46,8 +48,8 @@ func set(p, raw any) error {
 			return fmt.Errorf("%s is not a time; write for example 30s or 5m", quote(raw))
 		}
 		*p = v
-	case *mapper.Bytes:
-		v, err := mapper.ParseBytes(text(raw))
+	case *units.Bytes:
+		v, err := units.ParseBytes(text(raw))
 		if err != nil {
 			return fmt.Errorf("%s is not an amount of memory; write for example 512M or 12G", quote(raw))
 		}
@@ -130,7 +132,7 @@ func show(p any) string {
 	switch p := p.(type) {
 	case *string:
 		return *p
-	case *mapper.Bytes:
+	case *units.Bytes:
 		return showBytes(*p)
 	case *[]string:
 		return strings.Join(*p, ",")
@@ -148,11 +150,11 @@ func show(p any) string {
 	panic(fmt.Sprintf("configs: no text for %T", p))
 }
 
-func showBytes(b mapper.Bytes) string {
+func showBytes(b units.Bytes) string {
 	for _, u := range []struct {
 		unit string
-		of   mapper.Bytes
-	}{{"G", mapper.GiB}, {"M", mapper.MiB}, {"K", mapper.KiB}} {
+		of   units.Bytes
+	}{{"G", units.GiB}, {"M", units.MiB}, {"K", units.KiB}} {
 		if b != 0 && b%u.of == 0 {
 			return strconv.FormatInt(int64(b/u.of), 10) + u.unit
 		}
@@ -183,7 +185,7 @@ func kindOf(p any) string {
 		return "number"
 	case *time.Duration:
 		return "duration"
-	case *mapper.Bytes:
+	case *units.Bytes:
 		return "memory"
 	case *[]string, *[]mapper.Weight:
 		return "list"

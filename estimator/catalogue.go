@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/configs/nearest"
-	"carma/mapper"
 	"carma/mapper/interference"
 )
 
@@ -23,7 +24,7 @@ type Entry struct {
 	Batch   int
 	GPUs    int
 	// Memory is the measured peak per GPU; an entry with 0 is left out.
-	Memory mapper.Bytes
+	Memory units.Bytes
 	// Loads are what it does to each of its GPUs alone, RunTime how long it
 	// takes; empty and 0: not measured.
 	Loads   []interference.Load
@@ -36,7 +37,7 @@ type Entry struct {
 // by the allocator's granularity rather than in proportion.
 const (
 	marginFactor = 1.02
-	marginLeast  = 64 * mapper.MiB
+	marginLeast  = 64 * units.MiB
 )
 
 // Catalogue estimates from measured workloads. It is safe for concurrent use.
@@ -237,7 +238,7 @@ func (c *Catalogue) nearest(name string) []string {
 
 // MeasuredPeak is the measured memory per GPU of a workload by its name, or
 // of a model at that very batch size and number of GPUs.
-func (c *Catalogue) MeasuredPeak(name string, batch, gpus int) (mapper.Bytes, bool) {
+func (c *Catalogue) MeasuredPeak(name string, batch, gpus int) (units.Bytes, bool) {
 	folded := fold(name)
 	for _, e := range c.entries {
 		if (fold(e.Name) == folded || fold(e.Model+e.Dataset) == folded || fold(e.Model) == folded) && e.Batch == batch && e.GPUs == gpus {

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
-const mib = mapper.MiB
+const mib = units.MiB
 
 var shelf = []Entry{
 	{Name: "resnet3", Model: "resnet50", Dataset: "imagenet", Batch: 128, GPUs: 1, Memory: 13_000 * mib},
@@ -30,8 +30,8 @@ func TestEstimate(t *testing.T) {
 	tests := []struct {
 		name   string
 		q      Query
-		point  mapper.Bytes // MiB; 0: whole GPU
-		upper  mapper.Bytes
+		point  units.Bytes // MiB; 0: whole GPU
+		upper  units.Bytes
 		method string
 		detail string
 	}{
@@ -79,7 +79,7 @@ func TestEstimate(t *testing.T) {
 
 // The upper bound is never below the point, and 64 MiB at least above it.
 func TestMargin(t *testing.T) {
-	c := NewCatalogue([]Entry{{Name: "tiny", Memory: 1}, {Name: "huge", Memory: 80 * mapper.GiB}})
+	c := NewCatalogue([]Entry{{Name: "tiny", Memory: 1}, {Name: "huge", Memory: 80 * units.GiB}})
 	for _, name := range []string{"tiny", "huge"} {
 		e, err := c.Estimate(Query{Model: name, Batch: 3})
 		if err != nil || e.Memory < e.Point+64*mib || e.Memory < e.Point.Scale(1.02) {
@@ -135,7 +135,7 @@ func FuzzEstimate(f *testing.F) {
 	f.Add("é/-", -1, -1, int64(-5))
 	c := NewCatalogue(shelf)
 	f.Fuzz(func(t *testing.T, model string, batch, gpus int, declared int64) {
-		e, err := c.Estimate(Query{Model: model, Batch: batch, GPUs: gpus, Declared: mapper.Bytes(declared)})
+		e, err := c.Estimate(Query{Model: model, Batch: batch, GPUs: gpus, Declared: units.Bytes(declared)})
 		if err != nil {
 			return
 		}

@@ -11,12 +11,13 @@ package estimator
 import (
 	"carma/configs/models"
 	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // Query is what is known about a task.
 type Query struct {
 	// Declared is the user's own figure per GPU; 0: none.
-	Declared mapper.Bytes
+	Declared units.Bytes
 	// Model names a model (resnet50), a model on a data set
 	// (efficientnet_b0/cifar100) or a workload; empty: unknown.
 	Model string
@@ -58,9 +59,9 @@ const (
 // Estimate is a task's predicted peak memory per GPU.
 type Estimate struct {
 	// Memory is an upper bound; 0 when WholeGPU.
-	Memory mapper.Bytes
+	Memory units.Bytes
 	// Point is the likeliest value, at most Memory; 0 when WholeGPU.
-	Point mapper.Bytes
+	Point units.Bytes
 	// WholeGPU: nothing can be said, the task should have GPUs of its own.
 	WholeGPU bool
 	// Method is where the number comes from: declared, catalogue, whole-gpu, or

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // OtherBatches is the method of an estimate that runs of the same program at
@@ -17,7 +17,7 @@ const OtherBatches = "other-batches"
 // one GPU.
 type Run struct {
 	Batch int
-	Peak  mapper.Bytes
+	Peak  units.Bytes
 }
 
 const (
@@ -99,4 +99,4 @@ func fromTwo(batch float64, a, b Run) (point, upper float64) {
 func doublings(a, b int) float64 { return math.Abs(math.Log2(float64(a) / float64(b))) }
 
 // bytesOf is x as bytes, without overflow.
-func bytesOf(x float64) mapper.Bytes { return mapper.Bytes(min(max(x, 0), 1<<60)) }
+func bytesOf(x float64) units.Bytes { return units.Bytes(min(max(x, 0), 1<<60)) }

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 func TestFromRuns(t *testing.T) {
-	const g = mapper.GiB
+	const g = units.GiB
 	for _, row := range []struct {
 		name         string
 		batch        int

@@ -3,6 +3,8 @@ package mapper
 import (
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // after makes a task follow another.
@@ -33,8 +35,8 @@ func TestConditions(t *testing.T) {
 		{AfterAny, ExitStopped, true, true, ""},
 	} {
 		w := newWorld(t, plain(), 2)
-		first := w.submit(GiB, nil)
-		then := w.submit(GiB, after(first, c.condition))
+		first := w.submit(units.GiB, nil)
+		then := w.submit(units.GiB, after(first, c.condition))
 		if got := w.s.tasks[then].Phase; got != Held {
 			t.Errorf("%+v: it is %s at first", c, got)
 		}
@@ -55,9 +57,9 @@ func TestConditions(t *testing.T) {
 // A diamond runs in order, and the join waits for both sides.
 func TestDiamond(t *testing.T) {
 	w := newWorld(t, plain(), 4)
-	top := w.submit(GiB, nil)
-	left, right := w.submit(GiB, after(top, AfterOK)), w.submit(GiB, after(top, AfterOK))
-	join := w.submit(GiB, func(r *Request) { after(left, AfterOK)(r); after(right, AfterOK)(r) })
+	top := w.submit(units.GiB, nil)
+	left, right := w.submit(units.GiB, after(top, AfterOK)), w.submit(units.GiB, after(top, AfterOK))
+	join := w.submit(units.GiB, func(r *Request) { after(left, AfterOK)(r); after(right, AfterOK)(r) })
 	for _, id := range []TaskID{top, left, right, join} {
 		if n := len(w.launches); w.launches[n-1].Task < id {
 			t.Fatalf("task %d is not placed; launched: %+v", id, w.launches)
@@ -76,12 +78,12 @@ func TestDiamond(t *testing.T) {
 // A failure ends all that hangs on it, however long the chain, and nothing else.
 func TestCascade(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	first := w.submit(GiB, nil)
+	first := w.submit(units.GiB, nil)
 	last := first
 	for range 1000 {
-		last = w.submit(GiB, after(last, AfterOK))
+		last = w.submit(units.GiB, after(last, AfterOK))
 	}
-	other := w.submit(GiB, after(first, AfterAny))
+	other := w.submit(units.GiB, after(first, AfterAny))
 	w.started(first)
 	w.exit(first, ExitProgram)
 	if got := w.finished[last]; got.Phase != Cancelled || say(got.Reason) != "after-cancelled task=1000 condition=ok" {
@@ -95,7 +97,7 @@ func TestCascade(t *testing.T) {
 // A dependency that makes no sense ends the task at once.
 func TestDependencyRefused(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	gone := w.submit(GiB, nil)
+	gone := w.submit(units.GiB, nil)
 	w.started(gone)
 	w.exit(gone, ExitOK)
 	for _, c := range []struct {
@@ -108,7 +110,7 @@ func TestDependencyRefused(t *testing.T) {
 		{Dependency{gone, "soon"}, ReasonAfterUnknown},
 		{Dependency{gone, AfterAny}, ""},
 	} {
-		id := w.submit(GiB, after(c.dependency.Task, c.dependency.Condition))
+		id := w.submit(units.GiB, after(c.dependency.Task, c.dependency.Condition))
 		if got := w.finished[id]; got.Reason.Code != c.reason || (got.Phase == Cancelled) != (c.reason != "") {
 			t.Errorf("%+v: %s, %s", c.dependency, got.Phase, say(got.Reason))
 		}
@@ -118,8 +120,8 @@ func TestDependencyRefused(t *testing.T) {
 // A delay ends by itself, also among more deadlines than are kept.
 func TestDelay(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	w.submit(40*GiB, nil)
-	late := w.submit(GiB, func(r *Request) { r.Delay = time.Hour })
+	w.submit(40*units.GiB, nil)
+	late := w.submit(units.GiB, func(r *Request) { r.Delay = time.Hour })
 	if why, _ := w.s.Why(late); why.Rule != RuleDelay || sayWhy(why) != "delay span=1h0m0s" {
 		t.Errorf("it says %+v", why)
 	}
@@ -144,7 +146,7 @@ func TestGroupLimit(t *testing.T) {
 	opt.LookAhead = 1
 	w := newWorld(t, opt, 4)
 	for range 1000 {
-		w.submit(GiB, limited("array", 3))
+		w.submit(units.GiB, limited("array", 3))
 	}
 	if len(w.launches) != 3 || w.s.QueueLen() != 0 {
 		t.Fatalf("%d launched and %d queued, the limit is 3", len(w.launches), w.s.QueueLen())
@@ -152,7 +154,7 @@ func TestGroupLimit(t *testing.T) {
 	if why, _ := w.s.Why(1000); why.Rule != RuleGroup || sayWhy(why) != "group name=array count=3 limit=3" {
 		t.Errorf("the last says %+v", why)
 	}
-	other := w.submit(GiB, nil)
+	other := w.submit(units.GiB, nil)
 	if w.s.tasks[other].Phase != Launching {
 		t.Errorf("a task of nobody's is %s", w.s.tasks[other].Phase)
 	}
@@ -166,8 +168,8 @@ func TestGroupLimit(t *testing.T) {
 // A task that is to run again keeps its place in the group.
 func TestGroupKeepsPlace(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	first := w.submit(20*GiB, limited("array", 1))
-	w.submit(GiB, limited("array", 1))
+	first := w.submit(20*units.GiB, limited("array", 1))
+	w.submit(units.GiB, limited("array", 1))
 	w.started(first)
 	if got := w.exit(first, ExitGPUOOM); len(got) != 1 || got[0].Task != first {
 		t.Errorf("after a GPU OOM: %+v, want task %d again", got, first)
@@ -182,8 +184,8 @@ func TestHeldTasksLearn(t *testing.T) {
 	edit := func(r *Request) { r.Kind = "k"; limited("array", 1)(r) }
 	first, second := w.submitEstimate(Estimate{WholeGPU: true}, edit), w.submitEstimate(Estimate{WholeGPU: true}, edit)
 	w.started(first)
-	w.step(Exited{At: w.now, Task: first, Attempt: 1, Class: ExitOK, Peak: 4 * GiB})
-	if got := w.s.tasks[second]; got.Need == 0 || got.Need > 5*GiB || got.Alone {
+	w.step(Exited{At: w.now, Task: first, Attempt: 1, Class: ExitOK, Peak: 4 * units.GiB})
+	if got := w.s.tasks[second]; got.Need == 0 || got.Need > 5*units.GiB || got.Alone {
 		t.Errorf("the second books %s, alone %v; the first used 4 GiB", got.Need, got.Alone)
 	}
 }

@@ -3,6 +3,8 @@ package mapper
 import (
 	"fmt"
 	"slices"
+
+	"carma/mapper/units"
 )
 
 // Audit checks the invariants that hold after every step and returns the
@@ -61,10 +63,10 @@ func (s *State) Audit() error {
 }
 
 func (s *State) auditGPU(g *GPU) error {
-	var sum Bytes
+	var sum units.Bytes
 	for _, r := range g.Residents {
 		sum += r.Grant
-		if r.Grant != r.Grant.clamp() || r.Used != r.Used.clamp() {
+		if r.Grant != r.Grant.Clamp() || r.Used != r.Used.Clamp() {
 			return fmt.Errorf("GPU %d: task %d has a grant of %d bytes and uses %d", g.Index, r.Task, r.Grant, r.Used)
 		}
 		if r.Alone && len(g.Residents) > 1 {
@@ -74,7 +76,7 @@ func (s *State) auditGPU(g *GPU) error {
 			return fmt.Errorf("GPU %d: holds memory for task %d, which is not placed", g.Index, r.Task)
 		}
 	}
-	if g.Capacity != g.Capacity.clamp() || g.Foreign != g.Foreign.clamp() {
+	if g.Capacity != g.Capacity.Clamp() || g.Foreign != g.Foreign.Clamp() {
 		return fmt.Errorf("GPU %d: has %d bytes, %d of them in foreign use", g.Index, g.Capacity, g.Foreign)
 	}
 	fresh := g.clone()
@@ -99,7 +101,7 @@ func (s *State) auditTask(t *Task, places, waits int) error {
 		}
 	}
 	switch {
-	case t.ID > s.lastID || t.GPUs < 1 || t.Need != t.Need.clamp():
+	case t.ID > s.lastID || t.GPUs < 1 || t.Need != t.Need.Clamp():
 		return fmt.Errorf("task %d wants %d GPUs and %d bytes, the last task is %d", t.ID, t.GPUs, t.Need, s.lastID)
 	case t.Phase.Finished():
 		return fmt.Errorf("task %d is finished and still here", t.ID)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // BenchmarkStep applies the events of a full and busy cluster: 256 GPUs in 32
@@ -52,7 +54,7 @@ func BenchmarkStep(b *testing.B) {
 type cluster struct {
 	s       *State
 	rng     *rand.Rand
-	now     Instant
+	now     units.Instant
 	last    TaskID
 	running map[TaskID]int // the attempt
 	coming  []Event        // due next
@@ -65,11 +67,11 @@ func newCluster(b *testing.B, queued int) *cluster {
 	c := &cluster{s: New(opt), rng: rand.New(rand.NewPCG(1, 2)), now: 1, running: map[TaskID]int{}}
 	var gpus []GPUInfo
 	for i := range 256 {
-		gpus = append(gpus, GPUInfo{ID: GPUID(fmt.Sprintf("GPU-%08x-7d3e-4f1a-9c55-0123456789ab", i*2654435761)), Node: fmt.Sprintf("node%02d", i/8), Index: i % 8, Capacity: 80 * GiB})
+		gpus = append(gpus, GPUInfo{ID: GPUID(fmt.Sprintf("GPU-%08x-7d3e-4f1a-9c55-0123456789ab", i*2654435761)), Node: fmt.Sprintf("node%02d", i/8), Index: i % 8, Capacity: 80 * units.GiB})
 	}
 	c.s.Step(GPUsFound{At: c.now, GPUs: gpus})
 	for c.s.QueueLen() < queued {
-		c.now += Instant(time.Second)
+		c.now += units.Instant(time.Second)
 		c.coming = append(c.coming, c.submit()...)
 		for len(c.coming) > 0 {
 			c.note(c.s.Step(c.next()))
@@ -90,7 +92,7 @@ func (c *cluster) hold(n int) {
 			r.After = []Dependency{{c.last - 1, AfterOK}}
 		}
 		c.note(c.s.Step(TaskSubmitted{At: c.now, Request: r}))
-		c.note(c.s.Step(Estimated{At: c.now, Task: r.ID, Estimate: Estimate{Memory: 16 * GiB}}))
+		c.note(c.s.Step(Estimated{At: c.now, Task: r.ID, Estimate: Estimate{Memory: 16 * units.GiB}}))
 	}
 }
 
@@ -109,7 +111,7 @@ func (c *cluster) note(decisions []Decision) {
 // next is the next thing that happens. About once a second some task is
 // submitted, one ends and others start in its place; most events are samples.
 func (c *cluster) next() Event {
-	c.now += Instant(50 * time.Millisecond)
+	c.now += units.Instant(50 * time.Millisecond)
 	if len(c.coming) == 0 {
 		switch c.rng.IntN(20) {
 		case 0:
@@ -130,7 +132,7 @@ func (c *cluster) next() Event {
 func (c *cluster) submit() []Event {
 	c.last++
 	r := Request{ID: c.last, GPUs: 1, Priority: Priority(c.rng.IntN(3) - 1)}
-	e := Estimate{Memory: Bytes(14+c.rng.IntN(8)) * GiB}
+	e := Estimate{Memory: units.Bytes(14+c.rng.IntN(8)) * units.GiB}
 	switch c.rng.IntN(40) {
 	case 0:
 		r.GPUs = 8

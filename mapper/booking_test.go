@@ -1,11 +1,15 @@
 package mapper
 
-import "testing"
+import (
+	"testing"
+
+	"carma/mapper/units"
+)
 
 // samples are options under which only what was seen counts as taken.
 func samples() Options {
 	opt := plain()
-	opt.Booking, opt.Headroom = BookSamples, GiB
+	opt.Booking, opt.Headroom = BookSamples, units.GiB
 	return opt
 }
 
@@ -13,7 +17,7 @@ func samples() Options {
 // booked, and the books hold all the same.
 func TestBookSamples(t *testing.T) {
 	w := newWorld(t, samples(), 1)
-	a, b := w.submit(30*GiB, nil), w.submit(30*GiB, nil)
+	a, b := w.submit(30*units.GiB, nil), w.submit(30*units.GiB, nil)
 	w.wantOn(a, 0)
 	w.wantOn(b, 0) // 60 of 40 GiB: a has not allocated
 	w.started(a)
@@ -27,21 +31,21 @@ func TestBookSamples(t *testing.T) {
 	}
 
 	// What was seen counts, whoever it belongs to; the bound is exact.
-	w.sample(GPUSample{ID: "GPU-0", Used: 25 * GiB, Foreign: 5 * GiB, Tasks: []TaskUse{{Task: a, Used: 20 * GiB}}})
-	c := w.submit(14*GiB+1, nil)
+	w.sample(GPUSample{ID: "GPU-0", Used: 25 * units.GiB, Foreign: 5 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 20 * units.GiB}}})
+	c := w.submit(14*units.GiB+1, nil)
 	w.wantOn(c)
-	if got := w.whyNot(c, 0); got.Rule != RuleMemory || got.Have != 25*GiB || got.Of != 39*GiB || got.Need != 14*GiB+1 {
+	if got := w.whyNot(c, 0); got.Rule != RuleMemory || got.Have != 25*units.GiB || got.Of != 39*units.GiB || got.Need != 14*units.GiB+1 {
 		t.Errorf("turned down for %+v", got)
 	}
-	w.wantOn(w.submit(14*GiB, nil), 0)
+	w.wantOn(w.submit(14*units.GiB, nil), 0)
 
 	// Where foreign use is more than what is said to be in use, it counts.
-	w.sample(GPUSample{ID: "GPU-0", Used: 0, Foreign: 26 * GiB})
-	d := w.submit(14*GiB, nil)
+	w.sample(GPUSample{ID: "GPU-0", Used: 0, Foreign: 26 * units.GiB})
+	d := w.submit(14*units.GiB, nil)
 	w.wantOn(d)
 
 	// A sample that shows less lets a task in.
-	w.sample(GPUSample{ID: "GPU-0", Used: 20 * GiB})
+	w.sample(GPUSample{ID: "GPU-0", Used: 20 * units.GiB})
 	w.wantOn(c, 0)
 	w.wantOn(d, 0)
 }
@@ -50,12 +54,12 @@ func TestBookSamples(t *testing.T) {
 // nobody joins it though nothing is seen of it.
 func TestBookSamplesAlone(t *testing.T) {
 	w := newWorld(t, samples(), 1)
-	a := w.submit(GiB, whole)
+	a := w.submit(units.GiB, whole)
 	w.wantOn(a, 0)
-	if got := w.task(a).Current().Grants[0].Memory; got != 39*GiB {
+	if got := w.task(a).Current().Grants[0].Memory; got != 39*units.GiB {
 		t.Errorf("it is granted %s", got)
 	}
-	b := w.submit(GiB, nil)
+	b := w.submit(units.GiB, nil)
 	w.wantOn(b)
 	if got := w.whyNot(b, 0); got.Rule != RuleAlone {
 		t.Errorf("turned down for %+v", got)
@@ -66,19 +70,19 @@ func TestBookSamplesAlone(t *testing.T) {
 // and a headroom that their grants leave no room for.
 func TestBookingChanged(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	a := w.submit(40*GiB, nil)
+	a := w.submit(40*units.GiB, nil)
 	w.started(a)
 	opt := samples()
-	opt.Headroom = 10 * GiB
+	opt.Headroom = 10 * units.GiB
 	w.step(Configured{At: w.now, Options: opt})
-	w.sample(GPUSample{ID: "GPU-0", Used: 5 * GiB, Tasks: []TaskUse{{Task: a, Used: 5 * GiB}}})
-	b := w.submit(25*GiB, nil)
+	w.sample(GPUSample{ID: "GPU-0", Used: 5 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 5 * units.GiB}}})
+	b := w.submit(25*units.GiB, nil)
 	w.wantOn(b, 0)
-	if g := w.gpu(0); g.Reserved != 40*GiB || g.Bookable != 40*GiB {
+	if g := w.gpu(0); g.Reserved != 40*units.GiB || g.Bookable != 40*units.GiB {
 		t.Errorf("%s of %s are reserved", g.Reserved, g.Bookable)
 	}
 	w.step(Configured{At: w.now, Options: plain()})
-	c := w.submit(GiB, nil)
+	c := w.submit(units.GiB, nil)
 	w.wantOn(c)
 	w.exit(a, ExitOK)
 	w.wantOn(c, 0)
@@ -88,21 +92,21 @@ func TestBookingChanged(t *testing.T) {
 // task that ran out has itself to blame, or processes that are not carma's.
 func TestBookSamplesBlame(t *testing.T) {
 	w := newWorld(t, samples(), 1)
-	a, b := w.submit(8*GiB, nil), w.submit(8*GiB, nil)
+	a, b := w.submit(8*units.GiB, nil), w.submit(8*units.GiB, nil)
 	w.started(a)
 	w.started(b)
-	w.sample(GPUSample{ID: "GPU-0", Used: 40 * GiB, Tasks: []TaskUse{{Task: a, Used: 39 * GiB}}})
+	w.sample(GPUSample{ID: "GPU-0", Used: 40 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 39 * units.GiB}}})
 	w.exit(b, ExitGPUOOM)
-	if task := w.task(b); task.OOMs != 1 || task.Blameless != 0 || task.Need != 11*GiB {
+	if task := w.task(b); task.OOMs != 1 || task.Blameless != 0 || task.Need != 11*units.GiB {
 		t.Errorf("%d OOMs, %d blameless, needs %s; nothing was seen of it, so that it needs more than it did", task.OOMs, task.Blameless, task.Need)
 	}
-	if task := w.task(a); task.Need != 8*GiB || task.Current().Grants[0].Memory != 0 {
+	if task := w.task(a); task.Need != 8*units.GiB || task.Current().Grants[0].Memory != 0 {
 		t.Errorf("the neighbour needs %s and is granted %s", task.Need, task.Current().Grants[0].Memory)
 	}
 	w = newWorld(t, samples(), 1)
-	c := w.submit(8*GiB, nil)
+	c := w.submit(8*units.GiB, nil)
 	w.started(c)
-	w.sample(GPUSample{ID: "GPU-0", Used: 40 * GiB, Foreign: 40 * GiB})
+	w.sample(GPUSample{ID: "GPU-0", Used: 40 * units.GiB, Foreign: 40 * units.GiB})
 	w.exit(c, ExitGPUOOM)
 	if task := w.task(c); task.OOMs != 0 || task.Blameless != 1 {
 		t.Errorf("%d OOMs, %d blameless beside a foreign process", task.OOMs, task.Blameless)
@@ -114,23 +118,23 @@ func TestBookSamplesBlame(t *testing.T) {
 func TestMargin(t *testing.T) {
 	for _, booking := range Bookings {
 		opt := plain()
-		opt.Booking, opt.Margin, opt.Headroom = booking, 2*GiB, GiB
+		opt.Booking, opt.Margin, opt.Headroom = booking, 2*units.GiB, units.GiB
 		w := newWorld(t, opt, 1)
-		a := w.submit(39*GiB, nil)
+		a := w.submit(39*units.GiB, nil)
 		w.wantOn(a, 0) // exactly what there is: it is idle
 		w.exit(a, ExitOK)
 
-		a = w.submit(30*GiB, nil)
+		a = w.submit(30*units.GiB, nil)
 		w.started(a)
-		w.sample(GPUSample{ID: "GPU-0", Used: 30 * GiB, Tasks: []TaskUse{{Task: a, Used: 30 * GiB}}})
-		b := w.submit(7*GiB+1, nil)
+		w.sample(GPUSample{ID: "GPU-0", Used: 30 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 30 * units.GiB}}})
+		b := w.submit(7*units.GiB+1, nil)
 		w.wantOn(b)
 		if got := sayNot(w.whyNot(b, 0)); got != "GPU 0 memory have=30.0 GiB need=9.0 GiB of=39.0 GiB" {
 			t.Errorf("%s: turned down: %s", booking, got)
 		}
-		c := w.submit(7*GiB, nil)
+		c := w.submit(7*units.GiB, nil)
 		w.wantOn(c, 0) // leaves exactly the margin
-		want := 37 * GiB
+		want := 37 * units.GiB
 		if booking == BookSamples {
 			want = 0
 		}

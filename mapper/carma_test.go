@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
@@ -28,10 +30,10 @@ type loads = []interference.Load
 // once if it is placed.
 func (w *world) expecting(e Expected, edit func(*Request)) TaskID {
 	w.t.Helper()
-	return w.expectingWith(GiB, e, edit)
+	return w.expectingWith(units.GiB, e, edit)
 }
 
-func (w *world) expectingWith(mem Bytes, e Expected, edit func(*Request)) TaskID {
+func (w *world) expectingWith(mem units.Bytes, e Expected, edit func(*Request)) TaskID {
 	w.t.Helper()
 	id := w.submitOnly(edit)
 	w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: mem}, Expected: e})
@@ -217,7 +219,7 @@ func TestAvoidsWhereItFailed(t *testing.T) {
 func TestLeastAddedOfMachines(t *testing.T) {
 	var all []GPUInfo
 	for i, node := range []string{"a", "a", "b", "b"} {
-		all = append(all, GPUInfo{ID: gpuID(i), Node: node, Index: i, Capacity: 40 * GiB})
+		all = append(all, GPUInfo{ID: gpuID(i), Node: node, Index: i, Capacity: 40 * units.GiB})
 	}
 	w := newWorldOf(t, uncapped(), all...)
 	w.put(1, vgg128, "")

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"container/heap"
 	"slices"
+
+	"carma/mapper/units"
 )
 
 // deadline is an instant at which something changes by itself.
 type deadline struct {
-	At Instant `json:"at"`
+	At units.Instant `json:"at"`
 	// Task and Attempt name the attempt whose time limit ends; without an
 	// attempt it is the task's delay that does. 0: only the queues are looked at
 	// again (a warm-up or a back-off ends).
@@ -36,8 +38,8 @@ func (d *deadlines) Pop() any {
 	return last
 }
 
-func (s *State) at(t Instant, d deadline) {
-	if t == never {
+func (s *State) at(t units.Instant, d deadline) {
+	if t == units.Never {
 		return
 	}
 	if n := len(s.deadlines); n >= 1024 && n&(n-1) == 0 { // seldom enough to cost nothing

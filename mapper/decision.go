@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"carma/mapper/units"
 )
 
 // Decision is something that must now be done. The set is closed.
@@ -30,9 +32,9 @@ type Stop struct {
 // Requeue says that a task has gone back to a queue, and why. Nothing needs
 // to be done; it is for the record.
 type Requeue struct {
-	Task  TaskID `json:"task"`
-	Need  Bytes  `json:"need"`
-	Alone bool   `json:"alone,omitempty"`
+	Task  TaskID      `json:"task"`
+	Need  units.Bytes `json:"need"`
+	Alone bool        `json:"alone,omitempty"`
 	// Phase is its queue; empty in journals of older versions.
 	Phase  Phase  `json:"phase,omitempty"`
 	Reason Reason `json:"reason,omitzero"`
@@ -80,7 +82,7 @@ type Finish struct {
 // WakeAt asks for a Woke event at an instant. Only the earliest counts; a new
 // WakeAt replaces the one before.
 type WakeAt struct {
-	At Instant `json:"at"`
+	At units.Instant `json:"at"`
 }
 
 func (Launch) decisionKind() string  { return "launch" }

@@ -6,30 +6,32 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // decisions are one of each kind, with every field set that has a value.
 var decisions = []Decision{
-	Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: GiB}}, Alone: true},
+	Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: units.GiB}, {GPU: "b", Memory: units.GiB}}, Alone: true},
 	Stop{Task: 7, Attempt: 2, Reason: Reason{Code: ReasonTimeLimit, Span: time.Minute}},
-	Requeue{Task: 7, Need: 3 * GiB, Alone: true, Reason: oom},
+	Requeue{Task: 7, Need: 3 * units.GiB, Alone: true, Reason: oom},
 	Release{Task: 7},
 	Finish{Task: ended(func(*Task) {})},
 	WakeAt{At: 9},
-	Overuse{Task: 7, GPU: "a", Used: 3 * GiB, Grant: GiB, Booked: 2 * GiB},
-	Regrant{Task: 7, Attempt: 1, Grants: []Grant{{GPU: "a", Memory: 2 * GiB}}},
+	Overuse{Task: 7, GPU: "a", Used: 3 * units.GiB, Grant: units.GiB, Booked: 2 * units.GiB},
+	Regrant{Task: 7, Attempt: 1, Grants: []Grant{{GPU: "a", Memory: 2 * units.GiB}}},
 }
 
 // oom has a cause.
-var oom = Reason{Code: ReasonOOM, Cause: &Reason{Code: ReasonWantedMore, Need: 2 * GiB, Have: GiB}}
+var oom = Reason{Code: ReasonOOM, Cause: &Reason{Code: ReasonWantedMore, Need: 2 * units.GiB, Have: units.GiB}}
 
 // ended is a task that has ended, changed by edit.
 func ended(edit func(*Task)) Task {
 	t := Task{
-		Request: Request{ID: 7, User: "ada", GPUs: 1}, Phase: Failed, Submitted: 1, Need: 3 * GiB, Ended: 9, Code: 1, OOMs: 1, Reason: Reason{Code: ReasonProgram, Count: 1, Text: "exit code 1"},
+		Request: Request{ID: 7, User: "ada", GPUs: 1}, Phase: Failed, Submitted: 1, Need: 3 * units.GiB, Ended: 9, Code: 1, OOMs: 1, Reason: Reason{Code: ReasonProgram, Count: 1, Text: "exit code 1"},
 		Attempts: []Attempt{
-			{N: 1, Grants: []Grant{{GPU: "a", Memory: GiB}}, Launched: 2, Started: 3, Ended: 4, Class: ExitGPUOOM, Code: 1, Message: "CUDA out of memory", Reason: oom},
-			{N: 2, Grants: []Grant{{GPU: "a", Memory: 3 * GiB}}, Launched: 5, Started: 6, Ended: 9, Class: ExitProgram, Code: 1, Message: "exit code 1"},
+			{N: 1, Grants: []Grant{{GPU: "a", Memory: units.GiB}}, Launched: 2, Started: 3, Ended: 4, Class: ExitGPUOOM, Code: 1, Message: "CUDA out of memory", Reason: oom},
+			{N: 2, Grants: []Grant{{GPU: "a", Memory: 3 * units.GiB}}, Launched: 5, Started: 6, Ended: 9, Class: ExitProgram, Code: 1, Message: "exit code 1"},
 		},
 	}
 	edit(&t)
@@ -100,16 +102,16 @@ func TestSameDecision(t *testing.T) {
 		a, b Decision
 		same bool
 	}{
-		{"another grant", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: 2 * GiB}}, Alone: true}, false},
-		{"another order of grants", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "b", Memory: GiB}, {GPU: "a", Memory: GiB}}, Alone: true}, false},
-		{"another attempt", decisions[0], Launch{Task: 7, Attempt: 3, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: GiB}}, Alone: true}, false},
-		{"not alone", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: GiB}, {GPU: "b", Memory: GiB}}}, false},
+		{"another grant", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: units.GiB}, {GPU: "b", Memory: 2 * units.GiB}}, Alone: true}, false},
+		{"another order of grants", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "b", Memory: units.GiB}, {GPU: "a", Memory: units.GiB}}, Alone: true}, false},
+		{"another attempt", decisions[0], Launch{Task: 7, Attempt: 3, Grants: []Grant{{GPU: "a", Memory: units.GiB}, {GPU: "b", Memory: units.GiB}}, Alone: true}, false},
+		{"not alone", decisions[0], Launch{Task: 7, Attempt: 2, Grants: []Grant{{GPU: "a", Memory: units.GiB}, {GPU: "b", Memory: units.GiB}}}, false},
 		{"a stop in other words", decisions[1], Stop{Task: 7, Attempt: 2, Reason: Reason{Code: ReasonText, Text: "ran longer than 1m"}}, true},
 		{"a stop of another attempt", decisions[1], Stop{Task: 7, Attempt: 1, Reason: Reason{Code: ReasonTimeLimit, Span: time.Minute}}, false},
-		{"a requeue in other words", decisions[2], Requeue{Task: 7, Need: 3 * GiB, Alone: true, Reason: Reason{Code: ReasonText, Text: "no memory left"}}, true},
-		{"a requeue for more", decisions[2], Requeue{Task: 7, Need: 4 * GiB, Alone: true, Reason: oom}, false},
+		{"a requeue in other words", decisions[2], Requeue{Task: 7, Need: 3 * units.GiB, Alone: true, Reason: Reason{Code: ReasonText, Text: "no memory left"}}, true},
+		{"a requeue for more", decisions[2], Requeue{Task: 7, Need: 4 * units.GiB, Alone: true, Reason: oom}, false},
 		{"another instant", WakeAt{At: 9}, WakeAt{At: 10}, false},
-		{"another booking", decisions[6], Overuse{Task: 7, GPU: "a", Used: 3 * GiB, Grant: GiB, Booked: 3 * GiB}, false},
+		{"another booking", decisions[6], Overuse{Task: 7, GPU: "a", Used: 3 * units.GiB, Grant: units.GiB, Booked: 3 * units.GiB}, false},
 		{"an end in other words", decisions[4], finish(func(t *Task) { t.Reason, t.Attempts[0].Message = Reason{Code: ReasonText, Text: "it failed"}, "OOM" }), true},
 		{"predicted otherwise", decisions[4], finish(func(t *Task) { t.Done, t.Speed, t.Expected.Source = 3, 0.5, "guess" }), true},
 		{"another phase", decisions[4], finish(func(t *Task) { t.Phase = Cancelled }), false},
@@ -117,7 +119,7 @@ func TestSameDecision(t *testing.T) {
 		{"another end", decisions[4], finish(func(t *Task) { t.Ended = 10 }), false},
 		{"fewer attempts", decisions[4], finish(func(t *Task) { t.Attempts = t.Attempts[:1] }), false},
 		{"another class", decisions[4], finish(func(t *Task) { t.Attempts[0].Class = ExitProgram }), false},
-		{"another grant before", decisions[4], finish(func(t *Task) { t.Attempts[0].Grants[0].Memory = 2 * GiB }), false},
+		{"another grant before", decisions[4], finish(func(t *Task) { t.Attempts[0].Grants[0].Memory = 2 * units.GiB }), false},
 		{"another start", decisions[4], finish(func(t *Task) { t.Attempts[1].Started = 7 }), false},
 	} {
 		if SameDecision(row.a, row.b) != row.same || SameDecision(row.b, row.a) != row.same {

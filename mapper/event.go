@@ -3,12 +3,14 @@ package mapper
 import (
 	"encoding/json"
 	"fmt"
+
+	"carma/mapper/units"
 )
 
 // Event is something that has happened. The set is closed: only this package
 // can add to it.
 type Event interface {
-	when() Instant
+	when() units.Instant
 	kind() string
 	// about is the task whose record it may change by itself; 0: none.
 	about() TaskID
@@ -18,8 +20,8 @@ type Event interface {
 // first event of a journal, and again whenever the daemon starts with other
 // options.
 type Configured struct {
-	At      Instant `json:"at"`
-	Options Options `json:"options"`
+	At      units.Instant `json:"at"`
+	Options Options       `json:"options"`
 	// Format says what the decisions from here on tell, see [DecisionFormat].
 	Format int `json:"format,omitempty"`
 	// Program is the version of the program that decides from here on, for
@@ -30,62 +32,62 @@ type Configured struct {
 // GPUsFound lists the GPUs of the machine. One that is missing from the list
 // is drained: it keeps its tasks and gets no new ones.
 type GPUsFound struct {
-	At   Instant   `json:"at"`
-	GPUs []GPUInfo `json:"gpus"`
+	At   units.Instant `json:"at"`
+	GPUs []GPUInfo     `json:"gpus"`
 }
 
 // EngineChanged says whether containers can be launched. While the engine is
 // down nothing is placed.
 type EngineChanged struct {
-	At     Instant `json:"at"`
-	Up     bool    `json:"up"`
-	Reason string  `json:"reason,omitempty"`
+	At     units.Instant `json:"at"`
+	Up     bool          `json:"up"`
+	Reason string        `json:"reason,omitempty"`
 }
 
 // TaskSubmitted adds a task. Its number must be above all before it; any other
 // is taken for a repetition and ignored.
 type TaskSubmitted struct {
-	At Instant `json:"at"`
+	At units.Instant `json:"at"`
 	Request
 }
 
 // Estimated gives a submitted task its memory estimate and queues it.
 type Estimated struct {
-	At       Instant  `json:"at"`
-	Task     TaskID   `json:"task"`
-	Estimate Estimate `json:"estimate"`
-	Expected Expected `json:"expected"`
+	At       units.Instant `json:"at"`
+	Task     TaskID        `json:"task"`
+	Estimate Estimate      `json:"estimate"`
+	Expected Expected      `json:"expected"`
 }
 
 // Sampled brings what the monitor saw on some or all GPUs.
 type Sampled struct {
-	At   Instant     `json:"at"`
-	GPUs []GPUSample `json:"gpus"`
+	At   units.Instant `json:"at"`
+	GPUs []GPUSample   `json:"gpus"`
 }
 
 // Started says that an attempt's container is running.
 type Started struct {
-	At      Instant `json:"at"`
-	Task    TaskID  `json:"task"`
-	Attempt int     `json:"attempt"`
+	At      units.Instant `json:"at"`
+	Task    TaskID        `json:"task"`
+	Attempt int           `json:"attempt"`
 }
 
 // Exited says that an attempt has ended, or could not be started.
 type Exited struct {
-	At      Instant `json:"at"`
-	Task    TaskID  `json:"task"`
-	Attempt int     `json:"attempt"`
-	Class   Class   `json:"class"`
-	Code    int     `json:"code"`
+	At      units.Instant `json:"at"`
+	Task    TaskID        `json:"task"`
+	Attempt int           `json:"attempt"`
+	Class   Class         `json:"class"`
+	Code    int           `json:"code"`
 	// Finished is when the container itself ended, where that is known to be
 	// earlier: no daemon was there to see it. 0: now.
-	Finished Instant `json:"finished,omitempty"`
+	Finished units.Instant `json:"finished,omitempty"`
 	// Peak is the highest memory seen in use on one GPU; 0 if unknown.
-	Peak Bytes `json:"peak,omitempty"`
+	Peak units.Bytes `json:"peak,omitempty"`
 	// Demand is, after a GPU OOM, what the task is known to have wanted on
 	// that GPU (in use plus refused); 0 if unknown.
-	Demand  Bytes  `json:"demand,omitempty"`
-	Message string `json:"message,omitempty"`
+	Demand  units.Bytes `json:"demand,omitempty"`
+	Message string      `json:"message,omitempty"`
 	// Fault is set, with ExitInfrastructure, where the attempt could not be
 	// started and the task is not to blame.
 	Fault *Fault `json:"fault,omitempty"`
@@ -93,35 +95,35 @@ type Exited struct {
 
 // Cancel asks for a task to end, queued or running.
 type Cancel struct {
-	At     Instant `json:"at"`
-	Task   TaskID  `json:"task"`
-	Reason string  `json:"reason,omitempty"`
+	At     units.Instant `json:"at"`
+	Task   TaskID        `json:"task"`
+	Reason string        `json:"reason,omitempty"`
 }
 
 // Removed says that the records of tasks that have ended were deleted with
 // their output. It is there for the journal: the state forgot them at their end.
 type Removed struct {
-	At    Instant  `json:"at"`
-	Tasks []TaskID `json:"tasks"`
-	By    string   `json:"by,omitempty"`
+	At    units.Instant `json:"at"`
+	Tasks []TaskID      `json:"tasks"`
+	By    string        `json:"by,omitempty"`
 }
 
 // Woke is the answer to a WakeAt: time has passed.
 type Woke struct {
-	At Instant `json:"at"`
+	At units.Instant `json:"at"`
 }
 
-func (e Configured) when() Instant    { return e.At }
-func (e GPUsFound) when() Instant     { return e.At }
-func (e EngineChanged) when() Instant { return e.At }
-func (e TaskSubmitted) when() Instant { return e.At }
-func (e Estimated) when() Instant     { return e.At }
-func (e Sampled) when() Instant       { return e.At }
-func (e Started) when() Instant       { return e.At }
-func (e Exited) when() Instant        { return e.At }
-func (e Cancel) when() Instant        { return e.At }
-func (e Removed) when() Instant       { return e.At }
-func (e Woke) when() Instant          { return e.At }
+func (e Configured) when() units.Instant    { return e.At }
+func (e GPUsFound) when() units.Instant     { return e.At }
+func (e EngineChanged) when() units.Instant { return e.At }
+func (e TaskSubmitted) when() units.Instant { return e.At }
+func (e Estimated) when() units.Instant     { return e.At }
+func (e Sampled) when() units.Instant       { return e.At }
+func (e Started) when() units.Instant       { return e.At }
+func (e Exited) when() units.Instant        { return e.At }
+func (e Cancel) when() units.Instant        { return e.At }
+func (e Removed) when() units.Instant       { return e.At }
+func (e Woke) when() units.Instant          { return e.At }
 
 func (Configured) about() TaskID      { return 0 }
 func (GPUsFound) about() TaskID       { return 0 }
@@ -152,7 +154,7 @@ func (Woke) kind() string          { return "woke" }
 func About(ev Event) TaskID { return ev.about() }
 
 // EventTime returns the instant an event carries.
-func EventTime(ev Event) Instant { return ev.when() }
+func EventTime(ev Event) units.Instant { return ev.when() }
 
 // EncodeEvent returns an event's kind and its JSON form for a journal.
 func EncodeEvent(ev Event) (kind string, body []byte, err error) {

@@ -3,6 +3,8 @@ package mapper
 import (
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
@@ -165,14 +167,14 @@ const settling = time.Minute
 
 // sightings are what samples have shown of one task, summed over time.
 type sightings struct {
-	Seconds float64 `json:"seconds,omitempty"`
-	SMACT   float64 `json:"smact,omitempty"`
-	SMOCC   float64 `json:"smocc,omitempty"`
-	DRAMA   float64 `json:"drama,omitempty"`
-	Until   Instant `json:"until,omitempty"`
+	Seconds float64       `json:"seconds,omitempty"`
+	SMACT   float64       `json:"smact,omitempty"`
+	SMOCC   float64       `json:"smocc,omitempty"`
+	DRAMA   float64       `json:"drama,omitempty"`
+	Until   units.Instant `json:"until,omitempty"`
 }
 
-func (v *sightings) add(g *GPU, from, to Instant) {
+func (v *sightings) add(g *GPU, from, to units.Instant) {
 	if to <= from {
 		return
 	}

@@ -4,11 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
 // seen is a sample of how busy GPU-0 is.
-func (w *world) seen(l interference.Load, foreign Bytes) {
+func (w *world) seen(l interference.Load, foreign units.Bytes) {
 	w.t.Helper()
 	w.sample(GPUSample{ID: "GPU-0", Foreign: foreign, SMACT: l.SMACT, SMOCC: l.SMOCC, DRAMA: l.DRAMA})
 }
@@ -54,7 +56,7 @@ func TestAcquaint(t *testing.T) {
 		name    string
 		unknown int
 		others  loads
-		foreign Bytes
+		foreign units.Bytes
 		sample  interference.Load
 		want    float64 // SMACT of the first
 	}{
@@ -65,7 +67,7 @@ func TestAcquaint(t *testing.T) {
 		{"a known one, busier than expected", 0, loads{known}, 0, interference.Load{SMACT: 0.4}, 0.4},
 		{"a known one, a little busier", 0, loads{known}, 0, interference.Load{SMACT: 0.24}, 0.2},
 		{"a known one, not so busy", 0, loads{known}, 0, interference.Load{SMACT: 0.1}, 0.2},
-		{"a known one beside others' processes", 0, loads{known}, GiB, interference.Load{SMACT: 0.4}, 0.2},
+		{"a known one beside others' processes", 0, loads{known}, units.GiB, interference.Load{SMACT: 0.4}, 0.2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, uncapped(), 1)
@@ -104,7 +106,7 @@ func TestActivityOfOthers(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, predicting(), 1)
 			w.wantOn(w.does(small, ""), 0)
-			w.seen(interference.Load{SMACT: row.smact, DRAMA: 0.4}, GiB)
+			w.seen(interference.Load{SMACT: row.smact, DRAMA: 0.4}, units.GiB)
 			w.wait(row.wait)
 			id := w.does(small, "")
 			if got := w.on(id) != nil; got != row.fits {
@@ -115,7 +117,7 @@ func TestActivityOfOthers(t *testing.T) {
 	// An idle one is taken all the same, but a quiet one before it.
 	w := newWorld(t, predicting(), 2)
 	w.wait(settling)
-	w.seen(interference.Load{SMACT: 0.95, DRAMA: 0.4}, GiB)
+	w.seen(interference.Load{SMACT: 0.95, DRAMA: 0.4}, units.GiB)
 	w.wantOn(w.does(vgg128, ""), 1)
 	w.wantOn(w.does(vgg128, ""), 0)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 func fair() Options {
@@ -28,7 +30,7 @@ func (w *world) starts(from int) string {
 
 // busy has a stranger hold all GPUs; what it returns ends that.
 func (w *world) busy(n int) (free func()) {
-	id := w.submit(GiB, func(r *Request) { r.User, r.GPUs, r.Exclusive = "root", n, true })
+	id := w.submit(units.GiB, func(r *Request) { r.User, r.GPUs, r.Exclusive = "root", n, true })
 	return func() { w.exit(id, ExitOK) }
 }
 
@@ -60,7 +62,7 @@ func TestFairOrder(t *testing.T) {
 			w := newWorld(t, opt, 6)
 			for _, user := range []string{"ada", "bob"} {
 				if d := row.used[user]; d > 0 {
-					id := w.submit(GiB, func(r *Request) { r.User, r.Exclusive = user, true })
+					id := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = user, true })
 					w.wait(d)
 					w.exit(id, ExitOK)
 				}
@@ -68,7 +70,7 @@ func TestFairOrder(t *testing.T) {
 			w.wait(row.ago)
 			free := w.busy(6)
 			for _, user := range row.wait {
-				w.submit(GiB, func(r *Request) { r.User, r.Exclusive = user, true })
+				w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = user, true })
 			}
 			first := len(w.launches)
 			free()
@@ -83,10 +85,10 @@ func TestFairOrder(t *testing.T) {
 // what recovers goes before all.
 func TestFairPriority(t *testing.T) {
 	w := newWorld(t, fair(), 1)
-	bob := w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+	bob := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
 	w.wait(time.Hour)
-	w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
-	urgent := w.submit(GiB, func(r *Request) { r.User, r.Exclusive, r.Priority = "bob", true, High })
+	w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
+	urgent := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive, r.Priority = "bob", true, High })
 	w.exit(bob, ExitEvicted)
 	w.wantOn(bob, 0)
 	w.exit(bob, ExitOK)
@@ -101,19 +103,19 @@ func TestCharge(t *testing.T) {
 		do   func(w *world)
 		want map[string]float64 // GPU-seconds; exact but for decay, which is off
 	}{
-		{"a whole GPU", func(w *world) { w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "ada", true }) }, map[string]float64{"ada": hour}},
+		{"a whole GPU", func(w *world) { w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "ada", true }) }, map[string]float64{"ada": hour}},
 		{"two whole GPUs", func(w *world) {
-			w.submit(GiB, func(r *Request) { r.User, r.Exclusive, r.GPUs = "ada", true, 2 })
+			w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive, r.GPUs = "ada", true, 2 })
 		}, map[string]float64{"ada": 2 * hour}},
-		{"the part that is booked", func(w *world) { w.submit(10*GiB, by("ada")); w.submit(20*GiB, by("bob")) }, map[string]float64{"ada": hour / 4, "bob": hour / 2}},
+		{"the part that is booked", func(w *world) { w.submit(10*units.GiB, by("ada")); w.submit(20*units.GiB, by("bob")) }, map[string]float64{"ada": hour / 4, "bob": hour / 2}},
 		{"a neighbour changes nothing", func(w *world) {
-			w.submit(10*GiB, by("ada"))
-			w.submit(10*GiB, by("ada"))
-			w.submit(30*GiB, by("bob"))
+			w.submit(10*units.GiB, by("ada"))
+			w.submit(10*units.GiB, by("ada"))
+			w.submit(30*units.GiB, by("bob"))
 		}, map[string]float64{"ada": hour / 2, "bob": hour * 3 / 4}},
 		{"a little at least", func(w *world) { w.submit(1, by("ada")) }, map[string]float64{"ada": hour / 16}},
-		{"from the launch on, not from the start", func(w *world) { w.started(w.submit(20*GiB, by("ada"))) }, map[string]float64{"ada": hour / 2}},
-		{"waiting costs nothing", func(w *world) { w.busy(2); w.submit(10*GiB, by("ada")) }, map[string]float64{"ada": 0, "root": 2 * hour}},
+		{"from the launch on, not from the start", func(w *world) { w.started(w.submit(20*units.GiB, by("ada"))) }, map[string]float64{"ada": hour / 2}},
+		{"waiting costs nothing", func(w *world) { w.busy(2); w.submit(10*units.GiB, by("ada")) }, map[string]float64{"ada": 0, "root": 2 * hour}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := fair()
@@ -136,7 +138,7 @@ func TestCharge(t *testing.T) {
 func TestDecay(t *testing.T) {
 	for _, looks := range []int{1, 24} {
 		w := newWorld(t, fair(), 1)
-		id := w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
+		id := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
 		w.wait(time.Hour)
 		w.exit(id, ExitOK)
 		had := w.s.users.of("ada").Use
@@ -160,11 +162,11 @@ func TestFairWhy(t *testing.T) {
 	opt := fair()
 	opt.LookAhead = 1
 	w := newWorld(t, opt, 1)
-	w.submit(20*GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+	w.submit(20*units.GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
 	w.wait(time.Hour)
-	mine := w.submit(10*GiB, by("bob"))
-	w.submit(30*GiB, by("ada"))
-	w.submit(30*GiB, by("ada"))
+	mine := w.submit(10*units.GiB, by("bob"))
+	w.submit(30*units.GiB, by("ada"))
+	w.submit(30*units.GiB, by("ada"))
 	w.look()
 	why, _ := w.s.Why(mine)
 	if want := "0 of 1: GPU 0 alone task=1; 2 of others first, ada 0, bob 3549"; sayWhy(why) != want || why.Rule != RuleFairShare || why.Position != 3 {
@@ -186,13 +188,13 @@ func TestFairWakes(t *testing.T) {
 	opt.LookAhead, opt.Ageing = 1, 1000*time.Hour
 	w := newWorld(t, opt, 2)
 	w.wait(time.Hour)
-	old := w.submit(30*GiB, func(r *Request) { r.User, r.GPUs = "bob", 1 })
+	old := w.submit(30*units.GiB, func(r *Request) { r.User, r.GPUs = "bob", 1 })
 	w.wait(time.Hour)
 	w.exit(old, ExitOK) // bob has had 0.75 GPU-hours
-	w.submit(30*GiB, by("ada"))
-	w.submit(30*GiB, by("eve"))
-	w.submit(30*GiB, by("ada")) // does not fit, and is all that is looked at
-	small := w.submit(GiB, by("bob"))
+	w.submit(30*units.GiB, by("ada"))
+	w.submit(30*units.GiB, by("eve"))
+	w.submit(30*units.GiB, by("ada")) // does not fit, and is all that is looked at
+	small := w.submit(units.GiB, by("bob"))
 	w.wantOn(small)
 	w.wait(3 * time.Hour)
 	if w.on(small) == nil {
@@ -204,10 +206,10 @@ func TestFairWakes(t *testing.T) {
 // the time before counts.
 func TestFairSwitch(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	id := w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+	id := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
 	w.wait(time.Hour)
 	for _, user := range []string{"bob", "ada", "bob", "ada"} {
-		w.submit(GiB, by(user))
+		w.submit(units.GiB, by(user))
 	}
 	order := func() (ids []TaskID) {
 		for _, task := range w.s.Tasks()[1:] {
@@ -232,8 +234,8 @@ func TestFairSwitch(t *testing.T) {
 // TestOldSnapshot: one from before there were users still loads.
 func TestOldSnapshot(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	w.submit(20*GiB, by("ada"))
-	w.submit(30*GiB, by("bob"))
+	w.submit(20*units.GiB, by("ada"))
+	w.submit(30*units.GiB, by("bob"))
 	b, err := w.s.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
@@ -255,10 +257,10 @@ func TestOldSnapshot(t *testing.T) {
 // task ends and others start.
 func BenchmarkFairPass(b *testing.B) {
 	opt := fair()
-	s, now := New(opt), Instant(time.Hour)
+	s, now := New(opt), units.Instant(time.Hour)
 	var gpus []GPUInfo
 	for i := range 256 {
-		gpus = append(gpus, GPUInfo{ID: GPUID(fmt.Sprint(i)), Node: fmt.Sprint(i / 8), Index: i % 8, Capacity: 80 * GiB})
+		gpus = append(gpus, GPUInfo{ID: GPUID(fmt.Sprint(i)), Node: fmt.Sprint(i / 8), Index: i % 8, Capacity: 80 * units.GiB})
 	}
 	s.Step(GPUsFound{At: now, GPUs: gpus})
 	running := []Launch{}
@@ -272,15 +274,15 @@ func BenchmarkFairPass(b *testing.B) {
 	last := TaskID(0)
 	submit := func() {
 		last++
-		now += Instant(time.Second)
+		now += units.Instant(time.Second)
 		step(TaskSubmitted{At: now, Request: Request{ID: last, User: fmt.Sprint(last * 7919 % 200), GPUs: 1}})
-		step(Estimated{At: now, Task: last, Estimate: Estimate{Memory: Bytes(14+last%9) * GiB}})
+		step(Estimated{At: now, Task: last, Estimate: Estimate{Memory: units.Bytes(14+last%9) * units.GiB}})
 	}
 	for s.QueueLen() < 100_000 {
 		submit()
 	}
 	for b.Loop() {
-		now += Instant(time.Second)
+		now += units.Instant(time.Second)
 		done := running[0]
 		running = running[1:]
 		step(Exited{At: now, Task: done.Task, Attempt: done.Attempt, Class: ExitOK})

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 )
 
@@ -19,24 +21,24 @@ func busyWorld(t testing.TB) *world {
 	opt := DefaultsOf("magm")
 	opt.Ageing = time.Minute
 	w := newWorld(t, opt, 3)
-	ran(w, kind("k1", "k"), time.Minute, GiB)
-	ran(w, kind("k2", "k"), time.Hour, 2*GiB)
-	a := w.submit(10*GiB, func(r *Request) { r.User, r.TimeLimit = "ada", time.Hour })
-	b := w.submit(20*GiB, gpus(2))
+	ran(w, kind("k1", "k"), time.Minute, units.GiB)
+	ran(w, kind("k2", "k"), time.Hour, 2*units.GiB)
+	a := w.submit(10*units.GiB, func(r *Request) { r.User, r.TimeLimit = "ada", time.Hour })
+	b := w.submit(20*units.GiB, gpus(2))
 	w.started(a)
 	w.started(b)
 	w.wait(time.Minute)
-	w.submit(10*GiB, whole)
-	oom := w.submit(35*GiB, high)
-	w.submit(25*GiB, low)
+	w.submit(10*units.GiB, whole)
+	oom := w.submit(35*units.GiB, high)
+	w.submit(25*units.GiB, low)
 	w.submitOnly(nil)
 	w.wait(2 * time.Minute)
-	w.sample(GPUSample{ID: "GPU-1", Used: 22 * GiB, Foreign: GiB, SMACT: 0.5, Tasks: []TaskUse{{Task: b, Used: 21 * GiB}}})
+	w.sample(GPUSample{ID: "GPU-1", Used: 22 * units.GiB, Foreign: units.GiB, SMACT: 0.5, Tasks: []TaskUse{{Task: b, Used: 21 * units.GiB}}})
 	w.exit(a, ExitGPUOOM)
 	w.cancel(b)
-	w.submit(35*GiB, limited("array", 1))
-	w.submit(35*GiB, limited("array", 1))
-	w.submit(GiB, func(r *Request) { after(oom, AfterOK)(r); r.Delay = time.Hour })
+	w.submit(35*units.GiB, limited("array", 1))
+	w.submit(35*units.GiB, limited("array", 1))
+	w.submit(units.GiB, func(r *Request) { after(oom, AfterOK)(r); r.Delay = time.Hour })
 	if oom == 0 || w.s.HeldFor("GPU-0")+w.s.HeldFor("GPU-1")+w.s.HeldFor("GPU-2") == 0 {
 		t.Fatal("nothing is kept free")
 	}
@@ -48,7 +50,7 @@ func busyWorld(t testing.TB) *world {
 func FuzzDecodeEvent(f *testing.F) {
 	for _, ev := range []Event{
 		Configured{At: 1, Options: DefaultOptions()},
-		GPUsFound{At: 2, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * GiB}, {ID: "GPU-9", Node: "b", Capacity: -1}}},
+		GPUsFound{At: 2, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-9", Node: "b", Capacity: -1}}},
 		EngineChanged{At: 3, Reason: "gone"},
 		TaskSubmitted{At: 4, Request: Request{ID: 99, User: "ada", GPUs: 2, TimeLimit: time.Hour}},
 		TaskSubmitted{At: 4, Request: Request{ID: 99, After: []Dependency{{1, AfterOK}, {4, AfterStarted}, {99, "?"}}, Delay: 1 << 62, Group: "array", Parallel: -1}},
@@ -139,7 +141,7 @@ func exercise(t rapid.TB, s *State) {
 				s.Step(Sampled{At: s.Now(), GPUs: []GPUSample{{ID: task.Last().Grants[0].GPU, Tasks: []TaskUse{{Task: task.ID, Used: 1 << 62}}}}})
 				s.Step(Exited{At: s.Now(), Task: task.ID, Attempt: len(task.Attempts), Class: ExitGPUOOM})
 			} else {
-				s.Step(Estimated{At: s.Now(), Task: task.ID, Estimate: Estimate{Memory: GiB}})
+				s.Step(Estimated{At: s.Now(), Task: task.ID, Estimate: Estimate{Memory: units.GiB}})
 			}
 		}
 		if at, ok := s.NextWake(); ok {

@@ -1,5 +1,7 @@
 package mapper
 
+import "carma/mapper/units"
+
 // Rule names the precondition that turned a GPU down.
 type Rule string
 
@@ -34,9 +36,9 @@ type Rejection struct {
 	Rule  Rule  `json:"rule"`
 	// Have, Need and Of are the memory committed or free, the memory needed
 	// and the limit, for the memory rules.
-	Have Bytes `json:"have,omitempty"`
-	Need Bytes `json:"need,omitempty"`
-	Of   Bytes `json:"of,omitempty"`
+	Have units.Bytes `json:"have,omitempty"`
+	Need units.Bytes `json:"need,omitempty"`
+	Of   units.Bytes `json:"of,omitempty"`
 	// SMACT and Cap, for RuleSMACT; Slowdown and Cap, for RuleSlowdown.
 	SMACT    float64 `json:"smact,omitempty"`
 	Slowdown float64 `json:"slowdown,omitempty"`
@@ -102,7 +104,7 @@ func (s *State) rejectAny(g *GPU) Rule {
 }
 
 // needOn is the memory that must be free on a GPU for a task to go there.
-func (s *State) needOn(t *Task, g *GPU) Bytes {
+func (s *State) needOn(t *Task, g *GPU) units.Bytes {
 	if g.idle() {
 		return t.Need
 	}

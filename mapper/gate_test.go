@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // TestPreconditions has a row for each rule that turns a GPU down: with the
@@ -19,78 +21,78 @@ func TestPreconditions(t *testing.T) {
 		{"memory", plain(), func(w *world) TaskID {
 			w.submit(gib(31.2), nil)
 			return w.submit(gib(12.3), nil)
-		}, Rejection{Rule: RuleMemory, Have: gib(31.2), Need: gib(12.3), Of: 40 * GiB, Tasks: 1}},
-		{"memory, less the headroom", with(func(o *Options) { o.Headroom = GiB }), func(w *world) TaskID {
-			w.submit(30*GiB, nil)
-			return w.submit(10*GiB, nil)
-		}, Rejection{Rule: RuleMemory, Have: 30 * GiB, Need: 10 * GiB, Of: 39 * GiB, Tasks: 1}},
+		}, Rejection{Rule: RuleMemory, Have: gib(31.2), Need: gib(12.3), Of: 40 * units.GiB, Tasks: 1}},
+		{"memory, less the headroom", with(func(o *Options) { o.Headroom = units.GiB }), func(w *world) TaskID {
+			w.submit(30*units.GiB, nil)
+			return w.submit(10*units.GiB, nil)
+		}, Rejection{Rule: RuleMemory, Have: 30 * units.GiB, Need: 10 * units.GiB, Of: 39 * units.GiB, Tasks: 1}},
 		{"memory in foreign use", plain(), func(w *world) TaskID {
-			w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * GiB})
-			return w.submit(10*GiB, nil)
-		}, Rejection{Rule: RuleMemory, Have: 35 * GiB, Need: 10 * GiB, Of: 40 * GiB}},
+			w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * units.GiB})
+			return w.submit(10*units.GiB, nil)
+		}, Rejection{Rule: RuleMemory, Have: 35 * units.GiB, Need: 10 * units.GiB, Of: 40 * units.GiB}},
 		{"memory used over the grant", plain(), func(w *world) TaskID {
-			a := w.submit(10*GiB, nil)
+			a := w.submit(10*units.GiB, nil)
 			w.started(a)
-			w.sample(GPUSample{ID: "GPU-0", Used: 35 * GiB, Tasks: []TaskUse{{Task: a, Used: 35 * GiB}}})
-			return w.submit(10*GiB, nil)
-		}, Rejection{Rule: RuleMemory, Have: 35 * GiB, Need: 10 * GiB, Of: 40 * GiB, Tasks: 1}},
-		{"minimum free memory", with(func(o *Options) { o.MinFree = 5 * GiB }), func(w *world) TaskID {
-			w.submit(37*GiB, nil)
-			return w.submit(GiB, nil)
-		}, Rejection{Rule: RuleMinFree, Have: 3 * GiB, Need: 5 * GiB, Tasks: 1}},
+			w.sample(GPUSample{ID: "GPU-0", Used: 35 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 35 * units.GiB}}})
+			return w.submit(10*units.GiB, nil)
+		}, Rejection{Rule: RuleMemory, Have: 35 * units.GiB, Need: 10 * units.GiB, Of: 40 * units.GiB, Tasks: 1}},
+		{"minimum free memory", with(func(o *Options) { o.MinFree = 5 * units.GiB }), func(w *world) TaskID {
+			w.submit(37*units.GiB, nil)
+			return w.submit(units.GiB, nil)
+		}, Rejection{Rule: RuleMinFree, Have: 3 * units.GiB, Need: 5 * units.GiB, Tasks: 1}},
 		{"SMACT", with(func(o *Options) { o.SMACTCap = 0.8 }), func(w *world) TaskID {
-			w.started(w.submit(GiB, nil))
+			w.started(w.submit(units.GiB, nil))
 			w.sample(GPUSample{ID: "GPU-0", SMACT: 0.91})
-			return w.submit(GiB, nil)
+			return w.submit(units.GiB, nil)
 		}, Rejection{Rule: RuleSMACT, SMACT: 0.91, Cap: 0.8, Tasks: 1}},
 		{"most tasks", with(func(o *Options) { o.MaxTasks = 2 }), func(w *world) TaskID {
-			w.submit(GiB, nil)
-			w.submit(GiB, nil)
-			return w.submit(GiB, nil)
+			w.submit(units.GiB, nil)
+			w.submit(units.GiB, nil)
+			return w.submit(units.GiB, nil)
 		}, Rejection{Rule: RuleMaxTasks, Tasks: 2}},
 		{"warming up", with(func(o *Options) { o.WarmUp = time.Minute }), func(w *world) TaskID {
-			w.started(w.submit(GiB, nil))
-			return w.submit(GiB, nil)
+			w.started(w.submit(units.GiB, nil))
+			return w.submit(units.GiB, nil)
 		}, Rejection{Rule: RuleWarmUp, Task: 1, Tasks: 1}},
 		{"not started yet", with(func(o *Options) { o.WarmUp = time.Minute }), func(w *world) TaskID {
-			w.submit(GiB, nil)
-			return w.submit(GiB, nil)
+			w.submit(units.GiB, nil)
+			return w.submit(units.GiB, nil)
 		}, Rejection{Rule: RuleWarmUp, Task: 1, Tasks: 1}},
 		{"idle wanted by the task", plain(), func(w *world) TaskID {
-			w.started(w.submit(GiB, nil))
-			return w.submit(GiB, whole)
+			w.started(w.submit(units.GiB, nil))
+			return w.submit(units.GiB, whole)
 		}, Rejection{Rule: RuleIdle, Tasks: 1}},
 		{"idle wanted by an unknown estimate", plain(), func(w *world) TaskID {
-			w.started(w.submit(GiB, nil))
-			w.started(w.submit(GiB, nil))
+			w.started(w.submit(units.GiB, nil))
+			w.started(w.submit(units.GiB, nil))
 			return w.submitEstimate(Estimate{WholeGPU: true}, nil)
 		}, Rejection{Rule: RuleIdle, Tasks: 2}},
 		{"alone by wish", plain(), func(w *world) TaskID {
-			w.started(w.submit(GiB, whole))
-			return w.submit(GiB, nil)
+			w.started(w.submit(units.GiB, whole))
+			return w.submit(units.GiB, nil)
 		}, Rejection{Rule: RuleAlone, Task: 1, Tasks: 1}},
 		{"alone by policy", with(func(o *Options) { o.Policy = "exclusive" }), func(w *world) TaskID {
-			w.started(w.submit(GiB, nil))
-			return w.submit(GiB, nil)
+			w.started(w.submit(units.GiB, nil))
+			return w.submit(units.GiB, nil)
 		}, Rejection{Rule: RuleAlone, Task: 1, Tasks: 1}},
-		{"foreign use where it wants to be alone", with(func(o *Options) { o.Headroom = GiB / 2 }), func(w *world) TaskID {
-			w.sample(GPUSample{ID: "GPU-0", Foreign: 700 * MiB})
-			return w.submit(GiB, whole)
-		}, Rejection{Rule: RuleForeign, Have: 700 * MiB}},
+		{"foreign use where it wants to be alone", with(func(o *Options) { o.Headroom = units.GiB / 2 }), func(w *world) TaskID {
+			w.sample(GPUSample{ID: "GPU-0", Foreign: 700 * units.MiB})
+			return w.submit(units.GiB, whole)
+		}, Rejection{Rule: RuleForeign, Have: 700 * units.MiB}},
 		{"faulty", plain(), func(w *world) TaskID {
 			w.sample(GPUSample{ID: "GPU-0", Fault: "Xid 79, fallen off the bus"})
-			return w.submit(GiB, nil)
+			return w.submit(units.GiB, nil)
 		}, Rejection{Rule: RuleFault, Fault: "Xid 79, fallen off the bus"}},
 		{"missing, with a task", plain(), func(w *world) TaskID {
-			w.started(w.submit(GiB, nil))
-			id := w.submit(40*GiB, nil)
+			w.started(w.submit(units.GiB, nil))
+			id := w.submit(40*units.GiB, nil)
 			w.step(GPUsFound{At: w.now})
 			return id
 		}, Rejection{Rule: RuleFault, Missing: true, Tasks: 1}},
 		{"kept free", with(func(o *Options) { o.Ageing = 0 }), func(w *world) TaskID {
-			w.started(w.submit(GiB, nil))
-			w.submit(GiB, whole)
-			return w.submit(GiB, nil)
+			w.started(w.submit(units.GiB, nil))
+			w.submit(units.GiB, whole)
+			return w.submit(units.GiB, nil)
 		}, Rejection{Rule: RuleHeld, Task: 2, Tasks: 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -136,10 +138,10 @@ func TestActivityCaps(t *testing.T) {
 		opt.SMACTCap, opt.SMOCCCap, opt.DRAMACap = row.smactCap, row.smoccCap, row.dramaCap
 		w := newWorld(t, opt, 2)
 		w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
-		a := w.submit(GiB, nil)
+		a := w.submit(units.GiB, nil)
 		w.wantOn(a, 0)
 		w.sample(GPUSample{ID: "GPU-0", SMACT: row.smact, SMOCC: row.smocc, DRAMA: row.drama})
-		b := w.submit(GiB, nil)
+		b := w.submit(units.GiB, nil)
 		if closed := w.on(b) == nil; closed != row.closed {
 			t.Errorf("%+v: closed %v", row, closed)
 			continue
@@ -159,17 +161,17 @@ func TestActivityCaps(t *testing.T) {
 // TestPreconditionsMet has what just passes, so that a bound cannot move.
 func TestPreconditionsMet(t *testing.T) {
 	opt := plain()
-	opt.Headroom, opt.MinFree, opt.SMACTCap, opt.MaxTasks = GiB, 5*GiB, 0.8, 2
+	opt.Headroom, opt.MinFree, opt.SMACTCap, opt.MaxTasks = units.GiB, 5*units.GiB, 0.8, 2
 	w := newWorld(t, opt, 1)
-	w.started(w.submit(34*GiB, nil)) // leaves exactly the minimum
+	w.started(w.submit(34*units.GiB, nil)) // leaves exactly the minimum
 	w.sample(GPUSample{ID: "GPU-0", SMACT: 0.7999})
-	w.wantOn(w.submit(5*GiB, nil), 0) // leaves exactly the headroom
+	w.wantOn(w.submit(5*units.GiB, nil), 0) // leaves exactly the headroom
 
 	w = newWorld(t, opt, 1)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: GiB, SMACT: 1}) // as much as the headroom; idle
-	id := w.submit(GiB, whole)
+	w.sample(GPUSample{ID: "GPU-0", Foreign: units.GiB, SMACT: 1}) // as much as the headroom; idle
+	id := w.submit(units.GiB, whole)
 	w.wantOn(id, 0)
-	if got := w.task(id).Current().Grants[0].Memory; got != 38*GiB {
+	if got := w.task(id).Current().Grants[0].Memory; got != 38*units.GiB {
 		t.Errorf("it has %s for itself, want all of 38 GiB", got)
 	}
 }
@@ -181,18 +183,18 @@ func TestNearest(t *testing.T) {
 	w := newWorld(t, opt, 4)
 	w.sample(GPUSample{ID: "GPU-3", Fault: "ECC"})
 	for range 3 {
-		w.started(w.submit(20*GiB, nil))
+		w.started(w.submit(20*units.GiB, nil))
 	}
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 5 * GiB}, GPUSample{ID: "GPU-1"}, GPUSample{ID: "GPU-2"})
-	id := w.submit(30*GiB, nil)
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 5 * units.GiB}, GPUSample{ID: "GPU-1"}, GPUSample{ID: "GPU-2"})
+	id := w.submit(30*units.GiB, nil)
 	if why, _ := w.s.Why(id); sayWhy(why) != "0 of 1: GPU 1 memory have=20.0 GiB need=30.0 GiB of=40.0 GiB" {
 		t.Errorf("got %q", sayWhy(why))
 	}
 	// One that fits and is only busy is nearer than any that is full.
 	w.sample(GPUSample{ID: "GPU-2", SMACT: 0.9})
-	id = w.submit(16*GiB, nil)
+	id = w.submit(16*units.GiB, nil)
 	w.wantOn(id, 1)
-	id = w.submit(18*GiB, nil)
+	id = w.submit(18*units.GiB, nil)
 	if why, _ := w.s.Why(id); sayWhy(why) != "0 of 1: GPU 2 smact 0.90 cap=0.80" {
 		t.Errorf("got %q", sayWhy(why))
 	}
@@ -200,10 +202,10 @@ func TestNearest(t *testing.T) {
 
 func TestWhy(t *testing.T) {
 	w := newWorld(t, plain(), 2)
-	a := w.submit(30*GiB, nil)
+	a := w.submit(30*units.GiB, nil)
 	w.started(a)
-	b := w.submit(20*GiB, gpus(2))
-	c := w.submit(25*GiB, gpus(2))
+	b := w.submit(20*units.GiB, gpus(2))
+	c := w.submit(25*units.GiB, gpus(2))
 	binding := func(id TaskID, position int, want string) {
 		t.Helper()
 		why, ok := w.s.Why(id)
@@ -219,7 +221,7 @@ func TestWhy(t *testing.T) {
 	w.step(EngineChanged{At: w.now, Reason: "docker does not answer"})
 	binding(b, 1, "engine-down \"docker does not answer\"")
 	w.step(EngineChanged{At: w.now, Up: true})
-	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * GiB}}})
+	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * units.GiB}}})
 	binding(b, 1, "too-many-gpus count=2 limit=1")
 	if _, ok := w.s.Why(99); ok {
 		t.Error("there is a Why for a task that is not there")
@@ -229,45 +231,45 @@ func TestWhy(t *testing.T) {
 	}
 
 	w = newWorld(t, plain(), 0)
-	a = w.submit(GiB, nil)
+	a = w.submit(units.GiB, nil)
 	binding(a, 1, "no-gpu")
 
 	w = newWorld(t, plain(), 1)
-	a = w.submit(GiB, nil)
+	a = w.submit(units.GiB, nil)
 	w.exitWith(Exited{Task: a, Class: ExitInfrastructure, Message: "the driver was lost"})
 	binding(a, 1, "back-off span=10s <- infrastructure \"the driver was lost\"")
 
 	opt := plain()
 	opt.LookAhead = 2
 	w = newWorld(t, opt, 1)
-	w.started(w.submit(30*GiB, nil))
-	w.submit(20*GiB, nil)
-	w.submit(20*GiB, nil)
-	binding(w.submit(GiB, nil), 3, "look-ahead count=2 limit=2")
+	w.started(w.submit(30*units.GiB, nil))
+	w.submit(20*units.GiB, nil)
+	w.submit(20*units.GiB, nil)
+	binding(w.submit(units.GiB, nil), 3, "look-ahead count=2 limit=2")
 }
 
 func TestCheck(t *testing.T) {
 	opt := plain()
-	opt.Headroom = GiB
-	one := []GPUInfo{{ID: "a", Index: 0, Capacity: 40 * GiB}, {ID: "b", Index: 1, Capacity: 80 * GiB}}
-	two := []GPUInfo{{ID: "a", Node: "m1", Capacity: 40 * GiB}, {ID: "b", Node: "m1", Index: 1, Capacity: 40 * GiB}, {ID: "c", Node: "m2", Capacity: 80 * GiB}}
+	opt.Headroom = units.GiB
+	one := []GPUInfo{{ID: "a", Index: 0, Capacity: 40 * units.GiB}, {ID: "b", Index: 1, Capacity: 80 * units.GiB}}
+	two := []GPUInfo{{ID: "a", Node: "m1", Capacity: 40 * units.GiB}, {ID: "b", Node: "m1", Index: 1, Capacity: 40 * units.GiB}, {ID: "c", Node: "m2", Capacity: 80 * units.GiB}}
 	for _, row := range []struct {
 		name   string
 		gpus   []GPUInfo
 		n      int
-		mem    Bytes
+		mem    units.Bytes
 		option string
 		text   string
 	}{
-		{"just fits", one, 1, 79 * GiB, "", ""},
-		{"too much", one, 1, 80 * GiB, "mem", "too-much-memory need=80.0 GiB of=79.0 GiB count=1"},
-		{"two just fit", one, 2, 39 * GiB, "", ""},
-		{"only one is large", one, 2, 50 * GiB, "mem", "too-much-memory need=50.0 GiB of=39.0 GiB count=2"},
-		{"too many", one, 3, GiB, "gpus", "too-many-gpus count=3 limit=2"},
-		{"none said is one", one, 0, 80 * GiB, "mem", "too-much-memory need=80.0 GiB of=79.0 GiB count=1"},
-		{"not across machines", two, 3, GiB, "gpus", "too-many-gpus count=3 limit=2"},
-		{"in the larger machine", two, 1, 79 * GiB, "", ""},
-		{"memory not across machines", two, 2, 60 * GiB, "mem", "too-much-memory need=60.0 GiB of=39.0 GiB count=2"},
+		{"just fits", one, 1, 79 * units.GiB, "", ""},
+		{"too much", one, 1, 80 * units.GiB, "mem", "too-much-memory need=80.0 GiB of=79.0 GiB count=1"},
+		{"two just fit", one, 2, 39 * units.GiB, "", ""},
+		{"only one is large", one, 2, 50 * units.GiB, "mem", "too-much-memory need=50.0 GiB of=39.0 GiB count=2"},
+		{"too many", one, 3, units.GiB, "gpus", "too-many-gpus count=3 limit=2"},
+		{"none said is one", one, 0, 80 * units.GiB, "mem", "too-much-memory need=80.0 GiB of=79.0 GiB count=1"},
+		{"not across machines", two, 3, units.GiB, "gpus", "too-many-gpus count=3 limit=2"},
+		{"in the larger machine", two, 1, 79 * units.GiB, "", ""},
+		{"memory not across machines", two, 2, 60 * units.GiB, "mem", "too-much-memory need=60.0 GiB of=39.0 GiB count=2"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorldOf(t, opt, row.gpus...)
@@ -286,13 +288,13 @@ func TestCheck(t *testing.T) {
 	}
 	// Without a GPU there is nothing to measure against: the task waits for one.
 	w := newWorld(t, opt, 1)
-	held := w.submit(GiB, nil)
+	held := w.submit(units.GiB, nil)
 	w.step(GPUsFound{At: w.now})
-	id := w.submit(10*GiB, nil)
+	id := w.submit(10*units.GiB, nil)
 	w.wantPhase(id, Queued)
 	w.exit(held, ExitOK)
 	w.step(GPUsFound{At: w.now, GPUs: one})
 	w.wantOn(id, 1)
 }
 
-func gib(f float64) Bytes { return GiB.Scale(f) }
+func gib(f float64) units.Bytes { return units.GiB.Scale(f) }

@@ -1,25 +1,28 @@
 package mapper
 
-import "carma/mapper/interference"
+import (
+	"carma/mapper/interference"
+	"carma/mapper/units"
+)
 
 // GPUID is a GPU's UUID, unique over all machines.
 type GPUID string
 
 // GPUInfo describes a GPU as it was found.
 type GPUInfo struct {
-	ID       GPUID  `json:"id"`
-	Node     string `json:"node,omitempty"` // the machine it is in
-	Index    int    `json:"index"`          // for display and tie-breaks only
-	Model    string `json:"model,omitempty"`
-	Capacity Bytes  `json:"capacity"`
+	ID       GPUID       `json:"id"`
+	Node     string      `json:"node,omitempty"` // the machine it is in
+	Index    int         `json:"index"`          // for display and tie-breaks only
+	Model    string      `json:"model,omitempty"`
+	Capacity units.Bytes `json:"capacity"`
 }
 
 // GPUSample is what the monitor saw on one GPU.
 type GPUSample struct {
-	ID   GPUID `json:"id"`
-	Used Bytes `json:"used"`
+	ID   GPUID       `json:"id"`
+	Used units.Bytes `json:"used"`
 	// Foreign is memory in use by processes that are not carma's.
-	Foreign Bytes `json:"foreign,omitempty"`
+	Foreign units.Bytes `json:"foreign,omitempty"`
 	// SMACT, SMOCC and DRAMA are scores over the monitor's window, 0 to 1.
 	SMACT float64 `json:"smact"`
 	SMOCC float64 `json:"smocc"`
@@ -32,8 +35,8 @@ type GPUSample struct {
 
 // TaskUse is the memory one task has in use on one GPU.
 type TaskUse struct {
-	Task TaskID `json:"task"`
-	Used Bytes  `json:"used"`
+	Task TaskID      `json:"task"`
+	Used units.Bytes `json:"used"`
 }
 
 // GPU is the ledger's page for one GPU.
@@ -44,17 +47,17 @@ type TaskUse struct {
 type GPU struct {
 	GPUInfo
 	// Reserved is the sum of the grants of the tasks placed here.
-	Reserved Bytes `json:"reserved"`
+	Reserved units.Bytes `json:"reserved"`
 	// Bookable is what the grants could sum to at the last booking: the
 	// capacity less the headroom of then.
-	Bookable Bytes `json:"bookable"`
+	Bookable units.Bytes `json:"bookable"`
 	// Used, Foreign and the scores are those of the last sample.
-	Used    Bytes   `json:"used"`
-	Foreign Bytes   `json:"foreign"`
-	SMACT   float64 `json:"smact"`
-	SMOCC   float64 `json:"smocc"`
-	DRAMA   float64 `json:"drama"`
-	Fault   string  `json:"fault,omitempty"`
+	Used    units.Bytes `json:"used"`
+	Foreign units.Bytes `json:"foreign"`
+	SMACT   float64     `json:"smact"`
+	SMOCC   float64     `json:"smocc"`
+	DRAMA   float64     `json:"drama"`
+	Fault   string      `json:"fault,omitempty"`
 	// Sick is set while containers do not start here.
 	Sick *illness `json:"sick,omitempty"`
 	// Residents are the tasks placed here, in order of launch.
@@ -62,9 +65,9 @@ type GPU struct {
 	// Missing: the GPU was not found when the machine was last looked at.
 	Missing bool `json:"missing,omitempty"`
 	// ChangedAt is when a task last came, began to run, or went.
-	ChangedAt Instant `json:"changed_at,omitempty"`
+	ChangedAt units.Instant `json:"changed_at,omitempty"`
 	// SeenAt is the ChangedAt for which strangers there were last looked at.
-	SeenAt Instant `json:"seen_at,omitempty"`
+	SeenAt units.Instant `json:"seen_at,omitempty"`
 
 	pos int // in State.gpus
 
@@ -72,23 +75,23 @@ type GPU struct {
 
 	// What the residents come to, kept because each step asks for it of every
 	// GPU; settle works it out.
-	committed Bytes
-	warmUntil Instant
+	committed units.Bytes
+	warmUntil units.Instant
 }
 
 // Resident is one task's place on a GPU.
 type Resident struct {
-	Task  TaskID `json:"task"`
-	Grant Bytes  `json:"grant"`
-	Alone bool   `json:"alone,omitempty"`
-	Used  Bytes  `json:"used"` // last sample
-	Peak  Bytes  `json:"peak"` // highest sample
+	Task  TaskID      `json:"task"`
+	Grant units.Bytes `json:"grant"`
+	Alone bool        `json:"alone,omitempty"`
+	Used  units.Bytes `json:"used"` // last sample
+	Peak  units.Bytes `json:"peak"` // highest sample
 	// GrewAt is when a sample last was the highest, ShrinkAt when the grant is
 	// looked at for it; 0: it is not going to be.
-	GrewAt   Instant `json:"grew_at,omitempty"`
-	ShrinkAt Instant `json:"shrink_at,omitempty"`
+	GrewAt   units.Instant `json:"grew_at,omitempty"`
+	ShrinkAt units.Instant `json:"shrink_at,omitempty"`
 	// OverSince is since when it has used more than its grant; 0: it does not.
-	OverSince Instant `json:"over_since,omitempty"`
+	OverSince units.Instant `json:"over_since,omitempty"`
 	// Share is what its user is charged for, in millionths of the GPU.
 	Share int64 `json:"share,omitempty"`
 	// Load is what the task is expected to do to this GPU, and Speed what the
@@ -99,16 +102,16 @@ type Resident struct {
 	Seen sightings `json:"seen"`
 	// WarmUntil closes the GPU to further tasks while this one warms up;
 	// never, until its container has started; 0 without a warm-up.
-	WarmUntil Instant `json:"warm_until"`
+	WarmUntil units.Instant `json:"warm_until"`
 }
 
 // held is the memory that must be counted as taken by a resident: its grant,
 // or what it uses where that is more.
-func (r *Resident) held() Bytes { return max(r.Grant, r.Used) }
+func (r *Resident) held() units.Bytes { return max(r.Grant, r.Used) }
 
 // Committed is the memory that a newcomer cannot have: what the residents
 // hold plus what foreign processes use.
-func (g *GPU) Committed() Bytes {
+func (g *GPU) Committed() units.Bytes {
 	sum := g.Foreign
 	for i := range g.Residents {
 		sum += g.Residents[i].held()
@@ -117,17 +120,17 @@ func (g *GPU) Committed() Bytes {
 }
 
 // Free is what can be booked next to the headroom; it may be negative.
-func (g *GPU) Free(headroom Bytes) Bytes { return g.Capacity - headroom - g.Committed() }
+func (g *GPU) Free(headroom units.Bytes) units.Bytes { return g.Capacity - headroom - g.Committed() }
 
 func (g *GPU) idle() bool { return len(g.Residents) == 0 }
 
 func (g *GPU) alone() bool { return len(g.Residents) > 0 && g.Residents[0].Alone }
 
-func (g *GPU) warming(now Instant) bool { return g.warmUntil > now }
+func (g *GPU) warming(now units.Instant) bool { return g.warmUntil > now }
 
 // free is what can be booked on a GPU next to the headroom, as the booking
 // option counts it.
-func (s *State) free(g *GPU) Bytes {
+func (s *State) free(g *GPU) units.Bytes {
 	if s.opt.Booking == BookSamples {
 		return g.Capacity - s.opt.Headroom - max(g.Used, g.Foreign)
 	}
@@ -151,7 +154,7 @@ func (g *GPU) resident(id TaskID) *Resident {
 	return nil
 }
 
-func (g *GPU) add(r Resident, headroom Bytes) {
+func (g *GPU) add(r Resident, headroom units.Bytes) {
 	g.Residents = append(g.Residents, r)
 	if g.Reserved += r.Grant; r.Grant > 0 { // else the bookings of before stay within what there was then
 		g.Bookable = g.Capacity - headroom

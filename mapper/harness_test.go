@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // world drives a state the way a daemon does, and checks after every step what
@@ -12,7 +14,7 @@ import (
 type world struct {
 	t        testing.TB
 	s        *State
-	now      Instant
+	now      units.Instant
 	last     TaskID
 	finished map[TaskID]Task
 	stops    []Stop
@@ -31,7 +33,7 @@ func newWorld(t testing.TB, opt Options, n int) *world {
 	t.Helper()
 	var gpus []GPUInfo
 	for i := range n {
-		gpus = append(gpus, GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * GiB})
+		gpus = append(gpus, GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB})
 	}
 	return newWorldOf(t, opt, gpus...)
 }
@@ -41,7 +43,7 @@ func newWorldOf(t testing.TB, opt Options, gpus ...GPUInfo) *world {
 	if err := opt.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, s: New(opt), now: Instant(time.Hour), finished: map[TaskID]Task{}}
+	w := &world{t: t, s: New(opt), now: units.Instant(time.Hour), finished: map[TaskID]Task{}}
 	w.step(GPUsFound{At: w.now, GPUs: gpus})
 	return w
 }
@@ -97,7 +99,7 @@ func (w *world) wait(d time.Duration) []Launch {
 }
 
 // submit adds a task that needs mem on each of its GPUs; edit may be nil.
-func (w *world) submit(mem Bytes, edit func(*Request)) TaskID {
+func (w *world) submit(mem units.Bytes, edit func(*Request)) TaskID {
 	w.t.Helper()
 	return w.submitEstimate(Estimate{Memory: mem}, edit)
 }

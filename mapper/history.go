@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
@@ -24,15 +26,15 @@ type experience struct {
 	// in steps, so that not every end of a task puts all in question.
 	RunTime time.Duration `json:"run_time,omitempty"`
 	// Peak is the highest memory seen on one GPU.
-	Peak Bytes `json:"peak,omitempty"`
+	Peak units.Bytes `json:"peak,omitempty"`
 	// Floor is what a run that did not end well is known to have needed: one
 	// that ran out of memory, or was stopped. 0: not seen.
-	Floor Bytes `json:"floor,omitempty"`
+	Floor units.Bytes `json:"floor,omitempty"`
 	// Loads are what it did to each of its GPUs while it had them for itself;
 	// empty: not seen.
 	Loads []interference.Load `json:"loads,omitempty"`
 	// Last is when it was last learned from.
-	Last Instant `json:"last"`
+	Last units.Instant `json:"last"`
 }
 
 // known reports whether a run has ended well; else only Floor is.
@@ -53,7 +55,7 @@ func (h history) audit() error {
 		switch {
 		case e == nil || i > 0 && h[i-1].Kind >= e.Kind:
 			return fmt.Errorf("the history is not in order")
-		case e.Runs < 0 || e.Runs > maxRuns || e.Alone < 0 || e.Peak != e.Peak.clamp() || e.Floor != e.Floor.clamp() || e.Batch < 0:
+		case e.Runs < 0 || e.Runs > maxRuns || e.Alone < 0 || e.Peak != e.Peak.Clamp() || e.Floor != e.Floor.Clamp() || e.Batch < 0:
 			return fmt.Errorf("the history of %q has %d runs of %s with %d and %d bytes at batch %d", e.Kind, e.Runs, e.Alone, e.Peak, e.Floor, e.Batch)
 		}
 	}
@@ -112,19 +114,19 @@ func (s *State) learn(t *Task, a *Attempt) {
 
 // learnFloor takes note of what an attempt that did not end well needed at
 // least.
-func (s *State) learnFloor(t *Task, least Bytes) {
+func (s *State) learnFloor(t *Task, least units.Bytes) {
 	if t.Kind == "" || least <= 0 || s.history.of(t.Kind) == nil && len(s.history) >= maxKinds {
 		return
 	}
 	e := s.history.about(t)
-	e.Floor, e.Last = max(e.Floor, least.clamp()), s.now
+	e.Floor, e.Last = max(e.Floor, least.Clamp()), s.now
 }
 
 // Run is an earlier run of a program: its batch size and the highest memory
 // seen on one GPU.
 type Run struct {
 	Batch int
-	Peak  Bytes
+	Peak  units.Bytes
 }
 
 // Runs returns what earlier runs of a program have used, one for each batch
@@ -169,7 +171,7 @@ func (s *State) concerns(t, other *Task) bool {
 // spikes, and runs differ.
 const (
 	learnedFactor = 1.03
-	learnedLeast  = 128 * MiB
+	learnedLeast  = 128 * units.MiB
 )
 
 // recall replaces what was said of a task by what earlier runs of it have
@@ -199,7 +201,7 @@ func (s *State) recall(t *Task) {
 
 // raise replaces an estimate that is below what runs of the task's kind needed
 // at least, none of which ended well, by what recovery gives after a GPU OOM.
-func (s *State) raise(t *Task, floor Bytes) {
+func (s *State) raise(t *Task, floor units.Bytes) {
 	if t.Estimate.WholeGPU || t.Estimate.Memory >= floor {
 		return
 	}

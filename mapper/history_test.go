@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
@@ -23,33 +25,33 @@ func TestRecall(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		learn bool
-		peaks []Bytes // of the runs before
+		peaks []units.Bytes // of the runs before
 		kind  string
 		want  Estimate
 	}{
-		{"a share more", true, []Bytes{20 * GiB}, "k", Estimate{Memory: (20 * GiB).Scale(1.03), Method: "history"}},
-		{"at least 128 MiB more", true, []Bytes{GiB}, "k", Estimate{Memory: GiB + 128*MiB, Method: "history"}},
-		{"the highest of several", true, []Bytes{5 * GiB, 10 * GiB, 7 * GiB}, "k", Estimate{Memory: (10 * GiB).Scale(1.03), Method: "history"}},
-		{"another kind", true, []Bytes{20 * GiB}, "l", Estimate{Memory: 2 * GiB}},
-		{"no kind", true, []Bytes{20 * GiB}, "", Estimate{Memory: 2 * GiB}},
-		{"nothing seen", true, []Bytes{0}, "k", Estimate{Memory: 2 * GiB}},
-		{"no run yet", true, nil, "k", Estimate{Memory: 2 * GiB}},
-		{"not wanted", false, []Bytes{20 * GiB}, "k", Estimate{Memory: 2 * GiB}},
+		{"a share more", true, []units.Bytes{20 * units.GiB}, "k", Estimate{Memory: (20 * units.GiB).Scale(1.03), Method: "history"}},
+		{"at least 128 MiB more", true, []units.Bytes{units.GiB}, "k", Estimate{Memory: units.GiB + 128*units.MiB, Method: "history"}},
+		{"the highest of several", true, []units.Bytes{5 * units.GiB, 10 * units.GiB, 7 * units.GiB}, "k", Estimate{Memory: (10 * units.GiB).Scale(1.03), Method: "history"}},
+		{"another kind", true, []units.Bytes{20 * units.GiB}, "l", Estimate{Memory: 2 * units.GiB}},
+		{"no kind", true, []units.Bytes{20 * units.GiB}, "", Estimate{Memory: 2 * units.GiB}},
+		{"nothing seen", true, []units.Bytes{0}, "k", Estimate{Memory: 2 * units.GiB}},
+		{"no run yet", true, nil, "k", Estimate{Memory: 2 * units.GiB}},
+		{"not wanted", false, []units.Bytes{20 * units.GiB}, "k", Estimate{Memory: 2 * units.GiB}},
 		// What fills the machine is not refused the next time.
-		{"nearly all there is", true, []Bytes{gib(39.9)}, "k", Estimate{WholeGPU: true, Method: "history"}},
-		{"just fits", true, []Bytes{gib(38.8)}, "k", Estimate{Memory: gib(38.8).Scale(1.03), Method: "history"}},
+		{"nearly all there is", true, []units.Bytes{gib(39.9)}, "k", Estimate{WholeGPU: true, Method: "history"}},
+		{"just fits", true, []units.Bytes{gib(38.8)}, "k", Estimate{Memory: gib(38.8).Scale(1.03), Method: "history"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := learning()
 			opt.Learn = row.learn
 			w := newWorld(t, opt, 1)
 			for _, peak := range row.peaks {
-				id := w.submit(2*GiB, kind("k", "f"))
+				id := w.submit(2*units.GiB, kind("k", "f"))
 				w.started(id)
 				w.wait(time.Minute)
 				w.exitWith(Exited{Task: id, Class: ExitOK, Peak: peak})
 			}
-			id := w.submit(2*GiB, kind(row.kind, "f"))
+			id := w.submit(2*units.GiB, kind(row.kind, "f"))
 			w.wantOn(id, 0)
 			if got := w.task(id).Estimate; got != row.want {
 				t.Errorf("estimated %+v, want %+v", got, row.want)
@@ -67,15 +69,15 @@ func TestLearnWithoutSuccess(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		end      Exited
-		estimate Bytes
+		estimate units.Bytes
 		want     Estimate
 	}{
-		{"used more than the estimate", Exited{Class: ExitProgram, Peak: 8 * GiB}, GiB, Estimate{Memory: 11 * GiB, Method: "history"}},
-		{"stopped", Exited{Class: ExitStopped, Peak: 8 * GiB}, GiB, Estimate{Memory: 11 * GiB, Method: "history"}},
-		{"used less", Exited{Class: ExitProgram, Peak: 8 * GiB}, 9 * GiB, Estimate{Memory: 9 * GiB}},
-		{"wanted more", Exited{Class: ExitGPUOOM, Peak: 2 * GiB, Demand: 16 * GiB}, GiB, Estimate{Memory: 21 * GiB, Method: "history"}},
-		{"wanted nearly all", Exited{Class: ExitGPUOOM, Demand: 35 * GiB}, GiB, Estimate{WholeGPU: true, Method: "history"}},
-		{"not seen", Exited{Class: ExitHostOOM}, GiB, Estimate{Memory: GiB}},
+		{"used more than the estimate", Exited{Class: ExitProgram, Peak: 8 * units.GiB}, units.GiB, Estimate{Memory: 11 * units.GiB, Method: "history"}},
+		{"stopped", Exited{Class: ExitStopped, Peak: 8 * units.GiB}, units.GiB, Estimate{Memory: 11 * units.GiB, Method: "history"}},
+		{"used less", Exited{Class: ExitProgram, Peak: 8 * units.GiB}, 9 * units.GiB, Estimate{Memory: 9 * units.GiB}},
+		{"wanted more", Exited{Class: ExitGPUOOM, Peak: 2 * units.GiB, Demand: 16 * units.GiB}, units.GiB, Estimate{Memory: 21 * units.GiB, Method: "history"}},
+		{"wanted nearly all", Exited{Class: ExitGPUOOM, Demand: 35 * units.GiB}, units.GiB, Estimate{WholeGPU: true, Method: "history"}},
+		{"not seen", Exited{Class: ExitHostOOM}, units.GiB, Estimate{Memory: units.GiB}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := learning()
@@ -102,16 +104,16 @@ func TestRuns(t *testing.T) {
 	program := func(kind, program string, batch int) func(*Request) {
 		return func(r *Request) { r.Kind, r.Program, r.Batch = kind, program, batch }
 	}
-	for i, peak := range []Bytes{4 * GiB, 8 * GiB, 6 * GiB, 0} {
+	for i, peak := range []units.Bytes{4 * units.GiB, 8 * units.GiB, 6 * units.GiB, 0} {
 		batch, name := 32<<i, "p"
 		if i == 2 {
 			name = "q"
 		}
-		id := w.submit(GiB, program(fmt.Sprint("k", i), name, batch))
+		id := w.submit(units.GiB, program(fmt.Sprint("k", i), name, batch))
 		w.started(id)
 		w.exitWith(Exited{Task: id, Class: ExitOK, Peak: peak})
 	}
-	if got, want := w.s.Runs("p"), []Run{{32, 4 * GiB}, {64, 8 * GiB}}; !reflect.DeepEqual(got, want) {
+	if got, want := w.s.Runs("p"), []Run{{32, 4 * units.GiB}, {64, 8 * units.GiB}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("runs of p: %v, want %v", got, want)
 	}
 	if got := w.s.Runs(""); got != nil {
@@ -132,7 +134,7 @@ func TestRunTimeAlone(t *testing.T) {
 	w := newWorld(t, learning(), 1)
 	submit := func(name string) TaskID {
 		id := w.submitOnly(kind(name, ""))
-		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: GiB}, Expected: Expected{Loads: []interference.Load{resnet}}})
+		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: units.GiB}, Expected: Expected{Loads: []interference.Load{resnet}}})
 		w.started(id)
 		return id
 	}
@@ -155,13 +157,13 @@ func TestRunTimeAlone(t *testing.T) {
 func TestRunTimeMean(t *testing.T) {
 	w := newWorld(t, learning(), 1)
 	for i := range 40 {
-		ran(w, kind("k", ""), time.Duration(10+20*(i%2))*time.Minute, GiB)
+		ran(w, kind("k", ""), time.Duration(10+20*(i%2))*time.Minute, units.GiB)
 	}
 	if got := w.s.history.of("k"); got.Runs != 16 || got.Alone < 18*time.Minute || got.Alone > 22*time.Minute {
 		t.Errorf("after 40 runs of 10 and 30 min: %s, %d", got.Alone, got.Runs)
 	}
 	for range 60 {
-		ran(w, kind("k", ""), time.Hour, GiB)
+		ran(w, kind("k", ""), time.Hour, units.GiB)
 	}
 	if got := w.s.history.of("k").Alone; got < 55*time.Minute {
 		t.Errorf("it has taken an hour for long, and is said to take %s", got)
@@ -172,16 +174,16 @@ func TestRunTimeMean(t *testing.T) {
 // was there to see it, does not count; nor does one that was not seen to run.
 func TestRunTimeWithoutTheDaemon(t *testing.T) {
 	w := newWorld(t, learning(), 1)
-	a := w.submit(GiB, kind("k", ""))
+	a := w.submit(units.GiB, kind("k", ""))
 	w.started(a)
 	w.wait(10 * time.Minute)
 	end := w.now
 	w.wait(5 * time.Hour)
-	w.exitWith(Exited{Task: a, Class: ExitOK, Finished: end, Peak: GiB})
+	w.exitWith(Exited{Task: a, Class: ExitOK, Finished: end, Peak: units.GiB})
 	if got := w.s.history.of("k").Alone; got != 10*time.Minute {
 		t.Errorf("it ran for 10 min, and is said to take %s", got)
 	}
-	b := w.submit(GiB, kind("k", ""))
+	b := w.submit(units.GiB, kind("k", ""))
 	w.exit(b, ExitOK)
 	if got := w.s.history.of("k").Alone; got != 10*time.Minute {
 		t.Errorf("after one that was not seen to run it is said to take %s", got)
@@ -193,7 +195,7 @@ func TestRunTimeWithoutTheDaemon(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	w := newWorld(t, learning(), 1)
 	for i := range maxKinds {
-		ran(w, kind(fmt.Sprintf("k%04d", i), ""), time.Duration(i/2%2), GiB) // two each at the same moment
+		ran(w, kind(fmt.Sprintf("k%04d", i), ""), time.Duration(i/2%2), units.GiB) // two each at the same moment
 	}
 	if len(w.s.history) != maxKinds {
 		t.Fatalf("%d kinds are known", len(w.s.history))
@@ -204,8 +206,8 @@ func TestHistoryIsBounded(t *testing.T) {
 			t.Errorf("%s known: %v", name, got)
 		}
 	}
-	ran(w, kind("k0000", ""), time.Second, GiB) // seen again
-	ran(w, kind("new", ""), time.Second, GiB)
+	ran(w, kind("k0000", ""), time.Second, units.GiB) // seen again
+	ran(w, kind("new", ""), time.Second, units.GiB)
 	known("k0000", true)
 	known("k0001", false)
 	known("k0002", true)
@@ -254,7 +256,7 @@ func TestProgress(t *testing.T) {
 	w := newWorld(t, plain(), 2)
 	submit := func(n int, l interference.Load) TaskID {
 		id := w.submitOnly(gpus(n))
-		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: GiB}, Expected: Expected{Loads: []interference.Load{l}}})
+		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: units.GiB}, Expected: Expected{Loads: []interference.Load{l}}})
 		return id
 	}
 	wide := submit(2, small)

@@ -3,6 +3,8 @@ package mapper
 import (
 	"cmp"
 	"slices"
+
+	"carma/mapper/units"
 )
 
 // hold names the task that GPUs are kept free for: the first one in order that
@@ -14,7 +16,7 @@ type hold struct {
 	// Until is when they are expected to be ready for it; what is expected to
 	// end before may go there, and nothing else of its priority, be it before
 	// or behind it. 0: not for a task that was chosen so, see reserve.go.
-	Until Instant `json:"until,omitempty"`
+	Until units.Instant `json:"until,omitempty"`
 }
 
 // heldFor returns the task a GPU is kept free for, or 0.

@@ -3,6 +3,8 @@ package mapper
 import (
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // stream keeps a machine busy with small tasks: every GPU has three of them at
@@ -10,11 +12,11 @@ import (
 func stream(w *world, n int, until func() bool) (steps int) {
 	w.t.Helper()
 	for range 3 * n {
-		w.submit(10*GiB, nil)
+		w.submit(10*units.GiB, nil)
 	}
 	for ; steps < 5000 && !until(); steps++ {
 		w.wait(time.Minute)
-		w.submit(10*GiB, nil)
+		w.submit(10*units.GiB, nil)
 		var oldest TaskID
 		for _, task := range w.s.Tasks() {
 			if task.Phase.Placed() && (oldest == 0 || task.ID < oldest) {
@@ -31,13 +33,13 @@ func stream(w *world, n int, until func() bool) (steps int) {
 func TestBoundedWait(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		mem  Bytes
+		mem  units.Bytes
 		edit func(*Request)
 	}{
-		{"whole GPU", GiB, whole},
-		{"all of the memory", 40 * GiB, nil},
-		{"both GPUs", 25 * GiB, gpus(2)},
-		{"both GPUs whole", GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true }},
+		{"whole GPU", units.GiB, whole},
+		{"all of the memory", 40 * units.GiB, nil},
+		{"both GPUs", 25 * units.GiB, gpus(2)},
+		{"both GPUs whole", units.GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true }},
 	} {
 		for _, policy := range []string{"round-robin", "magm", "lug"} {
 			t.Run(row.name+"/"+policy, func(t *testing.T) {
@@ -63,12 +65,12 @@ func TestHold(t *testing.T) {
 	opt.Ageing = 10 * time.Minute
 	t.Run("not before the ageing is over", func(t *testing.T) {
 		w := newWorld(t, opt, 1)
-		w.submit(10*GiB, nil)
-		big := w.submit(GiB, whole)
+		w.submit(10*units.GiB, nil)
+		big := w.submit(units.GiB, whole)
 		w.wait(10*time.Minute - 1)
-		w.wantOn(w.submit(GiB, nil), 0)
+		w.wantOn(w.submit(units.GiB, nil), 0)
 		w.wait(1)
-		late := w.submit(GiB, nil)
+		late := w.submit(units.GiB, nil)
 		w.wantOn(late)
 		if w.s.HeldFor("GPU-0") != big {
 			t.Error("the GPU is not kept free")
@@ -82,34 +84,34 @@ func TestHold(t *testing.T) {
 	})
 	t.Run("does not hurt what comes before", func(t *testing.T) {
 		w := newWorld(t, opt, 1)
-		w.submit(10*GiB, nil)
-		w.submit(10*GiB, nil)
-		big := w.submit(GiB, whole)
+		w.submit(10*units.GiB, nil)
+		w.submit(10*units.GiB, nil)
+		big := w.submit(units.GiB, whole)
 		w.wait(10 * time.Minute)
 		w.look()
-		w.wantOn(w.submit(GiB, high), 0)
+		w.wantOn(w.submit(units.GiB, high), 0)
 		w.exit(2, ExitGPUOOM) // goes to recovery, before all
 		w.wantOn(2, 0)
-		w.wantOn(w.submit(GiB, nil))
+		w.wantOn(w.submit(units.GiB, nil))
 		w.wantOn(big)
 	})
 	t.Run("only on as many GPUs as it needs", func(t *testing.T) {
 		w := newWorld(t, opt, 2)
-		w.submit(10*GiB, nil)
-		w.submit(20*GiB, nil)
-		big := w.submit(GiB, whole)
+		w.submit(10*units.GiB, nil)
+		w.submit(20*units.GiB, nil)
+		big := w.submit(units.GiB, whole)
 		w.wait(10 * time.Minute)
-		w.wantOn(w.submit(GiB, nil), 1)
+		w.wantOn(w.submit(units.GiB, nil), 1)
 		w.exit(2, ExitOK)
 		w.exit(4, ExitOK)
 		w.wantOn(big, 1) // the other GPU was faster
-		w.wantOn(w.submit(GiB, nil), 0)
+		w.wantOn(w.submit(units.GiB, nil), 0)
 	})
 	t.Run("moves when its GPU fails", func(t *testing.T) {
 		w := newWorld(t, opt, 2)
-		w.submit(10*GiB, nil)
-		w.submit(20*GiB, nil)
-		big := w.submit(GiB, whole)
+		w.submit(10*units.GiB, nil)
+		w.submit(20*units.GiB, nil)
+		big := w.submit(units.GiB, whole)
 		w.wait(10 * time.Minute)
 		w.look()
 		if w.s.HeldFor("GPU-0") != big {
@@ -122,46 +124,46 @@ func TestHold(t *testing.T) {
 	})
 	t.Run("ends when its task leaves", func(t *testing.T) {
 		w := newWorld(t, opt, 1)
-		w.submit(10*GiB, nil)
-		big := w.submit(GiB, whole)
+		w.submit(10*units.GiB, nil)
+		big := w.submit(units.GiB, whole)
 		w.wait(10 * time.Minute)
-		small := w.submit(GiB, nil)
+		small := w.submit(units.GiB, nil)
 		w.wantOn(small)
 		w.cancel(big)
 		w.wantOn(small, 0)
 	})
 	t.Run("ends when its task cannot fit any more", func(t *testing.T) {
 		w := newWorld(t, opt, 2)
-		w.submit(10*GiB, nil)
-		w.submit(10*GiB, nil)
-		w.submit(GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true })
+		w.submit(10*units.GiB, nil)
+		w.submit(10*units.GiB, nil)
+		w.submit(units.GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true })
 		w.wait(10 * time.Minute)
-		small := w.submit(GiB, nil)
+		small := w.submit(units.GiB, nil)
 		w.wantOn(small)
 		w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
 		w.wantOn(small, 0)
 	})
 	t.Run("age is kept when others come before", func(t *testing.T) {
 		w := newWorld(t, opt, 1)
-		w.submit(10*GiB, nil)
-		big := w.submit(GiB, whole)
+		w.submit(10*units.GiB, nil)
+		big := w.submit(units.GiB, whole)
 		w.wait(9 * time.Minute)
-		first := w.submit(40*GiB, high) // the first that does not fit, for a while
+		first := w.submit(40*units.GiB, high) // the first that does not fit, for a while
 		w.wait(30 * time.Second)
 		w.cancel(first)
 		w.wait(30 * time.Second)
-		w.wantOn(w.submit(GiB, nil))
+		w.wantOn(w.submit(units.GiB, nil))
 		w.exit(1, ExitOK)
 		w.wantOn(big, 0)
 	})
 	t.Run("age is kept when the machine is looked at again", func(t *testing.T) {
 		w := newWorld(t, opt, 1)
-		w.submit(10*GiB, nil)
-		w.submit(GiB, whole)
+		w.submit(10*units.GiB, nil)
+		w.submit(units.GiB, whole)
 		for range 10 {
 			w.wait(time.Minute)
 			w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{w.gpu(0).GPUInfo}})
 		}
-		w.wantOn(w.submit(GiB, nil))
+		w.wantOn(w.submit(units.GiB, nil))
 	})
 }

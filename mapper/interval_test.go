@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // TestInterval: one launch in each interval, at the wake-up that was asked
@@ -14,7 +16,7 @@ func TestInterval(t *testing.T) {
 	w := newWorld(t, opt, 2)
 	var ids []TaskID
 	for range 5 {
-		ids = append(ids, w.submit(GiB, nil))
+		ids = append(ids, w.submit(units.GiB, nil))
 	}
 	w.wantOn(ids[0], 0)
 	if why, _ := w.s.Why(ids[1]); sayWhy(why) != "interval span=10s" {
@@ -35,7 +37,7 @@ func TestInterval(t *testing.T) {
 	if got := w.wait(time.Hour); len(got) != 0 || w.s.QueueLen() != 0 {
 		t.Errorf("launched %+v", got)
 	}
-	w.wantOn(w.submit(GiB, nil), 0) // long after the last
+	w.wantOn(w.submit(units.GiB, nil), 0) // long after the last
 }
 
 // TestIntervalFromRecovery: the interval is for both queues together.
@@ -43,9 +45,9 @@ func TestIntervalFromRecovery(t *testing.T) {
 	opt := plain()
 	opt.Interval = 10 * time.Second
 	w := newWorld(t, opt, 1)
-	a := w.submit(30*GiB, nil)
+	a := w.submit(30*units.GiB, nil)
 	w.started(a)
-	b := w.submit(GiB, nil)
+	b := w.submit(units.GiB, nil)
 	w.exit(a, ExitEvicted)
 	if len(w.launches) != 1 {
 		t.Fatalf("launched %+v", w.launches)
@@ -68,8 +70,8 @@ func TestIntervalShortened(t *testing.T) {
 		{0, 0}, {5 * time.Second, 5 * time.Second}, {time.Minute, 40 * time.Second}, {2 * time.Minute, 40 * time.Second},
 	} {
 		w := newWorld(t, with(time.Minute), 1)
-		w.submit(GiB, nil)
-		b := w.submit(GiB, nil)
+		w.submit(units.GiB, nil)
+		b := w.submit(units.GiB, nil)
 		w.wait(20 * time.Second)
 		from := w.now
 		w.step(Configured{At: w.now, Options: with(row.to)})
@@ -92,15 +94,15 @@ func TestIntervalAndHold(t *testing.T) {
 	opt := plain()
 	opt.Interval, opt.Ageing = 10*time.Second, 0
 	w := newWorld(t, opt, 2)
-	a := w.submit(GiB, nil)
+	a := w.submit(units.GiB, nil)
 	w.wait(opt.Interval)
-	b := w.submit(GiB, gpus(2))
+	b := w.submit(units.GiB, gpus(2))
 	w.wantOn(b, 1, 0)
 	w.wait(opt.Interval)
-	big := w.submit(GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true })
+	big := w.submit(units.GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true })
 	var later []TaskID
 	for range 3 {
-		later = append(later, w.submit(GiB, nil))
+		later = append(later, w.submit(units.GiB, nil))
 	}
 	w.wait(time.Minute)
 	w.exit(a, ExitOK)

@@ -4,26 +4,28 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 func TestLife(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	id := w.submitOnly(nil)
 	w.wantPhase(id, Estimating)
-	w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: GiB, Method: "declared"}})
+	w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: units.GiB, Method: "declared"}})
 	w.wantPhase(id, Launching)
 	w.now++
 	w.started(id)
 	w.wantPhase(id, Running)
 	w.now++
-	w.exitWith(Exited{Task: id, Class: ExitOK, Peak: 700 * MiB})
+	w.exitWith(Exited{Task: id, Class: ExitOK, Peak: 700 * units.MiB})
 	want := Task{
 		Request: Request{ID: id, GPUs: 1}, Phase: Succeeded, Submitted: w.now - 2,
-		Estimate: Estimate{Memory: GiB, Method: "declared"}, Need: GiB, QueuedAt: w.now - 2, Ended: w.now,
+		Estimate: Estimate{Memory: units.GiB, Method: "declared"}, Need: units.GiB, QueuedAt: w.now - 2, Ended: w.now,
 		Done: 1e-9, Speed: 1, PacedAt: w.now, // it ran for a nanosecond, alone
 		Attempts: []Attempt{{
-			N: 1, Grants: []Grant{{GPU: "GPU-0", Memory: GiB}}, Launched: w.now - 2, Started: w.now - 1, Ended: w.now,
-			Class: ExitOK, Peak: 700 * MiB,
+			N: 1, Grants: []Grant{{GPU: "GPU-0", Memory: units.GiB}}, Launched: w.now - 2, Started: w.now - 1, Ended: w.now,
+			Class: ExitOK, Peak: 700 * units.MiB,
 		}},
 	}
 	if got := w.finished[id]; !reflect.DeepEqual(got, want) {
@@ -39,17 +41,17 @@ var byHand = Reason{Code: ReasonAsked, Text: "by hand"}
 
 func TestCancel(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	blocker := w.submit(40*GiB, nil)
+	blocker := w.submit(40*units.GiB, nil)
 
 	estimating := w.submitOnly(nil)
 	w.cancel(estimating)
 	w.wantPhase(estimating, Cancelled)
-	w.step(Estimated{At: w.now, Task: estimating, Estimate: Estimate{Memory: GiB}}) // comes too late
+	w.step(Estimated{At: w.now, Task: estimating, Estimate: Estimate{Memory: units.GiB}}) // comes too late
 	if w.s.QueueLen() != 0 {
 		t.Error("a cancelled task was queued")
 	}
 
-	queued := w.submit(GiB, nil)
+	queued := w.submit(units.GiB, nil)
 	w.wantPhase(queued, Queued)
 	w.cancel(queued)
 	w.wantPhase(queued, Cancelled)
@@ -60,7 +62,7 @@ func TestCancel(t *testing.T) {
 	// Launching: the worker is told, the memory stays booked until it is gone.
 	w.cancel(blocker)
 	w.wantPhase(blocker, Stopping)
-	if len(w.stops) != 1 || w.stops[0] != (Stop{Task: blocker, Attempt: 1, Reason: byHand}) || w.gpu(0).Reserved != 40*GiB {
+	if len(w.stops) != 1 || w.stops[0] != (Stop{Task: blocker, Attempt: 1, Reason: byHand}) || w.gpu(0).Reserved != 40*units.GiB {
 		t.Errorf("stops %+v, %s reserved", w.stops, w.gpu(0).Reserved)
 	}
 	w.started(blocker) // crosses the stop on its way
@@ -72,13 +74,13 @@ func TestCancel(t *testing.T) {
 	w.exit(blocker, ExitStopped)
 	w.wantPhase(blocker, Cancelled)
 
-	running := w.submit(GiB, func(r *Request) { r.Retries = 3 })
+	running := w.submit(units.GiB, func(r *Request) { r.Retries = 3 })
 	w.started(running)
 	w.cancel(running)
 	w.exit(running, ExitProgram) // whatever it makes of the signal, it is not run again
 	w.wantPhase(running, Cancelled)
 
-	recovering := w.submit(GiB, nil)
+	recovering := w.submit(units.GiB, nil)
 	w.exit(recovering, ExitInfrastructure)
 	w.wantPhase(recovering, Recovering)
 	w.cancel(recovering)
@@ -95,7 +97,7 @@ func TestCancel(t *testing.T) {
 func TestTimeLimit(t *testing.T) {
 	hour := func(r *Request) { r.TimeLimit = time.Hour }
 	w := newWorld(t, plain(), 1)
-	a := w.submit(GiB, hour)
+	a := w.submit(units.GiB, hour)
 	w.wait(3 * time.Hour) // does not count before the start
 	w.started(a)
 	w.wait(time.Hour - 1)
@@ -109,7 +111,7 @@ func TestTimeLimit(t *testing.T) {
 	w.wantFailed(a, "time-limit span=1h0m0s")
 
 	// It counts for each attempt.
-	b := w.submit(GiB, hour)
+	b := w.submit(units.GiB, hour)
 	w.started(b)
 	w.wait(time.Minute * 50)
 	w.exit(b, ExitEvicted)
@@ -122,14 +124,14 @@ func TestTimeLimit(t *testing.T) {
 	w.wantFailed(b, "time-limit span=1h0m0s")
 
 	// A program that ends by itself on the last moment has met it.
-	c := w.submit(GiB, hour)
+	c := w.submit(units.GiB, hour)
 	w.started(c)
 	w.now = w.now.Add(time.Hour)
 	w.exit(c, ExitOK)
 	w.wantPhase(c, Succeeded)
 
 	// Cancelled before: the limit is not the reason.
-	d := w.submit(GiB, hour)
+	d := w.submit(units.GiB, hour)
 	w.started(d)
 	w.cancel(d)
 	w.wait(2 * time.Hour)
@@ -137,7 +139,7 @@ func TestTimeLimit(t *testing.T) {
 	w.wantPhase(d, Cancelled)
 
 	// As good as no limit.
-	e := w.submit(GiB, func(r *Request) { r.TimeLimit = 1<<63 - 1 })
+	e := w.submit(units.GiB, func(r *Request) { r.TimeLimit = 1<<63 - 1 })
 	w.started(e)
 	w.wait(1000 * time.Hour)
 	w.wantPhase(e, Running)
@@ -146,12 +148,12 @@ func TestTimeLimit(t *testing.T) {
 // TestStrayEvents: what comes twice, late, or for nobody changes nothing.
 func TestStrayEvents(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	a := w.submit(20*GiB, nil)
+	a := w.submit(20*units.GiB, nil)
 	w.started(a)
 	w.exit(a, ExitEvicted)
 	w.started(a) // attempt 2 runs
-	b := w.submit(30*GiB, nil)
-	done := w.submit(GiB, nil)
+	b := w.submit(30*units.GiB, nil)
+	done := w.submit(units.GiB, nil)
 	w.exit(done, ExitOK)
 
 	for _, ev := range []Event{
@@ -168,11 +170,11 @@ func TestStrayEvents(t *testing.T) {
 		Exited{At: w.now + 1, Task: 99, Attempt: 1, Class: ExitOK},
 		TaskSubmitted{At: w.now + 1, Request: Request{ID: a, GPUs: 7}},
 		TaskSubmitted{At: w.now + 1, Request: Request{ID: done, GPUs: 1}},
-		Estimated{At: w.now + 1, Task: a, Estimate: Estimate{Memory: GiB}},
-		Estimated{At: w.now + 1, Task: b, Estimate: Estimate{Memory: GiB}},
-		Estimated{At: w.now + 1, Task: 99, Estimate: Estimate{Memory: GiB}},
-		Sampled{At: w.now + 1, GPUs: []GPUSample{{ID: "elsewhere", Foreign: GiB}}},
-		Sampled{At: w.now + 1, GPUs: []GPUSample{{ID: "GPU-0", Tasks: []TaskUse{{Task: 99, Used: GiB}, {Task: b, Used: GiB}}}}},
+		Estimated{At: w.now + 1, Task: a, Estimate: Estimate{Memory: units.GiB}},
+		Estimated{At: w.now + 1, Task: b, Estimate: Estimate{Memory: units.GiB}},
+		Estimated{At: w.now + 1, Task: 99, Estimate: Estimate{Memory: units.GiB}},
+		Sampled{At: w.now + 1, GPUs: []GPUSample{{ID: "elsewhere", Foreign: units.GiB}}},
+		Sampled{At: w.now + 1, GPUs: []GPUSample{{ID: "GPU-0", Tasks: []TaskUse{{Task: 99, Used: units.GiB}, {Task: b, Used: units.GiB}}}}},
 		Woke{At: w.now + 1},
 		Woke{At: w.now + 1},
 		Configured{At: w.now + 1, Options: Options{Policy: "no such"}},
@@ -198,14 +200,14 @@ func TestTimeDoesNotRunBackwards(t *testing.T) {
 	opt := plain()
 	opt.WarmUp = time.Minute
 	w := newWorld(t, opt, 1)
-	a := w.submit(GiB, nil)
+	a := w.submit(units.GiB, nil)
 	now := w.s.Now()
-	w.now -= Instant(time.Minute)
+	w.now -= units.Instant(time.Minute)
 	w.started(a)
 	if w.s.Now() != now || w.task(a).Current().Started != now {
 		t.Errorf("it is %d and was %d; started %d", w.s.Now(), now, w.task(a).Current().Started)
 	}
-	b := w.submit(GiB, nil)
+	b := w.submit(units.GiB, nil)
 	if at, ok := w.s.NextWake(); !ok || at != now.Add(time.Minute) {
 		t.Errorf("the warm-up ends at %d", at)
 	}
@@ -219,7 +221,7 @@ func TestWake(t *testing.T) {
 	opt := plain()
 	opt.WarmUp = time.Minute
 	s := New(opt)
-	wakes := func(ev Event) (at []Instant) {
+	wakes := func(ev Event) (at []units.Instant) {
 		for _, d := range s.Step(ev) {
 			if w, ok := d.(WakeAt); ok {
 				at = append(at, w.At)
@@ -227,23 +229,23 @@ func TestWake(t *testing.T) {
 		}
 		return at
 	}
-	s.Step(GPUsFound{At: 1, GPUs: []GPUInfo{{ID: "a", Capacity: GiB}, {ID: "b", Index: 1, Capacity: GiB}}})
+	s.Step(GPUsFound{At: 1, GPUs: []GPUInfo{{ID: "a", Capacity: units.GiB}, {ID: "b", Index: 1, Capacity: units.GiB}}})
 	for id := range TaskID(2) {
 		s.Step(TaskSubmitted{At: 1, Request: Request{ID: id + 1, TimeLimit: 10 * time.Second}})
-		s.Step(Estimated{At: 1, Task: id + 1, Estimate: Estimate{Memory: GiB}})
+		s.Step(Estimated{At: 1, Task: id + 1, Estimate: Estimate{Memory: units.GiB}})
 	}
-	at := func(sec int) Instant { return Instant(1).Add(time.Duration(sec) * time.Second) }
+	at := func(sec int) units.Instant { return units.Instant(1).Add(time.Duration(sec) * time.Second) }
 	for _, row := range []struct {
 		ev   Event
-		want []Instant
+		want []units.Instant
 	}{
-		{Started{At: 1, Task: 1, Attempt: 1}, []Instant{at(10)}},
+		{Started{At: 1, Task: 1, Attempt: 1}, []units.Instant{at(10)}},
 		{Started{At: at(5), Task: 2, Attempt: 1}, nil}, // at 15 s, later than what is out
-		{Woke{At: at(9)}, []Instant{at(10)}},           // too early: asked for again
-		{Woke{At: at(10)}, []Instant{at(15)}},
+		{Woke{At: at(9)}, []units.Instant{at(10)}},     // too early: asked for again
+		{Woke{At: at(10)}, []units.Instant{at(15)}},
 		{Sampled{At: at(40)}, nil}, // the one for 15 s is on its way all the same
-		{Woke{At: at(40)}, []Instant{at(60)}},
-		{Woke{At: at(60)}, []Instant{at(65)}},
+		{Woke{At: at(40)}, []units.Instant{at(60)}},
+		{Woke{At: at(60)}, []units.Instant{at(65)}},
 		{Woke{At: at(65)}, nil},
 	} {
 		if got := wakes(row.ev); !reflect.DeepEqual(got, row.want) {
@@ -257,7 +259,7 @@ func TestWake(t *testing.T) {
 func TestDeadlinesAreForgotten(t *testing.T) {
 	w := newWorld(t, plain(), 1)
 	for range 5000 {
-		id := w.submit(GiB, func(r *Request) { r.TimeLimit = 1000 * time.Hour })
+		id := w.submit(units.GiB, func(r *Request) { r.TimeLimit = 1000 * time.Hour })
 		w.started(id)
 		w.exit(id, ExitOK)
 	}
@@ -279,34 +281,34 @@ func TestStepTakesNoPointers(t *testing.T) {
 // that run, and the state stays sound.
 func TestHeadroomRaised(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	a := w.submit(40*GiB, nil)
+	a := w.submit(40*units.GiB, nil)
 	opt := plain()
-	opt.Headroom = 5 * GiB
+	opt.Headroom = 5 * units.GiB
 	w.step(Configured{At: w.now, Options: opt})
-	b := w.submit(30*GiB, nil)
+	b := w.submit(30*units.GiB, nil)
 	w.wantOn(a, 0)
 	w.wantOn(b)
 	w.exit(a, ExitOK)
 	w.wantOn(b, 0)
-	w.wantOn(w.submit(6*GiB, nil))
-	w.wantOn(w.submit(5*GiB, nil), 0)
+	w.wantOn(w.submit(6*units.GiB, nil))
+	w.wantOn(w.submit(5*units.GiB, nil), 0)
 }
 
 func TestCloneIsDeep(t *testing.T) {
 	w := newWorld(t, plain(), 2)
-	a := w.submit(20*GiB, gpus(2))
-	b := w.submit(15*GiB, nil)
+	a := w.submit(20*units.GiB, gpus(2))
+	b := w.submit(15*units.GiB, nil)
 	for _, id := range []TaskID{a, b} {
 		w.started(id)
 	}
-	w.submit(30*GiB, nil)
+	w.submit(30*units.GiB, nil)
 	tasks := w.s.Tasks()
 	before, err := w.s.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := w.s.Clone()
-	c.Step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", Foreign: GiB, Tasks: []TaskUse{{Task: a, Used: 10 * GiB}, {Task: b, Used: 35 * GiB}}}}})
+	c.Step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", Foreign: units.GiB, Tasks: []TaskUse{{Task: a, Used: 10 * units.GiB}, {Task: b, Used: 35 * units.GiB}}}}})
 	c.Step(Exited{At: w.now, Task: a, Attempt: 1, Class: ExitGPUOOM})
 	c.Step(Cancel{At: w.now, Task: 3})
 	c.Step(GPUsFound{At: w.now})
@@ -317,9 +319,9 @@ func TestCloneIsDeep(t *testing.T) {
 	if string(before) != string(after) {
 		t.Errorf("a step of the clone changed the original from\n%s\nto\n%s", before, after)
 	}
-	w.sample(GPUSample{ID: "GPU-0", Tasks: []TaskUse{{Task: a, Used: 10 * GiB}, {Task: b, Used: 35 * GiB}}})
+	w.sample(GPUSample{ID: "GPU-0", Tasks: []TaskUse{{Task: a, Used: 10 * units.GiB}, {Task: b, Used: 35 * units.GiB}}})
 	w.exit(a, ExitGPUOOM)
-	if got := tasks[1].Attempts[0].Grants[0].Memory; got != 15*GiB {
+	if got := tasks[1].Attempts[0].Grants[0].Memory; got != 15*units.GiB {
 		t.Errorf("a copy of a task has changed: it is granted %s", got)
 	}
 }

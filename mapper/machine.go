@@ -3,6 +3,8 @@ package mapper
 import (
 	"cmp"
 	"slices"
+
+	"carma/mapper/units"
 )
 
 func (s *State) found(ev GPUsFound) {
@@ -10,7 +12,7 @@ func (s *State) found(ev GPUsFound) {
 	seen := map[GPUID]bool{}
 	for _, info := range ev.GPUs {
 		seen[info.ID] = true
-		info.Capacity = info.Capacity.clamp()
+		info.Capacity = info.Capacity.Clamp()
 		if g := s.byID[info.ID]; g != nil {
 			if !g.idle() {
 				info.Node = g.Node // it cannot leave the other GPUs of its tasks
@@ -84,11 +86,11 @@ func (s *State) sampled(ev Sampled) {
 			continue
 		}
 		free, busy := s.free(g), s.busy(g)
-		if foreign := in.Foreign.clamp(); foreign != g.Foreign || in.Fault != g.Fault {
+		if foreign := in.Foreign.Clamp(); foreign != g.Foreign || in.Fault != g.Fault {
 			g.Foreign, g.Fault = foreign, in.Fault
 			s.notes.ceilings, s.dirty = [2]ceiling{}, true
 		}
-		g.Used = in.Used.clamp()
+		g.Used = in.Used.Clamp()
 		s.watch(g)
 		g.notes.outlook.checked = 0 // what is there beside carma's tasks may have changed
 		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
@@ -97,7 +99,7 @@ func (s *State) sampled(ev Sampled) {
 		}
 		for _, u := range in.Tasks {
 			if r := g.resident(u.Task); r != nil {
-				r.Used = u.Used.clamp()
+				r.Used = u.Used.Clamp()
 				if r.Used > r.Peak {
 					r.Peak, r.GrewAt = r.Used, s.now
 					s.shrinkLater(r)
@@ -121,10 +123,10 @@ func score(f float64) float64 {
 }
 
 // ceiling[n-1] is the most memory that n GPUs of one machine all have.
-type ceiling []Bytes
+type ceiling []units.Bytes
 
 // of returns the ceiling for n GPUs; -1: no machine has so many.
-func (c ceiling) of(n int) Bytes {
+func (c ceiling) of(n int) units.Bytes {
 	if n < 1 || n > len(c) {
 		return -1
 	}
@@ -132,18 +134,18 @@ func (c ceiling) of(n int) Bytes {
 }
 
 // ceiling works out a ceiling from what each GPU has; negative: it has no part.
-func (s *State) ceiling(room func(*GPU) Bytes) ceiling {
+func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 	all := ceiling{}
 	for rest := s.gpus; len(rest) > 0; { // they are sorted by machine
 		node := rest[0].Node
-		var rooms []Bytes
+		var rooms []units.Bytes
 		for len(rest) > 0 && rest[0].Node == node {
 			if r := room(rest[0]); r >= 0 {
 				rooms = append(rooms, r)
 			}
 			rest = rest[1:]
 		}
-		slices.SortFunc(rooms, func(a, b Bytes) int { return cmp.Compare(b, a) })
+		slices.SortFunc(rooms, func(a, b units.Bytes) int { return cmp.Compare(b, a) })
 		for i, r := range rooms {
 			if i == len(all) {
 				all = append(all, r)
@@ -155,7 +157,7 @@ func (s *State) ceiling(room func(*GPU) Bytes) ceiling {
 }
 
 // bookable is what can be booked on a GPU that is there and empty.
-func (s *State) bookable(g *GPU) Bytes {
+func (s *State) bookable(g *GPU) units.Bytes {
 	if g.Missing {
 		return -1
 	}
@@ -164,7 +166,7 @@ func (s *State) bookable(g *GPU) Bytes {
 
 // room is what a GPU, as it is now, could give to a task if its residents
 // left; negative: nothing.
-func (s *State) room(g *GPU, alone bool) Bytes {
+func (s *State) room(g *GPU, alone bool) units.Bytes {
 	room := s.bookable(g) - g.Foreign
 	if g.Fault != "" || g.Sick.shut(s.now) || room < s.opt.MinFree || alone && g.Foreign > s.opt.Headroom {
 		return -1
@@ -181,7 +183,7 @@ func (s *State) canFit(t *Task) bool {
 		i = 1
 	}
 	if s.notes.ceilings[i] == nil {
-		s.notes.ceilings[i] = s.ceiling(func(g *GPU) Bytes { return s.room(g, alone) })
+		s.notes.ceilings[i] = s.ceiling(func(g *GPU) units.Bytes { return s.room(g, alone) })
 	}
 	return s.notes.ceilings[i].of(t.GPUs) >= max(t.Need, 1)
 }

@@ -3,19 +3,21 @@ package mapper
 import (
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 func TestForeign(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	a := w.submit(20*GiB, nil)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 15 * GiB})
-	b := w.submit(10*GiB, nil)
+	a := w.submit(20*units.GiB, nil)
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 15 * units.GiB})
+	b := w.submit(10*units.GiB, nil)
 	w.wantOn(b)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 10 * GiB})
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 10 * units.GiB})
 	w.wantOn(b, 0)
 	// It may grow over what is booked; nothing new comes, nobody is lost.
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 30 * GiB})
-	c := w.submit(GiB, nil)
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 30 * units.GiB})
+	c := w.submit(units.GiB, nil)
 	w.exit(a, ExitOK)
 	w.wantOn(c)
 	w.wantPhase(b, Launching)
@@ -24,11 +26,11 @@ func TestForeign(t *testing.T) {
 }
 
 func TestGPUsComeAndGo(t *testing.T) {
-	two := []GPUInfo{{ID: "GPU-0", Capacity: 40 * GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * GiB}}
+	two := []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}
 	w := newWorldOf(t, plain(), two...)
-	a, b := w.submit(30*GiB, nil), w.submit(30*GiB, nil)
+	a, b := w.submit(30*units.GiB, nil), w.submit(30*units.GiB, nil)
 	w.step(GPUsFound{At: w.now, GPUs: two[:1]})
-	c := w.submit(20*GiB, nil)
+	c := w.submit(20*units.GiB, nil)
 	w.exit(b, ExitOK)
 	if len(w.s.GPUs()) != 1 {
 		t.Error("a GPU that is gone and empty is still there")
@@ -41,11 +43,11 @@ func TestGPUsComeAndGo(t *testing.T) {
 	w.step(GPUsFound{At: w.now, GPUs: two[:1]})
 	w.step(GPUsFound{At: w.now, GPUs: two})
 	w.wantOn(c, 1)
-	w.wantOn(w.submit(15*GiB, nil), 1)
+	w.wantOn(w.submit(15*units.GiB, nil), 1)
 
 	// A faulty one keeps its tasks, and gets new ones when it is well.
 	w.sample(GPUSample{ID: "GPU-0", Fault: "ECC"})
-	d := w.submit(10*GiB, nil)
+	d := w.submit(10*units.GiB, nil)
 	w.wantOn(a, 0)
 	w.wantOn(d)
 	w.sample(GPUSample{ID: "GPU-0"})
@@ -62,12 +64,12 @@ func TestRingSurvives(t *testing.T) {
 	for _, g := range w.s.GPUs() {
 		infos = append(infos, g.GPUInfo)
 	}
-	w.wantOn(w.submit(GiB, nil), 0)
+	w.wantOn(w.submit(units.GiB, nil), 0)
 	w.step(GPUsFound{At: w.now, GPUs: infos})
-	w.wantOn(w.submit(GiB, nil), 1)
+	w.wantOn(w.submit(units.GiB, nil), 1)
 	w.exit(1, ExitOK)
 	w.step(GPUsFound{At: w.now, GPUs: infos[1:]}) // the turn stays with GPU 2
-	w.wantOn(w.submit(GiB, nil), 2)
+	w.wantOn(w.submit(units.GiB, nil), 2)
 }
 
 func TestEngine(t *testing.T) {
@@ -76,8 +78,8 @@ func TestEngine(t *testing.T) {
 	if w.s.EngineDown() != (Reason{Code: ReasonEngineDown}) {
 		t.Errorf("engine: %+v", w.s.EngineDown())
 	}
-	a := w.submit(GiB, nil)
-	b := w.submit(GiB, nil)
+	a := w.submit(units.GiB, nil)
+	b := w.submit(units.GiB, nil)
 	w.sample(GPUSample{ID: "GPU-0"})
 	w.wantOn(a)
 	w.cancel(b)
@@ -85,7 +87,7 @@ func TestEngine(t *testing.T) {
 	w.step(EngineChanged{At: w.now, Up: true})
 	w.wantOn(a, 0)
 	w.step(EngineChanged{At: w.now, Reason: "gone"})
-	c := w.submit(GiB, nil)
+	c := w.submit(units.GiB, nil)
 	w.exit(a, ExitInfrastructure)
 	w.wait(time.Hour)
 	w.wantOn(a)

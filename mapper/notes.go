@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
@@ -69,13 +71,13 @@ type answer struct {
 
 // memo is what policy carma has worked out about a GPU.
 type memo struct {
-	checked   Instant // when it was last found to hold
+	checked   units.Instant // when it was last found to hold
 	valid     bool
-	at        Instant  // for which instant
-	extra     float64  // SM activity that is not expected
-	parts     []part   // those that are there, with their outlook
-	newcomers []int    // who was answered, by number
-	answers   []answer // to them
+	at        units.Instant // for which instant
+	extra     float64       // SM activity that is not expected
+	parts     []part        // those that are there, with their outlook
+	newcomers []int         // who was answered, by number
+	answers   []answer      // to them
 }
 
 // memo returns what is worked out about a GPU, brought up to date.
@@ -94,7 +96,7 @@ func (s *State) memo(g *GPU) *memo {
 }
 
 // outlookAt is the instant for which an outlook is made: it moves on in steps.
-func (s *State) outlookAt(g *GPU) Instant {
+func (s *State) outlookAt(g *GPU) units.Instant {
 	return g.ChangedAt.Add(s.now.Sub(g.ChangedAt) / lookAgain * lookAgain)
 }
 
@@ -166,10 +168,10 @@ func (s *State) asks(t *Task) []int {
 // face is what a GPU looks like to a task that wants to go there.
 type face struct {
 	rule    Rule
-	free    Bytes
-	foreign Bytes
+	free    units.Bytes
+	foreign units.Bytes
 	changes int
-	at      Instant
+	at      units.Instant
 	extra   float64
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // Options are the rules the mapper works by. They are part of the journal:
@@ -13,14 +15,14 @@ type Options struct {
 	// Policy is the name of a row in the policy table.
 	Policy string `json:"policy"`
 	// Headroom is memory on every GPU that is never booked.
-	Headroom Bytes `json:"headroom"`
+	Headroom units.Bytes `json:"headroom"`
 	// Booking is what counts as taken on a GPU; empty is [BookGrants].
 	Booking string `json:"booking,omitempty"`
 	// Margin is memory that must be left free beside a task's grant at the
 	// moment of its placement; it is not booked.
-	Margin Bytes `json:"margin,omitempty"`
+	Margin units.Bytes `json:"margin,omitempty"`
 	// MinFree rejects a GPU with less free memory than this; 0 is off.
-	MinFree Bytes `json:"min_free"`
+	MinFree units.Bytes `json:"min_free"`
 	// SMACTCap rejects a busy GPU at or above this SM activity; 0 is off.
 	SMACTCap float64 `json:"smact_cap"`
 	// SMOCCCap and DRAMACap, where set, make the SM activity cap count only
@@ -50,9 +52,9 @@ type Options struct {
 	// QuotaTasks, QuotaGPUs and QuotaMemory are what the placed tasks of one
 	// user may come to: their number, their GPUs (counted for each task), their
 	// grants; 0 is no limit.
-	QuotaTasks  int   `json:"quota_tasks,omitempty"`
-	QuotaGPUs   int   `json:"quota_gpus,omitempty"`
-	QuotaMemory Bytes `json:"quota_memory,omitempty"`
+	QuotaTasks  int         `json:"quota_tasks,omitempty"`
+	QuotaGPUs   int         `json:"quota_gpus,omitempty"`
+	QuotaMemory units.Bytes `json:"quota_memory,omitempty"`
 	// Slot is how long an attempt may run while others wait that could have
 	// its place; 0 is as long as it likes.
 	Slot time.Duration `json:"slot,omitempty"`
@@ -139,7 +141,7 @@ func DefaultsOf(name string) Options {
 }
 
 var defaults = Options{
-	Headroom:         512 * MiB,
+	Headroom:         512 * units.MiB,
 	SMACTCap:         0.80,
 	WarmUp:           30 * time.Second,
 	IdleFirst:        true,
@@ -174,7 +176,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("headroom is negative (%s); write for example 512M", o.Headroom)
 	case o.MinFree < 0:
 		return fmt.Errorf("min-free is negative (%s); write for example 5G, or 0 for off", o.MinFree)
-	case o.Headroom != o.Headroom.clamp() || o.MinFree != o.MinFree.clamp():
+	case o.Headroom != o.Headroom.Clamp() || o.MinFree != o.MinFree.Clamp():
 		return fmt.Errorf("headroom (%s) and min-free (%s) cannot be larger than any GPU", o.Headroom, o.MinFree)
 	case !(o.SMACTCap >= 0 && o.SMACTCap <= 1):
 		return fmt.Errorf("smact-cap %v is not between 0 and 1; 0 is off", o.SMACTCap)
@@ -182,7 +184,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("smocc-cap %v and drama-cap %v are not both between 0 and 1; 0 is off", o.SMOCCCap, o.DRAMACap)
 	case o.SlowdownCap != 0 && !(o.SlowdownCap >= 1 && o.SlowdownCap <= 100):
 		return fmt.Errorf("slowdown-cap %v is not between 1 and 100; write for example 1.5", o.SlowdownCap)
-	case o.Margin < 0 || o.Margin != o.Margin.clamp():
+	case o.Margin < 0 || o.Margin != o.Margin.Clamp():
 		return fmt.Errorf("margin (%s) is negative or larger than any GPU; write for example 2G, or 0 for none", o.Margin)
 	case o.MaxTasks < 0:
 		return fmt.Errorf("max-tasks is negative (%d); 0 is no limit", o.MaxTasks)

@@ -1,11 +1,15 @@
 package mapper
 
-import "time"
+import (
+	"time"
+
+	"carma/mapper/units"
+)
 
 // rankOf is a waiting task's place in its lane: lower goes first, equal ranks
 // go by number. It is fixed when the task enters the lane, and again when
 // something is learned about it.
-func (s *State) rankOf(t *Task) Instant {
+func (s *State) rankOf(t *Task) units.Instant {
 	if s.opt.Order != OrderSJF || t.Phase == Recovering {
 		return 0
 	}

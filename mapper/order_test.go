@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // sjf are options of a strict queue by expected run time.
@@ -27,14 +29,14 @@ func taught(w *world, kinds map[string]time.Duration) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		ran(w, kind(name, name[:1]), kinds[name], GiB)
+		ran(w, kind(name, name[:1]), kinds[name], units.GiB)
 	}
 }
 
 // ran runs a task alone, which uses so much.
-func ran(w *world, edit func(*Request), d time.Duration, peak Bytes) {
+func ran(w *world, edit func(*Request), d time.Duration, peak units.Bytes) {
 	w.t.Helper()
-	id := w.submit(GiB, edit)
+	id := w.submit(units.GiB, edit)
 	w.started(id)
 	w.wait(d)
 	w.exitWith(Exited{Task: id, Class: ExitOK, Peak: peak})
@@ -58,16 +60,16 @@ func (w *world) queue() []TaskID {
 func TestSJF(t *testing.T) {
 	w := newWorld(t, sjf(), 1)
 	taught(w, map[string]time.Duration{"a1": time.Hour, "a2": 3 * time.Hour, "b1": time.Minute, "c1": 30 * time.Minute})
-	block := w.submit(40*GiB, nil)
+	block := w.submit(40*units.GiB, nil)
 	w.wantOn(block, 0)
-	long := w.submit(GiB, kind("a2", "a"))
-	unknown := w.submit(GiB, kind("z1", "z"))     // as all: 67 m 45 s
-	family := w.submit(GiB, kind("a9", "a"))      // as a1 and a2: 2 h
-	nothing := w.submit(GiB, nil)                 // as all
-	medium := w.submit(GiB, kind("c1", "c"))      // 30 min
-	medium2 := w.submit(GiB, kind("c1", "other")) // the kind counts, not the family
-	short := w.submit(GiB, kind("b1", "b"))
-	urgent := w.submit(GiB, func(r *Request) { r.Kind, r.Priority = "a2", High })
+	long := w.submit(units.GiB, kind("a2", "a"))
+	unknown := w.submit(units.GiB, kind("z1", "z"))     // as all: 67 m 45 s
+	family := w.submit(units.GiB, kind("a9", "a"))      // as a1 and a2: 2 h
+	nothing := w.submit(units.GiB, nil)                 // as all
+	medium := w.submit(units.GiB, kind("c1", "c"))      // 30 min
+	medium2 := w.submit(units.GiB, kind("c1", "other")) // the kind counts, not the family
+	short := w.submit(units.GiB, kind("b1", "b"))
+	urgent := w.submit(units.GiB, func(r *Request) { r.Kind, r.Priority = "a2", High })
 	want := []TaskID{urgent, short, medium, medium2, unknown, nothing, family, long}
 	if got := w.queue(); !slices.Equal(got, want) {
 		t.Errorf("they wait in the order %v, want %v", got, want)
@@ -87,8 +89,8 @@ func TestSJF(t *testing.T) {
 // TestSJFBeforeAnything: with nothing known it is first come, first served.
 func TestSJFBeforeAnything(t *testing.T) {
 	w := newWorld(t, sjf(), 1)
-	w.submit(40*GiB, nil)
-	a, b, c := w.submit(GiB, kind("x", "x")), w.submit(GiB, nil), w.submit(GiB, kind("y", "y"))
+	w.submit(40*units.GiB, nil)
+	a, b, c := w.submit(units.GiB, kind("x", "x")), w.submit(units.GiB, nil), w.submit(units.GiB, kind("y", "y"))
 	if got := w.queue(); !slices.Equal(got, []TaskID{a, b, c}) {
 		t.Errorf("they wait in the order %v", got)
 	}
@@ -99,15 +101,15 @@ func TestSJFBeforeAnything(t *testing.T) {
 func TestSJFLearns(t *testing.T) {
 	w := newWorld(t, sjf(), 2)
 	taught(w, map[string]time.Duration{"b1": 10 * time.Minute, "c1": 50 * time.Minute})
-	w.submit(40*GiB, nil)
-	a := w.submit(39*GiB, kind("a1", "a"))
+	w.submit(40*units.GiB, nil)
+	a := w.submit(39*units.GiB, kind("a1", "a"))
 	w.started(a)
 	w.wantOn(a, 1)
-	medium, of, like, rest := w.submit(30*GiB, kind("b1", "b")), w.submit(30*GiB, kind("a1", "a")), w.submit(30*GiB, kind("a2", "a")), w.submit(30*GiB, nil)
+	medium, of, like, rest := w.submit(30*units.GiB, kind("b1", "b")), w.submit(30*units.GiB, kind("a1", "a")), w.submit(30*units.GiB, kind("a2", "a")), w.submit(30*units.GiB, nil)
 	if got := w.queue(); !slices.Equal(got, []TaskID{medium, of, like, rest}) {
 		t.Fatalf("they wait in the order %v", got)
 	}
-	block := w.submit(39*GiB, high) // that nothing is launched when a ends
+	block := w.submit(39*units.GiB, high) // that nothing is launched when a ends
 	w.wait(time.Minute)
 	w.exit(a, ExitOK)
 	w.wantOn(block, 1)
@@ -131,9 +133,9 @@ func TestSJFLearns(t *testing.T) {
 func TestSJFRecovery(t *testing.T) {
 	w := newWorld(t, sjf(), 1)
 	taught(w, map[string]time.Duration{"a": time.Hour, "b": time.Minute})
-	long, short := w.submit(20*GiB, kind("a", "")), w.submit(20*GiB, kind("b", ""))
-	w.submit(40*GiB, high)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 39 * GiB})
+	long, short := w.submit(20*units.GiB, kind("a", "")), w.submit(20*units.GiB, kind("b", ""))
+	w.submit(40*units.GiB, high)
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 39 * units.GiB})
 	w.exit(short, ExitEvicted)
 	w.exit(long, ExitEvicted)
 	if got := w.queue(); !slices.Equal(got[:2], []TaskID{long, short}) {
@@ -148,11 +150,11 @@ func TestSJFBound(t *testing.T) {
 		t.Run(fmt.Sprintf("%d h", hours), func(t *testing.T) {
 			w := newWorld(t, sjf(), 1)
 			taught(w, map[string]time.Duration{"long": time.Duration(hours) * time.Hour, "short": time.Minute})
-			running := w.submit(40*GiB, kind("short", ""))
-			long := w.submit(40*GiB, kind("long", ""))
+			running := w.submit(40*units.GiB, kind("short", ""))
+			long := w.submit(40*units.GiB, kind("long", ""))
 			from, overtaken := w.now, 0
 			for w.on(long) == nil {
-				next := w.submit(40*GiB, kind("short", ""))
+				next := w.submit(40*units.GiB, kind("short", ""))
 				w.started(running)
 				w.wait(time.Minute)
 				w.exit(running, ExitOK)

@@ -3,6 +3,8 @@ package mapper
 import (
 	"math"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
@@ -80,7 +82,7 @@ func outlook(parts []part) {
 // parts appends the tasks on a GPU as an outlook from an instant takes them. What
 // the monitor saw beyond what they are expected to do is somebody else's, and
 // stays.
-func (s *State) parts(parts []part, g *GPU, at Instant) []part {
+func (s *State) parts(parts []part, g *GPU, at units.Instant) []part {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := s.tasks[r.Task]

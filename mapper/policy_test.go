@@ -6,21 +6,23 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
 // gpuState is what a policy sees of one GPU of 40 GiB.
 type gpuState struct {
-	busy  Bytes // a task that holds this much runs there; 0: idle
+	busy  units.Bytes // a task that holds this much runs there; 0: idle
 	smact float64
 	fault string
 	// foreign is memory in use by others.
-	foreign Bytes
+	foreign units.Bytes
 }
 
 func TestPolicies(t *testing.T) {
 	idle := gpuState{}
-	busy := func(mem Bytes, smact float64) gpuState { return gpuState{busy: mem * GiB, smact: smact} }
+	busy := func(mem units.Bytes, smact float64) gpuState { return gpuState{busy: mem * units.GiB, smact: smact} }
 	for _, row := range []struct {
 		name      string
 		policy    string
@@ -48,8 +50,8 @@ func TestPolicies(t *testing.T) {
 		{"most free", "magm", false, []gpuState{busy(20, 0), busy(10, 0), busy(30, 0)}, 0, 1, []int{1}},
 		{"tie: lowest index", "magm", false, []gpuState{busy(20, 0), busy(10, 0), busy(10, 0)}, 0, 1, []int{1}},
 		{"all alike", "magm", false, []gpuState{idle, idle}, 0, 1, []int{0}},
-		{"foreign memory counts", "magm", false, []gpuState{{foreign: 11 * GiB}, busy(10, 0)}, 0, 1, []int{1}},
-		{"idle first over most free", "magm", true, []gpuState{busy(10, 0), {foreign: 20 * GiB}}, 0, 1, []int{1}},
+		{"foreign memory counts", "magm", false, []gpuState{{foreign: 11 * units.GiB}, busy(10, 0)}, 0, 1, []int{1}},
+		{"idle first over most free", "magm", true, []gpuState{busy(10, 0), {foreign: 20 * units.GiB}}, 0, 1, []int{1}},
 		{"two with the most", "magm", false, []gpuState{busy(20, 0), busy(10, 0), busy(30, 0), idle}, 0, 2, []int{3, 1}},
 
 		{"least utilized", "lug", false, []gpuState{busy(1, .5), busy(30, .2), busy(1, .3)}, 0, 1, []int{1}},
@@ -68,7 +70,7 @@ func TestPolicies(t *testing.T) {
 		{"least free that fits", "best-fit", false, []gpuState{busy(20, 0), busy(34, 0), busy(36, 0), idle}, 0, 1, []int{1}},
 		{"fits exactly", "best-fit", false, []gpuState{busy(20, 0), busy(35, 0)}, 0, 1, []int{1}},
 		{"tie: lowest index", "best-fit", false, []gpuState{idle, busy(30, 0), busy(30, 0)}, 0, 1, []int{1}},
-		{"foreign memory counts", "best-fit", false, []gpuState{busy(10, 0), {foreign: 11 * GiB}}, 0, 1, []int{1}},
+		{"foreign memory counts", "best-fit", false, []gpuState{busy(10, 0), {foreign: 11 * units.GiB}}, 0, 1, []int{1}},
 		{"two with the least", "best-fit", false, []gpuState{idle, busy(20, 0), busy(36, 0), busy(30, 0)}, 0, 2, []int{3, 1}},
 		{"idle first over least free", "best-fit", true, []gpuState{busy(30, 0), idle, idle}, 0, 1, []int{1}},
 		{"none fits", "best-fit", false, []gpuState{busy(39, 0)}, 0, 1, nil},
@@ -86,10 +88,10 @@ func TestPolicies(t *testing.T) {
 			opt.Policy, opt.IdleFirst = row.policy, row.idleFirst
 			w := prepare(t, opt, row.gpus)
 			for range row.ring {
-				id := w.submit(GiB, nil)
+				id := w.submit(units.GiB, nil)
 				w.exit(id, ExitOK)
 			}
-			id := w.submit(5*GiB, gpus(row.n))
+			id := w.submit(5*units.GiB, gpus(row.n))
 			w.wantOn(id, row.want...)
 			if row.want == nil { // the nearest to being usable has the most free memory, then the lowest index
 				want := map[string]string{
@@ -195,7 +197,7 @@ func TestGatedPolicies(t *testing.T) {
 			w := newWorld(t, plain(), len(row.gpus))
 			submit := func(n int, l loads) TaskID {
 				id := w.submitOnly(gpus(n))
-				w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: GiB}, Expected: Expected{Loads: l}})
+				w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: units.GiB}, Expected: Expected{Loads: l}})
 				return id
 			}
 			for i, on := range row.gpus {
@@ -239,8 +241,8 @@ func TestDefaultsOf(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, opt, err)
 		}
 		w := newWorld(t, opt, 2)
-		w.wantOn(w.submit(GiB, nil), 0)
-		w.wantOn(w.submit(GiB, nil), 1)
+		w.wantOn(w.submit(units.GiB, nil), 0)
+		w.wantOn(w.submit(units.GiB, nil), 1)
 	}
 	if got := DefaultOptions(); !reflect.DeepEqual(got, DefaultsOf("carma")) {
 		t.Errorf("the defaults are %+v", got)

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 )
 
@@ -164,8 +166,8 @@ func (m *machine) check(t *rapid.T, waitedBefore []Task) {
 
 // checkAlarm: for all that happens by itself a wake-up was asked for in time.
 func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
-	due := func(what string, at Instant) {
-		if at > m.s.Now() && at != never && (m.alarm == 0 || m.alarm > at) {
+	due := func(what string, at units.Instant) {
+		if at > m.s.Now() && at != units.Never && (m.alarm == 0 || m.alarm > at) {
 			t.Fatalf("%s is due at %d, a wake-up was asked for at %d", what, at, m.alarm)
 		}
 	}
@@ -191,7 +193,7 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 }
 
 // nextLaunch is when the interval lets the next task be launched.
-func (m *machine) nextLaunch() Instant {
+func (m *machine) nextLaunch() units.Instant {
 	if m.launched == 0 {
 		return 0
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 
 	"carma/mapper/interference"
@@ -12,10 +14,10 @@ import (
 func anyOptions(t *rapid.T) Options {
 	o := Options{
 		Policy:           rapid.SampledFrom(PolicyNames()).Draw(t, "policy"),
-		Headroom:         rapid.SampledFrom([]Bytes{0, GiB, 4 * GiB}).Draw(t, "headroom"),
+		Headroom:         rapid.SampledFrom([]units.Bytes{0, units.GiB, 4 * units.GiB}).Draw(t, "headroom"),
 		Booking:          oneOf(t, "booking", Bookings),
-		Margin:           rapid.SampledFrom([]Bytes{0, 0, 2 * GiB, 13 * GiB}).Draw(t, "margin"),
-		MinFree:          rapid.SampledFrom([]Bytes{0, 2 * GiB}).Draw(t, "min free"),
+		Margin:           rapid.SampledFrom([]units.Bytes{0, 0, 2 * units.GiB, 13 * units.GiB}).Draw(t, "margin"),
+		MinFree:          rapid.SampledFrom([]units.Bytes{0, 2 * units.GiB}).Draw(t, "min free"),
 		SMACTCap:         rapid.SampledFrom([]float64{0, 0.8}).Draw(t, "SMACT cap"),
 		SMOCCCap:         rapid.SampledFrom([]float64{0, 0, 0.45}).Draw(t, "SMOCC cap"),
 		DRAMACap:         rapid.SampledFrom([]float64{0, 0, 0.4}).Draw(t, "DRAMA cap"),
@@ -60,8 +62,8 @@ func anyExpected(t *rapid.T) Expected {
 	return Expected{}
 }
 
-func anyMemory(t *rapid.T) Bytes {
-	return rapid.SampledFrom([]Bytes{0, 1, 2, 4, 7, 11, 15, 16, 23, 31, 40}).Draw(t, "GiB") * GiB
+func anyMemory(t *rapid.T) units.Bytes {
+	return rapid.SampledFrom([]units.Bytes{0, 1, 2, 4, 7, 11, 15, 16, 23, 31, 40}).Draw(t, "GiB") * units.GiB
 }
 
 func (m *machine) submit(t *rapid.T) {
@@ -122,9 +124,9 @@ func (m *machine) sample(t *rapid.T) {
 		}
 		share := rapid.SampledFrom([]float64{0, 0.4, 0.5, 0.8, 1})
 		s := GPUSample{ID: g.ID, SMACT: share.Draw(t, "SMACT"), SMOCC: share.Draw(t, "SMOCC"), DRAMA: share.Draw(t, "DRAMA")}
-		s.Foreign = rapid.SampledFrom([]Bytes{0, 0, 0, 500 * MiB, 3 * GiB, 20 * GiB}).Draw(t, "foreign")
+		s.Foreign = rapid.SampledFrom([]units.Bytes{0, 0, 0, 500 * units.MiB, 3 * units.GiB, 20 * units.GiB}).Draw(t, "foreign")
 		s.Fault = rapid.SampledFrom([]string{"", "", "", "ECC"}).Draw(t, "fault")
-		s.Used = s.Foreign + rapid.SampledFrom([]Bytes{0, 0, GiB, 9 * GiB, 15 * GiB}).Draw(t, "used")
+		s.Used = s.Foreign + rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 9 * units.GiB, 15 * units.GiB}).Draw(t, "used")
 		m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = s.Foreign, s.Used, s.Fault != ""
 		gpus = append(gpus, s)
 	}
@@ -191,7 +193,7 @@ func (m *machine) exit(t *rapid.T) {
 		Class: rapid.SampledFrom([]Class{
 			ExitOK, ExitProgram, ExitGPUOOM, ExitGPUOOM, ExitGPUOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitMPSFault, ExitCannotStart, ExitStopped, "?",
 		}).Draw(t, "class"),
-		Peak: anyMemory(t) / rapid.SampledFrom([]Bytes{1, 4}).Draw(t, "part"), Demand: rapid.SampledFrom([]Bytes{0, 0, 3 * GiB, 17 * GiB, 60 * GiB}).Draw(t, "demand"),
+		Peak: anyMemory(t) / rapid.SampledFrom([]units.Bytes{1, 4}).Draw(t, "part"), Demand: rapid.SampledFrom([]units.Bytes{0, 0, 3 * units.GiB, 17 * units.GiB, 60 * units.GiB}).Draw(t, "demand"),
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 )
 
@@ -60,7 +62,7 @@ func settled(t *rapid.T, s *State) string {
 	type task struct {
 		ID                TaskID
 		Phase             Phase
-		Need              Bytes
+		Need              units.Bytes
 		Alone             bool
 		Attempts          []Attempt
 		Stop              Reason
@@ -80,7 +82,7 @@ func settled(t *rapid.T, s *State) string {
 	}
 	type place struct {
 		Task  TaskID
-		Grant Bytes
+		Grant units.Bytes
 		Alone bool
 	}
 	var books [][]place

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 )
 
@@ -90,20 +92,20 @@ func longer(t *testing.T) {
 // machine is the state under test and the books it is checked against.
 type machine struct {
 	s      *State
-	now    Instant
+	now    units.Instant
 	last   TaskID
 	past   []Event         // what has happened, to be repeated
 	led    [][]Decision    // what each of these has led to
 	found  map[TaskID]bool // the tasks of containers that were found, which no limit was asked about
-	alarm  Instant         // the wake-up that was asked for and has not come; 0: none
+	alarm  units.Instant   // the wake-up that was asked for and has not come; 0: none
 	copied bool            // a copy: the three ways to make a step are compared elsewhere
 
 	all    []GPUInfo // the GPUs of the machines when none is missing
 	there  map[GPUID]bool
 	fault  map[GPUID]bool
-	alien  map[GPUID]Bytes // foreign use
-	used   map[GPUID]Bytes // all use, as the last sample showed it
-	first  Options         // before the first event
+	alien  map[GPUID]units.Bytes // foreign use
+	used   map[GPUID]units.Bytes // all use, as the last sample showed it
+	first  Options               // before the first event
 	opt    Options
 	up     bool
 	live   map[TaskID]Launch // launched and not ended
@@ -111,11 +113,11 @@ type machine struct {
 	shape  map[TaskID]Request
 	open   map[TaskID]bool // submitted and not finished
 	closed map[TaskID]bool
-	born   map[TaskID]Instant // submitted
-	begun  map[TaskID]bool    // has had a running container
-	ended  map[TaskID]Phase   // how it ended
+	born   map[TaskID]units.Instant // submitted
+	begun  map[TaskID]bool          // has had a running container
+	ended  map[TaskID]Phase         // how it ended
 
-	launched Instant       // when the last launch was; 0: none yet
+	launched units.Instant // when the last launch was; 0: none yet
 	spacing  time.Duration // until the next may be
 }
 
@@ -123,13 +125,13 @@ func newMachine(t *rapid.T) *machine {
 	m := &machine{
 		now: 1, opt: anyOptions(t), up: true,
 		all: []GPUInfo{
-			{ID: "a0", Node: "a", Index: 0, Capacity: 16 * GiB}, {ID: "a1", Node: "a", Index: 1, Capacity: 16 * GiB},
-			{ID: "a2", Node: "a", Index: 2, Capacity: 32 * GiB}, {ID: "b0", Node: "b", Index: 0, Capacity: 16 * GiB},
-			{ID: "b1", Node: "b", Index: 1, Capacity: 24 * GiB},
+			{ID: "a0", Node: "a", Index: 0, Capacity: 16 * units.GiB}, {ID: "a1", Node: "a", Index: 1, Capacity: 16 * units.GiB},
+			{ID: "a2", Node: "a", Index: 2, Capacity: 32 * units.GiB}, {ID: "b0", Node: "b", Index: 0, Capacity: 16 * units.GiB},
+			{ID: "b1", Node: "b", Index: 1, Capacity: 24 * units.GiB},
 		},
-		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]Bytes{}, used: map[GPUID]Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{},
+		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
-		born: map[TaskID]Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
+		born: map[TaskID]units.Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
 	}
 	m.first, m.s = m.opt, New(m.opt)
 	m.find(t, m.all)
@@ -262,7 +264,7 @@ func (m *machine) restore(t *rapid.T) {
 	m.step(t, EngineChanged{At: m.now, Up: true})
 	for _, task := range m.s.Tasks() {
 		if task.Phase == Estimating {
-			m.step(t, Estimated{At: m.now, Task: task.ID, Estimate: Estimate{Memory: GiB}})
+			m.step(t, Estimated{At: m.now, Task: task.ID, Estimate: Estimate{Memory: units.GiB}})
 		} else if err := m.s.Check(task.Request, task.Estimate); err != nil {
 			m.step(t, Cancel{At: m.now, Task: task.ID})
 		}

@@ -3,6 +3,8 @@ package mapper
 import (
 	"time"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 )
 
@@ -13,7 +15,7 @@ func anyUserRules(t *rapid.T, o *Options) {
 	o.FairWeights = rapid.SampledFrom([][]Weight{nil, {{"ada", 2}}, {{"ada", 0.5}, {"bob", 100}}}).Draw(t, "weights")
 	o.QuotaTasks = rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "quota tasks")
 	o.QuotaGPUs = rapid.SampledFrom([]int{0, 0, 0, 2, 3}).Draw(t, "quota GPUs")
-	o.QuotaMemory = rapid.SampledFrom([]Bytes{0, 0, 0, 16 * GiB, 40 * GiB}).Draw(t, "quota memory")
+	o.QuotaMemory = rapid.SampledFrom([]units.Bytes{0, 0, 0, 16 * units.GiB, 40 * units.GiB}).Draw(t, "quota memory")
 	o.Slot = rapid.SampledFrom([]time.Duration{0, 0, 10 * time.Second, time.Hour}).Draw(t, "slot option")
 }
 
@@ -23,7 +25,7 @@ func (m *machine) quotas() bool {
 
 // held is what a user's running tasks come to in the books. The grants are
 // those of now: they grow and shrink after the launch.
-func (m *machine) held(name string) (tasks, gpus int, memory Bytes) {
+func (m *machine) held(name string) (tasks, gpus int, memory units.Bytes) {
 	for id := range m.live {
 		if m.shape[id].User != name {
 			continue
@@ -56,9 +58,9 @@ func (m *machine) checkQuota(t *rapid.T, task Task, why Why) {
 	if m.opt.QuotaMemory > 0 {
 		need := task.Need
 		if m.s.alone(&task) {
-			need = 32 * GiB // the largest card
+			need = 32 * units.GiB // the largest card
 		}
-		over = over || memory+need*Bytes(task.GPUs) > m.opt.QuotaMemory
+		over = over || memory+need*units.Bytes(task.GPUs) > m.opt.QuotaMemory
 	}
 	if !over {
 		t.Fatalf("task %d waits for a quota; its user has %d tasks on %d GPUs with %s: %+v", task.ID, tasks, gpus, memory, why)

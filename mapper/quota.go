@@ -1,5 +1,7 @@
 package mapper
 
+import "carma/mapper/units"
+
 // RuleQuota and RuleFairShare are not about a GPU: the user has as much as one
 // may have, or others go first.
 const (
@@ -33,17 +35,17 @@ func (s *State) overQuota(t *Task) Reason {
 // total is what a task counts for with the memory quota: the sum of its
 // grants. For GPUs of its own that is all there is on them, and of unlike GPUs
 // the largest, since it may get those.
-func (s *State) total(gpus int, need Bytes, alone bool) Bytes {
+func (s *State) total(gpus int, need units.Bytes, alone bool) units.Bytes {
 	if alone {
 		for _, g := range s.gpus {
 			need = max(need, s.bookable(g))
 		}
 	}
-	return need.clamp() * Bytes(min(gpus, 1<<10))
+	return need.Clamp() * units.Bytes(min(gpus, 1<<10))
 }
 
 // checkQuota refuses what could not start if its user had nothing else.
-func (s *State) checkQuota(gpus int, need Bytes, alone bool) *ImpossibleError {
+func (s *State) checkQuota(gpus int, need units.Bytes, alone bool) *ImpossibleError {
 	o := &s.opt
 	switch total := s.total(gpus, need, alone); {
 	case o.QuotaGPUs > 0 && gpus > o.QuotaGPUs:

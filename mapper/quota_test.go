@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // TestQuotas has what a user may have at once, and what is said about it.
@@ -15,25 +17,25 @@ func TestQuotas(t *testing.T) {
 		want string
 	}{
 		{"tasks", func(o *Options) { o.QuotaTasks = 2 }, func(w *world) TaskID {
-			w.submit(GiB, by("ada"))
-			w.submit(GiB, by("ada"))
-			return w.submit(GiB, by("ada"))
+			w.submit(units.GiB, by("ada"))
+			w.submit(units.GiB, by("ada"))
+			return w.submit(units.GiB, by("ada"))
 		}, "quota-tasks name=ada count=2 limit=2"},
 		{"one task", func(o *Options) { o.QuotaTasks = 1 }, func(w *world) TaskID {
-			w.submit(GiB, by("ada"))
-			return w.submit(GiB, by("ada"))
+			w.submit(units.GiB, by("ada"))
+			return w.submit(units.GiB, by("ada"))
 		}, "quota-tasks name=ada count=1 limit=1"},
 		{"GPUs", func(o *Options) { o.QuotaGPUs = 3 }, func(w *world) TaskID {
-			w.submit(GiB, func(r *Request) { r.User, r.GPUs = "ada", 2 })
-			return w.submit(GiB, func(r *Request) { r.User, r.GPUs = "ada", 2 })
+			w.submit(units.GiB, func(r *Request) { r.User, r.GPUs = "ada", 2 })
+			return w.submit(units.GiB, func(r *Request) { r.User, r.GPUs = "ada", 2 })
 		}, "quota-gpus name=ada count=2 more=2 limit=3"},
-		{"memory", func(o *Options) { o.QuotaMemory = 30 * GiB }, func(w *world) TaskID {
-			w.submit(20*GiB, by("ada"))
-			return w.submit(11*GiB, by("ada"))
+		{"memory", func(o *Options) { o.QuotaMemory = 30 * units.GiB }, func(w *world) TaskID {
+			w.submit(20*units.GiB, by("ada"))
+			return w.submit(11*units.GiB, by("ada"))
 		}, "quota-memory name=ada have=20.0 GiB need=11.0 GiB of=30.0 GiB"},
-		{"memory of a whole GPU", func(o *Options) { o.QuotaMemory = 50 * GiB }, func(w *world) TaskID {
-			w.submit(20*GiB, by("ada"))
-			return w.submit(GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
+		{"memory of a whole GPU", func(o *Options) { o.QuotaMemory = 50 * units.GiB }, func(w *world) TaskID {
+			w.submit(20*units.GiB, by("ada"))
+			return w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
 		}, "quota-memory name=ada have=20.0 GiB need=40.0 GiB of=50.0 GiB"},
 	} {
 		for _, order := range Orders {
@@ -50,7 +52,7 @@ func TestQuotas(t *testing.T) {
 				// It is in nobody's way, however long it waits.
 				w.wait(time.Hour)
 				w.look()
-				if other := w.submit(10*GiB, by("bob")); w.on(other) == nil {
+				if other := w.submit(10*units.GiB, by("bob")); w.on(other) == nil {
 					t.Error("bob waits for ada's quota")
 				}
 				w.exit(1, ExitOK)
@@ -65,19 +67,19 @@ func TestQuotas(t *testing.T) {
 // TestQuotaRefused: what could never start is refused at its submission.
 func TestQuotaRefused(t *testing.T) {
 	opt := plain()
-	opt.QuotaGPUs, opt.QuotaMemory, opt.Slot = 2, 50*GiB, time.Hour
+	opt.QuotaGPUs, opt.QuotaMemory, opt.Slot = 2, 50*units.GiB, time.Hour
 	w := newWorld(t, opt, 4)
 	for _, row := range []struct {
 		r            Request
 		e            Estimate
 		option, want string
 	}{
-		{Request{GPUs: 4}, Estimate{Memory: GiB}, "gpus", "never-quota-gpus count=4 limit=2"},
-		{Request{GPUs: 2}, Estimate{Memory: 30 * GiB}, "mem", "never-quota-memory need=60.0 GiB of=50.0 GiB"},
-		{Request{GPUs: 2, Exclusive: true}, Estimate{Memory: GiB}, "exclusive", "never-quota-alone need=80.0 GiB of=50.0 GiB count=2"},
+		{Request{GPUs: 4}, Estimate{Memory: units.GiB}, "gpus", "never-quota-gpus count=4 limit=2"},
+		{Request{GPUs: 2}, Estimate{Memory: 30 * units.GiB}, "mem", "never-quota-memory need=60.0 GiB of=50.0 GiB"},
+		{Request{GPUs: 2, Exclusive: true}, Estimate{Memory: units.GiB}, "exclusive", "never-quota-alone need=80.0 GiB of=50.0 GiB count=2"},
 		{Request{GPUs: 2}, Estimate{WholeGPU: true}, "exclusive", "never-quota-alone need=80.0 GiB of=50.0 GiB count=2"},
-		{Request{Slot: 2 * time.Hour}, Estimate{Memory: GiB}, "slot", "slot-too-long span=2h0m0s most=1h0m0s"},
-		{Request{GPUs: 2, Slot: time.Minute}, Estimate{Memory: 25 * GiB}, "", ""},
+		{Request{Slot: 2 * time.Hour}, Estimate{Memory: units.GiB}, "slot", "slot-too-long span=2h0m0s most=1h0m0s"},
+		{Request{GPUs: 2, Slot: time.Minute}, Estimate{Memory: 25 * units.GiB}, "", ""},
 	} {
 		err := w.s.Check(row.r, row.e)
 		var no *ImpossibleError
@@ -85,7 +87,7 @@ func TestQuotaRefused(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", row.r, err, row.want)
 		}
 	}
-	id := w.submit(GiB, gpus(3))
+	id := w.submit(units.GiB, gpus(3))
 	w.wantFailed(id, "never-quota-gpus count=3 limit=2")
 }
 
@@ -93,9 +95,9 @@ func TestQuotaRefused(t *testing.T) {
 // first run has shown, does not wait for ever.
 func TestQuotaAfterOOM(t *testing.T) {
 	opt := plain()
-	opt.QuotaMemory = 20 * GiB
+	opt.QuotaMemory = 20 * units.GiB
 	w := newWorld(t, opt, 1)
-	id := w.submit(15*GiB, by("ada"))
-	w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: 18 * GiB})
+	id := w.submit(15*units.GiB, by("ada"))
+	w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: 18 * units.GiB})
 	w.wantFailed(id, "never-quota-memory need=23.5 GiB of=20.0 GiB <- gpu-oom <- wanted-more have=15.0 GiB need=18.0 GiB")
 }

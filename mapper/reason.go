@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // Reason says why something was decided or why a task waits: a code, and the
@@ -18,9 +20,9 @@ type Reason struct {
 	GPU  int        `json:"gpu,omitempty"`  // the index of a GPU
 	// Have, Need and Of are memory: what there is or is used, what is wanted,
 	// and the limit or what was booked.
-	Have Bytes `json:"have,omitempty"`
-	Need Bytes `json:"need,omitempty"`
-	Of   Bytes `json:"of,omitempty"`
+	Have units.Bytes `json:"have,omitempty"`
+	Need units.Bytes `json:"need,omitempty"`
+	Of   units.Bytes `json:"of,omitempty"`
 	// Count, More and Limit are numbers of tasks, GPUs or attempts.
 	Count int `json:"count,omitempty"`
 	More  int `json:"more,omitempty"`

@@ -6,13 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 )
 
 // anyReason is a reason as a journal may hold it.
 func anyReason(t *rapid.T, depth int) Reason {
 	text := rapid.String()
-	mem := rapid.Map(rapid.Int64(), func(n int64) Bytes { return Bytes(n) })
+	mem := rapid.Map(rapid.Int64(), func(n int64) units.Bytes { return units.Bytes(n) })
 	r := Reason{
 		Code: ReasonCode(rapid.StringMatching("[a-z-]*").Draw(t, "code")), Task: TaskID(rapid.Int64().Draw(t, "task")), GPU: rapid.Int().Draw(t, "GPU"),
 		Have: mem.Draw(t, "have"), Need: mem.Draw(t, "need"), Of: mem.Draw(t, "of"),

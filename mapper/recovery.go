@@ -2,6 +2,8 @@ package mapper
 
 import (
 	"slices"
+
+	"carma/mapper/units"
 )
 
 // exited releases what the attempt held and decides what becomes of the task.
@@ -25,13 +27,13 @@ func (s *State) exited(ev Exited) {
 	if a.Started > 0 { // it has done nothing since its end
 		t.Done = min(t.Done, a.Ended.Sub(a.Started).Seconds())
 	}
-	a.Peak = ev.Peak.clamp()
+	a.Peak = ev.Peak.Clamp()
 	for _, grant := range a.Grants {
 		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
 	}
 	blame := verdict{}
 	if ev.Class == ExitGPUOOM {
-		blame = s.blame(t, a, max(ev.Demand.clamp(), a.Peak))
+		blame = s.blame(t, a, max(ev.Demand.Clamp(), a.Peak))
 	}
 	if ev.Fault != nil {
 		a.Fault = ev.Fault
@@ -125,10 +127,10 @@ func (s *State) release(g *GPU, id TaskID) {
 // verdict says who is to blame for a GPU OOM.
 type verdict struct {
 	own       bool
-	alone     bool   // it had its GPUs for itself
-	demand    Bytes  // the most the task is known to have wanted on one GPU
-	most      Bytes  // the most there is for it on each of its GPUs
-	reason    Reason // whose memory it was
+	alone     bool        // it had its GPUs for itself
+	demand    units.Bytes // the most the task is known to have wanted on one GPU
+	most      units.Bytes // the most there is for it on each of its GPUs
+	reason    Reason      // whose memory it was
 	overusers []overuser
 }
 
@@ -141,7 +143,7 @@ type overuser struct {
 // blame finds out whether a task that ran out of memory was over its own
 // grant. If it was not, and others left no room for that grant, the neighbours
 // that exceed theirs or a foreign process are to blame.
-func (s *State) blame(t *Task, a *Attempt, demand Bytes) verdict {
+func (s *State) blame(t *Task, a *Attempt, demand units.Bytes) verdict {
 	grant := a.Grants[0].Memory
 	for _, g := range a.Grants {
 		grant = min(grant, g.Memory)
@@ -192,16 +194,16 @@ func (s *State) growGrant(o overuser) {
 // most is the most memory that n GPUs of one machine all have for one task.
 // Where so many are not there any more, those that went missing under their
 // tasks count.
-func (s *State) most(n int) Bytes {
+func (s *State) most(n int) units.Bytes {
 	if most := s.ceiling(s.bookable).of(n); most >= 0 {
 		return most
 	}
-	return s.ceiling(func(g *GPU) Bytes { return max(0, g.Capacity-s.opt.Headroom) }).of(n)
+	return s.ceiling(func(g *GPU) units.Bytes { return max(0, g.Capacity-s.opt.Headroom) }).of(n)
 }
 
 // stagedFloor is the free memory that AEGIS asks for after the first GPU OOM;
 // twice as much after the second.
-const stagedFloor = 10 * GiB
+const stagedFloor = 10 * units.GiB
 
 // recoverOOM relaunches a task with more memory: a quarter more and a GiB,
 // then half as much again, at last with GPUs of its own.
@@ -223,12 +225,12 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	case s.opt.Recovery == RecoverOriginal:
 		t.Alone = true
 	case s.opt.Recovery == RecoverStaged:
-		t.Need = max(t.Need, stagedFloor*Bytes(min(t.OOMs, 2)))
+		t.Need = max(t.Need, stagedFloor*units.Bytes(min(t.OOMs, 2)))
 		t.Alone = t.Alone || t.OOMs > 2
 	case t.OOMs == 1:
 		t.Need = afterOOM(max(v.demand, t.Need))
 	default:
-		t.Need = max(v.demand, t.Need).Scale(1.5).clamp()
+		t.Need = max(v.demand, t.Need).Scale(1.5).Clamp()
 	}
 	if t.OOMs == s.opt.Attempts-1 && !v.alone {
 		t.Alone, t.Need = true, v.demand
@@ -248,7 +250,7 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 }
 
 // afterOOM is what a task gets that is known to have wanted that much.
-func afterOOM(demand Bytes) Bytes { return (demand.Scale(1.25) + GiB).clamp() }
+func afterOOM(demand units.Bytes) units.Bytes { return (demand.Scale(1.25) + units.GiB).Clamp() }
 
 // recoverBlameless runs a task again elsewhere after a failure that was not
 // its own, after a while that doubles.

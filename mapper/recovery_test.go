@@ -4,51 +4,53 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // TestOOMLadder: every step of it, with the exact sizes.
 func TestOOMLadder(t *testing.T) {
 	type step struct {
-		peak, demand Bytes // reported at the OOM
-		need         Bytes // after it
+		peak, demand units.Bytes // reported at the OOM
+		need         units.Bytes // after it
 		alone        bool
 	}
 	for _, row := range []struct {
 		name  string
-		mem   Bytes
+		mem   units.Bytes
 		steps []step
 		fails string // what the OOM after the last step says
 	}{
-		{"nothing known but the grant", 8 * GiB, []step{
-			{0, 0, 11 * GiB, false},  // 8 x 1.25 + 1
-			{0, 0, gib(16.5), false}, // 11 x 1.5
-			{0, 0, gib(16.5), true},  // alone
+		{"nothing known but the grant", 8 * units.GiB, []step{
+			{0, 0, 11 * units.GiB, false}, // 8 x 1.25 + 1
+			{0, 0, gib(16.5), false},      // 11 x 1.5
+			{0, 0, gib(16.5), true},       // alone
 		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
-		{"the observed peak counts", 8 * GiB, []step{
-			{12 * GiB, 0, 16 * GiB, false}, // 12 x 1.25 + 1
-			{20 * GiB, 0, 30 * GiB, false},
-			{31 * GiB, 0, 31 * GiB, true},
+		{"the observed peak counts", 8 * units.GiB, []step{
+			{12 * units.GiB, 0, 16 * units.GiB, false}, // 12 x 1.25 + 1
+			{20 * units.GiB, 0, 30 * units.GiB, false},
+			{31 * units.GiB, 0, 31 * units.GiB, true},
 		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
-		{"the known demand counts", 8 * GiB, []step{
-			{8 * GiB, 20 * GiB, 26 * GiB, false},
-			{9 * GiB, 10 * GiB, 39 * GiB, false}, // less than the grant: the grant counts
-			{0, 0, 38 * GiB, true},               // leaves what foreign use is put up with
+		{"the known demand counts", 8 * units.GiB, []step{
+			{8 * units.GiB, 20 * units.GiB, 26 * units.GiB, false},
+			{9 * units.GiB, 10 * units.GiB, 39 * units.GiB, false}, // less than the grant: the grant counts
+			{0, 0, 38 * units.GiB, true},                           // leaves what foreign use is put up with
 		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
-		{"more than there is comes alone at once", 30 * GiB, []step{
-			{0, 35 * GiB, 38 * GiB, true},
+		{"more than there is comes alone at once", 30 * units.GiB, []step{
+			{0, 35 * units.GiB, 38 * units.GiB, true},
 		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
-		{"more than any GPU has", 30 * GiB, []step{
-			{0, 50 * GiB, 38 * GiB, true},
+		{"more than any GPU has", 30 * units.GiB, []step{
+			{0, 50 * units.GiB, 38 * units.GiB, true},
 		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 		{"no estimate", 0, []step{
-			{0, 0, GiB, false},
-			{10 * GiB, 0, 15 * GiB, false},
-			{16 * GiB, 0, 16 * GiB, true},
+			{0, 0, units.GiB, false},
+			{10 * units.GiB, 0, 15 * units.GiB, false},
+			{16 * units.GiB, 0, 16 * units.GiB, true},
 		}, "gpu-oom-alone <- ran-out have=39.0 GiB"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := plain()
-			opt.Headroom = GiB
+			opt.Headroom = units.GiB
 			w := newWorld(t, opt, 1)
 			id := w.submit(row.mem, nil)
 			for i, s := range row.steps {
@@ -64,7 +66,7 @@ func TestOOMLadder(t *testing.T) {
 				}
 				want := s.need
 				if s.alone {
-					want = 39 * GiB
+					want = 39 * units.GiB
 				}
 				if got := task.Current().Grants[0].Memory; got != want {
 					t.Errorf("attempt %d is granted %s, want %s", i+2, got, want)
@@ -80,9 +82,9 @@ func TestOOMAttempts(t *testing.T) {
 	for attempts, alone := range map[int][]bool{1: {false}, 2: {false, true}, 3: {false, false, true}, 5: {false, false, false, false, true}} {
 		opt := plain()
 		opt.Attempts = attempts
-		w := newWorldOf(t, opt, GPUInfo{ID: "a", Capacity: 40 * GiB}, GPUInfo{ID: "b", Index: 1, Capacity: 80 * GiB})
+		w := newWorldOf(t, opt, GPUInfo{ID: "a", Capacity: 40 * units.GiB}, GPUInfo{ID: "b", Index: 1, Capacity: 80 * units.GiB})
 		w.sample(GPUSample{ID: "b", Fault: "not now"}) // a larger one exists: being alone is not the end of it
-		id := w.submit(GiB, nil)
+		id := w.submit(units.GiB, nil)
 		for range attempts {
 			w.exit(id, ExitGPUOOM)
 		}
@@ -103,13 +105,13 @@ func TestOOMAttempts(t *testing.T) {
 // TestOOMOnUnequalGPUs: alone on a small GPU is not the end where there is a
 // larger one, and what several GPUs must all have is what the smaller has.
 func TestOOMOnUnequalGPUs(t *testing.T) {
-	w := newWorldOf(t, plain(), GPUInfo{ID: "a", Capacity: 80 * GiB}, GPUInfo{ID: "b", Index: 1, Capacity: 40 * GiB})
-	busy := w.submit(50*GiB, nil)
-	id := w.submit(10*GiB, whole)
+	w := newWorldOf(t, plain(), GPUInfo{ID: "a", Capacity: 80 * units.GiB}, GPUInfo{ID: "b", Index: 1, Capacity: 40 * units.GiB})
+	busy := w.submit(50*units.GiB, nil)
+	id := w.submit(10*units.GiB, whole)
 	w.wantOn(id, 1)
 	w.exit(id, ExitGPUOOM)
 	w.wantOn(id)
-	if need := w.task(id).Need; need != 51*GiB { // 40 x 1.25 + 1
+	if need := w.task(id).Need; need != 51*units.GiB { // 40 x 1.25 + 1
 		t.Errorf("it needs %s", need)
 	}
 	w.exit(busy, ExitOK)
@@ -117,10 +119,10 @@ func TestOOMOnUnequalGPUs(t *testing.T) {
 	w.exit(id, ExitGPUOOM)
 	w.wantFailed(id, "gpu-oom-alone <- ran-out have=80.0 GiB")
 
-	pair := w.submit(35*GiB, gpus(2))
+	pair := w.submit(35*units.GiB, gpus(2))
 	w.exit(pair, ExitGPUOOM)
 	w.wantOn(pair, 0, 1) // not 44.75 GiB on both, which will never be
-	if task := w.task(pair); !task.Alone || task.Need != 40*GiB {
+	if task := w.task(pair); !task.Alone || task.Need != 40*units.GiB {
 		t.Errorf("alone %v with %s", task.Alone, task.Need)
 	}
 }
@@ -129,10 +131,10 @@ func TestOOMOnUnequalGPUs(t *testing.T) {
 // about what it needs.
 func TestOOMWithoutGPUs(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	id := w.submit(8*GiB, nil)
+	id := w.submit(8*units.GiB, nil)
 	w.step(GPUsFound{At: w.now})
 	w.exit(id, ExitGPUOOM)
-	if task := w.task(id); task.Phase != Recovering || task.Alone || task.Need != 11*GiB {
+	if task := w.task(id); task.Phase != Recovering || task.Alone || task.Need != 11*units.GiB {
 		t.Errorf("%s, alone %v, needs %s", task.Phase, task.Alone, task.Need)
 	}
 }
@@ -141,16 +143,16 @@ func TestOOMWithoutGPUs(t *testing.T) {
 // for the few megabytes of a desktop to go away.
 func TestForeignUseIsPutUpWith(t *testing.T) {
 	opt := plain()
-	opt.Headroom = GiB
+	opt.Headroom = units.GiB
 	w := newWorld(t, opt, 1)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 300 * MiB})
-	id := w.submit(35*GiB, nil)
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 300 * units.MiB})
+	id := w.submit(35*units.GiB, nil)
 	w.exit(id, ExitGPUOOM)
 	w.wantOn(id, 0)
 }
 
 func TestBlame(t *testing.T) {
-	sample := func(foreign Bytes, uses ...Bytes) GPUSample {
+	sample := func(foreign units.Bytes, uses ...units.Bytes) GPUSample {
 		s := GPUSample{ID: "GPU-0", Foreign: foreign}
 		for i, u := range uses {
 			s.Tasks = append(s.Tasks, TaskUse{Task: TaskID(i + 1), Used: u})
@@ -159,34 +161,34 @@ func TestBlame(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name   string
-		grants []Bytes // task 1 is the victim
+		grants []units.Bytes // task 1 is the victim
 		see    GPUSample
-		demand Bytes
+		demand units.Bytes
 		own    bool
 		reason string
-		grown  Bytes // task 2's grant afterwards
+		grown  units.Bytes // task 2's grant afterwards
 	}{
-		{"the neighbour used more than its grant", []Bytes{20 * GiB, 15 * GiB}, sample(0, 18*GiB, 22*GiB), 0, false,
+		{"the neighbour used more than its grant", []units.Bytes{20 * units.GiB, 15 * units.GiB}, sample(0, 18*units.GiB, 22*units.GiB), 0, false,
 			"gpu-oom-blameless <- neighbour task=2 have=22.0 GiB of=15.0 GiB", gib(24.2)},
-		{"its grant grows as far as the card has it", []Bytes{5 * GiB, 20 * GiB, 15 * GiB}, sample(0, 4*GiB, 30*GiB, GiB), 0, false,
-			"gpu-oom-blameless <- neighbour task=2 have=30.0 GiB of=20.0 GiB", 25 * GiB},
-		{"both over: its own", []Bytes{20 * GiB, 15 * GiB}, sample(0, 21*GiB, 19*GiB), 0, true,
-			"gpu-oom <- wanted-more have=20.0 GiB need=21.0 GiB", 15 * GiB},
-		{"it is known to have wanted more", []Bytes{20 * GiB, 15 * GiB}, sample(0, 18*GiB, 22*GiB), 24 * GiB, true,
-			"gpu-oom <- wanted-more have=20.0 GiB need=24.0 GiB", 15 * GiB},
-		{"it is known to have wanted less", []Bytes{20 * GiB, 15 * GiB}, sample(0, 18*GiB, 22*GiB), 19 * GiB, false,
+		{"its grant grows as far as the card has it", []units.Bytes{5 * units.GiB, 20 * units.GiB, 15 * units.GiB}, sample(0, 4*units.GiB, 30*units.GiB, units.GiB), 0, false,
+			"gpu-oom-blameless <- neighbour task=2 have=30.0 GiB of=20.0 GiB", 25 * units.GiB},
+		{"both over: its own", []units.Bytes{20 * units.GiB, 15 * units.GiB}, sample(0, 21*units.GiB, 19*units.GiB), 0, true,
+			"gpu-oom <- wanted-more have=20.0 GiB need=21.0 GiB", 15 * units.GiB},
+		{"it is known to have wanted more", []units.Bytes{20 * units.GiB, 15 * units.GiB}, sample(0, 18*units.GiB, 22*units.GiB), 24 * units.GiB, true,
+			"gpu-oom <- wanted-more have=20.0 GiB need=24.0 GiB", 15 * units.GiB},
+		{"it is known to have wanted less", []units.Bytes{20 * units.GiB, 15 * units.GiB}, sample(0, 18*units.GiB, 22*units.GiB), 19 * units.GiB, false,
 			"gpu-oom-blameless <- neighbour task=2 have=22.0 GiB of=15.0 GiB", gib(24.2)},
-		{"the neighbour was over and left room enough", []Bytes{20 * GiB, 10 * GiB}, sample(0, 18*GiB, 12*GiB), 0, true,
-			"gpu-oom <- ran-out have=20.0 GiB", 10 * GiB},
-		{"a process that is not carma's", []Bytes{20 * GiB, 15 * GiB}, sample(9*GiB, 18*GiB, 15*GiB), 0, false,
-			"gpu-oom-blameless <- foreign-use have=9.0 GiB", 15 * GiB},
-		{"such a process, and room enough", []Bytes{20 * GiB, 10 * GiB}, sample(9*GiB, 18*GiB, 10*GiB), 0, true,
-			"gpu-oom <- ran-out have=20.0 GiB", 10 * GiB},
-		{"nobody", []Bytes{20 * GiB, 20 * GiB}, sample(0, 18*GiB, 20*GiB), 0, true,
-			"gpu-oom <- ran-out have=20.0 GiB", 20 * GiB},
+		{"the neighbour was over and left room enough", []units.Bytes{20 * units.GiB, 10 * units.GiB}, sample(0, 18*units.GiB, 12*units.GiB), 0, true,
+			"gpu-oom <- ran-out have=20.0 GiB", 10 * units.GiB},
+		{"a process that is not carma's", []units.Bytes{20 * units.GiB, 15 * units.GiB}, sample(9*units.GiB, 18*units.GiB, 15*units.GiB), 0, false,
+			"gpu-oom-blameless <- foreign-use have=9.0 GiB", 15 * units.GiB},
+		{"such a process, and room enough", []units.Bytes{20 * units.GiB, 10 * units.GiB}, sample(9*units.GiB, 18*units.GiB, 10*units.GiB), 0, true,
+			"gpu-oom <- ran-out have=20.0 GiB", 10 * units.GiB},
+		{"nobody", []units.Bytes{20 * units.GiB, 20 * units.GiB}, sample(0, 18*units.GiB, 20*units.GiB), 0, true,
+			"gpu-oom <- ran-out have=20.0 GiB", 20 * units.GiB},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newWorldOf(t, plain(), GPUInfo{ID: "GPU-0", Capacity: 40 * GiB}, GPUInfo{ID: "GPU-1", Index: 1, Capacity: 40 * GiB})
+			w := newWorldOf(t, plain(), GPUInfo{ID: "GPU-0", Capacity: 40 * units.GiB}, GPUInfo{ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB})
 			w.sample(GPUSample{ID: "GPU-1", Fault: "closed"})
 			for _, mem := range row.grants {
 				w.started(w.submit(mem, nil))
@@ -218,9 +220,9 @@ func TestBlameHasAnEnd(t *testing.T) {
 	opt := plain()
 	opt.BlamelessRetries = 3
 	w := newWorld(t, opt, 1)
-	id := w.submit(10*GiB, nil)
+	id := w.submit(10*units.GiB, nil)
 	for range 3 {
-		w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * GiB})
+		w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * units.GiB})
 		w.exit(id, ExitGPUOOM)
 		if task := w.task(id); task.OOMs != 0 {
 			t.Fatal("blamed too early")
@@ -228,7 +230,7 @@ func TestBlameHasAnEnd(t *testing.T) {
 		w.sample(GPUSample{ID: "GPU-0"})
 		w.wantOn(id, 0)
 	}
-	w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * GiB})
+	w.sample(GPUSample{ID: "GPU-0", Foreign: 35 * units.GiB})
 	w.exit(id, ExitGPUOOM)
 	if task := w.task(id); task.OOMs != 1 || task.Need != gib(13.5) || task.Last().Blameless {
 		t.Errorf("OOMs %d, needs %s, blameless %v", task.OOMs, task.Need, task.Last().Blameless)
@@ -237,17 +239,17 @@ func TestBlameHasAnEnd(t *testing.T) {
 
 func TestProgramFault(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	a := w.submit(GiB, nil)
+	a := w.submit(units.GiB, nil)
 	w.exit(a, ExitProgram)
 	w.wantFailed(a, "program count=1 \"it said program\"")
 	if w.finished[a].Code != 1 {
 		t.Errorf("code %d", w.finished[a].Code)
 	}
 
-	b := w.submit(GiB, func(r *Request) { r.Retries = 2 })
+	b := w.submit(units.GiB, func(r *Request) { r.Retries = 2 })
 	for i, class := range []Class{ExitProgram, ExitHostOOM} {
 		w.exit(b, class)
-		if w.attempt(b) != i+2 || w.task(b).OOMs != 0 || w.task(b).Need != GiB {
+		if w.attempt(b) != i+2 || w.task(b).OOMs != 0 || w.task(b).Need != units.GiB {
 			t.Fatalf("after failure %d: %+v", i+1, w.task(b))
 		}
 	}
@@ -258,8 +260,8 @@ func TestProgramFault(t *testing.T) {
 	w.wantFailed(b, "program count=1 \"it said program\"")
 
 	// It goes back to where its number puts it, not to recovery.
-	c := w.submit(30*GiB, func(r *Request) { r.Retries = 1 })
-	d := w.submit(30*GiB, high)
+	c := w.submit(30*units.GiB, func(r *Request) { r.Retries = 1 })
+	d := w.submit(30*units.GiB, high)
 	w.exit(c, ExitProgram)
 	w.wantPhase(c, Queued)
 	w.wantOn(d, 0)
@@ -267,21 +269,21 @@ func TestProgramFault(t *testing.T) {
 
 func TestHostOOM(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	id := w.submit(GiB, nil)
+	id := w.submit(units.GiB, nil)
 	w.exit(id, ExitHostOOM)
 	w.wantFailed(id, "host-oom \"it said host-oom\"") // a larger share of a GPU does not help
 }
 
 func TestCannotStart(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	id := w.submit(GiB, func(r *Request) { r.Retries = 5 })
+	id := w.submit(units.GiB, func(r *Request) { r.Retries = 5 })
 	w.exit(id, ExitCannotStart)
 	w.wantFailed(id, "cannot-start \"it said cannot-start\"")
 }
 
 func TestInfrastructure(t *testing.T) {
 	w := newWorld(t, plain(), 2)
-	id := w.submit(GiB, nil)
+	id := w.submit(units.GiB, nil)
 	w.wantOn(id, 0)
 	for i, wait := range []time.Duration{10, 20, 40, 80, 160, 320, 640, 640} {
 		w.exit(id, ExitInfrastructure)
@@ -292,7 +294,7 @@ func TestInfrastructure(t *testing.T) {
 		if w.on(id) == nil {
 			t.Fatalf("failure %d: it has not come back after %ds", i+1, wait)
 		}
-		if task := w.task(id); task.OOMs != 0 || task.Failures != 0 || task.Need != GiB || !task.Attempts[i].Blameless {
+		if task := w.task(id); task.OOMs != 0 || task.Failures != 0 || task.Need != units.GiB || !task.Attempts[i].Blameless {
 			t.Fatalf("failure %d costs something: %+v", i+1, task)
 		}
 		if i == 0 {
@@ -303,7 +305,7 @@ func TestInfrastructure(t *testing.T) {
 	w.wantFailed(id, "too-often count=9 <- infrastructure \"it said infrastructure\"")
 
 	// A GPU to be avoided is used when there is no other.
-	a := w.submit(GiB, nil)
+	a := w.submit(units.GiB, nil)
 	w.exit(a, ExitInfrastructure)
 	w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
 	w.wait(10 * time.Second)
@@ -312,7 +314,7 @@ func TestInfrastructure(t *testing.T) {
 	// What MPS has evicted, or somebody else has stopped, runs again at once.
 	// So it does after an MPS fault, when the server has had time to come back.
 	m := newWorld(t, plain(), 1)
-	id = m.submit(GiB, nil)
+	id = m.submit(units.GiB, nil)
 	m.exit(id, ExitMPSFault)
 	m.wantPhase(id, Recovering)
 	m.wait(10 * time.Second)
@@ -322,7 +324,7 @@ func TestInfrastructure(t *testing.T) {
 	}
 	for _, class := range []Class{ExitEvicted, ExitStopped} {
 		w := newWorld(t, plain(), 1)
-		id := w.submit(GiB, nil)
+		id := w.submit(units.GiB, nil)
 		w.exit(id, class)
 		w.wantOn(id, 0)
 		if task := w.task(id); len(task.Avoid) != 0 || task.Blameless != 1 {
@@ -335,28 +337,28 @@ func TestInfrastructure(t *testing.T) {
 // alone.
 func TestStaged(t *testing.T) {
 	type step struct {
-		need  Bytes
+		need  units.Bytes
 		alone bool
 	}
 	for _, row := range []struct {
 		name     string
-		mem      Bytes
+		mem      units.Bytes
 		booking  string
 		attempts int
-		demand   Bytes
+		demand   units.Bytes
 		steps    []step
 	}{
-		{"as booked", 2 * GiB, BookGrants, 4, 0, []step{{10 * GiB, false}, {20 * GiB, false}, {20 * GiB, true}}},
-		{"by samples", 2 * GiB, BookSamples, 4, 0, []step{{10 * GiB, false}, {20 * GiB, false}, {0, true}}},
-		{"more than a floor", 15 * GiB, BookGrants, 4, 0, []step{{15 * GiB, false}, {20 * GiB, false}, {20 * GiB, true}}},
-		{"what it wanted does not count before it is alone", 2 * GiB, BookGrants, 4, 30 * GiB, []step{{10 * GiB, false}, {20 * GiB, false}, {30 * GiB, true}}},
-		{"no third floor", 2 * GiB, BookGrants, 6, 0, []step{{10 * GiB, false}, {20 * GiB, false}, {20 * GiB, true}}},
-		{"two attempts", 2 * GiB, BookGrants, 2, 0, []step{{2 * GiB, true}}},
-		{"three attempts", 2 * GiB, BookGrants, 3, 0, []step{{10 * GiB, false}, {10 * GiB, true}}},
+		{"as booked", 2 * units.GiB, BookGrants, 4, 0, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {20 * units.GiB, true}}},
+		{"by samples", 2 * units.GiB, BookSamples, 4, 0, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {0, true}}},
+		{"more than a floor", 15 * units.GiB, BookGrants, 4, 0, []step{{15 * units.GiB, false}, {20 * units.GiB, false}, {20 * units.GiB, true}}},
+		{"what it wanted does not count before it is alone", 2 * units.GiB, BookGrants, 4, 30 * units.GiB, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {30 * units.GiB, true}}},
+		{"no third floor", 2 * units.GiB, BookGrants, 6, 0, []step{{10 * units.GiB, false}, {20 * units.GiB, false}, {20 * units.GiB, true}}},
+		{"two attempts", 2 * units.GiB, BookGrants, 2, 0, []step{{2 * units.GiB, true}}},
+		{"three attempts", 2 * units.GiB, BookGrants, 3, 0, []step{{10 * units.GiB, false}, {10 * units.GiB, true}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := plain()
-			opt.Recovery, opt.Booking, opt.Attempts, opt.Headroom = RecoverStaged, row.booking, row.attempts, GiB
+			opt.Recovery, opt.Booking, opt.Attempts, opt.Headroom = RecoverStaged, row.booking, row.attempts, units.GiB
 			w := newWorld(t, opt, 1)
 			id := w.submit(row.mem, nil)
 			for i, s := range row.steps {
@@ -376,21 +378,21 @@ func TestStaged(t *testing.T) {
 	opt := plain()
 	opt.Recovery = RecoverStaged
 	w := newWorld(t, opt, 1)
-	full := w.submit(30*GiB+1, nil)
-	id := w.submit(2*GiB, nil)
+	full := w.submit(30*units.GiB+1, nil)
+	id := w.submit(2*units.GiB, nil)
 	w.exit(id, ExitGPUOOM)
 	w.wantOn(id)
 	if why, _ := w.s.Why(id); !why.Recovery || sayWhy(why) != "0 of 1: GPU 0 memory have=30.0 GiB need=10.0 GiB of=40.0 GiB" {
 		t.Errorf("it waits because %q", sayWhy(why))
 	}
-	other := w.submit(GiB, nil)
+	other := w.submit(units.GiB, nil)
 	w.wantOn(other, 0) // others are not kept waiting
 	w.exit(full, ExitOK)
 	w.wantOn(id, 0)
 
 	// A floor that no GPU has is the same as alone.
-	w = newWorldOf(t, opt, GPUInfo{ID: "a", Capacity: 8 * GiB})
-	id = w.submit(2*GiB, nil)
+	w = newWorldOf(t, opt, GPUInfo{ID: "a", Capacity: 8 * units.GiB})
+	id = w.submit(2*units.GiB, nil)
 	w.exit(id, ExitGPUOOM)
 	if task := w.task(id); !task.Alone || task.Phase != Launching {
 		t.Errorf("on a GPU of 8 GiB: %s, alone %v, needs %s", task.Phase, task.Alone, task.Need)
@@ -403,18 +405,18 @@ func TestRecoverOriginal(t *testing.T) {
 	opt := plain()
 	opt.Recovery = RecoverOriginal
 	w := newWorld(t, opt, 2)
-	a, b, c := w.submit(10*GiB, nil), w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+	a, b, c := w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil)
 	w.wantOn(a, 0)
 	w.wantOn(b, 1)
 	w.wantOn(c, 0)
 	w.exit(a, ExitGPUOOM)
-	if task := w.task(a); task.Phase != Recovering || !task.Alone || task.Need != 10*GiB {
+	if task := w.task(a); task.Phase != Recovering || !task.Alone || task.Need != 10*units.GiB {
 		t.Fatalf("%s, alone %v, needs %s", task.Phase, task.Alone, task.Need)
 	}
 	if why, _ := w.s.Why(a); sayWhy(why) != "0 of 1: GPU 0 idle tasks=1" {
 		t.Errorf("it waits because %q", sayWhy(why))
 	}
-	d, e := w.submit(GiB, nil), w.submit(GiB, high)
+	d, e := w.submit(units.GiB, nil), w.submit(units.GiB, high)
 	for _, id := range []TaskID{d, e} {
 		w.wantOn(id)
 		if why, _ := w.s.Why(id); sayWhy(why) != "recovery-first" || len(why.Fits) != 2 {
@@ -426,7 +428,7 @@ func TestRecoverOriginal(t *testing.T) {
 	w.wantOn(a, 1)
 	w.wantOn(b)
 	w.wantOn(d)
-	if got := w.task(a).Current().Grants[0].Memory; got != 40*GiB {
+	if got := w.task(a).Current().Grants[0].Memory; got != 40*units.GiB {
 		t.Errorf("it has %s for itself", got)
 	}
 	w.exit(c, ExitOK)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // reserve keeps GPUs free for a critical task that fits nowhere: those that are
@@ -27,16 +29,16 @@ func (s *State) reserve(p *pass, t *Task) {
 
 // firstReady are the GPUs of one machine that are expected to be ready for a
 // task first, and when they all are.
-func (s *State) firstReady(t *Task) (best []*GPU, at Instant) {
+func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 	type ready struct {
 		g  *GPU
-		at Instant
+		at units.Instant
 	}
-	at = never
+	at = units.Never
 	for rest := s.gpus; len(rest) > 0; {
 		node, all := rest[0].Node, []ready(nil)
 		for len(rest) > 0 && rest[0].Node == node {
-			if r := s.ready(t, rest[0]); r < never {
+			if r := s.ready(t, rest[0]); r < units.Never {
 				all = append(all, ready{rest[0], r})
 			}
 			rest = rest[1:]
@@ -55,9 +57,9 @@ func (s *State) firstReady(t *Task) (best []*GPU, at Instant) {
 
 // ready is when a GPU is expected to take a task: as its residents end, one
 // after the other.
-func (s *State) ready(t *Task, g *GPU) Instant {
+func (s *State) ready(t *Task, g *GPU) units.Instant {
 	if s.room(g, s.alone(t)) < max(t.Need, 1) {
-		return never
+		return units.Never
 	}
 	m := s.memo(g)
 	there := slices.Clone(m.parts)
@@ -84,7 +86,7 @@ func (s *State) ready(t *Task, g *GPU) Instant {
 		}
 	}
 	if math.IsInf(gone, 0) {
-		return never
+		return units.Never
 	}
 	return m.at.Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
@@ -11,7 +13,7 @@ import (
 var light = interference.Load{SMACT: 0.02, Step: 0.01}
 
 // ofKind submits a light task with so much memory, of a kind.
-func (w *world) ofKind(mem Bytes, name string, edit func(*Request)) TaskID {
+func (w *world) ofKind(mem units.Bytes, name string, edit func(*Request)) TaskID {
 	w.t.Helper()
 	return w.expectingWith(mem, Expected{Loads: loads{light}}, func(r *Request) {
 		r.Kind = name
@@ -23,17 +25,17 @@ func (w *world) ofKind(mem Bytes, name string, edit func(*Request)) TaskID {
 
 // reserving has a GPU each with a task of 5, 1 and 2 h, of which the first has
 // so much memory, and a critical task on two GPUs that waits for the others.
-func reserving(t *testing.T, first Bytes) (w *world, wide TaskID, residents [3]TaskID) {
+func reserving(t *testing.T, first units.Bytes) (w *world, wide TaskID, residents [3]TaskID) {
 	t.Helper()
 	w = newWorld(t, shortest(), 3)
 	hours(w)
 	for i, name := range []string{"h5", "h1", "h2"} {
 		w.openOnly(i)
-		residents[i] = w.ofKind([]Bytes{first, 25 * GiB, 25 * GiB}[i], name, nil)
+		residents[i] = w.ofKind([]units.Bytes{first, 25 * units.GiB, 25 * units.GiB}[i], name, nil)
 		w.wantOn(residents[i], i)
 	}
 	w.openOnly(-1)
-	wide = w.ofKind(30*GiB, "h10", gpus(2))
+	wide = w.ofKind(30*units.GiB, "h10", gpus(2))
 	w.wantOn(wide)
 	return w, wide, residents
 }
@@ -41,22 +43,22 @@ func reserving(t *testing.T, first Bytes) (w *world, wide TaskID, residents [3]T
 // TestGPUsAreKeptForACriticalTask: for one on two GPUs those that are ready
 // first; what ends before may go there, what does not goes elsewhere or waits.
 func TestGPUsAreKeptForACriticalTask(t *testing.T) {
-	w, wide, residents := reserving(t, 25*GiB)
+	w, wide, residents := reserving(t, 25*units.GiB)
 	if w.s.HeldFor("GPU-0") != 0 || w.s.HeldFor("GPU-1") != wide || w.s.HeldFor("GPU-2") != wide {
 		t.Fatalf("kept free are %v for task %d", w.s.hold.GPUs, w.s.hold.Task)
 	}
 	if in := w.s.hold.Until.Sub(w.now); in < 2*time.Hour-time.Minute || in > 2*time.Hour+time.Minute {
 		t.Errorf("they are expected to be ready in %s, want 2 h", in)
 	}
-	w.wantOn(w.ofKind(12*GiB, "h5", nil), 0)
-	waits := w.ofKind(5*GiB, "h5", nil)
+	w.wantOn(w.ofKind(12*units.GiB, "h5", nil), 0)
+	waits := w.ofKind(5*units.GiB, "h5", nil)
 	w.wantOn(waits)
 	for _, gpu := range []int{1, 2} {
 		if got := w.whyNot(waits, gpu); got.Rule != RuleHeld || got.Task != wide {
 			t.Errorf("turned down for %+v", got)
 		}
 	}
-	short := w.ofKind(5*GiB, "h1", nil) // ends an hour before
+	short := w.ofKind(5*units.GiB, "h1", nil) // ends an hour before
 	if on := w.on(short); len(on) != 1 || on[0] == 0 {
 		t.Errorf("one that ends in time is on %v", on)
 	}
@@ -66,7 +68,7 @@ func TestGPUsAreKeptForACriticalTask(t *testing.T) {
 	w.exit(residents[1], ExitOK)
 	w.wantOn(wide)
 	w.wantOn(waits)
-	w.wantOn(w.ofKind(5*GiB, "h2", nil)) // an hour ago it would have ended in time
+	w.wantOn(w.ofKind(5*units.GiB, "h2", nil)) // an hour ago it would have ended in time
 	w.wait(time.Hour)
 	w.exit(residents[2], ExitOK)
 	w.wantOn(wide, 1, 2)
@@ -90,8 +92,8 @@ func TestKeptGPUsAndPriority(t *testing.T) {
 		{"on two", "m5", gpus(2), false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w, _, _ := reserving(t, 39*GiB)
-			if got := w.on(w.ofKind(5*GiB, row.kind, row.edit)); (got != nil) != row.want {
+			w, _, _ := reserving(t, 39*units.GiB)
+			if got := w.on(w.ofKind(5*units.GiB, row.kind, row.edit)); (got != nil) != row.want {
 				t.Errorf("it is on %v", got)
 			}
 		})
@@ -105,12 +107,12 @@ func TestReadyAsResidentsEnd(t *testing.T) {
 	hours(w)
 	for i := range 2 {
 		w.openOnly(i)
-		w.ofKind(20*GiB, "h2", nil)
-		w.ofKind(5*GiB, "h1", nil)
-		w.ofKind(5*GiB, "h10", nil)
+		w.ofKind(20*units.GiB, "h2", nil)
+		w.ofKind(5*units.GiB, "h1", nil)
+		w.ofKind(5*units.GiB, "h10", nil)
 	}
 	w.openOnly(-1)
-	wide := w.ofKind(30*GiB, "h10", gpus(2))
+	wide := w.ofKind(30*units.GiB, "h10", gpus(2))
 	w.wantOn(wide)
 	if in := w.s.hold.Until.Sub(w.now); w.s.hold.Task != wide || in < 115*time.Minute || in > 125*time.Minute {
 		t.Errorf("task %d is expected to start in %s, want 2 h", w.s.hold.Task, in)
@@ -138,14 +140,14 @@ func TestNothingIsKept(t *testing.T) {
 	w := newWorld(t, shortest(), 2)
 	hours(w)
 	for range 2 {
-		w.ofKind(30*GiB, "h1", nil)
+		w.ofKind(30*units.GiB, "h1", nil)
 	}
-	w.wantOn(w.ofKind(30*GiB, "h10", nil))
+	w.wantOn(w.ofKind(30*units.GiB, "h10", nil))
 	if w.s.hold.Task != 0 {
 		t.Errorf("%v are kept free for task %d", w.s.hold.GPUs, w.s.hold.Task)
 	}
 	w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
-	w.wantOn(w.ofKind(30*GiB, "h10", gpus(2)))
+	w.wantOn(w.ofKind(30*units.GiB, "h10", gpus(2)))
 	if w.s.hold.Task != 0 {
 		t.Errorf("%v are kept free for task %d, for which there are not enough", w.s.hold.GPUs, w.s.hold.Task)
 	}

@@ -1,6 +1,10 @@
 package mapper
 
-import "slices"
+import (
+	"slices"
+
+	"carma/mapper/units"
+)
 
 // pass is one look at the queues.
 type pass struct {
@@ -202,9 +206,9 @@ func ofOneMachine(n int, ranked []*GPU) []*GPU {
 // survey is what the GPUs can take at most, so that most tasks that do not
 // fit are passed over without looking at each GPU.
 type survey struct {
-	open int       // GPUs that pass the preconditions common to all tasks
-	idle int       // of these, idle
-	free [16]Bytes // the most free memory among them, descending
+	open int             // GPUs that pass the preconditions common to all tasks
+	idle int             // of these, idle
+	free [16]units.Bytes // the most free memory among them, descending
 }
 
 // survey leaves out the GPUs that are kept free once the pass is behind the
@@ -222,7 +226,7 @@ func (s *State) survey(p *pass) (v survey) {
 	return v
 }
 
-func (v *survey) add(free Bytes) {
+func (v *survey) add(free units.Bytes) {
 	i := min(v.open, len(v.free)-1)
 	v.open++
 	if v.open > len(v.free) && free <= v.free[i] {
@@ -266,9 +270,9 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	}
 	t.From = place{t.Phase, t.QueuedAt, t.BlockedAt}
 	s.tests(s.sick, t.ID)
-	var warm Instant
+	var warm units.Instant
 	if s.opt.WarmUp > 0 {
-		warm = never
+		warm = units.Never
 	}
 	for i, g := range gpus {
 		g.add(Resident{Task: t.ID, Grant: grants[i].Memory, Alone: alone, Load: t.load(i), WarmUntil: warm}, s.opt.Headroom)

@@ -4,15 +4,17 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 func TestMultiGPU(t *testing.T) {
 	t.Run("all at once or none", func(t *testing.T) {
 		w := newWorld(t, plain(), 3)
-		a, b := w.submit(30*GiB, nil), w.submit(30*GiB, nil)
+		a, b := w.submit(30*units.GiB, nil), w.submit(30*units.GiB, nil)
 		w.wantOn(a, 0)
 		w.wantOn(b, 1)
-		c := w.submit(20*GiB, gpus(3))
+		c := w.submit(20*units.GiB, gpus(3))
 		w.wantOn(c)
 		if g := w.gpu(2); g.Reserved != 0 {
 			t.Errorf("%s are booked on the GPU that is free for a task that does not fit", g.Reserved)
@@ -22,15 +24,15 @@ func TestMultiGPU(t *testing.T) {
 		w.exit(b, ExitOK)
 		w.wantOn(c, 0, 1, 2)
 		for i := range 3 {
-			if g := w.gpu(i); g.Reserved != 20*GiB {
+			if g := w.gpu(i); g.Reserved != 20*units.GiB {
 				t.Errorf("%s are booked on GPU %d", g.Reserved, i)
 			}
 		}
 	})
 	t.Run("on one machine", func(t *testing.T) {
 		w := newWorldOf(t, plain(),
-			GPUInfo{ID: "a0", Node: "a", Index: 0, Capacity: 80 * GiB}, GPUInfo{ID: "b0", Node: "b", Index: 0, Capacity: 40 * GiB},
-			GPUInfo{ID: "a1", Node: "a", Index: 1, Capacity: 20 * GiB}, GPUInfo{ID: "b1", Node: "b", Index: 1, Capacity: 40 * GiB})
+			GPUInfo{ID: "a0", Node: "a", Index: 0, Capacity: 80 * units.GiB}, GPUInfo{ID: "b0", Node: "b", Index: 0, Capacity: 40 * units.GiB},
+			GPUInfo{ID: "a1", Node: "a", Index: 1, Capacity: 20 * units.GiB}, GPUInfo{ID: "b1", Node: "b", Index: 1, Capacity: 40 * units.GiB})
 		nodes := func(id TaskID) (n []GPUID) {
 			for _, g := range w.task(id).Current().Grants {
 				n = append(n, g.GPU)
@@ -38,17 +40,17 @@ func TestMultiGPU(t *testing.T) {
 			return n
 		}
 		// The GPU with the most memory is in the machine where a second is too small.
-		if got := nodes(w.submit(30*GiB, gpus(2))); !slices.Equal(got, []GPUID{"b0", "b1"}) {
+		if got := nodes(w.submit(30*units.GiB, gpus(2))); !slices.Equal(got, []GPUID{"b0", "b1"}) {
 			t.Errorf("two GPUs of 30 GiB: %v", got)
 		}
-		if got := nodes(w.submit(15*GiB, gpus(2))); !slices.Equal(got, []GPUID{"a0", "a1"}) {
+		if got := nodes(w.submit(15*units.GiB, gpus(2))); !slices.Equal(got, []GPUID{"a0", "a1"}) {
 			t.Errorf("two GPUs of 15 GiB: %v", got)
 		}
 		// Room on one GPU in each machine is not room for two.
 		w.exit(1, ExitOK)
-		w.submit(40*GiB, nil) // on a0
-		w.submit(40*GiB, nil) // on b0
-		c := w.submit(15*GiB, gpus(2))
+		w.submit(40*units.GiB, nil) // on a0
+		w.submit(40*units.GiB, nil) // on b0
+		c := w.submit(15*units.GiB, gpus(2))
 		if w.on(c) != nil {
 			t.Errorf("two GPUs on two machines: %v", nodes(c))
 		}
@@ -57,12 +59,12 @@ func TestMultiGPU(t *testing.T) {
 		opt := plain()
 		opt.Ageing = 0
 		w := newWorldOf(t, opt,
-			GPUInfo{ID: "a0", Node: "a", Capacity: 40 * GiB}, GPUInfo{ID: "a1", Node: "a", Index: 1, Capacity: 40 * GiB}, GPUInfo{ID: "b0", Node: "b", Capacity: 40 * GiB})
+			GPUInfo{ID: "a0", Node: "a", Capacity: 40 * units.GiB}, GPUInfo{ID: "a1", Node: "a", Index: 1, Capacity: 40 * units.GiB}, GPUInfo{ID: "b0", Node: "b", Capacity: 40 * units.GiB})
 		for range 3 {
-			w.submit(30*GiB, nil)
+			w.submit(30*units.GiB, nil)
 		}
 		w.exit(3, ExitOK) // leaves b0, the GPU with the most room, in a machine with only one
-		big := w.submit(20*GiB, gpus(2))
+		big := w.submit(20*units.GiB, gpus(2))
 		if a, b := w.s.HeldFor("a0"), w.s.HeldFor("a1"); a != big || b != big || w.s.HeldFor("b0") != 0 {
 			t.Errorf("GPUs are kept free for %d, %d, %d, want %d on the first two", a, b, w.s.HeldFor("b0"), big)
 		}
@@ -93,9 +95,9 @@ func order(w *world) []TaskID {
 func TestQueueOrder(t *testing.T) {
 	t.Run("priority, then number", func(t *testing.T) {
 		w := newWorld(t, plain(), 1)
-		w.submit(40*GiB, nil)
+		w.submit(40*units.GiB, nil)
 		for _, edit := range []func(*Request){low, nil, high, low, nil, high} {
-			w.submit(40*GiB, edit)
+			w.submit(40*units.GiB, edit)
 		}
 		if got, want := order(w), []TaskID{1, 4, 7, 3, 6, 2, 5}; !slices.Equal(got, want) {
 			t.Errorf("launched %v, want %v", got, want)
@@ -103,9 +105,9 @@ func TestQueueOrder(t *testing.T) {
 	})
 	t.Run("a priority beyond the classes is the nearest class", func(t *testing.T) {
 		w := newWorld(t, plain(), 1)
-		w.submit(40*GiB, nil)
+		w.submit(40*units.GiB, nil)
 		for _, p := range []Priority{-5, 1, 7} {
-			w.submit(40*GiB, func(r *Request) { r.Priority = p })
+			w.submit(40*units.GiB, func(r *Request) { r.Priority = p })
 		}
 		if got, want := order(w), []TaskID{1, 3, 4, 2}; !slices.Equal(got, want) {
 			t.Errorf("launched %v, want %v", got, want)
@@ -113,8 +115,8 @@ func TestQueueOrder(t *testing.T) {
 	})
 	t.Run("recovery before everything", func(t *testing.T) {
 		w := newWorld(t, plain(), 1)
-		w.submit(30*GiB, low)
-		w.submit(40*GiB, high)
+		w.submit(30*units.GiB, low)
+		w.submit(40*units.GiB, high)
 		w.exit(1, ExitGPUOOM)
 		w.wantPhase(1, Launching)
 		if got, want := order(w), []TaskID{1, 1, 2}; !slices.Equal(got, want) {
@@ -125,33 +127,33 @@ func TestQueueOrder(t *testing.T) {
 		opt := plain()
 		opt.LookAhead = 2
 		w := newWorld(t, opt, 4)
-		w.submit(25*GiB, nil)
+		w.submit(25*units.GiB, nil)
 		for range 3 { // more than the look-ahead go to recovery and do not fit
-			id := w.submit(10*GiB, gpus(4))
-			w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: 20 * GiB})
+			id := w.submit(10*units.GiB, gpus(4))
+			w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: 20 * units.GiB})
 			w.wantPhase(id, Recovering)
 		}
 		for range 3 {
-			w.wantPhase(w.submit(5*GiB, nil), Launching)
+			w.wantPhase(w.submit(5*units.GiB, nil), Launching)
 		}
 	})
 	t.Run("back-off freezes nobody", func(t *testing.T) {
 		opt := plain()
 		opt.LookAhead = 1
 		w := newWorld(t, opt, 1)
-		a, b := w.submit(20*GiB, nil), w.submit(20*GiB, nil)
+		a, b := w.submit(20*units.GiB, nil), w.submit(20*units.GiB, nil)
 		w.exit(a, ExitInfrastructure)
 		w.exit(b, ExitInfrastructure)
-		w.wantOn(w.submit(30*GiB, nil), 0)
+		w.wantOn(w.submit(30*units.GiB, nil), 0)
 	})
 	t.Run("what needs a lost GPU freezes nobody", func(t *testing.T) {
 		opt := plain()
 		opt.LookAhead, opt.Ageing = 1, 0
 		w := newWorld(t, opt, 2)
-		busy := w.submit(GiB, gpus(2))
-		a, b := w.submit(20*GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true }), w.submit(40*GiB, gpus(2))
+		busy := w.submit(units.GiB, gpus(2))
+		a, b := w.submit(20*units.GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true }), w.submit(40*units.GiB, gpus(2))
 		w.sample(GPUSample{ID: "GPU-1", Fault: "ECC"})
-		w.wantOn(w.submit(20*GiB, nil), 0)
+		w.wantOn(w.submit(20*units.GiB, nil), 0)
 		w.wantOn(a)
 		w.wantOn(b)
 		w.exit(busy, ExitOK)
@@ -174,8 +176,8 @@ func TestLookAhead(t *testing.T) {
 		opt := plain()
 		opt.LookAhead = row.n
 		w := newWorld(t, opt, 1)
-		for _, mem := range []Bytes{30, 20, 20, 4, 20, 3} {
-			w.submit(mem*GiB, nil)
+		for _, mem := range []units.Bytes{30, 20, 20, 4, 20, 3} {
+			w.submit(mem*units.GiB, nil)
 		}
 		var runs []TaskID
 		for _, task := range w.s.Tasks() {
@@ -198,7 +200,7 @@ func TestWarmUp(t *testing.T) {
 	opt := plain()
 	opt.WarmUp = time.Minute
 	w := newWorld(t, opt, 2)
-	a, b, c := w.submit(GiB, nil), w.submit(GiB, nil), w.submit(GiB, nil)
+	a, b, c := w.submit(units.GiB, nil), w.submit(units.GiB, nil), w.submit(units.GiB, nil)
 	w.wantOn(a, 0)
 	w.wantOn(b, 1)
 	w.wantOn(c)
@@ -209,34 +211,34 @@ func TestWarmUp(t *testing.T) {
 	w.wantOn(c)
 	w.wait(1) // no event but the announced Woke
 	w.wantOn(c, 1)
-	d := w.submit(GiB, nil)
+	d := w.submit(units.GiB, nil)
 	w.exit(c, ExitOK) // its warm-up ends with it
 	w.wantOn(d, 1)
 }
 
 func TestExclusive(t *testing.T) {
 	w := newWorld(t, plain(), 2)
-	a := w.submit(5*GiB, whole)
+	a := w.submit(5*units.GiB, whole)
 	b := w.submitEstimate(Estimate{WholeGPU: true}, nil)
-	if l := w.launches; !l[0].Alone || !l[1].Alone || l[0].Grants[0].Memory != 40*GiB || l[1].Grants[0].Memory != 40*GiB {
+	if l := w.launches; !l[0].Alone || !l[1].Alone || l[0].Grants[0].Memory != 40*units.GiB || l[1].Grants[0].Memory != 40*units.GiB {
 		t.Errorf("tasks that want GPUs alone are granted %+v", l)
 	}
-	c := w.submit(GiB, nil)
+	c := w.submit(units.GiB, nil)
 	w.wantOn(c)
 	w.exit(a, ExitOK)
 	w.wantOn(c, 0)
 	w.exit(b, ExitOK)
-	d := w.submit(GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true })
+	d := w.submit(units.GiB, func(r *Request) { r.GPUs, r.Exclusive = 2, true })
 	w.wantOn(d)
 	w.exit(c, ExitOK)
 	w.wantOn(d, 0, 1)
 
 	opt := plain()
-	opt.Policy, opt.Headroom = "exclusive", GiB
+	opt.Policy, opt.Headroom = "exclusive", units.GiB
 	w = newWorld(t, opt, 1)
-	w.sample(GPUSample{ID: "GPU-0", Foreign: GiB})
-	w.submit(5*GiB, nil)
-	if l := w.launches; !l[0].Alone || l[0].Grants[0].Memory != 38*GiB {
+	w.sample(GPUSample{ID: "GPU-0", Foreign: units.GiB})
+	w.submit(5*units.GiB, nil)
+	if l := w.launches; !l[0].Alone || l[0].Grants[0].Memory != 38*units.GiB {
 		t.Errorf("under the policy exclusive a task is granted %+v, not all there is", l)
 	}
 }

@@ -1,16 +1,20 @@
 package mapper
 
-import "slices"
+import (
+	"slices"
+
+	"carma/mapper/units"
+)
 
 // What a grant is cut to above the highest memory that was seen: samples miss
 // short spikes.
 const (
 	shrinkFactor = 1.05
-	shrinkLeast  = 256 * MiB
+	shrinkLeast  = 256 * units.MiB
 )
 
 // shrunk is what a resident's grant would be cut to.
-func (r *Resident) shrunk() Bytes { return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast) }
+func (r *Resident) shrunk() units.Bytes { return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast) }
 
 // shrinkLater has a resident's grant looked at when its memory has not grown
 // for a while.
@@ -49,13 +53,13 @@ func (s *State) cutGrant(g *GPU, r *Resident) {
 }
 
 // regrant changes what is booked for a placed task on one of its GPUs.
-func (s *State) regrant(t *Task, g *GPU, grant Bytes) {
+func (s *State) regrant(t *Task, g *GPU, grant units.Bytes) {
 	a := t.Current()
 	s.rebook(t, g, grant)
 	s.decide(Regrant{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants)})
 }
 
-func (s *State) rebook(t *Task, g *GPU, grant Bytes) {
+func (s *State) rebook(t *Task, g *GPU, grant units.Bytes) {
 	s.vacate(t)
 	r := g.resident(t.ID)
 	g.Reserved += grant - r.Grant

@@ -3,6 +3,8 @@ package mapper
 import (
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // shrinking are options under which grants are cut after five minutes.
@@ -13,13 +15,13 @@ func shrinking() Options {
 }
 
 // uses is a sample that shows what one task on GPU-0 uses.
-func (w *world) uses(id TaskID, used Bytes) {
+func (w *world) uses(id TaskID, used units.Bytes) {
 	w.t.Helper()
 	w.sample(GPUSample{ID: "GPU-0", Used: used, Tasks: []TaskUse{{Task: id, Used: used}}})
 }
 
 // wantGrant compares what a task is granted with the ledger too.
-func (w *world) wantGrant(id TaskID, want Bytes) {
+func (w *world) wantGrant(id TaskID, want units.Bytes) {
 	w.t.Helper()
 	grant := w.task(id).Current().Grants[0]
 	if booked := w.s.byID[grant.GPU].resident(id).Grant; grant.Memory != want || booked != want {
@@ -31,19 +33,19 @@ func (w *world) wantGrant(id TaskID, want Bytes) {
 // sooner, what a task does not use is there for others.
 func TestGrantIsCutToWhatIsUsed(t *testing.T) {
 	w := newWorld(t, shrinking(), 1)
-	a := w.submit(30*GiB, nil)
+	a := w.submit(30*units.GiB, nil)
 	w.started(a)
 	w.wait(time.Minute)
-	w.uses(a, 10*GiB)
-	left := 40*GiB - (10 * GiB).Scale(1.05)
+	w.uses(a, 10*units.GiB)
+	left := 40*units.GiB - (10 * units.GiB).Scale(1.05)
 	b := w.submit(left, nil)
 	w.wait(5*time.Minute - 1)
-	w.wantGrant(a, 30*GiB)
+	w.wantGrant(a, 30*units.GiB)
 	w.wantOn(b)
 	w.wait(1)
-	w.wantGrant(a, (10 * GiB).Scale(1.05))
+	w.wantGrant(a, (10 * units.GiB).Scale(1.05))
 	w.wantOn(b, 0)
-	if g := w.gpu(0); g.Reserved != 40*GiB {
+	if g := w.gpu(0); g.Reserved != 40*units.GiB {
 		t.Errorf("%s are reserved", g.Reserved)
 	}
 }
@@ -52,18 +54,18 @@ func TestGrantIsCutToWhatIsUsed(t *testing.T) {
 // less or the same is none.
 func TestGrowthPutsTheCutOff(t *testing.T) {
 	w := newWorld(t, shrinking(), 1)
-	a := w.submit(30*GiB, nil)
+	a := w.submit(30*units.GiB, nil)
 	w.started(a)
-	w.uses(a, 10*GiB)
+	w.uses(a, 10*units.GiB)
 	w.wait(4 * time.Minute)
-	w.uses(a, 12*GiB)
+	w.uses(a, 12*units.GiB)
 	w.wait(2 * time.Minute)
-	w.uses(a, 12*GiB)
-	w.uses(a, 2*GiB)
+	w.uses(a, 12*units.GiB)
+	w.uses(a, 2*units.GiB)
 	w.wait(3*time.Minute - 1)
-	w.wantGrant(a, 30*GiB)
+	w.wantGrant(a, 30*units.GiB)
 	w.wait(1)
-	w.wantGrant(a, (12 * GiB).Scale(1.05)) // the highest, not the last
+	w.wantGrant(a, (12 * units.GiB).Scale(1.05)) // the highest, not the last
 }
 
 // TestGrantIsNotCut where there is nothing to gain, or nobody to gain it.
@@ -72,17 +74,17 @@ func TestGrantIsNotCut(t *testing.T) {
 		name  string
 		edit  func(*Options)
 		alone func(*Request)
-		grant Bytes
-		used  Bytes
-		want  Bytes
+		grant units.Bytes
+		used  units.Bytes
+		want  units.Bytes
 	}{
-		{"it is off", func(o *Options) { o.Shrink = 0 }, nil, 30 * GiB, GiB, 30 * GiB},
-		{"it is alone", nil, whole, 30 * GiB, GiB, 40 * GiB},
-		{"it uses nearly all", nil, nil, 21 * GiB, 20 * GiB, 21 * GiB},
-		{"a little more than nearly all", nil, nil, 21*GiB + 1, 20 * GiB, 21 * GiB},
-		{"it uses more", nil, nil, 10 * GiB, 20 * GiB, 10 * GiB},
-		{"nothing was seen", nil, nil, 30 * GiB, 0, 30 * GiB},
-		{"256 MiB are left to a small one", nil, nil, 30 * GiB, GiB, GiB + 256*MiB},
+		{"it is off", func(o *Options) { o.Shrink = 0 }, nil, 30 * units.GiB, units.GiB, 30 * units.GiB},
+		{"it is alone", nil, whole, 30 * units.GiB, units.GiB, 40 * units.GiB},
+		{"it uses nearly all", nil, nil, 21 * units.GiB, 20 * units.GiB, 21 * units.GiB},
+		{"a little more than nearly all", nil, nil, 21*units.GiB + 1, 20 * units.GiB, 21 * units.GiB},
+		{"it uses more", nil, nil, 10 * units.GiB, 20 * units.GiB, 10 * units.GiB},
+		{"nothing was seen", nil, nil, 30 * units.GiB, 0, 30 * units.GiB},
+		{"256 MiB are left to a small one", nil, nil, 30 * units.GiB, units.GiB, units.GiB + 256*units.MiB},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := shrinking()
@@ -104,30 +106,30 @@ func TestGrantIsNotCut(t *testing.T) {
 // taken, so that nobody is placed on it.
 func TestCutGrantThatIsOutgrown(t *testing.T) {
 	w := newWorld(t, shrinking(), 1)
-	a := w.submit(30*GiB, nil)
+	a := w.submit(30*units.GiB, nil)
 	w.started(a)
-	w.uses(a, 10*GiB)
+	w.uses(a, 10*units.GiB)
 	w.wait(5 * time.Minute)
-	w.uses(a, 25*GiB)
+	w.uses(a, 25*units.GiB)
 	w.wait(time.Hour)
-	w.wantGrant(a, (10 * GiB).Scale(1.05)) // it does not grow again
-	b := w.submit(15*GiB+1, nil)
+	w.wantGrant(a, (10 * units.GiB).Scale(1.05)) // it does not grow again
+	b := w.submit(15*units.GiB+1, nil)
 	w.wantOn(b)
-	if got := w.whyNot(b, 0); got.Rule != RuleMemory || got.Have != 25*GiB {
+	if got := w.whyNot(b, 0); got.Rule != RuleMemory || got.Have != 25*units.GiB {
 		t.Errorf("turned down for %+v", got)
 	}
-	w.wantOn(w.submit(15*GiB, nil), 0)
+	w.wantOn(w.submit(15*units.GiB, nil), 0)
 }
 
 // TestCutIsOfOneGPU: each GPU of a task keeps what that one needs.
 func TestCutIsOfOneGPU(t *testing.T) {
 	w := newWorld(t, shrinking(), 2)
-	a := w.submit(30*GiB, gpus(2))
+	a := w.submit(30*units.GiB, gpus(2))
 	w.started(a)
-	w.sample(GPUSample{ID: "GPU-0", Used: 20 * GiB, Tasks: []TaskUse{{Task: a, Used: 20 * GiB}}},
-		GPUSample{ID: "GPU-1", Used: 10 * GiB, Tasks: []TaskUse{{Task: a, Used: 10 * GiB}}})
+	w.sample(GPUSample{ID: "GPU-0", Used: 20 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 20 * units.GiB}}},
+		GPUSample{ID: "GPU-1", Used: 10 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 10 * units.GiB}}})
 	w.wait(5 * time.Minute)
-	for i, want := range []Bytes{21 * GiB, (10 * GiB).Scale(1.05)} {
+	for i, want := range []units.Bytes{21 * units.GiB, (10 * units.GiB).Scale(1.05)} {
 		if got := w.task(a).Current().Grants[i].Memory; got != want || w.gpu(i).Reserved != want {
 			t.Errorf("on GPU %d it is granted %s, want %s", i, got, want)
 		}
@@ -138,14 +140,14 @@ func TestCutIsOfOneGPU(t *testing.T) {
 // cut.
 func TestShrinkConfigured(t *testing.T) {
 	w := newWorld(t, shrinking(), 1)
-	a := w.submit(30*GiB, nil)
+	a := w.submit(30*units.GiB, nil)
 	w.started(a)
-	w.uses(a, 10*GiB)
+	w.uses(a, 10*units.GiB)
 	opt := shrinking()
 	opt.Shrink = time.Hour
 	w.step(Configured{At: w.now, Options: opt})
 	w.wait(time.Hour - 1)
-	w.wantGrant(a, 30*GiB)
+	w.wantGrant(a, 30*units.GiB)
 	w.wait(1)
-	w.wantGrant(a, (10 * GiB).Scale(1.05))
+	w.wantGrant(a, (10 * units.GiB).Scale(1.05))
 }

@@ -3,6 +3,8 @@ package mapper
 import (
 	"slices"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // An engine or a GPU that starts nothing costs no task anything: a start that
@@ -50,17 +52,17 @@ const (
 
 // illness is a row of failed starts on the engine or on a GPU.
 type illness struct {
-	Fault    Fault   `json:"fault"` // the latest
-	Since    Instant `json:"since"`
-	Failures int     `json:"failures"`
+	Fault    Fault         `json:"fault"` // the latest
+	Since    units.Instant `json:"since"`
+	Failures int           `json:"failures"`
 	// Tasks are those whose starts have failed, the latest last.
 	Tasks []TaskID `json:"tasks"`
 	// Wait is the time between two test launches; 0: launching goes on.
 	Wait time.Duration `json:"wait,omitempty"`
 	// Test is when the next test launch may be, Testing the task that was
 	// launched as the last one.
-	Test    Instant `json:"test,omitempty"`
-	Testing TaskID  `json:"testing,omitempty"`
+	Test    units.Instant `json:"test,omitempty"`
+	Testing TaskID        `json:"testing,omitempty"`
 }
 
 // firstTest is the time between the pause and the first test launch; it doubles
@@ -73,7 +75,7 @@ func (s *State) firstTest() time.Duration {
 func (i *illness) paused() bool { return i != nil && i.Wait > 0 }
 
 // shut reports whether nothing is launched now.
-func (i *illness) shut(now Instant) bool { return i.paused() && now < i.Test }
+func (i *illness) shut(now units.Instant) bool { return i.paused() && now < i.Test }
 
 func (i *illness) clone() *illness {
 	if i == nil {
@@ -123,7 +125,7 @@ func (s *State) worse(i *illness, t *Task, f Fault) *illness {
 	return i
 }
 
-func (s *State) testAt(i *illness, at Instant) {
+func (s *State) testAt(i *illness, at units.Instant) {
 	i.Test = at
 	s.at(at, deadline{})
 }
@@ -277,9 +279,9 @@ func (a *Attempt) starts() int { return max(a.Starts, 1) }
 
 // place is where a task stood in the queues before its launch.
 type place struct {
-	Phase     Phase   `json:"phase"`
-	QueuedAt  Instant `json:"queued_at,omitempty"`
-	BlockedAt Instant `json:"blocked_at,omitempty"`
+	Phase     Phase         `json:"phase"`
+	QueuedAt  units.Instant `json:"queued_at,omitempty"`
+	BlockedAt units.Instant `json:"blocked_at,omitempty"`
 }
 
 // shut reports whether nothing at all is launched now.
@@ -329,12 +331,12 @@ func (s *State) onTrial(t *Task) bool {
 type Sick struct {
 	Fault
 	GPU      GPUID // which, for ScopeGPU
-	Since    Instant
+	Since    units.Instant
 	Failures int // starts that have failed in a row
 	Tasks    int // of so many tasks; fewer are counted while it is tested
 	// Paused: only test launches are made. Test is when the next one may be.
 	Paused bool
-	Test   Instant
+	Test   units.Instant
 }
 
 // Sick lists what is sick, the engine first.

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 )
 
@@ -21,7 +23,7 @@ func TestOutages(t *testing.T) {
 			m.shape[m.last], m.open[m.last] = Request{ID: m.last, GPUs: 1, User: rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "user")}, true
 			m.born[m.last] = m.now
 			m.step(t, TaskSubmitted{At: m.now, Request: m.shape[m.last]})
-			m.step(t, Estimated{At: m.now, Task: m.last, Estimate: Estimate{Memory: GiB}})
+			m.step(t, Estimated{At: m.now, Task: m.last, Estimate: Estimate{Memory: units.GiB}})
 		}
 		for range rapid.IntRange(1, 5).Draw(t, "outages") {
 			m.outage(t, rapid.IntRange(1, 60).Draw(t, "wake-ups"))

@@ -3,6 +3,8 @@ package mapper
 import (
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // noStart fails the start of a launched task by the engine's fault.
@@ -23,7 +25,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	var ids []TaskID
 	for range 8 {
-		ids = append(ids, w.submit(30*GiB, nil))
+		ids = append(ids, w.submit(30*units.GiB, nil))
 	}
 	for _, id := range ids[:6] { // two more were launched before the third had failed
 		w.noStart(id)
@@ -93,7 +95,7 @@ func TestSickEngineCostsNothing(t *testing.T) {
 // those that came after it, with its age.
 func TestSickKeepsPlaces(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	a, b := w.submit(30*GiB, nil), w.submit(30*GiB, nil)
+	a, b := w.submit(30*units.GiB, nil), w.submit(30*units.GiB, nil)
 	blocked, _ := w.s.Task(b)
 	if blocked.BlockedAt == 0 {
 		t.Fatal("b does not age")
@@ -119,7 +121,7 @@ func TestSickKeepsPlaces(t *testing.T) {
 // as many tries as blameless relaunches; nobody waits for it meanwhile.
 func TestOneTaskThatCannotStart(t *testing.T) {
 	w := newWorld(t, plain(), 4)
-	bad := w.submit(GiB, nil)
+	bad := w.submit(units.GiB, nil)
 	for n := 0; ; n++ {
 		w.noStart(bad)
 		if end, over := w.finished[bad]; over {
@@ -128,7 +130,7 @@ func TestOneTaskThatCannotStart(t *testing.T) {
 			}
 			return
 		}
-		good := w.submit(GiB, nil)
+		good := w.submit(units.GiB, nil)
 		if w.on(good) == nil {
 			t.Fatalf("task %d waits for one that cannot start", good)
 		}
@@ -145,7 +147,7 @@ func TestOneTaskThatCannotStart(t *testing.T) {
 // intervals, never fails, and the engine is called sick after three starts.
 func TestAloneWithASickEngine(t *testing.T) {
 	w := newWorld(t, plain(), 1)
-	id := w.submit(GiB, nil)
+	id := w.submit(units.GiB, nil)
 	for range 100 {
 		w.noStart(id)
 		w.wait(lastTest)
@@ -171,7 +173,7 @@ func TestSickGPU(t *testing.T) {
 	broken := Fault{Scope: ScopeGPU, Cause: "the device node /dev/nvidia0 is missing", GPUs: []GPUID{gpuID(0)}}
 	var others []TaskID
 	for len(w.s.Sick()) == 0 {
-		id := w.submit(30*GiB, nil)
+		id := w.submit(30*units.GiB, nil)
 		if at := w.on(id); len(at) == 1 && at[0] == 0 {
 			w.noStartBy(id, broken)
 		}
@@ -189,8 +191,8 @@ func TestSickGPU(t *testing.T) {
 	if sick.GPU != gpuID(0) || !sick.Paused || sick.Failures < 3 {
 		t.Errorf("sick: %+v", sick)
 	}
-	id := w.submit(30*GiB, nil)
-	x := w.submit(30*GiB, nil)
+	id := w.submit(30*units.GiB, nil)
+	x := w.submit(30*units.GiB, nil)
 	if at := w.on(id); len(at) != 1 || at[0] != 1 {
 		t.Errorf("on %v, want GPU 1", at)
 	}
@@ -213,12 +215,12 @@ func TestSickGPU(t *testing.T) {
 func TestTestsSpareTheGood(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	for range 50 {
-		w.submit(30*GiB, func(r *Request) { r.User = "ada" })
+		w.submit(30*units.GiB, func(r *Request) { r.User = "ada" })
 	}
 	for id := TaskID(1); id <= 4; id++ {
 		w.noStart(id)
 	}
-	good := w.submit(30*GiB, func(r *Request) { r.User = "bob" })
+	good := w.submit(30*units.GiB, func(r *Request) { r.User = "bob" })
 	l := w.wait(w.s.firstTest())
 	if len(l) != 1 || l[0].Task != good {
 		t.Errorf("the test is %+v, want task %d", l, good)
@@ -230,7 +232,7 @@ func TestTestsSpareTheGood(t *testing.T) {
 func TestTestThatTellsNothing(t *testing.T) {
 	w := newWorld(t, plain(), 4)
 	for range 6 {
-		w.submit(30*GiB, nil)
+		w.submit(30*units.GiB, nil)
 	}
 	for id := TaskID(1); id <= 4; id++ {
 		w.noStart(id)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // slot is how long an attempt of a task may run while others wait; 0: as long
@@ -16,10 +18,10 @@ func (s *State) slot(t *Task) time.Duration {
 }
 
 // slotEnds is when the slot of a running attempt is used up.
-func (s *State) slotEnds(t *Task) Instant {
+func (s *State) slotEnds(t *Task) units.Instant {
 	slot := s.slot(t)
 	if slot <= 0 || t.Phase != Running {
-		return never
+		return units.Never
 	}
 	return t.Last().Started.Add(slot)
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 func slots(slot time.Duration) Options {
@@ -13,7 +15,7 @@ func slots(slot time.Duration) Options {
 }
 
 // run submits a task that needs mem and starts it if it is placed.
-func (w *world) run(mem Bytes, edit func(*Request)) TaskID {
+func (w *world) run(mem units.Bytes, edit func(*Request)) TaskID {
 	w.t.Helper()
 	id := w.submit(mem, edit)
 	if w.on(id) != nil {
@@ -40,49 +42,49 @@ func TestSlotStops(t *testing.T) {
 		do   func(w *world)
 		want []TaskID
 	}{
-		{"for one that waits", slots(time.Hour), 1, func(w *world) { w.run(30*GiB, nil); w.run(30*GiB, nil) }, []TaskID{1}},
-		{"not when nobody waits", slots(time.Hour), 1, func(w *world) { w.run(30*GiB, nil) }, nil},
-		{"not before", slots(3 * time.Hour), 1, func(w *world) { w.run(30*GiB, nil); w.run(30*GiB, nil) }, nil},
-		{"not when off", slots(0), 1, func(w *world) { w.run(30*GiB, nil); w.run(30*GiB, nil) }, nil},
-		{"its own slot, the option off", slots(0), 1, func(w *world) { w.run(30*GiB, slot(time.Hour)); w.run(30*GiB, nil) }, []TaskID{1}},
-		{"its own slot, shorter", slots(9 * time.Hour), 1, func(w *world) { w.run(30*GiB, slot(time.Hour)); w.run(30*GiB, nil) }, []TaskID{1}},
-		{"not one that has not started", slots(time.Hour), 1, func(w *world) { w.submit(30*GiB, nil); w.run(30*GiB, nil) }, nil},
+		{"for one that waits", slots(time.Hour), 1, func(w *world) { w.run(30*units.GiB, nil); w.run(30*units.GiB, nil) }, []TaskID{1}},
+		{"not when nobody waits", slots(time.Hour), 1, func(w *world) { w.run(30*units.GiB, nil) }, nil},
+		{"not before", slots(3 * time.Hour), 1, func(w *world) { w.run(30*units.GiB, nil); w.run(30*units.GiB, nil) }, nil},
+		{"not when off", slots(0), 1, func(w *world) { w.run(30*units.GiB, nil); w.run(30*units.GiB, nil) }, nil},
+		{"its own slot, the option off", slots(0), 1, func(w *world) { w.run(30*units.GiB, slot(time.Hour)); w.run(30*units.GiB, nil) }, []TaskID{1}},
+		{"its own slot, shorter", slots(9 * time.Hour), 1, func(w *world) { w.run(30*units.GiB, slot(time.Hour)); w.run(30*units.GiB, nil) }, []TaskID{1}},
+		{"not one that has not started", slots(time.Hour), 1, func(w *world) { w.submit(30*units.GiB, nil); w.run(30*units.GiB, nil) }, nil},
 		{"as few as needed", slots(time.Hour), 1, func(w *world) {
 			for range 4 {
-				w.run(10*GiB, nil)
+				w.run(10*units.GiB, nil)
 			}
-			w.run(15*GiB, nil)
+			w.run(15*units.GiB, nil)
 		}, []TaskID{1, 2}},
 		{"one each for two that wait", slots(time.Hour), 1, func(w *world) {
 			for range 6 {
-				w.run(10*GiB, nil)
+				w.run(10*units.GiB, nil)
 			}
 		}, []TaskID{1, 2}},
 		{"one place for two small ones", slots(time.Hour), 2, func(w *world) {
-			w.run(40*GiB, nil)
-			w.run(40*GiB, nil)
-			w.run(20*GiB, nil)
-			w.run(20*GiB, nil)
+			w.run(40*units.GiB, nil)
+			w.run(40*units.GiB, nil)
+			w.run(20*units.GiB, nil)
+			w.run(20*units.GiB, nil)
 		}, []TaskID{1}},
 		{"not when it would not fit even then", slots(time.Hour), 1, func(w *world) {
-			w.run(20*GiB, slot(time.Minute))
+			w.run(20*units.GiB, slot(time.Minute))
 			w.step(Configured{At: w.now, Options: slots(0)})
-			w.run(20*GiB, nil)
-			w.run(30*GiB, nil)
+			w.run(20*units.GiB, nil)
+			w.run(30*units.GiB, nil)
 		}, nil},
-		{"not on two GPUs for one that needs three", slots(time.Hour), 2, func(w *world) { w.run(30*GiB, gpus(2)); w.run(30*GiB, gpus(3)) }, nil},
-		{"all that it needs on two GPUs", slots(time.Hour), 2, func(w *world) { w.run(30*GiB, nil); w.run(30*GiB, nil); w.run(30*GiB, gpus(2)) }, []TaskID{1, 2}},
-		{"one on two GPUs for one on one", slots(time.Hour), 2, func(w *world) { w.run(30*GiB, gpus(2)); w.run(30*GiB, nil) }, []TaskID{1}},
-		{"not for a lower priority", slots(time.Hour), 1, func(w *world) { w.run(30*GiB, nil); w.run(30*GiB, low) }, nil},
-		{"for a higher one", slots(time.Hour), 1, func(w *world) { w.run(30*GiB, low); w.run(30*GiB, nil) }, []TaskID{1}},
+		{"not on two GPUs for one that needs three", slots(time.Hour), 2, func(w *world) { w.run(30*units.GiB, gpus(2)); w.run(30*units.GiB, gpus(3)) }, nil},
+		{"all that it needs on two GPUs", slots(time.Hour), 2, func(w *world) { w.run(30*units.GiB, nil); w.run(30*units.GiB, nil); w.run(30*units.GiB, gpus(2)) }, []TaskID{1, 2}},
+		{"one on two GPUs for one on one", slots(time.Hour), 2, func(w *world) { w.run(30*units.GiB, gpus(2)); w.run(30*units.GiB, nil) }, []TaskID{1}},
+		{"not for a lower priority", slots(time.Hour), 1, func(w *world) { w.run(30*units.GiB, nil); w.run(30*units.GiB, low) }, nil},
+		{"for a higher one", slots(time.Hour), 1, func(w *world) { w.run(30*units.GiB, low); w.run(30*units.GiB, nil) }, []TaskID{1}},
 		{"not for one over its quota", func() Options { o := slots(time.Hour); o.QuotaTasks = 1; return o }(), 1, func(w *world) {
-			w.run(30*GiB, by("ada"))
-			w.run(30*GiB, by("ada"))
+			w.run(30*units.GiB, by("ada"))
+			w.run(30*units.GiB, by("ada"))
 		}, nil},
 		{"not for one who has had more", func() Options { o := slots(time.Hour); o.Order = OrderFair; return o }(), 2, func(w *world) {
-			w.run(30*GiB, by("ada"))
-			w.run(30*GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
-			w.run(30*GiB, by("bob"))
+			w.run(30*units.GiB, by("ada"))
+			w.run(30*units.GiB, func(r *Request) { r.User, r.Exclusive = "bob", true })
+			w.run(30*units.GiB, by("bob"))
 		}, []TaskID{2}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -102,13 +104,13 @@ func TestSlotStops(t *testing.T) {
 // before the next slot is over.
 func TestSlotTurns(t *testing.T) {
 	w := newWorld(t, slots(time.Hour), 1)
-	a := w.run(30*GiB, nil)
-	b := w.run(30*GiB, nil)
+	a := w.run(30*units.GiB, nil)
+	b := w.run(30*units.GiB, nil)
 	w.wait(time.Hour)
 	if got := w.stops; len(got) != 1 || say(got[0].Reason) != "slot-used span=1h0m0s" {
 		t.Fatalf("%+v", got)
 	}
-	c := w.submit(30*GiB, nil) // before the first has gone to the back
+	c := w.submit(30*units.GiB, nil) // before the first has gone to the back
 	w.wait(time.Minute)
 	w.look()
 	w.exit(a, ExitStopped)
@@ -116,7 +118,7 @@ func TestSlotTurns(t *testing.T) {
 	if task := w.task(a); !task.Last().Blameless || task.Blameless != 0 || task.Failures != 0 || say(task.Reason) != "slot-used span=1h0m0s" {
 		t.Errorf("%+v", task)
 	}
-	d := w.submit(30*GiB, nil)
+	d := w.submit(30*units.GiB, nil)
 	for i, id := range []TaskID{c, a, d} {
 		if got := w.s.Position(id); got != i+1 {
 			t.Errorf("task %d is at place %d, want %d", id, got, i+1)
@@ -161,8 +163,8 @@ func TestSlotEnds(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, slots(time.Hour), 1)
-			id := w.run(30*GiB, nil)
-			next := w.run(30*GiB, nil)
+			id := w.run(30*units.GiB, nil)
+			next := w.run(30*units.GiB, nil)
 			w.wait(2 * time.Hour)
 			w.wantPhase(id, Stopping)
 			row.do(w, id)

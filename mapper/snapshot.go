@@ -6,31 +6,33 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"carma/mapper/units"
 )
 
 // snapshot is a state's form on disk.
 type snapshot struct {
-	Format     int        `json:"format"`
-	Decisions  int        `json:"decisions,omitempty"` // DecisionFormat
-	Now        Instant    `json:"now"`
-	Options    Options    `json:"options"`
-	GPUs       []*GPU     `json:"gpus"`
-	Tasks      []*Task    `json:"tasks"`
-	LastID     TaskID     `json:"last_id"`
-	EngineDown Reason     `json:"engine_down,omitzero"`
-	Sick       *illness   `json:"sick,omitempty"`
-	Ring       int        `json:"ring,omitempty"`
-	Hold       hold       `json:"hold"`
-	History    history    `json:"history,omitempty"`
-	Users      []*user    `json:"users,omitempty"`
-	UsersAt    Instant    `json:"users_at,omitempty"`
-	FairTick   Instant    `json:"fair_tick,omitempty"`
-	NotBefore  Instant    `json:"not_before,omitempty"`
-	Again      Instant    `json:"again,omitempty"`
-	Deadlines  []deadline `json:"deadlines,omitempty"`
-	Wake       Instant    `json:"wake,omitempty"`
-	Dirty      bool       `json:"dirty,omitempty"`
-	Reach      [2]int     `json:"reach"`
+	Format     int           `json:"format"`
+	Decisions  int           `json:"decisions,omitempty"` // DecisionFormat
+	Now        units.Instant `json:"now"`
+	Options    Options       `json:"options"`
+	GPUs       []*GPU        `json:"gpus"`
+	Tasks      []*Task       `json:"tasks"`
+	LastID     TaskID        `json:"last_id"`
+	EngineDown Reason        `json:"engine_down,omitzero"`
+	Sick       *illness      `json:"sick,omitempty"`
+	Ring       int           `json:"ring,omitempty"`
+	Hold       hold          `json:"hold"`
+	History    history       `json:"history,omitempty"`
+	Users      []*user       `json:"users,omitempty"`
+	UsersAt    units.Instant `json:"users_at,omitempty"`
+	FairTick   units.Instant `json:"fair_tick,omitempty"`
+	NotBefore  units.Instant `json:"not_before,omitempty"`
+	Again      units.Instant `json:"again,omitempty"`
+	Deadlines  []deadline    `json:"deadlines,omitempty"`
+	Wake       units.Instant `json:"wake,omitempty"`
+	Dirty      bool          `json:"dirty,omitempty"`
+	Reach      [2]int        `json:"reach"`
 }
 
 // snapshotFormat is what this version writes. It reads all from 1 on: in

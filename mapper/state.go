@@ -3,12 +3,14 @@ package mapper
 import (
 	"fmt"
 	"slices"
+
+	"carma/mapper/units"
 )
 
 // State is everything the mapper knows. It is not safe for concurrent use:
 // one goroutine owns it.
 type State struct {
-	now    Instant
+	now    units.Instant
 	opt    Options
 	policy *policy
 
@@ -28,10 +30,10 @@ type State struct {
 	ring       int      // round-robin's position in gpus
 	hold       hold
 	history    history
-	notBefore  Instant // no launch before this (option Interval)
-	again      Instant // when the queues are looked at again for policy carma
+	notBefore  units.Instant // no launch before this (option Interval)
+	again      units.Instant // when the queues are looked at again for policy carma
 	deadlines  deadlines
-	wake       Instant // the WakeAt that is out; 0: none
+	wake       units.Instant // the WakeAt that is out; 0: none
 
 	dirty bool   // a waiting task may fit now
 	reach [2]int // the places in the recovery and the main queue up to which the last pass looked; 0: the end
@@ -185,17 +187,17 @@ func (s *State) estimated(ev Estimated) {
 // launch books.
 func (s *State) appraise(t *Task) {
 	s.recall(t)
-	t.Need = t.Estimate.Memory.clamp()
+	t.Need = t.Estimate.Memory.Clamp()
 	t.Alone = t.Exclusive || t.Estimate.WholeGPU
 	if most := s.ceiling(s.bookable).of(t.GPUs); t.Estimate.beyond(most) {
-		t.Need, t.Alone = t.Estimate.Point.clamp(), true
+		t.Need, t.Alone = t.Estimate.Point.Clamp(), true
 	}
 }
 
 // enqueue puts a task that holds nothing into its queue.
 func (s *State) enqueue(t *Task, phase Phase) { s.enqueueAt(t, phase, s.now) }
 
-func (s *State) enqueueAt(t *Task, phase Phase, at Instant) {
+func (s *State) enqueueAt(t *Task, phase Phase, at units.Instant) {
 	t.Phase, t.QueuedAt = phase, at
 	t.Rank, t.notes.tried = s.rankOf(t), tried{}
 	s.users.make(t.User).waiting++
@@ -215,7 +217,7 @@ func (s *State) started(ev Started) {
 }
 
 // begun follows that the container of an attempt runs, and has since an instant.
-func (s *State) begun(t *Task, a *Attempt, since Instant) {
+func (s *State) begun(t *Task, a *Attempt, since units.Instant) {
 	a.Started, t.PacedAt = since, s.now
 	s.recovers(t, a)
 	s.announceStart(t.ID)
@@ -230,7 +232,7 @@ func (s *State) begun(t *Task, a *Attempt, since Instant) {
 		g.settle()
 	}
 	s.at(s.now.Add(s.opt.WarmUp), deadline{})
-	if ends := s.slotEnds(t); ends != never {
+	if ends := s.slotEnds(t); ends != units.Never {
 		s.at(ends, deadline{})
 	}
 	if len(t.Expected.Loads) == 0 {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/configs"
 	"carma/mapper"
 	"carma/mapper/interference"
@@ -75,7 +77,7 @@ type story struct {
 }
 
 // begun is the instant of the first event; 0 is no time.
-const begun = mapper.Instant(time.Hour)
+const begun = units.Instant(time.Hour)
 
 // tell returns the text with what is decided now.
 func (s *story) tell(text string) string {
@@ -117,7 +119,7 @@ func (s *story) wake(until time.Duration) {
 	s.now = until
 }
 
-func (s *story) at() mapper.Instant { return begun.Add(s.now) }
+func (s *story) at() units.Instant { return begun.Add(s.now) }
 
 // step writes what an event leads to.
 func (s *story) step(ev mapper.Event, before string) {
@@ -365,8 +367,8 @@ func (s *story) attempt(id mapper.TaskID) int {
 	return all[i].Last().N
 }
 
-func (s *story) bytes(text string) mapper.Bytes {
-	n, err := mapper.ParseBytes(text)
+func (s *story) bytes(text string) units.Bytes {
+	n, err := units.ParseBytes(text)
 	if err != nil {
 		s.fail("%v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
@@ -39,17 +41,17 @@ func TestLongestDoesNotStartLast(t *testing.T) {
 			opt.Policy, opt.Order = row.policy, row.order
 			w := newWorld(t, opt, 1)
 			hours(w)
-			block := w.submit(40*GiB, nil)
+			block := w.submit(40*units.GiB, nil)
 			w.wantOn(block, 0)
 			for range row.short {
-				w.expectingWith(30*GiB, Expected{Loads: loads{tenth}}, func(r *Request) {
+				w.expectingWith(30*units.GiB, Expected{Loads: loads{tenth}}, func(r *Request) {
 					kind("h1", "")(r)
 					if row.shape != nil {
 						row.shape(r)
 					}
 				})
 			}
-			long := w.expectingWith(30*GiB, Expected{Loads: loads{tenth}}, kind("h10", ""))
+			long := w.expectingWith(30*units.GiB, Expected{Loads: loads{tenth}}, kind("h10", ""))
 			w.exit(block, ExitOK)
 			if got := w.on(long) != nil; got != row.first {
 				t.Errorf("the longest is started: %v", got)
@@ -67,15 +69,15 @@ func TestWorkThatRunsCounts(t *testing.T) {
 	}{{"m5", true}, {"h5", false}} {
 		w := newWorld(t, shortest(), 2)
 		hours(w)
-		running := w.expectingWith(40*GiB, Expected{Loads: loads{load}}, kind(row.runs, ""))
-		block := w.submit(40*GiB, nil)
+		running := w.expectingWith(40*units.GiB, Expected{Loads: loads{load}}, kind(row.runs, ""))
+		block := w.submit(40*units.GiB, nil)
 		w.started(block)
 		w.wantOn(running, 0)
 		w.wantOn(block, 1)
 		for range 3 { // 2.1 of 4 h: 1.4 h for h2 itself leave room for 1.2 h
-			w.expectingWith(30*GiB, Expected{Loads: loads{{SMACT: 0.3}}}, kind("h1", ""))
+			w.expectingWith(30*units.GiB, Expected{Loads: loads{{SMACT: 0.3}}}, kind("h1", ""))
 		}
-		long := w.expectingWith(30*GiB, Expected{Loads: loads{load}}, kind("h2", ""))
+		long := w.expectingWith(30*units.GiB, Expected{Loads: loads{load}}, kind("h2", ""))
 		w.exit(block, ExitOK)
 		if got := w.on(long) != nil; got != row.first {
 			t.Errorf("beside one that takes %s the longest is started: %v", row.runs, got)
@@ -87,11 +89,11 @@ func TestWorkThatRunsCounts(t *testing.T) {
 func TestOfSeveralLongOnes(t *testing.T) {
 	w := newWorld(t, shortest(), 2)
 	hours(w)
-	a, b := w.submit(40*GiB, nil), w.submit(40*GiB, nil)
+	a, b := w.submit(40*units.GiB, nil), w.submit(40*units.GiB, nil)
 	light := Expected{Loads: loads{{SMACT: 0.05}}}
-	h5 := w.expectingWith(30*GiB, light, kind("h5", ""))
-	h10 := w.expectingWith(30*GiB, light, kind("h10", ""))
-	wide := w.expectingWith(30*GiB, light, func(r *Request) { r.Kind, r.GPUs = "h10", 2 })
+	h5 := w.expectingWith(30*units.GiB, light, kind("h5", ""))
+	h10 := w.expectingWith(30*units.GiB, light, kind("h10", ""))
+	wide := w.expectingWith(30*units.GiB, light, func(r *Request) { r.Kind, r.GPUs = "h10", 2 })
 	w.step(EngineChanged{At: w.now})
 	w.exit(a, ExitOK)
 	w.exit(b, ExitOK)
@@ -115,11 +117,11 @@ func TestLongQueue(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			w := newWorld(t, shortest(), 1)
 			taught(w, map[string]time.Duration{"long": 100 * time.Hour, "short": time.Second})
-			block := w.submit(40*GiB, nil)
+			block := w.submit(40*units.GiB, nil)
 			for range n {
-				w.expectingWith(30*GiB, Expected{Loads: loads{small}}, kind("short", ""))
+				w.expectingWith(30*units.GiB, Expected{Loads: loads{small}}, kind("short", ""))
 			}
-			long := w.expectingWith(30*GiB, Expected{Loads: loads{small}}, kind("long", ""))
+			long := w.expectingWith(30*units.GiB, Expected{Loads: loads{small}}, kind("long", ""))
 			w.exit(block, ExitOK)
 			if got := w.on(long) != nil; got != (n < criticalQueue) {
 				t.Errorf("the longest of %d is started: %v", n+1, got)

@@ -1,6 +1,10 @@
 package mapper
 
-import "slices"
+import (
+	"slices"
+
+	"carma/mapper/units"
+)
 
 // TakenIn says that an attempt runs that the journal had lost: its container
 // was found. A task that is not known is added with it; one that waits, or
@@ -9,27 +13,27 @@ import "slices"
 // changes nothing. A number that is not known may be lower than the last one:
 // tasks were submitted before the container was found.
 type TakenIn struct {
-	At Instant `json:"at"`
+	At units.Instant `json:"at"`
 	Request
-	Attempt  int     `json:"attempt"`
-	Grants   []Grant `json:"grants"`
-	Launched Instant `json:"launched,omitempty"` // 0: not known
+	Attempt  int           `json:"attempt"`
+	Grants   []Grant       `json:"grants"`
+	Launched units.Instant `json:"launched,omitempty"` // 0: not known
 }
 
-func (e TakenIn) when() Instant { return e.At }
-func (TakenIn) kind() string    { return "taken-in" }
-func (e TakenIn) about() TaskID { return e.ID }
+func (e TakenIn) when() units.Instant { return e.At }
+func (TakenIn) kind() string          { return "taken-in" }
+func (e TakenIn) about() TaskID       { return e.ID }
 
 // Settled says that a task has ended as its record tells, though its end was
 // lost from the journal. Task is its last form.
 type Settled struct {
-	At   Instant `json:"at"`
-	Task Task    `json:"task"`
+	At   units.Instant `json:"at"`
+	Task Task          `json:"task"`
 }
 
-func (e Settled) when() Instant { return e.At }
-func (Settled) kind() string    { return "settled" }
-func (e Settled) about() TaskID { return e.Task.ID }
+func (e Settled) when() units.Instant { return e.At }
+func (Settled) kind() string          { return "settled" }
+func (e Settled) about() TaskID       { return e.Task.ID }
 
 func (s *State) recordedEnd(ev Settled) {
 	t := s.tasks[ev.Task.ID]
@@ -93,7 +97,7 @@ func (s *State) newcomerOf(ev TakenIn) *Task {
 		t.Submitted = min(ev.Launched, s.now)
 	}
 	for _, grant := range ev.Grants {
-		t.Need = max(t.Need, grant.Memory.clamp())
+		t.Need = max(t.Need, grant.Memory.Clamp())
 	}
 	t.GPUs, t.Estimate.Memory = len(ev.Grants), t.Need
 	s.tasks[t.ID] = t
@@ -110,7 +114,7 @@ func lastOf(t *Task) int {
 
 func validGrants(grants []Grant) bool {
 	for i, g := range grants {
-		if g.GPU == "" || g.Memory != g.Memory.clamp() || slices.ContainsFunc(grants[:i], func(o Grant) bool { return o.GPU == g.GPU }) {
+		if g.GPU == "" || g.Memory != g.Memory.Clamp() || slices.ContainsFunc(grants[:i], func(o Grant) bool { return o.GPU == g.GPU }) {
 			return false
 		}
 	}

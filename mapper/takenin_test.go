@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"carma/mapper/units"
 )
 
 // TestTakenIn: a container that the journal does not know becomes a running
 // task, whatever is known of it, and ends as any other.
 func TestTakenIn(t *testing.T) {
-	const full = 40 * GiB
-	grant := []Grant{{GPU: "b", Memory: 30 * GiB}}
+	const full = 40 * units.GiB
+	grant := []Grant{{GPU: "b", Memory: 30 * units.GiB}}
 	start := func() *State {
 		s := New(DefaultOptions())
 		s.Step(Configured{At: 1, Options: DefaultOptions()})
@@ -20,7 +22,7 @@ func TestTakenIn(t *testing.T) {
 	}
 	submit := func(s *State, id TaskID) {
 		s.Step(TaskSubmitted{At: 2, Request: Request{ID: id, User: "ann", GPUs: 1}})
-		s.Step(Estimated{At: 2, Task: id, Estimate: Estimate{Memory: 30 * GiB}})
+		s.Step(Estimated{At: 2, Task: id, Estimate: Estimate{Memory: 30 * units.GiB}})
 	}
 	for name, c := range map[string]struct {
 		before  func(*State)
@@ -38,12 +40,12 @@ func TestTakenIn(t *testing.T) {
 		"it is known":        {func(s *State) { submit(s, 7) }, 7, 1, grant, 0},
 		"number of the past": {func(s *State) { submit(s, 8) }, 7, 1, grant, 1},
 		"no GPU":             {func(*State) {}, 7, 1, nil, 0},
-		"a GPU that is gone": {func(*State) {}, 7, 1, []Grant{{GPU: "gone", Memory: GiB}}, 1},
+		"a GPU that is gone": {func(*State) {}, 7, 1, []Grant{{GPU: "gone", Memory: units.GiB}}, 1},
 		"one GPU twice":      {func(*State) {}, 7, 1, append(grant, grant...), 0},
 		"beside one alone": {func(s *State) {
 			s.Step(TaskSubmitted{At: 2, Request: Request{ID: 1, Exclusive: true}})
-			s.Step(Estimated{At: 2, Task: 1, Estimate: Estimate{Memory: GiB}})
-		}, 7, 1, []Grant{{GPU: "a", Memory: 30 * GiB}}, 1},
+			s.Step(Estimated{At: 2, Task: 1, Estimate: Estimate{Memory: units.GiB}})
+		}, 7, 1, []Grant{{GPU: "a", Memory: 30 * units.GiB}}, 1},
 		"its group is at its": {func(s *State) {
 			s.Step(TaskSubmitted{At: 2, Request: Request{ID: 7, After: nil, Group: "g", Parallel: 1}})
 		}, 7, 1, grant, 1},

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper/interference"
 )
 
@@ -92,11 +94,11 @@ type Request struct {
 // Estimate is the GPU memory a task is predicted to need, on each of its GPUs.
 type Estimate struct {
 	// Memory is the upper bound that is booked; 0 when WholeGPU.
-	Memory Bytes `json:"memory"`
+	Memory units.Bytes `json:"memory"`
 	// Point is the likeliest figure, where Memory is an upper bound; 0: not
 	// told. A task whose upper bound is more than any GPU has, and whose point
 	// is not, gets GPUs of its own.
-	Point Bytes `json:"point,omitempty"`
+	Point units.Bytes `json:"point,omitempty"`
 	// WholeGPU: nothing is known, the task gets GPUs of its own.
 	WholeGPU bool `json:"whole_gpu,omitempty"`
 	// Method is where the number comes from.
@@ -116,8 +118,8 @@ const (
 
 // Grant is the memory booked for a task on one GPU.
 type Grant struct {
-	GPU    GPUID `json:"gpu"`
-	Memory Bytes `json:"memory"`
+	GPU    GPUID       `json:"gpu"`
+	Memory units.Bytes `json:"memory"`
 }
 
 // Class says how an attempt ended, as far as it matters for what follows.
@@ -138,15 +140,15 @@ const (
 
 // Attempt is one run of a task on its GPUs.
 type Attempt struct {
-	N        int     `json:"n"` // from 1
-	Grants   []Grant `json:"grants"`
-	Launched Instant `json:"launched"`          // memory booked
-	Started  Instant `json:"started,omitempty"` // container running; 0: never
-	Ended    Instant `json:"ended,omitempty"`
-	Class    Class   `json:"class,omitempty"` // empty while it runs
-	Code     int     `json:"code,omitempty"`
+	N        int           `json:"n"` // from 1
+	Grants   []Grant       `json:"grants"`
+	Launched units.Instant `json:"launched"`          // memory booked
+	Started  units.Instant `json:"started,omitempty"` // container running; 0: never
+	Ended    units.Instant `json:"ended,omitempty"`
+	Class    Class         `json:"class,omitempty"` // empty while it runs
+	Code     int           `json:"code,omitempty"`
 	// Peak is the highest memory seen in use on one of its GPUs.
-	Peak Bytes `json:"peak,omitempty"`
+	Peak units.Bytes `json:"peak,omitempty"`
 	// Message is what the worker says of its end, for people. Reason is why the
 	// task went back to a queue after it.
 	Message string `json:"message,omitempty"`
@@ -164,37 +166,37 @@ type Attempt struct {
 // has happened to it so far.
 type Task struct {
 	Request
-	Phase     Phase    `json:"phase"`
-	Submitted Instant  `json:"submitted"`
-	Estimate  Estimate `json:"estimate"`
-	Expected  Expected `json:"expected"`
+	Phase     Phase         `json:"phase"`
+	Submitted units.Instant `json:"submitted"`
+	Estimate  Estimate      `json:"estimate"`
+	Expected  Expected      `json:"expected"`
 	// Need is what the next launch books per GPU: the estimate at first,
 	// more after a GPU OOM.
-	Need Bytes `json:"need"`
+	Need units.Bytes `json:"need"`
 	// Alone: the next launch takes GPUs for itself.
 	Alone bool `json:"alone,omitempty"`
 	// Waits are those of After that it still waits for; Due is when its delay
 	// ends, 0 once it has.
-	Waits []Dependency `json:"waits,omitempty"`
-	Due   Instant      `json:"due,omitempty"`
+	Waits []Dependency  `json:"waits,omitempty"`
+	Due   units.Instant `json:"due,omitempty"`
 	// QueuedAt is when it last entered a queue.
-	QueuedAt Instant `json:"queued_at,omitempty"`
+	QueuedAt units.Instant `json:"queued_at,omitempty"`
 	// NotBefore delays the next launch (back-off after an infrastructure failure).
-	NotBefore Instant `json:"not_before,omitempty"`
+	NotBefore units.Instant `json:"not_before,omitempty"`
 	// BlockedAt is when it first was the first task that does not fit; its
 	// ageing counts from there. 0: not yet.
-	BlockedAt Instant `json:"blocked_at,omitempty"`
+	BlockedAt units.Instant `json:"blocked_at,omitempty"`
 	// Behind is the highest task number there was when it last went to the
 	// back of its queue, its time slot being used; 0: it never did.
 	Behind TaskID `json:"behind,omitempty"`
 	// Rank is its place in its lane: lower goes first, then lower numbers.
-	Rank Instant `json:"rank,omitempty"`
+	Rank units.Instant `json:"rank,omitempty"`
 	// Done is what the current attempt is predicted to have done up to
 	// PacedAt, in seconds that it would have taken alone; Speed is what it
 	// goes at, 1 alone.
-	Done    float64 `json:"done,omitempty"`
-	Speed   float64 `json:"speed,omitempty"`
-	PacedAt Instant `json:"paced_at,omitempty"`
+	Done    float64       `json:"done,omitempty"`
+	Speed   float64       `json:"speed,omitempty"`
+	PacedAt units.Instant `json:"paced_at,omitempty"`
 	// Seen is what it did to each of its GPUs in the last attempt, where it
 	// had all of them for itself for a while.
 	Seen []interference.Load `json:"seen,omitempty"`
@@ -223,8 +225,8 @@ type Task struct {
 	// Reason is why it went back to a queue, or why it ended as it did.
 	Reason Reason `json:"reason,omitzero"`
 	// Ended and Code are set when the phase is final.
-	Ended Instant `json:"ended,omitempty"`
-	Code  int     `json:"code,omitempty"`
+	Ended units.Instant `json:"ended,omitempty"`
+	Code  int           `json:"code,omitempty"`
 
 	notes taskNotes
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // user is what is kept about one user: what the GPUs have done for them, for
@@ -23,18 +25,18 @@ type user struct {
 	First TaskID `json:"first,omitempty"`
 
 	// What their tasks come to; worked out again when a snapshot is read.
-	tasks   int   // placed
-	gpus    int   // held, counted per task and GPU
-	memory  Bytes // sum of the grants
-	rate    int64 // sum of the shares, in millionths of a GPU
+	tasks   int         // placed
+	gpus    int         // held, counted per task and GPU
+	memory  units.Bytes // sum of the grants
+	rate    int64       // sum of the shares, in millionths of a GPU
 	waiting int
 }
 
 // users are all who have used anything lately, hold or want something.
 type users struct {
-	at     Instant // when Use was right
-	tick   Instant // when the order is looked at again at the latest
-	all    []*user // by name
+	at     units.Instant // when Use was right
+	tick   units.Instant // when the order is looked at again at the latest
+	all    []*user       // by name
 	byName map[string]*user
 }
 
@@ -66,7 +68,7 @@ func (us *users) clone() *users {
 
 // settle charges what was held since the last time, and lets older use decay.
 // All use decays alike, so the order of users who hold nothing stays.
-func (us *users) settle(now Instant, halfLife time.Duration) {
+func (us *users) settle(now units.Instant, halfLife time.Duration) {
 	dt := now.Sub(us.at).Seconds()
 	us.at = now
 	if dt <= 0 {
@@ -106,7 +108,7 @@ const (
 // user pays would then change as others come and go, and the first on an idle
 // GPU would pay for room that everybody else may still use. Where nothing is
 // booked, what it was estimated to need counts.
-func shareOn(g *GPU, r *Resident, need Bytes) int64 {
+func shareOn(g *GPU, r *Resident, need units.Bytes) int64 {
 	if r.Alone || g.Capacity <= 0 {
 		return shareOne
 	}
@@ -123,7 +125,7 @@ func (s *State) occupy(t *Task) {
 	for _, grant := range t.Current().Grants {
 		g := s.byID[grant.GPU]
 		r := g.resident(t.ID)
-		need := Bytes(0)
+		need := units.Bytes(0)
 		if s.opt.Booking == BookSamples {
 			need = t.Need
 		}
@@ -143,7 +145,7 @@ func (s *State) vacate(t *Task) {
 
 func (u *user) hold(r *Resident, sign int) {
 	u.gpus += sign
-	u.memory += Bytes(sign) * r.Grant
+	u.memory += units.Bytes(sign) * r.Grant
 	u.rate += int64(sign) * r.Share
 }
 

@@ -3,10 +3,12 @@ package mapper
 import (
 	"cmp"
 	"slices"
+
+	"carma/mapper/units"
 )
 
 // Now is the time of the latest event.
-func (s *State) Now() Instant { return s.now }
+func (s *State) Now() units.Instant { return s.now }
 
 // Options returns the options in force.
 func (s *State) Options() Options {
@@ -50,7 +52,7 @@ func (s *State) HeldFor(id GPUID) TaskID {
 }
 
 // Reserved is the sum of the grants on a GPU; 0 for one that is not there.
-func (s *State) Reserved(id GPUID) Bytes {
+func (s *State) Reserved(id GPUID) units.Bytes {
 	if g := s.byID[id]; g != nil {
 		return g.Reserved
 	}
@@ -88,7 +90,7 @@ func (s *State) Unfinished() int { return len(s.tasks) }
 func (s *State) LastID() TaskID { return s.lastID }
 
 // NextWake is the instant at which a Woke event is due; false: none.
-func (s *State) NextWake() (Instant, bool) {
+func (s *State) NextWake() (units.Instant, bool) {
 	if len(s.deadlines) == 0 {
 		return 0, false
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"carma/mapper/units"
 )
 
 // What is done about a task that uses more than is booked for it. All but
@@ -24,11 +26,11 @@ const overusePatience = 3 * time.Second
 // Overuse says that a task uses more on a GPU than was booked for it, for the
 // record. Booked is what is booked now.
 type Overuse struct {
-	Task   TaskID `json:"task"`
-	GPU    GPUID  `json:"gpu"`
-	Used   Bytes  `json:"used"`
-	Grant  Bytes  `json:"grant"`
-	Booked Bytes  `json:"booked"`
+	Task   TaskID      `json:"task"`
+	GPU    GPUID       `json:"gpu"`
+	Used   units.Bytes `json:"used"`
+	Grant  units.Bytes `json:"grant"`
+	Booked units.Bytes `json:"booked"`
 }
 
 func (Overuse) decisionKind() string { return "overuse" }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"carma/mapper/units"
 )
 
 func watching(how string) Options {
@@ -27,13 +29,13 @@ func overuse(uses map[TaskID]float64) GPUSample {
 // the card has it, and said.
 func TestWatchdogGrows(t *testing.T) {
 	w := newWorld(t, watching(WatchdogWarn), 1)
-	a, b := w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+	a, b := w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil)
 	w.started(a)
 	w.started(b)
 	w.sample(overuse(map[TaskID]float64{a: 12, b: 5}))
 	w.wantGrant(a, gib(12).Scale(1.1))
-	w.wantGrant(b, 10*GiB)
-	want := Overuse{Task: a, GPU: "GPU-0", Used: gib(12), Grant: 10 * GiB, Booked: gib(12).Scale(1.1)}
+	w.wantGrant(b, 10*units.GiB)
+	want := Overuse{Task: a, GPU: "GPU-0", Used: gib(12), Grant: 10 * units.GiB, Booked: gib(12).Scale(1.1)}
 	if !slices.Contains(w.overuses, want) {
 		t.Errorf("decided %+v, want %+v", w.overuses, want)
 	}
@@ -70,7 +72,7 @@ func TestWatchdogRelaunches(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, watching(row.watch), 1)
-			a, b := w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+			a, b := w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil)
 			w.started(a)
 			w.started(b)
 			for _, use := range row.uses {
@@ -89,7 +91,7 @@ func TestWatchdogRelaunches(t *testing.T) {
 			if task.OOMs != 1 || task.Blameless != 0 || task.Overuse || task.Phase.Finished() {
 				t.Errorf("after its end: %+v", task)
 			}
-			if want := (gib(32).Scale(1.25) + GiB).clamp(); task.Need < gib(32) || task.Need > want {
+			if want := (gib(32).Scale(1.25) + units.GiB).Clamp(); task.Need < gib(32) || task.Need > want {
 				t.Errorf("it needs %s", task.Need)
 			}
 			w.exit(b, ExitOK)
@@ -103,7 +105,7 @@ func TestWatchdogRelaunches(t *testing.T) {
 func TestWatchdogLetsEnd(t *testing.T) {
 	over := func() (*world, TaskID) {
 		w := newWorld(t, watching(WatchdogRelaunch), 1)
-		a, b := w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+		a, b := w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil)
 		w.started(a)
 		w.started(b)
 		w.sample(overuse(map[TaskID]float64{a: 32, b: 5}))
@@ -124,7 +126,7 @@ func TestWatchdogLetsEnd(t *testing.T) {
 // one at a time.
 func TestWatchdogWorst(t *testing.T) {
 	w := newWorld(t, watching(WatchdogRelaunch), 1)
-	a, b, c := w.submit(10*GiB, nil), w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+	a, b, c := w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil)
 	for _, id := range []TaskID{a, b, c} {
 		w.started(id)
 	}
@@ -141,7 +143,7 @@ func TestWatchdogWorst(t *testing.T) {
 // in the meantime.
 func TestWatchdogRoomCame(t *testing.T) {
 	w := newWorld(t, watching(WatchdogRelaunch), 1)
-	a, b, c := w.submit(10*GiB, nil), w.submit(10*GiB, nil), w.submit(10*GiB, nil)
+	a, b, c := w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil), w.submit(10*units.GiB, nil)
 	for _, id := range []TaskID{a, b, c} {
 		w.started(id)
 	}

@@ -3,6 +3,8 @@ package mapper
 import (
 	"cmp"
 	"slices"
+
+	"carma/mapper/units"
 )
 
 // ImpossibleError says that a request can never be met by this machine, and
@@ -16,7 +18,7 @@ type ImpossibleError struct {
 func (e *ImpossibleError) Error() string { return string(e.Reason.Code) }
 
 // beyond reports whether only the upper bound is more than there is.
-func (e Estimate) beyond(most Bytes) bool {
+func (e Estimate) beyond(most units.Bytes) bool {
 	return e.Memory > most && e.Point > 0 && e.Point <= most
 }
 

@@ -122,12 +122,8 @@ func mayHoldWords(n ast.Node) bool {
 	return false
 }
 
-// oldSentences are those of older versions by which their stops are known, and
-// units are how amounts of memory end.
-var (
-	oldSentences = []string{"time limit of ", "time slot of ", "and others need the room"}
-	units        = []string{" GiB", " MiB"}
-)
+// oldSentences are those of older versions by which their stops are known.
+var oldSentences = []string{"time limit of ", "time slot of ", "and others need the room"}
 
 // words says in what way a node makes or holds a sentence, or "".
 func words(n ast.Node) string {
@@ -138,7 +134,7 @@ func words(n ast.Node) string {
 		}
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(n.Value)
-		if n.Kind == token.STRING && (err != nil || strings.Contains(text, " ")) && !slices.Contains(oldSentences, text) && !slices.Contains(units, text) {
+		if n.Kind == token.STRING && (err != nil || strings.Contains(text, " ")) && !slices.Contains(oldSentences, text) {
 			return n.Value
 		}
 	}

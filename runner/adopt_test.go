@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/estimator"
@@ -19,7 +21,7 @@ import (
 )
 
 // grant is what is booked for a task now on its first GPU.
-func (g *rig) grant(ref string) (memory mapper.Bytes) {
+func (g *rig) grant(ref string) (memory units.Bytes) {
 	g.t.Helper()
 	task, err := g.api.Task(g.ctx(), ref)
 	if err != nil {
@@ -37,7 +39,7 @@ func (g *rig) grant(ref string) (memory mapper.Bytes) {
 }
 
 // uses makes a running task's memory use visible.
-func (g *rig) uses(ref string, used mapper.Bytes) {
+func (g *rig) uses(ref string, used units.Bytes) {
 	g.t.Helper()
 	task := g.running(ref)
 	g.cards.set(gpu.Sample{UUID: task.Attempts[0].GPUs[0].UUID, Used: used, Processes: []gpu.Process{
@@ -69,17 +71,17 @@ func (g *rig) gated(ref string) *gated {
 
 // A running container is taken over, whatever has changed: finding R1.
 func TestAdoptedWhateverHasChanged(t *testing.T) {
-	const asked = 12 * mapper.GiB
+	const asked = 12 * units.GiB
 	shrinks := func(g *rig) { g.opt.Mapper.Shrink = time.Millisecond }
 	grows := func(g *rig) { g.opt.Mapper.Watchdog = mapper.WatchdogWarn }
 	for name, c := range map[string]struct {
 		before func(*rig)
-		uses   mapper.Bytes // what the task is seen to use; 0: nothing
-		after  func(*rig)   // between the two daemons
+		uses   units.Bytes // what the task is seen to use; 0: nothing
+		after  func(*rig)  // between the two daemons
 	}{
 		"nothing":       {},
-		"grant shrunk":  {before: shrinks, uses: 2 * mapper.GiB},
-		"grant grown":   {before: grows, uses: 20 * mapper.GiB},
+		"grant shrunk":  {before: shrinks, uses: 2 * units.GiB},
+		"grant grown":   {before: grows, uses: 20 * units.GiB},
 		"policy":        {after: func(g *rig) { g.opt.Mapper.Policy = "round-robin" }},
 		"attachment":    {after: func(g *rig) { g.opt.Attach = containers.AttachRuntime }},
 		"no attachment": {after: func(g *rig) { g.opt.Attach = "" }},
@@ -165,7 +167,7 @@ func TestStrangersAreNotAdopted(t *testing.T) {
 		t.Run(label, func(t *testing.T) {
 			g := newRig(t)
 			long := g.gated("long")
-			ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+			ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 			g.running(ref)
 			stranger := g.containers()[0]
 			g.stop()
@@ -208,7 +210,7 @@ func TestNameTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := g.finished(g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)}))
+	task := g.finished(g.run(api.Submit{Image: "long", Mem: int64(units.GiB)}))
 	if task.Phase != "succeeded" || len(task.Attempts) != 2 || !task.Attempts[0].Blameless || !strings.Contains(task.Attempts[0].Message, "taken") {
 		t.Errorf("the task is %s (%s) after %+v", task.Phase, task.Reason, task.Attempts)
 	}

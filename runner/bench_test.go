@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/estimator"
@@ -41,7 +43,7 @@ func benchDaemon(b *testing.B) (socket string) {
 		SampleEvery: time.Second, Pull: "never", StopGrace: time.Second}
 	ctx, cancel := context.WithCancel(context.Background())
 	r, err := New(ctx, opt, Deps{
-		Journal: j, Logs: tasklog.Open(filepath.Join(dir, "logs"), 0), Driver: engine, GPUs: newCards(4, 40*mapper.GiB),
+		Journal: j, Logs: tasklog.Open(filepath.Join(dir, "logs"), 0), Driver: engine, GPUs: newCards(4, 40*units.GiB),
 		Estimator: estimator.NewCatalogue(nil), Clock: NewClock(1), Log: zerolog.New(io.Discard),
 	})
 	if err != nil {
@@ -82,7 +84,7 @@ func BenchmarkSubmit(b *testing.B) {
 			c := api.NewClient(socket)
 			for i := next.Add(1) - 1; i < int64(b.N); i = next.Add(1) - 1 {
 				began := time.Now()
-				if _, err := c.Submit(ctx, api.Submit{Image: "train", Mem: int64(4 * mapper.GiB), Command: []string{"python", "train.py"}}); err != nil {
+				if _, err := c.Submit(ctx, api.Submit{Image: "train", Mem: int64(4 * units.GiB), Command: []string{"python", "train.py"}}); err != nil {
 					b.Error(err)
 					return
 				}
@@ -104,7 +106,7 @@ func BenchmarkList(b *testing.B) {
 	socket, ctx := benchDaemon(b), context.Background()
 	c := api.NewClient(socket)
 	const tasks = 7000
-	_, err := c.SubmitAll(ctx, api.Submission{Tasks: slices.Repeat([]api.Submit{{Image: "train", Mem: int64(4 * mapper.GiB), Command: []string{"python", "train.py"}}}, tasks)})
+	_, err := c.SubmitAll(ctx, api.Submission{Tasks: slices.Repeat([]api.Submit{{Image: "train", Mem: int64(4 * units.GiB), Command: []string{"python", "train.py"}}}, tasks)})
 	if err != nil {
 		b.Fatal(err)
 	}

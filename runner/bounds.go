@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"carma/mapper/units"
+
 	"carma/containers"
-	"carma/mapper"
 	"carma/runner/api"
 
 	"golang.org/x/sys/unix"
@@ -17,10 +18,10 @@ import (
 
 // Share is how much of the machine one task may use.
 type Share struct {
-	HostMem mapper.Bytes // memory, with what is in /dev/shm
-	CPUs    float64      // processors, in whole and parts
-	Pids    int          // processes and threads
-	ShmSize mapper.Bytes // of /dev/shm
+	HostMem units.Bytes // memory, with what is in /dev/shm
+	CPUs    float64     // processors, in whole and parts
+	Pids    int         // processes and threads
+	ShmSize units.Bytes // of /dev/shm
 }
 
 // Bounds are the shares of tasks. 0 is a value that [Bounds.on] fills in.
@@ -34,7 +35,7 @@ func machine() Share {
 	m := Share{CPUs: float64(runtime.NumCPU()), Pids: 1 << 15}
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
-		m.HostMem = mapper.Bytes(info.Totalram * uint64(info.Unit))
+		m.HostMem = units.Bytes(info.Totalram * uint64(info.Unit))
 	}
 	for i, file := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"} {
 		b, _ := os.ReadFile(file)
@@ -75,26 +76,26 @@ func (b Bounds) on(m Share) (Bounds, error) {
 }
 
 // least is what a container needs to start at all.
-const leastHostMem = 16 * mapper.MiB
+const leastHostMem = 16 * units.MiB
 
 // check refuses a share that a task cannot have, with the nearest it can.
 func (b Bounds) check(s api.Submit) error {
-	mem := cmp.Or(mapper.Bytes(s.HostMem), b.Default.HostMem)
+	mem := cmp.Or(units.Bytes(s.HostMem), b.Default.HostMem)
 	switch shm := min(b.Most.ShmSize, mem); {
 	case s.HostMem < 0 || s.CPUs < 0 || s.Pids < 0 || s.ShmSize < 0:
 		return refusef(422, "--host-mem, --cpus, --pids and --shm-size cannot be below 0")
-	case mapper.Bytes(s.HostMem) > b.Most.HostMem:
-		return refusef(422, "--host-mem %s: a task may have at most %s of this machine's memory", mapper.Bytes(s.HostMem), b.Most.HostMem)
-	case s.HostMem > 0 && mapper.Bytes(s.HostMem) < leastHostMem:
-		return refusef(422, "--host-mem %s: no program starts in that; write at least %s", mapper.Bytes(s.HostMem), leastHostMem)
+	case units.Bytes(s.HostMem) > b.Most.HostMem:
+		return refusef(422, "--host-mem %s: a task may have at most %s of this machine's memory", units.Bytes(s.HostMem), b.Most.HostMem)
+	case s.HostMem > 0 && units.Bytes(s.HostMem) < leastHostMem:
+		return refusef(422, "--host-mem %s: no program starts in that; write at least %s", units.Bytes(s.HostMem), leastHostMem)
 	case s.CPUs > b.Most.CPUs:
 		return refusef(422, "--cpus %g: a task may have at most %g", s.CPUs, b.Most.CPUs)
 	case s.CPUs > 0 && s.CPUs < 0.01:
 		return refusef(422, "--cpus %g: the least is 0.01", s.CPUs)
 	case s.Pids > int64(b.Most.Pids):
 		return refusef(422, "--pids %d: a task may have at most %d processes and threads", s.Pids, b.Most.Pids)
-	case mapper.Bytes(s.ShmSize) > shm:
-		return refusef(422, "--shm-size %s: at most %s is possible here; it counts as the task's memory (--host-mem)", mapper.Bytes(s.ShmSize), shm)
+	case units.Bytes(s.ShmSize) > shm:
+		return refusef(422, "--shm-size %s: at most %s is possible here; it counts as the task's memory (--host-mem)", units.Bytes(s.ShmSize), shm)
 	}
 	return nil
 }

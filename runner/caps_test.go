@@ -5,8 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/containers/containerstest"
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestCaps(t *testing.T) {
 	specs := make(chan *containerstest.Process, 4)
 	start := func(caps string) *rig {
-		g := newRig(t, func(g *rig) { g.opt.Limits = Limits{Caps: caps, Context: mapper.GiB} })
+		g := newRig(t, func(g *rig) { g.opt.Limits = Limits{Caps: caps, Context: units.GiB} })
 		run := func(_ context.Context, p *containerstest.Process) int { specs <- p; return 0 }
 		g.script("train", run)
 		g.engine.AddImage("own", containerstest.Image{Run: run, Env: []string{"PATH=/bin", "TF_FORCE_GPU_ALLOW_GROWTH=false"}})
@@ -23,7 +24,7 @@ func TestCaps(t *testing.T) {
 	}
 	const jax, tf = "XLA_PYTHON_CLIENT_PREALLOCATE=false", "TF_FORCE_GPU_ALLOW_GROWTH=true"
 	const torch = "PYTORCH_ALLOC_CONF=expandable_segments:True,per_process_memory_fraction:0.100"
-	submit := api.Submit{Image: "train", Mem: int64(5 * mapper.GiB), Env: []string{"PYTORCH_ALLOC_CONF=expandable_segments:True"}}
+	submit := api.Submit{Image: "train", Mem: int64(5 * units.GiB), Env: []string{"PYTORCH_ALLOC_CONF=expandable_segments:True"}}
 	check := func(g *rig, s api.Submit, want, not []string) {
 		t.Helper()
 		g.finished(g.run(s))

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 	"carma/runner/journal"
 )
@@ -17,7 +18,7 @@ import (
 func TestLargeJournalIsChecked(t *testing.T) {
 	g := newRig(t)
 	g.script("quick", printing(0, "done"))
-	g.finished(g.run(api.Submit{Image: "quick", Mem: int64(mapper.GiB)}))
+	g.finished(g.run(api.Submit{Image: "quick", Mem: int64(units.GiB)}))
 	g.stop()
 	j := g.reopened()
 	if err := j.SetMeta("ballast", make([]byte, 17<<20)); err != nil {
@@ -50,7 +51,7 @@ func TestLargeJournalIsChecked(t *testing.T) {
 	}
 	g.start() // from the snapshot; its past is not needed
 	says("failure", "event 2")
-	g.finished(g.run(api.Submit{Image: "quick", Mem: int64(mapper.GiB)}))
+	g.finished(g.run(api.Submit{Image: "quick", Mem: int64(units.GiB)}))
 	if _, _, err := journal.Backup(g.dir, filepath.Join(t.TempDir(), "backup.db")); err == nil {
 		t.Error("a backup of a damaged journal is called sound")
 	}

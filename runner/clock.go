@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // Clock tells the daemon's time. On real GPUs that is the wall clock; on a
@@ -19,24 +19,24 @@ type Clock struct {
 	now   func() time.Time // the wall clock, with what the system counts evenly
 	mu    sync.Mutex
 	wall  time.Time
-	sim   mapper.Instant
+	sim   units.Instant
 	speed float64
 }
 
 // NewClock returns a clock that shows the present and runs at the given speed.
 func NewClock(speed float64) *Clock {
 	now := time.Now()
-	return &Clock{now: time.Now, wall: now, sim: mapper.InstantOf(now), speed: speed}
+	return &Clock{now: time.Now, wall: now, sim: units.InstantOf(now), speed: speed}
 }
 
 // Now is the daemon's time.
-func (c *Clock) Now() mapper.Instant {
+func (c *Clock) Now() units.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at(c.now())
 }
 
-func (c *Clock) at(wall time.Time) mapper.Instant {
+func (c *Clock) at(wall time.Time) units.Instant {
 	return c.sim.Add(time.Duration(float64(wall.Sub(c.wall)) * c.speed))
 }
 
@@ -44,7 +44,7 @@ func (c *Clock) at(wall time.Time) mapper.Instant {
 func (c *Clock) Time() time.Time { return c.Now().Time() }
 
 // Until is how long to wait on the wall clock for an instant.
-func (c *Clock) Until(t mapper.Instant) time.Duration {
+func (c *Clock) Until(t units.Instant) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(0, time.Duration(float64(t.Sub(c.at(c.now())))/c.speed))
@@ -56,7 +56,7 @@ func (c *Clock) Wall(d time.Duration) time.Duration {
 }
 
 // FromWall converts a moment of the wall clock to the daemon's time.
-func (c *Clock) FromWall(t time.Time) mapper.Instant {
+func (c *Clock) FromWall(t time.Time) units.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at(t)
@@ -78,7 +78,7 @@ func (c *Clock) SetSpeed(speed float64) {
 }
 
 // SetTo makes it t now. It returns by how much it was changed.
-func (c *Clock) SetTo(t mapper.Instant) time.Duration {
+func (c *Clock) SetTo(t units.Instant) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -92,13 +92,13 @@ func (c *Clock) Ahead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	return c.at(now).Sub(mapper.InstantOf(now))
+	return c.at(now).Sub(units.InstantOf(now))
 }
 
 type clockAnchor struct {
-	Wall  int64          `json:"wall"` // nanoseconds since the Unix epoch
-	Sim   mapper.Instant `json:"sim"`
-	Speed float64        `json:"speed"`
+	Wall  int64         `json:"wall"` // nanoseconds since the Unix epoch
+	Sim   units.Instant `json:"sim"`
+	Speed float64       `json:"speed"`
 }
 
 // MarshalJSON writes the clock so that a later daemon can go on from it.

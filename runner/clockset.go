@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 	"carma/runner/journal"
 
@@ -37,7 +38,7 @@ const bootKey = "boot"
 
 type lastStart struct {
 	uptime
-	At mapper.Instant `json:"at"`
+	At units.Instant `json:"at"`
 }
 
 // clockSlack is a difference that is no correction of the clock: it drifts.

@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
@@ -25,7 +26,7 @@ func TestClockSet(t *testing.T) {
 	} {
 		g := newRig(t)
 		p := g.gated("train")
-		g.running(g.run(api.Submit{Image: "train", Mem: int64(mapper.GiB), TimeLimit: limit}))
+		g.running(g.run(api.Submit{Image: "train", Mem: int64(units.GiB), TimeLimit: limit}))
 		g.stop()
 		last := g.Runner.state.Now()
 		then, known, err := g.lastStartOf()
@@ -35,7 +36,7 @@ func TestClockSet(t *testing.T) {
 		r := &Runner{Deps: g.Runner.Deps, opt: g.opt, state: g.Runner.state}
 		r.Journal = g.reopened()
 		wall := last.Time().Add(c.wall)
-		r.Clock = &Clock{now: func() time.Time { return wall }, wall: wall, sim: mapper.InstantOf(wall), speed: 1}
+		r.Clock = &Clock{now: func() time.Time { return wall }, wall: wall, sim: units.InstantOf(wall), speed: 1}
 		up := uptime{then.Boot, then.Since + last.Sub(then.At) + c.passed}
 		if c.booted {
 			up.Boot = "another"

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -92,7 +94,7 @@ func TestPages(t *testing.T) {
 	for done := 0; done < n; done += 100 {
 		s := api.Submission{}
 		for range 100 {
-			s.Tasks = append(s.Tasks, api.Submit{Image: "ok", Mem: int64(mapper.GiB), Delay: 1 << 50, Labels: map[string]string{"n": "x"}})
+			s.Tasks = append(s.Tasks, api.Submit{Image: "ok", Mem: int64(units.GiB), Delay: 1 << 50, Labels: map[string]string{"n": "x"}})
 		}
 		if _, err := g.SubmitAll(g.ctx(), Caller{Name: "root"}, s); err != nil {
 			t.Fatal(err)

@@ -3,7 +3,8 @@ package runner
 import (
 	"maps"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
@@ -13,18 +14,18 @@ const maxCurve = 128
 // curve is the memory that an attempt was seen to use: the highest figure of
 // each step of time, on the GPU where it uses most.
 type curve struct {
-	Began mapper.Instant `json:"began"` // the first sample
+	Began units.Instant `json:"began"` // the first sample
 	// Step is the length of a step in nanoseconds; it doubles when there are
 	// too many. 0: one sample a step.
 	Step int64 `json:"step,omitempty"`
 	// At are the beginnings of the steps after Began, in nanoseconds; Used is
 	// parallel to it.
-	At   []int64        `json:"at"`
-	Used []mapper.Bytes `json:"used"`
+	At   []int64       `json:"at"`
+	Used []units.Bytes `json:"used"`
 }
 
 // add takes a sample in; steps without change are left out.
-func (c *curve) add(now mapper.Instant, used mapper.Bytes) {
+func (c *curve) add(now units.Instant, used units.Bytes) {
 	if len(c.At) == 0 {
 		c.Began = now
 	}
@@ -67,7 +68,7 @@ func (c *curve) clone() *curve {
 		return nil
 	}
 	d := *c
-	d.At, d.Used = append([]int64(nil), c.At...), append([]mapper.Bytes(nil), c.Used...)
+	d.At, d.Used = append([]int64(nil), c.At...), append([]units.Bytes(nil), c.Used...)
 	return &d
 }
 
@@ -78,7 +79,7 @@ func (c *curve) view() []api.CurvePoint {
 	}
 	points := make([]api.CurvePoint, len(c.At))
 	for i, at := range c.At {
-		points[i] = api.CurvePoint{At: (c.Began + mapper.Instant(at)).Time(), Used: int64(c.Used[i])}
+		points[i] = api.CurvePoint{At: (c.Began + units.Instant(at)).Time(), Used: int64(c.Used[i])}
 	}
 	return points
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/gpu"
@@ -15,15 +17,15 @@ import (
 // highest point is the highest sample.
 func TestCurve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, now, peak := curve{}, mapper.Instant(rapid.Int64Range(0, 1e18).Draw(t, "began")), mapper.Bytes(0)
+		c, now, peak := curve{}, units.Instant(rapid.Int64Range(0, 1e18).Draw(t, "began")), units.Bytes(0)
 		every := rapid.SampledFrom([]time.Duration{0, time.Nanosecond, time.Second, time.Hour}).Draw(t, "every")
 		for range rapid.IntRange(1, 2000).Draw(t, "samples") {
-			used := mapper.Bytes(rapid.Int64Range(0, 80).Draw(t, "used"))
+			used := units.Bytes(rapid.Int64Range(0, 80).Draw(t, "used"))
 			c.add(now, used)
 			peak = max(peak, used)
 			now = now.Add(every)
 		}
-		highest := mapper.Bytes(0)
+		highest := units.Bytes(0)
 		for i, used := range c.Used {
 			highest = max(highest, used)
 			if i > 0 && c.At[i] <= c.At[i-1] {
@@ -41,7 +43,7 @@ func TestCurve(t *testing.T) {
 func TestCurveIsKept(t *testing.T) {
 	g := newRig(t)
 	g.script("train", untilStopped)
-	ref := g.run(api.Submit{Image: "train", Mem: int64(8 * mapper.GiB)})
+	ref := g.run(api.Submit{Image: "train", Mem: int64(8 * units.GiB)})
 	task := g.running(ref)
 	highest := func() (most int64) {
 		task, err := g.api.Task(g.ctx(), ref)
@@ -53,23 +55,23 @@ func TestCurveIsKept(t *testing.T) {
 		}
 		return most
 	}
-	sample := func(used mapper.Bytes) {
+	sample := func(used units.Bytes) {
 		g.cards.set(gpu.Sample{UUID: task.Attempts[0].GPUs[0].UUID, Used: used, Processes: []gpu.Process{
 			{Task: mapper.TaskID(task.ID), Attempt: 1, Used: used / 4}, {Task: mapper.TaskID(task.ID), Attempt: 1, Used: used - used/4},
 		}})
 	}
-	sample(4 * mapper.GiB)
-	g.eventually("4 GiB are seen", func() bool { return highest() == int64(4*mapper.GiB) })
-	sample(7 * mapper.GiB)
-	g.eventually("7 GiB are seen", func() bool { return highest() == int64(7*mapper.GiB) })
+	sample(4 * units.GiB)
+	g.eventually("4 GiB are seen", func() bool { return highest() == int64(4*units.GiB) })
+	sample(7 * units.GiB)
+	g.eventually("7 GiB are seen", func() bool { return highest() == int64(7*units.GiB) })
 	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	if task := g.finished(ref); task.Attempts[0].Peak != int64(7*mapper.GiB) {
+	if task := g.finished(ref); task.Attempts[0].Peak != int64(7*units.GiB) {
 		t.Errorf("peak %d", task.Attempts[0].Peak)
 	}
 	g.restart()
-	if most := highest(); most != int64(7*mapper.GiB) {
+	if most := highest(); most != int64(7*units.GiB) {
 		t.Errorf("after a restart the curve goes up to %d", most)
 	}
 	if all, err := g.api.Tasks(g.ctx(), api.ListOptions{All: true}); err != nil || len(all) != 1 || all[0].Attempts[0].Curve != nil {
@@ -80,10 +82,10 @@ func TestCurveIsKept(t *testing.T) {
 // TestCurveIsExactWhileShort: few changes are all kept, at their times.
 func TestCurveIsExactWhileShort(t *testing.T) {
 	var c curve
-	for i, used := range []mapper.Bytes{1, 1, 5, 5, 5, 3} {
-		c.add(mapper.Instant(100+10*i), used)
+	for i, used := range []units.Bytes{1, 1, 5, 5, 5, 3} {
+		c.add(units.Instant(100+10*i), used)
 	}
-	if got := c.view(); len(got) != 3 || got[1].Used != 5 || !got[1].At.Equal(mapper.Instant(120).Time()) || got[2].Used != 3 || !got[2].At.Equal(mapper.Instant(150).Time()) {
+	if got := c.view(); len(got) != 3 || got[1].Used != 5 || !got[1].At.Equal(units.Instant(120).Time()) || got[2].Used != 3 || !got[2].At.Equal(units.Instant(150).Time()) {
 		t.Errorf("curve %+v", got)
 	}
 }

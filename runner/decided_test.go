@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/containers/containerstest"
 	"carma/mapper"
 	"carma/runner/api"
@@ -27,7 +29,7 @@ func TestLaunchIsDurable(t *testing.T) {
 		return 0
 	}})
 	for range 20 {
-		id := g.run(api.Submit{Image: "looks", Mem: int64(mapper.GiB)})
+		id := g.run(api.Submit{Image: "looks", Mem: int64(units.GiB)})
 		g.finished(id)
 		if l, ok := seen.Load(id); !ok || l.(int) != 1 {
 			t.Fatalf("task %s ran with %v launches in the journal", id, l)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/mapper"
 	"carma/runner/api"
@@ -103,7 +105,7 @@ func checkDisk(dir string) api.Check {
 		return c
 	}
 	free := int64(fs.Bavail) * fs.Bsize
-	c.Detail = fmt.Sprintf("%s free in %s", mapper.Bytes(free), dir)
+	c.Detail = fmt.Sprintf("%s free in %s", units.Bytes(free), dir)
 	switch {
 	case free < diskLast:
 		c.Status, c.Mend = "failure", "free some space: submissions are refused when the journal cannot be written"

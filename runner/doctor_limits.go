@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/mapper"
 	"carma/runner/api"
@@ -42,7 +44,7 @@ func (r *Runner) checkLimits() api.Check {
 
 // proveGrant is what the container of a proof is limited to. It allocates
 // nothing.
-const proveGrant = 256 * mapper.MiB
+const proveGrant = 256 * units.MiB
 
 // proveLimit bounds the proof on one GPU.
 const proveLimit = 2 * time.Minute
@@ -152,9 +154,9 @@ func (w *worker) proveLimit(ctx context.Context, id string) (string, error) {
 func limitText(l limits.Limit) string {
 	hard := "none"
 	if l.Hard > 0 {
-		hard = mapper.Bytes(l.Hard).String()
+		hard = units.Bytes(l.Hard).String()
 	}
-	return fmt.Sprintf("soft %s, hard %s", mapper.Bytes(l.Soft), hard)
+	return fmt.Sprintf("soft %s, hard %s", units.Bytes(l.Soft), hard)
 }
 
 // output runs a created container to its end and returns what it prints.

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -25,7 +27,7 @@ func (r *Runner) Drain(ctx context.Context, who Caller) (api.Info, error) {
 	if err != nil {
 		return info, err
 	}
-	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+	err = r.do(ctx, &change{events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		if r.draining.Swap(true) {
 			return nil, nil, nil
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/mapper/words"
 	"carma/runner/api"
@@ -16,7 +18,7 @@ import (
 func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 	var pages []mapper.GPU
 	held := map[mapper.GPUID]mapper.TaskID{}
-	var headroom mapper.Bytes
+	var headroom units.Bytes
 	err := r.look(ctx, func(s *mapper.State) {
 		pages, headroom = s.GPUs(), s.Options().Headroom
 		for _, g := range pages {
@@ -124,7 +126,7 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 			}
 			where += strconv.Itoa(g.Index)
 		}
-		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, mapper.Bytes(a.Grant)) + again(t)
+		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, units.Bytes(a.Grant)) + again(t)
 	}
 	return cmp.Or(held, r.probing(t.ID), "its memory is being estimated")
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/gpu"
@@ -37,7 +39,7 @@ func (g *rig) process(pid int, container string) {
 func TestProcessesAreAttributed(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.proc = t.TempDir() })
 	g.script("train", untilStopped)
-	ref := g.run(api.Submit{Image: "train", Mem: int64(10 * mapper.GiB)})
+	ref := g.run(api.Submit{Image: "train", Mem: int64(10 * units.GiB)})
 	g.running(ref)
 	all := g.containers()
 	if len(all) != 1 {
@@ -46,12 +48,12 @@ func TestProcessesAreAttributed(t *testing.T) {
 	g.process(100, all[0].ID)
 	g.process(101, all[0].ID)
 	g.process(102, "somebody-elses")
-	g.cards.set(gpu.Sample{UUID: "GPU-a", Used: 12 * mapper.GiB, Processes: []gpu.Process{
-		{PID: 100, Used: 4 * mapper.GiB}, {PID: 101, Used: 2 * mapper.GiB}, {PID: 102, Used: 5 * mapper.GiB}, {PID: 103, Used: mapper.GiB},
+	g.cards.set(gpu.Sample{UUID: "GPU-a", Used: 12 * units.GiB, Processes: []gpu.Process{
+		{PID: 100, Used: 4 * units.GiB}, {PID: 101, Used: 2 * units.GiB}, {PID: 102, Used: 5 * units.GiB}, {PID: 103, Used: units.GiB},
 	}})
 	seen := func() bool {
 		gpus, err := g.api.GPUs(g.ctx())
-		return err == nil && len(gpus[0].Tasks) == 1 && gpus[0].Tasks[0].Used == int64(6*mapper.GiB) && gpus[0].Foreign == int64(6*mapper.GiB)
+		return err == nil && len(gpus[0].Tasks) == 1 && gpus[0].Tasks[0].Used == int64(6*units.GiB) && gpus[0].Foreign == int64(6*units.GiB)
 	}
 	g.eventually("the task has its processes", seen)
 	g.restart()
@@ -60,7 +62,7 @@ func TestProcessesAreAttributed(t *testing.T) {
 		t.Fatal(err)
 	}
 	task := g.finished(ref)
-	if peak := task.Attempts[0].Peak; peak != int64(6*mapper.GiB) {
+	if peak := task.Attempts[0].Peak; peak != int64(6*units.GiB) {
 		t.Errorf("its peak is %d, want that of its processes together", peak)
 	}
 	g.eventually("its container is forgotten", func() bool {
@@ -83,7 +85,7 @@ func TestFaultDrains(t *testing.T) {
 		return err == nil && gpus[0].Fault == fault && gpus[1].Fault == fault
 	})
 	g.script("ok", printing(0))
-	ref := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "ok", Mem: int64(units.GiB)})
 	why, err := g.api.Why(g.ctx(), ref)
 	if err != nil || why.Position != 1 || why.GPUs[1].Rule != "fault" || !strings.Contains(why.Summary, fault) {
 		t.Fatalf("why is %+v, %v", why, err)
@@ -136,12 +138,12 @@ func newTestMonitor(c *cards) *monitor {
 
 // TestUnreadable: GPUs that cannot be read get no tasks when that lasts.
 func TestUnreadable(t *testing.T) {
-	c := newCards(2, 40*mapper.GiB)
+	c := newCards(2, 40*units.GiB)
 	c.SetOwner(newOwners().owner)
 	m := newTestMonitor(c)
 	failure := errors.New("the driver does not answer")
 	now := time.Now()
-	c.set(gpu.Sample{UUID: "GPU-a", Used: 3 * mapper.GiB})
+	c.set(gpu.Sample{UUID: "GPU-a", Used: 3 * units.GiB})
 	before, ok := m.sample(t.Context())
 	if !ok {
 		t.Fatal("no sample")
@@ -154,7 +156,7 @@ func TestUnreadable(t *testing.T) {
 	var last mapper.Sampled
 	for i := range 2 {
 		ev, ok := m.unread(fmt.Errorf("%w %d", failure, i), now.Add(unreadable+time.Duration(i)*time.Second))
-		if !ok || ev.GPUs[0].Fault != "it cannot be read: the driver does not answer 0" || ev.GPUs[1].Fault == "" || ev.GPUs[0].Used != 3*mapper.GiB {
+		if !ok || ev.GPUs[0].Fault != "it cannot be read: the driver does not answer 0" || ev.GPUs[1].Fault == "" || ev.GPUs[0].Used != 3*units.GiB {
 			t.Errorf("after %v: %+v", unreadable, ev)
 		}
 		if i > 0 && !alike(last, ev) {
@@ -173,8 +175,8 @@ func TestUnreadable(t *testing.T) {
 
 // TestPeaks: a task's peak on a GPU is that of its processes together.
 func TestPeaks(t *testing.T) {
-	m := newTestMonitor(newCards(1, 40*mapper.GiB))
-	for _, used := range []mapper.Bytes{1, 5, 2} {
+	m := newTestMonitor(newCards(1, 40*units.GiB))
+	for _, used := range []units.Bytes{1, 5, 2} {
 		m.watch(0, []gpu.Sample{{UUID: "GPU-a", Used: 2 * used, Processes: []gpu.Process{
 			{PID: 1, Task: 7, Attempt: 1, Used: used}, {PID: 2, Task: 7, Attempt: 1, Used: used}, {PID: 3, Task: 8, Attempt: 2, Used: 1, Peak: 9},
 		}}})
@@ -212,7 +214,7 @@ func TestRisk(t *testing.T) {
 // TestActivityOption: the monitor uses what the option names.
 func TestActivityOption(t *testing.T) {
 	for word, want := range map[string]float64{"": 0.5, "mean": 0.5, "risk": 0.67} { // see TestRisk
-		c := newCards(1, 40*mapper.GiB)
+		c := newCards(1, 40*units.GiB)
 		m := newTestMonitor(c)
 		var err error
 		if m.score, err = scoreOf(word); err != nil {
@@ -229,7 +231,7 @@ func TestActivityOption(t *testing.T) {
 	}
 }
 
-func peakOf(m *monitor, task mapper.TaskID, attempt int) mapper.Bytes {
+func peakOf(m *monitor, task mapper.TaskID, attempt int) units.Bytes {
 	peak, _ := m.sighting(task, attempt)
 	return peak
 }

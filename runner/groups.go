@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/journal"
@@ -173,7 +175,7 @@ func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.S
 	}
 	answer := api.Stopped{Group: name, Tasks: []int64{}}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
-	err = r.do(ctx, &change{fresh: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+	err = r.do(ctx, &change{fresh: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		var open []*mapper.Task
 		for _, rec := range r.book.all() {
 			if t, ok := r.state.Task(rec.ID()); ok && rec.Group == name && rec.GroupID == newest.GroupID {

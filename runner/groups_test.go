@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers/containerstest"
 	"carma/mapper"
 	"carma/runner/api"
@@ -18,10 +20,10 @@ func TestGroupIsStoppedFromItsEnd(t *testing.T) {
 	g := newRig(t)
 	g.script("long", untilStopped)
 	for range 2 {
-		g.running(g.run(api.Submit{Image: "long", Mem: int64(20 * mapper.GiB)}))
+		g.running(g.run(api.Submit{Image: "long", Mem: int64(20 * units.GiB)}))
 	}
 	g.submitAll(api.Submission{Group: "lot", Tasks: []api.Submit{
-		{Image: "long", Mem: int64(30 * mapper.GiB), Parallel: 1}, {Image: "long", Mem: 1 << 30, Parallel: 1},
+		{Image: "long", Mem: int64(30 * units.GiB), Parallel: 1}, {Image: "long", Mem: 1 << 30, Parallel: 1},
 		{Image: "long", Part: "then", Mem: 1 << 30, After: []api.Dependency{{Task: "1"}}},
 	}})
 	g.until("lot-1", "queued", func(t api.Task) bool { return t.Phase == "queued" })
@@ -103,7 +105,7 @@ func TestProbeWaitsForDependencies(t *testing.T) {
 	if _, err := g.api.Stop(g.ctx(), first, api.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	if task := g.running(second); task.Need != int64(3*mapper.GiB) || probes.Load() != 2 {
+	if task := g.running(second); task.Need != int64(3*units.GiB) || probes.Load() != 2 {
 		t.Errorf("it runs with %d booked after %d probes", task.Need, probes.Load())
 	}
 }
@@ -113,12 +115,12 @@ func TestGroupPages(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0))
 	const n = 2300
-	older := api.Submission{Group: "lot", Tasks: []api.Submit{{Image: "ok", Mem: int64(mapper.GiB)}, {Image: "ok", Mem: int64(mapper.GiB)}}}
+	older := api.Submission{Group: "lot", Tasks: []api.Submit{{Image: "ok", Mem: int64(units.GiB)}, {Image: "ok", Mem: int64(units.GiB)}}}
 	g.submitAll(older)
 	g.groupEnd("lot")
 	s := api.Submission{Group: "lot"}
 	for range n {
-		s.Tasks = append(s.Tasks, api.Submit{Image: "ok", Mem: int64(mapper.GiB), Delay: 1 << 50})
+		s.Tasks = append(s.Tasks, api.Submit{Image: "ok", Mem: int64(units.GiB), Delay: 1 << 50})
 	}
 	g.submitAll(s)
 	for after, want := range map[int64]int{0: 1000, 1002: 1000, 2002: 300, 2302: 0, 5000: 0} {

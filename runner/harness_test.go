@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 
+	"carma/mapper/units"
+
 	"path/filepath"
 	"slices"
 	"sync"
@@ -33,7 +35,7 @@ type cards struct {
 	notes   []string
 }
 
-func newCards(n int, capacity mapper.Bytes) *cards {
+func newCards(n int, capacity units.Bytes) *cards {
 	c := &cards{samples: map[string]gpu.Sample{}}
 	for i := range n {
 		c.devices = append(c.devices, gpu.Device{UUID: "GPU-" + string(rune('a'+i)), Index: i, Model: "test", Capacity: capacity})
@@ -101,8 +103,8 @@ const stepTimeout = 20 * time.Second
 func newRig(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	g := &rig{
-		t: t, dir: t.TempDir(), engine: containerstest.NewFake(), cards: newCards(2, 40*mapper.GiB),
-		estimator: estimator.NewCatalogue([]estimator.Entry{{Name: "resnet50-bs64", Model: "resnet50", Batch: 64, GPUs: 1, Memory: 7 * mapper.GiB}}),
+		t: t, dir: t.TempDir(), engine: containerstest.NewFake(), cards: newCards(2, 40*units.GiB),
+		estimator: estimator.NewCatalogue([]estimator.Entry{{Name: "resnet50-bs64", Model: "resnet50", Batch: 64, GPUs: 1, Memory: 7 * units.GiB}}),
 		opt: Options{
 			Version: "test", Mapper: mapper.DefaultOptions(), Attach: containers.AttachSimulated,
 			SampleEvery: 20 * time.Millisecond, Pull: "missing", StopGrace: 2 * time.Second, AllowedMounts: []string{"~"},

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/mapper"
@@ -78,12 +80,12 @@ func TestDrain(t *testing.T) {
 	finish := make(chan struct{})
 	g.engine.AddImage("train", containerstest.Image{Run: func(context.Context, *containerstest.Process) int { <-finish; return 0 }})
 	g.engine.AddImage("later", containerstest.Image{})
-	first := g.run(api.Submit{Image: "train", Mem: int64(mapper.GiB)})
+	first := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
 	g.running(first)
 	if _, err := g.api.Drain(g.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	later := g.run(api.Submit{Image: "later", Mem: int64(mapper.GiB)})
+	later := g.run(api.Submit{Image: "later", Mem: int64(units.GiB)})
 	info, err := g.api.Info(g.ctx())
 	if err != nil || !info.Draining || len(info.Trouble) != 1 || info.Trouble[0].Scope != "daemon" || info.Queued != 1 || info.Running != 1 {
 		t.Errorf("info: %+v, %v", info, err)

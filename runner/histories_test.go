@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/estimator"
@@ -177,7 +179,7 @@ func (m mortal) Kill(ctx context.Context, id string) error {
 func newWorld(t *testing.T, dir string, seed uint64, points []failpoint.Point) *world {
 	w := &world{
 		t: t, dir: dir, rnd: rand.New(rand.NewPCG(seed, 12)), points: points,
-		engine: containerstest.NewFake(), cards: newCards(2, 40*mapper.GiB),
+		engine: containerstest.NewFake(), cards: newCards(2, 40*units.GiB),
 		starts: map[string]int{}, live: map[string]*containerstest.Process{}, acked: map[int64]string{}, stopped: map[int64]time.Time{}, ended: map[string]time.Time{}, removed: map[int64]bool{}, asked: map[int64]bool{},
 	}
 	for image, run := range map[string]containerstest.Script{
@@ -248,7 +250,7 @@ func (w *world) start(point string, nth int) {
 	}
 	opt.Mapper.Policy = []string{"first-fit", "best-fit", "magm", "round-robin"}[w.rnd.IntN(4)]
 	opt.Mapper.WarmUp, opt.Mapper.Backoff = 0, time.Duration(1+w.rnd.IntN(60))*time.Second
-	opt.Mapper.Headroom = mapper.Bytes(w.rnd.IntN(3)) * 512 * mapper.MiB
+	opt.Mapper.Headroom = units.Bytes(w.rnd.IntN(3)) * 512 * units.MiB
 	opt.Mapper.Shrink = time.Duration(w.rnd.IntN(10)) * time.Minute
 	born := make(chan struct{})
 	l.done.Go(func() { // a life may end at a point in here

@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -10,7 +12,7 @@ import (
 type change struct {
 	// events returns what has happened, given the present, and the records of
 	// tasks that are new or have news. An error refuses the change.
-	events func(now mapper.Instant) ([]mapper.Event, []*Record, error)
+	events func(now units.Instant) ([]mapper.Event, []*Record, error)
 	// fresh: events looks at the state, so all that came before the change must
 	// have been applied.
 	fresh bool
@@ -26,7 +28,7 @@ type change struct {
 
 // fact is a change that has happened already.
 func fact(ev mapper.Event) *change {
-	return &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, []*Record, error) {
+	return &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
 		return []mapper.Event{ev}, nil, nil
 	}}
 }

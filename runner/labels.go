@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/mapper"
 )
@@ -94,7 +96,7 @@ func (w *worker) uuids() []string {
 }
 
 // mostGranted is the largest of its grants.
-func (w *worker) mostGranted() (most mapper.Bytes) {
+func (w *worker) mostGranted() (most units.Bytes) {
 	for _, g := range w.launch.Grants {
 		most = max(most, g.Memory)
 	}

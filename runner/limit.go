@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/mapper"
 	"carma/runner/limits"
@@ -40,7 +42,7 @@ type Limits struct {
 	// Caps is CapsGrowth, CapsFractions or CapsOff; empty: off.
 	Caps string
 	// Context is what a CUDA context takes beside an allocator's memory.
-	Context mapper.Bytes
+	Context units.Bytes
 	// User is who sets the limits; nil: this process's user. For tests.
 	User func() int
 }
@@ -163,7 +165,7 @@ func (w *worker) hold(ctx context.Context, id string) (pid int, err error) {
 // bounds are the limits of an attempt on gpus: its grant is guaranteed, as far as
 // the engine lets that be given back, and the end, unless it may burst.
 func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Limit {
-	room := map[mapper.GPUID]mapper.Bytes{}
+	room := map[mapper.GPUID]units.Bytes{}
 	if w.opt.Limits.Burst {
 		_ = w.look(ctx, func(s *mapper.State) {
 			for _, g := range s.GPUs() {

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/journal"
 	"carma/runner/limits"
@@ -93,7 +94,7 @@ func (l *limitRig) nothingLeft() {
 // limited.
 func TestDriverLimit(t *testing.T) {
 	l := newLimitRig(t, "615.36.01")
-	l.finished(l.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(3 * mapper.GiB)}))
+	l.finished(l.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(3 * units.GiB)}))
 	got, err := l.smi.Calls()
 	if err != nil || len(got) != 5 {
 		t.Fatalf("calls %q, %v", got, err)
@@ -116,15 +117,15 @@ func TestDriverLimit(t *testing.T) {
 func TestDriverLimitBurst(t *testing.T) {
 	l := newLimitRig(t, "615.1", withMPS(t), func(g *rig) {
 		g.opt.Limits.Burst = true
-		g.opt.Mapper.Headroom = mapper.GiB
-		g.cards = newCards(1, 40*mapper.GiB)
+		g.opt.Mapper.Headroom = units.GiB
+		g.cards = newCards(1, 40*units.GiB)
 	})
 	env := make(chan []string, 1)
 	l.script("look", func(_ context.Context, p *containerstest.Process) int { env <- p.Spec.Env; return 0 })
 	l.script("stay", untilStopped)
-	first := l.run(api.Submit{Image: "stay", Mem: int64(10 * mapper.GiB)})
+	first := l.run(api.Submit{Image: "stay", Mem: int64(10 * units.GiB)})
 	l.running(first)
-	l.finished(l.run(api.Submit{Image: "look", Mem: int64(3 * mapper.GiB)}))
+	l.finished(l.run(api.Submit{Image: "look", Mem: int64(3 * units.GiB)}))
 	l.calls("set GPU-a c1 10240 39936", "set GPU-a c2 3072 29696", "set GPU-a c2 0 max")
 	for _, kv := range <-env {
 		if strings.HasPrefix(kv, "CUDA_MPS_PINNED") {
@@ -142,7 +143,7 @@ func TestDriverLimitRestart(t *testing.T) {
 	l := newLimitRig(t, "615.1")
 	end := make(chan bool)
 	l.script("wait", func(context.Context, *containerstest.Process) int { <-end; return 0 })
-	ref := l.run(api.Submit{Image: "wait", Mem: int64(3 * mapper.GiB)})
+	ref := l.run(api.Submit{Image: "wait", Mem: int64(3 * units.GiB)})
 	l.running(ref)
 	l.stop()
 	close(end)
@@ -162,7 +163,7 @@ func TestDriverLimitHeld(t *testing.T) {
 	for range 4 { // each is repeated after a pause
 		l.engine.FailNext(containerstest.OpStart, fmt.Errorf("start: %w", containers.ErrUnavailable))
 	}
-	ref := l.run(api.Submit{Image: "train", Mem: int64(3 * mapper.GiB)})
+	ref := l.run(api.Submit{Image: "train", Mem: int64(3 * units.GiB)})
 	l.eventually("it is held and was to start", func() bool { return l.engine.Calls(containerstest.OpStart) > 0 })
 	l.engine.Down()
 	l.stop()
@@ -182,7 +183,7 @@ func TestDriverLimitRefused(t *testing.T) {
 		if err := l.smi.Break(true); err != nil {
 			t.Fatal(err)
 		}
-		ref := l.run(api.Submit{Image: "train", Mem: int64(3 * mapper.GiB)})
+		ref := l.run(api.Submit{Image: "train", Mem: int64(3 * units.GiB)})
 		task := l.until(ref, "at its end, or waiting for the driver", func(t api.Task) bool {
 			last := len(t.Attempts) - 1
 			return t.Finished() || last >= 0 && t.Attempts[last].Starts >= 3
@@ -226,7 +227,7 @@ func TestDriverLimitWhere(t *testing.T) {
 				t.Errorf("doctor says %+v, %v", checks, err)
 			}
 			if row.name == "MIG" { // an instance of its own
-				l.finished(l.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(mapper.GiB)}))
+				l.finished(l.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(units.GiB)}))
 				l.calls("set GPU-b c1 1024 1024", "program", "set GPU-b c1 0 max")
 			}
 			l.stop()

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/mapper"
 	"carma/runner/journal"
@@ -168,7 +170,7 @@ func (r *Runner) launchable() (up bool, why string) {
 
 // engineNow is the engine's state when the loop comes to it.
 func (r *Runner) engineNow() *change {
-	return &change{keep: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+	return &change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		if r.draining.Load() {
 			return nil, nil, nil // nothing is started anyway
 		}

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 	"carma/runner/journal"
 )
@@ -16,12 +17,12 @@ import (
 func olderCopy(t *testing.T, acceptLoss bool) (*rig, *gated) {
 	g := newRig(t)
 	p := g.gated("train")
-	g.running(g.run(api.Submit{Image: "train", Mem: int64(4 * mapper.GiB)}))
+	g.running(g.run(api.Submit{Image: "train", Mem: int64(4 * units.GiB)}))
 	file := filepath.Join(t.TempDir(), "backup.db")
 	if _, _, err := journal.Backup(g.dir, file); err != nil {
 		t.Fatal(err)
 	}
-	g.running(g.run(api.Submit{Image: "train", Name: "newer", Mem: int64(4 * mapper.GiB)}))
+	g.running(g.run(api.Submit{Image: "train", Name: "newer", Mem: int64(4 * units.GiB)}))
 	g.stop()
 	g.setBack(file, acceptLoss)
 	g.engine.Down()
@@ -35,7 +36,7 @@ func olderCopy(t *testing.T, acceptLoss bool) (*rig, *gated) {
 func TestNewerWhenEngineComesBack(t *testing.T) {
 	g, p := olderCopy(t, false)
 	g.start()
-	waits := g.run(api.Submit{Image: "train", Mem: int64(mapper.GiB)})
+	waits := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
 	g.engine.Up()
 	g.eventually("readyz tells of the newer container", func() bool {
 		status, body := g.get("/readyz")
@@ -92,7 +93,7 @@ func TestAcceptLossWithEngineDown(t *testing.T) {
 	if task := g.running("2"); task.Name != "newer" {
 		t.Errorf("task 2 is %+v", task)
 	}
-	if third := g.run(api.Submit{Image: "train", Mem: int64(mapper.GiB)}); third != "3" {
+	if third := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)}); third != "3" {
 		t.Errorf("the next task is %s, want 3", third)
 	}
 	g.running("3")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/journal"
 	"carma/test/failpoint"
@@ -111,7 +113,7 @@ type round struct {
 
 // gather asks the changes of a batch for their events; those that refuse are
 // answered at once.
-func (r *Runner) gather(batch []*change, now mapper.Instant) (*round, error) {
+func (r *Runner) gather(batch []*change, now units.Instant) (*round, error) {
 	clear(r.names)
 	g := &round{store: r.pending}
 	for _, c := range batch {

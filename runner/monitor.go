@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/gpu"
 
@@ -38,12 +40,12 @@ type attemptKey struct {
 
 // sighting is what was seen of an attempt.
 type sighting struct {
-	peak  mapper.Bytes
+	peak  units.Bytes
 	curve curve
 }
 
 type reading struct {
-	at                  mapper.Instant
+	at                  units.Instant
 	smact, smocc, drama float64
 }
 
@@ -118,10 +120,10 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 }
 
 // watch keeps what the attempts use, each on the GPU where it uses most.
-func (m *monitor) watch(now mapper.Instant, samples []gpu.Sample) {
-	most := map[attemptKey]mapper.Bytes{}
+func (m *monitor) watch(now units.Instant, samples []gpu.Sample) {
+	most := map[attemptKey]units.Bytes{}
 	for _, s := range samples {
-		here, peak := map[attemptKey]mapper.Bytes{}, map[attemptKey]mapper.Bytes{}
+		here, peak := map[attemptKey]units.Bytes{}, map[attemptKey]units.Bytes{}
 		for _, p := range s.Processes {
 			if p.Task == 0 {
 				continue
@@ -166,9 +168,9 @@ func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
 }
 
 // digest turns one GPU's reading into what the mapper wants to know.
-func (m *monitor) digest(now mapper.Instant, s gpu.Sample) mapper.GPUSample {
+func (m *monitor) digest(now units.Instant, s gpu.Sample) mapper.GPUSample {
 	out := mapper.GPUSample{ID: mapper.GPUID(s.UUID), Used: s.Used, Fault: s.Fault}
-	var ours mapper.Bytes
+	var ours units.Bytes
 	for _, p := range s.Processes {
 		if p.Task == 0 {
 			continue
@@ -201,7 +203,7 @@ func (m *monitor) digest(now mapper.Instant, s gpu.Sample) mapper.GPUSample {
 // fill the journal.
 func percent(v float64) float64 { return math.Round(min(1, max(0, v))*100) / 100 }
 
-func addUse(uses []mapper.TaskUse, id mapper.TaskID, used mapper.Bytes) []mapper.TaskUse {
+func addUse(uses []mapper.TaskUse, id mapper.TaskID, used units.Bytes) []mapper.TaskUse {
 	for i := range uses {
 		if uses[i].Task == id {
 			uses[i].Used += used
@@ -232,7 +234,7 @@ func alike(a, b mapper.Sampled) bool {
 }
 
 // sighting returns what was seen of an attempt so far.
-func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak mapper.Bytes, c *curve) {
+func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak units.Bytes, c *curve) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.seen[attemptKey{task, attempt}]; s != nil {
@@ -261,7 +263,7 @@ func (m *monitor) reading(uuid string) (s gpu.Sample, ok bool) {
 }
 
 // fullness is the share of a card's memory that was in use in the last sample.
-func (m *monitor) fullness(uuid string, capacity mapper.Bytes) float64 {
+func (m *monitor) fullness(uuid string, capacity units.Bytes) float64 {
 	if s, ok := m.reading(uuid); ok && capacity > 0 {
 		return float64(s.Used) / float64(capacity)
 	}

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
-	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/mounts"
 
@@ -237,7 +238,7 @@ func (r *Runner) sweepMounts() {
 	}
 	starting := map[string]bool{}
 	for _, t := range r.state.Tasks() {
-		if a := t.Current(); a != nil && a.Started == mapper.Instant(0) {
+		if a := t.Current(); a != nil && a.Started == units.Instant(0) {
 			starting[r.containerName(t.ID, a.N)] = true
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 	"carma/runner/journal"
 
@@ -63,13 +64,13 @@ func (g *rig) labelled() (running []string) {
 func TestOlderCopyBesideContainers(t *testing.T) {
 	g := newRig(t)
 	p := g.gated("train")
-	first := g.run(api.Submit{Image: "train", Mem: int64(4 * mapper.GiB)})
+	first := g.run(api.Submit{Image: "train", Mem: int64(4 * units.GiB)})
 	g.running(first)
 	file := filepath.Join(t.TempDir(), "backup.db")
 	if _, _, err := journal.Backup(g.dir, file); err != nil { // beside the daemon
 		t.Fatal(err)
 	}
-	second := g.run(api.Submit{Image: "train", Name: "newer", Mem: int64(4 * mapper.GiB)})
+	second := g.run(api.Submit{Image: "train", Name: "newer", Mem: int64(4 * units.GiB)})
 	g.running(second)
 	g.stop()
 	g.setBack(file, false)
@@ -95,7 +96,7 @@ func TestOlderCopyBesideContainers(t *testing.T) {
 		t.Errorf("taken in as %+v", taken)
 	}
 	g.running(first)
-	if third := g.run(api.Submit{Image: "train", Mem: int64(mapper.GiB)}); third != "3" {
+	if third := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)}); third != "3" {
 		t.Errorf("the next task is %s, want 3", third)
 	}
 	g.running("3")
@@ -123,7 +124,7 @@ func TestOlderCopyBesideContainers(t *testing.T) {
 func TestNothingLeft(t *testing.T) {
 	g := newRig(t)
 	p := g.gated("train")
-	ref := g.run(api.Submit{Image: "train", Mem: int64(4 * mapper.GiB)})
+	ref := g.run(api.Submit{Image: "train", Mem: int64(4 * units.GiB)})
 	g.running(ref)
 	g.stop()
 	if err := os.Remove(filepath.Join(g.dir, "carma.db")); err != nil {
@@ -149,11 +150,11 @@ func TestLostEventsKeptRecords(t *testing.T) {
 	g := newRig(t)
 	p := g.gated("train")
 	g.script("quick", printing(0, "done"))
-	quick := g.run(api.Submit{Image: "quick", Mem: int64(mapper.GiB)})
+	quick := g.run(api.Submit{Image: "quick", Mem: int64(units.GiB)})
 	g.finished(quick)
-	runs := g.run(api.Submit{Image: "train", Mem: int64(4 * mapper.GiB)})
+	runs := g.run(api.Submit{Image: "train", Mem: int64(4 * units.GiB)})
 	g.running(runs)
-	waits := g.run(api.Submit{Image: "train", Mem: int64(mapper.GiB), Delay: time.Hour})
+	waits := g.run(api.Submit{Image: "train", Mem: int64(units.GiB), Delay: time.Hour})
 	g.stop()
 	db, err := sql.Open("sqlite", filepath.Join(g.dir, "carma.db"))
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/mapper"
@@ -90,7 +92,7 @@ func goOn(t *testing.T, dir string) (found []gpu.Device) {
 			}
 		}
 	}
-	anchor, err := json.Marshal(clockAnchor{Wall: time.Now().UnixNano(), Sim: mapper.Instant(last), Speed: 1})
+	anchor, err := json.Marshal(clockAnchor{Wall: time.Now().UnixNano(), Sim: units.Instant(last), Speed: 1})
 	if err == nil {
 		err = j.SetMeta("clock", anchor)
 	}

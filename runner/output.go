@@ -7,8 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
-	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/tasklog"
 
@@ -206,7 +207,7 @@ func (r *Runner) outputView() *api.Output {
 func (r *Runner) checkOutput() api.Check {
 	v := r.outputView()
 	c := api.Check{Name: "output", Status: "ok", Detail: fmt.Sprintf("%s of at most %s in %s; %d finished tasks are kept",
-		mapper.Bytes(v.Bytes), mapper.Bytes(v.Total), v.Dir, v.Finished)}
+		units.Bytes(v.Bytes), units.Bytes(v.Total), v.Dir, v.Finished)}
 	err := r.Logs.Check()
 	var fs unix.Statfs_t
 	free := int64(-1)
@@ -218,7 +219,7 @@ func (r *Runner) checkOutput() api.Check {
 		c.Status, c.Detail = "failure", "output cannot be kept: "+err.Error()
 		c.Mend = "make " + v.Dir + " a folder that the daemon can write, or set output-dir; tasks go on meanwhile"
 	case free >= 0 && free < v.Free:
-		c.Status, c.Detail = "warning", fmt.Sprintf("only %s free in %s: output stops growing at %s", mapper.Bytes(free), v.Dir, mapper.Bytes(v.Free))
+		c.Status, c.Detail = "warning", fmt.Sprintf("only %s free in %s: output stops growing at %s", units.Bytes(free), v.Dir, units.Bytes(v.Free))
 		c.Mend = "free some space, or set output-dir to another disk"
 	}
 	return c

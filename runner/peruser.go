@@ -3,17 +3,18 @@ package runner
 import (
 	"slices"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
 // PerUser bounds what one user may have of the daemon itself. 0 is no limit;
 // root and admins have none.
 type PerUser struct {
-	Tasks       int          // unfinished tasks
-	Bytes       mapper.Bytes // what these were submitted with
-	High        int          // of them with priority high
-	Connections int          // open ones
+	Tasks       int         // unfinished tasks
+	Bytes       units.Bytes // what these were submitted with
+	High        int         // of them with priority high
+	Connections int         // open ones
 	// MayHigh is who may use priority high: all, admins, or a group's name.
 	MayHigh string
 }
@@ -64,7 +65,7 @@ func (r *Runner) room(in *intake) error {
 	case limit.Tasks > 0 && have.tasks > limit.Tasks:
 		return refusef(429, "you would have %d unfinished tasks, and this server takes at most %d of one user (user-tasks); wait until some have ended, or `carma stop` some", have.tasks, limit.Tasks)
 	case limit.Bytes > 0 && have.bytes > int64(limit.Bytes):
-		return refusef(429, "your unfinished tasks were submitted with %s, and this server keeps at most %s of one user (user-bytes); wait until some have ended, or put long commands and environments into files", mapper.Bytes(have.bytes), limit.Bytes)
+		return refusef(429, "your unfinished tasks were submitted with %s, and this server keeps at most %s of one user (user-bytes); wait until some have ended, or put long commands and environments into files", units.Bytes(have.bytes), limit.Bytes)
 	case limit.High > 0 && have.high > limit.High:
 		return refusef(429, "you would have %d unfinished tasks of priority high, and this server takes at most %d of one user (user-high); submit the others with --priority normal", have.high, limit.High)
 	}

@@ -3,7 +3,8 @@ package runner
 import (
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
@@ -12,17 +13,17 @@ func TestPreview(t *testing.T) {
 	g := newRig(t)
 	g.script("good", printing(0))
 	tasks := []api.Submit{
-		{Image: "good", Part: "a", Mem: int64(30 * mapper.GiB)}, {Image: "good", Part: "b", EstModel: "resnet50", BatchSize: 64},
-		{Image: "good", Part: "c", Mem: int64(30 * mapper.GiB), GPUs: 2}, {Image: "good", Part: "d", Mem: 1 << 30, After: []api.Dependency{{Part: "a"}}},
+		{Image: "good", Part: "a", Mem: int64(30 * units.GiB)}, {Image: "good", Part: "b", EstModel: "resnet50", BatchSize: 64},
+		{Image: "good", Part: "c", Mem: int64(30 * units.GiB), GPUs: 2}, {Image: "good", Part: "d", Mem: 1 << 30, After: []api.Dependency{{Part: "a"}}},
 	}
 	p, err := g.api.Preview(g.ctx(), api.Submission{Group: "plan", Tasks: tasks})
 	if err != nil || len(p.Tasks) != 4 || p.Group != "plan" {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if v := p.Tasks[0]; len(v.GPUs) != 1 || v.Waits != "" || v.Need != int64(30*mapper.GiB) || v.Estimate.Method != "declared" || v.Name != "plan-a" {
+	if v := p.Tasks[0]; len(v.GPUs) != 1 || v.Waits != "" || v.Need != int64(30*units.GiB) || v.Estimate.Method != "declared" || v.Name != "plan-a" {
 		t.Errorf("the first: %+v", v)
 	}
-	if v := p.Tasks[1]; v.Estimate.Method != "catalogue" || v.Estimate.Memory < int64(7*mapper.GiB) || len(v.GPUs) != 1 || v.GPUs[0] == p.Tasks[0].GPUs[0] {
+	if v := p.Tasks[1]; v.Estimate.Method != "catalogue" || v.Estimate.Memory < int64(7*units.GiB) || len(v.GPUs) != 1 || v.GPUs[0] == p.Tasks[0].GPUs[0] {
 		t.Errorf("the second: %+v", v)
 	}
 	if v := p.Tasks[2]; len(v.GPUs) != 0 || v.Waits == "" {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/configs/models"
 	"carma/containers"
 	"carma/estimator"
@@ -121,13 +123,13 @@ func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
 		r.Log.Info().Int64("task", int64(rec.ID())).Str("reason", err.Error()).Msg("the probe found nothing")
 		est.Detail = fmt.Sprintf("the probe found nothing (%v); %s", err, est.Detail)
 	}
-	_ = r.do(ctx, &change{keep: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+	_ = r.do(ctx, &change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		return r.probed(now, rec.ID(), est, expected)
 	}}) // an error: the daemon stops
 }
 
 // probed queues a task after its probe; the loop only.
-func (r *Runner) probed(now mapper.Instant, id mapper.TaskID, est estimator.Estimate, expected mapper.Expected) ([]mapper.Event, []*Record, error) {
+func (r *Runner) probed(now units.Instant, id mapper.TaskID, est estimator.Estimate, expected mapper.Expected) ([]mapper.Event, []*Record, error) {
 	rec, _ := r.book.get(id)
 	if rec == nil || rec.Task.Phase != mapper.Estimating {
 		return nil, nil, nil

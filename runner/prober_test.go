@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers/containerstest"
 	"carma/estimator"
 	"carma/estimator/probe"
@@ -29,7 +31,7 @@ func (s sized) Estimate(q estimator.Query) (estimator.Estimate, error) {
 	if q.Network == nil {
 		return s.Catalogue.Estimate(q)
 	}
-	m := mapper.Bytes(q.Network.Train.Batch) * mapper.GiB
+	m := units.Bytes(q.Network.Train.Batch) * units.GiB
 	return estimator.Estimate{Memory: m, Point: m, Method: "sized", Detail: "by its network"}, nil
 }
 
@@ -93,7 +95,7 @@ func TestProbe(t *testing.T) {
 	g.script("train", trains(6))
 	ref := g.run(api.Submit{Image: "train", Probe: true})
 	task := g.running(ref)
-	if task.Need != int64(6*mapper.GiB) || task.Estimate.Method != "sized" || task.Estimate.Detail != "by its network" {
+	if task.Need != int64(6*units.GiB) || task.Estimate.Method != "sized" || task.Estimate.Detail != "by its network" {
 		t.Errorf("booked %d, estimate %+v", task.Need, task.Estimate)
 	}
 	if n := g.probesLeft(); n != 0 {
@@ -158,7 +160,7 @@ func TestProbeKilled(t *testing.T) {
 		t.Errorf("why: %q, %v", why.Summary, err)
 	}
 	close(hold)
-	if task := g.running(ref); task.Need != int64(6*mapper.GiB) || len(task.Attempts) != 1 {
+	if task := g.running(ref); task.Need != int64(6*units.GiB) || len(task.Attempts) != 1 {
 		t.Errorf("need %d, attempts %+v", task.Need, task.Attempts)
 	}
 	if n := g.probesLeft(); n != 0 {
@@ -205,14 +207,14 @@ func TestProbeNotNeeded(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", s, err, why)
 		}
 	}
-	refused(api.Submit{Image: "train", Probe: true, Mem: int64(mapper.GiB)}, "--mem")
+	refused(api.Submit{Image: "train", Probe: true, Mem: int64(units.GiB)}, "--mem")
 	g.opt.Probing.When = ProbeNever
 	g.restart()
 	refused(api.Submit{Image: "train", Probe: true}, "does not probe")
 	g.opt.Probing.When = ProbeUnknown
 	g.restart()
 	g.finished(g.run(api.Submit{Image: "train", Command: []string{"unknown"}}))
-	g.finished(g.run(api.Submit{Image: "train", Command: []string{"known"}, Mem: int64(mapper.GiB)}))
+	g.finished(g.run(api.Submit{Image: "train", Command: []string{"known"}, Mem: int64(units.GiB)}))
 	if n := probes.Load(); n != 1 {
 		t.Errorf("%d probes, want that of the unknown", n)
 	}
@@ -246,7 +248,7 @@ func TestProbeNotAgain(t *testing.T) {
 	hold.Store(true)
 	ref := g.run(api.Submit{Image: "train", Probe: true})
 	task := g.running(ref)
-	g.cards.set(gpu.Sample{UUID: task.Attempts[0].GPUs[0].UUID, Used: 3 * mapper.GiB, Processes: []gpu.Process{{Task: mapper.TaskID(task.ID), Attempt: 1, Used: 3 * mapper.GiB}}})
+	g.cards.set(gpu.Sample{UUID: task.Attempts[0].GPUs[0].UUID, Used: 3 * units.GiB, Processes: []gpu.Process{{Task: mapper.TaskID(task.ID), Attempt: 1, Used: 3 * units.GiB}}})
 	g.eventually("it is seen", func() bool {
 		gpus, err := g.api.GPUs(g.ctx())
 		return err == nil && slices.ContainsFunc(gpus, func(g api.GPU) bool { return g.Used > 0 })
@@ -254,7 +256,7 @@ func TestProbeNotAgain(t *testing.T) {
 	hold.Store(false)
 	g.finished(ref)
 	task = g.finished(g.run(api.Submit{Image: "train", Probe: true}))
-	if task.Estimate.Method != string(mapper.FromHistory) || task.Estimate.Memory != int64(3*mapper.GiB+128*mapper.MiB) || probes.Load() != 1 {
+	if task.Estimate.Method != string(mapper.FromHistory) || task.Estimate.Memory != int64(3*units.GiB+128*units.MiB) || probes.Load() != 1 {
 		t.Errorf("%d probes, estimate %+v", probes.Load(), task.Estimate)
 	}
 }
@@ -263,7 +265,7 @@ func TestProbeNotAgain(t *testing.T) {
 type loose struct{ *estimator.Catalogue }
 
 func (loose) Estimate(estimator.Query) (estimator.Estimate, error) {
-	return estimator.Estimate{Memory: 99 * mapper.GiB, Point: 90 * mapper.GiB, Method: "carma", Detail: "90 GiB", Loose: true}, nil
+	return estimator.Estimate{Memory: 99 * units.GiB, Point: 90 * units.GiB, Method: "carma", Detail: "90 GiB", Loose: true}, nil
 }
 
 // TestLooseEstimate: a task is not refused for an estimate from a few figures.

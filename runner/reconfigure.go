@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/tasklog"
 )
@@ -50,7 +52,7 @@ func (r *Runner) Reconfigure(ctx context.Context, options mapper.Options, live L
 	if err != nil {
 		return err
 	}
-	err = r.do(ctx, &change{events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+	err = r.do(ctx, &change{events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		return []mapper.Event{mapper.Configured{At: now, Options: options, Format: mapper.DecisionFormat, Program: r.opt.Version}}, nil, nil
 	}})
 	if err != nil {

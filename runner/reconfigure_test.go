@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers/containerstest"
-	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/tasklog"
 )
@@ -14,12 +15,12 @@ import (
 // TestReconfigure: the mapper's options and some others change while the daemon
 // runs; options that cannot be change nothing.
 func TestReconfigure(t *testing.T) {
-	g := newRig(t, func(g *rig) { g.opt.Mapper.MaxTasks, g.cards = 1, newCards(1, 40*mapper.GiB) })
+	g := newRig(t, func(g *rig) { g.opt.Mapper.MaxTasks, g.cards = 1, newCards(1, 40*units.GiB) })
 	end := make(chan struct{})
 	defer close(end)
 	g.engine.AddImage("train", containerstest.Image{Run: func(context.Context, *containerstest.Process) int { <-end; return 0 }})
-	g.running(g.run(api.Submit{Image: "train", Mem: int64(mapper.GiB)}))
-	second := g.run(api.Submit{Image: "train", Mem: int64(mapper.GiB)})
+	g.running(g.run(api.Submit{Image: "train", Mem: int64(units.GiB)}))
+	second := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
 	options := g.opt.Mapper
 	options.MaxTasks = -1
 	if err := g.Reconfigure(g.ctx(), options, Live{}); err == nil || g.live().Pull != "missing" {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/test/failpoint"
 )
@@ -25,7 +27,7 @@ func (r *Runner) Remove(ctx context.Context, who Caller, ref string) error {
 // their output. What a daemon that is killed in between leaves of the output,
 // the next one deletes.
 func (r *Runner) remove(ctx context.Context, by string, ids ...mapper.TaskID) error {
-	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		for _, id := range ids {
 			if t, open := r.state.Task(id); open {
 				return nil, nil, refusef(409, "task %d is %s; `carma stop %d` first, or `carma rm -f %d`", id, t.Phase, id, id)

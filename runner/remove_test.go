@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 	"carma/runner/journal"
 )
@@ -18,14 +19,14 @@ func TestRemovedAtItsEnd(t *testing.T) {
 	g.script("ok", printing(0, "done"))
 	var refs []string
 	for range 30 {
-		ref := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)})
+		ref := g.run(api.Submit{Image: "ok", Mem: int64(units.GiB)})
 		refs = append(refs, ref)
 		g.finished(ref)
 		if err := g.api.Remove(g.ctx(), ref); err != nil {
 			t.Fatal(err)
 		}
 	}
-	last := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)})
+	last := g.run(api.Submit{Image: "ok", Mem: int64(units.GiB)})
 	g.finished(last)
 	g.restart()
 	for _, ref := range refs {
@@ -49,7 +50,7 @@ func TestRemovedAtItsEnd(t *testing.T) {
 func TestRemovedOutputIsSwept(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0, "done"))
-	removed, kept := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)}), g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)})
+	removed, kept := g.run(api.Submit{Image: "ok", Mem: int64(units.GiB)}), g.run(api.Submit{Image: "ok", Mem: int64(units.GiB)})
 	g.finished(removed)
 	g.finished(kept)
 	g.stop()
@@ -80,7 +81,7 @@ func TestRemovedOutputIsSwept(t *testing.T) {
 		t.Errorf("the other's output is %q", got)
 	}
 	// The number is not given again.
-	if next := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)}); next != "3" {
+	if next := g.run(api.Submit{Image: "ok", Mem: int64(units.GiB)}); next != "3" {
 		t.Errorf("the next task has number %s", next)
 	}
 }

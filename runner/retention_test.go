@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers/containerstest"
 	"carma/mapper"
 	"carma/runner/api"
@@ -16,7 +18,7 @@ import (
 func (g *rig) done(who Caller, n int) (refs []string) {
 	g.t.Helper()
 	for range n {
-		ref := g.runAs(who, api.Submit{Image: "one", Mem: int64(mapper.GiB)})
+		ref := g.runAs(who, api.Submit{Image: "one", Mem: int64(units.GiB)})
 		g.finished(ref)
 		refs = append(refs, ref)
 	}
@@ -106,8 +108,8 @@ func TestRetentionIsFair(t *testing.T) {
 func TestRetentionSparesNeeded(t *testing.T) {
 	g := keeping(t)
 	first := g.gated("gated")
-	needed := g.runAs(ann, api.Submit{Image: "gated", Mem: int64(mapper.GiB)})
-	next := g.runAs(ann, api.Submit{Image: "long", Mem: int64(mapper.GiB), After: []api.Dependency{{Task: needed}}})
+	needed := g.runAs(ann, api.Submit{Image: "gated", Mem: int64(units.GiB)})
+	next := g.runAs(ann, api.Submit{Image: "long", Mem: int64(units.GiB), After: []api.Dependency{{Task: needed}}})
 	close(first.gate)
 	g.running(next)
 	refs := g.done(ann, 2)
@@ -125,7 +127,7 @@ func TestRetentionSparesOpenGroups(t *testing.T) {
 	g := keeping(t)
 	tasks := make([]api.Submit, 7)
 	for i := range tasks {
-		tasks[i] = api.Submit{Image: "one", Mem: int64(mapper.GiB)}
+		tasks[i] = api.Submit{Image: "one", Mem: int64(units.GiB)}
 	}
 	tasks[6].Image = "long"
 	all, err := g.SubmitAll(g.ctx(), ann, api.Submission{Group: "lot", Tasks: tasks})

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/mapper"
@@ -69,12 +71,12 @@ func TestGPUOOMIsRelaunchedWithMore(t *testing.T) {
 		}
 		return 0
 	})
-	task := g.finished(g.run(api.Submit{Image: "hungry", Mem: int64(4 * mapper.GiB)}))
+	task := g.finished(g.run(api.Submit{Image: "hungry", Mem: int64(4 * units.GiB)}))
 	if task.Phase != "succeeded" || len(task.Attempts) != 2 || task.Attempts[0].Outcome != "gpu-oom" {
 		t.Fatalf("task is %s with %+v", task.Phase, task.Attempts)
 	}
 	// 9 GiB in use and 2 refused, a quarter more and a GiB.
-	if want := int64((11 * mapper.GiB).Scale(1.25) + mapper.GiB); task.Attempts[1].Grant != want {
+	if want := int64((11 * units.GiB).Scale(1.25) + units.GiB); task.Attempts[1].Grant != want {
 		t.Errorf("second grant is %d, want %d", task.Attempts[1].Grant, want)
 	}
 }
@@ -83,11 +85,11 @@ func TestGPUOOMIsRelaunchedWithMore(t *testing.T) {
 func TestProgramFaultIsNotRetried(t *testing.T) {
 	g := newRig(t)
 	g.script("bug", printing(1, "Traceback (most recent call last):", "ValueError: shapes do not match"))
-	task := g.finished(g.run(api.Submit{Image: "bug", Mem: int64(mapper.GiB)}))
+	task := g.finished(g.run(api.Submit{Image: "bug", Mem: int64(units.GiB)}))
 	if task.Phase != "failed" || len(task.Attempts) != 1 || *task.ExitCode != 1 {
 		t.Errorf("task is %s with %+v", task.Phase, task.Attempts)
 	}
-	task = g.finished(g.run(api.Submit{Image: "bug", Mem: int64(mapper.GiB), Retries: 2}))
+	task = g.finished(g.run(api.Submit{Image: "bug", Mem: int64(units.GiB), Retries: 2}))
 	if task.Phase != "failed" || len(task.Attempts) != 3 {
 		t.Errorf("with two retries: %s after %d attempts", task.Phase, len(task.Attempts))
 	}
@@ -96,7 +98,7 @@ func TestProgramFaultIsNotRetried(t *testing.T) {
 func TestStop(t *testing.T) {
 	g := newRig(t)
 	g.script("loop", untilStopped)
-	ref := g.run(api.Submit{Image: "loop", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "loop", Mem: int64(units.GiB)})
 	g.running(ref)
 	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{}); err != nil {
 		t.Fatal(err)
@@ -113,12 +115,12 @@ func TestRemoveOnlyFinished(t *testing.T) {
 	g := newRig(t)
 	g.script("loop", untilStopped)
 	g.script("ok", printing(0, "done"))
-	ref := g.run(api.Submit{Image: "loop", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "loop", Mem: int64(units.GiB)})
 	var status *api.StatusError
 	if err := g.api.Remove(g.ctx(), ref); !errors.As(err, &status) || status.Status != 409 {
 		t.Errorf("removing a running task: %v", err)
 	}
-	ok := g.run(api.Submit{Image: "ok", Mem: int64(mapper.GiB)})
+	ok := g.run(api.Submit{Image: "ok", Mem: int64(units.GiB)})
 	g.finished(ok)
 	if err := g.api.Remove(g.ctx(), ok); err != nil {
 		t.Fatal(err)
@@ -144,9 +146,9 @@ func TestRestartKeepsEverything(t *testing.T) {
 		p.Out("after")
 		return 0
 	})
-	running := g.run(api.Submit{Image: "long", Mem: int64(30 * mapper.GiB)})
-	second := g.run(api.Submit{Image: "long", Mem: int64(30 * mapper.GiB)})
-	queued := g.run(api.Submit{Image: "long", Mem: int64(30 * mapper.GiB)})
+	running := g.run(api.Submit{Image: "long", Mem: int64(30 * units.GiB)})
+	second := g.run(api.Submit{Image: "long", Mem: int64(30 * units.GiB)})
+	queued := g.run(api.Submit{Image: "long", Mem: int64(30 * units.GiB)})
 	g.running(running)
 	g.running(second)
 	before, err := g.api.Tasks(g.ctx(), api.ListOptions{})
@@ -183,7 +185,7 @@ func TestEndWhileTheDaemonIsDown(t *testing.T) {
 	g := newRig(t)
 	release := make(chan struct{})
 	g.script("long", func(context.Context, *containerstest.Process) int { <-release; return 7 })
-	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 	g.running(ref)
 	g.stop()
 	close(release)
@@ -204,7 +206,7 @@ func TestLaunchIsCarriedOutExactlyOnce(t *testing.T) {
 			var starts atomic.Int32
 			g.script("once", func(context.Context, *containerstest.Process) int { starts.Add(1); return 0 })
 			g.engine.LoseNext(op) // it takes effect, the answer is lost
-			ref := g.run(api.Submit{Image: "once", Mem: int64(mapper.GiB)})
+			ref := g.run(api.Submit{Image: "once", Mem: int64(units.GiB)})
 			if task := g.finished(ref); task.Phase != "succeeded" || len(task.Attempts) != 1 || starts.Load() != 1 {
 				t.Errorf("%s after %d attempts and %d starts", task.Phase, len(task.Attempts), starts.Load())
 			}
@@ -222,14 +224,14 @@ func TestEngineDownTasksWaitAndResume(t *testing.T) {
 		}
 		return 0
 	})
-	running := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	running := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 	g.running(running)
 	g.engine.Down()
 	g.eventually("the daemon notices", func() bool {
 		info, err := g.api.Info(g.ctx())
 		return err == nil && info.EngineDown != ""
 	})
-	sub, err := g.api.Submit(g.ctx(), api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	sub, err := g.api.Submit(g.ctx(), api.Submit{Image: "long", Mem: int64(units.GiB)})
 	if err != nil {
 		t.Fatalf("submission while the engine is down: %v", err)
 	}
@@ -258,7 +260,7 @@ func TestContainerKilledWithTheEngine(t *testing.T) {
 		}
 		return 0
 	})
-	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 	g.running(ref)
 	id := g.containers()[0].ID
 	g.engine.Down()
@@ -283,7 +285,7 @@ func TestContainerThatVanished(t *testing.T) {
 		}
 		return 0
 	})
-	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 	g.running(ref)
 	g.stop()
 	if err := g.engine.Remove(context.Background(), g.containers()[0].ID); err != nil {
@@ -308,7 +310,7 @@ func TestBadRequests(t *testing.T) {
 		"image":    {api.Submit{Image: "nothere"}, []string{"unknown image nothere"}},
 		"model":    {api.Submit{Image: "ok", EstModel: "resnet5"}, []string{"resnet5", "resnet50"}},
 		"gpus":     {api.Submit{Image: "ok", GPUs: 99}, []string{"--gpus", "99", "2"}},
-		"mem":      {api.Submit{Image: "ok", Mem: int64(900 * mapper.GiB)}, []string{"--mem", "900.0 GiB", "39.5 GiB"}},
+		"mem":      {api.Submit{Image: "ok", Mem: int64(900 * units.GiB)}, []string{"--mem", "900.0 GiB", "39.5 GiB"}},
 		"name":     {api.Submit{Image: "ok", Name: "a b"}, []string{"--name", "a b"}},
 		"number":   {api.Submit{Image: "ok", Name: "17"}, []string{"--name 17"}},
 		"taken":    {api.Submit{Image: "ok", Name: "taken"}, []string{"taken", "another name"}},
@@ -359,14 +361,14 @@ func TestImageLabelsAreEnough(t *testing.T) {
 func TestForeignMemoryIsReserved(t *testing.T) {
 	g := newRig(t)
 	for _, d := range g.cards.devices {
-		g.cards.set(gpu.Sample{UUID: d.UUID, Used: 35 * mapper.GiB, Processes: []gpu.Process{{PID: 1, Used: 35 * mapper.GiB}}})
+		g.cards.set(gpu.Sample{UUID: d.UUID, Used: 35 * units.GiB, Processes: []gpu.Process{{PID: 1, Used: 35 * units.GiB}}})
 	}
 	g.eventually("the monitor sees it", func() bool {
 		gpus, err := g.api.GPUs(g.ctx())
-		return err == nil && gpus[0].Foreign == int64(35*mapper.GiB) && gpus[1].Foreign == int64(35*mapper.GiB)
+		return err == nil && gpus[0].Foreign == int64(35*units.GiB) && gpus[1].Foreign == int64(35*units.GiB)
 	})
 	g.script("ok", printing(0))
-	ref := g.run(api.Submit{Image: "ok", Mem: int64(10 * mapper.GiB)})
+	ref := g.run(api.Submit{Image: "ok", Mem: int64(10 * units.GiB)})
 	why, err := g.api.Why(g.ctx(), ref)
 	if err != nil || why.Position != 1 || len(why.GPUs) != 2 || why.GPUs[0].Rule != "memory" {
 		t.Fatalf("why is %+v, %v", why, err)
@@ -390,7 +392,7 @@ func TestVerifyAcceptsWhatHappened(t *testing.T) {
 	})
 	var refs []string
 	for range 20 {
-		refs = append(refs, g.run(api.Submit{Image: "mixed", Command: []string{strconv.Itoa(len(refs))}, Mem: int64(4 * mapper.GiB)}))
+		refs = append(refs, g.run(api.Submit{Image: "mixed", Command: []string{strconv.Itoa(len(refs))}, Mem: int64(4 * units.GiB)}))
 	}
 	for i, ref := range refs {
 		if i == 10 {
@@ -419,7 +421,7 @@ func TestReboot(t *testing.T) {
 		}
 		return 0
 	})
-	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 	g.running(ref)
 	g.stop()
 	g.engine.End(g.containers()[0].ID, containers.Exit{Code: 143})
@@ -442,7 +444,7 @@ func TestTimeLimitIsNotForTheDaemon(t *testing.T) {
 		}
 		return 0
 	})
-	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB), TimeLimit: limit})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB), TimeLimit: limit})
 	started := g.running(ref).Started
 	g.stop()
 	close(release)
@@ -457,7 +459,7 @@ func TestTimeLimitIsNotForTheDaemon(t *testing.T) {
 	}
 	// One that is still running is stopped.
 	g.script("loop", untilStopped)
-	ref = g.run(api.Submit{Image: "loop", Mem: int64(mapper.GiB), TimeLimit: limit})
+	ref = g.run(api.Submit{Image: "loop", Mem: int64(units.GiB), TimeLimit: limit})
 	if task := g.finished(ref); task.Phase != "failed" || !strings.Contains(task.Reason, "time limit") {
 		t.Errorf("task is %s (%s)", task.Phase, task.Reason)
 	}

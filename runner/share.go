@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/mapper"
 	"carma/runner/api"
@@ -75,7 +77,7 @@ func (w *worker) share(spec *containers.Spec) {
 	}
 	limits := mps.Limits{Threads: w.opt.MPS.Threads}
 	if w.opt.MPS.LimitMemory && !w.bursts() {
-		most := mapper.Bytes(0) // which number a GPU has in the container is up to CUDA
+		most := units.Bytes(0) // which number a GPU has in the container is up to CUDA
 		for _, g := range w.launch.Grants {
 			most = max(most, g.Memory)
 		}

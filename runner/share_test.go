@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/mapper"
@@ -64,7 +66,7 @@ func TestMPSClient(t *testing.T) {
 	g := newRig(t, withMPS(t))
 	specs := make(chan *containerstest.Process, 4)
 	g.script("train", func(_ context.Context, p *containerstest.Process) int { specs <- p; return 0 })
-	g.finished(g.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(3 * mapper.GiB), Env: []string{"CUDA_MPS_PIPE_DIRECTORY=/elsewhere"}}))
+	g.finished(g.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(3 * units.GiB), Env: []string{"CUDA_MPS_PIPE_DIRECTORY=/elsewhere"}}))
 	p, group := <-specs, g.mps("GPU-a", "GPU-b")
 	if pipeOf(p) != group.Pipe {
 		t.Errorf("pipe folder %q, want %q", pipeOf(p), group.Pipe)
@@ -90,7 +92,7 @@ func TestMPSClient(t *testing.T) {
 // TestMPSFault: a fault that takes down two tasks is neither's until one of
 // them has it by itself; both run again, kept apart, and the server is mended.
 func TestMPSFault(t *testing.T) {
-	g := newRig(t, withMPS(t), func(g *rig) { g.cards = newCards(1, 40*mapper.GiB) })
+	g := newRig(t, withMPS(t), func(g *rig) { g.cards = newCards(1, 40*units.GiB) })
 	group := g.mps("GPU-a")
 	var together atomic.Int32
 	fault := printing(1, "RuntimeError: CUDA error: an illegal memory access was encountered")
@@ -123,8 +125,8 @@ func TestMPSFault(t *testing.T) {
 	}
 	g.script("victim", run(0))
 	g.script("culprit", run(1))
-	victim := g.run(api.Submit{Image: "victim", Mem: int64(4 * mapper.GiB)})
-	culprit := g.run(api.Submit{Image: "culprit", Mem: int64(4 * mapper.GiB)})
+	victim := g.run(api.Submit{Image: "victim", Mem: int64(4 * units.GiB)})
+	culprit := g.run(api.Submit{Image: "culprit", Mem: int64(4 * units.GiB)})
 	v, c := g.finished(victim), g.finished(culprit)
 	if v.Phase != "succeeded" || len(v.Attempts) != 2 || v.Attempts[0].Outcome != "mps-fault" || !v.Attempts[0].Blameless {
 		t.Errorf("the victim: %s, %+v", v.Phase, v.Attempts)
@@ -170,7 +172,7 @@ func TestMPSStop(t *testing.T) {
 			}
 		}
 	})
-	ref := g.run(api.Submit{Image: "stubborn", Mem: int64(4 * mapper.GiB)})
+	ref := g.run(api.Submit{Image: "stubborn", Mem: int64(4 * units.GiB)})
 	g.running(ref)
 	g.eventually("it is ready", func() bool { return slices.Contains(g.output(ref), "stdout:ready") })
 	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{}); err != nil {

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -24,7 +25,7 @@ func TestSickEngine(t *testing.T) {
 	g.engine.FailAll(containerstest.OpStart, errBridgeGone)
 	var refs []string
 	for range 6 {
-		refs = append(refs, g.run(api.Submit{Image: "train", Mem: int64(30 * mapper.GiB)}))
+		refs = append(refs, g.run(api.Submit{Image: "train", Mem: int64(30 * units.GiB)}))
 	}
 	notices := make(chan int, 1)
 	go func() {
@@ -84,7 +85,7 @@ func TestSickEngineRestart(t *testing.T) {
 	g.engine.FailAll(containerstest.OpStart, errBridgeGone)
 	var refs []string
 	for range 4 {
-		refs = append(refs, g.run(api.Submit{Image: "train", Mem: int64(30 * mapper.GiB)}))
+		refs = append(refs, g.run(api.Submit{Image: "train", Mem: int64(30 * units.GiB)}))
 	}
 	for range 3 {
 		g.eventually("the engine is known to be sick", func() bool {
@@ -107,7 +108,7 @@ func TestMissingDeviceNode(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
 	g.engine.FailNext(containerstest.OpStart, errors.New(`start: error gathering device information while adding custom device "/dev/nvidia0": no such file or directory`))
-	task := g.finished(g.run(api.Submit{Image: "train", Mem: int64(30 * mapper.GiB)}))
+	task := g.finished(g.run(api.Submit{Image: "train", Mem: int64(30 * units.GiB)}))
 	if task.Phase != "succeeded" || len(task.Attempts) != 2 || task.Attempts[0].GPUs[0] == task.Attempts[1].GPUs[0] {
 		t.Errorf("%s (%s), attempts %+v", task.Phase, task.Reason, task.Attempts)
 	}

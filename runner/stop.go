@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/test/failpoint"
@@ -20,7 +22,7 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 		return nil, err
 	}
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
-	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		ev, rec := r.cancel(now, rec.ID(), s, reason)
 		if ev == nil {
 			return nil, nil, nil // it has ended meanwhile, or nothing new is asked for
@@ -37,7 +39,7 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 // cancel is the event that stops a task, with its record. A task that is
 // stopping already is given less time, if less is asked for; nil: there is
 // nothing to do. The loop only.
-func (r *Runner) cancel(now mapper.Instant, id mapper.TaskID, s api.StopRequest, reason string) (*mapper.Cancel, *Record) {
+func (r *Runner) cancel(now units.Instant, id mapper.TaskID, s api.StopRequest, reason string) (*mapper.Cancel, *Record) {
 	t, open := r.state.Task(id)
 	rec, _ := r.book.get(id)
 	if !open || rec == nil {

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -30,7 +31,7 @@ func (g *rig) asksToStop(ref string, s api.StopRequest) {
 func (g *rig) stubborn() string {
 	g.t.Helper()
 	g.script("stubborn", stubborn)
-	ref := g.run(api.Submit{Image: "stubborn", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "stubborn", Mem: int64(units.GiB)})
 	g.running(ref)
 	return ref
 }
@@ -89,14 +90,14 @@ func TestSecondStop(t *testing.T) {
 func TestStopNow(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.StopGrace = time.Hour })
 	g.script("stubborn", stubborn)
-	late := g.run(api.Submit{Image: "stubborn", Mem: int64(mapper.GiB), TimeLimit: 10 * time.Millisecond})
+	late := g.run(api.Submit{Image: "stubborn", Mem: int64(units.GiB), TimeLimit: 10 * time.Millisecond})
 	g.until(late, "stopping", func(t api.Task) bool { return t.Phase == "stopping" }) // and not "running" until its end
 	g.asksToStop(late, api.StopRequest{Now: true})
 	if task := g.finished(late); task.Phase != "failed" || !strings.Contains(task.Reason, "time limit") {
 		t.Errorf("the task is %s (%s)", task.Phase, task.Reason)
 	}
 	all, err := g.api.SubmitAll(g.ctx(), api.Submission{Group: "lot", Tasks: []api.Submit{
-		{Image: "stubborn", Mem: int64(mapper.GiB)}, {Image: "stubborn", Mem: int64(mapper.GiB)},
+		{Image: "stubborn", Mem: int64(units.GiB)}, {Image: "stubborn", Mem: int64(units.GiB)},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func TestStopIsDurable(t *testing.T) {
 func TestRemovedBySomebodyElse(t *testing.T) {
 	g := newRig(t)
 	long := g.gated("long")
-	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 	g.running(ref)
 	if err := g.engine.Remove(t.Context(), g.containers()[0].ID); err != nil {
 		t.Fatal(err)
@@ -156,7 +157,7 @@ func TestWaitRefused(t *testing.T) {
 	g := newRig(t)
 	long := g.gated("long")
 	g.engine.FailNext(containerstest.OpWait, errors.New("no space left on device"))
-	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 	g.running(ref)
 	g.eventually("it is asked again", func() bool { return g.engine.Calls(containerstest.OpWait) > 1 })
 	close(long.gate)

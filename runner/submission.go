@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -27,7 +29,7 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 	var recs []*Record
 	err = r.do(ctx, &change{
 		fresh: slices.ContainsFunc(s.Tasks, func(t api.Submit) bool { return len(t.After) > 0 }),
-		events: func(now mapper.Instant) ([]mapper.Event, []*Record, error) {
+		events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 			events, all, err := r.plan(now, in)
 			if err != nil {
 				return nil, nil, err
@@ -97,7 +99,7 @@ func inTask(s api.Submission, i int, err error) error {
 
 // plan numbers and names the tasks of a submission and gives the events that
 // submit them. It changes nothing but the candidates' records; the loop only.
-func (r *Runner) plan(now mapper.Instant, in *intake) ([]mapper.Event, []*Record, error) {
+func (r *Runner) plan(now units.Instant, in *intake) ([]mapper.Event, []*Record, error) {
 	if err := r.room(in); err != nil {
 		return nil, nil, err
 	}

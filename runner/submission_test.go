@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/containers/containerstest"
 	"carma/mapper"
 	"carma/runner/api"
@@ -97,12 +99,12 @@ func TestArrayOfThousand(t *testing.T) {
 		}
 		return 0
 	})
-	all := g.submitAll(api.Submission{Group: "big", Tasks: array(1000, 8, api.Submit{Image: "one", Mem: int64(mapper.GiB)})})
+	all := g.submitAll(api.Submission{Group: "big", Tasks: array(1000, 8, api.Submit{Image: "one", Mem: int64(units.GiB)})})
 	if all.Tasks[999].ID != all.Tasks[0].ID+999 || all.Tasks[999].Name != "big-1000" {
 		t.Fatalf("the last task is %+v, the first %+v", all.Tasks[999], all.Tasks[0])
 	}
 	step := func(name string, after ...api.Dependency) api.Submit {
-		return api.Submit{Image: "step", Part: name, Mem: int64(mapper.GiB), Env: []string{"STEP=" + name}, After: after}
+		return api.Submit{Image: "step", Part: name, Mem: int64(units.GiB), Env: []string{"STEP=" + name}, After: after}
 	}
 	g.submitAll(api.Submission{Group: "diamond", Tasks: []api.Submit{
 		step("top", api.Dependency{Task: "big"}), step("left", api.Dependency{Part: "top"}), step("right", api.Dependency{Part: "top"}),
@@ -140,8 +142,8 @@ func TestArrayOfThousand(t *testing.T) {
 func TestSubmissionIsAtomic(t *testing.T) {
 	g := newRig(t)
 	g.script("step", printing(0))
-	ok := api.Submit{Image: "step", Part: "a", Mem: int64(mapper.GiB)}
-	first := g.run(api.Submit{Image: "step", Name: "taken", Mem: int64(mapper.GiB), Delay: 1 << 50})
+	ok := api.Submit{Image: "step", Part: "a", Mem: int64(units.GiB)}
+	first := g.run(api.Submit{Image: "step", Name: "taken", Mem: int64(units.GiB), Delay: 1 << 50})
 	edit := func(f func(*api.Submit)) api.Submit { s := ok; s.Part = "b"; f(&s); return s }
 	for _, c := range []struct {
 		group string
@@ -149,7 +151,7 @@ func TestSubmissionIsAtomic(t *testing.T) {
 		says  string
 	}{
 		{"", edit(func(s *api.Submit) { s.Image = "none" }), "b: unknown image none"},
-		{"", edit(func(s *api.Submit) { s.Mem = int64(99 * mapper.GiB) }), "--mem: 99.0 GiB"},
+		{"", edit(func(s *api.Submit) { s.Mem = int64(99 * units.GiB) }), "--mem: 99.0 GiB"},
 		{"", edit(func(s *api.Submit) { s.After = []api.Dependency{{Task: "nobody"}} }), "--after: no task and no group nobody"},
 		{"", edit(func(s *api.Submit) { s.After = []api.Dependency{{Part: "c"}} }), "no part c comes before"},
 		{"", edit(func(s *api.Submit) { s.After = []api.Dependency{{Part: "b"}} }), "no part b comes before"},
@@ -185,7 +187,7 @@ func TestGroup(t *testing.T) {
 		count(ctx, p)
 		return untilStopped(ctx, p)
 	})
-	tasks := array(20, 2, api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	tasks := array(20, 2, api.Submit{Image: "long", Mem: int64(units.GiB)})
 	g.submitAll(api.Submission{Group: "lot", Tasks: tasks})
 	g.running("lot-1")
 	g.running("lot-2")

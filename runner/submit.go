@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"carma/mapper/units"
+
 	"carma/configs/models"
 	"carma/containers"
 	"carma/estimator"
@@ -219,7 +221,7 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string, e
 	number(imageLabelBatch, &s.BatchSize)
 	number(imageLabelGPUs, &s.GPUs)
 	if text, ok := labels[imageLabelMem]; ok && s.Mem == 0 && !s.Probe {
-		b, err := mapper.ParseBytes(text)
+		b, err := units.ParseBytes(text)
 		if err != nil {
 			warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", imageLabelMem, err))
 		}
@@ -234,7 +236,7 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string, e
 func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Config) (estimator.Estimate, mapper.Expected, error) {
 	sub := rec.Submit
 	q := estimator.Query{
-		Declared: mapper.Bytes(sub.Mem), Model: sub.EstModel, Batch: batchSize(rec), GPUs: sub.GPUs, Estimator: sub.Estimator, Network: network,
+		Declared: units.Bytes(sub.Mem), Model: sub.EstModel, Batch: batchSize(rec), GPUs: sub.GPUs, Estimator: sub.Estimator, Network: network,
 		Few: estimator.Few{Params: sub.Params, Family: sub.Family, Input: sub.Input, Layers: sub.Layers},
 	}
 	if p := program(rec); p != "" && q.Declared == 0 {

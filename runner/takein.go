@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/journal"
@@ -124,7 +126,7 @@ func lostEstimate(rec *Record) mapper.Estimate {
 	case rec.Task.Estimate.Memory > 0:
 		return rec.Task.Estimate
 	case rec.Submit.Mem > 0:
-		return mapper.Estimate{Memory: mapper.Bytes(rec.Submit.Mem)}
+		return mapper.Estimate{Memory: units.Bytes(rec.Submit.Mem)}
 	}
 	return mapper.Estimate{WholeGPU: true}
 }
@@ -141,7 +143,7 @@ func (r *Runner) takeIn(found []stranger) (changes []*change, left []string) {
 			continue
 		}
 		r.Log.Warn().Int64("task", int64(s.task)).Int("attempt", s.attempt).Str("container", s.Name).Msg("a container that the journal does not know is taken in as a task")
-		changes = append(changes, &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, []*Record, error) {
+		changes = append(changes, &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
 			return []mapper.Event{ev}, []*Record{rec}, nil
 		}})
 	}
@@ -188,7 +190,7 @@ func (r *Runner) strangersRecord(s stranger) (*Record, mapper.TakenIn, error) {
 	}
 	ev.Grants = grants
 	if at, err := time.Parse(time.RFC3339Nano, s.Labels[LabelLaunched]); err == nil {
-		ev.Launched = mapper.InstantOf(at)
+		ev.Launched = units.InstantOf(at)
 	}
 	nonce := s.Labels[LabelNonce]
 	rec, err := r.Find(s.task.String())
@@ -235,7 +237,7 @@ func grantsOf(labels map[string]string) (grants []mapper.Grant, err error) {
 		if uuid == "" || err != nil || n < 0 {
 			return nil, fmt.Errorf("its label %s, %q, does not say what was granted", LabelGrants, list)
 		}
-		grants = append(grants, mapper.Grant{GPU: mapper.GPUID(uuid), Memory: mapper.Bytes(n)})
+		grants = append(grants, mapper.Grant{GPU: mapper.GPUID(uuid), Memory: units.Bytes(n)})
 	}
 	return grants, nil
 }

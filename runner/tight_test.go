@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -45,7 +47,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	p := g.gated("train")
-	task := api.Submit{Image: "train", Mem: int64(mapper.GiB)}
+	task := api.Submit{Image: "train", Mem: int64(units.GiB)}
 	stopped, ends, goesOn := g.run(task), g.run(task), g.run(task)
 	for _, ref := range []string{stopped, ends, goesOn} {
 		g.running(ref)
@@ -55,7 +57,7 @@ func TestFullDisk(t *testing.T) {
 	accepted := []string{}
 	refused := false
 	for range 3000 {
-		s, err := g.api.Submit(g.ctx(), api.Submit{Image: "train", Mem: int64(39 * mapper.GiB)})
+		s, err := g.api.Submit(g.ctx(), api.Submit{Image: "train", Mem: int64(39 * units.GiB)})
 		if status, ok := errors.AsType[*api.StatusError](err); ok && status.Status == 507 {
 			refused = true
 			break

@@ -8,9 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/containers/containerstest"
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -73,15 +74,15 @@ func TestCallsHaveLimits(t *testing.T) {
 func TestHungEngineHoldsUpNobody(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Init = "/bin/true" })
 	long := g.gated("long")
-	ref := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	ref := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 	g.running(ref)
-	stopped := g.run(api.Submit{Image: "long", Mem: int64(mapper.GiB)})
+	stopped := g.run(api.Submit{Image: "long", Mem: int64(units.GiB)})
 	g.running(stopped)
 	g.engine.Freeze()
 	defer g.engine.Thaw()
 	many := api.Submission{}
 	for range 20 {
-		many.Tasks = append(many.Tasks, api.Submit{Image: "other", Mem: int64(mapper.GiB)})
+		many.Tasks = append(many.Tasks, api.Submit{Image: "other", Mem: int64(units.GiB)})
 	}
 	all, err := g.api.SubmitAll(g.ctx(), many)
 	if err != nil || len(all.Warnings) != 1 || !strings.Contains(all.Warnings[0], "does not answer") {

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/containers/containerstest"
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -16,7 +17,7 @@ func TestUser(t *testing.T) {
 	g := newRig(t)
 	ran := make(chan string, 2)
 	g.script("train", func(_ context.Context, p *containerstest.Process) int { ran <- p.Spec.User; return 0 })
-	s := api.Submit{Image: "train", Mem: int64(mapper.GiB), User: "7:8"}
+	s := api.Submit{Image: "train", Mem: int64(units.GiB), User: "7:8"}
 	if _, err := g.Submit(g.ctx(), Caller{Name: "root"}, s); err != nil {
 		t.Fatal(err)
 	}

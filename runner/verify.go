@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/journal"
 )
@@ -103,7 +105,7 @@ func (v *verifier) read(j *journal.Reader) error {
 	if err != nil {
 		return err
 	}
-	var began mapper.Instant
+	var began units.Instant
 	for p, err := range history(j, v.First-1) {
 		if err != nil {
 			return err

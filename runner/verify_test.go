@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/containers/containerstest"
-	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/journal"
 )
@@ -33,7 +34,7 @@ func mixed(t *testing.T) string {
 		return 0
 	})
 	for i := range 8 {
-		ref := g.run(api.Submit{Image: "mixed", Command: []string{strconv.Itoa(i)}, Mem: int64(4 * mapper.GiB), Retries: i % 4 / 2})
+		ref := g.run(api.Submit{Image: "mixed", Command: []string{strconv.Itoa(i)}, Mem: int64(4 * units.GiB), Retries: i % 4 / 2})
 		if i%4 == 2 {
 			if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{Reason: "enough"}); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/mapper/words"
 	"carma/runner/api"
@@ -221,10 +223,10 @@ func (r *Runner) gpuRef(id mapper.GPUID) api.GPURef {
 	return ref
 }
 
-func (r *Runner) capacity(id mapper.GPUID) mapper.Bytes { return r.devices[id].Capacity }
+func (r *Runner) capacity(id mapper.GPUID) units.Bytes { return r.devices[id].Capacity }
 
 // instant is a time for people; the zero instant is no time.
-func instant(t mapper.Instant) time.Time {
+func instant(t units.Instant) time.Time {
 	if t == 0 {
 		return time.Time{}
 	}

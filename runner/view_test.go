@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -15,8 +17,8 @@ func TestWhereAnEstimateComesFrom(t *testing.T) {
 		e    mapper.Estimate
 		want string
 	}{
-		{mapper.Estimate{Memory: 7 * mapper.GiB, Method: "catalogue"}, asked},
-		{mapper.Estimate{Memory: 9 * mapper.GiB, Method: mapper.FromHistory}, "9.0 GiB booked, a little above what earlier runs"},
+		{mapper.Estimate{Memory: 7 * units.GiB, Method: "catalogue"}, asked},
+		{mapper.Estimate{Memory: 9 * units.GiB, Method: mapper.FromHistory}, "9.0 GiB booked, a little above what earlier runs"},
 		{mapper.Estimate{WholeGPU: true, Method: mapper.FromHistory}, "whole GPUs; when it was submitted: " + asked},
 	} {
 		if got := estimateDetail(c.e, asked); !strings.Contains(got, c.want) {

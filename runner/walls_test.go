@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -45,7 +47,7 @@ func (g *rig) refusedAs(who Caller, s api.Submit, status int, words string) {
 func TestVisibility(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	g.script("train", printing(3, "ValueError: the key s3cret is wrong"))
-	request := api.Submit{Image: "train", Mem: int64(mapper.GiB), Env: []string{"WANDB_API_KEY=s3cret", "A="}}
+	request := api.Submit{Image: "train", Mem: int64(units.GiB), Env: []string{"WANDB_API_KEY=s3cret", "A="}}
 	private := g.runAs(ann, request)
 	request.Visibility = VisibilityOpen
 	open := g.runAs(ann, request)
@@ -159,7 +161,7 @@ func TestImpossibleTexts(t *testing.T) {
 // what is too much is refused with the nearest that is possible (F5).
 func TestShares(t *testing.T) {
 	g := newRig(t)
-	g.live().Bounds, _ = Bounds{Default: Share{Pids: 100}}.on(Share{HostMem: 100 * mapper.GiB, CPUs: 8, Pids: 1000})
+	g.live().Bounds, _ = Bounds{Default: Share{Pids: 100}}.on(Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000})
 	g.script("ok", printing(0))
 	for words, s := range map[string]api.Submit{
 		"--shm-size 102400.0 GiB: at most 90.0 GiB":             {ShmSize: 100 << 40},
@@ -172,10 +174,10 @@ func TestShares(t *testing.T) {
 		s.Image = "ok"
 		g.refusedAs(ann, s, 422, words)
 	}
-	if _, err := (Bounds{Most: Share{Pids: 2000}}).on(Share{HostMem: mapper.GiB, CPUs: 1, Pids: 1000}); err == nil || !strings.Contains(err.Error(), "max-pids: more than 1000") {
+	if _, err := (Bounds{Most: Share{Pids: 2000}}).on(Share{HostMem: units.GiB, CPUs: 1, Pids: 1000}); err == nil || !strings.Contains(err.Error(), "max-pids: more than 1000") {
 		t.Errorf("a setting above the machine's own: %v", err)
 	}
-	if _, err := (Bounds{Default: Share{CPUs: 3}, Most: Share{CPUs: 2}}).on(Share{HostMem: mapper.GiB, CPUs: 4, Pids: 1000}); err == nil || !strings.HasPrefix(err.Error(), "cpus: more than 2") {
+	if _, err := (Bounds{Default: Share{CPUs: 3}, Most: Share{CPUs: 2}}).on(Share{HostMem: units.GiB, CPUs: 4, Pids: 1000}); err == nil || !strings.HasPrefix(err.Error(), "cpus: more than 2") {
 		t.Errorf("a default above the most: %v", err)
 	}
 }
@@ -185,10 +187,10 @@ func TestShares(t *testing.T) {
 func TestPerUser(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.AdminGroup = "lab"
-		g.opt.PerUser = PerUser{Tasks: 4, Bytes: 8 * mapper.KiB, High: 1, MayHigh: "all"}
+		g.opt.PerUser = PerUser{Tasks: 4, Bytes: 8 * units.KiB, High: 1, MayHigh: "all"}
 	})
 	g.script("train", untilStopped)
-	later := api.Submit{Image: "train", Mem: int64(mapper.GiB), Delay: time.Hour}
+	later := api.Submit{Image: "train", Mem: int64(units.GiB), Delay: time.Hour}
 	high := later
 	high.Priority = "high"
 	first := g.runAs(ann, high)

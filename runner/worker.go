@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"carma/mapper/units"
+
 	"carma/containers"
 	"carma/mapper"
 	"carma/runner/tasklog"
@@ -47,11 +49,11 @@ type ending struct {
 	class   mapper.Class
 	code    int
 	message string
-	demand  mapper.Bytes
+	demand  units.Bytes
 	fault   *mapper.Fault // that kept it from starting, where that was not the task
 	// finished is when the container ended, if it had when this daemon found it;
 	// else 0.
-	finished mapper.Instant
+	finished units.Instant
 }
 
 func (w *worker) run(ctx context.Context) {
@@ -92,7 +94,7 @@ func (w *worker) exited(end ending) *change {
 		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
 		Peak: peak, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
 	}
-	return &change{keep: true, events: func(mapper.Instant) ([]mapper.Event, []*Record, error) {
+	return &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
 		if rec, _ := w.book.get(task); rec != nil && seen != nil {
 			return []mapper.Event{ev}, []*Record{rec.withCurve(attempt, seen)}, nil
 		}
@@ -248,7 +250,7 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	if v.Start != nil {
 		return w.unstarted(v.Start, v.Start.Text)
 	}
-	end := ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: mapper.Bytes(v.Demand)}
+	end := ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: units.Bytes(v.Demand)}
 	if unseen {
 		end.finished = w.Clock.FromWall(exit.Finished)
 	}

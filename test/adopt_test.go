@@ -10,10 +10,11 @@ import (
 	"syscall"
 	"testing"
 
+	"carma/mapper/units"
+
 	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
 
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -46,7 +47,7 @@ func TestAdopted(t *testing.T) {
 			following := s.begin(nil, "logs", "-f", grows)
 			following.await(&following.out, "resnet50 on imagenet")
 			eventually(t, "one grant shrinks and one grows", func() bool {
-				return s.granted("shrinks") < int64(24*mapper.GiB) && s.granted("grows") > int64(11*mapper.GiB)
+				return s.granted("shrinks") < int64(24*units.GiB) && s.granted("grows") > int64(11*units.GiB)
 			})
 			before := map[string]int64{"shrinks": s.granted("shrinks"), "grows": s.granted("grows")}
 			made := s.containers()

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
@@ -46,7 +47,7 @@ func (s *server) running(ref string) api.Task {
 
 // holds waits until a task has taken this much memory of a GPU. One that has
 // all it needs does not need the daemon any more.
-func (s *server) holds(ref string, memory mapper.Bytes) {
+func (s *server) holds(ref string, memory units.Bytes) {
 	s.t.Helper()
 	id := s.running(ref).ID
 	eventually(s.t, fmt.Sprintf("task %s holds %s", ref, memory), func() bool {

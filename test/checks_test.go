@@ -11,14 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
 // Of the simulated DGX Station's GPUs.
 const (
-	gpuMemory   = 40 * mapper.GiB
-	gpuHeadroom = 512 * mapper.MiB // the default
+	gpuMemory   = 40 * units.GiB
+	gpuHeadroom = 512 * units.MiB // the default
 )
 
 // checkContainers holds what the engine saw against what the daemon says: one
@@ -104,7 +105,7 @@ func checkCrowding(t *testing.T, lives []life) {
 		sum := int64(0)
 		for _, c := range list {
 			if sum += c.bytes; sum > int64(gpuMemory) {
-				t.Errorf("%s: containers with grants of %s ran at the same time, %s are there", gpu, mapper.Bytes(sum), gpuMemory)
+				t.Errorf("%s: containers with grants of %s ran at the same time, %s are there", gpu, units.Bytes(sum), gpuMemory)
 				break
 			}
 		}

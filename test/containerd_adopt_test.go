@@ -7,7 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
@@ -40,7 +41,7 @@ func TestContainerdAdopted(t *testing.T) {
 			following := s.begin(nil, "logs", "-f", grows)
 			following.await(&following.out, "resnet50 on imagenet")
 			eventually(t, "one grant shrinks and one grows", func() bool {
-				return s.granted("shrinks") < int64(24*mapper.GiB) && s.granted("grows") > int64(11*mapper.GiB)
+				return s.granted("shrinks") < int64(24*units.GiB) && s.granted("grows") > int64(11*units.GiB)
 			})
 			before := map[string]string{}
 			for _, ref := range []string{shrinks, grows} {

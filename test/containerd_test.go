@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/containers/containerd"
 	"carma/containers/containerstest"
 	engines "carma/containers/containerstest/engine"
-	"carma/mapper"
 	"carma/runner"
 	"carma/runner/api"
 )
@@ -106,7 +107,7 @@ func TestContainerd(t *testing.T) {
 		crowd = append(crowd, s.submit("--mem", "36G", image, "resnet50-imagenet-bs64", "--peak", "36G", "--time", "2h", "--smact", "0.1"))
 	}
 	for _, ref := range crowd {
-		s.holds(ref, 36*mapper.GiB)
+		s.holds(ref, 36*units.GiB)
 	}
 	small := s.submit("--mem", "2G", image, "resnet50-imagenet-bs64", "--peak", "10G", "--time", "20m", "--smact", "0.1")
 	s.until(small, "its relaunch", func(t *api.Task) bool { return t.Phase == "recovering" && t.Waits != "" })

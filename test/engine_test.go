@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
 // peak is what the simulated resnet50-imagenet-bs64 takes.
-const peak = 7106 * mapper.MiB
+const peak = 7106 * units.MiB
 
 // TestEngineDown cuts the daemon off from the engine: what runs goes on,
 // submissions wait, and all is well when the engine is back.

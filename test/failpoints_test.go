@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 	"carma/test/failpoint"
 )
@@ -92,10 +93,10 @@ func (d sweepDriver) sweep(t *testing.T, points []failpoint.Point, table *sweep)
 		l.options[i] = append(l.options[i], keepFew...)
 	}
 	l.up()
-	l.submit(train("shrinks", 30*mapper.GiB, "resnet50-imagenet-bs64", "--time", "9000h"))
-	l.submit(train("grows", 5*mapper.GiB, "mnist-cnn-bs64-14e", "--peak", "12G", "--time", "9000h"))
-	l.sees("shrinks", "its grant shrinks", func(t api.Task) bool { return grant(t) < 10*mapper.GiB })
-	l.sees("grows", "its grant grows", func(t api.Task) bool { return grant(t) > 12*mapper.GiB })
+	l.submit(train("shrinks", 30*units.GiB, "resnet50-imagenet-bs64", "--time", "9000h"))
+	l.submit(train("grows", 5*units.GiB, "mnist-cnn-bs64-14e", "--peak", "12G", "--time", "9000h"))
+	l.sees("shrinks", "its grant shrinks", func(t api.Task) bool { return grant(t) < 10*units.GiB })
+	l.sees("grows", "its grant grows", func(t api.Task) bool { return grant(t) > 12*units.GiB })
 	for _, p := range points {
 		if !strings.HasPrefix(p.Name, os.Getenv("POINT")) || elsewhere(p.Name, d.name) != "" {
 			continue

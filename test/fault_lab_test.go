@@ -18,7 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner"
 	"carma/runner/api"
 )
@@ -289,21 +290,21 @@ func (l *lab) isRunning(names ...string) {
 }
 
 // train is a task of the simulated image.
-func train(name string, mem mapper.Bytes, args ...string) api.Submit {
+func train(name string, mem units.Bytes, args ...string) api.Submit {
 	return api.Submit{Name: name, Image: image, Mem: int64(mem), Command: args, Pull: "never"}
 }
 
 // program is one of the tests' tool.
 func program(name string, args ...string) api.Submit {
-	return api.Submit{Name: name, Image: tool, Mem: int64(512 * mapper.MiB), Command: args, Pull: "never"}
+	return api.Submit{Name: name, Image: tool, Mem: int64(512 * units.MiB), Command: args, Pull: "never"}
 }
 
 // grant is what is booked for the last attempt.
-func grant(t api.Task) mapper.Bytes {
+func grant(t api.Task) units.Bytes {
 	if len(t.Attempts) == 0 {
 		return 0
 	}
-	return mapper.Bytes(t.Attempts[len(t.Attempts)-1].Grant)
+	return units.Bytes(t.Attempts[len(t.Attempts)-1].Grant)
 }
 
 // startedOnce checks that the witness has seen every attempt that the daemon

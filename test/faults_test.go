@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
@@ -115,13 +116,13 @@ func (l *lab) stake(card bool) []string {
 		l.submit(limited)
 		l.submit(program("other", "out:here", "block:143"))
 	} else {
-		l.submit(train("shrinks", 30*mapper.GiB, "resnet50-imagenet-bs64", "--time", "9000h"))
-		l.submit(train("grows", 5*mapper.GiB, "mnist-cnn-bs64-14e", "--peak", "12G", "--time", "9000h"))
+		l.submit(train("shrinks", 30*units.GiB, "resnet50-imagenet-bs64", "--time", "9000h"))
+		l.submit(train("grows", 5*units.GiB, "mnist-cnn-bs64-14e", "--peak", "12G", "--time", "9000h"))
 	}
 	l.submit(program("blocks", "out:here", "block:143"))
 	if !card {
-		l.sees("shrinks", "its grant shrinks", func(t api.Task) bool { return grant(t) < 10*mapper.GiB })
-		l.sees("grows", "its grant grows", func(t api.Task) bool { return grant(t) > 12*mapper.GiB })
+		l.sees("shrinks", "its grant shrinks", func(t api.Task) bool { return grant(t) < 10*units.GiB })
+		l.sees("grows", "its grant grows", func(t api.Task) bool { return grant(t) > 12*units.GiB })
 	}
 	l.isRunning(names...)
 	return names

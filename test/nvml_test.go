@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"github.com/moby/moby/client"
 
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -77,7 +78,7 @@ func TestNVML(t *testing.T) {
 		s.decode(&gpus, "gpus", "--json")
 		return gpus[0]
 	}
-	if g := gpu(); g.UUID != "GPU-thin" || g.Capacity != int64(15*mapper.GiB) {
+	if g := gpu(); g.UUID != "GPU-thin" || g.Capacity != int64(15*units.GiB) {
 		t.Fatalf("GPU %+v", g)
 	}
 	ref := s.submit("--mem", "4G", "-v", gate+":/gate", tool, "gate:/gate/open")
@@ -90,7 +91,7 @@ func TestNVML(t *testing.T) {
 	show(processes)
 	attributed := func() bool {
 		g := gpu()
-		return len(g.Tasks) == 1 && g.Tasks[0].Used == int64(3*mapper.GiB) && g.Foreign == int64(mapper.GiB) && g.Metrics == "gpm"
+		return len(g.Tasks) == 1 && g.Tasks[0].Used == int64(3*units.GiB) && g.Foreign == int64(units.GiB) && g.Metrics == "gpm"
 	}
 	eventually(t, "the task's process is found, and the stranger's", attributed)
 	s.kill()
@@ -111,7 +112,7 @@ func TestNVML(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(gate, "open"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if task := s.succeeded(ref)[0]; task.Attempts[0].Peak != int64(3*mapper.GiB) {
+	if task := s.succeeded(ref)[0]; task.Attempts[0].Peak != int64(3*units.GiB) {
 		t.Errorf("its peak is %d", task.Attempts[0].Peak)
 	}
 	s.verified()

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -30,7 +31,7 @@ func TestRecovery(t *testing.T) {
 		crowd = append(crowd, s.submit("--mem", "36G", image, "resnet50-imagenet-bs64", "--peak", "36G", "--time", "2h", "--smact", "0.1"))
 	}
 	for _, ref := range crowd {
-		s.holds(ref, 36*mapper.GiB)
+		s.holds(ref, 36*units.GiB)
 	}
 	small := s.submit("--name", "small", "--mem", "2G", image, "resnet50-imagenet-bs64", "--peak", "10G", "--time", "20m", "--smact", "0.1")
 	waiting := s.until(small, "its relaunch", func(t *api.Task) bool { return t.Phase == "recovering" && t.Waits != "" })
@@ -54,11 +55,11 @@ func TestRecovery(t *testing.T) {
 	}
 	for i, at := range task.Attempts[1:] {
 		if at.Grant <= task.Attempts[i].Grant {
-			t.Errorf("attempt %d got %s after %s", at.N, mapper.Bytes(at.Grant), mapper.Bytes(task.Attempts[i].Grant))
+			t.Errorf("attempt %d got %s after %s", at.N, units.Bytes(at.Grant), units.Bytes(task.Attempts[i].Grant))
 		}
 	}
 	last := task.Attempts[len(task.Attempts)-1]
-	if last.Outcome != "ok" || last.Peak != int64(10*mapper.GiB) {
+	if last.Outcome != "ok" || last.Peak != int64(10*units.GiB) {
 		t.Errorf("the last attempt ended as %+v, want success with a peak of 10 GiB", last)
 	}
 	if v := s.verified(); v.OOMs != len(task.Attempts)-1 || v.Relaunches != v.OOMs || v.Succeeded != 5 {
@@ -133,7 +134,7 @@ func TestForeign(t *testing.T) {
 	eventually(t, "each GPU is taken", func() bool {
 		var gpus []api.GPU
 		s.decode(&gpus, "gpus", "--json")
-		return !slices.ContainsFunc(gpus, func(g api.GPU) bool { return g.Foreign != int64(30*mapper.GiB) })
+		return !slices.ContainsFunc(gpus, func(g api.GPU) bool { return g.Foreign != int64(30*units.GiB) })
 	})
 	fits := s.submit("--mem", "8G", image, "resnet50-imagenet-bs64", "--time", "1h")
 	s.running(fits)

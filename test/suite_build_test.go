@@ -14,9 +14,10 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"github.com/moby/moby/client"
 
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -65,7 +66,7 @@ services:
 		t.Errorf("the image has %q", names)
 	}
 	task := s.inspect(strings.ToLower(name) + "-train")
-	if task.Submit.Mounts[0] != (api.Mount{Source: filepath.Join(s.root, "results"), Target: "/results"}) || task.Need != int64(mapper.GiB) {
+	if task.Submit.Mounts[0] != (api.Mount{Source: filepath.Join(s.root, "results"), Target: "/results"}) || task.Need != int64(units.GiB) {
 		t.Errorf("%+v", task.Submit)
 	}
 }

@@ -3,13 +3,14 @@ package main
 import (
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
 // busy fills a daemon with a state in which there is one of everything.
 func (d *fakeDaemon) busy() {
-	gib := func(f float64) int64 { return int64(mapper.GiB.Scale(f)) }
+	gib := func(f float64) int64 { return int64(units.GiB.Scale(f)) }
 	gpu := func(indexes ...int) (refs []api.GPURef) {
 		for _, i := range indexes {
 			refs = append(refs, api.GPURef{Index: i, UUID: "GPU-0000000" + string(rune('0'+i))})

@@ -12,13 +12,14 @@ import (
 	"syscall"
 	"time"
 
+	"carma/mapper/units"
+
 	"github.com/spf13/cobra"
 
 	"carma/configs"
 	"carma/containers"
 	environments "carma/estimator/environment"
 	"carma/estimator/onnx"
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -139,7 +140,7 @@ func environmentCheck(name string) api.Check {
 	if err != nil {
 		return api.Check{Name: "environment", Status: checkFailure, Detail: err.Error(), Mend: "correct environment: in the configuration"}
 	}
-	return api.Check{Name: "environment", Status: checkOK, Detail: fmt.Sprintf("%s: %s; context %s", env.Name, env.About, mapper.Bytes(env.Context+env.ConvContext))}
+	return api.Check{Name: "environment", Status: checkOK, Detail: fmt.Sprintf("%s: %s; context %s", env.Name, env.About, units.Bytes(env.Context+env.ConvContext))}
 }
 
 // runtimeCheck never fails: only the learned estimator needs the library. It
@@ -153,7 +154,7 @@ func runtimeCheck(s onnx.State) api.Check {
 }
 
 // leastFree is how much room the journal and the output should have.
-const leastFree = mapper.GiB
+const leastFree = units.GiB
 
 func dataCheck(dir string) api.Check {
 	c := api.Check{Name: "data folder", Status: checkOK}
@@ -175,7 +176,7 @@ func dataCheck(dir string) api.Check {
 		c.Status, c.Detail = checkWarning, fmt.Sprintf("%s: free space unknown: %v", dir, err)
 		return c
 	}
-	free := mapper.Bytes(stat.Bavail) * mapper.Bytes(stat.Bsize)
+	free := units.Bytes(stat.Bavail) * units.Bytes(stat.Bsize)
 	c.Detail = fmt.Sprintf("%s, %s free", dir, free)
 	if there != dir {
 		c.Detail += ", will be made"

@@ -4,10 +4,11 @@ import (
 	"context"
 	"testing"
 
+	"carma/mapper/units"
+
 	"github.com/rs/zerolog"
 
 	"carma/estimator/booking"
-	"carma/mapper"
 	"carma/runner"
 	"carma/runner/gpu"
 )
@@ -17,12 +18,12 @@ import (
 func TestEnvironmentByGPUs(t *testing.T) {
 	for _, c := range []struct {
 		configured string
-		context    mapper.Bytes
+		context    units.Bytes
 		opt        runner.Options
 	}{
-		{"", 760 * mapper.MiB, runner.Options{}},
-		{"a100-2024", 1769 * mapper.MiB, runner.Options{}},
-		{"", 525 * mapper.MiB, runner.Options{SetSpeed: func(float64) {}}},
+		{"", 760 * units.MiB, runner.Options{}},
+		{"a100-2024", 1769 * units.MiB, runner.Options{}},
+		{"", 525 * units.MiB, runner.Options{SetSpeed: func(float64) {}}},
 	} {
 		p, err := booking.NewPredictor("carma", c.configured)
 		if err != nil {

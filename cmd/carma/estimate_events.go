@@ -9,10 +9,11 @@ import (
 	"io/fs"
 	"os"
 
+	"carma/mapper/units"
+
 	"carma/configs/models"
 	"carma/estimator/allocator"
 	environments "carma/estimator/environment"
-	"carma/mapper"
 )
 
 // eventsReport is what a recorded training takes.
@@ -58,11 +59,11 @@ func (a *app) estimateEvents(o estimateOptions, env *environments.Environment) e
 		return a.json(r)
 	}
 	if full {
-		a.println(fmt.Sprintf("%s: out of memory on the %s of %s", r.File, mapper.Bytes(env.Capacity), env.Name))
+		a.println(fmt.Sprintf("%s: out of memory on the %s of %s", r.File, units.Bytes(env.Capacity), env.Name))
 		return nil
 	}
 	a.println(fmt.Sprintf("%s: %s in %s: context %s, reserved %s, of which %s allocated at the peak; %d events",
-		r.File, mapper.Bytes(r.Total), env.Name, mapper.Bytes(context), mapper.Bytes(r.Reserved), mapper.Bytes(r.Allocated), r.Events))
+		r.File, units.Bytes(r.Total), env.Name, units.Bytes(context), units.Bytes(r.Reserved), units.Bytes(r.Allocated), r.Events))
 	return nil
 }
 

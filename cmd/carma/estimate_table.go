@@ -6,13 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/configs/models"
 	"carma/configs/models/zoo"
 	"carma/estimator/booking"
 	environments "carma/estimator/environment"
 	"carma/estimator/evaluate"
 	"carma/estimator/methods"
-	"carma/mapper"
 )
 
 // estimateReport is what estimate prints.
@@ -83,7 +84,7 @@ func (a *app) printEstimates(r estimateReport, asJSON bool) error {
 	}
 	a.println(fmt.Sprintf("%s: %s, in %s (%s)", printable(r.Model), trainText(r.Train), r.Environment, r.about))
 	if r.Measured > 0 {
-		a.println(fmt.Sprintf("measured peak: %s on each GPU", mapper.Bytes(r.Measured)))
+		a.println(fmt.Sprintf("measured peak: %s on each GPU", units.Bytes(r.Measured)))
 	}
 	a.println()
 	t := &table{columns: []column{{title: "ESTIMATOR"}, {title: "POINT", right: true}, {title: fmt.Sprintf("UPPER %g%%", 100*r.Confidence), right: true}, {title: "TIME", right: true}, {title: "ERROR", right: true}, {title: "", least: 10}}}
@@ -92,14 +93,14 @@ func (a *app) printEstimates(r estimateReport, asJSON bool) error {
 			t.add(e.Estimator, "-", "-", "", "", e.Why)
 			continue
 		}
-		off, upper := "", mapper.Bytes(e.Upper).String()
+		off, upper := "", units.Bytes(e.Upper).String()
 		if e.Error != nil {
 			off = fmt.Sprintf("%+.1f %%", 100**e.Error)
 		}
 		if e.Upper == e.Point {
 			upper = "none"
 		}
-		t.add(e.Estimator, mapper.Bytes(e.Point).String(), upper, micros(e.Micros), off, "")
+		t.add(e.Estimator, units.Bytes(e.Point).String(), upper, micros(e.Micros), off, "")
 	}
 	if err := t.write(a.out, widthOf(a.out)); err != nil {
 		return err
@@ -133,7 +134,7 @@ func partsText(parts []methods.Part) string {
 		if p.Bytes < 0 {
 			sign, p.Bytes = "-", -p.Bytes
 		}
-		out = append(out, p.Name+" "+sign+mapper.Bytes(p.Bytes).String())
+		out = append(out, p.Name+" "+sign+units.Bytes(p.Bytes).String())
 	}
 	return strings.Join(out, ", ")
 }

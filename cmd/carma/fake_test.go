@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/api"
 )
 
@@ -254,7 +255,7 @@ func (d *fakeDaemon) take(s api.Submit, group string) (t *fakeTask, hangUp bool)
 	d.update(func() {
 		t = &fakeTask{Task: api.Task{
 			ID: 1, Name: s.Name, Group: group, User: "ann", Image: s.Image, Submit: s, GPUCount: max(1, s.GPUs), Phase: "queued",
-			Position: 2, Waits: "GPU 0 memory 31.2 of 40.0 GiB reserved, needs 12.3", Submitted: d.info.Now, Need: int64(12 * mapper.GiB),
+			Position: 2, Waits: "GPU 0 memory 31.2 of 40.0 GiB reserved, needs 12.3", Submitted: d.info.Now, Need: int64(12 * units.GiB),
 		}}
 		if n := len(d.tasks); n > 0 {
 			t.ID = d.tasks[n-1].ID + 1

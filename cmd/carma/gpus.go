@@ -8,9 +8,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"carma/mapper/units"
+
 	"github.com/spf13/cobra"
 
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -133,7 +134,7 @@ func residents(g api.GPU, nameWidth int) string {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", r.Task, shorten(r.Name, nameWidth))))
 	}
 	if g.Foreign > 0 {
-		parts = append(parts, mapper.Bytes(g.Foreign).String()+" foreign")
+		parts = append(parts, units.Bytes(g.Foreign).String()+" foreign")
 	}
 	if len(parts) == 0 {
 		return "-"

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"github.com/rs/zerolog"
 
 	"carma/configs"
 	"carma/configs/servers"
 	"carma/containers"
-	"carma/mapper"
 	"carma/runner"
 	"carma/runner/api"
 	"carma/runner/gpu"
@@ -20,8 +21,8 @@ import (
 // TestGPUTable: the columns that only real GPUs have, and the mark of a figure
 // that is a bound.
 func TestGPUTable(t *testing.T) {
-	a := api.GPU{GPURef: api.GPURef{Index: 0}, Model: "NVIDIA A100", Capacity: int64(40 * mapper.GiB), SMACT: 0.9, PowerW: 250, TemperatureC: 61, Coarse: true}
-	b := api.GPU{GPURef: api.GPURef{Index: 1}, Model: "NVIDIA A100", Capacity: int64(40 * mapper.GiB), SMACT: 0.5, PowerW: 100}
+	a := api.GPU{GPURef: api.GPURef{Index: 0}, Model: "NVIDIA A100", Capacity: int64(40 * units.GiB), SMACT: 0.9, PowerW: 250, TemperatureC: 61, Coarse: true}
+	b := api.GPU{GPURef: api.GPURef{Index: 1}, Model: "NVIDIA A100", Capacity: int64(40 * units.GiB), SMACT: 0.5, PowerW: 100}
 	var out bytes.Buffer
 	if err := gpuTable([]api.GPU{a, b}, 0, false).write(&out, 0); err != nil {
 		t.Fatal(err)

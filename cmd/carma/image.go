@@ -5,11 +5,12 @@ import (
 	"io"
 	"os"
 
+	"carma/mapper/units"
+
 	"github.com/spf13/cobra"
 
 	"carma/configs"
 	"carma/containers"
-	"carma/mapper"
 )
 
 // imageCommand is for containerd, which has no command of its own that every
@@ -117,7 +118,7 @@ func (a *app) imageListCommand() *cobra.Command {
 		}
 		t := &table{columns: []column{{title: "IMAGE"}, {title: "ID"}, {title: "SIZE", right: true}, {title: "CREATED"}}}
 		for _, img := range list {
-			t.add(img.Name, shortDigest(img.ID), mapper.Bytes(img.Size).String(), img.Created.Local().Format("2006-01-02 15:04"))
+			t.add(img.Name, shortDigest(img.ID), units.Bytes(img.Size).String(), img.Created.Local().Format("2006-01-02 15:04"))
 		}
 		return t.write(a.out, widthOf(a.out))
 	}

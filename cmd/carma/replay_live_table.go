@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/mapper/sim"
 	"carma/runner/api"
@@ -119,9 +121,9 @@ func recordOf(t *api.Task) sim.Record {
 }
 
 // instant is 0 for a time that has not come.
-func instant(t time.Time) mapper.Instant {
+func instant(t time.Time) units.Instant {
 	if t.IsZero() {
 		return 0
 	}
-	return mapper.InstantOf(t)
+	return units.InstantOf(t)
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"carma/mapper/units"
+
 	"carma/configs/traces"
 	"carma/configs/workloads"
 	"carma/estimator"
 	"carma/estimator/booking"
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -60,13 +61,13 @@ func TestTablesFit(t *testing.T) {
 	var gpus []api.GPU
 	var list []api.Task
 	for i := range 8 {
-		g := api.GPU{GPURef: api.GPURef{Index: i, UUID: long}, Model: "NVIDIA H100 80GB HBM3 " + long, Capacity: int64(80 * mapper.GiB), Reserved: int64(79.5 * float64(mapper.GiB)), SMACT: 1, PowerW: 700}
+		g := api.GPU{GPURef: api.GPURef{Index: i, UUID: long}, Model: "NVIDIA H100 80GB HBM3 " + long, Capacity: int64(80 * units.GiB), Reserved: int64(79.5 * float64(units.GiB)), SMACT: 1, PowerW: 700}
 		for n := range 3 {
 			g.Tasks = append(g.Tasks, api.Resident{Task: int64(100*i + n + 1), Name: long})
 		}
 		gpus = append(gpus, g)
 		task := api.Task{
-			ID: int64(100_000 + i), Name: long, User: long, Phase: "recovering", GPUCount: 16, Need: int64(79 * mapper.GiB), Position: 10_000, Waits: long + "\n\x1b[31m", Submitted: noon.Add(-2000 * time.Hour),
+			ID: int64(100_000 + i), Name: long, User: long, Phase: "recovering", GPUCount: 16, Need: int64(79 * units.GiB), Position: 10_000, Waits: long + "\n\x1b[31m", Submitted: noon.Add(-2000 * time.Hour),
 		}
 		if i%2 == 0 {
 			task.Phase = "running"

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/spf13/pflag"
+	"carma/mapper/units"
 
-	"carma/mapper"
+	"github.com/spf13/pflag"
 )
 
 // parsed is a flag whose text is turned into a T when it is set.
@@ -33,7 +33,7 @@ func (p *parsed[T]) Set(s string) error {
 // memoryFlag takes an amount of memory, in bytes.
 func memoryFlag(flags *pflag.FlagSet, to *int64, name, usage string) {
 	flags.Var(&parsed[int64]{to: to, kind: "memory", parse: func(s string) (int64, error) {
-		b, err := mapper.ParseBytes(s)
+		b, err := units.ParseBytes(s)
 		if err == nil && b == 0 {
 			err = errors.New("nothing is not an amount of memory; write for example 512M or 12G")
 		}

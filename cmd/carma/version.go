@@ -7,9 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"carma/mapper/units"
+
 	"github.com/spf13/cobra"
 
-	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -106,7 +107,7 @@ func outputLine(info *api.Info) string {
 	if o == nil {
 		return ""
 	}
-	s := fmt.Sprintf("%s of at most %s in %s, %d finished tasks kept", mapper.Bytes(o.Bytes), mapper.Bytes(o.Total), o.Dir, o.Finished)
+	s := fmt.Sprintf("%s of at most %s in %s, %d finished tasks kept", units.Bytes(o.Bytes), units.Bytes(o.Total), o.Dir, o.Finished)
 	if o.Trouble != "" {
 		s += "; cannot be kept now: " + printable(o.Trouble)
 	}

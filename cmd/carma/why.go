@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"github.com/spf13/cobra"
 
 	"carma/mapper"
@@ -85,9 +87,9 @@ func granted(at *api.Attempt) string {
 		return "whole"
 	}
 	if len(at.GPUs) > 1 {
-		return mapper.Bytes(at.Grant).String() + " each"
+		return units.Bytes(at.Grant).String() + " each"
 	}
-	return mapper.Bytes(at.Grant).String()
+	return units.Bytes(at.Grant).String()
 }
 
 // course is what became of an attempt.
@@ -104,7 +106,7 @@ func course(at *api.Attempt, now time.Time) string {
 		s = fmt.Sprintf("%s after %s", at.Outcome, age(at.Ended.Sub(at.Started)))
 	}
 	if at.Peak > 0 {
-		s += ", peak " + mapper.Bytes(at.Peak).String()
+		s += ", peak " + units.Bytes(at.Peak).String()
 	}
 	stopped := at.Outcome == "stopped" && at.Reason != "" // why carma stopped it says more than that it did
 	if at.Message != "" && at.Outcome != "ok" && !stopped {

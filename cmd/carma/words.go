@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/api"
 )
@@ -46,7 +48,7 @@ func age(d time.Duration) string {
 }
 
 // gib is an amount of memory in GiB without the unit, for columns.
-func gib(bytes int64) string { return fmt.Sprintf("%.1f", mapper.Bytes(bytes).GiB()) }
+func gib(bytes int64) string { return fmt.Sprintf("%.1f", units.Bytes(bytes).GiB()) }
 
 // indexes is the display form of a set of GPUs: 0,2.
 func indexes(gpus []api.GPURef) string {

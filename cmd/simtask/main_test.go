@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"github.com/rs/zerolog"
 
 	"carma/configs/servers"
 	"carma/configs/workloads"
-	"carma/mapper"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu"
 	"carma/runner/gpu/simgpu/client"
@@ -157,11 +158,11 @@ func TestMemoryAndLoad(t *testing.T) {
 	b := newBench(t, 100)
 	r := b.start("2,3", "gpt2_large_2")
 	var s gpu.Sample
-	b.eventually("memory is at its peak", func() bool { s = b.gpu(2); return s.Used == 28356*mapper.MiB })
+	b.eventually("memory is at its peak", func() bool { s = b.gpu(2); return s.Used == 28356*units.MiB })
 	if p := s.Processes[0]; p.Task != 7 || p.Attempt != 2 || p.PID != os.Getpid() {
 		t.Errorf("%+v", p)
 	}
-	b.eventually("the second GPU too", func() bool { return b.gpu(3).Used == 28356*16458/28330*mapper.MiB })
+	b.eventually("the second GPU too", func() bool { return b.gpu(3).Used == 28356*16458/28330*units.MiB })
 	b.eventually("both are busy", func() bool { return b.gpu(2).SMACT > 0.84 && b.gpu(3).SMACT > 0.79 })
 	r.stop(stopped{syscall.SIGTERM})
 	if code := <-r.code; code != 143 {
@@ -173,7 +174,7 @@ func TestMemoryAndLoad(t *testing.T) {
 }
 
 // occupy takes memory of GPU 0 as somebody else's process.
-func (b *bench) occupy(n mapper.Bytes) {
+func (b *bench) occupy(n units.Bytes) {
 	b.t.Helper()
 	c, err := client.Dial(context.Background(), client.Options{Dir: b.dir, GPUs: []string{"0"}, Loads: []wire.Load{{}}, Window: connectWindow})
 	if err != nil {
@@ -191,7 +192,7 @@ var torchOOM = regexp.MustCompile(`(?m)^torch\.OutOfMemoryError: CUDA out of mem
 
 func TestOutOfMemory(t *testing.T) {
 	b := newBench(t, 2000)
-	b.occupy(36 * mapper.GiB)
+	b.occupy(36 * units.GiB)
 	r := b.start("0", "resnet50-imagenet-bs64")
 	if code := <-r.code; code != exitFailed {
 		t.Fatalf("exit %d", code)
@@ -200,26 +201,26 @@ func TestOutOfMemory(t *testing.T) {
 	if m == nil || !strings.HasPrefix(r.err.String(), "Traceback (most recent call last):\n  File \"") {
 		t.Fatalf("%s", r.err.String())
 	}
-	var size [8]mapper.Bytes
+	var size [8]units.Bytes
 	for _, i := range []int{1, 3, 4, 5, 6, 7} {
-		n, err := mapper.ParseBytes(m[i])
+		n, err := units.ParseBytes(m[i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		size[i] = n
 	}
 	asked, total, free, held, tensors, unused := size[1], size[3], size[4], size[5], size[6], size[7]
-	if m[2] != "0" || total != 40*mapper.GiB || asked <= free {
+	if m[2] != "0" || total != 40*units.GiB || asked <= free {
 		t.Errorf("%s", m[0])
 	}
-	const rounding = 20 * mapper.MiB // two decimals of GiB
-	if d := 4*mapper.GiB - free - held; d < -rounding || d > rounding {
+	const rounding = 20 * units.MiB // two decimals of GiB
+	if d := 4*units.GiB - free - held; d < -rounding || d > rounding {
 		t.Errorf("free %v and held %v of 4 GiB", free, held)
 	}
 	if d := held - tensors - unused - workloads.Context("v2"); d < -rounding || d > rounding {
 		t.Errorf("held %v is not tensors %v, unused %v and the context", held, tensors, unused)
 	}
-	b.eventually("memory is freed", func() bool { return b.gpu(0).Used == 36*mapper.GiB })
+	b.eventually("memory is freed", func() bool { return b.gpu(0).Used == 36*units.GiB })
 }
 
 func TestProgramBug(t *testing.T) {
@@ -240,7 +241,7 @@ func TestHang(t *testing.T) {
 	b := newBench(t, 600)
 	r := b.start("0", "--hang", "resnet2", "--campaign", "v1")
 	b.eventually("it hangs", func() bool { return strings.Contains(r.out.String(), "waiting for the next batch") })
-	b.eventually("the GPU is idle", func() bool { s := b.gpu(0); return s.SMACT == 0 && s.Used == 8536*mapper.MiB })
+	b.eventually("the GPU is idle", func() bool { s := b.gpu(0); return s.SMACT == 0 && s.Used == 8536*units.MiB })
 	r.stop(stopped{syscall.SIGINT})
 	if code := <-r.code; code != 130 {
 		t.Errorf("exit %d", code)
@@ -252,7 +253,7 @@ func TestHang(t *testing.T) {
 func TestDaemonRestarts(t *testing.T) {
 	b := newBench(t, 400)
 	r := b.start("0", "resnet18_cifar100_20e_1", "--time", "20m")
-	b.eventually("it holds its memory", func() bool { return b.gpu(0).Used == 788*mapper.MiB })
+	b.eventually("it holds its memory", func() bool { return b.gpu(0).Used == 788*units.MiB })
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +261,7 @@ func TestDaemonRestarts(t *testing.T) {
 	before := steps()
 	b.eventually("it goes on without a server", func() bool { return steps() > before })
 	b.restart(4000)
-	b.eventually("it is there again", func() bool { return b.gpu(0).Used == 788*mapper.MiB })
+	b.eventually("it is there again", func() bool { return b.gpu(0).Used == 788*units.MiB })
 	if p := b.gpu(0).Processes; len(p) == 1 && (p[0].Task != 7 || p[0].Attempt != 2) {
 		t.Errorf("%+v", p)
 	}
@@ -350,9 +351,9 @@ func TestNoGPU(t *testing.T) {
 }
 
 func TestTorchSize(t *testing.T) {
-	for n, want := range map[mapper.Bytes]string{
-		0: "0 bytes", 1024: "1024 bytes", 1536: "1.50 KiB", 20 * mapper.MiB: "20.00 MiB",
-		mapper.GiB: "1024.00 MiB", 2560 * mapper.MiB: "2.50 GiB",
+	for n, want := range map[units.Bytes]string{
+		0: "0 bytes", 1024: "1024 bytes", 1536: "1.50 KiB", 20 * units.MiB: "20.00 MiB",
+		units.GiB: "1024.00 MiB", 2560 * units.MiB: "2.50 GiB",
 	} {
 		if got := torchSize(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)

@@ -11,8 +11,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/configs/workloads"
-	"carma/mapper"
 	"carma/runner/gpu/simgpu/wire"
 )
 
@@ -76,12 +77,12 @@ type job struct {
 	name           string
 	model, dataset string
 	batch, epochs  int
-	steps          int            // per epoch
-	seconds        float64        // whole run alone, simulated
-	context        mapper.Bytes   // of CUDA, on every GPU
-	peaks          []mapper.Bytes // by GPU, context included
-	loads          []wire.Load    // by GPU, while training
-	failAt         float64        // seconds of training; infinite: never
+	steps          int           // per epoch
+	seconds        float64       // whole run alone, simulated
+	context        units.Bytes   // of CUDA, on every GPU
+	peaks          []units.Bytes // by GPU, context included
+	loads          []wire.Load   // by GPU, while training
+	failAt         float64       // seconds of training; infinite: never
 	hang           bool
 }
 
@@ -128,14 +129,14 @@ func (o options) override(j *job) error {
 		j.steps = o.steps
 	}
 	if o.context != "" {
-		n, err := mapper.ParseBytes(o.context)
+		n, err := units.ParseBytes(o.context)
 		if err != nil {
 			return fmt.Errorf("--context: %w", err)
 		}
 		j.context = n
 	}
 	if o.peak != "" {
-		n, err := mapper.ParseBytes(o.peak)
+		n, err := units.ParseBytes(o.peak)
 		if err != nil {
 			return fmt.Errorf("--peak: %w", err)
 		}

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/mapper/sim"
 )
 
@@ -24,7 +25,7 @@ type event struct {
 	at     float64 // seconds of training
 	action action
 	gpu    int
-	bytes  mapper.Bytes
+	bytes  units.Bytes
 }
 
 // plan is all that happens in a run, in order.

@@ -4,8 +4,9 @@ import (
 	"math"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/configs/workloads"
-	"carma/mapper"
 )
 
 // TestPlans: for every profile and campaign memory rises to the measured peak
@@ -21,10 +22,10 @@ func TestPlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			held := make([]mapper.Bytes, p.GPUs)
+			held := make([]units.Bytes, p.GPUs)
 			at, trains, ends := 0.0, 0, 0
 			for _, e := range j.plan() {
-				if e.at < at || e.bytes < 0 || e.action == alloc && e.bytes%mapper.MiB != 0 {
+				if e.at < at || e.bytes < 0 || e.action == alloc && e.bytes%units.MiB != 0 {
 					t.Errorf("%s: %+v after %g", p.Name, e, at)
 				}
 				at = e.at
@@ -61,7 +62,7 @@ func TestOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.seconds != 1800 || j.peaks[0] != 12*mapper.GiB || j.context != 500*mapper.MiB || j.steps != 7 || j.failAt != 720 {
+	if j.seconds != 1800 || j.peaks[0] != 12*units.GiB || j.context != 500*units.MiB || j.steps != 7 || j.failAt != 720 {
 		t.Errorf("%+v", j)
 	}
 	if second := j.peaks[1].GiB() / 12; math.Abs(second-16458.0/28330) > 0.001 {

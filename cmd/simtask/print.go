@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/gpu/simgpu/client"
 )
 
@@ -76,14 +77,14 @@ func (t *trainer) outOfMemory(e *client.OOMError) {
 }
 
 // torchSize prints memory as PyTorch's allocator does.
-func torchSize(n mapper.Bytes) string {
+func torchSize(n units.Bytes) string {
 	switch {
 	case n <= 1024:
 		return fmt.Sprintf("%d bytes", n)
-	case n <= mapper.MiB:
-		return fmt.Sprintf("%.2f KiB", float64(n)/float64(mapper.KiB))
-	case n <= mapper.GiB:
-		return fmt.Sprintf("%.2f MiB", float64(n)/float64(mapper.MiB))
+	case n <= units.MiB:
+		return fmt.Sprintf("%.2f KiB", float64(n)/float64(units.KiB))
+	case n <= units.GiB:
+		return fmt.Sprintf("%.2f MiB", float64(n)/float64(units.MiB))
 	}
 	return fmt.Sprintf("%.2f GiB", n.GiB())
 }

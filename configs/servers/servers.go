@@ -31,10 +31,11 @@ import (
 	"regexp"
 	"strings"
 
+	"carma/mapper/units"
+
 	"go.yaml.in/yaml/v3"
 
 	"carma/configs/nearest"
-	"carma/mapper"
 )
 
 //go:embed *.yaml
@@ -52,7 +53,7 @@ type GPU struct {
 	UUID   string
 	Index  int
 	Model  string
-	Memory mapper.Bytes
+	Memory units.Bytes
 	// IdlePower and PeakPower are the draw in watts without load and the
 	// board's limit.
 	IdlePower, PeakPower float64
@@ -158,7 +159,7 @@ func (s *Server) add(g group) error {
 	}
 	for _, id := range g.UUIDs {
 		s.GPUs = append(s.GPUs, GPU{
-			UUID: id, Index: len(s.GPUs), Model: g.Model, Memory: mapper.Bytes(g.MemoryMiB) * mapper.MiB,
+			UUID: id, Index: len(s.GPUs), Model: g.Model, Memory: units.Bytes(g.MemoryMiB) * units.MiB,
 			IdlePower: g.IdlePower, PeakPower: g.PeakPower, Speed: g.Speed,
 		})
 	}

@@ -7,19 +7,19 @@ import (
 	"strings"
 	"testing"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 func TestShippedServers(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		gpus   int
-		memory mapper.Bytes
+		memory units.Bytes
 		speed  float64
 	}{
-		{"dgx-station-a100", 4, 40 * mapper.GiB, 1},
-		{"dgx-h100", 8, 81559 * mapper.MiB, 1.8},
-		{"rtx2080ti", 4, 11 * mapper.GiB, 0.65},
+		{"dgx-station-a100", 4, 40 * units.GiB, 1},
+		{"dgx-h100", 8, 81559 * units.MiB, 1.8},
+		{"rtx2080ti", 4, 11 * units.GiB, 0.65},
 	} {
 		s, err := Find(strings.ToUpper(c.name))
 		if err != nil {

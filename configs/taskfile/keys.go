@@ -9,10 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"go.yaml.in/yaml/v3"
 
 	"carma/configs/nearest"
-	"carma/mapper"
 )
 
 // setters are the keys of a task. The names are those of the flags of carma
@@ -152,7 +153,7 @@ func memory(to func(*Task) *int64) func(*Task, *yaml.Node) error {
 		if err != nil {
 			return err
 		}
-		b, err := mapper.ParseBytes(v)
+		b, err := units.ParseBytes(v)
 		if err == nil && b == 0 {
 			err = errors.New("nothing is not an amount of memory; write for example 512M or 12G")
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/configs/nearest"
 	"carma/configs/workloads"
 	"carma/mapper"
@@ -118,11 +120,11 @@ func setPriority(_ *parser, t *Task, s string) string {
 }
 
 func setMem(_ *parser, t *Task, s string) string {
-	m, err := mapper.ParseBytes(s)
+	m, err := units.ParseBytes(s)
 	switch {
 	case err != nil:
 		return "mem: " + err.Error()
-	case m > 0 && m < mapper.MiB:
+	case m > 0 && m < units.MiB:
 		return "mem " + s + " is less than 1 MiB; a unit may be missing: write for example 512M or 12G"
 	}
 	t.Mem = m

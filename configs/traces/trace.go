@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/configs/nearest"
 	"carma/configs/workloads"
 	"carma/mapper"
@@ -40,8 +42,8 @@ type Task struct {
 	Name     string        // may be empty
 	User     string        // may be empty
 	Priority mapper.Priority
-	Mem      mapper.Bytes // declared per GPU; 0: not declared
-	Line     int          // in the file, from 1; 0: generated
+	Mem      units.Bytes // declared per GPU; 0: not declared
+	Line     int         // in the file, from 1; 0: generated
 }
 
 // Limits on foreign input.

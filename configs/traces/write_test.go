@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 
 	"carma/configs/workloads"
@@ -52,7 +54,7 @@ func TestWrite(t *testing.T) {
 			tr.Tasks = append(tr.Tasks, Task{
 				At: at, Workload: w.Name, GPUs: rapid.IntRange(1, 4).Draw(t, "gpus"), Name: text("task"), User: text("user"),
 				Priority: rapid.SampledFrom([]mapper.Priority{mapper.Low, mapper.Normal, mapper.High}).Draw(t, "priority"),
-				Mem:      mapper.Bytes(rapid.SampledFrom([]int64{0, 1 << 20, 12345678901}).Draw(t, "mem")),
+				Mem:      units.Bytes(rapid.SampledFrom([]int64{0, 1 << 20, 12345678901}).Draw(t, "mem")),
 			})
 		}
 		var b bytes.Buffer

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"carma/mapper/units"
 
-	"carma/mapper"
+	"go.yaml.in/yaml/v3"
 )
 
 //go:embed *.yaml
@@ -113,7 +113,7 @@ func (f fileProfile) profile(model string) Profile {
 	return p
 }
 
-func mib(n int64) mapper.Bytes { return mapper.Bytes(n) * mapper.MiB }
+func mib(n int64) units.Bytes { return units.Bytes(n) * units.MiB }
 
 // duration rounds to milliseconds, so that 35.01 minutes is what it says.
 func duration(n float64, unit time.Duration) time.Duration {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // Profile is what is known about one training task. It is shared: callers
@@ -43,13 +43,13 @@ type Activity struct {
 // Campaign is one measurement of the task alone on its GPUs.
 type Campaign struct {
 	RunTime time.Duration // whole task, start-up included
-	Memory  mapper.Bytes  // peak on the fullest GPU, as nvidia-smi counts
+	Memory  units.Bytes   // peak on the fullest GPU, as nvidia-smi counts
 	Source  string        // where RunTime comes from
 }
 
 // Estimates are peaks per GPU predicted by other systems; 0 is no estimate.
 type Estimates struct {
-	Horus, FakeTensor, GPUMemNet mapper.Bytes
+	Horus, FakeTensor, GPUMemNet units.Bytes
 }
 
 // Solo is the AEGIS run alone that the activity was measured in.
@@ -57,7 +57,7 @@ type Solo struct {
 	ID        string // the run's own name; Find knows it
 	EndToEnd  time.Duration
 	TrainLoop time.Duration // 0: not published
-	Peak      mapper.Bytes
+	Peak      units.Bytes
 	Span      string // "full_run", "200s_window"; empty: not published
 }
 
@@ -111,16 +111,16 @@ func (p Profile) Campaign(name string) (Campaign, error) {
 // Peaks returns the peak memory of a campaign on each of the task's GPUs. The
 // campaigns publish the fullest GPU only; the others are scaled as in the
 // solo run.
-func (p Profile) Peaks(campaign string) ([]mapper.Bytes, error) {
+func (p Profile) Peaks(campaign string) ([]units.Bytes, error) {
 	c, err := p.Campaign(campaign)
 	if err != nil {
 		return nil, err
 	}
-	peaks := slices.Repeat([]mapper.Bytes{c.Memory}, p.GPUs)
+	peaks := slices.Repeat([]units.Bytes{c.Memory}, p.GPUs)
 	if len(p.perGPU) == p.GPUs {
 		first := p.perGPU[0].PeakMiB
 		for i, g := range p.perGPU {
-			peaks[i] = c.Memory * mapper.Bytes(g.PeakMiB) / mapper.Bytes(first)
+			peaks[i] = c.Memory * units.Bytes(g.PeakMiB) / units.Bytes(first)
 		}
 	}
 	return peaks, nil

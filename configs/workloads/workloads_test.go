@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*-bs[0-9]+(-[0-9]+e)?(-[0-9]+gpu)?$`)
@@ -53,19 +53,19 @@ func TestShippedFiles(t *testing.T) {
 			if version != "v1" && version != "v2" || c.Source == "" {
 				t.Errorf("%s: campaign %s %+v", p.Name, version, c)
 			}
-			if c.RunTime < time.Minute || c.RunTime > 5*time.Hour || c.Memory < 500*mapper.MiB || c.Memory > 40*mapper.GiB {
+			if c.RunTime < time.Minute || c.RunTime > 5*time.Hour || c.Memory < 500*units.MiB || c.Memory > 40*units.GiB {
 				t.Errorf("%s: campaign %s %+v", p.Name, version, c)
 			}
 		}
 		if _, ok := p.campaigns["v2"]; !ok {
 			t.Errorf("%s: no campaign v2", p.Name)
 		}
-		for _, e := range []mapper.Bytes{p.Estimates.Horus, p.Estimates.FakeTensor, p.Estimates.GPUMemNet} {
-			if e < 0 || e >= 40000*mapper.MiB {
+		for _, e := range []units.Bytes{p.Estimates.Horus, p.Estimates.FakeTensor, p.Estimates.GPUMemNet} {
+			if e < 0 || e >= 40000*units.MiB {
 				t.Errorf("%s: estimates %+v; 40000 stands for none and is left out", p.Name, p.Estimates)
 			}
 		}
-		if p.Solo.ID == "" || p.Solo.EndToEnd < p.Solo.TrainLoop || p.Solo.Peak < 500*mapper.MiB {
+		if p.Solo.ID == "" || p.Solo.EndToEnd < p.Solo.TrainLoop || p.Solo.Peak < 500*units.MiB {
 			t.Errorf("%s: solo %+v", p.Name, p.Solo)
 		}
 	}
@@ -105,7 +105,7 @@ func TestFigures(t *testing.T) {
 	for _, c := range []struct {
 		name, campaign string
 		minutes        float64
-		memory         mapper.Bytes
+		memory         units.Bytes
 	}{
 		{"resnet2", "v1", 35.5, 8536},
 		{"resnet50-imagenet-bs64", "v2", 32.52, 7106},
@@ -122,12 +122,12 @@ func TestFigures(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := p.Campaign(c.campaign)
-		if err != nil || math.Abs(got.RunTime.Minutes()-c.minutes) > 1e-4 || got.Memory != c.memory*mapper.MiB {
+		if err != nil || math.Abs(got.RunTime.Minutes()-c.minutes) > 1e-4 || got.Memory != c.memory*units.MiB {
 			t.Errorf("%s %s: %v %v (%v), want %v min %d MiB", c.name, c.campaign, got.RunTime, got.Memory, err, c.minutes, c.memory)
 		}
 	}
 	p, _ := Find("resnet2")
-	if p.Estimates != (Estimates{14910 * mapper.MiB, 5337 * mapper.MiB, 16000 * mapper.MiB}) {
+	if p.Estimates != (Estimates{14910 * units.MiB, 5337 * units.MiB, 16000 * units.MiB}) {
 		t.Errorf("estimates %+v", p.Estimates)
 	}
 	if p, _ := Find("gpt2_large_2"); p.Estimates != (Estimates{}) {
@@ -159,17 +159,17 @@ func TestUnequalGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	peaks, err := p.Peaks("v2")
-	if err != nil || len(peaks) != 2 || peaks[0] != 28356*mapper.MiB {
+	if err != nil || len(peaks) != 2 || peaks[0] != 28356*units.MiB {
 		t.Fatalf("peaks %v (%v)", peaks, err)
 	}
-	if got := peaks[1] / mapper.MiB; got != 28356*16458/28330 {
+	if got := peaks[1] / units.MiB; got != 28356*16458/28330 {
 		t.Errorf("second GPU %d MiB", got)
 	}
 	if a := p.Activities(); a[0] != p.Activity || a[1].SMACT != 0.7969 {
 		t.Errorf("activities %+v", a)
 	}
 	one, _ := Find("vgg")
-	if peaks, err := one.Peaks(""); err != nil || len(peaks) != 1 || peaks[0] != 6684*mapper.MiB {
+	if peaks, err := one.Peaks(""); err != nil || len(peaks) != 1 || peaks[0] != 6684*units.MiB {
 		t.Errorf("peaks %v (%v)", peaks, err)
 	}
 	large, _ := Find("xlnet_large_cased_2") // one GPU profiled of two

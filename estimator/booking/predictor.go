@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"carma/mapper/units"
+
 	"carma/configs/models"
 	"carma/configs/models/zoo"
 	"carma/configs/nearest"
@@ -13,7 +15,6 @@ import (
 	environments "carma/estimator/environment"
 	"carma/estimator/figures"
 	"carma/estimator/methods"
-	"carma/mapper"
 )
 
 // Predictor estimates tasks for the daemon: what was measured of a workload
@@ -52,7 +53,7 @@ func (p *Predictor) ForGPUs(models []string) string {
 }
 
 // Context is what a process has before its first tensor, in its environment.
-func (p *Predictor) Context() mapper.Bytes { return mapper.Bytes(p.environment.ContextFor(true)) }
+func (p *Predictor) Context() units.Bytes { return units.Bytes(p.environment.ContextFor(true)) }
 
 // Estimate answers q. Earlier runs at other batch sizes correct what is known
 // otherwise, or have to do alone.
@@ -102,7 +103,7 @@ func (p *Predictor) here(e estimator.Estimate) estimator.Estimate {
 	if err != nil || e.Method != estimator.Measured {
 		return e
 	}
-	more := mapper.Bytes(p.environment.ContextFor(true) - there.ContextFor(true))
+	more := units.Bytes(p.environment.ContextFor(true) - there.ContextFor(true))
 	if more <= 0 {
 		return e
 	}
@@ -122,7 +123,7 @@ func (p *Predictor) few(name string, q estimator.Query) (estimator.Estimate, err
 		return estimator.Estimate{}, err
 	}
 	e, err := p.ask(m, methods.Subject{Figures: &f}, fmt.Sprintf("unknown %s of %d parameters", f.Family, f.Params), q.Batch)
-	if most := mapper.Bytes(p.environment.Capacity); most > 0 && e.Memory >= most {
+	if most := units.Bytes(p.environment.Capacity); most > 0 && e.Memory >= most {
 		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: e.Detail + ": the bound is more than such a GPU has, so it gets whole GPUs; --mem lets it share"}, err
 	}
 	e.Loose = true
@@ -147,10 +148,10 @@ func (p *Predictor) booked(what, name string, a methods.Answer) estimator.Estima
 	if p.environment.Capacity > 0 && a.Point >= p.environment.Capacity {
 		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: what + ": more than such a GPU has, so it gets whole GPUs; --mem lets it share"}
 	}
-	upper := max(mapper.Bytes(a.Upper), mapper.Bytes(a.Point))
+	upper := max(units.Bytes(a.Upper), units.Bytes(a.Point))
 	return estimator.Estimate{
-		Memory: upper, Point: mapper.Bytes(a.Point), Method: name,
-		Detail: fmt.Sprintf("%s: %s, %s booked", what, mapper.Bytes(a.Point), upper),
+		Memory: upper, Point: units.Bytes(a.Point), Method: name,
+		Detail: fmt.Sprintf("%s: %s, %s booked", what, units.Bytes(a.Point), upper),
 	}
 }
 
@@ -177,7 +178,7 @@ func (p *Predictor) corrected(q estimator.Query, e estimator.Estimate) estimator
 		a.Upper = 2 * a.Point // its bound is for runs at batch sizes that were measured
 	}
 	a = a.Given(q.Batch, methods.Seen{Measured: int64(near.Peak), Point: int64(there.Point), Batch: near.Batch})
-	e.Point, e.Memory = mapper.Bytes(a.Point), mapper.Bytes(a.Upper)
+	e.Point, e.Memory = units.Bytes(a.Point), units.Bytes(a.Upper)
 	e.Detail = fmt.Sprintf("%s; as runs at batch size %d used %s where %s is expected: %s, %s booked", e.Detail, near.Batch, near.Peak, there.Point, e.Point, e.Memory)
 	return e
 }

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper/units"
+
 	"carma/configs/models"
 	"carma/configs/models/zoo"
 	"carma/estimator"
 	"carma/estimator/methods"
 	"carma/estimator/onnx"
-	"carma/mapper"
 )
 
 // fewQuery is of an unknown model with some figures.
@@ -52,17 +53,17 @@ func TestPredictorRuns(t *testing.T) {
 		if e.Method != here.Method || !strings.Contains(e.Detail, "as runs at batch size 32 used") {
 			t.Errorf("%s: %+v", name, e)
 		}
-		runs := []estimator.Run{{Batch: 32, Peak: 10 * mapper.GiB}, {Batch: 128, Peak: 22 * mapper.GiB}}
-		if e := predicted(t, p, estimator.Query{Model: model, Batch: 64, Runs: runs}); e.Point != 14*mapper.GiB {
+		runs := []estimator.Run{{Batch: 32, Peak: 10 * units.GiB}, {Batch: 128, Peak: 22 * units.GiB}}
+		if e := predicted(t, p, estimator.Query{Model: model, Batch: 64, Runs: runs}); e.Point != 14*units.GiB {
 			t.Errorf("%s: %s between two runs", name, e.Point)
 		}
 	}
-	e := predicted(t, p, estimator.Query{Batch: 64, Runs: []estimator.Run{{Batch: 32, Peak: 10 * mapper.GiB}}})
-	if e.Method != estimator.OtherBatches || e.Memory != 20*mapper.GiB {
+	e := predicted(t, p, estimator.Query{Batch: 64, Runs: []estimator.Run{{Batch: 32, Peak: 10 * units.GiB}}})
+	if e.Method != estimator.OtherBatches || e.Memory != 20*units.GiB {
 		t.Errorf("of an unknown model: %+v", e)
 	}
-	e = predicted(t, p, estimator.Query{Declared: mapper.GiB, Batch: 64, Runs: []estimator.Run{{Batch: 32, Peak: 10 * mapper.GiB}}})
-	if e.Memory != mapper.GiB {
+	e = predicted(t, p, estimator.Query{Declared: units.GiB, Batch: 64, Runs: []estimator.Run{{Batch: 32, Peak: 10 * units.GiB}}})
+	if e.Memory != units.GiB {
 		t.Errorf("declared, and yet %+v", e)
 	}
 }
@@ -106,7 +107,7 @@ func TestFewFigures(t *testing.T) {
 		t.Errorf("detail %q, want %q", e.Detail, want)
 	}
 	q := fewQuery
-	q.Declared = 3 * mapper.GiB
+	q.Declared = 3 * units.GiB
 	if e, err := p.Estimate(q); err != nil || e.Method != estimator.Declared || e.Memory != q.Declared {
 		t.Errorf("declared: %+v, %v", e, err)
 	}
@@ -155,10 +156,10 @@ func TestMeasuredElsewhere(t *testing.T) {
 		return e
 	}
 	here, there := at("h100-2026-11"), at("")
-	if more := here.Memory - there.Memory; more != 235*mapper.MiB || here.Point-there.Point != more {
+	if more := here.Memory - there.Memory; more != 235*units.MiB || here.Point-there.Point != more {
 		t.Errorf("%s booked there, %s here", there.Memory, here.Memory)
 	}
-	if here.Memory < 1082*mapper.MiB || !strings.Contains(here.Detail, "235 MiB more before its first tensor") {
+	if here.Memory < 1082*units.MiB || !strings.Contains(here.Detail, "235 MiB more before its first tensor") {
 		t.Errorf("%s: %s", here.Memory, here.Detail)
 	}
 	if less := at("a100-2024"); less.Memory < there.Memory {

@@ -6,10 +6,11 @@ import (
 	"math"
 	"slices"
 
+	"carma/mapper/units"
+
 	"carma/estimator"
 	"carma/estimator/environment"
 	"carma/estimator/methods"
-	"carma/mapper"
 )
 
 // RunSeen scores a method that is given one measured run of the same training
@@ -61,7 +62,7 @@ func RunAlone(cases []Case, n int) Score {
 		score.Of++
 		var runs []estimator.Run
 		for _, o := range others[:n] {
-			runs = append(runs, estimator.Run{Batch: o.Batch, Peak: mapper.Bytes(o.Measured)})
+			runs = append(runs, estimator.Run{Batch: o.Batch, Peak: units.Bytes(o.Measured)})
 		}
 		if e, _, ok := estimator.FromRuns(c.Batch, runs); ok {
 			t.add(c.Measured, int64(e.Point), int64(e.Memory))

@@ -13,9 +13,10 @@ import (
 	"fmt"
 	"sync"
 
+	"carma/mapper/units"
+
 	"carma/configs/models"
 	"carma/estimator/onnx"
-	"carma/mapper"
 )
 
 // ErrNoData says that the models know nothing of such networks.
@@ -42,7 +43,7 @@ type Result struct {
 	// Class is the likeliest, from 0; the last has no upper edge.
 	Class int
 	// Upper is the class's upper edge; 0 where it has none.
-	Upper mapper.Bytes
+	Upper units.Bytes
 	// Probabilities of the classes; they sum to 1.
 	Probabilities []float32
 	// Outside names features beyond the training data and settings it does
@@ -153,7 +154,7 @@ func Estimate(c models.Config, d Design) (Result, error) {
 		}
 	}
 	if r.Class < len(edges) {
-		r.Upper = mapper.Bytes(edges[r.Class]) * mapper.MiB
+		r.Upper = units.Bytes(edges[r.Class]) * units.MiB
 	}
 	return r, nil
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // What is due at the same instant comes in this order: tasks free what they
@@ -19,7 +19,7 @@ const (
 
 // entry is something that is due. It can be moved and taken off.
 type entry struct {
-	at   mapper.Instant
+	at   units.Instant
 	rank int
 	seq  int64 // the task's number, of equal ranks
 	run  *run
@@ -59,7 +59,7 @@ func (a *agenda) Pop() any {
 }
 
 // set makes an entry due at an instant, whether or not it was due before.
-func (a *agenda) set(e *entry, at mapper.Instant) {
+func (a *agenda) set(e *entry, at units.Instant) {
 	switch {
 	case e.pos == 0:
 		e.at = at

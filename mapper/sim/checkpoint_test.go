@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // TestSlots: two tasks that do not fit beside each other take turns. With
@@ -15,13 +15,13 @@ func TestSlots(t *testing.T) {
 	run := func(every time.Duration, solo ...time.Duration) Result {
 		var tasks []Task
 		for _, d := range solo {
-			task := training(0, d, 30*mapper.GiB, small)
+			task := training(0, d, 30*units.GiB, small)
 			task.Checkpoint = every
 			tasks = append(tasks, task)
 		}
 		return mustRun(t, Config{Options: opt, GPUs: station(1), StartUp: time.Second}, tasks)
 	}
-	lastEnd := func(r Result) (end mapper.Instant) {
+	lastEnd := func(r Result) (end units.Instant) {
 		for _, task := range r.Tasks {
 			if !task.Record.Succeeded {
 				t.Fatalf("%s: %s", task.Phase, task.Reason)

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // Curve is a quantity over time that changes in steps. Its points are in order
@@ -14,13 +14,13 @@ type Curve []Point
 
 // Point is a value that holds from an instant until the next point.
 type Point struct {
-	At    mapper.Instant
+	At    units.Instant
 	Value float64
 }
 
 // set appends what the value is from an instant on, which is not before the
 // last point. Of several values at one instant the last one counts.
-func (c *Curve) set(at mapper.Instant, value float64) {
+func (c *Curve) set(at units.Instant, value float64) {
 	s := *c
 	if n := len(s); n > 0 && s[n-1].At == at {
 		s = s[:n-1]
@@ -32,8 +32,8 @@ func (c *Curve) set(at mapper.Instant, value float64) {
 }
 
 // At is the value at an instant.
-func (c Curve) At(at mapper.Instant) float64 {
-	i, found := slices.BinarySearchFunc(c, at, func(p Point, at mapper.Instant) int { return cmp.Compare(p.At, at) })
+func (c Curve) At(at units.Instant) float64 {
+	i, found := slices.BinarySearchFunc(c, at, func(p Point, at units.Instant) int { return cmp.Compare(p.At, at) })
 	if found {
 		return c[i].Value
 	}
@@ -55,7 +55,7 @@ func (c Curve) Max() float64 {
 }
 
 // Integral is the area under the curve, in its unit times seconds.
-func (c Curve) Integral(from, to mapper.Instant) float64 {
+func (c Curve) Integral(from, to units.Instant) float64 {
 	sum := 0.0
 	for i, p := range c {
 		end := to
@@ -73,7 +73,7 @@ func (c Curve) Integral(from, to mapper.Instant) float64 {
 // returns the exact mean over each, so that the area stays what it was. It
 // takes time in proportion to the points and the bins. Without a span or bins
 // there is nothing.
-func (c Curve) Resample(from, to mapper.Instant, n int) []float64 {
+func (c Curve) Resample(from, to units.Instant, n int) []float64 {
 	if to <= from || n <= 0 {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (c Curve) Resample(from, to mapper.Instant, n int) []float64 {
 }
 
 // BinEdge is where bin i of n begins, and bin i-1 ends.
-func BinEdge(from, to mapper.Instant, n, i int) mapper.Instant {
-	width, rest := (to-from)/mapper.Instant(n), (to-from)%mapper.Instant(n)
-	return from + width*mapper.Instant(i) + rest*mapper.Instant(i)/mapper.Instant(n)
+func BinEdge(from, to units.Instant, n, i int) units.Instant {
+	width, rest := (to-from)/units.Instant(n), (to-from)%units.Instant(n)
+	return from + width*units.Instant(i) + rest*units.Instant(i)/units.Instant(n)
 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"carma/mapper/units"
 
-	"carma/mapper"
+	"pgregory.net/rapid"
 )
 
-const second = mapper.Instant(time.Second)
+const second = units.Instant(time.Second)
 
 func curveOf(points ...Point) Curve {
 	var c Curve
@@ -44,7 +44,7 @@ func TestResample(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		curve    Curve
-		from, to mapper.Instant
+		from, to units.Instant
 		n        int
 		want     []float64
 	}{
@@ -68,13 +68,13 @@ func TestResample(t *testing.T) {
 func TestResampleKeepsTheArea(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c Curve
-		at := mapper.Instant(0)
+		at := units.Instant(0)
 		for range rapid.IntRange(0, 40).Draw(t, "points") {
-			at += mapper.Instant(rapid.Int64Range(0, 100*int64(time.Second)).Draw(t, "after"))
+			at += units.Instant(rapid.Int64Range(0, 100*int64(time.Second)).Draw(t, "after"))
 			c.set(at, float64(rapid.IntRange(0, 50).Draw(t, "value")))
 		}
-		from := mapper.Instant(rapid.Int64Range(0, int64(at)+1).Draw(t, "from"))
-		to := from + mapper.Instant(rapid.Int64Range(1, int64(at)+5).Draw(t, "span"))
+		from := units.Instant(rapid.Int64Range(0, int64(at)+1).Draw(t, "from"))
+		to := from + units.Instant(rapid.Int64Range(1, int64(at)+5).Draw(t, "span"))
 		n := rapid.IntRange(1, 60).Draw(t, "bins")
 		sum := 0.0
 		for i, mean := range c.Resample(from, to, n) {
@@ -95,7 +95,7 @@ func TestResampleKeepsTheArea(t *testing.T) {
 
 func TestCurveAt(t *testing.T) {
 	c := Curve{{10, 4}, {15, 0}, {20, 2}}
-	for at, want := range map[mapper.Instant]float64{0: 0, 9: 0, 10: 4, 14: 4, 15: 0, 19: 0, 20: 2, 99: 2} {
+	for at, want := range map[units.Instant]float64{0: 0, 9: 0, 10: 4, 14: 4, 15: 0, 19: 0, 20: 2, 99: 2} {
 		if got := c.At(at); got != want {
 			t.Errorf("at %d: %v, want %v", at, got, want)
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -12,7 +14,7 @@ import (
 // the readings of the last 30 s, that of 30 s ago included. A reading is the
 // mean over the second before it, so what is reported is the mean over 31 s.
 // [ScoreRisk] is another score.
-const window = mapper.Instant(31 * time.Second)
+const window = units.Instant(31 * time.Second)
 
 // device is a GPU and what runs on it.
 type device struct {
@@ -21,12 +23,12 @@ type device struct {
 	model   Model
 	uses    []*use // in order of arrival
 
-	held     mapper.Bytes
+	held     units.Bytes
 	activity Activity // now
 	watts    float64  // now
 
 	// Integrals up to at, over seconds.
-	at     mapper.Instant
+	at     units.Instant
 	sum    Activity
 	memory float64 // bytes
 	energy float64 // joules
@@ -45,7 +47,7 @@ type device struct {
 
 // bend is where the integral of a device's activity changes its slope.
 type bend struct {
-	at            mapper.Instant
+	at            units.Instant
 	sum, activity Activity
 }
 
@@ -54,20 +56,20 @@ type use struct {
 	run        *run
 	device     *device
 	load       Load
-	held, peak mapper.Bytes
+	held, peak units.Bytes
 	rate       float64 // progress relative to alone on an A100
 }
 
-func newDevice(g GPU, start mapper.Instant) *device {
+func newDevice(g GPU, start units.Instant) *device {
 	d := &device{GPU: g, at: start, bends: []bend{{at: start}}}
 	d.watts = Watts(g.IdlePower, g.PeakPower, Activity{})
 	return d
 }
 
-func seconds(d mapper.Instant) float64 { return float64(d) / float64(time.Second) }
+func seconds(d units.Instant) float64 { return float64(d) / float64(time.Second) }
 
 // advance brings the integrals up to now. It comes before every change.
-func (d *device) advance(now mapper.Instant) {
+func (d *device) advance(now units.Instant) {
 	if now == d.at {
 		return
 	}
@@ -79,7 +81,7 @@ func (d *device) advance(now mapper.Instant) {
 }
 
 // settle recomputes rates, activity and power after a change of who is busy.
-func (d *device) settle(now mapper.Instant, scratch []Load) []Load {
+func (d *device) settle(now units.Instant, scratch []Load) []Load {
 	loads := scratch[:0]
 	for _, u := range d.uses {
 		u.rate = d.Speed // loading data and the like: nobody is in the way
@@ -107,7 +109,7 @@ func (d *device) settle(now mapper.Instant, scratch []Load) []Load {
 func (u *use) busy() bool { return u.run.training && u.load.SMACT > 0 }
 
 // alloc takes memory if there is room for all of it.
-func (u *use) alloc(now mapper.Instant, n mapper.Bytes) bool {
+func (u *use) alloc(now units.Instant, n units.Bytes) bool {
 	d := u.device
 	if n > d.Memory-d.held {
 		return false
@@ -122,7 +124,7 @@ func (u *use) alloc(now mapper.Instant, n mapper.Bytes) bool {
 }
 
 // leave frees all and takes the use off its device.
-func (u *use) leave(now mapper.Instant) {
+func (u *use) leave(now units.Instant) {
 	d := u.device
 	d.advance(now)
 	d.held -= u.held
@@ -133,7 +135,7 @@ func (u *use) leave(now mapper.Instant) {
 
 // look works out what the monitor reports at an instant of its clock, and
 // whether that differs from what it reported last.
-func (d *device) look(now mapper.Instant) (differs bool) {
+func (d *device) look(now units.Instant) (differs bool) {
 	d.advance(now)
 	from := now - d.score.window()
 	for len(d.bends) > 1 && d.bends[1].at <= from {

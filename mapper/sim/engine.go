@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/mapper/words"
 )
@@ -15,8 +17,8 @@ import (
 type engine struct {
 	cfg     Config
 	state   *mapper.State
-	now     mapper.Instant
-	start   mapper.Instant // first arrival
+	now     units.Instant
+	start   units.Instant // first arrival
 	agenda  agenda
 	devices []*device // by machine, then index
 	byID    map[mapper.GPUID]*device
@@ -30,8 +32,8 @@ type engine struct {
 	steps    int
 
 	sample, wake, submit *entry
-	sampled              mapper.Instant // when the monitor looked last
-	record               *recorder      // nil: no timeline
+	sampled              units.Instant // when the monitor looked last
+	record               *recorder     // nil: no timeline
 
 	loads   []Load // scratch
 	samples []mapper.GPUSample
@@ -47,11 +49,11 @@ type run struct {
 
 	plan     []Allocation // what is still to come
 	training bool
-	trained  float64        // seconds of training done
-	rate     float64        // per second
-	at       mapper.Instant // when trained was right
-	goal     float64        // the point that entry is about
-	stopped  string         // why; empty: it is not
+	trained  float64       // seconds of training done
+	rate     float64       // per second
+	at       units.Instant // when trained was right
+	goal     float64       // the point that entry is about
+	stopped  string        // why; empty: it is not
 }
 
 // exitTerminated is the code of a program that SIGTERM has ended.
@@ -271,7 +273,7 @@ func (e *engine) repace(r *run) {
 	}
 }
 
-func (e *engine) outOfMemory(r *run, u *use, asked mapper.Bytes) {
+func (e *engine) outOfMemory(r *run, u *use, asked units.Bytes) {
 	free := u.device.Memory - u.device.held
 	e.end(r, mapper.Exited{
 		Class: mapper.ExitGPUOOM, Code: 1, Demand: u.held + asked,
@@ -284,7 +286,7 @@ func (e *engine) end(r *run, ev mapper.Exited) {
 	e.agenda.drop(&r.entry)
 	e.save(r)
 	delete(e.runs, r.id)
-	var peak mapper.Bytes
+	var peak units.Bytes
 	for _, u := range r.uses {
 		peak = max(peak, u.peak)
 		u.leave(e.now)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -41,7 +43,7 @@ func (d *dice) rules() Config {
 		opt.Learn, opt.IdleFirst = d.of(2) == 1, d.of(2) == 1
 		opt.Interval = time.Duration(d.of(30)) * time.Second
 		opt.WarmUp = time.Duration(d.of(60)) * time.Second
-		opt.Margin = mapper.Bytes(d.of(20)) * mapper.GiB
+		opt.Margin = units.Bytes(d.of(20)) * units.GiB
 		opt.SMACTCap = float64(d.of(11)) / 10
 		opt.SMOCCCap, opt.DRAMACap = float64(d.of(11))/10, float64(d.of(11))/10
 		opt.MaxTasks, opt.LookAhead = d.of(5), 1+d.of(5)
@@ -51,7 +53,7 @@ func (d *dice) rules() Config {
 
 func (d *dice) task(gpus int) Task {
 	l := []Load{vgg128, vgg32, resnet, small, smaller, {}}[d.of(6)]
-	memory := mapper.Bytes(d.of(152)) * mapper.GiB / 4
+	memory := units.Bytes(d.of(152)) * units.GiB / 4
 	task := training(time.Duration(d.of(256))*time.Minute, time.Duration(1+d.of(256))*17*time.Second, memory, l)
 	if task.GPUs = 1 + d.of(min(2, gpus)); task.GPUs > 1 {
 		task.Memory, task.Loads = append(task.Memory, memory/2), append(task.Loads, small)

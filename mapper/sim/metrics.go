@@ -6,17 +6,19 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
 // Record is what metrics are computed from: one task's life. An instant of 0
 // is one that has not come.
 type Record struct {
-	Submitted mapper.Instant
+	Submitted units.Instant
 	Attempts  []AttemptRecord
 	// Ended is when the task reached its final state; it counts where no
 	// attempt ended later.
-	Ended     mapper.Instant
+	Ended     units.Instant
 	Succeeded bool
 	// Solo is the time that it takes alone on an A100; 0: not known.
 	Solo time.Duration
@@ -24,7 +26,7 @@ type Record struct {
 
 // AttemptRecord is one attempt. Started is 0 when it never ran.
 type AttemptRecord struct {
-	Launched, Started, Ended mapper.Instant
+	Launched, Started, Ended units.Instant
 	OK, OOM                  bool
 	// Speed is that of its slowest GPU relative to an A100; 0: not known.
 	Speed float64
@@ -40,7 +42,7 @@ type Lifetimes struct {
 	Waiting time.Duration
 }
 
-func (r Record) end() mapper.Instant {
+func (r Record) end() units.Instant {
 	end := r.Ended
 	for _, a := range r.Attempts {
 		end = max(end, a.Ended)
@@ -98,7 +100,7 @@ type Summary struct {
 // Summarize computes the measures; the order of the records does not matter.
 func Summarize(records []Record) Summary {
 	var s Summary
-	var first, last mapper.Instant = math.MaxInt64, 0
+	var first, last units.Instant = math.MaxInt64, 0
 	var jct, waiting, execution, lost total
 	jcts := make([]time.Duration, 0, len(records))
 	for _, r := range records {
@@ -168,7 +170,7 @@ type Metrics struct {
 	Summary
 	// MeanSMACT and MeanMemory are means over time and over all GPUs.
 	MeanSMACT  float64
-	MeanMemory mapper.Bytes
+	MeanMemory units.Bytes
 	// LostGPUTime is the running time of failed attempts, by GPU.
 	LostGPUTime time.Duration
 	// EnergyJ is what all GPUs have used, in joules.
@@ -216,7 +218,7 @@ func (e *engine) metrics() Metrics {
 		m.EnergyJ += d.energy
 	}
 	if over := m.Makespan.Seconds() * float64(len(e.devices)); over > 0 {
-		m.MeanSMACT, m.MeanMemory = smact/over, mapper.Bytes(memory/over)
+		m.MeanSMACT, m.MeanMemory = smact/over, units.Bytes(memory/over)
 	}
 	return m
 }

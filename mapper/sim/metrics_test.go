@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // at is a moment of a test's run, in minutes.
-func at(minutes float64) mapper.Instant {
+func at(minutes float64) units.Instant {
 	return origin.Add(time.Duration(minutes * float64(time.Minute)))
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // How a run begins, in seconds of training or, for short runs, as a share of
@@ -30,7 +30,7 @@ var growthParts = []float64{0.40, 0.65, 0.80, 0.90, 0.96, 1}
 type Allocation struct {
 	At    float64 // seconds of training
 	GPU   int     // of the task's GPUs
-	Bytes mapper.Bytes
+	Bytes units.Bytes
 }
 
 // TrainsFrom is the point of a run of so many seconds at which its GPUs begin
@@ -43,24 +43,24 @@ func PeaksAt(seconds float64) float64 { return TrainsFrom(seconds) + min(growth,
 // Allocations is a task's memory over its run, in order: the context on each
 // GPU, the network, growth to the peak, and then no change. Peaks are by GPU,
 // context included; amounts are whole MiB, as frameworks ask for them.
-func Allocations(seconds float64, context mapper.Bytes, peaks []mapper.Bytes) []Allocation {
+func Allocations(seconds float64, context units.Bytes, peaks []units.Bytes) []Allocation {
 	begin, grown := TrainsFrom(seconds), min(growth, growthShare*seconds)
 	all := make([]Allocation, 0, (2+len(growthParts))*len(peaks))
 	for g, peak := range peaks {
-		held := mapper.Bytes(0)
-		to := func(at float64, total mapper.Bytes) {
-			total = total / mapper.MiB * mapper.MiB
+		held := units.Bytes(0)
+		to := func(at float64, total units.Bytes) {
+			total = total / units.MiB * units.MiB
 			if total > held {
 				all = append(all, Allocation{at, g, total - held})
 				held = total
 			}
 		}
 		base := min(context, peak)
-		network := base + mapper.Bytes(networkShare*float64(peak-base))
+		network := base + units.Bytes(networkShare*float64(peak-base))
 		to(0, base)
 		to(begin/2, network)
 		for i, part := range growthParts[:len(growthParts)-1] {
-			to(begin+grown*float64(i)/float64(len(growthParts)-1), network+mapper.Bytes(part*float64(peak-network)))
+			to(begin+grown*float64(i)/float64(len(growthParts)-1), network+units.Bytes(part*float64(peak-network)))
 		}
 		to(begin+grown, peak)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // Score is what the monitor makes of its readings. A reading is the mean over
@@ -35,7 +35,7 @@ func (s Score) check() error {
 }
 
 // window is how far back the score looks.
-func (s Score) window() mapper.Instant {
+func (s Score) window() units.Instant {
 	if s == ScoreRisk {
 		return riskReadings * sampleEvery
 	}
@@ -50,7 +50,7 @@ type readings struct {
 
 // risk is the risk score at a tick of the monitor. Activity changes in steps,
 // so the readings between two changes are equal and count as one.
-func (d *device) risk(now mapper.Instant) Activity {
+func (d *device) risk(now units.Instant) Activity {
 	d.readings = d.readings[:0]
 	i := 0
 	for t := now - riskReadings*sampleEvery; t < now; {
@@ -67,7 +67,7 @@ func (d *device) risk(now mapper.Instant) Activity {
 			r = readings{after.Plus(d.integral(t).Times(-1)).Times(1 / seconds(sampleEvery)), 1}
 		}
 		d.readings = append(d.readings, r)
-		t += mapper.Instant(r.n) * sampleEvery
+		t += units.Instant(r.n) * sampleEvery
 	}
 	return Activity{
 		SMACT: d.riskOf(func(a Activity) float64 { return a.SMACT }),
@@ -77,7 +77,7 @@ func (d *device) risk(now mapper.Instant) Activity {
 }
 
 // integral of the activity up to an instant within the monitor's window.
-func (d *device) integral(t mapper.Instant) Activity {
+func (d *device) integral(t units.Instant) Activity {
 	i := len(d.bends) - 1
 	for i > 0 && d.bends[i].at > t {
 		i--
@@ -128,4 +128,4 @@ func nth(sorted []value, i int) float64 {
 }
 
 // sampleEvery is the time between two readings.
-const sampleEvery = mapper.Instant(time.Second)
+const sampleEvery = units.Instant(time.Second)

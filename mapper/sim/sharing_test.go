@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
+	"carma/mapper/units"
 
-	"carma/mapper"
+	"pgregory.net/rapid"
 )
 
 // TestBusy: the share of busy time is near where it was published: NVML's GPU
@@ -121,7 +121,7 @@ func TestTimeSlicingFigures(t *testing.T) {
 func TestTimeSlicingReplay(t *testing.T) {
 	opt := options("magm")
 	opt.WarmUp, opt.SMACTCap = 0, 0
-	tasks := []Task{training(0, time.Hour, 4*mapper.GiB, resnet), training(0, time.Hour, 4*mapper.GiB, resnet)}
+	tasks := []Task{training(0, time.Hour, 4*units.GiB, resnet), training(0, time.Hour, 4*units.GiB, resnet)}
 	r := mustRun(t, Config{Options: opt, GPUs: station(1), Sharing: TimeSlicing}, tasks)
 	want := 1 / TimeSlicing.Speeds([]Load{resnet, resnet})[0]
 	if got := r.Metrics.WorstSlowdown; got < 1.8 || math.Abs(got/want-1) > 0.01 {

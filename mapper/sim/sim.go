@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -37,7 +39,7 @@ type GPU struct {
 	Node   string // the machine it is in
 	Index  int
 	Model  string
-	Memory mapper.Bytes
+	Memory units.Bytes
 	// IdlePower and PeakPower are in watts.
 	IdlePower, PeakPower float64
 	// Speed of training relative to an A100 40 GB.
@@ -67,10 +69,10 @@ type Task struct {
 	// SoloTime is the whole run alone on A100s.
 	SoloTime time.Duration
 	// Context is the memory that a process has on each GPU at once.
-	Context mapper.Bytes
+	Context units.Bytes
 	// Memory and Loads are the peak, context included, and the activity on
 	// each of its GPUs.
-	Memory []mapper.Bytes
+	Memory []units.Bytes
 	Loads  []Load
 }
 
@@ -99,7 +101,7 @@ const maxTime = 10 * 365 * 24 * time.Hour
 
 // origin is the instant at which traces start. It is not 0, which the mapper
 // takes for "never".
-const origin = mapper.Instant(time.Hour)
+const origin = units.Instant(time.Hour)
 
 // Run replays tasks, in any order, in virtual time: the mapper decides, the
 // model answers with what containers and monitor would report. Equal input
@@ -147,7 +149,7 @@ func (c *Config) check() error {
 		switch {
 		case seen[g.ID]:
 			return fmt.Errorf("GPU %s is there twice", g.ID)
-		case g.Memory <= 0 || g.Memory > mapper.TiB*1024:
+		case g.Memory <= 0 || g.Memory > units.TiB*1024:
 			return fmt.Errorf("GPU %s has %d bytes of memory", g.ID, g.Memory)
 		case !(g.Speed >= 1e-3 && g.Speed <= 1e3):
 			return fmt.Errorf("GPU %s has speed %v; an A100 has 1", g.ID, g.Speed)
@@ -169,7 +171,7 @@ func (t *Task) check() error {
 		return fmt.Errorf("runs for %s", t.SoloTime)
 	case t.GPUs < 1 || len(t.Memory) != t.GPUs || len(t.Loads) != t.GPUs:
 		return fmt.Errorf("wants %d GPUs, has memory on %d and loads on %d", t.GPUs, len(t.Memory), len(t.Loads))
-	case t.Context < 0 || slices.Min(t.Memory) < 0 || slices.Max(t.Memory) > mapper.TiB*1024:
+	case t.Context < 0 || slices.Min(t.Memory) < 0 || slices.Max(t.Memory) > units.TiB*1024:
 		return fmt.Errorf("uses %d bytes, context %d", slices.Max(t.Memory), t.Context)
 	}
 	for _, l := range t.Loads {

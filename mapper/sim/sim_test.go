@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 
 	"carma/mapper"
@@ -21,7 +23,7 @@ func station(n int) []GPU {
 	gpus := make([]GPU, n)
 	for i := range gpus {
 		gpus[i] = GPU{
-			ID: mapper.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Memory: 40 * mapper.GiB,
+			ID: mapper.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Memory: 40 * units.GiB,
 			IdlePower: 53, PeakPower: 400, Speed: 1,
 		}
 	}
@@ -32,9 +34,9 @@ func station(n int) []GPU {
 func options(policy string) mapper.Options { return mapper.DefaultsOf(policy) }
 
 // training is a task on one GPU, estimated right.
-func training(at, solo time.Duration, memory mapper.Bytes, l Load) Task {
+func training(at, solo time.Duration, memory units.Bytes, l Load) Task {
 	return Task{
-		At: at, GPUs: 1, SoloTime: solo, Context: 500 * mapper.MiB, Memory: []mapper.Bytes{memory}, Loads: []Load{l},
+		At: at, GPUs: 1, SoloTime: solo, Context: 500 * units.MiB, Memory: []units.Bytes{memory}, Loads: []Load{l},
 		Estimate: mapper.Estimate{Memory: memory},
 	}
 }
@@ -85,7 +87,7 @@ func TestOneTask(t *testing.T) {
 		{"on a faster GPU", gpus[1:], 1, 5 * time.Minute},
 		{"at the pace of the slower GPU", gpus, 2, 10 * time.Minute},
 	} {
-		task := training(time.Hour, 10*time.Minute, 8*mapper.GiB, resnet)
+		task := training(time.Hour, 10*time.Minute, 8*units.GiB, resnet)
 		task.GPUs, task.Memory, task.Loads = c.n, task.Memory[:1], task.Loads[:1]
 		for len(task.Memory) < c.n {
 			task.Memory, task.Loads = append(task.Memory, task.Memory[0]), append(task.Loads, task.Loads[0])
@@ -104,7 +106,7 @@ func TestOneTask(t *testing.T) {
 // TestEnergy: idle power before and after, the model's while the GPU is busy.
 func TestEnergy(t *testing.T) {
 	const solo = 1000.0
-	r := mustRun(t, Config{Options: options("exclusive"), GPUs: station(2)}, []Task{training(0, solo*time.Second, 8*mapper.GiB, resnet)})
+	r := mustRun(t, Config{Options: options("exclusive"), GPUs: station(2)}, []Task{training(0, solo*time.Second, 8*units.GiB, resnet)})
 	busy := solo - TrainsFrom(solo)
 	want := 53*solo + 53*(solo-busy) + Watts(53, 400, Activity{resnet.SMACT, resnet.SMOCC, resnet.DRAMA})*busy
 	if got := r.Metrics.EnergyJ; math.Abs(got/want-1) > 1e-6 {
@@ -122,7 +124,7 @@ func TestEnergy(t *testing.T) {
 func TestNeighbours(t *testing.T) {
 	opt := options("magm")
 	opt.WarmUp, opt.SMACTCap = 0, 0
-	tasks := []Task{training(0, time.Hour, 4*mapper.GiB, resnet), training(0, time.Hour, 4*mapper.GiB, resnet)}
+	tasks := []Task{training(0, time.Hour, 4*units.GiB, resnet), training(0, time.Hour, 4*units.GiB, resnet)}
 	r := mustRun(t, Config{Options: opt, GPUs: station(1)}, tasks)
 	want := 1 / Speeds([]Load{resnet, resnet})[0]
 	if got := r.Metrics.WorstSlowdown; got < 1.2 || math.Abs(got/want-1) > 0.01 {
@@ -136,8 +138,8 @@ func TestOutOfMemory(t *testing.T) {
 	for _, policy := range []string{"exclusive", "round-robin", "magm", "lug"} {
 		var tasks []Task
 		for i := range 12 {
-			task := training(time.Duration(i)*time.Minute, 30*time.Minute, 18*mapper.GiB, small)
-			task.Estimate.Memory = 2 * mapper.GiB
+			task := training(time.Duration(i)*time.Minute, 30*time.Minute, 18*units.GiB, small)
+			task.Estimate.Memory = 2 * units.GiB
 			tasks = append(tasks, task)
 		}
 		r := mustRun(t, Config{Options: options(policy), GPUs: station(2), StartUp: time.Second}, tasks)
@@ -149,8 +151,8 @@ func TestOutOfMemory(t *testing.T) {
 			t.Errorf("%s: %d OOMs, %d relaunches, %s lost", policy, m.OOMs, m.Relaunches, m.LostGPUTime)
 		}
 	}
-	huge := training(0, time.Hour, 50*mapper.GiB, small)
-	huge.Estimate.Memory = mapper.GiB
+	huge := training(0, time.Hour, 50*units.GiB, small)
+	huge.Estimate.Memory = units.GiB
 	r := mustRun(t, Config{Options: options("magm"), GPUs: station(1)}, []Task{huge})
 	if r.Tasks[0].Phase != mapper.Failed || !strings.Contains(r.Tasks[0].Reason, "out of memory alone") {
 		t.Errorf("a task that no GPU holds: %s: %s", r.Tasks[0].Phase, r.Tasks[0].Reason)
@@ -161,7 +163,7 @@ func TestOutOfMemory(t *testing.T) {
 func TestNeighbourLeaves(t *testing.T) {
 	opt := options("magm")
 	opt.WarmUp, opt.SMACTCap = 0, 0
-	tasks := []Task{training(0, time.Hour, 4*mapper.GiB, resnet), training(0, 10*time.Minute, 4*mapper.GiB, resnet)}
+	tasks := []Task{training(0, time.Hour, 4*units.GiB, resnet), training(0, 10*time.Minute, 4*units.GiB, resnet)}
 	r := mustRun(t, Config{Options: opt, GPUs: station(1)}, tasks)
 	rate := Speeds([]Load{resnet, resnet})[0]
 	began := TrainsFrom(600)
@@ -176,8 +178,8 @@ func TestNeighbourLeaves(t *testing.T) {
 // TestNewcomerRunsOut: the task dies that asks for what is not there, and it
 // is known how much it wanted. The other lives.
 func TestNewcomerRunsOut(t *testing.T) {
-	first, second := training(0, time.Hour, 30*mapper.GiB, small), training(10*time.Minute, time.Minute, 20*mapper.GiB, small)
-	second.Estimate.Memory = 5 * mapper.GiB
+	first, second := training(0, time.Hour, 30*units.GiB, small), training(10*time.Minute, time.Minute, 20*units.GiB, small)
+	second.Estimate.Memory = 5 * units.GiB
 	cfg := audited(t, Config{Options: options("magm"), GPUs: station(1)})
 	audit, ooms := cfg.Observe, 0
 	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
@@ -187,7 +189,7 @@ func TestNewcomerRunsOut(t *testing.T) {
 			return
 		}
 		ooms++
-		if x.Task != 2 || x.Peak > 10*mapper.GiB || x.Demand <= 10*mapper.GiB || x.Demand > 20*mapper.GiB {
+		if x.Task != 2 || x.Peak > 10*units.GiB || x.Demand <= 10*units.GiB || x.Demand > 20*units.GiB {
 			t.Errorf("%+v", x)
 		}
 	}
@@ -200,13 +202,13 @@ func TestNewcomerRunsOut(t *testing.T) {
 // TestSamples: the mapper sees how busy a GPU is, a while after it is, and is
 // told nothing while nothing changes.
 func TestSamples(t *testing.T) {
-	busy := training(0, time.Hour, 4*mapper.GiB, vgg128) // SMACT 0.83
-	late := training(10*time.Second, time.Minute, 4*mapper.GiB, small)
-	later := training(10*time.Minute, time.Minute, 4*mapper.GiB, small)
+	busy := training(0, time.Hour, 4*units.GiB, vgg128) // SMACT 0.83
+	late := training(10*time.Second, time.Minute, 4*units.GiB, small)
+	later := training(10*time.Minute, time.Minute, 4*units.GiB, small)
 	cfg := audited(t, Config{Options: options("magm"), GPUs: station(1)})
 	cfg.Options.WarmUp = 0
 	audit, samples := cfg.Observe, 0
-	var last mapper.Instant
+	var last units.Instant
 	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
 		audit(s, ev, done)
 		if x, ok := ev.(mapper.Sampled); ok {
@@ -235,9 +237,9 @@ func TestSamples(t *testing.T) {
 // TestStop: a time limit ends an attempt, however early.
 func TestStop(t *testing.T) {
 	for _, limit := range []time.Duration{time.Nanosecond, time.Second, time.Minute} {
-		task := training(0, time.Hour, mapper.GiB, small)
+		task := training(0, time.Hour, units.GiB, small)
 		task.TimeLimit = limit
-		r := mustRun(t, Config{Options: options("magm"), GPUs: station(1), StartUp: time.Second}, []Task{task, training(0, time.Minute, mapper.GiB, small)})
+		r := mustRun(t, Config{Options: options("magm"), GPUs: station(1), StartUp: time.Second}, []Task{task, training(0, time.Minute, units.GiB, small)})
 		got := r.Tasks[0]
 		if l := got.Record.Lifetimes(); got.Phase != mapper.Failed || l.Lost != limit || !r.Tasks[1].Record.Succeeded {
 			t.Errorf("limit %s: %s after %s", limit, got.Phase, l.Lost)
@@ -328,14 +330,14 @@ func riskByHand(last []float64) float64 {
 func (d *device) heat() { d.warm = true }
 
 // turn changes a device's activity.
-func (d *device) turn(now mapper.Instant, smact float64) {
+func (d *device) turn(now units.Instant, smact float64) {
 	d.uses = []*use{{run: &run{training: true}, load: Load{SMACT: smact}}}
 	d.settle(now, nil)
 }
 
 func TestWrongInput(t *testing.T) {
 	good := Config{Options: options("magm"), GPUs: station(1)}
-	task := training(0, time.Hour, mapper.GiB, small)
+	task := training(0, time.Hour, units.GiB, small)
 	for name, break_ := range map[string]func(*Config, *Task){
 		"score":      func(c *Config, _ *Task) { c.Score = "riks" },
 		"policy":     func(c *Config, _ *Task) { c.Options.Policy = "mgam" },
@@ -349,7 +351,7 @@ func TestWrongInput(t *testing.T) {
 		"run time":   func(_ *Config, t *Task) { t.SoloTime = 0 },
 		"no loads":   func(_ *Config, t *Task) { t.Loads = nil },
 		"a NaN load": func(_ *Config, t *Task) { t.Loads = []Load{{SMACT: math.NaN()}} },
-		"peak":       func(_ *Config, t *Task) { t.Memory = []mapper.Bytes{-1} },
+		"peak":       func(_ *Config, t *Task) { t.Memory = []units.Bytes{-1} },
 	} {
 		cfg, wrong := good, task
 		cfg.GPUs = station(1)
@@ -373,7 +375,7 @@ func anyTask(t *rapid.T, gpus int) Task {
 		Priority:  mapper.Priority(rapid.IntRange(-1, 1).Draw(t, "priority")),
 		Exclusive: rapid.IntRange(0, 9).Draw(t, "exclusive") == 0,
 		SoloTime:  time.Duration(rapid.SampledFrom([]int{0, 0, 60_000, 900_000, 5_000_000}).Draw(t, "ms")+rapid.IntRange(1, 500_000).Draw(t, "more")) * time.Millisecond,
-		Context:   mapper.Bytes(rapid.IntRange(0, 2000).Draw(t, "context")) * mapper.MiB,
+		Context:   units.Bytes(rapid.IntRange(0, 2000).Draw(t, "context")) * units.MiB,
 	}
 	if kind := rapid.SampledFrom([]string{"", "", "a1", "a2", "b"}).Draw(t, "kind"); kind != "" {
 		task.Kind, task.Family = kind, kind[:1]
@@ -383,14 +385,14 @@ func anyTask(t *rapid.T, gpus int) Task {
 	}
 	for range task.GPUs {
 		mib := rapid.SampledFrom([]int{0, 0, 6_000, 14_000, 22_000, 34_000}).Draw(t, "mib") + rapid.IntRange(0, 4_000).Draw(t, "more mib")
-		task.Memory = append(task.Memory, mapper.Bytes(mib)*mapper.MiB)
+		task.Memory = append(task.Memory, units.Bytes(mib)*units.MiB)
 		task.Loads = append(task.Loads, Load{SMACT: share.Draw(t, "smact"), SMOCC: share.Draw(t, "smocc"), DRAMA: share.Draw(t, "drama"), Step: rapid.Float64Range(0, 1).Draw(t, "step")})
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "estimate") {
 	case 0:
 		task.Estimate.WholeGPU = true
 	case 1:
-		task.Estimate.Memory = mapper.Bytes(rapid.IntRange(0, 38_000).Draw(t, "estimated")) * mapper.MiB
+		task.Estimate.Memory = units.Bytes(rapid.IntRange(0, 38_000).Draw(t, "estimated")) * units.MiB
 	default:
 		task.Estimate.Memory = slices.Max(task.Memory)
 	}
@@ -421,8 +423,8 @@ func anyConfig(t *rapid.T, gpus int) Config {
 	opt := options(rapid.SampledFrom(mapper.PolicyNames()).Draw(t, "policy"))
 	if rapid.IntRange(0, 3).Draw(t, "defaults") > 0 {
 		opt.Booking = oneOf("booking", mapper.Bookings)
-		opt.Margin = rapid.SampledFrom([]mapper.Bytes{0, 2 * mapper.GiB}).Draw(t, "margin")
-		opt.MinFree = rapid.SampledFrom([]mapper.Bytes{0, 5 * mapper.GiB}).Draw(t, "min free")
+		opt.Margin = rapid.SampledFrom([]units.Bytes{0, 2 * units.GiB}).Draw(t, "margin")
+		opt.MinFree = rapid.SampledFrom([]units.Bytes{0, 5 * units.GiB}).Draw(t, "min free")
 		opt.WarmUp = time.Duration(rapid.IntRange(0, 60).Draw(t, "warm-up")) * time.Second
 		opt.Interval = time.Duration(rapid.SampledFrom([]int{0, 0, 1, 20}).Draw(t, "interval")) * time.Second
 		opt.SMACTCap = rapid.SampledFrom([]float64{0, 0.5, 0.8, 1}).Draw(t, "SMACT cap")
@@ -485,7 +487,7 @@ func checkReplay(t rapid.TB, cfg Config, tasks []Task) Result {
 	if m.Makespan < longest || m.Makespan < m.LowerBound-time.Microsecond {
 		t.Fatalf("makespan %s, longest task %s, lower bound %s", m.Makespan, longest, m.LowerBound)
 	}
-	if m.MeanSMACT < 0 || m.MeanSMACT > 1+1e-9 || m.MeanMemory < 0 || m.MeanMemory > 40*mapper.GiB {
+	if m.MeanSMACT < 0 || m.MeanSMACT > 1+1e-9 || m.MeanMemory < 0 || m.MeanMemory > 40*units.GiB {
 		t.Fatalf("SMACT %v, memory %s", m.MeanSMACT, m.MeanMemory)
 	}
 	first := asJSON(t, r)
@@ -514,7 +516,7 @@ func asJSON(t rapid.TB, r Result) string {
 func TestEveryCombination(t *testing.T) {
 	var tasks []Task
 	for i, l := range []Load{vgg128, small, resnet, small, vgg32, smaller, resnet, small, {}, vgg128} {
-		task := training(time.Duration(i)*time.Minute, time.Duration(3+7*(i%4))*time.Minute, mapper.Bytes(3+4*(i%5))*mapper.GiB, l)
+		task := training(time.Duration(i)*time.Minute, time.Duration(3+7*(i%4))*time.Minute, units.Bytes(3+4*(i%5))*units.GiB, l)
 		task.Kind, task.Family = []string{"a1", "a2", "b", ""}[i%4], "f"
 		task.Priority, task.Exclusive = mapper.Priority(i%3-1), i == 4
 		if i%2 == 0 {
@@ -522,7 +524,7 @@ func TestEveryCombination(t *testing.T) {
 		}
 		switch i {
 		case 2:
-			task.GPUs, task.Memory, task.Loads = 2, append(task.Memory, mapper.GiB), append(task.Loads, Load{})
+			task.GPUs, task.Memory, task.Loads = 2, append(task.Memory, units.GiB), append(task.Loads, Load{})
 		case 3, 6:
 			task.Estimate.Memory /= 5 // too little
 		case 7:
@@ -542,7 +544,7 @@ func TestEveryCombination(t *testing.T) {
 							opt.Interval = 20 * time.Second
 						}
 						if bits&4 > 0 {
-							opt.Margin = 2 * mapper.GiB
+							opt.Margin = 2 * units.GiB
 						}
 						if bits&8 > 0 {
 							opt.SMACTCap, opt.SMOCCCap, opt.DRAMACap = 0.5, 0.3, 0.3
@@ -571,7 +573,7 @@ func TestTrueEstimates(t *testing.T) {
 		cfg := anyConfig(rt, 3)
 		cfg.Options.Booking = mapper.BookGrants
 		tasks := anyTasks(rt, 3)
-		work, kinds := 0.0, map[string]mapper.Bytes{}
+		work, kinds := 0.0, map[string]units.Bytes{}
 		for i := range tasks {
 			task := &tasks[i]
 			if most := slices.Max(task.Memory); task.Kind != "" { // of a kind all use as much
@@ -582,7 +584,7 @@ func TestTrueEstimates(t *testing.T) {
 					task.Memory[g] = kinds[task.Kind]
 				}
 			}
-			task.Estimate = mapper.Estimate{Memory: slices.Max(task.Memory) + mapper.Bytes(rapid.IntRange(0, 1000).Draw(rt, "over"))*mapper.MiB}
+			task.Estimate = mapper.Estimate{Memory: slices.Max(task.Memory) + units.Bytes(rapid.IntRange(0, 1000).Draw(rt, "over"))*units.MiB}
 			solo := task.SoloTime.Seconds()
 			for _, l := range task.Loads {
 				work += l.SMACT * (solo - TrainsFrom(solo))
@@ -630,7 +632,7 @@ func synthetic(n, gpus int) []Task {
 	for i := range tasks {
 		at += random.ExpFloat64() * 1000 / float64(gpus)
 		l := loads[random.IntN(len(loads))]
-		memory := mapper.Bytes(1000+random.IntN(14_000)) * mapper.MiB
+		memory := units.Bytes(1000+random.IntN(14_000)) * units.MiB
 		t := training(time.Duration(at*float64(time.Second)), time.Duration((60+random.ExpFloat64()*1800)*float64(time.Second)), memory, l)
 		t.Estimate.Memory = memory.Scale(1 + random.Float64()/10)
 		t.Kind, t.Family = fmt.Sprintf("%v/%d", l.Step, random.IntN(20)), fmt.Sprint(l.Step)
@@ -678,11 +680,11 @@ func benchmarkRun(b *testing.B, policy string, n, load int) {
 func TestCardIsFull(t *testing.T) {
 	d := newDevice(station(1)[0], origin)
 	a, b := &use{device: d}, &use{device: d}
-	if !a.alloc(origin, 10*mapper.GiB) || b.alloc(origin, 30*mapper.GiB+1) || !b.alloc(origin, 30*mapper.GiB) || a.alloc(origin, 1) {
+	if !a.alloc(origin, 10*units.GiB) || b.alloc(origin, 30*units.GiB+1) || !b.alloc(origin, 30*units.GiB) || a.alloc(origin, 1) {
 		t.Fatalf("%s and %s are held of %s", a.held, b.held, d.Memory)
 	}
 	b.leave(origin)
-	if d.held != 10*mapper.GiB || b.peak != 30*mapper.GiB || !a.alloc(origin, 30*mapper.GiB) {
+	if d.held != 10*units.GiB || b.peak != 30*units.GiB || !a.alloc(origin, 30*units.GiB) {
 		t.Fatalf("%s held after one has left", d.held)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -11,7 +13,7 @@ import (
 // many tasks waited, and where each attempt ran.
 type Timeline struct {
 	// Start is the first submission, End the end of the replay.
-	Start, End mapper.Instant
+	Start, End units.Instant
 	GPUs       []GPUTimeline // by machine, then index
 	// Queue is the number of tasks that wait for GPUs.
 	Queue Curve
@@ -25,7 +27,7 @@ type GPUTimeline struct {
 	ID       mapper.GPUID
 	Index    int
 	Model    string
-	Capacity mapper.Bytes
+	Capacity units.Bytes
 	// Reserved is the sum of the grants in the mapper's ledger, Used what the
 	// tasks have allocated, both in bytes.
 	Reserved, Used Curve
@@ -43,7 +45,7 @@ type Span struct {
 	GPU     int // in Timeline.GPUs
 	Attempt int // from 1
 	// Launched is when its memory was booked. Started is 0 when it never ran.
-	Launched, Started, Ended mapper.Instant
+	Launched, Started, Ended units.Instant
 	Outcome                  Outcome
 }
 
@@ -64,7 +66,7 @@ type recorder struct {
 	places   map[mapper.GPUID]int // look-up only
 }
 
-func newRecorder(start mapper.Instant, devices []*device) *recorder {
+func newRecorder(start units.Instant, devices []*device) *recorder {
 	r := &recorder{devices: devices, places: map[mapper.GPUID]int{}}
 	r.timeline = Timeline{Start: start, GPUs: make([]GPUTimeline, len(devices))}
 	for i, d := range devices {
@@ -77,7 +79,7 @@ func newRecorder(start mapper.Instant, devices []*device) *recorder {
 }
 
 // stepped notes what an event has changed in the mapper's books.
-func (r *recorder) stepped(now mapper.Instant, s *mapper.State) {
+func (r *recorder) stepped(now units.Instant, s *mapper.State) {
 	if r == nil {
 		return
 	}
@@ -113,7 +115,7 @@ func outcomeOf(c mapper.Class) Outcome {
 }
 
 // done returns the timeline of a replay that has ended.
-func (r *recorder) done(end mapper.Instant) *Timeline {
+func (r *recorder) done(end units.Instant) *Timeline {
 	if r == nil {
 		return nil
 	}
@@ -126,7 +128,7 @@ func (r *recorder) done(end mapper.Instant) *Timeline {
 }
 
 // record notes what a device does and holds from now on.
-func (d *device) record(now mapper.Instant) {
+func (d *device) record(now units.Instant) {
 	c := d.curves
 	if c == nil {
 		return

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -15,11 +17,11 @@ func crowd(n int) []Task {
 	loads := []Load{vgg128, small, resnet, smaller}
 	var tasks []Task
 	for i := range n {
-		memory := mapper.Bytes(3+5*(i%4)) * mapper.GiB
+		memory := units.Bytes(3+5*(i%4)) * units.GiB
 		task := training(time.Duration(i)*50*time.Second, time.Duration(5+i%17)*time.Minute, memory, loads[i%len(loads)])
 		task.Name = "task"
 		if i%3 == 0 {
-			task.Estimate.Memory = 2 * mapper.GiB
+			task.Estimate.Memory = 2 * units.GiB
 		}
 		if i%7 == 0 {
 			task.GPUs, task.Memory, task.Loads = 2, append(task.Memory, memory), append(task.Loads, task.Loads[0])
@@ -64,7 +66,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-func checkGPU(t *testing.T, policy string, g GPUTimeline, start mapper.Instant) {
+func checkGPU(t *testing.T, policy string, g GPUTimeline, start units.Instant) {
 	t.Helper()
 	for name, c := range map[string]struct {
 		curve Curve
@@ -146,9 +148,9 @@ func TestReservedFollowsTheLedger(t *testing.T) {
 	audit := cfg.Observe
 	type seen struct {
 		gpu int
-		at  mapper.Instant
+		at  units.Instant
 	}
-	books := map[seen]mapper.Bytes{}
+	books := map[seen]units.Bytes{}
 	cfg.Observe = func(s *mapper.State, ev mapper.Event, done []mapper.Decision) {
 		audit(s, ev, done)
 		for i, g := range s.GPUs() {

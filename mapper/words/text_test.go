@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
-const gib = mapper.GiB
+const gib = units.GiB
 
 func because(r, cause mapper.Reason) mapper.Reason {
 	r.Cause = &cause
@@ -96,7 +98,7 @@ func TestRejections(t *testing.T) {
 		{mapper.Rejection{Rule: mapper.RuleWarmUp, Task: 1}, "GPU 0 is warming up task 1"},
 		{mapper.Rejection{Rule: mapper.RuleIdle, Tasks: 1}, "GPU 0 has 1 task, an idle GPU is needed"},
 		{mapper.Rejection{Rule: mapper.RuleAlone, Task: 1}, "GPU 0 belongs to task 1 alone"},
-		{mapper.Rejection{Rule: mapper.RuleForeign, Have: 700 * mapper.MiB}, "GPU 0 has 700 MiB in use by processes that are not carma's, it must be free of others"},
+		{mapper.Rejection{Rule: mapper.RuleForeign, Have: 700 * units.MiB}, "GPU 0 has 700 MiB in use by processes that are not carma's, it must be free of others"},
 		{mapper.Rejection{Rule: mapper.RuleFault, Fault: "Xid 79, fallen off the bus"}, "GPU 0 is out of service: Xid 79, fallen off the bus"},
 		{mapper.Rejection{Rule: mapper.RuleFault, Missing: true}, "GPU 0 is out of service: not found on this machine"},
 		{mapper.Rejection{Rule: mapper.RuleSick, Fault: "no device node"}, "GPU 0 starts no containers: no device node"},

@@ -10,15 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
 // full is a reason with every field set.
 func full(code mapper.ReasonCode) mapper.Reason {
 	return mapper.Reason{
-		Code: code, Task: 7, GPU: 1, Have: mapper.GiB, Need: 2 * mapper.GiB, Of: 3 * mapper.GiB, Count: 2, More: 1, Limit: 4,
+		Code: code, Task: 7, GPU: 1, Have: units.GiB, Need: 2 * units.GiB, Of: 3 * units.GiB, Count: 2, More: 1, Limit: 4,
 		Span: time.Minute, Most: time.Hour, Name: "ada", Condition: mapper.AfterOK, Text: "it said so", Remedy: "do this",
-		Cause: &mapper.Reason{Code: mapper.ReasonRanOut, Have: mapper.GiB},
+		Cause: &mapper.Reason{Code: mapper.ReasonRanOut, Have: units.GiB},
 	}
 }
 

@@ -9,6 +9,8 @@ package gpu
 import (
 	"context"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -55,10 +57,10 @@ const (
 
 // Device is a GPU as its driver describes it: a card, or a MIG instance.
 type Device struct {
-	UUID     string       `json:"uuid"`
-	Index    int          `json:"index"`
-	Model    string       `json:"model"`
-	Capacity mapper.Bytes `json:"capacity"`
+	UUID     string      `json:"uuid"`
+	Index    int         `json:"index"`
+	Model    string      `json:"model"`
+	Capacity units.Bytes `json:"capacity"`
 	// Parent is the UUID of the card that a MIG instance is a part of; else
 	// empty.
 	Parent string `json:"parent,omitempty"`
@@ -68,7 +70,7 @@ type Device struct {
 type Sample struct {
 	UUID string
 	// Used is the memory in use on the whole device.
-	Used mapper.Bytes
+	Used units.Bytes
 	// SMACT, SMOCC and DRAMA are SM activity, SM occupancy and DRAM activity,
 	// 0 to 1, over the last sampling interval.
 	SMACT, SMOCC, DRAMA float64
@@ -102,8 +104,8 @@ type Process struct {
 	// Task and Attempt name carma's own; Task is 0 for a foreign process.
 	Task    mapper.TaskID
 	Attempt int
-	Used    mapper.Bytes
+	Used    units.Bytes
 	// Peak is the highest Used since the process began, where the source can
 	// tell; else 0.
-	Peak mapper.Bytes
+	Peak units.Bytes
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // Span is a time in two units: 120h, 7h02m, 12m05s, 5s.
@@ -33,7 +33,7 @@ func energy(j float64) string {
 	return fmt.Sprintf("%.2f MJ", j/1e6)
 }
 
-func gib(b mapper.Bytes) string { return fmt.Sprintf("%.1f GiB", b.GiB()) }
+func gib(b units.Bytes) string { return fmt.Sprintf("%.1f GiB", b.GiB()) }
 
 // ratio is one figure relative to another; nothing where that is not known.
 func ratio(r float64) string {

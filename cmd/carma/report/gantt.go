@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -52,9 +54,9 @@ type gantt struct {
 // newGantt gives each span the first lane of its GPU that is free.
 func newGantt(f frame) *gantt {
 	g := &gantt{frame: f}
-	free := make([][]mapper.Instant, min(shownBands, len(f.line.GPUs))) // by GPU and lane: from when on
+	free := make([][]units.Instant, min(shownBands, len(f.line.GPUs))) // by GPU and lane: from when on
 	for _, s := range g.spans {
-		lane := slices.IndexFunc(free[s.GPU], func(from mapper.Instant) bool { return from <= s.Launched })
+		lane := slices.IndexFunc(free[s.GPU], func(from units.Instant) bool { return from <= s.Launched })
 		if lane < 0 {
 			lane = len(free[s.GPU])
 			free[s.GPU] = append(free[s.GPU], 0)

@@ -3,11 +3,12 @@ package report
 import (
 	"fmt"
 
+	"carma/mapper/units"
+
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"carma/mapper"
 	"carma/mapper/sim"
 )
 
@@ -69,7 +70,7 @@ func areaFigure(caption string, s size, xy points, c colour, x timeAxis, most fl
 // memoryFigure is the memory of one GPU: used below reserved below capacity,
 // were all estimates right.
 func memoryFigure(name string, line *sim.Timeline, g sim.GPUTimeline, c colour, sc scales) (figure, error) {
-	const perGiB = 1 / float64(mapper.GiB)
+	const perGiB = 1 / float64(units.GiB)
 	x := sc.time(narrowTicks)
 	end, marks := upTo(sc.memory, 4, true)
 	p := newPlot(x, end, marks)
@@ -127,4 +128,4 @@ func binned(line *sim.Timeline, means []float64) points {
 }
 
 // seconds since the start of a timeline.
-func seconds(line *sim.Timeline, at mapper.Instant) float64 { return at.Sub(line.Start).Seconds() }
+func seconds(line *sim.Timeline, at units.Instant) float64 { return at.Sub(line.Start).Seconds() }

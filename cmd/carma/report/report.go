@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -32,7 +34,7 @@ type Data struct {
 type GPU struct {
 	Index  int
 	Model  string
-	Memory mapper.Bytes
+	Memory units.Bytes
 }
 
 // Run is the trace under one policy.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -20,15 +22,15 @@ func simulated(t testing.TB, tasks, gpus int, policies ...string) Data {
 	d := Data{Trace: "a trace", Description: "of a test", Server: "station", Facts: []string{"estimator none"}}
 	var devices []sim.GPU
 	for i := range gpus {
-		devices = append(devices, sim.GPU{ID: mapper.GPUID(fmt.Sprint("GPU-", i)), Index: i, Model: "A100", Memory: 40 * mapper.GiB, IdlePower: 50, PeakPower: 400, Speed: 1})
-		d.GPUs = append(d.GPUs, GPU{i, "A100", 40 * mapper.GiB})
+		devices = append(devices, sim.GPU{ID: mapper.GPUID(fmt.Sprint("GPU-", i)), Index: i, Model: "A100", Memory: 40 * units.GiB, IdlePower: 50, PeakPower: 400, Speed: 1})
+		d.GPUs = append(d.GPUs, GPU{i, "A100", 40 * units.GiB})
 	}
 	var submitted []sim.Task
 	for i := range tasks {
 		submitted = append(submitted, sim.Task{
 			At: time.Duration(i) * time.Minute, Name: fmt.Sprint("task-", i+1), GPUs: 1, SoloTime: time.Duration(10+i%9*5) * time.Minute,
-			Context: mapper.GiB / 2, Memory: []mapper.Bytes{mapper.Bytes(6+i%4*6) * mapper.GiB}, Loads: []sim.Load{{SMACT: 0.3 + 0.05*float64(i%8), DRAMA: 0.2}},
-			Estimate: mapper.Estimate{Memory: 6 * mapper.GiB},
+			Context: units.GiB / 2, Memory: []units.Bytes{units.Bytes(6+i%4*6) * units.GiB}, Loads: []sim.Load{{SMACT: 0.3 + 0.05*float64(i%8), DRAMA: 0.2}},
+			Estimate: mapper.Estimate{Memory: 6 * units.GiB},
 		})
 	}
 	for _, p := range policies {

@@ -97,8 +97,8 @@ func (p *scriptParser) command(words []string) error {
 
 func isSubmit(word string) bool { return word == "submit.py" || strings.HasSuffix(word, "/submit.py") }
 
-// units of sleep's.
-var units = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
+// sleepUnits are the units that sleep knows.
+var sleepUnits = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
 
 func (p *scriptParser) sleep(times []string) error {
 	if len(times) == 0 {
@@ -107,7 +107,7 @@ func (p *scriptParser) sleep(times []string) error {
 	for _, s := range times {
 		number, unit := s, time.Second
 		if s != "" {
-			if u, ok := units[s[len(s)-1]]; ok {
+			if u, ok := sleepUnits[s[len(s)-1]]; ok {
 				number, unit = s[:len(s)-1], u
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"carma/mapper/units"
+
 	"carma/configs/traces"
 	"carma/configs/workloads"
 	"carma/mapper"
@@ -187,8 +189,8 @@ func (k kind) task(s Submit) (traces.Task, error) {
 			}
 			t.Priority = priorities[p]
 		case "mem":
-			m, err := mapper.ParseBytes(v)
-			if err != nil || m < mapper.MiB {
+			m, err := units.ParseBytes(v)
+			if err != nil || m < units.MiB {
 				return t, fmt.Errorf("%s mem %.40q is not an amount of memory; write for example 12G", mark, v)
 			}
 			t.Mem = m
@@ -270,7 +272,7 @@ func newRad(w workloads.Profile, gpus int, campaign string) (Rad, error) {
 	if err != nil {
 		return Rad{}, err
 	}
-	estimate := func(b mapper.Bytes) float64 {
+	estimate := func(b units.Bytes) float64 {
 		if b == 0 {
 			return NoEstimate
 		}
@@ -284,4 +286,4 @@ func newRad(w workloads.Profile, gpus int, campaign string) (Rad, error) {
 	}, nil
 }
 
-func inMiB(b mapper.Bytes) float64 { return float64(b) / float64(mapper.MiB) }
+func inMiB(b units.Bytes) float64 { return float64(b) / float64(units.MiB) }

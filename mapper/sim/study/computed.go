@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"carma/mapper/units"
+
 	"carma/configs/models/zoo"
 	"carma/configs/traces"
 	"carma/configs/workloads"
@@ -82,9 +84,9 @@ func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.
 		no := methods.ErrNotApplicable.Error()
 		return whole(strings.TrimSuffix(strings.TrimPrefix(err.Error(), no+": "), ": "+no))
 	}
-	upper := mapper.Bytes(a.Upper)
+	upper := units.Bytes(a.Upper)
 	if m.most > 0 && upper > m.most {
 		return whole(fmt.Sprintf("the estimate, %s, is more than a GPU has", upper))
 	}
-	return mapper.Estimate{Memory: upper, Point: mapper.Bytes(a.Point), Method: mapper.Method(m.method)}, nil
+	return mapper.Estimate{Memory: upper, Point: units.Bytes(a.Point), Method: mapper.Method(m.method)}, nil
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -37,12 +39,12 @@ var strict = mapper.Options{
 
 var (
 	v2 = Family{"v2", "CARMA of November 2025 (GitHub itu-rad/CARMA, commit e044017)", sim.ScoreRisk, with(strict, func(o *mapper.Options) {
-		o.Headroom, o.Margin = 512*mapper.MiB, 2*mapper.GiB
+		o.Headroom, o.Margin = 512*units.MiB, 2*units.GiB
 		o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.80, 0.45, 0.40
 		o.WarmUp, o.Interval, o.Recovery = 30*time.Second, time.Second, mapper.RecoverOriginal
 	})}
 	v1 = Family{"v1", "the first CARMA (GitHub ehsanyousefzadehasl/CARMA)", sim.ScoreMean, with(strict, func(o *mapper.Options) {
-		o.Margin, o.SMACTCap, o.Interval, o.Recovery = 2000*mapper.MiB, 0.80, 65*time.Second, mapper.RecoverOriginal
+		o.Margin, o.SMACTCap, o.Interval, o.Recovery = 2000*units.MiB, 0.80, 65*time.Second, mapper.RecoverOriginal
 	})}
 	aegis = Family{"AEGIS", "its successor (GitHub ehsanyousefzadehasl/AEGIS), on 3 GPUs", sim.ScoreRisk, with(v2.Rules, func(o *mapper.Options) {
 		o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.65, 0.35, 0.50
@@ -62,8 +64,8 @@ var presets = slices.Concat([]Preset{
 	{"oracle-MAGM", "true peak, most available memory first", "magm", "oracle", &v2, nil},
 	{"oracle-LUG", "true peak, least utilized first", "lug", "oracle", &v2, nil},
 	{"OR-RR", "only recovery: the next GPU in a ring, no memory filter, no gate", "round-robin", "none", &v2, noCap},
-	{"OR-MAGM", "only recovery: 5 GiB free, most available memory first", "magm", "none", &v2, minFree(5 * mapper.GiB)},
-	{"OR-LUG", "only recovery: 5 GiB free, least utilized first", "lug", "none", &v2, minFree(5 * mapper.GiB)},
+	{"OR-MAGM", "only recovery: 5 GiB free, most available memory first", "magm", "none", &v2, minFree(5 * units.GiB)},
+	{"OR-LUG", "only recovery: 5 GiB free, least utilized first", "lug", "none", &v2, minFree(5 * units.GiB)},
 },
 	estimated(&v2, "EST-MAGM", "magm", nil, "none", "horus", "faketensor", "gpumemnet"),
 	estimated(&v2, "EST-LUG", "lug", nil, "none", "horus", "faketensor", "gpumemnet"),
@@ -72,24 +74,24 @@ var presets = slices.Concat([]Preset{
 		{"v1/oracle-first-fit", "true peak, lowest index that fits", "first-fit", "oracle", &v1, collocatesRecovery},
 		{"v1/oracle-best-fit", "true peak and 500 MiB, least free memory first", "best-fit", "oracle", &v1, func(o *mapper.Options) {
 			collocatesRecovery(o)
-			o.Margin = 500 * mapper.MiB
+			o.Margin = 500 * units.MiB
 		}},
 		{"v1/oracle-most-GMem-available", "true peak, most free memory first", "magm", "oracle", &v1, nil},
 		{"v1/oracle-least_GPU_utiltized", "true peak, least utilized first", "lug", "oracle", &v1, nil},
 	},
 	estimated(&v1, "estimate-most-GMem-available", "magm", func(o *mapper.Options) { o.Margin, o.SMACTCap = 0, 0 }, "horus", "faketensor", "gpumemnet"),
 	[]Preset{
-		{"v1/most-GMem-available-RR", "2000 MiB free, most free memory first", "magm", "none", &v1, minFree(2000 * mapper.MiB)},
-		{"v1/least_GPU_utilized-RR", "2000 MiB free, least utilized first", "lug", "none", &v1, minFree(2000 * mapper.MiB)},
+		{"v1/most-GMem-available-RR", "2000 MiB free, most free memory first", "magm", "none", &v1, minFree(2000 * units.MiB)},
+		{"v1/least_GPU_utilized-RR", "2000 MiB free, least utilized first", "lug", "none", &v1, minFree(2000 * units.MiB)},
 		{"v1/round-robin", "the next GPU in a ring, no filter, no cap", "round-robin", "none", &v1, noCap},
-		{"v1/least_utilized_GPU", "12000 MiB free, least utilized first", "lug", "none", &v1, minFree(12000 * mapper.MiB)},
+		{"v1/least_utilized_GPU", "12000 MiB free, least utilized first", "lug", "none", &v1, minFree(12000 * units.MiB)},
 
 		{"AEGIS/oracle-MAGM", "true peak, most available memory first, no gate", "magm", "oracle", &aegis, noCap},
-		{"AEGIS/OR-MAGM", "only recovery: 5 GiB free, most available memory first", "magm", "none", &aegis, minFree(5 * mapper.GiB)},
-		{"AEGIS/OR-MAGM-no-thresholds", "the same without the gate", "magm", "none", &aegis, both(minFree(5*mapper.GiB), noCap)},
-		{"AEGIS/OR-MAGM-staged", "OR-MAGM with the later, staged recovery", "magm", "none", &aegis, both(minFree(5*mapper.GiB), staged)},
-		{"AEGIS/OR-LUG", "only recovery: 5 GiB free, least utilized first", "lug", "none", &aegis, minFree(5 * mapper.GiB)},
-		{"AEGIS/OR-LUG-no-thresholds", "the same without the gate", "lug", "none", &aegis, both(minFree(5*mapper.GiB), noCap)},
+		{"AEGIS/OR-MAGM", "only recovery: 5 GiB free, most available memory first", "magm", "none", &aegis, minFree(5 * units.GiB)},
+		{"AEGIS/OR-MAGM-no-thresholds", "the same without the gate", "magm", "none", &aegis, both(minFree(5*units.GiB), noCap)},
+		{"AEGIS/OR-MAGM-staged", "OR-MAGM with the later, staged recovery", "magm", "none", &aegis, both(minFree(5*units.GiB), staged)},
+		{"AEGIS/OR-LUG", "only recovery: 5 GiB free, least utilized first", "lug", "none", &aegis, minFree(5 * units.GiB)},
+		{"AEGIS/OR-LUG-no-thresholds", "the same without the gate", "lug", "none", &aegis, both(minFree(5*units.GiB), noCap)},
 		{"AEGIS/OR-RR", "only recovery: the next GPU in a ring", "round-robin", "none", &aegis, noCap},
 	},
 	estimated(&aegis, "EST-MAGM", "magm", nil, "horus", "faketensor", "gpumemnet"),
@@ -97,7 +99,7 @@ var presets = slices.Concat([]Preset{
 		{"AEGIS/Horus", "expected GPU utilizations sum to at most 100 %, lowest sum first", "horus", "horus", &aegis, noCap},
 		{"AEGIS/Lucid", "two tasks, sharing scores sum to at most 2, peaks within all but 2048 MiB", "lucid", "oracle", &aegis, func(o *mapper.Options) {
 			noCap(o)
-			o.MaxTasks, o.Booking, o.Margin = 2, mapper.BookGrants, 1536*mapper.MiB // beside the headroom of 512
+			o.MaxTasks, o.Booking, o.Margin = 2, mapper.BookGrants, 1536*units.MiB // beside the headroom of 512
 		}},
 	},
 	ablations[1:], // the first is the policy itself
@@ -108,7 +110,7 @@ func noCap(o *mapper.Options) { o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0, 0, 0 }
 
 func staged(o *mapper.Options) { o.Recovery = mapper.RecoverStaged }
 
-func minFree(b mapper.Bytes) func(*mapper.Options) {
+func minFree(b units.Bytes) func(*mapper.Options) {
 	return func(o *mapper.Options) { o.MinFree, o.Margin = b, 0 }
 }
 

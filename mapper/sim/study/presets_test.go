@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/mapper/sim"
 )
@@ -45,7 +47,7 @@ func TestPresets(t *testing.T) {
 func TestPresetOptions(t *testing.T) {
 	original := mapper.Options{
 		Booking: mapper.BookSamples, IdleFirst: true, Order: mapper.OrderFIFO, LookAhead: 1,
-		Headroom: 512 * mapper.MiB, WarmUp: 30 * time.Second, Interval: time.Second,
+		Headroom: 512 * units.MiB, WarmUp: 30 * time.Second, Interval: time.Second,
 		Attempts: 4, BlamelessRetries: 8, Backoff: 10 * time.Second,
 	}
 	for name, c := range map[string]struct {
@@ -54,25 +56,25 @@ func TestPresetOptions(t *testing.T) {
 		change    func(*mapper.Options)
 	}{
 		"Exclusive": {"none", sim.ScoreRisk, func(o *mapper.Options) {
-			o.Policy, o.Margin, o.Interval, o.Recovery = "exclusive", 2*mapper.GiB, 0, mapper.RecoverOriginal
+			o.Policy, o.Margin, o.Interval, o.Recovery = "exclusive", 2*units.GiB, 0, mapper.RecoverOriginal
 		}},
 		"or-magm": {"none", sim.ScoreRisk, func(o *mapper.Options) {
-			o.Policy, o.MinFree, o.Recovery = "magm", 5*mapper.GiB, mapper.RecoverOriginal
+			o.Policy, o.MinFree, o.Recovery = "magm", 5*units.GiB, mapper.RecoverOriginal
 			o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.80, 0.45, 0.40
 		}},
 		"EST-LUG:GPUMemNet": {"gpumemnet", sim.ScoreRisk, func(o *mapper.Options) {
-			o.Policy, o.Margin, o.Recovery = "lug", 2*mapper.GiB, mapper.RecoverOriginal
+			o.Policy, o.Margin, o.Recovery = "lug", 2*units.GiB, mapper.RecoverOriginal
 			o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.80, 0.45, 0.40
 		}},
 		"v1/oracle-best-fit": {"oracle", sim.ScoreMean, func(o *mapper.Options) {
-			o.Policy, o.Headroom, o.Margin, o.Recovery = "best-fit", 0, 500*mapper.MiB, mapper.RecoverLadder
+			o.Policy, o.Headroom, o.Margin, o.Recovery = "best-fit", 0, 500*units.MiB, mapper.RecoverLadder
 			o.SMACTCap, o.WarmUp, o.Interval = 0.80, 0, 65*time.Second
 		}},
 		"AEGIS/OR-LUG-no-thresholds": {"none", sim.ScoreRisk, func(o *mapper.Options) {
-			o.Policy, o.MinFree, o.Recovery = "lug", 5*mapper.GiB, mapper.RecoverOriginal
+			o.Policy, o.MinFree, o.Recovery = "lug", 5*units.GiB, mapper.RecoverOriginal
 		}},
 		"AEGIS/EST-MAGM:horus": {"horus", sim.ScoreRisk, func(o *mapper.Options) {
-			o.Policy, o.Margin, o.Recovery = "magm", 2*mapper.GiB, mapper.RecoverOriginal
+			o.Policy, o.Margin, o.Recovery = "magm", 2*units.GiB, mapper.RecoverOriginal
 			o.SMACTCap, o.SMOCCCap, o.DRAMACap = 0.65, 0.35, 0.50
 		}},
 	} {

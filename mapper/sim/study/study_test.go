@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/configs/servers"
 	"carma/configs/traces"
 	"carma/estimator/booking"
@@ -136,8 +138,8 @@ func (s *limits) losses() {
 	var used float64
 	var lost [3]float64
 	for _, trace := range s.traces {
-		last := mapper.Instant(time.Hour).Add(trace.Tasks[len(trace.Tasks)-1].At) // replays begin at one hour
-		var before mapper.Instant
+		last := units.Instant(time.Hour).Add(trace.Tasks[len(trace.Tasks)-1].At) // replays begin at one hour
+		var before units.Instant
 		busy, gpus, phase := 0.0, 0, 0
 		s.observe(trace, func(state *mapper.State, _ mapper.Event, _ []mapper.Decision) {
 			if before > 0 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/configs/traces"
 	"carma/configs/workloads"
 	"carma/estimator"
@@ -19,7 +21,7 @@ import (
 var Estimators = append([]string{"catalogue", "oracle", "none", "declared", "horus", "faketensor", "gpumemnet"}, computedNames()...)
 
 // noEstimate is what the original books where it has no estimate.
-const noEstimate = 40000 * mapper.MiB
+const noEstimate = 40000 * units.MiB
 
 // taskMaker turns traces into what the model plays.
 type taskMaker struct {
@@ -28,7 +30,7 @@ type taskMaker struct {
 	// asOriginal: a task without a published estimate is booked with
 	// noEstimate, or with most where that is less.
 	asOriginal bool
-	most       mapper.Bytes
+	most       units.Bytes
 	checkpoint time.Duration // of every task; 0: none
 	// whole are the workloads that get a GPU of their own for want of a
 	// computed estimate that fits one, as found by tasks.
@@ -41,7 +43,7 @@ func (m *taskMaker) tasks(t traces.Trace) ([]sim.Task, error) {
 	type query struct {
 		workload string
 		gpus     int
-		declared mapper.Bytes
+		declared units.Bytes
 	}
 	known := map[query]sim.Task{}
 	tasks := make([]sim.Task, len(t.Tasks))
@@ -90,11 +92,11 @@ func (m *taskMaker) task(in traces.Task, campaign string) (sim.Task, error) {
 }
 
 // estimate is what the mapper is told about a task's memory.
-func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign string, peak mapper.Bytes) (mapper.Estimate, error) {
+func (m *taskMaker) estimate(in traces.Task, p workloads.Profile, campaign string, peak units.Bytes) (mapper.Estimate, error) {
 	if method := computedMethod(m.method); method != nil {
 		return m.computed(method, in, p, campaign)
 	}
-	published := mapper.Bytes(0)
+	published := units.Bytes(0)
 	switch m.method {
 	case "oracle":
 		return mapper.Estimate{Memory: peak, Method: mapper.Method(m.method)}, nil

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/gpu"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -47,19 +48,19 @@ func TestDriver(t *testing.T) {
 		want  answer
 	}{
 		"old": {nil, answer{
-			"nvml, driver 1.2.3", []gpu.Device{{UUID: "GPU-thin", Model: "NVIDIA Thin", Capacity: 16 * mapper.GiB}},
+			"nvml, driver 1.2.3", []gpu.Device{{UUID: "GPU-thin", Model: "NVIDIA Thin", Capacity: 16 * units.GiB}},
 			gpu.Sample{
-				UUID: "GPU-thin", Used: 3 * mapper.GiB, SMACT: 0.8, SMOCC: 0.8, DRAMA: 0.2, Metrics: gpu.MetricsUtilization, Coarse: true,
+				UUID: "GPU-thin", Used: 3 * units.GiB, SMACT: 0.8, SMOCC: 0.8, DRAMA: 0.2, Metrics: gpu.MetricsUtilization, Coarse: true,
 				PowerW: 123, TemperatureC: 55, ECCErrors: 4, Warnings: warnings,
-				Processes: []gpu.Process{{PID: 11, Used: mapper.GiB}, {PID: 12, Used: 2 * mapper.GiB}},
+				Processes: []gpu.Process{{PID: 11, Used: units.GiB}, {PID: 12, Used: 2 * units.GiB}},
 			},
 		}},
 		"new": {[]string{"-DNEW"}, answer{
-			"nvml, driver 1.2.3", []gpu.Device{{UUID: "GPU-thin", Model: "NVIDIA Thin", Capacity: 15 * mapper.GiB}},
+			"nvml, driver 1.2.3", []gpu.Device{{UUID: "GPU-thin", Model: "NVIDIA Thin", Capacity: 15 * units.GiB}},
 			gpu.Sample{
-				UUID: "GPU-thin", Used: 2 * mapper.GiB, SMACT: 0.5, SMOCC: 0.25, DRAMA: 0.25, Metrics: gpu.MetricsGPM,
+				UUID: "GPU-thin", Used: 2 * units.GiB, SMACT: 0.5, SMOCC: 0.25, DRAMA: 0.25, Metrics: gpu.MetricsGPM,
 				PowerW: 123, TemperatureC: 55, ECCErrors: 4, Warnings: append(warnings, "memory rows wait to be replaced; reset the GPU when convenient"),
-				Processes: []gpu.Process{{PID: 11, Used: mapper.GiB}, {PID: 13, Used: mapper.GiB}},
+				Processes: []gpu.Process{{PID: 11, Used: units.GiB}, {PID: 13, Used: units.GiB}},
 			},
 		}},
 	} {

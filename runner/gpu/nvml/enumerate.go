@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/gpu"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -118,7 +119,7 @@ func (s *Source) instances(c *card, name string) error {
 		return fmt.Errorf("its MIG instances cannot be counted: %s", message(ret))
 	}
 	taken := map[int]bool{}
-	var total mapper.Bytes
+	var total units.Bytes
 	for i := range n {
 		handle, ret := c.handle.GetMigDeviceHandleByIndex(i)
 		if ret != lib.SUCCESS {
@@ -176,7 +177,7 @@ func (s *Source) size(u *unit) error {
 	if !m.net {
 		u.reserved = s.reserve(u, m)
 	}
-	u.device.Capacity = mapper.Bytes(m.total - u.reserved)
+	u.device.Capacity = units.Bytes(m.total - u.reserved)
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
@@ -31,7 +31,7 @@ func TestLost(t *testing.T) {
 		for range 5 {
 			r.after(time.Second)
 			got := sampled(t, s)
-			if !strings.Contains(got[2].Fault, want) || got[2].Used != 3*mapper.GiB || got[2].EnergyJ < joules {
+			if !strings.Contains(got[2].Fault, want) || got[2].Used != 3*units.GiB || got[2].EnergyJ < joules {
 				t.Fatalf("%v: %+v", ret, got[2])
 			}
 			if got[1].Fault != "" || got[1].Metrics != "gpm" {
@@ -119,7 +119,7 @@ func TestGarbage(t *testing.T) {
 				r.change(func() { spoil(p) })
 				r.after(time.Second)
 				got := sampled(t, s)[0]
-				if got.Used != 3*mapper.GiB {
+				if got.Used != 3*units.GiB {
 					t.Errorf("reading %d: %d in use", i, got.Used)
 				}
 				if faulty := got.Fault != ""; faulty != (i >= tolerated) {
@@ -127,7 +127,7 @@ func TestGarbage(t *testing.T) {
 				}
 			}
 			r.change(func() { p.total, p.reserved, p.used, p.fails = total, reserved, 4*gib, lib.SUCCESS })
-			if got := sampled(t, s)[0]; got.Fault != "" || got.Used != 4*mapper.GiB {
+			if got := sampled(t, s)[0]; got.Fault != "" || got.Used != 4*units.GiB {
 				t.Errorf("well again: %+v", got)
 			}
 		})

@@ -3,7 +3,7 @@
 package nvml
 
 import (
-	"carma/mapper"
+	"carma/mapper/units"
 	"carma/runner/gpu"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -98,7 +98,7 @@ func (s *Source) hasAny(symbols []string) bool {
 // accounted for by nobody is divided evenly among the processes whose memory is
 // unknown; for one of them alone that is what it has. guessed is how many have
 // such a figure.
-func (s *Source) processes(list []process, used mapper.Bytes) (out []gpu.Process, guessed int) {
+func (s *Source) processes(list []process, used units.Bytes) (out []gpu.Process, guessed int) {
 	var blank []int
 	rest := used
 	for _, p := range list {
@@ -114,13 +114,13 @@ func (s *Source) processes(list []process, used mapper.Bytes) (out []gpu.Process
 		if p.used > uint64(used) {
 			blank = append(blank, len(out))
 		} else {
-			q.Used = mapper.Bytes(p.used)
+			q.Used = units.Bytes(p.used)
 			rest -= q.Used
 		}
 		out = append(out, q)
 	}
 	for _, i := range blank {
-		out[i].Used = max(0, rest) / mapper.Bytes(len(blank))
+		out[i].Used = max(0, rest) / units.Bytes(len(blank))
 	}
 	return out, len(blank)
 }

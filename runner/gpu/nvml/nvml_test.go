@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/gpu"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -31,12 +32,12 @@ func TestServers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rack     *rack
 		model    string
-		capacity mapper.Bytes
+		capacity units.Bytes
 		metrics  string
 	}{
-		"DGX A100": {newRack(dgxa100.New(), false), "Mock NVIDIA A100-SXM4-40GB", 40*mapper.GiB - 500*mapper.MiB, gpu.MetricsUtilization},
-		"DGX H100": {newRack(dgxh100.New(), true), "NVIDIA H100 80GB HBM3", 80*mapper.GiB - 500*mapper.MiB, gpu.MetricsGPM},
-		"DGX H200": {newRack(dgxh200.New(), true), "NVIDIA H200 141GB HBM3e", 141*mapper.GiB - 500*mapper.MiB, gpu.MetricsGPM},
+		"DGX A100": {newRack(dgxa100.New(), false), "Mock NVIDIA A100-SXM4-40GB", 40*units.GiB - 500*units.MiB, gpu.MetricsUtilization},
+		"DGX H100": {newRack(dgxh100.New(), true), "NVIDIA H100 80GB HBM3", 80*units.GiB - 500*units.MiB, gpu.MetricsGPM},
+		"DGX H200": {newRack(dgxh200.New(), true), "NVIDIA H200 141GB HBM3e", 141*units.GiB - 500*units.MiB, gpu.MetricsGPM},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tt.rack.open(t, Options{})
@@ -62,7 +63,7 @@ func TestServers(t *testing.T) {
 			tt.rack.after(10 * time.Second)
 			samples := sampled(t, s)
 			got := samples[3]
-			if got.UUID != p.uuid || got.Used != 10*mapper.GiB || got.TemperatureC != 61 || got.PowerW != 250 || !near(got.EnergyJ, 2500) || got.Fault != "" || len(got.Warnings) > 0 {
+			if got.UUID != p.uuid || got.Used != 10*units.GiB || got.TemperatureC != 61 || got.PowerW != 250 || !near(got.EnergyJ, 2500) || got.Fault != "" || len(got.Warnings) > 0 {
 				t.Errorf("sample %+v", got)
 			}
 			want, coarse := activity{0.5, 0.25, 0.125}, false
@@ -226,11 +227,11 @@ func TestOldDriver(t *testing.T) {
 	s := r.open(t, Options{})
 	// Of an idle card what the driver keeps for itself can be told, else not.
 	all := devices(t, s)
-	if all[0].Capacity != 40*mapper.GiB-500*mapper.MiB || all[1].Capacity != 40*mapper.GiB || all[2].Capacity != 40*mapper.GiB {
+	if all[0].Capacity != 40*units.GiB-500*units.MiB || all[1].Capacity != 40*units.GiB || all[2].Capacity != 40*units.GiB {
 		t.Errorf("capacities %d, %d and %d", all[0].Capacity, all[1].Capacity, all[2].Capacity)
 	}
 	got := sampled(t, s)
-	if got[0].Used != 0 || got[1].Used != 800*mapper.MiB || got[0].Metrics != gpu.MetricsUtilization {
+	if got[0].Used != 0 || got[1].Used != 800*units.MiB || got[0].Metrics != gpu.MetricsUtilization {
 		t.Errorf("samples %+v %+v", got[0], got[1])
 	}
 }
@@ -244,7 +245,7 @@ func TestNotSupported(t *testing.T) {
 	}
 	s := r.open(t, Options{})
 	r.change(func() { r.gpus[0].used = gib })
-	if got := sampled(t, s)[0]; got.Used != mapper.GiB || got.Fault != "" {
+	if got := sampled(t, s)[0]; got.Used != units.GiB || got.Fault != "" {
 		t.Errorf("sample %+v", got)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/gpu"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -109,7 +110,7 @@ func (s *Source) unit(u *unit, p physical, now time.Time) gpu.Sample {
 	if !m.net {
 		used -= min(used, u.reserved)
 	}
-	out.Used = min(mapper.Bytes(used), u.device.Capacity)
+	out.Used = min(units.Bytes(used), u.device.Capacity)
 	list, _ := s.listed(u)
 	var guessed int
 	if out.Processes, guessed = s.processes(list, out.Used); guessed > 1 {

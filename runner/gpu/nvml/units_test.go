@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/gpu"
 
@@ -32,21 +34,21 @@ func TestProcesses(t *testing.T) {
 	}{
 		"none": {used: 5 * gib},
 		"ours and foreign": {10 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: 4 * gib}, {Pid: 999, UsedGpuMemory: 1 * gib}}, nil, nil, []gpu.Process{
-			{PID: 101, Task: 1, Attempt: 2, Used: 4 * mapper.GiB}, {PID: 999, Used: mapper.GiB},
+			{PID: 101, Task: 1, Attempt: 2, Used: 4 * units.GiB}, {PID: 999, Used: units.GiB},
 		}},
 		"in several lists": {10 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: 4 * gib}}, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: 4 * gib}, {Pid: 7, UsedGpuMemory: 64 * mib}},
 			[]lib.ProcessInfo{{Pid: 101, UsedGpuMemory: 5 * gib}, {Pid: 102, UsedGpuMemory: 2 * gib}}, []gpu.Process{
-				{PID: 101, Task: 1, Attempt: 2, Used: 5 * mapper.GiB}, {PID: 7, Used: 64 * mapper.MiB}, {PID: 102, Task: 2, Attempt: 2, Used: 2 * mapper.GiB},
+				{PID: 101, Task: 1, Attempt: 2, Used: 5 * units.GiB}, {PID: 7, Used: 64 * units.MiB}, {PID: 102, Task: 2, Attempt: 2, Used: 2 * units.GiB},
 			}},
-		"PID 0":                          {10 * gib, []lib.ProcessInfo{{Pid: 0, UsedGpuMemory: gib}, {Pid: 0, UsedGpuMemory: 2 * gib}}, nil, nil, []gpu.Process{{Used: mapper.GiB}, {Used: 2 * mapper.GiB}}},
-		"no PID can be so high":          {10 * gib, []lib.ProcessInfo{{Pid: 0xfffffff0, UsedGpuMemory: gib}, {Pid: mostPID, UsedGpuMemory: gib}}, nil, nil, []gpu.Process{{Used: mapper.GiB}, {Used: mapper.GiB}}},
-		"memory of the only one unknown": {6 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: na}}, nil, nil, []gpu.Process{{PID: 101, Task: 1, Attempt: 2, Used: 6 * mapper.GiB}}},
-		"memory known in another list":   {6 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: na}}, nil, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: gib}}, []gpu.Process{{PID: 101, Task: 1, Attempt: 2, Used: mapper.GiB}}},
+		"PID 0":                          {10 * gib, []lib.ProcessInfo{{Pid: 0, UsedGpuMemory: gib}, {Pid: 0, UsedGpuMemory: 2 * gib}}, nil, nil, []gpu.Process{{Used: units.GiB}, {Used: 2 * units.GiB}}},
+		"no PID can be so high":          {10 * gib, []lib.ProcessInfo{{Pid: 0xfffffff0, UsedGpuMemory: gib}, {Pid: mostPID, UsedGpuMemory: gib}}, nil, nil, []gpu.Process{{Used: units.GiB}, {Used: units.GiB}}},
+		"memory of the only one unknown": {6 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: na}}, nil, nil, []gpu.Process{{PID: 101, Task: 1, Attempt: 2, Used: 6 * units.GiB}}},
+		"memory known in another list":   {6 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: na}}, nil, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: gib}}, []gpu.Process{{PID: 101, Task: 1, Attempt: 2, Used: units.GiB}}},
 		"memory of some unknown": {7 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: na}, {Pid: 999, UsedGpuMemory: 3 * gib}, {Pid: 102, UsedGpuMemory: na}}, nil, nil, []gpu.Process{
-			{PID: 101, Task: 1, Attempt: 2, Used: 2 * mapper.GiB}, {PID: 999, Used: 3 * mapper.GiB}, {PID: 102, Task: 2, Attempt: 2, Used: 2 * mapper.GiB},
+			{PID: 101, Task: 1, Attempt: 2, Used: 2 * units.GiB}, {PID: 999, Used: 3 * units.GiB}, {PID: 102, Task: 2, Attempt: 2, Used: 2 * units.GiB},
 		}},
 		"more than is in use": {3 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: 1 << 50}, {Pid: 102, UsedGpuMemory: gib}}, nil, nil, []gpu.Process{
-			{PID: 101, Task: 1, Attempt: 2, Used: 2 * mapper.GiB}, {PID: 102, Task: 2, Attempt: 2, Used: mapper.GiB},
+			{PID: 101, Task: 1, Attempt: 2, Used: 2 * units.GiB}, {PID: 102, Task: 2, Attempt: 2, Used: units.GiB},
 		}},
 		"a list without an end": {3 * gib, make([]lib.ProcessInfo, mostProcesses+1), nil, nil, nil},
 	} {
@@ -63,7 +65,7 @@ func TestProcesses(t *testing.T) {
 			if told := len(got.Warnings) == 1 && strings.Contains(got.Warnings[0], "memory of 2 processes"); told != (name == "memory of some unknown") {
 				t.Errorf("warnings %q", got.Warnings)
 			}
-			if got.Used != mapper.Bytes(tt.used) {
+			if got.Used != units.Bytes(tt.used) {
 				t.Errorf("%d in use, want %d", got.Used, tt.used)
 			}
 		})
@@ -83,7 +85,7 @@ func TestMIG(t *testing.T) {
 		if len(all) != 9 {
 			t.Fatalf("%d GPUs, want 7 cards and 2 instances", len(all))
 		}
-		if got, want := all[1], (gpu.Device{UUID: "MIG-1-0", Index: 1, Model: "NVIDIA A100-SXM4-40GB MIG 3g.20gb", Capacity: 20*mapper.GiB - 10*mapper.MiB, Parent: r.gpus[1].uuid}); got != want {
+		if got, want := all[1], (gpu.Device{UUID: "MIG-1-0", Index: 1, Model: "NVIDIA A100-SXM4-40GB MIG 3g.20gb", Capacity: 20*units.GiB - 10*units.MiB, Parent: r.gpus[1].uuid}); got != want {
 			t.Errorf("instance %+v, want %+v", got, want)
 		}
 		for i, d := range all {
@@ -100,7 +102,7 @@ func TestMIG(t *testing.T) {
 		r.after(10 * time.Second)
 		got := sampled(t, s)
 		a, b := got[1], got[2]
-		if len(a.Processes) != 0 || a.Used != 0 || len(b.Processes) != 1 || b.Processes[0].PID != 42 || b.Used != 2*mapper.GiB {
+		if len(a.Processes) != 0 || a.Used != 0 || len(b.Processes) != 1 || b.Processes[0].PID != 42 || b.Used != 2*units.GiB {
 			t.Errorf("instances %+v and %+v", a, b)
 		}
 		if !near(a.PowerW+b.PowerW, 300) || !near(a.EnergyJ+b.EnergyJ, 3000) || a.PowerW < 3.9*b.PowerW || a.PowerW > 4.1*b.PowerW {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
@@ -42,7 +42,7 @@ func TestStuck(t *testing.T) {
 		r.change(func() { r.hang, r.gpus[0].used = nil, 7*gib })
 		close(hang)
 		synctest.Wait()
-		if got := sampled(t, s)[0]; got.Used != 7*mapper.GiB {
+		if got := sampled(t, s)[0]; got.Used != 7*units.GiB {
 			t.Errorf("sample %+v", got)
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/configs/servers"
 	"carma/mapper"
 	"carma/mapper/sim"
@@ -48,7 +50,7 @@ type use struct {
 	process    *process
 	device     *device
 	load       sim.Load
-	held, peak mapper.Bytes
+	held, peak units.Bytes
 	rate       float64 // progress relative to alone on an A100
 }
 
@@ -62,8 +64,8 @@ func newLedger(s servers.Server, now time.Time) *ledger {
 	return l
 }
 
-func (d *device) used() mapper.Bytes {
-	var sum mapper.Bytes
+func (d *device) used() units.Bytes {
+	var sum units.Bytes
 	for _, u := range d.uses {
 		sum += u.held
 	}
@@ -103,7 +105,7 @@ func (l *ledger) leave(c *process) {
 }
 
 // alloc takes memory if there is room for all of it.
-func (l *ledger) alloc(u *use, n mapper.Bytes) bool {
+func (l *ledger) alloc(u *use, n units.Bytes) bool {
 	if n > u.device.Memory-u.device.used() {
 		return false
 	}
@@ -113,7 +115,7 @@ func (l *ledger) alloc(u *use, n mapper.Bytes) bool {
 }
 
 // free gives memory back; more than is held frees all.
-func (u *use) free(n mapper.Bytes) { u.held -= min(n, u.held) }
+func (u *use) free(n units.Bytes) { u.held -= min(n, u.held) }
 
 func (c *process) on(uuid string) *use {
 	for _, u := range c.uses {

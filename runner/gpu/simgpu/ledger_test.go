@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"pgregory.net/rapid"
 
 	"carma/configs/servers"
-	"carma/mapper"
 	"carma/mapper/sim"
 )
 
@@ -48,7 +49,7 @@ func TestLedgerProperties(t *testing.T) {
 		}
 		// Drawn from far apart, or rapid's taste for small numbers never fills
 		// a device.
-		amount := rapid.SampledFrom([]mapper.Bytes{0, 1, mapper.MiB, 9 * mapper.GiB, 20 * mapper.GiB, 39 * mapper.GiB, 40*mapper.GiB + 1})
+		amount := rapid.SampledFrom([]units.Bytes{0, 1, units.MiB, 9 * units.GiB, 20 * units.GiB, 39 * units.GiB, 40*units.GiB + 1})
 		load := func(t *rapid.T) sim.Load {
 			return sim.Load{SMACT: share.Draw(t, "smact"), SMOCC: share.Draw(t, "smocc"), DRAMA: share.Draw(t, "drama")}
 		}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/units"
+
 	"github.com/rs/zerolog"
 
 	"carma/mapper"
@@ -65,7 +67,7 @@ func join(t testing.TB, dir string, o client.Options) *client.Client {
 	return c
 }
 
-func take(t testing.TB, c *client.Client, n mapper.Bytes) {
+func take(t testing.TB, c *client.Client, n units.Bytes) {
 	t.Helper()
 	if err := c.Alloc(context.Background(), 0, n); err != nil {
 		t.Fatal(err)
@@ -98,20 +100,20 @@ func TestSource(t *testing.T) {
 		t.Error(s.Name())
 	}
 	devices, err := s.GPUs(context.Background())
-	if err != nil || len(devices) != 4 || devices[3].Index != 3 || devices[0].Capacity != 40*mapper.GiB {
+	if err != nil || len(devices) != 4 || devices[3].Index != 3 || devices[0].Capacity != 40*units.GiB {
 		t.Errorf("%+v %v", devices, err)
 	}
 	c := join(t, dir, client.Options{Task: 17, Attempt: 2})
-	take(t, c, 3*mapper.GiB)
-	take(t, c, mapper.GiB)
-	c.Free(0, 2*mapper.GiB)
+	take(t, c, 3*units.GiB)
+	take(t, c, units.GiB)
+	c.Free(0, 2*units.GiB)
 	foreign := join(t, dir, client.Options{})
-	take(t, foreign, mapper.MiB)
-	eventually(t, "the free arrives", func() bool { return sample(t, s).Used == 2*mapper.GiB+mapper.MiB })
+	take(t, foreign, units.MiB)
+	eventually(t, "the free arrives", func() bool { return sample(t, s).Used == 2*units.GiB+units.MiB })
 	got := sample(t, s).Processes
 	want := []gpu.Process{
-		{PID: os.Getpid(), Task: 17, Attempt: 2, Used: 2 * mapper.GiB, Peak: 4 * mapper.GiB},
-		{PID: os.Getpid(), Used: mapper.MiB, Peak: mapper.MiB},
+		{PID: os.Getpid(), Task: 17, Attempt: 2, Used: 2 * units.GiB, Peak: 4 * units.GiB},
+		{PID: os.Getpid(), Used: units.MiB, Peak: units.MiB},
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("processes %+v, want %+v", got, want)
@@ -127,30 +129,30 @@ func TestOutOfMemory(t *testing.T) {
 	dir := folder(t)
 	serve(t, dir)
 	a, b := join(t, dir, client.Options{}), join(t, dir, client.Options{})
-	take(t, a, 30*mapper.GiB)
-	take(t, b, 9*mapper.GiB)
-	err := b.Alloc(context.Background(), 0, mapper.GiB+1)
+	take(t, a, 30*units.GiB)
+	take(t, b, 9*units.GiB)
+	err := b.Alloc(context.Background(), 0, units.GiB+1)
 	var oom *client.OOMError
 	if !errors.As(err, &oom) {
 		t.Fatal(err)
 	}
-	if want := (client.OOMError{GPU: 0, Asked: mapper.GiB + 1, Total: 40 * mapper.GiB, Free: mapper.GiB, Held: 9 * mapper.GiB}); *oom != want {
+	if want := (client.OOMError{GPU: 0, Asked: units.GiB + 1, Total: 40 * units.GiB, Free: units.GiB, Held: 9 * units.GiB}); *oom != want {
 		t.Errorf("%+v, want %+v", *oom, want)
 	}
-	take(t, b, mapper.GiB) // to the last byte
+	take(t, b, units.GiB) // to the last byte
 }
 
 func TestEndOfConnectionFrees(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)
 	c := join(t, dir, client.Options{Task: 1})
-	take(t, c, 39*mapper.GiB)
+	take(t, c, 39*units.GiB)
 	c.Close()
 	eventually(t, "memory is freed", func() bool { return sample(t, s).Used == 0 })
 	if p := sample(t, s).Processes; len(p) != 0 {
 		t.Errorf("processes %+v", p)
 	}
-	take(t, join(t, dir, client.Options{Task: 2}), 39*mapper.GiB)
+	take(t, join(t, dir, client.Options{Task: 2}), 39*units.GiB)
 }
 
 func TestPaceFollowsNeighbours(t *testing.T) {
@@ -187,17 +189,17 @@ func TestServerComesBack(t *testing.T) {
 	first := serve(t, dir)
 	first.SetSpeed(60)
 	c := join(t, dir, client.Options{Task: 3, Attempt: 1, GPUs: []string{"1", "2"}, Loads: []wire.Load{heavy, heavy}})
-	take(t, c, 10*mapper.GiB)
+	take(t, c, 10*units.GiB)
 	eventually(t, "the speed arrives", func() bool { return c.Pace().Speed == 60 })
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.Free(0, mapper.GiB) // nobody hears it
+	c.Free(0, units.GiB) // nobody hears it
 	if p := c.Pace(); p.Training != 60 {
 		t.Errorf("without a server at %+v", p)
 	}
 	done := make(chan error, 1)
-	go func() { done <- c.Alloc(context.Background(), 1, 5*mapper.GiB) }()
+	go func() { done <- c.Alloc(context.Background(), 1, 5*units.GiB) }()
 	second := serve(t, dir)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -206,7 +208,7 @@ func TestServerComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all[1].Used != 9*mapper.GiB || all[2].Used != 5*mapper.GiB || all[0].Used != 0 || all[1].Processes[0].Task != 3 {
+	if all[1].Used != 9*units.GiB || all[2].Used != 5*units.GiB || all[0].Used != 0 || all[1].Processes[0].Task != 3 {
 		t.Errorf("%+v", all)
 	}
 	eventually(t, "the new server's speed arrives", func() bool { return c.Pace().Speed == 1 })
@@ -218,17 +220,17 @@ func TestNewcomerAfterARestart(t *testing.T) {
 	dir := folder(t)
 	first := serve(t, dir)
 	old := join(t, dir, client.Options{Task: 1})
-	take(t, old, 30*mapper.GiB)
+	take(t, old, 30*units.GiB)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	second := serve(t, dir)
 	newcomer := join(t, dir, client.Options{Task: 2})
 	var oom *client.OOMError
-	if err := newcomer.Alloc(context.Background(), 0, 11*mapper.GiB); !errors.As(err, &oom) || oom.Free != 10*mapper.GiB {
+	if err := newcomer.Alloc(context.Background(), 0, 11*units.GiB); !errors.As(err, &oom) || oom.Free != 10*units.GiB {
 		t.Errorf("%v", err)
 	}
-	if s := sample(t, second); s.Used != 30*mapper.GiB {
+	if s := sample(t, second); s.Used != 30*units.GiB {
 		t.Errorf("%+v", s)
 	}
 }
@@ -241,12 +243,12 @@ func TestDeclaredMemoryIsBelieved(t *testing.T) {
 	uuid := station(t).GPUs[0].UUID
 	for range 2 {
 		c := dialRaw(t, dir)
-		c.say(`{"op":"hello","version":1,"gpus":["%s"],"loads":[{}],"holds":{"%s":%d}}`, uuid, uuid, 30*mapper.GiB)
+		c.say(`{"op":"hello","version":1,"gpus":["%s"],"loads":[{}],"holds":{"%s":%d}}`, uuid, uuid, 30*units.GiB)
 		c.expect(wire.Welcome)
 		c.expect(wire.Pace)
 	}
 	got := sample(t, s)
-	if got.Used != 40*mapper.GiB || len(got.Processes) != 2 || got.Processes[1].Used != 30*mapper.GiB {
+	if got.Used != 40*units.GiB || len(got.Processes) != 2 || got.Processes[1].Used != 30*units.GiB {
 		t.Errorf("%+v", got)
 	}
 	c := join(t, dir, client.Options{})
@@ -360,7 +362,7 @@ func TestSilentReader(t *testing.T) {
 	}()
 	c := join(t, dir, client.Options{Task: 1})
 	for i := range 2000 {
-		take(t, c, mapper.MiB)
+		take(t, c, units.MiB)
 		s.SetSpeed(float64(1 + i))
 	}
 	eventually(t, "the last speed arrives", func() bool { return c.Pace().Speed == 2000 })
@@ -421,11 +423,11 @@ func TestManyClients(t *testing.T) {
 			defer all.Done()
 			c := join(t, dir, client.Options{Task: mapper.TaskID(i + 1), GPUs: []string{"all"}, Loads: []wire.Load{heavy, heavy}})
 			for j := range 20 {
-				c.Alloc(context.Background(), j%2, 200*mapper.MiB) // some are refused
+				c.Alloc(context.Background(), j%2, 200*units.MiB) // some are refused
 				c.SetLoads([]wire.Load{heavy})
-				c.Free(j%2, 100*mapper.MiB)
+				c.Free(j%2, 100*units.MiB)
 				s.SetSpeed(float64(i + j + 1))
-				if got := sample(t, s); got.Used > 40*mapper.GiB {
+				if got := sample(t, s); got.Used > 40*units.GiB {
 					t.Errorf("%v used", got.Used)
 				}
 			}
@@ -465,12 +467,12 @@ func FuzzConnection(f *testing.F) {
 			}
 		}
 		c.Close()
-		if err := good.Alloc(context.Background(), 0, mapper.MiB); err != nil {
+		if err := good.Alloc(context.Background(), 0, units.MiB); err != nil {
 			t.Fatal(err)
 		}
-		good.Free(0, mapper.MiB)
+		good.Free(0, units.MiB)
 		for _, g := range mustSample(t, s) {
-			if g.Used < 0 || g.Used > 40*mapper.GiB {
+			if g.Used < 0 || g.Used > 40*units.GiB {
 				t.Fatalf("%+v", g)
 			}
 		}

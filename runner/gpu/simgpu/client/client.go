@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 	"carma/runner/gpu/simgpu/wire"
 )
@@ -28,11 +30,11 @@ func (e *RefusedError) Error() string { return "refused by the simulated GPU ser
 
 // OOMError says that a GPU has no room for an allocation.
 type OOMError struct {
-	GPU   int          // which of Client.GPUs
-	Asked mapper.Bytes // what was refused
-	Total mapper.Bytes // of the GPU
-	Free  mapper.Bytes // on the GPU
-	Held  mapper.Bytes // by this client there
+	GPU   int         // which of Client.GPUs
+	Asked units.Bytes // what was refused
+	Total units.Bytes // of the GPU
+	Free  units.Bytes // on the GPU
+	Held  units.Bytes // by this client there
 }
 
 func (e *OOMError) Error() string {
@@ -64,7 +66,7 @@ type Client struct {
 	mu     sync.Mutex // guards what follows, and writing to conn
 	conn   net.Conn   // nil while there is no server
 	loads  []wire.Load
-	held   []mapper.Bytes // by GPU
+	held   []units.Bytes // by GPU
 	pace   Pace
 	lastID int64
 	call   *call // the Alloc in progress
@@ -148,7 +150,7 @@ func (c *Client) Pace() Pace {
 func (c *Client) Changed() <-chan struct{} { return c.changed }
 
 // Held returns what the task holds on one of its GPUs.
-func (c *Client) Held(gpu int) mapper.Bytes {
+func (c *Client) Held(gpu int) units.Bytes {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held[gpu]
@@ -157,7 +159,7 @@ func (c *Client) Held(gpu int) mapper.Bytes {
 // Alloc takes memory on one of the task's GPUs. It waits for a server if there
 // is none. The error is an *OOMError, or the context's; after the latter the
 // server may have given the memory, and the client is fit for closing only.
-func (c *Client) Alloc(ctx context.Context, gpu int, n mapper.Bytes) error {
+func (c *Client) Alloc(ctx context.Context, gpu int, n units.Bytes) error {
 	c.calls.Lock()
 	defer c.calls.Unlock()
 	c.mu.Lock()
@@ -181,7 +183,7 @@ func (c *Client) Alloc(ctx context.Context, gpu int, n mapper.Bytes) error {
 }
 
 // Free gives memory back; it does not wait.
-func (c *Client) Free(gpu int, n mapper.Bytes) {
+func (c *Client) Free(gpu int, n units.Bytes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n = min(n, c.held[gpu])

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/gpu/simgpu/wire"
 )
 
@@ -129,7 +130,7 @@ func TestStuckServer(t *testing.T) {
 	s := newScript(t, dir)
 	c, first := connected(t, s, options(dir))
 	done := make(chan error, 2)
-	go func() { done <- c.Alloc(context.Background(), 0, 3*mapper.GiB) }()
+	go func() { done <- c.Alloc(context.Background(), 0, 3*units.GiB) }()
 	first.say(wire.Reply{Op: wire.OK, ID: first.read().ID})
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -137,16 +138,16 @@ func TestStuckServer(t *testing.T) {
 	first.Close()
 	stuck := s.accept()
 	hello := stuck.read()
-	if hello.Holds["GPU-a"] != 3*mapper.GiB || hello.GPUs[0] != "GPU-a" || hello.Task != 5 || hello.Attempt != 2 {
+	if hello.Holds["GPU-a"] != 3*units.GiB || hello.GPUs[0] != "GPU-a" || hello.Task != 5 || hello.Attempt != 2 {
 		t.Errorf("hello %+v", hello)
 	}
 	// Between hello and welcome:
 	if c.Pace().Training != 1 {
 		t.Errorf("pace %+v", c.Pace())
 	}
-	c.Free(0, mapper.GiB)
+	c.Free(0, units.GiB)
 	c.SetLoads([]wire.Load{{SMACT: 0.25}})
-	go func() { done <- c.Alloc(context.Background(), 0, mapper.MiB) }()
+	go func() { done <- c.Alloc(context.Background(), 0, units.MiB) }()
 	for waiting := false; !waiting; time.Sleep(time.Millisecond) {
 		c.mu.Lock()
 		waiting = c.call != nil
@@ -156,18 +157,18 @@ func TestStuckServer(t *testing.T) {
 	if m := stuck.read(); m.Op != wire.Loads || m.Loads[0].SMACT != 0.25 {
 		t.Errorf("first %+v", m)
 	}
-	if m := stuck.read(); m.Op != wire.Free || m.Bytes != mapper.GiB {
+	if m := stuck.read(); m.Op != wire.Free || m.Bytes != units.GiB {
 		t.Errorf("then %+v", m)
 	}
 	m := stuck.read()
-	if m.Op != wire.Alloc || m.Bytes != mapper.MiB {
+	if m.Op != wire.Alloc || m.Bytes != units.MiB {
 		t.Errorf("then %+v", m)
 	}
 	stuck.say(wire.Reply{Op: wire.OK, ID: 999}, wire.Reply{Op: wire.OK, ID: m.ID}, wire.Reply{Op: wire.OK, ID: m.ID})
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if c.Held(0) != 2*mapper.GiB+mapper.MiB || c.Pace().Training != 7 {
+	if c.Held(0) != 2*units.GiB+units.MiB || c.Pace().Training != 7 {
 		t.Errorf("holds %v at %+v", c.Held(0), c.Pace())
 	}
 }
@@ -178,7 +179,7 @@ func TestAllocEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	why := errors.New("enough")
 	cancel(why)
-	if err := c.Alloc(ctx, 0, mapper.GiB); !errors.Is(err, why) || c.Held(0) != 0 {
+	if err := c.Alloc(ctx, 0, units.GiB); !errors.Is(err, why) || c.Held(0) != 0 {
 		t.Errorf("%v, holds %v", err, c.Held(0))
 	}
 }

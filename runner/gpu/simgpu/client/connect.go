@@ -9,7 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper"
+	"carma/mapper/units"
+
 	"carma/runner/gpu/simgpu/wire"
 )
 
@@ -63,7 +64,7 @@ func (c *Client) connect(ctx context.Context, path string) (*reader, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gpus == nil {
-		c.gpus, c.held, c.loads = gpus, make([]mapper.Bytes, len(gpus)), c.loads[:len(gpus)]
+		c.gpus, c.held, c.loads = gpus, make([]units.Bytes, len(gpus)), c.loads[:len(gpus)]
 	}
 	c.conn = conn
 	c.setPace(pace)
@@ -80,7 +81,7 @@ func (c *Client) hello() wire.Request {
 	}
 	if c.gpus != nil { // we know them now, and must not get others
 		hello.GPUs = nil
-		hello.Holds = map[string]mapper.Bytes{}
+		hello.Holds = map[string]units.Bytes{}
 		for i, g := range c.gpus {
 			hello.GPUs = append(hello.GPUs, g.UUID)
 			hello.Holds[g.UUID] = c.held[i]

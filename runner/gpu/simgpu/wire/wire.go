@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 
+	"carma/mapper/units"
+
 	"carma/mapper"
 )
 
@@ -59,18 +61,18 @@ type Request struct {
 	// beginnings of UUIDs, indexes or "all", as in NVIDIA_VISIBLE_DEVICES.
 	// Loads has one entry for each GPU the task computes on: the first ones of
 	// GPUs. Holds is memory it has already, by UUID.
-	Version int                     `json:"version,omitempty"`
-	Task    mapper.TaskID           `json:"task,omitempty"`
-	Attempt int                     `json:"attempt,omitempty"`
-	Name    string                  `json:"name,omitempty"`
-	GPUs    []string                `json:"gpus,omitempty"`
-	Loads   []Load                  `json:"loads,omitempty"` // also Loads
-	Holds   map[string]mapper.Bytes `json:"holds,omitempty"`
+	Version int                    `json:"version,omitempty"`
+	Task    mapper.TaskID          `json:"task,omitempty"`
+	Attempt int                    `json:"attempt,omitempty"`
+	Name    string                 `json:"name,omitempty"`
+	GPUs    []string               `json:"gpus,omitempty"`
+	Loads   []Load                 `json:"loads,omitempty"` // also Loads
+	Holds   map[string]units.Bytes `json:"holds,omitempty"`
 
 	// Alloc and Free: ID comes back in the answer.
-	ID    int64        `json:"id,omitempty"`
-	GPU   string       `json:"gpu,omitempty"` // UUID
-	Bytes mapper.Bytes `json:"bytes,omitempty"`
+	ID    int64       `json:"id,omitempty"`
+	GPU   string      `json:"gpu,omitempty"` // UUID
+	Bytes units.Bytes `json:"bytes,omitempty"`
 }
 
 // Reply is a message of the server. What an operation does not use is left out.
@@ -88,9 +90,9 @@ type Reply struct {
 	// OK and OOM.
 	ID int64 `json:"id,omitempty"`
 	// OOM: the GPU's memory, what of it is free, and what this client holds.
-	Total mapper.Bytes `json:"total,omitempty"`
-	Free  mapper.Bytes `json:"free,omitempty"`
-	Held  mapper.Bytes `json:"held,omitempty"`
+	Total units.Bytes `json:"total,omitempty"`
+	Free  units.Bytes `json:"free,omitempty"`
+	Held  units.Bytes `json:"held,omitempty"`
 
 	// Error: for people.
 	Message string `json:"message,omitempty"`
@@ -98,10 +100,10 @@ type Reply struct {
 
 // GPU is a device as a client sees it.
 type GPU struct {
-	UUID  string       `json:"uuid"`
-	Index int          `json:"index"`
-	Model string       `json:"model"`
-	Total mapper.Bytes `json:"total"`
+	UUID  string      `json:"uuid"`
+	Index int         `json:"index"`
+	Model string      `json:"model"`
+	Total units.Bytes `json:"total"`
 }
 
 // Lines returns a scanner over the messages of r.

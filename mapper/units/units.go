@@ -1,4 +1,6 @@
-package mapper
+// Package units has the units that everything counts in: memory in bytes and
+// points in time in nanoseconds.
+package units
 
 import (
 	"fmt"
@@ -28,9 +30,9 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b/MiB), 10) + " MiB"
 }
 
-// clamp brings an amount from outside between 0 and 1 PiB, so that no sum of
+// Clamp brings an amount from outside between 0 and 1 PiB, so that no sum of
 // amounts overflows.
-func (b Bytes) clamp() Bytes { return max(0, min(b, 1024*TiB)) }
+func (b Bytes) Clamp() Bytes { return max(0, min(b, 1024*TiB)) }
 
 // GiB returns the amount in GiB.
 func (b Bytes) GiB() float64 { return float64(b) / float64(GiB) }
@@ -81,14 +83,14 @@ func ParseBytes(s string) (Bytes, error) {
 // because decisions must not depend on a location or a monotonic reading.
 type Instant int64
 
-// never is an instant that does not come.
-const never Instant = math.MaxInt64
+// Never is an instant that does not come.
+const Never Instant = math.MaxInt64
 
 // Add returns the instant d later. What lies beyond the last instant there is
 // becomes that one, so that "in 300 years" is not in the past.
 func (t Instant) Add(d time.Duration) Instant {
-	if d > 0 && t > never-Instant(d) {
-		return never
+	if d > 0 && t > Never-Instant(d) {
+		return Never
 	}
 	return t + Instant(d)
 }
