@@ -29,7 +29,8 @@ import (
 // work is left out by an engine that never answers, so that tasks stay queued,
 // or, for finished ones, by stopping them while they are queued.
 //
-// CLIENTS, DURATION and FINISHED in the environment change their size.
+// CLIENTS, DURATION and FINISHED in the environment change their size, WAITING
+// is how many tasks wait from the start.
 
 // loaded is a daemon under load.
 type loaded struct {
@@ -188,6 +189,12 @@ func TestLoad(t *testing.T) {
 	l.start()
 	p50, p99 := syncTime(t, l.dir)
 	fmt.Printf("disk sync of 4 KiB: median %s, p99 %s; load of the machine %s\n", p50, p99, machineLoad())
+	if n := size("WAITING", 0); n > 0 {
+		filled := api.Submission{Tasks: slices.Repeat([]api.Submit{{Image: "carma/load:none", Mem: 1 << 30, Pull: "never"}}, n)}
+		if _, err := l.api.SubmitAll(t.Context(), filled); err != nil {
+			t.Fatal(err)
+		}
+	}
 	results := t.TempDir()
 	begin := time.Now().Add(time.Duration(clients) * 20 * time.Millisecond) // all have started
 	end := begin.Add(duration)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -27,8 +28,22 @@ import (
 	"carma/runner/mps"
 )
 
+// fewProcessors is below how many processors Go is told that there are more.
+const fewProcessors = 8
+
+// spareProcessors leaves Go a processor for the loop on a small machine. The
+// loop waits for the disk in each round, and each time Go gives its processor
+// away: on two that are busy with listings it then stands in line, some 10 ms
+// for each of its waits. The kernel, which is asked instead, favours who sleeps.
+func spareProcessors() {
+	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < fewProcessors {
+		runtime.GOMAXPROCS(fewProcessors)
+	}
+}
+
 // runDaemon wires the daemon's parts together and runs it until ctx ends.
 func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger, reloads reloading) error {
+	spareProcessors()
 	j, err := journal.OpenWith(config.DataDir, journal.Options{Outside: outsideWitness(config), Reserve: int64(config.JournalReserve)})
 	if err != nil {
 		return journalError(err)
