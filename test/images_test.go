@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/configs/workloads"
+	"carma/estimator/networks/zoo"
 )
 
 const trainingFolder = "../images/torch"

@@ -9,11 +9,11 @@ import (
 
 	"carma/configs"
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/containers"
 	"carma/estimator/booking"
 	environments "carma/estimator/environment"
 	"carma/estimator/methods"
+	"carma/estimator/networks/zoo"
 	"carma/estimator/probe"
 )
 

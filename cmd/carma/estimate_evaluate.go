@@ -11,9 +11,9 @@ import (
 	"slices"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/estimator/evaluate"
 	"carma/estimator/methods"
+	"carma/estimator/networks/zoo"
 )
 
 // evaluation is what --evaluate prints.

@@ -9,11 +9,11 @@ import (
 	"carma/mapper/units"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/estimator/booking"
 	environments "carma/estimator/environment"
 	"carma/estimator/evaluate"
 	"carma/estimator/methods"
+	"carma/estimator/networks/zoo"
 )
 
 // estimateReport is what estimate prints.

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"carma/configs/models"
-	"carma/configs/models/onnxfile"
-	"carma/configs/models/zoo"
 	"carma/configs/nearest"
+	"carma/estimator/networks/onnxfile"
+	"carma/estimator/networks/zoo"
 )
 
 func (a *app) modelsCommand() *cobra.Command {

@@ -49,7 +49,7 @@ func TestScripts(t *testing.T) {
 			d := newFakeDaemon(filepath.Join(env.WorkDir, "s"))
 			env.Values[daemonKey{}] = d
 			env.Defer(d.close)
-			onnx, err := filepath.Abs("../../configs/models/onnxfile/testdata")
+			onnx, err := filepath.Abs("../../estimator/networks/onnxfile/testdata")
 			if err != nil {
 				return err
 			}

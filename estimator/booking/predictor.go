@@ -9,12 +9,12 @@ import (
 	"carma/mapper/units"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/configs/nearest"
 	"carma/estimator"
 	environments "carma/estimator/environment"
 	"carma/estimator/figures"
 	"carma/estimator/methods"
+	"carma/estimator/networks/zoo"
 )
 
 // Predictor estimates tasks for the daemon: what was measured of a workload

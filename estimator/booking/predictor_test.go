@@ -8,9 +8,9 @@ import (
 	"carma/mapper/units"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/estimator"
 	"carma/estimator/methods"
+	"carma/estimator/networks/zoo"
 	"carma/estimator/onnx"
 )
 

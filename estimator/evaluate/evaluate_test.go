@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/estimator/methods"
+	"carma/estimator/networks/zoo"
 )
 
 // The rows are made up; only the columns are those of the public files.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"carma/configs/models/zoo"
 	"carma/estimator/environment"
 	"carma/estimator/methods"
+	"carma/estimator/networks/zoo"
 )
 
 // What was measured on an H100 is within the bounds of its environment, which

@@ -19,10 +19,10 @@ import (
 	"strconv"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/estimator/environment"
 	"carma/estimator/evaluate"
 	"carma/estimator/figures"
+	"carma/estimator/networks/zoo"
 	"carma/estimator/residual"
 )
 

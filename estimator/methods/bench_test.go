@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/estimator/environment"
+	"carma/estimator/networks/zoo"
 	"carma/estimator/onnx"
 	"carma/estimator/residual"
 )

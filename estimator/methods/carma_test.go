@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/estimator/environment"
+	"carma/estimator/networks/zoo"
 )
 
 // fixed is a correction that always says the same.

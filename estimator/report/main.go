@@ -18,10 +18,10 @@ import (
 	"strings"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/estimator/environment"
 	"carma/estimator/evaluate"
 	"carma/estimator/methods"
+	"carma/estimator/networks/zoo"
 	"carma/estimator/onnx"
 	"carma/estimator/residual"
 )

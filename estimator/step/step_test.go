@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/estimator/allocator"
+	"carma/estimator/networks/zoo"
 )
 
 const mib = 1 << 20

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
+	"carma/estimator/networks/zoo"
 	"carma/estimator/step"
 )
 

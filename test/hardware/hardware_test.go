@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"carma/configs/models"
-	"carma/configs/models/zoo"
 	"carma/containers/cdi"
 	"carma/estimator/evaluate"
+	"carma/estimator/networks/zoo"
 	"carma/mapper/sim/pairs"
 )
 

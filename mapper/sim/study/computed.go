@@ -8,13 +8,13 @@ import (
 
 	"carma/mapper/units"
 
-	"carma/configs/models/zoo"
 	"carma/configs/traces"
 	"carma/configs/workloads"
 	"carma/estimator/booking"
 	environments "carma/estimator/environment"
 	"carma/estimator/evaluate"
 	"carma/estimator/methods"
+	"carma/estimator/networks/zoo"
 	"carma/mapper"
 )
 

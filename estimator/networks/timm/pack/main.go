@@ -1,7 +1,7 @@
 // Command pack makes the file of layer tables of package timm from what
 // estimator/training/trace_timm.py wrote:
 //
-//	go run ./configs/models/timm/pack "timm 1.0, torch 2.15" <traces.jsonl >configs/models/timm/tables.bin
+//	go run ./estimator/networks/timm/pack "timm 1.0, torch 2.15" <traces.jsonl >estimator/networks/timm/tables.bin
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"os"
 
 	"carma/configs/models"
-	"carma/configs/models/timm"
+	"carma/estimator/networks/timm"
 )
 
 // trace is one line.

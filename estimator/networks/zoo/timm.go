@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"carma/configs/models"
-	"carma/configs/models/timm"
 	"carma/configs/nearest"
+	"carma/estimator/networks/timm"
 )
 
 // traced is the prefix of models whose tables were traced from the timm library.

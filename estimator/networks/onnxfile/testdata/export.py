@@ -1,4 +1,4 @@
-"""Exports the networks of the tests of configs/models/onnxfile, without their weights.
+"""Exports the networks of the tests of estimator/networks/onnxfile, without their weights.
 
     export.py FOLDER [NAME...]      # torch 2.15, torchvision 0.29, transformers 5.23, onnx 1.23
 
