@@ -29,6 +29,8 @@ var allowed = map[string][]string{
 	"carma/estimator":                     {"carma/configs/models", "carma/mapper", "carma/mapper/interference"},
 	"carma/estimator/probe":               {"carma/configs/models", "carma/containers"},
 	"carma/configs/models":                {},
+	"carma/estimator/networks":            {"carma/configs/models"},
+	"carma/estimator/networks/summary":    {"carma/configs/models"},
 	"carma/estimator/networks/zoo":        {"carma/configs/models", "carma/estimator/networks/timm"},
 	"carma/estimator/networks/timm":       {"carma/configs/models"},
 	"carma/estimator/networks/onnxfile":   {"carma/configs/models"},

@@ -13,6 +13,7 @@ import (
 	"carma/estimator/booking"
 	environments "carma/estimator/environment"
 	"carma/estimator/methods"
+	"carma/estimator/networks"
 	"carma/estimator/networks/zoo"
 	"carma/estimator/probe"
 )
@@ -125,7 +126,7 @@ func (a *app) subject(cmd *cobra.Command, o estimateOptions, args []string) (*mo
 		if len(args) > 1 {
 			return nil, usagef("an image's command needs --probe", "it takes one model, not %d", len(args))
 		}
-		if strings.Contains(args[0], ":") && !zoo.Known(args[0]) && !isFile(args[0]) {
+		if strings.Contains(args[0], ":") && !zoo.Known(args[0]) && !networks.IsFile(args[0]) {
 			return nil, usagef("add --probe for an image", "%s: no such file, and no model of that name", args[0])
 		}
 		return a.model(args[0], *o.overrides)

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 
@@ -14,7 +11,7 @@ import (
 
 	"carma/configs/models"
 	"carma/configs/nearest"
-	"carma/estimator/networks/onnxfile"
+	"carma/estimator/networks"
 	"carma/estimator/networks/zoo"
 )
 
@@ -111,13 +108,10 @@ func wordFlag[T ~string](cmd *cobra.Command, to *T, list []string, name string) 
 func (a *app) model(ref string, o models.Overrides) (*models.Config, error) {
 	var c *models.Config
 	var err error
-	switch {
-	case zoo.Known(ref) && !isFile(ref):
-		c, err = zoo.Build(ref, o)
-	case ref == "-":
-		c, err = importFrom("stdin", a.in, o)
-	default:
-		c, err = importFile(ref, o)
+	if ref == "-" {
+		c, err = networks.Read("stdin", a.in, o)
+	} else {
+		c, err = networks.Find(ref, o)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		hint := "carma models list shows those of the catalogue"
@@ -130,35 +124,6 @@ func (a *app) model(ref string, o models.Overrides) (*models.Config, error) {
 		return nil, usagef("", "%s", err.Error())
 	}
 	return c, nil
-}
-
-// importFile imports a file, which its content tells to be of ONNX or not.
-func importFile(path string, o models.Overrides) (*models.Config, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return importFrom(path, f, o)
-}
-
-func importFrom(name string, r io.Reader, o models.Overrides) (*models.Config, error) {
-	b := bufio.NewReader(r)
-	if !onnxfile.Recognized(b) {
-		return models.Import(name, b, o)
-	}
-	if f, ok := r.(io.ReadSeeker); ok {
-		if _, err := f.Seek(0, io.SeekStart); err == nil {
-			return onnxfile.Import(name, f, o)
-		}
-	}
-	return onnxfile.Import(name, b, o) // a pipe
-}
-
-// isFile: a file of that name is meant before a model of the catalogue.
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // oneModel checks that one model is named.

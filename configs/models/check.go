@@ -115,7 +115,7 @@ func (w *walker) value(t reflect.Type, field string) error {
 			return w.wrong(field, "%s; it is a whole number", said(token))
 		}
 		if _, err := strconv.ParseInt(n.String(), 10, t.Bits()); err != nil {
-			return w.wrong(field, "%s is not a whole number of 64 bits", short(n.String()))
+			return w.wrong(field, "%s is not a whole number of 64 bits", Short(n.String()))
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (w *walker) object(t reflect.Type, field string) error {
 		}
 		i, ok := shape.index[key]
 		if !ok {
-			return w.wrong(join(field, clip(key)), "unknown field; %s", choose(key, shape.names))
+			return w.wrong(join(field, Clip(key)), "unknown field; %s", choose(key, shape.names))
 		}
 		if seen&(1<<i) != 0 {
 			return w.wrong(join(field, key), "given twice; leave one out")
@@ -198,12 +198,6 @@ func join(field, key string) string {
 		return key
 	}
 	return field + "." + key
-}
-
-// clip bounds a name of foreign input, and keeps it in one line.
-func clip(key string) string {
-	quoted := short(key)
-	return quoted[1 : len(quoted)-1]
 }
 
 // fields are what the JSON of a struct may hold.

@@ -3,6 +3,14 @@ package models
 // Schema is the version of the file format that this package writes.
 const Schema = 1
 
+// Origins of imported configurations.
+const (
+	FromTorchsummary = "torchsummary"
+	FromTorchinfo    = "torchinfo"
+	FromTree         = "module-tree"
+	FromONNX         = "onnx"
+)
+
 // Config is a model configuration: one network and how it is trained.
 type Config struct {
 	// Schema is the version of the file format.

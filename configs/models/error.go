@@ -60,10 +60,16 @@ func choose(word string, list []string) string {
 	return "nearest: " + strings.Join(nearest.Names(word, list, 3), ", ")
 }
 
-// short quotes a word of foreign input for a message.
-func short(word string) string {
+// Short quotes a word of foreign input for a message.
+func Short(word string) string {
 	if len(word) > 40 {
 		word = word[:40] + "..."
 	}
 	return fmt.Sprintf("%q", word)
+}
+
+// Clip bounds a name of foreign input, and keeps it in one line.
+func Clip(name string) string {
+	quoted := Short(name)
+	return quoted[1 : len(quoted)-1]
 }

@@ -19,48 +19,50 @@ const (
 	MaxFile     = 64 << 20
 )
 
-// times multiplies numbers from 0 on; math.MaxInt64 when that overflows.
-func times(a, b int64) int64 {
+// Times multiplies numbers from 0 on; math.MaxInt64 when that overflows.
+func Times(a, b int64) int64 {
 	if a < 0 || b < 0 || b > 0 && a > math.MaxInt64/b {
 		return math.MaxInt64
 	}
 	return a * b
 }
 
-// plus adds numbers from 0 on; math.MaxInt64 when that overflows.
-func plus(a, b int64) int64 {
+// Plus adds numbers from 0 on; math.MaxInt64 when that overflows.
+func Plus(a, b int64) int64 {
 	if a < 0 || b < 0 || a > math.MaxInt64-b {
 		return math.MaxInt64
 	}
 	return a + b
 }
 
-func product(dims []int64) int64 {
+// Product of dimensions, by [Times].
+func Product(dims []int64) int64 {
 	n := int64(1)
 	for _, d := range dims {
-		n = times(n, d)
+		n = Times(n, d)
 	}
 	return n
 }
 
-func sum(numbers []int64) int64 {
+// Sum of numbers, by [Plus].
+func Sum(numbers []int64) int64 {
 	var n int64
 	for _, x := range numbers {
-		n = plus(n, x)
+		n = Plus(n, x)
 	}
 	return n
 }
 
 // Elements of the input of one sample.
-func (in *Input) Elements() int64 { return product(in.Shape) }
+func (in *Input) Elements() int64 { return Product(in.Shape) }
 
 // Elements of the layer's output: of one sample, or of the whole batch if
 // Whole. Like all counts here it is math.MaxInt64 when it overflows, which
 // [Config.Validate] refuses.
-func (l *Layer) Elements() int64 { return product(l.Out) }
+func (l *Layer) Elements() int64 { return Product(l.Out) }
 
 // Parameters are the layer's, tied or not.
-func (l *Layer) Parameters() int64 { return sum(l.Params) }
+func (l *Layer) Parameters() int64 { return Sum(l.Params) }
 
 // Params counts the parameters of the model, tied ones once.
 func (c *Config) Params() int64 {
@@ -76,7 +78,7 @@ func (c *Config) count(of func(*Layer) bool) int64 {
 	var n int64
 	for i := range c.Layers {
 		if of(&c.Layers[i]) {
-			n = plus(n, c.Layers[i].Parameters())
+			n = Plus(n, c.Layers[i].Parameters())
 		}
 	}
 	return n
@@ -88,7 +90,7 @@ func (c *Config) Activations() int64 {
 	var n int64
 	for i := range c.Layers {
 		if !c.Layers[i].Whole {
-			n = plus(n, c.Layers[i].Elements())
+			n = Plus(n, c.Layers[i].Elements())
 		}
 	}
 	return n

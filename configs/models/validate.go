@@ -42,7 +42,7 @@ func (c *Config) Validate() error {
 		if err != nil {
 			return err
 		}
-		total = plus(total, n)
+		total = Plus(total, n)
 	}
 	if len(c.Layers) == 0 || len(c.Layers) > MaxLayers {
 		return wrong("layers", "%d layers; a model has 1 to %d", len(c.Layers), MaxLayers)
@@ -60,17 +60,17 @@ func (c *Config) totals(inputs int64) error {
 	if n := c.Params(); n > MaxElements {
 		return wrong("layers", "the parameters of all layers are more than 2^50")
 	}
-	if n := times(plus(inputs, c.Activations()), int64(c.Train.Batch)); n > MaxElements {
+	if n := Times(Plus(inputs, c.Activations()), int64(c.Train.Batch)); n > MaxElements {
 		return wrong("layers", "the outputs of all layers are more than 2^50 elements at batch %d; take a smaller batch or shapes", c.Train.Batch)
 	}
 	whole, kept := int64(0), int64(0)
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		if l.Whole {
-			whole = plus(whole, l.Elements())
+			whole = Plus(whole, l.Elements())
 		}
 		if l.Keeps != nil {
-			kept = plus(kept, plus(times(l.Keeps.Bytes, int64(c.Train.Batch)), l.Keeps.Whole))
+			kept = Plus(kept, Plus(Times(l.Keeps.Bytes, int64(c.Train.Batch)), l.Keeps.Whole))
 		}
 	}
 	if whole > MaxElements || kept > MaxElements {
@@ -120,7 +120,7 @@ func shapeFault(shape []int64) string {
 			return fmt.Sprintf("a dimension of %d; each is at least 1", d)
 		}
 	}
-	if product(shape) > MaxElements {
+	if Product(shape) > MaxElements {
 		return fmt.Sprintf("%v has more than 2^50 elements", shape)
 	}
 	return ""
@@ -130,7 +130,7 @@ func shapeFault(shape []int64) string {
 func (c *Config) layer(i int) (field, what string) {
 	l := &c.Layers[i]
 	if !known[l.Type] {
-		return "type", fmt.Sprintf("unknown type %s; %s", short(l.Type), choose(l.Type, Types()))
+		return "type", fmt.Sprintf("unknown type %s; %s", Short(l.Type), choose(l.Type, Types()))
 	}
 	if what := shapeFault(l.Out); what != "" {
 		return "out", what
@@ -149,7 +149,7 @@ func (c *Config) layer(i int) (field, what string) {
 	if len(l.Params) > MaxList {
 		return "params", fmt.Sprintf("%d tensors; at most %d", len(l.Params), MaxList)
 	}
-	if slices.ContainsFunc(l.Params, func(n int64) bool { return n < 1 }) || sum(l.Params) > MaxElements {
+	if slices.ContainsFunc(l.Params, func(n int64) bool { return n < 1 }) || Sum(l.Params) > MaxElements {
 		return "params", "a tensor has from 1 to 2^50 elements"
 	}
 	return c.settings(l)
@@ -175,8 +175,8 @@ func (c *Config) settings(l *Layer) (field, what string) {
 				keys = max(keys, c.Layers[from].Out[0])
 			}
 		}
-		scores := times(times(max(l.Heads, 1), l.Out[0]), keys)
-		if times(scores, int64(c.Train.Batch)) > MaxElements && l.Unfused {
+		scores := Times(Times(max(l.Heads, 1), l.Out[0]), keys)
+		if Times(scores, int64(c.Train.Batch)) > MaxElements && l.Unfused {
 			return "unfused", "the scores of a batch are more than 2^50 elements"
 		}
 	}

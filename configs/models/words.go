@@ -33,7 +33,7 @@ func words[T ~string](list ...T) []string {
 }
 
 // Normalize writes the words of c in lower case, as the constants have them.
-// [Read], [Import] and [Config.With] have done so.
+// [Read] and [Config.With] have done so.
 func (c *Config) Normalize() {
 	lower(&c.Family)
 	lower(&c.Train.Precision)
@@ -52,5 +52,5 @@ func oneOf[T ~string](field, what string, word T, list []string) error {
 	if word == "" || slices.Contains(list, string(word)) {
 		return nil
 	}
-	return wrong(field, "unknown %s %s; %s", what, short(string(word)), choose(string(word), list))
+	return wrong(field, "unknown %s %s; %s", what, Short(string(word)), choose(string(word), list))
 }

@@ -3,6 +3,8 @@ package onnxfile
 import (
 	"slices"
 	"strings"
+
+	"carma/configs/models"
 )
 
 // infer finds the shapes of an operator's outputs, and where the samples are
@@ -68,9 +70,9 @@ func (n *network) shapes() error {
 		}
 		if err != nil {
 			if c.told = !n.isView(c); c.told {
-				n.warn("operator %s is not understood: kept as other, with the shape that the file tells", clip(c.op))
+				n.warn("operator %s is not understood: kept as other, with the shape that the file tells", models.Clip(c.op))
 			} else {
-				n.warn("shapes that %s computes from data are those that the file tells", clip(c.op))
+				n.warn("shapes that %s computes from data are those that the file tells", models.Clip(c.op))
 			}
 		}
 		n.depend(c)

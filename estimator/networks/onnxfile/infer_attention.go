@@ -3,6 +3,8 @@ package onnxfile
 import (
 	"slices"
 	"strings"
+
+	"carma/configs/models"
 )
 
 // attention of opset 23: queries, keys and values with a dimension of heads,
@@ -22,7 +24,7 @@ func attention(n *network, c *call) error {
 		if heads < 1 || kept < 1 || v.shape[2]%kept != 0 {
 			return n.wrong(c, "%d heads over values of %v", kept, v.shape)
 		}
-		out[last] = times(heads, v.shape[2]/kept)
+		out[last] = models.Times(heads, v.shape[2]/kept)
 	}
 	for o := 1; o < len(c.out); o++ {
 		if c.out[o] >= 0 && len(n.values[c.out[o]].uses) > 0 {

@@ -3,6 +3,8 @@ package onnxfile
 import (
 	"math"
 	"slices"
+
+	"carma/configs/models"
 )
 
 func concat(n *network, c *call) error {
@@ -200,13 +202,13 @@ func (n *network) scaled(c *call, x *value, count int, size func(d int64, i int)
 
 func depthToSpace(n *network, c *call) error {
 	return n.blocks(c, func(s []int64, b int64) []int64 {
-		return []int64{s[0], s[1] / (b * b), times(s[2], b), times(s[3], b)}
+		return []int64{s[0], s[1] / (b * b), models.Times(s[2], b), models.Times(s[3], b)}
 	})
 }
 
 func spaceToDepth(n *network, c *call) error {
 	return n.blocks(c, func(s []int64, b int64) []int64 {
-		return []int64{s[0], times(s[1], b*b), s[2] / b, s[3] / b}
+		return []int64{s[0], models.Times(s[1], b*b), s[2] / b, s[3] / b}
 	})
 }
 

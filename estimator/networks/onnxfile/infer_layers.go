@@ -1,6 +1,10 @@
 package onnxfile
 
-import "slices"
+import (
+	"slices"
+
+	"carma/configs/models"
+)
 
 // window is what a convolution or a pool slides over its input.
 type window struct {
@@ -34,7 +38,7 @@ func (n *network) window(c *call, kernel []int64, dims int) (w window, err error
 
 // out is the size of dimension i after the window.
 func (w *window) out(in int64, i int) int64 {
-	reach := times(w.dilations[i], w.kernel[i]-1) + 1
+	reach := models.Times(w.dilations[i], w.kernel[i]-1) + 1
 	switch w.auto {
 	case "SAME_UPPER", "SAME_LOWER":
 		return (in + w.strides[i] - 1) / w.strides[i]
@@ -74,7 +78,7 @@ func convolve(n *network, c *call) error {
 	}
 	x, weight := n.arg(c, 0), n.arg(c, 1)
 	groups := c.num("group", 1)
-	if groups < 1 || len(weight.shape) != len(x.shape) || times(weight.shape[1], groups) != x.shape[1] {
+	if groups < 1 || len(weight.shape) != len(x.shape) || models.Times(weight.shape[1], groups) != x.shape[1] {
 		return n.wrong(c, "a weight of %v in %d groups does not fit the input %v", weight.shape, groups, x.shape)
 	}
 	w, err := n.window(c, weight.shape[2:], len(x.shape)-2)
@@ -108,19 +112,19 @@ func convolveTransposed(n *network, c *call) error {
 	if err != nil {
 		return err
 	}
-	out := []int64{x.shape[0], times(weight.shape[1], groups)}
+	out := []int64{x.shape[0], models.Times(weight.shape[1], groups)}
 	asked := c.attr("output_shape")
 	for i := range dims {
-		d := times(x.shape[i+2]-1, w.strides[i])
+		d := models.Times(x.shape[i+2]-1, w.strides[i])
 		if x.shape[i+2] < 1 || w.kernel[i] < 1 || w.kernel[i] > 1<<31 || d > 1<<50 {
 			return n.wrong(c, "an input of %v and a kernel of %v", x.shape, w.kernel)
 		}
-		d += times(w.dilations[i], w.kernel[i]-1) + 1 + extra[i] - w.pads[i] - w.pads[i+dims]
+		d += models.Times(w.dilations[i], w.kernel[i]-1) + 1 + extra[i] - w.pads[i] - w.pads[i+dims]
 		switch {
 		case asked != nil && len(asked.ints) == dims:
 			d = asked.ints[i]
 		case w.auto == "SAME_UPPER" || w.auto == "SAME_LOWER":
-			d = times(x.shape[i+2], w.strides[i])
+			d = models.Times(x.shape[i+2], w.strides[i])
 		}
 		out = append(out, d)
 	}

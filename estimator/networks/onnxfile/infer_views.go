@@ -1,6 +1,10 @@
 package onnxfile
 
-import "slices"
+import (
+	"slices"
+
+	"carma/configs/models"
+)
 
 func transpose(n *network, c *call) error {
 	if err := n.args(c, 0); err != nil {
@@ -79,13 +83,13 @@ func (n *network) follow(x *value, out []int64) int {
 	before, size := product(x.shape[:x.axis]), x.shape[x.axis]
 	same, around, at := -1, -1, int64(1)
 	for i, d := range out {
-		end := times(at, d)
+		end := models.Times(at, d)
 		switch {
-		case size != n.batch && d == n.batch && at >= before && end <= times(before, size):
+		case size != n.batch && d == n.batch && at >= before && end <= models.Times(before, size):
 			return i
 		case at == before && d == size && same < 0:
 			same = i
-		case at <= before && end >= times(before, size) && around < 0:
+		case at <= before && end >= models.Times(before, size) && around < 0:
 			around = i
 		}
 		at = end
@@ -205,7 +209,7 @@ func tile(n *network, c *call) error {
 	}
 	out := slices.Clone(x.shape)
 	for i, r := range by.ints {
-		out[i] = times(out[i], max(r, 0))
+		out[i] = models.Times(out[i], max(r, 0))
 	}
 	return n.set(c, 0, out, 0, x.axis)
 }

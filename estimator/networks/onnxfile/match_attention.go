@@ -23,7 +23,7 @@ func (b *builder) matchAttention(softmax *call) {
 		return
 	}
 	one, _ := b.perSample(&b.values[scores.out[0]])
-	rows := times(shape[len(shape)-1], shape[len(shape)-2])
+	rows := models.Times(shape[len(shape)-1], shape[len(shape)-2])
 	if rows == 0 || product(one)%rows != 0 {
 		return
 	}

@@ -3,6 +3,8 @@ package onnxfile
 import (
 	"fmt"
 	"slices"
+
+	"carma/configs/models"
 )
 
 // value is a tensor of the graph.
@@ -169,15 +171,7 @@ func (n *network) wrong(c *call, format string, args ...any) error {
 	if name == "" && len(c.node.out) > 0 {
 		name = c.node.out[0]
 	}
-	return fault("operator %s (%s): %s", short(name), clip(c.op), fmt.Sprintf(format, args...))
-}
-
-func clip(word string) string {
-	if len(word) > 40 {
-		word = word[:40] + "..."
-	}
-	q := fmt.Sprintf("%q", word)
-	return q[1 : len(q)-1]
+	return fault("operator %s (%s): %s", short(name), models.Clip(c.op), fmt.Sprintf(format, args...))
 }
 
 // order sorts the calls, which ONNX asks of the file but not all keep to.

@@ -2,7 +2,6 @@ package onnxfile
 
 import (
 	"fmt"
-	"math"
 
 	"carma/configs/models"
 )
@@ -23,21 +22,13 @@ func short(word string) string {
 // maxRank bounds the dimensions of a tensor within the graph.
 const maxRank = 16
 
-// times multiplies numbers from 0 on; math.MaxInt64 when that overflows.
-func times(a, b int64) int64 {
-	if a < 0 || b < 0 || b > 0 && a > math.MaxInt64/b {
-		return math.MaxInt64
-	}
-	return a * b
-}
-
 func product(dims []int64) int64 {
 	n := int64(1)
 	for _, d := range dims {
 		if d == 0 {
 			return 0
 		}
-		n = times(n, d)
+		n = models.Times(n, d)
 	}
 	return n
 }

@@ -208,7 +208,7 @@ func (n *network) perSample(v *value) (shape []int64, whole bool) {
 		shape[i] = max(1, shape[i])
 	}
 	for len(shape) > models.MaxDims {
-		shape[1] = times(shape[0], shape[1])
+		shape[1] = models.Times(shape[0], shape[1])
 		shape = shape[1:]
 	}
 	return shape, whole

@@ -1,34 +1,38 @@
-package models
+package summary
 
-import "slices"
+import (
+	"slices"
+
+	"carma/configs/models"
+)
 
 // leaf adds a module without modules.
 func (w *treeWalk) leaf(n *node, path string) {
 	kind, ok := typeOf(n.class)
 	r := row{name: path, class: n.class, out: slices.Clone(w.last()), inPlace: n.yes("inplace", false)}
 	switch kind {
-	case Convolution, ConvTranspose:
-		ok = w.convolve(n, &r, kind == ConvTranspose)
-	case Linear:
+	case models.Convolution, models.ConvTranspose:
+		ok = w.convolve(n, &r, kind == models.ConvTranspose)
+	case models.Linear:
 		ok = w.project(n, &r)
-	case Embedding, EmbeddingBag:
+	case models.Embedding, models.EmbeddingBag:
 		ok = w.look(n, &r, kind)
-	case BatchNorm, InstanceNorm, GroupNorm, LayerNorm, RMSNorm:
+	case models.BatchNorm, models.InstanceNorm, models.GroupNorm, models.LayerNorm, models.RMSNorm:
 		w.normalize(n, &r, kind)
-	case MaxPool, AvgPool, Mean:
+	case models.MaxPool, models.AvgPool, models.Mean:
 		w.pool(n, &r, kind)
-	case Upsample:
+	case models.Upsample:
 		if f, given := n.number("scale_factor"); given && len(r.out) > 1 {
 			for i := 1; i < len(r.out); i++ {
-				r.out[i] = max(1, times(r.out[i], max(1, f)))
+				r.out[i] = max(1, models.Times(r.out[i], max(1, f)))
 			}
 		}
-	case PReLU:
+	case models.PReLU:
 		p, _ := n.number("num_parameters")
 		r.tensors = []int64{max(1, p)}
-	case View:
+	case models.View:
 		if n.class == "Flatten" {
-			r.out = []int64{product(r.out)}
+			r.out = []int64{models.Product(r.out)}
 		}
 	}
 	if !ok && n.params > 0 {
@@ -54,15 +58,15 @@ func (w *treeWalk) convolve(n *node, r *row, transposed bool) bool {
 	r.out = []int64{cout}
 	for i := range dims {
 		in, k, s := r.in[i+1], max(1, kernel[i]), max(1, stride[i])
-		reach := plus(times(dilation[i], k-1), 1)
+		reach := models.Plus(models.Times(dilation[i], k-1), 1)
 		size := int64(0)
 		switch {
 		case n.args["padding"] == "same":
 			size = (in-1)/s + 1
 		case transposed:
-			size = plus(times(in-1, s), plus(reach, extra[i])) - 2*pad[i]
+			size = models.Plus(models.Times(in-1, s), models.Plus(reach, extra[i])) - 2*pad[i]
 		default:
-			size = (plus(in, 2*pad[i])-reach)/s + 1
+			size = (models.Plus(in, 2*pad[i])-reach)/s + 1
 		}
 		kernel[i] = k
 		r.out = append(r.out, max(1, size))
@@ -71,7 +75,7 @@ func (w *treeWalk) convolve(n *node, r *row, transposed bool) bool {
 	if r.groups = groups; groups == 1 {
 		r.groups = 0
 	}
-	weights := times(times(cin/min(cin, groups), cout), product(kernel))
+	weights := models.Times(models.Times(cin/min(cin, groups), cout), models.Product(kernel))
 	if r.tensors = []int64{weights}; n.yes("bias", true) {
 		r.tensors = append(r.tensors, cout)
 	}
@@ -118,10 +122,10 @@ func (w *treeWalk) project(n *node, r *row) bool {
 		return false
 	}
 	r.features = in
-	if r.tensors = []int64{times(in, out)}; n.yes("bias", true) {
+	if r.tensors = []int64{models.Times(in, out)}; n.yes("bias", true) {
 		r.tensors = append(r.tensors, out)
 	}
-	if len(last) > 1 && last[len(last)-1] != in && product(last) != in && last[0] != in {
+	if len(last) > 1 && last[len(last)-1] != in && models.Product(last) != in && last[0] != in {
 		for i := len(w.c.Layers) - 2; i >= 0 && i > len(w.c.Layers)-lookBack; i-- {
 			if takes(w.c.Layers[i].Out, in) {
 				last = w.c.Layers[i].Out
@@ -139,7 +143,7 @@ func (w *treeWalk) project(n *node, r *row) bool {
 	}
 	if name := w.tables[[2]int64{out, in}]; name != "" && out > 1000 {
 		r.tied = true
-		w.warn("%s has the size of %s: taken as tied to it", clip(r.name), clip(name))
+		w.warn("%s has the size of %s: taken as tied to it", models.Clip(r.name), models.Clip(name))
 	}
 	return true
 }
@@ -151,8 +155,8 @@ func (w *treeWalk) look(n *node, r *row, kind string) bool {
 	if rows < 1 || width < 1 {
 		return false
 	}
-	r.tensors = []int64{times(rows, width)}
-	if r.out = []int64{w.sequence, width}; kind == EmbeddingBag {
+	r.tensors = []int64{models.Times(rows, width)}
+	if r.out = []int64{w.sequence, width}; kind == models.EmbeddingBag {
 		r.out = []int64{width}
 	}
 	if r.whole = positional(r.name); !r.whole {
@@ -163,17 +167,17 @@ func (w *treeWalk) look(n *node, r *row, kind string) bool {
 
 func (w *treeWalk) normalize(n *node, r *row, kind string) {
 	size := n.numbers("num_features", "num_channels", "normalized_shape", "0")
-	if kind == GroupNorm {
+	if kind == models.GroupNorm {
 		size = n.numbers("num_channels", "1")
 	}
-	params := max(1, product(positive(size)))
-	affine := kind != InstanceNorm
+	params := max(1, models.Product(positive(size)))
+	affine := kind != models.InstanceNorm
 	if n.yes("affine", affine) && n.yes("elementwise_affine", affine) && len(size) > 0 {
-		if r.tensors = []int64{params, params}; kind == RMSNorm {
+		if r.tensors = []int64{params, params}; kind == models.RMSNorm {
 			r.tensors = r.tensors[:1]
 		}
 	}
-	if len(size) > 0 && len(r.out) > 0 && kind == LayerNorm && r.out[len(r.out)-1] != size[len(size)-1] {
+	if len(size) > 0 && len(r.out) > 0 && kind == models.LayerNorm && r.out[len(r.out)-1] != size[len(size)-1] {
 		for i := len(w.c.Layers) - 2; i >= 0 && i > len(w.c.Layers)-lookBack; i-- {
 			if out := w.c.Layers[i].Out; len(out) > 0 && out[len(out)-1] == size[len(size)-1] {
 				r.in, r.out = out, slices.Clone(out)
@@ -188,7 +192,7 @@ func (w *treeWalk) pool(n *node, r *row, kind string) {
 	if dims < 1 {
 		return
 	}
-	if kind == Mean || len(n.numbers("output_size")) > 0 {
+	if kind == models.Mean || len(n.numbers("output_size")) > 0 {
 		for i, d := range n.each("output_size", dims, 1) {
 			r.out[i+1] = max(1, d)
 		}
@@ -197,9 +201,9 @@ func (w *treeWalk) pool(n *node, r *row, kind string) {
 	k := n.each("kernel_size", dims, 2)
 	s, pad := n.each("stride", dims, k[0]), n.each("padding", dims, 0)
 	for i := range dims {
-		room := plus(r.out[i+1], 2*pad[i]) - k[i]
+		room := models.Plus(r.out[i+1], 2*pad[i]) - k[i]
 		if n.yes("ceil_mode", false) {
-			room = plus(room, max(1, s[i])-1)
+			room = models.Plus(room, max(1, s[i])-1)
 		}
 		r.out[i+1] = max(1, room/max(1, s[i])+1)
 	}

@@ -1,8 +1,10 @@
-package models
+package summary
 
 import (
 	"strings"
 	"unicode/utf8"
+
+	"carma/configs/models"
 )
 
 // infoRow is a row of torchinfo's table with its place in the tree.
@@ -16,14 +18,14 @@ type infoRow struct {
 // readTorchinfo reads the table that torchinfo prints, from its head on. Rows
 // without rows below them are the layers; parameters that a block has itself
 // go to its first layer.
-func readTorchinfo(lines []string, head int) (*Config, error) {
-	a := start(FromTorchinfo)
+func readTorchinfo(lines []string, head int) (*models.Config, error) {
+	a := start(models.FromTorchinfo)
 	rows, err := infoRows(lines, head)
 	if err != nil {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, &Error{Line: head + 1, What: "no layer after the head of the table; the summary is cut off"}
+		return nil, &models.Error{Line: head + 1, What: "no layer after the head of the table; the summary is cut off"}
 	}
 	var batches []int64
 	for i := range rows {
@@ -32,7 +34,7 @@ func readTorchinfo(lines []string, head int) (*Config, error) {
 		}
 	}
 	batch := commonest(batches)
-	if batch < 1 || batch > MaxBatch {
+	if batch < 1 || batch > models.MaxBatch {
 		batch = 1
 		a.warn("the batch is not in the summary: taken as 1; say it with --batch")
 	}
@@ -44,7 +46,7 @@ func readTorchinfo(lines []string, head int) (*Config, error) {
 		a.detector = a.detector || detects(r.class)
 		r.perSample(batch)
 		if i+1 < len(rows) && rows[i+1].depth > r.depth {
-			own = plus(own, r.params)
+			own = models.Plus(own, r.params)
 			continue
 		}
 		if len(r.out) == 0 && r.params == 0 {
@@ -55,7 +57,7 @@ func readTorchinfo(lines []string, head int) (*Config, error) {
 			r.class = "Identity" // a module of its own without parameters
 		}
 		a.add(&r.row)
-		if own > 0 && len(a.c.Layers) > before && len(a.c.Layers[before].Params) < MaxList {
+		if own > 0 && len(a.c.Layers) > before && len(a.c.Layers[before].Params) < models.MaxList {
 			a.c.Layers[before].Params, own = append(a.c.Layers[before].Params, own), 0
 		}
 	}
@@ -84,12 +86,12 @@ func infoRows(lines []string, head int) ([]infoRow, error) {
 		name := strings.TrimLeft(line, "│├└─| ")
 		found := cells(name)
 		if len(found) != len(columns) {
-			return nil, &Error{Line: i + 1, What: "not a row of the table: " + short(line) + "; its columns are not those of the head"}
+			return nil, &models.Error{Line: i + 1, What: "not a row of the table: " + models.Short(line) + "; its columns are not those of the head"}
 		}
 		r := infoRow{line: i + 1, depth: depthOf(line, name)}
 		for at, cell := range found {
 			if !r.set(columns[at], cell) {
-				return nil, &Error{Line: i + 1, Field: columns[at], What: "cannot be " + short(cell)}
+				return nil, &models.Error{Line: i + 1, Field: columns[at], What: "cannot be " + models.Short(cell)}
 			}
 		}
 		if r.recursive {

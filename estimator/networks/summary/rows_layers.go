@@ -1,10 +1,14 @@
-package models
+package summary
 
-import "slices"
+import (
+	"slices"
+
+	"carma/configs/models"
+)
 
 // convolution fills in what a summary does not tell of a convolution: from
 // the parameters and the channels of the layer before, or of an earlier one.
-func (a *assembly) convolution(l *Layer, r *row) {
+func (a *assembly) convolution(l *models.Layer, r *row) {
 	dims := len(l.Out) - 1
 	if dims < 1 || dims > 3 {
 		return
@@ -17,7 +21,7 @@ func (a *assembly) convolution(l *Layer, r *row) {
 	} else {
 		from = nil
 	}
-	transposed := l.Type == ConvTranspose
+	transposed := l.Type == models.ConvTranspose
 	if l.Stride == 0 && !transposed {
 		l.Stride = strideOf(in, l.Out)
 	}
@@ -62,7 +66,7 @@ func fits(in, out []int64, groups, params int64) (filter, bool) {
 		return filter{}, false
 	}
 	f, ok := convolution(in[0], out[0], groups, params, len(out)-1)
-	if k := at(f.kernel, 0); ok && k%2 == 0 && (groups == depthwise || k > 4) && in[1] != times(k, out[1]) {
+	if k := at(f.kernel, 0); ok && k%2 == 0 && (groups == depthwise || k > 4) && in[1] != models.Times(k, out[1]) {
 		return filter{}, false // even kernels cut an image into patches
 	}
 	return f, ok
@@ -85,7 +89,7 @@ func (a *assembly) earlier(out []int64, params int64) (filter, []int, bool) {
 // linear fills in what a summary does not tell of a linear layer, and finds
 // the attention between the projections of queries, keys and values and the
 // one that follows.
-func (a *assembly) linear(l *Layer, r *row) {
+func (a *assembly) linear(l *models.Layer, r *row) {
 	if len(l.Out) == 0 {
 		return
 	}
@@ -101,7 +105,7 @@ func (a *assembly) linear(l *Layer, r *row) {
 		l.Params = []int64{params - out, out}
 	}
 	n := len(a.c.Layers)
-	if n > 0 && a.c.Layers[n-1].Type == Linear && len(l.Out) == 2 && l.Out[0] > 1 && len(a.c.Layers[n-1].Out) == 2 {
+	if n > 0 && a.c.Layers[n-1].Type == models.Linear && len(l.Out) == 2 && l.Out[0] > 1 && len(a.c.Layers[n-1].Out) == 2 {
 		if a.projections(in) {
 			return
 		}
@@ -150,7 +154,7 @@ func (a *assembly) inputOf(i int) []int64 {
 // run counts the linear layers at the end that take so many features.
 func (a *assembly) run(features int64) int {
 	n := 0
-	for i := len(a.c.Layers) - 1; i >= 0 && n < 3 && a.c.Layers[i].Type == Linear && len(a.c.Layers[i].Out) == 2 && takes(a.inputOf(i), features); i-- {
+	for i := len(a.c.Layers) - 1; i >= 0 && n < 3 && a.c.Layers[i].Type == models.Linear && len(a.c.Layers[i].Out) == 2 && takes(a.inputOf(i), features); i-- {
 		n++
 	}
 	return n
@@ -161,7 +165,7 @@ func (a *assembly) run(features int64) int {
 func (a *assembly) projections(width int64) bool {
 	n := len(a.c.Layers)
 	last := &a.c.Layers[n-1]
-	if last.Type != Linear || len(last.Out) != 2 {
+	if last.Type != models.Linear || len(last.Out) != 2 {
 		return false
 	}
 	var from []int
@@ -178,12 +182,12 @@ func (a *assembly) projections(width int64) bool {
 		heads = 1
 	}
 	a.hidden++
-	a.c.Layers = append(a.c.Layers, Layer{Name: last.Name + ".attention", Type: Attention, Inputs: from, Out: []int64{last.Out[0], width}, Heads: heads})
+	a.c.Layers = append(a.c.Layers, models.Layer{Name: last.Name + ".attention", Type: models.Attention, Inputs: from, Out: []int64{last.Out[0], width}, Heads: heads})
 	return true
 }
 
 // attention splits the parameters of a module of four projections.
-func (a *assembly) attention(l *Layer) {
+func (a *assembly) attention(l *models.Layer) {
 	if len(l.Out) == 0 || len(l.Params) != 1 {
 		return
 	}
@@ -197,22 +201,22 @@ func (a *assembly) attention(l *Layer) {
 }
 
 // embedding takes the model's tokens, not the output before it.
-func (a *assembly) embedding(l *Layer) {
+func (a *assembly) embedding(l *models.Layer) {
 	if len(l.Out) == 0 || len(a.c.Layers) == 0 {
 		return
 	}
 	tokens := l.Out[:len(l.Out)-1]
-	if l.Type == EmbeddingBag || l.Whole {
+	if l.Type == models.EmbeddingBag || l.Whole {
 		tokens = []int64{1}
 	}
 	for i := range a.c.Inputs {
-		if a.c.Inputs[i].Bytes == 8 && (l.Whole || slices.Equal(a.c.Inputs[i].Shape, tokens)) && l.Type == Embedding {
+		if a.c.Inputs[i].Bytes == 8 && (l.Whole || slices.Equal(a.c.Inputs[i].Shape, tokens)) && l.Type == models.Embedding {
 			l.Inputs = []int{-1 - i}
 			return
 		}
 	}
-	if len(a.c.Inputs) < MaxList {
-		a.c.Inputs = append(a.c.Inputs, Input{Shape: slices.Clone(tokens), Bytes: 8})
+	if len(a.c.Inputs) < models.MaxList {
+		a.c.Inputs = append(a.c.Inputs, models.Input{Shape: slices.Clone(tokens), Bytes: 8})
 		l.Inputs = []int{-len(a.c.Inputs)}
 	}
 }

@@ -1,8 +1,10 @@
-package models
+package summary
 
 import (
 	"fmt"
 	"slices"
+
+	"carma/configs/models"
 )
 
 // row is a module as a summary tells of it. Shapes are without the batch.
@@ -24,7 +26,7 @@ type row struct {
 
 // assembly makes layers of rows.
 type assembly struct {
-	c        *Config
+	c        *models.Config
 	sample   []float64 // least and most elements of one sample; nil: unknown
 	first    []int64   // shape of the first input; nil: guessed
 	detector bool
@@ -53,7 +55,7 @@ func (a *assembly) last() []int64 {
 func (a *assembly) add(r *row) {
 	kind, ok := typeOf(r.class)
 	a.detector = a.detector || detects(r.class)
-	l := Layer{
+	l := models.Layer{
 		Name: r.name, Type: kind, Out: r.out, Whole: r.whole, Params: r.tensors, Kernel: r.kernel, Stride: r.stride,
 		Groups: r.groups, Heads: r.heads, InPlace: r.inPlace, Frozen: r.frozen, Tied: r.tied,
 	}
@@ -72,23 +74,23 @@ func (a *assembly) add(r *row) {
 		l.Params = []int64{r.params}
 	}
 	switch l.Type {
-	case Convolution, ConvTranspose:
+	case models.Convolution, models.ConvTranspose:
 		a.convolution(&l, r)
-	case Linear:
+	case models.Linear:
 		a.linear(&l, r)
-	case BatchNorm, LayerNorm, GroupNorm, InstanceNorm:
+	case models.BatchNorm, models.LayerNorm, models.GroupNorm, models.InstanceNorm:
 		if n := l.Parameters(); len(l.Params) == 1 && n%2 == 0 {
 			l.Params = []int64{n / 2, n / 2}
 		}
-	case MaxPool, AvgPool:
+	case models.MaxPool, models.AvgPool:
 		if l.Stride == 0 {
 			l.Stride = strideOf(a.last(), l.Out)
 		}
-	case Embedding, EmbeddingBag:
+	case models.Embedding, models.EmbeddingBag:
 		a.embedding(&l)
-	case Attention:
+	case models.Attention:
 		a.attention(&l)
-	case Dropout:
+	case models.Dropout:
 		// That of the scores stands between projections and attention.
 		if n := len(a.c.Layers); n > 3 && len(l.Out) == 2 && len(a.c.Layers[n-3].Out) == 2 {
 			a.projections(a.c.Layers[n-3].Out[1])
@@ -106,22 +108,22 @@ func (a *assembly) input(r *row, kind string) {
 	if shape == nil {
 		shape = r.in
 	}
-	if kind == Embedding && shape == nil && len(r.out) > 0 {
+	if kind == models.Embedding && shape == nil && len(r.out) > 0 {
 		shape = r.out[:len(r.out)-1]
 	}
-	if kind == Embedding || kind == EmbeddingBag {
+	if kind == models.Embedding || kind == models.EmbeddingBag {
 		bytes = 8
 	}
-	if shape == nil && kind == Convolution && len(r.out) > 1 && len(r.out) < 5 {
+	if shape == nil && kind == models.Convolution && len(r.out) > 1 && len(r.out) < 5 {
 		least, most := 0.0, 0.0
 		if a.sample != nil {
 			least, most = a.sample[0], a.sample[1]
 		}
-		if shape = image(r.out, max(r.params, sum(r.tensors)), least, most); shape != nil {
+		if shape = image(r.out, max(r.params, models.Sum(r.tensors)), least, most); shape != nil {
 			a.warn("the input is not in the summary: taken as %v", shape)
 		}
 	}
-	if shape == nil && kind == Linear && len(r.out) > 0 {
+	if shape == nil && kind == models.Linear && len(r.out) > 0 {
 		if in, _ := linear(r.out[len(r.out)-1], r.params, nil); in > 0 {
 			shape = append(slices.Clone(r.out[:len(r.out)-1]), in)
 		}
@@ -130,21 +132,21 @@ func (a *assembly) input(r *row, kind string) {
 		shape = r.out
 		a.warn("the input is not in the summary: taken as large as the first output")
 	}
-	a.c.Inputs = append(a.c.Inputs, Input{Shape: slices.Clone(shape), Bytes: bytes})
+	a.c.Inputs = append(a.c.Inputs, models.Input{Shape: slices.Clone(shape), Bytes: bytes})
 }
 
 // operation says what a block did after its last module.
-func (a *assembly) operation(l *Layer) {
+func (a *assembly) operation(l *models.Layer) {
 	last := a.last()
 	switch {
-	case product(l.Out) == product(last):
-		l.Type = View
+	case models.Product(l.Out) == models.Product(last):
+		l.Type = models.View
 	case len(l.Out) > 1 && len(last) == len(l.Out) && slices.Equal(l.Out[1:], last[1:]) && l.Out[0] > last[0]:
-		l.Type = Concat
+		l.Type = models.Concat
 		l.Inputs = a.parts(l.Out)
-	case len(l.Out) > 1 && len(last) == len(l.Out) && l.Out[0] == last[0] && product(last) == last[0]:
+	case len(l.Out) > 1 && len(last) == len(l.Out) && l.Out[0] == last[0] && models.Product(last) == last[0]:
 		// Channels are scaled: squeeze and excitation.
-		l.Type = Mul
+		l.Type = models.Mul
 		if from := a.find(l.Out); len(from) == 1 {
 			l.Inputs = []int{from[0], len(a.c.Layers) - 1}
 		}
@@ -184,7 +186,7 @@ const lookBack = 256
 // the layer before, or unknown.
 func (a *assembly) find(shape []int64) []int {
 	last := a.last()
-	if slices.Equal(last, shape) || product(last) == product(shape) {
+	if slices.Equal(last, shape) || models.Product(last) == models.Product(shape) {
 		return nil
 	}
 	for i := len(a.c.Layers) - 2; i >= 0 && i > len(a.c.Layers)-lookBack; i-- {

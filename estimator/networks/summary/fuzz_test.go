@@ -1,4 +1,4 @@
-package models
+package summary
 
 import (
 	"bytes"
@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"carma/configs/models"
 )
 
 // imports checks that a reader of foreign text fails with a line, or gives
 // what validates and can be written.
-func imports(f *testing.F, pattern string, read func(text []byte) (*Config, error)) {
+func imports(f *testing.F, pattern string, read func(text []byte) (*models.Config, error)) {
 	files, err := filepath.Glob("testdata/" + pattern)
 	if err != nil || len(files) == 0 {
 		f.Fatal(err, "no seeds")
@@ -26,7 +28,7 @@ func imports(f *testing.F, pattern string, read func(text []byte) (*Config, erro
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := read(text)
-		c, err = finish(c, err, "x", Overrides{})
+		c, err = finish(c, err, "x", models.Overrides{})
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r") {
 				t.Fatalf("more than a line: %q", err)
@@ -37,7 +39,7 @@ func imports(f *testing.F, pattern string, read func(text []byte) (*Config, erro
 		if err := c.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read("x", &b); err != nil {
+		if _, err := models.Read("x", &b); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -46,15 +48,17 @@ func imports(f *testing.F, pattern string, read func(text []byte) (*Config, erro
 func lines(text []byte) []string { return strings.Split(string(text), "\n") }
 
 func FuzzImportTorchsummary(f *testing.F) {
-	imports(f, "*.torchsummary.txt", func(text []byte) (*Config, error) { return readTorchsummary(lines(text), 0) })
+	imports(f, "*.torchsummary.txt", func(text []byte) (*models.Config, error) { return readTorchsummary(lines(text), 0) })
 }
 
 func FuzzImportTorchinfo(f *testing.F) {
-	imports(f, "*.torchinfo*.txt", func(text []byte) (*Config, error) {
+	imports(f, "*.torchinfo*.txt", func(text []byte) (*models.Config, error) {
 		return readTorchinfo(lines(text), min(1, len(lines(text))-1))
 	})
 }
 
 func FuzzImportTree(f *testing.F) {
-	imports(f, "*.tree.txt", func(text []byte) (*Config, error) { return readTree(lines(text), 0, Overrides{Sequence: 8}) })
+	imports(f, "*.tree.txt", func(text []byte) (*models.Config, error) {
+		return readTree(lines(text), 0, models.Overrides{Sequence: 8})
+	})
 }

@@ -1,9 +1,11 @@
-package models
+package summary
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"carma/configs/models"
 )
 
 // node is a module of a printed tree.
@@ -57,7 +59,7 @@ func parseTree(lines []string, at int) (*node, error) {
 		}
 		if strings.HasPrefix(line, ")") {
 			if len(stack) == 1 {
-				return nil, &Error{Line: i + 1, What: "a module ends that has not begun"}
+				return nil, &models.Error{Line: i + 1, What: "a module ends that has not begun"}
 			}
 			if stack = stack[:len(stack)-1]; len(stack) == 1 {
 				return root.nodes[0], nil
@@ -69,18 +71,18 @@ func parseTree(lines []string, at int) (*node, error) {
 			if len(top.nodes) > 0 || len(stack) > 1 {
 				continue // extra text of a module: (extra): ..., or a wrapped line
 			}
-			return nil, &Error{Line: i + 1, What: "not a module: " + short(line)}
+			return nil, &models.Error{Line: i + 1, What: "not a module: " + models.Short(line)}
 		}
 		top.nodes = append(top.nodes, n)
 		if open {
 			if stack = append(stack, n); len(stack) > maxTree {
-				return nil, &Error{Line: i + 1, What: fmt.Sprintf("modules within modules more than %d times", maxTree)}
+				return nil, &models.Error{Line: i + 1, What: fmt.Sprintf("modules within modules more than %d times", maxTree)}
 			}
 		} else if len(stack) == 1 {
 			return n, nil
 		}
 	}
-	return nil, &Error{Line: len(lines), What: "the module tree does not end; the text is cut off"}
+	return nil, &models.Error{Line: len(lines), What: "the module tree does not end; the text is cut off"}
 }
 
 // parseNode reads one line; open tells that its modules follow.
@@ -90,7 +92,7 @@ func parseNode(line string) (n *node, open, ok bool) {
 		n.name, line = name[1:], rest
 	}
 	if times, rest, many := strings.Cut(line, " x "); many {
-		if k, err := strconv.Atoi(times); err == nil && k > 0 && k <= MaxLayers {
+		if k, err := strconv.Atoi(times); err == nil && k > 0 && k <= models.MaxLayers {
 			n.repeat, line = k, rest
 		}
 	}

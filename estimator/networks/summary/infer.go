@@ -1,4 +1,6 @@
-package models
+package summary
+
+import "carma/configs/models"
 
 // filter is what the parameters of a convolution tell of it.
 type filter struct {
@@ -19,7 +21,7 @@ func convolution(cin, cout, groups, params int64, dims int) (filter, bool) {
 	if cin < 1 || cout < 1 || cin%groups != 0 || cout%groups != 0 {
 		return filter{}, false
 	}
-	each := times(cin/groups, cout)
+	each := models.Times(cin/groups, cout)
 	for _, bias := range []bool{false, true} {
 		weights := params
 		if bias {
@@ -75,7 +77,7 @@ func linear(out, params int64, before []int64) (in int64, bias bool) {
 // takes tells whether a linear layer of so many features can take a shape:
 // its last dimension, or all of it flattened.
 func takes(shape []int64, features int64) bool {
-	return features > 0 && len(shape) > 0 && (shape[len(shape)-1] == features || product(shape) == features || shape[0] == features)
+	return features > 0 && len(shape) > 0 && (shape[len(shape)-1] == features || models.Product(shape) == features || shape[0] == features)
 }
 
 // strideOf is how much smaller a convolution or pool makes its input.
@@ -102,7 +104,7 @@ func image(out []int64, params int64, least, most float64) []int64 {
 			for pad := int64(0); pad <= f.kernel[0]/2; pad++ {
 				for slack := range stride {
 					n := (out[dims]-1)*stride + f.kernel[dims-1] - 2*pad + slack
-					elements := float64(times(channels, power(n, dims)))
+					elements := float64(models.Times(channels, power(n, dims)))
 					if n < 1 || most > 0 && (elements < least || elements > most) {
 						continue
 					}
@@ -125,7 +127,7 @@ func image(out []int64, params int64, least, most float64) []int64 {
 		shape := []int64{channels}
 		for i := 1; i <= dims; i++ {
 			// Sides in proportion to the output's.
-			shape = append(shape, max(1, times(side, out[i])/max(1, out[dims])))
+			shape = append(shape, max(1, models.Times(side, out[i])/max(1, out[dims])))
 		}
 		return shape
 	}
@@ -135,7 +137,7 @@ func image(out []int64, params int64, least, most float64) []int64 {
 func power(n int64, dims int) int64 {
 	p := int64(1)
 	for range dims {
-		p = times(p, n)
+		p = models.Times(p, n)
 	}
 	return p
 }

@@ -1,9 +1,11 @@
-package models
+package summary
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"carma/configs/models"
 )
 
 // treeWalk makes rows of the modules of a tree, with shapes that follow from
@@ -17,12 +19,12 @@ type treeWalk struct {
 
 // readTree imports a module tree, which has no shapes: they follow from
 // Overrides.Image or Sequence.
-func readTree(lines []string, at int, o Overrides) (*Config, error) {
+func readTree(lines []string, at int, o models.Overrides) (*models.Config, error) {
 	root, err := parseTree(lines, at)
 	if err != nil {
 		return nil, err
 	}
-	w := &treeWalk{assembly: start(FromTree), tables: map[[2]int64]string{}}
+	w := &treeWalk{assembly: start(models.FromTree), tables: map[[2]int64]string{}}
 	if o.Batch == 0 {
 		w.warn("the batch is not in a module tree: taken as 1; say it with --batch")
 	}
@@ -37,24 +39,24 @@ func readTree(lines []string, at int, o Overrides) (*Config, error) {
 }
 
 // begin finds out what the model takes from its first module with weights.
-func (w *treeWalk) begin(root *node, o Overrides) error {
+func (w *treeWalk) begin(root *node, o models.Overrides) error {
 	first := firstOf(root)
 	if first == nil {
-		return &Error{What: "no convolution, linear layer or embedding in the module tree"}
+		return &models.Error{What: "no convolution, linear layer or embedding in the module tree"}
 	}
 	in := max(1, at(first.numbers("in_channels", "in_features", "nx", "0"), 0))
 	seq := int64(o.Sequence)
-	input := Input{}
+	input := models.Input{}
 	switch kind := classes[first.class]; {
-	case kind == Embedding:
+	case kind == models.Embedding:
 		if seq == 0 {
 			seq = min(512, positions(root))
 			w.warn("the sequence is not in a module tree: taken as %d tokens; say it with --seq", seq)
 		}
-		input = Input{Shape: []int64{seq}, Bytes: 8}
-	case kind == EmbeddingBag:
-		input = Input{Shape: []int64{1}, Bytes: 8}
-	case kind == Convolution:
+		input = models.Input{Shape: []int64{seq}, Bytes: 8}
+	case kind == models.EmbeddingBag:
+		input = models.Input{Shape: []int64{1}, Bytes: 8}
+	case kind == models.Convolution:
 		side := int64(o.Image)
 		if side == 0 {
 			side = 224
@@ -70,7 +72,7 @@ func (w *treeWalk) begin(root *node, o Overrides) error {
 		input.Shape = []int64{in}
 	}
 	w.sequence = max(1, seq)
-	w.c.Inputs = []Input{input}
+	w.c.Inputs = []models.Input{input}
 	return nil
 }
 
@@ -93,7 +95,7 @@ func dimsOfClass(class string) int {
 
 func firstOf(n *node) *node {
 	switch classes[n.class] {
-	case Convolution, Linear, Embedding, EmbeddingBag:
+	case models.Convolution, models.Linear, models.Embedding, models.EmbeddingBag:
 		if len(n.nodes) == 0 {
 			return n
 		}
@@ -109,7 +111,7 @@ func firstOf(n *node) *node {
 // positions is the size of the table of positions, which bounds a sequence.
 func positions(n *node) int64 {
 	least := int64(512)
-	if classes[n.class] == Embedding && positional(n.name) {
+	if classes[n.class] == models.Embedding && positional(n.name) {
 		if p, ok := n.number("num_embeddings", "0"); ok && p > 0 {
 			least = p
 		}
@@ -127,7 +129,7 @@ func positional(name string) bool {
 // walk adds the modules below n in order.
 func (w *treeWalk) walk(n *node, path string) error {
 	if w.visits++; w.visits > maxModules {
-		return &Error{What: fmt.Sprintf("more than %d modules", maxModules)}
+		return &models.Error{What: fmt.Sprintf("more than %d modules", maxModules)}
 	}
 	w.detector = w.detector || detects(n.class)
 	if n.class == "MultiheadAttention" {
@@ -192,7 +194,7 @@ func (w *treeWalk) relative(n *node, path string) {
 	w.hidden++
 	tensors := []int64{e * e, e * e, e * e, e * e, e * e, e, e, e, 2 * e}
 	heads := max(1, e/64)
-	w.c.Layers = append(w.c.Layers, Layer{Name: path, Type: Attention, Out: w.wide(e), Params: tensors, Heads: heads, Unfused: true})
+	w.c.Layers = append(w.c.Layers, models.Layer{Name: path, Type: models.Attention, Out: w.wide(e), Params: tensors, Heads: heads, Unfused: true})
 }
 
 func (w *treeWalk) warnOnce(text string) {
@@ -207,4 +209,12 @@ func (w *treeWalk) wide(width int64) []int64 {
 		return []int64{last[0], width}
 	}
 	return []int64{w.sequence, width}
+}
+
+// join is the path of a module within another.
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
 }

@@ -1,9 +1,11 @@
-package models
+package summary
 
 import (
 	"math"
 	"strconv"
 	"strings"
+
+	"carma/configs/models"
 )
 
 // readTorchsummary reads the table that torchsummary prints, and that of
@@ -11,17 +13,17 @@ import (
 //
 //	Layer (type)               Output Shape         Param #
 //	    Conv2d-1           [-1, 32, 26, 26]             320
-func readTorchsummary(lines []string, head int) (*Config, error) {
-	a := start(FromTorchsummary)
+func readTorchsummary(lines []string, head int) (*models.Config, error) {
+	a := start(models.FromTorchsummary)
 	rows, batches, err := summaryRows(lines, head)
 	if err != nil {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, &Error{Line: head + 1, What: "no layer after the head of the table; the summary is cut off"}
+		return nil, &models.Error{Line: head + 1, What: "no layer after the head of the table; the summary is cut off"}
 	}
 	batch := commonest(batches)
-	if batch > 0 && batch <= MaxBatch {
+	if batch > 0 && batch <= models.MaxBatch {
 		a.c.Train.Batch = int(batch)
 	} else {
 		batch = -1
@@ -56,12 +58,12 @@ func summaryRows(lines []string, head int) (rows []row, batches []int64, err err
 		class, _, numbered := cutLast(name, "-")
 		params := strings.Fields(numbers)
 		if !ok || !closed || !numbered || len(params) == 0 {
-			return nil, nil, &Error{Line: i + 1, What: "not a row of the table: " + short(line) + "; it has a layer, its output shape and its parameters"}
+			return nil, nil, &models.Error{Line: i + 1, What: "not a row of the table: " + models.Short(line) + "; it has a layer, its output shape and its parameters"}
 		}
 		n, fine := count(params[0])
 		dims, good := dimsOf(shape)
 		if !fine || !good {
-			return nil, nil, &Error{Line: i + 1, What: "a shape or a number that cannot be in " + short(line)}
+			return nil, nil, &models.Error{Line: i + 1, What: "a shape or a number that cannot be in " + models.Short(line)}
 		}
 		r := row{name: name, class: class, out: dims, params: n, frozen: len(params) > 1 && params[1] == "0" && n > 0}
 		rows = append(rows, r)
@@ -96,7 +98,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 // count reads 1,234.
 func count(s string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.ReplaceAll(s, ",", ""), 10, 64)
-	return n, err == nil && n >= 0 && n <= MaxElements
+	return n, err == nil && n >= 0 && n <= models.MaxElements
 }
 
 // dimsOf reads "-1, 32, 26, 26"; -1 is an unknown batch.
@@ -107,7 +109,7 @@ func dimsOf(s string) ([]int64, bool) {
 			continue
 		}
 		n, err := strconv.ParseInt(part, 10, 64)
-		if err != nil || n < -1 || n > MaxElements || len(dims) > MaxDims {
+		if err != nil || n < -1 || n > models.MaxElements || len(dims) > models.MaxDims {
 			return nil, false
 		}
 		dims = append(dims, n)
@@ -163,7 +165,7 @@ func commonest(numbers []int64) int64 {
 // size reads "Input size (MB): 0.57" as what a sample has at least and most.
 func (a *assembly) size(lines []string, batch int64) {
 	unit := float64(1 << 20)
-	if a.c.Origin == FromTorchinfo {
+	if a.c.Origin == models.FromTorchinfo {
 		unit = 1e6
 	}
 	for _, line := range lines {
