@@ -56,7 +56,7 @@ func (s *State) Audit() error {
 	if err := s.auditUsers(); err != nil {
 		return err
 	}
-	if h := s.hold; len(h.GPUs) > 0 && waiting[h.Task] == 0 {
+	if h := s.kept; len(h.GPUs) > 0 && waiting[h.Task] == 0 {
 		return fmt.Errorf("GPUs are kept free for task %d, which does not wait", h.Task)
 	}
 	return nil

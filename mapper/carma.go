@@ -5,16 +5,24 @@ import (
 	"slices"
 )
 
-// slowdownCap is the default of that option.
-const slowdownCap = 1.6
-
-// reserve is how much less than the cap is aimed at, for what the prediction
-// does not see.
-const reserve = 0.05
-
-// patience is how much less waiting must cost than sharing before policy carma
-// has a task wait for one on a GPU to end.
-const patience = 0.8
+// The constants of the weighing. docs/design.md, "Policy carma, step by step",
+// says where each value is from.
+const (
+	// slowdownCap is the default of the option of that name.
+	slowdownCap = 1.6
+	// capMargin is subtracted from the cap for the expected slowdown: a margin
+	// for errors of the prediction.
+	capMargin = 0.05
+	// slowAlready: where a slowdown is above the cap already, a newcomer may
+	// raise it by this much. It covers rounding.
+	slowAlready = 0.01
+	// waitFactor: a task waits for the first end on a GPU if that costs less
+	// than this share of what sharing costs.
+	waitFactor = 0.8
+	// avoidCost is added, in seconds, for a GPU on which the task's
+	// infrastructure has failed. The GPU is taken only if others are worse.
+	avoidCost = 3600
+)
 
 // refusal is why policy carma does not want a placement.
 type refusal struct {
@@ -25,8 +33,8 @@ type refusal struct {
 	task           TaskID
 }
 
-// slowdownGate is policy carma's: a GPU is turned down where no part of the
-// task may go.
+// slowdownGate is the gate of policy carma: it rejects a GPU on which none of
+// the task's parts may go.
 func (s *State) slowdownGate(t *Task, g *GPU) Rule { return s.refusal(t, g).rule }
 
 func (s *State) refusal(t *Task, g *GPU) (no refusal) {
@@ -38,9 +46,10 @@ func (s *State) refusal(t *Task, g *GPU) (no refusal) {
 	return no
 }
 
-// leastAdded picks, on one machine, the GPUs on which a task adds least to the
-// sum of all completion times: its own, and what it delays its neighbours by.
-// Its GPUs are picked one after the other, as each may do something else on it.
+// leastAdded picks the GPUs, all of one machine, on which a task adds least to
+// the sum of all completion times: its own time plus the delay of its
+// neighbours. It picks the GPUs one after the other, because the task may load
+// each of them differently.
 func (s *State) leastAdded(t *Task, fitting []*GPU) []*GPU {
 	var best []*GPU
 	least := math.Inf(1)
@@ -67,7 +76,7 @@ func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total floa
 			}
 			added, no := s.weigh(g, id)
 			if len(t.Avoid) > 0 && slices.Contains(t.Avoid, g.ID) {
-				added += aWhile // where its infrastructure failed, only if all else is worse
+				added += avoidCost
 			}
 			if no.rule == "" && added < least {
 				best, least = g, added
@@ -82,17 +91,17 @@ func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total floa
 	return picked, total
 }
 
-// weigh predicts what a placement adds to the sum of all completion times, in
-// seconds, or says why it must not be.
+// weigh predicts how many seconds a placement adds to the sum of all completion
+// times. If the placement is not allowed, the refusal says why.
 func (s *State) weigh(g *GPU, id int) (float64, refusal) {
 	a := s.answer(g, id)
-	if g.idle() { // whatever others do there: it might wait for ever for something better
+	if g.idle() { // always allowed, whatever foreign processes do there: else the task might wait for ever
 		return a.added, refusal{}
 	}
 	return a.added, a.no
 }
 
-// beside weighs a newcomer beside those that are there, whose outlook is known.
+// beside weighs a newcomer beside the tasks of a GPU. Their outlook is known.
 func (s *State) beside(there []part, n *newcomer) (added, finish float64, no refusal) {
 	with := append(append(s.step.with[:0], there...), part{sm: n.load.SMACT, demand: n.demand, left: n.left, elsewhere: 1, basis: n.basis})
 	outlook(with)
@@ -104,7 +113,7 @@ func (s *State) beside(there []part, n *newcomer) (added, finish float64, no ref
 	for i := range with {
 		before := 0.0
 		if i < len(there) {
-			before = there[i].worst() + 0.01 // what is slow already is not to get slower
+			before = there[i].worst() + slowAlready
 			first = min(first, there[i].finish)
 			added -= there[i].finish
 		}
@@ -114,11 +123,11 @@ func (s *State) beside(there []part, n *newcomer) (added, finish float64, no ref
 		case no.rule != "":
 		case worst > max(most, before):
 			no = refusal{RuleSlowdown, worst, most, with[i].task}
-		case expected > max(most-reserve, before):
-			no = refusal{RuleSlowdown, expected, most - reserve, with[i].task}
+		case expected > max(most-capMargin, before):
+			no = refusal{RuleSlowdown, expected, most - capMargin, with[i].task}
 		}
 	}
-	if no.rule == "" && first+n.left < patience*added {
+	if no.rule == "" && first+n.left < waitFactor*added {
 		no = refusal{rule: RuleWait}
 	}
 	return added, with[len(there)].finish, no

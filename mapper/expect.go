@@ -8,27 +8,29 @@ import (
 	"carma/mapper/interference"
 )
 
-// Expected is what is known of a task's run before it, apart from its memory.
+// Expected is what is known about a task's run before it starts, except its
+// memory.
 type Expected struct {
-	// Loads are what the task does to each of its GPUs when it is alone
-	// there; the last stands for further ones. Empty: not known.
+	// Loads are the task's activity on each of its GPUs when it is alone there.
+	// The last stands for further GPUs. Empty: not known.
 	Loads []interference.Load `json:"loads,omitempty"`
-	// RunTime is what runs of its model typically take alone; 0: not known.
+	// RunTime is how long runs of its model typically take alone; 0: not known.
 	RunTime time.Duration `json:"run_time,omitempty"`
 	// Source tells where they come from, for people.
 	Source string `json:"source,omitempty"`
 }
 
-// stranger is what a task is taken for of which nothing is known: the training
-// of a large network. Once it has run for a while what was seen counts.
-var stranger = interference.Load{SMACT: 0.7, SMOCC: 0.3, DRAMA: 0.3}
+// unknownLoad is the activity assumed for a task without history: that of the
+// training of a large network. Once the task has run for a while, what the
+// monitor has seen replaces it.
+var unknownLoad = interference.Load{SMACT: 0.7, SMOCC: 0.3, DRAMA: 0.3}
 
-// load is what a task is expected to do to the i-th of its GPUs.
+// load is the expected activity of a task on its i-th GPU.
 func (t *Task) load(i int) interference.Load {
 	if n := len(t.Expected.Loads); n > 0 {
 		return t.Expected.Loads[min(i, n-1)]
 	}
-	return stranger
+	return unknownLoad
 }
 
 // basis is what an expected run time rests on.
@@ -40,8 +42,8 @@ const (
 	guessed              // nothing about the task itself
 )
 
-// newcomerRun is how long a run is taken to be when nothing is known at all.
-const newcomerRun = 30 * time.Minute
+// unknownRun is the run time assumed while no run of any task is known.
+const unknownRun = 30 * time.Minute
 
 // runTime is how long a task is expected to take alone: the mean of its
 // earlier runs, else what its model typically takes, else the mean of the
@@ -85,7 +87,7 @@ func (s *State) findRunTime(t *Task) (time.Duration, basis) {
 	case all.n > 0:
 		return all.of(), guessed
 	}
-	return newcomerRun, guessed
+	return unknownRun, guessed
 }
 
 // mean is one of times; in seconds, as their sum may be more than a Duration
@@ -101,8 +103,8 @@ func (m *mean) of() time.Duration {
 	return time.Duration(m.seconds / float64(m.n) * float64(time.Second))
 }
 
-// watch learns what a task does to a GPU that it has for itself, from the scores
-// that have been in force up to now. It comes before these change.
+// watch adds the activity of a GPU to what is known about the one task there. It
+// uses the scores that were valid up to now, so call it before they change.
 func (s *State) watch(g *GPU) {
 	if len(g.Residents) != 1 || !s.settled(g) {
 		return
@@ -111,9 +113,9 @@ func (s *State) watch(g *GPU) {
 	r.Seen.add(g, max(r.Seen.Until, g.ChangedAt.Add(settling)), s.now)
 }
 
-// acquaint looks at the tasks about which nothing was known: once the tasks on
-// a GPU have been the same for a while, what the monitor sees beyond what the
-// others are expected to do is theirs, in equal parts.
+// acquaint sets the load of tasks without history. Once the tasks on a GPU have
+// been the same for a while, it subtracts the expected activity of the known
+// tasks from what the monitor sees, and shares the rest equally among the others.
 func (s *State) acquaint() {
 	for _, g := range s.gpus {
 		if g.SeenAt == g.ChangedAt || !s.settled(g) || g.idle() {
@@ -127,45 +129,46 @@ func (s *State) acquaint() {
 			g.forget()
 			continue
 		}
-		var strangers []*Resident
+		var unknowns []*Resident
 		for i := range g.Residents {
 			r := &g.Residents[i]
 			if len(s.tasks[r.Task].Expected.Loads) == 0 {
-				strangers = append(strangers, r)
+				unknowns = append(unknowns, r)
 				continue
 			}
 			rest.SMACT -= r.Load.SMACT * r.Speed
 			rest.SMOCC -= r.Load.SMOCC * r.Speed
 			rest.DRAMA -= r.Load.DRAMA * r.Speed
 		}
-		for _, r := range strangers {
-			part := r.Speed * float64(len(strangers))
-			r.Load = interference.Load{SMACT: max(quiet, score(rest.SMACT/part)), SMOCC: score(rest.SMOCC / part), DRAMA: score(rest.DRAMA / part)}
+		for _, r := range unknowns {
+			part := r.Speed * float64(len(unknowns))
+			r.Load = interference.Load{SMACT: max(unknownLeast, score(rest.SMACT/part)), SMOCC: score(rest.SMOCC / part), DRAMA: score(rest.DRAMA / part)}
 		}
-		if len(strangers) > 0 {
+		if len(unknowns) > 0 {
 			g.forget()
 		}
 	}
 }
 
-// surprise is how far the SM activity of a task that is alone may be above the
-// expected before what is seen counts, whatever was known. Below it nothing
-// follows: the task may have paused to read data.
+// surprise: if a task that is alone shows this much more SM activity than
+// expected, what is seen replaces what was known. Less activity than expected
+// changes nothing, because the task may have paused to read data.
 const surprise = 0.05
 
-// quiet is the least SM activity that a stranger is taken for, for the same
-// reason.
-const quiet = 0.10
+// unknownLeast is the least SM activity assumed for a task without history, for
+// the same reason.
+const unknownLeast = 0.10
 
-// settled reports whether the tasks on a GPU have been the same for so long
-// that the samples show them and nothing of before.
+// settled reports whether the tasks on a GPU have been the same for so long that
+// the samples show only them.
 func (s *State) settled(g *GPU) bool { return s.now >= g.ChangedAt.Add(settling) }
 
-// settling is the monitor's window of 30 s and the time a task takes to begin
-// with its work.
+// settling is the time from a change on a GPU until the samples count: the
+// monitor's window of 30 s, and as much for a task to begin its work.
 const settling = time.Minute
 
-// sightings are what samples have shown of one task, summed over time.
+// sightings are the activity that samples have shown of one task, summed over
+// time.
 type sightings struct {
 	Seconds float64       `json:"seconds,omitempty"`
 	SMACT   float64       `json:"smact,omitempty"`
@@ -186,15 +189,15 @@ func (v *sightings) add(g *GPU, from, to units.Instant) {
 	v.Until = to
 }
 
-// sightings are what a task that ends was seen to do to each of its GPUs;
-// empty unless it had all of them for itself for a while.
+// sightings are the activity that a task, which ends now, was seen to have on
+// each of its GPUs. They are empty unless it was alone on all of them for a while.
 func (s *State) sightings(t *Task) (all []interference.Load) {
 	for _, grant := range t.Current().Grants {
 		g := s.byID[grant.GPU]
 		s.watch(g)
 		r := g.resident(t.ID)
 		n := r.Seen.Seconds
-		if n < enough {
+		if n < aloneLeast {
 			return nil
 		}
 		all = append(all, interference.Load{
@@ -205,5 +208,6 @@ func (s *State) sightings(t *Task) (all []interference.Load) {
 	return all
 }
 
-// enough is for how many seconds a task must have been seen alone.
-const enough = 300
+// aloneLeast is how many seconds a task must have been seen alone before its
+// activity is kept in the history.
+const aloneLeast = 300

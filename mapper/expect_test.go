@@ -30,7 +30,7 @@ func TestStrangerIsSeen(t *testing.T) {
 	w.seen(small, 0)
 	w.wait(settling - 1)
 	w.wantOn(b)
-	if w.loadOf(a) != stranger {
+	if w.loadOf(a) != unknownLoad {
 		t.Errorf("it is taken for %+v before it was seen", w.loadOf(a))
 	}
 	w.wait(1)
@@ -61,9 +61,9 @@ func TestAcquaint(t *testing.T) {
 		want    float64 // SMACT of the first
 	}{
 		{"alone", 1, nil, 0, interference.Load{SMACT: 0.4}, 0.4},
-		{"it reads data", 1, nil, 0, interference.Load{}, quiet},
+		{"it reads data", 1, nil, 0, interference.Load{}, unknownLeast},
 		{"beside a known one that is idle", 1, loads{nothing}, 0, interference.Load{SMACT: 0.4}, 0.4},
-		{"all is the known one's", 1, loads{known}, 0, interference.Load{SMACT: 0.2}, quiet},
+		{"all is the known one's", 1, loads{known}, 0, interference.Load{SMACT: 0.2}, unknownLeast},
 		{"a known one, busier than expected", 0, loads{known}, 0, interference.Load{SMACT: 0.4}, 0.4},
 		{"a known one, a little busier", 0, loads{known}, 0, interference.Load{SMACT: 0.24}, 0.2},
 		{"a known one, not so busy", 0, loads{known}, 0, interference.Load{SMACT: 0.1}, 0.2},
@@ -129,7 +129,7 @@ func TestEarlierRunIsExpected(t *testing.T) {
 		name string
 		run  time.Duration
 		want string
-	}{{"long enough", settling + enough*time.Second, "history"}, {"too short", settling + enough*time.Second - 1, ""}} {
+	}{{"long enough", settling + aloneLeast*time.Second, "history"}, {"too short", settling + aloneLeast*time.Second - 1, ""}} {
 		t.Run(row.name, func(t *testing.T) {
 			opt := predicting()
 			opt.Learn = true
@@ -162,7 +162,7 @@ func TestExpectedRunTime(t *testing.T) {
 			t.Errorf("%q of %q: %s (%d), want %s (%d)", name, family, got, basis, want, on)
 		}
 	}
-	check("", "", 0, newcomerRun, guessed)
+	check("", "", 0, unknownRun, guessed)
 	taught(w, map[string]time.Duration{"a1": time.Hour, "a2": 3 * time.Hour, "b1": 5 * time.Hour})
 	check("a1", "a", 7*time.Hour, time.Hour, known)
 	check("a3", "a", 7*time.Hour, 7*time.Hour, typical)

@@ -156,7 +156,7 @@ func (s *State) withdrawFrom(t *Task) {
 		a.Ended = cmp.Or(a.Ended, s.now)
 		s.vacate(t)
 		for _, grant := range a.Grants {
-			s.release(s.byID[grant.GPU], t.ID)
+			s.takeOff(s.byID[grant.GPU], t.ID)
 		}
 	case t.Phase == Queued || t.Phase == Recovering:
 		s.dequeue(t)
@@ -167,8 +167,8 @@ func (s *State) withdrawFrom(t *Task) {
 func (s *State) dequeue(t *Task) {
 	s.queue.remove(t)
 	s.users.make(t.User).waiting--
-	if s.hold.Task == t.ID {
-		s.hold = hold{}
+	if s.kept.Task == t.ID {
+		s.kept = keptFree{}
 	}
 }
 

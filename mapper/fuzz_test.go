@@ -39,7 +39,7 @@ func busyWorld(t testing.TB) *world {
 	w.submit(35*units.GiB, limited("array", 1))
 	w.submit(35*units.GiB, limited("array", 1))
 	w.submit(units.GiB, func(r *Request) { after(oom, AfterOK)(r); r.Delay = time.Hour })
-	if oom == 0 || w.s.HeldFor("GPU-0")+w.s.HeldFor("GPU-1")+w.s.HeldFor("GPU-2") == 0 {
+	if oom == 0 || w.s.KeptFor("GPU-0")+w.s.KeptFor("GPU-1")+w.s.KeptFor("GPU-2") == 0 {
 		t.Fatal("nothing is kept free")
 	}
 	return w

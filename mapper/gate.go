@@ -10,7 +10,7 @@ type Rule string
 const (
 	RuleFault    Rule = "fault"     // it is not well, or was not found
 	RuleSick     Rule = "sick"      // containers do not start on it
-	RuleHeld     Rule = "held"      // kept free for a task that has waited too long
+	RuleKept     Rule = "held"      // kept free for a task that has waited too long
 	RuleAlone    Rule = "alone"     // another task has it for itself
 	RuleIdle     Rule = "idle"      // an idle GPU is wanted and it is not
 	RuleForeign  Rule = "foreign"   // wanted alone, but foreign processes use it
@@ -26,7 +26,7 @@ const (
 	RuleWait        Rule = "wait"        // waiting is expected to end sooner than sharing
 )
 
-var ruleOrder = []Rule{RuleFault, RuleSick, RuleHeld, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleSharing, RuleUtilization, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
+var ruleOrder = []Rule{RuleFault, RuleSick, RuleKept, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleSharing, RuleUtilization, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
 
 // Rejection is why one GPU was turned down for a task. Which fields are set
 // depends on the rule.
@@ -43,7 +43,7 @@ type Rejection struct {
 	SMACT    float64 `json:"smact,omitempty"`
 	Slowdown float64 `json:"slowdown,omitempty"`
 	Cap      float64 `json:"cap,omitempty"`
-	// Task is the one in the way, for RuleHeld, RuleAlone and RuleWarmUp, or
+	// Task is the one in the way, for RuleKept, RuleAlone and RuleWarmUp, or
 	// the one that would be slowed down, for RuleSlowdown; 0: this one.
 	Task TaskID `json:"task,omitempty"`
 	// Tasks is the number of tasks there, for RuleIdle, RuleMaxTasks and RuleWait.
@@ -65,8 +65,8 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 		return RuleFault
 	case g.Sick.shut(s.now):
 		return RuleSick
-	case s.heldFrom(t, g):
-		return RuleHeld
+	case s.keptFrom(t, g):
+		return RuleKept
 	case g.alone():
 		return RuleAlone
 	case alone && !g.idle():
@@ -130,8 +130,8 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 		r.Fault, r.Missing = g.Fault, g.Missing
 	case RuleSick:
 		r.Fault, r.Remedy = g.Sick.Fault.Cause, g.Sick.Fault.Remedy
-	case RuleHeld:
-		r.Task = s.heldFor(g)
+	case RuleKept:
+		r.Task = s.keptFor(g)
 	case RuleAlone:
 		r.Task = g.Residents[0].Task
 	case RuleForeign:

@@ -93,7 +93,7 @@ func TestPreconditions(t *testing.T) {
 			w.started(w.submit(units.GiB, nil))
 			w.submit(units.GiB, whole)
 			return w.submit(units.GiB, nil)
-		}, Rejection{Rule: RuleHeld, Task: 2, Tasks: 1}},
+		}, Rejection{Rule: RuleKept, Task: 2, Tasks: 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.opt, 1)

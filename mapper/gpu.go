@@ -105,16 +105,16 @@ type Resident struct {
 	WarmUntil units.Instant `json:"warm_until"`
 }
 
-// held is the memory that must be counted as taken by a resident: its grant,
-// or what it uses where that is more.
-func (r *Resident) held() units.Bytes { return max(r.Grant, r.Used) }
+// taken is the memory that counts as taken by a resident: its grant, or what it
+// uses where that is more.
+func (r *Resident) taken() units.Bytes { return max(r.Grant, r.Used) }
 
-// Committed is the memory that a newcomer cannot have: what the residents
-// hold plus what foreign processes use.
+// Committed is the memory that a newcomer cannot have: what the residents have
+// taken plus what foreign processes use.
 func (g *GPU) Committed() units.Bytes {
 	sum := g.Foreign
 	for i := range g.Residents {
-		sum += g.Residents[i].held()
+		sum += g.Residents[i].taken()
 	}
 	return sum
 }

@@ -20,18 +20,18 @@ type experience struct {
 	Batch   int    `json:"batch,omitempty"`
 	// Runs are those that ended well.
 	Runs int `json:"runs"`
-	// Alone is the mean time of a run, had it had its GPUs for itself.
+	// Alone is the mean run time, as if the runs had been alone on their GPUs.
 	Alone time.Duration `json:"alone,omitempty"`
-	// RunTime is what the next run is expected to take: Alone, but it follows
-	// in steps, so that not every end of a task puts all in question.
+	// RunTime is the expected time of the next run. It follows Alone in steps, so
+	// that not every end of a task changes the order of the queue.
 	RunTime time.Duration `json:"run_time,omitempty"`
 	// Peak is the highest memory seen on one GPU.
 	Peak units.Bytes `json:"peak,omitempty"`
-	// Floor is what a run that did not end well is known to have needed: one
-	// that ran out of memory, or was stopped. 0: not seen.
+	// Floor is the memory that a run needed at least that ran out of memory,
+	// failed or was stopped. 0: not seen.
 	Floor units.Bytes `json:"floor,omitempty"`
-	// Loads are what it did to each of its GPUs while it had them for itself;
-	// empty: not seen.
+	// Loads are its activity on each of its GPUs while it was alone there; empty:
+	// not seen.
 	Loads []interference.Load `json:"loads,omitempty"`
 	// Last is when it was last learned from.
 	Last units.Instant `json:"last"`
@@ -45,6 +45,10 @@ const maxKinds = 4096
 
 // maxRuns is how many runs a mean is taken over: later ones count for more.
 const maxRuns = 16
+
+// runTimeStep: RunTime follows Alone only when they differ by more than one part
+// in so many.
+const runTimeStep = 8
 
 // history is all experience, by kind.
 type history []*experience
@@ -106,7 +110,7 @@ func (s *State) learn(t *Task, a *Attempt) {
 	if len(t.Seen) > 0 {
 		e.Loads = t.Seen
 	}
-	if change := e.Alone - e.RunTime; e.Runs == 1 || max(change, -change) > e.RunTime/8 {
+	if change := e.Alone - e.RunTime; e.Runs == 1 || max(change, -change) > e.RunTime/runTimeStep {
 		e.RunTime = e.Alone
 		s.relearned(t)
 	}
@@ -167,15 +171,16 @@ func (s *State) concerns(t, other *Task) bool {
 	return other.Kind == t.Kind || other.Expected.RunTime == 0 && !s.history.of(other.Kind).known()
 }
 
-// What is booked above a peak that an earlier run showed: samples miss short
-// spikes, and runs differ.
+// From history a task is booked the highest peak times learnedFactor, or plus
+// learnedLeast where that is more: samples miss short spikes, and runs differ.
 const (
 	learnedFactor = 1.03
 	learnedLeast  = 128 * units.MiB
 )
 
-// recall replaces what was said of a task by what earlier runs of it have
-// shown. One that has used nearly all there is gets it again.
+// recall replaces a task's estimate by what earlier runs of its kind have used.
+// If that is more than any GPU can give beside the headroom, the task gets a
+// whole GPU.
 func (s *State) recall(t *Task) {
 	e := s.history.of(t.Kind)
 	if !s.opt.Learn || e == nil {
@@ -199,8 +204,8 @@ func (s *State) recall(t *Task) {
 	t.Estimate = seen
 }
 
-// raise replaces an estimate that is below what runs of the task's kind needed
-// at least, none of which ended well, by what recovery gives after a GPU OOM.
+// raise is for kinds of which no run has ended well. An estimate below floor, the
+// memory those runs needed at least, becomes what recovery gives after a GPU OOM.
 func (s *State) raise(t *Task, floor units.Bytes) {
 	if t.Estimate.WholeGPU || t.Estimate.Memory >= floor {
 		return

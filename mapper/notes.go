@@ -9,17 +9,17 @@ import (
 	"carma/mapper/interference"
 )
 
-// Notes are what was worked out from the state, so that a pass need not work it
-// out again for every task and GPU. Nothing in them decides: a clone and a
-// snapshot leave them out, and a property test tears them up at random.
+// Notes are cached results that follow from the state. They save a pass from
+// computing them again for every task and GPU. They change no decision: clones and
+// snapshots leave them out, and a property test drops them at random.
 type notes struct {
 	newcomers newcomers
-	learned   int        // counts what changes expectations, from 1
-	passes    int        // so many since the notes were begun
-	ceilings  [2]ceiling // what canFit has worked out; nil: nothing yet
+	learned   int        // goes up by 1 when expectations change; starts at 1
+	passes    int        // number of passes since the notes were begun
+	ceilings  [2]ceiling // results of canFit; nil: none yet
 }
 
-// noNotes are those of a state that nothing was worked out from.
+// noNotes are the notes of a new state.
 var noNotes = notes{learned: 1}
 
 // gpuNotes are the notes on a GPU.
@@ -36,8 +36,7 @@ type taskNotes struct {
 	run   expectedRun
 }
 
-// forgetNotes drops all of them. Those on tasks are of expectations and passes
-// that are over then.
+// forgetNotes drops all notes. Raising learned makes the notes on tasks stale.
 func (s *State) forgetNotes() {
 	s.notes = notes{learned: s.notes.learned + 1, passes: s.notes.passes}
 	for _, g := range s.gpus {
@@ -45,12 +44,12 @@ func (s *State) forgetNotes() {
 	}
 }
 
-// lookAgain is how long what policy carma has worked out about a GPU holds
-// while nothing changes there. After it tasks that were turned down are tried
-// again: those that run have come closer to their end.
+// lookAgain is how long the outlook of a GPU is valid while nothing changes
+// there. After that, rejected tasks are tried again, because the running ones
+// have come closer to their end.
 const lookAgain = 5 * time.Minute
 
-// newcomer is what policy carma knows of a task that it may place on a GPU.
+// newcomer is what policy carma knows about a task that it may place on a GPU.
 type newcomer struct {
 	newcomerKey
 	demand demand
@@ -62,25 +61,25 @@ type newcomerKey struct {
 	basis basis
 }
 
-// answer is what a newcomer is told.
+// answer is the result of weighing a newcomer on a GPU.
 type answer struct {
 	added  float64
 	finish float64 // when it ends, from now
 	no     refusal
 }
 
-// memo is what policy carma has worked out about a GPU.
+// memo is the outlook of a GPU and the answers that were derived from it.
 type memo struct {
-	checked   units.Instant // when it was last found to hold
+	checked   units.Instant // when it was last found to be valid
 	valid     bool
 	at        units.Instant // for which instant
-	extra     float64       // SM activity that is not expected
-	parts     []part        // those that are there, with their outlook
-	newcomers []int         // who was answered, by number
-	answers   []answer      // to them
+	extra     float64       // SM activity that the tasks do not explain
+	parts     []part        // the tasks there, with their outlook
+	newcomers []int         // the numbers of the newcomers that were weighed
+	answers   []answer      // their results, in the same order
 }
 
-// memo returns what is worked out about a GPU, brought up to date.
+// memo returns the memo of a GPU, brought up to date.
 func (s *State) memo(g *GPU) *memo {
 	m := &g.notes.outlook
 	if m.valid && m.checked == s.now {
@@ -100,10 +99,10 @@ func (s *State) outlookAt(g *GPU) units.Instant {
 	return g.ChangedAt.Add(s.now.Sub(g.ChangedAt) / lookAgain * lookAgain)
 }
 
-// forget drops what is worked out about a GPU after a change there.
+// forget drops the outlook of a GPU after a change there.
 func (g *GPU) forget() { g.notes.outlook.valid, g.notes.changes = false, g.notes.changes+1 }
 
-// answer returns what a GPU tells a newcomer, which is known by number.
+// answer returns the result of weighing the newcomer with a number on a GPU.
 func (s *State) answer(g *GPU, id int) answer {
 	m := s.memo(g)
 	if i := slices.Index(m.newcomers, id); i >= 0 {
@@ -115,7 +114,7 @@ func (s *State) answer(g *GPU, id int) answer {
 	return a
 }
 
-// newcomers gives each a number.
+// newcomers numbers the newcomers.
 type newcomers struct {
 	all []newcomer
 	ids map[newcomerKey]int
@@ -134,18 +133,19 @@ func (n *newcomers) id(who newcomerKey) int {
 	return id
 }
 
-// maxNewcomers bounds the memory of those that do not come any more.
+// maxNewcomers is the number of newcomers at which the notes are dropped, so that
+// old ones do not take memory for ever.
 const maxNewcomers = 4096
 
-// tried is what a waiting task remembers of its last try.
+// tried is what a waiting task remembers about its last try.
 type tried struct {
-	pass    int  // in which it fitted nowhere; 0: none
-	hold    hold // what was kept free then
-	learned int  // notes.learned when asks was made
+	pass    int      // the pass in which it fitted nowhere; 0: none
+	kept    keptFree // the GPUs that were kept free then
+	learned int      // notes.learned when asks was made
 	asks    []int
 }
 
-// asks are the numbers of a task as a newcomer, by GPU.
+// asks returns the numbers of a task as a newcomer, one for each of its GPUs.
 func (s *State) asks(t *Task) []int {
 	if t.notes.tried.learned == s.notes.learned && t.notes.tried.asks != nil {
 		return t.notes.tried.asks
@@ -165,7 +165,7 @@ func (s *State) asks(t *Task) []int {
 	return asks
 }
 
-// face is what a GPU looks like to a task that wants to go there.
+// face is what a task that wants a GPU sees of it.
 type face struct {
 	rule    Rule
 	free    units.Bytes
@@ -175,7 +175,7 @@ type face struct {
 	extra   float64
 }
 
-// faces notes which GPUs look different than in the pass before.
+// faces notes which GPUs look different from the pass before.
 func (s *State) faces() {
 	s.notes.passes++
 	for _, g := range s.gpus {
@@ -186,13 +186,13 @@ func (s *State) faces() {
 	}
 }
 
-// turnedDown is the pass in which every GPU that has not changed since turned
-// a task down; 0: there is none.
+// turnedDown is the pass in which a task was rejected by every GPU. It still
+// counts for the GPUs that have not changed since. 0: there is none.
 func (s *State) turnedDown(t *Task) int {
 	if s.policy.pick != nil {
-		s.asks(t) // what it is told may have changed
+		s.asks(t) // the answers may have changed
 	}
-	if t.GPUs > 1 || t.notes.tried.hold.Task != s.hold.Task || t.notes.tried.hold.Until != s.hold.Until || !slices.Equal(t.notes.tried.hold.GPUs, s.hold.GPUs) {
+	if t.GPUs > 1 || t.notes.tried.kept.Task != s.kept.Task || t.notes.tried.kept.Until != s.kept.Until || !slices.Equal(t.notes.tried.kept.GPUs, s.kept.GPUs) {
 		return 0
 	}
 	return t.notes.tried.pass

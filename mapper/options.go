@@ -29,8 +29,8 @@ type Options struct {
 	// while SM occupancy or DRAM activity is at or above its own cap too.
 	SMOCCCap float64 `json:"smocc_cap,omitempty"`
 	DRAMACap float64 `json:"drama_cap,omitempty"`
-	// SlowdownCap is how many times as long as alone policy carma lets any
-	// task on a GPU be predicted to take; 0 is its default, 1.5.
+	// SlowdownCap is the largest slowdown that policy carma accepts, as predicted
+	// for each task on a GPU: its run time divided by that alone. 0 is 1.6.
 	SlowdownCap float64 `json:"slowdown_cap,omitempty"`
 	// MaxTasks is the most tasks on one GPU; 0 is no limit.
 	MaxTasks int `json:"max_tasks"`
@@ -71,7 +71,7 @@ type Options struct {
 	// the two queues; 1 is strict first-come first-served.
 	LookAhead int `json:"look_ahead"`
 	// Ageing is how long the first task that does not fit may be overtaken,
-	// counted from when it first was that; then GPUs are held free for it.
+	// counted from when it first was that; then GPUs are kept free for it.
 	Ageing time.Duration `json:"ageing"`
 	// Recovery is what follows a GPU OOM; empty is [RecoverLadder].
 	Recovery string `json:"recovery,omitempty"`
@@ -183,7 +183,7 @@ func (o Options) Validate() error {
 	case !(o.SMOCCCap >= 0 && o.SMOCCCap <= 1 && o.DRAMACap >= 0 && o.DRAMACap <= 1):
 		return fmt.Errorf("smocc-cap %v and drama-cap %v are not both between 0 and 1; 0 is off", o.SMOCCCap, o.DRAMACap)
 	case o.SlowdownCap != 0 && !(o.SlowdownCap >= 1 && o.SlowdownCap <= 100):
-		return fmt.Errorf("slowdown-cap %v is not between 1 and 100; write for example 1.5", o.SlowdownCap)
+		return fmt.Errorf("slowdown-cap %v is not between 1 and 100; write for example 1.6", o.SlowdownCap)
 	case o.Margin < 0 || o.Margin != o.Margin.Clamp():
 		return fmt.Errorf("margin (%s) is negative or larger than any GPU; write for example 2G, or 0 for none", o.Margin)
 	case o.MaxTasks < 0:

@@ -6,9 +6,9 @@ import (
 	"carma/mapper/units"
 )
 
-// rankOf is a waiting task's place in its lane: lower goes first, equal ranks
-// go by number. It is fixed when the task enters the lane, and again when
-// something is learned about it.
+// rankOf is the rank of a waiting task in its lane. Lower ranks go first; equal
+// ranks go by task number. The rank is set when the task enters the lane, and
+// again when something is learned about the task.
 func (s *State) rankOf(t *Task) units.Instant {
 	if s.opt.Order != OrderSJF || t.Phase == Recovering {
 		return 0
@@ -21,15 +21,16 @@ func (s *State) rankOf(t *Task) units.Instant {
 	return from.Add(sjfWeight * min(run, maxRun))
 }
 
-// sjfWeight bounds how far the order sjf lets a task be overtaken: one that
-// takes an hour longer is overtaken by those that come up to so many hours
-// later.
+// The rank in the order sjf is the submission plus sjfWeight times the expected
+// run time, of which at most maxRun counts. So a task whose run is an hour longer
+// is overtaken by tasks that come up to sjfWeight hours later, and by no others.
 const (
 	sjfWeight = 8
 	maxRun    = 30 * 24 * time.Hour
 )
 
-// resort gives the waiting tasks that a filter names their places anew.
+// resort computes the ranks of the waiting tasks that a filter selects again, and
+// moves those that change.
 func (s *State) resort(which func(*Task) bool) {
 	for i := range s.queue.lanes {
 		var moved []*Task

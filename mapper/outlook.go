@@ -13,24 +13,24 @@ type part struct {
 	task   TaskID // 0: the newcomer, or not ours
 	sm     float64
 	demand demand
-	// done and left are what it has done and is expected to have to do, as the
-	// time that takes alone; elapsed is since it started.
+	// done and left are the work behind it and the work expected ahead of it, as
+	// seconds alone on the GPU. elapsed is the time since it started.
 	done, left, elapsed float64
 	// elsewhere is its speed on the slowest of its other GPUs.
 	elsewhere float64
 	basis     basis
 
-	// What the outlook says: when it ends, from now, and how many times as
-	// long as alone it will have taken if all stays as it is for a while.
+	// The outlook's results. finish is the end, in seconds from now. persisting
+	// is the slowdown reached after neighbourStay if nobody comes or goes.
 	finish, persisting float64
 }
 
-// slowdown is how many times as long as alone a task will have taken.
+// slowdown is the predicted whole run time divided by the run time alone.
 func (p *part) slowdown() float64 { return (p.elapsed + p.finish) / max(1, p.done+p.left) }
 
-// worst is the slowdown that is held against the cap: of a task whose run time
-// is known the one at its end, of any other the one it comes to if those that
-// are there now stay. It may end at any time, so no better times count.
+// worst is the slowdown that is compared with the cap. If the task's run time is
+// known, it is the slowdown at its end. If not, the task may end at any time, so
+// it is the larger of that and the slowdown reached if all neighbours stay.
 func (p *part) worst() float64 {
 	if p.basis == known {
 		return p.slowdown()
@@ -38,8 +38,9 @@ func (p *part) worst() float64 {
 	return max(p.slowdown(), p.persisting)
 }
 
-// aWhile is for how many seconds an outlook takes it that neighbours stay.
-const aWhile = 3600
+// neighbourStay is how long an outlook assumes that neighbours stay, in seconds,
+// where their run times are not known.
+const neighbourStay = 3600
 
 // outlook predicts when each of the tasks on a GPU ends if no other comes.
 func outlook(parts []part) {
@@ -63,7 +64,7 @@ func outlook(parts []part) {
 			speeds[k] = min(speeds[k], p.elsewhere)
 			next = min(next, left[i]/speeds[k])
 			if now == 0 {
-				p.persisting = (p.elapsed + aWhile) / max(1, p.done+aWhile*speeds[k])
+				p.persisting = (p.elapsed + neighbourStay) / max(1, p.done+neighbourStay*speeds[k])
 			}
 		}
 		now += next
@@ -79,9 +80,9 @@ func outlook(parts []part) {
 	}
 }
 
-// parts appends the tasks on a GPU as an outlook from an instant takes them. What
-// the monitor saw beyond what they are expected to do is somebody else's, and
-// stays.
+// parts appends the tasks on a GPU as they are expected to be at an instant. If
+// the monitor saw more activity than they explain, one more part stands for the
+// unknown user of the GPU. That part stays.
 func (s *State) parts(parts []part, g *GPU, at units.Instant) []part {
 	for i := range g.Residents {
 		r := &g.Residents[i]
@@ -101,50 +102,54 @@ func (s *State) parts(parts []part, g *GPU, at units.Instant) []part {
 	}
 	if more := s.extra(g); more > 0 {
 		load := interference.Load{SMACT: more, SMOCC: g.SMOCC * more / g.SMACT, DRAMA: g.DRAMA * more / g.SMACT}
-		parts = append(parts, part{sm: more, demand: demandOf(load), elsewhere: 1, left: aWhile, basis: guessed})
+		parts = append(parts, part{sm: more, demand: demandOf(load), elsewhere: 1, left: neighbourStay, basis: guessed})
 	}
 	return parts
 }
 
-// extra is the SM activity of a GPU beyond what its tasks are expected to do;
-// 0 while that is little or cannot be told.
+// extra is the SM activity of a GPU that its tasks do not explain. It is 0 while
+// the difference is small, or while the samples show an earlier state.
 func (s *State) extra(g *GPU) float64 {
-	if g.SMACT < unexpected || !s.settled(g) {
+	if g.SMACT < extraLeast || !s.settled(g) {
 		return 0
 	}
 	sm := 0.0
 	for i := range g.Residents {
 		sm += g.Residents[i].Load.SMACT * g.Residents[i].Speed
 	}
-	if more := g.SMACT - min(sm, 1); more > unexpected {
+	if more := g.SMACT - min(sm, 1); more > extraLeast {
 		return more
 	}
 	return 0
 }
 
-// unexpected is the SM activity beyond the expected from which it counts.
-const unexpected = 0.15
+// extraLeast is the unexplained SM activity below which extra is 0.
+const extraLeast = 0.15
 
-// left is how many seconds alone a task is expected to have to go. One that
-// has run for longer than expected goes on for a while.
+// left is how many seconds of work, alone on its GPUs, a task is expected to have
+// left. A task that has passed its expected end is given a share of what it has
+// done (overrunKnown, overrunGuessed).
 func (s *State) left(t *Task, done float64) (float64, basis) {
 	whole, basis := s.runTime(t)
 	overrun := overrunGuessed
 	if basis == known {
 		overrun = overrunKnown
 	}
-	return max(whole.Seconds()-done, overrun*max(done, whole.Seconds()/5), 1), basis
+	return max(whole.Seconds()-done, overrun*max(done, whole.Seconds()/overrunPart), 1), basis
 }
 
-// How much longer a task goes on that has come to its expected end, as a share
-// of what it has done.
+// A task that has come to its expected end is assumed to go on for this share of
+// what it has done: overrunKnown if earlier runs of the task are known, else
+// overrunGuessed. At least one part in overrunPart of the expected run time
+// counts as done.
 const (
 	overrunKnown   = 0.05
 	overrunGuessed = 0.5
+	overrunPart    = 5
 )
 
-// pessimistic appends the same tasks, but those whose run time is not known
-// take longer than expected.
+// pessimistic appends the same tasks with their remaining work multiplied by
+// lateness.
 func pessimistic(late, parts []part) []part {
 	late = append(late, parts...)
 	for i := range late {
@@ -153,7 +158,12 @@ func pessimistic(late, parts []part) []part {
 	return late
 }
 
-// lateness is by how much a task may take longer than expected: of the shipped
-// workloads two in three are within a factor of two of their model's median;
-// of one about which nothing is known no end is counted on.
-var lateness = [...]float64{known: 1, typical: 2, guessed: 100}
+// lateness is the factor by which a task may run longer than expected. Two in
+// three of the shipped workloads are within a factor of two of their model's
+// median. If nothing is known about a task, its end is not counted on.
+var lateness = [...]float64{known: 1, typical: latenessTypical, guessed: latenessGuessed}
+
+const (
+	latenessTypical = 2
+	latenessGuessed = 100
+)

@@ -6,7 +6,7 @@ import (
 	"carma/mapper/units"
 )
 
-// exited releases what the attempt held and decides what becomes of the task.
+// exited takes the attempt off its GPUs and decides what becomes of the task.
 func (s *State) exited(ev Exited) {
 	t := s.tasks[ev.Task]
 	if t == nil || t.Current() == nil || t.Current().N != ev.Attempt {
@@ -44,7 +44,7 @@ func (s *State) exited(ev Exited) {
 	t.Seen = s.sightings(t)
 	s.vacate(t)
 	for _, grant := range a.Grants {
-		s.release(s.byID[grant.GPU], t.ID)
+		s.takeOff(s.byID[grant.GPU], t.ID)
 	}
 	for _, o := range blame.overusers {
 		s.growGrant(o)
@@ -114,7 +114,7 @@ func outcome(ev Exited) Reason {
 	return r
 }
 
-func (s *State) release(g *GPU, id TaskID) {
+func (s *State) takeOff(g *GPU, id TaskID) {
 	g.remove(id)
 	s.pace([]*GPU{g})
 	if g.idle() {
@@ -177,12 +177,12 @@ func (s *State) blame(t *Task, a *Attempt, demand units.Bytes) verdict {
 	return v
 }
 
-// growGrant books for a task that exceeds its grant what it uses plus a tenth,
-// as far as the card has it.
+// growGrant raises the grant of a task that exceeds it to growFactor times what
+// it uses, as far as the card has room.
 func (s *State) growGrant(o overuser) {
 	g, t := o.gpu, s.tasks[o.task]
 	r, bookable := g.resident(o.task), s.bookable(g)
-	grow := min(r.Used.Scale(1.1)-r.Grant, bookable-g.Foreign-g.Reserved)
+	grow := min(r.Used.Scale(growFactor)-r.Grant, bookable-g.Foreign-g.Reserved)
 	if grow <= 0 || s.script.hasRegrants(s.format) {
 		return
 	}
@@ -205,8 +205,21 @@ func (s *State) most(n int) units.Bytes {
 // twice as much after the second.
 const stagedFloor = 10 * units.GiB
 
-// recoverOOM relaunches a task with more memory: a quarter more and a GiB,
-// then half as much again, at last with GPUs of its own.
+// What a task gets after its own GPU OOM: after the first, its demand times
+// oomFactor plus oomExtra; after each further one, its need times oomAgainFactor.
+// growFactor is for a neighbour that used more than its grant.
+const (
+	oomFactor      = 1.25
+	oomExtra       = units.GiB
+	oomAgainFactor = 1.5
+	growFactor     = 1.1
+)
+
+// maxBackoffDoublings bounds the back-off: 64 times the option.
+const maxBackoffDoublings = 6
+
+// recoverOOM relaunches a task with more memory (see above), and the last time
+// with GPUs of its own.
 func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	if !v.own && t.Blameless < s.opt.BlamelessRetries {
 		a.Blameless = true
@@ -230,7 +243,7 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	case t.OOMs == 1:
 		t.Need = afterOOM(max(v.demand, t.Need))
 	default:
-		t.Need = max(v.demand, t.Need).Scale(1.5).Clamp()
+		t.Need = max(v.demand, t.Need).Scale(oomAgainFactor).Clamp()
 	}
 	if t.OOMs == s.opt.Attempts-1 && !v.alone {
 		t.Alone, t.Need = true, v.demand
@@ -249,11 +262,12 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 	s.requeue(t, Recovering, oom)
 }
 
-// afterOOM is what a task gets that is known to have wanted that much.
-func afterOOM(demand units.Bytes) units.Bytes { return (demand.Scale(1.25) + units.GiB).Clamp() }
+// afterOOM is the need of a task after its first GPU OOM.
+func afterOOM(demand units.Bytes) units.Bytes { return (demand.Scale(oomFactor) + oomExtra).Clamp() }
 
-// recoverBlameless runs a task again elsewhere after a failure that was not
-// its own, after a while that doubles.
+// recoverBlameless runs a task again, on another GPU if it can, after a failure
+// that was not its own. The wait before that doubles, at most maxBackoffDoublings
+// times.
 func (s *State) recoverBlameless(t *Task, a *Attempt, ev Exited) {
 	a.Blameless = true
 	t.Blameless++
@@ -269,7 +283,7 @@ func (s *State) recoverBlameless(t *Task, a *Attempt, ev Exited) {
 		}
 	}
 	if ev.Class == ExitInfrastructure || ev.Class == ExitMPSFault { // what failed needs time to come back
-		t.NotBefore = s.now.Add(s.opt.Backoff << min(t.Blameless-1, 6))
+		t.NotBefore = s.now.Add(s.opt.Backoff << min(t.Blameless-1, maxBackoffDoublings))
 	}
 	s.requeue(t, Recovering, outcome(ev))
 }

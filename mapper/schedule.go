@@ -8,11 +8,11 @@ import (
 
 // pass is one look at the queues.
 type pass struct {
-	fit    survey
-	head   *Task // the first that does not fit
-	holder *Task // the first of those whose ageing is over
-	before hold  // what the pass before held
-	failed []*Task
+	fit      survey
+	head     *Task    // the first that does not fit
+	favoured *Task    // the first of those whose ageing is over
+	before   keptFree // what was kept free in the pass before
+	failed   []*Task
 	// blocked are those that were tried and did not fit, reordered that the
 	// order of users has changed under the walk.
 	blocked   []*Task
@@ -37,7 +37,7 @@ func (s *State) schedule() {
 	if s.sick.paused() {
 		p = s.test()
 	} else {
-		p = s.inOrder(s.hold)
+		p = s.inOrder(s.kept)
 		s.rotate(p.blocked)
 	}
 	s.keepFair()
@@ -48,7 +48,7 @@ func (s *State) schedule() {
 }
 
 // inOrder makes a pass, and again where the order of users has changed.
-func (s *State) inOrder(before hold) *pass {
+func (s *State) inOrder(before keptFree) *pass {
 	p := s.pass(before)
 	for p.reordered {
 		p = s.pass(before)
@@ -58,10 +58,10 @@ func (s *State) inOrder(before hold) *pass {
 
 // pass walks the queues once. In the order fair a launch may put others first;
 // then it ends there, and is to be made again.
-func (s *State) pass(before hold) *pass {
+func (s *State) pass(before keptFree) *pass {
 	p := &pass{before: before}
 	s.faces()
-	s.hold = hold{} // made again where it still holds; tasks before the holder are not to be hurt
+	s.kept = keptFree{} // decided again below; tasks before the favoured one must not be affected
 	p.fit = s.survey(p)
 	s.reach[0] = s.walk(p, s.queue.recovery())
 	s.reach[1] = 0
@@ -143,7 +143,7 @@ func (s *State) place(p *pass, t *Task) []*GPU {
 	s.step.gpus = fitting
 	gpus := s.choose(t, ofMachinesWith(t.GPUs, fitting))
 	if gpus == nil {
-		t.notes.tried.pass, t.notes.tried.hold = s.notes.passes, s.hold
+		t.notes.tried.pass, t.notes.tried.kept = s.notes.passes, s.kept
 		p.failed = append(p.failed, t)
 	}
 	return gpus
@@ -215,7 +215,7 @@ type survey struct {
 // task they are kept for.
 func (s *State) survey(p *pass) (v survey) {
 	for _, g := range s.gpus {
-		if s.rejectAny(g) != "" || g.alone() || s.full(g) || p.holder != nil && s.hold.Until == 0 && s.heldFor(g) != 0 {
+		if s.rejectAny(g) != "" || g.alone() || s.full(g) || p.favoured != nil && s.kept.Until == 0 && s.keptFor(g) != 0 {
 			continue
 		}
 		if g.idle() {
@@ -289,8 +289,8 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 		s.notBefore = s.now.Add(s.opt.Interval)
 		s.at(s.notBefore, deadline{})
 	}
-	if s.hold.Task == t.ID {
-		s.hold = hold{}
+	if s.kept.Task == t.ID {
+		s.kept = keptFree{}
 	}
 	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Alone: alone})
 }

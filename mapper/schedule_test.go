@@ -65,8 +65,8 @@ func TestMultiGPU(t *testing.T) {
 		}
 		w.exit(3, ExitOK) // leaves b0, the GPU with the most room, in a machine with only one
 		big := w.submit(20*units.GiB, gpus(2))
-		if a, b := w.s.HeldFor("a0"), w.s.HeldFor("a1"); a != big || b != big || w.s.HeldFor("b0") != 0 {
-			t.Errorf("GPUs are kept free for %d, %d, %d, want %d on the first two", a, b, w.s.HeldFor("b0"), big)
+		if a, b := w.s.KeptFor("a0"), w.s.KeptFor("a1"); a != big || b != big || w.s.KeptFor("b0") != 0 {
+			t.Errorf("GPUs are kept free for %d, %d, %d, want %d on the first two", a, b, w.s.KeptFor("b0"), big)
 		}
 	})
 }

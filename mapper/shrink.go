@@ -6,8 +6,8 @@ import (
 	"carma/mapper/units"
 )
 
-// What a grant is cut to above the highest memory that was seen: samples miss
-// short spikes.
+// A grant is cut to the highest memory seen times shrinkFactor, or plus
+// shrinkLeast where that is more: samples miss short spikes.
 const (
 	shrinkFactor = 1.05
 	shrinkLeast  = 256 * units.MiB
@@ -16,8 +16,7 @@ const (
 // shrunk is what a resident's grant would be cut to.
 func (r *Resident) shrunk() units.Bytes { return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast) }
 
-// shrinkLater has a resident's grant looked at when its memory has not grown
-// for a while.
+// shrinkLater sets the instant at which a resident's grant is looked at.
 func (s *State) shrinkLater(r *Resident) {
 	if s.opt.Shrink == 0 || r.ShrinkAt != 0 || r.Alone || r.shrunk() >= r.Grant {
 		return

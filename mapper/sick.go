@@ -291,7 +291,7 @@ func (s *State) shut() bool { return s.now < s.notBefore || s.sick.shut(s.now) }
 // tasks has failed to start, else one that has not failed itself, else the next
 // of those that have.
 func (s *State) test() (p *pass) {
-	before := s.hold
+	before := s.kept
 	for trial := range everyTask {
 		if s.trial = trial; trial == failedBefore {
 			s.sick.Tasks = s.sick.Tasks[max(0, len(s.sick.Tasks)-1):]

@@ -62,12 +62,12 @@ func (s *State) rotate(blocked []*Task) {
 		}
 		after.gpus = append(after.gpus, v)
 	}
-	kept := s.hold
-	defer func() { s.hold = kept }()
+	kept := s.kept
+	defer func() { s.kept = kept }()
 	for _, t := range blocked {
 		victims, fits := after.admit(t)
-		if fits && t.ID == s.hold.Task {
-			s.hold = hold{} // its GPUs are open to others once it has them
+		if fits && t.ID == s.kept.Task {
+			s.kept = keptFree{} // its GPUs are open to others once it has them
 		}
 		for _, id := range victims {
 			victim := s.tasks[id]

@@ -22,7 +22,7 @@ type snapshot struct {
 	EngineDown Reason        `json:"engine_down,omitzero"`
 	Sick       *illness      `json:"sick,omitempty"`
 	Ring       int           `json:"ring,omitempty"`
-	Hold       hold          `json:"hold"`
+	Kept       keptFree      `json:"hold"`
 	History    history       `json:"history,omitempty"`
 	Users      []*user       `json:"users,omitempty"`
 	UsersAt    units.Instant `json:"users_at,omitempty"`
@@ -43,7 +43,7 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, LastID: s.lastID,
-		EngineDown: s.engineDown, Sick: s.sick, Ring: s.ring, Hold: s.hold, History: s.history, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
+		EngineDown: s.engineDown, Sick: s.sick, Ring: s.ring, Kept: s.kept, History: s.history, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
@@ -80,7 +80,7 @@ func (snap *snapshot) state() (*State, error) {
 	n := New(snap.Options)
 	n.now, n.lastID, n.engineDown, n.format = snap.Now, snap.LastID, snap.EngineDown, snap.Decisions
 	n.sick = snap.Sick
-	n.hold, n.deadlines, n.wake, n.dirty, n.reach = snap.Hold, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
+	n.kept, n.deadlines, n.wake, n.dirty, n.reach = snap.Kept, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
 	heap.Init(&n.deadlines)
 	n.notBefore, n.again = snap.NotBefore, snap.Again
 	n.history = snap.History

@@ -28,7 +28,7 @@ type State struct {
 	sick       *illness // of the engine; nil: containers start
 	trial      int      // whom the pass may launch, see sick.go
 	ring       int      // round-robin's position in gpus
-	hold       hold
+	kept       keptFree
 	history    history
 	notBefore  units.Instant // no launch before this (option Interval)
 	again      units.Instant // when the queues are looked at again for policy carma
@@ -290,8 +290,8 @@ func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
 	delete(s.tasks, t.ID)
 	s.leaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
-	if s.hold.Task == t.ID {
-		s.hold = hold{}
+	if s.kept.Task == t.ID {
+		s.kept = keptFree{}
 	}
 	s.decide(Finish{Task: *t})
 }

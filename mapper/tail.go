@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// startCritical starts first what would else end last: tasks that are expected
-// to run for at least as long as it takes the GPUs to do all work there is.
-// Without it the shortest-first order leaves the long tasks for the end, when
-// most GPUs have nothing to do. Only the highest priority that waits is looked
-// at.
+// startCritical starts critical tasks before their turn. A task is critical if its
+// expected run time is at least the time in which the GPUs could do all work
+// there is. Shortest-first alone would leave long tasks for the end, when most
+// GPUs are idle. It looks only at the highest priority that waits.
 func (s *State) startCritical(p *pass) {
 	lanes := s.queue.main()
 	if s.opt.Order != OrderSJF || lanesLen(lanes) > criticalQueue*len(s.gpus) {
@@ -29,7 +28,7 @@ func (s *State) startCritical(p *pass) {
 	drain := s.drain(longest.Seconds())
 	var critical []*Task
 	for _, t := range waiting {
-		// One that has made way for others is not to be before them.
+		// A task that has made way for others must not go before them.
 		if run, _ := s.runTime(t); run.Seconds() >= drain && t.Behind == 0 && t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && s.overQuota(t).Code == "" {
 			critical = append(critical, t)
 		}
@@ -50,19 +49,19 @@ func (s *State) startCritical(p *pass) {
 			s.queue.remove(t)
 			s.launch(t, gpus)
 			p.fit = s.survey(p)
-		} else if t.GPUs > 1 && p.holder == nil {
-			s.reserve(p, t)
+		} else if t.GPUs > 1 && p.favoured == nil {
+			s.keepReady(p, t)
 		}
 	}
 }
 
-// criticalQueue is the number of waiting tasks per GPU beyond which none is
-// looked for that could take as long as all others.
+// criticalQueue is the number of waiting tasks per GPU above which no critical
+// task is looked for: none runs as long as so many others together.
 const criticalQueue = 16
 
-// drain is how many seconds it takes the GPUs to do the SM work of all tasks
-// that run or wait, were they busy all the time; only exact where it is not above
-// a limit.
+// drain is the time, in seconds, in which the GPUs could do the SM work of all
+// running and waiting tasks if they were always busy. It stops counting above
+// limit, so a larger result only says "more than limit".
 func (s *State) drain(limit float64) float64 {
 	work, most := 0.0, limit*float64(len(s.gpus))
 	for i := range s.queue.main() {

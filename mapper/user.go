@@ -130,7 +130,7 @@ func (s *State) occupy(t *Task) {
 			need = t.Need
 		}
 		r.Share = shareOn(g, r, need)
-		u.hold(r, 1)
+		u.count(r, 1)
 	}
 }
 
@@ -139,11 +139,11 @@ func (s *State) vacate(t *Task) {
 	u := s.users.make(t.User)
 	u.tasks--
 	for _, grant := range t.Current().Grants {
-		u.hold(s.byID[grant.GPU].resident(t.ID), -1)
+		u.count(s.byID[grant.GPU].resident(t.ID), -1)
 	}
 }
 
-func (u *user) hold(r *Resident, sign int) {
+func (u *user) count(r *Resident, sign int) {
 	u.gpus += sign
 	u.memory += units.Bytes(sign) * r.Grant
 	u.rate += int64(sign) * r.Share
@@ -156,7 +156,7 @@ func (s *State) count(us *users) {
 			r := &g.Residents[i]
 			if t := s.tasks[r.Task]; t != nil {
 				u := us.make(t.User)
-				u.hold(r, 1)
+				u.count(r, 1)
 				if a := t.Current(); a != nil && a.Grants[0].GPU == g.ID {
 					u.tasks++
 				}

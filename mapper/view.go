@@ -43,10 +43,10 @@ func (s *State) GPUs() []GPU {
 	return all
 }
 
-// HeldFor returns the task a GPU is kept free for, or 0.
-func (s *State) HeldFor(id GPUID) TaskID {
+// KeptFor returns the task a GPU is kept free for, or 0.
+func (s *State) KeptFor(id GPUID) TaskID {
 	if g := s.byID[id]; g != nil {
-		return s.heldFor(g)
+		return s.keptFor(g)
 	}
 	return 0
 }
@@ -132,7 +132,7 @@ func (s *State) Clone() *State {
 	c.queue = s.queue.clone(c.users, func(id TaskID) *Task { return c.tasks[id] })
 	c.deadlines = slices.Clone(s.deadlines)
 	c.sick = s.sick.clone()
-	c.hold.GPUs = slices.Clone(s.hold.GPUs)
+	c.kept.GPUs = slices.Clone(s.kept.GPUs)
 	return &c
 }
 

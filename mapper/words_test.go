@@ -31,7 +31,6 @@ var speakers = map[string]string{
 	"Validate":       "an option that makes no sense",
 	"validWeights":   "as above",
 	"policyNamed":    "as above",
-	"ParseBytes":     "as above",
 }
 
 // TestCoreHasNoWords: the core decides and records by codes and figures, so it

@@ -22,7 +22,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 	err := r.look(ctx, func(s *mapper.State) {
 		pages, headroom = s.GPUs(), s.Options().Headroom
 		for _, g := range pages {
-			held[g.ID] = s.HeldFor(g.ID)
+			held[g.ID] = s.KeptFor(g.ID)
 		}
 	})
 	out := make([]api.GPU, 0, len(pages))

@@ -39,7 +39,7 @@ var clauses = map[mapper.Rule]func(mapper.Rejection) string{
 		}
 		return "starts no containers: " + r.Fault + "; to mend it: " + r.Remedy
 	},
-	mapper.RuleHeld:  func(r mapper.Rejection) string { return fmt.Sprintf("is kept free for task %d", r.Task) },
+	mapper.RuleKept:  func(r mapper.Rejection) string { return fmt.Sprintf("is kept free for task %d", r.Task) },
 	mapper.RuleAlone: func(r mapper.Rejection) string { return fmt.Sprintf("belongs to task %d alone", r.Task) },
 	mapper.RuleIdle: func(r mapper.Rejection) string {
 		return fmt.Sprintf("has %s, an idle GPU is needed", plural(r.Tasks, "task"))

@@ -102,7 +102,7 @@ func TestRejections(t *testing.T) {
 		{mapper.Rejection{Rule: mapper.RuleFault, Fault: "Xid 79, fallen off the bus"}, "GPU 0 is out of service: Xid 79, fallen off the bus"},
 		{mapper.Rejection{Rule: mapper.RuleFault, Missing: true}, "GPU 0 is out of service: not found on this machine"},
 		{mapper.Rejection{Rule: mapper.RuleSick, Fault: "no device node"}, "GPU 0 starts no containers: no device node"},
-		{mapper.Rejection{Rule: mapper.RuleHeld, Task: 2}, "GPU 0 is kept free for task 2"},
+		{mapper.Rejection{Rule: mapper.RuleKept, Task: 2}, "GPU 0 is kept free for task 2"},
 		{mapper.Rejection{Rule: mapper.RuleSlowdown, Slowdown: 2.554, Cap: 1.6}, "GPU 0 would slow it down 2.55 times, over 1.60"},
 		{mapper.Rejection{Rule: mapper.RuleSlowdown, Task: 8, Slowdown: 1.61, Cap: 1.6}, "on GPU 0 it would slow task 8 down 1.61 times, over 1.60"},
 		{mapper.Rejection{Rule: mapper.RuleWait, Tasks: 1}, "GPU 0 has 1 task, waiting for one to end costs less than sharing"},

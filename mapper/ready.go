@@ -9,26 +9,25 @@ import (
 	"carma/mapper/units"
 )
 
-// reserve keeps GPUs free for a critical task that fits nowhere: those that are
-// expected to be ready for it first. Until then others may go there that are
-// expected to have ended by then. Shorter tasks would overtake one that needs
-// several GPUs for as long as they come, and it would start last, with the
-// other GPUs idle beside it.
-func (s *State) reserve(p *pass, t *Task) {
+// keepReady keeps GPUs free for a critical task that fits nowhere. It takes the
+// GPUs that are expected to be ready first. Until then only tasks that are
+// expected to end in time may go there. Without it shorter tasks would overtake a
+// task on several GPUs again and again. It would start last, beside idle GPUs.
+func (s *State) keepReady(p *pass, t *Task) {
 	gpus, ready := s.firstReady(t)
 	if gpus == nil {
 		return
 	}
-	s.hold = hold{Task: t.ID, Until: ready}
+	s.kept = keptFree{Task: t.ID, Until: ready}
 	for _, g := range gpus {
-		s.hold.GPUs = append(s.hold.GPUs, g.ID)
+		s.kept.GPUs = append(s.kept.GPUs, g.ID)
 	}
-	p.holder = t
+	p.favoured = t
 	p.fit = s.survey(p)
 }
 
-// firstReady are the GPUs of one machine that are expected to be ready for a
-// task first, and when they all are.
+// firstReady returns the GPUs, all of one machine, that are expected to be ready
+// for a task first, and the instant at which the last of them is.
 func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 	type ready struct {
 		g  *GPU
@@ -38,7 +37,7 @@ func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 	for rest := s.gpus; len(rest) > 0; {
 		node, all := rest[0].Node, []ready(nil)
 		for len(rest) > 0 && rest[0].Node == node {
-			if r := s.ready(t, rest[0]); r < units.Never {
+			if r := s.readyAt(t, rest[0]); r < units.Never {
 				all = append(all, ready{rest[0], r})
 			}
 			rest = rest[1:]
@@ -55,9 +54,9 @@ func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 	return best, at
 }
 
-// ready is when a GPU is expected to take a task: as its residents end, one
-// after the other.
-func (s *State) ready(t *Task, g *GPU) units.Instant {
+// readyAt is when a GPU is expected to have room for a task. Its residents are
+// assumed to end one after the other, as in their outlook.
+func (s *State) readyAt(t *Task, g *GPU) units.Instant {
 	if s.room(g, s.alone(t)) < max(t.Need, 1) {
 		return units.Never
 	}
@@ -78,7 +77,7 @@ func (s *State) ready(t *Task, g *GPU) units.Instant {
 		}
 		gone = there[0].finish
 		if r := g.resident(there[0].task); r != nil {
-			free += r.held()
+			free += r.taken()
 		}
 		there = there[1:]
 		for i := range there { // closer to their end by then
@@ -91,12 +90,12 @@ func (s *State) ready(t *Task, g *GPU) units.Instant {
 	return m.at.Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
 }
 
-// endsInTime reports whether a task is expected to end on a GPU before that is
-// needed for the task it is kept for.
+// endsInTime reports whether a task, placed on a GPU that is kept free, is expected
+// to end before the favoured task needs the GPU.
 func (s *State) endsInTime(t *Task, g *GPU) bool {
 	if t.GPUs > 1 || s.alone(t) {
 		return false
 	}
 	a := s.answer(g, s.asks(t)[0])
-	return s.now.Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= s.hold.Until
+	return s.now.Add(time.Duration(min(a.finish, 1e9)*float64(time.Second))) <= s.kept.Until
 }

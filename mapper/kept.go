@@ -1,0 +1,97 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+
+	"carma/mapper/units"
+)
+
+// keptFree names a task and the GPUs that are kept free for it. The task is the
+// first in order that does not fit and whose ageing is over. Tasks behind it are
+// not placed on these GPUs, so it is not overtaken for ever. Tasks before it are
+// not affected.
+type keptFree struct {
+	Task TaskID  `json:"task,omitempty"`
+	GPUs []GPUID `json:"gpus,omitempty"`
+	// Until is set for a critical task only (ready.go). It is when the GPUs are
+	// expected to be ready. Of the tasks of its priority only those that are
+	// expected to end before that may go there. 0: the task is not critical.
+	Until units.Instant `json:"until,omitempty"`
+}
+
+// keptFor returns the task a GPU is kept free for, or 0.
+func (s *State) keptFor(g *GPU) TaskID {
+	if slices.Contains(s.kept.GPUs, g.ID) {
+		return s.kept.Task
+	}
+	return 0
+}
+
+// keptFrom reports whether a GPU is kept free for a task that t may not
+// overtake.
+func (s *State) keptFrom(t *Task, g *GPU) bool {
+	id := s.keptFor(g)
+	switch {
+	case id == 0 || id == t.ID:
+		return false
+	case s.kept.Until != 0:
+		return t.Phase != Recovering && t.Priority <= s.tasks[id].Priority && !s.endsInTime(t, g)
+	}
+	return s.queue.before(s.tasks[id], t)
+}
+
+// block notes that t does not fit. Ageing starts for the first such task of a
+// pass. GPUs are kept free for the first whose ageing is over. A task keeps its
+// age when others come before it, so a stream of these cannot undo its ageing.
+func (s *State) block(p *pass, t *Task) {
+	p.blocked = append(p.blocked, t)
+	if p.head == nil {
+		p.head = t
+		if t.BlockedAt == 0 {
+			t.BlockedAt = s.now
+		}
+	}
+	if p.favoured != nil || t.BlockedAt == 0 || s.now < t.BlockedAt.Add(s.opt.Ageing) {
+		return
+	}
+	p.favoured = t
+	s.keepFor(t, p.before)
+	p.fit = s.survey(p)
+}
+
+// keepFor chooses the GPUs that are kept free for a task. It does not change its
+// choice while those GPUs can serve the task.
+func (s *State) keepFor(t *Task, before keptFree) {
+	unfit := func(id GPUID) bool { g := s.byID[id]; return g == nil || s.room(g, s.alone(t)) < max(t.Need, 1) }
+	if before.Task == t.ID && !slices.ContainsFunc(before.GPUs, unfit) {
+		s.kept = before
+		return
+	}
+	s.kept.Task = t.ID
+	for _, g := range s.soonest(t) {
+		s.kept.GPUs = append(s.kept.GPUs, g.ID)
+	}
+}
+
+// soonest guesses which GPUs will first have room for a task: those with the
+// fewest tasks if it wants its GPUs for itself, else those with the most free
+// memory.
+func (s *State) soonest(t *Task) []*GPU {
+	alone := s.alone(t)
+	var able []*GPU
+	for _, g := range s.gpus {
+		if s.room(g, alone) >= max(t.Need, 1) {
+			able = append(able, g)
+		}
+	}
+	able = ofMachinesWith(t.GPUs, able)
+	slices.SortStableFunc(able, func(a, b *GPU) int {
+		free := cmp.Compare(s.free(b), s.free(a))
+		if alone {
+			return cmp.Or(cmp.Compare(len(a.Residents), len(b.Residents)), free)
+		}
+		return cmp.Or(compareBool(a.alone(), b.alone()), free)
+	})
+	return ofOneMachine(t.GPUs, able)
+}
