@@ -197,8 +197,8 @@ type Spec struct {
 	Processes int64
 	// HostIPC gives it the host's IPC namespace in place of its own.
 	HostIPC bool
-	// Hold: the program may be held when it starts, see [Holder].
-	Hold   bool
+	// Park: the container may be parked when it starts, see [Parker].
+	Park   bool
 	GPUs   []string
 	Attach Attach
 	// NoNewPrivileges forbids set-uid binaries to raise privileges.

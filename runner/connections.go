@@ -28,7 +28,7 @@ const (
 type doorkeeper struct {
 	net.Listener
 	each         func() int // of one user; 0: no limit
-	all, reserve int
+	all, forRoot int
 	free         func(uid int) bool
 
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ func newDoorkeeper(l net.Listener, each func() int, free func(uid int) bool) *do
 		all = int(files.Cur / 2)
 	}
 	return &doorkeeper{
-		Listener: l, each: each, all: all, reserve: min(rootsConnections, all/2), free: free,
+		Listener: l, each: each, all: all, forRoot: min(rootsConnections, all/2), free: free,
 		open: map[int]int{}, away: make(chan struct{}, turning),
 	}
 }
@@ -74,7 +74,7 @@ func (d *doorkeeper) enter(uid int) (why string) {
 	defer d.mu.Unlock()
 	switch {
 	case d.free(uid) && d.total < d.all:
-	case d.total >= d.all-d.reserve:
+	case d.total >= d.all-d.forRoot:
 		return "the daemon has too many open connections; try again in a moment"
 	case each > 0 && d.open[uid] >= each:
 		return fmt.Sprintf("you have %d open connections to the daemon, and one user may have %d (user-connections); end some of your carma commands", d.open[uid], each)

@@ -17,7 +17,7 @@ import (
 // nobody else can take; a place is free again when its connection is closed (F9).
 func TestDoorkeeper(t *testing.T) {
 	d := newDoorkeeper(nil, func() int { return 3 }, func(uid int) bool { return uid == 0 })
-	d.all, d.reserve = 10, 2
+	d.all, d.forRoot = 10, 2
 	for _, uid := range []int{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4} { // there is room for eight
 		d.enter(uid)
 	}

@@ -77,7 +77,7 @@ func (r *Runner) store() error {
 		return nil
 	}
 	_, err := r.Journal.Commit(r.pending)
-	if r.giveUpReserve(err) {
+	if r.giveUpSpare(err) {
 		_, err = r.Journal.Commit(r.pending)
 	}
 	failpoint.Hit("decisions-stored")

@@ -126,13 +126,13 @@ func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu mapper.GPUID) (se
 	return w.proof(limit, lines)
 }
 
-// proveLimit limits the held container and reads the limit back.
+// proveLimit limits the parked container and reads the limit back.
 func (w *worker) proveLimit(ctx context.Context, id string) (string, error) {
 	gpus := w.limited()
 	if len(gpus) == 0 {
 		return "", nil
 	}
-	pid, err := w.hold(ctx, id)
+	pid, err := w.park(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +148,7 @@ func (w *worker) proveLimit(ctx context.Context, id string) (string, error) {
 	if got != want[gpus[0]] {
 		return "", fmt.Errorf("the driver was told %s and says %s", limitText(want[gpus[0]]), limitText(got))
 	}
-	return fmt.Sprintf("driver limit set while it was held and read back (%s)", limitText(got)), nil
+	return fmt.Sprintf("driver limit set while it was parked and read back (%s)", limitText(got)), nil
 }
 
 func limitText(l limits.Limit) string {

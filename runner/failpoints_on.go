@@ -12,8 +12,8 @@ import (
 
 // failing puts a failpoint before and after each call of an engine.
 func failing(d containers.Driver) containers.Driver {
-	if h, ok := d.(containers.Holder); ok {
-		return failingHolder{failingDriver{d}, h}
+	if h, ok := d.(containers.Parker); ok {
+		return failingParker{failingDriver{d}, h}
 	}
 	return failingDriver{d}
 }
@@ -112,18 +112,18 @@ func (d failingDriver) List(ctx context.Context, labels map[string]string) ([]co
 	return list, err
 }
 
-// failingHolder is a driver that can hold containers.
-type failingHolder struct {
+// failingParker is a driver that can park containers.
+type failingParker struct {
 	failingDriver
-	holder containers.Holder
+	parker containers.Parker
 }
 
-func (h failingHolder) CanHold() error { return h.holder.CanHold() }
+func (h failingParker) CanPark() error { return h.parker.CanPark() }
 
-func (h failingHolder) Hold(ctx context.Context, id string) (int, error) {
-	return h.holder.Hold(ctx, id)
+func (h failingParker) Park(ctx context.Context, id string) (int, error) {
+	return h.parker.Park(ctx, id)
 }
 
-func (h failingHolder) BeforeGone(call func(context.Context, string)) bool {
-	return h.holder.BeforeGone(call)
+func (h failingParker) BeforeGone(call func(context.Context, string)) bool {
+	return h.parker.BeforeGone(call)
 }

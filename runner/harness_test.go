@@ -89,7 +89,7 @@ type rig struct {
 	cards     *cards
 	opt       Options
 	estimator Estimator
-	reserve   int64  // of the journal
+	spare     int64  // of the journal
 	proc      string // where /proc is found; empty: /
 
 	*Runner
@@ -128,7 +128,7 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 // start runs a daemon; stop ends it and leaves the containers.
 func (g *rig) start() {
 	g.t.Helper()
-	j, err := journal.OpenWith(g.dir, journal.Options{Reserve: g.reserve})
+	j, err := journal.OpenWith(g.dir, journal.Options{Spare: g.spare})
 	if err != nil {
 		g.t.Fatal(err)
 	}

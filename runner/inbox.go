@@ -22,7 +22,7 @@ type change struct {
 	// keep: the change has happened, whether or not it can be journaled now;
 	// it is tried again until it can.
 	keep bool
-	// vital: it is journaled from the reserve when the disk is full.
+	// vital: it is journaled in the spare room when the disk is full.
 	vital bool
 }
 

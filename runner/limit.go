@@ -60,8 +60,9 @@ func (e *CannotLimitError) Error() string { return "GPU memory cannot be limited
 // limiter is what the daemon found out about the driver's limits.
 type limiter struct {
 	limits.Support
-	// reserves: the engine leaves time to give back what a limit reserves.
-	reserves bool
+	// guarantees: the engine leaves time to clear a soft limit before the control
+	// group goes.
+	guarantees bool
 }
 
 // findLimits looks whether the driver can limit tasks.
@@ -75,8 +76,8 @@ func (r *Runner) findLimits(ctx context.Context) error {
 		r.Log.Warn().Err(err).Msg("a limit of GPU memory was not cleared in time")
 	}
 	r.limiter.Support = r.lookForLimits(ctx)
-	if h, ok := able[containers.Holder](r.Driver); ok {
-		r.limiter.reserves = h.BeforeGone(r.unlimit)
+	if h, ok := able[containers.Parker](r.Driver); ok {
+		r.limiter.guarantees = h.BeforeGone(r.unlimit)
 	}
 	if o.Mode == LimitDriver && !r.limiter.OK() {
 		return &CannotLimitError{r.limiter.Why, r.limiter.Mend}
@@ -96,9 +97,9 @@ func (r *Runner) lookForLimits(ctx context.Context) limits.Support {
 	if r.opt.SetSpeed != nil {
 		return limits.Support{Why: "the GPUs are simulated"}
 	}
-	h, ok := able[containers.Holder](r.Driver)
+	h, ok := able[containers.Parker](r.Driver)
 	if !ok {
-		return limits.Support{Why: r.Driver.Name() + " cannot hold a container until it is limited"}
+		return limits.Support{Why: r.Driver.Name() + " cannot park a container until it is limited"}
 	}
 	uid := os.Geteuid()
 	if o.User != nil {
@@ -108,8 +109,8 @@ func (r *Runner) lookForLimits(ctx context.Context) limits.Support {
 	if !s.OK() {
 		return s
 	}
-	if err := h.CanHold(); err != nil {
-		s.Why = "containers cannot be held until they are limited: " + err.Error()
+	if err := h.CanPark(); err != nil {
+		s.Why = "containers cannot be parked until they are limited: " + err.Error()
 	}
 	return s
 }
@@ -131,14 +132,14 @@ func (w *worker) limited() (gpus []string) {
 // nothing else is to stop it there.
 func (w *worker) bursts() bool { return w.opt.Limits.Burst && len(w.limited()) > 0 }
 
-// limit holds the container of an attempt and has the driver limit it. Under
+// limit parks the container of an attempt and has the driver limit it. Under
 // LimitAuto a limit that cannot be set is only logged.
 func (w *worker) limit(ctx context.Context, id string) error {
 	gpus := w.limited()
 	if len(gpus) == 0 {
 		return nil
 	}
-	pid, err := w.hold(ctx, id)
+	pid, err := w.park(ctx, id)
 	if err == nil && pid != 0 {
 		err = w.opt.Limits.Keeper.Limit(ctx, id, pid, w.bounds(ctx, gpus))
 	}
@@ -154,16 +155,16 @@ func (w *worker) limit(ctx context.Context, id string) error {
 	return nil
 }
 
-func (w *worker) hold(ctx context.Context, id string) (pid int, err error) {
-	h, _ := able[containers.Holder](w.Driver) // or nothing is limited
+func (w *worker) park(ctx context.Context, id string) (pid int, err error) {
+	h, _ := able[containers.Parker](w.Driver) // or nothing is limited
 	_, err = w.engine.retry(ctx, func() error {
-		return within(ctx, startLimit, "hold container", func(ctx context.Context) (err error) { pid, err = h.Hold(ctx, id); return err })
+		return within(ctx, startLimit, "park container", func(ctx context.Context) (err error) { pid, err = h.Park(ctx, id); return err })
 	})
 	return pid, err
 }
 
-// bounds are the limits of an attempt on gpus: its grant is guaranteed, as far as
-// the engine lets that be given back, and the end, unless it may burst.
+// bounds are the limits of an attempt on gpus. Its grant is the hard limit, unless
+// it may burst, and the soft limit, if the engine leaves time to clear that.
 func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Limit {
 	room := map[mapper.GPUID]units.Bytes{}
 	if w.opt.Limits.Burst {
@@ -179,7 +180,7 @@ func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Li
 			continue
 		}
 		l := limits.Limit{Hard: int64(g.Memory + max(0, room[g.GPU]))}
-		if w.limiter.reserves {
+		if w.limiter.guarantees {
 			l.Soft = int64(g.Memory)
 		}
 		out[string(g.GPU)] = l
@@ -187,12 +188,12 @@ func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Li
 	return out
 }
 
-// unlimit gives back what the limits of a container reserve.
+// unlimit clears the limits of a container.
 func (r *Runner) unlimit(ctx context.Context, id string) {
 	if !r.opt.Limits.driver() {
 		return
 	}
-	if err := r.opt.Limits.Keeper.Release(ctx, id); err != nil && ctx.Err() == nil {
+	if err := r.opt.Limits.Keeper.Clear(ctx, id); err != nil && ctx.Err() == nil {
 		r.Log.Warn().Err(err).Str("container", id[:min(len(id), 40)]).Msg("the limits of a container's GPU memory could not be cleared")
 	}
 }

@@ -46,7 +46,7 @@ func newLimitRig(t *testing.T, version string, change ...func(*rig)) *limitRig {
 	}
 	write("sys/fs/cgroup/cgroup.controllers", "memory\n")
 	for n := 1; n <= 10; n++ {
-		write(fmt.Sprintf("proc/%d/cgroup", containerstest.HeldPID(n)), fmt.Sprintf("0::/carma/c%d\n", n))
+		write(fmt.Sprintf("proc/%d/cgroup", containerstest.ParkedPID(n)), fmt.Sprintf("0::/carma/c%d\n", n))
 		write(fmt.Sprintf("sys/fs/cgroup/carma/c%d/cgroup.procs", n), "")
 	}
 	var err error
@@ -83,7 +83,7 @@ func (l *limitRig) nothingLeft() {
 		l.t.Errorf("noted: %q, %v", files, err)
 	}
 	for _, gpu := range []string{"GPU-a", "GPU-b"} {
-		if n, err := l.smi.Reserved(gpu); err != nil || n != 0 {
+		if n, err := l.smi.Guaranteed(gpu); err != nil || n != 0 {
 			l.t.Errorf("%d MiB of %s stay reserved, %v", n, gpu, err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestDriverLimitBurst(t *testing.T) {
 			t.Errorf("stopped at its grant all the same: %s", kv)
 		}
 	}
-	if n, err := l.smi.Reserved("GPU-a"); err != nil || n != 10240 {
+	if n, err := l.smi.Guaranteed("GPU-a"); err != nil || n != 10240 {
 		t.Errorf("%d MiB reserved, %v", n, err)
 	}
 }
@@ -147,24 +147,24 @@ func TestDriverLimitRestart(t *testing.T) {
 	l.running(ref)
 	l.stop()
 	close(end)
-	if n, err := l.smi.Reserved("GPU-a"); err != nil || n != 3072 {
+	if n, err := l.smi.Guaranteed("GPU-a"); err != nil || n != 3072 {
 		t.Errorf("%d MiB reserved meanwhile, %v", n, err)
 	}
 	l.start()
 	l.finished(ref)
-	l.eventually("it is cleared", func() bool { n, err := l.smi.Reserved("GPU-a"); return err == nil && n == 0 })
+	l.eventually("it is cleared", func() bool { n, err := l.smi.Guaranteed("GPU-a"); return err == nil && n == 0 })
 	l.nothingLeft()
 }
 
-// TestDriverLimitHeld: a daemon that goes down while a task is held leaves it
-// held; the next one limits it and lets it run, once.
-func TestDriverLimitHeld(t *testing.T) {
+// TestDriverLimitParked: a daemon that goes down while a task is parked leaves it
+// parked; the next one limits it and lets it run, once.
+func TestDriverLimitParked(t *testing.T) {
 	l := newLimitRig(t, "615.1")
 	for range 4 { // each is repeated after a pause
 		l.engine.FailNext(containerstest.OpStart, fmt.Errorf("start: %w", containers.ErrUnavailable))
 	}
 	ref := l.run(api.Submit{Image: "train", Mem: int64(3 * units.GiB)})
-	l.eventually("it is held and was to start", func() bool { return l.engine.Calls(containerstest.OpStart) > 0 })
+	l.eventually("it is parked and was to start", func() bool { return l.engine.Calls(containerstest.OpStart) > 0 })
 	l.engine.Down()
 	l.stop()
 	l.calls("set GPU-a c1 3072 3072")

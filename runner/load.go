@@ -23,9 +23,9 @@ func (r *Runner) loadInstance() error {
 		return err
 	}
 	r.instance = string(id)
-	if !r.Journal.KeepReserve() {
+	if !r.Journal.KeepSpare() {
 		r.tight.Store(true)
-		r.Log.Error().Msg("the disk has no room for the journal's reserve: submissions are refused until it has; tasks can be stopped and removed, and end")
+		r.Log.Error().Msg("the disk has no room for the journal's spare file (journal-reserve): submissions are refused until it has; tasks can be stopped and removed, and end")
 	}
 	if r.opt.SetSpeed == nil {
 		return nil // real GPUs: the wall clock

@@ -172,7 +172,7 @@ func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 	}
 	if len(g.events) > 0 {
 		first, err := r.Journal.Commit(g.store)
-		if r.giveUpReserve(err) {
+		if r.giveUpSpare(err) {
 			return r.applyPart(g.accepted) // without what is not vital
 		}
 		if err != nil {

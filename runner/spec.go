@@ -36,7 +36,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		},
 		NoNewPrivileges: true,
 		LogBytes:        w.Logs.Limits().Attempt,
-		Hold:            len(w.limited()) > 0,
+		Park:            len(w.limited()) > 0,
 	}
 	w.live().Bounds.bound(&spec, sub)
 	spec.User = sub.User

@@ -6,24 +6,24 @@ import (
 	"carma/runner/journal"
 )
 
-// giveUpReserve follows a write that failed for want of room. It reports
-// whether there is room now that was kept in reserve.
-func (r *Runner) giveUpReserve(err error) bool {
-	if !errors.Is(err, journal.ErrFull) || !r.Journal.GiveUpReserve() {
+// giveUpSpare is called with the error of a write. If the disk was full, it gives
+// up the journal's spare room. It reports whether the write may work now.
+func (r *Runner) giveUpSpare(err error) bool {
+	if !errors.Is(err, journal.ErrFull) || !r.Journal.GiveUpSpare() {
 		return false
 	}
 	r.tight.Store(true)
-	r.Log.Error().Err(err).Msg("the disk is full: the journal lives on its reserve; submissions are refused, tasks can be stopped and removed, and end")
+	r.Log.Error().Err(err).Msg("the disk is full: the journal lives on its spare room; submissions are refused, tasks can be stopped and removed, and end")
 	return true
 }
 
-// affordable answers the changes that must wait until there is a reserve again,
+// affordable answers the changes that must wait until there is spare room again,
 // and returns the others.
 func (r *Runner) affordable(batch []*change) []*change {
 	if !r.tight.Load() {
 		return batch
 	}
-	if r.Journal.KeepReserve() {
+	if r.Journal.KeepSpare() {
 		r.tight.Store(false)
 		r.Log.Info().Msg("there is room on the disk again")
 		return batch
@@ -43,7 +43,7 @@ func (r *Runner) affordable(batch []*change) []*change {
 // another time.
 func (r *Runner) note(key string, value []byte) error {
 	err := r.Journal.SetMeta(key, value)
-	if r.giveUpReserve(err) {
+	if r.giveUpSpare(err) {
 		err = r.Journal.SetMeta(key, value)
 	}
 	if errors.Is(err, journal.ErrFull) {

@@ -37,7 +37,7 @@ func TestFullDisk(t *testing.T) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size=32m"); err != nil {
 		t.Skipf("a small file system is needed, which this user may not mount: %v", err)
 	}
-	g := newRig(t, func(g *rig) { g.dir, g.opt.DataDir, g.reserve = dir, dir, 16<<20 })
+	g := newRig(t, func(g *rig) { g.dir, g.opt.DataDir, g.spare = dir, dir, 16<<20 })
 	t.Cleanup(func() {
 		if g.stop != nil {
 			g.stop()

@@ -46,7 +46,7 @@ func TestFullDisk(t *testing.T) {
 		accepted = append(accepted, strings.TrimSpace(refusal.out))
 	}
 	refusal.refused(t, 2, "disk is full")
-	s.logged("the journal lives on its reserve")
+	s.logged("the journal lives on its spare room")
 	s.fill()
 	s.carma(submit...).refused(t, 2, "disk is full")
 	if r := s.carma("doctor"); r.code != 1 || !strings.Contains(r.out, "failure  disk") {

@@ -1,6 +1,6 @@
-// Command carma-init is the first program of a container that Docker holds: it
-// waits until a file appears and then becomes the program that was asked for. It
-// is one static file, so that it runs in any image.
+// Command carma-init is the first program of a parked Docker container. It waits
+// until a file appears and then becomes the container's own program. It is one
+// static file, so that it runs in any image.
 //
 //	carma-init hold FOLDER PROGRAM [ARG...]   wait for FOLDER/release, then run PROGRAM
 //	carma-init show                           print what a task in this container sees
@@ -35,7 +35,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	switch {
 	case len(args) >= 3 && args[0] == "hold":
-		return hold(args[1], args[2:])
+		return wait(args[1], args[2:])
 	case len(args) == 1 && args[0] == "show":
 		return show(os.Stdout)
 	}
@@ -43,8 +43,9 @@ func run(args []string) int {
 	return exitUsage
 }
 
-// hold waits for the release and returns only if the program does not run.
-func hold(folder string, argv []string) int {
+// wait waits for the file and becomes the program. It returns only if the program
+// cannot run. Containers of older versions call it hold, so the argument stays.
+func wait(folder string, argv []string) int {
 	// As the first process of a container it gets no signal that it does not
 	// ask for, and a stop must end it.
 	stop := make(chan os.Signal, 1)

@@ -44,7 +44,7 @@ func spareProcessors() {
 // runDaemon wires the daemon's parts together and runs it until ctx ends.
 func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger, reloads reloading) error {
 	spareProcessors()
-	j, err := journal.OpenWith(config.DataDir, journal.Options{Outside: outsideWitness(config), Reserve: int64(config.JournalReserve)})
+	j, err := journal.OpenWith(config.DataDir, journal.Options{Outside: outsideWitness(config), Spare: int64(config.JournalReserve)})
 	if err != nil {
 		return journalError(err)
 	}

@@ -85,7 +85,7 @@ type Driver struct {
 
 var (
 	_ containers.Driver = (*Driver)(nil)
-	_ containers.Holder = (*Driver)(nil)
+	_ containers.Parker = (*Driver)(nil)
 	_ containers.Near   = (*Driver)(nil)
 )
 

@@ -27,9 +27,9 @@ import (
 // Start runs the container unless it runs or has run.
 //
 // First the container is made in the kernel, with its logger and its network,
-// its program held; then it is written down that the program is about to run;
+// its program parked; then it is written down that the program is about to run;
 // then it runs. What was broken off before the note is done again, what was
-// broken off after it is only gone on with if the program is still held.
+// broken off after it is only gone on with if the program is still parked.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start container " + id
 	defer d.lock(id)()

@@ -79,7 +79,7 @@ type Fake struct {
 
 var (
 	_ containers.Driver = (*Fake)(nil)
-	_ containers.Holder = (*Fake)(nil)
+	_ containers.Parker = (*Fake)(nil)
 )
 
 // NewFake returns an engine without images.

@@ -26,7 +26,7 @@ const (
 	OpList   Op = "list"
 
 	OpAttached Op = "attached"
-	OpHold     Op = "hold"
+	OpPark     Op = "park"
 
 	OpClose Op = "close"
 )

@@ -41,7 +41,7 @@ func testCreateAgain(t *testing.T, s *suite) {
 	// Only the identity is compared.
 	spec.Labels = map[string]string{"grant": "another"}
 	again("with other labels")
-	spec.Command, spec.Env, spec.Hold, spec.Attach = []string{"out:other"}, []string{"A=B"}, true, "no such mode"
+	spec.Command, spec.Env, spec.Park, spec.Attach = []string{"out:other"}, []string{"A=B"}, true, "no such mode"
 	again("made from something else")
 	spec.Image, spec.Mounts = s.img.Missing, []containers.Mount{{Source: "/no/such/folder", Target: "/x"}}
 	again("of an image that is gone, with a mount that is gone")

@@ -64,12 +64,12 @@ func testVisibleGPUs(_ *testing.T, s *suite) {
 	spec.Env = []string{key + "=all", "OTHER=1"} // a task cannot grant itself GPUs
 	s.equal("granted", s.output(spec), []string{key + "=GPU-1,GPU-2", "OTHER=1"})
 
-	held := s.spec("block:0")
-	held.Attach, held.GPUs = spec.Attach, spec.GPUs
-	id := s.startSpec(held)
+	seen := s.spec("block:0")
+	seen.Attach, seen.GPUs = spec.Attach, spec.GPUs
+	id := s.startSpec(seen)
 	got, err := s.d.Attached(s.ctx, id)
 	if err == nil {
-		err = containers.CheckGPUs(held, got, nil)
+		err = containers.CheckGPUs(seen, got, nil)
 	}
 	if err != nil {
 		s.Errorf("attached %+v: %v", got, err)

@@ -33,8 +33,8 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	conf, dir := config(spec), ""
-	if spec.Hold && d.CanHold() == nil {
-		if dir, err = d.makeHeld(ctx, cli, spec, conf, host); err != nil {
+	if spec.Park && d.CanPark() == nil {
+		if dir, err = d.makeParked(ctx, cli, spec, conf, host); err != nil {
 			if id, taken, _ := existing(ctx, cli, spec); id != "" && taken == nil {
 				return id, nil // made when that was possible
 			}
@@ -43,7 +43,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	}
 	id, made, err := d.create(ctx, cli, what, spec, conf, host)
 	if !made {
-		err = errors.Join(err, d.forgetHold(dir))
+		err = errors.Join(err, d.forgetParked(dir))
 	}
 	return id, err
 }

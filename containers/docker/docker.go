@@ -28,10 +28,10 @@ type Options struct {
 	// Network is the containers' network; empty: the engine's default. The
 	// host's and other containers' networks are refused.
 	Network string
-	// Init is the path of the program carma-init, and HoldDir an absolute folder
+	// Init is the path of the program carma-init, and ParkDir an absolute folder
 	// of this driver, both as the engine sees them; empty: containers cannot be
-	// held.
-	Init, HoldDir string
+	// parked.
+	Init, ParkDir string
 }
 
 // Driver talks to one Docker engine. It is safe for concurrent use.
@@ -52,7 +52,7 @@ type connection struct {
 
 var (
 	_ containers.Driver  = (*Driver)(nil)
-	_ containers.Holder  = (*Driver)(nil)
+	_ containers.Parker  = (*Driver)(nil)
 	_ containers.Checker = (*Driver)(nil)
 	_ containers.Ender   = (*Driver)(nil)
 )

@@ -42,7 +42,7 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "import the suite's image: %v\n", err)
 		return 1
 	}
-	if holdFolder, err = os.MkdirTemp("", "carma-hold"); err == nil {
+	if parkFolder, err = os.MkdirTemp("", "carma-hold"); err == nil {
 		err = buildInit(ctx)
 	}
 	if err != nil {
@@ -50,16 +50,16 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() {
-		_ = os.RemoveAll(holdFolder)
+		_ = os.RemoveAll(parkFolder)
 		_, _ = cli.ImageRemove(context.Background(), toolRef, client.ImageRemoveOptions{Force: true})
 	}()
 	return m.Run()
 }
 
-// holdFolder has the program carma-init and the driver's folder.
-var holdFolder string
+// parkFolder has the program carma-init and the driver's folder.
+var parkFolder string
 
-func initProgram() string { return filepath.Join(holdFolder, "carma-init") }
+func initProgram() string { return filepath.Join(parkFolder, "carma-init") }
 
 func buildInit(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", initProgram(), "carma/cmd/carma-init")
@@ -116,7 +116,7 @@ func importTool(ctx context.Context, cli *client.Client) error {
 // build machine often has no bridge.
 func newDriver(t *testing.T, host string) *Driver {
 	t.Helper()
-	d, err := New(Options{Host: host, Network: "none", Init: initProgram(), HoldDir: filepath.Join(holdFolder, "dir")})
+	d, err := New(Options{Host: host, Network: "none", Init: initProgram(), ParkDir: filepath.Join(parkFolder, "dir")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,12 +24,12 @@ import (
 type logFiles struct {
 	base string     // path of the newest
 	most int        // how many the engine keeps
-	held []*os.File // those not read to the end, the oldest first
+	open []*os.File // those not read to the end, the oldest first
 	buf  []byte
-	off  int64 // of buf in held[0]
+	off  int64 // of buf in open[0]
 	from int   // what of buf has been read
-	gap  bool  // output is missing before the newest of held
-	gaps []int // before which of held
+	gap  bool  // output is missing before the newest of open
+	gaps []int // before which of open
 }
 
 // logFilesOf returns the files of a container's log; nil where they cannot be
@@ -43,7 +43,7 @@ func (d *Driver) logFilesOf(c *container.InspectResponse) *logFiles {
 		return nil
 	}
 	f := &logFiles{base: c.LogPath, most: most}
-	if err := f.look(); err != nil || len(f.held) == 0 {
+	if err := f.look(); err != nil || len(f.open) == 0 {
 		f.close()
 		return nil
 	}
@@ -51,18 +51,18 @@ func (d *Driver) logFilesOf(c *container.InspectResponse) *logFiles {
 }
 
 func (f *logFiles) close() {
-	for _, file := range f.held {
+	for _, file := range f.open {
 		_ = file.Close()
 	}
-	f.held = nil
+	f.open = nil
 }
 
-// look opens the files that are newer than those that are held. It goes from
+// look opens the files that are newer than those that are open. It goes from
 // the newest to the oldest: if the engine renames them meanwhile, one may come
 // twice, and it begins again, but none is passed over.
 func (f *logFiles) look() error {
-	if n := len(f.held); n > 0 {
-		if same, err := sameFile(f.held[n-1], f.base); same || err != nil {
+	if n := len(f.open); n > 0 {
+		if same, err := sameFile(f.open[n-1], f.base); same || err != nil {
 			return err
 		}
 	}
@@ -77,18 +77,18 @@ func (f *logFiles) look() error {
 			}
 			continue
 		}
-		if !met && len(f.held) > 0 {
-			f.gaps = append(f.gaps, len(f.held))
+		if !met && len(f.open) > 0 {
+			f.gaps = append(f.gaps, len(f.open))
 		}
 		for i := len(found) - 1; i >= 0; i-- {
-			f.held = append(f.held, found[i])
+			f.open = append(f.open, found[i])
 		}
 		return nil
 	}
 	return nil // the next look will do
 }
 
-// walk opens files until it meets the newest that is held.
+// walk opens files until it meets the newest that is open.
 func (f *logFiles) walk() (found []*os.File, met, again bool, err error) {
 	for i := range f.most {
 		path := f.base
@@ -102,8 +102,8 @@ func (f *logFiles) walk() (found []*os.File, met, again bool, err error) {
 		if err != nil {
 			return found, false, false, err
 		}
-		if n := len(f.held); n > 0 {
-			if same, _ := sameFile(f.held[n-1], path); same {
+		if n := len(f.open); n > 0 {
+			if same, _ := sameFile(f.open[n-1], path); same {
 				_ = file.Close()
 				return found, true, false, nil
 			}
@@ -155,7 +155,7 @@ func (f *logFiles) next() ([]byte, error) {
 		if err := f.look(); err != nil {
 			return nil, err
 		}
-		last := len(f.held) == 1 // asked before reading: else the file is complete
+		last := len(f.open) == 1 // asked before reading: else the file is complete
 		if more, err := f.fill(); more || err != nil {
 			if err != nil {
 				return nil, err
@@ -165,8 +165,8 @@ func (f *logFiles) next() ([]byte, error) {
 		if last {
 			return nil, nil
 		}
-		_ = f.held[0].Close()
-		f.held, f.off, f.buf, f.from, searched = f.held[1:], 0, f.buf[:0], 0, 0
+		_ = f.open[0].Close()
+		f.open, f.off, f.buf, f.from, searched = f.open[1:], 0, f.buf[:0], 0, 0
 		for i := range f.gaps {
 			f.gaps[i]--
 		}
@@ -176,7 +176,7 @@ func (f *logFiles) next() ([]byte, error) {
 	}
 }
 
-// fill reads on in the oldest file that is held.
+// fill reads on in the oldest file that is open.
 func (f *logFiles) fill() (more bool, err error) {
 	f.off += int64(f.from)
 	have := copy(f.buf, f.buf[f.from:])
@@ -185,7 +185,7 @@ func (f *logFiles) fill() (more bool, err error) {
 	if cap(f.buf)-have < 64<<10 {
 		f.buf = append(make([]byte, 0, max(256<<10, 2*cap(f.buf))), f.buf...)
 	}
-	n, err := f.held[0].ReadAt(f.buf[have:cap(f.buf)], f.off+int64(have))
+	n, err := f.open[0].ReadAt(f.buf[have:cap(f.buf)], f.off+int64(have))
 	f.buf = f.buf[:have+n]
 	if errors.Is(err, io.EOF) {
 		err = nil

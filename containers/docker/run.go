@@ -32,7 +32,7 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 			return d.fail(ctx, cli, what, err)
 		}
 	}
-	if err := d.letGo(c); err != nil {
+	if err := d.unpark(c); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
@@ -88,14 +88,14 @@ func (d *Driver) Remove(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	dir := d.holdDirOf(ctx, cli, id)
+	dir := d.parkDirOf(ctx, cli, id)
 	_, err = cli.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	if errdefs.IsConflict(err) { // another Remove is at it
 		err = d.await(ctx, cli, id, container.WaitConditionRemoved)
 	}
 	if err == nil || errdefs.IsNotFound(err) {
 		d.starting.Delete(id)
-		if err := d.forgetHold(dir); err != nil {
+		if err := d.forgetParked(dir); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		return nil

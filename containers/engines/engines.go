@@ -21,7 +21,7 @@ type Settings struct {
 	Network string
 	// Attach is how containers get their GPUs, see [containers.Attach].
 	Attach containers.Attach
-	// Init is the path of carma-init; empty: containers cannot be held.
+	// Init is the path of carma-init; empty: containers cannot be parked.
 	Init string
 
 	DockerHost                             string
@@ -87,7 +87,7 @@ func (e Engine) Open(s Settings) (containers.Driver, error) {
 }
 
 func openDocker(s Settings) (containers.Driver, error) {
-	return docker.New(docker.Options{Host: s.DockerHost, Network: s.Network, Init: s.Init, HoldDir: filepath.Join(s.DataDir, "held")})
+	return docker.New(docker.Options{Host: s.DockerHost, Network: s.Network, Init: s.Init, ParkDir: filepath.Join(s.DataDir, "held")})
 }
 
 func openContainerd(s Settings) (containers.Driver, error) {

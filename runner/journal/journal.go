@@ -65,7 +65,7 @@ type Journal struct {
 	at   head // guarded by mu
 	// witnesses hold at outside the database; guarded by mu.
 	witnesses witnesses
-	reserve   int64
+	spare     int64
 }
 
 // Options are what a journal has beside its folder; the zero value is none of it.
@@ -74,9 +74,9 @@ type Options struct {
 	// folder's: it notices that the whole folder was set back. It may be lost,
 	// and it is no error if it cannot be written. Empty: there is none.
 	Outside string
-	// Reserve is how many bytes of the disk are kept for when there is no other
-	// room, see [Journal.GiveUpReserve]; a sixteenth of the disk at most.
-	Reserve int64
+	// Spare is how many bytes of the disk are kept free for when there is no other
+	// room, see [Journal.GiveUpSpare]; a sixteenth of the disk at most.
+	Spare int64
 }
 
 // Reader reads a journal. Reads see whole commits only, run beside the writer
@@ -105,7 +105,7 @@ func Open(dir string) (*Journal, error) { return OpenWith(dir, Options{}) }
 // OpenWith is Open with options.
 func OpenWith(dir string, o Options) (*Journal, error) {
 	j, err := open(dir, o)
-	if err != nil && errors.Is(classify(dir, err), ErrFull) && giveUpReserve(dir) {
+	if err != nil && errors.Is(classify(dir, err), ErrFull) && giveUpSpare(dir) {
 		j, err = open(dir, o) // SQLite needs room to begin with
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func open(dir string, o Options) (_ *Journal, err error) {
 	if err := private(dir); err != nil {
 		return nil, err
 	}
-	j := &Journal{Reader: Reader{dir: dir}, reserve: o.Reserve}
+	j := &Journal{Reader: Reader{dir: dir}, spare: o.Spare}
 	if j.lock, err = takeLock(dir); err != nil {
 		return nil, err
 	}

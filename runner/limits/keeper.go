@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// Keeper sets the limits of containers and sees to it that what they reserve is
-// given back. The driver adds a group's soft limit to those of all groups above
-// it, and takes it off again only when the limit is set to 0: a group that is
-// removed before leaves them too high. So a limit is written down before it is
-// set, and the note goes after it is cleared. All methods may be called from
-// several goroutines, for different containers.
+// Keeper sets the limits of containers and clears them again. The driver adds a
+// group's soft limit, which is guaranteed memory, to those of all groups above it.
+// It subtracts it only when the limit is set to 0, not when the group is removed.
+// So the Keeper writes a note before it sets a limit, and removes the note after
+// it has cleared the limit. All methods may be called from several goroutines,
+// for different containers.
 type Keeper struct {
 	Tool Tool
 	// Dir is the folder of the notes.
@@ -31,11 +31,11 @@ type note struct {
 	ID     string           `json:"id"`
 	Group  string           `json:"group"`
 	Limits map[string]Limit `json:"limits"` // by GPU
-	// Boot is the kernel's: with another one nothing is reserved any more.
+	// Boot is the kernel's: with another one nothing is guaranteed any more.
 	Boot string `json:"boot"`
 }
 
-// Limit limits the container id, whose process pid is held, on the GPUs
+// Limit limits the container id, which is parked and whose process is pid, on the GPUs
 // that l names by UUID. It may be repeated. After an error some of the limits may
 // be set.
 func (k *Keeper) Limit(ctx context.Context, id string, pid int, l map[string]Limit) error {
@@ -63,10 +63,10 @@ func (k *Keeper) Read(ctx context.Context, id, gpu string) (Limit, error) {
 	return k.Tool.Get(ctx, n.Group, gpu)
 }
 
-// Release clears a container's limits, while its control group is there, and
+// Clear clears a container's limits, while its control group is there, and
 // forgets them. One without limits is fine. An error says what may stay
-// reserved; the container is forgotten nevertheless, unless ctx ended.
-func (k *Keeper) Release(ctx context.Context, id string) error {
+// guaranteed; the container is forgotten nevertheless, unless ctx ended.
+func (k *Keeper) Clear(ctx context.Context, id string) error {
 	n, err := k.read(id)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -96,20 +96,20 @@ func (k *Keeper) clear(ctx context.Context, n note) error {
 
 // leaked is the error where a group went before its soft limit was cleared.
 func (k *Keeper) leaked(n note) error {
-	var reserved []string
+	var left []string
 	for _, gpu := range slices.Sorted(maps.Keys(n.Limits)) {
 		if l := n.Limits[gpu]; l.Soft > 0 {
-			reserved = append(reserved, fmt.Sprintf("%d MiB of %s", l.Soft/mib, gpu))
+			left = append(left, fmt.Sprintf("%d MiB of %s", l.Soft/mib, gpu))
 		}
 	}
-	if len(reserved) == 0 || n.Boot != k.boot() {
+	if len(left) == 0 || n.Boot != k.boot() {
 		return nil
 	}
-	return fmt.Errorf("control group %s is gone with %s reserved in the groups above it; until they go or the machine restarts, that stays", n.Group, strings.Join(reserved, ", "))
+	return fmt.Errorf("control group %s is gone with %s guaranteed in the groups above it; until they go or the machine restarts, that stays", n.Group, strings.Join(left, ", "))
 }
 
 // Sweep forgets the containers whose control groups are gone and returns what
-// may still be reserved for them. It is for the start: those that are there are
+// may still be guaranteed to them. It is for the start: those that are there are
 // cleared when their containers are removed.
 func (k *Keeper) Sweep() (leaked []error) {
 	files, err := filepath.Glob(filepath.Join(k.Dir, "*.json"))

@@ -54,10 +54,10 @@ func (m *machine) process(pid int, group string) string {
 	return dir
 }
 
-func (m *machine) reserved(gpu string, want int) {
+func (m *machine) guaranteed(gpu string, want int) {
 	m.Helper()
-	if got, err := m.smi.Reserved(gpu); err != nil || got != want {
-		m.Errorf("%d MiB of %s are reserved, %v; want %d", got, gpu, err, want)
+	if got, err := m.smi.Guaranteed(gpu); err != nil || got != want {
+		m.Errorf("%d MiB of %s are guaranteed, %v; want %d", got, gpu, err, want)
 	}
 }
 
@@ -165,8 +165,8 @@ func TestKeeper(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.reserved("GPU-a", 3)
-	m.reserved("GPU-b", 5)
+	m.guaranteed("GPU-a", 3)
+	m.guaranteed("GPU-b", 5)
 	if l, err := m.k.Read(t.Context(), "a", "GPU-b"); err != nil || l != two["GPU-b"] {
 		t.Errorf("read back: %+v, %v", l, err)
 	}
@@ -174,12 +174,12 @@ func TestKeeper(t *testing.T) {
 		t.Errorf("swept: %v", leaked)
 	}
 	for range 2 {
-		if err := m.k.Release(t.Context(), "a"); err != nil {
+		if err := m.k.Clear(t.Context(), "a"); err != nil {
 			t.Error(err)
 		}
 	}
-	m.reserved("GPU-a", 0)
-	m.reserved("GPU-b", 0)
+	m.guaranteed("GPU-a", 0)
+	m.guaranteed("GPU-b", 0)
 	calls, err := m.smi.Calls()
 	want := []string{"set GPU-a a 3 4", "set GPU-b a 5 5", "set GPU-a a 3 4", "set GPU-b a 5 5"}
 	if err != nil || len(calls) != 6 || !slices.Equal(calls[:4], want) {
@@ -196,12 +196,12 @@ func TestKeeperGone(t *testing.T) {
 		boot   string
 		leaked bool
 	}{
-		{"reserved", 3 * mib, "boot-1", true},
-		{"nothing reserved", 0, "boot-1", false},
+		{"guaranteed", 3 * mib, "boot-1", true},
+		{"nothing guaranteed", 0, "boot-1", false},
 		{"machine restarted", 3 * mib, "boot-2", false},
 	} {
 		for name, end := range map[string]func(*Keeper) error{
-			"release": func(k *Keeper) error { return k.Release(t.Context(), "a") },
+			"clear": func(k *Keeper) error { return k.Clear(t.Context(), "a") },
 			"sweep": func(k *Keeper) error {
 				for _, err := range k.Sweep() {
 					return err
@@ -240,7 +240,7 @@ func TestKeeperBroken(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Unknown Error") {
 		t.Errorf("limit: %v", err)
 	}
-	if err := m.k.Release(t.Context(), "a"); err == nil {
+	if err := m.k.Clear(t.Context(), "a"); err == nil {
 		t.Error("released by a tool that refuses")
 	}
 	if err := os.WriteFile(filepath.Join(m.k.Dir, "b.json"), []byte("{"), 0o600); err != nil {

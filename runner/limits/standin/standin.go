@@ -54,9 +54,9 @@ func (s *SMI) Calls() (out []string, err error) {
 	return out, err
 }
 
-// Reserved is what the groups above all others have reserved of a GPU, in MiB: a
+// Guaranteed is what the groups above all others guarantee of a GPU, in MiB: a
 // soft limit is taken off it only when it is lowered by the program.
-func (s *SMI) Reserved(gpu string) (int, error) {
+func (s *SMI) Guaranteed(gpu string) (int, error) {
 	b, err := os.ReadFile(filepath.Join(s.dir, "reserved."+gpu))
 	if os.IsNotExist(err) {
 		return 0, nil

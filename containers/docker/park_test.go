@@ -14,11 +14,11 @@ import (
 	"carma/containers"
 )
 
-// heldTool is a held container of the tool, and its number.
-func heldTool(t *testing.T, d *Driver, entrypoint ...string) (id string, pid int) {
+// parkedTool is a parked container of the tool, and its number.
+func parkedTool(t *testing.T, d *Driver, entrypoint ...string) (id string, pid int) {
 	t.Helper()
 	id, err := d.Create(t.Context(), containers.Spec{
-		Name: "carma-suite-" + strings.ToLower(rand.Text()), Image: toolRef, Hold: true, Entrypoint: entrypoint,
+		Name: "carma-suite-" + strings.ToLower(rand.Text()), Image: toolRef, Park: true, Entrypoint: entrypoint,
 		Labels: map[string]string{"carma.suite.test": "hold"},
 	})
 	if err != nil {
@@ -28,12 +28,12 @@ func heldTool(t *testing.T, d *Driver, entrypoint ...string) (id string, pid int
 		if err := d.Remove(context.Background(), id); err != nil {
 			t.Error(err)
 		}
-		left, err := os.ReadDir(d.opts.HoldDir)
+		left, err := os.ReadDir(d.opts.ParkDir)
 		if err != nil || len(left) != 0 {
-			t.Errorf("left in the folder of held containers: %v, %v", left, err)
+			t.Errorf("left in the folder of parked containers: %v, %v", left, err)
 		}
 	})
-	if pid, err = d.Hold(t.Context(), id); err != nil {
+	if pid, err = d.Park(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	return id, pid
@@ -43,7 +43,7 @@ func heldTool(t *testing.T, d *Driver, entrypoint ...string) (id string, pid int
 func TestHeldNotFound(t *testing.T) {
 	d := newDriver(t, "")
 	defer func() { _ = d.Close() }()
-	id, _ := heldTool(t, d, "/no/such/program")
+	id, _ := parkedTool(t, d, "/no/such/program")
 	if err := d.Start(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +55,12 @@ func TestHeldNotFound(t *testing.T) {
 	}
 }
 
-// TestHeldStopped: a held container ends when it is stopped, long before it
+// TestParkedStopped: a parked container ends when it is stopped, long before it
 // would be killed.
-func TestHeldStopped(t *testing.T) {
+func TestParkedStopped(t *testing.T) {
 	d := newDriver(t, "")
 	defer func() { _ = d.Close() }()
-	id, _ := heldTool(t, d)
+	id, _ := parkedTool(t, d)
 	if err := d.Signal(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +69,12 @@ func TestHeldStopped(t *testing.T) {
 	}
 }
 
-// TestHeldByAnother: another process finds a container held, and lets it go.
-func TestHeldByAnother(t *testing.T) {
+// TestParkedByAnother: another process finds a container parked, and lets it go.
+func TestParkedByAnother(t *testing.T) {
 	d, other := newDriver(t, ""), newDriver(t, "")
 	defer func() { _, _ = d.Close(), other.Close() }()
-	id, pid := heldTool(t, d)
-	if again, err := other.Hold(t.Context(), id); err != nil || again != pid {
+	id, pid := parkedTool(t, d)
+	if again, err := other.Park(t.Context(), id); err != nil || again != pid {
 		t.Errorf("process %d, %v, want %d", again, err, pid)
 	}
 	if err := other.Start(t.Context(), id); err != nil {
@@ -85,19 +85,19 @@ func TestHeldByAnother(t *testing.T) {
 	}
 }
 
-// TestHoldLabel: an image's own label names no folder of the host.
-func TestHoldLabel(t *testing.T) {
+// TestParkLabel: an image's own label names no folder of the host.
+func TestParkLabel(t *testing.T) {
 	d := newDriver(t, "")
 	defer func() { _ = d.Close() }()
 	outside := t.TempDir()
 	id, err := d.Create(t.Context(), containers.Spec{
-		Name: "carma-suite-" + strings.ToLower(rand.Text()), Image: toolRef, Labels: map[string]string{labelHold: outside},
+		Name: "carma-suite-" + strings.ToLower(rand.Text()), Image: toolRef, Labels: map[string]string{labelPark: outside},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Hold(t.Context(), id); err == nil {
-		t.Error("held by a label that is not the driver's")
+	if _, err := d.Park(t.Context(), id); err == nil {
+		t.Error("parked by a label that is not the driver's")
 	}
 	if err := d.Start(t.Context(), id); err != nil {
 		t.Fatal(err)

@@ -8,32 +8,33 @@ import (
 	"syscall"
 )
 
-// reserveFile takes up room on the disk that is given up when there is no
-// other, so that the ends of tasks can still be written.
-const reserveFile = "reserve"
+// spareFile takes up room on the disk. It is given up when the disk is full, so
+// that the ends of tasks can still be written. The setting, and the file in older
+// data folders, have the name reserve.
+const spareFile = "reserve"
 
-// Of the disk the reserve is at most this part.
-const reservePart = 16
+// sparePart: the spare room is at most one part in so many of the disk.
+const sparePart = 16
 
-// reserveSize is what is kept in reserve of o's disk.
-func (j *Journal) reserveSize() int64 {
+// spareSize is the size of the spare room on j's disk, in bytes.
+func (j *Journal) spareSize() int64 {
 	var s syscall.Statfs_t
 	if syscall.Statfs(j.dir, &s) != nil {
 		return 0
 	}
-	return min(j.reserve, int64(s.Blocks)*s.Bsize/reservePart)
+	return min(j.spare, int64(s.Blocks)*s.Bsize/sparePart)
 }
 
-// GiveUpReserve makes the room that is kept in reserve available and reports
-// whether there was any. The same call may work then that found none.
-func (j *Journal) GiveUpReserve() bool { return giveUpReserve(j.dir) }
+// GiveUpSpare makes the spare room available and reports whether there was any.
+// If so, a call that found no room may work now.
+func (j *Journal) GiveUpSpare() bool { return giveUpSpare(j.dir) }
 
-// giveUpReserve hands the room to SQLite's log at once, before whoever fills the
+// giveUpSpare hands the room to SQLite's log at once, before whoever fills the
 // disk takes it too: commits go there, and need no other room. The log may be
 // opened beside SQLite, which does not lock it; the database may not, as closing
 // it would end SQLite's locks.
-func giveUpReserve(dir string) bool {
-	path := filepath.Join(dir, reserveFile)
+func giveUpSpare(dir string) bool {
+	path := filepath.Join(dir, spareFile)
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 || os.Remove(path) != nil {
 		return false
@@ -50,15 +51,14 @@ func giveUpReserve(dir string) bool {
 	return true
 }
 
-// KeepReserve takes the reserve up again where there is room for it and as much
-// beside it. It reports whether there is a reserve now; with none wanted, there
-// always is.
-func (j *Journal) KeepReserve() bool {
-	size := j.reserveSize()
-	path := filepath.Join(j.dir, reserveFile)
+// KeepSpare takes the spare room up again if the disk has room for twice as much.
+// It reports whether there is spare room now, or none is wanted.
+func (j *Journal) KeepSpare() bool {
+	size := j.spareSize()
+	path := filepath.Join(j.dir, spareFile)
 	info, err := os.Stat(path)
 	switch {
-	case j.reserve == 0:
+	case j.spare == 0:
 		return errors.Is(err, fs.ErrNotExist) || os.Remove(path) == nil
 	case err == nil && info.Size() == size:
 		return true

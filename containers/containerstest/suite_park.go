@@ -14,15 +14,15 @@ import (
 	"carma/containers"
 )
 
-// holder is the driver as one that holds, and what its BeforeGone was told.
-func (s *suite) holder() (containers.Holder, *leavings) {
+// parker is the driver as one that parks, and what its BeforeGone was told.
+func (s *suite) parker() (containers.Parker, *leavings) {
 	s.Helper()
-	h, ok := s.d.(containers.Holder)
+	h, ok := s.d.(containers.Parker)
 	if !ok {
-		s.Skip("the driver holds no containers")
+		s.Skip("the driver parks no containers")
 	}
-	if err := h.CanHold(); err != nil {
-		s.Skipf("containers cannot be held here: %v", err)
+	if err := h.CanPark(); err != nil {
+		s.Skipf("containers cannot be parked here: %v", err)
 	}
 	l := &leavings{}
 	l.expected = h.BeforeGone(l.leave)
@@ -94,27 +94,27 @@ func groupFolders(pid int) (out []string) {
 	return out
 }
 
-func testHold(t *testing.T, s *suite) {
-	h, leaving := s.holder()
+func testPark(t *testing.T, s *suite) {
+	h, leaving := s.parker()
 	folder := t.TempDir()
 	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	spec := s.spec("read:/data/in", "out:two words", "env:A", "env:IMAGE", "dir", "user", "exit:3")
-	spec.Hold = true
+	spec.Park = true
 	spec.Env = []string{"A=1=2"}
 	spec.Mounts = []containers.Mount{{Source: folder, Target: "/data", ReadOnly: true}}
 	id := s.create(spec)
-	pid, err := h.Hold(s.ctx, id)
+	pid, err := h.Park(s.ctx, id)
 	if err != nil || pid <= 0 {
-		t.Fatalf("hold: process %d, %v", pid, err)
+		t.Fatalf("park: process %d, %v", pid, err)
 	}
 	leaving.watch(pid)
-	if again, err := h.Hold(s.ctx, id); err != nil || again != pid {
-		t.Errorf("hold again: process %d, %v, want %d", again, err, pid)
+	if again, err := h.Park(s.ctx, id); err != nil || again != pid {
+		t.Errorf("park again: process %d, %v, want %d", again, err, pid)
 	}
 	// The program prints "refused" if it does not wait for what comes now.
-	if err := os.WriteFile(filepath.Join(folder, "in"), []byte("written while it was held"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "in"), []byte("written while it was parked"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.d.Start(s.ctx, id); err != nil {
@@ -124,36 +124,36 @@ func testHold(t *testing.T, s *suite) {
 		t.Errorf("exit = %+v, want code 3", exit)
 	}
 	s.equal("output", s.logs(id, time.Time{}, false).lines(containers.Stdout),
-		[]string{"written while it was held", "two words", "A=1=2", ToolEnv, ToolWorkDir, ToolUser})
-	if again, err := h.Hold(s.ctx, id); err != nil || again != 0 {
-		t.Errorf("hold after its end: process %d, %v, want none", again, err)
+		[]string{"written while it was parked", "two words", "A=1=2", ToolEnv, ToolWorkDir, ToolUser})
+	if again, err := h.Park(s.ctx, id); err != nil || again != 0 {
+		t.Errorf("park after its end: process %d, %v, want none", again, err)
 	}
 	if err := leaving.check(id); err != nil {
 		t.Errorf("after its end: %v", err)
 	}
 
-	// One that may be held runs without, too, and with the image's command.
+	// One that may be parked runs without, too, and with the image's command.
 	spec = s.spec()
-	spec.Hold = true
-	s.equal("not held", s.output(spec), []string{strings.TrimPrefix(ToolDefault, "out:")})
+	spec.Park = true
+	s.equal("not parked", s.output(spec), []string{strings.TrimPrefix(ToolDefault, "out:")})
 	spec = s.spec()
-	spec.Hold, spec.Command, spec.Entrypoint = true, nil, []string{ToolPath, "out:alone"}
+	spec.Park, spec.Command, spec.Entrypoint = true, nil, []string{ToolPath, "out:alone"}
 	s.equal("entrypoint without the image's command", s.output(spec), []string{"alone"})
 }
 
-func testHoldOnly(t *testing.T, s *suite) {
-	h, leaving := s.holder()
+func testParkOnly(t *testing.T, s *suite) {
+	h, leaving := s.parker()
 	folder := t.TempDir()
 	if err := os.Chmod(folder, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	spec := s.spec("write:/data/ran")
-	spec.Hold = true
+	spec.Park = true
 	spec.Mounts = []containers.Mount{{Source: folder, Target: "/data"}}
 	id := s.create(spec)
-	pid, err := h.Hold(s.ctx, id)
+	pid, err := h.Park(s.ctx, id)
 	if err != nil || pid <= 0 {
-		t.Fatalf("hold: process %d, %v", pid, err)
+		t.Fatalf("park: process %d, %v", pid, err)
 	}
 	leaving.watch(pid)
 	if err := s.d.Remove(s.ctx, id); err != nil {

@@ -7,35 +7,35 @@ import (
 	"carma/containers"
 )
 
-// firstHeld is the process number of the first container that a [Fake] holds;
+// firstParked is the process number of the first container that a [Fake] holds;
 // the others follow.
-const firstHeld = 4_000_001
+const firstParked = 4_000_001
 
-// HeldPID is the process number of the nth container, from 1 on, that a [Fake]
+// ParkedPID is the process number of the nth container, from 1 on, that a [Fake]
 // has made. No machine has processes of that number.
-func HeldPID(n int) int { return firstHeld + n - 1 }
+func ParkedPID(n int) int { return firstParked + n - 1 }
 
-// CanHold returns nil.
-func (f *Fake) CanHold() error { return nil }
+// CanPark returns nil.
+func (f *Fake) CanPark() error { return nil }
 
-// Hold makes a container's process without its script.
-func (f *Fake) Hold(ctx context.Context, id string) (int, error) {
-	lost, err := f.call(ctx, OpHold)
+// Park makes a container's process without its script.
+func (f *Fake) Park(ctx context.Context, id string) (int, error) {
+	lost, err := f.call(ctx, OpPark)
 	if err != nil {
 		return 0, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c, err := f.get("hold", id)
+	c, err := f.get("park", id)
 	switch {
 	case err != nil:
 		return 0, err
 	case c.state != containers.StateCreated:
 		return 0, lost
-	case !c.spec.Hold:
-		return 0, fmt.Errorf("hold container %s: it was not made to be held", id)
+	case !c.spec.Park:
+		return 0, fmt.Errorf("park container %s: it was not made to be parked", id)
 	}
-	return HeldPID(c.number), lost
+	return ParkedPID(c.number), lost
 }
 
 // BeforeGone sets what is called when a container's end is told, or before it

@@ -5,13 +5,14 @@ import (
 	"fmt"
 )
 
-// CanHold returns nil: what has been made in the kernel and not started is held.
-func (d *Driver) CanHold() error { return nil }
+// CanPark returns nil: a container that is made in the kernel and not started is
+// parked.
+func (d *Driver) CanPark() error { return nil }
 
-// Hold makes the container in the kernel. Its process is runc's, which waits in
+// Park makes the container in the kernel. Its process is runc's, which waits in
 // the container's control group to become the program.
-func (d *Driver) Hold(ctx context.Context, id string) (pid int, err error) {
-	what := "hold container " + id
+func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
+	what := "park container " + id
 	defer d.lock(id)()
 	r, err := d.look(ctx, id)
 	if err != nil {

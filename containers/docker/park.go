@@ -1,0 +1,168 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"carma/containers"
+)
+
+// Docker has no state between created and running. So a container that may be
+// parked begins with our program carma-init. It waits for a file in a folder of
+// the host and then becomes the container's own program. Containers of older
+// versions must be found, so the names on disk and in labels stay (hold, release).
+const (
+	// labelPark names the folder on the host.
+	labelPark = "carma.docker/hold"
+	goFile    = "release"
+	// The paths of the program and the folder in a container.
+	initTarget = "/.carma/init"
+	parkTarget = "/.carma/hold"
+)
+
+// CanPark says why containers cannot be parked: the program is missing, or the
+// engine is another machine's.
+func (d *Driver) CanPark() error {
+	if d.opts.Init == "" || d.opts.ParkDir == "" {
+		return errors.New("carma-init is not there, which parks Docker's containers; it belongs beside carma (make build)")
+	}
+	if _, err := os.Stat(d.opts.Init); err != nil {
+		return fmt.Errorf("carma-init, which parks Docker's containers: %w", err)
+	}
+	if host := d.conn.Load().cli.DaemonHost(); !local(host) {
+		return fmt.Errorf("the engine at %s is not this machine's", host)
+	}
+	return nil
+}
+
+// makeParked puts our program before a container's own. It returns the folder of
+// the file that the program waits for.
+func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec containers.Spec, c *container.Config, h *container.HostConfig) (string, error) {
+	argv := slices.Concat(spec.Entrypoint, spec.Command)
+	if len(spec.Entrypoint) == 1 && spec.Entrypoint[0] == "" { // the image's is cleared
+		argv = slices.Clone(spec.Command)
+	}
+	if len(spec.Entrypoint) == 0 {
+		img, err := cli.ImageInspect(ctx, spec.Image)
+		if err != nil {
+			return "", err
+		}
+		if img.Config != nil {
+			args := spec.Command
+			if len(args) == 0 {
+				args = img.Config.Cmd
+			}
+			argv = slices.Concat(img.Config.Entrypoint, args)
+		}
+	}
+	if len(argv) == 0 {
+		return "", nil // the engine has its own words for this
+	}
+	if err := os.MkdirAll(d.opts.ParkDir, 0o755); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(d.opts.ParkDir, spec.Name+"-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // whoever the container runs as
+	}
+	if err != nil {
+		return "", err
+	}
+	c.Entrypoint, c.Cmd = slices.Concat([]string{initTarget, "hold", parkTarget}, argv), nil
+	labels := map[string]string{labelPark: dir}
+	for k, v := range c.Labels {
+		labels[k] = v
+	}
+	c.Labels = labels
+	for source, target := range map[string]string{d.opts.Init: initTarget, dir: parkTarget} {
+		h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeBind, Source: source, Target: target, ReadOnly: true})
+	}
+	return dir, nil
+}
+
+// parkDir is the folder of a container that may be parked, or "" for any other
+// container. An image can set the label too, so only our folders count.
+func (d *Driver) parkDir(c container.InspectResponse) string {
+	if c.Config == nil || d.opts.ParkDir == "" {
+		return ""
+	}
+	dir := c.Config.Labels[labelPark]
+	if dir == "" || filepath.Dir(dir) != filepath.Clean(d.opts.ParkDir) || filepath.Base(dir) == ".." {
+		return ""
+	}
+	return dir
+}
+
+// Park starts the container. Its program does not begin.
+func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
+	what := "park container " + short(id)
+	defer d.lock(id)()
+	c, cli, err := d.inspect(ctx, what, id)
+	if err != nil {
+		return 0, err
+	}
+	if state(c.State.Status) == containers.StateExited {
+		return 0, nil
+	}
+	dir := d.parkDir(c)
+	if dir == "" {
+		return 0, fmt.Errorf("%s: it was not made to be parked", what)
+	}
+	if _, err := os.Stat(filepath.Join(dir, goFile)); err == nil {
+		return 0, nil
+	}
+	if state(c.State.Status) == containers.StateCreated {
+		if _, err := cli.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
+			return 0, d.fail(ctx, cli, what, err)
+		}
+		if c, _, err = d.inspect(ctx, what, id); err != nil {
+			return 0, err
+		}
+	}
+	return c.State.Pid, nil
+}
+
+// unpark lets the program of a parked container run.
+func (d *Driver) unpark(c container.InspectResponse) error {
+	dir := d.parkDir(c)
+	if dir == "" {
+		return nil
+	}
+	f, err := os.Create(filepath.Join(dir, goFile))
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// forgetParked removes a container's folder.
+func (d *Driver) forgetParked(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	return os.RemoveAll(dir)
+}
+
+// parkDirOf is the folder of the container id; empty: it has none.
+func (d *Driver) parkDirOf(ctx context.Context, cli *client.Client, id string) string {
+	if d.opts.ParkDir == "" {
+		return ""
+	}
+	res, err := cli.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		return "" // it is gone, or its folder stays behind
+	}
+	return d.parkDir(res.Container)
+}
+
+// BeforeGone returns false: the engine removes the control group as soon as the
+// program has ended.
+func (d *Driver) BeforeGone(func(ctx context.Context, id string)) bool { return false }

@@ -1,0 +1,24 @@
+package containers
+
+import "context"
+
+// Parker is a [Driver] that can park containers. A parked container has a process
+// and a control group, but its program has not begun. So its limits can be set
+// before the program looks at the GPU.
+type Parker interface {
+	// CanPark says why containers cannot be parked here; nil: they can. It does not
+	// ask the engine.
+	CanPark() error
+	// Park does what Start does, but the program does not begin. A later Start
+	// lets it run, also from another process. The container must have been
+	// created with [Spec.Park]. pid is the container's process on this machine,
+	// which is in the container's control group; 0: the program runs or has run.
+	// Park may be repeated. Its errors are those of Start.
+	Park(ctx context.Context, id string) (pid int, err error)
+	// BeforeGone sets a function that is called with a container's id while its
+	// control group is still there, when its program has ended or is about to be
+	// killed. The function may be called more than once for a container.
+	// BeforeGone returns false if the engine removes the group too early for
+	// that. Call it before the first Park.
+	BeforeGone(call func(ctx context.Context, id string)) bool
+}
