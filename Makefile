@@ -121,7 +121,7 @@ try-onnxruntime:
 PYTHON ?= python3
 DATA   ?= ../shared/data
 train-gpumemnet: ## train estimator gpumemnet (DATA=folder, PYTHON=one with estimator/training/requirements.txt)
-	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/gpumemnet.py --data $(DATA)/gpumemnet --out estimator/gpumemnet
+	OMP_NUM_THREADS=1 $(PYTHON) estimator/training/gpumemnet.py --data $(DATA)/gpumemnet --out estimator/rivals/gpumemnet
 
 train-estimator: ## learn the correction and the bounds of estimator carma (DATA=, PYTHON= as above)
 	mkdir -p .cache

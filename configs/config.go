@@ -49,10 +49,8 @@ type Config struct {
 	// Attach is how a container gets its GPUs: auto, device-request, runtime,
 	// cdi or simulated.
 	Attach string
-	// Estimator predicts the memory of tasks that do not declare it;
-	// Environment is the software and GPU it assumes; empty: the one measured on
-	// the GPUs there are, else its default.
-	Estimator   string
+	// Environment is the software and GPU that estimates of memory assume; empty:
+	// the one measured on the GPUs there are, else its default.
 	Environment string
 	// Probe is which tasks are probed before they are queued: asked, unknown
 	// or never. ProbeTimeout and ProbeMemory bound a probe.
@@ -153,7 +151,6 @@ func Default() Config {
 
 		ContainerdNamespace: "carma",
 
-		Estimator:      "carma",
 		Probe:          "asked",
 		ProbeTimeout:   2 * time.Minute,
 		ProbeMemory:    8 * units.GiB,

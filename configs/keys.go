@@ -83,10 +83,7 @@ var keys = []key{
 	{"pull", "when images are fetched: missing, always or never", func(c *Config) any { return &c.Pull }, func(c *Config) error {
 		return oneOf("pull rule", c.Pull, PullRules)
 	}},
-	{"estimator", "predicts the GPU memory of tasks that do not declare it: " + strings.Join(Estimators, ", "), func(c *Config) any { return &c.Estimator }, func(c *Config) error {
-		return oneOf("estimator", c.Estimator, Estimators)
-	}},
-	{"environment", "software and GPU the `estimator` assumes; carma estimate --help lists them", func(c *Config) any { return &c.Environment }, nil},
+	{"environment", "software and GPU that estimates of memory assume; carma estimate --help lists them", func(c *Config) any { return &c.Environment }, nil},
 	{"probe", "which tasks are probed before they are queued: asked (with --probe), unknown (also where nothing is known) or never", func(c *Config) any { return &c.Probe }, func(c *Config) error {
 		return oneOf("choice", c.Probe, Probes)
 	}},
@@ -303,9 +300,10 @@ var (
 	Probes       = []string{"asked", "unknown", "never"}
 	Visibilities = []string{"private", "open"}
 	PullRules    = []string{"missing", "always", "never"}
-	Estimators   = []string{"carma", "gpumemnet", "gpumemnet-transformer", "horus", "faketensor", "dnnmem", "llmem", "deepspeed"}
-	LogLevels    = []string{"debug", "info", "warn", "error"}
-	LogFormats   = []string{"auto", "console", "json"}
+	// Estimators that memory is booked by. Others are for comparison (carma estimate).
+	Estimators = []string{"carma"}
+	LogLevels  = []string{"debug", "info", "warn", "error"}
+	LogFormats = []string{"auto", "console", "json"}
 )
 
 var namespaceName = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)

@@ -265,7 +265,15 @@ func parse(path string, data []byte) (values map[string]any, lines map[string]in
 	return values, lines, nil
 }
 
+// gone are settings of earlier versions, with what became of them.
+var gone = map[string]string{
+	"estimator": "is no setting any more: memory is booked by carma's own estimator; take the line out (`carma estimate` compares it with others)",
+}
+
 func unknownKey(name string) string {
+	if what, ok := gone[name]; ok {
+		return name + " " + what
+	}
 	if near := nearest.Near(name, Keys()); len(near) > 0 {
 		return fmt.Sprintf("unknown key %q; did you mean %s?", name, near[0])
 	}

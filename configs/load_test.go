@@ -137,6 +137,7 @@ func TestWrongFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"polcy: magm":                          `FILE:1: unknown key "polcy"; did you mean policy?`,
 		"\n\nmin_free: 5G":                     `FILE:3: unknown key "min_free"; did you mean min-free?`,
+		"estimator: horus":                     "FILE:1: estimator is no setting any more: memory is booked by carma's own estimator; take the line out (`carma estimate` compares it with others)",
 		"banana: 1":                            "FILE:1: unknown key \"banana\"; `carma config` lists the keys",
 		"policy: mgam":                         `FILE:1: policy: unknown policy "mgam"; did you mean magm?`,
 		"speed: fast":                          `FILE:1: speed: "fast" is not a number`,

@@ -32,7 +32,7 @@ func TestAdopted(t *testing.T) {
 		"KILL":                     {syscall.SIGKILL, nil},
 		"TERM, another policy":     {syscall.SIGTERM, []string{"--policy", "round-robin", "--speed", "90"}},
 		"KILL, other limits":       {syscall.SIGKILL, []string{"--shrink", "0s", "--watchdog", "off", "--memory-caps", "off"}},
-		"KILL, another estimator":  {syscall.SIGKILL, []string{"--estimator", "horus", "--policy", "carma"}},
+		"KILL, other estimates":    {syscall.SIGKILL, []string{"--environment", "h100-2026-11", "--policy", "carma"}},
 		"INT, other mounts, grace": {syscall.SIGINT, []string{"--allowed-mounts", "/nowhere", "--stop-grace", "3s"}},
 	} {
 		t.Run(name, func(t *testing.T) {

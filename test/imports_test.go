@@ -2,9 +2,13 @@ package test
 
 import (
 	"encoding/json"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -17,7 +21,7 @@ var allowed = map[string][]string{
 	"carma/mapper/interference":           {},
 	"carma/mapper/words":                  {"carma/mapper"},
 	"carma/mapper/sim":                    {"carma/mapper", "carma/mapper/interference", "carma/mapper/words"},
-	"carma/mapper/sim/study":              {"carma/configs", "carma/estimator/networks/zoo", "carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/evaluate", "carma/estimator/methods", "carma/mapper", "carma/mapper/sim"},
+	"carma/mapper/sim/study":              {"carma/configs", "carma/estimator/networks/zoo", "carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator", "carma/estimator/booking", "carma/estimator/environment", "carma/estimator/evaluate", "carma/estimator/methods", "carma/estimator/rivals", "carma/mapper", "carma/mapper/sim"},
 	"carma/mapper/sim/fit":                {"carma/mapper/sim", "carma/mapper/sim/pairs"},
 	"carma/mapper/sim/pairs":              {"carma/mapper/sim"},
 	"carma/containers":                    {},
@@ -39,11 +43,12 @@ var allowed = map[string][]string{
 	"carma/estimator/environment":         {"carma/estimator/step"},
 	"carma/estimator/residual":            {"carma/configs/models", "carma/estimator/onnx", "carma/estimator/step"},
 	"carma/estimator/figures":             {"carma/configs/models", "carma/estimator/onnx", "carma/estimator/step"},
-	"carma/estimator/methods":             {"carma/configs/models", "carma/estimator/figures", "carma/estimator/gpumemnet", "carma/estimator/onnx", "carma/estimator/residual", "carma/estimator/step"},
+	"carma/estimator/methods":             {"carma/configs/models", "carma/estimator/figures", "carma/estimator/onnx", "carma/estimator/residual", "carma/estimator/step"},
+	"carma/estimator/rivals/gpumemnet":    {"carma/configs/models", "carma/estimator/onnx"},
+	"carma/estimator/rivals":              {"carma/configs/models", "carma/estimator/methods", "carma/estimator/onnx", "carma/estimator/step"},
 	"carma/estimator/evaluate":            {"carma/configs/models", "carma/estimator", "carma/estimator/environment", "carma/estimator/methods"},
 	"carma/estimator/booking":             {"carma/configs/models", "carma/estimator/networks/zoo", "carma/configs/workloads", "carma/estimator", "carma/estimator/environment", "carma/estimator/figures", "carma/estimator/methods", "carma/estimator/onnx", "carma/estimator/residual", "carma/mapper", "carma/mapper/interference"},
 	"carma/estimator/onnx":                {},
-	"carma/estimator/gpumemnet":           {"carma/configs/models", "carma/estimator/onnx"},
 	"carma/configs":                       {"carma/mapper"},
 	"carma/configs/workloads":             {},
 	"carma/configs/servers":               {},
@@ -135,6 +140,84 @@ func TestImports(t *testing.T) {
 	if seen < len(allowed)-1 {
 		t.Errorf("only %d of %d listed packages were found", seen, len(allowed))
 	}
+}
+
+// offPath is what is for comparison, evaluation, import and replay: nothing that a
+// task's run needs (docs/design.md, Packages).
+var offPath = []string{
+	"carma/cmd/carma/report", "carma/configs/traces", "carma/estimator/evaluate", "carma/estimator/rivals",
+	"carma/mapper/sim/pairs", "carma/mapper/sim/study",
+}
+
+// readers read files of others. A command does so as its user, the daemon,
+// which may be root, never.
+var readers = []string{"carma/estimator/networks/onnxfile", "carma/estimator/networks/summary", "carma/configs/taskfile"}
+
+// TestDaemonWithoutLab: nothing of the lab is below the daemon, what its command
+// wires, or run; no reader below the daemon.
+func TestDaemonWithoutLab(t *testing.T) {
+	program := depsOf(t, "carma/cmd/carma")
+	for name, c := range map[string]struct{ without, needs []string }{
+		"daemon": {slices.Concat(offPath, readers), []string{"carma/configs", "carma/estimator/booking"}},
+		"run":    {offPath, []string{"carma/runner/api"}},
+	} {
+		roots := importsOf(t, "../cmd/carma/"+name+"*.go", "../cmd/carma/"+name+"/*.go")
+		for _, needed := range c.needs {
+			if !slices.Contains(roots, needed) {
+				t.Errorf("the files of carma %s were not found: none imports %s", name, needed)
+			}
+		}
+		if name == "daemon" {
+			roots = append(roots, "carma/runner")
+		}
+		all := depsOf(t, roots...)
+		for _, of := range c.without {
+			below := func(path string) bool { return path == of || strings.HasPrefix(path, of+"/") }
+			if i := slices.IndexFunc(all, below); i >= 0 {
+				t.Errorf("%s is below carma %s; it is for other commands", all[i], name)
+			}
+			if !slices.ContainsFunc(program, below) {
+				t.Errorf("no command has %s; take it out of the list", of)
+			}
+		}
+	}
+}
+
+// importsOf are our packages that the files of some patterns import.
+func importsOf(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	var list []string
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range f.Imports {
+				if path, err := strconv.Unquote(i.Path.Value); err == nil && strings.HasPrefix(path, "carma/") {
+					list = append(list, path)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// depsOf are some packages and all below them.
+func depsOf(t *testing.T, packages ...string) []string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list", "-deps"}, packages...)...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(out))
 }
 
 func lookUp(path string) ([]string, bool) {

@@ -56,7 +56,7 @@ func runDaemon(ctx context.Context, config configs.Config, log zerolog.Logger, r
 	}
 	defer closing(log, "the engine's client", driver.Close)
 
-	predicts, err := booking.NewPredictor(config.Estimator, config.Environment)
+	predicts, err := booking.NewPredictor(config.Environment)
 	if err != nil {
 		return usagef("", "%v", err)
 	}

@@ -25,7 +25,7 @@ func TestEnvironmentByGPUs(t *testing.T) {
 		{"a100-2024", 1769 * units.MiB, runner.Options{}},
 		{"", 525 * units.MiB, runner.Options{SetSpeed: func(float64) {}}},
 	} {
-		p, err := booking.NewPredictor("carma", c.configured)
+		p, err := booking.NewPredictor(c.configured)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"carma/estimator/networks"
 	"carma/estimator/networks/zoo"
 	"carma/estimator/probe"
+	"carma/estimator/rivals"
 )
 
 // estimateOptions are the flags of estimate.
@@ -63,7 +64,7 @@ Of a model that carma does not know a few figures say something: --params,
 	o.few.flags(cmd)
 	o.probe.flags(f)
 	f.BoolVar(&o.probing, "probe", false, "run the first steps of the image's program on the CPU")
-	f.StringSliceVar(&o.estimators, "estimator", nil, "these `estimators` only: "+strings.Join(names(booking.Methods()), ", "))
+	f.StringSliceVar(&o.estimators, "estimator", nil, "these `estimators` only: "+strings.Join(names(rivals.All(booking.Own())), ", "))
 	f.StringVar(&o.environment, "environment", environments.Default, "software and GPU it will run on: "+strings.Join(environments.Names(), ", "))
 	f.Float64Var(&o.confidence, "confidence", 0.95, "that the upper bound holds, between 0 and 1")
 	f.StringVarP(&o.output, "output", "o", "", "write the configuration to a `file` (JSON)")
@@ -159,7 +160,7 @@ func (a *app) subject(cmd *cobra.Command, o estimateOptions, args []string) (*mo
 
 // methods are the estimators asked for.
 func (o *estimateOptions) methods() ([]methods.Method, error) {
-	all := booking.Methods()
+	all := rivals.All(booking.Own())
 	if len(o.estimators) == 0 || slices.Contains(o.estimators, "all") {
 		return all, nil
 	}

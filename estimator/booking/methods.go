@@ -7,14 +7,9 @@ import (
 	"carma/estimator/residual"
 )
 
-// Methods are carma's own estimator and the published ones.
-func Methods() []methods.Method {
-	return methods.All(append([]methods.Method{own()}, methods.Classifiers()...)...)
-}
-
-// own is carma's estimator, with the learned correction where there is
-// a library to run it.
-func own() *methods.Carma {
+// Own is carma's estimator, with the learned correction where there is a library
+// to run it.
+func Own() methods.Method {
 	if s := onnx.Status(); !s.On {
 		return &methods.Carma{Why: s.Why}
 	}

@@ -1,7 +1,6 @@
 package booking
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,24 +20,19 @@ import (
 // or of its model, else what an estimator makes of the model's layers.
 type Predictor struct {
 	Catalogue
-	standard    string
 	environment environments.Environment
-	methods     []methods.Method
+	method      methods.Method
 }
 
-// NewPredictor returns one that asks standard where a task names no estimator.
-// It knows the software and the GPUs of the machine as an environment of
-// estimator/environment. An error names what is unknown, and the nearest.
-func NewPredictor(standard, environment string) (*Predictor, error) {
+// NewPredictor returns one that knows the software and the GPUs of the machine as
+// an environment of estimator/environment. An error names what is unknown, and
+// the nearest.
+func NewPredictor(environment string) (*Predictor, error) {
 	env, err := environments.Named(environment)
 	if err != nil {
 		return nil, fmt.Errorf("environment: %w", err)
 	}
-	p := &Predictor{NewCatalogue(), standard, env, Methods()}
-	if _, err := methods.Find(p.methods, standard); err != nil {
-		return nil, fmt.Errorf("estimator: %w", err)
-	}
-	return p, nil
+	return &Predictor{NewCatalogue(), env, Own()}, nil
 }
 
 // ForGPUs goes over to the environment that was measured on these models of
@@ -65,24 +59,22 @@ func (p *Predictor) Estimate(q estimator.Query) (estimator.Estimate, error) {
 	return p.corrected(q, e), nil
 }
 
-// unseen estimates without earlier runs. Measured workloads are part of
-// estimator carma; any other is asked alone.
+// unseen estimates without earlier runs, by what was measured of a workload
+// first. It refuses any estimator but carma's.
 func (p *Predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
-	name := cmp.Or(q.Estimator, p.standard)
+	if q.Declared == 0 && q.Estimator != "" && q.Estimator != p.method.Name() {
+		return estimator.Estimate{}, fmt.Errorf("memory is booked by estimator %s; leave %q out (carma estimate compares with others), or say the memory with --mem", p.method.Name(), q.Estimator)
+	}
 	if q.Declared == 0 && q.Model == "" && q.Network == nil && q.Few != (estimator.Few{}) {
-		return p.few(name, q)
+		return p.few(q)
 	}
 	if q.Declared > 0 || q.Model == "" && q.Network == nil {
 		return p.Catalogue.Estimate(q)
 	}
-	if name == "carma" && q.Network == nil {
+	if q.Network == nil {
 		if e, err := p.Catalogue.Estimate(q); err == nil && !e.WholeGPU || !zoo.Known(q.Model) {
 			return p.here(e), withNetworks(err)
 		}
-	}
-	m, err := methods.Find(p.methods, name)
-	if err != nil {
-		return estimator.Estimate{}, err
 	}
 	c, err := networkOf(q)
 	if err != nil {
@@ -92,7 +84,7 @@ func (p *Predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 	if c.Origin == "probe" {
 		model += ", from the probe,"
 	}
-	return p.ask(m, methods.Subject{Config: c}, model, c.Train.Batch)
+	return p.ask(methods.Subject{Config: c}, model, c.Train.Batch)
 }
 
 // here is a measured figure in the daemon's environment: workloads were measured
@@ -113,16 +105,12 @@ func (p *Predictor) here(e estimator.Estimate) estimator.Estimate {
 }
 
 // few answers for a model of which only a few figures are known.
-func (p *Predictor) few(name string, q estimator.Query) (estimator.Estimate, error) {
-	m, err := methods.Find(p.methods, name)
-	if err != nil {
-		return estimator.Estimate{}, err
-	}
+func (p *Predictor) few(q estimator.Query) (estimator.Estimate, error) {
 	f := figures.Figures{Family: models.Family(q.Few.Family), Params: q.Few.Params, Input: q.Few.Input, Layers: q.Few.Layers, Batch: q.Batch, GPUs: q.GPUs}
 	if err := f.Check(); err != nil {
 		return estimator.Estimate{}, err
 	}
-	e, err := p.ask(m, methods.Subject{Figures: &f}, fmt.Sprintf("unknown %s of %d parameters", f.Family, f.Params), q.Batch)
+	e, err := p.ask(methods.Subject{Figures: &f}, fmt.Sprintf("unknown %s of %d parameters", f.Family, f.Params), q.Batch)
 	if most := units.Bytes(p.environment.Capacity); most > 0 && e.Memory >= most {
 		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: e.Detail + ": the bound is more than such a GPU has, so it gets whole GPUs; --mem lets it share"}, err
 	}
@@ -130,9 +118,10 @@ func (p *Predictor) few(name string, q estimator.Query) (estimator.Estimate, err
 	return e, err
 }
 
-// ask has a method answer for the daemon's environment.
-func (p *Predictor) ask(m methods.Method, s methods.Subject, model string, batch int) (estimator.Estimate, error) {
+// ask has carma's method answer for the daemon's environment.
+func (p *Predictor) ask(s methods.Subject, model string, batch int) (estimator.Estimate, error) {
 	s.Environment, s.Capacity = &p.environment.Environment, p.environment.Capacity
+	m := p.method
 	a, err := m.Estimate(s)
 	if errors.Is(err, methods.ErrNotApplicable) {
 		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: fmt.Sprintf("estimator %s says nothing of %s, so it gets whole GPUs: %v", m.Name(), model, err)}, nil

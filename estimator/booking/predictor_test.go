@@ -19,7 +19,7 @@ var fewQuery = estimator.Query{Few: estimator.Few{Params: 25_000_000, Family: "c
 
 func testPredictor(t *testing.T) *Predictor {
 	t.Helper()
-	p, err := NewPredictor("carma", "")
+	p, err := NewPredictor("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,15 +117,30 @@ func TestFewFigures(t *testing.T) {
 		t.Errorf("large: %+v, %v", e, err)
 	}
 	q = fewQuery
-	q.Estimator = "horus"
-	if e, err := p.Estimate(q); err != nil || !e.WholeGPU || !strings.Contains(e.Detail, "estimator horus says nothing") {
-		t.Errorf("horus: %+v, %v", e, err)
+	q.Estimator = "carma"
+	if e, err := p.Estimate(q); err != nil || e.Memory == 0 {
+		t.Errorf("by name: %+v, %v", e, err)
+	}
+}
+
+// TestOthersAreNotBooked: the estimators that carma is compared with book nothing.
+func TestOthersAreNotBooked(t *testing.T) {
+	p := testPredictor(t)
+	for _, q := range []estimator.Query{{Model: "resnet50", Batch: 64}, fewQuery, {}} {
+		q.Estimator = "horus"
+		if e, err := p.Estimate(q); err == nil || !strings.Contains(err.Error(), `booked by estimator carma; leave "horus" out`) {
+			t.Errorf("%+v, %v", e, err)
+		}
+		q.Declared = units.GiB
+		if e, err := p.Estimate(q); err != nil || e.Memory != units.GiB {
+			t.Errorf("declared: %+v, %v", e, err)
+		}
 	}
 }
 
 func TestFewFiguresWithout(t *testing.T) {
 	p := testPredictor(t)
-	p.methods = methods.All(&methods.Carma{Why: "no library"})
+	p.method = &methods.Carma{Why: "no library"}
 	if e, err := p.Estimate(fewQuery); err != nil || !e.WholeGPU || !strings.Contains(e.Detail, "no library") {
 		t.Errorf("without the library: %+v, %v", e, err)
 	}
@@ -145,7 +160,7 @@ func TestMeasuredElsewhere(t *testing.T) {
 	q := estimator.Query{Model: "resnet18/cifar100", Batch: 64, GPUs: 1}
 	at := func(environment string) estimator.Estimate {
 		t.Helper()
-		p, err := NewPredictor("carma", environment)
+		p, err := NewPredictor(environment)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,7 @@ import (
 	"carma/estimator/networks/zoo"
 	"carma/estimator/onnx"
 	"carma/estimator/residual"
+	"carma/estimator/rivals"
 )
 
 // The tables stand between these lines of the document.
@@ -125,7 +126,7 @@ func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 // shipped writes how what ships with carma does on the very files.
 func shipped(out *bytes.Buffer, data string) error {
 	fmt.Fprint(out, "\n### As shipped, and the others\n\n`carma estimate --evaluate FILE`. For `carma`, `gpumemnet` and `gpumemnet-transformer` these are rows that they were fitted to.\n")
-	all := methods.All(append([]methods.Method{&methods.Carma{Corrector: residual.NewModel()}}, methods.Classifiers()...)...)
+	all := rivals.All(&methods.Carma{Corrector: residual.NewModel()})
 	for _, file := range []string{"estimates.csv", "gpumemnet/cnn.csv", "gpumemnet/mlp.csv", "gpumemnet/timm_faketensor.csv"} {
 		f, err := os.Open(filepath.Join(data, file))
 		if err != nil {

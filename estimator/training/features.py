@@ -1,6 +1,6 @@
 """Features of a network, from a table of layers.
 
-estimator/gpumemnet/features.go computes the same numbers; a golden file ties
+estimator/rivals/gpumemnet/features.go computes the same numbers; a golden file ties
 the two together. What is trained on is what is served.
 """
 

@@ -1,6 +1,6 @@
-"""Trains the models of estimator/gpumemnet on the GPUMemNet data.
+"""Trains the models of estimator/rivals/gpumemnet on the GPUMemNet data.
 
-    gpumemnet.py --data DATA --out estimator/gpumemnet [--family cnn] [--design mlp]
+    gpumemnet.py --data DATA --out estimator/rivals/gpumemnet [--family cnn] [--design mlp]
 
 For each design 5 folds, for the figures, then the model that ships, from all
 rows. A card says what accuracy its folds had; by that Go chooses.

@@ -15,6 +15,7 @@ import (
 	"carma/estimator/evaluate"
 	"carma/estimator/methods"
 	"carma/estimator/networks/zoo"
+	"carma/estimator/rivals"
 	"carma/mapper"
 )
 
@@ -27,7 +28,7 @@ const computedPrefix = "computed:"
 // library is looked for: this runs whatever the command.
 func computedNames() []string {
 	var list []string
-	for _, m := range methods.All(append([]methods.Method{&methods.Carma{}}, methods.Classifiers()...)...) {
+	for _, m := range rivals.All(&methods.Carma{}) {
 		if m.Name() == "carma" {
 			list = append(list, "carma")
 			continue
@@ -42,7 +43,7 @@ func computedMethod(name string) methods.Method {
 	if name != "carma" && !strings.HasPrefix(name, computedPrefix) {
 		return nil
 	}
-	m, err := methods.Find(booking.Methods(), strings.TrimPrefix(name, computedPrefix))
+	m, err := methods.Find(rivals.All(booking.Own()), strings.TrimPrefix(name, computedPrefix))
 	if err != nil {
 		panic(err) // our own bug: the name was checked
 	}

@@ -1,9 +1,10 @@
-package methods
+package rivals
 
 import (
 	"slices"
 
 	"carma/configs/models"
+	"carma/estimator/methods"
 	"carma/estimator/step"
 )
 
@@ -39,10 +40,10 @@ func (DNNMem) Source() string {
 }
 
 // Estimate walks the graph.
-func (DNNMem) Estimate(s Subject) (Answer, error) {
+func (DNNMem) Estimate(s methods.Subject) (methods.Answer, error) {
 	c, n, err := config(s)
 	if err != nil {
-		return Answer{}, err
+		return methods.Answer{}, err
 	}
 	layers := closed(slices.Clone(c.Layers), models.CrossEntropy)
 	for i := range layers {
@@ -61,12 +62,12 @@ func (DNNMem) Estimate(s Subject) (Answer, error) {
 	env.Allocator.Limit = 0
 	r, err := step.Simulate(alone(c, n, layers, c.Train.Optimizer), &env)
 	if err != nil {
-		return Answer{}, err
+		return methods.Answer{}, err
 	}
 	return exactly(
-		Part{"context", r.Context}, Part{"weights", r.Parts[step.Weights]}, Part{"gradients", r.Parts[step.Gradients]},
-		Part{"optimizer", r.Parts[step.States]}, Part{"activations", r.Parts[step.Activations]},
-		Part{"workspace", r.Parts[step.Workspaces]}, Part{"fragmentation", r.Reserved - sumOf(r.Parts[:])},
+		methods.Part{Name: "context", Bytes: r.Context}, methods.Part{Name: "weights", Bytes: r.Parts[step.Weights]}, methods.Part{Name: "gradients", Bytes: r.Parts[step.Gradients]},
+		methods.Part{Name: "optimizer", Bytes: r.Parts[step.States]}, methods.Part{Name: "activations", Bytes: r.Parts[step.Activations]},
+		methods.Part{Name: "workspace", Bytes: r.Parts[step.Workspaces]}, methods.Part{Name: "fragmentation", Bytes: r.Reserved - sumOf(r.Parts[:])},
 	)
 }
 

@@ -1,9 +1,10 @@
-package methods
+package rivals
 
 import (
 	"fmt"
 
 	"carma/configs/models"
+	"carma/estimator/methods"
 )
 
 // Horus is the sum of activations, weights and gradients that Horus (Yeung et
@@ -30,10 +31,10 @@ func (Horus) Source() string {
 }
 
 // Estimate computes the sum.
-func (h Horus) Estimate(s Subject) (Answer, error) {
+func (h Horus) Estimate(s methods.Subject) (methods.Answer, error) {
 	c, n, err := config(s)
 	if err != nil {
-		return Answer{}, err
+		return methods.Answer{}, err
 	}
 	var a, activations, gradients sum
 	for i, l := range c.Layers {
@@ -42,17 +43,17 @@ func (h Horus) Estimate(s Subject) (Answer, error) {
 		}
 		out, ok := elements(l.Out)
 		if a.add(out); !ok || a.bad {
-			return Answer{}, fmt.Errorf("layer %d (%s): output of shape %v is out of range", i+1, l.Type, l.Out)
+			return methods.Answer{}, fmt.Errorf("layer %d (%s): output of shape %v is out of range", i+1, l.Type, l.Out)
 		}
 	}
 	activations.add(4, a.n, n.batch)
 	gradients.add(4, n.params, n.batch)
 	if activations.bad || gradients.bad {
-		return Answer{}, fmt.Errorf("model %s at batch size %d is out of range", c.Name, n.batch)
+		return methods.Answer{}, fmt.Errorf("model %s at batch size %d is out of range", c.Name, n.batch)
 	}
 	return exactly(
-		Part{"context", h.Constant}, Part{"weights", 4 * n.params},
-		Part{"gradients", gradients.n}, Part{"activations", activations.n},
+		methods.Part{Name: "context", Bytes: h.Constant}, methods.Part{Name: "weights", Bytes: 4 * n.params},
+		methods.Part{Name: "gradients", Bytes: gradients.n}, methods.Part{Name: "activations", Bytes: activations.n},
 	)
 }
 

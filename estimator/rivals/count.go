@@ -1,9 +1,10 @@
-package methods
+package rivals
 
 import (
 	"fmt"
 
 	"carma/configs/models"
+	"carma/estimator/methods"
 )
 
 // most bounds every size that a method computes with, in elements or bytes:
@@ -45,9 +46,9 @@ type counts struct {
 }
 
 // config checks that there is one and counts it.
-func config(s Subject) (*models.Config, counts, error) {
+func config(s methods.Subject) (*models.Config, counts, error) {
 	if s.Config == nil {
-		return nil, counts{}, fmt.Errorf("no model configuration: %w", ErrNotApplicable)
+		return nil, counts{}, fmt.Errorf("no model configuration: %w", methods.ErrNotApplicable)
 	}
 	c := s.Config
 	n := counts{batch: int64(max(c.Train.Batch, 1)), gpus: int64(max(c.Train.GPUs, 1))}
@@ -85,13 +86,13 @@ func elements(shape []int64) (int64, bool) {
 }
 
 // exactly is an answer without a bound.
-func exactly(parts ...Part) (Answer, error) {
+func exactly(parts ...methods.Part) (methods.Answer, error) {
 	var all sum
 	for _, p := range parts {
 		all.add(p.Bytes)
 	}
 	if all.bad {
-		return Answer{}, fmt.Errorf("the estimate is out of range")
+		return methods.Answer{}, fmt.Errorf("the estimate is out of range")
 	}
-	return Answer{Point: all.n, Upper: all.n, Parts: parts}, nil
+	return methods.Answer{Point: all.n, Upper: all.n, Parts: parts}, nil
 }

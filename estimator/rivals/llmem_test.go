@@ -1,10 +1,11 @@
-package methods
+package rivals
 
 import (
 	"errors"
 	"testing"
 
 	"carma/configs/models"
+	"carma/estimator/methods"
 )
 
 // decoder has 5 tokens of width 4, a vocabulary of 10 and one layer.
@@ -36,7 +37,7 @@ func TestLLMem(t *testing.T) {
 	} {
 		cfg := decoder(1)
 		cfg.Train = c.train
-		if got, err := (LLMem{}).Estimate(Subject{Config: cfg}); err != nil || got.Point != context+c.want {
+		if got, err := (LLMem{}).Estimate(methods.Subject{Config: cfg}); err != nil || got.Point != context+c.want {
 			t.Errorf("%+v: %d bytes beside the context (%v), want %d", c.train, got.Point-context, err, c.want)
 		}
 	}
@@ -45,20 +46,20 @@ func TestLLMem(t *testing.T) {
 	pair := decoder(1)
 	pair.Inputs = append(pair.Inputs, pair.Inputs[0], pair.Inputs[0])
 	for _, cfg := range []*models.Config{small(1), other, pair} {
-		if _, err := (LLMem{}).Estimate(Subject{Config: cfg}); !errors.Is(err, ErrNotApplicable) {
+		if _, err := (LLMem{}).Estimate(methods.Subject{Config: cfg}); !errors.Is(err, methods.ErrNotApplicable) {
 			t.Errorf("no language head: %v, want not applicable", err)
 		}
 	}
 	last := int64(0)
 	for batch := 1; batch < 300; batch *= 3 {
-		a, err := (LLMem{}).Estimate(Subject{Config: decoder(batch)})
+		a, err := (LLMem{}).Estimate(methods.Subject{Config: decoder(batch)})
 		if err != nil || a.Point <= last {
 			t.Errorf("batch size %d: %d bytes (%v), %d before", batch, a.Point, err, last)
 		}
 		last = a.Point
 	}
 	huge := decoder(1 << 62)
-	if a, err := (LLMem{}).Estimate(Subject{Config: huge}); err == nil {
+	if a, err := (LLMem{}).Estimate(methods.Subject{Config: huge}); err == nil {
 		t.Errorf("batch size 2^62: %d bytes, want an error", a.Point)
 	}
 }

@@ -1,16 +1,17 @@
-package methods
+package rivals
 
 import (
 	"math"
 	"testing"
 
 	"carma/configs/models"
+	"carma/estimator/methods"
 )
 
 const mib = 1 << 20
 
-func horusSubject(a, p int64, batch int) Subject {
-	return Subject{Config: &models.Config{Train: models.Train{Batch: batch}, Layers: []models.Layer{
+func horusSubject(a, p int64, batch int) methods.Subject {
+	return methods.Subject{Config: &models.Config{Train: models.Train{Batch: batch}, Layers: []models.Layer{
 		{Type: models.Convolution, Out: []int64{a}, Params: []int64{p}},
 		{Type: models.MaxPool, Out: []int64{1000}},
 	}}}

@@ -1,9 +1,10 @@
-package methods
+package rivals
 
 import (
 	"fmt"
 
 	"carma/configs/models"
+	"carma/estimator/methods"
 )
 
 // DeepSpeed is the memory of the model's states (weights, gradients, Adam in
@@ -28,30 +29,30 @@ func (DeepSpeed) Source() string {
 }
 
 // Estimate computes the formula of the training's stage.
-func (DeepSpeed) Estimate(s Subject) (Answer, error) {
+func (DeepSpeed) Estimate(s methods.Subject) (methods.Answer, error) {
 	c, n, err := config(s)
 	if err != nil {
-		return Answer{}, err
+		return methods.Answer{}, err
 	}
 	switch c.Train.Optimizer {
 	case "", models.Adam, models.AdamW:
 	default:
-		return Answer{}, fmt.Errorf("optimizer %s, the formulas are Adam's: %w", c.Train.Optimizer, ErrNotApplicable)
+		return methods.Answer{}, fmt.Errorf("optimizer %s, the formulas are Adam's: %w", c.Train.Optimizer, methods.ErrNotApplicable)
 	}
 	if n.params > most/32 {
-		return Answer{}, fmt.Errorf("%d parameters are out of range", n.params)
+		return methods.Answer{}, fmt.Errorf("%d parameters are out of range", n.params)
 	}
 	p := n.params
-	var a Answer
+	var a methods.Answer
 	switch c.Train.Parallel {
 	case models.ZeRO1:
-		a, err = exactly(Part{"weights", 2 * p}, Part{"gradients", 2 * p}, Part{"optimizer", 12 * p / n.gpus})
+		a, err = exactly(methods.Part{Name: "weights", Bytes: 2 * p}, methods.Part{Name: "gradients", Bytes: 2 * p}, methods.Part{Name: "optimizer", Bytes: 12 * p / n.gpus})
 	case models.ZeRO2:
-		a, err = exactly(Part{"weights", 4 * p}, Part{"gradients and optimizer", 16 * p / n.gpus})
+		a, err = exactly(methods.Part{Name: "weights", Bytes: 4 * p}, methods.Part{Name: "gradients and optimizer", Bytes: 16 * p / n.gpus})
 	case models.ZeRO3:
-		a, err = exactly(Part{"largest layer", 4 * n.largest}, Part{"states", 18 * p / n.gpus})
+		a, err = exactly(methods.Part{Name: "largest layer", Bytes: 4 * n.largest}, methods.Part{Name: "states", Bytes: 18 * p / n.gpus})
 	default:
-		a, err = exactly(Part{"weights", 2 * p}, Part{"gradients", 2 * p}, Part{"optimizer", 12 * p})
+		a, err = exactly(methods.Part{Name: "weights", Bytes: 2 * p}, methods.Part{Name: "gradients", Bytes: 2 * p}, methods.Part{Name: "optimizer", Bytes: 12 * p})
 	}
 	a.Warnings = []string{"Activations and the context are not in this estimate."}
 	return a, err

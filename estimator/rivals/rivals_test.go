@@ -1,4 +1,4 @@
-package methods
+package rivals
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"carma/configs/models"
+	"carma/estimator/methods"
 )
 
 func TestDeepSpeed(t *testing.T) {
@@ -20,7 +21,7 @@ func TestDeepSpeed(t *testing.T) {
 		{"", 1, 16 * 1000}, {models.DDP, 4, 16 * 1000}, {models.ZeRO1, 4, 4*1000 + 3*1000},
 		{models.ZeRO2, 4, 4*1000 + 4*1000}, {models.ZeRO3, 4, 4*600 + 4500},
 	} {
-		s := Subject{Config: &models.Config{Train: models.Train{Batch: 4, GPUs: c.gpus, Parallel: c.parallel},
+		s := methods.Subject{Config: &models.Config{Train: models.Train{Batch: 4, GPUs: c.gpus, Parallel: c.parallel},
 			Layers: []models.Layer{{Type: models.Linear, Out: []int64{5}, Params: []int64{400}},
 				{Type: models.Linear, Out: []int64{5}, Params: []int64{500, 100}}}}}
 		if got, err := (DeepSpeed{}).Estimate(s); err != nil || got.Point != c.want {
@@ -29,7 +30,7 @@ func TestDeepSpeed(t *testing.T) {
 	}
 	// T5-small, as DeepSpeed's function prints it: 60M parameters, 16M in the
 	// largest layer, one GPU: 1.08 GB.
-	s := Subject{Config: &models.Config{Train: models.Train{Parallel: models.ZeRO3}, Layers: []models.Layer{
+	s := methods.Subject{Config: &models.Config{Train: models.Train{Parallel: models.ZeRO3}, Layers: []models.Layer{
 		{Type: models.Embedding, Params: []int64{16449536}}, {Type: models.Linear, Params: []int64{15000000}},
 		{Type: models.Linear, Params: []int64{15000000}}, {Type: models.Linear, Params: []int64{14057088}}}}}
 	got, err := DeepSpeed{}.Estimate(s)
@@ -37,28 +38,28 @@ func TestDeepSpeed(t *testing.T) {
 		t.Errorf("T5-small: %.3f GB (%v), want 1.08", gb, err)
 	}
 	s.Config.Train.Optimizer = models.SGD
-	if _, err := (DeepSpeed{}).Estimate(s); !errors.Is(err, ErrNotApplicable) {
+	if _, err := (DeepSpeed{}).Estimate(s); !errors.Is(err, methods.ErrNotApplicable) {
 		t.Errorf("SGD: %v, want not applicable", err)
 	}
 }
 
 func TestFind(t *testing.T) {
-	for _, m := range All() {
-		if got, err := Find(All(), m.Name()); err != nil || got.Name() != m.Name() {
+	for _, m := range All(&methods.Carma{}) {
+		if got, err := methods.Find(All(&methods.Carma{}), m.Name()); err != nil || got.Name() != m.Name() {
 			t.Errorf("%s: %v, %v", m.Name(), got, err)
 		}
 		if m.Source() == "" {
 			t.Errorf("%s has no source", m.Name())
 		}
 	}
-	if _, err := Find(All(), "hours"); err == nil || !strings.Contains(err.Error(), "horus?") {
+	if _, err := methods.Find(All(&methods.Carma{}), "hours"); err == nil || !strings.Contains(err.Error(), "horus?") {
 		t.Errorf("hours: %v, want a suggestion", err)
 	}
 }
 
 func TestNoConfig(t *testing.T) {
-	for _, m := range Rivals() {
-		if _, err := m.Estimate(Subject{}); !errors.Is(err, ErrNotApplicable) {
+	for _, m := range Formulas() {
+		if _, err := m.Estimate(methods.Subject{}); !errors.Is(err, methods.ErrNotApplicable) {
 			t.Errorf("%s without a configuration: %v", m.Name(), err)
 		}
 	}
@@ -85,8 +86,8 @@ func TestHostile(t *testing.T) {
 			c.Layers = append(c.Layers, models.Layer{Type: types[r.IntN(len(types))], Out: some(), Params: some(),
 				InPlace: r.IntN(3) == 0, Heads: sizes[r.IntN(len(sizes))], Unfused: r.IntN(2) == 0, Inputs: []int{r.IntN(8) - 3}})
 		}
-		for _, m := range Rivals() {
-			if a, err := m.Estimate(Subject{Config: c}); err == nil && (a.Point < 0 || a.Upper < a.Point) {
+		for _, m := range Formulas() {
+			if a, err := m.Estimate(methods.Subject{Config: c}); err == nil && (a.Point < 0 || a.Upper < a.Point) {
 				t.Fatalf("%s: %d, at most %d, of %+v", m.Name(), a.Point, a.Upper, c)
 			}
 		}
@@ -94,11 +95,11 @@ func TestHostile(t *testing.T) {
 }
 
 func TestMonotone(t *testing.T) {
-	for _, m := range Rivals() {
+	for _, m := range Formulas() {
 		last := int64(0)
 		for batch := 1; batch <= 256; batch *= 2 {
-			a, err := m.Estimate(Subject{Config: small(batch)})
-			if errors.Is(err, ErrNotApplicable) {
+			a, err := m.Estimate(methods.Subject{Config: small(batch)})
+			if errors.Is(err, methods.ErrNotApplicable) {
 				continue
 			}
 			if err != nil || a.Point < last {
@@ -128,11 +129,11 @@ func small(batch int) *models.Config {
 // gone.
 func TestFakeTensor(t *testing.T) {
 	want := int64(448 + 400 + 1600 + 800 + 1600 + 288 + 2*4)
-	got, err := FakeTensor{}.Estimate(Subject{Config: small(1)})
+	got, err := FakeTensor{}.Estimate(methods.Subject{Config: small(1)})
 	if err != nil || got.Point != want {
 		t.Errorf("%+v (%v), want %d", got, err, want)
 	}
-	got, err = FakeTensor{}.Estimate(Subject{FakeTensor: 17})
+	got, err = FakeTensor{}.Estimate(methods.Subject{FakeTensor: 17})
 	if err != nil || got.Point != 17 {
 		t.Errorf("a tracker's number: %d (%v), want 17", got.Point, err)
 	}
@@ -141,7 +142,7 @@ func TestFakeTensor(t *testing.T) {
 // What DNNMem finds for the same network lies in one segment of 2 MiB, beside
 // a context of 850 MiB.
 func TestDNNMem(t *testing.T) {
-	got, err := DNNMem{}.Estimate(Subject{Config: small(1)})
+	got, err := DNNMem{}.Estimate(methods.Subject{Config: small(1)})
 	if want := int64(850<<20 + 2<<20); err != nil || got.Point != want {
 		t.Errorf("%d (%v), want %d", got.Point, err, want)
 	}
@@ -169,8 +170,8 @@ func TestHugeIsAnError(t *testing.T) {
 		{Type: models.Linear, Out: []int64{4}, Params: slices.Repeat([]int64{1 << 56}, 256)},
 		{Type: models.Linear, Out: []int64{-4}, Params: []int64{-8}},
 	} {
-		for _, m := range Rivals() {
-			s := Subject{Config: &models.Config{Train: models.Train{Batch: 1 << 20}, Layers: []models.Layer{l}}}
+		for _, m := range Formulas() {
+			s := methods.Subject{Config: &models.Config{Train: models.Train{Batch: 1 << 20}, Layers: []models.Layer{l}}}
 			if a, err := m.Estimate(s); err == nil && !(m.Name() == "deepspeed" && len(l.Params) == 1 && l.Params[0] == 1) {
 				t.Errorf("%s of %v and %v: %d bytes, want an error", m.Name(), l.Out, l.Params, a.Point)
 			}

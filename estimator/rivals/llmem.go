@@ -1,9 +1,10 @@
-package methods
+package rivals
 
 import (
 	"fmt"
 
 	"carma/configs/models"
+	"carma/estimator/methods"
 )
 
 // LLMem follows Kim et al., IJCAI '24 (arXiv 2404.10933), for fine-tuning
@@ -35,14 +36,14 @@ func (LLMem) Source() string {
 }
 
 // Estimate computes the sum.
-func (LLMem) Estimate(s Subject) (Answer, error) {
+func (LLMem) Estimate(s methods.Subject) (methods.Answer, error) {
 	c, n, err := config(s)
 	if err != nil {
-		return Answer{}, err
+		return methods.Answer{}, err
 	}
 	head, err := languageHead(c)
 	if err != nil {
-		return Answer{}, err
+		return methods.Answer{}, err
 	}
 	w := int64(4)
 	switch c.Train.Precision {
@@ -54,7 +55,7 @@ func (LLMem) Estimate(s Subject) (Answer, error) {
 		chunks.add(w, (n.params-1)/n.largest+1, n.largest)
 	}
 	if err := llmemStates(c, w, &states); err != nil {
-		return Answer{}, err
+		return methods.Answer{}, err
 	}
 	for i := range c.Layers {
 		if l := &c.Layers[i]; i != head && keepsOutput(l) {
@@ -71,7 +72,7 @@ func (LLMem) Estimate(s Subject) (Answer, error) {
 	out, ok := elements(c.Layers[head].Out)
 	logits.add(w+8, out, n.batch)
 	if !ok || chunks.bad || states.bad || outputs.bad || logits.bad {
-		return Answer{}, fmt.Errorf("model %s at batch size %d is out of range", c.Name, n.batch)
+		return methods.Answer{}, fmt.Errorf("model %s at batch size %d is out of range", c.Name, n.batch)
 	}
 	switch c.Train.Parallel {
 	case models.ZeRO3:
@@ -85,8 +86,8 @@ func (LLMem) Estimate(s Subject) (Answer, error) {
 		context = s.Environment.ContextFor(false)
 	}
 	a, err := exactly(
-		Part{"context", context}, Part{"weights", chunks.n}, Part{"optimizer", states.n},
-		Part{"activations", outputs.n}, Part{"lm-head", logits.n},
+		methods.Part{Name: "context", Bytes: context}, methods.Part{Name: "weights", Bytes: chunks.n}, methods.Part{Name: "optimizer", Bytes: states.n},
+		methods.Part{Name: "activations", Bytes: outputs.n}, methods.Part{Name: "lm-head", Bytes: logits.n},
 	)
 	a.Warnings = []string{"Made for decoders: an encoder with a language head cannot be told from one."}
 	return a, err
@@ -100,7 +101,7 @@ func llmemStates(c *models.Config, w int64, states *sum) error {
 	case models.SGD:
 		per -= 8
 	default:
-		return fmt.Errorf("optimizer %s: %w", c.Train.Optimizer, ErrNotApplicable)
+		return fmt.Errorf("optimizer %s: %w", c.Train.Optimizer, methods.ErrNotApplicable)
 	}
 	for _, l := range c.Layers {
 		for _, p := range l.Params {
@@ -133,7 +134,7 @@ func languageHead(c *models.Config) (int, error) {
 		}
 	}
 	if c.Family != models.Transformer || !attention || head < 0 || len(c.Inputs) > 2 {
-		return 0, fmt.Errorf("%s is not a decoder with a language head: %w", c.Name, ErrNotApplicable)
+		return 0, fmt.Errorf("%s is not a decoder with a language head: %w", c.Name, methods.ErrNotApplicable)
 	}
 	v := c.Layers[head].Out[len(c.Layers[head].Out)-1]
 	for _, l := range c.Layers {
@@ -143,5 +144,5 @@ func languageHead(c *models.Config) (int, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("%s has no language head over its vocabulary: %w", c.Name, ErrNotApplicable)
+	return 0, fmt.Errorf("%s has no language head over its vocabulary: %w", c.Name, methods.ErrNotApplicable)
 }

@@ -1,12 +1,13 @@
-package methods
+package rivals
 
 import (
 	"errors"
 	"fmt"
 	"strings"
 
-	"carma/estimator/gpumemnet"
+	"carma/estimator/methods"
 	"carma/estimator/onnx"
+	"carma/estimator/rivals/gpumemnet"
 )
 
 // GPUMemNet is the published classifier, trained anew: a class of memory and
@@ -19,8 +20,8 @@ type GPUMemNet struct {
 
 // Classifiers are the designs of GPUMemNet under their names: the better of each
 // family, and the one that is over the layers.
-func Classifiers() []Method {
-	return []Method{GPUMemNet{}, GPUMemNet{Design: gpumemnet.Transformer}}
+func Classifiers() []methods.Method {
+	return []methods.Method{GPUMemNet{}, GPUMemNet{Design: gpumemnet.Transformer}}
 }
 
 // Name is gpumemnet, with the design where one is chosen.
@@ -33,22 +34,22 @@ func (g GPUMemNet) Name() string {
 
 // Source of the method.
 func (GPUMemNet) Source() string {
-	return "Yousefzadeh-Asl-Miandoab et al., EuroMLSys '26, DOI 10.1145/3805621.3807621; trained by this project (estimator/gpumemnet)"
+	return "Yousefzadeh-Asl-Miandoab et al., EuroMLSys '26, DOI 10.1145/3805621.3807621; trained by this project (estimator/rivals/gpumemnet)"
 }
 
 // Estimate asks the classifier of the subject's family.
-func (g GPUMemNet) Estimate(s Subject) (Answer, error) {
+func (g GPUMemNet) Estimate(s methods.Subject) (methods.Answer, error) {
 	if s.Config == nil {
-		return Answer{}, fmt.Errorf("%w: it needs the layers", ErrNotApplicable)
+		return methods.Answer{}, fmt.Errorf("%w: it needs the layers", methods.ErrNotApplicable)
 	}
 	r, err := gpumemnet.Estimate(*s.Config, g.Design)
 	switch {
 	case errors.Is(err, gpumemnet.ErrNoData), errors.Is(err, gpumemnet.ErrTooLong), errors.Is(err, onnx.ErrUnavailable):
-		return Answer{}, fmt.Errorf("%w: %w", ErrNotApplicable, err)
+		return methods.Answer{}, fmt.Errorf("%w: %w", methods.ErrNotApplicable, err)
 	case err != nil:
-		return Answer{}, err
+		return methods.Answer{}, err
 	}
-	a := Answer{Point: int64(r.Upper)}
+	a := methods.Answer{Point: int64(r.Upper)}
 	if r.Upper == 0 {
 		a.Point = max(s.Environment.Capacity, lastEdge)
 		a.Warnings = append(a.Warnings, "the highest class: above 40,000 MiB")

@@ -7,16 +7,6 @@ import (
 	"carma/configs/nearest"
 )
 
-// Rivals are the published methods that need nothing but a subject, in the
-// order of tables.
-func Rivals() []Method {
-	return []Method{Horus{Constant: 800 << 20}, FakeTensor{}, DNNMem{}, LLMem{}, DeepSpeed{}}
-}
-
-// All puts methods that need more (carma's own, those with learned weights)
-// before the rivals.
-func All(own ...Method) []Method { return append(own[:len(own):len(own)], Rivals()...) }
-
 // Find returns the method of that name among all.
 func Find(all []Method, name string) (Method, error) {
 	var names []string

@@ -1,9 +1,10 @@
-package methods
+package rivals
 
 import (
 	"slices"
 
 	"carma/configs/models"
+	"carma/estimator/methods"
 	"carma/estimator/step"
 )
 
@@ -30,13 +31,13 @@ func (FakeTensor) Source() string {
 }
 
 // Estimate counts, unless a tracker has.
-func (FakeTensor) Estimate(s Subject) (Answer, error) {
+func (FakeTensor) Estimate(s methods.Subject) (methods.Answer, error) {
 	if s.FakeTensor > 0 {
-		return exactly(Part{"tracked", s.FakeTensor})
+		return exactly(methods.Part{Name: "tracked", Bytes: s.FakeTensor})
 	}
 	c, n, err := config(s)
 	if err != nil {
-		return Answer{}, err
+		return methods.Answer{}, err
 	}
 	layers := slices.Clone(c.Layers)
 	for i := range layers {
@@ -49,11 +50,11 @@ func (FakeTensor) Estimate(s Subject) (Answer, error) {
 	layers = closed(layers, models.Mean)
 	r, err := step.Simulate(alone(c, n, layers, models.SGD), &step.Environment{})
 	if err != nil {
-		return Answer{}, err
+		return methods.Answer{}, err
 	}
 	return exactly(
-		Part{"weights", r.Parts[step.Weights]}, Part{"gradients", r.Parts[step.Gradients]},
-		Part{"activations", r.Parts[step.Activations]},
+		methods.Part{Name: "weights", Bytes: r.Parts[step.Weights]}, methods.Part{Name: "gradients", Bytes: r.Parts[step.Gradients]},
+		methods.Part{Name: "activations", Bytes: r.Parts[step.Activations]},
 	)
 }
 
