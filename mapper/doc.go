@@ -1,14 +1,83 @@
-// Package mapper holds every scheduling decision of carma: which task gets
-// which GPUs, when, and with how much memory.
+// Package mapper makes every scheduling decision of carma: which task gets which
+// GPUs, when, and with how much memory.
 //
 // It is a pure state machine. [State.Step] takes one [Event] and returns the
-// [Decision]s that must now be carried out, in order; equal states and equal
-// events give equal decisions. Time is data: every event carries its instant,
-// and a delay is a [WakeAt] that comes back as [Woke]. The package reads no
-// clock, starts no goroutine, does no I/O and imports only the standard
-// library, so that the daemon (real time, real containers), `carma replay`
-// (virtual time, modelled GPUs) and the tests run the very same code.
+// [Decision]s to carry out, in order. Equal states and equal events give equal
+// decisions. Time is data: every event carries its instant, and a delay is a
+// [WakeAt] that comes back as [Woke]. The package reads no clock, starts no
+// goroutine, does no I/O, and imports only the standard library and the two pure
+// packages below it. So the daemon (real time, real containers), `carma replay`
+// (virtual time, modelled GPUs) and the tests run the same code.
 //
-// What it does not do: estimate memory (package estimator), run containers
-// (package containers), keep anything on disk (package runner).
+// It does not estimate memory (package estimator), run containers (package
+// containers) or keep anything on disk (package runner).
+//
+// # What the host must do
+//
+// The host is the program that drives the State: the daemon (package runner) or
+// the simulator (package mapper/sim). Nothing of the simulator outlives its
+// process, so duties 4, 5, 8, 14 and 15 are the daemon's alone.
+//
+//  1. Use one goroutine. A State has no locks: a second caller is a data race.
+//     Other goroutines send events, or questions that the owner runs.
+//     Kept by runner/loop.go (loop), runner/inbox.go (look).
+//  2. Begin with [Configured], [GPUsFound] and [EngineChanged], and send each again
+//     when it changes. Validate options before: invalid ones change nothing.
+//     Without GPUs, or with the engine down, nothing is placed.
+//     Kept by runner/runner.go (greet, engineChanged), runner/reconfigure.go
+//     (Reconfigure), mapper/sim/engine.go (newEngine).
+//  3. Check a request before it becomes a [TaskSubmitted], with [State.Check]
+//     and for its dependencies. The state forgets tasks that have ended, so drop
+//     dependencies that are met. A request that cannot work becomes a failed task.
+//     Kept by runner/submit.go (possible), runner/submission.go (plan).
+//  4. Store an event before Step sees it. Otherwise a crash forgets why a container
+//     runs, and a submission that was answered is lost.
+//     Kept by runner/loop.go (applyPart).
+//  5. Store the decisions before you carry them out; a [WakeAt] alone can wait for
+//     the next commit. Otherwise a newer program may decide differently after a
+//     crash, and an attempt runs twice.
+//     Kept by runner/decided.go (settle, flush).
+//  6. Apply every stored event once, in the order of the journal. Carry out the
+//     decisions of a step in the order given, those of an earlier step first.
+//     Otherwise records show older states, and a Stop that comes before the Launch
+//     of its attempt finds nothing to stop.
+//     Kept by runner/decided.go (carryDue), runner/carryout.go (carryOut),
+//     mapper/sim/engine.go (step).
+//  7. Answer every [Launch] with [Started] once its container runs, and then with
+//     one [Exited]. A launch that fails is an Exited without Started. Name the
+//     attempt: reports on another attempt are ignored. A lost report leaves the
+//     memory booked for ever.
+//     Kept by runner/worker.go (execute, exited), mapper/sim/engine.go (begin).
+//  8. Keep stopping after a [Stop] until the attempt has ended. The core asks once.
+//     Otherwise the task stays in phase stopping and its memory stays booked.
+//     Kept by runner/stopping.go (stopWhenAsked).
+//  9. Answer [WakeAt] with [Woke] at that instant or later. Only the earliest one
+//     counts. After a restart ask [State.NextWake]. Otherwise delays, back-offs,
+//     time limits and ageing wait for the next event.
+//     Kept by runner/loop.go (untilWake), mapper/sim/engine.go (loop).
+//  10. Keep what [Finish] carries. The state forgets the task in that step.
+//     Kept by runner/decided.go (decided), mapper/sim/engine.go (finish).
+//  11. Send [Sampled] when memory in use, activity or health of a GPU changes, with
+//     what each task uses there. Otherwise foreign memory is booked to tasks, and
+//     the watchdog, shrinking, learning and the SMACT cap see nothing.
+//     Kept by runner/monitor.go (run), mapper/sim/engine.go (look).
+//  12. Never let time go back, across restarts either. An event with an older
+//     instant happens "now", so deadlines move and waiting times are wrong.
+//     Kept by runner/clock.go (Now), runner/clockset.go (goOnInTime), the agenda of
+//     mapper/sim/agenda.go (next).
+//  13. Number tasks upwards. A number that is not above the last one counts as a
+//     repetition and is ignored, so the submission is lost.
+//     Kept by runner/load.go (load), mapper/sim/engine.go (arrive).
+//  14. After a restart take the newest snapshot and apply the events after it.
+//     Recorded decisions stand: compare those of Step with them, and from the
+//     first difference on use [State.Follow]. Only events without recorded
+//     decisions are decided now. Otherwise a newer program gives up attempts that
+//     run and starts them again.
+//     Kept by runner/rebuild.go (rebuild, replay).
+//  15. Then check the state with [State.Audit], find the container of each placed
+//     task, and go on with duties 7 and 8. Otherwise attempts that run are lost.
+//     Kept by runner/load.go (load), runner/resume.go (resume).
+//  16. Change nothing that the State returns, and keep no pointer of [State.Task]
+//     over the next Step. Decisions are copies and may be kept.
+//     Kept by runner/carryout.go (with).
 package mapper
