@@ -7,18 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
-
-// ReadFile reads a configuration file.
-func ReadFile(path string) (*Config, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return Read(path, f)
-}
 
 // Read reads a configuration; name is the file's, for messages. It is strict:
 // unknown, missing and doubled fields and values of another type are errors,

@@ -52,17 +52,6 @@ func Nearest(name string) []string {
 	return nearest.Names(name, names, 3)
 }
 
-// Models returns the models there are profiles of, sorted, in the sources'
-// spelling.
-func Models() []string {
-	var models []string
-	for _, p := range shipped().profiles {
-		models = append(models, p.Model)
-	}
-	slices.Sort(models)
-	return slices.Compact(models)
-}
-
 // ByModel returns the profiles of a model, sorted by name; none when there is
 // no such model. Case, hyphens, underscores, dots and spaces do not count:
 // resnet50, ResNet-50 and res_net 50 are one model.

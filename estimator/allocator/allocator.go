@@ -90,14 +90,6 @@ func (a *Allocator) Grow(n int) {
 	}
 }
 
-// Reset empties the allocator and keeps its memory for the next simulation.
-func (a *Allocator) Reset(o Options) {
-	a.opts, a.stats, a.end = o, Stats{}, 0
-	a.blocks, a.spare = a.blocks[:0], a.spare[:0]
-	a.pools[0].free, a.pools[1].free = a.pools[0].free[:0], a.pools[1].free[:0]
-	a.tail = [2]int32{none, none}
-}
-
 // Stats returns the figures of now.
 func (a *Allocator) Stats() Stats { return a.stats }
 

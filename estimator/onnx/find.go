@@ -22,11 +22,8 @@ type rejection struct {
 
 // find returns the libraries that look usable, the first choice first, and
 // why others do not. A path that somebody chose is the only one.
-func find(explicit string) (found []candidate, rejected []rejection) {
-	chosen := explicit
-	if chosen == "" {
-		chosen = os.Getenv(Variable)
-	}
+func find() (found []candidate, rejected []rejection) {
+	chosen := os.Getenv(Variable)
 	paths := []string{chosen}
 	if chosen == "" {
 		paths = places(os.Getenv)

@@ -131,25 +131,16 @@ type State struct {
 // Status says what a first run would find, or did. It loads nothing.
 func Status() State { return lib.status() }
 
-// Use makes the library at path the only one looked at, before the variable
-// CARMA_ONNXRUNTIME; empty: look for one. It has no effect once one is loaded.
-func Use(path string) {
-	lib.mu.Lock()
-	defer lib.mu.Unlock()
-	lib.explicit, lib.tried = path, time.Time{}
-}
-
 // again is how long a failed search is believed: somebody may install the
 // library while the daemon runs.
 const again = 10 * time.Second
 
 // library is the one of this process: it cannot be unloaded safely.
 type library struct {
-	mu       sync.Mutex
-	explicit string
-	state    State
-	tried    time.Time
-	err      error
+	mu    sync.Mutex
+	state State
+	tried time.Time
+	err   error
 }
 
 var lib library
@@ -164,7 +155,7 @@ func (l *library) load() error {
 		return l.err
 	}
 	l.tried = time.Now()
-	found, rejected := find(l.explicit)
+	found, rejected := find()
 	for _, c := range found {
 		version, err := start(c.path)
 		if err == nil {
@@ -186,7 +177,7 @@ func (l *library) status() State {
 	if err := possible(); err != nil {
 		return State{Why: err.Error()}
 	}
-	found, rejected := find(l.explicit)
+	found, rejected := find()
 	if len(found) == 0 {
 		return State{Why: why(rejected)}
 	}

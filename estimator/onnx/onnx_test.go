@@ -104,7 +104,7 @@ func TestBrokenLibrary(t *testing.T) {
 		{write("empty.so", nil), "not a library"},
 		{self, "not"},
 	}
-	if found, _ := find(""); len(found) > 0 {
+	if found, _ := find(); len(found) > 0 {
 		b, err := os.ReadFile(found[0].path)
 		if err != nil {
 			t.Fatal(err)

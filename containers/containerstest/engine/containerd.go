@@ -3,8 +3,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -147,16 +145,4 @@ func Unmount(root string) {
 			_ = syscall.Unmount(f[4], syscall.MNT_DETACH)
 		}
 	}
-}
-
-// Await asks until f says yes.
-func Await(ctx context.Context, f func() bool) error {
-	for !f() {
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), errors.New("what was waited for did not happen"))
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	return nil
 }
