@@ -207,7 +207,7 @@ func TestProbeNotNeeded(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", s, err, why)
 		}
 	}
-	refused(api.Submit{Image: "train", Probe: true, Mem: int64(units.GiB)}, "--mem")
+	refused(api.Submit{Image: "train", Probe: true, Mem: int64(units.GiB)}, "--probe: mem says")
 	g.opt.Probing.When = ProbeNever
 	g.restart()
 	refused(api.Submit{Image: "train", Probe: true}, "does not probe")

@@ -469,7 +469,7 @@ func TestTimeLimitIsNotForTheDaemon(t *testing.T) {
 // request's, else the label's. What the user sets wins.
 func TestProgramIsToldTheBatchSize(t *testing.T) {
 	g := newRig(t)
-	told := containerstest.Image{Labels: map[string]string{imageLabelModel: "resnet50", imageLabelBatch: "32"}, Run: func(_ context.Context, p *containerstest.Process) int {
+	told := containerstest.Image{Labels: map[string]string{"carma.est-model": "resnet50", "carma.batch-size": "32"}, Run: func(_ context.Context, p *containerstest.Process) int {
 		for _, kv := range p.Spec.Env {
 			if strings.HasPrefix(kv, "CARMA_BATCH_SIZE=") {
 				p.Out("%s", kv)

@@ -43,14 +43,6 @@ func clipped(text string) string {
 	return strings.ToValidUTF8(text[:maxText/2], "") + " [...] " + strings.ToValidUTF8(text[len(text)-maxText/2:], "")
 }
 
-// Labels an image may carry, so that `carma run image` is enough.
-const (
-	imageLabelModel = "carma.est-model"
-	imageLabelBatch = "carma.batch-size"
-	imageLabelGPUs  = "carma.gpus"
-	imageLabelMem   = "carma.mem"
-)
-
 var taskName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
 
 // Submit checks a request, estimates its memory and adds the task. When it
@@ -85,14 +77,11 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 	if up, _ := r.engine.status(); err != nil || !up {
 		warn = append(warn, "the container engine does not answer: the task waits for it")
 	}
-	sub, more, err := fromLabels(s, image.Labels)
-	if err != nil {
-		return nil, nil, err
-	}
+	sub, more := fromLabels(s, image.Labels)
 	rec := &Record{Submit: sub, Name: sub.Name, Nonce: newNonce(), User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User, ImageEnv: limits.Heeded(image.Env)}
 	est, expected, err := r.predict(ctx, rec, nil)
 	if err != nil && s.EstModel == "" && s.Estimator == "" && s.Params == 0 { // an image's label
-		more = append(more, fmt.Sprintf("image label %s: %v; ignored", imageLabelModel, err))
+		more = append(more, fmt.Sprintf("image label %s: %v; ignored", "carma.est-model", err))
 		rec.Submit.EstModel = ""
 		est, expected, err = r.predict(ctx, rec, nil)
 	}
@@ -151,8 +140,8 @@ func defaultName(image string) string {
 }
 
 func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
-	if strings.TrimSpace(s.Image) == "" {
-		return refusef(422, "no image given; write for example `carma run my-image:latest`")
+	if wrong := s.Check(); wrong != nil {
+		return refusef(422, "%v", wrong)
 	}
 	if err := firstError(checkName("--name", s.Name), checkName("part", s.Part)); err != nil {
 		return err
@@ -162,12 +151,6 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 			return refusef(422, "--after %s%s:%s: name a task, and one of ok, any and started", d.Task, d.Part, d.Condition)
 		}
 	}
-	if s.Parallel < 0 || s.Delay < 0 {
-		return refusef(422, "a limit of %d tasks and a delay of %s cannot be", s.Parallel, s.Delay)
-	}
-	if s.Probe && s.Mem > 0 {
-		return refusef(422, "--probe: --mem says what it needs; leave one of them out")
-	}
 	if s.Probe && r.live().Probing.When == ProbeNever {
 		return refusef(422, "--probe: this daemon does not probe tasks (probe: never in its configuration); carma estimate --probe does")
 	}
@@ -176,11 +159,6 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	}
 	if err := r.checkPriority(who, s); err != nil {
 		return err
-	}
-	for _, e := range s.Env {
-		if k, _, ok := strings.Cut(e, "="); !ok || k == "" {
-			return refusef(422, "-e %q: write KEY=value", e)
-		}
 	}
 	return checkMountPaths(s.Mounts)
 }
@@ -201,34 +179,19 @@ func checkName(option, name string) error {
 
 // fromLabels fills what the request leaves open from the image's labels. A
 // label that makes no sense is a warning: it is the image's fault.
-func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string, error) {
+func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 	var warn []string
-	number := func(label string, into *int) {
-		text, ok := labels[label]
-		if !ok || *into != 0 {
-			return
+	for _, f := range api.Fields() {
+		text, there := labels[f.Label]
+		if f.Label == "" || !there || f.Given(&s) || f.Name == "mem" && s.Probe {
+			continue
 		}
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			warn = append(warn, fmt.Sprintf("image label %s=%q is not a number above 0; ignored", label, text))
-			return
+		if err := f.Set(&s, text); err != nil {
+			warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", f.Label, err))
 		}
-		*into = n
-	}
-	if s.EstModel == "" {
-		s.EstModel = labels[imageLabelModel]
-	}
-	number(imageLabelBatch, &s.BatchSize)
-	number(imageLabelGPUs, &s.GPUs)
-	if text, ok := labels[imageLabelMem]; ok && s.Mem == 0 && !s.Probe {
-		b, err := units.ParseBytes(text)
-		if err != nil {
-			warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", imageLabelMem, err))
-		}
-		s.Mem = int64(b)
 	}
 	s.GPUs = max(s.GPUs, 1)
-	return s, warn, nil
+	return s, warn
 }
 
 // predict estimates a task's memory from all that is known of it, network

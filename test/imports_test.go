@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"carma/configs":                       {"carma/mapper"},
 	"carma/configs/workloads":             {},
 	"carma/configs/servers":               {},
-	"carma/configs/taskfile":              {},
+	"carma/configs/taskfile":              {"carma/runner/api"},
 	"carma/configs/suites":                {},
 	"carma/configs/traces":                {"carma/mapper", "carma/configs/workloads"},
 	"carma/configs/traces/joblog":         {},

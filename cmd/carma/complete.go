@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/configs"
+	"carma/configs/nearest"
 	"carma/configs/servers"
 	"carma/estimator/booking"
 	"carma/mapper"
@@ -37,7 +38,7 @@ policies.
 			if len(args) != 1 {
 				return usagef("write for example: carma completion bash", "it takes one shell: %s", strings.Join(names, ", "))
 			}
-			if err := oneOf(args[0], names); err != nil {
+			if err := nearest.OneOf(args[0], names); err != nil {
 				return usagef("", "%v", err)
 			}
 			return nil

@@ -3,13 +3,11 @@ package main
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"carma/configs/nearest"
 	"carma/runner/api"
 )
 
@@ -140,17 +138,4 @@ func reason(err error) error {
 		return path.Err
 	}
 	return err
-}
-
-// oneOf checks a word against those there are.
-func oneOf(word string, words []string) error {
-	for _, w := range words {
-		if w == word {
-			return nil
-		}
-	}
-	if near := nearest.Near(word, words); len(near) > 0 {
-		return fmt.Errorf("unknown word %q; did you mean %s?", word, near[0])
-	}
-	return fmt.Errorf("%q is not one of %s", word, strings.Join(words, ", "))
 }

@@ -2,17 +2,15 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"carma/configs/models"
 	environments "carma/estimator/environment"
 	"carma/estimator/figures"
 	"carma/estimator/methods"
+	"carma/mapper/units"
 )
 
 // fewFigures are the flags for a model of which only a few figures are known.
@@ -23,15 +21,12 @@ type fewFigures struct {
 }
 
 func (o *fewFigures) flags(cmd *cobra.Command) {
-	o.flagsOn(cmd.Flags())
-	complete(cmd, "family", words(figures.Families()))
-}
-
-func (o *fewFigures) flagsOn(f *pflag.FlagSet) {
-	f.Var(&parsed[int64]{to: &o.params, kind: "N", parse: parseCount}, "params", "parameters of a model that carma does not know, for example 25M")
+	f := cmd.Flags()
+	f.Var(&parsed[int64]{to: &o.params, kind: "N", parse: units.ParseParameters}, "params", "parameters of a model that carma does not know, for example 25M")
 	choiceFlag(f, &o.family, figures.Families(), "family", "its family: "+strings.Join(figures.Families(), ", "))
-	f.Var(&parsed[int64]{to: &o.input, kind: "shape", parse: parseShape}, "input", "shape of one sample of it, for example 3x224x224")
+	f.Var(&parsed[int64]{to: &o.input, kind: "shape", parse: units.ParseShape}, "input", "shape of one sample of it, for example 3x224x224")
 	countFlag(f, &o.layers, 1, "layers", "its convolutions and linear layers")
+	complete(cmd, "family", words(figures.Families()))
 }
 
 func (o *fewFigures) any() bool { return o.first() != "" }
@@ -89,33 +84,4 @@ func (a *app) estimateFew(cmd *cobra.Command, o estimateOptions, env *environmen
 	r := reportOf(fmt.Sprintf("unknown %s, %d parameters", f.Family, f.Params), f.Family, train, env, o.confidence)
 	r.ask(chosen, methods.Subject{Figures: &f, Environment: &env.Environment, Confidence: o.confidence, Capacity: env.Capacity})
 	return a.printEstimates(r, *o.json)
-}
-
-// parseCount reads 25000000, 25M, 1.3B (or G), 70k.
-func parseCount(s string) (int64, error) {
-	number, factor := s, 1.0
-	if n := len(s); n > 0 {
-		if i := strings.IndexByte("kmgbt", s[n-1]|0x20); i >= 0 {
-			number, factor = s[:n-1], []float64{1e3, 1e6, 1e9, 1e9, 1e12}[i]
-		}
-	}
-	x, err := strconv.ParseFloat(number, 64)
-	x *= factor
-	if err != nil || !(x >= 1) || x > 8e12 || math.Abs(x-math.Round(x)) > 1e-3 {
-		return 0, fmt.Errorf("%q is not a number of parameters from 1 to 8T; write for example 25M or 1.3B", s)
-	}
-	return int64(math.Round(x)), nil
-}
-
-// parseShape reads 3x224x224 as the number of elements.
-func parseShape(s string) (int64, error) {
-	n := int64(1)
-	for _, part := range strings.Split(strings.ToLower(s), "x") {
-		d, err := strconv.ParseInt(part, 10, 64)
-		if err != nil || d < 1 || d > 1<<40 || n > 1<<40/d {
-			return 0, fmt.Errorf("%q is not the shape of a sample; write for example 3x224x224", s)
-		}
-		n *= d
-	}
-	return n, nil
 }

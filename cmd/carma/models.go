@@ -98,7 +98,7 @@ func overrideFlags(cmd *cobra.Command) *models.Overrides {
 func wordFlag[T ~string](cmd *cobra.Command, to *T, list []string, name string) {
 	cmd.Flags().Var(&parsed[T]{to: to, kind: "word", parse: func(s string) (T, error) {
 		s = strings.ToLower(s)
-		return T(s), oneOf(s, list)
+		return T(s), nearest.OneOf(s, list)
 	}}, name, strings.Join(list, ", "))
 	complete(cmd, name, words(list))
 }

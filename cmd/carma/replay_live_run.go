@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"carma/configs/nearest"
 	"carma/configs/traces"
 	"carma/mapper"
 )
@@ -30,7 +31,7 @@ func (a *app) runLive(cmd *cobra.Command, f liveFlags, args []string, asJSON boo
 	case cmd.Flags().Changed("speed") && !(f.speed > 0 && f.speed <= 100_000):
 		return usagef("", "--speed: %v is not above 0 and at most 100000", f.speed)
 	case f.policy != "":
-		if err := oneOf(f.policy, mapper.PolicyNames()); err != nil {
+		if err := nearest.OneOf(f.policy, mapper.PolicyNames()); err != nil {
 			return usagef("", "--policy: %v", err)
 		}
 	}

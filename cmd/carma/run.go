@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"carma/configs"
 	"carma/runner/api"
 )
 
@@ -55,13 +54,10 @@ carma.est-model, carma.batch-size, carma.gpus.`,
 		ValidArgsFunction: noCompletion,
 	}
 	o := runOptions{}
-	o.flags(cmd.Flags())
+	o.flags(cmd)
 	detach := cmd.Flags().BoolP("detach", "d", false, "print the task's id and return")
 	cmd.Flags().SetInterspersed(false)
 	complete(cmd, "est-model", estModels)
-	complete(cmd, "priority", words(priorities))
-	complete(cmd, "visibility", words(configs.Visibilities))
-	complete(cmd, "pull", words(configs.PullRules))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request, err := o.submission(a.in, args)
 		if err != nil {
@@ -145,46 +141,20 @@ type runOptions struct {
 	request                      api.Submit
 	env, envFiles, mounts, label []string
 	entrypoint                   string
-	few                          fewFigures
 	many                         manyOptions
 	set                          *pflag.FlagSet
 }
 
-var priorities = []string{"low", "normal", "high"}
-
-func (o *runOptions) flags(f *pflag.FlagSet) {
+func (o *runOptions) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
 	o.set = f
-	r := &o.request
-	f.StringVar(&r.EstModel, "est-model", "", "estimate its memory as that of this `model` or workload")
-	countFlag(f, &r.BatchSize, 1, "batch-size", "batch size, for the estimate")
-	o.few.flagsOn(f)
-	choiceFlag(f, &r.Estimator, configs.Estimators, "estimator", "estimate its memory by this `method` (default: the daemon's)")
-	f.BoolVar(&r.Probe, "probe", false, "run its first steps on the CPU first, to see what memory it needs")
-	memoryFlag(f, &r.Mem, "mem", "peak GPU memory on each GPU; wins over an estimate")
-	countFlag(f, &r.GPUs, 1, "gpus", "number of GPUs (default: what the image says, else 1)")
-	f.BoolVar(&r.Exclusive, "exclusive", false, "share the GPUs with nobody")
-	choiceFlag(f, &r.Priority, priorities, "priority", "low, normal or high (default normal)")
-	countFlag(f, &r.Retries, 0, "retries", "how often to run it again when it fails")
-	durationFlag(f, &r.TimeLimit, "time", "end an attempt that runs longer")
-	durationFlag(f, &r.Slot, "slot", "after this time, stop it and queue it again if others wait")
-	durationFlag(f, &r.StopGrace, "stop-grace", "time between stop signal and kill (default: the daemon's)")
-
-	durationFlag(f, &r.Delay, "delay", "do not queue it before this time has passed")
+	submissionFlags(cmd, &o.request)
 	o.many.flags(f)
-
-	f.StringVar(&r.Name, "name", "", "name of the task (default: chosen)")
 	f.StringArrayVarP(&o.label, "user-label", "l", nil, "label `key=value`, to find tasks again; may be repeated")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "environment `KEY=value`; KEY alone takes yours")
 	f.StringArrayVar(&o.envFiles, "env-file", nil, "read environment from a `file`")
 	f.StringArrayVarP(&o.mounts, "volume", "v", nil, "mount a folder, `source:target[:ro]`")
-	f.StringVarP(&r.WorkDir, "workdir", "w", "", "working `folder` in the container")
-	memoryFlag(f, &r.ShmSize, "shm-size", "size of /dev/shm (default: the engine's, often 64M)")
-	memoryFlag(f, &r.HostMem, "host-mem", "host memory it may use, /dev/shm included (default: the daemon's)")
-	processorsFlag(f, &r.CPUs, "cpus", "`processors` it may use, as 4 or 1.5 (default: the daemon's)")
-	processesFlag(f, &r.Pids, "pids", "`processes` and threads it may have (default: the daemon's)")
-	choiceFlag(f, &r.Visibility, configs.Visibilities, "visibility", "who sees its environment and output: private (you and admins) or open (default: the daemon's)")
 	f.StringVar(&o.entrypoint, "entrypoint", "", "replace the image's entrypoint by this `command`")
-	choiceFlag(f, &r.Pull, configs.PullRules, "pull", "fetch the image: missing, always or never (default: the daemon's)")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "label" {
 			name = "user-label" // docker's word
@@ -198,15 +168,6 @@ func (o *runOptions) submit(args []string) (api.Submit, error) {
 	r := o.request
 	r.Image, r.Command = args[0], args[1:]
 	var err error
-	if o.few.any() {
-		if r.EstModel != "" {
-			return r, usagef("", "--%s is for a model that carma does not know; leave it or --est-model away", o.few.first())
-		}
-		if err := o.few.missing(r.BatchSize, "batch-size"); err != nil {
-			return r, err
-		}
-		r.Params, r.Family, r.Input, r.Layers = o.few.params, o.few.family, o.few.input, o.few.layers
-	}
 	if r.Env, err = environment(o.envFiles, o.env); err != nil {
 		return r, err
 	}
@@ -218,9 +179,6 @@ func (o *runOptions) submit(args []string) (api.Submit, error) {
 	}
 	if o.set.Changed("entrypoint") {
 		r.Entrypoint = []string{o.entrypoint}
-	}
-	if r.WorkDir != "" && r.WorkDir[0] != '/' {
-		return r, usagef("it is a folder in the container", "-w %s is not absolute", r.WorkDir)
 	}
 	return r, nil
 }

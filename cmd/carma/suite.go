@@ -163,9 +163,9 @@ func submissionOf(s *suite.Suite) (api.Submission, error) {
 	request := api.Submission{Group: s.Name}
 	for i := range s.Services {
 		v := &s.Services[i]
-		tasks, err := expand(v.Submit, v.Array, v.Sweep)
+		tasks, err := v.Expand()
 		if err != nil {
-			return request, err
+			return request, usagef("", "%v", err)
 		}
 		for range v.Replicas {
 			request.Tasks = append(request.Tasks, tasks...)

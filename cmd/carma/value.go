@@ -1,13 +1,14 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"strconv"
+	"cmp"
 	"time"
 
+	"carma/configs/nearest"
 	"carma/mapper/units"
+	"carma/runner/api"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -33,23 +34,14 @@ func (p *parsed[T]) Set(s string) error {
 // memoryFlag takes an amount of memory, in bytes.
 func memoryFlag(flags *pflag.FlagSet, to *int64, name, usage string) {
 	flags.Var(&parsed[int64]{to: to, kind: "memory", parse: func(s string) (int64, error) {
-		b, err := units.ParseBytes(s)
-		if err == nil && b == 0 {
-			err = errors.New("nothing is not an amount of memory; write for example 512M or 12G")
-		}
+		b, err := units.ParseMemory(s)
 		return int64(b), err
 	}}, name, usage)
 }
 
 // durationFlag takes a time above zero.
 func durationFlag(flags *pflag.FlagSet, to *time.Duration, name, usage string) {
-	flags.Var(&parsed[time.Duration]{to: to, kind: "time", parse: func(s string) (time.Duration, error) {
-		d, err := time.ParseDuration(s)
-		if err != nil || d <= 0 {
-			return 0, fmt.Errorf("%q is not a time; write for example 30s, 90m or 2h", s)
-		}
-		return d, nil
-	}}, name, usage)
+	flags.Var(&parsed[time.Duration]{to: to, kind: "time", parse: units.ParseSpan}, name, usage)
 }
 
 // countFlag takes a whole number from least on.
@@ -59,40 +51,45 @@ func countFlag(flags *pflag.FlagSet, to *int, least int, name, usage string) {
 
 func countFlagP(flags *pflag.FlagSet, to *int, least int, name, letter, usage string) {
 	flags.VarP(&parsed[int]{to: to, kind: "N", parse: func(s string) (int, error) {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < least {
-			return 0, fmt.Errorf("%q is not a whole number from %d on", s, least)
-		}
-		return n, nil
+		n, err := units.ParseCount(s, int64(least))
+		return int(n), err
 	}}, name, letter, usage)
-}
-
-// processorsFlag takes processors, in whole and parts; less than a hundredth is
-// nothing to an engine.
-func processorsFlag(flags *pflag.FlagSet, to *float64, name, usage string) {
-	flags.Var(&parsed[float64]{to: to, kind: "processors", parse: func(s string) (float64, error) {
-		n, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(n >= 0.01) || n > 1e6 {
-			return 0, fmt.Errorf("%q is not a number of processors from 0.01 on; write for example 4 or 1.5", s)
-		}
-		return n, nil
-	}}, name, usage)
-}
-
-// processesFlag takes a number of processes.
-func processesFlag(flags *pflag.FlagSet, to *int64, name, usage string) {
-	flags.Var(&parsed[int64]{to: to, kind: "processes", parse: func(s string) (int64, error) {
-		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || n < 1 {
-			return 0, fmt.Errorf("%q is not a whole number from 1 on; write for example 4096", s)
-		}
-		return n, nil
-	}}, name, usage)
 }
 
 // choiceFlag takes one of some words.
 func choiceFlag(flags *pflag.FlagSet, to *string, words []string, name, usage string) {
 	flags.Var(&parsed[string]{to: to, kind: "word", parse: func(s string) (string, error) {
-		return s, oneOf(s, words)
+		return s, nearest.OneOf(s, words)
 	}}, name, usage)
+}
+
+// fieldValue is a flag for a field of a submission.
+type fieldValue struct {
+	field api.Field
+	to    *api.Submit
+	text  string
+}
+
+func (v *fieldValue) String() string { return v.text }
+func (v *fieldValue) Type() string   { return cmp.Or(v.field.Unit, "bool") }
+
+func (v *fieldValue) Set(s string) error {
+	err := v.field.Set(v.to, s)
+	if err == nil {
+		v.text = s
+	}
+	return err
+}
+
+// submissionFlags adds a flag for each field that one text can say.
+func submissionFlags(cmd *cobra.Command, to *api.Submit) {
+	for _, f := range api.Fields() {
+		flag := cmd.Flags().VarPF(&fieldValue{field: f, to: to}, f.Name, f.Letter, f.Help)
+		if f.Yes() {
+			flag.NoOptDefVal = "true"
+		}
+		if f.Words != nil {
+			complete(cmd, f.Name, words(f.Words))
+		}
+	}
 }

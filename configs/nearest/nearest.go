@@ -3,6 +3,7 @@ package nearest
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -47,6 +48,19 @@ func Near(word string, names []string) []string {
 		}
 	}
 	return near
+}
+
+// OneOf refuses a word that is not one of those there are: the error has them
+// all, and the nearest.
+func OneOf(word string, words []string) error {
+	if slices.Contains(words, word) {
+		return nil
+	}
+	err := fmt.Errorf("%q is not one of %s", word, strings.Join(words, ", "))
+	if near := Near(word, words); len(near) > 0 {
+		err = fmt.Errorf("%w; nearest: %s", err, near[0])
+	}
+	return err
 }
 
 // longest bounds the work on foreign input: no name of ours is longer.

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"carma/configs/nearest"
+	"carma/runner/api"
 )
 
 // MaxSize is how large a task file may be, in bytes.
@@ -41,27 +42,18 @@ type File struct {
 	Tasks []Task
 }
 
-// Task is one entry of a file, or what the command line says. Memory is in
-// bytes; zero values were not given.
+// Task is one entry of a file: what is asked for, and what stands for several
+// tasks or has to be read where the file is used.
 type Task struct {
-	Name string // empty in a file of one task that gives none
-	Line int
+	Submit   api.Submit // all that the file says itself
+	Line     int
+	EnvFiles []string // of more environment
+	Volumes  []string // source:target[:ro], which mounts are made of
+	Array    Array
+	Sweep    []Axis
 
-	Image, WorkDir, Pull                        string
-	Command, Entrypoint, Env, EnvFiles, Volumes []string
-	Labels                                      map[string]string
-	ShmSize, Mem, HostMem                       int64
-	CPUs                                        float64
-	GPUs, BatchSize, Retries, Pids              int
-	EstModel, Estimator, Priority, Visibility   string
-	Probe, Exclusive                            bool
-	Time, Slot, StopGrace, Delay                time.Duration
-	Array                                       Array
-	Parallel                                    int
-	Sweep                                       []Axis
-	After                                       []After
-	afterLine                                   int
-	env, labels                                 []pair // in order, to lie over the defaults
+	afterLine   int
+	env, labels []pair // in order, to lie over the defaults
 }
 
 type pair struct{ key, value string }
@@ -94,7 +86,31 @@ func Parse(name string, content []byte) (*File, error) {
 			return nil, err
 		}
 	}
-	return f, p.sort(f)
+	if err := p.sort(f); err != nil {
+		return nil, err
+	}
+	f.tie()
+	return f, nil
+}
+
+// tie makes parts of one submission of the tasks of a file, if they are several.
+func (f *File) tie() {
+	if len(f.Tasks) == 1 {
+		return
+	}
+	parts := map[string]bool{}
+	for i := range f.Tasks {
+		s := &f.Tasks[i].Submit
+		s.Part, s.Name = s.Name, ""
+		parts[s.Part] = true
+	}
+	for i := range f.Tasks {
+		for j, d := range f.Tasks[i].Submit.After {
+			if parts[d.Task] {
+				f.Tasks[i].Submit.After[j].Part, f.Tasks[i].Submit.After[j].Task = d.Task, ""
+			}
+		}
+	}
 }
 
 type parser struct{ file string }
@@ -150,7 +166,7 @@ func (p *parser) root(n *yaml.Node) (*File, error) {
 	}
 	for _, kv := range pairs {
 		if key := kv.key.Value; key != "group" && key != "tasks" && key != "defaults" {
-			if _, known := setters[key]; known || key == "name" {
+			if slices.Contains(Keys(), key) || key == "name" {
 				return nil, p.errorf(kv.key.Line, key, "a task's key beside tasks; write it below defaults, or into each task")
 			}
 			return nil, p.errorf(kv.key.Line, key, "unknown key; nearest: %s", nearest.Names(key, rootKeys, 1)[0])
@@ -161,7 +177,7 @@ func (p *parser) root(n *yaml.Node) (*File, error) {
 		if base, err = p.task(defaults, "defaults", base, nil); err != nil {
 			return nil, err
 		}
-		if base.After != nil {
+		if base.Submit.After != nil {
 			return nil, p.errorf(base.afterLine, "defaults.after", "every task would wait for itself; write it into each task")
 		}
 	}
@@ -184,7 +200,7 @@ func (p *parser) root(n *yaml.Node) (*File, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.Name = kv.key.Value
+		t.Submit.Name = kv.key.Value
 		f.Tasks = append(f.Tasks, t)
 	}
 	return f, nil

@@ -5,55 +5,58 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
-	"carma/mapper/units"
+	"carma/runner/api"
 
 	"go.yaml.in/yaml/v3"
 
 	"carma/configs/nearest"
 )
 
-// setters are the keys of a task. The names are those of the flags of carma
-// run; what a flag takes several times is a list.
+// setters are the keys of a task that one text cannot say; all others are the
+// fields of a submission. The names are those of the flags of carma run; what a
+// flag takes several times is a list.
 var setters = map[string]func(*Task, *yaml.Node) error{
-	"image":      text(func(t *Task) *string { return &t.Image }),
-	"command":    words(func(t *Task) *[]string { return &t.Command }),
-	"entrypoint": words(func(t *Task) *[]string { return &t.Entrypoint }),
+	"image":      image,
+	"command":    words(func(t *Task) *[]string { return &t.Submit.Command }),
+	"entrypoint": words(func(t *Task) *[]string { return &t.Submit.Entrypoint }),
 	"env":        variables(func(t *Task) *[]pair { return &t.env }),
 	"env-file":   list(func(t *Task) *[]string { return &t.EnvFiles }),
-	"workdir":    text(func(t *Task) *string { return &t.WorkDir }),
 	"volumes":    list(func(t *Task) *[]string { return &t.Volumes }),
-	"shm-size":   memory(func(t *Task) *int64 { return &t.ShmSize }),
-	"host-mem":   memory(func(t *Task) *int64 { return &t.HostMem }),
-	"cpus":       number(func(t *Task) *float64 { return &t.CPUs }),
-	"pids":       count(1, func(t *Task) *int { return &t.Pids }),
-	"visibility": choice(func(t *Task) *string { return &t.Visibility }, "private", "open"),
 	"labels":     variables(func(t *Task) *[]pair { return &t.labels }),
-	"pull":       choice(func(t *Task) *string { return &t.Pull }, "missing", "always", "never"),
-	"gpus":       count(1, func(t *Task) *int { return &t.GPUs }),
-	"mem":        memory(func(t *Task) *int64 { return &t.Mem }),
-	"est-model":  text(func(t *Task) *string { return &t.EstModel }),
-	"batch-size": count(1, func(t *Task) *int { return &t.BatchSize }),
-	"estimator":  text(func(t *Task) *string { return &t.Estimator }),
-	"probe":      yes(func(t *Task) *bool { return &t.Probe }),
-	"exclusive":  yes(func(t *Task) *bool { return &t.Exclusive }),
-	"priority":   choice(func(t *Task) *string { return &t.Priority }, "low", "normal", "high"),
-	"retries":    count(0, func(t *Task) *int { return &t.Retries }),
-	"time":       duration(func(t *Task) *time.Duration { return &t.Time }),
-	"slot":       duration(func(t *Task) *time.Duration { return &t.Slot }),
-	"stop-grace": duration(func(t *Task) *time.Duration { return &t.StopGrace }),
-	"delay":      duration(func(t *Task) *time.Duration { return &t.Delay }),
 	"array":      array,
-	"parallel":   count(1, func(t *Task) *int { return &t.Parallel }),
 	"sweep":      sweep,
 	"after":      after,
 }
 
 // Keys are the keys of a task, sorted.
-func Keys() []string { return slices.Sorted(maps.Keys(setters)) }
+func Keys() []string {
+	keys := slices.Collect(maps.Keys(setters))
+	for _, f := range api.Fields() {
+		if f.Name != nameKey {
+			keys = append(keys, f.Name)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// nameKey stands in a file of one task only: others are called by their keys.
+const nameKey = "name"
+
+// set sets what a key says.
+func set(t *Task, key string, n *yaml.Node) error {
+	if special := setters[key]; special != nil {
+		return special(t, n)
+	}
+	field, _ := api.FieldNamed(key)
+	v, err := scalar(n)
+	if err != nil {
+		return err
+	}
+	return field.Set(&t.Submit, v)
+}
 
 // task reads one task over what defaults say. besides are keys that are not
 // the task's and may stand there.
@@ -66,20 +69,19 @@ func (p *parser) task(n *yaml.Node, key string, base Task, besides []string) (Ta
 	}
 	for _, kv := range pairs {
 		name, at := kv.key.Value, join(key, kv.key.Value)
-		set, known := setters[name]
 		switch {
 		case slices.Contains(besides, name):
-		case key == "" && name == "name":
-			t.Name = kv.value.Value
-			if err := p.name(kv.value.Line, at, t.Name); err != nil {
+		case key == "" && name == nameKey:
+			t.Submit.Name = kv.value.Value
+			if err := p.name(kv.value.Line, at, t.Submit.Name); err != nil {
 				return t, err
 			}
-		case name == "name":
+		case name == nameKey:
 			return t, p.errorf(kv.key.Line, at, "a task is called by its key below tasks")
-		case !known:
+		case !slices.Contains(Keys(), name):
 			return t, p.errorf(kv.key.Line, at, "unknown key; nearest: %s", nearest.Names(name, Keys(), 1)[0])
 		default:
-			if err := set(&t, kv.value); err != nil {
+			if err := set(&t, name, kv.value); err != nil {
 				return t, p.wrong(kv.value, at, err)
 			}
 		}
@@ -99,93 +101,9 @@ func scalar(n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-func text(to func(*Task) *string) func(*Task, *yaml.Node) error {
-	return func(t *Task, n *yaml.Node) (err error) {
-		*to(t), err = scalar(n)
-		return err
-	}
-}
-
-func choice(to func(*Task) *string, among ...string) func(*Task, *yaml.Node) error {
-	return func(t *Task, n *yaml.Node) error {
-		v, err := scalar(n)
-		if err == nil && !slices.Contains(among, v) {
-			err = fmt.Errorf("%q is not one of %s; nearest: %s", v, strings.Join(among, ", "), nearest.Names(v, among, 1)[0])
-		}
-		*to(t) = v
-		return err
-	}
-}
-
-func count(least int, to func(*Task) *int) func(*Task, *yaml.Node) error {
-	return func(t *Task, n *yaml.Node) error {
-		v, err := scalar(n)
-		if err != nil {
-			return err
-		}
-		i, err := strconv.Atoi(v)
-		if err != nil || i < least || i > 1e9 {
-			return fmt.Errorf("%q is not a whole number from %d on", v, least)
-		}
-		*to(t) = i
-		return nil
-	}
-}
-
-func number(to func(*Task) *float64) func(*Task, *yaml.Node) error {
-	return func(t *Task, n *yaml.Node) error {
-		v, err := scalar(n)
-		if err != nil {
-			return err
-		}
-		f, err := strconv.ParseFloat(v, 64)
-		if err != nil || !(f > 0 && f < 1e6) {
-			return fmt.Errorf("%q is not a number above 0", v)
-		}
-		*to(t) = f
-		return nil
-	}
-}
-
-func memory(to func(*Task) *int64) func(*Task, *yaml.Node) error {
-	return func(t *Task, n *yaml.Node) error {
-		v, err := scalar(n)
-		if err != nil {
-			return err
-		}
-		b, err := units.ParseBytes(v)
-		if err == nil && b == 0 {
-			err = errors.New("nothing is not an amount of memory; write for example 512M or 12G")
-		}
-		*to(t) = int64(b)
-		return err
-	}
-}
-
-func duration(to func(*Task) *time.Duration) func(*Task, *yaml.Node) error {
-	return func(t *Task, n *yaml.Node) error {
-		v, err := scalar(n)
-		if err != nil {
-			return err
-		}
-		d, err := time.ParseDuration(v)
-		if err != nil || d <= 0 {
-			return fmt.Errorf("%q is not a time; write for example 30s, 90m or 2h", v)
-		}
-		*to(t) = d
-		return nil
-	}
-}
-
-func yes(to func(*Task) *bool) func(*Task, *yaml.Node) error {
-	return func(t *Task, n *yaml.Node) error {
-		v, err := scalar(n)
-		if err == nil && v != "true" && v != "false" {
-			err = fmt.Errorf("%q is not true or false", v)
-		}
-		*to(t) = v == "true"
-		return err
-	}
+func image(t *Task, n *yaml.Node) (err error) {
+	t.Submit.Image, err = scalar(n)
+	return err
 }
 
 // items are the values of a list; one value alone is a list of one.
@@ -301,13 +219,13 @@ func after(t *Task, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	t.After, t.afterLine = nil, n.Line
+	t.Submit.After, t.afterLine = nil, n.Line
 	for _, text := range given {
-		a, err := ParseAfter(text)
+		d, err := ParseAfter(text)
 		if err != nil {
 			return err
 		}
-		t.After = append(t.After, a)
+		t.Submit.After = append(t.Submit.After, d)
 	}
 	return nil
 }

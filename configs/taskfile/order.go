@@ -1,44 +1,58 @@
 package taskfile
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"carma/configs/nearest"
+	"carma/runner/api"
 )
 
 // complete checks what holds between the keys of a task.
 func (p *parser) complete(f *File, t *Task) error {
 	key := ""
-	if len(f.Tasks) > 1 || t.Name != "" {
-		key = "tasks." + t.Name
+	if len(f.Tasks) > 1 || t.Submit.Name != "" {
+		key = "tasks." + t.Submit.Name
 	}
 	for _, v := range t.env {
-		t.Env = append(t.Env, v.key+"="+v.value)
+		t.Submit.Env = append(t.Submit.Env, v.key+"="+v.value)
 	}
 	for _, v := range t.labels {
-		if t.Labels == nil {
-			t.Labels = map[string]string{}
+		if t.Submit.Labels == nil {
+			t.Submit.Labels = map[string]string{}
 		}
-		t.Labels[v.key] = v.value
+		t.Submit.Labels[v.key] = v.value
 	}
-	switch {
-	case t.Image == "":
-		return p.errorf(t.Line, join(key, "image"), "missing; a task runs a container image")
-	case t.Parallel > 0 && t.Array.Parallel > 0 && t.Parallel != t.Array.Parallel:
-		return p.errorf(t.Line, join(key, "parallel"), "%d, and the array says %%%d; leave one of them out", t.Parallel, t.Array.Parallel)
-	case t.Parallel > 0 && len(t.Array.Indices) == 0 && len(t.Sweep) == 0:
-		return p.errorf(t.Line, join(key, "parallel"), "without an array or a sweep there is one task")
-	case t.Probe && t.Mem > 0:
-		return p.errorf(t.Line, join(key, "probe"), "mem says what it needs; leave one of them out")
-	case t.WorkDir != "" && t.WorkDir[0] != '/':
-		return p.errorf(t.Line, join(key, "workdir"), "%s is not absolute; it is a folder in the container", t.WorkDir)
+	if e := t.Check(); e != nil {
+		return p.errorf(t.Line, join(key, e.Field), "%s", e.Text)
 	}
 	if n := t.Count(); n > MaxTasks {
 		return p.errorf(t.Line, join(key, "sweep"), "it comes to more than %d tasks, the most of one submission", MaxTasks)
 	}
 	return nil
+}
+
+// Check finds what holds between the fields of a task, also before its sweep
+// has set the batch size.
+func (t *Task) Check() *api.FieldError {
+	switch parallel := t.Submit.Parallel; {
+	case parallel > 0 && t.Array.Parallel > 0 && parallel != t.Array.Parallel:
+		return &api.FieldError{Field: "parallel", Text: fmt.Sprintf("%d, and the array says %%%d; leave one of them out", parallel, t.Array.Parallel)}
+	case parallel > 0 && len(t.Array.Indices) == 0 && len(t.Sweep) == 0:
+		return &api.FieldError{Field: "parallel", Text: "without an array or a sweep there is one task"}
+	}
+	s := t.Submit
+	for _, axis := range t.Sweep {
+		if axis.IsBatch() && s.BatchSize > 0 {
+			return &api.FieldError{Field: "sweep", Text: fmt.Sprintf("the batch size is given and swept as %s; leave one of them out", axis.Key)}
+		}
+		if axis.IsBatch() {
+			s.BatchSize = 1
+		}
+	}
+	return s.Check()
 }
 
 // Count is how many tasks an entry stands for, MaxTasks+1 at most.
@@ -58,7 +72,7 @@ func (p *parser) sort(f *File) error {
 	names := make([]string, len(f.Tasks))
 	total := 0
 	for i := range f.Tasks {
-		names[i] = f.Tasks[i].Name
+		names[i] = f.Tasks[i].Submit.Name
 		at[names[i]] = i
 		total += f.Tasks[i].Count()
 	}
@@ -67,14 +81,14 @@ func (p *parser) sort(f *File) error {
 	}
 	for i := range f.Tasks {
 		t := &f.Tasks[i]
-		for _, a := range t.After {
+		for _, a := range t.Submit.After {
 			if _, known := at[a.Task]; known && a.Task != "" {
 				continue
 			}
 			if n, err := strconv.ParseInt(a.Task, 10, 64); err == nil && n > 0 {
 				continue // a task that was submitted before
 			}
-			return p.errorf(t.afterLine, "tasks."+t.Name+".after", "unknown task %q; nearest of this file: %s (one that was submitted before goes by its number)", a.Task, nearest.Names(a.Task, names, 1)[0])
+			return p.errorf(t.afterLine, "tasks."+t.Submit.Name+".after", "unknown task %q; nearest of this file: %s (one that was submitted before goes by its number)", a.Task, nearest.Names(a.Task, names, 1)[0])
 		}
 	}
 	s := sorter{parser: p, file: f, at: at, done: make([]int, len(f.Tasks))}
@@ -102,12 +116,12 @@ func (s *sorter) visit(i int) error {
 	case 2:
 		return nil
 	case 1:
-		circle := append(slices.Clone(s.way[slices.Index(s.way, t.Name):]), t.Name)
-		return s.errorf(t.afterLine, "tasks."+t.Name+".after", "tasks that wait for each other never start: %s", strings.Join(circle, " after "))
+		circle := append(slices.Clone(s.way[slices.Index(s.way, t.Submit.Name):]), t.Submit.Name)
+		return s.errorf(t.afterLine, "tasks."+t.Submit.Name+".after", "tasks that wait for each other never start: %s", strings.Join(circle, " after "))
 	}
 	s.done[i] = 1
-	s.way = append(s.way, t.Name)
-	for _, a := range t.After {
+	s.way = append(s.way, t.Submit.Name)
+	for _, a := range t.Submit.After {
 		if of, ok := s.at[a.Task]; ok {
 			if err := s.visit(of); err != nil {
 				return err

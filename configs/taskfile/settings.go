@@ -22,7 +22,7 @@ func Settings(file string, n *yaml.Node, key string, allowed []string, base Task
 		if !slices.Contains(allowed, name) {
 			return t, p.errorf(kv.key.Line, at, "unknown key; nearest: %s", nearest.Names(name, slices.Sorted(slices.Values(allowed)), 1)[0])
 		}
-		if err := setters[name](&t, kv.value); err != nil {
+		if err := set(&t, name, kv.value); err != nil {
 			return t, p.wrong(kv.value, at, err)
 		}
 	}

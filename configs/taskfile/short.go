@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"carma/configs/nearest"
+	"carma/runner/api"
 )
 
 // MaxTasks is how many tasks an array or a sweep may come to.
-const MaxTasks = 10_000
+const MaxTasks = api.MaxTasks
 
 // Array is an array of tasks: its indices, and how many of them may be under
 // way at a time; 0: all.
@@ -128,22 +129,16 @@ func (a Axis) Variable() string {
 	}, strings.ToUpper(a.Key))
 }
 
-// After is what a task waits for.
-type After struct {
-	Task      string
-	Condition string // ok, any or started; empty: ok
-}
-
 var conditions = []string{"ok", "any", "started"}
 
 // ParseAfter reads TASK or TASK:CONDITION.
-func ParseAfter(text string) (After, error) {
+func ParseAfter(text string) (api.Dependency, error) {
 	task, condition, with := strings.Cut(text, ":")
 	switch {
 	case task == "":
-		return After{}, fmt.Errorf("%q names no task; write for example 17, train or train:any", text)
+		return api.Dependency{}, fmt.Errorf("%q names no task; write for example 17, train or train:any", text)
 	case with && !slices.Contains(conditions, condition):
-		return After{}, fmt.Errorf("%q: unknown condition %q; nearest: %s (there are ok, any and started)", text, condition, nearest.Names(condition, conditions, 1)[0])
+		return api.Dependency{}, fmt.Errorf("%q: unknown condition %q; nearest: %s (there are ok, any and started)", text, condition, nearest.Names(condition, conditions, 1)[0])
 	}
-	return After{task, condition}, nil
+	return api.Dependency{Task: task, Condition: condition}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"carma/runner/api"
 )
 
 func TestParseArray(t *testing.T) {
@@ -98,26 +100,29 @@ func TestParse(t *testing.T) {
 	}
 	var names []string
 	for _, task := range f.Tasks {
-		names = append(names, task.Name)
+		names = append(names, task.Submit.Part)
 	}
 	if got := strings.Join(names, " "); f.Group != "exp" || got != "prep train eval" {
 		t.Fatalf("group %s has %s", f.Group, got)
 	}
-	prep, train, eval := f.Tasks[0], f.Tasks[1], f.Tasks[2]
-	if !reflect.DeepEqual(prep.Command, []string{"python", "prep.py", "--fast"}) || prep.Image != "my/prep:1" || prep.Mem != 4<<30 ||
-		!reflect.DeepEqual(prep.Env, []string{"A=1", "B=two", "B=three", "C=4=5"}) || prep.Labels["team"] != "vision" {
-		t.Errorf("prep: %+v", prep)
+	base := api.Submit{Image: "my/base:1", Env: []string{"A=1", "B=two"}, Labels: map[string]string{"team": "vision"}, Mem: 4 << 30}
+	prep, train, eval := base, base, base
+	prep.Part, prep.Image, prep.Command, prep.Env = "prep", "my/prep:1", []string{"python", "prep.py", "--fast"}, []string{"A=1", "B=two", "B=three", "C=4=5"}
+	train.Part, train.EstModel, train.BatchSize, train.After = "train", "resnet50", 32, []api.Dependency{{Part: "prep"}}
+	eval.Part, eval.Command, eval.GPUs, eval.Exclusive, eval.Priority, eval.Retries = "eval", []string{"python", "eval.py", ""}, 2, true, "high", 2
+	eval.TimeLimit, eval.Slot, eval.StopGrace, eval.Delay = 2*time.Hour, 30*time.Minute, time.Minute, 90*time.Second
+	eval.WorkDir, eval.ShmSize, eval.Pull, eval.Estimator = "/work", 1<<30, "never", "horus"
+	eval.After = []api.Dependency{{Part: "train"}, {Part: "prep", Condition: "any"}, {Task: "17"}}
+	for i, want := range []api.Submit{prep, train, eval} {
+		if got := f.Tasks[i].Submit; !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
 	}
-	if train.Image != "my/base:1" || train.EstModel != "resnet50" || train.BatchSize != 32 || train.Array.Parallel != 2 || train.Count() != 8 ||
-		!reflect.DeepEqual(train.Sweep, []Axis{{"lr", []string{"0.1", "1e-3"}}, {"opt", []string{"sgd"}}}) ||
-		!reflect.DeepEqual(train.Env, []string{"A=1", "B=two"}) {
-		t.Errorf("train: %+v", train)
+	if v := f.Tasks[2]; v.Volumes[0] != "./data:/data:ro" || v.EnvFiles[0] != "vars.env" {
+		t.Errorf("eval: %+v", v)
 	}
-	if eval.GPUs != 2 || !eval.Exclusive || eval.Priority != "high" || eval.Retries != 2 || eval.Time != 2*time.Hour || eval.Slot != 30*time.Minute ||
-		eval.StopGrace != time.Minute || eval.Delay != 90*time.Second || eval.Volumes[0] != "./data:/data:ro" || eval.EnvFiles[0] != "vars.env" ||
-		eval.WorkDir != "/work" || eval.ShmSize != 1<<30 || eval.Pull != "never" || eval.Estimator != "horus" || eval.Command[2] != "" ||
-		!reflect.DeepEqual(eval.After, []After{{"train", ""}, {"prep", "any"}, {"17", ""}}) {
-		t.Errorf("eval: %+v", eval)
+	if v := f.Tasks[1]; v.Array.Parallel != 2 || v.Count() != 8 || !reflect.DeepEqual(v.Sweep, []Axis{{"lr", []string{"0.1", "1e-3"}}, {"opt", []string{"sgd"}}}) {
+		t.Errorf("train: %+v", v)
 	}
 }
 
@@ -197,15 +202,15 @@ func FuzzParse(f *testing.F) {
 		done := map[string]bool{}
 		for i := range file.Tasks {
 			task := &file.Tasks[i]
-			if task.Image == "" || task.Count() > MaxTasks {
+			if task.Submit.Image == "" || task.Count() > MaxTasks {
 				t.Fatalf("%+v", task)
 			}
-			for _, a := range task.After {
-				if a.Task == task.Name && task.Name != "" {
-					t.Fatalf("%s after itself", a.Task)
+			for _, d := range task.Submit.After {
+				if d.Part != "" && !done[d.Part] {
+					t.Fatalf("%s before %s, for which it waits", task.Submit.Part, d.Part)
 				}
 			}
-			done[task.Name] = true
+			done[task.Submit.Part] = true
 		}
 	})
 }

@@ -9,63 +9,71 @@ package api
 
 import "time"
 
-// Submit asks for a task. Memory is in bytes.
+// Submit asks for a task. It is the one type of what a user asks for: flags,
+// task files, Compose files, image labels and the API are decoded into it.
+// Memory is in bytes, time in nanoseconds; a zero value asks for nothing, and is
+// the image's, the daemon's or the engine's to say. A field with help is one
+// that a text can say; see [Field].
 type Submit struct {
 	Image      string   `json:"image" minLength:"1" maxLength:"4096" doc:"image reference, as docker run takes it"`
 	Command    []string `json:"command,omitempty" doc:"replaces the image's command"`
 	Entrypoint []string `json:"entrypoint,omitempty" doc:"replaces the image's entrypoint; [\"\"] clears it"`
 	Env        []string `json:"env,omitempty" doc:"KEY=value"`
-	WorkDir    string   `json:"workdir,omitempty" maxLength:"4096"`
+	Mounts     []Mount  `json:"mounts,omitempty"`
 	// User is for root only; the tasks of others run as themselves.
-	User    string  `json:"user,omitempty" maxLength:"200" doc:"user or uid[:gid] in the container; root's tasks only; empty: the image's"`
-	Mounts  []Mount `json:"mounts,omitempty"`
-	ShmSize int64   `json:"shm_size,omitempty" minimum:"0" doc:"size of /dev/shm in bytes; 0: the engine's default"`
-	Name    string  `json:"name,omitempty" doc:"unique among unfinished tasks; chosen by the daemon when empty"`
+	User string `json:"user,omitempty" maxLength:"200" doc:"user or uid[:gid] in the container; root's tasks only; empty: the image's"`
 	// Labels are the user's own, for finding tasks again.
-	Labels  map[string]string `json:"labels,omitempty"`
-	HostMem int64             `json:"host_mem,omitempty" minimum:"0" doc:"host memory it may use, in bytes, with what is in /dev/shm; 0: the daemon's default"`
-	CPUs    float64           `json:"cpus,omitempty" minimum:"0" doc:"processors it may use; 0: the daemon's default"`
-	Pids    int64             `json:"pids,omitempty" minimum:"0" doc:"processes and threads it may have; 0: the daemon's default"`
-	// Visibility is who may see its environment and output: private (its owner
-	// and admins) or open (all); empty: the daemon's default.
-	Visibility string `json:"visibility,omitempty" enum:"private,open"`
-	// Pull: missing (default), always or never.
-	Pull string `json:"pull,omitempty" enum:"missing,always,never"`
+	Labels map[string]string `json:"labels,omitempty"`
 
-	GPUs      int    `json:"gpus,omitempty" minimum:"0" doc:"number of GPUs; 0: the image's carma.gpus label, else 1"`
-	Mem       int64  `json:"mem,omitempty" minimum:"0" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
-	EstModel  string `json:"est_model,omitempty" maxLength:"200" doc:"model name for the memory estimate"`
-	BatchSize int    `json:"batch_size,omitempty" minimum:"0"`
-	Params    int64  `json:"params,omitempty" minimum:"0" doc:"parameters of a model that carma does not know; needs batch_size and family"`
-	Family    string `json:"family,omitempty" enum:"mlp,cnn,transformer" doc:"family of that model"`
-	Input     int64  `json:"input,omitempty" minimum:"0" doc:"elements of one sample of it; 0: not known"`
-	Layers    int    `json:"layers,omitempty" minimum:"0" doc:"its convolutions and linear layers; 0: not known"`
-	Estimator string `json:"estimator,omitempty" maxLength:"200" doc:"estimator of its memory; empty: the daemon's"`
+	// What its memory is estimated from.
+	EstModel  string `json:"est_model,omitempty" maxLength:"200" label:"true" value:"model" help:"estimate its memory as that of this model or workload" doc:"model name for the memory estimate"`
+	BatchSize int    `json:"batch_size,omitempty" minimum:"0" label:"true" help:"batch size, for the estimate"`
+	Params    int64  `json:"params,omitempty" minimum:"0" unit:"parameters" help:"parameters of a model that carma does not know, for example 25M" doc:"parameters of a model that carma does not know; needs batch_size and family"`
+	Family    string `json:"family,omitempty" enum:"mlp,cnn,transformer" help:"its family: mlp, cnn, transformer" doc:"family of that model"`
+	Input     int64  `json:"input,omitempty" minimum:"0" unit:"shape" help:"shape of one sample of it, for example 3x224x224" doc:"elements of one sample of it; 0: not known"`
+	Layers    int    `json:"layers,omitempty" minimum:"0" help:"its convolutions and linear layers" doc:"its convolutions and linear layers; 0: not known"`
+	Estimator string `json:"estimator,omitempty" maxLength:"200" enum:"carma,gpumemnet,gpumemnet-transformer,horus,faketensor,dnnmem,llmem,deepspeed" value:"method" help:"estimate its memory by this method (default: the daemon's)" doc:"estimator of its memory; empty: the daemon's"`
 	// Probe runs its first steps on the CPU before it is queued, to see what
 	// it trains.
-	Probe     bool   `json:"probe,omitempty" doc:"find out its memory by running its first steps on the CPU"`
-	Exclusive bool   `json:"exclusive,omitempty" doc:"share its GPUs with nobody"`
-	Priority  string `json:"priority,omitempty" enum:"low,normal,high"`
-	Retries   int    `json:"retries,omitempty" minimum:"0" doc:"how often a program failure is run again"`
-	// TimeLimit in nanoseconds ends an attempt that runs longer; 0: none.
-	TimeLimit time.Duration `json:"time_limit,omitempty" minimum:"0"`
-	// Slot in nanoseconds is how long an attempt runs before it makes way for
-	// tasks that wait; 0: as the daemon is set.
-	Slot time.Duration `json:"slot,omitempty" minimum:"0"`
-	// StopGrace in nanoseconds is the time between the stop signal and the
-	// kill; 0: the daemon's default.
-	StopGrace time.Duration `json:"stop_grace,omitempty" minimum:"0"`
+	Probe bool  `json:"probe,omitempty" help:"run its first steps on the CPU first, to see what memory it needs"`
+	Mem   int64 `json:"mem,omitempty" minimum:"0" unit:"memory" label:"true" help:"peak GPU memory on each GPU; wins over an estimate" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
+
+	// When and where it runs.
+	GPUs      int    `json:"gpus,omitempty" minimum:"0" label:"true" help:"number of GPUs (default: what the image says, else 1)" doc:"number of GPUs; 0: the image's carma.gpus label, else 1"`
+	Exclusive bool   `json:"exclusive,omitempty" help:"share the GPUs with nobody"`
+	Priority  string `json:"priority,omitempty" enum:"low,normal,high" help:"low, normal or high (default normal)"`
+	Retries   int    `json:"retries,omitempty" minimum:"0" least:"0" help:"how often to run it again when it fails" doc:"how often a program failure is run again"`
+	// TimeLimit ends an attempt that runs longer; 0: none.
+	TimeLimit time.Duration `json:"time_limit,omitempty" name:"time" minimum:"0" help:"end an attempt that runs longer"`
+	// Slot is how long an attempt runs before it makes way for tasks that wait;
+	// 0: as the daemon is set.
+	Slot time.Duration `json:"slot,omitempty" minimum:"0" help:"after this time, stop it and queue it again if others wait"`
+	// StopGrace is the time between the stop signal and the kill; 0: the
+	// daemon's.
+	StopGrace time.Duration `json:"stop_grace,omitempty" minimum:"0" help:"time between stop signal and kill (default: the daemon's)"`
+	// Delay is the time from the submission until it may be queued.
+	Delay time.Duration `json:"delay,omitempty" minimum:"0" help:"do not queue it before this time has passed"`
+
+	Name string `json:"name,omitempty" value:"name" help:"name of the task (default: chosen)" doc:"unique among unfinished tasks; chosen by the daemon when empty"`
+
+	// What the container has.
+	WorkDir string  `json:"workdir,omitempty" maxLength:"4096" letter:"w" value:"folder" help:"working folder in the container"`
+	ShmSize int64   `json:"shm_size,omitempty" minimum:"0" unit:"memory" help:"size of /dev/shm (default: the engine's, often 64M)" doc:"size of /dev/shm in bytes; 0: the engine's default"`
+	HostMem int64   `json:"host_mem,omitempty" minimum:"0" unit:"memory" help:"host memory it may use, /dev/shm included (default: the daemon's)" doc:"host memory it may use, in bytes, with what is in /dev/shm; 0: the daemon's default"`
+	CPUs    float64 `json:"cpus,omitempty" minimum:"0" value:"processors" help:"processors it may use, as 4 or 1.5 (default: the daemon's)" doc:"processors it may use; 0: the daemon's default"`
+	Pids    int64   `json:"pids,omitempty" minimum:"0" value:"processes" help:"processes and threads it may have (default: the daemon's)" doc:"processes and threads it may have; 0: the daemon's default"`
+	// Visibility is who may see its environment and output: its owner and
+	// admins, or all.
+	Visibility string `json:"visibility,omitempty" enum:"private,open" help:"who sees its environment and output: private (you and admins) or open (default: the daemon's)"`
+	Pull       string `json:"pull,omitempty" enum:"missing,always,never" help:"fetch the image: missing, always or never (default: the daemon's)"`
 
 	// After are tasks that must have come so far before it is queued.
 	After []Dependency `json:"after,omitempty"`
-	// Delay in nanoseconds is the time from the submission until it may be
-	// queued.
-	Delay time.Duration `json:"delay,omitempty" minimum:"0"`
 	// Part names what it is within the tasks it is submitted with: those of one
 	// part share a limit and can be waited for together.
 	Part string `json:"part,omitempty" doc:"name within the submission; tasks of one part share the limit parallel"`
 	// Parallel is how many tasks of its part may be queued or run at a time.
-	Parallel int           `json:"parallel,omitempty" minimum:"0" doc:"how many tasks of its part may be queued or run at a time; 0: no limit"`
+	Parallel int           `json:"parallel,omitempty" minimum:"0" help:"how many of an array or a sweep may run at a time" doc:"how many tasks of its part may be queued or run at a time; 0: no limit"`
 	Array    *ArrayElement `json:"array,omitempty"`
 }
 

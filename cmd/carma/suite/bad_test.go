@@ -68,6 +68,7 @@ func TestBadInput(t *testing.T) {
 		"name":              {"name: 17\n" + base, `f.yaml:1: name: "17" cannot be the name of a suite`},
 		"shell words":       {base + "    command: echo 'x\n", "f.yaml:4: services.a.command: "},
 		"gpus":              {base + "    gpus: some\n", "f.yaml:4: services.a.gpus: "},
+		"gpus twice":        {base + "    gpus: [{count: 1}]\n    x-carma: {gpus: 2}\n", "f.yaml:4: services.a.gpus: x-carma says how many GPUs as well"},
 		"gpus 0":            {base + "    gpus: [{count: 0}]\n", "f.yaml:4: services.a.gpus.count: a count of 0"},
 	}
 	for name, tc := range tests {

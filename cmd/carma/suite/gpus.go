@@ -26,6 +26,10 @@ func (t *translator) gpus(c types.ServiceConfig, s *Service) {
 			requests, keys = reserved.Devices, []string{"deploy", "resources", "reservations", "devices"}
 		}
 	}
+	if len(requests) > 0 && s.Submit.GPUs > 0 {
+		t.refuseAt(c.Name, Extension+" says how many GPUs as well; leave one of them out", keys...)
+		return
+	}
 	for i, r := range requests {
 		if why, of := notGPU(r); why != "" {
 			line, key := t.itemAt(c.Name, keys, i, of)

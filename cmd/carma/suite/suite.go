@@ -2,7 +2,6 @@ package suite
 
 import (
 	"carma/configs/taskfile"
-	"carma/runner/api"
 )
 
 // Suite is what a Compose file comes to.
@@ -18,17 +17,12 @@ type Suite struct {
 // Service is a service as tasks.
 type Service struct {
 	Name string
-	// Line is where it begins in the file.
-	Line int
-	// Submit is one of its tasks.
-	Submit api.Submit
+	// Task is what it asks for; Line is where it begins in the file.
+	taskfile.Task
 	// Replicas is how many of them there are.
 	Replicas int
 	// AllGPUs: it asks for all GPUs of the machine, how many there are.
 	AllGPUs bool
-	// Array and Sweep make several tasks of it.
-	Array taskfile.Array
-	Sweep []taskfile.Axis
 	// Build is how its image is made; nil: it is not.
 	Build *Build
 	// Create are folders of the host that it mounts and that do not exist;

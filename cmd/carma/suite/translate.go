@@ -37,7 +37,7 @@ func (t *translator) warnAt(service, why string, keys ...string) {
 // add adds a service.
 func (t *translator) add(s *Suite, c types.ServiceConfig) {
 	_, line := t.find("services", c.Name)
-	service := Service{Name: c.Name, Line: line, Replicas: c.GetScale()}
+	service := Service{Name: c.Name, Task: taskfile.Task{Line: line}, Replicas: c.GetScale()}
 	r := &service.Submit
 	r.Part, r.Image, r.ShmSize = c.Name, c.Image, int64(c.ShmSize)
 	r.Command, r.Entrypoint = []string(c.Command), []string(c.Entrypoint)
@@ -61,9 +61,9 @@ func (t *translator) add(s *Suite, c types.ServiceConfig) {
 	t.build(c, &service)
 	t.dependencies(c, r)
 	t.limits(c, r)
+	t.retries(c, r)
 	t.extension(c, &service)
 	t.gpus(c, &service)
-	t.retries(c, r)
 	if service.Replicas < 0 || service.Replicas > api.MaxTasks {
 		t.refuseAt(c.Name, fmt.Sprintf("%d replicas; from 0 to %d can be", service.Replicas, api.MaxTasks), "scale")
 		return
@@ -93,6 +93,7 @@ func (t *translator) words(c types.ServiceConfig, r *api.Submit) {
 	r.WorkDir = c.WorkingDir
 	if r.WorkDir != "" && r.WorkDir[0] != '/' {
 		t.refuseAt(c.Name, r.WorkDir+" is not absolute; it is a folder in the container", "working_dir")
+		r.WorkDir = ""
 	}
 }
 
@@ -222,15 +223,17 @@ func (t *translator) retries(c types.ServiceConfig, r *api.Submit) {
 	}
 }
 
-// extensionKeys are what x-carma may say.
-var extensionKeys = []string{
-	"est-model", "batch-size", "mem", "estimator", "priority", "delay", "slot", "time", "probe", "exclusive", "array", "sweep", "parallel",
-	"host-mem", "cpus", "pids", "visibility",
-}
+// ownKeys are keys of a task that Compose has its own for.
+var ownKeys = []string{"image", "command", "entrypoint", "env", "env-file", "volumes", "labels", "after"}
 
-// extension reads x-carma, of the file and of the service.
+// extensionKeys are what x-carma may say: all that a task file may, but for what
+// Compose itself says.
+var extensionKeys = slices.DeleteFunc(taskfile.Keys(), func(key string) bool { return slices.Contains(ownKeys, key) })
+
+// extension reads x-carma, of the file and of the service, over what Compose's
+// own keys say.
 func (t *translator) extension(c types.ServiceConfig, s *Service) {
-	var given taskfile.Task
+	given := s.Task
 	read := func(path ...string) {
 		if n, _ := t.find(path...); n != nil && t.err == nil {
 			given, t.err = taskfile.Settings(t.file, n, strings.Join(path, "."), extensionKeys, given)
@@ -243,17 +246,16 @@ func (t *translator) extension(c types.ServiceConfig, s *Service) {
 	if t.err != nil {
 		return
 	}
-	r := &s.Submit
-	r.EstModel, r.BatchSize, r.Mem, r.Estimator, r.Probe = given.EstModel, given.BatchSize, given.Mem, given.Estimator, given.Probe
-	r.Priority, r.Delay, r.Slot, r.TimeLimit, r.Exclusive = given.Priority, given.Delay, given.Slot, given.Time, given.Exclusive
-	r.HostMem, r.CPUs, r.Pids = cmp.Or(given.HostMem, r.HostMem), cmp.Or(given.CPUs, r.CPUs), cmp.Or(int64(given.Pids), r.Pids)
-	r.Visibility = given.Visibility
-	r.Parallel = max(given.Parallel, given.Array.Parallel)
-	s.Array, s.Sweep = given.Array, given.Sweep
-	switch several := len(s.Array.Indices) > 0 || len(s.Sweep) > 0; {
-	case r.Probe && r.Mem > 0:
-		t.refuseAt(c.Name, "mem says what it needs; leave one of them out", Extension, "probe")
-	case several && s.Replicas > 1:
+	s.Task = given
+	checked := given
+	if s.Replicas > 1 {
+		checked.Submit.Parallel = 0 // of the replicas
+	}
+	checked.Submit.Image = cmp.Or(checked.Submit.Image, "built") // it may be made of the service
+	if wrong := checked.Check(); wrong != nil {
+		t.refuseAt(c.Name, wrong.Text, Extension, wrong.Field)
+	}
+	if several := len(s.Array.Indices) > 0 || len(s.Sweep) > 0; several && s.Replicas > 1 {
 		t.refuseAt(c.Name, "it has replicas as well; leave one of them out", Extension)
 	}
 }
