@@ -308,6 +308,13 @@ var (
 
 var namespaceName = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
 
+// firstKeys are those that whoever sets up a server wants to know first; the
+// others have defaults that few need to change.
+var firstKeys = []string{
+	"data-dir", "gpus", "driver", "attach", "policy", "mps", "memory-limit", "probe", "pull", "admin-group", "allowed-mounts", "visibility",
+	"host-mem", "cpus", "quota-tasks", "quota-gpus", "output-total", "keep-tasks-for", "log-level",
+}
+
 // Keys returns the names of all settings in their documented order.
 func Keys() []string {
 	names := make([]string, len(keys))

@@ -69,13 +69,18 @@ type Setting struct {
 	Value string `json:"value"`
 	Origin
 	Usage string `json:"-"`
+	// First: whoever sets up a server wants to know it first.
+	First bool `json:"-"`
 }
+
+// Set reports whether somebody has chosen the value.
+func (s *Setting) Set() bool { return s.Kind != FromDefault }
 
 // Settings lists all keys with their values, in their documented order.
 func Settings(c Config, from Origins) []Setting {
 	out := make([]Setting, len(keys))
 	for i, k := range keys {
-		out[i] = Setting{k.name, show(k.at(&c)), from[k.name], strings.ReplaceAll(k.usage, "`", "")}
+		out[i] = Setting{k.name, show(k.at(&c)), from[k.name], strings.ReplaceAll(k.usage, "`", ""), slices.Contains(firstKeys, k.name)}
 	}
 	return out
 }

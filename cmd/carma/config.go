@@ -13,13 +13,16 @@ func (a *app) configCommand() *cobra.Command {
 		Use:   "config [flags]",
 		Short: "Print what is configured and where each value comes from",
 		Long: `Print the configuration that carma daemon would run with and where each value
-comes from. A flag wins over the environment (CARMA_DATA_DIR for data-dir), that
-over ~/.config/carma/config.yaml, that over /etc/carma/config.yaml. The flags of
-carma daemon are taken too, to see what they would change.`,
+comes from: the keys that an operator wants to know first, and those that are
+set; with --all the rest too. A flag wins over the environment (CARMA_DATA_DIR
+for data-dir), that over ~/.config/carma/config.yaml, that over
+/etc/carma/config.yaml. The flags of carma daemon are taken too, to see what
+they would change.`,
 		Args: noArgs,
 	}
 	asJSON := addJSON(cmd)
 	example := cmd.Flags().Bool("example", false, "print a file with every key, its default and what it does")
+	all := cmd.Flags().Bool("all", false, "print every key")
 	addDaemonFlags(cmd.Flags())
 	for _, name := range configs.Keys() {
 		if f := cmd.Flags().Lookup(name); f != nil {
@@ -39,15 +42,24 @@ carma daemon are taken too, to see what they would change.`,
 		if *asJSON {
 			return a.json(settings)
 		}
+		left := 0
 		t := &table{columns: []column{{title: "KEY"}, {title: "VALUE"}, {title: "FROM"}}}
 		for _, s := range settings {
+			if !*all && !s.First && !s.Set() {
+				left++
+				continue
+			}
 			value := s.Value
 			if value == "" {
 				value = `""`
 			}
 			t.add(s.Key, value, s.Origin.String())
 		}
-		return t.write(a.out, 0)
+		if err := t.write(a.out, 0); err != nil || left == 0 {
+			return err
+		}
+		a.say("%d more keys have their default; --all prints them, --example says what each does", left)
+		return nil
 	}
 	return cmd
 }
