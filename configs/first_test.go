@@ -21,3 +21,11 @@ func TestFirstKeys(t *testing.T) {
 		t.Errorf("%d of %d settings come first, %d are listed; an operator reads a third of them at most", n, len(keys), len(firstKeys))
 	}
 }
+
+// A setting that is gone does not stop a daemon whose file says what is so anyway.
+func TestGoneSettings(t *testing.T) {
+	values, _, err := parse("f.yaml", []byte("estimator: carma\npolicy: lug\n"))
+	if err != nil || len(values) != 1 || values["policy"] != "lug" {
+		t.Errorf("%v, %v", values, err)
+	}
+}

@@ -300,10 +300,8 @@ var (
 	Probes       = []string{"asked", "unknown", "never"}
 	Visibilities = []string{"private", "open"}
 	PullRules    = []string{"missing", "always", "never"}
-	// Estimators that memory is booked by. Others are for comparison (carma estimate).
-	Estimators = []string{"carma"}
-	LogLevels  = []string{"debug", "info", "warn", "error"}
-	LogFormats = []string{"auto", "console", "json"}
+	LogLevels    = []string{"debug", "info", "warn", "error"}
+	LogFormats   = []string{"auto", "console", "json"}
 )
 
 var namespaceName = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)

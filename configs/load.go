@@ -252,6 +252,9 @@ func parse(path string, data []byte) (values map[string]any, lines map[string]in
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		name, value := root.Content[i], root.Content[i+1]
+		if was, ok := gone[name.Value]; ok && value.Value == was.value {
+			continue
+		}
 		if _, ok := find(name.Value); !ok {
 			return nil, nil, &Error{at(name), "", unknownKey(name.Value)}
 		}
@@ -270,14 +273,15 @@ func parse(path string, data []byte) (values map[string]any, lines map[string]in
 	return values, lines, nil
 }
 
-// gone are settings of earlier versions, with what became of them.
-var gone = map[string]string{
-	"estimator": "is no setting any more: memory is booked by carma's own estimator; take the line out (`carma estimate` compares it with others)",
+// gone are settings of earlier versions: the value that still holds for all, and
+// what became of the others.
+var gone = map[string]struct{ value, what string }{
+	"estimator": {"carma", "is no setting any more: memory is booked by carma's own estimator; take the line out (`carma estimate` compares it with others)"},
 }
 
 func unknownKey(name string) string {
-	if what, ok := gone[name]; ok {
-		return name + " " + what
+	if was, ok := gone[name]; ok {
+		return name + " " + was.what
 	}
 	if near := nearest.Near(name, Keys()); len(near) > 0 {
 		return fmt.Sprintf("unknown key %q; did you mean %s?", name, near[0])

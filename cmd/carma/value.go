@@ -88,6 +88,7 @@ func submissionFlags(cmd *cobra.Command, to *api.Submit) {
 		if f.Yes() {
 			flag.NoOptDefVal = "true"
 		}
+		flag.Hidden = f.Old()
 		if f.Words != nil {
 			complete(cmd, f.Name, words(f.Words))
 		}

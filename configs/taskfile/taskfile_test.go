@@ -77,7 +77,6 @@ tasks:
     shm-size: 1G
     pull: never
     probe: false
-    estimator: horus
   prep:
     image: my/prep:1
     command: python prep.py --fast
@@ -111,7 +110,7 @@ func TestParse(t *testing.T) {
 	train.Part, train.EstModel, train.BatchSize, train.After = "train", "resnet50", 32, []api.Dependency{{Part: "prep"}}
 	eval.Part, eval.Command, eval.GPUs, eval.Exclusive, eval.Priority, eval.Retries = "eval", []string{"python", "eval.py", ""}, 2, true, "high", 2
 	eval.TimeLimit, eval.Slot, eval.StopGrace, eval.Delay = 2*time.Hour, 30*time.Minute, time.Minute, 90*time.Second
-	eval.WorkDir, eval.ShmSize, eval.Pull, eval.Estimator = "/work", 1<<30, "never", "horus"
+	eval.WorkDir, eval.ShmSize, eval.Pull = "/work", 1<<30, "never"
 	eval.After = []api.Dependency{{Part: "train"}, {Part: "prep", Condition: "any"}, {Task: "17"}}
 	for i, want := range []api.Submit{prep, train, eval} {
 		if got := f.Tasks[i].Submit; !reflect.DeepEqual(got, want) {

@@ -24,7 +24,8 @@ import (
 //   - name: its name, if not that of its JSON with dashes.
 //   - unit: how its text is read where the type does not say: memory,
 //     parameters or shape.
-//   - enum: the words that can be given.
+//   - enum: the words that can be given, and words, if the API says more about
+//     others than that.
 //   - least: the smallest whole number, if not 1.
 //   - label: "true" if a label carma.NAME of the image may give it.
 type Field struct {
@@ -72,6 +73,10 @@ func (f *Field) Set(s *Submit, text string) error {
 // Given reports whether the field has been set.
 func (f *Field) Given(s *Submit) bool { return !f.of(s).IsZero() }
 
+// Old reports whether the field leaves no choice: it is there so that files of
+// older versions can be read, and help does not name it.
+func (f *Field) Old() bool { return len(f.Words) == 1 }
+
 // Yes reports whether the field is one that is on or off.
 func (f *Field) Yes() bool { return f.Unit == "" }
 
@@ -90,7 +95,7 @@ func findFields() (all []Field) {
 		if name := tags.Get("name"); name != "" {
 			f.Name = name
 		}
-		if words := tags.Get("enum"); words != "" {
+		if words := cmp.Or(tags.Get("words"), tags.Get("enum")); words != "" {
 			f.Words = strings.Split(words, ",")
 		}
 		if tags.Get("label") == "true" {

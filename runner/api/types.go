@@ -32,7 +32,8 @@ type Submit struct {
 	Family    string `json:"family,omitempty" enum:"mlp,cnn,transformer" help:"its family: mlp, cnn, transformer" doc:"family of that model"`
 	Input     int64  `json:"input,omitempty" minimum:"0" unit:"shape" help:"shape of one sample of it, for example 3x224x224" doc:"elements of one sample of it; 0: not known"`
 	Layers    int    `json:"layers,omitempty" minimum:"0" help:"its convolutions and linear layers" doc:"its convolutions and linear layers; 0: not known"`
-	Estimator string `json:"estimator,omitempty" maxLength:"200" enum:"carma,gpumemnet,gpumemnet-transformer,horus,faketensor,dnnmem,llmem,deepspeed" value:"method" help:"estimate its memory by this method (default: the daemon's)" doc:"estimator of its memory; empty: the daemon's"`
+	// Estimator is for files of older versions, which had a choice.
+	Estimator string `json:"estimator,omitempty" maxLength:"200" words:"carma" help:"the estimator that memory is booked by" doc:"carma, or empty: the estimator that memory is booked by; older programs took others"`
 	// Probe runs its first steps on the CPU before it is queued, to see what
 	// it trains.
 	Probe bool  `json:"probe,omitempty" help:"run its first steps on the CPU first, to see what memory it needs"`

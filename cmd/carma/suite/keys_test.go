@@ -26,8 +26,7 @@ func checkKeys(t *testing.T, at string, of reflect.Type, rules map[string]rule) 
 	t.Helper()
 	checked := 0
 	seen := map[string]bool{}
-	for i := range of.NumField() {
-		f := of.Field(i)
+	for _, f := range reflect.VisibleFields(of) { // also those of types that are a part of this one
 		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		key := strings.TrimPrefix(at+"."+name, ".")
 		if name == "" || name == "-" || strings.HasPrefix(name, "#") || notKeys[key] {
