@@ -60,16 +60,20 @@ func (r *Runner) lookUp(ctx context.Context, ref string) (containers.Image, erro
 }
 
 // pullNow fetches an image while somebody waits for it. That takes as long as
-// the registry takes, but only while the engine answers.
+// the registry takes, but only while the engine answers. One that does not is not
+// waited for again by the next task.
 func (r *Runner) pullNow(ctx context.Context, ref string) error {
-	if !r.engine.answers() {
+	if !r.engine.answers() || r.images.engineAway() {
 		return fmt.Errorf("pull image: %w", containers.ErrUnavailable)
 	}
 	ctx, end := r.whileAnswering(ctx)
 	defer end()
 	err := r.Driver.Pull(ctx, ref)
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, containers.ErrUnavailable) {
-		return cause
+		err = cause
+	}
+	if errors.Is(err, containers.ErrUnavailable) {
+		r.images.noAnswer()
 	}
 	return err
 }
