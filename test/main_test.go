@@ -35,6 +35,13 @@ var (
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	if order := os.Getenv(crowdEnv); order != "" {
+		if err := inCrowd(order); err != nil {
+			fmt.Fprintln(os.Stderr, "one of a crowd:", err)
+			return 1
+		}
+		return 0
+	}
 	for _, kv := range os.Environ() { // nobody's settings
 		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "CARMA_") {
 			_ = os.Unsetenv(name)

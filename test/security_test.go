@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,12 +61,15 @@ func (a *attacker) ask(uid uint32, method, path, body string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
+// userConnections is how many connections one user may have in TestSecurityWalls.
+const userConnections = 200
+
 // TestSecurityWalls: every wall between users with an attack on it, one line
 // each. The mounts have tests of their own.
 func TestSecurityWalls(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	a := newAttacker(newServer(t, "--user-tasks", "20", "--user-high", "3", "--user-connections", "200"))
+	a := newAttacker(newServer(t, "--user-tasks", "20", "--user-high", "3", "--user-connections", strconv.Itoa(userConnections)))
 	as := func(id uint32, args ...string) result {
 		t.Helper()
 		return a.begin(&syscall.Credential{Uid: id, Gid: id}, args...).wait()
@@ -191,27 +195,13 @@ func (a *attacker) crowded(wall func(name, attack string, times int, held bool, 
 	if full() {
 		tries = 20_000
 	}
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil && int(files.Cur) < tries+1000 {
-		if unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(tries + 1000), Max: max(files.Max, uint64(tries+1000))}) != nil {
-			tries = min(tries, int(files.Cur)-1000)
-		}
-	}
-	var held []net.Conn
-	for range tries {
-		c, err := a.dialAs(a.other)
-		if err != nil { // the queue of those who wait for the door is full
-			continue
-		}
-		held = append(held, c)
-	}
+	crowd := gather(a.t, a.socket, a.other, tries)
 	code, text := a.ask(a.id, "GET", "/v1/info", "")
-	wall("connections", "idle ones of one user; another is served", len(held), code == 200, code, text)
+	wall("connections", "idle ones of one user; another is served", crowd.made, code == 200 && crowd.made == tries, code, text)
+	eventually(a.t, "the others are turned away", func() bool { return crowd.open() <= userConnections })
 	r := a.carma("ps")
 	wall("connections", "and so is root", 1, r.code == 0, r)
 	now, most := a.resident()
 	wall("connections", fmt.Sprintf("the daemon has %d MB, at most %d so far", now, most), 1, most <= memoryBound)
-	for _, c := range held {
-		_ = c.Close()
-	}
+	crowd.leave()
 }
