@@ -11,6 +11,7 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerstest"
+	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -36,11 +37,13 @@ func (g *rig) stubborn() string {
 	return ref
 }
 
-// Whatever an engine answers to a stop signal and a kill, the task ends: finding
-// F1.
+// TestStoppingEnds: finding F1. Whatever an engine answers to a stop signal and a
+// kill, a task that takes no notice of its signal ends, soon after its grace.
 func TestStoppingEnds(t *testing.T) {
+	const grace, soon = 10 * time.Second, 5 * time.Second
 	boom := errors.New("context deadline exceeded") // an engine's own
 	for name, fault := range map[string]func(*containerstest.Fake){
+		"none":         func(*containerstest.Fake) {},
 		"signal fails": func(f *containerstest.Fake) { f.FailNext(containerstest.OpSignal, boom) },
 		"kill fails": func(f *containerstest.Fake) {
 			f.FailNext(containerstest.OpKill, boom)
@@ -52,14 +55,25 @@ func TestStoppingEnds(t *testing.T) {
 		"answer is lost":     func(f *containerstest.Fake) { f.LoseNext(containerstest.OpKill) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := newRig(t)
-			ref := g.stubborn()
-			fault(g.engine)
-			g.asksToStop(ref, api.StopRequest{Grace: 10 * time.Millisecond})
-			if task := g.finished(ref); task.Phase != "cancelled" || task.Attempts[0].Outcome != "stopped" {
-				t.Errorf("the task is %s, its attempt ended as %+v", task.Phase, task.Attempts)
-			}
+			inVirtualTime(t, func(v *virtual) {
+				ref := v.submit("stubborn")
+				time.Sleep(time.Minute)
+				fault(v.engine)
+				before := time.Now()
+				if _, err := v.Stop(v.ctx, rootUser, ref, api.StopRequest{Grace: grace}); err != nil {
+					t.Fatal(err)
+				}
+				rec := v.finished(ref)
+				if took := time.Since(before); took < grace || took > grace+soon {
+					t.Errorf("the task ended after %s, its grace is %s", took, grace)
+				}
+				if rec.Task.Phase != mapper.Cancelled || rec.Task.Attempts[0].Class != mapper.ExitStopped {
+					t.Errorf("the task is %s, its attempts %+v", rec.Task.Phase, rec.Task.Attempts)
+				}
+				if v.engine.Calls(containerstest.OpSignal) == 0 {
+					t.Error("the task was never asked to end")
+				}
+			})
 		})
 	}
 }

@@ -1,0 +1,98 @@
+package runner
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"carma/mapper/units"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/estimator"
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/journal"
+	"carma/runner/tasklog"
+
+	"github.com/rs/zerolog"
+)
+
+// virtual is a daemon on a fake engine in virtual time, without a socket.
+type virtual struct {
+	*Runner
+	t      *testing.T
+	ctx    context.Context
+	engine *containerstest.Fake
+}
+
+// inVirtualTime starts a daemon, and ends it when do returns. What do waits for
+// takes no time, and how long it took can be compared.
+func inVirtualTime(t *testing.T, do func(v *virtual)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		engine := containerstest.NewFake()
+		defer engine.Shutdown()
+		engine.AddImage("long", containerstest.Image{Run: untilStopped})
+		engine.AddImage("short", containerstest.Image{})
+		engine.AddImage("stubborn", containerstest.Image{Run: stubborn})
+		j, err := journal.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = j.Close() }()
+		ctx, cancel := context.WithCancel(t.Context())
+		opt := Options{
+			Version: "test", DataDir: dir, Mapper: mapper.DefaultOptions(), Attach: containers.AttachSimulated,
+			SampleEvery: time.Minute, Pull: "missing", StopGrace: 10 * time.Second, Init: "/bin/true",
+		}
+		r, err := New(ctx, opt, Deps{
+			Journal: j, Logs: tasklog.Open(filepath.Join(dir, "logs"), 0), Driver: engine, GPUs: newCards(2, 40*units.GiB),
+			Clock: NewClock(1), Estimator: estimator.NewCatalogue(nil), Log: zerolog.Nop(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		do(&virtual{Runner: r, t: t, ctx: ctx, engine: engine})
+		engine.Thaw()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// rootUser is who asks.
+var rootUser = Caller{Name: "root"}
+
+// submit adds a task of an image.
+func (v *virtual) submit(image string) string {
+	v.t.Helper()
+	made, err := v.Submit(v.ctx, rootUser, api.Submit{Image: image, Mem: int64(units.GiB)})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return mapper.TaskID(made.ID).String()
+}
+
+// finished waits for the end of a task, for an hour at most.
+func (v *virtual) finished(ref string) *Record {
+	v.t.Helper()
+	for range 3600 {
+		rec, err := v.Find(ref)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		if rec.Task.Phase.Finished() {
+			return rec
+		}
+		time.Sleep(time.Second)
+	}
+	v.t.Fatalf("task %s has not ended after an hour", ref)
+	return nil
+}
