@@ -43,6 +43,7 @@ func (r *Runner) keepHouse(ctx context.Context) {
 			}
 		}
 		gone = r.expireOutput(ctx, gone)
+		r.Logs.NoteLosses()
 		r.keeping.look(r)
 		if !pause(ctx, houseEvery) {
 			return

@@ -298,3 +298,39 @@ func TestOpenFails(t *testing.T) {
 		t.Errorf("log %q", got)
 	}
 }
+
+// What was lost until the end of an attempt, because the disk was full, is noted
+// when there is room again, unless the task was removed.
+func TestNotedAfterTheEnd(t *testing.T) {
+	d := &disk{room: 1 << 20}
+	s := diskStore(t, d)
+	for task := int64(1); task <= 3; task++ {
+		w := mustWriter(t, s, task, 1)
+		write(t, w, 0, Stdout, "kept")
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		d.room, d.full = 0, task == 3
+		write(t, w, 1, Stdout, "lost")
+		if err := w.Close(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("close: %v", err)
+		}
+		d.room = 1 << 20
+	}
+	if err := s.Remove(2); err != nil {
+		t.Fatal(err)
+	}
+	d.room = 0
+	s.NoteLosses() // in vain
+	d.room, d.full = 1<<20, false
+	s.NoteLosses()
+	s.NoteLosses() // nothing is left to note
+	for _, task := range []int64{1, 3} {
+		if got, err := s.Tail(task, 1, 10); err != nil || len(got) != 2 || got[1].Stream != Note || !strings.Contains(string(got[1].Text), "1 lines (45 bytes) left out here: no space left on device") {
+			t.Errorf("task %d: log %v, %v", task, got, err)
+		}
+	}
+	if tasks, err := s.Tasks(); err != nil || len(tasks) != 2 {
+		t.Errorf("output of tasks %v, %v", tasks, err)
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,6 +59,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	writers map[key]*Writer // those not closed
+	owed    map[key]debt    // losses of those closed that no note tells of
 	tasks   map[int64]*taskBook
 	users   map[string]*userBook
 	total   int64
@@ -176,6 +178,7 @@ func (s *Store) Remove(task int64) error {
 		return fmt.Errorf("remove logs of task %d: %w", task, err)
 	}
 	s.forgetTask(task)
+	maps.DeleteFunc(s.owed, func(k key, _ debt) bool { return k.task == task })
 	return nil
 }
 

@@ -208,6 +208,7 @@ func (w *Writer) Close() error {
 	var errs []error
 	if w.missing() {
 		errs = append(errs, fmt.Errorf("%d lines (%d bytes) lost: %w", w.lost.lines, w.lost.bytes, w.cause))
+		w.s.owe(w.k, debt{w.lost, w.last, w.cause})
 	}
 	if w.f != nil {
 		if w.whole < w.written {

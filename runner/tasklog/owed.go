@@ -1,0 +1,48 @@
+package tasklog
+
+import "time"
+
+// debt is what an attempt lost until its end while there was no room for the
+// note that says so.
+type debt struct {
+	lost  loss
+	last  time.Time
+	cause error
+}
+
+func (s *Store) owe(k key, d debt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owed == nil {
+		s.owed = map[key]debt{}
+	}
+	s.owed[k] = d
+}
+
+// NoteLosses writes the notes that found no room when their attempts ended, where
+// there is room now. Call it from time to time. A note that is owed when the
+// process ends is never written.
+func (s *Store) NoteLosses() {
+	s.mu.Lock()
+	owed := s.owed
+	s.owed = nil
+	s.mu.Unlock()
+	for k, d := range owed {
+		w, err := s.Writer(k.task, k.attempt)
+		if err != nil {
+			s.owe(k, d)
+			continue
+		}
+		w.mu.Lock()
+		if w.f == nil { // there is no room yet
+			s.owe(k, d)
+		} else {
+			w.lost, w.cause = d.lost, d.cause
+			if d.last.After(w.last) {
+				w.last = d.last
+			}
+		}
+		w.mu.Unlock()
+		_ = w.Close() // or it is owed on
+	}
+}
