@@ -100,6 +100,9 @@ func inTask(s api.Submission, i int, err error) error {
 // plan numbers and names the tasks of a submission and gives the events that
 // submit them. It changes nothing but the candidates' records; the loop only.
 func (r *Runner) plan(now units.Instant, in *intake) ([]mapper.Event, []*Record, error) {
+	if len(r.state.GPUs()) == 0 { // what a first start has found is not stored yet
+		return nil, nil, errFull
+	}
 	if err := r.room(in); err != nil {
 		return nil, nil, err
 	}
