@@ -398,6 +398,35 @@ func TestOlderCopy(t *testing.T) {
 	}
 }
 
+// TestOtherHistory: a database that goes on from the same point with other events
+// than those that were written last, as many of them or more.
+func TestOtherHistory(t *testing.T) {
+	f := freeze(t, Options{})
+	goOn := func(kind string, commits int) map[string][]byte {
+		f.thaw(t, func(map[string][]byte) {})
+		j, err := OpenWith(f.dir, f.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		for range commits {
+			mustCommit(t, j, Batch{Events: events(1, kind)})
+		}
+		return f.read(t)
+	}
+	written := goOn("written", 2)
+	for commits := 2; commits <= 3; commits++ {
+		other := goOn("other", commits)
+		f.thaw(t, func(files map[string][]byte) { maps.Copy(files, other); files[witnessFile] = written[witnessFile] })
+		if j, err := OpenWith(f.dir, f.o); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "another history") {
+			t.Errorf("with %d other commits: %v", commits, err)
+			if err == nil {
+				_ = j.Close()
+			}
+		}
+	}
+}
+
 // TestCopiedFolder: a copy of all files elsewhere is not taken for the original.
 func TestCopiedFolder(t *testing.T) {
 	f := freeze(t, Options{})
