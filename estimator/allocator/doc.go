@@ -1,6 +1,6 @@
 // Package allocator simulates PyTorch's caching allocator: given the
 // allocations and frees of a training, it tells how much GPU memory the
-// process holds.
+// process takes.
 //
 // The rules are those of c10/cuda/CUDACachingAllocator.cpp (PyTorch 1.13 to
 // 2.x): requests are rounded up to 512 bytes; a pool for requests up to 1 MiB

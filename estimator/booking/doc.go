@@ -1,5 +1,5 @@
-// Package booking decides how much GPU memory is booked for a task: what its
-// user declared, else what was measured of its workload or its model, else what
-// an estimator makes of its network or of a few figures; corrected by earlier
-// runs of the same task.
+// Package booking decides how much GPU memory is booked for a task. It takes the
+// first of: the user's figure, what was measured of its workload or model, the
+// estimate from its network or from a few figures. Earlier runs of the same task
+// correct it.
 package booking

@@ -4,7 +4,7 @@
 // and PYTHONPATH names it, so that Python loads them before the program; they
 // record what the program builds and end it (package carma_probe in python/).
 //
-// The program is a stranger: it could print a forged record. That would be an
-// estimate of its own task's memory, which its owner may declare anyway; what
-// is read is bounded and checked like any foreign input.
+// The program is not trusted: it could print a forged record. That would only be
+// an estimate of its own task's memory, which its owner may declare anyway. The
+// record is bounded and checked like any foreign input.
 package probe

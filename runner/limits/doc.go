@@ -1,7 +1,7 @@
 // Package limits bounds the GPU memory of a task in tiers: a limit that the
 // NVIDIA driver keeps for the container's control group ([Tool], [Keeper]), and
-// variables that make frameworks bound themselves ([Growth], [Fractions]). What
-// the Multi-Process Service limits is package mps's.
+// variables that make frameworks bound themselves ([Growth], [Fractions]). Limits of the
+// Multi-Process Service are in package mps.
 //
 // It knows no engine and no scheduler: the runner says which process, which
 // GPUs and how much.

@@ -1,6 +1,6 @@
 // Package failpoint has named points in the program at which a test may kill
-// it, hang it or make it fail. They stand at every step between what is stored
-// and what an engine is asked for, and back.
+// it, hang it or make it fail. They are at every step between the journal and
+// the engine, in both directions.
 //
 // Without the build tag failpoints they cost nothing and do nothing. With it,
 // the environment says what happens:

@@ -1,7 +1,7 @@
 // Package study replays traces in virtual time under several policies and
-// estimators, measures, and compares: with one task per GPU, with bounds that a
-// file sets, and with what was published. It has the published policies with all
-// their rules, the presets.
+// estimators. It measures and compares the results with one task per GPU, with
+// bounds that a file sets, and with published results. Its presets are the
+// published policies with all their rules.
 package study
 
 import "fmt"

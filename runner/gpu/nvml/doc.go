@@ -4,9 +4,9 @@
 // machine without it. Everything goes through the interfaces of go-nvml: a test
 // puts one of its simulated servers there.
 //
-// All calls are made by one goroutine (worker.go): a driver that hangs takes
-// that goroutine with it and nothing else. What the driver says is checked
-// before it is passed on; figures that cannot be are left out or bounded.
+// One goroutine makes all calls (worker.go), so a driver that hangs stops only that
+// goroutine. Figures of the driver are checked: impossible ones are left out or
+// bounded.
 //
-// docs/gpus.md tells what is read, and what where the driver cannot tell.
+// docs/gpus.md lists what is read, and what is assumed if the driver cannot tell.
 package nvml
