@@ -58,7 +58,7 @@ image: bin/simtask ## the image carma/simtask:latest
 
 test: build try-onnxruntime ## every test: unit, property, race, end-to-end on a real engine (TEST_FLAGS=...)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) ./...'
-	$(GO) test -count=1 -timeout 10m -tags failpoints -run "$(HISTORIES)" ./runner -histories 40
+	$(GO) test -count=1 -timeout 10m -tags failpoints -run "$(HISTORIES)" ./runner -histories 40 -write 7
 
 engines: build ## the containerd driver, and the real NVIDIA Container Runtime with simulated devices (root)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; \
@@ -66,7 +66,7 @@ engines: build ## the containerd driver, and the real NVIDIA Container Runtime w
 		$(GO) test $(TEST_FLAGS) -tags e2e,containerd,gpu -run "^Test(Containerd|GPUs)" ./test'
 
 # What needs virtual time and failpoints.
-HISTORIES := ^Test(Histories|RemovalThatFails)$$
+HISTORIES := ^Test(Histories|RemovalThatFails|EveryWrite)$$
 
 # POINT= selects points by prefix, FAULT= faults by a part of the name, DRIVER=docker|containerd; the whole takes about an
 # hour on two busy cores. What matters is shown; all is in .cache/faults.log.

@@ -9,6 +9,7 @@ import (
 
 	"carma/mapper/units"
 
+	"carma/containers/containerstest"
 	"carma/runner/api"
 )
 
@@ -57,6 +58,13 @@ func TestAnswersDoNotWait(t *testing.T) {
 				return errors.New("no error")
 			}
 			return nil
+		},
+		"prove, later": func(v *virtual) error { // it hangs while the container is made
+			v.engine.Thaw()
+			v.engine.HangNext(containerstest.OpCreate)
+			go func() { time.Sleep(time.Millisecond); v.engine.Freeze() }()
+			_, err := v.Prove(v.ctx, rootUser, "long")
+			return err
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -96,6 +96,11 @@ type world struct {
 	removed map[int64]bool
 	asked   map[int64]bool // to be removed
 
+	// fault is what goes wrong at a point, beside the end of a life; nil: nothing.
+	fault func(point string) error
+	// excuses tells whether a daemon may end with an error; nil: with none.
+	excuses func(error) bool
+
 	life   *life
 	deaths int
 }
@@ -243,7 +248,12 @@ func (w *world) start(point string, nth int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &life{cancel: cancel, point: point, nth: nth}
 	w.life = l
-	failpoint.Set(l.at)
+	failpoint.Set(func(name string, mayFail bool) error {
+		if err := l.at(name, mayFail); err != nil || !mayFail || w.fault == nil {
+			return err
+		}
+		return w.fault(name)
+	})
 	opt := Options{
 		Version: fmt.Sprint("test-", w.rnd.IntN(2)), DataDir: w.dir, Mapper: mapper.DefaultOptions(), Attach: containers.AttachSimulated,
 		SampleEvery: time.Minute, Pull: "missing", StopGrace: 10 * time.Second,
@@ -263,7 +273,9 @@ func (w *world) start(point string, nth int) {
 			})
 		}
 		if err != nil && !l.dead.Load() {
-			w.t.Errorf("start: %v\nsubmitted %v, stopped %v, removed %v", err, w.acked, w.stopped, w.removed)
+			if w.excuses == nil || !w.excuses(err) {
+				w.t.Errorf("start: %v\nsubmitted %v, stopped %v, removed %v", err, w.acked, w.stopped, w.removed)
+			}
 			l.die()
 		}
 	})
@@ -273,7 +285,9 @@ func (w *world) start(point string, nth int) {
 	}
 	l.done.Go(func() {
 		if err := l.Run(ctx); err != nil && !l.dead.Load() {
-			w.t.Errorf("the daemon ended: %v", err)
+			if w.excuses == nil || !w.excuses(err) {
+				w.t.Errorf("the daemon ended: %v", err)
+			}
 			l.die()
 		}
 	})
