@@ -32,7 +32,7 @@ func TestProve(t *testing.T) {
 	l.script("blind", showing("smi not found"))
 	l.script("bad", showing("gpu GPU-a, 256", "TF_FORCE_GPU_ALLOW_GROWTH"))
 	for _, row := range []struct{ image, status, want string }{
-		{"good", "ok", "driver limit set while it was held and read back (soft 256 MiB, hard 256 MiB), XLA_PYTHON_CLIENT_PREALLOCATE=false, TF_FORCE_GPU_ALLOW_GROWTH=true, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=256M, GPU GPU-a, 256 MiB by nvidia-smi; not tried"},
+		{"good", "ok", "driver limit set while it was parked and read back (soft 256 MiB, hard 256 MiB), XLA_PYTHON_CLIENT_PREALLOCATE=false, TF_FORCE_GPU_ALLOW_GROWTH=true, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=256M, GPU GPU-a, 256 MiB by nvidia-smi; not tried"},
 		{"blind", "ok", "not proven: that the GPU heeds it (nvidia-smi in it: not found)"},
 		{"bad", "failure", "given TF_FORCE_GPU_ALLOW_GROWTH=true and does not see it"},
 	} {
