@@ -32,7 +32,7 @@ var keys = []key{
 	{"data-dir", "`folder` of the journal and the tasks' output", func(c *Config) any { return &c.DataDir }, func(c *Config) error {
 		return absolute(c.DataDir)
 	}},
-	{"journal-reserve", "room on the data folder's disk that is given up when it is full, so that tasks can be stopped, removed and end; 0: none", func(c *Config) any { return &c.JournalReserve }, func(c *Config) error {
+	{"journal-reserve", "spare room on the data folder's disk; it is given up when the disk is full, so that tasks can be stopped, removed and end; 0: none", func(c *Config) any { return &c.JournalReserve }, func(c *Config) error {
 		if c.JournalReserve < 0 {
 			return fmt.Errorf("%d is negative; write for example 16M, or 0 for none", c.JournalReserve)
 		}
@@ -84,7 +84,7 @@ var keys = []key{
 		return oneOf("pull rule", c.Pull, PullRules)
 	}},
 	{"environment", "software and GPU that estimates of memory assume; carma estimate --help lists them", func(c *Config) any { return &c.Environment }, nil},
-	{"probe", "which tasks are probed before they are queued: asked (with --probe), unknown (also where nothing is known) or never", func(c *Config) any { return &c.Probe }, func(c *Config) error {
+	{"probe", "which tasks are probed before they are queued: asked (with --probe), unknown (also if nothing is known) or never", func(c *Config) any { return &c.Probe }, func(c *Config) error {
 		return oneOf("choice", c.Probe, Probes)
 	}},
 	{"probe-timeout", "`time` a probe may take", func(c *Config) any { return &c.ProbeTimeout }, func(c *Config) error {
@@ -121,10 +121,10 @@ var keys = []key{
 		return nil
 	}},
 	{"mps-memory-limit", "MPS refuses a task more memory than its grant", func(c *Config) any { return &c.MPSMemoryLimit }, nil},
-	{"mps-ipc", "the IPC namespace of tasks under MPS: private, or host where the driver needs it", func(c *Config) any { return &c.MPSIPC }, func(c *Config) error {
+	{"mps-ipc", "the IPC namespace of tasks under MPS: private, or host if the driver needs it", func(c *Config) any { return &c.MPSIPC }, func(c *Config) error {
 		return oneOf("choice", c.MPSIPC, MPSIPCs)
 	}},
-	{"memory-limit", "what bounds the GPU memory of tasks that may share: auto (the driver where it can, and MPS where it is on), driver (or they do not start), mps (only MPS) or off", func(c *Config) any { return &c.MemoryLimit }, func(c *Config) error {
+	{"memory-limit", "what bounds the GPU memory of tasks that may share: auto (the driver if it can, and MPS if it is on), driver (without it they do not start), mps (only MPS) or off", func(c *Config) any { return &c.MemoryLimit }, func(c *Config) error {
 		if c.MemoryLimit == "mps" && c.MPS == "off" {
 			return errors.New("mps needs MPS, which is off; write mps: user, or memory-limit: auto")
 		}
@@ -210,7 +210,7 @@ var keys = []key{
 	{"user-tasks", "most unfinished tasks of one user; 0: no limit", func(c *Config) any { return &c.UserTasks }, func(c *Config) error {
 		return notBelow0(c.UserTasks)
 	}},
-	{"user-bytes", "most that one user's unfinished tasks may be submitted with; 0: no limit", func(c *Config) any { return &c.UserBytes }, nil},
+	{"user-bytes", "most bytes of the submissions of one user's unfinished tasks; 0: no limit", func(c *Config) any { return &c.UserBytes }, nil},
 	{"user-connections", "most open connections of one user to the daemon; 0: no limit", func(c *Config) any { return &c.UserConnections }, func(c *Config) error {
 		return notBelow0(c.UserConnections)
 	}},
@@ -242,7 +242,7 @@ var keys = []key{
 	{"drama-cap", "smact-cap counts only from this DRAM activity on, or from smocc-cap; 0: off", func(c *Config) any { return &c.Mapper.DRAMACap }, func(c *Config) error {
 		return between(c.Mapper.DRAMACap, 0, 1, "0 is off")
 	}},
-	{"slowdown-cap", "policy carma slows nobody down more than so many times; 0: its own cap", func(c *Config) any { return &c.Mapper.SlowdownCap }, func(c *Config) error {
+	{"slowdown-cap", "largest slowdown that policy carma accepts for any task, relative to running alone; 0: 1.6", func(c *Config) any { return &c.Mapper.SlowdownCap }, func(c *Config) error {
 		if c.Mapper.SlowdownCap == 0 {
 			return nil
 		}
@@ -262,7 +262,7 @@ var keys = []key{
 	{"quota-tasks", "most running tasks per user; 0: no limit", func(c *Config) any { return &c.Mapper.QuotaTasks }, nil},
 	{"quota-gpus", "most GPUs per user, counted for each task; 0: no limit", func(c *Config) any { return &c.Mapper.QuotaGPUs }, nil},
 	{"quota-memory", "most `memory` reserved per user, over all GPUs; 0: no limit", func(c *Config) any { return &c.Mapper.QuotaMemory }, nil},
-	{"slot", "`time` a task runs before it makes way for those that wait; 0: off", func(c *Config) any { return &c.Mapper.Slot }, nil},
+	{"slot", "`time` after which a running task makes way for waiting ones; 0: off", func(c *Config) any { return &c.Mapper.Slot }, nil},
 	{"learn", "book what earlier runs of a task have used", func(c *Config) any { return &c.Mapper.Learn }, nil},
 	{"shrink", "`time` without growth after which a grant is cut to its use; 0: never", func(c *Config) any { return &c.Mapper.Shrink }, func(c *Config) error {
 		return notNegative(c.Mapper.Shrink)
@@ -276,7 +276,7 @@ var keys = []key{
 		return oneOf("recovery", c.Mapper.Recovery, mapper.Recoveries)
 	}},
 	{"attempts", "launches of a task that runs out of GPU memory", func(c *Config) any { return &c.Mapper.Attempts }, nil},
-	{"blameless-retries", "relaunches after deaths a task is not to blame for", func(c *Config) any { return &c.Mapper.BlamelessRetries }, nil},
+	{"blameless-retries", "relaunches after failures that are not the task's own", func(c *Config) any { return &c.Mapper.BlamelessRetries }, nil},
 	{"backoff", "`time` to wait after an engine or driver failure; doubles", func(c *Config) any { return &c.Mapper.Backoff }, nil},
 
 	{"log-level", "debug, info, warn or error", func(c *Config) any { return &c.LogLevel }, func(c *Config) error {

@@ -34,9 +34,9 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "carma COMMAND",
 		Short: "Run containers on a shared GPU server, several to a GPU where they fit",
-		Long: `carma runs training tasks as containers on the GPUs of this machine. It gives
-each task GPUs on which its memory and its activity fit, puts several tasks on
-one GPU where they do, and runs a task again that ran out of GPU memory.
+		Long: `carma runs training tasks as containers on the GPUs of this machine. It
+estimates each task's GPU memory, puts several tasks on one GPU when memory and
+activity allow, and relaunches tasks that ran out of GPU memory.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or no daemon, 125 carma itself
 could not do it; an attached run and wait exit with the task's own code.`,

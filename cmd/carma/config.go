@@ -12,10 +12,10 @@ func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config [flags]",
 		Short: "Print what is configured and where each value comes from",
-		Long: `Print the configuration that carma daemon would run with and where each value
-comes from: the keys that an operator wants to know first, and those that are
-set; with --all the rest too. A flag wins over the environment (CARMA_DATA_DIR
-for data-dir), that over ~/.config/carma/config.yaml, that over
+		Long: `Print the configuration that carma daemon would run with, and where each value
+comes from. Without --all it prints the most important keys and those that are
+set. A value is taken from a flag, else from the environment (CARMA_DATA_DIR for
+data-dir), else from ~/.config/carma/config.yaml, else from
 /etc/carma/config.yaml. The flags of carma daemon are taken too, to see what
 they would change.`,
 		Args: noArgs,

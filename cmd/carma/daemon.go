@@ -26,11 +26,11 @@ func newDaemonCommand(w io.Writer) *cobra.Command {
 		Use:   "daemon [flags]",
 		Short: "Run the daemon: it queues, places, starts and watches tasks",
 		Long: `Run the daemon in the foreground. Ctrl-C or SIGTERM ends it and leaves its tasks
-running; the next one finds them again. carma daemon --drain asks the running
-daemon to start nothing more and to end when its last task has; what is queued
-stays queued. On SIGHUP it reads its configuration again. Every flag can also be
+running; the next daemon finds them again. carma daemon --drain asks the running
+daemon to start nothing more and to end with its last running task; queued tasks
+stay queued. On SIGHUP it reads its configuration again. Every flag can also be
 set in /etc/carma/config.yaml, ~/.config/carma/config.yaml or the environment
-as CARMA_...; carma config prints what is in force, carma config --example a
+as CARMA_...; carma config prints the values in force, carma config --example a
 file to start from.`,
 		Example: `  carma daemon
   carma daemon --gpus sim:dgx-station-a100 --speed 600 --policy magm

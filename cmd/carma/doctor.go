@@ -33,16 +33,16 @@ const (
 func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
-		Short: "Check that carma can work here, and tell what to mend",
-		Long: `Check the daemon, the container engine, the GPUs and the folders, and tell how
-to mend what is wrong. Without a daemon it checks what can be seen from here.
-It starts a container only with --prove: of an image that is on this machine,
-and the program that runs in it is carma's own.
+		Short: "Check that carma can work here, and print a fix for each problem",
+		Long: `Check the daemon, the container engine, the GPUs and the folders, and print a
+fix for each problem. Without a daemon it checks what it can by itself.
+It starts a container only with --prove. The image must be on this machine; the
+program that runs in it is carma's own.
 Exits with 1 when a check fails.`,
 		Args: noArgs,
 	}
 	asJSON := addJSON(cmd)
-	prove := cmd.Flags().String("prove", "", "also start a container of this `image` on each GPU, as a task would be, and see what limits its GPU memory")
+	prove := cmd.Flags().String("prove", "", "also start a container of this `image` on each GPU, as for a task, and see what limits its GPU memory")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, from, err := configs.Load(cmd.Flags())
 		if err != nil {

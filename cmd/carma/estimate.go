@@ -45,12 +45,12 @@ list, with a data set if you like (resnet18/cifar100); FILE a configuration, or
 a summary or ONNX file that carma models import takes.
 
 With --probe the program of an IMAGE itself runs for two training steps on the
-CPU: unchanged, without a GPU and without network; mounts are read-only. PyTorch
-from 1.13 on is understood. What was found can be written to a file with -o and
+CPU: unchanged, without a GPU and without network; mounts are read-only. It
+must use PyTorch 1.13 or newer. -o writes the model to a file, which can be
 corrected by hand.
 
-Of a model that carma does not know a few figures say something: --params,
---batch and --family, better with --input and --layers; its bound is far wider.`,
+For a model that carma does not know, give --params, --batch and --family, and
+better --input and --layers too. The bound is then far wider.`,
 		Example: `  carma estimate resnet50 --batch 128 --precision amp
   carma estimate llama3_8b --lora 16 --seq 2048 --batch 1 --precision bf16
   carma estimate --probe my/training:1 -- python train.py --batch-size 64

@@ -20,10 +20,10 @@ func (a *app) gpusCommand() *cobra.Command {
 		Use:   "gpus [flags]",
 		Short: "List the GPUs: memory reserved and used, activity, tasks",
 		Long: `List the GPUs. Memory is in GiB: RESERVED is booked for tasks, USED is
-measured and includes what is foreign: held by processes that are not carma's.
+measured and includes foreign memory, of processes that are not carma's.
 SMACT is the activity of the streaming multiprocessors, 0 to 1; with a ~ it is
-an upper bound, the share of time in which any kernel ran. --json also tells
-where it comes from, temperature, energy and memory errors.`,
+an upper bound, the share of time in which any kernel ran. --json also has
+its source, temperature, energy and memory errors.`,
 		Args: noArgs,
 	}
 	full := cmd.Flags().Bool("no-trunc", false, "do not cut the table to the width; UUIDs too")

@@ -33,9 +33,9 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use:   "verify [flags]",
 		Short: "Replay the journal and check every decision",
 		Long: `Replay the journal through the mapper, beside a running daemon or without one.
-After every event: no GPU is over-committed, no attempt is launched while another
-of its task holds GPUs, no task is lost, and each decision is the recorded one.
-Exits with 1 if anything is not as it should be.`,
+It checks after every event: no GPU is over-committed, no task has GPUs for two
+attempts, no task is lost, and each decision equals the recorded one.
+Exits with 1 if a check fails.`,
 		Example: "  carma history verify --data-dir /var/lib/carma",
 		Args:    noArgs,
 	}

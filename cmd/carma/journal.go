@@ -33,8 +33,8 @@ func (a *app) journalCheckCommand() *cobra.Command {
 		Use:   "check [flags] [FILE]",
 		Short: "Read all of the journal, or of a backup, and tell whether it is sound",
 		Long: `Read all of the journal, beside a running daemon or without one: its structure,
-the checksum of every row, the chain of its events, and whether it is what the
-daemon wrote last. With FILE, read a backup. Exits with 1 if it is not sound.`,
+the checksum of every row, the chain of its events, and whether it ends where
+the daemon last wrote. With FILE, read a backup. Exits with 1 if it is not sound.`,
 		Example: "  carma journal check --data-dir /var/lib/carma",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -95,7 +95,7 @@ func (a *app) journalRestoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [flags] FILE",
 		Short: "Put a backup in place of the journal",
-		Long: `Put a backup in place of the journal; what was there is kept in a folder beside
+		Long: `Put a backup in place of the journal, and keep the old files in a folder beside
 it. Tasks that were submitted after the backup are not known any more. If their
 containers still run, the daemon does not start, unless --accept-loss lets it
 take them in as tasks. None is killed. The daemon must not run meanwhile.`,
@@ -123,8 +123,8 @@ func (a *app) journalRepairCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair [flags]",
 		Short: "Cut a damaged journal back to its last sound event",
-		Long: `Build a journal from what is sound of a damaged one, up to the last event that
-the state can be built from. Without --yes or --accept-loss it only tells what
+		Long: `Build a journal from the sound part of a damaged one, up to the last event that
+the state can be built from. Without --yes or --accept-loss it only prints what
 would be kept and what is lost. The damaged files are kept in a folder beside
 it. The daemon must not run meanwhile; its tasks go on.`,
 		Example: "  carma journal repair --data-dir /var/lib/carma\n  carma journal repair --accept-loss --data-dir /var/lib/carma",

@@ -13,10 +13,10 @@ func (a *app) logsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [flags] TASK",
 		Short: "Show a task's output",
-		Long: `Show what a task has printed, of all its attempts: its standard output on
-standard output, its standard error and notices of carma on standard error.
-Where output is missing, a notice says how much, and why. With --json each line
-is an object, and all of them go to standard output.`,
+		Long: `Show the output of all attempts of a task: its standard output on standard
+output, its standard error and notices of carma on standard error. If output is
+missing, a notice says how much, and why. With --json each line is an object,
+and all of them go to standard output.`,
 		Args: oneTask,
 
 		ValidArgsFunction: a.completeTasks(true),

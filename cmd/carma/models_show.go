@@ -14,9 +14,9 @@ func (a *app) modelsShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME|FILE [flags]",
 		Short: "Tell what a model is: parameters, layers, activations",
-		Long: `Tell what a model is: one of the catalogue by its name, a configuration file, or
-a summary or ONNX file as import takes it. Flags change it first. Activations
-are the elements of all outputs of one sample.`,
+		Long: `Describe a model: a name of the catalogue, a configuration file, or a summary or
+ONNX file as import takes it. Flags change it first. Activations are the
+elements of all outputs of one sample.`,
 		Example: `  carma models show resnet50.json --batch 64 --precision amp
   carma models show summary.txt --layers`,
 		Args:              oneModel,
@@ -51,11 +51,11 @@ func (a *app) modelsImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE [flags]",
 		Short: "Make a configuration of a model's summary or ONNX file",
-		Long: `Make a model configuration of FILE ("-": the input): what torchsummary,
-torchinfo or pytorch-model-summary print, print(model) of PyTorch, or an ONNX
-file, whose weights are not read. What the file does not tell is inferred or
-assumed, and said on stderr. A printed module tree has no shapes: give --image
-or --seq, as for what an ONNX file leaves open.`,
+		Long: `Make a model configuration of FILE ("-": the input): the output of torchsummary,
+torchinfo, pytorch-model-summary or PyTorch's print(model), or an ONNX file,
+whose weights are not read. What FILE does not say is inferred or assumed, with
+a note on stderr. A printed module tree has no shapes: give --image or --seq, as
+for shapes that an ONNX file leaves open.`,
 		Example: `  carma models import summary.txt -o model.json --batch 64
   carma models import net.onnx -o model.json --batch 32
   python -c 'print(model)' | carma models import - --seq 512 -o model.json`,

@@ -26,8 +26,8 @@ func (a *app) mpsCommand() *cobra.Command {
 		Long: `Start, stop and look at the control daemons of NVIDIA's Multi-Process Service,
 which lets the kernels of several tasks run on a GPU at the same time. There is
 one for each trust group (a user, or all: shared) and set of GPUs. The carma
-daemon starts them as it needs them if its configuration says mps: user or
-mps: shared; this is for doing it by hand.
+daemon starts them itself if its configuration says mps: user or mps: shared;
+these commands do it by hand.
 
 The compute mode of the GPUs stays as it is unless --compute-mode asks for one.`,
 		Args: noArgs,

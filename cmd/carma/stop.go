@@ -14,10 +14,10 @@ func (a *app) stopCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop [flags] TASK... | --group NAME",
 		Short: "Stop tasks, waiting or running",
-		Long: `Stop tasks: one that waits leaves its queue, one that runs gets its stop signal
-and, after the grace, is killed. Returns when they have ended; prints each name
-as it was given. A second stop of a task that is stopping already can only
-shorten its grace; --now kills at once.`,
+		Long: `Stop tasks. A waiting task leaves its queue. A running task gets its stop signal
+and is killed after the grace. Returns when they have ended; prints each name
+as it was given. A second stop can only shorten the grace of a stopping task;
+--now kills at once.`,
 		Args: tasksOrGroup,
 
 		ValidArgsFunction: a.completeTasks(false),

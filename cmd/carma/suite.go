@@ -27,7 +27,7 @@ func (a *app) suiteCommand() *cobra.Command {
 		Long: `Run the services of a Compose file as tasks of one group: they get their GPUs
 from carma, wait for what they depend on, and are run again when they run out of
 GPU memory. FILE is a Compose file, or the name of a suite that comes with
-carma: ` + strings.Join(suites.Names(), ", ") + `. docs/suites.md has what of Compose is honoured.`,
+carma: ` + strings.Join(suites.Names(), ", ") + `. docs/suites.md lists the keys that carma honours.`,
 		Example: `  carma suite up compose.yaml
   carma suite up -d --profile nightly compose.yaml; carma suite logs -f compose.yaml
   carma suite up --junit report.xml mixed`,

@@ -181,7 +181,7 @@ func (a *app) suiteDownCommand() *cobra.Command {
 		Use:   "down [flags] FILE | -p NAME",
 		Short: "Stop a suite's tasks",
 		Long: `Stop the tasks of a suite that have not ended and print their names; none of
-them starts meanwhile. Where there is nothing to stop, that is success. The
+them starts meanwhile. If there is nothing to stop, that is success. The
 output of the tasks stays until carma rm.`,
 		Args: namedSuite(false),
 

@@ -27,8 +27,8 @@ func (a *app) suiteUpCommand() *cobra.Command {
 		Short: "Submit the services of a Compose file and show their output",
 		Long: `Submit the services of a Compose file as tasks of one group, all or none, and
 show their output until all have ended; then a table of how. Exits with 0 when
-all succeeded and with 1 when one did not. What of the file carma does not
-honour is named with its line: refused, or warned of where it does no harm.
+all succeeded and with 1 when one did not. Keys that carma does not honour are
+refused, with their line; harmless ones only give a warning.
 
 The first Ctrl-C stops what was started, the second leaves it running and exits
 with code 130. Every up is a new run; the one before must have ended.`,

@@ -27,9 +27,9 @@ func (a *app) traceConvertCommand() *cobra.Command {
 it names, or one .rad file, into a trace; or a trace into such a script and such
 files. A trace that is turned into a script and back is the same.
 
-A .rad file is looked for where the script says, seen from the script's folder
-or this one, or in the folder of --rad. One that is not there is no mistake if
-the catalogue knows a workload of its name, as it does of the original's own.`,
+The path of a .rad file is relative to the script's folder or this one; --rad
+names another folder. If the file is missing, the catalogue's workload of its
+name is taken; it has all workloads of the original.`,
 		Example: `  carma trace convert philly_trace-t1.sh --out t1.yaml
   carma trace convert old.sh --rad ~/CARMA/workloads --campaign v1
   carma trace convert philly-t1-60 --to script --out folder`,

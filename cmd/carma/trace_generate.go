@@ -14,11 +14,11 @@ func (a *app) traceGenerateCommand() *cobra.Command {
 		Use:   "generate [flags]",
 		Short: "Draw a trace with gaps of the Philly trace, at a given load",
 		Long: `Draw gaps between arrivals, with replacement, from 200 of Microsoft's Philly
-trace, and workloads by the weights of --mix. With --load, all gaps are made
-longer or shorter by one factor, so that the GPU time of all tasks alone is so
-many times that of --gpu-count GPUs from the first arrival to the last; without
-it they stay as they were, and seed and tasks name the trace for carma replay,
-too: generated-SEEDxTASKS.`,
+trace, and workloads by the weights of --mix. With --load L, one factor
+makes all gaps longer or shorter, until the GPU time of all tasks alone is L
+times that of --gpu-count GPUs from the first arrival to the last. Without
+--load the gaps stay, and carma replay knows the same trace by its name:
+generated-SEEDxTASKS.`,
 		Example: `  carma trace generate --tasks 60 --load 1.2 --out trace.yaml
   carma trace generate --seed 7 --mix heavy-60 --load 0.8 --gpu-count 8`,
 		Args: noArgs,

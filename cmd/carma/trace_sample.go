@@ -33,15 +33,15 @@ func (a *app) traceSampleCommand() *cobra.Command {
 		Long: `Cut a window out of a Philly or Helios log, or any other load, and write its
 arrivals, GPUs and run times as a table that carma trace map reads.
 
-Taken are jobs that were done, ran on GPUs and whose run time is known; jobs
-that failed or were killed come along with --failed and --killed.
+It takes jobs that ended well, ran on GPUs and have a known run time; with
+--failed and --killed also jobs that failed or were killed.
 
-Printed is how like its source the sample is. The source is all of the log that
-could have been taken. Gaps and run times: Kolmogorov-Smirnov distance, the
-largest difference between the two shares that are below any value; CHANCE is
-what it exceeds in 5 of 100 cases if both are drawn alike. GPUs: total variation
-distance, half the sum of the differences between the shares of each number of
-GPUs. 0 is alike, 1 nothing in common.`,
+It prints how similar the sample is to its source, all jobs of the log that it
+could have taken. Gaps and run times: Kolmogorov-Smirnov distance, the largest
+difference between the two cumulative shares; CHANCE is the value exceeded in 5
+of 100 cases if both are drawn alike. GPUs: total variation distance, half the
+sum of the differences between the shares of each number of GPUs. 0 is equal, 1
+nothing in common.`,
 		Example: `  carma trace sample cluster_job_log --tasks 60 --out sample.csv
   carma trace sample cluster_log.csv --start 2020-06-09 --length 6h --failed
   carma trace sample cluster_log.csv --start random --seed 7 --tasks 60`,

@@ -77,9 +77,9 @@ func (a *app) traceStatsCommand() *cobra.Command {
 		Long: `Describe the jobs on GPUs of a Philly or Helios log, of arrivals, or of a trace:
 gaps between arrivals, run times alone, numbers of GPUs, how jobs ended, classes
 and load over time. The picture shows how many GPUs would be busy if every task
-began as it arrives. Load is the GPU time of all tasks by that of --gpu-count
-GPUs from the first arrival to the last. Run times of jobs whose start or end
-the log does not tell count nowhere.`,
+began as it arrives. Load is the GPU time of all tasks divided by that of
+--gpu-count GPUs from the first arrival to the last. Run times of jobs whose
+start or end is not in the log do not count.`,
 		Example: `  carma trace stats cluster_job_log
   carma trace stats philly-t1-60 --html stats.html`,
 		Args: oneInput,

@@ -15,9 +15,9 @@ func (a *app) waitCommand() *cobra.Command {
 		Short: "Wait until tasks have finished and print their exit codes",
 		Long: `Wait until the tasks have finished and print the exit code of each, in the
 order of the command line. Exits with the last one that is not 0. A task that
-never ran has code 125, one that was cancelled before it ran code 1. Of a group
-the codes are printed in order of the tasks' numbers, and the highest is that
-of the command.`,
+never ran has code 125, one that was cancelled before it ran code 1. With a
+group the codes are printed in order of the tasks' numbers, and the command
+exits with the highest.`,
 		Args: tasksOrGroup,
 
 		ValidArgsFunction: a.completeTasks(false),
