@@ -82,7 +82,7 @@ type Attachment struct {
 	Nodes []string
 }
 
-// ErrWrongGPUs is wrapped by what [CheckGPUs] returns.
+// ErrWrongGPUs is wrapped by the errors of [CheckGPUs].
 var ErrWrongGPUs = errors.New("the container has not the GPUs it was given")
 
 // CheckGPUs compares what a container of spec got with what it was given.

@@ -30,7 +30,7 @@ func (o *Options) halfLife() time.Duration { return cmp.Or(o.FairHalfLife, defau
 
 func (o *Options) fair() bool { return o.Order == OrderFair }
 
-// takesTurns is what the queue is ordered by: users, or nil.
+// takesTurns returns the users that the queue is ordered by, or nil.
 func (s *State) takesTurns() *users {
 	if s.opt.fair() {
 		return s.users
@@ -64,7 +64,7 @@ func validWeights(all []Weight) error {
 	return nil
 }
 
-// stand works out a user's place from what they have used and hold.
+// stand computes a user's place from past use and what their tasks have now.
 func (s *State) stand(u *user) {
 	u.Standing = (u.Use + float64(u.rate)/shareOne*fairAdvance.Seconds()) / s.opt.weight(u.Name)
 }

@@ -17,7 +17,7 @@ type GPUInfo struct {
 	Capacity units.Bytes `json:"capacity"`
 }
 
-// GPUSample is what the monitor saw on one GPU.
+// GPUSample is one reading of one GPU.
 type GPUSample struct {
 	ID   GPUID       `json:"id"`
 	Used units.Bytes `json:"used"`
@@ -92,13 +92,13 @@ type Resident struct {
 	ShrinkAt units.Instant `json:"shrink_at,omitempty"`
 	// OverSince is since when it has used more than its grant; 0: it does not.
 	OverSince units.Instant `json:"over_since,omitempty"`
-	// Share is what its user is charged for, in millionths of the GPU.
+	// Share is the part of the GPU that its user is charged for, in millionths.
 	Share int64 `json:"share,omitempty"`
 	// Load is what the task is expected to do to this GPU, and Speed what the
 	// interference model says of it here, 1 alone.
 	Load  interference.Load `json:"load"`
 	Speed float64           `json:"speed"`
-	// Seen is what samples have shown while it was alone here.
+	// Seen is the activity that samples have shown while it was alone here.
 	Seen sightings `json:"seen"`
 	// WarmUntil closes the GPU to further tasks while this one warms up;
 	// never, until its container has started; 0 without a warm-up.

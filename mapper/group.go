@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// group is what is kept about the unfinished tasks of one name. Those over
-// their limit are in no queue: they cost nothing there and hold nobody up.
+// group is the account of the unfinished tasks of one name. Tasks over its limit
+// are held: they cost nothing there and delay nobody.
 type group struct {
 	members int  // unfinished
 	active  int  // of these, queued or placed
 	line    line // those that may run but for the limit, in order of number
 }
 
-// active reports whether a task counts for the limit of its group. One that is
-// to run again keeps its place.
+// active reports whether a task counts for the limit of its group. A task that
+// will run again keeps its place.
 func (p Phase) active() bool { return p == Queued || p == Recovering || p.Placed() }
 
 // enrol enters a new task in its group.
@@ -30,8 +30,8 @@ func (s *State) enrol(t *Task) {
 	g.members++
 }
 
-// admit queues a task that waits for no other, or lets it wait until its group
-// has less than its limit under way.
+// admit queues a task that waits for no other. If its group is at its limit, the
+// task is held until there is a place.
 func (s *State) admit(t *Task) {
 	g := s.groups[t.Group]
 	if g == nil || t.Parallel <= 0 {
@@ -45,7 +45,8 @@ func (s *State) admit(t *Task) {
 	}
 }
 
-// advance queues those of a group that its limit allows, in order of number.
+// advance queues the held tasks that the limit of a group allows, in order of
+// number.
 func (s *State) advance(g *group) {
 	for g.line.len() > 0 && g.active < g.line.at(0).Parallel {
 		t := g.line.at(0)
@@ -54,7 +55,7 @@ func (s *State) advance(g *group) {
 	}
 }
 
-// queueUp queues a task. What has been learned while it was held counts.
+// queueUp queues a task, with the memory that was learned while it was held.
 func (s *State) queueUp(t *Task, g *group) {
 	if g != nil {
 		g.active++
@@ -84,8 +85,8 @@ func (s *State) leaveGroup(t *Task, was Phase) {
 	}
 }
 
-// regroup works out the groups and who waits for whom from the tasks, which
-// must come in order of number.
+// regroup computes the groups and followers from the tasks, which must come in
+// order of number.
 func (s *State) regroup(tasks []*Task) {
 	s.groups, s.followers = map[string]*group{}, map[TaskID][]TaskID{}
 	for _, t := range tasks {
@@ -104,8 +105,8 @@ func (s *State) regroup(tasks []*Task) {
 	}
 }
 
-// auditHeld checks that the tasks in no queue are kept for a reason, and that
-// what waits for them is known.
+// auditHeld checks that each task in no queue is kept for a reason, and that its
+// followers are known.
 func (s *State) auditHeld() error {
 	counted := map[string]tally{}
 	for _, t := range s.tasks { // no decision depends on the order
@@ -139,7 +140,7 @@ func (s *State) auditHeld() error {
 	return nil
 }
 
-// tally is what the tasks of a group come to.
+// tally is the sum over the tasks of a group.
 type tally struct{ members, active, lined int }
 
 func (s *State) auditWaits(t *Task) error {

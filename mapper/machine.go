@@ -133,7 +133,8 @@ func (c ceiling) of(n int) units.Bytes {
 	return c[n-1]
 }
 
-// ceiling works out a ceiling from what each GPU has; negative: it has no part.
+// ceiling computes a ceiling from the memory of each GPU; negative: the GPU has
+// no part.
 func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 	all := ceiling{}
 	for rest := s.gpus; len(rest) > 0; { // they are sorted by machine
@@ -156,7 +157,7 @@ func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 	return all
 }
 
-// bookable is what can be booked on a GPU that is there and empty.
+// bookable is the memory that can be booked on a GPU when it is empty.
 func (s *State) bookable(g *GPU) units.Bytes {
 	if g.Missing {
 		return -1

@@ -21,9 +21,9 @@ func (l *line) waiting() []*Task { return l.items[l.head:] }
 
 func (l *line) find(t *Task) (int, bool) { return slices.BinarySearchFunc(l.waiting(), t, byTurn) }
 
-// byTurn is the order within a line: by rank, then in order of submission. One
-// that went to the back comes after all that had been submitted by then, and
-// after those that went there before.
+// byTurn is the order within a line: by rank, then in order of submission. A task
+// that went to the back comes after all tasks that had been submitted or sent to
+// the back by then.
 func byTurn(a, b *Task) int {
 	if c := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(max(a.ID, a.Behind), max(b.ID, b.Behind))); c != 0 {
 		return c
@@ -58,8 +58,8 @@ func (l *line) remove(i int) {
 	l.items = l.items[:len(l.items)-1]
 }
 
-// lane is a priority class of a queue: one line, or in the order fair one per
-// user, in the order of the users. So a pass sorts some hundred users and not
+// lane is a priority class of a queue. It has one line, or in the order fair one
+// per user, in the order of the users. So a pass sorts some hundred users and not
 // a hundred thousand tasks.
 type lane struct {
 	lines  []*line
@@ -96,8 +96,8 @@ func (l *lane) lineOf(t *Task) *line {
 	return l.lines[0]
 }
 
-// open returns the line of a task, made if there is none; u is whose it is, nil
-// where all share one.
+// open returns the line of a task, and makes it if there is none. u is its user;
+// nil: all users share one line.
 func (l *lane) open(t *Task, u *user) *line {
 	own := l.lineOf(t)
 	if own != nil && (u == nil || own.len() > 0) {
@@ -120,8 +120,7 @@ func (l *lane) open(t *Task, u *user) *line {
 	return own
 }
 
-// sort brings the lines into the order of their users, and drops those in
-// which nobody waits.
+// sort puts the lines in the order of their users and drops empty ones.
 func (l *lane) sort() {
 	if l.byUser == nil {
 		return
@@ -135,14 +134,14 @@ func (l *lane) sort() {
 	slices.SortFunc(l.lines, func(a, b *line) int { return compareUsers(a.user, b.user) })
 }
 
-// queues are all waiting tasks: the recovery queue before the main queue, in
-// each the higher priority first, within a priority by rank: in order of
+// queues are all waiting tasks. The recovery queue goes before the main queue,
+// higher priorities first. Within a priority the rank decides: the order of
 // submission, unless the order option says otherwise.
 type queues struct {
 	lanes [6]lane
-	// users is set in the order fair: within a priority of the main queue the
-	// users take turns by it. What recovers has had its turn already, and goes
-	// in order of submission.
+	// users is set in the order fair: the users take turns within a priority of
+	// the main queue. Recovering tasks have had their turn and go in order of
+	// submission.
 	users *users
 }
 
@@ -165,8 +164,7 @@ func laneOf(t *Task) int {
 	return 3 + i
 }
 
-// before reports whether a comes before b in the order of the queues, users
-// apart.
+// before reports whether a comes before b if all users are equal.
 func before(a, b *Task) bool {
 	if x, y := laneOf(a), laneOf(b); x != y {
 		return x < y
@@ -221,7 +219,7 @@ func (q *queues) sort() {
 	}
 }
 
-// refile sorts all tasks in again, by user or not.
+// refile sorts all tasks anew, by user or not.
 func (q *queues) refile(by *users) {
 	old := q.lanes
 	*q = queues{users: by}

@@ -297,7 +297,7 @@ func (s *State) requeue(t *Task, phase Phase, reason Reason) {
 	s.runAgain(t, phase, reason)
 }
 
-// runAgain is what requeue comes to.
+// runAgain does the work of requeue.
 func (s *State) runAgain(t *Task, phase Phase, reason Reason) {
 	t.Reason, t.Last().Reason = reason, reason
 	s.decide(Requeue{Task: t.ID, Need: t.Need, Alone: t.Alone, Phase: phase, Reason: reason})

@@ -13,15 +13,15 @@ type pass struct {
 	favoured *Task    // the first of those whose ageing is over
 	before   keptFree // what was kept free in the pass before
 	failed   []*Task
-	// blocked are those that were tried and did not fit, reordered that the
-	// order of users has changed under the walk.
+	// blocked are the tasks that were tried and did not fit. reordered: the order
+	// of the users has changed during the walk.
 	blocked   []*Task
 	reordered bool
 }
 
-// schedule launches what fits, in queue order. Each queue is looked at until
-// as many tasks as the look-ahead did not fit, so that the recovery queue goes
-// first but does not freeze the main one.
+// schedule launches the tasks that fit, in queue order. Each queue is looked at
+// until as many tasks as the look-ahead did not fit. So the recovery queue goes
+// first and does not block the main queue.
 func (s *State) schedule() {
 	if !s.dirty || s.engineDown.Code != "" || s.shut() {
 		return
@@ -47,7 +47,7 @@ func (s *State) schedule() {
 	}
 }
 
-// inOrder makes a pass, and again where the order of users has changed.
+// inOrder makes a pass, and repeats it while the order of users changes.
 func (s *State) inOrder(before keptFree) *pass {
 	p := s.pass(before)
 	for p.reordered {
@@ -56,8 +56,8 @@ func (s *State) inOrder(before keptFree) *pass {
 	return p
 }
 
-// pass walks the queues once. In the order fair a launch may put others first;
-// then it ends there, and is to be made again.
+// pass walks the queues once. In the order fair a launch may change the order of
+// the users; then the pass ends, and the caller repeats it.
 func (s *State) pass(before keptFree) *pass {
 	p := &pass{before: before}
 	s.faces()
@@ -74,8 +74,8 @@ func (s *State) pass(before keptFree) *pass {
 	return p
 }
 
-// recoveryBlocks reports whether nothing of the main queue is started because
-// a task is to recover first.
+// recoveryBlocks reports whether a recovering task keeps the whole main queue
+// from starting.
 func (s *State) recoveryBlocks() bool {
 	return s.opt.Recovery == RecoverOriginal && lanesLen(s.queue.recovery()) > 0
 }
@@ -90,10 +90,10 @@ func (s *State) inSight(t *Task) bool {
 	return reach == 0 || s.queue.place(t) <= reach
 }
 
-// walk tries the tasks of one queue and returns how many it has passed over
-// before it stopped; 0: it has seen all. Those in back-off, those that need a
-// GPU that is not there now, and those over their user's quota do not count for
-// the look-ahead.
+// walk tries the tasks of one queue and returns how many it passed over before it
+// stopped; 0: it has seen all. Tasks in back-off, tasks that need a GPU that is
+// not there now, and tasks over their user's quota do not count for the look-
+// ahead.
 func (s *State) walk(p *pass, lanes []lane) int {
 	tried, passed := 0, 0
 	for l := range lanes {
@@ -127,8 +127,8 @@ func (s *State) walk(p *pass, lanes []lane) int {
 	return 0
 }
 
-// place picks the GPUs for a task: filter, rank, pick. All of its GPUs at
-// once, on one machine, or nil.
+// place picks the GPUs for a task: filter, rank, pick. It returns all of them, on
+// one machine, or nil.
 func (s *State) place(p *pass, t *Task) []*GPU {
 	if !p.fit.possible(t, s.alone(t)) || s.policy.gate == nil && p.hopeless(t, s.alone(t)) {
 		return nil
@@ -162,7 +162,7 @@ func (s *State) choose(t *Task, fitting []*GPU) []*GPU {
 }
 
 // hopeless reports whether a task that asks for no more than t did not fit in
-// this pass: room only gets less.
+// this pass. Room only shrinks during a pass, so t does not fit either.
 func (p *pass) hopeless(t *Task, alone bool) bool {
 	for _, f := range p.failed {
 		if f.GPUs <= t.GPUs && f.Need <= t.Need && (alone || !f.Alone) {
@@ -172,8 +172,8 @@ func (p *pass) hopeless(t *Task, alone bool) bool {
 	return false
 }
 
-// ofMachinesWith drops the GPUs of machines that have less than n in a list
-// in ledger order.
+// ofMachinesWith drops, from a list in ledger order, the GPUs of machines that
+// have fewer than n in it.
 func ofMachinesWith(n int, gpus []*GPU) []*GPU {
 	if n == 1 {
 		return gpus
@@ -192,7 +192,7 @@ func ofMachinesWith(n int, gpus []*GPU) []*GPU {
 	return kept
 }
 
-// ofOneMachine returns the first n GPUs of the machine that the first is in.
+// ofOneMachine returns the first n GPUs of the first GPU's machine.
 func ofOneMachine(n int, ranked []*GPU) []*GPU {
 	same := make([]*GPU, 0, n)
 	for _, g := range ranked {
@@ -203,16 +203,16 @@ func ofOneMachine(n int, ranked []*GPU) []*GPU {
 	return same
 }
 
-// survey is what the GPUs can take at most, so that most tasks that do not
-// fit are passed over without looking at each GPU.
+// survey is the most that the GPUs can take. It lets a pass skip most tasks that
+// do not fit without looking at each GPU.
 type survey struct {
 	open int             // GPUs that pass the preconditions common to all tasks
 	idle int             // of these, idle
 	free [16]units.Bytes // the most free memory among them, descending
 }
 
-// survey leaves out the GPUs that are kept free once the pass is behind the
-// task they are kept for.
+// survey leaves out the GPUs that are kept free, once the pass is behind the task
+// they are kept for.
 func (s *State) survey(p *pass) (v survey) {
 	for _, g := range s.gpus {
 		if s.rejectAny(g) != "" || g.alone() || s.full(g) || p.favoured != nil && s.kept.Until == 0 && s.keptFor(g) != 0 {
@@ -245,8 +245,8 @@ func (v *survey) possible(t *Task, alone bool) bool {
 	return v.open >= t.GPUs && v.free[min(t.GPUs, len(v.free))-1] >= max(t.Need, 1)
 }
 
-// launch books the memory, in this same step: a task that has not allocated
-// yet owns its grant all the same. One that is alone is granted all there is.
+// launch books the memory in the same step, so a task owns its grant before it
+// has allocated. A task that is alone is granted all memory of its GPUs.
 func (s *State) launch(t *Task, gpus []*GPU) {
 	alone := s.alone(t)
 	grants := make([]Grant, len(gpus))

@@ -16,7 +16,7 @@ import (
 // Whether a task is itself to blame shows beside others: a failed start counts
 // against a task as soon as another one has started at the same place.
 
-// Scope is what kept a container from starting.
+// Scope is the place of a fault that kept a container from starting.
 type Scope string
 
 // The scopes.
@@ -25,7 +25,7 @@ const (
 	ScopeGPU    Scope = "gpu"    // the GPUs it was to get, or their driver
 )
 
-// Fault says what kept an attempt from starting, where that was not the task.
+// Fault is why an attempt could not start through no fault of the task.
 type Fault struct {
 	Scope Scope `json:"scope"`
 	// Code names the fault for programs, Cause and Remedy for people; the
@@ -33,7 +33,7 @@ type Fault struct {
 	Code   string `json:"code,omitempty"`
 	Cause  string `json:"cause"`
 	Remedy string `json:"remedy,omitempty"`
-	// GPUs are those at fault; none: all that the attempt was to get.
+	// GPUs are the GPUs at fault; none: all that the attempt was to get.
 	GPUs []GPUID `json:"gpus,omitempty"`
 }
 
@@ -55,7 +55,7 @@ type illness struct {
 	Fault    Fault         `json:"fault"` // the latest
 	Since    units.Instant `json:"since"`
 	Failures int           `json:"failures"`
-	// Tasks are those whose starts have failed, the latest last.
+	// Tasks are the tasks whose starts have failed, the latest last.
 	Tasks []TaskID `json:"tasks"`
 	// Wait is the time between two test launches; 0: launching goes on.
 	Wait time.Duration `json:"wait,omitempty"`
@@ -130,8 +130,8 @@ func (s *State) testAt(i *illness, at units.Instant) {
 	s.at(at, deadline{})
 }
 
-// tests notes a launch on an engine or GPU that is paused: it is the test. One
-// that takes its time, for its image say, is not waited for without end.
+// tests notes a launch on a paused engine or GPU: it is the test. If it takes
+// long, for its image say, the next test does not wait for it for ever.
 func (s *State) tests(i *illness, id TaskID) {
 	if i.paused() {
 		i.Testing = id
@@ -140,9 +140,9 @@ func (s *State) tests(i *illness, id TaskID) {
 	}
 }
 
-// untested follows the end of an attempt of which no start was seen. Where it
-// was the test and has told nothing, because it was stopped or the fault was its
-// own, another one may be.
+// untested follows the end of an attempt whose start was not seen. If it was the
+// test and told nothing, because it was stopped or failed by itself, another test
+// may follow.
 func (s *State) untested(t *Task, a *Attempt) {
 	switch a.Class {
 	case ExitInfrastructure, ExitCannotStart, ExitStopped:
@@ -160,7 +160,7 @@ func (s *State) untested(t *Task, a *Attempt) {
 	}
 }
 
-// illnesses are those of the engine and the GPUs, in order.
+// illnesses returns the illnesses of the engine and the GPUs, in order.
 func (s *State) illnesses() []*illness {
 	var all []*illness
 	if s.sick != nil {
@@ -185,8 +185,8 @@ func (s *State) recovers(t *Task, a *Attempt) {
 	}
 }
 
-// healed ends an illness, as a task has started. What could not start
-// meanwhile has that held against it, once.
+// healed ends an illness, because a task has started. Tasks that could not start
+// meanwhile get one strike each.
 func (s *State) healed(i *illness, started TaskID) *illness {
 	if i == nil {
 		return nil
@@ -203,7 +203,7 @@ func (s *State) healed(i *illness, started TaskID) *illness {
 	return nil
 }
 
-// letGo ends the waits of the tasks whose starts have failed.
+// letGo ends the back-off of the tasks whose starts have failed.
 func (s *State) letGo(i *illness) {
 	for _, id := range i.Tasks {
 		if t := s.tasks[id]; t != nil && t.Unstarted > 0 {
@@ -212,8 +212,8 @@ func (s *State) letGo(i *illness) {
 	}
 }
 
-// retest has all that is sick tried at once: the engine, or the daemon, has
-// begun anew.
+// retest lets everything sick be tried at once, because the engine or the daemon
+// has begun anew.
 func (s *State) retest() {
 	for _, i := range s.illnesses() {
 		s.letGo(i)
@@ -225,9 +225,9 @@ func (s *State) retest() {
 	s.notes.ceilings = [2]ceiling{}
 }
 
-// unstarted puts a task back where it was: its container could not be started,
-// for no reason of its own. It fails only if others could start where it could
-// not, again and again.
+// unstarted puts a task back in its place after a start that failed through no
+// fault of its own. The task fails only if others could start again and again
+// where it could not.
 func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
 	a.Blameless = true
 	grants := a.Grants
@@ -287,9 +287,9 @@ type place struct {
 // shut reports whether nothing at all is launched now.
 func (s *State) shut() bool { return s.now < s.notBefore || s.sick.shut(s.now) }
 
-// test launches one task on an engine that is paused: of a user none of whose
-// tasks has failed to start, else one that has not failed itself, else the next
-// of those that have.
+// test launches one task on a paused engine. It prefers a user none of whose
+// tasks has failed to start, then a task that has not failed itself, then the
+// next of the failed ones.
 func (s *State) test() (p *pass) {
 	before := s.kept
 	for trial := range everyTask {
@@ -339,7 +339,7 @@ type Sick struct {
 	Test   units.Instant
 }
 
-// Sick lists what is sick, the engine first.
+// Sick lists the sick engine and GPUs, the engine first.
 func (s *State) Sick() []Sick {
 	var all []Sick
 	add := func(i *illness, gpu GPUID) {

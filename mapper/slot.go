@@ -45,9 +45,9 @@ func (s *State) checkSlot(slot time.Duration) *ImpossibleError {
 	return nil
 }
 
-// rotate asks tasks whose slot is used up to stop, for those that wait: as few
-// as the first in order needs to start, then the next. What tasks hold that are
-// stopping already counts as free, so nobody is stopped twice for the same.
+// rotate stops tasks whose slot is used up, for the tasks that wait: as few as
+// the first waiting task needs, then the next. Memory of tasks that are stopping
+// already counts as free, so nobody is stopped twice for the same room.
 func (s *State) rotate(blocked []*Task) {
 	if len(blocked) == 0 || !s.anySlotOver() {
 		return
@@ -88,15 +88,15 @@ func (s *State) anySlotOver() bool {
 	return false
 }
 
-// rotation is the ledger as it will be when those who are asked to have
-// stopped, and those they stop for have started.
+// rotation is the ledger as it will be when the stopped tasks have gone and the
+// tasks they make way for have started.
 type rotation struct {
 	s    *State
 	gpus []*GPU
 }
 
-// admit makes room for a waiting task and returns the tasks to stop; false, and
-// nothing changes, when they would stop for nothing.
+// admit makes room for a waiting task and returns the tasks to stop. If stopping
+// would not help, it changes nothing and returns false.
 func (r *rotation) admit(t *Task) (victims []TaskID, fits bool) {
 	var options []opening
 	for i, g := range r.gpus {
@@ -135,7 +135,7 @@ func (r *rotation) admit(t *Task) (victims []TaskID, fits bool) {
 	return victims, picked != nil
 }
 
-// opening is a GPU that a task could go to, and who has to leave first.
+// opening is a GPU that a task could go to, with the tasks that must leave first.
 type opening struct {
 	now, then *GPU
 	victims   []TaskID
@@ -149,7 +149,7 @@ func stops(all []opening) int {
 	return n
 }
 
-// nodes are the openings by machine, of those with at least n.
+// nodes are the openings of each machine that has at least n.
 func (r *rotation) nodes(all []opening, n int) [][]opening {
 	var nodes [][]opening
 	for len(all) > 0 {
@@ -165,8 +165,8 @@ func (r *rotation) nodes(all []opening, n int) [][]opening {
 	return nodes
 }
 
-// room is who must leave a GPU for a task to fit there, those that have run
-// longest first; false: it does not fit even then.
+// room returns the tasks that must leave a GPU for t to fit, those that have run
+// longest first; false: t would not fit even then.
 func (r *rotation) room(t *Task, g *GPU) ([]TaskID, bool) {
 	s := r.s
 	if s.reject(t, g) == "" {
@@ -196,8 +196,8 @@ func (r *rotation) room(t *Task, g *GPU) ([]TaskID, bool) {
 	return nil, false
 }
 
-// rotated is a running task as it would wait after its slot. One that would
-// still go before a waiting task does not stop for it.
+// rotated is a running task as it would wait after its slot. If it would then go
+// before a waiting task, it does not stop for that one.
 func (s *State) rotated(t *Task) *Task {
 	c := *t
 	s.toTheBack(&c)
@@ -206,11 +206,11 @@ func (s *State) rotated(t *Task) *Task {
 	return &c
 }
 
-// toTheBack puts a task behind all that were submitted up to now.
+// toTheBack puts a task behind all tasks submitted up to now.
 func (s *State) toTheBack(t *Task) { t.Behind, t.QueuedAt = s.lastID, s.now }
 
-// leave removes a task from a page of what will be. What the monitor saw is
-// taken to be everybody's in equal parts.
+// leave removes a task from a page of the rotation. The monitor's scores are
+// assumed to be shared equally by the tasks there.
 func (g *GPU) leave(id TaskID) {
 	n := len(g.Residents)
 	if r := g.resident(id); r != nil {

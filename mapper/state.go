@@ -18,7 +18,7 @@ type State struct {
 	byID  map[GPUID]*GPU   // look-up only
 	tasks map[TaskID]*Task // unfinished ones; look-up only
 	queue queues           // those that wait
-	// Those that are not queued yet: who waits for a task, and the groups.
+	// Held tasks: the followers of each task, and the groups.
 	followers map[TaskID][]TaskID // look-up only; each list in order of number
 	groups    map[string]*group   // look-up only
 	users     *users
@@ -45,8 +45,7 @@ type State struct {
 	notes notes
 }
 
-// step is what a step works with; between two there is nothing in it that
-// counts.
+// step is the working space of a step; nothing in it counts between two steps.
 type step struct {
 	out     []Decision
 	endings []ending // until followUp
@@ -77,7 +76,7 @@ func (s *State) Step(ev Event) []Decision {
 	return s.step.out
 }
 
-// take applies all of an event but what it means for the queues.
+// take applies an event, except its effect on the queues.
 func (s *State) take(ev Event) {
 	s.now = max(s.now, ev.when())
 	s.step.out = nil
@@ -269,7 +268,7 @@ func (s *State) stop(t *Task, reason Reason) {
 	s.halt(t, reason)
 }
 
-// halt is what stop comes to.
+// halt does the work of stop.
 func (s *State) halt(t *Task, reason Reason) {
 	t.Phase, t.StopReason = Stopping, reason
 	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
@@ -283,7 +282,7 @@ func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {
 	s.end(t, phase, code, reason)
 }
 
-// end is what finish comes to.
+// end does the work of finish.
 func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
 	was := t.Phase
 	t.Phase, t.Ended, t.Code, t.Reason, t.notes.tried, t.notes.run = phase, s.now, code, reason, tried{}, expectedRun{}

@@ -55,10 +55,10 @@ const (
 // Finished reports whether the phase is final.
 func (p Phase) Finished() bool { return p == Succeeded || p == Failed || p == Cancelled }
 
-// Placed reports whether a task in this phase holds GPUs.
+// Placed reports whether a task in this phase has GPUs.
 func (p Phase) Placed() bool { return p == Launching || p == Running || p == Stopping }
 
-// Request is what a user asked for, as far as scheduling is concerned.
+// Request is the part of a submission that scheduling needs.
 type Request struct {
 	ID   TaskID `json:"id"`
 	User string `json:"user,omitempty"`
@@ -66,8 +66,8 @@ type Request struct {
 	// digest of image and command. Family is wider: the model. Empty: unknown.
 	Kind   string `json:"kind,omitempty"`
 	Family string `json:"family,omitempty"`
-	// Program is equal for tasks of one kind and for those that differ only in
-	// Batch, their batch size; empty and 0: unknown.
+	// Program is equal for tasks that differ at most in Batch, their batch size;
+	// empty and 0: unknown.
 	Program  string   `json:"program,omitempty"`
 	Batch    int      `json:"batch,omitempty"`
 	GPUs     int      `json:"gpus"` // number of distinct GPUs, at least 1
@@ -95,9 +95,8 @@ type Request struct {
 type Estimate struct {
 	// Memory is the upper bound that is booked; 0 when WholeGPU.
 	Memory units.Bytes `json:"memory"`
-	// Point is the likeliest figure, where Memory is an upper bound; 0: not
-	// told. A task whose upper bound is more than any GPU has, and whose point
-	// is not, gets GPUs of its own.
+	// Point is the likeliest figure where Memory is an upper bound; 0: unknown.
+	// If only the upper bound is above every GPU, the task gets GPUs of its own.
 	Point units.Bytes `json:"point,omitempty"`
 	// WholeGPU: nothing is known, the task gets GPUs of its own.
 	WholeGPU bool `json:"whole_gpu,omitempty"`
@@ -105,12 +104,11 @@ type Estimate struct {
 	Method Method `json:"method,omitempty"`
 }
 
-// Method names what an estimate comes from. The mapper tells the two below from
-// all others; estimators have more of them, which are for people. They are in
-// journals: their names stay.
+// Method is the source of an estimate. The mapper knows only the two below;
+// estimators have more, for people. Journals have these names, so they stay.
 type Method string
 
-// The methods that decide what earlier runs may overrule.
+// The methods that the history looks at.
 const (
 	Declared    Method = "declared" // the user gave it, and may know of more to come
 	FromHistory Method = "history"  // earlier runs of the task's kind gave it
@@ -149,15 +147,15 @@ type Attempt struct {
 	Code     int           `json:"code,omitempty"`
 	// Peak is the highest memory seen in use on one of its GPUs.
 	Peak units.Bytes `json:"peak,omitempty"`
-	// Message is what the worker says of its end, for people. Reason is why the
+	// Message is the worker's text about its end, for people. Reason is why the
 	// task went back to a queue after it.
 	Message string `json:"message,omitempty"`
 	Reason  Reason `json:"reason,omitzero"`
-	// Blameless: it died of another task's doing and costs no retry.
+	// Blameless: another task caused its end, and it costs no retry.
 	Blameless bool `json:"blameless,omitempty"`
-	// Fault is what kept it from starting, where that was not the task. Starts
-	// is how many launches in a row that failed so it stands for; it has the
-	// number of the last of them. 0: one.
+	// Fault kept it from starting, where the task was not to blame. Starts is how
+	// many failed launches in a row this entry stands for, with the number of the
+	// last; 0: one.
 	Fault  *Fault `json:"fault,omitempty"`
 	Starts int    `json:"starts,omitempty"`
 }
@@ -175,41 +173,40 @@ type Task struct {
 	Need units.Bytes `json:"need"`
 	// Alone: the next launch takes GPUs for itself.
 	Alone bool `json:"alone,omitempty"`
-	// Waits are those of After that it still waits for; Due is when its delay
-	// ends, 0 once it has.
+	// Waits are the conditions of After that are not met yet. Due is the end of
+	// its delay; 0: it is over.
 	Waits []Dependency  `json:"waits,omitempty"`
 	Due   units.Instant `json:"due,omitempty"`
 	// QueuedAt is when it last entered a queue.
 	QueuedAt units.Instant `json:"queued_at,omitempty"`
 	// NotBefore delays the next launch (back-off after an infrastructure failure).
 	NotBefore units.Instant `json:"not_before,omitempty"`
-	// BlockedAt is when it first was the first task that does not fit; its
-	// ageing counts from there. 0: not yet.
+	// BlockedAt is when it became the first task that does not fit: the start of
+	// its ageing. 0: not yet.
 	BlockedAt units.Instant `json:"blocked_at,omitempty"`
-	// Behind is the highest task number there was when it last went to the
-	// back of its queue, its time slot being used; 0: it never did.
+	// Behind is the highest task number at the time it last went to the back of
+	// its queue, after its slot; 0: never.
 	Behind TaskID `json:"behind,omitempty"`
 	// Rank is its place in its lane: lower goes first, then lower numbers.
 	Rank units.Instant `json:"rank,omitempty"`
-	// Done is what the current attempt is predicted to have done up to
-	// PacedAt, in seconds that it would have taken alone; Speed is what it
-	// goes at, 1 alone.
+	// Done is the work that the current attempt is predicted to have done up to
+	// PacedAt, in seconds alone. Speed is its predicted speed; alone it is 1.
 	Done    float64       `json:"done,omitempty"`
 	Speed   float64       `json:"speed,omitempty"`
 	PacedAt units.Instant `json:"paced_at,omitempty"`
-	// Seen is what it did to each of its GPUs in the last attempt, where it
-	// had all of them for itself for a while.
+	// Seen is its activity on each of its GPUs in the last attempt, if it was
+	// alone there for a while.
 	Seen []interference.Load `json:"seen,omitempty"`
 	// Avoid are GPUs on which its infrastructure failed; used last.
 	Avoid    []GPUID   `json:"avoid,omitempty"`
 	Attempts []Attempt `json:"attempts,omitempty"`
-	// OOMs counts GPU OOMs that were its own fault, Failures program
-	// failures, Blameless deaths for which it is not to blame.
+	// OOMs counts GPU OOMs of its own, Failures program failures, Blameless ends
+	// that others caused.
 	OOMs      int `json:"ooms,omitempty"`
 	Failures  int `json:"failures,omitempty"`
 	Blameless int `json:"blameless,omitempty"`
-	// Unstarted counts launches in a row that failed for the engine's or a
-	// GPU's reasons; Strikes, how often another task could start meanwhile.
+	// Unstarted counts launches in a row that failed because of the engine or a
+	// GPU. Strikes counts how often another task could start meanwhile.
 	Unstarted int `json:"unstarted,omitempty"`
 	Strikes   int `json:"strikes,omitempty"`
 	// From is where it stood before its last launch.
@@ -218,7 +215,7 @@ type Task struct {
 	StopReason Reason `json:"stop_reason,omitzero"`
 	// TimedOut: the stop is carma's, for the time limit.
 	TimedOut bool `json:"timed_out,omitempty"`
-	// Overuse: the stop is carma's, as it uses what others were promised.
+	// Overuse: the stop is carma's, as it used memory granted to others.
 	Overuse bool `json:"overuse,omitempty"`
 	// SlotUsed: the stop is carma's, so that others get their turn.
 	SlotUsed bool `json:"slot_used,omitempty"`
@@ -231,7 +228,7 @@ type Task struct {
 	notes taskNotes
 }
 
-// Current returns the attempt that holds GPUs now, or nil.
+// Current returns the attempt that has GPUs now, or nil.
 func (t *Task) Current() *Attempt {
 	if t.Phase.Placed() && len(t.Attempts) > 0 {
 		return &t.Attempts[len(t.Attempts)-1]

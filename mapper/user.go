@@ -10,8 +10,8 @@ import (
 	"carma/mapper/units"
 )
 
-// user is what is kept about one user: what the GPUs have done for them, for
-// the order fair, and what their tasks hold now, for the quotas.
+// user is the account of one user: past use, for the order fair, and what their
+// tasks have now, for the quotas.
 type user struct {
 	Name string `json:"name"`
 	// Use is decayed GPU-seconds, up to users.At.
@@ -32,7 +32,7 @@ type user struct {
 	waiting int
 }
 
-// users are all who have used anything lately, hold or want something.
+// users are all users with use that has not decayed, or with tasks.
 type users struct {
 	at     units.Instant // when Use was right
 	tick   units.Instant // when the order is looked at again at the latest
@@ -66,8 +66,8 @@ func (us *users) clone() *users {
 	return c
 }
 
-// settle charges what was held since the last time, and lets older use decay.
-// All use decays alike, so the order of users who hold nothing stays.
+// settle charges the use since the last time, and lets older use decay. All use
+// decays alike, so users without tasks keep their order.
 func (us *users) settle(now units.Instant, halfLife time.Duration) {
 	dt := now.Sub(us.at).Seconds()
 	us.at = now
@@ -82,7 +82,7 @@ func (us *users) settle(now units.Instant, halfLife time.Duration) {
 	}
 }
 
-// forget drops the users who hold and want nothing and whose use has decayed.
+// forget drops the users without tasks whose use has decayed.
 func (us *users) forget() {
 	us.all = slices.DeleteFunc(us.all, func(u *user) bool {
 		gone := u.tasks == 0 && u.waiting == 0 && u.Use < leastUse
@@ -103,11 +103,11 @@ const (
 	leastShare = shareOne / 16
 )
 
-// shareOn is what a task is charged for on a GPU: the part of the memory that
-// is booked for it, all of it if it is alone. Not one of n residents: what a
-// user pays would then change as others come and go, and the first on an idle
-// GPU would pay for room that everybody else may still use. Where nothing is
-// booked, what it was estimated to need counts.
+// shareOn is the part of a GPU that a task is charged for: the part of the memory
+// booked for it, or all if it is alone. It is not 1/n for n residents. Then the
+// charge would change as others come and go, and the first on an idle GPU would
+// pay for room that others may use. Where nothing is booked, its estimated need
+// counts.
 func shareOn(g *GPU, r *Resident, need units.Bytes) int64 {
 	if r.Alone || g.Capacity <= 0 {
 		return shareOne
@@ -116,8 +116,8 @@ func shareOn(g *GPU, r *Resident, need units.Bytes) int64 {
 	return max(leastShare, int64(math.Round(shareOne*min(1, part))))
 }
 
-// occupy enters what a placed task holds with its user; vacate takes it out
-// again. A change of its grants comes between the two.
+// occupy adds a placed task to its user's account; vacate takes it off. A change
+// of its grants comes between the two.
 func (s *State) occupy(t *Task) {
 	s.users.settle(s.now, s.opt.halfLife())
 	u := s.users.make(t.User)
@@ -149,7 +149,7 @@ func (u *user) count(r *Resident, sign int) {
 	u.rate += int64(sign) * r.Share
 }
 
-// count works out what the users' tasks come to, from the ledger.
+// count computes the users' accounts from the ledger.
 func (s *State) count(us *users) {
 	for _, g := range s.gpus {
 		for i := range g.Residents {
@@ -181,7 +181,7 @@ func (s *State) fillShares() {
 	}
 }
 
-// auditUsers compares what is kept about the users with the ledger.
+// auditUsers compares the users' accounts with the ledger.
 func (s *State) auditUsers() error {
 	fresh := newUsers()
 	s.count(fresh)

@@ -61,8 +61,8 @@ func (a *attached) run(ctx context.Context) (api.Task, error) {
 	return task, err
 }
 
-// obey stops what is called what at the first signal and leaves it at the
-// second.
+// obey calls stop at the first signal and detaches at the second. what names the
+// tasks in messages.
 func (a *attached) obey(ctx context.Context, cancel context.CancelCauseFunc, what string, stop func(context.Context, api.StopRequest) error) {
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
