@@ -38,7 +38,7 @@ func (r *Record) with(t mapper.Task) *Record {
 	return &c
 }
 
-// carryOut does what the mapper decided.
+// carryOut carries out decisions, in order.
 func (r *Runner) carryOut(decisions []mapper.Decision) {
 	for _, d := range decisions {
 		switch d := d.(type) {

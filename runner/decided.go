@@ -8,17 +8,16 @@ import (
 	"carma/test/failpoint"
 )
 
-// due is an event that was applied and what it has led to, to be carried out
-// once that is durable: a daemon that dies before has done nothing of it, and a
-// later one, be it of another version, goes by what is stored.
+// due is an applied event with its decisions. They are carried out once they are
+// durable. A daemon that dies before has carried out none of them; the next one,
+// of any later version, follows the stored ones.
 type due struct {
 	event     mapper.Event
 	decisions []mapper.Decision
 }
 
-// decided notes what an event has led to: for the next commit, and to be carried
-// out after it. A replay calls it too, for events whose decisions were not
-// stored.
+// decided notes the decisions on an event: for the next commit, and to be carried
+// out after it. A replay calls it too, for events without stored decisions.
 func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision) {
 	r.seq = seq
 	for n, d := range decisions {
@@ -42,9 +41,9 @@ func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision
 	r.due = append(r.due, due{ev, decisions})
 }
 
-// settle stores what was decided and carries it out. Where that is only when to
-// be woken, or nothing, it rides along with the next commit. Where the disk is
-// full nothing is carried out until it can be stored.
+// settle stores the decisions and carries them out. Decisions that are only
+// WakeAt wait for the next commit. If the disk is full, nothing is carried out
+// until it can be stored.
 func (r *Runner) settle() error {
 	for _, d := range r.due {
 		for _, decision := range d.decisions {
@@ -57,8 +56,8 @@ func (r *Runner) settle() error {
 	return nil
 }
 
-// flush stores what no event has carried yet, and carries it out. That the disk
-// is full is no error: the loop tries again.
+// flush stores what is pending and carries it out. A full disk is no error: the
+// loop tries again.
 func (r *Runner) flush() error {
 	err := r.store()
 	if errors.Is(err, journal.ErrFull) {
@@ -86,7 +85,7 @@ func (r *Runner) store() error {
 
 func (r *Runner) unstored() bool { return len(r.pending.Decisions)+len(r.pending.Tasks) > 0 }
 
-// stored follows a commit: what was pending is durable.
+// stored is called after a commit: everything pending is durable.
 func (r *Runner) stored() {
 	if r.full {
 		r.full = false
@@ -106,7 +105,7 @@ func (r *Runner) isFull(err error) {
 	}
 }
 
-// carryDue carries out what is durable.
+// carryDue carries out the durable decisions, in order.
 func (r *Runner) carryDue() {
 	all := r.due
 	r.due = nil

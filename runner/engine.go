@@ -74,7 +74,7 @@ func (e *engine) probe(ctx context.Context) (up bool, why string) {
 	return e.why == "", e.why
 }
 
-// illness is what the driver sees missing that containers need to start.
+// illness is what the driver finds missing that containers need to start.
 func (e *engine) illness(ctx context.Context) string {
 	c, ok := able[containers.Checker](e.driver)
 	if !ok {
@@ -86,7 +86,7 @@ func (e *engine) illness(ctx context.Context) string {
 	return ""
 }
 
-// toMend comes between what is wrong and what to do about it.
+// toMend joins a problem and its fix.
 const toMend = "; to mend it: "
 
 // where names the engine and its address.
@@ -97,7 +97,7 @@ func (e *engine) where() string {
 	return e.driver.Name()
 }
 
-// remedy is what to do about an engine that does not answer.
+// remedy is the fix for an engine that does not answer.
 func (e *engine) remedy() string {
 	a, ok := able[containers.Advised](e.driver)
 	if !ok {
@@ -152,7 +152,7 @@ func (e *engine) version() string {
 	return e.info.Version
 }
 
-// found is what the engine said of itself when it answered last.
+// found is the engine's last answer about itself.
 func (e *engine) found() containers.Engine {
 	e.mu.Lock()
 	defer e.mu.Unlock()

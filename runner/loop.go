@@ -13,7 +13,7 @@ import (
 	"carma/test/failpoint"
 )
 
-// errFull is what submitters see while the journal has no room.
+// errFull is the answer to submitters while the journal has no room.
 var errFull = &RequestError{Status: 507, Text: "the journal's disk is full: nothing can be accepted until there is room; running tasks go on"}
 
 const (
@@ -82,7 +82,7 @@ func (r *Runner) loop(ctx context.Context) error {
 	}
 }
 
-// drain adds what else is waiting, up to one batch.
+// drain adds the waiting changes, up to one batch.
 func (r *Runner) drain(batch []*change) []*change {
 	for len(batch) < maxBatch {
 		select {
@@ -103,7 +103,7 @@ func (r *Runner) untilWake() time.Duration {
 	return min(r.Clock.Until(at), time.Hour)
 }
 
-// round is what one batch of changes comes to.
+// round is the result of one batch of changes.
 type round struct {
 	accepted []*change
 	events   []mapper.Event
@@ -111,7 +111,7 @@ type round struct {
 	store    journal.Batch
 }
 
-// gather asks the changes of a batch for their events; those that refuse are
+// gather asks the changes of a batch for their events. A change that refuses is
 // answered at once.
 func (r *Runner) gather(batch []*change, now units.Instant) (*round, error) {
 	clear(r.names)
@@ -144,8 +144,8 @@ func (r *Runner) gather(batch []*change, now units.Instant) (*round, error) {
 	return g, nil
 }
 
-// apply journals and applies a batch, in parts where a change looks at what
-// those before it lead to. It returns the changes that must be tried again
+// apply journals and applies a batch. Before a change that depends on the results
+// of earlier ones it begins a new part. It returns the changes to try again
 // because the disk is full; any other error of the journal ends the daemon.
 func (r *Runner) apply(batch []*change) (kept []*change, err error) {
 	for len(batch) > 0 {
@@ -162,8 +162,8 @@ func (r *Runner) apply(batch []*change) (kept []*change, err error) {
 	return kept, nil
 }
 
-// applyPart journals a part of a batch in one transaction, applies it, stores
-// what that leads to in another, and only then carries that out.
+// applyPart journals a part of a batch in one transaction and applies it. It
+// stores the decisions in another, and only then carries them out.
 func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 	batch = r.affordable(batch)
 	g, err := r.gather(batch, r.Clock.Now())

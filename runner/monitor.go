@@ -119,7 +119,7 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 	return ev, true
 }
 
-// watch keeps what the attempts use, each on the GPU where it uses most.
+// watch keeps the memory use of each attempt, on the GPU where it is highest.
 func (m *monitor) watch(now units.Instant, samples []gpu.Sample) {
 	most := map[attemptKey]units.Bytes{}
 	for _, s := range samples {
@@ -167,7 +167,7 @@ func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
 	return ev, len(ev.GPUs) > 0
 }
 
-// digest turns one GPU's reading into what the mapper wants to know.
+// digest turns one GPU's reading into a sample for the mapper.
 func (m *monitor) digest(now units.Instant, s gpu.Sample) mapper.GPUSample {
 	out := mapper.GPUSample{ID: mapper.GPUID(s.UUID), Used: s.Used, Fault: s.Fault}
 	var ours units.Bytes
@@ -243,7 +243,7 @@ func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak units.Bytes, c
 	return 0, nil
 }
 
-// forget lets go of what was seen of an attempt.
+// forget drops what was seen of an attempt.
 func (m *monitor) forget(task mapper.TaskID, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

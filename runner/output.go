@@ -187,7 +187,7 @@ func (o *outputHealth) look(r *Runner) {
 	}
 }
 
-// outputView is what output takes, for info and doctor.
+// outputView is the size of the output, for info and doctor.
 func (r *Runner) outputView() *api.Output {
 	u := r.Logs.Usage()
 	v := &api.Output{Dir: u.Dir, Bytes: u.Bytes, Total: u.Total, User: u.User, Task: u.Task, Free: u.Free, Users: u.Users, Tasks: u.Tasks}

@@ -123,7 +123,7 @@ func (b *book) put(r *Record) {
 	}
 }
 
-// usage is what a user's unfinished tasks come to.
+// usage is the sum over a user's unfinished tasks.
 func (b *book) usage(uid int) usage {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -11,7 +11,7 @@ import (
 	"carma/test/failpoint"
 )
 
-// Keep is what is kept of tasks that have finished. 0 is no limit.
+// Keep bounds the finished tasks that are kept. 0 is no limit.
 type Keep struct {
 	Tasks     int           // so many of them
 	TasksFor  time.Duration // for so long after their end, in the daemon's time
@@ -19,7 +19,7 @@ type Keep struct {
 }
 
 const (
-	// houseEvery is the time between two looks at what is to go.
+	// houseEvery is the time between two removals of old tasks and output.
 	houseEvery = time.Minute
 	// houseStep is how many tasks go at once, and housePause the time until the
 	// next ones do: submissions do not wait for it.
@@ -153,7 +153,7 @@ func (r *Runner) removeSome(ctx context.Context, user string, before int64, n in
 	return len(ids), nil
 }
 
-// neededTasks are those that an unfinished task follows.
+// neededTasks are the tasks that an unfinished task follows.
 func (r *Runner) neededTasks(ctx context.Context) (map[int64]bool, error) {
 	needed := map[int64]bool{}
 	err := r.look(ctx, func(s *mapper.State) {

@@ -59,12 +59,12 @@ type Options struct {
 	StopGrace time.Duration
 	// AllowedMounts are folders that tasks may mount; ~ is the submitter's home.
 	AllowedMounts []string
-	// MountDir is where the engine is shown what users mount (mounts.DefaultDir);
-	// empty: it is given the paths that were checked, and follows what they have
-	// become since.
+	// MountDir is where the engine finds what users mount (mounts.DefaultDir).
+	// Empty: it gets the paths that were checked, and follows later changes of
+	// them.
 	MountDir string
 	// Open: everybody sees the environment and output of tasks whose submitters
-	// do not say who may.
+	// do not set a visibility.
 	Open bool
 	// Bounds are what one task may use of the machine.
 	Bounds Bounds
@@ -79,10 +79,10 @@ type Options struct {
 	// Init is the path of the program carma-init, which a proof runs; empty: it
 	// is not there.
 	Init string
-	// Owner tells whose a process of this machine is; nil: what its control
-	// groups say.
+	// Owner tells the task of a process of this machine; nil: its control groups
+	// tell.
 	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
-	// Keep is what is kept of tasks that have finished.
+	// Keep bounds how many finished tasks are kept, and how long.
 	Keep Keep
 	// Probing is when and how tasks are probed.
 	Probing Probing

@@ -42,7 +42,7 @@ func (r *Runner) Find(ref string) (*Record, error) {
 	return recordOf(row)
 }
 
-// queueView is what only the state knows about a waiting task.
+// queueView is the part of a waiting task that only the state knows.
 type queueView struct {
 	position int
 	waits    string
@@ -75,7 +75,7 @@ func (r *Runner) withCurves(rec *Record, v api.Task) api.Task {
 	return v
 }
 
-// queueViews asks the state about those of the records that wait.
+// queueViews asks the state about the waiting ones of some records.
 func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.TaskID]queueView, error) {
 	var waiting []mapper.TaskID
 	for _, rec := range recs {

@@ -22,7 +22,7 @@ func (r *Runner) admin(who Caller) bool {
 	return who.UID == 0 || who.UID == os.Geteuid() || (r.live().AdminGroup != "" && slices.Contains(who.Groups, r.live().AdminGroup))
 }
 
-// mayAdmin refuses what is for admins only.
+// mayAdmin refuses a request that is for admins only.
 func (r *Runner) mayAdmin(ctx context.Context, what string) error {
 	who, ok := callerFrom(ctx)
 	switch {
@@ -36,8 +36,8 @@ func (r *Runner) mayAdmin(ctx context.Context, what string) error {
 	return refusef(403, "%s is for root and group %s; you are %s", what, r.live().AdminGroup, who.Name)
 }
 
-// sees reports whether the caller may see all of a task. A caller who is not
-// known sees what a stranger sees.
+// sees reports whether the caller may see all of a task. An unknown caller sees
+// as much as another user.
 func (r *Runner) sees(ctx context.Context, rec *Record) bool {
 	if rec.Submit.Visibility == VisibilityOpen {
 		return true
@@ -46,7 +46,7 @@ func (r *Runner) sees(ctx context.Context, rec *Record) bool {
 	return ok && (who.UID == rec.UID || r.admin(who))
 }
 
-// mayRead refuses a task's output to those who may not see it.
+// mayRead refuses the output of a task that the caller may not see.
 func (r *Runner) mayRead(ctx context.Context, rec *Record) error {
 	if r.sees(ctx, rec) {
 		return nil
@@ -75,7 +75,7 @@ func (r *Runner) shown(ctx context.Context, rec *Record) *Record {
 	return &c
 }
 
-// unquoted is a reason without what it quotes of a program's output.
+// unquoted is a reason without quotes of a program's output.
 func unquoted(reason mapper.Reason) mapper.Reason {
 	if reason.Code == mapper.ReasonProgram || reason.Code == mapper.ReasonText {
 		reason.Text = withoutQuote(reason.Text)
@@ -97,7 +97,7 @@ func masked(env []string) []string {
 	return out
 }
 
-// withoutQuote cuts what follows the exit code.
+// withoutQuote cuts the text after the exit code.
 func withoutQuote(message string) string {
 	before, _, _ := strings.Cut(message, ": ")
 	return before
