@@ -40,11 +40,14 @@ help: ## list the targets
 demo: build ## run carma with fake GPUs and real containers, from nothing, in under a minute
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; exec test/demo.sh'
 
-build: bin/carma bin/carma-init bin/simtask ## bin/carma with bin/carma-init, and bin/simtask for the image
+build: bin/carma bin/carma-init bin/simtask bin/LICENSES.txt ## bin/carma with bin/carma-init and the licences of what is in them, and bin/simtask for the image
 
 # Always asked: go build knows better than make what changed.
 bin/carma:
 	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma
+
+bin/LICENSES.txt: go.mod go.sum cmd/licenses.sh | bin/carma
+	GO="$(GO)" cmd/licenses.sh $@ ./cmd/carma ./cmd/carma-init ./cmd/simtask
 
 # Runs in any image, so it is static.
 bin/carma-init:

@@ -1,0 +1,32 @@
+#!/bin/sh
+# Writes the licence texts of all that is linked into the programs: the modules
+# of the packages below, and Go itself. It fails if one of them has none.
+#
+#   cmd/licenses.sh OUTPUT PACKAGE...
+set -eu
+out=$1
+shift
+go=${GO:-go}
+trap 'rm -f "$out.part" "$out.modules"' EXIT
+"$go" list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' "$@" >"$out.modules"
+exec 3>"$out.part"
+echo "carma is linked with these modules. Each has its own licence, which follows its name." >&3
+sort -u "$out.modules" >"$out.part.sorted"
+mv "$out.part.sorted" "$out.modules"
+while read -r path version dir; do
+	printf '\n==== %s %s\n' "$path" "$version" >&3
+	found=
+	for text in "$dir"/[Ll][Ii][Cc][Ee][Nn][CcSs][Ee]* "$dir"/COPYING* "$dir"/NOTICE*; do
+		[ -f "$text" ] || continue
+		found=1
+		printf '\n---- %s\n\n' "${text##*/}" >&3
+		cat "$text" >&3
+	done
+	if [ -z "$found" ]; then
+		echo "cmd/licenses.sh: $path $version has no licence text; link it no more, or ask its authors" >&2
+		exit 1
+	fi
+done <"$out.modules"
+printf '\n==== Go %s\n\n' "$("$go" env GOVERSION)" >&3
+cat "$("$go" env GOROOT)/LICENSE" >&3
+mv "$out.part" "$out"
