@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"carma/configs/traces/arrivals":       {"carma/configs/traces/joblog"},
 	"carma/configs/traces/mixes":          {"carma/configs/workloads"},
 	"carma/configs/traces/original":       {"carma/configs/traces", "carma/configs/traces/joblog", "carma/configs/workloads", "carma/mapper"},
+	"carma/configs/traces/load":           {"carma/configs/traces", "carma/configs/traces/arrivals", "carma/configs/traces/helios", "carma/configs/traces/joblog", "carma/configs/traces/original", "carma/configs/traces/philly"},
 	"carma/configs/traces/synth":          {},
 	"carma/runner":                        {"carma/mapper", "carma/mapper/words", "carma/configs/models", "carma/containers", "carma/containers/cdi", "carma/estimator", "carma/estimator/probe", "carma/test/failpoint", "carma/runner/api", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/journal", "carma/runner/limits", "carma/runner/mounts", "carma/runner/mps", "carma/runner/tasklog"},
 	"carma/runner/mps":                    {},

@@ -53,19 +53,19 @@ run time are nearest to its own.`,
 		if err != nil {
 			return err
 		}
-		o.Source = fmt.Sprintf("%s (%s)", l.name, l.format)
+		o.Source = fmt.Sprintf("%s (%s)", l.Name, l.Format)
 		if o.Name == "" {
-			o.Name, _, _ = strings.Cut(l.name, ".")
+			o.Name, _, _ = strings.Cut(l.Name, ".")
 		}
-		t, err := traces.Map(l.list, o)
+		t, err := traces.Map(l.List, o)
 		if err != nil {
-			return usagef("", "%s: %v", l.name, err)
+			return usagef("", "%s: %v", l.Name, err)
 		}
 		told, err := a.write(out, func(w io.Writer) error { return traces.Write(w, t) })
 		if err != nil {
 			return err
 		}
-		return tellMapped(told, t, l.list, o.Match)
+		return tellMapped(told, t, l.List, o.Match)
 	}
 	return cmd
 }

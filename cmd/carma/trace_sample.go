@@ -11,6 +11,7 @@ import (
 
 	"carma/configs/traces/arrivals"
 	"carma/configs/traces/joblog"
+	"carma/configs/traces/load"
 	"carma/configs/traces/mixes"
 )
 
@@ -73,10 +74,10 @@ nothing in common.`,
 	return cmd
 }
 
-func (a *app) sample(f sampleFlags, l *load, out *outFlag) error {
-	source, left := f.take(l.list)
+func (a *app) sample(f sampleFlags, l *load.Load, out *outFlag) error {
+	source, left := f.take(l.List)
 	if len(source.Arrivals) == 0 {
-		return usagef("see --failed, --killed and --max-gpus", "%s: nothing could be taken; left out: %s", l.name, left)
+		return usagef("see --failed, --killed and --max-gpus", "%s: nothing could be taken; left out: %s", l.Name, left)
 	}
 	start, err := f.from(source)
 	if err != nil {
@@ -84,9 +85,9 @@ func (a *app) sample(f sampleFlags, l *load, out *outFlag) error {
 	}
 	s, err := source.Sample(arrivals.Window{Start: start, Length: f.length, Tasks: f.tasks})
 	if err != nil {
-		return usagef("choose another --start", "%s: %v", l.name, err)
+		return usagef("choose another --start", "%s: %v", l.Name, err)
 	}
-	remark := fmt.Sprintf("%d tasks of %s (%s)", len(s.Arrivals), l.name, l.format)
+	remark := fmt.Sprintf("%d tasks of %s (%s)", len(s.Arrivals), l.Name, l.Format)
 	if !s.First.IsZero() {
 		remark += " from " + joblog.FormatTime(s.First)
 	}
@@ -95,7 +96,7 @@ func (a *app) sample(f sampleFlags, l *load, out *outFlag) error {
 		return err
 	}
 	fmt.Fprintf(told, "%s, arriving within %s\n", remark, age(s.Span()))
-	fmt.Fprintf(told, "source: %d jobs; left out: %s\n\n", len(source.Arrivals), l.leftOut(left))
+	fmt.Fprintf(told, "source: %d jobs; left out: %s\n\n", len(source.Arrivals), leftOut(l, left))
 	return writeFidelity(told, s, source, "SAMPLE", "SOURCE")
 }
 
@@ -135,13 +136,13 @@ func (f sampleFlags) take(list arrivals.List) (arrivals.List, string) {
 }
 
 // leftOut adds what was never in the list.
-func (l *load) leftOut(more string) string {
+func leftOut(l *load.Load, more string) string {
 	var all []string
-	if l.noGPUs > 0 {
-		all = append(all, fmt.Sprintf("%d without GPUs", l.noGPUs))
+	if l.NoGPUs > 0 {
+		all = append(all, fmt.Sprintf("%d without GPUs", l.NoGPUs))
 	}
-	if l.broken.count > 0 {
-		all = append(all, fmt.Sprintf("%d broken", l.broken.count))
+	if l.Broken.Count > 0 {
+		all = append(all, fmt.Sprintf("%d broken", l.Broken.Count))
 	}
 	if more != "" {
 		all = append(all, more)

@@ -13,6 +13,7 @@ import (
 	"carma/cmd/carma/report"
 	"carma/configs/traces/arrivals"
 	"carma/configs/traces/joblog"
+	"carma/configs/traces/load"
 	"carma/configs/traces/mixes"
 )
 
@@ -102,9 +103,9 @@ start or end is not in the log do not count.`,
 		if err != nil {
 			return err
 		}
-		s := l.stats(gpus, pictureBins)
+		s := stats(l, gpus, pictureBins)
 		if html != "" {
-			page := l.page(&s)
+			page := page(l, &s)
 			if err := replaceFile(html, func(w io.Writer) error { return report.WriteLoad(w, page) }); err != nil {
 				return fmt.Errorf("--html: %w", err)
 			}
@@ -118,10 +119,10 @@ start or end is not in the log do not count.`,
 }
 
 // stats describes a load.
-func (l *load) stats(gpus, bins int) loadStats {
-	list := l.list
+func stats(l *load.Load, gpus, bins int) loadStats {
+	list := l.List
 	s := loadStats{
-		Name: l.name, Format: l.format, Entries: l.entries, Tasks: len(list.Arrivals), NoGPUs: l.noGPUs, Broken: l.broken.count,
+		Name: l.Name, Format: l.Format, Entries: l.Entries, Tasks: len(list.Arrivals), NoGPUs: l.NoGPUs, Broken: l.Broken.Count,
 		Span: list.Span().Seconds(), Gaps: newSpread(list.Gaps()), Runs: newSpread(list.RunTimes()),
 		States: map[string]int{}, Classes: map[string]int{}, Load: list.Load(gpus), GPUCount: gpus,
 	}
@@ -245,10 +246,10 @@ func (s *loadStats) writePicture(w io.Writer) {
 }
 
 // page is the report's data.
-func (l *load) page(s *loadStats) report.Load {
-	over := l.list.Over(htmlBins)
+func page(l *load.Load, s *loadStats) report.Load {
+	over := l.List.Over(htmlBins)
 	p := report.Load{
-		Name: s.Name, Gaps: l.list.Gaps(), RunTimes: l.list.RunTimes(),
+		Name: s.Name, Gaps: l.List.Gaps(), RunTimes: l.List.RunTimes(),
 		Bin: over.Bin, Demand: over.Demand, Arrivals: over.Arrivals,
 		Facts: []string{s.Format, fmt.Sprintf("%d tasks on GPUs%s", s.Tasks, s.besides()), "arriving within " + ageOf(s.Span), fmt.Sprintf("load %.2f on %d GPUs", s.Load, s.GPUCount)},
 	}
