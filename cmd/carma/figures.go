@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,48 +9,31 @@ import (
 	environments "carma/estimator/environment"
 	"carma/estimator/figures"
 	"carma/estimator/methods"
-	"carma/mapper/units"
+	"carma/runner/api"
 )
 
-// fewFigures are the flags for a model of which only a few figures are known.
-type fewFigures struct {
-	params, input int64
-	family        string
-	layers        int
-}
+// fewFigures are the flags for a model of which only a few figures are known,
+// the same as of carma run.
+type fewFigures struct{ asked api.Submit }
 
 func (o *fewFigures) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.Var(&parsed[int64]{to: &o.params, kind: "N", parse: units.ParseParameters}, "params", "parameters of a model that carma does not know, for example 25M")
-	choiceFlag(f, &o.family, figures.Families(), "family", "its family: "+strings.Join(figures.Families(), ", "))
-	f.Var(&parsed[int64]{to: &o.input, kind: "shape", parse: units.ParseShape}, "input", "shape of one sample of it, for example 3x224x224")
-	countFlag(f, &o.layers, 1, "layers", "its convolutions and linear layers")
-	complete(cmd, "family", words(figures.Families()))
+	for _, name := range []string{"params", "family", "input", "layers"} {
+		f, _ := api.FieldNamed(name)
+		fieldFlag(cmd, f, &o.asked)
+	}
 }
 
 func (o *fewFigures) any() bool { return o.first() != "" }
 
 // first is the name of a flag that was given; empty: none.
-func (o *fewFigures) first() string {
-	switch {
-	case o.params > 0:
-		return "params"
-	case o.family != "":
-		return "family"
-	case o.input > 0:
-		return "input"
-	case o.layers > 0:
-		return "layers"
-	}
-	return ""
-}
+func (o *fewFigures) first() string { return o.asked.Figure() }
 
 // missing is what is needed and not given.
 func (o *fewFigures) missing(batch int, batchFlag string) error {
 	for _, m := range []struct {
 		given         bool
 		flag, example string
-	}{{o.params > 0, "params", "--params 25M"}, {batch > 0, batchFlag, "--" + batchFlag + " 64"}, {o.family != "", "family", "--family cnn"}} {
+	}{{o.asked.Params > 0, "params", "--params 25M"}, {batch > 0, batchFlag, "--" + batchFlag + " 64"}, {o.asked.Family != "", "family", "--family cnn"}} {
 		if !m.given {
 			return usagef("write for example "+m.example, "--%s needs --%s too", o.first(), m.flag)
 		}
@@ -71,7 +53,7 @@ func (a *app) estimateFew(cmd *cobra.Command, o estimateOptions, env *environmen
 		return err
 	}
 	f := figures.Figures{
-		Family: models.Family(o.few.family), Params: o.few.params, Batch: with.Batch, Input: o.few.input, Layers: o.few.layers,
+		Family: models.Family(o.few.asked.Family), Params: o.few.asked.Params, Batch: with.Batch, Input: o.few.asked.Input, Layers: o.few.asked.Layers,
 		Optimizer: with.Optimizer, Precision: with.Precision, GPUs: with.GPUs,
 	}
 	if err := f.Check(); err != nil {

@@ -84,13 +84,17 @@ func (v *fieldValue) Set(s string) error {
 // submissionFlags adds a flag for each field that one text can say.
 func submissionFlags(cmd *cobra.Command, to *api.Submit) {
 	for _, f := range api.Fields() {
-		flag := cmd.Flags().VarPF(&fieldValue{field: f, to: to}, f.Name, f.Letter, f.Help)
-		if f.Yes() {
-			flag.NoOptDefVal = "true"
-		}
-		flag.Hidden = f.Old()
-		if f.Words != nil {
-			complete(cmd, f.Name, words(f.Words))
-		}
+		fieldFlag(cmd, f, to)
+	}
+}
+
+func fieldFlag(cmd *cobra.Command, f api.Field, to *api.Submit) {
+	flag := cmd.Flags().VarPF(&fieldValue{field: f, to: to}, f.Name, f.Letter, f.Help)
+	if f.Yes() {
+		flag.NoOptDefVal = "true"
+	}
+	flag.Hidden = f.Old()
+	if f.Words != nil {
+		complete(cmd, f.Name, words(f.Words))
 	}
 }

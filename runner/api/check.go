@@ -23,7 +23,7 @@ func (s *Submit) Check() *FieldError {
 	if strings.TrimSpace(s.Image) == "" {
 		return wrong("image", "missing; a task runs a container image")
 	}
-	if few := s.figure(); few != "" {
+	if few := s.Figure(); few != "" {
 		switch {
 		case s.EstModel != "":
 			return wrong(few, "it is for a model that carma does not know; leave it or est-model away")
@@ -53,9 +53,9 @@ func (s *Submit) Check() *FieldError {
 	return nil
 }
 
-// figure is the first of the figures of an unknown model that is given; empty:
-// none.
-func (s *Submit) figure() string {
+// Figure is the name of the first figure of an unknown model that is given;
+// empty: none.
+func (s *Submit) Figure() string {
 	switch {
 	case s.Params > 0:
 		return "params"
