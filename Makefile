@@ -32,7 +32,7 @@ export TEST_IMAGE   := carma/simtask:latest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build image images images-test test test-security engines probe unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check hardware-dry-run clean bin/carma bin/carma-init bin/simtask
+.PHONY: help demo build image images images-test test test-security engines probe probe-scripts unit lint bench fuzz engine engine-stop onnxruntime train-gpumemnet train-estimator estimator-report replay-check replay-tables hardware-dry-run clean bin/carma bin/carma-init bin/simtask
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +62,7 @@ image: bin/simtask ## the image carma/simtask:latest
 test: build try-onnxruntime ## every test: unit, property, race, end-to-end on a real engine (TEST_FLAGS=...)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) ./...'
 	$(GO) test -count=1 -timeout 10m -tags failpoints -run "$(HISTORIES)" ./runner -histories 40 -write 7
+	$(GO) test -count=1 -timeout 10m ./runner/journal
 
 engines: build ## the containerd driver, and the real NVIDIA Container Runtime with simulated devices (root)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; \
@@ -98,6 +99,9 @@ test-security: build ## every wall with its attack, by two users; 1,000 launches
 probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
 		$(GO) test $(TEST_FLAGS) -tags probe ./estimator/probe'
+
+probe-scripts: ## the probe on training programs as people write them (PYTHON=one with PyTorch and libraries)
+	TEST_PYTHON="$(PYTHON)" CARMA_NEED_TORCH=1 CARMA_PROBE_LIVE=1 $(GO) test -count=1 -timeout 60m -v -run TestScripts ./estimator/probe
 
 images: ## the training images carma/torch and their tags (BASE=an image with PyTorch, WORKLOADS=tags; all if unset)
 	@$(ENGINE) run images/torch/build.sh $(WORKLOADS)
@@ -138,6 +142,9 @@ estimator-report: try-onnxruntime ## score every estimator, into docs/estimators
 
 replay-check: bin/carma ## replay the shipped traces; fails where a bound does not hold, prints the values that moved
 	bin/carma replay --check test/replay-bounds.yaml
+
+replay-tables: bin/carma try-onnxruntime ## measure the tables of docs/replay.md and README.md anew (some minutes; ONLY=names of tables)
+	$(GO) run ./test/tables -carma bin/carma -only "$(ONLY)" docs/replay.md README.md
 
 lint: ## gofmt, go vet, staticcheck
 	@bad=$$(find . -name '*.go' -not -path './.*/*' -exec gofmt -l {} +) || exit 1; \

@@ -5,7 +5,9 @@ import (
 	"carma/configs/servers"
 	"fmt"
 	"net/url"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +31,8 @@ func absolute(path string) error {
 	return nil
 }
 
-// The kernel's limit for the path of a unix socket, without the final zero.
+// maxSocketPath is the kernel's limit for the path of a unix socket in bytes,
+// without the final zero.
 const maxSocketPath = 107
 
 func validSocket(path string) error {
@@ -53,7 +56,7 @@ func validSource(source string) error {
 	return fmt.Errorf("unknown source %q; it is auto, nvml, nvml:0,1 or sim:SERVER, for example sim:dgx-station-a100", source)
 }
 
-// validGPUs checks a list of GPUs as nvidia-smi names them: by index or UUID.
+// validGPUs checks a list of GPUs, each an index or UUID of nvidia-smi.
 func validGPUs(list string) error {
 	for _, name := range strings.Split(list, ",") {
 		name = strings.TrimSpace(name)
@@ -68,7 +71,7 @@ func validGPUs(list string) error {
 	return nil
 }
 
-// validPage accepts the address of a page, or nothing.
+// validPage accepts the URL of a page, or an empty text.
 func validPage(page string) error {
 	if page == "" {
 		return nil
@@ -79,12 +82,34 @@ func validPage(page string) error {
 	return nil
 }
 
-// between refuses a number outside its range; off says what 0 means.
+// between refuses a number outside of least to most. off tells what 0 means.
 func between(v, least, most float64, off string) error {
 	if v >= least && v <= most {
 		return nil
 	}
 	return fmt.Errorf("%v is not between %v and %v; nearest: %v; %s", v, least, most, min(max(v, least), most), off)
+}
+
+// devicePatterns checks patterns of devices.
+func devicePatterns(list []string) error {
+	for _, p := range list {
+		if _, err := path.Match(p, ""); err != nil || !strings.HasPrefix(p, "/dev/") || path.Clean(p) != p {
+			return fmt.Errorf("%q is not a pattern of paths below /dev; write for example /dev/infiniband/*", p)
+		}
+	}
+	return nil
+}
+
+var ulimitMost = regexp.MustCompile(`^[a-z]+(=[0-9]{1,18})?$`)
+
+// ulimits checks the form of limits; the daemon checks their names.
+func ulimits(list []string) error {
+	for _, u := range list {
+		if !ulimitMost.MatchString(u) {
+			return fmt.Errorf("%q is not name=most or name; write for example memlock, or nofile=1048576", u)
+		}
+	}
+	return nil
 }
 
 func notNegative(d time.Duration) error {

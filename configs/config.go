@@ -9,17 +9,18 @@ import (
 
 	"carma/mapper/units"
 
+	"carma/containers/bare"
 	"carma/mapper"
 )
 
-// Config is everything that can be configured.
+// Config has all settings.
 type Config struct {
 	// Socket is the path of the daemon's unix socket.
 	Socket string
-	// DataDir holds the journal and the tasks' output.
+	// DataDir is the folder of the journal and the tasks' output.
 	DataDir string
-	// JournalReserve is the room on the data folder's disk that is kept for the
-	// journal, for when there is no other.
+	// JournalReserve is the spare room on the data folder's disk, which is given
+	// up when the disk is full.
 	JournalReserve units.Bytes
 	// GPUs is where the GPUs come from: auto, nvml, nvml:GPU,... or sim:SERVER.
 	GPUs string
@@ -27,21 +28,20 @@ type Config struct {
 	Speed float64
 	// SampleEvery is the time between two readings of the GPUs.
 	SampleEvery time.Duration
-	// Activity is how the readings of the last 30 s become one figure: mean or
-	// risk.
+	// Activity is how the readings of 30 s become one figure: mean or risk.
 	Activity string
-	// DCGMExporter is the page of a dcgm-exporter, asked for the activity of
-	// GPUs that NVML cannot tell it of; empty: none.
+	// DCGMExporter is the URL of a dcgm-exporter's page. It is read for the
+	// activity of GPUs for which NVML has none; empty: none.
 	DCGMExporter string
 
-	// Driver runs the containers: docker or containerd.
+	// Driver is the engine that runs the containers: docker or containerd.
 	Driver string
-	// DockerHost is the engine's address; empty: DOCKER_HOST, else the
-	// engine's own default.
+	// DockerHost is the engine's address; empty: DOCKER_HOST, or Docker's
+	// default.
 	DockerHost string
-	// ContainerdAddress is the path of containerd's socket, empty:
-	// CONTAINERD_ADDRESS, else containerd's default. ContainerdNamespace holds
-	// our images and containers.
+	// ContainerdAddress is the path of containerd's socket; empty:
+	// CONTAINERD_ADDRESS, or containerd's default. ContainerdNamespace has our
+	// images and containers.
 	ContainerdAddress, ContainerdNamespace string
 	// Network is the containers' network; empty: the engine's default. The
 	// host's is refused.
@@ -49,74 +49,94 @@ type Config struct {
 	// Attach is how a container gets its GPUs: auto, device-request, runtime,
 	// cdi or simulated.
 	Attach string
-	// Environment is the software and GPU that estimates of memory assume; empty:
-	// the one measured on the GPUs there are, else its default.
+	// Environment is the software and GPU that memory estimates assume; empty:
+	// the one measured on the machine's GPUs, or the default.
 	Environment string
-	// Probe is which tasks are probed before they are queued: asked, unknown
-	// or never. ProbeTimeout and ProbeMemory bound a probe.
+	// Probe is which tasks are probed before they are queued: asked, unknown or
+	// never. ProbeTimeout and ProbeMemory bound a probe.
 	Probe        string
 	ProbeTimeout time.Duration
 	ProbeMemory  units.Bytes
-	// MPS is who shares GPUs with whom by NVIDIA's Multi-Process Service: off,
-	// user or shared. MPSControl is its control program, MPSDir the folder of
-	// the control daemons; MPSThreads and MPSMemoryLimit bound each task, and
-	// MPSIPC is the IPC namespace its clients need: private or host.
+	// MPS is which tasks share GPUs by NVIDIA's Multi-Process Service: auto, off,
+	// user or shared. MPSControl is its control program, MPSDir the folder of the
+	// control daemons. MPSThreads (percent of the SMs) and MPSMemoryLimit bound
+	// each task. MPSIPC is the IPC namespace of its clients: private or host.
 	MPS            string
 	MPSControl     string
 	MPSDir         string
 	MPSThreads     int
 	MPSMemoryLimit bool
 	MPSIPC         string
-	// MemoryCaps is how frameworks are made to bound their own GPU memory where
-	// a task may share its GPUs: growth, fractions or off.
+	// MemoryCaps is how frameworks are told to bound their own GPU memory if a
+	// task may share its GPUs: growth, fractions or off.
 	MemoryCaps string
-	// MemoryLimit is what else bounds it: auto, driver, mps or off. MemoryBurst
-	// lets tasks use free memory above their grants under the driver's limit,
-	// which NVIDIASMI sets.
+	// MemoryLimit is what else bounds the GPU memory of tasks: auto, driver, mps
+	// or off. MemoryBurst lets tasks use free memory above their grants under the
+	// driver's limit, which the program NVIDIASMI sets.
 	MemoryLimit string
 	MemoryBurst bool
 	NVIDIASMI   string
-	// Pull is when images are fetched unless the task says so itself:
-	// missing, always or never.
+	// Pull is when images are fetched, if the task does not say: missing, always
+	// or never.
 	Pull string
 	// StopGrace is the time between the stop signal and the kill.
 	StopGrace time.Duration
-	// LogBytes bounds the output kept per attempt.
+	// LogBytes bounds the output that is kept of an attempt.
 	LogBytes units.Bytes
-	// OutputDir holds the tasks' output; empty: folder logs of DataDir.
+	// OutputDir is the folder of the tasks' output; empty: folder logs of
+	// DataDir.
 	OutputDir string
-	// OutputTask, OutputUser and OutputTotal bound the output kept of one task,
-	// of one user's tasks and of all; OutputFree stays free on its disk. 0: a
-	// default that depends on LogBytes and the disk.
+	// OutputTask, OutputUser and OutputTotal bound the output that is kept of one
+	// task, of one user's tasks, and of all tasks. OutputFree stays free on its
+	// disk. 0: a default that depends on LogBytes and the disk.
 	OutputTask, OutputUser, OutputTotal, OutputFree units.Bytes
-	// KeepTasks is how many finished tasks are kept, KeepTasksFor and
-	// KeepOutputFor how long they and their output are; 0: no limit.
+	// KeepTasks is how many finished tasks are kept. KeepTasksFor is how long
+	// they are kept, KeepOutputFor how long their output is. 0: no limit.
 	KeepTasks                   int
 	KeepTasksFor, KeepOutputFor time.Duration
 
-	// AllowedMounts are the folders a task may mount, with all below them. ~
-	// is the submitter's home.
+	// AllowedMounts are the folders that tasks may mount, with everything below.
+	// ~ is the submitter's home.
 	AllowedMounts []string
-	// AdminGroup is the group whose members may stop and remove the tasks of
-	// others; root always may.
+	// HostTasks is who may run tasks without an image: all, admins, none or a
+	// group. HostFolders are the machine's folders that such tasks see, read-only.
+	HostTasks   string
+	HostFolders []string
+	// AllowedDevices are patterns of the devices that tasks may have besides their
+	// GPUs. AllowedUlimits are the highest limits of processes that they may set,
+	// each NAME or NAME=MOST.
+	AllowedDevices, AllowedUlimits []string
+	// AdminGroup is the group that may stop and remove the tasks of others; root
+	// always may.
 	AdminGroup string
 
-	// Visibility is who sees the environment and output of tasks whose
-	// submitters do not say: private (their owner and admins) or open.
+	// Visibility is who sees a task's environment and output if its submitter
+	// does not say: private (owner and admins) or open (all).
 	Visibility string
-	// HostMem, CPUs, Pids and ShmSize are what a task may use of the machine if
-	// it does not ask; the others the most it may ask for. 0: by the machine.
+	// HostMem, CPUs, Pids and ShmSize bound a task's use of the machine if it
+	// does not ask. The fields with Max are the most that it may ask for. 0: a
+	// default that depends on the machine.
 	HostMem, MaxHostMem, ShmSize, MaxShmSize units.Bytes
 	CPUs, MaxCPUs                            float64
-	Pids, MaxPids                            int
-	// What one user may have of the daemon; 0: no limit. HighPriority is who
-	// may use priority high: all, admins or a group.
+	// AllHostMem and AllCPUs are what all tasks together may book; 0: nine tenths of
+	// the memory and all processors, and nothing is booked on a simulated server.
+	AllHostMem    units.Bytes
+	AllCPUs       float64
+	Pids, MaxPids int
+	// Limits of one user; 0: no limit. HighPriority is who may use priority high:
+	// all, admins, or names of users and groups with commas between.
 	UserConnections, UserTasks, UserHigh int
 	UserBytes                            units.Bytes
-	HighPriority                         string
+	// Of one user: suites with helpers, helpers in all of them, and volumes of those
+	// that are up; 0: no limit.
+	UserSuites, UserHelpers, UserVolumes int
+	// The share of the machine of a helper that does not ask: its limits, and what is
+	// booked of the memory. 0: a default that depends on the machine.
+	HelperHostMem, HelperReserve units.Bytes
+	HelperCPUs                   float64
+	HighPriority                 string
 
-	// Mapper are the rules tasks are placed by. Their defaults depend on the
-	// policy.
+	// Mapper are the mapper's options. Their defaults depend on the policy.
 	Mapper mapper.Options
 
 	// LogLevel: debug, info, warn or error.
@@ -125,16 +145,16 @@ type Config struct {
 	LogFormat string
 }
 
-// SystemSocket is where root's daemon listens.
+// SystemSocket is the socket of root's daemon.
 const SystemSocket = "/run/carma/carma.sock"
 
-// Example is a configuration file with every key, its default and what it does.
+// Example is a configuration file with every key, its default and its meaning.
 //
 //go:embed carma.example.yaml
 var Example string
 
-// Default returns the configuration when nothing is configured, the policy
-// included. Socket and DataDir depend on who asks.
+// Default returns the configuration if nothing is set, with the default policy.
+// Socket and DataDir depend on the user.
 func Default() Config {
 	return Config{
 		Socket:  defaultSocket(),
@@ -154,7 +174,7 @@ func Default() Config {
 		Probe:          "asked",
 		ProbeTimeout:   2 * time.Minute,
 		ProbeMemory:    8 * units.GiB,
-		MPS:            "off",
+		MPS:            "auto",
 		MPSControl:     "nvidia-cuda-mps-control",
 		MPSDir:         defaultMPSDir(),
 		MPSMemoryLimit: true,
@@ -167,6 +187,10 @@ func Default() Config {
 		LogBytes:       64 * units.MiB,
 		KeepTasks:      100_000,
 		AllowedMounts:  []string{"~"},
+		HostTasks:      "all",
+		HostFolders:    bare.Folders(),
+		AllowedDevices: []string{"/dev/infiniband/*"},
+		AllowedUlimits: []string{"memlock", "nproc", "stack", "nofile=1048576"},
 		AdminGroup:     "carma",
 
 		Visibility:      "private",
@@ -175,7 +199,10 @@ func Default() Config {
 		UserTasks:       10_000,
 		UserBytes:       64 * units.MiB,
 		UserHigh:        10,
-		HighPriority:    "all",
+		UserSuites:      8, // an engine has addresses for about thirty networks
+		UserHelpers:     64,
+		UserVolumes:     64,
+		HighPriority:    "admins",
 
 		Mapper:    mapperDefaults(mapper.DefaultOptions().Policy),
 		LogLevel:  "info",
@@ -193,7 +220,7 @@ func defaultSocket() string {
 	return filepath.Join("/tmp", "carma-"+strconv.Itoa(os.Geteuid()), "carma.sock")
 }
 
-// defaultMPSDir is short: the control daemons make sockets in it.
+// defaultMPSDir is short, because the control daemons make sockets in it.
 func defaultMPSDir() string { return filepath.Join(filepath.Dir(defaultSocket()), "mps") }
 
 func defaultDataDir() string {
@@ -209,8 +236,8 @@ func defaultDataDir() string {
 	return filepath.Join("/tmp", "carma-"+strconv.Itoa(os.Geteuid()), "data")
 }
 
-// ClientSocket returns the socket a client connects to: the configured one,
-// or the system's when the user has configured none and runs no daemon.
+// ClientSocket returns the socket for a client. It is the system's socket if the
+// user has set none and runs no daemon, otherwise the configured one.
 func ClientSocket(c Config, from Origins) string {
 	if from["socket"].Kind != FromDefault || exists(c.Socket) || !exists(SystemSocket) {
 		return c.Socket

@@ -1,9 +1,9 @@
-// Package configs holds carma's typed configuration: what can be set, the
-// defaults, and where a value came from. The files that ship with carma
-// (server descriptions, workload profiles, traces) are in its sub-packages.
+// Package configs has carma's typed configuration: the settings, their defaults,
+// and where each value comes from. The files that ship with carma (server
+// descriptions, workload profiles, traces) are in its sub-packages.
 //
-// A value is taken, in this order, from a command-line flag, from the
-// environment (CARMA_POLICY for policy), from ~/.config/carma/config.yaml,
-// from /etc/carma/config.yaml, else it is the default. Only package cmd reads
-// configuration: it hands every other package that package's own options.
+// The first of these places that has a value counts: a command-line flag, the
+// environment (CARMA_POLICY for policy), ~/.config/carma/config.yaml,
+// /etc/carma/config.yaml, the default. Only package cmd reads the configuration.
+// It gives every other package that package's own options.
 package configs

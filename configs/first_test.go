@@ -22,7 +22,8 @@ func TestFirstKeys(t *testing.T) {
 	}
 }
 
-// A setting that is gone does not stop a daemon whose file says what is so anyway.
+// A removed setting does not stop a daemon if its file has the value that now
+// always holds.
 func TestGoneSettings(t *testing.T) {
 	values, _, err := parse("f.yaml", []byte("estimator: carma\npolicy: lug\n"))
 	if err != nil || len(values) != 1 || values["policy"] != "lug" {

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// AddFlags adds a flag for each of the named keys; for all when none is named.
-// The flags have no value of their own: [Load] reads them.
+// AddFlags adds a flag for each of the named keys; without names, for all keys.
+// The flags have no default value of their own: [Load] reads them.
 func AddFlags(flags *pflag.FlagSet, names ...string) {
 	for _, k := range keys {
 		if len(names) > 0 && !slices.Contains(names, k.name) {
@@ -17,20 +17,20 @@ func AddFlags(flags *pflag.FlagSet, names ...string) {
 		p := k.at(&defaults)
 		f := flags.VarPF(&value{k: k, text: show(p)}, k.name, "", k.usage)
 		if k.byPolicy() {
-			f.DefValue = "" // carma config tells
+			f.DefValue = "" // carma config prints the default
 		}
 		switch p.(type) {
 		case *bool:
 			f.NoOptDefVal = "true"
 		case *string:
 			if k.name == "socket" || k.name == "data-dir" {
-				f.DefValue = "" // depends on who asks; carma config tells
+				f.DefValue = "" // depends on the user; carma config prints it
 			}
 		}
 	}
 }
 
-// value is a flag's text, checked when it is set.
+// value is the text of a flag. It is checked when it is set.
 type value struct {
 	k    key
 	text string

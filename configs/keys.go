@@ -14,17 +14,18 @@ import (
 	"carma/mapper"
 )
 
-// key is one setting: its name in files and flags, and where it lives.
+// key is one setting: its name in files and flags, its usage text, its field and
+// its check.
 type key struct {
 	name  string
 	usage string
 	// at returns a pointer to the field.
 	at func(*Config) any
-	// check is nil when every value of the type is valid.
+	// check refuses a value of the field; nil: every value of the type is valid.
 	check func(*Config) error
 }
 
-// keys are in the order in which they are documented and printed.
+// keys are in the order of the documentation and of carma config.
 var keys = []key{
 	{"socket", "path of the daemon's unix `socket`", func(c *Config) any { return &c.Socket }, func(c *Config) error {
 		return validSocket(c.Socket)
@@ -32,7 +33,7 @@ var keys = []key{
 	{"data-dir", "`folder` of the journal and the tasks' output", func(c *Config) any { return &c.DataDir }, func(c *Config) error {
 		return absolute(c.DataDir)
 	}},
-	{"journal-reserve", "spare room on the data folder's disk; it is given up when the disk is full, so that tasks can be stopped, removed and end; 0: none", func(c *Config) any { return &c.JournalReserve }, func(c *Config) error {
+	{"journal-reserve", "spare room on the data folder's disk; it is given up when the disk is full, so that tasks can still be stopped and removed; 0: none", func(c *Config) any { return &c.JournalReserve }, func(c *Config) error {
 		if c.JournalReserve < 0 {
 			return fmt.Errorf("%d is negative; write for example 16M, or 0 for none", c.JournalReserve)
 		}
@@ -53,17 +54,17 @@ var keys = []key{
 		}
 		return nil
 	}},
-	{"activity", "how readings of activity become one figure: mean or risk (leans to the high ones)", func(c *Config) any { return &c.Activity }, func(c *Config) error {
+	{"activity", "how readings of activity become one figure: mean, or risk (high readings count more)", func(c *Config) any { return &c.Activity }, func(c *Config) error {
 		return oneOf("activity", c.Activity, Activities)
 	}},
 	{"dcgm-exporter", "`URL` of a dcgm-exporter's page, for the activity of GPUs before Hopper", func(c *Config) any { return &c.DCGMExporter }, func(c *Config) error {
 		return validPage(c.DCGMExporter)
 	}},
 
-	{"driver", "what runs the containers: docker or containerd", func(c *Config) any { return &c.Driver }, func(c *Config) error {
+	{"driver", "engine that runs the containers: docker or containerd", func(c *Config) any { return &c.Driver }, func(c *Config) error {
 		return oneOf("driver", c.Driver, Drivers)
 	}},
-	{"docker-host", "the engine's `address`; empty: DOCKER_HOST, else Docker's default", func(c *Config) any { return &c.DockerHost }, nil},
+	{"docker-host", "`address` of the Docker engine; empty: DOCKER_HOST, else Docker's default", func(c *Config) any { return &c.DockerHost }, nil},
 	{"containerd-address", "path of containerd's `socket`; empty: CONTAINERD_ADDRESS, else containerd's default", func(c *Config) any { return &c.ContainerdAddress }, func(c *Config) error {
 		if c.ContainerdAddress == "" {
 			return nil
@@ -83,8 +84,8 @@ var keys = []key{
 	{"pull", "when images are fetched: missing, always or never", func(c *Config) any { return &c.Pull }, func(c *Config) error {
 		return oneOf("pull rule", c.Pull, PullRules)
 	}},
-	{"environment", "software and GPU that estimates of memory assume; carma estimate --help lists them", func(c *Config) any { return &c.Environment }, nil},
-	{"probe", "which tasks are probed before they are queued: asked (with --probe), unknown (also if nothing is known) or never", func(c *Config) any { return &c.Probe }, func(c *Config) error {
+	{"environment", "software and GPU that memory estimates assume; empty: chosen by the GPUs; carma estimate --help lists them", func(c *Config) any { return &c.Environment }, nil},
+	{"probe", "tasks that are probed before they are queued: asked (those with --probe), unknown (also those of which nothing is known) or never", func(c *Config) any { return &c.Probe }, func(c *Config) error {
 		return oneOf("choice", c.Probe, Probes)
 	}},
 	{"probe-timeout", "`time` a probe may take", func(c *Config) any { return &c.ProbeTimeout }, func(c *Config) error {
@@ -99,7 +100,7 @@ var keys = []key{
 		}
 		return nil
 	}},
-	{"mps", "tasks share GPUs by NVIDIA's Multi-Process Service: off, user (each user's tasks among themselves) or shared (all)", func(c *Config) any { return &c.MPS }, func(c *Config) error {
+	{"mps", "sharing by NVIDIA's Multi-Process Service: auto (as user, where it is installed and works), off, user (each user's tasks among themselves) or shared (all tasks)", func(c *Config) any { return &c.MPS }, func(c *Config) error {
 		return oneOf("choice", c.MPS, MPSGroups)
 	}},
 	{"mps-control", "the MPS control `program`", func(c *Config) any { return &c.MPSControl }, func(c *Config) error {
@@ -114,30 +115,30 @@ var keys = []key{
 		}
 		return absolute(c.MPSDir)
 	}},
-	{"mps-threads", "most SMs a task may use at a time, in percent; 0: no limit", func(c *Config) any { return &c.MPSThreads }, func(c *Config) error {
+	{"mps-threads", "most SMs a task may use at a time under MPS, in percent; 0: no limit", func(c *Config) any { return &c.MPSThreads }, func(c *Config) error {
 		if c.MPSThreads < 0 || c.MPSThreads > 100 {
 			return fmt.Errorf("%d is not between 0 and 100", c.MPSThreads)
 		}
 		return nil
 	}},
-	{"mps-memory-limit", "MPS refuses a task more memory than its grant", func(c *Config) any { return &c.MPSMemoryLimit }, nil},
+	{"mps-memory-limit", "under MPS, refuse a task more memory than its grant", func(c *Config) any { return &c.MPSMemoryLimit }, nil},
 	{"mps-ipc", "the IPC namespace of tasks under MPS: private, or host if the driver needs it", func(c *Config) any { return &c.MPSIPC }, func(c *Config) error {
 		return oneOf("choice", c.MPSIPC, MPSIPCs)
 	}},
-	{"memory-limit", "what bounds the GPU memory of tasks that may share: auto (the driver if it can, and MPS if it is on), driver (without it they do not start), mps (only MPS) or off", func(c *Config) any { return &c.MemoryLimit }, func(c *Config) error {
+	{"memory-limit", "limit of the GPU memory of tasks that may share: auto (the driver's if there is one, and MPS's if MPS is on), driver (the daemon does not start without the driver's), mps (only MPS's) or off", func(c *Config) any { return &c.MemoryLimit }, func(c *Config) error {
 		if c.MemoryLimit == "mps" && c.MPS == "off" {
 			return errors.New("mps needs MPS, which is off; write mps: user, or memory-limit: auto")
 		}
 		return oneOf("choice", c.MemoryLimit, MemoryLimits)
 	}},
-	{"memory-burst", "under the driver's limit a task may use what is free on its GPUs at its start, not only its grant", func(c *Config) any { return &c.MemoryBurst }, nil},
+	{"memory-burst", "under the driver's limit, let a task use all memory that is free on its GPUs at its start, not only its grant", func(c *Config) any { return &c.MemoryBurst }, nil},
 	{"nvidia-smi", "the `program` that sets the driver's memory limits", func(c *Config) any { return &c.NVIDIASMI }, func(c *Config) error {
 		if c.NVIDIASMI == "" {
 			return errors.New("no program named; the NVIDIA driver's is nvidia-smi")
 		}
 		return nil
 	}},
-	{"memory-caps", "what makes frameworks bound their GPU memory beside others: growth (they take it as they need it), fractions (and stop at the grant) or off", func(c *Config) any { return &c.MemoryCaps }, func(c *Config) error {
+	{"memory-caps", "settings of frameworks for their GPU memory beside other tasks: growth (take memory as needed), fractions (also stop at the grant) or off", func(c *Config) any { return &c.MemoryCaps }, func(c *Config) error {
 		return oneOf("choice", c.MemoryCaps, MemoryCaps)
 	}},
 	{"stop-grace", "`time` between a task's stop signal and its kill", func(c *Config) any { return &c.StopGrace }, func(c *Config) error {
@@ -161,11 +162,11 @@ var keys = []key{
 	{"output-user", "output kept per user; 0: half of output-total", func(c *Config) any { return &c.OutputUser }, func(c *Config) error {
 		return output(c.OutputUser)
 	}},
-	{"output-total", "output kept of all tasks; 0: a tenth of its disk", func(c *Config) any { return &c.OutputTotal }, func(c *Config) error {
+	{"output-total", "output kept of all tasks; 0: a tenth of the disk", func(c *Config) any { return &c.OutputTotal }, func(c *Config) error {
 		return output(c.OutputTotal)
 	}},
-	{"output-free", "what output leaves free on its disk; 0: a twentieth of it, at most 1G", func(c *Config) any { return &c.OutputFree }, nil},
-	{"keep-tasks", "how many finished tasks are kept; 0: all", func(c *Config) any { return &c.KeepTasks }, func(c *Config) error {
+	{"output-free", "disk space that output leaves free; 0: a twentieth of the disk, at most 1G", func(c *Config) any { return &c.OutputFree }, nil},
+	{"keep-tasks", "number of finished tasks that are kept; 0: all", func(c *Config) any { return &c.KeepTasks }, func(c *Config) error {
 		if c.KeepTasks < 0 {
 			return fmt.Errorf("%d is negative; write for example 100000, or 0 for all", c.KeepTasks)
 		}
@@ -186,27 +187,51 @@ var keys = []key{
 		}
 		return nil
 	}},
-	{"admin-group", "`group` that may stop and remove the tasks of others", func(c *Config) any { return &c.AdminGroup }, nil},
+	{"host-tasks", "who may run tasks without an image: all, admins, none or the name of a group", func(c *Config) any { return &c.HostTasks }, func(c *Config) error {
+		if c.HostTasks == "" {
+			return errors.New("nobody named; write all, admins, none or the name of a group")
+		}
+		return nil
+	}},
+	{"host-folders", "`folders` of the machine that tasks without an image see, read-only", func(c *Config) any { return &c.HostFolders }, func(c *Config) error {
+		return hostFolders(c.HostFolders)
+	}},
+	{"allowed-devices", "`patterns` of the devices that tasks may have besides their GPUs", func(c *Config) any { return &c.AllowedDevices }, func(c *Config) error {
+		return devicePatterns(c.AllowedDevices)
+	}},
+	{"allowed-ulimits", "highest `limits` of processes that tasks may set, each name=most, or name for no limit", func(c *Config) any { return &c.AllowedUlimits }, func(c *Config) error {
+		return ulimits(c.AllowedUlimits)
+	}},
+	{"admin-group", "`group` of the admins, who may see, stop and remove the tasks of others", func(c *Config) any { return &c.AdminGroup }, nil},
 
-	{"visibility", "who sees a task's environment and output unless it says so itself: private (its owner and admins) or open (all)", func(c *Config) any { return &c.Visibility }, func(c *Config) error {
+	{"visibility", "who sees a task's environment and output, if the task does not say: private (its owner and admins) or open (all)", func(c *Config) any { return &c.Visibility }, func(c *Config) error {
 		return oneOf("choice", c.Visibility, Visibilities)
 	}},
-	{"host-mem", "host `memory` a task may use unless it asks for more or less; 0: max-host-mem", func(c *Config) any { return &c.HostMem }, nil},
+	{"all-host-mem", "host `memory` that all tasks together may book; 0: nine tenths of the machine's, and on a simulated server nothing is booked", func(c *Config) any { return &c.AllHostMem }, nil},
+	{"all-cpus", "processors that all tasks together may book; 0: the machine's, and on a simulated server none are booked", func(c *Config) any { return &c.AllCPUs }, func(c *Config) error {
+		return between(c.AllCPUs, 0, 1e6, "0 is the machine's")
+	}},
+	{"host-mem", "most host `memory` of a task that does not ask for an amount; 0: what nobody has booked", func(c *Config) any { return &c.HostMem }, nil},
 	{"max-host-mem", "most host `memory` a task may ask for; 0: nine tenths of the machine's", func(c *Config) any { return &c.MaxHostMem }, nil},
-	{"cpus", "processors a task may use unless it asks for more or less; 0: all", func(c *Config) any { return &c.CPUs }, func(c *Config) error {
+	{"cpus", "processors of a task that does not ask for another number; 0: all", func(c *Config) any { return &c.CPUs }, func(c *Config) error {
 		return between(c.CPUs, 0, 1e6, "0 is all")
 	}},
 	{"max-cpus", "most processors a task may ask for; 0: the machine's", func(c *Config) any { return &c.MaxCPUs }, func(c *Config) error {
 		return between(c.MaxCPUs, 0, 1e6, "0 is the machine's")
 	}},
-	{"pids", "processes and threads a task may have unless it asks for more or less; 0: max-pids", func(c *Config) any { return &c.Pids }, func(c *Config) error {
+	{"pids", "processes and threads of a task that does not ask for another number; 0: max-pids", func(c *Config) any { return &c.Pids }, func(c *Config) error {
 		return notBelow0(c.Pids)
 	}},
-	{"max-pids", "most processes and threads a task may ask for; 0: half of what the machine can have", func(c *Config) any { return &c.MaxPids }, func(c *Config) error {
+	{"max-pids", "most processes and threads a task may ask for; 0: half of the machine's limit", func(c *Config) any { return &c.MaxPids }, func(c *Config) error {
 		return notBelow0(c.MaxPids)
 	}},
-	{"shm-size", "`size` of a task's /dev/shm unless it asks for more or less; 0: the engine's, often 64M", func(c *Config) any { return &c.ShmSize }, nil},
+	{"shm-size", "`size` of /dev/shm of a task that does not ask for another size; 0: half of its host memory", func(c *Config) any { return &c.ShmSize }, nil},
 	{"max-shm-size", "largest /dev/shm a task may ask for; 0: its host memory", func(c *Config) any { return &c.MaxShmSize }, nil},
+	{"helper-host-mem", "most host `memory` of a suite's helper that does not ask for an amount; 0: an eighth of max-host-mem, at least 512M", func(c *Config) any { return &c.HelperHostMem }, nil},
+	{"helper-reserve", "host `memory` that is booked for a helper that does not ask; 0: an eighth of the most that it may use, at least 256M", func(c *Config) any { return &c.HelperReserve }, nil},
+	{"helper-cpus", "processors of a helper that does not ask for another number; 0: cpus, else a quarter of max-cpus, at least 1", func(c *Config) any { return &c.HelperCPUs }, func(c *Config) error {
+		return between(c.HelperCPUs, 0, 1e6, "0 is a quarter of max-cpus")
+	}},
 	{"user-tasks", "most unfinished tasks of one user; 0: no limit", func(c *Config) any { return &c.UserTasks }, func(c *Config) error {
 		return notBelow0(c.UserTasks)
 	}},
@@ -214,9 +239,18 @@ var keys = []key{
 	{"user-connections", "most open connections of one user to the daemon; 0: no limit", func(c *Config) any { return &c.UserConnections }, func(c *Config) error {
 		return notBelow0(c.UserConnections)
 	}},
-	{"high-priority", "who may use priority high: all, admins or the name of a group", func(c *Config) any { return &c.HighPriority }, func(c *Config) error {
+	{"user-suites", "most suites with helpers of one user at a time; 0: no limit", func(c *Config) any { return &c.UserSuites }, func(c *Config) error {
+		return notBelow0(c.UserSuites)
+	}},
+	{"user-helpers", "most helpers of one user's suites together; 0: no limit", func(c *Config) any { return &c.UserHelpers }, func(c *Config) error {
+		return notBelow0(c.UserHelpers)
+	}},
+	{"user-volumes", "most volumes in one user's suites that are up; 0: no limit", func(c *Config) any { return &c.UserVolumes }, func(c *Config) error {
+		return notBelow0(c.UserVolumes)
+	}},
+	{"high-priority", "who may use priority high: all, admins, or the names of users and groups; admins always may", func(c *Config) any { return &c.HighPriority }, func(c *Config) error {
 		if c.HighPriority == "" {
-			return errors.New("nobody named; write all, admins or the name of a group")
+			return errors.New("nobody named; write all, admins, or the names of users and groups")
 		}
 		return nil
 	}},
@@ -227,19 +261,19 @@ var keys = []key{
 	{"policy", "the `policy` that picks GPUs", func(c *Config) any { return &c.Mapper.Policy }, func(c *Config) error {
 		return oneOf("policy", c.Mapper.Policy, mapper.PolicyNames())
 	}},
-	{"booking", "what counts as taken: grants, or samples (what is in use)", func(c *Config) any { return &c.Mapper.Booking }, func(c *Config) error {
+	{"booking", "memory that counts as taken: grants (booked) or samples (in use)", func(c *Config) any { return &c.Mapper.Booking }, func(c *Config) error {
 		return oneOf("booking", c.Mapper.Booking, mapper.Bookings)
 	}},
 	{"headroom", "`memory` on every GPU that is never booked", func(c *Config) any { return &c.Mapper.Headroom }, nil},
 	{"margin", "`memory` that must be free beside a task's grant when it is placed", func(c *Config) any { return &c.Mapper.Margin }, nil},
 	{"min-free", "least free `memory` of a GPU that gets a task; 0: off", func(c *Config) any { return &c.Mapper.MinFree }, nil},
-	{"smact-cap", "SM activity (0 to 1) from which a GPU gets no further task; 0: off", func(c *Config) any { return &c.Mapper.SMACTCap }, func(c *Config) error {
+	{"smact-cap", "SM activity (0 to 1) at which a GPU gets no further task; 0: off", func(c *Config) any { return &c.Mapper.SMACTCap }, func(c *Config) error {
 		return between(c.Mapper.SMACTCap, 0, 1, "0 is off")
 	}},
-	{"smocc-cap", "smact-cap counts only from this SM occupancy on, or from drama-cap; 0: off", func(c *Config) any { return &c.Mapper.SMOCCCap }, func(c *Config) error {
+	{"smocc-cap", "smact-cap applies only if SM occupancy is at least this, or DRAM activity at least drama-cap; 0: off", func(c *Config) any { return &c.Mapper.SMOCCCap }, func(c *Config) error {
 		return between(c.Mapper.SMOCCCap, 0, 1, "0 is off")
 	}},
-	{"drama-cap", "smact-cap counts only from this DRAM activity on, or from smocc-cap; 0: off", func(c *Config) any { return &c.Mapper.DRAMACap }, func(c *Config) error {
+	{"drama-cap", "smact-cap applies only if DRAM activity is at least this, or SM occupancy at least smocc-cap; 0: off", func(c *Config) any { return &c.Mapper.DRAMACap }, func(c *Config) error {
 		return between(c.Mapper.DRAMACap, 0, 1, "0 is off")
 	}},
 	{"slowdown-cap", "largest slowdown that policy carma accepts for any task, relative to running alone; 0: 1.6", func(c *Config) any { return &c.Mapper.SlowdownCap }, func(c *Config) error {
@@ -249,52 +283,66 @@ var keys = []key{
 		return between(c.Mapper.SlowdownCap, 1, 100, "0 is policy carma's own cap")
 	}},
 	{"max-tasks", "most tasks on one GPU; 0: no limit", func(c *Config) any { return &c.Mapper.MaxTasks }, nil},
-	{"warm-up", "`time` a GPU is closed after a task has started on it", func(c *Config) any { return &c.Mapper.WarmUp }, nil},
+	{"warm-up", "`time` for which a GPU gets no further task after one has started on it", func(c *Config) any { return &c.Mapper.WarmUp }, nil},
 	{"interval", "least `time` between two launches", func(c *Config) any { return &c.Mapper.Interval }, func(c *Config) error {
 		return notNegative(c.Mapper.Interval)
 	}},
 	{"idle-first", "prefer idle GPUs, whatever the policy's order", func(c *Config) any { return &c.Mapper.IdleFirst }, nil},
-	{"order", "`order` of the queue: fifo, sjf (shortest expected run first) or fair (by use)", func(c *Config) any { return &c.Mapper.Order }, func(c *Config) error {
+	{"order", "`order` of the queue: fifo, sjf (shortest expected run first), fair (users take turns by use) or fair-sjf (the same, and each user's shortest first)", func(c *Config) any { return &c.Mapper.Order }, func(c *Config) error {
 		return oneOf("order", c.Mapper.Order, mapper.Orders)
 	}},
-	{"fair-half-life", "order fair: `time` after which use counts half; 0: 24h", func(c *Config) any { return &c.Mapper.FairHalfLife }, nil},
-	{"fair-weights", "order fair: `shares` of the users, as ada=2; others have 1", func(c *Config) any { return &c.Mapper.FairWeights }, nil},
+	{"fair-half-life", "with order fair or fair-sjf: `time` after which a GPU-second of use counts half; 0: 24h", func(c *Config) any { return &c.Mapper.FairHalfLife }, nil},
+	{"fair-weights", "with order fair or fair-sjf: `shares` of users, for example ada=2; the others have 1", func(c *Config) any { return &c.Mapper.FairWeights }, nil},
+	{"fair-accounts", "with order fair or fair-sjf: `shares` of accounts (unix groups) that take turns as one user does, for example students=3; *=1: all", func(c *Config) any { return &c.Mapper.FairAccounts }, nil},
 	{"quota-tasks", "most running tasks per user; 0: no limit", func(c *Config) any { return &c.Mapper.QuotaTasks }, nil},
-	{"quota-gpus", "most GPUs per user, counted for each task; 0: no limit", func(c *Config) any { return &c.Mapper.QuotaGPUs }, nil},
+	{"quota-gpus", "most GPUs per user, added over the user's tasks; 0: no limit", func(c *Config) any { return &c.Mapper.QuotaGPUs }, nil},
 	{"quota-memory", "most `memory` reserved per user, over all GPUs; 0: no limit", func(c *Config) any { return &c.Mapper.QuotaMemory }, nil},
+	{"quotas", "`limits` of single users, and of accounts together (@GROUP), for example ada:gpus=4; what is not named is as for all, none is no limit", func(c *Config) any { return &c.Mapper.Quotas }, nil},
 	{"slot", "`time` after which a running task makes way for waiting ones; 0: off", func(c *Config) any { return &c.Mapper.Slot }, nil},
-	{"learn", "book what earlier runs of a task have used", func(c *Config) any { return &c.Mapper.Learn }, nil},
+	{"learn", "book the memory that earlier runs of the same image and command have used", func(c *Config) any { return &c.Mapper.Learn }, nil},
+	{"learn-memory", "`time` without growth after which others may join a task of unknown memory; 0: it gets whole GPUs", func(c *Config) any { return &c.Mapper.LearnMemory }, func(c *Config) error {
+		return notNegative(c.Mapper.LearnMemory)
+	}},
 	{"shrink", "`time` without growth after which a grant is cut to its use; 0: never", func(c *Config) any { return &c.Mapper.Shrink }, func(c *Config) error {
 		return notNegative(c.Mapper.Shrink)
 	}},
-	{"watchdog", "a task that uses more than its grant: off, warn (and book more if there is room) or relaunch (also run it again with more, where others need the room)", func(c *Config) any { return &c.Mapper.Watchdog }, func(c *Config) error {
+	{"watchdog", "what happens to a task that uses more than its grant: off (nothing), warn (and book more if there is room) or relaunch (also run it again with more, if others need the room)", func(c *Config) any { return &c.Mapper.Watchdog }, func(c *Config) error {
 		return oneOf("watchdog", c.Mapper.Watchdog, mapper.Watchdogs)
 	}},
+	{"idle-report", "`time` after which a running task that holds GPU memory and does nothing is reported; 0: never", func(c *Config) any { return &c.Mapper.IdleReport }, func(c *Config) error {
+		return notNegative(c.Mapper.IdleReport)
+	}},
+	{"idle-stop", "idle `time` after which a task with a terminal (run -t) is stopped: nothing typed, and its GPUs do nothing; 0: never", func(c *Config) any { return &c.Mapper.IdleStop }, func(c *Config) error {
+		return notNegative(c.Mapper.IdleStop)
+	}},
+	{"idle-yield", "idle `time` after which any other task is stopped that holds GPU memory and does nothing; 0: never", func(c *Config) any { return &c.Mapper.IdleYield }, func(c *Config) error {
+		return notNegative(c.Mapper.IdleYield)
+	}},
 	{"look-ahead", "queued tasks tried at a time; 1: strictly first come, first served", func(c *Config) any { return &c.Mapper.LookAhead }, nil},
-	{"ageing", "`time` after which the first queued task is not overtaken any more", func(c *Config) any { return &c.Mapper.Ageing }, nil},
-	{"recovery", "what follows a GPU OOM: ladder, staged or original", func(c *Config) any { return &c.Mapper.Recovery }, func(c *Config) error {
+	{"ageing", "`time` for which other tasks may overtake the first one that does not fit", func(c *Config) any { return &c.Mapper.Ageing }, nil},
+	{"recovery", "recovery after a GPU OOM: ladder (more memory, at last alone), staged (AEGIS's) or original (CARMA's: on an idle GPU)", func(c *Config) any { return &c.Mapper.Recovery }, func(c *Config) error {
 		return oneOf("recovery", c.Mapper.Recovery, mapper.Recoveries)
 	}},
 	{"attempts", "launches of a task that runs out of GPU memory", func(c *Config) any { return &c.Mapper.Attempts }, nil},
 	{"blameless-retries", "relaunches after failures that are not the task's own", func(c *Config) any { return &c.Mapper.BlamelessRetries }, nil},
-	{"backoff", "`time` to wait after an engine or driver failure; doubles", func(c *Config) any { return &c.Mapper.Backoff }, nil},
+	{"backoff", "`time` to wait after a failure of the engine or the driver; it doubles", func(c *Config) any { return &c.Mapper.Backoff }, nil},
 
-	{"log-level", "debug, info, warn or error", func(c *Config) any { return &c.LogLevel }, func(c *Config) error {
+	{"log-level", "least important messages in the log: debug, info, warn or error", func(c *Config) any { return &c.LogLevel }, func(c *Config) error {
 		return oneOf("log level", c.LogLevel, LogLevels)
 	}},
-	{"log-format", "auto, console or json", func(c *Config) any { return &c.LogFormat }, func(c *Config) error {
+	{"log-format", "format of the log: auto, console or json", func(c *Config) any { return &c.LogFormat }, func(c *Config) error {
 		return oneOf("log format", c.LogFormat, LogFormats)
 	}},
 }
 
-// The words that keys with a fixed choice take.
+// The words of keys with a fixed choice.
 var (
 	Activities  = []string{"mean", "risk"}
 	Drivers     = []string{"docker", "containerd"}
 	Attachments = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
-	MPSGroups   = []string{"off", "user", "shared"}
+	MPSGroups   = []string{"auto", "off", "user", "shared"}
 	MPSIPCs     = []string{"private", "host"}
-	// Of memory-limit and memory-caps.
+	// The next two are of memory-limit and memory-caps.
 	MemoryLimits = []string{"auto", "driver", "mps", "off"}
 	MemoryCaps   = []string{"growth", "fractions", "off"}
 	Probes       = []string{"asked", "unknown", "never"}
@@ -306,8 +354,8 @@ var (
 
 var namespaceName = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
 
-// firstKeys are those that whoever sets up a server wants to know first; the
-// others have defaults that few need to change.
+// firstKeys matter most when a server is set up. The other keys have defaults
+// that few people need to change.
 var firstKeys = []string{
 	"data-dir", "gpus", "driver", "attach", "policy", "mps", "memory-limit", "probe", "pull", "admin-group", "allowed-mounts", "visibility",
 	"host-mem", "cpus", "quota-tasks", "quota-gpus", "output-total", "keep-tasks-for", "log-level",
@@ -330,7 +378,7 @@ func find(name string) (key, bool) {
 	return keys[i], true
 }
 
-// output refuses limits that no log fits into.
+// output refuses limits that are too small for any output.
 func output(b units.Bytes) error {
 	if b != 0 && b < units.MiB {
 		return fmt.Errorf("%d bytes is too small; write for example 10G, or 0 for the default", b)

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// liveKeys can change while the daemon runs, as can all of the mapper's.
+// liveKeys can change while the daemon runs. So can all keys of the mapper.
 var liveKeys = []string{
-	"pull", "stop-grace", "allowed-mounts", "admin-group", "visibility",
+	"pull", "stop-grace", "allowed-mounts", "allowed-devices", "allowed-ulimits", "host-tasks", "host-folders", "admin-group", "visibility",
 	"user-tasks", "user-bytes", "user-high", "user-connections", "high-priority",
-	"host-mem", "max-host-mem", "cpus", "max-cpus", "pids", "max-pids", "shm-size", "max-shm-size",
+	"host-mem", "max-host-mem", "all-host-mem", "cpus", "max-cpus", "all-cpus", "pids", "max-pids", "shm-size", "max-shm-size",
+	"helper-host-mem", "helper-reserve", "helper-cpus", "user-suites", "user-helpers", "user-volumes",
 	"log-bytes", "output-task", "output-user", "output-total", "output-free",
 	"keep-tasks", "keep-tasks-for", "keep-output-for", "probe", "probe-timeout", "probe-memory",
 }
@@ -42,8 +43,8 @@ func Changes(from, to Config) (live, restart []string) {
 	return live, restart
 }
 
-// Taken is a configuration with the keys of another that can change while the
-// daemon runs.
+// Taken returns have with the values of next for all keys that can change while
+// the daemon runs.
 func Taken(have, next Config) Config {
 	for _, k := range keys {
 		if Live(k.name) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestChanges: what can change while the daemon runs is told from what needs a
-// restart.
+// TestChanges: keys that can change while the daemon runs are separated from keys
+// that need a restart.
 func TestChanges(t *testing.T) {
 	a, b := Default(), Default()
 	b.DataDir, b.StopGrace, b.Mapper.MaxTasks, b.AllowedMounts = "/elsewhere", time.Hour, 3, []string{"/data"}
@@ -26,8 +26,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestTaken: what can change is taken, and after that nothing that could still
-// differs.
+// TestTaken: all keys that can change are taken over, and then Changes finds no
+// more of them.
 func TestTaken(t *testing.T) {
 	a, b := Default(), Default()
 	b.DataDir, b.KeepTasks, b.Mapper.MaxTasks, b.MaxPids, b.Visibility, b.Probe = "/elsewhere", 7, 3, 99, "open", "never"

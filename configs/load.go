@@ -16,7 +16,7 @@ import (
 	"carma/configs/nearest"
 )
 
-// Kind says which of the places a value came from.
+// Kind is the kind of place that a value came from.
 type Kind string
 
 // The places, the weakest first.
@@ -27,14 +27,15 @@ const (
 	FromFlag    Kind = "flag"
 )
 
-// Origin is where one value came from.
+// Origin is the place that a value came from.
 type Origin struct {
 	Kind Kind `json:"from"`
-	// Where is the file with line, the variable or the flag; for a default that
-	// depends on it "policy NAME", else empty.
+	// Where is the file with line, the variable, or the flag. For a default that
+	// depends on the policy it is "policy NAME". Otherwise it is empty.
 	Where string `json:"where,omitempty"`
 }
 
+// String returns the origin for people, like "/etc/carma/config.yaml:3".
 func (o Origin) String() string {
 	switch {
 	case o.Where == "":
@@ -45,16 +46,17 @@ func (o Origin) String() string {
 	return o.Where
 }
 
-// Origins maps every key to where its value came from.
+// Origins are the origins of all keys.
 type Origins map[string]Origin
 
-// Error is a setting that cannot be.
+// Error is a wrong setting.
 type Error struct {
 	Origin Origin
-	Key    string // empty when the fault is not in one key
+	Key    string // empty: not the fault of one key
 	What   string
 }
 
+// Error returns the place, the key and the fault.
 func (e *Error) Error() string {
 	where := e.Origin.String()
 	if e.Key == "" || e.Origin.Kind == FromEnv || e.Origin.Kind == FromFlag {
@@ -63,20 +65,20 @@ func (e *Error) Error() string {
 	return where + ": " + e.Key + ": " + e.What
 }
 
-// Setting is one line of what is in force.
+// Setting is a key with its value in force, as carma config prints it.
 type Setting struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 	Origin
 	Usage string `json:"-"`
-	// First: whoever sets up a server wants to know it first.
+	// First: the key matters when a server is set up.
 	First bool `json:"-"`
 }
 
-// Set reports whether somebody has chosen the value.
+// Set reports whether somebody has set the value.
 func (s *Setting) Set() bool { return s.Kind != FromDefault }
 
-// Settings lists all keys with their values, in their documented order.
+// Settings lists all keys with their values, in the order of the documentation.
 func Settings(c Config, from Origins) []Setting {
 	out := make([]Setting, len(keys))
 	for i, k := range keys {
@@ -85,9 +87,9 @@ func Settings(c Config, from Origins) []Setting {
 	return out
 }
 
-// Files returns the configuration files that are read when they exist, the
-// stronger one last. CARMA_CONFIG names the only one instead; then it must
-// exist.
+// Files returns the configuration files that are read if they exist. A later one
+// overrides an earlier one. If CARMA_CONFIG is set, it names the only file, which
+// must exist.
 func Files() []string {
 	if only := os.Getenv("CARMA_CONFIG"); only != "" {
 		return []string{only}
@@ -103,9 +105,9 @@ func Files() []string {
 	return files
 }
 
-// Load reads the configuration from its files, the environment and those of
-// flags that were made by [AddFlags]. flags may be nil; if it has a flag
-// "config" that is set, that file is the only one read, and must exist.
+// Load reads the configuration from its files, the environment, and the flags
+// that [AddFlags] made. flags may be nil. If it has a set flag "config", that
+// file is the only one and must exist. An error is an *[Error].
 func Load(flags *pflag.FlagSet) (Config, Origins, error) {
 	files, must := Files(), os.Getenv("CARMA_CONFIG") != ""
 	if flags != nil {
@@ -128,14 +130,14 @@ func Load(flags *pflag.FlagSet) (Config, Origins, error) {
 		if err := k.load(v, origins, flags, &config); err != nil {
 			return Config{}, nil, err
 		}
-		if k.name == "policy" { // all that depend on it come after it
+		if k.name == "policy" { // all keys that depend on the policy come after it
 			config.Mapper = mapperDefaults(config.Mapper.Policy)
 		}
 	}
 	return config, origins, nil
 }
 
-// load sets one key of config and notes its origin.
+// load sets one key of config from its strongest place, and notes its origin.
 func (k key) load(v *viper.Viper, origins Origins, flags *pflag.FlagSet, config *Config) error {
 	if _, ok := origins[k.name]; !ok {
 		origins[k.name] = Origin{Kind: FromDefault}
@@ -179,7 +181,7 @@ func (k key) load(v *viper.Viper, origins Origins, flags *pflag.FlagSet, config 
 			return wrong(err)
 		}
 	}
-	// Everything before this key was valid, so a fault is this key's.
+	// All keys before were valid, so this key is at fault.
 	if err := config.Mapper.Validate(); err != nil {
 		return wrong(errors.New(strings.TrimPrefix(err.Error(), k.name+" ")))
 	}
@@ -191,8 +193,8 @@ func Variable(name string) string {
 	return "CARMA_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// checkEnvironment refuses variables that look like a misspelt key. Others
-// that begin with CARMA_ are somebody else's.
+// checkEnvironment refuses variables whose names look like misspelt keys. Other
+// variables that begin with CARMA_ belong to other programs.
 func checkEnvironment() error {
 	known := []string{"CARMA_CONFIG"}
 	for _, k := range keys {
@@ -216,7 +218,8 @@ func checkEnvironment() error {
 	return nil
 }
 
-// mergeFile lays the keys of a YAML file over those in v.
+// mergeFile puts the values of a YAML file over those in v. must: the file must
+// exist.
 func mergeFile(v *viper.Viper, origins Origins, path string, must bool) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !must {
@@ -235,7 +238,7 @@ func mergeFile(v *viper.Viper, origins Origins, path string, must bool) error {
 	return v.MergeConfigMap(values)
 }
 
-// parse reads a YAML map of known keys, with the line of each.
+// parse reads a YAML map of known keys. lines has the line of each key.
 func parse(path string, data []byte) (values map[string]any, lines map[string]int, err error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -266,15 +269,15 @@ func parse(path string, data []byte) (values map[string]any, lines map[string]in
 			return nil, nil, &Error{at(value), name.Value, strings.TrimPrefix(err.Error(), "yaml: ")}
 		}
 		if v == nil && value.Value == "~" {
-			v = "~" // the home, not YAML's null
+			v = "~" // ~ is the home here, not YAML's null
 		}
 		values[name.Value], lines[name.Value] = v, name.Line
 	}
 	return values, lines, nil
 }
 
-// gone are settings of earlier versions: the value that still holds for all, and
-// what became of the others.
+// gone are the settings of earlier versions: the value that now always holds, and
+// what replaced the setting.
 var gone = map[string]struct{ value, what string }{
 	"estimator": {"carma", "is no setting any more: memory is booked by carma's own estimator; take the line out (`carma estimate` compares it with others)"},
 }

@@ -19,7 +19,8 @@ import (
 	"carma/mapper"
 )
 
-// hermetic hides the machine's own configuration and returns a path for a file.
+// hermetic hides the machine's own configuration and returns the path of a test's
+// file.
 func hermetic(t testing.TB) string {
 	for _, e := range os.Environ() {
 		if name, value, _ := strings.Cut(e, "="); strings.HasPrefix(name, "CARMA_") {
@@ -49,7 +50,7 @@ func TestPrecedence(t *testing.T) {
 	write(t, path, "# a comment\n\npolicy: lug\nmin-free: 5G\nwarm-up: 5s\nspeed: 60\nallowed-mounts: [~, /data]\nidle-first: false\n")
 	t.Setenv("CARMA_MIN_FREE", "6G")
 	t.Setenv("CARMA_WARM_UP", "6s")
-	t.Setenv("CARMA_HEADROOM", "") // empty is not set
+	t.Setenv("CARMA_HEADROOM", "") // empty means not set
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	AddFlags(flags)
 	if err := flags.Parse([]string{"--warm-up=7s", "--idle-first", "--data-dir", "x"}); err != nil {
@@ -79,8 +80,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfPolicy: what nobody sets is as the policy wants it, and is
-// said to be so.
+// TestDefaultsOfPolicy: a key that nobody sets has the default of the policy, and
+// its origin says so.
 func TestDefaultsOfPolicy(t *testing.T) {
 	for _, policy := range mapper.PolicyNames() {
 		path := hermetic(t)
@@ -144,8 +145,8 @@ func TestWrongFiles(t *testing.T) {
 		"speed: 0":                             `FILE:1: speed: 0 is not above 0 and at most 100000`,
 		"speed: .nan":                          `FILE:1: speed: NaN is not a number`,
 		"speed:":                               `FILE:1: speed: an empty value is not a number`,
-		"warm-up: 30":                          `FILE:1: warm-up: 30 is not a time; write for example 30s or 5m`,
-		"warm-up: -1s":                         `FILE:1: warm-up: warm-up, ageing, backoff, interval and shrink cannot be negative; write for example 30s`,
+		"headroom: 512":                        `FILE:1: headroom: 512 what? write 512M`,
+		"warm-up: -1s":                         `FILE:1: warm-up: -1s is negative; write for example 30s, 90m or 2h`,
 		"idle-first: maybe":                    `FILE:1: idle-first: "maybe" is neither true nor false`,
 		"attempts: 1.5":                        `FILE:1: attempts: 1.5 is not a whole number`,
 		"attempts: 0":                          `FILE:1: attempts: is 0; a task is launched at least once`,
@@ -157,9 +158,9 @@ func TestWrongFiles(t *testing.T) {
 		"booking: grant":                       `FILE:1: booking: unknown booking "grant"; did you mean grants?`,
 		"order: sfj":                           `FILE:1: order: unknown order "sfj"; did you mean sjf?`,
 		"recovery: stage":                      `FILE:1: recovery: unknown recovery "stage"; did you mean staged?`,
-		"interval: -1s":                        `FILE:1: interval: -1s is negative; write for example 10s`,
-		"shrink: soon":                         `FILE:1: shrink: "soon" is not a time; write for example 30s or 5m`,
-		"margin: -1":                           `FILE:1: margin: -1 is not an amount of memory; write for example 512M or 12G`,
+		"interval: -1s":                        `FILE:1: interval: -1s is negative; write for example 30s, 90m or 2h`,
+		"shrink: soon":                         `FILE:1: shrink: "soon" is not a time; write for example 30s, 90m, 2h, 1d or 2:00:00`,
+		"margin: -1":                           `FILE:1: margin: "-1" is negative; write for example 512M or 12G`,
 		"driver: dokcer":                       `FILE:1: driver: unknown driver "dokcer"; did you mean docker?`,
 		"driver: xyz":                          `FILE:1: driver: unknown driver "xyz"; it is one of docker, containerd`,
 		"driver: [docker]":                     `FILE:1: driver: a list is not a text`,
@@ -186,8 +187,8 @@ func TestWrongFiles(t *testing.T) {
 		"policy: *nothing":                     `FILE: unknown anchor 'nothing' referenced`,
 		"\x00":                                 `FILE: control characters are not allowed`,
 		"policy: {magm: {lug: 1}}":             `FILE:1: policy: a map is not a text`,
-		"stop-grace: -5s":                      `FILE:1: stop-grace: -5s is negative; write for example 10s`,
-		"log-bytes: 1":                         `FILE:1: log-bytes: 1 bytes is too small; write for example 64M`,
+		"stop-grace: -5s":                      `FILE:1: stop-grace: -5s is negative; write for example 30s, 90m or 2h`,
+		"log-bytes: 1B":                        `FILE:1: log-bytes: 1 bytes is too small; write for example 64M`,
 		"sample-every: 1us":                    `FILE:1: sample-every: 1µs is less than 10ms; write for example 1s`,
 	} {
 		path := hermetic(t)
@@ -221,7 +222,7 @@ func TestWrongElsewhere(t *testing.T) {
 	if err := os.Unsetenv("CARMA_POLCY"); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("CARMA_TASK", "17") // somebody else's
+	t.Setenv("CARMA_TASK", "17") // a variable of another program
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	AddFlags(flags, "speed", "policy")
 	if flags.Lookup("socket") != nil {
@@ -308,10 +309,10 @@ func TestExampleIsComplete(t *testing.T) {
 	}
 }
 
-// What is shown can be written back.
+// A printed value is read as the same value.
 func TestSettingsReadBack(t *testing.T) {
 	path := hermetic(t)
-	write(t, path, "min-free: 1234567\nageing: 90m\nwarm-up: 1h\nallowed-mounts: [/a, /b]\n")
+	write(t, path, "min-free: 1234567B\nageing: 90m\nwarm-up: 1h\nallowed-mounts: [/a, /b]\n")
 	c, from, err := Load(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -356,8 +357,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// Whatever is in the file, Load answers with a valid configuration or with
-// one line that names the file.
+// For any file Load returns a valid configuration, or one line that names the
+// file.
 func FuzzLoad(f *testing.F) {
 	f.Add(Example)
 	f.Add(regexp.MustCompile(`(?m)^#([a-z-]+:)`).ReplaceAllString(Example, "$1"))

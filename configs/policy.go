@@ -7,11 +7,14 @@ import (
 	"carma/mapper"
 )
 
-// mapperDefaults are a policy's own default options, each written out.
+// mapperDefaults are a policy's default options, with no value left to another
+// default. Users take turns: a policy's own order, as replays have it, is that of
+// one user's tasks.
 func mapperDefaults(policy string) mapper.Options {
 	o := mapper.DefaultsOf(policy)
 	o.Booking = cmp.Or(o.Booking, mapper.Bookings[0])
-	o.Order = cmp.Or(o.Order, mapper.Orders[0])
+	o.Order = map[string]string{mapper.OrderSJF: mapper.OrderFairSJF}[o.Order] // a server has several users
+	o.Order = cmp.Or(o.Order, mapper.OrderFair)
 	o.Recovery = cmp.Or(o.Recovery, mapper.Recoveries[0])
 	return o
 }

@@ -9,8 +9,7 @@ import (
 	"carma/mapper"
 )
 
-// SetRule changes one of the mapper's options by a key of the configuration and
-// its value, KEY=VALUE.
+// SetRule sets one of the mapper's options from a text KEY=VALUE.
 func SetRule(o *mapper.Options, setting string) error {
 	name, value, ok := strings.Cut(setting, "=")
 	if !ok {
@@ -42,7 +41,7 @@ func SetRule(o *mapper.Options, setting string) error {
 	return nil
 }
 
-// RuleKeys are the names of the keys that SetRule takes.
+// RuleKeys are the keys that SetRule accepts.
 func RuleKeys() []string {
 	var names []string
 	for _, k := range keys {

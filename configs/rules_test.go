@@ -24,7 +24,7 @@ func TestSetRule(t *testing.T) {
 		"ordr=fair":    `unknown key "ordr"; nearest: order`,
 		"socket=/x":    `unknown key "socket"; nearest: slot`,
 		"policy=lug":   `unknown key "policy"; nearest: slot`,
-		"slot=soon":    `slot: "soon" is not a time; write for example 30s or 5m`,
+		"slot=soon":    `slot: "soon" is not a time; write for example 30s, 90m, 2h, 1d or 2:00:00`,
 		"look-ahead=0": `look-ahead is 0; 1 is strict first-come first-served`,
 	} {
 		before := o

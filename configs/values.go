@@ -11,8 +11,8 @@ import (
 	"carma/mapper/units"
 )
 
-// set parses raw (a string from a flag or the environment, or a YAML value)
-// into the field at p.
+// set parses raw into the field at p. raw is a string of a flag or the
+// environment, or a YAML value.
 func set(p, raw any) error {
 	switch p := p.(type) {
 	case *string:
@@ -43,19 +43,31 @@ func set(p, raw any) error {
 		}
 		*p = v
 	case *time.Duration:
-		v, err := time.ParseDuration(text(raw))
+		v, err := units.ParseTime(text(raw))
+		if err != nil && text(raw) == "" {
+			err = fmt.Errorf("%s is not a time; write for example 30s or 5m", quote(raw))
+		}
 		if err != nil {
-			return fmt.Errorf("%s is not a time; write for example 30s or 5m", quote(raw))
+			return err
 		}
 		*p = v
 	case *units.Bytes:
-		v, err := units.ParseBytes(text(raw))
+		v, err := units.ParseAmount(text(raw))
+		if err != nil && text(raw) == "" {
+			err = fmt.Errorf("%s is not an amount of memory; write for example 512M or 12G", quote(raw))
+		}
 		if err != nil {
-			return fmt.Errorf("%s is not an amount of memory; write for example 512M or 12G", quote(raw))
+			return err
 		}
 		*p = v
 	case *[]mapper.Weight:
 		v, err := weights(raw)
+		if err != nil {
+			return err
+		}
+		*p = v
+	case *[]mapper.Quota:
+		v, err := quotas(raw)
 		if err != nil {
 			return err
 		}
@@ -72,8 +84,8 @@ func set(p, raw any) error {
 	return nil
 }
 
-// text is the one-word form of a YAML scalar; "" for anything else, which no
-// parser above accepts.
+// text is the one-word form of a YAML scalar. It is "" for anything else; no
+// parser above accepts that.
 func text(raw any) string {
 	switch v := raw.(type) {
 	case string:
@@ -115,7 +127,7 @@ func list(raw any) ([]string, error) {
 				return nil, fmt.Errorf("%s in the list is not a text", quote(e))
 			}
 			if s = strings.TrimSpace(s); !ok {
-				s = "~" // YAML's word for null is the word for the home
+				s = "~" // YAML's word for null means the home here
 			}
 			if s != "" {
 				out = append(out, s)
@@ -127,7 +139,7 @@ func list(raw any) ([]string, error) {
 	return out, nil
 }
 
-// show is the inverse of set: the text that set reads back to the same value.
+// show is the inverse of set: set reads the text as the same value.
 func show(p any) string {
 	switch p := p.(type) {
 	case *string:
@@ -135,9 +147,11 @@ func show(p any) string {
 	case *units.Bytes:
 		return showBytes(*p)
 	case *[]string:
-		return strings.Join(*p, ",")
+		return strings.Join(*p, ", ")
 	case *[]mapper.Weight:
 		return showWeights(*p)
+	case *[]mapper.Quota:
+		return showQuotas(*p)
 	case *time.Duration:
 		return showDuration(*p)
 	case *float64:
@@ -159,10 +173,13 @@ func showBytes(b units.Bytes) string {
 			return strconv.FormatInt(int64(b/u.of), 10) + u.unit
 		}
 	}
-	return strconv.FormatInt(int64(b), 10)
+	if b == 0 {
+		return "0"
+	}
+	return strconv.FormatInt(int64(b), 10) + "B"
 }
 
-// showDuration drops the zero tail of the standard form: 10m0s is 10m.
+// showDuration drops the zero units at the end: 10m0s is 10m.
 func showDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -174,7 +191,7 @@ func showDuration(d time.Duration) string {
 	return s
 }
 
-// kindOf names the type of a key for --help and errors.
+// kindOf is the name of a key's type, for --help and errors.
 func kindOf(p any) string {
 	switch p.(type) {
 	case *bool:
@@ -187,7 +204,7 @@ func kindOf(p any) string {
 		return "duration"
 	case *units.Bytes:
 		return "memory"
-	case *[]string, *[]mapper.Weight:
+	case *[]string, *[]mapper.Weight, *[]mapper.Quota:
 		return "list"
 	}
 	return "string"

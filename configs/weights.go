@@ -13,7 +13,7 @@ import (
 // weights reads a list of user=weight, in any order.
 func weights(raw any) ([]mapper.Weight, error) {
 	var words []string
-	if m, ok := raw.(map[string]any); ok { // {ada: 2} means the same
+	if m, ok := raw.(map[string]any); ok { // {ada: 2} has the same meaning
 		for user, v := range m {
 			words = append(words, user+"="+text(v))
 		}

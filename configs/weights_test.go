@@ -39,12 +39,12 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// TestUserRules: what cannot be is refused with the key's name.
+// TestUserRules: an impossible value is refused with the name of the key.
 func TestUserRules(t *testing.T) {
 	for text, want := range map[string]string{
 		"fair-half-life: 1s": "fair-half-life: is 1s, less than a minute; write for example 24h",
 		"quota-tasks: -1":    "quota-tasks: is negative (-1); 0 is no limit",
-		"quota-memory: -1":   "quota-memory: -1 is not an amount of memory",
+		"quota-memory: -1":   `quota-memory: "-1" is negative`,
 		"slot: 1ms":          "slot: is 1ms, less than a second; write for example 2h, or 0 for off",
 		"order: fiar":        `order: unknown order "fiar"; did you mean fair?`,
 	} {

@@ -6,30 +6,36 @@ import (
 	"time"
 )
 
-// Advice is what people want to know of an engine that does not answer.
+// Advice is help for people whose engine does not answer.
 type Advice struct {
-	Service string // of systemd
-	Program string // starts it by hand
-	Package string // of Debian
-	Setting string // the configuration's key of its address
-	Group   string // whose members may use it; empty: only root may
-	Images  string // how images come into it; empty: by carma image
+	Service string // systemd unit
+	Program string // command that starts it by hand
+	Package string // Debian package
+	Setting string // key of its address in carma's configuration
+	Group   string // its members may use the engine; empty: only root may
+	Images  string // how to bring images into it; empty: with carma image
 }
 
-// Advised is a driver that says where its engine is expected, and what mends it.
+// Advised is a driver that knows where its engine should be, and how to fix one
+// that does not answer.
 type Advised interface {
 	Address() string
 	Advice() Advice
 }
 
-// ImageStore is a driver whose engine has no command of its own for images that
-// every machine has.
+// Importer is a driver that can bring images onto the machine without a registry.
+type Importer interface {
+	// Import loads the images of a tar file and returns their names. With an
+	// error it returns the names loaded before the error. It may be repeated.
+	Import(ctx context.Context, tar io.Reader) (names []string, err error)
+}
+
+// ImageStore is a driver for an engine whose own image command is not on every
+// machine. Carma's commands for images take its place.
 type ImageStore interface {
 	Driver
-	// Import takes the images of a tar file and returns their names, also of
-	// those before an error.
-	Import(ctx context.Context, tar io.Reader) (names []string, err error)
-	// Images lists those there are.
+	Importer
+	// Images lists the engine's images.
 	Images(ctx context.Context) ([]StoredImage, error)
 }
 
@@ -37,6 +43,6 @@ type ImageStore interface {
 type StoredImage struct {
 	Name    string    `json:"name"`
 	ID      string    `json:"id"`
-	Size    int64     `json:"size"` // bytes, as stored: compressed where it was
+	Size    int64     `json:"size"` // bytes, as stored; compressed images count compressed
 	Created time.Time `json:"created"`
 }

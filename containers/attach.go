@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// Choice is what [ChooseAttach] looks at.
+// Choice is the input of [ChooseAttach].
 type Choice struct {
-	// Driver is the driver's name, Engine what it found.
+	// Driver is the driver's name. Engine is its answer about itself.
 	Driver string
 	Engine Engine
-	// Hook: nvidia-container-runtime-hook is in PATH, by which Docker carries
-	// out a device request.
+	// Hook: nvidia-container-runtime-hook is in PATH. Docker needs it for a
+	// device request.
 	Hook bool
-	// CDI says why a GPU is not to be had by CDI; nil: all are.
+	// CDI says why a GPU cannot be attached by CDI; nil: all can.
 	CDI error
 }
 
-// ChooseAttach picks how containers get their GPUs on this machine, and says
-// why. The error tells what to install.
+// ChooseAttach picks how containers get their GPUs on this machine, and says why.
+// The error tells what to install.
 //
-// Docker: a device request where Docker can carry it out, because that is
-// what docker run --gpus does and newer engines turn it into CDI by
-// themselves; else CDI, else the nvidia runtime. containerd: CDI, which needs
-// no other runtime, else the nvidia runtime.
+// Docker: a device request if Docker can carry it out. It is the mode of docker
+// run --gpus, and newer engines turn it into CDI themselves. Otherwise CDI,
+// otherwise the nvidia runtime. containerd: CDI, which needs no other runtime,
+// otherwise the nvidia runtime.
 func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 	byCDI := c.CDI == nil && len(c.Engine.CDIDirs) > 0
 	const cdiWhy = "CDI files name every GPU"
@@ -64,30 +64,32 @@ func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 // NoAttachError: containers cannot get GPUs on this machine.
 type NoAttachError struct {
 	Text string
-	Mend string // what to do about it
+	Mend string // the fix
 }
 
+// Error returns the problem and its fix.
 func (e *NoAttachError) Error() string { return e.Text + "; to mend it: " + e.Mend }
 
-// Attachment is what a container got of GPUs, as its engine and the kernel
-// tell.
+// Attachment is how a container really got its GPUs, from its engine and the
+// kernel.
 type Attachment struct {
 	// Visible is its NVIDIA_VISIBLE_DEVICES.
 	Visible string
-	// Requested are the device ids its engine was asked for, or the files of
-	// devices that its specification has; nil where the mode has neither.
+	// Requested are the device ids that its engine was asked for; nil: its mode
+	// makes no such request.
 	Requested []string
 	// Nodes are the GPUs' device nodes in the running container, see
-	// [DeviceNodes]; nil: it does not run any more, or may not be looked into.
+	// [DeviceNodes]. Nil: the container has ended, or this process may not look
+	// into it.
 	Nodes []string
 }
 
 // ErrWrongGPUs is wrapped by the errors of [CheckGPUs].
 var ErrWrongGPUs = errors.New("the container has not the GPUs it was given")
 
-// CheckGPUs compares what a container of spec got with what it was given.
-// nodes are the device nodes of its GPUs; nil: not known, and then nodes are
-// not compared.
+// CheckGPUs compares the attachment of a container with its spec. nodes are the
+// device nodes of the spec's GPUs; nil: unknown, so nodes are not compared. The
+// error wraps [ErrWrongGPUs].
 func CheckGPUs(spec Spec, got Attachment, nodes []string) error {
 	want := "void"
 	if len(spec.GPUs) > 0 {
@@ -119,16 +121,16 @@ func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 
 var gpuNode = regexp.MustCompile(`^nvidia\d+$`)
 
-// OnlyGPUNodes leaves of device paths those that are one GPU's, /dev/nvidia0 and
-// so on: the others are shared by all.
+// OnlyGPUNodes keeps the device paths that belong to one GPU, like /dev/nvidia0.
+// Other nodes are shared by all GPUs.
 func OnlyGPUNodes(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
 		return filepath.Dir(p) != "/dev" || !gpuNode.MatchString(filepath.Base(p))
 	})
 }
 
-// DeviceNodes lists the GPUs' device nodes in the /dev of a process, which
-// root may look into; nil if that cannot be done, empty if there are none.
+// DeviceNodes lists the GPUs' device nodes in the /dev of a process. Only root
+// may look there. Nil: it cannot be read; empty: there are none.
 func DeviceNodes(pid int) []string {
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/root/dev", pid))
 	if err != nil {
@@ -141,9 +143,10 @@ func DeviceNodes(pid int) []string {
 	return OnlyGPUNodes(paths)
 }
 
-// driverFolder is where NVIDIA's driver describes its GPUs.
+// driverFolder is the folder in which NVIDIA's driver describes its GPUs.
 const driverFolder = "/proc/driver/nvidia/gpus"
 
-// NodesOf are the device nodes of the GPUs with these UUIDs, as NVIDIA's
-// driver tells; nil if it does not know all of them (no driver, MIG).
+// NodesOf returns the device nodes of the GPUs with these UUIDs, as NVIDIA's
+// driver names them. Nil if the driver does not know all of them (no driver,
+// MIG).
 func NodesOf(uuids []string) []string { return nodesOf(os.DirFS(driverFolder), uuids) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// nodesOf reads the driver's files, one per GPU:
+// nodesOf reads the driver's files, one per GPU. Their lines are:
 //
 //	GPU UUID: 	 GPU-6e2c0b3a-...
 //	Device Minor: 	 0

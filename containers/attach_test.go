@@ -14,7 +14,7 @@ func TestChooseAttach(t *testing.T) {
 	for name, tc := range map[string]struct {
 		c    Choice
 		want Attach
-		say  string // in the reason or the error
+		say  string // part of the reason or of the error
 	}{
 		"docker, toolkit":         {Choice{"docker", Engine{Runtimes: nvidia, CDIDirs: dirs}, true, nil}, AttachDeviceRequest, "--gpus"},
 		"docker, only CDI":        {Choice{"docker", Engine{CDIDirs: dirs}, false, nil}, AttachCDI, "CDI files"},

@@ -6,64 +6,66 @@ import (
 	"strings"
 )
 
-// Class says how a container's run ended, as far as it matters for what is
-// done next. The values are those of mapper.Class.
+// Class says how a container's run ended, as far as the next decision depends on
+// it. The values are those of mapper.Class.
 type Class string
 
 // The classes.
 const (
 	ClassOK             Class = "ok"
-	ClassProgram        Class = "program"        // the program's own fault
+	ClassProgram        Class = "program"        // the program's own failure
 	ClassGPUOOM         Class = "gpu-oom"        // a GPU memory allocation failed
 	ClassHostOOM        Class = "host-oom"       // host or shared memory ran out
-	ClassInfrastructure Class = "infrastructure" // the engine, driver or MPS failed under it
+	ClassInfrastructure Class = "infrastructure" // the engine, driver or MPS failed
 	ClassEvicted        Class = "evicted"        // MPS took its memory back
-	ClassMPSFault       Class = "mps-fault"      // the MPS server failed, perhaps by another client's doing
-	ClassCannotStart    Class = "cannot-start"   // the container can never run as asked
+	ClassMPSFault       Class = "mps-fault"      // the MPS server failed, perhaps because of another client
+	ClassCannotStart    Class = "cannot-start"   // the container can never run with this request
 	ClassStopped        Class = "stopped"        // carma stopped it
 )
 
-// Facts are what the log does not tell about a run.
+// Facts are facts about a run that its log does not tell.
 type Facts struct {
 	// Stopped: carma stopped it.
 	Stopped bool
-	// CardFull: the memory of one of its GPUs was over 95 % in use at the end.
+	// CardFull: at the end more than 95 % of the memory of one of its GPUs was in
+	// use.
 	CardFull bool
-	// EngineLost: the engine went away during the run, and may have taken the
-	// container with it.
+	// EngineLost: the engine stopped during the run. It may have ended the
+	// container too.
 	EngineLost bool
 }
 
-// Verdict is what [Classify] found.
+// Verdict is the result of [Classify].
 type Verdict struct {
 	Class Class
 	// Code is the exit code.
 	Code int
-	// Rule names the row of the table that matched; empty if none did.
+	// Rule is the name of the matching row of the table in rules.go; empty: none
+	// matched.
 	Rule string
 	// Message is one line for people.
 	Message string
-	// Evidence is the line of the log that decided; empty if none did.
+	// Evidence is the log line that decided; empty: no line did.
 	Evidence string
-	// CUDA: the output speaks of a CUDA error, as a program prints it for its
-	// own fault and, under MPS, for that of a neighbour.
+	// CUDA: the output has a CUDA error. A program prints one for its own fault
+	// and, under MPS, for a neighbour's.
 	CUDA bool
-	// Demand is how much memory, in bytes, the process would have needed on
-	// the GPU that ran out: what it used and what it asked for. 0: not told.
+	// Demand is the GPU memory in bytes that the process would have needed: its
+	// use plus the refused request. 0: the log does not tell.
 	Demand int64
-	// Start is what kept it from starting, where the request is not to blame.
+	// Start is why the container did not start, if the request is not to blame.
 	Start *StartFault
 }
 
-// Classify says why a container ended, from how it ended, the last lines of
-// its output (see [Tail]) and what else is known.
+// Classify says why a container ended. Its inputs are how it ended, the last
+// lines of its output (see [Tail]) and other facts.
 //
-// The rules: an exit code of 0 is ok whatever the log says, since a program
-// may get over an out-of-memory error itself. What carma stopped is stopped.
-// Otherwise the log decides by the table in rules.go: the first line that
-// matches, as what follows is often its consequence, but only among the lines
-// that belong to the end (see [tailReader.cause]). A failure without a match
-// is the program's own and never an out-of-memory error.
+// Exit code 0 is ok, whatever the log says: a program may survive an
+// out-of-memory error. A run that carma stopped is stopped. Otherwise the log
+// decides, by the table in rules.go. The first matching line counts, because
+// later ones are often consequences. Only lines that belong to the end are
+// searched (see [tailReader.cause]). A failure without a match is the program's
+// own, never an out-of-memory error.
 func Classify(exit Exit, tail []string, facts Facts) Verdict {
 	v := Verdict{Code: exit.Code, CUDA: slices.ContainsFunc(tail, cudaError.MatchString)}
 	set := func(c Class, msg string) Verdict {
@@ -137,7 +139,7 @@ func codeText(code int) string {
 	return fmt.Sprintf("exit code %d", code)
 }
 
-// line makes one line of bounded length out of s.
+// line makes one line of s, of at most about 300 bytes.
 func line(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	const limit = 300

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// sample is a log tail with, in its first line, how the container ended and
-// what the verdict must be.
+// sample is a log tail. Its first line has how the container ended and the
+// expected verdict.
 type sample struct {
 	exit   Exit
 	facts  Facts
@@ -95,8 +95,8 @@ func TestClassifySamples(t *testing.T) {
 	}
 }
 
-// TestClassifyOutranksLog: whatever the log says, an exit code of 0 is ok,
-// and what carma stopped is stopped.
+// TestClassifyOutranksLog: exit code 0 is ok and a stopped run is stopped,
+// whatever the log says.
 func TestClassifyOutranksLog(t *testing.T) {
 	for name, s := range samples(t) {
 		if v := Classify(Exit{}, s.lines, s.facts); v.Class != ClassOK {
@@ -137,7 +137,7 @@ func TestClassifyStart(t *testing.T) {
 }
 
 func TestClassifyFirstMatch(t *testing.T) {
-	// One rank runs out of memory, then another is thrown out by MPS.
+	// One rank runs out of memory, then MPS ends another one.
 	tail := []string{
 		"[rank1]: Traceback (most recent call last):",
 		"[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB.",

@@ -1,10 +1,9 @@
-// Package containers runs a task's attempt as a container and tells how it
-// ended. It knows nothing about queues or policies: package runner asks for a
-// container, package mapper decided where.
+// Package containers runs a task's attempt as a container and tells how it ended.
+// It knows nothing about queues or policies: package mapper decides, package
+// runner asks for a container.
 //
-// The [Driver] contract is implemented by sub-packages, one per runtime, and
-// by containerstest.Fake; containerstest.Suite is the one test suite that all
-// of them pass.
+// Each engine has a sub-package with a [Driver]; containerstest.Fake is another
+// one. All of them pass one test suite, containerstest.Suite.
 package containers
 
 import (
@@ -14,30 +13,29 @@ import (
 )
 
 // Errors that callers branch on with [errors.Is]. An error that wraps none of
-// them and not the context's either is the machine's fault: a full disk, a
-// missing runtime, a name taken by somebody else's container.
+// them, and no error of the context, is the machine's fault: a full disk, a
+// missing runtime.
 var (
 	// ErrNotFound: no such container or image.
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable: the container engine does not answer. The request may
-	// be repeated when it does; whether it took effect is not known.
+	// ErrUnavailable: the container engine does not answer. Whether the request
+	// took effect is unknown. It may be repeated when the engine answers.
 	ErrUnavailable = errors.New("container engine unavailable")
-	// ErrInvalid: the request can never succeed as it stands (unknown
-	// entrypoint, bad mount, bad user). The fault is the submitter's.
+	// ErrInvalid: the request can never succeed as it is (unknown entrypoint, bad
+	// mount, bad user). It is the submitter's fault.
 	ErrInvalid = errors.New("invalid container")
-	// ErrTaken: another container has the name. The fault is not the
-	// submitter's.
+	// ErrTaken: another container has the name. It is not the submitter's fault.
 	ErrTaken = errors.New("name taken by another container")
 )
 
-// Driver runs containers on one engine. All methods may be called from
-// several goroutines at once. Every method that changes something may be
-// repeated: creating what exists, starting what runs, stopping what has
-// stopped and removing what is gone are successes.
+// Driver runs containers on one engine. All methods may be called from several
+// goroutines at once. Every method that changes something may be repeated. It is
+// a success to create what exists, start what runs, stop what has stopped, or
+// remove what is gone.
 //
-// The order for one container is Create, Start, then Wait and Logs in
-// parallel, Signal and Kill if it must end early, Remove last. Create and Start are
-// separate so that the caller can journal the container before it runs.
+// The order for one container is Create, Start, then Wait and Logs in parallel.
+// Signal and Kill end it early. Remove comes last. Create and Start are separate
+// so that the caller can journal the container before it runs.
 type Driver interface {
 	// Name is the driver's name in configuration and output: "docker".
 	Name() string
@@ -47,71 +45,70 @@ type Driver interface {
 	Image(ctx context.Context, ref string) (Image, error)
 	// Pull fetches an image from its registry.
 	Pull(ctx context.Context, ref string) error
-	// Create makes the container, not running. If one of the same name exists
-	// already and carries spec's Identity, its id is returned, whatever else it
-	// was made from: names are fixed by task and attempt, so that no attempt can
-	// exist twice. The name in use by another container is an error, which wraps
-	// ErrTaken.
+	// Create makes the container without starting it. If a container of the same
+	// name exists and has spec's Identity, Create returns its id, whatever spec
+	// it was made from: a name is fixed by task and attempt, so no attempt can
+	// exist twice. If another container has the name, the error wraps ErrTaken.
 	Create(ctx context.Context, spec Spec) (id string, err error)
-	// Start runs a created container; no error if it runs or has run already,
-	// and it never runs twice. After an error that wraps ErrInvalid the
-	// container has not run and will not.
+	// Start runs a created container. It never runs twice: if it runs or has run
+	// already, Start does nothing and returns nil. After an error that wraps
+	// ErrInvalid it has not run and will not.
 	Start(ctx context.Context, id string) error
 	// Wait blocks until the container has ended, however long that takes, and
-	// returns how. It returns at once for one that ended before or whose start
-	// failed (then Exit.Error is set), and also waits for one that has yet to
-	// start. If the engine goes away meanwhile, the error wraps
-	// ErrUnavailable; if the container is removed meanwhile, ErrNotFound: an end
-	// by removal says nothing about the program.
+	// tells how. It also waits for a container that is not started yet. It
+	// returns at once if the container ended before, or if its start failed (then
+	// Exit.Error is set). If the engine stops meanwhile, the error wraps
+	// ErrUnavailable. If the container is removed meanwhile, it wraps
+	// ErrNotFound: a removal says nothing about the program.
 	Wait(ctx context.Context, id string) (Exit, error)
 	// Logs streams the output after since (zero: from the start) to sink, in
-	// order, and returns when the container has ended (follow) or at the end
-	// of what there is now. For a container that has not been started it
+	// order. With follow it returns when the container has ended, otherwise at
+	// the end of the present output. For a container that has not been started it
 	// returns at once.
 	//
-	// The times given to the sink strictly increase and are the same whenever
-	// the log is read. Whoever passes the time of the last line or piece they
-	// were given gets what comes after it, in full and nothing twice, also in
-	// the middle of a long line, after an error, and in another process. Lines
-	// that the engine has thrown away for their amount are lost; where that can
-	// be known, the sink is told by [Missing] in the place of a stream.
+	// The times given to the sink strictly increase and are the same at every
+	// reading. So a caller can pass the time of the last line or piece that it
+	// got, and gets everything after it, in full and nothing twice. This holds
+	// also in the middle of a long line, after an error, and in another process.
+	// The engine may have deleted old lines to bound its log. If that can be
+	// known, the sink gets a mark whose stream is [Missing].
 	Logs(ctx context.Context, id string, since time.Time, follow bool, sink LogSink) error
-	// Signal sends the container its image's stop signal, SIGTERM if that names
-	// none. Kill ends it by force, also one that is paused. Neither waits for the
-	// end, which Wait tells; one that does not run, or is gone, is left alone.
+	// Signal sends the stop signal of the container's image, or SIGTERM. Kill
+	// ends the container by force, also a paused one. Neither waits for the end;
+	// Wait does. For a container that does not run, or is gone, they do nothing.
 	Signal(ctx context.Context, id string) error
 	Kill(ctx context.Context, id string) error
 	// Remove deletes a container with its anonymous volumes; a running one
 	// is killed first.
 	Remove(ctx context.Context, id string) error
-	// Attached tells what a container that was started got of GPUs.
+	// Attached tells how a started container really got its GPUs.
 	Attached(ctx context.Context, id string) (Attachment, error)
 	// List returns the containers, in any state, that carry all the labels.
 	List(ctx context.Context, labels map[string]string) ([]Container, error)
-	// Close lets go of the engine; containers keep running.
+	// Close closes the connection to the engine; containers keep running.
 	Close() error
 }
 
-// Checker is implemented by drivers that can see, beyond an answer, that what
-// containers need to start is not there any more.
+// Checker is a driver that can notice a fault of the machine although the engine
+// answers: something that containers need to start is gone.
 type Checker interface {
-	// Check returns what is missing; nil: nothing that can be seen. It is called
-	// every few seconds and must be cheap.
+	// Check returns what is missing; nil: nothing, as far as it can see. It is
+	// called every few seconds and must be cheap.
 	Check(ctx context.Context) *StartFault
 }
 
-// Ender is implemented by drivers whose engine may end its containers when it
-// ends itself, and still answers old connections meanwhile.
+// Ender is a driver whose engine may end its containers while it shuts down.
+// During that time the engine still answers on old connections.
 type Ender interface {
-	// Ending reports whether the engine takes no new requests.
+	// Ending reports whether the engine refuses new connections.
 	Ending(ctx context.Context) bool
 }
 
 // LogSink receives one line of output without its newline. line is only valid
 // during the call. A long line arrives in pieces of at most 64 KiB (Docker cuts
-// at 16 KiB), all but the last with partial set; pieces of the two streams may
-// alternate. The last piece may be empty: it ends a line that the container
-// left without a newline.
+// at 16 KiB); all but the last have partial set. Pieces of the two streams may
+// alternate. The last piece may be empty: it ends a line that the container left
+// without a newline.
 type LogSink func(at time.Time, stream Stream, line []byte, partial bool)
 
 // Stream tells standard output from standard error.
@@ -127,12 +124,15 @@ const (
 type Engine struct {
 	Version    string `json:"version"`
 	APIVersion string `json:"api_version"`
-	// Runtimes are the names of the OCI runtimes it knows.
+	// Runtimes are the names of the engine's OCI runtimes.
 	Runtimes []string `json:"runtimes,omitempty"`
-	// CDIDirs are the folders in which it looks for CDI files; none: it does
-	// not inject CDI devices.
+	// CDIDirs are the folders in which the engine looks for CDI files; none: it
+	// does not inject CDI devices.
 	CDIDirs []string `json:"cdi_dirs,omitempty"`
-	// Notes are what the operator should know of it, a sentence each.
+	// Root is the folder in which the engine keeps containers and volumes; empty:
+	// unknown.
+	Root string `json:"root,omitempty"`
+	// Notes are warnings for the operator, a sentence each.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -153,11 +153,15 @@ const (
 	AttachDeviceRequest Attach = "device-request"
 	// AttachRuntime selects the nvidia runtime with NVIDIA_VISIBLE_DEVICES.
 	AttachRuntime Attach = "runtime"
-	// AttachCDI injects what the machine's CDI files describe for each GPU,
-	// named nvidia.com/gpu=UUID.
+	// AttachCDI injects the devices nvidia.com/gpu=UUID of the machine's CDI
+	// files.
 	AttachCDI Attach = "cdi"
-	// AttachSimulated gives no device: only NVIDIA_VISIBLE_DEVICES is set and
-	// the simulated server's socket is one of the mounts.
+	// AttachNodes gives the container the device nodes that [Spec].Nodes names, and
+	// no library. It is for containers that have the machine's own libraries, into
+	// whose read-only folders nothing can be injected.
+	AttachNodes Attach = "nodes"
+	// AttachSimulated gives no device. NVIDIA_VISIBLE_DEVICES is set, and the
+	// simulated server's socket is one of the mounts.
 	AttachSimulated Attach = "simulated"
 )
 
@@ -168,60 +172,92 @@ type Mount struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
-// Spec is everything a container is made from.
+// Spec is a complete description of a container.
 type Spec struct {
 	// Name is unique on the engine.
 	Name  string
 	Image string
-	// Labels tell people and other programs about the container. Identity are
-	// further labels, by which [Driver.Create] knows a container of this name
-	// again.
+	// Labels describe the container to people and other programs. Identity are
+	// labels too: [Driver.Create] recognizes a container of this name by them.
 	Labels, Identity map[string]string
-	// Entrypoint and Command replace the image's where not empty. The image's
-	// command is not used with another entrypoint.
+	// Entrypoint and Command replace those of the image if they are not empty.
+	// With an own Entrypoint the image's command is not used.
 	Entrypoint []string
 	Command    []string
-	// Env is KEY=value. NVIDIA_VISIBLE_DEVICES is not taken from it: a driver
-	// sets it to GPUs, or to "void" without any.
+	// Env is KEY=value. Its NVIDIA_VISIBLE_DEVICES is ignored: the driver sets
+	// that variable to GPUs, or to "void" without any.
 	Env     []string
 	WorkDir string
 	User    string // uid:gid; empty: the image's
-	Mounts  []Mount
-	ShmSize int64 // bytes; 0: the engine's default
-	// Memory is how much host memory it may use, in bytes, what is in /dev/shm
-	// included and without swap; CPUs of how many processors it may use the time;
-	// Processes how many of them and threads it may have. 0 is no limit. An
-	// engine on a kernel without such a limit leaves it out.
+	// TTY: the program has a terminal. Stdin: it has an input, see [Terminals]. Else
+	// its input ends at once. Without a terminal the input ends, on some engines,
+	// when the first session that was attached is closed.
+	TTY, Stdin bool
+	Mounts     []Mount
+	ShmSize    int64 // bytes; 0: the engine's default
+	// Limits; 0 is none. Memory is host memory in bytes, without swap and with
+	// the content of /dev/shm. CPUs is a number of processors, like 1.5.
+	// Processes counts threads too. If the kernel lacks a limit, the engine
+	// leaves it out.
 	Memory    int64
 	CPUs      float64
 	Processes int64
-	// HostIPC gives it the host's IPC namespace in place of its own.
+	// CPUWeight is its part of the processors where they are short, in thousandths of
+	// one; 0: the engine's default. OOMScore is how much sooner than others the kernel
+	// kills it where memory runs out, 0 to 1000.
+	CPUWeight int64
+	OOMScore  int
+	// What docker run calls so; a zero value leaves it to the engine and the image.
+	Hostname   string
+	StopSignal string // like SIGINT, or a number
+	Groups     []int  // further groups of its user
+	Ulimits    []Ulimit
+	Tmpfs      []Tmpfs
+	Devices    []Device
+	// Init: a small process is the container's first. It starts the program, passes
+	// signals on and takes in what the program leaves behind.
+	Init bool
+	// Ports are opened on 127.0.0.1; see [Publisher].
+	Ports []Port
+	// HostIPC gives the container the host's IPC namespace instead of its own.
 	HostIPC bool
-	// Park: the container may be parked when it starts, see [Parker].
+	// Park: the container may be parked at its start, see [Parker].
 	Park   bool
 	GPUs   []string
 	Attach Attach
-	// NoNewPrivileges forbids set-uid binaries to raise privileges.
+	Nodes  []string // paths of device nodes, with AttachNodes
+	// NoNewPrivileges: set-uid programs raise no privileges.
 	NoNewPrivileges bool
-	// LogBytes is how much output the engine should keep at least until it is
-	// read; 0: the driver's own amount.
+	// LogBytes is how many bytes of output the engine should keep at least until
+	// they are read; 0: the driver's own amount.
 	LogBytes int64
-	// Sandbox shuts the container in; nil: it is an ordinary one.
+	// Sandbox isolates the container; nil: an ordinary container.
 	Sandbox *Sandbox
+	// Hosted makes it a container of a suite; nil: it is none. Only for a driver
+	// that is a [Hoster].
+	Hosted *Hosted
 }
 
-// Sandbox is for a container that only looks at something: it has no network
-// but its own loopback, no capabilities, and may write only to its mounts and
-// to [ScratchDir], which is in its memory. Limits of 0 are no limits.
+// CPUShares are CPUWeight as the kernel takes it; 0: none.
+func (s *Spec) CPUShares() int64 {
+	if s.CPUWeight <= 0 {
+		return 0
+	}
+	return max(2, min(s.CPUWeight*1024/1000, 1<<18))
+}
+
+// Sandbox is for a container that only inspects something. It has no network but
+// its own loopback, where its own host name leads too, and no capabilities. It may write only to its mounts and to
+// [ScratchDir], which is in memory. A limit of 0 is none.
 type Sandbox struct {
-	Memory    int64   // bytes, with what is in ScratchDir; there is no swap
-	CPUs      float64 // of how many processors it may use the time
-	Processes int64   // and threads
+	Memory    int64   // bytes, the content of ScratchDir included; no swap
+	CPUs      float64 // number of processors
+	Processes int64   // threads included
 	Scratch   int64   // size of ScratchDir in bytes; 0: 64 MiB
 }
 
-// ScratchDir is the only folder of its own that a container in a [Sandbox]
-// can write to.
+// ScratchDir is the only folder outside its mounts that a container in a
+// [Sandbox] can write to.
 const ScratchDir = "/tmp"
 
 // ScratchSize is the size of ScratchDir in bytes.
@@ -255,11 +291,11 @@ type Exit struct {
 	Code int
 	// OOMKilled: the kernel killed a process for lack of host memory.
 	OOMKilled bool
-	// Error is the engine's own message when the container could not run.
+	// Error is the engine's message if the container could not run.
 	Error string
-	// Lost: the engine does not know how it ended, because the machine or the
-	// container's supervisor died. Code is 255 then, and Finished the last time
-	// at which it is known to have run.
+	// Lost: the engine does not know how the container ended, because the machine
+	// or the container's supervisor died. Then Code is 255, and Finished is the
+	// last time at which it surely ran.
 	Lost     bool
 	Started  time.Time
 	Finished time.Time

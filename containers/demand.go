@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Amounts in PyTorch's and CuPy's messages. PyTorch counts in binary units.
+// Amounts in PyTorch's and CuPy's messages. PyTorch's units are binary.
 var (
 	triedRe    = re(`Tried to allocate ` + amount)
 	processRe  = re(`this process has ` + amount + ` memory in use`)
@@ -20,10 +20,11 @@ var (
 
 const amount = `([\d.]+) (bytes|KiB|MiB|GiB|TiB|KB|MB|GB|TB)\b`
 
-// demand reads how much GPU memory a process would have needed from an
-// out-of-memory message: what it had and what it asked for, in bytes. 0 if
-// the message does not tell both. What it had is, in order of preference, all
-// memory of the process, PyTorch's share of it, or what is allocated of that.
+// demand reads from an out-of-memory message how much GPU memory a process would
+// have needed, in bytes: the memory it had plus the memory it asked for. 0: the
+// message does not tell both. The memory it had is the first of these that the
+// message tells: all memory of the process, PyTorch's share of it, or what is
+// allocated of that share.
 func demand(msg string) int64 {
 	if m := cupyRe.FindStringSubmatch(msg); m != nil {
 		tried, used := whole(m[1]), whole(m[2])
@@ -67,7 +68,7 @@ func find(re *regexp.Regexp, msg string) (int64, bool) {
 
 var unit = map[byte]float64{'b': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
 
-// maxMemory is more than any machine has: a larger number is a misprint.
+// maxMemory is more bytes than any machine has: a larger number is a misprint.
 const maxMemory = 1 << 50
 
 func whole(s string) int64 {

@@ -10,8 +10,8 @@ func TestDemand(t *testing.T) {
 		{"CUDA out of memory. Tried to allocate 1.00 GiB. this process has 2.00 GiB memory in use.", 3 << 30},
 		{"CUDA out of memory. Tried to allocate 512 bytes (GPU 0; 1.00 MiB already allocated)", 1<<20 + 512},
 		{"CUDA out of memory. Tried to allocate 2.00 MiB (GPU 0; 1.00 MiB already allocated; 3.00 MiB reserved in total by PyTorch)", 5 << 20},
-		{"Tried to allocate 1.00 GiB.", 0},              // what it had is not told
-		{"this process has 2.00 GiB memory in use", 0},  // what it asked for is not told
+		{"Tried to allocate 1.00 GiB.", 0},              // the memory it had is missing
+		{"this process has 2.00 GiB memory in use", 0},  // the memory it asked for is missing
 		{"Tried to allocate lots. this process has", 0}, // no number
 		{"Tried to allocate 9999999.00 TiB. this process has 1.00 GiB memory in use", 0},
 		{"Tried to allocate 1.2.3 GiB. this process has 1.00 GiB memory in use", 0},

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// AllLabels are what the container of a spec is labelled with. Where a key is
-// in both, Identity's value counts.
+// AllLabels are all labels of the spec's container. If a key is in both,
+// Identity's value counts.
 func (s Spec) AllLabels() map[string]string {
 	all := make(map[string]string, len(s.Labels)+len(s.Identity))
 	maps.Copy(all, s.Labels)
@@ -16,9 +16,9 @@ func (s Spec) AllLabels() map[string]string {
 	return all
 }
 
-// Recognize returns nil if a container that has the spec's name and these
-// labels is the spec's own, else an error that wraps [ErrTaken]. A spec without
-// an identity recognizes none.
+// Recognize checks the labels of a container that has the spec's name. It returns
+// nil if the container is the spec's own, otherwise an error that wraps
+// [ErrTaken]. A spec without an identity recognizes none.
 func (s Spec) Recognize(id string, labels map[string]string) error {
 	if len(s.Identity) == 0 {
 		return fmt.Errorf("%w: %s", ErrTaken, id)
@@ -31,8 +31,8 @@ func (s Spec) Recognize(id string, labels map[string]string) error {
 	return nil
 }
 
-// checkText refuses what no program can be given: the zero byte ends a string
-// there.
+// checkText refuses a zero byte in any text for the program: it would end the
+// string.
 func (s Spec) checkText() error {
 	for what, texts := range map[string][]string{
 		"environment": s.Env, "command": s.Command, "entrypoint": s.Entrypoint,
@@ -45,8 +45,8 @@ func (s Spec) checkText() error {
 	return nil
 }
 
-// Check refuses a spec that no engine can make a container from, with an error
-// that wraps [ErrInvalid]. Drivers ask it before they ask their engine.
+// Check refuses a spec that no engine can make a container of. The error wraps
+// [ErrInvalid]. Drivers call it before they ask their engine.
 func (s Spec) Check() error {
 	if s.Name == "" || s.Image == "" {
 		return fmt.Errorf("%w: name and image are required", ErrInvalid)

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// SubmitterFault reports whether an engine's message about a container that
-// could not be made or started blames the request, although the engine calls
-// it its own error. Texts of Docker 20.10 to 29, containerd 1.6 to 2 and runc
-// 1.0 to 1.3. [MachineFault] goes before it.
+// SubmitterFault reports whether an engine's message about a failed creation or
+// start blames the request. Engines report some of these as their own errors. The
+// texts are those of Docker 20.10 to 29, containerd 1.6 to 2 and runc 1.0 to 1.3.
+// Ask [MachineFault] first.
 func SubmitterFault(msg string) bool { return submitterFault.MatchString(msg) || taskFault(msg) }
 
 var submitterFault = regexp.MustCompile(`(?i)unable to find (user|group)|no matching entries in (passwd|group) file|` +
@@ -17,9 +17,9 @@ var submitterFault = regexp.MustCompile(`(?i)unable to find (user|group)|no matc
 	`mkdir .*: (no such file|read-only file system|not a directory|permission denied)|` +
 	`chdir to cwd|invalid mount|bind source path does not exist|error mounting .* to rootfs`)
 
-// CleanMessage makes one line for people out of an engine's message: the
-// layers of software it went through and the engine's own paths say nothing to
-// them.
+// CleanMessage makes one line for people out of an engine's message. It removes
+// the names of the software layers and the engine's own paths, which tell people
+// nothing.
 func CleanMessage(msg string) string {
 	msg = noise.Replace(strings.TrimSpace(msg))
 	msg = engineDir.ReplaceAllString(msg, "")
@@ -38,5 +38,5 @@ var noise = strings.NewReplacer(
 	"error during container init: ", "", `connection error: desc = "transport: Error while dialing: `, "", ": unknown:", ":", "\n", "; ", "\r", "",
 )
 
-// engineDir is a container's root as Docker and containerd name it.
+// engineDir is the path of a container's root, as Docker and containerd name it.
 var engineDir = regexp.MustCompile(`/[^\s:"]*/((overlay2|rootfs)/[0-9a-f]{32,}(-init)?/merged|io\.containerd\.runtime\.v2\.task/[^/\s:"]+/[^/\s:"]+/rootfs)`)

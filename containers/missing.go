@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Missing takes a stream's place where a [LogSink] is told that the engine has
-// thrown output away before anybody read it. The text is that of [Lines].
+// Missing is the stream of a mark in a log: the engine has deleted output before
+// anybody read it. The mark's text is that of [Lines].
 const Missing Stream = 3
 
-// Lines tell how much output is missing. The zero value says nothing.
+// Lines tells how much output is missing. The zero value tells nothing.
 type Lines struct {
-	// Lines is how many are missing here; negative: nobody knows.
+	// Lines is how many lines are missing here; negative: unknown.
 	Lines int64
-	// Before is how many lines the container has printed until here; 0: that
-	// is not known. With it, Lines has no meaning.
+	// Before is how many lines the container has printed until here; 0: unknown.
+	// If it is set, Lines has no meaning.
 	Before int64
 }
 
-// Text is what a sink is given.
+// Text is the text of the mark that a sink gets.
 func (l Lines) Text() []byte {
 	if l.Before > 0 {
 		return fmt.Append(nil, "before ", l.Before)

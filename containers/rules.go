@@ -2,19 +2,18 @@ package containers
 
 import "regexp"
 
-// rule is a row of the table by which lines of a failed program's output are
-// judged. Texts are those of the frameworks' own sources and of reports about
-// them.
+// rule is a row of the table by which the output of a failed program is judged.
+// The texts come from the frameworks' sources and from reports about them.
 type rule struct {
 	name  string
 	class Class
 	match *regexp.Regexp
-	// not excludes lines that match all the same.
+	// not excludes some lines that match.
 	not *regexp.Regexp
-	// raised: counts only as the last line of a Python traceback, because the
-	// text alone is not peculiar enough.
+	// raised: the rule counts only for the last line of a Python traceback,
+	// because its text is common elsewhere.
 	raised bool
-	// cardFull: counts only if the card was full.
+	// cardFull: the rule counts only if the card was full.
 	cardFull bool
 	message  string
 }
@@ -24,7 +23,7 @@ const (
 	hostMessage = "out of host memory"
 )
 
-// rules are tried in order on each line; the first that matches names it.
+// rules are tried in order on each line; the first match counts.
 var rules = []rule{
 	{name: "mps-evicted", class: ClassEvicted, message: "MPS ended the client to take its memory back",
 		match: re(`cudaErrorMpsClientTerminated|CUDA_ERROR_MPS_CLIENT_TERMINATED|MPS client (has been |was )?terminated|` +
@@ -95,11 +94,11 @@ var rules = []rule{
 		match: re(`^(\w+\.)*_?(Array)?MemoryError\b|^OSError: \[Errno 12\]|std::bad_alloc`)},
 }
 
-// cudaError: a program says that CUDA failed.
+// cudaError matches a line in which a program reports a CUDA error.
 var cudaError = re(`(?i:cuda (runtime |driver )?(error|failure))|cudaError|CUDA_ERROR_|CU(BLAS|DNN)_STATUS_|device-side assert|illegal memory access|unspecified launch failure`)
 
-// consequence: an exception that some other failure brings about, in another
-// process as a rule. It says nothing about the cause.
+// consequence matches an exception that usually follows from a failure elsewhere,
+// mostly in another process. It tells nothing about the cause.
 var consequence = re(`ChildFailedError|Process(Raised|Exited)Exception|Dist(Backend|Network|Store)?Error|(?i:\bnccl|\bgloo\b)|` +
 	`(?i:connection (closed|reset|refused|aborted))|Connection\w+Error|BrokenPipeError|Broken ?[Pp]rocess ?[Pp]ool|EOFError|` +
 	`CalledProcessError|SystemExit|SignalException|KeyboardInterrupt|InactiveRpcError|Ray(Task|Actor)Error|ActorDiedError|` +
@@ -107,16 +106,17 @@ var consequence = re(`ChildFailedError|Process(Raised|Exited)Exception|Dist(Back
 	`(?i:cudnn (error|failed))|InternalError|(Xla|Jax)RuntimeError: (INTERNAL|ABORTED|UNAVAILABLE|FAILED_PRECONDITION|DEADLINE)|` +
 	`CUDA error: (unspecified launch failure|unknown error)`)
 
-// survived: the line itself says that the program went on.
+// survived matches a line that says itself that the program went on.
 var survived = re(`(?i)\b(skipp(ed|ing)|retry(ing)?|caught|recover(ed|ing)|ignor(ed|ing)|reduc(ed|ing)|halv(ed|ing)|falling back|not a failure)\b`)
 
-// advice: what follows is talked about, it did not happen.
+// advice matches words before which a line only talks about an error: it did not
+// happen.
 var advice = re(`(?i)\b(if|whenever|avoids?|prevents?|in case of|hints?|tips?|check(s|ing)? for|guards?|handlers?)\b`)
 
 func re(s string) *regexp.Regexp { return regexp.MustCompile(s) }
 
-// ruleFor returns the rule that a line matches, or nil. raised: it is the last
-// line of a traceback.
+// ruleFor returns the rule that a line matches, and the index of the match; nil:
+// none. raised: the line is the last one of a traceback.
 func ruleFor(text string, raised bool, facts Facts) (*rule, int) {
 	for i := range rules {
 		r := &rules[i]

@@ -11,19 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Near is a driver that can tell where its engine is.
+// Near is a driver that can tell whether its engine shares this process's file
+// systems.
 type Near interface {
-	// SameFiles is nil if the engine sees the file systems that this process
-	// sees, with every mount; else why not, [ErrRemote] for an engine that is
-	// not on this machine.
+	// SameFiles returns nil if the engine sees the same file systems as this
+	// process, with every mount. Otherwise the error says why not; it wraps
+	// [ErrRemote] for an engine on another machine.
 	SameFiles() error
 }
 
-// ErrRemote: the engine is on another machine, as far as one can tell.
+// ErrRemote: the engine seems to be on another machine.
 var ErrRemote = errors.New("the container engine is not on this machine")
 
-// SameMounts is [Near] for an engine that listens at a unix socket: its process
-// must be in the mount namespace of this one.
+// SameMounts implements [Near] for an engine that listens at a unix socket: its
+// process must be in the mount namespace of this one.
 func SameMounts(socket string) error {
 	c, err := net.DialTimeout("unix", socket, 5*time.Second)
 	if err != nil {

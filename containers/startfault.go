@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Scope says what has to be mended before a container can start.
+// Scope says what must be fixed before a container can start.
 type Scope string
 
 // The scopes. The values of the last two are those of mapper.Scope.
 const (
-	ScopeTask   Scope = "task"   // the request
+	ScopeTask   Scope = "task"   // the task's request
 	ScopeEngine Scope = "engine" // the container engine, or what it needs of the machine
 	ScopeGPU    Scope = "gpu"    // a GPU, its device nodes or the driver
 )
@@ -21,19 +21,20 @@ type StartFault struct {
 	Scope Scope
 	// Code names the row of the table, "unknown" where none matched.
 	Code string
-	// Cause and Remedy are a short sentence each: what it is and what mends it.
+	// Cause and Remedy are a short sentence each: the problem and its fix.
 	Cause, Remedy string
-	// Device is the GPU that the engine named: a UUID, or a device node; empty:
-	// none.
+	// Device is the GPU that the engine named: a UUID or a device node; empty: it
+	// named none.
 	Device string
 	// Text is the engine's own message.
 	Text string
 }
 
+// Error returns the engine's message.
 func (f *StartFault) Error() string { return f.Text }
 
-// ReadStartFault looks an engine's message up in the table; nil: no row
-// matches, and nothing can be said of it.
+// ReadStartFault looks up an engine's message in the table; nil: no row matches,
+// so the cause is unknown.
 func ReadStartFault(msg string) *StartFault {
 	for i := range startRules {
 		r := &startRules[i]
@@ -51,9 +52,9 @@ func ReadStartFault(msg string) *StartFault {
 	return nil
 }
 
-// StartFaultOf is why a start failed, from the error of a driver's Create or
-// Start. Where nothing is known of it the engine is taken for the cause: the
-// texts that blame a request are known better.
+// StartFaultOf tells why a start failed, from the error of a driver's Create or
+// Start. If the cause is unknown, the engine is blamed: the table is more
+// complete for faults of a request.
 func StartFaultOf(err error) *StartFault {
 	if f, ok := errors.AsType[*StartFault](err); ok {
 		return f
@@ -68,7 +69,7 @@ func StartFaultOf(err error) *StartFault {
 	return &StartFault{Scope: ScopeEngine, Code: "unknown", Cause: line(msg), Remedy: "look at the engine's log", Text: msg}
 }
 
-// gpuDevice is a GPU as messages name it.
+// gpuDevice matches a GPU as messages name it.
 var gpuDevice = regexp.MustCompile(`(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|/dev/nvidia[0-9]+`)
 
 // startRule is a row of the table of failed starts.
@@ -81,24 +82,28 @@ type startRule struct {
 
 const restartEngine = "restart the engine: systemctl restart docker (or containerd)"
 
-// startRules are tried in order. Texts of Docker 20.10 to 29, containerd 1.6 to
-// 2, runc 1.0 to 1.3, NVIDIA's container toolkit 1.5 to 1.18 and the CDI
-// library; a sample of each is in testdata/starts.txt. Rows for a task come
-// first where a wider row of the machine's would take its text.
+// startRules are tried in order. The texts are those of Docker 20.10 to 29,
+// containerd 1.6 to 2, runc 1.0 to 1.3, NVIDIA's container toolkit 1.5 to 1.18
+// and the CDI library; testdata/starts.txt has a sample of each. A row for a task
+// comes first if a wider row for the machine would match its text too.
 var startRules = []startRule{
 	{ScopeTask, "image-needs-driver", re(`requirement error: `),
 		"the image needs a newer NVIDIA driver or CUDA than this machine has", "use an older image, or set NVIDIA_DISABLE_REQUIRE=1"},
 	{ScopeTask, "image-has-driver", re(`nvidia-container-cli: mount error: file creation failed: .*file exists`),
 		"the image has files of the NVIDIA driver in it", "build the image without them"},
+	{ScopeTask, "port-taken", re(`port is already allocated|listen (tcp|udp)\d? ?\S*: bind: address already in use|port \d+/(tcp|udp) of this machine is taken`),
+		"another program has a port of this machine that the task asks for", "leave the machine's port out, for any that is free: -p 8888"},
+	{ScopeTask, "limit-refused", re(`error setting rlimit`),
+		"the engine may not set a limit of its processes so high", "ask for less with --ulimit"},
 
 	{ScopeEngine, "disk-full", re(`no space left on device|disk quota exceeded`),
-		"the engine's disk is full", "make room there: docker system df shows what takes it"},
+		"the engine's disk is full", "make room there: docker system df shows what uses it"},
 	{ScopeEngine, "machine-full", re(`fork/exec [^:]*: (resource temporarily unavailable|cannot allocate memory)|too many open files|newosproc|pthread_create failed`),
 		"the machine is out of memory, processes or files", "see what takes them; raise the engine's limits (LimitNOFILE, TasksMax)"},
 	{ScopeEngine, "bridge-gone", re(`could not find bridge|failed to add the host .* pair interfaces|adding interface \S+ to bridge \S+ failed|no such network interface`),
 		"the network bridge of the containers is gone", restartEngine + ", which makes it again"},
 	{ScopeEngine, "network-gone", re(`network \S+ not found|network \S+: .*no such file`),
-		"the network that containers are to be in is not there", "make it (docker network create), or change docker-network"},
+		"the network that containers are to be in is not there", "make it (docker network create), or change the setting network"},
 	{ScopeEngine, "addresses", re(`no available (IPv4 )?addresses? on this network|no IP addresses available in range|non-overlapping IPv4 address pool`),
 		"the containers' network has no address left", "remove containers that are not needed, or give the network a wider range"},
 	{ScopeEngine, "network", re(`failed to create endpoint|driver failed programming external connectivity|failed to set up container networking|CNI: |plugin type="|iptables failed|iptables: No chain`),
@@ -137,9 +142,8 @@ var startRules = []startRule{
 		"AppArmor, seccomp or SELinux keep containers from starting", "systemctl restart apparmor, then " + restartEngine},
 }
 
-// MachineFault reports whether an engine's message about a container that
-// could not be made or started speaks of this machine's set-up, which no
-// change to the task mends.
+// MachineFault reports whether an engine's message about a failed creation or
+// start blames this machine's set-up. No change to the task fixes that.
 func MachineFault(msg string) bool {
 	f := ReadStartFault(msg)
 	return f != nil && f.Scope != ScopeTask

@@ -33,8 +33,8 @@ func startSamples(t *testing.T) []startSample {
 	return all
 }
 
-// TestStartFaults: what engines say when a start fails is laid at the right
-// door (R4, R6).
+// TestStartFaults: each message of an engine about a failed start is blamed on
+// the right part (R4, R6).
 func TestStartFaults(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range startSamples(t) {
@@ -71,8 +71,8 @@ func TestStartFaults(t *testing.T) {
 	}
 }
 
-// TestStartFaultOf: what no row knows is the engine's, unless the driver says
-// that the request cannot be met.
+// TestStartFaultOf: a message that matches no row is blamed on the engine, unless
+// the driver says that the request is invalid.
 func TestStartFaultOf(t *testing.T) {
 	for _, tc := range []struct {
 		err   error

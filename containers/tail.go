@@ -2,30 +2,29 @@ package containers
 
 import "bytes"
 
-// Bounds of a [Tail].
+// Limits of a [Tail], in lines and bytes.
 const (
 	TailLines = 400
 	TailBytes = 128 << 10
-	// tailLine is how much of one line is kept: its beginning.
+	// tailLine is how many bytes of one line are kept, from its beginning.
 	tailLine = 4 << 10
 )
 
-// Tail keeps the last lines of a container's output, of both streams in the
-// order they were completed, for [Classify]. It holds at most [TailLines]
-// lines of together [TailBytes]. The zero value is empty. It is not safe for
-// concurrent use; [Tail.Add] has the signature of a [LogSink] but for the
-// time.
+// Tail keeps the last lines of a container's output for [Classify], of both
+// streams, in the order in which they ended. It keeps at most [TailLines] lines
+// and [TailBytes] bytes. The zero value is empty. It is not safe for concurrent
+// use. [Tail.Add] has the signature of a [LogSink] without the time.
 type Tail struct {
 	ring  [TailLines]string
 	first int // index of the oldest line
 	count int
 	bytes int
-	open  [2][]byte // by stream: the beginning of a line that has not ended
+	open  [2][]byte // by stream: the beginning of an unfinished line
 }
 
-// Add takes a line, or a piece of one if partial is set or was for the piece
-// before. Of a line that was overwritten by carriage returns, as progress
-// bars are, it keeps what would be seen on a screen.
+// Add takes a line or a piece of one; partial is set for all pieces but the last.
+// If a line was overwritten by carriage returns, like a progress bar, Tail keeps
+// the text that a screen would show.
 func (t *Tail) Add(stream Stream, line []byte, partial bool) {
 	open := &t.open[0]
 	if stream == Stderr {
@@ -62,8 +61,7 @@ func (t *Tail) push(line string) {
 	t.bytes += len(line)
 }
 
-// Lines returns a copy of the lines, oldest first. Lines that have not ended
-// come last.
+// Lines returns a copy of the lines, oldest first. Unfinished lines come last.
 func (t *Tail) Lines() []string {
 	out := make([]string, 0, t.count+2)
 	for i := range t.count {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// tailReader understands the end of a program's output as far as needed to
-// tell what ended it from what it lived through.
+// tailReader reads the end of a program's output. It tells the failure that ended
+// the program from failures that the program survived.
 type tailReader struct {
 	facts Facts
 	items []item
@@ -16,16 +16,16 @@ type tailReader struct {
 type item struct {
 	text   string
 	kind   kind
-	aside  bool // raised where it does not end the program: in a destructor, a thread
-	chain  int  // the exception during whose handling this one was raised, or -1
-	follow int  // lines of ordinary output from here on
+	aside  bool // an exception that does not end the program: in a destructor or a thread
+	chain  int  // index of the exception that was being handled when this one was raised, or -1
+	follow int  // lines of ordinary output after this one
 }
 
 type kind uint8
 
 const (
 	output kind = iota // anything
-	frame              // inside a traceback: source code, so what it says did not happen
+	frame              // inside a traceback: source code, not an event
 	raised             // the last line of a traceback: the exception
 )
 
@@ -33,26 +33,29 @@ const (
 type cause struct {
 	text    string
 	rule    *rule  // nil: an exception that no rule knows
-	context string // the line and some that follow
+	context string // the line and some after it
 }
 
-// maxAfter is how many lines of ordinary output may follow the cause: more,
-// and the program has evidently gone on.
+// maxAfter is how many lines of ordinary output may follow the cause. After more
+// lines the program has evidently gone on.
 const maxAfter = 30
 
-// cause finds the first line that a rule matches, among those that belong to
-// the end:
+// cause finds the first line that a rule matches, among the lines that belong to
+// the end. These are not searched:
 //
-//   - not in a traceback's source lines, only in its last one, or outside;
-//   - not before an exception of another kind that the program raised later:
-//     it got over the first one. Exceptions that are typical consequences, in
-//     other processes of the same task, do not count as such, nor do those
+//   - source lines in a traceback; its last line is searched;
+//   - lines before an exception of another kind that the program raised later:
+//     it survived the earlier failure. Not counted as such: exceptions that are
+//     typical consequences in other processes of the task, and exceptions
 //     raised while the first one was handled;
-//   - not if a good deal of ordinary output follows;
-//   - outside of tracebacks, not if the line gives advice or says that the
-//     program goes on.
+//   - lines that more than maxAfter lines of ordinary output follow;
+//   - outside of tracebacks, lines that give advice or say that the program
+//     goes on.
+//
+// If none matches, the cause is the program's own last exception, if there is
+// one.
 func (r *tailReader) cause() (cause, bool) {
-	from, last := 0, -1 // last: the program's own last exception
+	from, last := 0, -1 // last is the index of the program's own last exception, or -1
 	for i, it := range r.items {
 		if it.kind != raised || it.aside {
 			continue
@@ -98,8 +101,8 @@ var (
 	}()
 )
 
-// chainMatches reports whether an exception was raised while one that a rule
-// knows was handled.
+// chainMatches reports whether an exception was raised while another one was
+// handled that a rule matches.
 func (r *tailReader) chainMatches(i int) bool {
 	for i = r.items[i].chain; i >= 0; i = r.items[i].chain {
 		if match, _ := ruleFor(r.items[i].text, true, r.facts); match != nil {
@@ -109,8 +112,8 @@ func (r *tailReader) chainMatches(i int) bool {
 	return false
 }
 
-// context joins a line with the ones after it that may belong to it: messages
-// are wrapped, and TensorFlow's go on for several lines.
+// context joins a line with some lines after it: messages are wrapped, and
+// TensorFlow's take several lines.
 func (r *tailReader) context(i int) string {
 	var b strings.Builder
 	for j, it := range r.items[i:min(i+12, len(r.items))] {
@@ -124,29 +127,29 @@ func (r *tailReader) context(i int) string {
 }
 
 // lane is the state of one process's output. Launchers mark the lines of each
-// process, and print them interleaved.
+// process and print them interleaved.
 type lane struct {
-	inside   bool // a traceback
-	strays   int  // lines inside that are no part of it
+	inside   bool // in a traceback
+	strays   int  // lines in the traceback that do not belong to it
 	aside    bool
-	chained  bool // the next traceback's exception came of the last one
-	previous int  // the last exception, or -1
+	chained  bool // the next exception follows from the last one
+	previous int  // index of the last exception, or -1
 }
 
 var (
 	ansi   = re(`\x1b\[[0-9;?]*[a-zA-Z]`)
 	marked = re(`^(\[(rank)?\d+\]:|\(\w+ pid=\d+(, ip=[\d.]+)?\)|\d+:|\[\d+,\d+\]<std(err|out)>:?) ?`)
-	// exception: a dotted name, then a colon or nothing.
+	// exception matches a dotted name, then a colon or the line's end.
 	exception = re(`^([A-Za-z_]\w*\.)*[A-Z_]\w*(\([\w., ]*\))?(:|$)|^\w+(\.\w+)*\.(error|timeout)(:|$)`)
-	// level: a log line that looks like an exception's.
+	// level matches a log line that looks like an exception.
 	level   = re(`^(INFO|WARNING|WARN|DEBUG|ERROR|CRITICAL|FATAL|NOTE|Epoch|Step|Loss)\b`)
 	asideRe = re(`^(Exception ignored in|Exception in thread|Error in (atexit|sys\.))`)
 	chainRe = re(`^(During handling of the above exception|The above exception was the direct cause)`)
 	chatter = re(noisePattern)
 )
 
-// noisePattern matches what frameworks and launchers print around a failure:
-// it does not show that the program went on.
+// noisePattern matches lines that frameworks and launchers print around a
+// failure. They do not show that the program went on.
 const noisePattern = `^(\[?[WEIF]\d{4} |\[[WEIF]\d* |\[[WEIF] |frame #|[|+=\-*│╭╰┃]|wandb: |srun: |slurmstepd: |\[?HAMI-core|` +
 	`Exception (raised|ignored|in) |terminate called|Fatal Python error|Aborted|Segmentation fault|Killed|Bus error|` +
 	`CUDA kernel errors|For debugging consider|Compile with|Device-side|Hint:|Root Cause|Failures:|Error executing job|` +
@@ -206,8 +209,8 @@ func (l *lane) item(text string, i int) item {
 	return it
 }
 
-// indented reports whether a line begins with white space, or with the frame
-// that some libraries draw around a traceback.
+// indented reports whether a line begins with white space or with the frame that
+// some libraries draw around a traceback.
 func indented(text string) bool {
 	c, _ := utf8.DecodeRuneInString(text)
 	return strings.ContainsRune(" \t│╭╰┃|", c)

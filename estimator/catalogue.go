@@ -15,8 +15,8 @@ import (
 
 // Entry is one measured workload.
 type Entry struct {
-	// Name of the workload and other names for it. Names with an @ (another
-	// campaign's figure for the same workload) are taken but never suggested.
+	// Name of the workload, and other names for it. A name with an @ (the figure
+	// of another campaign for the same workload) is accepted but never suggested.
 	Name    string
 	Aliases []string
 	Model   string
@@ -25,16 +25,16 @@ type Entry struct {
 	GPUs    int
 	// Memory is the measured peak per GPU; an entry with 0 is left out.
 	Memory units.Bytes
-	// Loads are what it does to each of its GPUs alone, RunTime how long it
-	// takes; empty and 0: not measured.
+	// Loads are its loads on each of its GPUs while alone, RunTime its run time
+	// alone; empty and 0: not measured.
 	Loads   []interference.Load
 	RunTime time.Duration
 }
 
-// What is booked above a measured peak. A second run of the same jobs (the
-// solo profiles in configs/workloads) peaked below this bound for all but
-// three of some fifty; those three are what recovery is for. Small jobs vary
-// by the allocator's granularity rather than in proportion.
+// Memory booked above a measured peak. It comes from a second run of the same
+// jobs (the solo profiles in configs/workloads). All but three of some fifty
+// peaked below this bound; recovery deals with those three. Small jobs vary by
+// the allocator's granularity rather than in proportion.
 const (
 	marginFactor = 1.02
 	marginLeast  = 64 * units.MiB
@@ -53,21 +53,22 @@ func NewCatalogue(entries []Entry) *Catalogue {
 			c.entries = append(c.entries, e)
 		}
 	}
-	// Ascending batch, so that the first that is large enough is the nearest;
-	// the rest makes the order of equal batches independent of the input's.
+	// Ascending by batch, so that the first one that is large enough is the
+	// nearest. The other keys make the order independent of the input's.
 	slices.SortStableFunc(c.entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(b.Memory, a.Memory), cmp.Compare(a.Name, b.Name))
 	})
 	return c
 }
 
-// UnknownModelError says that a name is in no catalogue.
+// UnknownModelError: a name is in no catalogue.
 type UnknownModelError struct {
 	Name string
-	// Nearest are the names it may be a misspelling of, the likeliest first.
+	// Nearest are similar known names, the likeliest first.
 	Nearest []string
 }
 
+// Error returns one line with the suggestions.
 func (e *UnknownModelError) Error() string {
 	switch len(e.Nearest) {
 	case 0:
@@ -78,9 +79,9 @@ func (e *UnknownModelError) Error() string {
 	return fmt.Sprintf("unknown est-model %q; nearest are %s", e.Name, strings.Join(e.Nearest, ", "))
 }
 
-// Estimate answers q. A declared figure wins, then a name of the catalogue; a
-// task about which nothing is known gets whole GPUs. The only error is an
-// [UnknownModelError].
+// Estimate answers q. A declared figure counts first, then a name of the
+// catalogue. A task about which nothing is known gets whole GPUs. The only error
+// is an [UnknownModelError].
 func (c *Catalogue) Estimate(q Query) (Estimate, error) {
 	if q.Declared > 0 {
 		return Estimate{
@@ -89,12 +90,12 @@ func (c *Catalogue) Estimate(q Query) (Estimate, error) {
 		}, nil
 	}
 	if q.Model == "" {
-		return wholeGPU("nothing is known about its memory, so it gets whole GPUs; --mem or --est-model lets it share"), nil
+		return wholeGPU("nothing is known about its memory, so it is watched before others join it; --mem or --est-model lets it share at once"), nil
 	}
 	name := fold(q.Model)
 	if e, ok := c.workload(name); ok {
 		if q.Batch == 0 || q.Batch == e.Batch || e.Model == "" {
-			return measured(e, fmt.Sprintf("workload %s", e.Name)), nil
+			return exactly(measured(e, fmt.Sprintf("workload %s", e.Name))), nil
 		}
 		name = fold(e.Model + e.Dataset) // the same job at another batch size
 	}
@@ -105,7 +106,7 @@ func (c *Catalogue) Estimate(q Query) (Estimate, error) {
 	return atBatch(onGPUs(entries, q.GPUs), q.Batch), nil
 }
 
-// Names returns everything Estimate takes as a model, sorted.
+// Names returns all names that Estimate accepts as a model, sorted.
 func (c *Catalogue) Names() []string {
 	var names []string
 	for _, e := range c.entries {
@@ -142,7 +143,8 @@ func (c *Catalogue) model(name string) (entries []Entry, ok bool) {
 	return entries, len(entries) > 0
 }
 
-// onGPUs keeps the entries measured on that many GPUs, if there are any.
+// onGPUs returns the entries that were measured on that many GPUs, or all if
+// there are none.
 func onGPUs(entries []Entry, gpus int) []Entry {
 	same := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.GPUs != gpus })
 	if len(same) > 0 {
@@ -151,7 +153,8 @@ func onGPUs(entries []Entry, gpus int) []Entry {
 	return entries
 }
 
-// atBatch picks among the entries of one model, which ascend by batch size.
+// atBatch estimates from the entries of one model, which are sorted by batch
+// size.
 func atBatch(entries []Entry, batch int) Estimate {
 	model := entries[0].Model
 	if batch <= 0 {
@@ -160,13 +163,13 @@ func atBatch(entries []Entry, batch int) Estimate {
 	}
 	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Batch >= batch })
 	if i < 0 {
-		return wholeGPU(fmt.Sprintf("%s was measured up to batch size %d only, so batch size %d gets whole GPUs; --mem lets it share",
+		return large(fmt.Sprintf("%s was measured up to batch size %d only, so batch size %d gets whole GPUs; --mem lets it share",
 			model, entries[len(entries)-1].Batch, batch))
 	}
 	at := entries[i].Batch
 	e := largest(slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Batch != at }))
 	if at == batch {
-		return measured(e, fmt.Sprintf("%s at batch size %d (%s)", model, batch, e.Name))
+		return exactly(measured(e, fmt.Sprintf("%s at batch size %d (%s)", model, batch, e.Name)))
 	}
 	return measured(e, fmt.Sprintf("%s at batch size %d, the next measured above %d (%s)", model, at, batch, e.Name))
 }
@@ -188,11 +191,22 @@ func measured(e Entry, what string) Estimate {
 	}
 }
 
+func exactly(e Estimate) Estimate {
+	e.Exact = true
+	return e
+}
+
 func wholeGPU(detail string) Estimate {
 	return Estimate{WholeGPU: true, Method: WholeGPUs, Detail: detail}
 }
 
-// fold makes BERT-base, bert_base and bert base the same name.
+func large(detail string) Estimate {
+	e := wholeGPU(detail)
+	e.Large = true
+	return e
+}
+
+// fold makes BERT-base, bert_base and bert base the same text.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
@@ -203,13 +217,13 @@ func fold(name string) string {
 	}, strings.ToLower(name))
 }
 
-// nearest returns up to four names that look or begin like name.
+// nearest returns up to four names that are similar to name or begin with it.
 func (c *Catalogue) nearest(name string) []string {
 	type candidate struct {
 		name     string
 		distance int
 	}
-	if len(name) > 64 { // no name is that long; bounds the work
+	if len(name) > 64 { // no name is that long; this bounds the work
 		return nil
 	}
 	var near []candidate
@@ -236,8 +250,8 @@ func (c *Catalogue) nearest(name string) []string {
 	return names
 }
 
-// MeasuredPeak is the measured memory per GPU of a workload by its name, or
-// of a model at that very batch size and number of GPUs.
+// MeasuredPeak is the measured memory per GPU of a workload by its name, or of a
+// model at exactly this batch size and number of GPUs; not ok: not measured.
 func (c *Catalogue) MeasuredPeak(name string, batch, gpus int) (units.Bytes, bool) {
 	folded := fold(name)
 	for _, e := range c.entries {

@@ -77,7 +77,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// The upper bound is never below the point, and 64 MiB at least above it.
+// The upper bound is at least 64 MiB above the point.
 func TestMargin(t *testing.T) {
 	c := NewCatalogue([]Entry{{Name: "tiny", Memory: 1}, {Name: "huge", Memory: 80 * units.GiB}})
 	for _, name := range []string{"tiny", "huge"} {
@@ -109,7 +109,7 @@ func TestUnknownModel(t *testing.T) {
 	}
 }
 
-// The order in which entries are given is not seen in any answer.
+// The order of the entries does not change any answer.
 func TestOrderDoesNotMatter(t *testing.T) {
 	back := slices.Clone(shelf)
 	slices.Reverse(back)

@@ -9,18 +9,18 @@ import (
 	"carma/mapper"
 )
 
-// Sources of an expectation.
+// Origins of an expectation.
 const (
-	FromProfile = "profile"         // of this workload, or of this model at this batch size
-	FromNearest = "nearest profile" // of the model at the nearest batch size measured
+	FromProfile = "profile"         // profile of this workload, or of this model at this batch size
+	FromNearest = "nearest profile" // profile of the model at the nearest measured batch size
 )
 
-// Expect is what a task will do to its GPUs and how long such tasks take, as
-// far as the catalogue has profiles of its model; the zero value where not.
-// The time is the median over all profiles of the model on that data set and
-// so many GPUs: how long this task trains is not known.
+// Expect returns a task's expected loads and run time, from the profiles of its
+// model; the zero value: there are none. The run time is the median over all
+// profiles of the model on that data set and that many GPUs, because it is
+// unknown how long this task trains.
 func (c *Catalogue) Expect(q Query) mapper.Expected {
-	if q.Model == "" { // as of most tasks
+	if q.Model == "" { // most tasks name no model
 		return mapper.Expected{}
 	}
 	e, ok := c.workload(fold(q.Model))
@@ -43,7 +43,7 @@ func (c *Catalogue) Expect(q Query) mapper.Expected {
 	return c.expected(e, FromNearest)
 }
 
-// distance between batch sizes, as a ratio.
+// distance is the ratio of two batch sizes, at least 1.
 func distance(a, b int) float64 {
 	return math.Abs(math.Log(float64(max(a, 1)) / float64(max(b, 1))))
 }

@@ -9,34 +9,34 @@ import (
 	"carma/mapper/units"
 )
 
-// OtherBatches is the method of an estimate that runs of the same program at
-// other batch sizes gave.
+// OtherBatches is the method of an estimate from runs of the same program at
+// other batch sizes.
 const OtherBatches = "other-batches"
 
-// Run is an earlier run of the same program at some batch size and its peak on
-// one GPU.
+// Run is an earlier run of the same program: its batch size and its peak on one
+// GPU.
 type Run struct {
 	Batch int
 	Peak  units.Bytes
 }
 
 const (
-	// grows is the part of a training's memory that is taken to grow with the
-	// batch: a doubling adds 0.76 (median of the real models of
-	// estimates.csv) or 0.58 (timm's) to what was seen.
+	// grows is the assumed part of a training's memory that grows with the batch.
+	// A doubling added 0.76 (median of the real models of estimates.csv) or 0.58
+	// (timm's) to the measured memory.
 	grows = 0.7
-	// A line through two runs is off by less than lineSpread, and
-	// lineSpreadFar more for each doubling outside them, in nineteen of twenty
-	// cases of either.
+	// A line through two runs has an error below lineSpread, plus lineSpreadFar
+	// for each doubling outside them. That holds for nineteen of twenty cases in
+	// both sets.
 	lineSpread    = 0.045
 	lineSpreadFar = 0.025
 )
 
-// FromRuns estimates a program at a batch size from its runs at others, with
-// nothing else known; not ok without any. Memory is taken to be a fixed part
-// and one in proportion to the batch: two runs tell both; after one the bound
-// is that run's peak for a smaller batch, and in proportion for a larger one.
-// far is how many doublings of the batch size it is outside of the runs.
+// FromRuns estimates a program at a batch size only from its runs at other batch
+// sizes; not ok: there are none. It assumes that memory is a fixed part plus a
+// part in proportion to the batch. Two runs give both parts. After one run the
+// bound is its peak for a smaller batch, and in proportion for a larger one. far
+// is how many doublings batch is outside of the runs' batch sizes.
 func FromRuns(batch int, runs []Run) (e Estimate, far float64, ok bool) {
 	runs = usable(runs)
 	if len(runs) == 0 || batch <= 0 {
@@ -56,15 +56,15 @@ func FromRuns(batch int, runs []Run) (e Estimate, far float64, ok bool) {
 	return e, far, true
 }
 
-// usable sorts runs by batch size, with the highest peak of each.
+// usable sorts runs by batch size and keeps the highest peak of each size.
 func usable(runs []Run) []Run {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Batch <= 0 || r.Peak <= 0 })
 	slices.SortFunc(runs, func(a, b Run) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(b.Peak, a.Peak)) })
 	return slices.CompactFunc(runs, func(a, b Run) bool { return a.Batch == b.Batch })
 }
 
-// Nearest returns the run whose batch size is the nearest by ratio, the larger
-// of two; not ok without any.
+// Nearest returns the run with the nearest batch size by ratio; of two equally
+// near ones the larger. Not ok: there are no runs.
 func Nearest(batch int, runs []Run) (r Run, ok bool) {
 	runs = usable(runs)
 	if len(runs) == 0 || batch <= 0 {
@@ -75,8 +75,8 @@ func Nearest(batch int, runs []Run) (r Run, ok bool) {
 	}), true
 }
 
-// around returns the two runs, of two or more, that a line is drawn through:
-// those on both sides of batch, else the two nearest.
+// around returns the two runs for a line: those on both sides of batch, or the
+// two nearest. There must be two or more.
 func around(batch int, runs []Run) (a, b Run) {
 	i, _ := slices.BinarySearchFunc(runs, batch, func(r Run, batch int) int { return cmp.Compare(r.Batch, batch) })
 	i = min(max(i, 1), len(runs)-1)
@@ -95,8 +95,8 @@ func fromTwo(batch float64, a, b Run) (point, upper float64) {
 	return point, point * math.Exp(lineSpread+lineSpreadFar*outside)
 }
 
-// doublings is how far apart two batch sizes are.
+// doublings is the distance of two batch sizes, in doublings.
 func doublings(a, b int) float64 { return math.Abs(math.Log2(float64(a) / float64(b))) }
 
-// bytesOf is x as bytes, without overflow.
+// bytesOf converts x to bytes, without overflow.
 func bytesOf(x float64) units.Bytes { return units.Bytes(min(max(x, 0), 1<<60)) }

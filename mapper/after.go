@@ -51,8 +51,9 @@ type ending struct {
 	group   string
 }
 
-// ready reports whether a task waits for no other task and for no instant.
-func (t *Task) ready() bool { return len(t.Waits) == 0 && t.Due == 0 }
+// ready reports whether a task waits for no other task, for no instant, and for
+// nobody to release it.
+func (t *Task) ready() bool { return len(t.Waits) == 0 && t.Due == 0 && t.Hold == nil }
 
 // hasStarted reports whether a container of a task has run.
 func (t *Task) hasStarted() bool {
@@ -176,6 +177,8 @@ func (s *State) heldBy(t *Task) (Rule, Reason) {
 	switch {
 	case t.Phase != Held && t.Phase != Estimating:
 		return "", Reason{}
+	case t.Hold != nil:
+		return RuleHold, Reason{Code: ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: s.now.Sub(t.Hold.Since)}
 	case len(t.Waits) > 0:
 		d := t.Waits[0]
 		return RuleAfter, Reason{Code: ReasonAfter, Task: d.Task, Condition: d.Condition, More: len(t.Waits) - 1}
@@ -187,8 +190,8 @@ func (s *State) heldBy(t *Task) (Rule, Reason) {
 	return "", Reason{}
 }
 
-// Ready reports whether an unfinished task waits for no other task and for no
-// delay.
+// Ready reports whether an unfinished task waits for no other task, for no delay,
+// and is not held.
 func (s *State) Ready(id TaskID) bool {
 	t := s.tasks[id]
 	return t != nil && t.ready()

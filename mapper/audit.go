@@ -36,6 +36,9 @@ func (s *State) Audit() error {
 			places[r.Task]++
 		}
 	}
+	if err := s.auditHosts(); err != nil {
+		return err
+	}
 	waiting := map[TaskID]int{}
 	for i := range s.queue.lanes {
 		for _, t := range s.queue.lanes[i].waiting() {
@@ -53,10 +56,19 @@ func (s *State) Audit() error {
 	if err := s.auditHeld(); err != nil {
 		return err
 	}
+	if err := s.auditKin(); err != nil {
+		return err
+	}
+	if most := s.ceiling(s.bookable); s.notes.most != nil && !slices.Equal(most, s.notes.most) {
+		return fmt.Errorf("%v can be booked on empty GPUs, kept as %v", most, s.notes.most)
+	}
+	if err := s.auditBacklog(); err != nil {
+		return err
+	}
 	if err := s.auditUsers(); err != nil {
 		return err
 	}
-	if h := s.kept; len(h.GPUs) > 0 && waiting[h.Task] == 0 {
+	if h := s.kept; (len(h.GPUs) > 0 || h.Host != nil) && waiting[h.Task] == 0 {
 		return fmt.Errorf("GPUs are kept free for task %d, which does not wait", h.Task)
 	}
 	return nil
@@ -101,7 +113,7 @@ func (s *State) auditTask(t *Task, places, waits int) error {
 		}
 	}
 	switch {
-	case t.ID > s.lastID || t.GPUs < 1 || t.Need != t.Need.Clamp():
+	case t.ID > s.lastID || t.GPUs < 1 != t.NoGPU || t.Need != t.Need.Clamp():
 		return fmt.Errorf("task %d wants %d GPUs and %d bytes, the last task is %d", t.ID, t.GPUs, t.Need, s.lastID)
 	case t.Phase.Finished():
 		return fmt.Errorf("task %d is finished and still here", t.ID)
@@ -121,6 +133,11 @@ func (s *State) auditTask(t *Task, places, waits int) error {
 }
 
 func (s *State) auditGrants(t *Task, grants []Grant) error {
+	if a := t.Current(); t.GPUs == 0 || a.Host != (HostShare{}) {
+		if h := s.host(a.Host.Node); h == nil || h.resident(t.ID) == nil {
+			return fmt.Errorf("task %d is not on the page of its machine %q", t.ID, a.Host.Node)
+		}
+	}
 	for i, grant := range grants {
 		g := s.byID[grant.GPU]
 		if g == nil || g.resident(t.ID) == nil || g.resident(t.ID).Grant != grant.Memory {
@@ -139,6 +156,9 @@ func (s *State) auditGrants(t *Task, grants []Grant) error {
 // AuditLaunch checks a launch that the latest step decided: with what foreign
 // processes were seen to use, the new bookings fit on every GPU of it.
 func (s *State) AuditLaunch(l Launch) error {
+	if h := s.host(l.Host.Node); h != nil && h.Known && (h.Booked > h.Memory || l.Host.CPUs > 0 && h.CPUsBooked > h.CPUs) {
+		return fmt.Errorf("machine %q: task %d launched with %s of %s and %d of %d CPUs booked", h.Node, l.Task, h.Booked, h.Memory, h.CPUsBooked, h.CPUs)
+	}
 	for _, grant := range l.Grants {
 		g := s.byID[grant.GPU]
 		if g == nil || g.resident(l.Task) == nil {
@@ -154,6 +174,74 @@ func (s *State) AuditLaunch(l Launch) error {
 			return fmt.Errorf("GPU %d: task %d launched with %s reserved, %s foreign, %s headroom on %s",
 				g.Index, l.Task, g.Reserved, g.Foreign, s.opt.Headroom, g.Capacity)
 		}
+	}
+	return nil
+}
+
+// auditKin checks that the links have each unfinished task that has a kind once.
+func (s *State) auditKin() error {
+	linked, slots := 0, 0
+	for _, t := range s.tasks {
+		newest := s.newest[t.Kind]
+		if newest == t && t.kin.newer == nil {
+			for o := t; o != nil; o = o.kin.older {
+				if linked++; o.Kind != t.Kind || s.tasks[o.ID] != o || o.kin.older != nil && o.kin.older.kin.newer != o {
+					return fmt.Errorf("task %d is not linked with those of its kind", o.ID)
+				}
+			}
+		}
+		if t.Kind == "" {
+			linked++
+		}
+		if t.Slot > 0 {
+			slots++
+		}
+	}
+	if linked != len(s.tasks) || slots != s.slots {
+		return fmt.Errorf("%d of %d tasks are linked with those of their kind, %d of %d slots counted", linked, len(s.tasks), s.slots, slots)
+	}
+	return nil
+}
+
+// auditHosts checks the pages of the machines: what is booked is what the attempts
+// say.
+func (s *State) auditHosts() error {
+	for i, h := range s.hosts {
+		if i > 0 && s.hosts[i-1].Node >= h.Node {
+			return fmt.Errorf("machine %q is not where it belongs", h.Node)
+		}
+		fresh := h.clone()
+		fresh.settle()
+		if fresh.Booked != h.Booked || fresh.CPUsBooked != h.CPUsBooked || fresh.taken != h.taken || fresh.unused != h.unused || fresh.helpers != h.helpers || fresh.helpersCPUs != h.helpersCPUs {
+			return fmt.Errorf("machine %q: %s and %d CPUs booked, kept as %s and %d", h.Node, fresh.Booked, fresh.CPUsBooked, h.Booked, h.CPUsBooked)
+		}
+		for _, r := range h.Residents {
+			t := s.tasks[r.Task]
+			if t == nil || t.Current() == nil {
+				return fmt.Errorf("machine %q: holds memory for task %d, which is not placed", h.Node, r.Task)
+			}
+			if a := t.Current(); a.Host.Node != h.Node || a.Host.Memory != r.Memory || a.Host.CPUs != r.CPUs || r.Memory != r.Memory.Clamp() || r.CPUs < 0 {
+				return fmt.Errorf("machine %q: task %d has %s and %d CPUs booked, its attempt %+v", h.Node, r.Task, r.Memory, r.CPUs, a.Host)
+			}
+		}
+	}
+	return nil
+}
+
+// auditBacklog checks that the backlog has followed the queue.
+func (s *State) auditBacklog() error {
+	kept := s.notes.backlog
+	if !kept.valid {
+		return nil
+	}
+	whole := s.wholeBacklog()
+	for i := range whole.byRun {
+		if !slices.Equal(kept.byRun[i], whole.byRun[i]) {
+			return fmt.Errorf("tasks of priority class %d are in another order by run time than noted", i)
+		}
+	}
+	if kept.work != whole.work || kept.odd != whole.odd {
+		return fmt.Errorf("waiting work is %d with %d odd tasks, noted as %d with %d", whole.work, whole.odd, kept.work, kept.odd)
 	}
 	return nil
 }

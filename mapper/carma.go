@@ -3,6 +3,7 @@ package mapper
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 // The constants of the weighing. docs/design.md, "Policy carma, step by step",
@@ -35,9 +36,50 @@ type refusal struct {
 
 // slowdownGate is the gate of policy carma: it rejects a GPU on which none of
 // the task's parts may go.
-func (s *State) slowdownGate(t *Task, g *GPU) Rule { return s.refusal(t, g).rule }
+func (s *State) slowdownGate(t *Task, g *GPU) (rule Rule) {
+	if s.closedTo(t, g) != 0 {
+		return RuleUnseen
+	}
+	for _, id := range s.asks(t) {
+		if rule = s.verdict(g, id); rule == "" {
+			break
+		}
+	}
+	return rule
+}
 
+// closedTo is the task that keeps a newcomer off a GPU, whatever else is there: one
+// whose activity is not known yet; for a newcomer whose activity is not known
+// either, also one of which it is not known yet how fast it goes. 0: there is none.
+func (s *State) closedTo(t *Task, g *GPU) TaskID {
+	if id := s.unseen(g); id != 0 || len(t.Expected.Loads) > 0 {
+		return id
+	}
+	return s.untold(g)
+}
+
+// untold is a task on a GPU whose activity was found there, and whose output has not
+// told yet how fast it goes, while it runs for less than tellWithin; 0: there is
+// none. With each stranger that comes before, it is less clear who slows down whom.
+func (s *State) untold(g *GPU) TaskID {
+	for i := range g.Residents {
+		r := &g.Residents[i]
+		if t := s.tasks[r.Task]; r.Doubt > 0 && t.Pace.Rate == 0 && s.now < t.Current().Started.Add(tellWithin) {
+			return t.ID
+		}
+	}
+	return 0
+}
+
+// tellWithin is how long after its start the output of a task is expected to tell
+// how fast it goes.
+const tellWithin = 3 * time.Minute
+
+// refusal is what slowdownGate says, with its figures.
 func (s *State) refusal(t *Task, g *GPU) (no refusal) {
+	if id := s.closedTo(t, g); id != 0 {
+		return refusal{rule: RuleUnseen, task: id}
+	}
 	for _, id := range s.asks(t) {
 		if _, no = s.weigh(g, id); no.rule == "" {
 			break
@@ -101,37 +143,88 @@ func (s *State) weigh(g *GPU, id int) (float64, refusal) {
 	return a.added, a.no
 }
 
-// beside weighs a newcomer beside the tasks of a GPU. Their outlook is known.
-func (s *State) beside(there []part, n *newcomer) (added, finish float64, no refusal) {
-	with := append(append(s.step.with[:0], there...), part{sm: n.load.SMACT, demand: n.demand, left: n.left, elsewhere: 1, basis: n.basis})
-	outlook(with)
-	late := pessimistic(s.step.late[:0], with)
-	s.step.with, s.step.late = with, late
-	outlook(late)
-	most := s.slowdownCap()
+// beside weighs a newcomer beside the tasks of a GPU. Their outlook is known. If
+// only the verdict is wanted, the answer may be a rough one.
+func (s *State) beside(g *GPU, there []part, n *newcomer, verdict bool) (a answer) {
+	on := s.ground(g)
+	with := append(append(s.step.with[:0], there...), part{sm: n.load.SMACT, demand: n.demand, worstDemand: n.worst, left: n.left, elsewhere: 1, basis: n.basis})
+	s.step.with = with
+	most := s.predictedCap()
+	if verdict && !on.outlook(with, s.bounds(there, with, most-capMargin, false)) {
+		return answer{rough: true, no: refusal{rule: RuleSlowdown}}
+	}
+	if !verdict {
+		on.outlook(with, nil)
+	}
 	first := math.Inf(1)
 	for i := range with {
 		before := 0.0
 		if i < len(there) {
 			before = there[i].worst() + slowAlready
 			first = min(first, there[i].finish)
-			added -= there[i].finish
+			a.added -= there[i].finish
 		}
-		added += with[i].finish
-		expected, worst := with[i].slowdown(), late[i].worst()
-		switch {
-		case no.rule != "":
-		case worst > max(most, before):
-			no = refusal{RuleSlowdown, worst, most, with[i].task}
-		case expected > max(most-capMargin, before):
-			no = refusal{RuleSlowdown, expected, most - capMargin, with[i].task}
+		a.added += with[i].finish
+		if expected := with[i].slowdown(); a.no.rule == "" && expected > max(most-capMargin, before) {
+			a.no = refusal{RuleSlowdown, expected, most - capMargin, with[i].task}
 		}
 	}
-	if no.rule == "" && first+n.left < waitFactor*added {
-		no = refusal{rule: RuleWait}
+	a.finish = with[len(there)].finish
+	if a.no.rule == "" {
+		a.no, a.rough = s.worstBeside(on, there, with, most, verdict)
 	}
-	return added, with[len(there)].finish, no
+	if a.no.rule == "" && first+n.left < waitFactor*a.added {
+		a.no = refusal{rule: RuleWait}
+	}
+	return a
 }
+
+// worstBeside checks the likely worst case of a placement.
+func (s *State) worstBeside(on ground, there, with []part, most float64, verdict bool) (no refusal, rough bool) {
+	late := pessimistic(s.step.late[:0], with)
+	s.step.late = late
+	if verdict && !on.outlook(late, s.bounds(there, late, most, true)) {
+		return refusal{rule: RuleSlowdown}, true
+	}
+	if !verdict {
+		on.outlook(late, nil)
+	}
+	for i := range late {
+		before := 0.0
+		if i < len(there) {
+			before = there[i].worst() + slowAlready
+		}
+		if worst := late[i].worst(); worst > max(most, before) {
+			return refusal{RuleSlowdown, worst, most, with[i].task}, false
+		}
+	}
+	return refusal{}, false
+}
+
+// bounds are what the tasks there and a newcomer may come to, where their
+// slowdown may be at most this.
+func (s *State) bounds(there, with []part, most float64, worst bool) []bound {
+	all := s.step.bounds[:0]
+	for i := range with {
+		b := most
+		if i < len(there) {
+			b = max(most, there[i].worst()+slowAlready)
+		}
+		all = append(all, with[i].within(b, worst))
+	}
+	s.step.bounds = all
+	return all
+}
+
+// predictedCap is the most that a slowdown may be predicted to be, so that the cap
+// is kept in the likely worst case: the further predictions have been off here,
+// the lower.
+func (s *State) predictedCap() float64 {
+	return 1 + (s.slowdownCap()-1)*s.pairs.proven()
+}
+
+// likelyWorst is the likely worst case, in standard deviations.
+const likelyWorst = 3
 
 func (s *State) slowdownCap() float64 {
 	if s.opt.SlowdownCap > 0 {

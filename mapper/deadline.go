@@ -16,10 +16,22 @@ type deadline struct {
 	// again (a warm-up or a back-off ends).
 	Task    TaskID `json:"task,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
+	// Idle: the attempt does nothing, and is looked at again.
+	Idle bool `json:"idle,omitempty"`
 }
 
 func compareDeadlines(a, b deadline) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), compareBools(a.Idle, b.Idle))
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // deadlines is a heap by instant, then task, then attempt.
@@ -53,15 +65,16 @@ func (s *State) at(t units.Instant, d deadline) {
 // but one of several looks at the queues at one instant: with long limits and
 // short tasks they would pile up.
 func (s *State) forgetDeadlines() {
-	s.deadlines = slices.DeleteFunc(s.deadlines, func(d deadline) bool { return d.Task != 0 && !s.limits(d) && !s.delays(d) })
+	s.deadlines = slices.DeleteFunc(s.deadlines, func(d deadline) bool { return d.Task != 0 && !s.limits(d) && !s.delays(d) && !s.idles(d) })
 	slices.SortFunc(s.deadlines, compareDeadlines) // a sorted heap is one
 	s.deadlines = slices.Compact(s.deadlines)
 }
 
-// limits reports whether a deadline is the time limit of a running attempt.
+// limits reports whether a deadline is the time limit of a running attempt, which
+// may have been changed since.
 func (s *State) limits(d deadline) bool {
 	t := s.tasks[d.Task]
-	return t != nil && t.Phase == Running && t.Last().N == d.Attempt
+	return t != nil && !d.Idle && t.Phase == Running && t.Last().N == d.Attempt && t.TimeLimit > 0 && d.At >= t.Last().Started.Add(t.TimeLimit)
 }
 
 // delays reports whether a deadline is the end of a task's delay.
@@ -75,8 +88,11 @@ func (s *State) expire() {
 	for len(s.deadlines) > 0 && s.deadlines[0].At <= s.now {
 		d := heap.Pop(&s.deadlines).(deadline)
 		s.dirty, s.notes.ceilings = true, [2]ceiling{} // a sick GPU may be due for a test
+		s.reopen()
 		if s.delays(d) {
 			s.due(s.tasks[d.Task])
+		} else if s.idles(d) {
+			s.judgeIdle(s.tasks[d.Task])
 		} else if s.limits(d) {
 			t := s.tasks[d.Task]
 			t.TimedOut = true

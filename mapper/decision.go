@@ -20,6 +20,8 @@ type Launch struct {
 	Grants  []Grant `json:"grants"`
 	// Alone: no other task shares these GPUs.
 	Alone bool `json:"alone,omitempty"`
+	// Host is what is booked of the machine; zero: nothing is.
+	Host HostShare `json:"host,omitzero"`
 }
 
 // Stop ends a running attempt. Its end comes back as Exited.
@@ -120,6 +122,7 @@ var decisionDecoders = map[string]func([]byte) (Decision, error){
 	"finish":  decodeDecisionAs[Finish],
 	"wake-at": decodeDecisionAs[WakeAt],
 	"overuse": decodeDecisionAs[Overuse],
+	"idle":    decodeDecisionAs[Idle],
 	"regrant": decodeDecisionAs[Regrant],
 }
 
@@ -136,7 +139,7 @@ func SameDecision(a, b Decision) bool {
 	switch a := a.(type) {
 	case Launch:
 		b, ok := b.(Launch)
-		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Alone == b.Alone && slices.Equal(a.Grants, b.Grants)
+		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Alone == b.Alone && a.Host == b.Host && slices.Equal(a.Grants, b.Grants)
 	case Stop:
 		b, ok := b.(Stop)
 		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Reason.Equal(b.Reason)

@@ -18,6 +18,7 @@ var decisions = []Decision{
 	Release{Task: 7},
 	Finish{Task: ended(func(*Task) {})},
 	WakeAt{At: 9},
+	Idle{Task: 7, Attempt: 2, Since: 5, Ends: 9},
 	Overuse{Task: 7, GPU: "a", Used: 3 * units.GiB, Grant: units.GiB, Booked: 2 * units.GiB},
 	Regrant{Task: 7, Attempt: 1, Grants: []Grant{{GPU: "a", Memory: 2 * units.GiB}}},
 }

@@ -21,7 +21,8 @@
 //  1. Use one goroutine. A State has no locks: a second caller is a data race.
 //     Other goroutines send events, or questions that the owner runs.
 //     Kept by runner/loop.go (loop), runner/inbox.go (look).
-//  2. Begin with [Configured], [GPUsFound] and [EngineChanged], and send each again
+//  2. Begin with [Configured], [GPUsFound] and [EngineChanged], and with [HostsFound]
+//     where host memory and processors are to be booked; and send each again
 //     when it changes. Validate options before: invalid ones change nothing.
 //     Without GPUs, or with the engine down, nothing is placed.
 //     Kept by runner/runner.go (greet, engineChanged), runner/reconfigure.go
@@ -36,7 +37,7 @@
 //  5. Store the decisions before you carry them out; a [WakeAt] alone can wait for
 //     the next commit. Otherwise a newer program may decide differently after a
 //     crash, and an attempt runs twice.
-//     Kept by runner/decided.go (settle, flush).
+//     Kept by runner/decided.go (flushDue, flush).
 //  6. Apply every stored event once, in the order of the journal. Carry out the
 //     decisions of a step in the order given, those of an earlier step first.
 //     Otherwise records show older states, and a Stop that comes before the Launch
@@ -47,7 +48,7 @@
 //     one [Exited]. A launch that fails is an Exited without Started. Name the
 //     attempt: reports on another attempt are ignored. A lost report leaves the
 //     memory booked for ever.
-//     Kept by runner/worker.go (execute, exited), mapper/sim/engine.go (begin).
+//     Kept by runner/worker.go (execute, exited), mapper/sim/run.go (begin).
 //  8. Keep stopping after a [Stop] until the attempt has ended. The core asks once.
 //     Otherwise the task stays in phase stopping and its memory stays booked.
 //     Kept by runner/stopping.go (stopWhenAsked).
@@ -80,4 +81,10 @@
 //  16. Change nothing that the State returns, and keep no pointer of [State.Task]
 //     over the next Step. Decisions are copies and may be kept.
 //     Kept by runner/carryout.go (with).
+//  17. Send [Paced] when the output of tasks tells how fast they go: at most once a
+//     minute for each task, as a mean over a time wholly beside the same
+//     neighbours. [State.Going] says since when they are the same (it follows
+//     GPU.ChangedAt). Name the attempt, and the unit where it changes. Otherwise
+//     predictions are not corrected, and no placement that was wrong is undone.
+//     Kept by runner/pacer.go (tellPace), mapper/sim/run.go (pace).
 package mapper

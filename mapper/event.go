@@ -63,6 +63,36 @@ type Estimated struct {
 type Sampled struct {
 	At   units.Instant `json:"at"`
 	GPUs []GPUSample   `json:"gpus"`
+	// Hosts are the machines, where their memory is booked.
+	Hosts []HostSample `json:"hosts,omitempty"`
+}
+
+// Paced brings how fast tasks go, as their output tells.
+type Paced struct {
+	At    units.Instant `json:"at"`
+	Tasks []Pace        `json:"tasks"`
+}
+
+// Pace is how fast an attempt of a task goes.
+type Pace struct {
+	Task    TaskID `json:"task"`
+	Attempt int    `json:"attempt"`
+	// Rate is work per second, in a unit of the task's own; a mean from Since to
+	// the event's instant. Error is its standard deviation, relative to Rate.
+	Rate  float64       `json:"rate"`
+	Error float64       `json:"error,omitempty"`
+	Since units.Instant `json:"since"`
+	// Unit names the unit, where it may change in the attempt.
+	Unit string `json:"unit,omitempty"`
+	// Steps: the unit is training steps.
+	Steps bool `json:"steps,omitempty"`
+	// Share is how much of the work is done, 0 to 1; 0: not known.
+	Share float64 `json:"share,omitempty"`
+	// Alone is the rate while the task was alone on its GPUs before, with its
+	// relative error; 0: not known. It is for lines that come too seldom to tell it
+	// before others join.
+	Alone      float64 `json:"alone,omitempty"`
+	AloneError float64 `json:"alone_error,omitempty"`
 }
 
 // Started says that an attempt's container is running.
@@ -84,6 +114,11 @@ type Exited struct {
 	Finished units.Instant `json:"finished,omitempty"`
 	// Peak is the highest memory seen in use on one GPU; 0 if unknown.
 	Peak units.Bytes `json:"peak,omitempty"`
+	// HostPeak is the highest host memory seen in use; 0 if unknown.
+	HostPeak units.Bytes `json:"host_peak,omitempty"`
+	// Filled: it took most of a card at its start, needed or not. So its peak does
+	// not tell what it needs.
+	Filled bool `json:"filled,omitempty"`
 	// Demand is, after a GPU OOM, what the task is known to have wanted on
 	// that GPU (in use plus refused); 0 if unknown.
 	Demand  units.Bytes `json:"demand,omitempty"`
@@ -119,6 +154,7 @@ func (e EngineChanged) when() units.Instant { return e.At }
 func (e TaskSubmitted) when() units.Instant { return e.At }
 func (e Estimated) when() units.Instant     { return e.At }
 func (e Sampled) when() units.Instant       { return e.At }
+func (e Paced) when() units.Instant         { return e.At }
 func (e Started) when() units.Instant       { return e.At }
 func (e Exited) when() units.Instant        { return e.At }
 func (e Cancel) when() units.Instant        { return e.At }
@@ -131,6 +167,7 @@ func (EngineChanged) about() TaskID   { return 0 }
 func (e TaskSubmitted) about() TaskID { return e.ID }
 func (e Estimated) about() TaskID     { return e.Task }
 func (Sampled) about() TaskID         { return 0 }
+func (Paced) about() TaskID           { return 0 }
 func (e Started) about() TaskID       { return e.Task }
 func (e Exited) about() TaskID        { return e.Task }
 func (e Cancel) about() TaskID        { return e.Task }
@@ -143,6 +180,7 @@ func (EngineChanged) kind() string { return "engine-changed" }
 func (TaskSubmitted) kind() string { return "task-submitted" }
 func (Estimated) kind() string     { return "estimated" }
 func (Sampled) kind() string       { return "sampled" }
+func (Paced) kind() string         { return "paced" }
 func (Started) kind() string       { return "started" }
 func (Exited) kind() string        { return "exited" }
 func (Cancel) kind() string        { return "cancel" }
@@ -176,19 +214,33 @@ func DecodeEvent(kind string, body []byte) (Event, error) {
 }
 
 var eventDecoders = map[string]func([]byte) (Event, error){
-	"configured":     decodeAs[Configured],
-	"gpus-found":     decodeAs[GPUsFound],
-	"engine-changed": decodeAs[EngineChanged],
-	"task-submitted": decodeAs[TaskSubmitted],
-	"estimated":      decodeAs[Estimated],
-	"sampled":        decodeAs[Sampled],
-	"started":        decodeAs[Started],
-	"exited":         decodeAs[Exited],
-	"cancel":         decodeAs[Cancel],
-	"removed":        decodeAs[Removed],
-	"taken-in":       decodeAs[TakenIn],
-	"settled":        decodeAs[Settled],
-	"woke":           decodeAs[Woke],
+	"configured":       decodeAs[Configured],
+	"gpus-found":       decodeAs[GPUsFound],
+	"hosts-found":      decodeAs[HostsFound],
+	"helpers-booked":   decodeAs[HelpersBooked],
+	"engine-changed":   decodeAs[EngineChanged],
+	"task-submitted":   decodeAs[TaskSubmitted],
+	"estimated":        decodeAs[Estimated],
+	"sampled":          decodeAs[Sampled],
+	"paced":            decodeAs[Paced],
+	"started":          decodeAs[Started],
+	"exited":           decodeAs[Exited],
+	"cancel":           decodeAs[Cancel],
+	"removed":          decodeAs[Removed],
+	"touched":          decodeAs[Touched],
+	"hold-changed":     decodeAs[HoldChanged],
+	"recalled":         decodeAs[Recalled],
+	"request-changed":  decodeAs[RequestChanged],
+	"reordered":        decodeAs[Reordered],
+	"gpus-closed":      decodeAs[GPUsClosed],
+	"gpus-reset":       decodeAs[GPUsReset],
+	"launching-paused": decodeAs[LaunchingPaused],
+	"reserved":         decodeAs[Reserved],
+	"unreserved":       decodeAs[Unreserved],
+	"pinned":           decodeAs[Pinned],
+	"taken-in":         decodeAs[TakenIn],
+	"settled":          decodeAs[Settled],
+	"woke":             decodeAs[Woke],
 }
 
 func decodeAs[E Event](body []byte) (Event, error) {

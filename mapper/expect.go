@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"math"
 	"time"
 
 	"carma/mapper/units"
@@ -49,9 +50,12 @@ const unknownRun = 30 * time.Minute
 // earlier runs, else what its model typically takes, else the mean of the
 // earlier runs of its family, else of all.
 func (s *State) runTime(t *Task) (time.Duration, basis) {
+	if t.Pace.Whole > 0 {
+		return t.Pace.Whole, known
+	}
 	r := &t.notes.run
-	if r.learned != s.notes.learned || r.learned == 0 {
-		r.learned = s.notes.learned
+	if r.learned != s.notes.timed || r.learned == 0 {
+		r.learned = s.notes.timed
 		r.time, r.basis = s.findRunTime(t)
 	}
 	return r.time, r.basis
@@ -59,95 +63,171 @@ func (s *State) runTime(t *Task) (time.Duration, basis) {
 
 // expectedRun is what runTime remembers.
 type expectedRun struct {
-	learned int // notes.learned when it was found; 0: never
+	learned int // notes.timed when it was found; 0: never
 	time    time.Duration
 	basis   basis
 }
 
 func (s *State) findRunTime(t *Task) (time.Duration, basis) {
-	if e := s.history.of(t.Kind); e.known() {
+	if e := s.runs().kinds[t.Kind]; e != nil {
 		return e.RunTime, known
 	}
 	if t.Expected.RunTime > 0 {
 		return t.Expected.RunTime, typical
 	}
-	var family, all mean
-	for _, e := range s.history {
-		if !e.known() {
-			continue
-		}
-		all.add(e.RunTime)
-		if e.Family == t.Family && t.Family != "" {
-			family.add(e.RunTime)
-		}
-	}
+	all, family := s.guesses(t)
 	switch {
-	case family.n > 0:
-		return family.of(), typical
-	case all.n > 0:
-		return all.of(), guessed
+	case family > 0:
+		return family, typical
+	case all > 0:
+		return all, guessed
 	}
 	return unknownRun, guessed
 }
 
-// mean is one of times; in seconds, as their sum may be more than a Duration
-// holds.
+// guesses are the mean run times of all known kinds and of those of the task's
+// family; 0: none is known.
+func (s *State) guesses(t *Task) (all, family time.Duration) {
+	if t.Family != "" {
+		family = s.guess[t.Family]
+	}
+	return s.guess[everyFamily], family
+}
+
+// everyFamily is the name of all families together; none has it.
+const everyFamily = ""
+
+// guessAgain follows a change of the mean run times of a family and of all. A guess
+// follows its mean in steps, so that not every end of a task changes the order of
+// the queue.
+func (s *State) guessAgain(family string) {
+	r := s.runs()
+	s.guessOf(everyFamily, r.all)
+	if family != everyFamily {
+		s.guessOf(family, r.families[family])
+	}
+}
+
+func (s *State) guessOf(family string, m mean) {
+	if m.n == 0 {
+		delete(s.guess, family)
+		return
+	}
+	guess := s.guess[family]
+	if change := m.of() - guess; guess == 0 || max(change, -change) > guess/runTimeStep {
+		if s.guess == nil {
+			s.guess = map[string]time.Duration{}
+		}
+		s.guess[family] = m.of()
+	}
+}
+
+// runTimes are the run times of the known kinds, of all together and of those of
+// each family. They follow from the history.
+type runTimes struct {
+	valid    bool
+	kinds    map[string]*experience // the known ones; no task has the kind ""
+	all      mean
+	families map[string]mean
+}
+
+func (s *State) runs() *runTimes {
+	r := &s.notes.runs
+	if !r.valid {
+		*r = runTimes{valid: true, kinds: map[string]*experience{}, families: map[string]mean{}}
+		for _, e := range s.history {
+			if e.known() {
+				r.kinds[e.Kind] = e
+				r.change(e, e.RunTime, 1)
+			}
+		}
+	}
+	return r
+}
+
+// change adds a run time of a kind n times.
+func (r *runTimes) change(e *experience, d time.Duration, n int) {
+	r.all = r.all.plus(d, n)
+	if m := r.families[e.Family].plus(d, n); m.n > 0 {
+		r.families[e.Family] = m
+	} else {
+		delete(r.families, e.Family)
+	}
+}
+
+// mean is one of times. The sum is of whole milliseconds, so that it does not
+// depend on the order in which times come and go.
 type mean struct {
-	seconds float64
-	n       int
+	milliseconds int64
+	n            int
 }
 
-func (m *mean) add(d time.Duration) { m.seconds += d.Seconds(); m.n++ }
-
-func (m *mean) of() time.Duration {
-	return time.Duration(m.seconds / float64(m.n) * float64(time.Second))
+func (m mean) plus(d time.Duration, n int) mean {
+	return mean{m.milliseconds + int64(n)*d.Milliseconds(), m.n + n}
 }
+
+// of is the mean, at least a millisecond; 0: of nothing.
+func (m mean) of() time.Duration {
+	if m.n == 0 {
+		return 0
+	}
+	return max(1, time.Duration(m.milliseconds/int64(m.n))) * time.Millisecond
+}
+
+// inSteps rounds guessed seconds to a power of leftStep times unknownRun, so that
+// tasks that take nearly as long are weighed once.
+func inSteps(seconds float64) float64 {
+	steps := math.Round(math.Log(max(1, seconds)/unknownRun.Seconds()) / math.Log(leftStep))
+	return math.Pow(leftStep, steps) * unknownRun.Seconds()
+}
+
+// leftStep is the ratio of two run times that are told apart.
+const leftStep = 1.1
 
 // watch adds the activity of a GPU to what is known about the one task there. It
 // uses the scores that were valid up to now, so call it before they change.
 func (s *State) watch(g *GPU) {
-	if len(g.Residents) != 1 || !s.settled(g) {
+	if len(g.Residents) != 1 || !s.settled(g) || g.Coarse {
 		return
 	}
 	r := &g.Residents[0]
-	r.Seen.add(g, max(r.Seen.Until, g.ChangedAt.Add(settling)), s.now)
+	r.Seen.add(g, max(r.Seen.Until, g.countsFrom()), s.now)
 }
 
-// acquaint sets the load of tasks without history. Once the tasks on a GPU have
-// been the same for a while, it subtracts the expected activity of the known
-// tasks from what the monitor sees, and shares the rest equally among the others.
+// acquaint sets the load of tasks whose activity is a guess. Once the tasks on a
+// GPU have been the same for a while, the known tasks account for a part of what
+// the monitor sees, and the others for the rest, in equal parts. That rest is
+// then what is known of them, also for a later attempt.
 func (s *State) acquaint() {
 	for _, g := range s.gpus {
-		if g.SeenAt == g.ChangedAt || !s.settled(g) || g.idle() {
+		if g.SeenAt == g.ChangedAt || !s.settled(g) || g.idle() || s.loading(g) {
 			continue
 		}
 		g.SeenAt = g.ChangedAt
-		rest := interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA}
-		if r := &g.Residents[0]; len(g.Residents) == 1 && g.SMACT > r.Load.SMACT+surprise && g.Foreign == 0 {
-			rest.Step = r.Load.Step // no sample shows the length of a step
-			r.Load = rest
-			g.forget()
+		s.compareTold(g)
+		if r := &g.Residents[0]; len(g.Residents) == 1 && !r.Unseen && !g.Coarse && g.SMACT > r.Load.SMACT+surprise && g.Foreign == 0 {
+			s.seen(g, r, interference.Load{SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Step: r.Load.Step}, seenDoubt) // no sample shows the length of a step
 			continue
 		}
-		var unknowns []*Resident
-		for i := range g.Residents {
-			r := &g.Residents[i]
-			if len(s.tasks[r.Task].Expected.Loads) == 0 {
-				unknowns = append(unknowns, r)
-				continue
-			}
-			rest.SMACT -= r.Load.SMACT * r.Speed
-			rest.SMOCC -= r.Load.SMOCC * r.Speed
-			rest.DRAMA -= r.Load.DRAMA * r.Speed
-		}
-		for _, r := range unknowns {
-			part := r.Speed * float64(len(unknowns))
-			r.Load = interference.Load{SMACT: max(unknownLeast, score(rest.SMACT/part)), SMOCC: score(rest.SMOCC / part), DRAMA: score(rest.DRAMA / part)}
-		}
-		if len(unknowns) > 0 {
-			g.forget()
+		s.unmix(g)
+		s.undo(g)
+	}
+}
+
+// SourceSeen is the source of an activity that samples of the task have shown.
+const SourceSeen = "seen"
+
+// sourceHistory is that of one that earlier runs of the kind have shown.
+const sourceHistory = "history"
+
+// unseen is a task whose activity on a GPU is not known yet; 0: there is none.
+func (s *State) unseen(g *GPU) TaskID {
+	for i := range g.Residents {
+		if g.Residents[i].Unseen {
+			return g.Residents[i].Task
 		}
 	}
+	return 0
 }
 
 // surprise: if a task that is alone shows this much more SM activity than
@@ -161,7 +241,7 @@ const unknownLeast = 0.10
 
 // settled reports whether the tasks on a GPU have been the same for so long that
 // the samples show only them.
-func (s *State) settled(g *GPU) bool { return s.now >= g.ChangedAt.Add(settling) }
+func (s *State) settled(g *GPU) bool { return s.now >= g.countsFrom() }
 
 // settling is the time from a change on a GPU until the samples count: the
 // monitor's window of 30 s, and as much for a task to begin its work.

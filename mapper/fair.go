@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
-// Weight is how much of the server a user has a right to, in proportion to
-// others; who is not named has 1.
+// Weight is how much of the server a user, or an account, has a right to, in
+// proportion to others.
 type Weight struct {
 	User   string  `json:"user"`
 	Weight float64 `json:"weight"`
 }
+
+// EveryAccount stands in FairAccounts for all accounts that are not named there.
+const EveryAccount = "*"
 
 // defaultHalfLife is after how long a GPU-second counts half.
 const defaultHalfLife = 24 * time.Hour
@@ -28,7 +31,7 @@ const fairTick = time.Minute
 
 func (o *Options) halfLife() time.Duration { return cmp.Or(o.FairHalfLife, defaultHalfLife) }
 
-func (o *Options) fair() bool { return o.Order == OrderFair }
+func (o *Options) fair() bool { return o.Order == OrderFair || o.Order == OrderFairSJF }
 
 // takesTurns returns the users that the queue is ordered by, or nil.
 func (s *State) takesTurns() *users {
@@ -40,33 +43,87 @@ func (s *State) takesTurns() *users {
 
 // weight is a user's weight.
 func (o *Options) weight(name string) float64 {
-	i, ok := slices.BinarySearchFunc(o.FairWeights, name, func(w Weight, name string) int { return cmp.Compare(w.User, name) })
-	if !ok {
-		return 1
+	if w, ok := find(o.FairWeights, name); ok {
+		return w
 	}
-	return o.FairWeights[i].Weight
+	return 1
 }
 
-// validWeights wants them sorted by user, each user once.
-func validWeights(all []Weight) error {
+// accountWeight is the weight of an account that takes turns as one; 0: its users
+// do, each by themselves.
+func (o *Options) accountWeight(account string) float64 {
+	if account == "" || len(o.FairAccounts) == 0 {
+		return 0
+	}
+	if w, ok := find(o.FairAccounts, account); ok {
+		return w
+	}
+	w, _ := find(o.FairAccounts, EveryAccount)
+	return w
+}
+
+func find(all []Weight, name string) (float64, bool) {
+	i, ok := slices.BinarySearchFunc(all, name, func(w Weight, name string) int { return cmp.Compare(w.User, name) })
+	if !ok {
+		return 0, false
+	}
+	return all[i].Weight, true
+}
+
+// own returns the options with lists of their own.
+func (o Options) own() Options {
+	o.FairWeights, o.FairAccounts, o.Quotas = slices.Clone(o.FairWeights), slices.Clone(o.FairAccounts), slices.Clone(o.Quotas)
+	return o
+}
+
+// validWeights wants them sorted by name, each name once.
+func validWeights(key, who string, all []Weight) error {
 	for i, w := range all {
 		switch {
 		case w.User == "":
-			return fmt.Errorf("fair-weights names no user; write for example ada=2")
+			return fmt.Errorf("%s names no %s; write for example ada=2", key, who)
 		case !(w.Weight >= 0.001 && w.Weight <= 1000):
-			return fmt.Errorf("fair-weights gives %s %v, which is not between 0.001 and 1000", w.User, w.Weight)
+			return fmt.Errorf("%s gives %s %v, which is not between 0.001 and 1000", key, w.User, w.Weight)
 		case i > 0 && all[i-1].User == w.User:
-			return fmt.Errorf("fair-weights names %s twice", w.User)
+			return fmt.Errorf("%s names %s twice", key, w.User)
 		case i > 0 && all[i-1].User > w.User:
-			return fmt.Errorf("fair-weights is not sorted by user")
+			return fmt.Errorf("%s is not sorted by %s", key, who)
 		}
 	}
 	return nil
 }
 
-// stand computes a user's place from past use and what their tasks have now.
-func (s *State) stand(u *user) {
-	u.Standing = (u.Use + float64(u.rate)/shareOne*fairAdvance.Seconds()) / s.opt.weight(u.Name)
+// charge is past use, and what the tasks have now for a while.
+func (u *user) charge() float64 { return u.Use + float64(u.rate)/shareOne*fairAdvance.Seconds() }
+
+// stand computes the places of all users from past use and what their tasks have
+// now. A user who has several books stands with what all of them come to, except
+// those on accounts that take turns as one.
+func (s *State) stand() {
+	tops := map[string]float64{} // of accounts that take turns as one
+	for _, u := range s.users.all {
+		if w := s.opt.accountWeight(u.Account); w > 0 {
+			tops[u.Account] += u.charge() / w
+		}
+	}
+	for from := 0; from < len(s.users.all); {
+		to, own := from, 0.0
+		for ; to < len(s.users.all) && s.users.all[to].Name == s.users.all[from].Name; to++ {
+			if u := s.users.all[to]; s.opt.accountWeight(u.Account) == 0 {
+				own += u.charge()
+			}
+		}
+		weight := s.opt.weight(s.users.all[from].Name)
+		for _, u := range s.users.all[from:to] {
+			u.Standing, u.Top = own/weight, 0
+			if top, shared := tops[u.Account]; shared {
+				u.Standing, u.Top = u.charge()/weight, top
+			} else if len(s.opt.FairAccounts) > 0 {
+				u.Top = u.Standing
+			}
+		}
+		from = to
+	}
 }
 
 // compareUsers is the order of users. Nothing is known about nil.
@@ -75,7 +132,7 @@ func compareUsers(a, b *user) int {
 		var none user
 		a, b = cmp.Or(a, &none), cmp.Or(b, &none)
 	}
-	return cmp.Or(cmp.Compare(a.Standing, b.Standing), cmp.Compare(a.First, b.First), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Top, b.Top), cmp.Compare(a.Standing, b.Standing), cmp.Compare(a.First, b.First), compareParties(a.party(), b.party()))
 }
 
 // arrange brings the use of all users up to now and the queue in the order
@@ -83,8 +140,8 @@ func compareUsers(a, b *user) int {
 func (s *State) arrange() {
 	s.users.settle(s.now, s.opt.halfLife())
 	if s.opt.fair() {
+		s.stand()
 		for _, u := range s.users.all {
-			s.stand(u)
 			u.First = 0
 		}
 		s.queue.firsts()
@@ -99,7 +156,7 @@ func (s *State) restand(t *Task, l *lane) bool {
 	if !s.opt.fair() {
 		return false
 	}
-	s.stand(s.users.of(t.User))
+	s.stand()
 	before := slices.Clone(l.lines)
 	s.queue.sort()
 	return !slices.Equal(before, l.lines)
@@ -108,7 +165,8 @@ func (s *State) restand(t *Task, l *lane) bool {
 // keepFair asks to be woken while the order may bring a task within reach.
 func (s *State) keepFair() {
 	if !s.opt.fair() || s.reach[1] == 0 || s.users.tick > s.now ||
-		!slices.ContainsFunc(s.users.all, func(u *user) bool { return u.rate > 0 }) {
+		!slices.ContainsFunc(s.users.all, func(u *user) bool { return u.rate > 0 }) ||
+		!slices.ContainsFunc(s.queue.main(), func(l lane) bool { return l.users() > 1 }) {
 		return
 	}
 	s.users.tick = s.now.Add(fairTick)
@@ -122,7 +180,7 @@ func (s *State) overtakers(t *Task) (n int, of *user) {
 		return 0, nil
 	}
 	for _, line := range s.queue.lanes[laneOf(t)].lines {
-		if line.user.Name == t.User {
+		if line.user.party() == t.party() {
 			break
 		}
 		i, _ := slices.BinarySearchFunc(line.waiting(), t, byTurn)
@@ -143,6 +201,9 @@ type Turn struct {
 	Use    float64
 	Own    string
 	OwnUse float64
+	// Account and OwnAccount are set where the use is that of an account, which
+	// takes turns as one.
+	Account, OwnAccount string
 }
 
 // fairly says who goes before a task by fair share; nil: nobody.
@@ -151,6 +212,31 @@ func (s *State) fairly(t *Task) *Turn {
 	if n == 0 {
 		return nil
 	}
-	own := s.users.of(t.User)
-	return &Turn{Later: n, User: other.Name, Use: other.Use, Own: own.Name, OwnUse: own.Use}
+	turn := &Turn{Later: n, User: other.Name, Use: s.users.has(other.Name).Use, Own: t.User, OwnUse: s.users.has(t.User).Use}
+	if s.opt.accountWeight(other.Account) > 0 {
+		turn.Account, turn.Use = other.Account, s.users.hasAccount(other.Account).Use
+	}
+	if s.opt.accountWeight(t.Account) > 0 {
+		turn.OwnAccount, turn.OwnUse = t.Account, s.users.hasAccount(t.Account).Use
+	}
+	return turn
+}
+
+// patience is how long a task that does not fit may be overtaken. In the order
+// fair-sjf a user who has nothing running is not overtaken by the tasks of users
+// who have: one of these, and not their whole queue, is what a first task waits
+// for.
+func (s *State) patience(t *Task) time.Duration {
+	if s.opt.Order != OrderFairSJF || t.Phase != Queued || s.users.has(t.User).tasks > 0 {
+		return s.opt.Ageing
+	}
+	if lane := &s.queue.lanes[laneOf(t)]; lane.users() < 2 && !s.othersRun(t) {
+		return s.opt.Ageing
+	}
+	return 0
+}
+
+// othersRun reports whether tasks of other users are placed.
+func (s *State) othersRun(t *Task) bool {
+	return slices.ContainsFunc(s.users.all, func(u *user) bool { return u.Name != t.User && u.tasks > 0 })
 }

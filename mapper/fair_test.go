@@ -125,7 +125,7 @@ func TestCharge(t *testing.T) {
 			w.wait(time.Hour)
 			w.look()
 			for name, want := range row.want {
-				if u := w.s.users.of(name); u == nil || math.Abs(u.Use-want) > 0.01 {
+				if u := w.s.users.of(party{user: name}); u == nil || math.Abs(u.Use-want) > 0.01 {
 					t.Errorf("%s has used %+v, want %v", name, u, want)
 				}
 			}
@@ -141,17 +141,17 @@ func TestDecay(t *testing.T) {
 		id := w.submit(units.GiB, func(r *Request) { r.User, r.Exclusive = "ada", true })
 		w.wait(time.Hour)
 		w.exit(id, ExitOK)
-		had := w.s.users.of("ada").Use
+		had := w.s.users.of(party{user: "ada"}).Use
 		for range looks {
 			w.wait(24 * time.Hour / time.Duration(looks))
 			w.look()
 		}
-		if got := w.s.users.of("ada").Use; math.Abs(got-had/2) > 1e-6*had {
+		if got := w.s.users.of(party{user: "ada"}).Use; math.Abs(got-had/2) > 1e-6*had {
 			t.Errorf("%v of %v GPU-seconds are left after a half-life and %d looks", got, had, looks)
 		}
 		w.wait(24 * time.Hour * 12)
 		w.look()
-		if len(w.s.users.all) != 0 || len(w.s.users.byName) != 0 {
+		if len(w.s.users.all) != 0 || len(w.s.users.byParty) != 0 {
 			t.Errorf("after twelve more: %+v", w.s.users.all)
 		}
 	}
@@ -248,8 +248,28 @@ func TestOldSnapshot(t *testing.T) {
 	if from < 0 || strings.Contains(text, "share") || s.UnmarshalJSON([]byte(text)) != nil {
 		t.Fatalf("it does not load: %s", text)
 	}
-	if u := s.users.of("ada"); u.rate != shareOne/2 || u.tasks != 1 || s.users.of("bob").waiting != 1 {
-		t.Errorf("%+v %+v", u, s.users.of("bob"))
+	if u := s.users.of(party{user: "ada"}); u.rate != shareOne/2 || u.tasks != 1 || s.users.of(party{user: "bob"}).waiting != 1 {
+		t.Errorf("%+v %+v", u, s.users.of(party{user: "bob"}))
+	}
+}
+
+// TestAccount: what a user has, and who goes first.
+func TestAccount(t *testing.T) {
+	for _, row := range []struct {
+		opt   Options
+		ahead int
+	}{{plain(), 0}, {fair(), 1}} {
+		w := newWorld(t, row.opt, 1)
+		w.submit(20*units.GiB, by("ada"))
+		w.submit(30*units.GiB, by("bob"))
+		w.submit(30*units.GiB, by("ada"))
+		a, b := w.s.Account("ada"), w.s.Account("bob")
+		if a.Tasks != 1 || a.GPUs != 1 || a.Memory != 20*units.GiB || b.Tasks != 0 || a.Ahead != row.ahead || b.Ahead != 0 {
+			t.Errorf("order %q: %+v, %+v", row.opt.Order, a, b)
+		}
+		if got := w.s.Account("eve"); got != (Account{Name: "eve", Weight: 1, Quota: Quota{Name: "eve"}}) {
+			t.Errorf("of nobody: %+v", got)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ func (s *State) Follow(ev Event, decided []Decision) {
 
 // lookAround is the part of [State.schedule] that decides nothing by itself.
 func (s *State) lookAround() {
-	if !s.dirty || s.engineDown.Code != "" || s.now < s.notBefore {
+	if !s.dirty || s.engineDown.Code != "" || s.paused != nil || s.now < s.notBefore {
 		return
 	}
 	s.acquaint()
@@ -57,6 +57,8 @@ func subject(d Decision) TaskID {
 	case Regrant:
 		return d.Task
 	case Overuse:
+		return d.Task
+	case Idle:
 		return d.Task
 	case Finish:
 		return d.Task.ID
@@ -106,9 +108,9 @@ func (c *script) hasRegrants(format int) bool { return c != nil && format >= 1 }
 // goOnRunning takes back that a task is to stop.
 func (s *State) goOnRunning(t *Task) {
 	if t.TimedOut { // the limit is looked at again
-		s.at(s.now.Add(1), deadline{Task: t.ID, Attempt: t.Last().N})
+		s.at(s.now.Add(1), deadline{Task: t.ID, Attempt: t.Last().N, Idle: t.Idle.Ends != 0 && t.Idle.Ends <= s.now})
 	}
-	t.TimedOut, t.SlotUsed, t.Overuse = false, false, false
+	t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall = false, false, false, false, nil
 }
 
 // meet gives a task that is placed nowhere, and in no queue, its fate.
@@ -118,7 +120,7 @@ func (s *State) meet(t *Task, fate Decision) {
 		s.end(t, d.Task.Phase, d.Task.Code, d.Task.Reason)
 	case Requeue:
 		t.Need, t.Alone = d.Need, d.Alone
-		t.TimedOut, t.SlotUsed, t.Overuse, t.StopReason = false, false, false, Reason{}
+		t.TimedOut, t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, false, nil, Reason{}
 		s.runAgain(t, cmp.Or(d.Phase, Recovering), d.Reason)
 	}
 }
@@ -155,6 +157,7 @@ func (s *State) withdrawFrom(t *Task) {
 		a := t.Current()
 		a.Ended = cmp.Or(a.Ended, s.now)
 		s.vacate(t)
+		s.moveOut(t, a)
 		for _, grant := range a.Grants {
 			s.takeOff(s.byID[grant.GPU], t.ID)
 		}
@@ -166,7 +169,8 @@ func (s *State) withdrawFrom(t *Task) {
 // dequeue takes a task out of its queue.
 func (s *State) dequeue(t *Task) {
 	s.queue.remove(t)
-	s.users.make(t.User).waiting--
+	s.waitsNoMore(t)
+	s.users.make(t.party()).waiting--
 	if s.kept.Task == t.ID {
 		s.kept = keptFree{}
 	}
@@ -174,15 +178,13 @@ func (s *State) dequeue(t *Task) {
 
 // forceRelease queues a task that waits for others, its delay or its group.
 func (s *State) forceRelease(t *Task) {
-	t.Waits, t.Due = nil, 0
+	t.Waits, t.Due, t.Hold = nil, 0, nil
 	if t.Phase != Held {
 		return // its estimate is to come
 	}
 	g := s.groups[t.Group]
 	if g != nil {
-		if i, ok := g.line.find(t); ok && g.line.at(i) == t {
-			g.line.remove(i)
-		}
+		g.leaveLine(t)
 	}
 	s.queueUp(t, g)
 }
@@ -194,18 +196,18 @@ func (s *State) forceLaunch(t *Task, d Launch) {
 		return // the recorded history contradicts itself; Audit will tell
 	}
 	if t.Phase == Estimating {
-		t.Phase = Held
+		t.Phase, t.Alone = Held, t.Exclusive // if it runs again; it is not estimated any more
 	}
 	if t.Phase == Held {
 		s.forceRelease(t)
 	}
 	s.dequeue(t)
-	s.users.make(t.User).waiting++ // book takes it off
+	s.users.make(t.party()).waiting++ // book takes it off
 	gpus := make([]*GPU, len(d.Grants))
 	for i, grant := range d.Grants {
 		gpus[i] = s.page(grant)
 	}
-	s.book(t, gpus, slices.Clone(d.Grants), d.Alone)
+	s.book(t, gpus, slices.Clone(d.Grants), d.Host, d.Alone)
 	t.Last().N = d.Attempt
 	for _, g := range gpus {
 		g.Bookable = max(g.Bookable, g.Reserved)
@@ -223,7 +225,7 @@ func (s *State) page(grant Grant) *GPU {
 	s.gpus, s.byID[g.ID] = append(s.gpus, g), g
 	slices.SortFunc(s.gpus, compareGPUs)
 	s.setRing(next)
-	s.notes.ceilings = [2]ceiling{}
+	s.notes.ceilings, s.notes.most = [2]ceiling{}, nil
 	return g
 }
 
@@ -233,12 +235,16 @@ func (s *State) forceStop(t *Task, d Stop) {
 		return
 	}
 	switch d.Reason.stopCode() {
-	case ReasonTimeLimit:
+	case ReasonTimeLimit, ReasonIdle:
 		t.TimedOut = true
 	case ReasonSlotUsed:
 		t.SlotUsed = true
-	case ReasonOveruse:
+	case ReasonOveruse, ReasonHostOveruse:
 		t.Overuse = true
+	case ReasonSlowing:
+		t.Moving = true
+	case ReasonRecalled, ReasonMoved:
+		t.Recall = &Recall{}
 	}
 	s.halt(t, d.Reason)
 }

@@ -1,6 +1,11 @@
 package mapper
 
-import "carma/mapper/units"
+import (
+	"slices"
+	"time"
+
+	"carma/mapper/units"
+)
 
 // Rule names the precondition that turned a GPU down.
 type Rule string
@@ -22,11 +27,12 @@ const (
 
 	RuleSharing     Rule = "sharing"     // Lucid's sharing scores sum to too much
 	RuleUtilization Rule = "utilization" // the expected GPU utilizations do
+	RuleUnseen      Rule = "unseen"      // the activity of a task there is not known yet
 	RuleSlowdown    Rule = "slowdown"    // a task would be slowed down too much
 	RuleWait        Rule = "wait"        // waiting is expected to end sooner than sharing
 )
 
-var ruleOrder = []Rule{RuleFault, RuleSick, RuleKept, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleSharing, RuleUtilization, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
+var ruleOrder = []Rule{RuleFault, RuleClosed, RulePinned, RuleSick, RuleKept, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleReserved, RuleSharing, RuleUtilization, RuleUnseen, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
 
 // Rejection is why one GPU was turned down for a task. Which fields are set
 // depends on the rule.
@@ -39,10 +45,17 @@ type Rejection struct {
 	Have units.Bytes `json:"have,omitempty"`
 	Need units.Bytes `json:"need,omitempty"`
 	Of   units.Bytes `json:"of,omitempty"`
-	// SMACT and Cap, for RuleSMACT; Slowdown and Cap, for RuleSlowdown.
+	// SMACT and Cap, for RuleSMACT; Slowdown and Cap, for RuleSlowdown. Allowed is
+	// the cap itself where Cap is lower, so that it is kept in the likely worst
+	// case.
 	SMACT    float64 `json:"smact,omitempty"`
 	Slowdown float64 `json:"slowdown,omitempty"`
 	Cap      float64 `json:"cap,omitempty"`
+	Allowed  float64 `json:"allowed,omitempty"`
+	// Learner is, for RuleMemory, a task there that has all free memory until its
+	// own is known; 0: there is none. That is Span after it has begun to train.
+	Learner TaskID        `json:"learner,omitempty"`
+	Span    time.Duration `json:"span,omitempty"`
 	// Task is the one in the way, for RuleKept, RuleAlone and RuleWarmUp, or
 	// the one that would be slowed down, for RuleSlowdown; 0: this one.
 	Task TaskID `json:"task,omitempty"`
@@ -54,6 +67,10 @@ type Rejection struct {
 	Fault   string `json:"fault,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
 	Missing bool   `json:"missing,omitempty"`
+	// Closed is who drained the GPU, for RuleClosed.
+	Closed *Closure `json:"closed,omitempty"`
+	// Reserved is for whom it is reserved, for RuleReserved.
+	Reserved *Reservation `json:"reserved,omitempty"`
 }
 
 // reject checks the preconditions of placing t on g and returns the first
@@ -61,15 +78,19 @@ type Rejection struct {
 func (s *State) reject(t *Task, g *GPU) Rule {
 	alone := s.alone(t)
 	switch {
-	case g.Missing || g.Fault != "":
+	case g.Missing || g.Wrong() != "":
 		return RuleFault
+	case g.Closed != nil:
+		return RuleClosed
+	case !t.mayGoTo(g.ID):
+		return RulePinned
 	case g.Sick.shut(s.now):
 		return RuleSick
 	case s.keptFrom(t, g):
 		return RuleKept
 	case g.alone():
 		return RuleAlone
-	case alone && !g.idle():
+	case (alone || g.Sharing == SharingAlone) && !g.idle():
 		return RuleIdle
 	case alone && g.Foreign > s.opt.Headroom:
 		return RuleForeign
@@ -77,6 +98,8 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 		return RuleMaxTasks
 	case s.free(g) < max(s.needOn(t, g), 1):
 		return RuleMemory
+	case len(s.reservations) > 0 && s.reservation(t, g) != nil:
+		return RuleReserved
 	}
 	if s.policy.gate != nil && !g.idle() {
 		if rule := s.policy.gate(s, t, g); rule != "" {
@@ -89,8 +112,10 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 // rejectAny checks the preconditions that do not depend on the task.
 func (s *State) rejectAny(g *GPU) Rule {
 	switch {
-	case g.Missing || g.Fault != "":
+	case g.Missing || g.Wrong() != "":
 		return RuleFault
+	case g.Closed != nil:
+		return RuleClosed
 	case g.Sick.shut(s.now):
 		return RuleSick
 	case s.free(g) < s.opt.MinFree:
@@ -106,9 +131,16 @@ func (s *State) rejectAny(g *GPU) Rule {
 // needOn is the memory that must be free on a GPU for a task to go there.
 func (s *State) needOn(t *Task, g *GPU) units.Bytes {
 	if g.idle() {
-		return t.Need
+		return t.needs(g)
 	}
-	return t.Need + s.opt.Margin
+	return t.needs(g) + s.opt.Margin
+}
+
+// needs is the memory that a task books on a GPU: its need, and at least the share that
+// it takes there by design.
+func (t *Task) needs(g *GPU) units.Bytes {
+	share := units.Bytes(min(max(t.Estimate.Share, 0), shareOne))
+	return max(t.Need, g.Capacity/shareOne*share+g.Capacity%shareOne*share/shareOne)
 }
 
 func (s *State) busy(g *GPU) bool {
@@ -127,7 +159,11 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	r := Rejection{GPU: g.ID, Index: g.Index, Rule: rule, Tasks: len(g.Residents)}
 	switch rule {
 	case RuleFault:
-		r.Fault, r.Missing = g.Fault, g.Missing
+		r.Fault, r.Missing = g.Wrong(), g.Missing
+	case RuleClosed:
+		r.Closed = g.Closed
+	case RuleReserved:
+		r.Reserved = new(*s.reservation(t, g))
 	case RuleSick:
 		r.Fault, r.Remedy = g.Sick.Fault.Cause, g.Sick.Fault.Remedy
 	case RuleKept:
@@ -138,13 +174,21 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 		r.Have = g.Foreign
 	case RuleMemory:
 		r.Have, r.Need, r.Of = g.Capacity-s.opt.Headroom-s.free(g), s.needOn(t, g), g.Capacity-s.opt.Headroom
+		if i := slices.IndexFunc(g.Residents, func(r Resident) bool { return r.Learning }); i >= 0 {
+			r.Learner, r.Span = g.Residents[i].Task, s.opt.LearnMemory
+		}
 	case RuleMinFree:
 		r.Have, r.Need = s.free(g), s.opt.MinFree
 	case RuleSMACT:
 		r.SMACT, r.Cap = g.SMACT, s.opt.SMACTCap
+	case RuleUnseen:
+		r.Task = s.closedTo(t, g)
 	case RuleSlowdown:
 		no := s.refusal(t, g)
 		r.Slowdown, r.Cap, r.Task = no.slowdown, no.most, no.task
+		if allowed := s.slowdownCap(); no.most < allowed {
+			r.Allowed = allowed
+		}
 	case RuleWarmUp:
 		for _, p := range g.Residents {
 			if p.WarmUntil > s.now {

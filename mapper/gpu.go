@@ -15,7 +15,23 @@ type GPUInfo struct {
 	Index    int         `json:"index"`          // for display and tie-breaks only
 	Model    string      `json:"model,omitempty"`
 	Capacity units.Bytes `json:"capacity"`
+	// Sharing is how tasks share it.
+	Sharing Sharing `json:"sharing,omitempty"`
+	// Boot names the machine's boot: another one has reset the GPU. Empty: not known.
+	Boot string `json:"boot,omitempty"`
 }
+
+// Sharing is how tasks share a GPU.
+type Sharing string
+
+// The ways to share. Journals of older versions have none: policy carma then
+// predicted as for MPS.
+const (
+	SharingMPS   Sharing = ""             // kernels of several tasks at once, by MPS
+	SharingUsers Sharing = "mps-user"     // the same for the tasks of one user; users take turns
+	SharingTurns Sharing = "time-slicing" // tasks take turns
+	SharingAlone Sharing = "alone"        // one task at a time
+)
 
 // GPUSample is one reading of one GPU.
 type GPUSample struct {
@@ -27,16 +43,27 @@ type GPUSample struct {
 	SMACT float64 `json:"smact"`
 	SMOCC float64 `json:"smocc"`
 	DRAMA float64 `json:"drama"`
-	// Tasks is the memory in use by each of carma's tasks there.
+	// Coarse: they are upper bounds, from the share of time in which any kernel
+	// ran. Journals of older versions do not tell.
+	Coarse bool `json:"coarse,omitempty"`
+	// Tasks is what each of carma's tasks there uses.
 	Tasks []TaskUse `json:"tasks,omitempty"`
 	// Fault is empty while the GPU is well. A faulty GPU gets no new tasks.
 	Fault string `json:"fault,omitempty"`
+	// Lasts: the fault lasts until the GPU is reset. Told: the driver says so itself.
+	Lasts bool `json:"lasts,omitempty"`
+	Told  bool `json:"told,omitempty"`
 }
 
-// TaskUse is the memory one task has in use on one GPU.
+// TaskUse is what one task uses of one GPU: memory, and the share of time in which a
+// kernel of it ran, 0 to 1, over the monitor's window. The share is known only if
+// Timed is set; journals of older versions do not tell it. It bounds the SM activity
+// that the task causes.
 type TaskUse struct {
-	Task TaskID      `json:"task"`
-	Used units.Bytes `json:"used"`
+	Task   TaskID      `json:"task"`
+	Used   units.Bytes `json:"used"`
+	Active float64     `json:"active,omitempty"`
+	Timed  bool        `json:"timed,omitempty"`
 }
 
 // GPU is the ledger's page for one GPU.
@@ -51,17 +78,26 @@ type GPU struct {
 	// Bookable is what the grants could sum to at the last booking: the
 	// capacity less the headroom of then.
 	Bookable units.Bytes `json:"bookable"`
-	// Used, Foreign and the scores are those of the last sample.
+	// Used, Foreign, the scores and Coarse are those of the last sample.
 	Used    units.Bytes `json:"used"`
 	Foreign units.Bytes `json:"foreign"`
 	SMACT   float64     `json:"smact"`
 	SMOCC   float64     `json:"smocc"`
 	DRAMA   float64     `json:"drama"`
-	Fault   string      `json:"fault,omitempty"`
+	Coarse  bool        `json:"coarse,omitempty"`
+	// Read: there was a sample since the GPUs were found.
+	Read bool `json:"read,omitempty"`
+	// ReadSince is since when samples are coarse, or are not; 0: always.
+	ReadSince units.Instant `json:"read_since,omitempty"`
+	Fault     string        `json:"fault,omitempty"`
+	// Broken is a fault that lasts until the GPU is reset; nil: there is none.
+	Broken *Broken `json:"broken,omitempty"`
 	// Sick is set while containers do not start here.
 	Sick *illness `json:"sick,omitempty"`
 	// Residents are the tasks placed here, in order of launch.
 	Residents []Resident `json:"residents,omitempty"`
+	// Closed: it is drained; nil: it is open.
+	Closed *Closure `json:"closed,omitempty"`
 	// Missing: the GPU was not found when the machine was last looked at.
 	Missing bool `json:"missing,omitempty"`
 	// ChangedAt is when a task last came, began to run, or went.
@@ -86,18 +122,41 @@ type Resident struct {
 	Alone bool        `json:"alone,omitempty"`
 	Used  units.Bytes `json:"used"` // last sample
 	Peak  units.Bytes `json:"peak"` // highest sample
+	// Active is the share of time in which its kernels ran, over the window of the
+	// last sample; only if Timed, else it is not known.
+	Active float64 `json:"active,omitempty"`
+	Timed  bool    `json:"timed,omitempty"`
 	// GrewAt is when a sample last was the highest, ShrinkAt when the grant is
 	// looked at for it; 0: it is not going to be.
 	GrewAt   units.Instant `json:"grew_at,omitempty"`
 	ShrinkAt units.Instant `json:"shrink_at,omitempty"`
 	// OverSince is since when it has used more than its grant; 0: it does not.
 	OverSince units.Instant `json:"over_since,omitempty"`
+	// QuietSince is since when the GPU has done nothing for it; 0: it does, or that
+	// is not known.
+	QuietSince units.Instant `json:"quiet_since,omitempty"`
 	// Share is the part of the GPU that its user is charged for, in millionths.
 	Share int64 `json:"share,omitempty"`
 	// Load is what the task is expected to do to this GPU, and Speed what the
 	// interference model says of it here, 1 alone.
 	Load  interference.Load `json:"load"`
 	Speed float64           `json:"speed"`
+	// Doubt is the standard deviation of the SM activity in Load. Unseen: its
+	// activity here is a guess; samples have not shown it yet.
+	Doubt  float64 `json:"doubt,omitempty"`
+	Unseen bool    `json:"unseen,omitempty"`
+	// Believed is what was thought of its SM activity before the tasks on the GPU
+	// changed at BelievedAt.
+	Believed   belief        `json:"believed,omitzero"`
+	BelievedAt units.Instant `json:"believed_at,omitempty"`
+	// Bound: Load was found in coarse samples. It is no fact about the task.
+	Bound bool `json:"bound,omitempty"`
+	// Learning: its memory is not known yet; ActiveAt is when it was first seen
+	// to be busy, 0: not yet.
+	Learning bool          `json:"learning,omitempty"`
+	ActiveAt units.Instant `json:"active_at,omitempty"`
+	// SettledAt is its peak when it seemed to be known; 0: not yet.
+	SettledAt units.Bytes `json:"settled_at,omitempty"`
 	// Seen is the activity that samples have shown while it was alone here.
 	Seen sightings `json:"seen"`
 	// WarmUntil closes the GPU to further tasks while this one warms up;

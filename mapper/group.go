@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -61,10 +62,14 @@ func (s *State) queueUp(t *Task, g *group) {
 		g.active++
 	}
 	if t.Phase == Held {
-		s.appraise(t)
+		if len(t.Attempts) == 0 { // else it has learned what it needs
+			s.appraise(t)
+		}
 		s.decide(Release{Task: t.ID})
 	}
-	s.enqueue(t, Queued)
+	back := cmp.Or(t.Back, Queued)
+	t.Back = ""
+	s.enqueue(t, back)
 }
 
 // leaveGroup takes a task that ends out of its group; was is its phase so far.
@@ -77,9 +82,7 @@ func (s *State) leaveGroup(t *Task, was Phase) {
 	if was.active() {
 		g.active--
 	}
-	if i, ok := g.line.find(t); ok && g.line.at(i) == t {
-		g.line.remove(i)
-	}
+	g.leaveLine(t)
 	if g.members == 0 {
 		delete(s.groups, t.Group)
 	}

@@ -27,12 +27,16 @@ type experience struct {
 	RunTime time.Duration `json:"run_time,omitempty"`
 	// Peak is the highest memory seen on one GPU.
 	Peak units.Bytes `json:"peak,omitempty"`
+	// HostPeak is the highest host memory seen.
+	HostPeak units.Bytes `json:"host_peak,omitempty"`
 	// Floor is the memory that a run needed at least that ran out of memory,
 	// failed or was stopped. 0: not seen.
 	Floor units.Bytes `json:"floor,omitempty"`
 	// Loads are its activity on each of its GPUs while it was alone there; empty:
 	// not seen.
 	Loads []interference.Load `json:"loads,omitempty"`
+	// Plain is what the estimator said of the last run that was a measurement of it.
+	Plain Plain `json:"plain,omitzero"`
 	// Last is when it was last learned from.
 	Last units.Instant `json:"last"`
 }
@@ -59,7 +63,7 @@ func (h history) audit() error {
 		switch {
 		case e == nil || i > 0 && h[i-1].Kind >= e.Kind:
 			return fmt.Errorf("the history is not in order")
-		case e.Runs < 0 || e.Runs > maxRuns || e.Alone < 0 || e.Peak != e.Peak.Clamp() || e.Floor != e.Floor.Clamp() || e.Batch < 0:
+		case e.Runs < 0 || e.Runs > maxRuns || e.Alone < 0 || e.Peak != e.Peak.Clamp() || e.Floor != e.Floor.Clamp() || e.HostPeak != e.HostPeak.Clamp() || e.Batch < 0 || e.Plain.Point != e.Plain.Point.Clamp():
 			return fmt.Errorf("the history of %q has %d runs of %s with %d and %d bytes at batch %d", e.Kind, e.Runs, e.Alone, e.Peak, e.Floor, e.Batch)
 		}
 	}
@@ -78,21 +82,37 @@ func (h history) of(kind string) *experience {
 	return nil
 }
 
-// about returns the experience with a task's kind, made if there is none yet.
-func (h *history) about(t *Task) *experience {
+// about returns the experience with a task's kind, made if there is none yet. If
+// one had to go for it, dropped is that.
+func (h *history) about(t *Task, by *ages) (e, dropped *experience) {
 	i, ok := h.find(t.Kind)
 	if ok {
-		return (*h)[i]
+		return (*h)[i], nil
 	}
 	if len(*h) >= maxKinds {
-		oldest := slices.MinFunc(*h, func(a, b *experience) int {
-			return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.Kind, b.Kind))
-		})
-		*h = slices.DeleteFunc(*h, func(e *experience) bool { return e == oldest })
+		dropped = by.oldest(*h)
+		at, _ := h.find(dropped.Kind)
+		*h = slices.Delete(*h, at, at+1)
 		i, _ = h.find(t.Kind)
 	}
-	e := &experience{Kind: t.Kind, Family: t.Family, Program: t.Program, Batch: t.Batch}
+	e = &experience{Kind: t.Kind, Family: t.Family, Program: t.Program, Batch: t.Batch}
 	*h = slices.Insert(*h, i, e)
+	by.add(e)
+	return e, dropped
+}
+
+// experienceWith returns the experience with a task's kind, made if there is none
+// yet.
+func (s *State) experienceWith(t *Task) *experience {
+	e, dropped := s.history.about(t, &s.notes.ages)
+	if r := &s.notes.runs; r.valid && dropped.known() {
+		delete(r.kinds, dropped.Kind)
+		r.change(dropped, dropped.RunTime, -1)
+		s.rethink(dropped.Kind)
+		for _, w := range s.waitingOf(dropped.Kind, nil) {
+			s.waits(w)
+		}
+	}
 	return e
 }
 
@@ -101,19 +121,43 @@ func (s *State) learn(t *Task, a *Attempt) {
 	if t.Kind == "" || a.Started == 0 {
 		return
 	}
-	e := s.history.about(t)
-	alone := time.Duration(t.Done * float64(time.Second))
+	e := s.experienceWith(t)
+	alone, before := time.Duration(t.Done*float64(time.Second)), *e
 	e.Alone += (alone - e.Alone) / time.Duration(e.Runs+1)
 	e.Runs = min(e.Runs+1, maxRuns)
 	e.Peak = max(e.Peak, a.Peak)
+	e.HostPeak = max(e.HostPeak, a.HostPeak)
 	e.Last = s.now
+	s.measure(e, t, a)
 	if len(t.Seen) > 0 {
 		e.Loads = t.Seen
 	}
-	if change := e.Alone - e.RunTime; e.Runs == 1 || max(change, -change) > e.RunTime/runTimeStep {
-		e.RunTime = e.Alone
-		s.relearned(t)
+	if e.Runs == 1 {
+		s.tellMemory(t)
 	}
+	if change := e.Alone - e.RunTime; e.Runs == 1 || max(change, -change) > e.RunTime/runTimeStep {
+		s.retime(t, e, before)
+	}
+}
+
+// retime follows a change of the mean run time of a kind. before is the experience
+// as it was.
+func (s *State) retime(t *Task, e *experience, before experience) {
+	e.RunTime = before.RunTime // as the sums have it
+	if !before.known() {
+		e.Runs = 0
+	}
+	r := s.runs() // the sums as they were, which are made of the history where there are none
+	all, family := s.guesses(t)
+	e.RunTime, e.Runs = e.Alone, min(before.Runs+1, maxRuns)
+	if before.known() {
+		r.change(e, before.RunTime, -1)
+	}
+	r.change(e, e.RunTime, 1)
+	r.kinds[e.Kind] = e
+	s.guessAgain(e.Family)
+	newAll, newFamily := s.guesses(t)
+	s.relearned(t, all != newAll, family != newFamily)
 }
 
 // learnFloor takes note of what an attempt that did not end well needed at
@@ -122,7 +166,7 @@ func (s *State) learnFloor(t *Task, least units.Bytes) {
 	if t.Kind == "" || least <= 0 || s.history.of(t.Kind) == nil && len(s.history) >= maxKinds {
 		return
 	}
-	e := s.history.about(t)
+	e := s.experienceWith(t)
 	e.Floor, e.Last = max(e.Floor, least.Clamp()), s.now
 }
 
@@ -152,23 +196,49 @@ func (s *State) Recalls(kind string) bool {
 	return s.opt.Learn && e != nil && e.Peak > 0
 }
 
-// relearned follows a change of what tasks like t are expected to take.
-func (s *State) relearned(t *Task) {
+// relearned follows a change of what tasks like t are expected to take. all and
+// family: so has what is guessed of tasks whose run time is not known, of those of
+// no known family or of those of t's.
+func (s *State) relearned(t *Task, all, family bool) {
+	if !all && !family {
+		s.rethink(t.Kind)
+		for _, g := range s.gpusOf(t.Kind) {
+			g.forget()
+		}
+		if s.opt.shortestFirst() {
+			s.resortKind(t.Kind)
+		}
+		return
+	}
 	s.notes.learned++
+	s.notes.timed++
+	kinds := s.runs().kinds
+	concerns := func(other *Task) bool {
+		switch {
+		case other.Kind == t.Kind:
+			return true
+		case other.Expected.RunTime > 0 || kinds[other.Kind] != nil:
+			return false
+		case other.Family == t.Family:
+			return family || all
+		}
+		return all && (other.Family == everyFamily || s.guess[other.Family] == 0)
+	}
 	for _, g := range s.gpus {
-		if slices.ContainsFunc(g.Residents, func(r Resident) bool { return s.concerns(t, s.tasks[r.Task]) }) {
+		if slices.ContainsFunc(g.Residents, func(r Resident) bool { return concerns(s.tasks[r.Task]) }) {
 			g.forget()
 		}
 	}
-	if s.opt.Order == OrderSJF {
-		s.resort(func(w *Task) bool { return s.concerns(t, w) })
+	if s.opt.shortestFirst() {
+		s.resort(concerns)
 	}
 }
 
-// concerns reports whether a run of t may change how long another task is
-// expected to run.
-func (s *State) concerns(t, other *Task) bool {
-	return other.Kind == t.Kind || other.Expected.RunTime == 0 && !s.history.of(other.Kind).known()
+// rethink drops the notes on the expected run time of the tasks of a kind.
+func (s *State) rethink(kind string) {
+	for t := s.newest[kind]; t != nil; t = t.kin.older {
+		t.notes.run, t.notes.tried.learned = expectedRun{}, 0
+	}
 }
 
 // From history a task is booked the highest peak times learnedFactor, or plus
@@ -187,7 +257,7 @@ func (s *State) recall(t *Task) {
 		return
 	}
 	if len(e.Loads) == t.GPUs {
-		t.Expected.Loads, t.Expected.Source = e.Loads, "history"
+		t.Expected.Loads, t.Expected.Source = e.Loads, sourceHistory
 	}
 	if e.Peak == 0 {
 		s.raise(t, e.Floor)
@@ -198,9 +268,10 @@ func (s *State) recall(t *Task) {
 	if t.Estimate.Method == Declared && t.Estimate.Memory >= seen.Memory {
 		return // the user may know of more to come
 	}
-	if most := s.ceiling(s.bookable).of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
-		seen = Estimate{WholeGPU: true, Method: seen.Method}
+	if most := s.mostBookable().of(max(t.GPUs, 1)); most >= 0 && seen.Memory > most {
+		seen = Estimate{WholeGPU: true, Large: true, Method: seen.Method}
 	}
+	seen.Plain, seen.Share = t.Estimate.Plain, t.Estimate.Share
 	t.Estimate = seen
 }
 
@@ -210,8 +281,10 @@ func (s *State) raise(t *Task, floor units.Bytes) {
 	if t.Estimate.WholeGPU || t.Estimate.Memory >= floor {
 		return
 	}
+	plain, share := t.Estimate.Plain, t.Estimate.Share
 	t.Estimate = Estimate{Memory: afterOOM(floor), Method: FromHistory}
-	if most := s.ceiling(s.bookable).of(max(t.GPUs, 1)); most >= 0 && t.Estimate.Memory > most {
-		t.Estimate = Estimate{WholeGPU: true, Method: FromHistory}
+	if most := s.mostBookable().of(max(t.GPUs, 1)); most >= 0 && t.Estimate.Memory > most {
+		t.Estimate = Estimate{WholeGPU: true, Large: true, Method: FromHistory}
 	}
+	t.Estimate.Plain, t.Estimate.Share = plain, share
 }

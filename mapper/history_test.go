@@ -38,7 +38,7 @@ func TestRecall(t *testing.T) {
 		{"no run yet", true, nil, "k", Estimate{Memory: 2 * units.GiB}},
 		{"not wanted", false, []units.Bytes{20 * units.GiB}, "k", Estimate{Memory: 2 * units.GiB}},
 		// What fills the machine is not refused the next time.
-		{"nearly all there is", true, []units.Bytes{gib(39.9)}, "k", Estimate{WholeGPU: true, Method: "history"}},
+		{"nearly all there is", true, []units.Bytes{gib(39.9)}, "k", Estimate{WholeGPU: true, Large: true, Method: "history"}},
 		{"just fits", true, []units.Bytes{gib(38.8)}, "k", Estimate{Memory: gib(38.8).Scale(1.03), Method: "history"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestLearnWithoutSuccess(t *testing.T) {
 		{"stopped", Exited{Class: ExitStopped, Peak: 8 * units.GiB}, units.GiB, Estimate{Memory: 11 * units.GiB, Method: "history"}},
 		{"used less", Exited{Class: ExitProgram, Peak: 8 * units.GiB}, 9 * units.GiB, Estimate{Memory: 9 * units.GiB}},
 		{"wanted more", Exited{Class: ExitGPUOOM, Peak: 2 * units.GiB, Demand: 16 * units.GiB}, units.GiB, Estimate{Memory: 21 * units.GiB, Method: "history"}},
-		{"wanted nearly all", Exited{Class: ExitGPUOOM, Demand: 35 * units.GiB}, units.GiB, Estimate{WholeGPU: true, Method: "history"}},
+		{"wanted nearly all", Exited{Class: ExitGPUOOM, Demand: 35 * units.GiB}, units.GiB, Estimate{WholeGPU: true, Large: true, Method: "history"}},
 		{"not seen", Exited{Class: ExitHostOOM}, units.GiB, Estimate{Memory: units.GiB}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

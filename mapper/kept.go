@@ -18,6 +18,8 @@ type keptFree struct {
 	// expected to be ready. Of the tasks of its priority only those that are
 	// expected to end before that may go there. 0: the task is not critical.
 	Until units.Instant `json:"until,omitempty"`
+	// Host is set where the memory of its machine is kept for it.
+	Host *keptHost `json:"host,omitempty"`
 }
 
 // keptFor returns the task a GPU is kept free for, or 0.
@@ -52,20 +54,27 @@ func (s *State) block(p *pass, t *Task) {
 			t.BlockedAt = s.now
 		}
 	}
-	if p.favoured != nil || t.BlockedAt == 0 || s.now < t.BlockedAt.Add(s.opt.Ageing) {
+	if p.favoured != nil || t.BlockedAt == 0 || s.now < t.BlockedAt.Add(s.patience(t)) {
 		return
 	}
 	p.favoured = t
 	s.keepFor(t, p.before)
+	s.keepHost(t)
 	p.fit = s.survey(p)
 }
 
 // keepFor chooses the GPUs that are kept free for a task. It does not change its
 // choice while those GPUs can serve the task.
 func (s *State) keepFor(t *Task, before keptFree) {
-	unfit := func(id GPUID) bool { g := s.byID[id]; return g == nil || s.room(g, s.alone(t)) < max(t.Need, 1) }
+	unfit := func(id GPUID) bool {
+		g := s.byID[id]
+		return g == nil || s.room(g, s.alone(t)) < max(t.needs(g), 1) || s.keptOff(t, g)
+	}
 	if before.Task == t.ID && !slices.ContainsFunc(before.GPUs, unfit) {
 		s.kept = before
+		return
+	}
+	if t.GPUs == 0 {
 		return
 	}
 	s.kept.Task = t.ID
@@ -81,7 +90,7 @@ func (s *State) soonest(t *Task) []*GPU {
 	alone := s.alone(t)
 	var able []*GPU
 	for _, g := range s.gpus {
-		if s.room(g, alone) >= max(t.Need, 1) {
+		if s.room(g, alone) >= max(t.needs(g), 1) && !s.keptOff(t, g) {
 			able = append(able, g)
 		}
 	}

@@ -155,6 +155,7 @@ func TestStrayEvents(t *testing.T) {
 	b := w.submit(30*units.GiB, nil)
 	done := w.submit(units.GiB, nil)
 	w.exit(done, ExitOK)
+	w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0"}}}) // it is known to do nothing
 
 	for _, ev := range []Event{
 		Started{At: w.now + 1, Task: a, Attempt: 1},

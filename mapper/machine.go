@@ -9,15 +9,20 @@ import (
 
 func (s *State) found(ev GPUsFound) {
 	next := s.nextInRing()
-	seen := map[GPUID]bool{}
+	seen, boots := map[GPUID]bool{}, map[string]string{}
+	var shared []*GPU // in another way than before
 	for _, info := range ev.GPUs {
-		seen[info.ID] = true
+		seen[info.ID], boots[info.Node] = true, info.Boot
 		info.Capacity = info.Capacity.Clamp()
 		if g := s.byID[info.ID]; g != nil {
 			if !g.idle() {
 				info.Node = g.Node // it cannot leave the other GPUs of its tasks
 			}
+			if g.Sharing != info.Sharing {
+				shared = append(shared, g)
+			}
 			g.GPUInfo, g.Missing = info, false
+			s.booted(g, info.Boot)
 			continue
 		}
 		g := &GPU{GPUInfo: info}
@@ -27,12 +32,16 @@ func (s *State) found(ev GPUsFound) {
 	for _, g := range slices.Clone(s.gpus) {
 		if !seen[g.ID] {
 			g.Missing = true
+			s.booted(g, boots[g.Node])
 			s.forgetMissing(g)
 		}
 	}
 	slices.SortFunc(s.gpus, compareGPUs)
 	s.setRing(next)
-	s.notes.ceilings = [2]ceiling{}
+	s.notes.ceilings, s.notes.most = [2]ceiling{}, nil
+	s.restless()
+	s.findCircles()
+	s.predict(shared)
 	s.dirty = true
 }
 
@@ -41,9 +50,10 @@ func compareGPUs(a, b *GPU) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 }
 
-// forgetMissing removes a GPU that is gone and holds no task any more.
+// forgetMissing removes a GPU that is gone, holds no task any more, and is neither
+// drained nor broken. It may have gone already.
 func (s *State) forgetMissing(g *GPU) {
-	if !g.Missing || !g.idle() {
+	if !g.Missing || !g.idle() || g.Closed != nil || g.Broken != nil || s.byID[g.ID] != g {
 		return
 	}
 	next := s.nextInRing()
@@ -65,6 +75,7 @@ func (s *State) setRing(next *GPU) {
 	for i, g := range s.gpus {
 		g.pos = i
 	}
+	s.notes.forgotten, s.notes.clock = s.notes.clock, s.notes.clock+1 // notes on tasks name GPUs in ledger order
 	s.ring = max(0, slices.Index(s.gpus, next))
 }
 
@@ -79,6 +90,7 @@ func (s *State) engineChanged(ev EngineChanged) {
 }
 
 func (s *State) sampled(ev Sampled) {
+	s.hostSampled(ev.Hosts)
 	for i := range ev.GPUs {
 		in := &ev.GPUs[i]
 		g := s.byID[in.ID]
@@ -90,16 +102,22 @@ func (s *State) sampled(ev Sampled) {
 			g.Foreign, g.Fault = foreign, in.Fault
 			s.notes.ceilings, s.dirty = [2]ceiling{}, true
 		}
+		s.breaks(g, in)
 		g.Used = in.Used.Clamp()
 		s.watch(g)
 		g.notes.outlook.checked = 0 // what is there beside carma's tasks may have changed
+		s.readAnew(g, in.Coarse)
 		g.SMACT, g.SMOCC, g.DRAMA = score(in.SMACT), score(in.SMOCC), score(in.DRAMA)
 		for j := range g.Residents {
 			g.Residents[j].Used = 0
+			g.Residents[j].Active, g.Residents[j].Timed = 0, false
 		}
 		for _, u := range in.Tasks {
 			if r := g.resident(u.Task); r != nil {
 				r.Used = u.Used.Clamp()
+				if u.Timed {
+					r.Active, r.Timed = score(u.Active), true
+				}
 				if r.Used > r.Peak {
 					r.Peak, r.GrewAt = r.Used, s.now
 					s.shrinkLater(r)
@@ -107,7 +125,10 @@ func (s *State) sampled(ev Sampled) {
 			}
 		}
 		g.settle()
+		s.busyWith(g)
 		s.guard(g)
+		g.Read = true
+		s.quiet(g)
 		if s.free(g) > free || busy && !s.busy(g) {
 			s.dirty = true // most samples show nothing that lets a task in
 		}
@@ -157,6 +178,15 @@ func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 	return all
 }
 
+// mostBookable is the ceiling of what can be booked on empty GPUs. It changes with
+// the GPUs that are there and the headroom.
+func (s *State) mostBookable() ceiling {
+	if s.notes.most == nil {
+		s.notes.most = s.ceiling(s.bookable)
+	}
+	return s.notes.most
+}
+
 // bookable is the memory that can be booked on a GPU when it is empty.
 func (s *State) bookable(g *GPU) units.Bytes {
 	if g.Missing {
@@ -169,7 +199,7 @@ func (s *State) bookable(g *GPU) units.Bytes {
 // left; negative: nothing.
 func (s *State) room(g *GPU, alone bool) units.Bytes {
 	room := s.bookable(g) - g.Foreign
-	if g.Fault != "" || g.Sick.shut(s.now) || room < s.opt.MinFree || alone && g.Foreign > s.opt.Headroom {
+	if g.Wrong() != "" || g.Closed != nil || g.Sick.shut(s.now) || room < s.opt.MinFree || alone && g.Foreign > s.opt.Headroom {
 		return -1
 	}
 	return room
@@ -179,6 +209,12 @@ func (s *State) room(g *GPU, alone bool) units.Bytes {
 // as they are now. One that would not waits for a GPU to come back and is in
 // nobody's way.
 func (s *State) canFit(t *Task) bool {
+	if !s.hostCanFit(t) {
+		return false
+	}
+	if t.GPUs == 0 {
+		return true
+	}
 	alone, i := s.alone(t), 0
 	if alone {
 		i = 1

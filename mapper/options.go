@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,10 @@ type Options struct {
 	// SlowdownCap is the largest slowdown that policy carma accepts, as predicted
 	// for each task on a GPU: its run time divided by that alone. 0 is 1.6.
 	SlowdownCap float64 `json:"slowdown_cap,omitempty"`
+	// LearnMemory is how long the memory of a task whose need is not known must
+	// not have grown until others may join it. Until then it is granted all free
+	// memory of its GPUs. 0: it keeps whole GPUs for itself.
+	LearnMemory time.Duration `json:"learn_memory,omitempty"`
 	// MaxTasks is the most tasks on one GPU; 0 is no limit.
 	MaxTasks int `json:"max_tasks"`
 	// WarmUp closes a GPU for this long after a task has started on it, so
@@ -44,17 +49,24 @@ type Options struct {
 	// Order is the order of the queues; empty is [OrderFIFO].
 	Order string `json:"order,omitempty"`
 	// FairHalfLife is after how long a GPU-second that a user has had counts
-	// half in the order fair; 0 is 24 hours.
+	// half in the fair orders; 0 is 24 hours.
 	FairHalfLife time.Duration `json:"fair_half_life,omitempty"`
-	// FairWeights are the users' rights in the order fair, sorted by user; who
+	// FairWeights are the users' rights in the fair orders, sorted by user; who
 	// is not named has 1.
 	FairWeights []Weight `json:"fair_weights,omitempty"`
+	// FairAccounts are the rights of accounts that take turns with each other as
+	// one user does, sorted by name; [EveryAccount] is all that are not named.
+	// Users whose account is neither take turns by themselves.
+	FairAccounts []Weight `json:"fair_accounts,omitempty"`
 	// QuotaTasks, QuotaGPUs and QuotaMemory are what the placed tasks of one
 	// user may come to: their number, their GPUs (counted for each task), their
 	// grants; 0 is no limit.
 	QuotaTasks  int         `json:"quota_tasks,omitempty"`
 	QuotaGPUs   int         `json:"quota_gpus,omitempty"`
 	QuotaMemory units.Bytes `json:"quota_memory,omitempty"`
+	// Quotas are those of single users, in place of these, and of accounts, beside
+	// them; sorted, see quota.go.
+	Quotas []Quota `json:"quotas,omitempty"`
 	// Slot is how long an attempt may run while others wait that could have
 	// its place; 0 is as long as it likes.
 	Slot time.Duration `json:"slot,omitempty"`
@@ -67,6 +79,12 @@ type Options struct {
 	// Shrink is after how long without growth a task's grant is cut to what it
 	// has used, and a little; 0 is never.
 	Shrink time.Duration `json:"shrink,omitempty"`
+	// IdleReport is after which time a running task is reported that does nothing
+	// and holds GPU memory; IdleStop, after which one with a terminal is stopped in
+	// which nobody types either; IdleYield, after which the others are. 0 is never.
+	IdleReport time.Duration `json:"idle_report,omitempty"`
+	IdleStop   time.Duration `json:"idle_stop,omitempty"`
+	IdleYield  time.Duration `json:"idle_yield,omitempty"`
 	// LookAhead is how many tasks that do not fit are passed over in each of
 	// the two queues; 1 is strict first-come first-served.
 	LookAhead int `json:"look_ahead"`
@@ -89,7 +107,7 @@ type Options struct {
 // default first.
 var (
 	Bookings   = []string{BookGrants, BookSamples}
-	Orders     = []string{OrderFIFO, OrderSJF, OrderFair}
+	Orders     = []string{OrderFIFO, OrderSJF, OrderFair, OrderFairSJF}
 	Recoveries = []string{RecoverLadder, RecoverStaged, RecoverOriginal}
 )
 
@@ -108,6 +126,9 @@ const (
 	OrderFIFO = "fifo" // as submitted
 	OrderFair = "fair" // the user first who has had least; see fair.go
 	OrderSJF  = "sjf"  // the shortest expected run first; see order.go
+	// OrderFairSJF is fair between users, and sjf within the tasks of each. While
+	// one user alone has tasks it is sjf.
+	OrderFairSJF = "fair-sjf"
 )
 
 // What follows a GPU OOM.
@@ -151,6 +172,8 @@ var defaults = Options{
 	BlamelessRetries: 8,
 	Backoff:          10 * time.Second,
 	Watchdog:         WatchdogRelaunch,
+	IdleReport:       30 * time.Minute,
+	IdleStop:         4 * time.Hour,
 }
 
 // Validate returns the first option that cannot be, with what to write instead.
@@ -168,7 +191,7 @@ func (o Options) Validate() error {
 			return fmt.Errorf("unknown %s %q; there are %s", choice.key, choice.value, strings.Join(choice.values, ", "))
 		}
 	}
-	if err := validWeights(o.FairWeights); err != nil {
+	if err := cmp.Or(validWeights("fair-weights", "user", o.FairWeights), validWeights("fair-accounts", "account", o.FairAccounts), validQuotas(o.Quotas)); err != nil {
 		return err
 	}
 	switch {
@@ -188,8 +211,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("margin (%s) is negative or larger than any GPU; write for example 2G, or 0 for none", o.Margin)
 	case o.MaxTasks < 0:
 		return fmt.Errorf("max-tasks is negative (%d); 0 is no limit", o.MaxTasks)
-	case min(o.WarmUp, o.Ageing, o.Backoff, o.Interval, o.Shrink) < 0:
-		return fmt.Errorf("warm-up, ageing, backoff, interval and shrink cannot be negative; write for example 30s")
+	case min(o.WarmUp, o.Ageing, o.Backoff, o.Interval, o.Shrink, o.LearnMemory) < 0:
+		return fmt.Errorf("warm-up, ageing, backoff, interval, shrink and learn-memory cannot be negative; write for example 30s")
 	case o.FairHalfLife != 0 && o.FairHalfLife < time.Minute:
 		return fmt.Errorf("fair-half-life is %s, less than a minute; write for example 24h", o.FairHalfLife)
 	case o.QuotaTasks < 0:
@@ -200,6 +223,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("quota-memory is negative (%s); write for example 80G, or 0 for no limit", o.QuotaMemory)
 	case o.Slot != 0 && o.Slot < time.Second:
 		return fmt.Errorf("slot is %s, less than a second; write for example 2h, or 0 for off", o.Slot)
+	case o.IdleReport < 0 || o.IdleStop < 0 || o.IdleYield < 0:
+		return fmt.Errorf("idle-report, idle-stop and idle-yield cannot be negative; write for example 2h, or 0 for never")
 	case o.Backoff > 24*time.Hour:
 		return fmt.Errorf("backoff is %s, more than a day; write for example 10s", o.Backoff)
 	case o.LookAhead < 1:

@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"slices"
 	"time"
 
 	"carma/mapper/units"
@@ -10,7 +11,7 @@ import (
 // ranks go by task number. The rank is set when the task enters the lane, and
 // again when something is learned about the task.
 func (s *State) rankOf(t *Task) units.Instant {
-	if s.opt.Order != OrderSJF || t.Phase == Recovering {
+	if !s.opt.shortestFirst() || t.Phase == Recovering {
 		return 0
 	}
 	from := t.Submitted
@@ -18,33 +19,75 @@ func (s *State) rankOf(t *Task) units.Instant {
 		from = t.QueuedAt
 	}
 	run, _ := s.runTime(t)
-	return from.Add(sjfWeight * min(run, maxRun))
+	return from.Add(sjfWeight * min(run, maxRun) * time.Duration(max(1, min(t.GPUs, maxRankGPUs))))
 }
 
+// shortestFirst reports whether a user's tasks are ordered by their run time.
+func (o *Options) shortestFirst() bool { return o.Order == OrderSJF || o.Order == OrderFairSJF }
+
 // The rank in the order sjf is the submission plus sjfWeight times the expected
-// run time, of which at most maxRun counts. So a task whose run is an hour longer
+// run time, of which at most maxRun counts, and its GPUs. So a task whose run is an hour longer
 // is overtaken by tasks that come up to sjfWeight hours later, and by no others.
 const (
 	sjfWeight = 8
 	maxRun    = 30 * 24 * time.Hour
+	// maxRankGPUs: a task on several GPUs waits as one that runs as many times as
+	// long on one, up to so many.
+	maxRankGPUs = 8
 )
+
+// resortKind computes the ranks of the waiting tasks of a kind again, and moves
+// those that change.
+func (s *State) resortKind(kind string) {
+	waiting := s.waitingOf(kind, nil)
+	if len(waiting) > fewMoves {
+		s.resort(func(t *Task) bool { return t.Kind == kind })
+		return
+	}
+	for _, t := range waiting {
+		s.waits(t)
+		if rank := s.rankOf(t); rank != t.Rank {
+			s.queue.move(t, rank)
+		}
+	}
+	s.dirty = true
+}
+
+// fewMoves is the number of tasks up to which moving each is cheaper than sorting
+// all, in the queue and in the backlog.
+const fewMoves = 32
+
+// move gives a waiting task another rank.
+func (q *queues) move(t *Task, rank units.Instant) {
+	line := q.lanes[laneOf(t)].lineOf(t)
+	i, _ := line.find(t)
+	line.remove(i)
+	t.Rank = rank
+	line.add(t)
+}
 
 // resort computes the ranks of the waiting tasks that a filter selects again, and
 // moves those that change.
 func (s *State) resort(which func(*Task) bool) {
+	n := 0
 	for i := range s.queue.lanes {
-		var moved []*Task
-		for _, t := range s.queue.lanes[i].waiting() {
-			if which(t) && s.rankOf(t) != t.Rank {
-				moved = append(moved, t)
+		for _, line := range s.queue.lanes[i].lines {
+			moved := false
+			for _, t := range line.waiting() {
+				if !which(t) {
+					continue
+				}
+				if n++; n > fewMoves {
+					s.notes.backlog = backlog{}
+				}
+				s.waits(t)
+				if rank := s.rankOf(t); rank != t.Rank {
+					t.Rank, moved = rank, true // one that has another's seat stays there
+				}
 			}
-		}
-		for _, t := range moved {
-			s.queue.remove(t)
-		}
-		for _, t := range moved {
-			t.Rank = s.rankOf(t)
-			s.queue.add(t)
+			if moved {
+				slices.SortFunc(line.waiting(), byTurn)
+			}
 		}
 	}
 	s.dirty = true

@@ -13,6 +13,8 @@ type part struct {
 	task   TaskID // 0: the newcomer, or not ours
 	sm     float64
 	demand demand
+	// worstDemand is the demand with the likely worst activity.
+	worstDemand demand
 	// done and left are the work behind it and the work expected ahead of it, as
 	// seconds alone on the GPU. elapsed is the time since it started.
 	done, left, elapsed float64
@@ -38,14 +40,40 @@ func (p *part) worst() float64 {
 	return max(p.slowdown(), p.persisting)
 }
 
+// staying is the slowdown reached after neighbourStay at a speed.
+func (p *part) staying(speed float64) float64 {
+	return (p.elapsed + neighbourStay) / max(1, p.done+neighbourStay*speed)
+}
+
 // neighbourStay is how long an outlook assumes that neighbours stay, in seconds,
 // where their run times are not known.
-const neighbourStay = 3600
+const neighbourStay = 1800
 
-// outlook predicts when each of the tasks on a GPU ends if no other comes.
-func outlook(parts []part) {
+// bound is what a part of an outlook may come to at most: its end, in seconds from
+// now, and the slowdown reached if its neighbours stay. Both have a little room for
+// rounding.
+type bound struct{ finish, persisting float64 }
+
+// rounding is that room, as a share.
+const rounding = 1e-9
+
+// within is the bound of a part whose slowdown may be at most this: at its end, or
+// the worst of it.
+func (p *part) within(slowdown float64, worst bool) bound {
+	slowdown *= 1 + rounding
+	b := bound{slowdown*max(1, p.done+p.left) - p.elapsed, math.Inf(1)}
+	if worst && p.basis != known {
+		b.persisting = slowdown
+	}
+	return b
+}
+
+// outlook predicts when each of the tasks on a GPU ends if no other comes. With
+// bounds it gives up and reports false as soon as a part is certain to exceed its
+// own; then its results are not valid.
+func (on ground) outlook(parts []part, bounds []bound) bool {
 	var activeSpace [16]int
-	var leftSpace, speedSpace [16]float64
+	var leftSpace [16]float64
 	var demandSpace [16]demand
 	active, left := activeSpace[:0], leftSpace[:0]
 	for i := range parts {
@@ -57,14 +85,17 @@ func outlook(parts []part) {
 		for _, i := range active {
 			demands = append(demands, parts[i].demand)
 		}
-		speeds := speeds(speedSpace[:0], demands)
+		speeds := on.speeds(on.scratch[:0], demands)
 		next := math.Inf(1)
 		for k, i := range active {
 			p := &parts[i]
 			speeds[k] = min(speeds[k], p.elsewhere)
 			next = min(next, left[i]/speeds[k])
 			if now == 0 {
-				p.persisting = (p.elapsed + neighbourStay) / max(1, p.done+neighbourStay*speeds[k])
+				p.persisting = p.staying(speeds[k])
+				if bounds != nil && p.persisting > bounds[i].persisting {
+					return false
+				}
 			}
 		}
 		now += next
@@ -75,9 +106,13 @@ func outlook(parts []part) {
 			} else {
 				rest = append(rest, i)
 			}
+			if bounds != nil && now+max(left[i], 0) > bounds[i].finish { // no task is faster than alone
+				return false
+			}
 		}
 		active = rest
 	}
+	return true
 }
 
 // parts appends the tasks on a GPU as they are expected to be at an instant. If
@@ -87,7 +122,11 @@ func (s *State) parts(parts []part, g *GPU, at units.Instant) []part {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := s.tasks[r.Task]
-		p := part{task: t.ID, sm: r.Load.SMACT, demand: demandOf(r.Load), elsewhere: 1, done: t.Done}
+		p := part{task: t.ID, sm: r.Load.SMACT, demand: s.demandOf(r.Load, t), elsewhere: 1, done: t.Done}
+		p.worstDemand = p.demand
+		if doubt := s.doubtOf(t, r.Doubt); doubt > 0 {
+			p.worstDemand = s.demandOf(doubted(r.Load, doubt), t)
+		}
 		if a := t.Current(); a.Started > 0 && at > a.Started {
 			p.elapsed = at.Sub(a.Started).Seconds()
 			p.done = max(0, p.done+at.Sub(max(t.PacedAt, a.Started)).Seconds()*t.Speed)
@@ -102,15 +141,17 @@ func (s *State) parts(parts []part, g *GPU, at units.Instant) []part {
 	}
 	if more := s.extra(g); more > 0 {
 		load := interference.Load{SMACT: more, SMOCC: g.SMOCC * more / g.SMACT, DRAMA: g.DRAMA * more / g.SMACT}
-		parts = append(parts, part{sm: more, demand: demandOf(load), elsewhere: 1, left: neighbourStay, basis: guessed})
+		demand := s.demandOf(load, nil)
+		parts = append(parts, part{sm: more, demand: demand, worstDemand: demand, elsewhere: 1, left: neighbourStay, basis: guessed})
 	}
 	return parts
 }
 
 // extra is the SM activity of a GPU that its tasks do not explain. It is 0 while
-// the difference is small, or while the samples show an earlier state.
+// the difference is small, while the samples show an earlier state, and where
+// they only bound the activity.
 func (s *State) extra(g *GPU) float64 {
-	if g.SMACT < extraLeast || !s.settled(g) {
+	if g.SMACT < extraLeast || g.Coarse || !s.settled(g) {
 		return 0
 	}
 	sm := 0.0
@@ -149,11 +190,12 @@ const (
 )
 
 // pessimistic appends the same tasks with their remaining work multiplied by
-// lateness.
+// lateness, and their likely worst activity.
 func pessimistic(late, parts []part) []part {
 	late = append(late, parts...)
 	for i := range late {
 		late[i].left *= lateness[late[i].basis]
+		late[i].demand = late[i].worstDemand
 	}
 	return late
 }

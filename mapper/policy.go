@@ -81,8 +81,8 @@ var policies = []policy{
 		pick: (*State).leastAdded, ahead: (*State).startCritical,
 		defaults: func(o *Options) {
 			o.SMACTCap, o.WarmUp = 0, 0 // it predicts what these wait to see
-			o.Order, o.Ageing = OrderSJF, time.Hour
-			o.Learn, o.Shrink = true, 5*time.Minute
+			o.Order, o.Ageing = OrderSJF, 8*time.Hour
+			o.Learn, o.Shrink, o.LearnMemory = true, 5*time.Minute, 2*time.Minute
 		},
 	},
 }

@@ -1,23 +1,32 @@
 package mapper
 
 import (
+	"math"
+
 	"carma/mapper/interference"
 )
 
-// pace follows a change of who is on some GPUs: how fast each task there is
-// now predicted to go. What a task has done so far is kept as the time that it
-// would have taken alone.
+// pace follows a change of who is on some GPUs.
 func (s *State) pace(gpus []*GPU) {
 	for _, g := range gpus {
 		g.ChangedAt = s.now
+	}
+	s.predict(gpus)
+}
+
+// predict works out how fast each task on some GPUs now goes. What a task has
+// done so far is kept as the time that it would have taken alone.
+func (s *State) predict(gpus []*GPU) {
+	for _, g := range gpus {
 		g.forget()
 		var space [16]demand
 		demands := space[:0]
 		for i := range g.Residents {
-			demands = append(demands, demandOf(g.Residents[i].Load))
+			r := &g.Residents[i]
+			demands = append(demands, s.demandOf(r.Load, s.tasks[r.Task]))
 		}
 		var room [16]float64
-		for i, speed := range speeds(room[:0], demands) {
+		for i, speed := range s.ground(g).speeds(room[:0], demands) {
 			g.Residents[i].Speed = speed
 		}
 	}
@@ -28,41 +37,114 @@ func (s *State) pace(gpus []*GPU) {
 	}
 }
 
+// ground is what the speeds on a GPU depend on, apart from the tasks there: the
+// way they share it, and what has been measured of pairs.
+type ground struct {
+	slices  bool // tasks take turns
+	circles bool // circles of tasks do
+	pairs   *pairs
+	scratch *[16]float64 // for the speeds of an outlook
+}
+
+func (s *State) ground(g *GPU) ground {
+	return ground{g.Sharing == SharingTurns, g.Sharing == SharingUsers, &s.pairs, &s.step.speeds}
+}
+
 // speeds are the predicted speeds of tasks on one GPU. One that leaves it idle
 // is in nobody's way, and nobody in its.
-func speeds(into []float64, loads []demand) []float64 {
+func (on ground) speeds(into []float64, loads []demand) []float64 {
 	var space [16]interference.Task
+	busy := space[:0]
+	for i := range loads {
+		if !loads[i].idle {
+			busy = append(busy, loads[i].task)
+		}
+	}
+	if len(busy) < len(loads) {
+		return on.besideIdle(into, loads)
+	}
+	first := len(into)
+	into = interference.Fitted.SpeedsOf(into, busy)
+	if len(loads) > 1 {
+		on.adjust(loads, into[first:])
+	}
+	return into
+}
+
+// adjust applies what the model does not know to its speeds.
+func (on ground) adjust(loads []demand, speeds []float64) {
+	if on.slices {
+		var space [16]float64
+		times := space[:0]
+		for i := range loads {
+			times = append(times, loads[i].busy)
+		}
+		interference.TakeTurns(times, speeds)
+	}
+	if on.circles && severalCircles(loads) {
+		byCircles(loads, speeds)
+	}
+	on.pairs.correct(loads, speeds)
+}
+
+// besideIdle is for loads of which some leave the GPU idle.
+func (on ground) besideIdle(into []float64, loads []demand) []float64 {
+	var space [16]demand
 	busy := space[:0]
 	for _, l := range loads {
 		if !l.idle {
-			busy = append(busy, l.task)
+			busy = append(busy, l)
 		}
 	}
-	if len(busy) == len(loads) {
-		return interference.Fitted.SpeedsOf(into, busy)
-	}
 	var room [16]float64
-	of := interference.Fitted.SpeedsOf(room[:0], busy)
+	speeds := room[:0]
+	if len(busy) > 0 {
+		speeds = on.speeds(speeds, busy)
+	}
 	for _, l := range loads {
 		if l.idle {
 			into = append(into, 1)
 			continue
 		}
-		into = append(into, of[0])
-		of = of[1:]
+		into = append(into, speeds[0])
+		speeds = speeds[1:]
 	}
 	return into
 }
 
-// demand is a load as the interference model takes it.
+// demand is a load as the interference model takes it, with the number of the
+// task's kind among the measured pairs, and that of its circle.
 type demand struct {
-	idle bool // the task leaves the GPU idle
-	task interference.Task
+	idle   bool // the task leaves the GPU idle
+	busy   float64
+	kind   int32
+	circle int32
+	task   interference.Task
 }
 
-func demandOf(l interference.Load) demand {
-	return demand{l.SMACT == 0, interference.Fitted.Task(l)}
+// demandOf is the demand of a task with a load; nil: a task of nobody.
+func (s *State) demandOf(l interference.Load, t *Task) demand {
+	kind := int32(0)
+	if t != nil {
+		kind = s.pairs.number(t.Kind)
+	}
+	return demand{l.SMACT == 0, l.Busy(), kind, s.circleOf(t), interference.Fitted.Task(l)}
 }
+
+// doubted is a load with its likely worst activity: a standard deviation more.
+func doubted(l interference.Load, doubt float64) interference.Load {
+	if doubt > 0 {
+		worst := math.Min(l.SMACT+doubt, math.Max(l.SMACT, doubtMost))
+		if l.SMACT > 0 {
+			l.DRAMA = math.Min(1, l.DRAMA*worst/l.SMACT)
+		}
+		l.SMACT = worst
+	}
+	return l
+}
+
+// doubtMost is the highest SM activity that a task is suspected to have.
+const doubtMost = 0.9
 
 // repace gives a task the speed of its slowest GPU.
 func (s *State) repace(t *Task) {

@@ -28,6 +28,9 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 		}
 	}
 	m.followCuts(t)
+	m.bookClosed(ev)
+	m.bookBroken(ev)
+	m.bookIdle(t, ev, decisions)
 	for _, d := range decisions {
 		switch d := d.(type) {
 		case WakeAt:
@@ -48,29 +51,59 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 				t.Fatalf("stop of attempt %d of task %d, which does not run", d.Attempt, d.Task)
 			}
 			m.checkSlotStop(t, d)
+			m.checkMove(t, d)
 		case Requeue:
 			if _, ok := m.live[d.Task]; ok || !m.open[d.Task] {
 				t.Fatalf("task %d was requeued; running: %v, unfinished: %v", d.Task, ok, m.open[d.Task])
+			}
+			if d.Reason.Code == ReasonRecalled || d.Reason.Code == ReasonMoved {
+				m.onHold[d.Task] = m.toHold[d.Task]
 			}
 		}
 	}
 }
 
-// followCuts enters grants that were cut to what tasks use, which is no
-// decision: never without the option, never below the highest use seen.
+// followCuts enters grants that were cut to what tasks use: never without one of
+// the options, never below the highest use seen. No grant is more than its card.
 func (m *machine) followCuts(t *rapid.T) {
 	for _, g := range m.s.GPUs() {
 		for _, r := range g.Residents {
+			if task, _ := m.s.Task(r.Task); task.Learner && !m.found[r.Task] && r.Grant > g.Capacity {
+				t.Fatalf("the learner %d is granted %s of %s on %s", r.Task, r.Grant, g.Capacity, g.ID)
+			}
 			l, ok := m.live[r.Task]
 			i := slices.IndexFunc(l.Grants, func(of Grant) bool { return of.GPU == g.ID })
 			if !ok || i < 0 || r.Grant >= l.Grants[i].Memory {
 				continue
 			}
-			if m.opt.Shrink == 0 || r.Grant < r.Peak {
+			if task, _ := m.s.Task(r.Task); m.opt.Shrink == 0 && !task.Learner || r.Grant < r.Peak || r.Peak == 0 {
 				t.Fatalf("the grant of task %d on %s was cut from %s to %s; seen %s, shrink %s", r.Task, g.ID, l.Grants[i].Memory, r.Grant, r.Peak, m.opt.Shrink)
 			}
 			l.Grants[i].Memory = r.Grant
 		}
+	}
+}
+
+// checkMove: only the task that came last on a GPU is stopped for slowing others
+// down, and no task too often.
+func (m *machine) checkMove(t *rapid.T, stop Stop) {
+	if stop.Reason.Code != ReasonSlowing {
+		return
+	}
+	if m.moves[stop.Task]++; m.moves[stop.Task] > undoMost {
+		t.Fatalf("%+v: it was stopped for that %d times", stop, m.moves[stop.Task])
+	}
+	task, ok := m.s.Task(stop.Task)
+	if !ok || !task.Moving || m.s.Now() > task.Last().Started.Add(undoWithin) {
+		t.Fatalf("%+v at %d, and the task is %+v", stop, m.s.Now(), task)
+	}
+	last := false
+	for _, g := range m.s.GPUs() {
+		n := len(g.Residents)
+		last = last || n > 1 && g.Residents[n-1].Task == stop.Task
+	}
+	if !last {
+		t.Fatalf("%+v, and it came last nowhere", stop)
 	}
 }
 
@@ -82,7 +115,10 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 	if m.tries[l.Task]++; l.Attempt != m.tries[l.Task] {
 		t.Fatalf("attempt %d of task %d has the number %d", m.tries[l.Task], l.Task, l.Attempt)
 	}
-	if want := m.shape[l.Task]; len(l.Grants) != want.GPUs || want.Exclusive && !l.Alone || !m.up {
+	if m.pausedTill > 0 || m.onHold[l.Task] {
+		t.Fatalf("launched %+v; launching is paused until %d, held: %v", l, m.pausedTill, m.onHold)
+	}
+	if want := m.shape[l.Task]; len(l.Grants) != want.GPUs || want.Exclusive && !l.Alone && !want.NoGPU || !m.up {
 		t.Fatalf("launched %+v for %+v, the engine is up: %v", l, want, m.up)
 	}
 	now := m.s.Now()
@@ -94,7 +130,10 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 	seen := map[GPUID]bool{}
 	for _, grant := range l.Grants {
 		i := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == grant.GPU })
-		if i < 0 || seen[grant.GPU] || !m.there[grant.GPU] || m.fault[grant.GPU] || m.all[i].Node != m.node(l.Grants[0].GPU) {
+		if boot, broken := m.broken[grant.GPU]; broken {
+			t.Fatalf("launched %+v on a GPU that is broken since the boot %q", l, boot)
+		}
+		if i < 0 || seen[grant.GPU] || !m.there[grant.GPU] || m.fault[grant.GPU] || m.shut[grant.GPU] > 0 || m.all[i].Node != m.node(l.Grants[0].GPU) {
 			t.Fatalf("launched %+v; there: %v, faulty: %v", l, m.there, m.fault)
 		}
 		seen[grant.GPU] = true
@@ -120,6 +159,8 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 			t.Fatalf("launched %+v: %d tasks, alone %v, %s of %s on %s", l, tasks, alone, sum, m.all[i].Capacity, grant.GPU)
 		}
 	}
+	m.checkHost(t, l)
+	m.checkLaunchPlace(t, l)
 	m.checkLaunchQuota(t, l)
 	m.checkLaunchWaits(t, l)
 	if err := m.s.AuditLaunch(l); err != nil {
@@ -207,7 +248,7 @@ func (m *machine) recoveryFirst() bool {
 }
 
 // checkIdleness: no task waits for nothing. One that fits waits only for the
-// engine, be it down or sick, for the end of its back-off, for the next launch of all, for the
+// engine, be it down or sick, for launching to go on, for the end of its back-off, for the next launch of all, for the
 // recovery of others where that comes first, or behind as many that do not fit as
 // may be passed over.
 func (m *machine) checkIdleness(t *rapid.T) {
@@ -219,7 +260,10 @@ func (m *machine) checkIdleness(t *rapid.T) {
 		if !ok || why.Binding.Code == "" || why.Binding.Code == ReasonAboutToStart {
 			t.Fatalf("task %d waits for nothing: %+v", task.ID, why)
 		}
-		if task.NotBefore > m.s.Now() || !m.s.canFit(&task) {
+		if m.pausedTill > 0 && m.up && why.Binding.Code != ReasonPaused {
+			t.Fatalf("launching is paused until %d, and task %d says %+v", m.pausedTill, task.ID, why)
+		}
+		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.canFit(&task) || m.s.barred(&task) {
 			continue
 		}
 		if m.s.overQuota(&task).Code != "" {
@@ -254,14 +298,15 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			}
 		}
 	}
-	if m.s.sick.paused() {
+	if m.s.sick.paused() || len(m.kept) > 0 || slices.ContainsFunc(before, func(task Task) bool { return len(task.Pinned) > 0 }) {
 		return // the next test is whom a test tells most of
 	}
-	turns := m.opt.Order == OrderFair || m.quotas()
+	turns := m.opt.fair() || m.quotas()
 	byNumber := m.opt.Order == "" || m.opt.Order == OrderFIFO
 	for _, first := range before {
 		still, ok := m.s.Task(first.ID)
-		if !ok || still.Phase != first.Phase || len(still.Attempts) != len(first.Attempts) || still.NotBefore > m.s.Now() {
+		if !ok || still.Phase != first.Phase || len(still.Attempts) != len(first.Attempts) || still.NotBefore > m.s.Now() ||
+			still.Seat != nil || !reflect.DeepEqual(still.Request, first.Request) || still.Need != first.Need {
 			continue
 		}
 		if byNumber && still.Rank != 0 {
@@ -269,10 +314,12 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 		}
 		for _, task := range before {
 			got := launched[task.ID]
-			if got != nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
-				(!turns || first.User == task.User) && still.Behind == 0 && got.Behind == 0 &&
+			if got != nil && task.Seat == nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
+				(!turns || first.User == task.User && first.Account == task.Account) && still.Behind == 0 && got.Behind == 0 &&
+				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.HostNeed == task.HostNeed &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && first.Alone == task.Alone &&
-				(m.s.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected)) {
+				(m.s.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
+					first.User == task.User && first.Image == task.Image && first.Doubt == task.Doubt) {
 				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)
 			}
 		}

@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 func anyOptions(t *rapid.T) Options {
 	o := Options{
-		Policy:           rapid.SampledFrom(PolicyNames()).Draw(t, "policy"),
+		Policy:           rapid.SampledFrom(append(PolicyNames(), "carma", "carma", "carma")).Draw(t, "policy"),
 		Headroom:         rapid.SampledFrom([]units.Bytes{0, units.GiB, 4 * units.GiB}).Draw(t, "headroom"),
 		Booking:          oneOf(t, "booking", Bookings),
 		Margin:           rapid.SampledFrom([]units.Bytes{0, 0, 2 * units.GiB, 13 * units.GiB}).Draw(t, "margin"),
@@ -29,6 +30,7 @@ func anyOptions(t *rapid.T) Options {
 		Learn:            rapid.Bool().Draw(t, "learn"),
 		Watchdog:         rapid.SampledFrom(append([]string{""}, Watchdogs...)).Draw(t, "watchdog"),
 		Shrink:           rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "shrink"),
+		LearnMemory:      rapid.SampledFrom([]time.Duration{0, time.Second, 2 * time.Minute}).Draw(t, "learn memory"),
 		Recovery:         oneOf(t, "recovery", Recoveries),
 		IdleFirst:        rapid.Bool().Draw(t, "idle first"),
 		LookAhead:        rapid.SampledFrom([]int{1, 2, 5, 64}).Draw(t, "look-ahead"),
@@ -36,6 +38,9 @@ func anyOptions(t *rapid.T) Options {
 		Attempts:         rapid.IntRange(1, 5).Draw(t, "attempts"),
 		BlamelessRetries: rapid.IntRange(0, 4).Draw(t, "blameless retries"),
 		Backoff:          rapid.SampledFrom([]time.Duration{0, 10 * time.Second}).Draw(t, "backoff"),
+		IdleReport:       rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "idle report"),
+		IdleStop:         rapid.SampledFrom([]time.Duration{0, 20 * time.Second}).Draw(t, "idle stop"),
+		IdleYield:        rapid.SampledFrom([]time.Duration{0, 0, 30 * time.Second}).Draw(t, "idle yield"),
 	}
 	anyUserRules(t, &o)
 	if err := o.Validate(); err != nil {
@@ -70,14 +75,17 @@ func (m *machine) submit(t *rapid.T) {
 	m.last++
 	r := Request{
 		Slot: rapid.SampledFrom([]time.Duration{0, 0, 30 * time.Second}).Draw(t, "slot"),
-		ID:   m.last, User: rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "user"), GPUs: rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "GPUs"),
+		ID:   m.last, User: rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "user"), Account: rapid.SampledFrom([]string{"", "lab", "lab", "ops"}).Draw(t, "account"), GPUs: rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "GPUs"),
 		Priority: rapid.SampledFrom([]Priority{Normal, Normal, Low, High}).Draw(t, "priority"),
 		Retries:  rapid.IntRange(0, 2).Draw(t, "retries"), Exclusive: rapid.IntRange(0, 4).Draw(t, "exclusive") == 0,
 		TimeLimit: rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "time limit"),
+		Terminal:  rapid.IntRange(0, 3).Draw(t, "terminal") == 0, IdleStop: rapid.SampledFrom([]time.Duration{0, 0, 0, -1, 10 * time.Second}).Draw(t, "its idle stop"),
 	}
 	if kind := rapid.SampledFrom([]string{"", "a1", "a2", "b1", "c"}).Draw(t, "kind"); kind != "" {
 		r.Kind, r.Family = kind, kind[:1]
 	}
+	r.Image = rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "image")
+	m.anyHost(t, &r)
 	m.anyWaits(t, &r)
 	m.shape[r.ID], m.open[r.ID] = r, true
 	m.born[r.ID] = max(m.now, m.s.Now())
@@ -87,7 +95,7 @@ func (m *machine) submit(t *rapid.T) {
 func (m *machine) estimate(t *rapid.T) {
 	if id, ok := m.any(t, Estimating); ok {
 		e := Estimate{Memory: anyMemory(t)}
-		if rapid.IntRange(0, 5).Draw(t, "known") == 0 {
+		if rapid.IntRange(0, 2).Draw(t, "known") == 0 {
 			e = Estimate{WholeGPU: true}
 		}
 		m.step(t, Estimated{At: m.now, Task: id, Estimate: e, Expected: anyExpected(t)})
@@ -98,7 +106,11 @@ func (m *machine) estimate(t *rapid.T) {
 func (m *machine) more(t *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(t, "tasks") {
 		m.submit(t)
-		m.step(t, Estimated{At: m.now, Task: m.last, Estimate: Estimate{Memory: anyMemory(t) / 2}, Expected: anyExpected(t)})
+		e := Estimate{Memory: anyMemory(t) / 2}
+		if rapid.IntRange(0, 4).Draw(t, "known") == 0 {
+			e = Estimate{WholeGPU: true}
+		}
+		m.step(t, Estimated{At: m.now, Task: m.last, Estimate: e, Expected: anyExpected(t)})
 	}
 }
 
@@ -124,13 +136,15 @@ func (m *machine) sample(t *rapid.T) {
 		}
 		share := rapid.SampledFrom([]float64{0, 0.4, 0.5, 0.8, 1})
 		s := GPUSample{ID: g.ID, SMACT: share.Draw(t, "SMACT"), SMOCC: share.Draw(t, "SMOCC"), DRAMA: share.Draw(t, "DRAMA")}
+		s.Coarse = rapid.Bool().Draw(t, "coarse")
 		s.Foreign = rapid.SampledFrom([]units.Bytes{0, 0, 0, 500 * units.MiB, 3 * units.GiB, 20 * units.GiB}).Draw(t, "foreign")
 		s.Fault = rapid.SampledFrom([]string{"", "", "", "ECC"}).Draw(t, "fault")
 		s.Used = s.Foreign + rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 9 * units.GiB, 15 * units.GiB}).Draw(t, "used")
+		s.Lasts, s.Told = rapid.IntRange(0, 2).Draw(t, "lasts") == 0, rapid.Bool().Draw(t, "told")
 		m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = s.Foreign, s.Used, s.Fault != ""
 		gpus = append(gpus, s)
 	}
-	m.step(t, Sampled{At: m.now, GPUs: gpus})
+	m.step(t, Sampled{At: m.now, GPUs: gpus, Hosts: m.hostSamples(t)})
 }
 
 // overuse shows what the tasks of one GPU use, more or less than their grants,
@@ -146,7 +160,7 @@ func (m *machine) overuse(t *rapid.T) {
 		return
 	}
 	g := rapid.SampledFrom(used).Draw(t, "GPU")
-	s := GPUSample{ID: g.ID, Foreign: g.Foreign, Fault: g.Fault, SMACT: rapid.SampledFrom([]float64{0, 0.9}).Draw(t, "SMACT")}
+	s := GPUSample{ID: g.ID, Foreign: g.Foreign, Fault: g.Fault, SMACT: rapid.SampledFrom([]float64{0, 0.9}).Draw(t, "SMACT"), Coarse: g.Coarse}
 	for _, r := range g.Residents {
 		u := r.Grant.Scale(rapid.SampledFrom([]float64{0, 0.5, 1, 1.2, 3}).Draw(t, "used"))
 		s.Tasks, s.Used = append(s.Tasks, TaskUse{Task: r.Task, Used: u}), s.Used+u
@@ -193,7 +207,8 @@ func (m *machine) exit(t *rapid.T) {
 		Class: rapid.SampledFrom([]Class{
 			ExitOK, ExitProgram, ExitGPUOOM, ExitGPUOOM, ExitGPUOOM, ExitHostOOM, ExitInfrastructure, ExitEvicted, ExitMPSFault, ExitCannotStart, ExitStopped, "?",
 		}).Draw(t, "class"),
-		Peak: anyMemory(t) / rapid.SampledFrom([]units.Bytes{1, 4}).Draw(t, "part"), Demand: rapid.SampledFrom([]units.Bytes{0, 0, 3 * units.GiB, 17 * units.GiB, 60 * units.GiB}).Draw(t, "demand"),
+		HostPeak: anyMemory(t),
+		Peak:     anyMemory(t) / rapid.SampledFrom([]units.Bytes{1, 4}).Draw(t, "part"), Demand: rapid.SampledFrom([]units.Bytes{0, 0, 3 * units.GiB, 17 * units.GiB, 60 * units.GiB}).Draw(t, "demand"),
 	})
 }
 
@@ -207,7 +222,7 @@ func (m *machine) unstarted(t *rapid.T) {
 			continue
 		}
 		f := Fault{Scope: scope, Cause: "broken"}
-		if scope == ScopeGPU && rapid.Bool().Draw(t, "named") {
+		if scope == ScopeGPU && len(task.Last().Grants) > 0 && rapid.Bool().Draw(t, "named") {
 			f.GPUs = []GPUID{task.Last().Grants[0].GPU}
 		}
 		m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitInfrastructure, Code: 125, Message: "not started", Fault: &f})
@@ -232,6 +247,7 @@ func (m *machine) gpus(t *rapid.T) {
 	var some []GPUInfo
 	for _, g := range m.all {
 		if rapid.IntRange(0, 3).Draw(t, "gone") > 0 {
+			g.Sharing = rapid.SampledFrom([]Sharing{SharingMPS, SharingUsers, SharingTurns, SharingAlone}).Draw(t, "sharing")
 			some = append(some, g)
 		}
 	}
@@ -239,6 +255,7 @@ func (m *machine) gpus(t *rapid.T) {
 }
 
 func (m *machine) find(t *rapid.T, gpus []GPUInfo) {
+	gpus = anyBoots(t, gpus)
 	known := map[GPUID]bool{}
 	for _, g := range m.s.GPUs() {
 		known[g.ID] = true
@@ -285,3 +302,41 @@ func (m *machine) again(t *rapid.T) {
 }
 
 func (m *machine) restart(t *rapid.T) { m.s = reload(t, m.s) }
+
+// paced says how fast some tasks go, as their output tells; some of it is of
+// attempts that have ended, or makes no sense.
+func (m *machine) paced(t *rapid.T) {
+	var all []Pace
+	for range rapid.IntRange(0, 3).Draw(t, "tasks") {
+		p := Pace{
+			Task: TaskID(rapid.Int64Range(1, int64(m.last)+1).Draw(t, "task")), Rate: anyRate.Draw(t, "rate"), Error: anyRate.Draw(t, "error"),
+			Since: m.now.Add(-rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Hour, -time.Hour}).Draw(t, "since")),
+			Steps: rapid.Bool().Draw(t, "steps"), Share: anyRate.Draw(t, "share"),
+		}
+		if id, ok := m.any(t, Running); ok && rapid.IntRange(0, 3).Draw(t, "running") > 0 {
+			p.Task = id
+		}
+		p.Attempt = m.tries[p.Task] - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "attempts ago")
+		all = append(all, p)
+	}
+	m.noPace(t, all)
+	m.step(t, Paced{At: m.now, Tasks: all})
+}
+
+// anyRate is a rate, an error or a share, most of them possible.
+var anyRate = rapid.SampledFrom([]float64{0, 0.01, 0.3, 0.5, 0.6, 1, 1, 2, 30, -1, math.MaxFloat64, math.SmallestNonzeroFloat64})
+
+// noPace: a rate that no journal can hold changes nothing but the time.
+func (m *machine) noPace(t *rapid.T, all []Pace) {
+	same, none := m.s.Clone(), m.s.Clone()
+	bad := slices.Clone(all)
+	for i := range bad {
+		bad[i].Rate = rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), -1}).Draw(t, "no rate")
+		bad[i].Share, bad[i].Error = math.NaN(), math.Inf(1)
+	}
+	same.Step(Paced{At: m.now})
+	none.Step(Paced{At: m.now, Tasks: bad})
+	if got, want := encode(t, none), encode(t, same); got != want {
+		t.Fatalf("%+v led to\n%s\nand no rates to\n%s", bad, got, want)
+	}
+}

@@ -67,6 +67,7 @@ func settled(t *rapid.T, s *State) string {
 		Attempts          []Attempt
 		Stop              Reason
 		Timed, Slot, Over bool
+		Moving            bool
 	}
 	var all []task
 	for _, of := range s.Tasks() {
@@ -74,7 +75,7 @@ func settled(t *rapid.T, s *State) string {
 		for i := range attempts {
 			attempts[i].Blameless = false
 		}
-		one := task{of.ID, of.Phase, 0, false, attempts, of.StopReason, of.TimedOut, of.SlotUsed, of.Overuse}
+		one := task{of.ID, of.Phase, 0, false, attempts, of.StopReason, of.TimedOut, of.SlotUsed, of.Overuse, of.Moving}
 		if of.Phase == Recovering {
 			one.Need, one.Alone = of.Need, of.Alone
 		}

@@ -19,6 +19,9 @@ func (m *machine) takenIn(t *rapid.T) {
 	if known && rapid.Bool().Draw(t, "known") {
 		ev.Request = m.shape[id]
 	}
+	if ev.NoGPU {
+		ev.Grants, ev.Host = nil, HostShare{Node: g.Node, Memory: anyMemory(t)}
+	}
 	ev.Attempt = m.tries[ev.ID] + rapid.IntRange(0, 2).Draw(t, "attempts")
 	if rapid.Bool().Draw(t, "launched") {
 		ev.Launched = max(1, m.now-5)
@@ -39,13 +42,13 @@ func (m *machine) bookTakenIn(ev TakenIn) {
 	r.GPUs, r.After, r.Delay = len(ev.Grants), nil, 0 // it was launched: what it waited for was there
 	m.shape[ev.ID], m.tries[ev.ID], m.begun[ev.ID] = r, ev.Attempt, true
 	for id, l := range m.live { // nobody is alone there any more
-		if slices.ContainsFunc(l.Grants, func(g Grant) bool { return g.GPU == ev.Grants[0].GPU }) {
+		if slices.ContainsFunc(l.Grants, func(g Grant) bool { return len(ev.Grants) > 0 && g.GPU == ev.Grants[0].GPU }) {
 			l.Alone = false
 			m.live[id] = l
 		}
 	}
 	m.found[ev.ID] = true
-	m.live[ev.ID] = Launch{Task: ev.ID, Attempt: ev.Attempt, Grants: slices.Clone(ev.Grants)}
+	m.live[ev.ID] = Launch{Task: ev.ID, Attempt: ev.Attempt, Grants: slices.Clone(ev.Grants), Host: ev.Host}
 }
 
 // recorded says that a task has ended whose end was lost.

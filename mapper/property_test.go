@@ -42,6 +42,7 @@ func anyLife(t *rapid.T) []Event {
 		"more":      m.more,
 		"sample":    m.sample,
 		"overuse":   m.overuse,
+		"paced":     m.paced,
 		"victim":    m.victim,
 		"start":     m.start,
 		"exit":      m.exit,
@@ -58,6 +59,19 @@ func anyLife(t *rapid.T) []Event {
 		"taken in":  m.takenIn,
 		"recorded":  m.recorded,
 		"removed":   m.removed,
+		"hold":      m.holds,
+		"touch":     m.touches,
+		"recall":    m.recalls,
+		"reorder":   m.reorders,
+		"change":    m.changes,
+		"close":     m.closes,
+		"reset":     m.resets,
+		"pause":     m.pauses,
+		"hosts":     m.findHosts,
+		"helpers":   m.booksHelpers,
+		"reserve":   m.reserves,
+		"unreserve": m.unreserves,
+		"pin":       m.pins,
 		"forget":    func(*rapid.T) { m.s.forgetNotes() },
 	})
 	m.drains(t)
@@ -110,12 +124,29 @@ type machine struct {
 	up     bool
 	live   map[TaskID]Launch // launched and not ended
 	tries  map[TaskID]int    // attempts so far
+	moves  map[TaskID]int    // stops for slowing others down
 	shape  map[TaskID]Request
 	open   map[TaskID]bool // submitted and not finished
 	closed map[TaskID]bool
 	born   map[TaskID]units.Instant // submitted
 	begun  map[TaskID]bool          // has had a running container
 	ended  map[TaskID]Phase         // how it ended
+
+	hosts map[string]HostInfo // of which something is known
+
+	kept       []Reservation               // that have not ended
+	helpers    map[[2]string]HelpersBooked // by machine and suite
+	keptBefore int                         // how many there have been
+	shut       map[GPUID]units.Instant     // drained until then
+	broken     map[GPUID]string            // until they are reset; the machine's boot of then
+	boots      map[GPUID]string            // as last found
+	pausedTill units.Instant               // launching is paused until then
+	onHold     map[TaskID]bool
+	toHold     map[TaskID]bool // when they have been recalled
+
+	stirred map[GPUID]units.Instant  // when it last was not seen to do nothing
+	typed   map[TaskID]units.Instant // when it began, or somebody last typed
+	warned  map[TaskID]Idle          // as it was last told
 
 	launched units.Instant // when the last launch was; 0: none yet
 	spacing  time.Duration // until the next may be
@@ -129,9 +160,11 @@ func newMachine(t *rapid.T) *machine {
 			{ID: "a2", Node: "a", Index: 2, Capacity: 32 * units.GiB}, {ID: "b0", Node: "b", Index: 0, Capacity: 16 * units.GiB},
 			{ID: "b1", Node: "b", Index: 1, Capacity: 24 * units.GiB},
 		},
-		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{},
+		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
 		born: map[TaskID]units.Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
+		stirred: map[GPUID]units.Instant{}, typed: map[TaskID]units.Instant{}, warned: map[TaskID]Idle{},
+		shut: map[GPUID]units.Instant{}, broken: map[GPUID]string{}, boots: map[GPUID]string{}, helpers: map[[2]string]HelpersBooked{}, onHold: map[TaskID]bool{}, toHold: map[TaskID]bool{},
 	}
 	m.first, m.s = m.opt, New(m.opt)
 	m.find(t, m.all)
@@ -214,9 +247,13 @@ func (m *machine) drains(t *rapid.T) {
 	c := *m
 	c.s, c.copied = m.s.Clone(), true
 	c.there, c.fault, c.alien, c.used = maps.Clone(m.there), maps.Clone(m.fault), maps.Clone(m.alien), maps.Clone(m.used)
-	c.live, c.tries, c.shape = maps.Clone(m.live), maps.Clone(m.tries), maps.Clone(m.shape)
+	c.live, c.tries, c.moves, c.shape = maps.Clone(m.live), maps.Clone(m.tries), maps.Clone(m.moves), maps.Clone(m.shape)
 	c.open, c.closed, c.past = maps.Clone(m.open), maps.Clone(m.closed), slices.Clone(m.past)
 	c.led = slices.Clone(m.led)
+	c.kept, c.helpers = slices.Clone(m.kept), maps.Clone(m.helpers)
+	c.stirred, c.typed, c.warned = maps.Clone(m.stirred), maps.Clone(m.typed), maps.Clone(m.warned)
+	c.broken, c.boots = maps.Clone(m.broken), maps.Clone(m.boots)
+	c.shut, c.onHold, c.toHold = maps.Clone(m.shut), maps.Clone(m.onHold), maps.Clone(m.toHold)
 	c.born, c.begun, c.ended = maps.Clone(m.born), maps.Clone(m.begun), maps.Clone(m.ended)
 	c.restore(t)
 	for n := 0; len(c.open) > 0; n++ {
@@ -241,6 +278,9 @@ func (m *machine) drains(t *rapid.T) {
 			t.Fatalf("left over: %+v", g)
 		}
 	}
+	if left := c.s.Hosts(); len(left) > 0 {
+		t.Fatalf("left over: %+v", left)
+	}
 	if after := encode(t, m.s); after != before {
 		t.Fatalf("what became of a clone changed the state from\n%s\nto\n%s", before, after)
 	}
@@ -251,8 +291,10 @@ func (m *machine) drains(t *rapid.T) {
 // of a request can always be met, under the headroom of then.
 func (m *machine) restore(t *rapid.T) {
 	m.find(t, m.all)
+	m.hosts = map[string]HostInfo{}
+	m.step(t, HostsFound{At: m.now})
 	m.opt.Headroom = 0
-	m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot = 0, 0, 0, 0
+	m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot, m.opt.Quotas = 0, 0, 0, 0, nil
 	m.step(t, Configured{At: m.now, Options: m.opt, Format: DecisionFormat})
 	var well []GPUSample
 	for _, g := range m.all {
@@ -262,7 +304,20 @@ func (m *machine) restore(t *rapid.T) {
 	m.step(t, Sampled{At: m.now, GPUs: well})
 	m.up = true
 	m.step(t, EngineChanged{At: m.now, Up: true})
+	m.step(t, LaunchingPaused{At: m.now})
+	m.step(t, GPUsClosed{At: m.now, GPUs: slices.Collect(maps.Keys(m.shut))})
+	m.step(t, GPUsReset{At: m.now, GPUs: slices.Collect(maps.Keys(m.broken))})
+	for _, o := range m.s.Hosts() {
+		for _, h := range o.Helpers {
+			m.step(t, HelpersBooked{At: m.now, Node: o.Node, Suite: h.Suite})
+		}
+	}
+	for _, r := range slices.Clone(m.kept) {
+		m.step(t, Unreserved{At: m.now, ID: r.ID})
+	}
 	for _, task := range m.s.Tasks() {
+		m.step(t, HoldChanged{At: m.now, Task: task.ID})
+		m.step(t, Pinned{At: m.now, Task: task.ID})
 		if task.Phase == Estimating {
 			m.step(t, Estimated{At: m.now, Task: task.ID, Estimate: Estimate{Memory: units.GiB}})
 		} else if err := m.s.Check(task.Request, task.Estimate); err != nil {

@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"cmp"
 	"time"
 
 	"carma/mapper/units"
@@ -13,21 +14,41 @@ import (
 func anyUserRules(t *rapid.T, o *Options) {
 	o.FairHalfLife = rapid.SampledFrom([]time.Duration{0, time.Minute, 24 * time.Hour}).Draw(t, "half-life")
 	o.FairWeights = rapid.SampledFrom([][]Weight{nil, {{"ada", 2}}, {{"ada", 0.5}, {"bob", 100}}}).Draw(t, "weights")
+	o.FairAccounts = rapid.SampledFrom([][]Weight{nil, nil, {{EveryAccount, 1}}, {{"lab", 3}}}).Draw(t, "account weights")
 	o.QuotaTasks = rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "quota tasks")
 	o.QuotaGPUs = rapid.SampledFrom([]int{0, 0, 0, 2, 3}).Draw(t, "quota GPUs")
 	o.QuotaMemory = rapid.SampledFrom([]units.Bytes{0, 0, 0, 16 * units.GiB, 40 * units.GiB}).Draw(t, "quota memory")
+	o.Quotas = rapid.SampledFrom([][]Quota{
+		nil, nil, nil, {{Name: "ada", Tasks: NoQuota, GPUs: 3}}, {{Name: "bob", Memory: 40 * units.GiB}, {Name: "lab", Account: true, Tasks: 2}},
+		{{Name: "lab", Account: true, GPUs: 3, Memory: 40 * units.GiB}},
+	}).Draw(t, "quotas")
 	o.Slot = rapid.SampledFrom([]time.Duration{0, 0, 10 * time.Second, time.Hour}).Draw(t, "slot option")
 }
 
 func (m *machine) quotas() bool {
-	return m.opt.QuotaTasks > 0 || m.opt.QuotaGPUs > 0 || m.opt.QuotaMemory > 0
+	return m.opt.QuotaTasks > 0 || m.opt.QuotaGPUs > 0 || m.opt.QuotaMemory > 0 || m.opt.Quotas != nil
 }
 
-// held is what a user's running tasks come to in the books. The grants are
-// those of now: they grow and shrink after the launch.
-func (m *machine) held(name string) (tasks, gpus int, memory units.Bytes) {
+// limits are the quotas that hold for a task: its user's, and its account's.
+func (m *machine) limits(r Request) []Quota {
+	own := Quota{Name: r.User, Tasks: m.opt.QuotaTasks, GPUs: m.opt.QuotaGPUs, Memory: m.opt.QuotaMemory}
+	all := []Quota{}
+	for _, q := range m.opt.Quotas {
+		switch {
+		case q.Account && q.Name == r.Account:
+			all = append(all, q)
+		case !q.Account && q.Name == r.User:
+			own.Tasks, own.GPUs, own.Memory = cmp.Or(q.Tasks, own.Tasks), cmp.Or(q.GPUs, own.GPUs), cmp.Or(q.Memory, own.Memory)
+		}
+	}
+	return append(all, own)
+}
+
+// held is what the running tasks of a user, or of an account, come to in the books.
+// The grants are those of now: they grow and shrink after the launch.
+func (m *machine) held(of Quota) (tasks, gpus int, memory units.Bytes) {
 	for id := range m.live {
-		if m.shape[id].User != name {
+		if r := m.shape[id]; !of.Account && r.User != of.Name || of.Account && r.Account != of.Name {
 			continue
 		}
 		tasks++
@@ -43,27 +64,28 @@ func (m *machine) held(name string) (tasks, gpus int, memory units.Bytes) {
 
 // checkLaunchQuota: nobody has more than the quotas allow after a launch.
 func (m *machine) checkLaunchQuota(t *rapid.T, l Launch) {
-	tasks, gpus, memory := m.held(m.shape[l.Task].User)
-	o := m.opt
-	if o.QuotaTasks > 0 && tasks > o.QuotaTasks || o.QuotaGPUs > 0 && gpus > o.QuotaGPUs || o.QuotaMemory > 0 && memory > o.QuotaMemory {
-		t.Fatalf("launched %+v: user %q has %d tasks on %d GPUs with %s; quotas %d, %d, %s", l, m.shape[l.Task].User, tasks, gpus, memory,
-			o.QuotaTasks, o.QuotaGPUs, o.QuotaMemory)
+	for _, q := range m.limits(m.shape[l.Task]) {
+		tasks, gpus, memory := m.held(q)
+		if q.Tasks > 0 && tasks > q.Tasks || q.GPUs > 0 && gpus > q.GPUs || q.Memory > 0 && memory > q.Memory {
+			t.Fatalf("launched %+v: there are %d tasks on %d GPUs with %s; quota %+v", l, tasks, gpus, memory, q)
+		}
 	}
 }
 
 // checkQuota: a task that waits for a quota would be over it, and says so.
 func (m *machine) checkQuota(t *rapid.T, task Task, why Why) {
-	tasks, gpus, memory := m.held(task.User)
-	over := m.opt.QuotaTasks > 0 && tasks >= m.opt.QuotaTasks || m.opt.QuotaGPUs > 0 && gpus+task.GPUs > m.opt.QuotaGPUs
-	if m.opt.QuotaMemory > 0 {
+	over := false
+	for _, q := range m.limits(task.Request) {
+		tasks, gpus, memory := m.held(q)
+		over = over || q.Tasks > 0 && tasks >= q.Tasks || q.GPUs > 0 && gpus+task.GPUs > q.GPUs
 		need := task.Need
 		if m.s.alone(&task) {
 			need = 32 * units.GiB // the largest card
 		}
-		over = over || memory+need*units.Bytes(task.GPUs) > m.opt.QuotaMemory
+		over = over || q.Memory > 0 && memory+need*units.Bytes(task.GPUs) > q.Memory
 	}
 	if !over {
-		t.Fatalf("task %d waits for a quota; its user has %d tasks on %d GPUs with %s: %+v", task.ID, tasks, gpus, memory, why)
+		t.Fatalf("task %d waits for a quota; what is placed is %v: %+v", task.ID, m.live, why)
 	}
 	if m.up && len(m.s.Sick()) == 0 && why.Rule != RuleQuota {
 		t.Fatalf("task %d waits for a quota and says %+v", task.ID, why)

@@ -101,10 +101,10 @@ func (m *machine) checkHeld(t *rapid.T, tasks []Task) {
 				unmet++
 			}
 		}
-		waits := unmet > 0 || m.s.Now() < m.born[task.ID].Add(r.Delay)
+		waits := unmet > 0 || m.s.Now() < m.born[task.ID].Add(r.Delay) || m.onHold[task.ID]
 		full := r.Parallel > 0 && active[r.Group] >= r.Parallel
 		if task.Phase == Held != (waits || full) && task.Phase != Estimating && !(full && task.Phase.active()) {
-			t.Fatalf("task %d is %s; it waits for %d tasks, its delay is over: %v, its group is full: %v", task.ID, task.Phase, unmet, !waits, full)
+			t.Fatalf("task %d is %s; it waits for %d tasks, on hold: %v, its delay is over: %v, its group is full: %v", task.ID, task.Phase, unmet, m.onHold[task.ID], !waits, full)
 		}
 		if why, ok := m.s.Why(task.ID); task.Phase == Held && (!ok || why.Rule == "" || why.Binding.Code == "" || why.Position != 0) {
 			t.Fatalf("task %d is held and says %+v", task.ID, why)

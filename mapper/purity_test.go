@@ -29,8 +29,10 @@ var impureTime = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep"
 // why the order does not show.
 var mapRanges = map[string]string{
 	"(*State).auditHeld":   "checks each task and each group by itself, decides nothing",
+	"(*State).auditKin":    "counts, decides nothing",
 	"(*State).Audit":       "checks each task by itself, decides nothing",
 	"(*State).Clone":       "copies into another map",
+	"(*State).cloneKin":    "copies into another map",
 	"(*State).MarshalJSON": "sorts afterwards",
 	"(*State).Tasks":       "sorts afterwards",
 }

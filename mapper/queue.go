@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -20,19 +19,6 @@ func (l *line) at(i int) *Task   { return l.items[l.head+i] }
 func (l *line) waiting() []*Task { return l.items[l.head:] }
 
 func (l *line) find(t *Task) (int, bool) { return slices.BinarySearchFunc(l.waiting(), t, byTurn) }
-
-// byTurn is the order within a line: by rank, then in order of submission. A task
-// that went to the back comes after all tasks that had been submitted or sent to
-// the back by then.
-func byTurn(a, b *Task) int {
-	if c := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(max(a.ID, a.Behind), max(b.ID, b.Behind))); c != 0 {
-		return c
-	}
-	if a.Behind > 0 && b.Behind > 0 && a.QueuedAt != b.QueuedAt {
-		return cmp.Compare(a.QueuedAt, b.QueuedAt)
-	}
-	return cmp.Or(compareBool(a.Behind > 0, b.Behind > 0), cmp.Compare(a.ID, b.ID))
-}
 
 func (l *line) add(t *Task) {
 	if l.head > 64 && l.head > len(l.items)/2 {
@@ -63,13 +49,23 @@ func (l *line) remove(i int) {
 // a hundred thousand tasks.
 type lane struct {
 	lines  []*line
-	byUser map[string]*line // look-up only; nil: one line
+	byUser map[party]*line // look-up only; nil: one line
 }
 
 func (l *lane) len() int {
 	n := 0
 	for _, line := range l.lines {
 		n += line.len()
+	}
+	return n
+}
+
+// users is how many users have tasks in a lane of several lines; else at most 1.
+func (l *lane) users() (n int) {
+	for _, line := range l.lines {
+		if line.len() > 0 {
+			n++
+		}
 	}
 	return n
 }
@@ -88,7 +84,7 @@ func (l *lane) waiting() []*Task {
 // lineOf returns the line of a task, or nil.
 func (l *lane) lineOf(t *Task) *line {
 	if l.byUser != nil {
-		return l.byUser[t.User]
+		return l.byUser[t.party()]
 	}
 	if len(l.lines) == 0 {
 		return nil
@@ -111,9 +107,9 @@ func (l *lane) open(t *Task, u *user) *line {
 	i := 0
 	if u != nil {
 		if l.byUser == nil {
-			l.byUser = map[string]*line{}
+			l.byUser = map[party]*line{}
 		}
-		l.byUser[u.Name] = own
+		l.byUser[u.party()] = own
 		i, _ = slices.BinarySearchFunc(l.lines, u, func(x *line, u *user) int { return compareUsers(x.user, u) })
 	}
 	l.lines = slices.Insert(l.lines, i, own)
@@ -127,7 +123,7 @@ func (l *lane) sort() {
 	}
 	l.lines = slices.DeleteFunc(l.lines, func(x *line) bool {
 		if x.len() == 0 {
-			delete(l.byUser, x.user.Name)
+			delete(l.byUser, x.user.party())
 		}
 		return x.len() == 0
 	})
@@ -174,16 +170,16 @@ func before(a, b *Task) bool {
 
 // before reports whether a comes before b.
 func (q *queues) before(a, b *Task) bool {
-	if q.users == nil || laneOf(a) != laneOf(b) || laneOf(a) < 3 || a.User == b.User {
+	if q.users == nil || laneOf(a) != laneOf(b) || laneOf(a) < 3 || a.party() == b.party() {
 		return before(a, b)
 	}
-	return compareUsers(q.users.of(a.User), q.users.of(b.User)) < 0
+	return compareUsers(q.users.of(a.party()), q.users.of(b.party())) < 0
 }
 
 func (q *queues) add(t *Task) {
 	var u *user
 	if q.users != nil && laneOf(t) >= 3 {
-		if u = q.users.make(t.User); u.First == 0 {
+		if u = q.users.make(t.party()); u.First == 0 {
 			u.First = t.ID
 		}
 	}
@@ -238,13 +234,13 @@ func (q *queues) clone(by *users, of func(TaskID) *Task) queues {
 	}
 	for l := range q.lanes {
 		if q.lanes[l].byUser != nil {
-			c.lanes[l].byUser = map[string]*line{}
+			c.lanes[l].byUser = map[party]*line{}
 		}
 		for _, from := range q.lanes[l].lines {
 			to := &line{}
 			if from.user != nil {
-				to.user = by.of(from.user.Name)
-				c.lanes[l].byUser[to.user.Name] = to
+				to.user = by.of(from.user.party())
+				c.lanes[l].byUser[to.user.party()] = to
 			}
 			for _, t := range from.waiting() {
 				to.items = append(to.items, of(t.ID))
@@ -292,7 +288,7 @@ func (q *queues) audit() error {
 				return fmt.Errorf("user %q does not come after user %q", line.user.Name, lines[i-1].user.Name)
 			}
 			for _, t := range line.waiting() {
-				if line.user != nil && t.User != line.user.Name {
+				if line.user != nil && t.party() != line.user.party() {
 					return fmt.Errorf("task %d waits among those of user %q", t.ID, line.user.Name)
 				}
 			}

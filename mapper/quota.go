@@ -1,6 +1,12 @@
 package mapper
 
-import "carma/mapper/units"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"carma/mapper/units"
+)
 
 // RuleQuota and RuleFairShare are not about a GPU: the user has as much as one
 // may have, or others go first.
@@ -9,27 +15,134 @@ const (
 	RuleFairShare Rule = "fair-share"
 )
 
+// Quota is what the placed tasks of a user, or of all users of an account, may
+// come to. Of a user it stands in place of the options QuotaTasks, QuotaGPUs and
+// QuotaMemory, where it names a limit; of an account it holds beside those of its
+// users. 0 names no limit; [NoQuota] is none.
+type Quota struct {
+	Name    string      `json:"name"`
+	Account bool        `json:"account,omitempty"`
+	Tasks   int         `json:"tasks,omitempty"`
+	GPUs    int         `json:"gpus,omitempty"`
+	Memory  units.Bytes `json:"memory,omitempty"`
+}
+
+// NoQuota lifts a limit for one user that the others have.
+const NoQuota = -1
+
+func compareQuotas(a, b Quota) int {
+	return cmp.Or(compareBool(a.Account, b.Account), cmp.Compare(a.Name, b.Name))
+}
+
+// validQuotas wants them sorted, users first, each user and account once.
+func validQuotas(all []Quota) error {
+	for i, q := range all {
+		who := q.Name
+		if q.Account {
+			who = "@" + who
+		}
+		switch {
+		case q.Name == "":
+			return fmt.Errorf("quotas names nobody; write for example ada:gpus=4")
+		case q.Tasks < NoQuota || q.GPUs < NoQuota || q.Memory < NoQuota:
+			return fmt.Errorf("quotas gives %s a negative limit; write none for no limit", who)
+		case i > 0 && compareQuotas(all[i-1], q) == 0:
+			return fmt.Errorf("quotas names %s twice", who)
+		case i > 0 && compareQuotas(all[i-1], q) > 0:
+			return fmt.Errorf("quotas is not sorted")
+		}
+	}
+	return nil
+}
+
+// quotaOf is what a user may have; 0 is no limit.
+func (o *Options) quotaOf(name string) Quota {
+	q := Quota{Name: name, Tasks: o.QuotaTasks, GPUs: o.QuotaGPUs, Memory: o.QuotaMemory}
+	if own, ok := o.named(Quota{Name: name}); ok {
+		q.Tasks, q.GPUs, q.Memory = cmp.Or(own.Tasks, q.Tasks), cmp.Or(own.GPUs, q.GPUs), cmp.Or(own.Memory, q.Memory)
+	}
+	return q.bounds()
+}
+
+// accountQuota is what an account may have; 0 is no limit.
+func (o *Options) accountQuota(account string) Quota {
+	q, _ := o.named(Quota{Name: account, Account: true})
+	q.Name, q.Account = account, true
+	return q.bounds()
+}
+
+func (o *Options) named(q Quota) (Quota, bool) {
+	i, ok := slices.BinarySearchFunc(o.Quotas, q, compareQuotas)
+	if !ok {
+		return Quota{}, false
+	}
+	return o.Quotas[i], true
+}
+
+// bounds is a quota with 0 for no limit.
+func (q Quota) bounds() Quota {
+	q.Tasks, q.GPUs, q.Memory = max(0, q.Tasks), max(0, q.GPUs), max(0, q.Memory)
+	return q
+}
+
+func (q *Quota) any() bool { return q.Tasks > 0 || q.GPUs > 0 || q.Memory > 0 }
+
+// quotas reports whether there are any.
+func (o *Options) quotas() bool {
+	return o.QuotaTasks > 0 || o.QuotaGPUs > 0 || o.QuotaMemory > 0 || len(o.Quotas) > 0
+}
+
 // overQuota says which quota keeps a waiting task from starting; zero: none.
 // Quotas hold for everybody, admins included: who may set them can also lift
 // them.
 func (s *State) overQuota(t *Task) Reason {
-	o := &s.opt
-	if o.QuotaTasks == 0 && o.QuotaGPUs == 0 && o.QuotaMemory == 0 {
+	if !s.opt.quotas() {
 		return Reason{}
 	}
-	u := s.users.of(t.User)
-	if u == nil {
-		u = &user{Name: t.User}
+	if q := s.opt.quotaOf(t.User); q.any() {
+		if r := s.over(t, q, s.users.has(t.User)); r.Code != "" {
+			return r
+		}
 	}
-	switch {
-	case o.QuotaTasks > 0 && u.tasks >= o.QuotaTasks:
-		return Reason{Code: ReasonQuotaTasks, Name: u.Name, Count: u.tasks, Limit: o.QuotaTasks}
-	case o.QuotaGPUs > 0 && u.gpus+t.GPUs > o.QuotaGPUs:
-		return Reason{Code: ReasonQuotaGPUs, Name: u.Name, Count: u.gpus, More: t.GPUs, Limit: o.QuotaGPUs}
-	case o.QuotaMemory > 0 && s.total(t.GPUs, t.Need, s.alone(t)) > o.QuotaMemory-u.memory:
-		return Reason{Code: ReasonQuotaMemory, Name: u.Name, Have: u.memory, Need: s.total(t.GPUs, t.Need, s.alone(t)), Of: o.QuotaMemory}
+	if q := s.opt.accountQuota(t.Account); t.Account != "" && q.any() {
+		r := s.over(t, q, s.users.hasAccount(t.Account))
+		if r.Code != "" {
+			r.Name = "@" + q.Name
+		}
+		return r
 	}
 	return Reason{}
+}
+
+// over compares what u has, and a task in addition, with a quota.
+func (s *State) over(t *Task, q Quota, u user) Reason {
+	switch {
+	case q.Tasks > 0 && u.tasks >= q.Tasks:
+		return Reason{Code: ReasonQuotaTasks, Name: q.Name, Count: u.tasks, Limit: q.Tasks}
+	case q.GPUs > 0 && u.gpus+t.GPUs > q.GPUs:
+		return Reason{Code: ReasonQuotaGPUs, Name: q.Name, Count: u.gpus, More: t.GPUs, Limit: q.GPUs}
+	case q.Memory > 0 && s.total(t.GPUs, t.Need, s.alone(t)) > q.Memory-u.memory:
+		return Reason{Code: ReasonQuotaMemory, Name: q.Name, Have: u.memory, Need: s.total(t.GPUs, t.Need, s.alone(t)), Of: q.Memory}
+	}
+	return Reason{}
+}
+
+// memoryLeft is the memory that a user may still be granted on an account; false:
+// there is no limit.
+func (s *State) memoryLeft(name, account string) (left units.Bytes, bounded bool) {
+	if !s.opt.quotas() {
+		return 0, false
+	}
+	if q := s.opt.quotaOf(name); q.Memory > 0 {
+		left, bounded = q.Memory-s.users.has(name).memory, true
+	}
+	if q := s.opt.accountQuota(account); account != "" && q.Memory > 0 {
+		of := q.Memory - s.users.hasAccount(account).memory
+		if !bounded || of < left {
+			left, bounded = of, true
+		}
+	}
+	return left, bounded
 }
 
 // total is what a task counts for with the memory quota: the sum of its
@@ -44,16 +157,26 @@ func (s *State) total(gpus int, need units.Bytes, alone bool) units.Bytes {
 	return need.Clamp() * units.Bytes(min(gpus, 1<<10))
 }
 
-// checkQuota refuses what could not start if its user had nothing else.
-func (s *State) checkQuota(gpus int, need units.Bytes, alone bool) *ImpossibleError {
-	o := &s.opt
-	switch total := s.total(gpus, need, alone); {
-	case o.QuotaGPUs > 0 && gpus > o.QuotaGPUs:
-		return &ImpossibleError{"gpus", Reason{Code: ReasonNeverGPUs, Count: gpus, Limit: o.QuotaGPUs}}
-	case o.QuotaMemory > 0 && total > o.QuotaMemory && alone:
-		return &ImpossibleError{"exclusive", Reason{Code: ReasonNeverAlone, Count: gpus, Need: total, Of: o.QuotaMemory}}
-	case o.QuotaMemory > 0 && total > o.QuotaMemory:
-		return &ImpossibleError{"mem", Reason{Code: ReasonNeverMemory, Need: total, Of: o.QuotaMemory}}
+// checkQuota refuses what could not start if its user, and its account, had
+// nothing else.
+func (s *State) checkQuota(r Request, gpus int, need units.Bytes, alone bool) *ImpossibleError {
+	if !s.opt.quotas() {
+		return nil
+	}
+	all := []Quota{s.opt.quotaOf(r.User)}
+	if r.Account != "" {
+		all = append(all, s.opt.accountQuota(r.Account))
+	}
+	total := s.total(gpus, need, alone)
+	for _, q := range all {
+		switch {
+		case q.GPUs > 0 && gpus > q.GPUs:
+			return &ImpossibleError{"gpus", Reason{Code: ReasonNeverGPUs, Count: gpus, Limit: q.GPUs}}
+		case q.Memory > 0 && total > q.Memory && alone:
+			return &ImpossibleError{"exclusive", Reason{Code: ReasonNeverAlone, Count: gpus, Need: total, Of: q.Memory}}
+		case q.Memory > 0 && total > q.Memory:
+			return &ImpossibleError{"mem", Reason{Code: ReasonNeverMemory, Need: total, Of: q.Memory}}
+		}
 	}
 	return nil
 }

@@ -23,10 +23,14 @@ type Reason struct {
 	Have units.Bytes `json:"have,omitempty"`
 	Need units.Bytes `json:"need,omitempty"`
 	Of   units.Bytes `json:"of,omitempty"`
+	// Helpers is the part of Of that the helpers of suites have.
+	Helpers units.Bytes `json:"helpers,omitempty"`
 	// Count, More and Limit are numbers of tasks, GPUs or attempts.
 	Count int `json:"count,omitempty"`
 	More  int `json:"more,omitempty"`
 	Limit int `json:"limit,omitempty"`
+	// Percent is a ratio, times 100.
+	Percent int `json:"percent,omitempty"`
 	// Span is a time, Most the longest that is allowed.
 	Span time.Duration `json:"span,omitempty"`
 	Most time.Duration `json:"most,omitempty"`
@@ -49,7 +53,11 @@ type ReasonCode string
 const (
 	ReasonAsked     ReasonCode = "asked"      // somebody asked for it; Text is why, if they said so
 	ReasonTimeLimit ReasonCode = "time-limit" // Span: its time limit
+	ReasonIdle      ReasonCode = "idle"       // Span: for so long it did nothing
 	ReasonSlotUsed  ReasonCode = "slot-used"  // Span: its slot; others wait
+	ReasonSlowing   ReasonCode = "slowing"    // it made Task on GPU take Percent of its time alone, more than allowed
+	ReasonMoved     ReasonCode = "moved"      // Name wants it on other GPUs
+	ReasonRecalled  ReasonCode = "recalled"   // Name wanted it back in the queue; Text is why, if they said so
 	ReasonOveruse   ReasonCode = "overuse"    // it used Have of the Of booked for it on GPU; others need the room
 )
 
@@ -108,12 +116,14 @@ const (
 const (
 	ReasonAfter ReasonCode = "after" // it waits for Task to meet Condition, and for More others
 	ReasonDelay ReasonCode = "delay" // Span is left
+	ReasonHold  ReasonCode = "hold"  // Name holds it, since Span; Text is why, if they said so
 	ReasonGroup ReasonCode = "group" // Count tasks of the group Name run or are queued, of Limit
 )
 
 // Why a queued task does not start.
 const (
 	ReasonEngineDown    ReasonCode = "engine-down"     // Text: what is wrong with it, if known
+	ReasonPaused        ReasonCode = "paused"          // Name paused launching, for the reason Text; it goes on in Span, if that is not 0
 	ReasonEngineSick    ReasonCode = "engine-sick"     // it starts nothing, for the cause Text; tried again in Span
 	ReasonNoGPU         ReasonCode = "no-gpu"          // there is none on this machine
 	ReasonBackOff       ReasonCode = "back-off"        // tried again in Span, after Cause

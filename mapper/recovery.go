@@ -13,21 +13,11 @@ func (s *State) exited(ev Exited) {
 		return
 	}
 	a := t.Current()
-	a.Ended, a.Class, a.Code, a.Message = s.now, ev.Class, ev.Code, ev.Message
-	if ev.Finished > 0 {
-		a.Ended = max(min(ev.Finished, s.now), a.Started, a.Launched)
-		if t.TimedOut && a.Started > 0 && a.Ended <= a.Started.Add(t.TimeLimit) {
-			t.TimedOut, t.Phase = false, Running // it ended in time; nobody was there to see it
-		}
-		if t.SlotUsed && a.Ended <= a.Started.Add(s.slot(t)) {
-			t.SlotUsed, t.Phase = false, Running
-		}
+	s.endAttempt(t, a, ev)
+	a.Peak, a.HostPeak, a.Filled = ev.Peak.Clamp(), ev.HostPeak.Clamp(), ev.Filled
+	if ev.Class == ExitGPUOOM && len(a.Grants) == 0 {
+		ev.Class = ExitProgram // a GPU that it does not have
 	}
-	s.progress(t)
-	if a.Started > 0 { // it has done nothing since its end
-		t.Done = min(t.Done, a.Ended.Sub(a.Started).Seconds())
-	}
-	a.Peak = ev.Peak.Clamp()
 	for _, grant := range a.Grants {
 		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
 	}
@@ -42,7 +32,9 @@ func (s *State) exited(ev Exited) {
 		s.untested(t, a)
 	}
 	t.Seen = s.sightings(t)
+	s.learnGrowth(t, a)
 	s.vacate(t)
+	s.moveOut(t, a)
 	for _, grant := range a.Grants {
 		s.takeOff(s.byID[grant.GPU], t.ID)
 	}
@@ -58,18 +50,58 @@ func (s *State) exited(ev Exited) {
 		s.learnFloor(t, a.Peak)
 	}
 	s.dirty = true
+	s.settle(t, a, ev, blame)
+}
 
+// endAttempt notes when and how an attempt ended. Who ended before a limit that was
+// to stop it has not been stopped.
+func (s *State) endAttempt(t *Task, a *Attempt, ev Exited) {
+	a.Ended, a.Class, a.Code, a.Message = s.now, ev.Class, ev.Code, ev.Message
+	if ev.Finished > 0 {
+		a.Ended = max(min(ev.Finished, s.now), a.Started, a.Launched)
+		if t.TimedOut && t.StopReason.Code == ReasonTimeLimit && a.Started > 0 && a.Ended <= a.Started.Add(t.TimeLimit) {
+			t.TimedOut, t.Phase = false, Running // it ended in time; nobody was there to see it
+		}
+		if t.SlotUsed && a.Ended <= a.Started.Add(s.slot(t)) {
+			t.SlotUsed, t.Phase = false, Running
+		}
+	}
+	s.progress(t)
+	if a.Started > 0 { // it has done nothing since its end
+		t.Done = min(t.Done, a.Ended.Sub(a.Started).Seconds())
+	}
+}
+
+// goesOn is what becomes of a task that carma itself has stopped to run it again; nil:
+// carma has not.
+func (s *State) goesOn(t *Task) func(*Task, *Attempt) {
 	switch {
-	case t.TimedOut:
-		s.finish(t, Failed, ev.Code, t.StopReason)
-	case t.Overuse && ev.Class != ExitOK:
-		s.overuseOver(t, a)
 	case t.Overuse:
-		s.finish(t, Succeeded, 0, Reason{})
-	case t.SlotUsed && ev.Class != ExitOK:
-		s.slotOver(t, a)
+		return s.overuseOver
+	case t.Moving:
+		return s.moveOver
+	case t.Recall != nil:
+		return s.recallOver
 	case t.SlotUsed:
+		return s.slotOver
+	}
+	return nil
+}
+
+// settle ends a task whose attempt has ended, or queues it again.
+func (s *State) settle(t *Task, a *Attempt, ev Exited, blame verdict) {
+	if t.TimedOut {
+		s.finish(t, Failed, ev.Code, t.StopReason)
+		return
+	}
+	if again := s.goesOn(t); again != nil && ev.Class != ExitOK {
+		again(t, a)
+		return
+	} else if again != nil {
 		s.finish(t, Succeeded, 0, Reason{})
+		return
+	}
+	switch {
 	case t.Phase == Stopping:
 		s.finish(t, Cancelled, ev.Code, t.StopReason)
 	case ev.Class == ExitOK:
@@ -80,6 +112,8 @@ func (s *State) exited(ev Exited) {
 		s.unstarted(t, a, ev)
 	case ev.Class == ExitInfrastructure, ev.Class == ExitEvicted, ev.Class == ExitMPSFault, ev.Class == ExitStopped:
 		s.recoverBlameless(t, a, ev)
+	case t.overranHost(a, ev.Class):
+		s.hostOverrun(t, a, ev.Code, outcome(ev))
 	case ev.Class == ExitCannotStart:
 		s.finish(t, Failed, ev.Code, outcome(ev))
 	default: // the program's own fault, or host memory
@@ -124,100 +158,6 @@ func (s *State) takeOff(g *GPU, id TaskID) {
 	}
 }
 
-// verdict says who is to blame for a GPU OOM.
-type verdict struct {
-	own       bool
-	alone     bool        // it had its GPUs for itself
-	demand    units.Bytes // the most the task is known to have wanted on one GPU
-	most      units.Bytes // the most there is for it on each of its GPUs
-	reason    Reason      // whose memory it was
-	overusers []overuser
-}
-
-// overuser is a task that exceeds its grant on a GPU.
-type overuser struct {
-	gpu  *GPU
-	task TaskID
-}
-
-// blame finds out whether a task that ran out of memory was over its own
-// grant. If it was not, and others left no room for that grant, the neighbours
-// that exceed theirs or a foreign process are to blame.
-func (s *State) blame(t *Task, a *Attempt, demand units.Bytes) verdict {
-	grant := a.Grants[0].Memory
-	for _, g := range a.Grants {
-		grant = min(grant, g.Memory)
-	}
-	v := verdict{own: true, demand: max(demand, grant), most: s.most(t.GPUs), alone: s.byID[a.Grants[0].GPU].alone()}
-	if demand > grant {
-		v.reason = Reason{Code: ReasonWantedMore, Need: demand, Have: grant}
-		return v
-	}
-	v.reason = Reason{Code: ReasonRanOut, Have: grant}
-	for _, grant := range a.Grants {
-		g := s.byID[grant.GPU]
-		if s.free(g) >= 0 {
-			continue
-		}
-		if g.Foreign > 0 {
-			v.own = false
-			v.reason = Reason{Code: ReasonForeignUse, Have: g.Foreign, GPU: g.Index}
-		}
-		if s.opt.Booking == BookSamples {
-			continue // nobody has a grant to be over
-		}
-		for _, r := range g.Residents {
-			if r.Task != t.ID && r.Used > r.Grant {
-				v.own = false
-				v.reason = Reason{Code: ReasonNeighbour, Task: r.Task, Have: r.Used, Of: r.Grant, GPU: g.Index}
-				v.overusers = append(v.overusers, overuser{g, r.Task})
-			}
-		}
-	}
-	return v
-}
-
-// growGrant raises the grant of a task that exceeds it to growFactor times what
-// it uses, as far as the card has room.
-func (s *State) growGrant(o overuser) {
-	g, t := o.gpu, s.tasks[o.task]
-	r, bookable := g.resident(o.task), s.bookable(g)
-	grow := min(r.Used.Scale(growFactor)-r.Grant, bookable-g.Foreign-g.Reserved)
-	if grow <= 0 || s.script.hasRegrants(s.format) {
-		return
-	}
-	g.Bookable = bookable
-	s.regrant(t, g, r.Grant+grow)
-	t.Need = max(t.Need, min(r.Grant, s.ceiling(s.bookable).of(t.GPUs)))
-}
-
-// most is the most memory that n GPUs of one machine all have for one task.
-// Where so many are not there any more, those that went missing under their
-// tasks count.
-func (s *State) most(n int) units.Bytes {
-	if most := s.ceiling(s.bookable).of(n); most >= 0 {
-		return most
-	}
-	return s.ceiling(func(g *GPU) units.Bytes { return max(0, g.Capacity-s.opt.Headroom) }).of(n)
-}
-
-// stagedFloor is the free memory that AEGIS asks for after the first GPU OOM;
-// twice as much after the second.
-const stagedFloor = 10 * units.GiB
-
-// What a task gets after its own GPU OOM: after the first, its demand times
-// oomFactor plus oomExtra; after each further one, its need times oomAgainFactor.
-// growFactor is for a neighbour that used more than its grant.
-const (
-	oomFactor      = 1.25
-	oomExtra       = units.GiB
-	oomAgainFactor = 1.5
-	growFactor     = 1.1
-)
-
-// maxBackoffDoublings bounds the back-off: 64 times the option.
-const maxBackoffDoublings = 6
-
 // recoverOOM relaunches a task with more memory (see above), and the last time
 // with GPUs of its own.
 func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
@@ -255,7 +195,7 @@ func (s *State) recoverOOM(t *Task, a *Attempt, v verdict) {
 		t.Need = max(0, min(t.Need, v.most-s.opt.Headroom))
 	}
 	oom := Reason{Code: ReasonOOM}.because(v.reason)
-	if no := s.checkQuota(t.GPUs, t.Need, s.alone(t)); no != nil {
+	if no := s.checkQuota(t.Request, t.GPUs, t.Need, s.alone(t)); no != nil {
 		s.finish(t, Failed, a.Code, no.Reason.because(oom))
 		return
 	}

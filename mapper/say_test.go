@@ -54,7 +54,7 @@ func sayNot(r Rejection) string {
 		text += fmt.Sprintf(" have=%s need=%s of=%s", r.Have, r.Need, r.Of)
 	case RuleIdle, RuleMaxTasks, RuleWait:
 		text += fmt.Sprintf(" tasks=%d", r.Tasks)
-	case RuleAlone, RuleKept, RuleWarmUp:
+	case RuleAlone, RuleKept, RuleWarmUp, RuleUnseen:
 		text += fmt.Sprintf(" task=%d", r.Task)
 	case RuleSMACT:
 		text += fmt.Sprintf(" %.2f cap=%.2f", r.SMACT, r.Cap)

@@ -14,14 +14,37 @@ const (
 )
 
 // shrunk is what a resident's grant would be cut to.
-func (r *Resident) shrunk() units.Bytes { return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast) }
+func (s *State) shrunk(r *Resident) units.Bytes {
+	if s.tasks[r.Task].Learner {
+		return r.Peak.Scale(s.growth.margin()) + settledExtra
+	}
+	return max(r.Peak.Scale(shrinkFactor), r.Peak+shrinkLeast)
+}
+
+// shrinksAt is when a resident's grant may be cut if its memory does not grow.
+func (s *State) shrinksAt(r *Resident) units.Instant {
+	if r.Learning {
+		return s.settlesAt(r)
+	}
+	return r.GrewAt.Add(s.opt.Shrink)
+}
+
+// shrinks reports whether a resident's grant is to be cut: not before its memory
+// was seen.
+func (s *State) shrinks(r *Resident) bool {
+	after := s.opt.Shrink
+	if r.Learning {
+		after = s.opt.LearnMemory
+	}
+	return after > 0 && r.Peak > 0 && !r.Alone && s.shrunk(r) < r.Grant
+}
 
 // shrinkLater sets the instant at which a resident's grant is looked at.
 func (s *State) shrinkLater(r *Resident) {
-	if s.opt.Shrink == 0 || r.ShrinkAt != 0 || r.Alone || r.shrunk() >= r.Grant {
+	if r.ShrinkAt != 0 || !s.shrinks(r) {
 		return
 	}
-	r.ShrinkAt = r.GrewAt.Add(s.opt.Shrink)
+	r.ShrinkAt = s.shrinksAt(r)
 	s.at(r.ShrinkAt, deadline{})
 }
 
@@ -35,7 +58,7 @@ func (s *State) shrink() {
 				continue
 			}
 			r.ShrinkAt = 0
-			if s.now < r.GrewAt.Add(s.opt.Shrink) {
+			if s.now < s.shrinksAt(r) {
 				s.shrinkLater(r)
 				continue
 			}
@@ -45,10 +68,13 @@ func (s *State) shrink() {
 }
 
 func (s *State) cutGrant(g *GPU, r *Resident) {
-	if s.opt.Shrink == 0 || r.Alone || r.shrunk() >= r.Grant {
+	if !s.shrinks(r) {
 		return
 	}
-	s.regrant(s.tasks[r.Task], g, r.shrunk())
+	if r.Learning {
+		r.Learning, r.SettledAt = false, r.Peak
+	}
+	s.regrant(s.tasks[r.Task], g, s.shrunk(r))
 }
 
 // regrant changes what is booked for a placed task on one of its GPUs.

@@ -16,7 +16,7 @@ func TestOutages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		m.opt.BlamelessRetries, m.opt.Interval, m.opt.WarmUp = 8, 0, 0
-		m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot = 0, 0, 0, 0
+		m.opt.QuotaTasks, m.opt.QuotaGPUs, m.opt.QuotaMemory, m.opt.Slot, m.opt.Quotas = 0, 0, 0, 0, nil
 		m.step(t, Configured{At: m.now, Options: m.opt})
 		for range rapid.IntRange(1, 12).Draw(t, "tasks") {
 			m.last++

@@ -35,6 +35,11 @@ func (s *State) watchSlots() {
 			}
 		}
 	}
+	for _, t := range s.bare() {
+		if ends := s.slotEnds(t); ends > s.now {
+			s.at(ends, deadline{})
+		}
+	}
 }
 
 // checkSlot refuses a slot that is longer than the server's.
@@ -52,7 +57,7 @@ func (s *State) rotate(blocked []*Task) {
 	if len(blocked) == 0 || !s.anySlotOver() {
 		return
 	}
-	after := &rotation{s: s}
+	after := &rotation{s: s, promised: map[string]promised{}}
 	for _, g := range s.gpus {
 		v := g.clone()
 		for _, r := range g.Residents {
@@ -65,7 +70,7 @@ func (s *State) rotate(blocked []*Task) {
 	kept := s.kept
 	defer func() { s.kept = kept }()
 	for _, t := range blocked {
-		victims, fits := after.admit(t)
+		victims, fits := after.makeRoom(t)
 		if fits && t.ID == s.kept.Task {
 			s.kept = keptFree{} // its GPUs are open to others once it has them
 		}
@@ -78,6 +83,9 @@ func (s *State) rotate(blocked []*Task) {
 }
 
 func (s *State) anySlotOver() bool {
+	if s.opt.Slot <= 0 && s.slots == 0 {
+		return false
+	}
 	for _, g := range s.gpus {
 		for i := range g.Residents {
 			if s.slotEnds(s.tasks[g.Residents[i].Task]) <= s.now {
@@ -85,14 +93,26 @@ func (s *State) anySlotOver() bool {
 			}
 		}
 	}
-	return false
+	return slices.ContainsFunc(s.bare(), func(t *Task) bool { return s.slotEnds(t) <= s.now })
 }
 
 // rotation is the ledger as it will be when the stopped tasks have gone and the
 // tasks they make way for have started.
 type rotation struct {
-	s    *State
-	gpus []*GPU
+	s        *State
+	gpus     []*GPU
+	promised map[string]promised // of each machine, look-up only
+}
+
+// makeRoom makes room for a waiting task and returns the tasks to stop.
+func (r *rotation) makeRoom(t *Task) (victims []TaskID, fits bool) {
+	switch {
+	case t.GPUs == 0:
+		return r.hostVictims(t)
+	case !r.couldFitHost(t):
+		return nil, false
+	}
+	return r.admit(t)
 }
 
 // admit makes room for a waiting task and returns the tasks to stop. If stopping
@@ -125,7 +145,7 @@ func (r *rotation) admit(t *Task) (victims []TaskID, fits bool) {
 		}
 	}
 	for _, o := range picked { // not a resident: the policies look up what those have done so far
-		taken := t.Need
+		taken := t.needs(o.then)
 		if r.s.alone(t) {
 			taken = o.then.Capacity
 		}

@@ -6,33 +6,43 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"carma/mapper/units"
 )
 
 // snapshot is a state's form on disk.
 type snapshot struct {
-	Format     int           `json:"format"`
-	Decisions  int           `json:"decisions,omitempty"` // DecisionFormat
-	Now        units.Instant `json:"now"`
-	Options    Options       `json:"options"`
-	GPUs       []*GPU        `json:"gpus"`
-	Tasks      []*Task       `json:"tasks"`
-	LastID     TaskID        `json:"last_id"`
-	EngineDown Reason        `json:"engine_down,omitzero"`
-	Sick       *illness      `json:"sick,omitempty"`
-	Ring       int           `json:"ring,omitempty"`
-	Kept       keptFree      `json:"hold"`
-	History    history       `json:"history,omitempty"`
-	Users      []*user       `json:"users,omitempty"`
-	UsersAt    units.Instant `json:"users_at,omitempty"`
-	FairTick   units.Instant `json:"fair_tick,omitempty"`
-	NotBefore  units.Instant `json:"not_before,omitempty"`
-	Again      units.Instant `json:"again,omitempty"`
-	Deadlines  []deadline    `json:"deadlines,omitempty"`
-	Wake       units.Instant `json:"wake,omitempty"`
-	Dirty      bool          `json:"dirty,omitempty"`
-	Reach      [2]int        `json:"reach"`
+	Format     int                      `json:"format"`
+	Decisions  int                      `json:"decisions,omitempty"` // DecisionFormat
+	Now        units.Instant            `json:"now"`
+	Options    Options                  `json:"options"`
+	GPUs       []*GPU                   `json:"gpus"`
+	Hosts      []*Host                  `json:"hosts,omitempty"`
+	Tasks      []*Task                  `json:"tasks"`
+	LastID     TaskID                   `json:"last_id"`
+	EngineDown Reason                   `json:"engine_down,omitzero"`
+	Sick       *illness                 `json:"sick,omitempty"`
+	Paused     *Closure                 `json:"paused,omitempty"`
+	Reserved   []*Reservation           `json:"reserved,omitempty"`
+	LastRes    int                      `json:"last_reservation,omitempty"`
+	Ring       int                      `json:"ring,omitempty"`
+	Kept       keptFree                 `json:"hold"`
+	History    history                  `json:"history,omitempty"`
+	Pairs      pairs                    `json:"pairs,omitzero"`
+	Growth     growth                   `json:"growth,omitzero"`
+	Told       toldLoads                `json:"told,omitzero"`
+	Guesses    map[string]time.Duration `json:"guesses,omitempty"`
+	Population population               `json:"population,omitzero"`
+	Users      []*user                  `json:"users,omitempty"`
+	UsersAt    units.Instant            `json:"users_at,omitempty"`
+	FairTick   units.Instant            `json:"fair_tick,omitempty"`
+	NotBefore  units.Instant            `json:"not_before,omitempty"`
+	Again      units.Instant            `json:"again,omitempty"`
+	Deadlines  []deadline               `json:"deadlines,omitempty"`
+	Wake       units.Instant            `json:"wake,omitempty"`
+	Dirty      bool                     `json:"dirty,omitempty"`
+	Reach      [2]int                   `json:"reach"`
 }
 
 // snapshotFormat is what this version writes. It reads all from 1 on: in
@@ -42,8 +52,8 @@ const snapshotFormat = 2
 // MarshalJSON writes the whole state; UnmarshalJSON of it gives an equal one.
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
-		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, LastID: s.lastID,
-		EngineDown: s.engineDown, Sick: s.sick, Ring: s.ring, Kept: s.kept, History: s.history, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
+		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, Hosts: s.hosts, LastID: s.lastID,
+		EngineDown: s.engineDown, Sick: s.sick, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.kept, History: s.history, Pairs: s.pairs, Growth: s.growth, Told: s.told, Guesses: s.guess, Population: s.population, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
@@ -79,22 +89,35 @@ func (s *State) UnmarshalJSON(b []byte) error {
 func (snap *snapshot) state() (*State, error) {
 	n := New(snap.Options)
 	n.now, n.lastID, n.engineDown, n.format = snap.Now, snap.LastID, snap.EngineDown, snap.Decisions
-	n.sick = snap.Sick
+	n.sick, n.paused = snap.Sick, snap.Paused
+	for _, r := range snap.Reserved {
+		if r == nil || r.ID < 1 || r.ID > snap.LastRes || len(r.GPUs) == 0 {
+			return nil, fmt.Errorf("a reservation is empty or has a number that was not given")
+		}
+	}
+	n.reservations, n.lastReservation = snap.Reserved, snap.LastRes
 	n.kept, n.deadlines, n.wake, n.dirty, n.reach = snap.Kept, snap.Deadlines, snap.Wake, snap.Dirty, snap.Reach
 	heap.Init(&n.deadlines)
 	n.notBefore, n.again = snap.NotBefore, snap.Again
-	n.history = snap.History
+	n.history, n.pairs, n.growth, n.told, n.population = snap.History, snap.Pairs, snap.Growth, snap.Told, snap.Population.clone()
 	if err := n.history.audit(); err != nil {
 		return nil, err
 	}
+	if n.guess = snap.Guesses; n.guess == nil { // older versions kept none
+		for _, e := range n.history {
+			if e.known() {
+				n.guessAgain(e.Family)
+			}
+		}
+	}
 	n.users.at, n.users.tick = min(snap.UsersAt, snap.Now), snap.FairTick
 	for _, u := range snap.Users {
-		if u == nil || n.users.of(u.Name) != nil || u.Use < 0 || u.Standing < 0 || u.First < 0 {
+		if u == nil || n.users.of(u.party()) != nil || u.Use < 0 || u.Standing < 0 || u.Top < 0 || u.First < 0 {
 			return nil, fmt.Errorf("a user is empty, there twice or has used less than nothing")
 		}
-		n.users.all, n.users.byName[u.Name] = append(n.users.all, u), u
+		n.users.all, n.users.byParty[u.party()] = append(n.users.all, u), u
 	}
-	slices.SortFunc(n.users.all, func(a, b *user) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(n.users.all, func(a, b *user) int { return compareParties(a.party(), b.party()) })
 	for _, g := range snap.GPUs {
 		if g == nil || n.byID[g.ID] != nil {
 			return nil, fmt.Errorf("a GPU is empty or there twice")
@@ -107,17 +130,25 @@ func (snap *snapshot) state() (*State, error) {
 	if snap.Ring > 0 && snap.Ring < len(n.gpus) {
 		n.ring = snap.Ring
 	}
+	for _, h := range snap.Hosts {
+		if h == nil || n.host(h.Node) != nil {
+			return nil, fmt.Errorf("a machine is empty or there twice")
+		}
+		h.settle()
+		n.hosts = append(n.hosts, h)
+	}
 	for _, t := range snap.Tasks {
 		if t == nil || n.tasks[t.ID] != nil || t.Phase.Placed() && len(t.Attempts) == 0 {
 			return nil, fmt.Errorf("a task is empty, there twice or runs without an attempt")
 		}
-		n.tasks[t.ID] = t
+		n.enter(t)
 		if t.Phase == Queued || t.Phase == Recovering {
 			n.queue.add(t)
 		}
 	}
 	slices.SortFunc(snap.Tasks, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
 	n.regroup(snap.Tasks)
+	n.findCircles()
 	n.fillShares()
 	n.count(n.users)
 	return n, n.Audit()

@@ -2,7 +2,7 @@ package mapper
 
 import (
 	"fmt"
-	"slices"
+	"time"
 
 	"carma/mapper/units"
 )
@@ -14,22 +14,35 @@ type State struct {
 	opt    Options
 	policy *policy
 
-	gpus  []*GPU           // by index, then id: the order that decides
-	byID  map[GPUID]*GPU   // look-up only
-	tasks map[TaskID]*Task // unfinished ones; look-up only
-	queue queues           // those that wait
+	gpus   []*GPU           // by index, then id: the order that decides
+	hosts  []*Host          // by node; those of which something is known
+	byID   map[GPUID]*GPU   // look-up only
+	byUser bool             // a GPU has SharingUsers; follows from gpus
+	tasks  map[TaskID]*Task // unfinished ones; look-up only
+	queue  queues           // those that wait
+	newest map[string]*Task // of each kind; look-up only
+	slots  int              // tasks with a slot of their own
 	// Held tasks: the followers of each task, and the groups.
 	followers map[TaskID][]TaskID // look-up only; each list in order of number
 	groups    map[string]*group   // look-up only
 	users     *users
+	// reservations are in order of number.
+	reservations    []*Reservation
+	lastReservation int
 
 	lastID     TaskID
 	engineDown Reason   // zero: up
+	paused     *Closure // of launching; nil: it goes on
 	sick       *illness // of the engine; nil: containers start
 	trial      int      // whom the pass may launch, see sick.go
 	ring       int      // round-robin's position in gpus
 	kept       keptFree
 	history    history
+	pairs      pairs
+	growth     growth
+	told       toldLoads
+	guess      map[string]time.Duration // expected run times of tasks without history, by family
+	population population
 	notBefore  units.Instant // no launch before this (option Interval)
 	again      units.Instant // when the queues are looked at again for policy carma
 	deadlines  deadlines
@@ -47,21 +60,27 @@ type State struct {
 
 // step is the working space of a step; nothing in it counts between two steps.
 type step struct {
-	out     []Decision
-	endings []ending // until followUp
-	with    []part   // scratch, as are the next
-	late    []part
-	gpus    []*GPU
+	out      []Decision
+	endings  []ending // until followUp
+	with     []part   // scratch, as are the next
+	late     []part
+	bounds   []bound
+	speeds   [16]float64
+	gpus     []*GPU
+	open     []*GPU
+	critical []*Task
+	recent   []*GPU // that looked different in this pass or the one before
+	since    int    // the clock when the one before began
 }
 
 // New returns an empty state. Options must be valid.
 func New(opt Options) *State {
-	opt.FairWeights = slices.Clone(opt.FairWeights)
+	opt = opt.own()
 	p, err := policyNamed(opt.Policy)
 	if err != nil {
 		panic("mapper.New: " + err.Error())
 	}
-	s := &State{opt: opt, policy: p, format: DecisionFormat, trial: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, notes: noNotes, tasks: map[TaskID]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
+	s := &State{opt: opt, policy: p, format: DecisionFormat, trial: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, notes: noNotes, tasks: map[TaskID]*Task{}, newest: map[string]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
 	s.queue.users = s.takesTurns()
 	return s
 }
@@ -85,6 +104,10 @@ func (s *State) take(ev Event) {
 		s.configure(ev)
 	case GPUsFound:
 		s.found(ev)
+	case HostsFound:
+		s.hostsFound(ev)
+	case HelpersBooked:
+		s.helpersBooked(ev)
 	case EngineChanged:
 		s.engineChanged(ev)
 	case TaskSubmitted:
@@ -93,12 +116,36 @@ func (s *State) take(ev Event) {
 		s.estimated(ev)
 	case Sampled:
 		s.sampled(ev)
+	case Paced:
+		s.paced(ev)
 	case Started:
 		s.started(ev)
 	case Exited:
 		s.exited(ev)
 	case Cancel:
 		s.cancel(ev)
+	case Touched:
+		s.touch(ev)
+	case HoldChanged:
+		s.holdChanged(ev)
+	case Recalled:
+		s.recalled(ev)
+	case RequestChanged:
+		s.requestChanged(ev)
+	case Reordered:
+		s.reordered(ev)
+	case GPUsClosed:
+		s.gpusClosed(ev)
+	case GPUsReset:
+		s.gpusReset(ev)
+	case LaunchingPaused:
+		s.launchingPaused(ev)
+	case Reserved:
+		s.reserved(ev)
+	case Unreserved:
+		s.unreserved(ev)
+	case Pinned:
+		s.pinned(ev)
 	case Removed:
 	case TakenIn:
 		s.takeIn(ev)
@@ -138,7 +185,7 @@ func (s *State) configure(ev Configured) {
 	s.users.settle(s.now, s.opt.halfLife())
 	s.opt, s.dirty = ev.Options, true
 	s.forgetNotes()
-	s.opt.FairWeights = slices.Clone(s.opt.FairWeights)
+	s.opt = s.opt.own()
 	s.policy, _ = policyNamed(ev.Options.Policy)
 	s.again = 0
 	if next := s.now.Add(s.opt.Interval); next < s.notBefore { // a shorter interval counts at once
@@ -150,6 +197,7 @@ func (s *State) configure(ev Configured) {
 		s.queue.refile(by)
 	}
 	s.watchSlots()
+	s.judgeIdles()
 }
 
 func (s *State) submitted(ev TaskSubmitted) {
@@ -158,10 +206,21 @@ func (s *State) submitted(ev TaskSubmitted) {
 	}
 	s.lastID = ev.ID
 	t := &Task{Request: ev.Request, Phase: Estimating, Submitted: s.now}
-	t.GPUs = max(t.GPUs, 1)
-	s.tasks[t.ID] = t
+	t.shape()
+	s.enter(t)
 	s.enrol(t)
 	s.depend(t)
+}
+
+// shape brings what is wanted in line with what there can be.
+func (r *Request) shape() {
+	r.GPUs, r.HostMem, r.CPUs = max(r.GPUs, 1), r.HostMem.Clamp(), max(0, min(r.CPUs, mostCPUs))
+	if r.HostReserve = r.HostReserve.Clamp(); r.HostMem > 0 {
+		r.HostReserve = min(r.HostReserve, r.HostMem)
+	}
+	if r.NoGPU {
+		r.GPUs, r.Exclusive = 0, false
+	}
 }
 
 func (s *State) estimated(ev Estimated) {
@@ -171,7 +230,7 @@ func (s *State) estimated(ev Estimated) {
 	}
 	t.Estimate, t.Expected = ev.Estimate, ev.Expected
 	s.appraise(t)
-	if no := s.impossible(t.Request, t.Estimate); no != nil && len(s.ceiling(s.bookable)) > 0 && s.script.mayEnd(t.ID) {
+	if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.script.mayEnd(t.ID) {
 		s.finish(t, Failed, 0, no.Reason)
 		return
 	}
@@ -185,10 +244,19 @@ func (s *State) estimated(ev Estimated) {
 // appraise decides from the estimate, and from earlier runs, what the first
 // launch books.
 func (s *State) appraise(t *Task) {
+	s.recallHost(t)
+	if t.GPUs == 0 {
+		t.Need, t.Learner, t.Alone = 0, false, false
+		return
+	}
 	s.recall(t)
 	t.Need = t.Estimate.Memory.Clamp()
-	t.Alone = t.Exclusive || t.Estimate.WholeGPU
-	if most := s.ceiling(s.bookable).of(t.GPUs); t.Estimate.beyond(most) {
+	t.Learner = s.learns(t)
+	t.Alone = t.Exclusive || t.Estimate.WholeGPU && !t.Learner
+	if t.Learner {
+		t.Need = s.learnerNeed(t.GPUs)
+	}
+	if most := s.mostBookable().of(t.GPUs); t.Estimate.beyond(most) {
 		t.Need, t.Alone = t.Estimate.Point.Clamp(), true
 	}
 }
@@ -199,8 +267,9 @@ func (s *State) enqueue(t *Task, phase Phase) { s.enqueueAt(t, phase, s.now) }
 func (s *State) enqueueAt(t *Task, phase Phase, at units.Instant) {
 	t.Phase, t.QueuedAt = phase, at
 	t.Rank, t.notes.tried = s.rankOf(t), tried{}
-	s.users.make(t.User).waiting++
+	s.users.make(t.party()).waiting++
 	s.queue.add(t)
+	s.waits(t)
 	s.dirty = s.dirty || s.inSight(t)
 	if t.NotBefore > s.now {
 		s.at(t.NotBefore, deadline{})
@@ -217,7 +286,7 @@ func (s *State) started(ev Started) {
 
 // begun follows that the container of an attempt runs, and has since an instant.
 func (s *State) begun(t *Task, a *Attempt, since units.Instant) {
-	a.Started, t.PacedAt = since, s.now
+	a.Started, t.PacedAt, t.Idle = since, s.now, Idleness{}
 	s.recovers(t, a)
 	s.announceStart(t.ID)
 	if t.Phase == Launching {
@@ -231,11 +300,17 @@ func (s *State) begun(t *Task, a *Attempt, since units.Instant) {
 		g.settle()
 	}
 	s.at(s.now.Add(s.opt.WarmUp), deadline{})
+	for _, grant := range a.Grants { // samples come only when something changes
+		s.quiet(s.byID[grant.GPU])
+	}
 	if ends := s.slotEnds(t); ends != units.Never {
 		s.at(ends, deadline{})
 	}
 	if len(t.Expected.Loads) == 0 {
 		s.at(s.now.Add(settling), deadline{})
+	}
+	if s.policy.pick != nil {
+		s.at(since.Add(tellWithin), deadline{})
 	}
 	if t.TimeLimit > 0 {
 		s.at(since.Add(t.TimeLimit), deadline{Task: t.ID, Attempt: a.N})
@@ -245,15 +320,16 @@ func (s *State) begun(t *Task, a *Attempt, since units.Instant) {
 func (s *State) cancel(ev Cancel) {
 	t, asked := s.tasks[ev.Task], Reason{Code: ReasonAsked, Text: ev.Reason}
 	switch {
-	case t != nil && (t.SlotUsed || t.Overuse): // it is stopping already, and is not to come back
-		t.SlotUsed, t.Overuse, t.StopReason = false, false, asked
+	case t != nil && (t.SlotUsed || t.Overuse || t.Moving || t.Recall != nil): // it is stopping already, and is not to come back
+		t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, nil, asked
 	case t == nil || t.Phase == Stopping:
 	case t.Phase.Placed():
 		s.stop(t, asked)
 	default:
 		if t.Phase == Queued || t.Phase == Recovering {
 			s.queue.remove(t)
-			s.users.make(t.User).waiting--
+			s.waitsNoMore(t)
+			s.users.make(t.party()).waiting--
 			s.dirty = true
 		}
 		s.finish(t, Cancelled, 0, asked)
@@ -285,8 +361,8 @@ func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {
 // end does the work of finish.
 func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
 	was := t.Phase
-	t.Phase, t.Ended, t.Code, t.Reason, t.notes.tried, t.notes.run = phase, s.now, code, reason, tried{}, expectedRun{}
-	delete(s.tasks, t.ID)
+	t.Phase, t.Ended, t.Code, t.Reason, t.notes = phase, s.now, code, reason, taskNotes{}
+	s.leave(t)
 	s.leaveGroup(t, was)
 	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
 	if s.kept.Task == t.ID {

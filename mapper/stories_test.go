@@ -26,12 +26,17 @@ import (
 // beginning before it. The first events are rules and gpus:
 //
 //	0s  rules POLICY [KEY=VALUE...]   as carma config has them; a second time: the daemon is configured anew
-//	0s  gpus NxSIZE                   these are found
-//	0s  submit NAME [mem=SIZE|mem=all|mem=later] [gpus=N] [user=U] [kind=K] [priority=P] [limit=TIME] [slot=TIME]
-//	         [after=NAME,...] [delay=TIME] [group=NAME:N] [retries=N] [run=TIME] [load=SMACT/DRAMA] [exclusive]
+//	0s  gpus NxSIZE[/time-slicing]... [boot=NAME]   these are found, in that boot of the machine
+//	0s  change NAME [mem=SIZE] [host-mem=SIZE] [host-reserve=SIZE] [cpus=N] [priority=P]   its user asks for something else
+//	0s  hosts SIZE/CPUS               the machine's host memory and processors that can be booked
+//	0s  helpers SUITE SIZE            what the helpers of a suite have of these; 0: they are gone
+//	0s  reset|undrain GPU             it was reset; somebody opens it
+//	0s  submit NAME [mem=SIZE|mem=all|mem=later] [gpus=N] [user=U] [image=I] [kind=K] [priority=P] [limit=TIME] [slot=TIME]
+//	         [after=NAME,...] [delay=TIME] [group=NAME:N] [retries=N] [run=TIME] [load=SMACT/DRAMA] [exclusive] [host-mem=SIZE]
 //	0s  estimate NAME mem=SIZE        of one submitted with mem=later
 //	0s  start NAME                    its container runs
-//	0s  sample GPU [NAME=SIZE...] [smact=X] [drama=X] [foreign=SIZE] [fault=TEXT]
+//	0s  paced NAME RATE [share=X]     how fast its output says that it went in the last minute, and how much is done
+//	0s  sample GPU [NAME=SIZE...] [smact=X] [drama=X] [foreign=SIZE] [fault=TEXT [lasts]]
 //	0s  exit NAME CLASS [code=N] [wanted=SIZE] [fault=engine]
 //	0s  cancel NAME                   its user stops it
 //	0s  engine up|down
@@ -146,7 +151,9 @@ func (s *story) event(what string, args []string) {
 	case "rules":
 		s.rules(args)
 	case "gpus":
-		s.found(args[0])
+		s.found(args)
+	case "helpers":
+		s.step(mapper.HelpersBooked{At: s.at(), Suite: args[0], Memory: s.bytes(args[1])}, "")
 	case "submit":
 		s.submit(args[0], args[1:])
 	case "estimate":
@@ -154,6 +161,8 @@ func (s *story) event(what string, args []string) {
 	case "start":
 		id := s.task(args[0])
 		s.step(mapper.Started{At: s.at(), Task: id, Attempt: s.attempt(id)}, "")
+	case "paced":
+		s.paced(args[0], s.share(args[1]), args[2:])
 	case "sample":
 		s.sample(args[0], args[1:])
 	case "exit":
@@ -168,10 +177,47 @@ func (s *story) event(what string, args []string) {
 			s.fail("%s does not wait", args[0])
 		}
 		s.say(words.Why(why))
+	case "change":
+		s.change(args[0], args[1:])
+	case "hosts":
+		size, cpus, _ := strings.Cut(args[0], "/")
+		s.step(mapper.HostsFound{At: s.at(), Hosts: []mapper.HostInfo{{Total: s.bytes(size), Memory: s.bytes(size), CPUs: 1000 * int64(s.number(cpus))}}}, "")
+	case "reset":
+		s.step(mapper.GPUsReset{At: s.at(), GPUs: []mapper.GPUID{s.gpus[s.number(args[0])].ID}}, "")
+	case "undrain":
+		s.step(mapper.GPUsClosed{At: s.at(), GPUs: []mapper.GPUID{s.gpus[s.number(args[0])].ID}}, "")
 	case "wait":
 	default:
 		s.fail("there is no event %q", what)
 	}
+}
+
+func (s *story) change(name string, args []string) {
+	var c mapper.Change
+	ask := func() *mapper.HostAsk {
+		if c.Host == nil {
+			c.Host = &mapper.HostAsk{}
+		}
+		return c.Host
+	}
+	for _, arg := range args {
+		key, value, _ := strings.Cut(arg, "=")
+		switch key {
+		case "mem":
+			c.Estimate = new(s.estimate(value))
+		case "host-mem":
+			ask().Memory = s.bytes(value)
+		case "host-reserve":
+			ask().Reserve = s.bytes(value)
+		case "cpus":
+			ask().CPUs = 1000 * int64(s.number(value))
+		case "priority":
+			c.Priority = new(map[string]mapper.Priority{"low": mapper.Low, "high": mapper.High}[value])
+		default:
+			s.fail("a task has no %q to change", key)
+		}
+	}
+	s.step(mapper.RequestChanged{At: s.at(), Task: s.task(name), Change: c}, "")
 }
 
 func (s *story) rules(args []string) {
@@ -188,15 +234,23 @@ func (s *story) rules(args []string) {
 	s.step(mapper.Configured{At: s.at(), Options: o, Format: mapper.DecisionFormat}, "")
 }
 
-func (s *story) found(text string) {
-	n, size, _ := strings.Cut(text, "x")
-	count, err := strconv.Atoi(n)
-	if err != nil {
-		s.fail("%q is not for example 2x40G", text)
-	}
+func (s *story) found(args []string) {
 	s.gpus = nil
-	for i := range count {
-		s.gpus = append(s.gpus, mapper.GPUInfo{ID: mapper.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Capacity: s.bytes(size)})
+	boot := ""
+	if last, found := strings.CutPrefix(args[len(args)-1], "boot="); found {
+		boot, args = last, args[:len(args)-1]
+	}
+	for _, text := range args {
+		n, size, _ := strings.Cut(text, "x")
+		size, sharing, _ := strings.Cut(size, "/")
+		count, err := strconv.Atoi(n)
+		if err != nil || sharing != "" && mapper.Sharing(sharing) != mapper.SharingTurns {
+			s.fail("%q is not for example 2x40G or 2x40G/time-slicing", text)
+		}
+		for range count {
+			i := len(s.gpus)
+			s.gpus = append(s.gpus, mapper.GPUInfo{ID: mapper.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Capacity: s.bytes(size), Sharing: mapper.Sharing(sharing), Boot: boot})
+		}
 	}
 	s.step(mapper.GPUsFound{At: s.at(), GPUs: s.gpus}, "")
 }
@@ -214,6 +268,8 @@ func (s *story) submit(name string, args []string) {
 			r.GPUs = s.number(value)
 		case "user":
 			r.User = value
+		case "image":
+			r.Image = value
 		case "kind":
 			r.Kind = value
 		case "priority":
@@ -228,6 +284,8 @@ func (s *story) submit(name string, args []string) {
 			r.Retries = s.number(value)
 		case "exclusive":
 			r.Exclusive = true
+		case "host-mem":
+			r.HostMem = s.bytes(value)
 		case "after":
 			for _, first := range strings.Split(value, ",") {
 				r.After = append(r.After, mapper.Dependency{Task: s.task(first), Condition: mapper.AfterOK})
@@ -257,6 +315,19 @@ func (s *story) estimate(mem string) mapper.Estimate {
 	return mapper.Estimate{Memory: s.bytes(mem)}
 }
 
+func (s *story) paced(name string, rate float64, args []string) {
+	id := s.task(name)
+	pace := mapper.Pace{Task: id, Attempt: s.attempt(id), Rate: rate, Since: s.at().Add(-time.Minute)}
+	for _, arg := range args {
+		key, value, _ := strings.Cut(arg, "=")
+		if key != "share" {
+			s.fail("a rate has no %q", key)
+		}
+		pace.Share = s.share(value)
+	}
+	s.step(mapper.Paced{At: s.at(), Tasks: []mapper.Pace{pace}}, "")
+}
+
 func (s *story) sample(gpu string, args []string) {
 	one := mapper.GPUSample{ID: s.gpus[s.number(gpu)].ID}
 	for _, arg := range args {
@@ -268,6 +339,8 @@ func (s *story) sample(gpu string, args []string) {
 			one.DRAMA = s.share(value)
 		case "fault":
 			one.Fault = value
+		case "lasts":
+			one.Lasts = true
 		case "foreign":
 			one.Foreign = s.bytes(value)
 			one.Used += one.Foreign

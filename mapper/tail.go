@@ -3,7 +3,6 @@ package mapper
 import (
 	"cmp"
 	"slices"
-	"time"
 )
 
 // startCritical starts critical tasks before their turn. A task is critical if its
@@ -12,28 +11,23 @@ import (
 // GPUs are idle. It looks only at the highest priority that waits.
 func (s *State) startCritical(p *pass) {
 	lanes := s.queue.main()
-	if s.opt.Order != OrderSJF || lanesLen(lanes) > criticalQueue*len(s.gpus) {
-		return // no task is longer than so many together
+	if !s.opt.shortestFirst() || lanesLen(lanes) > criticalQueue*len(s.gpus) {
+		s.notes.backlog = backlog{} // it would have to be kept
+		return                      // no task is longer than so many together
 	}
 	first := slices.IndexFunc(lanes, func(l lane) bool { return l.len() > 0 })
-	if first < 0 {
-		return
+	if first < 0 || lanes[first].users() > 1 {
+		return // users take turns, however long their tasks are
 	}
-	waiting := lanes[first].waiting()
-	var longest time.Duration
-	for _, t := range waiting {
-		run, _ := s.runTime(t)
-		longest = max(longest, run)
-	}
-	drain := s.drain(longest.Seconds())
-	var critical []*Task
-	for _, t := range waiting {
+	critical := s.step.critical[:0]
+	for _, t := range s.critical(first) {
 		// A task that has made way for others must not go before them.
-		if run, _ := s.runTime(t); run.Seconds() >= drain && t.Behind == 0 && t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && s.overQuota(t).Code == "" {
+		if t.Behind == 0 && t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && !s.barred(t) && s.overQuota(t).Code == "" {
 			critical = append(critical, t)
 		}
 	}
-	slices.SortStableFunc(critical, func(a, b *Task) int {
+	s.step.critical = critical
+	slices.SortFunc(critical, func(a, b *Task) int {
 		x, _ := s.runTime(a)
 		y, _ := s.runTime(b)
 		return cmp.Or(cmp.Compare(y.Seconds()*float64(b.GPUs), x.Seconds()*float64(a.GPUs)), cmp.Compare(a.ID, b.ID))
@@ -55,30 +49,28 @@ func (s *State) startCritical(p *pass) {
 	}
 }
 
+// critical returns the tasks of a lane of the main queue whose run time is at least
+// drain, the longest first.
+func (s *State) critical(lane int) []*Task {
+	b := s.backlog()
+	all := b.byRun[lane]
+	least, most := s.drain(b, all[0].notes.weight.run.Seconds())
+	atLeast := func(drain float64) int {
+		i, _ := slices.BinarySearchFunc(all, drain, func(t *Task, drain float64) int {
+			if t.notes.weight.run.Seconds() >= drain {
+				return -1
+			}
+			return 1
+		})
+		return i
+	}
+	n := atLeast(least)
+	if n != atLeast(most) {
+		n = atLeast(s.drainExactly(all[0].notes.weight.run.Seconds()))
+	}
+	return all[:n]
+}
+
 // criticalQueue is the number of waiting tasks per GPU above which no critical
 // task is looked for: none runs as long as so many others together.
 const criticalQueue = 16
-
-// drain is the time, in seconds, in which the GPUs could do the SM work of all
-// running and waiting tasks if they were always busy. It stops counting above
-// limit, so a larger result only says "more than limit".
-func (s *State) drain(limit float64) float64 {
-	work, most := 0.0, limit*float64(len(s.gpus))
-	for i := range s.queue.main() {
-		for _, t := range s.queue.main()[i].waiting() {
-			run, _ := s.runTime(t)
-			for i := range t.GPUs {
-				work += run.Seconds() * t.load(i).SMACT
-			}
-		}
-	}
-	for _, g := range s.gpus {
-		if work > most {
-			break
-		}
-		for _, p := range s.memo(g).parts {
-			work += p.left * p.sm
-		}
-	}
-	return work / float64(len(s.gpus))
-}

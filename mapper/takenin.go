@@ -17,6 +17,7 @@ type TakenIn struct {
 	Request
 	Attempt  int           `json:"attempt"`
 	Grants   []Grant       `json:"grants"`
+	Host     HostShare     `json:"host,omitzero"`
 	Launched units.Instant `json:"launched,omitempty"` // 0: not known
 }
 
@@ -48,7 +49,7 @@ func (s *State) recordedEnd(ev Settled) {
 
 func (s *State) takeIn(ev TakenIn) {
 	t := s.tasks[ev.ID]
-	if !validGrants(ev.Grants) || ev.Attempt < 1 ||
+	if !validGrants(ev.Grants, ev.NoGPU) || !ev.Host.valid() || ev.Attempt < 1 ||
 		t != nil && t.Last() != nil && t.Last().N >= ev.Attempt {
 		return
 	}
@@ -60,7 +61,7 @@ func (s *State) takeIn(ev TakenIn) {
 		s.withdrawFrom(t)
 		s.enqueue(t, Recovering)
 	}
-	t.GPUs = len(ev.Grants)
+	t.GPUs, t.NoGPU = len(ev.Grants), len(ev.Grants) == 0
 	if missing := ev.Attempt - 1 - lastOf(t); missing > 0 {
 		t.Attempts = append(t.Attempts, Attempt{
 			N: ev.Attempt - 1, Starts: missing, Ended: s.now, Class: ExitInfrastructure, Blameless: true,
@@ -72,7 +73,7 @@ func (s *State) takeIn(ev TakenIn) {
 		}
 	}
 	decided, notBefore := len(s.step.out), s.notBefore
-	s.forceLaunch(t, Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants})
+	s.forceLaunch(t, Launch{Task: t.ID, Attempt: ev.Attempt, Grants: ev.Grants, Host: ev.Host})
 	s.notBefore, s.dirty = notBefore, true // it was not launched now
 	if a := t.Current(); a != nil && a.N == ev.Attempt && a.Started == 0 {
 		since := s.now
@@ -99,8 +100,9 @@ func (s *State) newcomerOf(ev TakenIn) *Task {
 	for _, grant := range ev.Grants {
 		t.Need = max(t.Need, grant.Memory.Clamp())
 	}
-	t.GPUs, t.Estimate.Memory = len(ev.Grants), t.Need
-	s.tasks[t.ID] = t
+	t.GPUs, t.Estimate.Memory, t.Alone = len(ev.Grants), t.Need, t.Exclusive // if it runs again
+	t.shape()
+	s.enter(t)
 	s.enrol(t)
 	return t
 }
@@ -112,7 +114,10 @@ func lastOf(t *Task) int {
 	return 0
 }
 
-func validGrants(grants []Grant) bool {
+func validGrants(grants []Grant, none bool) bool {
+	if none {
+		return len(grants) == 0
+	}
 	for i, g := range grants {
 		if g.GPU == "" || g.Memory != g.Memory.Clamp() || slices.ContainsFunc(grants[:i], func(o Grant) bool { return o.GPU == g.GPU }) {
 			return false

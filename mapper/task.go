@@ -62,16 +62,28 @@ func (p Phase) Placed() bool { return p == Launching || p == Running || p == Sto
 type Request struct {
 	ID   TaskID `json:"id"`
 	User string `json:"user,omitempty"`
+	// Account is whom its use is counted for, beside its user: a group of users.
+	Account string `json:"account,omitempty"`
 	// Kind is equal for tasks that do the same work, as far as can be told: a
 	// digest of image and command. Family is wider: the model. Empty: unknown.
 	Kind   string `json:"kind,omitempty"`
 	Family string `json:"family,omitempty"`
 	// Program is equal for tasks that differ at most in Batch, their batch size;
 	// empty and 0: unknown.
-	Program  string   `json:"program,omitempty"`
-	Batch    int      `json:"batch,omitempty"`
-	GPUs     int      `json:"gpus"` // number of distinct GPUs, at least 1
+	Program string `json:"program,omitempty"`
+	Batch   int    `json:"batch,omitempty"`
+	// Image is equal for tasks of one image; empty: unknown.
+	Image    string   `json:"image,omitempty"`
+	GPUs     int      `json:"gpus"` // number of distinct GPUs, at least 1, but for NoGPU
 	Priority Priority `json:"priority,omitempty"`
+	// NoGPU: it gets none; it has its machine's memory and processors alone.
+	NoGPU bool `json:"no_gpu,omitempty"`
+	// HostMem is the most host memory that it may use, HostReserve what is booked for
+	// it, CPUs the thousandths of a processor that are booked. 0: it asked for none;
+	// without HostReserve, HostMem is booked.
+	HostMem     units.Bytes `json:"host_mem,omitempty"`
+	HostReserve units.Bytes `json:"host_reserve,omitempty"`
+	CPUs        int64       `json:"cpus,omitempty"`
 	// Exclusive: no other task may share its GPUs.
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Retries is how often a program failure is run again.
@@ -81,6 +93,10 @@ type Request struct {
 	// Slot is how long an attempt may run while others wait for its GPUs; 0:
 	// as long as the option says.
 	Slot time.Duration `json:"slot,omitempty"`
+	// Terminal: people work in it. IdleStop is the idle time after which it is
+	// stopped; 0: as the options say, negative: never.
+	Terminal bool          `json:"terminal,omitempty"`
+	IdleStop time.Duration `json:"idle_stop,omitempty"`
 	// After are earlier tasks that must have come so far before it is queued.
 	After []Dependency `json:"after,omitempty"`
 	// Delay is the time from its submission until it may be queued.
@@ -100,8 +116,16 @@ type Estimate struct {
 	Point units.Bytes `json:"point,omitempty"`
 	// WholeGPU: nothing is known, the task gets GPUs of its own.
 	WholeGPU bool `json:"whole_gpu,omitempty"`
+	// Large, with WholeGPU: it needs, or may need, more than a GPU that it shares can
+	// give. Else nothing is known, and it may be learned.
+	Large bool `json:"large,omitempty"`
 	// Method is where the number comes from.
 	Method Method `json:"method,omitempty"`
+	// Share is the part of a GPU's whole memory that the task takes there by design,
+	// in millionths, up to a whole GPU; Memory is that of the smallest GPU. 0: none.
+	Share int64 `json:"share,omitempty"`
+	// Plain is what the estimator said, of which a run of the task is a measurement.
+	Plain Plain `json:"plain,omitzero"`
 }
 
 // Method is the source of an estimate. The mapper knows only the two below;
@@ -147,6 +171,11 @@ type Attempt struct {
 	Code     int           `json:"code,omitempty"`
 	// Peak is the highest memory seen in use on one of its GPUs.
 	Peak units.Bytes `json:"peak,omitempty"`
+	// Filled: it took most of a card at its start, needed or not.
+	Filled bool `json:"filled,omitempty"`
+	// Host is what is booked of its machine, HostPeak the highest host memory seen.
+	Host     HostShare   `json:"host,omitzero"`
+	HostPeak units.Bytes `json:"host_peak,omitempty"`
 	// Message is the worker's text about its end, for people. Reason is why the
 	// task went back to a queue after it.
 	Message string `json:"message,omitempty"`
@@ -171,8 +200,35 @@ type Task struct {
 	// Need is what the next launch books per GPU: the estimate at first,
 	// more after a GPU OOM.
 	Need units.Bytes `json:"need"`
+	// HostNeed is the host memory that the next launch books, where that is known
+	// though it asked for none; 0: the part that goes with its GPUs.
+	HostNeed units.Bytes `json:"host_need,omitempty"`
 	// Alone: the next launch takes GPUs for itself.
 	Alone bool `json:"alone,omitempty"`
+	// Learner: its memory is not known. A launch grants it all free memory of its
+	// GPUs, of which there must be Need.
+	Learner bool `json:"learner,omitempty"`
+	// Doubt is the standard deviation of the SM activity in Expected; 0: that is
+	// as good as known.
+	Doubt float64 `json:"doubt,omitempty"`
+	// Pace is how fast its output says the current attempt goes.
+	Pace pacing `json:"pace,omitzero"`
+	// Moves counts how often it was stopped for slowing others down too much;
+	// Moving: it is stopping for that.
+	Moves  int  `json:"moves,omitempty"`
+	Moving bool `json:"moving,omitempty"`
+	// Hold is who keeps it from being launched; nil: nobody. Back is the queue it
+	// was in before it was held; empty: none.
+	Hold *Hold `json:"hold,omitempty"`
+	Back Phase `json:"back,omitempty"`
+	// Recall is set while it is stopping to go back to the queue.
+	Recall *Recall `json:"recall,omitempty"`
+	// Pinned are the GPUs that it goes to; none: any.
+	Pinned []GPUID `json:"pinned,omitempty"`
+	// Seat is its place in its line, if its user has moved one of their tasks.
+	Seat *seat `json:"seat,omitempty"`
+	// Idle is what is known of it while it runs and does nothing.
+	Idle Idleness `json:"idle,omitzero"`
 	// Waits are the conditions of After that are not met yet. Due is the end of
 	// its delay; 0: it is over.
 	Waits []Dependency  `json:"waits,omitempty"`
@@ -200,9 +256,10 @@ type Task struct {
 	// Avoid are GPUs on which its infrastructure failed; used last.
 	Avoid    []GPUID   `json:"avoid,omitempty"`
 	Attempts []Attempt `json:"attempts,omitempty"`
-	// OOMs counts GPU OOMs of its own, Failures program failures, Blameless ends
+	// OOMs counts GPU OOMs of its own, HostOOMs those of host memory, Failures program failures, Blameless ends
 	// that others caused.
 	OOMs      int `json:"ooms,omitempty"`
+	HostOOMs  int `json:"host_ooms,omitempty"`
 	Failures  int `json:"failures,omitempty"`
 	Blameless int `json:"blameless,omitempty"`
 	// Unstarted counts launches in a row that failed because of the engine or a
@@ -213,7 +270,7 @@ type Task struct {
 	From place `json:"from,omitzero"`
 	// StopReason is set when it was asked to stop.
 	StopReason Reason `json:"stop_reason,omitzero"`
-	// TimedOut: the stop is carma's, for the time limit.
+	// TimedOut: the stop is carma's, for the time limit or because it did nothing.
 	TimedOut bool `json:"timed_out,omitempty"`
 	// Overuse: the stop is carma's, as it used memory granted to others.
 	Overuse bool `json:"overuse,omitempty"`
@@ -225,6 +282,7 @@ type Task struct {
 	Ended units.Instant `json:"ended,omitempty"`
 	Code  int           `json:"code,omitempty"`
 
+	kin   kin
 	notes taskNotes
 }
 
@@ -246,7 +304,8 @@ func (t *Task) Last() *Attempt {
 
 func (t *Task) clone() *Task {
 	c := *t
-	c.notes = taskNotes{}
+	c.kin, c.notes = kin{}, taskNotes{}
+	c.Pinned = append([]GPUID(nil), t.Pinned...)
 	c.Avoid = append([]GPUID(nil), t.Avoid...)
 	c.Attempts = append([]Attempt(nil), t.Attempts...)
 	for i := range c.Attempts {

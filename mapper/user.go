@@ -10,16 +10,19 @@ import (
 	"carma/mapper/units"
 )
 
-// user is the account of one user: past use, for the order fair, and what their
-// tasks have now, for the quotas.
+// user is the book of one user on one account: past use, for the fair orders, and
+// what their tasks have now, for the quotas. Most users have one.
 type user struct {
-	Name string `json:"name"`
+	Name    string `json:"name"`
+	Account string `json:"account,omitempty"`
 	// Use is decayed GPU-seconds, up to users.At.
 	Use float64 `json:"use,omitempty"`
-	// Standing is the user's place in the order fair as the last pass worked it
+	// Standing is the user's place in the fair orders as the last pass worked it
 	// out; lower goes first. It stays between passes, so that the order of the
-	// queue changes only where the queue is looked at.
+	// queue changes only where the queue is looked at. Top goes before it where
+	// accounts take turns: the standing of the account, or of a user without one.
 	Standing float64 `json:"standing,omitempty"`
+	Top      float64 `json:"top,omitempty"`
 	// First is the lowest number among the user's waiting tasks at that time;
 	// users who have used the same go in that order.
 	First TaskID `json:"first,omitempty"`
@@ -34,34 +37,84 @@ type user struct {
 
 // users are all users with use that has not decayed, or with tasks.
 type users struct {
-	at     units.Instant // when Use was right
-	tick   units.Instant // when the order is looked at again at the latest
-	all    []*user       // by name
-	byName map[string]*user
+	at   units.Instant // when Use was right
+	tick units.Instant // when the order is looked at again at the latest
+	all  []*user       // by name, then account
+	// byParty is for look-ups only.
+	byParty map[party]*user
 }
 
-func newUsers() *users { return &users{byName: map[string]*user{}} }
+// party is a user on an account.
+type party struct{ user, account string }
+
+func (t *Task) party() party { return party{t.User, t.Account} }
+func (u *user) party() party { return party{u.Name, u.Account} }
+
+func compareParties(a, b party) int {
+	return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.account, b.account))
+}
+
+func newUsers() *users { return &users{byParty: map[party]*user{}} }
 
 // of returns a user, nil if nothing is kept about them.
-func (us *users) of(name string) *user { return us.byName[name] }
+func (us *users) of(p party) *user { return us.byParty[p] }
 
 // make returns a user, new if nothing is kept about them yet.
-func (us *users) make(name string) *user {
-	if u := us.byName[name]; u != nil {
+func (us *users) make(p party) *user {
+	if u := us.byParty[p]; u != nil {
 		return u
 	}
-	u := &user{Name: name}
-	i, _ := slices.BinarySearchFunc(us.all, name, func(u *user, name string) int { return cmp.Compare(u.Name, name) })
+	u := &user{Name: p.user, Account: p.account}
+	i, _ := slices.BinarySearchFunc(us.all, p, func(u *user, p party) int { return compareParties(u.party(), p) })
 	us.all = slices.Insert(us.all, i, u)
-	us.byName[name] = u
+	us.byParty[p] = u
 	return u
 }
 
+// named are the books of one user, on all accounts.
+func (us *users) named(name string) []*user {
+	from, _ := slices.BinarySearchFunc(us.all, name, func(u *user, name string) int { return cmp.Compare(u.Name, name) })
+	to := from
+	for to < len(us.all) && us.all[to].Name == name {
+		to++
+	}
+	return us.all[from:to]
+}
+
+// has is what a user has on all accounts together.
+func (us *users) has(name string) user {
+	sum := user{Name: name}
+	for _, u := range us.named(name) {
+		sum.include(u)
+	}
+	return sum
+}
+
+// hasAccount is what all users of an account have on it.
+func (us *users) hasAccount(account string) user {
+	sum := user{Account: account}
+	for _, u := range us.all {
+		if u.Account == account {
+			sum.include(u)
+		}
+	}
+	return sum
+}
+
+func (u *user) include(o *user) {
+	u.Use += o.Use
+	u.tasks += o.tasks
+	u.gpus += o.gpus
+	u.memory += o.memory
+	u.rate += o.rate
+	u.waiting += o.waiting
+}
+
 func (us *users) clone() *users {
-	c := &users{at: us.at, tick: us.tick, all: make([]*user, len(us.all)), byName: make(map[string]*user, len(us.all))}
+	c := &users{at: us.at, tick: us.tick, all: make([]*user, len(us.all)), byParty: make(map[party]*user, len(us.all))}
 	for i, u := range us.all {
 		c.all[i] = new(*u)
-		c.byName[u.Name] = c.all[i]
+		c.byParty[u.party()] = c.all[i]
 	}
 	return c
 }
@@ -87,7 +140,7 @@ func (us *users) forget() {
 	us.all = slices.DeleteFunc(us.all, func(u *user) bool {
 		gone := u.tasks == 0 && u.waiting == 0 && u.Use < leastUse
 		if gone {
-			delete(us.byName, u.Name)
+			delete(us.byParty, u.party())
 		}
 		return gone
 	})
@@ -120,7 +173,7 @@ func shareOn(g *GPU, r *Resident, need units.Bytes) int64 {
 // of its grants comes between the two.
 func (s *State) occupy(t *Task) {
 	s.users.settle(s.now, s.opt.halfLife())
-	u := s.users.make(t.User)
+	u := s.users.make(t.party())
 	u.tasks++
 	for _, grant := range t.Current().Grants {
 		g := s.byID[grant.GPU]
@@ -132,15 +185,33 @@ func (s *State) occupy(t *Task) {
 		r.Share = shareOn(g, r, need)
 		u.count(r, 1)
 	}
+	s.charge(t, u, 1)
 }
 
 func (s *State) vacate(t *Task) {
 	s.users.settle(s.now, s.opt.halfLife())
-	u := s.users.make(t.User)
+	u := s.users.make(t.party())
 	u.tasks--
 	for _, grant := range t.Current().Grants {
 		u.count(s.byID[grant.GPU].resident(t.ID), -1)
 	}
+	s.charge(t, u, -1)
+}
+
+// charge adds a placed task without a GPU to its user's account, or takes it off.
+func (s *State) charge(t *Task, u *user, sign int64) {
+	if t.GPUs > 0 {
+		return
+	}
+	h := s.host(t.Current().Host.Node)
+	r := h.resident(t.ID)
+	if sign > 0 {
+		r.Share = leastShare
+		if h.Memory > 0 {
+			r.Share = max(leastShare, int64(shareOne*min(1, float64(r.Memory)/float64(h.Memory))))
+		}
+	}
+	u.rate += sign * r.Share
 }
 
 func (u *user) count(r *Resident, sign int) {
@@ -155,7 +226,7 @@ func (s *State) count(us *users) {
 		for i := range g.Residents {
 			r := &g.Residents[i]
 			if t := s.tasks[r.Task]; t != nil {
-				u := us.make(t.User)
+				u := us.make(t.party())
 				u.count(r, 1)
 				if a := t.Current(); a != nil && a.Grants[0].GPU == g.ID {
 					u.tasks++
@@ -163,9 +234,14 @@ func (s *State) count(us *users) {
 			}
 		}
 	}
+	for _, t := range s.bare() {
+		u := us.make(t.party())
+		u.tasks++
+		u.rate += s.host(t.Current().Host.Node).resident(t.ID).Share
+	}
 	for i := range s.queue.lanes {
 		for _, t := range s.queue.lanes[i].waiting() {
-			us.make(t.User).waiting++
+			us.make(t.party()).waiting++
 		}
 	}
 }
@@ -186,16 +262,16 @@ func (s *State) auditUsers() error {
 	fresh := newUsers()
 	s.count(fresh)
 	for _, u := range fresh.all {
-		if s.users.of(u.Name) == nil {
+		if s.users.of(u.party()) == nil {
 			return fmt.Errorf("nothing is kept about user %q, who has tasks", u.Name)
 		}
 	}
 	for i, u := range s.users.all {
-		want := user{Name: u.Name, Use: u.Use, Standing: u.Standing, First: u.First}
-		if f := fresh.of(u.Name); f != nil {
+		want := user{Name: u.Name, Account: u.Account, Use: u.Use, Standing: u.Standing, Top: u.Top, First: u.First}
+		if f := fresh.of(u.party()); f != nil {
 			want.tasks, want.gpus, want.memory, want.rate, want.waiting = f.tasks, f.gpus, f.memory, f.rate, f.waiting
 		}
-		if *u != want || s.users.of(u.Name) != u || i > 0 && s.users.all[i-1].Name >= u.Name {
+		if *u != want || s.users.of(u.party()) != u || i > 0 && compareParties(s.users.all[i-1].party(), u.party()) >= 0 {
 			return fmt.Errorf("user %q is kept as %+v, the ledger has %+v", u.Name, *u, want)
 		}
 		if !(u.Use >= 0) {

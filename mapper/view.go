@@ -3,6 +3,7 @@ package mapper
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"carma/mapper/units"
 )
@@ -105,16 +106,25 @@ func (s *State) Clone() *State {
 	for i, e := range s.history {
 		c.history[i] = new(*e)
 	}
+	c.pairs, c.population, c.guess = s.pairs.clone(), s.population.clone(), make(map[string]time.Duration, len(s.guess))
+	for family, guess := range s.guess {
+		c.guess[family] = guess
+	}
 	c.gpus = make([]*GPU, len(s.gpus))
 	c.byID = make(map[GPUID]*GPU, len(s.gpus))
 	for i, g := range s.gpus {
 		c.gpus[i] = g.clone()
 		c.byID[g.ID] = c.gpus[i]
 	}
+	c.hosts = make([]*Host, len(s.hosts))
+	for i, h := range s.hosts {
+		c.hosts[i] = h.clone()
+	}
 	c.tasks = make(map[TaskID]*Task, len(s.tasks))
 	for id, t := range s.tasks {
 		c.tasks[id] = t.clone()
 	}
+	s.cloneKin(&c)
 	c.users = s.users.clone()
 	c.followers = make(map[TaskID][]TaskID, len(s.followers))
 	for id, all := range s.followers {
@@ -128,8 +138,12 @@ func (s *State) Clone() *State {
 		}
 		c.groups[name] = n
 	}
-	c.opt.FairWeights = slices.Clone(s.opt.FairWeights)
+	c.opt = s.opt.own()
 	c.queue = s.queue.clone(c.users, func(id TaskID) *Task { return c.tasks[id] })
+	c.reservations = make([]*Reservation, len(s.reservations))
+	for i, r := range s.reservations {
+		c.reservations[i] = new(*r)
+	}
 	c.deadlines = slices.Clone(s.deadlines)
 	c.sick = s.sick.clone()
 	c.kept.GPUs = slices.Clone(s.kept.GPUs)

@@ -93,6 +93,10 @@ func (s *State) enforce() {
 func (s *State) overuseOver(t *Task, a *Attempt) {
 	reason := t.StopReason
 	t.Overuse, t.StopReason = false, Reason{}
+	if reason.stopCode() == ReasonHostOveruse || len(a.Grants) == 0 {
+		s.hostOverrun(t, a, a.Code, reason)
+		return
+	}
 	grant := a.Grants[0].Memory
 	for _, g := range a.Grants {
 		grant = min(grant, g.Memory)

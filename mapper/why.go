@@ -32,14 +32,24 @@ func (s *State) Check(r Request, e Estimate) error {
 }
 
 func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
-	n, most := max(r.GPUs, 1), s.ceiling(s.bookable)
+	if no := s.impossibleHost(r); no != nil {
+		return no
+	}
+	if r.NoGPU {
+		return s.checkSlot(r.Slot)
+	}
+	n, most := max(r.GPUs, 1), s.mostBookable()
 	switch {
 	case n > len(most):
 		return &ImpossibleError{"gpus", Reason{Code: ReasonTooManyGPUs, Count: n, Limit: len(most)}}
 	case e.Memory > most.of(n) && !e.beyond(most.of(n)):
 		return &ImpossibleError{"mem", Reason{Code: ReasonTooMuchMemory, Need: e.Memory, Count: n, Of: most.of(n)}}
 	}
-	if no := s.checkQuota(n, e.Memory, r.Exclusive || e.WholeGPU || s.policy.idleOnly); no != nil {
+	need, alone := e.Memory, r.Exclusive || e.WholeGPU || s.policy.idleOnly
+	if s.learns(&Task{Request: r, Estimate: e}) {
+		need, alone = s.learnerNeed(n), false
+	}
+	if no := s.checkQuota(r, n, need, alone); no != nil {
 		return no
 	}
 	return s.checkSlot(r.Slot)
@@ -81,6 +91,9 @@ func (s *State) Why(id TaskID) (Why, bool) {
 	}
 	w.Position = s.queue.position(t)
 	for _, g := range s.gpus {
+		if t.GPUs == 0 {
+			break
+		}
 		if rule := s.reject(t, g); rule != "" {
 			w.Rejected = append(w.Rejected, s.rejection(t, g, rule))
 		} else {
@@ -98,9 +111,11 @@ func (s *State) bind(w *Why, t *Task) {
 	switch {
 	case s.engineDown.Code != "":
 		w.Binding = s.engineDown
+	case s.paused != nil:
+		w.Binding = s.pausedFor()
 	case s.sick.paused():
 		w.Binding = s.sickness()
-	case len(s.gpus) == 0:
+	case len(s.gpus) == 0 && t.GPUs > 0:
 		w.Binding.Code = ReasonNoGPU
 	case t.NotBefore > s.now:
 		w.Binding = Reason{Code: ReasonBackOff, Span: t.NotBefore.Sub(s.now)}.because(t.Reason)
@@ -112,6 +127,8 @@ func (s *State) bind(w *Why, t *Task) {
 		w.Binding = Reason{Code: ReasonInterval, Span: s.opt.Interval}
 	case s.fits(w, t):
 		s.bindFitting(w, t)
+	case t.GPUs == 0 || s.fitsGPUs(w, t, func(*GPU) bool { return true }):
+		w.Binding, w.Rule = s.hostLack(w, t), RuleHost
 	default:
 		s.bindGPUs(w, t)
 	}
@@ -153,9 +170,19 @@ func (s *State) bindGPUs(w *Why, t *Task) {
 // fits reports whether enough of the GPUs that would take a task are in one
 // machine, and the policy would take them.
 func (s *State) fits(w *Why, t *Task) bool {
-	gpus := make([]*GPU, len(w.Fits))
-	for i, id := range w.Fits {
-		gpus[i] = s.byID[id]
+	if t.GPUs == 0 {
+		return s.hostShort(t).Code == ""
+	}
+	return s.fitsGPUs(w, t, func(g *GPU) bool { return s.nodeFits(t, g.Node) })
+}
+
+// fitsGPUs is the part of fits that is about the GPUs, of those that a filter passes.
+func (s *State) fitsGPUs(w *Why, t *Task, pass func(*GPU) bool) bool {
+	var gpus []*GPU
+	for _, id := range w.Fits {
+		if g := s.byID[id]; pass(g) {
+			gpus = append(gpus, g)
+		}
 	}
 	gpus = ofMachinesWith(t.GPUs, gpus)
 	return len(gpus) > 0 && (s.policy.pick == nil || s.policy.pick(s, t, gpus) != nil)

@@ -22,6 +22,9 @@ var speakers = map[string]string{
 	"auditWaits":     "as above",
 	"auditLine":      "as above",
 	"auditUsers":     "as above",
+	"auditKin":       "as above",
+	"auditHosts":     "as above",
+	"auditBacklog":   "as above",
 	"Audit":          "as above",
 	"AuditLaunch":    "as above",
 	"DecodeEvent":    "what cannot be decoded ends the start",
@@ -30,6 +33,7 @@ var speakers = map[string]string{
 	"state":          "as above: a snapshot that contradicts itself",
 	"Validate":       "an option that makes no sense",
 	"validWeights":   "as above",
+	"validQuotas":    "as above",
 	"policyNamed":    "as above",
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// How the readings of a window become one figure.
+// The ways to make one score of the readings in a window.
 const (
 	// ActivityMean is their mean.
 	ActivityMean = "mean"

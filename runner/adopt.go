@@ -24,14 +24,16 @@ func (w *worker) find(ctx context.Context) (*containers.Container, error) {
 	return &found[i], nil
 }
 
-// adopt takes over a container that an earlier daemon has made, as it is: what
-// it was made from and what options, policies and grants are now does not
-// matter. err is of the search for it.
+// adopt goes on with a container that an earlier daemon has made. It takes the
+// container as it is: later changes of options, policy or grants do not matter.
+// err is the error of the search for it. If the attempt was stopped before its
+// start, adopt removes the container and returns no ID.
 func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) (id string, _ error) {
 	if err != nil {
 		return "", err
 	}
 	w.adopted = c
+	w.recallMPS(ctx)
 	if w.hasStarted() {
 		return c.ID, nil
 	}
@@ -42,7 +44,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 		}
 		return "", nil
 	}
-	placed, err := w.placeAgain(ctx, c) // what it was made to mount has to be there
+	placed, err := w.placeAgain(ctx, c) // its mounts must be in place before it starts
 	defer placed()
 	if err != nil {
 		return c.ID, err
@@ -51,7 +53,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 		if c.State == containers.StateCreated || ctx.Err() != nil {
 			return c.ID, err
 		}
-		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver's limit of a running task could not be looked at")
+		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver's limit of a running task could not be checked")
 	}
 	return c.ID, w.startIt(ctx, c.ID)
 }

@@ -20,7 +20,7 @@ import (
 	"carma/runner/journal"
 )
 
-// grant is what is booked for a task now on its first GPU.
+// grant returns the memory that is booked now for a task on its first GPU.
 func (g *rig) grant(ref string) (memory units.Bytes) {
 	g.t.Helper()
 	task, err := g.api.Task(g.ctx(), ref)
@@ -38,7 +38,7 @@ func (g *rig) grant(ref string) (memory units.Bytes) {
 	return memory
 }
 
-// uses makes a running task's memory use visible.
+// uses makes the samples show a task's memory use.
 func (g *rig) uses(ref string, used units.Bytes) {
 	g.t.Helper()
 	task := g.running(ref)
@@ -47,7 +47,8 @@ func (g *rig) uses(ref string, used units.Bytes) {
 	}})
 }
 
-// gated prints "before", and "after" when the gate is closed; it counts its starts.
+// gated is a program that prints "before", waits until the gate is closed and
+// prints "after". It counts its starts.
 type gated struct {
 	starts atomic.Int32
 	gate   chan struct{}
@@ -69,7 +70,7 @@ func (g *rig) gated(ref string) *gated {
 	return p
 }
 
-// A running container is taken over, whatever has changed: finding R1.
+// A running container is adopted, whatever has changed (finding R1).
 func TestAdoptedWhateverHasChanged(t *testing.T) {
 	const asked = 12 * units.GiB
 	shrinks := func(g *rig) { g.opt.Mapper.Shrink = time.Millisecond }
@@ -149,8 +150,8 @@ func TestAdoptedWhateverHasChanged(t *testing.T) {
 	}
 }
 
-// madeByOlderProgram gives containers the labels, and records the form, of the
-// program before there were nonces.
+// madeByOlderProgram gives containers the labels, and records the form, that
+// they had before there were nonces.
 func (g *rig) madeByOlderProgram() {
 	g.engine.Relabel(func(labels map[string]string) {
 		maps.DeleteFunc(labels, func(k, _ string) bool {
@@ -160,7 +161,7 @@ func (g *rig) madeByOlderProgram() {
 	g.editRecords(func(r *Record) { r.Nonce = "" })
 }
 
-// A container of the attempt's name that another task made is neither taken over
+// A container of the attempt's name that another task made is neither adopted
 // nor ended, and the task is not blamed.
 func TestStrangersAreNotAdopted(t *testing.T) {
 	for label, value := range map[string]string{LabelNonce: "0123456789abcdef", LabelInstance: "other"} {
@@ -185,7 +186,8 @@ func TestStrangersAreNotAdopted(t *testing.T) {
 			if first := task.Attempts[0]; first.Outcome != "infrastructure" || !first.Blameless {
 				t.Errorf("the first attempt ended as %+v", first)
 			}
-			// Also not by the next daemon, when the attempt is over for long.
+			// The next daemon does not remove it either, when the attempt is
+			// long over.
 			g.restart()
 			g.running(ref)
 			g.sweep(g.ctx(), map[mapper.TaskID]int{}, 100)

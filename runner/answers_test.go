@@ -16,9 +16,9 @@ import (
 // answerWithin is how long an answer of the API may wait for an engine.
 const answerWithin = 5 * time.Second
 
-// TestAnswersDoNotWait: finding F10. An engine hangs and nobody knows it yet. In
-// virtual time, each answer of the API comes within 5 s. Task 1 runs, task 2 has
-// ended.
+// TestAnswersDoNotWait: an engine hangs, and the daemon does not know it yet.
+// In virtual time, each answer of the API comes within 5 s (finding F10). Task
+// 1 runs, task 2 has ended.
 func TestAnswersDoNotWait(t *testing.T) {
 	submit := func(n int, pull string) func(*virtual) error {
 		return func(v *virtual) error {
@@ -71,7 +71,7 @@ func TestAnswersDoNotWait(t *testing.T) {
 			inVirtualTime(t, func(v *virtual) {
 				v.submit("long")
 				v.finished(v.submit("short"))
-				time.Sleep(time.Hour) // what was looked up is forgotten
+				time.Sleep(time.Hour) // images that were looked up are forgotten
 				v.engine.Freeze()
 				before := time.Now()
 				if err := ask(v); err != nil {

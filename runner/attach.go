@@ -8,11 +8,12 @@ import (
 	"slices"
 
 	"carma/containers"
+	"carma/containers/bare"
 	"carma/containers/cdi"
 )
 
-// attach is how containers get their GPUs, and why: what the options say, or
-// what the engine and the machine have now.
+// attach returns how containers get their GPUs, and why: as configured, or as
+// the engine and the machine allow now.
 func (r *Runner) attach() (mode containers.Attach, why string, err error) {
 	if r.opt.Attach != "" {
 		return r.opt.Attach, "as configured", nil
@@ -28,7 +29,26 @@ func (r *Runner) attach() (mode containers.Attach, why string, err error) {
 	return mode, why, nil
 }
 
-// missingCDI says why a GPU of this machine is not to be had by CDI.
+// attachment returns how the attempt's container gets its GPUs, if it has some. A
+// container with the machine's own folders gets their device nodes and no
+// library: it has those of the machine, and nothing can be injected into
+// read-only folders. So it needs nothing of NVIDIA's beside the driver. Where the
+// nodes are not known (MIG), it gets its GPUs as any other.
+func (w *worker) attachment() (mode containers.Attach, nodes []string, err error) {
+	if len(w.launch.Grants) == 0 {
+		return "", nil, nil
+	}
+	if w.rec.Submit.Bare() && w.opt.Attach != containers.AttachSimulated {
+		if nodes = containers.NodesOf(w.uuids()); nodes != nil {
+			return containers.AttachNodes, append(nodes, bare.Nodes()...), nil
+		}
+	}
+	mode, _, err = w.attach()
+	return mode, nil, err
+}
+
+// missingCDI returns an error if the CDI files in dirs lack a GPU of this
+// machine.
 func (r *Runner) missingCDI(dirs []string) error {
 	files, err := cdi.Read(dirs)
 	if err != nil {
@@ -42,7 +62,8 @@ func (r *Runner) missingCDI(dirs []string) error {
 	return files.Missing(uuids)
 }
 
-// nodes are the device nodes of GPUs in a container, as far as they are known.
+// nodes returns the device nodes of GPUs in a container; nil: they are not
+// known.
 func (r *Runner) nodes(mode containers.Attach, uuids []string) []string {
 	if nodes := containers.NodesOf(uuids); nodes != nil {
 		return nodes
@@ -57,30 +78,34 @@ func (r *Runner) nodes(mode containers.Attach, uuids []string) []string {
 	return containers.OnlyGPUNodes(files.Nodes(uuids))
 }
 
-// checkGPUs looks whether the container that was started got the GPUs it was
-// given. That this cannot be looked up is not held against it.
+// checkGPUs compares the GPUs of a started container with those it was given.
+// If they differ, it kills the container. If they cannot be read, that is no
+// error.
 func (w *worker) checkGPUs(ctx context.Context, id string) error {
+	if len(w.launch.Grants) == 0 {
+		return nil
+	}
 	spec := containers.Spec{GPUs: w.uuids()}
 	if w.adopted == nil {
-		mode, _, err := w.attach()
+		mode, _, err := w.attachment()
 		if err != nil {
 			return nil
 		}
 		spec.Attach = mode
 	} else if spec.Attach = containers.Attach(w.adopted.Labels[LabelAttach]); spec.Attach == "" {
-		return nil // an older program made it, and looked
+		return nil // an older carma made it, and checked
 	}
 	var got containers.Attachment
 	_, err := w.engine.retry(ctx, func() (err error) { got, err = w.Driver.Attached(ctx, id); return err })
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, containers.ErrNotFound) {
-			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container's GPUs could not be looked at")
+			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container's GPUs could not be read")
 		}
 		return nil
 	}
 	if err := containers.CheckGPUs(spec, got, w.nodes(spec.Attach, spec.GPUs)); err != nil {
 		w.Log.Error().Err(err).Int64("task", int64(w.launch.Task)).Str("attach", string(spec.Attach)).Msg("the task is stopped")
-		// Before its GPUs count as free.
+		// It must end before its GPUs count as free.
 		if stop := w.kill(ctx, id); stop != nil {
 			return fmt.Errorf("%w; it could not be stopped: %w", err, stop)
 		}

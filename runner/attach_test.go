@@ -9,7 +9,7 @@ import (
 	"carma/runner/api"
 )
 
-// TestWrongGPUs: a task whose container got other GPUs than it was given is
+// TestWrongGPUs: if a container got other GPUs than it was given, its task is
 // ended and relaunched without blame.
 func TestWrongGPUs(t *testing.T) {
 	g := newRig(t)
@@ -27,7 +27,7 @@ func TestWrongGPUs(t *testing.T) {
 	}
 }
 
-// TestNoAttachment: where containers cannot be given GPUs a task says so and
+// TestNoAttachment: if containers cannot be given GPUs, a task says so and
 // waits to be launched again.
 func TestNoAttachment(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Attach = "" })
@@ -42,7 +42,7 @@ func TestNoAttachment(t *testing.T) {
 	}
 }
 
-// TestAttachForced: what is configured is not second-guessed.
+// TestAttachForced: a configured attachment is used unchecked.
 func TestAttachForced(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Attach = "cdi" })
 	if mode, why, err := g.attach(); err != nil || mode != "cdi" || why != "as configured" {

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"carma/mapper/units"
 
 	"carma/containers"
+	"carma/mapper"
 	"carma/runner/api"
 
 	"golang.org/x/sys/unix"
@@ -18,19 +20,29 @@ import (
 
 // Share is how much of the machine one task may use.
 type Share struct {
-	HostMem units.Bytes // memory, with what is in /dev/shm
-	CPUs    float64     // processors, in whole and parts
+	HostMem units.Bytes // memory, /dev/shm included
+	CPUs    float64     // processors; 0.5 is half of one
 	Pids    int         // processes and threads
 	ShmSize units.Bytes // of /dev/shm
 }
 
-// Bounds are the shares of tasks. 0 is a value that [Bounds.on] fills in.
+// Bounds are the shares of tasks. [Bounds.on] fills in values of 0.
 type Bounds struct {
 	Default Share // of a task that does not ask
 	Most    Share // that one may ask for
+	// All is the memory and the processors that all tasks together may book. On a
+	// simulated server 0 means that nothing is booked.
+	All Share
+	// Helper is for helpers of suites.
+	Helper HelperBounds
+
+	unset bool        // All was not set
+	ask   units.Bytes // Default.HostMem as it was set
+	total units.Bytes // the machine's memory
 }
 
-// machine is what there is to share.
+// machine returns the size of this machine. Its HostMem is 0 if that is not
+// known.
 func machine() Share {
 	m := Share{CPUs: float64(runtime.NumCPU()), Pids: 1 << 15}
 	var info unix.Sysinfo_t
@@ -46,12 +58,17 @@ func machine() Share {
 	return m
 }
 
-// on completes bounds for a machine, and refuses those above what it has. What
-// is left open: nine tenths of the memory, so that one task cannot take all of
-// it, all processors, half of the processes; for /dev/shm the task's memory.
+// on fills in bounds for a machine, and refuses bounds above its size. Without
+// a value a task may ask for nine tenths of the memory, so that one task cannot
+// take all of it, for all processors, for half of the processes, and for as
+// much of /dev/shm as of memory.
 func (b Bounds) on(m Share) (Bounds, error) {
 	ninth := m.HostMem / 10 * 9
 	b.Most.HostMem = cmp.Or(b.Most.HostMem, ninth)
+	b.unset = b.All.HostMem == 0 && b.All.CPUs == 0
+	b.ask = b.Default.HostMem
+	b.All.HostMem, b.All.CPUs = cmp.Or(b.All.HostMem, ninth), cmp.Or(b.All.CPUs, m.CPUs)
+	b.total = m.HostMem
 	b.Most.CPUs = cmp.Or(b.Most.CPUs, m.CPUs)
 	b.Most.Pids = cmp.Or(b.Most.Pids, m.Pids/2)
 	b.Most.ShmSize = cmp.Or(b.Most.ShmSize, b.Most.HostMem)
@@ -65,6 +82,8 @@ func (b Bounds) on(m Share) (Bounds, error) {
 	}
 	return b, firstError(
 		over("max-host-mem", float64(b.Most.HostMem), float64(m.HostMem), m.HostMem.String()+", the machine's memory"),
+		over("all-host-mem", float64(b.All.HostMem), float64(m.HostMem), m.HostMem.String()+", the machine's memory"),
+		over("all-cpus", b.All.CPUs, m.CPUs, fmt.Sprintf("%g, the machine's processors", m.CPUs)),
 		over("max-cpus", b.Most.CPUs, m.CPUs, fmt.Sprintf("%g, the machine's processors", m.CPUs)),
 		over("max-pids", float64(b.Most.Pids), float64(m.Pids), fmt.Sprintf("%d, the most the machine can have", m.Pids)),
 		over("max-shm-size", float64(b.Most.ShmSize), float64(m.HostMem), m.HostMem.String()+", the machine's memory"),
@@ -75,19 +94,50 @@ func (b Bounds) on(m Share) (Bounds, error) {
 	)
 }
 
-// least is what a container needs to start at all.
+// Where the machine's memory runs out, the kernel kills tasks before the machine's
+// own programs, and first those that have not said what they use.
+const (
+	oomAsked   = 300
+	oomUnasked = 700
+)
+
+// host is what tasks may book of the machine; false: nothing is booked, as GPUs are
+// simulated and nobody has set an amount.
+func (b Bounds) host(simulated bool) (mapper.HostInfo, bool) {
+	if simulated && b.unset || b.total == 0 {
+		return mapper.HostInfo{}, false
+	}
+	return mapper.HostInfo{
+		Total: b.total, Memory: b.All.HostMem, CPUs: milli(b.All.CPUs), Most: min(b.Most.HostMem, b.All.HostMem), Limit: b.ask,
+	}, true
+}
+
+// milli is a number of processors in thousandths.
+func milli(cpus float64) int64 { return int64(math.Round(cpus * 1000)) }
+
+// hostAsked is what a submission asks for of the machine, as the mapper takes it.
+func hostAsked(s *api.Submit) (memory, reserve units.Bytes, cpus int64) {
+	return units.Bytes(s.HostMem), units.Bytes(s.HostReserve), milli(cmp.Or(s.CPUsReserve, s.CPUs))
+}
+
+// leastHostMem is the least memory in which a container starts at all.
 const leastHostMem = 16 * units.MiB
 
-// check refuses a share that a task cannot have, with the nearest it can.
+// check refuses a share that a task cannot have. The error names the nearest
+// possible one.
 func (b Bounds) check(s api.Submit) error {
 	mem := cmp.Or(units.Bytes(s.HostMem), b.Default.HostMem)
 	switch shm := min(b.Most.ShmSize, mem); {
-	case s.HostMem < 0 || s.CPUs < 0 || s.Pids < 0 || s.ShmSize < 0:
-		return refusef(422, "--host-mem, --cpus, --pids and --shm-size cannot be below 0")
+	case s.HostMem < 0 || s.HostReserve < 0 || s.CPUs < 0 || s.CPUsReserve < 0 || s.Pids < 0 || s.ShmSize < 0:
+		return refusef(422, "--host-mem, --host-reserve, --cpus, --cpus-reserve, --pids and --shm-size cannot be below 0")
 	case units.Bytes(s.HostMem) > b.Most.HostMem:
 		return refusef(422, "--host-mem %s: a task may have at most %s of this machine's memory", units.Bytes(s.HostMem), b.Most.HostMem)
 	case s.HostMem > 0 && units.Bytes(s.HostMem) < leastHostMem:
 		return refusef(422, "--host-mem %s: no program starts in that; write at least %s", units.Bytes(s.HostMem), leastHostMem)
+	case units.Bytes(s.HostReserve) > cmp.Or(units.Bytes(s.HostMem), b.Most.HostMem):
+		return refusef(422, "--host-reserve %s: more than the %s that it may use; write at most that", units.Bytes(s.HostReserve), cmp.Or(units.Bytes(s.HostMem), b.Most.HostMem))
+	case s.CPUsReserve > cmp.Or(s.CPUs, b.Most.CPUs):
+		return refusef(422, "--cpus-reserve %g: more than the %g that it may use; write at most that", s.CPUsReserve, cmp.Or(s.CPUs, b.Most.CPUs))
 	case s.CPUs > b.Most.CPUs:
 		return refusef(422, "--cpus %g: a task may have at most %g", s.CPUs, b.Most.CPUs)
 	case s.CPUs > 0 && s.CPUs < 0.01:
@@ -100,10 +150,18 @@ func (b Bounds) check(s api.Submit) error {
 	return nil
 }
 
-// bound sets what a task's container may use of the machine.
-func (b Bounds) bound(spec *containers.Spec, s api.Submit) {
-	spec.Memory = cmp.Or(s.HostMem, int64(b.Default.HostMem))
+// bound sets the share of a task's container: as asked for, else as booked, else the
+// default. Without a default /dev/shm may take half of the task's memory: data loaders
+// and NCCL need more than the engines' 64 MiB, and what is in it counts as the task's
+// memory anyway. It takes memory only as it is written.
+func (b Bounds) bound(spec *containers.Spec, s api.Submit, booked mapper.HostShare) {
+	spec.Memory = cmp.Or(s.HostMem, int64(booked.Limit), int64(b.Default.HostMem))
+	spec.CPUWeight = booked.Weight
+	spec.OOMScore = oomAsked
+	if s.HostMem == 0 {
+		spec.OOMScore = oomUnasked
+	}
 	spec.CPUs = cmp.Or(s.CPUs, b.Default.CPUs)
 	spec.Processes = cmp.Or(s.Pids, int64(b.Default.Pids))
-	spec.ShmSize = cmp.Or(s.ShmSize, min(int64(b.Default.ShmSize), spec.Memory))
+	spec.ShmSize = cmp.Or(s.ShmSize, min(int64(b.Default.ShmSize), spec.Memory), min(spec.Memory/2, int64(b.Most.ShmSize)))
 }

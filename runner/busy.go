@@ -12,30 +12,32 @@ import (
 )
 
 const (
-	// atOnce is how many requests of one user are worked on at a time; more wait.
-	// Root's do not. Streams do not count: their connections are bounded.
+	// atOnce is how many requests of one user are handled at a time; more wait.
+	// Root's do not wait. Streams do not count: their connections are bounded.
 	atOnce = 64
-	// smallRequest is a body that anybody may send at any time; larger ones are
-	// taken one at a time, since what is made of one takes many times its size.
+	// smallRequest is the size in bytes up to which requests do not wait for
+	// large ones. Larger ones are handled one at a time: decoded they take many
+	// times their size.
 	smallRequest = 16 << 10
-	// pageBytes is about how much one page of a listing may have; pageTasks how
-	// many tasks.
+	// pageBytes is the approximate size of one page of a listing, pageTasks the
+	// most tasks on it.
 	pageBytes = 2 << 20
 	pageTasks = 1000
-	// maxUnsent is how many pages of one user may wait to be read by whoever asked.
+	// maxUnsent is how many listings one user may have under way, those
+	// included that wait to be read.
 	maxUnsent = 4
 )
 
-// turnstile bounds what is worked on at a time. Who asks for something large, or
-// for a listing, waits for their own request before it, and then for one of each
-// other user at most: nobody can fill the queue.
+// turnstile bounds how many requests are handled at a time. A large request or
+// a listing waits for the one before it of the same user, then for at most one
+// of each other user: nobody can fill the queue.
 type turnstile struct {
 	mu    sync.Mutex
 	users map[int]*turns
 	all   *turns
 }
 
-// turns are places: who has put a token into one has it.
+// turns are places. A request has a place while its token is in the channel.
 type turns struct {
 	any, large, lists, unsent chan struct{}
 }
@@ -46,7 +48,7 @@ func newTurns() *turns {
 
 func newTurnstile() *turnstile { return &turnstile{users: map[int]*turns{}, all: newTurns()} }
 
-// of is what a user's requests take their turns by.
+// of returns the places of a user's requests.
 func (t *turnstile) of(uid int) *turns {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,8 +60,8 @@ func (t *turnstile) of(uid int) *turns {
 	return c
 }
 
-// take waits for places, one after the other, and returns how to leave them; false
-// if the caller has gone away meanwhile.
+// take waits for places, one after the other. leave gives them back. ok is
+// false if the caller has gone away meanwhile; then no place is taken.
 func take(ctx context.Context, places ...chan struct{}) (leave func(), ok bool) {
 	leave = func() {}
 	for _, c := range places {
@@ -78,7 +80,7 @@ func take(ctx context.Context, places ...chan struct{}) (leave func(), ok bool) 
 // guard lets requests through in turn.
 func (t *turnstile) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if strings.HasSuffix(req.URL.Path, "/logs") || strings.HasSuffix(req.URL.Path, "/events") {
+		if streams(req.URL.Path) && req.ContentLength <= smallRequest {
 			next.ServeHTTP(w, req)
 			return
 		}
@@ -110,8 +112,15 @@ func (t *turnstile) guard(next http.Handler) http.Handler {
 	})
 }
 
-// list answers a listing. Its turn ends before it is sent: who reads slowly, or
-// not at all, holds up nobody.
+// streams reports whether the answer to a request may last: output, events, a
+// terminal.
+func streams(path string) bool {
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	return last == "logs" || last == "events" || last == "attach" || last == "exec"
+}
+
+// list answers a listing. Its turn ends before the answer is sent: a slow
+// reader delays nobody else.
 func list(w http.ResponseWriter, req *http.Request, next http.Handler, places ...chan struct{}) {
 	leave, ok := take(req.Context(), places...)
 	if !ok {
@@ -125,7 +134,7 @@ func list(w http.ResponseWriter, req *http.Request, next http.Handler, places ..
 	out := http.NewResponseController(w)
 	_ = out.SetWriteDeadline(time.Now().Add(streamWrite))
 	w.WriteHeader(made.status)
-	_, _ = w.Write(made.body.Bytes()) // an error is the caller's absence
+	_, _ = w.Write(made.body.Bytes()) // it fails only if the caller is gone
 	_ = out.Flush()
 	_ = out.SetWriteDeadline(time.Time{}) // the connection may be used again
 }
@@ -141,14 +150,14 @@ func (b *answerBuffer) Header() http.Header         { return b.header }
 func (b *answerBuffer) WriteHeader(status int)      { b.status = status }
 func (b *answerBuffer) Write(p []byte) (int, error) { return b.body.Write(p) }
 
-// listing reports whether a request is for many tasks. They are made one page at
-// a time, so that those who submit and stop need not wait for those who look.
+// listing reports whether a request is for many tasks. Such answers are made
+// one at a time, so that submissions and stops do not wait for them.
 func listing(req *http.Request) bool {
 	return req.Method == http.MethodGet && (req.URL.Path == "/v1/tasks" || strings.HasPrefix(req.URL.Path, "/v1/groups/"))
 }
 
 // page cuts a listing, newest first, to one page. next is the number to ask
-// for what is before; 0: that was all.
+// with for the tasks before; 0: there are none.
 func page(recs []*Record, limit int) (some []*Record, next int64) {
 	bytes := int64(0)
 	for i, rec := range recs {
@@ -160,7 +169,7 @@ func page(recs []*Record, limit int) (some []*Record, next int64) {
 	return recs, 0
 }
 
-// pageLimit is how many tasks a page has when so many were asked for.
+// pageLimit returns how many tasks a page has at most.
 func pageLimit(o api.ListOptions) int {
 	if o.Limit <= 0 || o.Limit > pageTasks {
 		return pageTasks

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 )
 
-// TestTurns: a user who sends very many requests holds up another's by one of
-// theirs at most, be they large or listings.
+// TestTurns: a user who sends very many requests delays another user by one of
+// them at most, large ones and listings alike.
 func TestTurns(t *testing.T) {
 	for _, path := range []string{"/v1/submissions", "/v1/tasks"} {
 		t.Run(path, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestTurns(t *testing.T) {
 				}
 				synctest.Wait()
 				ask(2)
-				synctest.Wait() // it waits for the one that is worked on
+				synctest.Wait() // it waits for the request that is handled
 				close(begin)
 				all.Wait()
 				if len(order) != 101 || order[0] != 1 || order[1] != 2 {
@@ -51,7 +51,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestUnsent: pages that nobody reads take no more memory than a few of them.
+// TestUnsent: pages that nobody reads take the memory of a few pages at most.
 func TestUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

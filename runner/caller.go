@@ -6,11 +6,12 @@ import (
 	"strconv"
 )
 
-// Caller is who is at the other end of the socket, as the kernel says.
+// Caller is the user at the other end of the socket, as the kernel tells.
 type Caller struct {
 	UID, GID int
 	Name     string
 	Home     string
+	Group    string   // the primary one's name
 	Groups   []string // names
 	GIDs     []int    // the same, by number
 }
@@ -24,6 +25,10 @@ func callerOf(uid, gid int) Caller {
 		return c
 	}
 	c.Name, c.Home = u.Username, u.HomeDir
+	c.Group = u.Gid
+	if g, err := user.LookupGroupId(u.Gid); err == nil {
+		c.Group = g.Name
+	}
 	ids, err := u.GroupIds()
 	if err != nil {
 		return c

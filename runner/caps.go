@@ -6,18 +6,19 @@ import (
 	"carma/runner/limits"
 )
 
-// How frameworks are made to bound themselves.
+// The ways to make frameworks limit their own memory.
 const (
-	// CapsGrowth: they take memory as they need it, not all at their start.
+	// CapsGrowth: frameworks take memory as they need it, not all at their
+	// start.
 	CapsGrowth = "growth"
-	// CapsFractions: and their allocators stop at the grant.
+	// CapsFractions: in addition, their allocators stop at the grant.
 	CapsFractions = "fractions"
-	// CapsOff: they are left alone.
+	// CapsOff: frameworks are left alone.
 	CapsOff = "off"
 )
 
-// caps are the variables that bound the frameworks of a task that may share its
-// GPUs, as far as neither it nor its image sets them.
+// caps returns the variables that limit the frameworks of a task that may share
+// its GPUs. Variables that the task or its image sets are left out.
 func (w *worker) caps() []string {
 	o := w.opt.Limits
 	if o.Caps == CapsOff || o.Caps == "" || w.rec.Task.Alone || len(w.launch.Grants) == 0 {

@@ -11,8 +11,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestCaps: a task that may share its GPUs has its frameworks bounded, unless
-// it or its image says otherwise; one alone on them has not.
+// TestCaps: the frameworks of a task that may share its GPUs are limited,
+// unless the task or its image says otherwise. The frameworks of a task alone
+// on its GPUs are not.
 func TestCaps(t *testing.T) {
 	specs := make(chan *containerstest.Process, 4)
 	start := func(caps string) *rig {

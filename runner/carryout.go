@@ -3,17 +3,19 @@ package runner
 import (
 	"carma/mapper"
 	"carma/mapper/words"
+	"fmt"
 )
 
-// refresh updates the record of the task an event is about.
+// refresh brings the record of an event's task, and a stop under way, up to
+// date.
 func (r *Runner) refresh(ev mapper.Event) {
 	switch ev := ev.(type) {
 	case mapper.Removed:
 		for _, id := range ev.Tasks {
-			r.book.drop(id)
+			r.records.drop(id)
 		}
 	case mapper.Cancel:
-		// One that is stopping already may have less time from now on.
+		// A second stop may shorten the grace.
 		if w := r.workers[ev.Task]; w != nil && w.stopRequested() {
 			w.stop.order(r.stopOrder(ev.Task))
 		}
@@ -24,9 +26,9 @@ func (r *Runner) refresh(ev mapper.Event) {
 }
 
 func (r *Runner) refreshTask(id mapper.TaskID) {
-	rec, _ := r.book.get(id)
+	rec, _ := r.records.get(id)
 	if t, ok := r.state.Task(id); ok && rec != nil {
-		r.book.put(rec.with(*t))
+		r.records.put(rec.with(*t))
 	}
 }
 
@@ -45,15 +47,18 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 		case mapper.Launch:
 			r.refreshTask(d.Task)
 			r.startWorker(d, false)
-			r.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Interface("grants", d.Grants).Msg("launch")
+			r.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Strs("grants", grantWords(d.Grants)).Msg("launch")
 		case mapper.Stop:
-			r.refreshTask(d.Task) // it is stopping, and not only from its end on
+			r.refreshTask(d.Task) // it is shown as stopping from now on
 			if w := r.workers[d.Task]; w != nil {
 				w.stop.order(r.stopOrder(d.Task))
 			}
 			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", words.Reason(d.Reason)).Msg("stop")
 		case mapper.Overuse:
 			r.Log.Warn().Int64("task", int64(d.Task)).Str("gpu", string(d.GPU)).Stringer("used", d.Used).Stringer("grant", d.Grant).Stringer("booked", d.Booked).Msg("it uses more than was booked for it")
+		case mapper.Idle:
+			r.refreshTask(d.Task)
+			r.tellIdle(d)
 		case mapper.Regrant:
 			r.refreshTask(d.Task)
 		case mapper.Requeue:
@@ -61,12 +66,12 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", words.Reason(d.Reason)).Msg("relaunch")
 		case mapper.Release:
 			r.refreshTask(d.Task)
-			if rec, _ := r.book.get(d.Task); rec != nil {
+			if rec, _ := r.records.get(d.Task); rec != nil {
 				r.probeIfDue(rec)
 			}
 		case mapper.Finish:
-			if rec, _ := r.book.get(d.Task.ID); rec != nil {
-				r.book.put(rec.with(d.Task))
+			if rec, _ := r.records.get(d.Task.ID); rec != nil {
+				r.records.put(rec.with(d.Task))
 			}
 			delete(r.workers, d.Task.ID)
 			r.endProbe(d.Task.ID)
@@ -74,4 +79,13 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.Log.Info().Int64("task", int64(d.Task.ID)).Str("phase", string(d.Task.Phase)).Int("code", d.Task.Code).Str("reason", words.Reason(d.Task.Reason)).Msg("finished")
 		}
 	}
+}
+
+// grantWords are grants for people: GPU-1234=12.0 GiB.
+func grantWords(grants []mapper.Grant) []string {
+	words := make([]string, len(grants))
+	for i, g := range grants {
+		words[i] = fmt.Sprintf("%s=%s", g.GPU, g.Memory)
+	}
+	return words
 }

@@ -8,8 +8,8 @@ import (
 	"carma/runner/journal"
 )
 
-// checked is what the check of the whole journal beside the daemon's work has
-// found. Opening a small journal has checked all of it already.
+// checked is the result of checking the whole journal, which is done beside the
+// daemon's work. Opening a small journal has checked all of it already.
 type checked struct {
 	mu   sync.Mutex
 	over bool
@@ -28,8 +28,8 @@ func (c *checked) result() (over bool, err error) {
 	return c.over, c.err
 }
 
-// checkWhole reads a journal that is too large to be read before the start. It
-// does so once, and half of the time at most.
+// checkWhole checks a journal that is too large to be checked before the start.
+// It does so once, and reads for at most half of the time.
 func (r *Runner) checkWhole(ctx context.Context, small bool) {
 	var err error
 	if !small {
@@ -48,6 +48,6 @@ func (r *Runner) checkWhole(ctx context.Context, small bool) {
 	r.checked.set(err)
 }
 
-// checkedRemedy is for a daemon that runs on a journal with damaged rows: what
-// it needed of it was sound.
-const checkedRemedy = "carma journal backup is refused as long as it is so; stop the daemon, tasks go on, and: carma journal repair"
+// checkedRemedy is the fix if the daemon runs on a journal with damaged rows.
+// The rows that it needed at its start were sound.
+const checkedRemedy = "stop the daemon (tasks go on), then: carma journal repair; carma journal backup is refused until then"

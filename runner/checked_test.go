@@ -13,8 +13,9 @@ import (
 	"carma/runner/journal"
 )
 
-// TestLargeJournalIsChecked: a journal that is too large to be read before the
-// start is read beside the daemon's work. Damage in its past is told.
+// TestLargeJournalIsChecked: a journal that is too large to be checked before
+// the start is checked beside the daemon's work. Damage in its past is
+// reported.
 func TestLargeJournalIsChecked(t *testing.T) {
 	g := newRig(t)
 	g.script("quick", printing(0, "done"))

@@ -13,10 +13,10 @@ import (
 // simulated server it may run faster, and keeps running while the daemon is
 // down, as the containers do. Safe for concurrent use.
 //
-// While the daemon runs, its time passes evenly, whatever is done to the wall
-// clock: it counts from where it began.
+// While the daemon runs, its time passes evenly, also if the wall clock is set:
+// the monotonic clock counts it.
 type Clock struct {
-	now   func() time.Time // the wall clock, with what the system counts evenly
+	now   func() time.Time // the wall clock, with the system's monotonic reading
 	mu    sync.Mutex
 	wall  time.Time
 	sim   units.Instant
@@ -43,7 +43,8 @@ func (c *Clock) at(wall time.Time) units.Instant {
 // Time is Now as a time.Time.
 func (c *Clock) Time() time.Time { return c.Now().Time() }
 
-// Until is how long to wait on the wall clock for an instant.
+// Until returns how long to wait on the wall clock for an instant; 0: it has
+// passed.
 func (c *Clock) Until(t units.Instant) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +78,7 @@ func (c *Clock) SetSpeed(speed float64) {
 	c.wall, c.sim, c.speed = now, c.at(now), speed
 }
 
-// SetTo makes it t now. It returns by how much it was changed.
+// SetTo sets the daemon's time to t. It returns the change.
 func (c *Clock) SetTo(t units.Instant) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

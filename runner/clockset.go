@@ -16,13 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime is what the system counts evenly, also while it sleeps, since a boot.
+// uptime is the time since a boot. The system counts it evenly, also while it
+// sleeps.
 type uptime struct {
-	Boot  string        `json:"boot"` // which one; empty: not known
+	Boot  string        `json:"boot"` // the boot's ID; empty: not known
 	Since time.Duration `json:"since"`
 }
 
-// upFor asks the kernel.
+// upFor asks the kernel for the uptime; zero: not known.
 func upFor() uptime {
 	var ts unix.Timespec
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -32,8 +33,8 @@ func upFor() uptime {
 	return uptime{strings.TrimSpace(string(id)), time.Duration(ts.Nano())}
 }
 
-// bootKey is the key in meta of the last start: the daemon's time, and for how
-// long the machine had been up.
+// bootKey is the key in the journal's meta of the last start: the daemon's time
+// and the machine's uptime then.
 const bootKey = "boot"
 
 type lastStart struct {
@@ -41,13 +42,15 @@ type lastStart struct {
 	At units.Instant `json:"at"`
 }
 
-// clockSlack is a difference that is no correction of the clock: it drifts.
+// clockSlack is the difference up to which two clocks merely drift. A larger
+// one means that a clock was set.
 const clockSlack = time.Minute
 
-// goOnInTime lets time go on from where the journal ends. A wall clock that was
-// set back does not hold it up. One that was set forward ends no task before
-// its time: while the machine is up, the kernel tells how much has passed. After
-// a boot the wall clock is all there is; the containers have ended then.
+// goOnInTime sets the daemon's time at a start: it goes on from the journal's
+// end. If the wall clock was set back, time does not stand still. If it was set
+// forward, no task ends early: while the machine is up, the kernel tells how
+// much time has passed. After a boot only the wall clock is left; the
+// containers have ended then.
 func (r *Runner) goOnInTime(up uptime) error {
 	now, why := r.Clock.Now(), ""
 	then, known, err := r.lastStart()
@@ -90,7 +93,7 @@ func (r *Runner) lastStart() (then lastStart, known bool, err error) {
 	return then, err == nil, err
 }
 
-// placed reports whether any task holds GPUs.
+// placed reports whether any task is placed.
 func (r *Runner) placed() bool {
 	for _, t := range r.state.Tasks() {
 		if t.Phase.Placed() {
@@ -100,7 +103,7 @@ func (r *Runner) placed() bool {
 	return false
 }
 
-// checkClock warns when the daemon's time is not the wall clock's.
+// checkClock warns if the daemon's time differs from the wall clock's.
 func (r *Runner) checkClock() api.Check {
 	c := api.Check{Name: "clock", Status: "ok", Detail: "the daemon's time is the wall clock's"}
 	switch ahead := r.Clock.Ahead().Round(time.Second); {
@@ -110,7 +113,7 @@ func (r *Runner) checkClock() api.Check {
 		c.Status, c.Detail = "warning", fmt.Sprintf("the daemon's time is %s behind the wall clock, which was set forward", -ahead)
 	}
 	if c.Status != "ok" {
-		c.Mend = "set the clock right; time limits and delays are counted by what really passes"
+		c.Mend = "set the wall clock right; time limits and delays count the time that really passes"
 	}
 	return c
 }

@@ -9,8 +9,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestClockSet: finding F8. A wall clock that is set back or forward across a
-// restart neither holds time up nor ends a task before its time.
+// TestClockSet: a wall clock that is set back or forward across a restart
+// neither stops the daemon's time nor ends a task early (finding F8).
 func TestClockSet(t *testing.T) {
 	const limit = time.Hour
 	for name, c := range map[string]struct {

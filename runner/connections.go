@@ -12,24 +12,26 @@ import (
 
 // Limits of the connections to the daemon.
 const (
-	// maxConnections is how many there may be in all, rootsConnections how many
-	// of these are for root and the daemon's own user alone.
+	// maxConnections is how many there may be in all. rootsConnections of them
+	// are only for root and the daemon's own user.
 	maxConnections   = 8192
 	rootsConnections = 128
-	// idleLimit ends a connection on which nothing is asked, so that its place is
-	// free again.
+	// idleLimit ends a connection without requests, so that its place is free
+	// again.
 	idleLimit = 2 * time.Minute
-	// turning is how many connections may be turned away at a time.
+	// turning is how many refused connections may be answered at a time; more
+	// are closed without an answer.
 	turning = 64
 )
 
-// doorkeeper is a listener that lets each user have so many connections, and
-// keeps some places for root. The others are told so and closed.
+// doorkeeper is a listener that limits the connections, of each user and in
+// all, and keeps some places for root. Connections above a limit are answered
+// with the reason and closed.
 type doorkeeper struct {
 	net.Listener
 	each         func() int // of one user; 0: no limit
 	all, forRoot int
-	free         func(uid int) bool
+	free         func(uid int) bool // users without limits
 
 	mu    sync.Mutex
 	open  map[int]int // by uid
@@ -93,8 +95,8 @@ func (d *doorkeeper) exit(uid int) {
 	}
 }
 
-// turnAway answers a connection that is not let in, if few are waiting for that,
-// and closes it.
+// turnAway closes a refused connection. It sends the reason before, unless too
+// many refused connections are being answered.
 func (d *doorkeeper) turnAway(c net.Conn, why string) {
 	select {
 	case d.away <- struct{}{}:
@@ -106,7 +108,7 @@ func (d *doorkeeper) turnAway(c net.Conn, why string) {
 		defer func() { <-d.away; _ = c.Close() }()
 		_ = c.SetDeadline(time.Now().Add(time.Second))
 		body := fmt.Sprintf(`{"title":"Too Many Requests","status":429,"detail":%q}`, why)
-		// What was asked is read first, or the answer could be lost with it.
+		// A request that is not read could make the system drop the answer.
 		_, _ = c.Read(make([]byte, 4<<10))
 		_, _ = fmt.Fprintf(c, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
 	}()
@@ -124,7 +126,8 @@ func (v *visitor) Close() error {
 	return v.Conn.Close()
 }
 
-// peerOf is who is at the other end of a unix socket, as the kernel says.
+// peerOf returns the process at the other end of a unix socket, as the kernel
+// tells.
 func peerOf(c net.Conn) (*unix.Ucred, bool) {
 	switch c := c.(type) {
 	case *visitor:
@@ -145,9 +148,9 @@ func peerOf(c net.Conn) (*unix.Ucred, bool) {
 	return nil, false
 }
 
-// withCaller puts the peer of a connection into its context. Their name and
-// groups are looked up when they are first asked for: a directory server that
-// hangs must hold up nobody else.
+// withCaller puts the peer of a connection into its context. The peer's name
+// and groups are looked up at their first use: a directory server that hangs
+// must delay nobody else.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
 	peer, ok := peerOf(c)
 	if !ok {

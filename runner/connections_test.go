@@ -13,8 +13,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestDoorkeeper: a user has so many connections and no more; root has some that
-// nobody else can take; a place is free again when its connection is closed (F9).
+// TestDoorkeeper: a user has so many connections and no more. Some places are
+// only for root. A place is free again when its connection is closed (F9).
 func TestDoorkeeper(t *testing.T) {
 	d := newDoorkeeper(nil, func() int { return 3 }, func(uid int) bool { return uid == 0 })
 	d.all, d.forRoot = 10, 2
@@ -45,7 +45,7 @@ func TestDoorkeeper(t *testing.T) {
 	}
 }
 
-// TestTurnedAway: who has too many connections is told so.
+// TestTurnedAway: a user with too many connections is told so.
 func TestTurnedAway(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := Listen(socket)
@@ -85,8 +85,8 @@ func TestTurnedAway(t *testing.T) {
 	}
 }
 
-// TestPages: a listing comes in pages that are bounded in tasks and bytes, and
-// the client asks for all of them: nothing is cut without a word (F12, F13).
+// TestPages: a listing comes in pages that are bounded in tasks and bytes. The
+// client asks for all of them: nothing is cut silently (F12, F13).
 func TestPages(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0))

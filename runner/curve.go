@@ -8,23 +8,23 @@ import (
 	"carma/runner/api"
 )
 
-// maxCurve bounds the points of a curve; one that has more is made coarser.
+// maxCurve bounds the points of a curve; a longer one is made coarser.
 const maxCurve = 128
 
-// curve is the memory that an attempt was seen to use: the highest figure of
-// each step of time, on the GPU where it uses most.
+// curve is the memory use of an attempt over time: the highest use in each
+// step, on the GPU where it uses most.
 type curve struct {
 	Began units.Instant `json:"began"` // the first sample
-	// Step is the length of a step in nanoseconds; it doubles when there are
-	// too many. 0: one sample a step.
+	// Step is the length of a step in nanoseconds; it grows when there are too
+	// many. 0: each sample is a step.
 	Step int64 `json:"step,omitempty"`
-	// At are the beginnings of the steps after Began, in nanoseconds; Used is
-	// parallel to it.
+	// At are the beginnings of the steps, in nanoseconds after Began. Used has
+	// the same length.
 	At   []int64       `json:"at"`
 	Used []units.Bytes `json:"used"`
 }
 
-// add takes a sample in; steps without change are left out.
+// add enters a sample. Steps without change are left out.
 func (c *curve) add(now units.Instant, used units.Bytes) {
 	if len(c.At) == 0 {
 		c.Began = now
@@ -46,7 +46,8 @@ func (c *curve) add(now units.Instant, used units.Bytes) {
 	}
 }
 
-// coarsen makes steps so long that half of the points are left, or fewer.
+// coarsen makes the steps longer, until at most half of maxCurve points are
+// left.
 func (c *curve) coarsen() {
 	for len(c.At) > maxCurve/2 {
 		c.Step = max(2*c.Step, c.At[len(c.At)-1]/maxCurve, 1)
@@ -84,8 +85,11 @@ func (c *curve) view() []api.CurvePoint {
 	return points
 }
 
-// withCurve returns the record with what was seen of an attempt.
+// withCurve returns the record with the curve of an attempt, if there is one.
 func (r *Record) withCurve(attempt int, c *curve) *Record {
+	if c == nil {
+		return r
+	}
 	n := *r
 	n.Curves = maps.Clone(r.Curves)
 	if n.Curves == nil {
@@ -93,4 +97,18 @@ func (r *Record) withCurve(attempt int, c *curve) *Record {
 	}
 	n.Curves[attempt] = c
 	return &n
+}
+
+// withCurves adds the memory that the attempts were seen to use.
+func (r *Runner) withCurves(rec *Record, v api.Task) api.Task {
+	v.Preallocates = r.preallocates(rec, r.Clock.Now())
+	for i := range v.Attempts {
+		at := &v.Attempts[i]
+		c := rec.Curves[at.N]
+		if c == nil {
+			_, c = r.monitor.sighting(rec.ID(), at.N)
+		}
+		at.Curve = c.view()
+	}
+	return v
 }

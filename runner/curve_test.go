@@ -38,8 +38,8 @@ func TestCurve(t *testing.T) {
 	})
 }
 
-// TestCurveIsKept: what an attempt used is there while it runs, after its end
-// and after a restart, and in no listing.
+// TestCurveIsKept: the memory curve of an attempt is there while it runs, after
+// its end and after a restart. Listings do not have it.
 func TestCurveIsKept(t *testing.T) {
 	g := newRig(t)
 	g.script("train", untilStopped)
@@ -79,7 +79,7 @@ func TestCurveIsKept(t *testing.T) {
 	}
 }
 
-// TestCurveIsExactWhileShort: few changes are all kept, at their times.
+// TestCurveIsExactWhileShort: a short curve has every change, at its time.
 func TestCurveIsExactWhileShort(t *testing.T) {
 	var c curve
 	for i, used := range []units.Bytes{1, 1, 5, 5, 5, 3} {

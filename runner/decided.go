@@ -31,7 +31,7 @@ func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision
 		if !ok {
 			continue
 		}
-		rec, _ := r.book.get(f.Task.ID)
+		rec, _ := r.records.get(f.Task.ID)
 		if rec == nil {
 			continue // its record was removed after it had finished
 		}
@@ -41,10 +41,10 @@ func (r *Runner) decided(seq int64, ev mapper.Event, decisions []mapper.Decision
 	r.due = append(r.due, due{ev, decisions})
 }
 
-// settle stores the decisions and carries them out. Decisions that are only
-// WakeAt wait for the next commit. If the disk is full, nothing is carried out
-// until it can be stored.
-func (r *Runner) settle() error {
+// flushDue stores the decisions and carries them out. If all of them are
+// WakeAt, they are carried out at once and stored by the next commit. If the
+// disk is full, nothing is carried out until it can be stored.
+func (r *Runner) flushDue() error {
 	for _, d := range r.due {
 		for _, decision := range d.decisions {
 			if _, ok := decision.(mapper.WakeAt); !ok {
@@ -56,8 +56,8 @@ func (r *Runner) settle() error {
 	return nil
 }
 
-// flush stores what is pending and carries it out. A full disk is no error: the
-// loop tries again.
+// flush stores the pending decisions and carries them out. A full disk is no
+// error: the loop tries again.
 func (r *Runner) flush() error {
 	err := r.store()
 	if errors.Is(err, journal.ErrFull) {
@@ -70,7 +70,7 @@ func (r *Runner) flush() error {
 	return err
 }
 
-// store commits what is pending.
+// store commits the pending decisions and records.
 func (r *Runner) store() error {
 	if !r.unstored() {
 		return nil

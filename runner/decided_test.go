@@ -15,8 +15,8 @@ import (
 )
 
 // TestLaunchIsDurable: when a task's program runs, the journal has the decision
-// to launch it, and says that it is decided. Before, decisions were stored some
-// 200 ms later, so a program of another version could decide otherwise.
+// to launch it, and its event counts as decided. Earlier, decisions were stored
+// some 200 ms later, so a program of another version could decide differently.
 func TestLaunchIsDurable(t *testing.T) {
 	g := newRig(t)
 	var seen sync.Map // CARMA_TASK -> *mapper.Launch

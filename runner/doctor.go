@@ -26,7 +26,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 		checks = append(checks, r.checkClock(), r.checkHealth(), r.checkMetrics(), r.checkAttach(), checkControlGroups())
 	}
 	checks = append(checks, r.checkTrouble()...)
-	return append(append(checks, r.checkNotes()...), r.checkMPS(ctx), r.checkLimits(), r.checkLedger(ctx))
+	return append(append(checks, r.checkNotes()...), r.checkSharing(ctx), r.checkLimits(), r.checkLedger(ctx))
 }
 
 func (r *Runner) checkEngine(ctx context.Context) api.Check {
@@ -40,8 +40,8 @@ func (r *Runner) checkEngine(ctx context.Context) api.Check {
 	return c
 }
 
-// checkTrouble passes on what keeps tasks from starting; that the engine does
-// not answer is said already.
+// checkTrouble reports what keeps tasks from starting, except an engine that
+// does not answer: checkEngine reports that.
 func (r *Runner) checkTrouble() []api.Check {
 	var out []api.Check
 	all, _ := r.trouble.now()
@@ -91,7 +91,7 @@ func (r *Runner) checkJournal() api.Check {
 	return c
 }
 
-// Free space under which the daemon's disk is a worry, and a failure.
+// Free space, in bytes, below which the disk is a warning, and a failure.
 const (
 	diskLow  = 1 << 30
 	diskLast = 64 << 20
@@ -142,7 +142,7 @@ func (r *Runner) checkAttach() api.Check {
 	return c
 }
 
-// checkNotes passes on what the engine's driver finds worth knowing.
+// checkNotes reports the notes of the engine's driver.
 func (r *Runner) checkNotes() []api.Check {
 	var out []api.Check
 	for _, note := range r.engine.found().Notes {

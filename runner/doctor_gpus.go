@@ -12,7 +12,8 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// checkHealth tells what is wrong with real GPUs, and with how they are read.
+// checkHealth reports faults of real GPUs, and warnings about them and about
+// reading them.
 func (r *Runner) checkHealth() api.Check {
 	c := api.Check{Name: "GPU health", Status: "ok", Detail: "no faults"}
 	var faults, warnings []string
@@ -31,19 +32,19 @@ func (r *Runner) checkHealth() api.Check {
 	switch {
 	case len(faults) > 0:
 		c.Status, c.Detail = "failure", strings.Join(slices.Concat(faults, warnings), "; ")
-		c.Mend = "see what each says; a GPU with a fault gets no tasks"
+		c.Mend = "see what each says; a GPU with a fault gets no tasks. If it was reset and carma has not noticed: carma undrain GPU"
 	case len(warnings) > 0:
 		c.Status, c.Detail, c.Mend = "warning", strings.Join(warnings, "; "), "nvidia-smi -q tells more"
 	}
 	return c
 }
 
-// checkMetrics tells where the activity of real GPUs comes from.
+// checkMetrics reports the source of each GPU's activity.
 func (r *Runner) checkMetrics() api.Check {
 	c := api.Check{Name: "GPU activity", Status: "ok"}
 	on := map[string][]string{}
 	var sources []string
-	coarse := false
+	var coarse []gpu.Device
 	for _, d := range r.ordered() {
 		s, ok := r.monitor.reading(d.UUID)
 		name := cmp.Or(s.Metrics, "nothing")
@@ -54,21 +55,34 @@ func (r *Runner) checkMetrics() api.Check {
 			sources = append(sources, name)
 		}
 		on[name] = append(on[name], fmt.Sprint(d.Index))
-		coarse = coarse || s.Coarse
+		if s.Coarse {
+			coarse = append(coarse, d)
+		}
 	}
 	var parts []string
 	for _, name := range sources {
 		parts = append(parts, fmt.Sprintf("from %s on GPU %s", name, strings.Join(on[name], ", ")))
 	}
 	c.Detail = strings.Join(parts, "; ")
-	if coarse {
-		c.Status, c.Detail = "warning", c.Detail+": the share of time any kernel runs, not how busy the SMs are"
-		c.Mend = "run NVIDIA's dcgm-exporter and name its page: carma daemon --dcgm-exporter http://localhost:9400/metrics"
+	if len(coarse) == 0 {
+		return c
 	}
+	c.Detail += ": the share of time any kernel runs, not how busy the SMs are"
+	if !slices.ContainsFunc(coarse, func(d gpu.Device) bool { return !noCounters(d.Model) }) {
+		c.Detail += "; these cards tell no more. carma takes it as a bound"
+		return c
+	}
+	c.Status, c.Mend = "warning", "run NVIDIA's dcgm-exporter and name its page: carma daemon --dcgm-exporter http://localhost:9400/metrics"
 	return c
 }
 
-// ordered are the GPUs by index.
+// noCounters reports whether a card has no performance counters that a
+// dcgm-exporter could show: GeForce cards before Blackwell (RTX 50) have none.
+func noCounters(model string) bool {
+	return strings.Contains(model, "GeForce") && !strings.Contains(model, "RTX 50")
+}
+
+// ordered returns the GPUs by index.
 func (r *Runner) ordered() []gpu.Device {
 	var out []gpu.Device
 	for _, d := range r.found {
@@ -78,8 +92,9 @@ func (r *Runner) ordered() []gpu.Device {
 	return out
 }
 
-// checkControlGroups tells which control groups the kernel has: tasks' GPU
-// processes are found by them, and the driver's memory limits need version 2.
+// checkControlGroups reports the version of the kernel's control groups. They
+// tell the task of a GPU process, and the driver's memory limits need version
+// 2.
 func checkControlGroups() api.Check {
 	c := api.Check{Name: "control groups", Status: "ok", Detail: "version 2"}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {

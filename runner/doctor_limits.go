@@ -17,8 +17,8 @@ import (
 	"carma/runner/limits"
 )
 
-// checkLimits tells what bounds the GPU memory of tasks, GPU by GPU, and why no
-// better means does.
+// checkLimits reports for each GPU what limits the memory of tasks, and why
+// nothing better does.
 func (r *Runner) checkLimits() api.Check {
 	c := api.Check{Name: "GPU memory limits", Status: "ok"}
 	on := map[string][]string{}
@@ -42,22 +42,23 @@ func (r *Runner) checkLimits() api.Check {
 	return c
 }
 
-// proveGrant is what the container of a proof is limited to. It allocates
-// nothing.
+// proveGrant is the grant of a proof's container. It allocates nothing.
 const proveGrant = 256 * units.MiB
 
-// proveLimit bounds the proof on one GPU.
+// proveLimit bounds the time of the proof on one GPU.
 const proveLimit = 2 * time.Minute
 
-// showTarget is where the container of a proof has its program.
+// showTarget is the path of the program in the container of a proof.
 const showTarget = "/.carma/show"
 
-// Prove starts a container of image on each GPU, one after the other, as a task
-// of who that shares the GPU would be started, and compares what it sees with
-// what it was given. The program in it is ours: the image's own does not run.
+// Prove starts a container of image on each GPU, one after the other, as if it
+// were a task of who that shares the GPU. It compares what the container sees
+// with what it was given. The program that runs is carma-init, not the image's
+// own. An image that is not here is a [RequestError]; a failed proof is a
+// check.
 func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Check, error) {
 	if r.opt.Init == "" {
-		return nil, refusef(409, "carma-init is not beside carma, which is the program of the proof; make build")
+		return nil, refusef(409, "carma-init, the program of the proof, is not beside carma; make build")
 	}
 	ctx, done := r.whileAnswering(ctx)
 	defer done()
@@ -88,8 +89,11 @@ func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu mapper.GPUID) (se
 	w := &worker{Runner: r, rec: rec, stop: newStopper(), launch: mapper.Launch{
 		Attempt: 1, Grants: []mapper.Grant{{GPU: gpu, Memory: proveGrant}},
 	}}
-	if err := w.startMPS(ctx); err != nil {
-		return "", err
+	w.noMPS = w.sharing.why(time.Now()) != ""
+	if group := w.mpsGroup(); group != nil {
+		if err := w.opt.MPS.Groups.Ensure(ctx, group); err != nil {
+			return "", err
+		}
 	}
 	spec, err := w.spec()
 	if err != nil {
@@ -180,7 +184,8 @@ func (r *Runner) output(ctx context.Context, id string) (lines []string, err err
 	return lines, err
 }
 
-// proof compares what a container saw with what it was given.
+// proof compares the output of carma-init in a container with the specification
+// of the container. It returns what is proven, in words.
 func (w *worker) proof(limit string, lines []string) (string, error) {
 	var env, cards []string
 	smi := "nvidia-smi is not in it"

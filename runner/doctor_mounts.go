@@ -9,7 +9,8 @@ import (
 	"carma/runner/mounts"
 )
 
-// checkMounts says what becomes of folders that users mount.
+// checkMounts reports whether users may mount folders, and how their mounts are
+// protected.
 func (r *Runner) checkMounts() api.Check {
 	c := api.Check{Name: "mounts", Status: "warning"}
 	near, kernel := r.engineNear(), mounts.Supported()
@@ -23,13 +24,13 @@ func (r *Runner) checkMounts() api.Check {
 		c.Detail = "other users cannot mount folders: " + mounts.ErrOthers.Error()
 		c.Mend = "run the daemon as root"
 	case errors.Is(near, containers.ErrUnavailable):
-		c.Status, c.Detail = "ok", "users may mount below "+strings.Join(allowed, ", ")+"; whether the engine sees the same folders is looked at when it answers"
+		c.Status, c.Detail = "ok", "users may mount below "+strings.Join(allowed, ", ")+"; whether the engine sees the same folders is checked when it answers"
 	case errors.Is(near, containers.ErrRemote):
-		c.Detail = "what users mount is checked here and not held: the engine is elsewhere, so who swaps a path in time mounts what they may not"
+		c.Detail = "mounts of users are checked here and not held: the engine is elsewhere, so a user who swaps a path after the check can mount any folder"
 		c.Mend = "use an engine of this machine (docker-host), or forbid mounts (allowed-mounts: []) where users are not trusted"
 	case near != nil:
 		c.Detail = "users cannot mount folders: " + near.Error()
-		c.Mend = "run both in the machine's own mount namespace: as units without these settings, and not in containers"
+		c.Mend = "run the daemon and the engine in the machine's own mount namespace: as units without these settings, and not in containers"
 	default:
 		c.Status, c.Detail = "ok", "users may mount below "+strings.Join(allowed, ", ")+"; what was checked is held in "+r.opt.MountDir+" until its container has started"
 	}

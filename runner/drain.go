@@ -11,14 +11,15 @@ import (
 	"carma/runner/api"
 )
 
-// drainTail bounds the wait for what is left to do after the last task of a
-// daemon that drains, as its container is removed. The loop goes on until then.
+// drainTail bounds the wait for the work that is left after the last task of a
+// draining daemon, such as removing its container. The loop goes on until then.
 const drainTail = 10 * time.Second
 
 const drainReason = "the daemon drains: nothing is started any more, and it ends with its last running task; carma daemon goes on with the queue"
 
-// Drain has the daemon start nothing more and end when no task runs. What is
-// queued stays queued, for the next daemon.
+// Drain lets the daemon start nothing more and end when no task runs. Queued
+// tasks stay queued, for the next daemon. Only root and the admin group may
+// call it.
 func (r *Runner) Drain(ctx context.Context, who Caller) (api.Info, error) {
 	if !r.admin(who) {
 		return api.Info{}, refusef(403, "only root and the admin group may drain the daemon; you are %s", who.Name)
@@ -38,11 +39,12 @@ func (r *Runner) Drain(ctx context.Context, who Caller) (api.Info, error) {
 	return info, err
 }
 
-// drained reports whether a daemon that drains has nothing left to wait for;
-// the loop only.
+// drained reports whether a draining daemon has no task left to wait for. Only
+// the loop calls it.
 func (r *Runner) drained() bool { return r.draining.Load() && r.state.Placed() == 0 }
 
-// waitAtMost returns what is closed when a group is done, or after a while.
+// waitAtMost returns a channel that is closed when group is done, or after
+// limit.
 func waitAtMost(group *sync.WaitGroup, limit time.Duration) <-chan struct{} {
 	over, end := context.WithTimeout(context.Background(), limit)
 	go func() { group.Wait(); end() }()

@@ -12,20 +12,21 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// engine watches whether the container engine answers, and can start
-// containers as far as can be seen from outside.
+// engine watches whether the container engine answers and, as far as that can
+// be seen from outside, whether it can start containers. Safe for concurrent
+// use.
 type engine struct {
 	driver containers.Driver
 	log    zerolog.Logger
 
 	mu    sync.Mutex
 	up    bool   // it answers
-	why   string // while it is down, or sick
+	why   string // why it is down, or sick; else empty
 	info  containers.Engine
 	since chan struct{} // closed when it answers; replaced when it does not
 	kick  chan struct{} // look now
-	// refused counts the calls that it has not taken for a while although it
-	// answers; refusal is what it said to the last of them.
+	// refused is how many calls are being refused by an engine that answers,
+	// each at least refusedAfter times; refusal is the text of the last.
 	refused int
 	refusal string
 }
@@ -74,7 +75,8 @@ func (e *engine) probe(ctx context.Context) (up bool, why string) {
 	return e.why == "", e.why
 }
 
-// illness is what the driver finds missing that containers need to start.
+// illness returns why the engine can start nothing although it answers; empty:
+// the driver of the engine finds nothing.
 func (e *engine) illness(ctx context.Context) string {
 	c, ok := able[containers.Checker](e.driver)
 	if !ok {
@@ -107,7 +109,7 @@ func (e *engine) remedy() string {
 	return fmt.Sprintf("systemctl start %s, or set %s to its address", advice.Service, advice.Setting)
 }
 
-// watch reports every change until ctx ends.
+// watch probes the engine until ctx ends, and reports every change.
 func (e *engine) watch(ctx context.Context, changed func(up bool, why string)) {
 	was, _ := e.status()
 	for {
@@ -136,7 +138,8 @@ func (e *engine) watch(ctx context.Context, changed func(up bool, why string)) {
 	}
 }
 
-// status is whether containers can be started, as far as is known, and why not.
+// status tells whether containers can be started, as far as is known, and why
+// not.
 func (e *engine) status() (up bool, why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -220,8 +223,9 @@ func (e *engine) answers() bool {
 	return e.up
 }
 
-// refuses counts the calls that are refused by an engine that answers: the
-// containerd under it is gone, say.
+// refuses adds n to the calls that are refused by an engine that answers, for
+// example because the containerd under it is gone. said is its text; empty
+// keeps the last.
 func (e *engine) refuses(n int, said string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -231,15 +235,15 @@ func (e *engine) refuses(n int, said string) {
 	}
 }
 
-// insist calls f until it succeeds or ctx ends, whatever the error: for what
-// must not be given up while the engine is in trouble.
+// insist calls f until it succeeds or ctx ends, whatever the error: for calls
+// that must not be given up while the engine is in trouble.
 func (e *engine) insist(ctx context.Context, f func() error) error {
 	for pause := pingEveryDown; ; pause = min(2*pause, insistAtMost) {
 		_, err := e.retry(ctx, f)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		e.log.Warn().Err(err).Msg("the container engine refuses what has to be; it is asked again")
+		e.log.Warn().Err(err).Msg("the container engine refuses a call that must succeed; it is asked again")
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

@@ -27,10 +27,10 @@ import (
 var everyWrite = flag.Int("write", 1, "of how many writes TestEveryWrite fails one")
 
 // TestEveryWrite plays one history again and again, in virtual time: submit,
-// stop, restart, remove, kill, and the end of all. Each time another write finds
-// no room on the disk: the n-th of all that SQLite writes and of all that is
-// written of the output, for each n until a history has none. Either that write
-// alone, or all for a minute from it on. Nothing is lost or doubled.
+// stop, restart, remove, kill, and the end of all tasks. Each time another
+// write finds no room on the disk: the n-th of SQLite's and of the output's
+// writes, for each n until a history has fewer. Either that write fails alone,
+// or all for a minute from it on. Nothing is lost or doubled.
 func TestEveryWrite(t *testing.T) {
 	defer failpoint.Set(func(string, bool) error { return nil })
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -51,8 +51,8 @@ func TestEveryWrite(t *testing.T) {
 
 // tightDisk is a disk that has no room for a while.
 type tightDisk struct {
-	first int           // the write that finds none
-	span  time.Duration // and how long those after it find none
+	first int           // the number of the first write that finds no room
+	span  time.Duration // for how long later writes find none
 	seen  int
 	until time.Time
 	met   bool // a write found no room
@@ -103,7 +103,7 @@ func (d *tightDisk) history(t *testing.T) {
 	})
 }
 
-// play is the history.
+// play plays the history.
 func (d *tightDisk) play(w *world) {
 	d.submit(w, "short")
 	deaf, bad := d.submit(w, "deaf"), d.submit(w, "bad")
@@ -135,7 +135,7 @@ func (d *tightDisk) play(w *world) {
 	}
 }
 
-// up starts a daemon where none runs, and again if it finds no room.
+// up starts a daemon if none runs, and again if the daemon finds no room.
 func (d *tightDisk) up(w *world) {
 	for range 20 {
 		if w.life != nil && !w.life.dead.Load() {
@@ -153,7 +153,7 @@ func (d *tightDisk) up(w *world) {
 	w.t.Fatal("no daemon starts")
 }
 
-// insist asks until it is not refused for want of room.
+// insist repeats a request until it is not refused for want of room.
 func (d *tightDisk) insist(w *world, ask func(ctx context.Context, l *life) error) {
 	for range 100 {
 		d.up(w)
@@ -185,8 +185,8 @@ func (d *tightDisk) submit(w *world, image string) (id mapper.TaskID) {
 	return id
 }
 
-// complete: there is no task but those that were accepted, and of each there is
-// what it printed or a note.
+// complete checks that there are only the tasks that were accepted, and that
+// each has its output or a note.
 func (d *tightDisk) complete(w *world) {
 	rows, err := w.life.Journal.Tasks(journal.Filter{})
 	if err != nil {

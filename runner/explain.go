@@ -14,36 +14,43 @@ import (
 	"carma/runner/api"
 )
 
-// ListGPUs returns the ledger with what the monitor last saw.
+// ListGPUs returns the ledger with the monitor's last readings.
 func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 	var pages []mapper.GPU
 	held := map[mapper.GPUID]mapper.TaskID{}
+	var reserved []mapper.Reservation
 	var headroom units.Bytes
 	err := r.look(ctx, func(s *mapper.State) {
 		pages, headroom = s.GPUs(), s.Options().Headroom
 		for _, g := range pages {
 			held[g.ID] = s.KeptFor(g.ID)
 		}
+		reserved = s.Reservations()
 	})
 	out := make([]api.GPU, 0, len(pages))
 	for _, g := range pages {
 		v := api.GPU{
 			GPURef: api.GPURef{Index: g.Index, UUID: string(g.ID)}, Model: g.Model,
 			Capacity: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.Foreign),
-			Headroom: int64(headroom), SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.Fault,
-			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{},
+			Headroom: int64(headroom), SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.Wrong(), FaultLasts: g.Broken != nil,
+			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{}, Closed: closureView(g.Closed),
+		}
+		for _, res := range reserved {
+			if slices.Contains(res.GPUs, g.ID) {
+				v.Reservations = append(v.Reservations, r.reservationView(res))
+			}
 		}
 		if g.Missing {
 			v.Fault = words.Missing
 		}
-		v.Parent = r.found[g.ID].Parent
+		v.Parent, v.Sharing = r.found[g.ID].Parent, cmp.Or(string(g.Sharing), "mps")
 		if s, ok := r.monitor.reading(v.UUID); ok {
 			v.PowerW, v.EnergyJ, v.TemperatureC, v.ECCErrors = s.PowerW, s.EnergyJ, s.TemperatureC, s.ECCErrors
 			v.Metrics, v.Coarse, v.Warnings = s.Metrics, s.Coarse, s.Warnings
 		}
 		for _, p := range g.Residents {
 			name := ""
-			if rec, _ := r.book.get(p.Task); rec != nil {
+			if rec, _ := r.records.get(p.Task); rec != nil {
 				name = rec.Name
 			}
 			v.Tasks = append(v.Tasks, api.Resident{
@@ -64,7 +71,11 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	out := api.Why{Task: int64(rec.ID()), Now: r.Clock.Time()}
 	var why mapper.Why
 	known := false
-	err = r.look(ctx, func(s *mapper.State) { why, known = s.Why(rec.ID()) })
+	err = r.look(ctx, func(s *mapper.State) {
+		if why, known = s.Why(rec.ID()); known {
+			out.Account = accountOf(s, rec.User)
+		}
+	})
 	if err != nil {
 		return out, err
 	}
@@ -76,6 +87,9 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	}
 	rec = r.shown(ctx, rec)
 	out.Phase = string(rec.Task.Phase)
+	if known {
+		out.Priority = rec.Task.Priority.String()
+	}
 	if !known || why.Position == 0 {
 		held := ""
 		if why.Rule != "" {
@@ -84,10 +98,14 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 			out.ReasonCode = string(cmp.Or(stopping(&rec.Task), rec.Task.Reason).Code)
 		}
 		out.Summary = r.whyNot(rec, held)
+		if rec.Task.Phase == mapper.Held {
+			out.Start = r.expectedStart(ctx, rec.ID())
+		}
 		return out, nil
 	}
 	out.Phase, out.Position, out.Queue = string(why.Phase), why.Position, "main"
 	out.Summary, out.ReasonCode = words.Why(why), string(why.Binding.Code)
+	out.Start = r.expectedStart(ctx, rec.ID())
 	if why.Recovery {
 		out.Queue = "recovery"
 		out.Summary += again(&rec.Task)
@@ -107,7 +125,8 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 
 var endings = map[mapper.Phase]string{mapper.Failed: "it has failed", mapper.Cancelled: "it was cancelled"}
 
-// whyNot says why a task is in no queue; held is what the mapper keeps it for.
+// whyNot returns why a task is in no queue, in words. held is the mapper's
+// reason, if it has one.
 func (r *Runner) whyNot(rec *Record, held string) string {
 	t := &rec.Task
 	switch {
@@ -126,12 +145,15 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 			}
 			where += strconv.Itoa(g.Index)
 		}
+		if len(a.GPUs) == 0 {
+			return fmt.Sprintf("it does not wait: attempt %d is %s, without a GPU", a.N, t.Phase) + again(t)
+		}
 		return fmt.Sprintf("it does not wait: attempt %d is %s on GPU %s with %s reserved on each", a.N, t.Phase, where, units.Bytes(a.Grant)) + again(t)
 	}
 	return cmp.Or(held, r.probing(t.ID), "its memory is being estimated")
 }
 
-// stopping is why a task was asked to stop that has not ended yet.
+// stopping returns why a task that is stopping was asked to stop; else zero.
 func stopping(t *mapper.Task) mapper.Reason {
 	if t.Phase == mapper.Stopping {
 		return t.StopReason
@@ -139,8 +161,8 @@ func stopping(t *mapper.Task) mapper.Reason {
 	return mapper.Reason{}
 }
 
-// again says why a task that has had attempts needs another, or needed the
-// latest; "" if the first was enough.
+// again returns why a task runs, or ran, more than once, as the end of a
+// sentence; empty: it has had one attempt.
 func again(t *mapper.Task) string {
 	var why mapper.Reason
 	for _, a := range t.Attempts {

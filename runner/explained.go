@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// explainAtMost bounds how many reasons one listing works out.
+	// explainAtMost bounds how many reasons one listing computes.
 	explainAtMost = 100
-	// explainPerSecond is how many reasons listings have worked out anew in a
-	// second, and explainAge how old one may be when more are asked for: each
-	// costs the loop a look at all GPUs, and submissions wait meanwhile.
+	// explainPerSecond is how many reasons all listings compute anew in a
+	// second. Beyond that, they show reasons that are up to explainAge old:
+	// computing one costs the loop a look at all GPUs, and submissions wait
+	// meanwhile.
 	explainPerSecond = 500
 	explainAge       = 5 * time.Second
 )
 
-// explanations are the reasons why tasks wait, as listings last gave them. The
-// loop's own.
+// explanations are the reasons why tasks wait, as listings last showed them.
+// Only the loop uses them.
 type explanations struct {
-	second time.Time // begins
-	worked int       // reasons worked out in it
+	second time.Time // its beginning
+	worked int       // reasons computed in it
 	last   map[mapper.TaskID]explanation
 }
 
@@ -32,7 +33,7 @@ type explanation struct {
 	known bool
 }
 
-// of is why a task waits.
+// of returns why a task waits.
 func (e *explanations) of(s *mapper.State, id mapper.TaskID, now time.Time) explanation {
 	if now.Sub(e.second) >= time.Second {
 		e.second, e.worked = now, 0

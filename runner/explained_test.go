@@ -7,9 +7,9 @@ import (
 	"carma/mapper"
 )
 
-// TestExplanationsAreBounded: however many listings are asked for, the loop works
-// out so many reasons in a second and gives older ones beyond; who asks seldom
-// gets them fresh.
+// TestExplanationsAreBounded: however many listings are asked for, the loop
+// computes a bounded number of reasons in a second, and returns older ones
+// beyond that. Rare questions get fresh reasons.
 func TestExplanationsAreBounded(t *testing.T) {
 	s := mapper.New(mapper.DefaultOptions())
 	s.Step(mapper.TaskSubmitted{At: 1, Request: mapper.Request{ID: 1, GPUs: 1}})

@@ -34,8 +34,8 @@ func (g *rig) process(pid int, container string) {
 	}
 }
 
-// TestProcessesAreAttributed: what a task's processes use is the task's, also
-// for a daemon that was restarted; the rest is foreign.
+// TestProcessesAreAttributed: the memory of a task's processes is the task's,
+// also for a daemon that was restarted. The rest is foreign.
 func TestProcessesAreAttributed(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.proc = t.TempDir() })
 	g.script("train", untilStopped)
@@ -72,8 +72,8 @@ func TestProcessesAreAttributed(t *testing.T) {
 	})
 }
 
-// TestFaultDrains: a GPU that is not well gets no tasks, says why, and is used
-// again when it is.
+// TestFaultDrains: a GPU with a fault gets no tasks and says why. It is used
+// again when the fault is over.
 func TestFaultDrains(t *testing.T) {
 	g := newRig(t)
 	const fault = "it has fallen off the bus (Xid 79); to mend it: restart the machine"
@@ -132,11 +132,53 @@ func TestGPUDetails(t *testing.T) {
 	}
 }
 
+// TestCoarseActivity: the mapper is told that activity is coarse. A bound and an
+// activity are not averaged.
+func TestCoarseActivity(t *testing.T) {
+	m := newTestMonitor(newCards(1, 40*units.GiB))
+	for i, row := range []struct {
+		smact  float64
+		coarse bool
+		want   float64
+	}{{1, true, 1}, {0.2, false, 0.2}, {0.4, false, 0.3}, {0.9, true, 0.9}, {0.9, true, 0.9}} {
+		got := m.digest(units.Instant(i), gpu.Sample{UUID: "GPU-a", SMACT: row.smact, Coarse: row.coarse})
+		if got.Coarse != row.coarse || got.SMACT != row.want {
+			t.Errorf("reading %d: coarse %v, SMACT %v, want %v and %v", i, got.Coarse, got.SMACT, row.coarse, row.want)
+		}
+	}
+	a := mapper.Sampled{GPUs: []mapper.GPUSample{{ID: "GPU-a", SMACT: 0.5}}}
+	b := mapper.Sampled{GPUs: []mapper.GPUSample{{ID: "GPU-a", SMACT: 0.5, Coarse: true}}}
+	if alike(a, b) {
+		t.Error("a bound and an activity tell the same")
+	}
+}
+
+// TestExporterAdvice: a dcgm-exporter is recommended only where it would tell
+// more.
+func TestExporterAdvice(t *testing.T) {
+	for model, helps := range map[string]bool{
+		"NVIDIA GeForce RTX 3090": false, "NVIDIA GeForce RTX 4090": false, "NVIDIA GeForce GTX 1080 Ti": false,
+		"NVIDIA GeForce RTX 5090": true, "NVIDIA A100-SXM4-40GB": true, "NVIDIA RTX A6000": true,
+	} {
+		g := newRig(t, func(g *rig) { g.cards.devices[0].Model = model })
+		g.cards.set(gpu.Sample{UUID: "GPU-a", Metrics: gpu.MetricsUtilization, Coarse: true})
+		g.cards.set(gpu.Sample{UUID: "GPU-b", Metrics: gpu.MetricsGPM})
+		g.eventually("the monitor has seen it", func() bool {
+			gpus, err := g.api.GPUs(g.ctx())
+			return err == nil && gpus[0].Metrics != "" && gpus[1].Metrics != ""
+		})
+		c := g.checkMetrics()
+		if got := strings.Contains(c.Mend, "dcgm-exporter"); got != helps || (c.Status == "warning") != helps {
+			t.Errorf("%s: %+v", model, c)
+		}
+	}
+}
+
 func newTestMonitor(c *cards) *monitor {
 	return newMonitor(c, NewClock(1), time.Second, zerolog.Nop())
 }
 
-// TestUnreadable: GPUs that cannot be read get no tasks when that lasts.
+// TestUnreadable: GPUs that cannot be read for long get no tasks.
 func TestUnreadable(t *testing.T) {
 	c := newCards(2, 40*units.GiB)
 	c.SetOwner(newOwners().owner)
@@ -173,7 +215,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestPeaks: a task's peak on a GPU is that of its processes together.
+// TestPeaks: a task's peak on a GPU is the sum of its processes' peaks.
 func TestPeaks(t *testing.T) {
 	m := newTestMonitor(newCards(1, 40*units.GiB))
 	for _, used := range []units.Bytes{1, 5, 2} {
@@ -194,7 +236,7 @@ func TestRisk(t *testing.T) {
 		{nil, 0}, {[]float64{0.4}, 0.4}, {[]float64{0.4, 0.4, 0.4}, 0.4},
 		// mean 0.5, median 0.5, p95 0.95; EMA with alpha 2/3: 0 then 2/3.
 		{[]float64{0, 1}, 0.20*0.5 + 0.30*0.5 + 0.30*0.95 + 0.20*2/3},
-		// The same the other way round: only the EMA knows.
+		// The same in reverse: only the EMA differs.
 		{[]float64{1, 0}, 0.20*0.5 + 0.30*0.5 + 0.30*0.95 + 0.20*1/3},
 		// mean 0.25, median 0, p95 0.85; EMA with alpha 0.4: 0, 0, 0, 0.4.
 		{[]float64{0, 0, 0, 1}, 0.20*0.25 + 0.30*0.85 + 0.20*0.4},
@@ -211,7 +253,7 @@ func TestRisk(t *testing.T) {
 	})
 }
 
-// TestActivityOption: the monitor uses what the option names.
+// TestActivityOption: the monitor uses the score that the option names.
 func TestActivityOption(t *testing.T) {
 	for word, want := range map[string]float64{"": 0.5, "mean": 0.5, "risk": 0.67} { // see TestRisk
 		c := newCards(1, 40*units.GiB)

@@ -14,11 +14,11 @@ import (
 	"carma/runner/journal"
 )
 
-// conditions are the ways to depend on a task, by name.
+// conditions are the ways to depend on a task, by their name in a request.
 var conditions = map[string]mapper.Condition{"": mapper.AfterOK, "ok": mapper.AfterOK, "any": mapper.AfterAny, "started": mapper.AfterStarted}
 
-// after finds the tasks that one is to follow. Those that have come so far
-// already are left out; one that never will refuses the submission.
+// after returns the dependencies of a new task. Those that are met already are
+// left out; one that can never be met refuses the submission.
 func (p *planner) after(sub api.Submit, id mapper.TaskID) ([]mapper.Dependency, error) {
 	var all []mapper.Dependency
 	add := func(of mapper.TaskID, c mapper.Condition) {
@@ -76,8 +76,8 @@ func (p *planner) past(rec *Record, ref string, c mapper.Condition) error {
 	return refusef(422, "--after %s: task %d %s, so nothing would ever run; --after %s:any waits for its end only", ref, rec.ID(), strings.TrimPrefix(endings[t.Phase], "it "), ref)
 }
 
-// referred are the tasks that a number or a name stands for: a task, or all of
-// a group.
+// referred returns the tasks that a number or a name stands for: one task, or
+// all tasks of a group.
 func (r *Runner) referred(ref string) ([]*Record, error) {
 	rec, err := r.Find(ref)
 	if err == nil {
@@ -98,7 +98,7 @@ func isNotFound(err error) bool {
 	return ok && refused.Status == 404
 }
 
-// newestOf is a task of the newest group of a name.
+// newestOf returns a task of the newest group of a name.
 func (r *Runner) newestOf(name string) (*Record, error) {
 	rows, err := r.Journal.Tasks(journal.Filter{Group: name, Limit: 1})
 	if err != nil {
@@ -124,9 +124,9 @@ func (r *Runner) group(name string) (recs []*Record, err error) {
 	}
 }
 
-// groupPage are tasks of the newest group of a name, in order of number, those
-// above a number. next is the number to ask with for those that follow; 0: there
-// are none.
+// groupPage returns tasks of the newest group of a name: those with a number
+// above after, in order of number. next is the number to ask with for the
+// following tasks; 0: there are none.
 func (r *Runner) groupPage(name string, after int64, limit int) (recs []*Record, next int64, err error) {
 	newest, err := r.newestOf(name)
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *Runner) groupPage(name string, after int64, limit int) (recs []*Record,
 	bytes := 0
 	for _, row := range rows {
 		bytes += len(row.Body)
-		rec := r.book.find(strconv.FormatInt(row.ID, 10))
+		rec := r.records.find(strconv.FormatInt(row.ID, 10))
 		if rec == nil {
 			if rec, err = recordOf(row); err != nil {
 				return nil, 0, err
@@ -164,7 +164,8 @@ func (r *Runner) Group(ctx context.Context, name string, o api.ListOptions) ([]a
 	return list, next, err
 }
 
-// StopGroup asks for the unfinished tasks of a group to end.
+// StopGroup cancels the unfinished tasks of the newest group of a name, and
+// returns their numbers in order.
 func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.StopRequest) (api.Stopped, error) {
 	newest, err := r.newestOf(name)
 	if err != nil {
@@ -177,7 +178,7 @@ func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.S
 	reason := cmp.Or(s.Reason, "stopped by "+who.Name)
 	err = r.do(ctx, &change{fresh: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		var open []*mapper.Task
-		for _, rec := range r.book.all() {
+		for _, rec := range r.records.all() {
 			if t, ok := r.state.Task(rec.ID()); ok && rec.Group == name && rec.GroupID == newest.GroupID {
 				open = append(open, t)
 			}
@@ -197,9 +198,9 @@ func (r *Runner) StopGroup(ctx context.Context, who Caller, name string, s api.S
 	return answer, err
 }
 
-// lastFirst is the order in which the tasks of a group are stopped: those that
-// run at last, else the place of one would go to the next, and of the others
-// those that follow before those that are followed.
+// lastFirst is the order in which the tasks of a group are stopped. Placed
+// tasks come last, else the next task would get the place of a stopped one.
+// Among the others, followers come before the tasks that they follow.
 func lastFirst(a, b *mapper.Task) int {
 	rank := func(t *mapper.Task) int {
 		switch {

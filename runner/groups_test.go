@@ -14,8 +14,8 @@ import (
 	"carma/runner/api"
 )
 
-// A group is stopped from its end: the place of one that is stopped is not
-// handed on to the next, which would start in vain.
+// A group is stopped from its end. Otherwise the place of a stopped task would
+// go to the next, which would start in vain.
 func TestGroupIsStoppedFromItsEnd(t *testing.T) {
 	g := newRig(t)
 	g.script("long", untilStopped)
@@ -54,8 +54,8 @@ func TestPartsHaveTheirLimits(t *testing.T) {
 	}
 }
 
-// A submission with dependencies sees what came just before it, in the same
-// round of the loop.
+// A submission with dependencies sees an event that came just before it, in the
+// same round of the loop.
 func TestDependencyOnWhatJustEnded(t *testing.T) {
 	g := newRig(t)
 	g.script("good", printing(0))
@@ -78,8 +78,8 @@ func TestDependencyOnWhatJustEnded(t *testing.T) {
 	}
 }
 
-// A task is probed when what it follows has come so far: its program may read
-// what that writes.
+// A task is probed only when its dependencies are met: its program may read
+// what the other tasks write.
 func TestProbeWaitsForDependencies(t *testing.T) {
 	g := newRig(t, withProbes)
 	g.script("long", untilStopped)
@@ -141,7 +141,7 @@ func TestGroupPages(t *testing.T) {
 	if _, err := g.StopGroup(g.ctx(), ann, "lot", api.StopRequest{}); err == nil {
 		t.Error("another user stopped it")
 	}
-	stopped, err := g.api.StopGroup(g.ctx(), "lot", api.StopRequest{})
+	stopped, err := g.api.StopGroup(t.Context(), "lot", api.StopRequest{})
 	if err != nil || len(stopped.Tasks) != n {
 		t.Errorf("%d were stopped, %v", len(stopped.Tasks), err)
 	}

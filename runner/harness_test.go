@@ -33,6 +33,7 @@ type cards struct {
 	err     error
 	owner   gpu.Owner
 	notes   []string
+	mended  bool // the driver tells that all of them were reset
 }
 
 func newCards(n int, capacity units.Bytes) *cards {
@@ -49,6 +50,20 @@ func (c *cards) Close() error { return nil }
 func (c *cards) SetOwner(f gpu.Owner) { c.mu.Lock(); defer c.mu.Unlock(); c.owner = f }
 
 func (c *cards) Notes() []string { return c.notes }
+
+// Remember implements gpu.Remembering.
+func (c *cards) Remember(_ context.Context, uuid, fault string, told bool) error {
+	if !c.mended {
+		c.set(gpu.Sample{UUID: uuid, Fault: fault, Lasts: true, Told: told})
+	}
+	return nil
+}
+
+// Forgive implements gpu.Remembering.
+func (c *cards) Forgive(_ context.Context, uuid string) error {
+	c.set(gpu.Sample{UUID: uuid})
+	return nil
+}
 
 func (c *cards) GPUs(context.Context) ([]gpu.Device, error) { return c.devices, nil }
 
@@ -100,6 +115,9 @@ type rig struct {
 
 const stepTimeout = 20 * time.Second
 
+// byMemory places tasks beside others at once, whatever is known of their activity.
+func byMemory(g *rig) { g.opt.Mapper.Policy = "magm" }
+
 func newRig(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
 	g := &rig{
@@ -111,7 +129,12 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 		},
 	}
 	g.opt.DataDir = g.dir
-	g.opt.Mapper.WarmUp, g.opt.Mapper.Backoff = 0, 10*time.Millisecond
+	// A policy that places at once: these tests are about what the daemon does with
+	// decisions. Policy carma first looks at what a task does, for a minute.
+	o := mapper.DefaultsOf("magm")
+	o.Learn, o.Shrink, o.Order, o.LearnMemory = g.opt.Mapper.Learn, g.opt.Mapper.Shrink, g.opt.Mapper.Order, g.opt.Mapper.LearnMemory
+	g.opt.Mapper = o
+	g.opt.Mapper.WarmUp, g.opt.Mapper.Backoff, g.opt.Mapper.SMACTCap = 0, 10*time.Millisecond, 0
 	for _, f := range change {
 		f(g)
 	}

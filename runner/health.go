@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// stuckAfter is how long the loop may be at one round.
+// stuckAfter is how long one round of the loop may take.
 const stuckAfter = 20 * time.Second
 
 // healthAnswer is plain text: "ok", or a line per problem with status 503.
@@ -45,7 +45,8 @@ func (r *Runner) addHealth(a huma.API) {
 		func(context.Context, *struct{}) (*healthAnswer, error) { return healthOf(r.unready()), nil })
 }
 
-// unhealthy says what only a restart mends. It does not ask the loop.
+// unhealthy returns the problems that only a restart mends. It does not ask the
+// loop.
 func (r *Runner) unhealthy() []string {
 	since := r.busy.Load()
 	if since == 0 {
@@ -57,8 +58,8 @@ func (r *Runner) unhealthy() []string {
 	return nil
 }
 
-// unready says what keeps tasks from being kept or started. It does not ask the
-// loop either.
+// unready returns the problems that keep tasks from being kept or started. It
+// does not ask the loop either.
 func (r *Runner) unready() []string {
 	problems := r.unhealthy()
 	if r.stopping.Load() {

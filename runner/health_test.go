@@ -19,7 +19,7 @@ import (
 	"carma/runner/api"
 )
 
-// get asks a plain page of the daemon's.
+// get asks the daemon for a plain page.
 func (g *rig) get(path string) (status int, body string) {
 	g.t.Helper()
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -35,9 +35,9 @@ func (g *rig) get(path string) (status int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-// TestHealth: /healthz tells a loop that stands still, /readyz a line for each
-// thing that keeps tasks from being kept or started (F13). Neither asks the
-// loop.
+// TestHealth: /healthz reports a loop that stands still. /readyz has a line for
+// each problem that keeps tasks from being kept or started (F13). Neither asks
+// the loop.
 func TestHealth(t *testing.T) {
 	g := newRig(t)
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -73,8 +73,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestDrain: a daemon that drains starts nothing more and ends with its last
-// running task; what is queued is the next one's.
+// TestDrain: a draining daemon starts nothing more and ends with its last
+// running task. Queued tasks are left to the next daemon.
 func TestDrain(t *testing.T) {
 	g := newRig(t)
 	finish := make(chan struct{})
@@ -116,8 +116,9 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestWhileStopping: F13, 422 "context canceled". What changes something is
-// refused with 503 once the daemon stops, and so is what was waiting then.
+// TestWhileStopping: once the daemon stops, requests that would change
+// something are refused with 503, and so are requests that were waiting then.
+// Before, some were answered 422 "context canceled" (F13).
 func TestWhileStopping(t *testing.T) {
 	for _, status := range []int{422, 499, 500, 503} {
 		ctx, stop := context.WithCancel(t.Context())
@@ -137,7 +138,7 @@ func TestWhileStopping(t *testing.T) {
 			t.Errorf("a request after it: %d", rec.Code)
 		}
 	}
-	// What has been done stays done.
+	// A change that was made is answered as made.
 	ctx, stop := context.WithCancel(t.Context())
 	h := (&Runner{}).whileStopping(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		stop()
@@ -150,7 +151,7 @@ func TestWhileStopping(t *testing.T) {
 	}
 }
 
-// left are the containers on the engine.
+// left returns the containers on the engine.
 func (g *rig) left() []containers.Container {
 	all, err := g.engine.List(g.ctx(), nil)
 	if err != nil {

@@ -38,9 +38,9 @@ var (
 
 // TestHistories plays random histories in virtual time on the fake engine:
 // tasks come, end, fail, are stopped and removed, the engine fails, the daemon
-// is killed at random failpoints and between them and starts with other options.
-// No task is lost, no attempt is started twice, what was acknowledged holds, the
-// books are sound.
+// is killed at random failpoints and between them and starts with other
+// options. No task is lost, no attempt is started twice, acknowledged requests
+// are kept, and the ledger passes its audit.
 func TestHistories(t *testing.T) {
 	points, err := failpoint.Points("..")
 	if err != nil {
@@ -90,7 +90,7 @@ type world struct {
 	mu      sync.Mutex
 	starts  map[string]int                     // by container
 	live    map[string]*containerstest.Process // by task
-	acked   map[int64]string                   // submissions: what the task was to do
+	acked   map[int64]string                   // submissions, with the task's image
 	stopped map[int64]time.Time                // stops that were acknowledged
 	ended   map[string]time.Time               // the last end of a program, by task
 	removed map[int64]bool
@@ -105,26 +105,26 @@ type world struct {
 	deaths int
 }
 
-// life is one of the daemon's.
+// life is one run of the daemon.
 type life struct {
 	*Runner
 	journal *journal.Journal
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 	dead    atomic.Bool
-	point   string // to die at
+	point   string // the failpoint to die at
 	nth     int
 }
 
 var errDead = fmt.Errorf("the daemon is dead: %w", containers.ErrUnavailable)
 
-// die is kill -9: from here on nothing is written and no engine is called.
+// die is kill -9: from now on nothing is written and no engine is called.
 func (l *life) die() {
 	l.dead.Store(true)
 	l.cancel()
 }
 
-// at is what happens at a failpoint of this life.
+// at runs at each failpoint of this life.
 func (l *life) at(name string, mayFail bool) error {
 	if name == l.point && !l.dead.Load() {
 		if l.nth--; l.nth <= 0 {
@@ -188,11 +188,11 @@ func newWorld(t *testing.T, dir string, seed uint64, points []failpoint.Point) *
 		starts: map[string]int{}, live: map[string]*containerstest.Process{}, acked: map[int64]string{}, stopped: map[int64]time.Time{}, ended: map[string]time.Time{}, removed: map[int64]bool{}, asked: map[int64]bool{},
 	}
 	for image, run := range map[string]containerstest.Script{
-		"short": func(ctx context.Context, p *containerstest.Process) int { return wait(ctx, p, 20*time.Second, 0) },
-		"long":  func(ctx context.Context, p *containerstest.Process) int { return wait(ctx, p, 20*time.Minute, 0) },
-		"bad":   func(ctx context.Context, p *containerstest.Process) int { return wait(ctx, p, 5*time.Second, 3) },
+		"short": func(ctx context.Context, p *containerstest.Process) int { return ends(ctx, p, 20*time.Second, 0) },
+		"long":  func(ctx context.Context, p *containerstest.Process) int { return ends(ctx, p, 20*time.Minute, 0) },
+		"bad":   func(ctx context.Context, p *containerstest.Process) int { return ends(ctx, p, 5*time.Second, 3) },
 		"deaf": func(_ context.Context, p *containerstest.Process) int {
-			return wait(context.Background(), p, 10*time.Minute, 0)
+			return ends(context.Background(), p, 10*time.Minute, 0)
 		},
 	} {
 		w.engine.AddImage(image, containerstest.Image{Run: func(ctx context.Context, p *containerstest.Process) int {
@@ -203,8 +203,8 @@ func newWorld(t *testing.T, dir string, seed uint64, points []failpoint.Point) *
 	return w
 }
 
-// wait is a program that ends by itself after a while.
-func wait(ctx context.Context, p *containerstest.Process, d time.Duration, code int) int {
+// ends is a program that ends by itself after d.
+func ends(ctx context.Context, p *containerstest.Process, d time.Duration, code int) int {
 	p.Out("here")
 	select {
 	case <-time.After(d):
@@ -226,7 +226,7 @@ func (w *world) begun(p *containerstest.Process) (ended func()) {
 	}
 	if other := w.live[task]; other != nil {
 		select {
-		case <-other.Killed: // it has ended, its program is about to see it
+		case <-other.Killed: // it has ended, its program will see it in a moment
 		default:
 			w.t.Errorf("%s starts while %s runs", p.Spec.Name, other.Spec.Name)
 		}
@@ -242,7 +242,8 @@ func (w *world) begun(p *containerstest.Process) (ended func()) {
 	}
 }
 
-// start begins a life, with options of its own. It may die on the way.
+// start begins a life, with options of its own. The daemon may die while it
+// starts.
 func (w *world) start(point string, nth int) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -294,7 +295,7 @@ func (w *world) start(point string, nth int) {
 	synctest.Wait()
 }
 
-// end waits for what is left of a life, and closes its files.
+// end waits for the goroutines of a life and closes its files.
 func (w *world) end() {
 	l := w.life
 	if l.dead.Load() {
@@ -313,7 +314,7 @@ func (w *world) end() {
 	}
 }
 
-// play is the history.
+// play plays the history.
 func (w *world) play() {
 	defer w.engine.Shutdown()
 	for range 3 + w.rnd.IntN(4) {
@@ -323,11 +324,11 @@ func (w *world) play() {
 			if w.life.dead.Load() {
 				break
 			}
-			done := make(chan struct{}) // a caller dies at a point, too
+			done := make(chan struct{}) // a caller dies at a failpoint, too
 			go func() { defer close(done); w.act() }()
 			<-done
 		}
-		if w.rnd.IntN(3) > 0 { // else as an operator does
+		if w.rnd.IntN(3) > 0 { // else it ends as an operator ends it
 			w.life.die()
 		}
 		w.end()
@@ -336,7 +337,7 @@ func (w *world) play() {
 	w.start("", 0)
 	w.check()
 	w.end()
-	w.start("", 0) // what could not be removed is at the next start
+	w.start("", 0) // a container that could not be removed is removed at the next start
 	time.Sleep(time.Minute)
 	if list, err := w.engine.List(context.Background(), nil); err != nil || len(list) > 0 {
 		w.t.Errorf("containers are left: %v %v", list, err)
@@ -392,7 +393,7 @@ func (w *world) act() {
 	}
 }
 
-// any is a task that was acknowledged.
+// any returns a task that was acknowledged.
 func (w *world) any() (id int64, ok bool) {
 	if len(w.acked) == 0 {
 		return 0, false
@@ -407,11 +408,12 @@ func (w *world) any() (id int64, ok bool) {
 	}
 }
 
-// stopReaches is how long a program may go on after a stop that was acknowledged
-// and still count as ended by itself: the grace.
+// stopReaches is how long a program may run on after an acknowledged stop and
+// still count as ended by itself: the grace.
 const stopReaches = 10 * time.Second
 
-// check waits until all has ended, and holds it against what was promised.
+// check waits until all tasks have ended, and compares them with what was
+// acknowledged.
 func (w *world) check() {
 	l := w.life
 	if l.Runner == nil {

@@ -46,8 +46,9 @@ func (r *Runner) image(ctx context.Context, s api.Submit) (containers.Image, err
 	return img, imageError(s.Image, err)
 }
 
-// lookUp asks the engine for an image, unless it does not answer: then the next
-// task of a submission does not wait for it again.
+// lookUp asks the engine for an image. If the engine has just not answered, it
+// is not asked again: so the tasks of a submission do not wait for it one after
+// the other.
 func (r *Runner) lookUp(ctx context.Context, ref string) (containers.Image, error) {
 	if !r.engine.answers() || r.images.engineAway() {
 		return containers.Image{}, fmt.Errorf("look up image: %w", containers.ErrUnavailable)
@@ -59,9 +60,9 @@ func (r *Runner) lookUp(ctx context.Context, ref string) (containers.Image, erro
 	return img, err
 }
 
-// pullNow fetches an image while somebody waits for it. That takes as long as
-// the registry takes, but only while the engine answers. One that does not is not
-// waited for again by the next task.
+// pullNow fetches an image while somebody waits for it. It may take as long as
+// the registry takes, but only while the engine answers. If the engine has just
+// not answered, it is not asked again.
 func (r *Runner) pullNow(ctx context.Context, ref string) error {
 	if !r.engine.answers() || r.images.engineAway() {
 		return fmt.Errorf("pull image: %w", containers.ErrUnavailable)
@@ -85,12 +86,12 @@ func imageError(ref string, err error) error {
 	return refusef(422, "image %s: %v", ref, err)
 }
 
-// imageCache spares the engine a question per submission. An image that is
-// retagged is seen after a moment.
+// imageCache spares the engine a question per submission. A retagged image is
+// seen after imageCacheFor.
 type imageCache struct {
 	mu   sync.Mutex
 	seen map[string]cachedImage
-	away time.Time // until when the engine is taken not to answer
+	away time.Time // until then the engine counts as not answering
 }
 
 type cachedImage struct {

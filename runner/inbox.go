@@ -10,19 +10,19 @@ import (
 
 // change is something for the loop to journal and apply.
 type change struct {
-	// events returns what has happened, given the present, and the records of
-	// tasks that are new or have news. An error refuses the change.
+	// events returns the events, given the present, and the records of tasks
+	// that are new or changed. An error refuses the change.
 	events func(now units.Instant) ([]mapper.Event, []*Record, error)
-	// fresh: events looks at the state, so all that came before the change must
-	// have been applied.
+	// fresh: events looks at the state, so all earlier changes must have been
+	// applied.
 	fresh bool
 	// done, if not nil, receives nil once the events are durable and applied,
-	// or why they are not. It has room for one.
+	// else the error. It has room for one.
 	done chan error
-	// keep: the change has happened, whether or not it can be journaled now;
-	// it is tried again until it can.
+	// keep: the change has happened, whether or not it can be journaled now.
+	// The loop tries again until it can.
 	keep bool
-	// vital: it is journaled in the spare room when the disk is full.
+	// vital: if the disk is full, it is journaled in the spare room.
 	vital bool
 }
 
@@ -43,7 +43,8 @@ func (r *Runner) post(c *change) bool {
 	}
 }
 
-// do posts a change and waits until it is durable and applied.
+// do posts a change and waits until it is durable and applied. If the daemon
+// stops before, it returns errStopping.
 func (r *Runner) do(ctx context.Context, c *change) error {
 	c.done = make(chan error, 1)
 	if !r.post(c) {
@@ -57,7 +58,7 @@ func (r *Runner) do(ctx context.Context, c *change) error {
 		if !r.stopping.Load() {
 			return ctx.Err()
 		}
-		// The request is cut off, and not by its sender: what came of it is known
+		// The daemon cuts off the request, not its sender. The outcome is known
 		// when the loop has ended.
 		select {
 		case err := <-c.done:
@@ -66,14 +67,15 @@ func (r *Runner) do(ctx context.Context, c *change) error {
 		}
 	}
 	select {
-	case err := <-c.done: // it was the last thing that the loop did
+	case err := <-c.done: // the loop answered it last
 		return err
 	default:
 		return errStopping
 	}
 }
 
-// look runs f in the loop, where it may read the state.
+// look runs f in the loop, where it may read the state. It returns when f has
+// ended; an error means that f was not called.
 func (r *Runner) look(ctx context.Context, f func(*mapper.State)) error {
 	done := make(chan struct{})
 	select {

@@ -5,18 +5,21 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"carma/runner/api"
 )
 
-// kind is a digest of what tasks that do the same work have in common: image,
-// command, number of GPUs and batch size.
+// kind is the digest of a task's image (without one: its environment and working folder), command, environment, number of GPUs and
+// batch size. Tasks of one kind do the same work.
 func kind(rec *Record) string { return digest(rec, rec.Submit.Command, batchSize(rec)) }
 
-// program is a digest of what tasks have in common that differ only in their
-// batch size; empty where that is not known.
+// program is the same digest without the batch size; empty if the batch size is
+// not known.
 func program(rec *Record) string {
 	if batchSize(rec) == 0 {
 		return ""
@@ -28,9 +31,18 @@ func program(rec *Record) string {
 func digest(rec *Record, command []string, batch int) string {
 	sub := rec.Submit
 	h := sha256.New()
-	parts := [][]string{{cmp.Or(rec.ImageID, sub.Image), strconv.Itoa(sub.GPUs)}, sub.Entrypoint, command}
+	parts := [][]string{{cmp.Or(rec.ImageID, sub.Source()), strconv.Itoa(sub.GPUs)}, sub.Entrypoint, command}
+	if sub.Bare() { // without an image the same words are another program in another folder
+		parts = append(parts, []string{"folder", sub.WorkDir})
+	}
 	if batch > 0 {
 		parts = append(parts, []string{strconv.Itoa(batch)})
+	}
+	if set := training(&sub); len(set) > 0 { // without settings the digest is that of older programs
+		parts = append(parts, append([]string{"training"}, set...))
+	}
+	if env := telling(sub.Env); len(env) > 0 { // without one the digest is that of older programs
+		parts = append(parts, append([]string{"environment"}, env...))
 	}
 	for _, part := range parts {
 		for _, word := range part {
@@ -41,8 +53,55 @@ func digest(rec *Record, command []string, batch int) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// batchSize is what is known of a task's batch size: what it was submitted
-// with, else what its command or its environment says; 0: unknown.
+// training are the settings of the training that were given beside the command, and
+// the network that was described: a program may take them by other ways than its
+// command line.
+func training(sub *api.Submit) (set []string) {
+	for _, key := range slices.Sorted(maps.Keys(sub.Train)) {
+		set = append(set, key+"="+sub.Train[key])
+	}
+	if len(sub.Network) > 0 {
+		set = append(set, "network "+short(sub.Network))
+	}
+	return set
+}
+
+// family is the name under which the activity of tasks of one model is learned. Files
+// of many models have one name.
+func family(sub *api.Submit) string {
+	if len(sub.Network) > 0 {
+		return sub.Model() + "@" + short(sub.Network)
+	}
+	return sub.Model()
+}
+
+// short is a digest of a text.
+func short(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:4])
+}
+
+// telling returns the variables that may say what work a task does, sorted, the
+// last of a name alone. Batch sizes, which are told apart by themselves, and names
+// that differ from run to run for other reasons are left out.
+func telling(env []string) []string {
+	last := map[string]string{} // look-up only
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if !batchVariable.MatchString(kv) && !perRun.MatchString(name) {
+			last[name] = kv
+		}
+	}
+	return slices.Sorted(maps.Values(last))
+}
+
+// perRun are names of variables that change with the run and not with its work:
+// credentials, seeds, names for trackers of experiments. So are those of carma's
+// own that tell a task's place in an array.
+var perRun = regexp.MustCompile(`(?i)(^|_)(KEY|TOKEN|SECRET|PASSWORD|SEED)$|^(WANDB|MLFLOW|COMET|NEPTUNE|CLEARML|CARMA_ARRAY)_|^(RUN|EXP|EXPERIMENT|JOB)_?(ID|NAME)$`)
+
+// batchSize returns a task's batch size: as submitted, else as its command or
+// its environment says; 0: unknown.
 func batchSize(rec *Record) int {
 	if rec.Submit.BatchSize > 0 {
 		return rec.Submit.BatchSize
@@ -71,8 +130,8 @@ var (
 )
 
 // cutBatch finds the batch size in a command line and returns the command
-// without it; 0 and the whole command if there is none. A shell's script, one
-// word of many, is looked through as well.
+// without it; 0 and the whole command if there is none. It also looks into a
+// word that consists of several, such as a shell's script.
 func cutBatch(command []string) (batch int, rest []string) {
 	for i, word := range command {
 		m := batchAssigned.FindStringSubmatch(word)
@@ -96,7 +155,7 @@ func cutBatch(command []string) (batch int, rest []string) {
 	return 0, command
 }
 
-// atLeast1 is the number that a word is; 0 if it is none above 0.
+// atLeast1 parses a number from 1 to 1e9; 0: word is not one.
 func atLeast1(word string) int {
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 1 || n > 1e9 {

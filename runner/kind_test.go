@@ -41,8 +41,8 @@ func TestCutBatch(t *testing.T) {
 	}
 }
 
-// TestKindAndProgram: kinds differ where the work differs, programs do not
-// differ where only the batch size does.
+// TestKindAndProgram: tasks with other work are of another kind. Tasks that
+// differ only in the batch size are of one program.
 func TestKindAndProgram(t *testing.T) {
 	rec := func(batch int, command string, env ...string) *Record {
 		return &Record{Submit: api.Submit{Image: "i", Command: strings.Fields(command), BatchSize: batch, GPUs: 1, Env: env}}
@@ -63,6 +63,20 @@ func TestKindAndProgram(t *testing.T) {
 	}
 	if program(rec(8, "b")) == program(same[0]) {
 		t.Error("another command is the same program")
+	}
+	small := rec(0, "a", "MODEL=small")
+	for _, alike := range []*Record{rec(0, "a", "MODEL=huge", "MODEL=small"), rec(0, "a", "SEED=3", "MODEL=small", "WANDB_API_KEY=x", "WANDB_NAME=r", "RUN_ID=7")} {
+		if kind(alike) != kind(small) {
+			t.Errorf("%v is another kind than %v", alike.Submit.Env, small.Submit.Env)
+		}
+	}
+	for _, other := range []*Record{rec(0, "a", "MODEL=huge"), rec(0, "a"), rec(0, "a", "MODEL=small", "CARMA_SWEEP_DEPTH=9")} {
+		if kind(other) == kind(small) {
+			t.Errorf("%v is the same kind as %v", other.Submit.Env, small.Submit.Env)
+		}
+	}
+	if want := "e867b62b405ae13e"; kind(rec(0, "a", "SEED=1")) != kind(rec(0, "a")) || kind(rec(0, "a")) != want {
+		t.Errorf("without telling variables: %s, older programs had %s", kind(rec(0, "a")), want)
 	}
 	if n := batchSize(rec(7, "a --batch-size 9", "BS=5")); n != 7 {
 		t.Errorf("batch size %d, want what was submitted", n)

@@ -3,6 +3,7 @@ package runner
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,9 +15,9 @@ import (
 	"carma/mapper"
 )
 
-// The labels that are a container's identity: the data folder, the task, the
-// attempt, and the task's nonce. A container with these is the attempt's,
-// whatever it was made from; one that lacks any of them is another's.
+// The labels that identify a container: the data folder, the task, the attempt,
+// and the task's nonce. A container with all of them is the attempt's, whatever
+// it was made from. A container that lacks one is not.
 const (
 	LabelInstance = "carma.daemon"
 	LabelTask     = "carma.task"
@@ -24,9 +25,9 @@ const (
 	LabelNonce    = "carma.nonce"
 )
 
-// The labels that tell people, and a daemon that has lost its journal, what a
-// container is. They are as of the launch and are never compared: what an
-// attempt may use now is in the journal.
+// The labels that describe a container to people, and to a daemon that has lost
+// its journal. They describe the launch and are never compared: the journal
+// knows what the attempt may use now.
 const (
 	LabelName     = "carma.name"
 	LabelImage    = "carma.image"
@@ -37,6 +38,7 @@ const (
 	LabelGrants   = "carma.grants"      // UUID=bytes of each GPU
 	LabelGrant    = "carma.grant-bytes" // the largest
 	LabelAttach   = "carma.attach"      // how it got its GPUs
+	LabelHost     = "carma.host"        // what is booked of the machine, JSON
 	LabelLaunched = "carma.launched"    // RFC 3339
 )
 
@@ -46,15 +48,15 @@ func (r *Runner) containerName(task mapper.TaskID, attempt int) string {
 	return fmt.Sprintf("carma-%s-%d-%d", r.instance, task, attempt)
 }
 
-// newNonce makes what tells a task from one of the same number in another copy
-// of the journal.
+// newNonce makes the random text by which a task differs from the task with the
+// same number in another copy of the journal.
 func newNonce() string {
 	b := make([]byte, 8)
 	rand.Read(b)
 	return hex.EncodeToString(b)
 }
 
-// identity are the labels that the attempt's container is known by. Tasks of
+// identity returns the labels that identify the attempt's container. Tasks of
 // programs before there were nonces have none: any will do.
 func (w *worker) identity() map[string]string {
 	id := map[string]string{
@@ -68,17 +70,20 @@ func (w *worker) identity() map[string]string {
 	return id
 }
 
-// about are the labels that tell of the attempt.
+// about returns the labels that describe the attempt.
 func (w *worker) about(mode containers.Attach) map[string]string {
 	grants := make([]string, len(w.launch.Grants))
 	for i, g := range w.launch.Grants {
 		grants[i] = fmt.Sprintf("%s=%d", g.GPU, g.Memory)
 	}
 	about := map[string]string{
-		LabelName: w.rec.Name, LabelImage: w.rec.Submit.Image,
+		LabelName: w.rec.Name, LabelImage: w.rec.Submit.Source(),
 		LabelUser: w.rec.User, LabelUID: strconv.Itoa(w.rec.UID), LabelGID: strconv.Itoa(w.rec.GID),
 		LabelGPUs: strings.Join(w.uuids(), ","), LabelGrants: strings.Join(grants, ","),
 		LabelGrant: strconv.FormatInt(int64(w.mostGranted()), 10), LabelAttach: string(mode),
+	}
+	if host, err := json.Marshal(w.launch.Host); err == nil {
+		about[LabelHost] = string(host)
 	}
 	if a := w.rec.Task.Last(); a != nil && a.N == w.launch.Attempt {
 		about[LabelLaunched] = a.Launched.Time().Format(time.RFC3339Nano)

@@ -9,11 +9,12 @@ import (
 	"carma/runner/api"
 )
 
-// retryAfter is when a caller may try again while the daemon stops, in seconds.
+// retryAfter is after how many seconds a caller may try again while the daemon
+// stops.
 const retryAfter = 5
 
-// whileStopping answers 503 to what would change something once ctx has ended,
-// and in place of the errors that requests run into which are cut off then.
+// whileStopping answers 503 once ctx has ended: to requests that would change
+// something, and in place of the errors of requests that are cut off then.
 func (r *Runner) whileStopping(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if ctx.Err() != nil && req.Method != http.MethodGet {
@@ -29,7 +30,7 @@ type stoppingWriter struct {
 	http.ResponseWriter
 	stopping func() bool
 	wrote    bool // the head
-	dropped  bool // what the handler says is not passed on
+	dropped  bool // the handler's answer is not passed on
 }
 
 func (w *stoppingWriter) WriteHeader(status int) {

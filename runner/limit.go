@@ -15,7 +15,8 @@ import (
 	"carma/runner/limits"
 )
 
-// What bounds the GPU memory of tasks, beside their frameworks and the watchdog.
+// What limits the GPU memory of tasks, beside their frameworks and the
+// watchdog.
 const (
 	// LimitAuto: the driver where it can, and MPS where it is on.
 	LimitAuto = "auto"
@@ -36,14 +37,16 @@ type Limits struct {
 	Mode string
 	// Keeper sets the driver's limits; nil: none are set.
 	Keeper *limits.Keeper
-	// Burst lets a task use what is free on its GPUs at its start, above its
-	// grant, which is only guaranteed then.
+	// Burst lets a task use more than its grant: the memory that is free on its
+	// GPUs when it starts. Only the grant is guaranteed.
 	Burst bool
 	// Caps is CapsGrowth, CapsFractions or CapsOff; empty: off.
 	Caps string
-	// Context is what a CUDA context takes beside an allocator's memory.
+	// Context is the memory of a CUDA context, which an allocator does not
+	// count.
 	Context units.Bytes
-	// User is who sets the limits; nil: this process's user. For tests.
+	// User returns the uid that sets the limits; nil: this process's. For
+	// tests.
 	User func() int
 }
 
@@ -51,7 +54,8 @@ func (l Limits) driver() bool {
 	return l.Keeper != nil && (l.Mode == LimitAuto || l.Mode == LimitDriver)
 }
 
-// CannotLimitError is that the driver is to limit tasks and cannot.
+// CannotLimitError says that the driver must limit tasks and cannot. Mend is
+// the fix; it may be empty.
 type CannotLimitError struct{ Why, Mend string }
 
 // Error returns why.
@@ -65,7 +69,8 @@ type limiter struct {
 	guarantees bool
 }
 
-// findLimits looks whether the driver can limit tasks.
+// findLimits checks whether the driver can limit tasks. Only under LimitDriver
+// it is an error that it cannot: a [CannotLimitError].
 func (r *Runner) findLimits(ctx context.Context) error {
 	o := r.opt.Limits
 	if !o.driver() {
@@ -115,7 +120,7 @@ func (r *Runner) lookForLimits(ctx context.Context) limits.Support {
 	return s
 }
 
-// limited are the GPUs of an attempt on which the driver limits it.
+// limited returns the GPUs on which the driver limits the attempt.
 func (w *worker) limited() (gpus []string) {
 	if !w.opt.Limits.driver() || !w.limiter.OK() || w.rec.Task.Alone {
 		return nil
@@ -128,8 +133,8 @@ func (w *worker) limited() (gpus []string) {
 	return gpus
 }
 
-// bursts reports whether the attempt may use more than its grant, so that
-// nothing else is to stop it there.
+// bursts reports whether the attempt may use more than its grant. If so,
+// nothing else may stop it at the grant.
 func (w *worker) bursts() bool { return w.opt.Limits.Burst && len(w.limited()) > 0 }
 
 // limit parks the container of an attempt and has the driver limit it. Under
@@ -156,15 +161,16 @@ func (w *worker) limit(ctx context.Context, id string) error {
 }
 
 func (w *worker) park(ctx context.Context, id string) (pid int, err error) {
-	h, _ := able[containers.Parker](w.Driver) // or nothing is limited
+	h, _ := able[containers.Parker](w.Driver) // it can: else limited is empty
 	_, err = w.engine.retry(ctx, func() error {
 		return within(ctx, startLimit, "park container", func(ctx context.Context) (err error) { pid, err = h.Park(ctx, id); return err })
 	})
 	return pid, err
 }
 
-// bounds are the limits of an attempt on gpus. Its grant is the hard limit, unless
-// it may burst, and the soft limit, if the engine leaves time to clear that.
+// bounds returns the limits of an attempt on gpus. The hard limit is its grant
+// and, if it may burst, the free memory. The soft limit is its grant, if the
+// engine leaves time to clear it.
 func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Limit {
 	room := map[mapper.GPUID]units.Bytes{}
 	if w.opt.Limits.Burst {
@@ -198,8 +204,8 @@ func (r *Runner) unlimit(ctx context.Context, id string) {
 	}
 }
 
-// tiers say what bounds the GPU memory of a task that shares a GPU, best first,
-// and why the driver's limit and MPS's are not among it.
+// tiers returns what limits the GPU memory of a task that shares a GPU, best
+// first, and why the driver or MPS does not.
 func (r *Runner) tiers(gpu mapper.GPUID) (in []string, not []string) {
 	o := r.opt.Limits
 	switch {
@@ -214,13 +220,16 @@ func (r *Runner) tiers(gpu mapper.GPUID) (in []string, not []string) {
 	default:
 		not = append(not, "no driver limit: "+r.limiter.Why)
 	}
+	_, why := r.sharingOf(r.found[gpu])
 	switch m := r.opt.MPS; {
+	case why != "":
+		not = append(not, "no MPS limit: "+why)
 	case m == nil:
-		not = append(not, "no MPS limit: mps is off")
+		not = append(not, "no MPS limit: MPS is off")
 	case !m.LimitMemory:
 		not = append(not, "no MPS limit: mps-memory-limit is off")
 	default:
-		in = append(in, "MPS limit per process")
+		in = append(in, "MPS limit per process of tasks on one GPU")
 	}
 	switch o.Caps {
 	case CapsGrowth:
@@ -237,7 +246,7 @@ func (r *Runner) tiers(gpu mapper.GPUID) (in []string, not []string) {
 	return in, not
 }
 
-// tierText is a GPU's line of the above.
+// tierText returns the tiers of a GPU in one line.
 func (r *Runner) tierText(gpu mapper.GPUID) string {
 	in, not := r.tiers(gpu)
 	text := strings.Join(in, ", ")

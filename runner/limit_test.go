@@ -23,8 +23,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// limitRig is a rig on a machine whose driver limits control groups, played by
-// a program; the first ten containers' groups are there from the start.
+// limitRig is a rig on a machine whose driver limits control groups. A program
+// plays the driver. The groups of the first ten containers exist from the
+// start.
 type limitRig struct {
 	*rig
 	root string
@@ -90,8 +91,8 @@ func (l *limitRig) nothingLeft() {
 }
 
 // TestDriverLimit: a task is limited to its grant on each of its GPUs before
-// its program runs, and what that reserves is given back; one alone is not
-// limited.
+// its program runs. Memory that this reserves is given back at its end. A task
+// alone on its GPUs is not limited.
 func TestDriverLimit(t *testing.T) {
 	l := newLimitRig(t, "615.36.01")
 	l.finished(l.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(3 * units.GiB)}))
@@ -112,10 +113,10 @@ func TestDriverLimit(t *testing.T) {
 	}
 }
 
-// TestDriverLimitBurst: above the grant, which is guaranteed, a task may use
-// what nobody else has; MPS does not stop it at the grant then.
+// TestDriverLimitBurst: a task may use free memory above its grant, which is
+// guaranteed. MPS does not stop it at the grant then.
 func TestDriverLimitBurst(t *testing.T) {
-	l := newLimitRig(t, "615.1", withMPS(t), func(g *rig) {
+	l := newLimitRig(t, "615.1", withMPS(t), byMemory, func(g *rig) {
 		g.opt.Limits.Burst = true
 		g.opt.Mapper.Headroom = units.GiB
 		g.cards = newCards(1, 40*units.GiB)
@@ -137,8 +138,8 @@ func TestDriverLimitBurst(t *testing.T) {
 	}
 }
 
-// TestDriverLimitRestart: the limit of a task that ends while no daemon runs is
-// cleared by the next one.
+// TestDriverLimitRestart: if a task ends while no daemon runs, the next daemon
+// clears its limit.
 func TestDriverLimitRestart(t *testing.T) {
 	l := newLimitRig(t, "615.1")
 	end := make(chan bool)
@@ -156,8 +157,8 @@ func TestDriverLimitRestart(t *testing.T) {
 	l.nothingLeft()
 }
 
-// TestDriverLimitParked: a daemon that goes down while a task is parked leaves it
-// parked; the next one limits it and lets it run, once.
+// TestDriverLimitParked: if a daemon ends while a task is parked, the task
+// stays parked. The next daemon limits it and lets it run, once.
 func TestDriverLimitParked(t *testing.T) {
 	l := newLimitRig(t, "615.1")
 	for range 4 { // each is repeated after a pause
@@ -175,8 +176,8 @@ func TestDriverLimitParked(t *testing.T) {
 	l.nothingLeft()
 }
 
-// TestDriverLimitRefused: what cannot be limited runs without under auto, and
-// not at all under driver, where it waits and loses nothing.
+// TestDriverLimitRefused: if a task cannot be limited, it runs without a limit
+// under auto. Under driver it does not run: it waits and loses nothing.
 func TestDriverLimitRefused(t *testing.T) {
 	for mode, ran := range map[string]bool{LimitAuto: true, LimitDriver: false} {
 		l := newLimitRig(t, "615.1", func(g *rig) { g.opt.Limits.Mode, g.opt.Mapper.BlamelessRetries = mode, 1 })
@@ -198,8 +199,8 @@ func TestDriverLimitRefused(t *testing.T) {
 	}
 }
 
-// TestDriverLimitWhere: nothing is limited where the driver cannot, and doctor
-// says why; a daemon that must limit does not start then.
+// TestDriverLimitWhere: if the driver cannot limit, nothing is limited, and
+// doctor says why. A daemon that must limit does not start then.
 func TestDriverLimitWhere(t *testing.T) {
 	for _, row := range []struct {
 		name, version string
@@ -207,14 +208,14 @@ func TestDriverLimitWhere(t *testing.T) {
 		line, why     string
 		start         bool // under memory-limit: driver
 	}{
-		{"can", "615.1", func(*rig) {}, "GPU 0, 1: driver limit per container, frameworks grow (JAX, TensorFlow), watchdog: relaunch", "no MPS limit: mps is off", true},
+		{"can", "615.1", func(*rig) {}, "GPU 0, 1: driver limit per container, frameworks grow (JAX, TensorFlow), watchdog: relaunch", "no MPS limit: MPS is off", true},
 		{"burst", "615.1", func(g *rig) { g.opt.Limits.Burst = true }, "driver limit per container, up to the free room", "", true},
 		{"old", "580.95.05", func(*rig) {}, "GPU 0, 1: frameworks grow", "no driver limit: driver 580.95.05 is too old", false},
 		{"user", "615.1", func(g *rig) { g.opt.Limits.User = func() int { return 1000 } }, "GPU 0, 1: frameworks grow", "only root", false},
 		{"simulated", "615.1", func(g *rig) { g.opt.Speed, g.opt.SetSpeed = 1, func(float64) {} }, "GPU 0, 1: frameworks grow", "the GPUs are simulated", false},
 		{"MIG", "615.1", func(g *rig) { g.cards.devices[0].Parent = "GPU-card" }, "GPU 1: driver limit", "GPU 0: frameworks grow (JAX, TensorFlow), watchdog: relaunch (no driver limit: a MIG instance has none", false},
 		{"fractions", "580.1", func(g *rig) { g.opt.Limits.Caps = CapsFractions }, "framework caps (JAX, PyTorch)", "too old", false},
-		{"MPS", "580.1", withMPS(t), "GPU 0, 1: MPS limit per process, frameworks grow", "too old", false},
+		{"MPS", "580.1", withMPS(t), "GPU 0, 1: MPS limit per process of tasks on one GPU, frameworks grow", "too old", false},
 		{"nothing", "580.1", func(g *rig) { g.opt.Limits.Caps, g.opt.Mapper.Watchdog = CapsOff, "off" }, "GPU 0, 1: nothing (", "too old", false},
 		{"off", "615.1", func(g *rig) { g.opt.Limits.Mode = LimitOff }, "GPU 0, 1: frameworks grow", "memory-limit is off", true},
 	} {
@@ -241,7 +242,7 @@ func TestDriverLimitWhere(t *testing.T) {
 	}
 }
 
-// tryNew makes a daemon and returns why it cannot be.
+// tryNew makes a daemon and returns the error.
 func (l *limitRig) tryNew() error {
 	j, err := journal.Open(l.dir)
 	if err != nil {

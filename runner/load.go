@@ -10,7 +10,8 @@ import (
 	"carma/runner/journal"
 )
 
-// loadInstance reads, or makes, the identity and the clock of the data folder.
+// loadInstance reads the identity and the clock of the data folder. It makes
+// them if there are none.
 func (r *Runner) loadInstance() error {
 	id, err := r.Journal.Meta("instance")
 	if errors.Is(err, journal.ErrNotFound) {
@@ -42,7 +43,7 @@ func (r *Runner) loadInstance() error {
 }
 
 // load rebuilds the state: the newest snapshot, then the events after it with
-// the decisions that were stored. What was not decided any more is decided now.
+// their stored decisions. Events without stored decisions are decided now.
 func (r *Runner) load() error {
 	snap, err := r.Journal.Load()
 	if err != nil {
@@ -61,18 +62,18 @@ func (r *Runner) load() error {
 		return fmt.Errorf("the state after replaying the journal is not sound: %w", err)
 	}
 	for _, t := range r.state.Tasks() {
-		if rec, _ := r.book.get(t.ID); rec != nil {
-			r.book.put(rec.with(t))
+		if rec, _ := r.records.get(t.ID); rec != nil {
+			r.records.put(rec.with(t))
 		}
 	}
-	for _, d := range r.due { // what has finished in the replay is no more among the state's tasks
+	for _, d := range r.due { // tasks that finished in the replay are not in the state
 		for _, decision := range d.decisions {
 			f, ok := decision.(mapper.Finish)
 			if !ok {
 				continue
 			}
-			if rec, _ := r.book.get(f.Task.ID); rec != nil {
-				r.book.put(rec.with(f.Task))
+			if rec, _ := r.records.get(f.Task.ID); rec != nil {
+				r.records.put(rec.with(f.Task))
 			}
 		}
 	}
@@ -99,8 +100,8 @@ func (r *Runner) loadRecords() error {
 			if err != nil {
 				return err
 			}
-			if old, _ := r.book.get(rec.ID()); old == nil {
-				r.book.put(rec)
+			if old, _ := r.records.get(rec.ID()); old == nil {
+				r.records.put(rec)
 			}
 		}
 	}

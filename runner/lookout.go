@@ -17,11 +17,11 @@ import (
 
 // lookout tells whether the containers have been compared with the journal
 // since the start. Until then nothing is launched: a container that the journal
-// does not know may have the number of the task.
+// does not know may have the number of the new task.
 type lookout struct {
 	mu   sync.Mutex
 	why  string        // why nothing is launched; empty: the comparison is over
-	bad  bool          // containers are newer
+	bad  bool          // containers are newer than the journal
 	over chan struct{} // closed when it is over
 }
 
@@ -35,7 +35,7 @@ func (l *lookout) reason() string {
 	return l.why
 }
 
-// code is what the trouble is called that the reason makes.
+// code returns the code of the trouble that the reason makes.
 func (l *lookout) code() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,12 +58,12 @@ func (l *lookout) end() {
 	close(l.over)
 }
 
-// lookTime bounds the look at the containers at a start. An engine that does
-// not answer keeps no daemon from starting.
+// lookTime bounds the comparison at a start: the daemon starts also if the
+// engine does not answer.
 const lookTime = 10 * time.Second
 
 // lookAtStart compares the containers with the journal before the daemon runs.
-// If the engine does not answer, that is left to [Runner.lookLate].
+// If the engine does not answer, [Runner.lookLate] does it later.
 func (r *Runner) lookAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -79,13 +79,14 @@ func (r *Runner) lookAtStart(ctx context.Context) error {
 	return r.endLookout(found)
 }
 
-// comparedKey is the key in meta of the last task up to which the journal was
-// compared with the containers. It is there while that is not done.
+// comparedKey is the key in the journal's meta of [Runner.compared]. It is
+// there until the comparison has been made.
 const comparedKey = "compared"
 
-// findCompared says from which number on a container is newer than the journal:
-// above the last task that the journal knew when it was opened. Tasks that were
-// submitted since do not count until the comparison is made.
+// findCompared sets r.compared, the number of the last task that the journal
+// knew when it was opened. A container of a later task is newer than the
+// journal. Tasks that were submitted since do not count until the comparison is
+// made.
 func (r *Runner) findCompared() error {
 	r.compared = r.state.LastID()
 	b, err := r.Journal.Meta(comparedKey)
@@ -100,7 +101,7 @@ func (r *Runner) findCompared() error {
 	return err
 }
 
-// endLookout takes in what was found, if anything, and lets tasks be launched.
+// endLookout takes in the strangers that were found, and allows launches.
 func (r *Runner) endLookout(found []stranger) error {
 	if err := r.acceptLoss(found); err != nil {
 		return err
@@ -121,8 +122,8 @@ func (r *Runner) ownContainers(ctx context.Context) ([]containers.Container, err
 }
 
 // lookLate makes the comparison that could not be made at the start, as soon as
-// the engine answers. If containers are newer than the journal then, what runs
-// goes on, and nothing is launched until a restart after a repair.
+// the engine answers. If containers are newer than the journal then, running
+// tasks go on, and nothing is launched until a restart after a repair.
 func (r *Runner) lookLate(ctx context.Context) {
 	if r.lookout.reason() == "" {
 		return
@@ -142,7 +143,8 @@ func (r *Runner) lookLate(ctx context.Context) {
 	}
 }
 
-// compare is the loop's part of lookLate. Its error says to try again.
+// compare is the part of lookLate that runs in the loop. An error means: try
+// again.
 func (r *Runner) compare(all []containers.Container) error {
 	found, err := r.checkNewer(all)
 	if refusal, ok := errors.AsType[*journal.Refusal](err); ok {
@@ -159,7 +161,7 @@ func (r *Runner) compare(all []containers.Container) error {
 	return err
 }
 
-// launchable is whether containers can be started, and may be; else why not.
+// launchable tells whether containers can and may be started, and why not.
 func (r *Runner) launchable() (up bool, why string) {
 	if up, why = r.engine.status(); !up {
 		return false, why
@@ -168,7 +170,8 @@ func (r *Runner) launchable() (up bool, why string) {
 	return why == "", why
 }
 
-// engineNow is the engine's state when the loop comes to it.
+// engineNow is a change: the engine's state at the moment when the loop takes
+// it.
 func (r *Runner) engineNow() *change {
 	return &change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		if r.draining.Load() {

@@ -12,10 +12,10 @@ import (
 	"carma/runner/journal"
 )
 
-// olderCopy has tasks 1 and 2 running and the journal of a time when there was
-// only the first. The engine is down.
+// olderCopy returns a rig with running tasks 1 and 2 and the journal of a time
+// when there was only task 1. The engine is down.
 func olderCopy(t *testing.T, acceptLoss bool) (*rig, *gated) {
-	g := newRig(t)
+	g := newRig(t, byMemory)
 	p := g.gated("train")
 	g.running(g.run(api.Submit{Image: "train", Mem: int64(4 * units.GiB)}))
 	file := filepath.Join(t.TempDir(), "backup.db")
@@ -31,8 +31,8 @@ func olderCopy(t *testing.T, acceptLoss bool) (*rig, *gated) {
 
 // TestNewerWhenEngineComesBack: the engine is down at the start, so the
 // containers are compared with the journal when it answers. Nothing is launched
-// before, and nothing after if one is newer; what runs goes on. That a new task
-// does without a name that a container has is TestNameTaken's.
+// before; nothing is launched after, if a container is newer. Running tasks go
+// on. TestNameTaken covers a new task whose container name is taken.
 func TestNewerWhenEngineComesBack(t *testing.T) {
 	g, p := olderCopy(t, false)
 	g.start()
@@ -50,7 +50,7 @@ func TestNewerWhenEngineComesBack(t *testing.T) {
 		t.Errorf("doctor: %+v", checks)
 	}
 	g.running("1")
-	g.engine.Down() // and back: it is still so
+	g.engine.Down() // and back: the refusal stays
 	g.eventually("the engine is down", func() bool { up, _ := g.Runner.engine.status(); return !up })
 	g.engine.Up()
 	g.eventually("readyz tells of it again", func() bool {
@@ -82,8 +82,8 @@ func TestNewerWhenEngineComesBack(t *testing.T) {
 	}
 }
 
-// TestAcceptLossWithEngineDown: an accepted loss is not forgotten by a start
-// that cannot see the containers.
+// TestAcceptLossWithEngineDown: an accepted loss is not forgotten by a start at
+// which the containers cannot be listed.
 func TestAcceptLossWithEngineDown(t *testing.T) {
 	g, p := olderCopy(t, true)
 	g.start()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"carma/mapper/units"
@@ -107,7 +108,7 @@ func (r *Runner) untilWake() time.Duration {
 type round struct {
 	accepted []*change
 	events   []mapper.Event
-	records  []*Record // of new tasks, or with news that the mapper does not have
+	records  []*Record // of new tasks, and changed ones; the mapper does not have all of it
 	store    journal.Batch
 }
 
@@ -129,6 +130,7 @@ func (r *Runner) gather(batch []*change, now units.Instant) (*round, error) {
 		g.accepted = append(g.accepted, c)
 		g.events = append(g.events, events...)
 	}
+	past := pastOf{r: r}
 	for _, ev := range g.events {
 		kind, body, err := mapper.EncodeEvent(ev)
 		if err != nil {
@@ -136,11 +138,15 @@ func (r *Runner) gather(batch []*change, now units.Instant) (*round, error) {
 		}
 		if ev, ok := ev.(mapper.Removed); ok {
 			for _, id := range ev.Tasks {
+				if !slices.Contains(g.store.Removed, int64(id)) {
+					past.forget(id)
+				}
 				g.store.Removed = append(g.store.Removed, int64(id))
 			}
 		}
 		g.store.Events = append(g.store.Events, journal.Event{At: int64(mapper.EventTime(ev)), Kind: kind, Body: body})
 	}
+	g.store.Meta = past.meta()
 	return g, nil
 }
 
@@ -173,7 +179,7 @@ func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 	if len(g.events) > 0 {
 		first, err := r.Journal.Commit(g.store)
 		if r.giveUpSpare(err) {
-			return r.applyPart(g.accepted) // without what is not vital
+			return r.applyPart(g.accepted) // without changes that are not vital
 		}
 		if err != nil {
 			return r.refuse(g.accepted, err)
@@ -181,12 +187,12 @@ func (r *Runner) applyPart(batch []*change) (kept []*change, err error) {
 		failpoint.Hit("events-stored")
 		r.stored()
 		for _, rec := range g.records {
-			r.book.put(rec)
+			r.records.put(rec)
 		}
 		for i, ev := range g.events {
 			r.decided(first+int64(i), ev, r.state.Step(ev))
 		}
-		if err := r.settle(); err != nil {
+		if err := r.flushDue(); err != nil {
 			return nil, err
 		}
 		for _, rec := range g.records {
@@ -207,7 +213,8 @@ func (c *change) answer(err error) {
 	}
 }
 
-// refuse answers the changes of a batch that could not be journaled.
+// refuse answers the changes of a batch that could not be journaled. It returns
+// those to try again. If the disk is not full, the error ends the daemon.
 func (r *Runner) refuse(batch []*change, err error) (kept []*change, fatal error) {
 	if !errors.Is(err, journal.ErrFull) {
 		return nil, fmt.Errorf("journal: %w", err)

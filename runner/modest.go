@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	// bodyLimit is how long the daemon waits for a request's body, all in all.
+	// bodyLimit is how long the daemon waits for all of a request's body.
 	bodyLimit = 5 * time.Second
-	// maxBody is how large a request may be that is not a submission of several tasks.
+	// maxBody is the most bytes of a request that does not submit several
+	// tasks.
 	maxBody = 1 << 20
 	// maxValues is how many texts, numbers and lists one submission may have,
 	// taskValues one task and any other request.
@@ -30,14 +31,15 @@ const (
 	taskValues = 20_000
 	// maxComplaints is how many mistakes of one task an answer names.
 	maxComplaints = 10
-	// largeRequest is a body after which the memory that it took is given back.
+	// largeRequest is the size in bytes above which the memory of a submission
+	// is given back at once.
 	largeRequest = 1 << 20
 )
 
 // modest refuses requests that would take many times their size in memory: with
-// very many values, or very many mistakes, each of which would become a part of
-// the answer. A submission of several tasks is decoded here, one task after the
-// other as they arrive, and the first wrong one ends it.
+// very many values, or with very many mistakes, as the answer names each. It
+// decodes a submission of several tasks itself, one task after the other as
+// they arrive, and ends it at the first wrong one.
 func modest(a huma.API, next http.Handler) http.Handler {
 	registry := a.OpenAPI().Components.Schemas
 	task := registry.Schema(reflect.TypeFor[api.Submit](), true, "")
@@ -75,8 +77,8 @@ func modest(a huma.API, next http.Handler) http.Handler {
 	})
 }
 
-// checkShape refuses a body with too many values, and one that is a wrong task.
-// What is no JSON is left to others.
+// checkShape refuses a body with too many values, and a task that is wrong. A
+// body that is not JSON is refused later.
 func checkShape(path string, body []byte, check func(task any, at int) error) error {
 	if err := checkValues(body); err != nil {
 		return err
@@ -95,7 +97,7 @@ func checkValues(task []byte) error {
 	return nil
 }
 
-// count is how many values JSON has. It takes no memory.
+// count returns how many values a JSON text has. It takes no memory.
 func count(text []byte) (values int) {
 	quoted := false
 	for i := 0; i < len(text); i++ {
@@ -111,7 +113,8 @@ func count(text []byte) (values int) {
 	return values
 }
 
-// mistakes are the first ones of a task, against its schema.
+// mistakes returns the first mistakes of a task, by its schema, as one error.
+// at is the task's index in a submission; negative: it is not in one.
 func mistakes(registry huma.Registry, schema *huma.Schema, task any, at int) error {
 	path, found := huma.NewPathBuffer(nil, 0), &huma.ValidateResult{}
 	path.Push("body")
@@ -132,7 +135,7 @@ func mistakes(registry huma.Registry, schema *huma.Schema, task any, at int) err
 	return huma.NewError(http.StatusUnprocessableEntity, "validation failed", some...)
 }
 
-// writeProblem answers what was refused before the API saw it.
+// writeProblem answers a request that was refused before the API saw it.
 func writeProblem(w http.ResponseWriter, err error) {
 	var large *http.MaxBytesError
 	var answer huma.StatusError

@@ -16,8 +16,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestModest: what would take many times its size is refused by its shape, and
-// the first wrong task ends the look at the others.
+// TestModest: requests that would take many times their size are refused by
+// their shape. The first wrong task ends the check of the others.
 func TestModest(t *testing.T) {
 	tasks := func(one string, n int) string {
 		return `{"group": "a,[{", "tasks": [` + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + `]}`
@@ -32,7 +32,7 @@ func TestModest(t *testing.T) {
 		{"another request with many values", "/v1/speed", `[` + strings.Repeat(`{},`, taskValues) + `{}]`, "at most 20000", 0},
 		{"as many tasks as may be", "/v1/submissions", tasks(`{"image": "a", "env": ["A=\"{,"]}`, api.MaxTasks), "", api.MaxTasks},
 		{"one more", "/v1/submissions/preview", tasks(`{}`, api.MaxTasks+1), "at most 10000 tasks", api.MaxTasks},
-		{"not even objects", "/v1/submissions", tasks(`1`, 5), "is a number", 1},
+		{"not even objects", "/v1/submissions", tasks(`1`, 5), "cannot be a number", 1},
 		{"twice", "/v1/submissions", `{"tasks": [{}], "tasks": [{}]}`, "tasks twice", 1},
 		{"many values", "/v1/submissions", tasks(`{"env": [`+strings.Repeat(`"",`, 1000)+`""]}`, 500), "several parts", 499},
 		{"many values of one", "/v1/submissions", tasks(`{"env": [`+strings.Repeat(`"",`, taskValues)+`""]}`, 1), "put them into a file", 0},
@@ -41,7 +41,7 @@ func TestModest(t *testing.T) {
 		{"nothing", "/v1/submissions", ``, "no JSON", 0},
 		{"no object", "/v1/submissions", `[]`, "an object with tasks is expected, at byte 1", 0},
 		{"no list", "/v1/submissions", `{"tasks": {}}`, "a list of tasks is expected", 0},
-		{"a group that is no text", "/v1/submissions", `{"group": 1}`, "the submission's group is a number", 0},
+		{"a group that is no text", "/v1/submissions", `{"group": 1}`, "the submission's group cannot be a number", 0},
 		{"an unknown field", "/v1/submissions", `{"grupo": "a"}`, `no field "grupo"`, 0},
 		{"something behind it", "/v1/submissions", tasks(`{"image": "a"}`, 1) + "{}", "something follows", 1},
 	} {
@@ -74,8 +74,8 @@ func TestModest(t *testing.T) {
 	}
 }
 
-// TestPatientReader: who sends slowly is waited for so long in all; what the
-// daemon itself takes in between does not count.
+// TestPatientReader: a slow sender is waited for a fixed time in all. The time
+// that the daemon itself takes in between does not count.
 func TestPatientReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var until time.Time
@@ -95,7 +95,7 @@ func TestPatientReader(t *testing.T) {
 	})
 }
 
-// sleeper is a sender who takes a time for each byte.
+// sleeper is a sender that takes a time for each byte.
 type sleeper time.Duration
 
 func (s sleeper) Read(b []byte) (int, error) {
@@ -103,7 +103,7 @@ func (s sleeper) Read(b []byte) (int, error) {
 	return 1, nil
 }
 
-// TestClipped: what an answer quotes of a request is a sentence long at most.
+// TestClipped: an answer quotes at most a sentence of a request.
 func TestClipped(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", untilStopped)

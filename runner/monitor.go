@@ -2,7 +2,9 @@ package runner
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,15 +24,20 @@ type monitor struct {
 	log    zerolog.Logger
 	nudge  chan struct{}
 
-	score func([]float64) float64 // of a window's readings
+	score func([]float64) float64           // of a window's readings
+	spend func(units.Instant, []gpu.Sample) // accounts what a sample shows; nil: nobody does
+	hosts func() []mapper.HostSample        // what the machine's memory is used for; nil: that is not booked
+	reset func([]mapper.GPUID)              // hears of GPUs that were broken and are not any more; nil: nobody does
 
 	mu     sync.Mutex
 	latest []gpu.Sample
 	last   []mapper.GPUSample // what the mapper was told
 	seen   map[attemptKey]*sighting
+	broken map[mapper.GPUID]bool // until they are reset
 	window map[string][]reading
-	failed time.Time // wall clock, of the first reading that failed; zero: the last one did not
-	fault  string    // what the mapper is told when that lasts
+	times  map[timesOf][]timed
+	failed time.Time // since when readings fail (wall clock); zero: they do not
+	fault  string    // what the mapper is told if that lasts
 }
 
 type attemptKey struct {
@@ -38,7 +45,7 @@ type attemptKey struct {
 	attempt int
 }
 
-// sighting is what was seen of an attempt.
+// sighting is the memory use that was seen of an attempt.
 type sighting struct {
 	peak  units.Bytes
 	curve curve
@@ -47,23 +54,24 @@ type sighting struct {
 type reading struct {
 	at                  units.Instant
 	smact, smocc, drama float64
+	coarse              bool
 }
 
 const (
-	// activityWindow is what activity is averaged over: 30 s, as long as a
-	// GPU is closed after a launch.
+	// activityWindow is the time over which activity is averaged: 30 s, as long
+	// as a GPU is closed after a launch.
 	activityWindow = 30 * time.Second
 	sampleLimit    = 5 * time.Second       // wall clock
 	sampleLeast    = 50 * time.Millisecond // wall clock, between two samples
-	// unreadable is how long GPUs that cannot be read still get tasks, by what
-	// was last read of them (wall clock).
+	// unreadable is how long GPUs that cannot be read still get tasks, by their
+	// last sample (wall clock).
 	unreadable = 30 * time.Second
 )
 
 func newMonitor(s gpu.Source, c *Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
 		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), score: mean,
-		seen: map[attemptKey]*sighting{}, window: map[string][]reading{},
+		seen: map[attemptKey]*sighting{}, broken: map[mapper.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
 	}
 }
 
@@ -74,14 +82,16 @@ func (m *monitor) wake() {
 	}
 }
 
-// run samples until ctx ends and gives report every sample that differs from
-// the last one it took.
+// run samples until ctx ends. It reports each sample that differs from the last
+// one that report took.
 func (m *monitor) run(ctx context.Context, report func(mapper.Sampled) bool) {
 	var last mapper.Sampled
 	for {
-		if ev, ok := m.sample(ctx); ok && !alike(last, ev) && report(ev) {
+		ev, ok := m.sample(ctx)
+		if ok && !alike(last, ev) && report(ev) {
 			last = ev
 		}
+		m.tellResets(ev)
 		timer := time.NewTimer(max(m.clock.Wall(m.every), sampleLeast))
 		select {
 		case <-ctx.Done():
@@ -115,7 +125,13 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 		ev.GPUs = append(ev.GPUs, m.digest(ev.At, s))
 	}
 	m.watch(ev.At, samples)
+	if m.spend != nil {
+		m.spend(ev.At, samples)
+	}
 	m.last = ev.GPUs
+	if m.hosts != nil {
+		ev.Hosts = m.hosts()
+	}
 	return ev, true
 }
 
@@ -145,8 +161,8 @@ func (m *monitor) watch(now units.Instant, samples []gpu.Sample) {
 	}
 }
 
-// unread notes that the GPUs could not be read. They are out of service when
-// that lasts.
+// unread notes that the GPUs could not be read. If that lasts, all of them have
+// a fault.
 func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
 	if m.failed.IsZero() {
 		m.failed = now
@@ -169,7 +185,7 @@ func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
 
 // digest turns one GPU's reading into a sample for the mapper.
 func (m *monitor) digest(now units.Instant, s gpu.Sample) mapper.GPUSample {
-	out := mapper.GPUSample{ID: mapper.GPUID(s.UUID), Used: s.Used, Fault: s.Fault}
+	out := mapper.GPUSample{ID: mapper.GPUID(s.UUID), Used: s.Used, Fault: s.Fault, Lasts: s.Lasts, Told: s.Told}
 	var ours units.Bytes
 	for _, p := range s.Processes {
 		if p.Task == 0 {
@@ -178,10 +194,15 @@ func (m *monitor) digest(now units.Instant, s gpu.Sample) mapper.GPUSample {
 		ours += p.Used
 		out.Tasks = addUse(out.Tasks, p.Task, p.Used)
 	}
-	// What no process of ours accounts for is somebody else's.
+	m.timeTasks(now, &s, out.Tasks)
+	// Memory that no task's process uses is foreign.
 	out.Foreign = max(0, s.Used-ours)
 
-	w := append(m.window[s.UUID], reading{now, s.SMACT, s.SMOCC, s.DRAMA})
+	out.Coarse = s.Coarse
+	w := append(m.window[s.UUID], reading{now, s.SMACT, s.SMOCC, s.DRAMA, s.Coarse})
+	if w[0].coarse != s.Coarse {
+		w = w[len(w)-1:] // a bound and an activity have no mean
+	}
 	for len(w) > 1 && now.Sub(w[0].at) > activityWindow {
 		w = w[1:]
 	}
@@ -220,8 +241,8 @@ func alike(a, b mapper.Sampled) bool {
 	}
 	for i := range a.GPUs {
 		x, y := &a.GPUs[i], &b.GPUs[i]
-		if x.ID != y.ID || x.Used != y.Used || x.Foreign != y.Foreign || x.Fault != y.Fault ||
-			x.SMACT != y.SMACT || x.SMOCC != y.SMOCC || x.DRAMA != y.DRAMA || len(x.Tasks) != len(y.Tasks) {
+		if x.ID != y.ID || x.Used != y.Used || x.Foreign != y.Foreign || x.Fault != y.Fault || x.Lasts != y.Lasts || x.Told != y.Told ||
+			x.SMACT != y.SMACT || x.SMOCC != y.SMOCC || x.DRAMA != y.DRAMA || x.Coarse != y.Coarse || len(x.Tasks) != len(y.Tasks) {
 			return false
 		}
 		for j := range x.Tasks {
@@ -230,10 +251,13 @@ func alike(a, b mapper.Sampled) bool {
 			}
 		}
 	}
-	return true
+	return slices.EqualFunc(a.Hosts, b.Hosts, func(x, y mapper.HostSample) bool {
+		return x.Node == y.Node && x.Available == y.Available && slices.Equal(x.Tasks, y.Tasks) && slices.Equal(x.Helpers, y.Helpers)
+	})
 }
 
-// sighting returns what was seen of an attempt so far.
+// sighting returns the peak and the curve of an attempt so far; 0 and nil:
+// nothing was seen.
 func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak units.Bytes, c *curve) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -247,7 +271,9 @@ func (m *monitor) sighting(task mapper.TaskID, attempt int) (peak units.Bytes, c
 func (m *monitor) forget(task mapper.TaskID, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.seen, attemptKey{task, attempt})
+	key := attemptKey{task, attempt}
+	delete(m.seen, key)
+	maps.DeleteFunc(m.times, func(of timesOf, _ []timed) bool { return of.attempt == key })
 }
 
 // reading returns the last sample of a GPU; ok is false before the first.

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// openLimit bounds a look at a user's files when a task is submitted,
-	// placeLimit when it is launched: a network file system may hang.
+	// openLimit bounds the check of a user's files at a submission, placeLimit
+	// at the launch: a network file system may hang.
 	openLimit  = 5 * time.Second
 	placeLimit = time.Minute
-	// maxOpening is how many such looks there may be at a time, hanging ones
+	// maxOpening is how many such checks may run at a time, hanging ones
 	// included.
 	maxOpening = 64
 )
 
-// mayMountAll reports whether a user's mounts need no check: root's, and those
-// of the user that the daemon runs as, who can use the engine without it.
+// mayMountAll reports whether a user's mounts need no check: those of root, and
+// of the user that the daemon runs as, who can use the engine directly.
 func mayMountAll(uid int) bool { return uid == 0 || uid == os.Geteuid() }
 
 // checkMountPaths refuses mounts that nobody can have.
@@ -45,9 +45,8 @@ func checkMountPaths(list []api.Mount) error {
 	return nil
 }
 
-// mountCheck is the check of a submission's mounts, each source once. It is
-// here so that a mistake is answered at once; what counts is the check at the
-// launch.
+// mountCheck returns a check of a submission's mounts. It opens each source
+// once. It only answers mistakes early: the check at the launch decides.
 func (r *Runner) mountCheck(ctx context.Context, who Caller) func([]api.Mount) error {
 	known := map[string]error{}
 	return func(list []api.Mount) error {
@@ -75,7 +74,7 @@ func (r *Runner) mayMount(ctx context.Context, who Caller, source string) error 
 	if err := r.engineNear(); err != nil && !errors.Is(err, containers.ErrRemote) && !errors.Is(err, containers.ErrUnavailable) {
 		return refusef(403, "-v %s: %v; only root may mount folders until an administrator changes that", source, err)
 	}
-	s, err := r.openMount(ctx, who, source, openLimit)
+	s, err := r.openMount(ctx, who, r.live().AllowedMounts, source, openLimit)
 	if err == nil {
 		s.Close()
 		return nil
@@ -94,8 +93,9 @@ func (r *Runner) mayMount(ctx context.Context, who Caller, source string) error 
 
 var errFilesHang = errors.New("its file system does not answer; try again when it does")
 
-// openMount opens the source of a user's mount, if they may have it.
-func (r *Runner) openMount(ctx context.Context, who Caller, source string, limit time.Duration) (*mounts.Source, error) {
+// openMount opens a file or folder as a user, if it lies in an allowed folder.
+// After limit it returns errFilesHang.
+func (r *Runner) openMount(ctx context.Context, who Caller, allowed []string, source string, limit time.Duration) (*mounts.Source, error) {
 	select {
 	case r.opening <- struct{}{}:
 	case <-ctx.Done():
@@ -109,7 +109,7 @@ func (r *Runner) openMount(ctx context.Context, who Caller, source string, limit
 	}
 	done := make(chan opened, 1)
 	go func() { // it ends when the file system answers
-		s, err := mounts.Gate{Allowed: r.live().AllowedMounts}.Open(mounts.User{UID: who.UID, GID: who.GID, Groups: who.GIDs, Home: who.Home}, source)
+		s, err := mounts.Gate{Allowed: allowed}.Open(mounts.User{UID: who.UID, GID: who.GID, Groups: who.GIDs, Home: who.Home}, source)
 		<-r.opening
 		done <- opened{s, err}
 	}()
@@ -128,7 +128,8 @@ func (r *Runner) openMount(ctx context.Context, who Caller, source string, limit
 	}
 }
 
-// notMountable reports whether an error is the fault of who asks: it stays.
+// notMountable reports whether the request itself is at fault: trying again
+// does not help.
 func notMountable(err error) bool {
 	var outside *mounts.OutsideError
 	if errors.As(err, &outside) || errors.Is(err, mounts.ErrOthers) {
@@ -142,7 +143,7 @@ func notMountable(err error) bool {
 	return false
 }
 
-// mountRefusal says why, and what may be mounted.
+// mountRefusal says why a mount is refused, and what may be mounted.
 func (r *Runner) mountRefusal(err error) string {
 	if errors.Is(err, unix.EACCES) {
 		return fmt.Sprintf("you cannot reach it yourself (permission denied); you may mount only below %s, and only what you can reach", strings.Join(r.live().AllowedMounts, ", "))
@@ -158,13 +159,14 @@ func (r *Runner) engineNear() error {
 	return nil
 }
 
-// placeAgain places what a container mounts that an earlier daemon has made. If
-// it has been started since, there is only to take away.
+// placeAgain places the mounts of a container that an earlier daemon has made.
+// If the container has started since, done only has to remove its places.
 func (w *worker) placeAgain(ctx context.Context, c *containers.Container) (done func(), err error) {
 	if c.State != containers.StateCreated {
 		return func() { w.unplace(ctx, w.rec, c.Name) }, nil
 	}
-	return w.place(ctx, w.rec, c.Name, bindMounts(w.rec))
+	_, done, err = w.place(ctx, w.rec, c.Name, bindMounts(w.rec))
+	return done, err
 }
 
 // bindMounts are the mounts that a task asks for.
@@ -175,18 +177,19 @@ func bindMounts(rec *Record) (list []containers.Mount) {
 	return list
 }
 
-// place replaces the sources of the mounts of a user's task by places that show
-// what was opened and checked. done, never nil, takes the places away. It leaves
-// them when the daemon is stopping: the engine may be about to use them, and the
+// place replaces the sources of a user's mounts by places that show the files
+// that were opened and checked. For a task without an image, host are the mounts
+// of the machine's folders. done, never nil, removes the places. It leaves
+// them if the daemon is stopping: the engine may be about to use them, and the
 // next daemon goes on.
-func (r *Runner) place(ctx context.Context, rec *Record, name string, list []containers.Mount) (done func(), err error) {
+func (r *Runner) place(ctx context.Context, rec *Record, name string, list []containers.Mount) (host []containers.Mount, done func(), err error) {
 	done = func() { r.unplace(ctx, rec, name) }
-	if len(list) == 0 || mayMountAll(rec.UID) {
-		return done, nil
+	if !r.hasPlaces(rec) {
+		return nil, done, nil
 	}
 	near := r.engineNear()
 	if near != nil && !errors.Is(near, containers.ErrRemote) {
-		return done, near
+		return nil, done, near
 	}
 	who := r.users(rec.UID, rec.GID)
 	var sources []*mounts.Source
@@ -195,34 +198,58 @@ func (r *Runner) place(ctx context.Context, rec *Record, name string, list []con
 			s.Close()
 		}
 	}()
+	if mayMountAll(rec.UID) {
+		list = nil
+	}
 	for _, m := range list {
-		s, err := r.openMount(ctx, who, m.Source, placeLimit)
+		s, err := r.openMount(ctx, who, r.live().AllowedMounts, m.Source, placeLimit)
 		if err == nil {
 			sources = append(sources, s)
 			continue
 		}
 		text := "-v " + m.Source + ": " + r.mountRefusal(err)
 		if notMountable(err) {
-			return done, fmt.Errorf("%w: %s", containers.ErrInvalid, text)
+			return nil, done, fmt.Errorf("%w: %s", containers.ErrInvalid, text)
 		}
-		return done, errors.New(text)
+		return nil, done, errors.New(text)
+	}
+	if rec.Submit.Bare() {
+		shown, err := r.showHost(ctx, who, &rec.Submit, placeLimit)
+		for _, f := range shown {
+			sources = append(sources, f.source)
+			host = append(host, containers.Mount{Source: f.source.Path, Target: f.target, ReadOnly: f.source.ReadOnly})
+		}
+		if err != nil {
+			return nil, done, err
+		}
 	}
 	if r.opt.MountDir == "" || near != nil {
-		return done, nil
+		return host, done, nil
 	}
 	places, err := r.stage().Place(name, sources)
-	for i := range places {
+	if err != nil {
+		return nil, done, err
+	}
+	for i := range list {
 		list[i].Source = places[i]
 	}
-	return done, err
+	for i := range host {
+		host[i].Source = places[len(list)+i]
+	}
+	return host, done, nil
+}
+
+// hasPlaces reports whether a task has mounts with places.
+func (r *Runner) hasPlaces(rec *Record) bool {
+	return rec.Submit.Bare() || len(rec.Submit.Mounts) > 0 && !mayMountAll(rec.UID)
 }
 
 func (r *Runner) unplace(ctx context.Context, rec *Record, name string) {
-	if r.opt.MountDir == "" || len(rec.Submit.Mounts) == 0 || mayMountAll(rec.UID) || (ctx.Err() != nil && r.work.Err() != nil) {
+	if r.opt.MountDir == "" || !r.hasPlaces(rec) || (ctx.Err() != nil && r.work.Err() != nil) {
 		return
 	}
 	if err := r.stage().Clear(name); err != nil {
-		r.Log.Warn().Err(err).Str("container", name).Msg("what its user mounts could not be taken away again; it will be at the next start")
+		r.Log.Warn().Err(err).Str("container", name).Msg("the places of its mounts could not be removed; the next start does it")
 	}
 }
 
@@ -230,7 +257,7 @@ func (r *Runner) stage() *mounts.Stage {
 	return &mounts.Stage{Dir: filepath.Join(r.opt.MountDir, r.instance)}
 }
 
-// sweepMounts takes away what an earlier daemon showed the engine, but for the
+// sweepMounts removes the places that an earlier daemon made, except those of
 // attempts that may be starting.
 func (r *Runner) sweepMounts() {
 	if r.opt.MountDir == "" {
@@ -242,8 +269,8 @@ func (r *Runner) sweepMounts() {
 			starting[r.containerName(t.ID, a.N)] = true
 		}
 	}
-	if err := r.stage().Sweep(func(name string) bool { return starting[name] }); err != nil {
-		r.Log.Warn().Err(err).Msg("what users mounted for tasks of an earlier daemon could not be taken away")
+	if err := r.stage().Sweep(func(name string) bool { return starting[name] || r.helpers.Has(name) }); err != nil {
+		r.Log.Warn().Err(err).Msg("the places of mounts of an earlier daemon could not be removed")
 	}
 	r.stage().SweepEmpty()
 }

@@ -15,15 +15,15 @@ import (
 	"carma/runner/api"
 )
 
-// near is an engine that sees the daemon's files, or not, and looks at what it is
-// to mount when it starts a container.
+// near is an engine that sees the daemon's files, or not. When it starts a
+// container, it looks at what is mounted.
 type near struct {
 	*containerstest.Fake
 	err error
-	dir string // where it is shown what users mount
+	dir string // where it finds what users mount
 
 	mu   sync.Mutex
-	away bool     // starts have no answer
+	away bool     // starts get no answer
 	saw  []string // at starts
 }
 
@@ -41,7 +41,7 @@ func (n *near) Start(ctx context.Context, id string) error {
 	return n.Fake.Start(ctx, id)
 }
 
-// look is what the only place shows.
+// look returns the content of the only place.
 func (n *near) look() string {
 	files, _ := filepath.Glob(filepath.Join(n.dir, "*/*/0/marker"))
 	if len(files) != 1 {
@@ -51,9 +51,9 @@ func (n *near) look() string {
 	return string(b)
 }
 
-// TestMountsAreHeldAgain: a daemon that takes over between the making and the
-// start of a container shows the engine what its user mounts, again and as it is
-// then; afterwards nothing is left there.
+// TestMountsAreHeldAgain: a daemon that adopts a container between its making
+// and its start places the user's mounts again, as they are then. After the
+// start no place is left.
 func TestMountsAreHeldAgain(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount for others")
@@ -63,7 +63,7 @@ func TestMountsAreHeldAgain(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { // never what is below: it may be the user's
+	t.Cleanup(func() { // never the files below: they may be the user's
 		own, _ := filepath.Glob(filepath.Join(dir, "*"))
 		for _, d := range append(own, dir) {
 			if err := os.Remove(d); err != nil {
@@ -122,8 +122,8 @@ func TestMountsAreHeldAgain(t *testing.T) {
 	g.eventually("nothing is left for the engine", func() bool { return n.look() == "[]" })
 }
 
-// TestMountsOfHangingFiles: a file system that does not answer is nobody's fault,
-// and who submits is to try again.
+// TestMountsOfHangingFiles: a file system that does not answer is nobody's
+// fault, and the user is told to try again.
 func TestMountsOfHangingFiles(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -146,7 +146,7 @@ func TestCheckMounts(t *testing.T) {
 		status, detail, remedy string
 	}{
 		{nil, true, true, "ok", "is held in ", ""},
-		{fmt.Errorf("%w: tcp://elsewhere", containers.ErrRemote), true, true, "warning", "is checked here and not held", "docker-host"},
+		{fmt.Errorf("%w: tcp://elsewhere", containers.ErrRemote), true, true, "warning", "are checked here and not held", "docker-host"},
 		{containers.ErrUnavailable, true, true, "ok", "when it answers", ""},
 		{errors.New("the container engine does not see the mounts"), true, true, "warning", "users cannot mount folders: the container engine does not see", "mount namespace"},
 		{nil, false, true, "warning", "", "run the daemon as root"},

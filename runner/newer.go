@@ -13,7 +13,7 @@ import (
 )
 
 // stranger is a container of this data folder that the journal does not know:
-// it was made after the journal's end, which was lost.
+// it is newer than the journal, which has lost its end.
 type stranger struct {
 	containers.Container
 	task    mapper.TaskID
@@ -21,8 +21,8 @@ type stranger struct {
 	why     string
 }
 
-// strangers are those of this folder's containers that are newer than the
-// journal. Once the daemon runs, the loop only.
+// strangers returns the containers of this folder that are newer than the
+// journal. Once the daemon runs, only the loop calls it.
 func (r *Runner) strangers(all []containers.Container) ([]stranger, error) {
 	left, err := r.leftAlone()
 	if err != nil {
@@ -52,7 +52,8 @@ func (r *Runner) strangers(all []containers.Container) ([]stranger, error) {
 	return found, nil
 }
 
-// whyStrange says why a container is newer than the journal; empty: it is not.
+// whyStrange returns why a container is newer than the journal; empty: it is
+// not.
 func (r *Runner) whyStrange(s stranger) (string, error) {
 	rec, err := r.Find(s.task.String())
 	if isNotFound(err) {
@@ -80,8 +81,8 @@ func (r *Runner) whyStrange(s stranger) (string, error) {
 	return "", nil
 }
 
-// checkNewer refuses a journal that containers are newer than, unless its loss
-// was accepted: then it returns what is to be taken in.
+// checkNewer refuses a journal that is older than some containers. If that loss
+// was accepted, it returns these containers, to be taken in.
 func (r *Runner) checkNewer(all []containers.Container) ([]stranger, error) {
 	found, err := r.strangers(all)
 	if err != nil {
@@ -109,6 +110,6 @@ func (r *Runner) checkNewer(all []containers.Container) ([]stranger, error) {
 		}
 		refusal.Facts = append(refusal.Facts, fmt.Sprintf("%s (%s): task %d, attempt %d; %s", s.Name, s.State, s.task, s.attempt, s.why))
 	}
-	refusal.Facts = append(refusal.Facts, "none of them was touched; a newer copy of the folder, where there is one, is put back with: carma journal restore")
+	refusal.Facts = append(refusal.Facts, "none of them was touched; if you have a newer copy of the folder, put it back with: carma journal restore")
 	return nil, refusal
 }

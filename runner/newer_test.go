@@ -19,7 +19,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// setBack puts a backup in place of the journal of a rig that is stopped.
+// setBack replaces the journal of a stopped rig by a backup.
 func (g *rig) setBack(file string, acceptLoss bool) {
 	g.t.Helper()
 	if _, err := journal.Restore(g.dir, file, acceptLoss); err != nil {
@@ -58,11 +58,11 @@ func (g *rig) labelled() (running []string) {
 	return running
 }
 
-// TestOlderCopyBesideContainers: finding F7. An older journal beside newer
-// containers is refused, none is killed; with the loss accepted they are taken
-// in and end as tasks, and no number is given twice.
+// TestOlderCopyBesideContainers: an older journal beside newer containers is
+// refused, and no container is killed. If the loss is accepted, the containers
+// are taken in and end as tasks, and no number is given twice (finding F7).
 func TestOlderCopyBesideContainers(t *testing.T) {
-	g := newRig(t)
+	g := newRig(t, byMemory)
 	p := g.gated("train")
 	first := g.run(api.Submit{Image: "train", Mem: int64(4 * units.GiB)})
 	g.running(first)
@@ -119,10 +119,10 @@ func TestOlderCopyBesideContainers(t *testing.T) {
 	}
 }
 
-// TestNothingLeft: the whole journal is gone; the witness still knows the name
-// that containers carry.
+// TestNothingLeft: the whole journal is gone. The witness still knows the name
+// of the data folder that containers carry.
 func TestNothingLeft(t *testing.T) {
-	g := newRig(t)
+	g := newRig(t, byMemory)
 	p := g.gated("train")
 	ref := g.run(api.Submit{Image: "train", Mem: int64(4 * units.GiB)})
 	g.running(ref)
@@ -144,10 +144,10 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// TestLostEventsKeptRecords: events are cut off, the records of tasks are not:
-// what ended is not run again, what waits is submitted again.
+// TestLostEventsKeptRecords: events are cut off, the records of tasks are not.
+// Finished tasks are not run again, waiting ones are submitted again.
 func TestLostEventsKeptRecords(t *testing.T) {
-	g := newRig(t)
+	g := newRig(t, byMemory)
 	p := g.gated("train")
 	g.script("quick", printing(0, "done"))
 	quick := g.run(api.Submit{Image: "quick", Mem: int64(units.GiB)})
@@ -195,7 +195,7 @@ func TestLostEventsKeptRecords(t *testing.T) {
 	}
 }
 
-// reopened is the journal of a rig that is stopped.
+// reopened returns the journal of a stopped rig.
 func (g *rig) reopened() *journal.Journal {
 	g.t.Helper()
 	j, err := journal.Open(g.dir)

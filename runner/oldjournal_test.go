@@ -24,7 +24,7 @@ import (
 )
 
 // oldDaemon is what a daemon of an earlier version has left: its journal, in
-// the folder of the rig, and its containers, on the rig's engine.
+// the rig's folder, and its containers, on the rig's engine.
 type oldDaemon struct {
 	tasks   []oldTask
 	mu      sync.Mutex
@@ -68,8 +68,8 @@ func takeOver(t *testing.T, from string, change func(dir string)) (*rig, *oldDae
 	return g, old
 }
 
-// goOn lets the journal's clock go on from its last event, as if the old
-// daemon had ended a moment ago, and returns the GPUs that it had.
+// goOn sets the journal's clock to its last event, as if the old daemon had
+// just ended. It returns the GPUs that the old daemon had.
 func goOn(t *testing.T, dir string) (found []gpu.Device) {
 	t.Helper()
 	j, err := journal.Open(dir)
@@ -125,7 +125,7 @@ func (o *oldDaemon) containers(t *testing.T, engine *containerstest.Fake, path s
 	}
 }
 
-// program ignores the stop signal, and ends well when it is let go.
+// program ignores the stop signal. It ends with code 0 when it is released.
 func (o *oldDaemon) program(_ context.Context, p *containerstest.Process) int {
 	o.mu.Lock()
 	o.starts[p.Spec.Name]++
@@ -138,7 +138,7 @@ func (o *oldDaemon) program(_ context.Context, p *containerstest.Process) int {
 	}
 }
 
-// check holds the tasks against what the old daemon said of them.
+// check compares the tasks with what the old daemon said of them.
 func (o *oldDaemon) check(t *testing.T, g *rig) {
 	t.Helper()
 	for _, want := range o.tasks {
@@ -173,8 +173,8 @@ func (o *oldDaemon) once(t *testing.T) {
 	}
 }
 
-// TestOldJournal has journals that earlier versions wrote taken over: every
-// task is as it was, its container is the one it had, and all goes on.
+// TestOldJournal lets today's daemon take over journals that earlier versions
+// wrote: every task is as it was, its container is the same, and all go on.
 func TestOldJournal(t *testing.T) {
 	folders, _ := filepath.Glob("testdata/journals/*/*/tasks.json")
 	if len(folders) < 2 {
@@ -189,10 +189,10 @@ func TestOldJournal(t *testing.T) {
 	}
 }
 
-// TestOtherPolicyOrder has a journal taken over by a program whose policies
-// choose otherwise: what was launched stays where it was launched. The journal
-// says best-fit where first-fit decided, which is the same as a first-fit that
-// has been changed since.
+// TestOtherPolicyOrder lets a program whose policies choose differently take
+// over a journal: launched tasks stay where they are. The journal says best-fit
+// where first-fit decided; that is the same as a first-fit that has changed
+// since.
 func TestOtherPolicyOrder(t *testing.T) {
 	for _, how := range []string{"killed", "stopped"} {
 		t.Run(how, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestOtherPolicyOrder(t *testing.T) {
 }
 
 // goesOn checks that nothing has changed, lets the programs end, and checks
-// that all that can run then does.
+// that all tasks that can run then do.
 func goesOn(t *testing.T, g *rig, old *oldDaemon) {
 	t.Helper()
 	before := len(g.containers())
@@ -248,8 +248,8 @@ func goesOn(t *testing.T, g *rig, old *oldDaemon) {
 	}
 }
 
-// rewrite replaces words in the events and snapshots of a journal, as a
-// program of other habits would have written it.
+// rewrite replaces words in the events and snapshots of a journal, as if
+// another program had written it.
 func rewrite(t *testing.T, dir, from, to string) {
 	t.Helper()
 	aside := filepath.Join(dir, "aside")

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,21 +18,21 @@ import (
 )
 
 const (
-	// logDrain is how long the output of a container that has ended may be
-	// silent before the rest is given up.
+	// logDrain is how long the output of an ended container may be silent
+	// before the rest is given up.
 	logDrain = 10 * time.Second
-	// stoppedDrain is how long the output of a task that somebody stops is read
-	// after its end: its GPUs, and whoever removes it, wait for that.
+	// stoppedDrain is how long the output of a stopped task is read after its
+	// end: its GPUs, and a user who removes it, wait for that.
 	stoppedDrain = 5 * time.Second
-	// The first and the longest pause before output is read again that could
-	// not be read.
+	// The first and the longest pause before reading the output is tried again.
 	readAgain, readAgainMost = 100 * time.Millisecond, 4 * time.Second
 )
 
-// thrownAway is the note where the engine's own log had no room.
+// thrownAway is the reason in the note if the engine's own log had no room.
 const thrownAway = "the container engine had thrown them away before they could be read"
 
-// copyLogs keeps the output, from where the last daemon left off.
+// copyLogs keeps the output, from where the last daemon left off. If out is
+// nil, only tail gets it.
 func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, tail *containers.Tail) {
 	var since time.Time
 	if out != nil {
@@ -45,9 +46,15 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 	}
 	sink := func(at time.Time, stream containers.Stream, line []byte, partial bool) {
 		w.heard.Add(1)
+		if w.rec.Submit.TTY && !partial {
+			line = bytes.TrimSuffix(line, []byte("\r")) // a terminal ends lines with both
+		}
 		if stream == containers.Missing {
 			noteMissing(out, at, line)
 			return
+		}
+		if at.After(since) { // else it is read again
+			w.following.take(w.Clock, at, stream, line, partial)
 		}
 		since = at
 		tail.Add(stream, line, partial)
@@ -82,7 +89,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 	}
 }
 
-// noteMissing marks output that the engine has thrown away.
+// noteMissing notes output that the engine has thrown away.
 func noteMissing(out *tasklog.Writer, at time.Time, text []byte) {
 	m, ok := containers.ParseMissing(text)
 	switch {
@@ -94,8 +101,9 @@ func noteMissing(out *tasklog.Writer, at time.Time, text []byte) {
 	}
 }
 
-// awaitOutput waits for the output of a container that has ended, for as long
-// as there is more of it; a moment only if the task is to be stopped.
+// awaitOutput waits for the rest of the output of an ended container, until
+// nothing has come for logDrain. If the task is stopped, it waits for
+// stoppedDrain at most. end ends the reading.
 func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *tasklog.Writer, end func()) {
 	why, asked, over := "the rest could not be read from the container engine", w.stop.asked, (<-chan time.Time)(nil)
 	for heard := int64(-1); ; {
@@ -123,7 +131,8 @@ func (w *worker) awaitOutput(ctx context.Context, logged <-chan struct{}, out *t
 	}
 }
 
-// flushLogs bounds what has to be read again after a crash.
+// flushLogs writes the output regularly, which bounds how much must be read
+// again after a crash.
 func (w *worker) flushLogs(ctx context.Context, out *tasklog.Writer) {
 	tick := time.NewTicker(flushAfter)
 	defer tick.Stop()
@@ -156,14 +165,15 @@ func (w *worker) refillTail(tail *containers.Tail) {
 	}
 }
 
-// outputHealth says once that output cannot be kept, not for each task.
+// outputHealth logs once, not for each task, that output cannot be kept.
 type outputHealth struct {
 	mu   sync.Mutex
 	told error // what was logged last; nil: output can be kept
 }
 
-// lost logs a failure to keep output. What one task's limit costs is for its
-// output to say; the machine's troubles are logged until they have passed.
+// lost logs a failure to keep output. If a limit is the reason, the output
+// itself says so. Troubles of the machine are logged once until they have
+// passed.
 func (o *outputHealth) lost(r *Runner, err error) {
 	if errors.Is(err, tasklog.ErrLimit) {
 		r.Log.Debug().Err(err).Msg("output is over a limit")

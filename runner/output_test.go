@@ -14,7 +14,8 @@ import (
 	"carma/runner/tasklog"
 )
 
-// TestLogsOfNoAttempt: output that will never be there is refused, not empty.
+// TestLogsOfNoAttempt: a request for output that will never exist is refused,
+// not answered with nothing.
 func TestLogsOfNoAttempt(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("one", containerstest.Image{Run: printing(0, "x")})
@@ -47,8 +48,8 @@ func TestOutputExpires(t *testing.T) {
 	})
 }
 
-// TestEngineThrewAway: what a driver tells to be missing becomes a note, in its
-// place.
+// TestEngineThrewAway: if an engine's driver reports missing output, a note
+// stands in its place.
 func TestEngineThrewAway(t *testing.T) {
 	s := tasklog.Open(t.TempDir(), 0)
 	w, err := s.Writer(1, 1)
@@ -87,7 +88,7 @@ func TestEngineThrewAway(t *testing.T) {
 	}
 }
 
-// verbose is an engine that never comes to the end of a container's output.
+// verbose is an engine whose containers print without end.
 type verbose struct{ *containerstest.Fake }
 
 func (v verbose) Logs(ctx context.Context, id string, _ time.Time, _ bool, sink containers.LogSink) error {
@@ -98,8 +99,8 @@ func (v verbose) Logs(ctx context.Context, id string, _ time.Time, _ bool, sink 
 	return ctx.Err()
 }
 
-// TestStopUnread: who stops or removes a task does not wait until all that it
-// printed has been read, and its output says that something is missing.
+// TestStopUnread: stopping or removing a task does not wait until all of its
+// output has been read. The output says that something is missing.
 func TestStopUnread(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]bool{"stopped while it runs": false, "stopped while its output is read": true} {

@@ -7,8 +7,8 @@ import (
 	"carma/runner/gpu/cgroup"
 )
 
-// owners knows whose carma's containers are, by the engine's id and by name.
-// The workers write it, the monitor's source asks it.
+// owners knows the attempt of each container of carma, by the engine's ID and
+// by name. The workers write it, the monitor's source asks it.
 type owners struct {
 	root string // where /proc is found
 
@@ -18,7 +18,7 @@ type owners struct {
 
 func newOwners() *owners { return &owners{root: "/", of: map[string]attemptKey{}} }
 
-// add notes the container of an attempt and returns what forgets it.
+// add notes the container of an attempt; forget undoes it.
 func (o *owners) add(key attemptKey, names ...string) (forget func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -36,12 +36,12 @@ func (o *owners) add(key attemptKey, names ...string) (forget func()) {
 	}
 }
 
-// owner is a gpu.Owner. A process in a container that a task has started itself
-// is the task's.
+// owner is a gpu.Owner. If a task starts a container inside its own, the
+// processes in that are the task's too.
 func (o *owners) owner(pid int) (mapper.TaskID, int, bool) {
 	names, err := cgroup.Containers(o.root, pid)
 	if err != nil {
-		return 0, 0, false // it has ended, or is none
+		return 0, 0, false // it has ended, or is in no container
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,24 +2,28 @@ package runner
 
 import (
 	"slices"
+	"strings"
 
 	"carma/mapper/units"
 
 	"carma/runner/api"
 )
 
-// PerUser bounds what one user may have of the daemon itself. 0 is no limit;
-// root and admins have none.
+// PerUser bounds what one user may have of the daemon itself. 0 is no limit.
+// Root and admins have no limits.
 type PerUser struct {
 	Tasks       int         // unfinished tasks
-	Bytes       units.Bytes // what these were submitted with
+	Bytes       units.Bytes // size of the requests of these
 	High        int         // of them with priority high
 	Connections int         // open ones
-	// MayHigh is who may use priority high: all, admins, or a group's name.
+	// Suites with helpers, helpers in all of them, and volumes of those that are up.
+	Suites, Helpers, Volumes int
+	// MayHigh is who may use priority high: all (also if empty), admins, or names of
+	// users and groups with commas between. Admins always may.
 	MayHigh string
 }
 
-// usage is what a user's unfinished tasks come to.
+// usage is the sum over a user's unfinished tasks.
 type usage struct {
 	tasks, high int
 	bytes       int64
@@ -33,9 +37,9 @@ func (u *usage) add(s *api.Submit, n int) {
 	}
 }
 
-// sizeOf is about how much memory a request takes.
+// sizeOf returns the approximate memory of a request in bytes.
 func sizeOf(s *api.Submit) int64 {
-	size := 512 + len(s.Image) + len(s.WorkDir) + len(s.Name)
+	size := 512 + len(s.Image) + len(s.Conda) + len(s.Venv) + len(s.WorkDir) + len(s.Name)
 	for _, list := range [][]string{s.Command, s.Entrypoint, s.Env} {
 		for _, t := range list {
 			size += len(t) + 16
@@ -50,14 +54,14 @@ func sizeOf(s *api.Submit) int64 {
 	return int64(size + 64*len(s.After))
 }
 
-// room refuses a submission that would give one user more than their part; the
-// loop only.
+// room refuses a submission that would bring its user over a limit. Only the
+// loop calls it.
 func (r *Runner) room(in *intake) error {
 	who, limit := in.who, r.live().PerUser
 	if r.admin(who) {
 		return nil
 	}
-	have := r.book.usage(who.UID)
+	have := r.records.usage(who.UID)
 	for _, c := range in.tasks {
 		have.add(&c.rec.Submit, 1)
 	}
@@ -80,12 +84,34 @@ func (r *Runner) checkPriority(who Caller, s api.Submit) error {
 	if s.Priority != "high" || r.admin(who) {
 		return nil
 	}
-	switch may := r.live().PerUser.MayHigh; {
-	case may == "" || may == "all" || slices.Contains(who.Groups, may):
+	may := r.live().PerUser.MayHigh
+	if may == "" || may == "all" {
 		return nil
-	case may == "admins":
-		return refusef(403, "--priority high is for administrators here; write --priority normal")
-	default:
-		return refusef(403, "--priority high is for group %s here; write --priority normal", may)
 	}
+	names := strings.FieldsFunc(may, func(c rune) bool { return c == ',' || c == ' ' })
+	if slices.ContainsFunc(names, func(name string) bool { return name == who.Name || slices.Contains(who.Groups, name) }) {
+		return nil
+	}
+	admins := "root"
+	if group := r.live().AdminGroup; group != "" {
+		admins = "root and group " + group
+	}
+	if may == "admins" {
+		return refusef(403, "--priority high is for admins here (%s); write --priority normal", admins)
+	}
+	return refusef(403, "--priority high is for %s and admins here (%s); write --priority normal", strings.Join(names, ", "), admins)
+}
+
+// account is the group that a task counts for: the one asked for, if its submitter
+// is in it, else their primary group.
+func (r *Runner) account(who Caller, asked string) (string, error) {
+	switch {
+	case asked == "":
+		return who.Group, nil
+	case slices.Contains(who.Groups, asked) || asked == who.Group || r.admin(who):
+		return asked, nil
+	case len(who.Groups) == 0:
+		return "", refusef(403, "--account %s: you are in no group that is known here", asked)
+	}
+	return "", refusef(403, "--account %s: you are not in that group; you are in %s", asked, strings.Join(who.Groups, ", "))
 }

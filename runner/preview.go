@@ -2,15 +2,16 @@ package runner
 
 import (
 	"context"
+	"strings"
 
 	"carma/mapper"
 	"carma/mapper/words"
 	"carma/runner/api"
 )
 
-// Preview tells what would become of a submission now.
+// Preview returns what would become of a submission now. Nothing is submitted.
 func (r *Runner) Preview(ctx context.Context, who Caller, s api.Submission) (api.Preview, error) {
-	in, warn, err := r.take(ctx, who, s)
+	in, warn, err := r.take(context.WithValue(ctx, previewKey{}, true), who, s)
 	if err != nil {
 		return api.Preview{}, err
 	}
@@ -19,7 +20,7 @@ func (r *Runner) Preview(ctx context.Context, who Caller, s api.Submission) (api
 	var then *mapper.State
 	var refused error
 	err = r.look(ctx, func(now *mapper.State) {
-		clear(r.names) // of a round that is over
+		clear(r.names) // the names of an earlier batch
 		if events, recs, refused = r.plan(r.Clock.Now(), in); refused == nil {
 			then = now.Clone()
 		}
@@ -42,20 +43,35 @@ func (r *Runner) Preview(ctx context.Context, who Caller, s api.Submission) (api
 	return answer, nil
 }
 
+// previewKey marks the context of a preview: an image that cannot be had does not
+// end it.
+type previewKey struct{}
+
+// unknownImage makes an image that a preview cannot have a warning; empty: it is
+// no preview, or another error.
+func unknownImage(ctx context.Context, err error) string {
+	refused, ok := err.(*RequestError)
+	if ok && ctx.Value(previewKey{}) != nil && strings.HasPrefix(refused.Text, "unknown image ") {
+		return refused.Text + "; nothing is known of it"
+	}
+	return ""
+}
+
 func (r *Runner) previewTask(then *mapper.State, rec *Record, c *candidate, started map[mapper.TaskID]mapper.Launch) api.PreviewTask {
 	v := api.PreviewTask{
-		Name: rec.Name, Image: rec.Submit.Image, Command: rec.Submit.Command, GPUCount: rec.Submit.GPUs,
-		Estimate: api.Estimate{Memory: int64(c.est.Memory), WholeGPU: c.est.WholeGPU, Method: c.est.Method, Detail: c.est.Detail},
+		Name: rec.Name, Image: rec.Submit.Source(), Command: rec.Submit.Command, GPUCount: rec.Submit.GPUs,
+		Estimate: estimateView(booking(c.est), c.est.Detail),
 	}
 	if t, ok := then.Task(rec.ID()); ok {
 		v.Need = int64(t.Need)
-		v.Estimate = api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: string(t.Estimate.Method), Detail: estimateDetail(t.Estimate, c.est.Detail)}
+		v.Estimate = estimateView(t.Estimate, estimateDetail(t.Estimate, c.est.Detail, rec.Submit.Exclusive))
 		if t.Phase == mapper.Estimating {
 			v.Estimate.Detail = c.est.Detail
 			v.Waits = "its first steps would run on the CPU first, to see what memory it needs"
 		}
 	}
 	if l, ok := started[rec.ID()]; ok {
+		v.Starts = true
 		for _, g := range l.Grants {
 			v.GPUs = append(v.GPUs, r.gpuRef(g.GPU))
 		}

@@ -8,7 +8,7 @@ import (
 	"carma/runner/api"
 )
 
-// A preview says what would run where, and changes nothing.
+// A preview says which task would run where. It changes nothing.
 func TestPreview(t *testing.T) {
 	g := newRig(t)
 	g.script("good", printing(0))

@@ -17,19 +17,19 @@ import (
 	"carma/mapper"
 )
 
-// Probing is when tasks are probed before they are first mapped.
+// Probing says when and how tasks are probed before they are first mapped.
 type Probing struct {
-	// When: asked (those submitted with --probe), unknown (also those of which
-	// nothing is known) or never.
+	// When is ProbeAsked (tasks submitted with --probe), ProbeUnknown (also
+	// tasks about which nothing is known) or ProbeNever.
 	When string
-	// Limits bound one probe. One runs at a time: it takes processors from the
-	// data loaders of what trains.
+	// Limits bound one probe. Only one runs at a time: it takes processors from
+	// the data loaders of running tasks.
 	Limits probe.Limits
-	// Run replaces probe.Run; nil: that.
+	// Run is called in place of probe.Run, unless it is nil.
 	Run func(context.Context, containers.Driver, probe.Request) (*models.Config, error)
 }
 
-// When tasks are probed.
+// The values of [Probing].When.
 const (
 	ProbeAsked   = "asked"
 	ProbeUnknown = "unknown"
@@ -54,23 +54,23 @@ func newProbers() probers {
 	return probers{turn: make(chan struct{}, 1), tasks: map[mapper.TaskID]*prober{}}
 }
 
-// wantsProbe reports whether a task is to be probed; the loop only.
+// wantsProbe reports whether a task is to be probed. Only the loop calls it.
 func (r *Runner) wantsProbe(rec *Record, est estimator.Estimate) bool {
-	asked := rec.Submit.Probe || r.live().Probing.When == ProbeUnknown && est.Method == estimator.WholeGPUs && rec.Submit.EstModel == ""
+	asked := rec.Submit.Probe || r.live().Probing.When == ProbeUnknown && est.Method == estimator.WholeGPUs && rec.Submit.Model() == ""
 	return asked && r.live().Probing.When != ProbeNever && !r.state.Recalls(kind(rec))
 }
 
 // probeIfDue starts the probe of a task whose memory is still to be estimated,
-// once it waits for no other: its program may read what those write. The loop
-// only.
+// once the task waits for no other: its program may read what the others write.
+// Only the loop calls it.
 func (r *Runner) probeIfDue(rec *Record) {
 	if t, ok := r.state.Task(rec.ID()); ok && t.Phase == mapper.Estimating && r.state.Ready(rec.ID()) {
 		r.startProbe(rec)
 	}
 }
 
-// startProbe probes a task that has been submitted and not estimated; the loop
-// only.
+// startProbe starts the probe of a task, unless it has begun. Only the loop
+// calls it.
 func (r *Runner) startProbe(rec *Record) {
 	id := rec.ID()
 	r.probers.mu.Lock()
@@ -90,7 +90,7 @@ func (r *Runner) startProbe(rec *Record) {
 	})
 }
 
-// endProbe ends the probe of a task that is not wanted any more.
+// endProbe ends the probe of a task, if it has one.
 func (r *Runner) endProbe(id mapper.TaskID) {
 	r.probers.mu.Lock()
 	defer r.probers.mu.Unlock()
@@ -99,8 +99,9 @@ func (r *Runner) endProbe(id mapper.TaskID) {
 	}
 }
 
-// probe finds out what a task trains, and queues it with what that needs; or
-// with what is known otherwise, and why the probe failed.
+// probe finds the network that a task trains, and queues the task with the
+// estimate for that. If the probe fails, the estimate is made without it and
+// says why.
 func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
 	select {
 	case r.probers.turn <- struct{}{}:
@@ -128,9 +129,10 @@ func (r *Runner) probe(ctx context.Context, p *prober, rec *Record) {
 	}}) // an error: the daemon stops
 }
 
-// probed queues a task after its probe; the loop only.
+// probed returns the event that queues a task after its probe. Only the loop
+// calls it.
 func (r *Runner) probed(now units.Instant, id mapper.TaskID, est estimator.Estimate, expected mapper.Expected) ([]mapper.Event, []*Record, error) {
-	rec, _ := r.book.get(id)
+	rec, _ := r.records.get(id)
 	if rec == nil || rec.Task.Phase != mapper.Estimating {
 		return nil, nil, nil
 	}
@@ -159,10 +161,15 @@ func (r *Runner) findNetwork(ctx context.Context, rec *Record) (*models.Config, 
 	for _, m := range sub.Mounts {
 		request.Mounts = append(request.Mounts, containers.Mount{Source: m.Source, Target: m.Target, ReadOnly: true})
 	}
-	placed, err := r.place(ctx, rec, name, request.Mounts)
+	host, placed, err := r.place(ctx, rec, name, request.Mounts)
 	defer placed()
 	if err != nil {
 		return nil, err
+	}
+	if sub.Bare() {
+		if err := r.furnishProbe(ctx, rec, &request, host); err != nil {
+			return nil, err
+		}
 	}
 	run := r.opt.Probing.Run
 	if run == nil {
@@ -173,7 +180,7 @@ func (r *Runner) findNetwork(ctx context.Context, rec *Record) (*models.Config, 
 	return network, err
 }
 
-// clearProbes removes what a daemon that was killed left of a task's probe.
+// clearProbes removes what a killed daemon left of a task's probe.
 func (r *Runner) clearProbes(ctx context.Context, labels map[string]string) error {
 	_, err := r.engine.retry(ctx, func() error {
 		found, err := r.Driver.List(ctx, labels)
@@ -193,7 +200,7 @@ func (r *Runner) clearProbes(ctx context.Context, labels map[string]string) erro
 	return err
 }
 
-// probing tells where the probe of a task stands.
+// probing tells where the probe of a task stands, in words; empty: it has none.
 func (r *Runner) probing(id mapper.TaskID) string {
 	r.probers.mu.Lock()
 	defer r.probers.mu.Unlock()

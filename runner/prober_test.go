@@ -23,8 +23,8 @@ import (
 	"carma/runner/gpu"
 )
 
-// sized estimates a network by its batch size, in GiB, and the rest as the
-// catalogue does.
+// sized estimates a network by its batch size, in GiB. It estimates other tasks
+// as the catalogue does.
 type sized struct{ *estimator.Catalogue }
 
 func (s sized) Estimate(q estimator.Query) (estimator.Estimate, error) {
@@ -40,7 +40,7 @@ func withProbes(g *rig) {
 	g.opt.Probing.When = ProbeAsked
 }
 
-// mark is set in the environment of a probe's container, and only there.
+// mark returns the variable that only a probe's container has.
 func mark(p *containerstest.Process) string {
 	for _, kv := range p.Spec.Env {
 		if v, ok := strings.CutPrefix(kv, "CARMA_PROBE="); ok {
@@ -50,7 +50,7 @@ func mark(p *containerstest.Process) string {
 	return ""
 }
 
-// tell prints what the probe's Python side prints of a network with a batch
+// tell prints what the probe's Python side prints about a network with a batch
 // size.
 func tell(p *containerstest.Process, batch int) {
 	var z bytes.Buffer
@@ -88,8 +88,8 @@ func (g *rig) probesLeft() int {
 	return n
 }
 
-// TestProbe: what the probe finds is booked, and the daemon leaves nothing
-// behind.
+// TestProbe: the estimate of the network that a probe finds is booked, and
+// nothing is left behind.
 func TestProbe(t *testing.T) {
 	g := newRig(t, withProbes)
 	g.script("train", trains(6))
@@ -107,7 +107,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeFindsNothing: what else is known has to do, and the reason is told.
+// TestProbeFindsNothing: the estimate without a probe is used, and the reason
+// is told.
 func TestProbeFindsNothing(t *testing.T) {
 	g := newRig(t, withProbes)
 	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
@@ -126,8 +127,8 @@ func TestProbeFindsNothing(t *testing.T) {
 	}
 }
 
-// TestProbeKilled: a daemon that dies while it probes leaves a container; the
-// next one probes again, and queues the task once.
+// TestProbeKilled: a daemon that dies while it probes leaves a container. The
+// next daemon probes again, and queues the task once.
 func TestProbeKilled(t *testing.T) {
 	g := newRig(t, withProbes)
 	hold := make(chan struct{})
@@ -168,8 +169,8 @@ func TestProbeKilled(t *testing.T) {
 	}
 }
 
-// TestProbeCancelled: a task that is stopped while it is probed is gone at
-// once, with its probe, and the next one's turn comes.
+// TestProbeCancelled: a task that is stopped while it is probed ends at once,
+// with its probe. Then the next task is probed.
 func TestProbeCancelled(t *testing.T) {
 	g := newRig(t, withProbes)
 	started := make(chan struct{}, 1)
@@ -196,8 +197,8 @@ func TestProbeCancelled(t *testing.T) {
 	g.eventually("no probe is left", func() bool { return g.probesLeft() == 0 })
 }
 
-// TestProbeNotNeeded: what is declared takes no probe, and a daemon may be set
-// to probe nothing, or all that is unknown.
+// TestProbeNotNeeded: a task with declared memory is not probed. A daemon may
+// be set to probe nothing, or all unknown tasks.
 func TestProbeNotNeeded(t *testing.T) {
 	g := newRig(t, withProbes)
 	probes, _ := g.probed()
@@ -220,8 +221,8 @@ func TestProbeNotNeeded(t *testing.T) {
 	}
 }
 
-// probed adds an image whose probes are counted; its runs end when they are
-// let go, or at once.
+// probed adds an image whose probes are counted. Its runs end at once, or when
+// hold is cleared.
 func (g *rig) probed() (probes *atomic.Int32, hold *atomic.Bool) {
 	probes, hold = new(atomic.Int32), new(atomic.Bool)
 	g.script("train", func(ctx context.Context, p *containerstest.Process) int {
@@ -239,7 +240,7 @@ func (g *rig) probed() (probes *atomic.Int32, hold *atomic.Bool) {
 	return probes, hold
 }
 
-// TestProbeNotAgain: what earlier runs used is better than a probe.
+// TestProbeNotAgain: the peak of earlier runs is better than a probe.
 func TestProbeNotAgain(t *testing.T) {
 	g := newRig(t, withProbes)
 	g.opt.Mapper.Learn = true
@@ -261,7 +262,7 @@ func TestProbeNotAgain(t *testing.T) {
 	}
 }
 
-// loose says that everything needs 90 GiB, and that it is not sure.
+// loose estimates 90 GiB for everything, from a few figures.
 type loose struct{ *estimator.Catalogue }
 
 func (loose) Estimate(estimator.Query) (estimator.Estimate, error) {

@@ -11,8 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// submissionKey is where the context of a request has the submission that was
-// read from its body.
+// submissionKey is the key, in the context of a request, of the submission that
+// was read from its body.
 type submissionKey struct{}
 
 // submissionFrom is the submission of a request, read by [modest].
@@ -24,8 +24,8 @@ func submissionFrom(ctx context.Context) api.Submission {
 // ofSeveral reports whether the requests to a path are submissions of several tasks.
 func ofSeveral(path string) bool { return strings.HasPrefix(path, "/v1/submissions") }
 
-// readSubmission decodes a submission while it arrives. Beside the tasks, only
-// one of them is in memory as text. check looks at each before it is taken.
+// readSubmission decodes a submission while it arrives. Only one task at a time
+// is in memory as text. check may refuse each task.
 func readSubmission(from io.Reader, check func(task any, at int) error) (api.Submission, error) {
 	var s api.Submission
 	r := &submissionReader{Decoder: json.NewDecoder(from), check: check}
@@ -39,11 +39,11 @@ func readSubmission(from io.Reader, check func(task any, at int) error) (api.Sub
 	case errors.As(err, &syntax), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		err = refusef(400, "the submission is no JSON: %v, at byte %d", err, r.InputOffset())
 	case errors.As(err, &kind):
-		err = refusef(422, "the submission's %s is a %s, which cannot be", r.field, kind.Value)
+		err = refusef(422, "the submission's %s cannot be a %s", r.field, kind.Value)
 	case errors.As(err, &refused):
 	default: // of the connection, or of a task
 	}
-	_, _ = io.Copy(io.Discard, from) // who is still sending would not read the answer
+	_, _ = io.Copy(io.Discard, from) // a caller that still sends would not read the answer
 	return api.Submission{}, err
 }
 
@@ -92,7 +92,7 @@ func (r *submissionReader) read(s *api.Submission) error {
 	return nil
 }
 
-// begin reads what an object or a list begins with.
+// begin reads the first token of an object or a list.
 func (r *submissionReader) begin(with json.Delim, what string) error {
 	switch t, err := r.Token(); {
 	case err != nil:
@@ -154,8 +154,8 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// patientReader reads from a connection and waits for so long in all. The time
-// between two reads does not count: then it is not the sender who is slow.
+// patientReader reads from a connection and waits for left in all. The time
+// between two reads does not count: the sender is not the cause of it.
 type patientReader struct {
 	io.ReadCloser
 	deadline func(time.Time) error

@@ -8,7 +8,7 @@ import (
 	"carma/runner/journal"
 )
 
-// past is an event of the journal with what was decided on it.
+// past is an event of the journal with the decisions on it.
 type past struct {
 	seq     int64
 	event   mapper.Event
@@ -50,8 +50,8 @@ func history(j *journal.Reader, after int64) iter.Seq2[past, error] {
 	}
 }
 
-// difference is the first event on which this program decides otherwise than the
-// one that wrote the journal.
+// difference is the first event on which this program decides differently from
+// the one that wrote the journal.
 type difference struct {
 	Seq       int64
 	Was, Here string // the decisions, in JSON
@@ -61,8 +61,9 @@ func (d *difference) String() string {
 	return fmt.Sprintf("on event %d it was decided %s, this program decides %s", d.Seq, d.Was, d.Here)
 }
 
-// differs compares what a step has led to with what was recorded, by code and
-// figures. Nil: it is the same.
+// differs compares the decisions that a step has led to with the recorded ones,
+// by code and figures; nil: they are the same. format is the format of the
+// record.
 func differs(p past, derived []mapper.Decision, format int) *difference {
 	if format < mapper.DecisionFormat {
 		derived = mapper.InFormat(derived, format)
@@ -92,9 +93,10 @@ func decisionsText(decisions []mapper.Decision) string {
 	return text[1:]
 }
 
-// rebuild replays the events after a snapshot. Where this program decides as the
-// one did that wrote the journal, the state is the same to the last detail, so
-// that is tried first; else it follows what was decided.
+// rebuild replays the events after a snapshot. If this program decides like the
+// one that wrote the journal, the state is the same to the last detail; so
+// rebuild first tries to derive the decisions. If they differ, it follows the
+// stored ones.
 func (r *Runner) rebuild(snap journal.Snapshot) error {
 	other, err := r.replay(snap, false)
 	if err != nil || other == nil {
@@ -105,9 +107,9 @@ func (r *Runner) rebuild(snap journal.Snapshot) error {
 	return err
 }
 
-// replay rebuilds the state from a snapshot and the events after it. With follow
-// the stored decisions are applied; without they are derived and compared, and
-// it ends at the first difference.
+// replay rebuilds the state from a snapshot and the events after it. With
+// follow it applies the stored decisions. Without it, it derives the decisions
+// and compares them, and ends at the first difference.
 func (r *Runner) replay(snap journal.Snapshot, follow bool) (*difference, error) {
 	r.state, r.seq = mapper.New(r.opt.Mapper), snap.Seq
 	if snap.Body != nil {

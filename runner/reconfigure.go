@@ -12,53 +12,63 @@ import (
 )
 
 // Live are the options that can change while the daemon runs, beside the
-// mapper's. See [Options] for what they are.
+// mapper's. [Options] describes them.
 type Live struct {
 	Pull          string
 	StopGrace     time.Duration
 	AllowedMounts []string
+	HostTasks     string
+	HostFolders   []string
 	AdminGroup    string
 	PerUser       PerUser
 	Open          bool
+	Fittings      Fittings
 	Bounds        Bounds // of tasks that are submitted or started from then on
 	Keep          Keep
-	Probing       Probing // but for Run
-	// Output bounds it; nil: as it is.
+	Probing       Probing // except Run
+	// Output bounds the output that is kept; nil: no change.
 	Output *tasklog.Limits
 }
 
-// live are those in force.
+// live returns the options in force. They must not be modified.
 func (r *Runner) live() *Live { return r.set.Load() }
 
-// liveOf are those that a daemon begins with. Bounds above what the machine has
-// are refused.
+// liveOf returns the options that a daemon begins with. It refuses bounds above
+// the size of the machine.
 func liveOf(o *Options) (*Live, error) {
 	l := Live{
 		Pull: o.Pull, StopGrace: o.StopGrace, AllowedMounts: slices.Clone(o.AllowedMounts), AdminGroup: o.AdminGroup, PerUser: o.PerUser,
-		Open: o.Open, Keep: o.Keep, Probing: o.Probing,
+		Fittings: o.Fittings, HostTasks: o.HostTasks, HostFolders: slices.Clone(o.HostFolders), Open: o.Open, Keep: o.Keep, Probing: o.Probing,
 	}
 	var err error
 	l.Bounds, err = o.Bounds.on(machine())
-	return &l, err
+	return &l, firstError(err, l.Fittings.check())
 }
 
 // Reconfigure changes options while the daemon runs. It returns when those of
-// the mapper are durable and in force.
+// the mapper are durable and in force. After an error nothing has changed.
 func (r *Runner) Reconfigure(ctx context.Context, options mapper.Options, live Live) error {
 	if err := options.Validate(); err != nil {
 		return err
 	}
 	bounds, err := live.Bounds.on(machine())
+	err = firstError(err, live.Fittings.check())
 	if err != nil {
 		return err
 	}
 	err = r.do(ctx, &change{events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
-		return []mapper.Event{mapper.Configured{At: now, Options: options, Format: mapper.DecisionFormat, Program: r.opt.Version}}, nil, nil
+		events := []mapper.Event{mapper.Configured{At: now, Options: options, Format: mapper.DecisionFormat, Program: r.opt.Version}}
+		is, books := bounds.host(r.opt.SetSpeed != nil)
+		was, booked := r.live().Bounds.host(r.opt.SetSpeed != nil)
+		if is != was || books != booked {
+			events = append(events, hostsFound(now, is, books))
+		}
+		return events, nil, nil
 	}})
 	if err != nil {
 		return err
 	}
-	live.AllowedMounts, live.Bounds = slices.Clone(live.AllowedMounts), bounds
+	live.AllowedMounts, live.HostFolders, live.Bounds = slices.Clone(live.AllowedMounts), slices.Clone(live.HostFolders), bounds
 	if live.Output != nil {
 		r.Logs.SetLimits(*live.Output)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // TestReconfigure: the mapper's options and some others change while the daemon
-// runs; options that cannot be change nothing.
+// runs. Wrong options change nothing.
 func TestReconfigure(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Mapper.MaxTasks, g.cards = 1, newCards(1, 40*units.GiB) })
 	end := make(chan struct{})
@@ -38,9 +38,9 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
-// TestReconfigureMore: so do what is kept, what a task may use, who sees its
-// output, how many connections a user may have; what the machine does not have
-// is refused as a whole.
+// TestReconfigureMore: these change too: how many tasks are kept, what a task
+// may use, who sees its output, how many connections a user may have. A
+// configuration with more than the machine has is refused as a whole.
 func TestReconfigureMore(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0, "a", "b"))

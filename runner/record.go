@@ -7,18 +7,20 @@ import (
 	"strconv"
 	"sync"
 
+	"carma/estimator/servers"
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/journal"
+	"carma/runner/progress"
 )
 
-// Record is everything known about a task: what was asked for, by whom, and
-// what the mapper has made of it. Records are never changed, only replaced.
+// Record is everything known about a task: the request, its submitter and the
+// mapper's state of it. Records are never changed, only replaced.
 type Record struct {
 	Submit api.Submit `json:"submit"`
 	Name   string     `json:"name"`
-	// Nonce is random, so that no other task's container is taken for this
-	// one's. Empty: submitted to a program that had none.
+	// Nonce is random: a container of another task with the same number has
+	// another one. Empty: submitted to a program without nonces.
 	Nonce string `json:"nonce,omitempty"`
 	// Group is the name of the tasks it was submitted with, GroupID the number
 	// of the first of them; empty and 0: it was submitted alone.
@@ -30,22 +32,30 @@ type Record struct {
 	ImageID string        `json:"image_id,omitempty"`
 	// ImageUser is the user that the image itself names.
 	ImageUser string `json:"image_user,omitempty"`
-	// ImageEnv are those of the image's variables that bound a framework's GPU
-	// memory.
-	ImageEnv []string    `json:"image_env,omitempty"`
-	Detail   string      `json:"detail,omitempty"` // the estimate's sentence
-	Task     mapper.Task `json:"task"`
-	// Stop is how somebody wants it to be stopped; nil: nobody has asked.
+	// ImageEnv are the image's variables that bound a framework's GPU memory.
+	ImageEnv []string `json:"image_env,omitempty"`
+	// Takes is what its program was recognised as, that takes a share of a GPU by
+	// design; nil: nothing was.
+	Takes  *servers.Found `json:"takes,omitempty"`
+	Detail string         `json:"detail,omitempty"` // the estimate's sentence
+	Task   mapper.Task    `json:"task"`
+	// Stop is how the task is to be stopped; nil: nobody has asked.
 	Stop *stopOrder `json:"stop,omitempty"`
-	// Curves are the memory its attempts were seen to use, by their numbers.
+	// Curves are the memory curves of its attempts, by number.
 	Curves map[int]*curve `json:"curves,omitempty"`
+	// Energy are the joules of its attempts that have ended, by number.
+	Energy map[int]float64 `json:"energy,omitempty"`
+	// Params are the numbers of parameters that its output has named; nil: none.
+	Params *progress.Parameters `json:"params,omitempty"`
+
+	hidden bool // a copy for somebody who may not see the values of its environment
 }
 
 // ID is the task's number.
 func (r *Record) ID() mapper.TaskID { return r.Task.ID }
 
-// row is the record as the journal keeps it. Its body is made when it is written:
-// a submission's are many.
+// row returns the record as the journal keeps it. Its body is made when it is
+// written, as a submission may have many.
 func (r *Record) row() journal.TaskRow {
 	return journal.TaskRow{
 		ID: int64(r.Task.ID), Name: r.Name, User: r.User, Group: r.Group,
@@ -62,16 +72,16 @@ func recordOf(row journal.TaskRow) (*Record, error) {
 	return r, nil
 }
 
-// book holds the records of the unfinished tasks and of those that finished
-// lately. The loop writes it, everybody reads it.
-type book struct {
+// records holds records in memory: those of the unfinished tasks and of the
+// tasks that finished last. The loop writes it, everybody reads it.
+type records struct {
 	mu      sync.RWMutex
 	entries map[mapper.TaskID]*entry
 	names   map[string]mapper.TaskID // newest task of a name
 	groups  map[string]int           // unfinished tasks of each group
 	users   map[int]*usage           // of the users' unfinished tasks, by uid
 	done    []mapper.TaskID          // finished ones, oldest first
-	order   []mapper.TaskID          // of entries, ascending; some have been forgotten since
+	order   []mapper.TaskID          // numbers of entries, ascending; some are forgotten
 	version int64
 	changed chan struct{} // closed at the next change
 }
@@ -85,108 +95,116 @@ type entry struct {
 // keepFinished is how many finished tasks stay in memory; the journal has all.
 const keepFinished = 1000
 
-func newBook() *book {
-	return &book{
+func newRecords() *records {
+	return &records{
 		entries: map[mapper.TaskID]*entry{}, names: map[string]mapper.TaskID{}, groups: map[string]int{}, users: map[int]*usage{}, changed: make(chan struct{}),
 	}
 }
 
-func (b *book) put(r *Record) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.version++
-	e := b.entries[r.ID()]
+func (rs *records) put(r *Record) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.version++
+	e := rs.entries[r.ID()]
 	if e == nil {
 		e = &entry{}
-		b.entries[r.ID()] = e
-		b.place(r.ID())
-		if b.names[r.Name] <= r.ID() {
-			b.names[r.Name] = r.ID()
+		rs.entries[r.ID()] = e
+		rs.place(r.ID())
+		if rs.names[r.Name] <= r.ID() {
+			rs.names[r.Name] = r.ID()
 		}
 	}
-	b.count(e.rec, -1)
-	b.count(r, 1)
+	if e.rec != nil && e.rec.Name != r.Name { // it was renamed
+		if rs.names[e.rec.Name] == r.ID() {
+			delete(rs.names, e.rec.Name)
+		}
+		rs.names[r.Name] = r.ID()
+	}
+	rs.count(e.rec, -1)
+	rs.count(r, 1)
 	finishedNow := r.Task.Phase.Finished() && (e.rec == nil || !e.rec.Task.Phase.Finished())
-	e.rec, e.version = r, b.version
+	e.rec, e.version = r, rs.version
 	if e.changed != nil {
 		close(e.changed)
 		e.changed = nil
 	}
-	close(b.changed)
-	b.changed = make(chan struct{})
+	close(rs.changed)
+	rs.changed = make(chan struct{})
 	if !finishedNow {
 		return
 	}
-	if b.done = append(b.done, r.ID()); len(b.done) > keepFinished {
-		b.forget(b.done[0])
-		b.done = b.done[1:]
+	if rs.done = append(rs.done, r.ID()); len(rs.done) > keepFinished {
+		rs.forget(rs.done[0])
+		rs.done = rs.done[1:]
 	}
 }
 
-// usage is the sum over a user's unfinished tasks.
-func (b *book) usage(uid int) usage {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	if u := b.users[uid]; u != nil {
+// usage returns the sum over a user's unfinished tasks.
+func (rs *records) usage(uid int) usage {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	if u := rs.users[uid]; u != nil {
 		return *u
 	}
 	return usage{}
 }
 
-// count keeps the numbers of a user's and a group's unfinished tasks.
-func (b *book) count(r *Record, n int) {
+// count adds an unfinished task to the sums of its user and group: n is 1, or
+// -1 to take it off.
+func (rs *records) count(r *Record, n int) {
 	if r == nil || r.Task.Phase.Finished() {
 		return
 	}
-	u := b.users[r.UID]
+	u := rs.users[r.UID]
 	if u == nil {
 		u = &usage{}
-		b.users[r.UID] = u
+		rs.users[r.UID] = u
 	}
 	if u.add(&r.Submit, n); u.tasks == 0 {
-		delete(b.users, r.UID)
+		delete(rs.users, r.UID)
 	}
 	if r.Group == "" {
 		return
 	}
-	if b.groups[r.Group] += n; b.groups[r.Group] == 0 {
-		delete(b.groups, r.Group)
+	if rs.groups[r.Group] += n; rs.groups[r.Group] == 0 {
+		delete(rs.groups, r.Group)
 	}
 }
 
 // openGroup reports whether a group has unfinished tasks.
-func (b *book) openGroup(name string) bool {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.groups[name] > 0
+func (rs *records) openGroup(name string) bool {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	return rs.groups[name] > 0
 }
 
 // drop removes a finished task for good.
-func (b *book) drop(id mapper.TaskID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.forget(id)
+func (rs *records) drop(id mapper.TaskID) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.forget(id)
 }
 
-func (b *book) forget(id mapper.TaskID) {
-	e := b.entries[id]
+func (rs *records) forget(id mapper.TaskID) {
+	e := rs.entries[id]
 	if e == nil {
 		return
 	}
 	if e.changed != nil {
 		close(e.changed)
 	}
-	delete(b.entries, id)
-	if b.names[e.rec.Name] == id {
-		delete(b.names, e.rec.Name)
+	delete(rs.entries, id)
+	if rs.names[e.rec.Name] == id {
+		delete(rs.names, e.rec.Name)
 	}
 }
 
-// get returns a record, and a channel that closes when there is a newer one.
-func (b *book) get(id mapper.TaskID) (*Record, <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.entries[id]
+// get returns a record, and a channel that closes when there is a newer one;
+// nil if it is not in memory.
+func (rs *records) get(id mapper.TaskID) (*Record, <-chan struct{}) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	e := rs.entries[id]
 	if e == nil {
 		return nil, nil
 	}
@@ -197,56 +215,56 @@ func (b *book) get(id mapper.TaskID) (*Record, <-chan struct{}) {
 }
 
 // find returns the record for a number or a name; nil if it is not in memory.
-func (b *book) find(ref string) *Record {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	id, ok := b.names[ref]
+func (rs *records) find(ref string) *Record {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	id, ok := rs.names[ref]
 	if n, err := strconv.ParseInt(ref, 10, 64); err == nil {
 		id, ok = mapper.TaskID(n), true
 	}
-	if e := b.entries[id]; ok && e != nil {
+	if e := rs.entries[id]; ok && e != nil {
 		return e.rec
 	}
 	return nil
 }
 
 // unfinishedNamed returns the unfinished task of a name, or 0.
-func (b *book) unfinishedNamed(name string) mapper.TaskID {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	if e := b.entries[b.names[name]]; e != nil && !e.rec.Task.Phase.Finished() {
+func (rs *records) unfinishedNamed(name string) mapper.TaskID {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	if e := rs.entries[rs.names[name]]; e != nil && !e.rec.Task.Phase.Finished() {
 		return e.rec.ID()
 	}
 	return 0
 }
 
-// since returns the records that are newer than a version, the version they
-// are from, and a channel that closes at the next change.
-func (b *book) since(version int64) ([]*Record, int64, <-chan struct{}) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+// since returns the records that are newer than a version, in no order, the
+// present version, and a channel that closes at the next change.
+func (rs *records) since(version int64) ([]*Record, int64, <-chan struct{}) {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
 	var newer []*Record
-	if version < b.version {
-		for _, e := range b.entries {
+	if version < rs.version {
+		for _, e := range rs.entries {
 			if e.version > version {
 				newer = append(newer, e.rec)
 			}
 		}
 	}
-	return newer, b.version, b.changed
+	return newer, rs.version, rs.changed
 }
 
-// newest returns the records that are wanted, the newest first and at most n:
-// those below a number, or all if that is 0.
-func (b *book) newest(before mapper.TaskID, n int, wanted func(*Record) bool) (recs []*Record) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	last := len(b.order)
+// newest returns at most n of the wanted records with a number below before,
+// newest first; before 0: of all.
+func (rs *records) newest(before mapper.TaskID, n int, wanted func(*Record) bool) (recs []*Record) {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	last := len(rs.order)
 	if before > 0 {
-		last, _ = slices.BinarySearch(b.order, before)
+		last, _ = slices.BinarySearch(rs.order, before)
 	}
 	for i := last - 1; i >= 0 && len(recs) < n; i-- {
-		if e := b.entries[b.order[i]]; e != nil && wanted(e.rec) {
+		if e := rs.entries[rs.order[i]]; e != nil && wanted(e.rec) {
 			recs = append(recs, e.rec)
 		}
 	}
@@ -254,24 +272,24 @@ func (b *book) newest(before mapper.TaskID, n int, wanted func(*Record) bool) (r
 }
 
 // hasForgotten reports whether finished tasks may be in the journal only.
-func (b *book) hasForgotten() bool {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return len(b.entries) >= keepFinished
+func (rs *records) hasForgotten() bool {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	return len(rs.entries) >= keepFinished
 }
 
-// place adds a number to the order, which drops those that are forgotten when
-// they have become half of it.
-func (b *book) place(id mapper.TaskID) {
-	if len(b.order) > 2*len(b.entries) {
-		b.order = slices.DeleteFunc(b.order, func(id mapper.TaskID) bool { return b.entries[id] == nil })
+// place adds a number to the order. Before, it drops the forgotten numbers if
+// they are more than half.
+func (rs *records) place(id mapper.TaskID) {
+	if len(rs.order) > 2*len(rs.entries) {
+		rs.order = slices.DeleteFunc(rs.order, func(id mapper.TaskID) bool { return rs.entries[id] == nil })
 	}
-	if i, there := slices.BinarySearch(b.order, id); !there {
-		b.order = slices.Insert(b.order, i, id)
+	if i, there := slices.BinarySearch(rs.order, id); !there {
+		rs.order = slices.Insert(rs.order, i, id)
 	}
 }
 
-func (b *book) all() []*Record {
-	recs, _, _ := b.since(0)
+func (rs *records) all() []*Record {
+	recs, _, _ := rs.since(0)
 	return recs
 }

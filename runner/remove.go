@@ -22,10 +22,9 @@ func (r *Runner) Remove(ctx context.Context, who Caller, ref string) error {
 	return r.remove(ctx, who.Name, rec.ID())
 }
 
-// remove deletes finished tasks: their records in an event of the loop, so that
-// nothing that is still to be written about them brings them back, and then
-// their output. What a daemon that is killed in between leaves of the output,
-// the next one deletes.
+// remove deletes finished tasks: first their records, by an event of the loop,
+// so that no pending write brings them back; then their output. If the daemon
+// is killed in between, the next one deletes the output.
 func (r *Runner) remove(ctx context.Context, by string, ids ...mapper.TaskID) error {
 	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		for _, id := range ids {
@@ -48,8 +47,8 @@ func (r *Runner) remove(ctx context.Context, by string, ids ...mapper.TaskID) er
 }
 
 // sweepOutput deletes the output of tasks that were removed. first is the first
-// number that this daemon gives: what is above it is newer than the journal, and
-// not for us to judge.
+// number that this daemon gives: output of that number and above is newer than
+// the journal, and is left alone.
 func (r *Runner) sweepOutput(ctx context.Context, first mapper.TaskID) {
 	tasks, err := r.Logs.Tasks()
 	if err != nil {
@@ -60,10 +59,10 @@ func (r *Runner) sweepOutput(ctx context.Context, first mapper.TaskID) {
 		if ctx.Err() != nil {
 			return
 		}
-		if mapper.TaskID(id) >= first {
+		if mapper.TaskID(id) >= first || id < 0 && r.helperOut.has(id) {
 			continue
 		}
-		if _, err := r.Find(mapper.TaskID(id).String()); !isNotFound(err) {
+		if _, err := r.Find(mapper.TaskID(id).String()); id > 0 && !isNotFound(err) {
 			continue
 		}
 		if err := r.Logs.Remove(id); err != nil {

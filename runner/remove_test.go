@@ -12,8 +12,8 @@ import (
 	"carma/runner/journal"
 )
 
-// A task that is removed as soon as it has ended stays removed: finding F3. Its
-// record is still to be written then.
+// A task that is removed as soon as it has ended, while its record is still to
+// be written, stays removed (finding F3).
 func TestRemovedAtItsEnd(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0, "done"))
@@ -45,8 +45,8 @@ func TestRemovedAtItsEnd(t *testing.T) {
 	}
 }
 
-// A daemon that is killed between the removal and the deletion of the output
-// leaves that to the next one, which deletes nothing else.
+// If a daemon is killed between the removal of a task and the deletion of its
+// output, the next one deletes the output, and nothing else.
 func TestRemovedOutputIsSwept(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0, "done"))

@@ -11,9 +11,8 @@ import (
 	"carma/test/failpoint"
 )
 
-// resume takes over what an earlier daemon left: a worker for every attempt
-// that holds GPUs. Their containers may be missing, made, running or ended;
-// the workers find out.
+// resume starts a worker for every placed attempt of an earlier daemon. Their
+// containers may be missing, made, running or ended; the workers find out.
 func (r *Runner) resume() {
 	failpoint.Hit("resume-begins")
 	placed := r.takeOver()
@@ -25,12 +24,12 @@ func (r *Runner) resume() {
 	r.side.Go(func() { r.sweepOutput(r.work, first); r.keepHouse(r.work) })
 }
 
-// takeOver starts the workers that are missing, and returns the attempts that
-// hold GPUs; the loop only.
+// takeOver starts the workers that are missing, and returns the placed
+// attempts. Only the loop calls it.
 func (r *Runner) takeOver() (placed map[mapper.TaskID]int) {
 	placed = map[mapper.TaskID]int{}
 	for _, t := range r.state.Tasks() {
-		if rec, _ := r.book.get(t.ID); rec != nil {
+		if rec, _ := r.records.get(t.ID); rec != nil {
 			r.probeIfDue(rec)
 		}
 		a := t.Current()
@@ -50,12 +49,19 @@ func (r *Runner) takeOver() (placed map[mapper.TaskID]int) {
 	return placed
 }
 
-// sweep removes containers of this daemon whose attempts are over: it was
-// killed between journaling their end and removing them. placed are the
-// attempts that were not over when it was made; anything newer is left alone,
-// and so is what is another's, see [Runner.leftOver]. first is the first number
-// that this daemon gives.
+// sweep removes containers of this daemon whose attempts are over: an earlier
+// daemon was killed before it could. placed are the attempts that were not over
+// when it was made; newer ones are left alone, and so are containers of others,
+// see [Runner.leftOver]. first is the first number that this daemon gives.
+//
+// It waits until the containers have been compared with the journal: until then one
+// that is about to be taken in looks like one of an attempt that is over.
 func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first mapper.TaskID) {
+	select {
+	case <-r.lookout.over:
+	case <-ctx.Done():
+		return
+	}
 	var found []containers.Container
 	_, err := r.engine.retry(ctx, func() (err error) {
 		found, err = r.Driver.List(ctx, map[string]string{LabelInstance: r.instance})
@@ -66,7 +72,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 	}
 	left, err := r.leftAlone()
 	if err != nil {
-		r.Log.Error().Err(err).Msg("left-over containers stay: which ones are to be left alone cannot be read")
+		r.Log.Error().Err(err).Msg("left-over containers stay: the list of those to leave alone cannot be read")
 		return
 	}
 	for _, c := range found {
@@ -104,7 +110,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 	}
 }
 
-// over reports whether the loop has an attempt's end.
+// over reports whether the state has the end of an attempt.
 func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool {
 	over := false
 	err := r.look(ctx, func(s *mapper.State) {
@@ -118,8 +124,8 @@ func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool
 	return err == nil && over
 }
 
-// leftOver returns "" if a container that names an attempt that is over is that
-// attempt's, and may be removed; else why it must be left alone. first is the
+// leftOver returns why a container that names an attempt that is over must be
+// left alone; empty: it is that attempt's, and may be removed. first is the
 // first number that this daemon gives.
 func (r *Runner) leftOver(task mapper.TaskID, c containers.Container, first mapper.TaskID) string {
 	rec, err := r.Find(task.String())

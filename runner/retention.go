@@ -13,25 +13,26 @@ import (
 
 // Keep bounds the finished tasks that are kept. 0 is no limit.
 type Keep struct {
-	Tasks     int           // so many of them
-	TasksFor  time.Duration // for so long after their end, in the daemon's time
-	OutputFor time.Duration // the same for their output
+	Tasks     int           // number
+	TasksFor  time.Duration // time after their end, in the daemon's time
+	OutputFor time.Duration // the same, of their output
 }
 
 const (
 	// houseEvery is the time between two removals of old tasks and output.
 	houseEvery = time.Minute
-	// houseStep is how many tasks go at once, and housePause the time until the
-	// next ones do: submissions do not wait for it.
+	// houseStep is how many tasks are removed at once, housePause the time
+	// until the next ones: submissions do not wait for it.
 	houseStep  = 100
 	housePause = 50 * time.Millisecond
 )
 
-// keepHouse counts the output that is there, and removes what is kept no
-// longer, until the daemon stops.
+// keepHouse counts the output on disk, and then removes tasks and output that
+// are kept no longer, until the daemon stops.
 func (r *Runner) keepHouse(ctx context.Context) {
 	r.countOutput(ctx)
-	gone := int64(0) // the output of tasks that ended until then has gone
+	r.helperOut.count()
+	gone := int64(0) // output of tasks that ended before this instant has expired
 	for {
 		for {
 			n, err := r.removeOld(ctx)
@@ -43,8 +44,11 @@ func (r *Runner) keepHouse(ctx context.Context) {
 			}
 		}
 		gone = r.expireOutput(ctx, gone)
+		r.helperOut.expire()
 		r.Logs.NoteLosses()
 		r.keeping.look(r)
+		r.noteEnergy()
+		r.dropPast()
 		if !pause(ctx, houseEvery) {
 			return
 		}
@@ -60,8 +64,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// countOutput says whose the output on disk is. Until it has been looked at,
-// only the disk's limit counts it.
+// countOutput tells the store the user of each task with output on disk. Until
+// then only the disk's limit counts that output.
 func (r *Runner) countOutput(ctx context.Context) {
 	ids, err := r.Logs.Tasks()
 	if err != nil {
@@ -123,17 +127,18 @@ func (r *Runner) removeOld(ctx context.Context) (int, error) {
 	return r.removeSome(ctx, most, 0, min(houseStep, total-r.live().Keep.Tasks, max(above, 1)), needed)
 }
 
-// removeSome removes up to n of a user's finished tasks (empty: of anybody's),
-// the first that ended first, but for those that are needed.
+// removeSome removes up to n finished tasks of a user (empty: of anybody),
+// except those that are needed. The tasks that ended first go first. If before
+// is not 0, they ended before that instant.
 func (r *Runner) removeSome(ctx context.Context, user string, before int64, n int, needed map[int64]bool) (int, error) {
 	var ids []mapper.TaskID
-	for limit := n + len(needed); len(ids) == 0; limit *= 4 { // open groups may be large
+	for limit := n + len(needed); len(ids) == 0; limit *= 4 { // tasks of open groups stay, and may be many
 		old, err := r.Journal.Oldest(journal.Oldest{User: user, Before: before, Limit: limit})
 		if err != nil {
 			return 0, err
 		}
 		for _, t := range old {
-			if len(ids) < n && !needed[t.ID] && (t.Group == "" || !r.book.openGroup(t.Group)) {
+			if len(ids) < n && !needed[t.ID] && (t.Group == "" || !r.records.openGroup(t.Group)) {
 				ids = append(ids, mapper.TaskID(t.ID))
 			}
 		}
@@ -166,8 +171,9 @@ func (r *Runner) neededTasks(ctx context.Context) (map[int64]bool, error) {
 	return needed, err
 }
 
-// expireOutput replaces by notes the output of tasks that ended after gone and
-// long enough ago, and returns until when that is done.
+// expireOutput replaces output by notes: of tasks that ended after gone, and
+// more than Keep.OutputFor ago. It returns the instant up to which that is
+// done.
 func (r *Runner) expireOutput(ctx context.Context, gone int64) int64 {
 	if r.live().Keep.OutputFor == 0 {
 		return gone
@@ -186,12 +192,12 @@ func (r *Runner) expireOutput(ctx context.Context, gone int64) int64 {
 		if len(old) < houseStep || !pause(ctx, housePause) {
 			return gone
 		}
-		gone++ // so many that end in one instant do not hold it up
+		gone++ // else houseStep tasks that ended in one instant would come again and again
 	}
 }
 
-// share is how many tasks a user may have without losing any, so that total are
-// kept; rounded up.
+// share returns how many tasks each user may have without losing any, so that
+// total are kept; rounded up.
 func share(users map[string]int, total int) int {
 	counts := slices.Sorted(maps.Values(users))
 	for i, n := range counts {

@@ -25,8 +25,7 @@ func (g *rig) done(who Caller, n int) (refs []string) {
 	return refs
 }
 
-// keeping is a daemon with the images "one", which ends, and "long", which
-// does not.
+// keeping is a daemon with two images: "one" ends, "long" does not.
 func keeping(t *testing.T) *rig {
 	g := newRig(t)
 	g.engine.AddImage("one", containerstest.Image{Run: printing(0, "x")})
@@ -34,8 +33,9 @@ func keeping(t *testing.T) *rig {
 	return g
 }
 
-// keep restarts the daemon, which looks at its start, and waits until exactly
-// the tasks of gone are removed, with their output. The journal is sound then.
+// keep restarts the daemon, which removes old tasks at its start. It waits
+// until exactly the tasks of gone are removed, with their output. Then the
+// journal must be sound.
 func (g *rig) keep(k Keep, gone, stay []string) {
 	g.t.Helper()
 	g.opt.Keep = k
@@ -67,7 +67,8 @@ func (g *rig) keep(k Keep, gone, stay []string) {
 	}
 }
 
-// TestRetention: finished tasks beyond keep-tasks go, the oldest first.
+// TestRetention: finished tasks beyond keep-tasks are removed, the oldest
+// first.
 func TestRetention(t *testing.T) {
 	g := keeping(t)
 	refs := g.done(ann, 6)
@@ -87,7 +88,8 @@ func TestRetention(t *testing.T) {
 	g.keep(Keep{}, nil, append(refs[3:], long)) // what was removed stays removed
 }
 
-// TestRetentionByAge: all that ended long enough ago go, whoever has how many.
+// TestRetentionByAge: all tasks that ended long enough ago are removed, however
+// many a user has.
 func TestRetentionByAge(t *testing.T) {
 	g := keeping(t)
 	refs := slices.Concat(g.done(ann, 2), g.done(bob, 2))
@@ -95,7 +97,8 @@ func TestRetentionByAge(t *testing.T) {
 	g.keep(Keep{TasksFor: time.Nanosecond}, refs, nil)
 }
 
-// TestRetentionIsFair: who has most loses tasks, down to what the others have.
+// TestRetentionIsFair: the user with most tasks loses some, down to the number
+// that the others have.
 func TestRetentionIsFair(t *testing.T) {
 	g := keeping(t)
 	anns, bobs := g.done(ann, 2), g.done(bob, 5)
@@ -103,8 +106,7 @@ func TestRetentionIsFair(t *testing.T) {
 	g.keep(Keep{Tasks: 3}, append(anns[:1], bobs[:3]...), stay)
 }
 
-// TestRetentionSparesNeeded: a task that an unfinished one follows stays until
-// that has ended.
+// TestRetentionSparesNeeded: a task stays while an unfinished task follows it.
 func TestRetentionSparesNeeded(t *testing.T) {
 	g := keeping(t)
 	first := g.gated("gated")
@@ -121,8 +123,8 @@ func TestRetentionSparesNeeded(t *testing.T) {
 	g.keep(Keep{Tasks: 1}, append(refs, needed), []string{next})
 }
 
-// TestRetentionSparesOpenGroups: tasks of a group that has unfinished ones stay,
-// and those that came after them go.
+// TestRetentionSparesOpenGroups: finished tasks of a group with unfinished ones
+// stay. Later tasks are removed instead.
 func TestRetentionSparesOpenGroups(t *testing.T) {
 	g := keeping(t)
 	tasks := make([]api.Submit, 7)
@@ -152,7 +154,7 @@ func TestRetentionSparesOpenGroups(t *testing.T) {
 	g.keep(Keep{Tasks: 1}, append(refs, group[:6]...), group[6:])
 }
 
-// TestShare: nobody who has less than a fair share loses any.
+// TestShare: a user with less than a fair share loses no task.
 func TestShare(t *testing.T) {
 	for _, c := range []struct {
 		users map[string]int

@@ -11,93 +11,14 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"carma/containers"
-	"carma/estimator"
 	"carma/mapper"
 	"carma/runner/gpu"
+	"carma/runner/helpers"
 	"carma/runner/journal"
-	"carma/runner/tasklog"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 )
-
-// Estimator predicts at submission what a task will use of its GPUs.
-type Estimator interface {
-	// Estimate is of its memory.
-	Estimate(estimator.Query) (estimator.Estimate, error)
-	// Expect is of how busy it keeps them, and how long; the zero value where
-	// nothing is known.
-	Expect(estimator.Query) mapper.Expected
-}
-
-// Options are the daemon's settings.
-type Options struct {
-	Version string
-	DataDir string
-	Mapper  mapper.Options
-	// Attach is how containers get their GPUs; empty: chosen by what the engine
-	// and the machine have.
-	Attach containers.Attach
-	// Devices adds what every container needs to reach the GPUs; nil: nothing.
-	Devices func(mapper.TaskID, int) ([]containers.Mount, []string)
-	// Speed is how fast a simulated server's time runs from the start on.
-	Speed float64
-	// SetSpeed is called when the speed of a simulated server changes; nil
-	// where the GPUs are real.
-	SetSpeed func(float64)
-	// SampleEvery is the time between two samples, in the daemon's time.
-	SampleEvery time.Duration
-	// Activity is how the activity of a window becomes one figure: ActivityMean
-	// (empty) or ActivityRisk.
-	Activity string
-	// Pull: missing, always or never.
-	Pull string
-	// StopGrace is the time between a stop signal and the kill.
-	StopGrace time.Duration
-	// AllowedMounts are folders that tasks may mount; ~ is the submitter's home.
-	AllowedMounts []string
-	// MountDir is where the engine finds what users mount (mounts.DefaultDir).
-	// Empty: it gets the paths that were checked, and follows later changes of
-	// them.
-	MountDir string
-	// Open: everybody sees the environment and output of tasks whose submitters
-	// do not set a visibility.
-	Open bool
-	// Bounds are what one task may use of the machine.
-	Bounds Bounds
-	// PerUser is what one user may have of the daemon.
-	PerUser PerUser
-	// AdminGroup's members may stop the tasks of others; empty: only root.
-	AdminGroup string
-	// MPS is how GPUs are shared; nil: by time slices, as the driver does.
-	MPS *MPS
-	// Limits are how their memory is bounded beside that.
-	Limits Limits
-	// Init is the path of the program carma-init, which a proof runs; empty: it
-	// is not there.
-	Init string
-	// Owner tells the task of a process of this machine; nil: its control groups
-	// tell.
-	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
-	// Keep bounds how many finished tasks are kept, and how long.
-	Keep Keep
-	// Probing is when and how tasks are probed.
-	Probing Probing
-}
-
-// Deps are the parts a Runner works with. It does not close them.
-type Deps struct {
-	Journal   *journal.Journal
-	Logs      *tasklog.Store
-	Driver    containers.Driver
-	GPUs      gpu.Source
-	Estimator Estimator
-	Clock     *Clock
-	Log       zerolog.Logger
-}
 
 // Runner is the daemon without its socket. Make one with [New], then [Runner.Run].
 type Runner struct {
@@ -106,7 +27,7 @@ type Runner struct {
 	instance string        // labels the containers of this data folder
 	state    *mapper.State // the loop's own
 	seq      int64         // of the last event applied
-	book     *book
+	records  *records
 	inbox    chan *change
 	queries  chan func()
 	engine   *engine
@@ -116,55 +37,69 @@ type Runner struct {
 	set      atomic.Pointer[Live] // options that can change
 	draining atomic.Bool
 	stopping atomic.Bool // the server ends: requests are cut off
-	// For health.go, which does not wait for the loop: since when it is at its
-	// round, 0 while it waits; and whether the journal refused the last commit.
+	// For health.go, which does not wait for the loop. busy is when the loop
+	// began its round, in Unix nanoseconds; 0: it waits. unwritable: the
+	// journal refused the last commit.
 	busy       atomic.Int64
 	unwritable atomic.Bool
-	tight      atomic.Bool // the journal lives on its reserve; the loop sets it
+	tight      atomic.Bool // the journal lives on its spare room; the loop sets it
 	monitor    *monitor
+	energy     *energyBook
 	images     imageCache
 	probers    probers
 	devices    map[mapper.GPUID]mapper.GPUInfo
 	found      map[mapper.GPUID]gpu.Device // the same, as the source tells
+	boot       string                      // of the machine; empty: not known
 	owners     *owners
+	ports      *portBook
 	limiter    limiter
-	users      func(uid, gid int) Caller // who somebody is now, as the system knows
-	opening    chan struct{}             // one token for each look at a user's files
+	sharing    sharing
+	hostMem    *hostMemory
+	users      func(uid, gid int) Caller // looks a user up in the system
+	opening    chan struct{}             // one token for each check of a user's files
 	keeping    outputHealth
+	expected   expectations
+	followers  *followers // of the progress of running attempts
+	helpers    *helpers.Manager
+	helperOut  *helperOutput
+	consoles   *consoles
+	upgraded   sync.WaitGroup // connections of terminals and commands
 
 	// The loop's own:
 	nextID    mapper.TaskID
 	compared  mapper.TaskID   // see findCompared
-	names     map[string]bool // being submitted in this batch
+	names     map[string]bool // names submitted in this batch
 	pending   journal.Batch   // decisions and records for the next commit
 	due       []due           // what to carry out after it
 	explained explanations
 	workers   map[mapper.TaskID]*worker
-	early     []*change // of the start, which found no room on the disk
+	early     []*change // changes of the start that found no room on the disk
 	sinceSnap int
 	snapping  sync.WaitGroup
 	full      bool // the journal refused the last commit
 
 	work     context.Context // ends when the daemon stops; containers go on
 	endWork  context.CancelFunc
-	attempts sync.WaitGroup // what a daemon that drains waits for
+	attempts sync.WaitGroup // workers; a draining daemon waits for them
 	side     sync.WaitGroup // what goes on until work ends
 }
 
 var pid = os.Getpid()
 
-// New loads what the journal has and returns a daemon that is ready to run.
-// ctx bounds the first look at the GPUs.
+// New loads the journal and returns a daemon that is ready to run. ctx bounds
+// its calls of the engine and the GPUs. The error is a [CannotLimitError] if
+// the driver must limit tasks and cannot, and a [journal.Refusal] if containers
+// are newer than the journal.
 func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := opt.Mapper.Validate(); err != nil {
 		return nil, err
 	}
 	deps.Driver = bounded{failing(deps.Driver)}
 	r := &Runner{
-		Deps: deps, opt: opt, book: newBook(),
+		Deps: deps, opt: opt, records: newRecords(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
-		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), users: callerOf, opening: make(chan struct{}, maxOpening),
+		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), users: callerOf, opening: make(chan struct{}, maxOpening),
 	}
 	live, err := liveOf(&opt)
 	if err != nil {
@@ -180,9 +115,12 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		return nil, err
 	}
 	r.monitor.score = score
+	r.monitor.hosts, r.monitor.reset = r.hostSample, r.gpusReset
 	if s, ok := deps.GPUs.(gpu.Attributing); ok {
 		s.SetOwner(r.owners.owner)
 	}
+	up := upFor()
+	r.boot = cmp.Or(opt.Boot, up.Boot)
 	if err := r.findGPUs(ctx); err != nil {
 		return nil, err
 	}
@@ -196,16 +134,23 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.load(); err != nil {
 		return nil, err
 	}
-	if err := r.goOnInTime(upFor()); err != nil {
+	if r.helpers, err = r.newHelpers(); err != nil {
 		return nil, err
 	}
+	r.remember(ctx)
+	if err := r.goOnInTime(up); err != nil {
+		return nil, err
+	}
+	r.recallEnergy()
+	r.monitor.spend = r.spend
 	if err := r.acceptLostRecords(); err != nil {
 		return nil, err
 	}
 	return r, r.lookAtStart(ctx)
 }
 
-// SetSpeed changes how fast a simulated server's time runs.
+// SetSpeed changes the speed of a simulated server's time: the daemon's time
+// per wall clock time. It fails for real GPUs.
 func (r *Runner) SetSpeed(speed float64) error {
 	if r.opt.SetSpeed == nil {
 		return errors.New("real GPUs run at the clock's own speed")
@@ -220,6 +165,7 @@ func (r *Runner) SetSpeed(speed float64) error {
 		return err
 	}
 	r.monitor.wake()
+	r.followers.wake()
 	return r.note("clock", anchor)
 }
 
@@ -232,16 +178,19 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	r.side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
 	r.side.Go(func() { r.monitor.run(r.work, r.sampled) })
+	r.side.Go(func() { r.tellPaces(r.work) })
 	r.side.Go(func() { r.lookLate(r.work) })
 	r.side.Go(func() { frugal(r.work) })
 	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
 	r.sweepMounts()
+	r.side.Go(func() { r.helpers.Run(r.work) })
 	r.resume()
 	err := r.loop(ctx)
 	r.endWork()
 	r.attempts.Wait()
 	r.side.Wait()
 	r.snapping.Wait()
+	r.noteEnergy()
 	if storeErr := r.store(); err == nil {
 		err = storeErr
 	}
@@ -274,7 +223,7 @@ func (r *Runner) findGPUs(ctx context.Context) error {
 	}
 	for _, d := range devices {
 		r.found[mapper.GPUID(d.UUID)] = d
-		r.devices[mapper.GPUID(d.UUID)] = mapper.GPUInfo{ID: mapper.GPUID(d.UUID), Index: d.Index, Model: d.Model, Capacity: d.Capacity}
+		r.devices[mapper.GPUID(d.UUID)] = mapper.GPUInfo{ID: mapper.GPUID(d.UUID), Index: d.Index, Model: d.Model, Capacity: d.Capacity, Boot: r.boot}
 	}
 	return nil
 }
@@ -282,16 +231,15 @@ func (r *Runner) findGPUs(ctx context.Context) error {
 // greet journals the options, the GPUs and the engine's state as they are now.
 func (r *Runner) greet(ctx context.Context) error {
 	now := r.Clock.Now()
-	found := mapper.GPUsFound{At: now}
-	for _, g := range r.devices {
-		found.GPUs = append(found.GPUs, g)
-	}
-	slices.SortFunc(found.GPUs, func(a, b mapper.GPUInfo) int { return cmp.Compare(a.Index, b.Index) })
 	up, why := r.launchable()
-	kept, err := r.apply([]*change{
-		fact(mapper.Configured{At: now, Options: r.opt.Mapper, Format: mapper.DecisionFormat, Program: r.opt.Version}), fact(found),
+	changes := []*change{
+		fact(mapper.Configured{At: now, Options: r.opt.Mapper, Format: mapper.DecisionFormat, Program: r.opt.Version}), fact(r.gpusFound(now)),
 		fact(mapper.EngineChanged{At: now, Up: up, Reason: why}),
-	})
+	}
+	if found := r.hostsFound(now); len(found.Hosts) > 0 || slices.ContainsFunc(r.state.Hosts(), func(h mapper.Host) bool { return h.Known }) {
+		changes = slices.Insert(changes, 2, fact(found))
+	}
+	kept, err := r.apply(changes)
 	r.early = kept
 	return err
 }
@@ -306,9 +254,12 @@ func (r *Runner) engineChanged(up bool, why string) {
 	r.post(fact(mapper.EngineChanged{At: r.Clock.Now(), Up: up, Reason: why}))
 }
 
-// sampled hands a sample to the loop. One that it has no time for is dropped:
-// the next one says more.
-func (r *Runner) sampled(ev mapper.Sampled) bool {
+// sampled hands a sample to the loop. If the loop has no time for it, the
+// sample is dropped: the next one is newer.
+func (r *Runner) sampled(ev mapper.Sampled) bool { return r.offer(ev) }
+
+// offer hands an event to the loop, if the loop has time for it.
+func (r *Runner) offer(ev mapper.Event) bool {
 	c := fact(ev)
 	c.keep = false
 	select {

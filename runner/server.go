@@ -17,11 +17,12 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// ErrSocketInUse: somebody answers at the socket.
+// ErrSocketInUse is the error if another daemon answers at the socket.
 var ErrSocketInUse = errors.New("another daemon answers")
 
-// Listen opens the unix socket, replacing one that nobody answers. Everybody
-// on the machine may connect: the kernel says who they are.
+// Listen opens the unix socket. It replaces one that nobody answers, else the
+// error wraps [ErrSocketInUse]. Everybody on the machine may connect: the
+// kernel tells who they are.
 func Listen(socket string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		return nil, err
@@ -62,6 +63,9 @@ func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
 		if srv.Shutdown(limit) != nil {
 			srv.Close()
 		}
+		ended := make(chan struct{})
+		go func() { defer close(ended); r.upgraded.Wait() }()
+		wait(limit, ended) // commands are told to end
 	}()
 	err := srv.Serve(newDoorkeeper(l, func() int { return r.live().PerUser.Connections }, mayMountAll))
 	if errors.Is(err, http.ErrServerClosed) {
@@ -70,6 +74,14 @@ func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
 	}
 	cancel()
 	return err
+}
+
+// wait waits for a channel to be closed, or for the end of ctx.
+func wait(ctx context.Context, c <-chan struct{}) {
+	select {
+	case <-c:
+	case <-ctx.Done():
+	}
 }
 
 // Handler returns the API. Its OpenAPI document is at /openapi.json.
@@ -81,9 +93,12 @@ func (r *Runner) Handler() http.Handler {
 	cfg.CreateHooks = nil // no $schema field in the answers
 	a := humago.New(mux, cfg)
 	r.addTaskRoutes(a)
+	r.addChangeRoutes(a)
 	r.addGroupRoutes(a)
+	r.addSuiteRoutes(a)
 	r.addServerRoutes(a)
 	r.addStreams(a)
+	r.addTerminals(a)
 	r.addHealth(a)
 	return modest(a, mux)
 }
@@ -144,14 +159,20 @@ func (r *Runner) addTaskRoutes(a huma.API) {
 		})
 	huma.Register(a, operation("list", http.MethodGet, "/v1/tasks", "List tasks, newest first"),
 		func(ctx context.Context, in *struct {
-			All    bool   `query:"all" doc:"finished ones too"`
-			User   string `query:"user"`
-			Group  string `query:"group"`
-			Label  string `query:"label" doc:"key or key=value"`
-			Limit  int    `query:"limit" minimum:"0" maximum:"1000" doc:"at most so many on one page; 0: 1000"`
-			Before int64  `query:"before" minimum:"0" doc:"only tasks with lower numbers: the next page"`
+			All    bool      `query:"all" doc:"finished ones too"`
+			User   string    `query:"user"`
+			Group  string    `query:"group"`
+			Label  string    `query:"label" doc:"key or key=value"`
+			Mine   bool      `query:"mine" doc:"only the caller's"`
+			Name   string    `query:"name" maxLength:"200" doc:"only names that fit, with * and ? as in a shell"`
+			Phase  string    `query:"phase" doc:"only these phases, separated by commas"`
+			Since  time.Time `query:"since" doc:"leave out what had ended before"`
+			Until  time.Time `query:"until" doc:"leave out what was submitted then or later"`
+			Limit  int       `query:"limit" minimum:"0" maximum:"1000" doc:"at most so many on one page; 0: 1000"`
+			Before int64     `query:"before" minimum:"0" doc:"only tasks with lower numbers: the next page"`
 		}) (*tasksPage, error) {
-			list, next, err := r.page(ctx, api.ListOptions{All: in.All, User: in.User, Group: in.Group, Label: in.Label, Limit: in.Limit, Before: in.Before})
+			list, next, err := r.page(ctx, api.ListOptions{All: in.All, User: in.User, Group: in.Group, Label: in.Label, Limit: in.Limit, Before: in.Before,
+				Mine: in.Mine, Name: in.Name, Phase: in.Phase, Since: in.Since, Until: in.Until})
 			if err != nil {
 				return nil, problem(err)
 			}
@@ -207,7 +228,7 @@ func (r *Runner) addServerRoutes(a huma.API) {
 		func(ctx context.Context, _ *struct{}) (*output[[]api.Check], error) {
 			return answer(r.Doctor(ctx), nil)
 		})
-	huma.Register(a, operation("prove", http.MethodPost, "/v1/prove", "Start a container on each GPU and compare what limits it with what should"),
+	huma.Register(a, operation("prove", http.MethodPost, "/v1/prove", "Start a container on each GPU and compare its limits with those it was given"),
 		func(ctx context.Context, in *struct{ Body api.ProveRequest }) (*output[[]api.Check], error) {
 			who, ok := callerFrom(ctx)
 			if !ok {
@@ -217,6 +238,17 @@ func (r *Runner) addServerRoutes(a huma.API) {
 				return nil, problem(err)
 			}
 			return answer(r.Prove(ctx, who, in.Body.Image))
+		})
+	huma.Register(a, operation("calibrate", http.MethodPost, "/v1/calibrate", "Measure what a process takes of a GPU beside its tensors, and estimate for that from now on"),
+		func(ctx context.Context, in *struct{ Body api.CalibrateRequest }) (*output[api.Calibration], error) {
+			who, ok := callerFrom(ctx)
+			if !ok {
+				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			if err := r.mayAdmin(ctx, "a calibration"); err != nil {
+				return nil, problem(err)
+			}
+			return answer(r.Calibrate(ctx, who, in.Body.Image))
 		})
 	huma.Register(a, operation("drain", http.MethodPost, "/v1/drain", "Start nothing more, and end with the last running task"),
 		func(ctx context.Context, _ *struct{}) (*output[api.Info], error) {

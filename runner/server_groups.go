@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// maxSubmission bounds a submission of several tasks.
+// maxSubmission is the most bytes of a submission of several tasks.
 const maxSubmission = 16 << 20
 
 // GroupRef is the path parameter that names a group; exported because huma

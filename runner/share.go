@@ -4,69 +4,79 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"carma/mapper/units"
-
 	"carma/containers"
 	"carma/mapper"
-	"carma/runner/api"
 	"carma/runner/mps"
 )
 
 // MPS is how tasks share GPUs through NVIDIA's Multi-Process Service.
 type MPS struct {
 	Groups *mps.Groups
+	// Auto: where MPS does not work, tasks share without it.
+	Auto bool
 	// Threads is the ceiling on the SMs of a task in percent; 0: none.
 	Threads int
 	// LimitMemory lets MPS refuse a task more than its grant.
 	LimitMemory bool
-	// HostIPC puts tasks into the host's IPC namespace, which drivers need
-	// that keep what clients share there.
+	// HostIPC puts tasks into the host's IPC namespace: some drivers keep there
+	// what clients share.
 	HostIPC bool
 }
 
-// mpsGroup is the MPS group an attempt is a client of, or nil: MPS is off, the
-// task has its GPUs for itself, or it was in the fault of a server before. What
-// one client does wrong takes all down, and nobody can tell whose fault it was;
-// without MPS the driver keeps them apart.
+// mpsGroup returns the MPS group of an attempt; nil: it is no client. MPS is off,
+// the task has its GPUs for itself, an earlier attempt ended with a fault of an
+// MPS server, or the server could not run as the container's user. A fault ends
+// all clients of the server, and nobody can tell which of them caused it; without
+// MPS the driver keeps them apart.
 func (w *worker) mpsGroup() *mps.Group {
 	m, t := w.opt.MPS, &w.rec.Task
-	if m == nil || len(w.launch.Grants) == 0 || t.Alone {
-		return nil
-	}
-	if slices.ContainsFunc(t.Attempts, func(a mapper.Attempt) bool { return a.N < w.launch.Attempt && a.Class == mapper.ExitMPSFault }) {
+	if m == nil || w.noMPS || len(w.launch.Grants) == 0 || t.Alone || faultedByMPS(t, w.launch.Attempt) {
 		return nil
 	}
 	var gpus []string
 	for _, g := range w.launch.Grants {
+		if how, _ := m.on(w.found[g.GPU]); how != mapper.SharingMPS && how != mapper.SharingUsers {
+			return nil
+		}
 		gpus = append(gpus, string(g.GPU))
 	}
-	uid, gid := w.rec.containerUser()
+	uid, gid, ok := w.rec.containerUser()
+	if !m.Groups.Shared && (!ok || m.Auto && !mayServe(uid)) {
+		return nil
+	}
 	return m.Groups.Of(uid, gid, gpus)
 }
 
-// containerUser is whom the container runs as; a user that only the image's
-// own files know counts as root.
-func (r *Record) containerUser() (uid, gid int) {
+// faultedByMPS reports whether an MPS server has failed under an attempt of a task
+// before this one.
+func faultedByMPS(t *mapper.Task, attempt int) bool {
+	return slices.ContainsFunc(t.Attempts, func(a mapper.Attempt) bool { return a.N < attempt && a.Class == mapper.ExitMPSFault })
+}
+
+// containerUser returns the user and group of the container. ok is false for a
+// user that the image names by a name: only the image's own files tell its number.
+func (r *Record) containerUser() (uid, gid int, ok bool) {
 	if r.UID != 0 {
-		return r.UID, r.GID
+		return r.UID, r.GID, true
 	}
 	user, group, _ := strings.Cut(cmp.Or(r.Submit.User, r.ImageUser), ":")
+	if user == "" || user == "root" {
+		return 0, 0, true
+	}
 	uid, err := strconv.Atoi(user)
 	if err != nil || uid < 0 {
-		return 0, 0
+		return 0, 0, false
 	}
 	gid, err = strconv.Atoi(group)
 	if err != nil || gid < 0 {
 		gid = 0
 	}
-	return uid, gid
+	return uid, gid, true
 }
 
 // share makes the container a client of its MPS group.
@@ -76,31 +86,18 @@ func (w *worker) share(spec *containers.Spec) {
 		return
 	}
 	limits := mps.Limits{Threads: w.opt.MPS.Threads}
-	if w.opt.MPS.LimitMemory && !w.bursts() {
-		most := units.Bytes(0) // which number a GPU has in the container is up to CUDA
-		for _, g := range w.launch.Grants {
-			most = max(most, g.Memory)
-		}
-		for range w.launch.Grants {
-			limits.Memory = append(limits.Memory, int64(most))
-		}
+	// A program on several GPUs often shows each of its processes only one. CUDA
+	// drops all limits of a process if one is for a GPU that it does not see.
+	if w.opt.MPS.LimitMemory && !w.bursts() && len(w.launch.Grants) == 1 {
+		limits.Memory = []int64{int64(w.launch.Grants[0].Memory)}
 	}
 	spec.Mounts = append(spec.Mounts, containers.Mount{Source: group.Pipe, Target: group.Pipe})
 	spec.Env = append(spec.Env, limits.Env(group.Pipe)...)
 	spec.HostIPC = w.opt.MPS.HostIPC
 }
 
-// startMPS starts the control daemon of an attempt's group where it is missing.
-func (w *worker) startMPS(ctx context.Context) error {
-	group := w.mpsGroup()
-	if group == nil {
-		return nil
-	}
-	return w.opt.MPS.Groups.Ensure(ctx, group)
-}
-
-// mpsGrace is what a task has left to end by itself after MPS has disconnected
-// it, before it is killed.
+// mpsGrace is how long a task may take to end by itself after MPS has
+// disconnected it. Then it is killed.
 const mpsGrace = 5 * time.Second
 
 // ownsProcess reports whether a process of this machine is in the container.
@@ -113,8 +110,8 @@ func (w *worker) ownsProcess(pid int) bool {
 	return ok && task == w.launch.Task && attempt == w.launch.Attempt
 }
 
-// mpsFault reports whether an attempt's end was its MPS server's: the server is
-// in fault, or gone.
+// mpsFault reports whether an attempt ended because of its MPS server: the
+// server is in fault, or gone.
 func (w *worker) mpsFault(ctx context.Context, class containers.Class, cuda bool) bool {
 	group := w.mpsGroup()
 	if group == nil || class != containers.ClassProgram || !cuda {
@@ -124,8 +121,8 @@ func (w *worker) mpsFault(ctx context.Context, class containers.Class, cuda bool
 	return errors.Is(err, mps.ErrNotRunning) || slices.ContainsFunc(servers, func(s mps.Server) bool { return s.Status == mps.Fault })
 }
 
-// mendMPS puts a group in order again after a fault, when its clients have
-// left.
+// mendMPS restarts what is broken in a group after a fault, when its clients
+// have left. It gives up after half a minute.
 func (w *worker) mendMPS(ctx context.Context) {
 	group := w.mpsGroup()
 	if group == nil {
@@ -145,46 +142,4 @@ func (w *worker) mendMPS(ctx context.Context) {
 		case <-time.After(time.Second):
 		}
 	}
-}
-
-// checkMPS tells whether MPS can do what the configuration wants of it.
-func (r *Runner) checkMPS(ctx context.Context) api.Check {
-	c := api.Check{Name: "MPS", Status: "ok", Detail: "off: tasks on one GPU take turns"}
-	m := r.opt.MPS
-	if m == nil {
-		return c
-	}
-	binary := cmp.Or(m.Groups.Binary, mps.Binary)
-	if _, err := exec.LookPath(binary); err != nil {
-		c.Status, c.Detail, c.Mend = "failure", binary+" is not in PATH; tasks that share GPUs cannot start", "install the NVIDIA driver's utilities, or set mps: off"
-		return c
-	}
-	list, err := m.Groups.List()
-	if err != nil {
-		c.Status, c.Detail, c.Mend = "failure", err.Error(), "make "+m.Groups.Dir+" readable and writable for the daemon"
-		return c
-	}
-	running, clients, faults := 0, 0, 0
-	for _, g := range list {
-		servers, err := g.Servers(ctx)
-		if errors.Is(err, mps.ErrNotRunning) {
-			continue
-		}
-		if err != nil {
-			c.Status, c.Detail, c.Mend = "failure", fmt.Sprintf("group %s: %v", g.Name, err), "carma mps stop --all --force, then carma runs what died again"
-			return c
-		}
-		running++
-		for _, s := range servers {
-			clients += len(s.Clients)
-			if s.Status == mps.Fault {
-				faults++
-			}
-		}
-	}
-	c.Detail = fmt.Sprintf("on: %d control daemons, %d clients, in %s", running, clients, m.Groups.Dir)
-	if faults > 0 {
-		c.Status, c.Detail = "warning", fmt.Sprintf("%s; %d servers in FAULT until their clients have left", c.Detail, faults)
-	}
-	return c
 }

@@ -20,7 +20,7 @@ import (
 	"carma/runner/mps"
 )
 
-// withMPS gives a rig MPS by a program that plays the control daemon.
+// withMPS gives a rig MPS; a program plays the control daemon.
 func withMPS(t *testing.T) func(*rig) {
 	dir, err := os.MkdirTemp("", "mps") // short: it holds sockets
 	if err != nil {
@@ -50,7 +50,8 @@ func (g *rig) mps(gpus ...string) *mps.Group {
 	return g.opt.MPS.Groups.Of(os.Getuid(), os.Getgid(), gpus)
 }
 
-// pipeOf is the pipe folder that a container is a client of; empty: it is not.
+// pipeOf returns the pipe folder of a client's container; empty: it is not a
+// client.
 func pipeOf(p *containerstest.Process) (pipe string) {
 	for _, kv := range p.Spec.Env { // the last one counts
 		if v, ok := strings.CutPrefix(kv, "CUDA_MPS_PIPE_DIRECTORY="); ok {
@@ -61,7 +62,9 @@ func pipeOf(p *containerstest.Process) (pipe string) {
 }
 
 // TestMPSClient: a task is a client of the control daemon for its GPUs, within
-// its grant, whatever its own environment says; one alone on its GPUs is none.
+// its grant, whatever its own environment says. A task alone on its GPUs is not
+// a client. One on several GPUs has no memory limit: a process that sees fewer of
+// them would lose all limits.
 func TestMPSClient(t *testing.T) {
 	g := newRig(t, withMPS(t))
 	specs := make(chan *containerstest.Process, 4)
@@ -71,10 +74,8 @@ func TestMPSClient(t *testing.T) {
 	if pipeOf(p) != group.Pipe {
 		t.Errorf("pipe folder %q, want %q", pipeOf(p), group.Pipe)
 	}
-	for _, want := range []string{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=3072M,1=3072M"} {
-		if !slices.Contains(p.Spec.Env, want) {
-			t.Errorf("environment %q lacks %s", p.Spec.Env, want)
-		}
+	if env := strings.Join(p.Spec.Env, " "); !strings.Contains(env, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50") || strings.Contains(env, "MEM_LIMIT") {
+		t.Errorf("environment %q", env)
 	}
 	at := slices.IndexFunc(p.Spec.Mounts, func(m containers.Mount) bool { return m.Source == group.Pipe && m.Target == group.Pipe })
 	if at < 0 || p.Spec.HostIPC {
@@ -83,16 +84,20 @@ func TestMPSClient(t *testing.T) {
 	if err := group.Ping(t.Context()); err != nil {
 		t.Errorf("its control daemon: %v", err)
 	}
+	g.finished(g.run(api.Submit{Image: "train", Mem: int64(3 * units.GiB)}))
+	if p := <-specs; !slices.Contains(p.Spec.Env, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=3072M") {
+		t.Errorf("on one GPU its environment is %q", p.Spec.Env)
+	}
 	g.finished(g.run(api.Submit{Image: "train", Exclusive: true}))
 	if p := <-specs; pipeOf(p) != "" {
 		t.Errorf("alone, and a client of %s", pipeOf(p))
 	}
 }
 
-// TestMPSFault: a fault that takes down two tasks is neither's until one of
-// them has it by itself; both run again, kept apart, and the server is mended.
+// TestMPSFault: if a fault ends two tasks, neither is blamed until it fails
+// alone. Both run again, not together, and the server is mended.
 func TestMPSFault(t *testing.T) {
-	g := newRig(t, withMPS(t), func(g *rig) { g.cards = newCards(1, 40*units.GiB) })
+	g := newRig(t, withMPS(t), byMemory, func(g *rig) { g.cards = newCards(1, 40*units.GiB) })
 	group := g.mps("GPU-a")
 	var together atomic.Int32
 	fault := printing(1, "RuntimeError: CUDA error: an illegal memory access was encountered")
@@ -118,7 +123,8 @@ func TestMPSFault(t *testing.T) {
 					break
 				}
 			}
-			// It leaves when the other one's end has been judged, or is about to be.
+			// It leaves when the other's end has been classified, or is about
+			// to be.
 			time.AfterFunc(300*time.Millisecond, func() { _, _ = group.Ask(context.Background(), "standin_leave "+client) })
 			return fault(ctx, p)
 		}
@@ -140,17 +146,17 @@ func TestMPSFault(t *testing.T) {
 	})
 }
 
-// TestMPSStop: a client that does not heed the stop signal is disconnected
-// before it is killed.
+// TestMPSStop: a client that ignores the stop signal is disconnected before it
+// is killed.
 func TestMPSStop(t *testing.T) {
-	g := newRig(t, withMPS(t), func(g *rig) {
+	g := newRig(t, withMPS(t), byMemory, func(g *rig) {
 		g.opt.StopGrace = 100 * time.Millisecond
 		g.opt.Owner = func(pid int) (mapper.TaskID, int, bool) { return 1, 1, pid == 51 }
 	})
 	group := g.mps("GPU-a")
 	var killed atomic.Bool
 	g.script("stubborn", func(_ context.Context, p *containerstest.Process) int {
-		for _, client := range []string{"51", "52"} { // the second is another's
+		for _, client := range []string{"51", "52"} { // the second is another task's
 			if _, err := group.Ask(context.Background(), "standin_connect "+client+" GPU-a train"); err != nil {
 				t.Error(err)
 			}
@@ -183,21 +189,38 @@ func TestMPSStop(t *testing.T) {
 	}
 }
 
+// TestContainerUser: a user that an image names by a name has a number that only
+// the image knows.
 func TestContainerUser(t *testing.T) {
 	for _, row := range []struct {
 		rec      Record
 		uid, gid int
+		ok       bool
 	}{
-		{Record{UID: 1000, GID: 100, ImageUser: "5:6"}, 1000, 100},
-		{Record{ImageUser: "5:6"}, 5, 6},
-		{Record{ImageUser: "5"}, 5, 0},
-		{Record{ImageUser: "5:6", Submit: api.Submit{User: "7:8"}}, 7, 8},
-		{Record{ImageUser: "nobody"}, 0, 0},
-		{Record{}, 0, 0},
-		{Record{ImageUser: "-1:2"}, 0, 0},
+		{Record{UID: 1000, GID: 100, ImageUser: "5:6"}, 1000, 100, true},
+		{Record{UID: 1000, GID: 100, ImageUser: "nobody"}, 1000, 100, true},
+		{Record{ImageUser: "5:6"}, 5, 6, true},
+		{Record{ImageUser: "5"}, 5, 0, true},
+		{Record{ImageUser: "5:6", Submit: api.Submit{User: "7:8"}}, 7, 8, true},
+		{Record{ImageUser: "root"}, 0, 0, true},
+		{Record{}, 0, 0, true},
+		{Record{ImageUser: "nobody"}, 0, 0, false},
+		{Record{ImageUser: "-1:2"}, 0, 0, false},
 	} {
-		if uid, gid := row.rec.containerUser(); uid != row.uid || gid != row.gid {
-			t.Errorf("%+v: %d:%d", row.rec, uid, gid)
+		if uid, gid, ok := row.rec.containerUser(); uid != row.uid || gid != row.gid || ok != row.ok {
+			t.Errorf("%+v: %d:%d, %v", row.rec, uid, gid, ok)
+		}
+	}
+}
+
+// TestNamedUser: a task whose user's number is not known is no client of a user's
+// MPS, but one of a server for all.
+func TestNamedUser(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		r := &Runner{opt: Options{MPS: &MPS{Groups: &mps.Groups{Dir: "/m", Shared: shared}}}}
+		w := &worker{Runner: r, rec: &Record{ImageUser: "nobody"}, launch: mapper.Launch{Attempt: 1, Grants: []mapper.Grant{{GPU: "GPU-a"}}}}
+		if got := w.mpsGroup() != nil; got != shared {
+			t.Errorf("shared %v: it is a client: %v", shared, got)
 		}
 	}
 }

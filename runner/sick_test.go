@@ -13,12 +13,12 @@ import (
 	"carma/runner/api"
 )
 
-// errBridgeGone is what Docker says when its bridge was removed (finding R4).
+// errBridgeGone is Docker's error if its bridge was removed (finding R4).
 var errBridgeGone = fmt.Errorf("start container: %w", containers.ReadStartFault("failed to create endpoint x on network bridge: adding interface veth0 to bridge docker0 failed: could not find bridge docker0: route ip+net: no such network interface"))
 
-// TestSickEngine: R4. An engine that answers and starts nothing costs no task
-// anything; info, why, doctor and the followed output say so once, with cause
-// and remedy; and work goes on by itself.
+// TestSickEngine: an engine that answers and starts nothing costs no task
+// anything. info, why, doctor and the followed output say so once, with cause
+// and remedy. Launching goes on by itself (R4).
 func TestSickEngine(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
@@ -77,8 +77,8 @@ func TestSickEngine(t *testing.T) {
 	}
 }
 
-// TestSickEngineRestart: what is known of a sick engine outlives the daemon,
-// and so does the tasks' innocence.
+// TestSickEngineRestart: the state of a sick engine outlives the daemon, and
+// the tasks stay blameless.
 func TestSickEngineRestart(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
@@ -102,8 +102,8 @@ func TestSickEngineRestart(t *testing.T) {
 	}
 }
 
-// TestMissingDeviceNode: R6. A GPU whose device node is missing is left, and
-// the task that found out runs elsewhere.
+// TestMissingDeviceNode: if the device node of a GPU is missing, the GPU is
+// avoided. The task that failed on it runs elsewhere (R6).
 func TestMissingDeviceNode(t *testing.T) {
 	g := newRig(t)
 	g.engine.AddImage("train", containerstest.Image{})
@@ -114,8 +114,8 @@ func TestMissingDeviceNode(t *testing.T) {
 	}
 }
 
-// TestEngineDownAtTheStart: R5. A daemon whose engine does not answer says so
-// with what to do, and takes submissions.
+// TestEngineDownAtTheStart: if the engine does not answer, the daemon says so,
+// with a remedy, and takes submissions (R5).
 func TestEngineDownAtTheStart(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.engine.Down() })
 	info, err := g.api.Info(g.ctx())

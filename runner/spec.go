@@ -9,10 +9,10 @@ import (
 	"carma/containers"
 )
 
-// spec is what the container of an attempt is made from. It is asked for where
-// there is no container yet: one that exists is taken over without it.
+// spec returns the specification of the attempt's container. It is only needed
+// to make one: an existing container is adopted without it.
 func (w *worker) spec() (containers.Spec, error) {
-	mode, _, err := w.attach()
+	mode, nodes, err := w.attachment()
 	if err != nil {
 		return containers.Spec{}, err
 	}
@@ -29,6 +29,7 @@ func (w *worker) spec() (containers.Spec, error) {
 		ShmSize:    sub.ShmSize,
 		GPUs:       w.uuids(),
 		Attach:     mode,
+		Nodes:      nodes,
 		Env: []string{
 			"CARMA_TASK=" + w.launch.Task.String(),
 			"CARMA_ATTEMPT=" + strconv.Itoa(w.launch.Attempt),
@@ -36,11 +37,13 @@ func (w *worker) spec() (containers.Spec, error) {
 		},
 		NoNewPrivileges: true,
 		LogBytes:        w.Logs.Limits().Attempt,
+		TTY:             sub.TTY,
+		Stdin:           sub.Interactive,
 		Park:            len(w.limited()) > 0,
 	}
-	w.live().Bounds.bound(&spec, sub)
+	w.live().Bounds.bound(&spec, sub, w.launch.Host)
 	spec.User = sub.User
-	if sub.BatchSize > 0 { // what the estimate is of, so that the program can train with it
+	if sub.BatchSize > 0 { // the batch size of the estimate, so that the program can train with it
 		spec.Env = append(spec.Env, "CARMA_BATCH_SIZE="+strconv.Itoa(sub.BatchSize))
 	}
 	spec.Env = append(spec.Env, sub.Env...)
@@ -48,24 +51,34 @@ func (w *worker) spec() (containers.Spec, error) {
 		spec.User = fmt.Sprintf("%d:%d", w.rec.UID, w.rec.GID)
 	}
 	spec.Mounts = bindMounts(w.rec)
-	if w.opt.Devices != nil {
+	if w.opt.Devices != nil && len(w.launch.Grants) > 0 {
 		mounts, env := w.opt.Devices(w.launch.Task, w.launch.Attempt)
 		spec.Mounts = append(spec.Mounts, mounts...)
 		spec.Env = append(spec.Env, env...)
 	}
 	spec.Env = append(spec.Env, w.caps()...)
+	w.giveShare(&spec)
 	w.share(&spec)
-	return spec, nil
+	w.joinSuite(&spec)
+	return spec, w.fit(&spec)
 }
 
-// create makes the container, and fetches its image if it has to. An empty id
-// without an error: the task was stopped while the image was fetched.
+// create makes the container, and fetches its image if that is missing. An
+// empty ID without an error means that the task was stopped while the image was
+// fetched.
 func (w *worker) create(ctx context.Context, spec containers.Spec) (id string, err error) {
 	_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+	if errors.Is(err, containers.ErrNotFound) && w.rec.Submit.Bare() {
+		if err = w.makeHostImage(ctx); err == nil {
+			_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
+		}
+		return id, err
+	}
 	if !errors.Is(err, containers.ErrNotFound) || w.pullPolicy(w.rec.Submit.Pull) == "never" {
 		return id, err
 	}
-	// Accepted while the engine was down, or removed since.
+	// The task was accepted while the engine was down, or the image was removed
+	// since.
 	if err = w.pull(ctx, spec.Image); err == nil {
 		_, err = w.engine.retry(ctx, func() (err error) { id, err = w.Driver.Create(ctx, spec); return err })
 		return id, err

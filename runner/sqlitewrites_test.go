@@ -12,16 +12,16 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// sqliteWrites stands before each write of SQLite: fails says whether it finds no
-// room. SQLite calls the system through a table, in which a test may put a
-// function of its own.
+// sqliteWrites is called before each write of SQLite: fails tells whether the
+// write finds no room. SQLite makes system calls through a table in which a
+// test may put its own function.
 var sqliteWrites struct {
 	once  sync.Once
 	mu    sync.Mutex
 	fails func() bool
 }
 
-// failSQLite has SQLite ask fails before each write, until the test ends.
+// failSQLite makes SQLite call fails before each write, until the test ends.
 func failSQLite(t *testing.T, fails func() bool) {
 	t.Helper()
 	set := func(f func() bool) {
@@ -90,20 +90,21 @@ func replaceWrites(t *testing.T) {
 	}
 }
 
-// full is the answer of a system call that finds no room.
+// full returns the result of a system call that finds no room.
 func full(tls *libc.TLS) int64 {
 	where := libc.X__errno_location(tls)
 	**(**int32)(unsafe.Pointer(&where)) = int32(syscall.ENOSPC)
 	return -1
 }
 
-// goFunc is a function of SQLite's, translated from C, as Go calls it.
+// goFunc converts a function of SQLite, which is translated from C, to a Go
+// function.
 func goFunc[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ uintptr }{p})) }
 
-// kept are the functions that SQLite has pointers to.
+// kept keeps the functions alive that SQLite has pointers to.
 var kept []any
 
-// cFunc is a Go function as SQLite calls it.
+// cFunc converts a Go function to a pointer that SQLite can call.
 func cFunc(f any) uintptr {
 	kept = append(kept, f)
 	return (*(*[2]uintptr)(unsafe.Pointer(&f)))[1]

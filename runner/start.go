@@ -8,20 +8,21 @@ import (
 	"carma/containers"
 )
 
-// startIt starts the container. One that runs although the engine has refused
-// the last call has started: an earlier answer was lost. To remove it would have
-// the attempt started twice, if the daemon died before it is stored that it has
-// ended.
+// startIt starts the container. If the last call failed and the container runs
+// all the same, it has started: an earlier answer was lost. If it were removed,
+// and the daemon died before the end is stored, the attempt would be started
+// twice.
 func (w *worker) startIt(ctx context.Context, id string) error {
+	w.connect(ctx, id)
 	_, err := w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
 	if err == nil || ctx.Err() != nil || !w.hasRun(ctx, id) {
 		return err
 	}
-	w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the container's start seems to have failed, and it has started: it goes on")
+	w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the engine reported a failed start, but the container runs: it goes on")
 	return nil
 }
 
-// hasRun reports whether the program of a container runs, or has.
+// hasRun reports whether the program of a container runs, or has run.
 func (w *worker) hasRun(ctx context.Context, id string) bool {
 	var found []containers.Container
 	_, err := w.engine.retry(ctx, func() (err error) { found, err = w.Driver.List(ctx, w.identity()); return err })
@@ -36,13 +37,13 @@ func (w *worker) hasRun(ctx context.Context, id string) bool {
 	return err == nil && exit.Error == "" && !exit.Started.IsZero()
 }
 
-// clearWithin is how long a container whose start has failed may resist its
-// removal, before its attempt ends all the same.
+// clearWithin is how long carma tries to remove a container whose start has
+// failed. Then its attempt ends all the same.
 const clearWithin = 2 * time.Minute
 
 // clear removes the container of an attempt that could not begin, so that it is
-// gone before the next attempt can. left is what could not be removed in time:
-// it is tried again when the end is stored, and at the next start.
+// gone before the next attempt. left is its ID if it could not be removed in
+// time: that is tried again when the end is stored, and at the next start.
 func (w *worker) clear(ctx context.Context, id string) (left string) {
 	if id == "" || ctx.Err() != nil {
 		return id

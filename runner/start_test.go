@@ -15,9 +15,9 @@ import (
 	"carma/test/failpoint"
 )
 
-// TestRemovalThatFails: a container that does not start and that the engine will
-// not remove either holds its task up for some minutes, not for ever; it can be
-// stopped, and works when the engine does.
+// TestRemovalThatFails: a container does not start, and the engine does not
+// remove it either. Its task is delayed by some minutes, not for ever. It can
+// be stopped, and runs when the engine works.
 func TestRemovalThatFails(t *testing.T) {
 	defer failpoint.Set(func(string, bool) error { return nil })
 	dir := t.TempDir()

@@ -8,7 +8,8 @@ import (
 	"carma/mapper"
 )
 
-// beginEnding is the end of an attempt whose container could not be started.
+// beginEnding returns the end of an attempt whose container could not be
+// started.
 func (w *worker) beginEnding(err error) ending {
 	if errors.Is(err, errGone) {
 		return ending{class: mapper.ExitInfrastructure, message: err.Error()}
@@ -16,8 +17,8 @@ func (w *worker) beginEnding(err error) ending {
 	return w.unstarted(containers.StartFaultOf(err), err.Error())
 }
 
-// unstarted lays a failed start at the door of the task, or at that of the
-// engine or a GPU.
+// unstarted returns the end of an attempt whose start failed. The task is at
+// fault, or else the engine or a GPU.
 func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 	if f.Scope == containers.ScopeTask {
 		return ending{class: mapper.ExitCannotStart, code: 125, message: said}
@@ -28,8 +29,8 @@ func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 	}
 }
 
-// atFault are the GPUs of the attempt that a fault names; nil: it may be any of
-// them.
+// atFault returns the GPU of the attempt that a fault names; nil: it may be any
+// of them.
 func (w *worker) atFault(f *containers.StartFault) []mapper.GPUID {
 	if f.Device == "" {
 		return nil
@@ -44,7 +45,7 @@ func (w *worker) atFault(f *containers.StartFault) []mapper.GPUID {
 	return nil
 }
 
-// mpsFault says that the GPUs could not be shared as they are to be.
+// mpsFault makes a start fault of a failed start of MPS; nil for nil.
 func mpsFault(err error) error {
 	if err == nil {
 		return nil
@@ -55,8 +56,8 @@ func mpsFault(err error) error {
 	}
 }
 
-// limitFault says that the driver does not limit the GPU memory of a task that
-// must not run without.
+// limitFault makes a start fault of a limit that the driver could not set, for
+// a task that must not run without.
 func limitFault(err error) error {
 	text := "its GPU memory could not be limited: " + err.Error()
 	return &containers.StartFault{
@@ -65,7 +66,8 @@ func limitFault(err error) error {
 	}
 }
 
-// wrongGPUs says that a container has not got the GPUs it was given.
+// wrongGPUs makes a start fault of a container with other GPUs than it was
+// given.
 func wrongGPUs(err error) *containers.StartFault {
 	return &containers.StartFault{
 		Scope: containers.ScopeGPU, Code: "wrong-gpus", Cause: err.Error(),

@@ -12,7 +12,8 @@ import (
 	"carma/test/failpoint"
 )
 
-// Stop asks for a task to end.
+// Stop asks a task to end. It returns when that is durable; the task may still
+// run.
 func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopRequest) (*Record, error) {
 	rec, err := r.Find(ref)
 	if err != nil {
@@ -36,12 +37,12 @@ func (r *Runner) Stop(ctx context.Context, who Caller, ref string, s api.StopReq
 	return r.Find(ref)
 }
 
-// cancel is the event that stops a task, with its record. A task that is
-// stopping already is given less time, if less is asked for; nil: there is
-// nothing to do. The loop only.
+// cancel returns the event that stops a task, with its record. If the task is
+// stopping already, the new grace counts only if it is shorter. nil: there is
+// nothing to do. Only the loop calls it.
 func (r *Runner) cancel(now units.Instant, id mapper.TaskID, s api.StopRequest, reason string) (*mapper.Cancel, *Record) {
 	t, open := r.state.Task(id)
-	rec, _ := r.book.get(id)
+	rec, _ := r.records.get(id)
 	if !open || rec == nil {
 		return nil, nil
 	}

@@ -17,8 +17,8 @@ type stopOrder struct {
 	Grace time.Duration `json:"grace"`
 }
 
-// left is the time until the kill. A clock that was set back does not make it
-// longer than was asked for.
+// left returns the time until the kill: at most Grace, also if the clock was
+// set back.
 func (o stopOrder) left(now time.Time) time.Duration {
 	return max(0, min(o.Grace, o.At.Add(o.Grace).Sub(now)))
 }
@@ -30,10 +30,10 @@ func (r *Record) withStop(o stopOrder) *Record {
 	return &c
 }
 
-// stopOrder is how a task is to be stopped: as somebody has asked, or with the
-// grace that it was submitted with, from now on.
+// stopOrder returns how a task is to be stopped: as somebody has asked, else
+// with its grace, from now on.
 func (r *Runner) stopOrder(task mapper.TaskID) stopOrder {
-	rec, _ := r.book.get(task)
+	rec, _ := r.records.get(task)
 	if rec != nil && rec.Stop != nil {
 		return *rec.Stop
 	}
@@ -48,7 +48,8 @@ func (r *Runner) grace(rec *Record) time.Duration {
 	return r.live().StopGrace
 }
 
-// stopper tells a worker that its attempt is to end, and by when.
+// stopper tells a worker that its attempt must end, and when. Safe for
+// concurrent use.
 type stopper struct {
 	mu      sync.Mutex
 	kill    time.Time     // when it is to be killed; zero: nobody has asked
@@ -60,7 +61,8 @@ func newStopper() *stopper {
 	return &stopper{asked: make(chan struct{}), changed: make(chan struct{})}
 }
 
-// order asks for the end. A later order counts where it makes it come sooner.
+// order asks for the end. A later order counts only if it brings the kill
+// forward.
 func (s *stopper) order(o stopOrder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +79,8 @@ func (s *stopper) order(o stopOrder) {
 	s.changed = make(chan struct{})
 }
 
-// left is the time until the kill, and a channel that closes when it gets less.
+// left returns the time until the kill, and a channel that closes when that
+// gets shorter.
 func (s *stopper) left() (time.Duration, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +96,8 @@ func (w *worker) stopRequested() bool {
 	}
 }
 
-// Pauses between two tries to stop a container, and the time that its engine has
-// to take a stop signal.
+// Pauses between two tries to stop a container, and how long an engine may take
+// for a stop signal.
 const (
 	stopAgain   = time.Second
 	stopAtMost  = 30 * time.Second
@@ -102,8 +105,8 @@ const (
 )
 
 // stopWhenAsked stops the container when the mapper wants it to end: stop
-// signal, grace, kill, and again, whatever a single call answers, until ctx ends
-// because the engine has told the end of the container.
+// signal, grace, kill, and again, whatever single calls answer. ctx ends when
+// the engine has told the container's end.
 func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 	select {
 	case <-ctx.Done():
@@ -143,8 +146,7 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 }
 
 // disconnect disconnects a client of MPS, once, and gives it a moment to end by
-// itself: one that is killed may leave the server in a state that nobody has
-// defined.
+// itself: a kill may leave the MPS server in an undefined state.
 func (w *worker) disconnect(ctx context.Context) {
 	group := w.mpsGroup()
 	if group == nil || w.disconnected {

@@ -15,7 +15,7 @@ import (
 	"carma/runner/api"
 )
 
-// stubborn takes no notice of its stop signal.
+// stubborn ignores its stop signal.
 func stubborn(_ context.Context, p *containerstest.Process) int {
 	<-p.Killed
 	return 137
@@ -37,8 +37,8 @@ func (g *rig) stubborn() string {
 	return ref
 }
 
-// TestStoppingEnds: finding F1. Whatever an engine answers to a stop signal and a
-// kill, a task that takes no notice of its signal ends, soon after its grace.
+// TestStoppingEnds: a task that ignores its stop signal ends soon after its
+// grace, whatever the engine answers to stop signal and kill (finding F1).
 func TestStoppingEnds(t *testing.T) {
 	const grace, soon = 10 * time.Second, 5 * time.Second
 	boom := errors.New("context deadline exceeded") // an engine's own
@@ -78,7 +78,7 @@ func TestStoppingEnds(t *testing.T) {
 	}
 }
 
-// A second stop acts: the grace gets shorter, and never longer.
+// A second stop counts: the grace gets shorter, never longer.
 func TestSecondStop(t *testing.T) {
 	for name, second := range map[string]api.StopRequest{
 		"now": {Now: true}, "shorter": {Grace: 20 * time.Millisecond}, "default": {},
@@ -99,8 +99,8 @@ func TestSecondStop(t *testing.T) {
 	}
 }
 
-// A task that its time limit is ending, or its group, is killed at once when that
-// is asked for.
+// A task that is stopping because of its time limit or its group is killed at
+// once if somebody asks for that.
 func TestStopNow(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.StopGrace = time.Hour })
 	g.script("stubborn", stubborn)
@@ -129,7 +129,7 @@ func TestStopNow(t *testing.T) {
 	}
 }
 
-// A stop goes on in the next daemon, with the grace that was asked for.
+// The next daemon goes on with a stop, with the grace that was asked for.
 func TestStopIsDurable(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.StopGrace = 20 * time.Millisecond })
 	patient, hasty := g.stubborn(), g.stubborn()
@@ -149,7 +149,7 @@ func TestStopIsDurable(t *testing.T) {
 	g.finished(patient)
 }
 
-// A container that somebody removes is not the program's failure.
+// If somebody removes a container, the program is not to blame.
 func TestRemovedBySomebodyElse(t *testing.T) {
 	g := newRig(t)
 	long := g.gated("long")
@@ -165,8 +165,8 @@ func TestRemovedBySomebodyElse(t *testing.T) {
 	}
 }
 
-// An engine that cannot say whether a container has ended is asked again: its
-// task runs on.
+// An engine that cannot say whether a container has ended is asked again;
+// meanwhile the task counts as running.
 func TestWaitRefused(t *testing.T) {
 	g := newRig(t)
 	long := g.gated("long")

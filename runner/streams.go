@@ -20,9 +20,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// addStreams adds the server-sent events. A stream is registered by hand and
-// not by huma's sse package because it must be able to answer 404 before it
-// begins.
+// addStreams adds the server-sent events. It does not use huma's sse package,
+// because a stream must be able to answer 404 before it begins.
 func (r *Runner) addStreams(a huma.API) {
 	stream := func(id, path, summary string) huma.Operation {
 		op := operation(id, http.MethodGet, path, summary)
@@ -90,7 +89,7 @@ func sending(f func(context.Context, *sender) error) *huma.StreamResponse {
 			s.flush, _ = w.(http.Flusher)
 			_ = rc.Flush() // the caller learns at once that it is connected
 		}
-		_ = f(hc.Context(), s) // an error is the caller's absence
+		_ = f(hc.Context(), s) // an error cannot be sent any more
 	}}
 }
 
@@ -115,13 +114,13 @@ func (s *sender) send(event string, v any) error {
 	return nil
 }
 
-// watchTask sends the present state and every one after it until the last.
-// What a waiting task waits for changes without an event of its own, so it is
-// looked at once a second.
+// watchTask sends the present state and every later one until the last. The
+// reason why a task waits changes without an event, so it is looked at once a
+// second.
 func (r *Runner) watchTask(ctx context.Context, s *sender, rec *Record) error {
 	var last []byte
 	for {
-		newest, changed := r.book.get(rec.ID())
+		newest, changed := r.records.get(rec.ID())
 		if newest != nil {
 			rec = newest
 		}
@@ -149,7 +148,7 @@ func (r *Runner) watchTask(ctx context.Context, s *sender, rec *Record) error {
 }
 
 func (r *Runner) watchAll(ctx context.Context, s *sender) error {
-	_, version, changed := r.book.since(0)
+	_, version, changed := r.records.since(0)
 	for {
 		select {
 		case <-changed:
@@ -157,7 +156,7 @@ func (r *Runner) watchAll(ctx context.Context, s *sender) error {
 			return ctx.Err()
 		}
 		var recs []*Record
-		recs, version, changed = r.book.since(version)
+		recs, version, changed = r.records.since(version)
 		slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(a.ID(), b.ID()) })
 		for _, rec := range recs {
 			if err := s.send("task", r.view(r.shown(ctx, rec), queueView{})); err != nil {
@@ -167,7 +166,7 @@ func (r *Runner) watchAll(ctx context.Context, s *sender) error {
 	}
 }
 
-// hasAttempt refuses an attempt that a task does not have, and will not have.
+// hasAttempt refuses an attempt that a task does not have and will not have.
 func hasAttempt(rec *Record, n int, follow bool) error {
 	have := tries(&rec.Task)
 	if n <= have || follow && !rec.Task.Phase.Finished() {
@@ -189,7 +188,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 		n = max(1, tries(&rec.Task)) // the last lines are the latest attempt's
 	}
 	for {
-		newest, changed := r.book.get(rec.ID())
+		newest, changed := r.records.get(rec.ID())
 		if newest != nil {
 			rec = newest
 		}
@@ -227,7 +226,7 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 		told = told && len(trouble) > 0
 		if waits && noted < n-1 {
 			noted = n - 1
-			if rec.Task.Last().Fault != nil { // it is tried again and again: the trouble is told once
+			if rec.Task.Last().Fault != nil { // such starts are repeated: the trouble is told once
 				continue
 			}
 			if err := s.send("log", r.relaunchNote(&rec.Task)); err != nil {
@@ -254,6 +253,13 @@ func (r *Runner) streamLogs(ctx context.Context, s *sender, rec *Record, o api.L
 }
 
 func (r *Runner) streamAttempt(ctx context.Context, s *sender, id mapper.TaskID, n int, o api.LogOptions) error {
+	if rec, _ := r.records.get(id); o.Follow && rec != nil && len(rec.Submit.Ports) > 0 {
+		ctx, end := context.WithCancel(ctx)
+		var told sync.WaitGroup
+		told.Go(func() { r.tellPorts(ctx, s, attemptKey{id, n}) })
+		defer told.Wait()
+		defer end()
+	}
 	return r.Logs.Follow(ctx, int64(id), n, tasklog.Options{Follow: o.Follow, Tail: o.Tail}, func(l tasklog.Line) error {
 		return s.send("log", api.LogLine{
 			At: l.At, Attempt: n, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial,
@@ -271,8 +277,8 @@ func tries(t *mapper.Task) int {
 	return 0
 }
 
-// troubleNote tells a follower what keeps a task from starting. It has the same
-// notice for all who wait, so that one who follows many need not say it often.
+// troubleNote tells a follower what keeps a task from starting. All waiting
+// tasks get the same Notice, so that a client that follows many shows it once.
 func (r *Runner) troubleNote(attempt int, x api.Trouble) api.LogLine {
 	return api.LogLine{
 		At: r.Clock.Time(), Attempt: attempt, Stream: "carma", Notice: x.Scope + " " + x.Code,
@@ -283,7 +289,10 @@ func (r *Runner) troubleNote(attempt int, x api.Trouble) api.LogLine {
 // relaunchNote tells a follower why there will be another attempt.
 func (r *Runner) relaunchNote(t *mapper.Task) api.LogLine {
 	need := "with " + t.Need.String()
-	if t.Alone {
+	switch {
+	case t.GPUs == 0:
+		need = "when there is room"
+	case t.Alone:
 		need = "on GPUs of its own"
 	}
 	return api.LogLine{

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,18 +56,22 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 	return answer, nil
 }
 
-// take prepares all tasks of a submission. A warning is given once.
+// take prepares all tasks of a submission. It returns each warning once.
 func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*intake, []string, error) {
 	if len(s.Tasks) == 0 || len(s.Tasks) > api.MaxTasks {
-		return nil, nil, refusef(422, "%d tasks in one submission; from 1 to %d can be", len(s.Tasks), api.MaxTasks)
+		return nil, nil, refusef(422, "%d tasks in one submission; 1 to %d are possible", len(s.Tasks), api.MaxTasks)
 	}
 	if err := checkName("--group", s.Group); err != nil {
 		return nil, nil, err
 	}
 	in := &intake{who: who, group: s.Group}
 	var warn []string
-	mayMount := r.mountCheck(ctx, who)
+	mayMount, onHost := r.mountCheck(ctx, who), r.hostCheck(ctx, who)
 	for i, t := range s.Tasks {
+		t, err := onHost(t)
+		if err != nil {
+			return nil, nil, inTask(s, i, err)
+		}
 		c, w, err := r.prepare(ctx, who, t)
 		if err == nil {
 			err = mayMount(t.Mounts)
@@ -97,10 +102,10 @@ func inTask(s api.Submission, i int, err error) error {
 	return refusef(refused.Status, "%s: %s", what, refused.Text)
 }
 
-// plan numbers and names the tasks of a submission and gives the events that
-// submit them. It changes nothing but the candidates' records; the loop only.
+// plan numbers and names the tasks of a submission and returns the events that
+// submit them. It changes only the candidates' records. Only the loop calls it.
 func (r *Runner) plan(now units.Instant, in *intake) ([]mapper.Event, []*Record, error) {
-	if len(r.state.GPUs()) == 0 { // what a first start has found is not stored yet
+	if len(r.state.GPUs()) == 0 { // the GPUs that a first start has found are not stored yet
 		return nil, nil, errFull
 	}
 	if err := r.room(in); err != nil {
@@ -143,8 +148,8 @@ func (r *Runner) plan(now units.Instant, in *intake) ([]mapper.Event, []*Record,
 	return events, recs, nil
 }
 
-// groupName is the name of the tasks of a submission together; "" for one that
-// needs none.
+// groupName returns the name of the group that a submission makes; empty: it
+// needs none. first is the number of its first task.
 func (r *Runner) groupName(in *intake, first mapper.TaskID) (string, error) {
 	only := in.tasks[0].rec.Submit
 	if in.group == "" && len(in.tasks) == 1 && only.Part == "" && only.Array == nil {
@@ -152,17 +157,17 @@ func (r *Runner) groupName(in *intake, first mapper.TaskID) (string, error) {
 	}
 	name := in.group
 	if name == "" {
-		name = defaultName(only.Image) + "-" + first.String()
+		name = defaultName(&only) + "-" + first.String()
 	}
 	return name, r.nameFree("--group", name)
 }
 
 // nameFree refuses a name that an unfinished task or group has.
 func (r *Runner) nameFree(option, name string) error {
-	if id := r.book.unfinishedNamed(name); id != 0 {
+	if id := r.records.unfinishedNamed(name); id != 0 {
 		return refusef(409, "%s: task %d is called %s already and is not finished; choose another name, or `carma stop %s` first", option, id, name, name)
 	}
-	if r.book.openGroup(name) {
+	if r.records.openGroup(name) {
 		return refusef(409, "%s: a group is called %s already and is not finished; choose another name, or `carma stop --group %s` first", option, name, name)
 	}
 	if r.names[name] {
@@ -180,7 +185,7 @@ type planner struct {
 	dependencies int
 }
 
-// name is a task's name: what was asked for, else the group's with what
+// name returns a task's name: as asked for, else the group's with a suffix that
 // tells it from the others.
 func (p *planner) name(rec *Record, id mapper.TaskID) (string, error) {
 	sub := rec.Submit
@@ -188,7 +193,7 @@ func (p *planner) name(rec *Record, id mapper.TaskID) (string, error) {
 	switch {
 	case name != "":
 	case rec.Group == "":
-		name = defaultName(sub.Image) + "-" + id.String()
+		name = defaultName(&sub) + "-" + id.String()
 	default:
 		name = rec.Group
 		if sub.Part != "" {
@@ -209,15 +214,17 @@ func (p *planner) name(rec *Record, id mapper.TaskID) (string, error) {
 	return name, p.nameFree("--name", name)
 }
 
-// request is a task as the mapper takes it.
+// request returns a task as the mapper takes it.
 func (p *planner) request(c *candidate, id mapper.TaskID) (mapper.Request, error) {
 	rec, sub := c.rec, c.rec.Submit
 	req := mapper.Request{
-		ID: id, User: rec.User, Kind: kind(rec), Family: sub.EstModel, Program: program(rec), Batch: batchSize(rec),
-		GPUs: sub.GPUs, Priority: priorities[sub.Priority],
+		ID: id, User: rec.User, Account: sub.Account, Kind: kind(rec), Family: family(&sub), Program: program(rec), Batch: batchSize(rec), Image: cmp.Or(rec.ImageID, sub.Source()),
+		GPUs: sub.GPUs, NoGPU: sub.NoGPU, Priority: priorities[sub.Priority],
 		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit, Slot: sub.Slot,
+		Terminal: sub.TTY, IdleStop: sub.IdleStop,
 		Delay: sub.Delay, Parallel: sub.Parallel, Group: rec.Group,
 	}
+	req.HostMem, req.HostReserve, req.CPUs = hostAsked(&sub)
 	if rec.Group != "" && sub.Part != "" {
 		req.Group += "/" + sub.Part
 	}
@@ -233,7 +240,8 @@ func (p *planner) request(c *candidate, id mapper.TaskID) (mapper.Request, error
 	return req, err
 }
 
-// placeInArray tells a task where in its group and array it is.
+// placeInArray returns the variables that tell a task its group and its place
+// in an array. first is the first task of that array.
 func placeInArray(rec *Record, first mapper.TaskID) []string {
 	var env []string
 	if rec.Group != "" {

@@ -16,7 +16,7 @@ import (
 	"carma/runner/api"
 )
 
-// tally counts what ran, by the value of an environment variable.
+// tally counts the runs of programs, by the value of an environment variable.
 type tally struct {
 	mu   sync.Mutex
 	runs map[string]int
@@ -83,8 +83,8 @@ func (g *rig) groupEnd(name string) []api.Task {
 	return all
 }
 
-// An array of 1,000 with eight at a time, a diamond behind it, and the daemon
-// restarted meanwhile: everything runs once, in order.
+// An array of 1,000 with eight at a time, a diamond behind it, and a restart of
+// the daemon in between: everything runs once, in order.
 func TestArrayOfThousand(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Mapper = mapper.DefaultsOf("magm"); g.opt.Mapper.WarmUp = 0 })
 	y := &tally{runs: map[string]int{}}
@@ -138,7 +138,7 @@ func TestArrayOfThousand(t *testing.T) {
 	}
 }
 
-// All tasks of a submission are taken or none.
+// Either all tasks of a submission are taken, or none.
 func TestSubmissionIsAtomic(t *testing.T) {
 	g := newRig(t)
 	g.script("step", printing(0))
@@ -177,8 +177,8 @@ func TestSubmissionIsAtomic(t *testing.T) {
 	}
 }
 
-// A group is listed and stopped together; none of it starts meanwhile, and its
-// name is free again.
+// A group is listed and stopped as a whole. None of its tasks starts meanwhile,
+// and its name is free again.
 func TestGroup(t *testing.T) {
 	g := newRig(t)
 	y := &tally{runs: map[string]int{}}
@@ -228,7 +228,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// What a task follows may have ended already.
+// A task may follow a task that has ended.
 func TestAfterTheEnd(t *testing.T) {
 	g := newRig(t)
 	g.script("good", printing(0))
@@ -254,7 +254,7 @@ func TestAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A failure is handed down, and the reason told.
+// The followers of a failed task fail, with the reason.
 func TestCascade(t *testing.T) {
 	g := newRig(t)
 	g.script("good", printing(0))

@@ -19,8 +19,8 @@ import (
 	"carma/runner/limits"
 )
 
-// RequestError is a request that was refused, with the HTTP status that says
-// whose fault it is: 4xx the caller's, 5xx not.
+// RequestError is a refused request. Status is the HTTP status: 4xx if the
+// caller is at fault, else 5xx. Text is a sentence for people.
 type RequestError struct {
 	Status int
 	Text   string
@@ -32,10 +32,10 @@ func refusef(status int, format string, args ...any) *RequestError {
 	return &RequestError{Status: status, Text: clipped(fmt.Sprintf(format, args...))}
 }
 
-// maxText is how long a sentence of an answer may be: some quote what was sent.
+// maxText is the most bytes of a sentence in an answer: some quote the request.
 const maxText = 2000
 
-// clipped is a text without its middle if it is longer than a sentence.
+// clipped returns a text, without its middle if it is longer than maxText.
 func clipped(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -64,23 +64,52 @@ type candidate struct {
 	expected mapper.Expected
 }
 
-// prepare finds out what can be known of a task before it is submitted.
+// prepare checks a task, looks its image up and predicts its use of GPUs. It
+// also returns warnings.
 func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candidate, []string, error) {
-	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), r.checkVisibility(&s)); err != nil {
-		return nil, nil, err
-	}
-	image, err := r.image(ctx, s)
-	if err != nil && !errors.Is(err, containers.ErrUnavailable) {
+	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), r.checkFittings(ctx, who, s), r.checkVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
 	var warn []string
+	var image containers.Image
+	var err error
+	if !s.Bare() {
+		image, err = r.image(ctx, s)
+	}
+	if unknown := unknownImage(ctx, err); unknown != "" {
+		warn, err = append(warn, unknown), nil
+	}
+	if err != nil && !errors.Is(err, containers.ErrUnavailable) {
+		return nil, nil, err
+	}
 	if up, _ := r.engine.status(); err != nil || !up {
 		warn = append(warn, "the container engine does not answer: the task waits for it")
 	}
 	sub, more := fromLabels(s, image.Labels)
+	if sub.Account, err = r.account(who, s.Account); err != nil {
+		return nil, nil, err
+	}
+	if sub.GPUs == api.AllGPUs {
+		if err := r.look(ctx, func(s *mapper.State) { sub.GPUs = max(1, len(s.GPUs())) }); err != nil {
+			return nil, nil, err
+		}
+	}
 	rec := &Record{Submit: sub, Name: sub.Name, Nonce: newNonce(), User: who.Name, UID: who.UID, GID: who.GID, ImageID: image.ID, ImageUser: image.User, ImageEnv: limits.Heeded(image.Env)}
+	line, err := r.recognise(rec, image.Env)
+	if err != nil {
+		return nil, nil, err
+	}
+	more = append(more, line...)
 	est, expected, err := r.predict(ctx, rec, nil)
-	if err != nil && s.EstModel == "" && s.Estimator == "" && s.Params == 0 { // an image's label
+	if err != nil && len(s.Train) < len(sub.Train) { // a label of the image is wrong
+		more = append(more, fmt.Sprintf("labels of the image that set the training: %v; ignored", err))
+		rec.Submit.Train = s.Train
+		est, expected, err = r.predict(ctx, rec, nil)
+	}
+	if err == nil && len(s.Train) > 0 && est.Method == estimator.WholeGPUs && sub.Model() == "" && !sub.Probe {
+		more = append(more, "settings of its training are given, but no model that is trained: nothing is estimated; name it with --est-model")
+	}
+	if err != nil && s.EstModel == "" && s.Estimator == "" && s.Params == 0 { // a label of the image is wrong
 		more = append(more, fmt.Sprintf("image label %s: %v; ignored", "carma.est-model", err))
 		rec.Submit.EstModel = ""
 		est, expected, err = r.predict(ctx, rec, nil)
@@ -101,38 +130,40 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 	return &candidate{rec, est, expected}, append(warn, more...), nil
 }
 
-// booking is an estimate as the mapper takes it.
+// booking converts an estimate for the mapper.
 func booking(e estimator.Estimate) mapper.Estimate {
-	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Method: mapper.Method(e.Method)}
+	return mapper.Estimate{Memory: e.Memory, Point: e.Point, WholeGPU: e.WholeGPU, Large: e.Large, Method: mapper.Method(e.Method), Share: e.Share, Plain: e.Plain}
 }
 
-// possible refuses what this machine can never give. An estimate from a few
-// figures may be far off: a task for which it is too large gets whole GPUs.
+// possible refuses a task that this machine can never run. An estimate from a
+// few figures may be far off: if it is too large, the task gets whole GPUs.
 func (r *Runner) possible(req mapper.Request, est estimator.Estimate) (estimator.Estimate, error) {
 	err := r.state.Check(req, booking(est))
-	var impossible *mapper.ImpossibleError
-	if !errors.As(err, &impossible) {
-		return est, err
-	}
-	if impossible.Option == "mem" && est.Loose {
-		est = estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: est.Detail + "; more than a GPU here has, so it gets whole GPUs"}
+	if no, ok := errors.AsType[*mapper.ImpossibleError](err); ok && no.Option == "mem" && est.Loose {
+		est = estimator.Estimate{WholeGPU: true, Large: true, Method: estimator.WholeGPUs, Detail: est.Detail + "; more than a GPU here has, so it gets whole GPUs"}
 		return r.possible(req, est)
 	}
-	option := "--" + impossible.Option
-	if impossible.Option == "mem" && est.Method != estimator.Declared {
-		option = "--est-model"
+	return est, impossible(err, est.Method == estimator.Declared)
+}
+
+// impossible is the refusal of a task that this machine can never run. declared: its
+// submitter has declared its memory. Another error, and none, stays as it is.
+func impossible(err error, declared bool) error {
+	no, ok := errors.AsType[*mapper.ImpossibleError](err)
+	switch {
+	case !ok:
+		return err
+	case no.Option == "mem" && !declared:
+		return refusef(422, "--est-model: %s", words.Reason(no.Reason))
 	}
-	return est, refusef(422, "%s: %s", option, words.Reason(impossible.Reason))
+	return refusef(422, "--%s: %s", no.Option, words.Reason(no.Reason))
 }
 
 var priorities = map[string]mapper.Priority{"": mapper.Normal, "low": mapper.Low, "normal": mapper.Normal, "high": mapper.High}
 
-// defaultName is the last part of an image's name.
-func defaultName(image string) string {
-	name := image[strings.LastIndexByte(image, '/')+1:]
-	if i := strings.IndexAny(name, ":@"); i > 0 {
-		name = name[:i]
-	}
+// defaultName is the last part of the name of what a task runs in, or "task".
+func defaultName(s *api.Submit) string {
+	name := s.Stem()
 	if !taskName.MatchString(name) {
 		return "task"
 	}
@@ -142,6 +173,9 @@ func defaultName(image string) string {
 func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if wrong := s.Check(); wrong != nil {
 		return refusef(422, "%v", wrong)
+	}
+	if strings.HasPrefix(s.Image, hostImages) {
+		return refusef(422, "image %s: it is carma's own, for tasks without an image; write --host in its place", s.Image)
 	}
 	if err := firstError(checkName("--name", s.Name), checkName("part", s.Part)); err != nil {
 		return err
@@ -154,8 +188,14 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if s.Probe && r.live().Probing.When == ProbeNever {
 		return refusef(422, "--probe: this daemon does not probe tasks (probe: never in its configuration); carma estimate --probe does")
 	}
+	if err := checkNoGPU(s); err != nil {
+		return err
+	}
+	if _, can := able[containers.Terminals](r.Driver); !can && (s.TTY || s.Interactive) {
+		return refusef(422, "-i and -t: the driver %s cannot connect with programs in containers", r.Driver.Name())
+	}
 	if s.User != "" && who.UID != 0 {
-		return refusef(403, "user %s: a task runs as who submits it; root may choose", s.User)
+		return refusef(403, "user %s: a task runs as its submitter; only root may choose", s.User)
 	}
 	if err := r.checkPriority(who, s); err != nil {
 		return err
@@ -163,8 +203,24 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	return checkMountPaths(s.Mounts)
 }
 
-// checkName refuses what cannot be a name of a task or a group; an empty one is
-// chosen later.
+// checkNoGPU refuses what a task without a GPU cannot have.
+func checkNoGPU(s api.Submit) error {
+	switch {
+	case !s.NoGPU:
+	case s.GPUs > 0:
+		return refusef(422, "--gpus %d: the task was submitted with --gpus 0, which asks for none; submit it again to give it GPUs", s.GPUs)
+	case s.Mem > 0:
+		return refusef(422, "--mem: it is the memory of a GPU, and --gpus 0 asks for none; --host-mem is the machine's memory")
+	case s.Exclusive:
+		return refusef(422, "--exclusive: --gpus 0 asks for no GPU that others could share; leave it out")
+	case s.Probe:
+		return refusef(422, "--probe: it finds the memory of a GPU, and --gpus 0 asks for none; leave it out")
+	}
+	return nil
+}
+
+// checkName refuses a text that cannot be the name of a task or a group. An
+// empty name is chosen later.
 func checkName(option, name string) error {
 	switch _, numeric := strconv.Atoi(name); {
 	case name == "":
@@ -177,8 +233,8 @@ func checkName(option, name string) error {
 	return nil
 }
 
-// fromLabels fills what the request leaves open from the image's labels. A
-// label that makes no sense is a warning: it is the image's fault.
+// fromLabels fills the fields that the request leaves open from the image's
+// labels. A wrong label is only a warning: it is the image's fault.
 func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 	var warn []string
 	for _, f := range api.Fields() {
@@ -190,27 +246,39 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 			warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", f.Label, err))
 		}
 	}
-	s.GPUs = max(s.GPUs, 1)
+	if !s.NoGPU && s.GPUs != api.AllGPUs {
+		s.GPUs = max(s.GPUs, 1)
+	}
 	return s, warn
 }
 
-// predict estimates a task's memory from all that is known of it, network
-// included where a probe has found it, and what it will do to its GPUs.
+// predict estimates a task's memory, and its load and run time, from all that
+// is known of it. network is what a probe has found, or nil.
 func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Config) (estimator.Estimate, mapper.Expected, error) {
 	sub := rec.Submit
+	if sub.NoGPU {
+		return estimator.Estimate{Method: estimator.NoGPU, Detail: "it gets no GPU"}, mapper.Expected{}, nil
+	}
+	if e, ok := r.taken(rec); ok {
+		return e, r.Estimator.Expect(estimator.Query{Model: sub.EstModel, Batch: batchSize(rec), GPUs: sub.GPUs}), nil
+	}
 	q := estimator.Query{
-		Declared: units.Bytes(sub.Mem), Model: sub.EstModel, Batch: batchSize(rec), GPUs: sub.GPUs, Estimator: sub.Estimator, Network: network,
+		Declared: units.Bytes(sub.Mem), Model: sub.Model(), Described: sub.Network, Batch: batchSize(rec), GPUs: sub.GPUs, Estimator: sub.Estimator, Network: network,
 		Few: estimator.Few{Params: sub.Params, Family: sub.Family, Input: sub.Input, Layers: sub.Layers},
 	}
-	if p := program(rec); p != "" && q.Declared == 0 {
-		err := r.look(ctx, func(s *mapper.State) {
+	if err := trained(&q, &sub); err != nil {
+		return estimator.Estimate{}, mapper.Expected{}, err
+	}
+	err := r.look(ctx, func(s *mapper.State) {
+		q.Measured = s.Measured()
+		if p := program(rec); p != "" && q.Declared == 0 {
 			for _, run := range s.Runs(p) {
 				q.Runs = append(q.Runs, estimator.Run(run))
 			}
-		})
-		if err != nil {
-			return estimator.Estimate{}, mapper.Expected{}, err
 		}
+	})
+	if err != nil {
+		return estimator.Estimate{}, mapper.Expected{}, err
 	}
 	e, err := r.Estimator.Estimate(q)
 	if err != nil {
@@ -219,7 +287,19 @@ func (r *Runner) predict(ctx context.Context, rec *Record, network *models.Confi
 	return e, r.Estimator.Expect(q), nil
 }
 
-// firstError is the first of some errors that is one.
+// trained adds to a query how its training is set.
+func trained(q *estimator.Query, sub *api.Submit) (err error) {
+	if q.Settings, err = sub.Training(); err != nil || sub.Read == nil {
+		return err
+	}
+	q.Read = sub.Read.Said
+	if n := sub.Read.Batch; n > 0 && sub.BatchSize == 0 && n <= models.MaxBatch {
+		q.Settings.Batch = n * max(1, sub.GPUs)
+	}
+	return nil
+}
+
+// firstError returns the first error that is not nil.
 func firstError(all ...error) error {
 	for _, err := range all {
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 	"carma/runner/journal"
 )
 
-// lossAccepted reports whether the loss of a part of the journal was accepted and
-// is not made good yet.
+// lossAccepted reports whether the loss of a part of the journal was accepted
+// and is not made good yet.
 func (r *Runner) lossAccepted() (bool, error) {
 	_, err := r.Journal.Meta(journal.AcceptLossKey)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -27,9 +27,9 @@ func (r *Runner) lossAccepted() (bool, error) {
 	return err == nil, err
 }
 
-// acceptLostRecords goes on with a journal whose loss was accepted: what the
-// records of tasks tell is journaled again. It may be repeated, and comes before
-// there are new tasks. Nothing is launched meanwhile.
+// acceptLostRecords makes an accepted loss good, as far as the records of tasks
+// tell: it journals that again. It may be repeated, and must run before there
+// are new tasks. Nothing is launched meanwhile.
 func (r *Runner) acceptLostRecords() error {
 	if accepted, err := r.lossAccepted(); err != nil || !accepted {
 		return err
@@ -46,8 +46,8 @@ func (r *Runner) acceptLostRecords() error {
 	return r.applyAll(append(append(changes, ended...), waiting...))
 }
 
-// acceptLoss journals again what the containers tell, and ends it. No container
-// is touched.
+// acceptLoss makes the rest of an accepted loss good, from the containers, and
+// ends the acceptance. No container is touched.
 func (r *Runner) acceptLoss(found []stranger) error {
 	if accepted, err := r.lossAccepted(); err != nil || !accepted {
 		return err
@@ -70,8 +70,8 @@ func (r *Runner) applyAll(changes []*change) error {
 	return err
 }
 
-// lostEnds are of the tasks that the state holds and whose records say that
-// they have ended.
+// lostEnds returns the ends of the tasks that are unfinished in the state and
+// finished in their records.
 func (r *Runner) lostEnds() (changes []*change, err error) {
 	for _, t := range r.state.Tasks() {
 		row, err := r.Journal.Task(int64(t.ID))
@@ -94,9 +94,9 @@ func (r *Runner) lostEnds() (changes []*change, err error) {
 	return changes, nil
 }
 
-// lostSubmissions are of the tasks that the state does not know and whose
-// records say that they have not ended, in order of number. Those that run are
-// taken in afterwards.
+// lostSubmissions returns the submissions of the tasks that the state does not
+// know and whose records are unfinished, in order of number. Their containers,
+// if any run, are taken in afterwards.
 func (r *Runner) lostSubmissions() (changes []*change, err error) {
 	rows, err := r.Journal.Tasks(journal.Filter{Unfinished: true})
 	if err != nil {
@@ -119,8 +119,8 @@ func (r *Runner) lostSubmissions() (changes []*change, err error) {
 	return changes, nil
 }
 
-// lostEstimate is what is known of a task's memory without the event that said
-// it: what was declared, else a whole GPU.
+// lostEstimate returns the estimate of a task whose event of it is lost: from
+// its record, as declared, or else a whole GPU.
 func lostEstimate(rec *Record) mapper.Estimate {
 	switch {
 	case rec.Task.Estimate.Memory > 0:
@@ -131,9 +131,10 @@ func lostEstimate(rec *Record) mapper.Estimate {
 	return mapper.Estimate{WholeGPU: true}
 }
 
-// takeIn makes tasks of containers that the journal does not know. They run on,
-// and end as any other's. One that cannot be told apart from a task that is
-// known, or says too little, is left alone.
+// takeIn makes tasks of containers that the journal does not know. They go on,
+// and end like others. A container is left alone if its labels say too little,
+// or if its task is known and is another one or finished. left are the IDs of
+// these.
 func (r *Runner) takeIn(found []stranger) (changes []*change, left []string) {
 	for _, s := range found {
 		rec, ev, err := r.strangersRecord(s)
@@ -150,8 +151,9 @@ func (r *Runner) takeIn(found []stranger) (changes []*change, left []string) {
 	return changes, left
 }
 
-// leftAloneKey is the key in meta of the containers that were not taken in when
-// a loss was accepted. They do not keep the daemon from starting again.
+// leftAloneKey is the key in the journal's meta of the containers that were not
+// taken in when a loss was accepted. They do not keep the daemon from starting
+// again.
 const leftAloneKey = "left-alone"
 
 func (r *Runner) leftAlone() (ids []string, err error) {
@@ -189,6 +191,11 @@ func (r *Runner) strangersRecord(s stranger) (*Record, mapper.TakenIn, error) {
 		return nil, ev, err
 	}
 	ev.Grants = grants
+	if text := s.Labels[LabelHost]; text != "" {
+		if err := json.Unmarshal([]byte(text), &ev.Host); err != nil {
+			return nil, ev, fmt.Errorf("its label %s, %q, does not say what was booked", LabelHost, text)
+		}
+	}
 	if at, err := time.Parse(time.RFC3339Nano, s.Labels[LabelLaunched]); err == nil {
 		ev.Launched = units.InstantOf(at)
 	}
@@ -211,9 +218,9 @@ func (r *Runner) strangersRecord(s stranger) (*Record, mapper.TakenIn, error) {
 	if err1 != nil || err2 != nil {
 		return nil, ev, errors.New("its labels do not say whose it is")
 	}
-	ev.Request = mapper.Request{ID: s.task, User: s.Labels[LabelUser], GPUs: len(grants)}
+	ev.Request = mapper.Request{ID: s.task, User: s.Labels[LabelUser], GPUs: len(grants), NoGPU: len(grants) == 0}
 	rec = &Record{
-		Submit: api.Submit{Image: s.Labels[LabelImage], Name: s.Labels[LabelName], GPUs: len(grants)},
+		Submit: api.Submit{Image: s.Labels[LabelImage], Name: s.Labels[LabelName], GPUs: len(grants), NoGPU: len(grants) == 0},
 		Name:   s.Labels[LabelName], Nonce: nonce, User: s.Labels[LabelUser], UID: uid, GID: gid,
 		Detail: "taken in: the journal had lost this task, its container was found",
 		Task:   mapper.Task{Request: ev.Request, Phase: mapper.Held, Submitted: cmp.Or(ev.Launched, ev.At)},
@@ -221,8 +228,8 @@ func (r *Runner) strangersRecord(s stranger) (*Record, mapper.TakenIn, error) {
 	return rec, ev, nil
 }
 
-// grantsOf reads the label of the grants, or those of GPUs and grant that
-// containers had before it.
+// grantsOf reads the label of the grants. Older containers have the labels of
+// GPUs and grant instead.
 func grantsOf(labels map[string]string) (grants []mapper.Grant, err error) {
 	list := labels[LabelGrants]
 	if list == "" && labels[LabelGPUs] != "" {
@@ -230,6 +237,9 @@ func grantsOf(labels map[string]string) (grants []mapper.Grant, err error) {
 			list += "," + uuid + "=" + cmp.Or(labels[LabelGrant], "0")
 		}
 		list = list[1:]
+	}
+	if _, told := labels[LabelGrants]; told && list == "" && labels[LabelHost] != "" {
+		return nil, nil // it has no GPU
 	}
 	for entry := range strings.SplitSeq(list, ",") {
 		uuid, size, _ := strings.Cut(entry, "=")

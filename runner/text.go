@@ -7,8 +7,8 @@ import (
 	"carma/runner/api"
 )
 
-// maxWord is the longest argument or variable that the kernel hands to a
-// program (MAX_ARG_STRLEN).
+// maxWord is the most bytes of an argument or variable that the kernel hands to
+// a program (MAX_ARG_STRLEN).
 const maxWord = 128<<10 - 1
 
 // checkTexts refuses texts that no program, file system or label can have.
@@ -22,6 +22,8 @@ func checkTexts(s api.Submit) error {
 		}
 	}
 	check("image", s.Image)
+	check("--conda", s.Conda)
+	check("--venv", s.Venv)
 	check("--entrypoint", s.Entrypoint...)
 	check("command", s.Command...)
 	check("-e", s.Env...)
@@ -48,7 +50,8 @@ func checkText(option, text string) error {
 	return nil
 }
 
-// excerpt is the beginning of a text, up to where it may be secret.
+// excerpt returns the beginning of a text, up to the first "=": a secret may
+// follow.
 func excerpt(text string) string {
 	text, _, _ = strings.Cut(text, "=")
 	if r := []rune(text); len(r) > 40 {

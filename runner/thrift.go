@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// frugalFrom is the memory from which on garbage is collected sooner than Go
-	// would: below it, room is cheaper than work.
+	// frugalFrom is the memory in bytes from which on garbage is collected
+	// sooner than Go would. Below it memory is cheaper than work.
 	frugalFrom = 96 << 20
 	// frugalEvery is the time between two looks at it.
 	frugalEvery = time.Second
 )
 
-// frugal bounds what garbage adds to the daemon's memory until ctx ends. By
-// itself Go lets the heap grow to twice of what is in use; above frugalFrom this
-// makes it a quarter more. The bound follows what is in use, so that a daemon
+// frugal bounds the garbage in the daemon's memory until ctx ends. By default
+// Go lets the heap grow to twice the memory in use. Above frugalFrom it may
+// grow by a quarter only. The bound follows the memory in use, so that a daemon
 // with very many tasks does not collect garbage all the time.
 func frugal(ctx context.Context) {
 	before := debug.SetMemoryLimit(-1)
@@ -34,13 +34,14 @@ func frugal(ctx context.Context) {
 	}
 }
 
-// memoryLimit is what all of Go's memory may come to, when some is in use.
+// memoryLimit returns the limit for all of Go's memory in bytes, for live bytes
+// in use on the heap and the bytes beside the heap.
 func memoryLimit(live, beside int64) int64 {
 	return max(frugalFrom, live+live/4+beside+frugalFrom/4)
 }
 
-// inUse is the heap that the last collection found in use, and what Go has
-// beside the heap.
+// inUse returns the heap that the last collection found in use, and the memory
+// that Go has beside the heap, in bytes.
 func inUse() (live, beside int64) {
 	s := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},

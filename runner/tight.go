@@ -39,8 +39,8 @@ func (r *Runner) affordable(batch []*change) []*change {
 	return can
 }
 
-// note stores a value that is not worth to fail for: without room it is stored
-// another time.
+// note stores a value in the journal's meta. A full disk is only logged: the
+// value is not worth failing for.
 func (r *Runner) note(key string, value []byte) error {
 	err := r.Journal.SetMeta(key, value)
 	if r.giveUpSpare(err) {

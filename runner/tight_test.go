@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// fillDisk takes all that is free on the disk of a folder.
+// fillDisk fills the disk of a folder.
 func fillDisk(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -30,14 +30,14 @@ func fillDisk(t *testing.T, path string) {
 	}
 }
 
-// TestFullDisk: finding F6. On a full disk tasks can be stopped and removed,
-// their ends are written, and the daemon starts.
+// TestFullDisk: on a full disk tasks can be stopped and removed, their ends are
+// written, and the daemon starts (finding F6).
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size=32m"); err != nil {
 		t.Skipf("a small file system is needed, which this user may not mount: %v", err)
 	}
-	g := newRig(t, func(g *rig) { g.dir, g.opt.DataDir, g.spare = dir, dir, 16<<20 })
+	g := newRig(t, byMemory, func(g *rig) { g.dir, g.opt.DataDir, g.spare = dir, dir, 16<<20 })
 	t.Cleanup(func() {
 		if g.stop != nil {
 			g.stop()

@@ -9,9 +9,9 @@ import (
 	"carma/containers"
 )
 
-// How long one call of an engine may take. They are generous: a call that runs
-// out is taken for an engine that does not answer, and is made again. What an
-// answer of the API waits for has [apiLimit].
+// Time limits of single calls of an engine. They are generous: a call that
+// takes longer counts as an engine that does not answer, and is made again.
+// Calls that an answer of the API waits for have [apiLimit].
 const (
 	imageLimit    = 3 * time.Second
 	createLimit   = 15 * time.Minute // containerd unpacks the image
@@ -28,14 +28,15 @@ const (
 	apiLimit = 4 * time.Second
 )
 
-// bounded gives every call of a driver a time limit. The output is followed
-// without one: an attempt's end ends it.
+// bounded gives every call of an engine's driver a time limit, except Logs: the
+// end of an attempt ends that.
 type bounded struct{ containers.Driver }
 
 // Unwrap returns the driver itself.
 func (b bounded) Unwrap() containers.Driver { return b.Driver }
 
-// within calls f with a limit. If it runs out the error wraps ErrUnavailable.
+// within calls f with a time limit. If it passes, the error wraps
+// ErrUnavailable.
 func within(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
 	short, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -64,7 +65,8 @@ func (b bounded) Start(ctx context.Context, id string) error {
 	return within(ctx, startLimit, "start container", func(ctx context.Context) error { return b.Driver.Start(ctx, id) })
 }
 
-// Wait asks again in rounds: an engine may have forgotten who waits.
+// Wait asks again every waitRound: an engine may have forgotten that somebody
+// waits.
 func (b bounded) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
 	for {
 		round, cancel := context.WithTimeout(ctx, waitRound)
@@ -99,7 +101,8 @@ func (b bounded) List(ctx context.Context, labels map[string]string) (list []con
 	return list, err
 }
 
-// able returns a driver as something that only some drivers are.
+// able returns an engine's driver, or one that it wraps, as an interface that
+// only some have.
 func able[T any](d containers.Driver) (T, bool) {
 	for {
 		if t, ok := d.(T); ok {

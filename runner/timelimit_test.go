@@ -15,8 +15,9 @@ import (
 	"carma/runner/api"
 )
 
-// Every call of an engine that hangs comes back, as one of an engine that does
-// not answer; a wait goes on, and tells the end when the engine goes on.
+// Every call of an engine that hangs returns, with the error of an engine that
+// does not answer. A wait goes on, and returns the end when the engine works
+// again.
 func TestCallsHaveLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := containerstest.NewFake()
@@ -70,7 +71,7 @@ func TestCallsHaveLimits(t *testing.T) {
 	})
 }
 
-// An engine that hangs holds up no answer: finding F10.
+// An engine that hangs delays no answer (finding F10).
 func TestHungEngineHoldsUpNobody(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Init = "/bin/true" })
 	long := g.gated("long")

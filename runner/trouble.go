@@ -18,8 +18,8 @@ const (
 	troubleGPU    = "gpu"
 )
 
-// troubles are what keeps tasks from starting now. The loop writes them,
-// anybody reads them without its help.
+// troubles are the present reasons why tasks do not start. The loop writes
+// them; anybody reads them without the loop.
 type troubles struct {
 	mu      sync.Mutex
 	all     []api.Trouble
@@ -34,8 +34,8 @@ func (t *troubles) now() ([]api.Trouble, <-chan struct{}) {
 	return t.all, t.changed
 }
 
-// set returns what is new and what is over; how often and when something is
-// tried again is no news.
+// set replaces the troubles and returns those that are new and those that are
+// over. A trouble with other counts or times is the same.
 func (t *troubles) set(all []api.Trouble) (began, ended []api.Trouble) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,8 +64,8 @@ func sameTrouble(a, b api.Trouble) bool {
 	return a.GPU == nil || *a.GPU == *b.GPU
 }
 
-// noteTrouble follows the state: what began and what is over is logged, once.
-// The loop calls it after each round.
+// noteTrouble logs what began and what is over, once. The loop calls it after
+// each round.
 func (r *Runner) noteTrouble() {
 	began, ended := r.trouble.set(r.findTrouble())
 	for _, x := range began {

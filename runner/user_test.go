@@ -11,8 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestUser: root may say whom a task runs as; the tasks of others run as
-// themselves, and saying otherwise is refused.
+// TestUser: root may choose the user that a task runs as. Tasks of others run
+// as their submitters; another choice is refused.
 func TestUser(t *testing.T) {
 	g := newRig(t)
 	ran := make(chan string, 2)

@@ -14,8 +14,8 @@ import (
 // Verification is what [Verify] found in a journal.
 type Verification struct {
 	Events int64 `json:"events"`
-	// First is the number of the first event checked: 1, or the one after
-	// the oldest snapshot where older events were pruned.
+	// First is the number of the first event checked: 1, or, if older events
+	// were pruned, the one after the snapshot.
 	First      int64         `json:"first"`
 	Span       time.Duration `json:"span"`
 	Submitted  int           `json:"submitted"`
@@ -27,27 +27,29 @@ type Verification struct {
 	Relaunches int           `json:"relaunches"`
 	// Unfinished tasks at the end.
 	Unfinished int `json:"unfinished"`
-	// Compared is how many recorded decisions this program makes as well.
+	// Compared is how many recorded decisions this program makes in the same
+	// way.
 	Compared int `json:"compared"`
-	// Differs is where this program first decides otherwise than another one that
-	// has written the journal; empty: nowhere. What was decided was checked then.
+	// Differs is the first event on which this program decides differently from
+	// another program that wrote the journal; empty: there is none. If it is
+	// set, the recorded decisions were checked.
 	Differs string `json:"differs,omitempty"`
 	// MostReserved is the highest share of one GPU's memory that was reserved.
 	MostReserved float64 `json:"most_reserved"`
 	MostTasks    int     `json:"most_tasks"` // on one GPU
-	// Faults are broken invariants, none in a sound journal.
+	// Faults are broken invariants; a sound journal has none.
 	Faults []string `json:"faults,omitempty"`
 }
 
 // maxFaults bounds the report of a journal that is badly broken.
 const maxFaults = 20
 
-// Verify replays the journal in dir through the mapper, beside a running
-// daemon or without one, and checks after every event that no GPU is
-// over-committed, no attempt starts while another of its task runs and no task
-// is lost. program is this program's version: what it has written itself it must
-// decide in the same way again, by code and figures. What another one has
-// decided stands, and is checked as it is.
+// Verify replays the journal in dir through the mapper; a daemon may be
+// running. It checks after every event that no GPU is over-committed, no
+// attempt starts while another of its task runs and no task is lost. program is
+// this program's version. Decisions that this version has recorded must be
+// derived again, equal by code and figures. Decisions of another version stand,
+// and are checked as they are.
 func Verify(dir, program string) (Verification, error) {
 	j, err := journal.OpenReadOnly(dir)
 	if err != nil {
@@ -55,7 +57,7 @@ func Verify(dir, program string) (Verification, error) {
 	}
 	defer j.Close()
 	var v *verifier
-	err = j.View(func(j *journal.Reader) error { // one state of it, however much is written meanwhile
+	err = j.View(func(j *journal.Reader) error { // the view stays the same, however much is written meanwhile
 		v = newVerifier(program)
 		err := v.read(j)
 		if other := v.other; err == nil && other != nil {
@@ -72,7 +74,7 @@ func Verify(dir, program string) (Verification, error) {
 	return v.Verification, err
 }
 
-// damaged adds what is wrong with the journal itself.
+// damaged adds a fault of the journal itself.
 func (v *verifier) damaged(err error) {
 	text := err.Error()
 	if r, ok := errors.AsType[*journal.Refusal](err); ok {
@@ -84,19 +86,19 @@ func (v *verifier) damaged(err error) {
 type verifier struct {
 	Verification
 	program string // this one
-	by      string // that decided; empty: an older version
-	follow  bool   // what was decided is applied, not derived
+	by      string // the version that decided; empty: an older one
+	follow  bool   // stored decisions are applied, not derived
 	other   *difference
 	state   *mapper.State
-	live    map[mapper.TaskID]int // attempt that holds GPUs
+	live    map[mapper.TaskID]int // the placed attempt
 }
 
 func newVerifier(program string) *verifier {
 	return &verifier{program: program, live: map[mapper.TaskID]int{}}
 }
 
-// read goes through the whole journal, or up to the first event on which another
-// program has decided otherwise.
+// read goes through the whole journal, or up to the first event on which
+// another program decided differently.
 func (v *verifier) read(j *journal.Reader) error {
 	if err := v.start(j); err != nil {
 		return err
@@ -128,7 +130,7 @@ func (v *verifier) read(j *journal.Reader) error {
 	return nil
 }
 
-// start takes the oldest state there is.
+// start loads the oldest state that the journal has.
 func (v *verifier) start(j *journal.Reader) error {
 	first, _, err := j.Bounds()
 	if err != nil {
@@ -146,8 +148,8 @@ func (v *verifier) start(j *journal.Reader) error {
 	return v.state.UnmarshalJSON(snap.Body)
 }
 
-// step applies an event and returns what it has led to. The decisions of the
-// last events before a crash are not stored; nothing was carried out of them.
+// step applies an event and returns the decisions on it. The last events before
+// a crash have no stored decisions: none was carried out.
 func (v *verifier) step(p past, stored bool) []mapper.Decision {
 	if v.follow && stored {
 		v.state.Follow(p.event, p.decided)

@@ -14,8 +14,8 @@ import (
 	"carma/runner/journal"
 )
 
-// mixed leaves a journal with tasks that ran out of memory, failed, were run
-// again and were stopped, and returns its folder.
+// mixed makes a journal with tasks that ran out of memory, failed, were run
+// again and were stopped. It returns its folder.
 func mixed(t *testing.T) string {
 	t.Helper()
 	g := newRig(t)
@@ -47,8 +47,8 @@ func mixed(t *testing.T) string {
 	return g.dir
 }
 
-// copied writes a journal's events, decisions and records into another folder,
-// the decisions and records changed by edit.
+// copied writes a journal's events, decisions and records into another folder.
+// edit changes the decisions and records.
 func copied(t *testing.T, from, to string, edit func(kind string, body any) any) {
 	t.Helper()
 	src, err := journal.OpenReadOnly(from)
@@ -59,7 +59,7 @@ func copied(t *testing.T, from, to string, edit func(kind string, body any) any)
 	edited := func(kind string, body []byte) []byte {
 		var v any
 		d := json.NewDecoder(strings.NewReader(string(body)))
-		d.UseNumber() // an instant is more than a float64 holds
+		d.UseNumber() // a float64 cannot hold an instant
 		if err := d.Decode(&v); err != nil {
 			t.Fatal(err)
 		}
@@ -102,8 +102,8 @@ func copied(t *testing.T, from, to string, edit func(kind string, body any) any)
 	}
 }
 
-// reworded replaces every reason by what say makes of it, and every message of
-// an attempt by another.
+// reworded replaces every reason by the result of say, and every message of an
+// attempt by another.
 func reworded(v any, say func(reason any) any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -125,8 +125,8 @@ func reworded(v any, say func(reason any) any) any {
 	return v
 }
 
-// TestVerifyIgnoresWords: R3. A journal with reasons in other words, as an
-// older version's sentences or with other texts, is loaded and sound.
+// TestVerifyIgnoresWords: a journal with reasons in other words, such as the
+// sentences of an older version, is loaded and sound (R3).
 func TestVerifyIgnoresWords(t *testing.T) {
 	from := mixed(t)
 	for name, say := range map[string]func(any) any{
@@ -165,8 +165,8 @@ func TestVerifyIgnoresWords(t *testing.T) {
 	}
 }
 
-// TestVerifySeesOtherFigures: a decision whose code or figures are not those of
-// the replay is reported.
+// TestVerifySeesOtherFigures: a decision is reported if its code or figures
+// differ from the replay's.
 func TestVerifySeesOtherFigures(t *testing.T) {
 	from := mixed(t)
 	set := func(key string, to any) func(map[string]any) {

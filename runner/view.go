@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"carma/mapper/units"
@@ -20,7 +22,7 @@ import (
 
 // Find returns a task's record by number or name: the newest of that name.
 func (r *Runner) Find(ref string) (*Record, error) {
-	if rec := r.book.find(ref); rec != nil {
+	if rec := r.records.find(ref); rec != nil {
 		return rec, nil
 	}
 	var row journal.TaskRow
@@ -30,7 +32,7 @@ func (r *Runner) Find(ref string) (*Record, error) {
 	} else {
 		row, err = r.Journal.TaskByName(ref)
 	}
-	if errors.Is(err, journal.ErrNotFound) && r.book.openGroup(ref) {
+	if errors.Is(err, journal.ErrNotFound) && r.records.openGroup(ref) {
 		return nil, refusef(404, "no task %s, but a group of tasks; name one of them, or use --group %s where there is one", ref, ref)
 	}
 	if errors.Is(err, journal.ErrNotFound) {
@@ -42,11 +44,14 @@ func (r *Runner) Find(ref string) (*Record, error) {
 	return recordOf(row)
 }
 
-// queueView is the part of a waiting task that only the state knows.
+// queueView is the part of a task that only the state knows: of a waiting one its
+// place and reason, of a running one how fast it goes.
 type queueView struct {
 	position int
 	waits    string
 	code     mapper.ReasonCode
+	going    mapper.Going
+	runs     bool
 }
 
 // Task returns a task as users see it.
@@ -62,33 +67,27 @@ func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
 	return r.withCurves(rec, r.view(r.shown(ctx, rec), views[rec.ID()])), nil
 }
 
-// withCurves adds the memory that the attempts were seen to use.
-func (r *Runner) withCurves(rec *Record, v api.Task) api.Task {
-	for i := range v.Attempts {
-		at := &v.Attempts[i]
-		c := rec.Curves[at.N]
-		if c == nil {
-			_, c = r.monitor.sighting(rec.ID(), at.N)
-		}
-		at.Curve = c.view()
-	}
-	return v
-}
-
-// queueViews asks the state about the waiting ones of some records.
+// queueViews asks the state about the unfinished ones of some records.
 func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.TaskID]queueView, error) {
-	var waiting []mapper.TaskID
+	var waiting, placed []mapper.TaskID
 	for _, rec := range recs {
-		if p := rec.Task.Phase; p == mapper.Queued || p == mapper.Recovering || p == mapper.Held || p == mapper.Estimating {
+		switch p := rec.Task.Phase; p {
+		case mapper.Queued, mapper.Recovering, mapper.Held, mapper.Estimating:
 			waiting = append(waiting, rec.ID())
+		case mapper.Running, mapper.Stopping:
+			placed = append(placed, rec.ID())
 		}
 	}
 	views := map[mapper.TaskID]queueView{}
-	if len(waiting) == 0 {
+	if len(waiting)+len(placed) == 0 {
 		return views, nil
 	}
 	slices.Sort(waiting)
 	err := r.look(ctx, func(s *mapper.State) {
+		for _, id := range placed {
+			going, runs := s.Going(id)
+			views[id] = queueView{going: going, runs: runs}
+		}
 		explained := 0
 		for _, id := range waiting {
 			v := queueView{position: s.Position(id)}
@@ -112,7 +111,7 @@ func (r *Runner) Tasks(ctx context.Context, o api.ListOptions) ([]api.Task, erro
 
 // page is one page of a listing, and where the next one begins; 0: there is none.
 func (r *Runner) page(ctx context.Context, o api.ListOptions) (list []api.Task, next int64, err error) {
-	recs, more, err := r.records(o)
+	recs, more, err := r.listed(ctx, o)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -122,7 +121,7 @@ func (r *Runner) page(ctx context.Context, o api.ListOptions) (list []api.Task, 
 	return list, next, err
 }
 
-// views are records as users see them in a listing.
+// views returns records as users see them in a listing.
 func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) {
 	views, err := r.queueViews(ctx, recs)
 	if err != nil {
@@ -131,22 +130,24 @@ func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) 
 	out := make([]api.Task, len(recs))
 	for i, rec := range recs {
 		out[i] = r.view(r.shown(ctx, rec), views[rec.ID()])
+		out[i].Submit.Network = nil // up to 64 KiB of each task
 	}
 	return out, nil
 }
 
-// records are the newest that are asked for, and one more where there are more
-// than a page holds. more, if not 0, is the lowest number that was looked at:
-// there may be others below it.
-func (r *Runner) records(o api.ListOptions) (recs []*Record, more int64, err error) {
-	asked := func(rec *Record) bool {
-		return (o.All || !rec.Task.Phase.Finished()) && (o.User == "" || rec.User == o.User) && (o.Group == "" || rec.Group == o.Group) && hasLabel(rec, o.Label)
+// listed returns the newest records that are asked for, and one more if there
+// are more than a page holds. more, if not 0, is the lowest number that was
+// looked at: there may be others below it.
+func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record, more int64, err error) {
+	asked, err := asked(ctx, &o)
+	if err != nil {
+		return nil, 0, err
 	}
 	before := mapper.TaskID(o.Before)
-	if !o.All || !r.book.hasForgotten() {
-		return r.book.newest(before, pageLimit(o)+1, asked), 0, nil
+	if !o.All || !r.records.hasForgotten() {
+		return r.records.newest(before, pageLimit(o)+1, asked), 0, nil
 	}
-	recs = r.book.newest(before, math.MaxInt, asked)
+	recs = r.records.newest(before, math.MaxInt, asked)
 	limit := pageLimit(o)
 	rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Before: o.Before, Limit: limit, Bytes: pageBytes})
 	if err != nil {
@@ -175,19 +176,53 @@ func (r *Runner) records(o api.ListOptions) (recs []*Record, more int64, err err
 	return recs, more, nil
 }
 
-// view is a record as users see it.
+// asked returns whether a record is one of those that are asked for.
+func asked(ctx context.Context, o *api.ListOptions) (func(*Record) bool, error) {
+	if _, err := path.Match(o.Name, ""); err != nil {
+		return nil, refusef(422, "name %q is no pattern; write for example exp-*", o.Name)
+	}
+	who, known := callerFrom(ctx)
+	if o.Mine && !known {
+		return nil, refusef(403, callerUnknown)
+	}
+	since, until := units.InstantOf(o.Since), units.InstantOf(o.Until)
+	return func(rec *Record) bool {
+		t := &rec.Task
+		switch done := t.Phase.Finished(); {
+		case done && !o.All, o.Mine && rec.UID != who.UID, o.User != "" && rec.User != o.User, o.Group != "" && rec.Group != o.Group, !hasLabel(rec, o.Label),
+			!o.HasPhase(string(t.Phase)), !o.Since.IsZero() && done && t.Ended < since, !o.Until.IsZero() && t.Submitted >= until:
+			return false
+		}
+		fits, _ := path.Match(o.Name, rec.Name)
+		return fits || o.Name == ""
+	}, nil
+}
+
+// view returns a record as users see it.
 func (r *Runner) view(rec *Record, q queueView) api.Task {
 	t := &rec.Task
 	v := api.Task{
 		ID: int64(t.ID), Name: rec.Name, User: rec.User, UID: rec.UID, GID: rec.GID, Group: rec.Group,
-		Image: rec.Submit.Image, Submit: rec.Submit, GPUCount: t.GPUs, Phase: string(t.Phase),
+		Image: rec.Submit.Source(), Submit: rec.Submit, EnvHidden: rec.hidden, GPUCount: t.GPUs, Phase: string(t.Phase), Priority: t.Priority.String(),
 		Position: q.position, Waits: q.waits, WaitsCode: string(q.code),
-		Estimate: api.Estimate{Memory: int64(t.Estimate.Memory), WholeGPU: t.Estimate.WholeGPU, Method: string(t.Estimate.Method), Detail: estimateDetail(t.Estimate, rec.Detail)},
+		Estimate: estimateView(t.Estimate, estimateDetail(t.Estimate, rec.Detail, rec.Submit.Exclusive)),
 		Need:     int64(t.Need), Alone: t.Alone, Submitted: t.Submitted.Time(), Ended: instant(t.Ended), Reason: words.Reason(t.Reason), ReasonCode: string(t.Reason.Code),
 	}
 	for i := range t.Attempts {
-		v.Attempts = append(v.Attempts, r.viewAttempt(t.ID, &t.Attempts[i]))
+		at := r.viewAttempt(t.ID, &t.Attempts[i])
+		at.EnergyJ = r.energyOf(rec, at.N)
+		v.EnergyJ = hundredths(v.EnergyJ + at.EnergyJ)
+		v.Attempts = append(v.Attempts, at)
 	}
+	v.Params, v.Trainable = paramsOf(rec)
+	v.Takes = takesView(rec)
+	if a := t.Current(); a != nil {
+		v.Ports, _ = r.ports.of(attemptKey{t.ID, a.N})
+	}
+	if q.runs && t.Current() != nil {
+		r.viewProgress(&v, t, q.going)
+	}
+	v.Idle = r.viewIdle(t)
 	if t.Phase == mapper.Estimating {
 		v.Waits = cmp.Or(v.Waits, r.probing(t.ID))
 	}
@@ -206,7 +241,7 @@ func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
 		N: a.N, Starts: a.Starts, Container: r.containerName(id, a.N), Launched: a.Launched.Time(),
 		Started: instant(a.Started), Ended: instant(a.Ended), Outcome: string(a.Class), ExitCode: a.Code,
 		Peak: int64(a.Peak), Blameless: a.Blameless, Message: a.Message,
-		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code),
+		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code), Host: shareView(a),
 	}
 	for _, g := range a.Grants {
 		v.GPUs = append(v.GPUs, r.gpuRef(g.GPU))
@@ -225,7 +260,7 @@ func (r *Runner) gpuRef(id mapper.GPUID) api.GPURef {
 
 func (r *Runner) capacity(id mapper.GPUID) units.Bytes { return r.devices[id].Capacity }
 
-// instant is a time for people; the zero instant is no time.
+// instant converts an instant for people; 0 is the zero time.
 func instant(t units.Instant) time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -254,24 +289,39 @@ func cutLabel(s string) (key, value string, withValue bool) {
 // Info describes the daemon.
 func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 	info := api.Info{
-		Output:  r.outputView(),
+		Output: r.outputView(), KeepTasks: r.live().Keep.Tasks, KeepTasksFor: r.live().Keep.TasksFor,
 		Version: r.opt.Version, Now: r.Clock.Time(), Speed: r.Clock.Speed(), PID: pid, DataDir: r.opt.DataDir,
 		Driver: r.Driver.Name(), Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Engine: r.engine.version(),
 	}
 	_, info.EngineDown = r.engine.status()
 	err := r.look(ctx, func(s *mapper.State) {
 		info.Policy, info.Queued = s.Options().Policy, s.QueueLen()
-		info.Running = s.Placed()
+		info.Running, info.Paused = s.Placed(), closureView(s.Paused())
 		info.Held = s.Unfinished() - info.Queued - info.Running
 	})
+	info.Energy = r.energy.view()
 	info.Trouble, _ = r.trouble.now() // as the loop has left it
 	info.Draining = r.draining.Load()
+	if err == nil {
+		info.Host, err = r.hostView(ctx)
+	}
 	return info, err
 }
 
-// estimateDetail says where an estimate comes from: asked is what the
-// estimator said at submission, which earlier runs may have overruled since.
-func estimateDetail(e mapper.Estimate, asked string) string {
+// estimateView returns an estimate as users see it.
+func estimateView(e mapper.Estimate, detail string) api.Estimate {
+	return api.Estimate{
+		Memory: int64(e.Memory), Point: int64(e.Point), Plain: int64(e.Plain.Point), WholeGPU: e.WholeGPU, Method: string(e.Method), Detail: detail,
+	}
+}
+
+// estimateDetail says where an estimate comes from. asked is the estimator's
+// sentence at submission. Earlier runs may have overruled it since. exclusive: the task
+// asked for GPUs of its own, so that nothing lets it share.
+func estimateDetail(e mapper.Estimate, asked string, exclusive bool) string {
+	if found, _, shares := strings.Cut(asked, "; --mem"); shares && exclusive {
+		asked = found + "; it asked for its GPUs alone"
+	}
 	switch {
 	case e.Method != mapper.FromHistory:
 		return asked

@@ -1,18 +1,73 @@
 package runner
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"carma/mapper/units"
 
 	"carma/mapper"
+	"carma/runner/api"
 )
 
-// TestWhereAnEstimateComesFrom: what earlier runs used is said once it is
-// booked, not what the estimator had said before.
+// TestAsked: what a listing is asked for holds for each task, and the client's own
+// test says the same.
+func TestAsked(t *testing.T) {
+	at := func(minute int) units.Instant { return units.Instant(time.Duration(minute) * time.Minute) }
+	recs := []*Record{
+		{UID: 7, User: "ann", Name: "exp-1", Task: mapper.Task{Request: mapper.Request{ID: 1}, Phase: mapper.Succeeded, Submitted: at(1), Ended: at(10)}},
+		{UID: 7, User: "ann", Name: "exp-2", Task: mapper.Task{Request: mapper.Request{ID: 2}, Phase: mapper.Failed, Submitted: at(2), Ended: at(20)}},
+		{UID: 8, User: "bob", Name: "other", Group: "g", Task: mapper.Task{Request: mapper.Request{ID: 3}, Phase: mapper.Running, Submitted: at(3)}, Submit: api.Submit{Labels: map[string]string{"a": "b"}}},
+	}
+	r := &Runner{}
+	ctx := context.WithValue(t.Context(), callerKey{}, func() Caller { return Caller{UID: 7} })
+	for _, row := range []struct {
+		o    api.ListOptions
+		want []int64
+	}{
+		{api.ListOptions{}, []int64{3}}, {api.ListOptions{All: true}, []int64{1, 2, 3}}, {api.ListOptions{All: true, Mine: true}, []int64{1, 2}},
+		{api.ListOptions{All: true, Name: "exp-*"}, []int64{1, 2}}, {api.ListOptions{All: true, Phase: "failed,running"}, []int64{2, 3}},
+		{api.ListOptions{All: true, Since: at(15).Time()}, []int64{2, 3}}, {api.ListOptions{All: true, Until: at(2).Time()}, []int64{1}},
+		{api.ListOptions{All: true, Label: "a=b", Group: "g", User: "bob"}, []int64{3}}, {api.ListOptions{All: true, Label: "a=c"}, nil},
+	} {
+		fits, err := asked(ctx, &row.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, client []int64
+		for _, rec := range recs {
+			if fits(rec) {
+				got = append(got, int64(rec.ID()))
+			}
+			if v := r.view(rec, queueView{}); row.o.Fits(&v, 7) {
+				client = append(client, v.ID)
+			}
+		}
+		if !slices.Equal(got, row.want) || !slices.Equal(client, row.want) {
+			t.Errorf("%+v: %v, and %v by the client; want %v", row.o, got, client, row.want)
+		}
+	}
+	if _, err := asked(t.Context(), &api.ListOptions{Mine: true}); err == nil {
+		t.Error("tasks of a caller who is not known")
+	}
+	if _, err := asked(ctx, &api.ListOptions{Name: "[x"}); err == nil {
+		t.Error("a broken pattern")
+	}
+}
+
+// TestWhereAnEstimateComesFrom: once the peak of earlier runs is booked, that
+// is the detail, before the estimator's sentence.
 func TestWhereAnEstimateComesFrom(t *testing.T) {
 	const asked = "workload resnet50: 6.9 GiB measured, 7.0 GiB booked"
+	const unknown = "nothing is known about its memory; --mem or --est-model lets it share at once"
+	for alone, want := range map[bool]string{false: unknown, true: "nothing is known about its memory; it asked for its GPUs alone"} {
+		if got := estimateDetail(mapper.Estimate{WholeGPU: true}, unknown, alone); got != want {
+			t.Errorf("exclusive %v: %q, want %q", alone, got, want)
+		}
+	}
 	for _, c := range []struct {
 		e    mapper.Estimate
 		want string
@@ -21,7 +76,7 @@ func TestWhereAnEstimateComesFrom(t *testing.T) {
 		{mapper.Estimate{Memory: 9 * units.GiB, Method: mapper.FromHistory}, "9.0 GiB booked, a little above what earlier runs"},
 		{mapper.Estimate{WholeGPU: true, Method: mapper.FromHistory}, "whole GPUs; when it was submitted: " + asked},
 	} {
-		if got := estimateDetail(c.e, asked); !strings.Contains(got, c.want) {
+		if got := estimateDetail(c.e, asked, false); !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q, want %q", c.e, got, c.want)
 		}
 	}

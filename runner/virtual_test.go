@@ -28,8 +28,8 @@ type virtual struct {
 	engine *containerstest.Fake
 }
 
-// inVirtualTime starts a daemon, and ends it when do returns. What do waits for
-// takes no time, and how long it took can be compared.
+// inVirtualTime starts a daemon, and ends it when do returns. Waiting in do
+// takes no real time, and durations are exact.
 func inVirtualTime(t *testing.T, do func(v *virtual)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func inVirtualTime(t *testing.T, do func(v *virtual)) {
 	})
 }
 
-// rootUser is who asks.
+// rootUser is the caller of all requests.
 var rootUser = Caller{Name: "root"}
 
 // submit adds a task of an image.
@@ -80,7 +80,7 @@ func (v *virtual) submit(image string) string {
 	return mapper.TaskID(made.ID).String()
 }
 
-// finished waits for the end of a task, for an hour at most.
+// finished waits for the end of a task, at most for an hour of virtual time.
 func (v *virtual) finished(ref string) *Record {
 	v.t.Helper()
 	for range 3600 {

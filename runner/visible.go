@@ -54,15 +54,15 @@ func (r *Runner) mayRead(ctx context.Context, rec *Record) error {
 	return refusef(403, "task %d is %s's and private: its output is for %s and administrators; %s can submit tasks with --visibility open", rec.ID(), rec.User, rec.User, rec.User)
 }
 
-// shown is a record as the caller may see it. To others a private task shows
-// the names of its variables without their values, and no line of its output.
-// Its command line stays: the machine's process list has it too.
+// shown returns a record as the caller may see it. Of a private task, others
+// see the names of its variables without their values, and no line of its
+// output. Its command line stays: the machine's process list has it too.
 func (r *Runner) shown(ctx context.Context, rec *Record) *Record {
 	if r.sees(ctx, rec) {
 		return rec
 	}
 	c := *rec
-	c.Submit.Env = masked(rec.Submit.Env)
+	c.Submit.Env, c.hidden = masked(rec.Submit.Env), len(rec.Submit.Env) > 0
 	c.Task.Attempts = slices.Clone(rec.Task.Attempts)
 	for i := range c.Task.Attempts {
 		a := &c.Task.Attempts[i]
@@ -75,7 +75,7 @@ func (r *Runner) shown(ctx context.Context, rec *Record) *Record {
 	return &c
 }
 
-// unquoted is a reason without quotes of a program's output.
+// unquoted returns a reason without quotes of a program's output.
 func unquoted(reason mapper.Reason) mapper.Reason {
 	if reason.Code == mapper.ReasonProgram || reason.Code == mapper.ReasonText {
 		reason.Text = withoutQuote(reason.Text)
@@ -87,7 +87,7 @@ func unquoted(reason mapper.Reason) mapper.Reason {
 	return reason
 }
 
-// masked are variables without their values.
+// masked returns variables without their values.
 func masked(env []string) []string {
 	out := make([]string, len(env))
 	for i, kv := range env {
@@ -103,7 +103,8 @@ func withoutQuote(message string) string {
 	return before
 }
 
-// checkVisibility completes a request with the daemon's own rule.
+// checkVisibility refuses an unknown visibility. If the request has none, it
+// sets the daemon's default.
 func (r *Runner) checkVisibility(s *api.Submit) error {
 	switch s.Visibility {
 	case "", VisibilityPrivate, VisibilityOpen:

@@ -20,7 +20,7 @@ var (
 	oper = Caller{UID: 20003, GID: 20003, Name: "oper", Groups: []string{"lab"}}
 )
 
-// as is a request's context with its caller.
+// as returns the context of a request by a caller.
 func (g *rig) as(who Caller) context.Context { return context.WithValue(g.ctx(), callerKey{}, who) }
 
 func (g *rig) runAs(who Caller, s api.Submit) string {
@@ -42,7 +42,7 @@ func (g *rig) refusedAs(who Caller, s api.Submit, status int, words string) {
 	}
 }
 
-// TestVisibility: what others see of a private task, of an open one, and what
+// TestVisibility: what others see of a private and of an open task, and what
 // its owner and admins see.
 func TestVisibility(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
@@ -106,13 +106,13 @@ func TestVisibility(t *testing.T) {
 	if rec, _ := g.Find(private); rec.Submit.Env[0] != "WANDB_API_KEY=s3cret" {
 		t.Errorf("the record itself has changed: %q", rec.Submit.Env)
 	}
-	if task, err := g.Task(g.ctx(), private); err != nil || task.Submit.Env[0] != "WANDB_API_KEY=***" {
+	if task, err := g.Task(g.ctx(), private); err != nil || task.Submit.Env[0] != "WANDB_API_KEY=***" || !task.EnvHidden {
 		t.Errorf("nobody in particular sees %q (%v)", task.Submit.Env, err)
 	}
 }
 
-// TestVisibilityDefault: the daemon's own rule is for who does not say, and
-// stays with the task.
+// TestVisibilityDefault: the daemon's default is for tasks whose submitters set
+// no visibility. It stays with the task.
 func TestVisibilityDefault(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.Open = true })
 	g.script("train", printing(0))
@@ -127,7 +127,7 @@ func TestVisibilityDefault(t *testing.T) {
 	g.refusedAs(ann, api.Submit{Image: "train", Visibility: "public"}, 422, "choose private or open")
 }
 
-// TestAdminsOnly: the simulated time and a proof are the admins' business.
+// TestAdminsOnly: only admins may set the simulated time and ask for a proof.
 func TestAdminsOnly(t *testing.T) {
 	g := newRig(t, func(g *rig) { g.opt.AdminGroup = "lab" })
 	for who, ok := range map[*Caller]bool{&ann: false, &oper: true, {Name: "root"}: true} {
@@ -140,8 +140,8 @@ func TestAdminsOnly(t *testing.T) {
 	}
 }
 
-// TestImpossibleTexts: what no program or file system can have is refused in one
-// line, before anything is started (F13).
+// TestImpossibleTexts: a text that no program or file system can have is
+// refused in one line, before anything is started (F13).
 func TestImpossibleTexts(t *testing.T) {
 	g := newRig(t)
 	g.script("ok", printing(0))
@@ -157,11 +157,13 @@ func TestImpossibleTexts(t *testing.T) {
 	g.refusedAs(Caller{Name: "root"}, api.Submit{Image: "ok", Mounts: []api.Mount{{Source: home, Target: "/"}}}, 422, "the container's root")
 }
 
-// TestShares: what a task may use of the machine has a default and a most, and
-// what is too much is refused with the nearest that is possible (F5).
+// TestShares: a task's share of the machine has a default and a maximum. Too
+// much is refused, with the nearest possible value (F5).
 func TestShares(t *testing.T) {
 	g := newRig(t)
-	g.live().Bounds, _ = Bounds{Default: Share{Pids: 100}}.on(Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000})
+	live := *g.live()
+	live.Bounds, _ = Bounds{Default: Share{Pids: 100}}.on(Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000})
+	g.set.Store(&live)
 	g.script("ok", printing(0))
 	for words, s := range map[string]api.Submit{
 		"--shm-size 102400.0 GiB: at most 90.0 GiB":             {ShmSize: 100 << 40},
@@ -182,8 +184,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestPerUser: one user's queue is bounded in tasks, bytes and priority; others,
-// and admins, are not held up by it (F12, U6).
+// TestPerUser: one user's queue is bounded in tasks, bytes and priority.
+// Others, and admins, are not limited by it (F12, U6).
 func TestPerUser(t *testing.T) {
 	g := newRig(t, func(g *rig) {
 		g.opt.AdminGroup = "lab"
@@ -213,11 +215,11 @@ func TestPerUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.finished(first)
-	g.runAs(ann, later) // the place of the one that was stopped
+	g.runAs(ann, later) // it takes the place of the stopped one
 
 	g.restart() // the counts come back with the journal
 	g.refusedAs(ann, later, 429, "user-tasks")
 	g.opt.PerUser.MayHigh = "admins"
 	g.Runner.set.Store(&Live{PerUser: g.opt.PerUser})
-	g.refusedAs(bob, high, 403, "for administrators")
+	g.refusedAs(bob, high, 403, "for admins")
 }

@@ -22,17 +22,25 @@ type worker struct {
 	launch  mapper.Launch
 	resumed bool // by a daemon that was restarted
 	stop    *stopper
-	// disconnected: MPS was asked to let go of it; the goroutine's that stops it.
+	// disconnected: MPS was asked to disconnect the task. Only the goroutine
+	// that stops the task uses it.
 	disconnected bool
+	// noMPS: the attempt is no client of MPS, because that does not run. Written
+	// before the container is known to anybody else.
+	noMPS bool
 	// adopted is the container that an earlier daemon made; nil: this one makes
 	// it. Written before the container is known to anybody else.
 	adopted *containers.Container
 	heard   atomic.Int64 // lines of output that have come
+	// console closes the connection with its program; nil: it is not open.
+	console func()
+	// following reads its progress; made before its output is read.
+	following *follower
 }
 
-// startWorker starts the worker of a launch; the loop only.
+// startWorker starts the worker of a launch. Only the loop calls it.
 func (r *Runner) startWorker(l mapper.Launch, resumed bool) *worker {
-	rec, _ := r.book.get(l.Task)
+	rec, _ := r.records.get(l.Task)
 	if rec == nil {
 		// Only a journal that somebody has edited has no record here.
 		r.Log.Error().Int64("task", int64(l.Task)).Msg("a task without a record cannot be launched")
@@ -44,15 +52,15 @@ func (r *Runner) startWorker(l mapper.Launch, resumed bool) *worker {
 	return w
 }
 
-// ending is how an attempt ended, before it is an event.
+// ending is how an attempt ended. It becomes an event.
 type ending struct {
 	class   mapper.Class
 	code    int
 	message string
 	demand  units.Bytes
-	fault   *mapper.Fault // that kept it from starting, where that was not the task
-	// finished is when the container ended, if it had when this daemon found it;
-	// else 0.
+	fault   *mapper.Fault // why it could not start, if the task is not at fault; else nil
+	// finished is when the container ended, if it had ended before this daemon
+	// found it; else 0.
 	finished units.Instant
 }
 
@@ -64,6 +72,7 @@ func (w *worker) run(ctx context.Context) {
 		log.Warn().Err(err).Msg("the output cannot be kept")
 	}
 	id, end := w.execute(ctx, out)
+	w.leaveMPS(ctx, end.class)
 	if out != nil {
 		if err := out.Close(); err != nil {
 			log.Warn().Err(err).Msg("the output could not all be kept")
@@ -75,6 +84,9 @@ func (w *worker) run(ctx context.Context) {
 	failpoint.Hit("worker-ended")
 	err = w.do(ctx, w.exited(end))
 	failpoint.Hit("worker-end-stored")
+	if err == nil {
+		w.energy.forget(attemptKey{w.launch.Task, w.launch.Attempt})
+	}
 	if err != nil || id == "" {
 		return
 	}
@@ -85,28 +97,41 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// exited is the end of the attempt, with what was seen of it.
+// exited returns the end of the attempt as a change, with its peak, curve and
+// energy.
 func (w *worker) exited(end ending) *change {
 	task, attempt := w.launch.Task, w.launch.Attempt
 	peak, seen := w.monitor.sighting(task, attempt)
 	w.monitor.forget(task, attempt)
+	params := w.following.params()
+	host := w.hostMem.forget(attemptKey{task, attempt})
+	if end.class == mapper.ExitHostOOM {
+		host = max(host, w.launch.Host.Limit) // its limit was reached
+	}
+	joules := w.energy.leave(w.Clock.Now(), attemptKey{task, attempt})
 	ev := mapper.Exited{
 		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
-		Peak: peak, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
+		Peak: peak, HostPeak: host, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
 	}
+	ev.Filled = seen.preallocates(w.smallest(&mapper.Attempt{Grants: w.launch.Grants}), w.opt.SampleEvery, ev.At)
 	return &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
-		if rec, _ := w.book.get(task); rec != nil && seen != nil {
-			return []mapper.Event{ev}, []*Record{rec.withCurve(attempt, seen)}, nil
+		if rec, _ := w.records.get(task); rec != nil && (seen != nil || params != nil || joules > 0) {
+			return []mapper.Event{ev}, []*Record{rec.withCurve(attempt, seen).withParams(params).withEnergy(attempt, joules)}, nil
 		}
 		return []mapper.Event{ev}, nil, nil
 	}}
 }
 
-// execute takes the container from nothing, or from wherever it is, to its
-// end. id is empty if there is no container to remove.
+// execute brings the attempt to its end, from wherever its container is now. id
+// is empty if there is no container to remove.
 func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, end ending) {
 	var tail containers.Tail
 	failpoint.Hit("worker-begins")
+	defer func() {
+		if w.console != nil {
+			w.console()
+		}
+	}()
 	id, err := w.begin(ctx)
 	if err != nil {
 		return w.clear(ctx, id), w.beginEnding(err)
@@ -114,8 +139,12 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if id == "" {
 		return "", ending{class: mapper.ExitStopped, message: "stopped before it started"}
 	}
+	defer w.hostMem.follow(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
 	defer w.owners.add(attemptKey{w.launch.Task, w.launch.Attempt}, id, w.containerName(w.launch.Task, w.launch.Attempt))()
 	failpoint.Hit("worker-begun")
+	defer w.openPorts(ctx, id)()
+	w.connect(ctx, id)
+	w.account()
 	started := w.Clock.Now()
 	if err := w.checkGPUs(ctx, id); err != nil { // before it counts as a start that went well
 		return id, w.unstarted(wrongGPUs(err), err.Error())
@@ -123,6 +152,9 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	w.post(fact(mapper.Started{At: started, Task: w.launch.Task, Attempt: w.launch.Attempt}))
 
 	failpoint.Hit("worker-start-posted")
+	var done func()
+	w.following, done = w.followers.add(attemptKey{w.launch.Task, w.launch.Attempt})
+	defer done()
 	logged := make(chan struct{})
 	logCtx, endLog := context.WithCancel(ctx)
 	defer endLog()
@@ -144,9 +176,18 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	return id, w.classify(ctx, exit, &tail, outages > 0)
 }
 
-// await returns how the container has ended, or that it is gone; whatever else
-// the engine answers, it runs for all that is known, and is asked for again.
-// outages counts how often the engine was away.
+// account has the energy of the attempt counted from now on. A container that has
+// ended while no daemon ran uses none any more.
+func (w *worker) account() {
+	stayed := w.adopted != nil && w.adopted.State == containers.StateRunning
+	if w.adopted == nil || w.adopted.State != containers.StateExited {
+		w.energy.join(w.Clock.Now(), attemptKey{w.launch.Task, w.launch.Attempt}, w.rec.User, w.uuids(), stayed)
+	}
+}
+
+// await returns how the container has ended, or ErrNotFound if it is gone.
+// After any other error the container counts as running, and the engine is
+// asked again. outages counts how often the engine was away.
 func (w *worker) await(ctx context.Context, id string) (exit containers.Exit, outages int, err error) {
 	gone := false
 	err = w.engine.insist(ctx, func() error {
@@ -163,8 +204,8 @@ func (w *worker) await(ctx context.Context, id string) (exit containers.Exit, ou
 	return exit, outages, err
 }
 
-// begin makes and starts the container. An empty id without an error means
-// that it was stopped before it could start.
+// begin makes and starts the container. An empty ID without an error means that
+// the attempt was stopped before it could start.
 func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if w.stopRequested() && !w.resumed {
 		return "", nil
@@ -187,17 +228,20 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	if may, err := w.mayCreate(ctx); err != nil || !may {
 		return "", err
 	}
-	if err := mpsFault(w.startMPS(ctx)); err != nil {
+	if err := mpsFault(w.joinMPS(ctx)); err != nil {
 		return "", err
 	}
 	spec, err := w.spec()
 	if err != nil {
 		return "", err
 	}
-	placed, err := w.place(ctx, w.rec, spec.Name, spec.Mounts[:len(w.rec.Submit.Mounts)])
+	host, placed, err := w.place(ctx, w.rec, spec.Name, spec.Mounts[:len(w.rec.Submit.Mounts)])
 	defer placed()
 	if err != nil {
 		return "", err
+	}
+	if w.rec.Submit.Bare() {
+		w.furnish(&spec, host)
 	}
 	if id, err = w.create(ctx, spec); err != nil || id == "" {
 		return "", err
@@ -214,9 +258,9 @@ func (w *worker) begin(ctx context.Context) (id string, err error) {
 	return id, w.startIt(ctx, id)
 }
 
-// endedByEngine reports whether a container died of a signal while its engine
-// ends: `systemctl restart docker` ends all containers that way, and tells their
-// ends before it is gone.
+// endedByEngine reports whether a container died of a signal because its engine
+// ends: `systemctl restart docker` ends all containers that way, and reports
+// their ends before it is gone itself.
 func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit) bool {
 	if (exit.Code != 137 && exit.Code != 143) || exit.OOMKilled || w.stopRequested() {
 		return false
@@ -225,14 +269,15 @@ func (w *worker) endedByEngine(ctx context.Context, exit containers.Exit) bool {
 	return ok && e.Ending(ctx)
 }
 
-// cardFull is the share of a card's memory above which an allocation that
-// failed for an unnamed reason is taken to have failed for lack of memory.
+// cardFull is the share of a card's memory in use above which a failed
+// allocation without a known reason counts as out of memory.
 const cardFull = 0.95
 
 // classify says how a container that ran has ended.
 func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *containers.Tail, outage bool) ending {
-	// What had ended when this daemon found it may have gone down with the
-	// engine, or the whole machine. No clock is asked: one may have been set.
+	// A container that had ended when this daemon found it may have gone down
+	// with the engine, or with the machine. No clock is asked: somebody may
+	// have set it.
 	unseen := w.adopted != nil && w.adopted.State == containers.StateExited && !exit.Finished.IsZero()
 	facts := containers.Facts{Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen || w.endedByEngine(ctx, exit)}
 	for _, grant := range w.launch.Grants {

@@ -11,8 +11,8 @@ import (
 	"carma/runner/api"
 )
 
-// TestAttached: carma run in the foreground is the task, as far as the shell
-// can tell.
+// TestAttached: to the shell, carma run in the foreground behaves like the task
+// itself.
 func TestAttached(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -31,46 +31,58 @@ func TestAttached(t *testing.T) {
 	run.await(&run.out, "ready\n")
 	run.signal(syscall.SIGINT)
 	r = run.wait()
-	if r.code != 42 || !strings.HasPrefix(r.err, "carma: stopping task 3; press Ctrl-C again to detach\n") {
+	if r.code != 42 || !strings.HasPrefix(r.err, "carma: stopping task 3; Ctrl-C again returns at once, and does not call that off\n") {
 		t.Errorf("after Ctrl-C: %v", r)
 	}
 	if task := s.inspect("3"); task.Phase != "cancelled" || !strings.Contains(task.Reason, "Ctrl-C") {
 		t.Errorf("after Ctrl-C the task is %s: %s", task.Phase, task.Reason)
 	}
 
-	// ... the second leaves it.
+	// ... the second one does not wait for its end.
 	run = s.begin(nil, "run", "--mem", "1G", "--stop-grace", "10m", tool, "out:ready", "stubborn")
 	run.await(&run.out, "ready\n")
 	run.signal(syscall.SIGINT)
-	run.await(&run.err, "press Ctrl-C again")
+	run.await(&run.err, "Ctrl-C again")
 	s.until("4", "the stop", func(t *api.Task) bool { return t.Phase == "stopping" })
 	run.signal(syscall.SIGINT)
 	r = run.wait()
-	if r.code != 130 || !strings.Contains(r.err, "goes on") || strings.Count(r.err, "\n") != 2 {
+	if r.code != 130 || !strings.Contains(r.err, "task 4 is being stopped") || strings.Count(r.err, "\n") != 2 {
 		t.Errorf("after the second Ctrl-C: %v", r)
 	}
 	if task := s.inspect("4"); task.Phase != "stopping" {
 		t.Errorf("after the second Ctrl-C the task is %s", task.Phase)
 	}
 
-	// One that waits is stopped without ever having run.
+	// Ctrl-\ leaves one running.
+	run = s.begin(nil, "run", "--mem", "1G", tool, "out:ready", "block:0")
+	run.await(&run.out, "ready\n")
+	run.signal(syscall.SIGQUIT)
+	if r = run.wait(); r.code != 0 || !strings.Contains(r.err, "task 5 goes on without this terminal") {
+		t.Errorf("after Ctrl-\\: %v", r)
+	}
+	if task := s.inspect("5"); task.Phase != "running" {
+		t.Errorf("after Ctrl-\\ the task is %s", task.Phase)
+	}
+	s.ok("stop", "--now", "5")
+
+	// A waiting task is stopped without ever having run.
 	run = s.begin(nil, "run", "--mem", "1G", "--gpus", "4", "--exclusive", tool, "out:never")
-	eventually(t, "the task is submitted", func() bool { _, err := s.api.Task(t.Context(), "5"); return err == nil })
-	s.until("5", "its place in the queue", func(t *api.Task) bool { return t.Phase == "queued" })
+	eventually(t, "the task is submitted", func() bool { _, err := s.api.Task(t.Context(), "6"); return err == nil })
+	s.until("6", "its place in the queue", func(t *api.Task) bool { return t.Phase == "queued" })
 	run.signal(syscall.SIGINT)
 	if r = run.wait(); r.code != 1 || r.out != "" {
 		t.Errorf("after Ctrl-C while it waited: %v", r)
 	}
-	if task := s.inspect("5"); task.Phase != "cancelled" || len(task.Attempts) != 0 {
+	if task := s.inspect("6"); task.Phase != "cancelled" || len(task.Attempts) != 0 {
 		t.Errorf("after Ctrl-C while it waited the task is %+v", task)
 	}
-	if err := s.engine.remove(s.instance()); err != nil { // the stubborn one
+	if err := s.engine.remove(s.instance()); err != nil { // the stubborn task
 		t.Fatal(err)
 	}
 	s.until("4", "its end", func(t *api.Task) bool { return t.Phase == "cancelled" })
 }
 
-// TestAttachedSurvivesKill: an attached run sits out a restart of the daemon.
+// TestAttachedSurvivesKill: an attached run survives a restart of the daemon.
 func TestAttachedSurvivesKill(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -89,7 +101,7 @@ func TestAttachedSurvivesKill(t *testing.T) {
 	}
 }
 
-// TestStop: carma stop gives a task its grace, and no more.
+// TestStop: carma stop gives a task its grace and not more.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -115,7 +127,7 @@ func TestStop(t *testing.T) {
 	if task := s.inspect(polite); !strings.Contains(task.Reason, "enough") {
 		t.Errorf("the reason is %q", task.Reason)
 	}
-	s.ok("stop", polite) // again: nothing to do
+	s.ok("stop", polite) // a second stop changes nothing
 	s.carma("stop", "nobody").refused(t, 2, "no task nobody")
 	s.engine.gone(t, s.instance())
 	s.verified()

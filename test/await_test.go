@@ -16,11 +16,11 @@ import (
 	"carma/runner/api"
 )
 
-// patience is how long a test waits for what must come. Nothing is timed: it
-// only bounds how long a failure takes on a slow machine.
+// patience is how long a test waits for something that must happen. No test
+// measures it: it only bounds how long a failure takes on a slow machine.
 const patience = 3 * time.Minute
 
-// until waits for a task to satisfy a condition.
+// until waits until a task satisfies a condition.
 func (s *server) until(ref, what string, ok func(*api.Task) bool) api.Task {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -45,8 +45,8 @@ func (s *server) running(ref string) api.Task {
 	return s.until(ref, "its start", func(t *api.Task) bool { return t.Phase == "running" })
 }
 
-// holds waits until a task has taken this much memory of a GPU. One that has
-// all it needs does not need the daemon any more.
+// holds waits until a task has taken this much memory of a GPU. A simulated task
+// that has all its memory does not need the daemon any more.
 func (s *server) holds(ref string, memory units.Bytes) {
 	s.t.Helper()
 	id := s.running(ref).ID
@@ -71,7 +71,8 @@ func (s *server) finished(ref string) api.Task {
 	return s.until(ref, "its end", (*api.Task).Finished)
 }
 
-// succeeded waits for tasks to finish and complains about those that fail.
+// succeeded waits until tasks have finished, and fails the test for those that
+// failed.
 func (s *server) succeeded(refs ...string) (list []api.Task) {
 	s.t.Helper()
 	for _, ref := range refs {
@@ -84,7 +85,7 @@ func (s *server) succeeded(refs ...string) (list []api.Task) {
 	return list
 }
 
-// eventually waits for what no event tells of.
+// eventually waits for a condition that no event reports.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -96,7 +97,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// stream collects what a process prints; its readers may wait for more.
+// stream collects the output of a process. Readers may wait for more.
 type stream struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -119,8 +120,8 @@ func (s *stream) String() string {
 	return s.text.String()
 }
 
-// await waits for words in what was printed after the first bytes. The
-// process must not end without them.
+// await waits for words in the output after its first bytes. If the process ends
+// without them, the test fails.
 func (s *stream) await(t *testing.T, words string, after int, ended <-chan struct{}) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -138,7 +139,7 @@ func (s *stream) await(t *testing.T, words string, after int, ended <-chan struc
 		select {
 		case <-changed:
 			continue
-		case <-ended: // what it printed is complete now
+		case <-ended: // its output is complete now
 		case <-deadline:
 		}
 		if text := s.String()[after:]; !strings.Contains(text, words) {

@@ -35,7 +35,7 @@ once() { # once COMMAND...: milliseconds
 }
 for _ in 1 2 3; do docker run --rm "$image" && carma run --exclusive "$image"; done
 for i in $(seq "$runs"); do
-	# The GPU that the last task left warms up nothing: it is idle again.
+	# The GPU of the last task needs no warm-up time: it is idle again.
 	echo "$(once docker run "$image") $(once carma run "$image") $i"
 done >"$work/pairs"
 docker ps -aq --filter "ancestor=$image" | xargs -r docker rm >/dev/null

@@ -16,15 +16,16 @@ import (
 	"carma/runner/api"
 )
 
-// Of the simulated DGX Station's GPUs.
+// Memory of the simulated DGX Station's GPUs.
 const (
 	gpuMemory   = 40 * units.GiB
-	gpuHeadroom = 512 * units.MiB // the default
+	gpuHeadroom = 512 * units.MiB // default of headroom
 )
 
-// checkContainers holds what the engine saw against what the daemon says: one
-// container per attempt, started once, ended by itself with the code that the
-// daemon has, and never two of a task, nor more on a GPU than fits.
+// checkContainers compares what the engine saw with what the daemon says. There
+// is one container per attempt; it was started once and ended by itself, with the
+// exit code that the daemon has. Never do two containers of a task run at once,
+// nor more on a GPU than fits.
 func (s *server) checkContainers() {
 	s.t.Helper()
 	lives := s.engine.until(s.t, s.instance(), "all containers have ended", func(list []life) bool {
@@ -50,7 +51,7 @@ func (s *server) checkContainers() {
 			s.t.Errorf("%s: its container was started %d times", name, len(l.starts))
 			continue
 		}
-		if len(l.signals) > 0 {
+		if len(l.signals) > 0 && !wasStopped(l, tasks[l.task]) {
 			s.t.Errorf("%s: its container was sent signal %s", name, strings.Join(l.signals, ", "))
 		}
 		if last.task == l.task && (last.attempt == l.attempt || l.starts[0].Before(last.died)) {
@@ -66,7 +67,14 @@ func (s *server) checkContainers() {
 	s.engine.gone(s.t, s.instance())
 }
 
-// checkEnd: a container that failed must have run out of GPU memory.
+// wasStopped reports whether carma decided to stop what ran in a container, for the
+// sake of its neighbours.
+func wasStopped(l life, task api.Task) bool {
+	return len(task.Attempts) >= l.attempt && task.Attempts[l.attempt-1].Outcome == "stopped"
+}
+
+// checkEnd: if a container failed, it must have run out of GPU memory, or been
+// stopped by carma, which may have come at the same moment.
 func checkEnd(t *testing.T, l life, task api.Task) {
 	t.Helper()
 	if len(task.Attempts) < l.attempt {
@@ -75,7 +83,10 @@ func checkEnd(t *testing.T, l life, task api.Task) {
 	}
 	at := task.Attempts[l.attempt-1]
 	want := "ok"
-	if l.code != 0 {
+	switch {
+	case wasStopped(l, task):
+		want = "stopped"
+	case l.code != 0:
 		want = "gpu-oom"
 		if !strings.Contains(l.stderr, "OutOfMemoryError") {
 			t.Errorf("task %d attempt %d died with %d: %s", l.task, l.attempt, l.code, l.stderr)
@@ -86,8 +97,8 @@ func checkEnd(t *testing.T, l life, task api.Task) {
 	}
 }
 
-// checkCrowding adds up the grants of the containers that ran at the same
-// time, GPU by GPU.
+// checkCrowding adds up the grants of containers that ran at the same time, for
+// each GPU.
 func checkCrowding(t *testing.T, lives []life) {
 	t.Helper()
 	type change struct {
@@ -112,8 +123,8 @@ func checkCrowding(t *testing.T, lives []life) {
 	}
 }
 
-// checkOutput compares the output that the daemon kept with what the engine
-// gave a reader that was never killed, and with how such output looks.
+// checkOutput compares the output that the daemon kept with the engine's own,
+// from a reader that was never killed. It also checks the form of the output.
 func (s *server) checkOutput(least int) {
 	s.t.Helper()
 	for _, l := range s.containers() {
@@ -126,7 +137,7 @@ func (s *server) checkOutput(least int) {
 			s.t.Error(r)
 			continue
 		}
-		// The engine's reader may have missed the end, not the beginning.
+		// The engine's reader may have missed the end, but not the beginning.
 		if !strings.HasPrefix(r.out, l.stdout) || !strings.HasPrefix(r.err, l.stderr) {
 			s.t.Errorf("task %d attempt %d: the daemon kept\n%s\nthe engine had\n%s", l.task, l.attempt, r.out, l.stdout)
 		}
@@ -142,8 +153,8 @@ func (s *server) checkOutput(least int) {
 	}
 }
 
-// checkTraining checks the output of the simulated task: its header, steps
-// that only ever go on, and its last line.
+// checkTraining checks the output of the simulated task: its header, steps that
+// never go back, and its last line.
 func checkTraining(t *testing.T, l life, lines []string) {
 	t.Helper()
 	name := fmt.Sprintf("task %d attempt %d", l.task, l.attempt)

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestReplayWorkflows: the shipped workflow files are YAML and run the target
-// that the Makefile has.
+// TestReplayWorkflows: the shipped workflow files are YAML and run the target in
+// the Makefile.
 func TestReplayWorkflows(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {

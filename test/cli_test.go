@@ -27,7 +27,7 @@ func (r result) String() string {
 	return fmt.Sprintf("carma %s: exit code %d\nstdout: %q\nstderr: %q", strings.Join(r.args, " "), r.code, r.out, r.err)
 }
 
-// command is a carma command that runs.
+// command is a running carma command.
 type command struct {
 	t        *testing.T
 	cmd      *exec.Cmd
@@ -35,13 +35,13 @@ type command struct {
 	done     chan struct{}
 }
 
-// environment is that of every carma process: nothing of the machine's or the
-// user's configuration.
+// environment is the environment of every carma process. It hides the
+// configuration of the machine and the user.
 func environment(socket string) []string {
 	return append(os.Environ(), "CARMA_CONFIG=/dev/null", "CARMA_SOCKET="+socket, "TZ=UTC")
 }
 
-// begin starts a command; as is who runs it, nil for the test's own user.
+// begin starts a command. as is the user who runs it; nil: the test's own user.
 func (s *server) begin(as *syscall.Credential, args ...string) *command {
 	s.t.Helper()
 	c := &command{t: s.t, cmd: exec.Command(s.cli, args...), done: make(chan struct{})}
@@ -66,7 +66,7 @@ func (s *server) begin(as *syscall.Credential, args ...string) *command {
 	return c
 }
 
-// wait returns how the command ended.
+// wait waits for the command's end and tells how it ended.
 func (c *command) wait() result {
 	c.t.Helper()
 	select {
@@ -100,7 +100,7 @@ func (s *server) ok(args ...string) string {
 	return r.out
 }
 
-// submit is carma run -d; it returns the task's number.
+// submit runs carma run -d and returns the task's number.
 func (s *server) submit(args ...string) string {
 	s.t.Helper()
 	id := strings.TrimSpace(s.ok(append([]string{"run", "-d"}, args...)...))
@@ -110,7 +110,7 @@ func (s *server) submit(args ...string) string {
 	return id
 }
 
-// inspect is carma inspect.
+// inspect returns the output of carma inspect.
 func (s *server) inspect(ref string) api.Task {
 	s.t.Helper()
 	var list []api.Task
@@ -121,7 +121,7 @@ func (s *server) inspect(ref string) api.Task {
 	return list[0]
 }
 
-// decode runs a command that prints JSON.
+// decode runs a command that prints JSON, and decodes that.
 func (s *server) decode(into any, args ...string) {
 	s.t.Helper()
 	if err := json.Unmarshal([]byte(s.ok(args...)), into); err != nil {
@@ -129,7 +129,7 @@ func (s *server) decode(into any, args ...string) {
 	}
 }
 
-// lines is the output of a task as carma logs has it.
+// lines is the output of a task, as carma logs prints it.
 func (s *server) lines(ref string) (stdout, stderr []string) {
 	s.t.Helper()
 	r := s.carma("logs", ref)
@@ -146,8 +146,8 @@ func split(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// refused checks that a command was turned down the way all are: one line on
-// stderr that has the given words, the exit code, nothing on stdout.
+// refused checks that a command was refused in the usual form: one line on stderr
+// with these words, this exit code, nothing on stdout.
 func (r result) refused(t *testing.T, code int, words ...string) {
 	t.Helper()
 	if r.code != code || r.out != "" || strings.Count(r.err, "\n") != 1 || !strings.HasSuffix(r.err, "\n") {

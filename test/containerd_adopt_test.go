@@ -12,7 +12,7 @@ import (
 	"carma/runner/api"
 )
 
-// onContainerdWith is a daemon on containerd, with images. clean checks that
+// onContainerdWith starts a daemon on containerd, with images. clean checks that
 // nothing is left there.
 func onContainerdWith(t *testing.T, flags ...string) (s *server, seen *containerdWatcher, clean func()) {
 	t.Helper()
@@ -25,10 +25,10 @@ func onContainerdWith(t *testing.T, flags ...string) (s *server, seen *container
 	return s, watchContainerd(t, c), func() { t.Helper(); leftNothing(t, s, c) }
 }
 
-// TestContainerdAdopted: R1 on containerd. The daemon ends, well or not, while
-// tasks run whose grants have shrunk and grown: the next one takes over the same
-// containers, each is started once, as containerd's own events tell, and nothing
-// is missing in what a follower sees.
+// TestContainerdAdopted (finding R1, on containerd): the daemon ends, by several
+// signals, while tasks run whose grants have shrunk and grown. The next daemon
+// adopts the same containers. Each is started once, as containerd's own events
+// show, and a follower misses no output.
 func TestContainerdAdopted(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestContainerdAdopted(t *testing.T) {
 	}
 }
 
-// TestContainerdStopStubborn: F1. Twelve tasks that take no notice of their stop
-// signal end after their grace, also over a death of the daemon; a second stop
+// TestContainerdStopStubborn (finding F1): twelve tasks that ignore their stop
+// signal end after their grace, even if the daemon dies meanwhile. A second stop
 // shortens a long grace.
 func TestContainerdStopStubborn(t *testing.T) {
 	t.Parallel()

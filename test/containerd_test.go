@@ -18,7 +18,7 @@ import (
 	"carma/runner/api"
 )
 
-// newContainerd starts a containerd of the test's own.
+// newContainerd starts a containerd for this test only.
 func newContainerd(t *testing.T) *engines.Containerd {
 	t.Helper()
 	needRoot(t)
@@ -41,7 +41,7 @@ func newContainerd(t *testing.T) *engines.Containerd {
 	return c
 }
 
-// simtaskArchive is the image of the simulated task as a tar file.
+// simtaskArchive is a tar file with the image of the simulated task.
 func simtaskArchive(t *testing.T) string {
 	t.Helper()
 	bin := os.Getenv("TEST_SIMTASK")
@@ -66,7 +66,7 @@ func simtaskArchive(t *testing.T) string {
 	return path
 }
 
-// toolArchive is the image of the tests' tool as a tar file.
+// toolArchive is a tar file with the image of the tests' tool.
 func toolArchive(t *testing.T) string {
 	t.Helper()
 	program, err := os.ReadFile(filepath.Join(scratch, "tool"))
@@ -84,9 +84,9 @@ func toolArchive(t *testing.T) string {
 	return path
 }
 
-// TestContainerd: tasks on containerd, two to a GPU, one of which runs out of
-// GPU memory and is relaunched; the daemon and containerd are killed meanwhile,
-// and nothing is lost or run twice.
+// TestContainerd runs tasks on containerd, two on a GPU, of which one runs out of
+// GPU memory and is relaunched. Meanwhile the daemon and containerd are killed.
+// Nothing may be lost or run twice.
 func TestContainerd(t *testing.T) {
 	t.Parallel()
 	c := newContainerd(t)
@@ -121,8 +121,8 @@ func TestContainerd(t *testing.T) {
 	for _, ref := range crowd {
 		s.running(ref)
 	}
-	c.Kill() // under a daemon that looks on
-	s.until(small, "the outage", func(*api.Task) bool { return strings.Contains(s.log.String(), "does not answer") })
+	c.Kill() // while the daemon runs
+	eventually(t, "the outage", func() bool { return strings.Contains(s.log.String(), "does not answer") })
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +149,8 @@ func TestContainerd(t *testing.T) {
 	leftNothing(t, s, c)
 }
 
-// TestContainerdLogFlood: what containerd's logger drops while the daemon is
-// down is noted exactly.
+// TestContainerdLogFlood: if containerd's logger drops output while the daemon is
+// down, a note has the exact number of lines.
 func TestContainerdLogFlood(t *testing.T) {
 	t.Parallel()
 	n := floodLines(t)
@@ -182,7 +182,7 @@ func TestContainerdLogFlood(t *testing.T) {
 	leftNothing(t, s, c)
 }
 
-// leftNothing: the daemon has removed every container, with its files.
+// leftNothing checks that the daemon has removed every container with its files.
 func leftNothing(t *testing.T, s *server, c *engines.Containerd) {
 	t.Helper()
 	dir := filepath.Join(s.dir, "containerd")

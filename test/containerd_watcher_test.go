@@ -15,10 +15,10 @@ import (
 	engines "carma/containers/containerstest/engine"
 )
 
-// containerdWatcher follows containerd's events.
+// containerdWatcher follows containerd's events and counts starts.
 type containerdWatcher struct {
 	mu   sync.Mutex
-	seen map[string]int // starts, by container
+	seen map[string]int // number of starts, by container
 }
 
 func watchContainerd(t *testing.T, c *engines.Containerd) *containerdWatcher {
@@ -58,7 +58,8 @@ func watchContainerd(t *testing.T, c *engines.Containerd) *containerdWatcher {
 	return w
 }
 
-// starts goes by the containers' names: carma-INSTANCE-TASK-ATTEMPT.
+// starts reads task and attempt from the containers' names:
+// carma-INSTANCE-TASK-ATTEMPT.
 func (w *containerdWatcher) starts(instance string) map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,20 +17,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// crowdEnv in the environment makes this program one of a crowd: its user, its
-// number of connections and the socket.
+// crowdEnv is an environment variable that turns this program into one process of
+// a crowd. Its value has the user, the number of connections and the socket.
 const crowdEnv = "TEST_CROWD"
 
-// eachOfCrowd is how many connections one process of a crowd holds. Its limit of
-// open files is some 20,000 as a rule.
+// eachOfCrowd is how many connections one process of a crowd has. Its limit of
+// open files is usually about 20,000.
 const eachOfCrowd = 5000
 
-// crowd are connections of one user to a daemon. Several processes hold them: an
-// attacker is not bound by the open files of one.
+// crowd is a number of connections of one user to a daemon. Several processes
+// have them, because the limit of open files of one process does not bind an
+// attacker.
 type crowd struct {
 	t       *testing.T
 	members []member
-	made    int // connections
+	made    int // number of connections
 }
 
 type member struct {
@@ -39,7 +40,7 @@ type member struct {
 	out *bufio.Reader
 }
 
-// gather makes n connections to a socket as a user, and holds them until leave.
+// gather makes n connections to a socket as a user, and keeps them until leave.
 func gather(t *testing.T, socket string, uid uint32, n int) *crowd {
 	t.Helper()
 	c := &crowd{t: t}
@@ -62,7 +63,7 @@ func gather(t *testing.T, socket string, uid uint32, n int) *crowd {
 	return c
 }
 
-// says reads the number that a member has written.
+// says reads the number that a process of the crowd has written.
 func (m member) says(t *testing.T) (n int) {
 	t.Helper()
 	if _, err := fmt.Fscanln(m.out, &n); err != nil {
@@ -94,8 +95,9 @@ func (c *crowd) leave() {
 	c.members = nil
 }
 
-// inCrowd is the program of one of a crowd. It makes its connections and writes
-// how many; for each line that it reads, how many are still open.
+// inCrowd is the program of one process of a crowd. It makes its connections and
+// writes how many it has. For each line that it reads, it writes how many are
+// still open.
 func inCrowd(order string) error {
 	var uid, n int
 	var socket string
@@ -111,7 +113,7 @@ func inCrowd(order string) error {
 		switch {
 		case err == nil:
 			held = append(held, c)
-		case errors.Is(err, unix.EAGAIN): // the kernel's queue at the door is full
+		case errors.Is(err, unix.EAGAIN): // the kernel's queue of new connections is full
 			time.Sleep(time.Millisecond)
 		default:
 			return err
@@ -130,8 +132,8 @@ func inCrowd(order string) error {
 	return nil
 }
 
-// isOpen reads what the daemon has sent, without waiting, and tells whether more
-// may come.
+// isOpen reads the data that the daemon has sent, without waiting, and tells
+// whether more may come.
 func isOpen(c *net.UnixConn) (open bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # A tour of carma on a simulated DGX Station (4 x A100 40 GB): a dozen training
 # tasks as real containers on the real engine. `make demo` builds what it needs
-# and calls it. It uses a daemon, a socket and a data folder of its own and
-# leaves nothing running.
+# and calls it. It has its own daemon, socket and data folder, and leaves
+# nothing running.
 set -eu
 
 speed=${DEMO_SPEED:-600}
@@ -59,7 +59,7 @@ submit() {
 	carma run -d "$@" >/dev/null
 	tasks=$((tasks + 1))
 }
-# A workload of the catalogue: its name is the estimate's name and the task's argument.
+# A workload of the catalogue. Its name is used for the estimate and as the task's argument.
 workload() {
 	name=$1
 	shift
@@ -68,8 +68,8 @@ workload() {
 workload maskrcnn-coco-bs8 # 28 GiB, two hours
 workload gpt2-large-wikitext2-bs8-2gpu --gpus 2
 workload vgg16-imagenet-bs128
-# It needs 28 GiB; beside any of the three above it runs out, or is stopped before it
-# does: when it comes to take what a neighbour that still grows was promised.
+# It needs 28 GiB. Beside any of the three above it runs out of memory, or is stopped
+# before: when it uses memory that is booked for a growing neighbour.
 submit --name under-declared --mem 4G "$image" maskrcnn-coco-bs8 --time 20m
 submit --name program-bug --est-model resnet50 --batch-size 32 "$image" resnet50-imagenet-bs32 --fail-at 40%
 workload efficientnet-b0-imagenet-bs64
@@ -81,7 +81,7 @@ workload efficientnet-b0-cifar100-bs128-50e
 workload mnist-cnn-bs64-14e --priority high
 
 say "What runs, what waits"
-# Once the first ones train, the reasons are about memory and activity.
+# When the first tasks train, the reasons are about memory and activity.
 tries=0
 while [ "$tries" -lt 40 ] && ! carma logs under-declared 2>/dev/null | grep -q 'out of memory'; do
 	tries=$((tries + 1))

@@ -14,9 +14,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestFullDisk fills the disk of the data folder: submissions are refused,
-// tasks are stopped, removed and end all the same, the daemon starts after kill
-// -9, and what has been accepted is not lost.
+// TestFullDisk fills the disk of the data folder. Submissions are refused, but
+// tasks are stopped, removed and end. The daemon starts after kill -9, and no
+// accepted task is lost.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -36,7 +36,7 @@ func TestFullDisk(t *testing.T) {
 	accepted := []string{trains, talks}
 
 	filler := s.fill()
-	// What the journal has allocated already takes a few more.
+	// A few more fit into the space that the journal has allocated already.
 	submit := []string{"run", "-d", "--mem", "1G", tool, "out:accepted"}
 	var refusal result
 	for range 2000 {
@@ -56,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("carma ps -q on a full disk: %q", out)
 	}
 
-	// Tasks are stopped, removed and end, and all of that is written.
+	// Tasks are stopped, removed and end. All of that is written.
 	s.ok("stop", leaves)
 	if task := s.finished(leaves); task.Phase != "cancelled" {
 		t.Errorf("the stopped task is %s", task.Phase)
@@ -69,7 +69,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the end of task %s on a full disk: %s (%s)", talks, task.Phase, task.Reason)
 	}
 
-	// The next daemon starts on the full disk and knows it all.
+	// The next daemon starts on the full disk and knows all of it.
 	s.fill()
 	s.kill()
 	s.fill()
@@ -102,7 +102,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// mount puts a small disk on the data folder.
+// mount mounts a small disk on the data folder.
 func (s *server) mount(size string) {
 	s.t.Helper()
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
@@ -118,8 +118,8 @@ func (s *server) mount(size string) {
 	s.mounted = true
 }
 
-// fill takes all that is free on the data folder's disk, also what was freed
-// since the last time.
+// fill uses all free space on the data folder's disk, also space freed since the
+// last call.
 func (s *server) fill() (path string) {
 	s.t.Helper()
 	f, err := os.OpenFile(filepath.Join(s.dir, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

@@ -21,23 +21,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inspectNothing: no sizes, just the state.
+// inspectNothing asks for the state only, without sizes.
 var inspectNothing = client.ContainerInspectOptions{}
 
-// dockerd is an engine of the test's own, which can be killed without hurting
-// anybody. It lives in a network namespace of its own: a second dockerd in the
-// machine's would take the first one's bridge docker0 for its own, and with
-// --bridge=none delete it.
+// dockerd is a Docker engine for one test, which may kill it. It runs in its own
+// network namespace. In the machine's namespace a second dockerd would use the
+// first one's bridge docker0 as its own, and with --bridge=none delete it.
 type dockerd struct {
 	t      *testing.T
 	root   string
-	inside chan func() // runs in the namespace
-	before []string    // a command that runs it; none: it is run itself
-	args   []string    // more of them
+	inside chan func() // runs functions in the namespace
+	before []string    // a command that starts it; none: it is started directly
+	args   []string    // additional arguments
 	cmd    *exec.Cmd
 	exited chan struct{}
 	seen   *watcher
-	all    []*watcher // of all its lives
+	all    []*watcher // of all its starts
 }
 
 func newDockerd(t *testing.T) *dockerd {
@@ -59,7 +58,7 @@ func newDockerd(t *testing.T) *dockerd {
 	})
 	isolated := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // for ever: the thread ends with the goroutine
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			isolated <- err
 			return
@@ -77,7 +76,7 @@ func newDockerd(t *testing.T) *dockerd {
 	return e
 }
 
-// bridgeIndex is the number of the machine's docker0; 0: there is none.
+// bridgeIndex is the index of the machine's docker0; 0: there is none.
 func bridgeIndex() int {
 	i, err := net.InterfaceByName("docker0")
 	if err != nil {
@@ -126,7 +125,8 @@ func (e *dockerd) start() {
 		_, err := cli.Ping(e.t.Context(), client.PingOptions{})
 		return err == nil
 	})
-	// Its events end with it: what came before is looked up afterwards.
+	// The stream of events ends with the engine. Earlier events are looked up
+	// afterwards.
 	if e.seen, err = watch(e.t.Context(), e.host()); err != nil {
 		e.t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func (e *dockerd) start() {
 	e.copyImage(image)
 }
 
-// copyImage gives it an image of the tests' engine.
+// copyImage copies an image of the tests' engine into it.
 func (e *dockerd) copyImage(ref string) {
 	e.t.Helper()
 	saved, err := engine.cli.ImageSave(e.t.Context(), []string{ref})
@@ -157,8 +157,8 @@ func (e *dockerd) copyImage(ref string) {
 
 func (e *dockerd) watch() *watcher { return e.seen }
 
-// starts are those that were seen in all its lives, by task.attempt. What it
-// starts before it is watched again is not among them.
+// starts are the starts of containers seen in all its lives, by task.attempt.
+// Starts before it is watched again are missing.
 func (e *dockerd) starts(instance string) map[string]int {
 	n := map[string]int{}
 	for _, w := range e.all {
@@ -174,12 +174,12 @@ func (e *dockerd) log() string {
 	return string(b[max(0, len(b)-4<<10):])
 }
 
-// kill is kill -9, of its containerd too; the containers go on.
+// kill kills it and its containerd like kill -9. The containers go on.
 func (e *dockerd) kill() {
 	_ = e.cmd.Process.Kill()
 	<-e.exited
-	// It has died with its parent, but where nobody reaps it the next dockerd
-	// takes it for alive.
+	// Its containerd has died with it. If nobody reaps that process, the next
+	// dockerd believes that it lives.
 	pidfile := filepath.Join(e.root, "x/containerd/containerd.pid")
 	if b, err := os.ReadFile(pidfile); err == nil {
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && mentions(pid, e.root) {
@@ -191,7 +191,7 @@ func (e *dockerd) kill() {
 	}
 }
 
-// cleanUp ends it with its containers and what it has mounted.
+// cleanUp ends it with its containers, and removes its mounts.
 func (e *dockerd) cleanUp() {
 	if e.t.Failed() {
 		e.t.Logf("dockerd's log ends with\n%s", e.log())
@@ -217,8 +217,8 @@ func (e *dockerd) cleanUp() {
 	}
 }
 
-// killLeft ends what a dockerd that did not end well has left: the shims,
-// which have its folder in their command lines, and the containers below them.
+// killLeft ends processes that a killed dockerd has left: the shims, which have
+// its folder in their command lines, and the containers below them.
 func (e *dockerd) killLeft() {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -242,8 +242,8 @@ func mentions(pid int, dir string) bool {
 	return bytes.Contains(cmdline, []byte(dir+"/"))
 }
 
-// onOwnEngine is a daemon that runs, on an engine that only this test uses, and
-// may break.
+// onOwnEngine starts a daemon on an engine that only this test uses and may
+// break.
 func onOwnEngine(t *testing.T) (*server, *dockerd) {
 	t.Helper()
 	e := newDockerd(t)

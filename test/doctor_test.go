@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestDoctorAnswers: simulated GPUs, an NVIDIA driver beside an engine that
-// cannot attach GPUs, and all there is to be: three machines, three answers.
+// TestDoctorAnswers asks doctor on three machines: one with simulated GPUs, one
+// with an NVIDIA driver and an engine that cannot attach GPUs, and a complete
+// one.
 func TestDoctorAnswers(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -33,7 +34,7 @@ func TestDoctorAnswers(t *testing.T) {
 			`^ok +container engine +docker \d`,
 			`^ok +GPUs +4 from sim:dgx-station-a100, simulated at`,
 			`^ok +simulated task image +carma/simtask:latest is there`,
-			`^ok +MPS +off: `,
+			`^ok +GPU sharing +simulated: by MPS`,
 			`^ok +ledger `,
 		}, "failure"},
 		{"no runtime", false, []string{"--gpus", "nvml"}, 1, []string{

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDuties: each duty of the host in mapper/doc.go names code that keeps it,
-// and that code is there.
+// TestDuties: each duty of the host in mapper/doc.go names the code for it, and
+// that code exists.
 func TestDuties(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "../mapper/doc.go", nil, parser.ParseComments|parser.PackageClauseOnly)
 	if err != nil {

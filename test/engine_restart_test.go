@@ -12,8 +12,8 @@ import (
 )
 
 // TestEngineRestarted ends an engine as `systemctl restart docker` does: it ends
-// its containers with SIGTERM, tells their ends, and goes. Their tasks have done
-// nothing wrong.
+// its containers with SIGTERM, tells their ends, and stops. The tasks are not to
+// blame.
 func TestEngineRestarted(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -25,7 +25,7 @@ func TestEngineRestarted(t *testing.T) {
 	e.end()
 	e.start()
 	for _, ref := range refs {
-		// What was tried while the engine was on its way counts as failed starts.
+		// Attempts during the engine's shutdown count as failed starts.
 		task := s.until(ref, "another attempt", func(t *api.Task) bool { return t.Finished() || t.Phase == "running" && len(t.Attempts) > 1 })
 		if first := task.Attempts[0]; task.Finished() || first.Outcome != "infrastructure" || !first.Blameless {
 			t.Fatalf("task %s is %s (%s), its first attempt ended as %+v", ref, task.Phase, task.Reason, first)
@@ -38,7 +38,7 @@ func TestEngineRestarted(t *testing.T) {
 	}
 }
 
-// end is SIGTERM: it ends its containers and itself.
+// end sends SIGTERM: it ends its containers and itself.
 func (e *dockerd) end() {
 	e.t.Helper()
 	if err := e.cmd.Process.Signal(unix.SIGTERM); err != nil {

@@ -14,11 +14,11 @@ import (
 	"carma/runner/api"
 )
 
-// peak is what the simulated resnet50-imagenet-bs64 takes.
+// peak is the memory of the simulated resnet50-imagenet-bs64.
 const peak = 7106 * units.MiB
 
-// TestEngineDown cuts the daemon off from the engine: what runs goes on,
-// submissions wait, and all is well when the engine is back.
+// TestEngineDown cuts the daemon off from the engine. Running tasks go on,
+// submissions wait, and all of them finish when the engine is back.
 func TestEngineDown(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--speed", "60", "--backoff", "1s")
@@ -51,7 +51,7 @@ func TestEngineDown(t *testing.T) {
 	}
 	waits(later)
 
-	// A task does not need the engine to go on, nor the daemon.
+	// A running task needs neither the engine nor the daemon.
 	s.speed(6000)
 	s.engine.until(t, s.instance(), "the end of task "+trains, func(list []life) bool {
 		return slices.ContainsFunc(list, func(l life) bool { return l.task == 1 && !l.died.IsZero() && l.code == 0 })
@@ -82,9 +82,9 @@ func TestEngineDown(t *testing.T) {
 	s.checkOutput(4)
 }
 
-// TestEngineKilled kills an engine and starts it again. An engine without
-// live-restore ends the containers it finds running: their tasks are
-// relaunched and not blamed.
+// TestEngineKilled kills an engine and starts it again. Without live-restore it
+// ends the containers that it finds running. Their tasks are relaunched without
+// blame.
 func TestEngineKilled(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -103,14 +103,14 @@ func TestEngineKilled(t *testing.T) {
 	if v := s.verified(); v.Succeeded != 3 || v.Launches != 5 || v.OOMs != 0 {
 		t.Errorf("the journal has %+v, want 3 tasks in 5 launches", v)
 	}
-	// They are removed after the end is durable.
+	// They are removed once their end is durable.
 	eventually(t, "no container is left", func() bool {
 		left, err := e.watch().list(t.Context(), s.instance())
 		return err == nil && len(left) == 0
 	})
 }
 
-// TestReboot kills the daemon and the engine, as a power cut does.
+// TestReboot kills the daemon and the engine, like a power cut.
 func TestReboot(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -131,7 +131,7 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// useEngine runs the daemon on an engine of the test's own.
+// useEngine makes the daemon use an engine of this test.
 func (s *server) useEngine(e *dockerd) { s.host, s.engine = e.host(), e.watch() }
 
 // long submits a task that trains for longer than any test.
@@ -140,8 +140,8 @@ func (s *server) long(name string) string {
 	return s.submit("--name", name, "--mem", "8G", image, "resnet50-imagenet-bs64", "--time", "9h")
 }
 
-// relaunched waits for the second attempt of tasks whose first one has ended
-// with the engine.
+// relaunched waits for the second attempt of tasks whose first one ended with the
+// engine.
 func (s *server) relaunched(refs ...string) {
 	s.t.Helper()
 	for _, ref := range refs {
@@ -157,8 +157,8 @@ func (s *server) relaunched(refs ...string) {
 	}
 }
 
-// TestLeavesNothing: a daemon that stops leaves its tasks running and no
-// trace of itself; tasks that end leave nothing on the engine.
+// TestLeavesNothing: a daemon that stops leaves its tasks running and no trace of
+// itself. Tasks that end leave nothing on the engine.
 func TestLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -184,7 +184,7 @@ func TestLeavesNothing(t *testing.T) {
 			t.Errorf("the container of task %d does not run any more: %v", l.task, err)
 		}
 	}
-	// They end while there is no daemon.
+	// They end while no daemon runs.
 	if err := os.WriteFile(filepath.Join(gate, "open"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

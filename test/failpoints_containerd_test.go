@@ -6,7 +6,7 @@ import "testing"
 
 func init() { onContainerd = newContainerdLab }
 
-// newContainerdLab is a lab on a containerd of its own.
+// newContainerdLab makes a lab on a containerd of its own.
 func newContainerdLab(t *testing.T) *lab {
 	t.Helper()
 	c := newContainerd(t)

@@ -19,15 +19,15 @@ import (
 	"carma/test/failpoint"
 )
 
-// before has the points that are only reached in the life after a death at
-// another one.
+// before names, for points that are reached only after a death elsewhere, the
+// failpoint of that death.
 var before = map[string]string{"sweep-removes": "worker-end-stored:kill"}
 
-// keepFew has the daemon remove old tasks at most of its starts.
+// keepFew makes the daemon remove old tasks at most of its starts.
 var keepFew = []string{"--keep-tasks", "10"}
 
-// elsewhere has the points that one driver, or a daemon on simulated GPUs,
-// does not come by, and why.
+// elsewhere tells why a point is never reached with a driver, or with simulated
+// GPUs; empty: it is reached.
 func elsewhere(point, driver string) string {
 	switch {
 	case driver == "docker" && strings.HasPrefix(point, "containerd-"):
@@ -36,8 +36,8 @@ func elsewhere(point, driver string) string {
 	return ""
 }
 
-// nth is the time that a point is reached at which the daemon is killed: what
-// the journal does is done at the start already.
+// nth is which visit of a point kills the daemon. The journal's points are
+// visited at the start already.
 func nth(point string) string {
 	for _, often := range []string{"journal-", "events-", "decisions-"} {
 		if strings.HasPrefix(point, often) {
@@ -50,7 +50,7 @@ func nth(point string) string {
 // sweep is the table of points and drivers.
 type sweep struct {
 	mu     sync.Mutex
-	deaths map[string]int // by driver/point
+	deaths map[string]int // number of deaths, by driver/point
 }
 
 func (s *sweep) add(driver, point string, deaths int) {
@@ -59,10 +59,11 @@ func (s *sweep) add(driver, point string, deaths int) {
 	s.deaths[driver+"/"+point] += deaths
 }
 
-// TestFailpoints kills the daemon at every point in the program, on each
-// driver, and has a second build of the program with other options go on: each
-// attempt is started once, as the engine's own events tell, nothing is lost, all
-// ends. POINT in the environment selects points by prefix, DRIVER a driver.
+// TestFailpoints kills the daemon at every point in the program, with each
+// driver. A second build with other options takes over. Each attempt must be
+// started once, as the engine's own events show. Nothing may be lost, and all
+// tasks must end. POINT in the environment selects points by prefix, DRIVER a
+// driver.
 func TestFailpoints(t *testing.T) {
 	points, err := failpoint.Points("..")
 	if err != nil {
@@ -84,9 +85,8 @@ func TestFailpoints(t *testing.T) {
 	table.print(t, points, drivers)
 }
 
-// sweep kills one daemon again and again, at another point each time, over two
-// tasks that run all the while with grants that have changed, and others that
-// come and go.
+// sweep kills one daemon again and again, at another point each time. Two tasks
+// with changed grants run all the time, and others come and go.
 func (d sweepDriver) sweep(t *testing.T, points []failpoint.Point, table *sweep) {
 	l := d.prepare(t)
 	for i := range l.options {
@@ -121,8 +121,8 @@ func (d sweepDriver) sweep(t *testing.T, points []failpoint.Point, table *sweep)
 	l.verify()
 }
 
-// dieAt has the daemon die at a point, in the middle of work. It returns how
-// often it has.
+// dieAt makes the daemon die at a point, in the middle of work. It returns how
+// often it died.
 func (l *lab) dieAt(point string) (deaths int) {
 	l.t.Helper()
 	was := l.deaths
@@ -145,7 +145,7 @@ func (l *lab) dieAt(point string) (deaths int) {
 	return l.deaths - was
 }
 
-// restart stops the daemon and starts the next life, with a failpoint.
+// restart stops the daemon and starts it again with a failpoint.
 func (l *lab) restart(point string) {
 	l.t.Helper()
 	l.term()
@@ -153,7 +153,7 @@ func (l *lab) restart(point string) {
 	l.up()
 }
 
-// work has tasks come and go: one runs, one follows it, one is stopped, one has
+// work makes tasks come and go: one runs, one follows it, one is stopped, one has
 // no image, one is removed.
 func (l *lab) work(name string) {
 	l.t.Helper()
@@ -173,7 +173,7 @@ func (l *lab) work(name string) {
 	})
 	err := l.again("rm", func(ctx context.Context) error { return l.api.Remove(ctx, name+"-quick") })
 	var status *api.StatusError
-	if err != nil && !(errors.As(err, &status) && status.Status == 404) { // by an earlier try
+	if err != nil && !(errors.As(err, &status) && status.Status == 404) { // removed by an earlier try
 		l.t.Errorf("rm: %v", err)
 	}
 	l.removed++
@@ -194,7 +194,8 @@ func (l *lab) work(name string) {
 	l.tell()
 }
 
-// print prints the table, and complains about points that nobody was killed at.
+// print prints the table, and fails the test for points at which nobody was
+// killed.
 func (s *sweep) print(t *testing.T, points []failpoint.Point, drivers []sweepDriver) {
 	w := bufio.NewWriter(os.Stdout)
 	defer func() { _ = w.Flush() }()
@@ -236,5 +237,5 @@ func sweepDrivers() []sweepDriver {
 	return list
 }
 
-// onContainerd is there with the tag containerd.
+// onContainerd is set with the build tag containerd.
 var onContainerd func(t *testing.T) *lab

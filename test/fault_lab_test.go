@@ -24,23 +24,23 @@ import (
 	"carma/runner/api"
 )
 
-// lab is a daemon that is going to die, tasks that must not notice, and a
-// witness of which containers are started that is not the daemon.
+// lab is a daemon that will die, with tasks that must not notice. A witness,
+// independent of the daemon, records which containers are started.
 type lab struct {
 	*server
 	witness witness
-	builds  []string // of the program: each life of the daemon takes the next
+	builds  []string // paths of the program; each life of the daemon uses the next one
 	options [][]string
 	lives   int
 	deaths  int
 	works   int
 	always  []string        // environment of every life
 	next    []string        // environment of the life after the next death
-	told    map[string]bool // attempts that the daemon has told of: task.attempt
-	removed int             // tasks that it may not have told of, after one attempt each
+	told    map[string]bool // attempts that the daemon has reported, as task.attempt
+	removed int             // tasks that it may not have reported, after one attempt each
 	excused int             // attempts that a fault was meant to end
-	unseen  int             // attempts that the witness may miss: it listens to the engine that was killed
-	more    int             // tasks at stake beside the usual ones
+	unseen  int             // attempts that the witness may miss, because it listens to the engine that was killed
+	more    int             // tasks at stake besides the usual ones
 	own     *dockerd
 	card    string // the file of the NVML stand-in
 }
@@ -51,7 +51,7 @@ type witness interface {
 }
 
 // The builds of the daemon with failpoints: this program, and the same with
-// another order of first-fit, the last GPU first.
+// first-fit in reverse order, the last GPU first.
 var (
 	buildWithPoints = sync.OnceValues(func() (string, error) {
 		return build("carma-points", "carma/cmd/carma", "-tags", "failpoints", "-ldflags", "-X main.version=points")
@@ -116,7 +116,8 @@ func newLab(t *testing.T, flags ...string) *lab {
 	return l
 }
 
-// up starts the daemon's next life, and again if it dies on the way.
+// up starts the daemon's next life. If it dies during the start, it is started
+// again.
 func (l *lab) up() {
 	l.t.Helper()
 	for range 20 {
@@ -154,7 +155,8 @@ func (l *lab) comesUp() bool {
 	}
 }
 
-// died notes a death: by a signal it is what was wanted, else the daemon gave up.
+// died checks a death: by a signal it was planned; otherwise the daemon gave up,
+// which fails the test.
 func (l *lab) died() {
 	l.t.Helper()
 	l.deaths++
@@ -163,7 +165,7 @@ func (l *lab) died() {
 		l.keepLog()
 		l.t.Fatalf("the daemon ended with %v", l.cmd.ProcessState)
 	}
-	l.env, l.next = l.next, nil // a failpoint is for one death
+	l.env, l.next = l.next, nil // a failpoint is used for one death
 }
 
 // gone reports whether the daemon has died.
@@ -176,8 +178,8 @@ func (l *lab) gone() bool {
 	}
 }
 
-// again does something that the daemon may die of or be away for, until it is
-// done. A refusal is returned.
+// again repeats an action until it is done, because the daemon may die of it or
+// be away. It returns a refusal.
 func (l *lab) again(what string, f func(ctx context.Context) error) error {
 	l.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -207,7 +209,8 @@ func (l *lab) again(what string, f func(ctx context.Context) error) error {
 	}
 }
 
-// submit makes a task of that name, or finds it if an earlier try has made it.
+// submit submits a task with a name. If an earlier try has submitted it, it does
+// nothing.
 func (l *lab) submit(s api.Submit) {
 	l.t.Helper()
 	err := l.again("submit "+s.Name, func(ctx context.Context) error {
@@ -248,8 +251,8 @@ func (l *lab) sees(name, what string, ok func(api.Task) bool) (last api.Task) {
 	}
 }
 
-// dump ends a daemon that hangs, with all its goroutines as its last words, and
-// keeps the log of all its lives.
+// dump ends a hanging daemon so that it prints all its goroutines, and keeps the
+// log of all its lives.
 func (l *lab) dump() {
 	l.t.Helper()
 	_ = l.cmd.Process.Signal(syscall.SIGQUIT)
@@ -260,7 +263,7 @@ func (l *lab) dump() {
 	l.keepLog()
 }
 
-// keepLog keeps what the daemon has said in all its lives.
+// keepLog keeps the daemon's log of all its lives.
 func (l *lab) keepLog() {
 	l.t.Helper()
 	f, err := os.CreateTemp("", "carma-faults-*.log")
@@ -294,12 +297,12 @@ func train(name string, mem units.Bytes, args ...string) api.Submit {
 	return api.Submit{Name: name, Image: image, Mem: int64(mem), Command: args, Pull: "never"}
 }
 
-// program is one of the tests' tool.
+// program is a task of the tests' tool.
 func program(name string, args ...string) api.Submit {
 	return api.Submit{Name: name, Image: tool, Mem: int64(512 * units.MiB), Command: args, Pull: "never"}
 }
 
-// grant is what is booked for the last attempt.
+// grant is the memory booked for the last attempt.
 func grant(t api.Task) units.Bytes {
 	if len(t.Attempts) == 0 {
 		return 0
@@ -307,13 +310,14 @@ func grant(t api.Task) units.Bytes {
 	return units.Bytes(t.Attempts[len(t.Attempts)-1].Grant)
 }
 
-// startedOnce checks that the witness has seen every attempt that the daemon
-// tells of start once, and no other. It returns what was lost and doubled.
+// startedOnce checks that the witness has seen one start of every attempt that
+// the daemon reports, and no other start. It returns how many attempts were lost
+// and doubled.
 func (l *lab) startedOnce() (lost, doubled int) {
 	l.t.Helper()
 	list := l.tell()
 	seen := l.witness.starts(l.instance())
-	maps.DeleteFunc(seen, func(_ string, n int) bool { return n == 0 }) // made, and never started
+	maps.DeleteFunc(seen, func(_ string, n int) bool { return n == 0 }) // made, but never started
 	for _, task := range list {
 		for i, a := range task.Attempts {
 			n := seen[fmt.Sprintf("%d.%d", task.ID, a.N)]
@@ -321,7 +325,7 @@ func (l *lab) startedOnce() (lost, doubled int) {
 				doubled++
 				l.t.Errorf("task %d attempt %d was started %d times", task.ID, a.N, n)
 			}
-			if n > 0 && i < len(task.Attempts)-1 { // one that never ran has lost nothing
+			if n > 0 && i < len(task.Attempts)-1 { // an attempt that never ran has lost nothing
 				if l.excused > 0 {
 					l.excused--
 					continue
@@ -351,7 +355,8 @@ func (l *lab) startedOnce() (lost, doubled int) {
 	return lost, doubled
 }
 
-// tell lists the tasks, and remembers their attempts: a task is kept for a while.
+// tell lists the tasks and remembers their attempts, because the daemon keeps a
+// task for a limited time.
 func (l *lab) tell() (list []api.Task) {
 	l.t.Helper()
 	if err := l.again("list", func(ctx context.Context) (err error) {
@@ -368,7 +373,7 @@ func (l *lab) tell() (list []api.Task) {
 	return list
 }
 
-// term stops the daemon as an operator does; a failpoint may kill it on its way.
+// term stops the daemon as an operator does. A failpoint may kill it meanwhile.
 func (l *lab) term() {
 	l.t.Helper()
 	_ = l.cmd.Process.Signal(syscall.SIGTERM)
@@ -382,7 +387,8 @@ func (l *lab) term() {
 	}
 }
 
-// dockerVersion and the like, for the head of the tables.
+// engineVersion is the first line of a command's output, for the head of the
+// tables.
 func engineVersion(command string) string {
 	out, err := exec.Command(command, "--version").Output()
 	if err != nil {
@@ -391,7 +397,7 @@ func engineVersion(command string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// verify replays the journal; it must be sound.
+// verify replays the journal, which must be sound.
 func (l *lab) verify() runner.Verification {
 	l.t.Helper()
 	v, err := runner.Verify(l.dir, "")

@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// engineFaults are done to the daemon, its engine and its containers.
+// engineFaults happen to the daemon, its engine and its containers.
 var engineFaults = []fault{
 	{name: "daemon killed ten times", inject: func(l *lab) string {
 		for range 10 {
@@ -115,8 +115,8 @@ var engineFaults = []fault{
 	}},
 }
 
-// engineBack starts the engine again. What it starts before it is watched may be
-// missed.
+// engineBack starts the engine again. Containers that it starts before it is
+// watched may be missed.
 func (l *lab) engineBack() {
 	l.t.Helper()
 	l.own.start()
@@ -124,7 +124,7 @@ func (l *lab) engineBack() {
 	l.unseen += 1
 }
 
-// container is the engine's id of a task's last attempt.
+// container is the engine's id for a task's last attempt.
 func (l *lab) container(name string) string {
 	l.t.Helper()
 	task := l.sees(name, "its start", func(t api.Task) bool { return t.Phase == "running" })
@@ -137,8 +137,8 @@ func (l *lab) container(name string) string {
 	return ""
 }
 
-// fate waits for what becomes of a task whose container somebody took away: it
-// either runs again or says whose doing it was. It does not count as lost.
+// fate waits for the outcome of a task whose container somebody removed. Either
+// it runs again, or it says who removed it. It does not count as lost.
 func (l *lab) fate(name string) string {
 	l.t.Helper()
 	task := l.sees(name, "its fate", func(t api.Task) bool { return t.Finished() || len(t.Attempts) > 1 && t.Phase == "running" })

@@ -14,7 +14,7 @@ import (
 	"carma/runner/api"
 )
 
-// journalFaults are done to what the daemon has stored.
+// journalFaults happen to the data that the daemon has stored.
 var journalFaults = []fault{
 	{name: "WAL truncated by half", inject: damaged(func(l *lab, wal string) {
 		info, err := os.Stat(wal)
@@ -53,8 +53,8 @@ var journalFaults = []fault{
 	{name: "disk full at every write", disk: "16m", inject: fullAtEveryWrite},
 }
 
-// damaged kills the daemon, damages the write-ahead log and wants a refusal.
-// Then it puts the journal back.
+// damaged kills the daemon, damages the write-ahead log, expects a refusal, and
+// restores the journal.
 func damaged(f func(l *lab, wal string)) func(l *lab) string {
 	return func(l *lab) string {
 		l.kill()
@@ -93,7 +93,8 @@ func (l *lab) refused() string {
 	return words
 }
 
-// copyJournal copies the files of the journal aside; putJournal puts them back.
+// copyJournal copies the journal's files to a new folder; putJournal copies them
+// back.
 func (l *lab) copyJournal(name string) (dir string) {
 	l.t.Helper()
 	dir = filepath.Join(l.root, name)
@@ -101,8 +102,8 @@ func (l *lab) copyJournal(name string) (dir string) {
 	return dir
 }
 
-// putJournal writes into the files that are there, as cp does: for a new file
-// the journal would rightly be taken for a copy.
+// putJournal writes into the existing files, like cp. In new files the journal
+// would correctly count as a copy.
 func (l *lab) putJournal(from string) {
 	l.t.Helper()
 	files, _ := filepath.Glob(filepath.Join(l.dir, "carma.db-*"))
@@ -114,8 +115,8 @@ func (l *lab) putJournal(from string) {
 	copyFiles(l.t, from, l.dir)
 }
 
-// copyFiles copies the journal's files, and no more: the witness that stands
-// beside them is not part of a copy that somebody makes.
+// copyFiles copies only the journal's own files. The witness file beside them
+// does not belong to a copy that somebody makes.
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.MkdirAll(to, 0o700); err != nil {
@@ -133,9 +134,9 @@ func copyFiles(t *testing.T, from, to string) {
 	}
 }
 
-// fullAtEveryWrite fills the disk again and again, and leaves room for one block
-// more each time: the disk is full at another write of a submission, a start, a
-// stop and an end. Then the daemon is killed and started on the full disk.
+// fullAtEveryWrite fills the disk again and again, with one more free block each
+// time. So the disk is full at each write of a submission, a start, a stop and an
+// end. Then the daemon is killed and started on the full disk.
 func fullAtEveryWrite(l *lab) string {
 	const rounds, block = 24, 4096
 	accepted, refused := 0, 0

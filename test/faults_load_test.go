@@ -17,7 +17,7 @@ import (
 var loadFaults = []fault{
 	{name: "10,000 connections", inject: func(l *lab) string {
 		crowd := gather(l.t, l.socket, 54321, 10_000)
-		l.api = api.NewClient(l.socket) // it has to get through the door, too
+		l.api = api.NewClient(l.socket) // this client must get a connection too
 		l.submit(program("meanwhile", "exit:0"))
 		l.ends("meanwhile", "succeeded")
 		in := crowd.made
@@ -47,7 +47,7 @@ var loadFaults = []fault{
 				c := api.NewClient(l.socket)
 				for j := range 50 {
 					s := program(fmt.Sprintf("many-%d-%d", i, j), "exit:0")
-					s.Delay = 24 * 365 * time.Hour // they are to be kept, not run
+					s.Delay = 24 * 365 * time.Hour // they should be kept, not run
 					if _, err := c.Submit(context.Background(), s); err != nil {
 						failed.Add(1)
 					}

@@ -17,7 +17,7 @@ import (
 	"carma/runner/api"
 )
 
-// machineFaults are done to the machine: its clock, its GPUs, its processes.
+// machineFaults happen to the machine: its clock, its GPUs, its processes.
 var machineFaults = []fault{
 	{name: "clock set back by 24 h", clock: true, card: true, inject: func(l *lab) string {
 		return l.setClock(-24*time.Hour, "was set back")
@@ -61,7 +61,7 @@ var machineFaults = []fault{
 	}},
 }
 
-// useCard has the daemon run on the card of the NVML stand-in, in true time.
+// useCard runs the daemon on the card of the NVML stand-in, in real time.
 func (l *lab) useCard() {
 	l.card = filepath.Join(l.root, "card")
 	l.show("")
@@ -69,10 +69,10 @@ func (l *lab) useCard() {
 	l.always = append(l.always, "LD_LIBRARY_PATH="+thinDriver(l.t), "THIN_GPU="+l.card)
 }
 
-// show says what the card shows.
+// show sets what the card reports.
 func (l *lab) show(lines string) { l.t.Helper(); replaceFile(l.t, l.card, lines) }
 
-// waitsForCard submits a task that waits for the card, and returns why.
+// waitsForCard submits a task that waits for the card, and returns the reason.
 func (l *lab) waitsForCard(words string) string {
 	l.t.Helper()
 	l.submit(program("waits", "exit:0"))
@@ -82,9 +82,9 @@ func (l *lab) waitsForCard(words string) string {
 	return "tasks go on; what waits says: " + t.Waits
 }
 
-// buildWithClock is the daemon with a package time whose clock can be set: it
-// reads by how many seconds it is wrong from the file CARMA_TEST_CLOCK, as the
-// machine's clock may be set under a program. What counts evenly goes on evenly.
+// buildWithClock builds the daemon with a clock that can be set, like a machine's
+// clock that is set while a program runs. The file CARMA_TEST_CLOCK has the
+// clock's error in seconds. The monotonic clock stays correct.
 var buildWithClock = sync.OnceValues(func() (string, error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -114,7 +114,8 @@ var buildWithClock = sync.OnceValues(func() (string, error) {
 	return build("carma-clock", "carma/cmd/carma", "-tags", "failpoints", "-ldflags", "-X main.version=clock", "-overlay", path)
 })
 
-// Now is also called where nothing may block: a goroutine reads the file.
+// wrongClock must not block, because Now is called in places where nothing may
+// block. So a goroutine reads the file.
 const wrongClock = `package time
 
 import (
@@ -159,7 +160,7 @@ func readWrong(path string) {
 }
 `
 
-// useClock runs the daemon by a clock that can be set.
+// useClock runs the daemon with a clock that can be set.
 func (l *lab) useClock() {
 	l.t.Helper()
 	bin, err := buildWithClock()
@@ -170,7 +171,7 @@ func (l *lab) useClock() {
 	l.always = append(l.always, "CARMA_TEST_CLOCK="+l.wrongBy(0))
 }
 
-// wrongBy sets the daemon's clock.
+// wrongBy sets the error of the daemon's clock.
 func (l *lab) wrongBy(d time.Duration) (path string) {
 	l.t.Helper()
 	path = filepath.Join(l.root, "clock")
@@ -178,8 +179,8 @@ func (l *lab) wrongBy(d time.Duration) (path string) {
 	return path
 }
 
-// setClock sets the daemon's clock under it, and again over restarts, and looks
-// that delays and time limits are counted by what really passes.
+// setClock sets the daemon's clock while it runs, and again over restarts. It
+// checks that delays and time limits count real time.
 func (l *lab) setClock(by time.Duration, said string) string {
 	l.t.Helper()
 	later := func(name string) {

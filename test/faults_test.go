@@ -17,25 +17,26 @@ import (
 	"carma/runner/api"
 )
 
-// fault is something that goes wrong, and what is to come of it.
+// fault is something that goes wrong, and its expected outcome.
 type fault struct {
 	name    string
-	own     bool     // it needs an engine of its own
-	engine  []string // arguments of that; nil: --live-restore
-	card    bool     // it needs a GPU of the NVML stand-in, on an engine of its own
+	own     bool     // it needs its own engine
+	engine  []string // arguments of that engine; nil: --live-restore
+	card    bool     // it needs a GPU of the NVML stand-in, on its own engine
 	clock   bool     // it sets the daemon's clock
 	disk    string   // size of the data folder's own disk; empty: it has none
-	excused bool     // it ends the tasks that run; they run again
-	// inject lets it happen and ends it; what it returns is for the table's last
-	// column.
+	excused bool     // it ends the running tasks, which run again
+	// inject makes the fault happen and ends it. It returns a text for the
+	// table's last column.
 	inject func(l *lab) string
 }
 
 var faults = slices.Concat(engineFaults, journalFaults, machineFaults, loadFaults)
 
-// TestFaults injects one fault after the other, each under a daemon of its own
-// with running tasks, and prints what was at stake, lost, doubled, and how long
-// it took until a new task ran to its end. FAULT in the environment selects.
+// TestFaults injects one fault after the other, each under its own daemon with
+// running tasks. It prints how many tasks were at stake, lost and doubled, and
+// how long it took until a new task ran to its end. FAULT in the environment
+// selects faults.
 func TestFaults(t *testing.T) {
 	needRoot(t)
 	var mu sync.Mutex
@@ -70,10 +71,10 @@ func TestFaults(t *testing.T) {
 	fmt.Printf("%s; %s\n", engineVersion("dockerd"), engineVersion("containerd"))
 }
 
-// bench prepares a daemon, with what the fault needs.
+// bench prepares a daemon and everything that the fault needs.
 func (f fault) bench(t *testing.T) *lab {
 	var e *dockerd
-	if f.own || f.card { // before the lab, which cleans up on it
+	if f.own || f.card { // before the lab, which cleans up on this engine
 		e = newDockerd(t)
 	}
 	l := newLab(t)
@@ -87,7 +88,7 @@ func (f fault) bench(t *testing.T) *lab {
 			e.args = []string{"--live-restore"}
 		}
 		if f.card {
-			e.args = append(e.args, "--add-runtime", "nvidia="+lookPath(t, "runc")) // no device to hand over
+			e.args = append(e.args, "--add-runtime", "nvidia="+lookPath(t, "runc")) // there is no device to attach
 		}
 		e.start()
 		e.copyImage(tool)
@@ -103,9 +104,9 @@ func (f fault) bench(t *testing.T) *lab {
 	return l
 }
 
-// stake submits the tasks that run while a fault happens: one grant shrinks,
-// one grows, one task waits for its stop. On the stand-in's card nothing is
-// used, so there it is three that wait, one with a time limit.
+// stake submits the tasks that run while a fault happens. One grant shrinks, one
+// grows, and one task waits for its stop. On the stand-in's card no memory is
+// used, so three tasks wait there, one with a time limit.
 func (l *lab) stake(card bool) []string {
 	l.t.Helper()
 	names := []string{"shrinks", "grows", "blocks"}
@@ -128,7 +129,7 @@ func (l *lab) stake(card bool) []string {
 	return names
 }
 
-// stillRun returns how many of the tasks have ended, which none of them should.
+// stillRun returns how many of the tasks have ended; none should have.
 func (l *lab) stillRun(names []string) (ended int) {
 	l.t.Helper()
 	for _, name := range names {

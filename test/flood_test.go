@@ -15,8 +15,8 @@ import (
 	"carma/runner/api"
 )
 
-// floodLines is how many lines a flood has: LINES, or few enough for CI.
-// Finding F11 has 3,000,000, which make test-faults sets.
+// floodLines is how many lines a flood has: LINES, or few enough for CI. Finding
+// F11 has 3,000,000; make test-faults sets that.
 func floodLines(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("LINES"), "300000"))
@@ -26,15 +26,15 @@ func floodLines(t *testing.T) int {
 	return n
 }
 
-// TestLogFlood: finding F11. Of what a task prints, all is there, or what is
-// missing is noted: kept and noted lines add up to exactly what was printed,
-// and the lines that are kept are in order. Also where the daemon is killed in
-// the middle and comes back.
+// TestLogFlood (finding F11): a task's output is complete, or notes tell how much
+// is missing. The kept and the noted lines add up to exactly the printed number,
+// and the kept lines are in order. This holds also if the daemon is killed and
+// started again meanwhile.
 func TestLogFlood(t *testing.T) {
 	n := floodLines(t)
-	// A line has 48 bytes in a log of ours and 77 in the engine's, which keeps
-	// twice the budget at least. It must have all, however late a reader on a
-	// busy machine is: how much it throws away nobody would know.
+	// A line has 48 bytes in our log and 77 in the engine's, which keeps at least
+	// twice the budget. The engine must keep everything, however late a reader on
+	// a busy machine is: nobody would know how much it deleted.
 	all, some := fmt.Sprint(90*n), fmt.Sprint(42*n)
 	for name, c := range map[string]struct {
 		keep  string
@@ -46,7 +46,7 @@ func TestLogFlood(t *testing.T) {
 		"daemon killed":     {all, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(t, "--log-bytes", c.keep, "--output-task", "1G", "--output-user", "1G", "--output-total", "2G")
+			s := newServer(t, "--log-bytes", c.keep+"B", "--output-task", "1G", "--output-user", "1G", "--output-total", "2G")
 			s.start()
 			ref := s.submit("--name", "flood", "--mem", "1G", tool, fmt.Sprint("count:", n))
 			if c.kill {
@@ -68,7 +68,7 @@ func TestLogFlood(t *testing.T) {
 	}
 }
 
-// reached waits until a task has printed the number.
+// reached waits until a task has printed a number.
 func (s *server) reached(ref string, number int) {
 	s.t.Helper()
 	met := errors.New("met")
@@ -83,9 +83,9 @@ func (s *server) reached(ref string, number int) {
 	}
 }
 
-// flood reads the output of a task that has counted from 1: how many lines are
-// there, and how many its notes tell of. Each line must be the one that comes
-// there.
+// flood reads the output of a task that counts from 1. It returns how many lines
+// are there and how many its notes report as missing. Each line must be the right
+// one at its place.
 func (s *server) flood(ref string) (kept, noted int) {
 	s.t.Helper()
 	next := 1

@@ -22,8 +22,8 @@ import (
 	"carma/containers/docker"
 )
 
-// toolkit is the real NVIDIA Container Runtime in CDI mode with four GPUs that
-// are none.
+// toolkit is the real NVIDIA Container Runtime in CDI mode, with four GPUs that
+// do not exist.
 type toolkit struct{ runtime, cdi string }
 
 func newToolkit(t *testing.T) toolkit {
@@ -40,14 +40,14 @@ func newToolkit(t *testing.T) toolkit {
 	return toolkit{runtime: filepath.Join(dir, "nvidia-runtime"), cdi: filepath.Join(dir, "cdi")}
 }
 
-// uuid is that of a GPU of the toolkit.
+// uuid is the UUID of a GPU of the toolkit.
 func uuid(i int) string { return fmt.Sprintf("GPU-00000000-0000-0000-0000-%012d", i) }
 
-// grants are which GPUs the containers of a test get.
+// grants are the GPUs that the containers of a test get.
 var grants = [][]int{{0}, {2}, {1, 3}, {0, 1, 2, 3}, {}}
 
-// seeTheirGPUs runs a container for each of grants, all at once, and checks that
-// each has the device nodes and the environment of its GPUs, and no others.
+// seeTheirGPUs runs one container for each of grants, all at once. It checks that
+// each has the device nodes and the environment of its GPUs and of no others.
 func seeTheirGPUs(t *testing.T, d containers.Driver, image string, mode containers.Attach, files *cdi.Files) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -87,12 +87,12 @@ func seeTheirGPUs(t *testing.T, d containers.Driver, image string, mode containe
 		if len(lines) != 2 || lines[0] != strings.Join(want, " ") {
 			t.Errorf("%s: with GPUs %v it sees %q, want %q", mode, gpus, lines, want)
 		}
-		// In CDI mode the files set the variable to void, so that nobody
-		// injects twice; the driver of containerd sets it back.
+		// In CDI mode the files set the variable to void, so that nobody injects
+		// twice. The containerd driver sets it back.
 		if len(lines) == 2 && lines[1] != "NVIDIA_VISIBLE_DEVICES="+visible && lines[1] != "NVIDIA_VISIBLE_DEVICES=void" {
 			t.Errorf("%s: with GPUs %v it has %s", mode, gpus, lines[1])
 		}
-		// What the daemon checks after the start.
+		// The daemon makes this check after the start.
 		got, err := d.Attached(ctx, id)
 		if err != nil {
 			t.Fatal(err)
@@ -112,8 +112,8 @@ func seeTheirGPUs(t *testing.T, d containers.Driver, image string, mode containe
 	}
 }
 
-// gpuDocker is a Docker of the test's own with the toolkit's runtime and the
-// tests' image.
+// gpuDocker is a Docker for this test, with the toolkit's runtime and the tests'
+// image.
 func gpuDocker(t *testing.T) *docker.Driver {
 	t.Helper()
 	kit := newToolkit(t)
@@ -129,7 +129,7 @@ func gpuDocker(t *testing.T) *docker.Driver {
 	return d
 }
 
-// TestGPUsDocker: Docker with NVIDIA's runtime.
+// TestGPUsDocker tests Docker with NVIDIA's runtime.
 func TestGPUsDocker(t *testing.T) {
 	d := gpuDocker(t)
 	found, err := d.Ping(t.Context())
@@ -143,8 +143,8 @@ func TestGPUsDocker(t *testing.T) {
 	seeTheirGPUs(t, d, tool, containers.AttachRuntime, nil)
 }
 
-// gpuContainerd is a containerd of the test's own with the toolkit and the
-// tests' image.
+// gpuContainerd is a containerd for this test, with the toolkit and the tests'
+// image.
 func gpuContainerd(t *testing.T) *containerd.Driver {
 	t.Helper()
 	kit := newToolkit(t)
@@ -179,7 +179,7 @@ func gpuContainerd(t *testing.T) *containerd.Driver {
 	return d
 }
 
-// TestGPUsContainerd: containerd with CDI files, and with NVIDIA's runtime.
+// TestGPUsContainerd tests containerd with CDI files and with NVIDIA's runtime.
 func TestGPUsContainerd(t *testing.T) {
 	d := gpuContainerd(t)
 	found, err := d.Ping(t.Context())
@@ -201,7 +201,8 @@ func TestGPUsContainerd(t *testing.T) {
 	seeTheirGPUs(t, d, tool, containers.AttachCDI, files)
 	seeTheirGPUs(t, d, tool, containers.AttachRuntime, nil)
 
-	// A GPU that no file names is the machine's fault, told before the start.
+	// A GPU that no file names is the machine's fault. It is reported before the
+	// start.
 	_, err = d.Create(t.Context(), containers.Spec{Name: "carma-gpu-none", Image: tool, GPUs: []string{uuid(7)}, Attach: containers.AttachCDI})
 	if err == nil || !containers.MachineFault(err.Error()) || !strings.Contains(err.Error(), uuid(7)) {
 		t.Errorf("an unknown GPU: %v", err)

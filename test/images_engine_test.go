@@ -16,11 +16,11 @@ import (
 	"testing"
 )
 
-// The images of images/torch, built on carma/pytorch-debian (TEST_BASE names
-// another base) and run as containers on the CPU, in tiny shapes. make
-// images-test sets up what they need.
+// These tests build the images of images/torch on carma/pytorch-debian (TEST_BASE
+// names another base), and run them as containers on the CPU, in tiny shapes.
+// make images-test sets up what they need.
 
-// trainingImage is this run's own: another may go on beside it.
+// trainingImage is the image of this run only: another run may be in progress.
 var trainingImage = fmt.Sprintf("carma-test/torch-%d", os.Getpid())
 
 func dockerCmd(args ...string) *exec.Cmd {
@@ -41,10 +41,10 @@ func buildTrainingImages(t *testing.T, tags ...string) {
 	})
 }
 
-// trained is what a training printed.
+// trained is the output of a training.
 type trained struct {
 	code   int
-	losses map[string]string // by step
+	losses map[string]string // loss by step
 	result struct {
 		State, Model, Dataset, Device string
 		BatchSize                     int `json:"batch_size"`
@@ -56,7 +56,7 @@ type trained struct {
 }
 
 // runTraining runs a container as a user without a name and a home, as carma
-// does. After a step for which stop says so it gets that signal.
+// does. stop returns the signal to send after a step; empty: none.
 func runTraining(t *testing.T, stop func(step string) string, args ...string) trained {
 	t.Helper()
 	name := fmt.Sprintf("carma-test-%d", os.Getpid())
@@ -102,7 +102,7 @@ func runTraining(t *testing.T, stop func(step string) string, args ...string) tr
 
 func never(string) string { return "" }
 
-// Each model trains two steps in a container and says how it went.
+// Each model trains two steps in a container and prints its result.
 func TestImageTrainsEachModel(t *testing.T) {
 	buildTrainingImages(t)
 	small := map[string][]string{
@@ -131,16 +131,17 @@ func TestImageTrainsEachModel(t *testing.T) {
 	}
 }
 
-// A container that gets the checkpoint signal saves, exits with 75 and goes on
-// from there: together it has the losses of one that nobody stops.
+// A container that gets the checkpoint signal saves, exits with 75, and later
+// goes on from there. Together it has the same losses as a run that is never
+// stopped.
 func TestImageGoesOnFromItsCheckpoint(t *testing.T) {
 	const tag = "mnist-cnn-bs64-14e"
 	buildTrainingImages(t, tag)
 	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o777); err != nil { // the container's user
+	if err := os.Chmod(folder, 0o777); err != nil { // so that the container's user can write
 		t.Fatal(err)
 	}
-	// The arguments take the place of the tag's command; the batch size is the image's.
+	// The arguments replace the tag's command. The batch size is the image's.
 	run := func(stop func(string) string, steps int, more ...string) trained {
 		args := []string{"-v", folder + ":/checkpoint", trainingImage + ":" + tag, "mnist_cnn", "--steps", fmt.Sprint(steps), "--report", "0"}
 		return runTraining(t, stop, append(args, more...)...)
@@ -200,7 +201,7 @@ func TestImageTagLabels(t *testing.T) {
 	}
 }
 
-// An unknown model is told in a line, with exit code 2.
+// An unknown model gives one line and exit code 2.
 func TestImageRefusesAnUnknownModel(t *testing.T) {
 	buildTrainingImages(t)
 	out, err := dockerCmd("run", "--rm", trainingImage, "resnet51").CombinedOutput()

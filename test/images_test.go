@@ -18,8 +18,8 @@ import (
 
 const trainingFolder = "../images/torch"
 
-// python finds a Python that has PyTorch, or skips the test. TEST_PYTHON
-// names one or several to try.
+// python finds a Python with PyTorch, or skips the test. TEST_PYTHON names one or
+// several to try.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, name := range append(strings.Fields(os.Getenv("TEST_PYTHON")), "python3", "/usr/bin/python3") {
@@ -32,8 +32,8 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// inPython runs Python in the folder of the training programs and returns
-// what it prints.
+// inPython runs Python in the folder of the training programs and returns its
+// output.
 func inPython(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), python(t), args...)
@@ -48,7 +48,7 @@ func inPython(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// The training programs' own tests, a module at a time.
+// This runs the training programs' own tests, one module at a time.
 func TestTrainingPrograms(t *testing.T) {
 	modules, err := filepath.Glob(filepath.Join(trainingFolder, "tests", "test_*.py"))
 	if err != nil || len(modules) == 0 {
@@ -68,8 +68,9 @@ type described struct {
 	Params                                         int64
 }
 
-// What the programs train is what carma estimates under the same name: the
-// network, and by default its batch size, input, optimizer and precision.
+// The programs train the network that carma estimates under the same name: with
+// the same layers, and by default the same batch size, input, optimizer and
+// precision.
 func TestTrainingProgramsAreInTheCatalogue(t *testing.T) {
 	d := json.NewDecoder(bytes.NewReader(inPython(t, "-m", "carma_train", "--describe", "--networks", "own")))
 	n := 0
@@ -131,8 +132,8 @@ func imageWorkloads(t *testing.T) (all []workload) {
 	return all
 }
 
-// A tag is named after a published workload and has its model, batch size,
-// GPUs, data set and epochs; carma estimates by its label.
+// A tag is named after a published workload, and has its model, batch size, GPUs,
+// data set and epochs. carma estimates it by its label.
 func TestImageTagsAreThePublishedWorkloads(t *testing.T) {
 	tags := map[string]bool{}
 	for _, w := range imageWorkloads(t) {
@@ -165,7 +166,7 @@ func TestImageTagsAreThePublishedWorkloads(t *testing.T) {
 	}
 }
 
-// The programs take the arguments of the tags.
+// The programs accept the arguments of the tags.
 func TestImageTagsAreTrainable(t *testing.T) {
 	const check = `
 import sys

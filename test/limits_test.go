@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// TestProve: a container of a proof sees the variables that bound frameworks,
-// and it is gone after it.
+// TestProve: the container of a proof sees the variables that bound frameworks,
+// and it is removed afterwards.
 func TestProve(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--memory-caps", "fractions")
 	s.start()
 	r := s.carma("doctor", "--prove", tool)
 	for _, want := range []string{
-		"\nok       GPU memory limits", "framework caps (JAX, PyTorch), watchdog: relaunch (no driver limit: the GPUs are simulated; no MPS limit: mps is off)",
+		"\nok       GPU memory limits", "framework caps (JAX, PyTorch), watchdog: relaunch (no driver limit: the GPUs are simulated; no MPS limit: MPS is off)",
 		"\nok       proof on GPU 0", "\nok       proof on GPU 3", "XLA_PYTHON_CLIENT_PREALLOCATE=false, TF_FORCE_GPU_ALLOW_GROWTH=true", "not proven: that the GPU heeds it",
 	} {
 		if !strings.Contains(r.out, want) {

@@ -24,13 +24,13 @@ import (
 	"carma/runner/api"
 )
 
-// The load tests print figures and assert only that nothing fails and that the
-// daemon stays small: what is fast enough depends on the machine. They need no engine: the daemon's container
-// work is left out by an engine that never answers, so that tasks stay queued,
-// or, for finished ones, by stopping them while they are queued.
+// The load tests print figures. They assert only that nothing fails and that the
+// daemon stays small, because fast enough depends on the machine. They need no
+// engine. Their engine never answers, so that tasks stay queued. Finished tasks
+// are made by stopping queued ones.
 //
-// CLIENTS, DURATION and FINISHED in the environment change their size, WAITING
-// is how many tasks wait from the start.
+// The environment changes their size: CLIENTS, DURATION and FINISHED; WAITING is
+// how many tasks wait from the start.
 
 // loaded is a daemon under load.
 type loaded struct {
@@ -65,7 +65,7 @@ func newLoaded(t *testing.T) *loaded {
 	return l
 }
 
-// start starts the daemon and returns how long that took, until it answers.
+// start starts the daemon and returns how long it took until it answers.
 func (l *loaded) start() time.Duration {
 	l.t.Helper()
 	begun := time.Now()
@@ -97,7 +97,7 @@ func (l *loaded) stop() {
 	l.cmd = nil
 }
 
-// resident is the daemon's memory now and at most, in MB.
+// resident is the daemon's memory now and at its peak, in MB.
 func (l *loaded) resident() (now, most float64) {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.cmd.Process.Pid))
 	for line := range strings.Lines(string(b)) {
@@ -116,7 +116,7 @@ func (l *loaded) resident() (now, most float64) {
 	return now, most
 }
 
-// syncTime is how long the disk takes to make 4 KiB durable, median and p99.
+// syncTime is how long the disk takes to make 4 KiB durable: median and p99.
 func syncTime(t *testing.T, dir string) (p50, p99 time.Duration) {
 	t.Helper()
 	f, err := os.CreateTemp(dir, "sync")
@@ -158,8 +158,8 @@ func size(key string, otherwise int) int {
 	return otherwise
 }
 
-// clientSaw is what one client has measured: how long each request took, by
-// kind, and what failed.
+// clientSaw is the result of one client: how long each request took, by kind, and
+// the failures.
 type clientSaw struct {
 	Times  map[string][]time.Duration `json:"times"`
 	Failed int                        `json:"failed"`
@@ -175,10 +175,10 @@ func (c *clientSaw) add(o clientSaw) {
 	}
 }
 
-// TestLoad: 200 clients for five minutes submit, list, read logs and stop, each
+// TestLoad: for five minutes 200 clients submit, list, read logs and stop, each
 // with about three requests a second. Nothing may fail, and the daemon stays
-// small. A client is a process of its own, as users' are: what one reads does
-// not hold up what another sends.
+// small. Each client is its own process, like those of users, so that one
+// client's reading does not delay another's sending.
 func TestLoad(t *testing.T) {
 	clients := size("CLIENTS", 200)
 	duration := 5 * time.Minute
@@ -196,7 +196,7 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	results := t.TempDir()
-	begin := time.Now().Add(time.Duration(clients) * 20 * time.Millisecond) // all have started
+	begin := time.Now().Add(time.Duration(clients) * 20 * time.Millisecond) // until then all have started
 	end := begin.Add(duration)
 	var all sync.WaitGroup
 	for i := range clients {
@@ -247,7 +247,7 @@ func TestLoad(t *testing.T) {
 	l.stop()
 }
 
-// TestLoadClient is one client of TestLoad, and nothing by itself.
+// TestLoadClient is one client of TestLoad. By itself it does nothing.
 func TestLoadClient(t *testing.T) {
 	socket := os.Getenv("LOAD_SOCKET")
 	if socket == "" {
@@ -279,7 +279,8 @@ func TestLoadClient(t *testing.T) {
 	}
 }
 
-// oneRequest submits in 2 of 5 cases, lists, reads logs or stops in one each.
+// oneRequest submits in two of five cases; in one each it lists, reads logs, or
+// stops.
 func oneRequest(ctx context.Context, c *api.Client, mine *[]string) (kind string, err error) {
 	n := rand.IntN(5)
 	if len(*mine) == 0 {
@@ -309,8 +310,8 @@ func oneRequest(ctx context.Context, c *api.Client, mine *[]string) (kind string
 	return "stop", err
 }
 
-// TestManyFinished: how long a daemon takes to start, and history verify takes,
-// with many finished tasks in the journal.
+// TestManyFinished measures how long a daemon takes to start, and history verify
+// to run, with many finished tasks in the journal.
 func TestManyFinished(t *testing.T) {
 	want := size("FINISHED", 100_000)
 	l := newLoaded(t)

@@ -23,12 +23,12 @@ import (
 var (
 	carma string // path of the binary
 	image = cmp.Or(os.Getenv("TEST_IMAGE"), "carma/simtask:latest")
-	// tool is an image with the program of carma/containers/containerstest:
-	// its arguments say what it prints, what it waits for and how it ends.
+	// tool is an image with the program of carma/containers/containerstest. Its
+	// arguments say what it prints, what it waits for and how it ends.
 	tool = fmt.Sprintf("carma-e2e-tool:%d", os.Getpid())
-	// engine watches the engine that all tests but one use.
+	// engine watches the engine of almost all tests.
 	engine *watcher
-	// scratch is for what all tests share.
+	// scratch is a folder for all tests.
 	scratch string
 )
 
@@ -42,7 +42,7 @@ func run(m *testing.M) int {
 		}
 		return 0
 	}
-	for _, kv := range os.Environ() { // nobody's settings
+	for _, kv := range os.Environ() { // without anybody's settings
 		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "CARMA_") {
 			_ = os.Unsetenv(name)
 		}
@@ -66,7 +66,7 @@ func setUp(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if _, err := build("carma-init", "carma/cmd/carma-init"); err != nil { // beside a carma that is built here
+	if _, err := build("carma-init", "carma/cmd/carma-init"); err != nil { // beside the carma that is built here
 		return err
 	}
 	program, err := build("tool", "carma/containers/containerstest/tool")
@@ -93,7 +93,7 @@ func tearDown() {
 func build(name, pkg string, flags ...string) (string, error) {
 	path := filepath.Join(scratch, name)
 	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), pkg)...)
-	if len(flags) == 0 { // static, for an image made from scratch
+	if len(flags) == 0 { // static, for an image without a base
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes runner/testdata/journals/COMMIT: what a daemon of that commit leaves on disk, once
-# killed and once stopped, with tasks in every state. The tests of upgrades open copies.
-# It needs a Docker engine and its own minutes; nothing else uses the daemon it starts.
+# Makes runner/testdata/journals/COMMIT: the files that a daemon of that commit leaves on disk,
+# once killed and once stopped, with tasks in every state. The tests of upgrades open copies.
+# It needs a Docker engine and some minutes. Nothing else uses the daemon that it starts.
 #
 #   test/make-old-journals.sh c2fad6d
 set -euo pipefail
@@ -14,7 +14,7 @@ sim=carma-old-journals:simtask tool=carma-old-journals:tool
 export CARMA_SOCKET=$work/s
 daemon= data=
 
-# containers [FILTER...]: those of the data folder, ended ones too.
+# containers [FILTER...] lists the containers of the data folder, with the ended ones.
 containers() {
 	[ -f "$data/carma.db" ] || return 0
 	docker ps -aq --filter "label=carma.daemon=$(sqlite3 "$data/carma.db" "select value from meta where key = 'instance'")" "$@"
@@ -59,7 +59,7 @@ end() {
 	daemon=
 }
 submit() { carma run -d "$@" >/dev/null; }
-# await NAME FILTER: waits for a task's record to satisfy a filter of jq.
+# await NAME FILTER waits until a task's record satisfies a filter of jq.
 task() { carma inspect "$1" | jq -c 'if type == "array" then .[0] else . end'; }
 await() {
 	for _ in $(seq 600); do
@@ -74,12 +74,12 @@ running() { await "$1" '.phase == "running"'; }
 long=(--time 4000h)
 
 
-# scenario leads a daemon into all states.
+# scenario makes a daemon's tasks reach all states.
 scenario() {
 	start --speed 60
 	submit --name gone --mem 512M $tool block:143
 	running gone
-	# The first snapshot. While no daemon runs, somebody removes a container.
+	# The first snapshot: while no daemon runs, somebody removes a container.
 	end TERM
 	docker rm -f "$(containers --filter label=carma.name=gone)" >/dev/null
 	start --speed 60
@@ -120,8 +120,8 @@ scenario() {
 	carma ps -a --json >"$work/tasks.json"
 }
 
-# keep FOLDER: the journal as it lies there, the tasks as the daemon has told of them
-# last, and the containers as the engine does.
+# keep FOLDER keeps the journal as it is on disk, the tasks as the daemon last reported them,
+# and the containers as the engine lists them.
 keep() {
 	mkdir -p "$out/$1"
 	rm -f "$out/$1"/*

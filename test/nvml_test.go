@@ -17,9 +17,9 @@ import (
 	"carma/runner/api"
 )
 
-// thinDriver builds a library with the functions of the NVIDIA driver's that
-// carma calls, for one card, and returns its folder. What the card shows is in
-// the file that THIN_GPU names.
+// thinDriver builds a library with the functions of NVIDIA's driver that carma
+// calls, for one card, and returns its folder. The file named by THIN_GPU has the
+// card's state.
 func thinDriver(t *testing.T) string {
 	t.Helper()
 	headers, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml").Output()
@@ -35,7 +35,7 @@ func thinDriver(t *testing.T) string {
 	return dir
 }
 
-// replaceFile writes a file that somebody is reading.
+// replaceFile replaces a file while somebody may read it.
 func replaceFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path+"~", []byte(text), 0o644); err != nil {
@@ -46,9 +46,9 @@ func replaceFile(t *testing.T, path, text string) {
 	}
 }
 
-// TestNVML: a daemon on the NVIDIA driver's library. A task's processes are
-// found by their container, on a real engine, also after a restart; a GPU that
-// reports a fatal error is drained, and used again after its reset.
+// TestNVML runs a daemon on the library of NVIDIA's driver. It finds a task's
+// processes by their container, on a real engine, also after a restart. A GPU
+// that reports a fatal error is drained, and used again after its reset.
 func TestNVML(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -57,7 +57,7 @@ func TestNVML(t *testing.T) {
 		t.Skip("no runc here")
 	}
 	e := newDockerd(t)
-	e.args = []string{"--add-runtime", "nvidia=" + runc} // no device to hand over
+	e.args = []string{"--add-runtime", "nvidia=" + runc} // there is no device to attach
 	e.start()
 	if err := e.seen.importProgram(t.Context(), filepath.Join(scratch, "tool"), "/tool", tool); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestNVML(t *testing.T) {
 	s.until(waits, "the reason", func(t *api.Task) bool {
 		return strings.Contains(t.Waits, "out of service: it has fallen off the bus (Xid 79); to mend it: restart the machine")
 	})
-	s.running(ref) // goes on
+	s.running(ref) // the task goes on
 	show(processes + "lost\n")
 	s.logged("the GPU is lost")
 	show(processes)

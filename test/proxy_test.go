@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// proxy stands between a daemon and the engine; cut, the engine is down as
-// far as the daemon can tell.
+// proxy stands between a daemon and the engine. While it is cut, the daemon
+// believes that the engine is down.
 type proxy struct {
 	t    *testing.T
 	path string
 
 	mu       sync.Mutex
-	listener net.Listener // nil: cut
+	listener net.Listener // nil: it is cut
 	conns    map[net.Conn]bool
 }
 
@@ -63,7 +63,7 @@ func (p *proxy) connect(l net.Listener, in net.Conn) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.listener != l { // cut meanwhile
+	if p.listener != l { // it was cut meanwhile
 		_, _ = in.Close(), out.Close()
 		return
 	}
@@ -79,7 +79,7 @@ func (p *proxy) connect(l net.Listener, in net.Conn) {
 	}
 }
 
-// cut breaks all connections and lets no others through.
+// cut breaks all connections and accepts no new ones.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

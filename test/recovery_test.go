@@ -19,13 +19,13 @@ import (
 	"carma/runner/api"
 )
 
-// TestRecovery: a task that asked for too little runs out of GPU memory on a
+// TestRecovery: a task that asked for too little memory runs out of it on a
 // crowded GPU, gets more, and succeeds.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--speed", "60")
 	s.start()
-	// One large task on every GPU leaves 4 GiB of it.
+	// One large task on every GPU leaves 4 GiB of it free.
 	var crowd []string
 	for range 4 {
 		crowd = append(crowd, s.submit("--mem", "36G", image, "resnet50-imagenet-bs64", "--peak", "36G", "--time", "2h", "--smact", "0.1"))
@@ -67,7 +67,7 @@ func TestRecovery(t *testing.T) {
 	}
 	s.checkContainers()
 	s.checkOutput(5)
-	// Each attempt's output is there, and the containers are not.
+	// The output of each attempt is kept, and the containers are gone.
 	for _, at := range task.Attempts {
 		if out := s.ok("logs", "--attempt", strconv.Itoa(at.N), small); !strings.HasPrefix(out, "resnet50 on imagenet") {
 			t.Errorf("the output of attempt %d: %q", at.N, out)
@@ -75,7 +75,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestProgramBug: a program's own failure is not taken for an OOM.
+// TestProgramBug: a program's own failure does not count as an OOM.
 func TestProgramBug(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -122,7 +122,7 @@ func TestProgramBug(t *testing.T) {
 	}
 }
 
-// TestForeign: GPU memory that somebody takes without carma is not given away.
+// TestForeign: GPU memory that somebody uses without carma is not booked.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -156,7 +156,7 @@ func TestForeign(t *testing.T) {
 	s.verified()
 }
 
-// stranger takes 30 GiB of a GPU behind carma's back: docker run by hand.
+// stranger takes 30 GiB of a GPU without carma's knowledge, with docker run.
 func (s *server) stranger(gpu string) string {
 	s.t.Helper()
 	cli := s.engine.cli

@@ -3,6 +3,7 @@
 package test
 
 import (
+	"carma/runner/api"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -15,12 +16,12 @@ import (
 	"time"
 )
 
-// trace is seven hours of sixty tasks, which take half a minute at this speed.
+// trace has sixty tasks over seven hours. At this speed it takes half a minute.
 const (
 	trace      = "../configs/traces/philly-t1-60.yaml"
 	traceTasks = 60
 	traceSpeed = "600"
-	traceLeast = 30 * time.Second // the wall clock time of its makespan, rounded down
+	traceLeast = 30 * time.Second // wall-clock time of its makespan, rounded down
 )
 
 // TestReplayLive replays a trace as containers.
@@ -43,7 +44,7 @@ func TestReplayLive(t *testing.T) {
 	s.checkOutput(traceTasks)
 }
 
-// TestReplaySurvivesKills replays it while the daemon is killed at random
+// TestReplaySurvivesKills replays the trace while the daemon is killed at random
 // moments and started again.
 func TestReplaySurvivesKills(t *testing.T) {
 	t.Parallel()
@@ -63,7 +64,7 @@ func TestReplaySurvivesKills(t *testing.T) {
 	if err := os.Mkdir(gates, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// The witness prints some lines after each kill, both while there is no
+	// After each kill the witness prints some lines, both while there is no
 	// daemon and when there is one again.
 	args := []string{"--name", "witness", "--mem", "512M", "-v", gates + ":/gates", tool, "out:begin"}
 	for n := range kills {
@@ -76,6 +77,10 @@ func TestReplaySurvivesKills(t *testing.T) {
 		}
 	}
 	replay := s.beginReplay(t)
+	eventually(t, "the replay has begun", func() bool { // one that finds no daemon at first is refused
+		list, err := s.api.Tasks(t.Context(), api.ListOptions{All: true})
+		return err == nil && len(list) > 1
+	})
 	wait := func(until time.Time) {
 		select {
 		case <-time.After(time.Until(until)):
@@ -91,7 +96,7 @@ func TestReplaySurvivesKills(t *testing.T) {
 		open(n, "down")
 		wait(time.Now().Add(time.Duration(rnd.Int64N(int64(slot / 4)))))
 		s.launch()
-		if rnd.IntN(3) == 0 { // and now and then again while it starts
+		if rnd.IntN(3) == 0 { // sometimes kill it again while it starts
 			wait(time.Now().Add(time.Duration(rnd.Int64N(int64(400 * time.Millisecond)))))
 			s.kill()
 			s.launch()
@@ -134,7 +139,7 @@ func (s *server) beginReplay(t *testing.T) *command {
 	return s.begin(nil, "replay", path, "--live", "--speed", traceSpeed, "--policy", "magm", "--image", image, "--json")
 }
 
-// checkReplay checks what carma replay says of itself.
+// checkReplay checks the result that carma replay prints.
 func (s *server) checkReplay(r result) {
 	s.t.Helper()
 	if r.code != 0 {

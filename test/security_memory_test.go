@@ -18,17 +18,16 @@ import (
 	"carma/runner/api"
 )
 
-// memoryBound is how much memory the daemon may take for requests, in MB, and
-// manyBound with 30,000 waiting tasks beside. They are there to notice a request
-// that takes many times its size: the largest submissions there are took 192 MB at
+// memoryBound is how much memory the daemon may take for requests, in MB;
+// manyBound is the same with 30,000 waiting tasks. They serve to notice a request
+// that takes many times its size. The largest possible submissions took 192 MB at
 // most, listing 30,000 tasks 396.
 const (
 	memoryBound = 250
 	manyBound   = 450
 )
 
-// TestSecurityMemory: what one user sends and what is listed does not make the
-// daemon large.
+// TestSecurityMemory: no submission and no listing makes the daemon large.
 func TestSecurityMemory(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -64,7 +63,7 @@ func TestSecurityMemory(t *testing.T) {
 	seen(fmt.Sprintf("four of 5,000,000 empty tasks: %v", codes))
 
 	bound = manyBound
-	for have := 0; have < tasks; have += api.MaxTasks { // root's
+	for have := 0; have < tasks; have += api.MaxTasks { // tasks of root
 		list := make([]api.Submit, min(api.MaxTasks, tasks-have))
 		for i := range list {
 			list[i] = api.Submit{Image: tool, Mem: 1 << 30, Delay: time.Hour}
@@ -94,8 +93,8 @@ func TestSecurityMemory(t *testing.T) {
 	seen("16 clients of one user list at once")
 }
 
-// atOnce sends a request several times at once as the attacker, and returns the
-// statuses.
+// atOnce sends several equal requests at the same time as the attacker, and
+// returns the statuses.
 func (a *attacker) atOnce(n int, path string, body any) []int {
 	a.t.Helper()
 	method, text := http.MethodPost, []byte(nil)
@@ -116,7 +115,8 @@ func (a *attacker) atOnce(n int, path string, body any) []int {
 	return codes
 }
 
-// pageOf is how many tasks one page of the listing has, and where the next begins.
+// pageOf is how many tasks one page of the listing has, and where the next page
+// begins.
 func (a *attacker) pageOf(before int64) (tasks int, next int64) {
 	a.t.Helper()
 	cli := a.client(a.other)
@@ -138,7 +138,7 @@ func (a *attacker) pageOf(before int64) (tasks int, next int64) {
 	return len(list), next
 }
 
-// resident is the daemon's memory now and at most, in MB.
+// resident is the daemon's memory now and at its peak, in MB.
 func (s *server) resident() (now, most int) {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	for line := range bytes.Lines(b) {

@@ -22,11 +22,11 @@ import (
 	"carma/runner/mounts"
 )
 
-// each is how many mounts a task of the race has.
+// each is how many mounts each task of the race has.
 const each = 20
 
-// races is how many mounts are to be made while their path is swapped: few in
-// CI, 1,000 in make test-security.
+// races is how many mounts must be made while their path is swapped: few in CI,
+// 1,000 in make test-security.
 func races() int {
 	if n, err := strconv.Atoi(os.Getenv("TEST_SECURITY_RACES")); err == nil {
 		return n
@@ -34,15 +34,15 @@ func races() int {
 	return 4 * each
 }
 
-// attacker is a user, and her folders: home, where she may mount from, and
-// outside, where she may not, though all may read it.
+// attacker is a user with two folders. From home she may mount. From outside she
+// may not, though everybody may read it.
 type attacker struct {
 	*server
-	id, other     uint32 // hers, and another user's, who attacks her
+	id, other     uint32 // her own, and that of another user, who attacks her
 	home, outside string
 }
 
-// newAttacker prepares the folders; the daemon is started.
+// newAttacker prepares the folders. The daemon must be running.
 func newAttacker(s *server) *attacker {
 	t := s.t
 	t.Helper()
@@ -67,26 +67,26 @@ func newAttacker(s *server) *attacker {
 	return a
 }
 
-// run is a command of hers.
+// run runs a command as her.
 func (a *attacker) run(args ...string) result {
 	a.t.Helper()
 	return a.begin(&syscall.Credential{Uid: a.id, Gid: a.id}, args...).wait()
 }
 
-// TestSecurityMountRace: the owner of a path swaps it, or a folder above it,
-// while tasks that mount it are launched, and the daemon is killed meanwhile. No
-// container ever sees what lies outside.
+// TestSecurityMountRace: tasks that mount a path are launched. Meanwhile the
+// owner of the path swaps it, or a folder above it, and the daemon is killed. No
+// container may ever see files outside.
 func TestSecurityMountRace(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	mountRace(newAttacker(newServer(t)))
 }
 
-// mountRace launches tasks that mount one path 20 times each. All 20 mounts are
-// tries: each is opened by itself, and what each shows is read. The path is
-// inside for a moment, then outside for one; so a task is let in now and then,
-// and often the path is outside when the engine mounts. It goes on, and the
-// daemon is killed again and again, until so many mounts have been made.
+// mountRace launches tasks that mount one path 20 times each. Each mount is
+// opened by itself, so all 20 are tries; the content of each is read. The path is
+// inside for a moment, then outside for a moment. So some tasks are accepted, and
+// the path is often outside when the engine mounts it. This goes on, with
+// repeated kills of the daemon, until enough mounts have been made.
 func mountRace(a *attacker) {
 	t := a.t
 	t.Helper()
@@ -129,7 +129,7 @@ func mountRace(a *attacker) {
 			read = append(read, "read:"+target+marker)
 		}
 		args = append(append(args, tool), read...)
-		eventually(t, "the mount of "+source+" is accepted", func() bool { return a.run(args...).code == 0 }) // not while it is outside
+		eventually(t, "the mount of "+source+" is accepted", func() bool { return a.run(args...).code == 0 }) // never while it is outside
 	}
 	flip("link", "slash")
 	flip("parent", "beyond")
@@ -145,11 +145,11 @@ func mountRace(a *attacker) {
 		eventually(t, "a task has ended", func() bool { return len(a.ended()) > before })
 		a.kill()
 		a.start()
-		for have := len(a.ended()); have < before+3*n; { // what is awaited is progress: many take their time
+		for have := len(a.ended()); have < before+3*n; { // waits for progress, because many tasks take their time
 			last := have
 			eventually(t, "one more task has ended", func() bool { have = len(a.ended()); return have > last })
 		}
-		for _, task := range a.ended() { // the newest first
+		for _, task := range a.ended() { // newest first
 			if saw+refused == before+3*n {
 				break
 			}

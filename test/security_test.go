@@ -22,12 +22,13 @@ import (
 	"carma/runner/mounts"
 )
 
-// dialAs connects to the daemon as a user, by a thread that ends with it.
+// dialAs connects to the daemon as a user. It changes the user of one thread,
+// which ends with its goroutine.
 func (a *attacker) dialAs(uid uint32) (c net.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never unlocked
+		runtime.LockOSThread() // never unlocked, so the thread ends
 		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); e != 0 {
 			err = e
 			return
@@ -38,12 +39,12 @@ func (a *attacker) dialAs(uid uint32) (c net.Conn, err error) {
 	return c, err
 }
 
-// client speaks to the daemon as a user.
+// client is an HTTP client that connects to the daemon as a user.
 func (a *attacker) client(uid uint32) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return a.dialAs(uid) }}}
 }
 
-// ask makes one request as a user and returns the status and the answer.
+// ask makes one request as a user and returns the status and the body.
 func (a *attacker) ask(uid uint32, method, path, body string) (int, string) {
 	a.t.Helper()
 	cli := a.client(uid)
@@ -53,7 +54,7 @@ func (a *attacker) ask(uid uint32, method, path, body string) (int, string) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := cli.Do(req)
-	if err != nil { // the daemon hung up
+	if err != nil { // the daemon closed the connection
 		return 0, err.Error()
 	}
 	defer resp.Body.Close()
@@ -64,12 +65,12 @@ func (a *attacker) ask(uid uint32, method, path, body string) (int, string) {
 // userConnections is how many connections one user may have in TestSecurityWalls.
 const userConnections = 200
 
-// TestSecurityWalls: every wall between users with an attack on it, one line
+// TestSecurityWalls attacks every wall between users and prints one line for
 // each. The mounts have tests of their own.
 func TestSecurityWalls(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	a := newAttacker(newServer(t, "--user-tasks", "20", "--user-high", "3", "--user-connections", strconv.Itoa(userConnections)))
+	a := newAttacker(newServer(t, "--user-tasks", "20", "--user-high", "3", "--high-priority", "all", "--user-connections", strconv.Itoa(userConnections)))
 	as := func(id uint32, args ...string) result {
 		t.Helper()
 		return a.begin(&syscall.Credential{Uid: id, Gid: id}, args...).wait()
@@ -166,8 +167,8 @@ func TestSecurityWalls(t *testing.T) {
 	a.crowded(wall)
 }
 
-// slow sends large requests as bob that never arrive, and looks whether another's
-// large request is answered.
+// slow sends large requests as bob that never arrive completely, and checks that
+// another user's large request is answered.
 func (a *attacker) slow(wall func(name, attack string, times int, held bool, why ...any)) {
 	a.t.Helper()
 	const times = 60
@@ -187,8 +188,8 @@ func (a *attacker) slow(wall func(name, attack string, times int, held bool, why
 	}
 }
 
-// crowded holds as many connections as it can as bob, and looks whether others
-// are still served.
+// crowded makes as many connections as it can as bob, and checks that others are
+// still served.
 func (a *attacker) crowded(wall func(name, attack string, times int, held bool, why ...any)) {
 	a.t.Helper()
 	tries := 1000

@@ -11,16 +11,16 @@ import (
 	"sync/atomic"
 )
 
-// people counts the users that tests have asked for.
+// people counts the users that tests have requested.
 var people atomic.Int64
 
-// full reports whether the attacks are made at length, as in make test-security.
+// full reports whether to attack at full length, as in make test-security.
 func full() bool { return os.Getenv("TEST_SECURITY") == "full" }
 
-// people are the numbers of two users, who are in groups of the same numbers.
-// In make test-security they are real ones, with names, and the first one's home
-// is the attacker's; they are removed at the end. Elsewhere, and where users
-// cannot be made, they are in no passwd file.
+// people are the numbers of two users, who are in groups of the same numbers. In
+// make test-security the users are real, with names; the first one's home is the
+// attacker's, and they are removed at the end. Elsewhere, or if users cannot be
+// made, no passwd file has them.
 func (a *attacker) people() (ann, bob uint32) {
 	a.t.Helper()
 	n := uint32(12346 + 2*people.Add(1))

@@ -16,38 +16,38 @@ import (
 	"carma/runner/journal"
 )
 
-// server is a carma daemon: a process with a data folder and a socket of its
-// own, which can be killed and started again.
+// server is a carma daemon: a process with its own data folder and socket. It can
+// be killed and started again.
 type server struct {
 	t      *testing.T
-	bin    string // of the daemon
-	cli    string // of the commands
+	bin    string // path of the daemon's program
+	cli    string // path of the commands' program
 	root   string // short: a socket's path has a limit
 	dir    string // the data folder
 	socket string
 	flags  []string
-	env    []string // more of the daemon's
-	host   string   // the daemon's DOCKER_HOST; empty: the tests' own
-	engine *watcher // of the engine it uses
+	env    []string // additional environment of the daemon
+	host   string   // DOCKER_HOST of the daemon; empty: that of the tests
+	engine *watcher // of the engine that it uses
 	api    *api.Client
 
 	mounted bool // the data folder is a file system of its own
 
-	log    stream // of all its lives
-	life   int    // where the present one begins
+	log    stream // output of all its lives
+	life   int    // where the output of its present life begins
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process is reaped
 }
 
-// newServer prepares a daemon on a simulated DGX Station; start starts it.
-// What it leaves on the engine is removed at the end of the test.
+// newServer prepares a daemon on a simulated DGX Station; start starts it. At the
+// end of the test its containers are removed from the engine.
 func newServer(t *testing.T, flags ...string) *server {
 	t.Helper()
 	root, err := os.MkdirTemp("/tmp", "c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(root, 0o755); err != nil { // for the tests' other users
+	if err := os.Chmod(root, 0o755); err != nil { // so that the tests' other users can enter it
 		t.Fatal(err)
 	}
 	s := &server{
@@ -92,7 +92,7 @@ func (s *server) start() {
 	s.ready()
 }
 
-// launch starts the daemon and does not wait.
+// launch starts the daemon without waiting for it.
 func (s *server) launch() {
 	s.t.Helper()
 	s.life = len(s.log.String())
@@ -127,7 +127,7 @@ func (s *server) logged(words string) {
 	s.log.await(s.t, words, s.life, s.exited)
 }
 
-// kill is kill -9. A daemon that does not run is fine.
+// kill kills the daemon like kill -9, if it runs.
 func (s *server) kill() {
 	if s.cmd == nil {
 		return
@@ -137,7 +137,7 @@ func (s *server) kill() {
 	s.cmd = nil
 }
 
-// stop ends the daemon as an operator does; it must end well.
+// stop stops the daemon as an operator does. It must exit with 0.
 func (s *server) stop() {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -154,8 +154,7 @@ func (s *server) stop() {
 	s.cmd = nil
 }
 
-// instance is what the daemon labels its containers with; empty before it
-// has a journal.
+// instance is the label of the daemon's containers; empty: it has no journal yet.
 func (s *server) instance() string {
 	j, err := journal.OpenReadOnly(s.dir)
 	if err != nil {
@@ -169,10 +168,10 @@ func (s *server) instance() string {
 	return string(id)
 }
 
-// containers returns the daemon's containers as the engine tells of them.
+// containers returns the daemon's containers as the engine knows them.
 func (s *server) containers() []life { return s.engine.of(s.instance()) }
 
-// speed makes simulated time run faster or slower from now on.
+// speed changes the speed of simulated time from now on.
 func (s *server) speed(speed float64) {
 	s.t.Helper()
 	if _, err := s.api.SetSpeed(s.t.Context(), speed); err != nil {
@@ -204,7 +203,7 @@ func (s *server) verified() runner.Verification {
 	return v
 }
 
-// needRoot skips a test of what only root can do.
+// needRoot skips a test that needs root.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {

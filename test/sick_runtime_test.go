@@ -19,8 +19,9 @@ import (
 	"carma/runner/api"
 )
 
-// brokenRuntime is a runc that fails with the text in a file, as long as there
-// is one: it is written where runc writes its errors, for the engine to read.
+// brokenRuntime is a runc that fails with the text in a file, while that file
+// exists. It writes the text where runc writes its errors, so that the engine
+// reads it.
 const brokenRuntime = `#!/bin/sh
 text=$(cat "$0.fails" 2>/dev/null) || exec RUNC "$@"
 [ -n "$text" ] || exec RUNC "$@"
@@ -36,11 +37,11 @@ echo "$text" >&2
 exit 1
 `
 
-// TestSickRuntime: R6. On a real engine whose runtime is gone, whose runtime
-// fails as it does without control groups or without a GPU's device node, and
-// whose control groups are really gone: tasks wait and lose no attempt,
-// launching pauses but for test launches at growing intervals, all say why and
-// what mends it, and work goes on by itself.
+// TestSickRuntime (R6) breaks a real engine: its runtime is missing, or fails as
+// without control groups or without a GPU's device node, or its control groups
+// are really gone. Tasks must wait and lose no attempt. Launching must pause,
+// except for test launches at growing intervals. The commands must tell cause and
+// remedy, and work must go on by itself.
 func TestSickRuntime(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -67,7 +68,7 @@ func TestSickRuntime(t *testing.T) {
 		}
 	}
 	write(wrapper, strings.ReplaceAll(brokenRuntime, "RUNC", runc))()
-	e.before = []string{"unshare", "-m"} // its control groups can be taken away
+	e.before = []string{"unshare", "-m"} // so that its control groups can be unmounted
 	e.args = []string{"--add-runtime", "wrapped=" + wrapper, "--default-runtime", "wrapped"}
 	e.start()
 	e.copyImage(tool)
@@ -141,9 +142,9 @@ func TestSickRuntime(t *testing.T) {
 	}
 }
 
-// pauses waits until launching pauses for a cause, and until three test launches
-// have failed, each of which must put off the next one twice as long as the last:
-// 1 s, 2 s and 4 s with a back-off of 1 s, and longer by what a launch takes.
+// pauses waits until launching pauses for a cause and three test launches have
+// failed. Each must put off the next one twice as long as the last: 1 s, 2 s and
+// 4 s with a back-off of 1 s, plus the time of a launch.
 func (s *server) pauses(cause string) {
 	s.t.Helper()
 	var tests []time.Time
@@ -158,7 +159,7 @@ func (s *server) pauses(cause string) {
 		}
 		next := info.Trouble[i].NextTest
 		if next.Sub(info.Now) > time.Minute {
-			return false // a test is on its way
+			return false // a test launch is in progress
 		}
 		if len(tests) == 0 || !next.Equal(tests[len(tests)-1]) {
 			tests = append(tests, next)
@@ -172,7 +173,7 @@ func (s *server) pauses(cause string) {
 	}
 }
 
-// readyz is the daemon's answer, without what ends a line.
+// readyz is the daemon's answer to /readyz, in one line.
 func (s *server) readyz() string {
 	s.t.Helper()
 	cli := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

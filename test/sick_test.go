@@ -30,9 +30,9 @@ func (e *dockerd) inNamespace(name string, args ...string) {
 	}
 }
 
-// TestBridgeGone: R4. The bridge of a real engine is removed from outside: no
-// task fails, why and doctor tell the cause and the remedy, and once the engine
-// was restarted work goes on by itself.
+// TestBridgeGone (R4): somebody removes the bridge of a real engine. No task may
+// fail; why and doctor must tell the cause and the remedy. After a restart of the
+// engine work goes on by itself.
 func TestBridgeGone(t *testing.T) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip("no ip here")
@@ -76,8 +76,8 @@ func TestBridgeGone(t *testing.T) {
 	}
 }
 
-// TestHangUp: F13. SIGHUP has a real daemon read its configuration again, and a
-// drained one ends with 0.
+// TestHangUp (F13): on SIGHUP a daemon reads its configuration again; a drained
+// one exits with 0.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

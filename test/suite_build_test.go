@@ -21,9 +21,9 @@ import (
 	"carma/runner/api"
 )
 
-// TestSuiteBuilds: an image is built of a folder, without what .dockerignore
-// leaves out, and a second up does not build it again. Folders of the host that
-// are missing are made.
+// TestSuiteBuilds: an image is built from a folder, without the files in
+// .dockerignore. A second up does not build it again. Missing folders of the host
+// are made.
 func TestSuiteBuilds(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -71,7 +71,7 @@ services:
 	}
 }
 
-// filesOf lists what an image has in a folder.
+// filesOf lists the files of an image in a folder.
 func (w *watcher) filesOf(t *testing.T, ref, folder string) (names []string) {
 	t.Helper()
 	made, err := w.cli.ContainerCreate(t.Context(), client.ContainerCreateOptions{Image: ref})

@@ -13,10 +13,10 @@ import (
 	"carma/runner/api"
 )
 
-// TestManyTasks: an array of which four at a time may run, a sweep of four by
-// four, and a diamond behind both, with the daemon killed and started meanwhile.
-// Every task runs once, with its own values, and in order. An array of 1,000 is
-// in runner, on the fake engine.
+// TestManyTasks submits an array with a limit of four, a sweep of four by four,
+// and a diamond that follows both. The daemon is killed and started meanwhile.
+// Every task must run once, with its own values, and in order. Package runner
+// tests an array of 1,000 on the fake engine.
 func TestManyTasks(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -72,8 +72,8 @@ func TestManyTasks(t *testing.T) {
 	s.checkContainers()
 }
 
-// checkSequence: at most four of the array ran at a time, and the diamond ran
-// in order, after all others.
+// checkSequence checks that at most four tasks of the array ran at a time, and
+// that the diamond ran in order, after all others.
 func checkSequence(t *testing.T, tasks []api.Task) {
 	t.Helper()
 	array, rest, diamond := tasks[:24], tasks[:40], tasks[40:]
@@ -101,8 +101,8 @@ func checkSequence(t *testing.T, tasks []api.Task) {
 	}
 }
 
-// TestSeveralAttached: the output of several tasks has their names, the exit
-// code is the highest, and the first Ctrl-C stops all.
+// TestSeveralAttached: output lines of several tasks begin with their names, the
+// exit code is the highest, and the first Ctrl-C stops all.
 func TestSeveralAttached(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTour: what docs/tour.md names is there: folders, files, and in the file
-// before it, or its folder, each function.
+// TestTour: everything that docs/tour.md names exists: folders, files, and each
+// function, in the file named before it or in its folder.
 func TestTour(t *testing.T) {
 	text, err := os.ReadFile("../docs/tour.md")
 	if err != nil {
@@ -23,7 +23,7 @@ func TestTour(t *testing.T) {
 		for _, m := range quoted.FindAllStringSubmatch(line, -1) {
 			name := m[1]
 			switch {
-			case strings.Contains(name, " "): // a command
+			case strings.Contains(name, " "): // it is a command
 			case strings.Contains(name, "/"):
 				if _, err := os.Stat(filepath.Join("..", name)); err != nil {
 					t.Errorf("docs/tour.md:%d: %v", n+1, err)
@@ -42,8 +42,8 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// declares reports whether a Go file has a function, a method, or a method of an
-// interface of that name.
+// declares reports whether a Go file declares a function, a method, or a method
+// of an interface with this name.
 func declares(t *testing.T, file, name string) bool {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", file), nil, 0)

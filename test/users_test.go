@@ -14,17 +14,17 @@ import (
 	"carma/runner/api"
 )
 
-// TestUsers: everybody may submit, as themselves; nobody may touch the tasks
-// of others, or the host.
+// TestUsers: everybody may submit, as themselves. Nobody may change the tasks of
+// others, or the host.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	s := newServer(t)
-	home := filepath.Join(s.root, "home") // where users may mount from
+	home := filepath.Join(s.root, "home") // users may mount from here
 	s.flags = append(s.flags, "--allowed-mounts", home)
 	s.borrowCommand()
 	s.start()
-	const nobody, stranger = 65534, 12345 // the second is in no passwd file
+	const nobody, stranger = 65534, 12345 // no passwd file has the second one
 	as := func(id uint32, args ...string) result {
 		t.Helper()
 		return s.begin(&syscall.Credential{Uid: id, Gid: id}, args...).wait()
@@ -39,7 +39,7 @@ func TestUsers(t *testing.T) {
 	}
 	rooted := s.submit("--name", "rooted", "--mem", "1G", tool, "user", "block:0")
 	users := map[uint32]string{nobody: submit(nobody, tool, "user", "block:0"), stranger: submit(stranger, tool, "user", "block:0")}
-	trains := submit(nobody, image, "mnist-cnn-bs64-14e") // it may use the GPUs
+	trains := submit(nobody, image, "mnist-cnn-bs64-14e") // this task may use the GPUs
 
 	for id, ref := range users {
 		name := strconv.Itoa(int(id)) + ":" + strconv.Itoa(int(id))
@@ -111,7 +111,7 @@ func TestUsers(t *testing.T) {
 	s.verified()
 }
 
-// borrowCommand puts the command where other users can reach it.
+// borrowCommand copies the command to a place where other users can run it.
 func (s *server) borrowCommand() {
 	s.t.Helper()
 	program, err := os.ReadFile(carma)

@@ -22,18 +22,18 @@ import (
 	"carma/runner"
 )
 
-// watcher follows an engine's event stream: what has become of the containers
-// that carma made, as the engine itself tells it.
+// watcher follows an engine's event stream. It records the lives of carma's
+// containers as the engine itself reports them.
 type watcher struct {
 	cli *client.Client
 
 	mu      sync.Mutex
 	lives   map[string]*life // by container id
 	changed chan struct{}    // closed at the next event
-	err     error            // the stream has ended
+	err     error            // set when the stream has ended
 }
 
-// life is one container's. Times are the engine's.
+// life is the life of one container. Times are the engine's.
 type life struct {
 	id, instance  string
 	task, attempt int
@@ -42,9 +42,9 @@ type life struct {
 	starts        []time.Time
 	died          time.Time
 	code          int
-	signals       []string // sent to it through the engine
+	signals       []string // signals sent to it through the engine
 	removed       bool
-	read          chan struct{} // closed when follow is done
+	read          chan struct{} // closed when follow has ended
 	stdout        string
 	stderr        string
 }
@@ -113,8 +113,8 @@ func (w *watcher) add(ctx context.Context, m events.Message) {
 	w.changed = make(chan struct{})
 }
 
-// follow reads a container's output from the engine, beside the daemon. The
-// end of it may be missing, when the container is removed first.
+// follow reads a container's output from the engine, independently of the daemon.
+// If the container is removed early, the end of the output may be missing.
 func (w *watcher) follow(ctx context.Context, l *life) {
 	var out, err bytes.Buffer
 	defer func() {
@@ -131,7 +131,7 @@ func (w *watcher) follow(ctx context.Context, l *life) {
 	_, _ = stdcopy.StdCopy(&out, &err, body)
 }
 
-// of returns the containers of one daemon as they are now, in the order of
+// of returns the containers of one daemon in their present state, in the order of
 // their numbers.
 func (w *watcher) of(instance string) []life {
 	w.mu.Lock()
@@ -151,7 +151,7 @@ func (w *watcher) of(instance string) []life {
 	return list
 }
 
-// starts are how often the container of each attempt was started, by
+// starts counts how often the container of each attempt was started, by
 // task.attempt.
 func (w *watcher) starts(instance string) map[string]int {
 	n := map[string]int{}
@@ -161,7 +161,7 @@ func (w *watcher) starts(instance string) map[string]int {
 	return n
 }
 
-// until waits for the containers of a daemon to satisfy a condition.
+// until waits until the containers of a daemon satisfy a condition.
 func (w *watcher) until(t *testing.T, instance, what string, ok func([]life) bool) []life {
 	t.Helper()
 	deadline := time.After(patience)
@@ -184,8 +184,8 @@ func (w *watcher) until(t *testing.T, instance, what string, ok func([]life) boo
 	}
 }
 
-// gone waits until all of a daemon's containers have ended and been removed,
-// and asks the engine itself whether there is one left.
+// gone waits until all of a daemon's containers have ended and been removed. It
+// also asks the engine whether any are left.
 func (w *watcher) gone(t *testing.T, instance string) []life {
 	t.Helper()
 	list := w.until(t, instance, "no containers are left", func(list []life) bool {
@@ -198,7 +198,7 @@ func (w *watcher) gone(t *testing.T, instance string) []life {
 	return list
 }
 
-// list asks the engine for a daemon's containers, ended ones too.
+// list asks the engine for a daemon's containers, with the ended ones.
 func (w *watcher) list(ctx context.Context, instance string) ([]string, error) {
 	res, err := w.cli.ContainerList(ctx, client.ContainerListOptions{
 		All: true, Filters: client.Filters{}.Add("label", runner.LabelInstance+"="+instance),
@@ -213,7 +213,7 @@ func (w *watcher) list(ctx context.Context, instance string) ([]string, error) {
 	return slices.Sorted(maps.Keys(ids)), nil
 }
 
-// remove deletes what a daemon has left on the engine.
+// remove removes a daemon's containers from the engine.
 func (w *watcher) remove(instance string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -223,7 +223,7 @@ func (w *watcher) remove(instance string) error {
 	}
 	for _, id := range ids {
 		_, err = w.cli.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) { // the daemon was about to
+		if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) { // the daemon is just removing it
 			return err
 		}
 	}

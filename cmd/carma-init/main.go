@@ -1,8 +1,12 @@
 // Command carma-init is the first program of a parked Docker container. It waits
-// until a file appears and then becomes the container's own program. It is one
-// static file, so that it runs in any image.
+// until a file appears and then becomes the container's own program. On containerd
+// it is also the first process of containers that ask for one (--init), and gives
+// those with an input that input. It is one static file, so that it runs in any
+// image.
 //
 //	carma-init hold FOLDER PROGRAM [ARG...]   wait for FOLDER/release, then run PROGRAM
+//	carma-init reap PROGRAM [ARG...]          run PROGRAM, pass signals on, take in what it leaves
+//	carma-init input PIPE PROGRAM [ARG...]    become PROGRAM, whose input is the pipe
 //	carma-init show                           print what a task in this container sees
 package main
 
@@ -16,6 +20,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Exit codes, as a shell's and an engine's.
@@ -36,10 +42,14 @@ func run(args []string) int {
 	switch {
 	case len(args) >= 3 && args[0] == "hold":
 		return wait(args[1], args[2:])
+	case len(args) >= 2 && args[0] == "reap":
+		return reap(args[1:])
+	case len(args) >= 3 && args[0] == "input":
+		return take(args[1], args[2:])
 	case len(args) == 1 && args[0] == "show":
 		return show(os.Stdout)
 	}
-	fmt.Fprintln(os.Stderr, "carma-init: started by carma, as: hold FOLDER PROGRAM [ARG...], or: show")
+	fmt.Fprintln(os.Stderr, "carma-init: started by carma, as: hold FOLDER PROGRAM [ARG...], or: reap PROGRAM [ARG...], or: input PIPE PROGRAM [ARG...], or: show")
 	return exitUsage
 }
 
@@ -62,11 +72,38 @@ func wait(folder string, argv []string) int {
 		case <-tick.C:
 		}
 	}
+	return become(argv)
+}
+
+// take makes a pipe the input and becomes the program. It returns only if the
+// program cannot run. The pipe's writers may have come and gone; what they wrote is
+// in it.
+func take(pipe string, argv []string) int {
+	fd, err := unix.Open(pipe, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetNonblock(fd, false)
+	}
+	if err == nil {
+		err = unix.Dup3(fd, 0, 0)
+	}
+	if err != nil {
+		return cannot(pipe, err)
+	}
+	return become(argv)
+}
+
+// become returns only if the program cannot run.
+func become(argv []string) int {
 	path, err := exec.LookPath(argv[0])
 	if err == nil || errors.Is(err, exec.ErrDot) {
 		err = syscall.Exec(path, argv, os.Environ())
 	}
-	fmt.Fprintf(os.Stderr, "carma-init: %s: %v\n", argv[0], err)
+	return cannot(argv[0], err)
+}
+
+// cannot says why a program cannot run, and returns the exit code for it.
+func cannot(program string, err error) int {
+	fmt.Fprintf(os.Stderr, "carma-init: %s: %v\n", program, err)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return exitNotFound
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // The test's own binary plays the program when this is set.
@@ -17,6 +19,7 @@ const asInit = "TEST_CARMA_INIT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asInit) != "" {
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // as the first process of a container is
 		syscall.Exit(run(os.Args[1:]))
 	}
 	os.Exit(m.Run())
@@ -69,6 +72,33 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestInput: the program has the pipe as its input, in the same process, also if all
+// writers have left before it came.
+func TestInput(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := os.OpenFile(pipe, os.O_RDONLY|unix.O_NONBLOCK, 0) // else what was written goes with its writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keeper.Close()
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writer.WriteString("one\ntwo\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = writer.Close()
+	cmd, out := command(t, "input", pipe, "sh", "-c", "cat; echo $$ $#; exit 5", "sh", "a  b")
+	err = cmd.Run()
+	if want := "one\ntwo\n" + strconv.Itoa(cmd.ProcessState.Pid()) + " 1\n"; code(err) != 5 || out.String() != want {
+		t.Errorf("%v, %q, want %q", err, out, want)
+	}
+}
+
 func TestHoldFails(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "release"), nil, 0o644); err != nil {
@@ -87,12 +117,46 @@ func TestHoldFails(t *testing.T) {
 		{[]string{"hold", folder, "no-such-program"}, 127, "no-such-program"},
 		{[]string{"hold", folder, plain}, 126, plain},
 		{[]string{"hold", folder}, 2, "started by carma"},
+		{[]string{"input", "/no/such/pipe", "true"}, 127, "/no/such/pipe"},
+		{[]string{"input", os.DevNull, "no-such-program"}, 127, "no-such-program"},
+		{[]string{"input", os.DevNull}, 2, "started by carma"},
 		{nil, 2, "started by carma"},
 	} {
 		cmd, out := command(t, row.args...)
 		if err := cmd.Run(); code(err) != row.code || !strings.Contains(out.String(), row.says) {
 			t.Errorf("%q: %v, %q; want code %d", row.args, err, out, row.code)
 		}
+	}
+}
+
+// TestReap: the program's code comes back, a signal reaches it, and what it leaves
+// behind is taken in.
+func TestReap(t *testing.T) {
+	for _, row := range []struct {
+		script string
+		code   int
+	}{{"exit 5", 5}, {"kill -9 $$", 137}, {"trap 'exit 7' INT; kill -INT $PPID; while :; do sleep 0.01; done", 7}} {
+		cmd, out := command(t, "reap", "sh", "-c", row.script)
+		if err := cmd.Run(); code(err) != row.code {
+			t.Errorf("%s: %v, %q; want code %d", row.script, err, out, row.code)
+		}
+	}
+	for args, want := range map[string]int{"/no/such/program": 127, "no-such-program": 127, t.TempDir(): 126} {
+		cmd, out := command(t, "reap", args)
+		if err := cmd.Run(); code(err) != want || !strings.Contains(out.String(), args) {
+			t.Errorf("%s: %v, %q; want code %d", args, err, out, want)
+		}
+	}
+}
+
+// TestReapOrphans: a process whose parent has ended becomes a child of the first
+// process, and does not stay a zombie.
+func TestReapOrphans(t *testing.T) {
+	const script = `orphan=$( (sh -c 'echo $$' &) ); i=0
+		while kill -0 $orphan 2>/dev/null; do i=$((i+1)); [ $i -lt 3000000 ] || exit 1; done; echo clean`
+	cmd, out := command(t, "reap", "sh", "-c", script)
+	if err := cmd.Run(); err != nil || out.String() != "clean\n" {
+		t.Errorf("%v, %q", err, out)
 	}
 }
 

@@ -1,18 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"carma/mapper/units"
-
 	"carma/runner/api"
 )
 
@@ -34,6 +34,7 @@ type fakeDaemon struct {
 	closed  bool
 	refuse  int // hang up on this many submissions, after taking them
 	hungUp  int
+	watched int // streams of all events
 	players sync.WaitGroup
 }
 
@@ -49,6 +50,7 @@ func newFakeDaemon(socket string) *fakeDaemon {
 	d := &fakeDaemon{socket: socket, info: api.Info{
 		Version: "1.2.3", Now: noon, Speed: 1, PID: 4711, DataDir: "/var/lib/carma", Driver: "docker", Source: "sim:dgx-station-a100",
 		Simulated: true, Policy: "magm", Engine: "20.10.24", Queued: 2, Running: 2,
+		Energy: &api.Energy{Since: noon.AddDate(0, -1, 0), TasksJ: 150e6, IdleJ: 2.5e6, Users: map[string]float64{"ann": 90e6, "bob": 30e6, "cid": 20e6, "dee": 10e6}},
 	}}
 	d.changed = sync.NewCond(&d.mu)
 	return d
@@ -132,13 +134,21 @@ func (d *fakeDaemon) routes() http.Handler {
 		_ = json.NewDecoder(r.Body).Decode(&p)
 		d.answer(w, []api.Check{{Name: "proof on GPU 0", Status: "failure", Detail: "of " + p.Image}})
 	})
+	mux.HandleFunc("POST /v1/calibrate", func(w http.ResponseWriter, r *http.Request) {
+		d.answer(w, &api.Calibration{
+			GPU: 1, Model: "A100", Simulated: true, Seconds: 42, Now: api.Environment{Name: "here-2026-01-02-1200", Context: 600 << 20, CuDNN: 20 << 20, CuBLAS: 32 << 20},
+			Before: api.Environment{Name: "a100-2025-09", Context: 525 << 20, CuBLAS: 8 << 20},
+		})
+	})
 	mux.HandleFunc("PUT /v1/speed", func(w http.ResponseWriter, r *http.Request) {
 		var s api.SpeedChange
 		_ = json.NewDecoder(r.Body).Decode(&s)
 		d.update(func() { d.info.Speed = s.Speed })
 		d.answer(w, &d.info)
 	})
+	d.changes(mux)
 	mux.HandleFunc("GET /v1/tasks", d.list)
+	mux.HandleFunc("GET /v1/events", d.allEvents)
 	mux.HandleFunc("POST /v1/tasks", d.submit)
 	mux.HandleFunc("POST /v1/submissions", d.submitAll)
 	mux.HandleFunc("POST /v1/submissions/preview", d.preview)
@@ -201,15 +211,11 @@ func (d *fakeDaemon) list(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		limit = 1000
 	}
+	o := api.ListOptions{All: q.Get("all") != "", User: q.Get("user"), Group: q.Get("group"), Label: q.Get("label"), Mine: q.Get("mine") != "", Name: q.Get("name"), Phase: q.Get("phase")}
+	o.Since, _ = time.Parse(time.RFC3339Nano, q.Get("since"))
+	o.Until, _ = time.Parse(time.RFC3339Nano, q.Get("until"))
 	for _, t := range slices.Backward(d.tasks) {
-		key, value, both := strings.Cut(q.Get("label"), "=")
-		has, ok := t.Submit.Labels[key]
-		switch {
-		case q.Get("all") == "" && t.Finished():
-		case q.Get("group") != "" && t.Group != q.Get("group"):
-		case q.Get("user") != "" && t.User != q.Get("user"):
-		case key != "" && (!ok || both && has != value):
-		case len(list) < limit:
+		if o.Fits(&t.Task, os.Getuid()) && len(list) < limit {
 			list = append(list, t.Task)
 		}
 	}
@@ -254,7 +260,7 @@ func (d *fakeDaemon) submit(w http.ResponseWriter, r *http.Request) {
 func (d *fakeDaemon) take(s api.Submit, group string) (t *fakeTask, hangUp bool) {
 	d.update(func() {
 		t = &fakeTask{Task: api.Task{
-			ID: 1, Name: s.Name, Group: group, User: "ann", Image: s.Image, Submit: s, GPUCount: max(1, s.GPUs), Phase: "queued",
+			ID: 1, Name: s.Name, Group: group, User: "ann", UID: os.Getuid(), Priority: cmp.Or(s.Priority, "normal"), Image: s.Image, Submit: s, GPUCount: max(1, s.GPUs), Phase: "queued",
 			Position: 2, Waits: "GPU 0 memory 31.2 of 40.0 GiB reserved, needs 12.3", Submitted: d.info.Now, Need: int64(12 * units.GiB),
 		}}
 		if n := len(d.tasks); n > 0 {
@@ -269,163 +275,4 @@ func (d *fakeDaemon) take(s api.Submit, group string) (t *fakeTask, hangUp bool)
 		}
 	})
 	return t, hangUp
-}
-
-// play lets a task run as its image's name says.
-func (d *fakeDaemon) play(t *fakeTask) {
-	run := func() {
-		d.update(func() {
-			t.Phase, t.Position, t.Waits = "running", 0, ""
-			t.Started = d.info.Now.Add(10 * time.Second)
-			t.Attempts = append(t.Attempts, api.Attempt{N: len(t.Attempts) + 1, Launched: d.info.Now, Started: t.Started, GPUs: []api.GPURef{{Index: 0}}})
-		})
-	}
-	end := func(phase string, code int, reason string) {
-		d.update(func() {
-			at := &t.Attempts[len(t.Attempts)-1]
-			at.Ended, at.Outcome, at.ExitCode = at.Started.Add(time.Minute), map[string]string{"succeeded": "ok", "failed": "program"}[phase], code
-			t.Phase, t.ExitCode, t.Reason, t.Ended = phase, &code, reason, at.Ended
-		})
-	}
-	say := func(lines ...string) {
-		d.update(func() {
-			for _, line := range lines {
-				stream, text, _ := strings.Cut(line, ":")
-				partial := strings.HasSuffix(text, "\\")
-				t.log = append(t.log, api.LogLine{
-					At: noon.Add(time.Duration(len(t.log)) * time.Second), Attempt: len(t.Attempts),
-					Stream: map[string]string{"o": "stdout", "e": "stderr", "c": "carma"}[stream], Line: strings.TrimSuffix(text, "\\"), Partial: partial,
-				})
-			}
-		})
-	}
-	stopped := func(times int) { d.until(func() bool { return t.stops >= times }) }
-	switch t.Image {
-	case "ok", "carma/simtask:latest":
-		run()
-		say("o:epoch 1", "e:a warning", "o:loss\\", "o: 0.5", "o:done")
-		end("succeeded", 0, "")
-	case "exit3":
-		run()
-		say("o:epoch 1")
-		end("failed", 3, "exit code 3 (ValueError: bad\x1b[2J value)")
-	case "oom":
-		run()
-		say("o:epoch 1", "e:torch.OutOfMemoryError: CUDA out of memory")
-		d.update(func() {
-			at := &t.Attempts[0]
-			at.Ended, at.Outcome, at.ExitCode = at.Started.Add(30*time.Second), "gpu-oom", 1
-		})
-		say("c:ran out of GPU memory; runs again with 16.0 GiB")
-		run()
-		say("o:epoch 1", "o:done")
-		end("succeeded", 0, "")
-	case "sleep":
-		run()
-		say("o:ready")
-		stopped(1)
-		say("o:got SIGTERM")
-		end("cancelled", 143, "stopped by ann")
-	case "stubborn":
-		run()
-		say("o:ready")
-		stopped(100)
-		end("cancelled", 137, "stopped")
-	case "waiting":
-		say("c:waits")
-		stopped(1)
-		d.update(func() { t.Phase, t.Reason, t.Ended = "cancelled", "stopped before it ran", noon })
-	case "never":
-		d.update(func() { t.Phase, t.Reason = "failed", "cannot start: exec: \"nonsense\": not found" })
-	case "restart":
-		run()
-		say("o:line 1", "e:line 2", "o:line 3\\", "o: goes on", "o:same", "o:same")
-		d.until(func() bool { return t.sent == len(t.log) })
-		d.restart()
-		say("o:same", "e:line 5")
-		d.until(func() bool { return t.sent == len(t.log) })
-		d.restart()
-		say("o:line 6")
-		end("succeeded", 0, "")
-	}
-}
-
-func (d *fakeDaemon) events(w http.ResponseWriter, r *http.Request, t *fakeTask) {
-	last := ""
-	d.stream(r, func() (event, bool) {
-		b, _ := json.Marshal(&t.Task)
-		if string(b) == last {
-			return event{}, t.Finished()
-		}
-		last = string(b)
-		return event{"task", last}, false
-	}, w)
-}
-
-type event struct{ name, data string }
-
-func (d *fakeDaemon) logs(w http.ResponseWriter, r *http.Request, t *fakeTask) {
-	q := r.URL.Query()
-	attempt, _ := strconv.Atoi(q.Get("attempt"))
-	next := 0
-	if tail, _ := strconv.Atoi(q.Get("tail")); tail > 0 {
-		d.mu.Lock()
-		next = max(0, len(t.log)-tail)
-		d.mu.Unlock()
-	}
-	over := false
-	d.stream(r, func() (event, bool) {
-		for next < len(t.log) {
-			l := t.log[next]
-			next++
-			if attempt == 0 || l.Attempt == attempt {
-				b, _ := json.Marshal(l)
-				return event{"log", string(b)}, false
-			}
-		}
-		// A connection that was just broken may not have noticed yet.
-		if t.sent != next && d.server == r.Context().Value(http.ServerContextKey) {
-			t.sent = next
-			d.changed.Broadcast()
-		}
-		if over || !t.Finished() && q.Get("follow") != "" {
-			return event{}, over
-		}
-		over = true
-		b, _ := json.Marshal(&t.Task)
-		return event{"task", string(b)}, false
-	}, w)
-}
-
-// stream sends events until next says that it is over.
-func (d *fakeDaemon) stream(r *http.Request, next func() (event, bool), w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	gone := false
-	stop := make(chan struct{})
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		select {
-		case <-r.Context().Done():
-			d.update(func() { gone = true })
-		case <-stop:
-		}
-	})
-	defer watcher.Wait()
-	defer close(stop)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for !gone {
-		e, over := next()
-		switch {
-		case e.name != "":
-			d.mu.Unlock()
-			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.name, e.data)
-			w.(http.Flusher).Flush()
-			d.mu.Lock()
-		case over:
-			return
-		default:
-			d.changed.Wait()
-		}
-	}
 }

@@ -5,24 +5,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-)
 
-// groups order the commands in carma --help.
-var groups = []struct {
-	title string
-	names []string
-}{
-	{"Tasks", []string{"run", "suite", "ps", "logs", "wait", "stop", "rm", "inspect", "why"}},
-	{"Memory", []string{"estimate", "models"}},
-	{"Server", []string{"gpus", "daemon", "doctor", "mps", "journal", "image", "info", "config"}},
-	{"Experiments", []string{"replay", "trace", "history"}},
-	{"Other", []string{"completion", "version"}},
-}
+	"carma/cmd/carma/cli"
+)
 
 const helpWidth = 80
 
-// helpText is what --help prints.
-func helpText(cmd *cobra.Command) string {
+// helpText is what --help prints; carma's own lists all commands in their order.
+func helpText(cmd *cobra.Command, all []*cobra.Command) string {
 	var b strings.Builder
 	if text := strings.TrimSpace(cmd.Long); text != "" {
 		b.WriteString(text)
@@ -33,7 +23,7 @@ func helpText(cmd *cobra.Command) string {
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
 	}
-	writeCommands(&b, cmd)
+	writeCommands(&b, cmd, all)
 	if cmd.HasAvailableLocalFlags() {
 		fmt.Fprintf(&b, "\nFlags:\n%s", cmd.LocalFlags().FlagUsagesWrapped(helpWidth))
 	}
@@ -41,14 +31,14 @@ func helpText(cmd *cobra.Command) string {
 		fmt.Fprintf(&b, "\nGlobal flags:\n%s", cmd.InheritedFlags().FlagUsagesWrapped(helpWidth))
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n%s COMMAND --help tells more about one.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\n%s COMMAND --help describes one command.\n", cmd.CommandPath())
 	}
 	return b.String()
 }
 
 // writeCommands lists the commands: carma's own in groups.
-func writeCommands(b *strings.Builder, cmd *cobra.Command) {
-	line := func(c *cobra.Command) { fmt.Fprintf(b, "  %-12s%s\n", c.Name(), c.Short) }
+func writeCommands(b *strings.Builder, cmd *cobra.Command, all []*cobra.Command) {
+	line := func(c *cobra.Command) { fmt.Fprintf(b, "  %-11s %s\n", c.Name(), c.Short) }
 	if cmd.HasParent() {
 		if cmd.HasAvailableSubCommands() {
 			b.WriteString("\nCommands:\n")
@@ -58,14 +48,24 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 		}
 		return
 	}
-	for _, g := range groups {
-		fmt.Fprintf(b, "\n%s:\n", g.title)
-		for _, name := range g.names {
-			if c := subcommand(cmd, name); c != nil {
+	for _, g := range cmd.Groups() {
+		fmt.Fprintf(b, "\n%s:\n", g.Title)
+		for _, c := range all {
+			if c.GroupID == g.ID {
 				line(c)
 			}
 		}
 	}
+}
+
+// helpOfNone is the error if help was asked about a command that there is not:
+// carma frobnicate --help. Without it the parent's help would be printed.
+func helpOfNone(cmd *cobra.Command) error {
+	asked, _ := cmd.Flags().GetBool("help")
+	if !asked || !cli.IsParent(cmd) || cmd.Flags().NArg() == 0 {
+		return nil
+	}
+	return cli.Unknown(cmd, cmd.Flags().Args()...)
 }
 
 func subcommand(cmd *cobra.Command, name string) *cobra.Command {
@@ -85,7 +85,7 @@ func helpCommand() *cobra.Command {
 			about := cmd.Root()
 			if len(args) > 0 {
 				if about = subcommand(about, args[0]); about == nil {
-					return unknownCommand(cmd.Root(), args[0])
+					return cli.Unknown(cmd.Root(), args...)
 				}
 			}
 			return about.Help()

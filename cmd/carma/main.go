@@ -9,6 +9,7 @@ package main
 import (
 	"os"
 
+	"carma/cmd/carma/cli"
 	"carma/containers/containerd"
 )
 
@@ -19,5 +20,5 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == containerd.LogCommand { // started by containerd
 		os.Exit(containerd.RunLogger(os.Args[2:]))
 	}
-	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).main(os.Args[1:]))
+	os.Exit(execute(cli.New(os.Stdin, os.Stdout, os.Stderr, version), os.Args[1:]))
 }

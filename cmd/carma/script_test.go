@@ -10,11 +10,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"carma/runner/mps/standin"
-
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"carma/cmd/carma/cli"
 	"carma/configs/traces/synth"
+	"carma/runner/mps/standin"
 )
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		"nvidia-cuda-mps-control": standin.Main,
 		// carma-code tells the exit code on stdout, last.
 		"carma-code": func() {
-			code := newApp(os.Stdin, os.Stdout, os.Stderr).main(os.Args[1:])
+			code := execute(cli.New(os.Stdin, os.Stdout, os.Stderr, version), os.Args[1:])
 			fmt.Println("exit code", code)
 		},
 	})
@@ -66,6 +66,7 @@ func TestScripts(t *testing.T) {
 			env.Defer(func() { _ = os.RemoveAll(short) })
 			env.Setenv("SHORT", short)
 			env.Setenv("TZ", "UTC")
+			env.Setenv("COLUMNS", "80") // else nothing is cut
 			// The race detector would sleep for a second at every exit.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("DOCKER_HOST", "unix://"+filepath.Join(env.WorkDir, "docker.sock"))
@@ -97,10 +98,13 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // await waits until a task runs, has been asked to stop, or its output was
-// read: await running|stopped|read TASK.
+// read: await running|stopped|read TASK; or for streams: await watched N.
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	d := daemonOf(ts)
 	d.until(func() bool {
+		if args[0] == "watched" { // so many streams of events have begun
+			return strconv.Itoa(d.watched) == args[1]
+		}
 		t := d.find(args[1])
 		if t == nil {
 			return false

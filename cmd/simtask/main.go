@@ -66,6 +66,9 @@ func main() {
 
 // run is the whole program.
 func run(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer, window time.Duration) int {
+	if len(args) == 1 && args[0] == "calibrate" {
+		return calibrate(ctx, env, stdout, stderr, window)
+	}
 	o, err := parse(args, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

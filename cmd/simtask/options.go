@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -31,6 +32,7 @@ type options struct {
 	failAt   string
 	hang     bool
 	list     bool
+	form     string
 }
 
 // parse reads flags before and after the profile. Help goes to out.
@@ -40,13 +42,17 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.SetOutput(io.Discard)
 	f.Usage = func() {}
 	f.StringVar(&o.campaign, "campaign", workloads.DefaultCampaign, "measurements to go by: `v1 or v2`")
-	f.DurationVar(&o.time, "time", 0, "run time alone, in simulated time, instead of the measured one")
+	f.Func("time", "run `time` alone, in simulated time, instead of the measured one: 90s, 2h, 1-12:00:00", func(text string) (err error) {
+		o.time, err = units.ParseTime(text)
+		return err
+	})
 	f.StringVar(&o.peak, "peak", "", "peak memory per GPU, for example `12G`, instead of the measured one")
 	f.StringVar(&o.context, "context", "", "memory of the CUDA context, for example `500M`")
 	f.Float64Var(&o.smact, "smact", 0, "SM activity alone, `0 to 1`, instead of the measured one; the other activities change with it")
 	f.IntVar(&o.steps, "steps-per-epoch", 0, "steps of an epoch, instead of data set / batch size")
 	f.StringVar(&o.failAt, "fail-at", "", "raise a ValueError after this share of the run, for example `40%`")
 	f.BoolVar(&o.hang, "hang", false, "take the memory, then do nothing until stopped")
+	f.StringVar(&o.form, "print", plain, "print progress as `a tool` does: plain, tqdm, hf, lightning, keras or none")
 	f.BoolVar(&o.list, "list", false, "print the profiles")
 	var names []string
 	for {
@@ -84,6 +90,7 @@ type job struct {
 	loads          []wire.Load   // by GPU, while training
 	failAt         float64       // seconds of training; infinite: never
 	hang           bool
+	form           string // of printed progress
 }
 
 // idle is a load of nothing on each GPU.
@@ -105,7 +112,7 @@ func (o options) job() (job, error) {
 	j := job{
 		name: p.Name, model: p.Model, dataset: p.Dataset, batch: p.BatchSize, epochs: p.Epochs,
 		seconds: c.RunTime.Seconds(), context: workloads.Context(o.campaign), peaks: peaks,
-		failAt: math.Inf(1), hang: o.hang,
+		failAt: math.Inf(1), hang: o.hang, form: cmp.Or(o.form, plain),
 	}
 	for _, a := range p.Activities() {
 		j.loads = append(j.loads, wire.Load{SMACT: a.SMACT, SMOCC: a.SMOCC, DRAMA: a.DRAMA, Step: p.StepTime().Seconds()})
@@ -119,6 +126,9 @@ func (o options) job() (job, error) {
 
 // override applies the flags that replace measured values.
 func (o options) override(j *job) error {
+	if err := checkForm(j.form); err != nil {
+		return err
+	}
 	if o.time < 0 || o.steps < 0 {
 		return errors.New("--time and --steps-per-epoch cannot be negative")
 	}

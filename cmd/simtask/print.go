@@ -36,11 +36,9 @@ func (t *trainer) position() (epoch, step int) {
 	return done/t.steps + 1, done % t.steps
 }
 
-// progress prints one line of a training script.
+// progress prints how far training is.
 func (t *trainer) progress() {
-	epoch, step := t.position()
-	perSecond := float64(t.batch*t.steps*t.epochs) / t.seconds * t.pace.Training / t.pace.Speed
-	fmt.Fprintf(t.out, "epoch %d/%d step %d/%d loss %.4f %.1f samples/s\n", epoch, t.epochs, step, t.steps, t.loss(), perSecond)
+	t.show()
 	t.printed, t.printedStep = time.Now(), t.done()
 }
 

@@ -25,6 +25,7 @@ type trainer struct {
 
 	printed     time.Time // the last line of progress
 	printedStep int
+	bar         shown
 }
 
 const (
@@ -49,16 +50,19 @@ func (t *trainer) run(ctx context.Context) int {
 			t.progress()
 		case hang:
 			t.client.SetLoads(nil)
+			t.endBar()
 			fmt.Fprintln(t.out, "waiting for the next batch")
 			<-ctx.Done()
 			return t.stop(ctx)
 		case fail:
 			t.trained = min(t.trained, e.at) // the program stops at its bug, however late the timer
 			t.progress()
+			t.endBar()
 			t.valueError()
 			return exitFailed
 		case end:
 			t.progress()
+			t.endBar()
 			fmt.Fprintf(t.out, "trained %d epochs in %s\n", t.epochs, seconds(t.clock))
 			return exitOK
 		}
@@ -133,6 +137,7 @@ func (t *trainer) alloc(ctx context.Context, e event) int {
 	var oom *client.OOMError
 	switch {
 	case errors.As(err, &oom):
+		t.endBar()
 		t.outOfMemory(oom)
 		return exitFailed
 	case err != nil:
@@ -147,6 +152,7 @@ func (t *trainer) stop(ctx context.Context) int {
 	if !ok {
 		return exitFailed
 	}
+	t.endBar()
 	epoch, step := t.position()
 	fmt.Fprintf(t.out, "%v in epoch %d, step %d: stopping\n", context.Cause(ctx), epoch, step)
 	return code

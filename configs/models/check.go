@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// check finds the first place where a text is not a configuration, whatever
-// the values mean: encoding/json alone tells neither line nor field, and lets
-// missing and doubled fields pass.
+// check finds the first place at which a text is not a configuration, whatever
+// its values mean. encoding/json alone reports no line and no field, and accepts
+// missing and doubled fields.
 func check(data []byte) error {
 	w := &walker{data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	w.dec.UseNumber()
@@ -27,8 +27,8 @@ func check(data []byte) error {
 	return err
 }
 
-// lineOf is the line of a field in a text that check has passed; that of the
-// nearest field around it if it is not there.
+// lineOf is the line of a field in a text that check has passed. If the field is
+// missing, it is the line of the nearest field around it.
 func lineOf(data []byte, field string) int {
 	w := &walker{data: data, dec: json.NewDecoder(bytes.NewReader(data)), find: field, found: 1}
 	w.dec.UseNumber()
@@ -40,13 +40,13 @@ func lineOf(data []byte, field string) int {
 type walker struct {
 	data  []byte
 	dec   *json.Decoder
-	find  string // the field looked for
+	find  string // the field to find
 	found int    // its line
-	at    int64  // where lines were counted last
+	at    int64  // position until which lines are counted
 	line  int
 }
 
-// here is the line that was read last.
+// here is the line of the last token.
 func (w *walker) here() int {
 	to := min(w.dec.InputOffset(), int64(len(w.data)))
 	w.line += bytes.Count(w.data[w.at:to], []byte("\n"))
@@ -60,7 +60,7 @@ func (w *walker) wrong(field, format string, args ...any) error {
 	return e
 }
 
-// token reads the next token; field is where it stands.
+// token reads the next token. field is the field that it belongs to.
 func (w *walker) token(field string) (json.Token, error) {
 	t, err := w.dec.Token()
 	if err == nil {
@@ -121,7 +121,7 @@ func (w *walker) value(t reflect.Type, field string) error {
 	return nil
 }
 
-// said is a value as a message has it.
+// said is a value as messages show it.
 func said(token json.Token) string {
 	switch v := token.(type) {
 	case nil:
@@ -200,7 +200,7 @@ func join(field, key string) string {
 	return field + "." + key
 }
 
-// fields are what the JSON of a struct may hold.
+// fields are the JSON fields of a struct.
 type fields struct {
 	what     string
 	names    []string

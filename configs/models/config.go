@@ -1,5 +1,10 @@
 package models
 
+import (
+	"slices"
+	"strings"
+)
+
 // Schema is the version of the file format that this package writes.
 const Schema = 1
 
@@ -9,26 +14,29 @@ const (
 	FromTorchinfo    = "torchinfo"
 	FromTree         = "module-tree"
 	FromONNX         = "onnx"
+	FromHF           = "transformers" // a config.json of Hugging Face
 )
 
-// Config is a model configuration: one network and how it is trained.
+// Config is a model configuration: one network and how it is trained. See
+// docs/models.md.
 type Config struct {
 	// Schema is the version of the file format.
 	Schema int `json:"schema"`
 	// Name of the model, for people: resnet50, bert_base.
 	Name string `json:"name"`
-	// Family chooses what is calibrated per kind of network.
+	// Family is the kind of network; estimators are calibrated for each.
 	Family Family `json:"family"`
-	// Origin says where the layers come from: catalogue, torchsummary,
-	// torchinfo, module-tree, onnx, probe, trace.
+	// Origin is where the layers come from: catalogue, torchsummary, torchinfo,
+	// module-tree, onnx, transformers, probe,
+	// trace.
 	Origin string `json:"origin,omitempty"`
 	// Train are the settings of the training.
 	Train Train `json:"train"`
 	// Inputs are the tensors of one batch, per sample.
 	Inputs []Input `json:"inputs"`
-	// Layers in the order of the forward pass.
+	// Layers are in the order of the forward pass.
 	Layers []Layer `json:"layers"`
-	// Warnings say what an import could not see.
+	// Warnings are facts that an import had to assume, a sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -45,27 +53,69 @@ const (
 	Other       Family = "other"
 )
 
-// Train are the settings of a training. Zero values mean the defaults named.
+// Train are the settings of a training. Zero values mean the defaults given
+// below.
 type Train struct {
 	// Batch is the number of samples of one step on all GPUs together; at
 	// least 1. With gradient accumulation it is the micro batch.
 	Batch int `json:"batch"`
+	// Accumulate is how many backward passes there are before the optimizer's step;
+	// 0 and 1: one.
+	Accumulate int `json:"accumulate,omitempty"`
 	// Precision: fp32 (default), amp (autocast with 16-bit activations over
 	// FP32 weights), bf16 or fp16 (weights and activations).
 	Precision Precision `json:"precision,omitempty"`
 	// Optimizer: adam (default), adamw, sgd, sgd-momentum, rmsprop, adagrad,
-	// adafactor, adam8bit, lion, or none (inference and frozen weights).
+	// adafactor, adam8bit, adamw8bit, paged-adamw, paged-adamw8bit, lion, lion8bit,
+	// muon, or none (inference and frozen weights).
 	Optimizer Optimizer `json:"optimizer,omitempty"`
 	// Implementation of the optimizer's step: foreach (default), fused or
 	// for-loop.
 	Implementation string `json:"implementation,omitempty"`
+	// Masters: the optimizer updates 32-bit copies of 16-bit weights.
+	Masters bool `json:"masters,omitempty"`
+	// Attention: eager (single operations), sdpa or flash (one kernel); empty: as the
+	// layers say.
+	Attention string `json:"attention,omitempty"`
+	// Padded: samples have different lengths, and the attention gets a mask.
+	Padded bool `json:"padded,omitempty"`
+	// Loss: full (default), or chunked: the logits of all tokens are never there.
+	Loss string `json:"loss,omitempty"`
+	// Offload to the host's memory: optimizer, parameters, activations; several with
+	// a comma between them.
+	Offload string `json:"offload,omitempty"`
 	// Checkpointing recomputes each block's activations in the backward pass.
 	Checkpointing bool `json:"checkpointing,omitempty"`
-	// GPUs the training runs on; 0 and 1: one.
+	// EMA: a copy of the trained weights follows them, in 32 bits.
+	EMA bool `json:"ema,omitempty"`
+	// GPUs of the training; 0 and 1: one.
 	GPUs int `json:"gpus,omitempty"`
-	// Parallel: none (default), dp (DataParallel), ddp, zero1, zero2, zero3.
+	// Parallel: none (default), dp (DataParallel), ddp, zero1, zero2,
+	// zero3, fsdp:full, fsdp:grad.
 	Parallel Parallel `json:"parallel,omitempty"`
+	// ZeroGrad is when the gradients are set to none: before the forward pass
+	// (start, the default), before the backward pass (backward), or after the
+	// optimizer's step (end).
+	ZeroGrad string `json:"zero_grad,omitempty"`
+	// Cache: the script holds a language model's outputs until the next forward
+	// pass is over, and with them the keys and values of its attention (use_cache
+	// of the transformers library).
+	Cache bool `json:"cache,omitempty"`
 }
+
+// Offloads reports whether what is offloaded to the host. With the parameters go
+// their gradients and the optimizer's states.
+func (t *Train) Offloads(what string) bool {
+	words := strings.Split(t.Offload, ",")
+	return slices.Contains(words, what) || what == OffloadOptimizer && slices.Contains(words, OffloadParameters)
+}
+
+// What can be offloaded.
+const (
+	OffloadOptimizer   = "optimizer"
+	OffloadParameters  = "parameters"
+	OffloadActivations = "activations"
+)
 
 // Precision of weights and activations.
 type Precision string
@@ -91,7 +141,12 @@ const (
 	Adagrad     Optimizer = "adagrad"
 	Adafactor   Optimizer = "adafactor"
 	Adam8bit    Optimizer = "adam8bit"
+	AdamW8bit   Optimizer = "adamw8bit"
+	PagedAdamW  Optimizer = "paged-adamw"
+	PagedAdamW8 Optimizer = "paged-adamw8bit"
 	Lion        Optimizer = "lion"
+	Lion8bit    Optimizer = "lion8bit"
+	Muon        Optimizer = "muon" // for matrices in blocks; AdamW for the rest
 	NoOptimizer Optimizer = "none"
 )
 
@@ -106,6 +161,8 @@ const (
 	ZeRO1        Parallel = "zero1"
 	ZeRO2        Parallel = "zero2"
 	ZeRO3        Parallel = "zero3"
+	FSDP         Parallel = "fsdp:full" // FULL_SHARD: weights, gradients, states
+	FSDPGrad     Parallel = "fsdp:grad" // SHARD_GRAD_OP: weights stay together within a step
 )
 
 // Input is one tensor of a batch.
@@ -128,15 +185,18 @@ type Layer struct {
 	Inputs []int `json:"inputs,omitempty"`
 	// Out is the shape of its output for one sample, without the batch.
 	Out []int64 `json:"out"`
-	// Whole: the output is as large as Out whatever the batch is (a table of
+	// Whole: the size of the output is Out whatever the batch is (a table of
 	// positions, a reshaped weight).
 	Whole bool `json:"whole,omitempty"`
 	// Params are the numbers of elements of its parameter tensors.
 	Params []int64 `json:"params,omitempty"`
-	// Tied: its parameters are another layer's, so they are counted there.
+	// Tied: its parameters belong to another layer and are counted there.
 	Tied bool `json:"tied,omitempty"`
 	// Frozen: its parameters are not trained.
 	Frozen bool `json:"frozen,omitempty"`
+	// Bits of each number of its parameters: 4 or 8 (quantized; not trained), 16
+	// or 32; 0: those of the precision.
+	Bits int `json:"bits,omitempty"`
 	// Kernel, Stride and Groups of convolutions and pools; empty: 1.
 	Kernel []int64 `json:"kernel,omitempty"`
 	Stride int64   `json:"stride,omitempty"`
@@ -144,12 +204,18 @@ type Layer struct {
 	// Heads of attention; Unfused attention keeps its score matrix.
 	Heads   int64 `json:"heads,omitempty"`
 	Unfused bool  `json:"unfused,omitempty"`
-	// InPlace: the output takes its first input's place.
+	// Cached: the model returns the layer's output for a cache; see [Train.Cache].
+	Cached bool `json:"cached,omitempty"`
+	// InPlace: the output overwrites the first input.
 	InPlace bool `json:"in_place,omitempty"`
-	// Block numbers the block that checkpointing recomputes as one, from 1;
-	// 0: outside of blocks.
+	// NoAutocast: it runs outside of autocast. Its output has the bits of its
+	// parameters, or else of its inputs.
+	NoAutocast bool `json:"no_autocast,omitempty"`
+	// Block is the number of the block that checkpointing recomputes as one, from
+	// 1; 0: in no block.
 	Block int `json:"block,omitempty"`
-	// Keeps replaces what layers of this type keep for the backward pass.
+	// Keeps replaces the rule for what a layer of this type keeps for the
+	// backward pass.
 	Keeps *Keeps `json:"keeps,omitempty"`
 }
 
@@ -158,10 +224,13 @@ type Layer struct {
 type Keeps struct {
 	// Inputs are positions in [Layer.Inputs].
 	Inputs []int `json:"inputs,omitempty"`
+	// Wide are positions in [Layer.Inputs] too: of an input with 16-bit numbers, a
+	// copy with 32-bit numbers is kept.
+	Wide []int `json:"wide,omitempty"`
 	// Output: its own output.
 	Output bool `json:"output,omitempty"`
-	// Bytes of further tensors (masks, indices, statistics), per sample and
-	// for the whole batch.
+	// Bytes of other tensors (masks, indices, statistics), per sample and for the
+	// whole batch.
 	Bytes int64 `json:"bytes,omitempty"`
 	Whole int64 `json:"whole,omitempty"`
 }

@@ -7,14 +7,15 @@ import (
 	"carma/configs/nearest"
 )
 
-// Error is a configuration or summary that cannot be. Its text is one line.
+// Error is a fault in a configuration or summary. Its text is one line.
 type Error struct {
 	File  string // empty: there is none
 	Line  int    // from 1; 0: unknown
-	Field string // such as layers[3].type; empty: not one field's fault
-	What  string // with what to do
+	Field string // such as layers[3].type; empty: no single field is at fault
+	What  string // the fault and what to do
 }
 
+// Error returns the file, line, field and fault in one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -38,12 +39,12 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// wrong is an error in a field.
+// wrong is an error about a field.
 func wrong(field, format string, args ...any) *Error {
 	return &Error{Field: field, What: fmt.Sprintf(format, args...)}
 }
 
-// in says which file an error is in.
+// in adds the file's name to an error.
 func in(file string, err error) error {
 	if e, ok := err.(*Error); ok {
 		e.File = file
@@ -52,7 +53,7 @@ func in(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// choose is the hint for a word that is none of list.
+// choose is the hint for a word that is not in list.
 func choose(word string, list []string) string {
 	if near := nearest.Near(word, list); len(near) > 0 {
 		return "did you mean " + near[0] + "?"
@@ -68,7 +69,7 @@ func Short(word string) string {
 	return fmt.Sprintf("%q", word)
 }
 
-// Clip bounds a name of foreign input, and keeps it in one line.
+// Clip shortens a name of foreign input and makes it one line.
 func Clip(name string) string {
 	quoted := Short(name)
 	return quoted[1 : len(quoted)-1]

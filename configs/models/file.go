@@ -9,10 +9,10 @@ import (
 	"io"
 )
 
-// Read reads a configuration; name is the file's, for messages. It is strict:
-// unknown, missing and doubled fields and values of another type are errors,
-// and so is what [Config.Validate] refuses. Faults in the text are an
-// [*Error] with the line and the field.
+// Read reads a configuration; name is the file's, for messages. It is strict: it
+// refuses unknown, missing and doubled fields, values of another type, and
+// everything that [Config.Validate] refuses. A fault in the text is an [*Error]
+// with the line and the field.
 func Read(name string, r io.Reader) (*Config, error) {
 	data, err := all(r)
 	if err != nil {
@@ -25,7 +25,7 @@ func Read(name string, r io.Reader) (*Config, error) {
 	return c, nil
 }
 
-// all reads at most MaxFile bytes.
+// all reads the whole text; more than MaxFile bytes are an error.
 func all(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
 	if err == nil && len(data) > MaxFile {
@@ -40,7 +40,7 @@ func parse(data []byte) (*Config, error) {
 	}
 	c := new(Config)
 	if err := json.Unmarshal(data, c); err != nil {
-		return nil, &Error{What: err.Error()} // check has found nothing: a fault of ours
+		return nil, &Error{What: err.Error()} // check has passed it, so this is our own bug
 	}
 	c.Normalize()
 	err := c.Validate()
@@ -54,8 +54,7 @@ func parse(data []byte) (*Config, error) {
 	return c, nil
 }
 
-// Write writes c, a line for each layer. What [Config.Validate] refuses is
-// not written.
+// Write writes c, one line per layer. It refuses what [Config.Validate] refuses.
 func (c *Config) Write(w io.Writer) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (c *Config) Write(w io.Writer) error {
 	return b.Flush()
 }
 
-// some is a list that is written as [] when it is empty.
+// some makes an empty list be written as [].
 func some(list []int64) []int64 {
 	if list == nil {
 		return []int64{}

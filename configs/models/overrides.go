@@ -1,17 +1,32 @@
 package models
 
-// Overrides change a configuration from the command line; zero values leave it as it is.
+// Overrides are changes of a configuration from the command line. Zero values
+// change nothing.
 type Overrides struct {
-	Batch          int
-	Image          int // side of a square image in pixels
-	Sequence       int // tokens of one sample
-	Classes        int
-	Vocabulary     int
-	LoRA           int // rank of the adapters
+	Batch      int
+	Accumulate int // backward passes before a step of the optimizer
+	Image      int // side of a square image in pixels
+	Sequence   int // tokens of one sample
+	Classes    int
+	Vocabulary int
+	Target     int    // tokens of one sample that a decoder beside an encoder writes
+	Head       string // the last layers and the loss, like masked-lm; empty: those of the configuration
+	LoRA       int    // rank of the adapters
+	// Targets are the names of the layers that get adapters, or all-linear; none:
+	// the query and value projections.
+	Targets []string
+	// Bits of each number of the frozen matrices: 4 or 8; 0: those of the precision.
+	Bits           int
 	GPUs           int
 	Precision      Precision
 	Optimizer      Optimizer
 	Implementation string
 	Parallel       Parallel
 	Checkpointing  *bool
+	Masters        bool
+	Attention      string
+	Padded         bool // batches of text are padded, so attention gets a mask
+	Loss           string
+	Offload        string
+	DoRA           bool // the adapters' weights are decomposed
 }

@@ -7,10 +7,10 @@ import (
 	"math"
 )
 
-// Limits of what [Config.Validate] takes. They keep every product that an
-// estimator forms within int64.
+// Limits of [Config.Validate]. With them every product in an estimator stays
+// within int64.
 const (
-	MaxElements = 1 << 50 // elements of one tensor, and of all of a batch together
+	MaxElements = 1 << 50 // elements of one tensor, and of all tensors of a batch together
 	MaxBatch    = 1 << 30
 	MaxGPUs     = 1 << 16
 	MaxLayers   = 1_000_000
@@ -19,7 +19,8 @@ const (
 	MaxFile     = 64 << 20
 )
 
-// Times multiplies numbers from 0 on; math.MaxInt64 when that overflows.
+// Times multiplies numbers that are at least 0. On overflow it returns
+// math.MaxInt64.
 func Times(a, b int64) int64 {
 	if a < 0 || b < 0 || b > 0 && a > math.MaxInt64/b {
 		return math.MaxInt64
@@ -27,7 +28,7 @@ func Times(a, b int64) int64 {
 	return a * b
 }
 
-// Plus adds numbers from 0 on; math.MaxInt64 when that overflows.
+// Plus adds numbers that are at least 0. On overflow it returns math.MaxInt64.
 func Plus(a, b int64) int64 {
 	if a < 0 || b < 0 || a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -35,7 +36,7 @@ func Plus(a, b int64) int64 {
 	return a + b
 }
 
-// Product of dimensions, by [Times].
+// Product multiplies dimensions by [Times].
 func Product(dims []int64) int64 {
 	n := int64(1)
 	for _, d := range dims {
@@ -44,7 +45,7 @@ func Product(dims []int64) int64 {
 	return n
 }
 
-// Sum of numbers, by [Plus].
+// Sum adds numbers by [Plus].
 func Sum(numbers []int64) int64 {
 	var n int64
 	for _, x := range numbers {
@@ -53,23 +54,23 @@ func Sum(numbers []int64) int64 {
 	return n
 }
 
-// Elements of the input of one sample.
+// Elements is the number of elements of one sample.
 func (in *Input) Elements() int64 { return Product(in.Shape) }
 
-// Elements of the layer's output: of one sample, or of the whole batch if
-// Whole. Like all counts here it is math.MaxInt64 when it overflows, which
-// [Config.Validate] refuses.
+// Elements is the number of elements of the layer's output, for one sample, or
+// for the whole batch if Whole. Like all counts here it is math.MaxInt64 on
+// overflow, which [Config.Validate] refuses.
 func (l *Layer) Elements() int64 { return Product(l.Out) }
 
-// Parameters are the layer's, tied or not.
+// Parameters is the number of the layer's parameters, tied or not.
 func (l *Layer) Parameters() int64 { return Sum(l.Params) }
 
-// Params counts the parameters of the model, tied ones once.
+// Params is the number of the model's parameters; tied ones count once.
 func (c *Config) Params() int64 {
 	return c.count(func(l *Layer) bool { return !l.Tied })
 }
 
-// TrainableParams counts the parameters that are neither tied nor frozen.
+// TrainableParams is the number of parameters that are neither tied nor frozen.
 func (c *Config) TrainableParams() int64 {
 	return c.count(func(l *Layer) bool { return !l.Tied && !l.Frozen })
 }
@@ -84,8 +85,8 @@ func (c *Config) count(of func(*Layer) bool) int64 {
 	return n
 }
 
-// Activations counts the elements of all outputs of one sample, as the
-// summaries of PyTorch models do: views and in-place operations included.
+// Activations is the number of elements of all outputs for one sample. Like the
+// summaries of PyTorch models it includes views and in-place operations.
 func (c *Config) Activations() int64 {
 	var n int64
 	for i := range c.Layers {
@@ -96,11 +97,12 @@ func (c *Config) Activations() int64 {
 	return n
 }
 
-// Hash identifies what is trained and how: everything but the names, the
-// origin and the warnings.
+// Hash identifies the network and its training. It ignores the names, the origin
+// and the warnings.
 func (c *Config) Hash() string { return hash(c.bare()) }
 
-// NetworkHash identifies the network whatever its training's settings are.
+// NetworkHash identifies the network. It ignores the settings of the training
+// too.
 func (c *Config) NetworkHash() string {
 	bare := c.bare()
 	bare.Train = Train{}
@@ -121,7 +123,7 @@ func (c *Config) bare() *Config {
 func hash(c *Config) string {
 	h := sha256.New()
 	if err := json.NewEncoder(h).Encode(c); err != nil {
-		panic(err) // plain numbers and strings: our own bug
+		panic(err) // only numbers and strings, so this is our own bug
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

@@ -1,7 +1,6 @@
 package models
 
-// Types of layers. Names of PyTorch modules are translated
-// to these by the importers.
+// Types of layers. The importers translate names of PyTorch modules into these.
 const (
 	Convolution   = "conv"           // 1 to 3 dimensions, by the kernel's length
 	ConvTranspose = "conv_transpose" // transposed convolution
@@ -42,10 +41,11 @@ const (
 	Pad      = "pad"
 	Mean     = "mean" // over dimensions; also adaptive average pooling to 1x1
 
+	Pow    = "pow"
 	Add    = "add"
 	Mul    = "mul"
 	Concat = "concat"
-	Copy   = "copy" // a new tensor that needs nothing kept: contiguous, roll, cast
+	Copy   = "copy" // a new tensor, for which nothing is kept: contiguous, roll, cast
 	View   = "view" // the same storage: flatten, reshape, slice, identity
 
 	CrossEntropy = "cross_entropy"
@@ -61,7 +61,7 @@ func Types() []string {
 		ReLU, ReLU6, LeakyReLU, PReLU, ELU, SELU, GELU, SiLU, Mish, Softplus, Tanh, Sigmoid,
 		HardSwish, HardSigmoid, Softmax, LogSoftmax,
 		Dropout, MaxPool, AvgPool, Upsample, Pad, Mean,
-		Add, Mul, Concat, Copy, View,
+		Pow, Add, Mul, Concat, Copy, View,
 		CrossEntropy, Loss, OtherLayer,
 	}
 }

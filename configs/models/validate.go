@@ -1,11 +1,13 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// known are the types for quick look-ups.
+// known has the types, for quick look-ups.
 var known = func() map[string]bool {
 	m := map[string]bool{}
 	for _, t := range Types() {
@@ -14,9 +16,9 @@ var known = func() map[string]bool {
 	return m
 }()
 
-// Validate checks that c describes a network that can be: known words,
-// positive sizes within the limits, inputs that point backwards. The error is
-// an [*Error] that names the field.
+// Validate checks that c describes a possible network: known words, positive
+// sizes within the limits, inputs from earlier layers. The error is an [*Error]
+// with the field.
 func (c *Config) Validate() error {
 	if c.Schema != Schema {
 		return wrong("schema", "version %d is not known; this carma reads version %d", c.Schema, Schema)
@@ -55,7 +57,7 @@ func (c *Config) Validate() error {
 	return c.totals(total)
 }
 
-// totals bounds what all layers have together.
+// totals checks the sums over all layers.
 func (c *Config) totals(inputs int64) error {
 	if n := c.Params(); n > MaxElements {
 		return wrong("layers", "the parameters of all layers are more than 2^50")
@@ -74,23 +76,38 @@ func (c *Config) totals(inputs int64) error {
 		}
 	}
 	if whole > MaxElements || kept > MaxElements {
-		return wrong("layers", "what all layers keep is more than 2^50 bytes")
+		return wrong("layers", "all layers together keep more than 2^50 bytes")
 	}
 	return nil
 }
+
+// Check checks the settings of a training, whatever its network is.
+func (t *Train) Check() error { return t.validate() }
 
 func (t *Train) validate() error {
 	if t.Batch < 1 || t.Batch > MaxBatch {
 		return wrong("train.batch", "%d is no batch; it is 1 to %d samples", t.Batch, MaxBatch)
 	}
+	if t.Accumulate < 0 || t.Accumulate > MaxBatch {
+		return wrong("train.accumulate", "%d is no number of backward passes; it is 0 to %d", t.Accumulate, MaxBatch)
+	}
 	if t.GPUs < 0 || t.GPUs > MaxGPUs {
 		return wrong("train.gpus", "%d is no number of GPUs; it is 0 to %d", t.GPUs, MaxGPUs)
+	}
+	if err := t.offloads(); err != nil {
+		return err
+	}
+	if t.Masters && t.Precision != BF16 && t.Precision != FP16 {
+		return wrong("train.masters", "precision %s has 32-bit weights already; leave it out, or take bf16 or fp16", cmp.Or(t.Precision, FP32))
 	}
 	for _, err := range []error{
 		oneOf("train.precision", "precision", t.Precision, Precisions()),
 		oneOf("train.optimizer", "optimizer", t.Optimizer, Optimizers()),
 		oneOf("train.implementation", "implementation", t.Implementation, Implementations()),
-		oneOf("train.parallel", "kind of parallelism", t.Parallel, Parallels()),
+		oneOf("train.zero_grad", "time to set gradients to none", t.ZeroGrad, ZeroGrads()),
+		oneOf("train.attention", "kind of attention", t.Attention, Attentions()),
+		oneOf("train.loss", "way to compute the loss", t.Loss, Losses()),
+		t.parallel(),
 	} {
 		if err != nil {
 			return err
@@ -99,7 +116,35 @@ func (t *Train) validate() error {
 	return nil
 }
 
-// validate returns the elements of input i.
+// parallel checks the kind of parallelism.
+func (t *Train) parallel() error {
+	n := t.Parallel.TensorParallel()
+	if n == 0 {
+		return oneOf("train.parallel", "kind of parallelism", t.Parallel, append(Parallels(), "tp:2"))
+	}
+	if t.GPUs > 1 && t.GPUs != n {
+		return wrong("train.parallel", "%s is over %d GPUs, not %d; it is not known together with another kind", t.Parallel, n, t.GPUs)
+	}
+	return nil
+}
+
+// offloads checks what is offloaded.
+func (t *Train) offloads() error {
+	if t.Offload == "" {
+		return nil
+	}
+	for word := range strings.SplitSeq(t.Offload, ",") {
+		if err := oneOf("train.offload", "thing to offload", cmp.Or(word, " "), Offloadable()); err != nil {
+			return err
+		}
+	}
+	if t.Offloads(OffloadParameters) && t.Parallel != FSDP && t.Parallel != FSDPGrad && t.Parallel != ZeRO3 {
+		return wrong("train.offload", "parameters are offloaded where they are put together for use: with parallel fsdp:full, fsdp:grad or zero3")
+	}
+	return nil
+}
+
+// validate checks input i and returns its number of elements.
 func (in *Input) validate(i int) (int64, error) {
 	if what := shapeFault(in.Shape); what != "" {
 		return 0, wrong(fmt.Sprintf("inputs[%d].shape", i), "%s", what)
@@ -110,7 +155,7 @@ func (in *Input) validate(i int) (int64, error) {
 	return in.Elements(), nil
 }
 
-// shapeFault says what is wrong with a shape.
+// shapeFault names the fault of a shape; empty: none.
 func shapeFault(shape []int64) string {
 	if len(shape) > MaxDims {
 		return fmt.Sprintf("%d dimensions; at most %d", len(shape), MaxDims)
@@ -126,7 +171,7 @@ func shapeFault(shape []int64) string {
 	return ""
 }
 
-// layer checks layer i and returns the field at fault and what is wrong.
+// layer checks layer i. It returns the wrong field and the fault.
 func (c *Config) layer(i int) (field, what string) {
 	l := &c.Layers[i]
 	if !known[l.Type] {
@@ -155,7 +200,7 @@ func (c *Config) layer(i int) (field, what string) {
 	return c.settings(l)
 }
 
-// settings checks what only some types have.
+// settings checks fields that only some types have.
 func (c *Config) settings(l *Layer) (field, what string) {
 	if what := shapeFault(l.Kernel); what != "" {
 		return "kernel", what
@@ -180,11 +225,16 @@ func (c *Config) settings(l *Layer) (field, what string) {
 			return "unfused", "the scores of a batch are more than 2^50 elements"
 		}
 	}
+	switch l.Bits {
+	case 0, 4, 8, 16, 32:
+	default:
+		return "bits", fmt.Sprintf("%d bits for a number; it is 4, 8, 16 or 32, or 0 for those of the precision", l.Bits)
+	}
 	if k := l.Keeps; k != nil {
 		if k.Bytes < 0 || k.Whole < 0 || k.Bytes > MaxElements || k.Whole > MaxElements {
 			return "keeps", "bytes and whole are 0 to 2^50"
 		}
-		for _, at := range k.Inputs {
+		for _, at := range slices.Concat(k.Inputs, k.Wide) {
 			if at < 0 || at >= max(1, len(l.Inputs)) {
 				return "keeps", fmt.Sprintf("%d is no position in inputs", at)
 			}

@@ -1,8 +1,10 @@
 package models
 
-// With returns c with other settings of the training; c stays as it is. The
-// layers of a configuration are fixed: sizes that change them are for the
-// catalogue's families.
+import "cmp"
+
+// With returns a copy of c with other settings of the training. It refuses sizes
+// that would change the layers, because they are fixed; only the catalogue's
+// families can have other sizes.
 func (c *Config) With(o Overrides) (*Config, error) {
 	if err := o.fixed(c.Name); err != nil {
 		return nil, err
@@ -20,27 +22,30 @@ func (c *Config) With(o Overrides) (*Config, error) {
 	return &out, nil
 }
 
-// fixed refuses sizes that the layers have once and for all.
+// fixed refuses sizes that the layers have fixed.
 func (o *Overrides) fixed(name string) error {
-	for _, fixed := range []struct {
-		field string
-		value int
-	}{{"image", o.Image}, {"seq", o.Sequence}, {"classes", o.Classes}, {"vocabulary", o.Vocabulary}, {"lora", o.LoRA}} {
-		if fixed.value != 0 {
-			return wrong(fixed.field, "the layers of %s are fixed; leave it out", name)
+	for i := range settings {
+		if s := &settings[i]; s.Layers && s.Text(o) != "" {
+			return wrong(cmp.Or(s.Short, s.Name), "the layers of %s are fixed; leave it out", name)
 		}
 	}
 	return nil
 }
 
-// train applies what o says about the training.
+// train returns t with the settings of o.
 func (o *Overrides) train(t Train) Train {
 	set(&t.Batch, o.Batch)
+	set(&t.Accumulate, o.Accumulate)
 	set(&t.GPUs, o.GPUs)
 	set(&t.Precision, o.Precision)
 	set(&t.Optimizer, o.Optimizer)
 	set(&t.Implementation, o.Implementation)
 	set(&t.Parallel, o.Parallel)
+	set(&t.Masters, o.Masters)
+	set(&t.Attention, o.Attention)
+	set(&t.Padded, o.Padded)
+	set(&t.Loss, o.Loss)
+	set(&t.Offload, o.Offload)
 	if o.Checkpointing != nil {
 		t.Checkpointing = *o.Checkpointing
 	}

@@ -1,4 +1,4 @@
-// Package nearest finds what a mistyped name was probably meant to be.
+// Package nearest finds the name that a mistyped name probably stands for.
 package nearest
 
 import (
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Names returns at most n of names, those with the fewest edits from word
-// first (ties: shorter, then alphabetical). The beginning of a name counts as
-// one edit away from it, case does not count. It always answers, however far
-// the names are; the caller decides what to print.
+// Names returns at most n names, those with the fewest edits from word first;
+// ties: the shorter, then alphabetical. Case does not count. If word is the
+// beginning of a name, that counts as one edit. It always returns names, however
+// different they are; the caller decides which to print.
 func Names(word string, names []string, n int) []string {
 	word = strings.ToLower(word)
 	type candidate struct {
@@ -37,10 +37,10 @@ func Names(word string, names []string, n int) []string {
 	return out
 }
 
-// Near returns the names that word may be a misspelling of, the likeliest
-// first; none when nothing is near.
+// Near returns the names that word may be a misspelling of, the likeliest first;
+// none if none is similar.
 func Near(word string, names []string) []string {
-	limit := min(max(2, len(word)/3), 4)
+	limit := min(max(1, len(word)/3), 4) // of three letters two are another word
 	var near []string
 	for _, name := range Names(word, names, len(names)) {
 		if d := Distance(word, name); d <= limit && d < max(len(word), len(name)) {
@@ -50,8 +50,8 @@ func Near(word string, names []string) []string {
 	return near
 }
 
-// OneOf refuses a word that is not one of those there are: the error has them
-// all, and the nearest.
+// OneOf refuses a word that is not in words. The error has the nearest word and
+// all words.
 func OneOf(word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
@@ -63,11 +63,11 @@ func OneOf(word string, words []string) error {
 	return err
 }
 
-// longest bounds the work on foreign input: no name of ours is longer.
+// longest bounds the work on foreign input, in bytes. No name of ours is longer.
 const longest = 128
 
-// Distance counts insertions, deletions, substitutions and swaps of
-// neighbours, in bytes (optimal string alignment, three rows of the table kept).
+// Distance counts insertions, deletions, substitutions and swaps of neighbours,
+// in bytes (optimal string alignment; only three rows of the table are kept).
 func Distance(a, b string) int {
 	if len(a) > longest || len(b) > longest {
 		return max(len(a), len(b))

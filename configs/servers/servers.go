@@ -1,8 +1,8 @@
-// Package servers describes the GPU servers that carma can simulate: which
-// GPUs they have, how much memory, power and speed each.
+// Package servers describes the GPU servers that carma can simulate: their GPUs,
+// with memory, power and speed.
 //
-// A file has this form (schema carma/server/v1); a group of equal GPUs gives
-// either their UUIDs or their count, from which UUIDs are made:
+// A file has this form (schema carma/server/v1). A group of equal GPUs has either
+// their UUIDs, or their count, from which UUIDs are made:
 //
 //	schema: carma/server/v1
 //	name: dgx-station-a100
@@ -15,8 +15,8 @@
 //	    relative_speed: 1.0     # training speed, A100 = 1
 //	    uuids: [GPU-..., ...]   # or count: 4
 //
-// Where each figure comes from is a comment in its file. The relative speed is
-// one number for all tasks: it is right on average and wrong for each.
+// Comments in each file give the source of each figure. The relative speed is one
+// number for all tasks: it is right on average and wrong for each single task.
 package servers
 
 import (
@@ -54,8 +54,7 @@ type GPU struct {
 	Index  int
 	Model  string
 	Memory units.Bytes
-	// IdlePower and PeakPower are the draw in watts without load and the
-	// board's limit.
+	// IdlePower is the power without load, PeakPower the board's limit, in watts.
 	IdlePower, PeakPower float64
 	// Speed is the training speed relative to an A100 40 GB, which is 1.
 	Speed float64
@@ -64,11 +63,11 @@ type GPU struct {
 // schema is the only version of the format so far.
 const schema = "carma/server/v1"
 
-// Default is simulated where none is named, and where there is no NVIDIA driver.
+// Default is the simulated server if none is named and there is no NVIDIA driver.
 const Default = "dgx-station-a100"
 
-// Find returns the shipped server of that name, in any case, or reads the YAML
-// file of that path. The error names the nearest names.
+// Find returns the shipped server with that name, in any case, or reads the YAML
+// file with that path. The error has the nearest names.
 func Find(name string) (Server, error) {
 	if content, err := files.ReadFile(strings.ToLower(name) + ".yaml"); err == nil {
 		return parse(name, content)
@@ -86,7 +85,7 @@ func Find(name string) (Server, error) {
 
 // Names lists the shipped servers, sorted.
 func Names() []string {
-	paths, _ := fs.Glob(files, "*.yaml") // the pattern is well formed
+	paths, _ := fs.Glob(files, "*.yaml") // the pattern is valid
 	for i, p := range paths {
 		paths[i] = strings.TrimSuffix(p, ".yaml")
 	}
@@ -133,8 +132,8 @@ func parse(name string, content []byte) (Server, error) {
 	return s, nil
 }
 
-// maxGPUs is more than any server has and keeps a slip of the pen from
-// filling the memory.
+// maxGPUs is more GPUs than any server has. It keeps a typing error from filling
+// the memory.
 const maxGPUs = 64
 
 var uuidForm = regexp.MustCompile(`^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -183,7 +182,7 @@ func (s *Server) check() error {
 	return nil
 }
 
-// uuid makes up the UUID of a GPU: the same for the same server and index.
+// uuid makes the UUID of a GPU. It is always the same for a server and an index.
 func (s *Server) uuid(index int) string {
 	h := sha256.Sum256(fmt.Appendf(nil, "%s/%d", s.Name, index))
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])

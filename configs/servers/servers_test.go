@@ -32,7 +32,7 @@ func TestShippedServers(t *testing.T) {
 			if g.Index != i || g.Memory != c.memory || g.Speed != c.speed {
 				t.Errorf("%s: GPU %d: %+v", c.name, i, g)
 			}
-			if g.UUID != s.uuid(i) { // fixed in the file, made the same way
+			if g.UUID != s.uuid(i) { // written in the file, but made by the same function
 				t.Errorf("%s: GPU %d has UUID %s", c.name, i, g.UUID)
 			}
 		}

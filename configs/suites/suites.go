@@ -1,5 +1,5 @@
-// Package suites has the Compose files that come with carma, for
-// `carma suite up NAME`. All but torch run simulated tasks.
+// Package suites has the Compose files that ship with carma, for `carma suite up
+// NAME`. All but torch run simulated tasks.
 package suites
 
 import (
@@ -12,18 +12,18 @@ var files embed.FS
 
 const ending = ".compose.yaml"
 
-// Names are the names of the suites, sorted.
+// Names returns the names of the suites, sorted.
 func Names() []string {
 	var names []string
-	entries, _ := files.ReadDir(".") // embedded: it cannot fail
+	entries, _ := files.ReadDir(".") // embedded, so it cannot fail
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), ending))
 	}
 	return names
 }
 
-// Content is the Compose file of a suite, and the name of its file; false if
-// there is none of that name.
+// Content returns the Compose file of a suite and the name of that file; not ok:
+// there is no such suite.
 func Content(name string) (content []byte, file string, ok bool) {
 	file = name + ending
 	content, err := files.ReadFile(file)

@@ -1,8 +1,8 @@
-// Package taskfile reads task files: YAML that describes one task or several,
+// Package taskfile reads task files: YAML that describes one or several tasks,
 // with arrays, sweeps and dependencies between them. docs/tasks.md has the
-// schema. It also reads the short forms of these on the command line.
+// schema. The package also reads the short forms of these on the command line.
 //
-// It checks what can be known without a daemon, and every error has its file,
-// line and key. Anchors and aliases are not part of the format, so a small file
-// cannot become a large one.
+// It checks everything that can be checked without a daemon. Every error has its
+// file, line and key. Anchors and aliases are not allowed, so a small file cannot
+// become a large one.
 package taskfile

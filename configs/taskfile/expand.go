@@ -3,17 +3,19 @@ package taskfile
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"carma/configs/nearest"
 	"carma/runner/api"
 )
 
-// Expand makes the tasks of an array and a sweep: all combinations, the first
-// parameter changing slowest and the index fastest. A value reaches a task in
-// its environment, as a label, and where its command and its variables have
-// {key}. Without an array and a sweep it is one task.
+// Expand makes the tasks of an array and a sweep: all combinations. The first
+// parameter changes slowest, the index fastest. A task gets a value in its
+// environment, as a label, and in place of {key} in its command and variables.
+// Without an array and a sweep it is one task.
 func (t *Task) Expand() ([]api.Submit, error) {
 	n := t.Count()
 	if n > MaxTasks {
@@ -26,11 +28,33 @@ func (t *Task) Expand() ([]api.Submit, error) {
 	return tasks, nil
 }
 
-// element is the i-th task.
+// Unused has a line for each parameter of the sweep that no word of the command, the
+// entrypoint and the variables names: it may be a slip of the pen.
+func (t *Task) Unused() (notes []string) {
+	given := strings.Join(slices.Concat(t.Submit.Command, t.Submit.Entrypoint, t.Submit.Env), " ")
+	for _, axis := range t.Sweep {
+		if axis.IsBatch() || strings.Contains(given, "{"+axis.Key+"}") || strings.Contains(given, axis.Variable()) {
+			continue
+		}
+		note := fmt.Sprintf("sweep %s: no word of the command has {%s}; the tasks get it as %s only", axis.Key, axis.Key, axis.Variable())
+		for _, m := range braced.FindAllStringSubmatch(given, -1) {
+			if len(nearest.Near(m[1], []string{axis.Key})) > 0 && !slices.ContainsFunc(t.Sweep, func(a Axis) bool { return a.Key == m[1] }) {
+				note += "; did you mean it by " + m[0] + "?"
+				break
+			}
+		}
+		notes = append(notes, note)
+	}
+	return notes
+}
+
+var braced = regexp.MustCompile(`\{([a-zA-Z][a-zA-Z0-9_.-]*)\}`)
+
+// element is the i-th task, from 0.
 func (t *Task) element(i int) api.Submit {
 	s := t.Submit
 	s.Parallel = max(s.Parallel, t.Array.Parallel)
-	var known []string // {key}, value, ...
+	var known []string // pairs of {key} and value
 	var env []string
 	if indices := t.Array.Indices; len(indices) > 0 {
 		index := indices[i%len(indices)]
@@ -49,7 +73,7 @@ func (t *Task) element(i int) api.Submit {
 		}
 		s.Labels[axis.Key] = value
 		if axis.IsBatch() {
-			s.BatchSize, _ = strconv.Atoi(value) // checked with the values
+			s.BatchSize, _ = strconv.Atoi(value) // checked when the sweep was read
 		}
 	}
 	replace := strings.NewReplacer(known...)

@@ -14,17 +14,18 @@ import (
 	"carma/runner/api"
 )
 
-// MaxSize is how large a task file may be, in bytes.
+// MaxSize is the largest size of a task file, in bytes.
 const MaxSize = 1 << 20
 
-// Error is what is wrong with a task file, and where.
+// Error is a fault in a task file, with its place.
 type Error struct {
 	File string
-	Line int    // 0: the file as a whole
-	Key  string // tasks.train.mem; empty: none
+	Line int    // 0: the whole file
+	Key  string // like tasks.train.mem; empty: none
 	Text string
 }
 
+// Error returns file, line, key and fault in one line.
 func (e *Error) Error() string {
 	where := e.File
 	if e.Line > 0 {
@@ -36,29 +37,30 @@ func (e *Error) Error() string {
 	return where + ": " + e.Text
 }
 
-// File is a task file: the tasks such that each comes after those it waits for.
+// File is a task file. A task comes after the tasks that it waits for.
 type File struct {
 	Group string // empty: none given
 	Tasks []Task
 }
 
-// Task is one entry of a file: what is asked for, and what stands for several
-// tasks or has to be read where the file is used.
+// Task is one entry of a file. It is a submission, with parts that stand for
+// several tasks, or that have to be read where the file is used.
 type Task struct {
-	Submit   api.Submit // all that the file says itself
+	Submit   api.Submit // the fields that the file gives directly
 	Line     int
-	EnvFiles []string // of more environment
-	Volumes  []string // source:target[:ro], which mounts are made of
+	EnvFiles []string // files with more environment
+	Volumes  []string // source:target[:ro]; they become mounts
 	Array    Array
 	Sweep    []Axis
 
 	afterLine   int
-	env, labels []pair // in order, to lie over the defaults
+	env, labels []pair // in order, to be put over the defaults
 }
 
 type pair struct{ key, value string }
 
-// Read reads a task file; name is for its errors.
+// Read reads a task file; name is for its errors. An error in the content is an
+// *[Error].
 func Read(name string, from io.Reader) (*File, error) {
 	content, err := io.ReadAll(io.LimitReader(from, MaxSize+1))
 	if err != nil {
@@ -70,7 +72,8 @@ func Read(name string, from io.Reader) (*File, error) {
 	return Parse(name, content)
 }
 
-// Parse reads the content of a task file; name is for its errors.
+// Parse reads the content of a task file; name is for its errors, which are
+// *[Error].
 func Parse(name string, content []byte) (*File, error) {
 	p := &parser{file: name}
 	root, err := p.document(content)
@@ -93,7 +96,7 @@ func Parse(name string, content []byte) (*File, error) {
 	return f, nil
 }
 
-// tie makes parts of one submission of the tasks of a file, if they are several.
+// tie makes the tasks of a file parts of one submission, if there are several.
 func (f *File) tie() {
 	if len(f.Tasks) == 1 {
 		return
@@ -137,7 +140,7 @@ func (p *parser) document(content []byte) (*yaml.Node, error) {
 
 var rootKeys = []string{"group", "defaults", "tasks"}
 
-// root reads a file of several tasks, or of one whose keys stand alone.
+// root reads a file of several tasks, or a file whose keys describe one task.
 func (p *parser) root(n *yaml.Node) (*File, error) {
 	pairs, err := p.pairs(n, "")
 	if err != nil {
@@ -208,7 +211,7 @@ func (p *parser) root(n *yaml.Node) (*File, error) {
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
 
-// name checks a name of a task or a group.
+// name checks the name of a task or group.
 func (p *parser) name(line int, key, name string) error {
 	if _, err := strconv.Atoi(name); err == nil || !validName.MatchString(name) {
 		return p.errorf(line, key, "%q cannot be a name: letters, digits, '_', '.' and '-', beginning with a letter or digit, at most 64, and no number", name)
@@ -266,7 +269,7 @@ func join(key, below string) string {
 	return key + "." + below
 }
 
-// wrong gives an error of a value its place.
+// wrong adds the place to an error about a value.
 func (p *parser) wrong(n *yaml.Node, key string, err error) error {
 	var placed *Error
 	if errors.As(err, &placed) {

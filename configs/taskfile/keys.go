@@ -14,9 +14,9 @@ import (
 	"carma/configs/nearest"
 )
 
-// setters are the keys of a task that one text cannot say; all others are the
-// fields of a submission. The names are those of the flags of carma run; what a
-// flag takes several times is a list.
+// setters are the keys of a task whose value is more than one text. All other
+// keys are fields of a submission. The names are those of the flags of carma run;
+// a flag that may be repeated is a list.
 var setters = map[string]func(*Task, *yaml.Node) error{
 	"image":      image,
 	"command":    words(func(t *Task) *[]string { return &t.Submit.Command }),
@@ -30,7 +30,7 @@ var setters = map[string]func(*Task, *yaml.Node) error{
 	"after":      after,
 }
 
-// Keys are the keys of a task, sorted.
+// Keys returns the keys of a task, sorted.
 func Keys() []string {
 	keys := slices.Collect(maps.Keys(setters))
 	for _, f := range api.Fields() {
@@ -42,15 +42,24 @@ func Keys() []string {
 	return keys
 }
 
-// nameKey stands in a file of one task only: others are called by their keys.
+// nameKey is allowed in a file of one task only. In other files the key of a task
+// is its name.
 const nameKey = "name"
 
-// set sets what a key says.
+// set sets the value of a key.
 func set(t *Task, key string, n *yaml.Node) error {
 	if special := setters[key]; special != nil {
 		return special(t, n)
 	}
 	field, _ := api.FieldNamed(key)
+	if field.List {
+		texts, err := items(n)
+		field.Clear(&t.Submit)
+		for i := 0; i < len(texts) && err == nil; i++ {
+			err = field.Set(&t.Submit, texts[i])
+		}
+		return err
+	}
 	v, err := scalar(n)
 	if err != nil {
 		return err
@@ -58,8 +67,8 @@ func set(t *Task, key string, n *yaml.Node) error {
 	return field.Set(&t.Submit, v)
 }
 
-// task reads one task over what defaults say. besides are keys that are not
-// the task's and may stand there.
+// task reads one task over the defaults in base. besides are keys that may be
+// there but do not belong to the task.
 func (p *parser) task(n *yaml.Node, key string, base Task, besides []string) (Task, error) {
 	t := base
 	t.Line = n.Line
@@ -106,7 +115,7 @@ func image(t *Task, n *yaml.Node) (err error) {
 	return err
 }
 
-// items are the values of a list; one value alone is a list of one.
+// items are the values of a list. A single value counts as a list of one.
 func items(n *yaml.Node) ([]string, error) {
 	if n.Kind != yaml.SequenceNode || n.Anchor != "" {
 		v, err := scalar(n)
@@ -134,8 +143,8 @@ func list(to func(*Task) *[]string) func(*Task, *yaml.Node) error {
 	}
 }
 
-// words are a command: a list, or a text that is split at spaces. A text that
-// only a shell would understand is refused.
+// words read a command: a list, or a text that is split at spaces. A text that
+// needs a shell is refused.
 func words(to func(*Task) *[]string) func(*Task, *yaml.Node) error {
 	return func(t *Task, n *yaml.Node) error {
 		all, err := items(n)
@@ -150,7 +159,7 @@ func words(to func(*Task) *[]string) func(*Task, *yaml.Node) error {
 	}
 }
 
-// variables are a mapping, or a list of KEY=value.
+// variables read a mapping, or a list of KEY=value.
 func variables(to func(*Task) *[]pair) func(*Task, *yaml.Node) error {
 	return func(t *Task, n *yaml.Node) error {
 		all := slices.Clone(*to(t))

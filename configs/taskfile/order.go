@@ -10,7 +10,7 @@ import (
 	"carma/runner/api"
 )
 
-// complete checks what holds between the keys of a task.
+// complete checks the rules between the keys of a task.
 func (p *parser) complete(f *File, t *Task) error {
 	key := ""
 	if len(f.Tasks) > 1 || t.Submit.Name != "" {
@@ -34,8 +34,8 @@ func (p *parser) complete(f *File, t *Task) error {
 	return nil
 }
 
-// Check finds what holds between the fields of a task, also before its sweep
-// has set the batch size.
+// Check checks the rules between the fields of a task. It works before a sweep
+// has set the batch size. nil: no rule is broken.
 func (t *Task) Check() *api.FieldError {
 	switch parallel := t.Submit.Parallel; {
 	case parallel > 0 && t.Array.Parallel > 0 && parallel != t.Array.Parallel:
@@ -55,7 +55,7 @@ func (t *Task) Check() *api.FieldError {
 	return s.Check()
 }
 
-// Count is how many tasks an entry stands for, MaxTasks+1 at most.
+// Count is the number of tasks of an entry, at most MaxTasks+1.
 func (t *Task) Count() int {
 	n := max(1, len(t.Array.Indices))
 	for _, axis := range t.Sweep {
@@ -64,9 +64,8 @@ func (t *Task) Count() int {
 	return n
 }
 
-// sort brings the tasks into an order in which each comes after those it waits
-// for, and refuses those that wait for each other. Else the order of the file
-// is kept.
+// sort moves each task after the tasks that it waits for, and otherwise keeps the
+// file's order. It refuses tasks that wait for each other.
 func (p *parser) sort(f *File) error {
 	at := map[string]int{}
 	names := make([]string, len(f.Tasks))
@@ -88,7 +87,7 @@ func (p *parser) sort(f *File) error {
 			if n, err := strconv.ParseInt(a.Task, 10, 64); err == nil && n > 0 {
 				continue // a task that was submitted before
 			}
-			return p.errorf(t.afterLine, "tasks."+t.Submit.Name+".after", "unknown task %q; nearest of this file: %s (one that was submitted before goes by its number)", a.Task, nearest.Names(a.Task, names, 1)[0])
+			return p.errorf(t.afterLine, "tasks."+t.Submit.Name+".after", "unknown task %q; nearest of this file: %s (name a task that was submitted before by its number)", a.Task, nearest.Names(a.Task, names, 1)[0])
 		}
 	}
 	s := sorter{parser: p, file: f, at: at, done: make([]int, len(f.Tasks))}
@@ -105,7 +104,7 @@ type sorter struct {
 	*parser
 	file   *File
 	at     map[string]int
-	done   []int // 1: on the way, 2: sorted
+	done   []int // 1: being visited, 2: sorted
 	way    []string
 	sorted []Task
 }

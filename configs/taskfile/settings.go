@@ -9,7 +9,7 @@ import (
 )
 
 // Settings reads the allowed keys of a task from a mapping in a file of another
-// format, over what base says; key is the mapping's own, for errors.
+// format, over the defaults in base. key is the mapping's own key, for errors.
 func Settings(file string, n *yaml.Node, key string, allowed []string, base Task) (Task, error) {
 	p := &parser{file: file}
 	t := base

@@ -11,10 +11,10 @@ import (
 	"carma/runner/api"
 )
 
-// MaxTasks is how many tasks an array or a sweep may come to.
+// MaxTasks is the most tasks of an array or a sweep.
 const MaxTasks = api.MaxTasks
 
-// Array is an array of tasks: its indices, and how many of them may be under
+// Array is an array of tasks: its indices, and how many of its tasks may be under
 // way at a time; 0: all.
 type Array struct {
 	Indices  []int
@@ -25,9 +25,9 @@ const arrayExample = "write for example 1-10, 0-20:5, 1,3,5 or 1-1000%8"
 
 var arrayRange = regexp.MustCompile(`^(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$`)
 
-// ParseArray reads FROM-TO, FROM-TO:STEP or a list of these and of single
-// indices, with %N at the end for the limit, as sbatch --array takes it. The
-// order is kept; an index may not come twice.
+// ParseArray reads FROM-TO, FROM-TO:STEP, or a list of these and of single
+// indices; %N at the end is the limit. This is the syntax of sbatch --array. The
+// order is kept; no index may come twice.
 func ParseArray(text string) (Array, error) {
 	var a Array
 	ranges, limit, limited := strings.Cut(text, "%")
@@ -72,7 +72,7 @@ func ParseArray(text string) (Array, error) {
 	return a, nil
 }
 
-// Axis is one parameter of a sweep and its values, as they were written.
+// Axis is one parameter of a sweep with its values as they were written.
 type Axis struct {
 	Key    string
 	Values []string
@@ -119,7 +119,7 @@ func (a Axis) IsBatch() bool {
 	return false
 }
 
-// Variable is the environment variable that has the parameter's value.
+// Variable is the name of the environment variable with the parameter's value.
 func (a Axis) Variable() string {
 	return "CARMA_SWEEP_" + strings.Map(func(r rune) rune {
 		if r == '-' || r == '.' {

@@ -139,7 +139,9 @@ func TestParseRefuses(t *testing.T) {
 		{"image: x\nmem: 0", "mem: nothing is not an amount of memory"},
 		{"image: x\nprobe: maybe", `"maybe" is not true or false`},
 		{"image: x\npull: alway", "nearest: always"},
-		{"image: x\ntime: 3", `"3" is not a time`},
+		{"image: x\ntime: 3 apples", `"3 apples" is not a time`},
+		{"image: x\nmem: 12", "mem: 12 what? write 12G"},
+		{"image: x\nshm-size: 8", "shm-size: 8 what? write 8G"},
 		{"image: [x]", "one value is expected"},
 		{"image:", "image: no value"},
 		{"image: x\nenv: [A]", `"A" is not KEY=value`},
@@ -169,8 +171,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A file that would grow when its aliases are followed is refused, and so is a
-// large one, before it is parsed.
+// TestBomb: a file whose aliases would make it grow is refused. A large file is
+// refused before it is parsed.
 func TestBomb(t *testing.T) {
 	bomb := "a0: &a0 [x, x]\n"
 	for i := 1; i < 40; i++ {
@@ -184,7 +186,7 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is in a file, it is read or refused in one line.
+// FuzzParse: any file is read, or refused in one line.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte("image: x\narray: 1-3%2\nsweep: {bs: [1, 2]}\nafter: [3]"))

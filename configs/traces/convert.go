@@ -1,14 +1,14 @@
 //go:build ignore
 
-// Convert writes the traces in this folder from the original's submission
-// scripts, drawn as tables:
+// Convert writes the traces in this folder from tables that were made from the
+// original's submission scripts:
 //
 //	go run convert.go FOLDER    (in configs/traces)
 //
-// FOLDER holds one CSV file per trace with the columns arrival_s (seconds
-// since the first line of the script) and task (the original's task name), and
-// arrivals-philly-200.csv, of which the column gap_s goes to gaps/.
-// The result depends on nothing else: running it again gives the same bytes.
+// FOLDER has one CSV file per trace, with the columns arrival_s (seconds since
+// the first line of the script) and task (the original's task name). It also has
+// arrivals-philly-200.csv, whose column gap_s goes to gaps/. The result depends
+// on nothing else, so a second run writes the same bytes.
 package main
 
 import (
@@ -60,7 +60,7 @@ func main() {
 	gaps(filepath.Join(os.Args[1], "arrivals-philly-200.csv"))
 }
 
-// gaps writes the arrival gaps that generated traces draw from, ten a line.
+// gaps writes the arrival gaps that generated traces draw from, ten on a line.
 func gaps(table string) {
 	rows := read(table)
 	gap := column(rows[0], "gap_s")

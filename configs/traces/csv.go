@@ -11,15 +11,16 @@ import (
 	"carma/configs/nearest"
 )
 
-// csvNames are other words for a column, besides those of fields.
+// csvNames are more names of a column, besides those of fields.
 var csvNames = map[string]string{"arrival_s": "at", "task": "workload"}
 
-// passedOver are columns of the original's tables that follow from the task.
+// passedOver are ignored columns of the original's tables: their values follow
+// from the task.
 var passedOver = []string{"model", "dataset", "batch_size", "epochs"}
 
 func (p *parser) csv(content []byte) error {
 	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(content, []byte("\ufeff"))))
-	r.FieldsPerRecord = -1 // counted here, for a message of our own
+	r.FieldsPerRecord = -1 // counted here, for an error message of our own
 	r.ReuseRecord = true
 	r.TrimLeadingSpace = true
 	header, err := r.Read()
@@ -61,7 +62,7 @@ func (p *parser) csv(content []byte) error {
 	}
 }
 
-// header returns the field that each column sets, "" for none.
+// header returns the field of each column; "": ignored.
 func (p *parser) header(names []string) ([]string, error) {
 	var columns []string
 	for _, name := range names {

@@ -19,7 +19,7 @@ type field struct {
 	set  func(p *parser, t *Task, value string) (complaint string)
 }
 
-// fields of a task. In CSV the first is called arrival_s.
+// fields are the fields of a task. In CSV the first is called arrival_s.
 var fields = []field{
 	{"at", setAt},
 	{"workload", setWorkload},
@@ -38,7 +38,7 @@ func fieldNames() []string {
 	return names
 }
 
-// set gives the task one property; the value is as it stands in the file.
+// set sets one property of a task. value is the text in the file.
 func (p *parser) set(t *Task, line int, name, value string) error {
 	for _, f := range fields {
 		if f.name == name {
@@ -51,7 +51,7 @@ func (p *parser) set(t *Task, line int, name, value string) error {
 	return p.errorf(line, "unknown key %q of a task; nearest: %s", name, nearest.Names(name, fieldNames(), 1)[0])
 }
 
-// add takes a task whose properties are set.
+// add adds a task whose properties are set.
 func (p *parser) add(t Task, set map[string]bool) error {
 	switch {
 	case !set["at"]:
@@ -66,15 +66,15 @@ func (p *parser) add(t Task, set map[string]bool) error {
 }
 
 func setAt(_ *parser, t *Task, s string) string {
-	at, err := time.ParseDuration(s)
+	at, err := units.ParseTime(s)
 	if seconds, e := strconv.ParseFloat(s, 64); e == nil && !math.IsNaN(seconds) {
 		bounded := max(-1, min(seconds, maxAt.Seconds()+1))
 		at, err = time.Duration(bounded*float64(time.Second)).Round(time.Microsecond), nil
 	}
 	switch {
-	case err != nil:
+	case err != nil && !strings.HasPrefix(s, "-"):
 		return "arrival " + strconv.Quote(s) + " is not a time; write seconds or for example 1h2m3s"
-	case at < 0:
+	case err != nil || at < 0:
 		return "arrival " + s + " is negative; nearest: 0"
 	case at > maxAt:
 		return "arrival " + s + " is more than ten years; nearest: 87600h"

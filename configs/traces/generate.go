@@ -14,27 +14,28 @@ import (
 	"carma/configs/workloads"
 )
 
-// GenerateOptions say which trace [Generate] makes.
+// GenerateOptions describe the trace that [Generate] makes.
 type GenerateOptions struct {
 	Seed  uint64
 	Tasks int // 1 to 100,000; 0: 60
-	// Mix is how heavy the tasks are; zero: [mixes.Default].
+	// Mix has the shares of light, medium and heavy tasks; zero: [mixes.Default].
 	Mix mixes.Mix
-	// Load is the GPU time of all tasks alone by the GPU time there is from the
-	// first arrival to the last on GPUs: the gaps are stretched to it. 0: the
-	// gaps stay as they were.
+	// Load is the GPU time of all tasks alone, divided by the GPU time of GPUs
+	// GPUs from the first arrival to the last. The gaps are stretched to reach
+	// it. 0: the gaps stay.
 	Load float64
-	GPUs int // that Load is about; at least 1
+	GPUs int // number of GPUs for Load; at least 1
 }
 
 // defaultTasks is the length of the original's traces.
 const defaultTasks = 60
 
-// Generate makes a trace as the original's were made: gaps between arrivals
-// are drawn with replacement from 200 of Microsoft's Philly trace, a task's
-// class by the weights of a mix and its workload uniformly from the shipped ones
-// of that class. The first task arrives at 0. Equal options give the same
-// trace, with any version of Go, as long as the shipped workloads stay.
+// Generate makes a trace in the way of the original's. The gaps between arrivals
+// are drawn with replacement from 200 gaps of Microsoft's Philly trace. A task's
+// class is drawn by the weights of the mix, its workload uniformly from the
+// shipped workloads of that class. The first task arrives at 0. Equal options
+// give the same trace, with any version of Go, as long as the shipped workloads
+// do not change.
 func Generate(o GenerateOptions) (Trace, error) {
 	if o.Tasks == 0 {
 		o.Tasks = defaultTasks
@@ -65,9 +66,8 @@ func Generate(o GenerateOptions) (Trace, error) {
 	return t, nil
 }
 
-// stretch makes all gaps longer or shorter by the same factor, so that the
-// load on so many GPUs is what is asked for. Arrivals are rounded to
-// milliseconds.
+// stretch multiplies all gaps by one factor, so that so many GPUs have the wanted
+// load. Arrivals are rounded to milliseconds.
 func (t *Trace) stretch(load float64, gpus int) error {
 	l, err := t.Arrivals()
 	if err != nil {
@@ -96,7 +96,7 @@ var phillyGaps = sync.OnceValue(func() []time.Duration {
 		Gaps []int `yaml:"gaps_s"`
 	}
 	if err := yaml.Unmarshal(gapsFile, &f); err != nil || len(f.Gaps) == 0 {
-		panic(fmt.Sprintf("traces: gaps: %v", err)) // our own bug: the file is embedded
+		panic(fmt.Sprintf("traces: gaps: %v", err)) // the file is embedded, so this is our own bug
 	}
 	gaps := make([]time.Duration, len(f.Gaps))
 	for i, s := range f.Gaps {
@@ -105,7 +105,7 @@ var phillyGaps = sync.OnceValue(func() []time.Duration {
 	return gaps
 })
 
-// mix is the one that is drawn from.
+// mix is the mix to draw from.
 func (o GenerateOptions) mix() mixes.Mix {
 	if o.Mix == (mixes.Mix{}) {
 		return mixes.Default
@@ -113,7 +113,7 @@ func (o GenerateOptions) mix() mixes.Mix {
 	return o.Mix
 }
 
-// generated begins the names of traces that are made when asked for.
+// generated is the beginning of the names of generated traces.
 const generated = "generated-"
 
 func (o GenerateOptions) name() string {
@@ -131,7 +131,7 @@ func (o GenerateOptions) name() string {
 	return name
 }
 
-// readGenerated makes the trace of a name that begins with "generated".
+// readGenerated makes the trace for a name that begins with "generated".
 func readGenerated(name string) (Trace, error) {
 	rest, _ := strings.CutPrefix(strings.TrimPrefix(name, "generated"), "-")
 	first, second, two := strings.Cut(rest, "x")
@@ -141,7 +141,7 @@ func readGenerated(name string) (Trace, error) {
 		tasks, tasksErr = strconv.Atoi(second)
 	}
 	nearest := GenerateOptions{Seed: seed, Tasks: defaultTasks}
-	if two && tasksErr == nil || number(second) { // too large a number, too
+	if two && tasksErr == nil || number(second) { // also for a number that is too large
 		nearest.Tasks = max(1, min(tasks, maxTasks))
 	}
 	switch {
@@ -160,7 +160,7 @@ func readGenerated(name string) (Trace, error) {
 	return Generate(GenerateOptions{Seed: seed, Tasks: tasks})
 }
 
-// number reports whether s is written as a whole number, however large.
+// number reports whether s is written as an integer, however large.
 func number(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }

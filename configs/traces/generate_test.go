@@ -12,8 +12,9 @@ import (
 	"carma/configs/workloads"
 )
 
-// TestGeneratedShares: classes come as often as their weights say, workloads
-// of a class equally often, and gaps have the mean of those drawn from.
+// TestGeneratedShares: the classes have the shares of their weights, the
+// workloads of a class have equal shares, and the gaps have the mean of their
+// source.
 func TestGeneratedShares(t *testing.T) {
 	const n = 10_000
 	tr, err := Generate(GenerateOptions{Seed: 7, Tasks: n})
@@ -92,8 +93,8 @@ func digest(tr Trace) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
-// TestGeneratedStays: the same seed gives the same trace in every version. It
-// may change only with the shipped workloads.
+// TestGeneratedStays: a seed gives the same trace in every version. It may change
+// only with the shipped workloads.
 func TestGeneratedStays(t *testing.T) {
 	for name, want := range map[string]struct {
 		tasks  int

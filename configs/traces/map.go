@@ -13,14 +13,14 @@ import (
 	"carma/configs/workloads"
 )
 
-// Arrivals is the load that a trace makes: run times are those of its workloads
-// alone in the trace's campaign.
+// Arrivals returns the load of a trace. Run times are those of its workloads
+// alone, in the trace's campaign.
 func (t Trace) Arrivals() (arrivals.List, error) {
 	var l arrivals.List
 	for _, task := range t.Tasks {
 		w, err := workloads.Find(task.Workload)
 		if err != nil {
-			return l, err // the trace was checked
+			return l, err // checked when the trace was read
 		}
 		c, err := w.Campaign(t.Campaign)
 		if err != nil {
@@ -31,20 +31,20 @@ func (t Trace) Arrivals() (arrivals.List, error) {
 	return l, nil
 }
 
-// MapOptions say how [Map] finds workloads.
+// MapOptions tell [Map] how to choose workloads.
 type MapOptions struct {
 	Name, Source string
 	Campaign     string // "v1" or "v2"; "": the default
 	Seed         uint64
 	Mix          mixes.Mix // zero: [mixes.Default]
-	// Match takes, in place of a draw, the workload whose GPUs and then whose
-	// run time alone are nearest. Of those whose run times are within a tenth
-	// of the nearest, one is drawn.
+	// Match takes the nearest workload instead of a random one: first by its
+	// GPUs, then by its run time alone. Of those within a tenth of the nearest
+	// run time, one is drawn.
 	Match bool
 }
 
-// Map makes a trace of arrivals by giving each a workload of the catalogue. A
-// seed gives the same trace as long as the shipped workloads stay.
+// Map makes a trace from arrivals: each gets a workload of the catalogue. A seed
+// gives the same trace as long as the shipped workloads do not change.
 func Map(l arrivals.List, o MapOptions) (Trace, error) {
 	if len(l.Arrivals) == 0 || len(l.Arrivals) > maxTasks {
 		return Trace{}, fmt.Errorf("a trace has 1 to %d tasks, not %d; cut one out with: carma trace sample --tasks %d", maxTasks, len(l.Arrivals), defaultTasks)
@@ -77,18 +77,18 @@ func Map(l arrivals.List, o MapOptions) (Trace, error) {
 		}
 		name := a.Job
 		if _, err := workloads.Find(name); err == nil {
-			name = "" // a workload's, which this task no longer is
+			name = "" // a workload's name, but this task has another one
 		}
 		t.Tasks = append(t.Tasks, Task{At: a.At, Workload: w.Name, GPUs: w.GPUs, Name: name, User: a.User})
 	}
 	return t, nil
 }
 
-// alike is how far apart run times may be by which a draw decides.
+// alike is the ratio of run times up to which a draw decides.
 const alike = 1.1
 
-// nearestTo is the workload whose GPUs and then whose run time are nearest,
-// run times by their ratio. Where nothing differs, dice decide.
+// nearestTo is the workload that is nearest by GPUs, then by the ratio of run
+// times. Of equally near ones, dice decide.
 func nearestTo(all []workloads.Profile, campaign string, a arrivals.Arrival, d mixes.Dice) workloads.Profile {
 	type candidate struct {
 		w         workloads.Profile
@@ -97,7 +97,7 @@ func nearestTo(all []workloads.Profile, campaign string, a arrivals.Arrival, d m
 	list := make([]candidate, len(all))
 	least := math.Inf(1)
 	for i, w := range all {
-		c, _ := w.Campaign(campaign) // all of a pool have it
+		c, _ := w.Campaign(campaign) // all workloads of a pool have it
 		list[i] = candidate{w, math.Abs(float64(w.GPUs - a.GPUs)), ratio(c.RunTime, a.RunTime)}
 		least = min(least, list[i].gpus)
 	}
@@ -107,8 +107,8 @@ func nearestTo(all []workloads.Profile, campaign string, a arrivals.Arrival, d m
 	return list[d.Below(len(list))].w
 }
 
-// ratio is how many times longer the longer of two times is, as a logarithm.
-// What is shorter than a second counts as one.
+// ratio is the logarithm of the ratio of two times, at least 0. A time below a
+// second counts as a second.
 func ratio(a, b time.Duration) float64 {
 	return math.Abs(math.Log(max(a, time.Second).Seconds() / max(b, time.Second).Seconds()))
 }

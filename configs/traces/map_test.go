@@ -53,7 +53,8 @@ func TestMap(t *testing.T) {
 			t.Errorf("%s: equal seeds differ, or others do not", name)
 		}
 	}
-	// The weights of the default give what Generate draws, gaps apart.
+	// With the default weights it draws the same as Generate, apart from the
+	// gaps.
 	if tr, err := Map(l, MapOptions{Campaign: "v1", Seed: 5}); err != nil || tr.Campaign != "v1" {
 		t.Error(err)
 	} else {
@@ -89,7 +90,7 @@ func TestMatch(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) < 12 { // dice decide between what is alike
+	if len(seen) < 12 { // dice decide between similar workloads
 		t.Errorf("only %d workloads", len(seen))
 	}
 	l.Arrivals[7].RunTime = joblog.Unknown
@@ -108,7 +109,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestGenerateLoad: the load is what was asked for, and only the gaps change.
+// TestGenerateLoad: the trace has the wanted load, and only its gaps change.
 func TestGenerateLoad(t *testing.T) {
 	plain, err := Generate(GenerateOptions{Seed: 4, Tasks: 80})
 	if err != nil {

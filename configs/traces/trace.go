@@ -28,8 +28,8 @@ type Trace struct {
 	Name        string
 	Description string
 	Source      string
-	// Campaign names the measurements that its run times and memory come
-	// from: "v1" or "v2". Every workload of the trace has them.
+	// Campaign is the source of its run times and memory: "v1" or "v2". Every
+	// workload of the trace was measured in it.
 	Campaign string
 	Tasks    []Task // by arrival
 }
@@ -37,13 +37,13 @@ type Trace struct {
 // Task is one submission.
 type Task struct {
 	At       time.Duration // since the start of the trace
-	Workload string        // a profile's name, never an alias
+	Workload string        // name of a profile, never an alias
 	GPUs     int           // at least 1
 	Name     string        // may be empty
 	User     string        // may be empty
 	Priority mapper.Priority
 	Mem      units.Bytes // declared per GPU; 0: not declared
-	Line     int         // in the file, from 1; 0: generated
+	Line     int         // line in the file, from 1; 0: generated
 }
 
 // Limits on foreign input.
@@ -56,16 +56,16 @@ const (
 
 // Names lists the shipped traces, sorted.
 func Names() []string {
-	paths, _ := fs.Glob(files, "*.yaml") // the pattern is well formed
+	paths, _ := fs.Glob(files, "*.yaml") // the pattern is valid
 	for i, p := range paths {
 		paths[i] = strings.TrimSuffix(p, ".yaml")
 	}
 	return paths
 }
 
-// Read reads the trace of that path or, when there is no such file, the
-// shipped trace of that name, or makes the one that generated-SEED or
-// generated-SEEDxTASKS names (see [Generate]).
+// Read reads the trace with this path. If there is no such file, it returns the
+// shipped trace with this name, or generates the one that generated-SEED or
+// generated-SEEDxTASKS stands for (see [Generate]).
 func Read(path string) (Trace, error) {
 	f, err := os.Open(path)
 	if err == nil {
@@ -89,8 +89,8 @@ func Read(path string) (Trace, error) {
 		strings.Join(nearest.Names(filepath.Base(name), append(Names(), generated+"1"), 3), ", "))
 }
 
-// Parse reads a trace: CSV when name ends in .csv, else YAML. name stands
-// before errors.
+// Parse reads a trace: CSV if name ends in .csv, else YAML. Errors begin with
+// name.
 func Parse(name string, r io.Reader) (Trace, error) {
 	content, err := io.ReadAll(io.LimitReader(r, maxSize+1))
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *parser) errorf(line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", p.file, line, fmt.Sprintf(format, args...))
 }
 
-// check looks at the trace as a whole.
+// check checks the trace as a whole.
 func (p *parser) check() error {
 	t := &p.trace
 	if t.Campaign == "" {

@@ -13,8 +13,8 @@ import (
 	"carma/mapper"
 )
 
-// Write writes a trace as Parse reads it: what is read again is equal, but for
-// the lines.
+// Write writes a trace in YAML. Parse reads it as an equal trace, except for the
+// line numbers.
 func Write(w io.Writer, t Trace) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "schema: %s\n", schema)
@@ -30,7 +30,7 @@ func Write(w io.Writer, t Trace) error {
 	return b.Flush()
 }
 
-// values are those of a task that differ from what is assumed, as key: value.
+// values are a task's values that differ from the defaults, as key: value.
 func (t Task) values() []string {
 	list := []string{"at: " + seconds(t), "workload: " + scalar(t.Workload)}
 	if w, err := workloads.Find(t.Workload); err != nil || w.GPUs != t.GPUs {
@@ -51,7 +51,7 @@ func (t Task) values() []string {
 	return list
 }
 
-// seconds writes the arrival. Fractions are written with their unit: plain
+// seconds writes an arrival. A fraction is written with its unit, because plain
 // numbers are rounded to microseconds when they are read.
 func seconds(t Task) string {
 	s := joblog.FormatSeconds(t.At)
@@ -66,8 +66,8 @@ var (
 	words  = regexp.MustCompile(`^(?i:null|true|false|yes|no|on|off|y|n)$`)
 )
 
-// scalar writes a text for YAML, in quotes where it might be taken for
-// something else. Quoted, Go's escapes are YAML's.
+// scalar writes a text for YAML. It quotes a text that YAML could read as
+// something else; Go's escapes are valid there.
 func scalar(s string) string {
 	if simple.MatchString(s) && !words.MatchString(s) {
 		return s

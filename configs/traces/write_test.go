@@ -15,7 +15,7 @@ import (
 	"carma/mapper"
 )
 
-// same compares traces but for their tasks' lines.
+// same compares traces without the line numbers of their tasks.
 func same(a, b Trace) bool {
 	a.Tasks, b.Tasks = append([]Task(nil), a.Tasks...), append([]Task(nil), b.Tasks...)
 	for i := range a.Tasks {
@@ -27,7 +27,7 @@ func same(a, b Trace) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// TestWrite: what is written is read as it was, whatever the names.
+// TestWrite: a written trace is read as the same trace, with any names.
 func TestWrite(t *testing.T) {
 	for _, name := range append(Names(), "generated-2x100") {
 		tr, err := Read(name)

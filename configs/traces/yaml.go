@@ -100,8 +100,8 @@ func (p *parser) tasks(list *yaml.Node) error {
 
 type pair struct{ key, value *yaml.Node }
 
-// pairs returns the keys and values of a mapping. Anchors and merges, which
-// would make one line stand for another, are not part of the format.
+// pairs returns the keys and values of a mapping. Anchors and merges are not
+// allowed: one line would stand for another.
 func (p *parser) pairs(n *yaml.Node, what string) ([]pair, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, p.errorf(n.Line, "not %s: keys and values are missing", what)
@@ -124,8 +124,8 @@ func (p *parser) pairs(n *yaml.Node, what string) ([]pair, error) {
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// syntax turns an error of the YAML library, which begins with its line when
-// it knows it, into ours.
+// syntax turns an error of the YAML library into ours. If the library knows the
+// line, its text begins with it.
 func (p *parser) syntax(err error) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1

@@ -1,17 +1,17 @@
 //go:build ignore
 
-// Convert writes the workload profiles in this folder from the tables that
-// were drawn from CARMA and its follow-ups:
+// Convert writes the workload profiles in this folder from tables of CARMA's and
+// its follow-ups' figures:
 //
 //	go run convert.go FOLDER    (in configs/workloads)
 //
-// FOLDER holds workloads.csv (one row per task and campaign) and
-// solo-profiles.csv (one row per GPU of a run alone). The result depends on
-// nothing else: running it again gives the same bytes.
+// FOLDER has workloads.csv (one row per task and campaign) and solo-profiles.csv
+// (one row per GPU of a run alone). The result depends on nothing else, so a
+// second run writes the same bytes.
 //
-// Tasks with equal model, dataset, batch size, epochs and GPUs are one
-// profile with several aliases. A solo profile that no task refers to becomes
-// a profile of its own, measured in campaign v2 only.
+// Tasks with equal model, dataset, batch size, epochs and GPUs are one profile
+// with several aliases. A solo profile without a task becomes a profile of its
+// own, measured in campaign v2 only.
 package main
 
 import (
@@ -69,7 +69,7 @@ func read(path string) []row {
 	return rows
 }
 
-// profile is one distinct workload and all the rows about it.
+// profile is one distinct workload with all its rows.
 type profile struct {
 	model, dataset string
 	batch, epochs  int
@@ -78,7 +78,7 @@ type profile struct {
 	aliases        []string
 	v1, v2         row   // rows of workloads.csv
 	solo           []row // rows of solo-profiles.csv, one per GPU
-	lender         row   // whose activity it takes when it has none
+	lender         row   // if it has no activity, it takes this one's
 	notes          []string
 }
 
@@ -121,7 +121,7 @@ func profiles(tasks, solos []row) []*profile {
 		if !slices.Contains(p.aliases, t["task"]) {
 			p.aliases = append(p.aliases, t["task"])
 		}
-		switch v := t["source_version"]; { // of several tasks the first counts: it is the well-named one
+		switch v := t["source_version"]; { // of several tasks the first counts, because its name is the best
 		case v == "v1" && p.v1 == nil:
 			p.v1 = t
 		case v == "v2" && p.v2 == nil:
@@ -158,7 +158,7 @@ func profiles(tasks, solos []row) []*profile {
 	return all
 }
 
-// shorter rewrites the notes of the table; "" drops one.
+// shorter replaces notes of the table; "" removes one.
 var shorter = map[string]string{
 	"README ET column for this model holds the FakeTensor overhead seconds, not minutes per epoch": "the v2 README prints FakeTensor's overhead in place of the run time; not used",
 	"use exec_time_best_min":             "",
@@ -196,10 +196,10 @@ func (p *profile) note(notes string) {
 	}
 }
 
-// sibling lends its activity to a workload that has none.
+// sibling is the workload that gives its activity to one that has none.
 var sibling = map[string]string{"gpt2_xl": "gpt2_large_wiki_bs8_2gpu"}
 
-// spellings of a model beside the table's own and our slug.
+// spellings are more names of a model, besides the table's and our own.
 var spellings = map[string][]string{
 	"bert_base":              {"bert-base-uncased"},
 	"bert_large":             {"bert-large-uncased"},
@@ -338,7 +338,7 @@ func activity(s row) string {
 	return out + ", smocc: " + s["smocc_mean"] + ", drama: " + s["drama_mean"]
 }
 
-// estimates leaves out 40000, which the original writes for "no estimate".
+// estimates leaves out 40000, the original's sign for "no estimate".
 func estimates(r row) string {
 	var out []string
 	for _, name := range []string{"horus", "faketensor", "gpumemnet"} {

@@ -1,9 +1,9 @@
-// Package workloads is the catalogue of training tasks that carma's simulated
-// GPUs, its replays and its estimators know by measurement: the tasks of the
+// Package workloads is the catalogue of measured training tasks. Carma's
+// simulated GPUs, replays and estimators use it. The tasks are those of the
 // original CARMA and its follow-ups, measured alone on an A100 40 GB.
 //
-// The files, one per model, have this form (schema carma/workload/v1; memory
-// in MiB, activity 0 to 1, everything per GPU):
+// There is one file per model. It has this form (schema carma/workload/v1; memory
+// in MiB, activity 0 to 1, all figures per GPU):
 //
 //	schema: carma/workload/v1
 //	model: resnet50
@@ -26,11 +26,11 @@
 //	      - {peak_mib: 28330, smact: 0.84, smocc: 0.27, drama: 0.21}
 //	    notes: [...]              # contradictions between the sources
 //
-// A figure that is missing was not measured or, for estimates, not given: the
-// original writes 40000 there. The two campaigns differ in software and in
-// settings (v1 has about 1.2 GiB more memory outside the framework's
-// allocator); never mix them in one comparison. convert.go makes the files.
+// A missing figure was not measured. A missing estimate was not given: the
+// original writes 40000 for it. The two campaigns differ in software and in
+// settings (v1 has about 1.2 GiB more memory outside the framework's allocator).
+// Never mix them in one comparison. convert.go makes the files.
 //
-// Every profile is checked when the package's tests run; a broken embedded
-// file is a bug and panics at first use.
+// The package's tests check every profile. A broken embedded file is a bug and
+// panics at first use.
 package workloads

@@ -115,7 +115,7 @@ func (f fileProfile) profile(model string) Profile {
 
 func mib(n int64) units.Bytes { return units.Bytes(n) * units.MiB }
 
-// duration rounds to milliseconds, so that 35.01 minutes is what it says.
+// duration rounds to milliseconds, so that 35.01 minutes is exactly that.
 func duration(n float64, unit time.Duration) time.Duration {
 	return time.Duration(n * float64(unit)).Round(time.Millisecond)
 }

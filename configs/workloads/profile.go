@@ -8,24 +8,24 @@ import (
 	"carma/mapper/units"
 )
 
-// Profile is what is known about one training task. It is shared: callers
+// Profile is all that is known about one training task. It is shared: callers
 // must not change it.
 type Profile struct {
 	Name    string
 	Aliases []string // task names of the original
-	Model   string   // as its source writes it: "resnet50"
+	Model   string   // in the source's spelling: "resnet50"
 	Dataset string
 
 	BatchSize, Epochs, GPUs int
 
-	// WeightClass is the original's: "light", "medium/heavy" or "heavy".
+	// WeightClass is the original's class: "light", "medium/heavy" or "heavy".
 	WeightClass string
-	// Activity is that of the first GPU, mean over a run alone on an A100.
+	// Activity is that of the first GPU: the mean over a run alone on an A100.
 	Activity Activity
-	// Estimates are those published with the task.
+	// Estimates are the estimates published with the task.
 	Estimates Estimates
 	Solo      Solo
-	// Notes tell where the sources contradict each other.
+	// Notes are contradictions between the sources.
 	Notes []string
 
 	campaigns map[string]Campaign
@@ -35,26 +35,26 @@ type Profile struct {
 // Activity is how busy a task keeps a GPU, 0 to 1, as DCGM defines the terms.
 type Activity struct {
 	SMACT    float64 `yaml:"smact"`     // share of time an SM has work, mean over SMs
-	SMACTP95 float64 `yaml:"smact_p95"` // 95th percentile of the samples; 0 unknown
+	SMACTP95 float64 `yaml:"smact_p95"` // 95th percentile of the samples; 0: unknown
 	SMOCC    float64 `yaml:"smocc"`     // share of the warps an SM can hold
 	DRAMA    float64 `yaml:"drama"`     // share of time the DRAM interface moves data
 }
 
 // Campaign is one measurement of the task alone on its GPUs.
 type Campaign struct {
-	RunTime time.Duration // whole task, start-up included
-	Memory  units.Bytes   // peak on the fullest GPU, as nvidia-smi counts
-	Source  string        // where RunTime comes from
+	RunTime time.Duration // of the whole task, start-up included
+	Memory  units.Bytes   // peak on the fullest GPU, as nvidia-smi prints it
+	Source  string        // origin of RunTime
 }
 
-// Estimates are peaks per GPU predicted by other systems; 0 is no estimate.
+// Estimates are peaks per GPU predicted by other systems; 0: no estimate.
 type Estimates struct {
 	Horus, FakeTensor, GPUMemNet units.Bytes
 }
 
-// Solo is the AEGIS run alone that the activity was measured in.
+// Solo is the AEGIS run alone in which the activity was measured.
 type Solo struct {
-	ID        string // the run's own name; Find knows it
+	ID        string // the run's own name; Find accepts it
 	EndToEnd  time.Duration
 	TrainLoop time.Duration // 0: not published
 	Peak      units.Bytes
@@ -66,10 +66,10 @@ type gpuProfile struct {
 	Activity `yaml:",inline"`
 }
 
-// samples of a data set's training part: its size as published. WikiText-2 is
-// counted in blocks of 128 tokens, by which 2,000 steps of the Llama profile
-// take what they were measured to take; Criteo is a guess, as that task reads
-// a part.
+// samples is the published size of a data set's training part. WikiText-2 is
+// counted in blocks of 128 tokens: with that, 2,000 steps of the Llama profile
+// take their measured time. Criteo is a guess, because that task reads only a
+// part.
 var samples = map[string]int{
 	"imagenet": 1_281_167, "cifar100": 50_000, "mnist": 60_000, "coco": 117_266,
 	"pascal_voc": 1_464, "wikitext2": 18_700, "criteo_terabyte": 64_000_000,
@@ -89,11 +89,12 @@ func (p Profile) StepTime() time.Duration {
 	return loop / time.Duration(p.StepsPerEpoch()*p.Epochs)
 }
 
-// DefaultCampaign is the one used where none is named.
+// DefaultCampaign is the campaign if none is named.
 const DefaultCampaign = "v2"
 
-// Campaign returns the measurements of campaign "v1" or "v2"; "" is the
-// default. Not every task was measured in v1.
+// Campaign returns the measurements of campaign "v1" or "v2"; "": the default. It
+// fails for an unknown campaign, and if the task was not measured in it: v1 has
+// only some.
 func (p Profile) Campaign(name string) (Campaign, error) {
 	if name == "" {
 		name = DefaultCampaign
@@ -108,9 +109,9 @@ func (p Profile) Campaign(name string) (Campaign, error) {
 	return Campaign{}, fmt.Errorf("%s was not measured in campaign %s; %s", p.Name, name, DefaultCampaign)
 }
 
-// Peaks returns the peak memory of a campaign on each of the task's GPUs. The
-// campaigns publish the fullest GPU only; the others are scaled as in the
-// solo run.
+// Peaks returns the peak memory on each of the task's GPUs in a campaign. The
+// campaigns publish only the fullest GPU. The others are scaled as in the solo
+// run.
 func (p Profile) Peaks(campaign string) ([]units.Bytes, error) {
 	c, err := p.Campaign(campaign)
 	if err != nil {

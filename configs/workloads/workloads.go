@@ -11,14 +11,14 @@ import (
 
 type catalogue struct {
 	profiles []Profile         // by name
-	byName   map[string]int    // lower-case name, alias or solo run to index
-	models   map[string]string // normal spelling to model
+	byName   map[string]int    // lower-case name, alias or solo run to index in profiles
+	models   map[string]string // folded spelling to model
 }
 
 var shipped = sync.OnceValue(func() catalogue {
 	profiles, models, err := load(files)
 	if err != nil {
-		panic("workloads: " + err.Error()) // our own bug: the files are embedded
+		panic("workloads: " + err.Error()) // the files are embedded, so this is our own bug
 	}
 	c := catalogue{profiles: profiles, byName: map[string]int{}, models: models}
 	for i, p := range profiles {
@@ -32,8 +32,8 @@ var shipped = sync.OnceValue(func() catalogue {
 // All returns every profile, sorted by name.
 func All() []Profile { return slices.Clone(shipped().profiles) }
 
-// Find returns the profile of that name, that alias (a task name of the
-// original) or that solo run, in any case. The error names the nearest names.
+// Find returns the profile with that name, alias (a task name of the original) or
+// solo run, in any case. The error has the nearest names.
 func Find(name string) (Profile, error) {
 	c := shipped()
 	if i, ok := c.byName[strings.ToLower(strings.TrimSpace(name))]; ok {
@@ -42,8 +42,8 @@ func Find(name string) (Profile, error) {
 	return Profile{}, fmt.Errorf("unknown workload %q; nearest: %s", name, strings.Join(Nearest(name), ", "))
 }
 
-// Nearest returns the three names or aliases with the fewest edits from name,
-// for messages.
+// Nearest returns the three names or aliases with the fewest edits from name, for
+// messages.
 func Nearest(name string) []string {
 	var names []string
 	for _, p := range shipped().profiles {
@@ -52,8 +52,8 @@ func Nearest(name string) []string {
 	return nearest.Names(name, names, 3)
 }
 
-// ByModel returns the profiles of a model, sorted by name; none when there is
-// no such model. Case, hyphens, underscores, dots and spaces do not count:
+// ByModel returns the profiles of a model, sorted by name; none if there is no
+// such model. Case, hyphens, underscores, dots and spaces do not matter:
 // resnet50, ResNet-50 and res_net 50 are one model.
 func ByModel(model string) []Profile {
 	c := shipped()

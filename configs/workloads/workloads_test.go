@@ -21,8 +21,8 @@ func (a Activity) valid() bool {
 	return share(a.SMACT) && share(a.SMACTP95) && share(a.SMOCC) && share(a.DRAMA) && a.SMOCC <= a.SMACT
 }
 
-// TestShippedFiles checks every figure that can be checked: a value out of
-// range here is a slip of the converter or of a hand.
+// TestShippedFiles checks the range of every figure. A value outside is a mistake
+// of the converter or of a hand.
 func TestShippedFiles(t *testing.T) {
 	names := map[string]string{}
 	for _, p := range All() {
@@ -100,7 +100,7 @@ func TestEveryOriginalTaskIsFound(t *testing.T) {
 	}
 }
 
-// TestFigures pins some values to their sources.
+// TestFigures compares some values with their sources.
 func TestFigures(t *testing.T) {
 	for _, c := range []struct {
 		name, campaign string
@@ -172,7 +172,7 @@ func TestUnequalGPUs(t *testing.T) {
 	if peaks, err := one.Peaks(""); err != nil || len(peaks) != 1 || peaks[0] != 6684*units.MiB {
 		t.Errorf("peaks %v (%v)", peaks, err)
 	}
-	large, _ := Find("xlnet_large_cased_2") // one GPU profiled of two
+	large, _ := Find("xlnet_large_cased_2") // only one of its two GPUs was profiled
 	if a := large.Activities(); len(a) != 2 || a[0] != a[1] {
 		t.Errorf("activities %+v", a)
 	}
@@ -269,7 +269,7 @@ func TestBrokenFiles(t *testing.T) {
 	}
 }
 
-// modelNames are the models there are profiles of, sorted.
+// modelNames are the models that have profiles, sorted.
 func modelNames() []string {
 	var models []string
 	for _, p := range All() {

@@ -1,6 +1,6 @@
-// Package cdi finds GPUs in the machine's Container Device Interface files,
-// which say for each device what a container needs of it: device nodes,
-// mounts, environment, hooks. NVIDIA's are made by nvidia-ctk cdi generate.
+// Package cdi finds GPUs in the machine's Container Device Interface (CDI) files.
+// For each device they list what a container needs: device nodes, mounts,
+// environment, hooks. NVIDIA's files are made by nvidia-ctk cdi generate.
 package cdi
 
 import (
@@ -13,17 +13,17 @@ import (
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 )
 
-// Dirs are where engines look for CDI files; of two devices of one name the
-// later folder's counts.
+// Dirs are the folders in which engines look for CDI files. If two devices have
+// one name, the device of the later folder counts.
 var Dirs = []string{"/etc/cdi", "/var/run/cdi"}
 
-// Kind is the class of NVIDIA's devices, the part of a name before the "=".
+// Kind is the class of NVIDIA's devices: the part of a device name before "=".
 const Kind = "nvidia.com/gpu"
 
 // Name is a GPU's name in CDI files.
 func Name(uuid string) string { return Kind + "=" + uuid }
 
-// Names are those of several GPUs.
+// Names are the names of GPUs in CDI files, in the order of uuids.
 func Names(uuids []string) []string {
 	names := make([]string, len(uuids))
 	for i, id := range uuids {
@@ -32,14 +32,15 @@ func Names(uuids []string) []string {
 	return names
 }
 
-// Files are the CDI files of some folders as they were when read.
+// Files are the CDI files of some folders, as of the moment they were read.
 type Files struct {
 	cache *cdi.Cache
 	dirs  []string
 }
 
-// Read reads the files of dirs; nil: [Dirs]. A folder that is not there is
-// empty, a file that cannot be read is told by [Files.Missing] when it matters.
+// Read reads the CDI files of dirs; nil: [Dirs]. A missing folder counts as
+// empty. A file that cannot be read is no error here: [Files.Missing] reports it
+// if a GPU is not found.
 func Read(dirs []string) (*Files, error) {
 	if dirs == nil {
 		dirs = Dirs
@@ -51,7 +52,7 @@ func Read(dirs []string) (*Files, error) {
 	return &Files{c, dirs}, nil
 }
 
-// Missing says why a GPU of uuids is not to be had by name; nil: all are.
+// Missing says why one of these GPUs cannot be found by name; nil: all are there.
 func (f *Files) Missing(uuids []string) error {
 	for _, id := range uuids {
 		if f.cache.GetDevice(Name(id)) != nil {
@@ -66,7 +67,8 @@ func (f *Files) Missing(uuids []string) error {
 	return nil
 }
 
-// Inject adds to a container's specification what the files say of the GPUs.
+// Inject adds the content of the files for these GPUs to a container's
+// specification.
 func (f *Files) Inject(spec *specs.Spec, uuids []string) error {
 	if err := f.Missing(uuids); err != nil {
 		return fmt.Errorf("CDI device: %w", err)
@@ -77,9 +79,9 @@ func (f *Files) Inject(spec *specs.Spec, uuids []string) error {
 	return nil
 }
 
-// Nodes are the paths in the container of the device nodes of the GPUs that
-// no other device of the same kind shares: those that tell one GPU from
-// another.
+// Nodes are the GPUs' own device nodes, as paths in the container. Nodes that
+// another device of the same kind has too are left out: they do not tell one GPU
+// from another.
 func (f *Files) Nodes(uuids []string) []string {
 	own := map[string]bool{}
 	for _, id := range uuids {

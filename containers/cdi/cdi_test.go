@@ -59,7 +59,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestBadFile: what is wrong with a file is told where a GPU is missed.
+// TestBadFile: if a GPU is missing, the error names the fault of a broken file.
 func TestBadFile(t *testing.T) {
 	f := read(t, "kind: nvidia.com/gpu\ndevices: 3\n")
 	if err := f.Missing([]string{"GPU-a"}); err == nil || !strings.Contains(err.Error(), "nvidia.yaml") {

@@ -7,8 +7,8 @@ import (
 	"carma/containers"
 )
 
-// Attached reads the container's specification and, where this process may,
-// what is in the running container's /dev.
+// Attached reads the container's specification and, if this process may, the /dev
+// of the running container.
 func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
 	what := "look at GPUs of container " + id
 	r, err := d.look(ctx, id)
@@ -27,7 +27,7 @@ func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment
 		return a, nil
 	}
 	nodes := containers.DeviceNodes(int(r.task.Pid))
-	// Was it that container's process all the time?
+	// The pid may have passed to another process while its /dev was read.
 	if t, err := d.task(ctx, id); err == nil && t != nil && t.Pid == r.task.Pid && (&record{task: t}).running() {
 		a.Nodes = nodes
 	}

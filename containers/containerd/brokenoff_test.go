@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// TestStartCutOff: a daemon that dies while containerd makes its container
-// leaves containerd to undo that. The next daemon's start, which comes at any
-// moment of it, starts the container once and does not hang. Without
-// [Driver.settle] some hang for as long as they may, and some fail with
-// "failed to start shim" and "file exists", "getwd: no such file or directory"
-// or "connection refused".
+// TestStartCutOff: a daemon dies while containerd makes its container, and
+// containerd undoes its work. The next daemon may start the container at any
+// moment of that. It must run the container once and not hang. Without
+// [Driver.settle] some starts hang until their time limit, and some fail with
+// "failed to start shim" and "file exists", "getwd: no such file or directory" or
+// "connection refused".
 func TestStartCutOff(t *testing.T) {
 	const lanes, rounds, step = 3, 20, 4 * time.Millisecond
 	slowest := time.Duration(0)
@@ -62,7 +62,7 @@ func startCutOff(t *testing.T, d *Driver, id string, after time.Duration) (took 
 }
 
 func TestHalfMade(t *testing.T) {
-	for text, want := range map[string][2]bool{ // without an earlier request, with one
+	for text, want := range map[string][2]bool{ // result without and with an earlier request
 		"failed to start shim: mkdir /run/x/carma-1: file exists: unknown":                                               {true, true},
 		"failed to start shim: start failed: io.containerd.runc.v2: getwd: no such file or directory: exit status 1":     {false, true},
 		"failed to start shim: start failed: dial unix /run/containerd/s/6b: connect: connection refused":                {false, true},

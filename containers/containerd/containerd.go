@@ -1,15 +1,15 @@
-// Package containerd implements [containers.Driver] on containerd, from
-// version 1.6 on, with its runc shim.
+// Package containerd implements [containers.Driver] on containerd, from version
+// 1.6 on, with its runc shim.
 //
-// Like any driver it keeps no record of its own. What containerd does not
-// remember is written into the container's labels before it happens: that a
-// start was begun, why it failed, how the container ended (see [record]). With
-// that a container is found as it is after this process, containerd or the
-// machine went down.
+// Like every driver it keeps no record of its own. Some facts containerd forgets:
+// that a start was begun, why it failed, how the container ended. The driver
+// writes them into the container's labels before it acts (see [record]). So a
+// container is found as it is after this process, containerd or the machine went
+// down.
 //
-// containerd keeps no output: a process per container, this same program
-// called with [LogCommand], writes it into the driver's folder (see package
-// logfile).
+// containerd keeps no output. Each container has a logger process, which writes
+// the output into the driver's folder (see package logfile). The logger is this
+// same program, called with [LogCommand].
 package containerd
 
 import (
@@ -38,10 +38,10 @@ const (
 	defaultSnapshots = "overlayfs"
 )
 
-// runtimeName is containerd's shim for runc and for what replaces it.
+// runtimeName is containerd's shim for runc and its replacements.
 const runtimeName = "io.containerd.runc.v2"
 
-// Options are what the driver is configured with.
+// Options configure the driver.
 type Options struct {
 	// Address is the path of containerd's socket; empty: CONTAINERD_ADDRESS,
 	// else [DefaultAddress].
@@ -50,21 +50,25 @@ type Options struct {
 	Namespace string
 	// Snapshotter makes the containers' root file systems; empty: overlayfs.
 	Snapshotter string
-	// Dir is a folder for the containers' output, absolute. It has to last as
-	// long as the containers.
+	// Dir is an absolute folder for the containers' output. It must last as long
+	// as the containers.
 	Dir string
-	// Logger is a program that calls [RunLogger] when its first argument is
-	// [LogCommand]; empty: this one.
+	// Logger is a program that calls [RunLogger] if its first argument is
+	// [LogCommand]; empty: this program.
 	Logger string
-	// Network is one of CNI's by name, or "none"; empty: the first that is
-	// configured, else none. The host's is refused.
+	// Init is the path of the program carma-init; empty: no container can have it as
+	// its first process.
+	Init string
+	// Network is the name of a CNI network, or "none"; empty: the first one
+	// configured, or none. The host's network is refused.
 	Network string
-	// CNIConf and CNIBin are CNI's folders; empty: /etc/cni/net.d, /opt/cni/bin.
+	// CNIConf and CNIBin are CNI's folders for networks and plugins; empty:
+	// /etc/cni/net.d and /opt/cni/bin.
 	CNIConf, CNIBin string
 	// CDIDirs are the folders of CDI files; nil: [cdi.Dirs].
 	CDIDirs []string
-	// NVIDIARuntime is the path of nvidia-container-runtime; empty: looked up
-	// in PATH.
+	// NVIDIARuntime is the path of nvidia-container-runtime; empty: the one in
+	// PATH.
 	NVIDIARuntime string
 }
 
@@ -73,24 +77,34 @@ type Driver struct {
 	opts    Options
 	cli     *client.Client
 	network *network
-	// busy holds a *sync.Mutex per container: what is done in several steps is
-	// done by one at a time.
+	// busy holds a *sync.Mutex per container: work of several steps is done by
+	// one caller at a time.
 	busy sync.Map
 	// whole has the ids of the containers that this process has made in the
-	// kernel, to the end.
+	// kernel completely.
 	whole sync.Map
-	// beforeGone is called before a task is deleted; nil: nothing is.
+	// doors has a *doors per container with open ports.
+	doors sync.Map
+	// life ends when the driver is closed. commands are those whose output it reads.
+	life     context.Context
+	end      context.CancelFunc
+	commands sync.WaitGroup
+	// tookOver has the ids of the containers whose commands of earlier drivers were
+	// looked for.
+	tookOver sync.Map
+	// beforeGone is called before a task is deleted; nil: no call.
 	beforeGone func(ctx context.Context, id string)
 }
 
 var (
-	_ containers.Driver = (*Driver)(nil)
-	_ containers.Parker = (*Driver)(nil)
-	_ containers.Near   = (*Driver)(nil)
+	_ containers.Driver    = (*Driver)(nil)
+	_ containers.Parker    = (*Driver)(nil)
+	_ containers.Near      = (*Driver)(nil)
+	_ containers.Terminals = (*Driver)(nil)
 )
 
-// New returns a driver. It does not talk to containerd: whether that answers
-// is what [Driver.Ping] tells.
+// New returns a driver. It does not talk to containerd: [Driver.Ping] tells
+// whether it answers. An error means wrong options.
 func New(opts Options) (*Driver, error) {
 	for _, o := range []struct {
 		field *string
@@ -120,8 +134,8 @@ func New(opts Options) (*Driver, error) {
 	}
 	cli, err := client.New(opts.Address, client.WithDefaultNamespace(opts.Namespace),
 		client.WithExtraDialOpts([]grpc.DialOption{
-			// The daemon asks again at short intervals and wants to know soon; the
-			// client's own dialer waits for a socket to appear.
+			// The daemon asks again at short intervals and needs a quick answer.
+			// The client's own dialer would wait for a socket to appear.
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second},
 				MinConnectTimeout: 5 * time.Second,
@@ -133,14 +147,16 @@ func New(opts Options) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("containerd address %s: %w", opts.Address, err)
 	}
-	return &Driver{opts: opts, cli: cli, network: network}, nil
+	d := &Driver{opts: opts, cli: cli, network: network}
+	d.life, d.end = context.WithCancel(context.Background())
+	return d, nil
 }
 
 // Name returns "containerd".
 func (d *Driver) Name() string { return "containerd" }
 
-// Ping asks containerd for its version and says what GPUs can be attached by:
-// containerd itself knows neither runtimes nor CDI.
+// Ping returns containerd's version and the ways to attach GPUs. The driver finds
+// these itself: containerd knows neither runtimes nor CDI.
 func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 	v, err := d.cli.Version(ctx)
 	if err != nil {
@@ -169,7 +185,7 @@ func (d *Driver) nvidiaRuntime() (string, error) {
 	return exec.LookPath("nvidia-container-runtime")
 }
 
-// Address is where containerd is expected.
+// Address is the path of containerd's socket.
 func (d *Driver) Address() string { return d.opts.Address }
 
 // Advice is for people whose containerd does not answer.
@@ -177,18 +193,24 @@ func (d *Driver) Advice() containers.Advice {
 	return containers.Advice{Service: "containerd", Program: "containerd", Package: "containerd runc", Setting: "containerd-address"}
 }
 
-// Close closes the connection.
-func (d *Driver) Close() error { return d.cli.Close() }
+// Close closes the connection and the ports; containers, and commands in them, keep
+// running.
+func (d *Driver) Close() error {
+	d.end()
+	d.commands.Wait()
+	d.doors.Range(func(id, _ any) bool { d.closePorts(id.(string)); return true })
+	return d.cli.Close()
+}
 
-// lock makes a container this caller's until it calls the result.
+// lock gives the caller a container for itself until it calls unlock.
 func (d *Driver) lock(id string) (unlock func()) {
 	mu, _ := d.busy.LoadOrStore(id, new(sync.Mutex))
 	mu.(*sync.Mutex).Lock()
 	return mu.(*sync.Mutex).Unlock
 }
 
-// dir is where a container's files are.
+// dir is the folder of a container's files.
 func (d *Driver) dir(id string) string { return filepath.Join(d.opts.Dir, id) }
 
-// SameFiles is nil if containerd sees the file systems that this process sees.
+// SameFiles returns nil if containerd sees the same file systems as this process.
 func (d *Driver) SameFiles() error { return containers.SameMounts(d.opts.Address) }

@@ -16,12 +16,13 @@ import (
 	"github.com/containerd/errdefs"
 
 	"carma/containers"
+	"carma/containers/containerd/logfile"
 	"carma/test/failpoint"
 )
 
-// Create makes the container of spec, or returns the id of the one that has
-// its name and its identity. A container's id is its name, of which
-// containerd has only one.
+// Create makes the container of spec. If a container with its name and identity
+// exists, Create returns that one's id. A container's id is its name, which is
+// unique in containerd.
 func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	what := fmt.Sprintf("create container %q", spec.Name)
 	if err := spec.Check(); err != nil {
@@ -61,7 +62,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	}
 }
 
-// check refuses what no engine could make.
+// check refuses a spec that no engine could make a container of.
 func check(spec containers.Spec) error {
 	if spec.WorkDir != "" && !path.IsAbs(spec.WorkDir) {
 		return fmt.Errorf("the working directory %q is not absolute", spec.WorkDir)
@@ -85,8 +86,8 @@ func check(spec containers.Spec) error {
 	return nil
 }
 
-// create makes a container that does not exist. The error is containerd's,
-// already-exists if it does.
+// create makes a container that does not exist. Errors are containerd's; "already
+// exists" if the container does.
 func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
 	img, err := d.find(ctx, spec.Image)
 	if err != nil {
@@ -108,34 +109,49 @@ func (d *Driver) create(ctx context.Context, spec containers.Spec) error {
 	labels := spec.AllLabels()
 	labels[labelDir] = dir
 	labels[labelLog] = strconv.FormatInt(spec.LogBytes, 10)
+	if talk := talkOf(spec); talk != logfile.TalkNone {
+		labels[labelTalk] = string(talk)
+	}
 	if spec.Sandbox != nil {
 		labels[labelSandbox] = "yes"
+	}
+	if len(spec.Ports) > 0 {
+		labels[labelPorts] = showPorts(spec.Ports)
 	}
 	runtime, err := d.runtime(spec)
 	if err != nil {
 		return err
 	}
+	stopWith := client.WithImageStopSignal(img, "SIGTERM")
+	if spec.StopSignal != "" {
+		stopWith = client.WithAdditionalContainerLabels(map[string]string{client.StopSignalLabel: spec.StopSignal})
+	}
 	_, err = d.cli.NewContainer(ctx, spec.Name,
 		client.WithImage(img), client.WithSnapshotter(d.opts.Snapshotter),
-		// What a create that was broken off leaves under its own name is removed
-		// by containerd.
+		// The name has a random part, so a snapshot that an unfinished create
+		// left is not in the way; containerd removes it.
 		client.WithNewSnapshot(spec.Name+"-"+strings.ToLower(rand.Text()[:8]), img),
-		client.WithContainerLabels(labels), client.WithImageStopSignal(img, "SIGTERM"),
+		client.WithContainerLabels(labels), stopWith,
 		runtime, client.WithNewSpec(m.opts()...), m.keepFailure)
 	failpoint.Hit("containerd-container-made")
 	return native(err)
 }
 
-// makeFiles makes the folder of a container, with the files in it that are
-// mounted into the container.
+// makeFiles makes the folder of a container, with the files that are mounted into
+// it.
 func (d *Driver) makeFiles(dir string, spec containers.Spec) error {
-	if err := os.RemoveAll(dir); err != nil { // of one of that name, long gone
+	if err := os.RemoveAll(dir); err != nil { // left by an old container of this name
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	host := hostname(spec.Name)
+	if talkOf(spec) != logfile.TalkNone {
+		if err := makeInput(dir); err != nil {
+			return err
+		}
+	}
+	host := hostname(spec)
 	resolv := ""
 	if spec.Sandbox == nil && !d.network.off() {
 		resolv = resolvers()
@@ -152,14 +168,19 @@ func (d *Driver) makeFiles(dir string, spec containers.Spec) error {
 	return nil
 }
 
-// hostname is a container's name as the kernel takes it.
-func hostname(name string) string {
+// hostname is a container's own name, or its name on the engine in a form that the
+// kernel accepts.
+func hostname(spec containers.Spec) string {
 	const limit = 63
+	name := spec.Name
+	if spec.Hostname != "" {
+		return spec.Hostname
+	}
 	return strings.Trim(strings.ReplaceAll(name[:min(len(name), limit)], "_", "-"), "-.")
 }
 
-// resolvers is the host's resolv.conf without servers on the host's own
-// loopback, which a container cannot reach.
+// resolvers is the host's resolv.conf without servers on the host's loopback: a
+// container cannot reach those.
 func resolvers() string {
 	b, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil {

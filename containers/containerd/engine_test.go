@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -22,6 +23,8 @@ var (
 	daemon  *engine.Containerd
 	toolRef = "carma/suite-tool:1"
 	logDir  string
+	// initProgram is carma-init, built for these tests.
+	initProgram string
 )
 
 func TestMain(m *testing.M) {
@@ -46,6 +49,17 @@ func run(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}()
+	initProgram = filepath.Join(root, "carma-init")
+	build := exec.Command("go", "build", "-o", initProgram, "carma/cmd/carma-init")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build carma-init: %v\n%s", err, out)
+		return 1
+	}
+	if err := os.Chmod(root, 0o755); err != nil { // every user of a container runs carma-init
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if err := importTool(); err != nil {
 		fmt.Fprintf(os.Stderr, "import the suite's image: %v\n%s\n", err, daemon.Log())
 		return 1
@@ -73,7 +87,7 @@ func importTool() error {
 }
 
 func options() Options {
-	return Options{Address: daemon.Address(), Dir: logDir, Network: noNetwork}
+	return Options{Address: daemon.Address(), Dir: logDir, CNIConf: "/none", Init: initProgram}
 }
 
 func newDriver(t *testing.T) *Driver {

@@ -12,9 +12,9 @@ import (
 	"carma/containers"
 )
 
-// fail turns an error of the client into one of the contract's, led by what
-// was tried: the caller's own context first, then the connection, and the
-// machine's faults before the submitter's.
+// fail turns an error of the client into one of the contract's; what is the call
+// that failed. The order of the checks matters: the caller's own context, then
+// the connection, then faults of the machine, then faults of the submitter.
 func (d *Driver) fail(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
@@ -36,8 +36,8 @@ func (d *Driver) fail(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%s: %s", what, msg)
 }
 
-// native makes the codes of the services' answers errors of package errdefs;
-// the client does so only for some.
+// native turns gRPC codes into errors of package errdefs. The client does so for
+// some calls only.
 func native(err error) error {
 	if err == nil {
 		return nil
@@ -48,11 +48,11 @@ func native(err error) error {
 	return err
 }
 
-// away reports whether containerd did not answer, or stopped in the middle of
-// an answer, or went down while it was at it.
+// away reports whether containerd did not answer, broke off its answer, or went
+// down during the call.
 func away(err error) bool {
 	return errdefs.IsUnavailable(err) || wentDown.MatchString(err.Error())
 }
 
-// wentDown: what containerd says of its shims while it goes down.
+// wentDown matches containerd's messages about its shims while it goes down.
 var wentDown = regexp.MustCompile(`ttrpc: closed|transport is closing|server is shutting down|error reading from server: EOF`)

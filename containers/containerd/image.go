@@ -19,9 +19,8 @@ import (
 	"carma/containers"
 )
 
-// fullName is the name by which containerd knows what people and Docker call
-// by a shorter one: alpine is docker.io/library/alpine:latest. An image's id
-// stays as it is.
+// fullName turns the short image name of people and Docker into containerd's:
+// alpine is docker.io/library/alpine:latest. An image's id stays as it is.
 func fullName(ref string) (string, error) {
 	named, err := reference.ParseAnyReference(ref)
 	if err != nil {
@@ -54,7 +53,7 @@ func (d *Driver) find(ctx context.Context, ref string) (client.Image, error) {
 	return nil, fmt.Errorf("image %s: %w", ref, errdefs.ErrNotFound)
 }
 
-// config reads an image's configuration and its id, the configuration's digest.
+// config reads an image's configuration. Its digest is the image's id.
 func config(ctx context.Context, img client.Image) (id string, c ocispec.ImageConfig, err error) {
 	desc, err := img.Config(ctx)
 	if err != nil {
@@ -71,7 +70,7 @@ func config(ctx context.Context, img client.Image) (id string, c ocispec.ImageCo
 	return desc.Digest.String(), whole.Config, nil
 }
 
-// Image looks ref up, which is a name, a digest or an id.
+// Image looks up ref: a name, a digest or an id.
 func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error) {
 	what := fmt.Sprintf("look up image %q", ref)
 	img, err := d.find(ctx, ref)
@@ -85,7 +84,7 @@ func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error
 	return containers.Image{ID: id, Labels: c.Labels, User: c.User, Env: c.Env}, nil
 }
 
-// Pull fetches ref without credentials and unpacks it; an image of a private
+// Pull fetches ref without credentials and unpacks it. Images of a private
 // registry must be imported, see [Driver.Import].
 func (d *Driver) Pull(ctx context.Context, ref string) error {
 	what := fmt.Sprintf("pull image %q", ref)
@@ -99,7 +98,7 @@ func (d *Driver) Pull(ctx context.Context, ref string) error {
 	_, err = d.cli.Pull(ctx, name, client.WithPullUnpack, client.WithPullSnapshotter(d.opts.Snapshotter))
 	err = d.fail(ctx, what, err)
 	if errors.Is(err, containers.ErrUnavailable) {
-		// The registry, or containerd?
+		// Find out who failed: the registry or containerd.
 		if _, ping := d.Ping(ctx); ping == nil {
 			return fmt.Errorf("%s: %s", what, strings.ReplaceAll(err.Error(), what+": ", ""))
 		}
@@ -107,8 +106,8 @@ func (d *Driver) Pull(ctx context.Context, ref string) error {
 	return err
 }
 
-// Import loads the images of a tar file, as docker save or an OCI tool writes
-// them, unpacks them and returns their names.
+// Import loads the images of a tar file, unpacks them and returns their names.
+// The file is one of docker save or of an OCI tool.
 func (d *Driver) Import(ctx context.Context, tar io.Reader) ([]string, error) {
 	const what = "import images"
 	imgs, err := d.cli.Import(ctx, tar)
@@ -128,7 +127,7 @@ func (d *Driver) Import(ctx context.Context, tar io.Reader) ([]string, error) {
 	return names, nil
 }
 
-// Images lists the images of the namespace by name.
+// Images lists the images of the namespace, by name.
 func (d *Driver) Images(ctx context.Context) ([]containers.StoredImage, error) {
 	const what = "list images"
 	all, err := d.cli.ListImages(ctx)
@@ -139,7 +138,7 @@ func (d *Driver) Images(ctx context.Context) ([]containers.StoredImage, error) {
 	for _, img := range all {
 		item := containers.StoredImage{Name: familiar(img.Name()), Created: img.Metadata().CreatedAt}
 		if item.ID, _, err = config(ctx, img); err != nil {
-			continue // for another machine
+			continue // the image is for another machine type
 		}
 		if item.Size, err = img.Size(ctx); err != nil {
 			return nil, d.fail(ctx, what, err)
@@ -150,7 +149,7 @@ func (d *Driver) Images(ctx context.Context) ([]containers.StoredImage, error) {
 	return out, nil
 }
 
-// RemoveImage deletes an image by name; none of that name is fine.
+// RemoveImage deletes an image by name. A missing image is no error.
 func (d *Driver) RemoveImage(ctx context.Context, ref string) error {
 	what := fmt.Sprintf("remove image %q", ref)
 	name, err := fullName(ref)

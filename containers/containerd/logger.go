@@ -9,40 +9,50 @@ import (
 	"carma/containers/containerd/logfile"
 )
 
-// LogCommand is the first argument of the program that keeps a container's
-// output; the second is that of [loggerArg].
+// LogCommand is the first argument of the logger process; the second is that of
+// [loggerArg].
 const LogCommand = "containerd-log"
 
-// loggerArg tells the logger how many bytes to keep (0: its own amount), and the
-// container's folder: "67108864:/folder". It is one argument, because containerd
-// keeps no order among several.
-func loggerArg(dir string, bytes int64) string { return strconv.FormatInt(bytes, 10) + ":" + dir }
-
-// parseLoggerArg is the inverse of loggerArg. A folder alone is what older
-// daemons pass.
-func parseLoggerArg(arg string) (dir string, bytes int64, err error) {
-	if strings.HasPrefix(arg, "/") {
-		return arg, 0, nil
+// loggerArg has the logger's settings in one argument: the bytes to keep (0: its
+// own amount), how the program talks, if it does, and the container's folder, like
+// "67108864:/folder" or "67108864,tty:/folder". It is one argument because
+// containerd keeps no order among several.
+func loggerArg(dir string, bytes int64, talk logfile.Talk) string {
+	settings := strconv.FormatInt(bytes, 10)
+	if talk != logfile.TalkNone {
+		settings += "," + string(talk)
 	}
-	amount, dir, _ := strings.Cut(arg, ":")
-	bytes, err = strconv.ParseInt(amount, 10, 64)
-	if err != nil || !strings.HasPrefix(dir, "/") {
-		return "", 0, fmt.Errorf("%q is not of the form 67108864:/folder", arg)
-	}
-	return dir, bytes, nil
+	return settings + ":" + dir
 }
 
-// RunLogger carries out [LogCommand] and returns the exit code. args are those
+// parseLoggerArg is the inverse of loggerArg. Older daemons pass the folder
+// alone.
+func parseLoggerArg(arg string) (dir string, bytes int64, talk logfile.Talk, err error) {
+	if strings.HasPrefix(arg, "/") {
+		return arg, 0, logfile.TalkNone, nil
+	}
+	settings, dir, _ := strings.Cut(arg, ":")
+	amount, how, _ := strings.Cut(settings, ",")
+	talk = logfile.Talk(how)
+	bytes, err = strconv.ParseInt(amount, 10, 64)
+	known := talk == logfile.TalkNone || talk == logfile.TalkTerminal || talk == logfile.TalkInput
+	if err != nil || !strings.HasPrefix(dir, "/") || !known {
+		return "", 0, "", fmt.Errorf("%q is not of the form 67108864:/folder", arg)
+	}
+	return dir, bytes, talk, nil
+}
+
+// RunLogger runs [LogCommand] and returns the exit code. args are the arguments
 // after the command.
 func RunLogger(args []string) int {
 	if len(args) != 1 {
 		fmt.Fprintln(os.Stderr, "carma: "+LogCommand+" is started by containerd, with one argument")
 		return 2
 	}
-	dir, bytes, err := parseLoggerArg(args[0])
+	dir, bytes, talk, err := parseLoggerArg(args[0])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "carma: "+LogCommand+":", err)
 		return 2
 	}
-	return logfile.Run(dir, bytes)
+	return logfile.Run(dir, bytes, talk)
 }

@@ -12,8 +12,8 @@ import (
 	"carma/containers/containerd/logfile"
 )
 
-// lastLines is how long the output of a container that has ended is waited
-// for: the logger has it in its pipe, which ends when the task is deleted.
+// lastLines is how long Logs waits for the last output of an ended container. The
+// logger has it in its pipe, which ends when the task is deleted.
 const lastLines = 10 * time.Second
 
 // Logs reads what the container's logger has written.
@@ -31,7 +31,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	defer log.Close()
 
 	watch, end := context.WithCancel(ctx)
-	ended := make(chan error, 1) // the container has
+	ended := make(chan error, 1) // receives when the container has ended
 	defer func() { end(); <-ended }()
 	if follow || r.state() == containers.StateExited {
 		go func() { _, err := d.Wait(watch, id); ended <- err; close(ended) }()
@@ -41,7 +41,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	var patience <-chan time.Time
 	var result error
 	for pause := time.Duration(0); ; {
-		over, err := logfile.Ended(dir) // before reading: then the log is complete
+		over, err := logfile.Ended(dir) // asked before reading: if the writer is gone now, this reading is complete
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
@@ -75,7 +75,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	}
 }
 
-// pass gives sink what is there, n entries.
+// pass gives sink the stored entries that it has not had, n of them.
 func pass(ctx context.Context, log *logfile.Reader, sink containers.LogSink) (n int, err error) {
 	for ctx.Err() == nil {
 		e, err := log.Next()

@@ -8,12 +8,11 @@ import (
 	"github.com/containernetworking/cni/libcni"
 )
 
-// network connects containers by CNI, whose configuration is the machine's.
-// Without it a container has its own loopback and nothing else. The host's
-// network is never given: a task could reach what listens on it for this
-// machine only.
+// network connects containers by CNI, as the machine configures it. Without a
+// configuration a container has only its own loopback. A container never gets the
+// host's network: it could reach services that listen for this machine only.
 type network struct {
-	name string // empty: the first that is configured
+	name string // empty: the first one configured
 	opts []cni.Opt
 	conf string // folder
 }
@@ -39,7 +38,7 @@ func (n *network) off() bool {
 	return err != nil || len(files) == 0
 }
 
-// notes tells what the operator should know.
+// notes are warnings for the operator, a sentence each.
 func (n *network) notes() []string {
 	if n.name == "" && n.off() {
 		return []string{"containers have no network but their loopback: no CNI network in " + n.conf}
@@ -47,7 +46,7 @@ func (n *network) notes() []string {
 	return nil
 }
 
-// load reads the configuration anew: it may have changed.
+// load reads the configuration anew, because it may have changed.
 func (n *network) load() (cni.CNI, error) {
 	c, err := cni.New(n.opts...)
 	if err != nil {
@@ -80,7 +79,8 @@ func (n *network) join(ctx context.Context, id string, pid uint32) error {
 	return err
 }
 
-// leave gives its address back. The interfaces went with the container.
+// leave gives back the container's address. Its interfaces are gone with the
+// container.
 func (n *network) leave(ctx context.Context, id string) error {
 	if n.off() {
 		return nil

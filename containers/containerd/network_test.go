@@ -12,15 +12,15 @@ import (
 	"carma/containers"
 )
 
-// standIn is a CNI plugin that writes down what it is asked.
+// standIn is a CNI plugin that records its requests.
 const standIn = `#!/bin/sh
 cat >/dev/null
 echo "$CNI_COMMAND $CNI_CONTAINERID $CNI_IFNAME $CNI_NETNS $([ -n "$CNI_NETNS" ] && readlink "$CNI_NETNS")" >>LOG
 [ "$CNI_COMMAND" = DEL ] || echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.9.8.7/24"}]}'
 `
 
-// TestNetwork: a container is connected before its program runs, in a
-// namespace of its own, and disconnected when it is removed; a sandbox is not.
+// TestNetwork: a container is connected before its program runs, in its own
+// namespace, and disconnected when it is removed. A sandbox is not connected.
 func TestNetwork(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")
@@ -83,7 +83,8 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// TestNetworkMissing: a network that is not there is the machine's fault.
+// TestNetworkMissing: a missing network is a fault of the machine, not of the
+// task.
 func TestNetworkMissing(t *testing.T) {
 	o := options()
 	o.CNIConf, o.Network = t.TempDir(), "lab"

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// CanPark returns nil: a container that is made in the kernel and not started is
-// parked.
+// CanPark returns nil: a containerd container can always be made without being
+// started.
 func (d *Driver) CanPark() error { return nil }
 
-// Park makes the container in the kernel. Its process is runc's, which waits in
-// the container's control group to become the program.
+// Park makes the container in the kernel. Its process is runc's. It waits in the
+// container's control group and later becomes the program.
 func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
 	what := "park container " + id
 	defer d.lock(id)()
@@ -31,8 +31,9 @@ func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
 	return int(t.Pid), nil
 }
 
-// BeforeGone sets what is called before a container's task, and with it the
-// control group, is deleted; which only this driver does.
+// BeforeGone sets a function that is called before a container's task, and with
+// it the control group, is deleted. Only this driver deletes tasks, so it returns
+// true.
 func (d *Driver) BeforeGone(call func(ctx context.Context, id string)) bool {
 	d.beforeGone = call
 	return true

@@ -17,41 +17,44 @@ import (
 	"carma/containers"
 )
 
-// The labels in which the driver remembers. A label is there before what it
-// tells of is done, and stays.
+// Labels in which the driver remembers its steps. A label is set before the step
+// that it names, and stays.
 const (
 	ownLabels = "carma.containerd/"
 	// labelDir is the folder of the container's files.
 	labelDir = ownLabels + "dir"
 	// labelLog is how many bytes of its output are kept at least.
 	labelLog = ownLabels + "log-bytes"
-	// labelSandbox: it gets no network.
+	// labelTalk is how its program is connected with people, see [logfile.Talk].
+	labelTalk = ownLabels + "talk"
+	// labelSandbox: the container gets no network.
 	labelSandbox = ownLabels + "sandbox"
-	// labelMaking is set before it is made in the kernel: without it nobody has
-	// tried.
+	// labelMaking is set before the container is made in the kernel. Without it
+	// no start was tried.
 	labelMaking = ownLabels + "making"
-	// labelStarted is set when the container is made in the kernel and before
-	// its program runs, to the time. Without it the program has not run, so
-	// that a start may be begun anew; with it no second start is ever made.
+	// labelStarted is the time of the start. It is set after the container is
+	// made in the kernel, before its program runs. Without it the program has not
+	// run, so a start may begin anew. With it no second start is ever made.
 	labelStarted = ownLabels + "started"
-	// labelFailed says why it cannot start.
+	// labelFailed is the reason why the container cannot start.
 	labelFailed = ownLabels + "failed"
-	// labelExit is how it ended, in JSON. containerd forgets that when the
-	// machine restarts.
+	// labelExit is how the container ended, in JSON. containerd forgets it when
+	// the machine restarts.
 	labelExit = ownLabels + "exit"
-	// labelRemoving: it is being removed, and is not to be found any more.
+	// labelRemoving: the container is being removed, and is not found any more.
 	labelRemoving = ownLabels + "removing"
 )
 
-// record is what is known of a container: its labels, and its task, which is
-// what containerd calls a container's process in its whole life.
+// record is all that is known of a container: its labels and its task.
+// containerd's task is the process of a container, from its making to its
+// deletion.
 type record struct {
 	core.Container
 	task *task.Process // nil: there is none
 }
 
-// look reads a container's record. It is as of one moment only while the
-// caller holds the container's lock and is the only process that changes it.
+// look reads a container's record. Its parts fit together only if the caller
+// holds the container's lock and no other process changes the container.
 func (d *Driver) look(ctx context.Context, id string) (*record, error) {
 	c, err := d.cli.ContainerService().Get(ctx, id)
 	if err != nil {
@@ -81,7 +84,7 @@ func (d *Driver) task(ctx context.Context, id string) (*task.Process, error) {
 
 func (r *record) removing() bool { return r.Labels[labelRemoving] != "" }
 
-// started is when its program was started; the zero time: it was not.
+// started is the time at which its program was started; zero: it was not.
 func (r *record) started() time.Time {
 	at, err := time.Parse(time.RFC3339Nano, r.Labels[labelStarted])
 	if err != nil {
@@ -90,7 +93,7 @@ func (r *record) started() time.Time {
 	return at.UTC()
 }
 
-// failure is why it cannot start; nil: nothing is known against it.
+// failure is why the container cannot start; nil: no reason is known.
 func (r *record) failure() error {
 	msg, ok := r.Labels[labelFailed]
 	switch {
@@ -112,7 +115,7 @@ func (r *record) paused() bool {
 
 func (r *record) stopped() bool { return r.task != nil && r.task.Status == task.Status_STOPPED }
 
-// lost: it was started and containerd knows nothing of it.
+// lost: the container was started, but containerd has no task of it.
 func (r *record) lost() bool { return r.task == nil && !r.started().IsZero() }
 
 func (r *record) state() containers.State {
@@ -125,7 +128,7 @@ func (r *record) state() containers.State {
 	return containers.StateRunning
 }
 
-// exit is the end that was written down.
+// exit is the noted end; false: none is noted.
 func (r *record) exit() (containers.Exit, bool) {
 	if msg, ok := r.Labels[labelFailed]; ok {
 		code := 126
@@ -152,7 +155,7 @@ func (d *Driver) note(ctx context.Context, id string, labels map[string]string) 
 	return native(err)
 }
 
-// visible are a container's labels without the driver's and containerd's own.
+// visible returns a container's labels without the driver's and containerd's own.
 func visible(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	maps.DeleteFunc(out, func(k, _ string) bool { return strings.HasPrefix(k, ownLabels) || k == client.StopSignalLabel })

@@ -29,7 +29,7 @@ func TestHostOOM(t *testing.T) { containerstest.HostOOM(t, asDriver, suiteImages
 
 func TestPids(t *testing.T) { containerstest.Pids(t, asDriver, suiteImages) }
 
-// launch creates the tool; the test removes it.
+// launch creates a container of the tool. The test removes it at its end.
 func launch(t *testing.T, d *Driver, args ...string) string {
 	t.Helper()
 	id, err := d.Create(t.Context(), containers.Spec{
@@ -47,7 +47,7 @@ func launch(t *testing.T, d *Driver, args ...string) string {
 	return id
 }
 
-// output is what the tool printed on standard output.
+// output is the tool's standard output.
 func output(t *testing.T, d *Driver, id string) (lines []string) {
 	t.Helper()
 	err := d.Logs(t.Context(), id, time.Time{}, true, func(_ time.Time, _ containers.Stream, line []byte, _ bool) {
@@ -59,8 +59,8 @@ func output(t *testing.T, d *Driver, id string) (lines []string) {
 	return lines
 }
 
-// TestStartBrokenOff: a start that was broken off at any point is carried out
-// once by the next.
+// TestStartBrokenOff: a start is broken off at each of its points. The next start
+// carries it out once.
 func TestStartBrokenOff(t *testing.T) {
 	for name, breakOff := range map[string]func(*Driver, string) error{
 		"container made": func(d *Driver, id string) error {
@@ -119,7 +119,7 @@ func TestStartBrokenOff(t *testing.T) {
 	}
 }
 
-// always repeats what fails for want of an engine.
+// always repeats a call that fails because the engine does not answer.
 func always(f func() error) error {
 	for {
 		err := f()
@@ -130,8 +130,8 @@ func always(f func() error) error {
 	}
 }
 
-// TestLost: a container whose shim died is lost, is not started again, and
-// says so whenever it is asked.
+// TestLost: a container whose shim died is lost. It is not started again, and
+// every call says so.
 func TestLost(t *testing.T) {
 	d := newDriver(t)
 	id := launch(t, d, "out:ready", "stubborn")
@@ -159,7 +159,7 @@ func TestLost(t *testing.T) {
 	if err := daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// A daemon that does not know yet starts it again.
+	// A daemon that does not know this yet starts it again.
 	if err := always(func() error { return d.Start(t.Context(), id) }); err != nil {
 		t.Errorf("start: %v", err)
 	}
@@ -181,7 +181,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// parent reads a process's parent from its status.
+// parent reads the parent of a process from the text of its status file.
 func parent(t *testing.T, status string) int {
 	t.Helper()
 	for _, line := range strings.Split(status, "\n") {
@@ -197,8 +197,8 @@ func parent(t *testing.T, status string) int {
 	return 0
 }
 
-// TestRemoveBrokenOff: what is being removed is not to be found, is removed by
-// the next Remove or Create, and its name is free then.
+// TestRemoveBrokenOff: a container that is being removed is not found. The next
+// Remove or Create finishes the removal and frees the name.
 func TestRemoveBrokenOff(t *testing.T) {
 	d := newDriver(t)
 	id := launch(t, d, "out:one", "block:0")
@@ -247,7 +247,7 @@ func TestEngineAway(t *testing.T) {
 	}
 }
 
-// TestTaskLeft: deleting the task of one that has ended ends its logger and its
+// TestTaskLeft: deleting the task of an ended container ends its logger and its
 // shim, whoever waits for it.
 func TestTaskLeft(t *testing.T) {
 	d := newDriver(t)

@@ -15,7 +15,6 @@ import (
 	"github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/containerd/containerd/api/types/task"
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/errdefs"
 	"github.com/moby/sys/signal"
 
@@ -26,10 +25,11 @@ import (
 
 // Start runs the container unless it runs or has run.
 //
-// First the container is made in the kernel, with its logger and its network,
-// its program parked; then it is written down that the program is about to run;
-// then it runs. What was broken off before the note is done again, what was
-// broken off after it is only gone on with if the program is still parked.
+// It makes the container in the kernel, with its logger and its network, its
+// program parked. Then it notes that the program is about to run (labelStarted).
+// Then the program runs. A start that was broken off before the note is made
+// again. A start that was broken off after it goes on only if the program is
+// still parked.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start container " + id
 	defer d.lock(id)()
@@ -61,6 +61,9 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 				return fmt.Errorf("CNI: %w", err)
 			}
 		}
+		if err := d.open(ctx, r, t.Pid); err != nil {
+			return err
+		}
 		now := time.Now().UTC().Format(time.RFC3339Nano)
 		if err := d.note(ctx, r.ID, map[string]string{labelStarted: now}); err != nil {
 			return err
@@ -69,7 +72,8 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 	failpoint.Hit("containerd-start-noted")
 	_, err = d.cli.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: r.ID})
 	if err = native(err); err != nil {
-		// Perhaps an earlier request, whose answer was lost, is being carried out.
+		// Perhaps an earlier request is being carried out and its answer was
+		// lost.
 		if t, taskErr := d.task(ctx, r.ID); taskErr == nil && t != nil && t.Status != task.Status_CREATED && t.Status != task.Status_UNKNOWN {
 			return nil
 		}
@@ -77,8 +81,9 @@ func (d *Driver) run(ctx context.Context, r *record) error {
 	return err
 }
 
-// made is the task of a container, which it makes where there is none. One that
-// was made for another daemon, or that is half made, may still be undone.
+// made returns the task of a container, and makes it if there is none. A task
+// that another daemon made, or that is half made, may still be undone: it is
+// settled first.
 func (d *Driver) made(ctx context.Context, r *record) (*task.Process, error) {
 	_, whole := d.whole.Load(r.ID)
 	earlier := r.Labels[labelMaking] != "" || r.task != nil
@@ -100,7 +105,7 @@ func (d *Driver) made(ctx context.Context, r *record) (*task.Process, error) {
 	return t, err
 }
 
-// newTask makes the container in the kernel. earlier: somebody has tried before.
+// newTask makes the container in the kernel. earlier: an attempt was made before.
 func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 	c, err := d.cli.LoadContainer(ctx, r.ID)
 	if err != nil {
@@ -111,16 +116,16 @@ func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 			return err
 		}
 	}
-	keep, _ := strconv.ParseInt(r.Labels[labelLog], 10, 64) // older containers have none
-	query := url.Values{LogCommand: {loggerArg(r.Labels[labelDir], keep)}}
+	keep, _ := strconv.ParseInt(r.Labels[labelLog], 10, 64) // containers of older versions have no such label
+	query := url.Values{LogCommand: {loggerArg(r.Labels[labelDir], keep, r.talk())}}
 	uri := &url.URL{Scheme: "binary", Path: d.opts.Logger, RawQuery: query.Encode()}
 	for range makeTries {
-		if earlier { // its program has not run: nothing of its output is there
+		if earlier { // its program has not run, so the log has no output of it
 			if err := logfile.Clear(r.Labels[labelDir]); err != nil {
 				return err
 			}
 		}
-		_, err = c.NewTask(ctx, cio.LogURI(uri))
+		_, err = c.NewTask(ctx, r.io(uri))
 		if err = native(err); err == nil {
 			d.whole.Store(r.ID, true)
 			return nil
@@ -136,12 +141,13 @@ func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 	return err
 }
 
-// makeTries is how often a container is made whose making is disturbed by an
-// earlier request.
+// makeTries is how often making a container is tried while an earlier request
+// disturbs it.
 const makeTries = 5
 
-// startFailed writes down why the program will not run, and deletes what was
-// made for it. That containerd did not answer says nothing about it.
+// startFailed notes why the program will not run, and deletes the container's
+// task. If containerd did not answer, nothing is noted: the start may still
+// succeed.
 func (d *Driver) startFailed(ctx context.Context, what, id string, err error) error {
 	err = d.fail(ctx, what, err)
 	if ctx.Err() != nil || errors.Is(err, containers.ErrUnavailable) || errors.Is(err, containers.ErrNotFound) {
@@ -161,20 +167,20 @@ func (d *Driver) startFailed(ctx context.Context, what, id string, err error) er
 func (d *Driver) Signal(ctx context.Context, id string) error {
 	r, err := d.runs(ctx, id)
 	if err == nil && r != nil {
-		err = d.signal(ctx, id, stopSignal(r.Labels[client.StopSignalLabel]))
+		err = d.signal(ctx, id, "", stopSignal(r.Labels[client.StopSignalLabel]))
 	}
 	return d.fail(ctx, "stop container "+id, err)
 }
 
-// Kill ends the container by force. One that is paused would take the signal
-// only when it goes on.
+// Kill ends the container by force. A paused container is resumed, because it
+// takes the signal only then.
 func (d *Driver) Kill(ctx context.Context, id string) error {
 	const what = "kill container "
 	r, err := d.runs(ctx, id)
 	if err != nil || r == nil {
 		return d.fail(ctx, what+id, err)
 	}
-	err = d.signal(ctx, id, syscall.SIGKILL)
+	err = d.signal(ctx, id, "", syscall.SIGKILL)
 	if err == nil && r.paused() {
 		_, err = d.cli.TaskService().Resume(ctx, &tasks.ResumeTaskRequest{ContainerID: id})
 		if err = native(err); errdefs.IsNotFound(err) || errdefs.IsFailedPrecondition(err) {
@@ -184,7 +190,8 @@ func (d *Driver) Kill(ctx context.Context, id string) error {
 	return d.fail(ctx, what+id, err)
 }
 
-// runs is the record of a container that runs; nil: it does not, or is gone.
+// runs returns the record of a running container; nil: it does not run, or is
+// gone.
 func (d *Driver) runs(ctx context.Context, id string) (*record, error) {
 	r, err := d.look(ctx, id)
 	if errdefs.IsNotFound(err) {
@@ -196,7 +203,7 @@ func (d *Driver) runs(ctx context.Context, id string) (*record, error) {
 	return r, nil
 }
 
-// stopSignal reads an image's stop signal, a name or a number.
+// stopSignal reads an image's stop signal, which is a name or a number.
 func stopSignal(s string) syscall.Signal {
 	if sig, err := signal.ParseSignal(s); err == nil {
 		return sig
@@ -207,9 +214,10 @@ func stopSignal(s string) syscall.Signal {
 	return syscall.SIGTERM
 }
 
-// signal sends a signal; one that has ended is fine.
-func (d *Driver) signal(ctx context.Context, id string, sig syscall.Signal) error {
-	_, err := d.cli.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: id, Signal: uint32(sig)})
+// signal sends a signal to a container, or to a command in it. If that has ended, it
+// is no error.
+func (d *Driver) signal(ctx context.Context, id, exec string, sig syscall.Signal) error {
+	_, err := d.cli.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: id, ExecID: exec, Signal: uint32(sig)})
 	if err = native(err); err == nil || errdefs.IsNotFound(err) || errdefs.IsFailedPrecondition(err) {
 		return nil
 	}
@@ -219,7 +227,7 @@ func (d *Driver) signal(ctx context.Context, id string, sig syscall.Signal) erro
 	return err
 }
 
-// awaitTask returns when a container's task has ended or is gone.
+// awaitTask waits until a container's task has ended or is gone.
 func (d *Driver) awaitTask(ctx context.Context, id string) error {
 	_, err := d.cli.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: id})
 	if err = native(err); errdefs.IsNotFound(err) {
@@ -242,7 +250,7 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 	if err != nil {
 		return native(err)
 	}
-	// From here on it is not to be found: its task goes before it does.
+	// From here on it is not found any more: its task is deleted before it is.
 	if err := d.note(ctx, id, map[string]string{labelRemoving: "yes"}); err != nil {
 		return err
 	}
@@ -262,6 +270,7 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 		}
 	}
 	d.whole.Delete(id)
+	d.tookOver.Delete(id)
 	loaded, err := d.cli.LoadContainer(ctx, id)
 	if err == nil {
 		err = loaded.Delete(ctx, client.WithSnapshotCleanup)
@@ -275,20 +284,21 @@ func (d *Driver) remove(ctx context.Context, id string) error {
 // endTask kills and deletes a container's task.
 func (d *Driver) endTask(ctx context.Context, id string) error {
 	t, err := d.task(ctx, id)
-	if err == nil && unmade(t) { // a shim that hangs takes no orders either
+	if err == nil && unmade(t) { // a hanging shim obeys no request either
 		t, err = d.settle(ctx, id)
 	}
 	if err != nil || t == nil {
 		return err
 	}
 	if t.Status != task.Status_STOPPED {
-		if err := d.signal(ctx, id, syscall.SIGKILL); err != nil {
+		if err := d.signal(ctx, id, "", syscall.SIGKILL); err != nil {
 			return err
 		}
 		if err := d.awaitTask(ctx, id); err != nil {
 			return err
 		}
 	}
+	d.closePorts(id)
 	if d.beforeGone != nil {
 		d.beforeGone(ctx, id)
 	}
@@ -299,7 +309,7 @@ func (d *Driver) endTask(ctx context.Context, id string) error {
 	return err
 }
 
-// List returns the containers with all the labels, by name.
+// List returns the containers that have all the labels, by name.
 func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containers.Container, error) {
 	const what = "list containers"
 	var filter []string

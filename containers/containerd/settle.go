@@ -13,23 +13,23 @@ import (
 	"github.com/containerd/containerd/api/types/task"
 )
 
-// A daemon that dies while containerd makes its container leaves containerd to
-// undo that, which takes a while and several steps. What is made of the same
-// name meanwhile is caught up in it: its folder is deleted under it, it gets the
-// old shim instead of one of its own and hangs, or containerd forgets it.
+// A daemon dies while containerd makes its container. Then containerd undoes its
+// work, in several steps that take a while. A container of the same name that is
+// made meanwhile suffers from it: its folder is deleted, it gets the old shim and
+// hangs, or containerd forgets it.
 const (
 	settleLook = 100 * time.Millisecond
-	// settled is how many looks in a row must show the same.
+	// settled is how many looks in a row must show the same state.
 	settled = 5
-	// settleFor is how long containerd may take; it gives itself 5 s for each of
+	// settleFor is how long containerd may take. It gives itself 5 s for each of
 	// two steps.
 	settleFor = 15 * time.Second
 )
 
-// settle returns when containerd is done with an earlier request to make the
-// container: with the task if it was made, nil if that was undone. A shim that
-// is left over after a while is killed. Call it only for a container whose
-// program has not been started, or is to end.
+// settle waits until containerd is done with an earlier request to make the
+// container. It returns the task if that was made, nil if it was undone. It kills
+// a shim that is left over after settleFor. Call it only for a container whose
+// program has not been started, or is about to be ended.
 func (d *Driver) settle(ctx context.Context, id string) (*task.Process, error) {
 	begun, same, pid := time.Now(), 0, uint32(0)
 	for {
@@ -54,7 +54,7 @@ func (d *Driver) settle(ctx context.Context, id string) (*task.Process, error) {
 		}
 		if same == 0 && time.Since(begun) > settleFor {
 			for _, shim := range d.shims(id) {
-				_ = syscall.Kill(shim, syscall.SIGKILL) // containerd clears up after it
+				_ = syscall.Kill(shim, syscall.SIGKILL) // containerd cleans up after it
 			}
 		}
 		select {
@@ -65,14 +65,14 @@ func (d *Driver) settle(ctx context.Context, id string) (*task.Process, error) {
 	}
 }
 
-// unmade reports whether a task is being made, or undone: its shim does not
-// tell its process.
+// unmade reports whether a task is being made or undone: its shim does not tell
+// its process.
 func unmade(t *task.Process) bool {
 	return t != nil && t.Pid == 0 && t.Status == task.Status_UNKNOWN
 }
 
-// shims are the processes with which containerd makes, keeps or deletes a
-// container, as far as this process sees them.
+// shims are the processes by which containerd makes, keeps or deletes a
+// container, as far as this process can see them.
 func (d *Driver) shims(id string) (pids []int) {
 	want := []byte("\x00-namespace\x00" + d.opts.Namespace + "\x00")
 	name := []byte("\x00-id\x00" + id + "\x00")
@@ -89,8 +89,8 @@ func (d *Driver) shims(id string) (pids []int) {
 	return pids
 }
 
-// halfMade reports whether a container could not be made because an earlier
-// request is still being undone. earlier: there was one, as far as is known.
+// halfMade reports whether making a container failed because an earlier request
+// is still being undone. earlier: an earlier request is known.
 func halfMade(err error, earlier bool) bool {
 	text := err.Error()
 	return strings.Contains(text, "failed to start shim") && (earlier || strings.Contains(text, "file exists"))

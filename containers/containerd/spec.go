@@ -1,6 +1,7 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,28 +22,29 @@ import (
 
 	"carma/containers"
 	"carma/containers/cdi"
+	"carma/containers/containerd/logfile"
 )
 
-// maker makes the OCI specification of one container: containerd's default,
-// which is Docker's in namespaces, capabilities and masked paths, and what
-// Docker adds to it.
+// maker makes the OCI specification of one container. It starts from containerd's
+// default, which has Docker's namespaces, capabilities and masked paths, and adds
+// what Docker adds.
 type maker struct {
 	*Driver
 	spec   containers.Spec
 	image  client.Image
 	dir    string
 	config ocispec.ImageConfig
-	failed string // why it can never start
+	failed string // why the container can never start
 }
 
 func (m *maker) opts() []oci.SpecOpts {
 	return []oci.SpecOpts{
 		oci.WithoutRunMount, // images have files in /run
-		m.process, m.user, m.mounts, m.bound, m.shutIn, m.gpus, m.privileges,
+		m.process, m.user, m.mounts, m.bound, m.fit, m.shutIn, m.gpus, m.privileges,
 	}
 }
 
-// keepFailure remembers with the container what makes its start fail.
+// keepFailure stores the reason of a certain failure in the container's labels.
 func (m *maker) keepFailure(_ context.Context, _ *client.Client, c *core.Container) error {
 	if m.failed != "" {
 		c.Labels[labelFailed] = m.failed
@@ -50,10 +52,13 @@ func (m *maker) keepFailure(_ context.Context, _ *client.Client, c *core.Contain
 	return nil
 }
 
-// defaultPath is PATH where the image has none, as Docker sets it.
+// defaultPath is PATH if the image sets none; the same as Docker's.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// process sets the command, its environment and its folder from the image and
+// defaultTerm is the kind of a terminal, as Docker has it.
+const defaultTerm = "TERM=xterm"
+
+// process sets the command, environment and working directory from the image and
 // the task.
 func (m *maker) process(ctx context.Context, _ oci.Client, _ *core.Container, s *oci.Spec) error {
 	_, c, err := config(ctx, m.image)
@@ -73,22 +78,33 @@ func (m *maker) process(ctx context.Context, _ oci.Client, _ *core.Container, s 
 	if len(p.Args) == 0 {
 		return fmt.Errorf("%w: neither the task nor the image has a command", containers.ErrInvalid)
 	}
-	p.Env = merge([]string{defaultPath, "HOSTNAME=" + hostname(m.spec.Name)}, c.Env, m.spec.Env)
+	if m.spec.Init {
+		p.Args = append([]string{initTarget, "reap"}, p.Args...)
+	}
+	if talkOf(m.spec) == logfile.TalkInput {
+		p.Args = append([]string{initTarget, "input", inputTarget}, p.Args...)
+	}
+	own := []string{defaultPath, "HOSTNAME=" + hostname(m.spec)}
+	if m.spec.TTY {
+		p.Terminal = true
+		own = append(own, defaultTerm)
+	}
+	p.Env = merge(own, c.Env, m.spec.Env)
 	p.Cwd = "/"
 	for _, dir := range []string{c.WorkingDir, m.spec.WorkDir} {
 		if dir != "" {
 			p.Cwd = path.Join("/", dir)
 		}
 	}
-	p.Rlimits = nil // containerd's own, as with Docker; its default of 1024 files is few
+	p.Rlimits = rlimits(m.spec.Ulimits)
 	zero := 0
-	p.OOMScoreAdj = &zero // not that of the shim, which the kernel spares
+	p.OOMScoreAdj = &zero // the shim's value would protect it from the kernel
 	p.NoNewPrivileges = m.spec.NoNewPrivileges
-	s.Hostname = hostname(m.spec.Name)
+	s.Hostname = hostname(m.spec)
 	return nil
 }
 
-// merge joins environments; of two values of a variable the later one counts.
+// merge joins environments. Of two values of a variable the later counts.
 func merge(envs ...[]string) (out []string) {
 	at := map[string]int{}
 	for _, kv := range slices.Concat(envs...) {
@@ -104,15 +120,15 @@ func merge(envs ...[]string) (out []string) {
 }
 
 var (
-	// notThere: the start fails because there is no such program.
+	// notThere: the program does not exist, so the start fails.
 	notThere = regexp.MustCompile(`no such file|not found`)
-	// badUser: the image does not know the user. Anything else that happens
-	// while the image is looked into is the machine's fault.
+	// badUser: the image does not know the user. Any other error of this look
+	// into the image is the machine's fault.
 	badUser = regexp.MustCompile(`no users found|no groups found|etc/(passwd|group): no such file|invalid USER value|out of range`)
 )
 
-// user sets who the program runs as. That the image does not know them shows
-// at the start, as with Docker, not now.
+// user sets the user of the program. If the image does not know the user, the
+// start fails, as with Docker, not the creation.
 func (m *maker) user(ctx context.Context, c oci.Client, container *core.Container, s *oci.Spec) error {
 	name := m.config.User
 	if m.spec.User != "" {
@@ -122,7 +138,7 @@ func (m *maker) user(ctx context.Context, c oci.Client, container *core.Containe
 		name = "0"
 	}
 	err := oci.WithUser(name)(ctx, c, container, s)
-	if err == nil && !strings.Contains(name, ":") { // Docker adds the user's groups unless one is named
+	if err == nil && !strings.Contains(name, ":") { // Docker adds the user's groups unless the spec names a group
 		err = oci.WithAdditionalGIDs(name)(ctx, c, container, s)
 	}
 	switch {
@@ -130,7 +146,7 @@ func (m *maker) user(ctx context.Context, c oci.Client, container *core.Containe
 		return nil
 	case errors.Is(err, os.ErrNotExist) || badUser.MatchString(err.Error()):
 		m.failed = fmt.Sprintf("unable to find user %s in the image: %s", name, containers.CleanMessage(err.Error()))
-		s.Process.User = specs.User{UID: nobody, GID: nobody} // it will not run; if it did, not as root
+		s.Process.User = specs.User{UID: nobody, GID: nobody} // it will not run; if it did, then not as root
 		return nil
 	}
 	return fmt.Errorf("user %s: %w", name, err)
@@ -161,20 +177,28 @@ func (m *maker) mounts(_ context.Context, _ oci.Client, _ *core.Container, s *oc
 			s.Mounts[i].Options = append(o, fmt.Sprintf("size=%d", shm))
 		}
 	}
+	own := len(s.Mounts)
+	list := slices.Clone(m.spec.Mounts)
 	for target, file := range map[string]string{"/etc/hostname": "hostname", "/etc/hosts": "hosts", "/etc/resolv.conf": "resolv"} {
 		mounted := slices.ContainsFunc(m.spec.Mounts, func(t containers.Mount) bool { return path.Clean(t.Target) == target })
 		if !mounted {
-			bind(filepath.Join(m.dir, file), target, m.spec.Sandbox != nil)
+			list = append(list, containers.Mount{Source: filepath.Join(m.dir, file), Target: target, ReadOnly: m.spec.Sandbox != nil})
 		}
 	}
-	for _, t := range m.spec.Mounts {
+	for _, t := range list {
 		bind(t.Source, path.Clean(t.Target), t.ReadOnly)
 	}
+	for _, t := range m.spec.Tmpfs {
+		s.Mounts = append(s.Mounts, specs.Mount{Type: "tmpfs", Source: "tmpfs", Destination: path.Clean(t.Target), Options: t.Options()})
+	}
+	// A folder comes before what lies in it, as with Docker.
+	slices.SortStableFunc(s.Mounts[own:], func(a, b specs.Mount) int {
+		return cmp.Compare(strings.Count(a.Destination, "/"), strings.Count(b.Destination, "/"))
+	})
 	return nil
 }
 
-// shutIn sets the limits of a sandbox. That it has no network is seen to at
-// the start.
+// shutIn sets the limits of a sandbox. Its network is left out at the start.
 func (m *maker) shutIn(_ context.Context, _ oci.Client, _ *core.Container, s *oci.Spec) error {
 	box := m.spec.Sandbox
 	if box == nil {
@@ -190,8 +214,8 @@ func (m *maker) shutIn(_ context.Context, _ oci.Client, _ *core.Container, s *oc
 	return nil
 }
 
-// bound sets what the container may use of the machine, as far as the kernel has
-// the control groups for it.
+// bound sets the container's limits of host memory, CPUs and processes. A limit
+// that the kernel has no control group for is left out.
 func (m *maker) bound(_ context.Context, _ oci.Client, _ *core.Container, s *oci.Spec) error {
 	only := func(controller string) int64 {
 		if controls(controller) {
@@ -199,11 +223,22 @@ func (m *maker) bound(_ context.Context, _ oci.Client, _ *core.Container, s *oci
 		}
 		return 0
 	}
+	if score := m.spec.OOMScore; score > 0 {
+		s.Process.OOMScoreAdj = &score
+	}
+	defer func() {
+		if shares := uint64(m.spec.CPUShares()); shares > 0 && controls("cpu") {
+			if s.Linux.Resources.CPU == nil {
+				s.Linux.Resources.CPU = &specs.LinuxCPU{}
+			}
+			s.Linux.Resources.CPU.Shares = &shares
+		}
+	}()
 	limitTo(s.Linux.Resources, m.spec.Memory*only("memory"), m.spec.CPUs*float64(only("cpu")), m.spec.Processes*only("pids"))
 	return nil
 }
 
-// limitTo sets limits; 0 is none.
+// limitTo sets limits: memory in bytes, CPUs, processes. 0: no limit.
 func limitTo(r *specs.LinuxResources, memory int64, cpus float64, processes int64) {
 	if memory > 0 {
 		r.Memory = &specs.LinuxMemory{Limit: &memory}
@@ -220,15 +255,22 @@ func limitTo(r *specs.LinuxResources, memory int64, cpus float64, processes int6
 	}
 }
 
-// visibleGPUs is the variable by which NVIDIA's runtime chooses devices.
+// visibleGPUs is the variable by which NVIDIA's runtime selects devices.
 const visibleGPUs = "NVIDIA_VISIBLE_DEVICES"
 
-// gpus gives the container its GPUs and sets the variable that names them,
-// after the CDI files, which set it to "void".
-func (m *maker) gpus(_ context.Context, _ oci.Client, _ *core.Container, s *oci.Spec) error {
+// gpus attaches the container's GPUs and sets the variable that names them. It
+// sets the variable after the CDI files, because they set it to "void".
+func (m *maker) gpus(ctx context.Context, c oci.Client, container *core.Container, s *oci.Spec) error {
 	names := "void"
 	if len(m.spec.GPUs) > 0 {
 		names = strings.Join(m.spec.GPUs, ",")
+		if m.spec.Attach == containers.AttachNodes {
+			for _, node := range m.spec.Nodes {
+				if err := oci.WithDevices(node, node, "rwm")(ctx, c, container, s); err != nil {
+					return fmt.Errorf("device node %s: %w", node, err)
+				}
+			}
+		}
 		if m.spec.Attach == containers.AttachCDI {
 			files, err := cdi.Read(m.Driver.opts.CDIDirs)
 			if err != nil {
@@ -243,22 +285,22 @@ func (m *maker) gpus(_ context.Context, _ oci.Client, _ *core.Container, s *oci.
 	return nil
 }
 
-// privileges sets what depends on the user and the capabilities.
+// privileges sets the fields that depend on user and capabilities.
 func (m *maker) privileges(ctx context.Context, c oci.Client, container *core.Container, s *oci.Spec) error {
 	if s.Process.User.UID != 0 {
-		// As after an execve of anybody but root.
+		// As after an execve by a user other than root.
 		s.Process.Capabilities.Effective, s.Process.Capabilities.Permitted = nil, nil
 	}
 	return seccomp.WithDefaultProfile()(ctx, c, container, s)
 }
 
-// runtime is runc, or NVIDIA's in front of it.
+// runtime selects runc, or NVIDIA's runtime in front of it.
 func (d *Driver) runtime(spec containers.Spec) (client.NewContainerOpts, error) {
 	if len(spec.GPUs) == 0 {
 		return client.WithRuntime(runtimeName, nil), nil
 	}
 	switch spec.Attach {
-	case containers.AttachCDI, containers.AttachSimulated:
+	case containers.AttachCDI, containers.AttachNodes, containers.AttachSimulated:
 		return client.WithRuntime(runtimeName, nil), nil
 	case containers.AttachRuntime:
 		path, err := d.nvidiaRuntime()

@@ -11,8 +11,8 @@ import (
 	"carma/containers/containerd/logfile"
 )
 
-// Wait blocks until the container has ended. How it ended is written down in
-// its labels, because containerd knows it only until the machine restarts.
+// Wait blocks until the container has ended. It notes the end in the container's
+// labels, because containerd forgets it when the machine restarts.
 func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	what := "wait for container " + id
 	for pause := time.Duration(0); ; {
@@ -21,7 +21,7 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 			return containers.Exit{}, d.fail(ctx, what, err)
 		}
 		if e, ok := r.exit(); ok {
-			if r.task != nil { // what wrote the exit down did not come further
+			if r.task != nil { // an earlier call noted the exit but did not delete the task
 				return d.ended(ctx, what, id, e)
 			}
 			return e, nil
@@ -34,8 +34,9 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 			}
 			return d.ended(ctx, what, id, e)
 		case r.lost():
-			// Between the two looks, of the labels and the task, a start may have
-			// come (then there is a task now) or a removal (then look says so).
+			// The labels and the task are read at two moments. In between, a
+			// start may have come (then there is a task now) or a removal (then
+			// look says so).
 			again, err := d.look(ctx, id)
 			if err != nil {
 				return containers.Exit{}, d.fail(ctx, what, err)
@@ -46,13 +47,14 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 			e := containers.Exit{Code: 255, Lost: true, Started: r.started(), Finished: logfile.Newest(r.Labels[labelDir])}
 			return d.ended(ctx, what, id, e)
 		case r.task != nil:
+			d.takeOver(r)
 			if err := d.awaitTask(ctx, id); err != nil {
 				return containers.Exit{}, d.fail(ctx, what, err)
 			}
 			pause = 0
 			continue
 		}
-		// Not started yet.
+		// It is not started yet.
 		pause = min(2*pause+10*time.Millisecond, 500*time.Millisecond)
 		select {
 		case <-ctx.Done():
@@ -62,11 +64,11 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	}
 }
 
-// ended writes down how a container ended, and deletes its task: the shim goes,
-// and the logger gets the end of the output. What was written first stands.
+// ended notes how a container ended, and deletes its task. So its shim ends and
+// the logger gets the rest of the output. The first note counts.
 func (d *Driver) ended(ctx context.Context, what, id string, e containers.Exit) (containers.Exit, error) {
-	// The start is stamped before the program runs, the end by the shim; a
-	// clock may have been set back in between.
+	// The daemon stamps the start, the shim the end. The clock may have been set
+	// back in between.
 	if e.Finished.Before(e.Started) {
 		e.Finished = e.Started
 	}
@@ -90,7 +92,7 @@ func (d *Driver) ended(ctx context.Context, what, id string, e containers.Exit) 
 	return e, d.fail(ctx, what, d.endTask(ctx, id))
 }
 
-// spec is the container's OCI specification; nil if it cannot be read.
+// spec is the container's OCI specification; nil: it cannot be read.
 func (r *record) spec() *specs.Spec {
 	if r.Spec == nil {
 		return nil
@@ -102,5 +104,6 @@ func (r *record) spec() *specs.Spec {
 	return &s
 }
 
-// sandboxed reports whether it was made with [containers.Spec.Sandbox].
+// sandboxed reports whether the container was made with
+// [containers.Spec.Sandbox].
 func (r *record) sandboxed() bool { return r.Labels[labelSandbox] != "" }

@@ -24,8 +24,8 @@ type ImageConfig struct {
 	Labels     map[string]string `json:"Labels,omitempty"`
 }
 
-// Archive makes the tar file that docker save would make of an image with the
-// name ref, of one static program at path.
+// Archive makes a tar file like that of docker save: of an image with the name
+// ref that has one static program, at path.
 func Archive(ref, path string, program []byte, config ImageConfig) ([]byte, error) {
 	layer, err := tarOf(file{strings.TrimPrefix(path, "/"), 0o755, program})
 	if err != nil {

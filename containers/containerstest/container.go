@@ -12,7 +12,7 @@ import (
 	"carma/containers"
 )
 
-// fakeContainer is guarded by its engine's mutex, channels included.
+// fakeContainer is guarded by its engine's mutex, its channels too.
 type fakeContainer struct {
 	engine *Fake
 	id     string
@@ -22,15 +22,16 @@ type fakeContainer struct {
 	state    containers.State
 	exit     containers.Exit
 	log      []entry
-	bytes    int64 // of log
-	dropped  int   // entries that came before those of log
+	bytes    int64 // size of log
+	dropped  int   // entries deleted before those of log
 	writers  [2]*lineWriter
-	stop     context.CancelFunc // the stop signal
+	screen   *screen
+	stop     context.CancelFunc // sends the stop signal
 	killed   chan struct{}
 	finished chan struct{} // closed when the container has ended
 	removed  bool
 	gone     bool          // beforeGone was called
-	number   int           // of how many were made
+	number   int           // 1 for the first container that was made, and so on
 	changed  chan struct{} // closed and replaced at every change
 }
 
@@ -38,6 +39,7 @@ func newContainer(f *Fake, id string, img *Image, spec containers.Spec) *fakeCon
 	spec.Labels = cloneLabels(spec.AllLabels(), img.Labels)
 	return &fakeContainer{
 		engine: f, id: id, image: img, spec: spec, state: containers.StateCreated,
+		screen: newScreen(spec.Stdin, spec.TTY),
 		killed: make(chan struct{}), finished: make(chan struct{}), changed: make(chan struct{}),
 	}
 }
@@ -54,7 +56,7 @@ func cloneLabels(own, image map[string]string) map[string]string {
 	return out
 }
 
-// check refuses what an engine refuses.
+// check refuses a spec as an engine would. sources: mounts must exist.
 func check(spec containers.Spec, sources bool) error {
 	if !validName.MatchString(spec.Name) {
 		return fmt.Errorf("container name %q", spec.Name)
@@ -78,7 +80,7 @@ var (
 	numericUser = regexp.MustCompile(`^\d*(:\d+)?$`)
 )
 
-// resolve fills in what the image gives.
+// resolve fills in the image's defaults.
 func (c *fakeContainer) resolve() containers.Spec {
 	s := c.spec
 	if len(s.Entrypoint) == 0 {
@@ -97,11 +99,16 @@ func (c *fakeContainer) resolve() containers.Spec {
 	if len(s.GPUs) > 0 {
 		gpus = strings.Join(s.GPUs, ",")
 	}
-	s.Env = append(slices.Concat(c.image.Env, s.Env), "NVIDIA_VISIBLE_DEVICES="+gpus) // the last one counts
+	var term []string
+	if s.TTY {
+		term = []string{"TERM=xterm"}
+	}
+	s.Env = append(slices.Concat(term, c.image.Env, s.Env), "NVIDIA_VISIBLE_DEVICES="+gpus) // the last one counts
 	return s
 }
 
-// Attached is what the container was given, unless [Fake.Misattach] was called.
+// Attached returns the GPUs that the container was given, unless [Fake.Misattach]
+// was called.
 func (f *Fake) Attached(ctx context.Context, id string) (containers.Attachment, error) {
 	if _, err := f.call(ctx, OpAttached); err != nil {
 		return containers.Attachment{}, err
@@ -119,10 +126,30 @@ func (f *Fake) Attached(ctx context.Context, id string) (containers.Attachment, 
 	return containers.Attachment{Visible: strings.TrimPrefix(env[len(env)-1], "NVIDIA_VISIBLE_DEVICES=")}, nil
 }
 
-// Misattach makes containers get other GPUs than they were given from now on;
-// empty: the right ones.
+// Misattach makes containers get wrong GPUs from now on; empty: the right ones.
 func (f *Fake) Misattach(visible string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.misattach = visible
+}
+
+// CanPublish allows all ports.
+func (f *Fake) CanPublish(string) error { return nil }
+
+// Ports returns the ports that a running container asks for. Those without a port
+// of the machine get one from 40000 on. Nothing is opened.
+func (f *Fake) Ports(ctx context.Context, id string) (open []containers.Port, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, err := f.get("ports of", id)
+	if err != nil || c.state != containers.StateRunning {
+		return nil, err
+	}
+	for i, p := range c.spec.Ports {
+		if p.Host == 0 {
+			p.Host = 40000 + 100*c.number + i
+		}
+		open = append(open, p)
+	}
+	return open, ctx.Err()
 }

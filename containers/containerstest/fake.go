@@ -1,9 +1,11 @@
-// Package containerstest has a container engine in memory for tests, [Fake],
-// and the one suite that every driver must pass, [Suite].
+// Package containerstest has a container engine in memory for tests, [Fake], and
+// the test suite of all drivers, [Suite].
 package containerstest
 
 import (
+	"archive/tar"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -15,22 +17,38 @@ import (
 	"carma/containers"
 )
 
-// Script is the program of a fake image. It returns the exit code. ctx ends
-// when the container is asked to stop; p.Killed is closed when it is killed,
-// and then the script must return soon: a goroutine cannot be killed. What it
-// writes or returns after that is lost.
+// Script is the program of a fake image. It returns the exit code. ctx ends when
+// the container is asked to stop. p.Killed is closed when it is killed: then the
+// script must return soon, because a goroutine cannot be killed. Output and exit
+// code after a kill are lost.
 type Script func(ctx context.Context, p *Process) int
 
-// Process is what a Script sees of its container.
+// Process is a script's view of its container.
 type Process struct {
-	// Spec is the container's, with the image's defaults filled in.
+	// Spec is the container's spec with the image's defaults filled in.
 	Spec           containers.Spec
 	Stdout, Stderr io.Writer
 	// Killed is closed when the container is killed.
 	Killed <-chan struct{}
+
+	screen *screen
 }
 
-// Out prints a line to standard output, Err one to standard error.
+// Stdin is the program's input. Without one it ends at once.
+func (p *Process) Stdin() io.Reader {
+	if p.screen == nil || p.screen.input == nil {
+		return strings.NewReader("")
+	}
+	return p.screen.input
+}
+
+// Size returns the size of the program's terminal, and a channel that is closed when
+// it changes; false: it has none.
+func (p *Process) Size() (size containers.Size, changed <-chan struct{}, ok bool) {
+	return p.screen.Size()
+}
+
+// Out prints a line to standard output.
 func (p *Process) Out(format string, args ...any) { fmt.Fprintf(p.Stdout, format+"\n", args...) }
 
 // Err prints a line to standard error.
@@ -46,16 +64,18 @@ type Image struct {
 	Env        []string
 	// Run is the program; nil exits with 0 at once.
 	Run Script
-	// Programs are the executables it has; nil: whatever is asked for.
+	// Exec is the program of [Fake.Exec]; nil: Run.
+	Exec Script
+	// Programs are its executables; nil: every program exists.
 	Programs []string
-	// Remote: it must be pulled before it is there.
+	// Remote: the image must be pulled first.
 	Remote bool
 }
 
-// Fake is an engine and its driver in one. Its containers are goroutines.
-// They live on when the driver is closed, as they do under a real engine, and
-// the methods go on working: a test of a restarted daemon gives the same Fake
-// to the new one. All methods may be called from several goroutines.
+// Fake is an engine and its driver in one. Its containers are goroutines. As
+// under a real engine, they live on when the driver is closed. The methods go on
+// working after Close, so a test of a restarted daemon gives the same Fake to the
+// new one. All methods may be called from several goroutines.
 type Fake struct {
 	// CheckMounts makes Create refuse mounts whose source does not exist.
 	// Set it before use.
@@ -78,8 +98,11 @@ type Fake struct {
 }
 
 var (
-	_ containers.Driver = (*Fake)(nil)
-	_ containers.Parker = (*Fake)(nil)
+	_ containers.Driver    = (*Fake)(nil)
+	_ containers.Parker    = (*Fake)(nil)
+	_ containers.Publisher = (*Fake)(nil)
+	_ containers.Importer  = (*Fake)(nil)
+	_ containers.Terminals = (*Fake)(nil)
 )
 
 // NewFake returns an engine without images.
@@ -149,6 +172,44 @@ func (f *Fake) Pull(ctx context.Context, ref string) error {
 	}
 	img.Remote = false
 	return lost
+}
+
+// Import puts an image onto the machine that a test has added with
+// [Fake.AddImage] as Remote, or an image whose program ends at once. The content
+// of the file only tells its name.
+func (f *Fake) Import(ctx context.Context, from io.Reader) ([]string, error) {
+	if _, err := f.call(ctx, OpImport); err != nil {
+		return nil, err
+	}
+	name, err := nameIn(from)
+	if err != nil {
+		return nil, fmt.Errorf("import images: %w: %w", containers.ErrInvalid, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.images[name] == nil {
+		f.images[name] = &Image{}
+	}
+	f.images[name].Remote = false
+	return []string{name}, nil
+}
+
+// nameIn is the name of the image in a tar file of docker save.
+func nameIn(from io.Reader) (string, error) {
+	for files := tar.NewReader(from); ; {
+		file, err := files.Next()
+		if err != nil {
+			return "", err
+		}
+		if file.Name != "manifest.json" {
+			continue
+		}
+		var list []struct{ RepoTags []string }
+		if err := json.NewDecoder(files).Decode(&list); err != nil || len(list) != 1 || len(list[0].RepoTags) != 1 {
+			return "", fmt.Errorf("its manifest names not one image: %w", err)
+		}
+		return list[0].RepoTags[0], nil
+	}
 }
 
 // Create makes a container.
@@ -222,7 +283,7 @@ func (f *Fake) get(what, id string) (*fakeContainer, error) {
 	return nil, fmt.Errorf("%s container %s: %w", what, id, containers.ErrNotFound)
 }
 
-// now is strictly increasing, so that a time is a position in a log. The
+// now returns strictly increasing times, so a time is a position in a log. The
 // caller holds f.mu.
 func (f *Fake) now() time.Time {
 	t := time.Now().Round(0).UTC()
@@ -242,7 +303,7 @@ func hasAll(have, want map[string]string) bool {
 	return true
 }
 
-// env looks a variable up, the last one of its name counts.
+// env looks a variable up. If it is there twice, the last one counts.
 func env(list []string, key string) string {
 	for _, kv := range slices.Backward(list) {
 		if v, ok := strings.CutPrefix(kv, key+"="); ok {

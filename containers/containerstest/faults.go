@@ -16,6 +16,7 @@ const (
 	OpPing   Op = "ping"
 	OpImage  Op = "image"
 	OpPull   Op = "pull"
+	OpImport Op = "import"
 	OpCreate Op = "create"
 	OpStart  Op = "start"
 	OpWait   Op = "wait"
@@ -27,6 +28,8 @@ const (
 
 	OpAttached Op = "attached"
 	OpPark     Op = "park"
+	OpAttach   Op = "attach"
+	OpExec     Op = "exec"
 
 	OpClose Op = "close"
 )
@@ -40,7 +43,8 @@ type fault struct {
 // FailNext makes the next call of op fail with err and have no effect.
 func (f *Fake) FailNext(op Op, err error) { f.addFault(op, fault{err: err}) }
 
-// FailAll makes every call of op fail with err and have no effect; nil ends it.
+// FailAll makes every call of op fail with err and have no effect; a nil err ends
+// that.
 func (f *Fake) FailAll(op Op, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,18 +54,18 @@ func (f *Fake) FailAll(op Op, err error) {
 	f.broken[op] = err
 }
 
-// HangNext makes the next call of op wait until its context ends, and have no
+// HangNext makes the next call of op hang until its context ends. The call has no
 // effect.
 func (f *Fake) HangNext(op Op) { f.addFault(op, fault{hang: true}) }
 
-// IgnoreNext makes the next call of op succeed and have no effect, as a kill of a
+// IgnoreNext makes the next call of op succeed without effect, like killing a
 // process that is stuck in the kernel. It applies to Signal and Kill.
 func (f *Fake) IgnoreNext(op Op) { f.addFault(op, fault{err: errIgnored}) }
 
 var errIgnored = errors.New("ignored")
 
 // Freeze makes the engine hang: every call waits until its context ends or
-// [Fake.Thaw] is called, those that are waiting go on waiting. Containers run on.
+// [Fake.Thaw] is called. Containers run on.
 func (f *Fake) Freeze() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,9 +84,9 @@ func (f *Fake) Thaw() {
 	}
 }
 
-// LoseNext makes the next call of op take effect and yet return
-// ErrUnavailable, as when the answer is lost. It applies to Create, Start,
-// Signal, Kill, Remove and Pull.
+// LoseNext makes the next call of op take effect but return ErrUnavailable, as if
+// the answer was lost. It applies to Create, Start, Signal, Kill, Remove and
+// Pull.
 func (f *Fake) LoseNext(op Op) {
 	err := fmt.Errorf("%s: %w: the answer was lost", op, containers.ErrUnavailable)
 	f.addFault(op, fault{err: err, done: true})
@@ -101,8 +105,8 @@ func (f *Fake) Calls(op Op) int {
 	return f.calls[op]
 }
 
-// Down makes the engine unreachable: every call fails with ErrUnavailable,
-// those that are waiting too. Containers run on.
+// Down makes the engine unreachable: every call fails with ErrUnavailable, also a
+// waiting one. Containers run on.
 func (f *Fake) Down() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,8 +125,9 @@ func (f *Fake) Up() {
 }
 
 // End ends a running container as exit says, like a kill from outside: by the
-// kernel for memory, by an engine that goes away. Times are filled in. It
-// reports whether the container ran. It works while the engine is down.
+// kernel for lack of memory, or by an engine that shuts down. Its times are
+// filled in. It reports whether the container ran. It works while the engine is
+// down too.
 func (f *Fake) End(id string, exit containers.Exit) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,8 +145,8 @@ func (f *Fake) Relabel(change func(labels map[string]string)) {
 	}
 }
 
-// call counts a call and returns what is set to go wrong: err when it must
-// fail now, lost when it must fail after taking effect.
+// call counts a call and returns the fault that is set for it. err: fail now.
+// lost: fail after taking effect.
 func (f *Fake) call(ctx context.Context, op Op) (lost, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +178,8 @@ func (f *Fake) call(ctx context.Context, op Op) (lost, err error) {
 	return nil, queue[0].err
 }
 
-// hang waits without the mutex that the caller holds.
+// hang waits until until is closed or ctx ends. The caller holds the mutex; hang
+// unlocks it meanwhile.
 func (f *Fake) hang(ctx context.Context, until <-chan struct{}) {
 	f.mu.Unlock()
 	defer f.mu.Lock()

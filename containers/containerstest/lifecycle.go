@@ -46,9 +46,10 @@ func (c *fakeContainer) run(spec containers.Spec) {
 	c.stop = cancel
 	c.state = containers.StateRunning
 	c.exit = containers.Exit{Started: c.engine.now()}
-	p := &Process{Spec: spec, Killed: c.killed}
+	p := &Process{Spec: spec, Killed: c.killed, screen: c.screen}
 	c.writers = [2]*lineWriter{{c: c, stream: containers.Stdout}, {c: c, stream: containers.Stderr}}
-	p.Stdout, p.Stderr = c.writers[0], c.writers[1]
+	p.Stdout = &shown{c.writers[0], c.screen, containers.Stdout}
+	p.Stderr = &shown{c.writers[1], c.screen, containers.Stderr}
 	c.change()
 	c.engine.scripts.Go(func() {
 		defer cancel()
@@ -62,7 +63,7 @@ func (c *fakeContainer) run(spec containers.Spec) {
 	})
 }
 
-// end ends a running container once. The caller holds the engine's mutex.
+// end ends a container if it runs. The caller holds the engine's mutex.
 func (c *fakeContainer) end(exit containers.Exit) bool {
 	if c.state != containers.StateRunning {
 		return false
@@ -70,6 +71,7 @@ func (c *fakeContainer) end(exit containers.Exit) bool {
 	for _, w := range c.writers {
 		w.finish()
 	}
+	c.screen.end()
 	exit.Started, exit.Finished = c.exit.Started, c.engine.now()
 	c.exit, c.state = exit, containers.StateExited
 	c.stop()
@@ -79,8 +81,8 @@ func (c *fakeContainer) end(exit containers.Exit) bool {
 	return true
 }
 
-// change wakes whoever waits for the container. The caller holds the engine's
-// mutex.
+// change wakes everybody who waits for the container. The caller holds the
+// engine's mutex.
 func (c *fakeContainer) change() {
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -161,8 +163,8 @@ func (f *Fake) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	return c.exit, nil
 }
 
-// sleep waits for a change of c, without the engine's mutex that the caller
-// holds.
+// sleep waits for a change of c. The caller holds the engine's mutex; sleep
+// unlocks it meanwhile.
 func (f *Fake) sleep(ctx context.Context, op Op, c *fakeContainer) error {
 	changed, down := c.changed, f.down
 	f.mu.Unlock()

@@ -31,8 +31,8 @@ type lineWriter struct {
 	open   bool // a piece of the line in buf was logged
 }
 
-// Write logs the complete lines in p and keeps the rest. After the end of the
-// container it refuses.
+// Write logs the complete lines in p and keeps the rest. After the container's
+// end it fails.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	w.c.engine.mu.Lock()
 	defer w.c.engine.mu.Unlock()
@@ -72,7 +72,7 @@ func (w *lineWriter) log(text []byte, partial bool) {
 	w.c.rotate()
 }
 
-// rotate drops the older half of a log that is twice as large as it has to be.
+// rotate deletes the older half of a log that is twice as large as it must be.
 func (c *fakeContainer) rotate() {
 	keep := c.spec.LogBytes
 	if keep == 0 || c.bytes < 2*keep {
@@ -86,8 +86,8 @@ func (c *fakeContainer) rotate() {
 	c.log = slices.Clone(c.log[n:])
 }
 
-// missed is the entry that stands for what was dropped. Its time may be that of
-// the newest dropped.
+// missed is the entry that stands for the deleted ones. Its time may be that of
+// the newest deleted one.
 func (c *fakeContainer) missed() entry {
 	text := containers.Lines{Before: int64(c.dropped)}.Text()
 	return entry{c.log[0].at.Add(-1), containers.Missing, text, false}
@@ -132,7 +132,8 @@ func (f *Fake) Logs(ctx context.Context, id string, since time.Time, follow bool
 	}
 }
 
-// send gives an entry to the sink, without the lock, if it is after since.
+// send gives an entry to the sink if it is after since. It unlocks the mutex
+// meanwhile.
 func (f *Fake) send(e entry, since time.Time, sink containers.LogSink) {
 	if !e.at.After(since) {
 		return

@@ -7,12 +7,12 @@ import (
 	"carma/containers"
 )
 
-// firstParked is the process number of the first container that a [Fake] holds;
-// the others follow.
+// firstParked is the process number of the first container of a [Fake]; the
+// others follow.
 const firstParked = 4_000_001
 
 // ParkedPID is the process number of the nth container, from 1 on, that a [Fake]
-// has made. No machine has processes of that number.
+// has made. Machines have no such high numbers in practice.
 func ParkedPID(n int) int { return firstParked + n - 1 }
 
 // CanPark returns nil.
@@ -38,8 +38,8 @@ func (f *Fake) Park(ctx context.Context, id string) (int, error) {
 	return ParkedPID(c.number), lost
 }
 
-// BeforeGone sets what is called when a container's end is told, or before it
-// is removed.
+// BeforeGone sets a function that is called before a container's end is told, or
+// before it is removed.
 func (f *Fake) BeforeGone(call func(ctx context.Context, id string)) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,8 +47,8 @@ func (f *Fake) BeforeGone(call func(ctx context.Context, id string)) bool {
 	return true
 }
 
-// leave calls what BeforeGone was given, once for a container, without the
-// engine's mutex that the caller holds.
+// leave calls the function of BeforeGone, once per container. The caller holds
+// the engine's mutex; leave unlocks it meanwhile.
 func (f *Fake) leave(ctx context.Context, c *fakeContainer) {
 	if f.beforeGone == nil || c.gone {
 		return

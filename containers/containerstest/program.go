@@ -5,38 +5,54 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
+
+	"carma/containers"
 )
 
-// Proc is what the suite's program sees of the world, so that the same
-// program runs in a real container (command tool) and inside the [Fake].
+// Proc is the environment of the suite's program. So the same program runs in a
+// real container (command tool) and inside the [Fake].
 type Proc struct {
 	Args           []string
 	Env            []string
 	Dir            string
 	User           string // uid:gid
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Term is closed when the stop signal arrives, Kill when the program must
-	// return at once (never in a real container, which is simply killed).
+	// Size returns the size of its terminal, and a channel that is closed when it
+	// changes; false: it has none.
+	Size func() (containers.Size, <-chan struct{}, bool)
+	// Term is closed when the stop signal arrives. Kill is closed when the
+	// program must return at once; a real container never closes it, it is simply
+	// killed.
 	Term, Kill <-chan struct{}
 	ReadFile   func(path string) ([]byte, error)
 	WriteFile  func(path string, data []byte) error
-	// Interfaces are the names of its network interfaces, Capabilities the
-	// mask of those in effect as the kernel prints it.
+	// Interfaces are the names of its network interfaces. Capabilities is the
+	// mask of its effective capabilities, as the kernel prints it.
 	Interfaces   func() []string
 	Capabilities func() string
-	// Devices are the names of the GPUs' nodes in its /dev.
+	// Devices are the names of NVIDIA's nodes in its /dev.
 	Devices func() []string
+	// Look tells of its machine: hostname, address (where that name leads), groups,
+	// core (soft and hard limit), first (which process it is), size:FOLDER and
+	// node:DEVICE.
+	Look func(what string) string
+	// Signal is the stop signal that has come. Serve greets one client of a port.
+	Signal func() string
+	Serve  func(port string) error
 	// Fork starts one more process, which waits; nil: it cannot.
 	Fork func() error
 }
 
-// watchedAfter is long after an engine has begun to watch for the kernel to kill
-// a container for its memory. It begins after the start: of a program that lives
-// for 20 ms Docker 20.10 once said only that it was killed.
+// watchedAfter is how long "hog" waits after its start before it takes memory. By
+// then an engine surely watches for the kernel's out-of-memory kills. It begins
+// to watch after the start: of a program that lived for 20 ms, Docker 20.10 once
+// reported only the kill.
 const watchedAfter = 300 * time.Millisecond
 
 // Run carries out the arguments in order and returns the exit code:
@@ -48,9 +64,21 @@ const watchedAfter = 300 * time.Millisecond
 //	long:N             print one line of N bytes, see [LongLine]
 //	env:KEY dir user args  print KEY=value, the folder, uid:gid, all arguments
 //	read:PATH write:PATH   print the file's text, or "written", or "refused"
-//	interfaces capabilities devices  print what it has of them
+//	privileges         print its capabilities, and whether it can gain some
+//	interfaces capabilities devices  print the program's own
+//	look:WHAT          print what Proc.Look says
+//	await              wait for the stop signal and print it
+//	serve:PORT         print "serving", and greet one client
 //	hog:N              use N MiB of memory, after a moment: see [watchedAfter]
 //	fork:N             start up to N processes, print "forked" and how many
+//	input              print "got" and each line of the input, at its end "ended"
+//	count-input        print the number of lines of the input
+//	ask:TEXT           print the text without a newline, read a line, print "got" and it
+//	terminal           print the terminal's rows and columns, or "no terminal"
+//	resized            wait until the terminal has a size, then print it as above
+//	resized:N          wait until the terminal has N rows
+//	notebook:ADDRESS      answer TCP connections with "a notebook" until the stop signal
+//	get:ADDRESS        print the answer of a TCP server
 //	gate:PATH          wait until the file exists
 //	block:N            wait for the stop signal, then exit with N
 //	stubborn           ignore the stop signal and wait for the end
@@ -97,8 +125,30 @@ func (p *Proc) Run() int {
 			p.print(p.Stdout, strings.Join(p.Interfaces(), " ")+"\n")
 		case "capabilities":
 			p.print(p.Stdout, p.Capabilities()+"\n")
+		case "privileges":
+			status, _ := p.ReadFile("/proc/self/status")
+			for line := range strings.Lines(string(status)) {
+				if strings.HasPrefix(line, "Cap") || strings.HasPrefix(line, "NoNewPrivs") || strings.HasPrefix(line, "Seccomp:") {
+					p.print(p.Stdout, strings.ReplaceAll(strings.TrimSpace(line), "\t", " ")+"\n")
+				}
+			}
 		case "devices":
 			p.print(p.Stdout, strings.Join(p.Devices(), " ")+"\n")
+		case "look":
+			p.print(p.Stdout, p.Look(rest)+"\n")
+		case "await":
+			select {
+			case <-p.Term:
+				p.print(p.Stdout, p.Signal()+"\n")
+			case <-p.Kill:
+				return 137
+			}
+		case "serve":
+			p.print(p.Stdout, "serving\n")
+			if err := p.Serve(rest); err != nil {
+				p.print(p.Stderr, err.Error()+"\n")
+				return 1
+			}
 		case "hog":
 			time.Sleep(watchedAfter)
 			hog := make([]byte, n<<20)
@@ -112,6 +162,41 @@ func (p *Proc) Run() int {
 				done++
 			}
 			p.print(p.Stdout, fmt.Sprintf("forked %d\n", done))
+		case "input":
+			for {
+				line, ok := p.line()
+				if !ok {
+					p.print(p.Stdout, "ended\n")
+					break
+				}
+				p.print(p.Stdout, "got "+line+"\n")
+			}
+		case "count-input":
+			lines, in := 0, bufio.NewScanner(p.Stdin)
+			for in.Scan() {
+				lines++
+			}
+			p.print(p.Stdout, strconv.Itoa(lines)+"\n")
+		case "ask":
+			p.print(p.Stdout, rest)
+			line, _ := p.line()
+			p.print(p.Stdout, "got "+line+"\n")
+		case "terminal":
+			p.terminal(func(containers.Size) bool { return true })
+		case "resized":
+			p.terminal(func(s containers.Size) bool { return s != containers.Size{} && (n == 0 || int(s.Rows) == n) })
+		case "notebook":
+			if err := p.notebook(rest); err != nil {
+				p.print(p.Stderr, err.Error()+"\n")
+				return 1
+			}
+		case "get":
+			c, err := net.Dial("tcp", rest)
+			if err != nil {
+				p.print(p.Stderr, err.Error()+"\n")
+				return 1
+			}
+			_, _ = io.Copy(p.Stdout, c)
 		case "gate":
 			if !p.gate(rest) {
 				return 137
@@ -136,8 +221,8 @@ func (p *Proc) Run() int {
 	return 0
 }
 
-// LongLine is the line of n bytes that "long:n" prints: numbered blocks, so
-// that a lost or repeated piece shows.
+// LongLine is the line of n bytes that "long:n" prints. It consists of numbered
+// blocks, so that a lost or repeated piece shows.
 func LongLine(n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
@@ -163,7 +248,65 @@ func (p *Proc) write(path string) string {
 	return "written"
 }
 
-// gate polls because a file's appearance has no event in a FROM scratch image.
+// line reads a line of the input, one byte after the other: what follows is for the
+// next reader.
+func (p *Proc) line() (string, bool) {
+	var line []byte
+	for b := make([]byte, 1); ; {
+		n, err := p.Stdin.Read(b)
+		if n > 0 && b[0] == '\n' {
+			return strings.TrimSuffix(string(line), "\r"), true
+		}
+		line = append(line, b[:n]...)
+		if err != nil {
+			return string(line), len(line) > 0
+		}
+	}
+}
+
+// terminal prints the size of the terminal when it is as wanted.
+func (p *Proc) terminal(wanted func(containers.Size) bool) {
+	size, changed, ok := p.Size()
+	for ok && !wanted(size) {
+		select {
+		case <-changed:
+		case <-p.Kill:
+			return
+		}
+		size, changed, ok = p.Size()
+	}
+	if !ok {
+		p.print(p.Stdout, "no terminal\n")
+		return
+	}
+	p.print(p.Stdout, fmt.Sprintf("%d x %d\n", size.Rows, size.Cols))
+}
+
+// notebook answers connections until the stop signal.
+func (p *Proc) notebook(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	p.print(p.Stdout, "listening\n")
+	go func() {
+		select {
+		case <-p.Term:
+		case <-p.Kill:
+		}
+		_ = l.Close()
+	}()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return nil
+		}
+		_, _ = io.WriteString(c, "a notebook\n")
+		_ = c.Close()
+	}
+}
+
+// gate polls: a container FROM scratch has no tool to wait for a file.
 func (p *Proc) gate(path string) bool {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

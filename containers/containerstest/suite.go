@@ -13,17 +13,17 @@ import (
 	"carma/containers"
 )
 
-// Images are what [Suite] needs on the engine.
+// Images are the images that [Suite] needs on the engine.
 type Images struct {
 	// Tool is the suite's image, see [ToolPath].
 	Tool string
-	// Missing is on neither this machine nor any registry.
+	// Missing is an image that neither this machine nor any registry has.
 	Missing string
 }
 
-// Suite checks a driver against every sentence of the [containers.Driver]
-// contract. newDriver is called several times and must each time return a
-// driver of the same engine; the suite closes it.
+// Suite checks every sentence of the [containers.Driver] contract. newDriver is
+// called several times. It must return a new driver of the same engine each time;
+// the suite closes it.
 func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Images) {
 	tests := []struct {
 		name string
@@ -51,7 +51,19 @@ func Suite(t *testing.T, newDriver func(t *testing.T) containers.Driver, img Ima
 		{"overrides", testOverrides},
 		{"mounts", testMounts},
 		{"sandbox", testSandbox},
+		{"fittings", testFittings},
+		{"stop signal", testStopSignal},
+		{"ports", testPorts},
 		{"visible GPUs", testVisibleGPUs},
+		{"no input", testNoInput},
+		{"attach", testAttach},
+		{"input ends", testInputEnds},
+		{"input early", testInputEarly},
+		{"terminal", testTerminal},
+		{"exec", testExec},
+		{"exec closed", testExecClosed},
+		{"exec fails", testExecFails},
+		{"exec terminal", testExecTerminal},
 		{"park", testPark},
 		{"park and never start", testParkOnly},
 		{"list", testList},
@@ -90,13 +102,13 @@ type suite struct {
 	ctx       context.Context
 	img       Images
 	newDriver func(*testing.T) containers.Driver
-	mark      string // in the names and labels of this test's containers
+	mark      string // part of the names and labels of this test's containers
 	made      int
 }
 
 const markLabel = "carma.suite.test"
 
-// spec is the tool with arguments and a name of its own.
+// spec is a container of the tool, with these arguments and a new name.
 func (s *suite) spec(args ...string) containers.Spec {
 	s.made++
 	return containers.Spec{
@@ -151,7 +163,7 @@ func (s *suite) wait(id string) containers.Exit {
 	return exit
 }
 
-// output runs spec to its end and returns the lines of standard output.
+// output runs spec to its end and returns the lines of its standard output.
 func (s *suite) output(spec containers.Spec) []string {
 	s.Helper()
 	id := s.startSpec(spec)
@@ -182,7 +194,7 @@ func (s *suite) list() []containers.Container {
 	return list
 }
 
-// failsWith checks that err wraps want and is fit to be shown.
+// failsWith checks that err wraps want and that its text can be shown to people.
 func (s *suite) failsWith(what string, err, want error) {
 	s.Helper()
 	if !errors.Is(err, want) {

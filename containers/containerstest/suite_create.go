@@ -35,7 +35,7 @@ func testCreateAgain(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	again("running")
-	s.follow(id).until("ready") // to take the stop signal, as process 1 has to
+	s.follow(id).until("ready") // now it handles the stop signal; process 1 gets no other signals
 	s.stop(id, time.Minute)
 	again("exited")
 	// Only the identity is compared.
@@ -110,7 +110,7 @@ func testStartInvalid(t *testing.T, s *suite) {
 		spoil(&spec)
 		id := s.create(spec)
 		s.failsWith(what, s.d.Start(s.ctx, id), containers.ErrInvalid)
-		// A daemon that was restarted just then learns the same from Wait.
+		// A daemon that was restarted in between learns the same from Wait.
 		if exit := s.wait(id); exit.Error == "" || exit.Code == 0 || !exit.Started.IsZero() {
 			t.Errorf("%s: Wait = %+v, want an error, a code and no start", what, exit)
 		}

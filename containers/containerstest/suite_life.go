@@ -60,7 +60,7 @@ func testWaitCancelled(t *testing.T, s *suite) {
 	}
 }
 
-// stop ends a container as the daemon does, and returns when it has ended.
+// stop stops a container as the daemon does, and returns when it has ended.
 func (s *suite) stop(id string, grace time.Duration) {
 	s.Helper()
 	if err := s.tryStop(id, grace); err != nil && !errors.Is(err, containers.ErrNotFound) {
@@ -110,8 +110,8 @@ func testStopKills(t *testing.T, s *suite) {
 	}
 }
 
-// testStopMany: finding F1. A program that takes no notice of its stop signal
-// ends all the same, each time, however short the grace is.
+// testStopMany (finding F1): a program that ignores its stop signal ends all the
+// same, each time, however short the grace is.
 func testStopMany(t *testing.T, s *suite) {
 	const n, atOnce = 50, 10
 	ids := make(chan string, n)
@@ -127,7 +127,7 @@ func testStopMany(t *testing.T, s *suite) {
 					t.Errorf("start: %v", err)
 					continue
 				}
-				s.follow(id).until("ready") // it can refuse from here on
+				s.follow(id).until("ready") // from here on it ignores the signal
 				if err := s.tryStop(id, time.Duration(i+1)*time.Millisecond); err != nil {
 					t.Errorf("stop: %v", err)
 					continue
@@ -142,7 +142,7 @@ func testStopMany(t *testing.T, s *suite) {
 	wg.Wait()
 }
 
-// testStopIdle: what does not run is left alone.
+// testStopIdle: stopping a container that does not run changes nothing.
 func testStopIdle(t *testing.T, s *suite) {
 	quiet := func(when, id string) {
 		t.Helper()

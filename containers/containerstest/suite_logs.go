@@ -15,15 +15,15 @@ import (
 	"carma/containers"
 )
 
-// record is what a sink was given.
+// record is everything that a sink was given.
 type record []entry
 
 func (r *record) add(at time.Time, stream containers.Stream, line []byte, partial bool) {
 	*r = append(*r, entry{at, stream, slices.Clone(line), partial})
 }
 
-// lines joins the pieces of each line of a stream. A line that was never
-// ended shows with a mark.
+// lines joins the pieces of each line of a stream. A line without an end gets a
+// mark.
 func (r record) lines(stream containers.Stream) []string {
 	lines, line, open := []string{}, "", false
 	for _, e := range r {
@@ -41,7 +41,7 @@ func (r record) lines(stream containers.Stream) []string {
 	return lines
 }
 
-// check tests what is true of every log.
+// check tests properties of every log.
 func (r record) check(t *testing.T) {
 	t.Helper()
 	for i, e := range r {
@@ -76,7 +76,7 @@ type followed struct {
 	s    *suite
 	mu   sync.Mutex
 	log  record
-	more chan struct{} // one token: something was added
+	more chan struct{} // holds one token: something was added
 	done chan struct{}
 	err  error
 }
@@ -98,7 +98,7 @@ func (s *suite) follow(id string) *followed {
 	return f
 }
 
-// until returns when the line has arrived.
+// until waits until the line has arrived.
 func (f *followed) until(line string) {
 	f.s.Helper()
 	for {
@@ -162,8 +162,8 @@ func testLogsLastLine(_ *testing.T, s *suite) {
 	}
 }
 
-// testLogsSince resumes after every single entry: each later entry must come
-// once, and with the same time.
+// testLogsSince resumes after each single entry. Each later entry must come once
+// and with the same time.
 func testLogsSince(t *testing.T, s *suite) {
 	id := s.start("lines:8", "long:100000", "lines:2", "raw:end")
 	s.wait(id)
@@ -221,7 +221,7 @@ func testLogsNow(t *testing.T, s *suite) {
 }
 
 // testLogsResumed breaks the stream off again and again while the container
-// prints, as a restart of the daemon does.
+// prints, like a restart of the daemon.
 func testLogsResumed(t *testing.T, s *suite) {
 	id := s.start("lines:1500", "long:200000", "lines:1500", "raw:end")
 	var all record
@@ -251,8 +251,8 @@ func testLogsResumed(t *testing.T, s *suite) {
 	s.equal("stderr", all.lines(containers.Stderr), append(numbered("err", 1500), numbered("err", 1500)...))
 }
 
-// testLogsShortLife follows containers that end at once: the last lines are
-// the ones a reader loses.
+// testLogsShortLife follows containers that end at once. A reader loses their
+// last lines most easily.
 func testLogsShortLife(_ *testing.T, s *suite) {
 	for range 5 {
 		id := s.start("lines:300", "raw:end")

@@ -14,7 +14,8 @@ import (
 	"carma/containers"
 )
 
-// parker is the driver as one that parks, and what its BeforeGone was told.
+// parker is the driver as one that parks, and the record of its calls of
+// BeforeGone.
 func (s *suite) parker() (containers.Parker, *leavings) {
 	s.Helper()
 	h, ok := s.d.(containers.Parker)
@@ -29,13 +30,13 @@ func (s *suite) parker() (containers.Parker, *leavings) {
 	return h, l
 }
 
-// leavings are the containers that were about to go, and whether their control
-// groups were still there.
+// leavings are the containers that were about to go, each with whether its
+// control groups still existed.
 type leavings struct {
-	expected bool // by this engine
+	expected bool // this engine calls BeforeGone
 
 	mu     sync.Mutex
-	groups []string // of the container that is watched
+	groups []string // of the watched container
 	seen   map[string]bool
 }
 
@@ -72,8 +73,8 @@ func (l *leavings) check(id string) error {
 	return nil
 }
 
-// groupFolders are the folders of a process's control groups, none for one that
-// is not of this machine.
+// groupFolders are the folders of a process's control groups. There are none for
+// a process of another machine.
 func groupFolders(pid int) (out []string) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -113,7 +114,7 @@ func testPark(t *testing.T, s *suite) {
 	if again, err := h.Park(s.ctx, id); err != nil || again != pid {
 		t.Errorf("park again: process %d, %v, want %d", again, err, pid)
 	}
-	// The program prints "refused" if it does not wait for what comes now.
+	// The program prints "refused" if it does not wait for this file.
 	if err := os.WriteFile(filepath.Join(folder, "in"), []byte("written while it was parked"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,8 @@ func testPark(t *testing.T, s *suite) {
 		t.Errorf("after its end: %v", err)
 	}
 
-	// One that may be parked runs without, too, and with the image's command.
+	// A container that may be parked also runs without being parked, here with
+	// the image's command.
 	spec = s.spec()
 	spec.Park = true
 	s.equal("not parked", s.output(spec), []string{strings.TrimPrefix(ToolDefault, "out:")})

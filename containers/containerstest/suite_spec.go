@@ -40,7 +40,7 @@ func testMounts(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	spec := s.spec("read:/data/in", "write:/data/new", "read:/file", "write:/ro/refused", "read:/ro/in")
-	spec.User = "0:0" // root may write anywhere but on a read-only mount
+	spec.User = "0:0" // root may write everywhere except on a read-only mount
 	spec.Mounts = []containers.Mount{
 		{Source: folder, Target: "/data"},
 		{Source: folder, Target: "/ro", ReadOnly: true},
@@ -87,11 +87,11 @@ func testSandbox(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	const scratch = containers.ScratchDir
-	spec := s.spec("interfaces", "capabilities", "write:/new", "write:"+scratch+"/new", "read:"+scratch+"/new", "read:/file", "write:/file")
+	spec := s.spec("interfaces", "capabilities", "write:/new", "write:"+scratch+"/new", "read:"+scratch+"/new", "read:/file", "write:/file", "look:address")
 	spec.User = "0:0"
 	spec.NoNewPrivileges = true
 	spec.Mounts = []containers.Mount{{Source: filepath.Join(folder, "in"), Target: "/file", ReadOnly: true}}
 	spec.Sandbox = &containers.Sandbox{Memory: 128 << 20, CPUs: 0.5, Processes: 32, Scratch: 1 << 20}
 	s.equal("output", s.output(spec),
-		[]string{"lo", "0000000000000000", "refused", "written", "written", "from the host", "refused"})
+		[]string{"lo", "0000000000000000", "refused", "written", "written", "from the host", "refused", "loopback"})
 }

@@ -12,12 +12,13 @@ import (
 	"carma/containers"
 )
 
-// testLogsUnread: a program prints more than the engine keeps while nobody
-// reads. What was asked for is kept; who reads from the beginning, and who reads
-// on from before, is told that output is missing, and how much where the engine
-// counts. Docker does not, and tells it only where its files can be read.
+// testLogsUnread: while nobody reads, a program prints more than the engine
+// keeps. The engine must keep the amount asked for. A reader from the beginning
+// and a reader that resumes must both get a mark that output is missing, and how
+// much if the engine counts. Docker does not count, and marks it only if its log
+// files can be read.
 func testLogsUnread(t *testing.T, s *suite) {
-	const n, keep, entry = 600_000, 1 << 20, 64 // the largest that an entry may be in a log of ours
+	const n, keep, entry = 600_000, 1 << 20, 64 // entry is the largest size in bytes of an entry in our own log
 	if e, ok := s.d.(interface{ SameFiles() error }); ok && e.SameFiles() != nil {
 		t.Skip("the engine's files cannot be read from here")
 	}
@@ -47,8 +48,9 @@ func testLogsUnread(t *testing.T, s *suite) {
 	}
 }
 
-// unread reads a log whose lines are the numbers from 0 to n, of which those at
-// the beginning are missing: how many are there, and how many came before.
+// unread reads a log whose lines are the numbers 0 to n, with some missing at the
+// beginning. It returns how many lines are there and how many are missing, as the
+// mark says.
 func (s *suite) unread(id string, since time.Time, n int) (kept int, before int64) {
 	s.Helper()
 	last, next, marks := since, -1, 0

@@ -1,8 +1,10 @@
 package containerstest
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -11,15 +13,15 @@ import (
 	"carma/containers"
 )
 
-// What the suite's image must be made of, in any engine: the program of
-// package tool (see [Proc]) as ToolPath, and these settings.
+// The contents of the suite's image, in any engine: the program of package tool
+// (see [Proc]) at ToolPath, and these settings.
 const (
 	ToolPath    = "/tool"
 	ToolUser    = "1234:1234"
 	ToolWorkDir = "/work"
 	ToolEnv     = "IMAGE=yes"
-	ToolDefault = "out:default" // the command
-	ToolLabel   = "carma.suite" // with the value "tool"
+	ToolDefault = "out:default" // the image's command
+	ToolLabel   = "carma.suite" // its value is "tool"
 )
 
 // ToolImage is the suite's image for the [Fake].
@@ -36,11 +38,16 @@ func RunTool(ctx context.Context, p *Process) int {
 	args := append(p.Spec.Entrypoint[1:len(p.Spec.Entrypoint):len(p.Spec.Entrypoint)], p.Spec.Command...)
 	scratch := map[string][]byte{}
 	inScratch := func(name string) bool {
+		for _, t := range p.Spec.Tmpfs { // the deepest comes first
+			if strings.HasPrefix(name, t.Target+"/") {
+				return !t.ReadOnly
+			}
+		}
 		return p.Spec.Sandbox != nil && strings.HasPrefix(name, containers.ScratchDir+"/")
 	}
 	proc := Proc{
 		Args: args, Env: p.Spec.Env, Dir: p.Spec.WorkDir, User: p.Spec.User,
-		Stdout: p.Stdout, Stderr: p.Stderr, Term: ctx.Done(), Kill: p.Killed,
+		Stdin: p.Stdin(), Stdout: p.Stdout, Stderr: p.Stderr, Term: ctx.Done(), Kill: p.Killed, Size: p.Size,
 		Interfaces: func() []string {
 			if p.Spec.Sandbox != nil {
 				return []string{"lo"}
@@ -54,6 +61,9 @@ func RunTool(ctx context.Context, p *Process) int {
 			return "00000000a80425fb"
 		},
 		Devices: func() []string { return nil },
+		Look:    func(what string) string { return look(p.Spec, what) },
+		Signal:  func() string { return cmp.Or(p.Spec.StopSignal, "SIGTERM") },
+		Serve:   func(string) error { return nil }, // the fake's ports are numbers only
 		ReadFile: func(name string) ([]byte, error) {
 			if data, ok := scratch[name]; ok {
 				return data, nil
@@ -82,10 +92,41 @@ func RunTool(ctx context.Context, p *Process) int {
 	return proc.Run()
 }
 
+// look is [Proc.Look] of a container of the fake.
+func look(spec containers.Spec, what string) string {
+	what, of, _ := strings.Cut(what, ":")
+	switch what {
+	case "hostname":
+		return cmp.Or(spec.Hostname, spec.Name)
+	case "address":
+		return "loopback"
+	case "groups":
+		return strings.Trim(fmt.Sprint(spec.Groups), "[]")
+	case "first":
+		if spec.Init {
+			return "another"
+		}
+		return "this"
+	case "node":
+		return "1:3"
+	case "size":
+		for _, t := range spec.Tmpfs {
+			if t.Target == of {
+				return fmt.Sprint(t.Size)
+			}
+		}
+	case "core":
+		for _, u := range spec.Ulimits {
+			return fmt.Sprintf("%d:%d", u.Soft, u.Hard)
+		}
+	}
+	return ""
+}
+
 var errNoMount = errors.New("not on a mount")
 
-// HostPath translates a path in the container by its mounts, the last one
-// that covers it first.
+// HostPath translates a path in the container to a path of the host, by the
+// container's mounts. If several cover it, the last one counts.
 func (p *Process) HostPath(name string) (host string, readOnly bool, err error) {
 	for i := len(p.Spec.Mounts) - 1; i >= 0; i-- {
 		m := p.Spec.Mounts[i]

@@ -8,8 +8,8 @@ import (
 	"carma/containers/cdi"
 )
 
-// Attached reads what the engine was asked for and, where this process may,
-// what is in the running container's /dev.
+// Attached reads the GPUs that the engine was asked for and, if this process may,
+// the /dev of the running container.
 func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
 	what := "look at GPUs of container " + short(id)
 	c, cli, err := d.inspect(ctx, what, id)
@@ -35,12 +35,12 @@ func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment
 		return a, nil
 	}
 	nodes := containers.DeviceNodes(c.State.Pid)
-	// Was it that container's process all the time?
+	// The pid may have passed to another process while its /dev was read.
 	if again, _, err := d.inspect(ctx, what, id); err == nil && again.State.Running && again.State.Pid == c.State.Pid {
 		a.Nodes = nodes
 	}
 	return a, nil
 }
 
-// local reports whether an engine's processes are this machine's.
+// local reports whether an engine's processes run on this machine.
 func local(host string) bool { return strings.HasPrefix(host, "unix://") }

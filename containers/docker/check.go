@@ -11,20 +11,20 @@ import (
 	"carma/containers"
 )
 
-// bridge is the network bridge that containers are to be in, as far as it can
-// be seen from this process.
+// bridge is the network bridge of the containers, as far as this process can see
+// it.
 type bridge struct {
 	mu   sync.Mutex
-	name string // empty: not known
-	seen bool   // it was there
+	name string // empty: unknown
+	seen bool   // it was there once
 }
 
-// bridgeOption names the bridge of a network in its options.
+// bridgeOption is the option of a network that names its bridge.
 const bridgeOption = "com.docker.network.bridge.name"
 
-// Check looks whether the containers' bridge is still there. It only says so of
-// one that it has seen: an engine may have its bridges in a network namespace,
-// or on a machine, of its own.
+// Check looks whether the containers' bridge still exists. It reports only a
+// bridge that it has seen before: an engine may have its bridges in its own
+// network namespace, or on another machine.
 func (d *Driver) Check(ctx context.Context) *containers.StartFault {
 	b := &d.bridge
 	b.mu.Lock()
@@ -39,14 +39,14 @@ func (d *Driver) Check(ctx context.Context) *containers.StartFault {
 	if !b.seen {
 		return nil
 	}
-	// The engine may have another one by now.
+	// The engine may use another bridge by now.
 	if old := b.name; d.findBridge(ctx) && b.name != old {
 		return nil
 	}
 	return containers.ReadStartFault("could not find bridge " + b.name)
 }
 
-// findBridge asks the engine for the name of the bridge; the caller holds the
+// findBridge asks the engine for the name of the bridge. The caller holds the
 // lock.
 func (d *Driver) findBridge(ctx context.Context) bool {
 	if !strings.HasPrefix(d.Address(), "unix://") {

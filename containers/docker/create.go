@@ -11,14 +11,15 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
 	"carma/containers"
 	"carma/containers/cdi"
 )
 
-// Create makes the container of spec, or returns the id of the one that has
-// its name and its identity.
+// Create makes the container of spec. If a container with its name and identity
+// exists, Create returns that one's id.
 func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	what := fmt.Sprintf("create container %q", spec.Name)
 	if err := spec.Check(); err != nil {
@@ -33,25 +34,32 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	conf, dir := config(spec), ""
+	networking, err := d.host(spec, conf, host)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
 	if spec.Park && d.CanPark() == nil {
 		if dir, err = d.makeParked(ctx, cli, spec, conf, host); err != nil {
 			if id, taken, _ := existing(ctx, cli, spec); id != "" && taken == nil {
-				return id, nil // made when that was possible
+				return id, nil // the image was there when it was made
 			}
 			return "", d.fail(ctx, cli, what, err)
 		}
 	}
-	id, made, err := d.create(ctx, cli, what, spec, conf, host)
+	id, made, err := d.create(ctx, cli, what, spec, client.ContainerCreateOptions{Name: spec.Name, Config: conf, HostConfig: host, NetworkingConfig: networking})
 	if !made {
 		err = errors.Join(err, d.forgetParked(dir))
+	}
+	if err == nil {
+		err = d.furnish(ctx, cli, what, id, spec.Hosted)
 	}
 	return id, err
 }
 
-// create makes the container; made is false if there was one.
-func (d *Driver) create(ctx context.Context, cli *client.Client, what string, spec containers.Spec, conf *container.Config, host *container.HostConfig) (id string, made bool, err error) {
+// create makes the container; made is false if it exists already.
+func (d *Driver) create(ctx context.Context, cli *client.Client, what string, spec containers.Spec, options client.ContainerCreateOptions) (id string, made bool, err error) {
 	for try := 0; ; try++ {
-		res, err := cli.ContainerCreate(ctx, client.ContainerCreateOptions{Name: spec.Name, Config: conf, HostConfig: host})
+		res, err := cli.ContainerCreate(ctx, options)
 		if err == nil {
 			return res.ID, true, nil
 		}
@@ -65,7 +73,7 @@ func (d *Driver) create(ctx context.Context, cli *client.Client, what string, sp
 		case lookErr == nil:
 			return "", false, fmt.Errorf("%s: %w", what, taken)
 		case errdefs.IsNotFound(lookErr) && try < 3:
-			continue // the one in the way has just been removed
+			continue // the container in the way has just been removed
 		case errdefs.IsNotFound(lookErr):
 			return "", false, d.fail(ctx, cli, what, err)
 		}
@@ -73,8 +81,8 @@ func (d *Driver) create(ctx context.Context, cli *client.Client, what string, sp
 	}
 }
 
-// existing looks for the container of a spec's name. taken says that it is not
-// the spec's own; err is the client's.
+// existing looks for the container of a spec's name. taken: the container is not
+// the spec's own. err is the client's.
 func existing(ctx context.Context, cli *client.Client, spec containers.Spec) (id string, taken, err error) {
 	have, err := cli.ContainerInspect(ctx, spec.Name, client.ContainerInspectOptions{})
 	if err != nil {
@@ -88,23 +96,44 @@ func existing(ctx context.Context, cli *client.Client, spec containers.Spec) (id
 }
 
 func config(spec containers.Spec) *container.Config {
+	exposed := network.PortSet{}
+	for _, p := range spec.Ports {
+		exposed[portOf(p)] = struct{}{}
+	}
 	return &container.Config{
-		Image:      spec.Image,
-		Labels:     spec.AllLabels(),
-		Entrypoint: spec.Entrypoint,
-		Cmd:        spec.Command,
-		Env:        env(spec),
-		WorkingDir: spec.WorkDir,
-		User:       spec.User,
+		Hostname:     hostname(spec),
+		StopSignal:   spec.StopSignal,
+		ExposedPorts: exposed,
+		Image:        spec.Image,
+		Labels:       spec.AllLabels(),
+		Entrypoint:   spec.Entrypoint,
+		Cmd:          spec.Command,
+		Env:          env(spec),
+		WorkingDir:   spec.WorkDir,
+		User:         spec.User,
+		Tty:          spec.TTY,
+		OpenStdin:    spec.Stdin || spec.TTY,
+		StdinOnce:    spec.Stdin && !spec.TTY, // else the engine never ends the input
 	}
 }
 
-// logSize is where the engine begins a new log file; it keeps three.
+// hostname is the container's own name; empty: the engine gives it one. In a
+// sandbox it must be known before.
+func hostname(spec containers.Spec) string {
+	if spec.Hostname == "" && spec.Sandbox != nil {
+		return "sandbox"
+	}
+	return spec.Hostname
+}
+
+// logSize is the size at which the engine begins a new log file; it keeps three
+// files.
 var logSize = "16m" // a variable for the tests
 
-// logConfig bounds the engine's own log. An entry takes less than twice the room
-// there that it takes in a task's log, which keeps n bytes; without the file that
-// is being begun, four are full.
+// logConfig bounds the engine's own log so that at least n bytes of output stay;
+// 0: the default bound. n counts bytes of a task's log, whose entries are more
+// than half as large as the engine's. Of five files of n/2 bytes four are always
+// full.
 func logConfig(n int64) map[string]string {
 	if n == 0 {
 		return map[string]string{"max-size": logSize, "max-file": "3"}
@@ -112,13 +141,13 @@ func logConfig(n int64) map[string]string {
 	return map[string]string{"max-size": strconv.FormatInt(max(n/2, 1<<20)>>10, 10) + "k", "max-file": "5"}
 }
 
-// visible is the variable by which NVIDIA's runtime chooses devices.
+// visible is the variable by which NVIDIA's runtime selects devices.
 const visible = "NVIDIA_VISIBLE_DEVICES"
 
-// env is the spec's environment with the GPUs that were granted and no
-// others. The variable is set in every mode: images based on NVIDIA's ask for
-// "all", and where the nvidia runtime is the engine's default they would get
-// it. "void" means none.
+// env is the spec's environment, with NVIDIA_VISIBLE_DEVICES set to the granted
+// GPUs, or "void" for none. The variable is set in every mode: images based on
+// NVIDIA's set it to "all", and would get all GPUs if the nvidia runtime is the
+// engine's default.
 func env(spec containers.Spec) []string {
 	out := slices.DeleteFunc(slices.Clone(spec.Env), func(kv string) bool {
 		return kv == visible || strings.HasPrefix(kv, visible+"=")
@@ -130,8 +159,9 @@ func env(spec containers.Spec) []string {
 	return append(out, visible+"="+gpus)
 }
 
-// hostConfig gives the container nothing of the host but mounts and GPUs: no
-// privileges, no namespaces, and no removal or restart behind carma's back.
+// hostConfig gives the container nothing of the host except mounts and GPUs: no
+// privileges and no namespaces. The engine must not remove or restart it by
+// itself.
 func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error) {
 	h := &container.HostConfig{
 		NetworkMode:   container.NetworkMode(d.opts.Network),
@@ -144,9 +174,11 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 		},
 	}
 	bound(h, spec.Memory, spec.CPUs, spec.Processes)
+	h.CPUShares, h.OomScoreAdj = spec.CPUShares(), spec.OOMScore
 	if spec.HostIPC {
 		h.IpcMode, h.ShmSize = container.IPCModeHost, 0
 	}
+	fit(h, spec)
 	if spec.NoNewPrivileges {
 		h.SecurityOpt = []string{"no-new-privileges"}
 	}
@@ -156,7 +188,7 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 		})
 	}
 	if spec.Sandbox != nil {
-		shutIn(h, *spec.Sandbox)
+		shutIn(h, spec)
 	}
 	if len(spec.GPUs) == 0 {
 		return h, nil
@@ -170,6 +202,11 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 		h.DeviceRequests = []container.DeviceRequest{{Driver: cdiDriver, DeviceIDs: cdi.Names(spec.GPUs)}}
 	case containers.AttachRuntime:
 		h.Runtime = "nvidia"
+	case containers.AttachNodes:
+		h.Runtime = "runc" // if the engine's default is nvidia's, that would inject libraries
+		for _, path := range spec.Nodes {
+			h.Devices = append(h.Devices, container.DeviceMapping{PathOnHost: path, PathInContainer: path, CgroupPermissions: "rwm"})
+		}
 	case containers.AttachSimulated:
 	default:
 		return nil, fmt.Errorf("%w: unknown GPU attachment %q", containers.ErrInvalid, spec.Attach)
@@ -177,19 +214,23 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 	return h, nil
 }
 
-// cdiDriver is the name of the engine's own driver of device requests that
-// injects CDI devices, from version 25 on.
+// cdiDriver is the name of the engine's device driver that injects CDI devices
+// (from version 25 on).
 const cdiDriver = "cdi"
 
-func shutIn(h *container.HostConfig, s containers.Sandbox) {
+// shutIn puts the container into its sandbox. Without a network the engine does
+// not write the container's own name into /etc/hosts, and torchrun looks it up.
+func shutIn(h *container.HostConfig, spec containers.Spec) {
+	s := spec.Sandbox
 	h.NetworkMode = "none"
+	h.ExtraHosts = []string{hostname(spec) + ":127.0.0.1"}
 	h.CapDrop = []string{"ALL"}
 	h.ReadonlyRootfs = true
 	h.Tmpfs = map[string]string{containers.ScratchDir: fmt.Sprintf("rw,nosuid,nodev,mode=1777,size=%d", s.ScratchSize())}
 	bound(h, s.Memory, s.CPUs, s.Processes)
 }
 
-// bound sets what the container may use of the machine; 0 is no limit.
+// bound sets limits: memory in bytes, CPUs, processes. 0: no limit.
 func bound(h *container.HostConfig, memory int64, cpus float64, processes int64) {
 	h.Memory, h.MemorySwap = memory, memory
 	h.NanoCPUs = int64(cpus * 1e9)

@@ -57,11 +57,14 @@ func TestSandboxLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`"NetworkMode":"none"`, `"CapDrop":["ALL"]`, `"ReadonlyRootfs":true`, `"Memory":1073741824`,
+	for _, part := range []string{`"ExtraHosts":["sandbox:127.0.0.1"]`, `"NetworkMode":"none"`, `"CapDrop":["ALL"]`, `"ReadonlyRootfs":true`, `"Memory":1073741824`,
 		`"MemorySwap":1073741824`, `"NanoCpus":1500000000`, `"PidsLimit":100`, `"Tmpfs":{"/tmp":"rw,nosuid,nodev,mode=1777,size=67108864"}`} {
 		if !strings.Contains(string(b), part) {
 			t.Errorf("no %s in %s", part, b)
 		}
+	}
+	if name := config(containers.Spec{Sandbox: &containers.Sandbox{}}).Hostname; name != "sandbox" {
+		t.Errorf("host name %q", name)
 	}
 	if h, err = d.hostConfig(containers.Spec{Sandbox: &containers.Sandbox{}}); err != nil || h.Memory != 0 || h.PidsLimit != nil {
 		t.Errorf("without limits: %+v, %v", h, err)

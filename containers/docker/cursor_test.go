@@ -49,7 +49,7 @@ func (r *reader) texts() (out []string) {
 	return out
 }
 
-// randomLog has what real ones have: streams out of order, long lines in
+// randomLog has all oddities of real logs: streams out of order, long lines in
 // pieces with one time and other lines in between, a clock set back.
 func randomLog(rng *rand.Rand, n int) []*frame {
 	var log []*frame
@@ -95,7 +95,7 @@ func TestCursorResumesAnywhere(t *testing.T) {
 			if i > 0 && !s.at.After(all.got[i-1].at) {
 				t.Fatalf("trial %d: entry %d at %v is not after %v", trial, i, s.at, all.got[i-1].at)
 			}
-			var rest reader // another process, which knows nothing but the time
+			var rest reader // another process, which knows only the time
 			c := newCursor(s.at, rest.sink)
 			pass(t, c, log)
 			c.finish()
@@ -116,7 +116,7 @@ func TestCursorFindsItsPlaceInTheTail(t *testing.T) {
 		for have := 0; have < len(log); {
 			from := 0
 			if c.placed() {
-				from = rng.IntN(have - 1) // the tail reaches back to the last two at least
+				from = rng.IntN(have - 1) // the tail has at least the last two entries
 				c.seek()
 			} else {
 				c.rewind()
@@ -167,7 +167,7 @@ func TestCursorSeesRepetition(t *testing.T) {
 	if err := repeating.entry(pieces[1], true); !errors.Is(err, errWentBack) {
 		t.Errorf("a piece again: %v, want errWentBack", err)
 	}
-	// The other stream may lag, and pieces share a time.
+	// The other stream may be late, and pieces share a time.
 	c := newCursor(time.Time{}, new(reader).sink)
 	for _, f := range []*frame{logEntry(1, 5, "x\n"), logEntry(2, 4, "y\n"), logEntry(1, 6, "p"), logEntry(1, 6, "q"), logEntry(1, 6, "r\n")} {
 		if err := c.entry(f, true); err != nil {

@@ -1,9 +1,9 @@
 // Package docker implements [containers.Driver] on the Docker engine, from
-// version 20.10 on. It speaks the engine's API through the moby client and
-// agrees on the API version at the first request.
+// version 20.10 on. It speaks the engine's API through the moby client and agrees
+// on the API version at the first request.
 //
-// It keeps no record of containers of its own: the engine is the only place
-// that knows which exist, so that a new process finds what an old one made.
+// It keeps no record of containers. Only the engine knows which exist, so a new
+// process finds the containers of an old one.
 package docker
 
 import (
@@ -20,17 +20,17 @@ import (
 	"carma/containers"
 )
 
-// Options are what the driver is configured with.
+// Options configure the driver.
 type Options struct {
-	// Host is the engine's address; empty: DOCKER_HOST and the variables next
-	// to it, else the local socket.
+	// Host is the engine's address; empty: DOCKER_HOST and its companion
+	// variables, or the local socket.
 	Host string
 	// Network is the containers' network; empty: the engine's default. The
 	// host's and other containers' networks are refused.
 	Network string
-	// Init is the path of the program carma-init, and ParkDir an absolute folder
-	// of this driver, both as the engine sees them; empty: containers cannot be
-	// parked.
+	// Init is the path of the program carma-init. ParkDir is an absolute folder
+	// of this driver. The engine must see both under these paths. Empty:
+	// containers cannot be parked.
 	Init, ParkDir string
 }
 
@@ -51,14 +51,15 @@ type connection struct {
 }
 
 var (
-	_ containers.Driver  = (*Driver)(nil)
-	_ containers.Parker  = (*Driver)(nil)
-	_ containers.Checker = (*Driver)(nil)
-	_ containers.Ender   = (*Driver)(nil)
+	_ containers.Driver    = (*Driver)(nil)
+	_ containers.Parker    = (*Driver)(nil)
+	_ containers.Checker   = (*Driver)(nil)
+	_ containers.Ender     = (*Driver)(nil)
+	_ containers.Terminals = (*Driver)(nil)
 )
 
-// New returns a driver. It does not talk to the engine: whether that answers
-// is what [Driver.Ping] tells.
+// New returns a driver. It does not talk to the engine: [Driver.Ping] tells
+// whether it answers. An error means wrong options.
 func New(opts Options) (*Driver, error) {
 	if err := checkNetwork(opts.Network); err != nil {
 		return nil, err
@@ -84,9 +85,9 @@ func (d *Driver) connect() (*connection, error) {
 	return &connection{cli: cli}, nil
 }
 
-// client returns a client that has agreed on an API version. Without this
-// step a request made while the engine is down would go out with the client's
-// newest version and be refused as invalid when the engine is back.
+// client returns a client that has agreed on an API version. Without this step a
+// request during an engine's restart would use the client's newest version, and
+// the engine would refuse it as invalid.
 func (d *Driver) client(ctx context.Context) (*client.Client, error) {
 	c := d.conn.Load()
 	if c.negotiated.Load() {
@@ -102,8 +103,8 @@ func (d *Driver) client(ctx context.Context) (*client.Client, error) {
 	return c.cli, nil
 }
 
-// renew forgets the API version: the engine was replaced by one that does not
-// speak it. The next request agrees on one anew.
+// renew forgets the API version, because the engine was replaced by one that does
+// not speak it. The next request agrees on one again.
 func (d *Driver) renew(cli *client.Client) {
 	old := d.conn.Load()
 	if old.cli != cli {
@@ -117,16 +118,16 @@ func (d *Driver) renew(cli *client.Client) {
 // Name returns "docker".
 func (d *Driver) Name() string { return "docker" }
 
-// endingAfter is how long an engine may take to answer a new connection. Where
-// systemd holds its socket, connections wait for the next engine.
+// endingAfter is how long an engine may take to answer a new connection. If
+// systemd listens for it, connections wait for the next engine.
 const endingAfter = 2 * time.Second
 
-// Ending asks the engine over a connection of its own: dockerd stops listening
-// first, then ends its containers, and answers old connections until it is done.
+// Ending asks the engine over a new connection. dockerd first stops listening,
+// then ends its containers, and answers old connections until it is done.
 func (d *Driver) Ending(ctx context.Context) bool {
 	c, err := d.connect()
 	if err != nil {
-		return false // the address cannot be used: that says nothing of the engine
+		return false // a wrong address says nothing about the engine
 	}
 	defer func() { _ = c.cli.Close() }()
 	asking, cancel := context.WithTimeout(ctx, endingAfter)
@@ -149,7 +150,7 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 		}
 		return containers.Engine{}, err
 	}
-	e := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion(), CDIDirs: res.Info.CDISpecDirs}
+	e := containers.Engine{Version: res.Info.ServerVersion, APIVersion: cli.ClientVersion(), CDIDirs: res.Info.CDISpecDirs, Root: res.Info.DockerRootDir}
 	for name := range res.Info.Runtimes {
 		e.Runtimes = append(e.Runtimes, name)
 	}
@@ -160,7 +161,7 @@ func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
 // Address is where the engine is expected.
 func (d *Driver) Address() string { return d.conn.Load().cli.DaemonHost() }
 
-// Advice is for people whose Docker does not answer.
+// Advice is help for people whose Docker does not answer.
 func (d *Driver) Advice() containers.Advice {
 	return containers.Advice{
 		Service: "docker", Program: "dockerd", Package: "docker.io", Setting: "docker-host", Group: "docker", Images: "docker load -i FILE and docker images",

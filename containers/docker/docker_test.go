@@ -11,9 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
 	"carma/containers"
@@ -70,7 +72,7 @@ func buildInit(ctx context.Context) error {
 	return nil
 }
 
-// importTool builds the suite's program and makes an image of nothing else.
+// importTool builds the suite's program and makes an image that has nothing else.
 func importTool(ctx context.Context, cli *client.Client) error {
 	dir, err := os.MkdirTemp("", "carma-suite")
 	if err != nil {
@@ -112,11 +114,16 @@ func importTool(ctx context.Context, cli *client.Client) error {
 	return err
 }
 
-// newDriver is on network "none": the suite needs none, and an engine in a
-// build machine often has no bridge.
+// newDriver uses the network "none": the suite needs no network, and an engine in
+// a build machine often has no bridge.
+// Ports need one.
 func newDriver(t *testing.T, host string) *Driver {
 	t.Helper()
-	d, err := New(Options{Host: host, Network: "none", Init: initProgram(), ParkDir: filepath.Join(parkFolder, "dir")})
+	network := "none"
+	if strings.HasSuffix(t.Name(), "/ports") {
+		network = "bridge"
+	}
+	d, err := New(Options{Host: host, Network: network, Init: initProgram(), ParkDir: filepath.Join(parkFolder, "dir")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +132,20 @@ func newDriver(t *testing.T, host string) *Driver {
 
 var suiteImages = containerstest.Images{Tool: toolRef, Missing: "localhost:1/carma/missing:1"}
 
-func asDriver(t *testing.T) containers.Driver { return newDriver(t, "") }
+func asDriver(t *testing.T) containers.Driver {
+	d := newDriver(t, "")
+	if d.opts.Network == "none" {
+		return d
+	}
+	cli, err := d.client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cli.NetworkInspect(t.Context(), "bridge", client.NetworkInspectOptions{}); errdefs.IsNotFound(err) {
+		t.Skip("this engine has no bridge")
+	}
+	return d
+}
 
 func TestSuite(t *testing.T) { containerstest.Suite(t, asDriver, suiteImages) }
 

@@ -154,7 +154,7 @@ func TestWaitBroken(t *testing.T) {
 		_, err := d.Wait(t.Context(), id)
 		done <- err
 	}()
-	// Logs and Wait hang in the engine when the line arrives.
+	// Logs and Wait are blocked in the engine when the line arrives.
 	err := d.Logs(t.Context(), id, time.Time{}, true, func(_ time.Time, _ containers.Stream, line []byte, _ bool) {
 		if string(line) == "ready" {
 			p.cut()
@@ -218,8 +218,8 @@ func TestLogsBroken(t *testing.T) {
 	}
 }
 
-// TestLogsRotated follows across new log files. Engine 20.10 then sends lines
-// twice: without errWentBack this fails there.
+// TestLogsRotated follows across new log files. Engine 20.10 sends lines twice
+// then: without errWentBack this test fails there.
 func TestLogsRotated(t *testing.T) {
 	old := logSize
 	logSize = "1m"

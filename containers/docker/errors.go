@@ -15,10 +15,10 @@ import (
 	"carma/containers"
 )
 
-// fail turns an error of the client into one of the contract's, led by what
-// was tried. Order matters: the caller's own context first, then the
-// connection, and the machine's faults before the submitter's, because an
-// engine answers "bad request" to both.
+// fail turns an error of the client into one of the contract's; what is the call
+// that failed. The order of the checks matters: the caller's own context, then
+// the connection, then faults of the machine, then faults of the submitter. An
+// engine answers "bad request" to both kinds of fault.
 func (d *Driver) fail(ctx context.Context, cli *client.Client, what string, err error) error {
 	if err == nil {
 		return nil
@@ -42,8 +42,7 @@ func (d *Driver) fail(ctx context.Context, cli *client.Client, what string, err 
 	return fmt.Errorf("%s: %s", what, msg)
 }
 
-// unreachable reports whether the engine did not answer, or stopped in the
-// middle of an answer.
+// unreachable reports whether the engine did not answer or broke off its answer.
 func unreachable(err error) bool {
 	var netErr net.Error
 	return client.IsErrConnectionFailed(err) || errdefs.IsUnavailable(err) ||
@@ -54,15 +53,15 @@ func unreachable(err error) bool {
 
 var (
 	versionRefused = regexp.MustCompile(`client version [0-9.]+ is too (old|new)`)
-	// networkGone: what is not found is not the container or the image.
+	// networkGone: the network was not found, not the container or the image.
 	networkGone = regexp.MustCompile(`network \S+ not found`)
-	// beingRemoved: it is as good as gone.
+	// beingRemoved: the container is being removed, which counts as gone.
 	beingRemoved = regexp.MustCompile(`marked for removal|removal of container .* is already in progress`)
-	// engineBroken: the engine answers, the containerd under it does not.
+	// engineBroken: the engine answers, but its containerd does not.
 	engineBroken = regexp.MustCompile(`containerd\.sock|transport is closing|ttrpc: closed`)
 )
 
-// short is a container id as people know it.
+// short is the short form of a container id, as people know it.
 func short(id string) string {
 	if len(id) > 12 {
 		return id[:12]

@@ -12,7 +12,7 @@ import (
 	"carma/containers"
 )
 
-// flood starts a container that prints the numbers to n, whose engine keeps
+// flood starts a container that prints the numbers to n. Its engine keeps so many
 // bytes of its output.
 func flood(t *testing.T, d *Driver, n int, bytes int64) string {
 	t.Helper()
@@ -35,7 +35,7 @@ func flood(t *testing.T, d *Driver, n int, bytes int64) string {
 	return id
 }
 
-// TestFlood: finding F11. What `seq 1 3000000` prints arrives complete, though
+// TestFlood (finding F11): the output of `seq 1 3000000` arrives complete, though
 // the engine keeps 20 MiB of its 240.
 func TestFlood(t *testing.T) {
 	const n = 3_000_000
@@ -61,9 +61,9 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestFloodUnread: nobody reads while the container prints. What the engine
-// promised to keep is there; what it threw away is told, also to who read the
-// beginning.
+// TestFloodUnread: nobody reads while the container prints. The engine must have
+// kept the promised amount. Readers must be told that output is missing, also
+// those that read the beginning before.
 func TestFloodUnread(t *testing.T) {
 	d := newDriver(t, "")
 	defer func() { _ = d.Close() }()

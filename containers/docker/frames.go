@@ -3,30 +3,44 @@ package docker
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
 	"carma/containers"
 )
 
-// systemError marks a frame by which the engine reports that its own reading
-// of the log failed.
+// systemError is the stream of a frame that reports a failure of the engine's own
+// reading.
 const systemError containers.Stream = 3
 
-// frame is one of the engine's multiplexed stream: eight bytes of header
-// (stream, three zeros, length), then one entry of the log. An entry is a
-// line, or 16 KiB of a longer one.
+// frame is one frame of the engine's multiplexed stream: a header of eight bytes
+// (stream, three zeros, length), then one entry of the log. An entry is a line,
+// or 16 KiB of a longer one.
 type frame struct {
 	stream containers.Stream
 	data   []byte // reused by the next read
+	// plain: the stream is that of a container with a terminal, which has no headers.
+	// There an entry ends with its line. A line above 16 KiB has the engine's times
+	// between its pieces, which cannot be told from output.
+	plain bool
 }
 
-// maxFrame bounds what a corrupt header can make us allocate.
+// maxFrame bounds the memory that a corrupt header can make us allocate, in
+// bytes.
 const maxFrame = 16 << 20
 
-// read returns io.EOF at the end of a frame only; anywhere else the end is
-// io.ErrUnexpectedEOF, a broken connection.
+// read returns io.EOF only between two frames. An end elsewhere is
+// io.ErrUnexpectedEOF: a broken connection.
 func (f *frame) read(r *bufio.Reader) error {
+	if f.plain {
+		line, err := r.ReadSlice('\n')
+		if len(line) > 0 && (err == nil || errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull)) {
+			f.stream, f.data = containers.Stdout, append(f.data[:0], line...)
+			return nil
+		}
+		return err
+	}
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return err

@@ -2,7 +2,11 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/distribution/reference"
 	"github.com/moby/moby/client"
@@ -10,10 +14,10 @@ import (
 	"carma/containers"
 )
 
-// Image looks ref up, which is a name, a digest or an id.
+// Image looks up ref: a name, a digest or an id.
 func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error) {
 	what := fmt.Sprintf("look up image %q", ref)
-	// The client puts ref into a path: what is not a reference stays out of it.
+	// The client puts ref into a path, so only a valid reference may pass.
 	if _, err := reference.ParseAnyReference(ref); err != nil {
 		return containers.Image{}, fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
 	}
@@ -32,8 +36,8 @@ func (d *Driver) Image(ctx context.Context, ref string) (containers.Image, error
 	return img, nil
 }
 
-// Pull fetches ref without credentials; an image of a private registry must
-// have been pulled by hand.
+// Pull fetches ref without credentials. Images of a private registry must be
+// pulled by hand.
 func (d *Driver) Pull(ctx context.Context, ref string) error {
 	what := fmt.Sprintf("pull image %q", ref)
 	if _, err := reference.ParseNormalizedNamed(ref); err != nil {
@@ -49,4 +53,32 @@ func (d *Driver) Pull(ctx context.Context, ref string) error {
 	}
 	defer func() { _ = res.Close() }()
 	return d.fail(ctx, cli, what, res.Wait(ctx))
+}
+
+// Import loads the images of a tar file of docker save, and returns their names.
+func (d *Driver) Import(ctx context.Context, tar io.Reader) (names []string, err error) {
+	const what = "import images"
+	cli, err := d.client(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	res, err := cli.ImageLoad(ctx, tar)
+	if err != nil {
+		return nil, d.fail(ctx, cli, what, err)
+	}
+	defer func() { _ = res.Close() }()
+	for lines := json.NewDecoder(res); ; {
+		var line struct{ Stream, Error string }
+		switch err := lines.Decode(&line); {
+		case errors.Is(err, io.EOF):
+			return names, nil
+		case err != nil:
+			return names, d.fail(ctx, cli, what, err)
+		case line.Error != "":
+			return names, fmt.Errorf("%s: %s", what, line.Error)
+		}
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line.Stream), "Loaded image: "); ok {
+			names = append(names, name)
+		}
+	}
 }

@@ -16,24 +16,24 @@ import (
 	"carma/containers"
 )
 
-// logFiles are the files of a container's log, where this process may read
-// them. The engine begins a new file when one is full, renames the others, and
-// deletes the oldest. A file that is open here stays readable, so nothing is
-// lost to that for as long as each new file is opened in time, and where one
-// was not, that is known: what the engine's API sends does not tell.
+// logFiles are the files of a container's log, for a process that may read them.
+// When a file is full, the engine begins a new one, renames the others and
+// deletes the oldest. A file that is open here stays readable. So nothing is lost
+// if each new file is opened in time, and a file that was missed is noticed. The
+// engine's API would not tell.
 type logFiles struct {
 	base string     // path of the newest
 	most int        // how many the engine keeps
-	open []*os.File // those not read to the end, the oldest first
+	open []*os.File // the files not read to their end, oldest first
 	buf  []byte
-	off  int64 // of buf in open[0]
-	from int   // what of buf has been read
-	gap  bool  // output is missing before the newest of open
-	gaps []int // before which of open
+	off  int64 // position of buf in open[0]
+	from int   // part of buf that has been read
+	gap  bool  // output is missing before open[0]
+	gaps []int // indexes of open before which output is missing
 }
 
-// logFilesOf returns the files of a container's log; nil where they cannot be
-// read from here.
+// logFilesOf returns the files of a container's log; nil: they cannot be read
+// from here.
 func (d *Driver) logFilesOf(c *container.InspectResponse) *logFiles {
 	if c.LogPath == "" || c.HostConfig == nil || c.HostConfig.LogConfig.Type != "json-file" || d.SameFiles() != nil {
 		return nil
@@ -57,9 +57,9 @@ func (f *logFiles) close() {
 	f.open = nil
 }
 
-// look opens the files that are newer than those that are open. It goes from
-// the newest to the oldest: if the engine renames them meanwhile, one may come
-// twice, and it begins again, but none is passed over.
+// look opens the files that are newer than the open ones. It goes from the newest
+// to the oldest. If the engine renames them meanwhile, a file may come twice, and
+// then look begins again; but no file is passed over.
 func (f *logFiles) look() error {
 	if n := len(f.open); n > 0 {
 		if same, err := sameFile(f.open[n-1], f.base); same || err != nil {
@@ -88,7 +88,8 @@ func (f *logFiles) look() error {
 	return nil // the next look will do
 }
 
-// walk opens files until it meets the newest that is open.
+// walk opens files, from the newest on, until it meets the newest open one (met).
+// again: the engine renamed files meanwhile.
 func (f *logFiles) walk() (found []*os.File, met, again bool, err error) {
 	for i := range f.most {
 		path := f.base
@@ -97,7 +98,7 @@ func (f *logFiles) walk() (found []*os.File, met, again bool, err error) {
 		}
 		file, err := os.Open(path)
 		if errors.Is(err, os.ErrNotExist) {
-			return found, false, i == 0, nil // a newest one is about to be made
+			return found, false, i == 0, nil // the engine is about to make the newest one
 		}
 		if err != nil {
 			return found, false, false, err
@@ -135,7 +136,8 @@ func sameFile(a *os.File, path string) (bool, error) {
 	return err == nil && os.SameFile(x, y), err
 }
 
-// oldest reports whether the engine has deleted files, or is about to.
+// oldest reports whether the log has as many files as the engine keeps. Then the
+// engine may have deleted some.
 func (f *logFiles) oldest() bool {
 	_, err := os.Stat(f.base + "." + strconv.Itoa(f.most-1))
 	return err == nil
@@ -155,7 +157,7 @@ func (f *logFiles) next() ([]byte, error) {
 		if err := f.look(); err != nil {
 			return nil, err
 		}
-		last := len(f.open) == 1 // asked before reading: else the file is complete
+		last := len(f.open) == 1 // asked before reading: if it is not the last, it is complete
 		if more, err := f.fill(); more || err != nil {
 			if err != nil {
 				return nil, err
@@ -193,7 +195,7 @@ func (f *logFiles) fill() (more bool, err error) {
 	return n > 0, err
 }
 
-// Parts of an entry: {"log":"a line\n","stream":"stdout","time":"2026-..."}.
+// The parts of an entry: {"log":"a line\n","stream":"stdout","time":"2026-..."}.
 var (
 	entryLog    = []byte(`{"log":"`)
 	entryStream = []byte(`","stream":"`)
@@ -201,9 +203,9 @@ var (
 	newlineEnd  = []byte(`\n`)
 )
 
-// frame makes of an entry what the engine's API would send of it. In a quoted
-// text no quote stands without a backslash, so what separates the parts cannot
-// be in the text.
+// entry turns a stored entry into a frame as the engine's API would send it. The
+// separators cannot occur in the text: a quoted text has a backslash before each
+// quote. It returns false if b is no entry.
 func (f *frame) entry(b []byte) bool {
 	b, ok1 := bytes.CutPrefix(b, entryLog)
 	text, rest, ok2 := bytes.Cut(b, entryStream)
@@ -233,7 +235,7 @@ func (f *frame) entry(b []byte) bool {
 	return true
 }
 
-// readFiles is Logs where the files of the log can be read.
+// readFiles is Logs for a log whose files can be read.
 func (d *Driver) readFiles(ctx context.Context, id string, files *logFiles, since time.Time, follow bool, sink containers.LogSink) error {
 	what := "read logs of container " + short(id)
 	ended := make(chan error, 1)
@@ -246,9 +248,10 @@ func (d *Driver) readFiles(ctx context.Context, id string, files *logFiles, sinc
 	}
 	cur := newCursor(since, sink)
 	cur.rewind()
-	cur.begun = true // what is missing is known better here
-	// Has the engine deleted files that nobody has read? Not if there are fewer
-	// than it keeps, nor if what was read last is still there.
+	cur.begun = true // this function itself reports missing output
+	// The engine may have deleted files that nobody has read. It has not if there
+	// are fewer files than it keeps, or if the entry that was read last still
+	// exists.
 	doubt := files.oldest()
 	over := !follow
 	var f frame
@@ -295,13 +298,13 @@ func (d *Driver) readFiles(ctx context.Context, id string, files *logFiles, sinc
 			if err != nil {
 				return err
 			}
-			over = true // what it printed last is there now
+			over = true // all its output is in the files now
 		case <-time.After(pause):
 		}
 	}
 }
 
-// over reports whether a container has ended: its last line has, too.
+// over reports whether a container has ended; then its last line has too.
 func (d *Driver) over(ctx context.Context, id string) bool {
 	c, _, err := d.inspect(ctx, "look at container "+short(id), id)
 	return err == nil && ended(c.State)

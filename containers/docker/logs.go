@@ -9,34 +9,33 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"carma/containers"
 )
 
-// How a log is followed.
+// Settings of following a log.
 const (
 	// silence is how long a followed stream may be quiet before it is opened
-	// anew: a reader of engine 20.10 that misses the change to a new log file
+	// again. A reader of engine 20.10 that misses the change to a new log file
 	// waits at the end of the old one.
 	silence = 30 * time.Second
-	// minTail to maxTail is how many entries at the log's end a pass looks
-	// through for its place, before it reads all.
+	// minTail and maxTail bound how many of the last entries a pass searches for
+	// its place, before it reads the whole log.
 	minTail, maxTail = 1000, 256_000
 )
 
-// Logs reads the engine's json-file log: its files where they can be read from
-// here (see [logFiles]), else through the API, as follows. Where the end of what
-// was read before is not in the log any more, the sink is told that output is
-// missing.
+// Logs reads the engine's json-file log: directly from its files if they can be
+// read from here (see [logFiles]), otherwise through the API. If the log has lost
+// the place of the last reading, the sink gets a mark that output is missing.
 //
-// The first pass reads all there is, which the size limits bound, and skips
-// what is not after since: only so does a line that began before since and
-// ended later arrive whole (see [cursor]). Later passes find their place in
-// the log's tail. Passes follow only when little is left to read, because
-// engine 20.10 does not notice that a new log file was begun while a follower
-// still reads old ones. The last pass is made when the container has ended,
-// for what was written after the last read.
+// Through the API, the first pass reads the whole log, whose size is limited, and
+// skips entries up to since. Otherwise a line that began before since and ended
+// later would not arrive whole (see [cursor]). Later passes find their place in
+// the log's tail. A pass follows only if little is left to read: engine 20.10
+// does not notice a new log file while a follower still reads old ones. The last
+// pass comes after the container's end, for its last output.
 func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
 	what := "read logs of container " + short(id)
 	if c, _, err := d.inspect(ctx, what, id); err == nil && state(c.State.Status) != containers.StateCreated {
@@ -55,9 +54,9 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 		if state(c.State.Status) == containers.StateCreated {
 			return nil
 		}
-		over := ended(c.State) // looked up before reading: then the log is complete
+		over := ended(c.State) // asked before reading: if it has ended, this reading is complete
 		live, before := follow && !over && near, cur.taken
-		err = d.pass(ctx, cli, id, live, tail, cur)
+		err = d.pass(ctx, cli, c, live, tail, cur)
 		fresh := cur.taken - before
 		near = !live && err == nil && fresh <= minTail/2
 		switch {
@@ -81,7 +80,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 			pause = 0
 			continue
 		}
-		// The stream ends although the container runs.
+		// The stream ended although the container runs.
 		pause = min(2*pause+20*time.Millisecond, 2*time.Second)
 		select {
 		case <-ctx.Done():
@@ -91,10 +90,10 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	}
 }
 
-// pass streams the log once through cur: its tail if cur can find its place
-// there, else all of it. It ends without error at the end of the log, or of
-// the container if it follows.
-func (d *Driver) pass(ctx context.Context, cli *client.Client, id string, follow bool, tail int, cur *cursor) error {
+// pass streams the log once through cur: only its tail if cur can find its place
+// there, otherwise all of it. It ends without error at the end of the log, or
+// with follow at the container's end. errLost: the place is not in the tail.
+func (d *Driver) pass(ctx context.Context, cli *client.Client, c container.InspectResponse, follow bool, tail int, cur *cursor) error {
 	opts := client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow}
 	if cur.placed() {
 		opts.Tail = strconv.Itoa(tail)
@@ -105,7 +104,7 @@ func (d *Driver) pass(ctx context.Context, cli *client.Client, id string, follow
 	outer := ctx
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
-	body, err := cli.ContainerLogs(ctx, id, opts)
+	body, err := cli.ContainerLogs(ctx, c.ID, opts)
 	if err != nil {
 		return err
 	}
@@ -115,7 +114,7 @@ func (d *Driver) pass(ctx context.Context, cli *client.Client, id string, follow
 		defer quiet.Stop()
 		body = &resetting{body, quiet}
 	}
-	err = read(body, cur, follow, tail)
+	err = read(body, cur, c.Config != nil && c.Config.Tty, follow, tail)
 	switch {
 	case ctx.Err() != nil && outer.Err() == nil:
 		return errSilent
@@ -126,9 +125,9 @@ func (d *Driver) pass(ctx context.Context, cli *client.Client, id string, follow
 }
 
 // read feeds a stream's entries to cur until it ends.
-func read(body io.Reader, cur *cursor, live bool, tail int) error {
+func read(body io.Reader, cur *cursor, tty, live bool, tail int) error {
 	r := bufio.NewReaderSize(body, 64<<10)
-	var f frame
+	f := frame{plain: tty}
 	for {
 		switch err := f.read(r); {
 		case errors.Is(err, io.EOF):
@@ -147,7 +146,7 @@ func read(body io.Reader, cur *cursor, live bool, tail int) error {
 	}
 }
 
-// resetting puts a timer off at each read.
+// resetting restarts a timer at each read.
 type resetting struct {
 	io.ReadCloser
 	timer *time.Timer

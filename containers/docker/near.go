@@ -9,7 +9,7 @@ import (
 
 var _ containers.Near = (*Driver)(nil)
 
-// SameFiles is nil if the engine sees the file systems that this process sees.
+// SameFiles returns nil if the engine sees the same file systems as this process.
 func (d *Driver) SameFiles() error {
 	host := d.conn.Load().cli.DaemonHost()
 	if socket, ok := strings.CutPrefix(host, "unix://"); ok {

@@ -16,20 +16,21 @@ import (
 )
 
 // Docker has no state between created and running. So a container that may be
-// parked begins with our program carma-init. It waits for a file in a folder of
+// parked begins with our program carma-init. That waits for a file in a folder of
 // the host and then becomes the container's own program. Containers of older
-// versions must be found, so the names on disk and in labels stay (hold, release).
+// versions must be found, so the names on disk and in labels stay (hold,
+// release).
 const (
 	// labelPark names the folder on the host.
 	labelPark = "carma.docker/hold"
 	goFile    = "release"
 	// The paths of the program and the folder in a container.
-	initTarget = "/.carma/init"
+	initTarget = containers.InitTarget
 	parkTarget = "/.carma/hold"
 )
 
-// CanPark says why containers cannot be parked: the program is missing, or the
-// engine is another machine's.
+// CanPark says why containers cannot be parked: carma-init is missing, or the
+// engine is on another machine.
 func (d *Driver) CanPark() error {
 	if d.opts.Init == "" || d.opts.ParkDir == "" {
 		return errors.New("carma-init is not there, which parks Docker's containers; it belongs beside carma (make build)")
@@ -43,11 +44,11 @@ func (d *Driver) CanPark() error {
 	return nil
 }
 
-// makeParked puts our program before a container's own. It returns the folder of
-// the file that the program waits for.
+// makeParked puts our program before a container's own. It returns the folder in
+// which carma-init waits for the file; empty: there is no command to park.
 func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec containers.Spec, c *container.Config, h *container.HostConfig) (string, error) {
 	argv := slices.Concat(spec.Entrypoint, spec.Command)
-	if len(spec.Entrypoint) == 1 && spec.Entrypoint[0] == "" { // the image's is cleared
+	if len(spec.Entrypoint) == 1 && spec.Entrypoint[0] == "" { // an empty entrypoint clears the image's
 		argv = slices.Clone(spec.Command)
 	}
 	if len(spec.Entrypoint) == 0 {
@@ -64,14 +65,14 @@ func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec contai
 		}
 	}
 	if len(argv) == 0 {
-		return "", nil // the engine has its own words for this
+		return "", nil // the engine refuses this with a message of its own
 	}
 	if err := os.MkdirAll(d.opts.ParkDir, 0o755); err != nil {
 		return "", err
 	}
 	dir, err := os.MkdirTemp(d.opts.ParkDir, spec.Name+"-")
 	if err == nil {
-		err = os.Chmod(dir, 0o755) // whoever the container runs as
+		err = os.Chmod(dir, 0o755) // readable by every user of a container
 	}
 	if err != nil {
 		return "", err
@@ -83,6 +84,9 @@ func (d *Driver) makeParked(ctx context.Context, cli *client.Client, spec contai
 	}
 	c.Labels = labels
 	for source, target := range map[string]string{d.opts.Init: initTarget, dir: parkTarget} {
+		if slices.ContainsFunc(h.Mounts, func(m mount.Mount) bool { return m.Target == initTarget && target == initTarget }) {
+			continue // it is its first process later, too
+		}
 		h.Mounts = append(h.Mounts, mount.Mount{Type: mount.TypeBind, Source: source, Target: target, ReadOnly: true})
 	}
 	return dir, nil
@@ -130,7 +134,7 @@ func (d *Driver) Park(ctx context.Context, id string) (pid int, err error) {
 	return c.State.Pid, nil
 }
 
-// unpark lets the program of a parked container run.
+// unpark lets the program of a parked container begin.
 func (d *Driver) unpark(c container.InspectResponse) error {
 	dir := d.parkDir(c)
 	if dir == "" {
@@ -143,7 +147,7 @@ func (d *Driver) unpark(c container.InspectResponse) error {
 	return f.Close()
 }
 
-// forgetParked removes a container's folder.
+// forgetParked removes the folder of a container that could be parked.
 func (d *Driver) forgetParked(dir string) error {
 	if dir == "" {
 		return nil
@@ -158,7 +162,7 @@ func (d *Driver) parkDirOf(ctx context.Context, cli *client.Client, id string) s
 	}
 	res, err := cli.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
-		return "" // it is gone, or its folder stays behind
+		return "" // the container is gone, or its folder stays behind
 	}
 	return d.parkDir(res.Container)
 }

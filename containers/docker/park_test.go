@@ -14,7 +14,7 @@ import (
 	"carma/containers"
 )
 
-// parkedTool is a parked container of the tool, and its number.
+// parkedTool is a parked container of the tool, and its pid.
 func parkedTool(t *testing.T, d *Driver, entrypoint ...string) (id string, pid int) {
 	t.Helper()
 	id, err := d.Create(t.Context(), containers.Spec{
@@ -39,8 +39,9 @@ func parkedTool(t *testing.T, d *Driver, entrypoint ...string) (id string, pid i
 	return id, pid
 }
 
-// TestHeldNotFound: that there is no such program shows when it is let go.
-func TestHeldNotFound(t *testing.T) {
+// TestParkedNotFound: a missing program shows when the container is unparked, not
+// before.
+func TestParkedNotFound(t *testing.T) {
 	d := newDriver(t, "")
 	defer func() { _ = d.Close() }()
 	id, _ := parkedTool(t, d, "/no/such/program")
@@ -55,7 +56,7 @@ func TestHeldNotFound(t *testing.T) {
 	}
 }
 
-// TestParkedStopped: a parked container ends when it is stopped, long before it
+// TestParkedStopped: a parked container ends at its stop signal, long before it
 // would be killed.
 func TestParkedStopped(t *testing.T) {
 	d := newDriver(t, "")
@@ -69,7 +70,7 @@ func TestParkedStopped(t *testing.T) {
 	}
 }
 
-// TestParkedByAnother: another process finds a container parked, and lets it go.
+// TestParkedByAnother: another process finds a container parked and unparks it.
 func TestParkedByAnother(t *testing.T) {
 	d, other := newDriver(t, ""), newDriver(t, "")
 	defer func() { _, _ = d.Close(), other.Close() }()
@@ -85,7 +86,7 @@ func TestParkedByAnother(t *testing.T) {
 	}
 }
 
-// TestParkLabel: an image's own label names no folder of the host.
+// TestParkLabel: a label set by an image does not name a folder of the host.
 func TestParkLabel(t *testing.T) {
 	d := newDriver(t, "")
 	defer func() { _ = d.Close() }()

@@ -17,7 +17,8 @@ import (
 	"carma/containers"
 )
 
-// stub answers in place of an engine, to say what a real one rarely says.
+// stub answers in place of an engine. It can give answers that a real one rarely
+// gives.
 func stub(t *testing.T, handle http.HandlerFunc) *Driver {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "carma")
@@ -68,7 +69,7 @@ func TestErrors(t *testing.T) {
 		code int
 		msg  string
 		want error
-		text string // what is shown of it
+		text string // part of its message
 	}{
 		{404, "No such container: c1", containers.ErrNotFound, "not found: No such container: c1"},
 		{409, "container is marked for removal and cannot be started", containers.ErrNotFound, ""},
@@ -138,7 +139,7 @@ func TestEngineDiesInAnswer(t *testing.T) {
 	}
 }
 
-// TestNegotiatesAgain is about an engine replaced under a running driver.
+// TestNegotiatesAgain: an engine is replaced while a driver uses it.
 func TestNegotiatesAgain(t *testing.T) {
 	var refusals atomic.Int32
 	d := stub(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -160,7 +161,7 @@ func TestNegotiatesAgain(t *testing.T) {
 	}
 }
 
-// TestStartOnce lets a second Start look while a first is under way: it must
+// TestStartOnce makes a second Start look while a first is in progress. It must
 // not find the container "created" and run it again after its end.
 func TestStartOnce(t *testing.T) {
 	var starts, looks atomic.Int32
@@ -179,7 +180,7 @@ func TestStartOnce(t *testing.T) {
 		case 1:
 			select {
 			case <-met:
-			case <-time.After(100 * time.Millisecond): // the other one waits, as it should
+			case <-time.After(100 * time.Millisecond): // the other Start waits, as it should
 			}
 		case 2:
 			close(met)

@@ -13,10 +13,10 @@ import (
 
 // Wait blocks until the container has ended.
 //
-// The engine's own wait misses an exit in one of two ways: "not-running" is
-// true of a container that has yet to start, "next-exit" never comes for one
-// that has ended. So ask for the next exit first, then look: an end before
-// the look is seen there, a later one by the wait.
+// The engine's own wait alone can miss an exit. "not-running" is true of a
+// container that is not started yet; "next-exit" never comes for a container that
+// has ended. So Wait asks for the next exit first, then looks: the look shows an
+// end before it, the wait a later one.
 func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	what, looks := "wait for container "+short(id), 0
 	for {
@@ -46,27 +46,27 @@ func (d *Driver) Wait(ctx context.Context, id string) (containers.Exit, error) {
 	}
 }
 
-// The engine hears of the end of a container and of its lack of memory on ways of
-// their own. So one that was killed just now is looked at a few times more.
+// The engine learns of a container's end and of its lack of memory in separate
+// ways. So Wait looks a few times more at a container that was killed just now.
 const (
 	oomLooks = 10
 	oomPause = 100 * time.Millisecond
 )
 
-// mayBeOOM reports whether a container has just been killed, and its engine may
-// still hear that it was for lack of memory.
+// mayBeOOM reports whether a container was killed just now and the engine may
+// still learn that it lacked memory.
 func mayBeOOM(c *container.InspectResponse) bool {
 	return c.State.ExitCode == 137 && !c.State.OOMKilled && c.HostConfig != nil && c.HostConfig.Memory > 0 &&
 		time.Since(instant(c.State.FinishedAt)) < oomLooks*oomPause
 }
 
-// await returns when the condition holds or, for the next exit, when the
+// await waits until the condition holds. For the next exit it also returns if the
 // container has ended already. Its error is the client's.
 func (d *Driver) await(ctx context.Context, cli *client.Client, id string, cond container.WaitCondition) error {
 	ctx, cancel := context.WithCancel(ctx)
 	wait := cli.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: cond})
-	// From here on the engine watches. Whatever the client's goroutine gets
-	// must be taken from it, or it stays for ever.
+	// From here on the engine watches. A result must always be received, or the
+	// client's goroutine stays for ever.
 	received := false
 	defer func() {
 		cancel()
@@ -96,8 +96,8 @@ func (d *Driver) await(ctx context.Context, cli *client.Client, id string, cond 
 	}
 }
 
-// ended reports whether a container will not run (again). One whose start
-// failed stays in state "created", with the reason.
+// ended reports whether a container will not run (again). A container whose start
+// failed stays "created", with an error.
 func ended(s *container.State) bool {
 	switch state(s.Status) {
 	case containers.StateExited:
@@ -116,15 +116,16 @@ func exit(s *container.State) containers.Exit {
 		Started:   instant(s.StartedAt),
 		Finished:  instant(s.FinishedAt),
 	}
-	// The start is stamped when the engine hears of it, the end when it
-	// happens: of a short life the end may come first.
+	// The engine stamps the start when it hears of it, and the end when it
+	// happens. So the end of a short life may come before its start.
 	if !e.Finished.IsZero() && e.Started.After(e.Finished) {
 		e.Started = e.Finished
 	}
 	return e
 }
 
-// instant reads the engine's time; its year 1 is the zero time.
+// instant reads the engine's time. The engine writes the year 1 for the zero
+// time.
 func instant(s string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil || t.Year() <= 1 {

@@ -1,4 +1,4 @@
-// Package engines lists the container engines that tasks can run by.
+// Package engines lists the container engines that can run tasks.
 package engines
 
 import (
@@ -13,36 +13,38 @@ import (
 	"carma/containers/docker"
 )
 
-// Settings are what an engine's driver is opened with. Each takes what it knows.
+// Settings configure an engine's driver. A driver uses the fields that it knows.
 type Settings struct {
 	// DataDir is a folder that lasts as long as the containers.
 	DataDir string
-	// Network is the containers'; empty: the engine's default.
+	// Network is the containers' network; empty: the engine's default.
 	Network string
 	// Attach is how containers get their GPUs, see [containers.Attach].
 	Attach containers.Attach
-	// Init is the path of carma-init; empty: containers cannot be parked.
+	// Init is the path of carma-init; empty: Docker's containers cannot be parked, and
+	// containerd's cannot have it as their first process.
 	Init string
 
 	DockerHost                             string
 	ContainerdAddress, ContainerdNamespace string
 }
 
-// Engine is one kind of them.
+// Engine is one kind of container engine.
 type Engine struct {
 	Name string
-	// Builds: it has an API of Docker's that builds images.
+	// Builds: it has Docker's API for building images.
 	Builds bool
 	open   func(Settings) (containers.Driver, error)
 }
 
-// All are in the order in which people are told of them; the first is the default.
+// All are the engines, in the order in which help lists them. The first is the
+// default.
 var All = []Engine{
 	{Name: "docker", Builds: true, open: openDocker},
 	{Name: "containerd", open: openContainerd},
 }
 
-// Names are the engines' names, as in configuration.
+// Names are the engines' names, as in the configuration.
 func Names() []string {
 	names := make([]string, len(All))
 	for i := range All {
@@ -60,10 +62,10 @@ func Named(name string) (Engine, bool) {
 	return All[i], true
 }
 
-// ErrSettings: the settings do not go together, or not here.
+// ErrSettings: the settings contradict each other, or do not suit this machine.
 var ErrSettings = errors.New("wrong settings")
 
-// wrong is an error with what to do.
+// wrong is an error with a hint.
 type wrong struct{ what, hint string }
 
 func (w wrong) Error() string {
@@ -75,8 +77,8 @@ func (w wrong) Error() string {
 
 func (wrong) Is(target error) bool { return target == ErrSettings }
 
-// Open returns the driver of an engine. Nothing is sent yet. An error that wraps
-// [ErrSettings] says what is wrong in the settings, and what to write.
+// Open returns the driver of an engine. It sends nothing yet. If the error wraps
+// [ErrSettings], it says which setting is wrong and what to write.
 func (e Engine) Open(s Settings) (containers.Driver, error) {
 	dir, err := filepath.Abs(s.DataDir)
 	if err != nil {
@@ -98,7 +100,7 @@ func openContainerd(s Settings) (containers.Driver, error) {
 		return nil, wrong{fmt.Sprintf("--attach %s: containerd has no device requests", s.Attach), "write --attach auto, cdi or runtime"}
 	}
 	d, err := containerd.New(containerd.Options{
-		Address: s.ContainerdAddress, Namespace: s.ContainerdNamespace, Network: s.Network, Dir: filepath.Join(s.DataDir, "containerd"),
+		Address: s.ContainerdAddress, Namespace: s.ContainerdNamespace, Network: s.Network, Init: s.Init, Dir: filepath.Join(s.DataDir, "containerd"),
 	})
 	if err != nil {
 		return nil, wrong{what: err.Error()}

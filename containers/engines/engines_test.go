@@ -9,8 +9,8 @@ import (
 	"carma/containers/engines"
 )
 
-// TestEngines: configuration takes the names of all there are, and each driver
-// says under that name what it is and what mends it.
+// TestEngines: the configuration accepts the names of all engines. Each driver
+// has that name, an address and a fix.
 func TestEngines(t *testing.T) {
 	if !slices.Equal(configs.Drivers, engines.Names()) {
 		t.Errorf("configs.Drivers has %s; the engines are %s", configs.Drivers, engines.Names())
@@ -18,7 +18,7 @@ func TestEngines(t *testing.T) {
 	for _, e := range engines.All {
 		d, err := e.Open(engines.Settings{DataDir: t.TempDir()})
 		if err != nil {
-			t.Logf("%s: %v", e.Name, err) // not as this user
+			t.Logf("%s: %v", e.Name, err) // this user may not open it
 			continue
 		}
 		if d.Name() != e.Name {

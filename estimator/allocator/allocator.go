@@ -14,25 +14,25 @@ const (
 	smallRequest = 1 << 20  // the largest request of the small pool
 	smallSegment = 2 << 20  // a segment of the small pool
 	largeSegment = 20 << 20 // a segment for requests below 10 MiB
-	minSegment   = 10 << 20 // requests from here on get a segment of their own size
-	roundSegment = 2 << 20  // to which those are rounded
-	splitRest    = 1 << 20  // the large pool splits off more than this only
+	minSegment   = 10 << 20 // requests of at least this size get a segment of their own
+	roundSegment = 2 << 20  // such a size is rounded up to a multiple of this
+	splitRest    = 1 << 20  // the large pool splits a block only if more than this is left
 )
 
 // MaxRequest bounds one request, so that no sum of requests overflows.
 const MaxRequest = 1 << 50
 
-// Options are the settings a job gives in PYTORCH_CUDA_ALLOC_CONF, and the
-// memory there is. The zero value is PyTorch's default on a GPU without end.
+// Options are the settings of PYTORCH_CUDA_ALLOC_CONF and the memory of the GPU.
+// The zero value is PyTorch's default on a GPU of unlimited memory.
 type Options struct {
-	// Limit on reserved bytes; 0: none. Before a request fails, every wholly
-	// free segment is given back to the driver.
+	// Limit on reserved bytes; 0: none. Before a request fails, all completely
+	// free segments go back to the driver.
 	Limit int64
-	// MaxSplit is max_split_size_mb in bytes: larger blocks are not split,
-	// and not used for much smaller requests; 0: no such bound.
+	// MaxSplit is max_split_size_mb in bytes. Larger blocks are not split, and do
+	// not serve much smaller requests; 0: no such bound.
 	MaxSplit int64
 	// RoundupDivisions is roundup_power2_divisions: requests are rounded up to
-	// so many steps between powers of two; 0 and 1: off.
+	// one of so many steps between two powers of two; 0 and 1: off.
 	RoundupDivisions int64
 	// Expandable is expandable_segments: one growing segment per pool.
 	Expandable bool
@@ -40,14 +40,15 @@ type Options struct {
 	Async bool
 }
 
-// ErrOutOfMemory says that a request failed even after the cache was flushed.
+// ErrOutOfMemory: a request failed even after the cache was flushed.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
-// Stats are the figures of torch.cuda.memory_stats, in bytes.
+// Stats are some figures of torch.cuda.memory_stats, in bytes.
 type Stats struct {
 	Allocated, PeakAllocated int64
 	Reserved, PeakReserved   int64
-	// Flushes counts how often the cache was given back to go on.
+	// Flushes counts how often the cache went back to the driver to avoid running
+	// out of memory.
 	Flushes int
 }
 
@@ -64,15 +65,15 @@ type block struct {
 	free       bool
 }
 
-// Allocator is one GPU's allocator in one process. It is not safe for
-// concurrent use.
+// Allocator simulates PyTorch's allocator for one GPU in one process. It is not
+// safe for concurrent use.
 type Allocator struct {
 	opts   Options
 	blocks []block
-	spare  []int32 // indices of blocks that were merged away
+	spare  []int32 // indices of blocks that were merged into others
 	pools  [2]pool // small, large
 	stats  Stats
-	end    int64 // the next address handed out by the driver
+	end    int64 // the next address that the driver gives
 	tail   [2]int32
 }
 
@@ -81,20 +82,26 @@ func New(o Options) *Allocator {
 	return &Allocator{opts: o, tail: [2]int32{none, none}}
 }
 
-// Grow makes room for n blocks, so that a long simulation allocates no more.
-func (a *Allocator) Grow(n int) {
-	a.blocks = slices.Grow(a.blocks, n)
-	a.spare = slices.Grow(a.spare, n)
+// Reset makes an allocator empty, with other options. It keeps its memory for what
+// comes.
+func (a *Allocator) Reset(o Options) {
+	*a = Allocator{opts: o, tail: [2]int32{none, none}, blocks: a.blocks[:0], spare: a.spare[:0], pools: a.pools}
 	for i := range a.pools {
-		a.pools[i].free = slices.Grow(a.pools[i].free, n/4)
+		a.pools[i].reset()
 	}
 }
 
-// Stats returns the figures of now.
+// Grow makes room for n blocks, so that a long simulation makes no garbage.
+func (a *Allocator) Grow(n int) {
+	a.blocks = slices.Grow(a.blocks, n)
+	a.spare = slices.Grow(a.spare, n)
+}
+
+// Stats returns the current figures.
 func (a *Allocator) Stats() Stats { return a.stats }
 
-// Alloc reserves n bytes; 0 bytes take nothing. The only errors are
-// [ErrOutOfMemory] and a size out of range.
+// Alloc reserves n bytes; 0 bytes take no memory. It fails with [ErrOutOfMemory],
+// or if n is out of range.
 func (a *Allocator) Alloc(n int64) (Block, error) {
 	if n < 0 || n > MaxRequest {
 		return none, fmt.Errorf("an allocation of %d bytes is out of range (0 to 2^50)", n)
@@ -119,7 +126,8 @@ func (a *Allocator) Alloc(n int64) (Block, error) {
 	return Block(i), nil
 }
 
-// Free gives a block back to the cache. Handles of empty allocations are taken.
+// Free gives a block back to the cache. The block of an empty allocation may be
+// freed too.
 func (a *Allocator) Free(b Block) {
 	if b == none {
 		return
@@ -139,7 +147,7 @@ func (a *Allocator) Free(b Block) {
 	a.insert(i)
 }
 
-// round gives the size a request takes.
+// round returns the size that a request takes.
 func (a *Allocator) round(n int64) int64 {
 	if d := a.opts.RoundupDivisions; d > 1 && n > granule*d {
 		floor := int64(1) << (63 - bits.LeadingZeros64(uint64(n)))
@@ -163,7 +171,8 @@ func poolOf(size int64) uint8 {
 	return 1
 }
 
-// segment asks the driver for room for a block of size, flushing if it must.
+// segment asks the driver for a segment for a block of this size. If memory runs
+// out, it flushes the cache.
 func (a *Allocator) segment(p uint8, size int64) (int32, error) {
 	want := size
 	switch {
@@ -189,7 +198,7 @@ func (a *Allocator) segment(p uint8, size int64) (int32, error) {
 	}
 	a.reserve(want)
 	i := a.take(block{addr: a.end, size: want, prev: none, next: none, pool: p})
-	a.end += want + 1 // segments never touch
+	a.end += want + 1 // segments never touch each other
 	return i, nil
 }
 
@@ -199,14 +208,14 @@ func (a *Allocator) fits(more int64) bool {
 
 func (a *Allocator) reserve(n int64) {
 	if a.opts.Async {
-		return // the pool grows by what is allocated
+		return // the pool grows by the allocated amount
 	}
 	a.stats.Reserved += n
 	a.stats.PeakReserved = max(a.stats.PeakReserved, a.stats.Reserved)
 }
 
-// highWater is what the driver's pool keeps: as much as was ever allocated, in
-// steps of 32 MiB.
+// highWater updates the memory that the driver's pool keeps: the most that was
+// ever allocated, in steps of 32 MiB.
 func (a *Allocator) highWater() {
 	if a.opts.Async {
 		a.stats.Reserved = max(a.stats.Reserved, roundUp(a.stats.Allocated, 32<<20))
@@ -214,7 +223,7 @@ func (a *Allocator) highWater() {
 	}
 }
 
-// expand lengthens a pool's one segment, whose last block may be free.
+// expand lengthens the only segment of a pool. Its last block may be free.
 func (a *Allocator) expand(p uint8, size int64) int32 {
 	last := a.tail[p]
 	if last != none && a.blocks[last].free {
@@ -237,7 +246,7 @@ func (a *Allocator) expand(p uint8, size int64) int32 {
 	return i
 }
 
-// split cuts what a block has beyond size off, where the pool does so.
+// split cuts off the part of a block beyond size, if the pool splits such blocks.
 func (a *Allocator) split(i int32, size int64) {
 	b := a.blocks[i]
 	rest := b.size - size
@@ -259,7 +268,7 @@ func (a *Allocator) split(i int32, size int64) {
 	a.insert(j)
 }
 
-// join adds the block right, which follows left, to left.
+// join merges the block right into left; right follows left.
 func (a *Allocator) join(left, right int32) {
 	r := a.blocks[right]
 	a.blocks[left].size += r.size
@@ -272,14 +281,16 @@ func (a *Allocator) join(left, right int32) {
 	a.spare = append(a.spare, right)
 }
 
-// flush gives every wholly free segment back to the driver.
+// flush gives all completely free segments back to the driver.
 func (a *Allocator) flush() {
 	for p := range a.pools {
 		var whole []int32
-		for _, k := range a.pools[p].free {
-			b := a.blocks[k.block]
-			if b.next == none && (b.prev == none || a.opts.Expandable) {
-				whole = append(whole, k.block)
+		for _, page := range a.pools[p].pages {
+			for _, k := range page {
+				b := a.blocks[k.block]
+				if b.next == none && (b.prev == none || a.opts.Expandable) {
+					whole = append(whole, k.block)
+				}
 			}
 		}
 		for _, i := range whole {
@@ -301,7 +312,7 @@ func (a *Allocator) drop(i int32) {
 	a.spare = append(a.spare, i)
 }
 
-// take stores a block under an unused index.
+// take stores a block at an unused index.
 func (a *Allocator) take(b block) int32 {
 	if n := len(a.spare); n > 0 {
 		i := a.spare[n-1]

@@ -50,7 +50,7 @@ func TestFreedBlocksMergeAndAreUsedAgain(t *testing.T) {
 func TestLargeBlocksAreNotSplitForAMebibyte(t *testing.T) {
 	a := New(Options{})
 	a.Free(alloc(t, a, 30*mib))
-	alloc(t, a, 29*mib) // leaves 1 MiB, which stays part of it
+	alloc(t, a, 29*mib) // the remaining 1 MiB stays part of the block
 	if s := a.Stats(); s.Allocated != 30*mib {
 		t.Errorf("allocated %d MiB, want 30", s.Allocated/mib)
 	}
@@ -71,7 +71,7 @@ func TestTheSmallestBlockThatFitsIsTaken(t *testing.T) {
 func TestOutOfMemoryOnlyAfterTheCacheIsFlushed(t *testing.T) {
 	a := New(Options{Limit: 100 * mib})
 	a.Free(alloc(t, a, 60*mib))
-	alloc(t, a, 80*mib) // fits only once the 60 are given back
+	alloc(t, a, 80*mib) // fits only after the 60 went back to the driver
 	if s := a.Stats(); s.Flushes != 1 || s.Reserved != 80*mib || s.PeakReserved != 80*mib {
 		t.Errorf("%+v, want one flush, 80 MiB reserved", s)
 	}
@@ -110,8 +110,8 @@ func TestRoundupDivisions(t *testing.T) {
 	}
 }
 
-// TestBooksBalance: whatever is allocated and freed, the figures agree with a
-// plain count, blocks never overlap, and freeing all merges all.
+// TestBooksBalance: after any allocations and frees the figures agree with a
+// plain count and no blocks overlap. Freeing everything merges everything.
 func TestBooksBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{

@@ -5,24 +5,25 @@ import (
 	"strings"
 )
 
-// Training is what a trace leaves open: the optimizer and the workspaces.
+// Training has the facts that a trace does not tell: the optimizer and the
+// workspaces.
 type Training struct {
-	// CuBLAS is the workspace of the matrix library, taken first.
+	// CuBLAS is the workspace of the matrix library in bytes, allocated first.
 	CuBLAS int64
-	// States are the tensors the optimizer keeps for each parameter;
-	// Copies those it takes and gives back at every step.
+	// States is how many tensors the optimizer keeps for each parameter. Copies
+	// is how many it allocates and frees at every step.
 	States, Copies int
-	// Activations and Weights make the workspace of a dense convolution, as
-	// multiples of what it reads and writes, and of its weights.
+	// The workspace of a dense convolution is Activations times the bytes that it
+	// reads and writes, plus Weights times the bytes of its weights.
 	Activations, Weights float64
 }
 
-// maxCalls bounds how often one convolution's workspace is taken.
+// maxCalls bounds how often the workspace of one convolution is taken.
 const maxCalls = 1000
 
-// Replay runs a trace through a new allocator. It fails with
-// [ErrOutOfMemory], or when the trace allocates a block twice or frees one
-// that is not there.
+// Replay runs a trace through a new allocator. It fails with [ErrOutOfMemory]. It
+// also fails if the trace allocates a block twice or frees a block that does not
+// exist.
 func Replay(events []Event, t Training, o Options) (Stats, error) {
 	r := replay{a: New(o), t: t, blocks: map[int64]Block{}}
 	if _, err := r.a.Alloc(t.CuBLAS); err != nil {

@@ -32,7 +32,7 @@ func TestTracesGiveTheReferencePeaks(t *testing.T) {
 		traces++
 		events := readTrace(t, name)
 		got := replayed(t, events, 0)
-		if mib := float64(got.PeakAllocated) / (1 << 20); math.Abs(mib-allocated) > 0.0006 { // three decimals
+		if mib := float64(got.PeakAllocated) / (1 << 20); math.Abs(mib-allocated) > 0.0006 { // the reference has three decimals
 			t.Errorf("%s: %.3f MiB allocated, want %.3f", name, mib, allocated)
 		}
 		if got.PeakReserved != without<<20 {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Event is one line of a recorded training: an allocation or free of a block
-// by number, a parameter's size, a mark, or a convolution.
+// Event is one line of a recorded training: a block that is allocated or freed,
+// the size of a parameter, a mark, or a convolution.
 type Event struct {
 	Op Op
-	// ID numbers an allocated block; Bytes is its size, or a parameter's.
+	// ID is the number of a block. Bytes is its size, or that of a parameter.
 	ID, Bytes int64
-	// In, Out, Weight are what a convolution reads and writes, in bytes; it
-	// is called Calls times. Dense ones may need a workspace.
+	// In, Out and Weight are the bytes that a convolution reads and writes, and
+	// of its weights. It is called Calls times. A dense one may need a workspace.
 	In, Out, Weight, Calls int64
 	Dense                  bool
 	// Name of a mark: model, iterN, bwdN, stepN, end. At stepN the optimizer
@@ -39,13 +39,13 @@ const (
 // TraceHeader is the first line of a trace.
 const TraceHeader = "carma-events 1"
 
-// Bounds of a trace.
+// Limits of a trace.
 const (
 	maxEvents = 5_000_000
 	maxLine   = 256
 )
 
-// ReadTrace reads a trace. Errors name the line.
+// ReadTrace reads a trace. An error names the line.
 func ReadTrace(r io.Reader) ([]Event, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, maxLine), maxLine)
@@ -75,7 +75,7 @@ func ReadTrace(r io.Reader) ([]Event, error) {
 	return events, nil
 }
 
-// fields by operation: how many, the letter included.
+// fields is the number of fields of each operation, its letter included.
 var fields = map[Op]int{Parameter: 2, Allocate: 3, Release: 2, Mark: 2, Convolution: 6}
 
 func parseEvent(f []string) (Event, error) {

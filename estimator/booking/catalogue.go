@@ -7,12 +7,12 @@ import (
 	"carma/mapper/interference"
 )
 
-// Catalogue is the estimator over the measured workloads that ship with carma.
+// Catalogue estimates from the measured workloads that ship with carma.
 type Catalogue struct{ *estimator.Catalogue }
 
-// NewCatalogue wires the shipped workloads to the estimator. Each is known by
-// its name with its default measurement (campaign v2), by NAME@v1 with that of
-// campaign v1, for traces that replay that campaign.
+// NewCatalogue makes a catalogue of the shipped workloads. A workload's name
+// stands for its default measurement (campaign v2). NAME@v1 stands for that of
+// campaign v1; traces that replay that campaign use it.
 func NewCatalogue() Catalogue {
 	var entries []estimator.Entry
 	for _, p := range workloads.All() {
@@ -30,7 +30,7 @@ func NewCatalogue() Catalogue {
 	return Catalogue{estimator.NewCatalogue(entries)}
 }
 
-// Loads is what a workload does to each of its GPUs.
+// Loads returns a workload's load on each of its GPUs.
 func Loads(p workloads.Profile) []interference.Load {
 	var all []interference.Load
 	for _, a := range p.Activities() {
@@ -39,16 +39,17 @@ func Loads(p workloads.Profile) []interference.Load {
 	return all
 }
 
-// Estimate also knows the further spellings of a model.
+// Estimate answers q. It knows more spellings of a model than its embedded
+// catalogue.
 func (c Catalogue) Estimate(q estimator.Query) (estimator.Estimate, error) {
 	return c.Catalogue.Estimate(spelled(q))
 }
 
-// Expect does as well.
+// Expect answers q. It knows more spellings of a model too.
 func (c Catalogue) Expect(q estimator.Query) mapper.Expected { return c.Catalogue.Expect(spelled(q)) }
 
 func spelled(q estimator.Query) estimator.Query {
-	if q.Model == "" { // as of most tasks
+	if q.Model == "" { // most tasks name no model
 		return q
 	}
 	if _, err := workloads.Find(q.Model); err != nil {
@@ -59,7 +60,8 @@ func spelled(q estimator.Query) estimator.Query {
 	return q
 }
 
-// InCampaign is the catalogue's name of a workload as one campaign measured it.
+// InCampaign is the catalogue's name for the measurement of a workload in one
+// campaign.
 func InCampaign(workload, campaign string) string {
 	if campaign == "" || campaign == workloads.DefaultCampaign {
 		return workload

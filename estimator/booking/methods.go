@@ -7,8 +7,8 @@ import (
 	"carma/estimator/residual"
 )
 
-// Own is carma's estimator, with the learned correction where there is a library
-// to run it.
+// Own is carma's estimator. It has the learned correction if a library to run it
+// was found.
 func Own() methods.Method {
 	if s := onnx.Status(); !s.On {
 		return &methods.Carma{Why: s.Why}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"carma/mapper/units"
 
@@ -13,54 +14,75 @@ import (
 	environments "carma/estimator/environment"
 	"carma/estimator/figures"
 	"carma/estimator/methods"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/named"
 )
 
-// Predictor estimates tasks for the daemon: what was measured of a workload
-// or of its model, else what an estimator makes of the model's layers.
+// Predictor estimates tasks for the daemon. It takes the measurement of a
+// workload or model if there is one, otherwise an estimate from the model's
+// layers.
 type Predictor struct {
 	Catalogue
-	environment environments.Environment
+	environment atomic.Pointer[environments.Environment] // Use changes it while others estimate
 	method      methods.Method
+	memo        memo
 }
 
-// NewPredictor returns one that knows the software and the GPUs of the machine as
-// an environment of estimator/environment. An error names what is unknown, and
-// the nearest.
+// NewPredictor returns a predictor. environment is the name of an environment of
+// estimator/environment: the machine's software and GPUs. For an unknown name the
+// error has the nearest one.
 func NewPredictor(environment string) (*Predictor, error) {
 	env, err := environments.Named(environment)
 	if err != nil {
 		return nil, fmt.Errorf("environment: %w", err)
 	}
-	return &Predictor{NewCatalogue(), env, Own()}, nil
+	p := &Predictor{Catalogue: NewCatalogue(), method: Own()}
+	p.environment.Store(&env)
+	return p, nil
 }
 
-// ForGPUs goes over to the environment that was measured on these models of
-// GPUs, and returns its name; empty: there is none, and nothing changes. Before
+// ForGPUs switches to the environment that was measured on these models of GPUs,
+// and returns its name. Empty: there is none, and nothing changes. Call it before
 // the first estimate.
 func (p *Predictor) ForGPUs(models []string) string {
 	name := environments.For(models)
 	if env, err := environments.Named(name); name != "" && err == nil {
-		p.environment = env
+		p.Use(env)
 	}
 	return name
 }
 
-// Context is what a process has before its first tensor, in its environment.
-func (p *Predictor) Context() units.Bytes { return units.Bytes(p.environment.ContextFor(true)) }
+// Use switches to an environment, for the estimates that begin from now on.
+func (p *Predictor) Use(env environments.Environment) { p.environment.Store(&env) }
 
-// Estimate answers q. Earlier runs at other batch sizes correct what is known
-// otherwise, or have to do alone.
+// Environment is the one in use.
+func (p *Predictor) Environment() *environments.Environment { return p.environment.Load() }
+
+// Context is the memory of a process before its first tensor, in the predictor's
+// environment.
+func (p *Predictor) Context() units.Bytes { return units.Bytes(p.Environment().ContextFor(true)) }
+
+// Estimate answers q. Equal queries have equal answers in one environment.
 func (p *Predictor) Estimate(q estimator.Query) (estimator.Estimate, error) {
-	e, err := p.unseen(q)
-	if err != nil || q.Declared > 0 || len(q.Runs) == 0 {
-		return e, err
-	}
-	return p.corrected(q, e), nil
+	return p.memo.estimate(p.Environment(), q, p.answer)
 }
 
-// unseen estimates without earlier runs, by what was measured of a workload
-// first. It refuses any estimator but carma's.
+// answer answers q. Earlier runs at other batch sizes correct the estimate. If
+// nothing else is known, they are the estimate.
+func (p *Predictor) answer(q estimator.Query) (estimator.Estimate, error) {
+	e, err := p.unseen(q)
+	switch {
+	case err != nil:
+		return e, err
+	case q.Declared > 0:
+		return p.measuring(q, e), nil
+	case len(q.Runs) > 0:
+		return p.corrected(q, e), nil
+	}
+	return p.asHere(q, e), nil
+}
+
+// unseen estimates without earlier runs. A measurement of a workload comes first.
+// It refuses every estimator but carma's.
 func (p *Predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 	if q.Declared == 0 && q.Estimator != "" && q.Estimator != p.method.Name() {
 		return estimator.Estimate{}, fmt.Errorf("memory is booked by estimator %s; leave %q out (carma estimate compares with others), or say the memory with --mem", p.method.Name(), q.Estimator)
@@ -71,71 +93,75 @@ func (p *Predictor) unseen(q estimator.Query) (estimator.Estimate, error) {
 	if q.Declared > 0 || q.Model == "" && q.Network == nil {
 		return p.Catalogue.Estimate(q)
 	}
-	if q.Network == nil {
-		if e, err := p.Catalogue.Estimate(q); err == nil && !e.WholeGPU || !zoo.Known(q.Model) {
-			return p.here(e), withNetworks(err)
+	if q.Network == nil && !detailed(q) {
+		if e, err := p.Catalogue.Estimate(q); err == nil && !e.WholeGPU || !named.Known(q.Model) {
+			return p.plainly(p.here(e), "", strings.ToLower(q.Model)), withNetworks(err)
 		}
 	}
-	c, err := networkOf(q)
+	c, kind, err := networkOf(q)
 	if err != nil {
 		return estimator.Estimate{}, err
 	}
-	model := c.Name
-	if c.Origin == "probe" {
-		model += ", from the probe,"
+	e, err := p.ask(methods.Subject{Config: c}, called(q, c, kind), c.Train.Batch)
+	if q.Read != "" && q.Network == nil {
+		e.Detail += "; read from the command: " + q.Read
 	}
-	return p.ask(methods.Subject{Config: c}, model, c.Train.Batch)
+	return p.plainly(e, string(c.Family), modelKey(c, len(q.Described) > 0)), err
 }
 
-// here is a measured figure in the daemon's environment: workloads were measured
-// in the default one, and elsewhere a process may have more before its first
-// tensor. One that has less books what was measured.
+// here moves a measured figure into the daemon's environment. Workloads were
+// measured in the default one; a process may have more memory before its first
+// tensor here. If it has less, the measured figure stays.
 func (p *Predictor) here(e estimator.Estimate) estimator.Estimate {
 	there, err := environments.Named(environments.Default)
 	if err != nil || e.Method != estimator.Measured {
 		return e
 	}
-	more := units.Bytes(p.environment.ContextFor(true) - there.ContextFor(true))
+	more := units.Bytes(p.Environment().ContextFor(true) - there.ContextFor(true))
 	if more <= 0 {
 		return e
 	}
 	e.Point, e.Memory = e.Point+more, e.Memory+more
-	e.Detail = fmt.Sprintf("%s; in %s a process has %s more before its first tensor: %s booked", e.Detail, p.environment.Name, more, e.Memory)
+	e.Detail = fmt.Sprintf("%s; in %s a process has %s more before its first tensor: %s booked", e.Detail, p.Environment().Name, more, e.Memory)
 	return e
 }
 
-// few answers for a model of which only a few figures are known.
+// few estimates a model of which only a few figures are known.
 func (p *Predictor) few(q estimator.Query) (estimator.Estimate, error) {
 	f := figures.Figures{Family: models.Family(q.Few.Family), Params: q.Few.Params, Input: q.Few.Input, Layers: q.Few.Layers, Batch: q.Batch, GPUs: q.GPUs}
 	if err := f.Check(); err != nil {
 		return estimator.Estimate{}, err
 	}
 	e, err := p.ask(methods.Subject{Figures: &f}, fmt.Sprintf("unknown %s of %d parameters", f.Family, f.Params), q.Batch)
-	if most := units.Bytes(p.environment.Capacity); most > 0 && e.Memory >= most {
-		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: e.Detail + ": the bound is more than such a GPU has, so it gets whole GPUs; --mem lets it share"}, err
+	if most := units.Bytes(p.Environment().Capacity); most > 0 && e.Memory >= most {
+		return estimator.Estimate{WholeGPU: true, Large: true, Method: estimator.WholeGPUs, Detail: e.Detail + ": the bound is more than such a GPU has, so it gets whole GPUs; --mem lets it share"}, err
 	}
 	e.Loose = true
-	return e, err
+	return p.plainly(e, "figures "+string(f.Family), fmt.Sprintf("%d parameters", f.Params)), err
 }
 
-// ask has carma's method answer for the daemon's environment.
+// ask asks carma's method, for the daemon's environment.
 func (p *Predictor) ask(s methods.Subject, model string, batch int) (estimator.Estimate, error) {
-	s.Environment, s.Capacity = &p.environment.Environment, p.environment.Capacity
+	env := p.Environment()
+	s.Environment, s.Capacity = &env.Environment, env.Capacity
 	m := p.method
 	a, err := m.Estimate(s)
 	if errors.Is(err, methods.ErrNotApplicable) {
-		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: fmt.Sprintf("estimator %s says nothing of %s, so it gets whole GPUs: %v", m.Name(), model, err)}, nil
+		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: fmt.Sprintf("estimator %s has no estimate for %s, so it gets whole GPUs: %v", m.Name(), model, err)}, nil
 	}
 	if err != nil {
 		return estimator.Estimate{}, err
 	}
-	return p.booked(fmt.Sprintf("%s at batch size %d by estimator %s (%s)", model, batch, m.Name(), p.environment.Name), m.Name(), a), nil
+	if s.Config != nil && s.Config.Train.GPUs > 1 {
+		a.Point, a.Upper = a.Point+env.NCCL, a.Upper+env.NCCL
+	}
+	return p.booked(fmt.Sprintf("%s at batch size %d by estimator %s (%s)", model, batch, m.Name(), p.Environment().Name), m.Name(), a), nil
 }
 
-// booked is what is booked for an answer; what says of what and by whom.
+// booked turns an answer into an estimate. what names the subject and the method.
 func (p *Predictor) booked(what, name string, a methods.Answer) estimator.Estimate {
-	if p.environment.Capacity > 0 && a.Point >= p.environment.Capacity {
-		return estimator.Estimate{WholeGPU: true, Method: estimator.WholeGPUs, Detail: what + ": more than such a GPU has, so it gets whole GPUs; --mem lets it share"}
+	if p.Environment().Capacity > 0 && a.Point >= p.Environment().Capacity {
+		return estimator.Estimate{WholeGPU: true, Large: true, Method: estimator.WholeGPUs, Detail: what + ": more than such a GPU has, so it gets whole GPUs; --mem lets it share"}
 	}
 	upper := max(units.Bytes(a.Upper), units.Bytes(a.Point))
 	return estimator.Estimate{
@@ -144,16 +170,17 @@ func (p *Predictor) booked(what, name string, a methods.Answer) estimator.Estima
 	}
 }
 
-// lineFar is how many doublings of the batch size outside two runs a line
-// through them is better than the correction of an estimate by one.
+// lineFar is how many doublings of the batch size a line through two runs is
+// trusted beyond them. Farther away, correcting an estimate by one run is better.
 const lineFar = 1
 
-// corrected is an estimate after earlier runs at other batch sizes.
+// corrected is an estimate corrected by earlier runs at other batch sizes.
 func (p *Predictor) corrected(q estimator.Query, e estimator.Estimate) estimator.Estimate {
 	line, far, ok := estimator.FromRuns(q.Batch, q.Runs)
 	if !ok {
-		return e
+		return p.asHere(q, e)
 	}
+	line.Plain = e.Plain
 	if len(q.Runs) > 1 && far <= lineFar || e.Point <= 0 || e.Loose {
 		return line
 	}
@@ -164,7 +191,7 @@ func (p *Predictor) corrected(q estimator.Query, e estimator.Estimate) estimator
 	}
 	a := methods.Answer{Point: int64(e.Point), Upper: int64(e.Memory)}
 	if e.Method == estimator.Measured {
-		a.Upper = 2 * a.Point // its bound is for runs at batch sizes that were measured
+		a.Upper = 2 * a.Point // the bound of a measurement holds only at measured batch sizes
 	}
 	a = a.Given(q.Batch, methods.Seen{Measured: int64(near.Peak), Point: int64(there.Point), Batch: near.Batch})
 	e.Point, e.Memory = units.Bytes(a.Point), units.Bytes(a.Upper)
@@ -172,40 +199,28 @@ func (p *Predictor) corrected(q estimator.Query, e estimator.Estimate) estimator
 	return e
 }
 
-// atBatch is the same question at another batch size.
+// atBatch is the same query at another batch size.
 func atBatch(q estimator.Query, batch int) estimator.Query {
 	if n := q.Network; n != nil {
-		// What a program calls its batch size may be that of one GPU.
+		// The program's batch size may be per GPU, so the network's is scaled.
 		scaled, err := n.With(models.Overrides{Batch: max(1, int(int64(n.Train.Batch)*int64(batch)/int64(q.Batch)))})
 		if err == nil {
 			q.Network = scaled
 		}
 	}
+	if s := q.Settings.Batch; s > 0 {
+		q.Settings.Batch = max(1, int(int64(s)*int64(batch)/int64(q.Batch)))
+	}
 	q.Batch = batch
 	return q
 }
 
-// networkOf builds the network a query names, or has.
-func networkOf(q estimator.Query) (*models.Config, error) {
-	if q.Network != nil {
-		return q.Network, nil
-	}
-	if !zoo.Known(q.Model) {
-		return nil, withNetworks(&estimator.UnknownModelError{Name: q.Model, Nearest: nearest.Near(q.Model, zoo.Names())})
-	}
-	o := models.Overrides{Batch: q.Batch}
-	if q.GPUs > 1 {
-		o.GPUs, o.Parallel = q.GPUs, models.DDP
-	}
-	return zoo.Build(q.Model, o)
-}
-
-// withNetworks adds the catalogue of networks to the names that an unknown one
-// may be a misspelling of.
+// withNetworks adds suggestions from the catalogue of networks to an error about
+// an unknown name.
 func withNetworks(err error) error {
 	unknown, ok := errors.AsType[*estimator.UnknownModelError](err)
 	if !ok || len(unknown.Nearest) > 0 {
 		return err
 	}
-	return &estimator.UnknownModelError{Name: unknown.Name, Nearest: nearest.Near(strings.ToLower(unknown.Name), zoo.Names())}
+	return &estimator.UnknownModelError{Name: unknown.Name, Nearest: nearest.Near(strings.ToLower(unknown.Name), named.All())}
 }

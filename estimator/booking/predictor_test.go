@@ -14,7 +14,7 @@ import (
 	"carma/estimator/onnx"
 )
 
-// fewQuery is of an unknown model with some figures.
+// fewQuery asks about an unknown model with a few figures.
 var fewQuery = estimator.Query{Few: estimator.Few{Params: 25_000_000, Family: "cnn", Input: 150_528}, Batch: 64, GPUs: 1}
 
 func testPredictor(t *testing.T) *Predictor {
@@ -38,8 +38,8 @@ func predicted(t *testing.T, p *Predictor, q estimator.Query) estimator.Estimate
 	return e
 }
 
-// TestPredictorRuns: an earlier run at another batch size corrects an estimate
-// in proportion; two near ones speak for themselves.
+// TestPredictorRuns: one earlier run at another batch size corrects an estimate
+// in proportion. Two near runs replace it.
 func TestPredictorRuns(t *testing.T) {
 	p := testPredictor(t)
 	for name, model := range map[string]string{"measured": "resnet50", "from its layers": "densenet121"} {
@@ -68,7 +68,7 @@ func TestPredictorRuns(t *testing.T) {
 	}
 }
 
-// TestPredictorNetwork: what a probe found counts for more than the name.
+// TestPredictorNetwork: the network that a probe found counts more than the name.
 func TestPredictorNetwork(t *testing.T) {
 	p := testPredictor(t)
 	probed, err := zoo.Build("vgg16", models.Overrides{Batch: 32})
@@ -81,7 +81,7 @@ func TestPredictorNetwork(t *testing.T) {
 	if e.Point <= named.Point || !strings.Contains(e.Detail, "from the probe") {
 		t.Errorf("by name %s, by network %+v", named.Point, e)
 	}
-	// The program calls 16 what was 32 on all GPUs, so its 8 is 16.
+	// The program's batch size 16 was 32 on all GPUs together, so its 8 is 16.
 	half, err := probed.With(models.Overrides{Batch: 16})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestFewFigures(t *testing.T) {
 		t.Errorf("declared: %+v, %v", e, err)
 	}
 	q = fewQuery
-	q.Batch = 1024 // the bound passes the GPU's memory
+	q.Batch = 1024 // the bound exceeds the GPU's memory
 	if e, err := p.Estimate(q); err != nil || !e.WholeGPU || e.Memory != 0 {
 		t.Errorf("large: %+v, %v", e, err)
 	}
@@ -123,7 +123,7 @@ func TestFewFigures(t *testing.T) {
 	}
 }
 
-// TestOthersAreNotBooked: the estimators that carma is compared with book nothing.
+// TestOthersAreNotBooked: the estimators of the comparison book nothing.
 func TestOthersAreNotBooked(t *testing.T) {
 	p := testPredictor(t)
 	for _, q := range []estimator.Query{{Model: "resnet50", Batch: 64}, fewQuery, {}} {
@@ -153,9 +153,10 @@ func TestFewFiguresWithout(t *testing.T) {
 	}
 }
 
-// What was measured in the default environment is moved to one whose processes
-// have more before their first tensor: ResNet-18 on CIFAR-100 took 860 MiB there
-// and 1,082 on an H100, where a limit of 860 ended it.
+// A measurement of the default environment is moved to an environment whose
+// processes have more memory before their first tensor. ResNet-18 on CIFAR-100
+// took 860 MiB in the default one and 1,082 on an H100, where a limit of 860
+// ended it.
 func TestMeasuredElsewhere(t *testing.T) {
 	q := estimator.Query{Model: "resnet18/cifar100", Batch: 64, GPUs: 1}
 	at := func(environment string) estimator.Estimate {

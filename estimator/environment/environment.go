@@ -1,8 +1,8 @@
-// Package environment names the software and hardware that the memory of a
-// training depends on besides its model: what a process has before its first
-// tensor, the workspaces of the libraries, the allocator's settings. The
-// constants are fitted to measurements or probed, and each says where it comes
-// from; none is buried in an estimator.
+// Package environment has the software and hardware that the memory of a training
+// depends on besides its model: the memory of a process before its first tensor,
+// the workspaces of the libraries, the allocator's settings. The constants are
+// fitted to measurements or probed. Each says where it comes from, and no
+// estimator has constants of its own.
 package environment
 
 import (
@@ -22,25 +22,28 @@ import (
 //go:embed environments.json
 var shipped []byte
 
-// Default is the environment of a server about which nothing is configured:
-// the newest software that was measured.
+// Default is the environment of a server without a configured one: the newest
+// software that was measured.
 const Default = "a100-2025-09"
 
 // Environment is one generation of software on one kind of GPU.
 type Environment struct {
 	step.Environment
-	// About says what it is, Fitted where the constants come from.
+	// About describes it. Fitted tells where the constants come from.
 	About  string `json:"about"`
 	Fitted string `json:"fitted"`
-	// GPUs are parts of the names of the GPU models that it stands for where no
-	// environment is configured; none: for no machine by itself.
+	// NCCL is what a communicator takes on each GPU, for trainings on several; 0: it is
+	// in no figure.
+	NCCL int64 `json:"nccl,omitempty"`
+	// GPUs are parts of the names of GPU models. If no environment is configured,
+	// a machine with such GPUs gets this one; none: no machine does.
 	GPUs []string `json:"gpus,omitempty"`
 }
 
 var all = sync.OnceValue(func() []Environment {
 	es, err := Read(strings.NewReader(string(shipped)))
 	if err != nil {
-		panic("environments.json: " + err.Error()) // a test reads it
+		panic("environments.json: " + err.Error()) // a test reads the file too
 	}
 	return es
 })
@@ -68,9 +71,9 @@ func Named(name string) (Environment, error) {
 	return Environment{}, fmt.Errorf("unknown environment %q; nearest is %s", name, nearest.Names(name, Names(), 1)[0])
 }
 
-// For returns the name of the environment that stands for a machine with these
-// models of GPUs, as their driver names them; empty: there is none, or the GPUs
-// are of several kinds.
+// For returns the name of the environment for a machine with these models of
+// GPUs, as their driver names them. Empty: there is none, or the GPUs are of
+// several kinds.
 func For(models []string) string {
 	if len(models) == 0 {
 		return ""
@@ -86,7 +89,7 @@ func For(models []string) string {
 	return ""
 }
 
-// Read reads a list of environments.
+// Read reads a list of environments. It refuses values that no machine has.
 func Read(r io.Reader) ([]Environment, error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
@@ -108,12 +111,12 @@ func Read(r io.Reader) ([]Environment, error) {
 	return es, nil
 }
 
-// check refuses what no machine has.
+// check refuses values that no machine has.
 func (e *Environment) check() error {
 	const terabyte = 1 << 40
 	for name, n := range map[string]int64{
 		"capacity": e.Capacity, "context": e.Context, "conv_context": e.ConvContext, "cublas": e.CuBLAS, "workspace_limit": e.WorkspaceLimit,
-		"allocator limit": e.Allocator.Limit, "allocator max split": e.Allocator.MaxSplit, "allocator roundup divisions": e.Allocator.RoundupDivisions,
+		"nccl": e.NCCL, "allocator limit": e.Allocator.Limit, "allocator max split": e.Allocator.MaxSplit, "allocator roundup divisions": e.Allocator.RoundupDivisions,
 	} {
 		if n < 0 || n > terabyte {
 			return fmt.Errorf("%s is %d bytes; it must be from 0 to 2^40", name, n)

@@ -36,8 +36,8 @@ func TestBadEnvironmentsAreRefused(t *testing.T) {
 	}
 }
 
-// A machine's GPUs choose the environment that was measured on their kind, if
-// they are all of one.
+// The GPUs of a machine select the environment that was measured on their kind,
+// if all are of one kind.
 func TestFor(t *testing.T) {
 	const h100 = "NVIDIA H100 80GB HBM3"
 	for _, c := range []struct {
@@ -47,6 +47,10 @@ func TestFor(t *testing.T) {
 		{[]string{h100}, "h100-2026-11"},
 		{[]string{h100, "NVIDIA H100 PCIe"}, "h100-2026-11"},
 		{[]string{"NVIDIA A100-SXM4-40GB"}, ""},
+		{[]string{"NVIDIA A100-SXM4-80GB"}, "a100-80-2025"},
+		{[]string{"NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 4090"}, "rtx4090-2025"},
+		{[]string{"NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 3090"}, ""},
+		{[]string{"NVIDIA L40S"}, "l40s-2025"},
 		{[]string{h100, "NVIDIA A100-SXM4-40GB"}, ""},
 		{nil, ""},
 	} {

@@ -14,26 +14,26 @@ import (
 
 // Case is one measured training.
 type Case struct {
-	// Set is the kind of file: real, cnn, mlp or timm.
+	// Set is the kind of file: real, cnn, mlp, timm or xmem.
 	Set string
-	// Name of the row, for people; Group keeps what must not be split between
-	// fitting and testing together: a model at all its batch sizes.
+	// Name of the row, for people. Rows of one Group must not be split between
+	// fitting and testing: a model at all its batch sizes.
 	Name, Group string
 	// Row is its line in the file.
 	Row int
-	// Config is the model; nil: not known to carma.
+	// Config is the model; nil: carma does not know it.
 	Config *models.Config
 	// Batch size as the file has it.
 	Batch int
-	// FakeTensor is the tracker's peak in bytes; 0: none.
+	// FakeTensor is the peak of a FakeTensor tracker in bytes; 0: none.
 	FakeTensor int64
-	// Environment it was measured in; empty: not stated.
+	// Environment of the measurement; empty: not stated.
 	Environment string
 	// Measured peak in bytes, as nvidia-smi prints it.
 	Measured int64
-	// Truncated: the run died of out-of-memory, so that Measured is no peak.
+	// Truncated: the run ended out of memory, so Measured is not its peak.
 	Truncated bool
-	// Published are the estimates in the file by estimator, in bytes.
+	// Published are estimates in the file, by estimator, in bytes.
 	Published map[string]int64
 }
 
@@ -45,32 +45,35 @@ const (
 	Timm = "timm"
 )
 
-// maxRows bounds a file.
+// maxRows is the most rows that a file may have.
 const maxRows = 1_000_000
 
-// Lookup builds a catalogued model.
+// Lookup builds a model of the catalogue.
 type Lookup func(model string, with models.Overrides) (*models.Config, error)
 
 // format is one kind of file.
 type format struct {
 	set     string
-	columns []string // that tell it from the others
+	columns []string // these columns tell it from the other formats
 	read    func(row, Lookup) (Case, bool, error)
 }
 
 var formats = []format{
+	{Xmem, []string{"gpu", "model", "optimizer", "batch_size", "ground_bytes", "real_oom"}, xmemCase},
 	{Timm, []string{"model", "batch_size", "actual_mib", "faketensor_peak_mib"}, timmCase},
 	{Real, []string{"model", "dataset", "batch_size", "gpus", "actual_mib"}, realCase},
 	{CNN, []string{"input_channels", "batch_size", "input_size", "layers", "max_gpu_mem_mib", "status"}, cnnCase},
 	{MLP, []string{"input_size", "batch_size", "layers", "max_gpu_mem_mib"}, mlpCase},
 }
 
-// Read reads a file in one of the formats, told by its columns. Rows that have
-// no measurement or no layers, and all but the last of those that repeat a real
-// model's measurement, are counted in skipped. Errors name the line.
+// Read reads a file in one of the formats, which it recognizes by the columns.
+// skipped counts rows without a measurement or without layers, and repeated
+// measurements of a real model, of which the last counts. An error names the
+// line.
 func Read(r io.Reader, look Lookup) (cases []Case, skipped int, err error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
+	in.Comment = '#'
 	header, err := in.Read()
 	if err != nil {
 		return nil, 0, fmt.Errorf("line 1: no header: %w", err)
@@ -81,7 +84,7 @@ func Read(r io.Reader, look Lookup) (cases []Case, skipped int, err error) {
 	}
 	f, ok := formatOf(columns)
 	if !ok {
-		return nil, 0, fmt.Errorf("line 1: columns %s are those of no known format: estimates.csv, cnn.csv, mlp.csv or timm_faketensor.csv", strings.Join(header[:min(len(header), 6)], ","))
+		return nil, 0, fmt.Errorf("line 1: columns %s are those of no known format: estimates.csv, cnn.csv, mlp.csv, timm_faketensor.csv or xmem.csv", strings.Join(header[:min(len(header), 6)], ","))
 	}
 	for {
 		fields, err := in.Read()
@@ -109,8 +112,8 @@ func Read(r io.Reader, look Lookup) (cases []Case, skipped int, err error) {
 	}
 }
 
-// once leaves the last of the rows that give the same measurement of a real
-// model in the same environment: the tables repeat each other.
+// once keeps the last of the rows with the same measurement of a real model in
+// the same environment, because the tables repeat each other.
 func once(cases []Case) []Case {
 	type key struct {
 		group, environment string
@@ -145,7 +148,7 @@ type row struct {
 	line    int
 }
 
-// text is a field; a column that is not there is empty.
+// text is a field; a missing column is empty.
 func (r row) text(column string) string {
 	if i, ok := r.columns[column]; ok && i < len(r.fields) {
 		return strings.Clone(strings.TrimSpace(r.fields[i]))
@@ -153,7 +156,7 @@ func (r row) text(column string) string {
 	return ""
 }
 
-// integer is a field from low to high.
+// integer is a field, which must be from low to high.
 func (r row) integer(column string, low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(r.text(column), 10, 64)
 	if err != nil || n < low || n > high {
@@ -162,7 +165,7 @@ func (r row) integer(column string, low, high int64) (int64, error) {
 	return n, nil
 }
 
-// mib is a field in MiB as bytes; 0: empty.
+// mib converts a field from MiB to bytes; 0: empty.
 func (r row) mib(column string) (int64, error) {
 	if r.text(column) == "" {
 		return 0, nil

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"carma/configs/models"
+	"carma/estimator/environment"
 	"carma/estimator/methods"
 	"carma/estimator/networks/zoo"
 )
 
-// The rows are made up; only the columns are those of the public files.
+// The rows are invented; the columns are those of the public files.
 const (
 	cnnFile = `input_channels,num_classes,architecture,batch_size,input_size,activation_module,max_gpu_mem_mib,status,layers
 3,10,uniform,4,8,ReLU,1800,SUCCESSFUL,conv2d:1024:448;relu:1024:0;avgpool:16:0;linear:10:170
@@ -64,8 +65,8 @@ func TestReadsEveryFormat(t *testing.T) {
 	}
 }
 
-// TestRealModels: a repeated measurement counts once, settings that jobs had
-// are applied, several GPUs share a batch.
+// TestRealModels: a repeated measurement counts once, the jobs' own settings are
+// applied, and several GPUs share a batch.
 func TestRealModels(t *testing.T) {
 	cases, skipped := read(t, realFile)
 	if len(cases) != 4 || skipped != 2 || cases[3].Config.Inputs[0].Shape[1] != 224 {
@@ -99,7 +100,8 @@ func TestBadFilesAreRefusedByLine(t *testing.T) {
 	}
 }
 
-// known answers as told: point, bound and error by the batch size.
+// known is a method with fixed answers: point and bound by batch size. The error
+// is that of an unknown size.
 type known map[int][2]int64
 
 func (known) Name() string   { return "known" }
@@ -140,8 +142,8 @@ func TestScoresByHand(t *testing.T) {
 	}
 }
 
-// TestOneOtherBatchSizeSeen: the next smaller run corrects, a truncated one does
-// not, a training of one batch size is left out.
+// TestOneOtherBatchSizeSeen: the next smaller run corrects, a truncated run does
+// not, and a training with one batch size is left out.
 func TestOneOtherBatchSizeSeen(t *testing.T) {
 	at := func(group string, batch int, measured int64, truncated bool) Case {
 		return Case{Group: group, Batch: batch, Measured: measured, Truncated: truncated, Config: &models.Config{Train: models.Train{Batch: batch}}}
@@ -155,22 +157,21 @@ func TestOneOtherBatchSizeSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// At 8 by the run at 16: 1000 x 4400/2000 = 2200 of 2000; at 16 by that at
-	// 8: 2000 x 2000/1000 = 4000 of 4400.
+	// At 8, corrected by the run at 16: 1000 x 4400/2000 = 2200 of 2000. At 16,
+	// by the run at 8: 2000 x 2000/1000 = 4000 of 4400.
 	if got.Rows != 2 || got.Of != 2 || math.Abs(got.Mean-(0.1+400./4400)/2) > 1e-6 || got.Under != 0.5 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestOtherBatchSizesAlone: the smaller of the other runs, and not truncated
-// ones.
+// TestOtherBatchSizesAlone: the next smaller runs count, truncated ones do not.
 func TestOtherBatchSizesAlone(t *testing.T) {
 	at := func(group string, batch int, measured int64, truncated bool) Case {
 		return Case{Group: group, Batch: batch, Measured: measured, Truncated: truncated}
 	}
 	cases := []Case{at("a", 8, 1000, false), at("a", 16, 1800, false), at("a", 32, 3600, false), at("a", 64, 9000, true), at("b", 8, 1000, false)}
-	// At 32 by the line through 8 and 16: 3400 of 3600; at 16 through 8 and 32:
-	// 1867 of 1800; at 8 through 16 and 32: 900 of 1000.
+	// At 32 by the line through 8 and 16: 3400 of 3600. At 16 by 8 and 32: 1867
+	// of 1800. At 8 by 16 and 32: 900 of 1000.
 	two := RunAlone(cases, 2)
 	if want := (200./3600 + 66./1800 + 0.1) / 3; two.Rows != 3 || two.Of != 3 || math.Abs(two.Mean-want) > 1e-3 {
 		t.Errorf("two: %+v, want a mean of %.4f", two, want)
@@ -180,6 +181,66 @@ func TestOtherBatchSizesAlone(t *testing.T) {
 		t.Errorf("one: %+v", one)
 	}
 }
+
+// TestEnvironments: each environment has its own scores, truncated cases count
+// nowhere, and carma's own method is also scored with other runs seen.
+func TestEnvironments(t *testing.T) {
+	at := func(environment, group string, batch int, measured int64, truncated bool) Case {
+		return Case{Environment: environment, Group: group, Batch: batch, Measured: measured, Truncated: truncated, Config: &models.Config{Train: models.Train{Batch: batch}}}
+	}
+	cases := []Case{
+		at("a100-2024", "a", 8, 2000, false), at("a100-2024", "a", 16, 4400, false), at("a100-2024", "a", 32, 9000, true),
+		at("", "b", 8, 1000, false),
+	}
+	for name, seen := range map[string]int{"carma": 3, "other": 0} {
+		m := named{known{8: {1000, 1500}, 16: {2000, 3000}, 32: {1, 1}}, name}
+		got, outcomes, err := Environments(cases, []methods.Method{m}, environment.Default, 0.95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != 2 || len(outcomes) != 3 || got[0].Environment != "" || got[0].Trainings != 1 || got[1].Environment != "a100-2024" || got[1].Trainings != 2 {
+			t.Fatalf("%+v, outcomes %+v", got, outcomes)
+		}
+		if len(got[0].Seen) != 0 || len(got[1].Seen) != seen {
+			t.Errorf("%s: seen %+v and %+v", name, got[0].Seen, got[1].Seen)
+		}
+	}
+}
+
+// TestHistory: 20 % more than estimated in all runs is learned from other models, and
+// better from the model's own; runs of another family say nothing.
+func TestHistory(t *testing.T) {
+	var cases []Case
+	at := func(environment, group string, family models.Family, batch int, measured int64) {
+		cases = append(cases, Case{Environment: environment, Group: group, Batch: batch, Measured: measured, Config: &models.Config{Family: family, Train: models.Train{Batch: batch}}})
+	}
+	for _, group := range []string{"a", "b", "c", "d"} {
+		at("a100-2024", group, models.Conv, 8, 1200)
+		at("a100-2024", group, models.Conv, 16, 2400)
+	}
+	m := known{8: {1000, 1150}, 16: {2000, 2300}}
+	others, err := RunHistory(cases, m, "", 0.95, false)
+	if err != nil || others.Rows != 8 || others.Mean > 0.1 || others.BoundUnder != 0 {
+		t.Errorf("other models: %+v, %v", others, err)
+	}
+	own, err := RunHistory(cases, m, "", 0.95, true)
+	if err != nil || own.Rows != 8 || own.Mean >= others.Mean || own.BoundUnder != 0 {
+		t.Errorf("its own too: %+v, %v", own, err)
+	}
+	cases = cases[:1]
+	at("a100-2024", "a", models.Transformer, 8, 1200)
+	if s, err := RunHistory(cases, m, "", 0.95, true); err != nil || s.Rows != 0 {
+		t.Errorf("another family: %+v, %v", s, err)
+	}
+}
+
+// named is a method under another name.
+type named struct {
+	known
+	name string
+}
+
+func (n named) Name() string { return n.name }
 
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{cnnFile, mlpFile, timmFile, realFile} {

@@ -8,7 +8,7 @@ import (
 	"carma/configs/models"
 )
 
-// Environments the public data was measured in.
+// Environments of the public data's measurements.
 const (
 	A100Generated = "a100-2024"
 	A100Autumn24  = "a100-2024-10"
@@ -17,9 +17,9 @@ const (
 	H100Autumn26  = "h100-2026-11"
 )
 
-// cnnCase reads a generated convolutional network. Networks with residual
-// and dense connections have layer lists without the connections, so they are
-// left out, as the data's authors do.
+// cnnCase reads a generated convolutional network. Networks with residual and
+// dense connections are left out, because their layer lists lack the connections.
+// The data's authors do the same.
 func cnnCase(r row, _ Lookup) (Case, bool, error) {
 	c, ok, err := network(r)
 	if err != nil || !ok {
@@ -56,7 +56,7 @@ func mlpCase(r row, _ Lookup) (Case, bool, error) {
 	return c, true, err
 }
 
-// network reads what generated networks have in common.
+// network reads the columns that all generated networks have.
 func network(r row) (Case, bool, error) {
 	measured, err := r.mib("max_gpu_mem_mib")
 	if err != nil {
@@ -96,7 +96,7 @@ func timmCase(r row, look Lookup) (Case, bool, error) {
 		FakeTensor: tracked, Measured: measured, Environment: A100Timm, Truncated: r.text("oom_suspect") == "1",
 		Published: map[string]int64{"faketensor": tracked},
 	}
-	c.Config, _ = look("timm/"+r.text("model"), models.Overrides{Batch: int(batch)}) // a model carma does not know is estimated from the peak
+	c.Config, _ = look("timm/"+r.text("model"), models.Overrides{Batch: int(batch)}) // a model that carma does not know is estimated from the tracker's peak
 	return c, true, nil
 }
 
@@ -132,8 +132,8 @@ func realCase(r row, look Lookup) (Case, bool, error) {
 	}
 	c.FakeTensor = c.Published["faketensor"]
 	if c.Config, err3 = look(j.name, j.at(int(batch), int(gpus))); err3 != nil {
-		model, _, _ := strings.Cut(j.name, "/") // a data set that carma does not know: the model's own sizes
+		model, _, _ := strings.Cut(j.name, "/") // carma does not know the data set: the model's default sizes
 		c.Config, err3 = look(model, j.at(int(batch), int(gpus)))
 	}
-	return c, err3 == nil, nil // a model that carma does not know is no error of the file
+	return c, err3 == nil, nil // an unknown model is no error of the file
 }

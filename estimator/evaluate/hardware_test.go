@@ -10,8 +10,8 @@ import (
 	"carma/estimator/networks/zoo"
 )
 
-// What was measured on an H100 is within the bounds of its environment, which
-// those of the default one are not: there a process has 217 to 237 MiB more
+// Measurements on an H100 are within the bounds of its environment. They exceed
+// those of the default environment: a process on an H100 has 217 to 237 MiB more
 // before its first tensor.
 func TestMeasuredOnH100(t *testing.T) {
 	file, err := os.Open("../../docs/hardware/h100-2026-11-22/estimates.csv")
@@ -20,7 +20,7 @@ func TestMeasuredOnH100(t *testing.T) {
 	}
 	defer func() { _ = file.Close() }()
 	cases, skipped, err := Read(file, zoo.Build)
-	if err != nil || len(cases) != 59 || skipped != 1 { // one batch size twice the same
+	if err != nil || len(cases) != 59 || skipped != 1 { // one measurement is there twice
 		t.Fatalf("%d trainings, %d skipped: %v", len(cases), skipped, err)
 	}
 	score := func(cases []Case) Score {

@@ -17,8 +17,8 @@ var layerTypes = map[string]string{
 	"selu": models.SELU, "mish": models.Mish,
 }
 
-// chain turns a list of type:outputs:parameters, outputs for one sample, into
-// the layers of a network in which each takes the output of the one before.
+// chain turns a list of type:outputs:parameters into layers. Outputs are for one
+// sample. Each layer takes the output of the one before.
 func chain(list string, channels, side int64) ([]models.Layer, error) {
 	var layers []models.Layer
 	in := channels
@@ -69,8 +69,8 @@ func split(params, out int64) []int64 {
 	return []int64{params - out, out}
 }
 
-// kernel is the side of the square kernel that gives a convolution with a bias
-// its parameters.
+// kernel is the side of the square kernel of a convolution with a bias, from its
+// parameters and channels.
 func kernel(params, in, out int64) []int64 {
 	for k := int64(1); k <= 11; k++ {
 		if params == k*k*in*out+out || params == k*k*in*out {

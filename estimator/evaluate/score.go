@@ -10,22 +10,22 @@ import (
 	"carma/estimator/methods"
 )
 
-// Score is how one method did on a set of trainings. Errors are relative to
-// the measured peak.
+// Score is the quality of one method on a set of trainings. Errors are relative
+// to the measured peak.
 type Score struct {
 	Method string `json:"estimator"`
-	// Rows it answered, of all.
+	// Rows is how many of all rows (Of) it answered.
 	Rows int `json:"rows"`
 	Of   int `json:"of"`
 	// Mean and Median of |point / measured - 1|.
 	Mean   float64 `json:"mean_error"`
 	Median float64 `json:"median_error"`
-	// Under is the share of points below the measured peak; BoundUnder that of
-	// bounds; Overhead the mean of bound / measured - 1.
+	// Under is the share of points below the measured peak, BoundUnder the share
+	// of bounds. Overhead is the mean of bound / measured - 1.
 	Under      float64 `json:"under"`
 	BoundUnder float64 `json:"bound_under"`
 	Overhead   float64 `json:"bound_overhead"`
-	// Failed counts rows it failed on, First is the first failure.
+	// Failed counts the rows on which it failed. First is the first failure.
 	Failed int    `json:"failed,omitempty"`
 	First  string `json:"first_failure,omitempty"`
 }
@@ -42,8 +42,8 @@ type Outcome struct {
 	Error    float64 `json:"error"`
 }
 
-// Run asks every method about every case that was not truncated and scores
-// it. Rows whose environment the file does not state are asked in fallback.
+// Run scores every method on every case that was not truncated. A row without an
+// environment is asked in fallback.
 func Run(cases []Case, all []methods.Method, fallback string, confidence float64) ([]Score, []Outcome, error) {
 	var outcomes []Outcome
 	scores := make([]Score, len(all))
@@ -72,6 +72,7 @@ func Run(cases []Case, all []methods.Method, fallback string, confidence float64
 				}
 				continue
 			}
+			a.Upper = clamped(a, env.Capacity)
 			tallies[i].add(c.Measured, a.Point, a.Upper)
 			outcomes = append(outcomes, Outcome{
 				Set: c.Set, Row: c.Row, Name: c.Name, Method: m.Name(), Measured: c.Measured, Point: a.Point, Upper: a.Upper,
@@ -86,7 +87,15 @@ func Run(cases []Case, all []methods.Method, fallback string, confidence float64
 	return scores, outcomes, nil
 }
 
-// Published scores the estimates that a file itself holds.
+// clamped is the bound that is booked: one above the GPU's memory means all of it.
+func clamped(a methods.Answer, capacity int64) int64 {
+	if capacity > 0 && a.Upper > capacity {
+		return max(capacity, a.Point)
+	}
+	return a.Upper
+}
+
+// Published scores the estimates that a file contains.
 func Published(cases []Case) []Score {
 	tallies := map[string]*tally{}
 	of := 0

@@ -13,9 +13,9 @@ import (
 	"carma/estimator/methods"
 )
 
-// RunSeen scores a method that is given one measured run of the same training
-// at another batch size: the next smaller one, else the next larger one.
-// Trainings that have none are left out.
+// RunSeen scores a method that knows one measured run of the same training at
+// another batch size: the next smaller one, or the next larger one. Trainings
+// without such a run are left out.
 func RunSeen(cases []Case, m methods.Method, fallback string, confidence float64) (Score, error) {
 	score := Score{Method: m.Name() + ", one other batch size seen"}
 	var t tally
@@ -35,7 +35,7 @@ func RunSeen(cases []Case, m methods.Method, fallback string, confidence float64
 			return score, err
 		}
 		if a.Point == 0 || b.Point == 0 {
-			continue // it has no answer
+			continue // the method has no answer
 		}
 		a = a.Given(c.Batch, methods.Seen{Measured: o.Measured, Point: b.Point, Batch: o.Batch})
 		t.add(c.Measured, a.Point, a.Upper)
@@ -44,9 +44,9 @@ func RunSeen(cases []Case, m methods.Method, fallback string, confidence float64
 	return score, nil
 }
 
-// RunAlone scores what is said of a training by n measured runs of it at the
-// nearest other batch sizes, and by nothing else: the next smaller ones, else
-// larger ones.
+// RunAlone scores estimates from n measured runs of a training at other batch
+// sizes and nothing else. The runs are the next smaller ones; if those are too
+// few, larger ones.
 func RunAlone(cases []Case, n int) Score {
 	score := Score{Method: fmt.Sprintf("nothing known, %d other batch sizes seen", n)}
 	if n == 1 {
@@ -72,7 +72,7 @@ func RunAlone(cases []Case, n int) Score {
 	return score
 }
 
-// ask has a method answer for a case; a method without an answer gives 0.
+// ask asks a method about a case. A method without an answer gives 0.
 func ask(c *Case, m methods.Method, fallback string, confidence float64) (methods.Answer, error) {
 	env, err := environment.Named(cmp.Or(c.Environment, fallback))
 	if err != nil {
@@ -84,13 +84,12 @@ func ask(c *Case, m methods.Method, fallback string, confidence float64) (method
 	}
 	a, err := m.Estimate(s)
 	if err != nil {
-		return methods.Answer{}, nil // scored as no answer
+		return methods.Answer{}, nil // counts as no answer
 	}
 	return a, nil
 }
 
-// otherBatch is the run of the same training whose batch size is nearest, a
-// smaller one first; nil if there is none.
+// otherBatch is the first of otherBatches; nil: there is none.
 func otherBatch(cases []Case, c *Case) *Case {
 	if others := otherBatches(cases, c); len(others) > 0 {
 		return others[0]
@@ -98,8 +97,8 @@ func otherBatch(cases []Case, c *Case) *Case {
 	return nil
 }
 
-// otherBatches are the runs of the same training at other batch sizes, smaller
-// ones first and of these the nearest.
+// otherBatches are the runs of the same training at other batch sizes. Smaller
+// ones come first, the nearest of them at the front; then the larger ones.
 func otherBatches(cases []Case, c *Case) []*Case {
 	var others []*Case
 	for i := range cases {
@@ -112,7 +111,7 @@ func otherBatches(cases []Case, c *Case) []*Case {
 	return others
 }
 
-// distance in doublings, a larger batch size behind all smaller ones.
+// distance is in doublings; a larger batch size comes after all smaller ones.
 func distance(other, batch int) float64 {
 	d := math.Abs(math.Log2(float64(other) / float64(batch)))
 	if other > batch {

@@ -1,8 +1,8 @@
-// Package figures estimates a training of which only a few figures are known:
-// how many parameters its network has, of which family it is and its batch
-// size, perhaps the size of a sample and the number of layers. The model is
-// learned on measured trainings (estimator/training/figures.py; card.json says
-// how well). Where the layers are known, estimator carma does far better.
+// Package figures estimates a training of which only a few figures are known: the
+// number of parameters, the family and the batch size; perhaps the size of a
+// sample and the number of layers. The model is learned from measured trainings
+// (estimator/training/figures.py; card.json has its errors). If the layers are
+// known, estimator carma is far better.
 package figures
 
 import (
@@ -15,31 +15,31 @@ import (
 	"carma/estimator/step"
 )
 
-// Figures are what is known of a training.
+// Figures are the known figures of a training.
 type Figures struct {
 	// Family of the network: mlp, cnn or transformer.
 	Family models.Family
-	// Params of the network, all of them trained; at least 1.
+	// Params is the number of parameters, all of them trained; at least 1.
 	Params int64
-	// Batch is the number of samples of one step on all GPUs together; at
-	// least 1.
+	// Batch is the number of samples of a step on all GPUs together; at least 1.
 	Batch int
-	// Input is the number of elements of one sample; 0: not known.
+	// Input is the number of elements of one sample; 0: unknown.
 	Input int64
-	// Layers is the number of convolutions and linear layers; 0: not known.
+	// Layers is the number of convolutions and linear layers; 0: unknown.
 	Layers int
-	// Optimizer and Precision; empty: adam and fp32, which the measured
-	// trainings have.
+	// Optimizer and Precision; empty: adam and fp32, as in the measured
+	// trainings.
 	Optimizer models.Optimizer
 	Precision models.Precision
-	// GPUs of the training, each with its share of the batch; 0: one.
+	// GPUs share the batch; 0: one.
 	GPUs int
 }
 
-// families that were learned, in the order of their number in the features.
+// families are the learned families, in the order of their number in the
+// features.
 var families = []models.Family{models.MLP, models.Conv, models.Transformer}
 
-// Families returns the names of the families that were learned.
+// Families returns the names of the learned families.
 func Families() []string {
 	var out []string
 	for _, f := range families {
@@ -48,7 +48,7 @@ func Families() []string {
 	return out
 }
 
-// Bounds of the figures: what is beyond is a slip of the pen.
+// Limits of the figures: a larger one is a typing error.
 const (
 	mostParams = 1 << 43
 	mostBatch  = 1 << 30
@@ -56,10 +56,11 @@ const (
 	mostLayers = 1 << 20
 )
 
-// ErrFamily says that nothing was learned of a family of networks.
+// ErrFamily: no model was learned for this family of networks.
 var ErrFamily = errors.New("no few-figures model of this family")
 
-// Check says in one line what is wrong.
+// Check says in one line what is wrong; nil: nothing. An unknown family is
+// [ErrFamily].
 func (f Figures) Check() error {
 	switch {
 	case !slices.Contains(families, f.Family):
@@ -76,7 +77,7 @@ func (f Figures) Check() error {
 	return nil
 }
 
-// Of are the figures of a configuration, all of them.
+// Of returns all figures of a configuration.
 func Of(c *models.Config) Figures {
 	f := Figures{Family: c.Family, Params: c.Params(), Batch: c.Train.Batch, Optimizer: c.Train.Optimizer, Precision: c.Train.Precision, GPUs: c.Train.GPUs}
 	if len(c.Inputs) > 0 {
@@ -94,7 +95,8 @@ func Of(c *models.Config) Figures {
 	return f
 }
 
-// names of the features, in order. What is not known is unknown.
+// names are the features' names, in order. An unknown figure has the value
+// unknown.
 var names = []string{"family_code", "log_params", "log_batch", "log_input", "log_batch_input", "log_layers", "log_params_layer"}
 
 const unknown = -1
@@ -102,7 +104,7 @@ const unknown = -1
 // Names returns the features' names, in order.
 func Names() []string { return names }
 
-// Features describes a training.
+// Features returns the features of a training, in the order of [Names].
 func Features(f Figures) []float32 {
 	batch := float64(f.batch())
 	x := []float64{
@@ -116,27 +118,29 @@ func Features(f Figures) []float32 {
 	}
 	out := make([]float32, len(x))
 	for i, v := range x {
-		// In steps: single precision cannot blur what lies beside a tree's cut.
+		// Rounded, so that single precision cannot move a value across a tree's
+		// cut.
 		out[i] = float32(math.Round(v*1000) / 1000)
 	}
 	return out
 }
 
-// batch of one GPU.
+// batch is the number of samples on one GPU.
 func (f Figures) batch() int {
 	gpus := max(f.GPUs, 1)
 	return (f.Batch-1)/gpus + 1
 }
 
-// Context is what a process of the family has before its first tensor, in
-// bytes: what was learned lies on top of it.
+// Context is the memory of a process of this family before its first tensor, in
+// bytes. The learned memory comes on top.
 func Context(family models.Family, env *step.Environment) int64 {
 	return env.ContextFor(family != models.MLP)
 }
 
-// learned is what Adam and FP32 take for a parameter at the optimizer's step:
-// weight, gradient, two states, a temporary copy. The trees are relative to it.
+// learned is the memory per parameter with Adam in FP32 during the optimizer's
+// step, in bytes: weight, gradient, two states, a temporary copy. The trees'
+// answers are relative to it.
 const learned = 20
 
-// Scale is what the trees' answers are relative to, in bytes.
+// Scale is the memory in bytes that the trees' answers are relative to.
 func Scale(f Figures) int64 { return learned * f.Params }

@@ -21,8 +21,8 @@ type goldenCase struct {
 	Middle, Upper float64
 }
 
-// golden reads figures of our own making with what Python and LightGBM say of
-// them (estimator/training/figures.py).
+// golden reads invented figures with the answers of Python and LightGBM
+// (estimator/training/figures.py).
 func golden(t *testing.T) (cases []goldenCase) {
 	t.Helper()
 	b, err := os.ReadFile("testdata/golden.json")
@@ -117,8 +117,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestBeyond: four times the largest batch learned from takes four times what
-// is not parameters, and says that it is a guess.
+// TestBeyond: at four times the largest batch learned from, the memory beside the
+// parameters is four times as large. A warning says that it is a guess.
 func TestBeyond(t *testing.T) {
 	needLibrary(t)
 	k, err := readCard()

@@ -19,22 +19,22 @@ var trees []byte
 //go:embed card.json
 var cardText []byte
 
-// card is what the training wrote beside the trees.
+// card is the file that the training wrote beside the trees.
 type card struct {
 	Features []string `json:"features"`
 	Groups   []group  `json:"groups"`
 }
 
-// group is a family with the figures known that are not always: what bounds
-// its estimates was calibrated on rows that the trees had not seen.
+// group is a family with a set of known optional figures. Its bounds were
+// calibrated on rows that the trees had not seen.
 type group struct {
 	Family models.Family `json:"family"`
 	Input  bool          `json:"input"`
 	Layers bool          `json:"layers"`
-	// Least and Most of each feature among the trainings learned from.
+	// Least and Most are the range of each feature in the training data.
 	Least []float32 `json:"least"`
 	Most  []float32 `json:"most"`
-	// Bounds: the logarithm of measured over the upper trees' answer.
+	// Bounds are on the logarithm of measured over the upper trees' answer.
 	Bounds []struct {
 		Confidence float64 `json:"confidence"`
 		Log        float64 `json:"log"`
@@ -52,18 +52,18 @@ var readCard = sync.OnceValues(func() (card, error) {
 	return k, nil
 })
 
-// Result is an estimate in bytes on each GPU.
+// Result is an estimate per GPU, in bytes.
 type Result struct {
 	Point, Upper int64
-	// Context, and Weights with their gradients and the optimizer's states, are
-	// what of Point is not learned.
+	// Context and Weights are the computed parts of Point. Weights includes
+	// gradients and the optimizer's states.
 	Context, Weights int64
-	// Warnings in one sentence each.
+	// Warnings are a sentence each.
 	Warnings []string
 }
 
-// Model is the learned model. Nothing is loaded before it is first asked. It
-// is safe for concurrent use.
+// Model is the learned model. It is loaded at its first use. It is safe for
+// concurrent use.
 type Model struct{ session *onnx.Session }
 
 // NewModel returns the model that ships with carma.
@@ -71,9 +71,8 @@ func NewModel() *Model {
 	return &Model{onnx.New("figures", trees, []string{"features"}, []string{"middle", "upper"})}
 }
 
-// Estimate answers for figures that [Figures.Check] finds well. confidence is
-// that of the bound, between 0 and 1. It fails with [ErrFamily] and
-// [onnx.ErrUnavailable].
+// Estimate estimates a training. confidence is that of the bound, between 0 and
+// 1. It fails with the error of [Figures.Check], and with [onnx.ErrUnavailable].
 func (m *Model) Estimate(f Figures, env *step.Environment, confidence float64) (Result, error) {
 	if err := f.Check(); err != nil {
 		return Result{}, err
@@ -99,7 +98,7 @@ func (m *Model) Estimate(f Figures, env *step.Environment, confidence float64) (
 	context, scale := float64(Context(f.Family, env)), float64(Scale(f))
 	weights := adam * float64(f.Params)
 	answer := func(log float32) float64 {
-		rest := max(scale*math.Exp(float64(log))-weights, 0) // what grows with the batch
+		rest := max(scale*math.Exp(float64(log))-weights, 0) // the part that grows with the batch
 		return context + weights + rest*beyond
 	}
 	point, upper := answer(out[0].Data[0]), answer(out[1].Data[0])*math.Exp(g.bound(confidence))
@@ -112,8 +111,8 @@ func (m *Model) Estimate(f Figures, env *step.Environment, confidence float64) (
 	return r, nil
 }
 
-// bound is the logarithm of what the upper trees' answer is multiplied by: that
-// of the next higher confidence calibrated, beyond the highest twice it.
+// bound is the logarithm of the factor on the upper trees' answer: that of the
+// next higher calibrated confidence. Beyond the highest one it is doubled.
 func (g group) bound(confidence float64) float64 {
 	for _, b := range g.Bounds {
 		if b.Confidence >= confidence-1e-9 {
@@ -126,9 +125,9 @@ func (g group) bound(confidence float64) float64 {
 	return math.Ln2
 }
 
-// within moves batch size and elements of a sample that are larger than any
-// learned from to the largest, and returns the factor that lies between: what
-// trees say does not grow beyond, activations do.
+// within cuts batch size and sample size to the largest ones learned from, and
+// returns the factor between. The trees' answer does not grow beyond that range,
+// but activations do.
 func (g group) within(x []float32) float64 {
 	beyond := 0.0
 	if len(g.Most) != len(x) {
@@ -146,7 +145,7 @@ func (g group) within(x []float32) float64 {
 	return math.Exp(beyond)
 }
 
-// outside names figures beyond those of the trainings learned from.
+// outside names the figures outside the range of the training data.
 func (g group) outside(x []float32) []string {
 	var out []string
 	for i, what := range map[int]string{1: "parameters", 2: "batch size", 3: "elements of a sample", 5: "layers"} {
@@ -159,7 +158,7 @@ func (g group) outside(x []float32) []string {
 	return out
 }
 
-// short is the number of a logarithm, in three digits where it is large.
+// short prints the number of a logarithm; a large one with three digits.
 func short(log float32) string {
 	if x := math.Exp(float64(log)); x < 1e5 {
 		return fmt.Sprintf("%.0f", x)

@@ -2,23 +2,27 @@ package figures
 
 import "carma/configs/models"
 
-// perParameter is what the weight, its gradient and the optimizer's states take
-// for a parameter in FP32, in bytes (docs/estimators.md).
+// perParameter is the memory in bytes of weight, gradient and optimizer's states
+// per parameter in FP32 (docs/estimators.md).
 func perParameter(o models.Optimizer) float64 {
 	switch o {
-	case models.NoOptimizer, models.SGD, models.Adafactor:
+	case models.NoOptimizer, models.SGD, models.Adafactor, models.PagedAdamW, models.PagedAdamW8:
 		return 8
 	case models.SGDMomentum, models.RMSprop, models.Adagrad, models.Lion:
 		return 12
-	case models.Adam8bit:
+	case models.Lion8bit:
+		return 9
+	case models.Adam8bit, models.AdamW8bit:
 		return 10
 	}
 	return adam
 }
 
+// adam is the memory in bytes per parameter with Adam in FP32: weight, gradient
+// and two states.
 const adam = 16
 
-// least is what the parameters alone take, in bytes.
+// least is the memory of the parameters alone, in bytes.
 func (f Figures) least() float64 {
 	if f.halfWeights() {
 		return perParameter(f.Optimizer) / 2 * float64(f.Params)
@@ -28,10 +32,10 @@ func (f Figures) least() float64 {
 
 func (f Figures) halfWeights() bool { return f.Precision == models.BF16 || f.Precision == models.FP16 }
 
-// settings is what the optimizer's states, autocast's copies of the weights and
-// DDP's buckets add to a training with Adam in FP32 on one GPU, in bytes; it is
-// computed, not measured. What half precision saves is left out: it depends on
-// the operators.
+// settings is the memory in bytes that other settings add to a training with Adam
+// in FP32 on one GPU: the optimizer's states, autocast's copies of the weights,
+// DDP's buckets. It is computed, not measured. The savings of half precision are
+// left out, because they depend on the operators.
 func (f Figures) settings() float64 {
 	each := perParameter(f.Optimizer) - adam
 	if f.Precision == models.AMP {
@@ -43,7 +47,7 @@ func (f Figures) settings() float64 {
 	return each * float64(f.Params)
 }
 
-// notes say what of the settings was not measured.
+// notes name the settings that were not measured.
 func (f Figures) notes() []string {
 	var out []string
 	if o := f.Optimizer; o != "" && o != models.Adam && o != models.AdamW {
@@ -56,7 +60,7 @@ func (f Figures) notes() []string {
 		out = append(out, "more than one GPU: only one was measured; 4 bytes a parameter are added for gradient buckets")
 	}
 	if f.Family == models.Transformer {
-		out = append(out, "of transformers only those on images were measured: text may need more")
+		out = append(out, "only transformers on images were measured: those on text may need more")
 	}
 	return out
 }

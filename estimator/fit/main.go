@@ -1,9 +1,9 @@
-// Fit writes what estimator/training/residual.py learns from: for every
-// measured training of the public data its features, its simulated and its
-// measured memory. The rows stay outside of the repository.
+// Fit writes the input of estimator/training/residual.py: for every measured
+// training of the public data its features, its simulated memory and its measured
+// memory. The rows stay outside of the repository.
 //
-// With -figures, what estimator/training/figures.py learns from: only the few
-// figures that a user may know of a training, and its measured memory.
+// With -figures it writes the input of estimator/training/figures.py: only the
+// few figures that a user may know of a training, and its measured memory.
 //
 //	go run ./estimator/fit -data ../shared/data -out /tmp/features.csv
 package main
@@ -22,12 +22,13 @@ import (
 	"carma/estimator/environment"
 	"carma/estimator/evaluate"
 	"carma/estimator/figures"
-	"carma/estimator/networks/zoo"
+	"carma/estimator/networks/named"
 	"carma/estimator/residual"
+	"carma/estimator/step"
 )
 
 var (
-	header    = []string{"set", "environment", "family", "group", "row", "truncated", "measured", "point", "tracked"}
+	header    = []string{"set", "environment", "family", "group", "row", "truncated", "measured", "point", "tracked", "capacity"}
 	fewHeader = []string{"set", "environment", "family", "group", "truncated", "measured", "context", "capacity", "scale", "tracked"}
 )
 
@@ -61,13 +62,19 @@ func run(data, out string, few bool) (err error) {
 	if err := w.Write(columns); err != nil {
 		return err
 	}
-	for _, file := range []string{"estimates.csv", "gpumemnet/cnn.csv", "gpumemnet/mlp.csv", "gpumemnet/timm_faketensor.csv"} {
+	for _, file := range []string{"estimates.csv", "gpumemnet/cnn.csv", "gpumemnet/mlp.csv", "gpumemnet/timm_faketensor.csv", "public/xmem.csv"} {
 		if err := add(w, filepath.Join(data, file), line); err != nil {
 			return err
 		}
 	}
-	return nil
+	if few {
+		return nil
+	}
+	return add(w, own, line)
 }
+
+// own are the measurements of this project, from the repository's root.
+const own = "docs/hardware/h100-2026-11-22/estimates.csv"
 
 func add(w *csv.Writer, path string, line func(evaluate.Case) ([]string, error)) error {
 	f, err := os.Open(path)
@@ -76,7 +83,7 @@ func add(w *csv.Writer, path string, line func(evaluate.Case) ([]string, error))
 	}
 	defer f.Close()
 	cases, _, err := evaluate.Read(f, func(model string, with models.Overrides) (*models.Config, error) {
-		return zoo.Build(model, with)
+		return named.Build(model, with)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -103,7 +110,11 @@ func describe(c evaluate.Case) ([]string, error) {
 	}
 	family, features, point := models.Family(""), make([]float32, len(residual.Names())), int64(0)
 	if c.Config != nil {
-		s, err := residual.Simulate(c.Config, &env.Environment)
+		p, err := step.Prepare(c.Config)
+		if err != nil {
+			return nil, err
+		}
+		s, err := residual.Simulate(p, &env.Environment)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +122,7 @@ func describe(c evaluate.Case) ([]string, error) {
 	}
 	fields := []string{
 		c.Set, c.Environment, string(family), c.Group, strconv.Itoa(c.Row), strconv.FormatBool(c.Truncated),
-		strconv.FormatInt(c.Measured, 10), strconv.FormatInt(point, 10), strconv.FormatInt(c.FakeTensor, 10),
+		strconv.FormatInt(c.Measured, 10), strconv.FormatInt(point, 10), strconv.FormatInt(c.FakeTensor, 10), strconv.FormatInt(env.Capacity, 10),
 	}
 	for _, x := range features {
 		fields = append(fields, strconv.FormatFloat(float64(x), 'g', 9, 32))
@@ -119,8 +130,7 @@ func describe(c evaluate.Case) ([]string, error) {
 	return fields, nil
 }
 
-// describeFew is the row of a training of one of the families that are learned;
-// nil: of another.
+// describeFew returns the row of a training; nil: its family is not learned.
 func describeFew(c evaluate.Case) ([]string, error) {
 	if c.Config == nil {
 		return nil, nil
@@ -147,7 +157,8 @@ func describeFew(c evaluate.Case) ([]string, error) {
 	return fields, nil
 }
 
-// trackedIn is the tracker's peak where it is an input of the set.
+// trackedIn is the tracker's peak in bytes, if that is an input for this set;
+// else 0.
 func trackedIn(c evaluate.Case) int64 {
 	if c.Set == evaluate.Timm {
 		return c.FakeTensor

@@ -10,8 +10,8 @@ import (
 	"carma/estimator/residual"
 )
 
-// BenchmarkCarma is one estimate from a table of layers, without and with the
-// learned correction, which simulates three times.
+// BenchmarkCarma makes one estimate from a table of layers, without and with the
+// learned correction, which needs three simulations.
 func BenchmarkCarma(b *testing.B) {
 	for _, env := range []string{"a100-2025-09", "a100-2024"} {
 		for _, name := range []string{"resnet50", "vgg16", "bert_base", "mlp_1024x3"} {

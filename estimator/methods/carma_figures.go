@@ -8,8 +8,8 @@ import (
 	"carma/estimator/onnx"
 )
 
-// fromFigures asks the model of a training's few figures, which knows neither
-// the layers nor how wide they are.
+// fromFigures estimates from a few figures. It knows neither the layers nor their
+// widths.
 func (c *Carma) fromFigures(s Subject, confidence float64) (Answer, error) {
 	if s.Figures == nil {
 		return Answer{}, fmt.Errorf("%w: neither the model's layers nor a tracked peak are known", ErrNotApplicable)
@@ -34,7 +34,7 @@ func (c *Carma) fromFigures(s Subject, confidence float64) (Answer, error) {
 	}, nil
 }
 
-// known names the figures.
+// known lists the known figures, for a message.
 func known(f *figures.Figures) string {
 	text := "parameters, batch size, family"
 	if f.Input > 0 {

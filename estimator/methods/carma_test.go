@@ -11,13 +11,18 @@ import (
 	"carma/estimator/networks/zoo"
 )
 
-// fixed is a correction that always says the same.
+// fixed is a correction that always has the same answer.
 type fixed struct {
-	log float64
-	err error
+	log, spread float64
+	err         error
 }
 
-func (f fixed) Correct([]float32) (float64, error) { return f.log, f.err }
+func (f fixed) Correct([]float32) (log, spread float64, err error) {
+	if f.spread == 0 {
+		f.spread = 0.03
+	}
+	return f.log, f.spread, f.err
+}
 
 func subject(t *testing.T, name, env string) Subject {
 	t.Helper()
@@ -77,8 +82,9 @@ func TestPartsMakeThePoint(t *testing.T) {
 	}
 }
 
-// TestCorrectionIsForWhatItWasLearnedOn: generated networks of 2024, not real
-// models of 2025; and never by more than any training needed.
+// TestCorrectionIsForWhatItWasLearnedOn: the correction applies to generated
+// networks of 2024, not to real models of 2025. It never exceeds the largest
+// correction of a measured training.
 func TestCorrectionIsForWhatItWasLearnedOn(t *testing.T) {
 	for _, c := range []struct {
 		env  string
@@ -127,6 +133,29 @@ func TestWhatDoesNotFitSaysSo(t *testing.T) {
 	}
 }
 
+// The bound follows the batch size, and how far off the correction is expected to be.
+func TestBoundVaries(t *testing.T) {
+	upper := func(c Carma, batch int) float64 {
+		s := subject(t, "resnet50", "a100-timm")
+		s.Config.Train.Batch = batch
+		a := answer(t, &c, s)
+		return float64(a.Upper) / float64(a.Point)
+	}
+	narrow, wide := upper(Carma{Corrector: fixed{spread: 0.01}}, 16), upper(Carma{Corrector: fixed{spread: 0.1}}, 16)
+	if ratio := math.Log(wide) / math.Log(narrow); math.Abs(ratio-10) > 0.01 {
+		t.Errorf("bounds %g and %g at spreads of 0.01 and 0.1", narrow, wide)
+	}
+	if most := upper(Carma{Corrector: fixed{spread: 9}}, 16); most != upper(Carma{Corrector: fixed{spread: maxSpread}}, 16) {
+		t.Errorf("a spread of 9 gives a bound of %g", most)
+	}
+	if small, large := upper(Carma{}, 8), upper(Carma{}, 64); small == large {
+		t.Errorf("the same bound, %g, at batch sizes of 8 and 64", small)
+	}
+	if beyond, last := upper(Carma{}, 2048), upper(Carma{}, 1024); math.Abs(beyond-last) > 1e-6 {
+		t.Errorf("bound %g beyond the largest batch size of the table, %g at it", beyond, last)
+	}
+}
+
 func TestTrackedPeakAlone(t *testing.T) {
 	s := Subject{Environment: subject(t, "resnet50", "a100-timm").Environment, FakeTensor: 10 << 30}
 	a := answer(t, &Carma{}, s)
@@ -148,14 +177,18 @@ func TestCalibrationIsWhole(t *testing.T) {
 		for _, corrected := range []bool{false, g.Residual} {
 			last := -1.0
 			for _, confidence := range []float64{0.5, 0.9, 0.95} {
-				b := g.bound(confidence, corrected)
-				if b < last || b > 1 {
+				b := g.bound(confidence, 16, corrected)
+				most := 1.0
+				if corrected {
+					most = 10 // in units of the spread
+				}
+				if b < last || b > most {
 					t.Errorf("%s %s, corrected %v: bound %g at %g, %g before", g.Environment, g.Family, corrected, b, confidence, last)
 				}
 				last = b
 			}
 		}
-		if g.Rows < 39 || g.Residual && len(g.Corrected) != len(g.Plain) {
+		if len(g.Plain) == 0 || g.Rows < 39 || g.Residual && len(g.Corrected) != len(g.Plain) {
 			t.Errorf("%s %s: %d rows, %d and %d quantiles", g.Environment, g.Family, g.Rows, len(g.Plain), len(g.Corrected))
 		}
 	}

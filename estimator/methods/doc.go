@@ -1,4 +1,4 @@
-// Package methods defines what a method is: a way to estimate a training's GPU
-// memory. It answers for one GPU of the training, in bytes. The package has
-// carma's own method; those it is compared with are in estimator/rivals.
+// Package methods defines a method: a way to estimate a training's GPU memory,
+// for one GPU, in bytes. The package has carma's own method; estimator/rivals has
+// those that it is compared with.
 package methods

@@ -7,7 +7,8 @@ import (
 	"carma/configs/nearest"
 )
 
-// Find returns the method of that name among all.
+// Find returns the method of that name. The error for an unknown name lists the
+// names.
 func Find(all []Method, name string) (Method, error) {
 	var names []string
 	for _, m := range all {

@@ -2,21 +2,21 @@ package methods
 
 import "math"
 
-// Seen is a run of the same training at another batch size: its measured peak
-// and what a method says of it, both in bytes.
+// Seen is a run of the same training at another batch size: its measured peak and
+// a method's estimate of it, both in bytes.
 type Seen struct {
 	Measured, Point int64
 	Batch           int
 }
 
-// What a corrected point may still be off by, for each doubling of the batch
-// between the runs: nineteen of twenty pairs of runs of real models and of the
-// timm collection stay below it.
+// seenSpread bounds the logarithm of a corrected point's error, per doubling of
+// the batch size between the runs. Nineteen of twenty pairs of runs stay below
+// it, among real models and in the timm collection.
 const seenSpread = 0.08
 
-// Given corrects an answer at a batch size by a run that was seen at another:
-// what the method got wrong there, as a factor, it gets wrong here. The bound
-// narrows to what is left to go wrong over the distance, and never widens.
+// Given corrects an answer at a batch size by a run at another one: it assumes
+// that the method's error, as a factor, is the same here. The bound narrows to
+// the error that is left at this distance. It never widens.
 func (a Answer) Given(batch int, s Seen) Answer {
 	if s.Measured <= 0 || s.Point <= 0 || s.Batch <= 0 || batch <= 0 || a.Point <= 0 {
 		return a

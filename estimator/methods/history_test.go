@@ -7,7 +7,7 @@ import (
 
 func TestGivenARunAtAnotherBatchSize(t *testing.T) {
 	a := Answer{Point: 8000, Upper: 16000, Parts: []Part{{"activations", 8000}}}
-	seen := Seen{Measured: 5500, Point: 5000, Batch: 32} // 10 % more than estimated
+	seen := Seen{Measured: 5500, Point: 5000, Batch: 32} // 10 % more than the estimate
 	b := a.Given(64, seen)
 	if b.Point != 8800 || math.Abs(float64(b.Upper)/8800-math.Exp(0.08)) > 1e-3 || len(b.Parts) != 2 || b.Parts[1].Bytes != 800 {
 		t.Errorf("%+v", b)

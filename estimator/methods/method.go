@@ -8,16 +8,16 @@ import (
 	"carma/estimator/step"
 )
 
-// Subject is what a method is asked about.
+// Subject is a training to estimate.
 type Subject struct {
-	// Config is the model; nil: only what follows is known.
+	// Config is the model; nil: unknown.
 	Config *models.Config
-	// Figures are the few that are known where Config is nil; nil: not even those.
+	// Figures are a few known figures if Config is nil; nil: none.
 	Figures *figures.Figures
-	// Environment is what it will run in.
+	// Environment is the software and GPU on which it will run.
 	Environment *step.Environment
-	// FakeTensor is the peak a FakeTensor tracker reported for this very
-	// configuration, in bytes; 0: not run.
+	// FakeTensor is the peak that a FakeTensor tracker reported for exactly this
+	// configuration, in bytes; 0: none.
 	FakeTensor int64
 	// Confidence that the bound holds; 0: 0.95.
 	Confidence float64
@@ -27,33 +27,33 @@ type Subject struct {
 
 // Answer is an estimate of the memory of one GPU, in bytes.
 type Answer struct {
-	// Point is the likeliest value; Upper a bound, at least Point. Methods
-	// that give no bound repeat the point.
+	// Point is the likeliest value. Upper is a bound, at least Point. A method
+	// without a bound repeats the point.
 	Point, Upper int64
-	// Parts are what it is made of, where the method tells.
+	// Parts are the components of Point, if the method tells.
 	Parts []Part
-	// Warnings in one sentence each.
+	// Warnings are a sentence each.
 	Warnings []string
 }
 
 // Part is a component of an estimate: context, weights, gradients, optimizer,
 // activations, workspace, fragmentation, residual.
 type Part struct {
-	Name  string
-	Bytes int64
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
 }
 
 // Method is one way to estimate.
 type Method interface {
-	// Name on the command line.
+	// Name is its name on the command line.
 	Name() string
-	// Source says where the method is published.
+	// Source names the publication of the method.
 	Source() string
-	// Estimate answers for one subject, or fails with [ErrNotApplicable]
-	// wrapped in the reason.
+	// Estimate answers for one subject. If it cannot, the error wraps
+	// [ErrNotApplicable] and has the reason.
 	Estimate(Subject) (Answer, error)
 }
 
-// ErrNotApplicable says that a method has no answer for a subject: a family of
-// networks it has no data for, a missing input, a library that is not there.
+// ErrNotApplicable: a method has no answer for a subject. It has no data for that
+// family of networks, an input is missing, or a library is missing.
 var ErrNotApplicable = errors.New("not applicable")

@@ -1,5 +1,6 @@
-// Package networks finds the network that a word or a file means: a name of the
-// catalogue, a model configuration, an ONNX file, or the summary of a module.
+// Package networks finds the network that a name or a file stands for. It knows
+// the names of the catalogue and of models of the hub, model configurations,
+// config.json of the transformers library, ONNX files, and summaries of a module.
 package networks
 
 import (
@@ -9,24 +10,40 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"carma/configs/models"
+	"carma/estimator/networks/hf"
+	"carma/estimator/networks/named"
 	"carma/estimator/networks/onnxfile"
 	"carma/estimator/networks/summary"
-	"carma/estimator/networks/zoo"
 )
 
-// Find returns the network that ref names: a file, else a model of the
-// catalogue. The error is of kind [fs.ErrNotExist] if it is neither.
+// Find returns the network of ref: of a file, of a folder with a config.json, or else
+// of a name. If ref is none of these, the error is of kind [fs.ErrNotExist]. A
+// safetensors file stands for the config.json beside it.
 func Find(ref string, o models.Overrides) (*models.Config, error) {
-	if zoo.Known(ref) && !IsFile(ref) {
-		return zoo.Build(ref, o)
+	if inside, weights := weighed(ref); IsFile(inside) {
+		c, err := ReadFile(inside, o)
+		if err == nil && weights != "" {
+			err = compare(c, weights)
+		}
+		return c, err
+	}
+	if Weights(ref) != "" {
+		return nil, fmt.Errorf("%s: safetensors files have no layers; put the config.json beside them, or estimate by their parameters: carma estimate %s --family transformer --batch 1", ref, ref)
+	}
+	if named.Known(ref) && !IsFile(ref) {
+		return named.Build(ref, o)
+	}
+	if info, err := os.Stat(ref); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder without a config.json", ref)
 	}
 	return ReadFile(ref, o)
 }
 
-// IsFile tells whether path is a file: it is meant before a model of the
-// catalogue with that name.
+// IsFile reports whether path is a file. A file counts before a model of the
+// catalogue with the same name.
 func IsFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
@@ -42,10 +59,10 @@ func ReadFile(path string, o models.Overrides) (*models.Config, error) {
 	return Read(path, f, o)
 }
 
-// Read makes a configuration of what r gives: a configuration, an ONNX file, or
-// a summary, which its content tells. Name is the file's, for messages and for
-// the model's name. The sizes in o are for files that do not tell them. The
-// result is valid; its Warnings say what was assumed.
+// Read reads a network from r: a configuration, a config.json of the transformers
+// library, an ONNX file, or a summary; it recognizes the format by the content. name is the file's, for messages and as
+// the model's name. The sizes in o are for files that lack them. The result is
+// valid; its Warnings tell the assumptions.
 func Read(name string, r io.Reader, o models.Overrides) (*models.Config, error) {
 	b := bufio.NewReaderSize(r, 64<<10)
 	if onnxfile.Recognized(b) {
@@ -54,7 +71,7 @@ func Read(name string, r io.Reader, o models.Overrides) (*models.Config, error) 
 				return onnxfile.Import(name, f, o)
 			}
 		}
-		return onnxfile.Import(name, b, o) // a pipe
+		return onnxfile.Import(name, b, o) // from a pipe
 	}
 	text, err := io.ReadAll(io.LimitReader(b, models.MaxFile+1))
 	if err == nil && len(text) == 0 {
@@ -63,8 +80,12 @@ func Read(name string, r io.Reader, o models.Overrides) (*models.Config, error) 
 	if err != nil {
 		return nil, in(name, err)
 	}
+	if hf.Recognized(text) {
+		c, err := hf.Read(titled(name), text, o)
+		return c, in(name, err)
+	}
 	if trimmed := bytes.TrimSpace(text); len(text) > models.MaxFile || len(trimmed) > 0 && trimmed[0] == '{' {
-		c, err := models.Read(name, bytes.NewReader(text)) // says it if the text is too large
+		c, err := models.Read(name, bytes.NewReader(text)) // this fails with a message if the text is too large
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +95,17 @@ func Read(name string, r io.Reader, o models.Overrides) (*models.Config, error) 
 	return summary.Import(name, string(text), o)
 }
 
-// in says which file an error is in.
+// titled is the name of the model of a file: a config.json is called as its folder.
+func titled(name string) string {
+	if filepath.Base(name) == "config.json" {
+		if folder := filepath.Base(filepath.Dir(name)); folder != "." && folder != string(filepath.Separator) {
+			return folder
+		}
+	}
+	return filepath.Base(name)
+}
+
+// in adds the file's name to an error.
 func in(name string, err error) error {
 	if e, ok := errors.AsType[*models.Error](err); ok {
 		e.File = name

@@ -25,7 +25,7 @@ const tiny = `{
 }
 `
 
-// TestRead: the content tells what a file is.
+// TestRead: the format is recognized by the content.
 func TestRead(t *testing.T) {
 	c, err := Read("x.json", strings.NewReader(tiny), models.Overrides{Batch: 3})
 	if err != nil || c.Train.Batch != 3 || c.Name != "tiny" {
@@ -44,14 +44,15 @@ func TestRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pipe := io.MultiReader(bytes.NewReader(data)) // which cannot seek
+		pipe := io.MultiReader(bytes.NewReader(data)) // a reader that cannot seek
 		if c, err := Read("stdin", pipe, models.Overrides{}); err != nil || c.Origin != origin || c.Name != "stdin" && origin != models.FromTree {
 			t.Errorf("%s from a pipe: %+v, %v", file, c, err)
 		}
 	}
 }
 
-// TestReadFaults: one line with the file's name, and the line where there is one.
+// TestReadFaults: an error is one line with the file's name and, if known, the
+// line's number.
 func TestReadFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "x: empty; ",
@@ -70,7 +71,7 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// TestFind: a file is meant before a model of the catalogue.
+// TestFind: a file counts before a model of the catalogue.
 func TestFind(t *testing.T) {
 	if c, err := Find("resnet50", models.Overrides{}); err != nil || c.Name != "resnet50" {
 		t.Errorf("%+v, %v", c, err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Variable names the environment variable with the library's path.
+// Variable is the name of the environment variable with the library's path.
 const Variable = "CARMA_ONNXRUNTIME"
 
 type candidate struct{ path, version string }
@@ -20,8 +20,8 @@ type rejection struct {
 	err  error
 }
 
-// find returns the libraries that look usable, the first choice first, and
-// why others do not. A path that somebody chose is the only one.
+// find returns the usable libraries, the preferred one first, and the reasons
+// against others. If the user has chosen a path, it looks at no other.
 func find() (found []candidate, rejected []rejection) {
 	chosen := os.Getenv(Variable)
 	paths := []string{chosen}
@@ -51,7 +51,8 @@ func find() (found []candidate, rejected []rejection) {
 	return found, rejected
 }
 
-// CacheDir is where make onnxruntime puts the library; empty: no home.
+// CacheDir is the folder in which make onnxruntime puts the library; empty: the
+// user has no home.
 func CacheDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -91,7 +92,7 @@ func places(env func(string) string) []string {
 	return out
 }
 
-// libraryDirs are where the system's linker looks.
+// libraryDirs are the folders in which the system's linker looks.
 func libraryDirs(env func(string) string) []string {
 	dirs := filepath.SplitList(env("LD_LIBRARY_PATH"))
 	dirs = append(dirs, "/usr/local/lib", "/usr/local/lib64", "/usr/lib", "/usr/lib64", "/opt/onnxruntime/lib")

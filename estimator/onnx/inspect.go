@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// trusted refuses a library that others could put or change there: what is
-// loaded runs with the rights of this process.
+// trusted refuses a library that other users could replace or change: a loaded
+// library runs with the rights of this process.
 func trusted(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -27,12 +27,12 @@ func trusted(path string) error {
 	return nil
 }
 
-// inspect reads from the file, without loading it, whether it is a whole
-// library of this architecture, and its version: the linker does not check,
-// and a truncated file kills the process that loads it. An unknown version
-// is empty.
+// inspect checks, without loading, that the file is a whole library for this
+// architecture, and reads its version; empty: unknown. The linker does not check
+// that: loading a truncated file kills the process.
 func inspect(path string) (version string, err error) {
-	// debug/elf answers damaged files with errors, but was not always perfect.
+	// debug/elf returns errors for damaged files, but versions of it have
+	// panicked.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("not a library: %v", r)
@@ -75,7 +75,8 @@ func inspect(path string) (version string, err error) {
 	return "", errors.New("not ONNX Runtime: it has no OrtGetApiBase")
 }
 
-// old tells versions before [Oldest]; what is no version is not old.
+// old reports whether a version is before [Oldest]; a text that is no version is
+// not.
 func old(version string) bool {
 	major, minor, ok := number(version)
 	oldMajor, oldMinor, _ := number(Oldest)

@@ -1,10 +1,9 @@
-// Package onnx runs small ONNX models in this process with ONNX Runtime, a
-// shared library that is found when the first model runs: until then nothing
-// is loaded, and a carma that never asks pays nothing. Where there is no
-// library, or one that does not fit, every run says so in an error and carma
-// works without.
+// Package onnx runs small ONNX models in this process with ONNX Runtime, a shared
+// library. The library is found and loaded when the first model runs, so a
+// process that runs no model pays nothing. Without a suitable library every run
+// returns an error, and carma works without the models.
 //
-// The package knows nothing of what the models say.
+// The package knows nothing about the meaning of the models.
 package onnx
 
 import (
@@ -18,11 +17,11 @@ import (
 // Oldest is the first version of ONNX Runtime that has the functions used here.
 const Oldest = "1.24"
 
-// ErrUnavailable is in every error that means: no usable library, whatever
-// the model. [Status] tells what to do.
+// ErrUnavailable is wrapped by every error that means: there is no usable
+// library, whatever the model. [Status] has the remedy.
 var ErrUnavailable = errors.New("ONNX Runtime is off")
 
-// Tensor is a dense array of numbers, the last dimension varying fastest.
+// Tensor is a dense array of numbers. The last dimension varies fastest.
 type Tensor struct {
 	Shape []int64
 	Data  []float32
@@ -47,32 +46,32 @@ func (t Tensor) check() error {
 	return nil
 }
 
-// Session is one model. It is safe for concurrent use, computes on the
-// caller's thread alone, and lives as long as the process.
+// Session is one model. It is safe for concurrent use, computes only on the
+// caller's thread, and lives as long as the process.
 type Session struct {
 	name    string
 	model   []byte
 	inputs  []string
 	outputs []string
 
-	mu   sync.Mutex // guards runs and err until one is set
+	mu   sync.Mutex // guards runs and err until one of them is set
 	runs runner
-	err  error // of the model; ErrUnavailable is not kept
+	err  error // error of the model; ErrUnavailable is not kept
 }
 
-// runner is a model in a loaded library. Its run may be called concurrently.
+// runner is a model in a loaded library. Its run is safe for concurrent use.
 type runner interface {
 	run(inputs []Tensor) ([]Tensor, error)
 }
 
-// New returns a session for a model with the named inputs and outputs. Nothing
-// is read or loaded before the first [Session.Run]; the session keeps model.
+// New returns a session for a model with these inputs and outputs. It reads and
+// loads nothing: the first [Session.Run] does. The session keeps model.
 func New(name string, model []byte, inputs, outputs []string) *Session {
 	return &Session{name: name, model: model, inputs: slices.Clone(inputs), outputs: slices.Clone(outputs)}
 }
 
-// Run answers inputs, in the order of the names given to [New], with the
-// outputs in theirs.
+// Run computes the outputs for inputs, both in the order of the names given to
+// [New]. The error wraps [ErrUnavailable] if there is no library.
 func (s *Session) Run(inputs ...Tensor) ([]Tensor, error) {
 	if len(inputs) != len(s.inputs) {
 		return nil, fmt.Errorf("model %s: %d inputs, it takes %d", s.name, len(inputs), len(s.inputs))
@@ -115,27 +114,28 @@ func (s *Session) open() (runner, error) {
 	return r, nil
 }
 
-// State is what there is of ONNX Runtime.
+// State is the state of ONNX Runtime in this process.
 type State struct {
-	// On: a library is loaded, or one that fits was found.
+	// On: a library is loaded, or a suitable one was found.
 	On bool
-	// Loaded into this process.
+	// Loaded: the library is loaded into this process.
 	Loaded bool
-	// Path and Version of the library, as far as known.
+	// Path and Version of the library, as far as they are known.
 	Path    string
 	Version string
-	// Why it is off, and how to get it, in one sentence; empty when On.
+	// Why is one sentence: why it is off, and how to get it; empty if On.
 	Why string
 }
 
-// Status says what a first run would find, or did. It loads nothing.
+// Status tells what the first run would find, or has found. It loads nothing.
 func Status() State { return lib.status() }
 
-// again is how long a failed search is believed: somebody may install the
+// again is how long a failed search is remembered. Somebody may install the
 // library while the daemon runs.
 const again = 10 * time.Second
 
-// library is the one of this process: it cannot be unloaded safely.
+// library is the library of this process. It is never unloaded, because that is
+// not safe.
 type library struct {
 	mu    sync.Mutex
 	state State
@@ -184,7 +184,7 @@ func (l *library) status() State {
 	return State{On: true, Path: found[0].path, Version: found[0].version}
 }
 
-// HowToGet says how a machine gets the library.
+// HowToGet tells people how to get the library.
 const HowToGet = "get it with make onnxruntime, npm install -g onnxruntime-node or pip install onnxruntime, " +
 	"or set CARMA_ONNXRUNTIME to a libonnxruntime.so of version " + Oldest + " or newer"
 

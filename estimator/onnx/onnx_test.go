@@ -19,7 +19,7 @@ func model(t *testing.T) []byte {
 	return b
 }
 
-// needLibrary skips a test where there is no library; in CI there must be one.
+// needLibrary skips a test if there is no library. In CI there must be one.
 func needLibrary(t *testing.T) {
 	t.Helper()
 	if s := Status(); !s.On {
@@ -82,8 +82,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A chosen file that is no usable library is an error, never a crash, and no
-// other is taken in its place.
+// A chosen file that is no usable library is an error, never a crash. No other
+// library is tried.
 func TestBrokenLibrary(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {
@@ -132,8 +132,8 @@ func TestOld(t *testing.T) {
 	}
 }
 
-// Places of npm and PyPI are found, the environment's first, and a library
-// that anybody can write is not taken.
+// The places of npm and PyPI are searched, those from the environment first. A
+// library that everybody can write to is refused.
 func TestPlaces(t *testing.T) {
 	dir := t.TempDir()
 	venv := filepath.Join(dir, "lib/python3.11/site-packages/onnxruntime/capi/libonnxruntime.so.1.24.0")

@@ -10,7 +10,7 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 )
 
-// possible tells whether this build could load a library at all.
+// possible returns why this build could never load a library; nil: it could.
 func possible() error { return nil }
 
 // start loads the library at path into this process.
@@ -34,8 +34,8 @@ func newRunner(model []byte, inputs, outputs []string) (runner, error) {
 		return nil, err
 	}
 	defer options.Destroy()
-	// The models are tiny: threads would cost more than they save, and so
-	// would an arena that is never given back.
+	// The models are tiny, so threads would cost more than they save. An arena
+	// would never return its memory.
 	err = errors.Join(options.SetIntraOpNumThreads(1), options.SetInterOpNumThreads(1),
 		options.SetCpuMemArena(false), options.SetMemPattern(false))
 	if err != nil {
@@ -49,7 +49,7 @@ func newRunner(model []byte, inputs, outputs []string) (runner, error) {
 }
 
 func (s *session) run(inputs []Tensor) ([]Tensor, error) {
-	var pins runtime.Pinner // the library keeps pointers into inputs during Run
+	var pins runtime.Pinner // during Run the library keeps pointers into the inputs
 	defer pins.Unpin()
 	in := make([]ort.Value, s.inputs)
 	defer func() { destroy(in) }()

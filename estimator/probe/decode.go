@@ -17,7 +17,7 @@ const (
 	maxWarnings = 40
 )
 
-// decode reads a configuration that a program sent. It is the one place where
+// decode reads a configuration that a program sent. It is the only place where
 // foreign text becomes a configuration.
 func decode(data []byte) (*models.Config, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -97,7 +97,7 @@ func checkLayer(l models.Layer, at, inputs int, types []string) error {
 	return nil
 }
 
-// elements is the product of a shape.
+// elements is the product of a shape's dimensions.
 func elements(shape []int64) (int64, error) {
 	n := int64(1)
 	for _, d := range shape {

@@ -16,10 +16,10 @@ import (
 	"carma/containers/docker"
 )
 
-// image is what images/pytorch-debian/build.sh builds.
+// image is built by images/pytorch-debian/build.sh.
 const image = "carma/pytorch-debian:latest"
 
-// probeImage probes a program of testdata in the image, on the real engine.
+// probeImage probes a program of testdata in the image, on a real engine.
 func probeImage(t *testing.T, limits Limits, program string) (*models.Config, error) {
 	t.Helper()
 	d, err := docker.New(docker.Options{})
@@ -27,7 +27,7 @@ func probeImage(t *testing.T, limits Limits, program string) (*models.Config, er
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	folder, err := os.MkdirTemp("", "carma-probe") // not t.TempDir: others must be able to enter it
+	folder, err := os.MkdirTemp("", "carma-probe") // not t.TempDir, because other users must be able to enter it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestEngineReasons(t *testing.T) {
 	for program, want := range map[string]string{
 		"fails.py":     "the program failed: FileNotFoundError: no data set in /data",
 		"nothing.py":   "the program ended without importing PyTorch",
-		"evaluates.py": "the program ended without an optimizer step",
+		"evaluates.py": "the program only infers",
 		"missing.py":   "the program ended without importing PyTorch",
 		"greedy.py":    "the program needs more than the probe's 0.5 GiB of memory",
 	} {

@@ -13,9 +13,9 @@ import (
 //go:embed python/sitecustomize.py python/carma_probe/*.py
 var python embed.FS
 
-// install writes the probe's Python files to a sub-folder of folder, once per
-// version of them, and returns it. Everybody may read them: the program runs
-// as its submitter.
+// install writes the probe's Python files to a sub-folder of folder, and returns
+// it. Each version of the files has its own sub-folder and is written once.
+// Everybody may read it: the program runs as its submitter.
 func install(folder string) (string, error) {
 	sum := sha256.New()
 	files := map[string][]byte{}
@@ -63,7 +63,7 @@ func install(folder string) (string, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return "", err
 	}
-	// Another process may have been faster: its files are the same.
+	// Another process may have been faster; its files are the same.
 	if err := os.Rename(dir, final); err != nil && !errors.Is(err, fs.ErrExist) {
 		if _, stat := os.Stat(final); stat != nil {
 			return "", err

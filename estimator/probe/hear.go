@@ -16,15 +16,15 @@ import (
 	"carma/containers"
 )
 
-// What is read of a stranger's output.
+// Limits of the output that is read from an untrusted program.
 const (
-	maxRecord = 4 << 20  // a record as it is sent
-	maxOpen   = 64       // records of which pieces are missing
-	maxPlain  = 32 << 20 // a record unpacked
+	maxRecord = 4 << 20  // bytes of a record as it is sent
+	maxOpen   = 64       // records with missing pieces
+	maxPlain  = 32 << 20 // bytes of an unpacked record
 	maxReason = 600
 )
 
-// record is what one process of the program has said.
+// record is a message of one process of the program.
 type record struct {
 	Kind   string          `json:"kind"` // partial, result, failed, ended
 	PID    int             `json:"pid"`
@@ -32,7 +32,7 @@ type record struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// hearer picks the probe's records out of the output.
+// hearer finds the probe's records in the output.
 type hearer struct {
 	mark []byte
 	open map[string]*bytes.Buffer
@@ -40,7 +40,7 @@ type hearer struct {
 	mu      sync.Mutex
 	result  *record
 	partial *record
-	failed  string // the reason
+	failed  string // the reason of a failure
 	ended   string
 	spoke   bool
 }
@@ -55,8 +55,8 @@ func (h *hearer) done() bool {
 	return h.result != nil
 }
 
-// line takes one line of output: mark, process, record, piece, "." or "$" for
-// the last piece, data.
+// line reads one line of output: mark, process, record, piece, "." or "$" for the
+// last piece, data.
 func (h *hearer) line(line []byte) {
 	at := bytes.Index(line, h.mark)
 	if at < 0 {
@@ -130,7 +130,7 @@ func (h *hearer) take(r *record) {
 	}
 }
 
-// sentence is text as one line without control characters.
+// sentence makes one line of text, without control characters.
 func sentence(s string) string {
 	s = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
@@ -144,13 +144,13 @@ func sentence(s string) string {
 	return s
 }
 
-// ending is how the container ended; late: it was ended for its time.
+// ending is how the container ended. late: it was ended because its time was up.
 type ending struct {
 	containers.Exit
 	late bool
 }
 
-// conclude makes of what was heard a configuration or a reason.
+// conclude turns the records into a configuration or a reason.
 func conclude(h *hearer, end ending, limits Limits) (*models.Config, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,6 +168,9 @@ func conclude(h *hearer, end ending, limits Limits) (*models.Config, error) {
 		reason = "the container could not run: " + sentence(end.Error)
 	case h.ended != "":
 		reason = h.ended
+		if end.Code != 0 {
+			reason += fmt.Sprintf(" (exit code %d)", end.Code)
+		}
 	case !h.spoke:
 		reason = fmt.Sprintf("the image runs no Python program that could be probed (exit code %d)", end.Code)
 	default:

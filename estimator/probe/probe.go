@@ -17,13 +17,12 @@ import (
 	"carma/containers"
 )
 
-// Request is the task that is probed and what the probe may use.
+// Request is the task to probe and the resources of the probe.
 type Request struct {
-	// Name of the container; empty: a random one.
+	// Name of the container; empty: a random name.
 	Name   string
 	Labels map[string]string
-	// What the task's own container would be made from. Mounts are made
-	// read-only.
+	// The same as of the task's own container, but mounts become read-only.
 	Image      string
 	Entrypoint []string
 	Command    []string
@@ -32,20 +31,20 @@ type Request struct {
 	User       string
 	Mounts     []containers.Mount
 	ShmSize    int64
-	// GPUs is how many the program is told it has; 0: one.
+	// GPUs is the number of GPUs that the program sees; 0: one.
 	GPUs int
-	// Folder of the host where the probe's files are put. They are the same
-	// for all probes and stay there.
+	// Folder is a folder of the host for the probe's files. The files are the
+	// same for all probes and stay there.
 	Folder string
 	Limits Limits
 }
 
-// Limits bound a probe. Zero values mean the defaults named.
+// Limits bound a probe. 0 means the default that is given beside the field.
 type Limits struct {
 	Timeout   time.Duration // 2 min
-	Memory    int64         // bytes, 8 GiB
-	CPUs      float64       // half of the machine's, at most 4
-	Processes int64         // and threads, 1024
+	Memory    int64         // bytes; 8 GiB
+	CPUs      float64       // processors; half of the machine's, at most 4
+	Processes int64         // threads included; 1024
 }
 
 func (l Limits) withDefaults() Limits {
@@ -58,28 +57,29 @@ func (l Limits) withDefaults() Limits {
 }
 
 // FailedError says why a probe that ran gave no configuration. The task itself
-// may be fine: estimate it in another way.
+// may be fine and can be estimated in another way.
 type FailedError struct {
 	Reason string // one sentence
 }
 
+// Error returns the reason.
 func (e *FailedError) Error() string { return e.Reason }
 
-// Label is on every probe's container. One that is left by a killed process
-// ends by itself at its time limit and may be removed.
+// Label is set on every probe's container. If carma is killed, such a container
+// stays; it ends at its time limit and may be removed.
 const Label = "carma.probe"
 
-// Target is where the probe's files are in the container.
+// Target is the folder of the probe's files in the container.
 const Target = "/carma-probe"
 
 const (
-	starting = 30 * time.Second // what an engine and a Python may take to start
+	starting = 30 * time.Second // the most time that engine and Python take to start
 	cleaning = time.Minute
 	draining = 5 * time.Second
 )
 
-// Run probes a task. The error is a *[FailedError] if the program told
-// nothing, else the engine's; the container is gone when it returns.
+// Run probes a task. The error is a *[FailedError] if the program gave no
+// configuration, otherwise the engine's. When Run returns, the container is gone.
 func Run(ctx context.Context, driver containers.Driver, r Request) (*models.Config, error) {
 	limits := r.Limits.withDefaults()
 	img, err := driver.Image(ctx, r.Image)
@@ -116,8 +116,7 @@ func Run(ctx context.Context, driver containers.Driver, r Request) (*models.Conf
 	return conclude(heard, ending{exit, late}, limits)
 }
 
-// listen follows the output until the result has come or the container has
-// ended.
+// listen reads the output until the result has come or the container has ended.
 func listen(ctx context.Context, driver containers.Driver, id, mark string) (*hearer, containers.Exit, error) {
 	h := newHearer(mark)
 	logCtx, endLog := context.WithCancel(ctx)
@@ -164,7 +163,7 @@ func listen(ctx context.Context, driver containers.Driver, id, mark string) (*he
 	}
 }
 
-// spec is the container: the task's, shut in.
+// spec is the task's container, in a sandbox.
 func (r Request) spec(limits Limits, mark, folder string, imageEnv []string) containers.Spec {
 	path := Target
 	var env []string
@@ -186,6 +185,7 @@ func (r Request) spec(limits Limits, mark, folder string, imageEnv []string) con
 		"OMP_NUM_THREADS="+strconv.Itoa(max(1, int(limits.CPUs))),
 		"CARMA_PROBE="+mark,
 		"CARMA_PROBE_TIMEOUT="+strconv.FormatFloat(limits.Timeout.Seconds(), 'f', -1, 64),
+		"CARMA_PROBE_MEMORY="+strconv.FormatInt(limits.Memory, 10),
 		"CARMA_PROBE_GPUS="+strconv.Itoa(max(1, r.GPUs)),
 	)
 	labels := map[string]string{Label: mark}

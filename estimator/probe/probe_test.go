@@ -76,7 +76,7 @@ func TestRun(t *testing.T) {
 			return 1
 		}
 		fmt.Fprint(p.Stderr, "noise\n"+say(environment(p, "CARMA_PROBE"), "result", `,"config":`+small))
-		<-p.Killed // a launcher that does not end by itself
+		<-p.Killed // a launcher that ends only when it is killed
 		return 137
 	})
 	c, err := Run(t.Context(), f, request)
@@ -157,7 +157,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// FuzzHear: whatever a program prints, nothing grows without bounds or panics.
+// FuzzHear: no output of a program makes anything grow without bounds, or panics.
 func FuzzHear(f *testing.F) {
 	f.Add(say("m", "result", `,"config":`+small))
 	f.Add("m 1 1 0 . AAAA\nm 1 1 1 $ AAAA\nm x y z $ =\n")

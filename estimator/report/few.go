@@ -10,14 +10,14 @@ import (
 	"carma/configs/models"
 )
 
-// fewFigures are the errors of the model of a few figures.
+// fewFigures are the errors of the few-figures model.
 type fewFigures struct {
 	figures
 	Died int     `json:"out_of_memory"`
 	Told float64 `json:"out_of_memory_told"`
 }
 
-// few writes how trainings are estimated of which only a few figures are known.
+// few writes the errors of estimates from a few figures.
 func few(out *bytes.Buffer, path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

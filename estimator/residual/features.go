@@ -1,6 +1,6 @@
 // Package residual describes a training to the learned correction of the
-// simulated memory: numbers relative to the simulation, so that what is far
-// from anything learned falls back to it.
+// simulated memory. The features are relative to the simulation. So a training
+// that is far from all learned ones gets little correction.
 package residual
 
 import (
@@ -10,19 +10,15 @@ import (
 	"carma/estimator/step"
 )
 
-// Simulated are three simulations of one training: without workspaces of the
-// convolutions, with the environment's, and with twice those.
+// Simulated has three simulations of one training: without workspaces of the
+// convolutions, with those of the environment, and with twice those.
 type Simulated struct {
 	Plain, Point, Ample step.Result
 }
 
-// Simulate runs the three; those that make no difference are copied.
-func Simulate(c *models.Config, env *step.Environment) (Simulated, error) {
-	p, err := step.Prepare(c)
-	if err != nil {
-		return Simulated{}, err
-	}
-	var s Simulated
+// Simulate runs the three simulations of a plan. If workspaces make no difference, it
+// copies one.
+func Simulate(p *step.Plan, env *step.Environment) (s Simulated, err error) {
 	if s.Point, err = p.Simulate(env); err != nil {
 		return Simulated{}, err
 	}
@@ -43,7 +39,7 @@ func Simulate(c *models.Config, env *step.Environment) (Simulated, error) {
 	return s, nil
 }
 
-// names of the features, in order.
+// names are the features' names, in order.
 var names = []string{
 	"log_point", "log_batch", "log_layers",
 	"plain", "ample", "allocated", "allocated_plain",
@@ -56,8 +52,8 @@ var names = []string{
 // Names returns the features' names, in order.
 func Names() []string { return names }
 
-// Features describes a training. faketensor is a tracker's peak in bytes; 0:
-// none.
+// Features returns the features of a training. faketensor is a tracker's peak in
+// bytes; 0: none.
 func Features(c *models.Config, s Simulated, faketensor int64) []float32 {
 	point := float64(max(s.Point.Total(), 1))
 	of := func(bytes int64) float32 { return float32(float64(bytes) / point) }
@@ -88,7 +84,8 @@ func flag(b bool) float32 {
 	return 0
 }
 
-// counts of what the layers are and how large, in bytes of the batch.
+// counts are the numbers of layers by kind, and their sizes in bytes for the
+// batch.
 type counts struct {
 	largest, outputs, weight int64
 	kinds                    [9]int
@@ -118,7 +115,7 @@ func count(c *models.Config) counts {
 	return n
 }
 
-// kindOf is the index among the counts that features name from convolutions on.
+// kindOf is the index of a layer's kind in counts, from convolutions on.
 func kindOf(l *models.Layer) int {
 	switch l.Type {
 	case models.Convolution, models.ConvTranspose:

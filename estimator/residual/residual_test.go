@@ -10,9 +10,10 @@ import (
 	"carma/estimator/environment"
 	"carma/estimator/networks/zoo"
 	"carma/estimator/onnx"
+	"carma/estimator/step"
 )
 
-// TestFeaturesAreNumbers: one for each name, finite, for every network.
+// TestFeaturesAreNumbers: each name has a finite feature, for every network.
 func TestFeaturesAreNumbers(t *testing.T) {
 	env, err := environment.Named("a100-2024")
 	if err != nil {
@@ -23,7 +24,7 @@ func TestFeaturesAreNumbers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := Simulate(c, &env.Environment)
+		s, err := simulate(c, &env.Environment)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -44,8 +45,8 @@ func TestFeaturesAreNumbers(t *testing.T) {
 	}
 }
 
-// TestSimulatedThrice: workspaces make a difference where there are dense
-// convolutions, and only there.
+// TestSimulatedThrice: workspaces make a difference for networks with dense
+// convolutions only.
 func TestSimulatedThrice(t *testing.T) {
 	env, err := environment.Named("a100-2025-09")
 	if err != nil {
@@ -56,7 +57,7 @@ func TestSimulatedThrice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := Simulate(c, &env.Environment)
+		s, err := simulate(c, &env.Environment)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,17 +69,25 @@ func TestSimulatedThrice(t *testing.T) {
 
 func TestModelAnswers(t *testing.T) {
 	m := NewModel()
-	if _, err := m.Correct(make([]float32, 3)); err == nil || errors.Is(err, onnx.ErrUnavailable) {
+	if _, _, err := m.Correct(make([]float32, 3)); err == nil || errors.Is(err, onnx.ErrUnavailable) {
 		t.Errorf("3 features: error %v", err)
 	}
-	got, err := m.Correct(make([]float32, len(Names())))
+	got, spread, err := m.Correct(make([]float32, len(Names())))
 	if errors.Is(err, onnx.ErrUnavailable) {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)
 		}
 		t.Skip(err)
 	}
-	if err != nil || math.Abs(got) > 1 {
-		t.Errorf("%g (%v)", got, err)
+	if err != nil || math.Abs(got) > 1 || !(spread > 0 && spread < 1) {
+		t.Errorf("%g, spread %g (%v)", got, spread, err)
 	}
+}
+
+func simulate(c *models.Config, env *step.Environment) (Simulated, error) {
+	p, err := step.Prepare(c)
+	if err != nil {
+		return Simulated{}, err
+	}
+	return Simulate(p, env)
 }

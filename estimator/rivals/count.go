@@ -7,11 +7,11 @@ import (
 	"carma/estimator/methods"
 )
 
-// most bounds every size that a method computes with, in elements or bytes:
-// products and sums of what stays below cannot wrap around.
+// most bounds every size that a method computes with, in elements or bytes.
+// Products and sums of smaller sizes do not overflow.
 const most = int64(1) << 56
 
-// sum adds up sizes; once one is out of range, the whole sum is.
+// sum adds sizes. If one is out of range, the whole sum is.
 type sum struct {
 	n   int64
 	bad bool
@@ -37,7 +37,7 @@ func (s *sum) add(factors ...int64) {
 	}
 }
 
-// counts are the totals of a layer table.
+// counts are totals over a table of layers.
 type counts struct {
 	batch   int64 // samples on one GPU
 	gpus    int64
@@ -45,7 +45,8 @@ type counts struct {
 	largest int64 // parameters of the largest layer
 }
 
-// config checks that there is one and counts it.
+// config returns the subject's configuration and its counts. It fails if there is
+// no configuration.
 func config(s methods.Subject) (*models.Config, counts, error) {
 	if s.Config == nil {
 		return nil, counts{}, fmt.Errorf("no model configuration: %w", methods.ErrNotApplicable)
@@ -73,7 +74,8 @@ func config(s methods.Subject) (*models.Config, counts, error) {
 	return c, n, nil
 }
 
-// elements is the size of a shape; every dimension is at least 1.
+// elements is the product of a shape. Every dimension is at least 1; not ok: out
+// of range.
 func elements(shape []int64) (int64, bool) {
 	n := sum{}
 	for _, d := range shape {
@@ -85,7 +87,7 @@ func elements(shape []int64) (int64, bool) {
 	return n.n, !n.bad
 }
 
-// exactly is an answer without a bound.
+// exactly is an answer whose bound is its point.
 func exactly(parts ...methods.Part) (methods.Answer, error) {
 	var all sum
 	for _, p := range parts {

@@ -8,27 +8,27 @@ import (
 )
 
 // DeepSpeed is the memory of the model's states (weights, gradients, Adam in
-// mixed precision) on each of N GPUs, in bytes, P being the parameters and L
-// those of the largest layer:
+// mixed precision) on each of N GPUs, in bytes. P is the number of parameters, L
+// that of the largest layer.
 //
 //	no ZeRO   16 P             Rajbhandari et al., SC '20, arXiv 1910.02054
 //	stage 1   4 P + 12 P / N   the same
 //	stage 2   4 P + 16 P / N   estimate_zero2_model_states_mem_needs, no offload
 //	stage 3   4 L + 18 P / N   estimate_zero3_model_states_mem_needs, no offload
 //
-// It knows no activations, no context and no workspace. Frozen weights count
-// as trained ones do, as in DeepSpeed's functions.
+// It has no activations, no context and no workspace. Frozen weights count like
+// trained ones, as in DeepSpeed's functions.
 type DeepSpeed struct{}
 
 // Name is deepspeed.
 func (DeepSpeed) Name() string { return "deepspeed" }
 
-// Source says where it is published.
+// Source names its publication.
 func (DeepSpeed) Source() string {
 	return "ZeRO, arXiv 1910.02054; DeepSpeed documentation, memory requirements"
 }
 
-// Estimate computes the formula of the training's stage.
+// Estimate computes the formula for the training's ZeRO stage.
 func (DeepSpeed) Estimate(s methods.Subject) (methods.Answer, error) {
 	c, n, err := config(s)
 	if err != nil {

@@ -8,38 +8,41 @@ import (
 	"carma/estimator/step"
 )
 
-// The memory of a process without tensors where no environment says it.
+// The memory of a process without tensors, in bytes, if no environment is given.
 const (
 	contextBytes     = 600 << 20
 	convContextBytes = 250 << 20
 )
 
-// DNNMem follows Gao et al., ESEC/FSE '20 (DOI 10.1145/3368089.3417050): an
-// analysis of the computation graph and of the framework's runtime. As in the
-// paper: weights, gradients of weights and optimizer states last; inputs and
-// outputs of operators live while an operator needs them; workspaces of
-// convolutions and other ephemeral tensors live for one operator; the CUDA
-// context is a constant; the framework's allocator rounds to blocks of 512 B
-// in segments of 2 MiB and more.
+// DNNMem follows Gao et al., ESEC/FSE '20 (DOI 10.1145/3368089.3417050). It
+// analyses the computation graph and the framework's runtime. As in the paper:
 //
-// The paper's full text was not at hand. Our reading: an operator's gradient
-// needs all its inputs and its output, so both live until it is computed, on
-// top of which nothing is known of masks or indices; the workspace is the
-// environment's (none without one) instead of what cuDNN answers; the context
-// is the environment's or 600 MiB, 850 MiB with convolutions; one GPU, so that
-// parallel training is estimated by its GPU's batch with whole weights; the
-// optimizer's step has no temporaries.
+//   - Weights, their gradients and the optimizer's states stay.
+//   - Inputs and outputs of operators live while an operator needs them.
+//   - Workspaces of convolutions and other ephemeral tensors live for one operator.
+//   - The CUDA context is a constant.
+//   - The framework's allocator rounds to blocks of 512 B in segments of 2 MiB and
+//     more.
+//
+// The paper's full text was not at hand. Our reading:
+//
+//   - An operator's gradient needs all its inputs and its output, so both live
+//     until it is computed. Masks and indices are not counted.
+//   - The workspace is the environment's, or none, instead of cuDNN's answer.
+//   - The context is the environment's, or 600 MiB, 850 MiB with convolutions.
+//   - Parallel training is estimated by one GPU's batch with whole weights.
+//   - The optimizer's step has no temporaries.
 type DNNMem struct{}
 
 // Name is dnnmem.
 func (DNNMem) Name() string { return "dnnmem" }
 
-// Source says where it is published.
+// Source names its publication.
 func (DNNMem) Source() string {
 	return "Gao et al., ESEC/FSE '20, DOI 10.1145/3368089.3417050; partly our reading"
 }
 
-// Estimate walks the graph.
+// Estimate simulates the graph.
 func (DNNMem) Estimate(s methods.Subject) (methods.Answer, error) {
 	c, n, err := config(s)
 	if err != nil {
@@ -78,8 +81,8 @@ func sumOf(parts []int64) (n int64) {
 	return n
 }
 
-// scores is the matrix that attention without a fused kernel makes, in bytes
-// per sample.
+// scores is the size of the matrix of scores in attention without a fused kernel,
+// in bytes per sample.
 func scores(l *models.Layer) int64 {
 	if l.Type != models.Attention || !l.Unfused || len(l.Out) < 2 {
 		return 0
@@ -88,7 +91,7 @@ func scores(l *models.Layer) int64 {
 	var n sum
 	n.add(4, max(l.Heads, 1), rows, rows)
 	if n.bad {
-		return most // the simulation refuses it
+		return most // too large: the simulation refuses it
 	}
 	return n.n
 }

@@ -8,29 +8,30 @@ import (
 	"carma/estimator/step"
 )
 
-// FakeTensor is what a tracker over PyTorch's fake tensors counts: a storage's
-// bytes from when a tensor first shows until the last tensor object that
-// Python knows dies, at the peak of one forward and one backward pass of the
-// summed output. There is no optimizer, no rounding, no workspace and no
-// context in it, and nothing that only the autograd graph holds: results saved
-// by the layer that made them (ReLU's output, masks), because
-// autograd saves those as detached copies. Inputs that a layer saves are
-// counted: the graph keeps their tensor object alive. So are the indices of
-// max pooling.
+// FakeTensor simulates a memory tracker over PyTorch's fake tensors. The tracker
+// counts the bytes of a storage from its first tensor until the last tensor
+// object that Python knows dies. The answer is the peak over one forward pass and
+// one backward pass of the summed output.
 //
-// Where a tracker was run on the very configuration, its number is the answer.
+// It counts no optimizer, no rounding, no workspace and no context. It also
+// misses tensors that only the autograd graph holds. These are results saved by
+// the layer that made them (ReLU's output, masks), because autograd saves them as
+// detached copies. Inputs saved by a layer are counted, because the graph keeps
+// their tensor object alive. The indices of max pooling are counted too.
+//
+// If a tracker was run on exactly this configuration, its number is the answer.
 // Which tensors Python still knows is our reading of the published numbers.
 type FakeTensor struct{}
 
 // Name is faketensor.
 func (FakeTensor) Name() string { return "faketensor" }
 
-// Source says where it is published.
+// Source names its publication.
 func (FakeTensor) Source() string {
 	return "PyTorch FakeTensorMode with a memory tracker, as tabulated in itu-rad/GPUMemNet; simulated here"
 }
 
-// Estimate counts, unless a tracker has.
+// Estimate returns the tracker's number, or simulates the tracker.
 func (FakeTensor) Estimate(s methods.Subject) (methods.Answer, error) {
 	if s.FakeTensor > 0 {
 		return exactly(methods.Part{Name: "tracked", Bytes: s.FakeTensor})
@@ -43,7 +44,7 @@ func (FakeTensor) Estimate(s methods.Subject) (methods.Answer, error) {
 	for i := range layers {
 		l := &layers[i]
 		if l.Type == models.CrossEntropy {
-			l.Type = models.Mean // the summed output
+			l.Type = models.Mean // the sum of the output
 		}
 		l.Keeps = trackedKeeps(l)
 	}
@@ -58,7 +59,7 @@ func (FakeTensor) Estimate(s methods.Subject) (methods.Answer, error) {
 	)
 }
 
-// alone is c with other layers, on one GPU with that GPU's batch.
+// alone is c with other layers, on one GPU, with that GPU's batch.
 func alone(c *models.Config, n counts, layers []models.Layer, o models.Optimizer) *models.Config {
 	one := *c
 	one.Layers = layers
@@ -69,8 +70,9 @@ func alone(c *models.Config, n counts, layers []models.Layer, o models.Optimizer
 	return &one
 }
 
-// closed ends the layers with a loss of the given type and, so that what the
-// loss takes is let go of like any other tensor, with one of that number.
+// closed appends a loss of this type, and after it a loss of that loss's number.
+// With the second one the simulation frees the input of the first like any other
+// tensor.
 func closed(layers []models.Layer, kind string) []models.Layer {
 	if k := len(layers); k == 0 || layers[k-1].Type != kind && layers[k-1].Type != models.Loss {
 		layers = append(layers, models.Layer{Type: kind, Out: []int64{1}, Whole: true, Keeps: &models.Keeps{}})
@@ -78,7 +80,8 @@ func closed(layers []models.Layer, kind string) []models.Layer {
 	return append(layers, models.Layer{Type: models.Loss, Out: []int64{1}, Whole: true})
 }
 
-// trackedKeeps is what a layer's gradient keeps as tensors that Python knows.
+// trackedKeeps is what a layer keeps for its gradient in tensors that Python
+// knows.
 func trackedKeeps(l *models.Layer) *models.Keeps {
 	k := &models.Keeps{}
 	switch l.Type {
@@ -95,7 +98,7 @@ func trackedKeeps(l *models.Layer) *models.Keeps {
 	case models.ReLU6, models.LeakyReLU, models.PReLU, models.ELU, models.SELU, models.GELU, models.SiLU,
 		models.Mish, models.Softplus, models.HardSwish, models.HardSigmoid:
 		if n, ok := elements(l.Out); ok && l.InPlace {
-			k.Bytes = min(4*n, most) // a copy of what is overwritten
+			k.Bytes = min(4*n, most) // a copy of the overwritten input
 			return k
 		}
 	default:

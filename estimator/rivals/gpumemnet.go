@@ -10,21 +10,21 @@ import (
 	"carma/estimator/rivals/gpumemnet"
 )
 
-// GPUMemNet is the published classifier, trained anew: a class of memory and
-// as the estimate its upper edge.
+// GPUMemNet is the published classifier, trained again by us. It predicts a class
+// of memory; the estimate is the upper edge of the class.
 type GPUMemNet struct {
-	// Design to ask; the zero value: of the family's designs the one whose
-	// held-out folds were more accurate.
+	// Design to ask. The zero value is the family's design with the more accurate
+	// held-out folds.
 	Design gpumemnet.Design
 }
 
-// Classifiers are the designs of GPUMemNet under their names: the better of each
-// family, and the one that is over the layers.
+// Classifiers are GPUMemNet's designs by name: the better one of each family, and
+// the one over the layers.
 func Classifiers() []methods.Method {
 	return []methods.Method{GPUMemNet{}, GPUMemNet{Design: gpumemnet.Transformer}}
 }
 
-// Name is gpumemnet, with the design where one is chosen.
+// Name is gpumemnet, with the name of a chosen design.
 func (g GPUMemNet) Name() string {
 	if g.Design == gpumemnet.Better {
 		return "gpumemnet"
@@ -61,5 +61,5 @@ func (g GPUMemNet) Estimate(s methods.Subject) (methods.Answer, error) {
 	return a, nil
 }
 
-// lastEdge is the lower edge of the class that has no upper one.
+// lastEdge is the lower edge of the highest class, which has no upper one.
 const lastEdge = 40_000 << 20

@@ -7,30 +7,30 @@ import (
 	"carma/estimator/methods"
 )
 
-// Horus is the sum of activations, weights and gradients that Horus (Yeung et
-// al., TPDS 33(1), DOI 10.1109/TPDS.2021.3079202) estimates with, as tabulated
-// by the authors of GPUMemNet:
+// Horus is the estimate of Horus (Yeung et al., TPDS 33(1), DOI
+// 10.1109/TPDS.2021.3079202): the sum of activations, weights and gradients, as
+// tabulated by the authors of GPUMemNet:
 //
 //	800 MiB + 4 B x (A x B + P + B x G)
 //
-// with A the outputs of a sample in elements, B the batch, P the parameters
-// and G = P the gradients, which it multiplies with the batch. Max pooling,
-// views and additions are not in A.
+// A is the number of elements of a sample's outputs, B the batch, P the
+// parameters, and G = P the gradients, which it multiplies with the batch. A
+// leaves out max pooling, views and additions.
 type Horus struct {
-	// Constant is the CUDA context in bytes: 800 MiB in the published tables,
-	// which leave it out for UNet, Mask R-CNN and DLRM.
+	// Constant is the CUDA context in bytes. In the published tables it is 800
+	// MiB; for UNet, Mask R-CNN and DLRM they leave it out.
 	Constant int64
 }
 
 // Name is horus.
 func (Horus) Name() string { return "horus" }
 
-// Source says where it is published.
+// Source names its publication.
 func (Horus) Source() string {
 	return "Yeung et al., TPDS 33(1), DOI 10.1109/TPDS.2021.3079202; constant as tabulated in itu-rad/GPUMemNet"
 }
 
-// Estimate computes the sum.
+// Estimate computes the formula.
 func (h Horus) Estimate(s methods.Subject) (methods.Answer, error) {
 	c, n, err := config(s)
 	if err != nil {
@@ -57,7 +57,8 @@ func (h Horus) Estimate(s methods.Subject) (methods.Answer, error) {
 	)
 }
 
-// horusCounts: outputs of such layers are activations to Horus.
+// horusCounts reports whether Horus counts the outputs of such layers as
+// activations.
 func horusCounts(kind string) bool {
 	switch kind {
 	case models.MaxPool, models.View, models.Add, models.Mul, models.Concat, models.Copy, models.Pad, models.Upsample,

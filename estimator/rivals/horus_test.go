@@ -17,12 +17,12 @@ func horusSubject(a, p int64, batch int) methods.Subject {
 	}}}
 }
 
-// Published values (itu-rad/GPUMemNet, itu-rad/CARMA) with the activations and
-// parameters of the layer tables. off is what the tables and the published
-// value differ by per sample, in elements: in MobileNet the dropout, in
-// EfficientNet dropout and sigmoid were not counted; VGG's difference is
-// unexplained. In the CIFAR EfficientNet, batch norms of timm's own type were
-// not, nor their parameters.
+// The values are published (itu-rad/GPUMemNet, itu-rad/CARMA); so are the
+// activations and parameters of the layer tables. off is the difference between a
+// table and the published value, in elements per sample. In MobileNet the dropout
+// was not counted, in EfficientNet dropout and sigmoid. VGG's difference is
+// unexplained. In the CIFAR EfficientNet, batch norms of timm's own type were not
+// counted, nor their parameters.
 func TestHorusPublished(t *testing.T) {
 	for _, c := range []struct {
 		name      string

@@ -12,30 +12,30 @@ import (
 //
 //	context + w ceil(P / C) C + s P' + w outputs + (w + 8) T V
 //
-// with w the size of a weight (2 in 16 bits and with autocast, else 4), P the
-// parameters, P' those trained, C the size of a chunk, s the optimizer's
-// states, T the tokens of a batch and V the vocabulary. As the paper's
-// abstract and summaries of it say: a base with the CUDA context; parameters
-// in chunks, whose memory gradients take over; optimizer states; outputs of
-// the transformer layers; the lm-head apart.
+// w is the size of a weight (2 in 16 bits and with autocast, else 4), P the
+// number of parameters, P' that of the trained ones, C the size of a chunk, s the
+// optimizer's states per parameter, T the tokens of a batch, V the vocabulary.
+// The parts are those of the paper's abstract and of summaries of it: a base with
+// the CUDA context; parameters in chunks, whose memory the gradients take over;
+// optimizer states; outputs of the transformer layers; the lm-head apart.
 //
-// The paper's formulas were not at hand. Our reading: a chunk is as large as
-// the largest layer; s is 12 for Adam in 16 bits (a copy and two moments in 4
-// bytes each) and 8 in 32; every operator's output outside of views counts;
-// the lm-head has logits, their copy in 4 bytes and its gradient. With ZeRO the
-// states are divided by the GPUs, with stage 3 the chunks too. Tensor
-// parallelism is left out, as configurations do not have it.
+// The paper's formulas were not at hand. Our reading: a chunk is as large as the
+// largest layer. s is 12 for Adam in 16 bits (a copy and two moments of 4 bytes
+// each) and 8 in 32. The outputs of all operators except views count. The lm-head
+// has logits, their copy in 4 bytes, and its gradient. ZeRO divides the states by
+// the number of GPUs, and stage 3 the chunks too. Tensor parallelism is left out,
+// because configurations do not have it.
 type LLMem struct{}
 
 // Name is llmem.
 func (LLMem) Name() string { return "llmem" }
 
-// Source says where it is published.
+// Source names its publication.
 func (LLMem) Source() string {
 	return "Kim et al., IJCAI '24, arXiv 2404.10933; formulas partly our reading"
 }
 
-// Estimate computes the sum.
+// Estimate computes the formula.
 func (LLMem) Estimate(s methods.Subject) (methods.Answer, error) {
 	c, n, err := config(s)
 	if err != nil {
@@ -93,7 +93,7 @@ func (LLMem) Estimate(s methods.Subject) (methods.Answer, error) {
 	return a, err
 }
 
-// llmemStates adds the optimizer's states of trained parameters.
+// llmemStates adds the optimizer's states of the trained parameters.
 func llmemStates(c *models.Config, w int64, states *sum) error {
 	per := 16 - 2*w // Adam: 12 in 16 bits, 8 in 32
 	switch c.Train.Optimizer {
@@ -113,7 +113,7 @@ func llmemStates(c *models.Config, w int64, states *sum) error {
 	return nil
 }
 
-// keepsOutput: the layer makes a tensor.
+// keepsOutput reports whether the layer makes a tensor that counts.
 func keepsOutput(l *models.Layer) bool {
 	switch l.Type {
 	case models.View, models.Loss, models.CrossEntropy:
@@ -122,9 +122,9 @@ func keepsOutput(l *models.Layer) bool {
 	return !l.InPlace
 }
 
-// languageHead is the last linear layer of a network of attention over tokens
-// (with labels at most: encoders and pairs take more inputs), which is as wide
-// as an embedding is long.
+// languageHead is the index of the lm-head: the last linear layer, as wide as an
+// embedding is long, in a network of attention over tokens. Labels may be the
+// only other input; encoders and pairs have more.
 func languageHead(c *models.Config) (int, error) {
 	head, attention := -1, false
 	for i, l := range c.Layers {

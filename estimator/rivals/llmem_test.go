@@ -22,8 +22,8 @@ func decoder(batch int) *models.Config {
 
 func TestLLMem(t *testing.T) {
 	const context = 600 << 20
-	// 100 parameters in chunks of 60: 120 elements. 20 + 60 + 20 outputs and
-	// 50 logits of a sample.
+	// 100 parameters in chunks of 60 take 120 elements. A sample has 20 + 60 + 20
+	// outputs and 50 logits.
 	for _, c := range []struct {
 		train models.Train
 		want  int64
@@ -42,7 +42,7 @@ func TestLLMem(t *testing.T) {
 		}
 	}
 	other := decoder(1)
-	other.Layers[3].Out[1] = 11 // classes
+	other.Layers[3].Out[1] = 11 // classes instead of a vocabulary
 	pair := decoder(1)
 	pair.Inputs = append(pair.Inputs, pair.Inputs[0], pair.Inputs[0])
 	for _, cfg := range []*models.Config{small(1), other, pair} {

@@ -28,8 +28,8 @@ func TestDeepSpeed(t *testing.T) {
 			t.Errorf("%q on %d GPUs: %d bytes (%v), want %d", c.parallel, c.gpus, got.Point, err, c.want)
 		}
 	}
-	// T5-small, as DeepSpeed's function prints it: 60M parameters, 16M in the
-	// largest layer, one GPU: 1.08 GB.
+	// The numbers are those that DeepSpeed's function prints for T5-small: 60M
+	// parameters, 16M in the largest layer, one GPU: 1.08 GB.
 	s := methods.Subject{Config: &models.Config{Train: models.Train{Parallel: models.ZeRO3}, Layers: []models.Layer{
 		{Type: models.Embedding, Params: []int64{16449536}}, {Type: models.Linear, Params: []int64{15000000}},
 		{Type: models.Linear, Params: []int64{15000000}}, {Type: models.Linear, Params: []int64{14057088}}}}}
@@ -65,7 +65,7 @@ func TestNoConfig(t *testing.T) {
 	}
 }
 
-// Whatever is asked, a method answers with what is at least 0 or fails.
+// For any input a method fails or answers with a number of at least 0.
 func TestHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sizes := []int64{-1, 0, 1, 3, 1 << 20, 1 << 31, 1 << 40, 1 << 55, math.MaxInt64, math.MinInt64}
@@ -120,13 +120,13 @@ func small(batch int) *models.Config {
 		}}
 }
 
-// By hand, bytes of one sample: weights 448, input 400, the first convolution
-// and ReLU 1600 each, the second convolution 800. While the gradient of the
-// second convolution is computed there are weights, the input and ReLU's
-// output, saved by the convolutions, the gradients of the second's output and
-// input and of its 72 weights, and two numbers: the sum and the loss. ReLU's own output would count
-// once more if it were not the same storage; the first convolution's output is
-// gone.
+// Computed by hand, in bytes of one sample: weights 448, input 400, the first
+// convolution and ReLU 1600 each, the second convolution 800. The peak is at the
+// gradient of the second convolution. At that time there are: the weights; the
+// input and ReLU's output, saved by the convolutions; the gradients of the second
+// convolution's output, input and 72 weights; and two numbers, the sum and the
+// loss. ReLU's own output would count again if it were not the same storage. The
+// first convolution's output is gone.
 func TestFakeTensor(t *testing.T) {
 	want := int64(448 + 400 + 1600 + 800 + 1600 + 288 + 2*4)
 	got, err := FakeTensor{}.Estimate(methods.Subject{Config: small(1)})
@@ -139,8 +139,8 @@ func TestFakeTensor(t *testing.T) {
 	}
 }
 
-// What DNNMem finds for the same network lies in one segment of 2 MiB, beside
-// a context of 850 MiB.
+// For the same network DNNMem finds one segment of 2 MiB, beside a context of 850
+// MiB.
 func TestDNNMem(t *testing.T) {
 	got, err := DNNMem{}.Estimate(methods.Subject{Config: small(1)})
 	if want := int64(850<<20 + 2<<20); err != nil || got.Point != want {
@@ -153,15 +153,15 @@ func TestDNNMem(t *testing.T) {
 	if parts["weights"] != 448 || parts["optimizer"] != 2*448 || parts["gradients"] != 288 || parts["workspace"] != 0 {
 		t.Errorf("parts %v", parts)
 	}
-	// The gradients of the second convolution: input, three outputs kept, the
-	// gradients of its output and input, and at most four numbers.
+	// At the gradient of the second convolution: the input, three kept outputs,
+	// the gradients of its output and input, and at most four numbers.
 	want := int64(400 + 1600 + 1600 + 800 + 800 + 1600)
 	if got := parts["activations"]; got < want || got > want+16 {
 		t.Errorf("activations take %d bytes, want %d", got, want)
 	}
 }
 
-// Sizes whose product or sum wraps around 2^64 to something small.
+// The products or sums of these sizes would overflow 2^64 to something small.
 func TestHugeIsAnError(t *testing.T) {
 	for _, l := range []models.Layer{
 		{Type: models.Convolution, Out: []int64{1 << 32, 1 << 32}, Params: []int64{1}},

@@ -2,11 +2,14 @@ package step
 
 import "carma/configs/models"
 
-const crossEntropy = models.CrossEntropy
-
-// backward computes the gradients, last layer first.
+// backward computes the gradients, from the last layer on.
 func (r *run) backward() error {
+	r.back = true
+	defer func() { r.back = false }()
 	for i := len(r.layers) - 1; i >= 0; i-- {
+		if err := r.at(r.layers[i].block, true); err != nil {
+			return err
+		}
 		if b := r.layers[i].block; b > 0 && r.train.Checkpointing {
 			start := i
 			for start > 0 && r.layers[start-1].block == b {
@@ -25,11 +28,14 @@ func (r *run) backward() error {
 	for v := range r.grads {
 		r.letGo(int32(v))
 	}
+	if err := r.reduceRest(); err != nil {
+		return err
+	}
 	return r.reduce()
 }
 
-// reduce adds the gradients of the other GPUs up: DataParallel gathers the
-// sums beside the first GPU's own before it takes them over.
+// reduce adds up the gradients of the other GPUs. DataParallel gathers the sums
+// beside the first GPU's own gradients before it takes them over.
 func (r *run) reduce() error {
 	if r.train.Parallel != models.DataParallel || r.train.GPUs < 2 {
 		return nil
@@ -49,8 +55,15 @@ func (r *run) reduce() error {
 	return nil
 }
 
-// recompute runs a checkpointed block again, keeping, and then backwards.
+// recompute runs a checkpointed block forwards again, with keeping, and then
+// backwards.
 func (r *run) recompute(from, to int) error {
+	inputs, err := r.fetchInputs(from, to)
+	if err != nil {
+		return err
+	}
+	away := r.away
+	r.away = false // within a block nothing goes to the host
 	for i := from; i < to; i++ {
 		if err := r.layer(i, true); err != nil {
 			return err
@@ -66,16 +79,23 @@ func (r *run) recompute(from, to int) error {
 			return err
 		}
 	}
+	r.away = away
 	r.keepBlockInputs(from, to, -1)
+	r.release(&inputs)
 	return nil
 }
 
-// gradients runs one layer backwards: the gradient of its inputs, of its
-// weights, then lets go of its output's gradient and of what it kept.
+// gradients runs one layer backwards: it computes the gradients of its inputs and
+// weights. Then it frees its output's gradient and what the layer kept.
 func (r *run) gradients(i int) error {
 	l := &r.layers[i]
 	if !l.grad {
 		return nil
+	}
+	if r.away {
+		if err := r.fetch(i); err != nil {
+			return err
+		}
 	}
 	if l.kind == crossEntropy || l.kind == models.Loss {
 		if err := r.lossGradient(l); err != nil {
@@ -90,33 +110,15 @@ func (r *run) gradients(i int) error {
 		}
 	}
 	r.letGo(l.value)
-	r.releaseAll(r.extras[i])
-	r.extras[i] = r.extras[i][:0]
+	r.releaseExtras(i)
 	for _, s := range l.kept {
+		if r.away {
+			break
+		}
 		r.saves[s]--
 		r.drop(s)
 	}
 	return nil
-}
-
-// lossGradient starts the backward pass: the gradient of the log-softmax, and
-// from it that of its input.
-func (r *run) lossGradient(l *layer) error {
-	v := l.inputs[0]
-	n := r.values[v].bytes
-	inner, err := r.take(n, Activations)
-	if err != nil {
-		return err
-	}
-	if l.kind == crossEntropy {
-		outer, err := r.take(n, Activations)
-		if err != nil {
-			return err
-		}
-		r.release(&inner)
-		inner = outer
-	}
-	return r.accumulate(v, r.piece(inner))
 }
 
 func (r *run) inputGradients(l *layer) error {
@@ -136,6 +138,12 @@ func (r *run) inputGradients(l *layer) error {
 		if err != nil {
 			return err
 		}
+		if err := r.product(l, v); err != nil {
+			return err
+		}
+		if err := r.dequantize(l); err != nil {
+			return err
+		}
 		if err := r.workspace(l, r.env.Data); err != nil {
 			return err
 		}
@@ -146,22 +154,50 @@ func (r *run) inputGradients(l *layer) error {
 	return nil
 }
 
+// product is the gradient of a factor that was stretched to the size of the output,
+// before it is summed up.
+func (r *run) product(l *layer, v int32) error {
+	if l.kind != models.Mul || r.values[v].bytes >= l.out {
+		return nil
+	}
+	c, err := r.take(l.out, Activations)
+	r.release(&c)
+	return err
+}
+
+// weightGradients computes the gradients of a layer's weights. One of a weight that
+// layers share waits until those of all are there; then it is added to the gradient of
+// earlier passes.
 func (r *run) weightGradients(l *layer) error {
+	if w := l.tied; w != none {
+		c, err := r.weightGradient(l, w)
+		if err != nil {
+			return err
+		}
+		waits := &r.partial[w]
+		if !waits.held {
+			waits.view = l.kind != models.Embedding
+		}
+		if waits.chunk, err = r.sum(waits, c); err != nil {
+			return err
+		}
+	}
 	for k, w := range l.weights {
 		if !r.weights[w].trainable {
 			continue
 		}
-		// With casts the gradient is first computed in 16 bits.
-		half, err := r.take(min(l.cast, r.weights[w].bytes/2), Gradients)
+		c, err := r.weightGradient(l, w)
 		if err != nil {
 			return err
 		}
-		if !r.gradient[w].held {
-			if r.gradient[w], err = r.take(r.weights[w].bytes/r.gradShards(), Gradients); err != nil {
-				return err
-			}
+		if c, err = r.sum(&r.partial[w], c); err != nil {
+			return err
 		}
-		r.release(&half)
+		if r.gradient[w].held || r.hostGradients() {
+			r.release(&c)
+		} else {
+			r.gradient[w] = c
+		}
 		if k > 0 {
 			continue
 		}
@@ -170,6 +206,18 @@ func (r *run) weightGradients(l *layer) error {
 		}
 	}
 	return nil
+}
+
+// weightGradient allocates a gradient of weight w. With casts it is computed in 16 bits
+// first.
+func (r *run) weightGradient(l *layer, w int32) (chunk, error) {
+	half, err := r.take(min(l.cast, r.weights[w].bytes/2), Gradients)
+	if err != nil {
+		return chunk{}, err
+	}
+	c, err := r.take(r.weights[w].bytes/r.gradShards(), Gradients)
+	r.release(&half)
+	return c, err
 }
 
 // piece stores a gradient with one reference.
@@ -185,8 +233,8 @@ func (r *run) piece(c chunk) int32 {
 	return int32(len(r.pieces) - 1)
 }
 
-// accumulate adds the gradient g to value v's: in place if nobody else has
-// either, else into new memory.
+// accumulate adds the gradient g to the gradient of value v. It does so in place
+// if nobody else uses that, otherwise in new memory.
 func (r *run) accumulate(v, g int32) error {
 	old := r.grads[v]
 	switch {

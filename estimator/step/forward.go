@@ -1,9 +1,12 @@
 package step
 
-// forward runs layers from up to to. Without keeping it is the first pass over
-// a checkpointed block, of which only what other blocks use stays.
+// forward runs the layers from up to, but without, to. Without keeping it is the
+// first pass over a checkpointed block: only values that other blocks use stay.
 func (r *run) forward(from, to int, keeping bool) error {
 	for i := from; i < to; i++ {
+		if err := r.at(r.layers[i].block, r.back); err != nil {
+			return err
+		}
 		if b := r.layers[i].block; keeping && b > 0 && r.train.Checkpointing {
 			end := r.blockEnd(i)
 			r.keepBlockInputs(i, end, 1)
@@ -13,7 +16,7 @@ func (r *run) forward(from, to int, keeping bool) error {
 			i = end - 1
 			continue
 		}
-		if err := r.layer(i, keeping); err != nil {
+		if err := r.layer(i, keeping && !r.away); err != nil {
 			return err
 		}
 	}
@@ -42,6 +45,9 @@ func (r *run) layer(i int, keeping bool) error {
 			return err
 		}
 	}
+	if err := r.dequantize(l); err != nil {
+		return err
+	}
 	if err := r.workspace(l, r.env.Forward); err != nil {
 		return err
 	}
@@ -50,8 +56,12 @@ func (r *run) layer(i int, keeping bool) error {
 			return err
 		}
 	}
-	if l.kind == crossEntropy && l.grad {
-		if err := r.extra(i, r.values[l.inputs[0]].bytes); err != nil { // the log-softmax
+	if l.chunks != nil && l.grad {
+		if err := r.chunkedLoss(i, l.chunks); err != nil {
+			return err
+		}
+	} else if l.kind == crossEntropy && l.grad {
+		if err := r.logSoftmax(i, l.inputs[0]); err != nil {
 			return err
 		}
 	}
@@ -60,24 +70,41 @@ func (r *run) layer(i int, keeping bool) error {
 			r.saves[k]++
 		}
 	} else {
-		r.releaseAll(r.extras[i])
-		r.extras[i] = r.extras[i][:0]
+		r.releaseExtras(i)
 	}
 	r.finish(i, l)
 	return nil
 }
 
-// extra allocates memory that lives until the layer's gradient is computed.
-func (r *run) extra(i int, bytes int64) error {
-	c, err := r.take(bytes, Activations)
-	r.extras[i] = append(r.extras[i], c)
+// dequantize makes a quantized weight's 16-bit numbers for one product.
+func (r *run) dequantize(l *layer) error {
+	if l.dequantized == 0 {
+		return nil
+	}
+	c, err := r.take(l.dequantized, Weights)
+	r.release(&c)
 	return err
 }
 
-// finish frees what layer i was the last to use.
+// extra allocates memory that lives until the layer's gradient is computed.
+func (r *run) extra(i int, bytes int64) error {
+	c, err := r.take(bytes, Activations)
+	x := &r.extras[i]
+	x.chunks[x.n] = c
+	x.n++
+	return err
+}
+
+func (r *run) releaseExtras(i int) {
+	x := &r.extras[i]
+	r.releaseAll(x.chunks[:x.n])
+	x.n = 0
+}
+
+// finish frees the storages that layer i was the last to use.
 func (r *run) finish(i int, l *layer) {
 	if i == len(r.layers)-1 {
-		return // the script holds the loss and what it is computed from
+		return // the script keeps the loss and what it is computed from
 	}
 	r.end(i, r.values[l.value].storage)
 	for _, v := range l.inputs {
@@ -92,7 +119,7 @@ func (r *run) end(i int, s int32) {
 	}
 }
 
-// blockEnd is the end of the run of layers in i's block.
+// blockEnd is the index after the last layer of i's block.
 func (r *run) blockEnd(i int) int {
 	b := r.layers[i].block
 	for i < len(r.layers) && r.layers[i].block == b {
@@ -101,9 +128,12 @@ func (r *run) blockEnd(i int) int {
 	return i
 }
 
-// keepBlockInputs keeps (n = 1) or lets go (n = -1) of what layers from up to
-// to take from outside.
+// keepBlockInputs marks the inputs of a block as kept (n = 1), or ends that (n =
+// -1). from and to bound the block's layers.
 func (r *run) keepBlockInputs(from, to int, n int32) {
+	if r.away {
+		return
+	}
 	first := r.layers[from].value
 	for i := from; i < to; i++ {
 		for _, v := range r.layers[i].inputs {

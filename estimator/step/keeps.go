@@ -2,16 +2,16 @@ package step
 
 import "carma/configs/models"
 
-// keeps is what a layer holds until its gradient is computed.
+// keeps is what a layer keeps until its gradient is computed.
 type keeps struct {
-	input  bool // its inputs, all of them
+	input  bool // all its inputs
 	output bool
-	clone  bool // a copy of its input, where it writes in place
-	// perOut are further bytes for each element of the output.
+	clone  bool // a copy of its input, which it overwrites
+	// perOut is further bytes per element of the output.
 	perOut int64
 }
 
-// rules are what layers keep by type. Layers that are not listed keep nothing.
+// rules are by the layer's type. A layer that is not listed keeps nothing.
 var rules = map[string]keeps{
 	models.Convolution:   {input: true},
 	models.ConvTranspose: {input: true},
@@ -48,16 +48,17 @@ var rules = map[string]keeps{
 	models.Dropout: {perOut: 1},              // a mask of booleans
 	models.MaxPool: {input: true, perOut: 8}, // indices
 	models.AvgPool: {input: true},
+	models.Pow:     {input: true},
 }
 
-// resultRules replace the rules of layers that write in place: these can do
-// with the result, the others keep a copy of what they overwrite.
+// resultRules are for layers that write in place. The listed ones can use their
+// result for the gradient. The others keep a copy of the overwritten input.
 var resultRules = map[string]bool{
 	models.ReLU: true, models.LeakyReLU: true, models.ELU: true, models.SELU: true,
 	models.Tanh: true, models.Sigmoid: true, models.Softmax: true,
 }
 
-// keepsOf is what layer l keeps by its type.
+// keepsOf returns what layer l keeps by its type.
 func keepsOf(l *models.Layer) keeps {
 	k := rules[l.Type]
 	if l.InPlace && k.input && elementwise(l.Type) {
@@ -76,12 +77,10 @@ func elementwise(t string) bool {
 	return false
 }
 
-// needsInput: the inputs are kept for the gradient of the weights only, so a
-// layer with frozen weights keeps none.
+// needsInput reports whether the layer must keep its inputs. Those of a linear layer
+// serve only the gradient of its weights, so it keeps none if these are frozen. A
+// convolution has one formula for all its gradients (derivatives.yaml), and keeps them;
+// so does the 8-bit product of bitsandbytes 0.50 (MatMul8bitLt).
 func needsInput(l *models.Layer) bool {
-	switch l.Type {
-	case models.Convolution, models.ConvTranspose, models.Linear:
-		return !l.Frozen && len(l.Params) > 0
-	}
-	return true
+	return l.Type != models.Linear || l.Bits == 8 || !l.Frozen && len(l.Params) > 0
 }

@@ -1,92 +1,72 @@
 package step
 
-import "carma/configs/models"
-
-// statesOf is how many tensors of the size of a weight an optimizer keeps for
-// it, in quarters of one.
-func statesOf(o models.Optimizer) int64 {
-	switch o {
-	case models.SGD, models.NoOptimizer, models.Adafactor:
-		return 0 // Adafactor's sums of rows and columns are small
-	case models.SGDMomentum, models.RMSprop, models.Adagrad, models.Lion:
-		return 4
-	case models.Adam8bit:
-		return 2
-	}
-	return 8
-}
-
-// copies tells whether the optimizer's step holds a copy of all weights at
-// once (foreach), of one at a time, or none.
-func (r *run) copies() (all, one bool) {
-	switch r.train.Optimizer {
-	case models.SGD, models.SGDMomentum, models.NoOptimizer, models.Adam8bit:
-		return false, false
-	}
-	switch r.train.Implementation {
-	case "fused":
-		return false, false
-	case "for-loop":
-		return false, true
-	}
-	return true, false
-}
-
-func (r *run) weightShards() int64 {
-	if r.train.Parallel == models.ZeRO3 {
-		return r.shards
-	}
-	return 1
-}
-
-func (r *run) gradShards() int64 {
-	if p := r.train.Parallel; p == models.ZeRO2 || p == models.ZeRO3 {
-		return r.shards
-	}
-	return 1
-}
-
 // zeroGrad sets the gradients to none, as optimizers do by default.
 func (r *run) zeroGrad() { r.releaseAll(r.gradient) }
 
 // optimize runs one step of the optimizer.
 func (r *run) optimize() error {
+	if r.hostStates() {
+		return nil
+	}
 	if !r.started {
 		if err := r.start(); err != nil {
 			return err
 		}
 		r.started = true
 	}
-	all, one := r.copies()
-	held := make([]chunk, 0, len(r.weights))
-	for _, w := range r.weights {
-		if !w.trainable || !all && !one {
-			continue
-		}
-		c, err := r.take(w.bytes/r.shards, States)
-		if err != nil {
-			return err
-		}
-		if one {
-			r.release(&c)
-			continue
-		}
-		held = append(held, c)
-	}
-	r.releaseAll(held)
-	return nil
-}
-
-// start allocates the optimizer's states, and the full-precision copy that
-// ZeRO keeps of 16-bit weights.
-func (r *run) start() error {
-	states := statesOf(r.train.Optimizer)
-	for _, w := range r.weights {
+	r.held = r.held[:0]
+	for i := range r.weights {
+		w := r.updated(&r.weights[i])
 		if !w.trainable {
 			continue
 		}
-		for quarters := states; quarters > 0; quarters -= 4 {
-			c, err := r.take(w.bytes*min(quarters, 4)/4/r.shards, States)
+		if r.train.Masters && w.element != r.weights[i].element { // its gradient in 32 bits
+			c, err := r.take(w.bytes/r.shards, Gradients)
+			if err != nil {
+				return err
+			}
+			r.held = append(r.held, c)
+		}
+		bytes, together := temporary(&r.train, &w)
+		c, err := r.take(bytes/r.shards, States)
+		if err != nil {
+			return err
+		}
+		if together {
+			r.held = append(r.held, c)
+		} else {
+			r.release(&c)
+		}
+	}
+	r.releaseAll(r.held)
+	return nil
+}
+
+// updated is the weight that the optimizer updates: with ZeRO the full-precision
+// copy of a 16-bit weight.
+func (r *run) updated(w *weight) weight {
+	if u := *w; r.masters() && w.element < 4 {
+		u.bytes, u.element = 4*w.numbers(), 4
+		return u
+	}
+	return *w
+}
+
+// start allocates the optimizer's states. With ZeRO it also allocates the
+// full-precision copies of 16-bit weights.
+func (r *run) start() error {
+	for i := range r.weights {
+		w := r.updated(&r.weights[i])
+		if !w.trainable {
+			continue
+		}
+		states := statesOf(r.train.Optimizer, &w)
+		r.paged += pagedOf(r.train.Optimizer, &w) / r.shards
+		if w.element != r.weights[i].element {
+			states = append(states, w.bytes)
+		}
+		for _, bytes := range states {
+			c, err := r.take(bytes/r.shards, States)
 			if err != nil {
 				return err
 			}

@@ -1,29 +1,30 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"carma/configs/models"
 	"carma/estimator/allocator"
 )
 
-// Plan is a configuration prepared for simulation: sizes in bytes for the
-// batch of one GPU, storages instead of tensors.
+// Plan is a configuration prepared for simulation. Sizes are in bytes, for the
+// batch of one GPU. Storages stand for tensors.
 type Plan struct {
 	layers   []layer
-	values   []value // of the model's inputs, then of the layers
+	values   []value // those of the model's inputs, then those of the layers
 	storages []storage
-	inputs   int // values that are the model's inputs
+	inputs   int     // number of values that are inputs of the model
+	cached   []int32 // values that the model returns for a cache, which the script holds
 	weights  []weight
-	convs    bool // any convolution: its library gets loaded
-	products bool // any product of matrices
+	convs    bool // there is a convolution, so its library is loaded
+	products bool // there is a product of matrices
 	shards   int64
 	train    models.Train
 }
 
-// Workspaces tells whether any layer takes one.
+// Workspaces reports whether any layer needs a workspace.
 func (p *Plan) Workspaces() bool {
 	return slices.ContainsFunc(p.layers, func(l layer) bool { return l.scratch > 0 })
 }
@@ -31,19 +32,25 @@ func (p *Plan) Workspaces() bool {
 // layer is one operation.
 type layer struct {
 	kind    string
-	inputs  []int32 // values: storages of the inputs are values[...].storage
+	inputs  []int32 // values; the storage of an input is values[...].storage
 	value   int32
-	out     int64 // bytes; 0 for a view
+	out     int64 // bytes of the output; 0 for a view
 	alias   bool
-	clone   int64 // bytes of a copy kept of what is overwritten
+	clone   int64 // bytes of the kept copy of an overwritten input
 	kept    []int32
-	extra   int64 // further bytes kept
+	extra   int64 // bytes kept in addition
 	scratch int64 // workspace in each direction
-	passes  bool  // the gradient of the output is the inputs'
+	passes  bool  // the gradient of the inputs is that of the output
 	weights []int32
+	tied    int32 // a weight of another layer that it uses too, or none
 	cast    int64 // bytes of 16-bit copies of its weights
-	grad    bool  // the output needs a gradient
-	block   int
+	// dequantized is the bytes of a quantized weight in 16 bits, which is there while
+	// it is multiplied with.
+	dequantized int64
+	grad        bool     // the output needs a gradient
+	narrow      bool     // a cross-entropy of 16-bit numbers
+	chunks      *chunked // of a cross-entropy in chunks
+	block       int
 }
 
 // storage is a piece of memory that one or more values share.
@@ -57,14 +64,10 @@ type value struct {
 	bytes   int64
 	element int64
 	grad    bool
+	part    bool // each GPU has a part of it
 }
 
-type weight struct {
-	bytes     int64
-	trainable bool
-}
-
-// shape errors name the layer.
+// errAt is an error that names the layer.
 func errAt(i int, l *models.Layer, format string, args ...any) error {
 	name := l.Name
 	if name == "" {
@@ -73,7 +76,7 @@ func errAt(i int, l *models.Layer, format string, args ...any) error {
 	return fmt.Errorf("layer %d (%s): %s", i+1, name, fmt.Sprintf(format, args...))
 }
 
-// elements multiplies a shape with a batch, checking bounds.
+// elements multiplies a shape with a batch; not ok: it is too large.
 func elements(shape []int64, batch int64) (int64, bool) {
 	n := batch
 	for _, d := range shape {
@@ -88,22 +91,40 @@ func elements(shape []int64, batch int64) (int64, bool) {
 // perGPU is the number of samples on one GPU.
 func perGPU(t models.Train) int64 {
 	b := int64(max(t.Batch, 1))
-	if n := int64(t.GPUs); n > 1 && t.Parallel != "" && t.Parallel != models.NotParallel {
+	if n := int64(t.GPUs); n > 1 && t.Parallel.TensorParallel() == 0 && t.Parallel != "" && t.Parallel != models.NotParallel {
 		return (b + n - 1) / n
 	}
 	return b
 }
 
-// planner builds a plan.
+// planner builds a [Plan].
 type planner struct {
 	*Plan
-	batch int64
+	config   *models.Config
+	batch    int64
+	autocast bool
+	tensor   int64 // GPUs that each layer is split over; 0: none
+	// lists has the lists of the layers one after the other, which is fewer pieces of
+	// memory. list is the one that is being made.
+	lists, list []int32
+}
+
+// underAutocast reports whether the training runs under autocast. With adapters of 32
+// bits beside 16-bit weights it does, because the products need one type.
+func underAutocast(c *models.Config) bool {
+	switch c.Train.Precision {
+	case models.AMP:
+		return true
+	case models.BF16, models.FP16:
+		return slices.ContainsFunc(c.Layers, func(l models.Layer) bool { return l.Bits == 32 && !l.Frozen && len(l.Params) > 0 })
+	}
+	return false
 }
 
 // Prepare checks a configuration's sizes. An error names the layer.
 func Prepare(c *models.Config) (*Plan, error) {
-	p := &planner{Plan: &Plan{train: c.Train, inputs: len(c.Inputs), shards: 1}, batch: perGPU(c.Train)}
-	if c.Train.Parallel == models.ZeRO1 || c.Train.Parallel == models.ZeRO2 || c.Train.Parallel == models.ZeRO3 {
+	p := &planner{Plan: &Plan{train: c.Train, inputs: len(c.Inputs), shards: 1}, config: c, batch: perGPU(c.Train), autocast: underAutocast(c), tensor: int64(c.Train.Parallel.TensorParallel())}
+	if sharded(c.Train.Parallel) {
 		p.shards = int64(max(c.Train.GPUs, 1))
 	}
 	for _, in := range c.Inputs {
@@ -129,7 +150,13 @@ func Prepare(c *models.Config) (*Plan, error) {
 			return nil, err
 		}
 	}
+	if err := cmp.Or(p.undivided(), p.chunk(c)); err != nil {
+		return nil, err
+	}
 	p.loss()
+	for _, v := range p.cached {
+		p.used(v, len(p.layers))
+	}
 	for i, l := range p.layers {
 		p.used(l.value, i)
 		for _, v := range l.inputs {
@@ -145,7 +172,7 @@ func (p *planner) used(v int32, i int) {
 	s.lastUse = max(s.lastUse, int32(i))
 }
 
-// float is the size of a floating-point number of the weights.
+// float is the size of a weight's numbers, in bytes.
 func (p *planner) float() int64 {
 	switch p.train.Precision {
 	case models.BF16, models.FP16:
@@ -159,7 +186,8 @@ func (p *planner) store(bytes int64) int32 {
 	return int32(len(p.storages) - 1)
 }
 
-// input resolves an index of [models.Layer.Inputs] to a value.
+// input resolves an index of [models.Layer.Inputs] to a value; not ok: there is
+// no such value.
 func (p *planner) input(i, at int) (int32, bool) {
 	if at < 0 {
 		v := -at - 1
@@ -170,12 +198,13 @@ func (p *planner) input(i, at int) (int32, bool) {
 
 func (p *planner) sources(i int, l *models.Layer) ([]int32, error) {
 	if len(l.Inputs) == 0 {
-		if i == 0 {
-			return []int32{0}, nil
+		before := int32(0)
+		if i > 0 {
+			before = int32(p.inputs + i - 1)
 		}
-		return []int32{int32(p.inputs + i - 1)}, nil
+		return p.listed(append(p.list[:0], before)), nil
 	}
-	var from []int32
+	from := p.list[:0]
 	for _, at := range l.Inputs {
 		v, ok := p.input(i, at)
 		if !ok {
@@ -183,7 +212,8 @@ func (p *planner) sources(i int, l *models.Layer) ([]int32, error) {
 		}
 		from = append(from, v)
 	}
-	return from, nil
+	p.list = from
+	return p.listed(from), nil
 }
 
 // add plans one layer.
@@ -202,19 +232,30 @@ func (p *planner) add(i int, l *models.Layer) error {
 	}
 	first := p.values[from[0]]
 	size := p.element(l, from)
+	split, part, err := p.splits(i, l, from)
+	if err != nil {
+		return err
+	}
+	if part {
+		n = p.parted(n)
+	}
 	if n > allocator.MaxRequest/size {
 		return errAt(i, l, "output of shape %v at batch size %d is out of range", l.Out, p.batch)
 	}
-	out := layer{kind: l.Type, inputs: from, value: int32(len(p.values)), out: n * size, block: l.Block}
+	out := layer{kind: l.Type, inputs: from, value: int32(len(p.values)), out: n * size, block: l.Block, tied: none}
 	out.alias = l.Type == models.View || l.InPlace
-	out.passes = passes(l.Type)
-	v := value{bytes: n * size, element: size}
+	out.passes = passes(l.Type) && !(l.Type == models.View && n*size > first.bytes) // what was spread over the samples is summed up
+	out.narrow = l.Type == models.CrossEntropy && l.Bits == 16 && !p.autocast
+	if l.Cached && p.train.Cache && !p.train.Checkpointing {
+		p.cached = append(p.cached, out.value)
+	}
+	v := value{bytes: n * size, element: size, part: part}
 	if out.alias {
 		v.storage = first.storage
 	} else {
 		v.storage = p.store(v.bytes)
 	}
-	if err := p.addWeights(i, l, &out); err != nil {
+	if err := p.addWeights(i, l, &out, split); err != nil {
 		return err
 	}
 	for _, f := range from {
@@ -226,108 +267,52 @@ func (p *planner) add(i int, l *models.Layer) error {
 	out.grad = v.grad
 	p.values = append(p.values, v)
 	if v.grad {
+		out.kept = p.list[:0]
 		p.keep(l, &out, v, n)
+		p.list, out.kept = out.kept, p.listed(out.kept)
 	}
 	p.workspace(l, &out)
 	p.layers = append(p.layers, out)
 	return nil
 }
 
-// passes: the gradients of the inputs are the output's, or views of it.
+// passes reports whether the gradients of the inputs are the output's, or views
+// of it.
 func passes(kind string) bool {
 	return kind == models.Add || kind == models.Concat || kind == models.View
 }
 
-// element is the size of an element of the output.
+// element is the size of an element of the output, in bytes.
 func (p *planner) element(l *models.Layer, from []int32) int64 {
 	if l.Type == models.Embedding || l.Type == models.EmbeddingBag {
+		if l.Bits >= 16 {
+			return int64(l.Bits / 8)
+		}
 		return p.float()
 	}
 	largest := int64(0)
 	for _, f := range from {
 		largest = max(largest, p.values[f].element)
 	}
-	if p.train.Precision != models.AMP {
+	if l.NoAutocast {
+		if l.Bits >= 16 && len(l.Params) > 0 {
+			return int64(l.Bits / 8)
+		}
+		return min(max(largest, 2), 4)
+	}
+	if !p.autocast {
 		return min(max(largest, 2), p.float())
 	}
-	switch l.Type {
-	case models.Convolution, models.ConvTranspose, models.Linear, models.MatMul, models.Attention, models.Recurrent:
+	if halves(l) {
 		return 2
-	case models.LayerNorm, models.RMSNorm, models.GroupNorm, models.Softmax, models.LogSoftmax, models.CrossEntropy, models.Loss:
+	}
+	if full(l.Type) {
 		return 4
 	}
 	return min(max(largest, 2), 4)
 }
 
-func (p *planner) addWeights(i int, l *models.Layer, out *layer) error {
-	if l.Tied {
-		return nil
-	}
-	for _, n := range l.Params {
-		if n < 0 || n > allocator.MaxRequest/16 {
-			return errAt(i, l, "%d parameters are out of range", n)
-		}
-		out.weights = append(out.weights, int32(len(p.weights)))
-		p.weights = append(p.weights, weight{bytes: n * p.float(), trainable: !l.Frozen && p.train.Optimizer != models.NoOptimizer})
-		if p.train.Precision == models.AMP && (l.Type == models.Linear || l.Type == models.Convolution) {
-			out.cast += 2 * n
-		}
-	}
-	return nil
-}
-
-// keep fills in what the layer keeps for its gradient.
-func (p *planner) keep(l *models.Layer, out *layer, v value, n int64) {
-	if k := l.Keeps; k != nil {
-		for _, at := range k.Inputs {
-			if at >= 0 && at < len(out.inputs) {
-				out.kept = append(out.kept, p.values[out.inputs[at]].storage)
-			}
-		}
-		if k.Output {
-			out.kept = append(out.kept, v.storage)
-		}
-		out.extra = bounded(float64(k.Bytes)*float64(p.batch) + float64(k.Whole))
-		return
-	}
-	k := keepsOf(l)
-	if k.input && needsInput(l) {
-		for _, f := range out.inputs {
-			out.kept = append(out.kept, p.values[f].storage)
-		}
-	}
-	if k.output {
-		out.kept = append(out.kept, v.storage)
-	}
-	if k.clone {
-		out.clone = v.bytes
-	}
-	out.extra = bounded(float64(k.perOut) * float64(n))
-	if l.Type == models.Attention {
-		out.extra = bounded(p.scores(l, out))
-	}
-}
-
-// scores are the bytes attention keeps besides its operands: a sum for every
-// row when fused, else the matrices of scores before and after the dropout.
-func (p *planner) scores(l *models.Layer, out *layer) float64 {
-	heads := float64(max(l.Heads, 1))
-	rows, columns := float64(1), float64(1)
-	if len(l.Out) >= 2 {
-		rows = float64(l.Out[len(l.Out)-2])
-	}
-	columns = rows
-	if !l.Unfused {
-		return 4 * heads * rows * float64(p.batch)
-	}
-	return 4 * heads * rows * columns * float64(p.batch)
-}
-
-func bounded(x float64) int64 {
-	return int64(min(max(x, 0), math.MaxInt64/1024))
-}
-
-// workspace notes what the layer's kernels need.
+// workspace notes the workspace of the layer's kernels.
 func (p *planner) workspace(l *models.Layer, out *layer) {
 	switch l.Type {
 	case models.Convolution, models.ConvTranspose:
@@ -337,23 +322,9 @@ func (p *planner) workspace(l *models.Layer, out *layer) {
 			area *= max(k, 1)
 		}
 		if area > 1 && l.Groups <= 1 {
-			out.scratch = 1 // dense: sized by the environment
+			out.scratch = 1 // a dense convolution: the environment has the size
 		}
 	case models.Linear, models.MatMul, models.Attention, models.Recurrent:
 		p.products = true
 	}
-}
-
-// loss appends the cross-entropy where the configuration ends without a loss.
-func (p *planner) loss() {
-	if len(p.layers) == 0 {
-		return
-	}
-	last := &p.layers[len(p.layers)-1]
-	if last.kind == models.CrossEntropy || last.kind == models.Loss {
-		return
-	}
-	v := value{storage: p.store(4), bytes: 4, element: 4, grad: last.grad}
-	p.layers = append(p.layers, layer{kind: models.CrossEntropy, inputs: []int32{last.value}, value: int32(len(p.values)), out: 4, grad: last.grad})
-	p.values = append(p.values, v)
 }

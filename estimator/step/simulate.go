@@ -2,23 +2,25 @@ package step
 
 import (
 	"errors"
+	"slices"
 
 	"carma/configs/models"
 	"carma/estimator/allocator"
 )
 
-// iterations simulated: reserved memory peaks in the second, when the gradients
-// of the first are still there and the optimizer has its states.
+// iterations is how many training steps are simulated. Reserved memory peaks in
+// the second: then the gradients of the first still exist, and the optimizer has
+// its states.
 const iterations = 2
 
-// Kind is what memory is used for.
+// Kind is the use of memory.
 type Kind int
 
 // Kinds of memory.
 const (
 	Weights Kind = iota
 	Gradients
-	States // of the optimizer
+	States // states of the optimizer
 	Activations
 	Workspaces
 	kinds
@@ -26,21 +28,27 @@ const (
 
 // Result is the memory of a training on one GPU, in bytes.
 type Result struct {
-	// Context is the process without tensors; Reserved the peak of what the
-	// allocator holds; Allocated the peak of what tensors take of it.
+	// Context is the process without tensors. Reserved is the peak of the
+	// allocator's memory, Allocated the peak of the tensors' part of it.
 	Context, Reserved, Allocated int64
 	// Parts make up Allocated at its peak, by [Kind].
 	Parts [kinds]int64
-	// Flushes counts how often the cache had to be given back to go on.
+	// Flushes counts how often the cache went back to the driver to avoid running
+	// out of memory.
 	Flushes int
-	// OutOfMemory: the training does not fit into the environment's limit.
+	// Paged are states of the optimizer in unified memory. They take room that is
+	// left, and are in no other figure.
+	Paged int64
+	// OutOfMemory: the training does not fit into the environment's limit. The
+	// figures are those until then.
 	OutOfMemory bool
 }
 
-// Total is what the monitor sees of the process.
+// Total is the process's memory as a monitor sees it, in bytes.
 func (r Result) Total() int64 { return r.Context + r.Reserved }
 
-// Simulate runs two training steps of c. An error says which layer cannot be.
+// Simulate runs two training steps of c. An error names the layer that cannot be
+// simulated.
 func Simulate(c *models.Config, env *Environment) (Result, error) {
 	p, err := Prepare(c)
 	if err != nil {
@@ -49,15 +57,16 @@ func Simulate(c *models.Config, env *Environment) (Result, error) {
 	return p.Simulate(env)
 }
 
-// Simulate runs two training steps in an environment. It may be called
-// concurrently.
+// Simulate runs two training steps in an environment. It is safe for concurrent
+// use.
 func (p *Plan) Simulate(env *Environment) (Result, error) {
 	r := newRun(p, env)
+	defer r.done()
 	err := r.steps()
 	stats := r.allocator.Stats()
 	result := Result{
 		Context: env.ContextFor(p.convs), Reserved: stats.PeakReserved, Allocated: stats.PeakAllocated,
-		Parts: r.peak, Flushes: stats.Flushes,
+		Parts: r.peak, Flushes: stats.Flushes, Paged: r.paged,
 	}
 	if errors.Is(err, allocator.ErrOutOfMemory) {
 		result.OutOfMemory = true
@@ -66,7 +75,7 @@ func (p *Plan) Simulate(env *Environment) (Result, error) {
 	return result, err
 }
 
-// chunk is an allocation and what it is for.
+// chunk is an allocation and its use.
 type chunk struct {
 	block allocator.Block
 	bytes int64
@@ -85,15 +94,30 @@ type run struct {
 
 	memory []chunk // by storage
 	alive  []bool  // by storage: the forward pass may still use it
-	saves  []int32 // by storage: layers that keep it
-	extras [][]chunk
+	saves  []int32 // by storage: how many layers keep it
+	extras []extras
 	grads  []int32 // by value: index into pieces, or -1
 	pieces []piece
 	spare  []int32
 
 	weight, gradient, state []chunk
-	started                 bool // the optimizer has its states
+	partial                 []partial // by weight: a gradient that waits for others of it
+	held                    []chunk   // copies within the optimizer's step
+	gathering               gathering
+	back                    bool  // the backward pass has begun
+	away                    bool  // what is kept goes to the host
+	started                 bool  // the optimizer has its states
+	paged                   int64 // bytes of them that are paged
 }
+
+// extras are what a layer keeps besides storages: a copy of an overwritten input,
+// 16-bit weights, masks, and the log-softmax.
+type extras struct {
+	chunks [mostExtras]chunk
+	n      int
+}
+
+const mostExtras = 4
 
 // piece is a gradient that several values may share.
 type piece struct {
@@ -101,28 +125,7 @@ type piece struct {
 	refs int32
 }
 
-func newRun(p *Plan, env *Environment) *run {
-	options := env.Allocator
-	if options.Limit == 0 && env.Capacity > 0 {
-		options.Limit = max(env.Capacity-env.ContextFor(p.convs), 1)
-	}
-	r := &run{
-		Plan: p, env: env, allocator: allocator.New(options),
-		memory: make([]chunk, len(p.storages)), alive: make([]bool, len(p.storages)), saves: make([]int32, len(p.storages)),
-		extras: make([][]chunk, len(p.layers)), grads: make([]int32, len(p.values)),
-		gradient: make([]chunk, len(p.weights)),
-	}
-	for i := range r.grads {
-		r.grads[i] = -1
-	}
-	r.allocator.Grow(2*len(p.layers) + 5*len(p.weights))
-	r.weight = make([]chunk, 0, len(p.weights))
-	r.state = make([]chunk, 0, 2*len(p.weights))
-	r.pieces = make([]piece, 0, 16)
-	return r
-}
-
-// steps runs the training.
+// steps simulates the training.
 func (r *run) steps() error {
 	if r.products {
 		if _, err := r.take(r.env.CuBLAS, Workspaces); err != nil {
@@ -130,46 +133,44 @@ func (r *run) steps() error {
 		}
 	}
 	for _, w := range r.weights {
+		if r.hostWeights() {
+			break
+		}
 		c, err := r.take(w.bytes/r.weightShards(), Weights)
 		if err != nil {
 			return err
 		}
 		r.weight = append(r.weight, c)
 	}
+	if r.train.EMA {
+		if err := r.follow(); err != nil {
+			return err
+		}
+	}
 	if r.train.Parallel == models.DDP {
 		if err := r.buckets(); err != nil {
 			return err
 		}
 	}
-	var batch, results []chunk
+	var script script
 	for range iterations {
-		next, err := r.batch()
-		if err != nil {
-			return err
+		for pass := range r.passes() {
+			if err := r.pass(&script, pass == 0); err != nil {
+				return err
+			}
 		}
-		r.releaseAll(batch) // the old batch lives until the new one is there
-		batch = next
-		r.zeroGrad()
-		if err := r.forward(0, len(r.layers), true); err != nil {
-			return err
-		}
-		r.releaseAll(results) // as do the old results
-		gathered, err := r.gather()
-		if err != nil {
-			return err
-		}
-		if err := r.backward(); err != nil {
-			return err
-		}
-		results = append(r.detach(), gathered)
 		if err := r.optimize(); err != nil {
 			return err
+		}
+		if r.train.ZeroGrad == "end" {
+			r.zeroGrad()
 		}
 	}
 	return nil
 }
 
-// buckets are where DistributedDataParallel collects the gradients.
+// buckets allocates the memory in which DistributedDataParallel collects the
+// gradients.
 func (r *run) buckets() error {
 	for _, w := range r.weights {
 		if !w.trainable {
@@ -182,7 +183,7 @@ func (r *run) buckets() error {
 	return nil
 }
 
-// take allocates and counts.
+// take allocates memory and counts it by kind.
 func (r *run) take(bytes int64, k Kind) (chunk, error) {
 	b, err := r.allocator.Alloc(bytes)
 	if err != nil {
@@ -225,7 +226,7 @@ func (r *run) batch() ([]chunk, error) {
 	return cs, nil
 }
 
-// gather is DataParallel's copy of all GPUs' outputs on the first.
+// gather allocates DataParallel's copy of all GPUs' outputs on the first GPU.
 func (r *run) gather() (chunk, error) {
 	if r.train.Parallel != models.DataParallel || r.train.GPUs < 2 || len(r.layers) == 0 {
 		return chunk{}, nil
@@ -234,22 +235,24 @@ func (r *run) gather() (chunk, error) {
 	return r.take(int64(r.train.GPUs)*r.values[last.inputs[0]].bytes, Activations)
 }
 
-// detach hands the loss and what it is computed from over to the script.
+// detach hands the loss, what it is computed from, and the cache to the script.
 func (r *run) detach() []chunk {
 	if len(r.layers) == 0 {
 		return nil
 	}
 	last := r.layers[len(r.layers)-1]
 	var cs []chunk
-	for _, v := range append([]int32{last.value}, last.inputs...) {
+	for _, v := range slices.Concat([]int32{last.value}, last.inputs, r.cached) {
 		s := r.values[v].storage
-		cs = append(cs, r.memory[s])
+		if r.memory[s].held {
+			cs = append(cs, r.memory[s])
+		}
 		r.memory[s], r.alive[s] = chunk{}, false
 	}
 	return cs
 }
 
-// workspace is taken and given back around a kernel.
+// workspace allocates a kernel's workspace and frees it.
 func (r *run) workspace(l *layer, factor float64) error {
 	if l.scratch == 0 || len(l.inputs) == 0 {
 		return nil
@@ -264,13 +267,13 @@ func (r *run) workspace(l *layer, factor float64) error {
 	}
 	c, err := r.take(n, Workspaces)
 	if errors.Is(err, allocator.ErrOutOfMemory) {
-		return nil // the library falls back to an algorithm that needs none
+		return nil // the library uses an algorithm without a workspace instead
 	}
 	r.release(&c)
 	return err
 }
 
-// drop frees a storage that neither the forward pass nor a gradient needs.
+// drop frees a storage if neither the forward pass nor a gradient needs it.
 func (r *run) drop(s int32) {
 	if !r.alive[s] && r.saves[s] == 0 {
 		r.release(&r.memory[s])

@@ -13,7 +13,8 @@ func perceptron() *models.Config {
 		Layers: []models.Layer{{Type: models.Linear, Out: []int64{3}, Params: []int64{12, 3}}}}
 }
 
-// ended runs c and returns what is still allocated after the steps.
+// ended simulates c and returns the memory that is still allocated after its
+// steps.
 func ended(t *testing.T, c *models.Config) (*run, [kinds]int64) {
 	t.Helper()
 	p, err := Prepare(c)
@@ -27,8 +28,8 @@ func ended(t *testing.T, c *models.Config) (*run, [kinds]int64) {
 	return r, r.now
 }
 
-// After the steps there are the weights, their gradients, the optimizer's
-// states, the last batch (2 x 4 floats) and its results (2 x 3 and the loss).
+// After the steps there are the weights, their gradients, the optimizer's states,
+// the last batch (2 x 4 floats) and its results (2 x 3 and the loss).
 func TestNothingLeaks(t *testing.T) {
 	const batch, results = 32, 24 + 4
 	for _, c := range []struct {
@@ -40,7 +41,10 @@ func TestNothingLeaks(t *testing.T) {
 		{"adam", models.Train{Batch: 2}, 60, 60, 120, batch + results},
 		{"sgd", models.Train{Batch: 2, Optimizer: models.SGD}, 60, 60, 0, batch + results},
 		{"momentum", models.Train{Batch: 2, Optimizer: models.SGDMomentum}, 60, 60, 60, batch + results},
-		{"8 bits", models.Train{Batch: 2, Optimizer: models.Adam8bit}, 60, 60, 30, batch + results},
+		{"8 bits", models.Train{Batch: 2, Optimizer: models.Adam8bit}, 60, 60, 120, batch + results}, // small weights have states of 32
+		{"lion", models.Train{Batch: 2, Optimizer: models.Lion, Precision: models.BF16}, 30, 30, 60, 16 + 12 + 4},
+		{"accumulated", models.Train{Batch: 2, Accumulate: 8}, 60, 60, 120, batch + results},
+		{"factored", models.Train{Batch: 2, Optimizer: models.Adafactor}, 60, 60, 4*3 + 4*4 + 4*3, batch + results},
 		{"fused", models.Train{Batch: 2, Implementation: "fused"}, 60, 60, 120, batch + results},
 		{"none", models.Train{Batch: 2, Optimizer: models.NoOptimizer}, 60, 0, 0, batch + results},
 		{"bf16", models.Train{Batch: 2, Precision: models.BF16}, 30, 30, 60, 16 + 12 + 4},
@@ -65,7 +69,8 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// foreach holds a copy of all weights beside the states, a loop of the largest.
+// foreach holds a copy of all weights beside the states; for-loop holds a copy of
+// the largest.
 func TestOptimizerPeak(t *testing.T) {
 	peak := func(implementation string) int64 {
 		c := perceptron()
@@ -109,5 +114,31 @@ func TestImpossible(t *testing.T) {
 	}
 	if r, err := Simulate(perceptron(), &Environment{Capacity: 1 << 20}); err != nil || !r.OutOfMemory {
 		t.Errorf("in 1 MiB: %+v (%v), want out of memory", r, err)
+	}
+}
+
+// Runs use the memory of earlier ones. What was before changes nothing.
+func TestRunsDoNotChangeEachOther(t *testing.T) {
+	big := perceptron()
+	big.Train.Batch = 1000
+	for range 40 {
+		big.Layers = append(big.Layers, models.Layer{Type: models.Linear, Out: []int64{300}, Params: []int64{90000, 300}})
+	}
+	small := &Environment{Capacity: 8 << 20}
+	var first []Result
+	for turn := range 3 {
+		for i, env := range []*Environment{{}, small, {CuBLAS: 1 << 20}} {
+			for j, c := range []*models.Config{big, perceptron()} {
+				got, err := Simulate(c, env)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if turn == 0 {
+					first = append(first, got)
+				} else if want := first[2*i+j]; got != want {
+					t.Errorf("turn %d, environment %d, network %d: %+v, before %+v", turn, i, j, got, want)
+				}
+			}
+		}
 	}
 }

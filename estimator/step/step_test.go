@@ -14,8 +14,8 @@ const mib = 1 << 20
 // plain is an environment without context and workspaces.
 var plain = Environment{Name: "plain"}
 
-// chain is a network of layers each of which takes the one before, on samples
-// of one MiB.
+// chain is a network in which each layer takes the output of the one before, with
+// samples of one MiB.
 func chain(train models.Train, layers ...models.Layer) *models.Config {
 	return &models.Config{Name: "chain", Train: train, Inputs: []models.Input{{Shape: []int64{mib / 4}}}, Layers: layers}
 }
@@ -40,8 +40,8 @@ func TestWhatIsKeptForTheGradient(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		layers []models.Layer
-		// peak of the activations in MiB: the batch, what is kept, and what the
-		// backward pass holds at its first layers.
+		// more is the peak of the activations in MiB: the batch, the kept
+		// tensors, and those of the backward pass at its first layers.
 		more float64
 	}{
 		{"ReLU keeps its output, which the next layer keeps too", []models.Layer{linear, op(models.ReLU), linear, end}, 0},
@@ -63,26 +63,69 @@ func TestBytesOfAParameter(t *testing.T) {
 	const params = 64 * mib // 256 MiB
 	for _, c := range []struct {
 		train models.Train
-		want  int64 // bytes of a parameter at the peak
+		want  int64 // bytes per parameter at the peak
 	}{
 		{models.Train{Optimizer: models.SGD}, 8},
 		{models.Train{Optimizer: models.SGDMomentum}, 12},
 		{models.Train{Optimizer: models.Adam}, 20},
 		{models.Train{Optimizer: models.Adam, Implementation: "fused"}, 16},
-		{models.Train{Optimizer: models.Adam, Implementation: "for-loop"}, 20}, // one tensor has them all
+		{models.Train{Optimizer: models.Adam, Implementation: "for-loop"}, 20}, // one tensor has all parameters
 		{models.Train{Optimizer: models.Adam8bit}, 10},
+		{models.Train{Optimizer: models.Adam8bit, Precision: models.BF16}, 6},
+		{models.Train{Optimizer: models.Adafactor}, 20}, // a vector, which has a state, and two copies in the step
+		{models.Train{Optimizer: models.AdamW8bit}, 10},
+		{models.Train{Optimizer: models.PagedAdamW8}, 8},
+		{models.Train{Optimizer: models.PagedAdamW, Precision: models.BF16}, 4},
+		{models.Train{Optimizer: models.Lion, Precision: models.BF16}, 8},
+		{models.Train{Optimizer: models.Lion8bit, Precision: models.BF16}, 5},
 		{models.Train{Optimizer: models.Adam, Precision: models.BF16}, 10},
 		{models.Train{Optimizer: models.NoOptimizer}, 4},
 		{models.Train{Optimizer: models.Adam, Parallel: models.DDP, GPUs: 2}, 24},
-		{models.Train{Optimizer: models.Adam, Implementation: "fused", Parallel: models.ZeRO1, GPUs: 4}, 10},
-		{models.Train{Optimizer: models.Adam, Implementation: "fused", Parallel: models.ZeRO2, GPUs: 4}, 7},
-		{models.Train{Optimizer: models.Adam, Implementation: "fused", Parallel: models.ZeRO3, GPUs: 4}, 4},
+		// In the backward pass also DeepSpeed's bucket of gradients, which has room for all of these.
+		{models.Train{Optimizer: models.Adam, Implementation: "fused", Parallel: models.ZeRO1, GPUs: 4}, 14},
+		{models.Train{Optimizer: models.Adam, Implementation: "fused", Parallel: models.ZeRO2, GPUs: 4}, 11},
+		// 2 + 2 + (4 + 4 + 4) / 4 + 2: states and a copy in full precision.
+		{models.Train{Optimizer: models.Adam, Implementation: "fused", Precision: models.BF16, Parallel: models.ZeRO1, GPUs: 4}, 9},
+		// One unit: 16 / 4, and its weights and gradients put together.
+		{models.Train{Optimizer: models.Adam, Implementation: "fused", Parallel: models.ZeRO3, GPUs: 4}, 12},
+		{models.Train{Optimizer: models.Adam, Implementation: "fused", Parallel: models.FSDP, GPUs: 4}, 12},
+		{models.Train{Optimizer: models.Adam, Implementation: "fused", Precision: models.AMP, Parallel: models.FSDP, GPUs: 4}, 10}, // gradients are added up in 32 bits
+		{models.Train{Optimizer: models.Adam, Offload: "optimizer"}, 8},
+		{models.Train{Optimizer: models.Adam, Offload: "optimizer", Precision: models.BF16, Parallel: models.ZeRO2, GPUs: 4}, 4},
+		{models.Train{Optimizer: models.Adam, Offload: "parameters", Precision: models.BF16, Parallel: models.FSDP, GPUs: 4}, 4},
+		// 2 + 2 + (4 + 4 + 4) + (4 + 4): gradients and foreach's copies have 32 bits too.
+		{models.Train{Optimizer: models.Adam, Masters: true, Precision: models.BF16}, 24},
+		{models.Train{Optimizer: models.Adam, Implementation: "fused", Precision: models.BF16, Parallel: models.FSDP, GPUs: 4}, 6},
 	} {
 		c.train.Batch = max(c.train.GPUs, 1)
 		r := simulated(t, chain(c.train, op(models.Linear, params)), plain)
 		got := (r.Parts[Weights] + r.Parts[Gradients] + r.Parts[States]) / params
 		if got != c.want {
 			t.Errorf("%+v: %d bytes a parameter, want %d", c.train, got, c.want)
+		}
+	}
+}
+
+// Of eight blocks, two are put together at a time, and the gradients of one.
+func TestBlocksThatArePutTogether(t *testing.T) {
+	const params = 8 * mib // of a block
+	var layers []models.Layer
+	for block := 1; block <= 8; block++ {
+		l := op(models.Linear, params)
+		l.Block = block
+		layers = append(layers, l)
+	}
+	train := models.Train{Batch: 8, GPUs: 8, Optimizer: models.SGD, Precision: models.BF16}
+	for _, c := range []struct {
+		kind               models.Parallel
+		weights, gradients int64 // in weights of a block
+	}{
+		{models.ZeRO3, 1 + 2, 1 + 1}, {models.FSDP, 1 + 2, 1 + 1}, {models.FSDPGrad, 1 + 7, 1 + 1} /* when the last block's gradients are added up, its weights are gone */, {models.DDP, 8, 8 + 8},
+	} {
+		train.Parallel = c.kind
+		r := simulated(t, chain(train, layers...), plain)
+		if w, g := r.Parts[Weights]/(2*params), r.Parts[Gradients]/(2*params); w != c.weights || g != c.gradients {
+			t.Errorf("%s: %d blocks of weights and %d of gradients, want %d and %d", c.kind, w, g, c.weights, c.gradients)
 		}
 	}
 }
@@ -137,7 +180,7 @@ func TestOutOfMemoryIsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestNothingIsLost: after a training the allocator holds the weights, their
+// TestNothingIsLost: after a training the allocator has the weights, their
 // gradients and states, the batch, and what the script holds of the last step.
 func TestNothingIsLost(t *testing.T) {
 	for _, name := range []string{"resnet50", "bert_base", "inception_v3", "densenet121", "xlnet_base", "unet"} {
@@ -229,5 +272,67 @@ func BenchmarkSimulate(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// The cross-entropy computes in 32 bits, whatever the logits have: at the peak there
+// are the logits, the output of the log-softmax, and two gradients.
+func TestCrossEntropyIsComputedIn32Bits(t *testing.T) {
+	const logits = 64 * mib // numbers
+	for _, c := range []struct {
+		precision models.Precision
+		want      int64 // bytes per logit
+	}{
+		{models.FP32, 4 + 4 + 4 + 4},
+		{models.AMP, 2 + 4 + 4 + 4},
+		{models.BF16, 2 + 4 + 4 + 4},
+	} {
+		r := simulated(t, &models.Config{
+			Train:  models.Train{Batch: 1, Optimizer: models.SGD, Precision: c.precision},
+			Inputs: []models.Input{{Shape: []int64{1}}, {Shape: []int64{1}, Bytes: 8}},
+			Layers: []models.Layer{
+				{Type: models.Linear, Out: []int64{logits}, Params: []int64{1}},
+				{Type: models.CrossEntropy, Inputs: []int{0, -2}, Out: []int64{1}, Whole: true},
+			},
+		}, plain)
+		if got := r.Parts[Activations] / logits; got != c.want {
+			t.Errorf("%s: %d bytes a logit, want %d", c.precision, got, c.want)
+		}
+	}
+}
+
+// A norm that divides in 32 bits keeps a copy of a 16-bit input, and a 32-bit input
+// itself.
+func TestInputsThatAreKeptIn32Bits(t *testing.T) {
+	linear, norm := op(models.Linear, 1), op(models.RMSNorm)
+	end := models.Layer{Type: models.Loss, Out: []int64{1}}
+	for precision, want := range map[models.Precision]int64{models.FP32: 0, models.BF16: mib} {
+		var got [2]int64
+		for i, keeps := range []models.Keeps{{Inputs: []int{0}}, {Wide: []int{0}}} {
+			norm.Keeps = &keeps
+			c := chain(models.Train{Batch: 1, Optimizer: models.SGD, Precision: precision}, linear, norm, linear, end)
+			got[i] = simulated(t, c, plain).Parts[Activations]
+		}
+		// The 16-bit input is let go, half a MiB.
+		if want > 0 {
+			want -= mib / 2
+		}
+		if more := got[1] - got[0]; more != want {
+			t.Errorf("%s: %d bytes more, want %d", precision, more, want)
+		}
+	}
+}
+
+// Autocast copies the weight of a head that shares its table as well.
+func TestTiedWeightsAreCopied(t *testing.T) {
+	head := op(models.Linear, 64*mib)
+	head.Tied = true
+	var got [2]int64
+	for i, layers := range [][]models.Layer{{op(models.Linear, 1)}, {op(models.Linear, 1), head}} {
+		layers = append(layers, models.Layer{Type: models.Loss, Out: []int64{1}})
+		got[i] = simulated(t, chain(models.Train{Batch: 1, Optimizer: models.SGD, Precision: models.AMP}, layers...), plain).Allocated
+	}
+	if more := (got[1] - got[0]) / mib; more < 128 || more > 130 {
+		t.Errorf("%d MiB more, want the 128 MiB of its numbers in 16 bits", more)
 	}
 }

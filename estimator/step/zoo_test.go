@@ -9,7 +9,7 @@ import (
 )
 
 // Networks of the zoo take more memory the larger the batch is. That holds for
-// what is asked for: blocks that the allocator does not split can be up to a
+// the requested memory. Blocks that the allocator does not split can be up to a
 // MiB larger, so Allocated may go down a little.
 func TestZoo(t *testing.T) {
 	env := &step.Environment{CuBLAS: 8 << 20}

@@ -12,7 +12,7 @@ from features import Layer, Network, summary, tokens
 # Edges of the classes in MiB, the upper edge not included; a last class, above
 # the last edge, has none.
 EDGES = {"mlp": [1000, 2000, 3000, 4000, 5000], "cnn": [8000, 16000, 24000, 32000, 40000]}
-# Names in the data. Identity is what a network without activations has.
+# Names in the data. Identity is the activation of a network without any.
 TYPES = {
     "conv2d": "conv", "bn2d": "batch_norm", "bn": "batch_norm", "leakyrelu": "leaky_relu", "avgpool": "mean",
     "identity": "view", "softmax": "softmax",
@@ -29,8 +29,8 @@ class Rows:
     memory: np.ndarray  # MiB; an edge where censored
     censored: np.ndarray  # ran out of memory: it needs more than the last edge
     classes: np.ndarray
-    groups: np.ndarray  # rows of one architecture share a number
-    step2: np.ndarray  # the rows that the published figures are of
+    groups: np.ndarray  # rows of one architecture have the same number
+    step2: np.ndarray  # the rows of the published figures
     dropped: dict
 
 
@@ -100,7 +100,7 @@ def folds(rows, k, seed):
 
 
 def held_out(rows, index, share, seed):
-    """Mask over index: whole groups, about share of them, for validation."""
+    """Mask over index for validation: whole groups, about this share of them."""
     groups = np.unique(rows.groups[index])
     rng = np.random.default_rng(seed)
     chosen = rng.permutation(groups)[: max(1, math.ceil(share * len(groups)))]

@@ -1,7 +1,7 @@
-"""The two designs, and how they are trained.
+"""The two designs and their training.
 
-Both are ensembles whose members are stacked: every weight has the member as
-its first dimension, so that an ensemble runs as one network does.
+Both are ensembles whose members are stacked: the first dimension of every
+weight is the member. So an ensemble runs like one network.
 """
 
 import math
@@ -16,7 +16,7 @@ from features import LOGS, SUMMARY, TOKEN
 class Ordinal(nn.Module):
     """Class probabilities of a logistic distribution of the log of the memory.
 
-    A member says where the memory lies and how sure it is; the classes' edges
+    A member predicts the place of the memory and a width. The classes' edges
     cut that distribution, so neighbouring classes are neighbours.
     """
 
@@ -36,13 +36,13 @@ class Ordinal(nn.Module):
         return p.mean(0)
 
     def loss(self, y, memory, censored, classes, weight):
-        """Mean over members; weight [m, n] says which rows a member sees."""
+        """Mean over members; weight [m, n] selects the rows of each member."""
         mu, s = self.split(y)
         z = (torch.log(memory) - mu) / s
         exact = torch.log(s) + z + 2 * torch.nn.functional.softplus(-z)
         above = torch.nn.functional.softplus(z)  # -log P(more than the last edge)
         continuous = torch.where(censored, above, exact)
-        # The class's own likelihood, without differences of nearly equal numbers.
+        # The likelihood of the class, without subtracting nearly equal numbers.
         e = (self.edges - mu[..., None]) / s[..., None]
         low = torch.cat([torch.full_like(e[..., :1], -1e4), e], -1)
         high = torch.cat([e, torch.full_like(e[..., :1], 1e4)], -1)
@@ -158,7 +158,7 @@ class Sequence(nn.Module):
 
     @staticmethod
     def times(x, w):
-        """[m, n, l, a] by [m, a, b]: one product a member."""
+        """[m, n, l, a] times [m, a, b]: one product for each member."""
         return (x.flatten(1, 2) @ w).unflatten(1, x.shape[1:3])
 
     @staticmethod

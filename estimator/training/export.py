@@ -1,8 +1,8 @@
 """The designs as ONNX graphs: raw features in, probabilities out.
 
-Built by hand: some dozens of nodes, the same bytes from the same weights. The
-initializers that a design has as state bear its names, so that it can be had
-back from the graph.
+Built by hand: some dozens of nodes; equal weights give equal bytes. The
+initializers have the names of the design's state, so that the design can be
+restored from the graph.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Features of a network, from a table of layers.
 
 estimator/rivals/gpumemnet/features.go computes the same numbers; a golden file ties
-the two together. What is trained on is what is served.
+the two together. So training and serving see the same features.
 """
 
 import math
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-# Activations that have a code, in alphabetical order. MLPs have Identity too:
-# the code of a network without any.
+# Activations with a code, in alphabetical order. MLPs also have Identity: the
+# code of a network without activations.
 CNN_ACTIVATIONS = ["elu", "gelu", "leaky_relu", "mish", "prelu", "relu", "selu", "silu", "softplus", "tanh"]
 MLP_ACTIVATIONS = ["elu", "gelu", "identity", "leaky_relu", "mish", "prelu", "relu", "selu", "silu", "softplus", "tanh"]
 
@@ -22,8 +22,8 @@ KEEP_INPUT = {
 }
 CONVOLUTIONS = {"conv", "conv_transpose"}
 WEIGHTS = CONVOLUTIONS | {"linear"}
-# Layers that count. Softmax, losses, sums and views do not: some summaries of
-# one and the same network list them, others do not.
+# Layers that count. Softmax, losses, sums and views do not count, because some
+# summaries of a network list them and others do not.
 LISTED = WEIGHTS | NORMS | KEEP_OUTPUT | KEEP_INPUT | {"dropout"}
 
 # In this order. All but the last two go through log1p inside the model.
@@ -60,7 +60,7 @@ class Network:
 
 
 def _sizes(net):
-    """Elements of each layer's inputs and output, the whole batch."""
+    """Elements of each layer's inputs and output, for the whole batch."""
     out = [layer.out * (1 if layer.whole else net.batch) for layer in net.layers]
     ins = []
     for i, layer in enumerate(net.layers):
@@ -70,7 +70,7 @@ def _sizes(net):
 
 
 def _kept(net, ins, out):
-    """Bytes that stay until the backward pass; a storage counts once.
+    """Bytes kept for the backward pass; a storage counts once.
 
     Convolution, linear and norm keep their input; ReLU and its like their
     output, other activations their input; dropout a mask.

@@ -7,13 +7,14 @@ measured training of the public GPUMemNet and CARMA data) and writes
                                    and an upper quantile of log((measured - context) / scale)
   estimator/figures/card.json      data, split, bounds, errors on networks that were not learned from
 
-Runs that died of out-of-memory are not learned from and bound nothing: what is
-told is the memory of a training that fits into the GPU. The card says of how
-many of them the bound tells that they may not fit.
+Runs that ended out of memory are neither learned from nor used for the bounds:
+an estimate is for a training that fits into the GPU. The card has the number of
+such runs whose bound says that they may not fit. Rows that clean() of residual.py
+marks are neither learned from nor scored.
 
-Each row is learned from with and without the size of its input and the number
-of its layers. A network is in one fold at all its batch sizes. The real models
-are never learned from: they are the test of another kind of networks.
+Each row is used with and without the size of its input and the number of its
+layers. A network is in one fold at all its batch sizes. The real models are
+never learned from: they test another kind of networks.
 
     python3 estimator/training/figures.py figures.csv estimator/figures
 """
@@ -31,13 +32,14 @@ from onnx import compose
 from onnxmltools import convert_lightgbm
 from onnxmltools.convert.common.data_types import FloatTensorType
 from onnxruntime import InferenceSession
+from residual import clean
 from sklearn.model_selection import GroupKFold
 
 FOLDS, SEED = 5, 20261121
 CONFIDENCES = [0.5, 0.8, 0.9, 0.95, 0.975, 0.99]
 META = ["set", "environment", "family", "group", "truncated", "measured", "context", "capacity", "scale", "tracked"]
 FAMILIES = ["mlp", "cnn", "transformer"]
-# What is known beside parameters, batch size and family.
+# Which optional figures are known, beside parameters, batch size and family.
 KNOWN = list(product([False, True], repeat=2))  # input, layers
 HIDDEN = {"input": ["log_input", "log_batch_input"], "layers": ["log_layers", "log_params_layer"]}
 UNKNOWN = -1.0
@@ -59,12 +61,12 @@ def masked(x, names, known):
 
 
 def fit(rows, names):
-    """Trees for the median and for 0.95, from all that may be known of each row."""
+    """Trees for the median and for 0.95. Each row is used with every set of known figures."""
     x = rows[names].to_numpy(np.float32)
     extra = np.maximum(rows.measured - rows.context, 2**23)  # at least a few blocks of the allocator
     y = np.log(extra / rows.scale).to_numpy()
-    # An error of the whole is one of what lies on the context times its share;
-    # the families weigh the same.
+    # An error of the memory above the context counts by its share of the total.
+    # The families have equal weights.
     weight = (extra / (rows.context + extra)).to_numpy() / rows.groupby("family").measured.transform("size").to_numpy()
     weight *= len(rows) / weight.sum()
     xs = np.concatenate([masked(x, names, k) for k in KNOWN])
@@ -85,9 +87,9 @@ def bounds(score):
 
 
 def figures(rows, point, upper, died=None):
-    """died are the bounds of runs that ran out of memory, over what the GPU has."""
+    """died are the bounds of runs that ran out of memory, divided by the GPU's memory."""
     measured = rows.measured.to_numpy()
-    upper = np.minimum(np.maximum(upper, point), rows.capacity.to_numpy())  # more than it has is as good as all of it
+    upper = np.minimum(np.maximum(upper, point), rows.capacity.to_numpy())  # a bound above the GPU's memory means all of it
     e = np.abs(point / measured - 1)
     out = {"mean": e.mean(), "median": np.median(e), "under": (point < measured).mean(),
            "bound_under": (upper < measured).mean(), "bound_overhead": (upper / measured - 1).mean()}
@@ -108,13 +110,13 @@ def conformal(rows, point, upper):
 def main(table, out):
     d = pd.read_csv(table, keep_default_na=False, na_values=[""])
     names = [c for c in d.columns if c not in META]
-    d = d[d.environment.notna()].reset_index(drop=True)
     d["truncated"] = d.truncated.astype(bool)
-    d[names] = d[names].round(3)  # Go's steps, whatever digits the file has
+    clean(d)
+    d = d[d.environment.notna() & (d.set != "xmem")].reset_index(drop=True)
+    d[names] = d[names].round(3)  # rounded like Go's features, whatever digits the file has
     real = d[(d.set == "real") & ~d.truncated].reset_index(drop=True)
     rows = d[d.set != "real"].reset_index(drop=True)
-    # Runs that needed hardly more than their tensors died early: scored, not learned from.
-    sound = (~rows.truncated & ((rows.tracked == 0) | (rows.measured > rows.tracked + 2**30))).to_numpy()
+    sound = (~rows.truncated & rows.clean).to_numpy()
     held = {k: (np.zeros(len(rows)), np.zeros(len(rows))) for k in KNOWN}
     for learn, test in GroupKFold(FOLDS, shuffle=True, random_state=SEED).split(rows, None, rows.group):
         models = fit(rows.iloc[learn[sound[learn]]], names)
@@ -124,12 +126,12 @@ def main(table, out):
     models = fit(rows[sound], names)
     card = {"features": names, "folds": FOLDS, "seed": SEED, "confidences": CONFIDENCES, "groups": []}
     for family, k in product(FAMILIES, KNOWN):
-        at = (rows.family == family).to_numpy() & ~rows.truncated.to_numpy()
+        at = (rows.family == family).to_numpy() & sound
         mine, point, upper = rows[at].reset_index(drop=True), held[k][0][at], held[k][1][at]
         x = masked(mine[names].to_numpy(np.float32), names, k)
         limits = bounds(np.log(mine.measured.to_numpy() / upper))
         shift = np.exp(next(b["log"] for b in limits if b["confidence"] == 0.95))
-        dead = (rows.family == family).to_numpy() & rows.truncated.to_numpy()
+        dead = ((rows.family == family) & rows.truncated & ~rows.unfilled).to_numpy()
         group = {"family": family, "input": k[0], "layers": k[1], "networks": int(mine.group.nunique()),
                  "least": [round(float(v), 5) for v in x.min(0)], "most": [round(float(v), 5) for v in x.max(0)], "bounds": limits,
                  "held_out": figures(mine, point, conformal(mine, point, upper), (held[k][1] * shift / rows.capacity)[dead].to_numpy())}
@@ -139,7 +141,7 @@ def main(table, out):
             group["real"] = figures(other, p, u * shift)
         card["groups"].append(group)
         print(family, k, group["held_out"], group.get("real"), flush=True)
-    # What was learned from lies beside the cuts; others may lie on one, where single precision decides.
+    # Learned rows lie beside the cuts of the trees. Other rows may lie on a cut, where single precision decides.
     save(models, rows[sound][names].to_numpy(np.float32), names, Path(out), card)
 
 
@@ -169,13 +171,13 @@ def save(models, x, names, out, card):
     golden(models, names, out / "testdata" / "golden.json")
 
 
-# Of our own making: family, parameters, batch size, elements of a sample, layers; 0: not known.
+# Invented cases: family, parameters, batch size, elements of a sample, layers; 0: unknown.
 OWN = [("cnn", 25_557_032, 64, 150_528, 54), ("cnn", 25_557_032, 64, 0, 0), ("cnn", 3_000_000, 8, 0, 30), ("cnn", 70_000, 512, 3_072, 0),
        ("mlp", 1_234_567, 100, 700, 4), ("mlp", 40_000_000, 900, 0, 0), ("transformer", 86_000_000, 32, 150_528, 50), ("transformer", 5_000_000, 1, 0, 0)]
 
 
 def golden(models, names, path):
-    """What the trees of LightGBM say of these, for the test in Go."""
+    """The answers of LightGBM's trees for these cases, for the test in Go."""
     cases = []
     for family, params, batch, size, layers in OWN:
         known = {"family_code": FAMILIES.index(family), "log_params": np.log(params), "log_batch": np.log(batch)}

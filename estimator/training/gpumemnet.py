@@ -2,8 +2,8 @@
 
     gpumemnet.py --data DATA --out estimator/rivals/gpumemnet [--family cnn] [--design mlp]
 
-For each design 5 folds, for the figures, then the model that ships, from all
-rows. A card says what accuracy its folds had; by that Go chooses.
+For each design it trains 5 folds, for the figures, then the shipped model, on
+all rows. The card has the accuracy of the folds. Go selects a design by it.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def final(rows, design, accuracy, out):
 
 
 def golden(out):
-    """Features and answers for our own configurations, for the test in Go."""
+    """Features and answers of our own configurations, for the test in Go."""
     file = out / "testdata" / "golden.json"
     cases = json.loads(file.read_text())
     for case in cases:
@@ -57,7 +57,7 @@ def golden(out):
         session = onnxruntime.InferenceSession(out / f"{net.family}.onnx")
         case["features"] = [float(v) for v in x]
         case["probabilities"] = session.run(None, {"features": x[None]})[0][0].tolist()
-        # By torch, from the weights in the graph: what Go runs is that graph.
+        # Computed by torch, from the weights in the graph that Go runs.
         model = restore(out / f"{net.family}-transformer.onnx")
         with torch.no_grad():
             raw = model.raw(torch.tensor(x[None]), torch.tensor(t[None]))

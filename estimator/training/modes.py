@@ -1,4 +1,4 @@
-"""Modes of torch under which a model is built, run as on a GPU, and watched."""
+"""Modes of torch: to build a model, to run it as on a GPU, and to watch it."""
 
 import weakref
 
@@ -22,7 +22,7 @@ class Construct(TorchFunctionMode):
 
 
 class LikeCUDA(TorchFunctionMode):
-    """Calls the fused operators that the same code gets on a GPU."""
+    """Calls the fused operators that the same code would call on a GPU."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -51,7 +51,7 @@ class LikeCUDA(TorchFunctionMode):
 
 
 class Live(TorchDispatchMode):
-    """The bytes of the storages that Python objects hold, and their maximum."""
+    """The bytes of all storages that Python objects refer to, now and at most."""
 
     def __init__(self, *tensors):
         super().__init__()

@@ -3,12 +3,12 @@
     python trace_timm.py --out traces.jsonl [--peak] [--size 0] [--verify] [names...]
 
 Writes one JSON object a line and model: the layers of models.Config, the sizes of all
-parameters and buffers, and with --peak what a tracker of live tensors sees. Nothing is
-computed and no weights are loaded. A model that is already in the file is left out.
+parameters and buffers, and with --peak the peak of a tracker of live tensors. Nothing is
+computed and no weights are loaded. Models that are already in the file are skipped.
 
-Every size is split into a part per sample and a fixed part. The batch is a prime that no
-dimension of a network is a multiple of, so that one pass tells both parts;
---verify repeats the pass at another prime and compares.
+Every size is split into a part per sample and a fixed part. The batch is a prime number,
+and no dimension of a network is a multiple of it. So one pass tells both parts. --verify
+repeats the pass with another prime and compares.
 """
 
 import argparse
@@ -38,11 +38,11 @@ class Trace(TorchDispatchMode):
         super().__init__()
         self.batch, self.layers = batch, []
         self.owner = {}  # storage -> index of the layer that wrote it last, -1: the input
-        self.alive = []  # storages stay, so that none takes another's identity
+        self.alive = []  # storages stay alive, so that no new one gets an old identity
         self.fixed = set()  # parameters, buffers, small constants
         self.params = {}
         self.taken = set()
-        self.pending, self.keeps = [], []  # kept tensors: not yet, and already a layer's
+        self.pending, self.keeps = [], []  # kept tensors: without a layer yet, and with one
         for p in model.parameters():
             self.params[self.key(p)] = p.numel()
         for b in model.buffers():
@@ -61,7 +61,7 @@ class Trace(TorchDispatchMode):
         return t
 
     def split(self, n):
-        """n elements or bytes: per sample and fixed."""
+        """Splits n elements or bytes into a part per sample and a fixed part."""
         return (n // self.batch, 0) if n % self.batch == 0 else (0, n)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -135,11 +135,11 @@ class Trace(TorchDispatchMode):
         layer["type"] = "conv_transpose" if transposed else "conv"
         layer["kernel"] = list(weight.shape[2:])
         if groups % self.batch == 0:
-            groups //= self.batch  # weights of each sample's own, as groups
+            groups //= self.batch  # each sample has its own weights, as groups
         layer["stride"], layer["groups"] = int(stride[0]), int(groups)
 
     def settle(self, next_inputs):
-        """Says whose the tensors are that were kept since the last operation."""
+        """Assigns the tensors kept since the last operation to layers."""
         last, claimed = len(self.layers) - 1, set()
         for k, t in self.pending:
             made = last >= 0 and k in self.layers[last]["_all"]
@@ -210,7 +210,7 @@ def forward(model, shape, batch):
 
 
 def live(model, shape, batch=8):
-    """MiB after the forward pass and at most, as a tracker of live tensors counts."""
+    """MiB of live tensors after the forward pass, and at most."""
     x = torch.empty((batch, *shape), device="meta")
     t = Live(x, *model.parameters(), *model.buffers())
     with LikeCUDA(), t:

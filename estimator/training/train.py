@@ -10,7 +10,7 @@ from data import held_out
 RECIPE = {
     # One learning rate down a cosine, Adam, batches of 128.
     "mlp": {"epochs": {"mlp": 300, "cnn": 300}, "rate": 5e-3, "batch": 128},
-    # So many that all folds of both take one core some 15 minutes.
+    # As many as all folds of both designs can do on one core in some 15 minutes.
     "transformer": {"epochs": {"mlp": 40, "cnn": 100}, "rate": 4e-3, "batch": 128},
 }
 
@@ -23,7 +23,7 @@ def pad(tokens):
 
 
 def batches(rng, length, size, by_length):
-    """Rows in a new order, cut into batches; by length, with a third of chance, where short ones would be padded to long ones."""
+    """Rows in a new order, cut into batches. With by_length, rows of similar length come together, to save padding."""
     order = rng.permutation(len(length))
     if by_length:
         order = order[np.argsort(length[order] * rng.uniform(0.75, 1.25, len(order)), kind="stable")]
@@ -34,8 +34,8 @@ def batches(rng, length, size, by_length):
 def fit(design, rows, index, seed, share=0.1, epochs=None):
     """A fresh ensemble trained on rows[index].
 
-    Each member keeps a tenth of the groups of its own for validation and ends
-    with the weights that were best there, so that together they have seen all.
+    Each member keeps its own tenth of the groups for validation and takes the
+    weights that were best there. Together the members have seen all groups.
     """
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ def fit(design, rows, index, seed, share=0.1, epochs=None):
         y = model.raw(summary[at], None if tokens is None else tokens[at][:, : length[at].max()])
         return model.head.loss(y, memory[at], censored[at], classes[at], mask[:, at])
 
-    # In parts of about one length: padding costs time.
+    # In parts of similar length, because padding costs time.
     parts = np.array_split(np.argsort(length, kind="stable"), 1 if tokens is None else math.ceil(len(index) / 256))
     shares = [validation[:, at].sum(1) for at in parts]
     for epoch in range(epochs):
@@ -75,7 +75,7 @@ def fit(design, rows, index, seed, share=0.1, epochs=None):
             torch.nn.utils.clip_grad_norm_(parameters, 5.0 * model.members)
             adam.step()
             schedule.step()
-        # Not while the rate is high: one member's luck there is not kept.
+        # Not while the rate is high: good luck of one member there should not count.
         if epoch >= epochs // 3 and (epoch % 3 == 0 or epoch + 1 == epochs):
             with torch.no_grad():
                 now = (sum(losses(at, validation) * n for at, n in zip(parts, shares)) / sum(shares)).numpy()

@@ -5,8 +5,8 @@
 #
 #   test/setup/engine.sh run images/pytorch-debian/build.sh [FOLDER]
 #
-# FOLDER is where the root file system is made (and kept; one that is complete is used again);
-# without it a folder under .cache that is removed at the end.
+# The root file system is made in FOLDER, which is kept; a complete one is used again. Without
+# FOLDER it is made in a folder under .cache, which is removed at the end.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds carma/torch:latest on an image with PyTorch, and a tag of it for each published workload
-# (the file workloads), which differ in labels and command only.
+# (the file workloads). The tags differ only in labels and command.
 #
 #   BASE=my/pytorch:latest images/torch/build.sh [TAG...]
 #
-# TAG is a name of the file workloads; without one all are built. Nothing is fetched but BASE, where
-# the engine does not have it.
+# TAG is a name in the file workloads; without one all are built. Only BASE is fetched, if the engine
+# does not have it.
 #
 # BASE   the image to build on, pytorch/pytorch:latest if unset
 # NAME   the image's name, carma/torch if unset
@@ -42,7 +42,7 @@ sed '/^#/d' workloads | while read -r tag model batch gpus args; do
 	if [ $# -gt 0 ] && ! printf '%s\n' "$@" | grep -qx -- "$tag"; then
 		continue
 	fi
-	# carma gives the batch size that it estimates with, from the label or the user, in its place.
+	# At a run carma puts the batch size that it estimates with here, from the label or the user.
 	build "$tag" - <<-END
 		FROM $name:latest
 		LABEL carma.est-model="$model" carma.batch-size="$batch" carma.gpus="$gpus"

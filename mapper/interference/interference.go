@@ -1,11 +1,7 @@
 // Package interference predicts how fast tasks go that share a GPU.
 package interference
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "math"
 
 // Load is how busy one task keeps a GPU when it runs there alone.
 type Load struct {
@@ -67,31 +63,32 @@ func (m Model) SpeedsOf(speeds []float64, of []Task) []float64 {
 	}
 	// Sums are formed in an order of their own, so that they do not depend,
 	// in the last bit, on the order of the tasks.
-	var space [16]Task
-	tasks := space[:0]
-	for i, t := range of {
-		t.index = i
-		tasks = append(tasks, t)
+	var space [16]int
+	order := space[:0]
+	for i := range of {
+		order = append(order, i)
 		speeds = append(speeds, 0)
+		for at := i; at > 0 && of[order[at]].before(&of[order[at-1]]); at-- {
+			order[at], order[at-1] = order[at-1], order[at]
+		}
 	}
-	slices.SortFunc(tasks, func(a, b Task) int {
-		return cmp.Or(cmp.Compare(a.sm, b.sm), cmp.Compare(a.dram, b.dram), cmp.Compare(a.step, b.step))
-	})
-	sm, dram := 0.0, 0.0
-	for i, t := range tasks {
+	sm, dram, own := 0.0, 0.0, speeds[len(speeds)-len(of):]
+	for _, i := range order {
+		t := &of[i]
+		turn, shared := m.Turn*t.step, m.DRAM*t.dram
 		stretch := 1.0
-		for j, other := range tasks {
-			if i != j {
-				stretch += other.block*other.step/(other.step+m.Turn*t.step) + m.DRAM*t.dram*other.dram
+		for _, j := range order {
+			if other := &of[j]; i != j {
+				stretch += other.reach/(other.step+turn) + shared*other.dram
 			}
 		}
-		speeds[t.index] = 1 / stretch
+		own[i] = 1 / stretch
 		sm += t.sm / stretch
 		dram += t.dram / stretch
 	}
 	if over := max(sm, dram); over > 1 {
-		for i := range speeds {
-			speeds[i] /= over
+		for i := range own {
+			own[i] /= over
 		}
 	}
 	return speeds
@@ -100,9 +97,18 @@ func (m Model) SpeedsOf(speeds []float64, of []Task) []float64 {
 // Task is a load and what the model makes of it, for when it is asked about
 // many times.
 type Task struct {
-	index          int
 	sm, dram, step float64
-	block          float64 // how much it makes others wait, at most
+	reach          float64 // step x how much it makes others wait, at most
+}
+
+func (t *Task) before(other *Task) bool {
+	if t.sm != other.sm {
+		return t.sm < other.sm
+	}
+	if t.dram != other.dram {
+		return t.dram < other.dram
+	}
+	return t.step < other.step
 }
 
 // Task works out what the model needs of a load.
@@ -112,7 +118,7 @@ func (m Model) Task(l Load) Task {
 		t.step = math.Exp(m.StepBase + m.StepSlope*t.sm)
 	}
 	t.step = max(1e-6, min(1e4, t.step))
-	t.block = m.Block * math.Pow(min(t.sm, m.Ceiling), m.Power)
+	t.reach = m.Block * math.Pow(min(t.sm, m.Ceiling), m.Power) * t.step
 	return t
 }
 

@@ -13,6 +13,7 @@ const (
 	rankProgress = iota // a run reaches the next point of its plan
 	rankStart           // a container runs
 	rankSample          // the monitor looks
+	rankPace            // the output of a run tells how fast it goes
 	rankWake            // the mapper asked to be woken
 	rankSubmit          // the next task arrives
 )

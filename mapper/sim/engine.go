@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper/units"
-
 	"carma/mapper"
+	"carma/mapper/units"
 	"carma/mapper/words"
 )
 
@@ -27,7 +26,10 @@ type engine struct {
 	tasks    []*Task // in order of arrival: the number of the first is 1
 	arrived  int
 	saved    []float64 // by task: seconds of training that its last checkpoint holds
+	energy   []float64 // by task: joules of all its attempts
 	results  []TaskResult
+	smallest units.Bytes // memory of a card
+	most     float64     // of what a GPU has one of that its tasks ever take
 	finished int
 	steps    int
 
@@ -39,29 +41,15 @@ type engine struct {
 	samples []mapper.GPUSample
 }
 
-// run is one attempt of a task.
-type run struct {
-	entry
-	id      mapper.TaskID
-	attempt int
-	task    *Task
-	uses    []*use
-
-	plan     []Allocation // what is still to come
-	training bool
-	trained  float64       // seconds of training done
-	rate     float64       // per second
-	at       units.Instant // when trained was right
-	goal     float64       // the point that entry is about
-	stopped  string        // why; empty: it is not
-}
+// runtimeReserve is memory that a program leaves on a card.
+const runtimeReserve = units.GiB
 
 // exitTerminated is the code of a program that SIGTERM has ended.
 const exitTerminated = 143
 
 func newEngine(cfg Config, tasks []*Task) *engine {
 	e := &engine{
-		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)), saved: make([]float64, len(tasks)),
+		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)), saved: make([]float64, len(tasks)), energy: make([]float64, len(tasks)),
 		byID: map[mapper.GPUID]*device{}, runs: map[mapper.TaskID]*run{}, start: origin,
 		sample: &entry{rank: rankSample}, wake: &entry{rank: rankWake}, submit: &entry{rank: rankSubmit},
 	}
@@ -69,13 +57,14 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 		e.start = origin.Add(tasks[0].At)
 		e.agenda.set(e.submit, e.start)
 	}
-	e.now = e.start
+	e.now, e.most = e.start, cfg.Truth.most(cfg.Sharing, tasks)
+	e.smallest = slices.MinFunc(cfg.GPUs, func(a, b GPU) int { return cmp.Compare(a.Memory, b.Memory) }).Memory - runtimeReserve
 	infos := make([]mapper.GPUInfo, len(cfg.GPUs))
 	for i, g := range cfg.GPUs {
-		infos[i] = mapper.GPUInfo{ID: g.ID, Node: g.Node, Index: g.Index, Model: g.Model, Capacity: g.Memory}
+		infos[i] = mapper.GPUInfo{ID: g.ID, Node: g.Node, Index: g.Index, Model: g.Model, Capacity: g.Memory, Sharing: cfg.Sharing.told()}
 		d := newDevice(g, e.start)
-		d.score = cfg.Score
-		d.sharing, d.model = cfg.Sharing, Fitted
+		d.score, d.coarse = cfg.Score, cfg.Coarse
+		d.sharing, d.model, d.truth = cfg.Sharing, Fitted, cfg.Truth
 		if cfg.Model != nil {
 			d.model = *cfg.Model
 		}
@@ -107,6 +96,8 @@ func (e *engine) loop() error {
 			e.begin(due.run)
 		case rankSample:
 			e.look()
+		case rankPace:
+			e.pace(due.run)
 		case rankWake:
 			e.step(mapper.Woke{At: e.now})
 		case rankSubmit:
@@ -169,6 +160,7 @@ func (e *engine) launch(l mapper.Launch) {
 	t := e.tasks[l.Task-1]
 	r := &run{id: l.Task, attempt: l.Attempt, task: t}
 	r.entry = entry{rank: rankStart, seq: int64(l.Task), run: r}
+	r.pace = entry{rank: rankPace, seq: int64(l.Task), run: r}
 	for i, grant := range l.Grants {
 		r.uses = append(r.uses, &use{run: r, device: e.byID[grant.GPU], load: t.Loads[i]})
 	}
@@ -176,137 +168,14 @@ func (e *engine) launch(l mapper.Launch) {
 	e.agenda.set(&r.entry, e.now.Add(e.cfg.StartUp))
 }
 
-// begin is the container's first moment.
-func (e *engine) begin(r *run) {
-	r.rank, r.at, r.rate = rankProgress, e.now, r.slowest(func(u *use) float64 { return u.device.Speed })
-	r.plan = Allocations(r.task.SoloTime.Seconds(), r.task.Context, r.task.Memory)
-	for _, u := range r.uses {
-		u.device.uses = append(u.device.uses, u)
-		u.rate = u.device.Speed
-	}
-	e.step(mapper.Started{At: e.now, Task: r.id, Attempt: r.attempt})
-	e.progress(r)
-}
-
-// stop ends a run within the instant, whether or not its container runs.
-func (e *engine) stop(r *run, reason string) {
-	e.agenda.drop(&r.entry)
-	r.rank, r.stopped = rankProgress, reason
-	e.agenda.set(&r.entry, e.now)
-}
-
-func (r *run) slowest(of func(*use) float64) float64 {
-	rate := math.Inf(1)
-	for _, u := range r.uses {
-		rate = min(rate, of(u))
-	}
-	return rate
-}
-
-// progress does what is due at the point that a run has reached.
-func (e *engine) progress(r *run) {
-	if r.stopped != "" {
-		e.end(r, mapper.Exited{Class: mapper.ExitStopped, Code: exitTerminated, Message: r.stopped})
-		return
-	}
-	r.trained, r.at = r.goal, e.now // exact, whatever the sums of products say
-	for len(r.plan) > 0 && r.plan[0].At <= r.trained {
-		next := r.plan[0]
-		r.plan = r.plan[1:]
-		u := r.uses[next.GPU]
-		if !u.alloc(e.now, next.Bytes) {
-			e.outOfMemory(r, u, next.Bytes)
-			return
-		}
-		e.heat(u.device)
-	}
-	whole := r.task.SoloTime.Seconds()
-	end := whole - e.saved[r.id-1]
-	if r.trained >= end {
-		e.end(r, mapper.Exited{Class: mapper.ExitOK})
-		return
-	}
-	if !r.training && r.trained >= TrainsFrom(whole) {
-		r.training = true
-		e.settle(r)
-	}
-	r.goal = end
-	if !r.training {
-		r.goal = min(r.goal, TrainsFrom(whole))
-	}
-	if len(r.plan) > 0 {
-		r.goal = min(r.goal, r.plan[0].At)
-	}
-	e.schedule(r)
-}
-
-// schedule sets when a run will be at its goal.
-func (e *engine) schedule(r *run) {
-	left := math.Ceil((r.goal - r.trained) / r.rate * float64(time.Second))
-	e.agenda.set(&r.entry, e.now.Add(time.Duration(min(max(0, left), 1e18))))
-}
-
-// settle follows a change of who is busy on the GPUs of a run.
-func (e *engine) settle(r *run) {
-	for _, u := range r.uses {
-		e.heat(u.device)
-		e.loads = u.device.settle(e.now, e.loads)
-		for _, other := range u.device.uses {
-			if o := other.run; o != r {
-				e.repace(o)
-			}
-		}
-	}
-	e.repace(r)
-}
-
-// repace gives a run the rate of its slowest GPU.
-func (e *engine) repace(r *run) {
-	rate := r.slowest(func(u *use) float64 { return u.rate })
-	if rate == r.rate || len(r.uses) == 0 {
-		return
-	}
-	r.trained = min(r.goal, r.trained+r.rate*seconds(e.now-r.at))
-	r.at, r.rate = e.now, rate
-	if r.pos > 0 && r.stopped == "" {
-		e.schedule(r)
-	}
-}
-
-func (e *engine) outOfMemory(r *run, u *use, asked units.Bytes) {
-	free := u.device.Memory - u.device.held
-	e.end(r, mapper.Exited{
-		Class: mapper.ExitGPUOOM, Code: 1, Demand: u.held + asked,
-		Message: fmt.Sprintf("%s asked for on GPU %d, %s free of %s", asked, u.device.Index, free, u.device.Memory),
-	})
-}
-
-// end takes a run off its GPUs and reports it.
-func (e *engine) end(r *run, ev mapper.Exited) {
-	e.agenda.drop(&r.entry)
-	e.save(r)
-	delete(e.runs, r.id)
-	var peak units.Bytes
-	for _, u := range r.uses {
-		peak = max(peak, u.peak)
-		u.leave(e.now)
-	}
-	r.training = false
-	uses := r.uses
-	r.uses = nil
-	for _, u := range uses {
-		e.heat(u.device)
-		e.loads = u.device.settle(e.now, e.loads)
-		for _, other := range u.device.uses {
-			e.repace(other.run)
-		}
-	}
-	ev.At, ev.Task, ev.Attempt, ev.Peak = e.now, r.id, r.attempt, peak
-	e.step(ev)
-}
+// The speed that lines of progress tell is known after paceAfter, up to paceError.
+const (
+	paceAfter = 2 * time.Minute
+	paceError = 0.1
+)
 
 func (e *engine) finish(t mapper.Task) {
-	out := TaskResult{ID: t.ID, Task: e.tasks[t.ID-1], Phase: t.Phase, Reason: words.Reason(t.Reason)}
+	out := TaskResult{ID: t.ID, Task: e.tasks[t.ID-1], Phase: t.Phase, Reason: words.Reason(t.Reason), EnergyJ: e.energy[t.ID-1]}
 	out.Record = Record{
 		Submitted: t.Submitted, Ended: t.Ended, Succeeded: t.Phase == mapper.Succeeded, Solo: out.Task.SoloTime,
 	}

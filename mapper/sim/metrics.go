@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"carma/mapper/units"
-
-	"carma/mapper"
 )
 
 // Record is what metrics are computed from: one task's life. An instant of 0
@@ -93,9 +91,13 @@ type Summary struct {
 	MeanJCT, MedianJCT, P95JCT, WorstJCT time.Duration
 	MeanWaiting, MeanExecution, MeanLost time.Duration
 	TotalLost                            time.Duration
-	// WorstSlowdown of any task; 0: not known.
-	WorstSlowdown float64
+	// WorstSlowdown of any task; 0: not known. AboveCap is the share of the tasks
+	// with one above [SlowdownCap].
+	WorstSlowdown, AboveCap float64
 }
+
+// SlowdownCap is policy carma's default, whatever the cap of a replay.
+const SlowdownCap = 1.6
 
 // Summarize computes the measures; the order of the records does not matter.
 func Summarize(records []Record) Summary {
@@ -112,11 +114,16 @@ func Summarize(records []Record) Summary {
 		waiting.add(l.Waiting)
 		execution.add(l.Execution)
 		lost.add(l.Lost)
-		s.WorstSlowdown = max(s.WorstSlowdown, r.Slowdown())
+		slowdown := r.Slowdown()
+		s.WorstSlowdown = max(s.WorstSlowdown, slowdown)
+		if slowdown > SlowdownCap {
+			s.AboveCap++
+		}
 	}
 	if s.Tasks == 0 {
 		return s
 	}
+	s.AboveCap /= float64(s.Tasks)
 	slices.SortFunc(jcts, cmp.Compare[time.Duration])
 	s.Makespan = max(0, last.Sub(first))
 	s.MeanJCT, s.MeanWaiting, s.MeanExecution, s.MeanLost = jct.mean(s.Tasks), waiting.mean(s.Tasks), execution.mean(s.Tasks), lost.mean(s.Tasks)
@@ -173,8 +180,9 @@ type Metrics struct {
 	MeanMemory units.Bytes
 	// LostGPUTime is the running time of failed attempts, by GPU.
 	LostGPUTime time.Duration
-	// EnergyJ is what all GPUs have used, in joules.
-	EnergyJ float64
+	// EnergyJ is what all GPUs have used, in joules; IdleJ the part of it that
+	// they used without a task on them.
+	EnergyJ, IdleJ float64
 	// LowerBound is a makespan that no schedule can beat.
 	LowerBound time.Duration
 }
@@ -208,7 +216,9 @@ func (e *engine) metrics() Metrics {
 		records[i] = e.results[i].Record
 	}
 	m := Metrics{Summary: Summarize(records), LowerBound: e.lowerBound()}
+	ofTasks := 0.0
 	for i := range e.results {
+		ofTasks += e.results[i].EnergyJ
 		m.LostGPUTime += e.results[i].Record.Lifetimes().Lost * time.Duration(e.results[i].Task.GPUs)
 	}
 	var smact, memory float64
@@ -217,32 +227,9 @@ func (e *engine) metrics() Metrics {
 		memory += d.memory
 		m.EnergyJ += d.energy
 	}
+	m.IdleJ = max(0, m.EnergyJ-ofTasks)
 	if over := m.Makespan.Seconds() * float64(len(e.devices)); over > 0 {
 		m.MeanSMACT, m.MeanMemory = smact/over, units.Bytes(memory/over)
 	}
 	return m
-}
-
-// lowerBound is the larger of two: the time that the GPUs need for all SM
-// activity, were they busy all the time, and the last end if every task ran
-// alone from its arrival on. Tasks that failed do not count.
-func (e *engine) lowerBound() time.Duration {
-	speed, fastest := 0.0, 0.0
-	for _, d := range e.devices {
-		speed += d.Speed
-		fastest = max(fastest, d.Speed)
-	}
-	work, last := 0.0, 0.0
-	for i := range e.results {
-		if e.results[i].Phase != mapper.Succeeded {
-			continue
-		}
-		t := e.results[i].Task
-		solo := t.SoloTime.Seconds()
-		for _, l := range t.Loads {
-			work += l.SMACT * (solo - TrainsFrom(solo))
-		}
-		last = max(last, seconds(origin.Add(t.At)-e.start)+solo/fastest)
-	}
-	return time.Duration(max(work/speed, last) * float64(time.Second))
 }

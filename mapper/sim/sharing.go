@@ -3,6 +3,9 @@ package sim
 import (
 	"fmt"
 	"slices"
+
+	"carma/mapper"
+	"carma/mapper/interference"
 )
 
 // Sharing is how processes share a GPU.
@@ -37,47 +40,25 @@ func (s Sharing) String() string {
 	return sharingNames[s]
 }
 
+// told is what the scheduler is told of it.
+func (s Sharing) told() mapper.Sharing {
+	if s == TimeSlicing {
+		return mapper.SharingTurns
+	}
+	return mapper.SharingMPS
+}
+
 // Speeds is the function of that name under this way of sharing.
 func (s Sharing) Speeds(loads []Load) []float64 { return s.speeds(Fitted, loads) }
 
 func (s Sharing) speeds(m Model, loads []Load) []float64 {
 	speeds := m.Speeds(loads)
 	if s == TimeSlicing && len(loads) > 1 {
-		takeTurns(loads, speeds)
+		busy := make([]float64, len(loads))
+		for i, l := range loads {
+			busy[i] = l.Busy()
+		}
+		interference.TakeTurns(busy, speeds)
 	}
 	return speeds
-}
-
-// switchCost is the share of the time that is lost between turns where tasks
-// want more than there is. Measured on an H100: two tasks that keep it busy go
-// at 0.445 to 0.454 each (docs/hardware).
-const switchCost = 0.10
-
-// takeTurns turns speeds under MPS into those under time-slicing:
-//
-//	speed(i) = min(1, turn/Busy(i))  with  Σ Busy(i)·speed(i) = 1 - switchCost
-//
-// Tasks that are not busy for longer than there is time fill each other's gaps,
-// as under MPS. Beyond that turns are of equal length: who needs less than a
-// turn is not held back, the others get equally much GPU time, whatever they
-// would leave each other under MPS: a task with small kernels may be faster than
-// there. How long a short kernel waits for another's turn to end is not counted.
-func takeTurns(loads []Load, speeds []float64) {
-	var space [16]float64
-	wanted := space[:0] // GPU time
-	for _, l := range loads {
-		wanted = append(wanted, l.Busy())
-	}
-	slices.Sort(wanted)
-	left := 1 - switchCost
-	for i, w := range wanted {
-		turn := left / float64(len(wanted)-i)
-		if w > turn {
-			for j, l := range loads {
-				speeds[j] = min(1, turn/l.Busy())
-			}
-			return
-		}
-		left -= w
-	}
 }

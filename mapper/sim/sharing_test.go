@@ -46,6 +46,10 @@ func TestBusy(t *testing.T) {
 	})
 }
 
+// switchCost is the share of the time that is lost between turns, as
+// interference.TakeTurns has it.
+const switchCost = 0.10
+
 // TestTimeSlicingProperties: what makes it time-slicing.
 func TestTimeSlicingProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

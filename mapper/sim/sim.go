@@ -23,11 +23,16 @@ type Config struct {
 	Timeline bool
 	// Score is what the monitor reports of the GPUs' activity; empty is
 	// [ScoreMean].
-	Score   Score
+	Score Score
+	// Coarse: it reads the share of time in which any kernel runs, as of cards
+	// without performance counters.
+	Coarse  bool
 	Sharing Sharing // of a GPU by several tasks
 	// Model is how tasks slow each other down; nil is the fitted one, by which
 	// policy carma predicts. Another shows what a wrong prediction costs.
 	Model *Model
+	// Truth is how the modelled world differs from what the scheduler believes.
+	Truth Truth
 	// Observe, if not nil, sees every step after it was made. It must change
 	// nothing and keep nothing of the event.
 	Observe func(s *mapper.State, ev mapper.Event, done []mapper.Decision)
@@ -94,6 +99,9 @@ type TaskResult struct {
 	Record Record
 	// GPUs are the indices of those of its last attempt.
 	GPUs []int
+	// EnergyJ is its share of what its GPUs have used while it was there, in
+	// joules, by package energy; over all attempts.
+	EnergyJ float64
 }
 
 // maxTime bounds all times of the input.
@@ -121,6 +129,9 @@ func Run(cfg Config, tasks []Task) (Result, error) {
 		order[i] = &tasks[i]
 	}
 	slices.SortStableFunc(order, func(a, b *Task) int { return cmp.Compare(a.At, b.At) })
+	for i, t := range order {
+		order[i] = cfg.Truth.task(i, t)
+	}
 	e := newEngine(cfg, order)
 	if err := e.loop(); err != nil {
 		return Result{}, err
@@ -143,6 +154,9 @@ func (c *Config) check() error {
 	}
 	if _, err := ParseSharing(c.Sharing.String()); err != nil {
 		return err
+	}
+	if err := c.Truth.check(); err != nil {
+		return fmt.Errorf("truth: %w", err)
 	}
 	seen := map[mapper.GPUID]bool{}
 	for _, g := range c.GPUs {

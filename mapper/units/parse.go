@@ -6,29 +6,43 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // These read what people write, on the command line and in files. Their errors
 // quote it and give an example; they do not name the option, which the caller
 // knows.
 
-// ParseMemory reads an amount of memory above zero; see [ParseBytes].
+// ParseMemory reads an amount of memory above zero; see [ParseAmount].
 func ParseMemory(s string) (Bytes, error) {
-	b, err := ParseBytes(s)
+	b, err := ParseAmount(s)
 	if err == nil && b == 0 {
 		err = errors.New("nothing is not an amount of memory; write for example 512M or 12G")
 	}
 	return b, err
 }
 
-// ParseSpan reads a time above zero.
-func ParseSpan(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q is not a time; write for example 30s, 90m or 2h", s)
+// ParseAmount reads an amount of memory with its unit, or 0. Of a bare number
+// nobody knows what it counts: docker takes it for bytes, Slurm for MiB.
+func ParseAmount(s string) (Bytes, error) {
+	b, err := ParseBytes(s)
+	if n := strings.TrimSpace(s); err == nil && b != 0 && strings.Trim(n, "0123456789.") == "" {
+		return 0, fmt.Errorf("%s what? write %s", n, likely(n, b))
 	}
-	return d, nil
+	return b, err
+}
+
+// likely is a bare number with the unit that its size suggests: GiB up to 256, MiB
+// up to a million, else bytes.
+func likely(n string, b Bytes) string {
+	switch {
+	case b <= 256:
+		return n + "G"
+	case b < 1_000_000:
+		return n + "M"
+	case b%GiB == 0:
+		return strconv.FormatInt(int64(b/GiB), 10) + "G"
+	}
+	return n + "B"
 }
 
 // ParseCount reads a whole number from least on.

@@ -55,7 +55,8 @@ var byteUnits = map[string]Bytes{
 }
 
 // ParseBytes reads an amount of memory the way Docker does: "512m", "12G",
-// "12.5GiB", all units binary. A number without a unit is bytes.
+// "12.5GiB", all units binary. A number without a unit is bytes: in files that
+// programs write. People are asked, by [ParseAmount].
 func ParseBytes(s string) (Bytes, error) {
 	t := strings.TrimSpace(s)
 	i := len(t)
@@ -103,3 +104,17 @@ func (t Instant) Time() time.Time { return time.Unix(0, int64(t)).UTC() }
 
 // InstantOf returns t as an Instant.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixNano()) }
+
+// Joules is an energy.
+type Joules float64
+
+// String is it in kJ or MJ: 12.3 kJ, 4.56 MJ, 789 MJ.
+func (j Joules) String() string {
+	switch {
+	case j >= 1e8:
+		return fmt.Sprintf("%.0f MJ", float64(j)/1e6)
+	case j < 1e5:
+		return fmt.Sprintf("%.1f kJ", float64(j)/1e3)
+	}
+	return fmt.Sprintf("%.2f MJ", float64(j)/1e6)
+}

@@ -33,6 +33,14 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+func TestJoules(t *testing.T) {
+	for j, want := range map[Joules]string{0: "0.0 kJ", 180: "0.2 kJ", 99_900: "99.9 kJ", 412_300: "0.41 MJ", 4.567e6: "4.57 MJ", 1.5e8: "150 MJ"} {
+		if got := j.String(); got != want {
+			t.Errorf("%v J is %s, want %s", float64(j), got, want)
+		}
+	}
+}
+
 func TestInstant(t *testing.T) {
 	if got := Instant(5).Add(time.Second); got != 1_000_000_005 || got.Sub(5) != time.Second {
 		t.Errorf("5 + 1 s is %d", got)

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"carma/mapper"
@@ -28,8 +29,30 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 	mapper.ReasonText: func(r mapper.Reason, _ string) string { return r.Text },
 
 	mapper.ReasonAsked: func(r mapper.Reason, _ string) string { return or(r.Text, "stopped") },
+	mapper.ReasonSlowing: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it slowed task %d on GPU %d down %.2f times, more than allowed", r.Task, r.GPU, float64(r.Percent)/100)
+	},
+	mapper.ReasonRecalled: func(r mapper.Reason, _ string) string {
+		return join(or(r.Name, "carma")+" sent it back to the queue", r.Text)
+	},
+	mapper.ReasonMoved: func(r mapper.Reason, _ string) string {
+		return or(r.Name, "carma") + " moved it to other GPUs"
+	},
+	mapper.ReasonHold: func(r mapper.Reason, _ string) string {
+		return join("held by "+or(r.Name, "carma"), r.Text)
+	},
+	mapper.ReasonPaused: func(r mapper.Reason, _ string) string {
+		text := join(or(r.Name, "carma")+" paused launching", r.Text)
+		if r.Span > 0 {
+			text += "; it goes on in " + seconds(r.Span)
+		}
+		return text
+	},
 	mapper.ReasonTimeLimit: func(r mapper.Reason, _ string) string {
 		return fmt.Sprintf("time limit of %s reached", r.Span)
+	},
+	mapper.ReasonIdle: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it did nothing for %s", r.Span.Round(time.Second))
 	},
 	mapper.ReasonSlotUsed: func(r mapper.Reason, _ string) string {
 		return fmt.Sprintf("time slot of %s used, others wait", r.Span)
@@ -81,6 +104,37 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 		return fmt.Sprintf("task %d used %s of the %s reserved for it on GPU %d", r.Task, r.Have, r.Of, r.GPU)
 	},
 
+	mapper.ReasonHostMemory: func(r mapper.Reason, _ string) string {
+		text := fmt.Sprintf("it needs %s of host memory; %s of %s can be booked now", r.Need, r.Have, r.Of)
+		if r.Helpers > 0 {
+			text += fmt.Sprintf(", as helpers of suites have %s", r.Helpers)
+		}
+		return text
+	},
+	mapper.ReasonHostCPUs: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it needs %s; %s of %s are booked", processors(r.More), thousandths(r.Count), thousandths(r.Limit))
+	},
+	mapper.ReasonHostLow: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("the machine is low on memory: %s of %s are available", r.Have, r.Of)
+	},
+	mapper.ReasonHostKept: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("host memory is kept free for task %d, which has waited too long", r.Task)
+	},
+	mapper.ReasonHostAgain: func(r mapper.Reason, cause string) string {
+		return after(cause, fmt.Sprintf("it used %s of host memory and runs again with %s booked", r.Have, r.Need))
+	},
+	mapper.ReasonHostAll: func(r mapper.Reason, cause string) string {
+		return after(cause, fmt.Sprintf("it had %s of host memory, as much as a task may have", r.Have))
+	},
+	mapper.ReasonHostOveruse: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("the machine ran low on memory, and it used %s of the %s of host memory booked for it", r.Have, r.Of)
+	},
+	mapper.ReasonTooMuchHost: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("%s of host memory asked for, a task may have at most %s", r.Need, r.Of)
+	},
+	mapper.ReasonTooManyCPUs: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("%s asked for, tasks may have %s", processors(r.More), thousandths(r.Limit))
+	},
 	mapper.ReasonTooManyGPUs: func(r mapper.Reason, cause string) string {
 		return after(cause, fmt.Sprintf("%s asked for, this server has %d", plural(r.Count, "GPU"), r.Limit))
 	},
@@ -203,6 +257,14 @@ func after(cause, text string) string {
 	return cause + "; " + text
 }
 
+// minutes is a time that is about so long.
+func minutes(d time.Duration) string {
+	if d < time.Minute {
+		return seconds(d)
+	}
+	return fmt.Sprintf("%.0f min", d.Minutes())
+}
+
 // seconds is a time without fractions of a second.
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }
 
@@ -226,3 +288,13 @@ func join(a, b string) string {
 	}
 	return a + ": " + b
 }
+
+// processors says a number of processors that is given in thousandths.
+func processors(n int) string {
+	if n == 1000 {
+		return "1 processor"
+	}
+	return thousandths(n) + " processors"
+}
+
+func thousandths(n int) string { return strconv.FormatFloat(float64(n)/1000, 'g', 6, 64) }

@@ -2,16 +2,21 @@ package words
 
 import (
 	"fmt"
+	"time"
 
 	"carma/mapper"
+	"carma/mapper/units"
 )
 
 // Rejection says why a GPU was turned down: "GPU 0 memory 31.2 of 40.0 GiB
 // reserved, needs 12.3".
 func Rejection(r mapper.Rejection) string {
 	gpu := fmt.Sprintf("GPU %d", r.Index)
-	if r.Rule == mapper.RuleSlowdown && r.Task != 0 {
+	switch {
+	case r.Rule == mapper.RuleSlowdown && r.Task != 0:
 		return "on " + gpu + " " + OnGPU(r)
+	case r.Rule == mapper.RuleMemory && r.Learner != 0:
+		return gpu + ": " + OnGPU(r)
 	}
 	return gpu + " " + OnGPU(r)
 }
@@ -33,6 +38,24 @@ var clauses = map[mapper.Rule]func(mapper.Rejection) string{
 		}
 		return "is out of service: " + r.Fault
 	},
+	mapper.RuleClosed: func(r mapper.Rejection) string {
+		if r.Closed == nil {
+			return "is drained"
+		}
+		return join("is drained by "+or(r.Closed.By, "carma"), r.Closed.Why)
+	},
+	mapper.RulePinned: func(mapper.Rejection) string { return "is not where it was moved to" },
+	mapper.RuleReserved: func(r mapper.Rejection) string {
+		if r.Reserved == nil {
+			return "is reserved for others"
+		}
+		v := r.Reserved
+		what := "is reserved"
+		if v.Memory > 0 {
+			what = fmt.Sprintf("has %s reserved", v.Memory)
+		}
+		return join(fmt.Sprintf("%s for %s from %s to %s, which it would run into", what, whose(v.User, v.Account), clock(v.From), clock(v.Until)), v.Why)
+	},
 	mapper.RuleSick: func(r mapper.Rejection) string {
 		if r.Remedy == "" {
 			return "starts no containers: " + r.Fault
@@ -51,6 +74,9 @@ var clauses = map[mapper.Rule]func(mapper.Rejection) string{
 		return fmt.Sprintf("has %s, the most allowed", plural(r.Tasks, "task"))
 	},
 	mapper.RuleMemory: func(r mapper.Rejection) string {
+		if r.Learner != 0 {
+			return fmt.Sprintf("task %d has all free memory until its own is known, about %s after it has begun to train", r.Learner, minutes(r.Span))
+		}
 		return fmt.Sprintf("memory %.1f of %.1f GiB reserved, needs %.1f", r.Have.GiB(), r.Of.GiB(), r.Need.GiB())
 	},
 	mapper.RuleMinFree: func(r mapper.Rejection) string {
@@ -66,14 +92,28 @@ var clauses = map[mapper.Rule]func(mapper.Rejection) string{
 	mapper.RuleUtilization: func(mapper.Rejection) string { return "would be asked for more than 100 % of its time" },
 	mapper.RuleSlowdown: func(r mapper.Rejection) string {
 		if r.Task == 0 {
-			return fmt.Sprintf("would slow it down %.2f times, over %.2f", r.Slowdown, r.Cap)
+			return fmt.Sprintf("would slow it down %.2f times, over %s", r.Slowdown, limit(r))
 		}
-		return fmt.Sprintf("it would slow task %d down %.2f times, over %.2f", r.Task, r.Slowdown, r.Cap)
+		return fmt.Sprintf("it would slow task %d down %.2f times, over %s", r.Task, r.Slowdown, limit(r))
+	},
+	mapper.RuleUnseen: func(r mapper.Rejection) string {
+		return fmt.Sprintf("is closed until the activity of task %d has been seen", r.Task)
 	},
 	mapper.RuleWait: func(r mapper.Rejection) string {
 		return fmt.Sprintf("has %s, waiting for one to end costs less than sharing", plural(r.Tasks, "task"))
 	},
 }
 
+// limit is the most that a slowdown may be predicted to be, and what it is for.
+func limit(r mapper.Rejection) string {
+	if r.Allowed > 0 {
+		return fmt.Sprintf("%.2f, so that it surely stays below %.2f", r.Cap, r.Allowed)
+	}
+	return fmt.Sprintf("%.2f", r.Cap)
+}
+
 // Missing is the fault of a GPU that was there and is not found any more.
 const Missing = "not found on this machine"
+
+// clock is an instant in the time of this machine.
+func clock(at units.Instant) string { return at.Time().Local().Format(time.DateTime) }

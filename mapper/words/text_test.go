@@ -27,9 +27,11 @@ func TestReasons(t *testing.T) {
 		{mapper.Reason{Code: mapper.ReasonText, Text: "as an older version said"}, "as an older version said"},
 		{mapper.Reason{Code: mapper.ReasonAsked}, "stopped"},
 		{mapper.Reason{Code: mapper.ReasonAsked, Text: "by hand"}, "by hand"},
+		{mapper.Reason{Code: mapper.ReasonIdle, Span: 2*time.Hour + time.Millisecond}, "it did nothing for 2h0m0s"},
 		{mapper.Reason{Code: mapper.ReasonTimeLimit, Span: time.Hour}, "time limit of 1h0m0s reached"},
 		{mapper.Reason{Code: mapper.ReasonSlotUsed, Span: time.Hour}, "time slot of 1h0m0s used, others wait"},
 		{mapper.Reason{Code: mapper.ReasonOveruse, Have: 6 * gib, Of: 4 * gib}, "it used 6.0 GiB of the 4.0 GiB reserved for it on GPU 0, and others need the room"},
+		{mapper.Reason{Code: mapper.ReasonSlowing, Task: 8, GPU: 1, Percent: 212}, "it slowed task 8 on GPU 1 down 2.12 times, more than allowed"},
 		{mapper.Reason{Code: mapper.ReasonProgram, Count: 3}, "exit code 3"},
 		{mapper.Reason{Code: mapper.ReasonProgram, Count: 3, Text: "Traceback"}, "Traceback"},
 		{because(mapper.Reason{Code: mapper.ReasonRetry, Count: 1, Limit: 2}, mapper.Reason{Code: mapper.ReasonProgram, Text: "exit code 3"}), "retry 1 of 2: exit code 3"},
@@ -46,6 +48,18 @@ func TestReasons(t *testing.T) {
 		{because(mapper.Reason{Code: mapper.ReasonOOMTooOften, Count: 4}, wanted), "GPU out of memory in 4 attempts; at last it wanted 18.0 GiB and had 15.0 GiB reserved"},
 		{because(mapper.Reason{Code: mapper.ReasonNeverMemory, Need: 24 * gib, Of: 20 * gib}, because(mapper.Reason{Code: mapper.ReasonOOM}, wanted)),
 			"GPU out of memory: it wanted 18.0 GiB and had 15.0 GiB reserved; 24.0 GiB of GPU memory asked for in all, a user may have 20.0 GiB"},
+
+		{mapper.Reason{Code: mapper.ReasonHostMemory, Need: 5 * gib, Have: 4 * gib, Of: 64 * gib}, "it needs 5.0 GiB of host memory; 4.0 GiB of 64.0 GiB can be booked now"},
+		{mapper.Reason{Code: mapper.ReasonHostMemory, Need: 5 * gib, Have: 4 * gib, Of: 64 * gib, Helpers: 8 * gib}, "it needs 5.0 GiB of host memory; 4.0 GiB of 64.0 GiB can be booked now, as helpers of suites have 8.0 GiB"},
+		{mapper.Reason{Code: mapper.ReasonHostCPUs, More: 500, Count: 7500, Limit: 8000}, "it needs 0.5 processors; 7.5 of 8 are booked"},
+		{mapper.Reason{Code: mapper.ReasonHostLow, Have: gib, Of: 64 * gib}, "the machine is low on memory: 1.0 GiB of 64.0 GiB are available"},
+		{mapper.Reason{Code: mapper.ReasonHostKept, Task: 7}, "host memory is kept free for task 7, which has waited too long"},
+		{because(mapper.Reason{Code: mapper.ReasonHostAgain, Have: 4 * gib, Need: 6 * gib}, mapper.Reason{Code: mapper.ReasonHostOOM}),
+			"the kernel killed it for host memory; it used 4.0 GiB of host memory and runs again with 6.0 GiB booked"},
+		{mapper.Reason{Code: mapper.ReasonHostAll, Have: 4 * gib}, "it had 4.0 GiB of host memory, as much as a task may have"},
+		{mapper.Reason{Code: mapper.ReasonHostOveruse, Have: 6 * gib, Of: 4 * gib}, "the machine ran low on memory, and it used 6.0 GiB of the 4.0 GiB of host memory booked for it"},
+		{mapper.Reason{Code: mapper.ReasonTooMuchHost, Need: 6 * gib, Of: 4 * gib}, "6.0 GiB of host memory asked for, a task may have at most 4.0 GiB"},
+		{mapper.Reason{Code: mapper.ReasonTooManyCPUs, More: 1000, Limit: 500}, "1 processor asked for, tasks may have 0.5"},
 
 		{mapper.Reason{Code: mapper.ReasonTooManyGPUs, Count: 3, Limit: 2}, "3 GPUs asked for, this server has 2"},
 		{mapper.Reason{Code: mapper.ReasonTooMuchMemory, Need: 80 * gib, Count: 1, Of: 79 * gib}, "80.0 GiB of memory asked for on 1 GPU, the most there is: 79.0 GiB"},
@@ -64,6 +78,11 @@ func TestReasons(t *testing.T) {
 		{mapper.Reason{Code: mapper.ReasonAfter, Task: 2, Condition: mapper.AfterAny, More: 2}, "it waits for task 2 to end and for 2 more tasks"},
 		{mapper.Reason{Code: mapper.ReasonAfter, Task: 2, Condition: mapper.AfterStarted}, "it waits for task 2 to start"},
 		{mapper.Reason{Code: mapper.ReasonDelay, Span: time.Hour + 300*time.Millisecond}, "it is to be queued in 1h0m0s"},
+		{mapper.Reason{Code: mapper.ReasonHold, Name: "ada"}, "held by ada"},
+		{mapper.Reason{Code: mapper.ReasonHold, Name: "ada", Text: "wait for the data"}, "held by ada: wait for the data"},
+		{mapper.Reason{Code: mapper.ReasonRecalled, Name: "ada", Text: "room for the demo"}, "ada sent it back to the queue: room for the demo"},
+		{mapper.Reason{Code: mapper.ReasonPaused, Name: "root", Text: "backup", Span: time.Minute}, "root paused launching: backup; it goes on in 1m0s"},
+		{mapper.Reason{Code: mapper.ReasonPaused}, "carma paused launching"},
 		{mapper.Reason{Code: mapper.ReasonGroup, Name: "array", Count: 3, Limit: 3}, "3 tasks of group array run or are queued; at most 3 at a time"},
 
 		{mapper.Reason{Code: mapper.ReasonEngineDown}, "the container engine does not answer"},
@@ -92,6 +111,10 @@ func TestRejections(t *testing.T) {
 		want string
 	}{
 		{mapper.Rejection{Rule: mapper.RuleMemory, Have: gib.Scale(31.2), Need: gib.Scale(12.3), Of: 40 * gib}, "GPU 0 memory 31.2 of 40.0 GiB reserved, needs 12.3"},
+		{mapper.Rejection{Rule: mapper.RuleMemory, Have: 40 * gib, Need: gib, Of: 40 * gib, Learner: 3, Span: 2 * time.Minute},
+			"GPU 0: task 3 has all free memory until its own is known, about 2 min after it has begun to train"},
+		{mapper.Rejection{Rule: mapper.RuleMemory, Learner: 3, Span: 20 * time.Second},
+			"GPU 0: task 3 has all free memory until its own is known, about 20s after it has begun to train"},
 		{mapper.Rejection{Rule: mapper.RuleMinFree, Have: 3 * gib, Need: 5 * gib}, "GPU 0 has 3.0 GiB free, under the minimum of 5.0"},
 		{mapper.Rejection{Rule: mapper.RuleSMACT, SMACT: 0.91, Cap: 0.8}, "GPU 0 SMACT 0.91, at or over 0.80"},
 		{mapper.Rejection{Rule: mapper.RuleMaxTasks, Tasks: 2}, "GPU 0 has 2 tasks, the most allowed"},
@@ -105,6 +128,9 @@ func TestRejections(t *testing.T) {
 		{mapper.Rejection{Rule: mapper.RuleKept, Task: 2}, "GPU 0 is kept free for task 2"},
 		{mapper.Rejection{Rule: mapper.RuleSlowdown, Slowdown: 2.554, Cap: 1.6}, "GPU 0 would slow it down 2.55 times, over 1.60"},
 		{mapper.Rejection{Rule: mapper.RuleSlowdown, Task: 8, Slowdown: 1.61, Cap: 1.6}, "on GPU 0 it would slow task 8 down 1.61 times, over 1.60"},
+		{mapper.Rejection{Rule: mapper.RuleSlowdown, Slowdown: 1.55, Cap: 1.516, Allowed: 1.6}, "GPU 0 would slow it down 1.55 times, over 1.52, so that it surely stays below 1.60"},
+		{mapper.Rejection{Rule: mapper.RuleSlowdown, Task: 8, Slowdown: 1.55, Cap: 1.516, Allowed: 1.6}, "on GPU 0 it would slow task 8 down 1.55 times, over 1.52, so that it surely stays below 1.60"},
+		{mapper.Rejection{Rule: mapper.RuleUnseen, Task: 8}, "GPU 0 is closed until the activity of task 8 has been seen"},
 		{mapper.Rejection{Rule: mapper.RuleWait, Tasks: 1}, "GPU 0 has 1 task, waiting for one to end costs less than sharing"},
 		{mapper.Rejection{Rule: mapper.RuleSharing}, "GPU 0 has no room for its sharing score, the scores on a GPU sum to at most 2"},
 		{mapper.Rejection{Rule: mapper.RuleUtilization}, "GPU 0 would be asked for more than 100 % of its time"},
@@ -119,6 +145,7 @@ func TestRejections(t *testing.T) {
 // TestWhy: the one line that says why a task waits.
 func TestWhy(t *testing.T) {
 	idle := &mapper.Rejection{Rule: mapper.RuleIdle, Tasks: 1}
+	group := &mapper.Turn{Later: 1, User: "ada", Account: "lab", Use: 3600, Own: "bob"}
 	turn := &mapper.Turn{Later: 2, User: "ada", Use: 180, Own: "bob", OwnUse: 3549}
 	for _, row := range []struct {
 		w    mapper.Why
@@ -130,6 +157,8 @@ func TestWhy(t *testing.T) {
 		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonTurnedDown, Count: 1, Limit: 2}, Nearest: idle}, "1 of 2 GPUs fit; GPU 0 has 1 task, an idle GPU is needed"},
 		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonTurnedDown, Count: 1, Limit: 2}, Nearest: idle, Turn: turn},
 			"GPU 0 has 1 task, an idle GPU is needed; by fair share 2 later tasks of others go first, as ada has used 0.1 GPU hours and bob 1.0 GPU hours"},
+		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonFairShare, Count: 1}, Turn: group},
+			"by fair share 1 later task of others goes first, as group lab has used 1.0 GPU hours and bob 0.0 GPU hours"},
 		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonFairShare, Count: 1}, Turn: &mapper.Turn{Later: 1, User: "ada", Own: "bob", OwnUse: 3600}},
 			"by fair share 1 later task of others goes first, as ada has used 0.0 GPU hours and bob 1.0 GPU hours"},
 	} {

@@ -30,7 +30,15 @@ func Why(w mapper.Why) string {
 
 func turn(t mapper.Turn) string {
 	return fmt.Sprintf("by fair share %s first, as %s has used %s and %s %s",
-		laterTasks(t.Later), t.User, gpuHours(t.Use), t.Own, gpuHours(t.OwnUse))
+		laterTasks(t.Later), whose(t.User, t.Account), gpuHours(t.Use), whose(t.Own, t.OwnAccount), gpuHours(t.OwnUse))
+}
+
+// whose is who has used GPUs: a user, or the group that takes turns as one.
+func whose(user, account string) string {
+	if account != "" {
+		return "group " + account
+	}
+	return user
 }
 
 func gpuHours(seconds float64) string { return fmt.Sprintf("%.1f GPU hours", seconds/3600) }

@@ -104,7 +104,7 @@ func TestEveryReasonHasWords(t *testing.T) {
 // TestEveryRuleHasWords: each rule that can turn a GPU down has a clause. The
 // rules that are about no GPU are reasons.
 func TestEveryRuleHasWords(t *testing.T) {
-	aboutNoGPU := map[string]bool{"quota": true, "fair-share": true, "after": true, "delay": true, "group": true}
+	aboutNoGPU := map[string]bool{"quota": true, "fair-share": true, "after": true, "delay": true, "group": true, "hold": true, "host": true}
 	rules := constants(t, "Rule")
 	if len(rules) < 15 {
 		t.Fatalf("only %d rules found: %s", len(rules), rules)

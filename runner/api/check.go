@@ -1,11 +1,14 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+
+	"carma/configs/models"
 )
 
-// FieldError is what is wrong with one field of a submission.
+// FieldError is a mistake in one field of a submission.
 type FieldError struct {
 	Field string // its name in flags and files
 	Text  string // what is wrong, and what to do
@@ -13,20 +16,19 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return "--" + e.Field + ": " + e.Text }
 
-// Check finds what nobody can ask for, whatever machine it is for, and returns
-// the first, or nil. What depends on who asks, and of which machine, the daemon
-// checks.
+// Check returns the first mistake that no daemon could accept, or nil. Mistakes
+// that depend on the user or the machine are left to the daemon.
 func (s *Submit) Check() *FieldError {
 	wrong := func(field, format string, args ...any) *FieldError {
 		return &FieldError{Field: field, Text: fmt.Sprintf(format, args...)}
 	}
-	if strings.TrimSpace(s.Image) == "" {
-		return wrong("image", "missing; a task runs a container image")
+	if w := s.checkSource(); w != nil {
+		return w
 	}
 	if few := s.Figure(); few != "" {
 		switch {
 		case s.EstModel != "":
-			return wrong(few, "it is for a model that carma does not know; leave it or est-model away")
+			return wrong(few, "it is for a model that carma does not know; leave it or est-model out")
 		case s.Params == 0:
 			return wrong(few, "it needs params too; write for example params 25M")
 		case s.BatchSize == 0:
@@ -34,14 +36,25 @@ func (s *Submit) Check() *FieldError {
 		case s.Family == "":
 			return wrong(few, "it needs family too; write for example family cnn")
 		}
+		for _, f := range trainingFields() {
+			if f.Given(s) {
+				return wrong(f.Name, "it is for a model whose layers are known; leave it or %s out", few)
+			}
+		}
+	}
+	if _, err := s.Training(); err != nil {
+		wrong, _ := errors.AsType[*models.Error](err)
+		return &FieldError{Field: wrong.Field, Text: wrong.What}
 	}
 	switch {
+	case len(s.Network) > 0 && s.Model() == "":
+		return wrong("est-model", "missing; it names the model of network, for people")
 	case s.Probe && s.Mem > 0:
 		return wrong("probe", "mem says what it needs; leave one of them out")
 	case s.WorkDir != "" && s.WorkDir[0] != '/':
 		return wrong("workdir", "%s is not absolute; it is a folder in the container", s.WorkDir)
 	case s.Parallel < 0:
-		return wrong("parallel", "a limit of %d tasks cannot be; leave it out for none", s.Parallel)
+		return wrong("parallel", "a limit of %d tasks is not possible; leave it out for no limit", s.Parallel)
 	case s.Delay < 0:
 		return wrong("delay", "%s is in the past; leave it out for none", s.Delay)
 	}
@@ -50,11 +63,11 @@ func (s *Submit) Check() *FieldError {
 			return wrong("env", "%q; write KEY=value", e)
 		}
 	}
-	return nil
+	return s.checkFittings()
 }
 
-// Figure is the name of the first figure of an unknown model that is given;
-// empty: none.
+// Figure returns the name of the first given figure of an unknown model; empty:
+// none.
 func (s *Submit) Figure() string {
 	switch {
 	case s.Params > 0:

@@ -8,19 +8,23 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 )
 
-// RetryAfter is the header by which a daemon that stops says when to ask again.
+// RetryAfter is the header in which a stopping daemon says when to ask again.
 const RetryAfter = "Retry-After"
 
 // Client talks to a daemon over its unix socket. Safe for concurrent use.
 type Client struct {
 	socket string
 	http   *http.Client
-	// Stopping, if not nil, is called when a daemon that is asked something is
-	// stopping. A question is then repeated for a while: the next daemon may
-	// answer it. What changes something is not; it may have been done.
+	// Stopping, if not nil, is called when the daemon is stopping. A question
+	// is then repeated for a while: the next daemon may answer it. A request
+	// that changes something is not repeated: it may have been carried out.
 	Stopping func()
 }
 
@@ -49,11 +53,36 @@ type ListOptions struct {
 	All   bool   // finished ones too
 	User  string // only this user's
 	Limit int    // newest first; 0: all
-	// Before: only those with lower numbers; After, of a group: with higher ones;
-	// 0: any.
+	// Before: only tasks with lower numbers. After, of a group: only tasks with
+	// higher ones. 0: any.
 	Before, After int64
 	Group         string // only those of this group
 	Label         string // key or key=value of a user label
+	Mine          bool   // only the caller's
+	Name          string // only those whose name fits, with * and ? as in a shell
+	Phase         string // only these, separated by commas
+	// Since leaves out what had ended before, Until what was submitted then or
+	// later; zero: any.
+	Since, Until time.Time
+}
+
+// Fits reports whether a task is one of those that are asked for, pages left out;
+// uid is the caller's.
+func (o *ListOptions) Fits(t *Task, uid int) bool {
+	fits := true
+	if o.Name != "" {
+		fits, _ = path.Match(o.Name, t.Name)
+	}
+	key, value, both := strings.Cut(o.Label, "=")
+	has, labelled := t.Submit.Labels[key]
+	return fits && (o.All || !t.Finished()) && (!o.Mine || t.UID == uid) && (o.User == "" || t.User == o.User) && (o.Group == "" || t.Group == o.Group) &&
+		(o.Label == "" || labelled && (!both || has == value)) && o.HasPhase(t.Phase) &&
+		(o.Since.IsZero() || !t.Finished() || !t.Ended.Before(o.Since)) && (o.Until.IsZero() || t.Submitted.Before(o.Until))
+}
+
+// HasPhase reports whether tasks in this phase are asked for.
+func (o *ListOptions) HasPhase(phase string) bool {
+	return o.Phase == "" || slices.Contains(strings.Split(o.Phase, ","), phase)
 }
 
 // Tasks lists tasks, newest first. It asks for one page after the other.
@@ -75,7 +104,8 @@ func (c *Client) Tasks(ctx context.Context, o ListOptions) ([]Task, error) {
 // maxPage is the most tasks a page may be asked for.
 const maxPage = 1000
 
-// tasks is one page, and where the next begins; 0: there is none.
+// tasks returns one page, and the number to ask with for the next; 0: there is
+// none.
 func (c *Client) tasks(ctx context.Context, o ListOptions) ([]Task, int64, error) {
 	q := url.Values{}
 	if o.All {
@@ -92,6 +122,21 @@ func (c *Client) tasks(ctx context.Context, o ListOptions) ([]Task, int64, error
 	}
 	if o.Label != "" {
 		q.Set("label", o.Label)
+	}
+	if o.Mine {
+		q.Set("mine", "true")
+	}
+	if o.Name != "" {
+		q.Set("name", o.Name)
+	}
+	if o.Phase != "" {
+		q.Set("phase", o.Phase)
+	}
+	if !o.Since.IsZero() {
+		q.Set("since", o.Since.Format(time.RFC3339Nano))
+	}
+	if !o.Until.IsZero() {
+		q.Set("until", o.Until.Format(time.RFC3339Nano))
 	}
 	if o.Before > 0 {
 		q.Set("before", strconv.FormatInt(o.Before, 10))
@@ -110,7 +155,7 @@ func (c *Client) Task(ctx context.Context, ref string) (Task, error) {
 	return call[Task](ctx, c, http.MethodGet, taskPath(ref), nil)
 }
 
-// Stop asks for a task to end; it returns when the request is journaled.
+// Stop asks a task to end; it returns when the request is journaled.
 func (c *Client) Stop(ctx context.Context, ref string, r StopRequest) (Task, error) {
 	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/stop", r)
 }
@@ -136,13 +181,18 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 	return call[Info](ctx, c, http.MethodGet, "/v1/info", nil)
 }
 
+// Quotas lists what users and groups have and may have.
+func (c *Client) Quotas(ctx context.Context) ([]Account, error) {
+	return call[[]Account](ctx, c, http.MethodGet, "/v1/quotas", nil)
+}
+
 // Doctor runs the daemon's self-checks.
 func (c *Client) Doctor(ctx context.Context) ([]Check, error) {
 	return call[[]Check](ctx, c, http.MethodGet, "/v1/doctor", nil)
 }
 
-// Prove starts a container of an image on each GPU as a task would be started,
-// and returns what it saw of what limits it.
+// Prove starts a container of an image on each GPU, like a task, and returns
+// the limits that it saw.
 func (c *Client) Prove(ctx context.Context, image string) ([]Check, error) {
 	return call[[]Check](ctx, c, http.MethodPost, "/v1/prove", ProveRequest{Image: image})
 }
@@ -152,7 +202,7 @@ func (c *Client) SetSpeed(ctx context.Context, speed float64) (Info, error) {
 	return call[Info](ctx, c, http.MethodPut, "/v1/speed", SpeedChange{Speed: speed})
 }
 
-// Drain has the daemon start nothing more and end with its last running task.
+// Drain lets the daemon start nothing more and end with its last running task.
 func (c *Client) Drain(ctx context.Context) (Info, error) {
 	return call[Info](ctx, c, http.MethodPost, "/v1/drain", nil)
 }

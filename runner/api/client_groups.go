@@ -12,12 +12,12 @@ func (c *Client) SubmitAll(ctx context.Context, s Submission) (SubmittedAll, err
 	return call[SubmittedAll](ctx, c, http.MethodPost, "/v1/submissions", s)
 }
 
-// Preview tells what would become of a submission, and submits nothing.
+// Preview returns what would become of a submission, and submits nothing.
 func (c *Client) Preview(ctx context.Context, s Submission) (Preview, error) {
 	return call[Preview](ctx, c, http.MethodPost, "/v1/submissions/preview", s)
 }
 
-// StopGroup asks for all unfinished tasks of a group to end.
+// StopGroup asks all unfinished tasks of a group to end.
 func (c *Client) StopGroup(ctx context.Context, group string, r StopRequest) (Stopped, error) {
 	return call[Stopped](ctx, c, http.MethodPost, "/v1/groups/"+url.PathEscape(group)+"/stop", r)
 }

@@ -9,44 +9,52 @@ import (
 	"strings"
 	"time"
 
+	"carma/configs/models"
 	"carma/configs/nearest"
 	"carma/mapper/units"
 )
 
-// A Field is a field of [Submit] that one text can say: a flag of carma run, a
-// key of task files and of x-carma in Compose files, and, where Label is set, a
-// label of images. All of them are found here; a field is added by adding it to
-// Submit with its tags:
+// A Field is a field of [Submit] that one text can give: a flag of carma run, a
+// key of task files and of x-carma in Compose files and, if Label is set, a
+// label of images. To add one, add it to Submit with its tags:
 //
 //   - help: one line about it for people. Without this tag it is no Field.
 //   - letter: the short form of its flag.
 //   - value: what the value is called in help, if not after its type.
 //   - name: its name, if not that of its JSON with dashes.
 //   - unit: how its text is read where the type does not say: memory,
-//     parameters or shape.
+//     parameters, shape, GPUs, "time or 0", in which 0 is kept as
+//     [Never], tasks, or one of units in fitting.go.
 //   - enum: the words that can be given, and words, if the API says more about
 //     others than that.
 //   - least: the smallest whole number, if not 1.
 //   - label: "true" if a label carma.NAME of the image may give it.
+//
+// The settings of a training are Fields too; their table is in configs/models.
 type Field struct {
 	Name string
 	Help string
 	// Unit stands for the value in a line of help: memory, time, N, word ...;
-	// empty where there is none to be given.
+	// empty: the field takes no value.
 	Unit  string
 	Words []string // that can be given; nil: any
 	Label string   // of images; empty: none
 	// Letter is a flag's short form; empty: none.
 	Letter string
+	// List: each text is one entry of several.
+	List bool
 
-	index int // in Submit
-	parse func(text string) (any, error)
+	index  int             // in Submit
+	train  *models.Setting // in Submit.Train; nil: the field is one of Submit itself
+	unit   string
+	counts bool // GPUs, of which there may be none
+	parse  func(text string) (any, error)
 }
 
 // fields are made once; their order is that of Submit.
 var fields = findFields()
 
-// Fields are the fields that one text can say, in the order of [Submit].
+// Fields returns the fields that one text can give, in the order of [Submit].
 func Fields() []Field { return slices.Clone(fields) }
 
 // FieldNamed finds a field.
@@ -58,26 +66,66 @@ func FieldNamed(name string) (Field, bool) {
 	return fields[i], true
 }
 
-// Set reads a text into the field. The error quotes the text and gives the
-// nearest that can be given, or an example; it does not name the field.
+// Set reads a text into the field; a list gets one more entry. The error quotes the
+// text and gives the nearest possible value, or an example; it does not name the
+// field.
 func (f *Field) Set(s *Submit, text string) error {
+	if f.train != nil {
+		return f.setTraining(s, text)
+	}
+	if f.unit == "tasks" && strings.Trim(text, "+-0123456789") != "" {
+		return setSharding(s, text)
+	}
 	v, err := f.parse(text)
 	if err != nil {
 		return err
 	}
 	to := f.of(s)
+	if f.List {
+		to.Set(reflect.ValueOf(append(slices.Clone(to.Interface().([]string)), v.(string))))
+		return nil
+	}
 	to.Set(reflect.ValueOf(v).Convert(to.Type()))
+	if f.counts {
+		s.NoGPU = s.GPUs == 0 // given, it means none
+	}
 	return nil
 }
 
-// Given reports whether the field has been set.
-func (f *Field) Given(s *Submit) bool { return !f.of(s).IsZero() }
+// Clear takes the field's value away.
+func (f *Field) Clear(s *Submit) {
+	if f.train != nil {
+		s.Train = without(s.Train, f.train.Key())
+		return
+	}
+	f.of(s).SetZero()
+}
 
-// Old reports whether the field leaves no choice: it is there so that files of
-// older versions can be read, and help does not name it.
+// Take gives the field the value that it has in another submission.
+func (f *Field) Take(s, from *Submit) {
+	if f.train != nil {
+		f.takeTraining(s, from)
+		return
+	}
+	f.of(s).Set(f.of(from))
+	if f.Name == "est-model" { // what was known of the other model is gone
+		s.Network, s.Read = from.Network, nil
+	}
+}
+
+// Given reports whether the field has been set.
+func (f *Field) Given(s *Submit) bool {
+	if f.train != nil {
+		return s.Train[f.train.Key()] != ""
+	}
+	return !f.of(s).IsZero() || f.counts && s.NoGPU
+}
+
+// Old reports whether the field leaves no choice. Such a field is only there so
+// that files of older versions can be read; help does not name it.
 func (f *Field) Old() bool { return len(f.Words) == 1 }
 
-// Yes reports whether the field is one that is on or off.
+// Yes reports whether the field is either on or off.
 func (f *Field) Yes() bool { return f.Unit == "" }
 
 func (f *Field) of(s *Submit) reflect.Value { return reflect.ValueOf(s).Elem().Field(f.index) }
@@ -86,12 +134,15 @@ func findFields() (all []Field) {
 	t := reflect.TypeFor[Submit]()
 	for i := range t.NumField() {
 		tags := t.Field(i).Tag
+		if tags.Get("settings") != "" {
+			all = append(all, trainingFields()...)
+		}
 		help, ok := tags.Lookup("help")
 		if !ok {
 			continue
 		}
 		inJSON, _, _ := strings.Cut(tags.Get("json"), ",")
-		f := Field{Name: strings.ReplaceAll(inJSON, "_", "-"), Help: help, Letter: tags.Get("letter"), index: i}
+		f := Field{Name: strings.ReplaceAll(inJSON, "_", "-"), Help: help, Letter: tags.Get("letter"), List: t.Field(i).Type.Kind() == reflect.Slice, index: i, unit: tags.Get("unit")}
 		if name := tags.Get("name"); name != "" {
 			f.Name = name
 		}
@@ -102,13 +153,14 @@ func findFields() (all []Field) {
 			f.Label = "carma." + f.Name
 		}
 		f.Unit, f.parse = reader(t.Field(i).Type, tags.Get("unit"), f.Words, tags.Get("least"))
-		f.Unit = cmp.Or(tags.Get("value"), f.Unit)
+		f.Unit, f.counts = cmp.Or(tags.Get("value"), f.Unit), tags.Get("unit") == "GPUs"
 		all = append(all, f)
 	}
 	return all
 }
 
-// reader is how a text becomes a value of a type, and what the value is called.
+// reader returns how a text becomes a value of type t, and what help calls the
+// value.
 func reader(t reflect.Type, unit string, words []string, least string) (called string, parse func(string) (any, error)) {
 	switch {
 	case words != nil:
@@ -119,6 +171,14 @@ func reader(t reflect.Type, unit string, words []string, least string) (called s
 		return "N", as(units.ParseParameters)
 	case unit == "shape":
 		return unit, as(units.ParseShape)
+	case unit == "tasks":
+		return "N", as(func(s string) (int64, error) { return units.ParseCount(s, 1) })
+	case unit == "GPUs":
+		return "N", as(func(s string) (int64, error) { g, err := ParseGPUs(s); return g.Count, err })
+	case unit == "time or 0":
+		return "time", as(spanOrNever)
+	case fittings[unit] != nil:
+		return unit, as(fittings[unit])
 	case t == reflect.TypeFor[time.Duration]():
 		return "time", as(units.ParseSpan)
 	}
@@ -144,6 +204,18 @@ func as[T any](parse func(string) (T, error)) func(string) (any, error) {
 }
 
 func text(s string) (string, error) { return s, nil }
+
+// Never is the time of what is not to happen, where 0 is no choice.
+const Never time.Duration = -1
+
+// spanOrNever reads a time, or 0 for [Never].
+func spanOrNever(s string) (time.Duration, error) {
+	d, err := units.ParseTime(s)
+	if err == nil && d == 0 {
+		d = Never
+	}
+	return d, err
+}
 
 func yes(s string) (bool, error) {
 	if s != "true" && s != "false" {

@@ -18,8 +18,8 @@ type ArrayElement struct {
 	Max   int `json:"max" minimum:"0"`
 }
 
-// MaxTasks is how many tasks one submission may have, MaxDependencies how many
-// dependencies these come to.
+// MaxTasks is the most tasks of one submission, MaxDependencies the most
+// dependencies of all its tasks together.
 const (
 	MaxTasks        = 10_000
 	MaxDependencies = 100_000
@@ -54,10 +54,12 @@ type PreviewTask struct {
 	Estimate Estimate `json:"estimate"`
 	// Need is the memory per GPU that would be booked, in bytes; 0: whole GPUs.
 	Need int64 `json:"need"`
-	// GPUs are those it would start on at once; Waits, where it would not, is
-	// why, one clause.
+	// GPUs are the GPUs on which it would start at once. If there are none,
+	// Waits is the reason, one clause.
 	GPUs  []GPURef `json:"gpus,omitempty"`
 	Waits string   `json:"waits,omitempty"`
+	// Starts: it would start at once, with or without GPUs.
+	Starts bool `json:"starts,omitempty"`
 }
 
 // Stopped answers a request to stop a group.

@@ -33,7 +33,7 @@ func (e *NoDaemonError) Reached() bool {
 	return !errors.As(e.Err, &op) || op.Op != "dial"
 }
 
-// StatusError is an answer of the daemon's other than success.
+// StatusError is an answer of the daemon that is not a success.
 type StatusError struct {
 	Status int
 	Detail string
@@ -43,8 +43,8 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return e.Detail }
 
-// Usage reports whether the request itself was wrong: it cannot succeed by
-// being repeated.
+// Usage reports whether the request itself was wrong: repeating it does not
+// help.
 func (e *StatusError) Usage() bool { return e.Status >= 400 && e.Status < 500 }
 
 func call[A any](ctx context.Context, c *Client, method, path string, body any) (A, error) {
@@ -71,7 +71,8 @@ func read[A any](c *Client, resp *http.Response, what string) (answer A, err err
 	return answer, nil
 }
 
-// A daemon that stops is waited for by those who only ask.
+// How long a question waits for the next daemon if one is stopping, and the
+// pause between two tries.
 const (
 	waitStopping  = 20 * time.Second
 	pauseStopping = 300 * time.Millisecond

@@ -1,8 +1,9 @@
-// Package gpu watches the GPUs of this machine: which there are, how much
-// memory each has in use and by whom, how busy it is and whether it is well.
+// Package gpu describes the GPUs of this machine: which there are, how much
+// memory each has in use and by whom, how busy it is and whether it has a
+// fault.
 //
-// It decides nothing. A [Source] is one way to look (a simulated server; NVML
-// on a real one); the monitor of package runner turns its samples into
+// It decides nothing. A [Source] is one way to read them (a simulated server;
+// NVML on a real one); the monitor of package runner turns its samples into
 // mapper.Sampled events.
 package gpu
 
@@ -21,29 +22,44 @@ type Source interface {
 	// GPUs lists the devices; the order and the UUIDs never change while the
 	// source is open.
 	GPUs(ctx context.Context) ([]Device, error)
-	// Sample reads all GPUs once, in the order of GPUs. A call that takes
-	// longer than the context allows returns its error and no samples.
+	// Sample reads all GPUs once, in the order of GPUs. If ctx ends first, it
+	// returns the error of ctx and no samples.
 	Sample(ctx context.Context) ([]Sample, error)
 	Close() error
 }
 
-// Owner tells whose a process is, by its number in the daemon's namespace. ok
-// is false for a process that runs in none of carma's containers.
+// Owner tells the task and attempt of a process, by its number in the daemon's
+// PID namespace. ok is false for a process in none of carma's containers.
 type Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
 
-// Attributing is a Source that sees processes and must be told whose they are.
-// Without an Owner all are foreign. SetOwner is called before the first Sample.
+// Attributing is a Source that sees processes and must be told their tasks.
+// Without an Owner all are foreign. Call SetOwner before the first Sample.
 type Attributing interface {
 	SetOwner(Owner)
 }
 
-// Noting is a Source that has something to say about how it reads: what is
-// missing here, each a sentence for the administrator.
+// Noting is a Source with notes about how it reads: what is missing here, each
+// a sentence for the administrator.
 type Noting interface {
 	Notes() []string
 }
 
-// Where the activity of a GPU may come from.
+// Remembering is a Source that watches for the reset of a broken GPU. What it finds
+// out itself lasts until its end; the daemon keeps it longer and tells the next one.
+type Remembering interface {
+	// Remember says that a GPU was broken when the last daemon ended, and why. told:
+	// its driver had asked for a reset. Samples have that fault until it is mended.
+	Remember(ctx context.Context, uuid, fault string, told bool) error
+	// Forgive says that somebody has mended a GPU, or wants it to be used all the same.
+	Forgive(ctx context.Context, uuid string) error
+}
+
+// Sharer is a Source that decides itself how tasks share its GPUs.
+type Sharer interface {
+	Sharing() mapper.Sharing
+}
+
+// The sources of a GPU's activity.
 const (
 	// MetricsGPM is the GPU's performance monitoring, by NVML: Hopper and later.
 	MetricsGPM = "gpm"
@@ -64,6 +80,9 @@ type Device struct {
 	// Parent is the UUID of the card that a MIG instance is a part of; else
 	// empty.
 	Parent string `json:"parent,omitempty"`
+	// Exclusive: only one process at a time may use it (compute mode
+	// exclusive-process).
+	Exclusive bool `json:"exclusive,omitempty"`
 }
 
 // Sample is what one GPU shows at one moment.
@@ -87,17 +106,24 @@ type Sample struct {
 	PowerW float64
 	// EnergyJ is a counter in joules since the source was opened.
 	EnergyJ float64
-	// Processes are those that hold memory on the device.
+	// CounterJ is the card's own counter in joules, which goes on while nobody
+	// reads it, until the driver is loaded again; 0: it has none that is the
+	// GPU's alone.
+	CounterJ float64
+	// Processes are those with memory on the device.
 	Processes []Process
-	// Fault is empty when the device is well, else what is wrong with it and
-	// what to do. It stays the same as long as the same is wrong.
+	// Fault is empty if the device is well, else what is wrong with it and what
+	// to do. The text stays the same as long as the fault does.
 	Fault string
+	// Lasts: the fault lasts until the GPU is reset, and this source would see that.
+	// Told: the driver itself says that it must be reset.
+	Lasts, Told bool
 	// Warnings are what an administrator should know of a device that is well
 	// enough to work on.
 	Warnings []string
 }
 
-// Process is one holder of GPU memory.
+// Process is a process with GPU memory.
 type Process struct {
 	// PID in the daemon's namespace; 0 when unknown.
 	PID int
@@ -105,7 +131,12 @@ type Process struct {
 	Task    mapper.TaskID
 	Attempt int
 	Used    units.Bytes
-	// Peak is the highest Used since the process began, where the source can
-	// tell; else 0.
+	// Peak is the highest Used since the process began; 0: the source cannot
+	// tell.
 	Peak units.Bytes
+	// Active is the share of time in which a kernel of the process ran, 0 to 1, since
+	// the last sample or over the driver's own interval. It bounds the SM activity
+	// that the process causes. It is known only if Timed.
+	Active float64
+	Timed  bool
 }

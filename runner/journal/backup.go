@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Backup writes a copy of the journal in dir, beside a running daemon or
-// without one, and checks it. to is a file that is not there yet, or a folder,
-// in which it gets a name with the time. It returns the file and what is in it.
+// Backup writes a copy of the journal in dir and checks it; a daemon may be
+// running. to is a file that does not exist yet, or a folder: the name in it
+// has the time. It returns the file, and in words what is in it.
 func Backup(dir, to string) (file, stand string, err error) {
 	if _, err := CheckFolder(dir); err != nil {
 		return "", "", err
@@ -58,7 +58,7 @@ func vacuumInto(dir, path string) (head, error) {
 	return checkFile(path)
 }
 
-// CheckFile reads a backup and returns what is in it.
+// CheckFile checks a backup and returns in words what is in it.
 func CheckFile(path string) (stand string, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return "", err
@@ -94,11 +94,12 @@ func checkFile(path string) (head, error) {
 	return h, err
 }
 
-// CheckFolder reads the journal in dir, beside a running daemon or without
-// one, and compares it with its witness. It returns what is there; the error
-// is what is wrong with it.
+// CheckFolder checks the journal in dir and compares it with its witness; a
+// daemon may be running. It returns in words what is in it. If the journal is
+// damaged, the error is a [Refusal].
 func CheckFolder(dir string) (stand string, err error) {
-	// The witness first: it lags behind the database, if anything.
+	// The witness is read first: it may lag behind the database, and never
+	// leads.
 	seen, file, seenErr := readWitness(filepath.Join(dir, witnessFile))
 	r, err := OpenReadOnly(dir)
 	if err != nil {
@@ -125,9 +126,10 @@ func CheckFolder(dir string) (stand string, err error) {
 	return h.stand(), nil
 }
 
-// Restore puts a backup in place of the journal in dir. What is there is kept
-// aside. acceptLoss lets the next start take in the containers that the backup
-// does not know. It returns what it did, in lines for people.
+// Restore puts a backup in place of the journal in dir. The old files are kept
+// in a folder of their own. acceptLoss lets the next start take in the
+// containers that the backup does not know. It returns what it did, in lines
+// for people. While a daemon runs, the error wraps [ErrLocked].
 func Restore(dir, file string, acceptLoss bool) (report []string, err error) {
 	stand, err := CheckFile(file)
 	if err != nil {
@@ -157,7 +159,7 @@ func Restore(dir, file string, acceptLoss bool) (report []string, err error) {
 	}
 	report = []string{"restored: " + stand, "what was there is kept in " + aside}
 	if seen.instance != "" && seen.instance != h.instance {
-		report = append(report, "this backup is of another data folder: containers of tasks of the one that was here are not found any more")
+		report = append(report, "this backup is of another data folder: containers of the old folder's tasks are not found any more")
 	}
 	if seen.event > h.event {
 		report = append(report, fmt.Sprintf("events %d to %d, of %s to %s, are not in it", h.event+1, seen.event, clock(h.at), clock(seen.at)))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Check reads the whole database and reports damage to its structure and to
-// any row. It takes seconds per gigabyte and holds up nobody.
+// Check reads the whole database and reports damage to its structure and to any
+// row. It takes seconds per gigabyte and delays nobody.
 func (r *Reader) Check() error {
 	return r.View(func(r *Reader) error {
 		if err := r.checkSnapshots(); err != nil {
@@ -20,8 +20,8 @@ func (r *Reader) Check() error {
 	})
 }
 
-// CheckBeside is Check for a daemon at work: it reads rows half of the time at
-// most, and ends with ctx.
+// CheckBeside is Check for a daemon at work: it reads rows for at most half of
+// the time, and ends with ctx.
 func (r *Reader) CheckBeside(ctx context.Context) error {
 	if err := structure(r.dir, r.ro.QueryRowContext(ctx, integrityCheck)); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *Reader) checkSnapshots() error {
 	return nil
 }
 
-// check leaves out the snapshots: Load passes over one that is damaged.
+// check leaves out the snapshots: Load passes over damaged ones.
 func (r *Reader) check() error {
 	if err := structure(r.dir, r.q.QueryRow(integrityCheck)); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (r *Reader) checkRows() error {
 	return r.checkMeta()
 }
 
-// checkEvents follows the chain from the oldest event to where the journal
-// says that it ends.
+// checkEvents follows the chain of sums from the oldest event to the last,
+// which the head names.
 func (r *Reader) checkEvents() error {
 	h, err := r.head()
 	if err != nil {
@@ -171,8 +171,8 @@ func (r *Reader) checkMeta() error {
 	return nil
 }
 
-// checkedAtOpen is the size up to which Open reads the whole journal. A larger
-// one is for [Reader.CheckBeside].
+// checkedAtOpen is the size in bytes up to which Open checks the whole journal.
+// A larger one is left to [Reader.CheckBeside].
 const checkedAtOpen = 16 << 20
 
 // Small reports whether Open has checked the whole journal.

@@ -11,8 +11,8 @@ import (
 // Event is one entry of the history. Here and in the other types, an empty
 // body is read back as nil.
 type Event struct {
-	// Seq is its number, from 1 without gaps. Commit assigns it and ignores
-	// what is set.
+	// Seq is its number, from 1 without gaps. Commit assigns it and ignores a
+	// given one.
 	Seq  int64
 	At   int64 // nanoseconds since the Unix epoch
 	Kind string
@@ -27,7 +27,8 @@ type Decision struct {
 	Body []byte
 }
 
-// TaskRow is the record of a task: what listings filter by, and the body.
+// TaskRow is the record of a task: the columns that listings filter by, and the
+// body.
 type TaskRow struct {
 	ID        int64 // from 1
 	Name      string
@@ -38,37 +39,45 @@ type TaskRow struct {
 	Submitted int64 // nanoseconds since the Unix epoch
 	Ended     int64 // the same; 0 while it is not finished
 	Body      []byte
-	// Make gives the body when it is written; nil: it is Body. So the bodies of
-	// one commit need not all be in memory at once. It may be called several times.
+	// Make returns the body when it is written; nil: it is Body. So the bodies
+	// of one commit need not all be in memory at once. It may be called several
+	// times.
 	Make func() ([]byte, error)
 }
 
 // Batch is what one commit stores.
 type Batch struct {
 	Events []Event
-	// Decisions may belong to these events or to earlier ones. One that is
-	// already there is replaced.
+	// Decisions may belong to these events or to earlier ones. A stored
+	// decision with the same Seq and N is replaced.
 	Decisions []Decision
-	// Tasks replace the records of the same number; of several with one
-	// number the last counts.
+	// Tasks replace the records of the same number. If a number comes twice,
+	// the last record counts.
 	Tasks []TaskRow
-	// Removed are the numbers of records that are deleted for good, also where
+	// Removed are the numbers of records that are deleted for good, even if
 	// Tasks has one of them. A number without a record is ignored.
 	Removed []int64
+	// Meta replaces the values of these keys.
+	Meta []MetaRow
 	// Decided is the number of the last event whose decisions are all stored
 	// with this commit; 0: as before. See [Reader.Decided].
 	Decided int64
 }
 
-// Commit stores all of b in one transaction and returns the number of its
-// first event (without events: of the next one there will be). When it
-// returns nil, b survives a crash of the process and of the machine.
+// MetaRow is a key with its value.
+type MetaRow struct {
+	Key   string
+	Value []byte
+}
+
+// Commit stores all of b in one transaction and returns the number of its first
+// event; without events, the number that the next event will have. After nil, b
+// survives a crash of the process and of the machine.
 //
-// After an error nothing of b is there, its event numbers will be used again,
+// After an error nothing of b is stored, its event numbers will be used again,
 // and the journal remains usable. The error wraps [ErrFull] if the disk is
-// full. There is one exception: if the disk itself failed in the final sync,
-// b may be found again; the error wraps [ErrUncertain] then, and the journal
-// must be closed.
+// full. [ErrUncertain] is the exception: the final sync failed, so b may be
+// stored or not, and the journal must be closed.
 func (j *Journal) Commit(b Batch) (first int64, err error) {
 	err = j.write("commit", func(tx *sql.Tx, h *head) error {
 		first = h.event + 1
@@ -115,6 +124,11 @@ func (j *Journal) store(tx *sql.Tx, h *head, b Batch) error {
 	if err := remove(tx, b.Removed); err != nil {
 		return err
 	}
+	for _, m := range b.Meta {
+		if _, err := tx.Stmt(j.stmt.meta).Exec(m.Key, blob(m.Value), metaSum(m.Key, m.Value)); err != nil {
+			return fmt.Errorf("key %s: %w", m.Key, err)
+		}
+	}
 	if b.Decided > h.event {
 		return fmt.Errorf("decided up to event %d: there is no such event", b.Decided)
 	}
@@ -135,9 +149,9 @@ func (t TaskRow) store(s *sql.Stmt) (err error) {
 }
 
 // write runs fn in a transaction, which is rolled back if fn fails. fn changes
-// h to what the journal's head is afterwards. The witnesses are written last,
-// so that they may lag behind the database and never lead. No context: a write
-// that is half given up would leave the caller guessing.
+// h to the head after it. The witnesses are written last, so they may lag
+// behind the database and never lead. There is no context: after a write that
+// was given up halfway, the caller would not know what is stored.
 func (j *Journal) write(what string, fn func(tx *sql.Tx, h *head) error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

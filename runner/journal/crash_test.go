@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -19,11 +20,16 @@ func TestMain(m *testing.M) {
 		fmt.Println(commitForever(dir))
 		os.Exit(1)
 	}
+	if raced {
+		if err := flag.Set("rapid.checks", "15"); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(m.Run())
 }
 
-// commitForever is the child: it prints the number of the last event of each
-// commit once that is acknowledged.
+// commitForever is the child: it commits for ever. After each acknowledged
+// commit it prints the number of its last event.
 func commitForever(dir string) error {
 	j, err := Open(dir)
 	if err != nil {
@@ -58,10 +64,10 @@ func crashEvent(seq int64) Event {
 	return Event{At: seq, Kind: "k", Body: []byte(strings.Repeat(strconv.FormatInt(seq, 10), 1+int(seq%200)))}
 }
 
-// Shows that a commit is acknowledged only when it would survive the death of
-// the process, that a commit cut short leaves nothing, and that the lock and
-// the write-ahead log of a dead daemon are no obstacle. It cannot show that
-// data reaches the disk: a killed process leaves the kernel's cache intact.
+// A commit is acknowledged only when it would survive the death of the process.
+// A commit that is cut short leaves nothing. The lock and the write-ahead log
+// of a dead daemon are no obstacle. This test cannot show that data reaches the
+// disk: a killed process leaves the kernel's cache intact.
 func TestKill9(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -102,9 +108,9 @@ func TestKill9(t *testing.T) {
 	}
 }
 
-// killAfter starts a child, reads n acknowledgements, looks at the journal
-// from outside, kills the child in the middle of whatever it does, and
-// returns the last number it acknowledged.
+// killAfter starts a child, reads n acknowledgements, reads the journal beside
+// it, kills it at whatever it does, and returns the last number it
+// acknowledged.
 func killAfter(t *testing.T, exe, dir string, n int) (acked int64) {
 	t.Helper()
 	cmd := exec.Command(exe)

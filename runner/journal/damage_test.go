@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// frozen is a journal as a kill -9 has left it: its files, with all that was
+// frozen is a journal as kill -9 has left it: its files, with all that was
 // acknowledged. They can be put back any number of times, with damage.
 type frozen struct {
 	dir   string
@@ -23,8 +23,8 @@ type frozen struct {
 
 const frozenTasks = 60
 
-// inMemory is a folder on a disk whose sync costs nothing, where there is one:
-// these tests open hundreds of journals.
+// inMemory returns a folder on a disk whose sync costs nothing, if there is
+// one: these tests open hundreds of journals.
 func inMemory(t *testing.T) string {
 	dir, err := os.MkdirTemp("/dev/shm", "carma-journal-")
 	if err != nil {
@@ -34,8 +34,8 @@ func inMemory(t *testing.T) string {
 	return dir
 }
 
-// freeze makes a journal of 60 tasks, one to a commit, some of which are in the
-// database and some only in its log, then a snapshot.
+// freeze makes a journal of 60 tasks, one to a commit, and then a snapshot.
+// Some commits are in the database, some only in its log.
 func freeze(t *testing.T, o Options) *frozen {
 	t.Helper()
 	f := &frozen{dir: filepath.Join(inMemory(t), "journal"), o: o}
@@ -50,7 +50,7 @@ func freeze(t *testing.T, o Options) *frozen {
 			Tasks:     []TaskRow{{ID: id, User: "ann", Phase: "queued", Body: make([]byte, 300)}},
 			Decided:   2 * id,
 		}
-		if id%3 == 0 { // what was decided comes later than its event, and is all that is lost
+		if id%3 == 0 { // decisions come later than their event; only they are lost
 			mustCommit(t, j, Batch{Events: b.Events})
 			b.Events = nil
 		}
@@ -91,7 +91,7 @@ func (f *frozen) read(t *testing.T) map[string][]byte {
 	return files
 }
 
-// thaw puts the files back in place, as damage leaves them.
+// thaw puts the files back, with damage done to them.
 func (f *frozen) thaw(t *testing.T, damage func(files map[string][]byte)) {
 	t.Helper()
 	files := map[string][]byte{}
@@ -118,8 +118,9 @@ func (f *frozen) thaw(t *testing.T, damage func(files map[string][]byte)) {
 	}
 }
 
-// check opens what damage left: nothing that was acknowledged is missing, or
-// it is refused with a command, which is then followed and works.
+// check opens the journal after damage. Either nothing that was acknowledged is
+// missing; or the journal is refused with a command, and after that command it
+// opens.
 func (f *frozen) check(t *testing.T, what string, damage func(files map[string][]byte)) (refused bool) {
 	t.Helper()
 	f.thaw(t, damage)
@@ -155,7 +156,7 @@ func (f *frozen) check(t *testing.T, what string, damage func(files map[string][
 	return true
 }
 
-// sawAll: the witness is as it was.
+// sawAll reports whether the damage leaves the witness as it was.
 func (f *frozen) sawAll(damage func(files map[string][]byte)) bool {
 	files := map[string][]byte{}
 	for name, b := range f.files {
@@ -207,12 +208,15 @@ func TestBitFlips(t *testing.T) {
 	f := freeze(t, Options{})
 	f.flips(t, dataFile+"-wal", 30)
 	f = freeze(t, Options{})
-	f.settle(t)
+	f.stopCleanly(t)
 	f.flips(t, dataFile, 100)
 }
 
 func (f *frozen) flips(t *testing.T, name string, flips int) {
 	t.Helper()
+	if raced {
+		flips /= 4
+	}
 	bits, refused := 8*len(f.files[name]), 0
 	for i := range flips {
 		bit := i*(bits/flips) + rand.IntN(bits/flips)
@@ -226,9 +230,9 @@ func (f *frozen) flips(t *testing.T, name string, flips int) {
 	t.Logf("%s: %d of %d flips refused, the others lost nothing", name, refused, flips)
 }
 
-// settle leaves the journal as a daemon that was stopped does: all of it is in
-// the database.
-func (f *frozen) settle(t *testing.T) {
+// stopCleanly leaves the journal as a stopped daemon does: all of it is in the
+// database.
+func (f *frozen) stopCleanly(t *testing.T) {
 	t.Helper()
 	f.thaw(t, func(map[string][]byte) {})
 	if err := mustOpen(t, f.dir).Close(); err != nil {
@@ -244,19 +248,20 @@ func (f *frozen) settle(t *testing.T) {
 	delete(f.files, dataFile+"-wal")
 }
 
-// TestTruncatedLog cuts the log at each frame, in the middle of some, and
-// removes it.
+// TestTruncatedLog cuts the log at each frame, cuts some frames in the middle,
+// and removes the log.
 func TestTruncatedLog(t *testing.T) {
 	f := freeze(t, Options{})
 	wal := dataFile + "-wal"
 	frame := 24 + int(binary.BigEndian.Uint32(f.files[wal][8:]))
 	step := 1
-	if testing.Short() {
+	if raced || testing.Short() {
 		step = 8
 	}
 	for at := 32; at < len(f.files[wal]); at += step * frame {
 		if !f.check(t, fmt.Sprintf("log cut at %d", at), func(files map[string][]byte) { files[wal] = files[wal][:at] }) {
-			// What the log still holds of a later pass is stale, and no loss.
+			// Frames of an earlier pass that the log still has are stale, and
+			// no loss.
 			if at+frame < len(f.files[wal])/2 {
 				t.Errorf("log cut at byte %d of %d: believed", at, len(f.files[wal]))
 			}
@@ -273,7 +278,7 @@ func TestTruncatedLog(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles: files that are gone, foreign or cut.
+// TestDamagedFiles: files that are missing, foreign or cut.
 func TestDamagedFiles(t *testing.T) {
 	f := freeze(t, Options{})
 	for what, damage := range map[string]func(map[string][]byte){
@@ -352,8 +357,8 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestOlderCopy: an older database in place of the newer one, by itself, with
-// its witness, and the whole folder set back in place.
+// TestOlderCopy: an older database in place of the newer one: alone, with its
+// witness, and with its whole folder.
 func TestOlderCopy(t *testing.T) {
 	run := t.TempDir()
 	f := freeze(t, Options{Outside: filepath.Join(run, "witness")})
@@ -398,8 +403,8 @@ func TestOlderCopy(t *testing.T) {
 	}
 }
 
-// TestOtherHistory: a database that goes on from the same point with other events
-// than those that were written last, as many of them or more.
+// TestOtherHistory: a database that goes on from the same point, but with other
+// events than were written last, as many of them or more.
 func TestOtherHistory(t *testing.T) {
 	f := freeze(t, Options{})
 	goOn := func(kind string, commits int) map[string][]byte {
@@ -427,7 +432,8 @@ func TestOtherHistory(t *testing.T) {
 	}
 }
 
-// TestCopiedFolder: a copy of all files elsewhere is not taken for the original.
+// TestCopiedFolder: a copy of all files elsewhere does not count as the
+// original.
 func TestCopiedFolder(t *testing.T) {
 	f := freeze(t, Options{})
 	dir := filepath.Join(t.TempDir(), "copy")
@@ -479,8 +485,8 @@ func TestOthersCanWrite(t *testing.T) {
 	}
 }
 
-// TestOtherPath: the folder by another path, and without its lock file, is
-// still taken.
+// TestOtherPath: the folder is locked also by another path, and without its
+// lock file.
 func TestOtherPath(t *testing.T) {
 	dir := t.TempDir()
 	mustOpen(t, dir)

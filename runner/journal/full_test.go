@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// fillUp commits until that fails for want of room, and returns the number of
-// the last acknowledged event.
+// fillUp commits until there is no room, and returns the number of the last
+// acknowledged event.
 func fillUp(t *testing.T, j *Journal) (acked int64) {
 	t.Helper()
 	for range 10000 {
@@ -28,8 +28,8 @@ func fillUp(t *testing.T, j *Journal) (acked int64) {
 	return 0
 }
 
-// checkFull: nothing of the failed commit is there, in this journal and for
-// others, and reading goes on.
+// checkFull checks that nothing of the failed commit is stored, for this
+// journal and for others, and that reading goes on.
 func checkFull(t *testing.T, j *Journal, acked int64) {
 	t.Helper()
 	got := collect(t, &j.Reader, 0)
@@ -90,8 +90,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// The same without a file system of its own, for machines where tests cannot
-// mount: SQLite reports its own page limit as a full disk.
+// The same test on machines where tests cannot mount a file system: SQLite
+// reports its own page limit as a full disk.
 func TestDatabaseFull(t *testing.T) {
 	j := mustOpen(t, t.TempDir())
 	tamper(t, j, "PRAGMA max_page_count = 100")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestGroups: a filter by group, and a journal from before there were groups,
-// which opens with all it has.
+// TestGroups: a filter by group; and a journal from before there were groups
+// opens with all its tasks.
 func TestGroups(t *testing.T) {
 	dir := t.TempDir()
 	old := oldJournal(t, dir, 1)

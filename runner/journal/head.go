@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// head is where the journal stands. It is the only row of a table of that
-// name, rewritten in every transaction, and what the witnesses hold a copy of.
+// head is where the journal stands. It is the only row of a table of that name,
+// rewritten in every transaction. The witnesses have a copy of it.
 type head struct {
-	// id tells this history from all others. A journal that was cut back, or
-	// replaced by a backup, goes on under another one.
+	// id identifies this history. A journal that was cut back, or replaced by a
+	// backup, gets another one.
 	id      [16]byte
 	commits int64 // transactions, from 1
 	event   int64 // number of the last event
@@ -22,13 +22,13 @@ type head struct {
 	decided int64 // see Reader.Decided
 	task    int64 // the highest number a task has ever had
 	at      int64 // of the last event, in nanoseconds since the Unix epoch
-	// instance is the value of the key InstanceKey, so that the containers can
-	// be found when the database is gone.
+	// instance is the value of InstanceKey: with it the containers can be found
+	// when the database is gone.
 	instance string
 }
 
-// InstanceKey is the key in meta of the name that containers carry. It is kept
-// in the witness too, if it has at most 32 bytes.
+// InstanceKey is the key in meta of the data folder's name, which is a label of
+// its containers. The witness has it too, if it has at most 32 bytes.
 const (
 	InstanceKey = "instance"
 	maxInstance = 32
@@ -38,7 +38,7 @@ func (h head) sum() int64 {
 	return row(64, h.commits, h.event, h.chain, h.base, h.link, h.decided, h.task, h.at).text(h.instance).sum(h.id[:])
 }
 
-// stand is what an operator wants to know of a head.
+// stand describes a head for an operator, in one line.
 func (h head) stand() string {
 	if h.event == 0 {
 		return "no event"
@@ -53,8 +53,8 @@ const (
 	setHeadSQL  = "INSERT OR REPLACE INTO head (one, " + headColumns + ") VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
-// renew gives a journal that goes on from an earlier point another id: what was
-// written under the old one is not compared with it.
+// renew gives another id to a journal that goes on from an earlier point: it is
+// not compared with what was written under the old one.
 func (h *head) renew() error {
 	_, err := rand.Read(h.id[:])
 	return err
@@ -91,7 +91,8 @@ func (r *Reader) head() (head, error) {
 	return h, nil
 }
 
-// before returns the sum of event number after, which the next one covers.
+// before returns the sum of the event with number after. The sum of the next
+// event covers it.
 func (r *Reader) before(after int64) (int64, error) {
 	if after == 0 {
 		return 0, nil

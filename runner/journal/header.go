@@ -10,13 +10,13 @@ import (
 	"os"
 )
 
-// fixed are the bytes that every database file of ours begins with, by where
-// they are (sqlite.org/fileformat2.html, 1.3). The others change, or are looked
-// at by SQLite and by [schema].
+// fixed are the bytes that every journal database has in its header, by their
+// offset (sqlite.org/fileformat2.html, 1.3). The other bytes change, or are
+// checked by SQLite and by [schema].
 var fixed = []struct {
 	at    int
 	bytes []byte
-	begun []byte // what is there until the first table is moved out of the log
+	begun []byte // also sound: the bytes until the first checkpoint
 	what  string
 }{
 	{0, []byte("SQLite format 3\x00"), nil, "what it is"},
@@ -31,8 +31,8 @@ var fixed = []struct {
 // headerLen is how much of a file SQLite calls its header.
 const headerLen = 100
 
-// checkHeader reports damage to the beginning of a database file that is as
-// long as that.
+// checkHeader reports damage to the header of a database file. A missing or
+// shorter file is not damaged.
 func checkHeader(path string) error {
 	h, err := readHeader(path)
 	if h == nil || err != nil {
@@ -46,8 +46,8 @@ func checkHeader(path string) error {
 	return nil
 }
 
-// readHeader returns nothing for a file that is missing or shorter: SQLite has
-// not written to it.
+// readHeader returns the header of a database file. It returns nil for a file
+// that is missing or shorter: SQLite has not written to it.
 func readHeader(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func readHeader(path string) ([]byte, error) {
 	return h, nil
 }
 
-// mendHeader writes what is known of a database's first bytes, and has SQLite
+// mendHeader writes the fixed bytes of a database header. It also makes SQLite
 // take the number of pages from the size of the file.
 func mendHeader(path string) (err error) {
 	h, err := readHeader(path)
@@ -83,7 +83,7 @@ func mendHeader(path string) (err error) {
 			return err
 		}
 	}
-	// The number counts where these two are the same.
+	// The number of pages counts only if these two are equal.
 	changes, countedAt := binary.BigEndian.Uint32(h[24:]), int64(92)
 	_, err = f.WriteAt(binary.BigEndian.AppendUint32(nil, ^changes), countedAt)
 	return err

@@ -6,12 +6,12 @@ import (
 	"iter"
 )
 
-// pageSize is how many rows an iteration holds in memory. It reads page by
-// page, because a long read would keep the write-ahead log growing.
+// pageSize is how many rows an iteration has in memory. It reads page by page,
+// because the write-ahead log grows as long as a read lasts.
 const pageSize = 256
 
-// Bounds returns the numbers of the oldest event kept and of the last event,
-// kept or not: 1, 0 for an empty journal.
+// Bounds returns the numbers of the oldest event that is kept and of the last
+// event, kept or not; 1 and 0 for an empty journal.
 func (r *Reader) Bounds() (first, last int64, err error) {
 	h, err := r.head()
 	if err != nil {
@@ -60,8 +60,9 @@ func (r *Reader) Events(after int64) iter.Seq2[Event, error] {
 	}
 }
 
-// eventPage returns the events up to the first bad one, and what is wrong
-// with that. chain is the sum of the event before, and then of the last one.
+// eventPage returns the events up to the first bad one, and what is wrong with
+// that. chain is the sum of the event before the page. The returned sum is that
+// of the page's last event.
 func (r *Reader) eventPage(after, chain int64) ([]Event, int64, error) {
 	rows, err := r.q.Query("SELECT seq, at, kind, body, sum FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, pageSize)
 	var page []Event
@@ -134,20 +135,19 @@ func (r *Reader) decisionPage(seq int64, n int) (page []Decision, err error) {
 }
 
 // Decided returns the number of the last event whose decisions are all stored,
-// as the last commit with a Batch.Decided said. Where no commit has said it,
-// which is so in a journal of a carma that did not, it is the last event that
-// had a stored decision; 0: none.
+// as the last commit with a Batch.Decided said. In a journal of an older carma,
+// which did not say it, it is the last event with a stored decision; 0: none.
 func (r *Reader) Decided() (seq int64, err error) {
 	h, err := r.head()
 	return h.decided, err
 }
 
-// Prune removes old events with their decisions, at most PruneLimit of them
-// so that it does not hold up the writer for long, and returns how many: call
-// it again if it was PruneLimit. An event goes if all of this holds: it is
-// not after the older of two readable snapshots, so that no replay needs it;
-// it is not one of the newest keep; it is from before olderThan (nanoseconds
-// since the Unix epoch).
+// Prune removes old events with their decisions, and returns how many. It
+// removes at most PruneLimit, so that it does not delay the writer for long:
+// call it again if it was PruneLimit. An event is removed if it is not after
+// the older of two readable snapshots, so that no replay needs it; if it is not
+// one of the newest keep; and if it is from before olderThan (nanoseconds since
+// the Unix epoch).
 func (j *Journal) Prune(keep int, olderThan int64) (removed int, err error) {
 	seqs, err := j.snapshotSeqs()
 	if err != nil || len(seqs) < 2 {

@@ -61,7 +61,7 @@ func TestDamagedEvents(t *testing.T) {
 func TestEventsCanBeLeftEarly(t *testing.T) {
 	j := mustOpen(t, t.TempDir())
 	mustCommit(t, j, Batch{Events: events(2*readers*pageSize, "x")})
-	for range 2 * readers { // a connection that is not given back would be missed
+	for range 2 * readers { // a connection that is not returned would be missing
 		for range j.Events(0) {
 			break
 		}

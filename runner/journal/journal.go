@@ -3,15 +3,15 @@
 // every task for listings.
 //
 // State is the newest snapshot plus the events after it with their decisions.
-// An event is stored before it is applied, its decisions before they are carried
-// out; [Reader.Decided] tells up to where there are any. The package stores
+// An event is stored before it is applied, its decisions before they are
+// carried out; [Reader.Decided] tells up to which event. The package stores
 // bodies as they are and does not know what is in them.
 //
-// It is one SQLite database in WAL mode, synced at every commit. Each row
-// carries a checksum of its own, as SQLite pages have none, and that of an
-// event covers the event before. SQLite drops a damaged end of its log without
-// a word, so what was last committed is also written to a small file beside
-// the database, the witness: a journal that lacks it is refused.
+// It is one SQLite database in WAL mode, synced at every commit. Each row has a
+// checksum of its own, because SQLite pages have none. The checksum of an event
+// covers the event before. SQLite drops a damaged end of its log silently. So
+// the last commit is also noted in a small file beside the database, the
+// witness: a journal without that commit is refused.
 package journal
 
 import (
@@ -29,7 +29,7 @@ import (
 	_ "modernc.org/sqlite" // the database driver
 )
 
-// The states of a journal that callers tell apart.
+// Errors that callers tell apart.
 var (
 	// ErrLocked: another daemon has the journal open.
 	ErrLocked = errors.New("in use")
@@ -40,9 +40,9 @@ var (
 	ErrFull = errors.New("no space left")
 	// ErrNotFound: no such task or key.
 	ErrNotFound = errors.New("not found")
-	// ErrDamaged: what is stored is not what was written.
+	// ErrDamaged: the stored data is not what was written.
 	ErrDamaged = errors.New("damaged")
-	// ErrUncertain: whether the call was stored is not known.
+	// ErrUncertain: it is not known whether the call was stored.
 	ErrUncertain = errors.New("not known to be stored")
 )
 
@@ -63,19 +63,19 @@ type Journal struct {
 	db   *sql.DB    // one connection, for writes
 	stmt statements
 	at   head // guarded by mu
-	// witnesses hold at outside the database; guarded by mu.
+	// witnesses have a copy of at outside the database; guarded by mu.
 	witnesses witnesses
-	spare     int64
+	spare     int64 // bytes, as in Options
 }
 
-// Options are what a journal has beside its folder; the zero value is none of it.
+// Options are the settings of a journal; the zero value sets nothing.
 type Options struct {
-	// Outside is the path of a second witness, on a disk that is not the
-	// folder's: it notices that the whole folder was set back. It may be lost,
-	// and it is no error if it cannot be written. Empty: there is none.
+	// Outside is the path of a second witness, on another disk than the folder:
+	// it notices that the whole folder was set back. It may be lost, and it is
+	// no error if it cannot be written. Empty: there is none.
 	Outside string
-	// Spare is how many bytes of the disk are kept free for when there is no other
-	// room, see [Journal.GiveUpSpare]; a sixteenth of the disk at most.
+	// Spare is how many bytes of the disk are kept as spare room, at most a
+	// sixteenth of the disk; see [Journal.GiveUpSpare].
 	Spare int64
 }
 
@@ -85,7 +85,7 @@ type Reader struct {
 	dir string
 	ro  *sql.DB
 	q   querier // ro, or a transaction of it
-	// pace is called between the rows of a check; nil: it goes on at once.
+	// pace is called between the rows of a check, and may wait; nil: no pauses.
 	pace func() error
 }
 
@@ -95,11 +95,12 @@ type querier interface {
 	QueryRow(query string, args ...any) *sql.Row
 }
 
-// Open opens the journal in dir, making both if they are missing, and takes
-// it for this process: an error wraps [ErrLocked] if another one has it. A
-// journal that was not closed is recovered to its last commit.
+// Open opens the journal in dir and locks it for this process; it makes both if
+// they are missing. An error wraps [ErrLocked] if another process has the
+// journal. A journal that was not closed is recovered to its last commit.
 //
-// One that is not what was last written there is refused with a [Refusal].
+// A journal that is not what was last written there is refused with a
+// [Refusal].
 func Open(dir string) (*Journal, error) { return OpenWith(dir, Options{}) }
 
 // OpenWith is Open with options.
@@ -229,9 +230,9 @@ func (j *Journal) release() error {
 	return errors.Join(append(errs, j.lock.close())...) // the lock last
 }
 
-// synchronous(full) syncs the write-ahead log at every commit; with "normal"
-// the last commits would be lost with the power. journal_size_limit gives the
-// room back after a reader has held up checkpoints.
+// synchronous(full) syncs the write-ahead log at every commit; with "normal" a
+// power failure would lose the last commits. journal_size_limit gives disk
+// space back after a reader has delayed checkpoints.
 var (
 	writerPragmas = []string{
 		"busy_timeout(10000)", "journal_mode(wal)", "synchronous(full)",
@@ -262,9 +263,9 @@ func connectFile(path string, connections int, pragmas []string) (*sql.DB, error
 	return db, nil
 }
 
-// makeDataFile makes the database file with the permissions that SQLite then
-// also gives to the files beside it. It is not made beside a witness: then it
-// was there and is gone.
+// makeDataFile makes the database file, with the permissions that SQLite then
+// also gives to the files beside it. If there is a witness, the file was there
+// and is gone: then it is not made.
 func makeDataFile(dir string) error {
 	path := filepath.Join(dir, dataFile)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {

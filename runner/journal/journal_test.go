@@ -98,9 +98,9 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// That the settings are in force is all that a test on a running machine can
-// show about power failures: what SQLite has handed to the kernel survives
-// the death of the process with any of them.
+// A test on a running machine cannot show what a power failure does: data that
+// SQLite has handed to the kernel survives the death of the process with any
+// settings. So this one only checks that the settings are in force.
 func TestDurabilitySettings(t *testing.T) {
 	j := mustOpen(t, t.TempDir())
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "busy_timeout": "10000"} {

@@ -2,16 +2,17 @@ package journal
 
 import "fmt"
 
-// Outline is what a task's record says without its body.
+// Outline is a task's record without its body.
 type Outline struct {
 	ID       int64
 	User     string
 	Group    string
 	Finished bool
-	Ended    int64
+	Ended    int64 // nanoseconds since the Unix epoch; 0 while it is not finished
 }
 
-// Oldest selects finished tasks by their end, first the first that ended.
+// Oldest selects finished tasks, in order of their ends. Instants are in
+// nanoseconds since the Unix epoch.
 type Oldest struct {
 	User   string // only this user's; empty: everyone's
 	From   int64  // only those that ended then or later

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// Refusal is why a journal is not opened: it is not, or might not be, what was
+// Refusal says why a journal is not opened: it is not, or may not be, what was
 // last written. Nothing has been changed.
 type Refusal struct {
-	Err   error    // ErrDamaged, or what was found
+	Err   error    // wrapped: ErrDamaged, or another cause
 	What  string   // in one line
 	Facts []string // what is known, a line each
-	Mend  string   // the command that goes on
+	Mend  string   // the command after which the next start goes on
 }
 
 func (r *Refusal) Error() string {
@@ -38,7 +38,7 @@ func MendCommand(dir string) string {
 	return "carma journal repair --accept-loss --data-dir " + quoted(dir)
 }
 
-// quoted is a path as a shell takes it.
+// quoted returns a path as a shell reads it.
 func quoted(path string) string {
 	if strings.ContainsFunc(path, func(c rune) bool {
 		return !strings.ContainsRune("/._-+:@%,=", c) && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
@@ -48,7 +48,8 @@ func quoted(path string) string {
 	return path
 }
 
-// refusal makes one of any error that says that the journal is damaged.
+// refusal makes a [Refusal] of an error that wraps ErrDamaged. It returns other
+// errors as they are.
 func refusal(dir string, err error) error {
 	var r *Refusal
 	if errors.As(err, &r) {
@@ -65,7 +66,7 @@ func refusal(dir string, err error) error {
 	return r
 }
 
-// lost is the refusal of a journal that is not what a witness saw.
+// lost returns the refusal of a journal that is not what a witness saw.
 func (j *Journal) lost(what, detail string, seen head) error {
 	r := &Refusal{Err: ErrDamaged, What: fmt.Sprintf("%s (%s)", what, j.dir), Mend: MendCommand(j.dir)}
 	if detail != "" {
@@ -81,12 +82,12 @@ func (j *Journal) lost(what, detail string, seen head) error {
 		r.Facts = append(r.Facts, fmt.Sprintf("missing: %d changes to decisions and task records", seen.commits-j.at.commits))
 	}
 	r.Facts = append(r.Facts,
-		"containers are left alone, and go on; a newer copy of the folder, where there is one, is put back with: carma journal restore")
+		"containers are left alone, and go on; if you have a newer copy of the folder, put it back with: carma journal restore")
 	return r
 }
 
-// private refuses a folder that others can change: what they put there would
-// be believed.
+// private refuses a folder that others can change: the daemon would trust what
+// they put there.
 func private(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -95,7 +96,7 @@ func private(dir string) error {
 	uid, me := int(info.Sys().(*syscall.Stat_t).Uid), os.Geteuid()
 	if uid != me {
 		mend := "chown " + strconv.Itoa(me) + " " + quoted(dir)
-		if me != 0 { // whoever asks cannot, and should not, have another's folder
+		if me != 0 { // only root can take a folder of another user
 			mend = "choose a folder of your own with --data-dir"
 		}
 		return &Refusal{
@@ -114,8 +115,8 @@ func private(dir string) error {
 	return nil
 }
 
-// checkEnd looks at what a start depends on in a journal that is too large to
-// be read whole: its last event is the one its head says.
+// checkEnd checks what a start depends on in a journal that is too large to be
+// checked whole: its last event must be the one that its head names.
 func (j *Journal) checkEnd() error {
 	if j.at.event == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 
 // RepairOptions say what Repair may do.
 type RepairOptions struct {
-	// Do changes the journal; else Repair tells what it would do.
+	// Do changes the journal; else Repair only tells what it would do.
 	Do bool
 	// AcceptLoss lets the next start take in containers that the journal does
 	// not know.
@@ -25,10 +25,10 @@ type RepairOptions struct {
 // does not know.
 const AcceptLossKey = "accept-loss"
 
-// Repair builds a journal from what is sound of the one in dir, up to the last
-// event that the state can be built from, and puts it in its place. What was
-// there is kept in a folder beside it. It returns what it found, in lines for
-// people.
+// Repair replaces the journal in dir by a new one with its sound part, up to
+// the last event that the state can be built from. The old files are kept in a
+// folder beside it. It returns what it found, in lines for people. While a
+// daemon runs, the error wraps [ErrLocked].
 func Repair(dir string, o RepairOptions) (report []string, err error) {
 	l, err := takeOver(dir)
 	if err != nil {
@@ -52,7 +52,7 @@ func Repair(dir string, o RepairOptions) (report []string, err error) {
 	defer db.Close()
 	s := survey(db)
 	if mended > 0 {
-		s.drop("what the database says of itself; it is known, and was mended in %d places", mended)
+		s.drop("the database's description of itself; it is known, and was mended in %d places", mended)
 	}
 	kept := s.best()
 	h := s.head(kept, seen)
@@ -74,8 +74,9 @@ func Repair(dir string, o RepairOptions) (report []string, err error) {
 	return append(report, "what was there is kept in "+aside), nil
 }
 
-// openDamaged opens the copy of a journal that Repair reads. What is damaged in
-// what it says of itself is mended in it, as far as it is known.
+// openDamaged opens the copy of a journal that Repair reads. It mends the
+// database's description of itself in that copy, as far as that is known.
+// mended is the number of places.
 func openDamaged(dir string) (_ *sql.DB, mended int, err error) {
 	path := filepath.Join(dir, dataFile)
 	if errors.Is(checkHeader(path), ErrDamaged) {
@@ -98,7 +99,7 @@ func openDamaged(dir string) (_ *sql.DB, mended int, err error) {
 		if err := db.Close(); err != nil {
 			return nil, 0, err
 		}
-		n, _ := reshape(path) // else there is less to be read
+		n, _ := reshape(path) // without it less can be read
 		mended += n
 		if db, err = connect(dir, 1, []string{"busy_timeout(10000)"}); err != nil {
 			return nil, mended, err
@@ -117,7 +118,7 @@ func openDamaged(dir string) (_ *sql.DB, mended int, err error) {
 	return db, mended, nil
 }
 
-// takeOver takes a data folder for a command that changes it.
+// takeOver locks a data folder for a command that changes it.
 func takeOver(dir string) (*lock, error) {
 	if err := private(dir); err != nil {
 		return nil, err
@@ -132,8 +133,8 @@ func takeOver(dir string) (*lock, error) {
 	return l, nil
 }
 
-// head is where a repaired journal stands. Numbers of tasks go on above all
-// that were ever given out.
+// head returns the head of a repaired journal. Numbers of new tasks are above
+// all that were ever given.
 func (s *salvage) head(kept span, seen head) head {
 	h := head{
 		commits: 1, event: kept.last, chain: kept.chain, base: kept.first - 1, link: kept.link, at: kept.at,
@@ -176,9 +177,9 @@ func copyFile(from, to string) (err error) {
 	return errors.Join(err, out.Close())
 }
 
-// install puts the database in from into dir. What is there is kept aside. At
-// any moment the witness is of the old journal or the new one is complete: a
-// crash between leaves what the next start refuses.
+// install puts the database in from into dir, and keeps the old files aside. At
+// any moment either the witness is the old one, or the new journal is complete:
+// after a crash in between, the next start refuses the journal.
 func install(dir, from string, h head) (aside string, err error) {
 	aside = filepath.Join(dir, "replaced-"+time.Now().UTC().Format("20060102-150405.000"))
 	if err := os.Mkdir(aside, 0o700); err != nil {

@@ -6,13 +6,13 @@ import (
 	"math"
 )
 
-// salvage is what can be read of a damaged journal.
+// salvage is the readable part of a damaged journal.
 type salvage struct {
 	db     *sql.DB
 	known  head // the database's own; the zero value if it cannot be read
 	events []link1
-	// cut: the decisions of this event are damaged, and it is after the
-	// snapshot that the state is loaded from; 0: none are.
+	// cut is the first event whose decisions are damaged, of those after the
+	// snapshot that the state is loaded from; 0: none.
 	cut       int64
 	snapshots []int64 // sound ones, ascending
 	dropped   []string
@@ -25,8 +25,9 @@ type link1 struct {
 	sound        bool
 }
 
-// span is the part of the history that is kept: events first to last, which
-// follow on the event before first with the sum link.
+// span is the part of the history that is kept: events first to last. link is
+// the sum of the event before first, chain that of last, and at the time of
+// last.
 type span struct{ first, last, link, chain, at int64 }
 
 // survey finds out what is sound, without changing anything.
@@ -82,8 +83,8 @@ func (s *salvage) surveyEvents() {
 		})
 }
 
-// best is the sound part that reaches furthest, of those that the state can be
-// built from: they begin at the first event, or have a snapshot.
+// best returns the sound part that reaches furthest and that the state can be
+// built from: it begins at the first event, or has a snapshot.
 func (s *salvage) best() span {
 	best := span{first: 1}
 	for i := 0; i < len(s.events); i++ {
@@ -105,7 +106,7 @@ func (s *salvage) best() span {
 			best = run
 		}
 	}
-	// A snapshot by itself may be newer than all of them.
+	// A snapshot may be newer than all sound events.
 	if n := len(s.snapshots); n > 0 && s.snapshots[n-1] > best.last {
 		at := s.snapshots[n-1]
 		best = span{first: at + 1, last: at, at: s.known.at}
@@ -130,8 +131,8 @@ func (s *salvage) snapshotIn(first, last int64) (found int64) {
 }
 
 // cutBack ends the span before the first event whose decisions are damaged: a
-// state built without them would be another. Before the newest snapshot they
-// are history.
+// state built without them would be another one. Decisions before the newest
+// snapshot are history, and do not count.
 func (s *salvage) cutBack(b span) span {
 	from := s.snapshotIn(b.first-1, b.last)
 	_ = both(s.db, "decisions", "seq", decisionColumns, scanDecision, func(d stored[Decision]) {
@@ -162,8 +163,8 @@ func scanDecision(rows *sql.Rows) (stored[Decision], int64, error) {
 	return d, d.row.Seq, err
 }
 
-// both reads a table upwards until it cannot be read any further, and what is
-// beyond from its other end. Rows come in ascending order of their keys.
+// both reads a table upwards until a row cannot be read, and then the rest from
+// its other end. do gets the rows in ascending order of their keys.
 func both[T any](db *sql.DB, table, key, columns string, scan func(*sql.Rows) (T, int64, error), do func(T)) error {
 	up := int64(math.MinInt64)
 	err := each(db, "SELECT "+columns+" FROM "+table+" ORDER BY "+key, scan, func(row T, at int64) bool {

@@ -11,9 +11,9 @@ import (
 )
 
 // schemaVersion is the newest schema this code knows, kept in the database as
-// user_version. A change adds a step to migrations and never edits one. Each step
-// changes the description of a table: by that a damaged number is told from the
-// number of a newer schema.
+// user_version. A change adds a step to migrations and never edits one. Each
+// step changes the description of a table: by this a damaged number differs
+// from the number of a newer schema.
 const schemaVersion = 3
 
 // migrations[i] takes a journal from version i to i+1.
@@ -85,7 +85,8 @@ CREATE TABLE head (
 ) STRICT;
 `}
 
-// steps are what SQL alone cannot do of a migration, by the version it leads to.
+// steps do the part of a migration that SQL alone cannot do, by the version
+// that it leads to.
 var steps = map[int]func(*sql.Tx) error{3: seal}
 
 func migrate(db *sql.DB) error {
@@ -138,7 +139,7 @@ func version(q querier) (int, error) {
 	return max(v, 0), nil
 }
 
-// classify adds ErrFull or ErrDamaged to what SQLite or the kernel says.
+// classify adds ErrFull or ErrDamaged to an error of SQLite or the kernel.
 func classify(dir string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w", ErrFull, err)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// seal gives all rows of a journal of schema 2 their sums and makes its head.
-// It refuses what the sums of then show to be damaged.
+// seal gives all rows of a journal of schema 2 their sums, and makes its head.
+// It refuses rows that the sums of schema 2 show to be damaged.
 func seal(tx *sql.Tx) error {
 	h := head{}
 	if err := h.renew(); err != nil {
@@ -20,7 +20,7 @@ func seal(tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	// Under these keys schema 2 kept what the head has now.
+	// Schema 2 kept these values of the head under these keys.
 	for key, to := range map[string]*int64{"max task": &h.task, "decided events": &h.decided} {
 		err := tx.QueryRow("SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM meta WHERE key = ?", key).Scan(to)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -47,8 +47,8 @@ func seal(tx *sql.Tx) error {
 	return h.store(s)
 }
 
-// sealEvents goes through the events page by page: a statement that reads may
-// not be open while another writes what it reads.
+// sealEvents goes through the events page by page: no statement may read a
+// table while another one writes to it.
 func sealEvents(tx *sql.Tx, h *head) error {
 	err := tx.QueryRow("SELECT coalesce((SELECT min(seq) - 1 FROM events), (SELECT max(seq) FROM snapshots), 0)").Scan(&h.base)
 	if err != nil {

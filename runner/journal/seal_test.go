@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// oldJournal makes an empty journal as a carma of that schema did.
+// oldJournal makes an empty journal as a carma of that schema made it.
 func oldJournal(t *testing.T, dir string, version int) *sql.DB {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -107,7 +107,8 @@ func TestSchema2(t *testing.T) {
 	}
 }
 
-// TestSchema2Damaged: what the old sums show to be damaged is not sealed.
+// TestSchema2Damaged: rows that the old sums show to be damaged get no new
+// sums.
 func TestSchema2Damaged(t *testing.T) {
 	for _, damage := range []string{"UPDATE events SET body = x'00' WHERE seq = 300", "DELETE FROM events WHERE seq = 300"} {
 		dir := t.TempDir()

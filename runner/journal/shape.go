@@ -8,15 +8,16 @@ import (
 	"strings"
 )
 
-// object is a table or an index as the database describes it: damage to such a
-// row leaves a journal that is sound in every other way, and another one.
+// object is a table or an index as the database describes it. If such a row is
+// damaged, the others may still be sound, but SQLite reads another journal from
+// them.
 type object struct {
 	id              int64
 	kind, name, tbl string
 	sql             string // empty: SQLite made it by itself
 }
 
-// text is the object without its place, which differs in a copy.
+// text is the object without its row number, which differs in a copy.
 func (o object) text() string { return strings.Join([]string{o.kind, o.name, o.tbl, o.sql}, "\x00") }
 
 // shape returns the tables and indexes of a database.
@@ -36,7 +37,7 @@ func shape(q querier) (found []object, err error) {
 	return found, rows.Err()
 }
 
-// shapes returns what the journal of each schema looks like, from none on.
+// shapes returns the tables and indexes of each schema version, from 0 on.
 func shapes() (all [schemaVersion + 1][]object, err error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -57,8 +58,8 @@ func shapes() (all [schemaVersion + 1][]object, err error) {
 	return all, nil
 }
 
-// schema returns the schema of a journal; an error says that it is newer than
-// ours, or that its tables are not those of the schema that it says it is of.
+// schema returns the schema version of a journal. An error says that it is
+// newer than ours, or that the tables are not those of its version.
 func schema(q querier) (v int, err error) {
 	v, err = version(q)
 	if err != nil && !errors.Is(err, ErrNewer) {
@@ -79,11 +80,11 @@ func schema(q querier) (v int, err error) {
 		return v, err // nobody knows here what tables a newer one has
 	}
 	_, differ = nearest(known[v:v+1], found)
-	return v, fmt.Errorf("%w: of the descriptions of its tables and indexes %d are not those of schema %d", ErrDamaged, differ, v)
+	return v, fmt.Errorf("%w: %d descriptions of its tables and indexes are not those of schema %d", ErrDamaged, differ, v)
 }
 
-// nearest returns the schema whose shape differs least from what was found, and
-// in how many tables and indexes.
+// nearest returns the schema version whose shape differs least from the found
+// one, and in how many tables and indexes.
 func nearest(known [][]object, found []object) (is, differ int) {
 	for v := range known {
 		missing, strange := compareShapes(known[v], found)
@@ -94,8 +95,8 @@ func nearest(known [][]object, found []object) (is, differ int) {
 	return is, differ
 }
 
-// compareShapes returns what is known and was not found, and what was found and
-// is not known.
+// compareShapes returns the objects that are known and not found, and those
+// that are found and not known.
 func compareShapes(known, found []object) (missing, strange []object) {
 	there := map[string]bool{}
 	for _, o := range found {
@@ -115,8 +116,8 @@ func compareShapes(known, found []object) (missing, strange []object) {
 	return missing, strange
 }
 
-// reshape gives a damaged database the description of the schema that it is
-// nearest to: where the rows are stored does not depend on it.
+// reshape gives a damaged database the descriptions of the nearest schema: they
+// do not change where the rows are stored. mended is the number of changes.
 func reshape(path string) (mended int, err error) {
 	db, err := connectFile(path, 1, []string{"busy_timeout(10000)", "writable_schema(1)"})
 	if err != nil {
@@ -151,8 +152,8 @@ func reshape(path string) (mended int, err error) {
 	return mended + 1, err
 }
 
-// likest returns the one of some objects that damage has made o of: it is as
-// long, and differs in a few bytes.
+// likest returns the object that damage has turned into o: it is as long, and
+// differs in fewer than eight bytes.
 func likest(of []object, o object) (best object, ok bool) {
 	least := 8
 	for _, want := range of {

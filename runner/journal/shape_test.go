@@ -11,11 +11,11 @@ import (
 )
 
 // TestTablesDescribed damages the description of each table and index, and the
-// number of the schema: the journal is refused, and its repair loses nothing,
-// as both are known.
+// number of the schema. The journal is refused, and its repair loses nothing,
+// because both are known.
 func TestTablesDescribed(t *testing.T) {
 	f := freeze(t, Options{})
-	f.settle(t)
+	f.stopCleanly(t)
 	known, err := shapes()
 	if err != nil {
 		t.Fatal(err)
@@ -39,18 +39,19 @@ func TestTablesDescribed(t *testing.T) {
 	}
 }
 
-// TestHeaderFlips flips a bit of each byte that a database file begins with: it
-// is opened whole, or refused, and then its repair loses nothing.
+// TestHeaderFlips flips a bit of each byte of the database's header. The
+// journal is opened whole, or refused, and then its repair loses nothing.
 func TestHeaderFlips(t *testing.T) {
 	f := freeze(t, Options{})
-	f.settle(t)
+	f.stopCleanly(t)
 	for at := range headerLen {
 		bit := 8*at + rand.IntN(8)
 		f.harmless(t, fmt.Sprintf("header, bit %d", bit), flip(dataFile, bit))
 	}
 }
 
-// harmless: damage that is refused loses nothing once it is repaired.
+// harmless checks that the journal opens whole after damage, if need be after a
+// repair that loses nothing. It reports whether a repair was needed.
 func (f *frozen) harmless(t *testing.T, what string, damage func(map[string][]byte)) (refused bool) {
 	t.Helper()
 	f.thaw(t, damage)
@@ -77,8 +78,8 @@ func (f *frozen) harmless(t *testing.T, what string, damage func(map[string][]by
 	return refused
 }
 
-// TestBackupDescribed: a backup describes its tables in another order, and is as
-// sound as what it was made of; damage to it is found too.
+// TestBackupDescribed: a backup describes its tables in another order and is
+// sound. Damage to these descriptions is found too.
 func TestBackupDescribed(t *testing.T) {
 	f := freeze(t, Options{})
 	f.thaw(t, func(map[string][]byte) {})

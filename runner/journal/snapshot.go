@@ -11,13 +11,13 @@ type Snapshot struct {
 	Seq  int64 // 0: the empty state, before the first event
 	At   int64 // nanoseconds since the Unix epoch
 	Body []byte
-	// Damaged says what is wrong with newer snapshots that Load had to pass
-	// over; for the log.
+	// Damaged says what is wrong with newer snapshots that Load passed over;
+	// for the log.
 	Damaged error
 }
 
-// Snapshot stores the state after event seq, which must be there. The newest
-// two are kept.
+// Snapshot stores the state after event seq, which must be stored already. The
+// newest two are kept.
 func (j *Journal) Snapshot(seq, at int64, body []byte) error {
 	return j.write("snapshot", func(tx *sql.Tx, h *head) error {
 		if seq < 1 || seq > h.event {
@@ -33,9 +33,9 @@ func (j *Journal) Snapshot(seq, at int64, body []byte) error {
 	})
 }
 
-// Load returns the newest snapshot that can be read; Events(its Seq) is what
-// has happened since. Without any it returns the empty one. It is an error if
-// no snapshot can be read and the events before them are gone.
+// Load returns the newest snapshot that can be read; Events(Seq) yields the
+// events since. Without any snapshot it returns the empty one. It is an error
+// if no snapshot can be read and the first events are pruned.
 func (r *Reader) Load() (Snapshot, error) {
 	seqs, err := r.snapshotSeqs()
 	if err != nil {

@@ -29,10 +29,10 @@ func (j *Journal) spareSize() int64 {
 // If so, a call that found no room may work now.
 func (j *Journal) GiveUpSpare() bool { return giveUpSpare(j.dir) }
 
-// giveUpSpare hands the room to SQLite's log at once, before whoever fills the
-// disk takes it too: commits go there, and need no other room. The log may be
-// opened beside SQLite, which does not lock it; the database may not, as closing
-// it would end SQLite's locks.
+// giveUpSpare hands the spare room to SQLite's log at once, before another
+// program takes it: commits go there, and need no other room. The log may be
+// opened beside SQLite, which does not lock it. The database file may not:
+// closing it would end SQLite's locks.
 func giveUpSpare(dir string) bool {
 	path := filepath.Join(dir, spareFile)
 	info, err := os.Stat(path)

@@ -8,8 +8,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// columns are a row's, written one after the other for its checksum. Every row
-// is summed over its key as well, so that a row in the wrong place is found.
+// columns are the columns of a row, one after the other, for its checksum. They
+// include the key, so that a row in the wrong place is found.
 type columns []byte
 
 func row(size int, numbers ...int64) columns {
@@ -31,12 +31,14 @@ func (c columns) text(s ...string) columns {
 	return c
 }
 
-// sum goes on with the body, which may be large and is not copied.
+// sum adds the body, which may be large and is not copied, and returns the
+// checksum.
 func (c columns) sum(body []byte) int64 {
 	return int64(crc32.Update(crc32.Checksum(c, castagnoli), castagnoli, body))
 }
 
-// sum covers a snapshot; in journals up to schema 2 an event too.
+// sum is the checksum of a snapshot; in journals up to schema 2 also of an
+// event.
 func sum(seq, at int64, kind string, body []byte) int64 {
 	return row(len(kind), seq, at).text(kind).sum(body)
 }
@@ -56,8 +58,8 @@ func (t TaskRow) sum() int64 {
 
 func metaSum(key string, value []byte) int64 { return row(len(key)).text(key).sum(value) }
 
-// link is the sum of an event. It covers that of the event before, so that no
-// event can be left out, put in or replaced without changing all that follow.
+// link is the sum of an event. It covers the sum of the event before: no event
+// can be left out, put in or replaced without changing all later sums.
 func link(before int64, e Event) int64 {
 	b := make([]byte, 0, 32+len(e.Kind)+len(e.Body))
 	for _, n := range []int64{before, e.Seq, e.At} {

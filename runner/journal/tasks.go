@@ -16,7 +16,7 @@ type Filter struct {
 	Before      int64  // only numbers below this one, for the next page; 0: any
 	From        int64  // only numbers from this one on, the lowest first; 0: any
 	Limit       int    // at most so many; 0: no limit
-	Bytes       int64  // no more after those whose bodies come to this; 0: no limit
+	Bytes       int64  // stop after the record with which the bodies reach so many bytes; 0: no limit
 }
 
 const (
@@ -54,8 +54,8 @@ func (r *Reader) oneTask(where string, arg any) (TaskRow, error) {
 	return rows[0], nil
 }
 
-// Tasks returns the records that f selects, highest number first unless it says
-// otherwise.
+// Tasks returns the records that f selects, highest number first unless From is
+// set.
 func (r *Reader) Tasks(f Filter) ([]TaskRow, error) {
 	where, args := f.sql()
 	rows, err := r.someTasks(f.Bytes, where, args...)
@@ -81,7 +81,7 @@ func (f Filter) sql() (string, []any) {
 		add("user = ?", f.User)
 	}
 	if f.Group != "" {
-		add("grp = ? AND grp <> ''", f.Group) // the second for SQLite to use the index
+		add("grp = ? AND grp <> ''", f.Group) // the second condition lets SQLite use the index
 	}
 	if f.Before != 0 {
 		add("id < ?", f.Before)
@@ -102,8 +102,8 @@ func (r *Reader) queryTasks(where string, args ...any) (tasks []TaskRow, err err
 	return r.someTasks(0, where, args...)
 }
 
-// someTasks stops after the row with which the bodies come to some bytes; 0: at
-// the last row.
+// someTasks stops after the row with which the bodies reach so many bytes; 0:
+// at the last row.
 func (r *Reader) someTasks(bytes int64, where string, args ...any) (tasks []TaskRow, err error) {
 	have := int64(0)
 	rows, err := r.q.Query("SELECT "+taskColumns+" FROM tasks "+where, args...)
@@ -117,7 +117,7 @@ func (r *Reader) someTasks(bytes int64, where string, args ...any) (tasks []Task
 			return nil, classify(r.dir, err)
 		}
 		if t.sum() != want {
-			return nil, fmt.Errorf("%w: the record of task %d has a wrong checksum; look with: carma journal check", ErrDamaged, t.ID)
+			return nil, fmt.Errorf("%w: the record of task %d has a wrong checksum; run carma journal check", ErrDamaged, t.ID)
 		}
 		tasks = append(tasks, t)
 		if have += int64(len(t.Body)); bytes > 0 && have >= bytes {
@@ -183,6 +183,27 @@ func (j *Journal) SetMeta(key string, value []byte) error {
 		_, err := tx.Stmt(j.stmt.meta).Exec(key, blob(value), metaSum(key, value))
 		return err
 	})
+}
+
+// Metas returns the keys that begin with a text, in order, with their values.
+func (r *Reader) Metas(prefix string) (all []MetaRow, err error) {
+	rows, err := r.q.Query("SELECT key, value, sum FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key", len(prefix), prefix)
+	if err != nil {
+		return nil, fmt.Errorf("journal: keys %s: %w", prefix, classify(r.dir, err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var m MetaRow
+		var want int64
+		if err := rows.Scan(&m.Key, &m.Value, &want); err != nil {
+			return nil, fmt.Errorf("journal: keys %s: %w", prefix, classify(r.dir, err))
+		}
+		if metaSum(m.Key, m.Value) != want {
+			return nil, fmt.Errorf("journal: key %s: %w: wrong checksum", m.Key, ErrDamaged)
+		}
+		all = append(all, m)
+	}
+	return all, rows.Err()
 }
 
 // DropMeta removes a key; one that is not there is ignored.

@@ -12,31 +12,31 @@ import (
 	"syscall"
 )
 
-// A witness is a file of two slots, written in turn: a write that is cut short
-// leaves the other. A slot is the head of the journal and which file the
-// database is, with a checksum.
+// A witness is a file of two slots, written in turn: if one write is cut short,
+// the other slot is left. A slot has the journal's head and the inode of the
+// database file, with a checksum.
 const (
 	witnessFile = "witness"
 	slotSize    = 512
 	slotMagic   = "carma witness 1\n"
 )
 
-// witness is an open one.
+// witness is an open witness.
 type witness struct {
 	f *os.File
-	// synced: each write reaches the disk before it is answered.
+	// synced: a write returns when it has reached the disk.
 	synced bool
 	turn   int64
 }
 
-// witnesses are all of a journal's: the one in its folder and, perhaps, one
-// outside. file is the database file's inode.
+// witnesses are the witnesses of a journal: the one in its folder and, if
+// wanted, one outside. file is the inode of the database file.
 type witnesses struct {
 	inside, outside *witness
 	file            uint64
 }
 
-// write returns an error only for the one inside.
+// write writes to all witnesses. It returns only an error of the one inside.
 func (w witnesses) write(h head) error {
 	if w.outside != nil {
 		_ = w.outside.write(h, w.file)
@@ -96,7 +96,7 @@ func readSlot(b []byte) (h head, file uint64, ok bool) {
 	return h, uint64(n), true
 }
 
-// errNoSlot: there is a witness, but nothing can be read of it.
+// errNoSlot: there is a witness, but none of its slots can be read.
 var errNoSlot = errors.New("no slot of it can be read")
 
 // readWitness returns the newer of the two slots. An error wraps
@@ -118,8 +118,8 @@ func readWitness(path string) (h head, file uint64, err error) {
 	return h, file, nil
 }
 
-// openWitness opens the one at path, or makes one. All of it is written then,
-// so that no later write needs room on the disk.
+// openWitness opens the witness at path, or makes one. A new one is written
+// whole, so that no later write needs room on the disk.
 func openWitness(path string, synced bool, h head, file uint64) (*witness, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -138,7 +138,8 @@ func openWitness(path string, synced bool, h head, file uint64) (*witness, error
 		}
 	}
 	if err == nil && info.Size() == 2*slotSize {
-		// The older slot goes first, so that one that can be read always stays.
+		// The older slot is written first, so that one readable slot always
+		// stays.
 		b := make([]byte, 2*slotSize)
 		if _, err = f.ReadAt(b, 0); err == nil {
 			zero, _, ok0 := readSlot(b[:slotSize])
@@ -158,9 +159,9 @@ func openWitness(path string, synced bool, h head, file uint64) (*witness, error
 	return w, nil
 }
 
-// confront compares the journal with its witnesses and makes those that are
-// missing. A witness may lag behind: the daemon or the machine died between
-// the commit and it.
+// confront compares the journal with its witnesses, and makes missing ones. A
+// witness may lag behind: the daemon or the machine died between the commit and
+// the witness.
 func (j *Journal) confront(o Options) error {
 	file, err := inode(filepath.Join(j.dir, dataFile))
 	if err != nil {
@@ -191,7 +192,7 @@ func (j *Journal) confront(o Options) error {
 	return err
 }
 
-// replaceWitness writes the one in dir anew, whatever it has seen.
+// replaceWitness replaces the witness in dir, whatever it has seen.
 func replaceWitness(dir string, h head) error {
 	file, err := inode(filepath.Join(dir, dataFile))
 	if err != nil {
@@ -218,7 +219,8 @@ func openOutside(path string, h head, file uint64) (*witness, error) {
 	return openWitness(path, false, h, file)
 }
 
-// compare refuses the journal if the witness has seen another one.
+// compare refuses the journal if its witness has seen another one. h is what
+// the witness has seen, was the inode that it noted, file the present inode.
 func (j *Journal) compare(h head, was, file uint64) error {
 	switch {
 	case h.id != j.at.id:
@@ -230,7 +232,7 @@ func (j *Journal) compare(h head, was, file uint64) error {
 	case was != file:
 		return j.lost("the journal is a copy", "its folder was moved, or a backup of the whole folder put in its place: nothing shows whether it is the newest", h)
 	case h.event < j.at.base:
-		return nil // what the witness saw last was pruned since
+		return nil // the last event that the witness saw was pruned since
 	}
 	chain, err := j.before(h.event)
 	if err != nil {

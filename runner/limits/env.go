@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The variables by which frameworks bound what they take of a GPU.
+// The variables by which frameworks limit their GPU memory.
 const (
 	jaxPreallocate = "XLA_PYTHON_CLIENT_PREALLOCATE"
 	jaxFraction    = "XLA_CLIENT_MEM_FRACTION"
@@ -23,7 +23,7 @@ const (
 
 var heeded = []string{jaxPreallocate, jaxFraction, jaxFractionOld, tfGrowth, torchConf, torchConfOld}
 
-// Heeded are the entries of an environment, KEY=value, that decide what
+// Heeded returns the entries of an environment, KEY=value, that decide what
 // [Growth] and [Fractions] set.
 func Heeded(env []string) (out []string) {
 	for _, kv := range env {
@@ -35,8 +35,9 @@ func Heeded(env []string) (out []string) {
 	return out
 }
 
-// Growth makes frameworks take GPU memory when they need it, not all of it at
-// their start, unless the environment they have says what they are to do.
+// Growth returns variables that make frameworks take GPU memory when they need
+// it, not all of it at their start. Variables that the environment has are left
+// out.
 func Growth(have []string) (add []string) {
 	for _, kv := range []string{jaxPreallocate + "=false", tfGrowth + "=true"} {
 		key, _, _ := strings.Cut(kv, "=")
@@ -47,14 +48,14 @@ func Growth(have []string) (add []string) {
 	return add
 }
 
-// Fractions makes the allocators of JAX and PyTorch stop at a fraction of a
-// GPU, 0 to 1, unless the environment they have says where. A fraction of 0 or
-// less, or of 1 or more, sets nothing.
+// Fractions returns variables that make the allocators of JAX and PyTorch stop
+// at a fraction of a GPU, 0 to 1, unless the environment they have sets another
+// limit. A fraction of 0 or less, or of 1 or more, sets nothing.
 //
-// PyTorch's is joined to what its variable says already. It goes into the newer
-// variable only: a PyTorch that reads the older one alone does not know the
-// setting and ends with "Unrecognized CachingAllocator option". Some that read
-// the newer one do not know it either.
+// PyTorch's setting is added to the value that its variable has. It goes into
+// the newer variable only: a PyTorch that reads the older one alone does not
+// know the setting and ends with "Unrecognized CachingAllocator option". Some
+// that read the newer one do not know it either.
 func Fractions(have []string, fraction float64) (add []string) {
 	if !(fraction > 0 && fraction < 1) {
 		return nil
@@ -75,9 +76,9 @@ func Fractions(have []string, fraction float64) (add []string) {
 	return append(add, torchConf+"="+strings.TrimPrefix(strings.Trim(conf, ", ")+",", ",")+torchFraction+":"+text)
 }
 
-// Fraction is the part of a GPU's capacity that is a task's allocator's: its
-// grant less its CUDA context, all in bytes, rounded down to a thousandth. It is
-// 0, for none, where the grant leaves nothing, and at most 1.
+// Fraction returns the part of a GPU's capacity for a task's allocator: its
+// grant less its CUDA context, all in bytes, rounded down to a thousandth, at
+// most 1. It is 0, for no limit, if the grant leaves nothing.
 func Fraction(grant, context, capacity int64) float64 {
 	if capacity <= 0 || grant <= context {
 		return 0

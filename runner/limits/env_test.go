@@ -33,7 +33,8 @@ func TestFractions(t *testing.T) {
 		{0.25, []string{"XLA_PYTHON_CLIENT_MEM_FRACTION=.5"}, []string{torch}},
 		{0.25, []string{"PYTORCH_ALLOC_CONF=expandable_segments:True"},
 			[]string{jax, "PYTORCH_ALLOC_CONF=expandable_segments:True,per_process_memory_fraction:0.250"}},
-		// The newer variable hides the older one, so it takes over what that says.
+		// The newer variable hides the older one, so it gets the older one's
+		// value too.
 		{0.25, []string{"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64,"},
 			[]string{jax, "PYTORCH_ALLOC_CONF=max_split_size_mb:64,per_process_memory_fraction:0.250"}},
 		{0.25, []string{"PYTORCH_CUDA_ALLOC_CONF=a:1", "PYTORCH_ALLOC_CONF=b:2"},
@@ -57,7 +58,7 @@ func TestFraction(t *testing.T) {
 		{10 * gib, 2 * gib, 40 * gib, 0.2},
 		{gib, gib, 40 * gib, 0},     // nothing is left
 		{gib, 2 * gib, 40 * gib, 0}, // less than nothing
-		{gib, 0, 0, 0},              // of a card of which nothing is known
+		{gib, 0, 0, 0},              // the card's size is not known
 		{50 * gib, 0, 40 * gib, 1},
 		{gib, 0, 3 * gib, 0.333}, // never more than was granted
 	} {

@@ -12,10 +12,10 @@ import (
 // cgroupRoot is where control groups of version 2 are mounted.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// GroupOf is the control group of a process, as the tool takes it: a limit set
-// on a group above it is kept, but the container still sees the whole card. The
-// root group and one outside what this process sees are refused. root is where
-// /proc is found: "/".
+// GroupOf returns the control group of a process, as a path for the tool. The
+// limit must be set on this group: with one on a group above, the container
+// still sees the whole card. The root group, and a group outside what this
+// process sees, are refused. root is where /proc is found: "/".
 func GroupOf(root string, pid int) (string, error) {
 	b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {

@@ -26,18 +26,19 @@ type Keeper struct {
 	Root string
 }
 
-// note is what is remembered of a container's limits.
+// note remembers a container's limits.
 type note struct {
 	ID     string           `json:"id"`
 	Group  string           `json:"group"`
 	Limits map[string]Limit `json:"limits"` // by GPU
-	// Boot is the kernel's: with another one nothing is guaranteed any more.
+	// Boot is the kernel's boot ID: after another boot nothing is guaranteed
+	// any more.
 	Boot string `json:"boot"`
 }
 
-// Limit limits the container id, which is parked and whose process is pid, on the GPUs
-// that l names by UUID. It may be repeated. After an error some of the limits may
-// be set.
+// Limit limits the container id, which is parked and whose process is pid, on
+// the GPUs that l names by UUID. It may be repeated. After an error some of the
+// limits may be set.
 func (k *Keeper) Limit(ctx context.Context, id string, pid int, l map[string]Limit) error {
 	group, err := GroupOf(k.root(), pid)
 	if err != nil {
@@ -54,7 +55,7 @@ func (k *Keeper) Limit(ctx context.Context, id string, pid int, l map[string]Lim
 	return nil
 }
 
-// Read reads a container's limit on a GPU back, by the tool.
+// Read reads a container's limit on a GPU back from the tool.
 func (k *Keeper) Read(ctx context.Context, id, gpu string) (Limit, error) {
 	n, err := k.read(id)
 	if err != nil {
@@ -64,8 +65,8 @@ func (k *Keeper) Read(ctx context.Context, id, gpu string) (Limit, error) {
 }
 
 // Clear clears a container's limits, while its control group is there, and
-// forgets them. One without limits is fine. An error says what may stay
-// guaranteed; the container is forgotten nevertheless, unless ctx ended.
+// forgets them. A container without limits is no error. An error says what may
+// stay guaranteed; the container is forgotten all the same, unless ctx ended.
 func (k *Keeper) Clear(ctx context.Context, id string) error {
 	n, err := k.read(id)
 	if errors.Is(err, os.ErrNotExist) {
@@ -94,7 +95,7 @@ func (k *Keeper) clear(ctx context.Context, n note) error {
 	return errors.Join(all...)
 }
 
-// leaked is the error where a group went before its soft limit was cleared.
+// leaked returns an error if a group is gone whose soft limit was not cleared.
 func (k *Keeper) leaked(n note) error {
 	var left []string
 	for _, gpu := range slices.Sorted(maps.Keys(n.Limits)) {
@@ -108,9 +109,9 @@ func (k *Keeper) leaked(n note) error {
 	return fmt.Errorf("control group %s is gone with %s guaranteed in the groups above it; until they go or the machine restarts, that stays", n.Group, strings.Join(left, ", "))
 }
 
-// Sweep forgets the containers whose control groups are gone and returns what
-// may still be guaranteed to them. It is for the start: those that are there are
-// cleared when their containers are removed.
+// Sweep forgets the containers whose control groups are gone, and returns what
+// may still be guaranteed to them. Call it at the start. The limits of groups
+// that are there are cleared when their containers are removed.
 func (k *Keeper) Sweep() (leaked []error) {
 	files, err := filepath.Glob(filepath.Join(k.Dir, "*.json"))
 	if err != nil {
@@ -139,7 +140,7 @@ func (k *Keeper) root() string {
 	return k.Root
 }
 
-// boot is which start of the machine this is; empty: unknown.
+// boot returns the kernel's boot ID; empty: unknown.
 func (k *Keeper) boot() string {
 	b, err := os.ReadFile(filepath.Join(k.root(), "proc/sys/kernel/random/boot_id"))
 	if err != nil {
@@ -150,7 +151,7 @@ func (k *Keeper) boot() string {
 
 func (k *Keeper) file(id string) string { return filepath.Join(k.Dir, id+".json") }
 
-// write makes the note durable before the limit is.
+// write makes the note durable. The limit is set after it.
 func (k *Keeper) write(n note) error {
 	if err := os.MkdirAll(k.Dir, 0o700); err != nil {
 		return err

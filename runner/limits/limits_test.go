@@ -187,8 +187,8 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperGone: a group that went before its limit was cleared is told of,
-// once, unless nothing can be left of it.
+// TestKeeperGone: a group that went before its limit was cleared is reported
+// once, unless nothing can be left of the limit.
 func TestKeeperGone(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -228,8 +228,8 @@ func TestKeeperGone(t *testing.T) {
 	}
 }
 
-// TestKeeperBroken: what the tool refuses is an error, and a container that
-// cannot be limited is written down all the same: some limits may be set.
+// TestKeeperBroken: a refusal of the tool is an error. The container has a note
+// all the same, because some limits may be set.
 func TestKeeperBroken(t *testing.T) {
 	m := newMachine(t, "615.1")
 	m.process(7, "/carma/a")

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// firstDriver is the first that has limits.
+// firstDriver is the first version of the driver with limits.
 const firstDriver = 615
 
-// Support is whether this machine's driver can limit control groups.
+// Support tells whether this machine's driver can limit control groups.
 type Support struct {
-	// Why says what is missing, and Mend what to do about it, each in a
-	// sentence; both are empty where limits can be set.
+	// Why says what is missing, and Mend what to do about it. Each is a
+	// sentence, or empty if limits can be set.
 	Why, Mend string
 	// Driver is its version; empty: unknown.
 	Driver string
-	// Kernel: the kernel's dmem controller keeps the limits (Linux 6.14 and
-	// later), not the driver by itself.
+	// Kernel: the kernel's dmem controller (Linux 6.14 and later) keeps the
+	// limits, not the driver itself.
 	Kernel bool
 }
 
 // OK reports whether limits can be set.
 func (s Support) OK() bool { return s.Why == "" }
 
-// Detect looks whether limits can be set here by a process of user uid. root is
+// Detect finds out whether a process of user uid can set limits here. root is
 // where /sys is found: "/".
 func Detect(ctx context.Context, t Tool, root string, uid int) Support {
 	var s Support

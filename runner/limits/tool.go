@@ -24,10 +24,10 @@ const answerLimit = 20 * time.Second
 
 // Limit is what a control group may use of one GPU, in bytes.
 type Limit struct {
-	// Soft is guaranteed to it. MPS may end a client above it when one below its
-	// own needs the memory.
+	// Soft is guaranteed to the group. If a client below its own soft limit
+	// needs memory, MPS may end one above its.
 	Soft int64
-	// Hard is where allocations fail; 0: nowhere before the card is full.
+	// Hard is where allocations fail; 0: only when the card is full.
 	Hard int64
 }
 
@@ -38,8 +38,8 @@ type Tool struct {
 	Path string // of the program; empty: [Binary] in PATH
 }
 
-// set is how a limit is set: the sub-command has to come first, figures are
-// whole MiB or "max".
+// set returns the arguments that set a limit. The sub-command must come first;
+// figures are whole MiB or "max".
 func (t Tool) set(group, gpu string, l Limit) []string {
 	hard := "max"
 	if l.Hard > 0 {
@@ -50,7 +50,7 @@ func (t Tool) set(group, gpu string, l Limit) []string {
 }
 
 // Set limits a control group, a folder below /sys/fs/cgroup, on one GPU, by
-// UUID. It takes root. Set again, the later limit counts.
+// UUID. Only root may. A later limit replaces an earlier one.
 func (t Tool) Set(ctx context.Context, group, gpu string, l Limit) error {
 	_, err := t.run(ctx, t.set(group, gpu, l)...)
 	return err
@@ -93,7 +93,7 @@ func parseLimit(out string) (l Limit, err error) {
 	return l, nil
 }
 
-// Version is the driver's, as "615.36.01".
+// Version returns the driver's version, such as "615.36.01".
 func (t Tool) Version(ctx context.Context) (string, error) {
 	out, err := t.run(ctx, "--version")
 	if err != nil {
@@ -135,7 +135,7 @@ func (t Tool) run(ctx context.Context, args ...string) (string, error) {
 	return "", fmt.Errorf("%s: %w", what, err)
 }
 
-// brief is a tool's output in one line.
+// brief returns a tool's output in one line.
 func brief(out string) string {
 	text := strings.Join(strings.Fields(out), " ")
 	if len(text) > 300 {

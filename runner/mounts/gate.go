@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gate says below which folders users may mount: absolute paths, and ~ or paths
-// below ~ for a user's home. An absolute one may be a link. A link below ~ is
-// the user's own and counts only if it stays in that home.
+// Gate says below which folders users may mount. Allowed has absolute paths,
+// and ~ or paths below ~ for a user's home. An absolute path may be a link. A
+// link below ~ is the user's own, and counts only if it stays in that home.
 type Gate struct{ Allowed []string }
 
 // OutsideError: the source exists, and lies in no allowed folder.
@@ -30,18 +30,27 @@ func (e *OutsideError) Error() string {
 type Source struct {
 	// Path is where it was when it was opened.
 	Path string
+	// ReadOnly: nothing can be written at its place, sub-mounts included.
+	ReadOnly bool
+	// Name is that of its place; empty: its number among the sources. With a name
+	// it finds its place also if there are other sources than before.
+	Name string
+
 	file *os.File
 	dir  bool
 }
 
-// Close lets go of the source; what was placed stays placed.
+// IsDir reports whether it is a folder.
+func (s *Source) IsDir() bool { return s.dir }
+
+// Close closes the source; its places stay.
 func (s *Source) Close() { _ = s.file.Close() }
 
 // Open opens the source of a mount as user u, and checks that it lies in an
-// allowed folder. What it returns is one object, whatever becomes of the path.
-// The user needs the right to enter every folder on the path and the source
-// itself, if that is a folder. What the task does in it is checked by the
-// kernel, since the task runs as the same user.
+// allowed folder. The result is one object, whatever becomes of the path. The
+// user needs the right to enter every folder on the path, and the source if it
+// is a folder. The kernel checks what the task does inside, because the task
+// runs as the same user.
 func (g Gate) Open(u User, path string) (*Source, error) {
 	var fd int
 	var folders []int
@@ -77,9 +86,9 @@ func (g Gate) Open(u User, path string) (*Source, error) {
 	return nil, &OutsideError{Path: path, Allowed: g.Allowed}
 }
 
-// open opens a file or folder, to hold it and no more. A folder is opened as
-// its own "." so that an automount happens and the right to enter is checked.
-// The links of /proc lead past all rights, so they are not followed.
+// open opens a file or folder only to refer to it. A folder is opened as its
+// own ".", so that an automount happens and the right to enter is checked. The
+// links of /proc lead past all rights, so they are not followed.
 func open(path string) (int, error) {
 	if !filepath.IsAbs(path) {
 		return -1, errors.New("not an absolute path")
@@ -98,7 +107,7 @@ func open(path string) (int, error) {
 	return fd, err
 }
 
-// Supported is nil where the kernel can open a path safely.
+// Supported returns nil if the kernel can open a path safely.
 func Supported() error {
 	fd, err := open("/")
 	if err == nil {
@@ -107,7 +116,7 @@ func Supported() error {
 	return err
 }
 
-// open opens the allowed folders that are there.
+// open opens the allowed folders that exist.
 func (g Gate) open(u User) (folders []int) {
 	for _, dir := range g.Allowed {
 		below, ofHome := strings.CutPrefix(dir, "~")
@@ -143,7 +152,7 @@ func (g Gate) open(u User) (folders []int) {
 	return folders
 }
 
-// find tells what kind of file the source is. A deleted one has no place.
+// find finds out what kind of file the source is. A deleted file is refused.
 func (s *Source) find() error {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -160,7 +169,7 @@ func (s *Source) find() error {
 	return nil
 }
 
-// where is the path of an open file, as the kernel knows it now.
+// where returns the path of an open file, as the kernel knows it now.
 func where(fd int) (string, error) {
 	path, err := os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(fd))
 	if err == nil && !filepath.IsAbs(path) {

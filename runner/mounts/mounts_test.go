@@ -160,8 +160,8 @@ func TestGroups(t *testing.T) {
 // tries is how often the race is run: make test-security runs it 100,000 times.
 var tries = flag.Int("tries", 5_000, "how often the race for a path is run")
 
-// TestRace: the owner of a path swaps it, its target and its parents while it
-// is opened. What is opened is never outside.
+// TestRace: while a path is opened, its owner swaps it, its target and its
+// parents. The opened object is never outside the allowed folders.
 func TestRace(t *testing.T) {
 	w := world(t)
 	n := *tries
@@ -228,7 +228,7 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// stage is one below a folder of the test's own.
+// stage returns a stage below a folder of the test's own.
 func stage(t *testing.T) *Stage {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "carma-mounts-test")
@@ -256,9 +256,9 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
-// TestStage: a place shows the object that was opened, when its path has become
-// something else, and for a daemon that does it again; taking it away touches
-// nothing of the user's.
+// TestStage: a place shows the object that was opened, also if its path has
+// become another object, and also if another daemon places it again. Clearing
+// touches none of the user's files.
 func TestStage(t *testing.T) {
 	w := world(t)
 	s := stage(t)
@@ -313,7 +313,7 @@ func TestStage(t *testing.T) {
 	if n := strings.Count(read(t, "/proc/self/mountinfo"), " "+places[0]+" "); n != 1 {
 		t.Errorf("the place is mounted %d times", n)
 	}
-	swapped, err := s.Place("carma-1", []*Source{sources[1], sources[0]}) // the files have changed places
+	swapped, err := s.Place("carma-1", []*Source{sources[1], sources[0]}) // the files have been swapped
 	if err != nil || read(t, swapped[0]) != "home/ann/data" || read(t, swapped[1]+"/marker") != "home/ann/data" {
 		t.Fatal(swapped, err)
 	}
@@ -324,7 +324,7 @@ func TestStage(t *testing.T) {
 	if _, err := os.Stat(swapped[1] + "/marker"); err != nil {
 		t.Errorf("a place that was to be kept: %v", err)
 	}
-	for range 2 { // what is gone is fine
+	for range 2 { // a name without places is no error
 		if err := s.Clear("carma-1"); err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +337,7 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// TestSweepEmpty: of other daemons only empty folders go.
+// TestSweepEmpty: of other daemons' folders only empty ones are removed.
 func TestSweepEmpty(t *testing.T) {
 	all := t.TempDir()
 	for _, dir := range []string{"own", "empty", "used/carma-1"} {

@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,23 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultDir is where root's daemons show the engine what it mounts. It is in
-// no folder that anybody clears, since what is below it is the users' own files.
+// DefaultDir is where daemons of root place the mounts of users. It is in no
+// folder that anybody clears, because below it are the users' own files.
 const DefaultDir = "/run/carma-mounts"
 
-// Stage shows opened sources to the engine, below a folder that only root can
-// enter. The engine must see the same file systems. Its methods may be called at
-// once for different names.
+// Stage places opened sources where the engine finds them, below a folder that
+// only root can enter. The engine must see the same file systems. Its methods
+// may be called concurrently for different names.
 type Stage struct {
 	// Dir is the folder of one daemon.
 	Dir string
 }
 
 // Place binds sources to fixed places, one folder for each name, and returns
-// their paths. Sub-mounts come along. It may be repeated: a place that shows the
-// same object is left alone, one that shows another gets the new one on top, and
-// at no time is it empty. So an engine that is starting the container for an
-// earlier daemon finds one or the other.
+// their paths. Sub-mounts are included. It may be repeated: a place that shows
+// the same object is left alone. A place that shows another object gets the new
+// one on top, and is never empty. So an engine that is starting the container
+// for an earlier daemon finds one or the other.
 func (s *Stage) Place(name string, sources []*Source) ([]string, error) {
 	dir := filepath.Join(s.Dir, name)
 	err := os.MkdirAll(dir, 0o700)
@@ -38,7 +39,7 @@ func (s *Stage) Place(name string, sources []*Source) ([]string, error) {
 	}
 	var places []string
 	for i, source := range sources {
-		place := filepath.Join(dir, strconv.Itoa(i))
+		place := filepath.Join(dir, cmp.Or(source.Name, strconv.Itoa(i)))
 		if err := source.bind(place); err != nil {
 			return nil, fmt.Errorf("show %s to the engine: %w", source.Path, err)
 		}
@@ -51,18 +52,51 @@ func (s *Source) bind(place string) error {
 	if err := s.makeRoom(place); err != nil {
 		return err
 	}
-	if same, err := s.shownAt(place); same || err != nil {
+	same, err := s.shownAt(place)
+	if err != nil {
 		return err
 	}
-	object := "/proc/self/fd/" + strconv.Itoa(int(s.file.Fd()))
-	if err := unix.Mount(object, place, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return err
+	if !same {
+		object := "/proc/self/fd/" + strconv.Itoa(int(s.file.Fd()))
+		if err := unix.Mount(object, place, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return err
+		}
+		if err := apart(place); err != nil {
+			return err
+		}
 	}
-	return apart(place)
+	if !s.ReadOnly {
+		return nil
+	}
+	return seal(place)
 }
 
-// makeRoom makes the file or folder that is mounted on. One of the other kind is
-// of an earlier attempt to start this container.
+// seal makes a place read-only with all its sub-mounts. An engine's own read-only
+// is only for the topmost. It holds for the place alone, which is apart.
+func seal(place string) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, place, unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	if errors.Is(err, unix.ENOSYS) {
+		return ErrNoSeal
+	}
+	return err
+}
+
+// Sealable returns nil if the kernel can make a folder read-only with all that is
+// mounted in it.
+func Sealable() error {
+	err := unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	if errors.Is(err, unix.ENOSYS) {
+		return ErrNoSeal
+	}
+	return nil
+}
+
+// ErrNoSeal: the kernel cannot make a folder read-only with all that is mounted in
+// it.
+var ErrNoSeal = errors.New("this kernel is older than Linux 5.12: folders of the machine cannot be shown read-only")
+
+// makeRoom makes the file or folder to mount on. One of the other kind is of an
+// earlier attempt to start this container, and is removed.
 func (s *Source) makeRoom(place string) error {
 	if info, err := os.Stat(place); err == nil && info.IsDir() != s.dir {
 		if err := clear(place); err != nil {
@@ -96,14 +130,14 @@ func (s *Source) shownAt(place string) (bool, error) {
 	return here.Ino == there.Ino && here.Dev_major == there.Dev_major && here.Dev_minor == there.Dev_minor, nil
 }
 
-// apart cuts a place off from the mounts it was made of, so that taking it away
+// apart separates a place from the mounts it was made of, so that unmounting it
 // does not unmount theirs.
 func apart(place string) error {
 	return unix.Mount("", place, "", unix.MS_REC|unix.MS_PRIVATE, "")
 }
 
-// Clear takes away what was placed for a name. A container that has started has
-// mounts of its own and keeps them. A name without a place is fine.
+// Clear removes the places of a name. A container that has started has mounts
+// of its own and keeps them. A name without places is no error.
 func (s *Stage) Clear(name string) error {
 	dir := filepath.Join(s.Dir, name)
 	places, err := os.ReadDir(dir)
@@ -140,7 +174,8 @@ func clear(place string) error {
 	return unix.Unlink(place)
 }
 
-// Sweep takes away what an earlier daemon left, but for the names to keep.
+// Sweep removes the places that an earlier daemon left, except those of the
+// names to keep.
 func (s *Stage) Sweep(keep func(name string) bool) error {
 	names, err := os.ReadDir(s.Dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -154,9 +189,9 @@ func (s *Stage) Sweep(keep func(name string) bool) error {
 	return err
 }
 
-// SweepEmpty removes the folders of other daemons beside this one's that are
-// empty: theirs are of no use to anybody, and one that lives makes its own again.
-// Nothing is unmounted, and nothing in them is removed.
+// SweepEmpty removes the empty folders of other daemons beside this one's. They
+// are of no use, and a daemon that runs makes its own again. Nothing is
+// unmounted, and nothing in them is removed.
 func (s *Stage) SweepEmpty() {
 	all := filepath.Dir(s.Dir)
 	names, err := os.ReadDir(all)

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// User is who asks for a mount.
+// User identifies the user who asks for a mount.
 type User struct {
 	UID, GID int
 	Groups   []int  // supplementary groups
 	Home     string // empty: none
 }
 
-// ErrOthers: only root's daemon can find out what another user may reach.
+// ErrOthers: only a daemon of root can find out what another user may reach.
 var ErrOthers = errors.New("this daemon does not run as root, so only its own user can mount folders")
 
 // do runs f with the file rights of a user: its user, its groups and no

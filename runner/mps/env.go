@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Limits are what a task may take of each GPU it sees.
+// Limits bound a task's use of each GPU it sees.
 type Limits struct {
-	// Memory is for each GPU in bytes, in the order in which the task sees
-	// them; an entry of 0 is no limit there, and none at all if all are.
+	// Memory is the limit for each GPU in bytes, in the order in which the task
+	// sees them. 0: no limit on that GPU.
 	Memory []int64
 	// Threads is the ceiling on the SMs it may use at a time, in percent; 0:
 	// none.
 	Threads int
 }
 
-// Env is the environment of a client of the control daemon whose pipe folder
-// it sees at pipe.
+// Env returns the environment of a client. pipe is where the client sees the
+// pipe folder of its control daemon.
 //
 // Memory is written for every GPU the task sees and for no other: an entry for
 // a GPU that a process cannot see drops all limits.

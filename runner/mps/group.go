@@ -18,15 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Groups are the control daemons below one folder. Several processes may work
-// on it: the carma daemon, and carma mps by hand.
+// Groups are the control daemons below one folder. Several processes may use
+// it: the carma daemon, and carma mps by hand.
 type Groups struct {
 	// Dir holds a folder for each trust group, and in it one for each set of
 	// GPUs with the pipe and log folders of its control daemon.
 	Dir string
 	// Binary is the control program; empty: [Binary].
 	Binary string
-	// Shared puts all users into one trust group; else each is one of their own.
+	// Shared puts all users into one trust group; else each user has one.
 	Shared bool
 
 	mu sync.Mutex // one start at a time
@@ -81,7 +81,8 @@ func (g *Group) dir() string { return filepath.Dir(g.Pipe) }
 func (g *Groups) Ensure(ctx context.Context, group *Group) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// The clients of a group must reach its pipe folder through these.
+	// The clients of a group must be able to enter the folders above its pipe
+	// folder.
 	if err := os.MkdirAll(group.dir(), 0o755); err != nil {
 		return fmt.Errorf("MPS folder: %w", err)
 	}
@@ -179,8 +180,7 @@ func (e *BusyError) Error() string {
 }
 
 // Mend restarts what a fault has stopped: a control daemon that is gone, and a
-// server in FAULT that no client is connected to any more. It reports whether
-// something was wrong.
+// server in FAULT without clients. It reports whether something was wrong.
 func (g *Groups) Mend(ctx context.Context, group *Group) (wrong bool, err error) {
 	servers, err := group.Servers(ctx)
 	if errors.Is(err, ErrNotRunning) {

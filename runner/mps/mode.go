@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// ComputeModes are those in which MPS works. In exclusive-process only the
-// server may use the GPU, so that a task which misses it fails at once; two
-// groups on one GPU then exclude each other.
+// ComputeModes are the modes in which MPS works. In exclusive-process only the
+// server may use the GPU: a task that misses the server fails at once, and two
+// groups exclude each other on one GPU.
 var ComputeModes = []string{"default", "exclusive-process"}
 
-// SetComputeMode sets the compute mode of GPUs with nvidia-smi (smi; empty:
-// the one in PATH), which takes an administrator.
+// SetComputeMode sets the compute mode of GPUs. smi is the path of nvidia-smi;
+// empty: the one in PATH. Only an administrator may.
 func SetComputeMode(ctx context.Context, smi string, gpus []string, mode string) error {
 	if smi == "" {
 		smi = "nvidia-smi"
@@ -30,7 +30,7 @@ func SetComputeMode(ctx context.Context, smi string, gpus []string, mode string)
 	return nil
 }
 
-// brief is why a tool failed, in one line.
+// brief returns why a tool failed, in one line.
 func brief(out string, err error) string {
 	if text := strings.Join(strings.Fields(out), " "); text != "" {
 		return text

@@ -39,7 +39,7 @@ type Control struct {
 	Pipe, Log string
 	// GPUs are the UUIDs of the devices it shows its clients.
 	GPUs []string
-	// Credential is the user it runs as, who must be the clients'.
+	// Credential is the user it runs as; it must be the clients' user.
 	Credential *syscall.Credential
 	// MultiUser serves clients of all users from one server.
 	MultiUser bool
@@ -68,21 +68,43 @@ func (c *Control) Start(ctx context.Context) error {
 			}
 		}
 	}
-	args := []string{"-d"}
-	if c.MultiUser {
-		args = append(args, "-multiuser-server")
-	}
-	cmd := c.command(ctx, args...)
-	cmd.SysProcAttr.Setsid = true
-	out, err := output(cmd)
-	if err != nil {
-		return fmt.Errorf("start the MPS control daemon: %s", brief(out, err))
+	if err := c.launch(ctx); err != nil {
+		return err
 	}
 	for end := time.Now().Add(answerLimit); ; time.Sleep(20 * time.Millisecond) {
 		if err := c.Ping(ctx); !errors.Is(err, ErrNotRunning) || time.Now().After(end) || ctx.Err() != nil {
 			return err
 		}
 	}
+}
+
+// multiUser are the spellings of the option that serves all users. Which one a
+// driver takes was not seen: the other is tried if one is refused.
+var multiUser = []string{"--multiuser-server", "-multiuser-server"}
+
+// launch runs the control program in the background.
+func (c *Control) launch(ctx context.Context) error {
+	options := []string{""}
+	if c.MultiUser {
+		options = multiUser
+	}
+	first := error(nil)
+	for _, option := range options {
+		args := []string{"-d"}
+		if option != "" {
+			args = append(args, option)
+		}
+		cmd := c.command(ctx, args...)
+		cmd.SysProcAttr.Setsid = true
+		out, err := output(cmd)
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = fmt.Errorf("start the MPS control daemon: %s", brief(out, err))
+		}
+	}
+	return first
 }
 
 // Ping reports whether the control daemon answers; ErrNotRunning if there is
@@ -92,8 +114,8 @@ func (c *Control) Ping(ctx context.Context) error {
 	return err
 }
 
-// Quit ends the control daemon and its servers, and returns when it is gone.
-// None running is a success.
+// Quit ends the control daemon and its servers, and returns when it is gone. If
+// none runs, that is a success.
 func (c *Control) Quit(ctx context.Context) error {
 	if _, err := c.Ask(ctx, "quit"); err != nil && !errors.Is(err, ErrNotRunning) {
 		return err
@@ -143,10 +165,17 @@ func (c *Control) command(ctx context.Context, args ...string) *exec.Cmd {
 		name = Binary
 	}
 	cmd := exec.CommandContext(ctx, name, args...)
+	path := os.Getenv("PATH")
+	if filepath.IsAbs(name) { // the server's program is beside it
+		path = strings.TrimSuffix(filepath.Dir(name)+string(filepath.ListSeparator)+path, string(filepath.ListSeparator))
+	}
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "LC_ALL=C",
+		"PATH=" + path, "LC_ALL=C",
 		"CUDA_MPS_PIPE_DIRECTORY=" + c.Pipe, "CUDA_MPS_LOG_DIRECTORY=" + c.Log,
 		"CUDA_VISIBLE_DEVICES=" + strings.Join(c.GPUs, ","),
+	}
+	if libraries := os.Getenv("LD_LIBRARY_PATH"); libraries != "" { // where a mounted driver has its own
+		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+libraries)
 	}
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
@@ -154,11 +183,12 @@ func (c *Control) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// maxAnswer bounds what is kept of an answer.
+// maxAnswer is the most bytes of an answer that are kept.
 const maxAnswer = 1 << 20
 
-// output runs cmd and returns the beginning of what it prints. A file and not
-// a pipe: what it leaves running in the background may keep that open.
+// output runs cmd and returns the beginning of what it prints. It uses a file
+// and not a pipe: a process that cmd leaves in the background may keep a pipe
+// open.
 func output(cmd *exec.Cmd) (string, error) {
 	f, err := os.CreateTemp("", "carma-mps-*")
 	if err != nil {
@@ -173,7 +203,7 @@ func output(cmd *exec.Cmd) (string, error) {
 	return string(text[:n]), err
 }
 
-// PID is the control daemon's process; 0 if that is not known.
+// PID returns the control daemon's process number; 0: not known.
 func (c *Control) PID() int {
 	text, err := os.ReadFile(filepath.Join(c.Pipe, Binary+".pid"))
 	if err != nil {

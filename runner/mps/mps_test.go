@@ -118,8 +118,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestMend: a server in FAULT goes when its clients have left, and a control
-// daemon that died is started again.
+// TestMend: a server in FAULT ends when its clients have left. A control daemon
+// that died is started again.
 func TestMend(t *testing.T) {
 	g, ctx := groups(t), t.Context()
 	group := g.Of(os.Geteuid(), os.Getegid(), []string{"GPU-a"})
@@ -163,8 +163,7 @@ func TestMend(t *testing.T) {
 	mend(false, "after the restart")
 }
 
-// TestShared: one control daemon for all users, which serves them from one
-// server.
+// TestShared: one control daemon serves all users, from one server.
 func TestShared(t *testing.T) {
 	g := groups(t)
 	g.Shared = true
@@ -177,6 +176,81 @@ func TestShared(t *testing.T) {
 	}
 	if info, err := os.Stat(a.Pipe); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("pipe folder: %v, %v", info.Mode(), err)
+	}
+	// The other spelling of the option.
+	if err := os.WriteFile(filepath.Join(filepath.Dir(g.Binary), "old-spelling"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	old := g.Of(1, 1, []string{"GPU-b"})
+	if err := g.Ensure(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range []*Group{a, old} {
+		if log := logOf(t, group); !strings.Contains(log, "multi-user true") {
+			t.Errorf("its log is %q", log)
+		}
+	}
+}
+
+func logOf(t *testing.T, g *Group) string {
+	t.Helper()
+	log, err := os.ReadFile(filepath.Join(g.Log, "control.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(log)
+}
+
+// TestLibraries: the server finds its libraries where this process does, and its
+// own program beside the control program.
+func TestLibraries(t *testing.T) {
+	t.Setenv("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64")
+	g := groups(t)
+	group := g.Of(os.Geteuid(), os.Getegid(), []string{"GPU-a"})
+	if err := g.Ensure(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	if log := logOf(t, group); !strings.Contains(log, `libraries "/usr/local/nvidia/lib64"`) || !strings.Contains(log, "path "+filepath.Dir(g.Binary)+":") {
+		t.Errorf("its log is %q", log)
+	}
+}
+
+// TestFind: the programs are found in PATH and where drivers are mounted; one
+// without the other is of no use.
+func TestFind(t *testing.T) {
+	folder := func(programs ...string) string {
+		dir := t.TempDir()
+		for _, name := range programs {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	both, control, server, none := folder(Binary, serverProgram), folder(Binary), folder(serverProgram), folder()
+	before := driverFolders
+	defer func() { driverFolders = before }()
+	for _, row := range []struct {
+		name, path, mounted, ask, want, lacks string
+	}{
+		{"in PATH", both, none, "", both, ""},
+		{"mounted", none, both, "", both, ""},
+		{"in two places of PATH", control + ":" + server, none, Binary, control, ""},
+		{"by path", none, none, filepath.Join(both, Binary), both, ""},
+		{"no server", control, none, "", "", serverProgram},
+		{"by path, no server", none, none, filepath.Join(control, Binary), "", serverProgram},
+		{"nothing", none, none, "", "", Binary},
+		{"no such path", both, both, "/no/" + Binary, "", "/no/" + Binary},
+	} {
+		t.Setenv("PATH", row.path)
+		driverFolders = []string{row.mounted}
+		path, err := Find(row.ask)
+		switch {
+		case row.want != "" && (err != nil || path != filepath.Join(row.want, Binary)):
+			t.Errorf("%s: %q, %v", row.name, path, err)
+		case row.want == "" && (!errors.Is(err, ErrNotInstalled) || !strings.Contains(err.Error(), row.lacks+" is")):
+			t.Errorf("%s: %q, %v", row.name, path, err)
+		}
 	}
 }
 

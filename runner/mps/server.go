@@ -62,7 +62,7 @@ func (c *Control) Servers(ctx context.Context) ([]Server, error) {
 	return servers, nil
 }
 
-// describe adds what ps tells of the clients; older drivers do not have it.
+// describe adds what ps tells of the clients; older drivers do not have ps.
 func (c *Control) describe(ctx context.Context, servers []Server) {
 	out, err := c.Ask(ctx, "ps")
 	if err != nil {
@@ -80,14 +80,14 @@ func (c *Control) describe(ctx context.Context, servers []Server) {
 	}
 }
 
-// Terminate disconnects a client from its server, which leaves the others
-// whole, as a signal to a process with work on the GPU may not.
+// Terminate disconnects a client from its server without harm to the others. A
+// signal to a process with work on the GPU may harm them.
 func (c *Control) Terminate(ctx context.Context, server, client int) error {
 	_, err := c.Ask(ctx, fmt.Sprintf("terminate_client %d %d", server, client))
 	return err
 }
 
-// pids reads a list of process numbers; what is none is left out.
+// pids reads a list of process numbers; other words are left out.
 func pids(text string) []int {
 	var list []int
 	for word := range strings.FieldsSeq(text) {

@@ -10,15 +10,15 @@ import (
 )
 
 // Expire replaces the output of a task that is over by a note that says how
-// much it was, and why it is gone. It returns how many bytes that has freed,
-// and may be repeated.
+// much it was, and why it is gone. It returns how many bytes that has freed. It
+// may be repeated.
 func (s *Store) Expire(task int64, why string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.expire(s.task(task), why)
 }
 
-func (s *Store) expire(t *taskBook, why string) int64 {
+func (s *Store) expire(t *taskAccount, why string) int64 {
 	for k := range s.writers {
 		if k.task == t.id {
 			return 0
@@ -26,7 +26,7 @@ func (s *Store) expire(t *taskBook, why string) int64 {
 	}
 	attempts, _ := s.Attempts(t.id)
 	for _, n := range attempts {
-		// What could not be replaced stays as it was, and stays counted.
+		// Output that could not be replaced stays, and stays counted.
 		_ = s.expireAttempt(key{t.id, n}, why)
 	}
 	size := s.measure(t.id)
@@ -36,8 +36,8 @@ func (s *Store) expire(t *taskBook, why string) int64 {
 }
 
 // expireAttempt first writes the note over the head, which needs no room, and
-// then deletes the rest: after a crash in between, what is there still tells
-// how much is missing.
+// then deletes the rest. After a crash in between, the files that are left
+// still tell how much is missing.
 func (s *Store) expireAttempt(k key, why string) error {
 	segs, err := s.segments(k)
 	if err != nil || len(segs) == 0 {
@@ -57,7 +57,7 @@ func (s *Store) expireAttempt(k key, why string) error {
 	if err != nil || len(segs) == 1 && lines <= 1 {
 		return err // it is no more than a note
 	}
-	for i := len(segs) - 2; i >= 0 && at.IsZero(); i-- { // the newest holds no line yet
+	for i := len(segs) - 2; i >= 0 && at.IsZero(); i-- { // the newest file has no line yet
 		err = s.scan(k, segs[i], func(l Line, ok bool, _ []byte, _ int64) {
 			if ok {
 				at = l.At
@@ -95,12 +95,13 @@ func ignoreMissing(err error) error {
 }
 
 // whyPath is the file that says why the middle of an attempt's output is
-// missing, if it was not for the attempt's own limit.
+// missing. It is not there if the attempt's own limit is the only reason.
 func (s *Store) whyPath(k key) string {
 	return fmt.Sprintf("%s/%d.why", s.folder(k.task), k.attempt)
 }
 
-// because writes it down, once.
+// because notes the reason. The attempt's own limit is noted only to replace
+// another reason.
 func (s *Store) because(k key, over *full) {
 	if over.of != ofAttempt || exists(s.whyPath(k)) {
 		s.becauseOf(k, over.Error())
@@ -118,7 +119,7 @@ func (s *Store) becauseOf(k key, text string) {
 	}
 }
 
-// why is the reason for what is missing in the middle.
+// why returns the reason for the output that is missing in the middle.
 func (s *Store) why(k key) string {
 	if b, err := os.ReadFile(s.whyPath(k)); err == nil && len(b) > 0 {
 		return strings.ReplaceAll(string(b), "\n", " ")

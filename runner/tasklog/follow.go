@@ -10,36 +10,37 @@ import (
 	"time"
 )
 
-// Options select what Follow reads; the zero value is all there is now.
+// Options select what Follow reads; the zero value selects all output up to
+// now.
 type Options struct {
-	// Tail is how many lines, counted from the end, come first. 0: all that
-	// are kept; negative: none. A line in pieces counts once per piece.
+	// Tail is how many of the newest lines come first. 0: all that are kept;
+	// negative: none. Each piece of a line counts as one.
 	Tail int
 	// Since leaves out lines before this instant; zero: none.
 	Since time.Time
-	// Follow goes on with what is written, until the writer is closed.
+	// Follow goes on with new lines, until the writer is closed.
 	Follow bool
 }
 
 // Follow calls fn with the lines of an attempt's log in order. The line's text
 // is only valid during the call. Where output is missing, one line with stream
-// [Note] says how much. It returns nil at the end: of what there is now, or
-// (with Follow, while the log is being written) when the attempt is over;
-// otherwise the error of fn or of ctx, or [ErrNotFound]. A slow fn holds up
-// nobody; if the limit overtakes it, it gets a note about what it missed.
+// [Note] says how much. It returns nil at the end of the present output or,
+// with Follow while the log is being written, when the attempt is over. Else it
+// returns the error of fn or of ctx, or [ErrNotFound]. A slow fn delays nobody:
+// if output is deleted before fn gets it, a note says so.
 func (s *Store) Follow(ctx context.Context, task int64, attempt int, o Options, fn func(Line) error) error {
 	f := follower{s: s, k: key{task, attempt}, since: o.Since, fn: fn}
 	defer f.close()
 	w := s.writer(f.k)
 	if w != nil {
-		w.progress() // all there is, is now in the files
+		w.progress() // all output up to now is in the files
 	}
 	if err := f.begin(o.Tail); err != nil {
 		return fmt.Errorf("log of task %d, attempt %d: %w", task, attempt, err)
 	}
 	for {
-		// What is asked before reading holds after it: a file that is not
-		// the newest now is complete now.
+		// progress is asked before reading: a file that is not the newest now
+		// is complete.
 		p, err := f.progress(w)
 		if err != nil {
 			return err
@@ -75,7 +76,7 @@ func (s *Store) Tail(task int64, attempt int, n int) ([]Line, error) {
 	return lines, err
 }
 
-// follower is a place in an attempt's output and the way on from there.
+// follower is a place in an attempt's output, and reads on from there.
 type follower struct {
 	s     *Store
 	k     key
@@ -172,9 +173,8 @@ func (f *follower) advance() (bool, error) {
 	return f.openFrom(f.seg.start + 1)
 }
 
-// openFrom opens the first segment that starts at or after a place in the
-// output; false if there is none. What lies between it and what was read is
-// missing.
+// openFrom opens the first segment that starts at start or after it; false:
+// there is none. Output between this segment and the last line read is missing.
 func (f *follower) openFrom(start int64) (bool, error) {
 	for {
 		segs, err := f.s.segments(f.k)
@@ -197,7 +197,8 @@ func (f *follower) openFrom(start int64) (bool, error) {
 		f.close()
 		f.seg, f.file = segs[0], file
 		f.r = lineReader{r: file, buf: f.r.buf[:0]}
-		// In files of older versions it can be negative: they counted notes.
+		// The difference can be negative in files of older versions: they
+		// counted notes.
 		f.gap.lines += max(f.seg.line-f.pos.lines, 0)
 		f.gap.bytes += max(f.seg.start-f.pos.bytes, 0)
 		f.pos = loss{lines: f.seg.line, bytes: f.seg.start}
@@ -238,7 +239,7 @@ func (f *follower) drain(ctx context.Context) error {
 	}
 }
 
-// newline is what pass does not see of a line: its end.
+// newline is the length of a line's end, which pass does not count.
 func newline(l Line, ok bool) int64 {
 	if ok && l.Stream == Note {
 		return 0
@@ -246,7 +247,7 @@ func newline(l Line, ok bool) int64 {
 	return 1
 }
 
-// note passes on what is missing before the place.
+// note passes on a note about the output that is missing before the place.
 func (f *follower) note() error {
 	if f.gap.lines == 0 {
 		return nil

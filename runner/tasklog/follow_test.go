@@ -64,8 +64,8 @@ func live(ctx context.Context, s *Store, o Options) (<-chan string, <-chan error
 	return lines, end
 }
 
-// A follower gets each line without anybody calling Flush: if it did not, this
-// test would hang.
+// A follower gets each line though nobody calls Flush. Otherwise this test
+// would hang.
 func TestFollowLive(t *testing.T) {
 	s := Open(t.TempDir(), 0)
 	w := mustWriter(t, s, 1, 1)
@@ -91,8 +91,8 @@ func TestFollowLive(t *testing.T) {
 	}
 }
 
-// Closing the log ends followers that wait, and cancelling one that waits
-// ends that one. If they were not woken, the bubble would report a deadlock.
+// Closing the log ends waiting followers; cancelling a waiting follower ends
+// that one. If they were not woken, the bubble would report a deadlock.
 func TestWaitingFollowersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Open(t.TempDir(), 0)
@@ -136,7 +136,7 @@ func TestFollowEndsEarly(t *testing.T) {
 }
 
 // Followers of a log that rotates many times see each line once and in order,
-// or a note in its place, to the very end.
+// or a note in its place, up to the end.
 func TestFollowDuringRotation(t *testing.T) {
 	s := Open(t.TempDir(), 1)
 	w := mustWriter(t, s, 1, 1)
@@ -198,7 +198,7 @@ func TestFollowDuringRotation(t *testing.T) {
 	wg.Wait()
 }
 
-// A follower that the limit overtakes is told what it missed.
+// A follower is told what it missed if a limit deletes output before it reads it.
 func TestSlowFollower(t *testing.T) {
 	s := Open(t.TempDir(), 1)
 	w := mustWriter(t, s, 1, 1)
@@ -277,7 +277,7 @@ func TestTailAcrossFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := all[max(0, len(all)-n):]
-		if n > kept-note { // reaches into the head: the note comes on top
+		if n > kept-note { // reaches into the head: the note is one line more
 			want = all[max(0, len(all)-n-1):]
 		}
 		if !reflect.DeepEqual(got, want) {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// disk fails writes beyond its room, in the middle of one, as a full disk
-// does.
+// disk fails writes beyond its room, also in the middle of a write, like a full
+// disk.
 type disk struct {
 	room int64
 	full bool // also no new files
@@ -56,9 +56,9 @@ func diskStore(t *testing.T, d *disk) *Store {
 	return s
 }
 
-// The disk is full for a while: what fits in memory comes through, the rest is
-// counted and noted where it is missing, the error is told once, and no line
-// is torn, wherever the disk ended.
+// The disk is full for a while, wherever it ends in a line. Output that fits in
+// memory is kept; the rest is counted and noted in its place. The error is
+// returned once, and no line is torn.
 func TestFullForAWhile(t *testing.T) {
 	for room := int64(0); room < 300; room += 7 {
 		d := &disk{room: room}
@@ -108,7 +108,7 @@ func TestFullForAWhile(t *testing.T) {
 }
 
 // A short line that would still fit in memory does not overtake the note about
-// a long one that did not.
+// a long line that did not.
 func TestNoteStaysInPlace(t *testing.T) {
 	d := &disk{}
 	s := diskStore(t, d)
@@ -169,9 +169,9 @@ func TestFullWhenRotating(t *testing.T) {
 	}
 }
 
-// A disk that fills right behind a new segment takes nothing from what is
-// there: its last line tells, after a crash, what is known already. It was the
-// segment with that line that made the room.
+// A disk that gets full right after a new segment costs no line that is there:
+// after a crash, the last line tells which lines are known. Once, the segment
+// with that line was the one that made the room.
 func TestFullBehindANewSegment(t *testing.T) {
 	free := int64(1 << 40)
 	dir := t.TempDir()
@@ -273,8 +273,8 @@ func TestRealDiskFull(t *testing.T) {
 	}
 }
 
-// A log that cannot be opened does not stay locked; what comes meanwhile is
-// counted, and noted when it can.
+// A log that cannot be opened does not stay locked. Output that comes meanwhile
+// is counted, and noted once it can be.
 func TestOpenFails(t *testing.T) {
 	d := &disk{full: true}
 	s := diskStore(t, d)
@@ -299,8 +299,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// What was lost until the end of an attempt, because the disk was full, is noted
-// when there is room again, unless the task was removed.
+// Output that an attempt lost until its end, because the disk was full, is
+// noted when there is room again, unless the task was removed.
 func TestNotedAfterTheEnd(t *testing.T) {
 	d := &disk{room: 1 << 20}
 	s := diskStore(t, d)

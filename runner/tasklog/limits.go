@@ -18,8 +18,8 @@ type Limits struct {
 	User int64
 	// Total bounds everything: a tenth of the disk.
 	Total int64
-	// Free is what stays free on the disk, whoever fills it: a twentieth of
-	// the disk, at least 64 MiB and at most 1 GiB, never more than a quarter.
+	// Free stays free on the disk, whoever fills it: a twentieth of the disk,
+	// at least 64 MiB and at most 1 GiB, never more than a quarter.
 	Free int64
 }
 
@@ -28,7 +28,8 @@ const (
 	gib = 1 << 30
 )
 
-// on completes the limits for a disk of the given size; 0: it is not known.
+// on fills in the limits for a disk of the given size in bytes; 0: it is not
+// known.
 func (l Limits) on(disk int64) Limits {
 	if l.Attempt == 0 {
 		l.Attempt = DefaultLimit
@@ -54,7 +55,8 @@ func (l Limits) on(disk int64) Limits {
 	return l
 }
 
-// room tells the size of a folder's disk and what is free of it for us.
+// room returns the size of a folder's disk, and how much of it is free for us,
+// in bytes.
 func room(dir string) (size, free int64, err error) {
 	var fs unix.Statfs_t
 	for {
@@ -66,7 +68,7 @@ func room(dir string) (size, free int64, err error) {
 	return int64(fs.Blocks) * fs.Bsize, int64(fs.Bavail) * fs.Bsize, err
 }
 
-// A full one says which limit leaves no room. Its text goes into the output.
+// full says which limit leaves no room. Its text goes into the output.
 type full struct {
 	limit int64
 	of    limitOf
@@ -83,7 +85,8 @@ const (
 	ofDisk
 )
 
-// ErrLimit is wrapped by what says that a limit leaves no room for output.
+// ErrLimit is wrapped by the errors that say that a limit leaves no room for
+// output.
 var ErrLimit = errors.New("limit of output")
 
 func (f *full) Unwrap() error { return ErrLimit }

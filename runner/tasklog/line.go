@@ -17,7 +17,8 @@ type Stream uint8
 const (
 	Stdout Stream = 1
 	Stderr Stream = 2
-	// Note is carma's own word, not the task's: what is missing and why.
+	// Note is a line of carma's, not of the task: it says what is missing and
+	// why.
 	Note Stream = 3
 )
 

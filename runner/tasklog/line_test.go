@@ -36,7 +36,7 @@ func TestParseLine(t *testing.T) {
 	}
 }
 
-// What parses can be written and parses to the same.
+// A line that can be parsed can be written, and parses to the same again.
 func FuzzParseLine(f *testing.F) {
 	f.Add([]byte("2026-11-21T03:04:05.123456789Z stdout F a line"))
 	f.Add([]byte("2026-11-21T03:04:05+01:00 stderr P:x "))
@@ -54,7 +54,7 @@ func FuzzParseLine(f *testing.F) {
 }
 
 // A reader of a growing file never sees a part of a line, wherever the file
-// ends at the moment, and loses none.
+// ends at the moment, and misses no line.
 func FuzzLineReader(f *testing.F) {
 	f.Add([]byte("ab\n\ncd\ne"), uint8(1))
 	f.Add([]byte(strings.Repeat("x", 70000)+"\n"+strings.Repeat("y", 100)), uint8(200))

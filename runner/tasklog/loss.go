@@ -11,12 +11,12 @@ import (
 // loss is an amount of output: missing, or passed.
 type loss struct {
 	lines, bytes int64
-	unknown      bool // and nobody can tell how much more
+	unknown      bool // and an unknown amount more
 }
 
-// note is the sentence in the log that stands for what is missing. The package
-// reads it again, so that what is missing is still known when the note itself
-// goes.
+// note returns the line in the log that stands for missing output. The package
+// also reads it: if the note itself is deleted, its amount still counts as
+// missing.
 func (l loss) note(why string) string {
 	amount := fmt.Sprintf("%d lines", l.lines)
 	if l.bytes > 0 {
@@ -31,7 +31,8 @@ func (l loss) note(why string) string {
 	return amount + " left out here: " + strings.ReplaceAll(why, "\n", " ")
 }
 
-// pass adds a stored line: itself, or if it is a note what that stands for.
+// pass adds a stored line: the line itself, or the amount that a note stands
+// for.
 func (l *loss) pass(line Line, ok bool, raw []byte) {
 	if !ok || line.Stream != Note {
 		l.lines++
@@ -63,9 +64,9 @@ func (w *Writer) lose(lines, bytes int64) {
 // missing reports whether something is lost that no note tells of yet.
 func (w *Writer) missing() bool { return w.lost.lines > 0 || w.lost.unknown }
 
-// Gap says that output is missing here which never came, and why: so many
-// lines, or if lines is negative nobody knows how many. at is after the last
-// line before and before the next.
+// Gap says that output is missing here that never came, and why. lines is how
+// many lines; negative: nobody knows. at is between the times of the line
+// before and the line after.
 func (w *Writer) Gap(at time.Time, lines int64, why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,8 +80,8 @@ func (w *Writer) Gap(at time.Time, lines int64, why string) {
 	w.wake()
 }
 
-// Before says that the next line is the n-th of the output, counted from 0: if
-// fewer have come, a note tells how many are missing.
+// Before says that the next line has number n in the output, counted from 0. If
+// fewer lines have come, a note says how many are missing.
 func (w *Writer) Before(at time.Time, n int64, why string) {
 	w.mu.Lock()
 	have := w.seg.line + w.out.lines + w.lost.lines
@@ -90,13 +91,13 @@ func (w *Writer) Before(at time.Time, n int64, why string) {
 	}
 }
 
-// noteLoss says in the log what was lost, as soon as there is room for that
-// and for the next bytes after it.
+// noteLoss writes a note about the lost output, as soon as there is room for
+// the note and for next bytes after it.
 //
-// Its time is that of the newest line that came before: all until then is kept
+// Its time is that of the newest line before it: all output up to then is kept
 // or counted.
 func (w *Writer) noteLoss(next int) {
-	if w.missing() && !w.opened() || !w.missing() { // opening may find it
+	if w.missing() && !w.opened() || !w.missing() { // opening may show that nothing is missing
 		return
 	}
 	cause := w.cause

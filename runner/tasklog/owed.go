@@ -2,8 +2,8 @@ package tasklog
 
 import "time"
 
-// debt is what an attempt lost until its end while there was no room for the
-// note that says so.
+// debt is the output that an attempt lost until its end, if there was no room
+// for the note about it.
 type debt struct {
 	lost  loss
 	last  time.Time
@@ -19,7 +19,7 @@ func (s *Store) owe(k key, d debt) {
 	s.owed[k] = d
 }
 
-// NoteLosses writes the notes that found no room when their attempts ended, where
+// NoteLosses writes the notes that found no room when their attempts ended, if
 // there is room now. Call it from time to time. A note that is owed when the
 // process ends is never written.
 func (s *Store) NoteLosses() {
@@ -43,6 +43,6 @@ func (s *Store) NoteLosses() {
 			}
 		}
 		w.mu.Unlock()
-		_ = w.Close() // or it is owed on
+		_ = w.Close() // else Close owes it again
 	}
 }

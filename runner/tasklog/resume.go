@@ -15,14 +15,14 @@ func (w *Writer) Last() time.Time {
 	return w.last
 }
 
-// Since returns the time of the newest line that is kept or noted as lost:
-// after a restart, the output must be read again from the container from there
-// on. Zero: all of it. What is not later than that is ignored, so that nothing
-// is lost and nothing there twice.
+// Since returns the time of the newest line that is kept or noted as lost.
+// After a restart, read the container's output again from there on; zero: all
+// of it. Write ignores lines that are not later, so that no line is lost and
+// none is there twice.
 func (w *Writer) Since() time.Time { return w.Last() }
 
-// opened reports whether the log can be written; where the folder is missing
-// it tries again.
+// opened reports whether the log can be written. If it is not open, it tries to
+// open it.
 func (w *Writer) opened() bool {
 	if w.f != nil {
 		return true
@@ -32,15 +32,15 @@ func (w *Writer) opened() bool {
 		w.fail(err)
 		return false
 	}
-	// Where it could not be opened at first, all lines that have come since,
-	// from the first on, were counted as lost: what is there is not.
+	// If it could not be opened at first, all lines since, from the first on,
+	// were counted as lost. Lines that are in the log are not lost.
 	w.lost.lines = max(w.lost.lines-w.seg.line-w.out.lines, 0)
 	w.lost.bytes = max(w.lost.bytes-w.seg.start-w.out.bytes, 0)
 	return true
 }
 
-// reopen finds out what the attempt's log holds, cuts off what is not a
-// complete line at its end, and opens it; or makes a new one.
+// reopen opens the attempt's log, or makes a new one. It cuts off an incomplete
+// line at the end and measures the rest.
 func (w *Writer) reopen() error {
 	if err := os.MkdirAll(w.s.folder(w.k.task), 0o700); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (w *Writer) reopen() error {
 	return nil
 }
 
-// measure sets the sizes, the position and the last time.
+// measure sets the sizes, the position and the last time from the files.
 func (w *Writer) measure(segs []segment) error {
 	total := int64(0)
 	for _, seg := range segs[:len(segs)-1] {

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// segment is one file of an attempt's output and where in the output it
-// starts. The first one, the head, starts at 0 and is never deleted.
+// segment is one file of an attempt's output. The first one, the head, starts
+// at 0 and is never deleted.
 type segment struct {
 	attempt int
-	start   int64 // bytes of output before it, also those that were lost
-	line    int64 // lines, the same; notes do not count
+	start   int64 // bytes of output before it, lost ones included
+	line    int64 // the same in lines; notes do not count
 }
 
 func (g segment) head() bool { return g.start == 0 }
@@ -75,17 +75,17 @@ func (w *Writer) rotate() bool {
 		return false
 	}
 	if err := w.f.Close(); err != nil {
-		w.fail(err) // for the report; there is nothing to be done
+		w.fail(err) // it is only reported
 	}
 	w.older.Add(w.size)
 	w.f, w.seg, w.size, w.out, w.written, w.whole = f, next, 0, loss{}, 0, 0
 	return true
 }
 
-// droppable reports whether the oldest segment behind the head may be deleted:
-// not if it holds the newest line on the disk, whose time tells a writer after
-// a restart what is there or noted already. The segment that is written may
-// hold none yet.
+// droppable reports whether the oldest segment behind the head may be deleted.
+// It may not if it has the newest line on the disk: by that line's time a
+// writer knows after a restart which lines are there or noted. The segment that
+// is being written may have no line yet.
 func (s *Store) droppable(k key, segs []segment) bool {
 	for i := len(segs) - 1; i > 1; i-- {
 		if s.holdsLine(k, segs[i]) {

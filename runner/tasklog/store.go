@@ -43,7 +43,7 @@ const (
 	DefaultLimit = 64 << 20
 	// MinLimit is the lowest limit: eight files that hold a line each.
 	MinLimit = 8 * 2 * MaxLine
-	// shares is into how many files the limit is divided.
+	// shares is the number of files that share the limit.
 	shares = 8
 )
 
@@ -59,9 +59,9 @@ type Store struct {
 
 	mu      sync.Mutex
 	writers map[key]*Writer // those not closed
-	owed    map[key]debt    // losses of those closed that no note tells of
-	tasks   map[int64]*taskBook
-	users   map[string]*userBook
+	owed    map[key]debt    // losses of closed writers without a note
+	tasks   map[int64]*taskAccount
+	users   map[string]*userAccount
 	total   int64
 }
 
@@ -78,8 +78,8 @@ type file interface {
 	Close() error
 }
 
-// Open returns the store in dir with the default limits but one: limit is the
-// most bytes kept of one attempt.
+// Open returns the store in dir with the default limits, except limit: the most
+// bytes kept of one attempt.
 func Open(dir string, limit int64) *Store { return New(dir, Limits{Attempt: limit}) }
 
 // New returns the store in dir, which is made when first needed. Output that
@@ -87,7 +87,7 @@ func Open(dir string, limit int64) *Store { return New(dir, Limits{Attempt: limi
 func New(dir string, limits Limits, former ...string) *Store {
 	s := &Store{
 		dir: dir, former: former, disk: room,
-		writers: map[key]*Writer{}, tasks: map[int64]*taskBook{}, users: map[string]*userBook{},
+		writers: map[key]*Writer{}, tasks: map[int64]*taskAccount{}, users: map[string]*userAccount{},
 		open: func(path string, flag int) (file, error) {
 			return os.OpenFile(path, flag, 0o600)
 		},
@@ -102,10 +102,11 @@ func New(dir string, limits Limits, former ...string) *Store {
 	return s
 }
 
-// Limits are those in force.
+// Limits returns the limits in force.
 func (s *Store) Limits() Limits { return *s.limits.Load() }
 
-// SetLimits changes them. What is above new ones goes when the next output comes.
+// SetLimits changes the limits. Output above the new ones is removed when the
+// next output comes.
 func (s *Store) SetLimits(l Limits) {
 	l = l.on(s.size)
 	s.limits.Store(&l)
@@ -136,7 +137,7 @@ func readNames(dir string) ([]string, error) {
 	return f.Readdirnames(0)
 }
 
-// Check reports why output cannot be written now.
+// Check returns why output cannot be written now; nil: it can.
 func (s *Store) Check() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -165,7 +166,7 @@ func (s *Store) Attempts(task int64) ([]int, error) {
 }
 
 // Remove deletes the logs of a task; it may be repeated. It returns [ErrOpen]
-// while one is written. Those who read one go on to the end of what they have.
+// while one is written. Followers go on to the end of what they have opened.
 func (s *Store) Remove(task int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,8 +183,8 @@ func (s *Store) Remove(task int64) error {
 	return nil
 }
 
-// Writing reports whether an attempt's log is open for writing, so that who
-// follows it gets all that is still to come.
+// Writing reports whether an attempt's log is open for writing: then a follower
+// gets all that is still to come.
 func (s *Store) Writing(task int64, attempt int) bool { return s.writer(key{task, attempt}) != nil }
 
 func (s *Store) writer(k key) *Writer {

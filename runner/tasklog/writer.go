@@ -14,17 +14,17 @@ import (
 	"carma/test/failpoint"
 )
 
-// bufferSize is how much output waits in memory for Flush, and how much is
-// held while the disk is full.
+// bufferSize is how many bytes of output wait in memory: for Flush, or while
+// the disk is full.
 const bufferSize = 2 * MaxLine
 
 // Writer appends to the log of one attempt. Its methods may be called from
 // several goroutines.
 //
 // A failure to write, a full disk above all, never fails the task: the writer
-// holds some output in memory and tries again at each call; what it cannot
-// hold is lost, counted, and noted in the log once that can be written. The
-// error is returned once, for the caller to log, by whichever call comes next.
+// keeps some output in memory and tries again at each call. Output that it
+// cannot keep is lost, counted, and noted in the log once that can be written.
+// The next call returns the error once, for the caller to log.
 type Writer struct {
 	s *Store
 	k key
@@ -32,12 +32,12 @@ type Writer struct {
 	mu      sync.Mutex // guards all below
 	f       file       // the newest segment
 	seg     segment
-	size    int64 // of seg, with what is in buf
-	out     loss  // what of the output is in it: with what is lost, without notes
-	written int64 // of seg, without buf
-	whole   int64 // where the last line that is written completely ends
+	size    int64 // bytes of seg, with buf
+	out     loss  // the output in seg, with lost output, without notes
+	written int64 // bytes of seg, without buf
+	whole   int64 // end of the last line that is completely written
 
-	older atomic.Int64 // size of the segments before; others may drop some of them
+	older atomic.Int64 // size of the older segments; others may drop some of them
 
 	buf     []byte
 	scratch []byte
@@ -45,7 +45,7 @@ type Writer struct {
 
 	failing  bool  // the last attempt to write failed
 	cause    error // the latest failure
-	report   error // one that was not yet returned
+	report   error // a failure that was not returned yet
 	lost     loss  // not yet noted in the log
 	lostEver loss
 
@@ -53,14 +53,14 @@ type Writer struct {
 	closed  bool
 }
 
-// Writer opens the log of an attempt for writing, which [ErrOpen] prevents if
-// it is open already. If there is one, from before a restart, a line torn by
-// the crash is dropped and writing goes on behind it; see [Writer.Since]. If
+// Writer opens the log of an attempt for writing. If it is open already, the
+// error wraps [ErrOpen]. If there is a log from before a restart, a line torn
+// by the crash is dropped and writing goes on after it; see [Writer.Since]. If
 // the folder is missing or cannot be written, output is lost, and counted,
 // until it can.
 func (s *Store) Writer(task int64, attempt int) (*Writer, error) {
 	w := &Writer{s: s, k: key{task, attempt}}
-	w.mu.Lock() // whoever follows waits until it is ready
+	w.mu.Lock() // a follower waits until it is ready
 	defer w.mu.Unlock()
 
 	s.mu.Lock()
@@ -76,10 +76,10 @@ func (s *Store) Writer(task int64, attempt int) (*Writer, error) {
 	return w, nil
 }
 
-// Write appends a line of the given stream; text ends with or without its
-// newline and is not kept. The times of lines increase; one that is not later
-// than the newest in the log is known already and ignored. An error says that output is not getting to the disk; it is for
-// the caller to log, and the caller goes on.
+// Write appends a line of the given stream. text may end with its newline; it
+// is not kept after the call. The times of lines increase: a line that is not
+// later than the newest in the log is known already and is ignored. An error
+// says that output does not reach the disk: the caller logs it and goes on.
 func (w *Writer) Write(at time.Time, stream Stream, text []byte, partial bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *Writer) Write(at time.Time, stream Stream, text []byte, partial bool) e
 	return w.takeReport()
 }
 
-// put stores or loses a line.
+// put stores a line, or counts it as lost.
 func (w *Writer) put(l Line) {
 	w.scratch = appendLine(w.scratch[:0], l)
 	w.noteLoss(len(w.scratch))
@@ -144,8 +144,8 @@ func (w *Writer) room(n int64) bool {
 	return w.dropOldest(n)
 }
 
-// flush writes the buffer. What a failed write leaves of a line is completed
-// by the next one.
+// flush writes the buffer. If a write ends within a line, the next one
+// completes it.
 func (w *Writer) flush() bool {
 	if len(w.buf) == 0 {
 		return true
@@ -179,9 +179,9 @@ func (w *Writer) flush() bool {
 	return true
 }
 
-// Flush hands what was written to the kernel, where it survives the end of
-// this process. Followers do not wait for it; call it a few times per second,
-// so that a crash leaves little to be read again.
+// Flush hands the buffer to the kernel, where it survives the end of this
+// process. Followers do not wait for it. Call it a few times per second, so
+// that a crash leaves little to be read again.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,9 +192,9 @@ func (w *Writer) Flush() error {
 	return w.takeReport()
 }
 
-// Close says that the attempt is over: the output is synced to the disk, and
-// followers end. After nil the container, and with it the runtime's copy of
-// the output, may be removed. Close may be repeated.
+// Close says that the attempt is over: it syncs the output to the disk, and
+// ends the followers. After nil, the container and with it the engine's copy of
+// the output may be removed. Close may be repeated.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,7 +26,7 @@ func mustWriter(t testing.TB, s *Store, task int64, attempt int) *Writer {
 	return w
 }
 
-// write writes a line, not before the one before.
+// write writes a line, later than the one before.
 func write(t testing.TB, w *Writer, at time.Duration, stream Stream, text string) {
 	t.Helper()
 	again(t, w, max(at, w.Last().Sub(epoch)+1), stream, text)
@@ -47,7 +47,7 @@ func closeLog(t testing.TB, w *Writer) {
 	}
 }
 
-// crash ends a writer the way the end of the process does.
+// crash ends a writer as the end of the process does.
 func crash(w *Writer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +57,7 @@ func crash(w *Writer) {
 	w.wake()
 }
 
-// texts returns all of a log, a stream's first letter before each line.
+// texts returns all lines of a log, each after the first letter of its stream.
 func texts(t testing.TB, s *Store, tail int) []string {
 	t.Helper()
 	lines, err := s.Tail(1, 1, tail)
@@ -163,9 +163,9 @@ func TestSegmentNames(t *testing.T) {
 	}
 }
 
-// However much of the end of the file is lost, opening it again leaves whole
-// lines, says from when on to read again, and writing all from there gives the
-// same log as without the loss.
+// However much of the end of the file is lost: opening it again leaves whole
+// lines and tells from when on to read again. Writing all lines from then gives
+// the same log as without the loss.
 func TestTornEnd(t *testing.T) {
 	full := func(w *Writer, from time.Time) {
 		for i := range 40 {
@@ -220,8 +220,8 @@ func lastTime(b []byte) (last time.Time) {
 	return last
 }
 
-// After a crash the runtime may send the whole output instead of what was
-// asked for; what was lost and noted does not come back.
+// After a crash the engine may send the whole output instead of the asked part.
+// Lines that were lost and noted do not come back.
 func TestResume(t *testing.T) {
 	const ms = time.Millisecond
 	s := Open(t.TempDir(), 0)
@@ -250,7 +250,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Lines that the limit has dropped do not come back when the runtime sends
+// Lines that were dropped for the limit do not come back when the engine sends
 // them again.
 func TestDroppedLinesStayAway(t *testing.T) {
 	s := Open(t.TempDir(), 1)
@@ -294,8 +294,8 @@ func diskSize(t interface{ Fatal(...any) }, s *Store) (n int64) {
 }
 
 // Whatever is written, with crashes and restarts in between: the files never
-// exceed the limit; the log is the output's start, one note with the right
-// numbers, and the output's end; at least half of the limit is kept.
+// exceed the limit. The log is the output's start, one note with the right
+// numbers, and the output's end. At least half of the limit is kept.
 func TestLimitProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -351,8 +351,8 @@ func TestLimitProperty(t *testing.T) {
 	})
 }
 
-// checkNumbers checks that the lines are numbered without gaps except where a
-// note accounts for them, up to the last one written. sizes may be nil.
+// checkNumbers checks that the lines are numbered without gaps up to the last
+// one written, except where a note accounts for the gap. sizes may be nil.
 func checkNumbers(t interface{ Fatalf(string, ...any) }, lines []Line, sizes []int) {
 	next, notes := 0, 0
 	for _, l := range lines {

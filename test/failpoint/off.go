@@ -2,11 +2,11 @@
 
 package failpoint
 
-// On tells whether the points do anything.
+// On reports whether the points do anything.
 const On = false
 
 // Hit marks a point.
 func Hit(string) {}
 
-// Error marks a point at which an error may be put in.
+// Error marks a point at which a test may inject an error.
 func Error(string) error { return nil }

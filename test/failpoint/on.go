@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// On tells whether the points do anything.
+// On reports whether the points do anything.
 const On = true
 
 var (
@@ -20,12 +20,12 @@ var (
 	handler = fromEnvironment()
 )
 
-// Handler says what happens at a point. An error that it returns is put in
-// where mayFail, and ignored elsewhere.
+// Handler is called at each point. If mayFail, its error is injected, otherwise
+// ignored.
 type Handler func(name string, mayFail bool) error
 
-// Set replaces what happens at a point, for a test in its own process: there,
-// the goroutine that ends at a point holds no locks unless mayFail.
+// Set replaces the handler, for a test in its own process. A handler may end the
+// goroutine: it has no locks there, unless mayFail.
 func Set(f Handler) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -35,7 +35,7 @@ func Set(f Handler) {
 // Hit marks a point.
 func Hit(name string) { _ = reach(name, false) }
 
-// Error marks a point at which an error may be put in.
+// Error marks a point at which a test may inject an error.
 func Error(name string) error { return reach(name, true) }
 
 func reach(name string, mayFail bool) error {
@@ -45,7 +45,7 @@ func reach(name string, mayFail bool) error {
 	return f(name, mayFail)
 }
 
-// fromEnvironment does what CARMA_FAILPOINT says.
+// fromEnvironment returns the handler for CARMA_FAILPOINT.
 func fromEnvironment() Handler {
 	name, action, nth, err := parse(os.Getenv("CARMA_FAILPOINT"))
 	if err != nil {
@@ -71,9 +71,9 @@ func fromEnvironment() Handler {
 		switch action {
 		case "kill":
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // it takes a moment
+			select {} // the kill takes a moment
 		case "hang":
-			mu.Unlock() // the others go on
+			mu.Unlock() // other goroutines go on
 			defer mu.Lock()
 			select {}
 		}
@@ -101,7 +101,8 @@ func parse(s string) (name, action string, nth int, err error) {
 	return part[0], part[1], nth, err
 }
 
-// note is synced by nobody: the process may die, the machine does not.
+// note appends a name to the log. No sync is needed: the process may die, but the
+// machine does not.
 func note(path, name string) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

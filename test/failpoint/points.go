@@ -19,7 +19,7 @@ type Point struct {
 }
 
 // Points lists the points in the Go source below root, by name. A name that is
-// not a constant, or that stands in two places, is an error.
+// not a constant, or that is used twice, is an error.
 func Points(root string) ([]Point, error) {
 	var list []Point
 	files := token.NewFileSet()

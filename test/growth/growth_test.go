@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// result is a line as go test prints it.
+// result is a line of go test's output.
 const result = "BenchmarkGrowth/steady/1000 \t 1\t20034242 ns/op\t 27.40 events/task\t 800.1 ns/event\t 731.3 cpu-ns/event\t 61.5 peak-MiB\t 3.7 waiting-s\n"
 
 func measured(t *testing.T) []*series {
@@ -38,7 +38,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestPlot: the plot is XML, and shows every point.
+// TestPlot: the plot is valid XML and shows every point.
 func TestPlot(t *testing.T) {
 	svg := plot(measured(t))
 	d := xml.NewDecoder(strings.NewReader(svg))

@@ -1,10 +1,10 @@
-// Growth measures what a replay in virtual time costs as traces grow, and
-// writes docs/growth.svg and the table of docs/benchmarks.md that belongs to it:
+// Growth measures how the cost of a replay in virtual time grows with the trace.
+// It writes docs/growth.svg and the matching table of docs/benchmarks.md:
 //
 //	go run ./test/growth [--runs 3]    (in the repository's root; minutes)
 //
-// Each run of BenchmarkGrowth of mapper/sim is a process of its own on one
-// core (GOMAXPROCS=1), so that its peak memory is that of one replay.
+// Each run of BenchmarkGrowth of mapper/sim is a process of its own on one core
+// (GOMAXPROCS=1), so that its peak memory is that of one replay.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// Where the results go.
+// The files and marks of the results.
 const (
 	plotFile  = "docs/growth.svg"
 	tableFile = "docs/benchmarks.md"
@@ -43,8 +43,8 @@ func main() {
 	}
 }
 
-// measure runs every size so many times, all sizes in turn, so that a busy
-// moment of the machine does not meet one size only.
+// measure runs every size so many times. It takes the sizes in turn, so that a
+// busy moment of the machine does not affect only one size.
 func measure(runs int) ([]*series, error) {
 	folder, err := os.MkdirTemp("", "carma-growth")
 	if err != nil {
@@ -73,7 +73,7 @@ func measure(runs int) ([]*series, error) {
 	return all, nil
 }
 
-// benchmark returns the line of results of one run.
+// benchmark runs one benchmark and returns its line of results.
 func benchmark(binary, load string, tasks int) (string, error) {
 	pattern := fmt.Sprintf("^BenchmarkGrowth$/^%s$/^%d$", load, tasks)
 	times := fmt.Sprintf("%dx", max(1, 50_000/tasks)) // short ones more than once
@@ -91,7 +91,7 @@ func benchmark(binary, load string, tasks int) (string, error) {
 	return "", fmt.Errorf("%s: no result in %s", pattern, out)
 }
 
-// write puts the plot and the table where they belong.
+// write writes the plot and the table into the docs.
 func write(all []*series) error {
 	content, err := os.ReadFile(tableFile)
 	if err != nil {

@@ -12,7 +12,7 @@ const (
 	left, right, top, bottom = 70, 90, 50, 60
 )
 
-var colours = []string{"#0072b2", "#d55e00"} // told apart by everybody
+var colours = []string{"#0072b2", "#d55e00"} // colours that everybody can tell apart
 
 // axes turn values into pixels.
 type axes struct{ first, last, most float64 }
@@ -23,10 +23,10 @@ func (a axes) x(tasks int) float64 {
 
 func (a axes) y(ns float64) float64 { return height - bottom - (height-top-bottom)*ns/a.most }
 
-// step of the vertical axis, in nanoseconds.
+// step is the distance of two marks on the vertical axis, in nanoseconds.
 const step = 200
 
-// plot draws time per event over tasks as SVG: medians, and whiskers from the
+// plot draws time per event over tasks as SVG: medians, with whiskers from the
 // least to the most.
 func plot(all []*series) string {
 	points := all[0].points
@@ -51,7 +51,8 @@ func plot(all []*series) string {
 	return b.String()
 }
 
-// logarithmic is how much more than at first tasks the time may be at n.
+// logarithmic is the factor by which time per event grows from first to n tasks
+// if it grows with the logarithm.
 func logarithmic(first, n int) float64 { return math.Log(float64(n)) / math.Log(float64(first)) }
 
 func text(b *strings.Builder, x, y float64, anchor, colour, s string) {
@@ -73,8 +74,8 @@ func (a axes) grid(b *strings.Builder, points []point) {
 	text(b, (left+width-right)/2, height-bottom+44, "middle", "#222", "tasks in the trace; dashed: logarithmic growth from 1,000 on")
 }
 
-// line draws a series, and dashed what logarithmic growth from its first point
-// would be.
+// line draws a series, and as a dashed line logarithmic growth from its first
+// point.
 func (a axes) line(b *strings.Builder, s *series, colour string) {
 	var path, bound []string
 	_, first, _ := s.points[0].spread(event)

@@ -10,7 +10,7 @@ import (
 
 // series are the runs at one load.
 type series struct {
-	name   string // of the sub-benchmark
+	name   string // name of the sub-benchmark
 	points []point
 }
 
@@ -23,8 +23,8 @@ type point struct {
 // run is one replay.
 type run struct {
 	event   float64 // nanoseconds of processor time per event
-	whole   float64 // seconds on the clock for all
-	perTask float64 // events
+	whole   float64 // wall-clock seconds of the whole replay
+	perTask float64 // number of events
 	peak    float64 // MiB resident
 }
 
@@ -42,8 +42,8 @@ func newSeries() []*series {
 	return all
 }
 
-// add reads a line as go test prints it: name, iterations, then values with
-// their units.
+// add reads a line of go test's output: name, iterations, then values with their
+// units.
 func (p *point) add(line string) error {
 	values := map[string]float64{}
 	fields := strings.Fields(line)
@@ -74,7 +74,7 @@ func event(r run) float64 { return r.event }
 func whole(r run) float64 { return r.whole }
 func peak(r run) float64  { return r.peak }
 
-// table is the results in Markdown: medians, with the spread where it counts.
+// table is the results in Markdown: medians, with the spread of the main figures.
 func table(all []*series) string {
 	var b strings.Builder
 	b.WriteString("| load | tasks | events per task | CPU time per event: least, median, most | to that of 1,000 | whole replay: least, median, most | peak memory |\n")

@@ -7,13 +7,13 @@ import (
 	"carma/runner/gpu"
 )
 
-// card is the GPU that is measured on. Memory is in bytes.
+// card is the GPU of the measurements. Memory is in bytes.
 type card struct {
 	source gpu.Source
 	device gpu.Device
 }
 
-// sample reads it once.
+// sample reads the card once.
 func (c *card) sample(ctx context.Context) (gpu.Sample, error) {
 	samples, err := c.source.Sample(ctx)
 	if err != nil {
@@ -22,8 +22,8 @@ func (c *card) sample(ctx context.Context) (gpu.Sample, error) {
 	return samples[0], nil
 }
 
-// usedBy is what one process holds, and what is in use by all; 0 for a process
-// that the driver does not list.
+// usedBy returns the memory of one process, and the memory in use by all. own is
+// 0 if the driver does not list the process.
 func (c *card) usedBy(ctx context.Context, pid int) (own, all int64, err error) {
 	s, err := c.sample(ctx)
 	for _, p := range s.Processes {
@@ -42,12 +42,13 @@ type activity struct {
 	readings                    int
 }
 
-// sampleEvery is the time between two readings of a card's activity; GPM needs
-// 100 ms at least.
+// sampleEvery is the time between two readings of a card's activity. GPM needs at
+// least 100 ms.
 const sampleEvery = 250 * time.Millisecond
 
-// watch reads the card's activity from after on, for so long; result waits for
-// the mean. The first reading, which looks back to before, is left out.
+// watch reads the card's activity for the time long, beginning after a delay.
+// result waits for the mean. The first reading is left out, because it covers
+// time before.
 func (c *card) watch(ctx context.Context, after, long time.Duration) (result func() activity) {
 	out := make(chan activity, 1)
 	end := time.Now().Add(after + long)

@@ -13,11 +13,11 @@ import (
 	"carma/runner/mps"
 )
 
-// driverFolders are where a driver's programs may be that is mounted into the
-// machine and not installed.
+// driverFolders are the places of a driver's programs if the driver is mounted
+// into the machine and not installed.
 var driverFolders = []string{"/usr/local/nvidia/bin", "/usr/lib/nvidia/current", "/opt/nvidia/bin"}
 
-// findDriverPrograms adds those folders to PATH, behind what is there.
+// findDriverPrograms appends those folders to PATH.
 func findDriverPrograms() {
 	path := filepath.SplitList(os.Getenv("PATH"))
 	for _, dir := range driverFolders {
@@ -28,19 +28,20 @@ func findDriverPrograms() {
 	_ = os.Setenv("PATH", strings.Join(path, string(filepath.ListSeparator)))
 }
 
-// onCard are the processes that NVML lists on a card, by PID: whether each is a
-// client of an MPS server.
+// onCard are the processes that NVML lists on a card, by PID. The value tells
+// whether a process is a client of an MPS server.
 type onCard map[int]bool
 
-// clients are the processes seen on the card during a run, except MPS servers.
+// clients are the processes seen on the card during a run, without MPS servers.
 type clients struct {
 	seen   onCard
-	failed error // of the last reading; nil: there was one
-	none   bool  // no card is read
+	failed error // error of the last reading; nil: it succeeded
+	none   bool  // there is no card to read
 }
 
-// watchClients looks at the card's processes until result is called. It is by
-// the driver's list, not by what carma meant to start, that a run is one of MPS.
+// watchClients reads the card's processes until result is called. Whether a run
+// was one of MPS follows from the driver's list, not from what carma meant to
+// start.
 func (d *daemon) watchClients(ctx context.Context) (result func() clients) {
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan clients, 1)
@@ -61,8 +62,8 @@ func (d *daemon) watchClients(ctx context.Context) (result func() clients) {
 	return func() clients { cancel(); return <-out }
 }
 
-// add adds a reading. A process may be listed before it has met its server; one
-// that was a client once is one.
+// add adds a reading. A process may be listed before it has met its server. Once
+// it was a client, it counts as one.
 func (c *clients) add(now onCard) {
 	for pid, client := range now {
 		if known, ok := c.seen[pid]; (!ok || !known) && !isServer(pid) {
@@ -73,15 +74,15 @@ func (c *clients) add(now onCard) {
 
 // isServer reports whether a process is an MPS server.
 func isServer(pid int) bool {
-	name, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm")) // cut at 15 bytes
+	name, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm")) // the kernel cuts it at 15 bytes
 	return strings.HasPrefix(string(name), "nvidia-cuda-mps")
 }
 
-// notMPS begins the verdict on a run without any client.
+// notMPS begins the verdict on a run without any MPS client.
 const notMPS = "not MPS:"
 
-// verdict is empty where so many tasks were all clients of MPS, else what the
-// run was in truth.
+// verdict tells what kind of run it really was; empty: so many tasks were all
+// clients of MPS.
 func (c *clients) verdict(tasks int) string {
 	var with, without int
 	for _, client := range c.seen {
@@ -104,8 +105,8 @@ func (c *clients) verdict(tasks int) string {
 	return ""
 }
 
-// startMPS starts an MPS control daemon of the suite's own and makes what Python
-// runs from now on its client. why is why there is none.
+// startMPS starts an MPS control daemon for the suite. Python programs started
+// from now on are its clients. why tells why there is none.
 func (s *session) startMPS(ctx context.Context) (end func(), why string) {
 	end = func() {}
 	if why := s.noMPS(); why != "" {

@@ -13,7 +13,7 @@ import (
 	"carma/runner/api"
 )
 
-// sessionAt is one without a card that writes to a folder.
+// sessionAt is a session without a card that writes to a folder.
 func sessionAt(t *testing.T, phases ...string) (*session, *bytes.Buffer) {
 	t.Helper()
 	var file bytes.Buffer
@@ -23,7 +23,7 @@ func sessionAt(t *testing.T, phases ...string) (*session, *bytes.Buffer) {
 	}, &file
 }
 
-// watched calls do when a line with certain words is written.
+// watched is a writer that calls do when a line has certain words.
 type watched struct {
 	at, saw string
 	do      func() string
@@ -36,7 +36,7 @@ func (w *watched) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What a phase has measured is in the report before the next one begins: a
+// The results of a phase are in the report before the next phase begins, so a
 // program that is killed then has lost nothing.
 func TestReportAfterEachPhase(t *testing.T) {
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestReportAfterEachPhase(t *testing.T) {
 	}
 }
 
-// The environment has a minute, however short the run: without a context no
+// The environment phase has a minute, however short the run: without a context no
 // estimate can be scored.
 func TestEnvironmentHasTime(t *testing.T) {
 	s, _ := sessionAt(t, phaseNames...)
@@ -69,8 +69,9 @@ func TestEnvironmentHasTime(t *testing.T) {
 	}
 }
 
-// A task that cannot start is given up after two failures, with the cause; one
-// that failed by itself, or runs again after one failure, is not.
+// A task that cannot start is given up after two failures, with the cause. A task
+// that failed by itself is not given up, nor one that runs again after one
+// failure.
 func TestStuck(t *testing.T) {
 	attempt := func(outcome string) api.Attempt { return api.Attempt{Outcome: outcome, Message: "no such device"} }
 	for _, c := range []struct {
@@ -103,7 +104,7 @@ func TestVerdict(t *testing.T) {
 	if got := c.verdict(2); got != "not MPS alone: 1 of 2 processes on the GPU were no clients" {
 		t.Error(got)
 	}
-	c.add(onCard{1 << 23: false, 1<<23 + 1: true}) // once a client, always
+	c.add(onCard{1 << 23: false, 1<<23 + 1: true}) // once it was a client, it counts as one
 	if got := c.verdict(2); got != "" {
 		t.Error(got)
 	}
@@ -116,7 +117,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// What a run was other than its mode says is in the table and on the page.
+// If a run was not of its mode, the table and the page say so.
 func TestNoteOnMPS(t *testing.T) {
 	r, dir := sample(), t.TempDir()
 	r.Suite[1].Mode, r.Suite[1].Note = "mps", "not MPS: none of 2 processes on the GPU was a client"
@@ -131,7 +132,7 @@ func TestNoteOnMPS(t *testing.T) {
 	}
 }
 
-// Programs of a driver that is mounted and not installed are found.
+// The programs of a driver that is mounted and not installed are found.
 func TestDriverPrograms(t *testing.T) {
 	dir := t.TempDir()
 	old := driverFolders
@@ -145,7 +146,7 @@ func TestDriverPrograms(t *testing.T) {
 	}
 }
 
-// Lengths come from an earlier run's table where this one has not measured.
+// If this run has not measured step times, they come from an earlier run's table.
 func TestRates(t *testing.T) {
 	s, _ := sessionAt(t)
 	r, dir := sample(), t.TempDir()
@@ -166,7 +167,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// Trainings wait until there is room, and the peak of each is its own.
+// Trainings wait until there is room, and each has its own peak.
 func TestRoom(t *testing.T) {
 	r := newRoom(10, 2)
 	r.take(6)
@@ -187,8 +188,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// What NVML listed for a training's process is its figure; without it the
-// context of the environment's probe is added.
+// A training's figure is what NVML listed for its process. Otherwise the context
+// from the environment's probe is added.
 func TestActual(t *testing.T) {
 	r, dir := sample(), t.TempDir()
 	r.Date = "2026-11-22 10:00 UTC"
@@ -210,8 +211,8 @@ func TestActual(t *testing.T) {
 	}
 }
 
-// The daemon's log and a task's output are kept, and the result is found among
-// what stands on both streams.
+// The daemon's log and a task's output are kept. The result is found in the mixed
+// lines of both streams.
 func TestKept(t *testing.T) {
 	s, file := sessionAt(t)
 	d := &daemon{session: s, name: "try", log: filepath.Join(t.TempDir(), "log")}

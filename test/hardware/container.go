@@ -10,16 +10,14 @@ import (
 	"slices"
 	"strings"
 
+	"carma/containers/bare"
 	"carma/containers/cdi"
 )
 
-// systemFolders hold programs and libraries.
-var systemFolders = []string{"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/opt"}
-
-// mounts are the folders of this machine that a task gets: the system's and
-// those of the Python with PyTorch, read-only.
+// mounts are the folders of this machine that a task gets, read-only: the
+// system's, and those of the Python with PyTorch.
 func (s *session) mounts() (args []string) {
-	tops := slices.Clone(systemFolders)
+	tops := bare.Folders()
 	for _, dir := range slices.Concat(s.plan.folders, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))) {
 		inside := slices.ContainsFunc(tops, func(top string) bool { return dir == top || strings.HasPrefix(dir, top+"/") })
 		if filepath.IsAbs(dir) && filepath.Clean(dir) != "/" && !inside {
@@ -39,20 +37,15 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// nodes are the device nodes that all NVIDIA GPUs share.
-var nodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"}
-
-// cdiSpec is a CDI file for one card: its device nodes. Libraries need none, as
-// the tasks have the machine's own.
+// cdiSpec is a CDI file with the device nodes of one card. It needs no libraries,
+// because the tasks have the machine's own.
 func cdiSpec(uuid string, minor int) ([]byte, error) {
 	type node struct {
 		Path string `json:"path"`
 	}
 	list := []node{{fmt.Sprintf("/dev/nvidia%d", minor)}}
-	for _, path := range nodes {
-		if exists(path) {
-			list = append(list, node{path})
-		}
+	for _, path := range bare.Nodes() {
+		list = append(list, node{path})
 	}
 	return json.MarshalIndent(map[string]any{
 		"cdiVersion": "0.5.0",
@@ -61,8 +54,9 @@ func cdiSpec(uuid string, minor int) ([]byte, error) {
 	}, "", "  ")
 }
 
-// wakeCUDA runs a CUDA process where /dev/nvidia-uvm is missing: many machines
-// make it for the first one, and a CDI file that is written before lacks it.
+// wakeCUDA runs a CUDA process if /dev/nvidia-uvm is missing. Many machines make
+// that node for the first CUDA process, and a CDI file written earlier would lack
+// it.
 func (s *session) wakeCUDA(ctx context.Context) {
 	const node = "/dev/nvidia-uvm"
 	if exists(node) || s.python == "" {
@@ -77,8 +71,8 @@ func (s *session) wakeCUDA(ctx context.Context) {
 	}
 }
 
-// describeCard writes a CDI file where the machine has none for the card; undo
-// takes it away. Only containerd goes by it.
+// describeCard writes a CDI file if the machine has none for the card; undo
+// removes it. Only containerd uses it.
 func (s *session) describeCard(ctx context.Context) (undo func(), err error) {
 	undo = func() {}
 	if s.card == nil {

@@ -15,10 +15,10 @@ import (
 	"carma/runner/api"
 )
 
-// daemon is carma's, with a data folder of its own.
+// daemon is a carma daemon with its own data folder.
 type daemon struct {
 	*session
-	name   string // of the run
+	name   string // name of the run
 	socket string
 	log    string
 	mps    string // folder of the MPS control daemons
@@ -39,8 +39,8 @@ gpus:
     uuids: [GPU-00000000-0000-0000-0000-000000000001]
 `
 
-// startDaemon starts a daemon on the card, or on a simulated one, and waits
-// until it answers.
+// startDaemon starts a daemon on the card, or on a simulated one, and waits until
+// it answers.
 func (s *session) startDaemon(ctx context.Context, name string, e *engine, args ...string) (*daemon, error) {
 	dir := filepath.Join(s.work, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -61,7 +61,7 @@ func (s *session) startDaemon(ctx context.Context, name string, e *engine, args 
 	}
 	defer func() { _ = file.Close() }()
 	all := slices.Concat([]string{"daemon", "--socket", d.socket, "--data-dir", filepath.Join(dir, "data"), "--log-format", "json",
-		"--mps-dir", d.mps, "--pull", "never"}, gpus, e.args, args)
+		"--mps-dir", d.mps, "--mps", "off", "--pull", "never"}, gpus, e.args, args)
 	d.cmd = exec.Command(filepath.Join(s.bin, "carma"), all...)
 	d.cmd.Stdout, d.cmd.Stderr = file, file
 	if err := d.cmd.Start(); err != nil {
@@ -88,8 +88,8 @@ func (d *daemon) await(ctx context.Context) error {
 	}
 }
 
-// stop ends the daemon, and the MPS control daemons that it has started. Its
-// log goes into the suite's.
+// stop stops the daemon and the MPS control daemons that it has started. It
+// copies the daemon's log into the suite's.
 func (d *daemon) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -106,10 +106,10 @@ func (d *daemon) stop() {
 	}
 }
 
-// mostLog bounds what is kept of one log, in bytes.
+// mostLog is how many bytes of one log are kept.
 const mostLog = 256 << 10
 
-// keepLog copies the end of the daemon's log into the file of the suite's.
+// keepLog copies the end of the daemon's log into the suite's log file.
 func (d *daemon) keepLog() {
 	text, err := os.ReadFile(d.log)
 	if err != nil {
@@ -123,14 +123,14 @@ func (d *daemon) carma(ctx context.Context, args ...string) ([]byte, error) {
 	return d.carmaOutput(ctx, append(args, "--socket", d.socket)...)
 }
 
-// mpsCommand is a carma command about the MPS control daemons of this daemon.
+// mpsCommand is a carma command for the MPS control daemons of this daemon.
 func (d *daemon) mpsCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, "carma"), append([]string{"mps"}, args...)...)
 	cmd.Env = append(os.Environ(), "CARMA_MPS_DIR="+d.mps)
 	return cmd
 }
 
-// energy is the card's counter, in joules.
+// energy is the card's energy counter, in joules.
 func (d *daemon) energy(ctx context.Context) (float64, error) {
 	out, err := d.carma(ctx, "gpus", "--json")
 	if err != nil {
@@ -163,7 +163,7 @@ func (d *daemon) inspect(ctx context.Context, ids []string) ([]api.Task, error) 
 	return tasks, err
 }
 
-// taskResult is the last line of a training; memory in bytes.
+// taskResult is the last line of a training. Memory is in bytes.
 type taskResult struct {
 	StepSeconds float64 `json:"step_seconds"`
 	Reserved    int64   `json:"max_memory_reserved"`

@@ -27,7 +27,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// rows of a CSV file by column.
+// rows are the rows of a CSV file, by column.
 func rows(t *testing.T, dir, name string) (out []map[string]string) {
 	t.Helper()
 	all, err := csv.NewReader(opened(t, dir, name)).ReadAll()
@@ -44,8 +44,8 @@ func rows(t *testing.T, dir, name string) (out []map[string]string) {
 	return out
 }
 
-// TestDryRun: the script as a whole, on a simulated GPU, with containers of a
-// containerd of its own; trainings on the CPU where PyTorch is installed.
+// TestDryRun runs the whole suite on a simulated GPU, with containers of its own
+// containerd. If PyTorch is installed, it trains on the CPU.
 func TestDryRun(t *testing.T) {
 	needRoot(t)
 	dir := t.TempDir()
@@ -87,8 +87,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// onDriver says that the test's program is the child of TestOnDriver, and where
-// it writes; programsIn where carma is.
+// onDriver makes the test's program the child of TestOnDriver; its value is the
+// folder to write to. programsIn is the folder of carma.
 const (
 	onDriver   = "HARDWARE_ON_DRIVER"
 	programsIn = "HARDWARE_PROGRAMS"
@@ -108,10 +108,10 @@ func built(t *testing.T) string {
 	return dir
 }
 
-// TestOnDriver: the path of a machine with a GPU, with a stand-in for the
-// driver's library and trainings on the CPU: carma reads the card by NVML, a
-// CDI file is written for it, and trainings run in containers that have its
-// node, alone and together.
+// TestOnDriver takes the path of a machine with a GPU, with a stand-in for the
+// driver's library and trainings on the CPU. carma reads the card by NVML, a CDI
+// file is written for it, and trainings run in containers that have its node,
+// alone and together.
 func TestOnDriver(t *testing.T) {
 	needRoot(t)
 	if out := os.Getenv(onDriver); out != "" {
@@ -129,7 +129,7 @@ func TestOnDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestOnDriver$", "-test.v")
-	idle := filepath.Join(dir, "idle") // what the card shows: no process
+	idle := filepath.Join(dir, "idle") // state of the card: no process
 	if err := os.WriteFile(idle, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestOnDriver(t *testing.T) {
 	}
 }
 
-// child measures with small trainings on the CPU.
+// child runs the suite with small trainings on the CPU.
 func child(t *testing.T, out string) {
 	opt, err := parse([]string{"--out", out, "--minutes", "20", "--phases", "pairs,suite", "--engine", "containerd", "--bin", os.Getenv(programsIn), "--training", "../../images/torch", "--programs", "."}, io.Discard)
 	if err != nil {
@@ -177,8 +177,8 @@ func child(t *testing.T, out string) {
 	}
 }
 
-// standInDriver builds a library with the functions of the NVIDIA driver's that
-// carma and the suite call, for one card, and returns its folder.
+// standInDriver builds a library with the functions of NVIDIA's driver that carma
+// and the suite call, for one card, and returns its folder.
 func standInDriver(t *testing.T) string {
 	t.Helper()
 	headers, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml").Output()
@@ -194,7 +194,7 @@ func standInDriver(t *testing.T) string {
 	return dir
 }
 
-// node makes a null device, and takes it away after the test.
+// node makes a null device and removes it after the test.
 func node(t *testing.T, path string) {
 	t.Helper()
 	err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3)))
@@ -217,8 +217,8 @@ func playedDriver(t *testing.T) string {
 	return path
 }
 
-// suspend.py goes through all its steps with a library that plays the driver's
-// part, and the phase keeps its table.
+// suspend.py goes through all its steps with a library that plays the driver, and
+// the phase keeps its table.
 func TestSuspendScript(t *testing.T) {
 	library := playedDriver(t)
 	s, _ := sessionAt(t)

@@ -14,20 +14,20 @@ import (
 	engines "carma/containers/containerstest/engine"
 )
 
-// imageName is the suite's image: the simulated task and nothing else. A real
-// task has the machine's own system folders mounted into it, read-only.
+// imageName is the suite's image. It has only the simulated task. A real task has
+// the machine's own system folders mounted into it, read-only.
 const imageName = "carma/hardware:latest"
 
-// engine is what runs the containers.
+// engine is the engine that runs the containers.
 type engine struct {
 	name  string
-	args  []string // of the daemon
+	args  []string // arguments for the daemon
 	load  func(ctx context.Context, archive string) error
 	close func()
 }
 
-// openEngine starts a containerd of the suite's own, or takes the machine's
-// Docker, and imports the image. The error says why neither runs.
+// openEngine starts a containerd for the suite, or takes the machine's Docker,
+// and imports the image. The error says why neither runs.
 func (s *session) openEngine(ctx context.Context) (*engine, error) {
 	if s.noContainers {
 		return nil, omitf("--no-containers")
@@ -71,9 +71,9 @@ func (s *session) openContainerd(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// ownContainerd starts it on a machine that has control groups.
+// ownContainerd starts a containerd on a machine that has control groups.
 func (s *session) ownContainerd(ctx context.Context) (*engine, error) {
-	if out, err := exec.CommandContext(ctx, "runc", "--version").CombinedOutput(); err != nil { // it needs the machine's libseccomp
+	if out, err := exec.CommandContext(ctx, "runc", "--version").CombinedOutput(); err != nil { // runc needs the machine's libseccomp
 		return nil, fmt.Errorf("runc: %w: %s", err, lastLine(string(out)))
 	}
 	root := filepath.Join(s.work, "c")
@@ -102,7 +102,7 @@ func (s *session) ownContainerd(ctx context.Context) (*engine, error) {
 	}, nil
 }
 
-// complaints are the lines of a log that are more than information.
+// complaints are the lines of a log above level info.
 func complaints(log string) string {
 	var lines []string
 	for line := range strings.Lines(log) {

@@ -20,7 +20,7 @@ import (
 // fact is a line of the environment.
 type fact struct{ Name, Value string }
 
-// stage is what probe.py tells after a step.
+// stage is a line that probe.py prints after a step.
 type stage struct {
 	Stage           string            `json:"stage"`
 	Versions        map[string]string `json:"versions"`
@@ -35,16 +35,16 @@ type stage struct {
 	Reserved        int64             `json:"reserved"`
 }
 
-// contextStage is what a process held after a step, in bytes.
+// contextStage is the memory of a process after a step, in bytes.
 type contextStage struct {
 	Stage    string `json:"stage"`
 	Reserved int64  `json:"reserved"` // by PyTorch's allocator
 	Process  int64  `json:"process"`  // as NVML lists the process; 0: not listed
-	Device   int64  `json:"device"`   // in use on the card, less what was before
+	Device   int64  `json:"device"`   // in use on the card, less what was in use before
 }
 
-// open finds the card and the Python; a machine without them is told in the
-// report, but for a run that should measure.
+// open finds the card and the Python. If they are missing, the report says so. In
+// a run that should measure, that is an error.
 func (s *session) open(ctx context.Context) error {
 	if err := s.findPython(ctx); err != nil {
 		if !s.dryRun {
@@ -77,7 +77,8 @@ func (s *session) close() {
 	}
 }
 
-// environment tells what is measured on, and what a CUDA context takes.
+// environment records the conditions of the measurements and the memory of a CUDA
+// context.
 func (s *session) environment(ctx context.Context) error {
 	s.report.Facts = append(s.report.Facts, fact{"processor", fmt.Sprintf("%d cores, %s", runtime.NumCPU(), runtime.GOARCH)},
 		fact{"kernel", kernel()}, fact{"control groups", cgroups()}, fact{"carma", s.version(ctx)})
@@ -111,7 +112,7 @@ func (s *session) cardFacts(ctx context.Context) error {
 	return nil
 }
 
-// context runs probe.py, and looks at the card between its steps.
+// context runs probe.py and reads the card between its steps.
 func (s *session) context(ctx context.Context) error {
 	p, err := s.startPeer(ctx, "probe.py")
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *session) context(ctx context.Context) error {
 	}
 }
 
-// versions are those of Python and its packages.
+// versions are the versions of Python and its packages.
 func (s *session) versions() (facts []fact) {
 	for _, name := range slices.Sorted(maps.Keys(s.software.Versions)) {
 		facts = append(facts, fact{name, s.software.Versions[name]})
@@ -159,8 +160,8 @@ func (s *session) versions() (facts []fact) {
 	return facts
 }
 
-// overhead is what a process with the libraries of a training held beyond
-// PyTorch's allocator, in bytes; 0: not measured.
+// overhead is the memory beyond PyTorch's allocator of a process with the
+// libraries of a training, in bytes; 0: not measured.
 func (r *report) overhead() int64 {
 	if len(r.Context) == 0 {
 		return 0
@@ -189,7 +190,7 @@ func kernel() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// noGroups is said of a machine without control groups.
+// noGroups is the entry for a machine without control groups.
 const noGroups = "none mounted"
 
 func cgroups() string {

@@ -22,39 +22,39 @@ type trained struct {
 	Process             int64             // the most that NVML listed for its process
 	Settings            map[string]string // columns of carma_train.measure
 	StepSeconds         float64
-	Estimate, Upper     int64 // of the whole process, context included
+	Estimate, Upper     int64 // for the whole process, context included
 	EstimatedContext    int64
 }
 
-// mostAtATime bounds how many trainings run at once.
+// mostAtATime is how many trainings may run at once.
 const mostAtATime = 8
 
-// estimates trains each network at each batch size for some steps and puts
-// what the estimator says beside the peaks.
+// estimates trains each network at each batch size for some steps, and puts the
+// estimate beside the peak.
 func (s *session) estimates(ctx context.Context) error {
 	if s.python == "" {
 		return omitf("no Python with PyTorch on this machine")
 	}
 	var jobs []trained
-	for i := range 3 { // all networks at one batch size first: time may run out
+	for i := range 3 { // all networks at one batch size first, because the time may run out
 		for _, n := range s.plan.networks {
 			if i < len(n.batches) {
 				jobs = append(jobs, trained{training: training{n.model, n.dataset, n.batches[i], n.more}})
 			}
 		}
 	}
-	for i := range jobs { // before: what is measured is written at once, with its estimate
+	for i := range jobs { // before training, so that each result is written with its estimate
 		if err := s.estimate(context.WithoutCancel(ctx), &jobs[i]); err != nil {
 			return err
 		}
 		jobs[i].Status = "no time left"
 	}
 	s.report.Trained = jobs
-	held := s.watchMemory(ctx)
-	s.inPool(ctx, jobs, held)
-	for i := range jobs { // one that ran out of memory may have done so for its neighbours
+	memory := s.watchMemory(ctx)
+	s.inPool(ctx, jobs, memory)
+	for i := range jobs { // a neighbour may have caused its out-of-memory, so train it again alone
 		if jobs[i].Status == "oom" && ctx.Err() == nil {
-			jobs[i] = s.trainOne(ctx, jobs[i], held)
+			jobs[i] = s.trainOne(ctx, jobs[i], memory)
 		}
 	}
 	if err := s.report.writeEstimates(s.out); err != nil {
@@ -66,19 +66,19 @@ func (s *session) estimates(ctx context.Context) error {
 	return s.score(context.WithoutCancel(ctx))
 }
 
-// inPool trains all, as many at a time as fit by their estimates: peaks of
-// PyTorch's allocator do not depend on neighbours as long as there is room. The
-// table is written after each: what was measured stays.
-func (s *session) inPool(ctx context.Context, jobs []trained, held *memoryOfGroups) {
+// inPool trains all networks, as many at a time as fit by their estimates. While
+// there is room, neighbours do not change the peak of PyTorch's allocator. The
+// table is written after each training, so that results stay.
+func (s *session) inPool(ctx context.Context, jobs []trained, memory *memoryOfGroups) {
 	var done sync.WaitGroup
-	var mu sync.Mutex // over jobs
+	var mu sync.Mutex // guards jobs
 	room := s.room()
 	for i, job := range jobs {
 		need := min(max(job.Upper, 1), room.size)
 		room.take(need)
 		done.Go(func() {
 			defer room.give(need)
-			job := s.trainOne(ctx, job, held)
+			job := s.trainOne(ctx, job, memory)
 			mu.Lock()
 			defer mu.Unlock()
 			jobs[i] = job
@@ -90,8 +90,8 @@ func (s *session) inPool(ctx context.Context, jobs []trained, held *memoryOfGrou
 	done.Wait()
 }
 
-// room is how much memory trainings may take at once; without a card one at a
-// time.
+// room is the memory that trainings may take at once. Without a card they run one
+// at a time.
 func (s *session) room() *room {
 	if s.card == nil {
 		return newRoom(1, 1)
@@ -100,7 +100,7 @@ func (s *session) room() *room {
 }
 
 // trainOne runs carma_train.measure and reads its row.
-func (s *session) trainOne(ctx context.Context, job trained, held *memoryOfGroups) trained {
+func (s *session) trainOne(ctx context.Context, job trained, memory *memoryOfGroups) trained {
 	if ctx.Err() != nil {
 		job.Status = "no time left"
 		return job
@@ -123,12 +123,12 @@ func (s *session) trainOne(ctx context.Context, job trained, held *memoryOfGroup
 		job.Settings = row
 	}
 	if cmd.Process != nil {
-		job.Process = held.most(cmd.Process.Pid)
+		job.Process = memory.most(cmd.Process.Pid)
 	}
 	return job
 }
 
-// measured is the one row of a file of carma_train.measure.
+// measured is the only row of a file of carma_train.measure.
 func measured(path string) (map[string]string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -149,13 +149,13 @@ func measured(path string) (map[string]string, error) {
 	return row, nil
 }
 
-// integer is a number of a column that may be NA, then 0.
+// integer is a number in a column; 0 if it is NA.
 func integer(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
 
-// estimate asks carma estimate.
+// estimate runs carma estimate for a job.
 func (s *session) estimate(ctx context.Context, job *trained) error {
 	out, err := s.carmaOutput(ctx, "estimate", job.name(), "--batch", strconv.Itoa(job.batch), "--estimator", "carma", "--json")
 	if err != nil {
@@ -184,15 +184,15 @@ func (s *session) estimate(ctx context.Context, job *trained) error {
 	return nil
 }
 
-// score keeps what carma estimate --evaluate makes of the file.
+// score keeps the output of carma estimate --evaluate for the file.
 func (s *session) score(ctx context.Context) error {
 	out, err := s.carmaOutput(ctx, "estimate", "--evaluate", filepath.Join(s.out, "estimates.csv"))
 	s.report.Evaluation = string(out)
 	return err
 }
 
-// carmaOutput runs the program and returns what it prints; the error has the
-// end of what it complains about.
+// carmaOutput runs carma and returns its output. The error has the end of its
+// error output.
 func (s *session) carmaOutput(ctx context.Context, args ...string) ([]byte, error) {
 	out, err := exec.CommandContext(ctx, filepath.Join(s.bin, "carma"), args...).Output()
 	var failed *exec.ExitError

@@ -1,7 +1,7 @@
 """A task that does one thing on the GPU, well or badly. Arguments: NAME DEVICE KIND GIB SECONDS.
 
 hold     allocates GIB and computes a little for SECONDS
-oom      the same, in pieces of 1 GiB; without a GPU it says what PyTorch says, the first time
+oom      the same, in pieces of 1 GiB; without a GPU it prints PyTorch's message, the first time
 illegal  indexes out of bounds
 """
 

@@ -15,17 +15,17 @@ import (
 	"carma/runner/api"
 )
 
-// faultRow is a row of faults.csv: what became of one task.
+// faultRow is a row of faults.csv: the outcome of one task.
 type faultRow struct {
 	Sharing, Task, Did string
 	Phase              string
-	Outcomes           string // of its attempts, in order
+	Outcomes           string // outcomes of its attempts, in order
 	Seconds            float64
 	Note               string
 }
 
-// faults lets tasks go wrong on the card and notes what becomes of them and of
-// their neighbours, without MPS and with it.
+// faults makes tasks fail on the card, without MPS and with it. It notes the
+// outcomes of these tasks and of their neighbours.
 func (s *session) faults(ctx context.Context) error {
 	if s.python == "" {
 		return omitf("no Python with PyTorch on this machine")
@@ -49,7 +49,7 @@ func (s *session) faults(ctx context.Context) error {
 	})
 }
 
-// byMemory packs tasks by their memory alone.
+// byMemory makes a daemon pack tasks only by their memory.
 var byMemory = []string{"--policy", "magm", "--smact-cap", "0", "--smocc-cap", "0", "--drama-cap", "0", "--warm-up", "0s"}
 
 // faulty are tasks of one daemon.
@@ -57,7 +57,7 @@ type faulty struct {
 	*daemon
 	sharing string
 	ids     []string
-	about   []string // what each does
+	about   []string // what each task does
 	names   []string
 }
 
@@ -90,7 +90,7 @@ func (f *faulty) says(ctx context.Context, id, word string) error {
 	}
 }
 
-// end waits for all, or until the time is over, and notes what became of them.
+// end waits for all tasks, or until the time is over, and notes their outcomes.
 func (f *faulty) end(ctx context.Context, notes map[string]string) error {
 	err := f.settle(ctx, f.ids)
 	late := context.WithoutCancel(ctx)
@@ -118,8 +118,8 @@ func (f *faulty) end(ctx context.Context, notes map[string]string) error {
 	return errors.Join(err, f.report.writeFaults(f.out))
 }
 
-// taking: tasks that take turns, of which one runs out of memory, one takes more
-// than it declared, one accesses what it may not; and a daemon that is killed.
+// taking runs tasks by time slicing. One runs out of memory, one takes more than
+// it declared, one makes an illegal memory access. It also kills the daemon.
 func (s *session) taking(ctx context.Context, e *engine) error {
 	d, err := s.startDaemon(ctx, "faults", e, byMemory...)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *session) taking(ctx context.Context, e *engine) error {
 	return errors.Join(err, f.end(ctx, notes))
 }
 
-// restart kills the daemon with SIGKILL and starts it again. It says whether a
+// restart kills the daemon with SIGKILL and starts it again. It returns whether a
 // task's container was adopted.
 func (f *faulty) restart(ctx context.Context, e *engine, id string) (string, error) {
 	before, err := f.inspect(ctx, []string{id})
@@ -179,8 +179,8 @@ func (f *faulty) restart(ctx context.Context, e *engine, id string) (string, err
 	return fmt.Sprintf("the daemon was killed (kill -9) while it ran: %d attempts before, %d after, phase %s", len(a), len(b), after[0].Phase), nil
 }
 
-// mpsFaults: clients of one MPS server, of which one asks for more than its
-// limit, one is killed, and one accesses what it may not.
+// mpsFaults runs clients of one MPS server. One asks for more than its limit, one
+// is killed, and one makes an illegal memory access.
 func (s *session) mpsFaults(ctx context.Context, e *engine) error {
 	d, err := s.startDaemon(ctx, "mpsf", e, append([]string{"--mps", "user"}, byMemory...)...)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *session) mpsFaults(ctx context.Context, e *engine) error {
 		}
 	}
 	notes := map[string]string{"killed": "killed: " + killProgram("/tmp/fault.py", "killed")}
-	time.Sleep(5 * time.Second) // what becomes of the neighbour shows within seconds
+	time.Sleep(5 * time.Second) // an effect on the neighbour shows within seconds
 	notes["neighbour"] = "5 s after the kill: " + f.phaseOf(ctx, keep)
 	bad, err := f.start(ctx, "illegal", "2G", "indexes out of bounds on the GPU", "illegal", "1", "0")
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *session) mpsFaults(ctx context.Context, e *engine) error {
 	return f.end(ctx, notes)
 }
 
-// phaseOf is a task's phase and how its attempts ended.
+// phaseOf is a task's phase and the outcomes of its attempts.
 func (f *faulty) phaseOf(ctx context.Context, id string) string {
 	task, err := api.NewClient(f.socket).Task(ctx, id)
 	if err != nil {
@@ -237,8 +237,8 @@ func (f *faulty) phaseOf(ctx context.Context, id string) string {
 	return strings.Join(words, ", ")
 }
 
-// killProgram kills the processes of this machine that run a program with a
-// word among its arguments, and says how many there were.
+// killProgram kills the processes of this machine that run a program with this
+// word among its arguments. It returns how many there were.
 func killProgram(program, word string) string {
 	n := 0
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

@@ -16,8 +16,8 @@ import (
 	"carma/mapper/sim/pairs"
 )
 
-// The plan is as large as docs/hardware says, of networks that carma knows, and
-// the suite's lengths can be taken from the pairs.
+// The plan is as large as docs/hardware says, has networks that carma knows, and
+// the lengths of the suite's tasks can be taken from the pairs.
 func TestPlan(t *testing.T) {
 	p := realPlan
 	if len(p.networks) != 20 {
@@ -56,7 +56,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// carma_train takes each training's arguments.
+// carma_train accepts the arguments of each training.
 func TestTrainings(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -119,8 +119,8 @@ func sample() *report {
 	return r
 }
 
-// What is written is what carma estimate --evaluate and carma replay --pairs
-// read, with the figures in their places.
+// carma estimate --evaluate and carma replay --pairs read the written tables,
+// with the figures in their places.
 func TestFormats(t *testing.T) {
 	r, dir := sample(), t.TempDir()
 	for _, err := range []error{r.writeEstimates(dir), r.writePairs(dir), r.writeSuite(dir)} {
@@ -166,7 +166,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// A task whose activity was not measured is no profile with activity 0.
+// A task whose activity was not measured gets no profile, rather than one with
+// activity 0.
 func TestNoActivity(t *testing.T) {
 	r, dir := sample(), t.TempDir()
 	r.Paired[0].Profiles[0].Activity = activity{}
@@ -189,8 +190,9 @@ func opened(t *testing.T, dir, name string) *os.File {
 	return file
 }
 
-// The estimator's errors, by hand: 500 MiB beyond the allocator, estimates of
-// 1600 for 1500 and 1900 for 2000; the second bound, 1925, did not hold.
+// The estimator's errors, computed by hand: 500 MiB beyond the allocator;
+// estimates of 1600 for 1500 and 1900 for 2000. The second bound, 1925, did not
+// hold.
 func TestErrors(t *testing.T) {
 	e := sample().Errors()
 	near := func(x, want float64) bool { return x > want-1e-9 && x < want+1e-9 }
@@ -222,7 +224,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The CDI file that is written for a card is one that the driver takes.
+// The driver accepts the CDI file that is written for a card.
 func TestCDISpec(t *testing.T) {
 	b, err := cdiSpec("GPU-1", 3)
 	if err != nil {
@@ -261,8 +263,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Without Python and an engine a dry run goes through all phases, and each
-// tells why it measured nothing.
+// Without Python and an engine a dry run goes through all phases, and each tells
+// why it measured nothing.
 func TestNothingHere(t *testing.T) {
 	dir := t.TempDir()
 	var stderr bytes.Buffer
@@ -284,7 +286,7 @@ func TestNothingHere(t *testing.T) {
 	}
 }
 
-// The scripts are ones that a shell and Python can read.
+// A shell and Python can parse the scripts.
 func TestScripts(t *testing.T) {
 	for _, name := range []string{"run.sh", "pack.sh"} {
 		if out, err := exec.CommandContext(t.Context(), "sh", "-n", name).CombinedOutput(); err != nil {

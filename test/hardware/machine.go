@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupsAt is where control groups are looked for.
+// groupsAt is the folder of the control groups.
 const groupsAt = "/sys/fs/cgroup"
 
-// controlGroups mounts the control groups where the machine has not: runc makes
-// no container without. undo takes them away.
+// controlGroups mounts the control groups if the machine has not; without them
+// runc makes no container. undo unmounts them.
 func (s *session) controlGroups() (undo func(), err error) {
 	undo = func() {}
 	if cgroups() != noGroups {
@@ -35,8 +35,8 @@ func (s *session) controlGroups() (undo func(), err error) {
 	}, nil
 }
 
-// overlayable makes a folder in which overlay file systems can be made: on a
-// tmpfs where the folder's own file system does not do, as in a container.
+// overlayable makes a folder for overlay file systems. If the folder's own file
+// system does not allow them, as in a container, it mounts a tmpfs.
 func (s *session) overlayable(root string) (undo func(), err error) {
 	undo = func() {}
 	first := overlay(root)

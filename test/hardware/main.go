@@ -1,10 +1,11 @@
-// Hardware measures carma on a machine with a GPU: what the estimator says
-// against PyTorch's peaks, what carma records against what tasks say, the same
-// tasks exclusive and shared, and how pairs of tasks slow each other down.
-// test/hardware/run.sh starts it; docs/hardware/README.md tells what comes out.
+// Hardware measures carma on a machine with a GPU. It compares the estimator with
+// PyTorch's peaks, and carma's records with the tasks' own. It runs the same
+// tasks exclusive and shared, and measures how pairs of tasks slow each other
+// down. test/hardware/run.sh starts it; docs/hardware/README.md describes the
+// results.
 //
-// It changes no setting of a GPU. What cannot be measured on a machine is told
-// as such in the report, and never filled in.
+// It changes no setting of a GPU. If something cannot be measured on a machine,
+// the report says so; nothing is made up.
 package main
 
 import (
@@ -29,10 +30,10 @@ const (
 	exitUsage  = 2
 )
 
-// defaultMinutes is what the plan is made for.
+// defaultMinutes is the time that the plan is made for.
 const defaultMinutes = 9
 
-// options are the command line.
+// options are the options of the command line.
 type options struct {
 	out, bin, training, programs string
 	python, gpu, engine          string
@@ -42,19 +43,19 @@ type options struct {
 	dryRun, noContainers         bool
 }
 
-// shares of the time, by phase; what one leaves the later ones have too.
+// shares of the time, by phase. Time that a phase leaves goes to the later ones.
 var shares = map[string]float64{"environment": 0.04, "estimator": 0.21, "pairs": 0.37, "suite": 0.38, "faults": 0.26, "suspend": 0.34}
 
-// phaseNames in the order in which they run: the suite takes its lengths from
-// the step times of the pairs.
+// phaseNames are in the order in which the phases run. The suite takes its
+// lengths from the step times of the pairs.
 var phaseNames = []string{"environment", "estimator", "pairs", "suite", "faults", "suspend"}
 
-// usualPhases are those without --phases.
+// usualPhases are the phases without --phases.
 var usualPhases = phaseNames[:4]
 
 var engineNames = []string{"auto", "containerd", "docker"}
 
-// How pairs share the card.
+// Ways in which pairs share the card.
 const (
 	timeSlicing = "time-slicing"
 	byMPS       = "mps"
@@ -70,7 +71,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program; it returns the exit code.
+// run runs the program and returns the exit code.
 func run(ctx context.Context, args []string, stderr io.Writer) int {
 	opt, err := parse(args, stderr)
 	switch {
@@ -121,7 +122,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return opt, opt.check(f.Args())
 }
 
-// check returns what is wrong with the command line, in one sentence.
+// check returns a fault of the command line, in one sentence.
 func (o *options) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
@@ -164,17 +165,17 @@ type session struct {
 	plan     plan
 	report   report
 	log      io.Writer
-	file     io.Writer // of the log, for what is too much for a screen
-	card     *card     // nil: no GPU is read
-	software stage     // of the Python with PyTorch
-	env      []string  // of Python, besides
+	file     io.Writer // the log, for text that is too long for a screen
+	card     *card     // nil: there is no GPU to read
+	software stage     // versions of the Python with PyTorch
+	env      []string  // additional environment of Python
 	began    time.Time
-	work     string // folder of everything that is not kept
+	work     string // folder of all files that are not kept
 }
 
-// measure runs the phases and writes the report after each, so that what was
-// measured stays whatever ends the program. A phase that fails tells in the
-// report why it measured nothing, and the others go on.
+// measure runs the phases and writes the report after each, so that results stay
+// however the program ends. If a phase fails, the report says why it measured
+// nothing, and the other phases go on.
 func measure(ctx context.Context, opt options, p plan, stderr io.Writer) error {
 	file, err := os.Create(filepath.Join(opt.out, "suite.log"))
 	if err != nil {
@@ -183,7 +184,7 @@ func measure(ctx context.Context, opt options, p plan, stderr io.Writer) error {
 	defer func() { _ = file.Close() }()
 	s := &session{options: opt, plan: p, log: io.MultiWriter(stderr, file), file: file, began: time.Now()}
 	s.report = report{Date: s.began.UTC().Format("2006-01-02 15:04 UTC"), Dry: opt.dryRun}
-	if s.work, err = os.MkdirTemp("/tmp", "chw"); err != nil { // short: sockets are in it
+	if s.work, err = os.MkdirTemp("/tmp", "chw"); err != nil { // short, because it has sockets
 		return err
 	}
 	defer func() { _ = os.RemoveAll(s.work) }()
@@ -216,7 +217,7 @@ func measure(ctx context.Context, opt options, p plan, stderr io.Writer) error {
 	return s.report.failure()
 }
 
-// phase runs a phase within its time.
+// phase runs one phase within its time.
 func (s *session) phase(ctx context.Context, name string, limit time.Duration, f func(context.Context) error) {
 	s.say("%s: at most %.0f s", name, limit.Seconds())
 	began := time.Now()
@@ -235,13 +236,13 @@ func (s *session) phase(ctx context.Context, name string, limit time.Duration, f
 	s.say("%s: %.1f s", name, time.Since(began).Seconds())
 }
 
-// leastEnvironment is what the first phase may take, in seconds, however short
-// the whole is: the first load of CUDA's libraries from a cold disk takes long,
-// and without the context no estimate can be scored.
+// leastEnvironment is the least time of the first phase, in seconds, however
+// short the whole run. Loading CUDA's libraries from a cold disk takes long, and
+// without the context no estimate can be scored.
 const leastEnvironment = 60
 
-// share is the time of the i-th phase: its part of what is left for it and
-// those after it, less a margin to end in.
+// share is the time of the i-th phase: its part of the time left for it and the
+// later ones, less a margin to end in.
 func (s *session) share(i int) time.Duration {
 	left := s.minutes*60 - time.Since(s.began).Seconds() - 10
 	if phaseNames[i] == "environment" {
@@ -256,7 +257,7 @@ func (s *session) share(i int) time.Duration {
 	return time.Duration(max(1, left*shares[phaseNames[i]]/sum) * float64(time.Second))
 }
 
-// remaining is what is left of a phase.
+// remaining is the time left of a phase.
 func remaining(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -269,8 +270,8 @@ func (s *session) say(format string, args ...any) {
 	fmt.Fprintf(s.log, "%6.1f s  "+format+"\n", append([]any{time.Since(s.began).Seconds()}, args...)...)
 }
 
-// notMeasured is why a phase has no result on this machine, which is no
-// failure of the suite.
+// notMeasured tells why a phase has no result on this machine. That is no failure
+// of the suite.
 type notMeasured struct{ why string }
 
 func (e *notMeasured) Error() string { return e.why }

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// memoryEvery is the time between two readings of what processes hold.
+// memoryEvery is the time between two readings of the processes' memory.
 const memoryEvery = 100 * time.Millisecond
 
-// memoryOfGroups is the most GPU memory that the driver has listed for the
-// processes of each process group, in bytes.
+// memoryOfGroups is the peak GPU memory of each process group, in bytes, as the
+// driver listed its processes.
 type memoryOfGroups struct {
 	mu    sync.Mutex
 	peaks map[int]int64
 }
 
-// watchMemory looks at the card's processes until the context ends.
+// watchMemory reads the card's processes until the context ends.
 func (s *session) watchMemory(ctx context.Context) *memoryOfGroups {
 	m := &memoryOfGroups{peaks: map[int]int64{}}
 	if s.card == nil {
@@ -51,8 +51,8 @@ func (m *memoryOfGroups) add(now map[int]int64) {
 	}
 }
 
-// most is the peak of a group; 0: never seen. The group is forgotten: its number
-// may come again.
+// most is the peak of a group in bytes; 0: never seen. It forgets the group,
+// because its number may be used again.
 func (m *memoryOfGroups) most(group int) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +61,7 @@ func (m *memoryOfGroups) most(group int) int64 {
 	return peak
 }
 
-// room is memory that is taken and given back.
+// room is an amount of memory that is taken and given back.
 type room struct {
 	size, free int64 // bytes
 	places     int
@@ -75,7 +75,8 @@ func newRoom(size int64, places int) *room {
 	return r
 }
 
-// take waits until there is so much, which may be all at most, and a place.
+// take waits until this much memory, and a place, are free. It must not be more
+// than the size.
 func (r *room) take(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,8 +18,8 @@ func openCard(ctx context.Context, which string) (gpu.Source, error) {
 	return nvml.Open(ctx, nvml.Library(), nvml.Options{Only: []string{which}})
 }
 
-// settings are the driver's answers to questions that change nothing. A
-// function that the library lacks, or a card does not have, gives no row.
+// settings are driver settings that can be read without changing anything. A
+// function that the library or the card lacks gives no row.
 func settings(library lib.Interface, uuid string) []fact {
 	var facts []fact
 	has := func(symbol string) bool { return library.Extensions().LookupSymbol(symbol) == nil }
@@ -67,8 +67,8 @@ func minor(library lib.Interface, uuid string) (int, error) {
 	return n, nil
 }
 
-// listClients asks the driver which processes are on a card, and which of them
-// are clients of MPS.
+// listClients asks the driver for the processes on a card, and which of them are
+// clients of MPS.
 func listClients(uuid string) (onCard, error) { return clientsOn(lib.New(), uuid) }
 
 func clientsOn(library lib.Interface, uuid string) (onCard, error) {
@@ -80,7 +80,7 @@ func clientsOn(library lib.Interface, uuid string) (onCard, error) {
 	if ret != lib.SUCCESS {
 		return nil, fmt.Errorf("NVML: %s: %v", uuid, ret)
 	}
-	// go-nvml takes the newest of the versions that the library has.
+	// go-nvml uses the newest version of a function in the library.
 	if library.Extensions().LookupSymbol("nvmlDeviceGetMPSComputeRunningProcesses_v3") != nil && library.Extensions().LookupSymbol("nvmlDeviceGetMPSComputeRunningProcesses_v2") != nil {
 		return nil, errors.New("NVML: the driver has no list of MPS clients")
 	}
@@ -106,7 +106,7 @@ func driverFacts(uuid string) []fact { return settings(lib.New(), uuid) }
 
 func minorOf(uuid string) (int, error) { return minor(lib.New(), uuid) }
 
-// cardSettings are one card's.
+// cardSettings are the settings of one card.
 func cardSettings(device lib.Device, has func(string) bool) (facts []fact) {
 	tell := func(name, symbol string, ask func() (any, lib.Return)) {
 		if !has(symbol) {

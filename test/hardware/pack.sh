@@ -1,7 +1,7 @@
 #!/bin/sh
-# Collects what must travel to a machine with a GPU but without network, beside the tree itself:
-# carma, the simulated task, the suite, containerd and runc. Writes .hardware/pack.tar.xz.
-# Needs Go and, for containerd and runc, Debian's packages of them.
+# Collects the programs that a machine with a GPU but without network needs beside the tree:
+# carma, the simulated task, the suite, containerd and runc. It writes .hardware/pack.tar.xz.
+# It needs Go, and Debian's packages of containerd and runc.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 limit=$((60 * 1024 * 1024))
@@ -20,7 +20,7 @@ for program in simtask carma-init; do
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$work/files/$program" "./cmd/$program"
 done
 
-# runc is linked with libseccomp, which Debian and Ubuntu have wherever they have apt.
+# runc is linked with libseccomp, which every Debian and Ubuntu with apt has.
 chmod 755 "$work" "$work/debs"
 if ! (cd "$work/debs" && apt-get -qq download containerd runc); then
 	echo "pack.sh: apt-get has no containerd and runc; apt-get update first" >&2

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ran is worker.py's answer.
+// ran is an answer of worker.py.
 type ran struct {
 	Stage    string  `json:"stage"`
 	Steps    int     `json:"steps"`
@@ -19,33 +19,34 @@ type ran struct {
 
 func (r ran) rate() float64 { return float64(r.Steps) / r.Seconds }
 
-// profile is a task alone: a row of profiles.csv.
+// profile is a task measured alone: a row of profiles.csv.
 type profile struct {
 	training
-	Samples  int     // of an epoch
-	Rate     float64 // steps per second alone, mean of the runs before and after the pairs
-	Again    float64 // the second of the two over the first
+	Samples  int     // samples of an epoch
+	Rate     float64 // steps per second alone: mean of the runs before and after the pairs
+	Again    float64 // rate after the pairs over rate before them
 	Activity activity
 	worker   *peer
 }
 
-// pair is two tasks together: a row of pairs.csv. Rates are steps per second.
+// pair is two tasks measured together: a row of pairs.csv. Rates are in steps per
+// second.
 type pair struct {
-	A, B         int // profiles
+	A, B         int // their profiles
 	RateA, RateB float64
 }
 
-// pairing is the tasks alone and in pairs, sharing the card in one way.
+// pairing is the tasks alone and in pairs, with one way of sharing the card.
 type pairing struct {
 	Mode     string // timeSlicing or byMPS
 	Profiles []profile
 	Pairs    []pair
 	Unpaired []string
-	Why      string // not measured, or not what the mode says, if not empty
-	Scored   string // what carma replay --pairs prints
+	Why      string // why it was not measured, or was not of its mode; empty: all is well
+	Scored   string // output of carma replay --pairs
 }
 
-// suffix is what its tasks' profiles have behind their names, and its file.
+// suffix ends the names of its profiles and of its file.
 func (p *pairing) suffix() string {
 	if p.Mode == byMPS {
 		return "-mps"
@@ -53,7 +54,7 @@ func (p *pairing) suffix() string {
 	return ""
 }
 
-// pairs measures the pairs, by time slicing, as clients of MPS, or both.
+// pairs measures the pairs by time slicing, as clients of MPS, or both.
 func (s *session) pairs(ctx context.Context) error {
 	if s.python == "" {
 		return omitf("no Python with PyTorch on this machine")
@@ -80,9 +81,8 @@ func (s *session) pairs(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// pair loads all tasks of the plan, one process each, and lets them train
-// alone and two at a time. While one does not train its process sleeps; it
-// takes memory only.
+// pair loads all tasks of the plan, one process each. It trains them alone and
+// two at a time. A process that does not train sleeps; it only takes memory.
 func (s *session) pair(ctx context.Context, to *pairing) error {
 	profiles := s.load(ctx, to)
 	defer func() {
@@ -120,7 +120,7 @@ func (s *session) pair(ctx context.Context, to *pairing) error {
 	return err
 }
 
-// again measures the tasks alone once more: has the card drifted meanwhile?
+// again measures the tasks alone once more, to see whether the card has drifted.
 func (s *session) again(ctx context.Context, profiles []profile, first []float64) error {
 	for i := range profiles {
 		p := &profiles[i]
@@ -141,7 +141,7 @@ func (s *session) turn() time.Duration {
 	return time.Duration((s.plan.window + 2*s.plan.warm + 0.3) * float64(time.Second))
 }
 
-// load starts all workers at once. One that does not come up is left out.
+// load starts all workers at once. It leaves out workers that do not start.
 func (s *session) load(ctx context.Context, to *pairing) (up []profile) {
 	var profiles []profile
 	for _, t := range s.plan.pairs {
@@ -166,7 +166,7 @@ func (s *session) load(ctx context.Context, to *pairing) (up []profile) {
 	return up
 }
 
-// alone measures a task by itself, with the card's activity meanwhile.
+// alone measures a task by itself, with the card's activity.
 func (s *session) alone(ctx context.Context, p *profile) error {
 	result := func() activity { return activity{} }
 	if s.card != nil {
@@ -181,16 +181,16 @@ func (s *session) alone(ctx context.Context, p *profile) error {
 	return err
 }
 
-// lead is the time from an order to its beginning, in seconds, so that both of
-// a pair have it in time.
+// lead is the time in seconds between an order and its beginning, so that both
+// tasks of a pair get it in time.
 const lead = 0.05
 
-// together measures each pair as long as there is time. The tables are written
-// after each: what was measured stays.
+// together measures each pair, as long as there is time. The tables are written
+// after each pair, so that results stay.
 func (s *session) together(ctx context.Context, to *pairing) error {
 	profiles := to.Profiles
 	spare := s.turn() * time.Duration(len(profiles)+1)
-	for distance := 1; distance < len(profiles); distance++ { // each task in some pair soon
+	for distance := 1; distance < len(profiles); distance++ { // in this order each task is soon in some pair
 		for i := 0; i+distance < len(profiles); i++ {
 			if remaining(ctx) < spare {
 				return nil
@@ -209,8 +209,8 @@ func (s *session) together(ctx context.Context, to *pairing) error {
 	return nil
 }
 
-// train lets tasks train at the same time. What they do in the warm-up, in
-// which one may run without the other, is not counted.
+// train lets tasks train at the same time. Steps in the warm-up do not count,
+// because one task may begin earlier.
 func (s *session) train(ctx context.Context, tasks ...*profile) ([]ran, error) {
 	at := float64(time.Now().UnixNano())/1e9 + lead
 	for _, t := range tasks {

@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// peer is a Python program that is spoken to: it is sent lines and answers
-// with lines of JSON.
+// peer is a Python program that gets lines and answers with lines of JSON.
 type peer struct {
 	name   string
 	cmd    *exec.Cmd
@@ -44,7 +43,7 @@ func (s *session) startPeer(ctx context.Context, program string, args ...string)
 	go func() {
 		defer close(p.lines)
 		for in := bufio.NewScanner(out); in.Scan(); {
-			if line := bytes.Clone(in.Bytes()); len(line) > 0 && line[0] == '{' { // libraries print too
+			if line := bytes.Clone(in.Bytes()); len(line) > 0 && line[0] == '{' { // libraries print other lines
 				p.lines <- line
 			}
 		}
@@ -74,7 +73,7 @@ func (p *peer) answer(ctx context.Context, v any) error {
 	}
 }
 
-// end ends it and waits for it.
+// end ends the program and waits for it.
 func (p *peer) end() {
 	_ = p.in.Close()
 	killed := time.AfterFunc(10*time.Second, func() { _ = p.cmd.Cancel() })
@@ -84,11 +83,12 @@ func (p *peer) end() {
 	_ = p.cmd.Wait()
 }
 
-// inPython is a command of the Python that has PyTorch, on the card that is
-// measured on.
+// inPython is a command for the Python with PyTorch, on the card of the
+// measurements.
 func (s *session) inPython(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.python, args...)
-	// A measurement starts processes of its own; none may go on when its time is over.
+	// A measurement starts its own processes. None may go on when its time is
+	// over.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
@@ -101,7 +101,8 @@ func (s *session) inPython(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// findPython finds a Python with PyTorch, and what a container must see of it.
+// findPython finds a Python with PyTorch, and the folders of it that a container
+// needs.
 func (s *session) findPython(ctx context.Context) error {
 	names := []string{"python3", "/usr/bin/python3"}
 	if s.python != "" {
@@ -126,7 +127,7 @@ func (s *session) findPython(ctx context.Context) error {
 	return fmt.Errorf("none of %s has PyTorch and NumPy: %w", strings.Join(names, ", "), cmp.Or(last, exec.ErrNotFound))
 }
 
-// imported is what probe.py tells when it has imported PyTorch.
+// imported is probe.py's answer after it has imported PyTorch.
 func (s *session) imported(ctx context.Context) (at stage, err error) {
 	p, err := s.startPeer(ctx, "probe.py", "cpu")
 	if err != nil {

@@ -2,11 +2,11 @@ package main
 
 import "strconv"
 
-// training is a network at a batch size, as carma_train takes it.
+// training is a network at a batch size, with the arguments of carma_train.
 type training struct {
 	model, dataset string
 	batch          int
-	more           []string // further arguments of carma_train
+	more           []string // more arguments of carma_train
 }
 
 // args are the arguments of carma_train.
@@ -14,36 +14,35 @@ func (t training) args() []string {
 	return append([]string{t.model, "--dataset", t.dataset, "--batch-size", strconv.Itoa(t.batch)}, t.more...)
 }
 
-// name is the catalogue's.
+// name is its name in the catalogue.
 func (t training) name() string { return t.model + "/" + t.dataset }
 
-// id names it in files and tasks.
+// id is its name in files and tasks.
 func (t training) id() string { return t.model + "_" + t.dataset + "_bs" + strconv.Itoa(t.batch) }
 
-// network is one for the estimator, at several batch sizes.
+// network is a network for the estimator, at several batch sizes.
 type network struct {
 	model, dataset string
 	batches        []int
 	more           []string
 }
 
-// plan is what is measured.
+// plan is the list of measurements.
 type plan struct {
 	networks []network
-	steps    int // of each training for the estimator
+	steps    int // steps of each training for the estimator
 	pairs    []training
-	window   float64 // seconds that a pair is measured
-	warm     float64 // seconds before it that are not
+	window   float64 // measured seconds of a pair
+	warm     float64 // seconds before that, which do not count
 	suite    []training
-	length   int      // steps of each of the suite's tasks; 0: by the time that is left
-	device   string   // of carma_train
+	length   int      // steps of each of the suite's tasks; 0: as the remaining time allows
+	device   string   // --device of carma_train
 	suspend  []string // arguments of suspend.py
-	folders  []string // that the Python with PyTorch is in
+	folders  []string // folders of the Python with PyTorch
 }
 
-// realPlan: 20 networks of all kinds, 9 tasks of which each pair is measured
-// (36), and 6 of these as the suite. Sizes are such that several fit on a card
-// at a time.
+// realPlan has 20 networks of all kinds; 9 tasks, of which each pair is measured
+// (36); and 6 of these as the suite. The sizes allow several on a card at a time.
 var realPlan = plan{
 	device: "cuda",
 	steps:  8,
@@ -92,8 +91,8 @@ var realPlan = plan{
 	},
 }
 
-// dryPlan goes through the same steps with tiny shapes on the CPU. The suite's
-// tasks are simulated ones, named after workloads.
+// dryPlan takes the same steps with tiny shapes on the CPU. The suite's tasks are
+// simulated ones, named after workloads.
 var dryPlan = plan{
 	device: "cpu",
 	steps:  4,
@@ -114,28 +113,29 @@ var dryPlan = plan{
 	},
 }
 
-// simulated is the workload that simtask plays in place of a training.
+// simulated is the workload that simtask plays instead of a training.
 var simulated = map[string]string{
 	"resnet50":     "resnet50-imagenet-bs64",
 	"mobilenet_v2": "mobilenet-v2-imagenet-bs64",
 	"resnet18":     "resnet18-cifar100-bs64-20e",
 }
 
-// For the report's page.
+// The methods below are for the report's template.
 
-// ID is the training's in files and tasks.
+// ID is the training's name in files and tasks.
 func (t training) ID() string { return t.id() }
 
-// Name is the catalogue's.
+// Name is the training's name in the catalogue.
 func (t training) Name() string { return t.name() }
 
 // Batch is the batch size.
 func (t training) Batch() int { return t.batch }
 
-// Suffix is behind the names of its file and profiles.
+// Suffix ends the names of its file and profiles.
 func (p *pairing) Suffix() string { return p.suffix() }
 
-// Beyond is what its process held more than PyTorch reserved; 0: not measured.
+// Beyond is the memory of the process beyond PyTorch's reserved memory, in bytes;
+// 0: not measured.
 func (t trained) Beyond() int64 {
 	if t.Reserved == 0 || t.Process <= t.Reserved {
 		return 0
@@ -143,5 +143,6 @@ func (t trained) Beyond() int64 {
 	return t.Process - t.Reserved
 }
 
-// Beyond is what carma saw of a task more than its PyTorch reserved.
+// Beyond is the memory of a task as carma saw it, beyond its PyTorch's reserved
+// memory, in bytes.
 func (t taskRun) Beyond() int64 { return t.beyond() }

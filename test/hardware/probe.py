@@ -1,4 +1,4 @@
-"""What a CUDA context takes, step by step: after each step it says so and waits for a line.
+"""Makes a CUDA context step by step. After each step it prints a line and waits for one.
 
     python probe.py          on the GPU that CUDA_VISIBLE_DEVICES names
     python probe.py cpu      versions only
@@ -29,7 +29,7 @@ def versions():
 
 
 def folders(torch):
-    """What a container must see for this Python to run in it."""
+    """The folders that a container needs to run this Python."""
     return sorted({os.path.realpath(p) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(torch.__file__), os.path.dirname(sys.executable))}
                   | {os.path.realpath(sys.executable), sys.prefix, sys.executable})
 

@@ -12,7 +12,7 @@ import (
 	"text/template"
 )
 
-// report is all that was measured.
+// report is everything that was measured.
 type report struct {
 	Date, GPU, Engine, Tried string
 	Dry                      bool
@@ -20,16 +20,16 @@ type report struct {
 	Facts                    []fact
 	Context                  []contextStage
 	Trained                  []trained
-	Evaluation               string // what carma estimate --evaluate prints
+	Evaluation               string // output of carma estimate --evaluate
 	Paired                   []*pairing
 	Suite                    []suiteRun
 	Faults                   []faultRow
-	Suspended                [][]string        // rows of suspend.csv, the first its columns
-	Omitted                  map[string]string // why a phase was not measured
+	Suspended                [][]string        // rows of suspend.csv; the first is its header
+	Omitted                  map[string]string // why a phase was not measured, by phase
 	Failures                 []string
 }
 
-// omit notes why a phase measured nothing here.
+// omit notes why a phase measured nothing.
 func (r *report) omit(phase, why string) {
 	if r.Omitted == nil {
 		r.Omitted = map[string]string{}
@@ -37,7 +37,7 @@ func (r *report) omit(phase, why string) {
 	r.Omitted[phase] = strings.Join(strings.Fields(why), " ")
 }
 
-// fail notes a phase that broke; what it had measured stays.
+// fail notes a phase that failed. Its results until then stay.
 func (r *report) fail(phase string, err error) {
 	why := strings.Join(strings.Fields(err.Error()), " ")
 	r.Failures = append(r.Failures, phase+": "+why)
@@ -71,11 +71,11 @@ func (r *report) write(folder string) error {
 	return errors.Join(pageTemplate.Execute(file, r), file.Close())
 }
 
-// Overhead is what a process holds beyond PyTorch's allocator.
+// Overhead is the memory of a process beyond PyTorch's allocator, in bytes.
 func (r *report) Overhead() int64 { return r.overhead() }
 
-// actual is what a training's process held, in bytes: by NVML, or PyTorch's peak
-// reserved and what a process holds beyond it; 0: not measured.
+// actual is the memory of a training's process, in bytes: as NVML listed it, or
+// PyTorch's peak reserved memory plus the overhead; 0: not measured.
 func (r *report) actual(row trained) int64 {
 	switch {
 	case row.Reserved == 0:
@@ -88,9 +88,9 @@ func (r *report) actual(row trained) int64 {
 	return 0
 }
 
-// Errors sums up the estimator on the rows that were measured: errors of the
-// estimate with this machine's context for its own, relative to what the
-// process held, and how many upper bounds held.
+// Errors sums up the estimator's errors on the measured rows. The estimates have
+// this machine's context in place of their own. Errors are relative to the memory
+// of the process. It also counts how many upper bounds held.
 func (r *report) Errors() (e estimateErrors) {
 	var off []float64
 	for _, row := range r.Trained {
@@ -120,7 +120,7 @@ func (r *report) Errors() (e estimateErrors) {
 	return e
 }
 
-// estimateErrors are relative to what was measured.
+// estimateErrors are relative to the measured memory.
 type estimateErrors struct {
 	Rows, OOMs, Held          int
 	Mean, Median, Worst, Bias float64
@@ -132,7 +132,7 @@ type suiteRow struct {
 	MakespanRatio, EnergyRatio, Mean, Most float64
 }
 
-// Modes are the suite's runs against the first, which is exclusive.
+// Modes compares the suite's runs with the first one, which is exclusive.
 func (r *report) Modes() (rows []suiteRow) {
 	for _, run := range r.Suite {
 		row := suiteRow{suiteRun: run, MakespanRatio: run.Makespan / r.Suite[0].Makespan, EnergyRatio: run.EnergyJ / r.Suite[0].EnergyJ}

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Measures carma on a machine with a GPU, without network; docs/hardware/README.md tells what.
+# Measures carma on a machine with a GPU, without network; see docs/hardware/README.md.
 #
 #   test/hardware/run.sh --out FOLDER [--minutes N] [--dry-run] ...
 #
-# The programs are built with Go from the modules that the machine has. Where that cannot be done
-# they come from .hardware, which test/hardware/pack.sh makes, else from bin.
+# The programs are built with Go, from modules that the machine has. If that is not possible, they
+# come from .hardware, which test/hardware/pack.sh makes, or else from bin.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 pack=$root/.hardware/pack.tar.xz
@@ -30,7 +30,7 @@ if ! build && [ -f "$pack" ]; then
 	rm -rf "$bin"
 	mkdir "$bin"
 	tar -xJf "$pack" -C "$bin" 2>/dev/null || python3 -m tarfile -e "$pack" "$bin"
-	PATH=$PATH:$bin # what the machine has of its own comes first
+	PATH=$PATH:$bin # the machine's own programs come first
 	export PATH
 fi
 for program in carma hardware simtask; do

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// mostStarts is how often in a row a task may fail to start or lose its
-	// engine before the phase is given up: carma would go on trying, at growing
-	// intervals, until the time is over.
+	// mostStarts is how often in a row a task may fail to start, or lose its
+	// engine, before the phase is given up. carma itself would go on trying, at
+	// growing intervals, until the time is over.
 	mostStarts = 2
 	// troubled is how many readings in a row may show trouble of the engine or
 	// the GPU.
 	troubled = 5
 )
 
-// settle waits until all tasks have ended. Those that have not when the time is
-// over are stopped. The error is why they cannot run here.
+// settle waits until all tasks have ended. When the time is over, it stops the
+// others. The error says why they cannot run here.
 func (d *daemon) settle(ctx context.Context, ids []string) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,7 +42,7 @@ func (d *daemon) settle(ctx context.Context, ids []string) error {
 	<-done
 	if why == nil && ctx.Err() == nil {
 		var failed *exec.ExitError
-		if errors.As(err, &failed) { // a task's exit code: inspect tells which
+		if errors.As(err, &failed) { // this is a task's exit code; inspect tells which task's
 			return nil
 		}
 		return err
@@ -54,8 +54,8 @@ func (d *daemon) settle(ctx context.Context, ids []string) error {
 	return why
 }
 
-// hopeless watches tasks and returns why they cannot run; nil when the context
-// ends.
+// hopeless watches tasks and returns why they cannot run; nil: the context has
+// ended.
 func (d *daemon) hopeless(ctx context.Context, ids []string) error {
 	client, seen := api.NewClient(d.socket), 0
 	for {
@@ -81,12 +81,12 @@ func (d *daemon) hopeless(ctx context.Context, ids []string) error {
 	}
 }
 
-// stuck is why a task will not run, by its last attempts; empty: it may.
+// stuck tells why a task will not run, from its last attempts; empty: it may run.
 func stuck(task *api.Task) string {
 	failed := 0
 	for _, a := range slices.Backward(task.Attempts) {
 		if a.Outcome == "" {
-			continue // under way
+			continue // not ended yet
 		}
 		if a.Outcome != "infrastructure" && a.Outcome != "cannot-start" {
 			return ""
@@ -98,7 +98,7 @@ func stuck(task *api.Task) string {
 	return ""
 }
 
-// output is all that a task has printed, on both streams.
+// output is everything that a task has printed, on both streams.
 func (d *daemon) output(ctx context.Context, id string) string {
 	out, err := exec.CommandContext(ctx, filepath.Join(d.bin, "carma"), "logs", id, "--socket", d.socket).CombinedOutput()
 	if err != nil {
@@ -107,12 +107,12 @@ func (d *daemon) output(ctx context.Context, id string) string {
 	return string(out)
 }
 
-// keepOutput writes the end of what a task has printed into the suite's log.
+// keepOutput writes the end of a task's output into the suite's log.
 func (d *daemon) keepOutput(name, text string) {
 	fmt.Fprintf(d.file, "--- output of %s\n%s\n--- end of it\n", name, strings.TrimSpace(text[max(0, len(text)-16<<10):]))
 }
 
-// resultOf is what a training printed last; nil if it did not come so far.
+// resultOf is the result that a training printed last; nil: it printed none.
 func resultOf(text string) *taskResult {
 	for line := range strings.Lines(text) {
 		if _, told, ok := strings.Cut(line, "result {"); ok {

@@ -17,7 +17,7 @@ import (
 // mode is one way to run the suite.
 type mode struct {
 	name string
-	args []string // of the daemon
+	args []string // arguments of the daemon
 }
 
 // mps reports whether its tasks should be clients of MPS.
@@ -37,21 +37,21 @@ type suiteRun struct {
 	OOMs      int
 	Succeeded int
 	Tasks     []taskRun
-	Why       string // not run, if not empty
-	Note      string // what it was other than its mode says
+	Why       string // why it was not run; empty: it was
+	Note      string // how it differed from its mode; empty: it did not
 }
 
-// taskRun is a row of tasks.csv. Times are in seconds, from the first
-// submission; memory in bytes; 0: not known.
+// taskRun is a row of tasks.csv. Times are in seconds, from the first submission;
+// memory is in bytes; 0: unknown.
 type taskRun struct {
 	training
 	Phase, Reason   string
 	Attempts, OOMs  int
 	Ended           float64
 	Execution       float64 // in the attempt that finished
-	Grant, Peak     int64   // by carma
-	Points          int     // of the curve
-	Reserved        int64   // by the task itself, PyTorch's allocator
+	Grant, Peak     int64   // as carma recorded them
+	Points          int     // number of points of its memory curve
+	Reserved        int64   // as the task itself reports: PyTorch's allocator
 	StepSeconds     float64
 	Estimate        int64
 	EstimatedMethod string
@@ -110,7 +110,7 @@ func (s *session) runModes(ctx context.Context, e *engine) error {
 	return nil
 }
 
-// attempt runs one training of two steps through carma, to see that a task can
+// attempt runs one training of two steps through carma, to check that a task can
 // run here at all.
 func (s *session) attempt(ctx context.Context, e *engine) error {
 	if s.python == "" {
@@ -148,14 +148,14 @@ func (s *session) attempt(ctx context.Context, e *engine) error {
 	return nil
 }
 
-// command are the arguments of carma run for a real training.
+// command returns the arguments of carma run for a real training.
 func (s *session) command(t training, more ...string) []string {
 	args := append(s.pythonInContainer(), "--est-model", t.name(), "--batch-size", strconv.Itoa(t.batch), imageName, "-m", "carma_train")
 	return append(append(args, t.args()...), more...)
 }
 
-// pythonInContainer are the arguments of carma run for the Python with PyTorch,
-// before the image and the program.
+// pythonInContainer returns the arguments of carma run for the Python with
+// PyTorch, before the image and the program.
 func (s *session) pythonInContainer() []string {
 	args := append(s.mounts(), "--entrypoint", s.python, "-e", "PYTHONPATH=/carma", "-e", "HOME=/tmp", "-e", "OMP_NUM_THREADS=2",
 		"-e", "PYTHONDONTWRITEBYTECODE=1", "-e", "PYTHONUNBUFFERED=1", "--shm-size", "1G")
@@ -165,19 +165,19 @@ func (s *session) pythonInContainer() []string {
 	return args
 }
 
-// startUp is about what a task takes before its first step, in seconds, for
-// choosing the length of the tasks.
+// startUp is about the time of a task before its first step, in seconds. The
+// lengths of the tasks are chosen with it.
 const startUp = 14
 
-// seconds is how long each task should train by itself, that the suite fits
-// into the time: exclusive takes the sum, the two others at most that.
+// seconds is how long each task should train alone so that the suite fits into
+// the time. The exclusive run takes the sum, each of the two others at most that.
 func (s *session) seconds(left time.Duration) float64 {
 	n := float64(len(s.plan.suite))
 	return min(max((left.Seconds()-2*startUp*n)/(3*n), 3), 60)
 }
 
-// steps are those that a task trains: so many seconds, by its step time in this
-// run or an earlier one.
+// steps is how many steps a task trains to take so many seconds, by its step time
+// in this run or an earlier one.
 func (s *session) steps(t training, seconds float64) int {
 	for _, to := range s.report.Paired {
 		for _, p := range to.Profiles {
@@ -256,7 +256,7 @@ func (s *session) runMode(ctx context.Context, e *engine, m mode, seconds float6
 	return run, nil
 }
 
-// noMPS is why MPS cannot be tried here.
+// noMPS tells why MPS cannot be tried here; empty: it can.
 func (s *session) noMPS() string {
 	if s.card == nil {
 		return "a simulated GPU has no MPS"

@@ -10,8 +10,8 @@ import (
 )
 
 // suspend takes CUDA processes off the card and puts them back, by the driver's
-// checkpoint functions. suspend.py does it and writes each result at once, so
-// that a call that hangs costs no more than itself.
+// checkpoint functions. suspend.py does that. It writes each result at once, so
+// that a hanging call loses only itself.
 func (s *session) suspend(ctx context.Context) error {
 	if s.python == "" {
 		return omitf("no Python with PyTorch on this machine")
@@ -22,7 +22,7 @@ func (s *session) suspend(ctx context.Context) error {
 	file := filepath.Join(s.work, "suspend.csv")
 	args := append([]string{filepath.Join(s.programs, "suspend.py"), file}, s.plan.suspend...)
 	if s.noMPS() == "" {
-		args = append(args, "mps") // last: nobody knows what it leaves behind
+		args = append(args, "mps") // this comes last, because its after-effects are unknown
 	}
 	out, err := s.inPython(ctx, args...).CombinedOutput()
 	fmt.Fprintf(s.file, "--- suspend.py: %v\n%s--- end of it\n", err, out)

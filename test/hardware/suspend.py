@@ -1,4 +1,4 @@
-"""Suspends CUDA processes by the driver's checkpoint functions (driver 570 and later) and writes what came out as CSV.
+"""Suspends CUDA processes by the driver's checkpoint functions (driver 570 and later) and writes the results as CSV.
 
     python suspend.py OUT sizes=2,16,48 training=resnet50,16,150 mps
 
@@ -15,7 +15,7 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CPU = "SUSPEND_LIBRARY" in os.environ  # a library that plays the driver's part: no GPU
+CPU = "SUSPEND_LIBRARY" in os.environ  # a library plays the driver: there is no GPU
 COLUMNS = ["s", "what", "of", "nth", "result", "state", "lock_s", "checkpoint_s", "restore_s", "unlock_s", "card_before_mib", "card_after_mib", "listed_mib",
            "host_before_mib", "host_after_mib", "note"]
 BEGAN = time.monotonic()
@@ -135,7 +135,7 @@ def environment(more=None):
 
 
 def hold(gib, more=None):
-    """A process that holds so much and answers whether it is still the same."""
+    """A process with so much memory that answers whether its content is unchanged."""
     p = subprocess.Popen([sys.executable, "-c", HOLD, str(gib), "cpu" if CPU else "cuda"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(more))
     if p.stdout.readline().strip() != "ready":
         p.kill()
@@ -280,7 +280,7 @@ def main():
         except Exception as e:
             note("error", arg, result=f"{type(e).__name__}: {e}")
     sys.stdout.flush()
-    os._exit(0)  # not waiting for a call that hangs
+    os._exit(0)  # without waiting for a call that hangs
 
 
 if __name__ == "__main__":

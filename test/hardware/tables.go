@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// table is a CSV file in the making. Empty fields are what was not measured.
+// table is a CSV file that is being made. An empty field was not measured.
 type table struct{ rows [][]string }
 
 func newTable(columns ...string) *table { return &table{[][]string{columns}} }
@@ -34,7 +34,7 @@ func (t *table) write(folder, name string) error {
 	return cmp.Or(err, file.Close())
 }
 
-// figure is a number of a table; 0 is what was not measured, and empty.
+// figure is a number in a table; 0 means not measured, and becomes empty.
 func figure(x float64, digits int) string {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
@@ -42,11 +42,11 @@ func figure(x float64, digits int) string {
 	return strconv.FormatFloat(x, 'f', digits, 64)
 }
 
-// mebi is bytes in MiB, empty when 0.
+// mebi converts bytes to MiB; 0 becomes empty.
 func mebi(bytes int64) string { return figure(float64(bytes)/(1<<20), 1) }
 
-// writeEstimates writes estimates.csv, which carma estimate --evaluate reads:
-// actual_mib is what the process held, process_mib that as NVML listed it.
+// writeEstimates writes estimates.csv, which carma estimate --evaluate reads.
+// actual_mib is the memory of the process, process_mib that as NVML listed it.
 func (r *report) writeEstimates(folder string) error {
 	t := newTable("measured", "model", "dataset", "batch_size", "gpus", "size", "optimizer", "precision", "networks", "torch", "actual_mib", "status",
 		"process_mib", "reserved_mib", "allocated_mib", "beyond_mib", "estimate_mib", "upper_mib", "estimated_context_mib", "step_s")
@@ -64,9 +64,9 @@ func (r *report) writeEstimates(folder string) error {
 	return t.write(folder, "estimates.csv")
 }
 
-// writePairs writes pairs.csv, pairs-mps.csv for those by MPS, and profiles.csv
-// for both, which carma replay --pairs and mapper/sim/fit read. train_loop_s is
-// that of an epoch at the measured rate.
+// writePairs writes the tables that carma replay --pairs and mapper/sim/fit read:
+// pairs.csv, pairs-mps.csv for those by MPS, and profiles.csv for both.
+// train_loop_s is the time of an epoch at the measured rate.
 func (r *report) writePairs(folder string) error {
 	t := newTable("workload_id", "model", "dataset", "batch_size", "epochs", "gpus", "train_loop_s", "smact_mean", "smocc_mean", "drama_mean",
 		"power_w", "metrics", "coarse", "steps_per_s", "again")
@@ -133,8 +133,8 @@ func readRates(path string) (map[string]float64, error) {
 	return rates, nil
 }
 
-// writeSuite writes suite.csv, a row for each mode, and tasks.csv, a row for
-// each task in each mode.
+// writeSuite writes suite.csv, with a row for each mode, and tasks.csv, with a
+// row for each task in each mode.
 func (r *report) writeSuite(folder string) error {
 	t := newTable("mode", "tasks", "succeeded", "ooms", "makespan_s", "energy_j", "slowdown_mean", "slowdown_max", "why_not")
 	each := newTable("mode", "task", "phase", "attempts", "ooms", "end_s", "execution_s", "slowdown", "step_s", "step_slowdown",
@@ -155,8 +155,9 @@ func (r *report) writeSuite(folder string) error {
 	return each.write(folder, "tasks.csv")
 }
 
-// beyond is what carma saw of a task more than its PyTorch reserved: the CUDA
-// context, if carma's readings met the peak; 0: not known.
+// beyond is the memory of a task as carma saw it, beyond its PyTorch's reserved
+// memory, in bytes: the CUDA context, if carma's readings met the peak; 0:
+// unknown.
 func (t taskRun) beyond() int64 {
 	if t.Reserved == 0 || t.Peak == 0 {
 		return 0
@@ -164,7 +165,8 @@ func (t taskRun) beyond() int64 {
 	return t.Peak - t.Reserved
 }
 
-// slowdown of a run's tasks against the first run, which is exclusive.
+// slowdown is the slowdown of a run's tasks against the first run, which is
+// exclusive: mean and largest.
 func (r *report) slowdown(run suiteRun) (mean, most float64) {
 	n := 0
 	for i, task := range run.Tasks {

@@ -2,8 +2,8 @@
 
 A line "run AT WARM SECONDS" on standard input makes it train from AT (seconds of time.time) for
 WARM seconds that are not counted and SECONDS that are, without a break; it answers with the steps
-completed in these and the time they took. It goes on for as long as WARM again, so that whoever is
-measured beside it has company to the end. "end" ends it.
+completed in these and the time they took. Then it goes on for another WARM seconds, so that a task
+measured beside it is not alone before its end. "end" ends it.
 """
 
 import collections
@@ -15,7 +15,7 @@ import torch
 
 from carma_train import cli, parallel, train
 
-AHEAD = 2  # steps that may be under way, so that the GPU does not wait for Python
+AHEAD = 2  # steps that may be in flight, so that the GPU does not wait for Python
 
 
 class Steps:
@@ -28,7 +28,7 @@ class Steps:
     def run(self, start, warm, seconds):
         time.sleep(max(0, start - time.time()))
         flight, began = collections.deque(), time.monotonic()
-        first = last = None  # completions: the last before the counted time, the last in it
+        first = last = None  # times of the last completed step before the counted time, and in it
         done = 0
         while True:
             self.training.one(next(self.batches))
@@ -67,7 +67,7 @@ def main():
     job = cli.checked(sys.argv[1:] + ["--steps", str(1 << 40)])
     cli.placed(job)
     steps = Steps(train.Training(job, parallel.Alone()))
-    steps.run(0, 0, 0)  # libraries load and kernels are chosen now, not while others are measured
+    steps.run(0, 0, 0)  # load libraries and choose kernels now, not while others are measured
     memory = train.memory(steps.training.device)
     say(stage="ready", samples=steps.training.samples, reserved=memory["max_memory_reserved"])
     for line in sys.stdin:

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# A Docker engine for the demo and the tests: installs it from Debian's packages where
-# it is missing, starts it where none runs, and stops it again where it was started here.
-# An engine that ran before is used and left alone.
+# A Docker engine for the demo and the tests. If none is installed, it installs Debian's
+# packages; if none runs, it starts one, and stops that one again. An engine that ran
+# before is used and not changed.
 #
 #   engine.sh up           make sure an engine answers, and leave it running
 #   engine.sh down         stop the engine if this script started it
 #   engine.sh run CMD...   up, CMD, down; exits with CMD's status. Runs may overlap:
-#                          the last one to end stops the engine
+#                          the last one stops the engine
 #   engine.sh cli          print the path of a docker CLI that reaches the engine
 #
-# Exits 2, after saying what to do, where no engine can be had.
+# If no engine can be started, it says what to do and exits with 2.
 #
 # DOCKER_HOST            the engine's address, unix:///var/run/docker.sock if unset
-# CARMA_DOCKERD_ARGS     more arguments for a dockerd started here
+# CARMA_DOCKERD_ARGS     more arguments for a dockerd that it starts
 # CARMA_ENGINE_DIR       log and state, .cache/engine in the project if unset
 set -euo pipefail
 
@@ -24,8 +24,8 @@ export DOCKER_HOST=${DOCKER_HOST:-$default_host}
 dockerd_args=${CARMA_DOCKERD_ARGS:-}
 dir=${CARMA_ENGINE_DIR:-$PWD/.cache/engine}
 log=$dir/dockerd.log
-started=$dir/started # an engine started here: "systemd UNIT INVOCATION" or "pid PID START-TIME"
-keep=$dir/keep       # present: it stays up when the last run ends
+started=$dir/started # the engine that it started: "systemd UNIT INVOCATION" or "pid PID START-TIME"
+keep=$dir/keep       # if this exists, the engine stays up after the last run
 packages='docker.io containerd runc iptables'
 
 say() { printf 'engine: %s\n' "$*" >&2; }
@@ -34,9 +34,9 @@ die() {
 	exit 2
 }
 
-# ---- what is there ----
+# ---- look ----
 
-# cli prints the first docker CLI that gets an answer: the newest one in PATH may
+# cli prints the first docker CLI that gets an answer. A very new one in PATH may
 # refuse to talk to the engine of Debian's packages.
 cli() {
 	local c
@@ -53,7 +53,7 @@ cli() {
 }
 
 comm() { cat "/proc/$1/comm" 2>/dev/null || true; }
-alive() { # and no zombie, which is what an init process that reaps nothing leaves
+alive() { # and is no zombie: some init processes do not reap
 	local stat
 	stat=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) && [ "${stat%% *}" != Z ]
 }
@@ -78,7 +78,7 @@ daemon_starting() {
 	return 1
 }
 
-# await_answer SECONDS [PID]: an engine answers; no use waiting once process PID is gone.
+# await_answer SECONDS [PID] waits until an engine answers. It gives up early if process PID is gone.
 await_answer() {
 	local end=$((SECONDS + $1))
 	while ! cli >/dev/null; do
@@ -110,7 +110,7 @@ install_engine() {
 	: >"$dir/apt.log"
 	say "updating apt's package lists ..."
 	apt update || say "apt-get update had errors (see $dir/apt.log); going on with the lists at hand"
-	# Since Debian 13 the command is a package of its own.
+	# Since Debian 13 the docker command has its own package.
 	if has_package docker-cli; then want="$want docker-cli"; fi
 	if [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" = Y ] && ! command -v apparmor_parser >/dev/null; then
 		want="$want apparmor" # with AppArmor in the kernel, no container starts without its parser
@@ -131,7 +131,7 @@ install_engine() {
 
 # ---- start ----
 
-# mount_cgroups gives dockerd control groups where no init system has mounted any.
+# mount_cgroups mounts control groups for dockerd if no init system has.
 mount_cgroups() {
 	local name _
 	if grep -qE '^[^ ]+ [^ ]+ cgroup2? ' /proc/mounts || [ ! -d /sys/fs/cgroup ]; then return; fi
@@ -149,7 +149,7 @@ mount_cgroups() {
 			;;
 		esac
 	done </proc/cgroups
-	# Named hierarchies this process is in: without them containerd sees no OOM kills.
+	# The named hierarchies of this process: without them containerd sees no OOM kills.
 	while IFS=: read -r _ name _; do
 		case $name in
 		name=?*)
@@ -160,8 +160,8 @@ mount_cgroups() {
 	done </proc/self/cgroup
 }
 
-# drop_stale_pids: after an unclean reboot these files may name somebody else's process,
-# and then dockerd takes itself, or its containerd, for running.
+# drop_stale_pids removes old pid files. After an unclean reboot their pids may belong to
+# other processes, and dockerd would believe that it, or its containerd, runs.
 drop_stale_pids() {
 	local f p
 	for f in /var/run/docker.pid /var/run/docker/containerd/containerd.pid; do
@@ -173,7 +173,7 @@ drop_stale_pids() {
 	done
 }
 
-# record notes what was started, and which instance of it: a later one is not ours to stop.
+# record notes which engine was started, and which instance: this script must not stop a later one.
 record() {
 	rm -f "$keep"
 	case $1 in
@@ -218,7 +218,7 @@ start_engine() {
 		dockerd_args="--host $DOCKER_HOST $dockerd_args"
 	fi
 	say "starting dockerd in the background, log in $log ..."
-	# A session of its own: the engine outlives make and its terminal.
+	# In a session of its own, so that the engine outlives make and its terminal.
 	# shellcheck disable=SC2086 # a list of arguments
 	setsid dockerd $dockerd_args </dev/null >"$log" 2>&1 8>&- 9>&- &
 	pid=$!
@@ -243,7 +243,7 @@ up() {
 		if daemon_starting >/dev/null; then was=true; fi
 		install_engine
 		if daemon_starting >/dev/null || { has_systemd && is_default && systemctl -q is-active docker.service; }; then
-			# Up already: somebody else's, or the package's own start script did it just now.
+			# It runs already: somebody else's, or the package's start script has just started it.
 			await_answer 60 || true
 			if ! $was && cli >/dev/null; then
 				if has_systemd; then record systemd; else record "$(daemon_starting)"; fi
@@ -256,7 +256,7 @@ up() {
 
 # ---- stop ----
 
-# stop_pid ends a dockerd, its containers and its containerd with it.
+# stop_pid ends a dockerd with its containers and its containerd.
 stop_pid() {
 	local i
 	kill "$1" 2>/dev/null || return 0
@@ -272,14 +272,14 @@ down() {
 	[ -e "$started" ] || return 0
 	read -r kind pid since <"$started" || true
 	case $kind in
-	# The socket unit goes too: it would start the service again at the next look.
+	# The socket unit is stopped too: it would start the service again at the next connection.
 	systemd) if [ "$(invocation)" = "$since" ]; then systemctl stop docker.socket docker.service 2>/dev/null || true; fi ;;
 	pid) if [ "$(comm "$pid")" = dockerd ] && [ "$(start_time "$pid")" = "$since" ]; then stop_pid "$pid"; fi ;;
 	esac
 	rm -f "$started" "$keep"
 }
 
-# run_done ends one run's use of the engine. Says nothing: the last lines belong to CMD.
+# run_done ends one run's use of the engine. It prints nothing: the last lines should be CMD's.
 run_done() {
 	if flock -n -x 8 && [ ! -e "$keep" ]; then down; fi
 }

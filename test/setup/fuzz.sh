@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the project for a while each: go test takes one at a time.
+# Runs each fuzz target of the project for some time. go test itself runs only one at a time.
 #
 #   fuzz.sh [TIME]    TIME as in -fuzztime, 10s if not given
 set -euo pipefail
@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 time=${1:-10s}
 
-# A package's targets come before its "ok PACKAGE SECONDS".
+# The targets of a package come before its line "ok PACKAGE SECONDS".
 list=$(go test -list '^Fuzz' ./...)
 targets=() count=0
 while read -r word package _; do

@@ -13,7 +13,7 @@ context=$(mktemp -d .cache/image.XXXXXX)
 trap 'rm -rf "$context" "$context.log"' EXIT
 log=$context.log
 
-# Only what the image takes, so that the rest of the tree neither travels nor spoils the cache.
+# Only the image's files: other files would take time to send and change the build cache.
 cp images/simtask/* bin/simtask "$context/"
 
 before=$("$docker" image inspect --format '{{.Id}}' "$image" 2>/dev/null || true)

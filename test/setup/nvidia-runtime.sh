@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The real NVIDIA Container Runtime with GPUs that are none, for tests on a machine
-# without one: builds the runtime from its Go module, and makes in a folder
+# The real NVIDIA Container Runtime with GPUs that do not exist, for tests on a machine
+# without a GPU. It builds the runtime from its Go module, and makes in a folder
 #
 #   nvidia-runtime             the runtime in CDI mode, with this folder's configuration
 #   cdi/nvidia.yaml            a CDI file of N devices, by UUID and by index, and "all"
-#   dev/nvidia0 ...            their device nodes, which are /dev/null's
+#   dev/nvidia0 ...            their device nodes, which have the numbers of /dev/null
 #
 #   nvidia-runtime.sh FOLDER [N]    N is 4 if not given; needs root
 set -euo pipefail
@@ -33,7 +33,7 @@ EOF
 printf '#!/bin/sh\nXDG_CONFIG_HOME=%s exec %s "$@"\n' "$folder" "$bin/nvidia-container-runtime" >"$folder/nvidia-runtime"
 chmod +x "$folder/nvidia-runtime"
 
-# Minor numbers of our own would need a driver: all are the null device, by name.
+# Other minor numbers would need a driver, so all nodes are the null device under another name.
 node() { [ -e "$folder/dev/$1" ] || mknod -m 666 "$folder/dev/$1" c 1 3; }
 node nvidiactl
 spec=$folder/cdi/nvidia.yaml

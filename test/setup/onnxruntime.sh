@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts ONNX Runtime's library, taken from npm's package onnxruntime-node, where carma finds it.
+# Puts ONNX Runtime's library, from npm's package onnxruntime-node, into the folder where carma finds it.
 set -euo pipefail
 
 version=1.30.0

@@ -244,6 +244,11 @@ func TestPalette(t *testing.T) {
 	if all, two := of("exclusive", "round-robin", "magm", "lug"), of("lug", "magm"); two[0] != all[3] || two[1] != all[2] {
 		t.Errorf("%v, two of them %v", all, two)
 	}
+	all := of(mapper.PolicyNames()...)
+	slices.Sort(all)
+	if n := len(slices.Compact(all)); n != len(mapper.PolicyNames()) {
+		t.Errorf("%d colours for %d policies", n, len(mapper.PolicyNames()))
+	}
 	if got := of("magm", "unknown", "exclusive"); !slices.Equal(got, []string{"p0", "p1", "p2"}) {
 		t.Errorf("%v", got)
 	}

@@ -17,7 +17,7 @@ type colour struct {
 }
 
 // policyColours is how many there are before they repeat.
-const policyColours = 8
+const policyColours = 12
 
 // palette gives each run the colour of its policy, the same in all reports, as
 // far as that tells them apart.

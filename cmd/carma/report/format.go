@@ -26,12 +26,7 @@ func Span(d time.Duration) string {
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // energy is one in joules.
-func energy(j float64) string {
-	if j >= 1e8 {
-		return fmt.Sprintf("%.0f MJ", j/1e6)
-	}
-	return fmt.Sprintf("%.2f MJ", j/1e6)
-}
+func energy(j float64) string { return units.Joules(j).String() }
 
 func gib(b units.Bytes) string { return fmt.Sprintf("%.1f GiB", b.GiB()) }
 

@@ -119,8 +119,12 @@ func cross(x, y, arm float64) string {
 
 func (g *gantt) title(s sim.Span) string {
 	name, ended, ran := s.Name, "failed or stopped", time.Duration(0)
+	used := ""
 	if t := g.tasks[s.Task]; t != nil {
 		name = t.Name
+		if t.EnergyJ > 0 {
+			used = " · the task used " + energy(t.EnergyJ)
+		}
 	}
 	switch s.Outcome {
 	case sim.OutcomeOK:
@@ -131,6 +135,6 @@ func (g *gantt) title(s sim.Span) string {
 	if s.Started > 0 {
 		ran = s.Ended.Sub(s.Started)
 	}
-	return fmt.Sprintf("task %d: %s · GPU %d, attempt %d · launched at %s, ran %s, %s",
-		s.Task, name, g.line.GPUs[s.GPU].Index, s.Attempt, Span(s.Launched.Sub(g.line.Start)), Span(ran), ended)
+	return fmt.Sprintf("task %d: %s · GPU %d, attempt %d · launched at %s, ran %s, %s%s",
+		s.Task, name, g.line.GPUs[s.GPU].Index, s.Attempt, Span(s.Launched.Sub(g.line.Start)), Span(ran), ended, used)
 }

@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"time"
 	"unicode"
 
 	"carma/mapper/units"
@@ -25,9 +26,11 @@ type Data struct {
 	GPUs               []GPU
 	// Facts are further conditions of the replay, for people: "estimator oracle".
 	Facts []string
-	// Runs are in the order in which they are shown. Ratios are to that of
-	// policy exclusive, or to the first where there is none.
+	// Runs are in the order in which they are shown.
 	Runs []Run
+	// Reference is what ratios are to. It may be one of Runs. If it is nil, that
+	// of policy exclusive is it, or the first.
+	Reference *Run
 }
 
 // GPU is one device of the server.
@@ -44,6 +47,16 @@ type Run struct {
 	// Timeline may be nil; then there are no pictures over time.
 	Timeline *sim.Timeline
 	Tasks    []Task
+	// Users are shown where there is more than one.
+	Users []User
+}
+
+// User is what the tasks of one user came to.
+type User struct {
+	Name    string // empty: tasks without one
+	Tasks   int
+	GPUTime time.Duration
+	EnergyJ float64
 }
 
 // Task is one task of a run.
@@ -55,6 +68,8 @@ type Task struct {
 	Phase  mapper.Phase
 	Reason string // why it failed
 	Record sim.Record
+	// EnergyJ is its share of the GPUs' energy, in joules; 0: not known.
+	EnergyJ float64
 }
 
 //go:embed page.html

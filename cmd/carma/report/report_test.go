@@ -155,7 +155,7 @@ func TestPage(t *testing.T) {
 func TestSummary(t *testing.T) {
 	d := simulated(t, 20, 2, "magm", "exclusive")
 	d.Runs[0].Metrics.Failed = 3
-	header, rows := summary(d.Runs, reference(d.Runs))
+	header, rows := summary(d.Runs, &d.Runs[1])
 	if len(rows) != 2 || len(rows[0].Cells) != len(header) || rows[0].Policy.Name != "magm" {
 		t.Fatalf("%d rows: %v", len(rows), rows)
 	}
@@ -169,6 +169,20 @@ func TestSummary(t *testing.T) {
 		if c.Ratio != "" {
 			t.Errorf("exclusive: %s is %s of itself", header[i], c.Ratio)
 		}
+	}
+}
+
+// TestReference: ratios are to the run that is named, though it is not shown.
+func TestReference(t *testing.T) {
+	d := simulated(t, 20, 2, "magm", "exclusive")
+	other := d.Runs[1]
+	d.Runs, d.Reference = d.Runs[:1], &other
+	s, err := newSection(&d, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := ratio(d.Runs[0].Metrics.RatioTo(other.Metrics).MeanJCT); s.RatioTo != "exclusive" || s.Rows[0].Cells[1].Ratio != want {
+		t.Errorf("relative to %s: %s, want %s", s.RatioTo, s.Rows[0].Cells[1].Ratio, want)
 	}
 }
 
@@ -275,5 +289,26 @@ func TestAlike(t *testing.T) {
 	}
 	if got := alike(d.Runs[:2]); got != "" {
 		t.Error(got)
+	}
+}
+
+// TestUsersAndEnergy: several users have a table of what their tasks used, one has
+// none; a task's tooltip says what it used.
+func TestUsersAndEnergy(t *testing.T) {
+	d := simulated(t, 20, 2, "magm")
+	r := &d.Runs[0]
+	r.Users = []User{{"", 19, 2 * time.Hour, 3e6}}
+	r.Tasks[4].EnergyJ = 54_321
+	if text := parse(t, written(t, d)).text; strings.Contains(text, "GPUs without tasks") || !strings.Contains(text, "task 5: task-5 · GPU ") ||
+		!strings.Contains(text, " · the task used 54.3 kJ\n") {
+		t.Error("one user, and 54.3 kJ of task 5, are not shown so")
+	}
+	r.Metrics.EnergyJ, r.Metrics.IdleJ = 4e6, 0.5e6
+	r.Users = append(r.Users, User{"<ann>", 1, time.Minute, 0.5e6})
+	text := parse(t, written(t, d)).text
+	for _, want := range []string{"(none)\n19\n2h00m\n3.00 MJ\n75.0 %\n", "<ann>\n1\n1m00s\n0.50 MJ\n12.5 %\n", "GPUs without tasks\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
 	}
 }

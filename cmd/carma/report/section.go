@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -36,7 +37,11 @@ type runView struct {
 	OOMs, Stopped bool
 	Groups        []group
 	Failed        []string
+	Users         []userRow
 }
+
+// userRow is a user's line: texts.
+type userRow struct{ Name, Tasks, GPUTime, Energy, Share string }
 
 // group is pictures of one kind, beside each other where there is room.
 type group struct {
@@ -69,7 +74,7 @@ func newSection(d *Data, n int) (section, error) {
 	if len(d.Runs) == 0 {
 		return s, nil
 	}
-	first := reference(d.Runs)
+	first := d.reference()
 	s.RatioTo = clean(first.Policy)
 	s.Header, s.Rows = summary(d.Runs, first)
 	colours := palette(d.Runs)
@@ -95,7 +100,7 @@ func newSection(d *Data, n int) (section, error) {
 
 func newRunView(r *Run, c colour, sc scales, kinds kindRanks) (runView, error) {
 	m := &r.Metrics
-	v := runView{Policy: legendEntry{clean(r.Policy), c.class}, Failed: failures(r.Tasks)}
+	v := runView{Policy: legendEntry{clean(r.Policy), c.class}, Failed: failures(r.Tasks), Users: users(r)}
 	v.Gist = fmt.Sprintf("makespan %s, mean JCT %s, %s of SM activity, %s", Span(m.Makespan), Span(m.MeanJCT), percent(m.MeanSMACT), energy(m.EnergyJ))
 	if r.Timeline == nil || len(r.Timeline.GPUs) == 0 {
 		return v, nil
@@ -134,6 +139,22 @@ func facts(d *Data) []string {
 		out = append(out, "no schedule is shorter than "+Span(d.Runs[0].Metrics.LowerBound))
 	}
 	return out
+}
+
+// users are the lines of the table of users, with one of the energy that no task
+// had a part in; none where there is one user only.
+func users(r *Run) []userRow {
+	if len(r.Users) < 2 {
+		return nil
+	}
+	line := func(name string, tasks, time string, j float64) userRow {
+		return userRow{name, tasks, time, energy(j), percent(j / max(1, r.Metrics.EnergyJ))}
+	}
+	var rows []userRow
+	for _, u := range r.Users {
+		rows = append(rows, line(cmp.Or(clean(u.Name), "(none)"), fmt.Sprint(u.Tasks), Span(u.GPUTime), u.EnergyJ))
+	}
+	return append(rows, line("GPUs without tasks", "", "", r.Metrics.IdleJ))
 }
 
 func failures(tasks []Task) []string {

@@ -15,32 +15,35 @@ type row struct {
 // cell is a figure and, where it has one, its ratio to the reference.
 type cell struct{ Value, Ratio string }
 
-// reference is the run that ratios are to.
-func reference(runs []Run) *Run {
-	for i := range runs {
-		if runs[i].Policy == "exclusive" {
-			return &runs[i]
+// reference is the run that ratios are to, the one that the console names.
+func (d *Data) reference() *Run {
+	if d.Reference != nil {
+		return d.Reference
+	}
+	for i := range d.Runs {
+		if d.Runs[i].Policy == "exclusive" {
+			return &d.Runs[i]
 		}
 	}
-	return &runs[0]
+	return &d.Runs[0]
 }
 
 // summary is the table: its heading and a row per policy.
 func summary(runs []Run, first *Run) (header []string, rows []row) {
 	header = []string{
 		"makespan", "mean JCT", "p95 JCT", "mean waiting", "mean execution", "OOMs", "lost GPU time",
-		"worst slowdown", "SMACT", "memory", "energy", "of lower bound",
+		"worst slowdown", "slowed above 1.6", "SMACT", "memory", "energy", "of lower bound",
 	}
 	for i := range runs {
 		m := &runs[i].Metrics
 		r := m.RatioTo(first.Metrics)
-		if &runs[i] == first {
+		if runs[i].Policy == first.Policy {
 			r = sim.Ratios{}
 		}
 		cells := []cell{
 			{Span(m.Makespan), ratio(r.Makespan)}, {Span(m.MeanJCT), ratio(r.MeanJCT)}, {Span(m.P95JCT), ratio(r.P95JCT)},
 			{Span(m.MeanWaiting), ratio(r.MeanWaiting)}, {Span(m.MeanExecution), ""}, {fmt.Sprint(m.OOMs), ""},
-			{Span(m.LostGPUTime), ""}, {fmt.Sprintf("%.2f", m.WorstSlowdown), ""}, {percent(m.MeanSMACT), ""},
+			{Span(m.LostGPUTime), ""}, {fmt.Sprintf("%.2f", m.WorstSlowdown), ""}, {percent(m.AboveCap), ""}, {percent(m.MeanSMACT), ""},
 			{gib(m.MeanMemory), ""}, {energy(m.EnergyJ), ratio(r.Energy)}, {"", ""},
 		}
 		if m.LowerBound > 0 {

@@ -1,14 +1,14 @@
-// Package arrivals holds what makes a log's load: when tasks arrive, on how
-// many GPUs, for how long. It cuts samples out of a log, tells how like their
-// source they are, and reads and writes them.
+// Package arrivals has the load of a log: when tasks arrive, on how many GPUs,
+// and for how long. It takes samples of a log, compares them with their source,
+// and reads and writes them.
 //
-// The file is a table; lines that begin with # are remarks:
+// The file is a table; lines that begin with # are comments:
 //
 //	arrival_s,gpus,run_s,state,job,user
 //	0,1,3723,done,application_1,u1
 //
-// Times are seconds, arrivals since the first one; run_s is empty where it is
-// not known. Columns may be in any order; only the first three must be there.
+// Times are in seconds, arrivals since the first one. run_s is empty if it is
+// unknown. Columns may be in any order; only the first three are required.
 package arrivals
 
 import (
@@ -32,18 +32,19 @@ type Arrival struct {
 	At        time.Duration // since the first
 	GPUs      int           // at least 1
 	RunTime   time.Duration // or joblog.Unknown
-	State     joblog.State  // "": not told
+	State     joblog.State  // empty: not given
 	Job, User string        // may be empty
 }
 
-// List is a load, by arrival; equal times are in the order of their source.
+// List is a load, sorted by arrival. Equal times are in the order of their
+// source.
 type List struct {
-	// First is when the first task came, zero where that is not known.
+	// First is when the first task arrived; zero: unknown.
 	First    time.Time
 	Arrivals []Arrival
 }
 
-// Sort orders a list and makes its first arrival the beginning.
+// Sort sorts a list and moves its first arrival to 0.
 func (l *List) Sort() {
 	slices.SortStableFunc(l.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
 	if len(l.Arrivals) == 0 || l.Arrivals[0].At == 0 {
@@ -58,7 +59,7 @@ func (l *List) Sort() {
 	}
 }
 
-// Span is from the first arrival to the last.
+// Span is the time from the first arrival to the last.
 func (l List) Span() time.Duration {
 	if len(l.Arrivals) == 0 {
 		return 0
@@ -68,7 +69,7 @@ func (l List) Span() time.Duration {
 
 var columns = []string{"arrival_s", "gpus", "run_s", "state", "job", "user"}
 
-// Write writes a table after a line of remark.
+// Write writes a table after a comment line.
 func Write(w io.Writer, remark string, l List) error {
 	if _, err := fmt.Fprintf(w, "# %s\n", plain(remark)); err != nil {
 		return err
@@ -100,8 +101,8 @@ func plain(s string) string {
 	}, s)
 }
 
-// Read reads a table and calls broken for every line that makes no sense. The
-// error is one of reading, or that this is no such table.
+// Read reads a table and calls broken for every invalid line. It fails if reading
+// fails, or if this is no such table.
 func Read(r io.Reader, broken func(line int, what string)) (List, error) {
 	t, err := joblog.NewTable(r, columns[:3]...)
 	if err != nil {

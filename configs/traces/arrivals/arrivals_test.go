@@ -34,7 +34,7 @@ func loads() *rapid.Generator[List] {
 	})
 }
 
-// TestWriteRead: what is written comes back as it was.
+// TestWriteRead: a written load is read as the same load.
 func TestWriteRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := loads().Draw(t, "list")
@@ -128,12 +128,12 @@ func TestDistances(t *testing.T) {
 			t.Errorf("%v %v: %v and %v, want %v", c.a, c.b, d, back, c.want)
 		}
 	}
-	if c := chance(60, 60); math.Abs(c-0.248) > 0.0005 { // tables have 0.248
+	if c := chance(60, 60); math.Abs(c-0.248) > 0.0005 { // published tables have 0.248
 		t.Errorf("chance %v", c)
 	}
 }
 
-// TestCompare: a load is like itself, and one of other jobs is not.
+// TestCompare: a load equals itself, and differs from a load of other jobs.
 func TestCompare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := loads().Draw(t, "list")
@@ -150,7 +150,7 @@ func TestCompare(t *testing.T) {
 	})
 }
 
-// TestOver: no work and no arrival is lost in the bins.
+// TestOver: the bins contain all work and all arrivals.
 func TestOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := loads().Draw(t, "list")
@@ -186,7 +186,7 @@ func TestSample(t *testing.T) {
 	}
 	for _, c := range []struct {
 		w           Window
-		first, last int // GPUs
+		first, last int // numbers of GPUs
 	}{
 		{Window{Tasks: 3}, 1, 3}, {Window{Start: 2 * time.Minute, Tasks: 3}, 3, 5}, {Window{Start: 90 * time.Second, Length: 2 * time.Minute}, 3, 4},
 		{Window{Start: 2 * time.Minute, Length: 2 * time.Minute}, 3, 4}, {Window{Length: time.Hour, Tasks: 4}, 1, 4}, {Window{Start: 8 * time.Minute, Tasks: 4}, 9, 10},

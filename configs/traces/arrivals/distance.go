@@ -18,7 +18,7 @@ func (l List) Gaps() []time.Duration {
 	return gaps
 }
 
-// RunTimes are those that are known, sorted.
+// RunTimes are the known run times, sorted.
 func (l List) RunTimes() []time.Duration {
 	var runs []time.Duration
 	for i := range l.Arrivals {
@@ -39,8 +39,8 @@ func (l List) GPUMix() map[int]int {
 	return mix
 }
 
-// KolmogorovSmirnov is the largest difference between the empirical
-// distribution functions of two sorted lists, 0 to 1; 0 where one is empty.
+// KolmogorovSmirnov is the largest difference between the empirical distribution
+// functions of two sorted lists, 0 to 1. It is 0 if a list is empty.
 func KolmogorovSmirnov(a, b []time.Duration) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 0
@@ -60,13 +60,13 @@ func KolmogorovSmirnov(a, b []time.Duration) float64 {
 }
 
 // TotalVariation is half the sum of the differences between the shares of two
-// counts, 0 to 1; 0 where one is empty.
+// counts, 0 to 1. It is 0 if one is empty.
 func TotalVariation(a, b map[int]int) float64 {
 	n, m := count(a), count(b)
 	if n == 0 || m == 0 {
 		return 0
 	}
-	// Whole numbers, so that the order in which a map comes does not count.
+	// These are integers, so the order of a map does not change the sum.
 	sum := 0
 	for k, v := range a {
 		sum += abs(v*m - b[k]*n)
@@ -89,7 +89,7 @@ func count(mix map[int]int) int {
 
 func abs(n int) int { return max(n, -n) }
 
-// chance is 0 where one list is empty.
+// chance is the field of [Fidelity]; 0 if a list is empty.
 func chance(n, m int) float64 {
 	if n == 0 || m == 0 {
 		return 0

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Window says which part of a list a sample is. Of Length and Tasks one or
-// both are set; what is reached first ends the sample.
+// Window is the part of a list that a sample takes. At least one of Length and
+// Tasks is set; the one that is reached first ends the sample.
 type Window struct {
 	Start  time.Duration // since the list's first arrival
-	Length time.Duration // 0: up to the end
+	Length time.Duration // 0: to the end
 	Tasks  int           // 0: all
 }
 
-// Sample is the part of a list that a window shows: what arrives at its start
-// or later, before its end. Its first arrival becomes the beginning.
+// Sample returns the tasks of a window: they arrive at its start or later, and
+// before its end. The first arrival moves to 0.
 func (l List) Sample(w Window) (List, error) {
 	from := sort.Search(len(l.Arrivals), func(i int) bool { return l.Arrivals[i].At >= w.Start })
 	to := len(l.Arrivals)
@@ -33,24 +33,24 @@ func (l List) Sample(w Window) (List, error) {
 	return out, nil
 }
 
-// Fidelity tells how like its source a sample is: 0 is alike, 1 nothing in
-// common.
+// Fidelity compares a sample with its source: 0 is equal, 1 is completely
+// different.
 type Fidelity struct {
-	// Gaps and RunTimes are Kolmogorov-Smirnov distances: the largest
-	// difference between the shares of the two that are below any value.
+	// Gaps and RunTimes are Kolmogorov-Smirnov distances: the largest difference
+	// between the two shares of values below any bound.
 	Gaps     float64 `json:"gaps_ks"`
 	RunTimes float64 `json:"run_times_ks"`
-	// GPUs is the total variation distance of the numbers of GPUs: half the
-	// sum of the differences of their shares.
+	// GPUs is the total variation distance of the numbers of GPUs: half the sum
+	// of the differences between their shares.
 	GPUs float64 `json:"gpus_tv"`
-	// Chance is what a KS distance between two samples of these sizes drawn
-	// from the same distribution exceeds in 5 of 100 cases, of gaps and of run
-	// times, by the large-sample formula 1.358 √((n+m)/nm).
+	// ChanceGaps and ChanceRunTimes are KS distances to compare with. Two samples
+	// of these sizes from one distribution exceed them in 5 of 100 cases, by the
+	// large-sample formula 1.358 √((n+m)/nm).
 	ChanceGaps     float64 `json:"gaps_chance"`
 	ChanceRunTimes float64 `json:"run_times_chance"`
 }
 
-// Compare tells how like its source a sample is.
+// Compare compares a sample with its source.
 func Compare(sample, source List) Fidelity {
 	a, b := sample.Gaps(), source.Gaps()
 	x, y := sample.RunTimes(), source.RunTimes()

@@ -13,14 +13,14 @@ type Spread struct {
 	Min, P5, Median, Mean, P95, Longest time.Duration
 }
 
-// SpreadOf describes a sorted list; all is 0 where it is empty. A percentile
-// is the least value that so many per cent of all are not above.
+// SpreadOf describes a sorted list; all fields are 0 if it is empty. A percentile
+// is the smallest value that is not below so many per cent of all values.
 func SpreadOf(sorted []time.Duration) Spread {
 	n := len(sorted)
 	if n == 0 {
 		return Spread{}
 	}
-	sum := 0.0 // of a million jobs the nanoseconds might not fit
+	sum := 0.0 // the nanoseconds of a million jobs could overflow
 	for _, v := range sorted {
 		sum += v.Seconds()
 	}
@@ -42,9 +42,9 @@ func (l List) Work() float64 {
 	return sum
 }
 
-// Load is the offered load on so many GPUs: the GPU time of all tasks by the
-// GPU time there is from the first arrival to the last. 1 is as much as the
-// GPUs can do one task at a time; 0 where all arrive at once.
+// Load is the offered load on so many GPUs: the GPU time of all tasks divided by
+// the GPU time from the first arrival to the last. At 1 the GPUs can just do the
+// work, one task at a time. It is 0 if all tasks arrive at once.
 func (l List) Load(gpus int) float64 {
 	if l.Span() == 0 {
 		return 0
@@ -52,24 +52,25 @@ func (l List) Load(gpus int) float64 {
 	return l.Work() / l.Span().Seconds() / float64(gpus)
 }
 
-// Series is the load over time, in equal bins from the first arrival to the
-// last end or, where that is later, the last arrival.
+// Series is the load over time, in equal bins from the first arrival to the last
+// end or the last arrival, whichever is later.
 type Series struct {
-	Bin      time.Duration // length of one
-	Arrivals []int         // tasks that arrive in each
-	// Demand is how many GPUs would be busy, the mean over each bin, if every
-	// task began as it arrives.
+	Bin      time.Duration // length of one bin
+	Arrivals []int         // tasks that arrive in each bin
+	// Demand is the mean number of busy GPUs in each bin, if every task began
+	// when it arrives.
 	Demand []float64
 }
 
-// Over is the load over time in so many bins.
+// Over computes the load over time in so many bins.
 func (l List) Over(bins int) Series {
 	end := time.Second
 	for i := range l.Arrivals {
 		end = max(end, l.Arrivals[i].At+max(0, l.Arrivals[i].RunTime))
 	}
 	s := Series{Bin: end/time.Duration(bins) + 1, Arrivals: make([]int, bins), Demand: make([]float64, bins)}
-	// change is that of whole bins at their edges.
+	// change is the change of the busy GPUs at the bins' edges, for tasks that
+	// fill whole bins.
 	change := make([]float64, bins+1)
 	for i := range l.Arrivals {
 		a := &l.Arrivals[i]

@@ -8,7 +8,7 @@ import (
 	"carma/configs/traces/synth"
 )
 
-// BenchmarkRead reads a made-up log of 120,000 jobs.
+// BenchmarkRead reads an invented log of 120,000 jobs.
 func BenchmarkRead(b *testing.B) {
 	var log bytes.Buffer
 	if err := synth.Helios(&log, synth.Options{Jobs: 120_000, Seed: 1}); err != nil {

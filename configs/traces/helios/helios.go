@@ -1,15 +1,15 @@
-// Package helios reads the job logs of SenseTime's Helios clusters as they are
-// published (GitHub S-Lab-System-Group/HeliosData: Earth, Saturn, Uranus and
+// Package helios reads the job logs of SenseTime's Helios clusters in their
+// published form (GitHub S-Lab-System-Group/HeliosData: Earth, Saturn, Uranus and
 // Venus, each a cluster_log.csv).
 //
-// The log is a table with a line for each job that was given to Slurm:
+// The log is a table with a line for each job that Slurm got:
 //
 //	job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
 //
-// Times are 2020-06-09 18:41:01 without a zone, duration (from start to end)
-// and queue are whole seconds, state is COMPLETED, CANCELLED, FAILED, TIMEOUT,
-// NODE_FAIL or, once, SUSPENDED. More than half of the jobs ask for no GPU.
-// Columns may be in any order, and others than these are passed over.
+// Times are like 2020-06-09 18:41:01, without a zone. duration (from start to
+// end) and queue are whole seconds. state is COMPLETED, CANCELLED, FAILED,
+// TIMEOUT, NODE_FAIL or, once, SUSPENDED. More than half of the jobs ask for no
+// GPU. Columns may be in any order; other columns are ignored.
 package helios
 
 import (
@@ -24,12 +24,12 @@ import (
 	"carma/configs/traces/joblog"
 )
 
-// Columns that a log must have; duration may be left out where start_time and
+// need are the required columns. duration may be missing if start_time and
 // end_time are there.
 var need = []string{"job_id", "gpu_num", "state", "submit_time"}
 
-// states of Slurm. As the log's authors do, what ran out of its time or lost
-// its node counts as failed.
+// states are Slurm's states. A job that exceeded its time or lost its node counts
+// as failed, as for the log's authors.
 var states = map[string]joblog.State{
 	"COMPLETED": joblog.Done, "CANCELLED": joblog.Killed, "FAILED": joblog.Failed,
 	"TIMEOUT": joblog.Failed, "NODE_FAIL": joblog.Failed, "SUSPENDED": joblog.Other,
@@ -37,8 +37,8 @@ var states = map[string]joblog.State{
 
 var stateNames = []string{"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "SUSPENDED"}
 
-// Read reads a log. The error is one of reading, or that this is no such log
-// at all: it begins with the number of the line.
+// Read reads a log. It fails if reading fails, or if this is no such log; then
+// the error begins with the number of the line.
 func Read(r io.Reader, to joblog.Sink) error {
 	t, err := joblog.NewTable(r, need...)
 	if err != nil {
@@ -88,7 +88,7 @@ func parse(t *joblog.Table) (joblog.Job, error) {
 	return j, err
 }
 
-// runTime is the duration column or, where that is empty, end less start.
+// runTime is the duration column or, if that is empty, end less start.
 func runTime(t *joblog.Table) (time.Duration, error) {
 	if text := t.Get("duration"); text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 64)

@@ -94,8 +94,7 @@ func TestSynthetic(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever the bytes, every line is a sound job or is named, in
-// order.
+// FuzzRead: in any file, every line is a valid job or is reported, in order.
 func FuzzRead(f *testing.F) {
 	if content, err := os.ReadFile("testdata/cluster_log.csv"); err == nil {
 		f.Add(string(content))

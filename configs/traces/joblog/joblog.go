@@ -1,10 +1,9 @@
-// Package joblog holds what the readers of cluster logs have in common: a job
-// as every log tells of it, times as they are written, and tables of
-// comma-separated values read line by line. The formats themselves are in the
-// packages philly, helios and arrivals.
+// Package joblog has the common parts of the readers of cluster logs: jobs, times
+// as logs write them, and tables of comma-separated values that are read line by
+// line. The formats are in the packages philly, helios and arrivals.
 //
-// A reader calls one function for each job and another for each entry that
-// makes no sense. It never stops at a broken entry: who reads decides.
+// A reader calls one function for each job and another for each broken entry. It
+// never stops at a broken entry; its caller decides.
 package joblog
 
 import (
@@ -17,30 +16,31 @@ import (
 // State is how a job ended.
 type State string
 
-// States, whatever a log calls them.
+// The states, in our own words.
 const (
 	Done   State = "done"
 	Failed State = "failed"
 	Killed State = "killed"
-	// Other is a state that says nothing of the job: it was suspended.
+	// Other is a state that does not tell whether the job worked: it was
+	// suspended.
 	Other State = "other"
 )
 
-// Unknown is the run time of a job whose start or end a log does not tell.
+// Unknown is the run time of a job whose start or end is not in the log.
 const Unknown time.Duration = -1
 
 // Job is one job of a log.
 type Job struct {
 	ID, User  string
 	State     State
-	Submitted time.Time     // as the log writes it, which names no zone; here UTC
-	GPUs      int           // 0: none, or not told
+	Submitted time.Time     // as UTC; the logs name no zone
+	GPUs      int           // 0: none, or not in the log
 	RunTime   time.Duration // from the first start to the last end; or Unknown
-	Line      int           // where it begins in the file, from 1
+	Line      int           // first line of the job in the file, from 1
 }
 
-// Sink takes what a reader finds. Both functions are called in the order of
-// the file, by one goroutine.
+// Sink receives the jobs and the broken entries. A reader calls both functions in
+// the order of the file, from one goroutine.
 type Sink struct {
 	Job    func(Job)
 	Broken func(line int, what string)
@@ -52,10 +52,10 @@ const (
 	MaxGPUs  = 1 << 16 // of a job
 )
 
-// timeLayout is that of both public logs.
+// timeLayout is the layout of times in both public logs.
 const timeLayout = "2006-01-02 15:04:05"
 
-// ParseTime reads a time as the logs write it, for example 2017-10-07 01:11:39.
+// ParseTime reads a time of the logs, for example 2017-10-07 01:11:39.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(timeLayout, s)
 	if err != nil || t.Year() < 1970 || t.Year() > 2200 {
@@ -64,13 +64,14 @@ func ParseTime(s string) (time.Time, error) {
 	return t, nil
 }
 
-// FormatTime writes a time as ParseTime reads it.
+// FormatTime is the inverse of ParseTime.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// MaxTime bounds arrivals and run times: longer ones are mistakes.
+// MaxTime bounds arrivals and run times. A longer one is a mistake in the log.
 const MaxTime = 10 * 365 * 24 * time.Hour
 
-// Between is the run time between two times as the logs write them.
+// Between is the run time between two times of the logs. It fails if one is no
+// time, or if end is before start or more than [MaxTime] after it.
 func Between(start, end string) (time.Duration, error) {
 	from, err := ParseTime(start)
 	if err != nil {
@@ -86,7 +87,8 @@ func Between(start, end string) (time.Duration, error) {
 	return to.Sub(from), nil
 }
 
-// ParseSeconds reads seconds from 0 on, with or without a fraction, exactly.
+// ParseSeconds reads a number of seconds, at least 0, with or without a fraction,
+// exactly.
 func ParseSeconds(s string) (time.Duration, error) {
 	if s != "" && strings.Trim(s, "0123456789.") == "" {
 		if d, err := time.ParseDuration(s + "s"); err == nil && d <= MaxTime {
@@ -96,7 +98,7 @@ func ParseSeconds(s string) (time.Duration, error) {
 	return 0, fmt.Errorf("%.40q is not seconds from 0 to ten years; write for example 90 or 0.5", s)
 }
 
-// FormatSeconds writes a time as ParseSeconds reads it.
+// FormatSeconds is the inverse of ParseSeconds.
 func FormatSeconds(d time.Duration) string {
 	whole, rest := d/time.Second, d%time.Second
 	if rest == 0 {

@@ -74,7 +74,7 @@ func TestTableErrors(t *testing.T) {
 			t.Errorf("%q: %v, want %s", content, err, want)
 		}
 	}
-	// A line that is too long costs itself.
+	// Only the line that is too long is lost.
 	table, err := NewTable(strings.NewReader("a,b\n1,"+strings.Repeat("x", 2*MaxEntry)+"\n3,4\n"), "a")
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func TestTableErrors(t *testing.T) {
 	}
 }
 
-// FuzzTable: whatever the bytes, lines are told in order and within the file,
-// and every good line has all columns.
+// FuzzTable: in any file, lines are reported in order and within the file, and
+// every valid line has all columns.
 func FuzzTable(f *testing.F) {
 	f.Add("a,b\n1,2\n\"3\",\"4\n5,6\n")
 	f.Add("\ufeffA ,b,c\r\n\r\n#x\n1,,\n")

@@ -13,9 +13,8 @@ import (
 	"carma/configs/nearest"
 )
 
-// Table reads comma-separated values with a header, a line at a time, so that
-// a broken line costs that line and no other. A quoted value must not go over
-// several lines.
+// Table reads comma-separated values with a header, line by line, so that a
+// broken line loses only itself. A quoted value must be on one line.
 type Table struct {
 	r       *bufio.Reader
 	line    int
@@ -25,9 +24,9 @@ type Table struct {
 	text    []byte
 }
 
-// NewTable reads the header. Columns are known by name, whatever their order
-// and case; those of need must be there, others may. Lines that begin with #
-// are passed over.
+// NewTable reads the header. Columns are found by name; their order and case do
+// not matter. The columns in need must be there. Lines that begin with # are
+// ignored.
 func NewTable(r io.Reader, need ...string) (*Table, error) {
 	t := &Table{r: bufio.NewReaderSize(r, 64<<10), columns: map[string]int{}}
 	line, err := t.read()
@@ -56,12 +55,12 @@ func NewTable(r io.Reader, need ...string) (*Table, error) {
 	return t, nil
 }
 
-// Has reports whether there is a column.
+// Has reports whether the table has a column.
 func (t *Table) Has(column string) bool { _, ok := t.columns[column]; return ok }
 
-// Next goes to the next line that is not empty; io.EOF after the last. A
-// LineError says that this line is broken and the next may be read; any other
-// error is final.
+// Next goes to the next line that is not empty. It returns io.EOF after the last
+// one. A *[LineError] means that this line is broken and the next one can be
+// read. Any other error is final.
 func (t *Table) Next() error {
 	line, err := t.read()
 	if err != nil {
@@ -79,8 +78,8 @@ func (t *Table) Next() error {
 // Line is the number of the line that Next went to.
 func (t *Table) Line() int { return t.line }
 
-// Get is the value in a column, "" where there is no such column. It stays
-// valid.
+// Get is the value in a column; "": there is no such column. It stays valid after
+// Next.
 func (t *Table) Get(column string) string {
 	i, ok := t.columns[column]
 	if !ok {
@@ -89,15 +88,17 @@ func (t *Table) Get(column string) string {
 	return strings.TrimSpace(t.values[i])
 }
 
-// LineError is a line that makes no sense.
+// LineError is a broken line.
 type LineError struct {
 	Line int
 	What string
 }
 
+// Error returns the number of the line and the fault.
 func (e *LineError) Error() string { return fmt.Sprintf("%d: %s", e.Line, e.What) }
 
-// read returns the next line that says something, without its end.
+// read returns the next line that is neither empty nor a comment, without its
+// end.
 func (t *Table) read() (string, error) {
 	for {
 		text, long, err := t.rawLine()
@@ -116,7 +117,7 @@ func (t *Table) read() (string, error) {
 	}
 }
 
-// rawLine reads a line; of one that is too long it keeps nothing.
+// rawLine reads a line. If it is too long, its text is dropped.
 func (t *Table) rawLine() (text []byte, long bool, err error) {
 	t.text = t.text[:0]
 	for {
@@ -134,8 +135,8 @@ func (t *Table) rawLine() (text []byte, long bool, err error) {
 	}
 }
 
-// split is one line's values. Only a line with quotes needs the library, which
-// is slow when it is begun for every line.
+// split splits a line into values. Only a line with quotes needs encoding/csv,
+// which is slow for single lines.
 func split(line string, into []string) ([]string, error) {
 	if !strings.Contains(line, `"`) {
 		for {

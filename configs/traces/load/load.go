@@ -1,11 +1,14 @@
 // Package load reads the arrivals of tasks from any file that has some: the
-// public logs of Philly and Helios, lists of arrivals, traces and the prototype's
-// scripts. What a file is shows by its ending and how it begins.
+// public logs of Philly and Helios, tables of Sia's simulator, lists of arrivals,
+// traces, and the prototype's scripts. It recognizes the format by the file's
+// ending and beginning. A file may be compressed by gzip.
 package load
 
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -17,20 +20,21 @@ import (
 	"carma/configs/traces/joblog"
 	"carma/configs/traces/original"
 	"carma/configs/traces/philly"
+	"carma/configs/traces/sia"
 )
 
-// Load is a log, arrivals or a trace, as far as the arrivals go.
+// Load is the arrivals of a log, a list of arrivals or a trace.
 type Load struct {
 	Name, Format string
-	// Entries is how many there are in the file, those without GPUs and the
-	// broken ones included.
+	// Entries is the number of entries in the file, with those without GPUs and
+	// the broken ones.
 	Entries int
-	List    arrivals.List // those on GPUs
+	List    arrivals.List // the entries on GPUs
 	NoGPUs  int
 	Broken  Faults
 }
 
-// shownFaults is how many broken entries are told.
+// shownFaults is how many broken entries a message shows.
 const shownFaults = 3
 
 // Faults are the broken entries of a file.
@@ -45,7 +49,7 @@ func (f *Faults) add(line int, what string) {
 	}
 }
 
-// String has the first of them.
+// String returns the first faults, for people.
 func (f *Faults) String() string {
 	s := strings.Join(f.first, "; ")
 	if more := f.Count - len(f.first); more > 0 {
@@ -54,27 +58,40 @@ func (f *Faults) String() string {
 	return s
 }
 
-// Shipped reads a trace that ships with carma.
+// Shipped returns the arrivals of a trace that ships with carma.
 func Shipped(name string) (*Load, error) { return ofTrace(traces.Read(name)) }
 
-// Read reads any file that has arrivals; path is its name, and - is standard
-// input. Broken entries are an error, or left out if they may be.
+// Read reads any file that has arrivals. path is its name; - is standard input.
+// With skipBroken, broken entries are left out; otherwise they are an error.
 func Read(path string, from io.Reader, skipBroken bool) (*Load, error) {
 	in := bufio.NewReaderSize(from, 256<<10)
 	l := &Load{Name: filepath.Base(path)}
 	if path == "-" {
 		l.Name = "stdin"
 	}
-	head, _ := in.Peek(64 << 10) // of a shorter file all
+	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("%s: not gzip: %w", l.Name, err)
+		}
+		in, path = bufio.NewReaderSize(unpacked, 256<<10), strings.TrimSuffix(path, ".gz")
+	}
+	head, err := in.Peek(64 << 10) // all of a shorter file
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: cannot be read: %w", l.Name, err)
+	}
 	switch l.Format = formatOf(path, head); l.Format {
 	case formatTrace:
 		return ofTrace(traces.Parse(traceName(path, head), in))
 	case formatScript:
 		return ofTrace(original.ReadScript(path, in, original.Options{}))
 	case "":
-		return nil, fmt.Errorf("%s: not a form that carma knows; it takes a Philly log (JSON), a Helios log (CSV with gpu_num), arrivals (CSV with run_s) or a trace", l.Name)
+		return nil, fmt.Errorf("%s: not a form that carma knows; it takes a Philly log (JSON), a Helios log (CSV with gpu_num), a Sia table (CSV with num_gpus), arrivals (CSV with run_s) or a trace", l.Name)
 	}
-	if err := l.read(in); err != nil {
+	switch err := l.read(in); {
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader):
+		return nil, fmt.Errorf("%s: cannot be read to its end: %w", l.Name, err)
+	case err != nil:
 		return nil, fmt.Errorf("%s:%w", l.Name, err)
 	}
 	if l.Broken.Count > 0 && !skipBroken {
@@ -86,7 +103,7 @@ func Read(path string, from io.Reader, skipBroken bool) (*Load, error) {
 	return l, nil
 }
 
-// traceName is what stands before errors; its ending is that of the form.
+// traceName is the name for errors. Its ending tells the trace's form.
 func traceName(path string, head []byte) string {
 	switch {
 	case path != "-":
@@ -97,16 +114,17 @@ func traceName(path string, head []byte) string {
 	return "stdin.csv"
 }
 
-// Formats by their names for people.
+// The formats, as messages name them.
 const (
 	formatPhilly   = "Philly log"
 	formatHelios   = "Helios log"
+	formatSia      = "Sia table"
 	formatArrivals = "arrivals"
 	formatTrace    = "trace"
 	formatScript   = "script"
 )
 
-// formatOf tells a file's format by how it begins.
+// formatOf recognizes a file's format by its ending and beginning.
 func formatOf(path string, head []byte) string {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
 	switch strings.ToLower(filepath.Ext(path)) {
@@ -126,6 +144,8 @@ func formatOf(path string, head []byte) string {
 			continue
 		case strings.Contains(columns, ",gpu_num,"):
 			return formatHelios
+		case strings.Contains(columns, ",num_gpus,") && strings.Contains(columns, ",timestamp,"):
+			return formatSia
 		case strings.Contains(columns, ",run_s,"):
 			return formatArrivals
 		case strings.Contains(columns, ",workload,"), strings.Contains(columns, ",task,"), strings.HasPrefix(line, "schema:"):
@@ -145,8 +165,11 @@ func (l *Load) read(in io.Reader) (err error) {
 		return err
 	}
 	read := philly.Read
-	if l.Format == formatHelios {
+	switch l.Format {
+	case formatHelios:
 		read = helios.Read
+	case formatSia:
+		read = sia.Read
 	}
 	err = read(in, joblog.Sink{Job: l.add, Broken: broken})
 	l.Entries += l.Broken.Count
@@ -154,8 +177,8 @@ func (l *Load) read(in io.Reader) (err error) {
 	return err
 }
 
-// add takes a job. Arrivals are since the first of the file until they are
-// sorted.
+// add adds a job. Until they are sorted, arrivals are since the first job of the
+// file.
 func (l *Load) add(j joblog.Job) {
 	l.Entries++
 	if j.GPUs == 0 {
@@ -170,7 +193,7 @@ func (l *Load) add(j joblog.Job) {
 	})
 }
 
-// ofTrace are the arrivals of a trace.
+// ofTrace returns the arrivals of a trace.
 func ofTrace(t traces.Trace, err error) (*Load, error) {
 	if err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package mixes draws workloads of the catalogue by how heavy they are, as the
-// original's traces were drawn.
+// Package mixes draws workloads of the catalogue by their weight class, in the
+// way of the original's traces.
 package mixes
 
 import (
@@ -16,22 +16,23 @@ import (
 	"carma/configs/workloads"
 )
 
-// Class is how heavy a task is.
+// Class is the weight of a task.
 type Class int
 
-// Classes in the order in which they are told.
+// The classes, in the order of lists for people.
 const (
 	Light  Class = iota // under 10 minutes
 	Medium              // 10 to 60 minutes
 	Heavy               // over an hour, or on several GPUs
 )
 
-// Classes lists them.
+// Classes lists the classes.
 var Classes = []Class{Light, Medium, Heavy}
 
+// String returns the name of the class.
 func (c Class) String() string { return []string{"light", "medium", "heavy"}[c] }
 
-// ClassOf is the class of a task by its GPUs and its run time alone.
+// ClassOf returns the class of a task, from its GPUs and its run time alone.
 func ClassOf(gpus int, alone time.Duration) Class {
 	switch {
 	case gpus > 1 || alone > time.Hour:
@@ -42,14 +43,14 @@ func ClassOf(gpus int, alone time.Duration) Class {
 	return Medium
 }
 
-// Mix is how often each class comes; the sum is 1.
+// Mix is the share of each class; the sum is 1.
 type Mix [3]float64
 
-// Default is the weights of the script that drew the original's traces t1 and
-// t2 (GitHub ehsanyousefzadehasl/Philly-Trace-Analyser-and-Task-Mapper).
+// Default has the weights of the script that drew the original's traces t1 and t2
+// (GitHub ehsanyousefzadehasl/Philly-Trace-Analyser-and-Task-Mapper).
 var Default = Mix{0.3, 0.6, 0.1}
 
-// named are the default and the shares of the original's other traces.
+// named are the default mix and the shares of the original's other traces.
 var named = []struct {
 	name string
 	mix  Mix
@@ -59,7 +60,7 @@ var named = []struct {
 	{"heavy-60", Mix{0, 0.83, 0.17}},
 }
 
-// Names lists the mixes that have names.
+// Names lists the names of mixes.
 func Names() []string {
 	names := make([]string, len(named))
 	for i, n := range named {
@@ -68,8 +69,8 @@ func Names() []string {
 	return names
 }
 
-// Parse reads a mix: a name, or weights of light, medium and heavy tasks such
-// as 65/27/8 or 0.3/0.6/0.1, of which only the ratio counts.
+// Parse reads a mix: a name, or weights of light, medium and heavy tasks like
+// 65/27/8 or 0.3/0.6/0.1. Only the ratio of the weights counts.
 func Parse(s string) (Mix, error) {
 	for _, n := range named {
 		if n.name == s {
@@ -99,15 +100,16 @@ func Parse(s string) (Mix, error) {
 	return m, nil
 }
 
+// String returns the shares for people.
 func (m Mix) String() string {
 	return fmt.Sprintf("%.4g %% light, %.4g %% medium, %.4g %% heavy", 100*m[Light], 100*m[Medium], 100*m[Heavy])
 }
 
-// drawn is the order in which a random number passes the classes. It is part
-// of the result: a seed gives the same trace in every version.
+// drawn is the order in which a random number is compared with the classes. It is
+// part of the result: a seed gives the same trace in every version.
 var drawn = []Class{Heavy, Light, Medium}
 
-// Class draws a class.
+// Class draws a class by the shares of m.
 func (m Mix) Class(d Dice) Class {
 	f := d.Float()
 	for _, c := range drawn {
@@ -115,7 +117,7 @@ func (m Mix) Class(d Dice) Class {
 			return c
 		}
 	}
-	for _, c := range []Class{Medium, Light} { // the weights are rounded
+	for _, c := range []Class{Medium, Light} { // here only because the weights are rounded
 		if m[c] > 0 {
 			return c
 		}
@@ -123,19 +125,19 @@ func (m Mix) Class(d Dice) Class {
 	return Heavy
 }
 
-// Pool is the shipped workloads by class, sorted by name.
+// Pool has the shipped workloads by class, sorted by name.
 type Pool [3][]workloads.Profile
 
-// Draw draws a class and then a workload of it.
+// Draw draws a class, then a workload of that class.
 func (p *Pool) Draw(m Mix, d Dice) workloads.Profile {
 	pool := p[m.Class(d)]
 	return pool[d.Below(len(pool))]
 }
 
-// Of are the workloads that were measured in a campaign. gpt2-xl, the one whose
-// activity was not measured, is left out: none of the original's traces has
-// it, and it fills an A100 40 GB to the last 0.8 GB, which leaves an estimator
-// no margin.
+// Of returns the workloads that were measured in a campaign. It leaves out
+// gpt2-xl, whose activity was not measured. No trace of the original has it, and
+// it fills an A100 40 GB up to the last 0.8 GB, which leaves an estimator no
+// margin.
 func Of(campaign string) *Pool {
 	if campaign == "v1" {
 		return v1()
@@ -161,25 +163,26 @@ func poolOf(campaign string) *Pool {
 	return &p
 }
 
-// All are the workloads of a pool, sorted by name.
+// All returns the workloads of a pool, sorted by name.
 func (p *Pool) All() []workloads.Profile {
 	all := slices.Concat(p[0], p[1], p[2])
 	slices.SortFunc(all, func(a, b workloads.Profile) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// Dice draw from PCG, whose stream is fixed; how math/rand/v2 makes numbers of
-// it may change.
+// Dice draws random numbers from PCG, whose stream is fixed. The methods of
+// math/rand/v2 are not used, because their results may change.
 type Dice struct{ pcg *rand.PCG }
 
-// NewDice are dice of a seed: the same numbers with every version of Go.
+// NewDice returns the dice of a seed. They give the same numbers with every
+// version of Go.
 func NewDice(seed uint64) Dice { return Dice{rand.NewPCG(seed, 0)} }
 
-// Below returns 0 to n-1.
+// Below returns a number from 0 to n-1.
 func (d Dice) Below(n int) int {
 	high, _ := bits.Mul64(d.pcg.Uint64(), uint64(n))
 	return int(high)
 }
 
-// Float returns 0 to less than 1.
+// Float returns a number from 0 to below 1.
 func (d Dice) Float() float64 { return float64(d.pcg.Uint64()>>11) / (1 << 53) }

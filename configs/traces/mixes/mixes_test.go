@@ -48,8 +48,8 @@ func TestClassOf(t *testing.T) {
 	}
 }
 
-// TestShares: classes come as often as their weights say, and never one whose
-// weight is 0.
+// TestShares: the classes have the shares of their weights. A class of weight 0
+// never comes.
 func TestShares(t *testing.T) {
 	const n = 10_000
 	for _, name := range append(Names(), "0/0/1", "1/0/0", "0/1/0") {
@@ -70,7 +70,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestPools: every pool has workloads of its class only, of both campaigns.
+// TestPools: in both campaigns, every pool has only workloads of its class.
 func TestPools(t *testing.T) {
 	for campaign, most := range map[string]int{"v1": 48, "v2": len(workloads.All()) - 1} {
 		p := Of(campaign)
@@ -91,7 +91,7 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// TestDice: the numbers are those of every version of Go.
+// TestDice: every version of Go gives these numbers.
 func TestDice(t *testing.T) {
 	d := NewDice(7)
 	var got []int

@@ -17,7 +17,7 @@ import (
 	"carma/configs/workloads"
 )
 
-// submits gives a line for each submission.
+// submits returns a line for each submission.
 func submits(s Script) string {
 	var b strings.Builder
 	for _, one := range s.Submits {
@@ -26,7 +26,7 @@ func submits(s Script) string {
 	return b.String()
 }
 
-// TestHandWritten: scripts as people write them.
+// TestHandWritten: scripts that people wrote by hand.
 func TestHandWritten(t *testing.T) {
 	for _, c := range []struct{ name, script, want string }{
 		{"the older form", "python src/submit.py --task workloads/a.rad\nsleep 73\npython src/submit.py --task workloads/b.rad", "0s workloads/a.rad\n1m13s workloads/b.rad\n"},
@@ -80,7 +80,7 @@ func TestBrokenScripts(t *testing.T) {
 	}
 }
 
-// write puts a trace in the original's form into a folder.
+// write writes a trace into a folder, in the original's form.
 func write(t testing.TB, dir string, tr traces.Trace) string {
 	files, err := FromTrace(tr)
 	if err != nil {
@@ -119,7 +119,7 @@ func readBack(t testing.TB, path string) traces.Trace {
 	return got
 }
 
-// noLines forgets where tasks stand in their file.
+// noLines returns the trace without the tasks' line numbers.
 func noLines(t traces.Trace) traces.Trace {
 	t.Tasks = append([]traces.Task(nil), t.Tasks...)
 	for i := range t.Tasks {
@@ -128,8 +128,8 @@ func noLines(t traces.Trace) traces.Trace {
 	return t
 }
 
-// TestRoundTrip: every shipped trace, and generated ones, come back as they
-// were, and what is written of them is read from their own .rad files.
+// TestRoundTrip: shipped and generated traces are written and read back as the
+// same. Their own .rad files are used.
 func TestRoundTrip(t *testing.T) {
 	for _, name := range append(traces.Names(), "generated-3", "generated-4x200") {
 		tr, err := traces.Read(name)
@@ -141,7 +141,7 @@ func TestRoundTrip(t *testing.T) {
 		if got := readBack(t, path); !reflect.DeepEqual(noLines(got), noLines(tr)) {
 			t.Errorf("%s: got %+v", name, got)
 		}
-		// Without its workloads the names that are not the original's are lost.
+		// Without .rad files, names that are not the original's are lost.
 		if err := os.RemoveAll(filepath.Join(dir, "workloads")); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRoundTripAny: so does a trace with everything that a task can have.
+// TestRoundTripAny: the same for a trace with everything that a task can have.
 func TestRoundTripAny(t *testing.T) {
 	all := workloads.All()
 	names := rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[a-zA-Z0-9_.é"'# =-]{0,8}x`), rapid.SampledFrom([]string{"vgg", "resnet2", "mnist_train", "Xception"}))
@@ -215,13 +215,13 @@ func TestReadScript(t *testing.T) {
 	for _, c := range []struct {
 		script  string
 		o       Options
-		want    string // workloads, or the error
+		want    string // workloads, or part of the error
 		gpus    int
 		failing bool
 	}{
-		{"python submit.py --task own.rad", Options{}, "resnet50-imagenet-bs64", 1, false},               // by program and batch
-		{"python submit.py --task named.rad", Options{}, "vgg16-imagenet-bs32", 1, false},                // by line 1
-		{"python submit.py --task /nowhere/resnet3.rad", Options{}, "resnet50-imagenet-bs128", 1, false}, // by its name in the original
+		{"python submit.py --task own.rad", Options{}, "resnet50-imagenet-bs64", 1, false},               // found by program and batch size
+		{"python submit.py --task named.rad", Options{}, "vgg16-imagenet-bs32", 1, false},                // found by line 1
+		{"python submit.py --task /nowhere/resnet3.rad", Options{}, "resnet50-imagenet-bs128", 1, false}, // found by its name in the original
 		{"python submit.py --task vgg.rad", Options{Rads: dir + "/other"}, "resnet50-imagenet-bs128", 1, false},
 		{"python submit.py --task gpt2_large_2.rad", Options{}, "gpt2-large-wikitext2-bs8-2gpu", 2, false},
 		{"sleep 1\npython submit.py --task nothing.rad", Options{}, `x.sh:2: no file `, 0, true},
@@ -254,9 +254,9 @@ func TestReadScript(t *testing.T) {
 	}
 }
 
-// FuzzScript: whatever the bytes, the answer is submissions in order or one
-// line that names a line of the file; what is written of a script is read as
-// the same submissions.
+// FuzzScript: for any file the answer is submissions in order, or one line that
+// names a line of the file. A script that is written is read as the same
+// submissions.
 func FuzzScript(f *testing.F) {
 	f.Add("python src/submit.py --task workloads/a.rad\nsleep 73\npython src/submit.py --task 'b c.rad' # carma: name=\"\\\"\" mem=5\n")
 	f.Add("# carma: name=x campaign=v1\nsleep 1m 0.5; submit.py & ")
@@ -276,7 +276,7 @@ func FuzzScript(f *testing.F) {
 			}
 			last = one.At
 			if strings.ContainsAny(one.Rad, "'\x00") {
-				return // no name of ours
+				return // we do not write such names
 			}
 		}
 		var b bytes.Buffer

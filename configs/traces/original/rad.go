@@ -12,28 +12,28 @@ import (
 // Rad is the content of a .rad file.
 type Rad struct {
 	Comment     string // line 1, with its #
-	Environment string // line 2, a command that activates it
+	Environment string // line 2, a command that activates the environment
 	Command     string
 	Model       string // file with the model's summary
 	Dataset     string
 	Batch       int
 	GPUs        int
-	// Peak is measured, the others are estimates, MiB per GPU. NoEstimate
-	// stands for none; all are 0 in a file that ends before them.
+	// Peak is measured, the others are estimates, in MiB per GPU. NoEstimate
+	// means none. All are 0 if the file ends before them.
 	Peak, Horus, FakeTensor, GPUMemNet float64
 }
 
-// NoEstimate is written where there is no estimate: a whole A100.
+// NoEstimate is written if there is no estimate: a whole A100.
 const NoEstimate = 40000
 
 // Limits on foreign input.
 const (
 	maxLine = 64 << 10 // bytes
 	maxGPUs = 64
-	radLine = 12 // of a .rad file
+	radLine = 12 // lines of a .rad file
 )
 
-// ParseRad reads a .rad file. name stands before errors, with the line.
+// ParseRad reads a .rad file. Errors begin with name and the line.
 func ParseRad(name string, r io.Reader) (Rad, error) {
 	lines, err := radLines(name, r)
 	if err != nil {
@@ -67,8 +67,8 @@ func ParseRad(name string, r io.Reader) (Rad, error) {
 	return f, nil
 }
 
-// radLines are the lines of a .rad file without what is empty behind them, at
-// least 8.
+// radLines are the lines of a .rad file without empty ones at its end. There must
+// be at least 8.
 func radLines(name string, r io.Reader) ([]string, error) {
 	var lines []string
 	s := bufio.NewScanner(r)
@@ -95,7 +95,7 @@ func radLines(name string, r io.Reader) ([]string, error) {
 	return lines, nil
 }
 
-// Write writes the file.
+// Write writes the .rad file.
 func (f Rad) Write(w io.Writer) error {
 	mib := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	lines := []string{

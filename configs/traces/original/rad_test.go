@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// rad is a .rad file with one line changed; line 0: none.
+// rad is a .rad file with one changed line; line 0: none.
 func rad(line int, text string) string {
 	lines := []string{"# a comment", "conda activate tf", "python /home/x/resnet50.py --batch_size 64", "resnet50_64.model", "/raid/datasets/imagenet", "64", "exclusive", "1", "7106", "14910.3711", "5337.0131", "16000"}
 	if line > 0 {
@@ -25,7 +25,7 @@ func TestRad(t *testing.T) {
 	if err := got.Write(&b); err != nil || b.String() != rad(0, "")+"\n" {
 		t.Errorf("%v\n%s", err, b.String())
 	}
-	short := strings.Join(strings.Split(rad(0, ""), "\n")[:8], "\n") // as gpt2_xl.rad is
+	short := strings.Join(strings.Split(rad(0, ""), "\n")[:8], "\n") // like gpt2_xl.rad
 	if got, err := ParseRad("x.rad", strings.NewReader(short)); err != nil || got.GPUs != 1 || got.Peak != 0 {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -49,8 +49,8 @@ func TestRad(t *testing.T) {
 	}
 }
 
-// FuzzRad: whatever the bytes, the answer is a sound file, which is written
-// and read as the same, or one line that names a line.
+// FuzzRad: for any file the answer is a valid file, which is written and read as
+// the same, or one line that names a line.
 func FuzzRad(f *testing.F) {
 	f.Add(rad(0, ""))
 	f.Add(rad(1, "# carma: workload=vgg") + "\n\n")

@@ -11,24 +11,24 @@ import (
 	"carma/configs/traces/joblog"
 )
 
-// Script is a submit-and-sleep script.
+// Script is a script that submits and sleeps.
 type Script struct {
-	Notes   Notes // of the whole
+	Notes   Notes // of the whole script
 	Submits []Submit
 }
 
 // Submit is one submission.
 type Submit struct {
 	At    time.Duration // since the start of the script
-	Rad   string        // the path as it stands there
+	Rad   string        // the path as the script has it
 	Notes Notes
 	Line  int
 }
 
-// maxSubmits is how many submissions a script may have: those of a trace.
+// maxSubmits is the most submissions of a script, as of a trace.
 const maxSubmits = 100_000
 
-// ParseScript reads a script. name stands before errors, with the line.
+// ParseScript reads a script. Errors begin with name and the line.
 func ParseScript(name string, r io.Reader) (Script, error) {
 	p := scriptParser{name: name, script: Script{Notes: Notes{}}}
 	s := bufio.NewScanner(r)
@@ -55,7 +55,7 @@ type scriptParser struct {
 	script Script
 }
 
-// take reads one line.
+// take takes one line.
 func (p *scriptParser) take(line string) error {
 	commands, comment, err := split(line)
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *scriptParser) command(words []string) error {
 
 func isSubmit(word string) bool { return word == "submit.py" || strings.HasSuffix(word, "/submit.py") }
 
-// sleepUnits are the units that sleep knows.
+// sleepUnits are the units of sleep.
 var sleepUnits = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
 
 func (p *scriptParser) sleep(times []string) error {
@@ -122,7 +122,7 @@ func (p *scriptParser) sleep(times []string) error {
 	return nil
 }
 
-// defaultTask is the file that submit.py takes when none is named.
+// defaultTask is the file that submit.py takes if none is given.
 const defaultTask = "task.txt"
 
 func (p *scriptParser) submit(words []string) error {
@@ -156,8 +156,8 @@ func (p *scriptParser) submit(words []string) error {
 	return nil
 }
 
-// Write writes a script in the form of the original's newer ones, with a sleep
-// before every submission.
+// Write writes a script like the original's newer ones, with a sleep before every
+// submission.
 func (s Script) Write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	b.WriteString("#!/bin/sh\n")

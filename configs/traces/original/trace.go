@@ -16,18 +16,19 @@ import (
 	"carma/mapper"
 )
 
-// Options say how a script is read.
+// Options tell how a script is read.
 type Options struct {
-	// Rads is a folder in which .rad files are looked for by their names; "":
-	// where the script says, seen from its folder or else from this one.
+	// Rads is a folder in which .rad files are found by their names. Empty: at
+	// the path in the script, relative to the script's folder or else to the
+	// current one.
 	Rads string
-	// Campaign is that of a script that does not say: "v1", "v2" or "".
+	// Campaign of a script that names none: "v1", "v2" or "".
 	Campaign string
 }
 
-// ReadScript reads a script and the .rad files it names. A .rad file that is
-// not there is no mistake where the catalogue knows a workload of its name, as
-// it does of the original's own.
+// ReadScript reads a script and the .rad files that it names. A .rad file may be
+// missing if the catalogue has a workload of its name, as it has of all the
+// original's own.
 func ReadScript(path string, r io.Reader, o Options) (traces.Trace, error) {
 	s, err := ParseScript(path, r)
 	if err != nil {
@@ -79,18 +80,18 @@ func ReadRad(path string, o Options) (traces.Trace, error) {
 	return t, nil
 }
 
-// base is a file's name without its ending.
+// base is a file's name without folder and ending.
 func base(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// kind is what a .rad file says.
+// kind is the content of a .rad file as a kind of task.
 type kind struct {
 	workload workloads.Profile
 	gpus     int
 }
 
-// kind reads a .rad file that a script names.
+// kind reads the .rad file that a script names.
 func (o Options) kind(script, rad string) (kind, error) {
 	if rest, ok := strings.CutPrefix(rad, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -133,9 +134,9 @@ func (o Options) kind(script, rad string) (kind, error) {
 	return kind{w, w.GPUs}, nil
 }
 
-// workload is the one that a .rad file is about: the one that line 1 names,
-// the one that has the file's name, or the only one of the command's program,
-// batch size and GPUs.
+// workload finds the workload of a .rad file. It is the one that line 1 names; or
+// the one with the file's name; or the only one with the command's program, batch
+// size and GPUs.
 func (f Rad) workload(name string) (workloads.Profile, error) {
 	notes, err := parseNotes(f.Comment)
 	if err != nil {
@@ -159,7 +160,7 @@ func (f Rad) workload(name string) (workloads.Profile, error) {
 		name, cmp.Or(f.program(), "line 3"), f.Batch, f.GPUs, mark, strings.Join(workloads.Nearest(name), ", "))
 }
 
-// program is what the command runs, without folders and ending.
+// program is the program in the command, without folders and ending.
 func (f Rad) program() string {
 	for word := range strings.FieldsSeq(f.Command) {
 		if strings.HasSuffix(word, ".py") {
@@ -169,7 +170,7 @@ func (f Rad) program() string {
 	return ""
 }
 
-// task is a submission's.
+// task makes the task of a submission.
 func (k kind) task(s Submit) (traces.Task, error) {
 	t := traces.Task{At: s.At, Workload: k.workload.Name, GPUs: k.gpus, Name: base(s.Rad), Line: s.Line}
 	for _, key := range noteKeys {
@@ -203,14 +204,14 @@ func (k kind) task(s Submit) (traces.Task, error) {
 
 var priorities = []mapper.Priority{mapper.Low, mapper.Normal, mapper.High}
 
-// Files is a trace in the original's form.
+// Files are a trace in the original's form.
 type Files struct {
 	Script Script
-	Rads   map[string]Rad // by the path that the script has
+	Rads   map[string]Rad // by the path in the script
 }
 
-// FromTrace turns a trace into the original's form. ReadScript makes the same
-// trace of it.
+// FromTrace turns a trace into the original's form. ReadScript reads it back as
+// the same trace.
 func FromTrace(t traces.Trace) (Files, error) {
 	out := Files{Script: Script{Notes: Notes{}}, Rads: map[string]Rad{}}
 	for key, v := range map[string]string{"name": t.Name, "campaign": t.Campaign, "description": t.Description, "source": t.Source} {
@@ -234,8 +235,8 @@ func FromTrace(t traces.Trace) (Files, error) {
 	return out, nil
 }
 
-// radName is the task's own name where that is the workload's in the original,
-// else the workload's.
+// radName is the task's own name if the original knows the workload by that name,
+// otherwise the workload's name.
 func radName(w workloads.Profile, t traces.Task) string {
 	name := w.Name
 	if slices.Contains(w.Aliases, t.Name) {
@@ -247,7 +248,7 @@ func radName(w workloads.Profile, t traces.Task) string {
 	return name
 }
 
-// notes are what a task has besides its .rad file.
+// notes are the facts about a task that its .rad file lacks.
 func notes(t traces.Task, rad string) Notes {
 	n := Notes{}
 	if t.Name != rad {
@@ -265,8 +266,8 @@ func notes(t traces.Task, rad string) Notes {
 	return n
 }
 
-// newRad describes a workload. The command is the one to fill in: programs of
-// the original are not part of carma.
+// newRad describes a workload. Its command must be filled in: the original's
+// programs are not part of carma.
 func newRad(w workloads.Profile, gpus int, campaign string) (Rad, error) {
 	c, err := w.Campaign(campaign)
 	if err != nil {

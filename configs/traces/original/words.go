@@ -10,8 +10,8 @@ import (
 	"carma/configs/nearest"
 )
 
-// split cuts a line of shell into commands and their words, and the comment
-// behind them. What the shell would expand or run otherwise is refused.
+// split splits a line of shell into commands, their words, and the comment after
+// them. It refuses everything that the shell would expand or run in another way.
 func split(line string) (commands [][]string, comment string, err error) {
 	var words []string
 	var word strings.Builder
@@ -69,18 +69,19 @@ func quote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=:@,") == "" {
 		return s
 	}
-	return "'" + s + "'" // file names of ours have no quotation marks
+	return "'" + s + "'" // our file names have no quotation marks
 }
 
-// Notes are what a comment "# carma: key=value ..." says. A value is quoted as
-// Go quotes where it is not plain.
+// Notes are the content of a comment "# carma: key=value ...". A value that is
+// not plain is quoted as in Go.
 type Notes map[string]string
 
-// mark begins such a comment.
+// mark is the beginning of such a comment.
 const mark = "# carma:"
 
 var noteKeys = []string{"name", "campaign", "description", "source", "user", "priority", "mem", "workload"}
 
+// String returns the comment, with its keys in a fixed order.
 func (n Notes) String() string {
 	b := strings.Builder{}
 	b.WriteString(mark)
@@ -97,7 +98,7 @@ func (n Notes) String() string {
 	return b.String()
 }
 
-// parseNotes reads a comment; none where it is another's.
+// parseNotes reads a comment. It returns nothing for another comment.
 func parseNotes(comment string) (Notes, error) {
 	rest, ours := strings.CutPrefix(comment, mark)
 	if !ours {
@@ -125,6 +126,6 @@ func parseNotes(comment string) (Notes, error) {
 			return nil, fmt.Errorf("%s %s: a quotation mark is not closed", mark, key)
 		}
 		rest = value[len(text):]
-		n[key], _ = strconv.Unquote(text) // QuotedPrefix checked it
+		n[key], _ = strconv.Unquote(text) // QuotedPrefix has checked it
 	}
 }

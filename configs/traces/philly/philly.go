@@ -1,5 +1,5 @@
-// Package philly reads the job log of Microsoft's Philly clusters as it is
-// published (GitHub msr-fiddle/philly-traces, the file cluster_job_log).
+// Package philly reads the job log of Microsoft's Philly clusters in its
+// published form (GitHub msr-fiddle/philly-traces, the file cluster_job_log).
 //
 // The log is one JSON array of jobs:
 //
@@ -9,13 +9,13 @@
 //	               "detail": [{"ip": "m47", "gpus": ["gpu0", "gpu1"]}]}]}
 //
 // status is Pass, Killed or Failed. Times name no zone. A job may have no
-// attempts, and an attempt no start or no end (null, "" or "None"): of such a
-// job the GPUs or the run time are not known. As in the analysis that is
-// published with the log, a job's GPUs are those of its first attempt and its
-// run time is from the first start to the last end, so that what it waited
-// between attempts counts as running.
+// attempts, and an attempt no start or no end (null, "" or "None"). Then the
+// job's GPUs or its run time are unknown. A job's GPUs are those of its first
+// attempt. Its run time is from the first start to the last end, so waiting
+// between attempts counts as running. The analysis published with the log does
+// the same.
 //
-// Jobs may also stand one after another without the array.
+// Jobs may also come one after another without the array.
 package philly
 
 import (
@@ -50,8 +50,8 @@ type detail struct {
 
 var states = map[string]joblog.State{"Pass": joblog.Done, "Killed": joblog.Killed, "Failed": joblog.Failed}
 
-// Read reads a log. The error is one of reading, or that this is no such log
-// at all: it begins with the number of the line.
+// Read reads a log. It fails if reading fails, or if this is no such log; then
+// the error begins with the number of the line.
 func Read(r io.Reader, to joblog.Sink) error {
 	s := newSplitter(r)
 	for {
@@ -82,7 +82,7 @@ func Read(r io.Reader, to joblog.Sink) error {
 	}
 }
 
-// plain is a message of the JSON library on one line.
+// plain is a message of the JSON library in one line.
 func plain(err error) string {
 	return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "json: ")
 }
@@ -117,7 +117,7 @@ func (j *job) parse() (joblog.Job, error) {
 	return out, err
 }
 
-// absent: the log's ways to say that a time is not known.
+// absent reports whether the log gives no time: it has several forms of that.
 func absent(s string) bool { return s == "" || s == "None" }
 
 func between(start, end string) (time.Duration, error) {

@@ -12,7 +12,7 @@ import (
 	"carma/configs/traces/synth"
 )
 
-// read gives a line for each entry: a job's, or what is wrong.
+// read returns a line for each entry: the job, or the fault.
 func read(content string) ([]string, error) {
 	var got []string
 	err := Read(strings.NewReader(content), joblog.Sink{
@@ -51,7 +51,7 @@ func TestRead(t *testing.T) {
 	}})
 }
 
-// one is a good job on one line.
+// one is a valid job on one line.
 func one(id string) string {
 	return `{"status":"Pass","jobid":"` + id + `","attempts":[],"submitted_time":"2017-10-03 09:00:00","user":"u"}`
 }
@@ -104,8 +104,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestBrokenBraceInDepth: in a log that is laid out over many lines, a brace
-// that is missing costs one job.
+// TestBrokenBraceInDepth: in an indented log, a missing brace costs one job.
 func TestBrokenBraceInDepth(t *testing.T) {
 	var log bytes.Buffer
 	if err := synth.Philly(&log, synth.Options{Jobs: 30, Seed: 1}); err != nil {
@@ -149,8 +148,8 @@ func TestSynthetic(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever the bytes, every entry is a sound job or is named with a
-// line of the file, in order.
+// FuzzRead: in any file, every entry is a valid job, or is reported with a line
+// of the file, in order.
 func FuzzRead(f *testing.F) {
 	f.Add(`[{"status":"Pass","jobid":"a","attempts":[{"start_time":"None","end_time":null,"detail":[{"gpus":["g"]}]}],"submitted_time":"2017-10-03 09:00:00"}]`)
 	f.Add("[" + one("a") + ",\n{\"status\":\"Pa,\n" + one("b") + "\n]")

@@ -9,30 +9,30 @@ import (
 	"carma/configs/traces/joblog"
 )
 
-// splitter cuts the array into its elements without reading more than one,
-// and finds the next one after a broken one: no string goes over the end of a
-// line, and where all jobs so far began with a brace of their own at the same
-// place in a line, such a brace begins a job.
+// splitter splits the array into its elements, one at a time. It also finds the
+// next element after a broken one, by two rules. A string ends at the end of its
+// line at the latest. And if all jobs so far began with a brace in one column and
+// had none there inside, a brace in that column begins a job.
 type splitter struct {
 	r    *bufio.Reader
-	line int // of the next byte
+	line int // line of the next byte
 	text []byte
 
-	started bool // past the first bracket or brace
-	array   bool // within the array's brackets
+	started bool // after the first bracket or brace
+	array   bool // inside the array's brackets
 	ended   bool
 
-	column, blank int  // of the next byte; how far its line is blank before it
-	indent        int  // where jobs begin in their lines; -1: not alone there
-	deepest       int  // least column of a brace within the job that is first in its line
-	resync        bool // such a brace within a job begins the next
+	column, blank int  // of the next byte; number of blanks at the beginning of its line
+	indent        int  // column of the brace that begins a job; -1: it is not first in its line
+	deepest       int  // least column of a brace that is first in its line, inside the job
+	resync        bool // such a brace at a job's column begins the next job
 }
 
 func newSplitter(r io.Reader) *splitter {
 	return &splitter{r: bufio.NewReaderSize(r, 256<<10), line: 1, indent: -1}
 }
 
-// get reads a byte and keeps count of lines.
+// get reads a byte and counts lines.
 func (s *splitter) get() (byte, error) {
 	c, err := s.r.ReadByte()
 	if err != nil {
@@ -57,8 +57,8 @@ func (s *splitter) unget() {
 	_ = s.r.UnreadByte() // a byte was just read
 }
 
-// next returns the next element and the line where it begins. The bytes are
-// valid until the next call. Errors are as of joblog.Table.Next.
+// next returns the next element and its first line. The bytes are valid until the
+// next call. The errors are like those of joblog.Table.Next.
 func (s *splitter) next() (text []byte, line int, err error) {
 	if s.ended {
 		return nil, 0, io.EOF
@@ -91,7 +91,7 @@ func (s *splitter) next() (text []byte, line int, err error) {
 	}
 }
 
-// tail: after the array there is nothing.
+// tail checks that nothing comes after the array.
 func (s *splitter) tail() error {
 	s.ended = true
 	for {
@@ -105,7 +105,7 @@ func (s *splitter) tail() error {
 	}
 }
 
-// stray passes over what is no job, up to the end of the line or a brace.
+// stray skips text that is no job, up to the end of the line or a brace.
 func (s *splitter) stray() error {
 	line := s.line
 	for {
@@ -122,7 +122,7 @@ func (s *splitter) stray() error {
 	}
 }
 
-// object reads up to the brace that closes the one just read.
+// object reads up to the brace that closes the last one read.
 func (s *splitter) object() ([]byte, int, error) {
 	line, depth, quoted, escaped := s.line, 1, false, false
 	own := -1
@@ -175,8 +175,8 @@ func (s *splitter) object() ([]byte, int, error) {
 	}
 }
 
-// sound says that the element just read was a JSON object: how it was laid out
-// tells how others are.
+// sound is called if the last element was a JSON object. Its layout tells the
+// layout of the others.
 func (s *splitter) sound() {
 	s.resync = s.indent >= 0 && s.deepest > s.indent
 }

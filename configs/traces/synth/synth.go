@@ -1,6 +1,6 @@
-// Package synth writes logs of made-up jobs in the forms of the public ones,
-// for tests, benchmarks and the docs. No value in them was measured: gaps and
-// run times are drawn from exponential and log-normal distributions.
+// Package synth writes logs of invented jobs in the forms of the public ones, for
+// tests, benchmarks and the docs. No value in them was measured: gaps and run
+// times are drawn from exponential and log-normal distributions.
 package synth
 
 import (
@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Options say what is written. Equal options give equal bytes.
+// Options describe the log. Equal options give equal bytes.
 type Options struct {
 	Jobs int
 	Seed uint64
 }
 
-// job is one made-up job.
+// job is one invented job.
 type job struct {
 	number            int
 	submitted         time.Time
@@ -27,7 +27,8 @@ type job struct {
 	gpus, user, state int
 }
 
-// draws gives the jobs one after another, a mean gap apart.
+// draws returns a function that returns the next job. gap is the mean time
+// between two jobs.
 func draws(o Options, first time.Time, gap time.Duration) func() job {
 	r := rand.New(rand.NewPCG(o.Seed, 1))
 	at, n := first, 0
@@ -46,8 +47,8 @@ func draws(o Options, first time.Time, gap time.Duration) func() job {
 
 const layout = "2006-01-02 15:04:05"
 
-// Philly writes a log in the form of cluster_job_log. In every 50 jobs one was
-// never scheduled and one was still running; one in 12 has a second attempt.
+// Philly writes a log in the form of cluster_job_log. Of 50 jobs one was never
+// scheduled and one is still running. One in 12 has a second attempt.
 func Philly(w io.Writer, o Options) error {
 	next := draws(o, time.Date(2017, 10, 3, 9, 0, 0, 0, time.UTC), 100*time.Second)
 	b := bufio.NewWriter(w)

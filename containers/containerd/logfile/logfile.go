@@ -1,15 +1,16 @@
-// Package logfile keeps the output of one container in a folder, for an
-// engine that keeps none: containerd hands a container's two pipes to a
-// process of our choice, which is [Run], one per container. It outlives the
-// daemon and the engine, and ends with the container.
+// Package logfile keeps the output of one container in a folder, for an engine
+// that keeps none. containerd hands a container's two pipes to a process of our
+// choice. That process is [Run], one per container. It outlives the daemon and
+// the engine, and ends with the container.
 //
-// The folder holds numbered files, of which the newest [Files] stay, and the
-// file "lock", which is locked while the writer lives. A file is a sequence of
-// entries: a header of 16 bytes (the letter 'L', stream, flags, zero, length of
-// the text in 4 bytes, time in 8, both big endian), then the text without its
-// newline. Each file but the first begins with an entry that tells how many
-// came before, so that a reader knows how many it has missed. Nothing is
-// changed after it is written but that the oldest file goes.
+// The folder has numbered files, of which the newest [Files] stay, and the file
+// "lock", which is locked while the writer lives. A file is a sequence of
+// entries. An entry is a header of 16 bytes and the text without its newline. The
+// header has the letter 'L', the stream, flags, a zero, the length of the text (4
+// bytes) and the time (8 bytes), both big endian. Each file but the first begins
+// with an entry that tells how many entries came before it. So a reader knows how
+// many it has missed. Data once written never changes; only the oldest file is
+// deleted.
 package logfile
 
 import (
@@ -28,22 +29,23 @@ import (
 	"carma/containers"
 )
 
-// What is kept of a container's output.
+// Limits of the output that is kept.
 const (
-	// FileSize is where the writer begins a new file, in bytes, if it is not
-	// told how much to keep.
+	// FileSize is the size in bytes at which the writer begins a new file, if its
+	// caller sets none.
 	FileSize = 16 << 20
-	// minFileSize is the smallest size that it is told.
+	// minFileSize is the smallest size that a caller can set, in bytes.
 	minFileSize = 64 << 10
-	// Files is how many of them stay.
+	// Files is how many files stay.
 	Files = 3
-	// Piece is the longest text of an entry, in bytes; a longer line is cut.
+	// Piece is the longest text of an entry, in bytes. Longer lines are cut into
+	// pieces.
 	Piece = 16 << 10
 )
 
 // Entry is a line, or a piece of one.
 type Entry struct {
-	// At is later than that of all entries before, of both streams.
+	// At is later than the time of every entry before, of both streams.
 	At time.Time
 	// Stream is 1 (standard output), 2 (standard error) or [missing].
 	Stream uint8
@@ -56,12 +58,12 @@ const (
 	headerSize = 16
 	magic      = 'L'
 	partial    = 1 // flag
-	// missing is the stream of the entry at a file's beginning: the text of
-	// [containers.Lines]. A reader passes it on where something is missing.
+	// missing is the stream of the entry at the beginning of a file. Its text is
+	// a [containers.Lines]. A reader passes it on if entries are missing.
 	missing = uint8(containers.Missing)
 )
 
-// ErrDamaged is returned where a file does not hold what a writer writes.
+// ErrDamaged: a file has bytes that no writer writes.
 var ErrDamaged = errors.New("log file damaged")
 
 func appendEntry(b []byte, e Entry) []byte {
@@ -87,7 +89,7 @@ func parseHeader(h []byte) (e Entry, n int, err error) {
 
 func filePath(dir string, n int) string { return filepath.Join(dir, "log."+strconv.Itoa(n)) }
 
-// numbers are those of the files in the folder, in order.
+// numbers are the numbers of the files in the folder, ascending.
 func numbers(dir string) ([]int, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -105,8 +107,8 @@ func numbers(dir string) ([]int, error) {
 	return ns, nil
 }
 
-// Ended reports whether the writer of a folder is gone: all it will ever
-// write is there. It is also true where there has been none.
+// Ended reports whether the writer of a folder is gone. Then no more output will
+// come. It is also true if there never was a writer.
 func Ended(dir string) (bool, error) {
 	f, err := os.Open(filepath.Join(dir, "lock"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -126,8 +128,8 @@ func Ended(dir string) (bool, error) {
 	}
 }
 
-// Newest is when the last file was written to: a container whose engine does
-// not know its end ran at least until then. Zero: nothing was written.
+// Newest is the time of the last write. If the engine does not know a container's
+// end, it ran at least until then. Zero: nothing was written.
 func Newest(dir string) time.Time {
 	ns, err := numbers(dir)
 	if err != nil || len(ns) == 0 {

@@ -26,7 +26,7 @@ func create(t testing.TB, size int64) *Writer {
 	return w
 }
 
-// readAll reads to the end of what is there.
+// readAll reads all entries there are.
 func readAll(t testing.TB, r *Reader) (out []Entry) {
 	t.Helper()
 	for {
@@ -95,7 +95,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// chunks gives at most n bytes at a time.
+// chunks is a reader that returns at most n bytes per call.
 type chunks struct {
 	r io.Reader
 	n int
@@ -103,7 +103,8 @@ type chunks struct {
 
 func (c *chunks) Read(p []byte) (int, error) { return c.r.Read(p[:min(len(p), c.n)]) }
 
-// TestResume reads on from each entry: what follows comes once and unchanged.
+// TestResume reads on from each entry: all later entries come, once and
+// unchanged.
 func TestResume(t *testing.T) {
 	w := create(t, 3000)
 	if err := w.Copy(1, &chunks{strings.NewReader(strings.Repeat("some line\n", 200)), 100}); err != nil {
@@ -183,7 +184,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// gone counts what entries say is missing.
+// gone counts the entries that a log reports as missing.
 func gone(t testing.TB, es []Entry) (n int) {
 	t.Helper()
 	seen := 0
@@ -201,9 +202,8 @@ func gone(t testing.TB, es []Entry) (n int) {
 	return n
 }
 
-// TestMissed: whoever has read so far, and reads on when files are gone, is
-// told how many entries came meanwhile; once, also if the reader breaks off
-// after that.
+// TestMissed: a reader that reads on after files were deleted is told how many
+// entries it missed. It is told once, even if it breaks off after that.
 func TestMissed(t *testing.T) {
 	w := create(t, 1000)
 	write := func(from, to int) {
@@ -229,7 +229,7 @@ func TestMissed(t *testing.T) {
 	if len(again) != len(rest)-1 || gone(t, again) != 0 {
 		t.Errorf("read on after the mark: %d entries, want %d", len(again), len(rest)-1)
 	}
-	// Whoever reads on in time misses nothing.
+	// A reader that reads on in time misses nothing.
 	r := NewReader(w.dir, again[len(again)-1].At)
 	all := readAll(t, r)
 	for i := 1000; i < 2000; i++ {
@@ -241,7 +241,7 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// TestKept: at least as much is kept as was asked for.
+// TestKept: the log keeps at least the amount asked for.
 func TestKept(t *testing.T) {
 	w, err := Create(t.TempDir(), 1<<20)
 	if err != nil {
@@ -258,7 +258,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestOlderFiles: the files of older writers, which do not count, are read.
+// TestOlderFiles: files of older writers, which have no counts, are read.
 func TestOlderFiles(t *testing.T) {
 	dir := t.TempDir()
 	for n := 2; n < 4; n++ {
@@ -272,8 +272,8 @@ func TestOlderFiles(t *testing.T) {
 	}
 }
 
-// TestRotatedAtTheEnd: what is written after the reader came to a file's end, and
-// before another file is begun, is read too.
+// TestRotatedAtTheEnd: the reader is at the end of a file, more is written, then
+// a new file begins. The reader gets all of it.
 func TestRotatedAtTheEnd(t *testing.T) {
 	w := create(t, FileSize)
 	write := func(line string) {
@@ -326,8 +326,8 @@ func TestEnded(t *testing.T) {
 	check("after", true)
 }
 
-// TestWriteFails: a file in which a write failed is left, nothing that was
-// kept goes, and what comes later is kept.
+// TestWriteFails: after a failed write the log begins a new file. It keeps the
+// old output and stores the new.
 func TestWriteFails(t *testing.T) {
 	w := create(t, FileSize)
 	write := func(line string) error { return w.Copy(1, strings.NewReader(line+"\n")) }
@@ -356,7 +356,7 @@ func TestWriteFails(t *testing.T) {
 	if err := write("lost"); err == nil {
 		t.Fatal("no error")
 	}
-	if err := w.Close(); err != nil { // there is room again
+	if err := w.Close(); err != nil { // now there is room
 		t.Fatal(err)
 	}
 	if got = append(got, readAll(t, r)...); gone(t, got) != 6 {

@@ -18,7 +18,7 @@ type Reader struct {
 	file  *os.File
 	buf   *bufio.Reader
 	n     int   // the file's number
-	seen  int64 // entries until here, with those that are missing
+	seen  int64 // entries until here, the missing ones included
 	text  []byte
 	atEnd func() // called at the end of a file; for tests
 }
@@ -29,8 +29,8 @@ func NewReader(dir string, since time.Time) *Reader {
 }
 
 // Next returns the next entry; its text is valid until the next call. io.EOF:
-// there is none yet, which does not mean that none will come. Where entries are
-// missing comes one of stream [containers.Missing].
+// there is none now, but more may come. Missing entries are reported by an entry
+// of stream [containers.Missing].
 func (r *Reader) Next() (Entry, error) {
 	for {
 		if r.file == nil {
@@ -51,8 +51,8 @@ func (r *Reader) Next() (Entry, error) {
 		if r.atEnd != nil {
 			r.atEnd()
 		}
-		// Is there a newer file? Then this one is complete, but was it when we
-		// came to its end?
+		// If there is a newer file, this one is complete. It may have grown since
+		// its end was seen, so read once more.
 		newer, listErr := r.newer()
 		if listErr != nil {
 			return Entry{}, listErr
@@ -73,7 +73,7 @@ func (r *Reader) Next() (Entry, error) {
 	}
 }
 
-// wanted counts an entry, and reports whether the caller is to have it. Files of
+// wanted counts an entry and reports whether the caller should get it. Files of
 // older writers do not tell how many entries came before.
 func (r *Reader) wanted(e *Entry) bool {
 	if e.Stream == missing {
@@ -92,8 +92,7 @@ func (r *Reader) wanted(e *Entry) bool {
 	return true
 }
 
-// newer is the number of the first file after the one that was read; 0: there
-// is none.
+// newer is the number of the first file after the current one; 0: there is none.
 func (r *Reader) newer() (int, error) {
 	ns, err := numbers(r.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -107,7 +106,7 @@ func (r *Reader) newer() (int, error) {
 	return 0, nil
 }
 
-// open opens the first file after the one that was read.
+// open opens the first file after the current one.
 func (r *Reader) open() error {
 	for {
 		next, err := r.newer()
@@ -119,7 +118,7 @@ func (r *Reader) open() error {
 		}
 		f, err := os.Open(filePath(r.dir, next))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // it has just become one too many
+			continue // the writer has just deleted it
 		}
 		if err != nil {
 			return err
@@ -130,8 +129,8 @@ func (r *Reader) open() error {
 	}
 }
 
-// entry reads one entry, or nothing: at the end of what is there it stays
-// before an entry that is being written.
+// entry reads one entry. If an entry is not complete yet, it stays before it and
+// returns io.EOF.
 func (r *Reader) entry() (Entry, error) {
 	head, err := r.buf.Peek(headerSize)
 	if err != nil {
@@ -151,8 +150,8 @@ func (r *Reader) entry() (Entry, error) {
 	return e, err
 }
 
-// short makes the end of the file io.EOF. What was peeked stays in the buffer,
-// and reading goes on where it ended.
+// short turns an end of file inside an entry into io.EOF. The peeked bytes stay
+// in the buffer, so the next read continues there.
 func (r *Reader) short(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.EOF

@@ -15,12 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"carma/containers"
+	"carma/containers/containerd/relay"
 )
 
-// Writer writes a folder. It is safe for concurrent use.
+// Writer writes the log of one container. It is safe for concurrent use.
 type Writer struct {
 	dir  string
-	size int64 // of a file
+	size int64 // at which a new file begins, in bytes
 	lock *os.File
 	now  func() time.Time
 
@@ -30,18 +31,18 @@ type Writer struct {
 	at   int64 // the file's size
 	last time.Time
 	buf  []byte
-	// entries are those that came, and told is how many a reader of the files
-	// can know of: fewer if the last ones could not be stored.
+	// entries is how many have come. told is how many of them a reader of the
+	// files can know of; it is lower if the last ones could not be stored.
 	entries, told int64
 }
 
-// Create begins the log of a container in an existing folder, and locks it.
-// It keeps the newest bytes at least; 0: an amount of its own. Folders are not
-// written twice.
+// Create begins the log of a container in an existing folder, and locks the
+// folder. The log keeps at least the newest bytes; 0: an amount of its own. Each
+// folder is written by one writer only.
 func Create(dir string, bytes int64) (*Writer, error) {
 	w := &Writer{dir: dir, size: FileSize, now: time.Now}
 	if bytes > 0 {
-		w.size = max(bytes/(Files-1), minFileSize) // one more is being written
+		w.size = max(bytes/(Files-1), minFileSize) // the newest file may be almost empty
 	}
 	var err error
 	if w.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
@@ -65,8 +66,8 @@ func Create(dir string, bytes int64) (*Writer, error) {
 	return w, nil
 }
 
-// Clear deletes what is in the folder, unless its writer lives: a start that was
-// broken off has its runtime's complaints in it.
+// Clear deletes the log files in a folder, unless their writer lives. It is for a
+// start that was broken off: the files have messages of its runtime.
 func Clear(dir string) error {
 	if over, err := Ended(dir); err != nil || !over {
 		return err
@@ -80,8 +81,8 @@ func Clear(dir string) error {
 	return err
 }
 
-// next begins another file. The oldest goes when something is in the new one:
-// a full disk must not cost what is kept already.
+// next begins another file. The oldest file is deleted only when the new one has
+// an entry, so a full disk costs no stored output.
 func (w *Writer) next() error {
 	f, err := os.OpenFile(filePath(w.dir, w.n+1), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -95,8 +96,8 @@ func (w *Writer) next() error {
 	return nil
 }
 
-// write gives the entries their times and stores them together. What cannot
-// be stored, on a full disk, is lost and counted; the files stay readable.
+// write gives the entries their times and stores them together. Entries that
+// cannot be stored (full disk) are lost and counted; the files stay readable.
 func (w *Writer) write(entries []Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,8 +121,8 @@ func (w *Writer) write(entries []Entry) error {
 	return w.store()
 }
 
-// add gives an entry its time: the clock may be set back, and is coarser than
-// a line.
+// add gives an entry its time, later than the last. The clock alone would not do:
+// it may be set back, and two lines may come within one tick.
 func (w *Writer) add(e Entry) {
 	e.At = w.now()
 	if !e.At.After(w.last) {
@@ -131,7 +132,7 @@ func (w *Writer) add(e Entry) {
 	w.buf = appendEntry(w.buf, e)
 }
 
-// store writes what was added.
+// store writes the buffered entries.
 func (w *Writer) store() error {
 	n, err := w.file.Write(w.buf)
 	if err != nil {
@@ -146,8 +147,8 @@ func (w *Writer) store() error {
 	return nil
 }
 
-// giveUp ends a file in which a write failed: half an entry would hide what
-// follows, and a reader may have seen it.
+// giveUp ends a file after a failed write. Half an entry would hide all later
+// ones, and a reader may have seen it.
 func (w *Writer) giveUp() {
 	_ = w.file.Truncate(w.at)
 	_ = w.file.Close()
@@ -167,14 +168,15 @@ func (w *Writer) prune() {
 	}
 }
 
-// Copy stores what r gives, line by line, until its end. A line goes to the
-// folder when it is complete or has [Piece] bytes, and at the end. What
-// cannot be stored is read all the same: the container must not wait for it.
+// Copy stores the data of r, line by line, until its end. A line is stored when
+// it is complete, when it has [Piece] bytes, and at the end of r. Copy goes on
+// reading if storing fails: the container must not wait for the log. It returns
+// the last such error.
 func (w *Writer) Copy(stream uint8, r io.Reader) error {
 	var lost error
 	var entries []Entry
 	buf := make([]byte, 4*Piece)
-	have, open := 0, false // bytes in buf; a piece of the line is stored
+	have, open := 0, false // have is the number of bytes in buf; open: a piece of the line is stored
 	for {
 		n, err := r.Read(buf[have:])
 		have += n
@@ -209,7 +211,8 @@ func (w *Writer) Copy(stream uint8, r io.Reader) error {
 	}
 }
 
-// Close ends the log. If its end could not be stored, it says so if it can.
+// Close ends the log. If the last entries could not be stored, it tries to write
+// how many are missing.
 func (w *Writer) Close() error {
 	var err error
 	if w.told < w.entries {
@@ -226,31 +229,60 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// readyWithin is how long a container waits for its logger.
+// readyWithin is how long a container waits for its logger, see [Run].
 const readyWithin = 5 * time.Second
 
-// Run is the logging process that containerd's shim starts: descriptors 3 and
-// 4 are the container's output, closing 5 says that we are ready. For bytes see
-// [Create]. It returns an exit code.
-func Run(dir string, bytes int64) int {
-	// The shim asks it to end when the container is deleted. By then the pipes
-	// end too, and what is in them is wanted.
+// Talk says how a container's program is connected with people.
+type Talk string
+
+// The kinds of connections.
+const (
+	// TalkNone: it prints, and has no input.
+	TalkNone Talk = ""
+	// TalkTerminal: it has a terminal, whose output comes on the first descriptor.
+	TalkTerminal Talk = "tty"
+	// TalkInput: it has an input and two streams of output.
+	TalkInput Talk = "input"
+)
+
+// Run is the logging process that containerd's shim starts. Descriptors 3 and 4
+// are the container's output; closing 5 tells the shim that the logger is ready.
+// For bytes see [Create]. If the program talks, Run is the host of its sessions. It
+// returns an exit code.
+func Run(dir string, bytes int64, talk Talk) int {
+	// The shim signals the logger when the container is deleted. By then the
+	// pipes end too, and their content is still wanted.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	// Its container begins when this is closed, and waits for ever otherwise:
-	// an earlier writer of the folder may end late.
+	// The container's program begins when this is closed. It is closed after
+	// [readyWithin] at the latest, because an earlier writer may keep the folder
+	// locked.
 	ready := sync.OnceFunc(func() { _ = os.NewFile(5, "ready").Close() })
 	time.AfterFunc(readyWithin, ready)
-	w, err := Create(dir, bytes)
-	ready()
 	code := 0
+	w, err := Create(dir, bytes)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "carma: the output cannot be kept:", err)
 		code = 1
 	}
+	var host *relay.Host
+	if talk != TalkNone {
+		if host, err = relay.Listen(dir, talk == TalkTerminal); err != nil {
+			fmt.Fprintln(os.Stderr, "carma: nobody can be connected with the program:", err)
+			code = 1
+		}
+	}
+	ready()
+	pipes := map[uintptr]uint8{3: 1, 4: 2}
+	if talk == TalkTerminal {
+		delete(pipes, 4) // it has no writer, and no end before the shim's
+	}
 	var done sync.WaitGroup
-	for fd, stream := range map[uintptr]uint8{3: 1, 4: 2} {
+	for fd, stream := range pipes {
 		done.Go(func() {
-			pipe := os.NewFile(fd, "output")
+			var pipe io.Reader = os.NewFile(fd, "output")
+			if host != nil {
+				pipe = io.TeeReader(pipe, host.Output(stream))
+			}
 			if w == nil {
 				_, _ = io.Copy(io.Discard, pipe)
 				return
@@ -259,6 +291,9 @@ func Run(dir string, bytes int64) int {
 		})
 	}
 	done.Wait()
+	if host != nil {
+		host.Close()
+	}
 	if w != nil {
 		_ = w.Close()
 	}

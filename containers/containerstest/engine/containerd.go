@@ -1,4 +1,5 @@
-// Package engine starts container engines of a test's own, which it may kill.
+// Package engine starts container engines for one test only. The test may kill
+// them.
 package engine
 
 import (
@@ -17,13 +18,13 @@ import (
 
 // Containerd is a containerd with folders of its own.
 type Containerd struct {
-	Root   string // folder of everything
+	Root   string // holds all its files
 	cmd    *exec.Cmd
 	exited chan struct{}
 }
 
-// NewContainerd starts a containerd in a folder that does not exist yet or
-// that one was in before.
+// NewContainerd starts a containerd. Its folder must be new, or that of an
+// earlier Containerd.
 func NewContainerd(root string) (*Containerd, error) {
 	if _, err := exec.LookPath("containerd"); err != nil {
 		return nil, fmt.Errorf("no containerd here (Debian: apt-get install containerd runc): %w", err)
@@ -48,7 +49,7 @@ address = %q
 // Address is the path of its socket.
 func (c *Containerd) Address() string { return filepath.Join(c.Root, "c.sock") }
 
-// Start starts it, again after [Containerd.Kill], and waits until it listens.
+// Start starts it, also after [Containerd.Kill], and waits until it listens.
 func (c *Containerd) Start() error {
 	log, err := os.OpenFile(filepath.Join(c.Root, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -80,7 +81,7 @@ func (c *Containerd) Start() error {
 	}
 }
 
-// Kill is kill -9; its containers go on.
+// Kill kills it like kill -9; its containers go on.
 func (c *Containerd) Kill() {
 	_ = c.cmd.Process.Kill()
 	<-c.exited
@@ -93,7 +94,7 @@ func (c *Containerd) Log() string {
 	return string(b[max(0, len(b)-4<<10):])
 }
 
-// Close ends it with all its containers and deletes its folder.
+// Close ends it and all its containers, and deletes its folder.
 func (c *Containerd) Close() error {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -106,8 +107,9 @@ func (c *Containerd) Close() error {
 	return os.RemoveAll(c.Root)
 }
 
-// KillShims kills the shims of an engine, which have its folder in their
-// command lines, and their containers. It returns how many there were.
+// KillShims kills an engine's shims and their containers, and returns how many
+// shims there were. It finds the shims by the engine's folder in their command
+// lines.
 func KillShims(root string) (n int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -131,13 +133,13 @@ func KillShims(root string) (n int) {
 	return n
 }
 
-// isLogger: a logger ends by itself, when it has all.
+// isLogger: a logger ends by itself when it has read all output.
 func isLogger(pid int) bool {
 	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return bytes.Contains(cmdline, []byte("containerd-log"))
 }
 
-// Unmount takes away what is mounted below a folder.
+// Unmount unmounts everything below a folder.
 func Unmount(root string) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for _, line := range slices.Backward(strings.Split(string(mounts), "\n")) {

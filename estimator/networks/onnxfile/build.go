@@ -7,18 +7,18 @@ import (
 	"carma/configs/models"
 )
 
-// builder makes layers of a network whose shapes are known.
+// builder turns a network with known shapes into layers.
 type builder struct {
 	*network
 	layers  []models.Layer
-	counted map[int32]bool // weights that a layer has
+	counted map[int32]bool // weights that a layer has already
 	tables  [][]int64      // shapes of the embeddings so far
-	tied    bool           // the last matrix was another layer's
-	convs   int            // convolutions, of which
-	bare    int            // have no bias, or
-	folds   int            // look as if a batch norm had been folded in
+	tied    bool           // the last matrix belongs to an earlier layer too
+	convs   int            // number of convolutions
+	bare    int            // convolutions without a bias
+	folds   int            // convolutions that look as if a batch norm was folded in
 	norms   int
-	// fused are the makers of patterns, by their last operator.
+	// fused are the makers of patterns, by the pattern's last operator.
 	fused      map[int32]maker
 	attentions int
 }
@@ -26,10 +26,10 @@ type builder struct {
 // maker adds the layers of an operator.
 type maker func(b *builder, c *call)
 
-// makers are by operator; what is not listed becomes a layer of type other.
+// makers are by operator. An operator without one becomes a layer of type other.
 var makers map[string]maker
 
-// activations are operators that are a type of layer by themselves.
+// activations are operators that are a layer type of their own.
 var activations = map[string]string{
 	"Relu": models.ReLU, "LeakyRelu": models.LeakyReLU, "ThresholdedRelu": models.LeakyReLU, "Elu": models.ELU, "Celu": models.ELU,
 	"Selu": models.SELU, "Gelu": models.GELU, ".Gelu": models.GELU, ".FastGelu": models.GELU, ".BiasGelu": models.GELU,
@@ -47,8 +47,8 @@ var activations = map[string]string{
 	"Scatter": models.Copy, "ReverseSequence": models.Copy, "Cast": models.Copy, "CastLike": models.Copy,
 }
 
-// kept is what operators without a type of their own keep for the backward
-// pass: i their input, o their output (derivatives.yaml of PyTorch).
+// kept tells what an operator without a layer type keeps for the backward pass: i
+// its input, o its output (derivatives.yaml of PyTorch).
 var kept = map[string]string{
 	"Pow": "i", "Log": "i", "Erf": "i", "Abs": "i", "Sin": "i", "Cos": "i", "Softsign": "i", "Max": "i", "Min": "i", "Where": "i",
 	"Sqrt": "o", "Exp": "o", "Reciprocal": "o", "ReduceMax": "io", "ReduceMin": "io", "ReduceL2": "io", "ReduceProd": "io",
@@ -71,12 +71,12 @@ func init() {
 	}
 }
 
-// build makes every layer.
+// build makes all layers.
 func (b *builder) build() {
 	for i := range b.calls {
 		c := &b.calls[i]
 		if c.done || !b.anyBatched(c) {
-			continue // of weights and constants only: a part of what takes it
+			continue // depends on weights and constants only: it belongs to the layer that uses it
 		}
 		c.done = true
 		if m := b.fused[int32(i)]; m != nil {
@@ -99,7 +99,7 @@ func (b *builder) anyBatched(c *call) bool {
 	return slices.ContainsFunc(c.out, func(id int32) bool { return id >= 0 && b.values[id].batched })
 }
 
-// simple makes an operator that is one layer, its weights being parameters.
+// simple makes a layer of one operator. Its weights are the layer's parameters.
 func (b *builder) simple(c *call) {
 	l := models.Layer{}
 	if !c.told {
@@ -124,13 +124,13 @@ func (b *builder) simple(c *call) {
 		data = c.in[:1] // initial states are small
 	case models.PReLU, models.GELU:
 	case models.Upsample, models.Pad, models.ReLU6, models.Dropout:
-		weights = nil // factors and limits
+		weights = nil // these are factors and limits, not weights
 	case "":
 		if l.Type = models.OtherLayer; !c.told {
 			data, weights = c.data(), nil
 		}
 	default:
-		data, weights = c.data(), nil // weights are tables
+		data, weights = c.data(), nil // weights are tables here, not parameters of the layer
 	}
 	l.Inputs = b.sources(data)
 	if k := kept[c.key()]; k != "" && l.Type == models.OtherLayer {
@@ -141,7 +141,7 @@ func (b *builder) simple(c *call) {
 	}
 	b.params(&l, weights...)
 	b.add(c, 0, l)
-	for o := 1; o < len(c.out); o++ { // states, indices, masks: where somebody takes them
+	for o := 1; o < len(c.out); o++ { // states, indices, masks: only if they are used
 		if id := c.out[o]; id >= 0 && len(b.values[id].uses) > 0 {
 			b.add(c, o, models.Layer{Type: models.OtherLayer, Inputs: []int{len(b.layers) - 1}, Keeps: &models.Keeps{}})
 		}
@@ -159,7 +159,7 @@ func (b *builder) add(c *call, o int, l models.Layer) {
 	b.layers = append(b.layers, l)
 }
 
-// nameOf is the operator's, else its output's.
+// nameOf is the operator's name, or else that of its output.
 func nameOf(c *call) string {
 	name := c.name
 	if name == "" && len(c.node.out) > 0 {
@@ -168,8 +168,8 @@ func nameOf(c *call) string {
 	return strings.ToValidUTF8(strings.TrimPrefix(name, "/"), "?")
 }
 
-// sources are the layers of some values; weights among them become tables.
-// Constants have none.
+// sources are the layers that make these values. A weight that no layer has gets
+// a layer of its own. A constant has none.
 func (b *builder) sources(ids []int32) []int {
 	var from []int
 	for _, id := range ids {
@@ -195,9 +195,9 @@ func (b *builder) layerOf(id int32) int {
 	return v.layer
 }
 
-// params gives a layer the weights that values are made of. Weights that
-// another layer has are tied; vectors are not, as exporters keep one of several
-// vectors with equal content.
+// params gives a layer the weights of some values. A weight that another layer
+// has already is tied. A vector is not: exporters keep one of several vectors
+// with equal content.
 func (b *builder) params(l *models.Layer, ids ...int32) {
 	var fresh, again []int64
 	matrix := false
@@ -220,7 +220,7 @@ func (b *builder) params(l *models.Layer, ids ...int32) {
 				fresh = append(fresh, size)
 			case vector && !b.tied:
 				fresh = append(fresh, size)
-				b.warn("vectors that several layers share are taken as different ones with equal content, of which exporters keep one")
+				b.warn("vectors that several layers share are assumed to be different ones with equal content: exporters keep only one of these")
 			default:
 				again = append(again, size)
 			}
@@ -235,7 +235,7 @@ func (b *builder) params(l *models.Layer, ids ...int32) {
 	}
 }
 
-// moduleOf is the module that a weight's name tells of.
+// moduleOf is the module in a weight's name; empty: the name has none.
 func (b *builder) moduleOf(id int32) string {
 	if id < 0 || len(b.values[id].weights) == 0 {
 		return ""

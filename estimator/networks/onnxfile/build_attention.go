@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// attention of an operator that takes queries, keys and values.
+// attention makes the layer of an operator that takes queries, keys and values.
 func (b *builder) attention(c *call) {
 	l := models.Layer{Type: models.Attention, Inputs: b.sources(c.in[:min(3, len(c.in))])}
 	q := b.arg(c, 0)
@@ -25,7 +25,8 @@ func (b *builder) attention(c *call) {
 	b.values[c.out[0]].loose = true
 }
 
-// projected attention makes queries, keys and values of its input itself.
+// projected makes attention that computes queries, keys and values from its
+// input.
 func (b *builder) projected(c *call) {
 	x, out := b.arg(c, 0), &b.values[c.out[0]]
 	wide := *out
@@ -43,7 +44,7 @@ func (b *builder) projected(c *call) {
 	b.add(c, 0, models.Layer{Type: models.Attention, Inputs: []int{from + 1, from + 2, from + 3}, Heads: max(1, c.num("num_heads", 1))})
 }
 
-// skipNorm adds, then normalizes.
+// skipNorm makes an addition and a norm after it.
 func (b *builder) skipNorm(c *call) {
 	add := models.Layer{Type: models.Add, Name: nameOf(c) + ".add", Inputs: b.sources(c.in[:min(2, len(c.in))])}
 	add.Out, add.Whole = b.perSample(&b.values[c.in[0]])

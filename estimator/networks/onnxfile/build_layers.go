@@ -33,9 +33,9 @@ func (b *builder) convolution(c *call) {
 	b.add(c, 0, l)
 }
 
-// folded tells whether a convolution looks as if the exporter had folded a
-// batch norm into it: its bias is not its module's. One that has none may have
-// lost a bias of zeros.
+// folded tells whether the exporter seems to have folded a batch norm into a
+// convolution. sure: its bias is not named like its module's. maybe: it has no
+// bias; a bias of zeros may have been dropped.
 func (b *builder) folded(c *call) (sure, maybe bool) {
 	module := b.moduleOf(c.in[1])
 	if next := b.next(c); next != nil && next.op == "BatchNormalization" {
@@ -68,7 +68,8 @@ func (b *builder) pool(c *call) {
 	}
 }
 
-// product is a matrix product: a linear layer if one of the two is a weight.
+// product makes the layer of a matrix product: a linear layer if one of its
+// operands is a weight.
 func (b *builder) product(c *call) {
 	weight := -1
 	for i := range min(2, len(c.in)) {
@@ -85,7 +86,7 @@ func (b *builder) product(c *call) {
 	if b.head(id) {
 		l.Params, l.Tied = []int64{product(b.values[id].shape)}, true
 		if bias := b.bias(c); bias >= 0 {
-			// The bias is its own, and the only parameters counted here.
+			// The layer's own parameters are only the bias.
 			l.Params, l.Tied = nil, false
 			b.params(&l, bias)
 		}
@@ -104,8 +105,9 @@ func (b *builder) product(c *call) {
 	b.through(c)
 }
 
-// head tells a product with the table of an earlier embedding, of which the
-// older exporter makes a transposed copy with a name of its own.
+// head tells whether a product's weight is the table of an earlier embedding.
+// PyTorch's older exporter stores a transposed copy of it under a name of its
+// own.
 func (b *builder) head(id int32) bool {
 	v := &b.values[id]
 	if len(v.weights) != 1 || v.weights[0] != id || !strings.HasPrefix(v.name, "onnx::") || len(v.shape) != 2 || b.counted[id] {
@@ -120,11 +122,12 @@ func (b *builder) head(id int32) bool {
 	return false
 }
 
-// maxUses bounds the operators after a value that a pattern is looked for in.
+// maxUses is how many operators that use a value are searched for a pattern.
 const maxUses = 64
 
-// takers are the operators whose layers take the content of a value: two at
-// most are told. Of a value that very many take, the operator itself is one.
+// takers are up to two operators that use the content of a value in a layer. If
+// more than maxUses operators use it, one of them is returned twice, so that no
+// pattern matches.
 func (b *builder) takers(id int32) (calls []*call) {
 	uses := b.values[id].uses
 	if len(uses) > maxUses {
@@ -139,8 +142,8 @@ func (b *builder) takers(id int32) (calls []*call) {
 	return calls
 }
 
-// next is the only operator that takes the content of output 0 of c; nil if
-// there is another, or the model gives it out.
+// next is the only operator that uses the content of output 0 of c; nil: there
+// are several, or it is an output of the model.
 func (b *builder) next(c *call) *call {
 	if len(c.out) == 0 || b.values[c.out[0]].output {
 		return nil
@@ -151,7 +154,7 @@ func (b *builder) next(c *call) *call {
 	return nil
 }
 
-// bias is the vector that the next operator adds to a product; -1: none.
+// bias is the vector that the next operator adds to a product, or -1.
 func (b *builder) bias(c *call) int32 {
 	add := b.next(c)
 	if add == nil || add.op != "Add" || len(add.in) != 2 || c.op == "Gemm" {
@@ -171,7 +174,7 @@ func (b *builder) bias(c *call) int32 {
 	return other
 }
 
-// through makes the layer of a product that of the sum with its bias, too.
+// through makes the addition of a bias part of the product's layer.
 func (b *builder) through(c *call) {
 	if b.bias(c) >= 0 {
 		add := b.next(c)
@@ -182,8 +185,8 @@ func (b *builder) through(c *call) {
 	}
 }
 
-// gather is an embedding if it looks up weights, a view if it takes one
-// element of a dimension.
+// gather makes an embedding if the operator looks up weights, a view if it takes
+// one element of a dimension, otherwise a copy.
 func (b *builder) gather(c *call) {
 	x, index := &b.values[c.in[0]], &b.values[c.in[1]]
 	switch {
@@ -201,7 +204,7 @@ func (b *builder) gather(c *call) {
 	}
 }
 
-// same gives the output the input's layer.
+// same makes no layer: the output is the input's.
 func (b *builder) same(c *call) {
 	if c.out[0] >= 0 {
 		from, to := &b.values[c.in[0]], &b.values[c.out[0]]
@@ -209,7 +212,8 @@ func (b *builder) same(c *call) {
 	}
 }
 
-// views share the input's memory, but reshaping what is not in order copies.
+// views makes a view of the input. A reshape of elements that are not in order
+// makes a copy.
 func (b *builder) views(c *call) {
 	x := &b.values[c.in[0]]
 	from := b.sources(c.in[:1])
@@ -234,7 +238,7 @@ func (b *builder) views(c *call) {
 	}
 }
 
-// keepsOrder: only dimensions of 1 change places.
+// keepsOrder reports whether a transposition only moves dimensions of 1.
 func (b *builder) keepsOrder(c *call, x *value) bool {
 	a := c.attr("perm")
 	if a == nil {
@@ -257,8 +261,8 @@ func (b *builder) sum(c *call) {
 	b.add(c, 0, models.Layer{Type: models.Add, Inputs: b.sources(c.in)})
 }
 
-// scale is a product element by element; with a constant it keeps nothing,
-// and the inverse of its input only its output.
+// scale makes a product of elements. With a constant it keeps nothing for the
+// backward pass. The inverse of its input keeps only its output.
 func (b *builder) scale(c *call) {
 	l := models.Layer{Type: models.Mul, Inputs: b.sources(c.in)}
 	if len(l.Inputs) == 1 && len(c.in) == 2 && c.in[0] != c.in[1] {

@@ -1,6 +1,6 @@
 package onnxfile
 
-// arg is input i, nil if it is left out.
+// arg is input i; nil: it is left out.
 func (n *network) arg(c *call, i int) *value {
 	if i >= len(c.in) || c.in[i] < 0 {
 		return nil
@@ -8,7 +8,8 @@ func (n *network) arg(c *call, i int) *value {
 	return &n.values[c.in[i]]
 }
 
-// args checks that the first inputs are there and have at least some ranks.
+// args checks that the first inputs are there; ranks are the least numbers of
+// their dimensions.
 func (n *network) args(c *call, ranks ...int) error {
 	for i, rank := range ranks {
 		v := n.arg(c, i)
@@ -22,8 +23,8 @@ func (n *network) args(c *call, ranks ...int) error {
 	return nil
 }
 
-// set gives output o its shape, kind (0: the first input's) and the samples'
-// dimension.
+// set sets the shape of output o, its kind (0: that of the first input), and the
+// dimension of the samples.
 func (n *network) set(c *call, o int, shape []int64, kind int64, axis int) error {
 	if o >= len(c.out) || c.out[o] < 0 {
 		return nil
@@ -45,7 +46,7 @@ func (n *network) set(c *call, o int, shape []int64, kind int64, axis int) error
 	return nil
 }
 
-// attr is an attribute, nil if it is not given.
+// attr is an attribute; nil: it is not given.
 func (c *call) attr(name string) *attribute {
 	for i := range c.attrs {
 		if c.attrs[i].name == name {
@@ -62,8 +63,8 @@ func (c *call) num(name string, fallback int64) int64 {
 	return fallback
 }
 
-// each is a list with a number for each dimension: the fallback where it is
-// not given.
+// each is an attribute with one number per dimension, each at least least. A
+// missing one is fallback everywhere.
 func (n *network) each(c *call, name string, dims int, fallback, least int64) ([]int64, error) {
 	out := make([]int64, dims)
 	a := c.attr(name)
@@ -85,7 +86,7 @@ func (n *network) each(c *call, name string, dims int, fallback, least int64) ([
 	return out, nil
 }
 
-// axisOf brings an axis into 0 to rank-1.
+// axisOf maps an axis, which may be negative, to 0 to rank-1.
 func (n *network) axisOf(c *call, axis int64, rank int) (int, error) {
 	if axis < int64(-rank) || axis >= int64(rank) {
 		return 0, n.wrong(c, "axis %d of %d dimensions", axis, rank)
@@ -97,7 +98,7 @@ func (n *network) axisOf(c *call, axis int64, rank int) (int, error) {
 }
 
 // list is a list of numbers: an attribute in old opsets, an input in new ones.
-// ok tells whether it is known; given, whether it is there.
+// given: it is there. ok: its numbers are known, or it is not there.
 func (n *network) list(c *call, attr string, in int) (list []int64, given, ok bool) {
 	if a := c.attr(attr); a != nil {
 		return a.ints, true, true

@@ -9,8 +9,8 @@ import (
 	"carma/configs/models"
 )
 
-// The parts of onnx.proto3 (github.com/onnx/onnx, onnx/onnx.proto3) that tell
-// shapes, by their field numbers there.
+// Field numbers of the parts of onnx.proto3 (github.com/onnx/onnx,
+// onnx/onnx.proto3) from which shapes follow.
 const (
 	varint  = protowire.VarintType
 	lengths = protowire.BytesType
@@ -19,13 +19,13 @@ const (
 
 // graph is a file's graph.
 type graph struct {
-	opset     int64 // of the standard operators
+	opset     int64 // version of the standard operators
 	nodes     []node
 	weights   []tensor // initializers
 	inputs    []info
 	outputs   []info
 	infos     []info
-	functions map[string]bool // domain and name of those the file defines
+	functions map[string]bool // domain and name of the functions that the file defines
 }
 
 // node is one operator's call.
@@ -47,7 +47,7 @@ type attribute struct {
 	graph  bool
 }
 
-// tensor is a constant or a weight without its data, unless that is small.
+// tensor is a constant or a weight. Only a small one has its data.
 type tensor struct {
 	name   string
 	kind   int64 // a TensorProto.DataType
@@ -64,7 +64,7 @@ type info struct {
 	dims   []dim
 }
 
-// dim is a number, or the name of one; neither: not known.
+// dim is a number or a name; neither: unknown.
 type dim struct {
 	size  int64
 	given bool
@@ -216,7 +216,7 @@ func (s *stream) info(f field, list *[]info) error {
 		case f.is(2, lengths):
 			return true, s.sub(f, func(f field) (bool, error) {
 				if !f.is(1, lengths) {
-					return false, nil // a sequence, a map, ...
+					return false, nil // another type: a sequence, a map
 				}
 				return true, s.tensorType(f, &v)
 			})

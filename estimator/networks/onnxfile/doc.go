@@ -1,11 +1,12 @@
-// Package onnxfile makes model configurations of ONNX files: the graph, the
-// shapes of its tensors and the sizes of its weights, but no weights.
+// Package onnxfile makes model configurations from ONNX files: from the graph,
+// the shapes of its tensors and the sizes of its weights, but without the
+// weights.
 //
-// A file is read as a stream of protobuf fields in which the data of weights
-// is skipped, so files of any size take little memory, and weights that are
-// in other files are not looked for. Shapes follow from the inputs by
-// inference; what exporters make of PyTorch's layers (layer norm, GELU,
-// attention) is put together again.
+// A file is read as a stream of protobuf fields, and the data of weights is
+// skipped. So a file of any size takes little memory, and weights in other files
+// are not needed. Shapes are inferred from the inputs. Exporters split some
+// layers of PyTorch into several operators (layer norm, GELU, attention); these
+// are joined again.
 //
-// It knows nothing of memory, and it does not run models.
+// The package knows nothing about memory, and does not run models.
 package onnxfile

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Small ONNX files, written field by field.
+// This file makes small ONNX files, field by field.
 
 func message(b []byte, number protowire.Number, parts ...[]byte) []byte {
 	var all []byte
@@ -30,7 +30,7 @@ func dimsOf(field protowire.Number, dims ...int64) (b []byte) {
 	return b
 }
 
-// onnx is a ModelProto of the parts of its graph.
+// onnx is a ModelProto whose graph has these parts.
 func onnx(parts ...[]byte) []byte {
 	b := number(1, 8)
 	b = append(b, message(nil, 8, number(2, 20))...)
@@ -69,7 +69,7 @@ func weight(name string, dims ...int64) []byte {
 	return message(nil, 5, dimsOf(1, dims...), number(2, kindFloat), text(8, name))
 }
 
-// ints is an initializer of whole numbers.
+// ints is an initializer of integers.
 func ints(name string, list ...int64) []byte {
 	var raw []byte
 	for _, v := range list {
@@ -83,8 +83,8 @@ func scalar(name string, v uint32) []byte {
 	return message(nil, 5, number(2, kindFloat), text(8, name), message(nil, 9, binary.LittleEndian.AppendUint32(nil, v)))
 }
 
-// typed is a ValueInfoProto; a dimension of 0 or more is a number, and below
-// it is the name d1, d2, ...
+// typed is a ValueInfoProto. A dimension of 0 or more is a number; -1, -2, ...
+// are the names d1, d2, ...
 func typed(field protowire.Number, name string, kind int64, dims ...int64) []byte {
 	var shape []byte
 	for _, d := range dims {

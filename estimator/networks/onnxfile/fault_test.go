@@ -71,8 +71,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A file that is cut anywhere is an error of one line, from a file and from a
-// pipe.
+// A file that is cut at any byte gives an error of one line, from a file and from
+// a pipe.
 func TestTruncated(t *testing.T) {
 	data := tiny(typed(12, "y", kindFloat, -1, 3))
 	for n := range len(data) - 1 {
@@ -88,12 +88,12 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// pipe cannot seek.
+// pipe is a reader that cannot seek.
 type pipe struct{ r *bytes.Reader }
 
 func (p pipe) Read(b []byte) (int, error) { return p.r.Read(b) }
 
-// Lengths that a small file claims allocate nothing.
+// A small file that claims large lengths takes little memory.
 func TestSmallFilesTakeLittleMemory(t *testing.T) {
 	claim := func(field byte) []byte {
 		b := append(number(1, 8), field<<3|2)
@@ -126,7 +126,7 @@ func TestSmallFilesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// A weight's data is skipped, however large it is.
+// The data of a weight is skipped, however large it is.
 func TestWeightsAreSkipped(t *testing.T) {
 	raw := make([]byte, 4*1000*1000)
 	data := onnx(typed(11, "x", kindFloat, 1, 1000),

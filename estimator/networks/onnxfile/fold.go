@@ -5,7 +5,7 @@ import "math"
 // maxFolded bounds the elements of all contents that are computed.
 const maxFolded = 4 << 20
 
-// learn notes the content of the first output, if it is small.
+// learn stores the content of the first output if it is small.
 func (n *network) learn(c *call, ints []int64, floats []float64) {
 	count := len(ints) + len(floats)
 	if len(c.out) == 0 || c.out[0] < 0 || count > small || n.folded+count > maxFolded {
@@ -16,7 +16,7 @@ func (n *network) learn(c *call, ints []int64, floats []float64) {
 	v.ints, v.floats = ints, floats
 }
 
-// fold computes small outputs whose inputs are known: what shapes are made of.
+// fold computes small outputs from known inputs. Shapes are made of such values.
 func (n *network) fold(c *call) {
 	if len(c.out) != 1 || c.out[0] < 0 {
 		return
@@ -159,7 +159,8 @@ func (n *network) learnTranspose(c *call, out *value) {
 	})
 }
 
-// pick makes each element of the output one of the input's.
+// pick fills the output with elements of the input; from gives the input's index
+// for each position in the output.
 func (n *network) pick(c *call, x, out *value, from func(at []int64) int64) {
 	if x.ints == nil {
 		return
@@ -199,7 +200,7 @@ func (n *network) learnWhere(c *call, out *value) {
 	n.learn(c, list, nil)
 }
 
-// spread is element i of a value of one or of count elements.
+// spread is element i of a value that has one element or count elements.
 func spread(v *value, i, count int) (int64, bool) {
 	switch len(v.ints) {
 	case 1:

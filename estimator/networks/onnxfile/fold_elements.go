@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// arithmetic by operator; ok false: not defined.
+// arithmetic computes an operator on two integers; not ok: undefined.
 func arithmetic(op string, a, b int64) (r int64, ok bool) {
 	switch op {
 	case "Add":
@@ -59,7 +59,7 @@ func compare(op string, a, b int64) (yes, ok bool) {
 	return false, false
 }
 
-// learnElements computes element by element.
+// learnElements computes an output element by element.
 func (n *network) learnElements(c *call, out *value) {
 	count := int(product(out.shape))
 	a := n.arg(c, 0)

@@ -8,9 +8,9 @@ import (
 	"carma/configs/models"
 )
 
-// An ONNX file gives an error of one line, or what validates and can be
-// written and read. Seeds are small, as Go takes a minute to make a large one
-// smaller.
+// An ONNX file gives an error of one line, or a configuration that is valid and
+// can be written and read. The seeds are small, because Go takes a minute to
+// minimize a large one.
 func FuzzImportONNX(f *testing.F) {
 	x := typed(11, "x", kindFloat, -1, 3, 8, 8)
 	for _, data := range [][]byte{

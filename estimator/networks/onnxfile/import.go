@@ -11,22 +11,22 @@ import (
 	"carma/configs/models"
 )
 
-// Recognized tells whether an ONNX file comes; r still gives all of it. A
+// Recognized tells whether r begins with an ONNX file; r loses no data. A
 // ModelProto begins with its version, field 1, which no text does.
 func Recognized(r *bufio.Reader) bool {
 	head, _ := r.Peek(2)
 	return len(head) > 1 && head[0] == 0x08 && head[1] > 0 && head[1] < 0x80
 }
 
-// Import makes a configuration of an ONNX file. Name is the file's, for
-// messages and for the model's name.
+// Import makes a configuration from an ONNX file. name is the file's, for
+// messages and as the model's name.
 //
-// The dimension of the samples is that named like a batch, else the first one
-// of the first input; --batch says how many there are, else the file's number,
-// else 1. Other dimensions that have only a name are o.Image or o.Sequence, or
-// assumed. The result is valid; its Warnings say what was assumed. An error is
-// one line with the file's name and the operator. Weights are skipped without
-// reading them where r can seek.
+// The dimension of the samples is one named like a batch, or else the first one
+// of the first input. The number of samples is o.Batch, or else the file's
+// number, or else 1. Other dimensions that have only a name are o.Image or
+// o.Sequence, or an assumed size. The result is valid; its Warnings tell the
+// assumptions. An error is one line with the file's name and the operator. If r
+// can seek, weights are skipped without being read.
 func Import(name string, r io.Reader, o models.Overrides) (*models.Config, error) {
 	c, err := load(name, r, o)
 	if e, ok := errors.AsType[*models.Error](err); ok {
@@ -95,7 +95,7 @@ func (n *network) config(inputs []int32) *models.Config {
 	return c
 }
 
-// remarks are the warnings about the network as a whole.
+// remarks adds the warnings about the network as a whole.
 func (b *builder) remarks() {
 	if b.folds > 2 || b.norms == 0 && b.convs > 2 && 2*(b.bare+b.folds) > b.convs {
 		b.warn("convolutions with biases that are not their modules', or without norms: if the network has batch norms, the exporter has " +
@@ -107,7 +107,7 @@ func (b *builder) remarks() {
 	b.warn("what exporters leave out is not seen: dropout, losses, operations in place")
 }
 
-// precision is that of the weights, if they all have 16 bits.
+// precision is that of the weights if all have 16 bits.
 func (b *builder) precision() models.Precision {
 	kinds := map[int64]bool{}
 	for w := range b.counted {

@@ -16,7 +16,7 @@ import (
 	"carma/estimator/step"
 )
 
-// file is a file of testdata, which export.py has made.
+// file is a file of testdata; export.py made it.
 func file(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".onnx")
@@ -55,8 +55,8 @@ func counts(c *models.Config) map[string]int {
 	return n
 }
 
-// Networks exported by both exporters of PyTorch 2.15; params is what PyTorch
-// counts.
+// The networks were exported by both exporters of PyTorch 2.15. params is
+// PyTorch's own count.
 func TestImport(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -64,11 +64,11 @@ func TestImport(t *testing.T) {
 		family models.Family
 		params int64
 		input  []int64
-		types  map[string]int // of which there are so many
+		types  map[string]int // how many layers of a type
 	}{
 		{"resnet18.dynamo", models.Overrides{}, models.Conv, 11_689_512, []int64{3, 224, 224}, map[string]int{models.Convolution: 20, models.BatchNorm: 20, models.Add: 8}},
 		{"resnet18.legacy", models.Overrides{}, models.Conv, 11_689_512, []int64{3, 224, 224}, map[string]int{models.Convolution: 20, models.BatchNorm: 20, models.Add: 8}},
-		// 9,600 parameters of batch norms have become 4,800 biases.
+		// 4,800 biases take the place of 9,600 parameters of batch norms.
 		{"resnet18.folded", models.Overrides{}, models.Conv, 11_689_512 - 9_600 + 4_800, []int64{3, 224, 224}, map[string]int{models.Convolution: 20, models.BatchNorm: 0}},
 		{"mobilenet_v2.dynamo", models.Overrides{}, models.Conv, 3_504_872, []int64{3, 224, 224}, map[string]int{models.Convolution: 52, models.ReLU6: 35, models.Dropout: 1}},
 		{"mobilenet_v2.legacy", models.Overrides{}, models.Conv, 3_504_872, []int64{3, 224, 224}, map[string]int{models.Convolution: 52, models.ReLU6: 35, models.Dropout: 1}},
@@ -99,7 +99,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// The samples' dimension is not in shapes, wherever it is in the graph.
+// Shapes do not contain the dimension of the samples, wherever it is in the
+// graph.
 func TestShapes(t *testing.T) {
 	c := imported(t, "lstm.legacy", models.Overrides{Sequence: 20, Batch: 3})
 	for i := range c.Layers {
@@ -116,7 +117,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// What exporters say of the values within is what is inferred.
+// The inferred shapes agree with the exporter's for the values inside the graph.
 func TestAgreesWithValueInfo(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.onnx*")
 	if err != nil {
@@ -156,7 +157,7 @@ func TestAgreesWithValueInfo(t *testing.T) {
 	}
 }
 
-// The simulated step takes about as much memory as that of the catalogue's
+// The simulated step takes about the same memory as that of the catalogue's
 // network. On 21 November 2026 they were at most 0.6 % apart.
 func TestMemoryAsTheCatalogue(t *testing.T) {
 	env := &step.Environment{CuBLAS: 8 << 20}
@@ -190,7 +191,7 @@ func TestMemoryAsTheCatalogue(t *testing.T) {
 	t.Logf("at most %.2f %% apart", 100*worst)
 }
 
-// The largest file, in nodes.
+// It imports the file with the most nodes.
 func BenchmarkImport(b *testing.B) {
 	for _, name := range []string{"resnet18.legacy", "vit_b_16.legacy"} {
 		data := file(b, name)

@@ -7,12 +7,12 @@ import (
 	"carma/configs/models"
 )
 
-// infer finds the shapes of an operator's outputs, and where the samples are
-// in them.
+// infer computes the shapes of an operator's outputs and where the samples are in
+// them.
 type infer func(n *network, c *call) error
 
-// rules are by operator; the names of those outside of the standard come
-// after a dot. It is filled by init, as rules call each other.
+// rules are by operator. A domain other than the standard one comes after a dot.
+// init fills the table, because rules call each other.
 var rules map[string]infer
 
 func init() {
@@ -49,7 +49,7 @@ func init() {
 	}
 }
 
-// key is the name of an operator in tables.
+// key is the name of an operator in the tables.
 func (c *call) key() string {
 	if c.domain == "" || c.domain == "ai.onnx" {
 		return c.op
@@ -72,7 +72,7 @@ func (n *network) shapes() error {
 			if c.told = !n.isView(c); c.told {
 				n.warn("operator %s is not understood: kept as other, with the shape that the file tells", models.Clip(c.op))
 			} else {
-				n.warn("shapes that %s computes from data are those that the file tells", models.Clip(c.op))
+				n.warn("%s computes shapes from data: they are taken from the file", models.Clip(c.op))
 			}
 		}
 		n.depend(c)
@@ -100,8 +100,8 @@ func (n *network) infer(c *call) error {
 	return rule(n, c)
 }
 
-// isView: an operator that shares the memory of its first input whatever its
-// shape is.
+// isView reports whether an operator shares the memory of its first input,
+// whatever its shape.
 func (n *network) isView(c *call) bool {
 	switch c.key() {
 	case "Reshape", "Expand", "Slice", "Squeeze", "Unsqueeze":
@@ -111,7 +111,8 @@ func (n *network) isView(c *call) bool {
 	return false
 }
 
-// isTold takes the outputs' shapes from the file.
+// isTold takes the shapes of the outputs from the file. It reports whether the
+// file has any.
 func (n *network) isTold(c *call) bool {
 	any := false
 	for _, id := range c.out {
@@ -134,14 +135,14 @@ func (n *network) isTold(c *call) bool {
 	return any
 }
 
-// maxSources bounds how many weights an expression is made of; maxCompared
-// how many are compared to find that out, in all.
+// maxSources bounds how many weights an expression may depend on. maxCompared
+// bounds the comparisons that find this out, for the whole network.
 const (
 	maxSources  = 1024
 	maxCompared = 1 << 24
 )
 
-// union adds the weights of one input of an expression to those of others.
+// union adds the weights of one input to those of the others.
 func (n *network) union(weights, more []int32) []int32 {
 	switch {
 	case len(weights) == 0:
@@ -161,7 +162,8 @@ func (n *network) union(weights, more []int32) []int32 {
 	return weights
 }
 
-// depend tells what the outputs are made of.
+// depend notes the weights that the outputs depend on, and whether they depend on
+// the model's inputs.
 func (n *network) depend(c *call) {
 	batched := false
 	var weights []int32
@@ -191,15 +193,15 @@ func (n *network) depend(c *call) {
 	}
 }
 
-// duplicate: exporters keep one of several equal tensors, and give the others
-// back by Identity under their own names.
+// duplicate: exporters store one of several equal tensors. The others come back
+// by Identity under their own names, and count as weights of their own.
 func (n *network) duplicate(c *call, v *value) {
 	if c.op == "Identity" && len(v.weights) == 1 && v.weights[0] == c.in[0] && v.name != "" {
 		v.weights = []int32{n.ids[v.name]}
 	}
 }
 
-// data are the inputs whose content the output is made of.
+// data are the inputs whose content is used for the output.
 func (c *call) data() []int32 {
 	switch {
 	case c.shapeOnly():
@@ -210,7 +212,7 @@ func (c *call) data() []int32 {
 	return c.in
 }
 
-// shapeOnly: the output is not made of the input's content.
+// shapeOnly reports whether the output depends only on the input's shape.
 func (c *call) shapeOnly() bool {
 	switch c.op {
 	case "Shape", "Size", "ConstantOfShape", "EyeLike", "RandomUniformLike", "RandomNormalLike":

@@ -7,8 +7,8 @@ import (
 	"carma/configs/models"
 )
 
-// attention of opset 23: queries, keys and values with a dimension of heads,
-// or with the heads within the last one.
+// attention is the operator of opset 23. Queries, keys and values have a
+// dimension of heads, or the heads are inside the last dimension.
 func attention(n *network, c *call) error {
 	if err := n.args(c, 3, 3, 3); err != nil {
 		return err
@@ -34,7 +34,7 @@ func attention(n *network, c *call) error {
 	return n.set(c, 0, out, 0, q.axis)
 }
 
-// attentionMicrosoft has the projection of queries, keys and values in it.
+// attentionMicrosoft includes the projection of queries, keys and values.
 func attentionMicrosoft(n *network, c *call) error {
 	if err := n.args(c, 3, 2); err != nil {
 		return err
@@ -57,7 +57,7 @@ func multiHead(n *network, c *call) error {
 	return n.set(c, 0, []int64{q.shape[0], q.shape[1], v.shape[2]}, 0, q.axis)
 }
 
-// einsum follows an equation of letters: bhid,bhjd->bhij.
+// einsum follows an equation like bhid,bhjd->bhij.
 func einsum(n *network, c *call) error {
 	a := c.attr("equation")
 	if a == nil || strings.Contains(a.s, ".") {

@@ -57,13 +57,13 @@ func constant(n *network, c *call) error {
 		t.name = n.values[c.out[0]].name
 		n.constant(c.out[0], &t)
 		if generated(t.name) && alike(t.floats) {
-			n.values[c.out[0]].weights = nil // ones and zeros of a norm without parameters
+			n.values[c.out[0]].weights = nil // the ones and zeros of a norm without parameters are not weights
 		}
 	}
 	return nil
 }
 
-// alike tells whether there are numbers, all the same.
+// alike tells whether the list is not empty and all its numbers are equal.
 func alike(list []float64) bool {
 	for _, f := range list {
 		if f != list[0] {

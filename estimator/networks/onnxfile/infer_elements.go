@@ -2,8 +2,8 @@ package onnxfile
 
 import "slices"
 
-// sameAsFirst: every output is like the first input, but those that are
-// statistics or masks nobody takes.
+// sameAsFirst gives every output the shape of the first input. Exceptions are
+// statistics and masks that are not used.
 func sameAsFirst(n *network, c *call) error {
 	if err := n.args(c, 0); err != nil {
 		return err
@@ -16,7 +16,7 @@ func sameAsFirst(n *network, c *call) error {
 			if scale := n.arg(c, 1); scale != nil {
 				shape, axis = scale.shape, -1
 			}
-		case c.op == "LayerNormalization" && o > 0: // mean and deviation
+		case c.op == "LayerNormalization" && o > 0: // these are mean and deviation
 			shape = slices.Clone(shape)
 			at, err := n.axisOf(c, c.num("axis", -1), len(shape))
 			if err != nil {
@@ -35,13 +35,13 @@ func sameAsFirst(n *network, c *call) error {
 	return nil
 }
 
-// operands are those of operators on elements that take several.
+// operands is the number of operands of operators on elements that have several.
 var operands = map[string]int{
 	"Add": 2, "Sub": 2, "Mul": 2, "Div": 2, "Pow": 2, "Mod": 2, "And": 2, "Or": 2, "Xor": 2, "Equal": 2, "Less": 2, "Greater": 2,
 	"LessOrEqual": 2, "GreaterOrEqual": 2, "Where": 3, "PRelu": 2,
 }
 
-// broadcast joins the shapes of all inputs from the right.
+// broadcast joins the shapes of all inputs, from the last dimension on.
 func broadcast(n *network, c *call) error {
 	if err := n.args(c, 0); err != nil {
 		return err
@@ -64,7 +64,7 @@ func broadcast(n *network, c *call) error {
 	}
 	axis := -1
 	for i := range c.in {
-		// The one that has the samples, else one that is an input's.
+		// Prefer an input that has the dimension of the samples.
 		if v := n.arg(c, i); v != nil && v.batched && v.axis >= 0 && axis < 0 {
 			axis = v.axis + len(shape) - len(v.shape)
 		}
@@ -80,7 +80,8 @@ func broadcast(n *network, c *call) error {
 	return n.set(c, 0, shape, kind, axis)
 }
 
-// joined is the shape that two shapes are spread to; a new list.
+// joined is the shape to which two shapes are broadcast, as a new list; not ok:
+// they do not fit.
 func joined(a, b []int64) ([]int64, bool) {
 	if len(a) < len(b) {
 		a, b = b, a
@@ -137,7 +138,8 @@ func reduce(n *network, c *call) error {
 	return n.without(c, x, gone, c.num("keepdims", 1) != 0, 0)
 }
 
-// without sets an output of which some dimensions are gone, or 1.
+// without sets an output that lacks some dimensions of x, or has 1 in their place
+// (keep).
 func (n *network) without(c *call, x *value, gone []bool, keep bool, kind int64) error {
 	var out []int64
 	axis := -1

@@ -148,7 +148,7 @@ func pad(n *network, c *call) error {
 	return n.set(c, 0, out, 0, x.axis)
 }
 
-// resize has sizes, or factors whose place differs between opsets.
+// resize takes sizes or factors, whose position differs between opsets.
 func resize(n *network, c *call) error {
 	if err := n.args(c, 0); err != nil {
 		return err
@@ -180,7 +180,7 @@ func resize(n *network, c *call) error {
 	})
 }
 
-// scaled gives each of some dimensions a new size.
+// scaled sets an output in which count dimensions of x have new sizes.
 func (n *network) scaled(c *call, x *value, count int, size func(d int64, i int) int64) error {
 	out := slices.Clone(x.shape)
 	a := c.attr("axes")

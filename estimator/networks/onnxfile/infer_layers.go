@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// window is what a convolution or a pool slides over its input.
+// window has the sizes of a convolution's or a pool's window.
 type window struct {
 	kernel, strides, dilations, pads []int64
 	auto                             string
@@ -36,7 +36,7 @@ func (n *network) window(c *call, kernel []int64, dims int) (w window, err error
 	return w, nil
 }
 
-// out is the size of dimension i after the window.
+// out is the output size of dimension i, from its input size.
 func (w *window) out(in int64, i int) int64 {
 	reach := models.Times(w.dilations[i], w.kernel[i]-1) + 1
 	switch w.auto {
@@ -56,7 +56,7 @@ func (w *window) out(in int64, i int) int64 {
 	return steps + 1
 }
 
-// slide is the output of a window over x with so many channels.
+// slide is the shape of a window's output over x, with so many channels.
 func (n *network) slide(c *call, x *value, w *window, channels int64) ([]int64, error) {
 	out := []int64{x.shape[0], channels}
 	for i := range w.kernel {
@@ -237,8 +237,8 @@ func swapped(shape []int64, swap bool) []int64 {
 	return shape
 }
 
-// recurrent layers: Y is [steps, directions, batch, hidden], with layout 1
-// [batch, steps, directions, hidden].
+// recurrent is a rule for recurrent layers: Y is [steps, directions, batch,
+// hidden], with layout 1 [batch, steps, directions, hidden].
 func recurrent(n *network, c *call) error {
 	if err := n.args(c, 3, 3, 3); err != nil {
 		return err

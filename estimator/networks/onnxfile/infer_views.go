@@ -73,9 +73,9 @@ func reshape(n *network, c *call) error {
 	return n.set(c, 0, out, 0, n.follow(x, out))
 }
 
-// follow finds the samples' dimension in another shape of the same elements:
-// the same one, a part of it if it was merged with others, or the one that it
-// is merged into.
+// follow finds the dimension of the samples in another shape of the same
+// elements. It is the same one; or a part of it, if it was merged with others; or
+// the dimension that it is merged into.
 func (n *network) follow(x *value, out []int64) int {
 	if x.axis < 0 {
 		return -1
@@ -214,7 +214,7 @@ func tile(n *network, c *call) error {
 	return n.set(c, 0, out, 0, x.axis)
 }
 
-// part bounds a slice of a dimension as ONNX does, and counts its elements.
+// part bounds a slice of a dimension by ONNX's rules and counts its elements.
 func part(d, from, to, by int64) (start, count int64) {
 	if from < 0 {
 		from += d

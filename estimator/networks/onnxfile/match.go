@@ -6,11 +6,11 @@ import (
 	"carma/configs/models"
 )
 
-// maxPattern bounds the operators of one pattern.
+// maxPattern is the most operators of one pattern.
 const maxPattern = 24
 
-// match finds the operators that exporters make of one layer. The last of
-// them makes the layer, the others are done.
+// match finds groups of operators that exporters make of one layer. The last
+// operator of a group makes the layer; the others are done.
 func (b *builder) match() {
 	b.fused = map[int32]maker{}
 	for i := range b.calls {
@@ -31,7 +31,7 @@ func (b *builder) match() {
 	}
 }
 
-// maker of value id; nil if the file gives it.
+// maker is the operator that makes a value; nil: the file gives it.
 func (n *network) maker(id int32) *call {
 	if id < 0 || n.values[id].from < 0 {
 		return nil
@@ -39,8 +39,8 @@ func (n *network) maker(id int32) *call {
 	return &n.calls[n.values[id].from]
 }
 
-// back goes from a value to that before some operators of one input and a
-// constant.
+// back follows a value backwards through these operators, each with one input and
+// a constant.
 func (n *network) back(id int32, ops ...string) int32 {
 	for range maxPattern {
 		c := n.maker(id)
@@ -56,8 +56,8 @@ func (n *network) back(id int32, ops ...string) int32 {
 	return id
 }
 
-// single is the only input of c that the model's inputs reach; -1: there is
-// another.
+// single is the only input of c that depends on the model's inputs or on weights;
+// -1: there are several.
 func (n *network) single(c *call) int32 {
 	found := int32(-1)
 	for _, id := range c.data() {
@@ -71,10 +71,10 @@ func (n *network) single(c *call) int32 {
 	return found
 }
 
-// region collects the operators between a value and the operator end, whose
-// output is made of that value and constants only. It is not one if somebody
-// else takes what is made in it, or if it was matched before. Weights are
-// allowed where learned is set; they are returned in order.
+// region collects the operators between a value and the operator end. The output
+// of end may depend only on that value and on constants. learned: it may depend
+// on weights too; they are returned in order. Not ok: an operator outside uses a
+// value of the region, or it was matched before.
 func (b *builder) region(end *call, root int32, learned bool) (calls []*call, weights []int32, ok bool) {
 	calls = []*call{end}
 	for at := 0; at < len(calls); at++ {
@@ -110,7 +110,8 @@ func (b *builder) region(end *call, root int32, learned bool) (calls []*call, we
 	return calls, weights, learned || len(weights) == 0
 }
 
-// fuse makes one layer of some operators, at the place of the first of them.
+// fuse makes one layer of some operators, at the place of their last one,
+// calls[0].
 func (b *builder) fuse(calls []*call, m maker) {
 	for _, c := range calls {
 		c.done = true
@@ -120,7 +121,7 @@ func (b *builder) fuse(calls []*call, m maker) {
 	b.fused[b.values[end.out[0]].from] = m
 }
 
-// one makes a layer of a type with one input.
+// one returns a maker of a layer with one input.
 func one(kind string, root int32, weights []int32) maker {
 	return func(b *builder, c *call) {
 		l := models.Layer{Type: kind, Inputs: b.sources([]int32{root})}
@@ -129,8 +130,8 @@ func one(kind string, root int32, weights []int32) maker {
 	}
 }
 
-// matchGate finds x * sigmoid(x) and its likes: SiLU, hard swish, Mish, and
-// GELU by the error function or by the hyperbolic tangent.
+// matchGate finds x * sigmoid(x) and similar activations: SiLU, hard swish, Mish,
+// and GELU by the error function or by the hyperbolic tangent.
 func (b *builder) matchGate(c *call) {
 	root, kind := c.in[0], ""
 	switch c.op {
@@ -174,7 +175,7 @@ func (b *builder) matchGate(c *call) {
 	}
 }
 
-// gateOnly: there is nothing but one activation, sums and products.
+// gateOnly reports whether there are only sums, products and one activation.
 func gateOnly(calls []*call) bool {
 	curves := 0
 	for _, c := range calls {
@@ -189,12 +190,12 @@ func gateOnly(calls []*call) bool {
 	return curves == 1
 }
 
-// gates: a product of two things that are made of the input.
+// gates reports whether c is a product of two values that depend on the input.
 func (b *builder) gates(c *call) bool {
 	return len(c.in) == 2 && c.in[0] >= 0 && c.in[1] >= 0 && b.values[c.in[0]].batched && b.values[c.in[1]].batched
 }
 
-// cubic is x of 0.8 * (x + 0.04 * x^3); -1: it is not that.
+// cubic returns x if id is 0.8 * (x + 0.04 * x^3), else -1.
 func (b *builder) cubic(id int32) int32 {
 	add := b.maker(b.back(id, "Mul", "Cast", "CastLike"))
 	if add == nil || add.op != "Add" || len(add.in) != 2 {
@@ -210,7 +211,8 @@ func (b *builder) cubic(id int32) int32 {
 	return -1
 }
 
-// matchNorm finds layer norm and RMS norm written out, from their square root.
+// matchNorm finds a layer norm or RMS norm that is written out, from its square
+// root.
 func (b *builder) matchNorm(c *call) {
 	mean := b.maker(b.back(c.in[0], "Add", "Cast", "CastLike"))
 	if mean == nil || mean.op != "ReduceMean" || len(mean.in) < 1 {
@@ -260,7 +262,7 @@ func (b *builder) matchGroupNorm(c *call) {
 			break
 		}
 		calls, weights, ok := b.region(end, from.in[0], true)
-		// Those of the instance norm are ones and zeros.
+		// The instance norm's own weights are ones and zeros.
 		weights = slices.DeleteFunc(weights, func(id int32) bool { return slices.Contains(c.in[1:], id) })
 		if ok && len(weights) <= 2 {
 			best, learned = calls, weights

@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// matchAttention finds softmax(q k + mask) v. PyTorch computes it in one
-// kernel that keeps no scores.
+// matchAttention finds softmax(q k + mask) v. PyTorch computes it in one kernel
+// that stores no scores.
 func (b *builder) matchAttention(softmax *call) {
 	end, after := b.weighted(softmax)
 	if end == nil {
@@ -44,8 +44,8 @@ func (b *builder) matchAttention(softmax *call) {
 	})
 }
 
-// biases are the trained tensors that are added to the scores, such as those
-// of relative positions; what has no name of a module is a mask.
+// biases are trained tensors that are added to the scores, like those of relative
+// positions. A tensor without the name of a module is a mask.
 func (b *builder) biases(calls []*call) (ids []int32) {
 	for _, c := range calls {
 		for _, id := range c.in {
@@ -54,7 +54,7 @@ func (b *builder) biases(calls []*call) (ids []int32) {
 			}
 			for _, w := range b.values[id].weights {
 				if generated(b.values[w].name) {
-					b.warn("a mask or bias of attention scores that the exporter has computed is taken as not trained")
+					b.warn("a mask or bias of attention scores that the exporter has computed is assumed not to be trained")
 					continue
 				}
 				ids = append(ids, w)
@@ -64,8 +64,8 @@ func (b *builder) biases(calls []*call) (ids []int32) {
 	return ids
 }
 
-// weighted follows the weights of attention to the product with the values.
-// Where rows without any key are set to 0 (IsNaN, Where) they are taken twice.
+// weighted follows the weights of attention to their product with the values.
+// They may be used twice: rows without any key are set to 0 (IsNaN, Where).
 func (b *builder) weighted(softmax *call) (end *call, between []*call) {
 	at := softmax
 	for range 6 {
@@ -105,8 +105,8 @@ func (b *builder) weighted(softmax *call) (end *call, between []*call) {
 	return nil, nil
 }
 
-// scores goes back from a softmax to the product of queries and keys, over a
-// factor and a mask.
+// scores follows the input of a softmax back to the product of queries and keys,
+// through a factor and a mask.
 func (b *builder) scores(softmax *call) (product *call, between []*call) {
 	id, shape := softmax.in[0], b.values[softmax.in[0]].shape
 	for range 8 {
@@ -124,7 +124,7 @@ func (b *builder) scores(softmax *call) (product *call, between []*call) {
 			shape = b.values[from].shape
 		case "Mul", "Div", "Add", "Where", "Cast", "CastLike", "Max":
 			for _, in := range c.in {
-				// The mask has no dimension of heads, or comes from no product.
+				// The mask has no dimension of heads, or no product before it.
 				if in >= 0 && b.values[in].batched && slices.Equal(b.values[in].shape, shape) && b.fromProduct(in) {
 					from = in
 				}
@@ -139,7 +139,8 @@ func (b *builder) scores(softmax *call) (product *call, between []*call) {
 	return nil, nil
 }
 
-// fromProduct: some steps before there is a product.
+// fromProduct reports whether a value comes from a matrix product a few operators
+// before.
 func (b *builder) fromProduct(id int32) bool {
 	for range 8 {
 		c := b.maker(id)
@@ -158,7 +159,7 @@ func (b *builder) fromProduct(id int32) bool {
 	return false
 }
 
-// first is the first input of the same shape as the output.
+// first is the first input with the shape of the output, or -1.
 func (c *call) first(b *builder) int32 {
 	for _, in := range c.in {
 		if in >= 0 && b.values[in].batched && slices.Equal(b.values[in].shape, b.values[c.out[0]].shape) {
@@ -168,9 +169,10 @@ func (c *call) first(b *builder) int32 {
 	return -1
 }
 
-// operand goes back from an operand of attention over factors and views, which
-// attention does by itself; *id becomes the value before them. What somebody
-// else takes stays.
+// operand follows an operand of attention back through factors and views, which
+// attention does itself. *id becomes the value before them. It returns the
+// operators that become part of attention: those whose output is not used
+// elsewhere.
 func (b *builder) operand(id *int32, user *call) (between []*call) {
 	free := true
 	for range maxPattern {

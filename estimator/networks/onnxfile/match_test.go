@@ -11,8 +11,7 @@ import (
 
 func f32(v float32) uint32 { return math.Float32bits(v) }
 
-// types are those of the layers made of a graph over an input x of so many
-// dimensions.
+// types are the types of the layers made from a graph with the input x.
 func types(t *testing.T, x []byte, parts ...[]byte) []string {
 	t.Helper()
 	c, err := read(onnx(append([][]byte{x}, parts...)...), models.Overrides{})
@@ -50,7 +49,7 @@ func TestPatterns(t *testing.T) {
 		want  []string
 	}{
 		"gelu": {gelu("y"), []string{"gelu"}},
-		// Somebody else takes what is made within.
+		// Another operator uses a value inside the pattern.
 		"gelu, but":      {append(gelu("y"), op("Relu", "", in("c"), in("z"))), []string{"mul", "other", "add", "mul", "mul", "relu"}},
 		"gelu given out": {append(gelu("y"), typed(12, "d", kindFloat)), []string{"gelu", "mul"}},
 		"tanh gelu": {[][]byte{
@@ -85,7 +84,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// What is added to the scores by a trained tensor stays a parameter.
+// A trained tensor that is added to the scores stays a parameter.
 func TestAttentionBias(t *testing.T) {
 	c, err := read(onnx(typed(11, "x", kindFloat, -1, 6, 8), weight("relative.table", 1, 6, 6),
 		op("Transpose", "", in("x"), in("k"), attrInts("perm", 0, 2, 1)), op("MatMul", "", in("x", "k"), in("s")),
@@ -95,8 +94,8 @@ func TestAttentionBias(t *testing.T) {
 	}
 }
 
-// A matrix used twice is tied, a shared vector is not, and one that an
-// exporter has copied by Identity is another.
+// A matrix used twice is tied. A shared vector is not, nor a matrix that an
+// exporter has copied by Identity.
 func TestTied(t *testing.T) {
 	c, err := read(onnx(typed(11, "ids", kindInt64, -1, 6), weight("table.weight", 50, 8), weight("a.bias", 8),
 		op("Gather", "", in("table.weight", "ids"), in("e")), op("Add", "", in("e", "a.bias"), in("x")), op("Identity", "", in("a.bias"), in("b.bias")),
@@ -110,7 +109,7 @@ func TestTied(t *testing.T) {
 	}
 }
 
-// A dimension that has only a name is the sequence or the image.
+// A dimension with only a name is the sequence or the image.
 func TestNamedDimensions(t *testing.T) {
 	image := onnx(typed(11, "x", kindFloat, -1, 3, -2, -3), weight("c.weight", 4, 3, 3, 3), op("Conv", "", in("x", "c.weight"), in("y")))
 	c, err := read(image, models.Overrides{Image: 12, Batch: 5})
@@ -125,14 +124,14 @@ func TestNamedDimensions(t *testing.T) {
 	if c, err = read(merged, models.Overrides{}); err != nil || !reflect.DeepEqual(c.Layers[1].Out, []int64{4}) || c.Layers[1].Whole {
 		t.Errorf("%+v, %v", c, err)
 	}
-	// Shapes for 6 samples: of each tensor a sixth is one sample's.
+	// The shapes are for 6 samples: one sample has a sixth of each tensor.
 	six := onnx(typed(11, "x", kindFloat, 6, 4), ints("s", 2, 3, 4), op("Reshape", "", in("x", "s"), in("r")), op("Relu", "", in("x"), in("y")))
 	if c, err = read(six, models.Overrides{}); err != nil || c.Train.Batch != 6 || !reflect.DeepEqual(c.Layers[1].Out, []int64{4}) || c.Layers[1].Whole {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
 
-// Shapes are folded over the operators that exporters compute them with.
+// Shapes are computed through the operators that exporters use for them.
 func TestFolding(t *testing.T) {
 	c, err := read(onnx(typed(11, "x", kindFloat, -1, 6, 8), ints("zero", 0), ints("two", 2), ints("minus", -1),
 		op("Shape", "", in("x"), in("s")), op("Gather", "", in("s", "two"), in("w")), op("Slice", "", in("s", "zero", "two"), in("front")),
@@ -143,7 +142,7 @@ func TestFolding(t *testing.T) {
 	}
 }
 
-// What is not known needs the file's word for its shape.
+// An unknown operator needs the output's shape in the file.
 func TestUnknownOperator(t *testing.T) {
 	c, err := read(onnx(typed(11, "x", kindFloat, -1, 6), weight("f.weight", 6, 6), op("Frobnicate", "f", in("x", "f.weight"), in("y")),
 		typed(13, "y", kindFloat, -1, 9), op("Relu", "", in("y"), in("z"))), models.Overrides{})
@@ -155,7 +154,7 @@ func TestUnknownOperator(t *testing.T) {
 	}
 }
 
-// Equal numbers where weights are stand for weights.
+// Equal numbers in the place of weights count as weights.
 func TestFilledWeights(t *testing.T) {
 	c, err := read(onnx(typed(11, "x", kindFloat, -1, 3, 8, 8), ints("shape", 4, 3, 3, 3), op("ConstantOfShape", "", in("shape"), in("w")),
 		op("Conv", "", in("x", "w"), in("y"))), models.Overrides{})
@@ -164,7 +163,7 @@ func TestFilledWeights(t *testing.T) {
 	}
 }
 
-// An equal matrix that the exporter gives back by Identity is another one.
+// An equal matrix that the exporter returns by Identity counts as another one.
 func TestDuplicate(t *testing.T) {
 	c, err := read(onnx(typed(11, "x", kindFloat, -1, 8), weight("a.weight", 8, 8), op("Identity", "", in("a.weight"), in("b.weight")),
 		op("MatMul", "", in("x", "a.weight"), in("h")), op("MatMul", "", in("h", "b.weight"), in("y"))), models.Overrides{})

@@ -11,38 +11,39 @@ import (
 type value struct {
 	name  string
 	kind  int64
-	known bool // its shape is
+	known bool // its shape is known
 	shape []int64
-	// batched: it depends on the model's inputs. axis is the dimension of
-	// the samples, -1 where it is not known.
+	// batched: it depends on the model's inputs. axis is the dimension of the
+	// samples; -1: unknown.
 	batched bool
 	axis    int
-	// ints, floats are its content, where that is known.
+	// ints or floats are its content, if known.
 	ints   []int64
 	floats []float64
-	// weights are the trained tensors it is made of, without any input.
+	// weights are the trained tensors that it depends on, if it depends on no
+	// input.
 	weights []int32
-	from    int32   // the operator that makes it; -1: the file gives it
-	input   bool    // the model's
-	output  bool    // the model's
-	uses    []int32 // operators that take it
-	info    *info   // what the file says of it
-	// layer is its place in the configuration, once it is made there.
+	from    int32   // index of the operator that makes it; -1: the file gives it
+	input   bool    // it is an input of the model
+	output  bool    // it is an output of the model
+	uses    []int32 // indexes of the operators that use it
+	info    *info   // its type in the file
+	// layer is the index of the layer that makes it, once there is one.
 	layer int
-	// strided: its elements are not in the order of its shape, so reshaping
+	// strided: the elements are not in the order of the shape, so a reshape
 	// copies. loose: they may be in any order (fused attention).
 	strided, loose bool
 }
 
-// noLayer: the value has none.
+// noLayer means that no layer makes the value.
 const noLayer = -1 << 30
 
-// call is an operator with its values; -1: an optional one left out.
+// call is an operator with its values; -1: an optional one is left out.
 type call struct {
 	*node
 	in, out []int32
-	done    bool // its layer is made, or it is part of another's
-	told    bool // the file told its output's shape: it may be anything
+	done    bool // its layer is made, or it is part of another layer
+	told    bool // its output's shape is the file's; what it computes is unknown
 }
 
 // network is a graph with its names resolved.
@@ -51,9 +52,9 @@ type network struct {
 	values   []value
 	calls    []call
 	ids      map[string]int32
-	batch    int64 // samples the file's own shapes are for
-	folded   int   // elements of known content, bounded
-	compared int   // weights, bounded
+	batch    int64 // number of samples that the file's own shapes are for
+	folded   int   // elements with known content, bounded by maxFolded
+	compared int   // comparisons of weights, bounded by maxCompared
 	warned   map[string]int
 	notes    []string
 	// symbols are the sizes of the dimensions that have names.
@@ -67,8 +68,8 @@ func (n *network) warn(format string, args ...any) {
 	}
 }
 
-// connect resolves names and puts the operators in an order in which each
-// comes after those it takes from.
+// connect resolves names and sorts the operators, each after those whose output
+// it uses.
 func connect(g *graph) (*network, error) {
 	n := &network{g: g, ids: make(map[string]int32, len(g.nodes)), warned: map[string]int{}}
 	for i := range g.weights {
@@ -104,7 +105,7 @@ func connect(g *graph) (*network, error) {
 		c.node = &g.nodes[i]
 		for o, name := range c.node.out {
 			id := n.output(name, i)
-			if name == "" && o == 0 { // it is made all the same: all states of an LSTM
+			if name == "" && o == 0 { // LSTMs make it even if it has no name: the states of all steps
 				id = int32(len(n.values))
 				n.values = append(n.values, value{axis: -1, from: int32(i), layer: noLayer})
 			}
@@ -131,7 +132,7 @@ func connect(g *graph) (*network, error) {
 	return n, n.order()
 }
 
-// id is the value of a name.
+// id is the index of the value with this name; a new value if there is none.
 func (n *network) id(name string) int32 {
 	id, ok := n.ids[name]
 	if !ok {
@@ -142,7 +143,8 @@ func (n *network) id(name string) int32 {
 	return id
 }
 
-// output is the value that call i makes; -1: it has no name, -2: it is there.
+// output is the value that call i makes; -1: it has no name; -2: it exists
+// already.
 func (n *network) output(name string, i int) int32 {
 	if name == "" {
 		return -1
@@ -156,7 +158,7 @@ func (n *network) output(name string, i int) int32 {
 	return id
 }
 
-// constant makes a value of a tensor of the file.
+// constant fills a value from a tensor of the file.
 func (n *network) constant(id int32, t *tensor) {
 	v := &n.values[id]
 	v.kind, v.known, v.shape, v.ints, v.floats = t.kind, true, t.dims, t.ints, t.floats
@@ -165,7 +167,7 @@ func (n *network) constant(id int32, t *tensor) {
 	}
 }
 
-// wrong is an error at an operator.
+// wrong is an error that names the operator.
 func (n *network) wrong(c *call, format string, args ...any) error {
 	name := c.name
 	if name == "" && len(c.node.out) > 0 {
@@ -174,7 +176,8 @@ func (n *network) wrong(c *call, format string, args ...any) error {
 	return fault("operator %s (%s): %s", short(name), models.Clip(c.op), fmt.Sprintf(format, args...))
 }
 
-// order sorts the calls, which ONNX asks of the file but not all keep to.
+// order sorts the calls. ONNX requires that order in the file, but not all files
+// have it.
 func (n *network) order() error {
 	waits := make([]int32, len(n.calls))
 	ready := make([]int32, 0, len(n.calls))

@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// fault is an error without a file's name, which [Import] adds.
+// fault is an error without the file's name, which [Import] adds.
 func fault(format string, args ...any) error {
 	return &models.Error{What: fmt.Sprintf(format, args...)}
 }
@@ -19,7 +19,7 @@ func short(word string) string {
 	return fmt.Sprintf("%q", word)
 }
 
-// maxRank bounds the dimensions of a tensor within the graph.
+// maxRank is the most dimensions of a tensor in the graph.
 const maxRank = 16
 
 func product(dims []int64) int64 {
@@ -33,7 +33,7 @@ func product(dims []int64) int64 {
 	return n
 }
 
-// shapeFault says what is wrong with a shape; a dimension may be 0.
+// shapeFault names a fault of a shape; empty: none. A dimension may be 0.
 func shapeFault(shape []int64) string {
 	if len(shape) > maxRank {
 		return fmt.Sprintf("%d dimensions; at most %d", len(shape), maxRank)
@@ -49,5 +49,5 @@ func shapeFault(shape []int64) string {
 	return ""
 }
 
-// clamp bounds a number of the file, so that sums do not overflow.
+// clamp bounds a number of the file so that sums do not overflow.
 func clamp(n int64) int64 { return min(max(n, -models.MaxElements), models.MaxElements) }

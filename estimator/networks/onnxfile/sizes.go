@@ -7,23 +7,23 @@ import (
 	"carma/configs/models"
 )
 
-// Sizes where the file has only a name for a dimension and no flag gives one.
+// Sizes of dimensions for which the file has only a name and no flag has a size.
 const (
 	defaultImage    = 224
 	defaultSequence = 128
 )
 
-// sizing gives the dimensions of the model's inputs their sizes.
+// sizing chooses the sizes of the dimensions of the model's inputs.
 type sizing struct {
 	*network
 	o     models.Overrides
 	image bool // --image was used
 	seq   bool
-	table int64 // positions of the table of positions; 0: not looked for
+	table int64 // length of the table of positions; 0: not searched yet
 }
 
-// place gives the inputs of the model their shapes. Initializers among them,
-// as old files have them, are none.
+// place gives the inputs of the model their shapes. Old files list initializers
+// among the inputs; they are left out.
 func (n *network) place(o models.Overrides) ([]int32, error) {
 	s := &sizing{network: n, o: o}
 	n.symbols = map[string]int64{}
@@ -52,8 +52,8 @@ func (n *network) place(o models.Overrides) ([]int32, error) {
 	return ids, s.unused()
 }
 
-// samples finds the batch: its name, or, if it has none, how many samples the
-// file's shapes are for.
+// samples finds the name of the batch dimension. Without a name, it finds the
+// number of samples of the file's shapes.
 func (s *sizing) samples(ids []int32) (name string) {
 	s.batch = 1
 	for _, id := range ids {
@@ -113,7 +113,8 @@ func (s *sizing) fill(v *value, sample string) error {
 	return nil
 }
 
-// choose is the size of a named dimension: of an image, or else of a sequence.
+// choose returns the size of a named dimension: of an image, or else of a
+// sequence.
 func (s *sizing) choose(v *value, i int) int64 {
 	if rank := len(v.shape); rank >= 4 && i >= 2 && real(v.kind) {
 		s.image = true
@@ -132,7 +133,7 @@ func (s *sizing) choose(v *value, i int) int64 {
 	return size
 }
 
-// positions is the length of a table of positions, which bounds a sequence.
+// positions is the length of a table of positions, the most tokens of a sequence.
 func (s *sizing) positions() int64 {
 	if s.table > 0 {
 		return s.table
@@ -166,7 +167,7 @@ func (s *sizing) unused() error {
 	return nil
 }
 
-// resolve is the shape that the file tells of a value.
+// resolve is a value's shape in the file; not ok: it is not complete.
 func (n *network) resolve(v *info) ([]int64, bool) {
 	if v == nil || !v.ranked {
 		return nil, false
@@ -186,8 +187,8 @@ func (n *network) resolve(v *info) ([]int64, bool) {
 	return shape, true
 }
 
-// perSample is the shape of a value for one sample; whole tells that it is as
-// large whatever the batch is.
+// perSample is the shape of a value for one sample. whole: its size does not
+// depend on the batch.
 func (n *network) perSample(v *value) (shape []int64, whole bool) {
 	shape = slices.Clone(v.shape)
 	at := v.axis

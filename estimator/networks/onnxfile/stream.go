@@ -12,18 +12,18 @@ import (
 	"carma/configs/models"
 )
 
-// stream reads protobuf fields one after the other. Positions are bytes from
-// the start of the file.
+// stream reads protobuf fields in sequence. Positions are bytes from the start of
+// the file.
 type stream struct {
 	r    *bufio.Reader
 	file io.ReadSeeker // nil: cannot seek
-	base int64         // where the file stood
+	base int64         // position in the file at the start
 	at   int64
-	kept int64 // bytes of names and lists that stay in memory
+	kept int64 // bytes of names and lists in memory
 }
 
-// newStream returns a stream and its end: math.MaxInt64 where that is not
-// known before it comes.
+// newStream returns a stream and its end; math.MaxInt64: unknown until it is
+// reached.
 func newStream(r io.Reader) (*stream, int64) {
 	s := &stream{r: bufio.NewReaderSize(r, 32<<10)}
 	f, ok := r.(io.ReadSeeker)
@@ -49,7 +49,7 @@ func (s *stream) damaged(format string, args ...any) error {
 	return fault("damaged or cut off at byte %d: %s; export it again", s.at, fmt.Sprintf(format, args...))
 }
 
-// cut translates the end of the file where there should be more.
+// cut turns an early end of the file into an error of its own.
 func (s *stream) cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return s.damaged("the file ends within a field")
@@ -57,7 +57,7 @@ func (s *stream) cut(err error) error {
 	return err
 }
 
-// keep counts what stays in memory.
+// keep counts the bytes that stay in memory, and fails if they are too many.
 func (s *stream) keep(n int64) error {
 	if s.kept += n; s.kept > models.MaxFile {
 		return fault("more than %d MiB of names and constants besides the weights; no model has that", models.MaxFile>>20)
@@ -77,7 +77,7 @@ func (s *stream) varint(end int64) (uint64, error) {
 	if n < 0 || int64(n) > end-s.at {
 		return 0, s.damaged("a number that does not end")
 	}
-	_, _ = s.r.Discard(n) // it has been peeked
+	_, _ = s.r.Discard(n) // it was peeked
 	s.at += int64(n)
 	return v, nil
 }
@@ -113,7 +113,7 @@ func (s *stream) skip(n int64) error {
 	return nil
 }
 
-// bytes reads up to end, as they come: a length alone allocates nothing.
+// bytes reads up to end in pieces, so that a wrong length allocates nothing.
 func (s *stream) bytes(end int64) ([]byte, error) {
 	if err := s.keep(end - s.at); err != nil {
 		return nil, err
@@ -144,19 +144,18 @@ func (s *stream) text(end int64) (string, error) {
 	return string(b), err
 }
 
-// field is one field of a message: its value is read by the caller.
+// field is one field of a message. Its value is not read yet.
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
-	end    int64 // of the message around it
+	end    int64 // of the enclosing message
 }
 
-// is tells whether the field has a number and a type; fields of another type
-// than the format's are skipped, as protobuf does.
+// is tells whether the field has this number and type. A field of another type is
+// skipped, as protobuf does.
 func (f field) is(n protowire.Number, t protowire.Type) bool { return f.number == n && f.kind == t }
 
-// message reads fields up to end. What read does not take (it returns false)
-// is skipped.
+// message reads fields up to end. It skips a field for which read returns false.
 func (s *stream) message(end int64, read func(f field) (bool, error)) error {
 	for s.at < end {
 		if end == math.MaxInt64 {
@@ -209,7 +208,7 @@ func (s *stream) other(f field) error {
 	return s.damaged("wire type %d, which ONNX does not use", f.kind)
 }
 
-// sub reads a field that is a message.
+// sub reads a field that is a message itself.
 func (s *stream) sub(f field, read func(f field) (bool, error)) error {
 	end, err := s.length(f.end)
 	if err != nil {

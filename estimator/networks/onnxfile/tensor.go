@@ -17,7 +17,7 @@ const (
 	kindBfloat16 = 16
 )
 
-// sizes are the bytes of an element; kinds that are not listed have 4.
+// sizes are the bytes of an element; kinds not listed have 4.
 var sizes = map[int64]int{
 	kindUint8: 1, 3: 1, 4: 2, 5: 2, kindInt64: 8, kindBool: 1, kindFloat16: 2, kindDouble: 8, 13: 8, 14: 8, 15: 16, kindBfloat16: 2,
 	17: 1, 18: 1, 19: 1, 20: 1,
@@ -30,15 +30,16 @@ func sizeOf(kind int64) int {
 	return 4
 }
 
-// real tells floating-point kinds.
+// real reports whether a kind is floating-point.
 func real(kind int64) bool {
 	return kind == kindFloat || kind == kindDouble || kind == kindFloat16 || kind == kindBfloat16 || kind >= 17 && kind <= 20
 }
 
-// small bounds the tensors whose content is kept: what shapes are made of.
+// small is the most elements of a tensor whose content is kept. Shapes are made
+// of such tensors.
 const small = 1024
 
-// tensor reads a TensorProto; of large ones the shape only.
+// tensor reads a TensorProto; of a large one only the shape.
 func (s *stream) tensor(f field) (tensor, error) {
 	t := tensor{kind: kindFloat}
 	var raw []byte
@@ -81,7 +82,7 @@ func (s *stream) tensor(f field) (tensor, error) {
 	return t, nil
 }
 
-// some reads a packed list if it is small, else skips it.
+// some reads a packed list if it is small, else it skips the list.
 func (s *stream) some(f field, read func() (bool, error)) (bool, error) {
 	if f.kind != lengths {
 		return read()
@@ -96,8 +97,8 @@ func (s *stream) some(f field, read func() (bool, error)) (bool, error) {
 
 func varintOf(b []byte) (uint64, int) { return binary.Uvarint(b) }
 
-// content makes numbers of the bytes, or forgets numbers that are not as many
-// as the shape says.
+// content reads the numbers from raw bytes. It drops numbers whose count differs
+// from the shape's.
 func (t *tensor) content(raw []byte) {
 	n := product(t.dims)
 	if n > small {
@@ -142,7 +143,7 @@ func (t *tensor) one(b []byte) {
 	}
 }
 
-// half is an IEEE 754 binary16 number.
+// half converts an IEEE 754 binary16 number.
 func half(h uint16) float64 {
 	exponent, fraction := int(h>>10&31), float64(h&1023)
 	v := 0.0

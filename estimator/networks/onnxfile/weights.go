@@ -2,9 +2,9 @@ package onnxfile
 
 import "strings"
 
-// trained guesses whether a tensor of the file is a parameter: a number is
-// one only if its name is a module's, whole numbers and buffers are none.
-// Where it is used decides further (statistics of a batch norm, factors).
+// trained guesses whether a tensor of the file is a parameter. A single number is
+// one only if its name is a module's. Integers and buffers are none. Its use
+// decides further (statistics of a batch norm, factors).
 func trained(t *tensor) bool {
 	if !real(t.kind) || buffer(t.name) {
 		return false
@@ -12,7 +12,7 @@ func trained(t *tensor) bool {
 	return product(t.dims) > 1 || learned(t.name) && !generated(t.name)
 }
 
-// learned tells names of single numbers that are trained.
+// learned reports whether a single number with this name is trained.
 func learned(name string) bool {
 	for _, word := range []string{".", "scale", "weight", "gamma", "alpha", "temperature"} {
 		if strings.Contains(name, word) {
@@ -22,7 +22,8 @@ func learned(name string) bool {
 	return false
 }
 
-// generated tells names that exporters make up from those of modules.
+// generated reports whether an exporter has made up this name, so that it is not
+// a module's.
 func generated(name string) bool {
 	for _, prefix := range []string{"/", "onnx::", "val_", "_val", "const", "scalar_tensor", "Constant"} {
 		if strings.HasPrefix(name, prefix) {
@@ -32,7 +33,8 @@ func generated(name string) bool {
 	return strings.Contains(name, "Constant") || strings.Trim(name, "0123456789") == ""
 }
 
-// buffer tells names of tensors that PyTorch's modules hold but do not train.
+// buffer reports whether the name is that of a tensor that PyTorch's modules hold
+// but do not train.
 func buffer(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	switch last {
@@ -43,8 +45,8 @@ func buffer(name string) bool {
 	return strings.HasSuffix(last, "_mask") || strings.HasSuffix(last, "_cached")
 }
 
-// filled tells whether a tensor of equal numbers stands for a weight, as in
-// files whose weights were taken out: it is taken only where weights are.
+// filled reports whether a tensor of equal numbers stands for a weight, as in
+// files without weights. It counts only in places where weights are used.
 func (n *network) filled(v *value) bool {
 	if !real(v.kind) || product(v.shape) < 2 || len(v.uses) == 0 || len(v.uses) > maxUses {
 		return false

@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// classes translates names of PyTorch modules.
+// classes maps names of PyTorch modules to layer types.
 var classes = map[string]string{
 	"Conv1d": models.Convolution, "Conv2d": models.Convolution, "Conv3d": models.Convolution, "Conv2dSame": models.Convolution,
 	"ConvTranspose1d": models.ConvTranspose, "ConvTranspose2d": models.ConvTranspose, "ConvTranspose3d": models.ConvTranspose,
@@ -33,7 +33,7 @@ var classes = map[string]string{
 	"CrossEntropyLoss": models.CrossEntropy, "NLLLoss": models.Loss, "MSELoss": models.Loss, "BCELoss": models.Loss, "BCEWithLogitsLoss": models.Loss, "L1Loss": models.Loss,
 }
 
-// typeOf is the type of a PyTorch module; ok tells whether it is a known one.
+// typeOf is the layer type of a PyTorch module; not ok: unknown.
 func typeOf(class string) (kind string, ok bool) {
 	if kind, ok = classes[class]; ok {
 		return kind, true
@@ -44,7 +44,8 @@ func typeOf(class string) (kind string, ok bool) {
 	return models.OtherLayer, false
 }
 
-// detects tells from a module's class that the model finds objects.
+// detects reports whether a module of this class shows that the model detects
+// objects.
 func detects(class string) bool {
 	return strings.Contains(class, "RegionProposal") || strings.Contains(class, "RoI") || strings.Contains(class, "RCNN") ||
 		strings.HasPrefix(class, "SSD") || strings.HasPrefix(class, "RetinaNet") || strings.HasPrefix(class, "YOLO")

@@ -1,5 +1,5 @@
-// Package summary reads the texts that torchsummary, torchinfo and
-// pytorch-model-summary print, and printed module trees, as networks. None of
-// them has all that a network is: what the numbers prove is inferred, the rest
-// assumed and said in warnings.
+// Package summary reads networks from the texts of torchsummary, torchinfo and
+// pytorch-model-summary, and from printed module trees. None of these describes a
+// network completely. Missing facts are inferred if the numbers prove them.
+// Otherwise they are assumed, and warnings say so.
 package summary

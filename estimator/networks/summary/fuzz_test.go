@@ -10,8 +10,8 @@ import (
 	"carma/configs/models"
 )
 
-// imports checks that a reader of foreign text fails with a line, or gives
-// what validates and can be written.
+// imports checks that a reader of foreign text fails with one line, or returns a
+// configuration that is valid and can be written.
 func imports(f *testing.F, pattern string, read func(text []byte) (*models.Config, error)) {
 	files, err := filepath.Glob("testdata/" + pattern)
 	if err != nil || len(files) == 0 {

@@ -11,16 +11,16 @@ import (
 	"carma/configs/models"
 )
 
-// maxModules bounds what a summary lists.
+// maxModules is the most modules of a summary.
 const maxModules = 100_000
 
-// Import makes a configuration of the text of a summary. Name is the file's, for
-// messages and for the model's name. The sizes in o are for texts that do not
-// tell them.
+// Import makes a configuration from the text of a summary. name is the file's,
+// for messages and as the model's name. The sizes in o are for texts that lack
+// them.
 //
-// What a summary does not tell is inferred where the numbers prove it, else
-// assumed; Warnings say what was. The result is valid. A fault in the text is a
-// [*models.Error].
+// Facts that a summary lacks are inferred if the numbers prove them; otherwise
+// they are assumed, and Warnings say so. The result is valid. A fault in the text
+// is a [*models.Error].
 func Import(name, text string, o models.Overrides) (*models.Config, error) {
 	c, err := read(text, o)
 	c, err = finish(c, err, name, o)
@@ -30,7 +30,7 @@ func Import(name, text string, o models.Overrides) (*models.Config, error) {
 	return c, err
 }
 
-// read recognises a summary by its table's head, or its first module.
+// read recognizes a summary by the head of its table, or by its first module.
 func read(text string, o models.Overrides) (*models.Config, error) {
 	if n := strings.Count(text, "\n"); n > maxModules {
 		return nil, &models.Error{What: fmt.Sprintf("%d lines; a summary has at most %d", n, maxModules)}
@@ -53,17 +53,18 @@ func read(text string, o models.Overrides) (*models.Config, error) {
 	return nil, &models.Error{Line: 1, What: "neither a configuration, nor a summary of torchsummary or torchinfo, nor a printed module tree, nor an ONNX file"}
 }
 
-// start is an assembly of an imported model.
+// start begins the assembly of a model from this origin.
 func start(origin string) *assembly {
 	return &assembly{c: &models.Config{Schema: models.Schema, Origin: origin, Train: models.Train{Batch: 1}}, unknown: map[string]int{}}
 }
 
-// done says what the rows did not tell.
+// done completes the configuration and adds the warnings about what is missing in
+// the text.
 func (a *assembly) done() (*models.Config, error) {
 	if len(a.c.Layers) == 0 {
 		return nil, &models.Error{What: "no layer found; the summary is empty or cut off"}
 	}
-	a.warn("connections between layers are not in the summary: taken as a chain, branches where parameters or shapes prove them")
+	a.warn("connections between layers are not in the summary: a chain is assumed, with branches if parameters or shapes prove them")
 	if a.hidden > 0 {
 		a.warn("%d operations between the listed modules were added: concatenations, scalings, attention", a.hidden)
 	}
@@ -95,7 +96,7 @@ func finish(c *models.Config, err error, name string, o models.Overrides) (*mode
 		}
 	}
 	if c.Origin != models.FromTorchsummary && c.Origin != models.FromTorchinfo {
-		o.Image, o.Sequence = 0, 0 // the tree was read with them
+		o.Image, o.Sequence = 0, 0 // they were used while the tree was read
 	}
 	changed, err := c.With(o)
 	if err != nil {

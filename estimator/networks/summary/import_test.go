@@ -11,7 +11,7 @@ import (
 )
 
 // The texts in testdata were printed by torchsummary 1.5.1, torchinfo 1.8.0,
-// pytorch-model-summary 0.1.2 and PyTorch 2; params is what PyTorch counts.
+// pytorch-model-summary 0.1.2 and PyTorch 2. params is PyTorch's own count.
 func TestImport(t *testing.T) {
 	for _, tt := range []struct {
 		file, origin string
@@ -32,7 +32,8 @@ func TestImport(t *testing.T) {
 		{"inception.torchsummary.txt", models.FromTorchsummary, models.Overrides{}, models.Conv, 23_834_568, 18_516_328 + 2_473_024, 1, []int64{3, 299, 299}},
 		// EfficientNet's 16 scalings are 2,306,528 elements.
 		{"effb0.torchsummary.txt", models.FromTorchsummary, models.Overrides{}, models.Conv, 5_288_548, 19_874_240 + 2_306_528, 32, []int64{3, 224, 224}},
-		// The decoder of 3,937,338 has the weights of the embedding, which a summary cannot tell.
+		// The decoder of 3,937,338 parameters shares the embedding's weights. A
+		// summary does not show that.
 		{"bert.torchinfo.txt", models.FromTorchinfo, models.Overrides{}, models.Transformer, 4_416_698 + 128*30522, 2_305_664, 8, []int64{64}},
 		{"bert.tree.txt", models.FromTree, models.Overrides{Sequence: 64}, models.Transformer, 4_416_698 - 30522, 2_322_048, 1, []int64{64}},
 		{"gpt2.tree.txt", models.FromTree, models.Overrides{Sequence: 64}, models.Transformer, 6_960_768, 3_503_168, 1, []int64{64}},
@@ -80,7 +81,7 @@ func importFile(t *testing.T, file string, o models.Overrides) *models.Config {
 	return c
 }
 
-// What the tables do not tell is inferred from the parameters.
+// Facts that the tables lack are inferred from the parameters.
 func TestInferred(t *testing.T) {
 	r := importFile(t, "resnet18.torchsummary.txt", models.Overrides{})
 	for name, want := range map[string]models.Layer{
@@ -154,7 +155,7 @@ func BenchmarkImport(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		// As deep as GPT-2 XL.
+		// This tree has the depth of GPT-2 XL.
 		text := strings.Replace(string(data), "(0-1): 2 x GPT2Block", "(0-47): 48 x GPT2Block", 1)
 		b.Run(file, func(b *testing.B) {
 			for b.Loop() {

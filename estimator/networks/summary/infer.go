@@ -2,18 +2,18 @@ package summary
 
 import "carma/configs/models"
 
-// filter is what the parameters of a convolution tell of it.
+// filter has the facts about a convolution that follow from its parameters.
 type filter struct {
 	kernel []int64
 	groups int64
 	bias   bool
 }
 
-// depthwise tells whether every output channel has one input channel.
+// depthwise means that every output channel has one input channel.
 const depthwise = -1
 
-// convolution finds the kernel with which a convolution from cin to cout
-// channels has so many parameters; groups may be depthwise.
+// convolution finds the kernel of a convolution from cin to cout channels with
+// this many parameters. groups may be depthwise.
 func convolution(cin, cout, groups, params int64, dims int) (filter, bool) {
 	if groups == depthwise {
 		groups = cin
@@ -37,7 +37,7 @@ func convolution(cin, cout, groups, params int64, dims int) (filter, bool) {
 	return filter{}, false
 }
 
-// kernelOf is a usual kernel with so many elements: a cube, or a row.
+// kernelOf is a common kernel with this many elements: a cube, or a row.
 func kernelOf(elements int64, dims int) []int64 {
 	for k := int64(1); k <= 64; k++ {
 		n := int64(1)
@@ -61,8 +61,8 @@ func kernelOf(elements int64, dims int) []int64 {
 	return nil
 }
 
-// linear tells how many features a linear layer takes. The guess that fits
-// the shape before is taken, else the one with a bias.
+// linear finds how many features a linear layer takes. It prefers a number that
+// fits the shape before, then one with a bias.
 func linear(out, params int64, before []int64) (in int64, bias bool) {
 	if out < 1 || params%out != 0 {
 		return 0, false
@@ -74,13 +74,13 @@ func linear(out, params int64, before []int64) (in int64, bias bool) {
 	return each - 1, true
 }
 
-// takes tells whether a linear layer of so many features can take a shape:
-// its last dimension, or all of it flattened.
+// takes reports whether a linear layer of so many features can take a shape: by
+// its last dimension, or flattened.
 func takes(shape []int64, features int64) bool {
 	return features > 0 && len(shape) > 0 && (shape[len(shape)-1] == features || models.Product(shape) == features || shape[0] == features)
 }
 
-// strideOf is how much smaller a convolution or pool makes its input.
+// strideOf is the factor by which a convolution or pool shrinks its input.
 func strideOf(in, out []int64) int64 {
 	if len(in) < 2 || len(out) != len(in) {
 		return 0
@@ -89,9 +89,9 @@ func strideOf(in, out []int64) int64 {
 	return max(1, (a+b/2)/max(1, b))
 }
 
-// image guesses the shape of the image that the first convolution takes: from
-// its output and parameters and from the size of a sample in elements, of
-// which only least and most are known (0: nothing is).
+// image guesses the shape of the image that the first convolution takes. It uses
+// the convolution's output and parameters, and bounds of the elements of a sample
+// (least, most; 0: unknown).
 func image(out []int64, params int64, least, most float64) []int64 {
 	dims := len(out) - 1
 	for _, channels := range []int64{3, 1, 2, 4, 6, 12, 16, 32, 64} {
@@ -108,7 +108,7 @@ func image(out []int64, params int64, least, most float64) []int64 {
 					if n < 1 || most > 0 && (elements < least || elements > most) {
 						continue
 					}
-					s := float64(abs(n - out[dims]*stride)) // whole multiples first
+					s := float64(abs(n - out[dims]*stride)) // prefer exact multiples
 					if n%32 != 0 && n != 28 && n != 299 {
 						s += 100
 					}
@@ -126,7 +126,7 @@ func image(out []int64, params int64, least, most float64) []int64 {
 		}
 		shape := []int64{channels}
 		for i := 1; i <= dims; i++ {
-			// Sides in proportion to the output's.
+			// The sides have the proportion of the output's.
 			shape = append(shape, max(1, models.Times(side, out[i])/max(1, out[dims])))
 		}
 		return shape

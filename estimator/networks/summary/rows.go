@@ -7,39 +7,39 @@ import (
 	"carma/configs/models"
 )
 
-// row is a module as a summary tells of it. Shapes are without the batch.
+// row is a module as a summary describes it. Shapes are without the batch.
 type row struct {
 	name, class string
-	in, out     []int64 // in is nil if it is not told
+	in, out     []int64 // in is nil if unknown
 	whole       bool    // out does not depend on the batch
-	params      int64   // all, or
-	tensors     []int64 // each
+	params      int64   // their sum, or
+	tensors     []int64 // each tensor
 	kernel      []int64
 	stride      int64
 	groups      int64
 	heads       int64
-	features    int64 // that a linear layer takes; 0: not told
+	features    int64 // input features of a linear layer; 0: unknown
 	inPlace     bool
 	frozen      bool
 	tied        bool
 }
 
-// assembly makes layers of rows.
+// assembly builds layers from rows.
 type assembly struct {
 	c        *models.Config
 	sample   []float64 // least and most elements of one sample; nil: unknown
-	first    []int64   // shape of the first input; nil: guessed
+	first    []int64   // shape of the first input; nil: to be guessed
 	detector bool
-	unknown  map[string]int // classes that are not known
-	guessed  int            // layers whose kernel is not known
-	hidden   int            // operations between the modules that were seen
+	unknown  map[string]int // unknown classes of modules, with their number
+	guessed  int            // layers with a guessed kernel
+	hidden   int            // operations between modules, noticed by their effect
 }
 
 func (a *assembly) warn(format string, args ...any) {
 	a.c.Warnings = append(a.c.Warnings, fmt.Sprintf(format, args...))
 }
 
-// last is the shape before the next layer.
+// last is the output shape of the last layer, or the input's.
 func (a *assembly) last() []int64 {
 	if n := len(a.c.Layers); n > 0 {
 		return a.c.Layers[n-1].Out
@@ -50,8 +50,8 @@ func (a *assembly) last() []int64 {
 	return nil
 }
 
-// add makes the layer of a row. A block's own row, after those of its
-// modules, is one only if it did something more.
+// add makes the layer of a row. A block's own row comes after those of its
+// modules. It becomes a layer only if the block did more than its modules.
 func (a *assembly) add(r *row) {
 	kind, ok := typeOf(r.class)
 	a.detector = a.detector || detects(r.class)
@@ -91,7 +91,8 @@ func (a *assembly) add(r *row) {
 	case models.Attention:
 		a.attention(&l)
 	case models.Dropout:
-		// That of the scores stands between projections and attention.
+		// The dropout of the scores comes between the projections and the output
+		// projection, so the attention was just before it.
 		if n := len(a.c.Layers); n > 3 && len(l.Out) == 2 && len(a.c.Layers[n-3].Out) == 2 {
 			a.projections(a.c.Layers[n-3].Out[1])
 		}
@@ -102,7 +103,7 @@ func (a *assembly) add(r *row) {
 	a.c.Layers = append(a.c.Layers, l)
 }
 
-// input makes the model's input from its first row.
+// input adds the model's input, from the first row.
 func (a *assembly) input(r *row, kind string) {
 	shape, bytes := a.first, 0
 	if shape == nil {
@@ -135,7 +136,7 @@ func (a *assembly) input(r *row, kind string) {
 	a.c.Inputs = append(a.c.Inputs, models.Input{Shape: slices.Clone(shape), Bytes: bytes})
 }
 
-// operation says what a block did after its last module.
+// operation guesses what a block did after its last module.
 func (a *assembly) operation(l *models.Layer) {
 	last := a.last()
 	switch {
@@ -145,7 +146,7 @@ func (a *assembly) operation(l *models.Layer) {
 		l.Type = models.Concat
 		l.Inputs = a.parts(l.Out)
 	case len(l.Out) > 1 && len(last) == len(l.Out) && l.Out[0] == last[0] && models.Product(last) == last[0]:
-		// Channels are scaled: squeeze and excitation.
+		// The channels are scaled: squeeze and excitation.
 		l.Type = models.Mul
 		if from := a.find(l.Out); len(from) == 1 {
 			l.Inputs = []int{from[0], len(a.c.Layers) - 1}
@@ -156,9 +157,9 @@ func (a *assembly) operation(l *models.Layer) {
 	a.hidden++
 }
 
-// parts are the last outputs whose channels add up to those of a concat:
-// steps of a branch narrow or widen it, so a branch ends where the next layer
-// takes something else.
+// parts are the latest outputs whose channels add up to those of a concat. The
+// layers of a branch change the number of channels, so a branch ends where the
+// next layer does not continue it.
 func (a *assembly) parts(out []int64) []int {
 	n := len(a.c.Layers)
 	if n == 0 {
@@ -179,11 +180,11 @@ func (a *assembly) parts(out []int64) []int {
 	return from
 }
 
-// lookBack bounds the search for the layer that another takes its input from.
+// lookBack is how many layers back the input of a layer is searched.
 const lookBack = 256
 
-// find returns the inputs of a layer that takes a shape: nil if it is that of
-// the layer before, or unknown.
+// find returns the inputs of a layer that takes this shape; nil: the layer before
+// has that shape, or none was found.
 func (a *assembly) find(shape []int64) []int {
 	last := a.last()
 	if slices.Equal(last, shape) || models.Product(last) == models.Product(shape) {

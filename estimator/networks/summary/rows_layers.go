@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// convolution fills in what a summary does not tell of a convolution: from
-// the parameters and the channels of the layer before, or of an earlier one.
+// convolution infers what a summary does not tell about a convolution. It uses
+// the parameters, and the channels of the layer before or of an earlier one.
 func (a *assembly) convolution(l *models.Layer, r *row) {
 	dims := len(l.Out) - 1
 	if dims < 1 || dims > 3 {
@@ -60,19 +60,20 @@ func (a *assembly) convolution(l *models.Layer, r *row) {
 	}
 }
 
-// fits tells whether a convolution between two shapes has the parameters.
+// fits tells whether a convolution between two shapes can have so many
+// parameters.
 func fits(in, out []int64, groups, params int64) (filter, bool) {
 	if len(in) != len(out) {
 		return filter{}, false
 	}
 	f, ok := convolution(in[0], out[0], groups, params, len(out)-1)
 	if k := at(f.kernel, 0); ok && k%2 == 0 && (groups == depthwise || k > 4) && in[1] != models.Times(k, out[1]) {
-		return filter{}, false // even kernels cut an image into patches
+		return filter{}, false // only convolutions that cut an image into patches have even kernels
 	}
 	return f, ok
 }
 
-// earlier finds the layer that a branch starts from.
+// earlier finds the layer at which a branch starts.
 func (a *assembly) earlier(out []int64, params int64) (filter, []int, bool) {
 	for i := len(a.c.Layers) - 2; i >= 0 && i > len(a.c.Layers)-lookBack; i-- {
 		in := a.c.Layers[i].Out
@@ -86,9 +87,9 @@ func (a *assembly) earlier(out []int64, params int64) (filter, []int, bool) {
 	return filter{}, nil, false
 }
 
-// linear fills in what a summary does not tell of a linear layer, and finds
+// linear infers what a summary does not tell about a linear layer. It also finds
 // the attention between the projections of queries, keys and values and the
-// one that follows.
+// output projection.
 func (a *assembly) linear(l *models.Layer, r *row) {
 	if len(l.Out) == 0 {
 		return
@@ -109,7 +110,7 @@ func (a *assembly) linear(l *models.Layer, r *row) {
 		if a.projections(in) {
 			return
 		}
-		// Nobody puts a linear layer after another: both take the same.
+		// Two linear layers in a row are unusual: both take the same input.
 		before := a.c.Layers[n-1]
 		if a.run(in) > 0 {
 			l.Inputs = before.Inputs
@@ -136,7 +137,7 @@ func (a *assembly) linear(l *models.Layer, r *row) {
 	}
 }
 
-// inputOf is the shape of what layer i takes first.
+// inputOf is the shape of the first input of layer i.
 func (a *assembly) inputOf(i int) []int64 {
 	from := i - 1
 	if len(a.c.Layers[i].Inputs) > 0 {
@@ -151,7 +152,7 @@ func (a *assembly) inputOf(i int) []int64 {
 	return nil
 }
 
-// run counts the linear layers at the end that take so many features.
+// run counts the latest linear layers in a row that take so many features.
 func (a *assembly) run(features int64) int {
 	n := 0
 	for i := len(a.c.Layers) - 1; i >= 0 && n < 3 && a.c.Layers[i].Type == models.Linear && len(a.c.Layers[i].Out) == 2 && takes(a.inputOf(i), features); i-- {
@@ -160,8 +161,8 @@ func (a *assembly) run(features int64) int {
 	return n
 }
 
-// projections adds the attention after three projections, or after one of
-// three times the width, when a layer of the width follows.
+// projections adds attention if a layer of this width follows three projections,
+// or one of three times the width.
 func (a *assembly) projections(width int64) bool {
 	n := len(a.c.Layers)
 	last := &a.c.Layers[n-1]
@@ -186,7 +187,7 @@ func (a *assembly) projections(width int64) bool {
 	return true
 }
 
-// attention splits the parameters of a module of four projections.
+// attention splits the parameters of a module into its four projections.
 func (a *assembly) attention(l *models.Layer) {
 	if len(l.Out) == 0 || len(l.Params) != 1 {
 		return
@@ -200,7 +201,8 @@ func (a *assembly) attention(l *models.Layer) {
 	}
 }
 
-// embedding takes the model's tokens, not the output before it.
+// embedding sets the input of an embedding: the model's tokens, not the layer
+// before.
 func (a *assembly) embedding(l *models.Layer) {
 	if len(l.Out) == 0 || len(a.c.Layers) == 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"carma/configs/models"
 )
 
-// infoRow is a row of torchinfo's table with its place in the tree.
+// infoRow is a row of torchinfo's table with its depth in the tree.
 type infoRow struct {
 	row
 	depth     int
@@ -15,9 +15,8 @@ type infoRow struct {
 	line      int
 }
 
-// readTorchinfo reads the table that torchinfo prints, from its head on. Rows
-// without rows below them are the layers; parameters that a block has itself
-// go to its first layer.
+// readTorchinfo reads torchinfo's table, from its head on. Rows without children
+// are the layers. A block's own parameters go to its first layer.
 func readTorchinfo(lines []string, head int) (*models.Config, error) {
 	a := start(models.FromTorchinfo)
 	rows, err := infoRows(lines, head)
@@ -50,11 +49,11 @@ func readTorchinfo(lines []string, head int) (*models.Config, error) {
 			continue
 		}
 		if len(r.out) == 0 && r.params == 0 {
-			continue // a list, or a module that was not called
+			continue // a list, or a module that was never called
 		}
 		before := len(a.c.Layers)
 		if _, ok := typeOf(r.class); !ok && r.params == 0 {
-			r.class = "Identity" // a module of its own without parameters
+			r.class = "Identity" // a module without parameters, of an unknown class
 		}
 		a.add(&r.row)
 		if own > 0 && len(a.c.Layers) > before && len(a.c.Layers[before].Params) < models.MaxList {
@@ -68,7 +67,7 @@ func readTorchinfo(lines []string, head int) (*models.Config, error) {
 	return a.done()
 }
 
-// infoRows reads the rows by the columns of the head.
+// infoRows reads the rows by the columns in the head.
 func infoRows(lines []string, head int) ([]infoRow, error) {
 	columns := cells(strings.TrimSpace(lines[head]))
 	var rows []infoRow
@@ -111,7 +110,7 @@ func depthOf(line, name string) int {
 	return (strokes-2)/5 + 1
 }
 
-// cells splits a row where two blanks are.
+// cells splits a row at double blanks.
 func cells(line string) []string {
 	var out []string
 	for part := range strings.SplitSeq(line, "  ") {

@@ -8,8 +8,8 @@ import (
 	"carma/configs/models"
 )
 
-// readTorchsummary reads the table that torchsummary prints, and that of
-// pytorch-model-summary, from its head on:
+// readTorchsummary reads the table of torchsummary or pytorch-model-summary, from
+// its head on:
 //
 //	Layer (type)               Output Shape         Param #
 //	    Conv2d-1           [-1, 32, 26, 26]             320
@@ -34,12 +34,12 @@ func readTorchsummary(lines []string, head int) (*models.Config, error) {
 		rows[i].perSample(batch)
 		a.add(&rows[i])
 	}
-	a.warn("whether activations are in place is not in the summary: taken as not")
+	a.warn("the summary does not tell whether activations are in place: they are assumed not to be")
 	a.check(lines[head:], head)
 	return a.done()
 }
 
-// summaryRows reads the rows and their first dimensions.
+// summaryRows reads the rows, and the first dimension of each.
 func summaryRows(lines []string, head int) (rows []row, batches []int64, err error) {
 	rules := 0
 	for i := head + 1; i < len(lines); i++ {
@@ -74,7 +74,8 @@ func summaryRows(lines []string, head int) (rows []row, batches []int64, err err
 	return rows, batches, nil
 }
 
-// cutShape splits after a bracketed list; of a list of lists it keeps the first.
+// cutShape splits s after a list in brackets. Of a list of lists it returns the
+// first.
 func cutShape(s string) (shape, rest string, ok bool) {
 	end := strings.LastIndexByte(s, ']')
 	if !strings.HasPrefix(s, "[") || end < 0 {
@@ -95,7 +96,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s, "", false
 }
 
-// count reads 1,234.
+// count reads a number like 1,234.
 func count(s string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.ReplaceAll(s, ",", ""), 10, 64)
 	return n, err == nil && n >= 0 && n <= models.MaxElements
@@ -117,8 +118,8 @@ func dimsOf(s string) ([]int64, bool) {
 	return dims, true
 }
 
-// perSample takes the batch out of the output's shape, and of the input's.
-// Rows of several for a sample, as detectors have, keep so many.
+// perSample removes the batch from the shapes of the output and the input. A row
+// may have several entries per sample, as in detectors; their number stays.
 func (r *row) perSample(batch int64) {
 	out, whole := withoutBatch(r.out, batch)
 	r.out, r.whole = out, whole
@@ -142,7 +143,7 @@ func withoutBatch(dims []int64, batch int64) (out []int64, whole bool) {
 	return positive(out), whole
 }
 
-// positive copies a shape; an empty or unknown dimension counts as 1.
+// positive copies a shape; an empty or unknown dimension becomes 1.
 func positive(dims []int64) []int64 {
 	out := make([]int64, len(dims))
 	for i, d := range dims {
@@ -151,7 +152,7 @@ func positive(dims []int64) []int64 {
 	return out
 }
 
-// commonest is the most frequent number, 0 without any.
+// commonest is the most frequent number; 0: there is none.
 func commonest(numbers []int64) int64 {
 	seen, best := map[int64]int{}, int64(0)
 	for _, n := range numbers {
@@ -162,7 +163,7 @@ func commonest(numbers []int64) int64 {
 	return best
 }
 
-// size reads "Input size (MB): 0.57" as what a sample has at least and most.
+// size reads "Input size (MB): 0.57" as the least and most elements of a sample.
 func (a *assembly) size(lines []string, batch int64) {
 	unit := float64(1 << 20)
 	if a.c.Origin == models.FromTorchinfo {
@@ -183,7 +184,7 @@ func (a *assembly) size(lines []string, batch int64) {
 	}
 }
 
-// check compares the parameters with the total that is printed.
+// check compares the sum of the parameters with the printed total.
 func (a *assembly) check(lines []string, head int) {
 	for _, line := range lines {
 		text, ok := strings.CutPrefix(strings.TrimSpace(line), "Total params:")

@@ -11,17 +11,17 @@ import (
 // node is a module of a printed tree.
 type node struct {
 	name, class string
-	args        map[string]string // positional ones are "0", "1"
+	args        map[string]string // the positional ones are "0", "1"
 	params      int64             // -1: not printed
 	repeat      int
 	nodes       []*node
 }
 
-// maxTree bounds how deep a tree goes.
+// maxTree is the largest depth of a tree.
 const maxTree = 200
 
-// treeStart recognises the first line of a module tree: Name( at its end, or
-// a single known module.
+// treeStart recognizes the first line of a module tree: it ends with "Name(", or
+// is one known module.
 func treeStart(line string) bool {
 	class, args, ok := strings.Cut(strings.TrimRight(line, " \t"), "(")
 	if !ok || !identifier(class) {
@@ -40,7 +40,7 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// parseTree reads what print(model) prints, from its first line on:
+// parseTree reads the output of print(model), from its first line on:
 //
 //	Net(
 //	  (conv): Conv2d(1, 8, kernel_size=(3, 3), stride=(1, 1))
@@ -69,7 +69,7 @@ func parseTree(lines []string, at int) (*node, error) {
 		n, open, ok := parseNode(line)
 		if !ok {
 			if len(top.nodes) > 0 || len(stack) > 1 {
-				continue // extra text of a module: (extra): ..., or a wrapped line
+				continue // extra text of a module ("(extra): ..."), or a wrapped line
 			}
 			return nil, &models.Error{Line: i + 1, What: "not a module: " + models.Short(line)}
 		}
@@ -85,7 +85,7 @@ func parseTree(lines []string, at int) (*node, error) {
 	return nil, &models.Error{Line: len(lines), What: "the module tree does not end; the text is cut off"}
 }
 
-// parseNode reads one line; open tells that its modules follow.
+// parseNode reads one line. open: its modules follow.
 func parseNode(line string) (n *node, open, ok bool) {
 	n = &node{params: -1, repeat: 1}
 	if name, rest, named := strings.Cut(line, "): "); named && strings.HasPrefix(line, "(") {
@@ -106,7 +106,7 @@ func parseNode(line string) (n *node, open, ok bool) {
 	}
 	end := strings.LastIndexByte(args, ')')
 	if end < 0 {
-		return n, false, true // its arguments go on in the next line
+		return n, false, true // its arguments continue in the next line
 	}
 	if note, ok := strings.CutSuffix(args[end+1:], " params"); ok {
 		if p, ok := count(strings.TrimLeft(note, ", ")); ok {
@@ -117,7 +117,7 @@ func parseNode(line string) (n *node, open, ok bool) {
 	return n, false, true
 }
 
-// arguments splits at the commas outside of brackets.
+// arguments splits s at commas outside of brackets.
 func arguments(s string) map[string]string {
 	args := map[string]string{}
 	depth, from, position := 0, 0, 0
@@ -141,7 +141,7 @@ func arguments(s string) map[string]string {
 	return args
 }
 
-// number is the first of some arguments that is a number or a tuple of them.
+// number is the first of these arguments that is a number or a tuple of numbers.
 func (n *node) number(keys ...string) (int64, bool) {
 	if list := n.numbers(keys...); len(list) > 0 {
 		return list[0], true
@@ -166,7 +166,7 @@ func (n *node) numbers(keys ...string) []int64 {
 	return nil
 }
 
-// each is an argument for so many dimensions.
+// each is an argument with one number per dimension.
 func (n *node) each(key string, dims int, fallback int64) []int64 {
 	list := n.numbers(key)
 	if len(list) == 0 {

@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// leaf adds a module without modules.
+// leaf adds a module that has no modules.
 func (w *treeWalk) leaf(n *node, path string) {
 	kind, ok := typeOf(n.class)
 	r := row{name: path, class: n.class, out: slices.Clone(w.last()), inPlace: n.yes("inplace", false)}
@@ -38,12 +38,12 @@ func (w *treeWalk) leaf(n *node, path string) {
 	if !ok && n.params > 0 {
 		r.params, r.tensors = n.params, nil
 	} else if !ok {
-		r.class = "Identity" // a module of its own without parameters, or one that tells nothing
+		r.class = "Identity" // an unknown module: without parameters, or it tells nothing
 	}
 	w.add(&r)
 }
 
-// convolve follows the formula of PyTorch.
+// convolve sets the output shape of a convolution, by PyTorch's formula.
 func (w *treeWalk) convolve(n *node, r *row, transposed bool) bool {
 	cin, _ := n.number("in_channels", "0")
 	cout, _ := n.number("out_channels", "1")
@@ -82,7 +82,7 @@ func (w *treeWalk) convolve(n *node, r *row, transposed bool) bool {
 	return true
 }
 
-// channels finds the shape with so many channels that is nearest before.
+// channels finds the nearest shape before with this many channels.
 func (w *treeWalk) channels(c int64, dims int) []int64 {
 	side := int64(1)
 	for i := len(w.c.Layers) - 1; i >= 0 && i > len(w.c.Layers)-lookBack; i-- {
@@ -105,7 +105,7 @@ func (w *treeWalk) channels(c int64, dims int) []int64 {
 	return shape
 }
 
-// project is a linear layer; Conv1D is GPT-2's.
+// project adds a linear layer. GPT-2 calls it Conv1D.
 func (w *treeWalk) project(n *node, r *row) bool {
 	in, _ := n.number("in_features", "nx", "0")
 	out, _ := n.number("out_features", "nf", "1")
@@ -148,7 +148,7 @@ func (w *treeWalk) project(n *node, r *row) bool {
 	return true
 }
 
-// look is a table of embeddings.
+// look adds a table of embeddings.
 func (w *treeWalk) look(n *node, r *row, kind string) bool {
 	rows, _ := n.number("num_embeddings", "0")
 	width, _ := n.number("embedding_dim", "1")

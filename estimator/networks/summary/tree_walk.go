@@ -8,16 +8,16 @@ import (
 	"carma/configs/models"
 )
 
-// treeWalk makes rows of the modules of a tree, with shapes that follow from
-// the size of the input.
+// treeWalk makes rows from the modules of a tree. Shapes follow from the size of
+// the input.
 type treeWalk struct {
 	*assembly
 	sequence int64
-	tables   map[[2]int64]string // embeddings seen, for tied heads
+	tables   map[[2]int64]string // embeddings so far, for tied heads
 	visits   int
 }
 
-// readTree imports a module tree, which has no shapes: they follow from
+// readTree imports a module tree. A tree has no shapes: they follow from
 // Overrides.Image or Sequence.
 func readTree(lines []string, at int, o models.Overrides) (*models.Config, error) {
 	root, err := parseTree(lines, at)
@@ -38,7 +38,7 @@ func readTree(lines []string, at int, o models.Overrides) (*models.Config, error
 	return w.done()
 }
 
-// begin finds out what the model takes from its first module with weights.
+// begin finds the model's input, from the first module with weights.
 func (w *treeWalk) begin(root *node, o models.Overrides) error {
 	first := firstOf(root)
 	if first == nil {
@@ -108,7 +108,8 @@ func firstOf(n *node) *node {
 	return nil
 }
 
-// positions is the size of the table of positions, which bounds a sequence.
+// positions is the length of the table of positions, the most tokens of a
+// sequence.
 func positions(n *node) int64 {
 	least := int64(512)
 	if classes[n.class] == models.Embedding && positional(n.name) {
@@ -144,7 +145,7 @@ func (w *treeWalk) walk(n *node, path string) error {
 		w.relative(n, path)
 	}
 	if strings.HasPrefix(n.class, "Squeeze") || n.class == "SEModule" {
-		// It ends with scaling what it was given.
+		// The block ends by scaling its input.
 		before := slices.Clone(w.last())
 		defer func() { w.add(&row{name: path, class: n.class, out: before}) }()
 	}
@@ -165,7 +166,7 @@ func (w *treeWalk) walk(n *node, path string) error {
 	return nil
 }
 
-// multihead is a module of four projections, of which the tree has one.
+// multihead adds a module of four projections, of which the tree shows one.
 func (w *treeWalk) multihead(n *node, path string) {
 	var e int64
 	for _, sub := range n.nodes {
@@ -179,7 +180,7 @@ func (w *treeWalk) multihead(n *node, path string) {
 	w.add(&row{name: path, class: n.class, out: w.wide(e), tensors: []int64{3 * e * e, 3 * e, e * e, e}})
 }
 
-// relative is XLNet's attention, whose projections are no modules.
+// relative adds XLNet's attention, whose projections are no modules.
 func (w *treeWalk) relative(n *node, path string) {
 	var e int64
 	for _, sub := range n.nodes {
@@ -203,7 +204,7 @@ func (w *treeWalk) warnOnce(text string) {
 	}
 }
 
-// wide is the shape of a sequence of such a width.
+// wide is the shape of a sequence of this width.
 func (w *treeWalk) wide(width int64) []int64 {
 	if last := w.last(); len(last) == 2 {
 		return []int64{last[0], width}

@@ -20,17 +20,18 @@ import (
 //	  length in the chunk, params, buffers
 //	chunks, deflated
 //
-// where every number is an unsigned varint and a name is its length and bytes.
-// Neighbours by name are alike and share a chunk; one chunk is read for a model.
-// A model is columns, see [Table] and table.go.
+// Every number is an unsigned varint; a name is its length and bytes. Models with
+// similar names have similar tables, so they share a chunk. Reading a model reads
+// one chunk. A model is stored in columns, see [Table] and table.go.
 const magic = "carmatt1"
 
-// maxChunk bounds what a damaged file can make the reader allocate.
+// maxChunk bounds the memory that a damaged file can make the reader allocate, in
+// bytes.
 const maxChunk = 8 << 20
 
 var errDamaged = errors.New("damaged table file")
 
-// ErrNotFound is returned for a model that there is no table of.
+// ErrNotFound: there is no table of this model.
 var ErrNotFound = errors.New("no such timm model")
 
 type archive struct {
@@ -122,7 +123,7 @@ func inflate(packed []byte, size uint64) ([]byte, error) {
 	if size > maxChunk {
 		return nil, errDamaged
 	}
-	// Grown as it is read: a wrong size allocates no more than there is.
+	// The buffer grows while reading, so a wrong size allocates only what exists.
 	var b bytes.Buffer
 	n, err := io.Copy(&b, io.LimitReader(flate.NewReader(bytes.NewReader(packed)), int64(size)+1))
 	if err != nil || uint64(n) != size {
@@ -131,8 +132,8 @@ func inflate(packed []byte, size uint64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// reader takes numbers off a buffer; after the first that is not there it is
-// bad and gives zeros.
+// reader takes numbers from a buffer. After the first missing number it is bad
+// and returns zeros.
 type reader struct {
 	b   []byte
 	bad bool
@@ -148,7 +149,8 @@ func (r *reader) uint() uint64 {
 	return v
 }
 
-// int is a number that a product with a batch size will not overflow.
+// int is a number small enough that a product with a batch size does not
+// overflow.
 func (r *reader) int() int64 {
 	v := r.uint()
 	if v > 1<<48 {
@@ -157,7 +159,7 @@ func (r *reader) int() int64 {
 	return int64(v)
 }
 
-// count is a number of things of at least a byte each.
+// count is a number of items that have at least one byte each.
 func (r *reader) count() int {
 	v := r.uint()
 	if v > uint64(len(r.b)) {
@@ -179,7 +181,7 @@ func (r *reader) take(n uint64) []byte {
 
 func (r *reader) string() string { return string(r.take(uint64(r.count()))) }
 
-// ints are a count and that many numbers of at least least; none: nil.
+// ints are a count and that many numbers, each at least least; nil: none.
 func (r *reader) ints(least int64) []int64 {
 	n := r.count()
 	if n == 0 {

@@ -9,7 +9,7 @@ import (
 	"carma/configs/models"
 )
 
-// synthetic are two tables with everything that the format holds.
+// synthetic are two tables that use everything in the format.
 func synthetic() []Table {
 	return []Table{
 		{
@@ -77,7 +77,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// Every cut of a file is an error.
+// A file that is cut at any byte is an error.
 func TestTruncated(t *testing.T) {
 	whole := file(t, synthetic())
 	for n := range whole {
@@ -91,8 +91,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, the reader neither panics nor allocates much, and
-// what it accepts can be written again.
+// With any bytes the reader neither panics nor allocates much. An accepted file
+// can be written again.
 func FuzzOpen(f *testing.F) {
 	f.Add(file(f, synthetic()))
 	f.Add([]byte(magic))
@@ -110,7 +110,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// Damage behind the compression.
+// The damage is in the uncompressed data.
 func FuzzTable(f *testing.F) {
 	types := models.Types()
 	for _, t := range synthetic() {

@@ -10,16 +10,16 @@ import (
 const (
 	flagInPlace = 1 << iota
 	flagWhole
-	flagOutput // its output is kept
+	flagOutput // its output is kept for the backward pass
 	flagFrozen
 	flagGeometry // it has a kernel, a stride or groups
-	flagKeeps    // it says what it keeps
+	flagKeeps    // the columns have its Keeps
 )
 
-// decode reads the columns of a model: the input's shape; the distinct shapes;
-// the number of layers; then of every layer its type, flags, shape, inputs (how
-// many layers back), params, geometry where flagged, kept inputs, kept bytes
-// per sample and for the whole batch.
+// decode reads the columns of a model, in this order: the input's shape; the
+// distinct shapes; the number of layers; then for all layers their types, flags,
+// shapes, inputs (how many layers back), params, geometry if flagged, kept
+// inputs, and kept bytes per sample and for the whole batch.
 func decode(b []byte, types []string) (*Table, error) {
 	r := &reader{b: b}
 	t := &Table{Input: r.ints(1)}
@@ -114,7 +114,7 @@ func readKeeps(r *reader, inputs int, output bool) *models.Keeps {
 	return k
 }
 
-// keeps lists what the layers keep, of those that say so.
+// keeps lists the Keeps of the layers that have one.
 func keeps(layers []models.Layer) []*models.Keeps {
 	var all []*models.Keeps
 	for i := range layers {

@@ -1,14 +1,13 @@
-// Package timm holds the layer tables of the image models of the timm library.
+// Package timm has the layer tables of the image models of the timm library.
 //
-// The tables say which operations a forward pass in training mode makes, the
-// shapes of their outputs, and what autograd keeps for the backward pass. They
-// were traced without weights and without a GPU by
-// estimator/training/trace_timm.py, at the input size that each model has by
-// default; [Provenance] tells with which versions. timm is under Apache-2.0;
-// nothing of its code is here.
+// A table lists the operations of a forward pass in training mode, the shapes of
+// their outputs, and what autograd keeps for the backward pass.
+// estimator/training/trace_timm.py traced them without weights and without a GPU,
+// at each model's default input size; [Provenance] has the versions. timm is
+// under Apache-2.0; no code of it is here.
 //
-// Every layer says what it keeps. A table ends at the model's output: the loss
-// is not in it.
+// Every layer has its Keeps. A table ends at the model's output, without the
+// loss.
 package timm
 
 import (
@@ -29,7 +28,7 @@ type Table struct {
 	Name string `json:"name"`
 	// Input is the shape of one image.
 	Input []int64 `json:"input"`
-	// Buffers are the bytes of tensors of the model that are not trained.
+	// Buffers is the size in bytes of the model's tensors that are not trained.
 	Buffers int64          `json:"buffers"`
 	Layers  []models.Layer `json:"layers"`
 }
@@ -38,7 +37,7 @@ type Table struct {
 type Info struct {
 	// Params is the number of elements of all parameters.
 	Params int64
-	// Buffers are the bytes of tensors that are not trained.
+	// Buffers is the size in bytes of the tensors that are not trained.
 	Buffers int64
 }
 
@@ -55,7 +54,7 @@ func Names() []string {
 	return names
 }
 
-// Provenance says what the tables were made with.
+// Provenance names the versions that made the tables.
 func Provenance() string {
 	a, err := tables()
 	if err != nil {
@@ -64,7 +63,8 @@ func Provenance() string {
 	return a.provenance
 }
 
-// Stat returns the sizes of a model without reading its table.
+// Stat returns the sizes of a model without reading its table. It fails with
+// [ErrNotFound].
 func Stat(name string) (Info, error) {
 	a, err := tables()
 	if err != nil {
@@ -77,8 +77,9 @@ func Stat(name string) (Info, error) {
 	return e.info, nil
 }
 
-// Build returns the configuration of a model at a batch size, trained with
-// Adam in FP32. The caller owns it. Safe for concurrent use.
+// Build returns the configuration of a model at a batch size, trained with Adam
+// in FP32. The caller owns it. It fails with [ErrNotFound]. It is safe for
+// concurrent use.
 func Build(name string, batch int) (*models.Config, error) {
 	if batch < 1 {
 		return nil, fmt.Errorf("timm model %q: batch %d, must be at least 1", name, batch)
@@ -102,7 +103,7 @@ func Build(name string, batch int) (*models.Config, error) {
 	}, nil
 }
 
-// family tells networks with attention from the others.
+// family is transformer for networks with attention, otherwise convolutional.
 func family(layers []models.Layer) models.Family {
 	var attention, softmax, product, conv bool
 	for _, l := range layers {

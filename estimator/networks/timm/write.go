@@ -12,7 +12,7 @@ import (
 	"carma/configs/models"
 )
 
-// chunkSize is about how much of the tables is read for one model.
+// chunkSize is about how many bytes of tables are read for one model.
 const chunkSize = 64 << 10
 
 // Write writes a file of tables.
@@ -61,7 +61,7 @@ func Write(w io.Writer, provenance string, all []Table) error {
 	return err
 }
 
-// encode writes what [decode] reads.
+// encode is the inverse of [decode].
 func encode(t Table, types []string) ([]byte, error) {
 	var ids, flags, outs, inputs, params, geometry, kept, bytes, whole []byte
 	var table []byte
@@ -142,7 +142,7 @@ func deflate(b []byte) []byte {
 		panic(err) // the level is valid
 	}
 	if _, err := w.Write(b); err != nil {
-		panic(err) // a buffer takes everything
+		panic(err) // a buffer accepts all writes
 	}
 	if err := w.Close(); err != nil {
 		panic(err)

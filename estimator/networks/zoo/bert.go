@@ -1,13 +1,9 @@
 package zoo
 
-import (
-	"fmt"
+import "carma/configs/models"
 
-	"carma/configs/models"
-)
-
-// berts are of Devlin et al. 2019, cased, trained to fill in masked tokens;
-// fused attention, a dropout of 0.1.
+// berts are of Devlin et al. 2019: cased, trained to fill in masked tokens, with
+// fused attention and a dropout of 0.1.
 func berts() group {
 	c := group{name: "bert", description: "encoders trained on masked tokens (BERT)"}
 	for _, v := range []struct {
@@ -20,42 +16,19 @@ func berts() group {
 		c.entries = append(c.entries, entry{
 			name: "bert_" + v.name, aliases: []string{"bert_" + v.name + "_cased"}, kind: models.Transformer,
 			batch: v.batch, size: settings{sequence: 512, vocabulary: 28996}, longest: 512,
-			build: func(g *graph, s settings) { g.bert(v.width, v.depth, v.heads, s) },
+			build: bert(v.width, v.depth, v.heads).build,
 		})
 	}
 	return c
 }
 
-func (g *graph) bert(width, depth, heads int64, s settings) {
-	g.text(s)
-	leave := g.module("bert.embeddings")
-	x := g.embedding("word_embeddings", data, s.vocabulary, width)
-	g.input(8, s.sequence)
-	x = g.plus("add1", x, g.embedding("token_type_embeddings", -len(g.inputs), 2, width))
-	x = g.plus("add2", x, g.positions("position_embeddings", 512, s.sequence, width))
-	x = g.drop("dropout", g.layerNorm("LayerNorm", x))
-	leave()
-	for i := range depth {
-		x = g.bertLayer(fmt.Sprintf("bert.encoder.layer.%d", i), x, heads)
+func bert(width, depth, heads int64) *TextEncoder {
+	return &TextEncoder{
+		Block: Block{
+			Width: width, Inner: 4 * width, Heads: heads, Groups: heads, Key: width / heads,
+			LayerNorm: true, SumNorm: true, Dropout: true, Activation: models.GELU, BiasQKV: true, BiasOut: true, BiasInner: true,
+			Projections: Projections{Q: "query", K: "key", V: "value", Out: "attention.output.dense", Up: "intermediate.dense", Down: "output.dense"},
+		},
+		Depth: depth, Positions: 512, Types: 2, Head: MaskedLM,
 	}
-	leave = g.module("cls.predictions")
-	x = g.unary(models.GELU, "transform.transform_act_fn", g.linear("transform.dense", x, width, true))
-	x = g.layerNorm("transform.LayerNorm", x)
-	x = g.tied("decoder", x, s.vocabulary, true)
-	leave()
-	g.crossEntropy("loss", x, second)
-}
-
-func (g *graph) bertLayer(name string, in int, heads int64) int {
-	defer g.startBlock(name)()
-	width := g.last(in)
-	q := g.adapted("attention.self.query", in, width, true)
-	k := g.linear("attention.self.key", in, width, true)
-	v := g.adapted("attention.self.value", in, width, true)
-	x := g.linear("attention.output.dense", g.attend("attention.self.sdpa", q, k, v, heads), width, true)
-	x = g.plus("attention.output.add", g.drop("attention.output.dropout", x), in)
-	in = g.layerNorm("attention.output.LayerNorm", x)
-	x = g.unary(models.GELU, "intermediate.act", g.linear("intermediate.dense", in, 4*width, true))
-	x = g.plus("output.add", g.drop("output.dropout", g.linear("output.dense", x, width, true)), in)
-	return g.layerNorm("output.LayerNorm", x)
 }

@@ -104,7 +104,8 @@ func TestErrors(t *testing.T) {
 
 func TestAdapters(t *testing.T) {
 	for name, want := range map[string]int64{
-		// Rank 8 times (in + out) of each adapted projection, times layers.
+		// The rank, 8, times (in + out) of each adapted projection, times the
+		// layers.
 		"llama3_8b": 32 * 8 * (4096 + 4096 + 4096 + 1024),
 		"bert_base": 12 * 2 * 8 * (768 + 768),
 		"gpt2":      12 * 8 * (768 + 3*768),
@@ -148,8 +149,8 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// Whatever the overrides are, there is a consistent configuration or an
-// error, and blocks are numbered from 1 without gaps.
+// With any overrides there is an error or a consistent configuration whose blocks
+// are numbered from 1 without gaps.
 func TestAnyOverrides(t *testing.T) {
 	names := append(Names(), "nonsense", "mlp_3x9")
 	sizes := rapid.OneOf(

@@ -46,7 +46,8 @@ func (g *graph) convNeXt(repeats [4]int, width int64, s settings) {
 	g.classify(g.linear("classifier.2", g.flatten(x), s.classes, true))
 }
 
-// channelsLast and channelsFirst are views of an image with permuted dimensions.
+// channelsLast and channelsFirst permute the dimensions of an image; both are
+// views.
 func (g *graph) channelsLast(in int) int {
 	s := g.shape(in)
 	return g.view("permute", in, s[1], s[2], s[0])

@@ -6,7 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// denseNets are of Huang et al. 2017: each layer takes all outputs before it.
+// denseNets are of Huang et al. 2017: each layer takes the outputs of all layers
+// before it.
 func denseNets() group {
 	c := group{name: "densenet", description: "densely connected convolutions (DenseNet)"}
 	for _, d := range []struct {

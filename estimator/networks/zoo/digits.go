@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// digits are small networks for MNIST: the convolutions of PyTorch's example
-// and fully connected networks.
+// digits are small networks for MNIST: the convolutional one of PyTorch's
+// example, and fully connected networks.
 func digits() group {
 	c := group{name: "mnist", description: "small networks for MNIST; also mlp_NxD: D hidden layers of N neurons"}
 	c.entries = append(c.entries, entry{
@@ -29,7 +29,7 @@ func mnistCNN(g *graph, s settings) {
 	g.classify(g.linear("fc2", g.drop("dropout2", x), s.classes, true))
 }
 
-// mlp is a fully connected network with depth hidden layers.
+// mlp is a fully connected network with depth hidden layers of so many neurons.
 func mlp(neurons, depth int64) entry {
 	name := fmt.Sprintf("mlp_%dx%d", neurons, depth)
 	return entry{

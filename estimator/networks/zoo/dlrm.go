@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// recommenders has the deep learning recommendation model of Naumov et al.
-// 2019, with the layer sizes and the three small tables of its measured run.
+// recommenders has the deep learning recommendation model of Naumov et al. 2019.
+// Its layer sizes and its three small tables are those of the measured run.
 func recommenders() group {
 	return group{name: "dlrm", description: "recommendation from numbers and categories (DLRM)", entries: []entry{{
 		name: "dlrm", kind: models.Recommender, batch: 32768, size: settings{}, build: dlrm,
@@ -23,13 +23,13 @@ func dlrm(g *graph, _ settings) {
 	x = g.unary(models.ReLU, "bot_l.relu", x)
 	features := []int{x}
 	for i, rows := range tables {
-		g.input(8, 2) // an index and an offset
+		g.input(8, 2) // inputs of a table: an index and an offset
 		features = append(features, g.add(models.Layer{
 			Name: fmt.Sprintf("emb_l.%d", i), Type: models.EmbeddingBag, Inputs: []int{-len(g.inputs)},
 			Out: []int64{width}, Params: []int64{rows * width},
 		}))
 	}
-	// The dot products of all pairs, the lower triangle of the matrix.
+	// These are the dot products of all pairs: the lower triangle of the matrix.
 	n := int64(len(features))
 	t := g.view("interact.view", g.concat("interact.concat", features...), n, width)
 	z := g.op(models.MatMul, "interact.bmm", []int64{n, n}, t, t)
@@ -38,7 +38,7 @@ func dlrm(g *graph, _ settings) {
 	g.loss("loss", g.unary(models.Sigmoid, "top_l.sigmoid", x), second)
 }
 
-// perceptron adds linear layers with ReLU between them.
+// perceptron adds linear layers with ReLU after each.
 func (g *graph) perceptron(name string, in int, sizes []int64) int {
 	for i, n := range sizes {
 		if i > 0 {

@@ -7,7 +7,7 @@ import (
 	"carma/configs/models"
 )
 
-// efficientNets are of Tan and Le 2019, with each one's own image size.
+// efficientNets are of Tan and Le 2019, each with its own image size.
 func efficientNets() group {
 	c := group{name: "efficientnet", description: "scaled inverted residuals with squeeze and excitation (EfficientNet)"}
 	for i, v := range []struct {

@@ -6,8 +6,9 @@ import (
 	"carma/configs/models"
 )
 
-// gpts are of Radford et al. 2019, trained on the next token; fused
-// attention, a dropout of 0.1, GELU in single operations as transformers has it.
+// gpts are of Radford et al. 2019, trained on the next token. They have fused
+// attention and a dropout of 0.1. GELU consists of single operations, as in the
+// transformers library.
 func gpts() group {
 	c := group{name: "gpt2", description: "decoders trained on the next token (GPT-2)"}
 	for _, v := range []struct {
@@ -53,10 +54,10 @@ func (g *graph) gpt2Block(name string, in int, heads int64) int {
 	return g.plus("add2", in, x)
 }
 
-// newGELU is 0.5 x (1 + tanh(c (x + 0.0447 x^3))), an operation at a time.
+// newGELU is 0.5 x (1 + tanh(c (x + 0.0447 x^3))), one operation at a time.
 func (g *graph) newGELU(name string, in int) int {
 	defer g.module(name)()
-	x := g.keeping(g.unary(models.OtherLayer, "pow", in), models.Keeps{Inputs: []int{0}})
+	x := g.unary(models.Pow, "pow", in)
 	x = g.plus("add", in, g.scale("mul1", x))
 	x = g.unary(models.Tanh, "tanh", g.scale("mul2", x))
 	half := g.scale("half", in)

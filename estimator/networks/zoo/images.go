@@ -6,8 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// window is a convolution or a pool. Zero values: a kernel of 1, as wide as it
-// is high, stride 1, no padding, one group.
+// window is a convolution or a pool. Zero values mean: a kernel of 1, width equal
+// to height, stride 1, no padding, one group.
 type window struct {
 	out           int64 // channels
 	kernel, width int64
@@ -15,7 +15,7 @@ type window struct {
 	pad, padWidth int64
 	groups        int64
 	bias          bool
-	ceil          bool // pools that round sizes up
+	ceil          bool // sizes are rounded up, for pools
 }
 
 func (w window) filled() window {
@@ -29,14 +29,14 @@ func (w window) filled() window {
 	return w
 }
 
-// slide returns the size of the output for the size of the input.
+// slide returns the output size for an input size.
 func (w window) slide(size, kernel, pad int64) int64 {
 	room := size + 2*pad - kernel
 	if room < 0 {
 		return 0
 	}
 	n := room/w.stride + 1
-	// A pool's last window has to start within the image or its left padding.
+	// A pool's last window must begin inside the image or its left padding.
 	if w.ceil && room%w.stride != 0 && n*w.stride < size+pad {
 		n++
 	}
@@ -74,12 +74,12 @@ func (g *graph) avgPool(name string, in int, w window) int {
 	return g.add(g.windowed(models.AvgPool, name, in, w.filled(), g.shape(in)[0]))
 }
 
-// mean averages each channel of an image.
+// mean averages each channel of an image over its pixels.
 func (g *graph) mean(name string, in int) int {
 	return g.op(models.Mean, name, []int64{g.shape(in)[0], 1, 1}, in)
 }
 
-// adaptive pools to size x size pixels, repeating pixels of smaller images.
+// adaptive pools to size x size pixels. It repeats pixels of smaller images.
 func (g *graph) adaptive(name string, in int, size int64) int {
 	s := g.shape(in)
 	return g.add(models.Layer{
@@ -95,7 +95,7 @@ func (g *graph) batchNorm(name string, in int) int {
 	})
 }
 
-// convNorm is a convolution and its batch norm.
+// convNorm adds a convolution and its batch norm.
 func (g *graph) convNorm(conv, norm string, in int, w window) int {
 	return g.batchNorm(norm, g.conv(conv, in, w))
 }
@@ -112,5 +112,5 @@ func (g *graph) photo(channels int64, s settings) {
 	g.input(8, 1)
 }
 
-// classify ends an image classifier.
+// classify ends an image classifier with its loss.
 func (g *graph) classify(logits int) { g.crossEntropy("loss", logits, second) }

@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// inceptions are Szegedy et al. 2016 (Inception v3) and Chollet 2017
+// inceptions are those of Szegedy et al. 2016 (Inception v3) and Chollet 2017
 // (Xception), for images of 299 pixels.
 func inceptions() group {
 	size := settings{image: 299, classes: 1000}
@@ -26,7 +26,7 @@ func inceptions() group {
 	}}
 }
 
-// basic is a convolution, its batch norm and ReLU in place.
+// basic adds a convolution, its batch norm, and ReLU in place.
 func (g *graph) basic(name string, in int, w window) int {
 	x := g.convNorm(name+".conv", name+".bn", in, w)
 	return g.inPlace(models.ReLU, name+".relu", x)
@@ -43,11 +43,11 @@ func (g *graph) branch(name string, in int, windows ...window) int {
 func w1(out int64) window { return window{out: out} }
 func w3(out int64) window { return window{out: out, kernel: 3, pad: 1} }
 
-// across and down are long and narrow kernels.
+// across is a long and narrow kernel, 1 high and n wide.
 func across(out, n int64) window { return window{out: out, kernel: 1, width: n, padWidth: n / 2} }
 func down(out, n int64) window   { return window{out: out, kernel: n, width: 1, pad: n / 2} }
 
-// shrink halves the image without padding.
+// shrink halves an image, without padding.
 func shrink(out int64) window { return window{out: out, kernel: 3, stride: 2} }
 
 func (g *graph) inceptionV3(s settings, aux bool) {
@@ -172,7 +172,7 @@ func (g *graph) xceptionBlock(number, in int, outs []int64, shrinks bool) int {
 		switch {
 		case i > 0:
 			x = g.inPlace(models.ReLU, fmt.Sprintf("rep.relu%d", i+1), x)
-		case number > 1: // the block's input is needed beside
+		case number > 1: // the shortcut needs the block's input too, so not in place
 			x = g.unary(models.ReLU, "rep.relu1", x)
 		}
 		x = g.separable(fmt.Sprintf("rep.conv%d", i+1), x, out)

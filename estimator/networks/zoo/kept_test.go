@@ -6,18 +6,18 @@ import (
 	"carma/configs/models"
 )
 
-// tally sums what the layers of a configuration keep for the backward pass,
-// each storage once.
+// tally sums the bytes that the layers keep for the backward pass, each storage
+// once.
 type tally struct {
 	cfg     *models.Config
-	storage []int  // of each layer: the layer that made it, or an input (negative)
+	storage []int  // for each layer: the layer that made its storage, or an input (negative)
 	grad    []bool // a gradient flows through the layer's output
 	kept    map[int]bool
-	bytes   int64 // of what is in no layer's output
+	bytes   int64 // kept outside of any layer's output
 }
 
-// keptBytes returns the bytes per sample, as the documentation of the estimator states the
-// rules. It leaves out what is the same whatever the batch is.
+// keptBytes returns the bytes kept per sample, by the rules in the estimator's
+// documentation. It leaves out bytes that do not depend on the batch.
 func keptBytes(cfg *models.Config) int64 {
 	t := tally{cfg: cfg, kept: map[int]bool{}}
 	for i, l := range cfg.Layers {
@@ -77,7 +77,7 @@ func count(shape []int64) int64 {
 
 func (t *tally) keep(i int, l models.Layer) {
 	if l.Keeps != nil {
-		for _, p := range l.Keeps.Inputs {
+		for _, p := range slices.Concat(l.Keeps.Inputs, l.Keeps.Wide) {
 			t.kept[t.of(l.Inputs[p])] = true
 		}
 		if l.Keeps.Output {
@@ -117,7 +117,7 @@ func (t *tally) keep(i int, l models.Layer) {
 	case models.MaxPool:
 		inputs()
 		t.bytes += 8 * n
-	case models.AvgPool:
+	case models.AvgPool, models.Pow:
 		inputs()
 	case models.Mul, models.MatMul:
 		a, b := l.Inputs[0], l.Inputs[1]
@@ -151,7 +151,7 @@ func params(cfg *models.Config) int64 {
 	return sum
 }
 
-// consistent returns what is wrong with a configuration: "" when nothing is.
+// consistent returns a fault of a configuration; "" if there is none.
 func consistent(cfg *models.Config) string {
 	for i, l := range cfg.Layers {
 		switch {

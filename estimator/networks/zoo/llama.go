@@ -6,9 +6,9 @@ import (
 	"carma/configs/models"
 )
 
-// llamas are of Touvron et al. 2023 and the Llama 3 herd of 2024: RMS norms,
-// rotary positions, grouped queries, gated linear units; fused attention.
-// Mistral (Jiang et al. 2023) is built alike.
+// llamas are of Touvron et al. 2023 and the Llama 3 herd of 2024. They have RMS
+// norms, rotary positions, grouped queries, gated linear units and fused
+// attention. Mistral (Jiang et al. 2023) has the same structure.
 func llamas() group {
 	c := group{name: "llama", description: "decoders of 1 to 8 billion parameters (Llama, Mistral)"}
 	for _, v := range []struct {
@@ -36,7 +36,7 @@ func llamas() group {
 
 type llama struct {
 	width, inner, depth, heads, groups, key int64
-	tied                                    bool // the head is the table of tokens
+	tied                                    bool // the head shares the table of tokens
 }
 
 func (l llama) build(g *graph, s settings) {
@@ -74,16 +74,46 @@ func (g *graph) rotate(name string, in int) int {
 	return g.plus("add", g.scale("cos", in), g.scale("sin", turned))
 }
 
-// rmsNorm is the root mean square norm in two operations: the division keeps
-// its input and the divisors, the weight keeps what the division gave.
+// rmsNorm adds the root mean square norm as two operations. The division is done in
+// 32 bits and keeps its input so, and the divisors; the weight keeps the division's
+// output.
 func (g *graph) rmsNorm(name string, in int) int {
 	defer g.module(name)()
 	s := g.shape(in)
-	x := g.keeping(g.unary(models.RMSNorm, "divide", in), models.Keeps{Inputs: []int{0}, Bytes: 4 * s[0]})
+	x := g.keeping(g.unary(models.RMSNorm, "divide", in), models.Keeps{Wide: []int{0}, Bytes: 4 * s[0]})
 	return g.weighted("weight", x, s[1])
 }
 
-// weighted multiplies by learned numbers, which need the input for their gradient.
+// narrowNorm is an RMS norm that keeps its input as it is as well.
+func (g *graph) narrowNorm(name string, in int) int {
+	defer g.module(name)()
+	s := g.shape(in)
+	x := g.keeping(g.unary(models.RMSNorm, "divide", in), models.Keeps{Inputs: []int{0}, Wide: []int{0}, Bytes: 4 * s[0]})
+	return g.weighted("weight", x, s[1])
+}
+
+// offsetNorm is an RMS norm that multiplies by 1 + weight before it goes back to 16
+// bits, as Gemma's.
+func (g *graph) offsetNorm(name string, in int) int {
+	defer g.module(name)()
+	s := g.shape(in)
+	x := g.keeping(g.unary(models.RMSNorm, "divide", in), models.Keeps{Wide: []int{0}, Bytes: 4 * s[0]})
+	i := g.weighted("weight", x, s[1])
+	if k := g.layers[i].Keeps; len(k.Inputs) > 0 {
+		k.Inputs, k.Wide = nil, []int{0}
+	}
+	return i
+}
+
+// headNorm is an RMS norm of each head of key numbers.
+func (g *graph) headNorm(name string, in int, key int64) int {
+	defer g.module(name)()
+	s := g.shape(in)
+	x := g.keeping(g.unary(models.RMSNorm, "divide", in), models.Keeps{Wide: []int{0}, Bytes: 4 * s[0] * (s[1] / key)})
+	return g.weighted("weight", x, key)
+}
+
+// weighted multiplies by learned numbers. Their gradient needs the input.
 func (g *graph) weighted(name string, in int, width int64) int {
 	i := g.unary(models.Mul, name, in)
 	g.layers[i].Params = []int64{width}

@@ -7,16 +7,16 @@ import (
 	"carma/configs/models"
 )
 
-// Mask R-CNN learns from 512 regions of an image. How many of them hold an
-// object depends on the images: at most 128; this is a middle.
+// Mask R-CNN learns from 512 regions of an image. The number of regions with an
+// object depends on the images and is at most 128; positive is a middle value.
 const (
 	regions  = 512
 	positive = 64
 )
 
 // detection has Mask R-CNN (He et al. 2017) over a ResNet-50 with a feature
-// pyramid, whose batch norms are trained. It is approximate: matching,
-// sampling and box arithmetic are left out.
+// pyramid, whose batch norms are trained. It is an approximation without
+// matching, sampling and box arithmetic.
 func detection() group {
 	return group{name: "maskrcnn", description: "detection and outlines of objects (Mask R-CNN)", entries: []entry{{
 		name: "maskrcnn", aliases: []string{"maskrcnn_resnet50_fpn"}, kind: models.Detection, batch: 8,
@@ -25,7 +25,8 @@ func detection() group {
 }
 
 func maskRCNN(g *graph, s settings) {
-	// The image is the short side of a photo of 800 x 1333; both are padded.
+	// The image size is the short side of a photo of 800 x 1333. Both sides are
+	// padded.
 	up := func(n int64) int64 { return (n + 31) / 32 * 32 }
 	g.input(0, 3, up(s.image), up(s.image*1333/800))
 	g.input(8, regions)
@@ -55,7 +56,7 @@ func (g *graph) pyramid(stages []int) []int {
 	return append(levels, g.maxPool("extra_blocks", levels[len(levels)-1], window{kernel: 1, stride: 2}))
 }
 
-// proposals is one small network applied to each level.
+// proposals applies one small network to each level.
 func (g *graph) proposals(levels []int) {
 	defer g.module("rpn.head")()
 	var scores, boxes []int
@@ -70,12 +71,12 @@ func (g *graph) proposals(levels []int) {
 		}
 		scores, boxes = append(scores, g.flatten(score)), append(boxes, g.flatten(box))
 	}
-	// The losses take a few of all numbers, and keep these.
+	// The losses read few of all numbers, and keep those.
 	g.keeping(g.loss("loss", g.concat("objectness", scores...), g.concat("deltas", boxes...)), models.Keeps{})
 }
 
-// crop cuts size x size features of n regions out of the levels. The regions
-// are stacked to one image, which makes the same numbers.
+// crop cuts features of size x size for n regions out of the levels. Here the
+// regions form one tall image, which has the same number of elements.
 func (g *graph) crop(name string, levels []int, n, size int64) int {
 	return g.add(models.Layer{
 		Name: name, Type: models.OtherLayer, Inputs: slices.Clone(levels), Out: []int64{256, n * size, size},
@@ -108,6 +109,6 @@ func (g *graph) masks(levels []int, classes int64) {
 	})
 	x = g.inPlace(models.ReLU, "mask_predictor.relu", x)
 	logits := g.conv("mask_predictor.mask_fcn_logits", x, window{out: classes, bias: true})
-	// One class of each region, and the outline to learn.
+	// For each region: one class, and the outline to learn.
 	g.keeping(g.loss("loss_mask", logits), models.Keeps{Bytes: 2 * 4 * positive * 28 * 28})
 }

@@ -51,10 +51,10 @@ func mobileNetV2(g *graph, s settings) {
 	g.classify(g.linear("classifier.1", x, s.classes, true))
 }
 
-// activated is a convolution, its batch norm and an activation in place.
-// ReLU6 in place needs its input for the gradient and so keeps a copy of what
-// it overwrites, which is as much memory at the same time as not in place;
-// said so here, because it is easily taken for ReLU, which needs its output.
+// activated adds a convolution, its batch norm and an activation in place. ReLU6
+// is added as not in place: its gradient needs its input, so in place it would
+// keep a copy of that, which is the same memory. ReLU is different; it needs only
+// its output.
 func (g *graph) activated(name string, in int, w window, activation string) int {
 	x := g.convNorm(name+".0", name+".1", in, w)
 	switch activation {
@@ -156,7 +156,8 @@ func (g *graph) mobileBlock(name string, in int, r mobileRow) int {
 	return x
 }
 
-// squeeze weighs the channels by what two small convolutions make of their means.
+// squeeze scales the channels by factors that two small convolutions compute from
+// their means.
 func (g *graph) squeeze(name string, in int, narrow int64, activate func(string, int) int, gate string) int {
 	defer g.module(name)()
 	x := g.conv("fc1", g.mean("avgpool", in), window{out: narrow, bias: true})
@@ -164,8 +165,8 @@ func (g *graph) squeeze(name string, in int, narrow int64, activate func(string,
 	return g.times("mul", in, g.unary(gate, "scale_activation", x))
 }
 
-// divisible rounds a number of channels to a multiple of 8, not more than a
-// tenth down.
+// divisible rounds a number of channels to a multiple of 8, but not down by more
+// than a tenth.
 func divisible(channels float64) int64 {
 	n := max(8, int64(channels+4)/8*8)
 	if float64(n) < 0.9*channels {

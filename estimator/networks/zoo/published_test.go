@@ -6,11 +6,11 @@ import (
 	"carma/configs/models"
 )
 
-// tallies are the numbers of convolutions, batch norms and linear layers, and
-// of the elements of their outputs per sample.
+// tallies are the numbers of convolutions, batch norms and linear layers, each
+// with the elements of their outputs per sample.
 type tallies [3][2]int64
 
-// The networks of CARMA's measured runs, from the layer tables that their
+// These are networks of CARMA's measured runs, from the layer tables that its
 // authors published (the .model files of itu-rad/CARMA, 2025).
 func TestPublishedTables(t *testing.T) {
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func TestPublishedTables(t *testing.T) {
 	}
 }
 
-// The published table of the U-Net has its blocks only.
+// The published table of the U-Net contains only its blocks.
 func TestPublishedUNet(t *testing.T) {
 	cfg := build(t, "unet", models.Overrides{})
 	if got := params(cfg); got != 24439269 {

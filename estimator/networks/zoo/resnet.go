@@ -9,7 +9,7 @@ import (
 var imageNet = settings{image: 224, classes: 1000}
 
 // resnet is a residual network: how often each stage repeats its block.
-// Bottlenecks have narrow 3 x 3 convolutions: that many groups of that many
+// Bottlenecks have narrow 3 x 3 convolutions, with so many groups of so many
 // channels in the first stage.
 type resnet struct {
 	repeats         [4]int
@@ -17,9 +17,9 @@ type resnet struct {
 	groups, channel int64
 }
 
-// resnets are of He et al. 2016, "Deep Residual Learning"; the strides of
-// bottlenecks sit in the 3 x 3 convolution, as in torchvision. ResNeXt (Xie et
-// al. 2017) and wide networks (Zagoruyko and Komodakis 2016) differ there.
+// resnets are of He et al. 2016, "Deep Residual Learning". As in torchvision, the
+// stride of a bottleneck is in its 3 x 3 convolution. ResNeXt (Xie et al. 2017)
+// and wide networks (Zagoruyko and Komodakis 2016) have other 3 x 3 convolutions.
 func resnets() group {
 	c := group{name: "resnet", description: "residual networks (ResNet, ResNeXt, wide ResNet)"}
 	for _, r := range []struct {
@@ -49,7 +49,7 @@ func resnets() group {
 	return c
 }
 
-// What other networks are built over.
+// Other networks build on these two.
 var (
 	resnet34 = resnet{[4]int{3, 4, 6, 3}, false, 1, 64}
 	resnet50 = resnet{[4]int{3, 4, 6, 3}, true, 1, 64}
@@ -77,7 +77,8 @@ func (g *graph) resnet(in int, r resnet) [5]int {
 	return stages
 }
 
-// residual adds a block: its convolutions, then the input in place.
+// residual adds a block: its convolutions, then the addition of the input in
+// place.
 func (g *graph) residual(name string, in int, r resnet, width, stride int64) int {
 	defer g.startBlock(name)()
 	windows := []window{{out: width, kernel: 3, pad: 1, stride: stride}, {out: width, kernel: 3, pad: 1}}

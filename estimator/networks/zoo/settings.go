@@ -10,8 +10,8 @@ import (
 	"carma/configs/nearest"
 )
 
-// dataset is what a data set changes. An image of 0 leaves the network's own
-// size, a sequence of 0 likewise.
+// dataset is the settings that a data set changes. An image or sequence of 0
+// leaves the network's own size.
 type dataset struct {
 	text           bool
 	image, classes int64
@@ -35,7 +35,7 @@ var datasets = map[string]dataset{
 	"criteo":       {},
 }
 
-// What is larger is a slip of the keyboard, and would overflow the products.
+// A larger value is a typing error, and products with it would overflow.
 const (
 	mostPixels  = 1 << 16
 	mostTokens  = 1 << 20
@@ -65,6 +65,7 @@ func (e entry) sized(set string, o models.Overrides) (settings, error) {
 	}{
 		{"image", o.Image, mostPixels, &s.image},
 		{"sequence", o.Sequence, mostTokens, &s.sequence},
+		{"target-seq", o.Target, mostTokens, &s.target},
 		{"classes", o.Classes, mostClasses, &s.classes},
 		{"vocabulary", o.Vocabulary, mostClasses, &s.vocabulary},
 	}
@@ -82,6 +83,9 @@ func (e entry) sized(set string, o models.Overrides) (settings, error) {
 	}
 	if e.longest > 0 && s.sequence > e.longest {
 		return s, fmt.Errorf("a sequence of %d is longer than its %d positions", s.sequence, e.longest)
+	}
+	if e.longest > 0 && s.target > e.longest {
+		return s, fmt.Errorf("a target of %d is longer than its %d positions", s.target, e.longest)
 	}
 	return s, nil
 }
@@ -114,8 +118,11 @@ func (d dataset) apply(name string, s *settings) error {
 
 func (e entry) train(o models.Overrides) (models.Train, error) {
 	t := models.Train{
-		Batch: e.batch, Precision: o.Precision, Optimizer: o.Optimizer, Implementation: o.Implementation,
-		GPUs: o.GPUs, Parallel: o.Parallel,
+		Batch: e.batch, Accumulate: o.Accumulate, Precision: o.Precision, Optimizer: o.Optimizer, Implementation: o.Implementation,
+		GPUs: o.GPUs, Parallel: o.Parallel, Masters: o.Masters, Attention: o.Attention, Padded: o.Padded, Loss: o.Loss, Offload: o.Offload,
+	}
+	if o.Bits != 0 && t.Precision == "" {
+		t.Precision = models.AMP // see quantize
 	}
 	if o.Batch != 0 {
 		t.Batch = o.Batch
@@ -129,5 +136,8 @@ func (e entry) train(o models.Overrides) (models.Train, error) {
 	if err := within("LoRA rank", o.LoRA, mostRank); err != nil {
 		return t, err
 	}
-	return t, within("GPUs", o.GPUs, mostRank)
+	if err := within("GPUs", o.GPUs, mostRank); err != nil {
+		return t, err
+	}
+	return t, t.Check()
 }

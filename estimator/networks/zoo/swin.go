@@ -9,8 +9,8 @@ import (
 // side is the length of a window of attention.
 const side = 7
 
-// swins are of Liu et al. 2021, as torchvision has them: attention within
-// windows, in single operations, with a learned bias.
+// swins are of Liu et al. 2021, as in torchvision: attention within windows, in
+// single operations, with a learned bias.
 func swins() group {
 	c := group{name: "swin", description: "transformers of shifted windows (Swin)"}
 	for _, v := range []struct {
@@ -47,7 +47,7 @@ func (g *graph) swin(width, heads int64, repeats [4]int64, s settings) {
 	g.classify(g.linear("head", g.flatten(x), s.classes, true))
 }
 
-// merge joins squares of four pixels. Images of odd size are padded.
+// merge joins squares of four pixels. An odd image is padded.
 func (g *graph) merge(name string, in int) int {
 	defer g.module(name)()
 	s := g.shape(in)
@@ -73,13 +73,13 @@ func (g *graph) swinBlock(name string, in int, heads int64, shifted, skip bool) 
 	return g.plus("add2", in, x)
 }
 
-// windows is attention within windows of 7 x 7 pixels.
+// windows adds attention within windows of 7 x 7 pixels.
 func (g *graph) windows(in int, heads int64, shifted bool) int {
 	defer g.module("attn")()
 	s := g.shape(in)
 	width := s[2]
 	padded := []int64{(s[0] + side - 1) / side * side, (s[1] + side - 1) / side * side, width}
-	shifted = shifted && padded[0] > side // one window has nothing to shift
+	shifted = shifted && padded[0] > side // a single window is not shifted
 	n := padded[0] / side * (padded[1] / side)
 	x := g.op(models.Pad, "pad", padded, in)
 	if shifted {

@@ -2,13 +2,14 @@ package zoo
 
 import (
 	"fmt"
+	"strings"
 
 	"carma/configs/models"
 )
 
-// t5s are of Raffel et al. 2020 (version 1.0): attention in single
-// operations, with a learned bias by distance, and a dropout of 0.1. The
-// sequence is as long for the encoder as for the decoder.
+// t5s are of Raffel et al. 2020 (version 1.0), with attention in single
+// operations, a learned bias by distance, and a dropout of 0.1. Encoder and
+// decoder have sequences of the same length.
 func t5s() group {
 	c := group{name: "t5", description: "encoder and decoder from text to text (T5)"}
 	for _, v := range []struct {
@@ -31,16 +32,17 @@ type t5 struct{ width, inner, depth, heads int64 }
 
 func (t t5) build(g *graph, s settings) {
 	g.text(s)
-	g.input(8, s.sequence) // what the decoder reads: the labels, shifted
+	g.input(8, s.sequence) // input of the decoder: the labels, shifted
 	words := g.embedding("shared", data, s.vocabulary, t.width)
 	x := t.stack(g, "encoder", words, -1)
+	g.cache(x)
 	out := g.embedding("shared", -len(g.inputs), s.vocabulary, t.width)
 	g.layers[out].Tied = true
 	x = t.stack(g, "decoder", out, x)
 	g.crossEntropy("loss", g.tied("lm_head", g.scale("scale", x), s.vocabulary, false), second)
 }
 
-// stack is the encoder, or the decoder when encoded is a layer.
+// stack adds the encoder, or the decoder if encoded is a layer.
 func (t t5) stack(g *graph, name string, in, encoded int) int {
 	defer g.module(name)()
 	n := g.shape(in)[0]
@@ -59,8 +61,8 @@ func (t t5) stack(g *graph, name string, in, encoded int) int {
 	return g.drop("last_dropout", g.rmsNorm("final_layer_norm", x))
 }
 
-// attention takes keys and values from source, or, when it is in itself, from
-// the normed input.
+// attention takes keys and values from source. Self-attention takes them from the
+// normed input.
 func (t t5) attention(g *graph, name string, in, source, bias int) int {
 	defer g.module(name)()
 	x := g.rmsNorm("layer_norm", in)
@@ -70,6 +72,9 @@ func (t t5) attention(g *graph, name string, in, source, bias int) int {
 	wide := 64 * t.heads
 	q := g.adapted("q", x, wide, false)
 	k, v := g.linear("k", source, wide, false), g.adapted("v", source, wide, false)
+	if strings.HasPrefix(g.scope, "decoder") {
+		g.cache(k, v)
+	}
 	n, m := g.shape(q)[0], g.shape(k)[0]
 	// The products take contiguous copies of query, key and value.
 	q, k = g.copyOf("q.contiguous", q, n, wide), g.copyOf("k.contiguous", k, m, wide)

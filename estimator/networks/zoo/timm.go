@@ -9,10 +9,11 @@ import (
 	"carma/estimator/networks/timm"
 )
 
-// traced is the prefix of models whose tables were traced from the timm library.
+// traced is the prefix of models with tables traced from the timm library.
 const traced = "timm/"
 
-// buildTraced returns a traced table, which has its own image size and classes.
+// buildTraced returns the network of a traced table. Its image size and classes
+// are fixed.
 func buildTraced(name string, o models.Overrides) (*models.Config, error) {
 	if !isTraced(name) {
 		return nil, fmt.Errorf("unknown model %q; the nearest names: %s", traced+name, strings.Join(nearest.Names(name, timm.Names(), 3), ", "))
@@ -25,7 +26,7 @@ func buildTraced(name string, o models.Overrides) (*models.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Image != 0 || o.Sequence != 0 || o.Classes != 0 || o.Vocabulary != 0 || o.LoRA != 0 {
+	if o.Image != 0 || o.Sequence != 0 || o.Classes != 0 || o.Vocabulary != 0 || o.LoRA != 0 || o.Target != 0 || o.Head != "" {
 		return nil, fmt.Errorf("%s%s: a traced table has one size of images and one number of classes", traced, name)
 	}
 	return c.With(o)

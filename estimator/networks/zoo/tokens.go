@@ -6,8 +6,17 @@ import (
 	"carma/configs/models"
 )
 
-// linear adds a fully connected layer over the last dimension.
+// linear adds a fully connected layer over the last dimension, with an adapter if
+// one was asked for by name.
 func (g *graph) linear(name string, in int, out int64, bias bool) int {
+	if g.targeted(name) {
+		return g.adapter(name, in, out, bias)
+	}
+	return g.plain(name, in, out, bias)
+}
+
+// plain adds a fully connected layer without an adapter.
+func (g *graph) plain(name string, in int, out int64, bias bool) int {
 	shape := slices.Clone(g.shape(in))
 	from := shape[len(shape)-1]
 	shape[len(shape)-1] = out
@@ -20,27 +29,10 @@ func (g *graph) linear(name string, in int, out int64, bias bool) int {
 	return g.add(l)
 }
 
-// adapted adds a linear layer and, with LoRA, its adapter: two small linear
-// layers whose scaled output is added.
-func (g *graph) adapted(name string, in int, out int64, bias bool) int {
-	base := g.linear(name, in, out, bias)
-	if g.rank == 0 {
-		return base
-	}
-	defer g.module(name)()
-	rank := g.rank
-	g.rank = 0 // the adapter is trained
-	down := g.linear("lora_A", in, rank, false)
-	up := g.linear("lora_B", down, out, false)
-	g.rank = rank
-	g.adapts++
-	return g.plus("lora_add", base, g.scale("lora_scale", up))
-}
-
-// tied adds the linear layer whose weight is the table of tokens; a bias is
-// its own, and then the only parameters counted here.
+// tied adds a linear layer that shares its weight with the table of tokens. A
+// bias is its own; then it counts as the layer's only parameters.
 func (g *graph) tied(name string, in int, out int64, bias bool) int {
-	i := g.linear(name, in, out, bias)
+	i := g.plain(name, in, out, bias)
 	if bias {
 		g.layers[i].Params = []int64{out}
 	} else {
@@ -72,7 +64,7 @@ func (g *graph) positions(name string, rows, sequence, width int64) int {
 	})
 }
 
-// table is a parameter that operations take as it is.
+// table adds a parameter that operations use directly.
 func (g *graph) table(name string, shape ...int64) int {
 	n := int64(1)
 	for _, d := range shape {
@@ -84,7 +76,7 @@ func (g *graph) table(name string, shape ...int64) int {
 	})
 }
 
-// attend adds fused attention: the output has the query's length and heads x
+// attend adds fused attention. The output has the query's length, and heads times
 // the value's width.
 func (g *graph) attend(name string, q, k, v int, heads int64) int {
 	return g.add(models.Layer{
@@ -92,22 +84,45 @@ func (g *graph) attend(name string, q, k, v int, heads int64) int {
 	})
 }
 
-// threeWay cuts the output of a joint projection into query, key and value,
-// which stay in its storage.
+// singleAttention adds attention in single operations: the products take copies of
+// query, key and value with the heads one after the other, and keep them.
+func (g *graph) singleAttention(q, k, v int, heads int64) int {
+	n, m := g.shape(q)[0], g.shape(k)[0]
+	wide, narrow := g.shape(q)[1], g.shape(v)[1]
+	q, k = g.copyOf("q.contiguous", q, n, wide), g.copyOf("k.contiguous", k, m, wide)
+	a := g.op(models.MatMul, "scores", []int64{heads, n, m}, q, k)
+	a = g.copyOf("mask.add", g.copyOf("where", a, heads, n, m), heads, n, m)
+	a = g.unary(models.Softmax, "softmax", a)
+	a = g.op(models.MatMul, "weighted", []int64{heads, n, narrow / heads}, a, g.copyOf("v.contiguous", v, m, narrow))
+	return g.copyOf("transpose", a, n, narrow)
+}
+
+// cache marks outputs that a language model returns for its cache. Those of views are
+// the tensors behind them.
+func (g *graph) cache(layers ...int) {
+	for _, i := range layers {
+		if i >= 0 {
+			g.layers[i].Cached = true
+		}
+	}
+}
+
+// threeWay splits the output of a joint projection into query, key and value.
+// They are views of it.
 func (g *graph) threeWay(in int, width int64) (q, k, v int) {
 	shape := slices.Clone(g.shape(in))
 	shape[len(shape)-1] = width
 	return g.view("query", in, shape...), g.view("key", in, shape...), g.view("value", in, shape...)
 }
 
-// text declares token ids and labels for each of them.
+// text declares token ids, and a label for each.
 func (g *graph) text(s settings) {
 	g.input(8, s.sequence)
 	g.input(8, s.sequence)
 }
 
-// nextToken ends a causal language model: the logits of all tokens but the
-// last are copied, as are the labels of all but the first.
+// nextToken ends a causal language model. It copies the logits of all tokens but
+// the last, and the labels of all but the first.
 func (g *graph) nextToken(logits int) {
 	s := g.shape(logits)
 	if s[0] < 2 {

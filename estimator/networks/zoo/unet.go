@@ -6,7 +6,7 @@ import (
 	"carma/configs/models"
 )
 
-// segmentation has the U-Net (Ronneberger et al. 2015) over a ResNet-34 whose
+// segmentation has the U-Net (Ronneberger et al. 2015) over a ResNet-34. Its
 // decoder doubles the image five times.
 func segmentation() group {
 	return group{name: "unet", description: "segmentation of images (U-Net)", entries: []entry{{

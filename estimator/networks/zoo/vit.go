@@ -6,9 +6,8 @@ import (
 	"carma/configs/models"
 )
 
-// visionTransformers are of Dosovitskiy et al. 2021 with patches of 16
-// pixels, as timm has them: no dropout, joint query, key and value, fused
-// attention.
+// visionTransformers are of Dosovitskiy et al. 2021 with patches of 16 pixels, as
+// in timm: no dropout, joint query, key and value, fused attention.
 func visionTransformers() group {
 	c := group{name: "vit", description: "transformers of image patches (ViT)"}
 	for _, v := range []struct {

@@ -6,9 +6,9 @@ import (
 	"carma/configs/models"
 )
 
-// xlnets are of Yang et al. 2019, cased, classifying sequences. Attention has
-// a term for the content and one for the relative position, each a matrix of
-// all pairs of tokens.
+// xlnets are of Yang et al. 2019, cased, for classifying sequences. Their
+// attention has a term for the content and one for the relative position. Each is
+// a matrix of all pairs of tokens.
 func xlnets() group {
 	c := group{name: "xlnet", description: "encoders with relative positions (XLNet)"}
 	for _, v := range []struct {
@@ -71,7 +71,7 @@ func (g *graph) biased(name string, in int) int {
 func (g *graph) relative(in, r int, heads int64) int {
 	defer g.module("rel_attn")()
 	n, width := g.shape(in)[0], g.last(in)
-	// Segments are not used in this task; their parameters are there.
+	// This task uses no segments, but their parameters exist.
 	g.table("r_s_bias", width)
 	g.table("seg_embed", 2, width)
 	q := g.linear("q", in, width, false)

@@ -1,12 +1,11 @@
-// Package zoo is a catalogue of networks that people train: parametric
-// builders that return each operation of the forward pass with its inputs,
-// shapes and parameters. They describe the architectures as the libraries
-// implement them (torchvision, timm, transformers), down to what is done in
-// place, because that decides what stays in memory.
+// Package zoo is a catalogue of networks that people train. Its builders return
+// each operation of the forward pass with its inputs, shapes and parameters. They
+// follow the implementations in torchvision, timm and transformers, including
+// which operations are in place, because that decides what stays in memory.
 //
-// With adapters (LoRA) the network is frozen and the query and value
-// projections get adapters; where query, key and value are one projection, it
-// gets one.
+// With adapters (LoRA) the network is frozen, and the query and value projections
+// get adapters. If query, key and value are one projection, that one gets an
+// adapter.
 package zoo
 
 import (
@@ -19,7 +18,7 @@ import (
 	"carma/configs/nearest"
 )
 
-// Family is a group of networks of one kind, for a table.
+// Family is a group of networks of one kind, as tables show it.
 type Family struct {
 	Name        string
 	Description string
@@ -27,9 +26,11 @@ type Family struct {
 	Members     []string
 }
 
-// settings are what a network is built for. Zero: the network has none.
+// settings are the sizes that a network is built for. 0: the network has no such
+// size.
 type settings struct {
 	image, sequence, classes, vocabulary int64
+	target                               int64 // tokens that a decoder beside an encoder writes
 }
 
 // entry is a network of the catalogue.
@@ -39,8 +40,14 @@ type entry struct {
 	kind    models.Family
 	batch   int
 	size    settings // the defaults
-	longest int64    // sequence that its positions allow; 0: any
+	longest int64    // longest sequence with its positions; 0: no limit
 	build   func(*graph, settings)
+	// with takes the sizes behind a colon in the name; values has their names and
+	// largest values.
+	with   func(e *entry, values map[string]int64)
+	values map[string]int64
+	// finish changes the configuration by the precision; nil: nothing.
+	finish func(*models.Config)
 }
 
 type group struct {
@@ -49,13 +56,13 @@ type group struct {
 }
 
 var catalogue = []group{
-	resnets(), vggs(), mobileNets(), efficientNets(), inceptions(), denseNets(), convNeXts(),
-	visionTransformers(), swins(), segmentation(), detection(), berts(), gpts(), xlnets(), t5s(), llamas(),
-	recommenders(), digits(),
+	resnets(), vggs(), mobileNets(), efficientNets(), inceptions(), denseNets(), convNeXts(), regNets(), mnasNets(),
+	visionTransformers(), swins(), segmentation(), detection(), diffusions(), yolos(), berts(), gpts(), xlnets(), t5s(), llamas(),
+	recommenders(), graphNetworks(), digits(),
 }
 
-// Names lists the networks, a family after the other. Beside these, mlp_NxD
-// is a fully connected network of D hidden layers of N neurons.
+// Names lists the networks, family by family. It leaves out mlp_NxD, a fully
+// connected network of D hidden layers of N neurons.
 func Names() []string {
 	var names []string
 	for _, f := range Families() {
@@ -77,11 +84,12 @@ func Families() []Family {
 	return families
 }
 
-// Build returns the configuration of a network with its defaults changed by
-// o. Case and the characters - _ . do not count in the name. A data set after
-// a slash sets the size of images, the classes or the length of sequences.
+// Build returns the configuration of a network, with its defaults changed by o.
+// Case and the characters - _ . in the name do not matter. A data set after a
+// slash sets the size of images, the classes or the length of sequences.
 //
-// timm/NAME is a model of the timm library at its own image size.
+// timm/NAME is a model of the timm library at its own image size. The error for
+// an unknown name has the nearest one.
 func Build(name string, o models.Overrides) (*models.Config, error) {
 	if name, ok := strings.CutPrefix(name, traced); ok {
 		return buildTraced(name, o)
@@ -90,6 +98,9 @@ func Build(name string, o models.Overrides) (*models.Config, error) {
 	e, err := find(wanted)
 	if err != nil {
 		return nil, err
+	}
+	if o.Head != "" {
+		return nil, fmt.Errorf("%s: has no choice of heads; those of the hub have, for example google-bert/bert-base-uncased", e.name)
 	}
 	cfg, err := e.config(set, o)
 	if err != nil {
@@ -107,13 +118,13 @@ func (e entry) config(set string, o models.Overrides) (*models.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &graph{rank: int64(o.LoRA)}
+	g := &graph{rank: int64(o.LoRA), targets: o.Targets, dora: o.DoRA}
 	e.build(g, size)
 	if g.err != nil {
 		return nil, g.err
 	}
-	if g.rank > 0 && g.adapts == 0 {
-		return nil, fmt.Errorf("has no linear query and value projections for adapters (LoRA)")
+	if err := g.checkAdapters(); err != nil {
+		return nil, err
 	}
 	cfg := &models.Config{
 		Schema: models.Schema, Name: e.name, Family: e.kind, Origin: "catalogue", Train: train,
@@ -121,6 +132,15 @@ func (e entry) config(set string, o models.Overrides) (*models.Config, error) {
 	}
 	if set != "" {
 		cfg.Name += "/" + fold(set)
+	}
+	if e.finish != nil {
+		e.finish(cfg)
+	}
+	if o.Bits != 0 {
+		if g.rank == 0 {
+			return nil, fmt.Errorf("weights of %d bits are not trained; train adapters (LoRA)", o.Bits)
+		}
+		quantize(cfg, o.Bits)
 	}
 	return cfg, nil
 }
@@ -130,6 +150,9 @@ func fold(name string) string {
 }
 
 func find(name string) (entry, error) {
+	if network, given, ok := strings.Cut(name, ":"); ok {
+		return findSized(network, given)
+	}
 	wanted := fold(name)
 	for _, c := range catalogue {
 		for _, e := range c.entries {
@@ -145,7 +168,7 @@ func find(name string) (entry, error) {
 		strings.Join(nearest.Names(name, Names(), 3), ", "))
 }
 
-// mlpSize reads mlp512x3.
+// mlpSize reads a name like mlp512x3.
 func mlpSize(folded string) (neurons, depth int64, ok bool) {
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(folded, "mnist"), "mlp")
 	n, d, found := strings.Cut(rest, "x")
@@ -160,8 +183,7 @@ func mlpSize(folded string) (neurons, depth int64, ok bool) {
 	return neurons, depth, err == nil && depth >= 1 && depth <= 1000
 }
 
-// Known reports whether name is one that [Build] builds, with or without a
-// data set.
+// Known reports whether [Build] knows a name, with or without a data set.
 func Known(name string) bool {
 	if name, ok := strings.CutPrefix(name, traced); ok {
 		return isTraced(name)

@@ -12,12 +12,12 @@ import (
 type reference struct {
 	name         string
 	size         int // image or sequence
-	rank         int // of adapters
+	rank         int // rank of the adapters
 	params, kept int64
 }
 
-// references reads testdata/reference.tsv, which reference.py there makes
-// from the libraries' own models.
+// references reads testdata/reference.tsv. reference.py made it from the
+// libraries' own models.
 func references(t *testing.T) []reference {
 	t.Helper()
 	text, err := os.ReadFile("testdata/reference.tsv")

@@ -1,4 +1,4 @@
-"""Loaded by every Python of the probed image, before its program: PYTHONPATH
+"""Every Python of the probed image loads this before its program: PYTHONPATH
 names this folder. An image's own sitecustomize runs as well."""
 
 import importlib.machinery

@@ -1,5 +1,5 @@
-"""What autograd keeps in the first training step of a program, counted without
-the probe: every storage that is saved, once, without the parameters."""
+"""Counts what autograd keeps in the first training step of a program, without
+the probe: every saved storage, once, without the parameters."""
 
 import json
 import runpy

@@ -7,8 +7,8 @@ import (
 	"carma/configs/models"
 )
 
-// The features are those of estimator/training/features.py, in its order; a
-// golden file ties the two together.
+// features is the number of features: those of estimator/training/features.py, in
+// its order. A golden file compares the two.
 const features = 16
 
 var (
@@ -20,8 +20,9 @@ var (
 		models.SELU, models.SiLU, models.Softplus, models.AvgPool, models.MaxPool, models.Mean,
 	}
 	weights = append(slices.Clone(convolutions), models.Linear)
-	// listed layers count. Softmax, losses, sums and views do not: some
-	// summaries of one and the same network list them, others do not.
+	// listed are the types of layers that count. Softmax, losses, sums and views
+	// do not count, because some summaries of a network list them and others do
+	// not.
 	listed = slices.Concat(weights, norms, keepOutput, keepInput, []string{models.Dropout})
 
 	convActivations = []string{
@@ -31,7 +32,7 @@ var (
 	mlpActivations = slices.Insert(slices.Clone(convActivations), 2, identity)
 )
 
-// identity is the activation of an MLP without any.
+// identity is the activation of an MLP that has none.
 const identity = "identity"
 
 // batch is the number of samples on one GPU.
@@ -59,14 +60,14 @@ func params(l models.Layer) float64 {
 	return n
 }
 
-// summary returns the features of a configuration that was validated: layers
-// refer to layers before them, or to an input.
+// summary returns the features of a valid configuration. In one, layers refer to
+// layers before them or to an input.
 func summary(c models.Config) []float32 {
 	b := batch(c)
 	var depth, total, activations, convs, linears, normCount, dropouts, pair, largest, heaviest, masks float64
 	out := make([]float64, len(c.Layers))
 	storage := make([]int, len(c.Layers))
-	kept := map[int]float64{} // bytes do not depend on the order: sums of whole numbers
+	kept := map[int]float64{} // sums of integers, so the order does not change them
 	for i, l := range c.Layers {
 		out[i] = product(l.Out)
 		if !l.Whole {
@@ -137,7 +138,8 @@ func summary(c models.Config) []float32 {
 	return result
 }
 
-// activation is the code of the most frequent one; the first by name of equals.
+// activation is the code of the most frequent activation. Of equally frequent
+// ones the first by name counts.
 func activation(c models.Config) (sin, cos float64) {
 	names, most := convActivations, models.ReLU
 	if c.Family == models.MLP {
@@ -155,7 +157,7 @@ func activation(c models.Config) (sin, cos float64) {
 			most = n
 		}
 	}
-	// A tie with the default goes to the first name, as in the training.
+	// In a tie with the default, the first name wins, as in the training.
 	for _, n := range names {
 		if counts[n] == counts[most] && counts[n] > 0 {
 			most = n

@@ -1,9 +1,9 @@
 // Package gpumemnet predicts the class of a training's peak GPU memory with
-// models learned on the GPUMemNet data, for MLPs and for plain CNNs, each in two
-// designs: an ensemble of MLPs over sums of the layers, and one of transformers
-// over the layers themselves. The models are estimator/training's; README.md is
-// their card. It answers with
-// what the data has, one A100 40 GB, FP32 and Adam, and says what lies outside.
+// models learned from the GPUMemNet data, for MLPs and for plain CNNs. There are
+// two designs: an ensemble of MLPs over sums of the layers, and an ensemble of
+// transformers over the layers themselves. estimator/training trains the models;
+// README.md is their card. The answers hold for the data's conditions: one A100
+// 40 GB, FP32, Adam. A result lists what lies outside of them.
 package gpumemnet
 
 import (
@@ -19,17 +19,17 @@ import (
 	"carma/estimator/onnx"
 )
 
-// ErrNoData says that the models know nothing of such networks.
+// ErrNoData: the models have no data for this family of networks.
 var ErrNoData = errors.New("no data for this family")
 
-// ErrTooLong says that a network has more layers than the transformers count.
+// ErrTooLong: the network has more layers than the transformers can take.
 var ErrTooLong = errors.New("too many layers")
 
 // Design is one of the published designs.
 type Design string
 
-// The designs. Better, the zero value, is the one of the family whose held-out
-// folds were more accurate.
+// The designs. Better, the zero value, is the family's design with the more
+// accurate held-out folds.
 const (
 	Better      Design = ""
 	MLPs        Design = "mlp"
@@ -38,16 +38,16 @@ const (
 
 // Result is the class of a training's memory.
 type Result struct {
-	// Design that answered.
+	// Design is the design that answered.
 	Design Design
-	// Class is the likeliest, from 0; the last has no upper edge.
+	// Class is the likeliest class, from 0; the last one has no upper edge.
 	Class int
-	// Upper is the class's upper edge; 0 where it has none.
+	// Upper is the class's upper edge; 0: it has none.
 	Upper units.Bytes
-	// Probabilities of the classes; they sum to 1.
+	// Probabilities of the classes; their sum is 1.
 	Probabilities []float32
-	// Outside names features beyond the training data and settings it does
-	// not have; with any, the answer is a guess.
+	// Outside names features outside the range of the training data, and settings
+	// that the data lacks. If there are any, the answer is a guess.
 	Outside []string
 }
 
@@ -59,9 +59,9 @@ type network struct {
 	card    card
 }
 
-// card is what the training wrote beside a model.
+// card is the file that the training wrote beside a model.
 type card struct {
-	// Accuracy on rows that were not learned from, the mean of the folds.
+	// Accuracy on rows that were not learned from: the mean of the folds.
 	Accuracy float64   `json:"accuracy"`
 	Edges    []int64   `json:"edges_mib"`
 	Features []string  `json:"features"`
@@ -69,7 +69,7 @@ type card struct {
 	Most     []float32 `json:"most"`
 }
 
-// load reads a model; the first of its outputs are the probabilities.
+// load reads a model. Its first output must be the probabilities.
 func load(name string, inputs, outputs []string) (n network, err error) {
 	model, err := files.ReadFile(name + ".onnx")
 	if err != nil {
@@ -89,8 +89,8 @@ func load(name string, inputs, outputs []string) (n network, err error) {
 	return n, nil
 }
 
-// networks are the models by family and design; the session of one loads with
-// its first answer.
+// networks are the models by family and design. A model is loaded at its first
+// answer.
 var networks = sync.OnceValues(func() (map[models.Family]map[Design]network, error) {
 	all := map[models.Family]map[Design]network{}
 	for _, f := range []models.Family{models.MLP, models.Conv} {
@@ -107,7 +107,7 @@ var networks = sync.OnceValues(func() (map[models.Family]map[Design]network, err
 	return all, nil
 })
 
-// better is the design of a family with the more accurate folds.
+// better is a family's design with the more accurate folds.
 func better(of map[Design]network) Design {
 	if of[Transformer].card.Accuracy > of[MLPs].card.Accuracy {
 		return Transformer
@@ -115,9 +115,9 @@ func better(of map[Design]network) Design {
 	return MLPs
 }
 
-// Estimate answers for a valid configuration. It is safe for concurrent use.
-// Errors: [ErrNoData], [ErrTooLong], [onnx.ErrUnavailable], and those of a
-// damaged build.
+// Estimate answers for a valid configuration. It is safe for concurrent use. It
+// fails with [ErrNoData], [ErrTooLong] or [onnx.ErrUnavailable], or if the build
+// is damaged.
 func Estimate(c models.Config, d Design) (Result, error) {
 	all, err := networks()
 	if err != nil {
@@ -159,7 +159,7 @@ func Estimate(c models.Config, d Design) (Result, error) {
 	return r, nil
 }
 
-// inputs of a design's model.
+// inputs returns the inputs of a design's model.
 func inputs(c models.Config, d Design, x []float32) ([]onnx.Tensor, error) {
 	in := []onnx.Tensor{onnx.Rows(1, x)}
 	if d != Transformer {

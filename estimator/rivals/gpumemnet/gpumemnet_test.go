@@ -18,13 +18,13 @@ type goldenCase struct {
 	Probabilities []float64
 	Transformer   struct {
 		Tokens        [][]float64
-		Place, Width  []float64 // of each member
+		Place, Width  []float64 // for each member of the ensemble
 		Probabilities []float64
 	}
 }
 
-// golden reads our own configurations with what Python says of them
-// (gpumemnet.py --golden).
+// golden reads our own configurations with Python's answers (gpumemnet.py
+// --golden).
 func golden(t testing.TB) (cases []goldenCase) {
 	t.Helper()
 	b, err := os.ReadFile("testdata/golden.json")
@@ -93,8 +93,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestMembers compares what each transformer says before the classes are cut:
-// the probabilities of a sure answer hide differences.
+// TestMembers compares the outputs of each transformer before the classes are
+// cut. The probabilities of a clear answer would hide differences.
 func TestMembers(t *testing.T) {
 	needLibrary(t)
 	all, err := networks()
@@ -128,7 +128,7 @@ func near(t *testing.T, i int, what string, got []float32, want []float64) {
 	}
 }
 
-// TestBetter holds the default design to the folds on the cards.
+// TestBetter compares the default design with the folds on the cards.
 func TestBetter(t *testing.T) {
 	needLibrary(t)
 	for _, c := range golden(t) {
@@ -172,7 +172,7 @@ func TestNoData(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	c := golden(t)[0].Config
 	last := c.Layers[len(c.Layers)-1]
-	for len(c.Layers) <= longest+1 { // one of the first layers is a view, which does not count
+	for len(c.Layers) <= longest+1 { // one of the layers is a view, which does not count
 		c.Layers = append(c.Layers, last)
 	}
 	if _, err := inputs(c, Transformer, summary(c)); !errors.Is(err, ErrTooLong) {

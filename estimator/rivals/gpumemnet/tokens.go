@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// tokenSize is the length of a layer's token: present, code (2), elements
-	// of the output of the whole batch, parameters.
+	// tokenSize is the length of a layer's token: present, code (2), elements of
+	// the output for the whole batch, parameters.
 	tokenSize = 5
-	// longest sequence that the transformers' positions reach.
+	// longest is the longest sequence that the transformers' positions allow.
 	longest = 1024
 )
 
-// tokens returns one token a layer that counts, in order: features.py's, tied
-// to it by the golden file.
+// tokens returns one token for each layer that counts, in order. It is
+// features.py's function; a golden file compares the two.
 func tokens(c models.Config) []float32 {
 	b := batch(c)
 	var out []float32
@@ -33,7 +33,7 @@ func tokens(c models.Config) []float32 {
 	return out
 }
 
-// code of a type of layer, as published.
+// code is the published code of a type of layer.
 func code(f models.Family, layer string) (float32, float32) {
 	switch {
 	case f == models.MLP && layer == models.Linear:

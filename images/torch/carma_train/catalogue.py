@@ -1,11 +1,11 @@
-"""What can be trained: models, data sets and their defaults. Imports no PyTorch, so that a wrong
-argument is told at once."""
+"""The models, data sets and their defaults. It does not import PyTorch, so that a wrong argument
+is reported at once."""
 
 import difflib
 
 
 class Model:
-    """A network and what it is trained with by default. kind says what a sample is, see tasks.py."""
+    """A network and its default settings. kind is the kind of its samples, see tasks.py."""
 
     def __init__(self, name, kind, dataset, batch, size, vocabulary=0, longest=0):
         self.name, self.kind, self.dataset, self.batch = name, kind, dataset, batch
@@ -31,7 +31,7 @@ MODELS = {m.name: m for m in (
 
 
 class Dataset:
-    """What a data set changes: samples of an epoch, classes, and the side of its images (0: the model's own)."""
+    """The settings of a data set: samples of an epoch, classes, and the side of its images (0: the model's own)."""
 
     def __init__(self, kinds, samples, classes=0, size=0, channels=3):
         self.kinds, self.samples, self.classes, self.size, self.channels = kinds, samples, classes, size, channels
@@ -61,7 +61,7 @@ def nearest(word, names):
 
 
 def find(name):
-    """The model of that name; dashes do for underscores. None if there is none."""
+    """The model of that name, with dashes or underscores. None: there is none."""
     return MODELS.get(name.lower().replace("-", "_"))
 
 

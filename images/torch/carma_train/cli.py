@@ -8,7 +8,7 @@ import sys
 from .catalogue import DATASETS, MODELS, NETWORKS, OPTIMIZERS, PRECISIONS, find, fits, nearest
 from .usage import Parser, UsageError, complain, number, word
 
-# The smallest images that a network's windows fit, in pixels.
+# The smallest image side for a network's windows, in pixels.
 SMALLEST = {"inception_v3": 75, "xception": 33, "unet": 32, "maskrcnn": 64, "vgg16": 32}
 BATCH = "CARMA_BATCH_SIZE"
 
@@ -127,7 +127,7 @@ def placed(job):
 
 
 def describe(argv, job):
-    """A line for the model, or for each where none is named."""
+    """A line for the model, or for each model if none is named."""
     from . import networks
 
     if job.model is None:

@@ -1,5 +1,5 @@
-"""Where batches come from. A batch is a function of the seed and the step alone, so a training that goes
-on from a checkpoint sees what it would have seen."""
+"""Makes batches. A batch depends only on the seed and the step, so a training that goes on from a
+checkpoint gets the same batches as one that was never stopped."""
 
 import os
 
@@ -33,7 +33,7 @@ class Synthetic(torch.utils.data.Dataset):
 
 
 class Batches:
-    """The samples of this process's part of each batch, as (epoch, index), from a step on."""
+    """The samples of this process in each batch, as (epoch, index), from a step on."""
 
     def __init__(self, dataset, batch, seed, first, last, rank, world):
         self.length, self.shuffled, self.seed = len(dataset), dataset.shuffled, seed
@@ -52,7 +52,7 @@ class Batches:
 
 
 def loaded(dataset, batches, workers, pin):
-    """Batches made on the CPU. The global random numbers are left alone."""
+    """Batches made on the CPU. The global random numbers do not change."""
     return iter(torch.utils.data.DataLoader(dataset, batch_sampler=batches, num_workers=workers, pin_memory=pin, generator=torch.Generator()))
 
 
@@ -64,7 +64,7 @@ def on_device(task, share, seed, first, last, rank, device):
 
 
 def worker_processes():
-    """As many as there are CPUs, at most 4; none where /dev/shm, by which they hand over batches, is small."""
+    """One per CPU, at most 4. None if /dev/shm, through which they pass batches, is small."""
     try:
         room = os.statvfs("/dev/shm")
         if room.f_bavail * room.f_frsize < 1 << 30:

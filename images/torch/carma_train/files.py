@@ -15,7 +15,7 @@ PAD, UNKNOWN = 0, 1
 
 
 class Pictures(torch.utils.data.Dataset):
-    """A folder with a folder for each class. Arrays (.npy) are height x width or height x width x 3, of bytes."""
+    """Pictures in a folder that has a folder for each class. Arrays (.npy) are height x width or height x width x 3, of bytes."""
 
     shuffled = True
 
@@ -69,7 +69,7 @@ def _picture(path):
 
 class Text(torch.utils.data.Dataset):
     """A text file, or all of a folder. A line is a sample, cut or padded to the sequence length; the most
-    frequent words are the vocabulary. For classes, a line is a heading (= as in WikiText =) or is not."""
+    frequent words are the vocabulary. There are two classes: headings (= as in WikiText =) and other lines."""
 
     shuffled = True
 

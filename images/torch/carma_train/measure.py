@@ -2,9 +2,9 @@
 
     python -m carma_train.measure --models resnet50,bert_base --batches 16,32 --out measured.csv
 
-Memory is in bytes and as PyTorch and the driver tell it; on the CPU there is none, and its columns are NA.
-context_bytes is what the GPU has in use at the end, less what PyTorch had reserved and what was in use
-before: the CUDA context with its libraries, if nobody else allocates meanwhile.
+Memory is in bytes, as PyTorch and the driver report it. On the CPU its columns are NA. context_bytes is
+the GPU's memory in use at the end, less PyTorch's reserved memory and the memory in use before: the CUDA
+context with its libraries, if nobody else allocates meanwhile.
 """
 
 import csv
@@ -18,7 +18,7 @@ from .catalogue import MODELS, NETWORKS, OPTIMIZERS, PRECISIONS, find, nearest
 from .usage import Parser, UsageError, complain, number, word
 
 NA = "NA"
-# Of the result line of a training, and the column they make.
+# Fields in the result line of a training, and their columns.
 TOLD = {
     "size": "size", "dataset": "dataset", "optimizer": "optimizer", "precision": "precision", "networks": "networks", "device": "device",
     "torch": "torch", "steps": "steps", "step_seconds": "step_seconds", "samples_per_s": "samples_per_s",
@@ -97,7 +97,7 @@ def one(args, model, batch):
     row.update({column: told[key] for key, column in TOLD.items()}, status="ok")
     if told["device_used"] is not None and before is not None:
         row["context_bytes"] = told["device_used"] - told["memory_reserved"] - before
-    if told["device_used"] is None:  # on the CPU after all
+    if told["device_used"] is None:  # it ran on the CPU after all
         row.update(used_before_bytes=None, driver=None)
     return row
 
@@ -110,7 +110,7 @@ def failure(ended):
 
 
 def in_use():
-    """Bytes in use on the GPU that the training gets, and the driver's version; None where nvidia-smi cannot tell."""
+    """Bytes in use on the training's GPU, and the driver's version; None if nvidia-smi does not tell."""
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
     command = ["nvidia-smi", "-i", first, "--query-gpu=memory.used,driver_version", "--format=csv,noheader,nounits"]
     try:

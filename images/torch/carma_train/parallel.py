@@ -30,14 +30,14 @@ class Alone:
 
 
 class Group(Alone):
-    """One of several processes. What they agree on goes over the CPU, so that no GPU is waited for."""
+    """One of several processes. They agree over the CPU, so that nobody waits for a GPU."""
 
     def __init__(self, rank, world, backend):
         self.rank, self.world = rank, world
         self.cpu = dist.new_group(backend="gloo") if backend != "gloo" else None
 
     def any(self, *flags):
-        """Each flag, raised if it is in any process."""
+        """The flags; each is raised if it is raised in any process."""
         t = torch.tensor([int(f) for f in flags])
         dist.all_reduce(t, dist.ReduceOp.MAX, group=self.cpu)
         return [bool(x) for x in t.tolist()]
@@ -74,7 +74,7 @@ def run(job, world, train):
 
 
 def _child(rank, job, world, train, store, shared, code):
-    flag.listen()  # a signal to the whole group is no reason to die
+    flag.listen()  # a signal to the whole group must not end this process
     cuda = job.device == "cuda"
     if cuda:
         torch.cuda.set_device(rank)
@@ -83,7 +83,7 @@ def _child(rank, job, world, train, store, shared, code):
     flag.shared = shared
     try:
         ended = train(job, Group(rank, world, backend))
-    except UsageError as e:  # the same in each
+    except UsageError as e:  # the same in every process
         ended = EXIT_USAGE
         if rank == 0:
             print(f"carma-train: {e}", file=sys.stderr)

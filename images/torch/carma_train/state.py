@@ -1,4 +1,4 @@
-"""The checkpoint: one file, replaced in one step, and what it was made with."""
+"""The checkpoint: one file, replaced in one step, with the settings of its training."""
 
 import contextlib
 import os
@@ -27,10 +27,10 @@ def save(folder, payload):
 
 
 def load(folder, made_with):
-    """The checkpoint of a folder, which is made if missing; None where there is none."""
+    """The checkpoint in a folder; None: there is none. A missing folder is made."""
     try:
         os.makedirs(folder, exist_ok=True)
-        for name in os.listdir(folder):  # of a save that was killed
+        for name in os.listdir(folder):  # left by a save that was killed
             if name.startswith(NAME) and name.endswith(".part"):
                 with contextlib.suppress(FileNotFoundError):  # another process was faster
                     os.remove(os.path.join(folder, name))
@@ -42,10 +42,10 @@ def load(folder, made_with):
     if not os.path.exists(path):
         return None
     try:
-        # Tensors and plain values only; the loader for that of PyTorch 1.13 does not know what a float is.
+        # Only tensors and plain values. PyTorch 1.13's loader for those does not accept a float.
         payload = torch.load(path, map_location="cpu", weights_only=int(torch.__version__.split(".")[0]) > 1)
         old = payload["made_with"]
-    except Exception as e:  # whatever a file that is no checkpoint makes it raise
+    except Exception as e:  # a file that is no checkpoint may raise anything
         raise UsageError(f"{path} cannot be read ({str(e).splitlines()[0][:80]}); remove it or name another folder") from None
     for key, value in made_with.items():
         if old.get(key) != value:

@@ -7,7 +7,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 
 
 class Flag:
-    """Whether it is time to save and stop; raised by a signal, or by the first process in shared, an integer."""
+    """Whether it is time to save and stop. A signal raises it; so does the first process, in the integer shared."""
 
     def __init__(self):
         self.own, self.shared = False, None

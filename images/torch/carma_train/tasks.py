@@ -1,14 +1,14 @@
-"""What a sample is and what is learned from it, by kind of model."""
+"""Samples and losses, by kind of model."""
 
 import torch
 import torch.nn.functional as F
 
-OBJECTS = 7  # of a picture, about the mean of COCO
+OBJECTS = 7  # objects of a picture, about the mean of COCO
 IGNORED = -100
 
 
 class Task:
-    """Makes samples of a shape out of random numbers and computes the loss.
+    """Makes random samples of a shape and computes the loss.
 
     A batch is a tuple of tensors with the samples as first dimension; the first tensor is the input."""
 
@@ -17,7 +17,7 @@ class Task:
         self.channels, self.vocabulary = dataset.channels, model.vocabulary
 
     def sample(self, generator, n, device="cpu"):
-        """n samples drawn by the generator, which is one of the device."""
+        """n samples drawn by the generator, which must be on the device."""
         return getattr(self, "_" + self.kind)(_Draw(generator, n, device))
 
     def loss(self, net, batch):
@@ -85,7 +85,7 @@ class _Draw:
 
 
 def masked(tokens, chance):
-    """15 % of the tokens are replaced by token 1 and to be told (Devlin et al. 2019, without their exceptions)."""
+    """Replaces 15 % of the tokens, which the model must predict, by token 1 (Devlin et al. 2019, without exceptions)."""
     hidden = chance < 0.15
     return tokens.masked_fill(hidden, 1), tokens.masked_fill(~hidden, IGNORED)
 

@@ -12,7 +12,7 @@ from .stop import EXIT_SAVED, flag
 from .tasks import Task
 from .usage import UsageError
 
-WARM = 3  # steps that the time of a step leaves out
+WARM = 3  # first steps, which do not count for the time of a step
 EXIT_TERMINATED = 143
 
 
@@ -25,7 +25,7 @@ def train(job, group):
 
 
 class Training:
-    """One process's part. job has the arguments of the command line, checked."""
+    """The part of one process. job has the checked arguments of the command line."""
 
     def __init__(self, job, group):
         self.job, self.group = job, group
@@ -60,7 +60,7 @@ class Training:
         torch.manual_seed(job.seed + 1 + self.group.rank)
 
     def made_with(self):
-        """What must be the same for a checkpoint to be continued."""
+        """The settings that must be equal to go on from a checkpoint."""
         keys = ("model", "batch_size", "size", "layers", "regions", "dataset", "optimizer", "lr", "precision", "seed", "synthetic")
         of = {k: getattr(self.job, k) for k in keys}
         return dict(of, processes=self.group.world, networks=self.origin, samples=self.samples, classes=self.task.classes)
@@ -162,7 +162,7 @@ class Training:
             print(text, flush=True)
 
     def result(self, code):
-        """The last line: what was trained, how fast, with how much memory."""
+        """The last line of output: the training, its speed and its memory."""
         of = self.group.gather(memory(self.device))
         done, warm = self.step - self.first, self.step - self.first - WARM
         seconds = self.ended - self.began
@@ -194,7 +194,7 @@ class Meter:
 
 
 def memory(device):
-    """Peaks of PyTorch's allocator and what the whole device has in use now, in bytes; None on the CPU."""
+    """Peaks of PyTorch's allocator, and the whole device's memory in use now, in bytes; None on the CPU."""
     keys = ("max_memory_reserved", "max_memory_allocated", "memory_reserved", "device_used")
     if device.type != "cuda":
         return dict.fromkeys(keys)

@@ -9,7 +9,7 @@ EXIT_USAGE = 2
 
 
 class UsageError(Exception):
-    """What is wrong, where, and what to do, in one line."""
+    """The fault, its place, and what to do, in one line."""
 
 
 class Parser(argparse.ArgumentParser):

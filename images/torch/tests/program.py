@@ -24,7 +24,9 @@ def run(*args, module="carma_train", env=None):
 
 
 def train(*args, stop_at=None, signal=signal.SIGTERM):
-    """A training that prints each step; with stop_at it is sent the signal after that step. Exit code, losses by step, result."""
+    """Runs a training that prints each step; with stop_at it gets the signal after that step.
+
+    Returns exit code, losses by step, result."""
     p = start(*args, "--device", "cpu", "--report", 0)
     losses, result = {}, None
     for line in p.stdout:

@@ -1,4 +1,4 @@
-"""A training that is stopped and goes on has the losses of one that is not."""
+"""A training that is stopped and goes on has the same losses as one that is not stopped."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ class Checkpoint(unittest.TestCase):
         self.folder = folder.name
 
     def same(self, *args, signal=signal.SIGTERM):
-        """Trains with a stop, which comes when it comes, and as far without one."""
+        """Trains with a stop at any step, and without one, for the same number of steps."""
         to = ("--checkpoint", os.path.join(self.folder, "new", "checkpoint"))
         code, before, saved = program.train(*args, *to, "--steps", 1000000, stop_at=5, signal=signal)
         self.assertEqual((code, saved["state"]), (75, "saved"))

@@ -1,4 +1,4 @@
-"""What the command line refuses, in one line with exit code 2, and what it fills in."""
+"""The command line: refusals, in one line with exit code 2, and defaults."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""What a step trains on."""
+"""The batches of a training."""
 
 import os
 import tempfile
@@ -29,7 +29,7 @@ class Data(unittest.TestCase):
         return path
 
     def test_position(self):
-        """From a step on it is what it would have been; processes share each batch; an epoch has each sample once."""
+        """From any step on the batches are the same; processes share each batch; an epoch has each sample once."""
         source = data.Synthetic(task(), 3, 10)
         source.shuffled = True
         whole = list(data.Batches(source, 4, 3, 0, 6, 0, 1))

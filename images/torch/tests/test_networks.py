@@ -1,4 +1,4 @@
-"""Shapes and gradients of our own networks, and where they equal the libraries'."""
+"""Shapes and gradients of our own networks, and their agreement with the libraries'."""
 
 import unittest
 
@@ -22,10 +22,10 @@ def built(name, which="own"):
 
 class Networks(unittest.TestCase):
     def test_every_network_learns(self):
-        unused = {"mask", "segments", "segment"}  # XLNet's, by this task
+        unused = {"mask", "segments", "segment"}  # this task does not use these of XLNet's
         for name in catalogue.MODELS:
             if name in ("gpt2_medium", "gpt2_large", "gpt2_xl", "mlp_4096x5"):
-                continue  # as their smaller ones, and large
+                continue  # like their smaller ones, but large
             with self.subTest(name):
                 task, net = built(name)
                 generator = torch.Generator().manual_seed(1)
@@ -52,7 +52,7 @@ class Networks(unittest.TestCase):
     def test_crop(self):
         """Features that are their own x coordinate are cut to the middles of a box's cells."""
         x = (torch.arange(64.0) + 0.5).expand(1, 1, 64, 64)
-        small, large = [40.0, 40.0, 96.0, 96.0], [64.0, 64.0, 512.0, 512.0]  # of the levels with strides 4 and 32
+        small, large = [40.0, 40.0, 96.0, 96.0], [64.0, 64.0, 512.0, 512.0]  # for the levels with strides 4 and 32
         cut = boxes.crop([x] * 4, [torch.tensor([large, small])], 7)
         for row, first in zip(cut[:, 0, 0], (2, 10)):
             self.assertTrue(torch.allclose(row, first + 2 * (torch.arange(7) + 0.5), atol=1e-3), row)

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -29,6 +31,27 @@ const maxSize = 16 << 20
 
 func (t *table) errorf(line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", t.name, line, fmt.Sprintf(format, args...))
+}
+
+// Open opens a file that [Read] or [ReadProfiles] reads.
+func Open(path string) (*os.File, error) {
+	file, err := os.Open(path)
+	var failed *fs.PathError
+	switch {
+	case path == "":
+		return nil, errors.New("a file without a name; write for example --pairs measured.csv")
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: no such file", path)
+	case errors.As(err, &failed):
+		return nil, fmt.Errorf("%s: %w", path, failed.Err)
+	case err != nil:
+		return nil, err
+	}
+	if stat, err := file.Stat(); err == nil && stat.IsDir() {
+		file.Close()
+		return nil, fmt.Errorf("%s: a folder, not a file", path)
+	}
+	return file, nil
 }
 
 // readTable reads a header and the rows below; lines that begin with # are

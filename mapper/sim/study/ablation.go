@@ -13,7 +13,9 @@ var carmaRules = Family{"carma", "policy carma with its defaults, and without on
 
 // ablations show what each ingredient is for: the first two with what the
 // daemon knows of a task's memory, the last with estimates that are often far
-// off, as these are what recovery, history and shrinking grants are for.
+// off, as these are what recovery, history and shrinking grants are for. Learning
+// while a task runs shows with --know nothing. Lines of progress are left out by
+// the truth silent=1.
 var ablations = append(
 	without("catalogue", []ingredient{
 		{"", "all of it", nil},
@@ -23,6 +25,7 @@ var ablations = append(
 		{"/no-order", "first come, first served, long tasks not brought forward", func(o *mapper.Options) { o.Order = mapper.OrderFIFO }},
 		{"/no-backfill", "nothing overtakes the first task that does not fit", func(o *mapper.Options) { o.LookAhead = 1 }},
 		{"/no-history", "nothing is learned from earlier runs", func(o *mapper.Options) { o.Learn = false }},
+		{"/no-learning", "a task of unknown memory keeps its GPUs for itself", func(o *mapper.Options) { o.LearnMemory = 0 }},
 	}),
 	without("gpumemnet", []ingredient{
 		{":gpumemnet", "all of it, with the published estimates of GPUMemNet", nil},

@@ -1,8 +1,10 @@
 package study
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -11,16 +13,21 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"carma/configs/nearest"
+	"carma/mapper/sim"
 )
 
-// Bounds is a file that says what a replay must come to.
+// Bounds say what a replay must come to: one section of a file, that is one YAML
+// document, with the conditions of its replay.
 type Bounds struct {
 	File   string
-	traces []string // those of the file, then those of the bounds
+	line   int      // of the section
+	traces []string // those of the section, then those of its bounds
 	lines  []int    // where each is named
 	// Count is of GPUs; 0: not said.
 	Count int
-	list  []bound
+	// Conditions are those of the section.
+	Conditions Conditions
+	list       []bound
 }
 
 // bound is one of its lines.
@@ -42,38 +49,56 @@ const overTraces = "geomean"
 const boundsSchema = "carma/bounds/v1"
 
 var (
-	boundsKeys = []string{"schema", "traces", "gpu-count", "bounds"}
+	boundsKeys = []string{"schema", "traces", "gpu-count", "know", "repeats", "truth", "sharing", "coarse", "bounds"}
 	boundKeys  = []string{"trace", "traces", "policy", "estimator", "metric", "max", "min", "was"}
 )
 
-// ReadBounds reads a file of bounds; what is wrong in it is said by file and line.
-func ReadBounds(path string) (*Bounds, error) {
+// ReadBounds reads a file of bounds, its sections in order. What is wrong in it is
+// said by file and line.
+func ReadBounds(path string) ([]*Bounds, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, wrongf("", "--check: %s: cannot be read: %v", path, errors.Unwrap(err))
 	}
-	b, err := parseBounds(path, data)
+	sections, err := parseBounds(path, data)
 	if err != nil {
 		return nil, wrongf("", "%v", err)
 	}
-	return b, nil
+	return sections, nil
 }
 
-func parseBounds(path string, data []byte) (*Bounds, error) {
-	b := &Bounds{File: path}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		what, line := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "), 1
-		if n, _ := fmt.Sscanf(what, "line %d:", &line); n == 1 {
-			_, what, _ = strings.Cut(what, ": ")
+func parseBounds(path string, data []byte) ([]*Bounds, error) {
+	var sections []*Bounds
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var doc yaml.Node
+		b := &Bounds{File: path, line: 1, Conditions: Conditions{Know: KnowAll}}
+		switch err := d.Decode(&doc); {
+		case errors.Is(err, io.EOF) && len(sections) > 0:
+			return sections, nil
+		case errors.Is(err, io.EOF):
+			return nil, b.errorf(1, "no bounds; the first line is schema: %s", boundsSchema)
+		case err == nil && len(doc.Content) == 0:
+			return nil, b.errorf(doc.Line, "an empty section; the first line is schema: %s", boundsSchema)
+		case err != nil:
+			what, line := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "), 1
+			if n, _ := fmt.Sscanf(what, "line %d:", &line); n == 1 {
+				_, what, _ = strings.Cut(what, ": ")
+			}
+			return nil, b.errorf(line, "%s", what)
 		}
-		return nil, b.errorf(line, "%s", what)
+		if err := b.section(doc.Content[0]); err != nil {
+			return nil, err
+		}
+		sections = append(sections, b)
 	}
-	if len(doc.Content) == 0 {
-		return nil, b.errorf(1, "no bounds; the first line is schema: %s", boundsSchema)
-	}
+}
+
+// section reads one document.
+func (b *Bounds) section(n *yaml.Node) error {
+	b.line = n.Line
 	schema := ""
-	err := b.fields(doc.Content[0], boundsKeys, func(key string, v *yaml.Node) (err error) {
+	err := b.fields(n, boundsKeys, func(key string, v *yaml.Node) (err error) {
 		switch key {
 		case "schema":
 			schema = v.Value
@@ -86,16 +111,18 @@ func parseBounds(path string, data []byte) (*Bounds, error) {
 			}
 		case "bounds":
 			err = b.bounds(v)
+		default:
+			err = b.condition(key, v)
 		}
 		return err
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case schema != boundsSchema:
-		return nil, b.errorf(1, "schema is %q; this carma reads %s", schema, boundsSchema)
+		return b.errorf(b.line, "schema is %q; this carma reads %s", schema, boundsSchema)
 	case len(b.list) == 0:
-		return nil, b.errorf(1, "no bounds; write for example - {trace: philly-t1-60, policy: magm, metric: makespan_ratio, max: 0.7}")
+		return b.errorf(b.line, "no bounds; write for example - {trace: philly-t1-60, policy: magm, metric: makespan_ratio, max: 0.7}")
 	}
 	for _, one := range b.list {
 		for _, t := range one.traces {
@@ -104,7 +131,29 @@ func parseBounds(path string, data []byte) (*Bounds, error) {
 			}
 		}
 	}
-	return b, nil
+	return nil
+}
+
+// condition reads one of the section's conditions.
+func (b *Bounds) condition(key string, v *yaml.Node) (err error) {
+	c := &b.Conditions
+	switch key {
+	case "know":
+		c.Know, err = Know(v.Value), b.oneOf(v, key, Knows)
+	case "repeats":
+		c.Distinct, err = v.Value == "false", b.oneOf(v, key, []string{"true", "false"})
+	case "coarse":
+		c.Coarse, err = v.Value == "true", b.oneOf(v, key, []string{"true", "false"})
+	case "sharing":
+		if err = b.oneOf(v, key, sim.SharingNames()); err == nil {
+			c.Sharing, err = sim.ParseSharing(v.Value)
+		}
+	case "truth":
+		if c.Truth, err = ParseTruth(v.Value); err != nil {
+			err = b.errorf(v.Line, "truth: %v", err)
+		}
+	}
+	return err
 }
 
 func (b *Bounds) errorf(line int, format string, args ...any) error {

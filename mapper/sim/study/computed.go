@@ -65,7 +65,7 @@ func (m *taskMaker) computed(method methods.Method, in traces.Task, p workloads.
 		if !slices.Contains(m.whole, w) {
 			m.whole = append(m.whole, w)
 		}
-		return mapper.Estimate{WholeGPU: true, Method: mapper.Method(m.method)}, nil
+		return mapper.Estimate{WholeGPU: true, Large: true, Method: mapper.Method(m.method)}, nil
 	}
 	name, with := evaluate.Measured(p.Model, p.Dataset, p.BatchSize, in.GPUs)
 	if !zoo.Known(name) {

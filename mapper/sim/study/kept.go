@@ -2,7 +2,6 @@ package study
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -55,14 +54,10 @@ func (b *Bounds) Moved(all []Replayed, rows []Row) (moved []Finding, kept int) {
 
 var keptValue = regexp.MustCompile(`,\s*was:\s*(\[[^\]]*\]|[^,}\]]*)`)
 
-// Recorded is the file of bounds with what the values came to; nothing else of
-// it changes.
-func (b *Bounds) Recorded(all []Replayed, rows []Row) (string, error) {
-	text, err := os.ReadFile(b.File)
-	if err != nil {
-		return "", err
-	}
-	lines := strings.SplitAfter(string(text), "\n")
+// Record is the text of the file with what the section's values came to; nothing
+// else of it changes.
+func (b *Bounds) Record(text string, all []Replayed, rows []Row) (string, error) {
+	lines := strings.SplitAfter(text, "\n")
 	for _, one := range b.list {
 		label := rows[slices.IndexFunc(rows, one.is)].Label
 		values := make([]string, len(one.traces))

@@ -40,6 +40,7 @@ var metrics = []Metric{
 		return quotient(o.Result.Metrics.Makespan.Seconds(), o.Result.Metrics.LowerBound.Seconds())
 	}, geomean},
 	{"slowdown_max", "longest execution of any task relative to alone", func(o, _ *Outcome) float64 { return o.Result.Metrics.WorstSlowdown }, slices.Max[[]float64]},
+	{"above_cap", "share of the tasks slowed down above 1.6", func(o, _ *Outcome) float64 { return o.Result.Metrics.AboveCap }, mean},
 	{"ooms", "attempts that ran out of GPU memory", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.OOMs) }, sum},
 	{"relaunches", "attempts after a task's first", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.Relaunches) }, sum},
 	{"failed", "tasks that did not succeed", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.Failed) }, sum},

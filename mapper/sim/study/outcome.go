@@ -1,7 +1,9 @@
 package study
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"carma/configs/traces"
 	"carma/mapper/sim"
@@ -13,6 +15,31 @@ type Outcome struct {
 	Row    Row
 	Result sim.Result
 	Whole  []WholeGPU
+}
+
+// UserSum is what the tasks of one user came to.
+type UserSum struct {
+	User    string // empty: tasks without one
+	Tasks   int
+	GPUTime time.Duration // running, failed attempts included, by GPU
+	EnergyJ float64       // their shares of the GPUs' energy, in joules
+}
+
+// Users are the sums by user, in alphabetical order.
+func (o *Outcome) Users() []UserSum {
+	var list []UserSum
+	for i := range o.Result.Tasks {
+		t := &o.Result.Tasks[i]
+		n, found := slices.BinarySearchFunc(list, t.Task.User, func(u UserSum, name string) int { return cmp.Compare(u.User, name) })
+		if !found {
+			list = slices.Insert(list, n, UserSum{User: t.Task.User})
+		}
+		l := t.Record.Lifetimes()
+		list[n].Tasks++
+		list[n].GPUTime += (l.Execution + l.Lost) * time.Duration(t.Task.GPUs)
+		list[n].EnergyJ += t.EnergyJ
+	}
+	return list
 }
 
 // Replayed is one trace under all rows.

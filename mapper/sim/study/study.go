@@ -22,8 +22,15 @@ type Study struct {
 	Rows    []Row
 	StartUp time.Duration // from a launch until the container runs
 	Sharing sim.Sharing
+	Coarse  bool // as in [Conditions]
 	// Checkpoint is after how much work each task saves it; 0: never.
 	Checkpoint time.Duration
+	// Know is what is known of the tasks before they run; empty: all. Distinct:
+	// no task is known to do the same work as another.
+	Know     Know
+	Distinct bool
+	// Truth is how the modelled world differs from what policies believe.
+	Truth sim.Truth
 	// Timeline has the outcomes say what was when.
 	Timeline bool
 	Progress Progress // nil: nobody looks
@@ -119,7 +126,7 @@ func (p *player) play(row Row) (Outcome, error) {
 	s := p.study
 	maker := taskMaker{
 		catalogue: booking.NewCatalogue(), method: row.Estimator, checkpoint: s.Checkpoint,
-		asOriginal: row.Preset, most: s.Server.GPUs[0].Memory - row.Options.Headroom,
+		know: s.Know, distinct: s.Distinct, asOriginal: row.Preset, most: s.Server.GPUs[0].Memory - row.Options.Headroom,
 	}
 	for _, g := range s.Server.GPUs {
 		maker.most = min(maker.most, g.Memory-row.Options.Headroom)
@@ -133,7 +140,7 @@ func (p *player) play(row Row) (Outcome, error) {
 		p.tasks[key], p.whole[key] = tasks, maker.whole
 	}
 	r, err := sim.Run(sim.Config{
-		Options: row.Options, GPUs: GPUs(s.Server), StartUp: s.StartUp, Score: row.Score, Sharing: s.Sharing, Timeline: s.Timeline,
+		Options: row.Options, GPUs: GPUs(s.Server), StartUp: s.StartUp, Score: row.Score, Sharing: s.Sharing, Coarse: s.Coarse, Truth: s.worldOf(p.trace.Name), Timeline: s.Timeline,
 		Observe: s.observe(p.trace.Name, row.Label, len(p.trace.Tasks)),
 	}, p.tasks[key])
 	if err != nil {

@@ -32,6 +32,8 @@ type taskMaker struct {
 	asOriginal bool
 	most       units.Bytes
 	checkpoint time.Duration // of every task; 0: none
+	know       Know
+	distinct   bool // each task has a kind of its own
 	// whole are the workloads that get a GPU of their own for want of a
 	// computed estimate that fits one, as found by tasks.
 	whole []WholeGPU
@@ -58,7 +60,10 @@ func (m *taskMaker) tasks(t traces.Trace) ([]sim.Task, error) {
 			known[q] = out
 		}
 		out.At, out.User, out.Priority = in.At, in.User, in.Priority
-		tasks[i] = out
+		tasks[i] = m.know.before(out, m.method)
+		if m.distinct {
+			tasks[i] = alone(tasks[i], i)
+		}
 	}
 	return tasks, nil
 }

@@ -71,8 +71,20 @@ func TestExclusiveFIFO(t *testing.T) {
 // TestPredictedProgress: what carma believes a task to have done when it ends
 // is its whole run, within 2 % and the time it takes to load its data: the
 // prediction sees the same neighbours as the model, but not that nobody disturbs
-// or is disturbed in these seconds.
+// or is disturbed in these seconds. Where tasks tell how fast they go, what they
+// tell is 10 % off at random, and corrects the prediction: then within 7 %.
 func TestPredictedProgress(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		silent float64
+		within float64
+	}{{"nothing is measured", 1, 0.02}, {"measured with errors", 0, 0.07}} {
+		t.Run(row.name, func(t *testing.T) { predictedProgress(t, row.silent, row.within) })
+	}
+}
+
+func predictedProgress(t *testing.T, silent, within float64) {
+	t.Helper()
 	trace, err := traces.Read("philly-t1-60")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +99,7 @@ func TestPredictedProgress(t *testing.T) {
 	}
 	ended, slowed := 0, 0
 	r, err := sim.Run(sim.Config{
-		Options: mapper.DefaultsOf("carma"), GPUs: GPUs(server), StartUp: StartUp,
+		Options: mapper.DefaultsOf("carma"), GPUs: GPUs(server), StartUp: StartUp, Truth: sim.Truth{Silent: silent},
 		Observe: func(_ *mapper.State, _ mapper.Event, done []mapper.Decision) {
 			for _, d := range done {
 				f, ok := d.(mapper.Finish)
@@ -96,7 +108,7 @@ func TestPredictedProgress(t *testing.T) {
 				}
 				ended++
 				solo := tasks[f.Task.ID-1].SoloTime.Seconds() // the trace is in order of arrival
-				if off := f.Task.Done - solo; math.Abs(off) > 0.02*solo+sim.TrainsFrom(solo) {
+				if off := f.Task.Done - solo; math.Abs(off) > within*solo+sim.TrainsFrom(solo) {
 					t.Errorf("task %d (%s) has done %.1f s of %.1f: %+.1f %%", f.Task.ID, tasks[f.Task.ID-1].Name, f.Task.Done, solo, 100*off/solo)
 				}
 				if a := f.Task.Last(); a.Ended.Sub(a.Started).Seconds() > 1.05*solo {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,12 +18,13 @@ import (
 // path of 4096 bytes per hierarchy; there are at most 16 hierarchies.
 const maxFile = 128 << 10
 
-// Containers returns the ids, or names, of the containers that a process runs
-// in, innermost first: a container that a container started comes before it. It
-// is empty for a process outside containers. root is where /proc is found: "/".
+// Containers returns the IDs, or names, of the containers that a process runs
+// in, innermost first: if a container has started another one inside, the inner
+// one comes first. It is empty for a process outside containers. root is where
+// /proc is found: "/".
 //
-// The process must be seen by its number in the caller's PID namespace. One
-// that does not exist is an error that is os.ErrNotExist.
+// pid is the number in the caller's PID namespace. If there is no such process,
+// the error wraps os.ErrNotExist.
 func Containers(root string, pid int) ([]string, error) {
 	f, err := os.Open(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
@@ -36,13 +38,13 @@ func Containers(root string, pid int) ([]string, error) {
 	return ids, err
 }
 
-// errGone is what reading the file of a process that ends meanwhile gives.
+// errGone is the error of reading the file of a process that ends meanwhile.
 var errGone = errors.New("no such process")
 
 // Parse reads a /proc/PID/cgroup file, of version 1, 2 or both, and returns the
-// containers it names, innermost first. Hierarchies may differ in how deep they
-// go (a version 1 controller that an engine does not use stays at the root): the
-// one that names the most containers tells.
+// containers it names, innermost first. Hierarchies may differ in depth: a
+// version 1 controller that an engine does not use stays at the root. The one
+// that names the most containers counts.
 func Parse(r io.Reader) ([]string, error) {
 	var best []string
 	lines := bufio.NewScanner(r)
@@ -88,8 +90,8 @@ func inPath(path string) []string {
 // folder: Docker, containerd's and CRI-O's Kubernetes plugins, Podman.
 var engines = []string{"docker-", "cri-containerd-", "crio-", "libpod-", "nerdctl-", "containerd-"}
 
-// beside are folders that engines make next to a container's: for its monitor,
-// or for what runs it. What is in them is no task's.
+// beside are folders that engines make next to a container's, for example for
+// its monitor. Processes in them are no task's.
 var beside = []string{"crio-conmon-", "libpod-conmon-"}
 
 // inPart returns the container that one component of a path names, or "".
@@ -124,8 +126,8 @@ func inPart(parts []string, i int) string {
 	return ""
 }
 
-// plausible: what engines accept as a container's id. Slices and services are
-// systemd's, not containers.
+// plausible reports whether engines accept id as a container's ID. Slices and
+// services are systemd's, not containers.
 func plausible(id string) bool {
 	if len(id) < 2 || len(id) > 128 {
 		return false
@@ -165,4 +167,44 @@ const initNamespace = "pid:[4026531836]"
 func SeesHost(root string) bool {
 	ns, err := os.Readlink(filepath.Join(root, "proc", "self", "ns", "pid"))
 	return err != nil || ns == initNamespace
+}
+
+// MemoryOf returns the folder of the control group that holds the memory of a
+// container, by one of the container's processes; empty: there is none that can be
+// read. name is what Containers calls it. Groups of version 1 and 2 are understood.
+func MemoryOf(root string, pid int, name string) string {
+	b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		parts := strings.SplitN(strings.TrimRight(line, "\n"), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		base := "sys/fs/cgroup"
+		switch {
+		case slices.Contains(strings.Split(parts[1], ","), "memory"):
+			base += "/memory"
+		case parts[0] != "0" || parts[1] != "":
+			continue
+		}
+		dir := filepath.Join(root, base, upTo(parts[2], name))
+		if _, err := os.Stat(filepath.Join(dir, "memory.stat")); err == nil && inPath(parts[2]) != nil {
+			return dir
+		}
+	}
+	return ""
+}
+
+// upTo cuts a control group's path behind the component that names a container: it
+// may have made groups below its own.
+func upTo(path, name string) string {
+	parts := strings.Split(path, "/")
+	for i := range parts {
+		if inPart(parts, i) == name {
+			return strings.Join(parts[:i+1], "/")
+		}
+	}
+	return path
 }

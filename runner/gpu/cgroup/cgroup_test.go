@@ -16,7 +16,7 @@ const (
 	b = "0011223344556677889900aabbccddeeff0011223344556677889900aabbccdd"
 )
 
-// version1 is the file of a process that an engine put at a path in every
+// version1 returns the file of a process that an engine put at a path in every
 // hierarchy it uses.
 func version1(path string) string {
 	return strings.ReplaceAll(`13:misc:/
@@ -110,7 +110,7 @@ func TestContainers(t *testing.T) {
 			t.Errorf("process %d: %q, %v", pid, got, err)
 		}
 	}
-	// A file without an end is not read to it.
+	// Of a file that is too long, only the beginning is read.
 	if err := os.WriteFile(filepath.Join(dir, "cgroup"), []byte(strings.Repeat("0::/docker/"+a+"\n", maxFile/64)+"0::/docker/"+a+"/docker/"+b+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package dcgm reads the activity of GPUs from the page of a dcgm-exporter
-// (NVIDIA's exporter of DCGM's figures), for cards that NVML cannot tell it of:
-// those before Hopper.
+// (NVIDIA's exporter of DCGM's figures). It is for cards before Hopper: NVML
+// cannot tell their activity.
 package dcgm
 
 import (
@@ -32,7 +32,7 @@ const (
 	maxPage = 2 << 20
 	// fetchLimit bounds one reading.
 	fetchLimit = 3 * time.Second
-	// stale is the age from which a reading is not used any more.
+	// stale is the age above which a reading is not used.
 	stale = 10 * time.Second
 )
 
@@ -45,7 +45,7 @@ type Key struct {
 // Reading is how busy a GPU was, 0 to 1 each.
 type Reading struct{ SMACT, SMOCC, DRAMA float64 }
 
-// Page is an exporter's page, fetched again and again. Make one with [Watch].
+// Page is an exporter's page, fetched at intervals. Make one with [Watch].
 type Page struct {
 	url    string
 	client *http.Client
@@ -60,8 +60,8 @@ type Page struct {
 	err  error // of the last fetch
 }
 
-// Watch fetches a page every so often until Close. It does not wait for the
-// first answer.
+// Watch fetches a page at intervals until Close. It does not wait for the first
+// answer.
 func Watch(url string, every time.Duration, log zerolog.Logger) *Page {
 	ctx, end := context.WithCancel(context.Background())
 	p := &Page{
@@ -141,7 +141,8 @@ func (p *Page) fetch(ctx context.Context) (map[Key]Reading, error) {
 	return read, nil
 }
 
-// Activity returns what the page said of a GPU not long ago.
+// Activity returns the page's reading of a GPU, 0 to 1 each; ok is false if
+// there is none, or only an old one.
 func (p *Page) Activity(uuid string, instance int) (smact, smocc, drama float64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,16 +153,18 @@ func (p *Page) Activity(uuid string, instance int) (smact, smocc, drama float64,
 	return r.SMACT, r.SMOCC, r.DRAMA, ok
 }
 
-// Err is why the page could not be read the last time; nil: it could.
+// Err returns why the page could not be read the last time; nil: it could.
 func (p *Page) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Parse reads a page in Prometheus' text format. A GPU is in the result when its
-// SM activity is on the page and can be. It stands for the occupancy, whose bound
-// it is, and for the DRAM activity, where the page lacks these. Of several rows for one GPU (one per pod that uses it) the highest counts.
+// Parse reads a page in Prometheus' text format. A GPU is in the result if the
+// page has an SM activity for it that is possible. If the page lacks its
+// occupancy or its DRAM activity, the SM activity stands for it; it is an upper
+// bound of the occupancy. If a GPU has several rows (one per pod that uses it),
+// the highest counts.
 func Parse(page io.Reader) (map[Key]Reading, error) {
 	families, err := parse(page)
 	if err != nil {
@@ -182,9 +185,9 @@ func Parse(page io.Reader) (map[Key]Reading, error) {
 	return out, nil
 }
 
-// parse is the library's. Its parser panics on a nameless row after a comment
-// (found by fuzzing, in versions 0.66.1 and 0.70.0), which must not end the
-// daemon.
+// parse calls the library's parser, which panics on a nameless row after a
+// comment (found by fuzzing, in versions 0.66.1 and 0.70.0). That must not end
+// the daemon.
 func parse(page io.Reader) (families map[string]*dto.MetricFamily, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -221,7 +224,7 @@ func value(m *dto.Metric) float64 {
 	return math.NaN()
 }
 
-// keyOf reads which GPU a row is about.
+// keyOf reads the GPU of a row.
 func keyOf(m *dto.Metric) (Key, bool) {
 	k := Key{Instance: -1}
 	for _, l := range m.GetLabel() {

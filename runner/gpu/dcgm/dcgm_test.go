@@ -19,7 +19,7 @@ const (
 	gpu1 = "GPU-b850f46d-d5ea-c752-ddf3-c4453e44d3f7"
 )
 
-// page is as a dcgm-exporter writes it: a card, and a card with MIG.
+// page is a page as a dcgm-exporter writes it: a card, and a card with MIG.
 const page = `# HELP DCGM_FI_DEV_SM_CLOCK SM clock frequency (in MHz).
 # TYPE DCGM_FI_DEV_SM_CLOCK gauge
 DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-cccfc25d-fc66-0d40-e289-3b1a1f5d7896",pci_bus_id="00000000:07:00.0",device="nvidia0",modelName="NVIDIA A100-SXM4-40GB",Hostname="dgx",DCGM_FI_DRIVER_VERSION="535.129.03"} 1410
@@ -94,7 +94,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// fixed is a page that is not fetched by itself.
+// fixed is a page that does not fetch itself.
 func fixed(url string, now *time.Time) *Page {
 	p := &Page{url: url, client: &http.Client{}, log: zerolog.Nop(), now: func() time.Time { return *now }}
 	return p
@@ -155,8 +155,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestWatch: the page is fetched without being asked for, and an exporter that
-// hangs holds up nothing.
+// TestWatch: the page is fetched without being asked for. An exporter that
+// hangs delays nothing.
 func TestWatch(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	hang := make(chan struct{})

@@ -27,11 +27,11 @@ type answer struct {
 	Sample  gpu.Sample
 }
 
-// driverVariable names the library for a run of the test binary of its own: what
-// one library has been asked for stays bound to it.
+// driverVariable names the library for a run of the test binary of its own: in one
+// process, a function that was looked up stays bound to its library.
 const driverVariable = "CARMA_TEST_NVML"
 
-// TestDriver loads libraries as the driver's is loaded: an old one without the
+// TestDriver loads libraries in the way of the driver's: an old one without the
 // newer functions, and one with them.
 func TestDriver(t *testing.T) {
 	if path := os.Getenv(driverVariable); path != "" {
@@ -51,7 +51,7 @@ func TestDriver(t *testing.T) {
 			"nvml, driver 1.2.3", []gpu.Device{{UUID: "GPU-thin", Model: "NVIDIA Thin", Capacity: 16 * units.GiB}},
 			gpu.Sample{
 				UUID: "GPU-thin", Used: 3 * units.GiB, SMACT: 0.8, SMOCC: 0.8, DRAMA: 0.2, Metrics: gpu.MetricsUtilization, Coarse: true,
-				PowerW: 123, TemperatureC: 55, ECCErrors: 4, Warnings: warnings,
+				PowerW: 123, CounterJ: 1, TemperatureC: 55, ECCErrors: 4, Warnings: warnings,
 				Processes: []gpu.Process{{PID: 11, Used: units.GiB}, {PID: 12, Used: 2 * units.GiB}},
 			},
 		}},
@@ -59,8 +59,8 @@ func TestDriver(t *testing.T) {
 			"nvml, driver 1.2.3", []gpu.Device{{UUID: "GPU-thin", Model: "NVIDIA Thin", Capacity: 15 * units.GiB}},
 			gpu.Sample{
 				UUID: "GPU-thin", Used: 2 * units.GiB, SMACT: 0.5, SMOCC: 0.25, DRAMA: 0.25, Metrics: gpu.MetricsGPM,
-				PowerW: 123, TemperatureC: 55, ECCErrors: 4, Warnings: append(warnings, "memory rows wait to be replaced; reset the GPU when convenient"),
-				Processes: []gpu.Process{{PID: 11, Used: units.GiB}, {PID: 13, Used: units.GiB}},
+				PowerW: 123, CounterJ: 1, TemperatureC: 55, ECCErrors: 4, Warnings: append(warnings, "memory rows wait to be replaced; reset the GPU when convenient"),
+				Processes: []gpu.Process{{PID: 11, Used: units.GiB, Active: 0.4, Timed: true}, {PID: 13, Used: units.GiB}},
 			},
 		}},
 	} {

@@ -14,14 +14,16 @@ type meter struct {
 }
 
 const (
-	// mostPower bounds what is believed of a counter: no card draws 10 kW.
+	// mostPower, in watts, bounds what is believed of a counter: no card draws
+	// 10 kW.
 	mostPower = 10_000.0
 	// longestGap is the longest time that power is integrated over.
 	longestGap = time.Minute
 )
 
-// read takes a reading: the counter where the card has one, and the power in
-// watts for one that has none, or whose counter cannot be read now.
+// read enters a reading and returns the joules. counted: the card has a
+// counter, and it can be read now; millijoules is its value. Otherwise power,
+// in watts, is integrated.
 func (m *meter) read(now time.Time, millijoules uint64, counted bool, power float64) float64 {
 	long := 0.0
 	if !m.at.IsZero() {

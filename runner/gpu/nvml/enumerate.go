@@ -23,9 +23,12 @@ type card struct {
 	units    []*unit
 	meter    meter
 	xids     []uint64 // fatal ones since the source was opened
-	warnings []string // by Xids
+	kept     string   // the fault that an earlier source has left; empty: none
+	wants    string   // the fault that the driver wants a reset for; empty: it wants none
+	told     bool     // the driver has wanted a reset since the fault began
+	warnings []string // from Xids
 	broken   string   // memory that could not be replaced
-	weak     []string // what health has found
+	weak     []string // warnings that examine has found
 	ecc      uint64
 }
 
@@ -35,16 +38,17 @@ type unit struct {
 	handle   lib.Device
 	instance int // GPU instance id; -1: the card itself
 	device   gpu.Device
-	// share is the part of the card's power that is counted as the unit's: by
-	// memory among the instances of one card.
+	// share is the unit's part of the card's power: instances of one card share
+	// it by memory.
 	share float64
-	// reserved is what the driver itself keeps, where the library counts it as
-	// used (bytes).
+	// reserved is the memory in bytes that the driver keeps for itself, if the
+	// library counts it as used.
 	reserved uint64
 	gpm      *gpm
+	times    times
 	last     gpu.Sample
 	seen     bool // last is a reading
-	lost     bool // the driver has said so
+	lost     bool // the driver says that it is lost
 	bad      int  // readings in a row that failed or made no sense
 }
 
@@ -94,12 +98,21 @@ func (s *Source) card(index int) (*card, error) {
 	if s.partitioned(handle) {
 		return c, s.instances(c, name)
 	}
-	u := &unit{card: c, handle: handle, instance: -1, share: 1, device: gpu.Device{UUID: uuid, Model: name}}
+	u := &unit{card: c, handle: handle, instance: -1, share: 1, device: gpu.Device{UUID: uuid, Model: name, Exclusive: s.exclusive(handle)}}
 	if err := s.size(u); err != nil {
 		return nil, err
 	}
 	c.units = []*unit{u}
 	return c, nil
+}
+
+// exclusive reports whether only one process at a time may use a card.
+func (s *Source) exclusive(handle lib.Device) bool {
+	if !s.has("nvmlDeviceGetComputeMode") {
+		return false
+	}
+	mode, ret := handle.GetComputeMode()
+	return ret == lib.SUCCESS && mode == lib.COMPUTEMODE_EXCLUSIVE_PROCESS
 }
 
 // partitioned reports whether MIG is on.
@@ -162,7 +175,7 @@ func instanceModel(handle lib.Device, card string) string {
 	return card + " MIG"
 }
 
-// mostMemory bounds what is believed of a card's size: 16 TiB.
+// mostMemory is the largest card that is believed, in bytes: 16 TiB.
 const mostMemory = 16 << 40
 
 // size reads a unit's memory for the first time.
@@ -181,11 +194,12 @@ func (s *Source) size(u *unit) error {
 	return nil
 }
 
-// mostReserve bounds what is taken for the driver's own memory.
+// mostReserve is the most memory, in bytes, that counts as the driver's own.
 const mostReserve = 1 << 30
 
-// reserve is what a driver of before version 510 keeps for itself and counts as
-// used. It can be told only while nobody uses the GPU.
+// reserve returns the memory in bytes that a driver before version 510 keeps
+// for itself and counts as used. It is known only while nobody uses the GPU;
+// else 0.
 func (s *Source) reserve(u *unit, m memory) uint64 {
 	list, ok := s.listed(u)
 	if !ok || len(list) > 0 || m.used > mostReserve {
@@ -194,7 +208,7 @@ func (s *Source) reserve(u *unit, m memory) uint64 {
 	return m.used
 }
 
-// choose keeps what Only names.
+// choose keeps the cards and instances that Only names.
 func (s *Source) choose(found []*card) error {
 	wanted := map[*unit]bool{}
 	for _, name := range s.opt.Only {
@@ -235,8 +249,8 @@ func names(found []*card) []string {
 	return out
 }
 
-// number gives the GPUs their indices: nvidia-smi's, unless there are MIG
-// instances, which have none; then they are numbered through.
+// number gives the GPUs their indices: those of nvidia-smi. MIG instances have
+// none there; if there are any, all GPUs are numbered in order.
 func (s *Source) number() {
 	parts := slices.ContainsFunc(s.units, func(u *unit) bool { return u.instance >= 0 })
 	for i, u := range s.units {

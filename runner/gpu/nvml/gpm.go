@@ -22,7 +22,19 @@ type gpm struct {
 	// The last result, for a caller that comes again too soon.
 	activity
 	valid bool
+	// good are the last possible figures, by metric: the place of one that is not.
+	good [3]figure
 }
+
+// figure is one metric's value and the time of its sample; zero: there is none.
+type figure struct {
+	value float64
+	at    time.Time
+}
+
+// gpmHold is how long a metric keeps its last possible value when the counters give
+// impossible ones. Longer is no glitch.
+const gpmHold = 10 * time.Second
 
 // activity is 0 to 1 each.
 type activity struct{ smact, smocc, drama float64 }
@@ -65,7 +77,7 @@ func (g *gpm) free() {
 			sample.Free()
 		}
 	}
-	g.previous, g.current, g.taken, g.valid = nil, nil, time.Time{}, false
+	g.previous, g.current, g.taken, g.valid, g.good = nil, nil, time.Time{}, false, [3]figure{}
 }
 
 // take fills a sample and reports whether it could.
@@ -104,7 +116,8 @@ func (g *gpm) measure(now time.Time) (activity, bool) {
 	return g.activity, g.valid
 }
 
-// between reads what happened between the two samples, in percent each.
+// between returns the activity between the two samples. The library gives percent. A
+// metric that is impossible this time keeps its last value: the others are still good.
 func (g *gpm) between() (activity, bool) {
 	wanted := []lib.GpmMetricId{lib.GPM_METRIC_SM_UTIL, lib.GPM_METRIC_SM_OCCUPANCY, lib.GPM_METRIC_DRAM_BW_UTIL}
 	g.read = lib.GpmMetricsGetType{NumMetrics: uint32(len(wanted)), Sample1: g.previous, Sample2: g.current}
@@ -117,16 +130,21 @@ func (g *gpm) between() (activity, bool) {
 	var got [3]float64
 	for i := range wanted {
 		v, ok := share(g.read.Metrics[i].Value / 100)
-		if !ok || lib.Return(g.read.Metrics[i].NvmlReturn) != lib.SUCCESS {
+		switch last := g.good[i]; {
+		case ok && lib.Return(g.read.Metrics[i].NvmlReturn) == lib.SUCCESS:
+			g.good[i] = figure{v, g.taken}
+		case last.at.IsZero() || g.taken.Sub(last.at) > gpmHold:
 			return activity{}, false
+		default:
+			v = last.value
 		}
 		got[i] = v
 	}
 	return activity{got[0], got[1], got[2]}, true
 }
 
-// share accepts a part of a whole. Counters that are read one after the other
-// may come out a little above 1.
+// share checks a part of a whole and bounds it to 1. Counters that are read one
+// after the other may give a little more than 1.
 func share(v float64) (float64, bool) {
 	if math.IsNaN(v) || v < 0 || v > 1.05 {
 		return 0, false

@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -10,8 +11,8 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// listen registers for what the driver reports as critical. Without, only
-// errors of the calls themselves tell of a fault.
+// listen registers for the errors that the driver reports as critical. Without
+// it, only errors of calls show a fault.
 func (s *Source) listen() {
 	set, ret := s.lib.EventSetCreate()
 	if ret != lib.SUCCESS {
@@ -37,7 +38,7 @@ func (s *Source) listen() {
 // mostEvents bounds what is handled at a time.
 const mostEvents = 256
 
-// hear takes the events that are waiting, without waiting for any.
+// hear handles the events that are waiting, without waiting for more.
 func (s *Source) hear() {
 	for range mostEvents {
 		if s.events == nil {
@@ -90,13 +91,13 @@ func (s *Source) heard(c *card, xid uint64) {
 	log.Int("gpu", c.index).Uint64("xid", xid).Str("reason", text).Msg("the driver reports an error")
 }
 
-// healthEvery is how often what changes slowly is looked at.
+// healthEvery is the time between two readings of what changes slowly.
 const healthEvery = 10 * time.Second
 
-// examine looks at what a card remembers of memory errors, and at what slows it
-// down.
+// examine reads a card's memory errors, and what slows it down.
 func (s *Source) examine(c *card) {
 	c.weak, c.broken = nil, ""
+	s.askRecovery(c)
 	if n, ret := c.handle.GetTotalEccErrors(lib.MEMORY_ERROR_TYPE_UNCORRECTED, lib.VOLATILE_ECC); ret == lib.SUCCESS && n != unknown {
 		if c.ecc = n; n > 0 {
 			c.weak = append(c.weak, fmt.Sprintf("%d uncorrectable memory errors since the driver was loaded", n))
@@ -129,8 +130,8 @@ const (
 	powerBrake      = 0x80
 )
 
-// slowedBy tells which of the reasons for lower clocks want somebody's
-// attention. A power cap is usual.
+// slowedBy returns those reasons for lower clocks that need attention. A power
+// cap is usual, and left out.
 func slowedBy(reasons uint64) []string {
 	if reasons == unknown {
 		return nil
@@ -145,11 +146,11 @@ func slowedBy(reasons uint64) []string {
 	return out
 }
 
-// fault is what is wrong with a card, by what it reported.
+// fault returns what is wrong with a card, by its own reports; empty: nothing.
 func (c *card) fault() string {
 	if len(c.xids) > 0 {
 		_, text := classify(c.xids[0], c.index)
 		return text
 	}
-	return c.broken
+	return cmp.Or(c.kept, c.wants, c.broken)
 }

@@ -41,7 +41,7 @@ func TestLost(t *testing.T) {
 		if r.calls["init"] != 1 {
 			t.Errorf("%v: the library was begun anew at once", ret)
 		}
-		// It is looked for, and well again when it is back.
+		// The GPU is looked for, and counts as well again when it is back.
 		r.after(reviveFirst)
 		if got := sampled(t, s)[2]; got.Fault == "" || r.calls["init"] != 2 {
 			t.Errorf("%v: after a while: %+v, %v", ret, got, r.calls)
@@ -66,7 +66,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestNoInit: a driver that is gone for a while takes all GPUs with it.
+// TestNoInit: if the driver is gone for a while, all GPUs have a fault.
 func TestNoInit(t *testing.T) {
 	r := newRack(dgxh100.New(), true)
 	s := r.open(t, Options{})
@@ -99,7 +99,7 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// TestGarbage: figures that cannot be are not passed on, and drain a GPU only
+// TestGarbage: impossible figures are not passed on. A GPU gets a fault only
 // when they stay.
 func TestGarbage(t *testing.T) {
 	for name, spoil := range map[string]func(*part){
@@ -134,7 +134,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestNonsense: what is not memory is left out when it cannot be.
+// TestNonsense: impossible figures other than memory are left out.
 func TestNonsense(t *testing.T) {
 	r := newRack(dgxa100.New(), false)
 	p := r.gpus[0]
@@ -200,7 +200,7 @@ func TestEvents(t *testing.T) {
 	if !strings.Contains(first[4].Fault, "Xid 79") || !strings.Contains(first[5].Fault, "Xid 48") || first[6].Fault != "" {
 		t.Errorf("faults %q, %q, %q", first[4].Fault, first[5].Fault, first[6].Fault)
 	}
-	// It stays the same until somebody mends it.
+	// The fault stays the same until somebody mends it.
 	r.after(time.Hour)
 	if got := sampled(t, s); got[4].Fault != first[4].Fault || got[5].Fault != first[5].Fault {
 		t.Errorf("an hour later %q, %q", got[4].Fault, got[5].Fault)
@@ -214,9 +214,96 @@ func TestEvents(t *testing.T) {
 	if got := sampled(t, s)[4]; got.Fault != "" {
 		t.Errorf("back: %q", got.Fault)
 	}
-	// A restart of the daemon forgets; the driver will say so again.
-	if got := sampled(t, r.open(t, Options{}))[5]; got.Fault != "" {
-		t.Errorf("opened again: %q", got.Fault)
+}
+
+// TestRemembered: a fatal error is reported once. The next source is told of it, and
+// ends it where the GPU was lost and is back, or somebody says that it was mended.
+func TestRemembered(t *testing.T) {
+	r := newRack(dgxh100.New(), true)
+	s := r.open(t, Options{})
+	r.xid(4, 48)
+	told := sampled(t, s)[4]
+	if !told.Lasts || told.Told || told.Fault == "" {
+		t.Fatalf("after a fatal error: %+v", told)
+	}
+	next := r.open(t, Options{})
+	if got := sampled(t, next)[4]; got.Fault != "" {
+		t.Fatalf("the driver has reported it again: %+v; nothing has to be remembered", got)
+	}
+	for _, end := range []func(){
+		func() {
+			r.change(func() { r.gpus[4].fails = lib.ERROR_GPU_IS_LOST })
+			sampled(t, next)
+			r.change(func() { r.gpus[4].fails = lib.SUCCESS })
+		},
+		func() {
+			if err := next.Forgive(t.Context(), told.UUID); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		if err := next.Remember(t.Context(), told.UUID, told.Fault, false); err != nil {
+			t.Fatal(err)
+		}
+		r.after(time.Hour)
+		if got := sampled(t, next); got[4].Fault != told.Fault || !got[4].Lasts || got[3].Fault != "" {
+			t.Errorf("remembered: %+v, its neighbour %+v", got[4], got[3])
+		}
+		end()
+		if got := sampled(t, next)[4]; got.Fault != "" || got.Lasts {
+			t.Errorf("mended: %+v", got)
+		}
+	}
+}
+
+// TestRecoveryAction: a driver that has wanted a reset tells when there was one, also
+// to the next source. One that wanted nothing tells nothing.
+func TestRecoveryAction(t *testing.T) {
+	r := newRack(dgxh100.New(), true)
+	r.change(func() {
+		for _, p := range r.gpus {
+			p.recovery = int32(lib.GPU_RECOVERY_ACTION_NONE)
+		}
+	})
+	s := r.open(t, Options{})
+	r.xid(4, 48)
+	r.xid(5, 48)
+	r.change(func() {
+		r.gpus[4].recovery = int32(lib.GPU_RECOVERY_ACTION_GPU_RESET)
+		r.gpus[6].recovery = int32(lib.GPU_RECOVERY_ACTION_NODE_REBOOT)
+		r.gpus[7].recovery = int32(lib.GPU_RECOVERY_ACTION_DRAIN_P2P)
+	})
+	sampled(t, s)
+	r.after(healthEvery)
+	sampled(t, s)
+	r.after(healthEvery)
+	got := sampled(t, s)
+	if !got[4].Told || got[5].Told || !got[5].Lasts || !strings.Contains(got[6].Fault, "restarted") || !got[6].Told || got[7].Fault != "" {
+		t.Fatalf("%+v", got[4:])
+	}
+	next := r.open(t, Options{})
+	for _, g := range got[4:7] {
+		if err := next.Remember(t.Context(), g.UUID, g.Fault, g.Told); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := sampled(t, next); again[4].Fault != got[4].Fault || again[5].Fault != got[5].Fault || again[6].Fault != got[6].Fault {
+		t.Errorf("remembered: %+v", again[4:])
+	}
+	if err := next.Forgive(t.Context(), got[4].UUID); err != nil {
+		t.Fatal(err)
+	}
+	if forgiven := sampled(t, next)[4]; forgiven.Fault != "" {
+		t.Errorf("opened by somebody: %+v", forgiven)
+	}
+	r.after(healthEvery)
+	if again := sampled(t, next)[4]; !again.Told || again.Fault == "" {
+		t.Errorf("the driver still asks for a reset: %+v", again)
+	}
+	r.change(func() { r.gpus[4].recovery = int32(lib.GPU_RECOVERY_ACTION_NONE) })
+	r.after(healthEvery)
+	if reset := sampled(t, next); reset[4].Lasts || reset[4].Fault != "" || !reset[5].Lasts || !reset[6].Lasts {
+		t.Errorf("GPU 4 was reset: %+v", reset[4:])
 	}
 }
 

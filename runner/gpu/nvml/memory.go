@@ -9,16 +9,16 @@ import (
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// memory is what a unit says of its memory, in bytes.
+// memory is what a unit tells about its memory, in bytes.
 type memory struct {
 	total, used uint64
-	// net: what the driver keeps for itself is in neither.
+	// net: total and used do not include the driver's own memory.
 	net bool
 }
 
-// memory reads a unit's memory. The second version of the call, from driver 510
-// on, tells apart what the driver reserves; nobody can allocate that, so it is
-// no part of the capacity.
+// memory reads a unit's memory. From driver 510 on, the second version of the
+// call tells what the driver reserves. Nobody can allocate that, so it is not
+// part of the capacity.
 func (s *Source) memory(u *unit) (memory, lib.Return) {
 	if s.has("nvmlDeviceGetMemoryInfo_v2") {
 		m, ret := u.handle.GetMemoryInfo_v2()
@@ -37,15 +37,15 @@ func (s *Source) memory(u *unit) (memory, lib.Return) {
 const (
 	// unknown is the library's figure for memory that it cannot tell.
 	unknown = ^uint64(0)
-	// mostProcesses bounds a list that is believed.
+	// mostProcesses is the longest list that is believed.
 	mostProcesses = 4096
 	// mostPID is the highest number that Linux gives a process (PID_MAX_LIMIT).
 	mostPID = 1 << 22
 )
 
-// listed returns the memory of every process on a unit; unknown where the
-// library cannot tell. A process may be in several lists (compute, graphics,
-// MPS), each with all its memory. ok is false when nothing could be read.
+// listed returns the memory of every process on a unit; unknown: the library
+// cannot tell. A process may be in several lists (compute, graphics, MPS), each
+// with all its memory. ok is false if nothing could be read.
 func (s *Source) listed(u *unit) (out []process, ok bool) {
 	at := map[uint32]int{}
 	for _, list := range []struct {
@@ -93,11 +93,10 @@ func (s *Source) hasAny(symbols []string) bool {
 	return false
 }
 
-// processes turns the list into what the monitor is told. A figure that cannot
-// be is unknown: it is above all that is in use on the GPU. What is in use and
-// accounted for by nobody is divided evenly among the processes whose memory is
-// unknown; for one of them alone that is what it has. guessed is how many have
-// such a figure.
+// processes returns the processes of a unit with their memory. A figure above
+// all memory in use cannot be, and counts as unknown. Memory in use that no
+// process accounts for is divided evenly among the processes whose memory is
+// unknown; a single one gets all of it. guessed is how many have such a figure.
 func (s *Source) processes(list []process, used units.Bytes) (out []gpu.Process, guessed int) {
 	var blank []int
 	rest := used

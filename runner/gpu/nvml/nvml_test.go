@@ -63,7 +63,7 @@ func TestServers(t *testing.T) {
 			tt.rack.after(10 * time.Second)
 			samples := sampled(t, s)
 			got := samples[3]
-			if got.UUID != p.uuid || got.Used != 10*units.GiB || got.TemperatureC != 61 || got.PowerW != 250 || !near(got.EnergyJ, 2500) || got.Fault != "" || len(got.Warnings) > 0 {
+			if got.UUID != p.uuid || got.Used != 10*units.GiB || got.TemperatureC != 61 || got.PowerW != 250 || !near(got.EnergyJ, 2500) || got.CounterJ != float64(p.millijoules)/1000 || got.Fault != "" || len(got.Warnings) > 0 {
 				t.Errorf("sample %+v", got)
 			}
 			want, coarse := activity{0.5, 0.25, 0.125}, false
@@ -95,7 +95,7 @@ func TestGPM(t *testing.T) {
 	p := r.gpus[0]
 	r.change(func() { p.level, p.rates = activity{0.8, 0.4, 0.2}, lib.Utilization{Gpu: 99, Memory: 50} })
 
-	// Too soon after the first sample, which was taken at the opening.
+	// This is too soon after the first sample, which was taken at the opening.
 	r.after(50 * time.Millisecond)
 	if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsUtilization || !got.Coarse || got.SMACT != 0.99 {
 		t.Errorf("after 50 ms: %+v", got)
@@ -104,7 +104,7 @@ func TestGPM(t *testing.T) {
 	if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsGPM || got.Coarse || !near(got.SMACT, 0.8) {
 		t.Errorf("after 100 ms: %+v", got)
 	}
-	// Only what happened since the last sample counts.
+	// Only the activity since the last sample counts.
 	r.change(func() { p.level = activity{0.1, 0.1, 0.1} })
 	r.after(time.Second)
 	if got := sampled(t, s)[0]; !near(got.SMACT, 0.1) {
@@ -129,12 +129,22 @@ func TestGPM(t *testing.T) {
 	if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsGPM {
 		t.Errorf("after GPM has failed: %+v", got)
 	}
-	// What cannot be is not passed on.
-	for _, bad := range []float64{math.NaN(), -0.5, 7, math.Inf(1)} {
-		r.change(func() { p.level.smocc = bad })
+	// An impossible figure is not passed on. The metric keeps its last one for ten
+	// seconds; the others go on.
+	for _, bad := range []float64{math.NaN(), -0.5, 1.2, 7, math.Inf(1)} {
+		r.change(func() { p.level = activity{0.3, 0.2, 0.1} })
+		r.after(time.Second)
+		sampled(t, s)
+		r.change(func() { p.level = activity{0.6, bad, 0.4} })
+		for range 10 {
+			r.after(time.Second)
+			if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsGPM || !near(got.SMACT, 0.6) || !near(got.SMOCC, 0.2) || !near(got.DRAMA, 0.4) {
+				t.Errorf("occupancy %v: %+v", bad, got)
+			}
+		}
 		r.after(time.Second)
 		if got := sampled(t, s)[0]; got.Metrics != gpu.MetricsUtilization || got.SMOCC != 0.99 {
-			t.Errorf("occupancy %v: %+v", bad, got)
+			t.Errorf("occupancy %v for 11 s: %+v", bad, got)
 		}
 		r.change(func() { p.level.smocc, p.busy = 0, activity{} })
 		r.after(time.Second)
@@ -208,7 +218,8 @@ func TestNoLibrary(t *testing.T) {
 	}
 }
 
-// TestOldDriver: the functions that its library lacks would end the program.
+// TestOldDriver: a call of a function that the driver's library lacks would end
+// the program.
 func TestOldDriver(t *testing.T) {
 	r := newRack(dgxa100.New(), false)
 	for _, name := range []string{
@@ -223,9 +234,9 @@ func TestOldDriver(t *testing.T) {
 		p.GetMigModeFunc, p.GetRemappedRowsFunc, p.GetCurrentClocksEventReasonsFunc = nil, nil, nil
 	}
 	r.gpus[1].compute, r.gpus[1].used = []lib.ProcessInfo{{Pid: 7, UsedGpuMemory: 300 * mib}}, 300*mib
-	r.gpus[2].used = 2 * gib // by whom, it does not say
+	r.gpus[2].used = 2 * gib // the driver does not say by whom
 	s := r.open(t, Options{})
-	// Of an idle card what the driver keeps for itself can be told, else not.
+	// The driver's own memory is known only on an idle card.
 	all := devices(t, s)
 	if all[0].Capacity != 40*units.GiB-500*units.MiB || all[1].Capacity != 40*units.GiB || all[2].Capacity != 40*units.GiB {
 		t.Errorf("capacities %d, %d and %d", all[0].Capacity, all[1].Capacity, all[2].Capacity)
@@ -236,8 +247,30 @@ func TestOldDriver(t *testing.T) {
 	}
 }
 
-// TestNotSupported: the library has the second version of the memory call, the
-// card not.
+// TestComputeMode: a card that only one process may use is told apart; a driver's
+// library may lack the call.
+func TestComputeMode(t *testing.T) {
+	r := newRack(dgxa100.New(), false)
+	r.gpus[1].GetComputeModeFunc = func() (lib.ComputeMode, lib.Return) { return lib.COMPUTEMODE_EXCLUSIVE_PROCESS, lib.SUCCESS }
+	r.gpus[2].GetComputeModeFunc = func() (lib.ComputeMode, lib.Return) {
+		return lib.COMPUTEMODE_EXCLUSIVE_PROCESS, lib.ERROR_NOT_SUPPORTED
+	}
+	all := devices(t, r.open(t, Options{}))
+	if all[0].Exclusive || !all[1].Exclusive || all[2].Exclusive {
+		t.Errorf("devices %+v", all[:3])
+	}
+	r = newRack(dgxa100.New(), false)
+	r.gone["nvmlDeviceGetComputeMode"] = true
+	for _, p := range r.gpus {
+		p.GetComputeModeFunc = nil
+	}
+	if devices(t, r.open(t, Options{}))[0].Exclusive {
+		t.Error("exclusive, though nobody said so")
+	}
+}
+
+// TestNotSupported: the library has the second version of the memory call, but
+// the card does not.
 func TestNotSupported(t *testing.T) {
 	r := newRack(dgxa100.New(), false)
 	for _, p := range r.gpus {

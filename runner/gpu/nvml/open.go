@@ -16,31 +16,31 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Unavailable is why the GPUs of this machine cannot be read: a sentence, and
-// what to do about it.
+// Unavailable says why the GPUs of this machine cannot be read, and what to do
+// about it.
 type Unavailable struct {
 	Text string
 	Mend string
-	// NoDriver: there is no NVIDIA driver to speak to, as on a machine without
-	// a GPU.
+	// NoDriver: there is no NVIDIA driver, as on a machine without a GPU.
 	NoDriver bool
 }
 
 func (e *Unavailable) Error() string { return e.Text }
 
-// Activity is another source of a GPU's activity: of a card, with instance -1,
-// or of a MIG instance by its card's UUID and its GPU instance id. ok is false
-// when it has nothing recent. It must not block.
+// Activity is another source of activity, 0 to 1: of a card, with instance -1,
+// or of a MIG instance by its card's UUID and its GPU instance ID. ok is false
+// if it has nothing recent. It must not block.
 type Activity interface {
 	Activity(uuid string, instance int) (smact, smocc, drama float64, ok bool)
 }
 
-// Options are what a source may be given; the zero value is usable.
+// Options are the settings of a source; the zero value is usable.
 type Options struct {
 	// Only are the cards to use, by index as nvidia-smi shows it, by UUID, or by
 	// a MIG instance's UUID; empty: all.
 	Only []string
-	// Activity is asked for GPUs that GPM does not work on; nil: nobody.
+	// Activity is asked for GPUs that GPM does not work on; nil: there is no
+	// other source.
 	Activity Activity
 	Log      zerolog.Logger
 	// Now is the clock; nil: time.Now.
@@ -53,7 +53,7 @@ type Source struct {
 	worker *worker
 	driver string
 
-	// The worker's own, as are the units:
+	// Only the worker uses these, and the units:
 	lib      lib.Interface
 	missing  map[string]bool // symbols, by whether the library lacks them
 	events   lib.EventSet
@@ -61,19 +61,19 @@ type Source struct {
 	units    []*unit // the list does not change
 	owner    gpu.Owner
 	checked  time.Time // when health was last looked at
-	reviveAt time.Time // when the library is begun anew; zero: nothing is lost
+	reviveAt time.Time // when the library is initialized again; zero: nothing is lost
 	patience time.Duration
-	down     string // why it could not be begun
+	down     string // why it could not be initialized again
 
 	mu    sync.Mutex
 	notes []string
 }
 
-// Library is the machine's own. It is loaded when a source is opened.
+// Library returns the machine's NVML. It is loaded when a source is opened.
 func Library() lib.Interface { return lib.New() }
 
 // Open initializes the library and finds the GPUs. The error is an *Unavailable
-// where there is nothing to read, or not the GPUs that were asked for.
+// if there is nothing to read, or if a GPU of Only is not there.
 func Open(ctx context.Context, library lib.Interface, opt Options) (*Source, error) {
 	now := opt.Now
 	if now == nil {
@@ -140,8 +140,8 @@ func unavailable(ret lib.Return) *Unavailable {
 // message is the driver's own text for an error.
 func message(ret lib.Return) string { return fmt.Sprintf("%s (NVML %d)", ret.Error(), int32(ret)) }
 
-// has reports whether the library has a function. One that is called without
-// would end the program: older drivers' libraries lack the newer functions.
+// has reports whether the library has a function. Libraries of older drivers
+// lack the newer functions, and a call of one would end the program.
 func (s *Source) has(symbol string) bool {
 	lacks, known := s.missing[symbol]
 	if !known {
@@ -199,7 +199,7 @@ func (s *Source) Close() error {
 	})
 }
 
-// release gives back what the library holds for the source.
+// release frees what the library keeps for the source.
 func (s *Source) release() {
 	if s.events != nil {
 		s.events.Free()

@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -30,11 +31,14 @@ type part struct {
 	pending, failed           bool
 	retire                    bool
 	slow                      uint64
+	recovery                  int32      // what the driver wants done; below 0: it does not tell
 	fails                     lib.Return // of every call
 	hopper                    bool
 	busy                      activity // seconds since ever, times each share
 	level                     activity // of now
 	broken                    lib.Return
+	times                     []lib.ProcessUtilizationSample
+	timeless                  lib.Return // of asking for these
 }
 
 // stamp is a simulated GPM sample.
@@ -44,7 +48,7 @@ type stamp struct {
 	busy activity
 }
 
-// read guards what a call returns: the error that the part is set to.
+// read returns the error that the part is set to, else what f returns.
 func read[T any](p *part, f func() (T, lib.Return)) (T, lib.Return) {
 	p.rack.mu.Lock()
 	defer p.rack.mu.Unlock()
@@ -58,6 +62,7 @@ func read[T any](p *part, f func() (T, lib.Return)) (T, lib.Return) {
 func (p *part) equip() {
 	r, d := p.rack, p.Device
 	d.GetUUIDFunc = func() (string, lib.Return) { return p.uuid, lib.SUCCESS }
+	d.GetComputeModeFunc = func() (lib.ComputeMode, lib.Return) { return lib.COMPUTEMODE_DEFAULT, lib.SUCCESS }
 	d.GetMemoryInfo_v2Func = func() (lib.Memory_v2, lib.Return) {
 		if hang := r.stuck(); hang != nil {
 			<-hang
@@ -108,6 +113,22 @@ func (p *part) equipCard() {
 	d.GetTemperatureFunc = func(lib.TemperatureSensors) (uint32, lib.Return) {
 		return read(p, func() (uint32, lib.Return) { return p.celsius, lib.SUCCESS })
 	}
+	d.GetProcessUtilizationFunc = func(after uint64) (out []lib.ProcessUtilizationSample, ret lib.Return) {
+		return read(p, func() (out []lib.ProcessUtilizationSample, ret lib.Return) {
+			if p.timeless != lib.SUCCESS {
+				return nil, p.timeless
+			}
+			for _, s := range p.times {
+				if s.TimeStamp > after {
+					out = append(out, s)
+				}
+			}
+			if len(out) == 0 {
+				return nil, lib.ERROR_NOT_FOUND
+			}
+			return out, lib.SUCCESS
+		})
+	}
 	d.GetTotalEnergyConsumptionFunc = func() (uint64, lib.Return) {
 		return read(p, func() (uint64, lib.Return) {
 			if p.noCounter {
@@ -133,6 +154,20 @@ func (p *part) equipCard() {
 	}
 	d.GetCurrentClocksEventReasonsFunc = func() (uint64, lib.Return) {
 		return read(p, func() (uint64, lib.Return) { return p.slow, lib.SUCCESS })
+	}
+	d.GetFieldValuesFunc = func(values []lib.FieldValue) lib.Return {
+		_, ret := read(p, func() (struct{}, lib.Return) {
+			v := &values[0]
+			if v.FieldId != lib.FI_DEV_GET_GPU_RECOVERY_ACTION || len(values) != 1 {
+				panic("another field was asked for")
+			}
+			if v.NvmlReturn = uint32(lib.SUCCESS); p.recovery < 0 {
+				v.NvmlReturn = uint32(lib.ERROR_NOT_SUPPORTED)
+			}
+			binary.NativeEndian.PutUint32(v.Value[:], uint32(max(0, p.recovery)))
+			return struct{}{}, lib.SUCCESS
+		})
+		return ret
 	}
 	d.GetSupportedEventTypesFunc = func() (uint64, lib.Return) {
 		return lib.EventTypeXidCriticalError | lib.EventTypeDoubleBitEccError, lib.SUCCESS
@@ -166,8 +201,8 @@ func (p *part) equipCard() {
 	}
 }
 
-// split switches MIG on for a card and makes instances of so much memory. The
-// driver leaves places without an instance between them.
+// split switches MIG on for a card and makes instances with the given memory.
+// The driver leaves places without an instance between them.
 func (r *rack) split(card int, memory ...uint64) []*part {
 	p := r.gpus[card]
 	for i, m := range memory {

@@ -10,13 +10,13 @@ import (
 )
 
 // A lost GPU is looked for after reviveFirst, then at intervals that double up
-// to reviveLast: beginning the library anew takes a moment on all GPUs.
+// to reviveLast: to initialize the library again takes a moment on all GPUs.
 const (
 	reviveFirst = 30 * time.Second
 	reviveLast  = 10 * time.Minute
 )
 
-// revive begins the library anew while a GPU is lost: after a reset or a
+// revive initializes the library again while a GPU is lost: after a reset or a
 // reloaded driver, old handles stay invalid.
 func (s *Source) revive(now time.Time) {
 	gone := s.down != "" || slices.ContainsFunc(s.units, func(u *unit) bool { return u.bad > tolerated })
@@ -44,12 +44,12 @@ func (s *Source) revive(now time.Time) {
 	s.handles()
 	s.listen()
 	for _, u := range s.units {
-		u.gpm = s.newGPM(u)
+		u.gpm, u.times = s.newGPM(u), times{}
 	}
 }
 
-// handles finds the GPUs again. One that is not there keeps a handle that gives
-// errors.
+// handles finds the GPUs again. A GPU that is not there keeps a handle that
+// gives errors.
 func (s *Source) handles() {
 	for _, c := range s.cards {
 		if h, ret := s.lib.DeviceGetHandleByUUID(c.uuid); ret == lib.SUCCESS {

@@ -46,9 +46,10 @@ func (u *unit) begin(s *Source) {
 	u.gpm = s.newGPM(u)
 }
 
-// physical is what only a card as a whole can tell.
+// physical are the readings of a card as a whole: watts, degrees Celsius,
+// joules. own is the card's own counter, in joules; 0: it cannot be read.
 type physical struct {
-	power, temperature, joules float64
+	power, temperature, joules, own float64
 }
 
 const (
@@ -67,19 +68,27 @@ func (s *Source) physical(c *card, now time.Time) (p physical) {
 		p.temperature = float64(t)
 	}
 	mj, ret := c.handle.GetTotalEnergyConsumption()
-	p.joules = c.meter.read(now, mj, ret == lib.SUCCESS && mj != unknown, p.power)
+	counted := ret == lib.SUCCESS && mj != unknown
+	p.joules = c.meter.read(now, mj, counted, p.power)
+	if counted {
+		p.own = float64(mj) / 1000
+	}
 	return p
 }
 
 // tolerated is how many readings in a row may fail before the GPU counts as
-// faulty: one that fails for a moment need not be drained.
+// faulty: a failure of a moment should not take it out of service.
 const tolerated = 2
 
-// unit reads one GPU. What cannot be read stays as it was.
+// unit reads one GPU. Figures that cannot be read stay as they were.
 func (s *Source) unit(u *unit, p physical, now time.Time) gpu.Sample {
 	out := u.last
 	out.PowerW, out.EnergyJ, out.TemperatureC = p.power*u.share, p.joules*u.share, p.temperature
+	if out.CounterJ = p.own; u.instance >= 0 {
+		out.CounterJ = 0 // it is its card's
+	}
 	out.ECCErrors, out.Warnings, out.Fault = u.ecc, slices.Concat(u.warnings, u.weak), u.fault()
+	out.Lasts, out.Told = u.lasts(), u.told
 	if s.down != "" {
 		out.Fault = s.down
 		return s.keep(u, out)
@@ -102,8 +111,10 @@ func (s *Source) unit(u *unit, p physical, now time.Time) gpu.Sample {
 	}
 	if u.lost { // and is back: it was reset
 		s.opt.Log.Info().Str("gpu", u.device.UUID).Msg("the GPU is back")
-		u.lost, u.xids, u.warnings = false, nil, nil
+		u.lost, u.warnings = false, nil
+		u.mended()
 		out.Fault, out.Warnings = u.fault(), slices.Clone(u.weak)
+		out.Lasts, out.Told = u.lasts(), u.told
 	}
 	u.bad, u.seen = 0, true
 	used := m.used
@@ -116,6 +127,7 @@ func (s *Source) unit(u *unit, p physical, now time.Time) gpu.Sample {
 	if out.Processes, guessed = s.processes(list, out.Used); guessed > 1 {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the driver does not tell the memory of %d processes; it is taken to be the same", guessed))
 	}
+	s.time(u, list, out.Processes, now)
 	s.activity(u, &out, len(list) > 0, now)
 	return s.keep(u, out)
 }
@@ -125,7 +137,8 @@ func (s *Source) keep(u *unit, out gpu.Sample) gpu.Sample {
 	return out
 }
 
-// spoilt counts a reading that failed; the GPU is faulty after some in a row.
+// spoilt counts a failed reading. The GPU is faulty if more than tolerated fail
+// in a row, or the first one does.
 func (u *unit) spoilt(out gpu.Sample, why string) gpu.Sample {
 	u.bad++
 	if out.Fault == "" && (u.bad > tolerated || !u.seen) {
@@ -134,7 +147,7 @@ func (u *unit) spoilt(out gpu.Sample, why string) gpu.Sample {
 	return out
 }
 
-// activity finds the best source of how busy a unit is.
+// activity reads a unit's activity from the best source.
 func (s *Source) activity(u *unit, out *gpu.Sample, used bool, now time.Time) {
 	if a, ok := u.gpm.measure(now); ok {
 		out.SMACT, out.SMOCC, out.DRAMA = a.smact, a.smocc, a.drama
@@ -148,8 +161,8 @@ func (s *Source) activity(u *unit, out *gpu.Sample, used bool, now time.Time) {
 			return
 		}
 	}
-	// Any kernel running is the most that SMs can have been active, and what is
-	// active the most that can have been occupied.
+	// The time in which any kernel runs bounds the SM activity, and that bounds
+	// the occupancy.
 	if rates, ret := u.handle.GetUtilizationRates(); u.instance < 0 && ret == lib.SUCCESS && rates.Gpu <= 100 && rates.Memory <= 100 {
 		busy := float64(rates.Gpu) / 100
 		out.SMACT, out.SMOCC, out.DRAMA = busy, busy, float64(rates.Memory)/100
@@ -164,7 +177,7 @@ func (s *Source) activity(u *unit, out *gpu.Sample, used bool, now time.Time) {
 	out.Metrics, out.Coarse = gpu.MetricsNone, true
 }
 
-// lost tells the errors of a GPU that is gone from others.
+// lost reports whether an error means that the GPU is gone.
 func lost(ret lib.Return) bool {
 	switch ret {
 	case lib.ERROR_GPU_IS_LOST, lib.ERROR_RESET_REQUIRED, lib.ERROR_UNINITIALIZED, lib.ERROR_NOT_FOUND, lib.ERROR_INVALID_ARGUMENT, lib.ERROR_DRIVER_NOT_LOADED:
@@ -180,7 +193,7 @@ func lostText(ret lib.Return, u *unit) string {
 	case ret == lib.ERROR_RESET_REQUIRED:
 		return fmt.Sprintf("the GPU must be reset: stop the daemon, nvidia-smi --gpu-reset -i %d, start it again", u.index)
 	case u.instance >= 0:
-		return "the MIG instance is gone; restart the daemon to take over the instances of now"
+		return "the MIG instance is gone; restart the daemon to use the present instances"
 	}
 	return "the driver does not know the GPU any more: " + message(ret)
 }

@@ -22,8 +22,8 @@ const (
 	gib = 1 << 30
 )
 
-// rack is one of go-nvml's simulated servers, with what its mocks leave out:
-// memory in use, processes, activity, power, health and events.
+// rack is one of go-nvml's simulated servers, with the parts that its mocks
+// leave out: memory in use, processes, activity, power, health and events.
 type rack struct {
 	*server.Server
 	mu    sync.Mutex
@@ -63,7 +63,7 @@ func newRack(s *server.Server, hopper bool) *rack {
 	s.EventSetCreateFunc = func() (lib.EventSet, lib.Return) { return r.set, lib.SUCCESS }
 	for _, d := range s.Devices {
 		sd := d.(*server.Device)
-		p := &part{Device: &sd.Device, rack: r, uuid: sd.UUID, instance: -1, total: sd.MemoryInfo.Total, reserved: 500 * mib, hopper: hopper, celsius: 40, milliwatts: 70_000}
+		p := &part{Device: &sd.Device, rack: r, uuid: sd.UUID, instance: -1, total: sd.MemoryInfo.Total, reserved: 500 * mib, hopper: hopper, celsius: 40, milliwatts: 70_000, recovery: -1}
 		p.equip()
 		r.gpus = append(r.gpus, p)
 	}
@@ -83,7 +83,7 @@ func newRack(s *server.Server, hopper bool) *rack {
 	return r
 }
 
-// lock is held while a test changes what the GPUs show.
+// change changes what the GPUs show, with the lock held.
 func (r *rack) change(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,14 +119,14 @@ func (r *rack) next(ms uint32) (lib.EventData, lib.Return) {
 	return ev, lib.SUCCESS
 }
 
-// xid has the driver report an error of a card.
+// xid lets the driver report an error of a card.
 func (r *rack) xid(card int, n uint64) {
 	r.change(func() {
 		r.queue = append(r.queue, lib.EventData{Device: r.Devices[card], EventType: lib.EventTypeXidCriticalError, EventData: n})
 	})
 }
 
-// metrics works out GPM's metrics, in percent, as the library does.
+// metrics computes GPM's metrics, in percent, as the library does.
 func (r *rack) metrics(m *lib.GpmMetricsGetType) lib.Return {
 	a, b := m.Sample1.(*stamp), m.Sample2.(*stamp)
 	d := b.at.Sub(a.at).Seconds()

@@ -105,7 +105,7 @@ func TestMIG(t *testing.T) {
 		if len(a.Processes) != 0 || a.Used != 0 || len(b.Processes) != 1 || b.Processes[0].PID != 42 || b.Used != 2*units.GiB {
 			t.Errorf("instances %+v and %+v", a, b)
 		}
-		if !near(a.PowerW+b.PowerW, 300) || !near(a.EnergyJ+b.EnergyJ, 3000) || a.PowerW < 3.9*b.PowerW || a.PowerW > 4.1*b.PowerW {
+		if !near(a.PowerW+b.PowerW, 300) || !near(a.EnergyJ+b.EnergyJ, 3000) || a.PowerW < 3.9*b.PowerW || a.PowerW > 4.1*b.PowerW || a.CounterJ != 0 || b.CounterJ != 0 {
 			t.Errorf("power %v and %v, energy %v and %v of 300 W and 3000 J", a.PowerW, b.PowerW, a.EnergyJ, b.EnergyJ)
 		}
 		want := activity{1, 1, 1} // it has a process, and nothing tells more

@@ -42,10 +42,9 @@ func (w *worker) run() {
 	}
 }
 
-// ask has the worker call f and returns what it returns. When ctx ends first, f
-// is left to itself: what it returns later is dropped, and nobody else is
-// served before it has returned. A caller that finds the worker busy waits for
-// it in vain or not, but leaves nothing behind.
+// ask lets the worker call f and returns the result. If ctx ends first, f goes
+// on: its result is dropped, and nobody else is served before it returns. A
+// caller whose ctx ends while the worker is busy leaves nothing behind.
 func ask[T any](ctx context.Context, w *worker, f func() T) (out T, err error) {
 	answer := make(chan T, 1)
 	select {
@@ -68,8 +67,8 @@ func ask[T any](ctx context.Context, w *worker, f func() T) (out T, err error) {
 	}
 }
 
-// hangs is the error of a call that took too long. It names no time: it is
-// compared with the one before it.
+// hangs returns the error of a call that took too long. It names no time,
+// because it is compared with the error before it.
 func (w *worker) hangs(err error) error {
 	if w.busyAt.Load() == 0 {
 		return fmt.Errorf("NVML: %w", err)
@@ -77,7 +76,8 @@ func (w *worker) hangs(err error) error {
 	return fmt.Errorf("the NVIDIA driver does not answer: look at dmesg; nvidia-smi hangs as well until the driver is reloaded or the machine restarted: %w", err)
 }
 
-// closeLimit bounds the wait for the last call; a driver that hangs is left.
+// closeLimit bounds the wait for the last call; a driver that hangs is left
+// alone.
 const closeLimit = 3 * time.Second
 
 // stop ends the worker after a last call.

@@ -18,8 +18,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
 )
 
-// TestStuck: a driver that hangs fails readings in time, piles up nothing, and
-// is used again when it answers.
+// TestStuck: if a driver hangs, readings fail in time and nothing piles up. The
+// driver is used again when it answers.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRack(dgxa100.New(), false)

@@ -4,11 +4,11 @@ package nvml
 
 import "fmt"
 
-// severity is what an Xid, an error that the driver reports, means for a GPU.
+// severity is what an Xid, an error number of the driver, means for a GPU.
 type severity int
 
 const (
-	// harmless: a program's own doing, or informational.
+	// harmless: a program's fault, or information.
 	harmless severity = iota
 	// suspicious: the GPU goes on, and an administrator should know.
 	suspicious
@@ -20,8 +20,8 @@ const (
 // machine restarted before anything runs there again ("Analyzing Xid Errors
 // with the Xid Catalog", immediate action RESET_GPU, RESTART_BM, or a workflow
 // that ends in a reset). Left out are 109 (context switch timeout), which
-// NVIDIA's own device plugin takes for a program's fault, and 155 (a link that
-// may be down on purpose).
+// counts as a program's fault for NVIDIA's own device plugin, and 155 (a link
+// that may be down on purpose).
 var resets = map[uint64]string{
 	46:  "the GPU stopped processing",
 	48:  "an uncorrectable memory error",
@@ -44,7 +44,7 @@ var resets = map[uint64]string{
 	169: "its security processor halted",
 }
 
-// restarts are the Xids whose remedy, by the same catalog, is to run the program
+// restarts are the Xids whose remedy in the same catalog is to run the program
 // again, or nothing: the GPU is well.
 var restarts = []uint64{
 	8, 11, 13, 25, 31, 32, 37, 38, 39, 40, 41, 43, 44, 45, 60, 66, 67, 68, 69, 70, 71, 72, 75, 76, 77, 80, 82, 83, 84, 85, 86, 88, 89,
@@ -53,7 +53,7 @@ var restarts = []uint64{
 }
 
 // noted are the Xids after which work may go on until the GPU can be reset, and
-// those that are worth a look.
+// others that are worth a look.
 var noted = map[uint64]string{
 	63:  "failing memory was marked for replacement; reset the GPU when convenient",
 	92:  "many corrected memory errors",
@@ -70,8 +70,8 @@ var programs = func() map[uint64]bool {
 	return m
 }()
 
-// classify says what an Xid means, and tells it in a sentence where somebody
-// should do something. index is the card's number for nvidia-smi.
+// classify returns what an Xid means, with a sentence if somebody should act.
+// index is the card's number for nvidia-smi.
 func classify(xid uint64, index int) (severity, string) {
 	if what, ok := resets[xid]; ok {
 		mend := fmt.Sprintf("stop the daemon, nvidia-smi --gpu-reset -i %d, start it again", index)

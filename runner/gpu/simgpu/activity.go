@@ -13,15 +13,15 @@ func (d *device) watts(a sim.Activity) float64 { return sim.Watts(d.IdlePower, d
 // sample reads a device at the time of the last advance. Activity is the mean
 // since the sample before.
 func (d *device) sample(now time.Time) gpu.Sample {
-	mean := d.activity
-	if seconds := now.Sub(d.sampled).Seconds(); seconds > 0 {
+	mean, seconds := d.activity, now.Sub(d.sampled).Seconds()
+	if seconds > 0 {
 		mean = d.sum.Plus(d.sampleSum.Times(-1)).Times(1 / seconds)
 	}
 	d.sampled, d.sampleSum = now, d.sum
 	s := gpu.Sample{
 		UUID: d.UUID,
-		// After a restart clients may declare more than there is: a device
-		// never shows that.
+		// After a restart clients may declare more memory than there is: a
+		// device never shows more than it has.
 		Used:  min(d.used(), d.Memory),
 		SMACT: bound(mean.SMACT), SMOCC: bound(mean.SMOCC), DRAMA: bound(mean.DRAMA),
 		PowerW: d.power, EnergyJ: d.energy,
@@ -30,11 +30,23 @@ func (d *device) sample(now time.Time) gpu.Sample {
 		if u.held > 0 {
 			s.Processes = append(s.Processes, gpu.Process{
 				PID: u.process.pid, Task: u.process.task, Attempt: u.process.attempt, Used: u.held, Peak: u.peak,
+				Active: u.mean(seconds), Timed: true,
 			})
 		}
 	}
 	return s
 }
 
-// bound takes rounding errors out of a mean.
+// mean is the share of time in which its kernels ran in the seconds since the sample
+// before. The next mean begins here.
+func (u *use) mean(seconds float64) float64 {
+	mean := u.active
+	if seconds > 0 {
+		mean = (u.sum - u.sampleSum) / seconds
+	}
+	u.sampleSum = u.sum
+	return bound(mean)
+}
+
+// bound removes rounding errors from a mean.
 func bound(f float64) float64 { return max(0, min(1, f)) }

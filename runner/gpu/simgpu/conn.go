@@ -14,10 +14,10 @@ import (
 	"carma/runner/gpu/simgpu/wire"
 )
 
-// helloLimit closes a connection that says nothing for so long.
+// helloLimit is how long a new connection may be silent before it is closed.
 const helloLimit = 10 * time.Second
 
-// serve is one connection, from hello to its end.
+// serve handles one connection, from hello to its end.
 func (s *Server) serve(c *net.UnixConn) {
 	lines := wire.Lines(c)
 	c.SetReadDeadline(time.Now().Add(helloLimit))
@@ -71,7 +71,7 @@ func (s *Server) refuse(c *net.UnixConn, err error) {
 	s.log.Debug().Err(err).Msg("process refused on simulated GPUs")
 }
 
-// process checks a hello. What it returns is not in the ledger yet.
+// process checks a hello. The result is not in the ledger yet.
 func (s *Server) process(hello wire.Request) (*process, error) {
 	switch {
 	case hello.Op != wire.Hello:
@@ -184,9 +184,9 @@ func (s *Server) memory(c *process, r wire.Request) (wire.Reply, error) {
 	if r.Bytes < 0 {
 		return wire.Reply{}, fmt.Errorf("%s of %d bytes", r.Op, r.Bytes)
 	}
-	if r.Op == wire.Alloc { // this client's own next request waits, nobody else
+	if r.Op == wire.Alloc { // only this client's next request waits for that
 		select {
-		case <-s.settled:
+		case <-s.admitting:
 		case <-s.stopping:
 			return wire.Reply{}, net.ErrClosed
 		}

@@ -33,6 +33,6 @@
 // client that does not read loses its connection and delays nobody. A line
 // that is no message ends the connection it came on, no other.
 //
-// Activity and power are modelled on what the workload profiles were measured
-// with; see activity.go. Energy and interval means are over simulated time.
+// Activity and power follow the measurements of the workload profiles; see
+// activity.go. Energy and interval means are over simulated time.
 package simgpu

@@ -11,8 +11,8 @@ import (
 	"carma/mapper/sim"
 )
 
-// ledger is the state of the simulated GPUs: who is there, who holds what and
-// how fast each goes. It has no clock and no lock of its own.
+// ledger is the state of the simulated GPUs: the clients, the memory of each
+// and the pace of each. It has no clock and no lock of its own.
 type ledger struct {
 	devices   []*device
 	processes []*process // in order of arrival
@@ -29,7 +29,7 @@ type device struct {
 	// Integrals over simulated time since the server began.
 	sum    sim.Activity // x seconds
 	energy float64      // joules
-	// What the last sample saw, for means over an interval.
+	// For means since the last sample.
 	sampled   time.Time
 	sampleSum sim.Activity
 }
@@ -52,6 +52,9 @@ type use struct {
 	load       sim.Load
 	held, peak units.Bytes
 	rate       float64 // progress relative to alone on an A100
+	// active is the share of time in which its kernels run now, sum its integral in
+	// seconds, sampleSum the integral at the last sample.
+	active, sum, sampleSum float64
 }
 
 func newLedger(s servers.Server, now time.Time) *ledger {
@@ -82,6 +85,9 @@ func (l *ledger) advance(now time.Time) {
 	for _, d := range l.devices {
 		d.sum = d.sum.Plus(d.activity.Times(seconds))
 		d.energy += d.power * seconds
+		for _, u := range d.uses {
+			u.sum += u.active * seconds
+		}
 	}
 }
 
@@ -148,7 +154,7 @@ func (l *ledger) settle() {
 func (d *device) settle() {
 	var loads []sim.Load
 	for _, u := range d.uses {
-		u.rate = d.Speed // loading data and the like: nobody is in the way
+		u.rate, u.active = d.Speed, 0 // loading data and the like: nobody is in the way
 		if u.load.SMACT > 0 {
 			loads = append(loads, u.load)
 		}
@@ -159,6 +165,7 @@ func (d *device) settle() {
 	for _, u := range d.uses {
 		if u.load.SMACT > 0 {
 			u.rate *= speeds[0]
+			u.active = 1 - u.load.Gap(speeds[0])
 			speeds = speeds[1:]
 		}
 	}

@@ -13,8 +13,8 @@ const (
 	queue      = 16              // answers waiting to be written; a full queue stops reading
 )
 
-// outbox writes to one connection without ever holding up its users: answers
-// queue, of paces only the latest counts.
+// outbox writes to one connection and never delays its users: answers are
+// queued, and of the paces only the latest is sent.
 type outbox struct {
 	conn    net.Conn
 	answers chan wire.Reply

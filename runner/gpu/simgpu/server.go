@@ -13,20 +13,21 @@ import (
 	"github.com/rs/zerolog"
 
 	"carma/configs/servers"
+	"carma/mapper"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu/wire"
 )
 
 // Server is a simulated GPU server. It implements [gpu.Source].
 type Server struct {
-	name     string
-	clock    func() time.Time
-	log      zerolog.Logger
-	listener *net.UnixListener
-	path     string
-	socket   os.FileInfo   // the socket as it was made
-	settled  chan struct{} // closed when allocations are answered
-	stopping chan struct{} // closed by Close
+	name      string
+	clock     func() time.Time
+	log       zerolog.Logger
+	listener  *net.UnixListener
+	path      string
+	socket    os.FileInfo   // the socket as it was made
+	admitting chan struct{} // closed when allocations are answered
+	stopping  chan struct{} // closed by Close
 
 	mu     sync.Mutex // guards what follows
 	ledger *ledger
@@ -36,13 +37,16 @@ type Server struct {
 	work sync.WaitGroup // accept loop, and two goroutines per connection
 }
 
-var _ gpu.Source = (*Server)(nil)
+var (
+	_ gpu.Source = (*Server)(nil)
+	_ gpu.Sharer = (*Server)(nil)
+)
 
 // New serves s in folder dir, which must exist; tasks of any user may connect.
-// A socket that a dead daemon left there is replaced, that of a living one is
-// an error. clock is simulated time; it must not go backwards and must not
-// call the server. Simulated time runs at speed 1 until [Server.SetSpeed].
-// Close ends it.
+// A socket that a dead daemon left there is replaced; if a living daemon serves
+// it, that is an error. clock is simulated time; it must not go backwards and
+// must not call the server. Simulated time runs at speed 1 until
+// [Server.SetSpeed]. Close ends it.
 func New(s servers.Server, dir string, clock func() time.Time, log zerolog.Logger) (*Server, error) {
 	path := filepath.Join(dir, wire.Socket)
 	if c, err := net.Dial("unix", path); err == nil {
@@ -71,35 +75,39 @@ func New(s servers.Server, dir string, clock func() time.Time, log zerolog.Logge
 	server := &Server{
 		name: "sim:" + s.Name, clock: clock, log: log,
 		listener: listener, path: path, socket: socket,
-		settled: make(chan struct{}), stopping: make(chan struct{}),
+		admitting: make(chan struct{}), stopping: make(chan struct{}),
 		ledger: newLedger(s, clock()),
 		conns:  map[*net.UnixConn]struct{}{},
 	}
 	server.work.Add(2)
 	go server.accept()
-	go server.settle(succeeds)
+	go server.admitAllocs(succeeds)
 	return server, nil
 }
 
-// settleTime is longer than any client waits between attempts to connect.
-const settleTime = 2 * time.Second
+// helloTime is longer than any client waits between attempts to connect.
+const helloTime = 2 * time.Second
 
-// settle opens the server for allocations: at once, or when it succeeds one
-// that had clients, after they have had the time to say what they hold.
-func (s *Server) settle(succeeds bool) {
+// admitAllocs opens the server for allocations: at once or, if it succeeds one
+// that had clients, after these have had the time to say what they hold.
+func (s *Server) admitAllocs(succeeds bool) {
 	defer s.work.Done()
 	if succeeds {
 		select {
-		case <-time.After(settleTime):
+		case <-time.After(helloTime):
 		case <-s.stopping:
 			return
 		}
 	}
-	close(s.settled)
+	close(s.admitting)
 }
 
 // Name is "sim:" and the server's name.
 func (s *Server) Name() string { return s.name }
+
+// Sharing is how tasks share the simulated devices: their kernels run at the same
+// time, as by MPS.
+func (s *Server) Sharing() mapper.Sharing { return mapper.SharingMPS }
 
 // GPUs lists the simulated devices.
 func (s *Server) GPUs(context.Context) ([]gpu.Device, error) {
@@ -128,8 +136,8 @@ func (s *Server) Sample(ctx context.Context) ([]gpu.Sample, error) {
 	return out, nil
 }
 
-// SetSpeed says how many simulated seconds the clock makes in a second of wall
-// clock, and tells the tasks. A speed that is not positive is ignored.
+// SetSpeed sets how many simulated seconds pass in a second of wall clock, and
+// tells the tasks. A speed that is not positive is ignored.
 func (s *Server) SetSpeed(speed float64) {
 	if !(speed > 0) {
 		return
@@ -175,7 +183,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// maxConns bounds what strangers can make us hold.
+// maxConns bounds the connections that strangers can keep open.
 const maxConns = 1024
 
 func (s *Server) accept() {

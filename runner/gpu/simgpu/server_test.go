@@ -111,6 +111,12 @@ func TestSource(t *testing.T) {
 	take(t, foreign, units.MiB)
 	eventually(t, "the free arrives", func() bool { return sample(t, s).Used == 2*units.GiB+units.MiB })
 	got := sample(t, s).Processes
+	for i := range got {
+		if !got[i].Timed || got[i].Active < 0.9 || got[i].Active > 1 { // two heavy ones
+			t.Errorf("process %d: its kernels run for %v of the time, known %v", i, got[i].Active, got[i].Timed)
+		}
+		got[i].Active, got[i].Timed = 0, false
+	}
 	want := []gpu.Process{
 		{PID: os.Getpid(), Task: 17, Attempt: 2, Used: 2 * units.GiB, Peak: 4 * units.GiB},
 		{PID: os.Getpid(), Used: units.MiB, Peak: units.MiB},
@@ -182,7 +188,7 @@ func TestPaceFollowsNeighbours(t *testing.T) {
 	eventually(t, "the neighbour's end is felt", func() bool { return c.Pace().Training == 600 })
 }
 
-// TestServerComesBack: tasks outlive the daemon with all they hold, and an
+// TestServerComesBack: tasks outlive the daemon with all memory they hold. An
 // allocation in between waits.
 func TestServerComesBack(t *testing.T) {
 	dir := folder(t)
@@ -194,7 +200,7 @@ func TestServerComesBack(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.Free(0, units.GiB) // nobody hears it
+	c.Free(0, units.GiB) // no server hears it
 	if p := c.Pace(); p.Training != 60 {
 		t.Errorf("without a server at %+v", p)
 	}
@@ -214,8 +220,8 @@ func TestServerComesBack(t *testing.T) {
 	eventually(t, "the new server's speed arrives", func() bool { return c.Pace().Speed == 1 })
 }
 
-// TestNewcomerAfterARestart: the memory of a task that has not come back yet
-// is not given away.
+// TestNewcomerAfterARestart: the memory of a task that has not reconnected yet
+// is not given to another.
 func TestNewcomerAfterARestart(t *testing.T) {
 	dir := folder(t)
 	first := serve(t, dir)
@@ -235,8 +241,8 @@ func TestNewcomerAfterARestart(t *testing.T) {
 	}
 }
 
-// TestDeclaredMemoryIsBelieved: a hello is never refused for want of room, and
-// a device never shows more than it has.
+// TestDeclaredMemoryIsBelieved: a hello is never refused for want of room. A
+// device never shows more memory in use than it has.
 func TestDeclaredMemoryIsBelieved(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)
@@ -258,7 +264,7 @@ func TestDeclaredMemoryIsBelieved(t *testing.T) {
 	}
 }
 
-// raw is a client that says what it likes.
+// raw is a client that sends any bytes.
 type raw struct {
 	t testing.TB
 	net.Conn
@@ -342,7 +348,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // TestSilentReader: a client that asks and never reads loses its connection in
-// the end; until then everybody else goes on.
+// the end. Until then everybody else goes on.
 func TestSilentReader(t *testing.T) {
 	dir := folder(t)
 	s := serve(t, dir)
@@ -356,7 +362,7 @@ func TestSilentReader(t *testing.T) {
 		line := []byte(`{"op":"alloc","id":1,"gpu":"` + uuid + `","bytes":1}` + "\n")
 		for range 100_000 {
 			if _, err := silent.Write(line); err != nil {
-				return // cut off: what is wanted
+				return // cut off, as it should be
 			}
 		}
 	}()
@@ -389,7 +395,7 @@ func TestSocket(t *testing.T) {
 	if _, err := first.Sample(context.Background()); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("sample of a closed server: %v", err)
 	}
-	// What a killed daemon leaves is replaced.
+	// A socket that a killed daemon left is replaced.
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)

@@ -54,8 +54,8 @@ func (s *SMI) Calls() (out []string, err error) {
 	return out, err
 }
 
-// Guaranteed is what the groups above all others guarantee of a GPU, in MiB: a
-// soft limit is taken off it only when it is lowered by the program.
+// Guaranteed returns what the topmost groups guarantee of a GPU, in MiB. It
+// falls only when the program lowers a soft limit.
 func (s *SMI) Guaranteed(gpu string) (int, error) {
 	b, err := os.ReadFile(filepath.Join(s.dir, "reserved."+gpu))
 	if os.IsNotExist(err) {

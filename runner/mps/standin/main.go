@@ -47,7 +47,7 @@ func run(args []string) error {
 		switch arg {
 		case "-d", "-f":
 			mode = arg
-		case "-multiuser-server":
+		case multiUser():
 			multi = true
 		default:
 			return fmt.Errorf("unknown option %s", arg)
@@ -62,6 +62,17 @@ func run(args []string) error {
 	return ask(pipe, os.Stdin, os.Stdout)
 }
 
+// multiUser is how this program spells the option that serves all users: with one
+// dash if there is a file "old-spelling" beside it.
+func multiUser() string {
+	if program, err := os.Executable(); err == nil {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(program), "old-spelling")); err == nil {
+			return "-multiuser-server"
+		}
+	}
+	return "--multiuser-server"
+}
+
 func socket(pipe string) string { return filepath.Join(pipe, "control") }
 
 // background starts the daemon and returns when it listens.
@@ -72,7 +83,7 @@ func background(pipe string, multi bool) error {
 	}
 	args := []string{"-f"}
 	if multi {
-		args = append(args, "-multiuser-server")
+		args = append(args, multiUser())
 	}
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -106,7 +117,7 @@ func serve(pipe string, multi bool) error {
 	}
 	defer logFile.Close()
 	d := &daemon{multi: multi, threads: "100.0", uid: os.Geteuid(), gpus: os.Getenv("CUDA_VISIBLE_DEVICES")}
-	fmt.Fprintf(logFile, "Start, user %d, devices %s\n", d.uid, d.gpus)
+	fmt.Fprintf(logFile, "Start, user %d, devices %s, multi-user %t, libraries %q, path %s\n", d.uid, d.gpus, multi, os.Getenv("LD_LIBRARY_PATH"), os.Getenv("PATH"))
 	for !d.quit {
 		c, err := l.Accept()
 		if err != nil {
@@ -119,8 +130,8 @@ func serve(pipe string, multi bool) error {
 	return nil
 }
 
-// converse answers one invocation of the command line: a command a line, and for
-// each whether it worked and what it prints.
+// converse answers one invocation of the command line: one command per line,
+// each with whether it worked and what it prints.
 func (d *daemon) converse(c net.Conn) {
 	lines := bufio.NewScanner(c)
 	for lines.Scan() {

@@ -3,8 +3,8 @@
     export.py FOLDER [NAME...]      # torch 2.15, torchvision 0.29, transformers 5.23, onnx 1.23
 
 Tensors of more than 100 bytes become external data, whose file is not kept;
-what only people read (stack traces, doc strings) is dropped. Printed are a
-name and the number of parameters that PyTorch counts.
+texts for people (stack traces, doc strings) are dropped. It prints a name and
+the number of parameters that PyTorch counts.
 """
 import gzip
 import sys
@@ -61,7 +61,7 @@ def strip(path, out):
     with tempfile.TemporaryDirectory() as d:
         onnx.save_model(m, f"{d}/m.onnx", save_as_external_data=True, location="weights", size_threshold=128, convert_attribute=True)
         m = onnx.load(f"{d}/m.onnx", load_external_data=False)
-        for t in m.graph.initializer:  # where the data would be is of no use, as it is not kept
+        for t in m.graph.initializer:  # the place of the data is useless, because the data is not kept
             while len(t.external_data) > 1:
                 t.external_data.pop()
         onnx.save_model(m, f"{d}/m.onnx")
@@ -78,7 +78,7 @@ def strip(path, out):
 def export(folder, name, net, args, dynamo, train, axes, inputs):
     torch.manual_seed(0)
     net = net.train() if train else net.eval()
-    for p in net.parameters():  # the optimizer leaves out biases that are all zero, as only untrained networks have
+    for p in net.parameters():  # the optimizer drops biases of zeros, which only untrained networks have
         if name.startswith("vit") and p.dim() == 1:
             torch.nn.init.normal_(p)
     with tempfile.TemporaryDirectory() as d:

@@ -1,5 +1,5 @@
-// Command pack makes the file of layer tables of package timm from what
-// estimator/training/trace_timm.py wrote:
+// Command pack makes package timm's file of layer tables from the output of
+// estimator/training/trace_timm.py:
 //
 //	go run ./estimator/networks/timm/pack "timm 1.0, torch 2.15" <traces.jsonl >estimator/networks/timm/tables.bin
 package main
@@ -16,13 +16,13 @@ import (
 	"carma/estimator/networks/timm"
 )
 
-// trace is one line.
+// trace is one line of the input: a traced model.
 type trace struct {
 	timm.Table
 	Error string `json:"error"`
 	// Params is the number of elements of all parameters.
 	Params int64 `json:"params"`
-	// Unused are parameters that the forward pass does not read.
+	// Unused are the sizes of parameters that the forward pass does not read.
 	Unused []int64 `json:"unused"`
 }
 
@@ -60,7 +60,8 @@ func pack(w io.Writer, r io.Reader, provenance string) error {
 	return timm.Write(w, provenance, all)
 }
 
-// finish makes every layer say what it keeps, and adds unread parameters.
+// finish sets Keeps of every layer, adds the unused parameters, and checks the
+// total.
 func (t *trace) finish() (timm.Table, error) {
 	var params int64
 	for i := range t.Layers {

@@ -1,4 +1,4 @@
-"""Writes reference.tsv: what the libraries' own models have and keep.
+"""Writes reference.tsv: parameters and kept bytes of the libraries' own models.
 
 Columns: name in the catalogue, image or sequence, rank of the adapters (LoRA),
 parameters, bytes kept for the backward pass per sample (0: not measured). The parameters are counted on
@@ -140,7 +140,7 @@ def detector():
 
 
 class UNet(torch.nn.Module):
-    """ResNet-34 with a decoder that joins what the encoder had at each size."""
+    """ResNet-34 with a decoder that joins the encoder's output of each size."""
 
     def __init__(self):
         super().__init__()
@@ -212,13 +212,23 @@ def llama(layers, width, inner, heads, kv, vocab, tied=False, head=None):
               tie_word_embeddings=tied, head_dim=head or width // heads)
 
 
+def regnet(name):
+    def make():
+        with torch.device("cpu"):  # its widths are computed with tensors
+            return getattr(tv, name)()
+    return make
+
+
 MODELS = {}
 for n in ["resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resnext50_32x4d", "resnext101_32x8d",
           "wide_resnet50_2", "wide_resnet101_2", "vgg11", "vgg13", "vgg16", "vgg19",
           "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v3_large", "densenet121", "densenet161", "densenet169",
           "densenet201", "convnext_tiny", "convnext_small", "convnext_base", "convnext_large", "swin_t", "swin_s",
-          "swin_b", *("efficientnet_b%d" % i for i in range(8))]:
+          "swin_b", *("efficientnet_b%d" % i for i in range(8)),
+          "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3"]:
     MODELS[n] = (lambda n=n: getattr(tv, n)(), image_loss, 224)
+for n in ["regnet_x_400mf", "regnet_y_400mf"]:
+    MODELS[n] = (regnet(n), image_loss, 224)
 MODELS["resnet18/cifar100"] = (lambda: tv.resnet18(num_classes=100), image_loss, 32)
 MODELS["efficientnet_b0/cifar100"] = (lambda: tv.efficientnet_b0(num_classes=100), image_loss, 32)
 MODELS["inception_v3"] = (lambda: tv.inception_v3(init_weights=False, aux_logits=False), image_loss, 299)

@@ -1,4 +1,4 @@
-"""carma's probe: what does this training program put on a GPU?
+"""carma's probe finds out what a training program puts on a GPU.
 
 The program runs unchanged on the CPU and is told that it has a GPU. Its first
 training steps are recorded (layers, shapes, what autograd keeps, the
@@ -9,7 +9,6 @@ Python 3.7 and PyTorch 1.13 are enough. Nothing here may disturb a program
 that does not train: it fails with its own error or ends by itself.
 """
 
-import atexit
 import importlib.abc
 import importlib.machinery
 import os
@@ -17,23 +16,18 @@ import sys
 import threading
 import time
 
-from . import report
-
-EXIT_DONE = 86  # the exit code of a process that has said all it can
-
-settings = {"timeout": 120.0, "gpus": 1, "memory": 0}
-began = time.monotonic()
-_torch_seen = False
+from . import ending, report, state
 
 
 def start():
     mark = os.environ.pop("CARMA_PROBE")
     os.environ["CARMA_PROBE"] = mark  # programs started by this one are probed too
-    for key, of in (("timeout", float), ("gpus", int), ("memory", int)):
+    for key, of in (("timeout", float), ("gpus", int), ("memory", int), ("fake", int)):
         try:
-            settings[key] = of(os.environ["CARMA_PROBE_" + key.upper()])
+            state.settings[key] = of(os.environ["CARMA_PROBE_" + key.upper()])
         except (KeyError, ValueError):
             pass
+    _again()
     report.open_channel(mark)
     from . import files
 
@@ -42,79 +36,65 @@ def start():
     _watch_end()
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Runs our hooks when torch has been imported."""
+def _again():
+    """Takes over from the run before, if this is the second of this process."""
+    given = {k: os.environ.pop("CARMA_PROBE_" + k, "") for k in ("PID", "ELAPSED", "WHY", "FD")}
+    if given["PID"] == str(os.getpid()):
+        state.began, state.why_again = time.monotonic() - float(given["ELAPSED"]), given["WHY"]
+        report.inherited = int(given["FD"])
 
-    busy = False
+
+# What runs after the import of a module: a module of ours and its function.
+_AFTER = {
+    "torch": ("hooks", "imported"), "torch.distributed.fsdp": ("sharding", "fsdp"),
+    "accelerate.utils.fsdp_utils": ("sharding", "accelerate"), "deepspeed": ("sharding", "deepspeed"),
+    "bitsandbytes": ("quantized", "bitsandbytes"), "safetensors": ("weights", "safetensors"), "jax": ("frameworks", "jax"),
+    "tensorflow": ("frameworks", "tensorflow"), "mxnet": ("frameworks", "other"), "paddle": ("frameworks", "other"),
+}
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Runs our hooks when one of these modules has been imported."""
+
+    busy = set()
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch" or self.busy:
+        if name not in _AFTER or name in self.busy:
             return None
-        self.busy = True
+        self.busy.add(name)
         try:
             spec = importlib.util.find_spec(name)
         finally:
-            self.busy = False
+            self.busy.discard(name)
         if spec is None or spec.loader is None:
             return spec
         run = spec.loader.exec_module
 
         def exec_module(module):
-            global _torch_seen
-            _torch_seen = True
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
+            state.torch_seen = state.torch_seen or name == "torch"
             run(module)
-            from . import hooks
-
-            hooks.install(module)
+            place, call = _AFTER[name]
+            getattr(importlib.import_module("carma_probe." + place), call)(module)
 
         spec.loader.exec_module = exec_module
         return spec
 
 
 def _watch_end():
-    """A reason is given however the program ends."""
-    show = sys.excepthook
-
-    def failed(kind, value, trace):
-        if kind is ModuleNotFoundError and getattr(value, "name", "") == "torch":
-            report.say("failed", reason="no PyTorch in the image")
-        elif not issubclass(kind, KeyboardInterrupt):
-            text = " ".join(("%s: %s" % (kind.__name__, value)).split())
-            report.say("failed", reason="the program failed: " + text[:400])
-        show(kind, value, trace)
-
-    sys.excepthook = failed
-
-    def ended():
-        if not _torch_seen:
-            report.say("ended", reason="the program ended without importing PyTorch")
-        else:
-            report.say("ended", reason="the program ended before its second optimizer step" if _steps() else
-                       "the program ended without an optimizer step")
-
-    atexit.register(ended)
-    timer = threading.Timer(settings["timeout"], _too_late)
+    """Gives a reason, however the program ends."""
+    ending.install()
+    timer = threading.Timer(max(1, state.settings["timeout"] - state.elapsed()), _too_late)
     timer.daemon = True
     timer.start()
 
 
-def _steps():
-    from . import hooks
-
-    return hooks.steps
-
-
 def _too_late():
-    limit = "%g s" % settings["timeout"]
-    if not _torch_seen:
-        report.say("failed", reason="PyTorch was not imported within " + limit)
+    limit = "%g s" % state.settings["timeout"]
+    if not state.torch_seen:
+        from . import frameworks
+
+        report.say("failed", reason=frameworks.refusal() or "PyTorch was not imported within " + limit + ending.where())
         return  # this may be a launcher; another process may train
     from . import hooks
 
     hooks.give_up("no optimizer step within " + limit)
-
-
-def elapsed():
-    return time.monotonic() - began

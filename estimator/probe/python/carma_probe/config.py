@@ -1,10 +1,13 @@
 """The recorded step as a model configuration, see configs/models."""
 
-from . import hooks, settings
+from . import hooks, processes, state, values
+
+
+_WRAPPERS = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "DeepSpeedEngine")
 
 
 class Nothing(Exception):
-    """There is nothing to tell."""
+    """Nothing was recorded."""
 
 
 def build():
@@ -15,12 +18,7 @@ def build():
         raise Nothing("no forward pass of a network in training mode was seen")
     layers = [dict(layer) for layer in t.layers]
     notes = list(hooks.warnings)
-    rest = [p for root in t.roots for p in root.parameters() if id(p) not in t.assigned]
-    rest = list({id(p): p for p in rest}.values())
-    if rest:
-        layers.append({"name": "(not used in this step)", "type": "other", "inputs": [len(layers) - 1], "out": [1],
-                       "whole": True, "params": [int(p.numel()) for p in rest], "keeps": {},
-                       "frozen": not any(p.requires_grad for p in rest)})
+    layers += t.rest()
     if len(t.layers) >= 20000:
         notes.append("only the first 20000 layers were recorded")
     optimizer = hooks.train["optimizer"]
@@ -30,15 +28,18 @@ def build():
                      (sum(p.numel() for i, p in own.items() if i in optimizer["tensors"]), sum(p.numel() for p in own.values())))
     import torch
 
-    notes.insert(0, "recorded with PyTorch " + torch.__version__)
+    how = "shapes only" if values.made else "with values"
+    if state.why_again:
+        how += ", because in the first run, without values, " + state.why_again
+    notes.insert(0, "recorded with PyTorch %s, %s" % (torch.__version__, how))
     if not optimizer:
         notes.append("no optimizer step was seen; Adam is assumed")
     root = t.roots[0]
-    while type(root).__name__ in ("DataParallel", "DistributedDataParallel"):
+    while type(root).__name__ in _WRAPPERS:
         root = root.module
-    parallel, gpus = hooks.train["parallel"], settings["gpus"]
+    parallel, gpus = hooks.train["parallel"], processes.size
     train = {
-        "batch": t.batch * (gpus if parallel == "ddp" else 1),
+        "batch": t.batch * (gpus if parallel and parallel != "dp" else 1),
         "precision": _precision(t),
         "optimizer": optimizer["name"] if optimizer else "adam",
         "implementation": optimizer["how"] if optimizer else "foreach",
@@ -48,7 +49,7 @@ def build():
     if parallel and gpus > 1:
         train.update(parallel=parallel, gpus=gpus)
     return {
-        "schema": 1, "name": type(root).__name__, "family": _family(layers), "origin": "probe", "train": train,
+        "schema": 1, "name": getattr(root, "_carma_name", type(root).__name__), "family": _family(layers), "origin": "probe", "train": train,
         "inputs": t.inputs or [{"shape": [1]}], "layers": [_clean(layer) for layer in layers], "warnings": notes,
     }
 
@@ -63,7 +64,7 @@ def _precision(t):
 
 
 def _clean(layer):
-    """Without what is empty or the same by default."""
+    """Leaves out empty values and defaults."""
     out = {k: v for k, v in layer.items() if v not in (None, False, [], "") or k == "keeps"}
     if layer["type"] not in ("conv", "conv_transpose"):
         out.pop("groups", None)

@@ -1,6 +1,7 @@
-"""A GPU for the program to see. Tensors meant for it stay on the CPU."""
+"""Shows the program a GPU. Tensors for it stay on the CPU."""
 
 import functools
+import os
 import types
 
 GIB = 1 << 30
@@ -8,7 +9,7 @@ _MEMORY = 80 * GIB
 
 
 def on_gpu(device):
-    """Whether a device argument means the GPU that is not there."""
+    """Whether a device argument means the GPU, which does not exist."""
     if isinstance(device, bool) or device is None:
         return False
     if isinstance(device, int):
@@ -18,7 +19,7 @@ def on_gpu(device):
 
 
 def _args(args, kwargs):
-    """The arguments with the CPU for the GPU."""
+    """The arguments, with the CPU in place of the GPU."""
     if on_gpu_kw(kwargs):
         kwargs = dict(kwargs, device="cpu")
     args = tuple("cpu" if _is_device(a) and on_gpu(a) else a for a in args)
@@ -55,7 +56,7 @@ def _on_cpu(call):
 
 
 class _Anything:
-    """Streams, events and what else a GPU has: every method does nothing."""
+    """A stream, an event or another object of a GPU. Every method does nothing."""
 
     def __init__(self, *args, **kwargs):
         pass
@@ -168,7 +169,7 @@ def _namespace(torch, gpus):
         name="carma probe", major=8, minor=0, total_memory=_MEMORY, multi_processor_count=108,
         is_integrated=False, is_multi_gpu_board=False, uuid="0")
     values = {
-        "is_available": True, "is_initialized": True, "device_count": gpus, "current_device": 0,
+        "is_available": True, "is_initialized": True, "current_device": 0,
         "get_device_name": properties.name, "get_device_capability": (8, 0), "get_arch_list": ["sm_80"],
         "get_device_properties": properties, "mem_get_info": (_MEMORY, _MEMORY), "is_bf16_supported": True,
         "memory_summary": "", "memory_stats": {}, "memory_snapshot": [], "utilization": 0, "temperature": 0,
@@ -184,6 +185,7 @@ def _namespace(torch, gpus):
         values[name] = None
     for name, value in values.items():
         setattr(c, name, functools.partial(_answer, value))
+    c.device_count = lambda: _visible(gpus)
     c.get_rng_state = lambda *args: torch.get_rng_state()
     c.get_rng_state_all = lambda: [torch.get_rng_state()]
     c.can_device_access_peer = lambda *args: True
@@ -194,15 +196,25 @@ def _namespace(torch, gpus):
     c.nvtx = _Anything()
     if hasattr(torch, "accelerator"):
         a = torch.accelerator
-        for name, value in (("is_available", True), ("device_count", gpus), ("current_accelerator", torch.device("cuda")),
+        for name, value in (("is_available", True), ("current_accelerator", torch.device("cuda")),
                             ("current_device_index", 0), ("current_device_idx", 0), ("set_device_index", None),
                             ("set_device_idx", None), ("synchronize", None), ("empty_cache", None),
                             ("memory_allocated", 0), ("max_memory_allocated", 0), ("memory_reserved", 0),
                             ("max_memory_reserved", 0), ("reset_peak_memory_stats", None)):
             setattr(a, name, functools.partial(_answer, value))
+        a.device_count = c.device_count
+        a.current_stream = lambda *args, **kwargs: _Anything()
     for kind in "Float Double Half BFloat16 Long Int Short Byte Bool Char".split():
         if hasattr(torch, kind + "Tensor"):
             setattr(c, kind + "Tensor", getattr(torch, kind + "Tensor"))
+
+
+def _visible(gpus):
+    """The number of GPUs that the program lets itself see."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is None:
+        return gpus
+    return min(gpus, len([n for n in named.split(",") if n.strip() not in ("", "-1")]))
 
 
 def _answer(value, *args, **kwargs):

@@ -1,6 +1,6 @@
 """The probe's root and mounts are read-only, but programs make folders for
-their logs and checkpoints before they train. What cannot be written goes to
-the scratch folder instead."""
+their logs and checkpoints before they train. Files that cannot be written go
+to the scratch folder instead."""
 
 import builtins
 import errno

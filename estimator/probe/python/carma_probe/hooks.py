@@ -1,11 +1,12 @@
-"""What is replaced in PyTorch so that the program's first steps tell all."""
+"""Replacements in PyTorch that record the program's first steps."""
 
 import functools
 import os
 import threading
 import traceback
 
-from . import EXIT_DONE, elapsed, report, settings
+from . import report
+from .state import EXIT_DONE, elapsed, settings
 
 steps = 0  # optimizer steps so far
 warnings = []
@@ -18,8 +19,17 @@ def warn(text):
         warnings.append(text)
 
 
+def version(torch):
+    parts = torch.__version__.split("+")[0].split(".")
+    return tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in parts[:2])
+
+
+def imported(torch):
+    install(torch)
+
+
 def install(torch):
-    from . import cuda, loaders, optimizers, parallel, precision, record
+    from . import cuda, loaders, optimizers, parallel, precision, processes, record, values
 
     import torch.utils.checkpoint
     import torch.utils.data
@@ -28,14 +38,16 @@ def install(torch):
     precision.install(torch)
     loaders.install(torch)
     parallel.install(torch)
+    processes.install(torch)
     optimizers.install(torch)
     record.install(torch)
+    quietly(values.install)(torch)  # without it, all tensors have values
     _backward(torch)
     _compile(torch)
 
 
 def _backward(torch):
-    """Gradients are zeros: nothing needs to be computed, or kept."""
+    """Gradients are zeros, so nothing is computed or kept."""
 
     def backward(tensors, *args, **kwargs):
         from . import record
@@ -52,7 +64,7 @@ def _backward(torch):
 
 
 def _leaves(tensors):
-    """The tensors that backward would give gradients."""
+    """The tensors that get gradients from backward."""
     pending = [t.grad_fn for t in tensors if t.grad_fn is not None]
     yield from (t for t in tensors if t.grad_fn is None and t.requires_grad)
     seen = set(pending)
@@ -69,16 +81,17 @@ def _leaves(tensors):
 
 def _compile(torch):
     def compile(model=None, **kwargs):
-        warn("torch.compile was left out: compiled kernels keep less")
+        if isinstance(model, torch.nn.Module):
+            warn("torch.compile was left out: compiled kernels keep less")
         return model if model is not None else (lambda m: m)
 
     if hasattr(torch, "compile"):
         torch.compile = compile
-        torch.nn.Module.compile = lambda self, *args, **kwargs: None
+        torch.nn.Module.compile = lambda self, *args, **kwargs: compile(self) and None
 
 
 def stepped(optimizer):
-    """After an optimizer's step."""
+    """Is called after an optimizer's step."""
     global steps
     from . import record
 
@@ -110,7 +123,7 @@ def say_partial():
 
 
 def finish(note=""):
-    """The last record, and the end of the process."""
+    """Sends the last record and ends the process."""
     from . import config
 
     if not _ending.acquire(False):
@@ -127,11 +140,19 @@ def finish(note=""):
 
 
 def give_up(reason):
-    """Time is up: what there is, or why there is nothing."""
-    from . import record
+    """Time is up: sends the present record, or why there is none."""
+    from . import ending, processes, record
 
-    if record.have():
-        finish(reason + ": layers and shapes of the forward pass only" if not steps else reason)
+    if processes.waiting or not record.begun() and ending.has_children():
+        return  # another process trains, or will give the reason
+    reason = record.inference(late=True) or reason + ending.where()
+    if record.whole():
+        finish(reason if steps else reason + ": layers and shapes of the forward pass only")
+    report.say("failed", reason=record.unfinished() + reason)
+    os._exit(EXIT_DONE)
+
+
+def refuse(reason):
     report.say("failed", reason=reason)
     os._exit(EXIT_DONE)
 
@@ -141,7 +162,7 @@ def _last_line():
 
 
 def quietly(call):
-    """A hook's own fault is a warning, never the program's."""
+    """Turns a failure of a hook into a warning, so that it never reaches the program."""
 
     @functools.wraps(call)
     def wrapper(*args, **kwargs):

@@ -16,7 +16,7 @@ def install(torch):
         try:
             bound = signature.bind(self, *args, **kwargs)
         except TypeError:
-            return init(self, *args, **kwargs)  # its own error
+            return init(self, *args, **kwargs)  # PyTorch's own error
         a = bound.arguments
         a.pop("multiprocessing_context", None)
         for name, value in (("num_workers", 0), ("pin_memory", False), ("timeout", 0), ("persistent_workers", False)):

@@ -1,4 +1,4 @@
-"""What the operators of PyTorch are in a table of layers."""
+"""Maps the operators of PyTorch to types of layers."""
 
 # Operators by their name without overload and trailing underscore.
 TYPES = {
@@ -24,13 +24,13 @@ TYPES = {
     "add": "add", "sub": "add", "rsub": "add", "mul": "mul", "div": "mul", "cat": "concat", "stack": "concat",
     "clone": "copy", "_to_copy": "copy", "contiguous": "copy", "copy": "copy", "roll": "copy", "_unsafe_view": "copy",
     "_scaled_dot_product_flash_attention_for_cpu": "attention", "_scaled_dot_product_flash_attention": "attention",
-    "nll_loss_forward": "cross_entropy", "nll_loss2d_forward": "cross_entropy",
+    "nll_loss_forward": "loss", "nll_loss2d_forward": "loss",
     "mse_loss": "loss", "l1_loss": "loss", "smooth_l1_loss": "loss", "huber_loss": "loss",
     "binary_cross_entropy": "loss", "binary_cross_entropy_with_logits": "loss", "kl_div": "loss",
     "_ctc_loss": "loss", "mkldnn_rnn_layer": "recurrent",
 }
 
-# Functions that keep their own output; others keep what they are given.
+# Functions that keep their own output; others keep their input.
 KEEP_OUTPUT = {"relu", "tanh", "sigmoid", "softmax", "log_softmax", "attention", "exp",
                "sqrt", "rsqrt"}
 
@@ -66,7 +66,7 @@ def one(value):
 
 
 def shape_without_computing(name, args):
-    """The output's shape of an operator that takes long; None: not one."""
+    """The output's shape of a slow operator; None: it is not slow."""
     if name == "addmm":
         return (args[1].shape[0], args[2].shape[1])
     if name == "mm":

@@ -1,12 +1,12 @@
-"""Optimizers: which, with what settings, over what. A step of a known one is
-left out; it would only fill its states."""
+"""Records the optimizer, its settings and its parameters. A step of a known
+optimizer is skipped: it would only fill its states."""
 
 import functools
 import threading
 
 from . import hooks
 
-# What a class is called in a configuration; sgd's momentum is looked at.
+# Names of the classes in a configuration. For sgd the momentum decides.
 NAMES = {
     "adam": "adam", "adamw": "adamw", "sgd": "sgd", "rmsprop": "rmsprop", "adagrad": "adagrad",
     "adafactor": "adafactor", "lion": "lion", "adam8bit": "adam8bit", "adamw8bit": "adam8bit",
@@ -14,6 +14,8 @@ NAMES = {
 }
 LIKE_ADAM = {"nadam": "adam", "radam": "adam", "adamax": "adam", "sparseadam": "adam", "lamb": "adam"}
 _inside = threading.local()
+made = 0
+_seen = {}  # the optimizers that stepped, by identity
 
 
 def install(torch):
@@ -22,6 +24,8 @@ def install(torch):
 
     @functools.wraps(init)
     def __init__(self, *args, **kwargs):
+        global made
+        made += 1
         init(self, *args, **kwargs)
         _wrap(type(self), torch)
 
@@ -33,7 +37,7 @@ def install(torch):
 
 
 def _without_fused(cls):
-    """Fused kernels would ask for tensors on a GPU."""
+    """Turns fused off, because fused kernels need tensors on a GPU."""
     if "__init__" not in vars(cls):
         return
     init = cls.__init__
@@ -89,13 +93,15 @@ def _describe(optimizer, torch):
     found = NAMES.get(name.lower())
     if found == "sgd" and any(g.get("momentum") for g in optimizer.param_groups):
         found = "sgd-momentum"
+    if found in ("adam", "adamw") and getattr(getattr(optimizer, "args", None), "optim_bits", 32) == 8:
+        found = "adam8bit"  # bitsandbytes, under the name of 32 bits
     if found is None and name.lower() in LIKE_ADAM:
         found = LIKE_ADAM[name.lower()]
         hooks.warn("optimizer %s is counted as %s: as many states" % (name, found))
     if found is None:
         found = _by_states(optimizer, torch)
         hooks.warn("optimizer %s is counted as %s, by the size of its states" % (name, found))
-    how = "foreach" if _version(torch) >= (2, 0) else "for-loop"  # PyTorch's choice on a GPU
+    how = "foreach" if hooks.version(torch) >= (2, 0) else "for-loop"  # PyTorch's choice on a GPU
     if group.get("foreach") is not None:
         how = "foreach" if group["foreach"] else "for-loop"
     if getattr(optimizer, "_carma_fused", False) or name.lower().startswith("fused"):
@@ -103,16 +109,11 @@ def _describe(optimizer, torch):
     if "foreach" not in group and how != "fused":
         how = "for-loop"
     params = [p for g in optimizer.param_groups for p in g["params"]]
-    old = hooks.train["optimizer"]
-    count = sum(p.numel() for p in params)
-    if old is not None and old["id"] != id(optimizer):
-        hooks.warn("several optimizers: the one over most parameters is taken")
-        if old["params"] >= count:
-            return
-    hooks.train["optimizer"] = {
-        "id": id(optimizer), "name": found, "how": how, "params": count, "class": name,
-        "tensors": {id(p) for p in params},
-    }
+    _seen[id(optimizer)] = {"name": found, "how": how, "params": sum(p.numel() for p in params), "tensors": {id(p) for p in params}}
+    most = max(_seen.values(), key=lambda o: o["params"])
+    if any(o["name"] != most["name"] for o in _seen.values()):
+        hooks.warn("several optimizers: all parameters are counted for %s, which has most" % most["name"])
+    hooks.train["optimizer"] = dict(most, tensors=set().union(*(o["tensors"] for o in _seen.values())))
 
 
 def _by_states(optimizer, torch):
@@ -127,13 +128,8 @@ def _by_states(optimizer, torch):
     return "sgd-momentum" if ratio < 1.5 else "adam"
 
 
-def _version(torch):
-    parts = torch.__version__.split("+")[0].split(".")
-    return tuple(int("".join(c for c in p if c.isdigit()) or 0) for p in parts[:2])
-
-
 def _clipping(torch):
-    """There is nothing to clip in zeros."""
+    """Clips nothing, because all gradients are zeros."""
     utils = torch.nn.utils
 
     def norm(parameters, *args, **kwargs):

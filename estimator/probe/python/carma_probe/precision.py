@@ -1,5 +1,5 @@
-"""Mixed precision: noted, not done. Everything is computed in the weights'
-own precision, so that shapes and what is kept are the same."""
+"""Records mixed precision without using it. Everything is computed in the
+weights' own precision; shapes and kept tensors are the same."""
 
 import functools
 

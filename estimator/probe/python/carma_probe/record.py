@@ -1,28 +1,59 @@
-"""When recording begins and ends, and what runs meanwhile."""
+"""Begins and ends recordings, and runs the operators meanwhile."""
 
 import functools
 import threading
 import time
+import weakref
 
-from . import hooks, ops, settings
+from . import hooks, ops, regions, values
+from .state import elapsed, settings
 from .table import Table
 from .tensors import inside
+
+MANY = 200  # forward passes of a program that certainly only infers
 
 _torch = None
 _now = None  # the table being written
 _owner = None  # its thread
-_best = None  # of this step
-_last = None  # of the step before
+_best = None  # table of this step
+_last = None  # table of the step before
 _modes = []
-_computed = 0.0  # seconds in operators that can be left out
+_computed = 0.0  # seconds spent in operators whose computation can be skipped
 
 
-def have():
-    return _now is not None and len(_now.layers) > 0 or _best is not None or _last is not None
+def begun():
+    """Whether a forward pass was seen, perhaps not to its end."""
+    return _now is not None and len(_now.layers) > 0 or whole()
+
+
+def whole():
+    """Whether a forward pass was seen to its end."""
+    return _now is not None and _now.whole or _best is not None or _last is not None
+
+
+def unfinished():
+    """For a reason: how far the forward pass has come."""
+    if _now is None or not _now.layers:
+        return ""
+    sizes = {id(p): p.numel() for root in _now.roots for p in root.parameters()}
+    reached, total = sum(n for p, n in sizes.items() if p in _now.used), sum(sizes.values())
+    return "the forward pass was cut off after %d of %d parameters, so its memory is not known: " % (reached, total)
+
+
+def inference(late=False):
+    """The reason if the program computes, but does not train. late: it still runs."""
+    from . import optimizers
+
+    if not _inferred or optimizers.made or begun():
+        return ""
+    if late:
+        return "only forward passes without gradients (%d) and no optimizer within %g s: the probe estimates training" % (
+            _inferred, settings["timeout"])
+    return "the program only infers (forward passes without gradients: %d, no optimizer): the probe estimates training" % _inferred
 
 
 def table():
-    """The largest forward pass of the last full step, or what there is."""
+    """The largest forward pass of the last full step, or of an unfinished one."""
     if _last is not None or _best is not None:
         return _last or _best
     return _now
@@ -43,19 +74,47 @@ def install(torch):
             _maybe_begin(self, args, kwargs)
         t = current()
         if t is None:
-            return call(self, *args, **kwargs)
+            return _unrecorded(call, self, args, kwargs)
+        if not t.stack and _given_up(t):
+            _leave()
+            return __call__(self, *args, **kwargs)
         if not t.stack:
             t.enter(self)
         t.stack.append(self)
         try:
             if isinstance(self, torch.nn.RNNBase):
-                return _region("recurrent", lambda: call(self, *args, **kwargs), _default)
+                return regions.region("recurrent", lambda: call(self, *args, **kwargs), regions.default)
             return call(self, *args, **kwargs)
+        except BaseException:
+            t.broken = True
+            raise
         finally:
             t.stack.pop()
+            t.whole = not t.stack and not t.broken
 
     torch.nn.Module.__call__ = __call__
-    _functions(torch)
+    regions.install(torch)
+
+
+_depth = threading.local()
+_inferred = 0  # forward passes without gradients
+
+
+def _unrecorded(call, module, args, kwargs):
+    """A call of a module outside of training."""
+    global _inferred
+    if getattr(_depth, "deep", False) or _torch.is_grad_enabled() and module.training:
+        return call(module, *args, **kwargs)
+    _depth.deep = True
+    try:
+        return call(module, *args, **kwargs)
+    finally:
+        _depth.deep = False
+        _inferred += 1
+        if _inferred >= MANY and elapsed() > 0.5 * settings["timeout"]:
+            reason = inference()
+            if reason:
+                hooks.refuse(reason)
 
 
 @hooks.quietly
@@ -77,11 +136,13 @@ def _maybe_begin(module, args, kwargs):
 
 
 def _batch(module, args, kwargs):
-    """The batch size, and which dimension it is."""
+    """The batch size and its dimension."""
     for value in list(args) + list(kwargs.values()):
         if isinstance(value, (list, tuple)) and value and all(isinstance(v, _torch.Tensor) and v.dim() == 3 for v in value):
             return len(value), 0  # a detector's images
     first = next((t for t in inside(_torch, [args, kwargs]) if t.dim() > 0), None)
+    if args and isinstance(args[0], dict):  # boxes may come before images: most dimensions are those of the samples
+        first = max(inside(_torch, args[0]), key=lambda t: t.dim(), default=first)
     if first is None:
         return hooks.train["loader_batch"] or 1, 0
     loader = hooks.train["loader_batch"]
@@ -127,6 +188,21 @@ def step_done():
         _last, _best = _best, None
 
 
+class _Saved:
+    """What is left of a saved tensor. It lives as long as autograd's graph."""
+
+    __slots__ = ("shape", "dtype", "__weakref__")
+
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = shape, dtype
+
+
+def _given_up(t):
+    """Whether the recorded pass has no backward: its graph is gone. Some models run
+    one such pass when they are made."""
+    return t.whole and t.alive and all(saved() is None for saved in t.alive)
+
+
 def _saved():
     def pack(t):
         try:
@@ -134,12 +210,15 @@ def _saved():
                 return t
         except Exception:
             hooks.warn("a saved tensor was not understood")
-        return (t.shape, t.dtype)
+        saved = _Saved(t.shape, t.dtype)
+        if _now is not None:
+            _now.alive.append(weakref.ref(saved))
+        return saved
 
     def unpack(what):
         if isinstance(what, _torch.Tensor):
             return what
-        return _torch.zeros(what[0], dtype=what[1])
+        return _torch.zeros(what.shape, dtype=what.dtype)
 
     return _torch.autograd.graph.saved_tensors_hooks(pack, unpack)
 
@@ -168,7 +247,7 @@ def _compute(func, args, kwargs):
     global _computed
     name, _ = ops.name_of(func)
     shape = ops.shape_without_computing(name, args)
-    if shape is None:
+    if shape is None or values.on() and values.has_none(args):
         return func(*args, **kwargs)
     if _computed > settings["timeout"] * 0.1:
         hooks.warn("large products were left out to save time: control flow that depends on values may differ")
@@ -177,97 +256,3 @@ def _compute(func, args, kwargs):
     out = func(*args, **kwargs)
     _computed += time.monotonic() - began
     return out
-
-
-# ---- regions ----
-
-
-def _region(kind, call, rule, **info):
-    t = current()
-    if t is None or t.region is not None:
-        return call()
-    t.open(kind).info.update(info)
-    try:
-        out = call()
-    except BaseException:
-        t.region = None
-        raise
-    hooks.quietly(t.close)(out, rule)
-    t.region = None
-    return out
-
-
-def _default(t, n, main, out):
-    """What layers of this type keep is known."""
-    t.layers[n].pop("keeps", None)
-
-
-def _mask(t, n, main, out):
-    t.kept += out.numel()
-    keeps = t.layers[n].setdefault("keeps", {})
-    if main.batched and out.numel() % t.batch == 0:
-        keeps["bytes"] = out.numel() // t.batch
-    else:
-        keeps["whole"] = out.numel()
-
-
-def _functions(torch):
-    f = torch.nn.functional
-    for name in "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout".split():
-        if hasattr(f, name):
-            setattr(f, name, _wrapped(getattr(f, name), "dropout", _mask))
-    f.cross_entropy = _wrapped(f.cross_entropy, "cross_entropy", None)
-    if hasattr(f, "scaled_dot_product_attention"):
-        _attention(torch, f)
-    _checkpoint(torch)
-
-
-def _wrapped(call, kind, rule):
-    @functools.wraps(call)
-    def wrapper(*args, **kwargs):
-        return _region(kind, lambda: call(*args, **kwargs), rule)
-
-    return wrapper
-
-
-def _attention(torch, f):
-    """Fused on a GPU, whatever the CPU does."""
-    real = f.scaled_dot_product_attention
-
-    @functools.wraps(real)
-    def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **kwargs):
-        def call():
-            return real(query, key, value, attn_mask, 0.0, is_causal, **kwargs)
-
-        def rule(t, n, main, out):
-            for tensor in (query, key, value):
-                t._keep(n, t.look(tensor))
-            t._keep(n, main)
-            rows = out.numel() // max(out.shape[-1], 1)
-            keeps = t.layers[n]["keeps"]
-            keeps["bytes"] = keeps.get("bytes", 0) + 4 * rows // t.batch
-            t.kept += 4 * rows
-
-        heads = int(query.shape[-3]) if query.dim() > 3 else 1
-        return _region("attention", call, rule, heads=heads)
-
-    f.scaled_dot_product_attention = attention
-
-
-def _checkpoint(torch):
-    def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, context_fn=None,
-                   determinism_check=None, debug=None, **kwargs):
-        hooks.train["checkpointing"] = True
-        t = current()
-        if t is None or t.block:
-            return function(*args, **kwargs)
-        t.flush()
-        t.blocks += 1
-        t.block = t.blocks
-        try:
-            return function(*args, **kwargs)
-        finally:
-            t.pending = []
-            t.block = 0
-
-    torch.utils.checkpoint.checkpoint = checkpoint

@@ -1,8 +1,8 @@
-"""How the probe speaks: numbered lines on the container's standard error.
+"""The probe's messages: numbered lines on the container's standard error.
 
 A line is the mark, the process, the record's number, the piece's number, "."
 or "$" for the last piece, and base64 of compressed JSON. Pieces are short
-enough to be written at once, so lines of other threads cannot get into them.
+enough for one write, so lines of other threads cannot get into them.
 """
 
 import base64
@@ -14,16 +14,31 @@ PIECE = 3000
 _fd = None
 _mark = ""
 _count = 0
-final = False  # nothing is said after the final record
+inherited = -1  # the channel of the run before in this process
+final = False  # nothing is sent after the final record
 
 
 def open_channel(mark):
     global _fd, _mark
     _mark = mark
     try:
-        _fd = os.dup(2)  # the program may put another file there
+        _fd = inherited if inherited >= 0 else os.dup(2)  # the program may put another file there
+        os.set_inheritable(_fd, False)
     except OSError:
         _fd = None
+
+
+def silence():
+    """Sends nothing from now on."""
+    global final
+    final = True
+
+
+def keep_channel():
+    """Leaves the channel to the program that this process runs next."""
+    if _fd is not None:
+        os.set_inheritable(_fd, True)
+    os.environ["CARMA_PROBE_FD"] = str(-1 if _fd is None else _fd)
 
 
 def say(kind, **fields):

@@ -1,13 +1,15 @@
 """One forward pass as a table of layers.
 
 A layer is an operator, or a region: several operators that the GPU does in
-one (attention, dropout) or that belong together (a recurrent layer). Views
-are their storage's owner. What autograd keeps is told by its saved-tensor
-hooks: what it saves before an operator runs are that one's inputs, what it
-saves after it its outputs.
+one (attention, dropout) or that belong together (a recurrent layer). A view
+belongs to the layer that owns its storage. Autograd's saved-tensor hooks show
+what it keeps: tensors saved before an operator runs are its inputs, tensors
+saved after it are its outputs.
 """
 
-from . import ops
+import collections
+
+from . import ops, parameters, quantized, shapes
 from .tensors import Memory, inside, storage
 
 MOST = 20000  # layers
@@ -23,11 +25,13 @@ class Table:
     def __init__(self, torch, root, batch, dim):
         self.torch, self.batch, self.dim = torch, max(batch, 1), dim
         self.layers, self.memory, self.inputs = [], {}, []
-        self.pending, self.params, self.assigned = [], {}, {}
+        self.pending, self.params, self.assigned, self.used = [], {}, {}, set()
         self.buffers, self.names, self.roots = set(), {}, []
         self.stack, self.region, self.block, self.blocks = [], None, 0, 0
         self.width = 4  # bytes of an element of the network's precision
         self.kept = 0
+        self.alive = collections.deque(maxlen=100)  # what autograd holds of the last saved tensors
+        self.whole = self.broken = False  # the outermost module has returned; a module has raised
         self.enter(root)
 
     # ---- modules ----
@@ -58,21 +62,16 @@ class Table:
 
     # ---- storages ----
 
-    def grows(self, shape):
-        """Whether a tensor of unknown origin is as large as the batch."""
-        b = self.batch
-        return len(shape) > self.dim and shape[self.dim] == b or len(shape) > 0 and self.dim == 0 and shape[0] == b
-
     def look(self, t):
         at, size = storage(t)
         m = self.memory.get(at)
         if m is not None and at and m.size == size:
-            return m  # else it is gone, and its address another's
+            return m  # otherwise it is freed, and its address is another tensor's
         param = self.params.get(at) if at else None
         if param is None and t.is_leaf and t.requires_grad and at:
             param = self.params[at] = t
         m = Memory(size, t.shape, param=param)
-        if param is None and at and at not in self.buffers and self.grows(t.shape):
+        if param is None and at and at not in self.buffers and shapes.grows(t.shape, self.batch, self.dim):
             m.batched, m.input = True, len(self.inputs)
             m.side = t.is_floating_point() and t.element_size() != self.width
             self.inputs.append({"shape": self.per_sample(t.shape)[0], "bytes": t.element_size()})
@@ -81,22 +80,7 @@ class Table:
         return m
 
     def per_sample(self, shape):
-        """The shape without the batch, and whether it does not depend on it."""
-        b, shape = self.batch, [int(n) for n in shape]
-        numel = 1
-        for n in shape:
-            numel *= n
-        if not shape or numel == 0 or numel % b:
-            return ([max(-(-numel // b), 1)], False) if numel > b else ([max(numel, 1)], True)
-        for i in [self.dim, 0]:
-            if len(shape) > i and shape[i] == b:
-                return (shape[:i] + shape[i + 1:]) or [1], False
-        if shape[0] % b == 0:
-            return [shape[0] // b] + shape[1:], False
-        for i, n in enumerate(shape):
-            if n % b == 0:
-                return shape[:i] + [n // b] + shape[i + 1:], False
-        return [numel // b], False
+        return shapes.per_sample(shape, self.batch, self.dim)
 
     # ---- operators ----
 
@@ -121,8 +105,11 @@ class Table:
             return  # a view
         if old is not None and (old.param is not None or at in self.buffers):
             return  # initialisation, running statistics
-        batched = any(m.batched for m in given) or (not given and t.dim() > 1 and self.batch > 1 and self.grows(t.shape))
+        batched = any(m.batched for m in given) or (not given and t.dim() > 1 and self.batch > 1 and shapes.grows(t.shape, self.batch, self.dim))
         uses = [m.param for m in given if m.param is not None]
+        if len(given) == 1 and uses and quantized.bits(uses[0]) and name == "_to_copy":
+            self.memory[at] = Memory(storage(t)[1], t.shape, param=uses[0])  # whoever takes it takes the weight
+            return
         if self.region is not None:
             self._in_region(given, uses, made, batched)
             return
@@ -175,24 +162,39 @@ class Table:
             self._keep(n, m)
 
     def _give_params(self, layer, n, uses):
+        """Parameters belong to the first layer that takes them. Where a layer
+        has trained and frozen ones, or different types, the others are left to
+        the end of the table."""
         fresh, seen = [], []
-        for p in uses:
+        for p in {id(p): p for p in uses}.values():
+            self.used.add(id(p))
             if id(p) not in self.assigned:
-                self.assigned[id(p)] = (n, p)
                 fresh.append(p)
             elif self.assigned[id(p)][0] != n:
                 seen.append(p)
-        if fresh or seen:
-            layer["params"] = [int(p.numel()) for p in fresh or seen]
-            if not fresh:
-                layer["tied"] = True
-            elif not any(p.requires_grad for p in fresh):
-                layer["frozen"] = True
+        if fresh:
+            kind = parameters.kind(max(fresh, key=lambda p: (p.requires_grad, p.numel())), self.width)
+            fresh = [p for p in fresh if parameters.kind(p, self.width) == kind]
+            for p in fresh:
+                self.assigned[id(p)] = (n, p)
+            layer.update(parameters.described(fresh, self.width))
+        elif seen:
+            layer.update(params=[int(p.numel()) for p in seen], tied=True)
+
+    def rest(self):
+        """Layers for the parameters that no operator has taken."""
+        kinds = {}
+        for root in self.roots:
+            for p in root.parameters():
+                if id(p) not in self.assigned:
+                    kinds.setdefault(parameters.kind(p, self.width), {})[id(p)] = p
+        return [dict({"name": "(not used in this step)", "type": "other", "inputs": [len(self.layers) - 1], "out": [1],
+                      "whole": True, "keeps": {}}, **parameters.described(list(of.values()), self.width)) for of in kinds.values()]
 
     # ---- what is kept ----
 
     def pack(self, t):
-        """Autograd saves t. Reports whether it is a parameter."""
+        """Notes that autograd saves t. Returns whether t is a parameter."""
         m = self.look(t)
         if m.param is not None:
             return True
@@ -209,7 +211,7 @@ class Table:
         return False
 
     def _keep(self, n, m):
-        """Layer n keeps m. A storage is counted where it is named first."""
+        """Notes that layer n keeps m. A storage counts for the first layer that names it."""
         keeps = self.layers[n].setdefault("keeps", {})
         source = m.layer if m.layer is not None else (-1 - m.input if m.input is not None else None)
         if not m.kept:
@@ -226,7 +228,7 @@ class Table:
                 keeps["inputs"].append(at)
         elif source >= 0:
             self.layers[source].setdefault("keeps", {})["output"] = True
-        else:  # an input of the model that its own operator did not name
+        else:  # an input of the model that the operator itself did not name
             self.layers[n]["inputs"].append(source)
             keeps.setdefault("inputs", []).append(len(self.layers[n]["inputs"]) - 1)
         m.kept = True
@@ -267,7 +269,7 @@ class Table:
         at, _ = storage(tensors[0])
         inplace = at not in r.made
         if inplace and (at not in self.memory or r.kind != "dropout" or not r.made):
-            return  # it has done nothing
+            return  # the region has no operator
         batched = any(m.batched for m in r.reads)
         layer = dict({"name": self.name(r.kind), "type": r.kind}, **r.info)
         made = [(tensors[0], at, self.memory[at] if inplace else None)]
@@ -285,11 +287,13 @@ class Table:
         if rule is not None:
             rule(self, n, main, tensors[0])
             return
+        own = {id(m) for m in r.made.values()} if r.kind == "cross_entropy" else ()
         for m in packs:
-            self._keep(n, main if at in r.made and m is r.made[at] else m)
+            if id(m) not in own:  # the estimator knows what a cross-entropy makes
+                self._keep(n, main if at in r.made and m is r.made[at] else m)
 
     def flush(self):
-        """Saves that no operator has claimed."""
+        """Handles saved tensors that no operator has claimed."""
         packs, self.pending = self.pending, []
         for m in packs:
             if self.layers:

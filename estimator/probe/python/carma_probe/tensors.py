@@ -1,4 +1,4 @@
-"""Which storage is whose."""
+"""Storages and their owners."""
 
 
 def storage(t):
@@ -6,6 +6,8 @@ def storage(t):
     try:
         s = t.untyped_storage() if hasattr(t, "untyped_storage") else t.storage()
         size = s.nbytes()
+        if hasattr(t, "fake_mode"):
+            return (-s._cdata if size else 0), size  # it has no address, but is one object
         return s.data_ptr() if size else 0, size
     except (RuntimeError, NotImplementedError, AttributeError):
         return 0, t.numel() * t.element_size()
@@ -27,15 +29,15 @@ def inside(torch, value, depth=0):
 
 
 class Memory:
-    """What one storage holds."""
+    """The content of one storage."""
 
     __slots__ = ("layer", "batched", "size", "param", "input", "side", "shape", "kept")
 
     def __init__(self, size, shape, layer=None, batched=False, param=None, input=None, side=False):
         self.size, self.shape = size, tuple(shape)
-        self.layer = layer  # the index of the layer it is the output of
+        self.layer = layer  # index of the layer whose output it is
         self.batched = batched  # grows with the batch
-        self.param = param  # the parameter it holds
-        self.input = input  # the number of the model's input it is
-        self.side = side  # a further output of its layer: indices, statistics
+        self.param = param  # the parameter in it
+        self.input = input  # number of the model's input in it
+        self.side = side  # another output of its layer: indices, statistics
         self.kept = False

@@ -1,5 +1,5 @@
-"""The networks: those of torchvision, timm or transformers where these are installed, else our own,
-with as many parameters."""
+"""The networks of torchvision, timm or transformers if these are installed, otherwise our own with the
+same number of parameters."""
 
 import importlib
 
@@ -9,7 +9,7 @@ from . import library
 
 
 def build(name, classes, vocabulary, which="auto", layers=0, regions=512):
-    """The network in training mode on the CPU, and where it is from: "own" or a library with its version.
+    """The network in training mode on the CPU, and its origin: "own" or a library with its version.
 
     which is auto, own or library; ImportError where library is asked for and there is none. layers cuts
     a transformer to that many; 0: all. regions is what Mask R-CNN learns from in an image.
@@ -54,7 +54,7 @@ def _own(name, classes, vocabulary, layers, regions):
 
 
 class _Weightless(torch.overrides.TorchFunctionMode):
-    """Tensors are made without memory. PyTorch 2 has torch.device("meta") for that, 1.13 has not."""
+    """Makes tensors without memory. PyTorch 2 has torch.device("meta") for that; 1.13 does not."""
 
     makers = {torch.empty, torch.zeros, torch.ones, torch.full, torch.arange, torch.tensor, torch.randn, torch.linspace, torch.tril_indices}
 
@@ -66,7 +66,7 @@ class _Weightless(torch.overrides.TorchFunctionMode):
 
 
 def parameters(name, classes, vocabulary, which):
-    """The number of a network's parameters, shared ones once, and where it is from; allocates none of them."""
+    """The number of a network's parameters, shared ones once, and its origin. Allocates no parameters."""
     with _Weightless():
         net, origin = build(name, classes, vocabulary, which=which)
     return sum(p.numel() for p in net.parameters()), origin

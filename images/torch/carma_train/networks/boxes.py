@@ -36,7 +36,7 @@ def overlap(a, b):
 
 
 def offsets(boxes, targets):
-    """What moves boxes to targets: centre in sides, side in logarithms."""
+    """The offsets from boxes to targets: the centre in sides, the side in logarithms."""
     size, aim = (boxes[:, 2:] - boxes[:, :2]).clamp(min=1.0), (targets[:, 2:] - targets[:, :2]).clamp(min=1.0)
     return torch.cat([(targets[:, :2] + aim / 2 - boxes[:, :2] - size / 2) / size, (aim / size).log()], 1)
 
@@ -86,6 +86,6 @@ def _cut(feature, boxes, n):
     x = (boxes[:, 0:1] + at * (boxes[:, 2:3] - boxes[:, 0:1])) * 2 / w - 1
     y = (boxes[:, 1:2] + at * (boxes[:, 3:4] - boxes[:, 1:2])) * 2 / h - 1
     grid = torch.stack([x[:, None, :].expand(-1, n, n), y[:, :, None].expand(-1, n, n)], -1)
-    # In single precision: a narrower type has no room for a pixel's place.
+    # In single precision: a narrower type cannot store a pixel's place exactly.
     cut = F.grid_sample(feature.float(), grid.reshape(1, -1, n, 2).float(), align_corners=False).to(feature.dtype)
     return cut[0].view(feature.shape[1], len(boxes), n, n).transpose(0, 1)

@@ -77,7 +77,7 @@ class Block(nn.Module):
         parts, n = [], before
         for i, out in enumerate(outs):
             if i or not first:
-                parts.append(nn.ReLU(inplace=i > 0))  # the block's input is needed beside
+                parts.append(nn.ReLU(inplace=i > 0))  # the shortcut needs the block's input too
             parts += _separable(n, out)
             n = out
         if shrinks:

@@ -1,4 +1,4 @@
-"""What several networks are built of."""
+"""Parts that several networks use."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The networks of torchvision, timm and transformers, where these are installed."""
+"""The networks of torchvision, timm and transformers, if these are installed."""
 
 import importlib
 
@@ -8,7 +8,7 @@ VISION = ("resnet18", "resnet34", "resnet50", "vgg16", "mobilenet_v2", "mobilene
 
 
 def build(name, classes, vocabulary, layers=0, regions=512):
-    """A network and its library's name and version; None where the library is missing or has no such network."""
+    """A network and its library's name and version; None if the library is missing or has no such network."""
     if name in VISION:
         return _with("torchvision", _vision, name, classes)
     if name == "maskrcnn":
@@ -54,7 +54,7 @@ def _detector(torchvision, classes, regions):
 
 
 class _Logits(nn.Module):
-    """A network of transformers, which returns more than logits."""
+    """A network of transformers that returns only its logits."""
 
     def __init__(self, net):
         super().__init__()

@@ -1,8 +1,8 @@
 """Mask R-CNN (He et al. 2017) over a ResNet-50 with a feature pyramid, batch norms trained.
 
-It has the layers and losses of torchvision's, and is simpler between them: the best-scored proposals are
-taken as they are, without suppressing those that overlap, and features are cut out by grid_sample, which
-keeps more memory than torchvision's kernel. Only for images without torchvision.
+It has the layers and losses of torchvision's network, but is simpler between them. It takes the best-scored
+proposals without suppressing overlapping ones. It cuts out features by grid_sample, which keeps more memory
+than torchvision's kernel. It is only for images without torchvision.
 """
 
 import torch

@@ -8,7 +8,7 @@ from .layers import conv_norm, divisible
 
 
 class Squeeze(nn.Module):
-    """Weighs the channels by what two small layers make of their means."""
+    """Scales the channels by factors that two small layers compute from their means."""
 
     def __init__(self, channels, narrow, act, gate):
         super().__init__()

@@ -1,4 +1,4 @@
-"""ResNet (He et al. 2016); a bottleneck's stride sits in its 3 x 3 convolution."""
+"""ResNet (He et al. 2016). The stride of a bottleneck is in its 3 x 3 convolution."""
 
 import torch
 from torch import nn
@@ -25,7 +25,7 @@ class Residual(nn.Module):
 
 
 class Stages(nn.Module):
-    """The convolutions; returns what the stem and each of the four stages make, of `widths` channels."""
+    """The convolutions. Returns the outputs of the stem and of the four stages, which have `widths` channels."""
 
     def __init__(self, depth):
         super().__init__()

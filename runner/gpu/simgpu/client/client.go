@@ -53,8 +53,8 @@ type Options struct {
 	Window time.Duration
 }
 
-// Client is a connection that comes back. Methods may be called from several
-// goroutines.
+// Client is a connection that is made again when it is lost. Methods may be
+// called from several goroutines.
 type Client struct {
 	options Options
 	gpus    []wire.GPU
@@ -120,7 +120,7 @@ func (c *Client) setPace(m wire.Reply) {
 	}
 }
 
-// answer books an allocation at once, so that a hello that follows declares
+// answer counts an allocation at once, so that a hello that follows declares
 // it. It is called with mu held.
 func (c *Client) answer(m wire.Reply) {
 	if c.call == nil || c.call.request.ID != m.ID {
@@ -136,7 +136,7 @@ func (c *Client) answer(m wire.Reply) {
 	c.call = nil
 }
 
-// GPUs are the devices the task computes on.
+// GPUs returns the devices the task computes on.
 func (c *Client) GPUs() []wire.GPU { return slices.Clone(c.gpus) }
 
 // Pace returns the last pace heard.
@@ -202,9 +202,8 @@ func (c *Client) SetLoads(loads []wire.Load) {
 	c.write(wire.Request{Op: wire.Loads, Loads: c.loads})
 }
 
-// write sends a message if there is a server. One that is lost needs no
-// repeating here: the next hello says what it would have changed. It is called
-// with mu held.
+// write sends a message if there is a server. A lost message is not repeated:
+// the next hello says what it would have changed. It is called with mu held.
 func (c *Client) write(m wire.Request) {
 	if c.conn == nil {
 		return

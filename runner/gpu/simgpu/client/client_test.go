@@ -124,7 +124,7 @@ func TestRefused(t *testing.T) {
 }
 
 // TestStuckServer: a server that takes the connection and then says nothing
-// holds up nothing but allocations, and hears later what it has missed.
+// delays only allocations. Later it hears what it has missed.
 func TestStuckServer(t *testing.T) {
 	dir := folder(t)
 	s := newScript(t, dir)
@@ -184,8 +184,8 @@ func TestAllocEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestServerOfAnotherMind: one that refuses a client it does not know is asked
-// again; the task goes on.
+// TestServerOfAnotherMind: a server that refuses the client after a restart is
+// asked again; the task goes on.
 func TestServerOfAnotherMind(t *testing.T) {
 	dir := folder(t)
 	s := newScript(t, dir)

@@ -20,8 +20,8 @@ const (
 	lastWait  = time.Second
 )
 
-// ioLimit bounds what should take microseconds: sending a message, and the
-// answer to hello.
+// ioLimit bounds sending a message, and the wait for the answer to hello. Both
+// should take microseconds.
 const ioLimit = 10 * time.Second
 
 // dial connects until it succeeds, the context ends or a server refuses.
@@ -40,8 +40,8 @@ func (c *Client) dial(ctx context.Context, path string) (*reader, error) {
 	}
 }
 
-// connect says hello and waits for welcome and the first pace. The task is not
-// held up meanwhile, however long the server takes.
+// connect says hello and waits for welcome and the first pace. The task goes on
+// meanwhile, however long the server takes.
 func (c *Client) connect(ctx context.Context, path string) (*reader, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
@@ -72,7 +72,7 @@ func (c *Client) connect(ctx context.Context, path string) (*reader, error) {
 	return r, nil
 }
 
-// hello is called with mu held.
+// hello returns the first message. It is called with mu held.
 func (c *Client) hello() wire.Request {
 	o := c.options
 	hello := wire.Request{
@@ -112,8 +112,7 @@ func greet(r *reader, hello wire.Request) (gpus []wire.GPU, pace wire.Reply, err
 }
 
 // catchUp sends what has changed since hello was said, and an allocation that
-// was not answered: what it asked for is not in held. It is called with mu
-// held.
+// was not answered: its memory is not in held. It is called with mu held.
 func (c *Client) catchUp(said wire.Request) {
 	if !slices.Equal(said.Loads[:len(c.loads)], c.loads) {
 		c.write(wire.Request{Op: wire.Loads, Loads: c.loads})
@@ -145,8 +144,8 @@ func (c *Client) run(ctx context.Context, path string, r *reader) {
 			case <-time.After(wait):
 			}
 			var err error
-			// A server that refuses us now may be one that starts with
-			// another configuration: it is asked again like one that is gone.
+			// A server that refuses us now may be one that starts with another
+			// configuration: it is asked again, as if it were gone.
 			if r, err = c.connect(ctx, path); err == nil {
 				break
 			}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// reap runs the program as a child, passes every signal on to it, and takes in
+// whatever processes it leaves behind. It returns the program's code, or 128 and
+// the signal that ended it.
+func reap(argv []string) int {
+	path, err := exec.LookPath(argv[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return cannot(argv[0], err)
+	}
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals) // before the program runs: a signal may come at once
+	// The program has a process group of its own, so that a terminal's signals reach
+	// it once.
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if _, err := unix.IoctlGetTermios(0, unix.TCGETS); err == nil {
+		attr.Foreground, attr.Ctty = true, 0
+	}
+	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
+	if err != nil {
+		return cannot(argv[0], err)
+	}
+	for {
+		s := (<-signals).(syscall.Signal)
+		switch s {
+		case syscall.SIGCHLD:
+			if code, ended := takeIn(pid); ended {
+				return code
+			}
+		case syscall.SIGURG, syscall.SIGPIPE, syscall.SIGTTIN, syscall.SIGTTOU: // Go's own, and those of its own output
+		default:
+			_ = syscall.Kill(pid, s)
+		}
+	}
+}
+
+// takeIn waits for all processes that have ended. ended: the program is one of
+// them.
+func takeIn(program int) (code int, ended bool) {
+	for {
+		var how syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &how, syscall.WNOHANG, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil || pid <= 0:
+			return code, ended
+		case pid == program && how.Signaled():
+			code, ended = exitSignal+int(how.Signal()), true
+		case pid == program:
+			code, ended = how.ExitStatus(), true
+		}
+	}
+}

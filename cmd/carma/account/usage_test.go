@@ -1,0 +1,59 @@
+package account
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// TestSum: hours, memory, energy and OOMs go to whom they belong, cut to the span.
+func TestSum(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	at := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
+	gpus := []api.GPURef{{Index: 0}, {Index: 1}}
+	gib := int64(units.GiB)
+	list := []api.Task{
+		{ID: 1, User: "ann", Group: "exp", Image: "a", Phase: "succeeded", Submitted: at(-10), Attempts: []api.Attempt{
+			{Outcome: "gpu-oom", GPUs: gpus, Launched: at(-8), Ended: at(-7), Grant: 4 * gib, Peak: 4 * gib, EnergyJ: 100},
+			{Outcome: "ok", GPUs: gpus, Launched: at(-6), Started: at(-5), Ended: at(-1), Grant: 10 * gib, Peak: 4 * gib, EnergyJ: 800},
+		}},
+		{ID: 2, User: "bob", Image: "a", Phase: "running", Submitted: at(-4), Attempts: []api.Attempt{{GPUs: gpus[:1], Launched: at(-2), Started: at(-2), Grant: 8 * gib}}},
+		{ID: 3, User: "bob", Image: "b", Phase: "queued", Submitted: at(-1)},
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	rows, total := sum(list, nil, "user", span{}, noon)
+	if len(rows) != 2 || rows[0].Name != "ann" || rows[0].Tasks != 1 || rows[1].Tasks != 2 || total.Tasks != 3 || rows[0].OOMs != 1 || rows[0].Succeeded != 1 {
+		t.Fatalf("%+v, %+v", rows, total)
+	}
+	near("ann's hours", rows[0].GPUHours, 10)
+	near("ann's share", rows[0].Share, 10.0/12)
+	near("ann's booked", rows[0].BookedGiBHours, 2*4+8*10)
+	near("ann's wasted", rows[0].WastedGiBHours, 8*6)
+	near("ann's energy", rows[0].EnergyJ, 900)
+	near("ann's waiting", rows[0].Waiting, 2*3600)
+	near("bob's hours", rows[1].GPUHours, 2)
+	near("bob's booked, without a peak", rows[1].BookedGiBHours, 0)
+
+	rows, _ = sum(list, nil, "gpu", span{}, noon)
+	if len(rows) != 2 || rows[0].Name != "0" || rows[0].Tasks != 2 || rows[1].Tasks != 1 || rows[0].OOMs != 1 || rows[1].OOMs != 1 {
+		t.Fatalf("%+v", rows)
+	}
+	near("hours of GPU 0", rows[0].GPUHours, 7)
+	near("energy of GPU 1", rows[1].EnergyJ, 450)
+
+	rows, total = sum(list, nil, "group", span{at(-3), at(-1.5)}, noon)
+	if len(rows) != 2 || rows[0].Name != "exp" || rows[0].OOMs != 0 {
+		t.Fatalf("%+v", rows)
+	}
+	near("hours of the group in the span", rows[0].GPUHours, 3)
+	near("energy in the span", rows[0].EnergyJ, 300)
+	near("all in the span", total.GPUHours, 3.5)
+}

@@ -1,0 +1,191 @@
+// Package attach stays with tasks: it shows their output, passes Ctrl-C on, and
+// waits for their end, across restarts of the daemon.
+package attach
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"carma/cmd/carma/cli"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// detachedError ends an attached run before its task has ended.
+type detachedError struct {
+	by       os.Signal
+	stopping bool // the task has been told to stop
+}
+
+func (e *detachedError) Error() string { return "detached by " + e.by.String() }
+
+// code is the error to exit with.
+func (e *detachedError) code() error {
+	switch e.by {
+	case syscall.SIGQUIT, keysTyped:
+		return nil
+	case syscall.SIGTERM:
+		return cli.CodeError(128 + int(syscall.SIGTERM))
+	}
+	return cli.CodeError(cli.ExitDetached)
+}
+
+// One is a task in the foreground: it shows a task's output, passes
+// Ctrl-C on, and ends when the task does.
+type One struct {
+	Client  *api.Client
+	Task    int64
+	Console *cli.Console
+	Signals <-chan os.Signal
+}
+
+// Run returns the finished task; a *detachedError when the user has left.
+func (a *One) Run(ctx context.Context) (api.Task, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel(nil)
+	helpers.Go(func() { a.obey(ctx, cancel, fmt.Sprintf("task %d", a.Task), a.stop) })
+	if a.Console.Live {
+		helpers.Go(func() { a.watch(ctx) })
+	}
+	f := &Follower{
+		Client: a.Client, Task: a.Task, Options: api.LogOptions{Follow: true},
+		Print: a.Console.Line, Patience: cli.NewPatience(a.Console.Say),
+	}
+	task, err := f.Run(ctx)
+	a.Console.Status("")
+	var detached *detachedError
+	if errors.As(context.Cause(ctx), &detached) {
+		return task, detached
+	}
+	return task, err
+}
+
+// patienceToStop is how long somebody who leaves waits for a stop they have asked
+// for to be taken.
+const patienceToStop = 5 * time.Second
+
+// obey stops the tasks at Ctrl-C or SIGTERM. At a second one it returns at once,
+// when the daemon has taken the stop. SIGQUIT (Ctrl-\) leaves the tasks as they are.
+// what names them in messages.
+func (a *One) obey(ctx context.Context, cancel context.CancelCauseFunc, what string, stop func(context.Context, api.StopRequest) error) {
+	asking, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	var taken chan struct{} // closed when the stop was answered; nil: nobody has asked
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-a.Signals:
+			a.Console.Echoed()
+			if taken != nil {
+				wait(taken, patienceToStop)
+			}
+			if taken != nil || s == syscall.SIGQUIT {
+				cancel(&detachedError{by: s, stopping: taken != nil})
+				return
+			}
+			a.Console.Say("stopping %s; Ctrl-C again returns at once, and does not call that off", what)
+			taken = make(chan struct{})
+			go func() {
+				defer close(taken)
+				quiet := cli.NewPatience(func(string, ...any) {}) // the follower says it
+				err := quiet.Do(asking, func() error { return stop(asking, api.StopRequest{Reason: "stopped with Ctrl-C"}) })
+				if err != nil && ctx.Err() == nil {
+					a.Console.Say("%s cannot be stopped: %s", what, cli.Describe(err))
+				}
+			}()
+		}
+	}
+}
+
+// wait waits for a channel to be closed, but not for longer than a limit.
+func wait(c <-chan struct{}, limit time.Duration) {
+	select {
+	case <-c:
+	case <-time.After(limit):
+	}
+}
+
+// stop asks for the task to end.
+func (a *One) stop(ctx context.Context, r api.StopRequest) error {
+	_, err := a.Client.Stop(ctx, strconv.FormatInt(a.Task, 10), r)
+	return err
+}
+
+// watch keeps the status line.
+func (a *One) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = a.Client.Watch(ctx, strconv.FormatInt(a.Task, 10), func(t api.Task) error {
+			a.Console.Status(progress(&t))
+			return nil
+		})
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second): // the daemon restarts; the follower says so
+		}
+	}
+}
+
+// progress is the status line of a task that does not run yet.
+func progress(t *api.Task) string {
+	switch mapper.Phase(t.Phase) {
+	case mapper.Estimating:
+		return cmp.Or(t.Waits, "estimating its memory")
+	case mapper.Launching:
+		if at := cli.LastAttempt(t); at != nil && len(at.GPUs) > 0 {
+			return "starting on " + cli.OnGPUs(at.GPUs)
+		}
+		return "starting"
+	case mapper.Held:
+		return "held: " + t.Waits
+	case mapper.Running:
+		if t.Idle != nil {
+			return cli.IdleText(t.Idle)
+		}
+	case mapper.Queued, mapper.Recovering:
+		text := t.Phase
+		if t.Position > 0 {
+			text += ", " + cli.Ordinal(t.Position)
+		}
+		if t.Waits != "" {
+			text += "; waits because: " + t.Waits
+		}
+		return text
+	}
+	return ""
+}
+
+// Finish tells how an attached run ended and returns the error to exit with.
+func (a *One) Finish(task *api.Task, err error) error {
+	var detached *detachedError
+	switch {
+	case errors.As(err, &detached):
+		if detached.stopping {
+			a.Console.Say("task %d is being stopped: carma logs -f %d", a.Task, a.Task)
+		} else {
+			a.Console.Say("task %d goes on without this terminal: carma logs -f %d shows it, carma stop %d ends it", a.Task, a.Task, a.Task)
+		}
+		return detached.code()
+	case cli.Away(err):
+		a.Console.Say("the daemon does not come back; the task goes on without it: carma logs -f %d", a.Task)
+		return cli.CodeError(cli.ExitCarma)
+	case err != nil:
+		return err
+	}
+	if task.Phase != string(mapper.Succeeded) {
+		a.Console.Say("task %d %s", a.Task, cli.Printable(cli.Ending(task)))
+	}
+	if code := cli.TaskCode(task); code != cli.ExitOK {
+		return cli.CodeError(code)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package attach
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// DefaultKeys leave a terminal, as docker's do.
+const DefaultKeys = "ctrl-p,ctrl-q"
+
+// ParseKeys reads keys as docker writes them: letters, and ctrl- with a letter or one
+// of @ [ \ ] ^ _, separated by commas.
+func ParseKeys(text string) ([]byte, error) {
+	var keys []byte
+	for _, key := range strings.Split(text, ",") {
+		ctrl, is := strings.CutPrefix(key, "ctrl-")
+		switch {
+		case is && len(ctrl) == 1 && (ctrl[0] >= 'a' && ctrl[0] <= 'z' || strings.Contains(`@[\]^_`, ctrl)):
+			keys = append(keys, strings.ToUpper(ctrl)[0]-'@')
+		case !is && len(key) == 1:
+			keys = append(keys, key[0])
+		default:
+			return nil, fmt.Errorf("%q is no key; write for example %s", key, DefaultKeys)
+		}
+	}
+	return keys, nil
+}
+
+// keyReader finds the keys by which somebody leaves.
+type keyReader struct {
+	keys []byte // none: nothing leaves
+	had  int    // how many of them came last; they are kept back
+}
+
+// pass returns what is to be sent of typed bytes, and whether all keys have come.
+func (k *keyReader) pass(typed []byte) (send []byte, leaves bool) {
+	if len(k.keys) == 0 {
+		return typed, false
+	}
+	for _, b := range typed {
+		for k.had > 0 && b != k.keys[k.had] { // they were something else; perhaps the last of them begin anew
+			left := k.had - 1
+			for left > 0 && !bytes.Equal(k.keys[:left], k.keys[k.had-left:k.had]) {
+				left--
+			}
+			send = append(send, k.keys[:k.had-left]...)
+			k.had = left
+		}
+		if b != k.keys[k.had] {
+			send = append(send, b)
+			continue
+		}
+		if k.had++; k.had == len(k.keys) {
+			return send, true
+		}
+	}
+	return send, false
+}

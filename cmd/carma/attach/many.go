@@ -1,0 +1,178 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"carma/cmd/carma/cli"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// Many are several tasks in the foreground: it shows the output of all, each line
+// with the task's name before it.
+type Many struct {
+	One
+	Group string
+	Tasks []api.Submitted
+	// Paint gives the name before a task's lines its look; nil: as it is.
+	Paint func(task int, name string) string
+}
+
+// followAtMost is how many outputs are followed at a time; with more tasks,
+// the later ones are shown when earlier ones have ended.
+const followAtMost = 128
+
+// Run returns the finished tasks; a *detachedError when the user has left.
+func (c *Many) Run(ctx context.Context) ([]api.Task, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel(nil)
+	helpers.Go(func() { c.obey(ctx, cancel, "group "+c.Group, c.stop) })
+	ends, err := c.Follow(ctx, api.LogOptions{Follow: true})
+	var detached *detachedError
+	if errors.As(context.Cause(ctx), &detached) {
+		return ends, detached
+	}
+	return ends, err
+}
+
+// Follow shows the output of all tasks and returns them as they are then.
+func (c *Many) Follow(ctx context.Context, o api.LogOptions) ([]api.Task, error) {
+	width := 0
+	for _, t := range c.Tasks {
+		width = max(width, min(24, utf8.RuneCountInString(t.Name)))
+	}
+	ends, errs := make([]api.Task, len(c.Tasks)), make([]error, len(c.Tasks))
+	notice, show := c.once(), onceEach(c.Console.Line)
+	var followers sync.WaitGroup
+	room := make(chan struct{}, followAtMost)
+	for i, t := range c.Tasks {
+		followers.Go(func() {
+			select {
+			case room <- struct{}{}:
+				defer func() { <-room }()
+			case <-ctx.Done():
+				errs[i] = ctx.Err()
+				return
+			}
+			name := t.Name + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(t.Name))) + " |"
+			if c.Paint != nil {
+				name = c.Paint(i, name)
+			}
+			f := &Follower{Client: c.Client, Task: t.ID, Options: o, Print: prefixed(t.Name, name, show), Patience: cli.NewPatience(notice)}
+			ends[i], errs[i] = f.Run(ctx)
+		})
+	}
+	followers.Wait()
+	return ends, errors.Join(errs...)
+}
+
+// once says what all followers notice, as they come and go with the daemon,
+// one time.
+func (c *Many) once() func(string, ...any) {
+	var mu sync.Mutex
+	last := ""
+	return func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		if format != last {
+			last = format
+			c.Console.Say(format, args...)
+		}
+	}
+}
+
+// onceEach prints a notice that all tasks get one time.
+func onceEach(print func(api.LogLine) error) func(api.LogLine) error {
+	var mu sync.Mutex
+	told := map[string]bool{}
+	return func(l api.LogLine) error {
+		if l.Notice != "" {
+			mu.Lock()
+			defer mu.Unlock()
+			if told[l.Notice] {
+				return nil
+			}
+			told[l.Notice] = true
+		}
+		return print(l)
+	}
+}
+
+// Prefixed prints lines of a container with a prefix; see prefixed.
+func Prefixed(name, prefix string, print func(api.LogLine) error) func(api.LogLine) error {
+	return prefixed(name, prefix, print)
+}
+
+// prefixed prints whole lines with a prefix: the parts of a line would get
+// between those of others. Notices have the name alone.
+func prefixed(name, prefix string, print func(api.LogLine) error) func(api.LogLine) error {
+	open := map[string]string{}
+	return func(l api.LogLine) error {
+		if l.Stream == "carma" && l.Notice != "" {
+			return print(l)
+		}
+		if l.Stream == "carma" {
+			l.Line = name + ": " + l.Line
+			return print(l)
+		}
+		text := open[l.Stream] + l.Line
+		if l.Partial && len(text) < 64<<10 {
+			open[l.Stream] = text
+			return nil
+		}
+		delete(open, l.Stream)
+		l.Line, l.Partial = prefix+" "+text, false
+		return print(l)
+	}
+}
+
+// stop asks for all tasks to end.
+func (c *Many) stop(ctx context.Context, r api.StopRequest) error {
+	_, err := c.Client.StopGroup(ctx, c.Group, r)
+	return err
+}
+
+// tellAtMost bounds the lines about tasks that did not end well.
+const tellAtMost = 10
+
+// Finish tells how the tasks ended and returns the error to exit with: the
+// highest code among theirs.
+func (c *Many) Finish(ends []api.Task, err error) error {
+	var detached *detachedError
+	switch {
+	case errors.As(err, &detached):
+		if detached.stopping {
+			c.Console.Say("group %s is being stopped: carma ps --group %s", c.Group, c.Group)
+		} else {
+			c.Console.Say("group %s goes on without this terminal: carma ps --group %s shows it, carma stop --group %s ends it", c.Group, c.Group, c.Group)
+		}
+		return detached.code()
+	case cli.Away(err):
+		c.Console.Say("the daemon does not come back; the tasks go on without it: carma ps --group %s", c.Group)
+		return cli.CodeError(cli.ExitCarma)
+	case err != nil:
+		return err
+	}
+	worst, bad := cli.ExitOK, 0
+	for i := range ends {
+		t := &ends[i]
+		worst = max(worst, cli.TaskCode(t))
+		if t.Phase == string(mapper.Succeeded) {
+			continue
+		}
+		if bad++; bad <= tellAtMost {
+			c.Console.Say("task %d (%s) %s", t.ID, t.Name, cli.Printable(cli.Ending(t)))
+		}
+	}
+	if bad > 0 {
+		c.Console.Say("%d of %d tasks succeeded; carma ps -a --group %s lists all", len(ends)-bad, len(ends), c.Group)
+		return cli.CodeError(worst)
+	}
+	return nil
+}

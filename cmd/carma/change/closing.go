@@ -1,0 +1,146 @@
+package change
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/cli"
+	"carma/runner/api"
+)
+
+// Drain is carma drain.
+func Drain(a *cli.App) *cobra.Command {
+	var q api.CloseRequest
+	cmd := gpus(a, &q, &cobra.Command{
+		Use:   "drain [flags] GPU... | --all",
+		Short: "Give GPUs no new tasks",
+		Long: `Give GPUs no new tasks, until carma undrain or the time of --for is over. Their
+tasks go on. This outlasts restarts of the daemon. A GPU is named by its index or
+UUID. For admins.`,
+		Example: `  carma drain 3 --reason "fan is loud"
+  carma drain --all --for 2h --reason "driver update"`,
+	})
+	cmd.Flags().StringVar(&q.Why, "reason", "", "reason, shown by gpus and why")
+	forFlag(cmd, &q.For)
+	return cmd
+}
+
+// Undrain is carma undrain.
+func Undrain(a *cli.App) *cobra.Command {
+	q := api.CloseRequest{Open: true}
+	return gpus(a, &q, &cobra.Command{
+		Use:   "undrain GPU... | --all",
+		Short: "Give drained GPUs tasks again",
+		Long: `Give drained GPUs tasks again. A GPU that is out of service until it is reset, after
+a fatal error, gets tasks again too: say so once it was mended. For admins.`,
+	})
+}
+
+// gpus makes a command that closes or opens GPUs.
+func gpus(a *cli.App, q *api.CloseRequest, cmd *cobra.Command) *cobra.Command {
+	cmd.GroupID = cli.GroupServer
+	cmd.ValidArgsFunction = cli.NoCompletion
+	cmd.Flags().BoolVar(&q.All, "all", false, "all GPUs")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case q.All && len(args) > 0:
+			return cli.Usagef("give one of them", "--all and GPU %s", args[0])
+		case !q.All && len(args) == 0:
+			return cli.Usagef("carma gpus lists them; --all is all of them", "no GPU named")
+		}
+		return cli.NoEmpty(args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := a.Client(cmd)
+		if err != nil {
+			return err
+		}
+		q.GPUs = args
+		before, err := client.GPUs(cmd.Context())
+		if err != nil {
+			return err
+		}
+		list, err := client.CloseGPUs(cmd.Context(), *q)
+		if err != nil {
+			return err
+		}
+		if q.Open {
+			sayOpen(a, q, before)
+		}
+		for _, g := range list {
+			if g.Closed != nil {
+				a.Println(fmt.Sprintf("GPU %d is drained%s; tasks there: %d", g.Index, cli.ClosedBy(g.Closed), len(g.Tasks)))
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// sayOpen says which GPUs an undrain was for though they had tasks anyway.
+func sayOpen(a *cli.App, q *api.CloseRequest, before []api.GPU) {
+	open := slices.DeleteFunc(slices.Clone(before), func(g api.GPU) bool { return g.Closed != nil || g.FaultLasts })
+	if q.All && len(open) == len(before) {
+		a.Say("no GPU was drained")
+	}
+	for _, g := range open {
+		if slices.Contains(q.GPUs, g.UUID) || slices.Contains(q.GPUs, strconv.Itoa(g.Index)) {
+			a.Say("GPU %d was not drained", g.Index)
+		}
+	}
+}
+
+// Pause is carma pause.
+func Pause(a *cli.App) *cobra.Command {
+	var q api.CloseRequest
+	cmd := launching(a, &q, &cobra.Command{
+		Use:   "pause [flags]",
+		Short: "Launch nothing, on any GPU",
+		Long: `Launch nothing until carma unpause, or until the time of --for is over. What runs
+goes on, and what is submitted waits. This outlasts restarts of the daemon. For
+admins.`,
+	})
+	cmd.Flags().StringVar(&q.Why, "reason", "", "reason, shown by info and why")
+	forFlag(cmd, &q.For)
+	return cmd
+}
+
+// Unpause is carma unpause.
+func Unpause(a *cli.App) *cobra.Command {
+	q := api.CloseRequest{Open: true}
+	return launching(a, &q, &cobra.Command{Use: "unpause", Short: "Launch tasks again", Long: `Launch tasks again. For admins.`})
+}
+
+func launching(a *cli.App, q *api.CloseRequest, cmd *cobra.Command) *cobra.Command {
+	cmd.GroupID = cli.GroupServer
+	cmd.Args = cli.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		client, err := a.Client(cmd)
+		if err != nil {
+			return err
+		}
+		before, err := client.Info(cmd.Context())
+		if err != nil {
+			return err
+		}
+		now, err := client.PauseLaunching(cmd.Context(), *q)
+		switch {
+		case err != nil:
+			return err
+		case now.Paused != nil:
+			a.Println("launching is paused" + cli.ClosedBy(now.Paused) + "; what runs goes on, and carma unpause ends it")
+		case before.Paused == nil:
+			a.Say("launching was not paused")
+		}
+		return nil
+	}
+	return cmd
+}
+
+func forFlag(cmd *cobra.Command, to *time.Duration) {
+	cli.DurationFlag(cmd.Flags(), to, "for", "how long (default: until it is ended): 30m, 2h")
+}

@@ -1,0 +1,112 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/cli"
+	"carma/cmd/carma/pick"
+	"carma/runner/api"
+)
+
+// change is a command that does something to tasks.
+type change struct {
+	// do changes the task that ref, its number or name, stands for.
+	do func(ctx context.Context, client *api.Client, ref string) error
+	// after, where there is one, comes when all that were chosen by flags are changed,
+	// or one that was named.
+	after func(ctx context.Context, client *api.Client, ref string) error
+	// oldest: tasks chosen by flags are taken the oldest first. Else the newest, so that
+	// none starts in the place of one that was just held.
+	oldest bool
+	// labels: the command sets labels, so that none of its flags chooses by them.
+	labels bool
+}
+
+// each makes a command of c, for tasks that are named or that flags choose.
+func each(a *cli.App, cmd *cobra.Command, c change) *cobra.Command {
+	cmd.GroupID = cli.GroupTasks
+	cmd.Args = pick.Named
+	cmd.ValidArgsFunction = pick.Complete(false)
+	var s pick.Selector
+	if c.labels {
+		s.FlagsButLabel(cmd)
+	} else {
+		s.Flags(cmd)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := a.Client(cmd)
+		if err != nil {
+			return err
+		}
+		if len(args) == 0 {
+			return c.chosen(cmd.Context(), a, client, &s)
+		}
+		refs, err := pick.Refs(cmd.Context(), client, args, false)
+		if err != nil {
+			return err
+		}
+		return a.Each(cmd, refs, func(ref string) error {
+			err := c.do(cmd.Context(), client, ref)
+			if err == nil && c.after != nil {
+				err = c.after(cmd.Context(), client, ref)
+			}
+			if err == nil {
+				a.Println(ref)
+			}
+			return err
+		})
+	}
+	return cmd
+}
+
+// chosen changes the unfinished tasks that s describes and prints their ids in order of
+// number. Those that the daemon refuses to change, because they are another's or in
+// another phase, are left alone and counted; if it refuses all, that is the error.
+func (c *change) chosen(ctx context.Context, a *cli.App, client *api.Client, s *pick.Selector) error {
+	list, err := s.Tasks(ctx, client)
+	if err != nil {
+		return err
+	}
+	if c.oldest {
+		slices.Reverse(list)
+	}
+	var done []int64
+	var refused []error
+	for i := range list {
+		err := c.do(ctx, client, strconv.FormatInt(list[i].ID, 10))
+		status, ok := errors.AsType[*api.StatusError](err)
+		switch {
+		case err == nil:
+			done = append(done, list[i].ID)
+		case ok && slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict}, status.Status):
+			refused = append(refused, err)
+		default:
+			return err
+		}
+	}
+	slices.Sort(done)
+	for _, id := range done {
+		if c.after != nil {
+			if err := c.after(ctx, client, strconv.FormatInt(id, 10)); err != nil {
+				return err
+			}
+		}
+		a.Println(id)
+	}
+	switch {
+	case len(list) == 0:
+		a.Say("there is no unfinished task that fits")
+		s.SayNobody(ctx, a, client, 0)
+	case len(done) == 0:
+		return refused[0]
+	case len(refused) > 0:
+		a.Say("%d of %d tasks are left alone: %s", len(refused), len(list), cli.Describe(refused[0]))
+	}
+	return nil
+}

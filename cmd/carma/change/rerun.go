@@ -1,0 +1,114 @@
+package change
+
+import (
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/cli"
+	"carma/cmd/carma/envs"
+	"carma/cmd/carma/pick"
+	"carma/cmd/carma/submit"
+	"carma/runner/api"
+)
+
+// Rerun is carma rerun.
+func Rerun(a *cli.App) *cobra.Command {
+	var changed api.Submit
+	cmd := &cobra.Command{
+		Use:     "rerun [flags] TASK [ARG...]",
+		GroupID: cli.GroupTasks,
+		Short:   "Submit a task again, as it was or with changes",
+		Long: `Submit a task again as a new one: the same image, arguments, environment, mounts
+and limits. Flags change what they name; arguments behind the task replace its
+own. The new task waits for no other task, and is in no group. Prints its id.`,
+		Example: `  carma rerun 17
+  carma rerun --mem 20G 17
+  carma rerun 17 train.py --lr 0.01`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cli.Usagef("write for example: carma rerun 17", "no task named")
+			}
+			return cli.NoEmpty(args[:1])
+		},
+		ValidArgsFunction: pick.Complete(true),
+	}
+	for _, f := range api.Fields() {
+		if f.Name != "parallel" {
+			cli.FieldFlag(cmd, f, &changed)
+		}
+	}
+	env := cmd.Flags().StringArrayP("env", "e", nil, "environment `KEY=value` to add or change; KEY alone takes yours")
+	cmd.Flags().SetInterspersed(false)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		vars, err := cli.Environment(nil, *env)
+		if err != nil {
+			return err
+		}
+		client, err := a.Client(cmd)
+		if err != nil {
+			return err
+		}
+		ref, err := pick.Ref(cmd.Context(), client, args[0])
+		if err != nil {
+			return err
+		}
+		old, err := client.Task(cmd.Context(), ref)
+		if err != nil {
+			return err
+		}
+		if old.EnvHidden {
+			return cli.Usagef("its owner can, or submits it with --visibility open", "the environment of task %s is %s's and private, so it cannot be run again as it was", args[0], old.User)
+		}
+		again := fresh(old.Submit)
+		if old.UID != os.Getuid() {
+			again.Account = "" // a group of its submitter's
+		}
+		for _, f := range api.Fields() {
+			if flag := cmd.Flags().Lookup(f.Name); flag != nil && flag.Changed {
+				if slices.Contains([]string{"conda", "venv", "host"}, f.Name) { // in place of what it ran in
+					again.Image, again.Conda, again.Venv, again.Host = "", "", "", false
+				}
+				f.Take(&again, &changed)
+			}
+		}
+		if err := envs.Settle(&again, "."); err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("est-model") {
+			notes, err := submit.Model(&again, ".")
+			if err != nil {
+				return err
+			}
+			a.Warn(notes)
+		}
+		again.Env = append(again.Env, vars...)
+		if len(args) > 1 {
+			again.Command, again.Read = args[1:], nil
+			if again.EstModel == "" {
+				again.Network = nil
+			}
+		}
+		all := []api.Submit{again}
+		a.Warn(submit.Commands(all, "."))
+		again = all[0]
+		task, err := client.Submit(cmd.Context(), again)
+		if err != nil {
+			return err
+		}
+		a.Warn(task.Warnings)
+		a.Println(strconv.FormatInt(task.ID, 10))
+		return nil
+	}
+	return cmd
+}
+
+// fresh is a submission without what ties it to others of its time: its name, its
+// group, what it waited for.
+func fresh(s api.Submit) api.Submit {
+	s.Name, s.Part, s.Array, s.After, s.Delay, s.Parallel = "", "", nil, nil, 0, 0
+	s.Env = slices.Clone(s.Env)
+	return s
+}

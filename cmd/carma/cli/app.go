@@ -1,0 +1,71 @@
+// Package cli is what carma's commands share: how they print, how they fail,
+// their flags and tables, and how they wait for a daemon that restarts. It knows
+// no command.
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"carma/configs"
+	"carma/runner/api"
+)
+
+// App is what all commands share.
+type App struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Version  string // of this program
+	saying   sync.Mutex
+}
+
+// New is the app of a program's streams and version.
+func New(in io.Reader, out, err io.Writer, version string) *App {
+	return &App{In: in, Out: out, Err: err, Version: version}
+}
+
+// Client returns the client of the configured daemon; nothing is sent yet.
+func (a *App) Client(cmd *cobra.Command) (*api.Client, error) {
+	config, from, err := configs.Load(cmd.Flags())
+	if err != nil {
+		return nil, err
+	}
+	client := api.NewClient(configs.ClientSocket(config, from))
+	client.Stopping = func() { a.Say("the daemon is stopping; waiting for the next one") }
+	return client, nil
+}
+
+// JSON prints a value as people and jq read it.
+func (a *App) JSON(v any) error {
+	e := json.NewEncoder(a.Out)
+	e.SetIndent("", "    ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// Say prints one line about what carma does, on stderr.
+func (a *App) Say(format string, args ...any) {
+	a.saying.Lock()
+	defer a.saying.Unlock()
+	fmt.Fprintf(a.Err, "carma: "+format+"\n", args...)
+}
+
+// Println prints a line of a command's result, as fmt.Println.
+func (a *App) Println(args ...any) { fmt.Fprintln(a.Out, args...) }
+
+// Printf prints a command's result, as fmt.Printf.
+func (a *App) Printf(format string, args ...any) { fmt.Fprintf(a.Out, format, args...) }
+
+// Print prints a table as wide as the terminal.
+func (a *App) Print(t *Table) error { return t.Write(a.Out, WidthOf(a.Out)) }
+
+// Warn says warnings, a line each.
+func (a *App) Warn(warnings []string) {
+	for _, w := range warnings {
+		a.Say("%s", Printable(w))
+	}
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/elsewhere"
+	"carma/configs/nearest"
+)
+
+// The groups of commands in carma --help.
+const (
+	GroupTasks       = "tasks"
+	GroupMemory      = "memory"
+	GroupServer      = "server"
+	GroupExperiments = "experiments"
+	GroupOther       = "other"
+)
+
+// Groups are the groups in the order of carma --help.
+func Groups() []*cobra.Group {
+	return []*cobra.Group{
+		{ID: GroupTasks, Title: "Tasks"}, {ID: GroupMemory, Title: "Memory"}, {ID: GroupServer, Title: "Server"},
+		{ID: GroupExperiments, Title: "Experiments"}, {ID: GroupOther, Title: "Other"},
+	}
+}
+
+// Parent makes a command one of several: alone it prints its help, and it refuses
+// a name that none of them has.
+func Parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return Unknown(cmd, args...)
+	}
+	cmd.Annotations = map[string]string{parent: "yes"}
+	for _, c := range commands {
+		c.DisableFlagsInUseLine = true
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+const parent = "parent"
+
+// IsParent reports whether a command is only there for others; see [Parent].
+func IsParent(cmd *cobra.Command) bool { return cmd.Annotations[parent] != "" }
+
+// Unknown is the error for words that begin with no command of parent's.
+func Unknown(parent *cobra.Command, args ...string) error {
+	var names []string
+	for _, c := range parent.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	name := args[0]
+	if !parent.HasParent() {
+		if theirs, is := elsewhere.Command(args); is {
+			return Usagef(theirs.Hint(), "unknown command %q", theirs.Name)
+		}
+	}
+	if near := nearest.Near(name, names); len(near) > 0 {
+		return Usagef("did you mean "+parent.CommandPath()+" "+near[0]+"?", "unknown command %q", name)
+	}
+	return Usagef(parent.CommandPath()+" --help lists them", "unknown command %q", name)
+}

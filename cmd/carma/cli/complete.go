@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"carma/mapper"
+)
+
+// Completion offers what may follow, and says how the shell takes it.
+type Completion = func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective)
+
+// NoCompletion offers nothing, not even files.
+func NoCompletion(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// Words completes from a fixed list.
+func Words(list []string) Completion {
+	return func(_ *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
+		var fit []string
+		for _, w := range list {
+			if strings.HasPrefix(w, start) {
+				fit = append(fit, w)
+			}
+		}
+		return fit, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// Complete gives a flag its completion.
+func Complete(cmd *cobra.Command, flag string, fn Completion) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
+		panic(err) // no such flag: our own bug
+	}
+}
+
+// Policies completes a policy, with what it does.
+func Policies(_ *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
+	var fit []string
+	for _, p := range mapper.PolicyNames() {
+		if strings.HasPrefix(p, start) {
+			fit = append(fit, p+"\t"+mapper.PolicyDoc(p))
+		}
+	}
+	return fit, cobra.ShellCompDirectiveNoFileComp
+}

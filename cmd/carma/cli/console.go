@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"sync"
+
+	"carma/runner/api"
+)
+
+// Console prints a task's output and, on a terminal, one status line below it
+// that is updated in place. Safe for concurrent use.
+type Console struct {
+	Out, err io.Writer
+	// Live: stderr is a terminal; else there is no status line.
+	Live  bool
+	Stamp bool // print the time before each line
+
+	mu    sync.Mutex
+	drawn bool // the status line is on the screen
+	open  bool // the last output has not ended its line
+}
+
+// Console returns a console on the program's own streams.
+func (a *App) Console() *Console {
+	return &Console{Out: a.Out, err: a.Err, Live: IsTerminal(a.Err)}
+}
+
+// Line prints one line of a task's output, or a notice of the daemon's.
+func (c *Console) Line(l api.LogLine) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.erase()
+	w, text := c.Out, l.Line
+	switch l.Stream {
+	case "stderr":
+		w = c.err
+	case "carma":
+		w, text = c.err, "carma: "+Printable(text)
+		c.endLine()
+	}
+	if c.Stamp && !c.open {
+		text = l.At.Local().Format("2006-01-02T15:04:05.000Z07:00") + " " + text
+	}
+	if !l.Partial {
+		text += "\n"
+	}
+	c.open = l.Partial
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// Say prints a line about what carma does.
+func (c *Console) Say(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.erase()
+	c.endLine()
+	fmt.Fprintf(c.err, "carma: "+format+"\n", args...)
+}
+
+// Status shows text below the output until something else is printed; an
+// empty one removes it.
+func (c *Console) Status(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.Live || c.open { // never in the middle of a task's own line
+		return
+	}
+	c.erase()
+	if text != "" {
+		// Room is left for the ^C that a terminal prints behind it.
+		fmt.Fprint(c.err, Shorten(Printable(text), cmp.Or(WidthOf(c.err), usualWidth)-len("^C")))
+		c.drawn = true
+	}
+}
+
+// Echoed takes the ^C off the screen that a terminal has printed.
+func (c *Console) Echoed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drawn = c.drawn || c.Live && !c.open
+}
+
+// usualWidth is that of a terminal that does not tell its own.
+const usualWidth = 80
+
+func (c *Console) erase() {
+	if c.drawn {
+		fmt.Fprint(c.err, "\r\x1b[K")
+		c.drawn = false
+	}
+}
+
+// endLine ends a line that a task has begun, on a terminal, where a notice
+// would else stand behind it.
+func (c *Console) endLine() {
+	if c.open && c.Live {
+		fmt.Fprintln(c.err)
+		c.open = false
+	}
+}

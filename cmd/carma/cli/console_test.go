@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"carma/runner/api"
+)
+
+// The status line is replaced in place, gone before anything else is printed,
+// never in the middle of a task's line, and never there without a terminal.
+func TestConsole(t *testing.T) {
+	const erase = "\r\x1b[K"
+	t.Setenv("COLUMNS", "40")
+	script := func(c *Console) {
+		c.Status("waits")
+		c.Status("waits still, " + strings.Repeat("x", 100))
+		_ = c.Line(api.LogLine{Stream: "stdout", Line: "one"})
+		c.Status("again")
+		c.Status("")
+		_ = c.Line(api.LogLine{Stream: "stdout", Line: "two", Partial: true})
+		c.Status("not now")
+		_ = c.Line(api.LogLine{Stream: "stdout", Line: " halves"})
+		_ = c.Line(api.LogLine{Stream: "stderr", Line: "half", Partial: true})
+		c.Say("stopping %d", 7)
+		_ = c.Line(api.LogLine{Stream: "carma", Line: "runs\nagain"})
+	}
+	var screen bytes.Buffer
+	script(&Console{Out: &screen, err: &screen, Live: true})
+	want := "waits" + erase + "waits still, " + strings.Repeat("x", 24) + "…" + erase + "one\nagain" + erase + "two halves\nhalf\ncarma: stopping 7\ncarma: runs again\n"
+	if screen.String() != want {
+		t.Errorf("terminal:\n got %q\nwant %q", screen.String(), want)
+	}
+	var out, err bytes.Buffer
+	script(&Console{Out: &out, err: &err})
+	if out.String() != "one\ntwo halves\n" || err.String() != "halfcarma: stopping 7\ncarma: runs again\n" {
+		t.Errorf("piped: %q %q", out.String(), err.String())
+	}
+}

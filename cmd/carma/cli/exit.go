@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"carma/configs"
+	"carma/runner/api"
+	"carma/runner/journal"
+)
+
+// Exit codes. A command that stands for a task (an attached run, wait) exits
+// with the task's code instead.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	// ExitUsage: the request is wrong as it stands, or there is nobody to
+	// make it to; nothing has happened.
+	ExitUsage = 2
+	// ExitCarma: carma itself could not do it, as docker run has it.
+	ExitCarma = 125
+	// ExitDetached: Ctrl-C left a task running, so its code is not known.
+	ExitDetached = 130
+)
+
+// UsageError is a wrong command line: what is wrong, and what to do.
+type UsageError struct {
+	What, Hint string
+}
+
+func (e *UsageError) Error() string {
+	if e.Hint == "" {
+		return e.What
+	}
+	return e.What + "; " + e.Hint
+}
+
+// Usagef returns a *UsageError; an empty hint is none.
+func Usagef(hint, format string, args ...any) error {
+	return &UsageError{fmt.Sprintf(format, args...), hint}
+}
+
+// CodeError ends the process with a code. What there was to say is said.
+type CodeError int
+
+func (e CodeError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Report prints an error the way every command does and returns the exit code.
+func (a *App) Report(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var done CodeError
+	if errors.As(err, &done) {
+		return int(done)
+	}
+	name := "carma"
+	if cmd != nil {
+		name = cmd.CommandPath()
+	}
+	text := Describe(err)
+	if r, ok := errors.AsType[*journal.Refusal](err); ok {
+		text = r.Error() // several lines: what is known, and the command that goes on
+	}
+	fmt.Fprintf(a.Err, "%s: %s\n", name, text)
+	code := CodeOf(err)
+	if code == ExitFailed && cmd != nil && (cmd.Name() == "run" || cmd.Name() == "up" || cmd.Name() == "exec") {
+		code = ExitCarma // 1 would be the task's
+	}
+	return code
+}
+
+// Describe is an error in one line, with what to do.
+func Describe(err error) string { return OneLine(withHint(err)) }
+
+func withHint(err error) string {
+	var none *api.NoDaemonError
+	if !errors.As(err, &none) {
+		return err.Error()
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("no permission to use the daemon's socket %s; ask its owner for access", none.Socket)
+	case none.Reached():
+		return fmt.Sprintf("the daemon at %s went away before it answered; look with: carma ps", none.Socket)
+	}
+	return err.Error() + "; start one: carma daemon"
+}
+
+// CodeOf is the exit code that an error asks for.
+func CodeOf(err error) int {
+	var (
+		usage  *UsageError
+		config *configs.Error
+		none   *api.NoDaemonError
+		status *api.StatusError
+		refuse *journal.Refusal
+	)
+	switch {
+	case errors.As(err, &usage), errors.As(err, &config), errors.As(err, &refuse):
+		return ExitUsage
+	case errors.Is(err, journal.ErrLocked), errors.Is(err, journal.ErrNewer):
+		return ExitUsage // nothing has happened, and repeating will not help
+	case errors.As(err, &none):
+		if none.Reached() {
+			return ExitCarma
+		}
+		return ExitUsage
+	case errors.As(err, &status):
+		// A full disk is, like a missing daemon, the wrong environment: the
+		// task was refused before anything happened.
+		if status.Usage() || status.Status == http.StatusInsufficientStorage {
+			return ExitUsage
+		}
+		return ExitCarma
+	case errors.Is(err, context.Canceled):
+		return ExitDetached
+	}
+	return ExitFailed
+}
+
+// Each runs fn for every reference, reports failures as they come and returns
+// the first one's code.
+func (a *App) Each(cmd *cobra.Command, refs []string, fn func(ref string) error) error {
+	code := ExitOK
+	for _, ref := range refs {
+		err := fn(ref)
+		if err == nil {
+			continue
+		}
+		if c := a.Report(cmd, err); code == ExitOK {
+			code = c
+		}
+		var none *api.NoDaemonError
+		if errors.As(err, &none) || errors.Is(err, context.Canceled) {
+			break // the others would fail alike
+		}
+	}
+	if code != ExitOK {
+		return CodeError(code)
+	}
+	return nil
+}

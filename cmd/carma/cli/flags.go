@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"carma/configs"
+	"carma/configs/nearest"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// Parsed is a flag whose text is turned into a T when it is set.
+type Parsed[T any] struct {
+	To    *T
+	Parse func(string) (T, error)
+	Kind  string
+	Text  string
+}
+
+func (p *Parsed[T]) String() string { return p.Text }
+func (p *Parsed[T]) Type() string   { return p.Kind }
+
+func (p *Parsed[T]) Set(s string) error {
+	v, err := p.Parse(s)
+	if err == nil {
+		*p.To, p.Text = v, s
+	}
+	return err
+}
+
+// MemoryFlag takes an amount of memory, in bytes.
+func MemoryFlag(flags *pflag.FlagSet, to *int64, name, usage string) {
+	flags.Var(&Parsed[int64]{To: to, Kind: "memory", Parse: func(s string) (int64, error) {
+		b, err := units.ParseMemory(s)
+		return int64(b), err
+	}}, name, usage)
+}
+
+// DurationFlag takes a time above zero.
+func DurationFlag(flags *pflag.FlagSet, to *time.Duration, name, usage string) {
+	flags.Var(&Parsed[time.Duration]{To: to, Kind: "time", Parse: units.ParseSpan}, name, usage)
+}
+
+// TimeFlag takes a time from zero on. What is in to is its default.
+func TimeFlag(flags *pflag.FlagSet, to *time.Duration, name, letter, usage string) {
+	text := ""
+	if *to > 0 {
+		text = to.String()
+	}
+	flags.VarP(&Parsed[time.Duration]{To: to, Kind: "time", Parse: units.ParseTime, Text: text}, name, letter, usage)
+}
+
+// CountFlag takes a whole number from least on.
+func CountFlag(flags *pflag.FlagSet, to *int, least int, name, usage string) {
+	CountFlagP(flags, to, least, name, "", usage)
+}
+
+// CountFlagP is CountFlag with a letter.
+func CountFlagP(flags *pflag.FlagSet, to *int, least int, name, letter, usage string) {
+	flags.VarP(&Parsed[int]{To: to, Kind: "N", Parse: func(s string) (int, error) {
+		n, err := units.ParseCount(s, int64(least))
+		return int(n), err
+	}}, name, letter, usage)
+}
+
+// ChoiceFlag takes one of some words.
+func ChoiceFlag(flags *pflag.FlagSet, to *string, words []string, name, usage string) {
+	flags.Var(&Parsed[string]{To: to, Kind: "word", Parse: func(s string) (string, error) {
+		return s, nearest.OneOf(s, words)
+	}}, name, usage)
+}
+
+// fieldValue is a flag for a field of a submission.
+type fieldValue struct {
+	field api.Field
+	to    *api.Submit
+	text  string
+	set   bool
+}
+
+func (v *fieldValue) String() string { return v.text }
+func (v *fieldValue) Type() string   { return cmp.Or(v.field.Unit, "bool") }
+
+func (v *fieldValue) Set(s string) error {
+	if v.field.List && !v.set { // the first one replaces what was there
+		v.field.Clear(v.to)
+	}
+	err := v.field.Set(v.to, s)
+	if err == nil {
+		v.text, v.set = s, true
+	}
+	return err
+}
+
+// FieldFlag adds the flag of a field of a submission.
+func FieldFlag(cmd *cobra.Command, f api.Field, to *api.Submit) {
+	flag := cmd.Flags().VarPF(&fieldValue{field: f, to: to}, f.Name, f.Letter, f.Help)
+	if f.Yes() {
+		flag.NoOptDefVal = "true"
+	}
+	flag.Hidden = f.Old()
+	if f.Words != nil {
+		Complete(cmd, f.Name, Words(f.Words))
+	}
+}
+
+// DaemonFlags adds a flag for every key but those of all commands.
+func DaemonFlags(flags *pflag.FlagSet) {
+	for _, name := range configs.Keys() {
+		if name != "socket" {
+			configs.AddFlags(flags, name)
+		}
+	}
+}
+
+// JSONFlag adds --json to a command that lists.
+func JSONFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("json", false, "print JSON")
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"carma/runner/api"
+)
+
+// Patience rides out a restart of the daemon: it repeats what failed because
+// nobody answered, for a while.
+type Patience struct {
+	limit  time.Duration
+	pause  time.Duration
+	notice func(format string, args ...any)
+	lost   string // what has happened, for the notice; empty: it was lost
+
+	since time.Time // of the first failure in a row; zero: none
+}
+
+// NewPatience waits up to a minute. Notice tells the user what goes on.
+func NewPatience(notice func(format string, args ...any)) *Patience {
+	return &Patience{limit: time.Minute, pause: 200 * time.Millisecond, notice: notice}
+}
+
+// BeginPatience is that of a command that waits in any case, for its first
+// answer: it may have begun in the moment of a restart.
+func BeginPatience(notice func(format string, args ...any)) *Patience {
+	p := NewPatience(notice)
+	p.limit, p.lost = 5*time.Second, "no daemon answers"
+	return p
+}
+
+// Retry waits and returns nil when what failed with err should be tried
+// again, else the error to give up with.
+func (p *Patience) Retry(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !Away(err) {
+		return err
+	}
+	now := time.Now()
+	if p.since.IsZero() {
+		p.since = now
+		p.notice("%s; trying again for %s", cmp.Or(p.lost, "lost the daemon"), p.limit)
+	}
+	if now.Sub(p.since) >= p.limit {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(p.pause):
+		return nil
+	}
+}
+
+// Answered notes that the daemon is there.
+func (p *Patience) Answered() {
+	if !p.since.IsZero() {
+		p.since = time.Time{}
+		p.notice("the daemon is back")
+	}
+}
+
+// Do repeats fn until it gets an answer.
+func (p *Patience) Do(ctx context.Context, fn func() error) error {
+	for {
+		err := fn()
+		if !Away(err) {
+			p.Answered()
+			return err
+		}
+		if err := p.Retry(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// Away reports whether an error means that no daemon is there to answer, or
+// none that is ready yet.
+func Away(err error) bool {
+	var none *api.NoDaemonError
+	var status *api.StatusError
+	switch {
+	case errors.As(err, &none):
+		return true
+	case errors.As(err, &status):
+		return status.Status == http.StatusBadGateway || status.Status == http.StatusServiceUnavailable || status.Status == http.StatusGatewayTimeout
+	}
+	return false
+}

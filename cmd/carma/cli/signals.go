@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// StopSignals are those that stop an attached task. A hang-up is not one of
+// them: a task outlives the terminal it was submitted from.
+func StopSignals() (chan os.Signal, func()) { return notified(os.Interrupt, syscall.SIGTERM) }
+
+// AttachedSignals are these and SIGQUIT (Ctrl-\), which leaves the task running.
+func AttachedSignals() (chan os.Signal, func()) {
+	return notified(os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
+}
+
+// Leaves reports whether a signal leaves what runs as it is.
+func Leaves(s os.Signal) bool { return s == syscall.SIGQUIT }
+
+func notified(signals ...os.Signal) (chan os.Signal, func()) {
+	c := make(chan os.Signal, 4)
+	signal.Notify(c, signals...)
+	return c, func() { signal.Stop(c) }
+}

@@ -1,0 +1,101 @@
+// Package daemon is carma daemon: it opens what the configuration names (journal,
+// engine, GPUs, estimator), hands it to the runner, and reads the configuration
+// again on SIGHUP. Nothing of the lab is below it (test/imports_test.go).
+package daemon
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/cli"
+	"carma/configs"
+	"carma/configs/servers"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// Command is carma daemon. It logs to stderr and runs until SIGINT or
+// SIGTERM; its tasks go on.
+func Command(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "daemon [flags]",
+		GroupID: cli.GroupServer,
+		Short:   "Run the daemon: it queues, places, starts and watches tasks",
+		Long: `Run the daemon in the foreground.
+
+Ctrl-C and SIGTERM end it and leave its tasks running; the next daemon adopts
+them. On SIGHUP it reads its configuration again; the log names the keys that
+need a restart. carma daemon --drain asks the running daemon to start no more
+tasks and to end with its last one; queued tasks stay queued.
+
+Every flag is also a key of /etc/carma/config.yaml and
+~/.config/carma/config.yaml, and a variable CARMA_... of the environment. carma
+config prints the values in force; carma config --example prints a file to start
+from.`,
+		Example: `  carma daemon
+  carma daemon --gpus sim:dgx-station-a100 --speed 600 --policy magm
+  carma daemon --drain`,
+		Args: cli.NoArgs,
+	}
+	cli.DaemonFlags(cmd.Flags())
+	cli.Complete(cmd, "policy", cli.Policies)
+	cli.Complete(cmd, "booking", cli.Words(mapper.Bookings))
+	cli.Complete(cmd, "order", cli.Words(mapper.Orders))
+	cli.Complete(cmd, "recovery", cli.Words(mapper.Recoveries))
+	cli.Complete(cmd, "gpus", sources)
+	cli.Complete(cmd, "activity", cli.Words(configs.Activities))
+	cli.Complete(cmd, "driver", cli.Words(configs.Drivers))
+	cli.Complete(cmd, "attach", cli.Words(configs.Attachments))
+	cli.Complete(cmd, "pull", cli.Words(configs.PullRules))
+	cli.Complete(cmd, "log-level", cli.Words(configs.LogLevels))
+	cli.Complete(cmd, "log-format", cli.Words(configs.LogFormats))
+	drain := cmd.Flags().Bool("drain", false, "ask the running daemon to start nothing more and to end with its last task")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		config, from, err := configs.Load(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		if *drain {
+			info, err := api.NewClient(configs.ClientSocket(config, from)).Drain(cmd.Context())
+			if err == nil {
+				a.Say("the daemon (process %d) starts nothing more and ends with its last running task; running %d, %d stay queued", info.PID, info.Running, info.Queued+info.Held)
+			}
+			return err
+		}
+		ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+		defer release()
+		defer context.AfterFunc(ctx, release)() // a second Ctrl-C ends it at once
+		hup := make(chan os.Signal, 1)
+		signal.Notify(hup, syscall.SIGHUP)
+		defer signal.Stop(hup)
+		again := func() (configs.Config, error) { c, _, err := configs.Load(cmd.Flags()); return c, err }
+		return run(ctx, config, a.Version, newLogger(config, a.Err), reloading{hup, again})
+	}
+	return cmd
+}
+
+func newLogger(config configs.Config, w io.Writer) zerolog.Logger {
+	if config.LogFormat == "console" || config.LogFormat == "auto" && cli.IsTerminal(w) {
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !cli.IsTerminal(w), TimeFormat: "15:04:05.000"}
+	}
+	level, err := zerolog.ParseLevel(config.LogLevel)
+	if err != nil {
+		level = zerolog.InfoLevel // configs has checked it
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
+
+// sources completes --gpus of the daemon.
+func sources(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+	list := []string{"auto", "nvml"}
+	for _, name := range servers.Names() {
+		list = append(list, "sim:"+name)
+	}
+	return cli.Words(list)(cmd, args, start)
+}

@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"carma/cmd/carma/cli"
+	"carma/configs"
+	"carma/configs/servers"
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner"
+	"carma/runner/gpu"
+	"carma/runner/gpu/simgpu"
+)
+
+// openGPUs opens the source of GPUs and completes the options that depend on it.
+func openGPUs(ctx context.Context, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+	name := config.GPUs
+	if name == "auto" {
+		source, err := openNVML(ctx, nil, config, opt, log)
+		var none *noDriverError
+		if !errors.As(err, &none) {
+			return source, err
+		}
+		if err := mayPretend(none, "/"); err != nil {
+			return nil, err
+		}
+		name = "sim:" + servers.Default
+		log.Info().Str("gpus", name).Str("reason", none.What).Msg("no NVIDIA driver here: the GPUs are simulated")
+	}
+	if server, ok := strings.CutPrefix(name, "sim:"); ok {
+		if config.Attach != "auto" && config.Attach != string(containers.AttachSimulated) {
+			return nil, cli.Usagef("write --attach auto, or leave it out", "--attach %s needs real GPUs, %s are simulated", config.Attach, name)
+		}
+		return openSimulated(server, config, clock, opt, log)
+	}
+	var only []string
+	if list, ok := strings.CutPrefix(name, "nvml:"); ok {
+		for gpu := range strings.SplitSeq(list, ",") {
+			only = append(only, strings.TrimSpace(gpu))
+		}
+	}
+	return openNVML(ctx, only, config, opt, log)
+}
+
+// noDriverError says that there is no NVIDIA driver here. As an error of the
+// daemon it is one of usage.
+type noDriverError struct{ cli.UsageError }
+
+func (e *noDriverError) Unwrap() error { return &e.UsageError }
+
+// mayPretend refuses to simulate GPUs unasked where there are some, or their driver,
+// that cannot be used.
+func mayPretend(none *noDriverError, root string) error {
+	sign := nvidiaHere(root)
+	if sign == "" {
+		return nil
+	}
+	return cli.Usagef(none.Hint+"; to simulate GPUs all the same: --gpus sim:"+servers.Default,
+		"there is %s, but the GPUs cannot be read: %s", sign, none.What)
+}
+
+// forReal refuses what only simulated GPUs can do.
+func forReal(config configs.Config) error {
+	if config.Speed != 1 {
+		return cli.Usagef("leave --speed out, or simulate: --gpus sim:"+servers.Default, "--speed %v needs simulated GPUs", config.Speed)
+	}
+	if config.Attach == string(containers.AttachSimulated) {
+		return cli.Usagef("write --attach auto, or leave it out", "--attach simulated gives a task no GPU, %s are real", config.GPUs)
+	}
+	return nil
+}
+
+// simFolder is where a container finds the simulated GPUs' socket.
+const simFolder = "/run/carma-sim"
+
+func openSimulated(name string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+	server, err := servers.Find(cmp.Or(name, servers.Default))
+	if err != nil {
+		return nil, cli.Usagef("", "--gpus sim:%s: %v", name, err)
+	}
+	dir := filepath.Join(config.DataDir, "sim")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	sim, err := simgpu.New(server, dir, clock.Time, log)
+	if err != nil {
+		return nil, fmt.Errorf("simulated GPUs: %w", err)
+	}
+	opt.Attach, opt.Speed, opt.SetSpeed = containers.AttachSimulated, config.Speed, sim.SetSpeed
+	opt.Devices = func(mapper.TaskID, int) ([]containers.Mount, []string) {
+		return []containers.Mount{{Source: dir, Target: simFolder}}, []string{"CARMA_SIM=" + simFolder}
+	}
+	return sim, nil
+}

@@ -1,0 +1,43 @@
+package daemon
+
+import (
+	"errors"
+	"path/filepath"
+
+	"carma/cmd/carma/cli"
+	"carma/cmd/carma/engine"
+	"carma/configs"
+	"carma/runner"
+	"carma/runner/limits"
+)
+
+// setLimits completes the daemon's options with how the configuration wants the
+// GPU memory of tasks bounded. The options of MPS come before.
+func setLimits(config configs.Config, opt *runner.Options) error {
+	dir, err := filepath.Abs(filepath.Join(config.DataDir, "limits"))
+	if err != nil {
+		return err
+	}
+	opt.Init = engine.InitProgram()
+	opt.Limits = runner.Limits{
+		Mode: config.MemoryLimit, Burst: config.MemoryBurst, Caps: config.MemoryCaps,
+		Keeper: &limits.Keeper{Dir: dir, Tool: limits.Tool{Path: config.NVIDIASMI}},
+	}
+	if opt.MPS != nil && config.MemoryLimit == runner.LimitOff {
+		opt.MPS.LimitMemory = false
+	}
+	return nil
+}
+
+// limitError makes limits that this machine does not have a usage error.
+func limitError(err error) error {
+	var cannot *runner.CannotLimitError
+	if errors.As(err, &cannot) {
+		mend := cannot.Mend
+		if mend == "" {
+			mend = "write memory-limit: auto"
+		}
+		return cli.Usagef(mend, "memory-limit: driver: %v", cannot)
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/rs/zerolog"
+
+	"carma/cmd/carma/cli"
+	"carma/cmd/carma/engine"
+	"carma/configs"
+	"carma/containers"
+	"carma/estimator/booking"
+	"carma/runner"
+	"carma/runner/journal"
+	"carma/runner/mounts"
+)
+
+// fewProcessors is below how many processors Go is told that there are more.
+const fewProcessors = 8
+
+// spareProcessors leaves Go a processor for the loop on a small machine. The
+// loop waits for the disk in each round, and each time Go gives its processor
+// away: on two that are busy with listings it then stands in line, some 10 ms
+// for each of its waits. The kernel, which is asked instead, favours who sleeps.
+func spareProcessors() {
+	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < fewProcessors {
+		runtime.GOMAXPROCS(fewProcessors)
+	}
+}
+
+// run wires the daemon's parts together and runs it until ctx ends.
+func run(ctx context.Context, config configs.Config, version string, log zerolog.Logger, reloads reloading) error {
+	spareProcessors()
+	j, err := journal.OpenWith(config.DataDir, journal.Options{Outside: outsideWitness(config), Spare: int64(config.JournalReserve)})
+	if err != nil {
+		return err
+	}
+	defer closing(log, "the journal", j.Close)
+
+	driver, err := engine.Open(config)
+	if err != nil {
+		return err
+	}
+	defer closing(log, "the engine's client", driver.Close)
+
+	predicts, err := booking.NewPredictor(config.Environment)
+	if err != nil {
+		return cli.Usagef("", "%v", err)
+	}
+	live := liveOf(config)
+	opt := runner.Options{
+		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery, Activity: config.Activity,
+		Pull: live.Pull, StopGrace: live.StopGrace, AllowedMounts: live.AllowedMounts, AdminGroup: live.AdminGroup,
+		HostTasks: live.HostTasks, HostFolders: live.HostFolders, Fittings: live.Fittings,
+		Keep: live.Keep, Open: live.Open, Bounds: live.Bounds, PerUser: live.PerUser, Probing: live.Probing,
+	}
+	if os.Geteuid() == 0 {
+		opt.MountDir = mounts.DefaultDir
+	}
+	opt.Closed = config.Network == "none"
+	clock := runner.NewClock(1)
+	source, err := openGPUs(ctx, config, clock, &opt, log)
+	if err != nil {
+		return err
+	}
+	defer closing(log, "the GPUs", source.Close)
+	setMPS(config, &opt, log)
+	if err := setLimits(config, &opt); err != nil {
+		return err
+	}
+	if err := chooseEnvironment(ctx, predicts, config.Environment, source, &opt, log); err != nil {
+		return err
+	}
+	if opt.Attach == "" && config.Attach != "auto" {
+		opt.Attach = containers.Attach(config.Attach)
+	}
+
+	logs, err := openOutput(config, j)
+	if err != nil {
+		return err
+	}
+	r, err := runner.New(ctx, opt, runner.Deps{
+		Journal: j, Logs: logs,
+		Driver: driver, GPUs: source, Estimator: predicts, Clock: clock, Log: log,
+	})
+	if err != nil {
+		return limitError(err)
+	}
+	l, err := runner.Listen(config.Socket)
+	if errors.Is(err, runner.ErrSocketInUse) {
+		return cli.Usagef("stop it, or choose another --socket and --data-dir", "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	log.Info().Str("socket", config.Socket).Str("data", config.DataDir).Str("gpus", source.Name()).
+		Str("policy", config.Mapper.Policy).Float64("speed", clock.Speed()).Msg("carma is ready")
+	var reloader sync.WaitGroup
+	defer reloader.Wait()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	reloader.Go(func() { reloads.run(ctx, r, config, log) })
+	return r.RunAndServe(ctx, l)
+}
+
+func closing(log zerolog.Logger, what string, close func() error) {
+	if err := close(); err != nil {
+		log.Warn().Err(err).Str("part", what).Msg("could not be closed cleanly")
+	}
+}
+
+// outsideWitness is the file beside the socket, which is not on the data
+// folder's disk as a rule, that notices when the whole folder is set back.
+func outsideWitness(config configs.Config) string {
+	of := sha256.Sum256([]byte(config.DataDir))
+	return filepath.Join(filepath.Dir(config.Socket), "journal-"+hex.EncodeToString(of[:6]))
+}

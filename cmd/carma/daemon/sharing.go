@@ -1,0 +1,32 @@
+package daemon
+
+import (
+	"github.com/rs/zerolog"
+
+	"carma/configs"
+	"carma/containers"
+	"carma/runner"
+	"carma/runner/mps"
+)
+
+// setMPS completes the daemon's options with how tasks share GPUs. Simulated GPUs
+// decide that themselves, unless MPS is asked for. The GPUs come before.
+func setMPS(config configs.Config, opt *runner.Options, log zerolog.Logger) {
+	auto := config.MPS == "auto"
+	if config.MPS == "off" || auto && opt.Attach == containers.AttachSimulated {
+		return
+	}
+	control, err := mps.Find(config.MPSControl)
+	switch {
+	case err != nil && auto:
+		opt.NoMPS = err.Error()
+		log.Info().Str("reason", opt.NoMPS).Msg("tasks on one GPU take turns: there is no MPS")
+		return
+	case err != nil:
+		control = config.MPSControl // doctor and the first task say that it is missing
+	}
+	opt.MPS = &runner.MPS{
+		Groups: &mps.Groups{Dir: config.MPSDir, Binary: control, Shared: config.MPS == "shared"}, Auto: auto,
+		Threads: config.MPSThreads, LimitMemory: config.MPSMemoryLimit, HostIPC: config.MPSIPC == "host",
+	}
+}

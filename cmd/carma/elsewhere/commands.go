@@ -1,0 +1,49 @@
+package elsewhere
+
+const (
+	byEngine  = "images are the engine's: docker build, docker pull; with driver containerd carma image"
+	noAccount = "accounts are unix groups; their limits are quotas in the daemon's configuration"
+)
+
+var commands = []Word{
+	// Everybody's.
+	{Name: "list", Write: "carma ps"}, {Name: "ls", Write: "carma ps"}, {Name: "status", Write: "carma ps"}, {Name: "queue", Write: "carma ps"}, {Name: "jobs", Write: "carma ps"},
+	{Name: "cancel", Write: "carma stop 17"}, {Name: "delete", Write: "carma rm 12"}, {Name: "submit", Write: "carma run -d my-image:1"},
+	{Name: "nvidia-smi", Write: "carma gpus"}, {Name: "gpu", Write: "carma gpus"}, {Name: "nodes", Write: "carma gpus"}, {Name: "show", Write: "carma inspect 17"},
+
+	// docker.
+	{Name: "docker run", Write: "carma run my-image:1"}, {Name: "docker", Write: "carma run my-image:1", Say: "the commands of docker stand directly behind carma"},
+	{Name: "kill", Write: "carma stop --now 17"}, {Name: "create", Write: "carma run -d my-image:1", Say: "carma hold keeps it from being started"}, {Name: "start", Write: "carma release 17", Say: "carma rerun 12 runs an ended task again"},
+	{Name: "restart", Write: "carma requeue 17", Say: "carma rerun 12 runs an ended task again"}, {Name: "rename", Write: "carma update --name better 17"}, {Name: "stats", Write: "carma gpus", Say: "carma inspect 17 has what a task uses"},
+	{Name: "cp", Say: "mount a folder: carma run -v ./data:/data; what a container holds beside its mounts goes with it"}, {Name: "commit", Say: "containers are removed at their end; build an image: docker build"},
+	{Name: "export", Say: "containers are removed at their end; write to a mounted folder"}, {Name: "diff", Say: "containers are removed at their end; write to a mounted folder"},
+	{Name: "images", Say: byEngine}, {Name: "build", Say: byEngine}, {Name: "pull", Say: byEngine}, {Name: "push", Say: byEngine}, {Name: "tag", Say: byEngine}, {Name: "rmi", Say: byEngine}, {Name: "login", Say: byEngine},
+	{Name: "container", Write: "carma ps", Say: "the commands of docker container stand directly behind carma"}, {Name: "compose", Say: "carma suite has its commands: carma suite up compose.yaml"}, {Name: "system", Write: "carma info"},
+	{Name: "network", Say: "the networks of tasks are the administrator's: carma daemon --network"}, {Name: "volume", Say: "carma mounts folders of the host: carma run -v ./data:/data; suites have volumes"},
+
+	// Slurm.
+	{Name: "squeue", Write: "carma ps", Say: "--mine, --user ann, --filter status=pending, --format COLUMNS; carma why 20 says when it starts"},
+	{Name: "sbatch", Write: "carma run -d my-image:1 python train.py", Say: "carma run -d --host -- bash job.sh runs a script without an image; carma does not read its #SBATCH lines"},
+	{Name: "srun", Write: "carma run my-image:1 python train.py", Say: "-it for a terminal; carma exec -it 17 bash is one in a running task"}, {Name: "salloc", Write: "carma run -it my-image:1 bash"}, {Name: "sattach", Write: "carma attach 17"},
+	{Name: "scancel", Write: "carma stop 17", Say: "--mine, --user ann, --filter name='exp-*', --filter status=pending"}, {Name: "sacct", Write: "carma history", Say: "--since, --until; carma report sums up"},
+	{Name: "sreport", Write: "carma report"}, {Name: "seff", Write: "carma report --mine", Say: "WASTED is what was booked and not used"}, {Name: "sstat", Write: "carma inspect 17"}, {Name: "sinfo", Write: "carma gpus"},
+	{Name: "sprio", Write: "carma why 20"}, {Name: "sshare", Write: "carma quota"}, {Name: "sacctmgr", Write: "carma quota", Say: noAccount}, {Name: "sdiag", Write: "carma info"}, {Name: "strigger", Write: "carma events --help"},
+	{Name: "scontrol", Write: "carma inspect 17", Say: "also carma hold, release, requeue, update, top, drain, undrain, reserve"},
+	{Name: "scontrol show", Write: "carma inspect 17"}, {Name: "scontrol show job", Write: "carma inspect 17"}, {Name: "scontrol show node", Write: "carma gpus"}, {Name: "scontrol show nodes", Write: "carma gpus"}, {Name: "scontrol show partition", Write: "carma gpus"},
+	{Name: "scontrol show res", Write: "carma reservations"}, {Name: "scontrol show reservation", Write: "carma reservations"}, {Name: "scontrol show config", Write: "carma config"},
+	{Name: "scontrol hold", Write: "carma hold 20"}, {Name: "scontrol release", Write: "carma release 20"}, {Name: "scontrol requeue", Write: "carma requeue 17"}, {Name: "scontrol requeuehold", Write: "carma requeue --hold 17"},
+	{Name: "scontrol update", Write: "carma update --time 2d --priority low 20", Say: "carma drain 1 for a GPU"}, {Name: "scontrol top", Write: "carma top 20"}, {Name: "scontrol create", Write: "carma reserve --gpus 2 --for ann --from 22:00 --to 8:00"},
+	{Name: "scontrol delete", Write: "carma unreserve 1"}, {Name: "scontrol wait_job", Write: "carma wait 12"}, {Name: "scontrol ping", Write: "carma info"}, {Name: "scontrol reconfigure", Say: "send the daemon SIGHUP"},
+	{Name: "scontrol suspend", Say: "a running task is not suspended; carma requeue --hold 17 stops it and keeps it"}, {Name: "scontrol resume", Write: "carma release 20"},
+
+	// gflow.
+	{Name: "gflowd", Write: "carma daemon"}, {Name: "gbatch", Write: "carma run -d --gpus 1 my-image:1 python train.py"}, {Name: "gqueue", Write: "carma ps"}, {Name: "gcancel", Write: "carma stop 17"}, {Name: "ginfo", Write: "carma gpus"}, {Name: "gstats", Write: "carma report"},
+	{Name: "gctl", Write: "carma drain 1 --reason fan"}, {Name: "gjob", Write: "carma inspect 17", Say: "also carma hold, release, rerun, update, attach, logs"}, {Name: "gjob show", Write: "carma inspect 17"}, {Name: "gjob hold", Write: "carma hold 20"},
+	{Name: "gjob release", Write: "carma release 20"}, {Name: "gjob redo", Write: "carma rerun 12"}, {Name: "gjob update", Write: "carma update --time 2h 20"}, {Name: "gjob attach", Write: "carma attach 17"}, {Name: "gjob log", Write: "carma logs 12"},
+
+	// task-spooler and pueue.
+	{Name: "tsp", Write: "carma run -d my-image:1 python train.py", Say: "carma ps for the list"}, {Name: "ts", Write: "carma run -d my-image:1 python train.py", Say: "carma ps for the list"},
+	{Name: "pueue", Write: "carma ps", Say: "the commands of pueue stand directly behind carma"}, {Name: "pueue add", Write: "carma run -d my-image:1 python train.py"}, {Name: "add", Write: "carma run -d my-image:1 python train.py"},
+	{Name: "follow", Write: "carma logs -f 12"}, {Name: "log", Write: "carma logs 12"}, {Name: "clean", Write: "carma rm --finished"}, {Name: "stash", Write: "carma hold 20"}, {Name: "enqueue", Write: "carma release 20"}, {Name: "switch", Write: "carma top 20"}, {Name: "edit", Write: "carma update --time 2h 20"},
+	{Name: "group", Write: "carma run -d --group exp my-image:1"}, {Name: "parallel", Say: "carma runs what fits; carma run --array 1-10%2 and --parallel limit a group, quotas a user"}, {Name: "reset", Write: "carma stop --mine", Say: "then carma rm --finished"}, {Name: "shutdown", Write: "carma daemon --drain"},
+}

@@ -1,0 +1,44 @@
+// Package engine opens the container engine that the configuration names, for the
+// daemon and for the commands that talk to an engine themselves.
+package engine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"carma/cmd/carma/cli"
+	"carma/configs"
+	"carma/containers"
+	"carma/containers/engines"
+)
+
+// Open opens what runs the containers. Nothing is sent yet.
+func Open(config configs.Config) (containers.Driver, error) {
+	engine, ok := engines.Named(config.Driver)
+	if !ok {
+		return nil, cli.Usagef("", "driver: there is no %q", config.Driver) // configuration has been checked
+	}
+	d, err := engine.Open(engines.Settings{
+		DataDir: config.DataDir, Network: config.Network, Attach: containers.Attach(config.Attach), Init: InitProgram(),
+		DockerHost: config.DockerHost, ContainerdAddress: config.ContainerdAddress, ContainerdNamespace: config.ContainerdNamespace,
+	})
+	if errors.Is(err, engines.ErrSettings) {
+		return nil, cli.Usagef("", "%v", err)
+	}
+	return d, err
+}
+
+// InitProgram is the path of carma-init, which is beside this program; empty: it
+// is not there.
+func InitProgram() string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	path := filepath.Join(filepath.Dir(self), "carma-init")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}

@@ -1,0 +1,92 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/cli"
+	"carma/configs"
+	"carma/runner"
+)
+
+// History is carma history.
+func History(a *cli.App) *cobra.Command {
+	return cli.Parent(&cobra.Command{
+		Use:     "history [flags] | verify",
+		GroupID: cli.GroupTasks,
+		Short:   "List what has ended, by time; verify replays the journal",
+		Long: `List the tasks that have ended, in the order of their ends, the latest last.
+Those that were removed are gone from it. carma report sums them up.
+
+carma history verify replays the daemon's journal and checks its decisions.`,
+		Example: "  carma history --since yesterday --mine\n  carma history verify",
+	}, verifyCommand(a))
+}
+
+func verifyCommand(a *cli.App) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify [flags]",
+		Short: "Replay the journal and check every decision",
+		Long: `Replay the journal through the mapper, beside a running daemon or without one.
+It checks after every event: no GPU is over-committed, no task has GPUs for two
+attempts, no task is lost, and each decision equals the recorded one.
+Exits with 1 if a check fails.`,
+		Example: "  carma history verify --data-dir /var/lib/carma",
+		Args:    cli.NoArgs,
+	}
+	configs.AddFlags(cmd.Flags(), "data-dir")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		config, _, err := configs.Load(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		return Verify(a, config.DataDir, "data-dir", asJSON)
+	}
+	return cmd
+}
+
+// Verify checks the journal in the folder that a flag has named.
+func Verify(a *cli.App, dir, flag string, asJSON bool) error {
+	v, err := runner.Verify(dir, a.Version)
+	if errors.Is(err, fs.ErrNotExist) {
+		return cli.Usagef("name the daemon's folder with --"+flag, "there is no journal in %s", dir)
+	}
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = a.JSON(v)
+	} else {
+		err = printVerification(a, v)
+	}
+	if err == nil && len(v.Faults) > 0 {
+		return cli.CodeError(cli.ExitFailed)
+	}
+	return err
+}
+
+func printVerification(a *cli.App, v runner.Verification) error {
+	fmt.Fprintf(a.Out, "events       %d, from number %d on\n", v.Events, v.First)
+	fmt.Fprintf(a.Out, "tasks        %d submitted: %d succeeded, %d failed, %d cancelled, %d unfinished\n",
+		v.Submitted, v.Succeeded, v.Failed, v.Cancelled, v.Unfinished)
+	fmt.Fprintf(a.Out, "launches     %d, of which %d relaunches; %d GPU OOMs\n", v.Launches, v.Relaunches, v.OOMs)
+	fmt.Fprintf(a.Out, "GPUs         at most %.0f %% of one reserved, at most %d tasks on one\n", 100*v.MostReserved, v.MostTasks)
+	if v.Differs == "" {
+		fmt.Fprintf(a.Out, "decisions    %d equal to the recorded ones\n", v.Compared)
+	} else {
+		fmt.Fprintf(a.Out, "decisions    checked as they were recorded: another version decided them; the first difference is that\n             %s\n", v.Differs)
+	}
+	if len(v.Faults) == 0 {
+		fmt.Fprintln(a.Out, "sound: no over-commitment, no parallel attempts, no task lost")
+		return nil
+	}
+	for _, f := range v.Faults {
+		fmt.Fprintln(a.Out, "FAULT "+f)
+	}
+	return nil
+}

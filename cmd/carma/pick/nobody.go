@@ -1,0 +1,47 @@
+package pick
+
+import (
+	"context"
+	"os/user"
+	"slices"
+
+	"carma/cmd/carma/cli"
+	"carma/configs/nearest"
+	"carma/runner/api"
+)
+
+// SayNobody says why no task fits a user or a group that flags name, if no task of any
+// phase does: it may be a slip. fits is how many tasks were found.
+func (s *Selector) SayNobody(ctx context.Context, a *cli.App, client *api.Client, fits int) {
+	if fits > 0 || s.User == "" && s.Group == "" {
+		return
+	}
+	list, err := client.Tasks(ctx, api.ListOptions{All: true})
+	if err != nil {
+		return // the list is what was asked for, and it is there
+	}
+	var users, groups []string
+	for i := range list {
+		users, groups = append(users, list[i].User), append(groups, list[i].Group)
+	}
+	if s.User != "" && !slices.Contains(users, s.User) {
+		if _, err := user.Lookup(s.User); err != nil {
+			a.Say("there is no user %s on this machine, and it has no task%s", s.User, likely(s.User, users))
+		} else {
+			a.Say("there is no task of %s", s.User)
+		}
+	}
+	if s.Group != "" && !slices.Contains(groups, s.Group) {
+		a.Say("there is no group %s%s", s.Group, likely(s.Group, groups))
+	}
+}
+
+// likely names the name that word may be a misspelling of.
+func likely(word string, names []string) string {
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
+	if near := nearest.Near(word, names); len(near) > 0 {
+		return "; nearest: " + near[0]
+	}
+	return ""
+}

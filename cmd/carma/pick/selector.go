@@ -1,0 +1,164 @@
+// Package pick finds the tasks that a command is about: those that it names, or
+// those that its flags describe. All commands use it, so that a name, a pattern and
+// a filter mean the same everywhere.
+package pick
+
+import (
+	"context"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"carma/cmd/carma/cli"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// Selector describes tasks. The zero value is all unfinished ones.
+type Selector struct {
+	All, Mine, Failed, Finished bool
+	User, Group, Label          string
+	Limit                       int
+
+	since, until string
+	filters      []filter
+}
+
+// Flags adds the flags that describe tasks.
+func (s *Selector) Flags(cmd *cobra.Command) {
+	s.FlagsButLabel(cmd)
+	cmd.Flags().StringVarP(&s.Label, "label", "l", "", "only tasks with this user label, `key` or key=value")
+}
+
+// FlagsButLabel is Flags for a command where --label would mean a label to set.
+func (s *Selector) FlagsButLabel(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&s.Mine, "mine", false, "only your own tasks")
+	f.StringVar(&s.User, "user", "", "only the tasks of this `user`")
+	f.StringVar(&s.Group, "group", "", "only the tasks of this `group`")
+	f.Var(&filterValue{s}, "filter", "only tasks that fit `key=value`: status, name, label, user, group, image, gpu, priority, exited; may be repeated")
+	cli.Complete(cmd, "filter", cli.Words(filterKeys()))
+}
+
+// TimeFlags adds --since, --until and --failed, which are about finished tasks too.
+func (s *Selector) TimeFlags(f *pflag.FlagSet) {
+	f.StringVar(&s.since, "since", "", "also finished tasks, those that had not ended before this `time`: 2h (ago), 09:30, yesterday, 2026-01-02")
+	f.StringVar(&s.until, "until", "", "also finished tasks, those that were submitted before this `time`")
+	f.BoolVar(&s.Failed, "failed", false, "only failed tasks")
+}
+
+// Given returns the first flag on a command line that describes tasks; empty: none.
+func Given(cmd *cobra.Command) string {
+	for _, name := range []string{"all", "mine", "user", "group", "label", "filter", "finished", "failed", "since", "until"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			return "--" + name
+		}
+	}
+	return ""
+}
+
+// Many reports whether anything else than a group and a user's own tasks is chosen by.
+func (s *Selector) Many() bool {
+	return s.Mine || s.User != "" || s.Label != "" || len(s.filters) > 0
+}
+
+// Named checks arguments: tasks, or flags that describe them, not both.
+func Named(cmd *cobra.Command, args []string) error {
+	flag := Given(cmd)
+	group := cmd.Flags().Lookup("group")
+	switch {
+	case group != nil && group.Changed && group.Value.String() == "":
+		return cli.Usagef("carma ps tells their names", "--group names no group")
+	case flag != "" && len(args) > 0:
+		return cli.Usagef("give one of them", "%s and task %s", flag, args[0])
+	case flag == "" && len(args) == 0:
+		return cli.Usagef("write for example: "+cmd.CommandPath()+" 17", "no task named")
+	}
+	return cli.NoEmpty(args)
+}
+
+// Tasks returns the tasks, newest first.
+func (s *Selector) Tasks(ctx context.Context, client *api.Client) ([]api.Task, error) {
+	o, err := s.options(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	limit := o.Limit
+	if len(s.filters) > 0 {
+		o.Limit = 0 // what is filtered here is counted here
+	}
+	list, err := client.Tasks(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	o.Limit = limit
+	uid := os.Getuid()
+	list = slices.DeleteFunc(list, func(t api.Task) bool { return !o.Fits(&t, uid) || !s.fits(&t) })
+	if limit > 0 && len(list) > limit {
+		list = list[:limit]
+	}
+	return list, nil
+}
+
+// Fits reports whether a task, in whatever phase, is one that is chosen.
+func (s *Selector) Fits(t *api.Task) bool {
+	o := api.ListOptions{All: true, Mine: s.Mine, User: s.User, Group: s.Group, Label: s.Label}
+	return o.Fits(t, os.Getuid()) && s.fits(t)
+}
+
+// options are what the daemon can choose by.
+func (s *Selector) options(ctx context.Context, client *api.Client) (o api.ListOptions, err error) {
+	o = api.ListOptions{All: s.All || s.Finished || s.Failed || s.since != "" || s.until != "", Mine: s.Mine, User: s.User, Group: s.Group, Label: s.Label, Limit: s.Limit}
+	if s.Finished {
+		o.Phase = strings.Join(finished, ",")
+	}
+	if s.Failed {
+		o.Phase = string(mapper.Failed)
+	}
+	for _, f := range s.filters {
+		o.All = o.All || f.ofFinished()
+	}
+	if s.since == "" && s.until == "" {
+		return o, nil
+	}
+	info, err := client.Info(ctx)
+	if err != nil {
+		return o, err
+	}
+	o.Since, o.Until, err = s.Span(info.Now)
+	return o, err
+}
+
+// Span is from --since to --until; zero: it is not given. now is the daemon's.
+func (s *Selector) Span(now time.Time) (since, until time.Time, err error) {
+	read := func(flag, text string, to *time.Time) {
+		if text != "" && err == nil {
+			if *to, err = Moment(text, now); err != nil {
+				err = cli.Usagef("", "--%s: %v", flag, err)
+			}
+		}
+	}
+	read("since", s.since, &since)
+	read("until", s.until, &until)
+	return since, until, err
+}
+
+var finished = []string{string(mapper.Succeeded), string(mapper.Failed), string(mapper.Cancelled)}
+
+// OfRemoved reports whether a sum of removed tasks counts among what is chosen; such
+// sums tell a user and a group, and no more: with other flags none does.
+func (s *Selector) OfRemoved(u *api.Used) bool {
+	if s.Failed || s.Finished || s.Label != "" || len(s.filters) > 0 || s.User != "" && s.User != u.User || s.Group != "" && s.Group != u.Group {
+		return false
+	}
+	if !s.Mine {
+		return true
+	}
+	me, err := user.Current()
+	return err == nil && me.Username == u.User
+}

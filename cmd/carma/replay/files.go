@@ -1,0 +1,197 @@
+package replay
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"carma/cmd/carma/cli"
+	"carma/cmd/carma/report"
+	"carma/configs/workloads"
+	"carma/mapper/sim/study"
+)
+
+// replayFiles are what a replay in virtual time leaves besides its table.
+type replayFiles struct {
+	flags     *pflag.FlagSet
+	html, csv string // empty: none
+}
+
+// fileFlags are the names of the flags.
+var fileFlags = []string{"html", "csv"}
+
+func addFileFlags(flags *pflag.FlagSet) *replayFiles {
+	f := &replayFiles{flags: flags}
+	flags.StringVar(&f.html, "html", "", "write a report with charts to this `file`, one for all traces")
+	flags.StringVar(&f.csv, "csv", "", "write the times of every task to this `file`")
+	return f
+}
+
+// check refuses, before a long replay, what could not be written after it.
+func (f *replayFiles) check(inputs []string) error {
+	paths := map[string]*string{"html": &f.html, "csv": &f.csv}
+	for _, name := range fileFlags {
+		path := paths[name]
+		if !f.flags.Changed(name) {
+			continue
+		}
+		if *path == "" {
+			return cli.Usagef("write for example --"+name+" replay."+name, "--%s: the file has no name", name)
+		}
+		if err := cli.Writable(path, inputs); err != nil {
+			return cli.Usagef("", "--%s: %v", name, err)
+		}
+	}
+	if f.html != "" && f.html == f.csv {
+		return cli.Usagef("name two files", "--html and --csv: both are %s", f.html)
+	}
+	return nil
+}
+
+// charts tells whether a timeline is needed.
+func (f *replayFiles) charts() bool { return f != nil && f.html != "" }
+
+// write leaves the files that were asked for.
+func (f *replayFiles) write(v *virtualReplay) error {
+	if f == nil {
+		return nil
+	}
+	if f.html != "" {
+		data, err := v.report()
+		if err != nil {
+			return err
+		}
+		if err := cli.ReplaceFile(f.html, func(w io.Writer) error { return report.Write(w, data) }); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+	}
+	if f.csv != "" {
+		if err := cli.ReplaceFile(f.csv, func(w io.Writer) error { return v.writeTasks(w) }); err != nil {
+			return fmt.Errorf("write tasks: %w", err)
+		}
+	}
+	return nil
+}
+
+// report is the data of the HTML report.
+func (v *virtualReplay) report() ([]report.Data, error) {
+	var out []report.Data
+	for _, p := range v.parts {
+		for i := range p.all {
+			d, err := p.report(&p.all[i])
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+func (v *part) report(r *study.Replayed) (report.Data, error) {
+	d := report.Data{
+		Trace: r.Trace.Name, Description: r.Trace.Description, Server: v.Server.Name,
+		Facts: append([]string{"start-up " + v.StartUp.String()}, v.Conditions().Words()...),
+	}
+	if text := v.estimatorText(); text != "" {
+		d.Facts = append(d.Facts, strings.TrimPrefix(text, ", "))
+	}
+	for _, g := range v.Server.GPUs {
+		d.GPUs = append(d.GPUs, report.GPU{Index: g.Index, Model: g.Model, Memory: g.Memory})
+	}
+	for j := range r.Outcomes {
+		run, err := reportRun(r, &r.Outcomes[j])
+		if err != nil {
+			return d, err
+		}
+		d.Runs = append(d.Runs, run)
+	}
+	d.Reference = &report.Run{Policy: r.Reference.Policy, Metrics: r.Reference.Result.Metrics}
+	return d, nil
+}
+
+func reportRun(r *study.Replayed, o *study.Outcome) (report.Run, error) {
+	run := report.Run{Policy: o.Policy, Metrics: o.Result.Metrics, Timeline: o.Result.Timeline}
+	for _, u := range o.Users() {
+		run.Users = append(run.Users, report.User{Name: u.User, Tasks: u.Tasks, GPUTime: u.GPUTime, EnergyJ: u.EnergyJ})
+	}
+	models := map[string]string{} // look-up only
+	for i := range o.Result.Tasks {
+		t := &o.Result.Tasks[i]
+		workload := t.Task.Name
+		if _, known := models[workload]; !known {
+			p, err := workloads.Find(workload)
+			if err != nil {
+				return run, err // the trace was checked
+			}
+			models[workload] = p.Model
+		}
+		name := workload
+		if own := r.Trace.Tasks[i].Name; own != "" {
+			name += " (" + own + ")"
+		}
+		run.Tasks = append(run.Tasks, report.Task{
+			ID: t.ID, Name: name, Kind: models[workload], Phase: t.Phase, Reason: t.Reason, Record: t.Record, EnergyJ: t.EnergyJ,
+		})
+	}
+	return run, nil
+}
+
+// taskColumns head the CSV file. Times are seconds since the start of the
+// trace, GPUs those of the last attempt.
+var taskColumns = []string{
+	"trace", "policy", "task", "name", "workload", "user", "gpus", "submitted_s", "phase", "attempts", "ooms",
+	"waiting_s", "execution_s", "lost_s", "jct_s", "slowdown", "gpu_indices", "energy_j",
+	"sharing", "coarse", "know", "repeats", "truth",
+}
+
+// writeTasks writes a line for each task under each policy.
+func (v *virtualReplay) writeTasks(w io.Writer) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(taskColumns); err != nil {
+		return err
+	}
+	for _, p := range v.parts {
+		c := p.Conditions()
+		conditions := []string{c.Sharing.String(), strconv.FormatBool(c.Coarse), string(c.Know), strconv.FormatBool(!c.Distinct), c.Truth.String()}
+		for i := range p.all {
+			for j := range p.all[i].Outcomes {
+				for k := range p.all[i].Outcomes[j].Result.Tasks {
+					line := csvLine(&p.all[i], &p.all[i].Outcomes[j], k)
+					if err := out.Write(append(line, conditions...)); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func csvLine(r *study.Replayed, o *study.Outcome, k int) []string {
+	t := &o.Result.Tasks[k]
+	l, ooms := t.Record.Lifetimes(), 0
+	for _, a := range t.Record.Attempts {
+		if a.OOM {
+			ooms++
+		}
+	}
+	gpus := make([]string, len(t.GPUs))
+	for i, index := range slices.Sorted(slices.Values(t.GPUs)) {
+		gpus[i] = strconv.Itoa(index)
+	}
+	number := func(f float64) string { return strconv.FormatFloat(f, 'f', 3, 64) }
+	return []string{
+		r.Trace.Name, o.Policy, t.ID.String(), cmp.Or(r.Trace.Tasks[k].Name, t.Task.Name), t.Task.Name, t.Task.User, strconv.Itoa(t.Task.GPUs),
+		number(t.Task.At.Seconds()), string(t.Phase), strconv.Itoa(len(t.Record.Attempts)), strconv.Itoa(ooms),
+		number(l.Waiting.Seconds()), number(l.Execution.Seconds()), number(l.Lost.Seconds()), number(l.JCT.Seconds()),
+		number(t.Record.Slowdown()), strings.Join(gpus, " "), number(t.EnergyJ),
+	}
+}

@@ -1,0 +1,66 @@
+package replay
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"carma/cmd/carma/cli"
+	"carma/configs/servers"
+	"carma/mapper/sim"
+	"carma/mapper/sim/study"
+)
+
+// virtualFlags are the flags of a replay in virtual time, as they were typed.
+type virtualFlags struct {
+	study.Rules
+	flags   *pflag.FlagSet
+	gpus    string
+	count   int
+	startUp time.Duration
+	check   string // file of bounds; empty: none
+	record  bool
+	// know, noRepeats, sharing and truth are the conditions.
+	know, sharing, truth string
+	noRepeats, coarse    bool
+	// checkpoint is after how much work tasks save it; 0: never.
+	checkpoint time.Duration
+}
+
+// addVirtualFlags adds what is replayed how, and the conditions.
+func addVirtualFlags(cmd *cobra.Command) *virtualFlags {
+	flags := cmd.Flags()
+	f := &virtualFlags{flags: flags}
+	flags.StringVar(&f.Policies, "policy", "", "`policies` and presets, separated by commas (default: all policies); with --live: run only if this is the daemon's policy")
+	flags.StringVar(&f.gpus, "gpus", "sim:"+servers.Default, "the `server`: sim:NAME or sim:FILE")
+	cli.CountFlag(flags, &f.count, 1, "gpu-count", "number of GPUs, of the server's kind (default: the server's own number)")
+	flags.StringVar(&f.Estimator, "estimator", study.Estimators[0], "estimators of a task's memory, separated by commas: "+strings.Join(study.Estimators, ", "))
+	f.startUp = study.StartUp
+	cli.TimeFlag(flags, &f.startUp, "start-up", "", "`time` from a launch until the container runs")
+	flags.StringArrayVar(&f.Set, "set", nil, "change a rule of the policies, `KEY=VALUE` as in the configuration, for example order=fair; may be repeated")
+	cli.TimeFlag(flags, &f.checkpoint, "checkpoint", "", "`time` between two checkpoints of a task, from which a stopped run goes on (default: none)")
+	cli.CountFlag(flags, &f.LookAhead, 1, "look-ahead", "for policies: how many tasks that do not fit may be passed over (default: the policy's; 1: strictly in order)")
+	flags.StringVar(&f.check, "check", "", "compare the result with the bounds in this `file`; without TRACE or --policy, replay those of the file")
+	flags.BoolVar(&f.record, "record", false, "with --check: keep the values of this replay in the file")
+	f.addConditions(flags)
+	cli.Complete(cmd, "policy", policiesAndPresets)
+	cli.Complete(cmd, "estimator", cli.Words(study.Estimators))
+	cli.Complete(cmd, "sharing", cli.Words(sim.SharingNames()))
+	cli.Complete(cmd, "know", cli.Words(study.Knows))
+	cli.Complete(cmd, "truth", cli.Words(study.TruthWords))
+	return f
+}
+
+// addConditions adds what is known before a run, how GPUs are shared, and how the
+// modelled world differs from what is believed of it.
+func (f *virtualFlags) addConditions(flags *pflag.FlagSet) {
+	f.sharing = sim.MPS.String()
+	cli.ChoiceFlag(flags, &f.sharing, sim.SharingNames(), "sharing", "how tasks share a GPU: "+strings.Join(sim.SharingNames(), ", ")+" (default: "+f.sharing+")")
+	f.know = string(study.KnowAll)
+	cli.ChoiceFlag(flags, &f.know, study.Knows, "know", "what is known of the tasks before they run: "+strings.Join(study.Knows, ", ")+" (default: "+f.know+")")
+	flags.BoolVar(&f.noRepeats, "no-repeats", false, "no task is known to repeat another (default: tasks of one workload are)")
+	flags.BoolVar(&f.coarse, "coarse", false, "the GPUs tell only the share of time in which a kernel runs, as cards without performance counters")
+	flags.StringVar(&f.truth, "truth", study.TruthWords[0], "how the modelled world differs from what policies believe, `KEY=VALUE`,... or perturbed")
+}

@@ -1,0 +1,76 @@
+package run
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// own are flags that no program but carma is likely to have. They may follow the
+// image. All other flags there are the program's, whatever carma calls its own.
+var own = []string{"est-model", "host-mem", "shm-size", "stop-grace", "user-label", "visibility"}
+
+// behind sets carma's own flags that stand directly behind the image. It returns
+// the words of the program: those from the first that is none of these flags. Two
+// dashes there end the flags and are left out. warnings tell of carma's flags that
+// are left to the program.
+func behind(cmd *cobra.Command, words []string) (program, warnings []string, err error) {
+	rest := words
+	for len(rest) > 0 {
+		f := flagOf(cmd, rest[0])
+		if f == nil || !slices.Contains(own, f.Name) {
+			break
+		}
+		n := 2 // the flag and its value
+		if strings.Contains(rest[0], "=") {
+			n = 1
+		}
+		given := rest[:min(n, len(rest))]
+		if err := cmd.Flags().Parse(given); err != nil {
+			return nil, nil, cmd.FlagErrorFunc()(cmd, err)
+		}
+		rest = rest[len(given):]
+	}
+	if len(rest) > 0 && rest[0] == "--" {
+		return rest[1:], nil, nil
+	}
+	return rest, left(cmd, rest), nil
+}
+
+// left has a line for each flag of carma that the program gets and that was likely
+// meant for carma too: one of its own, the batch size that memory is estimated for,
+// and whatever the program's words begin with.
+func left(cmd *cobra.Command, program []string) []string {
+	var lines []string
+	for i, word := range program {
+		if word == "--" {
+			break
+		}
+		f := flagOf(cmd, word)
+		if f == nil || f.Changed {
+			continue
+		}
+		estimated := f.Name == "batch-size" && cmd.Flags().Changed("est-model")
+		opening := i == 0 && f.Name != "batch-size" && f.Name != "help"
+		if line := "--" + f.Name + " behind the image is the program's; for carma, write it before the image"; (slices.Contains(own, f.Name) || estimated || opening) && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// flagOf is the flag of carma run that a word names in full, by its first name; nil:
+// none.
+func flagOf(cmd *cobra.Command, word string) *pflag.Flag {
+	name, is := strings.CutPrefix(word, "--")
+	name, _, _ = strings.Cut(name, "=")
+	if !is || name == "" {
+		return nil
+	}
+	if f := cmd.Flags().Lookup(name); f != nil && f.Name == name {
+		return f
+	}
+	return nil
+}

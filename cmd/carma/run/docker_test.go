@@ -1,0 +1,178 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/cli"
+	"carma/configs/dockerflags"
+	"carma/runner/api"
+)
+
+// dockerFlags are the long flags of docker run 28.2.2, from its help.
+const dockerFlags = `add-host annotation attach blkio-weight blkio-weight-device cap-add cap-drop cgroup-parent cgroupns cidfile cpu-count cpu-percent cpu-period
+cpu-quota cpu-rt-period cpu-rt-runtime cpu-shares cpus cpuset-cpus cpuset-mems detach detach-keys device device-cgroup-rule device-read-bps device-read-iops
+device-write-bps device-write-iops disable-content-trust dns dns-option dns-search domainname entrypoint env env-file expose gpus group-add health-cmd health-interval
+health-retries health-start-interval health-start-period health-timeout help hostname init interactive io-maxbandwidth io-maxiops ip ip6 ipc isolation kernel-memory
+label label-file link link-local-ip log-driver log-opt mac-address memory memory-reservation memory-swap memory-swappiness mount name network network-alias
+no-healthcheck oom-kill-disable oom-score-adj pid pids-limit platform privileged publish publish-all pull quiet read-only restart rm runtime security-opt shm-size
+sig-proxy stop-signal stop-timeout storage-opt sysctl tmpfs tty ulimit use-api-socket user userns uts volume volume-driver volumes-from workdir`
+
+// TestDockerFlags: the table says something of each flag of docker run, and of
+// nothing else; carma has the flags that it says are taken, and no others.
+func TestDockerFlags(t *testing.T) {
+	cmd := Command(nil)
+	cmd.InitDefaultHelpFlag()
+	names := strings.Fields(dockerFlags)
+	if len(names) < 98 {
+		t.Fatalf("only %d flags", len(names))
+	}
+	taken := 0
+	for _, name := range names {
+		f, is := dockerflags.Named(name)
+		if !is {
+			t.Errorf("nothing is said of --%s", name)
+			continue
+		}
+		flag, why := cmd.Flags().Lookup(name), DockerHint(name)
+		if has := f.Verdict < dockerflags.Left || hasValues(f); (flag != nil) != has || (why != "") == has || (f.Why == "") != (f.Verdict == dockerflags.Taken) {
+			t.Errorf("--%s: verdict %d, a flag: %v; refused: %q", name, f.Verdict, flag != nil, why)
+		}
+		if flag != nil {
+			taken++
+		}
+	}
+	t.Logf("%d of %d are taken", taken, len(names))
+	for _, f := range dockerflags.All() {
+		if !slices.Contains(names, f.Name) {
+			t.Errorf("--%s is no flag of docker run", f.Name)
+		}
+	}
+}
+
+// TestDockerMeaning: what is called otherwise means the same.
+func TestDockerMeaning(t *testing.T) {
+	o, cmd := options{}, &cobra.Command{}
+	o.flags(cmd)
+	err := cmd.ParseFlags(strings.Fields("--rm --quiet --memory 8g --pids-limit 100 --stop-timeout 30 --label a=b --mount type=bind,source=/tmp,target=/data,readonly --gpus count=2,capabilities=gpu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := o.submit([]string{"img"})
+	if err != nil || s.HostMem != 8<<30 || s.Pids != 100 || s.StopGrace.Seconds() != 30 || s.Labels["a"] != "b" || s.GPUs != 2 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if len(s.Mounts) != 1 || s.Mounts[0].Source != "/tmp" || s.Mounts[0].Target != "/data" || !s.Mounts[0].ReadOnly {
+		t.Errorf("its mounts: %+v", s.Mounts)
+	}
+}
+
+// TestDockerSame: values that ask for what is so anyway are taken, others are not.
+func TestDockerSame(t *testing.T) {
+	uid, gid := os.Getuid(), os.Getgid()
+	for flags, retries := range map[string]int{
+		"--restart no": 0, "--restart on-failure:4": 4, "--retries 2 --restart=no": 2, "--runtime nvidia": 0, "--security-opt no-new-privileges:true": 0,
+		"--platform linux/" + runtime.GOARCH: 0, fmt.Sprintf("-u %d", uid): 0, fmt.Sprintf("--user %d:%d", uid, gid): 0,
+	} {
+		o, cmd := options{}, &cobra.Command{}
+		o.flags(cmd)
+		if err := cmd.ParseFlags(strings.Fields(flags)); err != nil || o.request.Retries != retries {
+			t.Errorf("%s: %d retries, %v", flags, o.request.Retries, err)
+		}
+	}
+	for flags, words := range map[string]string{
+		"--restart always":                         `"always": --retries runs a task again`,
+		"--restart on-failure:x":                   `"x" is not a number of times`,
+		"--runtime runc":                           "carma gives a task its GPUs",
+		"--security-opt seccomp=unconfined":        "tasks get no extra privileges",
+		"--platform linux/s390x":                   "tasks run on this machine",
+		fmt.Sprintf("-u %d", uid+1):                "a task runs as you",
+		fmt.Sprintf("--user %d:%d", uid, gid+4711): "a task runs as you",
+		"--user root:nobody:x":                     "a task runs as you",
+	} {
+		o, cmd := options{}, &cobra.Command{}
+		o.flags(cmd)
+		if err := cmd.ParseFlags(strings.Fields(flags)); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want %q", flags, err, words)
+		}
+	}
+	drops := options{}
+	cmd := &cobra.Command{}
+	drops.flags(cmd)
+	if err := cmd.ParseFlags([]string{"--cap-drop", "ALL"}); (err == nil) != (uid != 0) {
+		t.Errorf("--cap-drop of user %d: %v", uid, err)
+	}
+}
+
+// TestDockerMount: --mount is a line of CSV, as docker's.
+func TestDockerMount(t *testing.T) {
+	dir := t.TempDir() + "/a,b"
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for text, readOnly := range map[string]bool{
+		`type=bind,"source=` + dir + `",target=/x`: false, `"src=` + dir + `",dst=/x,ro`: true, `"src=` + dir + `",dst=/x,readonly=0`: false, `"src=` + dir + `",dst=/x,readonly=true`: true,
+	} {
+		m, err := cli.MountOf(text)
+		if err != nil || m.Source != dir || m.Target != "/x" || m.ReadOnly != readOnly {
+			t.Errorf("%s: %+v, %v", text, m, err)
+		}
+	}
+}
+
+// TestDockerGPUs: each form of --gpus.
+func TestDockerGPUs(t *testing.T) {
+	for text, want := range map[string]struct{ gpus, notes int }{
+		"all": {api.AllGPUs, 0}, "2": {2, 0}, "count=2": {2, 0}, "count=all,capabilities=gpu": {api.AllGPUs, 0},
+		"device=0": {1, 1}, `"device=0,2"`: {2, 1}, `'"device=GPU-1,GPU-2",capabilities=utility'`: {2, 1}, "device=all": {api.AllGPUs, 0},
+		"capabilities=compute,utility": {1, 0}, `all,"capabilities=graphics"`: {api.AllGPUs, 1}, "driver=nvidia,count=3": {3, 0},
+	} {
+		o, cmd := options{}, &cobra.Command{}
+		o.flags(cmd)
+		err := cmd.ParseFlags([]string{"--gpus", text})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if s, err := o.submit([]string{"img"}); err != nil || s.GPUs != want.gpus || len(o.notes) != want.notes {
+			t.Errorf("%s: %d GPUs, notes %q, %v; want %v", text, s.GPUs, o.notes, err, want)
+		}
+	}
+}
+
+// TestDockerWrong: values that docker takes and carma does not.
+func TestDockerWrong(t *testing.T) {
+	for flags, words := range map[string]string{
+		"--gpus two":                                      `"two" is not a whole number`,
+		"--gpus device=0,count=2":                         "a count and devices; leave one of them out",
+		"--gpus driver=amd":                               "carma gives NVIDIA's GPUs",
+		"--gpus options=x":                                `unknown key "options"`,
+		"--mount type=tmpfs,source=/x":                    `unknown key "source"`,
+		"--mount type=tmpfs,target=/proc/x":               "/proc belongs to the engine",
+		"--mount type=volume,source=v,target=/x":          "only type=bind",
+		"--mount type=bind,target=/x":                     "needs source and target",
+		"--mount typ=bind,source=/tmp,target=/x":          `unknown key "typ"; nearest: type`,
+		"--mount type=bind,source=/tmp,target=/x,readnly": "nearest: readonly",
+		"--mount source=/tmp,target=/x,ro=flase":          "ro=flase; write ro=true or ro=false",
+		"--mount type=tmpfs,target=/x,tmpfs-siz=1G":       "nearest: tmpfs-size",
+		`--mount source="/tmp,target=/x`:                  "its quotes do not match",
+		"-v nowhere:/x":                                   "no such file or directory; carma mounts folders and has no named volumes; write for example ./nowhere",
+		"--mount type=bind,source=/tmp,target=/x,mode=1":  `unknown key "mode"`,
+	} {
+		o, cmd := options{}, &cobra.Command{}
+		o.flags(cmd)
+		err := cmd.ParseFlags(strings.Fields(flags))
+		if err == nil {
+			_, err = o.submit([]string{"img"})
+		}
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want %q", flags, err, words)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+// Package server is the commands that describe the daemon and its machine: gpus,
+// info and config.
+package server
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/cli"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// GPUs is carma gpus.
+func GPUs(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "gpus [flags]",
+		GroupID: cli.GroupServer,
+		Short:   "List the GPUs: memory reserved and used, activity, tasks",
+		Long: `List the GPUs. Memory is in GiB: RESERVED is booked for tasks, USED is
+measured and includes foreign memory, of processes that are not carma's.
+SMACT is the activity of the streaming multiprocessors, 0 to 1; with a ~ it is
+an upper bound, the share of time in which any kernel ran. --json also has its
+source, temperature, energy and memory errors.
+
+SHARING is how the tasks on a GPU share it: mps (kernels of several tasks at the
+same time), users (each user's tasks by MPS; users take turns), turns (which
+cost 10 % where tasks fill the GPU's time) or alone (one at a time).
+
+The last line is the machine's memory and processors, where they are booked.`,
+		Args: cli.NoArgs,
+	}
+	full := cmd.Flags().Bool("no-trunc", false, "do not cut the table to the width; also print UUIDs")
+	asJSON := cli.JSONFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		client, err := a.Client(cmd)
+		if err != nil {
+			return err
+		}
+		gpus, err := client.GPUs(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			if gpus == nil {
+				gpus = []api.GPU{}
+			}
+			return a.JSON(gpus)
+		}
+		width := cli.WidthOf(a.Out)
+		if *full {
+			width = 0
+		}
+		if err := gpuTable(gpus, width, *full).Write(a.Out, width); err != nil {
+			return err
+		}
+		if info, err := client.Info(cmd.Context()); err == nil && info.Host != nil {
+			a.Printf("host: %s\n", HostLine(info.Host))
+		}
+		return nil
+	}
+	return cmd
+}
+
+// gpuTable shows the GPUs in a width; 0 is no limit.
+func gpuTable(gpus []api.GPU, width int, uuids bool) *cli.Table {
+	t := &cli.Table{Columns: []cli.Column{
+		{Title: "GPU", Right: true}, {Title: "MODEL", Least: 8, Share: 3}, {Title: "RESERVED", Right: true}, {Title: "USED", Right: true},
+		{Title: "TOTAL", Right: true}, {Title: "SMACT", Right: true}, {Title: "POWER", Right: true},
+		{Title: "SHARING"},
+	}}
+	// Simulated GPUs have no temperature.
+	warm := slices.ContainsFunc(gpus, func(g api.GPU) bool { return g.TemperatureC > 0 })
+	if warm {
+		t.Columns = append(t.Columns, cli.Column{Title: "TEMP", Right: true})
+	}
+	tasks := len(t.Columns)
+	t.Columns = append(t.Columns, cli.Column{Title: "TASKS", Least: leastTasks, Share: 1})
+	if uuids {
+		t.Columns = append(t.Columns, cli.Column{Title: "UUID"})
+	}
+	for _, g := range gpus {
+		cells := []string{
+			strconv.Itoa(g.Index), strings.TrimPrefix(g.Model, "NVIDIA "), cli.GiB(g.Reserved), cli.GiB(g.Used), cli.GiB(g.Capacity),
+			smact(g), fmt.Sprintf("%.0fW", g.PowerW), shared(g),
+		}
+		if warm {
+			cells = append(cells, celsius(g.TemperatureC))
+		}
+		cells = append(cells, "")
+		if uuids {
+			cells = append(cells, g.UUID)
+		}
+		t.Add(cells...)
+	}
+	room := math.MaxInt
+	if width > 0 {
+		room = max(leastTasks, width-t.Natural()+len("TASKS"))
+	}
+	for i, g := range gpus {
+		t.Rows[i][tasks] = cli.Printable(fitting(g, room))
+	}
+	return t
+}
+
+const leastTasks = 15
+
+// smact is a GPU's SM activity, marked when it is only a bound.
+func smact(g api.GPU) string {
+	mark := ""
+	if g.Coarse {
+		mark = "~"
+	}
+	return fmt.Sprintf("%s%.2f", mark, g.SMACT)
+}
+
+// shared is how tasks share a GPU, in a short word.
+func shared(g api.GPU) string {
+	switch g.Sharing {
+	case "time-slicing":
+		return "turns"
+	case "mps-user":
+		return "users"
+	case "": // of an older daemon
+		return "-"
+	}
+	return g.Sharing
+}
+
+func celsius(t float64) string {
+	if t == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0fC", t)
+}
+
+// fitting names the tasks as fully as the room allows: all their numbers
+// matter more than some of their names.
+func fitting(g api.GPU, room int) string {
+	for _, most := range []int{1000, 16, 12, 8} {
+		if s := residents(g, most); utf8.RuneCountInString(s) <= room {
+			return s
+		}
+	}
+	return residents(g, 0)
+}
+
+// residents is what is on a GPU: trouble first, it must not be cut off.
+func residents(g api.GPU, nameWidth int) string {
+	var parts []string
+	if g.Fault != "" {
+		text := "FAULT: " + g.Fault
+		if g.FaultLasts {
+			text += " (until it is reset; carma undrain gives it tasks again)"
+		}
+		parts = append(parts, text)
+	}
+	if g.Closed != nil {
+		parts = append(parts, "DRAINED"+cli.ClosedBy(g.Closed))
+	}
+	for _, v := range g.Reservations {
+		what := "reserved"
+		if v.Memory > 0 {
+			what = units.Bytes(v.Memory).String() + " reserved"
+		}
+		parts = append(parts, fmt.Sprintf("%s for %s %s to %s", what, v.For, v.From.Local().Format("Mon 15:04"), v.Until.Local().Format("Mon 15:04")))
+	}
+	if g.HeldFor != 0 {
+		parts = append(parts, fmt.Sprintf("kept for %d", g.HeldFor))
+	}
+	for _, r := range g.Tasks {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", r.Task, cli.Shorten(r.Name, nameWidth))))
+	}
+	if g.Foreign > 0 {
+		parts = append(parts, units.Bytes(g.Foreign).String()+" foreign")
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,178 @@
+package submit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"carma/cmd/carma/cli"
+	"carma/configs/models"
+	"carma/estimator/arguments"
+	"carma/estimator/networks"
+	"carma/estimator/networks/described"
+	"carma/estimator/networks/named"
+	"carma/runner/api"
+)
+
+// Commands reads what the tasks' command lines say of their training, and puts it into
+// the requests. It counts where nothing was given. Relative paths begin at folder. The
+// lines, each once, tell what was read. It refuses nothing: the user has not asked for
+// it.
+func Commands(tasks []api.Submit, folder string) (lines []string) {
+	built := map[string]error{}
+	for i := range tasks {
+		for _, line := range (&command{Submit: &tasks[i], folder: folder, built: built}).read() {
+			if !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// command is a task whose command line is read.
+type command struct {
+	*api.Submit
+	folder string
+	built  map[string]error // networks that were tried, by what they are made of
+}
+
+func (c *command) read() (lines []string) {
+	if c.ReadSettings == "none" {
+		c.Submit.Read = nil
+	}
+	if c.ReadSettings == "none" || c.Submit.Read != nil || c.Mem > 0 || c.NoGPU || c.Probe || c.Figure() != "" {
+		return nil
+	}
+	f := arguments.Read(slices.Concat(c.Entrypoint, c.Command), c.open)
+	r := &api.Read{Batch: f.Batch, Train: maps.Clone(f.Settings)}
+	var said []string
+	network := c.Network
+	if c.EstModel == "" {
+		if !f.Trains || f.Model == "" {
+			return nil
+		}
+		if r.Model, network = c.model(f.Model); r.Model == "" {
+			return nil
+		}
+		said = append(said, "model "+cli.Printable(r.Model))
+	}
+	for key := range c.Train {
+		delete(r.Train, key)
+	}
+	if c.BatchSize > 0 {
+		r.Batch = 0
+	}
+	o, err := models.FromTexts(r.Train)
+	if text := arguments.Said(r.Batch, &o); text != "" && err == nil {
+		said = append(said, text)
+	}
+	if len(said) > 0 && err == nil {
+		r.Said = strings.Join(said, ", ")
+		line, err := "read from the command: "+r.Said, c.try(r, network)
+		if err != nil {
+			return []string{line + "; not used: " + err.Error()}
+		}
+		c.Submit.Read, c.Network = r, network
+		lines = append(lines, line)
+	}
+	for _, note := range f.Notes {
+		lines = append(lines, "read from the command: "+note)
+	}
+	return lines
+}
+
+// model is the name of a model that a command line names, and its description if it is
+// a folder here. Empty: it is neither a known name nor such a folder.
+func (c *command) model(ref string) (name string, network json.RawMessage) {
+	if named.Known(ref) {
+		return ref, nil
+	}
+	folder, ok := c.hostPath(ref)
+	if !ok || !networks.IsFile(filepath.Join(folder, "config.json")) {
+		return "", nil
+	}
+	d, err := networks.Describe(folder, models.Overrides{})
+	if err != nil {
+		return "", nil
+	}
+	return models.Clip(d.Name), d.Network
+}
+
+// try builds the network with all settings: what was read must not stop a task.
+func (c *command) try(r *api.Read, network json.RawMessage) error {
+	with := *c.Submit
+	with.Read = r
+	o, err := with.Training()
+	if err != nil {
+		return err
+	}
+	name := with.Model()
+	if len(network) == 0 && !named.Known(name) {
+		return errors.New("the layers of " + models.Clip(name) + " are not known here")
+	}
+	key := fmt.Sprint(name, len(network), models.Texts(&o))
+	if err, done := c.built[key]; done {
+		return err
+	}
+	if len(network) > 0 {
+		_, _, err = described.Read(name, network, o)
+	} else {
+		_, err = named.Build(name, o)
+	}
+	c.built[key] = err
+	return err
+}
+
+// open reads a file that the command line names, if it is readable here.
+func (c *command) open(name string) ([]byte, error) {
+	p, ok := c.hostPath(name)
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	if !networks.IsFile(p) { // a pipe might not end
+		return nil, os.ErrNotExist
+	}
+	f, err := os.Open(p)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, arguments.MaxFile+1))
+}
+
+// hostPath is where a path of the task's is here. In a container that is where its
+// folder is mounted; a relative path is taken from the present folder if the image's
+// working folder is not known.
+func (c *command) hostPath(name string) (string, bool) {
+	if c.Bare() {
+		if filepath.IsAbs(name) {
+			return name, true
+		}
+		return filepath.Join(c.WorkDir, name), c.WorkDir != ""
+	}
+	if !path.IsAbs(name) {
+		if c.WorkDir == "" {
+			return filepath.Join(c.folder, name), true
+		}
+		name = path.Join(c.WorkDir, name)
+	}
+	best := -1
+	for i, m := range c.Mounts {
+		if (name == m.Target || strings.HasPrefix(name, strings.TrimSuffix(m.Target, "/")+"/")) && (best < 0 || len(m.Target) > len(c.Mounts[best].Target)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return "", false
+	}
+	m := c.Mounts[best]
+	return filepath.Join(m.Source, strings.TrimPrefix(name, m.Target)), true
+}

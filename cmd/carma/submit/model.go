@@ -1,0 +1,84 @@
+package submit
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"carma/cmd/carma/cli"
+	"carma/configs/models"
+	"carma/estimator/booking"
+	"carma/estimator/networks"
+	"carma/estimator/networks/named"
+	"carma/runner/api"
+)
+
+// Model reads the file that a task's est-model names, if it names one, and puts its
+// description into the request: the daemon reads no files. A relative path begins at
+// folder. The warnings tell what was assumed.
+func Model(s *api.Submit, folder string) (warnings []string, err error) {
+	path, is, err := modelFile(s.EstModel, folder)
+	if !is || err != nil {
+		return nil, err
+	}
+	o, err := s.Training()
+	if err != nil {
+		return nil, cli.Usagef("", "--%v", err)
+	}
+	o.Batch = s.BatchSize
+	d, err := networks.Describe(path, o)
+	if err != nil {
+		return nil, cli.Usagef("", "--est-model: %s", readable(err))
+	}
+	s.EstModel, s.Network, s.Train = models.Clip(d.Name), d.Network, models.Texts(&d.Settings)
+	for _, w := range d.Warnings {
+		warnings = append(warnings, "--est-model "+s.EstModel+": "+w)
+	}
+	return warnings, nil
+}
+
+// modelFile is the path that an est-model means. is: it is no name. What looks like a
+// path is one; of other words a known name counts before a file of that name.
+func modelFile(ref, folder string) (path string, is bool, err error) {
+	if ref == "" {
+		return "", false, nil
+	}
+	path = cli.ExpandHome(ref)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folder, path)
+	}
+	asked := strings.HasPrefix(ref, ".") || strings.HasPrefix(ref, "~") || filepath.IsAbs(ref) || slices.Contains(modelEndings, filepath.Ext(ref))
+	if !asked && (named.Known(ref) && !strings.Contains(ref, "/") || slices.Contains(booking.NewCatalogue().Names(), ref)) {
+		return "", false, nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil && !asked:
+		return "", false, nil // a name, known to the daemon or not
+	case errors.Is(err, fs.ErrNotExist):
+		return "", false, cli.Usagef("carma models list shows the names", "--est-model %s: no such file", ref)
+	case err != nil:
+		return "", false, cli.Usagef("", "--est-model %s: %v", ref, cli.Reason(err))
+	case info.IsDir() && networks.IsFile(filepath.Join(path, "config.json")), info.Mode().IsRegular():
+		return path, true, nil
+	case !asked:
+		return "", false, nil
+	case info.IsDir():
+		return "", false, cli.Usagef("", "--est-model %s: a folder without a config.json", ref)
+	}
+	return "", false, cli.Usagef("", "--est-model %s: not a file", ref)
+}
+
+// modelEndings are those of files that describe networks.
+var modelEndings = []string{".json", ".onnx", ".txt", ".safetensors", ".log"}
+
+// readable is an error about a file, without the name of the system's call.
+func readable(err error) string {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Path + ": " + cli.Reason(err).Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,137 @@
+package tasks
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"carma/cmd/carma/cli"
+	"carma/configs/nearest"
+	"carma/runner/api"
+)
+
+// column is one of those that ps can show.
+type column struct {
+	cli.Column
+	cell func(r *row, now time.Time) string
+}
+
+// columns are in the order of help and of the widest table.
+var columns = []column{
+	{cli.Column{Title: "ID", Right: true}, func(r *row, _ time.Time) string { return r.ids() }},
+	{cli.Column{Title: "NAME", Least: 8, Share: 2}, func(r *row, _ time.Time) string { return r.name() }},
+	{cli.Column{Title: "USER", Least: 5, Share: 1}, func(r *row, _ time.Time) string { return r.User }},
+	{cli.Column{Title: "GROUP", Least: 5, Share: 1}, func(r *row, _ time.Time) string { return r.Group }},
+	{cli.Column{Title: "PRIO"}, func(r *row, _ time.Time) string { return r.Priority }},
+	{cli.Column{Title: "PHASE"}, func(r *row, _ time.Time) string { return r.Phase }},
+	{cli.Column{Title: "GPU", Least: 3, Share: 1}, func(r *row, _ time.Time) string { return Where(r.Task) }},
+	{cli.Column{Title: "MEM", Right: true}, func(r *row, _ time.Time) string { return need(r.Task) }},
+	{cli.Column{Title: "TIME", Right: true}, func(r *row, now time.Time) string { return cli.Age(timeOf(r.Task, now)) }},
+	{cli.Column{Title: "SUBMITTED"}, func(r *row, _ time.Time) string { return clock(r.Submitted) }},
+	{cli.Column{Title: "START"}, func(r *row, _ time.Time) string { return clock(r.Started) }},
+	{cli.Column{Title: "END"}, func(r *row, _ time.Time) string { return clock(r.Ended) }},
+	{cli.Column{Title: "CODE", Right: true}, func(r *row, _ time.Time) string { return code(r.Task) }},
+	{cli.Column{Title: "PROGRESS", Least: 4, Share: 4}, func(r *row, now time.Time) string { return Far(r.Task, now) }},
+	{cli.Column{Title: "SLOW", Right: true}, func(r *row, _ time.Time) string { return Slowed(r.Task) }},
+	{cli.Column{Title: "ENERGY", Right: true}, func(r *row, _ time.Time) string { return spent(r.Task) }},
+	{cli.Column{Title: "IMAGE", Least: 8, Share: 2}, func(r *row, _ time.Time) string { return r.Image }},
+	{cli.Column{Title: "COMMAND", Least: 10, Share: 3}, func(r *row, _ time.Time) string { return command(r.Task) }},
+	{cli.Column{Title: "LABELS", Least: 8, Share: 1}, func(r *row, _ time.Time) string { return labelled(r.Task) }},
+	{cli.Column{Title: "WHY", Least: 16, Share: 3}, func(r *row, _ time.Time) string { return r.why() }},
+}
+
+// columnNamed finds a column by its title, whatever its case.
+func columnNamed(title string) (column, error) {
+	var titles []string
+	for _, c := range columns {
+		if strings.EqualFold(c.Title, title) {
+			return c, nil
+		}
+		titles = append(titles, c.Title)
+	}
+	return column{}, nearest.OneOf(strings.ToUpper(title), titles)
+}
+
+// shown are the columns of a table without a format: those that always are, and
+// those in which a task has something to show. A width of 0 is no limit.
+func shown(rows []row, now time.Time, width int) (some []column) {
+	broad := width == 0 || width >= wide
+	anyTask := func(fits func(*api.Task) bool) bool {
+		return slices.ContainsFunc(rows, func(r row) bool { return fits(r.Task) })
+	}
+	for _, c := range columns {
+		show := false
+		switch c.Title {
+		case "ID", "NAME", "USER", "PHASE", "GPU", "MEM", "TIME", "WHY":
+			show = true
+		case "PRIO":
+			show = anyTask(func(t *api.Task) bool { return t.Priority != "" && t.Priority != "normal" })
+		case "PROGRESS":
+			show = anyTask(func(t *api.Task) bool { return Far(t, now) != "" })
+		case "SLOW":
+			show = broad && anyTask(func(t *api.Task) bool { return Slowed(t) != "" })
+		case "END":
+			show = broad && anyTask(func(t *api.Task) bool { return !t.Ended.IsZero() })
+		case "ENERGY":
+			show = broad && anyTask(func(t *api.Task) bool { return t.Finished() && t.EnergyJ > 0 })
+		}
+		if show {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// table lays out rows in columns.
+func table(some []column, rows []row, now time.Time) *cli.Table {
+	t := &cli.Table{}
+	for _, c := range some {
+		t.Columns = append(t.Columns, c.Column)
+	}
+	for i := range rows {
+		cells := make([]string, len(some))
+		for j, c := range some {
+			cells[j] = c.cell(&rows[i], now)
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
+// clock is a moment for people: to the minute, in their zone.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
+func code(t *api.Task) string {
+	if t.ExitCode == nil {
+		return ""
+	}
+	return strconv.Itoa(*t.ExitCode)
+}
+
+// spent is the energy of a task that has ended.
+func spent(t *api.Task) string {
+	if !t.Finished() {
+		return ""
+	}
+	return used(t.EnergyJ)
+}
+
+func command(t *api.Task) string {
+	return strings.Join(slices.Concat(t.Submit.Entrypoint, t.Submit.Command), " ")
+}
+
+// labelled are the labels as key=value, sorted.
+func labelled(t *api.Task) string {
+	var all []string
+	for k, v := range t.Submit.Labels {
+		all = append(all, k+"="+v)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
+}

@@ -1,0 +1,269 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/cli"
+	"carma/cmd/carma/pick"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// Ps is carma ps.
+func Ps(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "ps [flags] [GROUP|TASK...]",
+		GroupID: cli.GroupTasks,
+		Short:   "List tasks",
+		Long: `List the unfinished tasks, newest first. GPU is where a task runs (x2: it waits
+for two), MEM what it has booked or waits for on each GPU, in GiB. TIME is how
+long it has waited, runs or ran. PROGRESS is the share that is done, as its
+output says, and the time to its end. SLOW, in a table of 100 columns or more,
+is how many times as long as alone it takes; ~ marks a prediction. ENERGY, there
+with -a, is what it has used of its GPUs' energy. PRIO is there if a task is not
+of normal priority.
+
+The waiting tasks of an array or a sweep are one row, and so are those that have
+ended alike. --open or the name of the group shows each.
+
+--format takes columns, "table ID,NAME,COMMAND", or a Go template for each task,
+"{{.ID}} {{.Name}}". The columns are ID, NAME, USER, GROUP, PRIO, PHASE, GPU,
+MEM, TIME, SUBMITTED, START, END, CODE, PROGRESS, SLOW, ENERGY, IMAGE, COMMAND,
+LABELS and WHY.
+A table is as wide as the terminal; what goes to a pipe is not cut.`,
+		Example: `  carma ps
+  carma ps -a -n 20; carma ps --failed --since yesterday --mine
+  carma ps exp; carma ps --filter status=waiting --filter image=my/train
+  carma ps -a --format 'table ID,NAME,START,END,COMMAND'
+  carma stop $(carma ps -q -l sweep=7)`,
+		Args:              func(_ *cobra.Command, args []string) error { return cli.NoEmpty(args) },
+		ValidArgsFunction: pick.Complete(false),
+	}
+	var s pick.Selector
+	flags := cmd.Flags()
+	flags.BoolVarP(&s.All, "all", "a", false, "also finished tasks")
+	flags.IntVarP(&s.Limit, "last", "n", 0, "only the newest `N`")
+	s.Flags(cmd)
+	s.TimeFlags(flags)
+	open := flags.Bool("open", false, "a row for each task of an array or a sweep")
+	form := flags.String("format", "", "print `columns`, or a Go template for each task; json: a line for each")
+	quiet := flags.BoolP("quiet", "q", false, "only the ids")
+	full := flags.Bool("no-trunc", false, "do not cut the table to the width")
+	asJSON := cli.JSONFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if s.Limit < 0 {
+			return cli.Usagef("write for example -n 10", "-n %d is negative", s.Limit)
+		}
+		f, err := chosenFormat(cmd, *form)
+		if err != nil {
+			return err
+		}
+		client, err := a.Client(cmd)
+		if err != nil {
+			return err
+		}
+		list, err := listed(cmd.Context(), client, &s, args)
+		if err != nil {
+			return err
+		}
+		if len(args) == 0 {
+			s.SayNobody(cmd.Context(), a, client, len(list))
+		}
+		switch {
+		case *asJSON:
+			return a.JSON(list)
+		case *quiet:
+			for _, t := range list {
+				a.Println(t.ID)
+			}
+			return nil
+		}
+		info, err := client.Info(cmd.Context())
+		if err != nil {
+			return err
+		}
+		width := cli.WidthOf(a.Out)
+		if *full {
+			width = 0
+		}
+		sayOnce(list, info.Trouble)
+		if f != nil {
+			return f.print(a, opened(list), info.Now, width)
+		}
+		rows := folded(list)
+		if *open || len(args) > 0 || s.Group != "" {
+			rows = opened(list)
+		}
+		if err := table(shown(rows, info.Now, width), rows, info.Now).Write(a.Out, width); err != nil {
+			return err
+		}
+		for _, x := range info.Trouble {
+			a.Say("%s", cli.Printable(x.String()))
+		}
+		return nil
+	}
+	return cmd
+}
+
+// chosenFormat reads --format; nil: it was not given.
+func chosenFormat(cmd *cobra.Command, text string) (*format, error) {
+	if !cmd.Flags().Changed("format") {
+		return nil, nil
+	}
+	for _, other := range []string{"json", "quiet"} {
+		if cmd.Flags().Changed(other) {
+			return nil, cli.Usagef("give one of them", "--format and --%s", other)
+		}
+	}
+	return parseFormat(text)
+}
+
+// listed are the tasks that ps shows: those that its flags choose, of the groups and
+// tasks that are named, if any are.
+func listed(ctx context.Context, client *api.Client, s *pick.Selector, names []string) ([]api.Task, error) {
+	if len(names) == 0 {
+		return s.Tasks(ctx, client)
+	}
+	all := []api.Task{}
+	for _, name := range names {
+		of := *s
+		of.Group = name
+		list, err := of.Tasks(ctx, client)
+		if err == nil && len(list) == 0 {
+			list, err = namedTasks(ctx, client, name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+func namedTasks(ctx context.Context, client *api.Client, word string) (list []api.Task, err error) {
+	refs, err := pick.Refs(ctx, client, []string{word}, true)
+	for _, ref := range refs {
+		t, wrong := client.Task(ctx, ref)
+		if wrong != nil {
+			return nil, wrong
+		}
+		list = append(list, t)
+	}
+	return list, err
+}
+
+// sayOnce leaves it to the lines below the table what all the tasks wait for.
+func sayOnce(list []api.Task, trouble []api.Trouble) {
+	for i := range list {
+		for _, x := range trouble {
+			if strings.HasPrefix(list[i].Waits, x.Text) {
+				list[i].Waits = "nothing is started, see below"
+			}
+		}
+	}
+}
+
+// wide is the width from which on a table shows slowdowns and energy.
+const wide = 100
+
+// Table shows tasks as of now, the daemon's time, a row for each; a width of 0 is no
+// limit.
+func Table(list []api.Task, now time.Time, width int) *cli.Table {
+	rows := opened(list)
+	return table(shown(rows, now, width), rows, now)
+}
+
+// used is an energy in joules; empty: there is none, or it is not known.
+func used(joules float64) string {
+	if joules <= 0 {
+		return ""
+	}
+	return units.Joules(joules).String()
+}
+
+// Where a task runs, or how many GPUs it waits for.
+func Where(t *api.Task) string {
+	if t.Submit.NoGPU {
+		return "none"
+	}
+	if last := cli.LastAttempt(t); last != nil && (cli.Placed(t) || t.Finished()) {
+		return cli.Indexes(last.GPUs)
+	}
+	if t.GPUCount > 1 {
+		return "x" + strconv.Itoa(t.GPUCount)
+	}
+	return "-"
+}
+
+func need(t *api.Task) string {
+	switch {
+	case t.Submit.NoGPU:
+		return "-"
+	case t.Phase == string(mapper.Estimating):
+		return "?"
+	case cli.Placed(t) && !t.Alone && cli.LastAttempt(t) != nil && cli.LastAttempt(t).Grant > 0:
+		return cli.GiB(cli.LastAttempt(t).Grant) // as gpus and why have it
+	case t.Need == 0:
+		return "whole"
+	}
+	return cli.GiB(t.Need)
+}
+
+// timeOf is how long a task has waited, runs or ran.
+func timeOf(t *api.Task, now time.Time) time.Duration {
+	switch {
+	case t.Finished() && t.Started.IsZero():
+		return t.Ended.Sub(t.Submitted)
+	case t.Finished():
+		return t.Ended.Sub(t.Started)
+	case cli.Placed(t) && !t.Started.IsZero() && t.Phase != string(mapper.Launching):
+		return now.Sub(t.Started)
+	}
+	return now.Sub(t.Submitted)
+}
+
+// Hint is the one thing to know about a task.
+func Hint(t *api.Task) string {
+	switch {
+	case t.Finished():
+		if t.Phase == string(mapper.Succeeded) {
+			return relaunches(t)
+		}
+		if t.Reason != "" {
+			return t.Reason
+		}
+		if t.ExitCode != nil {
+			return fmt.Sprintf("exit code %d", *t.ExitCode)
+		}
+		return ""
+	case t.Idle != nil:
+		return cli.IdleText(t.Idle)
+	case cli.Placed(t):
+		return relaunches(t)
+	case t.Position > 0 && t.Waits != "":
+		return cli.Ordinal(t.Position) + "; " + t.Waits
+	case t.Position > 0:
+		return cli.Ordinal(t.Position)
+	}
+	return t.Waits
+}
+
+// relaunches tells that a task is not in its first attempt.
+func relaunches(t *api.Task) string {
+	n := len(t.Attempts)
+	if n < 2 {
+		return ""
+	}
+	before := &t.Attempts[n-2]
+	if before.Outcome == "stopped" && before.ReasonCode != "" {
+		return fmt.Sprintf("attempt %d, after %s", t.Attempts[n-1].N, before.ReasonCode) // gpu-oom, slot-used
+	}
+	return fmt.Sprintf("attempt %d, after %s", t.Attempts[n-1].N, before.Outcome)
+}

@@ -1,0 +1,208 @@
+package tasks
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/cli"
+	"carma/cmd/carma/pick"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// Why is carma why.
+func Why(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "why TASK",
+		GroupID: cli.GroupTasks,
+		Short:   "Tell why a task waits, where it runs, or how it ended",
+		Long: `Tell why a task waits, where it runs, or how it ended. For a waiting task: its
+place in the queue, when it is expected to start, and for each GPU the condition
+that it does not meet. For a running one: its progress, its expected end, and
+what its neighbours cost it.`,
+		Args: oneTask,
+
+		ValidArgsFunction: pick.Complete(false),
+	}
+	asJSON := cli.JSONFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := a.Client(cmd)
+		if err != nil {
+			return err
+		}
+		ref, err := pick.Ref(cmd.Context(), client, args[0])
+		if err != nil {
+			return err
+		}
+		why, err := client.Why(cmd.Context(), ref)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.JSON(why)
+		}
+		task, err := client.Task(cmd.Context(), ref)
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(a.Out, whyText(&why, &task))
+		return nil
+	}
+	return cmd
+}
+
+func whyText(w *api.Why, t *api.Task) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "task %d (%s) %s\n", t.ID, cli.Printable(t.Name), standing(w, t))
+	if w.Summary != "" {
+		fmt.Fprintln(&b, cli.Printable(w.Summary))
+	}
+	if t.Estimate.Detail != "" && !t.Submit.NoGPU && !t.Finished() && t.Phase != string(mapper.Estimating) {
+		fmt.Fprintf(&b, "memory: %s\n", cli.Printable(t.Estimate.Detail))
+	}
+	if t.Preallocates {
+		fmt.Fprintln(&b, preallocates)
+	}
+	if t.Idle != nil {
+		fmt.Fprintf(&b, "idle: %s; carma stop %d ends it\n", cli.IdleText(t.Idle), t.ID)
+	}
+	b.WriteString(startText(w))
+	b.WriteString(accountText(w))
+	b.WriteString(progressText(t, w.Now))
+	for _, g := range w.GPUs {
+		fmt.Fprintf(&b, "  GPU %-2d  %s\n", g.Index, cli.Printable(g.Text))
+	}
+	for _, at := range t.Attempts {
+		if at.Starts > 1 {
+			fmt.Fprintf(&b, "  attempts %d to %d could not be started, and count for nothing: %s\n", at.N-at.Starts+1, at.N, cli.Printable(at.Message))
+			continue
+		}
+		fmt.Fprintf(&b, "  attempt %d %s, %s: %s\n", at.N, cli.Beside(at.GPUs), granted(&at)+shareText(&at), course(&at, w.Now))
+	}
+	return b.String()
+}
+
+// accountText is the priority of an unfinished task and what its user has, as far as
+// that decides when it starts.
+func accountText(w *api.Why) string {
+	var b strings.Builder
+	if w.Priority != "" && (w.Position > 0 || w.Priority != "normal") {
+		fmt.Fprintf(&b, "priority: %s\n", w.Priority)
+	}
+	a := w.Account
+	if a == nil {
+		return b.String()
+	}
+	var quotas []string
+	if a.QuotaTasks > 0 {
+		quotas = append(quotas, fmt.Sprintf("%d of %d tasks", a.Tasks, a.QuotaTasks))
+	}
+	if a.QuotaGPUs > 0 {
+		quotas = append(quotas, fmt.Sprintf("%d of %d GPUs", a.GPUs, a.QuotaGPUs))
+	}
+	if a.QuotaMemory > 0 {
+		quotas = append(quotas, fmt.Sprintf("%s of %s", units.Bytes(a.Memory), units.Bytes(a.QuotaMemory)))
+	}
+	if len(quotas) > 0 {
+		fmt.Fprintf(&b, "quota: %s has %s\n", cli.Printable(a.User), strings.Join(quotas, ", "))
+	}
+	if a.Fair {
+		first := "nobody who waits goes first"
+		switch {
+		case a.Ahead == 1:
+			first = "1 user who waits goes first"
+		case a.Ahead > 1:
+			first = fmt.Sprintf("%d users who wait go first", a.Ahead)
+		}
+		fmt.Fprintf(&b, "fair share: %s has used %.1f GPU-hours lately; %s\n", cli.Printable(a.User), a.Used/3600, first)
+	}
+	return b.String()
+}
+
+// preallocates is what to do about a program that reserves most of a card.
+const preallocates = "memory: it took most of the card at its start and has not changed since, as JAX and TensorFlow do unless told otherwise; " +
+	"leave XLA_PYTHON_CLIENT_PREALLOCATE and TF_FORCE_GPU_ALLOW_GROWTH to carma (memory-caps: growth), or say --exclusive"
+
+// standing is the state of a task as the end of a sentence.
+func standing(w *api.Why, t *api.Task) string {
+	switch {
+	case cli.Placed(t):
+		if at := cli.LastAttempt(t); at != nil {
+			return fmt.Sprintf("is %s %s", t.Phase, cli.Beside(at.GPUs))
+		}
+		return "is " + t.Phase
+	case t.Finished():
+		return t.Phase
+	case w.Position > 0 && w.Queue != "":
+		return fmt.Sprintf("is %s, %s in the %s queue", t.Phase, cli.Ordinal(w.Position), w.Queue)
+	}
+	return "is " + t.Phase
+}
+
+// shareText is what an attempt had booked of its machine; empty: nothing.
+func shareText(at *api.Attempt) string {
+	h := at.Host
+	if h == (api.HostShare{}) {
+		return ""
+	}
+	s := "host memory " + units.Bytes(h.Memory).String()
+	if h.Limit > h.Memory {
+		s += " (at most " + units.Bytes(h.Limit).String() + ")"
+	}
+	if h.Peak > 0 {
+		s += ", its peak " + units.Bytes(h.Peak).String()
+	}
+	if h.CPUs > 0 {
+		s += fmt.Sprintf(", processors %g", h.CPUs)
+	}
+	if len(at.GPUs) > 0 {
+		return ", " + s
+	}
+	return s
+}
+
+func granted(at *api.Attempt) string {
+	if len(at.GPUs) == 0 {
+		return ""
+	}
+	if at.Grant == 0 {
+		return "whole"
+	}
+	if len(at.GPUs) > 1 {
+		return units.Bytes(at.Grant).String() + " each"
+	}
+	return units.Bytes(at.Grant).String()
+}
+
+// course is what became of an attempt.
+func course(at *api.Attempt, now time.Time) string {
+	var s string
+	switch {
+	case at.Outcome == "" && at.Started.IsZero():
+		s = "starting"
+	case at.Outcome == "":
+		s = "running for " + cli.Age(now.Sub(at.Started))
+	case at.Started.IsZero():
+		s = at.Outcome
+	default:
+		s = fmt.Sprintf("%s after %s", at.Outcome, cli.Age(at.Ended.Sub(at.Started)))
+	}
+	if at.Peak > 0 {
+		s += ", peak " + units.Bytes(at.Peak).String()
+	}
+	if at.EnergyJ > 0 {
+		s += ", " + used(at.EnergyJ)
+	}
+	stopped := at.Outcome == "stopped" && at.Reason != "" // why carma stopped it says more than that it did
+	if at.Message != "" && at.Outcome != "ok" && !stopped {
+		s += " (" + cli.Printable(at.Message) + ")"
+	}
+	if at.Reason != "" && (stopped || at.Message == "" || !strings.Contains(at.Reason, at.Message)) {
+		s += "; " + cli.Printable(at.Reason)
+	}
+	return s
+}

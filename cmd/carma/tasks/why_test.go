@@ -1,0 +1,70 @@
+package tasks
+
+import (
+	"testing"
+	"time"
+
+	"carma/runner/api"
+)
+
+// TestCourse: what became of an attempt, and why the task ran again after it,
+// each said once (U7).
+func TestCourse(t *testing.T) {
+	began := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		name string
+		at   api.Attempt
+		want string
+	}{
+		{"a GPU OOM", api.Attempt{Outcome: "gpu-oom", Message: "CUDA out of memory", Reason: "GPU out of memory: it wanted 6.0 GiB and had 4.0 GiB reserved"},
+			"gpu-oom after 1m00s (CUDA out of memory); GPU out of memory: it wanted 6.0 GiB and had 4.0 GiB reserved"},
+		{"without a message", api.Attempt{Outcome: "gpu-oom", Reason: "GPU out of memory: it ran out with 4.0 GiB reserved"},
+			"gpu-oom after 1m00s; GPU out of memory: it ran out with 4.0 GiB reserved"},
+		{"stopped by carma", api.Attempt{Outcome: "stopped", Message: "stopped by carma", Reason: "time slot of 1h0m0s used, others wait"},
+			"stopped after 1m00s; time slot of 1h0m0s used, others wait"},
+		{"stopped by a user", api.Attempt{Outcome: "stopped", Message: "stopped by carma"}, "stopped after 1m00s (stopped by carma)"},
+		{"said once", api.Attempt{Outcome: "program", Message: "exit code 3", Reason: "retry 1 of 2: exit code 3"}, "program after 1m00s (exit code 3)"},
+	} {
+		row.at.Started, row.at.Ended = began, began.Add(time.Minute)
+		if got := course(&row.at, began); got != row.want {
+			t.Errorf("%s: %q\nwant %q", row.name, got, row.want)
+		}
+	}
+	tasks := &api.Task{Attempts: []api.Attempt{{Outcome: "stopped", ReasonCode: "slot-used"}, {N: 2}}}
+	if got := relaunches(tasks); got != "attempt 2, after slot-used" {
+		t.Errorf("ps says %q", got)
+	}
+}
+
+// TestAccountText: priority, quota and fair share are said where they decide (U6).
+func TestAccountText(t *testing.T) {
+	for want, w := range map[string]*api.Why{
+		"":                   {Priority: "normal"},
+		"priority: high\n":   {Priority: "high"},
+		"priority: normal\n": {Priority: "normal", Position: 2, Account: &api.Account{User: "ann", Tasks: 3}},
+		"priority: low\nquota: ann has 3 of 4 tasks, 5 of 8 GPUs, 2.0 GiB of 80.0 GiB\nfair share: ann has used 1.5 GPU-hours lately; 2 users who wait go first\n": {
+			Priority: "low", Account: &api.Account{User: "ann", Tasks: 3, QuotaTasks: 4, GPUs: 5, QuotaGPUs: 8, Memory: 2 << 30, QuotaMemory: 80 << 30, Fair: true, Used: 5400, Ahead: 2},
+		},
+		"fair share: bob has used 0.0 GPU-hours lately; nobody who waits goes first\n": {Account: &api.Account{User: "bob", Fair: true}},
+	} {
+		if got := accountText(w); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestStartText: an expected start is a range, or what is known of it.
+func TestStartText(t *testing.T) {
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for want, s := range map[string]*api.Start{
+		"":                                    nil,
+		"expected start: now\n":               {Earliest: now, Latest: now},
+		"expected start: in 10m\n":            {Earliest: now.Add(10 * time.Minute), Latest: now.Add(10*time.Minute + 20*time.Second)},
+		"expected start: in 10m to 1h00m\n":   {Earliest: now.Add(10 * time.Minute), Latest: now.Add(time.Hour)},
+		"expected start: in 3h00m or later\n": {Earliest: now.Add(3 * time.Hour)},
+	} {
+		if got := startText(&api.Why{Now: now, Start: s}); got != want {
+			t.Errorf("%+v: %q, want %q", s, got, want)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"carma/configs/nearest"
+)
+
+// plain is the form of progress that is printed unless another is asked for.
+const plain = "plain"
+
+// forms are the ways to print progress, by the names that --print takes. Each
+// prints the state of training as that tool would; see runner/progress.
+var forms = map[string]func(*trainer){
+	plain:       (*trainer).plainLine,
+	"none":      func(*trainer) {},
+	"tqdm":      (*trainer).tqdmBar,
+	"hf":        (*trainer).trainerBar,
+	"lightning": (*trainer).lightningBar,
+	"keras":     (*trainer).kerasBar,
+}
+
+// checkForm refuses a form that there is not.
+func checkForm(name string) error {
+	names := make([]string, 0, len(forms))
+	for n := range forms {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	if err := nearest.OneOf(name, names); err != nil {
+		return fmt.Errorf("--print: %w", err)
+	}
+	return nil
+}
+
+// shown is what stands on the terminal.
+type shown struct {
+	began float64 // simulated seconds, when training began
+	epoch int     // of the bar; 0: there is none yet
+	since float64 // simulated seconds, when that epoch began
+	open  bool    // a bar stands there, and its line has not ended
+	lines int
+}
+
+// show prints the progress in the form that was asked for.
+func (t *trainer) show() {
+	if t.bar.lines == 0 {
+		t.bar.began = t.clock
+	}
+	forms[t.form](t)
+	t.bar.lines++
+}
+
+// endBar ends the line of a bar before something else is printed.
+func (t *trainer) endBar() {
+	if t.bar.open {
+		fmt.Fprintln(t.out)
+		t.bar.open = false
+	}
+}
+
+// perSecond is how many steps are trained in a simulated second.
+func (t *trainer) perSecond() float64 {
+	return float64(t.steps*t.epochs) / t.seconds * t.pace.Training / t.pace.Speed
+}
+
+// plainLine prints a line of a training script.
+func (t *trainer) plainLine() {
+	epoch, step := t.position()
+	fmt.Fprintf(t.out, "epoch %d/%d step %d/%d loss %.4f %.1f samples/s\n", epoch, t.epochs, step, t.steps, t.loss(), t.perSecond()*float64(t.batch))
+}
+
+// turn completes the bar of an epoch that is over, and begins the next: begin
+// and bar print them. It returns the step of the present one.
+func (t *trainer) turn(begin func(epoch int), bar func(epoch, step int, elapsed float64)) {
+	epoch, step := t.position()
+	if epoch != t.bar.epoch {
+		now := t.clock
+		if t.perSecond() > 0 {
+			now = max(t.bar.since, t.clock-float64(step)/t.perSecond())
+		}
+		if t.bar.epoch > 0 {
+			bar(t.bar.epoch, t.steps, now-t.bar.since)
+			t.endBar()
+		}
+		t.bar.epoch, t.bar.since = epoch, now
+		begin(epoch)
+	}
+	bar(epoch, step, t.clock-t.bar.since)
+	t.bar.open = true
+	if t.done() == t.steps*t.epochs {
+		t.endBar()
+	}
+}
+
+// tqdmBar prints a bar for each epoch, named so.
+func (t *trainer) tqdmBar() {
+	t.turn(func(int) {}, func(epoch, step int, elapsed float64) {
+		fmt.Fprintf(t.out, "\rEpoch %d/%d: %s, loss=%.3g]", epoch, t.epochs, t.tqdm(step, t.steps, elapsed), t.loss())
+	})
+}
+
+// lightningBar prints Lightning's: epochs count from 0, and how many there will
+// be is not told.
+func (t *trainer) lightningBar() {
+	t.turn(func(int) {}, func(epoch, step int, elapsed float64) {
+		fmt.Fprintf(t.out, "\rEpoch %d: %s, v_num=0, train_loss=%.3f]", epoch-1, t.tqdm(step, t.steps, elapsed), t.loss())
+	})
+}
+
+// kerasBar prints Keras 3's.
+func (t *trainer) kerasBar() {
+	const width = 20
+	begin := func(epoch int) { fmt.Fprintf(t.out, "Epoch %d/%d\n", epoch, t.epochs) }
+	t.turn(begin, func(_, step int, elapsed float64) {
+		left, full := 0.0, width*step/t.steps
+		if t.perSecond() > 0 {
+			left = float64(t.steps-step) / t.perSecond()
+		}
+		if step == t.steps {
+			left = elapsed
+		}
+		fmt.Fprintf(t.out, "\r\x1b[1m%d/%d\x1b[0m \x1b[32m%s\x1b[0m\x1b[37m%s\x1b[0m \x1b[1m%.0fs\x1b[0m %.0fms/step - loss: %.4f",
+			step, t.steps, strings.Repeat("━", full), strings.Repeat("━", width-full), left, 1000/max(t.perSecond(), 1e-3), t.loss())
+	})
+}
+
+// trainerBar prints Hugging Face's: one bar for the whole run, and a dictionary
+// at each second line.
+func (t *trainer) trainerBar() {
+	const every = 2
+	all := t.steps * t.epochs
+	if t.bar.lines%every == every-1 {
+		epoch, step := t.position()
+		fmt.Fprintf(t.out, "\r%s\r{'loss': %.4f, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': %.2f}\n",
+			strings.Repeat(" ", 60), t.loss(), float64(epoch-1)+float64(step)/float64(t.steps))
+	}
+	fmt.Fprintf(t.out, "\r%s]", t.tqdm(t.done(), all, t.clock-t.bar.began))
+	t.bar.open = true
+	if t.done() == all {
+		t.endBar()
+	}
+}
+
+// tqdm is a bar of tqdm's without its name and its last bracket. Its speed and
+// times are simulated ones.
+func (t *trainer) tqdm(n, of int, elapsed float64) string {
+	const width = 10
+	eighths := width * 8 * n / of
+	bar := strings.Repeat("█", eighths/8)
+	if part := eighths % 8; part > 0 {
+		bar += string([]rune(" ▏▎▍▌▋▊▉")[part])
+	}
+	bar += strings.Repeat(" ", width-len([]rune(bar)))
+	left, speed := "?", "?it/s"
+	if rate := t.perSecond(); rate > 0 && n > 0 {
+		left = clockTime(float64(of-n) / rate)
+		speed = fmt.Sprintf("%.2fit/s", rate)
+		if rate < 1 {
+			speed = fmt.Sprintf("%.2fs/it", 1/rate)
+		}
+	}
+	return fmt.Sprintf("%3d%%|%s| %d/%d [%s<%s, %s", 100*n/of, bar, n, of, clockTime(elapsed), left, speed)
+}
+
+// clockTime is 27:10 or 1:02:03.
+func clockTime(seconds float64) string {
+	s := int(min(max(0, seconds), 1e9))
+	if s < 3600 {
+		return fmt.Sprintf("%02d:%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}

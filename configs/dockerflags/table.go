@@ -1,0 +1,128 @@
+package dockerflags
+
+import "runtime"
+
+// The reasons that several flags share.
+const (
+	walled     = "tasks get no extra privileges"
+	networked  = "tasks have no network of their own; theirs is the daemon's setting (carma daemon --network)"
+	engineLogs = "carma keeps the output: carma logs"
+	noHealth   = "a task is well while it runs; it ends by itself"
+	noDisk     = "carma does not limit disks; the administrator can, for all containers"
+	byGPU      = "carma gives a task its GPUs, and their devices with them; see {gpus}"
+	useCPUs    = "write {cpus}; which ones is the kernel's choice"
+	useHostMem = "write {memory}; it has no swap beyond"
+	onWindows  = "it is for Windows"
+	noNaming   = "tasks do not find each other by name"
+	noBind     = "carma mounts folders of the host only; write ./data:/data below {volume}"
+)
+
+func keys(all ...string) []string { return all }
+
+// all has the flags of docker run 28.2.2, from its help.
+var all = []Flag{
+	{Name: "add-host", Verdict: Refused, Keys: keys("extra_hosts"), Why: networked},
+	{Name: "annotation", Verdict: Left, Keys: keys("annotations"), Why: "write {label}; carma ps finds it again"},
+	{Name: "attach", Letter: "a", Verdict: Left, Keys: keys("attach"), Why: "the output is shown until you leave, and -i sends the input; later carma logs -f and carma attach do"},
+	{Name: "blkio-weight", Verdict: Left, Keys: keys("blkio_config"), Why: noDisk},
+	{Name: "blkio-weight-device", Verdict: Left, Why: noDisk},
+	{Name: "cap-add", Verdict: Refused, Keys: keys("cap_add"), Why: walled},
+	{Name: "cap-drop", Verdict: Refused, Keys: keys("cap_drop"), Why: "root's tasks keep docker's capabilities; those of others have none"},
+	{Name: "cgroup-parent", Verdict: Refused, Keys: keys("cgroup_parent"), Why: walled},
+	{Name: "cgroupns", Verdict: Refused, Keys: keys("cgroup"), Why: walled},
+	{Name: "cidfile", Verdict: Left, Why: "a task is known by its number and its name: -d prints the number"},
+	{Name: "cpu-count", Verdict: Left, Keys: keys("cpu_count"), Why: onWindows + "; " + useCPUs},
+	{Name: "cpu-percent", Verdict: Left, Keys: keys("cpu_percent"), Why: onWindows + "; " + useCPUs},
+	{Name: "cpu-period", Verdict: Left, Keys: keys("cpu_period"), Why: useCPUs},
+	{Name: "cpu-quota", Verdict: Left, Keys: keys("cpu_quota"), Why: useCPUs},
+	{Name: "cpu-rt-period", Verdict: Left, Keys: keys("cpu_rt_period"), Why: useCPUs},
+	{Name: "cpu-rt-runtime", Verdict: Left, Keys: keys("cpu_rt_runtime"), Why: useCPUs},
+	{Name: "cpu-shares", Letter: "c", Verdict: Left, Keys: keys("cpu_shares"), Why: useCPUs},
+	{Name: "cpus", Keys: keys("cpus")},
+	{Name: "cpuset-cpus", Verdict: Left, Keys: keys("cpuset"), Why: useCPUs},
+	{Name: "cpuset-mems", Verdict: Left, Why: useCPUs},
+	{Name: "detach", Letter: "d"},
+	{Name: "detach-keys"},
+	{Name: "device", Keys: keys("devices")},
+	{Name: "device-cgroup-rule", Verdict: Refused, Keys: keys("device_cgroup_rules"), Why: byGPU},
+	{Name: "device-read-bps", Verdict: Left, Why: noDisk},
+	{Name: "device-read-iops", Verdict: Left, Why: noDisk},
+	{Name: "device-write-bps", Verdict: Left, Why: noDisk},
+	{Name: "device-write-iops", Verdict: Left, Why: noDisk},
+	{Name: "disable-content-trust", Verdict: Idle, Why: "it is off"},
+	{Name: "dns", Verdict: Refused, Keys: keys("dns"), Why: networked},
+	{Name: "dns-option", Verdict: Refused, Keys: keys("dns_opt"), Why: networked},
+	{Name: "dns-search", Verdict: Refused, Keys: keys("dns_search"), Why: networked},
+	{Name: "domainname", Verdict: Refused, Keys: keys("domainname"), Why: noNaming},
+	{Name: "entrypoint", Keys: keys("entrypoint")},
+	{Name: "env", Letter: "e", Keys: keys("environment")},
+	{Name: "env-file", Keys: keys("env_file")},
+	{Name: "expose", Verdict: Left, Keys: keys("expose"), Why: "a port is reached from this machine only if it is opened: {publish}"},
+	{Name: "gpus", Keys: keys("gpus")},
+	{Name: "group-add", Keys: keys("group_add")},
+	{Name: "health-cmd", Verdict: Left, Keys: keys("healthcheck"), Why: noHealth},
+	{Name: "health-interval", Verdict: Left, Why: noHealth},
+	{Name: "health-retries", Verdict: Left, Why: noHealth},
+	{Name: "health-start-interval", Verdict: Left, Why: noHealth},
+	{Name: "health-start-period", Verdict: Left, Why: noHealth},
+	{Name: "health-timeout", Verdict: Left, Why: noHealth},
+	{Name: "help"},
+	{Name: "hostname", Letter: "h", Keys: keys("hostname")},
+	{Name: "init", Keys: keys("init")},
+	{Name: "interactive", Letter: "i"},
+	{Name: "io-maxbandwidth", Verdict: Left, Why: onWindows},
+	{Name: "io-maxiops", Verdict: Left, Why: onWindows},
+	{Name: "ip", Verdict: Refused, Why: networked},
+	{Name: "ip6", Verdict: Refused, Why: networked},
+	{Name: "ipc", Keys: keys("ipc")},
+	{Name: "isolation", Verdict: Refused, Keys: keys("isolation"), Why: onWindows},
+	{Name: "kernel-memory", Verdict: Left, Why: useHostMem},
+	{Name: "label", Letter: "l", As: "user-label", Keys: keys("labels")},
+	{Name: "label-file", Verdict: Left, Why: "write {label}, once for each"},
+	{Name: "link", Verdict: Refused, Keys: keys("links", "external_links"), Why: noNaming},
+	{Name: "link-local-ip", Verdict: Refused, Why: networked},
+	{Name: "log-driver", Verdict: Left, Keys: keys("log_driver", "logging"), Why: engineLogs},
+	{Name: "log-opt", Verdict: Left, Keys: keys("log_opt"), Why: engineLogs},
+	{Name: "mac-address", Verdict: Refused, Keys: keys("mac_address"), Why: networked},
+	{Name: "memory", Letter: "m", As: "host-mem", Keys: keys("mem_limit")},
+	{Name: "memory-reservation", As: "host-reserve", Keys: keys("mem_reservation")},
+	{Name: "memory-swap", Verdict: Left, Keys: keys("memswap_limit"), Why: useHostMem},
+	{Name: "memory-swappiness", Verdict: Left, Keys: keys("mem_swappiness"), Why: useHostMem},
+	{Name: "mount", Keys: keys("volumes")},
+	{Name: "name"},
+	{Name: "network", Verdict: Refused, Keys: keys("net"), Why: networked + "; {publish} opens a port on 127.0.0.1"},
+	{Name: "network-alias", Verdict: Refused, Why: noNaming},
+	{Name: "no-healthcheck", Verdict: Idle, Why: "tasks have no health checks"},
+	{Name: "oom-kill-disable", Verdict: Refused, Keys: keys("oom_kill_disable"), Why: walled},
+	{Name: "oom-score-adj", Verdict: Left, Keys: keys("oom_score_adj"), Why: walled},
+	{Name: "pid", Verdict: Refused, Keys: keys("pid"), Why: walled},
+	{Name: "pids-limit", As: "pids", Keys: keys("pids_limit")},
+	{Name: "platform", Verdict: Refused, Same: keys("linux/"+runtime.GOARCH, runtime.GOARCH), Why: "tasks run on this machine; fetch the image of its platform"},
+	{Name: "privileged", Verdict: Refused, Keys: keys("privileged"), Why: walled},
+	{Name: "publish", Letter: "p", Keys: keys("ports")},
+	{Name: "publish-all", Letter: "P", Verdict: Left, Why: "write {publish}, once for each port"},
+	{Name: "pull", Keys: keys("pull_policy")},
+	{Name: "quiet", Letter: "q", Verdict: Idle, Why: "nothing is printed while an image is fetched"},
+	{Name: "read-only", Verdict: Left, Keys: keys("read_only"), Why: "what a task writes beside its mounts goes with its container anyway"},
+	{Name: "restart", Verdict: Left, Same: keys("no"), Why: "{retries} runs a task again whose program fails"},
+	{Name: "rm", Verdict: Idle, Why: "containers are removed anyway; the output stays until carma rm"},
+	{Name: "runtime", Verdict: Refused, Same: keys("nvidia"), Why: byGPU},
+	{Name: "security-opt", Verdict: Refused, Same: keys("no-new-privileges", "no-new-privileges:true", "no-new-privileges=true"), Why: walled},
+	{Name: "shm-size", Keys: keys("shm_size")},
+	{Name: "sig-proxy", Verdict: Left, Why: "signals go to carma run: the first Ctrl-C stops the task, Ctrl-\\ leaves it running"},
+	{Name: "stop-signal", Keys: keys("stop_signal")},
+	{Name: "stop-timeout", As: "stop-grace", Keys: keys("stop_grace_period")},
+	{Name: "storage-opt", Verdict: Refused, Keys: keys("storage_opt"), Why: noDisk},
+	{Name: "sysctl", Verdict: Refused, Keys: keys("sysctls"), Why: walled},
+	{Name: "tmpfs", Keys: keys("tmpfs")},
+	{Name: "tty", Letter: "t"},
+	{Name: "ulimit", Keys: keys("ulimits")},
+	{Name: "use-api-socket", Verdict: Refused, Keys: keys("use_api_socket"), Why: walled},
+	{Name: "user", Letter: "u", Verdict: Refused, Why: "a task runs as you, and your own user is taken"},
+	{Name: "userns", Verdict: Refused, Keys: keys("userns_mode"), Why: walled},
+	{Name: "uts", Verdict: Refused, Keys: keys("uts"), Why: walled},
+	{Name: "volume", Letter: "v", Keys: keys("volumes")},
+	{Name: "volume-driver", Verdict: Refused, Keys: keys("volume_driver"), Why: noBind},
+	{Name: "volumes-from", Verdict: Refused, Keys: keys("volumes_from"), Why: noBind},
+	{Name: "workdir", Letter: "w", Keys: keys("working_dir")},
+}

@@ -1,0 +1,61 @@
+package compose
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/consts"
+)
+
+// Find returns the files of a suite of which none is named: those of COMPOSE_FILE,
+// else compose.yaml in the folder or the nearest one above it, with the file of
+// overrides beside it. Relative names of COMPOSE_FILE count from the folder. nil:
+// there is none.
+func Find(o Options) ([]string, error) {
+	env, err := variables(o)
+	if err != nil {
+		return nil, err
+	}
+	if list := env[consts.ComposeFilePath]; list != "" {
+		by := env[consts.ComposePathSeparator]
+		if by == "" {
+			by = string(filepath.ListSeparator)
+		}
+		return slices.DeleteFunc(strings.Split(list, by), func(name string) bool { return name == "" }), nil
+	}
+	for folder := o.Folder; ; folder = filepath.Dir(folder) {
+		for _, name := range cli.DefaultFileNames {
+			if path := filepath.Join(folder, name); exists(path) {
+				return WithOverride(path), nil
+			}
+		}
+		if folder == filepath.Dir(folder) {
+			return nil, nil
+		}
+	}
+}
+
+// WithOverride is a file, with the file of overrides beside it if both have
+// Compose's own names.
+func WithOverride(path string) []string {
+	if !slices.Contains(cli.DefaultFileNames, filepath.Base(path)) {
+		return []string{path}
+	}
+	for _, name := range cli.DefaultOverrideFileNames {
+		if over := filepath.Join(filepath.Dir(path), name); exists(over) {
+			return []string{path, over}
+		}
+	}
+	return []string{path}
+}
+
+// ProfilesOf are the profiles that the variables choose.
+func ProfilesOf(o Options) ([]string, error) {
+	env, err := variables(o)
+	if list := env[consts.ComposeProfiles]; err == nil && list != "" {
+		return strings.Split(list, ","), nil
+	}
+	return nil, err
+}

@@ -1,0 +1,31 @@
+package compose
+
+import (
+	"fmt"
+
+	"carma/runner/api"
+)
+
+// Submission is the suite as one request: the tasks of each service, one per
+// replica. It has none if the suite has only helpers. It fails if there is nothing
+// at all, or too much.
+func (s *Suite) Submission() (api.Submission, error) {
+	request := api.Submission{Group: s.Name}
+	for i := range s.Services {
+		v := &s.Services[i]
+		tasks, err := v.Expand()
+		if err != nil {
+			return request, err
+		}
+		for range v.Replicas {
+			request.Tasks = append(request.Tasks, tasks...)
+		}
+		if len(request.Tasks) > api.MaxTasks {
+			return request, fmt.Errorf("more than %d tasks, the most of one submission", api.MaxTasks)
+		}
+	}
+	if len(request.Tasks) == 0 && len(s.Helpers) == 0 {
+		return request, fmt.Errorf("suite %s has no tasks; all services have 0 replicas", s.Name)
+	}
+	return request, nil
+}

@@ -1,0 +1,70 @@
+package arrivals
+
+import (
+	"slices"
+	"time"
+
+	"carma/configs/traces/joblog"
+)
+
+// alike is the ratio of run times up to which two tasks count as alike.
+const alike = 1.1
+
+// Alike is how often tasks repeat others: tasks of one user on as many GPUs whose
+// run times are within a tenth of each other. Next is the share of tasks that are
+// like the one before of their user, Pairs that of all pairs of tasks of one user:
+// what Next would be if users submitted their tasks in any order. Tasks whose run
+// time is not known do not count; both are 0 if there is nothing to compare.
+func (l List) Alike() (next, pairs float64) {
+	last := map[string]Arrival{} // look-up only
+	same, compared := 0, 0
+	users := map[string]int{}
+	runs := map[string]map[int][]time.Duration{}
+	for _, a := range l.Arrivals {
+		if a.RunTime == joblog.Unknown {
+			continue
+		}
+		if before, ok := last[a.User]; ok {
+			compared++
+			if before.GPUs == a.GPUs && near(before.RunTime, a.RunTime) {
+				same++
+			}
+		}
+		last[a.User] = a
+		users[a.User]++
+		if runs[a.User] == nil {
+			runs[a.User] = map[int][]time.Duration{}
+		}
+		runs[a.User][a.GPUs] = append(runs[a.User][a.GPUs], a.RunTime)
+	}
+	if compared == 0 {
+		return 0, 0
+	}
+	// Whole numbers, so the order of the maps does not matter.
+	all, close := 0, 0
+	for user, n := range users {
+		all += n * (n - 1) / 2
+		for _, times := range runs[user] {
+			close += nearPairs(times)
+		}
+	}
+	return float64(same) / float64(compared), float64(close) / float64(max(1, all))
+}
+
+// near reports whether two run times are within a tenth of each other.
+func near(a, b time.Duration) bool {
+	return float64(max(a, b)) <= alike*float64(min(a, b))
+}
+
+// nearPairs counts the pairs of run times that are near. It sorts them.
+func nearPairs(times []time.Duration) int {
+	slices.Sort(times)
+	n, from := 0, 0
+	for i := range times {
+		for !near(times[from], times[i]) {
+			from++
+		}
+		n += i - from
+	}
+	return n
+}

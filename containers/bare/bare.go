@@ -1,0 +1,81 @@
+// Package bare has what containers without an image are made of: the machine's
+// own system folders, read-only, on top of an image that has nothing but empty
+// folders. Their programs are those of the machine, or of a conda or virtual
+// environment that the submitter has made on it.
+//
+// The product and the suite for hardware share it.
+package bare
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"runtime"
+)
+
+// Folders are the machine's folders with programs, libraries and their settings.
+// Nothing else of the machine is needed to run a program: not /root, /home, /var,
+// /run or /tmp.
+func Folders() []string {
+	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"}
+}
+
+// Image is the name of the image. No registry can have it: names that end in
+// .invalid are never resolved (RFC 6761), so nobody can bring another image of
+// this name onto the machine by a pull. Its tag is the version of its content.
+const Image = "carma.invalid/host:1"
+
+// empty are the image's folders, with their modes. /run and /home are there so
+// that nothing of the machine's has to be.
+var empty = []struct {
+	name string
+	mode int64
+}{
+	{"dev/", 0o755}, {"home/", 0o755}, {"proc/", 0o755}, {"root/", 0o700}, {"run/", 0o755}, {"sys/", 0o755},
+	{"tmp/", 0o1777}, {"var/", 0o755}, {"var/run/", 0o755}, {"var/tmp/", 0o1777},
+}
+
+// Archive makes the image as a tar file like that of docker save. It is the same
+// at every call.
+func Archive() ([]byte, error) {
+	var layer bytes.Buffer
+	tw := tar.NewWriter(&layer)
+	for _, dir := range empty {
+		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir.name, Mode: dir.mode}); err != nil {
+			return nil, err
+		}
+	}
+	if err := tw.Close(); err != nil {
+		return nil, err
+	}
+	sum := func(b []byte) string { h := sha256.Sum256(b); return hex.EncodeToString(h[:]) }
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux", "config": map[string]any{},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + sum(layer.Bytes())}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	name := sum(config) + ".json"
+	manifest, err := json.Marshal([]map[string]any{{"Config": name, "RepoTags": []string{Image}, "Layers": []string{"layer.tar"}}})
+	if err != nil {
+		return nil, err
+	}
+	var all bytes.Buffer
+	tw = tar.NewWriter(&all)
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{name, config}, {"layer.tar", layer.Bytes()}, {"manifest.json", manifest}} {
+		if err := tw.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.data))}); err != nil {
+			return nil, err
+		}
+		if _, err := tw.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	err = tw.Close()
+	return all.Bytes(), err
+}

@@ -1,0 +1,62 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	core "github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"carma/containers"
+	"carma/containers/containerd/logfile"
+	"carma/containers/containerd/relay"
+)
+
+const initTarget = containers.InitTarget
+
+// inputTarget is the path of the pipe with a container's input.
+const inputTarget = "/.carma/input"
+
+// rlimits are the limits of a container's processes that it asks for. For the
+// others it has containerd's own, as with Docker: the library's default of 1024
+// files is too low.
+func rlimits(list []containers.Ulimit) (out []specs.POSIXRlimit) {
+	for _, u := range list {
+		out = append(out, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(u.Name), Soft: uint64(u.Soft), Hard: uint64(u.Hard)})
+	}
+	return out
+}
+
+// errNoInit: there is no carma-init.
+var errNoInit = errors.New("--init and -i: carma-init is not there; it belongs beside carma (make build)")
+
+// fit gives the container groups, devices and the first process that it asks for.
+func (m *maker) fit(ctx context.Context, c oci.Client, container *core.Container, s *oci.Spec) error {
+	for _, g := range m.spec.Groups {
+		if !slices.Contains(s.Process.User.AdditionalGids, uint32(g)) {
+			s.Process.User.AdditionalGids = append(s.Process.User.AdditionalGids, uint32(g))
+		}
+	}
+	for _, d := range m.spec.Devices {
+		if err := oci.WithDevices(d.Source, d.Target, d.Permissions)(ctx, c, container, s); err != nil {
+			return err
+		}
+	}
+	show := func(source, target string) {
+		s.Mounts = append(s.Mounts, specs.Mount{Type: "bind", Source: source, Destination: target, Options: []string{"bind", "rprivate", "ro"}})
+	}
+	talk := talkOf(m.spec)
+	if m.spec.Init || talk == logfile.TalkInput {
+		if m.Driver.opts.Init == "" {
+			return errNoInit
+		}
+		show(m.Driver.opts.Init, initTarget)
+	}
+	if talk == logfile.TalkInput {
+		show(relay.InputPath(m.dir), inputTarget)
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package containerd
+
+import (
+	"net/url"
+	"os"
+
+	"github.com/containerd/containerd/v2/pkg/cio"
+	"golang.org/x/sys/unix"
+
+	"carma/containers"
+	"carma/containers/containerd/logfile"
+	"carma/containers/containerd/relay"
+)
+
+// talkOf is how a container's program is connected with people.
+func talkOf(spec containers.Spec) logfile.Talk {
+	switch {
+	case spec.TTY:
+		return logfile.TalkTerminal
+	case spec.Stdin:
+		return logfile.TalkInput
+	}
+	return logfile.TalkNone
+}
+
+func (r *record) talk() logfile.Talk { return logfile.Talk(r.Labels[labelTalk]) }
+
+// makeInput makes the pipe for the input in a container's folder. The shim reads it
+// for a terminal. Without a terminal the program has it, and any user of the
+// container may be the program's; nobody else reaches the folder.
+func makeInput(dir string) error {
+	path := relay.InputPath(dir)
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		return &os.PathError{Op: "make pipe", Path: path, Err: err}
+	}
+	return os.Chmod(path, 0o644)
+}
+
+// io is what a container's shim does with the program's input and output. The logger
+// takes the output. The shim gives a terminal its input; a program without one gets
+// it by carma-init, because the shim has none for a program with a logger.
+func (r *record) io(logger *url.URL) cio.Creator {
+	c := cio.Config{Stdout: logger.String(), Stderr: logger.String()}
+	if r.talk() == logfile.TalkTerminal {
+		c.Terminal, c.Stdin = true, relay.InputPath(r.Labels[labelDir])
+	}
+	return func(string) (cio.IO, error) { return shimIO{c}, nil }
+}
+
+// shimIO is input and output that the shim alone deals with.
+type shimIO struct{ config cio.Config }
+
+func (s shimIO) Config() cio.Config { return s.config }
+func (shimIO) Cancel()              {}
+func (shimIO) Wait()                {}
+func (shimIO) Close() error         { return nil }

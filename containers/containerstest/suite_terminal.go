@@ -1,0 +1,374 @@
+package containerstest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"testing"
+
+	"carma/containers"
+)
+
+// screenText collects a session's output and can be waited for.
+type screenText struct {
+	mu   sync.Mutex
+	text []byte
+	more chan struct{} // closed and replaced when there is more
+}
+
+func newScreenText() *screenText { return &screenText{more: make(chan struct{})} }
+
+func (w *screenText) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = append(w.text, p...)
+	close(w.more)
+	w.more = make(chan struct{})
+	return len(p), nil
+}
+
+func (w *screenText) now() (string, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.text), w.more
+}
+
+// shows waits until the output has a text.
+func (s *suite) shows(w *screenText, want string) {
+	s.Helper()
+	for {
+		text, more := w.now()
+		if strings.Contains(text, want) {
+			return
+		}
+		select {
+		case <-more:
+		case <-s.ctx.Done():
+			s.Fatalf("the output has no %q: %q", want, text)
+		}
+	}
+}
+
+// terminals skips a driver that has none.
+func (s *suite) terminals() containers.Terminals {
+	s.Helper()
+	t, ok := s.d.(containers.Terminals)
+	if !ok {
+		s.Skip("no terminals")
+	}
+	return t
+}
+
+// attached connects with a container and copies its output until it ends.
+func (s *suite) attached(id string) (containers.Session, *screenText, <-chan error) {
+	s.Helper()
+	session, err := s.terminals().Attach(s.ctx, id)
+	if err != nil {
+		s.Fatalf("attach: %v", err)
+	}
+	s.Cleanup(func() { _ = session.Close() })
+	text, over := newScreenText(), make(chan error, 1)
+	go func() { over <- session.Copy(text, text) }()
+	return session, text, over
+}
+
+func (s *suite) over(ended <-chan error) {
+	s.Helper()
+	select {
+	case err := <-ended:
+		if err != nil {
+			s.Errorf("the session broke: %v", err)
+		}
+	case <-s.ctx.Done():
+		s.Fatal("the session does not end")
+	}
+}
+
+func (s *suite) types(w io.Writer, text string) {
+	s.Helper()
+	if _, err := io.WriteString(w, text); err != nil {
+		s.Fatalf("input: %v", err)
+	}
+}
+
+// testAttach: input without a terminal arrives whole and ends, and the output is
+// kept as well.
+func testAttach(t *testing.T, s *suite) {
+	s.terminals()
+	spec := s.spec("input", "terminal", "exit:3")
+	spec.Stdin = true
+	id := s.create(spec)
+	session, text, over := s.attached(id)
+	if err := s.d.Start(s.ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	s.types(session, "one\ntwo\n")
+	s.shows(text, "got two")
+	s.types(session, "rest")
+	if err := session.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if exit := s.wait(id); exit.Code != 3 {
+		t.Errorf("exit = %+v, want 3", exit)
+	}
+	s.over(over)
+	want := []string{"got one", "got two", "got rest", "ended", "no terminal"}
+	if got, _ := text.now(); got != strings.Join(want, "\n")+"\n" {
+		t.Errorf("it showed %q", got)
+	}
+	if got := s.logs(id, time.Time{}, false).lines(containers.Stdout); !slices.Equal(got, want) {
+		t.Errorf("its log: %q", got)
+	}
+	_, err := s.terminals().Attach(s.ctx, id)
+	s.failsWith("attach to one that has ended", err, containers.ErrNotFound)
+	_, err = s.terminals().Attach(s.ctx, "no-such-container")
+	s.failsWith("attach to nothing", err, containers.ErrNotFound)
+}
+
+// testInputEnds: an input without a terminal ends when its session is closed.
+func testInputEnds(t *testing.T, s *suite) {
+	s.terminals()
+	spec := s.spec("input", "exit:5")
+	spec.Stdin, spec.Init = true, true
+	id := s.create(spec)
+	session, text, _ := s.attached(id)
+	if err := s.d.Start(s.ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	s.types(session, "one\ntwo")
+	s.shows(text, "got one")
+	_ = session.Close()
+	if exit := s.wait(id); exit.Code != 5 {
+		t.Errorf("exit = %+v, want 5", exit)
+	}
+	s.equal("its log", s.logs(id, time.Time{}, false).lines(containers.Stdout), []string{"got one", "got two", "ended"})
+}
+
+// testInputEarly: input that is given, and ended, before the program runs.
+func testInputEarly(t *testing.T, s *suite) {
+	s.terminals()
+	spec := s.spec("input", "err:oops", "exit:0")
+	spec.Stdin = true
+	spec.User, spec.NoNewPrivileges = "1001:1002", true
+	id := s.create(spec)
+	session, text, over := s.attached(id)
+	given := make(chan error, 1)
+	go func() { // it may wait for the program
+		_, err := io.WriteString(session, "a\nb\n")
+		given <- errors.Join(err, session.CloseWrite())
+	}()
+	if err := s.d.Start(s.ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-given; err != nil {
+		t.Fatalf("input: %v", err)
+	}
+	if exit := s.wait(id); exit.Code != 0 {
+		t.Errorf("exit = %+v, want 0", exit)
+	}
+	s.over(over)
+	for _, want := range []string{"got a\ngot b\n", "ended\n", "oops\n"} { // two streams
+		if got, _ := text.now(); !strings.Contains(got, want) {
+			t.Errorf("it showed %q, without %q", got, want)
+		}
+	}
+}
+
+// testNoInput: without either the input ends at once.
+func testNoInput(t *testing.T, s *suite) {
+	if got := s.output(s.spec("input", "terminal")); !slices.Equal(got, []string{"ended", "no terminal"}) {
+		t.Errorf("output %q", got)
+	}
+}
+
+// testTerminal: a prompt comes at once, the size is followed, the terminal can be
+// left and taken again, also by another driver, and the output is kept.
+func testTerminal(t *testing.T, s *suite) {
+	s.terminals()
+	later := s.newDriver(t)
+	t.Cleanup(func() { _ = later.Close() })
+	spec := s.spec("ask:your name? ", "resized", "ask:more? ", "env:TERM", "exit:4")
+	spec.TTY, spec.Init = true, true
+	id := s.create(spec)
+	session, text, _ := s.attached(id)
+	if err := s.d.Start(s.ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	s.shows(text, "your name? ")
+	s.types(session, "\x10\x11") // keys that leave other tools are the program's
+	s.types(session, "eve\n")
+	s.shows(text, "got")
+	s.shows(text, "eve")
+	if err := session.Resize(s.ctx, containers.Size{Rows: 33, Cols: 101}); err != nil {
+		t.Fatal(err)
+	}
+	s.shows(text, "33 x 101")
+	s.shows(text, "more? ")
+	_ = session.Close()
+	s.d = later
+	session, text, over := s.attached(id)
+	if err := session.CloseWrite(); err != nil { // a terminal has no end
+		t.Fatal(err)
+	}
+	s.types(session, "again\n")
+	s.shows(text, "got again")
+	if exit := s.wait(id); exit.Code != 4 {
+		t.Errorf("exit = %+v, want 4", exit)
+	}
+	s.over(over)
+	if err := session.Resize(s.ctx, containers.Size{Rows: 1, Cols: 1}); err != nil {
+		t.Errorf("resize after the end: %v", err)
+	}
+	kept := strings.Join(s.logs(id, time.Time{}, false).lines(containers.Stdout), "\n")
+	for _, want := range []string{"eve", "33 x 101", "got again", "TERM=xterm"} {
+		if !strings.Contains(kept, want) {
+			t.Errorf("its log has no %q: %q", want, kept)
+		}
+	}
+}
+
+// exec runs a command to its end.
+func (s *suite) exec(id string, c containers.Command, input string) (stdout, stderr string, code int) {
+	s.Helper()
+	session, err := s.terminals().Exec(s.ctx, id, c)
+	if err != nil {
+		s.Fatalf("exec: %v", err)
+	}
+	defer session.Close()
+	if c.Stdin {
+		s.types(session, input)
+		if err := session.CloseWrite(); err != nil {
+			s.Fatal(err)
+		}
+	}
+	var out, errs bytes.Buffer
+	if err := session.Copy(&out, &errs); err != nil {
+		s.Fatalf("copy: %v", err)
+	}
+	if code, err = session.Wait(s.ctx); err != nil {
+		s.Fatalf("wait: %v", err)
+	}
+	return out.String(), errs.String(), code
+}
+
+// testExec: a command runs as the container's program does: its user, environment,
+// folder and rights.
+func testExec(t *testing.T, s *suite) {
+	s.terminals()
+	// What the kernel grants: user and groups, capabilities, limits, control groups.
+	rights := []string{"user", "look:groups", "privileges", "read:/proc/self/oom_score_adj", "read:/proc/self/limits", "read:/proc/self/cgroup", "look:node:/dev/own", "devices"}
+	spec := s.spec(append(slices.Clone(rights), "out:up", "block:0")...)
+	spec.Env, spec.User = []string{"FROM=spec"}, "1001:1002"
+	spec.NoNewPrivileges, spec.Groups, spec.OOMScore = true, []int{4242}, 321
+	spec.Ulimits = []containers.Ulimit{{Name: "core", Soft: 512, Hard: 600}}
+	spec.Devices = []containers.Device{{Source: "/dev/null", Target: "/dev/own", Permissions: "r"}}
+	id := s.startSpec(spec)
+	s.follow(id).until("up")
+	run := func(c containers.Command) (string, string, int) { return s.exec(id, c, "") }
+	out, errs, code := run(containers.Command{Args: []string{ToolPath, "user", "dir", "env:FROM", "env:IMAGE", "env:OWN", "terminal", "err:oops", "exit:7"}, Env: []string{"OWN=1"}})
+	if want := "1001:1002\n/work\nFROM=spec\nIMAGE=yes\nOWN=1\nno terminal\n"; out != want || errs != "oops\n" || code != 7 {
+		t.Errorf("it printed %q and %q, and exited with %d", out, errs, code)
+	}
+	if out, _, _ := run(containers.Command{Args: []string{ToolPath, "dir", "input"}, WorkDir: "/"}); out != "/\nended\n" {
+		t.Errorf("in another folder: %q", out)
+	}
+	if out, _, _ := s.exec(id, containers.Command{Args: []string{ToolPath, "input"}, Stdin: true}, "a\nb"); out != "got a\ngot b\nended\n" {
+		t.Errorf("with input: %q", out)
+	}
+	long := strings.Repeat("0123456789abcde\n", 20_000)
+	if out, _, _ := s.exec(id, containers.Command{Args: []string{ToolPath, "lines:50000"}}, ""); strings.Count(out, "\n") != 50_000 {
+		t.Errorf("%d lines of long output", strings.Count(out, "\n"))
+	}
+	if out, _, _ := s.exec(id, containers.Command{Args: []string{ToolPath, "count-input"}, Stdin: true}, long); out != "20000\n" {
+		t.Errorf("long input: %q", out)
+	}
+	mine, _, _ := run(containers.Command{Args: append([]string{ToolPath}, rights...)})
+	theirs := s.logs(id, time.Time{}, false).lines(containers.Stdout)
+	s.equal("its rights", strings.Split(mine+"up", "\n"), theirs)
+}
+
+// testExecClosed: a command goes on when its session is closed, also one that prints
+// much.
+func testExecClosed(t *testing.T, s *suite) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	spec := s.spec("gate:/shared/done", "exit:3")
+	spec.Mounts = []containers.Mount{{Source: dir, Target: "/shared"}}
+	id := s.startSpec(spec)
+	session, err := s.terminals().Exec(s.ctx, id, containers.Command{Args: []string{ToolPath, "count:200000", "write:/shared/done"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = session.Close()
+	if exit := s.wait(id); exit.Code != 3 {
+		t.Errorf("exit = %+v, want 3", exit)
+	}
+}
+
+// testExecFails: what cannot be run.
+func testExecFails(t *testing.T, s *suite) {
+	s.terminals()
+	id := s.start("block:0")
+	session, err := s.terminals().Exec(s.ctx, id, containers.Command{Args: []string{"/no/such/program"}})
+	if err == nil {
+		_ = session.Copy(io.Discard, io.Discard)
+		code, err := session.Wait(s.ctx)
+		if err != nil || code != 126 && code != 127 {
+			t.Errorf("code %d, %v, want 126 or 127", code, err)
+		}
+		_ = session.Close()
+	} else if !errors.Is(err, containers.ErrInvalid) {
+		t.Errorf("no such program: %v", err)
+	}
+	if err := s.d.Kill(s.ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(id)
+	_, err = s.terminals().Exec(s.ctx, id, containers.Command{Args: []string{ToolPath}})
+	s.failsWith("exec in one that has ended", err, containers.ErrNotFound)
+	_, err = s.terminals().Exec(s.ctx, "no-such-container", containers.Command{Args: []string{ToolPath}})
+	s.failsWith("exec in nothing", err, containers.ErrNotFound)
+}
+
+// testExecTerminal: a command's terminal has its size at once, and a signal ends the
+// command.
+func testExecTerminal(t *testing.T, s *suite) {
+	id := s.start("block:0")
+	session, err := s.terminals().Exec(s.ctx, id, containers.Command{
+		Args: []string{ToolPath, "resized", "ask:go? ", "block:9"}, Stdin: true, TTY: true, Size: containers.Size{Rows: 10, Cols: 20},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	text, over := newScreenText(), make(chan error, 1)
+	go func() { over <- session.Copy(text, text) }()
+	s.shows(text, "10 x 20")
+	s.shows(text, "go? ")
+	s.types(session, "\x10\x11")
+	s.types(session, "yes\n")
+	s.shows(text, "got")
+	s.shows(text, "yes")
+	if err := session.Signal(s.ctx, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.over(over)
+	if code, err := session.Wait(s.ctx); err != nil || code != 9 {
+		t.Errorf("code %d, %v, want 9", code, err)
+	}
+	if err := session.Signal(s.ctx, syscall.SIGKILL); err != nil {
+		t.Errorf("signal after the end: %v", err)
+	}
+	if got := s.state(id); got != containers.StateRunning {
+		t.Errorf("the container is %s", got)
+	}
+}

@@ -1,0 +1,84 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/docker/go-units"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+
+	"carma/containers"
+)
+
+var _ containers.Publisher = (*Driver)(nil)
+
+// fit gives the container what docker run has flags for.
+func fit(h *container.HostConfig, spec containers.Spec) {
+	for _, u := range spec.Ulimits {
+		h.Ulimits = append(h.Ulimits, &units.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+	for _, g := range spec.Groups {
+		h.GroupAdd = append(h.GroupAdd, strconv.Itoa(g))
+	}
+	for _, t := range spec.Tmpfs {
+		if h.Tmpfs == nil {
+			h.Tmpfs = map[string]string{}
+		}
+		h.Tmpfs[t.Target] = strings.Join(t.Options(), ",")
+	}
+	for _, d := range spec.Devices {
+		h.Devices = append(h.Devices, container.DeviceMapping{PathOnHost: d.Source, PathInContainer: d.Target, CgroupPermissions: d.Permissions})
+	}
+	for _, p := range spec.Ports {
+		if h.PortBindings == nil {
+			h.PortBindings = network.PortMap{}
+		}
+		host := ""
+		if p.Host > 0 {
+			host = strconv.Itoa(p.Host)
+		}
+		h.PortBindings[portOf(p)] = append(h.PortBindings[portOf(p)], network.PortBinding{HostIP: loopback, HostPort: host})
+	}
+	if spec.Init {
+		h.Init = &spec.Init
+	}
+}
+
+// loopback is the only address on which ports are opened.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+func portOf(p containers.Port) network.Port {
+	port, _ := network.PortFrom(uint16(p.Port), network.IPProtocol(p.Protocol))
+	return port
+}
+
+// CanPublish says why no port of a container can be opened.
+func (d *Driver) CanPublish(string) error {
+	if d.opts.Network == "none" {
+		return fmt.Errorf("the daemon gives tasks no network (network: none)")
+	}
+	return nil
+}
+
+// Ports asks the engine for the open ports of a container.
+func (d *Driver) Ports(ctx context.Context, id string) ([]containers.Port, error) {
+	c, _, err := d.inspect(ctx, "ports of container "+short(id), id)
+	if err != nil || c.NetworkSettings == nil {
+		return nil, err
+	}
+	var open []containers.Port
+	for port, bindings := range c.NetworkSettings.Ports {
+		for _, b := range bindings {
+			if host, err := strconv.Atoi(b.HostPort); err == nil && b.HostIP == loopback {
+				open = append(open, containers.Port{Port: int(port.Num()), Protocol: string(port.Proto()), Host: host})
+			}
+		}
+	}
+	slices.SortFunc(open, containers.ComparePorts)
+	return open, nil
+}

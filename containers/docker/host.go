@@ -1,0 +1,283 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"carma/containers"
+)
+
+var _ containers.Hoster = (*Driver)(nil)
+
+// CanHost returns nil: Docker has networks with names, and volumes.
+func (d *Driver) CanHost() error { return nil }
+
+// host gives a container what [containers.Hosted] describes. The rest follows
+// once it is made, see [Driver.furnish].
+func (d *Driver) host(spec containers.Spec, c *container.Config, h *container.HostConfig) (*network.NetworkingConfig, error) {
+	s := spec.Hosted
+	if s == nil {
+		return nil, nil
+	}
+	h.NetworkMode = "none"
+	if s.Within != "" { // the engine refuses what would be of its own network
+		h.NetworkMode, h.ExtraHosts, h.DNS = container.NetworkMode("container:"+s.Within), nil, nil
+		c.Hostname, c.Domainname, c.ExposedPorts, h.PortBindings = "", "", nil, nil
+	}
+	var networking *network.NetworkingConfig
+	if len(s.Networks) > 0 { // an old engine takes one network; the others are joined later
+		first := s.Networks[0]
+		h.NetworkMode = container.NetworkMode(first.Network)
+		networking = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{first.Network: {Aliases: first.Aliases}}}
+	}
+	for _, v := range s.Volumes {
+		h.Mounts = append(h.Mounts, mount.Mount{
+			Type: mount.TypeVolume, Source: v.Volume, Target: v.Target, ReadOnly: v.ReadOnly, VolumeOptions: &mount.VolumeOptions{NoCopy: v.NoCopy},
+		})
+	}
+	for _, p := range s.Ports {
+		port, err := network.ParsePort(p.String())
+		if err != nil {
+			return nil, fmt.Errorf("%w: port %d: %w", containers.ErrInvalid, p.Port, err)
+		}
+		if c.ExposedPorts == nil {
+			c.ExposedPorts = network.PortSet{}
+		}
+		if h.PortBindings == nil {
+			h.PortBindings = network.PortMap{}
+		}
+		there := network.PortBinding{HostIP: loopback}
+		if p.Host > 0 {
+			there.HostPort = fmt.Sprint(p.Host)
+		}
+		c.ExposedPorts[port] = struct{}{}
+		h.PortBindings[port] = append(h.PortBindings[port], there)
+	}
+	if t := s.Health; t != nil {
+		c.Healthcheck = &container.HealthConfig{Test: t.Test, Interval: t.Interval, Timeout: t.Timeout, StartPeriod: t.StartPeriod, Retries: t.Retries}
+	}
+	switch s.Restart {
+	case containers.RestartAlways:
+		h.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyAlways}
+	case containers.RestartFailed:
+		h.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyOnFailure, MaximumRetryCount: s.Tries}
+	}
+	if s.Reduced {
+		h.CapDrop, h.CapAdd = []string{"ALL"}, s.Capabilities
+	}
+	h.ExtraHosts, h.Sysctls, h.ReadonlyRootfs = append(h.ExtraHosts, s.Hosts...), s.Sysctls, h.ReadonlyRootfs || s.ReadOnly
+	if len(s.Tmpfs) > 0 {
+		h.Tmpfs = s.Tmpfs
+	}
+	h.GroupAdd = append(h.GroupAdd, s.Groups...)
+	for _, u := range s.Ulimits {
+		h.Ulimits = append(h.Ulimits, &container.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+	if s.Init {
+		h.Init = &s.Init
+	}
+	c.StopSignal, c.Hostname = cmp.Or(s.StopSignal, c.StopSignal), cmp.Or(s.Hostname, c.Hostname)
+	c.Tty, c.OpenStdin = c.Tty || s.Terminal, c.OpenStdin || s.Stdin
+	return networking, nil
+}
+
+// furnish joins a new container to its other networks and puts its files there. A
+// container that has been started is left as it is.
+func (d *Driver) furnish(ctx context.Context, cli *client.Client, what, id string, s *containers.Hosted) error {
+	if s == nil || len(s.Networks) < 2 && len(s.Files) == 0 {
+		return nil
+	}
+	c, _, err := d.inspect(ctx, what, id)
+	if err != nil {
+		return err
+	}
+	if state(c.State.Status) != containers.StateCreated {
+		return nil
+	}
+	for _, n := range s.Networks[min(1, len(s.Networks)):] {
+		if _, joined := c.NetworkSettings.Networks[n.Network]; joined {
+			continue
+		}
+		if _, err := cli.NetworkConnect(ctx, n.Network, client.NetworkConnectOptions{Container: id, EndpointConfig: &network.EndpointSettings{Aliases: n.Aliases}}); err != nil {
+			return d.fail(ctx, cli, what, err)
+		}
+	}
+	if len(s.Files) == 0 {
+		return nil
+	}
+	_, err = cli.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: packed(s.Files), CopyUIDGID: true})
+	return d.fail(ctx, cli, what, err)
+}
+
+// packed is an archive of files, with the folders that they are in.
+func packed(files []containers.File) *bytes.Buffer {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		name := strings.TrimPrefix(path.Clean(f.Path), "/")
+		// The engine makes missing folders itself, readable by all.
+		_ = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(f.Mode), Uid: f.UID, Gid: f.GID, Size: int64(len(f.Content))})
+		_, _ = w.Write(f.Content)
+	}
+	_ = w.Close()
+	return &b
+}
+
+// MakeNetwork makes a bridge network.
+func (d *Driver) MakeNetwork(ctx context.Context, n containers.Network) error {
+	what := fmt.Sprintf("make network %q", n.Name)
+	cli, err := d.client(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	have, err := cli.NetworkInspect(ctx, n.Name, client.NetworkInspectOptions{})
+	if err == nil {
+		return owned(what, have.Network.Labels, n.Labels)
+	}
+	if !errdefs.IsNotFound(err) {
+		return d.fail(ctx, cli, what, err)
+	}
+	_, err = cli.NetworkCreate(ctx, n.Name, client.NetworkCreateOptions{Driver: "bridge", Internal: n.Internal, Labels: n.Labels})
+	if errdefs.IsConflict(err) || errdefs.IsAlreadyExists(err) {
+		err = nil // somebody else of this daemon was faster
+	}
+	return d.fail(ctx, cli, what, err)
+}
+
+// owned refuses what has a name but not the labels that go with it.
+func owned(what string, have, want map[string]string) error {
+	for k, v := range want {
+		if have[k] != v {
+			return fmt.Errorf("%s: %w: it has not %s=%s", what, containers.ErrTaken, k, v)
+		}
+	}
+	return nil
+}
+
+// MakeVolume makes a volume on the engine's own disk.
+func (d *Driver) MakeVolume(ctx context.Context, v containers.Volume) (folder string, made bool, err error) {
+	what := fmt.Sprintf("make volume %q", v.Name)
+	cli, err := d.client(ctx)
+	if err != nil {
+		return "", false, fmt.Errorf("%s: %w", what, err)
+	}
+	have, err := cli.VolumeInspect(ctx, v.Name, client.VolumeInspectOptions{})
+	if err == nil {
+		return have.Volume.Mountpoint, false, owned(what, have.Volume.Labels, v.Labels)
+	}
+	if !errdefs.IsNotFound(err) {
+		return "", false, d.fail(ctx, cli, what, err)
+	}
+	res, err := cli.VolumeCreate(ctx, client.VolumeCreateOptions{Name: v.Name, Driver: "local", Labels: v.Labels})
+	return res.Volume.Mountpoint, true, d.fail(ctx, cli, what, err)
+}
+
+// RemoveNetwork removes a network that no container is in.
+func (d *Driver) RemoveNetwork(ctx context.Context, name string) error {
+	return d.gone(ctx, fmt.Sprintf("remove network %q", name), func(cli *client.Client) error {
+		_, err := cli.NetworkRemove(ctx, name, client.NetworkRemoveOptions{})
+		return err
+	})
+}
+
+// RemoveVolume removes a volume with its files.
+func (d *Driver) RemoveVolume(ctx context.Context, name string) error {
+	return d.gone(ctx, fmt.Sprintf("remove volume %q", name), func(cli *client.Client) error {
+		_, err := cli.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+		return err
+	})
+}
+
+// gone makes a call for which it is a success that its object is not there.
+func (d *Driver) gone(ctx context.Context, what string, call func(*client.Client) error) error {
+	cli, err := d.client(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if err := call(cli); err != nil && !errdefs.IsNotFound(err) {
+		return d.fail(ctx, cli, what, err)
+	}
+	return nil
+}
+
+func filters(labels map[string]string) client.Filters {
+	f := client.Filters{}
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		f.Add("label", k+"="+labels[k])
+	}
+	return f
+}
+
+// Networks are the names of the networks with all the labels.
+func (d *Driver) Networks(ctx context.Context, labels map[string]string) (names []string, err error) {
+	cli, err := d.client(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list networks: %w", err)
+	}
+	res, err := cli.NetworkList(ctx, client.NetworkListOptions{Filters: filters(labels)})
+	for i := range res.Items {
+		names = append(names, res.Items[i].Name)
+	}
+	return names, d.fail(ctx, cli, "list networks", err)
+}
+
+// Volumes are the names of the volumes with all the labels.
+func (d *Driver) Volumes(ctx context.Context, labels map[string]string) (names []string, err error) {
+	cli, err := d.client(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list volumes: %w", err)
+	}
+	res, err := cli.VolumeList(ctx, client.VolumeListOptions{Filters: filters(labels)})
+	for i := range res.Items {
+		names = append(names, res.Items[i].Name)
+	}
+	return names, d.fail(ctx, cli, "list volumes", err)
+}
+
+// Look asks the engine for a container's state.
+func (d *Driver) Look(ctx context.Context, id string) (containers.Look, error) {
+	c, _, err := d.inspect(ctx, "look at container "+short(id), id)
+	if err != nil {
+		return containers.Look{}, err
+	}
+	l := containers.Look{State: state(c.State.Status), Code: c.State.ExitCode, Error: containers.CleanMessage(c.State.Error), Restarts: c.RestartCount}
+	l.Started, _ = time.Parse(time.RFC3339Nano, c.State.StartedAt)
+	if c.State.Health != nil && c.State.Health.Status != container.NoHealthcheck {
+		l.Health = string(c.State.Health.Status)
+	}
+	if c.NetworkSettings == nil {
+		return l, nil
+	}
+	for port, there := range c.NetworkSettings.Ports {
+		for _, b := range there {
+			p := containers.Port{Port: int(port.Num()), Protocol: string(port.Proto())}
+			_, _ = fmt.Sscan(b.HostPort, &p.Host)
+			l.Ports = append(l.Ports, p)
+		}
+	}
+	slices.SortFunc(l.Ports, containers.ComparePorts)
+	return l, nil
+}
+
+// Halt stops a container, and waits for it.
+func (d *Driver) Halt(ctx context.Context, id string, grace time.Duration) error {
+	seconds := int((grace + time.Second - 1) / time.Second)
+	return d.gone(ctx, "stop container "+short(id), func(cli *client.Client) error {
+		_, err := cli.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
+		return err
+	})
+}

@@ -1,0 +1,75 @@
+package containers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+)
+
+// Ulimit is a limit of a container's processes, by the kernel's name in small
+// letters: nofile, memlock. -1 is no limit.
+type Ulimit struct {
+	Name       string
+	Soft, Hard int64
+}
+
+// Tmpfs is a folder of a container that is in memory. Set-uid programs and devices
+// have no effect in it.
+type Tmpfs struct {
+	Target   string // absolute
+	Size     int64  // bytes
+	Mode     string // octal; empty: 1777
+	ReadOnly bool
+	Exec     bool // programs in it can run
+	UID, GID int  // owner
+}
+
+// Options are the mount's options.
+func (t Tmpfs) Options() []string {
+	access, exec, mode := "rw", "noexec", t.Mode
+	if t.ReadOnly {
+		access = "ro"
+	}
+	if t.Exec {
+		exec = "exec"
+	}
+	if mode == "" {
+		mode = "1777"
+	}
+	return []string{access, "nosuid", "nodev", exec, "mode=" + mode, fmt.Sprintf("size=%d", t.Size), fmt.Sprintf("uid=%d", t.UID), fmt.Sprintf("gid=%d", t.GID)}
+}
+
+// Device is a device of the host that a container gets.
+type Device struct {
+	Source, Target string
+	Permissions    string // some of r, w and m
+}
+
+// Port is a port of a container that can be reached on 127.0.0.1 of this machine.
+type Port struct {
+	Port     int    // of the container
+	Protocol string // tcp or udp
+	Host     int    // of the machine; 0 in a [Spec]: any that is free
+}
+
+// String is like 8888/tcp.
+func (p Port) String() string { return fmt.Sprintf("%d/%s", p.Port, p.Protocol) }
+
+// ComparePorts sorts ports by their number in the container.
+func ComparePorts(a, b Port) int {
+	return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Host, b.Host))
+}
+
+// Publisher is a driver that opens the ports of containers.
+type Publisher interface {
+	// CanPublish says why such a port cannot be opened here; nil: it can.
+	CanPublish(protocol string) error
+	// Ports returns the open ports of a running container, with the machine's port
+	// that each got. The driver of an engine that opens none does so here, and
+	// keeps them open until it is closed or the container has ended. It may be
+	// called again, also by another process.
+	Ports(ctx context.Context, id string) ([]Port, error)
+}
+
+// InitTarget is the path of carma-init in containers that have it.
+const InitTarget = "/.carma/init"

@@ -1,0 +1,136 @@
+package containers
+
+import (
+	"context"
+	"time"
+)
+
+// Hoster is a [Driver] that can run the containers of a suite: with networks in
+// which they find each other by name, volumes that outlive them, and programs that
+// the engine starts again. All its methods may be repeated: it is a success to
+// make what exists, or to remove what is gone.
+type Hoster interface {
+	// CanHost says why suites with helpers cannot run here; nil: they can. It does
+	// not ask the engine.
+	CanHost() error
+	// MakeNetwork makes a network of its own. One of the same name is taken as it
+	// is if it has all the labels, otherwise the error wraps [ErrTaken].
+	MakeNetwork(ctx context.Context, n Network) error
+	// MakeVolume makes an empty volume, in the same way. made is false if it was
+	// there. folder is where its files are on the engine's machine.
+	MakeVolume(ctx context.Context, v Volume) (folder string, made bool, err error)
+	RemoveNetwork(ctx context.Context, name string) error
+	RemoveVolume(ctx context.Context, name string) error
+	// Networks and Volumes are the names of those that carry all the labels.
+	Networks(ctx context.Context, labels map[string]string) ([]string, error)
+	Volumes(ctx context.Context, labels map[string]string) ([]string, error)
+	// Look tells how a container is.
+	Look(ctx context.Context, id string) (Look, error)
+	// Halt ends a container for good: with its stop signal, after grace with a
+	// kill. It returns when the container has ended. The engine does not start it
+	// again.
+	Halt(ctx context.Context, id string, grace time.Duration) error
+}
+
+// Network is a network that only the containers joined to it are in.
+type Network struct {
+	Name   string
+	Labels map[string]string
+	// Internal: it leads nowhere else.
+	Internal bool
+}
+
+// Volume is a folder that the engine keeps.
+type Volume struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Hosted is what a container of a suite has beside the rest of its [Spec].
+type Hosted struct {
+	// Networks replace the driver's network; none: only its own loopback.
+	Networks []Join
+	// Within names a container whose network it shares, loopback and ports included;
+	// that container must run. Then Networks, Ports, Hosts and Hostname are empty.
+	Within  string
+	Volumes []VolumeMount
+	// Files are put into the container before it starts.
+	Files []File
+	// Ports are reached from this machine only, through 127.0.0.1.
+	Ports []Port
+	// Hosts are lines name:address for its /etc/hosts.
+	Hosts []string
+	// Health replaces the image's check; nil: the image's.
+	Health *Health
+	// Restart is when the engine starts it again: never (empty), [RestartAlways]
+	// or [RestartFailed]. Tries bounds the latter; 0: no bound.
+	Restart string
+	Tries   int
+	// Reduced: it has only Capabilities. Otherwise it has the engine's default.
+	Reduced      bool
+	Capabilities []string
+	Sysctls      map[string]string
+	// ReadOnly: it can write only to its mounts, volumes and memory.
+	ReadOnly bool
+	// Tmpfs are folders in memory, with their options.
+	Tmpfs   map[string]string
+	Ulimits []Ulimit
+	// Init runs a small init as the first process.
+	Init                 bool
+	StopSignal, Hostname string
+	Groups               []string // numbers or names of more groups
+	Terminal, Stdin      bool     // a terminal; an open standard input
+}
+
+// When the engine starts a container of a suite again.
+const (
+	RestartAlways = "always"
+	RestartFailed = "on-failure"
+)
+
+// Join is a container's place in a network.
+type Join struct {
+	Network string
+	Aliases []string // by which the others there find it
+}
+
+// VolumeMount is a volume in a container. Without a name it is one of its own, which
+// goes with it.
+type VolumeMount struct {
+	Volume, Target   string
+	ReadOnly, NoCopy bool
+}
+
+// File is a file in a container.
+type File struct {
+	Path     string
+	Content  []byte
+	UID, GID int
+	Mode     uint32 // permission bits
+}
+
+// Health is a check of a container's health. Test is as in an image: CMD or
+// CMD-SHELL and its words, or NONE. 0: the engine's default.
+type Health struct {
+	Test                           []string
+	Interval, Timeout, StartPeriod time.Duration
+	Retries                        int
+}
+
+// The states of a container's health. A container without a check has none.
+const (
+	HealthStarting  = "starting"
+	HealthGood      = "healthy"
+	HealthUnhealthy = "unhealthy"
+)
+
+// Look is how a container is.
+type Look struct {
+	State    State
+	Code     int    // of its last end
+	Error    string // the engine's, if it could not start
+	Health   string
+	Restarts int // by the engine
+	Started  time.Time
+	Ports    []Port
+}

@@ -1,0 +1,128 @@
+package arguments
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"carma/configs/models"
+)
+
+// Found is what a command line says of its training.
+type Found struct {
+	// Model is the name or the path of the model; empty: none is named.
+	Model string
+	// Trains: an argument was seen that only trainings have. Programs that serve or
+	// evaluate a model name it too.
+	Trains bool
+	// Batch is the batch size of each GPU; 0: not said.
+	Batch int
+	// Settings are those of the training, by key; see [models.FromTexts].
+	Settings map[string]string
+	// Said tells what was read, for people, in one line: batch size 4 per GPU, amp.
+	Said string
+	// Notes tell what was seen and could not be read, a line each.
+	Notes []string
+}
+
+// File reads a file that a command line names. The path is as it was written.
+type File func(path string) ([]byte, error)
+
+// reader collects what is found.
+type reader struct {
+	file  File
+	model string
+	batch int
+	train bool
+	o     models.Overrides
+	notes []string
+
+	half    models.Precision // of autocast
+	weights models.Precision // of the weights
+	adapter string           // whether adapters are wanted; empty: not said
+	bits    int
+}
+
+// Read reads a command line: the words of a program, with its launcher. file reads the
+// files that it names; nil: none is read.
+func Read(command []string, file File) *Found {
+	if file == nil {
+		file = func(string) ([]byte, error) { return nil, fmt.Errorf("no files are read") }
+	}
+	r := &reader{file: file}
+	launcher, program := split(flat(command))
+	r.launcher(launcher)
+	r.program(program)
+	r.settle()
+	return &Found{Model: r.model, Trains: r.train, Batch: r.batch, Settings: models.Texts(&r.o), Said: Said(r.batch, &r.o), Notes: r.notes}
+}
+
+// Said tells a batch size of each GPU and settings, for people.
+func Said(batch int, o *models.Overrides) string {
+	var said []string
+	if batch > 0 {
+		said = append(said, "batch size "+strconv.Itoa(batch)+" per GPU")
+	}
+	if told := models.Told(o); told != "" {
+		said = append(said, told)
+	}
+	return oneLine(strings.Join(said, ", "))
+}
+
+// set sets a setting of the table, if this version has it. A value that the table does
+// not take is noted.
+func (r *reader) set(name, text, from string) {
+	s, ok := models.SettingNamed(name)
+	if !ok || text == "" {
+		return
+	}
+	if err := s.Set(&r.o, text); err != nil {
+		r.note("%s: %v; not read", from, err)
+	}
+}
+
+// mostNotes bounds what is told of a command line.
+const mostNotes = 5
+
+func (r *reader) note(format string, args ...any) {
+	if len(r.notes) < mostNotes {
+		r.notes = append(r.notes, oneLine(fmt.Sprintf(format, args...)))
+	}
+}
+
+// oneLine makes a text of foreign words fit for a line of output.
+func oneLine(text string) string {
+	text = strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(text, "?"))
+	if len(text) > 300 {
+		text = strings.ToValidUTF8(text[:300], "") + "..."
+	}
+	return text
+}
+
+// settle puts together what several arguments say.
+func (r *reader) settle() {
+	precision := r.weights
+	if r.half != "" && precision != models.BF16 && precision != models.FP16 {
+		precision = models.AMP
+	}
+	zero := strings.HasPrefix(string(r.o.Parallel), "zero")
+	if zero && r.half != "" { // DeepSpeed makes the weights 16 bits wide itself, and keeps copies of 32
+		precision = r.half
+	}
+	if r.adapter == "yes" && r.o.LoRA == 0 {
+		r.o.LoRA = 16 // of TRL's ModelConfig
+	}
+	if r.adapter == "no" || r.o.LoRA == 0 {
+		r.o.LoRA, r.o.Targets, r.bits = 0, nil, 0 // only frozen matrices are quantized
+	}
+	r.o.Bits = r.bits
+	if r.bits > 0 && r.weights == "" {
+		precision = models.AMP // PEFT keeps what is not quantized in 32 bits
+	}
+	r.o.Precision = precision
+}

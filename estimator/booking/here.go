@@ -1,0 +1,90 @@
+package booking
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"carma/configs/models"
+	"carma/estimator"
+	"carma/estimator/correct"
+	"carma/mapper"
+	"carma/mapper/units"
+)
+
+// plainly notes an estimate as its estimator gave it: a run that ends well is a
+// measurement of it. family is the network's; empty: the figure was measured. A figure
+// of another batch size than was asked for is none that a run can measure.
+func (p *Predictor) plainly(e estimator.Estimate, family, model string) estimator.Estimate {
+	if e.WholeGPU || e.Point <= 0 || family == "" && !e.Exact {
+		return e
+	}
+	group := strings.TrimSpace(e.Method + " " + family)
+	e.Plain = mapper.Plain{Group: group + ", " + p.Environment().Name, Model: model, Point: e.Point, Upper: e.Memory}
+	return e
+}
+
+// modelKey names a network. A probe finds networks without names of their own, and files
+// of many networks have one name: there, the number of parameters tells them apart.
+func modelKey(c *models.Config, described bool) string {
+	if described {
+		return fmt.Sprintf("%s, %d parameters", strings.ToLower(c.Name), c.Params())
+	}
+	if c.Origin == "probe" {
+		return fmt.Sprintf("probed, %d parameters", c.Params())
+	}
+	return strings.ToLower(c.Name)
+}
+
+// measuring notes what the estimator says of a model whose memory was declared: its
+// runs are measurements too. Nothing else changes.
+func (p *Predictor) measuring(q estimator.Query, e estimator.Estimate) estimator.Estimate {
+	if q.Model == "" && q.Network == nil {
+		return e
+	}
+	q.Declared, q.Estimator = 0, ""
+	if plain, err := p.unseen(q); err == nil {
+		e.Plain = plain.Plain
+	}
+	return e
+}
+
+// asHere corrects an estimate by what earlier runs on this machine have used: those
+// of the model at other settings, and those of other models.
+func (p *Predictor) asHere(q estimator.Query, e estimator.Estimate) estimator.Estimate {
+	if e.Plain.Group == "" {
+		return e
+	}
+	var runs []correct.Run
+	for _, m := range q.Measured {
+		if m.Group == e.Plain.Group && m.Point > 0 && m.Peak > 0 {
+			runs = append(runs, correct.Run{Model: m.Model, Log: math.Log(float64(m.Peak) / float64(m.Point))})
+		}
+	}
+	c := correct.Of(runs, e.Plain.Model, math.Log(float64(e.Plain.Upper)/float64(e.Plain.Point)))
+	if c.Same+c.Others == 0 {
+		return e
+	}
+	scaled := func(log float64) units.Bytes { return units.Bytes(float64(e.Plain.Point) * math.Exp(log)) }
+	e.Point, e.Memory, e.Same, e.Others = scaled(c.Log), scaled(c.Upper), c.Same, c.Others
+	e.Loose = true // earlier runs do not make a task impossible
+	e.Detail = fmt.Sprintf("%s; corrected by %+.1f %% from %s: %s, %s booked", e.Detail, 100*(math.Exp(c.Log)-1), whose(c), e.Point, e.Memory)
+	return e
+}
+
+// whose says whose runs a correction rests on.
+func whose(c correct.Correction) string {
+	of := func(n int, what string) string {
+		if n == 1 {
+			return "1 run " + what
+		}
+		return fmt.Sprintf("%d runs %s", n, what)
+	}
+	switch {
+	case c.Others == 0:
+		return of(c.Same, "of this model here")
+	case c.Same == 0:
+		return of(c.Others, "of other models here")
+	}
+	return of(c.Same, "of this model") + " and " + of(c.Others, "of other models here")
+}

@@ -1,0 +1,131 @@
+// Package described is a network's description that travels with a submission. The
+// command line reads files as its user and makes descriptions of them; the daemon
+// reads descriptions and no files.
+//
+// A description is a JSON value: the object of a config.json of the transformers
+// library, the object of a model configuration (docs/models.md), or a text with such
+// an object as gzip in base64. Its size is bounded, packed and unpacked.
+package described
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"carma/configs/models"
+	"carma/estimator/networks/hf"
+)
+
+const (
+	// Most is the size of a description in bytes, as it travels and is kept.
+	Most = 64 << 10
+	// mostUnpacked is the size of its object. A network of 1,000 layers takes some
+	// 100 KiB.
+	mostUnpacked = 8 << 20
+	// packFrom is the size from which a config.json is packed. Layers always are:
+	// nobody reads them.
+	packFrom = 4 << 10
+)
+
+// OfConfig describes the network of a config.json by the fields that matter. o are the
+// settings that it is to be built with.
+func OfConfig(text []byte, o models.Overrides) (json.RawMessage, error) {
+	short, err := hf.Compact(text, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(short) <= packFrom {
+		return short, nil
+	}
+	return pack(short)
+}
+
+// OfLayers describes a network by its layers.
+func OfLayers(c *models.Config) (json.RawMessage, error) {
+	var b, short bytes.Buffer
+	if err := c.Write(&b); err != nil {
+		return nil, err
+	}
+	if err := json.Compact(&short, b.Bytes()); err != nil {
+		return nil, err
+	}
+	return pack(short.Bytes())
+}
+
+// pack makes an object small enough to travel.
+func pack(object []byte) (json.RawMessage, error) {
+	var zipped bytes.Buffer
+	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(object); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	packed, err := json.Marshal(base64.StdEncoding.EncodeToString(zipped.Bytes()))
+	if err == nil && len(packed) > Most {
+		err = tooLarge(len(packed))
+	}
+	return packed, err
+}
+
+func tooLarge(bytes int) error {
+	return &models.Error{What: fmt.Sprintf("its description takes %d KiB, at most %d KiB travel with a task; carma estimate takes it, and --mem books its answer", (bytes+1023)>>10, Most>>10)}
+}
+
+// unpack is the object of a description.
+func unpack(d json.RawMessage) ([]byte, error) {
+	if len(d) > Most {
+		return nil, tooLarge(len(d))
+	}
+	d = bytes.TrimSpace(d)
+	if len(d) == 0 || d[0] != '"' {
+		return d, nil
+	}
+	var text string
+	if err := json.Unmarshal(d, &text); err != nil {
+		return nil, &models.Error{What: "not JSON: " + err.Error()}
+	}
+	zipped, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, &models.Error{What: "a text that is not base64; give an object, or one as gzip in base64"}
+	}
+	r, err := gzip.NewReader(bytes.NewReader(zipped))
+	if err != nil {
+		return nil, &models.Error{What: "not gzip: " + err.Error()}
+	}
+	object, err := io.ReadAll(io.LimitReader(r, mostUnpacked+1))
+	if err != nil {
+		return nil, &models.Error{What: "not gzip: " + err.Error()}
+	}
+	if len(object) > mostUnpacked {
+		return nil, &models.Error{What: fmt.Sprintf("larger than %d MiB unpacked", mostUnpacked>>20)}
+	}
+	return object, nil
+}
+
+// Read makes the network of a description. name is its name for people. kind is the
+// model_type of a config.json; empty: it is described by its layers.
+func Read(name string, d json.RawMessage, o models.Overrides) (c *models.Config, kind string, err error) {
+	object, err := unpack(d)
+	if err != nil {
+		return nil, "", err
+	}
+	if hf.Recognized(object) {
+		c, err := hf.Read(name, object, o)
+		return c, hf.Kind(object), err
+	}
+	c, err = models.Read("", bytes.NewReader(object))
+	if err != nil {
+		return nil, "", err
+	}
+	c.Name = name
+	c, err = c.With(o)
+	return c, "", err
+}

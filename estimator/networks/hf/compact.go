@@ -1,0 +1,66 @@
+package hf
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"carma/configs/models"
+)
+
+// Compact returns a config.json in one line, with the fields that its network depends
+// on, with the changes of o and without. The rest (names of labels, the version of the
+// library) is left out. It refuses what [Read] refuses. If a builder reads a field in
+// another way than by the methods of fields, the whole object is kept.
+func Compact(text []byte, o models.Overrides) ([]byte, error) {
+	f, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.config("model", models.Overrides{}); err != nil {
+		return nil, err
+	}
+	whole, err := f.config("model", o)
+	if err != nil {
+		return nil, err
+	}
+	short, err := json.Marshal(f.asked())
+	if err == nil {
+		if again, err := Read("model", short, o); err == nil && again.Hash() == whole.Hash() {
+			return short, nil
+		}
+	}
+	var all bytes.Buffer
+	if err := json.Compact(&all, text); err != nil {
+		return nil, wrong("", "not JSON: %v", err)
+	}
+	return all.Bytes(), nil
+}
+
+// asked are the fields that were read and are there.
+func (f *fields) asked() map[string]any {
+	all := map[string]any{}
+	for name := range f.read {
+		if v := f.values[name]; v != nil {
+			all[name] = v
+		}
+	}
+	for name, part := range f.parts {
+		if inner := part.asked(); len(inner) > 0 {
+			all[name] = inner
+		}
+	}
+	return all
+}
+
+// Kind is the model_type of a config.json; empty: it has none.
+func Kind(text []byte) string {
+	f, err := parse(text)
+	if err != nil {
+		return ""
+	}
+	kind := f.text("model_type", "")
+	if inner, ok := f.part("text_config"); ok && kinds[kind] == nil {
+		kind = inner.text("model_type", kind)
+	}
+	return models.Clip(kind)
+}

@@ -1,0 +1,75 @@
+package hf
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"carma/configs/models"
+	"carma/configs/nearest"
+	"carma/estimator/networks/zoo"
+)
+
+// head is the head that is trained: the one that was asked for, else that of the class
+// in architectures, else the first of known, which are those of the architecture. A
+// number of classes asks for a head with classes.
+func (f *fields) head(o models.Overrides, known ...string) string {
+	if o.Head != "" {
+		if !slices.Contains(known, o.Head) {
+			f.fail("head", "%s; a %s has %s", models.Short(o.Head), f.text("model_type", "model"), strings.Join(nearest.Names(o.Head, known, len(known)), ", "))
+		}
+		return o.Head
+	}
+	head := f.ownHead(known)
+	if o.Classes > 0 && !zoo.HasClasses(head) {
+		for _, k := range known {
+			if zoo.HasClasses(k) {
+				return k
+			}
+		}
+	}
+	return head
+}
+
+// ownHead is that of the configuration.
+func (f *fields) ownHead(known []string) string {
+	named, _ := f.value("architectures")
+	list, _ := named.([]any)
+	for _, one := range list {
+		class, _ := one.(string)
+		if _, suffix, ok := strings.Cut(class, "For"); ok {
+			if head := kebab(suffix); slices.Contains(known, head) {
+				return head
+			}
+			f.notes = append(f.notes, "the last layers of "+models.Clip(class)+" are not known here: those of "+known[0]+" are counted")
+		} else if strings.HasSuffix(class, "Model") && slices.Contains(known, zoo.BaseModel) {
+			return zoo.BaseModel
+		}
+	}
+	return known[0]
+}
+
+// kebab is MaskedLM as masked-lm.
+func kebab(class string) string {
+	var b strings.Builder
+	before := rune(0)
+	for _, r := range class {
+		if unicode.IsUpper(r) && unicode.IsLower(before) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+		before = r
+	}
+	return b.String()
+}
+
+// classes is the number of classes of the configuration: the library's default is 2.
+// Names of labels count before num_labels, which says as much from then on.
+func (f *fields) classes() int64 {
+	if labels, ok := f.values["id2label"].(map[string]any); ok && len(labels) > 0 {
+		f.values["num_labels"] = json.Number(strconv.Itoa(len(labels)))
+	}
+	return f.whole("num_labels", 2)
+}

@@ -1,0 +1,192 @@
+package hf
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"carma/configs/models"
+)
+
+// TestParameters: each model of the table has the parameters that its page shows.
+func TestParameters(t *testing.T) {
+	for _, m := range table() {
+		c, err := Build(m.Names[0], models.Overrides{})
+		if err != nil {
+			t.Errorf("%s: %v", m.Names[0], err)
+			continue
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: %v", m.Names[0], err)
+		}
+		if got := c.Params(); got != m.Params {
+			t.Errorf("%s has %d parameters, want %d (%+d)", m.Names[0], got, m.Params, got-m.Params)
+		}
+		if m.Catalogue != "" {
+			continue
+		}
+		if len(c.Warnings) > 0 || c.Origin != models.FromHF || c.Family != models.Transformer {
+			t.Errorf("%s: %q %s %s", m.Names[0], c.Warnings, c.Origin, c.Family)
+		}
+	}
+}
+
+// trainable is the number of parameters that are trained.
+func trainable(c *models.Config) (n int64) {
+	for i := range c.Layers {
+		if l := &c.Layers[i]; !l.Frozen && !l.Tied {
+			for _, p := range l.Params {
+				n += p
+			}
+		}
+	}
+	return n
+}
+
+// TestAdapters: the trained parameters are those that PEFT prints.
+func TestAdapters(t *testing.T) {
+	for _, c := range []struct {
+		model   string
+		rank    int
+		targets []string
+		want    int64
+	}{
+		{"meta-llama/Llama-3.1-8B", 8, nil, 3407872},
+		{"meta-llama/Llama-3.1-8B", 16, []string{"all-linear"}, 41943040},
+		{"meta-llama/Llama-3.1-8B", 16, []string{"q_proj", "k_proj", "v_proj", "o_proj"}, 13631488},
+		{"meta-llama/Llama-2-7b-hf", 8, nil, 4194304},
+		{"openai-community/gpt2", 8, nil, 294912},
+	} {
+		got, err := Build(c.model, models.Overrides{LoRA: c.rank, Targets: c.targets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := trainable(got); n != c.want {
+			t.Errorf("%s, rank %d, %v: %d parameters are trained, want %d", c.model, c.rank, c.targets, n, c.want)
+		}
+	}
+}
+
+func TestQuantized(t *testing.T) {
+	c, err := Build("meta-llama/Llama-3.1-8B", models.Overrides{LoRA: 16, Targets: []string{"all-linear"}, Bits: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bits := map[int]int64{}
+	for i := range c.Layers {
+		for _, p := range c.Layers[i].Params {
+			bits[c.Layers[i].Bits] += p
+		}
+	}
+	// The 6,979,321,856 numbers of the matrices in the blocks; tables, head and norms stay.
+	if bits[4] != 6979321856 || bits[32] != 41943040 || bits[0] != 8030261248-6979321856 {
+		t.Errorf("numbers by their bits: %v", bits)
+	}
+	if c.Train.Precision != models.AMP {
+		t.Errorf("precision %s", c.Train.Precision)
+	}
+}
+
+const small = `{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100, "max_position_embeddings": 512}`
+
+// with is the small configuration with other values.
+func with(t *testing.T, changes string) string {
+	t.Helper()
+	var all, more map[string]any
+	for text, to := range map[string]*map[string]any{small: &all, changes: &more} {
+		if err := json.Unmarshal([]byte(text), to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k, v := range more {
+		all[k] = v
+	}
+	out, _ := json.Marshal(all)
+	return string(out)
+}
+
+func TestWrongConfigurations(t *testing.T) {
+	for _, c := range []struct{ changes, want string }{
+		{`{"model_type": "lama"}`, `model_type: "lama" is not known here; the nearest: llama`},
+		{`{"model_type": null}`, "model_type: missing"},
+		{`{"model_type": 3}`, "model_type: it is a text"},
+		{`{"hidden_size": null}`, "hidden_size: missing"},
+		{`{"hidden_size": 0}`, "hidden_size: 0; it is 1 to"},
+		{`{"hidden_size": "64"}`, "hidden_size: it is a whole number"},
+		{`{"hidden_size": 64.5}`, "hidden_size: 64.5 is no whole number"},
+		{`{"hidden_size": 1e300}`, "hidden_size: 1e+300 is no whole number from 0 to 1048576"},
+		{`{"hidden_size": -4}`, "hidden_size: -4 is no whole number"},
+		{`{"num_hidden_layers": 100000}`, "num_hidden_layers: 100000 blocks; at most 2000"},
+		{`{"num_key_value_heads": 3}`, "num_key_value_heads: 3 does not divide the 4 heads"},
+		{`{"num_attention_heads": 128}`, "num_attention_heads: 128 heads do not fit into a width of 64"},
+		{`{"hidden_act": "cosine"}`, `hidden_act: "cosine" is no known activation`},
+		{`{"tie_word_embeddings": 1}`, "tie_word_embeddings: it is true or false"},
+		{`{"model_type": "mixtral", "num_experts_per_tok": 9}`, "num_experts_per_tok: 9 of 8 experts"},
+		{`{"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "resid_pdrop": -1}`, "resid_pdrop: it is a number of at least 0"},
+	} {
+		_, err := Read("x", []byte(with(t, c.changes)), models.Overrides{})
+		fault, ok := errors.AsType[*models.Error](err)
+		if !ok || !strings.HasPrefix(fault.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.changes, err, c.want)
+		}
+	}
+	for text, want := range map[string]string{"{": "not JSON", "null": "null;", "[]": "not JSON", strings.Repeat(" ", MaxFile+1): "larger than 1 MiB"} {
+		if _, err := Read("x", []byte(text), models.Overrides{}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%.10s: %v, want %s", text, err, want)
+		}
+	}
+	for _, c := range []struct {
+		o    models.Overrides
+		want string
+	}{
+		{models.Overrides{Sequence: 1024}, "a sequence of 1024 is longer than its 512 positions"},
+		{models.Overrides{LoRA: 4, Targets: []string{"query"}}, "has no layer query for adapters (LoRA); it has down_proj, gate_proj, k_proj"},
+		{models.Overrides{Targets: []string{"q_proj"}}, "layers for adapters are named, but no rank"},
+		{models.Overrides{Bits: 4}, "weights of 4 bits are not trained; train adapters (LoRA)"},
+	} {
+		if _, err := Read("x", []byte(small), c.o); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %s", c.o, err, c.want)
+		}
+	}
+}
+
+// TestTextConfig: of a model of images and text the language model counts, and a
+// warning says so.
+func TestTextConfig(t *testing.T) {
+	c, err := Read("x", []byte(`{"model_type": "gemma3", "vision_config": {}, "text_config": `+with(t, `{"model_type": "gemma3_text"}`)+`}`), models.Overrides{})
+	if err != nil || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "only the language model of gemma3") {
+		t.Errorf("%v %v", c, err)
+	}
+}
+
+func TestRecognized(t *testing.T) {
+	for text, want := range map[string]bool{
+		small: true, `{"architectures": ["LlamaForCausalLM"]}`: true, `{"schema": 1, "name": "x", "layers": []}`: false, `{}`: false, "x": false, "": false,
+	} {
+		if got := Recognized([]byte(text)); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
+	}
+}
+
+// FuzzRead: whatever a file says, the answer is one line or a valid network.
+func FuzzRead(f *testing.F) {
+	for _, text := range []string{small, smallUNet, smallFlux, smallSD3, smallVAE} {
+		f.Add([]byte(text))
+	}
+	for _, m := range table() {
+		if m.Params < 2e9 && m.Catalogue == "" {
+			f.Add([]byte(m.Config))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := Read("x", text, models.Overrides{})
+		switch {
+		case err != nil && strings.ContainsAny(err.Error(), "\n\r"):
+			t.Errorf("not one line: %q", err)
+		case err == nil:
+			_ = c.Validate() // may be too large, but does not panic
+		}
+	})
+}

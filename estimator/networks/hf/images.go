@@ -1,0 +1,145 @@
+package hf
+
+import (
+	"carma/configs/models"
+	"carma/estimator/networks/zoo"
+)
+
+// imageEncoder is the builder of a Transformer of patches.
+func imageEncoder(set func(*fields, *zoo.ImageEncoder)) builder {
+	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
+		v := &zoo.ImageEncoder{Name: name, Head: f.head(o, zoo.ImageClassification, zoo.BaseModel), Classes: f.classes()}
+		set(f, v)
+		if f.err != nil {
+			return nil, f.err
+		}
+		return v.Config(o)
+	}
+}
+
+// patches reads what Transformers of patches have in common.
+func (f *fields) patches(v *zoo.ImageEncoder) {
+	v.Width, v.Depth = f.whole("hidden_size", 768), f.depthOr("num_hidden_layers", 12)
+	v.Heads = f.whole("num_attention_heads", 12)
+	v.Groups, v.Key = v.Heads, f.split(v.Width, v.Heads)
+	v.Inner = f.whole("intermediate_size", 3072)
+	v.Image, v.Patch, v.Channels = f.whole("image_size", 224), f.whole("patch_size", 16), f.whole("num_channels", 3)
+	if v.Patch > v.Image {
+		f.fail("patch_size", "%d is larger than the image of %d", v.Patch, v.Image)
+	}
+	v.LayerNorm, v.BiasQKV, v.BiasOut, v.BiasInner = true, f.flag("qkv_bias", true), true, true
+	v.Projections = clipNames
+	v.Projections.Out = "o_proj"
+	v.Dropout = f.chance("hidden_dropout_prob", 0)
+}
+
+var clipNames = zoo.Projections{Q: "q_proj", K: "k_proj", V: "v_proj", Out: "out_proj", Gate: "gate_proj", Up: "fc1", Down: "fc2"}
+
+func vit(f *fields, v *zoo.ImageEncoder) {
+	f.patches(v)
+	v.Activation = f.activation("hidden_act", "gelu")
+	v.ClassToken, v.FinalNorm, v.Pooler, v.Pool = true, true, true, zoo.PoolFirst
+}
+
+// dinov2 multiplies each part by learned numbers.
+func dinov2(f *fields, v *zoo.ImageEncoder) {
+	vit(f, v)
+	v.Inner = f.whole("mlp_ratio", 4) * v.Width
+	v.Scaled, v.Pooler, v.Pool = true, false, zoo.PoolBoth
+	v.MaskToken = f.flag("use_mask_token", true)
+	if f.flag("use_swiglu_ffn", false) {
+		v.Gated, v.Activation, v.Inner = true, models.SiLU, (v.Inner*2/3+7)/8*8
+		v.Projections.Up, v.Projections.Down = "up_proj", "down_proj"
+	}
+	if f.text("model_type", "") == "dinov2_with_registers" {
+		v.Registers = f.whole("num_register_tokens", 4)
+	}
+}
+
+// towers is the builder of an encoder of texts beside one of images.
+func towers(set func(f, text, vision *fields, t *zoo.Towers)) builder {
+	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
+		head := f.head(o, zoo.Contrastive, zoo.ImageClassification)
+		text, _ := f.part("text_config")
+		vision, _ := f.part("vision_config")
+		t := &zoo.Towers{Name: name}
+		set(f, text, vision, t)
+		for part, inner := range map[string]*fields{"": f, "text_config.": text, "vision_config.": vision} {
+			if fault, ok := inner.err.(*models.Error); ok {
+				fault.Field = part + fault.Field
+				return nil, fault
+			}
+		}
+		if head == zoo.Contrastive {
+			return t.Config(o)
+		}
+		t.Image.Name, t.Image.Head, t.Image.Classes, t.Image.Pool = name, head, f.classes(), zoo.PoolMean
+		return t.Image.Config(o)
+	}
+}
+
+func clip(f, text, vision *fields, t *zoo.Towers) {
+	text.tower(&t.Text, 512, 8, 49408, 77, "quick_gelu")
+	v := &t.Image
+	vision.patches(v)
+	v.Patch = vision.whole("patch_size", 32)
+	v.Activation = vision.activation("hidden_act", "quick_gelu")
+	v.Projections = clipNames
+	v.PlainPatch, v.ClassToken, v.EntryNorm, v.LastNorm, v.Beside = true, true, true, true, true
+	t.Projection, t.Scalars = f.whole("projection_dim", 512), 1
+}
+
+func siglip(f, text, vision *fields, t *zoo.Towers) {
+	text.tower(&t.Text, 768, 12, 32000, 64, "gelu_pytorch_tanh")
+	v := &t.Image
+	vision.patches(v)
+	v.Activation = vision.activation("hidden_act", "gelu_pytorch_tanh")
+	v.Projections = clipNames
+	v.FinalNorm, v.Probe, v.Beside = true, true, true
+	t.Scalars = 2
+}
+
+// tower is the encoder of texts beside one of images.
+func (f *fields) tower(t *zoo.TextEncoder, width, heads, words, longest int64, activation string) {
+	t.Width = f.whole("hidden_size", width)
+	t.Inner, t.Depth = f.whole("intermediate_size", 4*width), f.depthOr("num_hidden_layers", 12)
+	t.Heads = f.whole("num_attention_heads", heads)
+	t.Groups, t.Key = t.Heads, f.split(t.Width, t.Heads)
+	t.Vocabulary = f.whole("vocab_size", words)
+	t.Longest = f.whole("max_position_embeddings", longest)
+	t.Positions, t.Bare, t.FinalNorm = t.Longest, true, true
+	t.LayerNorm, t.BiasQKV, t.BiasOut, t.BiasInner = true, true, true, true
+	t.Activation = f.activation("hidden_act", activation)
+	t.Projections = clipNames
+}
+
+// swin reads a Transformer of shifted windows.
+func swin(f *fields, name string, o models.Overrides) (*models.Config, error) {
+	w := &zoo.SwinEncoder{Name: name, Head: f.head(o, zoo.ImageClassification, zoo.BaseModel), Classes: f.classes()}
+	w.Depths, w.HeadsOf = f.wholes("depths", 2, 2, 6, 2), f.wholes("num_heads", 3, 6, 12, 24)
+	w.Width, w.Ratio = f.whole("embed_dim", 96), f.whole("mlp_ratio", 4)
+	w.Image, w.Patch, w.Channels = f.whole("image_size", 224), f.whole("patch_size", 4), f.whole("num_channels", 3)
+	w.Window = f.whole("window_size", 7)
+	if len(w.Depths) != len(w.HeadsOf) || len(w.Depths) > 8 {
+		f.fail("num_heads", "%d stages, depths has %d; at most 8", len(w.HeadsOf), len(w.Depths))
+	}
+	for _, n := range w.Depths {
+		if n > deepest/8 {
+			f.fail("depths", "%d blocks; at most %d", n, deepest/8)
+		}
+	}
+	if w.Window > 64 {
+		f.fail("window_size", "%d pixels; at most 64", w.Window)
+	}
+	w.Heads = w.HeadsOf[0]
+	w.Key = f.split(w.Width, w.Heads)
+	w.LayerNorm, w.BiasQKV, w.BiasOut, w.BiasInner = true, f.flag("qkv_bias", true), true, true
+	w.Activation = f.activation("hidden_act", "gelu")
+	w.Dropout, w.SkipPath = f.chance("hidden_dropout_prob", 0), f.chance("drop_path_rate", 0.1)
+	w.Projections = clipNames
+	w.Projections.Out = "o_proj"
+	if f.err != nil {
+		return nil, f.err
+	}
+	return w.Config(o)
+}

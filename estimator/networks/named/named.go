@@ -1,0 +1,24 @@
+// Package named makes the networks that have a name: those of the catalogue, and of
+// models of the hub. It reads no files, so the daemon can have it.
+package named
+
+import (
+	"carma/configs/models"
+	"carma/estimator/networks/hf"
+	"carma/estimator/networks/zoo"
+)
+
+// Known reports whether [Build] knows a name.
+func Known(name string) bool { return zoo.Known(name) || hf.Known(name) }
+
+// Build makes the network of a name. Those of the hub come first, because the
+// catalogue takes what is behind a slash as a data set.
+func Build(name string, o models.Overrides) (*models.Config, error) {
+	if hf.Known(name) {
+		return hf.Build(name, o)
+	}
+	return zoo.Build(name, o)
+}
+
+// All lists the models of the catalogue, then those of the hub.
+func All() []string { return append(zoo.Names(), hf.Names()...) }

@@ -1,0 +1,244 @@
+package zoo
+
+import "carma/configs/models"
+
+// Block is one layer of a Transformer: attention and a feed-forward part. Each is added
+// to its input. Its fields say how the kinds of models differ.
+type Block struct {
+	// Width is that of a token. Inner is that of the feed-forward part. Heads have
+	// Key numbers each; Groups is the number of heads of keys and values.
+	Width, Inner, Heads, Groups, Key int64
+
+	LayerNorm  bool   // else RMS norms
+	NarrowNorm bool   // RMS norms multiply the 16-bit tokens by a 32-bit number (T5)
+	OffsetNorm bool   // RMS norms multiply by 1 + weight in 32 bits (Gemma)
+	Activation string // type of the layer: silu, gelu, relu, or new_gelu and quick_gelu in single operations
+	Gated      bool   // the activation of one projection times another one
+	Rotary     bool   // queries and keys are turned by their position
+	BiasQKV    bool
+	PlainKey   bool // with BiasQKV: keys have no bias all the same
+	BiasOut    bool // of the attention's last projection
+	BiasInner  bool // of the feed-forward part
+	NormHeads  bool // queries and keys are normed by head
+	NormWidth  bool // queries and keys are normed as a whole
+	Sandwich   bool // norms before and after each part (Gemma 2)
+	PostNorm   bool // norms only after each part (OLMo 2)
+	SumNorm    bool // norms only after each sum (BERT)
+	FirstBare  bool // the first block has no norm before its attention (ModernBERT)
+	PlainNorm  bool // layer norms have no bias
+	Scaled     bool // each part is multiplied by learned numbers before it is added (DINOv2)
+	Parallel   bool // attention and feed-forward side by side
+	OneNorm    bool // with Parallel: both take the same norm
+	JointQKV   bool // one projection for queries, keys and values
+	JointGate  bool // one projection for both halves of a gated part
+	Sinks      bool // each head has a learned score that no token takes (gpt-oss)
+	Unfused    bool // the scores of the attention are kept
+	// CopiesHeads: queries, keys and values are copied head by head (OPT). Single: the
+	// attention is in single operations on copies of its operands (GPT-Neo).
+	CopiesHeads, Single bool
+	// Window is how far tokens see by a mask, but in every Global-th block; 0: all tokens
+	// (ModernBERT).
+	Window, Global int64
+	OrderedQKV     bool // queries are scaled, and all three copied so that heads are one after the other (Whisper)
+	OrderedOut     bool // heads are one after the other in memory, so the attention's output is copied
+	Dropout        bool // after embeddings and both parts
+	InnerDrop      bool // before the last projection of the feed-forward part
+
+	Distances   *Distances // nil: no scores with distances
+	Experts     *Experts   // nil: a feed-forward part for all tokens
+	Latent      *Latent    // nil: queries, keys and values are projected from the token
+	Projections Projections
+}
+
+// Projections are the names of the projections, for adapters.
+type Projections struct{ Q, K, V, QKV, Out, Gate, Up, GateUp, Down string }
+
+// llamaNames are those of most decoders.
+var llamaNames = Projections{
+	Q: "q_proj", K: "k_proj", V: "v_proj", QKV: "qkv_proj", Out: "o_proj",
+	Gate: "gate_proj", Up: "up_proj", GateUp: "gate_up_proj", Down: "down_proj",
+}
+
+func (d *Block) drop(g *graph, name string, x int) int {
+	if !d.Dropout {
+		return x
+	}
+	return g.drop(name, x)
+}
+
+func (d *Block) norm(g *graph, name string, x int) int {
+	switch {
+	case d.NarrowNorm:
+		return g.narrowNorm(name, x)
+	case d.LayerNorm:
+		i := g.layerNorm(name, x)
+		if d.PlainNorm {
+			g.layers[i].Params = g.layers[i].Params[:1]
+		}
+		return i
+	case d.OffsetNorm:
+		return g.offsetNorm(name, x)
+	}
+	return g.rmsNorm(name, x)
+}
+
+// beside is what the blocks of a decoder take besides the tokens; 0: nothing.
+type beside struct {
+	encoded           int // the encoder's last tokens
+	bias, encodedBias int // added to the scores of the attention, and of that to the encoder
+}
+
+// block adds one layer; i counts them from 0.
+func (d *Block) block(g *graph, name string, in int, i int64) int {
+	return d.blockBeside(g, name, in, i, beside{})
+}
+
+func (d *Block) blockBeside(g *graph, name string, in int, i int64, with beside) int {
+	defer g.startBlock(name)()
+	if d.Parallel {
+		x := d.norm(g, "input_layernorm", in)
+		y := x
+		if !d.OneNorm {
+			y = d.norm(g, "post_attention_layernorm", in)
+		}
+		sum := g.plus("add1", d.drop(g, "attn_dropout", d.attention(g, "self_attn", x, x, 0, i)), d.drop(g, "mlp_dropout", d.feedForward(g, y, i)))
+		return g.plus("add2", sum, in)
+	}
+	before, after := !d.PostNorm && !d.SumNorm, d.Sandwich || d.PostNorm
+	x := in
+	if before && !(d.FirstBare && i == 0) {
+		x = d.norm(g, "input_layernorm", x)
+	}
+	x = d.attention(g, "self_attn", x, x, with.bias, i)
+	if after {
+		x = d.norm(g, "post_attention_layernorm", x)
+	}
+	in = d.sum(g, "attn", in, x)
+	if with.encoded > 0 {
+		x = in
+		if before {
+			x = d.norm(g, "encoder_attn_layernorm", x)
+		}
+		in = d.sum(g, "encoder_attn", in, d.attention(g, "encoder_attn", x, with.encoded, with.encodedBias, i))
+	}
+	x = in
+	if before {
+		x = d.norm(g, "pre_feedforward_layernorm", x)
+	}
+	x = d.feedForward(g, x, i)
+	if after {
+		x = d.norm(g, "post_feedforward_layernorm", x)
+	}
+	return d.sum(g, "mlp", in, x)
+}
+
+// sum adds a part's output to its input.
+func (d *Block) sum(g *graph, part string, in, x int) int {
+	if d.Scaled {
+		x = g.weighted(part+"_scale", x, d.Width)
+	}
+	x = g.plus(part+"_add", in, d.drop(g, part+"_dropout", x))
+	if d.SumNorm {
+		x = d.norm(g, part+"_layernorm", x)
+	}
+	return x
+}
+
+// attention is that of a block with its projections. Keys and values come from source.
+// bias is added to the scores; 0: none.
+func (d *Block) attention(g *graph, name string, x, source, bias int, i int64) int {
+	defer g.module(name)()
+	if d.Latent != nil {
+		return d.latentAttention(g, x)
+	}
+	if d.Distances != nil {
+		return g.linear(d.Projections.Out, d.distant(g, x, bias), d.Width, d.BiasOut)
+	}
+	q, k, v := d.queries(g, x, source)
+	if d.NormHeads {
+		q, k = g.headNorm("q_norm", q, d.Key), g.headNorm("k_norm", k, d.Key)
+	}
+	if d.NormWidth {
+		q, k = g.rmsNorm("q_norm", q), g.rmsNorm("k_norm", k)
+	}
+	if d.Rotary {
+		q, k = g.rotate("q", q), g.rotate("k", k)
+	}
+	if d.OrderedQKV {
+		q = g.scale("q.scale", q)
+	}
+	if d.CopiesHeads || d.OrderedQKV {
+		q, k, v = g.copyOf("q.contiguous", q, g.shape(q)...), g.copyOf("k.contiguous", k, g.shape(k)...), g.copyOf("v.contiguous", v, g.shape(v)...)
+	}
+	g.cache(k, v)
+	if d.Single {
+		return g.linear(d.Projections.Out, g.singleAttention(q, k, v, d.Heads), d.Width, d.BiasOut)
+	}
+	if d.Sinks {
+		g.table("sinks", d.Heads)
+	}
+	var masks []int
+	if n := g.shape(q)[0]; d.Window > 0 && n >= d.Window && i%d.Global != 0 {
+		// The kernel takes a mask of numbers. It is made anew for each block and sample.
+		masks = append(masks, g.op(models.Copy, "mask", []int64{n, n}, data))
+	}
+	if bias > 0 {
+		// The kernel has a gradient of it for each sample.
+		masks = append(masks, g.spread("bias", g.copyOf("bias.contiguous", bias, g.shape(bias)...)))
+	}
+	a := g.attend("sdpa", q, k, v, d.Heads)
+	g.layers[a].Inputs = append(g.layers[a].Inputs, masks...)
+	g.layers[a].Unfused = d.Unfused
+	if d.OrderedOut {
+		a = g.copyOf("ordered", a, g.shape(a)...)
+	}
+	return g.linear(d.Projections.Out, a, d.Width, d.BiasOut)
+}
+
+func (d *Block) queries(g *graph, x, source int) (q, k, v int) {
+	wide, narrow := d.Heads*d.Key, d.Groups*d.Key
+	if !d.JointQKV {
+		return g.adapted(d.Projections.Q, x, wide, d.BiasQKV), g.linear(d.Projections.K, source, narrow, d.BiasQKV && !d.PlainKey), g.adapted(d.Projections.V, source, narrow, d.BiasQKV)
+	}
+	all := g.adapted(d.Projections.QKV, x, wide+2*narrow, d.BiasQKV)
+	tokens := g.shape(x)[0]
+	return g.view("query", all, tokens, wide), g.view("key", all, tokens, narrow), g.view("value", all, tokens, narrow)
+}
+
+// feedForward is the second part of block i.
+func (d *Block) feedForward(g *graph, x int, i int64) int {
+	defer g.module("mlp")()
+	if d.Experts != nil && i >= d.Experts.First {
+		return d.experts(g, x)
+	}
+	return d.dense(g, x, d.Inner)
+}
+
+func (d *Block) dense(g *graph, x int, inner int64) int {
+	switch {
+	case d.Gated && d.JointGate:
+		both := g.linear(d.Projections.GateUp, x, 2*inner, d.BiasInner)
+		tokens := g.shape(x)[0]
+		gate, up := g.view("gate", both, tokens, inner), g.view("up", both, tokens, inner)
+		x = g.times("mul", up, d.activation(g, gate))
+	case d.Gated:
+		gate := d.activation(g, g.linear(d.Projections.Gate, x, inner, d.BiasInner))
+		x = g.times("mul", gate, g.linear(d.Projections.Up, x, inner, d.BiasInner))
+	default:
+		x = d.activation(g, g.linear(d.Projections.Up, x, inner, d.BiasInner))
+	}
+	if d.InnerDrop {
+		x = g.drop("inner_dropout", x)
+	}
+	return g.linear(d.Projections.Down, x, d.Width, d.BiasInner)
+}
+
+func (d *Block) activation(g *graph, x int) int {
+	switch d.Activation {
+	case "new_gelu":
+		return g.newGELU("act_fn", x)
+	case "quick_gelu":
+		return g.times("act_fn.mul", x, g.unary(models.Sigmoid, "act_fn.sigmoid", g.scale("act_fn.scale", x)))
+	}
+	return g.unary(d.Activation, "act_fn", x)
+}

@@ -1,0 +1,61 @@
+package zoo
+
+import "carma/configs/models"
+
+// Distances is attention with scores between tokens and their distances, each in single
+// operations (DeBERTa, arXiv 2006.03654).
+type Distances struct {
+	Span    int64 // distances on each side
+	Norm    bool  // the table of distances is normed
+	Dropout bool  // of the scores
+	Shared  bool  // distances are projected as tokens are
+	// TokenToDistance and DistanceToToken are the kinds of scores (c2p, p2c).
+	TokenToDistance, DistanceToToken bool
+}
+
+// table is what all blocks take: a vector for each distance.
+func (d *Distances) table(g *graph, width int64) int {
+	x := g.table("rel_embeddings", 2*d.Span, width)
+	if d.Norm {
+		return g.layerNorm("rel_LayerNorm", x)
+	}
+	return x
+}
+
+// distant is the attention of a block before its last projection.
+func (d *Block) distant(g *graph, x, table int) int {
+	n, wide := g.shape(x)[0], d.Heads*d.Key
+	q := g.copyOf("q.contiguous", g.adapted(d.Projections.Q, x, wide, d.BiasQKV), n, wide)
+	k := g.copyOf("k.contiguous", g.linear(d.Projections.K, x, wide, d.BiasQKV), n, wide)
+	v := g.copyOf("v.contiguous", g.adapted(d.Projections.V, x, wide, d.BiasQKV), n, wide)
+	each := []int64{d.Heads, n, n}
+	a := g.op(models.MatMul, "scores", each, q, g.scale("k.scale", k))
+	rel := d.drop(g, "pos_dropout", table)
+	if d.Distances.TokenToDistance {
+		a = d.toDistances(g, "c2p", d.Projections.K, a, q, rel)
+	}
+	if d.Distances.DistanceToToken {
+		a = d.toDistances(g, "p2c", d.Projections.Q, a, k, rel)
+	}
+	// What is masked is known by a byte for each pair.
+	a = g.keeping(g.unary(models.Copy, "mask", a), models.Keeps{Bytes: n * n})
+	a = g.unary(models.Softmax, "softmax", a)
+	if d.Distances.Dropout {
+		a = g.drop("dropout", a)
+	}
+	a = g.op(models.MatMul, "weighted", []int64{d.Heads, n, d.Key}, a, v)
+	return g.copyOf("transpose", a, n, wide)
+}
+
+// toDistances adds the scores of tokens with all distances, of which each pair takes one.
+func (d *Block) toDistances(g *graph, name, projection string, scores, tokens, rel int) int {
+	defer g.module(name)()
+	n, wide, rows := g.shape(tokens)[0], d.Heads*d.Key, 2*d.Distances.Span
+	p := g.plain(projection, rel, wide, true)
+	g.layers[p].Tied = d.Distances.Shared
+	p = g.copyOf("repeat", p, rows, wide)
+	g.layers[p].Whole = false
+	a := g.op(models.MatMul, "scores", []int64{d.Heads, n, rows}, tokens, p)
+	a = g.keeping(g.op(models.OtherLayer, "gather", []int64{d.Heads, n, n}, a), models.Keeps{Inputs: []int{0}, Whole: 8 * n * n})
+	return g.plus("add", scores, g.scale("scale", a))
+}

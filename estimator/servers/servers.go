@@ -1,0 +1,171 @@
+package servers
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Program is what is known of a task's program.
+type Program struct {
+	Image string // the reference
+	// Entrypoint and Command are as the task gives them; empty: the image's.
+	Entrypoint, Command []string
+	// Env are the image's variables and the task's, KEY=value; the last of a name counts.
+	Env []string
+	// Grows: frameworks are told to take memory as they need it, where neither the
+	// task nor its image sets that.
+	Grows bool
+}
+
+// Found is a recognised program.
+type Found struct {
+	// Name of the program, and By: what it was recognised by.
+	Name, By string
+	// Share is the part of a GPU's whole memory that it takes, from 0 to 1. 0: it is
+	// not known. Beside is what it takes beside the share, in bytes. From says where the
+	// share comes from.
+	Share  float64
+	Beside int64
+	From   string
+	// Flag, or Variable, sets the share and is not set by the task: it may be given.
+	// Less is subtracted from the share that is given by it.
+	Flag, Variable string
+	Less           float64
+	// Note is a sentence where no share is booked.
+	Note string
+}
+
+// ShareError: a setting of the program is no share.
+type ShareError struct{ Program, Setting, Value string }
+
+func (e *ShareError) Error() string {
+	return fmt.Sprintf("%s %s: %s takes a number above 0, at most 1; write for example %s 0.5", e.Setting, strconv.Quote(e.Value), e.Program, e.Setting)
+}
+
+// Recognise returns what takes a share of a GPU; not ok: nothing is known to. The error
+// is a [ShareError].
+func Recognise(p Program) (f Found, ok bool, err error) {
+	words, plain := p.words()
+	for i := range table {
+		k := &table[i]
+		by := k.recognised(&p, words)
+		if by == "" {
+			continue
+		}
+		f = Found{Name: k.name, By: by}
+		if err := k.read(&f, &p, words, plain); err != nil {
+			return Found{}, false, err
+		}
+		return f, f.Share > 0 || f.Note != "", nil
+	}
+	return Found{}, false, nil
+}
+
+// words are those of entrypoint and command. Words that consist of several, as a shell's
+// script, are split. plain: none did, so a flag can be added at the end.
+func (p *Program) words() (words []string, plain bool) {
+	plain = true
+	for _, w := range slices.Concat(p.Entrypoint, p.Command) {
+		if parts := strings.Fields(w); len(parts) > 1 {
+			words, plain = append(words, parts...), false
+			continue
+		}
+		words = append(words, w)
+	}
+	return words, plain
+}
+
+// recognised says what a program is recognised by; empty: it is not.
+func (k *kind) recognised(p *Program, words []string) string {
+	for i, w := range words {
+		w = path.Base(w)
+		for _, c := range k.commands {
+			name, second, two := strings.Cut(c, " ")
+			if w == name && (!two || i+1 < len(words) && words[i+1] == second) {
+				return "command " + c
+			}
+		}
+		for _, m := range k.modules {
+			if (w == m || strings.HasPrefix(w, m+".")) && i > 0 && words[i-1] == "-m" {
+				return "command python -m " + w
+			}
+		}
+	}
+	for _, v := range k.variables {
+		if _, set := last(p.Env, v); set {
+			return "variable " + v
+		}
+	}
+	if len(p.Entrypoint) > 0 && !k.library {
+		return "" // another program of its image
+	}
+	if repository := repositoryOf(p.Image); slices.ContainsFunc(k.images, func(part string) bool { return named(repository, part) }) {
+		return "image " + repository
+	}
+	return ""
+}
+
+// repositoryOf returns an image's repository without host, tag and digest.
+func repositoryOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+		image = image[:i]
+	}
+	if host, rest, ok := strings.Cut(image, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		image = rest
+	}
+	return image
+}
+
+// named reports whether a part of a repository's path is a name, or begins or ends with
+// it: vllm is in vllm/vllm-openai and in ann/my-vllm.
+func named(repository, name string) bool {
+	for part := range strings.SplitSeq(strings.ToLower(repository), "/") {
+		if part == name || strings.HasPrefix(part, name+"-") || strings.HasSuffix(part, "-"+name) || strings.HasPrefix(part, name+"_") || strings.HasSuffix(part, "_"+name) {
+			return true
+		}
+	}
+	return false
+}
+
+// flag finds the value of a flag in the words of a command: the last one counts. Dashes
+// and underscores are the same.
+func flag(words []string, names ...string) (value, setting string, set bool) {
+	for i, w := range words {
+		name, v, joined := strings.Cut(w, "=")
+		if dashes := strings.ReplaceAll(name, "_", "-"); !slices.Contains(names, name) && !slices.Contains(names, dashes) {
+			continue
+		}
+		if !joined && i+1 < len(words) {
+			v = words[i+1]
+		}
+		value, setting, set = v, name, true
+	}
+	return value, setting, set
+}
+
+// shareOf parses a share.
+func shareOf(program, setting, value string) (float64, error) {
+	x, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(x > 0 && x <= 1) {
+		return 0, &ShareError{program, setting, value}
+	}
+	return x, nil
+}
+
+// last looks a variable up; the last one of its name counts.
+func last(env []string, name string) (value string, ok bool) {
+	for _, kv := range slices.Backward(env) {
+		if v, found := strings.CutPrefix(kv, name+"="); found {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// Sets is the flag or the variable that may be given; empty: none.
+func (f *Found) Sets() string { return cmp.Or(f.Flag, f.Variable) }

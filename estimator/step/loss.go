@@ -1,0 +1,99 @@
+package step
+
+import "carma/configs/models"
+
+const crossEntropy = models.CrossEntropy
+
+// loss appends the cross-entropy if the configuration ends without a loss.
+func (p *planner) loss() {
+	if len(p.layers) == 0 {
+		return
+	}
+	last := &p.layers[len(p.layers)-1]
+	if last.kind == models.CrossEntropy || last.kind == models.Loss {
+		return
+	}
+	v := value{storage: p.store(4), bytes: 4, element: 4, grad: last.grad}
+	p.layers = append(p.layers, layer{kind: models.CrossEntropy, inputs: []int32{last.value}, value: int32(len(p.values)), out: 4, grad: last.grad, tied: none})
+	p.values = append(p.values, v)
+}
+
+// wide is the size of a loss's logits in the numbers that it computes with, in bytes.
+// The cross-entropy does so in 32 bits: autocast has it on its list of FP32 operations,
+// and most causal language models convert 16-bit logits before it.
+func (r *run) wide(l *layer) int64 {
+	value := &r.values[l.inputs[0]]
+	if value.element == 2 && !l.narrow {
+		return 2 * value.bytes
+	}
+	return value.bytes
+}
+
+// logSoftmax runs the first half of the cross-entropy of layer i. Its output is
+// kept, the copy of 16-bit logits is not.
+func (r *run) logSoftmax(i int, logits int32) error {
+	n := r.wide(&r.layers[i])
+	var converted chunk
+	if n > r.values[logits].bytes {
+		var err error
+		if converted, err = r.take(n, Activations); err != nil {
+			return err
+		}
+	}
+	err := r.extra(i, n)
+	r.release(&converted)
+	return err
+}
+
+// lossGradient begins the backward pass. The cross-entropy has the gradient of the
+// log-softmax, then that of its input, which is converted back for 16-bit logits.
+func (r *run) lossGradient(l *layer) error {
+	v := l.inputs[0]
+	if l.chunks != nil {
+		c, err := r.take(r.values[v].bytes, Activations)
+		if err != nil {
+			return err
+		}
+		return r.accumulate(v, r.piece(c))
+	}
+	if l.kind != crossEntropy {
+		return r.otherLossGradient(v)
+	}
+	n := r.wide(l)
+	inner, err := r.take(n, Activations)
+	if err != nil {
+		return err
+	}
+	gradient, err := r.take(n, Activations)
+	if err != nil {
+		return err
+	}
+	r.release(&inner)
+	if n > r.values[v].bytes {
+		narrow, err := r.take(r.values[v].bytes, Activations)
+		if err != nil {
+			return err
+		}
+		r.release(&gradient)
+		gradient = narrow
+	}
+	return r.accumulate(v, r.piece(gradient))
+}
+
+// otherLossGradient begins the backward pass of another loss. Under autocast it is
+// computed in 32 bits, and converted for 16-bit values.
+func (r *run) otherLossGradient(v int32) error {
+	var wide chunk
+	if r.values[v].element == 2 && r.train.Precision == models.AMP {
+		var err error
+		if wide, err = r.take(2*r.values[v].bytes, Activations); err != nil {
+			return err
+		}
+	}
+	c, err := r.take(r.values[v].bytes, Activations)
+	if err != nil {
+		return err
+	}
+	r.release(&wide)
+	return r.accumulate(v, r.piece(c))
+}

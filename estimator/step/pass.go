@@ -1,0 +1,44 @@
+package step
+
+// script is what the user's program holds between passes.
+type script struct{ batch, results []chunk }
+
+// passes is how many forward and backward passes are simulated for a step of the
+// optimizer. In the second one, gradients are added to those of the first. Further
+// ones do the same again.
+func (r *run) passes() int { return max(min(r.train.Accumulate, 2), 1) }
+
+// pass runs forwards and backwards once. The first pass of a step begins without
+// gradients.
+func (r *run) pass(s *script, first bool) error {
+	next, err := r.batch()
+	if err != nil {
+		return err
+	}
+	r.releaseAll(s.batch) // the old batch lives until the new one is loaded
+	s.batch = next
+	if zero := r.train.ZeroGrad; first && (zero == "" || zero == "start") {
+		r.zeroGrad()
+	}
+	together, err := r.unshard()
+	if err != nil {
+		return err
+	}
+	if err := r.forward(0, len(r.layers), true); err != nil {
+		return err
+	}
+	r.releaseAll(s.results) // the same for the old results
+	if first && r.train.ZeroGrad == "backward" {
+		r.zeroGrad()
+	}
+	gathered, err := r.gather()
+	if err != nil {
+		return err
+	}
+	if err := r.backward(); err != nil {
+		return err
+	}
+	r.releaseAll(together)
+	s.results = append(r.detach(), gathered)
+	return nil
+}

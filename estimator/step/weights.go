@@ -1,0 +1,147 @@
+package step
+
+import (
+	"carma/configs/models"
+	"carma/estimator/allocator"
+)
+
+// quantizedBlock is how many numbers of a 4-bit matrix share a scale of 8 bits; 256
+// of these scales share one of 32 bits (QLoRA, arXiv 2305.14314, section 3). An 8-bit
+// matrix has a scale for each row, which is as good as nothing.
+const quantizedBlock = 64
+
+// none is no weight.
+const none = int32(-1)
+
+type weight struct {
+	bytes     int64
+	element   int64 // bytes of a number, at least 1
+	trainable bool
+	block     int   // of its layer; 0: none
+	rows      int64 // of a matrix; 0: it is none
+	table     bool  // of tokens
+}
+
+// hidden reports whether it is a matrix within a block. Muon updates these.
+func (w *weight) hidden() bool { return w.rows > 0 && w.block > 0 && !w.table }
+
+// numbers is how many numbers the weight has.
+func (w *weight) numbers() int64 { return w.bytes / max(w.element, 1) }
+
+// addWeights plans the parameters of a layer.
+func (p *planner) addWeights(i int, l *models.Layer, out *layer, split bool) error {
+	out.weights = p.list[:0]
+	for k, n := range l.Params {
+		if n < 0 || n > allocator.MaxRequest/16 {
+			return errAt(i, l, "%d parameters are out of range", n)
+		}
+		rows := int64(0)
+		if k == 0 {
+			rows = p.matrix(i, l, n)
+		}
+		if split {
+			n, rows = p.parted(n), p.parted(rows)
+		}
+		if l.Tied {
+			out.cast += p.copied(n, l)
+			out.tied = p.owner(n)
+			continue
+		}
+		w := p.stored(n, l)
+		w.trainable = w.trainable && !l.Frozen && p.train.Optimizer != models.NoOptimizer
+		w.block = l.Block
+		if k == 0 {
+			w.rows, w.table = rows, l.Type == models.Embedding
+		}
+		out.weights = append(out.weights, int32(len(p.weights)))
+		p.weights = append(p.weights, w)
+		if l.Bits == 4 || l.Bits == 8 {
+			out.dequantized = max(out.dequantized, 2*n)
+			continue
+		}
+		out.cast += p.copied(n, l)
+	}
+	p.list, out.weights = out.weights, p.listed(out.weights)
+	return nil
+}
+
+// matrix is the number of rows of a layer's first parameter of n numbers; 0: it is no
+// matrix, or one for each expert.
+func (p *planner) matrix(i int, l *models.Layer, n int64) int64 {
+	if len(l.Out) == 0 {
+		return 0
+	}
+	width := l.Out[len(l.Out)-1]
+	switch l.Type {
+	case models.Embedding:
+		return n / max(width, 1)
+	case models.Linear:
+		if in := p.shape(i, l); len(in) > 0 && in[len(in)-1]*width == n {
+			return width
+		}
+	}
+	return 0
+}
+
+// shape is that of the first input of layer i.
+func (p *planner) shape(i int, l *models.Layer) []int64 {
+	at := i - 1
+	if len(l.Inputs) > 0 {
+		at = l.Inputs[0]
+	}
+	switch {
+	case at >= 0:
+		return p.config.Layers[at].Out
+	case -at-1 < len(p.config.Inputs):
+		return p.config.Inputs[-at-1].Shape
+	}
+	return nil
+}
+
+// owner is the weight of n numbers that a tied layer shares: the first such table of
+// tokens, because the layers do not say which. none: there is none that is trained.
+func (p *planner) owner(n int64) int32 {
+	for i := range p.weights {
+		if w := &p.weights[i]; w.table && w.trainable && w.numbers() == n {
+			return int32(i)
+		}
+	}
+	return none
+}
+
+// copied is the bytes of the 16-bit copy that autocast makes of n numbers of a weight.
+// Weights that are put together from the GPUs' parts are so in 16 bits.
+func (p *planner) copied(n int64, l *models.Layer) int64 {
+	if p.train.Precision != models.AMP || l.NoAutocast || l.Bits == 16 || gathers(p.train.Parallel) || l.Type != models.Linear && l.Type != models.Convolution {
+		return 0
+	}
+	return 2 * n
+}
+
+// stored is a parameter tensor of n numbers as layer l stores it.
+func (p *planner) stored(n int64, l *models.Layer) weight {
+	switch l.Bits {
+	case 4:
+		blocks := (n + quantizedBlock - 1) / quantizedBlock
+		return weight{bytes: (n+1)/2 + blocks + blocks/64, element: 1}
+	case 8:
+		return weight{bytes: n, element: 1}
+	case 16, 32:
+		return weight{bytes: n * int64(l.Bits/8), element: int64(l.Bits / 8), trainable: true}
+	}
+	return weight{bytes: n * p.float(), element: p.float(), trainable: true}
+}
+
+// follow makes the copy of the trained weights that follows them (EMA).
+func (r *run) follow() error {
+	for i := range r.weights {
+		w := &r.weights[i]
+		if !w.trainable {
+			continue
+		}
+		if _, err := r.take(4*w.numbers()/r.weightShards(), Weights); err != nil {
+			return err
+		}
+	}
+	return nil
+}

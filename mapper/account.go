@@ -1,0 +1,143 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+
+	"carma/mapper/units"
+)
+
+// Account is what one user, or the users of one account, have now, for people:
+// quotas and fair share count it.
+type Account struct {
+	Name string
+	// Group: it is an account, not a user.
+	Group   bool
+	Tasks   int         // placed
+	Waiting int         // in the queues
+	GPUs    int         // held, counted for each task
+	Memory  units.Bytes // sum of the grants
+	// Use is GPU-seconds, older ones less. Weight is its right in the fair orders; 0: it
+	// takes no turn of its own. Ahead is how many users with waiting tasks go first in
+	// the fair orders; it is 0 in other orders, and of an account.
+	Use    float64
+	Weight float64
+	Ahead  int
+	// Share is the part of the GPUs, 0 to 1, that it has a right to among those who
+	// have tasks now; 0: it has none.
+	Share float64
+	// Quota has its limits; 0 is none.
+	Quota Quota
+}
+
+// Account returns what a user has; nothing of one who is not known.
+func (s *State) Account(name string) Account {
+	a := s.users.has(name).account(false)
+	a.Weight, a.Quota = s.opt.weight(name), s.opt.quotaOf(name)
+	a.Share = s.rights(func(u *user) bool { return u.Name == name })
+	if !s.opt.fair() {
+		return a
+	}
+	var own *user
+	for _, u := range s.users.named(name) {
+		if own == nil || compareUsers(u, own) < 0 {
+			own = u
+		}
+	}
+	if own == nil {
+		return a
+	}
+	for _, other := range s.users.all {
+		if other.Name != name && other.waiting > 0 && compareUsers(other, own) < 0 {
+			a.Ahead++
+		}
+	}
+	return a
+}
+
+// GroupAccount returns what the users of an account have on it.
+func (s *State) GroupAccount(account string) Account {
+	a := s.users.hasAccount(account).account(true)
+	a.Weight, a.Quota = s.opt.accountWeight(account), s.opt.accountQuota(account)
+	a.Share = s.rights(func(u *user) bool { return u.Account == account })
+	return a
+}
+
+// rights sums up the parts of the GPUs that some books give a right to, among all
+// with tasks. An account that takes turns as one shares its part among its users.
+func (s *State) rights(of func(*user) bool) float64 {
+	tops, within := map[string]float64{}, map[string]float64{} // by account, or by user
+	top := func(u *user) (string, float64) {
+		if w := s.opt.accountWeight(u.Account); w > 0 {
+			return "@" + u.Account, w
+		}
+		return u.Name, s.opt.weight(u.Name)
+	}
+	all := 0.0
+	for _, u := range s.users.all {
+		if u.tasks+u.waiting == 0 {
+			continue
+		}
+		name, w := top(u)
+		if tops[name] == 0 {
+			tops[name] = w
+			all += w
+		}
+		within[name] += s.opt.weight(u.Name)
+	}
+	sum := 0.0
+	for _, u := range s.users.all {
+		if name, w := top(u); u.tasks+u.waiting > 0 && of(u) {
+			sum += w / all * s.opt.weight(u.Name) / within[name]
+		}
+	}
+	return sum
+}
+
+// TakesTurns reports whether users take turns: the order is a fair one.
+func (s *State) TakesTurns() bool { return s.opt.fair() }
+
+func (u user) account(group bool) Account {
+	return Account{
+		Name: cmp.Or(u.Name, u.Account), Group: group, Tasks: u.tasks, Waiting: u.waiting, GPUs: u.gpus, Memory: u.memory, Use: u.Use,
+	}
+}
+
+// Accounts lists all users that something is known of, then all accounts, in
+// order of name; those with quotas or weights are known too.
+func (s *State) Accounts() []Account {
+	var users, groups []string
+	for _, u := range s.users.all {
+		users, groups = append(users, u.Name), append(groups, u.Account)
+	}
+	for _, q := range s.opt.Quotas {
+		if q.Account {
+			groups = append(groups, q.Name)
+		} else {
+			users = append(users, q.Name)
+		}
+	}
+	for _, w := range s.opt.FairWeights {
+		users = append(users, w.User)
+	}
+	for _, w := range s.opt.FairAccounts {
+		if w.User != EveryAccount {
+			groups = append(groups, w.User)
+		}
+	}
+	var all []Account
+	for _, name := range distinct(users) {
+		all = append(all, s.Account(name))
+	}
+	for _, name := range distinct(groups) {
+		if name != "" {
+			all = append(all, s.GroupAccount(name))
+		}
+	}
+	return all
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,43 @@
+package mapper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"carma/mapper/units"
+
+	"pgregory.net/rapid"
+)
+
+// TestOldestKind: the kind that goes is the one that a look at all of the history
+// finds, whichever were seen again meanwhile.
+func TestOldestKind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var h history
+		var a ages
+		now := units.Instant(1)
+		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now += units.Instant(rapid.IntRange(0, 1).Draw(t, "passes"))
+			if len(h) < 3 || rapid.Bool().Draw(t, "new") {
+				e := &experience{Kind: fmt.Sprintf("kind%02d", i)}
+				h = append(h, e)
+				a.add(e)
+				e.Last = now
+			} else {
+				h[rapid.IntRange(0, len(h)-1).Draw(t, "seen")].Last = now
+			}
+			if len(h) > 8 {
+				want := slices.MinFunc(h, func(a, b *experience) int {
+					return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.Kind, b.Kind))
+				})
+				got := a.oldest(h)
+				if got != want {
+					t.Fatalf("%s, last seen at %d, goes before %s, last seen at %d", got.Kind, got.Last, want.Kind, want.Last)
+				}
+				h = slices.DeleteFunc(h, func(e *experience) bool { return e == got })
+			}
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// backlog is what waits in the main queue, as startCritical asks about it: the tasks
+// of each priority by their expected run time, and the SM work of all. It is among
+// the notes, and follows each change of the queue and of what is expected of the
+// tasks there. So no pass looks at all that wait.
+type backlog struct {
+	valid bool
+	byRun [3][]*Task // by priority, as the lanes of the main queue: the longest first, then by number
+	work  int64      // of all, each rounded down, in parts of a GPU-second
+	odd   int        // tasks whose work is no such number
+}
+
+// weight is what a backlog holds of a task.
+type weight struct {
+	lane int // of the main queue
+	run  time.Duration
+	work int64 // -1: it is odd
+}
+
+// Work is counted in parts of a second of a whole GPU, as whole numbers: their sum
+// does not depend on the order in which tasks come and go. Less than none, and more
+// than mostWork, is odd.
+const (
+	workParts = 1e6
+	mostWork  = 1e7 // seconds of a whole GPU: four months
+)
+
+func (s *State) weight(t *Task) weight {
+	run, _ := s.runTime(t)
+	w := weight{laneOf(t) - 3, run, -1}
+	if work := s.smWork(t, 0); work >= 0 && work < mostWork {
+		w.work = int64(work * workParts)
+	}
+	return w
+}
+
+// smWork adds the SM work of a waiting task, in seconds of a whole GPU.
+func (s *State) smWork(t *Task, work float64) float64 {
+	run, _ := s.runTime(t)
+	for i := range t.GPUs {
+		work += run.Seconds() * t.load(i).SMACT
+	}
+	return work
+}
+
+func (b *backlog) find(t *Task) (int, bool) {
+	w := &t.notes.weight
+	i, _ := slices.BinarySearchFunc(b.byRun[w.lane], t, compareRuns)
+	return i, i < len(b.byRun[w.lane]) && b.byRun[w.lane][i] == t
+}
+
+func compareRuns(a, b *Task) int {
+	return cmp.Or(cmp.Compare(b.notes.weight.run, a.notes.weight.run), cmp.Compare(a.ID, b.ID))
+}
+
+func (b *backlog) count(w weight, n int) {
+	if w.work < 0 {
+		b.odd += n
+		return
+	}
+	b.work += int64(n) * w.work
+}
+
+func (b *backlog) add(t *Task, w weight) {
+	t.notes.weight = w
+	i, _ := b.find(t)
+	b.byRun[w.lane] = slices.Insert(b.byRun[w.lane], i, t)
+	b.count(w, 1)
+}
+
+func (b *backlog) remove(t *Task) {
+	if i, there := b.find(t); there {
+		w := t.notes.weight
+		b.byRun[w.lane] = slices.Delete(b.byRun[w.lane], i, i+1)
+		b.count(w, -1)
+	}
+}
+
+// waits follows that a task has come to a queue, or that something else is expected
+// of one that waits.
+func (s *State) waits(t *Task) {
+	b := &s.notes.backlog
+	if !b.valid || t.Phase != Queued {
+		return
+	}
+	if w := s.weight(t); w != t.notes.weight || !b.has(t) {
+		b.remove(t)
+		b.add(t, w)
+	}
+}
+
+func (b *backlog) has(t *Task) bool {
+	_, there := b.find(t)
+	return there
+}
+
+// waitsNoMore follows that a task has left its queue.
+func (s *State) waitsNoMore(t *Task) {
+	if s.notes.backlog.valid {
+		s.notes.backlog.remove(t)
+	}
+}
+
+// backlog returns the backlog, brought up to date.
+func (s *State) backlog() *backlog {
+	if b := &s.notes.backlog; !b.valid {
+		*b = s.wholeBacklog()
+	}
+	return &s.notes.backlog
+}
+
+// wholeBacklog makes a backlog of the whole queue.
+func (s *State) wholeBacklog() backlog {
+	b := backlog{valid: true}
+	for i := range s.queue.main() {
+		for _, line := range s.queue.main()[i].lines {
+			for _, t := range line.waiting() {
+				t.notes.weight = s.weight(t)
+				b.byRun[i] = append(b.byRun[i], t)
+				b.count(t.notes.weight, 1)
+			}
+		}
+		slices.SortFunc(b.byRun[i], compareRuns)
+	}
+	return b
+}
+
+// drain is the time, in seconds, in which the GPUs could do the SM work of all
+// running and waiting tasks if they were always busy: between least and most, which
+// are very close. Above limit both may only say "more than limit".
+func (s *State) drain(b *backlog, limit float64) (least, most float64) {
+	if b.odd > 0 {
+		exactly := s.drainExactly(limit)
+		return exactly, exactly
+	}
+	n := float64(len(s.gpus))
+	count := len(b.byRun[0]) + len(b.byRun[1]) + len(b.byRun[2])
+	low, high := float64(b.work)/workParts, float64(b.work+int64(count))/workParts
+	if low*(1-rounding) > limit*n {
+		return low / n, low / n
+	}
+	running := 0.0
+	for _, g := range s.gpus {
+		for _, p := range s.memo(g).parts {
+			running += p.left * p.sm
+		}
+	}
+	return (low + running) * (1 - rounding) / n, (high + running) * (1 + rounding) / n
+}
+
+// drainExactly is drain, added up in the order of the queue. It stops counting above
+// limit.
+func (s *State) drainExactly(limit float64) float64 {
+	work, most := 0.0, limit*float64(len(s.gpus))
+	for i := range s.queue.main() {
+		for _, line := range s.queue.main()[i].lines {
+			for _, t := range line.waiting() {
+				work = s.smWork(t, work)
+			}
+		}
+	}
+	for _, g := range s.gpus {
+		if work > most {
+			break
+		}
+		for _, p := range s.memo(g).parts {
+			work += p.left * p.sm
+		}
+	}
+	return work / float64(len(s.gpus))
+}

@@ -1,0 +1,42 @@
+package mapper
+
+import "testing"
+
+// TestDrain: drain is between its bounds, which are close together, and the backlog
+// follows the queue while tasks come, go and are learned about.
+func TestDrain(t *testing.T) {
+	critical := 0
+	for seed := range uint64(4) {
+		l := newLab(DefaultsOf("carma"), seed, 24, 60)
+		for range 60 {
+			l.fill(30)
+			for range 20 {
+				l.note(l.s.Step(l.next()))
+			}
+			if err := l.s.auditBacklog(); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			b := l.s.backlog()
+			limit := 1e9 // nothing is left out
+			least, most := l.s.drain(b, limit)
+			if exactly := l.s.drainExactly(limit); least > exactly || exactly > most || most-least > 1e-3*most {
+				t.Fatalf("seed %d: drain is %v, said to be from %v to %v", seed, exactly, least, most)
+			}
+			lane := 1
+			exactly := l.s.drainExactly(limit)
+			var want []*Task
+			for _, w := range b.byRun[lane] {
+				if run, _ := l.s.runTime(w); run.Seconds() >= exactly {
+					want = append(want, w)
+				}
+			}
+			if got := l.s.critical(lane); len(got) != len(want) {
+				t.Fatalf("seed %d: %d critical tasks, want %d", seed, len(got), len(want))
+			}
+			critical += len(want)
+		}
+	}
+	if critical == 0 {
+		t.Error("no task was ever critical: the test does not look at that")
+	}
+}

@@ -1,0 +1,100 @@
+package mapper
+
+import (
+	"math"
+	"slices"
+)
+
+// belief is what is thought of the SM activity of a task on a GPU: a mean and a
+// standard deviation. Sd is 0 where only the task's mix tells.
+type belief struct {
+	Mean float64 `json:"mean,omitempty"`
+	Sd   float64 `json:"sd,omitempty"`
+}
+
+const (
+	// classSpread is the standard deviation of the SM activity of tasks of one class
+	// around the typical one.
+	classSpread = 0.06
+	// oddShare is how likely an activity is that no class has, where that of a
+	// task in the middle of a certain class is 1.
+	oddShare = 0.1
+	// doubtful: an activity that was found with such a doubt is sought again beside
+	// other neighbours, and when the time of its steps is told.
+	doubtful = 0.06
+	// leastOfSeveral is the least activity sought on one of several GPUs of a task: it
+	// may leave that one nearly idle, and be busy on another.
+	leastOfSeveral = 0.02
+)
+
+// against is what speaks against an SM activity: the more, the less likely it is.
+func (b belief) against(sm float64, m mix) float64 {
+	if b.Sd > 0 {
+		off := (sm - b.Mean) / b.Sd
+		return off * off
+	}
+	likely := oddShare
+	for c, weight := range m {
+		off := (sm - typicalLoads[c].SMACT) / classSpread
+		likely += weight * math.Exp(-off*off/2)
+	}
+	return -2 * math.Log(likely)
+}
+
+// before is what was thought of a resident's activity before its GPU's tasks
+// changed last. What samples and speeds show since is weighed against that, so
+// that nothing counts twice.
+func (r *Resident) before(g *GPU) belief {
+	if r.BelievedAt != g.ChangedAt {
+		r.Believed, r.BelievedAt = belief{r.Load.SMACT, r.Doubt}, g.ChangedAt
+	}
+	return r.Believed
+}
+
+// unmixAgain seeks the activities on a GPU that were found in doubt, one after the
+// other: beside new neighbours, or by new speeds, samples may tell more.
+func (s *State) unmixAgain(g *GPU) (sought bool) {
+	for i := range g.Residents {
+		r := &g.Residents[i]
+		t := s.tasks[r.Task]
+		if r.Unseen || t.Expected.Source != SourceSeen || r.Doubt < doubtful && r.BelievedAt != g.ChangedAt {
+			continue
+		}
+		x := s.mixture(g, []int{i})
+		x.mix, x.belief = s.mixAnyway(t), r.before(g)
+		load, doubt := x.seek(-1)
+		s.seen(g, r, load, doubt)
+		sought = true
+	}
+	return sought
+}
+
+// toldStep takes note of the time of a training step, as a task's output tells it:
+// how long its kernels are decides who waits for whom. The task's activity was found
+// without it, so it is sought again.
+func (s *State) toldStep(t *Task) {
+	step := t.stepTime()
+	if step == 0 {
+		return
+	}
+	for i, grant := range t.Current().Grants {
+		g := s.byID[grant.GPU]
+		r := g.resident(t.ID)
+		if r.Unseen || g.Coarse || r.Load.Step != 0 || t.Expected.Source != SourceSeen {
+			continue
+		}
+		r.Load.Step = step
+		t.Expected.Loads = slices.Clone(t.Expected.Loads)
+		t.Expected.Loads[i].Step = step
+		s.predict([]*GPU{g})
+		s.dirty = true
+		if len(g.Residents) == 1 || !s.settled(g) || s.unseen(g) != 0 {
+			continue
+		}
+		if r.BelievedAt != g.ChangedAt {
+			r.Doubt = max(r.Doubt, doubtful)
+		}
+		s.unmixAgain(g)
+		s.undo(g)
+	}
+}

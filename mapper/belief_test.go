@@ -1,0 +1,126 @@
+package mapper
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+)
+
+// fullGPU puts a stranger beside a known medium task, so that the GPU is full. It
+// returns both, and the world.
+func fullGPU(t *testing.T, is interference.Load) (w *world, other, a TaskID) {
+	w = newWorld(t, uncapped(), 1)
+	other = w.put(0, mid, "")
+	w.shows(mid)
+	w.wait(2 * time.Minute)
+	a = w.stranger("")
+	w.seen(interference.Load{SMACT: 1, SMOCC: 0.5, DRAMA: 0.45}, 0)
+	w.wait(settling + time.Minute)
+	w.look()
+	return w, other, a
+}
+
+// TestFullGPU: what a full GPU shows does not tell a medium stranger from a heavy
+// one, so it is taken for something between, in doubt.
+func TestFullGPU(t *testing.T) {
+	w, _, a := fullGPU(t, heavy)
+	if got := w.loadOf(a).SMACT; got < mid.SMACT+0.02 || got > heavy.SMACT-0.02 {
+		t.Errorf("it is taken for %.3f", got)
+	}
+	if doubt := w.task(a).Doubt; doubt < doubtful || doubt > 0.2 {
+		t.Errorf("the doubt is %.3f", doubt)
+	}
+}
+
+// TestUnmixAgain: what was found in doubt is sought again as soon as samples show
+// more, in either direction.
+func TestUnmixAgain(t *testing.T) {
+	for _, is := range []interference.Load{mid, heavy} {
+		w, other, a := fullGPU(t, is)
+		w.exit(other, ExitOK)
+		w.shows(is)
+		w.wait(settling + time.Minute)
+		w.look()
+		if got := w.loadOf(a).SMACT; math.Abs(got-is.SMACT) > 0.03 {
+			t.Errorf("it is taken for %.3f, and is %.3f", got, is.SMACT)
+		}
+		if doubt := w.task(a).Doubt; doubt > doubtful {
+			t.Errorf("the doubt is %.3f", doubt)
+		}
+	}
+}
+
+// TestNothingCountsTwice: the same samples, looked at again, make nothing surer.
+func TestNothingCountsTwice(t *testing.T) {
+	w, _, a := fullGPU(t, heavy)
+	load, doubt := w.loadOf(a), w.task(a).Doubt
+	for range 5 {
+		w.s.unmix(w.s.byID["GPU-0"])
+	}
+	if got := w.loadOf(a); math.Abs(got.SMACT-load.SMACT) > 0.03 || w.task(a).Doubt < doubt-0.02 {
+		t.Errorf("at first %.3f, in doubt by %.3f; then %.3f by %.3f", load.SMACT, doubt, got.SMACT, w.task(a).Doubt)
+	}
+}
+
+// TestToldStep: the time of a step, once the output tells it, is part of what is
+// known of a stranger, here and in its next attempt. Other units tell none.
+func TestToldStep(t *testing.T) {
+	for _, row := range []struct {
+		steps bool
+		want  float64
+	}{{true, 0.25}, {false, 0}} {
+		w := newWorld(t, uncapped(), 1)
+		a := w.stranger("")
+		w.shows(heavy)
+		w.wait(settling + time.Minute)
+		w.look()
+		w.paces(Pace{Task: a, Rate: 4, Error: 0.03, Steps: row.steps})
+		if got, next := w.loadOf(a).Step, w.task(a).load(0).Step; math.Abs(got-row.want) > 1e-9 || next != got {
+			t.Errorf("steps: %v: %.3f s, in its next attempt %.3f s, want %.3f s", row.steps, got, next, row.want)
+		}
+	}
+}
+
+// TestUntold: a stranger does not join another until that one's output has told how
+// fast it goes, or has had the time to. A task that is known may join.
+func TestUntold(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		after  time.Duration // of the settling
+		tells  bool
+		known  bool
+		joined bool
+	}{
+		{"not told yet", 0, false, false, false},
+		{"told", 0, true, false, true},
+		{"known", 0, false, true, true},
+		{"it had the time", tellWithin, false, false, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, predicting(), 1)
+			a := w.stranger("")
+			w.shows(faint)
+			w.wait(settling + time.Second)
+			w.look()
+			w.wait(row.after)
+			if row.tells {
+				w.tells(a, 100)
+			}
+			e := Expected{}
+			if row.known {
+				e = Expected{Loads: loads{faint}}
+			}
+			b := w.expecting(e, kind("b", ""))
+			if row.joined {
+				w.wantOn(b, 0)
+				return
+			}
+			w.wantWhy(b, "GPU 0 unseen task="+a.String())
+			w.wait(tellWithin)
+			w.look() // the first came while another policy decided, which sets no deadline
+			w.wantOn(b, 0)
+		})
+	}
+}

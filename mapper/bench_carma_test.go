@@ -1,0 +1,226 @@
+package mapper
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+	"carma/mapper/units"
+
+	"golang.org/x/sys/unix"
+)
+
+// BenchmarkCarma applies the events of a full and busy cluster to policy carma
+// while nothing is told of its tasks: 256 or 1,000 GPUs in machines of eight,
+// 10,000 tasks that wait, and 4,000 kinds in the history, of which half of the
+// tasks are. Memory and activity are seen, and outputs tell how fast tasks go.
+// Reported are the median and the 99th percentile of the steps that follow the
+// end of a task, and of all.
+func BenchmarkCarma(b *testing.B) {
+	for _, gpus := range []int{256, 1000} {
+		b.Run(fmt.Sprintf("gpus=%d", gpus), func(b *testing.B) {
+			l := newLab(DefaultsOf("carma"), 1, gpus, knownKinds)
+			l.fill(10_000)
+			for until := l.now.Add(20 * time.Minute); l.now < until; {
+				l.note(l.s.Step(l.next()))
+			}
+			l.fill(10_000)
+			took := map[string][]time.Duration{}
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			for b.Loop() {
+				b.StopTimer()
+				ev := l.next()
+				b.StartTimer()
+				from := cpuTime(b)
+				decisions := l.s.Step(ev)
+				d := cpuTime(b) - from
+				l.note(decisions)
+				took["step"] = append(took["step"], d)
+				took[ev.kind()] = append(took[ev.kind()], d)
+			}
+			for _, kind := range []string{"exited", "step"} {
+				all := took[kind]
+				slices.Sort(all)
+				if len(all) > 0 {
+					b.ReportMetric(float64(all[len(all)/2].Nanoseconds())/1e6, kind+"-p50-ms")
+					b.ReportMetric(float64(all[len(all)*99/100].Nanoseconds())/1e6, kind+"-p99-ms")
+				}
+			}
+			if err := l.s.Audit(); err != nil {
+				b.Fatal(err)
+			}
+			if n, q := l.s.Placed(), l.s.QueueLen(); n < gpus*5/4 || q < 9_000 {
+				b.Fatalf("%d tasks run on %d GPUs and %d wait: not the load this is about", n, gpus, q)
+			}
+		})
+	}
+}
+
+// cpuTime is the processor time that this thread has used. What other programs take
+// does not count.
+func cpuTime(b *testing.B) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(t.Nano())
+}
+
+// lab is a cluster under policy carma whose tasks nobody knows.
+type lab struct {
+	s       *State
+	rng     *rand.Rand
+	now     units.Instant
+	last    TaskID
+	running []TaskID
+	coming  []Event // due next
+	kinds   int     // in the history; tasks are of twice as many
+}
+
+const knownKinds = 4_000
+
+func newLab(opt Options, seed uint64, gpus, kinds int) *lab {
+	l := &lab{s: New(opt), rng: rand.New(rand.NewPCG(seed, 2)), now: units.Instant(time.Hour), kinds: kinds}
+	var all []GPUInfo
+	for i := range gpus {
+		all = append(all, GPUInfo{ID: GPUID(fmt.Sprintf("GPU-%08x-7d3e-4f1a-9c55-0123456789ab", i*2654435761)), Node: fmt.Sprintf("node%03d", i/8), Index: i % 8, Capacity: 80 * units.GiB})
+	}
+	l.s.Step(GPUsFound{At: l.now, GPUs: all})
+	for i := range kinds {
+		l.s.experienceWith(&Task{Request: Request{Kind: kindName(i), Family: fmt.Sprint(i % 50)}})
+		l.s.history.of(kindName(i)).setForBench(peakOf(i), time.Duration(5+i%200)*time.Minute)
+	}
+	l.s.forgetNotes()
+	return l
+}
+
+// fill submits tasks until so many wait.
+func (l *lab) fill(queued int) {
+	for l.s.QueueLen() < queued {
+		for _, ev := range l.submit() {
+			l.note(l.s.Step(ev))
+		}
+	}
+}
+
+func (e *experience) setForBench(peak units.Bytes, run time.Duration) {
+	e.Runs, e.Alone, e.RunTime, e.Peak, e.Last = 1, run, run, peak, 1
+}
+
+func kindName(i int) string { return fmt.Sprintf("kind%05d", i) }
+
+// peakOf and loadOfKind are what tasks of a kind need and do.
+func peakOf(i int) units.Bytes { return units.Bytes(3+i%19) * units.GiB }
+
+func loadOfKind(i int) interference.Load {
+	return typicalLoads[[]class{lightTask, mediumTask, mediumTask, heavyTask, lightTask}[i%5]]
+}
+
+func (l *lab) note(decisions []Decision) {
+	for _, d := range decisions {
+		switch d := d.(type) {
+		case Launch:
+			l.running = append(l.running, d.Task)
+			l.coming = append(l.coming, Started{At: l.now, Task: d.Task, Attempt: d.Attempt})
+		case Stop:
+			l.coming = append(l.coming, Exited{At: l.now, Task: d.Task, Attempt: d.Attempt, Class: ExitStopped})
+		}
+	}
+}
+
+// next is the next thing that happens. Once in three seconds some task is
+// submitted and one ends; most events are samples.
+func (l *lab) next() Event {
+	if len(l.coming) == 0 {
+		l.now += units.Instant(100 * time.Millisecond)
+		if at, ok := l.s.NextWake(); ok && at <= l.now {
+			return Woke{At: l.now}
+		}
+		switch n := l.rng.IntN(30); {
+		case n == 0:
+			l.coming = l.submit()
+		case n == 1:
+			l.coming = l.exit()
+		case n < 5:
+			l.coming = []Event{l.paced()}
+		default:
+			l.coming = []Event{l.sample()}
+		}
+	}
+	ev := l.coming[0]
+	l.coming = l.coming[1:]
+	return ev
+}
+
+func (l *lab) submit() []Event {
+	l.last++
+	i := l.rng.IntN(2 * l.kinds)
+	r := Request{ID: l.last, GPUs: 1, Kind: kindName(i), Family: fmt.Sprint(i % 50), User: fmt.Sprint("user", i%40), Image: fmt.Sprint("image", i%300)}
+	if l.rng.IntN(20) == 0 {
+		r.GPUs = 2
+	}
+	return []Event{TaskSubmitted{At: l.now, Request: r}, Estimated{At: l.now, Task: r.ID, Estimate: Estimate{WholeGPU: true}}}
+}
+
+func (l *lab) exit() []Event {
+	for len(l.running) > 0 {
+		i := l.rng.IntN(len(l.running))
+		t := l.s.tasks[l.running[i]]
+		l.running = slices.Delete(l.running, i, i+1)
+		if t != nil && t.Phase == Running {
+			return []Event{Exited{At: l.now, Task: t.ID, Attempt: t.Last().N, Class: ExitOK}}
+		}
+	}
+	return []Event{Woke{At: l.now}}
+}
+
+// indexOf is the number in the name of a task's kind.
+func indexOf(t *Task) (i int) {
+	if _, err := fmt.Sscanf(t.Kind, "kind%d", &i); err != nil {
+		panic(err)
+	}
+	return i
+}
+
+// speeds are those that the tasks on a GPU really have.
+func (l *lab) speeds(g *GPU) ([]interference.Load, []float64) {
+	var loads []interference.Load
+	for i := range g.Residents {
+		loads = append(loads, loadOfKind(indexOf(l.s.tasks[g.Residents[i].Task])))
+	}
+	return loads, interference.Speeds(loads)
+}
+
+func (l *lab) anyGPU() *GPU { return l.s.gpus[l.rng.IntN(len(l.s.gpus))] }
+
+func (l *lab) sample() Event {
+	g := l.anyGPU()
+	s := GPUSample{ID: g.ID}
+	loads, speeds := l.speeds(g)
+	for i, load := range loads {
+		t := l.s.tasks[g.Residents[i].Task]
+		use := TaskUse{Task: t.ID, Used: peakOf(indexOf(t))}
+		s.Tasks, s.Used = append(s.Tasks, use), s.Used+use.Used
+		s.SMACT, s.SMOCC, s.DRAMA = s.SMACT+load.SMACT*speeds[i], s.SMOCC+load.SMOCC*speeds[i], s.DRAMA+load.DRAMA*speeds[i]
+	}
+	return Sampled{At: l.now, GPUs: []GPUSample{s}}
+}
+
+func (l *lab) paced() Event {
+	g := l.anyGPU()
+	ev := Paced{At: l.now}
+	_, speeds := l.speeds(g)
+	for i := range g.Residents {
+		t := l.s.tasks[g.Residents[i].Task]
+		ev.Tasks = append(ev.Tasks, Pace{
+			Task: t.ID, Attempt: t.Last().N, Rate: 10 * speeds[i] * (0.95 + 0.1*l.rng.Float64()), Error: 0.03, Steps: true,
+			Since: max(g.ChangedAt, l.now.Add(-time.Minute)), Share: 0.3,
+		})
+	}
+	return ev
+}

@@ -1,0 +1,185 @@
+package mapper
+
+import (
+	"slices"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// RequestChanged changes what was asked for a task that has not ended. What cannot
+// be changed any more stays as it was: who changes it asks [State.Task] first.
+type RequestChanged struct {
+	At     units.Instant `json:"at"`
+	Task   TaskID        `json:"task"`
+	By     string        `json:"by,omitempty"`
+	Change Change        `json:"change"`
+}
+
+func (e RequestChanged) when() units.Instant { return e.At }
+func (RequestChanged) kind() string          { return "request-changed" }
+func (e RequestChanged) about() TaskID       { return e.Task }
+
+// Change are the new values; nil: as it was.
+type Change struct {
+	Priority  *Priority      `json:"priority,omitempty"`
+	Retries   *int           `json:"retries,omitempty"`
+	TimeLimit *time.Duration `json:"time_limit,omitempty"` // counts from the attempt's start
+	Slot      *time.Duration `json:"slot,omitempty"`
+	// Host is for a task that is not placed.
+	Host *HostAsk `json:"host,omitempty"`
+	// The next are for a task that is not placed, and whose memory is estimated.
+	GPUs      *int      `json:"gpus,omitempty"`
+	Kind      *string   `json:"kind,omitempty"` // on so many GPUs, as Program is
+	Program   *string   `json:"program,omitempty"`
+	Exclusive *bool     `json:"exclusive,omitempty"`
+	Estimate  *Estimate `json:"estimate,omitempty"`
+	Expected  *Expected `json:"expected,omitempty"`
+	// After replaces what it waits for, of tasks submitted before it. It is for a
+	// task that has never been launched. One that is not known has come so far.
+	After *After `json:"after,omitempty"`
+}
+
+// HostAsk is what a task asks for of a machine beside its GPUs, as Request has it.
+type HostAsk struct {
+	Memory  units.Bytes `json:"memory,omitempty"`
+	Reserve units.Bytes `json:"reserve,omitempty"`
+	CPUs    int64       `json:"cpus,omitempty"`
+}
+
+// After is what a task waits for; an empty list: nothing.
+type After struct {
+	Tasks []Dependency `json:"tasks,omitempty"`
+}
+
+// shape reports whether a change is about what a launch books.
+func (c *Change) shape() bool {
+	return c.GPUs != nil || c.Kind != nil || c.Program != nil || c.Exclusive != nil || c.Estimate != nil || c.Expected != nil
+}
+
+func (s *State) requestChanged(ev RequestChanged) {
+	t := s.tasks[ev.Task]
+	if t == nil {
+		return
+	}
+	c := &ev.Change
+	phase, since := t.Phase, t.QueuedAt
+	queued := phase == Queued || phase == Recovering
+	if queued {
+		s.dequeue(t)
+	}
+	s.dirty = true
+	s.changeAnytime(t, c)
+	if c.Host != nil && !phase.Placed() {
+		t.HostMem, t.HostReserve, t.CPUs = c.Host.Memory, c.Host.Reserve, c.Host.CPUs
+		t.Request.shape()
+	}
+	if (c.shape() || c.Host != nil) && (queued || phase == Held) {
+		if c.shape() {
+			s.reshape(t, c)
+		}
+		if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.script.mayEnd(t.ID) {
+			s.finish(t, Failed, 0, no.Reason)
+			return
+		}
+	}
+	if queued {
+		s.enqueueAt(t, phase, since)
+	}
+	if c.After != nil && len(t.Attempts) == 0 {
+		s.dependAnew(t, c.After.Tasks)
+	}
+}
+
+// changeAnytime makes the changes that can be made even while the task runs.
+func (s *State) changeAnytime(t *Task, c *Change) {
+	if c.Priority != nil {
+		t.Priority = max(Low, min(High, *c.Priority))
+	}
+	if c.Retries != nil {
+		t.Retries = max(0, *c.Retries)
+	}
+	if c.TimeLimit != nil {
+		t.TimeLimit = max(0, *c.TimeLimit)
+		if a := t.Current(); a != nil && a.Started > 0 && t.TimeLimit > 0 {
+			s.at(a.Started.Add(t.TimeLimit), deadline{Task: t.ID, Attempt: a.N})
+		}
+	}
+	if c.Slot != nil {
+		s.setSlot(t, *c.Slot)
+		s.at(s.slotEnds(t), deadline{})
+	}
+}
+
+// reshape changes what the next launch of a waiting task books. Memory that it
+// asked for after a GPU OOM stays, unless there is a new estimate.
+func (s *State) reshape(t *Task, c *Change) {
+	if c.GPUs != nil && *c.GPUs != t.GPUs && !t.NoGPU {
+		t.GPUs, t.Seen = max(1, *c.GPUs), nil
+		if len(t.Pinned) < t.GPUs {
+			t.Pinned = nil
+		}
+	}
+	if c.Kind != nil || c.Program != nil {
+		s.leave(t)
+		if c.Kind != nil {
+			t.Kind = *c.Kind
+		}
+		if c.Program != nil {
+			t.Program = *c.Program
+		}
+		s.enter(t)
+	}
+	if c.Exclusive != nil {
+		t.Exclusive = *c.Exclusive
+		t.Alone = t.Alone || t.Exclusive
+	}
+	if c.Estimate != nil {
+		t.Estimate = *c.Estimate
+	}
+	if c.Expected != nil {
+		t.Expected, t.Doubt = *c.Expected, 0
+	}
+	t.notes = taskNotes{}
+	switch {
+	case len(t.Attempts) == 0:
+		s.appraise(t)
+	case c.Estimate != nil:
+		t.Need, t.Alone, t.Learner = t.Estimate.Memory.Clamp(), t.Exclusive || t.Estimate.WholeGPU, false
+	}
+	if most := s.ceiling(s.bookable).of(t.GPUs); most > 0 && t.Need > most && len(t.Attempts) > 0 {
+		t.Need, t.Alone = most, true // more GPUs have less each; it may do with less on each
+	}
+}
+
+// dependAnew replaces what a task waits for that has not been launched yet. A
+// list that makes no sense changes nothing.
+func (s *State) dependAnew(t *Task, after []Dependency) {
+	var waits []Dependency
+	for _, d := range after {
+		if !slices.Contains(Conditions, d.Condition) || d.Task < 1 || d.Task >= t.ID {
+			return
+		}
+		if of := s.tasks[d.Task]; of != nil && (d.Condition != AfterStarted || !of.hasStarted()) {
+			waits = append(waits, d)
+		}
+	}
+	for _, d := range t.Waits {
+		s.followers[d.Task] = slices.DeleteFunc(s.followers[d.Task], func(id TaskID) bool { return id == t.ID })
+		if len(s.followers[d.Task]) == 0 {
+			delete(s.followers, d.Task)
+		}
+	}
+	waited := !t.ready()
+	t.After, t.Waits = append([]Dependency(nil), after...), waits // no list is the empty list
+	for _, d := range waits {
+		all := s.followers[d.Task]
+		i, _ := slices.BinarySearch(all, t.ID)
+		s.followers[d.Task] = slices.Insert(all, i, t.ID)
+	}
+	if t.ready() && waited {
+		s.goOn(t)
+	} else if !t.ready() {
+		s.shelve(t)
+	}
+}

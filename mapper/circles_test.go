@@ -1,0 +1,137 @@
+package mapper
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+	"carma/mapper/units"
+)
+
+// sharedBy has one GPU that tasks share in a way.
+func sharedBy(t *testing.T, opt Options, how Sharing) *world {
+	t.Helper()
+	return newWorldOf(t, opt, GPUInfo{ID: "GPU-0", Capacity: 40 * units.GiB, Sharing: how})
+}
+
+func of(user string) func(*Request) { return func(r *Request) { r.User = user } }
+
+// speeds are the predicted ones of the tasks on GPU-0.
+func (w *world) speeds() (all []float64) {
+	for _, r := range w.s.byID["GPU-0"].Residents {
+		all = append(all, r.Speed)
+	}
+	return all
+}
+
+// TestCircles: where each user has an MPS server, one user's tasks run at once,
+// and users take turns.
+func TestCircles(t *testing.T) {
+	medium := interference.Load{SMACT: 0.6, DRAMA: 0.3, Step: 0.05}
+	put := func(how Sharing, users []string, all loads) []float64 {
+		w := sharedBy(t, plain(), how)
+		for i, user := range users {
+			w.expecting(Expected{Loads: loads{all[i]}}, of(user))
+		}
+		return w.speeds()
+	}
+	same := func(what string, got, want []float64) {
+		t.Helper()
+		for i := range want {
+			if math.Abs(got[i]-want[i]) > 1e-9 {
+				t.Errorf("%s: speeds %v, want %v", what, got, want)
+				return
+			}
+		}
+	}
+	two, three := loads{medium, resnet}, loads{medium, resnet, small}
+	mps, turns := put(SharingMPS, []string{"", ""}, two), put(SharingTurns, []string{"", ""}, two)
+	if math.Abs(mps[0]-turns[0]) < 0.1 {
+		t.Fatalf("%v and %v: this tests nothing", mps, turns)
+	}
+	same("one user", put(SharingUsers, []string{"ada", "ada"}, two), mps)
+	same("two users", put(SharingUsers, []string{"ada", "bob"}, two), turns)
+	same("two users who leave each other time", put(SharingUsers, []string{"ada", "bob"}, loads{small, {SMACT: 0.01}}), put(SharingMPS, []string{"", ""}, loads{small, {SMACT: 0.01}}))
+
+	// Two of ada's go as fast beside each other as without bob, for half of the
+	// time.
+	got := put(SharingUsers, []string{"ada", "bob", "ada"}, loads{medium, resnet, small})
+	alone := put(SharingMPS, []string{"", ""}, loads{medium, small})
+	if part := got[0] / alone[0]; math.Abs(part-got[2]/alone[1]) > 1e-9 || part < 0.45 || part > 0.55 {
+		t.Errorf("beside bob %v, without him %v", got, alone)
+	}
+	if got[1] < 0.5 || got[1] > 0.6 {
+		t.Errorf("bob's task at %v has less than half of the time", got[1])
+	}
+	same("three users", put(SharingUsers, []string{"ada", "bob", "eve"}, three), put(SharingTurns, []string{"", "", ""}, three))
+}
+
+// TestUsersShareLess: policy carma lets a user's task join tasks that another's may
+// not join, and a task that has left MPS may not join either.
+func TestUsersShareLess(t *testing.T) {
+	newcomer := interference.Load{SMACT: 0.4, DRAMA: 0.2, Step: 0.005}
+	for _, row := range []struct {
+		how  Sharing
+		user string
+		gpus int
+		left bool // a server has failed under it
+		want bool
+	}{
+		{SharingUsers, "ada", 1, false, true},
+		{SharingUsers, "bob", 1, false, false},
+		{SharingUsers, "ada", 1, true, false},
+		{SharingMPS, "bob", 1, false, true},
+		{SharingTurns, "ada", 1, false, false},
+		{SharingAlone, "ada", 1, false, false},
+	} {
+		w := sharedBy(t, predicting(), row.how)
+		var id TaskID
+		if row.left {
+			id = w.expecting(Expected{Loads: loads{newcomer}}, of(row.user))
+			w.exit(id, ExitMPSFault)
+		}
+		w.expecting(Expected{Loads: loads{resnet}}, of("ada"))
+		if row.left {
+			w.wait(10 * time.Minute)
+		} else {
+			id = w.expecting(Expected{Loads: loads{newcomer}}, of(row.user))
+		}
+		if got := w.on(id) != nil; got != row.want {
+			why, _ := w.s.Why(id)
+			t.Errorf("%+v: placed is %v; %s", row, got, sayWhy(why))
+		}
+	}
+}
+
+// TestSharingIsSwitched: when tasks share a GPU in another way, their speeds are
+// predicted anew, and the queue is looked at.
+func TestSharingIsSwitched(t *testing.T) {
+	w := sharedBy(t, predicting(), SharingTurns)
+	now := func(how Sharing) {
+		w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Sharing: how}}})
+	}
+	a := w.expecting(Expected{Loads: loads{resnet}}, of("ada"))
+	b := w.expecting(Expected{Loads: loads{{SMACT: 0.4, DRAMA: 0.2, Step: 0.005}}}, of("ada"))
+	w.wantWhy(b, "GPU 0 slowdown")
+	now(SharingUsers)
+	w.wantOn(b, 0)
+	w.started(b)
+	before := w.task(a).Speed
+	now(SharingTurns)
+	if after := w.task(a).Speed; after > before-0.2 {
+		t.Errorf("it goes at %v by turns, at %v before", after, before)
+	}
+	now(SharingAlone)
+	w.wantOn(b, 0) // it was there before
+	w.wantWhy(w.does(small, ""), "GPU 0 idle tasks=2")
+}
+
+// TestUnknownOfAnotherUser: what a task may be of which nothing is known is weighed
+// as its user's.
+func TestUnknownOfAnotherUser(t *testing.T) {
+	w := sharedBy(t, predicting(), SharingUsers)
+	w.expecting(Expected{Loads: loads{small}}, of("ada"))
+	w.wantWhy(w.expecting(Expected{}, of("bob")), "GPU 0 slowdown")
+	w.wantOn(w.expecting(Expected{}, of("ada")), 0)
+}

@@ -1,0 +1,255 @@
+package mapper
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+	"carma/mapper/units"
+
+	"pgregory.net/rapid"
+)
+
+// coarsely is a coarse sample of GPU-0: a kernel runs for this share of the time.
+func (w *world) coarsely(share float64) {
+	w.t.Helper()
+	w.sample(GPUSample{ID: "GPU-0", SMACT: share, SMOCC: share, DRAMA: share, Coarse: true})
+}
+
+// TestCoarseIsABound: what coarse samples show bounds the activity of an unknown
+// task. What is found is in doubt, and nothing is expected of the task for it.
+func TestCoarseIsABound(t *testing.T) {
+	for _, row := range []struct {
+		name        string
+		share       float64
+		known       loads
+		least, most float64
+	}{
+		{"idle", 0, nil, unknownLeast, unknownLeast},
+		{"small kernels", 0.55, nil, 0.15, 0.25},
+		{"a kernel runs all the time", 1, nil, 0.6, 0.9},
+		{"little more than the known one's", 0.6, loads{small}, unknownLeast, 0.2},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, uncapped(), 1)
+			for _, l := range row.known {
+				w.does(l, "")
+			}
+			id := w.expecting(Expected{}, nil)
+			w.coarsely(row.share)
+			w.wait(settling)
+			w.look()
+			r := w.s.byID["GPU-0"].resident(id)
+			if r.Unseen || !r.Bound || r.Load.SMACT < row.least-1e-9 || r.Load.SMACT > row.most || r.Doubt < coarseDoubt {
+				t.Errorf("it is taken for %+v, in doubt by %v, unseen %v", r.Load, r.Doubt, r.Unseen)
+			}
+			if e := w.task(id).Expected; len(e.Loads) > 0 || !w.s.population.IsZero() {
+				t.Errorf("learned: %+v, %+v", e, w.s.population)
+			}
+		})
+	}
+}
+
+// TestCoarseReplacesNothing: a bound above what is known of a task is no surprise,
+// and no sign of others on the GPU.
+func TestCoarseReplacesNothing(t *testing.T) {
+	opt := predicting()
+	opt.Learn = true
+	for _, coarse := range []bool{true, false} {
+		w := newWorld(t, opt, 1)
+		a := w.does(small, "k")
+		w.sample(GPUSample{ID: "GPU-0", SMACT: 0.95, SMOCC: 0.95, DRAMA: 0.95, Coarse: coarse})
+		w.wait(settling)
+		w.look()
+		g := w.s.byID["GPU-0"]
+		if got := g.resident(a).Load == small; got != coarse {
+			t.Errorf("coarse %v: it is taken for %+v", coarse, g.resident(a).Load)
+		}
+		g.resident(a).Load = small
+		if more := w.s.extra(g); (more == 0) != coarse {
+			t.Errorf("coarse %v: others are taken to do %v there", coarse, more)
+		}
+		w.wait(2 * aloneLeast * time.Second)
+		w.exit(a, ExitOK)
+		if e := w.s.history.of("k"); e == nil || (len(e.Loads) == 0) != coarse {
+			t.Errorf("coarse %v: the history has %+v", coarse, e)
+		}
+	}
+}
+
+// TestCoarseTime: only the time in which samples were not coarse counts for the
+// history.
+func TestCoarseTime(t *testing.T) {
+	opt := predicting()
+	opt.Learn = true
+	w := newWorld(t, opt, 1)
+	a := w.does(small, "k")
+	w.seen(small, 0)
+	w.wait(settling + aloneLeast*time.Second/2)
+	w.coarsely(1)
+	w.wait(time.Hour)
+	w.seen(small, 0)
+	w.wait(settling)
+	r := w.s.byID["GPU-0"].resident(a)
+	w.seen(small, 0)
+	if r.Seen.Seconds != aloneLeast/2 {
+		t.Errorf("%v s were seen, want %v", r.Seen.Seconds, aloneLeast/2)
+	}
+	w.wait(aloneLeast * time.Second / 2)
+	w.exit(a, ExitOK)
+	if e := w.s.history.of("k"); e == nil || len(e.Loads) != 1 || math.Abs(e.Loads[0].SMACT-small.SMACT) > 1e-9 {
+		t.Errorf("the history has %+v", e)
+	}
+}
+
+// TestFineAfterCoarse: when samples are not coarse any more, the activity is found
+// again, and is a fact.
+func TestFineAfterCoarse(t *testing.T) {
+	w := newWorld(t, uncapped(), 1)
+	a := w.expecting(Expected{}, nil)
+	w.coarsely(1)
+	w.wait(settling)
+	w.look()
+	w.seen(small, 0)
+	w.wait(settling - 1)
+	w.look()
+	r := w.s.byID["GPU-0"].resident(a)
+	if !r.Bound {
+		t.Fatalf("found too early: %+v", r)
+	}
+	w.wait(1)
+	w.look()
+	if math.Abs(r.Load.SMACT-small.SMACT) > 0.01 || r.Bound || r.Doubt >= coarseDoubt || w.task(a).Expected.Source != SourceSeen {
+		t.Errorf("it is taken for %+v, expected is %+v", r, w.task(a).Expected)
+	}
+}
+
+// TestCoarseAfterFine: what is known as a fact stays, whatever coarse samples
+// show later.
+func TestCoarseAfterFine(t *testing.T) {
+	w := newWorld(t, uncapped(), 1)
+	passing, b := w.does(nothing, ""), w.does(small, "")
+	a := w.expecting(Expected{}, nil)
+	w.seen(interference.Load{SMACT: 2 * small.SMACT, SMOCC: 2 * small.SMOCC, DRAMA: 2 * small.DRAMA}, 0)
+	w.wait(settling)
+	w.look()
+	want := w.task(a).Expected.Loads[0]
+	w.coarsely(1)
+	w.exit(passing, ExitOK)
+	w.wait(settling)
+	w.look()
+	for _, id := range []TaskID{a, b} {
+		if r := w.s.byID["GPU-0"].resident(id); r.Bound || math.Abs(r.Load.SMACT-small.SMACT) > 0.03 {
+			t.Errorf("task %d is taken for %+v", id, r)
+		}
+	}
+	if got := w.task(a).Expected.Loads[0]; got != want {
+		t.Errorf("expected is %+v, was %+v", got, want)
+	}
+}
+
+// TestSpeedsTellMoreThanCoarse: a neighbour that says how little it is slowed down
+// shows that a task is not heavy, though some kernel runs all the time.
+func TestSpeedsTellMoreThanCoarse(t *testing.T) {
+	found := func(rate float64) Resident {
+		w := newWorld(t, uncapped(), 1)
+		a := w.does(small, "")
+		pace := func(rate float64, since units.Instant) {
+			w.step(Paced{At: w.now, Tasks: []Pace{{Task: a, Attempt: 1, Rate: rate, Error: 0.02, Since: since}}})
+		}
+		since := w.now
+		w.wait(settling)
+		pace(100, since)
+		b := w.expecting(Expected{}, nil)
+		since = w.now
+		w.coarsely(1)
+		w.wait(settling)
+		w.look()
+		w.wait(settling)
+		pace(rate, since)
+		return *w.s.byID["GPU-0"].resident(b)
+	}
+	quick, slow := found(95), found(40)
+	if worst := quick.Load.SMACT + quick.Doubt; worst > 0.7 || slow.Load.SMACT < 0.75 || quick.Doubt >= coarseDoubt {
+		t.Errorf("beside a quick one it is taken for %+v, in doubt by %v; beside a slow one for %+v", quick.Load, quick.Doubt, slow.Load)
+	}
+}
+
+// TestCoarseLearner: a learner has begun its work when a kernel runs for more of
+// the time than its neighbours' do.
+func TestCoarseLearner(t *testing.T) {
+	opt := predicting()
+	opt.LearnMemory = 2 * time.Minute
+	for _, row := range []struct {
+		share float64
+		want  bool
+	}{{small.Busy(), false}, {small.Busy() + 2*activeLeast, true}} {
+		w := newWorld(t, opt, 1)
+		w.does(small, "")
+		id := w.submitOnly(nil)
+		w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{WholeGPU: true}, Expected: Expected{Loads: loads{small}}})
+		w.started(id)
+		w.coarsely(row.share)
+		if r := w.s.byID["GPU-0"].resident(id); !r.Learning || (r.ActiveAt != 0) != row.want {
+			t.Errorf("at %v: %+v", row.share, r)
+		}
+	}
+}
+
+// TestCoarseIsNeverLearned: whatever happens, no activity is learned while all
+// samples are coarse. The same lives with samples that are not coarse teach
+// something, or this test would show nothing.
+func TestCoarseIsNeverLearned(t *testing.T) {
+	longer(t)
+	learned := map[bool]bool{}
+	for _, coarse := range []bool{true, false} {
+		rapid.Check(t, func(t *rapid.T) {
+			m := newMachine(t)
+			m.opt.Learn, m.opt.Policy = true, "carma"
+			m.step(t, Configured{At: m.now, Options: m.opt, Format: DecisionFormat})
+			look := func(t *rapid.T) {
+				var gpus []GPUSample
+				for _, g := range m.s.GPUs() {
+					share := rapid.SampledFrom([]float64{0, 0.3, 0.9, 1}).Draw(t, "share")
+					gpus = append(gpus, GPUSample{ID: g.ID, SMACT: share, SMOCC: share, DRAMA: share, Coarse: coarse})
+				}
+				m.now = m.now.Add(rapid.SampledFrom([]time.Duration{time.Second, settling, time.Hour}).Draw(t, "after"))
+				m.step(t, Sampled{At: m.now, GPUs: gpus})
+			}
+			look(t)
+			t.Repeat(map[string]func(*rapid.T){
+				"submit": m.submit, "estimate": m.estimate, "start": m.start, "exit": m.exit, "engine": m.engine, "restart": m.restart, "look": look,
+				"": func(t *rapid.T) {
+					for _, e := range m.s.history {
+						learned[coarse] = learned[coarse] || len(e.Loads) > 0
+					}
+					for _, task := range m.s.tasks {
+						learned[coarse] = learned[coarse] || task.Expected.Source == SourceSeen
+					}
+					if learned[coarse] = learned[coarse] || !m.s.population.IsZero(); coarse && learned[coarse] {
+						t.Fatal("an activity was learned")
+					}
+				},
+			})
+		})
+	}
+	if !learned[false] {
+		t.Error("nothing is learned from samples that are not coarse")
+	}
+}
+
+// TestTypicalOf: what goes with an SM activity is that of the typical loads, and
+// never above the bounds.
+func TestTypicalOf(t *testing.T) {
+	for _, l := range typicalLoads {
+		got := typicalOf(interference.Load{SMACT: l.SMACT, SMOCC: 1, DRAMA: 1})
+		if math.Abs(got.SMOCC-l.SMOCC) > 0.01 || math.Abs(got.DRAMA-l.DRAMA) > 0.01 {
+			t.Errorf("%+v for %+v", got, l)
+		}
+	}
+	if got := typicalOf(interference.Load{SMACT: 0.8, SMOCC: 0.1, DRAMA: 0.05}); !slices.Equal([]float64{got.SMOCC, got.DRAMA}, []float64{0.1, 0.05}) {
+		t.Errorf("above its bounds: %+v", got)
+	}
+}

@@ -1,0 +1,266 @@
+package mapper
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// correction is what measured speeds say about one kind of task beside another,
+// beyond the prediction of the interference model: the log of a factor on the
+// speed of the first, and the variance of that.
+type correction struct {
+	Of     string  `json:"of"`
+	Beside string  `json:"beside"`
+	Mean   float64 `json:"mean"`
+	Var    float64 `json:"var"`
+}
+
+// pairs are the corrections of all pairs of kinds that were measured.
+type pairs struct {
+	all     []correction
+	factors []float64 // of all, as predictions have them
+	// Misses and Off are the number of comparisons of a measured with a predicted
+	// log speed, and the sum of the squares of their differences, less what the
+	// error of the measurement explains.
+	Misses, Off float64
+	numbers     map[string]int32   // of the kinds in all, from 1
+	index       map[[2]int32]int32 // in all
+	// provenIs is the result of proven for the variance provenOf; that is 0 at first.
+	provenOf, provenIs float64
+	numbering          int         // goes up by 1 when kinds get numbers
+	partners           [][]partner // of each kind, by its number
+	near               [][]float64 // factors of the first kinds; 0: not measured
+}
+
+// maxPairs bounds the corrections; beyond it the oldest half goes.
+const maxPairs = 8192
+
+// number is that of a kind; 0: nothing was measured of it.
+func (p *pairs) number(kind string) int32 { return p.numbers[kind] }
+
+// IsZero reports whether nothing was measured.
+func (p pairs) IsZero() bool { return len(p.all) == 0 && p.Misses == 0 }
+
+// set changes the correction of a pair that is entered.
+func (p *pairs) set(k int32, mean, variance float64) {
+	c := &p.all[k]
+	c.Mean, c.Var, p.factors[k] = mean, variance, math.Exp(applied(mean))
+	of, beside := p.numbers[c.Of], p.numbers[c.Beside]
+	if of >= nearKinds || beside >= nearKinds {
+		return
+	}
+	for int(of) >= len(p.near) {
+		p.near = append(p.near, nil)
+	}
+	for int(beside) >= len(p.near[of]) {
+		p.near[of] = append(p.near[of], 0)
+	}
+	p.near[of][beside] = p.factors[k]
+}
+
+// applied is the log of a factor as predictions have it: in steps, so that not every
+// measurement has all GPUs weighed again.
+func applied(mean float64) float64 { return math.Round(mean/correctionStep) * correctionStep }
+
+const correctionStep = 0.02
+
+// slowestSpeed is the least speed that a corrected prediction has.
+const slowestSpeed = 0.02
+
+// of returns the place of the correction of a pair, made if it was never measured.
+func (p *pairs) of(of, beside string) int32 {
+	if len(p.all) >= maxPairs {
+		kept := pairsOf(p.all[maxPairs/2:])
+		kept.Misses, kept.Off, kept.numbering = p.Misses, p.Off, p.numbering+1
+		*p = kept
+	}
+	key := [2]int32{p.enter(of), p.enter(beside)}
+	k, ok := p.index[key]
+	if !ok {
+		k = int32(len(p.all))
+		p.all, p.factors = append(p.all, correction{of, beside, 0, p.variance()}), append(p.factors, 1)
+		p.index[key] = k
+		for int(key[0]) >= len(p.partners) {
+			p.partners = append(p.partners, nil)
+		}
+		p.partners[key[0]] = append(p.partners[key[0]], partner{key[1], k})
+	}
+	return k
+}
+
+// variance is that of the log of a predicted speed that was not corrected yet:
+// the model's own on pairs it was not fitted to, and more and more what was seen
+// here.
+func (p *pairs) variance() float64 {
+	return min(mostVariance, max(leastVariance, (priorMisses*firstError*firstError+p.Off)/(priorMisses+p.Misses)))
+}
+
+// proven is what is left of the slowdown that is allowed, less 1, for predictions,
+// in steps of provenStep: each new step has all GPUs weighed again.
+func (p *pairs) proven() float64 {
+	if v := p.variance(); v != p.provenOf {
+		p.provenOf, p.provenIs = v, math.Round(math.Exp(-likelyWorst*math.Sqrt(v))/provenStep)*provenStep
+	}
+	return p.provenIs
+}
+
+const provenStep = 0.01
+
+// The variance of a prediction begins with that of firstError, which counts as much
+// as priorMisses comparisons: little, because it soon becomes what it really is.
+const (
+	firstError    = 0.05
+	priorMisses   = 10
+	leastVariance = 0.02 * 0.02
+	mostVariance  = 1
+)
+
+func (p *pairs) enter(kind string) int32 {
+	if p.numbers == nil {
+		p.numbers, p.index = map[string]int32{}, map[[2]int32]int32{}
+	}
+	n, ok := p.numbers[kind]
+	if !ok {
+		n = int32(len(p.numbers) + 1)
+		p.numbers[kind] = n
+		p.numbering++
+	}
+	return n
+}
+
+func (p *pairs) clone() pairs {
+	c := pairsOf(p.all)
+	c.Misses, c.Off = p.Misses, p.Off
+	return c
+}
+
+// MarshalJSON and UnmarshalJSON are the form in snapshots.
+func (p pairs) MarshalJSON() ([]byte, error) { return json.Marshal(pairsForm{p.all, p.Misses, p.Off}) }
+
+func (p *pairs) UnmarshalJSON(b []byte) error {
+	var form pairsForm
+	if err := json.Unmarshal(b, &form); err != nil {
+		return err
+	}
+	for _, c := range form.All {
+		if c.Of == "" || c.Beside == "" || !(c.Var >= 0 && c.Var <= 1 && math.Abs(c.Mean) <= 10) {
+			return fmt.Errorf("the correction of %q beside %q is %v, %v", c.Of, c.Beside, c.Mean, c.Var)
+		}
+	}
+	if form.Misses < 0 {
+		return fmt.Errorf("%v comparisons of measured speeds", form.Misses)
+	}
+	*p = pairsOf(form.All)
+	p.Misses, p.Off = form.Misses, form.Off
+	return nil
+}
+
+type pairsForm struct {
+	All    []correction `json:"all,omitempty"`
+	Misses float64      `json:"misses,omitempty"`
+	Off    float64      `json:"off,omitempty"`
+}
+
+// pairsOf are pairs with these corrections.
+func pairsOf(all []correction) pairs {
+	p := pairs{}
+	for _, c := range all {
+		p.set(p.of(c.Of, c.Beside), c.Mean, c.Var)
+	}
+	return p
+}
+
+// correct learns from the measured log speed of a task beside its neighbours. sd is
+// its standard deviation.
+func (s *State) correct(t *Task, measured, sd float64) {
+	g := s.slowest(t)
+	measured = min(measured, 0)
+	if s.settled(g) && (math.Abs(measured-math.Log(t.Speed)) > sd || g.vague() || s.unseen(g) != 0) {
+		s.unmix(g)
+	}
+	before := t.Speed
+	s.learnPairs(t, g, measured-math.Log(t.Speed), sd)
+	if change := t.Speed / before; change < 1-noticeable || change > 1+noticeable {
+		s.dirty = true
+	}
+	s.undo(g)
+}
+
+// noticeable is the change of a speed after which the queue is looked at.
+const noticeable = 0.02
+
+// learnPairs shares the difference between a measured and a predicted log speed
+// among the neighbours, by how uncertain the correction for each is.
+func (s *State) learnPairs(t *Task, g *GPU, residual, sd float64) {
+	if t.Kind == "" {
+		return
+	}
+	var of []int32
+	numbers, sum := s.pairs.numbering, sd*sd
+	for range 2 { // the first time some may be entered, and old ones go
+		of, sum = of[:0], sd*sd
+		for i := range g.Residents {
+			if o := s.tasks[g.Residents[i].Task]; o != t && o.Kind != "" {
+				k := s.pairs.of(t.Kind, o.Kind)
+				of, sum = append(of, k), sum+s.pairs.all[k].Var
+			}
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	for _, k := range of {
+		residual -= s.pairs.all[k].Mean - applied(s.pairs.all[k].Mean)
+	}
+	residual = max(-mostCorrection, min(mostCorrection, residual))
+	proven, numbered := s.pairs.proven(), numbers != s.pairs.numbering
+	changed := numbered
+	s.pairs.Misses++
+	s.pairs.Off += (residual*residual - sd*sd) / float64(len(of))
+	for _, k := range of {
+		c := s.pairs.all[k]
+		gain := c.Var / sum
+		mean := max(-mostCorrection, min(mostCorrection, c.Mean+gain*residual))
+		s.pairs.set(k, mean, c.Var*(1-gain))
+		changed = changed || applied(mean) != applied(c.Mean)
+	}
+	if changed {
+		s.corrected(t, g, numbered)
+	}
+	if s.pairs.proven() != proven {
+		for _, g := range s.gpus {
+			g.forget()
+		}
+		s.dirty = true
+	}
+}
+
+// corrected follows a change of what tasks of one kind are predicted to do beside
+// those on a GPU: wherever one of these kinds is. numbered: kinds have other numbers.
+func (s *State) corrected(t *Task, g *GPU, numbered bool) {
+	kinds := []string{t.Kind}
+	for i := range g.Residents {
+		if o := s.tasks[g.Residents[i].Task]; o.Kind != "" && o.Kind != t.Kind {
+			kinds = append(kinds, o.Kind)
+		}
+	}
+	s.predict(s.gpusOf(kinds...))
+	if numbered {
+		s.notes.learned++
+	}
+}
+
+// mostCorrection bounds the log of a factor, and what one measurement says of it.
+const mostCorrection = 2
+
+// slowest is the GPU on which a running task goes slowest.
+func (s *State) slowest(t *Task) *GPU {
+	var slowest *GPU
+	for _, grant := range t.Current().Grants {
+		if g := s.byID[grant.GPU]; slowest == nil || g.resident(t.ID).Speed < slowest.resident(t.ID).Speed {
+			slowest = g
+		}
+	}
+	return slowest
+}

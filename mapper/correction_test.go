@@ -1,0 +1,249 @@
+package mapper
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+
+	"pgregory.net/rapid"
+)
+
+// tells says how fast a task goes, as a mean over the last minute.
+func (w *world) tells(id TaskID, rate float64) {
+	w.t.Helper()
+	w.paces(Pace{Task: id, Rate: rate})
+}
+
+// paces is tells with more; the attempt and the window are filled in.
+func (w *world) paces(p Pace) {
+	w.t.Helper()
+	p.Attempt = w.attempt(p.Task)
+	if p.Since == 0 {
+		p.Since = w.now.Add(-time.Minute)
+	}
+	w.step(Paced{At: w.now, Tasks: []Pace{p}})
+}
+
+// pairOf is the correction of one kind beside another; false: there is none.
+func (w *world) pairOf(of, beside string) (correction, bool) {
+	for _, c := range w.s.pairs.all {
+		if c.Of == of && c.Beside == beside {
+			return c, true
+		}
+	}
+	return correction{}, false
+}
+
+// couple puts a task of kind a alone on GPU 0, measures it, and one of kind b
+// beside it. It returns the predicted speed of a.
+func couple(w *world, a, b interference.Load) (first TaskID, predicted float64) {
+	w.t.Helper()
+	first = w.put(0, a, "a")
+	w.wait(2 * time.Minute)
+	w.paces(Pace{Task: first, Rate: 100, Error: 0.05})
+	w.put(0, b, "b")
+	w.wait(2 * time.Minute)
+	g := w.s.byID["GPU-0"]
+	speeds := w.s.ground(g).speeds(nil, []demand{w.s.demandOf(a, &Task{Request: Request{Kind: "a"}}), w.s.demandOf(b, &Task{Request: Request{Kind: "b"}})})
+	w.seen(interference.Load{SMACT: a.SMACT*speeds[0] + b.SMACT*speeds[1], DRAMA: 0.2, SMOCC: 0.2}, 0)
+	return first, w.task(first).Speed
+}
+
+// TestCorrectionShrinks: one noisy measurement moves a prediction a little, ten
+// that agree move it much; the variance falls with each.
+func TestCorrectionShrinks(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		times    int
+		error    float64
+		from, to float64 // where the correction is then, as a share of what was measured
+	}{
+		{"one, noisy", 1, 0.3, 0.01, 0.1},
+		{"one, exact", 1, 0.02, 0.3, 0.6},
+		{"ten, noisy", 10, 0.1, 0.5, 0.9},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, uncapped(), 1)
+			a, predicted := couple(w, resnet, resnet)
+			const off = 0.85
+			last := w.s.pairs.variance()
+			for range row.times {
+				w.wait(time.Minute)
+				w.paces(Pace{Task: a, Rate: 100 * predicted * off, Error: row.error})
+				c, ok := w.pairOf("a", "b")
+				if !ok || !(c.Var < last) {
+					t.Fatalf("the correction is %+v, the variance was %v", c, last)
+				}
+				last = c.Var
+			}
+			c, _ := w.pairOf("a", "b")
+			if share := c.Mean / math.Log(off); share < row.from || share > row.to {
+				t.Errorf("corrected by %.2f of what was measured, want %.2f to %.2f", share, row.from, row.to)
+			}
+			if want := predicted * math.Exp(c.Mean); math.Abs(w.task(a).Speed/want-1) > correctionStep/1.9 {
+				t.Errorf("predicted at %.3f now, the correction says %.3f", w.task(a).Speed, want)
+			}
+			if _, ok := w.pairOf("b", "a"); ok {
+				t.Error("what a beside b does was learned of b beside a")
+			}
+		})
+	}
+}
+
+// TestCorrectionIsOfKinds: another pair of the same kinds is predicted with the
+// correction, on another GPU too; tasks without a kind teach nothing.
+func TestCorrectionIsOfKinds(t *testing.T) {
+	w := newWorld(t, uncapped(), 2)
+	w.put(1, resnet, "a")
+	w.put(1, resnet, "b")
+	a, predicted := couple(w, resnet, resnet)
+	for range 10 {
+		w.wait(time.Minute)
+		w.paces(Pace{Task: a, Rate: 80 * predicted, Error: 0.05})
+	}
+	c, _ := w.pairOf("a", "b")
+	if c.Mean > -0.1 {
+		t.Fatalf("nothing was learned: %+v", c)
+	}
+	want := predicted * math.Exp(applied(c.Mean))
+	if got := w.s.byID["GPU-1"].Residents[0].Speed; math.Abs(got/want-1) > 0.001 {
+		t.Errorf("on the other GPU it is predicted at %.3f, want %.3f", got, want)
+	}
+
+	w = newWorld(t, uncapped(), 1)
+	first := w.put(0, resnet, "")
+	w.wait(2 * time.Minute)
+	w.tells(first, 100)
+	w.put(0, resnet, "b")
+	w.wait(2 * time.Minute)
+	w.tells(first, 30)
+	if !w.s.pairs.IsZero() {
+		t.Errorf("learned %+v of a task without a kind", w.s.pairs.all)
+	}
+}
+
+// TestCorrectionIsNoNote: what was learned on one GPU counts on the others at
+// once: a copy, which has no notes, weighs a task that waits in the same way. The
+// cap changes for other kinds, too.
+func TestCorrectionIsNoNote(t *testing.T) {
+	for _, row := range []struct{ there, waits string }{{"b", "a"}, {"c", "d"}} {
+		opt := predicting()
+		opt.SlowdownCap = 1.1
+		w := newWorld(t, opt, 2)
+		w.put(1, resnet, row.there)
+		a, predicted := couple(w, resnet, resnet)
+		waits := w.does(resnet, row.waits)
+		first := w.whyNot(waits, 1)
+		for i := range 4 {
+			w.wait(time.Minute)
+			w.paces(Pace{Task: a, Rate: 70 * predicted, Error: 0.05})
+			got, want := w.whyNot(waits, 1), (&world{t: t, s: w.s.Clone()}).whyNot(waits, 1)
+			if got != want {
+				t.Errorf("after %d measurements GPU 1 is turned down for %+v, by a copy for %+v", i+1, got, want)
+			}
+		}
+		if last := w.whyNot(waits, 1); last == first {
+			t.Errorf("four measurements changed nothing: %+v", last)
+		}
+	}
+}
+
+// TestCorrectionsAreBounded: what makes no sense cannot make a prediction
+// useless, or a snapshot unreadable.
+func TestCorrectionsAreBounded(t *testing.T) {
+	for _, rate := range []float64{math.SmallestNonzeroFloat64, 2 * leastRate, mostRate, math.MaxFloat64} {
+		w := newWorld(t, uncapped(), 1)
+		a, _ := couple(w, resnet, resnet)
+		for range 20 {
+			w.wait(time.Minute)
+			w.tells(a, rate)
+		}
+		c, _ := w.pairOf("a", "b")
+		if !(math.Abs(c.Mean) <= mostCorrection && c.Var >= 0 && c.Var <= 1) {
+			t.Errorf("rate %g: the correction is %+v", rate, c)
+		}
+		if v := w.s.pairs.variance(); !(v >= leastVariance && v <= 1) {
+			t.Errorf("rate %g: the variance of predictions is %v", rate, v)
+		}
+		if p := w.s.pairs; p.Off > p.Misses*mostCorrection*mostCorrection {
+			t.Errorf("rate %g: predictions were off by %v in %v", rate, p.Off, p.Misses)
+		}
+		if speed := w.task(a).Speed; !(speed >= slowestSpeed && speed <= 1) {
+			t.Errorf("rate %g: it is predicted at %v", rate, speed)
+		}
+		w.exit(a, ExitOK)
+		b, err := json.Marshal(w.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, new(State)); err != nil {
+			t.Errorf("rate %g: %v", rate, err)
+		}
+	}
+}
+
+// TestPredictedCap: nothing proven leaves a margin for the likely worst case;
+// predictions that come true open the server, others close it.
+func TestPredictedCap(t *testing.T) {
+	s := New(predicting())
+	fresh := s.predictedCap()
+	if want := 1 + (slowdownCap-1)*math.Exp(-likelyWorst*firstError); math.Abs(fresh-want) > provenStep {
+		t.Errorf("with nothing measured predictions may be up to %.3f, want %.3f", fresh, want)
+	}
+	s.pairs.Misses = 200
+	proven := s.predictedCap()
+	if !(proven > fresh && proven < slowdownCap) {
+		t.Errorf("after 200 predictions that came true %.3f, before %.3f", proven, fresh)
+	}
+	s.pairs.Off = 200 * 0.3 * 0.3
+	if wrong := s.predictedCap(); !(wrong > 1 && wrong < fresh) {
+		t.Errorf("after 200 predictions that were 30 %% off %.3f, before %.3f", wrong, fresh)
+	}
+}
+
+// TestPairsAreBounded: the oldest corrections go, and what is known of
+// predictions as a whole stays.
+func TestPairsAreBounded(t *testing.T) {
+	p := pairs{Misses: 7, Off: 0.5}
+	for i := range maxPairs + 1 {
+		p.set(p.of(kindName(i), kindName(i+1)), 0.1, 0.01)
+	}
+	if len(p.all) > maxPairs || p.Misses != 7 || p.Off != 0.5 {
+		t.Errorf("%d pairs, %v misses of %v", len(p.all), p.Misses, p.Off)
+	}
+	if _, ok := p.numbers[kindName(0)]; ok {
+		t.Error("the oldest is still there")
+	}
+	n := p.all[len(p.all)-1]
+	if n.Of != kindName(maxPairs) || n.Mean != 0.1 {
+		t.Errorf("the newest is %+v", n)
+	}
+	if f := p.factor(p.number(n.Of), p.number(n.Beside)); math.Abs(f-math.Exp(0.1)) > 1e-9 {
+		t.Errorf("its factor is %v", f)
+	}
+}
+
+// TestFactors: the factors that predictions have are those of the corrections, for
+// kinds in the table and beyond it, also after the oldest went.
+func TestFactors(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p pairs
+		kinds := rapid.SampledFrom([]int{3, 2 * nearKinds}).Draw(t, "kinds")
+		kind := func() string { return fmt.Sprint("k", rapid.IntRange(0, kinds-1).Draw(t, "kind")) }
+		for range rapid.IntRange(0, 3).Draw(t, "others") * maxPairs / 4 {
+			p.of(fmt.Sprint("k", len(p.all)%kinds), fmt.Sprint("o", len(p.all)))
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "measurements") {
+			p.set(p.of(kind(), kind()), rapid.Float64Range(-2, 2).Draw(t, "mean"), 0.01)
+		}
+		for _, c := range p.all {
+			if got, want := p.factor(p.number(c.Of), p.number(c.Beside)), math.Exp(applied(c.Mean)); got != want {
+				t.Fatalf("%+v has the factor %v, want %v", c, got, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,36 @@
+package mapper
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestTurnedDownOnce: a pass in which nothing is launched leaves no GPU for which a
+// waiting task would be asked again in the next pass, if nothing changes.
+func TestTurnedDownOnce(t *testing.T) {
+	tried, again := 0, 0
+	for seed := range uint64(4) {
+		l := newLab(DefaultsOf("carma"), seed, 24, 60)
+		l.fill(120)
+		for range 300 {
+			before := l.s.notes.clock
+			decisions := l.s.Step(l.next())
+			l.note(decisions)
+			launched := slices.ContainsFunc(decisions, func(d Decision) bool { _, ok := d.(Launch); return ok })
+			if launched || l.s.notes.clock != before+1 || l.s.notes.forgotten >= before {
+				continue // not one pass without a launch
+			}
+			for _, waiting := range l.s.tasks {
+				if at := waiting.notes.tried.at; at == l.s.notes.clock {
+					tried++
+					if slices.ContainsFunc(l.s.gpus, func(g *GPU) bool { return g.notes.fresh > at }) {
+						again++
+					}
+				}
+			}
+		}
+	}
+	if tried < 1000 || again > 0 {
+		t.Errorf("of %d tries that failed, %d are repeated though nothing has changed", tried, again)
+	}
+}

@@ -1,0 +1,215 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// hosted is a world with one machine of two GPUs of 40 GiB, 64 GiB of host memory
+// for tasks and 8 processors.
+func hosted(t *testing.T) *world {
+	w := newWorld(t, plain(), 2)
+	w.step(HostsFound{At: w.now, Hosts: []HostInfo{{Total: 72 * units.GiB, Memory: 64 * units.GiB, CPUs: 8000}}})
+	return w
+}
+
+func (w *world) share(id TaskID) HostShare {
+	w.t.Helper()
+	task, ok := w.s.Task(id)
+	if !ok || task.Current() == nil {
+		w.t.Fatalf("task %d has no share", id)
+	}
+	return task.Current().Host
+}
+
+func (w *world) wantBinding(id TaskID, want Reason) {
+	w.t.Helper()
+	if why, _ := w.s.Why(id); why.Binding != want {
+		w.t.Fatalf("task %d waits for %+v, not %+v", id, why.Binding, want)
+	}
+}
+
+func noGPU(r *Request) { r.NoGPU, r.GPUs = true, 0 }
+
+func hostMem(m units.Bytes) func(*Request) { return func(r *Request) { r.HostMem = m } }
+
+// TestHostShare: what is booked where, and what a task may use.
+func TestHostShare(t *testing.T) {
+	w := hosted(t)
+	all := func(f ...func(*Request)) func(*Request) {
+		return func(r *Request) {
+			for _, f := range f {
+				f(r)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name string
+		id   TaskID
+		want HostShare
+	}{
+		{"half a GPU of two: that part of three quarters", w.submit(20*units.GiB, nil), HostShare{Memory: 12 * units.GiB, Limit: 64 * units.GiB, Weight: 2000}},
+		{"asked for", w.submit(units.GiB, all(hostMem(3*units.GiB), func(r *Request) { r.CPUs = 1500 })), HostShare{Memory: 3 * units.GiB, Limit: 3 * units.GiB, CPUs: 1500, Weight: 1500}},
+		{"less booked than it may use", w.submit(units.GiB, all(hostMem(6*units.GiB), func(r *Request) { r.HostReserve = units.GiB })), HostShare{Memory: units.GiB, Limit: 6 * units.GiB, Weight: 100}},
+		{"no GPU", w.submit(0, noGPU), HostShare{Memory: 4 * units.GiB, Limit: 48 * units.GiB, CPUs: 1000, Weight: 1000}},
+	} {
+		if got := w.share(c.id); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+	if h := w.s.Hosts()[0]; h.Booked != 20*units.GiB || h.CPUsBooked != 2500 {
+		t.Errorf("booked: %s and %d", h.Booked, h.CPUsBooked)
+	}
+	w.exit(1, ExitOK)
+	w.exit(2, ExitOK)
+	w.exit(3, ExitOK)
+	w.exit(4, ExitOK)
+	if h := w.s.Hosts()[0]; h.Booked != 0 || len(h.Residents) > 0 {
+		t.Errorf("left: %+v", h)
+	}
+}
+
+// TestHostWaits: a task waits for host memory or processors, says so, and starts
+// once they are there.
+func TestHostWaits(t *testing.T) {
+	w := hosted(t)
+	a := w.submit(units.GiB, hostMem(60*units.GiB))
+	b := w.submit(units.GiB, hostMem(5*units.GiB))
+	w.wantOn(b)
+	w.wantBinding(b, Reason{Code: ReasonHostMemory, Need: 5 * units.GiB, Have: 4 * units.GiB, Of: 64 * units.GiB})
+	c := w.submit(0, func(r *Request) { noGPU(r); r.HostMem, r.CPUs = units.GiB, 8000 })
+	w.wantPhase(c, Launching)
+	d := w.submit(0, func(r *Request) { noGPU(r); r.HostMem, r.CPUs = units.GiB, 500 })
+	w.wantBinding(d, Reason{Code: ReasonHostCPUs, More: 500, Count: 8000, Limit: 8000})
+	w.exit(c, ExitOK)
+	w.wantPhase(d, Launching)
+	w.wantOn(b)
+	w.exit(a, ExitOK)
+	w.wantPhase(b, Launching)
+}
+
+// TestHostUse: a task that uses more than is booked counts with what it uses, and
+// memory that others than tasks use cannot be booked.
+func TestHostUse(t *testing.T) {
+	w := hosted(t)
+	a := w.submit(20*units.GiB, nil) // 12 GiB booked
+	w.step(Sampled{At: w.now, Hosts: []HostSample{{Available: 30 * units.GiB, Tasks: []HostUse{{Task: a, Used: 40 * units.GiB}}}}})
+	b := w.submit(units.GiB, hostMem(25*units.GiB))
+	w.wantBinding(b, Reason{Code: ReasonHostMemory, Need: 25 * units.GiB, Have: 24 * units.GiB, Of: 64 * units.GiB})
+	w.step(Sampled{At: w.now, Hosts: []HostSample{{Available: 3 * units.GiB, Tasks: []HostUse{{Task: a, Used: 2 * units.GiB}}}}})
+	w.wantBinding(b, Reason{Code: ReasonHostLow, Have: 3 * units.GiB, Of: 72 * units.GiB})
+	w.step(Sampled{At: w.now, Hosts: []HostSample{{Available: 60 * units.GiB, Tasks: []HostUse{{Task: a, Used: 2 * units.GiB}}}}})
+	w.wantPhase(b, Launching)
+}
+
+// TestHostRunsLow: where the machine runs low, the task that is most above its
+// booking makes way and runs again with more; its neighbour stays.
+func TestHostRunsLow(t *testing.T) {
+	opt := plain()
+	opt.Watchdog = WatchdogRelaunch
+	w := newWorld(t, opt, 2)
+	w.step(HostsFound{At: w.now, Hosts: []HostInfo{{Total: 72 * units.GiB, Memory: 64 * units.GiB, CPUs: 8000}}})
+	a, b := w.submit(4*units.GiB, nil), w.submit(4*units.GiB, hostMem(8*units.GiB))
+	w.started(a)
+	w.started(b)
+	use := []HostUse{{Task: a, Used: 61 * units.GiB}, {Task: b, Used: 8 * units.GiB}}
+	w.step(Sampled{At: w.now, Hosts: []HostSample{{Available: 2 * units.GiB, Tasks: use}}})
+	w.wantPhase(a, Running)
+	w.step(Sampled{At: w.now, Hosts: []HostSample{{Available: units.GiB, Tasks: use}}})
+	w.wantPhase(a, Stopping)
+	w.wantPhase(b, Running)
+	w.exit(a, ExitStopped)
+	if task, ok := w.s.Task(a); !ok || task.HostNeed != 64*units.GiB || task.Reason.Code != ReasonHostAgain {
+		t.Errorf("the hog is %+v", task)
+	}
+}
+
+// TestHostOOM: a task that asked for no amount runs again with more, until it had
+// all there is; one that asked fails.
+func TestHostOOMAgain(t *testing.T) {
+	w := hosted(t)
+	asked := w.submit(units.GiB, hostMem(2*units.GiB))
+	w.exit(asked, ExitHostOOM)
+	if _, open := w.s.Task(asked); open {
+		t.Error("a task that asked for 2 GiB runs again after it used them")
+	}
+	a := w.submit(20*units.GiB, nil)
+	for _, need := range []units.Bytes{18 * units.GiB, 27 * units.GiB} {
+		w.exit(a, ExitHostOOM)
+		if got := w.share(a).Memory; got != need {
+			t.Fatalf("booked %s, want %s", got, need)
+		}
+	}
+}
+
+// TestHostLearned: the next run of a kind books what the last has used.
+func TestHostLearned(t *testing.T) {
+	opt := plain()
+	opt.Learn = true
+	w := newWorld(t, opt, 2)
+	w.step(HostsFound{At: w.now, Hosts: []HostInfo{{Total: 72 * units.GiB, Memory: 64 * units.GiB, CPUs: 8000}}})
+	kind := func(r *Request) { r.Kind = "k" }
+	a := w.submit(20*units.GiB, kind)
+	w.started(a)
+	w.step(Sampled{At: w.now, Hosts: []HostSample{{Tasks: []HostUse{{Task: a, Used: 20 * units.GiB}}}}})
+	w.exit(a, ExitOK)
+	if got := w.share(w.submit(20*units.GiB, kind)).Memory; got != 23*units.GiB+256*units.MiB {
+		t.Errorf("booked %s", got)
+	}
+}
+
+// TestNoGPU: tasks without a GPU and tasks with all of them do not wait for each
+// other, and such a task needs no GPU to be there.
+func TestNoGPU(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	a := w.submit(0, func(r *Request) { r.Exclusive = true })
+	w.wantOn(a, 0)
+	b := w.submit(0, noGPU)
+	w.wantPhase(b, Launching)
+	waits := w.submit(units.GiB, func(r *Request) { r.Priority = High })
+	w.wantOn(waits)
+	c := w.submit(0, noGPU)
+	w.wantPhase(c, Launching)
+	w.step(GPUsFound{At: w.now})
+	w.wantPhase(w.submit(0, noGPU), Launching)
+	w.exit(b, ExitGPUOOM) // it has none: a fault of its program
+	if _, open := w.s.Task(b); open {
+		t.Error("a task without a GPU recovers from a GPU OOM")
+	}
+	if got := w.s.Account("").Tasks; got != 3 {
+		t.Errorf("%d tasks are counted", got)
+	}
+}
+
+// TestNoGPUSlot: a task without a GPU makes way after its slot, for one that waits.
+func TestNoGPUSlot(t *testing.T) {
+	w := hosted(t)
+	a := w.submit(0, func(r *Request) { noGPU(r); r.HostMem, r.Slot = 60*units.GiB, time.Minute })
+	w.started(a)
+	b := w.submit(0, func(r *Request) { noGPU(r); r.HostMem = 30 * units.GiB })
+	w.wait(59 * time.Second)
+	w.wantPhase(a, Running)
+	w.wait(2 * time.Second)
+	w.wantPhase(a, Stopping)
+	w.exit(a, ExitStopped)
+	w.wantPhase(b, Launching)
+	w.wantPhase(a, Queued)
+}
+
+// TestHostKept: after its ageing the machine's memory is kept for a task, so that
+// smaller ones do not overtake it for ever.
+func TestHostKept(t *testing.T) {
+	w := hosted(t)
+	a := w.submit(units.GiB, hostMem(30*units.GiB))
+	big := w.submit(units.GiB, hostMem(60*units.GiB))
+	w.wantPhase(w.submit(units.GiB, hostMem(units.GiB)), Launching)
+	w.wait(time.Hour)
+	small := w.submit(units.GiB, hostMem(units.GiB))
+	w.wantBinding(small, Reason{Code: ReasonHostKept, Task: big})
+	w.exit(a, ExitOK)
+	w.exit(3, ExitOK)
+	w.wantPhase(big, Launching)
+	w.wantPhase(small, Launching)
+}

@@ -1,0 +1,91 @@
+package mapper
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+func (w *world) helpers(suite string, memory units.Bytes, cpus int64) {
+	w.step(HelpersBooked{At: w.now, Suite: suite, Memory: memory, CPUs: cpus})
+}
+
+// TestHelpersAreBooked: what helpers of suites have is not booked for tasks, and what
+// tasks have not for helpers. When helpers go, tasks that waited start.
+func TestHelpersAreBooked(t *testing.T) {
+	w := hosted(t)
+	w.helpers("1/x", 10*units.GiB, 2000)
+	w.helpers("1/y", 4*units.GiB, 0)
+	a := w.submit(units.GiB, hostMem(40*units.GiB))
+	w.wantPhase(a, Launching)
+	if h := w.s.Hosts()[0]; h.Booked != 54*units.GiB || len(h.Helpers) != 2 {
+		t.Errorf("%+v", h)
+	}
+	b := w.submit(units.GiB, hostMem(12*units.GiB))
+	w.wantBinding(b, Reason{Code: ReasonHostMemory, Need: 12 * units.GiB, Have: 10 * units.GiB, Of: 64 * units.GiB, Helpers: 14 * units.GiB})
+	for _, tc := range []struct {
+		suite  string
+		memory units.Bytes
+		cpus   int64
+		want   Reason
+	}{
+		{"2/z", 10 * units.GiB, 6000, Reason{}},
+		{"1/x", 20 * units.GiB, 8000, Reason{}}, // instead of what it has
+		{"2/z", 11 * units.GiB, 0, Reason{Code: ReasonHostMemory, Need: 11 * units.GiB, Have: 10 * units.GiB, Of: 64 * units.GiB, Helpers: 14 * units.GiB}},
+		{"2/z", 0, 7000, Reason{Code: ReasonHostCPUs, More: 7000, Count: 2000, Limit: 8000}},
+		{"2/z", 65 * units.GiB, 0, Reason{Code: ReasonTooMuchHost, Need: 65 * units.GiB, Of: 64 * units.GiB}},
+		{"2/z", 0, 9000, Reason{Code: ReasonTooManyCPUs, More: 9000, Limit: 8000}},
+	} {
+		if got := w.s.HelpersFit("", tc.suite, tc.memory, tc.cpus); got != tc.want {
+			t.Errorf("%s with %s and %d: %+v", tc.suite, tc.memory, tc.cpus, got)
+		}
+	}
+	w.helpers("1/x", 0, 0)
+	w.wantPhase(b, Launching)
+}
+
+// TestHelpersUse: helpers that use more than is booked count with their use.
+func TestHelpersUse(t *testing.T) {
+	w := hosted(t)
+	w.helpers("1/x", 4*units.GiB, 0)
+	w.step(Sampled{At: w.now, Hosts: []HostSample{{Available: 60 * units.GiB, Helpers: []HelpersUse{{"1/x", 30 * units.GiB}, {"9/unknown", units.GiB}}}}})
+	w.wantBinding(w.submit(units.GiB, hostMem(35*units.GiB)), Reason{Code: ReasonHostMemory, Need: 35 * units.GiB, Have: 34 * units.GiB, Of: 64 * units.GiB, Helpers: 30 * units.GiB})
+}
+
+// TestHelpersAreInNobodysWay: nothing is kept free for a task that cannot start while
+// helpers stay, as they may stay for weeks. One that asks for no amount gets its part
+// of what they leave.
+func TestHelpersAreInNobodysWay(t *testing.T) {
+	w := hosted(t)
+	w.helpers("1/x", 30*units.GiB, 0)
+	big := w.submit(units.GiB, hostMem(60*units.GiB))
+	w.wait(2 * time.Hour)
+	small := w.submit(units.GiB, hostMem(units.GiB))
+	w.wantPhase(small, Launching)
+	w.wantBinding(big, Reason{Code: ReasonHostMemory, Need: 60 * units.GiB, Have: 33 * units.GiB, Of: 64 * units.GiB, Helpers: 30 * units.GiB})
+	w.exit(small, ExitOK)
+	w.wantPhase(w.submit(0, func(r *Request) { r.GPUs, r.Exclusive = 2, true }), Launching)
+}
+
+// TestHelpersAreKept: they are in a snapshot, also where nothing else is known of the
+// machine, and stay when other machines are found.
+func TestHelpersAreKept(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	w.helpers("1/x", 4*units.GiB, 1000)
+	b, err := json.Marshal(w.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.s = &State{}
+	if err := json.Unmarshal(b, w.s); err != nil {
+		t.Fatal(err)
+	}
+	w.step(HostsFound{At: w.now, Hosts: []HostInfo{{Total: 72 * units.GiB, Memory: 64 * units.GiB, CPUs: 8000}}})
+	w.step(HostsFound{At: w.now})
+	w.step(HostsFound{At: w.now, Hosts: []HostInfo{{Total: 72 * units.GiB, Memory: 64 * units.GiB, CPUs: 8000}}})
+	if h := w.s.Hosts()[0]; h.Booked != 4*units.GiB || h.CPUsBooked != 1000 {
+		t.Errorf("%+v", h)
+	}
+}

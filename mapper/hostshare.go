@@ -1,0 +1,214 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+
+	"carma/mapper/units"
+)
+
+// Of a machine's memory, tasks that do not say what they want get together one part
+// in defaultParts less than all of it: what is left is for tasks that want more, and
+// for those without a GPU. leastHost is the least that one gets, but for machines of
+// less than hostParts times that. bareHost is the most of one without a GPU.
+const (
+	defaultParts = 4
+	leastHost    = units.GiB
+	hostParts    = 16
+	bareHost     = 8 * units.GiB
+	// bareCPUs and leastWeight are thousandths of a processor.
+	bareCPUs    = 1000
+	leastWeight = 100
+)
+
+// hostShare is what a task gets of a machine if it is launched now: what it asked
+// for, else what runs of its kind have used, else the part that goes with its GPUs.
+// A task that asked for no memory may use more than is booked, as far as others
+// have not booked it.
+func (s *State) hostShare(t *Task, h *Host) HostShare {
+	share := HostShare{Node: h.Node}
+	if !h.Known {
+		return share
+	}
+	part, gpus := s.partOf(t, h.Node)
+	left := max(0, h.Memory-h.helpers)
+	share.Limit = t.HostMem
+	switch {
+	case t.HostReserve > 0 && t.HostOOMs == 0:
+		share.Memory = t.HostReserve
+	case t.HostReserve > 0:
+		share.Memory = max(t.HostReserve, t.HostNeed)
+	case t.HostMem > 0:
+		share.Memory = t.HostMem
+	case t.HostNeed > 0:
+		share.Memory = min(t.HostNeed, h.most())
+	case gpus == 0:
+		share.Memory = min(h.Memory/hostParts, bareHost, h.most())
+	default:
+		all := left - left/defaultParts
+		share.Memory = min(max(all.Scale(part/float64(gpus)), min(leastHost, h.Memory/hostParts)), h.most())
+	}
+	if share.Limit == 0 {
+		share.Limit = min(max(share.Memory, h.Memory-h.taken), h.most())
+		if h.Limit > 0 {
+			share.Limit = min(share.Limit, max(h.Limit, share.Memory))
+		}
+	}
+	switch {
+	case t.CPUs > 0:
+		share.CPUs, share.Weight = t.CPUs, t.CPUs
+	case t.GPUs == 0:
+		share.CPUs, share.Weight = min(bareCPUs, h.CPUs), bareCPUs
+	default:
+		share.Weight = max(leastWeight, int64(float64(h.CPUs)*part/float64(max(gpus, 1))))
+	}
+	return share
+}
+
+// asks is the host memory that a task has asked to be booked; 0: none.
+func (r *Request) asks() units.Bytes { return cmp.Or(r.HostReserve, r.HostMem) }
+
+// partOf is how many of a machine's GPUs a task gets, parts of them included, and
+// how many there are. 0 of 0: it gets none.
+func (s *State) partOf(t *Task, node string) (part float64, gpus int) {
+	if t.GPUs == 0 {
+		return 0, 0
+	}
+	var first *GPU
+	for _, g := range s.gpus {
+		if g.Node == node {
+			if gpus++; first == nil {
+				first = g
+			}
+		}
+	}
+	if first == nil {
+		return 0, 0
+	}
+	part = 1
+	if !s.alone(t) && first.Capacity > 0 {
+		part = min(1, float64(t.Need)/float64(first.Capacity))
+	}
+	return part * float64(t.GPUs), gpus
+}
+
+// hostFits reports whether a machine has host memory and processors for a task;
+// else the reason says what is missing.
+func (s *State) hostFits(t *Task, h *Host) (HostShare, Reason) {
+	share := s.hostShare(t, h)
+	free := h.free()
+	switch {
+	case s.hostKeptFrom(t, h):
+		return share, Reason{Code: ReasonHostKept, Task: s.kept.Task}
+	case !h.Known:
+		return share, Reason{}
+	case h.short():
+		return share, Reason{Code: ReasonHostLow, Have: h.Available, Of: h.Total}
+	case share.Memory > h.most():
+		return share, Reason{Code: ReasonHostMemory, Have: h.most(), Need: share.Memory, Of: h.Memory}
+	case share.Memory > free:
+		return share, Reason{Code: ReasonHostMemory, Have: max(0, free), Need: share.Memory, Of: h.Memory, Helpers: h.helpers}
+	case share.CPUs > 0 && share.CPUs > h.CPUs-h.CPUsBooked:
+		return share, Reason{Code: ReasonHostCPUs, More: int(share.CPUs), Count: int(h.CPUsBooked), Limit: int(h.CPUs)}
+	}
+	return share, Reason{}
+}
+
+// hostFor is the machine for a task without a GPU: the one with the most memory
+// free. The reason says why there is none.
+func (s *State) hostFor(t *Task) (best *Host, no Reason) {
+	if len(s.hosts) == 0 {
+		return &Host{}, Reason{}
+	}
+	known := slices.ContainsFunc(s.hosts, func(h *Host) bool { return h.Known })
+	for _, h := range s.hosts {
+		if h.Known != known {
+			continue
+		}
+		if _, why := s.hostFits(t, h); why.Code != "" {
+			if no.Code == "" {
+				no = why
+			}
+		} else if best == nil || h.free() > best.free() {
+			best = h
+		}
+	}
+	if best != nil {
+		no = Reason{}
+	}
+	return best, no
+}
+
+// nodeFits reports whether the machine of a GPU has host memory and processors for
+// a task.
+func (s *State) nodeFits(t *Task, node string) bool {
+	h := s.host(node)
+	if h == nil {
+		return true
+	}
+	_, no := s.hostFits(t, h)
+	return no.Code == ""
+}
+
+// whereHostFits drops the GPUs of machines that lack host memory or processors for
+// a task; all: it dropped none.
+func (s *State) whereHostFits(t *Task, gpus []*GPU) (fitting []*GPU, all bool) {
+	if len(s.hosts) == 0 {
+		return gpus, true
+	}
+	node, fits, n := "", true, len(gpus)
+	fitting = gpus[:0]
+	for i, g := range gpus {
+		if i == 0 || g.Node != node {
+			node, fits = g.Node, s.nodeFits(t, g.Node)
+		}
+		if fits {
+			fitting = append(fitting, g)
+		}
+	}
+	return fitting, len(fitting) == n
+}
+
+// hostShort says why no machine has host memory and processors for a task; zero:
+// one has.
+func (s *State) hostShort(t *Task) (no Reason) {
+	if t.GPUs == 0 {
+		_, no = s.hostFor(t)
+		return no
+	}
+	if len(s.hosts) == 0 {
+		return Reason{}
+	}
+	node := ""
+	for i, g := range s.gpus {
+		if i > 0 && g.Node == node {
+			continue
+		}
+		node = g.Node
+		h := s.host(node)
+		if h == nil {
+			return Reason{}
+		}
+		_, why := s.hostFits(t, h)
+		if why.Code == "" {
+			return why
+		}
+		if no.Code == "" {
+			no = why
+		}
+	}
+	return no
+}
+
+// hostCanFit reports whether a task would fit if nothing else ran.
+func (s *State) hostCanFit(t *Task) bool {
+	if len(s.hosts) == 0 || t.asks() == 0 && t.CPUs == 0 {
+		return true
+	}
+	able := func(h *Host) bool { return !h.Known || t.asks() <= h.most() && t.CPUs <= h.CPUs }
+	if t.GPUs > 0 {
+		return slices.ContainsFunc(s.gpus, func(g *GPU) bool { h := s.host(g.Node); return h == nil || able(h) })
+	}
+	known := slices.ContainsFunc(s.hosts, func(h *Host) bool { return h.Known })
+	return slices.ContainsFunc(s.hosts, func(h *Host) bool { return h.Known == known && able(h) })
+}

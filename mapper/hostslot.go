@@ -1,0 +1,80 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+
+	"carma/mapper/units"
+)
+
+// promised is what a rotation has given away of a machine.
+type promised struct {
+	memory units.Bytes
+	cpus   int64
+}
+
+// hostVictims are the tasks that must stop for a machine to have room for a task,
+// those that have run longest first; false: it would not have it even then, or the
+// task goes to no machine that is known.
+func (r *rotation) hostVictims(t *Task) (victims []TaskID, fits bool) {
+	s := r.s
+	for _, h := range s.hosts {
+		if victims, fits = r.victimsAt(t, h); fits {
+			share := s.hostShare(t, h)
+			p := r.promised[h.Node]
+			r.promised[h.Node] = promised{p.memory + share.Memory, p.cpus + share.CPUs}
+			return victims, true
+		}
+	}
+	return nil, false
+}
+
+func (r *rotation) victimsAt(t *Task, h *Host) (victims []TaskID, fits bool) {
+	s := r.s
+	then := h.clone()
+	then.Available = 0
+	given := r.promised[h.Node]
+	room := func() bool {
+		then.settle()
+		share := s.hostShare(t, then)
+		return !h.Known || share.Memory <= then.free()-given.memory && (share.CPUs == 0 || share.CPUs <= then.CPUs-then.CPUsBooked-given.cpus)
+	}
+	var over []*Task
+	then.Residents = slices.DeleteFunc(then.Residents, func(x HostResident) bool {
+		v := s.tasks[x.Task]
+		if s.slotEnds(v) <= s.now && s.queue.before(t, s.rotated(v)) {
+			over = append(over, v)
+		}
+		return v.Phase == Stopping
+	})
+	slices.SortFunc(over, func(a, b *Task) int {
+		return cmp.Or(cmp.Compare(a.Last().Started, b.Last().Started), cmp.Compare(a.ID, b.ID))
+	})
+	for {
+		if room() {
+			return victims, !s.hostKeptFrom(t, h)
+		}
+		if len(over) == 0 {
+			return nil, false
+		}
+		gone := over[0].ID
+		over, victims = over[1:], append(victims, gone)
+		then.Residents = slices.DeleteFunc(then.Residents, func(x HostResident) bool { return x.Task == gone })
+	}
+}
+
+// couldFitHost reports whether a task on GPUs would have host memory if the tasks
+// went whose slot is used up.
+func (r *rotation) couldFitHost(t *Task) bool {
+	if len(r.s.hosts) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(r.s.gpus, func(g *GPU) bool {
+		h := r.s.host(g.Node)
+		if h == nil {
+			return true
+		}
+		_, fits := r.victimsAt(t, h)
+		return fits
+	})
+}

@@ -1,0 +1,43 @@
+package mapper
+
+import "carma/mapper/units"
+
+// RuleHost is not about a GPU: the machine lacks host memory or processors.
+const RuleHost Rule = "host"
+
+// Why a task waits for its machine, whatever its GPUs are.
+const (
+	ReasonHostMemory ReasonCode = "host-memory" // Need host memory is wanted, Have can be booked, of Of
+	ReasonHostCPUs   ReasonCode = "host-cpus"   // More thousandths of a processor are wanted, Count of Limit are booked
+	ReasonHostLow    ReasonCode = "host-low"    // only Have of the machine's memory, Of, is available: nothing is launched
+	ReasonHostKept   ReasonCode = "host-kept"   // the machine's memory is kept for Task, which has waited too long
+)
+
+// hostLack is what a task waits for that would fit but for its machine.
+func (s *State) hostLack(w *Why, t *Task) Reason {
+	no := s.hostShort(t)
+	for i := 0; no.Code == "" && i < len(w.Fits); i++ {
+		if h := s.host(s.byID[w.Fits[i]].Node); h != nil {
+			_, no = s.hostFits(t, h)
+		}
+	}
+	return no
+}
+
+// impossibleHost refuses what no machine can ever give.
+func (s *State) impossibleHost(r Request) *ImpossibleError {
+	var most units.Bytes
+	cpus, known := int64(0), false
+	for _, h := range s.hosts {
+		if h.Known {
+			most, cpus, known = max(most, h.most()), max(cpus, h.CPUs), true
+		}
+	}
+	switch {
+	case known && r.asks() > most:
+		return &ImpossibleError{"host-mem", Reason{Code: ReasonTooMuchHost, Need: r.asks(), Of: most}}
+	case known && r.CPUs > cpus:
+		return &ImpossibleError{"cpus", Reason{Code: ReasonTooManyCPUs, More: int(r.CPUs), Limit: int(cpus)}}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// idleWorld has two GPUs, and options about idle tasks.
+func idleWorld(t *testing.T, change func(*Options)) *world {
+	opt := plain()
+	opt.IdleReport, opt.IdleStop = 30*time.Minute, 4*time.Hour
+	if change != nil {
+		change(&opt)
+	}
+	return newWorld(t, opt, 2)
+}
+
+// seesGPU brings a sample of GPU 0: its activity, and what a task uses there.
+func (w *world) seesGPU(smact float64, coarse bool, uses ...TaskUse) {
+	w.t.Helper()
+	s := GPUSample{ID: "GPU-0", SMACT: smact, Coarse: coarse, Tasks: uses}
+	for _, u := range uses {
+		s.Used += u.Used
+	}
+	w.step(Sampled{At: w.now, GPUs: []GPUSample{s}})
+}
+
+func (w *world) runs(edit func(*Request)) TaskID {
+	w.t.Helper()
+	id := w.submit(4*units.GiB, edit)
+	w.step(Started{At: w.now, Task: id, Attempt: 1})
+	return id
+}
+
+func (w *world) idle(id TaskID) Idleness {
+	w.t.Helper()
+	t, ok := w.s.Task(id)
+	if !ok {
+		w.t.Fatalf("task %d has ended", id)
+	}
+	return t.Idle
+}
+
+// TestIdleHog: a task that holds memory and does nothing is reported, not stopped,
+// and is forgotten about when it works.
+func TestIdleHog(t *testing.T) {
+	w := idleWorld(t, nil)
+	id := w.runs(nil)
+	w.wait(time.Minute)
+	began := w.now
+	w.seesGPU(0.01, false, TaskUse{Task: id, Used: units.GiB})
+	w.wait(29 * time.Minute)
+	if got := w.idle(id); got.Told || got.Since != began {
+		t.Fatalf("after 29 minutes: %+v", got)
+	}
+	w.wait(2 * time.Minute)
+	if got := w.idle(id); !got.Told || got.Ends != 0 {
+		t.Fatalf("after 31 minutes: %+v", got)
+	}
+	w.wait(48 * time.Hour)
+	if len(w.stops) > 0 {
+		t.Fatalf("it was stopped: %+v", w.stops)
+	}
+	w.seesGPU(0.4, false, TaskUse{Task: id, Used: units.GiB})
+	if got := w.idle(id); got != (Idleness{}) {
+		t.Errorf("it works again: %+v", got)
+	}
+}
+
+// TestNoEvidence: what does not show that a task does nothing.
+func TestNoEvidence(t *testing.T) {
+	for name, show := range map[string]func(w *world, id TaskID){
+		"coarse activity":  func(w *world, id TaskID) { w.seesGPU(0, true, TaskUse{Task: id, Used: units.GiB}) },
+		"no memory":        func(w *world, id TaskID) { w.seesGPU(0, false, TaskUse{Task: id}) },
+		"no sample":        func(*world, TaskID) {},
+		"a busy neighbour": func(w *world, id TaskID) { w.seesGPU(0.5, false, TaskUse{Task: id, Used: units.GiB}) },
+		"kernels of its own": func(w *world, id TaskID) {
+			w.seesGPU(0.5, false, TaskUse{Task: id, Used: units.GiB, Timed: true, Active: 0.01})
+		},
+		"a fault": func(w *world, id TaskID) {
+			w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", Fault: "lost", Tasks: []TaskUse{{Task: id, Used: units.GiB}}}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := idleWorld(t, func(o *Options) { o.IdleYield = time.Hour })
+			id := w.runs(nil)
+			show(w, id)
+			w.wait(10 * time.Hour)
+			if got := w.idle(id); got.Since != 0 || len(w.stops) > 0 {
+				t.Errorf("it is idle: %+v, %+v", got, w.stops)
+			}
+		})
+	}
+}
+
+// TestIdleBesideWork: a task is idle beside one that works if its own kernels do not
+// run; both its GPUs must be.
+func TestIdleBesideWork(t *testing.T) {
+	w := idleWorld(t, nil)
+	id := w.runs(nil)
+	w.seesGPU(0.9, false, TaskUse{Task: id, Used: units.GiB, Timed: true})
+	if w.idle(id).Since == 0 {
+		t.Error("its kernels do not run, and it is not idle")
+	}
+	w = idleWorld(t, nil)
+	id = w.runs(func(r *Request) { r.GPUs = 2 })
+	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	if w.idle(id).Since != 0 {
+		t.Error("only one of its GPUs was seen")
+	}
+	w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-1"}}})
+	if w.idle(id).Since == 0 {
+		t.Error("both its GPUs do nothing")
+	}
+}
+
+// TestIdleStop: a task with a terminal is warned and then stopped, and input puts
+// that off. The task's own time comes before the options'.
+func TestIdleStop(t *testing.T) {
+	w := idleWorld(t, nil)
+	id := w.runs(func(r *Request) { r.Terminal = true })
+	w.seesGPU(0, false) // it holds no memory, and its grant is booked all the same
+	began := w.now
+	w.wait(3*time.Hour + 51*time.Minute)
+	if got := w.idle(id); got.Ends != began.Add(4*time.Hour) {
+		t.Fatalf("not warned: %+v", got)
+	}
+	w.step(Touched{At: w.now, Task: id})
+	if got := w.idle(id); got.Ends != 0 || got.Told || got.Since != w.now {
+		t.Fatalf("somebody has typed: %+v", got)
+	}
+	w.wait(4*time.Hour - time.Second)
+	if len(w.stops) > 0 {
+		t.Fatalf("stopped too early: %+v", w.stops)
+	}
+	w.wait(time.Second)
+	if len(w.stops) != 1 || say(w.stops[0].Reason) != "idle span=4h0m0s" {
+		t.Fatalf("stops: %+v", w.stops)
+	}
+	w.step(Exited{At: w.now, Task: id, Attempt: 1, Class: ExitStopped, Code: 143})
+	w.wantFailed(id, "idle span=4h0m0s")
+
+	for own, after := range map[time.Duration]time.Duration{-1: 0, 20 * time.Minute: 20 * time.Minute} {
+		w := idleWorld(t, nil)
+		w.runs(func(r *Request) { r.Terminal, r.IdleStop = true, own })
+		w.seesGPU(0, false)
+		began := w.now
+		w.wait(100 * time.Hour)
+		if after == 0 != (len(w.stops) == 0) {
+			t.Errorf("idle stop %s: stops %+v", own, w.stops)
+		}
+		if after > 0 && w.stops[0].Reason.Span != after {
+			t.Errorf("idle stop %s from %d: %+v", own, began, w.stops)
+		}
+	}
+}
+
+// TestIdleYield: by configuration others make way too. If that is set while a task
+// has long been idle, it is warned first. A restart begins anew.
+func TestIdleYield(t *testing.T) {
+	w := idleWorld(t, nil)
+	id := w.runs(nil)
+	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	w.wait(5 * time.Hour)
+	opt := w.s.Options()
+	opt.IdleYield = 2 * time.Hour
+	w.step(Configured{At: w.now, Options: opt, Format: DecisionFormat})
+	if got := w.idle(id); got.Ends != w.now.Add(idleWarning) || len(w.stops) > 0 {
+		t.Fatalf("%+v, stops %+v", got, w.stops)
+	}
+	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}})
+	w.wait(time.Hour)
+	if got := w.idle(id); got.Since != 0 || len(w.stops) > 0 {
+		t.Fatalf("nobody has looked: %+v, stops %+v", got, w.stops)
+	}
+	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	w.wait(2 * time.Hour)
+	if len(w.stops) != 1 || w.stops[0].Reason.Code != ReasonIdle {
+		t.Errorf("stops: %+v", w.stops)
+	}
+}

@@ -1,0 +1,112 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// kin links the unfinished tasks of one kind, so that what is learned of a kind
+// costs as much as there are tasks of it, however many wait. No decision depends
+// on the order of the links.
+type kin struct{ newer, older *Task }
+
+// enter adds a task to the unfinished ones.
+func (s *State) enter(t *Task) {
+	s.tasks[t.ID] = t
+	if t.Slot > 0 {
+		s.slots++
+	}
+	if t.Kind == "" {
+		return
+	}
+	older, newer := s.newest[t.Kind], (*Task)(nil)
+	for older != nil && older.ID > t.ID { // the newest has the highest number: there are none, but for a task that changes its kind or was found
+		older, newer = older.kin.older, older
+	}
+	t.kin.older, t.kin.newer = older, newer
+	if older != nil {
+		older.kin.newer = t
+	}
+	if newer != nil {
+		newer.kin.older = t
+	} else {
+		s.newest[t.Kind] = t
+	}
+}
+
+// leave takes a task off the unfinished ones.
+func (s *State) leave(t *Task) {
+	delete(s.tasks, t.ID)
+	if t.Slot > 0 {
+		s.slots--
+	}
+	if older := t.kin.older; older != nil {
+		older.kin.newer = t.kin.newer
+	}
+	switch {
+	case t.kin.newer != nil:
+		t.kin.newer.kin.older = t.kin.older
+	case t.kin.older != nil:
+		s.newest[t.Kind] = t.kin.older
+	default:
+		delete(s.newest, t.Kind)
+	}
+	t.kin = kin{}
+}
+
+// setSlot changes the slot of an unfinished task.
+func (s *State) setSlot(t *Task, slot time.Duration) {
+	if t.Slot > 0 {
+		s.slots--
+	}
+	if t.Slot = max(0, slot); t.Slot > 0 {
+		s.slots++
+	}
+}
+
+// waitingOf appends the waiting tasks of a kind.
+func (s *State) waitingOf(kind string, tasks []*Task) []*Task {
+	for t := s.newest[kind]; t != nil; t = t.kin.older {
+		if t.Phase == Queued || t.Phase == Recovering {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+// gpusOf returns the GPUs that have a task of one of these kinds, in ledger order.
+func (s *State) gpusOf(kinds ...string) []*GPU {
+	var gpus []*GPU
+	for _, kind := range kinds {
+		for t := s.newest[kind]; t != nil; t = t.kin.older {
+			if t.Current() == nil {
+				continue
+			}
+			for _, grant := range t.Current().Grants {
+				if g := s.byID[grant.GPU]; g.resident(t.ID) != nil {
+					gpus = append(gpus, g)
+				}
+			}
+		}
+	}
+	slices.SortFunc(gpus, func(a, b *GPU) int { return cmp.Compare(a.pos, b.pos) })
+	return slices.Compact(gpus)
+}
+
+// cloneKin links the copies of tasks as the tasks are.
+func (s *State) cloneKin(c *State) {
+	copyOf := func(t *Task) *Task {
+		if t == nil {
+			return nil
+		}
+		return c.tasks[t.ID]
+	}
+	for id, t := range s.tasks {
+		c.tasks[id].kin = kin{copyOf(t.kin.newer), copyOf(t.kin.older)}
+	}
+	c.newest = make(map[string]*Task, len(s.newest))
+	for kind, t := range s.newest {
+		c.newest[kind] = copyOf(t)
+	}
+}

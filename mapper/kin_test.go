@@ -1,0 +1,76 @@
+package mapper
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+
+	"pgregory.net/rapid"
+)
+
+// TestResortOfAKind: to move the tasks of one kind gives the order that sorting the
+// whole queue gives.
+func TestResortOfAKind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := New(DefaultsOf("carma"))
+		for i := range rapid.IntRange(2, 4*fewMoves).Draw(t, "tasks") {
+			at := units.Instant(time.Duration(i) * time.Minute)
+			r := Request{ID: TaskID(i + 1), Kind: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "kind"), Priority: rapid.SampledFrom([]Priority{Low, Normal}).Draw(t, "priority")}
+			s.Step(TaskSubmitted{At: at, Request: r})
+			s.Step(Estimated{At: at, Task: r.ID, Estimate: Estimate{Memory: units.GiB}})
+		}
+		kind := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "learned")
+		e := s.experienceWith(&Task{Request: Request{Kind: kind}})
+		e.setForBench(units.GiB, time.Duration(rapid.IntRange(1, 300).Draw(t, "minutes"))*time.Minute)
+		s.forgetNotes()
+		plain := s.Clone()
+		plain.resort(func(*Task) bool { return true })
+		s.resortKind(kind)
+		if got, want := inQueue(s), inQueue(plain); !slices.Equal(got, want) {
+			t.Fatalf("order %v, by sorting %v", got, want)
+		}
+	})
+}
+
+// inQueue is the order of the waiting tasks.
+func inQueue(s *State) (ids []TaskID) {
+	for i := range s.queue.lanes {
+		for _, t := range s.queue.lanes[i].waiting() {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids
+}
+
+// TestGPUsOfKinds: those found through the tasks are those found by looking at all.
+func TestGPUsOfKinds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		opt := DefaultsOf("magm")
+		opt.SMACTCap = 0
+		s := New(opt)
+		var all []GPUInfo
+		for i := range 6 {
+			all = append(all, GPUInfo{ID: GPUID(fmt.Sprint("g", i)), Node: fmt.Sprint(i / 3), Index: i % 3, Capacity: 16 * units.GiB})
+		}
+		s.Step(GPUsFound{At: 1, GPUs: all})
+		kinds := []string{"", "a", "b", "c"}
+		for i := range rapid.IntRange(1, 20).Draw(t, "tasks") {
+			r := Request{ID: TaskID(i + 1), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), GPUs: rapid.IntRange(1, 2).Draw(t, "gpus")}
+			s.Step(TaskSubmitted{At: 2, Request: r})
+			s.Step(Estimated{At: 2, Task: r.ID, Estimate: Estimate{Memory: 4 * units.GiB}})
+		}
+		asked := rapid.SliceOfNDistinct(rapid.SampledFrom(kinds[1:]), 1, 3, rapid.ID).Draw(t, "asked")
+		var want []*GPU
+		for _, g := range s.gpus {
+			if slices.ContainsFunc(g.Residents, func(r Resident) bool { return slices.Contains(asked, s.tasks[r.Task].Kind) }) {
+				want = append(want, g)
+			}
+		}
+		if got := s.gpusOf(asked...); !slices.Equal(got, want) {
+			t.Fatalf("%d GPUs have tasks of %v, found are %d", len(want), asked, len(got))
+		}
+	})
+}

@@ -1,0 +1,75 @@
+package mapper
+
+import (
+	"slices"
+
+	"carma/mapper/units"
+)
+
+// launch books the memory in the same step, so a task owns its grant before it
+// has allocated. A task that is alone is granted all memory of its GPUs.
+func (s *State) launch(t *Task, gpus []*GPU) {
+	alone := s.alone(t)
+	var grants []Grant
+	if len(gpus) > 0 {
+		grants = make([]Grant, len(gpus))
+	}
+	for i, g := range gpus {
+		grants[i] = Grant{GPU: g.ID, Memory: t.needs(g)}
+		switch {
+		case alone:
+			grants[i].Memory = s.free(g)
+		case s.opt.Booking == BookSamples:
+			grants[i].Memory = 0
+		case t.Learner:
+			grants[i].Memory = s.learnerGrant(t, g)
+		}
+	}
+	s.book(t, gpus, grants, s.shareAt(t, gpus), alone)
+}
+
+// book begins an attempt of a task that is in no queue any more.
+func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alone bool) {
+	a := Attempt{N: 1, Grants: grants, Host: share, Launched: s.now}
+	if last := t.Last(); last != nil {
+		a.N = last.N + 1
+	}
+	t.From = place{t.Phase, t.QueuedAt, t.BlockedAt}
+	s.tests(s.sick, t.ID)
+	var warm units.Instant
+	if s.opt.WarmUp > 0 {
+		warm = units.Never
+	}
+	for i, g := range gpus {
+		g.add(Resident{
+			Task: t.ID, Grant: grants[i].Memory, Alone: alone, Load: t.load(i), Doubt: t.Doubt, Unseen: len(t.Expected.Loads) == 0,
+			Learning: t.Learner && !alone, WarmUntil: warm,
+		}, s.opt.Headroom)
+		s.tests(g.Sick, t.ID)
+	}
+	if len(gpus) > 0 {
+		s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
+	} else {
+		t.Speed = 1
+	}
+	s.waitsNoMore(t)
+	s.settleIn(t, share)
+	t.Attempts = append(t.Attempts, a)
+	t.Seat, t.Back = nil, ""
+	t.Phase, t.NotBefore, t.BlockedAt, t.Done, t.PacedAt, t.Pace, t.notes.tried = Launching, 0, 0, 0, 0, pacing{}, tried{}
+	s.users.of(t.party()).waiting--
+	s.occupy(t)
+	s.pace(gpus)
+	s.freshen(gpus)
+	if s.opt.Interval > 0 {
+		s.notBefore = s.now.Add(s.opt.Interval)
+		s.at(s.notBefore, deadline{})
+	}
+	if s.kept.Task == t.ID {
+		s.kept = keptFree{}
+	}
+	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone})
+}
+
+// alone reports whether a task gets GPUs for itself.
+func (s *State) alone(t *Task) bool { return t.Alone || s.policy.idleOnly && t.GPUs > 0 }

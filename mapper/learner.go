@@ -1,0 +1,155 @@
+package mapper
+
+import (
+	"time"
+
+	"carma/mapper/units"
+)
+
+// A learner is a task whose memory is not known. It is granted all free memory
+// of its GPUs, so it may use what it likes. Once its memory has not grown for a
+// while, the grant is cut to what it uses and a margin, and others may join it.
+// Once it has ended well, its peak is known for other tasks of its kind.
+const (
+	// learnerPart: a learner starts where one part in so many of a card is free.
+	learnerPart = 6
+	// The margin of a learner's grant above its peak: a second epoch or an
+	// evaluation takes more than the first steps.
+	settledFactor = 1.1
+	settledExtra  = 512 * units.MiB
+	// What is left of that margin where a neighbour needs the room.
+	reclaimedFactor = 1.01
+	reclaimedExtra  = 128 * units.MiB
+	// activeLeast is the SM activity beyond the expected one of its neighbours
+	// that shows that a learner has begun its work; while it loads data, steady
+	// memory says nothing. If nothing is seen for activePatience, the learner is
+	// assumed to leave the GPU idle.
+	activeLeast    = 0.03
+	activePatience = 10 * time.Minute
+)
+
+// learns reports whether a task that is not launched yet is a learner.
+func (s *State) learns(t *Task) bool {
+	return t.Estimate.WholeGPU && !t.Estimate.Large && !t.Exclusive && s.opt.LearnMemory > 0 && s.opt.Booking != BookSamples && !s.policy.idleOnly
+}
+
+// learnerNeed is the memory that must be free on each of n GPUs for a learner.
+func (s *State) learnerNeed(n int) units.Bytes {
+	return max(0, s.mostBookable().of(n)) / learnerPart
+}
+
+// learnerGrant is what a learner is granted on a GPU: all that is free there beside
+// the margin, as far as its user's quota goes.
+func (s *State) learnerGrant(t *Task, g *GPU) units.Bytes {
+	grant := s.free(g) - s.withheld(t, g)
+	if !g.idle() {
+		grant -= s.opt.Margin
+	}
+	if left, bounded := s.memoryLeft(t.User, t.Account); bounded {
+		grant = min(grant, left/units.Bytes(t.GPUs))
+	}
+	return max(grant, t.Need)
+}
+
+// busyWith notes that a learner has begun its work, if the samples show it.
+func (s *State) busyWith(g *GPU) {
+	for i := range g.Residents {
+		r := &g.Residents[i]
+		if !r.Learning || r.ActiveAt != 0 {
+			continue
+		}
+		if g.SMACT >= g.shown(i)+activeLeast {
+			s.active(r)
+		}
+	}
+}
+
+// active notes that a resident has begun its work.
+func (s *State) active(r *Resident) {
+	if r.Learning && r.ActiveAt == 0 {
+		r.ActiveAt, r.ShrinkAt = s.now, 0
+		s.shrinkLater(r)
+		s.at(s.now.Add(settling), deadline{})
+	}
+}
+
+// loading reports whether a learner on a GPU has not been at work for long enough
+// for samples to show what it does.
+func (s *State) loading(g *GPU) bool {
+	for i := range g.Residents {
+		r := &g.Residents[i]
+		from := r.ActiveAt.Add(settling)
+		if r.ActiveAt == 0 {
+			from = s.tasks[r.Task].Current().Started.Add(activePatience)
+		}
+		if r.Learning && r.Unseen && s.now < from {
+			return true
+		}
+	}
+	return false
+}
+
+// growth is how much the memory of learners has grown after it seemed to be
+// known.
+type growth struct {
+	// Settled counts the attempts whose memory seemed to be known, Grew those that
+	// came to need more than the margin. Sum is the sum of their growth, as a share
+	// of what they had.
+	Settled int     `json:"settled,omitempty"`
+	Grew    int     `json:"grew,omitempty"`
+	Sum     float64 `json:"sum,omitempty"`
+}
+
+// Where at least two learners have grown, and more than one in grewLeast, the
+// margin is what these grew by in the mean.
+const grewLeast = 12
+
+// margin is the factor on the peak of a learner that is granted.
+func (h growth) margin() float64 {
+	if h.Grew >= 2 && h.Grew*grewLeast > h.Settled {
+		return max(settledFactor, 1+h.Sum/float64(h.Grew))
+	}
+	return settledFactor
+}
+
+// learnGrowth takes note of the memory of a learner whose attempt has ended.
+func (s *State) learnGrowth(t *Task, a *Attempt) {
+	if !t.Learner {
+		return
+	}
+	for _, grant := range a.Grants {
+		r := s.byID[grant.GPU].resident(t.ID)
+		if r.SettledAt == 0 {
+			continue
+		}
+		s.growth.Settled++
+		if more := float64(r.Peak)/float64(r.SettledAt) - 1; more > settledFactor-1 {
+			s.growth.Grew++
+			s.growth.Sum += more
+		}
+	}
+}
+
+// reclaim cuts the margins of learners on a GPU for a task that needs more there:
+// they are what nobody has asked for.
+func (s *State) reclaim(g *GPU, forTask TaskID, missing units.Bytes) {
+	for i := range g.Residents {
+		r := &g.Residents[i]
+		t := s.tasks[r.Task]
+		least := max(r.Peak.Scale(reclaimedFactor), r.Peak+reclaimedExtra)
+		if missing <= 0 || r.Task == forTask || r.Alone || r.Learning || r.Peak == 0 || !t.Learner || least >= r.Grant {
+			continue
+		}
+		cut := min(r.Grant-least, missing)
+		missing -= cut
+		s.regrant(t, g, r.Grant-cut)
+	}
+}
+
+// settlesAt is when the memory of a learner counts as known if it does not grow.
+func (s *State) settlesAt(r *Resident) units.Instant {
+	if r.ActiveAt == 0 {
+		return r.GrewAt.Add(activePatience)
+	}
+	return max(r.GrewAt, r.ActiveAt).Add(s.opt.LearnMemory)
+}

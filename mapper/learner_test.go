@@ -1,0 +1,442 @@
+package mapper
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// letLearn are options under which only memory counts, and that of a task without
+// an estimate is learned.
+func letLearn() Options {
+	opt := plain()
+	opt.LearnMemory = 2 * time.Minute
+	return opt
+}
+
+// learner submits a task of which nothing is known. It runs at once if it is
+// placed.
+func (w *world) learner(edit func(*Request)) TaskID {
+	w.t.Helper()
+	id := w.submitEstimate(Estimate{WholeGPU: true}, edit)
+	if w.on(id) != nil {
+		w.started(id)
+	}
+	return id
+}
+
+// works is a sample that shows what tasks on GPU-0 use, and how busy it is.
+func (w *world) works(smact float64, uses ...TaskUse) {
+	w.t.Helper()
+	s := GPUSample{ID: "GPU-0", SMACT: smact, Tasks: uses}
+	for _, u := range uses {
+		s.Used += u.Used
+	}
+	w.sample(s)
+}
+
+// settledAt is what a learner's grant is cut to.
+func settledAt(peak units.Bytes) units.Bytes { return peak.Scale(settledFactor) + settledExtra }
+
+// TestLearnerHasAllFreeMemory: it starts where a part of the card is free, on GPUs
+// that it need not have for itself.
+func TestLearnerHasAllFreeMemory(t *testing.T) {
+	const part = 40 * units.GiB / learnerPart
+	for _, row := range []struct {
+		taken units.Bytes // by another task
+		want  units.Bytes // 0: it waits
+	}{{0, 40 * units.GiB}, {10 * units.GiB, 30 * units.GiB}, {40*units.GiB - part, part}, {40*units.GiB - part + 1, 0}} {
+		t.Run(row.taken.String(), func(t *testing.T) {
+			w := newWorld(t, letLearn(), 1)
+			if row.taken > 0 {
+				w.started(w.submit(row.taken, nil))
+			}
+			id := w.learner(nil)
+			if row.want == 0 {
+				w.wantOn(id)
+				return
+			}
+			w.wantGrant(id, row.want)
+			if w.launches[len(w.launches)-1].Alone || w.task(id).Alone {
+				t.Error("it has the GPU for itself")
+			}
+		})
+	}
+}
+
+// TestLearnerLeavesTheMargin that is kept free beside others at a placement.
+func TestLearnerLeavesTheMargin(t *testing.T) {
+	opt := letLearn()
+	opt.Margin = 3 * units.GiB
+	w := newWorld(t, opt, 1)
+	w.started(w.submit(10*units.GiB, nil))
+	w.wantGrant(w.learner(nil), 27*units.GiB)
+	w = newWorld(t, opt, 1)
+	w.wantGrant(w.learner(nil), 40*units.GiB)
+}
+
+// TestNoLearner: who is no learner gets GPUs of its own.
+func TestNoLearner(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		edit func(*Options)
+		with func(*Request)
+	}{
+		{"it is off", func(o *Options) { o.LearnMemory = 0 }, nil},
+		{"samples are booked", func(o *Options) { o.Booking = BookSamples }, nil},
+		{"one task per GPU", func(o *Options) { o.Policy = "exclusive" }, nil},
+		{"it wants GPUs for itself", nil, whole},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			opt := letLearn()
+			if row.edit != nil {
+				row.edit(&opt)
+			}
+			w := newWorld(t, opt, 1)
+			if id := w.learner(row.with); w.task(id).Learner || !w.gpu(0).Residents[0].Alone {
+				t.Errorf("%+v on %+v", w.task(id), w.gpu(0).Residents)
+			}
+		})
+	}
+}
+
+// TestLearnerIsCut: once it has begun its work and its memory has not grown for
+// the time, and no sooner, others may join.
+func TestLearnerIsCut(t *testing.T) {
+	w := newWorld(t, letLearn(), 1)
+	a := w.learner(nil)
+	b := w.submit(20*units.GiB, nil)
+	w.wait(time.Minute)
+	w.works(0.5, TaskUse{Task: a, Used: 8 * units.GiB})
+	w.wait(time.Minute)
+	w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB}) // it grows
+	w.wait(2*time.Minute - 1)
+	w.wantGrant(a, 40*units.GiB)
+	w.wantOn(b)
+	w.wait(1)
+	w.wantGrant(a, settledAt(10*units.GiB))
+	w.wantOn(b, 0)
+}
+
+// TestLearnerThatLoadsData: steady memory says nothing while a task is not busy;
+// samples or its output tell when it is. At last it is taken to leave the GPU idle.
+func TestLearnerThatLoadsData(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		begin func(w *world, id TaskID) // after five minutes
+		cut   time.Duration             // after the last growth
+	}{
+		{"never", func(*world, TaskID) {}, activePatience},
+		{"samples", func(w *world, id TaskID) { w.works(activeLeast, TaskUse{Task: id, Used: 2 * units.GiB}) }, 7 * time.Minute},
+		{"too little", func(w *world, id TaskID) { w.works(activeLeast-0.01, TaskUse{Task: id, Used: 2 * units.GiB}) }, activePatience},
+		{"its output", func(w *world, id TaskID) { w.tells(id, 3) }, 7 * time.Minute},
+		{"it grows as it begins", func(w *world, id TaskID) { w.works(0.5, TaskUse{Task: id, Used: 3 * units.GiB}) }, 7 * time.Minute},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, letLearn(), 1)
+			a := w.learner(nil)
+			w.works(0, TaskUse{Task: a, Used: 2 * units.GiB})
+			w.wait(5 * time.Minute)
+			row.begin(w, a)
+			w.wait(row.cut - 5*time.Minute - 1)
+			w.wantGrant(a, 40*units.GiB)
+			w.wait(1)
+			w.wantGrant(a, settledAt(w.gpu(0).Residents[0].Peak))
+		})
+	}
+}
+
+// TestLearnerIsActiveBesideOthers: what its neighbours do is not its activity.
+func TestLearnerIsActiveBesideOthers(t *testing.T) {
+	for _, row := range []struct {
+		smact  float64
+		active bool
+	}{{0.30, false}, {0.50, true}} {
+		opt := uncapped()
+		opt.LearnMemory = 2 * time.Minute
+		w := newWorld(t, opt, 1)
+		b := w.put(0, typicalLoads[mediumTask], "")
+		a := w.learner(nil)
+		others := w.s.byID["GPU-0"].Residents[0]
+		w.works(row.smact, TaskUse{Task: a, Used: 2 * units.GiB}, TaskUse{Task: b, Used: units.GiB})
+		if got := w.s.byID["GPU-0"].resident(a).ActiveAt != 0; got != row.active {
+			t.Errorf("at %.2f beside one of %.2f at speed %.2f it is busy: %v", row.smact, others.Load.SMACT, others.Speed, got)
+		}
+	}
+}
+
+// TestGrantIsNotCutUnseen: a learner whose memory nobody sees keeps what it has,
+// and so does one after the option was switched off.
+func TestGrantIsNotCutUnseen(t *testing.T) {
+	w := newWorld(t, letLearn(), 1)
+	a := w.learner(nil)
+	w.tells(a, 3)
+	w.wait(time.Hour)
+	w.look()
+	w.wantGrant(a, 40*units.GiB)
+
+	w = newWorld(t, letLearn(), 1)
+	a = w.learner(nil)
+	w.step(Configured{At: w.now, Options: plain()})
+	w.works(0.5, TaskUse{Task: a, Used: 2 * units.GiB})
+	w.wait(time.Hour)
+	w.look()
+	w.wantGrant(a, 40*units.GiB)
+}
+
+// TestSecondLearnerWaits until the memory of the first is known, and says so.
+func TestSecondLearnerWaits(t *testing.T) {
+	w := newWorld(t, letLearn(), 1)
+	a, b := w.learner(nil), w.learner(nil)
+	w.wantOn(b)
+	if no := w.whyNot(b, 0); no.Rule != RuleMemory || no.Learner != a || no.Span != 2*time.Minute {
+		t.Errorf("it waits because %+v", no)
+	}
+	w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB})
+	w.wait(2 * time.Minute)
+	w.wantOn(b, 0)
+	w.wantGrant(b, 40*units.GiB-settledAt(10*units.GiB))
+	c := w.submit(35*units.GiB, nil)
+	w.started(b)
+	w.works(0.9, TaskUse{Task: a, Used: 10 * units.GiB}, TaskUse{Task: b, Used: 5 * units.GiB})
+	w.wait(2 * time.Minute)
+	w.wantOn(c)
+	if no := w.whyNot(c, 0); no.Rule != RuleMemory || no.Learner != 0 {
+		t.Errorf("both are known, and it waits because %+v", no)
+	}
+}
+
+// TestLearnerOnTwoGPUs: each of its GPUs is cut to what that one needs.
+func TestLearnerOnTwoGPUs(t *testing.T) {
+	w := newWorld(t, letLearn(), 2)
+	w.openOnly(0)
+	w.started(w.submit(10*units.GiB, nil))
+	w.openOnly(-1)
+	a := w.learner(gpus(2))
+	w.wantOn(a, 1, 0)
+	w.sample(GPUSample{ID: "GPU-0", SMACT: 0.9, Tasks: []TaskUse{{Task: a, Used: 6 * units.GiB}}}, GPUSample{ID: "GPU-1", SMACT: 0.9, Tasks: []TaskUse{{Task: a, Used: 20 * units.GiB}}})
+	w.wait(2 * time.Minute)
+	if g0, g1 := w.gpu(0), w.gpu(1); g0.Residents[1].Grant != settledAt(6*units.GiB) || g1.Residents[0].Grant != settledAt(20*units.GiB) {
+		t.Errorf("it is granted %s and %s", g0.Residents[1].Grant, g1.Residents[0].Grant)
+	}
+}
+
+// TestLearnerOOM: it gets more each time, and at last GPUs of its own.
+func TestLearnerOOM(t *testing.T) {
+	w := newWorld(t, letLearn(), 1)
+	w.started(w.submit(25*units.GiB, nil))
+	a := w.learner(nil)
+	w.wantGrant(a, 15*units.GiB)
+	for i, want := range []struct {
+		need  units.Bytes
+		alone bool
+	}{
+		{afterOOM(15 * units.GiB), false},
+		{afterOOM(15 * units.GiB).Scale(oomAgainFactor), false},
+		{settledAt(units.GiB), true}, // as much as it is known to have wanted, at least
+	} {
+		w.exitWith(Exited{Task: a, Class: ExitGPUOOM})
+		if got := w.task(a); got.Need != want.need || got.Alone != want.alone {
+			t.Fatalf("after %d OOMs it needs %s, alone: %v; want %s, %v", i+1, got.Need, got.Alone, want.need, want.alone)
+		}
+		if i == 0 { // it fits no more beside the other, and has all when that ends
+			w.wantOn(a)
+			w.exit(1, ExitOK)
+		}
+		if want.alone {
+			w.wantOn(a)
+			w.exit(3, ExitOK)
+			w.exit(4, ExitOK)
+		}
+		w.wantOn(a, 0)
+		w.started(a)
+		if i < 2 { // another comes, or it would have had all there is
+			w.works(1, TaskUse{Task: a, Used: units.GiB})
+			w.wait(2 * time.Minute)
+			w.wantGrant(a, settledAt(units.GiB))
+			w.submit(units.GiB, nil)
+		}
+	}
+}
+
+// TestLearnerOOMInVain: one that ran out of a whole card is not tried again on one.
+func TestLearnerOOMInVain(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		before func(w *world, a TaskID)
+		demand units.Bytes
+	}{
+		{"before it was known", func(*world, TaskID) {}, 0},
+		{"it grew later, and nobody was there", func(w *world, a TaskID) {
+			w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB})
+			w.wait(2 * time.Minute)
+			w.wantGrant(a, settledAt(10*units.GiB))
+		}, 41 * units.GiB},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, letLearn(), 1)
+			a := w.learner(nil)
+			row.before(w, a)
+			w.exitWith(Exited{Task: a, Class: ExitGPUOOM, Demand: row.demand})
+			w.wantPhase(a, Failed)
+			if got := w.finished[a].Reason.Code; got != ReasonOOMAlone {
+				t.Errorf("it failed because %s", got)
+			}
+		})
+	}
+}
+
+// TestMarginsAreReclaimed: what learners keep above their peaks is for a neighbour
+// that grows, and never less than they have used.
+func TestMarginsAreReclaimed(t *testing.T) {
+	opt := letLearn()
+	opt.Watchdog = WatchdogWarn
+	w := newWorld(t, opt, 1)
+	a := w.learner(nil)
+	w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB})
+	w.wait(2 * time.Minute)
+	margin := settledAt(10 * units.GiB)
+	b := w.submit(40*units.GiB-margin, nil)
+	w.wantOn(b, 0)
+	w.started(b)
+	w.works(0.9, TaskUse{Task: a, Used: 10 * units.GiB}, TaskUse{Task: b, Used: 28*units.GiB + 600*units.MiB})
+	least := 10*units.GiB + reclaimedExtra
+	w.wantGrant(a, least)
+	w.wantGrant(b, 40*units.GiB-least)
+	w.works(0.9, TaskUse{Task: a, Used: 10 * units.GiB}, TaskUse{Task: b, Used: 35 * units.GiB})
+	w.wantGrant(a, least) // there is no more to have
+
+	// One that is not known yet keeps all.
+	w = newWorld(t, opt, 1)
+	b = w.submit(5*units.GiB, nil)
+	w.started(b)
+	a = w.learner(nil)
+	w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB}, TaskUse{Task: b, Used: 6 * units.GiB})
+	w.wantGrant(a, 35*units.GiB)
+}
+
+// TestMarginFollowsGrowth: where learners have grown after they seemed to be known,
+// the next have a margin for it.
+func TestMarginFollowsGrowth(t *testing.T) {
+	w := newWorld(t, letLearn(), 1)
+	run := func(peak, later units.Bytes) (granted units.Bytes) {
+		a := w.learner(nil)
+		w.works(0.5, TaskUse{Task: a, Used: peak})
+		w.wait(2 * time.Minute)
+		granted = w.gpu(0).Residents[0].Grant
+		w.works(0.5, TaskUse{Task: a, Used: later})
+		w.exit(a, ExitOK)
+		return granted
+	}
+	for range 2 {
+		if got := run(10*units.GiB, 14*units.GiB); got != settledAt(10*units.GiB) {
+			t.Fatalf("cut to %s", got)
+		}
+	}
+	got, want := run(10*units.GiB, 10*units.GiB), (10*units.GiB).Scale(1.4)+settledExtra
+	if got < want-units.MiB || got > want+units.MiB {
+		t.Errorf("after two have grown by 40 %% cut to %s, want %s", got, want)
+	}
+	for _, row := range []struct {
+		h    growth
+		want float64
+	}{
+		{growth{}, settledFactor}, {growth{Settled: 1, Grew: 1, Sum: 0.5}, settledFactor}, {growth{Settled: 2, Grew: 2, Sum: 1}, 1.5},
+		{growth{Settled: 24, Grew: 2, Sum: 1}, settledFactor}, {growth{Settled: 23, Grew: 2, Sum: 1}, 1.5}, {growth{Settled: 2, Grew: 2, Sum: 0.05}, settledFactor},
+	} {
+		if got := row.h.margin(); got != row.want {
+			t.Errorf("%+v: the margin is %v, want %v", row.h, got, row.want)
+		}
+	}
+}
+
+// TestLearnerQuota: a learner is granted no more than its user may have, and
+// starts if that is enough to start.
+func TestLearnerQuota(t *testing.T) {
+	opt := letLearn()
+	opt.QuotaMemory = 20 * units.GiB
+	w := newWorld(t, opt, 2)
+	ada := func(r *Request) { r.User = "ada" }
+	if err := w.s.Check(Request{GPUs: 1}, Estimate{WholeGPU: true}); err != nil {
+		t.Fatal(err)
+	}
+	a := w.learner(ada)
+	w.wantGrant(a, 20*units.GiB)
+	b := w.learner(ada)
+	w.wantOn(b)
+	if why, _ := w.s.Why(b); why.Rule != RuleQuota {
+		t.Errorf("it waits because %s", sayWhy(why))
+	}
+	w.works(0.5, TaskUse{Task: a, Used: 5 * units.GiB})
+	w.wait(2 * time.Minute)
+	w.wantOn(b, 1)
+	w.wantGrant(b, 20*units.GiB-settledAt(5*units.GiB))
+
+	w = newWorld(t, opt, 2)
+	two := w.learner(func(r *Request) { r.User, r.GPUs = "ada", 2 })
+	w.wantGrant(two, 10*units.GiB)
+
+	opt.QuotaMemory = 40*units.GiB/learnerPart - 1 // less than a learner starts with
+	w = newWorld(t, opt, 1)
+	if id := w.learner(ada); w.finished[id].Phase != Failed {
+		t.Errorf("it is %s, and can never start", w.task(id).Phase)
+	}
+}
+
+// TestLearnedPeakIsBooked: the next of its kind is no learner.
+func TestLearnedPeakIsBooked(t *testing.T) {
+	opt := letLearn()
+	opt.Learn = true
+	w := newWorld(t, opt, 1)
+	a := w.learner(kind("k", ""))
+	w.works(0.5, TaskUse{Task: a, Used: 10 * units.GiB})
+	w.wait(2 * time.Minute)
+	w.exit(a, ExitOK)
+	b := w.learner(kind("k", ""))
+	if got := fmt.Sprint(w.task(b).Learner, w.task(b).Current().Grants[0].Memory); got != fmt.Sprint(false, (10*units.GiB).Scale(learnedFactor)) {
+		t.Errorf("learner, grant: %s", got)
+	}
+}
+
+// TestLearnerIsSeenAtWork: what it does is not looked for while it loads data.
+func TestLearnerIsSeenAtWork(t *testing.T) {
+	opt := uncapped()
+	opt.LearnMemory = 2 * time.Minute
+	w := newWorld(t, opt, 1)
+	a := w.learner(nil)
+	w.works(0.01, TaskUse{Task: a, Used: 2 * units.GiB})
+	w.wait(5 * time.Minute)
+	w.look()
+	w.works(0.75, TaskUse{Task: a, Used: 2 * units.GiB})
+	w.wait(settling - 1)
+	w.look()
+	if w.loadOf(a) != unknownLoad {
+		t.Fatalf("it is taken for %+v before it was at work for long", w.loadOf(a))
+	}
+	w.wait(1)
+	if got := w.loadOf(a).SMACT; got < 0.74 || got > 0.76 {
+		t.Errorf("it is taken for SMACT %v, and is 0.75", got)
+	}
+
+	w = newWorld(t, opt, 1) // one that never is counts as one that leaves the GPU idle
+	a = w.learner(nil)
+	w.works(0.01, TaskUse{Task: a, Used: 2 * units.GiB})
+	w.wait(activePatience)
+	if got := w.loadOf(a).SMACT; got != unknownLeast {
+		t.Errorf("it is taken for SMACT %v, and does nothing", got)
+	}
+}
+
+// TestLargeIsNoLearner: what is known to need more than a shared GPU can give has
+// GPUs of its own.
+func TestLargeIsNoLearner(t *testing.T) {
+	w := newWorld(t, letLearn(), 1)
+	w.started(w.submit(4*units.GiB, nil))
+	id := w.submitEstimate(Estimate{WholeGPU: true, Large: true}, nil)
+	w.wantOn(id)
+	if task := w.task(id); task.Learner || !task.Alone {
+		t.Errorf("learner: %v, alone: %v", task.Learner, task.Alone)
+	}
+}

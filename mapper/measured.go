@@ -1,0 +1,70 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// Plain is an estimate as the estimator gave it, before runs here corrected it. The
+// mapper only keeps it beside what a run has used; estimators learn from both.
+type Plain struct {
+	// Group names the estimates that are off together: by method, environment and
+	// family of networks. Model names what was estimated. Empty: no estimate of a
+	// model.
+	Group string `json:"group,omitempty"`
+	Model string `json:"model,omitempty"`
+	// Point is the likeliest memory, Upper the bound.
+	Point units.Bytes `json:"point,omitempty"`
+	Upper units.Bytes `json:"upper,omitempty"`
+}
+
+// Measured is an estimate and the highest memory that a kind of task was seen to use.
+type Measured struct {
+	Plain
+	Peak units.Bytes
+	Last units.Instant
+}
+
+// measuredLeast is how long an attempt must have run to be a measurement. Samples come
+// every second, and a program that ends at once was not at work.
+const measuredLeast = 30 * time.Second
+
+// Measures reports whether an attempt tells how much memory its task needs: it ended
+// well, was not too short, and did not take most of a card at its start, needed or not.
+func (a *Attempt) Measures() bool {
+	return a.Class == ExitOK && a.Started > 0 && a.Peak > 0 && !a.Filled && a.Ended.Sub(a.Started) >= measuredLeast
+}
+
+// measure takes note of what the estimator said of an attempt that ended well, unless
+// nobody was there to see its end.
+func (s *State) measure(e *experience, t *Task, a *Attempt) {
+	p := t.Estimate.Plain
+	if p.Group == "" || p.Point <= 0 || !a.Measures() || a.Ended < s.now {
+		return
+	}
+	p.Point, p.Upper = p.Point.Clamp(), p.Upper.Clamp()
+	e.Plain = p
+	s.notes.measured = nil
+}
+
+// Measured returns what the runs of each kind of task say about the estimates of
+// them, the oldest first. Nobody may change the list.
+func (s *State) Measured() []Measured {
+	if !s.opt.Learn {
+		return nil
+	}
+	if s.notes.measured == nil {
+		list := make([]Measured, 0, 16)
+		for _, e := range s.history {
+			if e.Plain.Group != "" && e.Peak > 0 {
+				list = append(list, Measured{Plain: e.Plain, Peak: e.Peak, Last: e.Last})
+			}
+		}
+		slices.SortStableFunc(list, func(a, b Measured) int { return cmp.Compare(a.Last, b.Last) })
+		s.notes.measured = list
+	}
+	return s.notes.measured
+}

@@ -1,0 +1,75 @@
+package mapper
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// plainly is an estimate of a model at a point of 10 GiB.
+func plainly(model string) Estimate {
+	return Estimate{Memory: 12 * units.GiB, Point: 10 * units.GiB, Plain: Plain{Group: "carma cnn", Model: model, Point: 10 * units.GiB, Upper: 12 * units.GiB}}
+}
+
+// TestMeasured: only attempts that ended well, ran for a while, were seen to their end
+// and did not fill a card at their start are measurements of their estimates.
+func TestMeasured(t *testing.T) {
+	opt := plain()
+	opt.Learn = true
+	w := newWorld(t, opt, 1)
+	run := func(kind string, e Estimate, ran time.Duration, ev Exited) {
+		id := w.submitOnly(func(r *Request) { r.Kind = kind })
+		w.step(Estimated{At: w.now, Task: id, Estimate: e})
+		w.started(id)
+		w.now = w.now.Add(ran)
+		ev.Task = id
+		w.exitWith(ev)
+		if _, there := w.s.Task(id); there {
+			w.cancel(id)
+		}
+	}
+	ok := Exited{Class: ExitOK, Peak: 13 * units.GiB}
+	run("a", plainly("a"), time.Minute, ok)
+	want := []Measured{{Plain: plainly("a").Plain, Peak: 13 * units.GiB, Last: w.now}}
+	if got := w.s.Measured(); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v, want %+v", got, want)
+	}
+	run("short", plainly("b"), measuredLeast-1, ok)
+	run("failed", plainly("b"), time.Minute, Exited{Class: ExitProgram, Peak: 13 * units.GiB})
+	run("killed", plainly("b"), time.Minute, Exited{Class: ExitGPUOOM, Peak: 13 * units.GiB})
+	run("filled", plainly("b"), time.Minute, Exited{Class: ExitOK, Peak: 13 * units.GiB, Filled: true})
+	run("unseen", plainly("b"), time.Hour, Exited{Class: ExitOK, Peak: 13 * units.GiB, Finished: w.now.Add(10 * time.Minute)})
+	run("no memory seen", plainly("b"), time.Minute, Exited{Class: ExitOK})
+	run("declared", Estimate{Memory: units.GiB, Method: Declared}, time.Minute, ok)
+	if got := w.s.Measured(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+
+	// The next run of a kind is booked by history, and yet a measurement.
+	run("a", plainly("a"), time.Minute, Exited{Class: ExitOK, Peak: 14 * units.GiB})
+	run("c", plainly("c"), time.Minute, ok)
+	got := w.s.Measured()
+	if len(got) != 2 || got[0].Peak != 14*units.GiB || got[0].Last != w.now.Add(-time.Minute) || got[1].Model != "c" {
+		t.Errorf("got %+v", got)
+	}
+
+	// They are in snapshots.
+	body, err := w.s.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := New(plain())
+	if err := again.UnmarshalJSON(body); err != nil {
+		t.Fatal(err)
+	}
+	if is := again.Measured(); !reflect.DeepEqual(is, got) {
+		t.Errorf("after a snapshot %+v, want %+v", is, got)
+	}
+	opt.Learn = false
+	w.step(Configured{At: w.now, Options: opt})
+	if got := w.s.Measured(); len(got) > 0 {
+		t.Errorf("without learning %+v", got)
+	}
+}

@@ -1,0 +1,113 @@
+package mapper
+
+import (
+	"carma/mapper/units"
+)
+
+// answer is the result of weighing a newcomer on a GPU.
+type answer struct {
+	added  float64
+	finish float64 // when it ends, from now
+	no     refusal
+	rough  bool // it is refused as no.rule says; the rest is not worked out
+}
+
+// memo is the outlook of a GPU and the answers that were derived from it.
+type memo struct {
+	checked   units.Instant // when it was last found to be valid
+	valid     bool
+	at        units.Instant // for which instant
+	extra     float64       // SM activity that the tasks do not explain
+	parts     []part        // the tasks there, with their outlook
+	glance    glance
+	newcomers []int    // the numbers of the newcomers that were weighed
+	answers   []answer // their results, in the same order
+	index     []int32  // where they are, plus 1, by number: its length is a power of two
+}
+
+// find returns the place of a newcomer's answer, or -1.
+func (m *memo) find(id int) int {
+	for i := id; len(m.index) > 0; i++ {
+		at := int(m.index[i&(len(m.index)-1)]) - 1
+		if at < 0 || m.newcomers[at] == id {
+			return at
+		}
+	}
+	return -1
+}
+
+// enter adds an answer that is not there.
+func (m *memo) enter(id int, a answer) {
+	m.newcomers, m.answers = append(m.newcomers, id), append(m.answers, a)
+	from := len(m.newcomers) - 1
+	if 2*len(m.newcomers) > len(m.index) {
+		m.index = make([]int32, max(32, 2*len(m.index)))
+		from = 0
+	}
+	for at := from; at < len(m.newcomers); at++ {
+		i := m.newcomers[at]
+		for m.index[i&(len(m.index)-1)] != 0 {
+			i++
+		}
+		m.index[i&(len(m.index)-1)] = int32(at + 1)
+	}
+}
+
+// memo returns the memo of a GPU, brought up to date.
+func (s *State) memo(g *GPU) *memo {
+	m := &g.notes.outlook
+	if m.valid && m.checked == s.now {
+		return m
+	}
+	at, extra := s.outlookAt(g), s.extra(g)
+	if !m.valid || m.at != at || m.extra != extra {
+		*m = memo{valid: true, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), glance: m.glance, newcomers: m.newcomers[:0], answers: m.answers[:0], index: m.index}
+		m.glance.most = 0
+		clear(m.index)
+		s.ground(g).outlook(m.parts, nil)
+	}
+	m.checked = s.now
+	return m
+}
+
+// outlookAt is the instant for which an outlook is made: it moves on in steps.
+func (s *State) outlookAt(g *GPU) units.Instant {
+	return g.ChangedAt.Add(s.now.Sub(g.ChangedAt) / lookAgain * lookAgain)
+}
+
+// forget drops the outlook of a GPU after a change there.
+func (g *GPU) forget() { g.notes.outlook.valid, g.notes.changes = false, g.notes.changes+1 }
+
+// answer returns the result of weighing the newcomer with a number on a GPU.
+func (s *State) answer(g *GPU, id int) answer { return s.ask(g, id, false) }
+
+// verdict is the rule of that answer alone, which is often found sooner.
+func (s *State) verdict(g *GPU, id int) Rule {
+	if g.idle() {
+		return ""
+	}
+	return s.ask(g, id, true).no.rule
+}
+
+func (s *State) ask(g *GPU, id int, verdict bool) answer {
+	m := s.memo(g)
+	k := m.find(id)
+	if k >= 0 && (verdict || !m.answers[k].rough) {
+		return m.answers[k]
+	}
+	var a answer
+	switch n := &s.notes.newcomers.all[id]; {
+	case n.mix.unknown():
+		a = s.besideInDoubt(g, n, verdict)
+	case verdict && s.crowded(g, m, n):
+		a = answer{rough: true, no: refusal{rule: RuleSlowdown}}
+	default:
+		a = s.beside(g, m.parts, n, verdict)
+	}
+	if k >= 0 {
+		m.answers[k] = a
+	} else {
+		m.enter(id, a)
+	}
+	return a
+}

@@ -1,0 +1,116 @@
+package mapper
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// TestPaced: what is known of a task's speed alone, and how it is compared.
+func TestPaced(t *testing.T) {
+	w := newWorld(t, uncapped(), 1)
+	a := w.put(0, resnet, "a")
+	w.wait(2 * time.Minute)
+	w.tells(a, 100)
+	if p := w.task(a).Pace; p.Alone != 100 || p.Rate != 100 || p.At != w.now {
+		t.Fatalf("alone it goes as %+v", p)
+	}
+	w.wait(time.Minute)
+	w.tells(a, 110)
+	if p := w.task(a).Pace; p.Alone != 110 {
+		t.Fatalf("alone it goes as %+v", p)
+	}
+	w.put(0, resnet, "b")
+	w.shows(resnet, resnet)
+	w.wait(30 * time.Second)
+	w.tells(a, 70) // in part of the time it was alone
+	if !w.s.pairs.IsZero() {
+		t.Errorf("%+v was learned while the neighbours changed", w.s.pairs.all)
+	}
+	if p := w.task(a).Pace; p.Alone != 110 || p.Rate != 70 {
+		t.Errorf("it goes as %+v", p)
+	}
+	w.wait(2 * time.Minute)
+	w.tells(a, 70)
+	if c, ok := w.pairOf("a", "b"); !ok || c.Mean >= 0 {
+		t.Errorf("a slowdown to 0.64 of the speed alone has taught %+v", c)
+	}
+}
+
+// TestPacedBesideOthers: one that never was alone is taken to go as predicted at
+// first; what is told of the time of its steps tells more.
+func TestPacedBesideOthers(t *testing.T) {
+	for _, steps := range []bool{false, true} {
+		w := newWorld(t, uncapped(), 1)
+		w.put(0, resnet, "b")
+		a := w.put(0, resnet, "a")
+		w.shows(resnet, resnet)
+		w.wait(3 * time.Minute)
+		speed := w.task(a).Speed
+		w.paces(Pace{Task: a, Rate: 5, Steps: steps, Error: 0.02})
+		p := w.task(a).Pace
+		want := 5 / speed
+		if steps {
+			want = 1 / resnet.Step
+		}
+		if math.Abs(p.Alone/want-1) > 1e-9 || p.Error <= 0.02 {
+			t.Errorf("steps %v: alone it goes at %v (%v), want %v", steps, p.Alone, p.Error, want)
+		}
+		if _, ok := w.pairOf("a", "b"); ok != steps {
+			t.Errorf("steps %v: corrected: %v", steps, ok)
+		}
+	}
+}
+
+// TestPacedIgnores: rates of other attempts, of tasks that do not run, and nonsense.
+func TestPacedIgnores(t *testing.T) {
+	w := newWorld(t, uncapped(), 1)
+	a := w.put(0, resnet, "a")
+	waits := w.submit(80, func(r *Request) { r.Delay = time.Hour })
+	w.wait(2 * time.Minute)
+	since := w.now.Add(-time.Minute)
+	for _, p := range []Pace{
+		{Task: a, Attempt: 2, Rate: 1}, {Task: a, Attempt: 0, Rate: 1}, {Task: 77, Attempt: 1, Rate: 1}, {Task: waits, Attempt: 1, Rate: 1},
+		{Task: a, Attempt: 1, Rate: math.NaN()}, {Task: a, Attempt: 1, Rate: math.Inf(1)}, {Task: a, Attempt: 1, Rate: -1}, {Task: a, Attempt: 1},
+		{Task: a, Attempt: 1, Rate: math.SmallestNonzeroFloat64}, {Task: a, Attempt: 1, Rate: math.MaxFloat64},
+	} {
+		p.Since = since
+		w.step(Paced{At: w.now, Tasks: []Pace{p}})
+		if got := w.task(a).Pace; got != (pacing{}) {
+			t.Errorf("%+v was believed: %+v", p, got)
+		}
+	}
+}
+
+// TestShareTellsRunTime: what is done, of what share, tells how long the attempt
+// takes alone; that is as good as known.
+func TestShareTellsRunTime(t *testing.T) {
+	for _, row := range []struct {
+		share float64
+		want  time.Duration // 0: nothing
+	}{{0.25, 8 * time.Minute}, {leastDone, 100 * time.Minute}, {leastDone / 2, 0}, {0, 0}, {math.NaN(), 0}, {-1, 0}, {7, 2 * time.Minute}} {
+		w := newWorld(t, uncapped(), 1)
+		a := w.put(0, resnet, "a")
+		w.wait(2 * time.Minute)
+		w.paces(Pace{Task: a, Rate: 100, Share: row.share})
+		run, basis := w.s.runTime(w.task(a))
+		if row.want == 0 {
+			if basis == known {
+				t.Errorf("a share of %v tells %s", row.share, run)
+			}
+			continue
+		}
+		if off := run - row.want; basis != known || max(off, -off) > time.Second {
+			t.Errorf("a share of %v after 2 min tells %s (%d), want %s", row.share, run, basis, row.want)
+		}
+	}
+	w := newWorld(t, uncapped(), 1) // another attempt begins anew
+	a := w.put(0, resnet, "a")
+	w.wait(2 * time.Minute)
+	w.paces(Pace{Task: a, Rate: 100, Share: 0.5})
+	w.exit(a, ExitEvicted)
+	w.wantOn(a, 0)
+	if p := w.task(a).Pace; p != (pacing{}) {
+		t.Errorf("the next attempt goes as %+v", p)
+	}
+}

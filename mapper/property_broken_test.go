@@ -1,0 +1,59 @@
+package mapper
+
+import (
+	"maps"
+	"slices"
+
+	"pgregory.net/rapid"
+)
+
+// resets says of some GPUs that they were reset, broken or not, known or not.
+func (m *machine) resets(t *rapid.T) {
+	some := rapid.SliceOfNDistinct(rapid.SampledFrom([]GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 3, func(id GPUID) GPUID { return id }).Draw(t, "reset")
+	m.step(t, GPUsReset{At: m.now, GPUs: some})
+}
+
+// anyBoots gives GPUs the boot that their machine is in, where that is known.
+func anyBoots(t *rapid.T, gpus []GPUInfo) []GPUInfo {
+	gpus, boots := slices.Clone(gpus), map[string]string{}
+	for i := range gpus {
+		g := &gpus[i]
+		if _, drawn := boots[g.Node]; !drawn {
+			boots[g.Node] = rapid.SampledFrom([]string{"", "first", "first", "first", "second"}).Draw(t, "boot")
+		}
+		g.Boot = boots[g.Node]
+	}
+	return gpus
+}
+
+// bookBroken enters which GPUs are broken, each with the boot of then. launch looks
+// there.
+func (m *machine) bookBroken(ev Event) {
+	switch e := ev.(type) {
+	case Sampled:
+		for _, g := range e.GPUs {
+			if _, already := m.broken[g.ID]; g.Lasts && g.Fault != "" && !already && m.isKnown(g.ID) {
+				m.broken[g.ID] = m.boots[g.ID]
+			}
+		}
+	case GPUsReset:
+		for _, id := range e.GPUs {
+			delete(m.broken, id)
+		}
+	case GPUsClosed:
+		for _, id := range e.GPUs {
+			if e.Closure == nil {
+				delete(m.broken, id)
+			}
+		}
+	case GPUsFound:
+		is := map[string]string{}
+		for _, g := range e.GPUs {
+			m.boots[g.ID], is[g.Node] = g.Boot, g.Boot
+		}
+		maps.DeleteFunc(m.broken, func(id GPUID, was string) bool {
+			now := is[m.node(id)]
+			return now != "" && was != "" && now != was
+		})
+	}
+}

@@ -1,0 +1,238 @@
+package mapper
+
+import (
+	"slices"
+	"time"
+
+	"carma/mapper/units"
+
+	"pgregory.net/rapid"
+)
+
+// aTask draws a number of a task, most often of one that has not ended.
+func (m *machine) aTask(t *rapid.T) TaskID {
+	if id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping); ok && rapid.IntRange(0, 9).Draw(t, "unfinished") > 0 {
+		return id
+	}
+	return TaskID(rapid.Int64Range(0, int64(m.last)+1).Draw(t, "task"))
+}
+
+func (m *machine) holds(t *rapid.T) {
+	m.step(t, HoldChanged{At: m.now, Task: m.aTask(t), Hold: rapid.IntRange(0, 2).Draw(t, "hold") > 0, By: "ada"})
+}
+
+func (m *machine) recalls(t *rapid.T) {
+	m.step(t, Recalled{At: m.now, Task: m.aTask(t), Hold: rapid.Bool().Draw(t, "hold"), By: "ada"})
+}
+
+// reorders moves a task, and checks before anything is launched that its user's
+// tasks have only exchanged their places.
+func (m *machine) reorders(t *rapid.T) {
+	ev := Reordered{At: m.now, Task: m.aTask(t), Last: rapid.Bool().Draw(t, "last")}
+	c := m.s.Clone()
+	c.take(Woke{At: m.now}) // what the time alone leads to
+	before := c.Clone()
+	c.take(ev)
+	moved, waits := before.Task(ev.Task)
+	waits = waits && (moved.Phase == Queued || moved.Phase == Recovering)
+	var places, sorted, left, order []int
+	for _, task := range before.Tasks() {
+		was, is := before.Position(task.ID), c.Position(task.ID)
+		switch {
+		case !waits || task.User != moved.User || m.opt.fair() && task.Account != moved.Account || laneOf(&task) != laneOf(moved):
+			if was != is {
+				t.Fatalf("%+v moved task %d from place %d to %d", ev, task.ID, was, is)
+			}
+		case was > 0:
+			places, sorted = append(places, was), append(sorted, is)
+			if task.ID != ev.Task {
+				left, order = append(left, was), append(order, is)
+			}
+		}
+	}
+	if waits {
+		at := c.Position(ev.Task)
+		if first, last := slices.Min(places), slices.Max(places); at != first && !ev.Last || at != last && ev.Last {
+			t.Fatalf("%+v: it has the place %d, its user's are %v", ev, at, places)
+		}
+		slices.Sort(places)
+		slices.Sort(sorted)
+		if !slices.Equal(places, sorted) {
+			t.Fatalf("%+v: the places were %v and are %v", ev, places, sorted)
+		}
+		for i := range left {
+			for j := range left {
+				if left[i] < left[j] && order[i] > order[j] {
+					t.Fatalf("%+v: the others' places were %v and are %v", ev, left, order)
+				}
+			}
+		}
+	}
+	m.step(t, ev)
+}
+
+// maybe draws a value, or none.
+func maybe[T any](t *rapid.T, name string, values ...T) *T {
+	if rapid.IntRange(0, 2).Draw(t, name+" changes") > 0 {
+		return nil
+	}
+	return new(rapid.SampledFrom(values).Draw(t, name))
+}
+
+func (m *machine) changes(t *rapid.T) {
+	id := m.aTask(t)
+	c := Change{
+		Priority: maybe(t, "priority", Low, Normal, High), Retries: maybe(t, "retries", 0, 1, 5),
+		TimeLimit: maybe(t, "time limit", 0, time.Second, time.Minute, time.Hour), Slot: maybe(t, "slot", 0, 10*time.Second),
+		GPUs: maybe(t, "GPUs", 1, 2, 3), Kind: maybe(t, "kind", "a1", "b1"), Exclusive: maybe(t, "exclusive", false, true),
+		Estimate: maybe(t, "estimate", Estimate{Memory: units.GiB, Method: Declared}, Estimate{Memory: 15 * units.GiB}, Estimate{WholeGPU: true}),
+	}
+	if rapid.IntRange(0, 3).Draw(t, "host changes") == 0 {
+		var r Request
+		m.anyHost(t, &r)
+		c.Host = &HostAsk{Memory: r.HostMem, Reserve: r.HostReserve, CPUs: r.CPUs}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "loads change") == 0 {
+		c.Expected = new(anyExpected(t))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "after changes") == 0 {
+		var after []Dependency
+		for range rapid.IntRange(0, 2).Draw(t, "dependencies") {
+			after = append(after, Dependency{TaskID(rapid.Int64Range(0, int64(m.last)+1).Draw(t, "after")), rapid.SampledFrom(append(Conditions, "never")).Draw(t, "condition")})
+		}
+		c.After = &After{after}
+	}
+	m.step(t, RequestChanged{At: m.now, Task: id, Change: c})
+}
+
+func (m *machine) closure(t *rapid.T) *Closure {
+	if rapid.Bool().Draw(t, "ends") {
+		return nil
+	}
+	c := Closure{By: "ada", Why: "cleaning"}
+	if rapid.Bool().Draw(t, "for a time") {
+		c.Until = m.now.Add(rapid.SampledFrom([]time.Duration{-time.Second, time.Second, time.Hour}).Draw(t, "until"))
+	}
+	return &c
+}
+
+func (m *machine) closes(t *rapid.T) {
+	some := rapid.SliceOfNDistinct(rapid.SampledFrom([]GPUID{"a0", "a1", "a2", "b0", "b1", "x"}), 0, 6, func(id GPUID) GPUID { return id }).Draw(t, "GPUs")
+	m.step(t, GPUsClosed{At: m.now, GPUs: some, Closure: m.closure(t)})
+}
+
+func (m *machine) pauses(t *rapid.T) {
+	m.step(t, LaunchingPaused{At: m.now, Closure: m.closure(t)})
+}
+
+// bookClosed enters what is closed until when; launch looks there.
+func (m *machine) bookClosed(ev Event) {
+	now := m.s.Now()
+	until := func(c *Closure) units.Instant {
+		switch {
+		case c == nil:
+			return 0
+		case c.Until > 0:
+			return c.Until
+		}
+		return units.Never
+	}
+	switch e := ev.(type) {
+	case GPUsClosed:
+		for _, id := range e.GPUs {
+			if till := until(e.Closure); till <= now || m.isKnown(id) {
+				m.shut[id] = till
+			}
+		}
+	case LaunchingPaused:
+		m.pausedTill = until(e.Closure)
+	case RequestChanged:
+		m.bookChange(e)
+	case TakenIn:
+		if task, ok := m.s.Task(e.ID); ok && task.Phase.Placed() { // it runs, whatever was wanted
+			delete(m.onHold, e.ID)
+		}
+	case Reserved:
+		m.bookReserved(e.Reservation)
+	case HelpersBooked:
+		m.bookHelpers(e)
+	case Unreserved:
+		m.kept = slices.DeleteFunc(m.kept, func(r Reservation) bool { return r.ID == e.ID })
+	case Pinned:
+		if task, ok := m.s.Task(e.Task); ok && task.Recall != nil {
+			m.toHold[e.Task] = task.Recall.Hold
+		}
+	case Recalled:
+		if task, ok := m.s.Task(e.Task); ok && task.Recall != nil {
+			m.toHold[e.Task] = task.Recall.Hold
+		}
+	case HoldChanged:
+		if task, ok := m.s.Task(e.Task); ok && (!e.Hold || !task.Phase.Placed()) {
+			m.onHold[e.Task] = e.Hold
+		}
+	}
+	m.kept = slices.DeleteFunc(m.kept, func(r Reservation) bool { return r.Until <= now })
+	if m.pausedTill <= now {
+		m.pausedTill = 0
+	}
+	for id, till := range m.shut {
+		if till <= now {
+			delete(m.shut, id)
+		}
+	}
+}
+
+// isKnown reports whether the state has a page for a GPU.
+func (m *machine) isKnown(id GPUID) bool {
+	for _, g := range m.s.GPUs() {
+		if g.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// bookChange enters what is asked for from now on. What a launch books is left as
+// it was while a task is placed, or its memory is looked for.
+func (m *machine) bookChange(e RequestChanged) {
+	task, ok := m.s.Task(e.Task)
+	if !ok {
+		return
+	}
+	r, c := m.shape[e.Task], e.Change
+	set(&r.Priority, c.Priority)
+	set(&r.Retries, c.Retries)
+	set(&r.TimeLimit, c.TimeLimit)
+	set(&r.Slot, c.Slot)
+	if m.live[e.Task].Task == 0 && c.Host != nil {
+		r.HostMem, r.HostReserve, r.CPUs = c.Host.Memory, c.Host.Reserve, c.Host.CPUs
+	}
+	if m.live[e.Task].Task == 0 && task.Phase != Estimating {
+		if !r.NoGPU {
+			set(&r.GPUs, c.GPUs)
+		}
+		set(&r.Kind, c.Kind)
+		set(&r.Exclusive, c.Exclusive)
+	}
+	if c.After != nil && m.tries[e.Task] == 0 && valid(c.After.Tasks, e.Task) {
+		r.After = nil
+		for _, d := range c.After.Tasks {
+			if m.open[d.Task] { // one that has ended before has come so far
+				r.After = append(r.After, d)
+			}
+		}
+	}
+	m.shape[e.Task] = r
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func valid(after []Dependency, of TaskID) bool {
+	return !slices.ContainsFunc(after, func(d Dependency) bool {
+		return !slices.Contains(Conditions, d.Condition) || d.Task < 1 || d.Task >= of
+	})
+}

@@ -1,0 +1,126 @@
+package mapper
+
+import (
+	"maps"
+	"slices"
+
+	"carma/mapper/units"
+
+	"pgregory.net/rapid"
+)
+
+// anyHost draws what a task wants of its machine; some want no GPU.
+func (m *machine) anyHost(t *rapid.T, r *Request) {
+	if r.NoGPU = rapid.IntRange(0, 4).Draw(t, "no GPU") == 0; r.NoGPU {
+		r.GPUs, r.Exclusive = 0, false
+	}
+	r.HostMem = rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 20 * units.GiB, 60 * units.GiB}).Draw(t, "host memory")
+	if rapid.IntRange(0, 3).Draw(t, "reserves") == 0 {
+		r.HostReserve = rapid.SampledFrom([]units.Bytes{units.GiB, 10 * units.GiB}).Draw(t, "host reserve")
+	}
+	r.CPUs = rapid.SampledFrom([]int64{0, 0, 500, 4000}).Draw(t, "CPUs")
+}
+
+// findHosts tells the memory and the processors of some machines.
+func (m *machine) findHosts(t *rapid.T) {
+	m.hosts = map[string]HostInfo{}
+	ev := HostsFound{At: m.now}
+	for _, node := range []string{"a", "b"} {
+		if rapid.Bool().Draw(t, "unknown") {
+			continue
+		}
+		h := HostInfo{
+			Node: node, Total: 70 * units.GiB, Memory: rapid.SampledFrom([]units.Bytes{2 * units.GiB, 30 * units.GiB, 64 * units.GiB}).Draw(t, "memory"),
+			CPUs:  rapid.SampledFrom([]int64{1000, 6000, 64000}).Draw(t, "processors"),
+			Most:  rapid.SampledFrom([]units.Bytes{0, 0, 16 * units.GiB}).Draw(t, "most"),
+			Limit: rapid.SampledFrom([]units.Bytes{0, 0, 4 * units.GiB}).Draw(t, "limit"),
+		}
+		m.hosts[node] = h
+		ev.Hosts = append(ev.Hosts, h)
+	}
+	m.step(t, ev)
+}
+
+// hostSamples shows what some machines and their tasks use.
+func (m *machine) hostSamples(t *rapid.T) (all []HostSample) {
+	for _, h := range m.s.Hosts() {
+		s := HostSample{Node: h.Node, Available: rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 3 * units.GiB, 20 * units.GiB, 60 * units.GiB}).Draw(t, "available")}
+		for _, r := range h.Residents {
+			s.Tasks = append(s.Tasks, HostUse{Task: r.Task, Used: anyMemory(t)})
+		}
+		for _, o := range h.Helpers {
+			s.Helpers = append(s.Helpers, HelpersUse{Suite: o.Suite, Used: anyMemory(t)})
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// booksHelpers brings helpers up, changes what they have, or takes them down. Only
+// some of it was asked before whether it fits.
+func (m *machine) booksHelpers(t *rapid.T) {
+	ev := HelpersBooked{
+		At: m.now, Node: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node"), Suite: rapid.SampledFrom([]string{"1/x", "1/y", "2/x"}).Draw(t, "suite"),
+		Memory: rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 10 * units.GiB, 40 * units.GiB}).Draw(t, "memory"),
+		CPUs:   rapid.SampledFrom([]int64{0, 0, 1000, 5000}).Draw(t, "processors"),
+	}
+	no := m.s.HelpersFit(ev.Node, ev.Suite, ev.Memory, ev.CPUs)
+	if no.Code == "" || rapid.IntRange(0, 3).Draw(t, "anyway") == 0 {
+		m.step(t, ev)
+	}
+	if info := m.hosts[ev.Node]; no.Code == "" && info.Total > 0 {
+		if memory, cpus := m.bookedOn(ev.Node); ev.Memory > 0 && memory > info.Memory || ev.CPUs > 0 && cpus > info.CPUs {
+			t.Fatalf("%+v fits, and then %s and %d CPUs are booked on %+v", ev, memory, cpus, info)
+		}
+	}
+}
+
+// bookHelpers enters what helpers have from now on. What they have is nothing else
+// than what was told.
+func (m *machine) bookHelpers(e HelpersBooked) {
+	key := [2]string{e.Node, e.Suite}
+	if e.Memory == 0 && e.CPUs == 0 {
+		delete(m.helpers, key)
+	} else {
+		m.helpers[key] = e
+	}
+}
+
+// bookedOn is what tasks and helpers have of a machine by the books.
+func (m *machine) bookedOn(node string) (memory units.Bytes, cpus int64) {
+	for _, l := range m.live {
+		if l.Host.Node == node {
+			memory, cpus = memory+l.Host.Memory, cpus+l.Host.CPUs
+		}
+	}
+	for _, o := range m.helpers {
+		if o.Node == node {
+			memory, cpus = memory+o.Memory, cpus+o.CPUs
+		}
+	}
+	return memory, cpus
+}
+
+// checkHost checks a launch against what is booked of the machines in the books.
+func (m *machine) checkHost(t *rapid.T, l Launch) {
+	want, info := m.shape[l.Task], m.hosts[l.Host.Node]
+	if len(l.Grants) > 0 { // a page that a found container made may lack the machine
+		i := slices.IndexFunc(m.s.GPUs(), func(g GPU) bool { return g.ID == l.Grants[0].GPU })
+		if node := m.s.GPUs()[i].Node; m.hosts[node].Total > 0 && l.Host.Node != node {
+			t.Fatalf("launched %+v with a share of another machine than %q", l, node)
+		}
+	}
+	if info.Total == 0 {
+		if l.Host.Memory != 0 || want.NoGPU && len(m.hosts) > 0 {
+			t.Fatalf("launched %+v where nothing is known of the machine; known: %v", l, slices.Sorted(maps.Keys(m.hosts)))
+		}
+		return
+	}
+	if want.HostMem > 0 && l.Host.Limit != want.HostMem || want.HostMem > 0 && want.HostReserve == 0 && l.Host.Memory != want.HostMem || want.CPUs > 0 && l.Host.CPUs != want.CPUs || l.Host.Memory <= 0 || l.Host.Limit < l.Host.Memory {
+		t.Fatalf("launched %+v for %+v on %+v", l, want, info)
+	}
+	memory, cpus := m.bookedOn(l.Host.Node)
+	if memory > info.Memory || l.Host.CPUs > 0 && cpus > info.CPUs {
+		t.Fatalf("launched %+v: %s and %d CPUs booked on %+v", l, memory, cpus, info)
+	}
+}

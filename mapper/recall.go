@@ -1,0 +1,46 @@
+package mapper
+
+import "carma/mapper/units"
+
+// Recalled takes a running task off its GPUs: it is stopped, and goes back to the
+// queue. That costs none of its attempts. One that ends well before it could be
+// stopped has succeeded.
+type Recalled struct {
+	At   units.Instant `json:"at"`
+	Task TaskID        `json:"task"`
+	By   string        `json:"by,omitempty"`
+	Why  string        `json:"why,omitempty"`
+	// Hold: it is held then.
+	Hold bool `json:"hold,omitempty"`
+}
+
+func (e Recalled) when() units.Instant { return e.At }
+func (Recalled) kind() string          { return "recalled" }
+func (e Recalled) about() TaskID       { return e.Task }
+
+// Recall is what becomes of a task that is recalled and stopping.
+type Recall struct {
+	Hold bool   `json:"hold,omitempty"`
+	By   string `json:"by,omitempty"`
+	Why  string `json:"why,omitempty"`
+}
+
+func (s *State) recalled(ev Recalled) {
+	t := s.tasks[ev.Task]
+	if t == nil || t.Phase != Launching && t.Phase != Running {
+		return
+	}
+	t.Recall = &Recall{Hold: ev.Hold, By: ev.By, Why: ev.Why}
+	s.stop(t, Reason{Code: ReasonRecalled, Name: ev.By, Text: ev.Why})
+}
+
+// recallOver follows the end of an attempt that was recalled.
+func (s *State) recallOver(t *Task, a *Attempt) {
+	reason, recall := t.StopReason, t.Recall
+	a.Blameless = true
+	t.Recall, t.StopReason = nil, Reason{}
+	s.requeue(t, Queued, reason)
+	if recall.Hold && s.tasks[t.ID] == t && !t.Phase.Placed() {
+		s.hold(t, recall.By, recall.Why)
+	}
+}

@@ -1,0 +1,86 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+
+	"carma/mapper/units"
+)
+
+// Reordered moves a waiting task before or behind the other waiting tasks of its
+// user, of the same priority. They exchange their places in the queue among
+// themselves, so no task of another user waits longer or shorter for it.
+type Reordered struct {
+	At   units.Instant `json:"at"`
+	Task TaskID        `json:"task"`
+	// Last; else it is the first.
+	Last bool   `json:"last,omitempty"`
+	By   string `json:"by,omitempty"`
+}
+
+func (e Reordered) when() units.Instant { return e.At }
+func (Reordered) kind() string          { return "reordered" }
+func (e Reordered) about() TaskID       { return e.Task }
+
+// seat is a place in a line. A task has its own by nature, and another's after
+// its user has moved one of their tasks.
+type seat struct {
+	Rank units.Instant `json:"rank,omitempty"`
+	// ID is the number of the task whose seat it is by nature.
+	ID       TaskID        `json:"id"`
+	Behind   TaskID        `json:"behind,omitempty"`
+	QueuedAt units.Instant `json:"queued_at,omitempty"`
+}
+
+func (t *Task) seat() seat {
+	if t.Seat != nil {
+		return *t.Seat
+	}
+	return seat{t.Rank, t.ID, t.Behind, t.QueuedAt}
+}
+
+// byTurn is the order within a line: by rank, then in order of submission. A task
+// that went to the back comes after all tasks that had been submitted or sent to
+// the back by then.
+func byTurn(x, y *Task) int {
+	a, b := x.seat(), y.seat()
+	if c := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(max(a.ID, a.Behind), max(b.ID, b.Behind))); c != 0 {
+		return c
+	}
+	if a.Behind > 0 && b.Behind > 0 && a.QueuedAt != b.QueuedAt {
+		return cmp.Compare(a.QueuedAt, b.QueuedAt)
+	}
+	return cmp.Or(compareBool(a.Behind > 0, b.Behind > 0), cmp.Compare(a.ID, b.ID), cmp.Compare(x.ID, y.ID))
+}
+
+func (s *State) reordered(ev Reordered) {
+	t := s.tasks[ev.Task]
+	if t == nil || t.Phase != Queued && t.Phase != Recovering {
+		return
+	}
+	line := s.queue.lanes[laneOf(t)].lineOf(t)
+	var mine []*Task
+	for _, other := range line.waiting() {
+		if other.User == t.User {
+			mine = append(mine, other)
+		}
+	}
+	seats := make([]seat, len(mine))
+	for i, other := range mine {
+		seats[i] = other.seat()
+	}
+	i := slices.Index(mine, t)
+	order := slices.Delete(slices.Clone(mine), i, i+1)
+	if ev.Last {
+		order = append(order, t)
+	} else {
+		order = slices.Insert(order, 0, t)
+	}
+	for i, other := range order {
+		if other != mine[i] {
+			other.Seat, other.notes.tried = &seats[i], tried{}
+		}
+	}
+	slices.SortFunc(line.waiting(), byTurn)
+	s.dirty = true
+}

@@ -1,0 +1,60 @@
+package mapper
+
+import (
+	"testing"
+
+	"carma/mapper/units"
+)
+
+// TestShareOfEachGPU: a task that takes a share of a GPU by design books that share of
+// the GPU it goes to, however large that is, and goes where it has room.
+func TestShareOfEachGPU(t *testing.T) {
+	half := Estimate{Memory: 20 * units.GiB, Point: 20 * units.GiB, Share: shareOne / 2}
+	for name, row := range map[string]struct {
+		beside, small units.Bytes // booked on the large and on the small GPU before
+		want          int         // the GPU it goes to
+		grant         units.Bytes
+	}{
+		"the large one is free":       {0, 0, 1, 40 * units.GiB},
+		"room for half of the small":  {45 * units.GiB, 0, 0, 20 * units.GiB},
+		"half of the large fits next": {40 * units.GiB, 21 * units.GiB, 1, 40 * units.GiB},
+	} {
+		opt := plain()
+		opt.Policy = "magm"
+		w := newWorld(t, opt, 0)
+		w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 80 * units.GiB}}})
+		if row.beside > 0 {
+			id := w.submit(row.beside, nil)
+			w.wantOn(id, 1)
+			w.started(id)
+		}
+		if row.small > 0 {
+			small := w.submit(row.small, nil)
+			w.wantOn(small, 0)
+			w.started(small)
+		}
+		id := w.submitOnly(nil)
+		w.step(Estimated{At: w.now, Task: id, Estimate: half})
+		w.wantOn(id, row.want)
+		if a := w.task(id).Current(); a == nil || a.Grants[0].Memory != row.grant {
+			t.Errorf("%s: granted %+v, want %s", name, a, row.grant)
+		}
+		if err := w.s.Audit(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// No GPU has room: it waits, and starts on the first that has.
+	opt := plain()
+	w := newWorld(t, opt, 0)
+	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Index: 0, Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 80 * units.GiB}}})
+	large := w.submit(50*units.GiB, nil)
+	small := w.submit(21*units.GiB, nil)
+	w.wantOn(small, 0)
+	w.started(small)
+	w.started(large)
+	id := w.submitOnly(nil)
+	w.step(Estimated{At: w.now, Task: id, Estimate: half})
+	w.wantPhase(id, Queued)
+	w.exit(small, ExitOK)
+	w.wantOn(id, 0)
+}

@@ -1,0 +1,39 @@
+package mapper
+
+// siblings calls fn for each waiting task that does the same work as t and was not
+// launched yet.
+func (s *State) siblings(t *Task, fn func(*Task)) {
+	if !s.opt.Learn || t.Kind == "" {
+		return
+	}
+	for _, w := range s.waitingOf(t.Kind, nil) {
+		if w.GPUs == t.GPUs && len(w.Attempts) == 0 {
+			fn(w)
+		}
+	}
+}
+
+// tellLoad tells the siblings of a task the activity that was seen of it: many are
+// submitted at once, and wait.
+func (s *State) tellLoad(t *Task) {
+	s.siblings(t, func(w *Task) {
+		if len(w.Expected.Loads) == 0 {
+			w.Expected.Loads, w.Doubt, w.Expected.Source = t.Expected.Loads, t.Doubt, SourceSeen
+			w.notes.tried.learned = 0
+			s.waits(w)
+		}
+	})
+}
+
+// tellMemory has the siblings of a task that has ended well book what it needed.
+// Those whose memory was declared or estimated keep that until they are submitted
+// again.
+func (s *State) tellMemory(t *Task) {
+	s.siblings(t, func(w *Task) {
+		if w.Learner {
+			s.appraise(w)
+			w.notes.tried = tried{}
+			s.waits(w)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"carma/mapper"
+)
+
+// work is what one task needs of something that a GPU has only so much of: SM
+// time, for example.
+type work struct {
+	from   float64 // seconds until the first of it can be done
+	amount float64 // in seconds of a whole A100
+	rate   float64 // at most, alone on the fastest GPU; above 0
+}
+
+// earliest is the first instant by which all works can be done, if nothing of one
+// is done before its instant nor faster than its rate, and all together go no
+// faster than capacity. Whatever the order, at an instant y at least left(y) is
+// still to be done: what would be if every task had gone at its full rate from
+// its first instant on. So no order ends before y + left(y)/capacity, for any y;
+// the maximum over y is also reached by the best fluid order (by max-flow and
+// min-cut over the times between arrivals: of all cuts with a common deadline
+// those are least that part the time once). left bends only where a task comes or
+// would be done, so these instants are tried.
+func earliest(works []work, capacity float64) float64 {
+	type bend struct{ at, rate float64 }
+	bends := make([]bend, 0, 2*len(works))
+	left := 0.0
+	for _, w := range works {
+		left += w.amount
+		bends = append(bends, bend{w.from, w.rate}, bend{w.from + w.amount/w.rate, -w.rate})
+	}
+	slices.SortFunc(bends, func(a, b bend) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.rate, b.rate)) })
+	end, at, rate := 0.0, 0.0, 0.0
+	for _, b := range bends {
+		left -= max(0, rate) * (b.at - at)
+		at = b.at
+		rate += b.rate
+		end = max(end, at+max(0, left)/capacity)
+	}
+	return end
+}
+
+// lowerBound is a makespan that no schedule beats: the last end if every task ran
+// alone on the fastest GPU from its arrival on, or, where that is later, the
+// earliest instant by which all SM time, all DRAM time or, with time-slicing, all
+// time of kernels can be had. With factors on the speeds of pairs ([Truth]) tasks
+// may get more of these than there is, so only the last end alone is left. Tasks
+// that failed do not count.
+func (e *engine) lowerBound() time.Duration {
+	capacity, fastest, end := 0.0, 0.0, 0.0
+	for _, d := range e.devices {
+		capacity += d.Speed
+		fastest = max(fastest, d.Speed)
+	}
+	var works [2][]work // by resource
+	for i := range e.results {
+		if e.results[i].Phase != mapper.Succeeded {
+			continue
+		}
+		t := e.results[i].Task
+		whole := t.SoloTime.Seconds()
+		comes := seconds(origin.Add(t.At).Add(e.cfg.StartUp) - e.start)
+		end = max(end, comes+whole/fastest)
+		var shares [2]float64
+		for _, l := range t.Loads {
+			for k, share := range e.cfg.Sharing.takes(l) {
+				shares[k] += share
+			}
+		}
+		for k, share := range shares {
+			if share > 0 {
+				begin := TrainsFrom(whole)
+				works[k] = append(works[k], work{comes + begin/fastest, share * (whole - begin), share * fastest})
+			}
+		}
+	}
+	for _, of := range works {
+		end = max(end, earliest(of, capacity*e.most))
+	}
+	return time.Duration(end * float64(time.Second))
+}
+
+// takes is which share a task alone takes of what a GPU has only one of: the time
+// of its SMs and of its DRAM, or the time of kernels where tasks take turns. By
+// the model all tasks on a GPU together never take more of each than there is.
+func (s Sharing) takes(l Load) [2]float64 {
+	if s == TimeSlicing {
+		return [2]float64{l.Busy(), 0}
+	}
+	return [2]float64{l.SMACT, l.DRAMA}
+}

@@ -1,0 +1,98 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+
+	"carma/mapper"
+	"carma/mapper/sim"
+)
+
+// Know is what is known of the tasks of a replay before they run.
+type Know string
+
+// A lab that installs carma begins with KnowNothing. KnowAll is a catalogue that
+// has each of its models.
+const (
+	KnowAll     Know = "all"     // memory by the row's estimator, run time and activity by the catalogue
+	KnowMemory  Know = "memory"  // memory by the row's estimator, and nothing else
+	KnowNothing Know = "nothing" // not even the memory
+)
+
+// Knows lists what can be known, the default first.
+var Knows = []string{string(KnowAll), string(KnowMemory), string(KnowNothing)}
+
+// before is a task as the scheduler is told of it before it runs. Estimator none
+// tells nothing of memory anyway: presets that go by recovery alone stay that.
+func (k Know) before(t sim.Task, estimator string) sim.Task {
+	if k == KnowMemory || k == KnowNothing {
+		t.Expected, t.Family = mapper.Expected{}, ""
+	}
+	if k == KnowNothing && estimator != "none" {
+		t.Estimate = mapper.Estimate{WholeGPU: true}
+	}
+	return t
+}
+
+// alone gives a task a kind that no other has: nothing is learned from others.
+func alone(t sim.Task, i int) sim.Task {
+	t.Kind = fmt.Sprintf("%s/%d", t.Kind, i)
+	return t
+}
+
+// Conditions are what is known of the tasks, and what the modelled world is like.
+type Conditions struct {
+	Know     Know
+	Distinct bool
+	Truth    sim.Truth
+	Sharing  sim.Sharing
+	// Coarse: the GPUs have no performance counters, so the monitor reads the share
+	// of time in which any kernel runs.
+	Coarse bool
+}
+
+// Under has the study replay under such conditions.
+func (s *Study) Under(c Conditions) {
+	s.Know, s.Distinct, s.Truth, s.Sharing, s.Coarse = c.Know, c.Distinct, c.Truth, c.Sharing, c.Coarse
+}
+
+// Conditions are those of the study.
+func (s *Study) Conditions() Conditions {
+	return Conditions{cmp.Or(s.Know, KnowAll), s.Distinct, s.Truth, s.Sharing, s.Coarse}
+}
+
+// Words say how the conditions differ from the default ones: all tasks are known,
+// on GPUs that behave as the model predicts.
+func (c Conditions) Words() []string {
+	var list []string
+	switch c.Know {
+	case KnowMemory:
+		list = append(list, "only the memory of the tasks is known")
+	case KnowNothing:
+		list = append(list, "nothing is known of the tasks")
+	}
+	if c.Distinct {
+		list = append(list, "no task repeats another")
+	}
+	if c.Sharing != sim.MPS {
+		list = append(list, fmt.Sprintf("tasks share a GPU by %s, not %s", c.Sharing, sim.MPS))
+	}
+	if c.Coarse {
+		list = append(list, "GPUs tell their activity coarsely")
+	}
+	if truth := c.Truth.String(); truth != (sim.Truth{}).String() {
+		list = append(list, "truth "+truth)
+	}
+	return list
+}
+
+// worldOf is the truth of one trace: each has draws of its own, whatever other
+// traces are replayed.
+func (s *Study) worldOf(trace string) sim.Truth {
+	t := s.Truth
+	h := fnv.New64a()
+	fmt.Fprint(h, trace)
+	t.Seed += h.Sum64()
+	return t
+}

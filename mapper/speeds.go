@@ -1,0 +1,66 @@
+package mapper
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// Going is how fast a running task goes, and what is known of its end.
+type Going struct {
+	// Since is from when on its speed is measured beside its present neighbours: some
+	// time after a task last came to one of its GPUs, began there or went.
+	Since units.Instant
+	// Changed is when that was.
+	Changed units.Instant
+	// Attempt is its number; Started is when its container began to run. Running:
+	// it was not asked to stop.
+	Attempt int
+	Started units.Instant
+	Running bool
+	// Beside are the tasks on its GPUs, in order of number.
+	Beside []TaskID
+	// Predicted is how many times as long as alone it takes beside them, by the
+	// model and what has been learned; 1: as alone.
+	Predicted float64
+	// Measured is the same as its output tells, with its relative standard error;
+	// 0: its output has not told it beside these neighbours, or not alone.
+	Measured, Error float64
+	// Left is how long it is expected to run from now on; false in Ends: nothing is
+	// known of its run time.
+	Left time.Duration
+	Ends bool
+}
+
+// Going returns how fast a task goes; false: its container does not run.
+func (s *State) Going(id TaskID) (Going, bool) {
+	t := s.tasks[id]
+	if t == nil || t.Current() == nil || t.Current().Started == 0 {
+		return Going{}, false
+	}
+	g := Going{Attempt: t.Current().N, Started: t.Current().Started, Running: t.Phase == Running, Predicted: 1 / t.Speed}
+	for _, grant := range t.Current().Grants {
+		gpu := s.byID[grant.GPU]
+		g.Changed = max(g.Changed, gpu.ChangedAt)
+		for i := range gpu.Residents {
+			if other := gpu.Residents[i].Task; other != id {
+				g.Beside = append(g.Beside, other)
+			}
+		}
+	}
+	g.Since = g.Changed.Add(settling)
+	slices.Sort(g.Beside)
+	g.Beside = slices.Compact(g.Beside)
+	if p := &t.Pace; p.Measured && p.Rate > 0 && p.Since >= g.Since {
+		g.Measured, g.Error = p.Alone/p.Rate, math.Hypot(p.Error, p.RateError)
+		if len(g.Beside) == 0 {
+			g.Measured, g.Error = 1, 0
+		}
+	}
+	done := t.Done + s.now.Sub(max(t.PacedAt, t.Current().Started)).Seconds()*t.Speed
+	left, basis := s.left(t, done)
+	g.Left, g.Ends = time.Duration(min(left/t.Speed, 1e9)*float64(time.Second)), basis != guessed
+	return g, true
+}

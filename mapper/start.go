@@ -1,0 +1,181 @@
+package mapper
+
+import (
+	"math"
+	"time"
+
+	"carma/mapper/units"
+)
+
+const (
+	// foreseenFor is how far a start is foreseen.
+	foreseenFor = 24 * time.Hour
+	// foreseenSteps bounds how many ends and deadlines are played for it.
+	foreseenSteps = 400
+)
+
+// ExpectedStart returns in how long a waiting task is expected to start, if no
+// task is submitted before that goes first. The first figure is for tasks that run
+// as long as expected. The second is for tasks that run late, as far as is likely;
+// it is negative where that is more than foreseenFor, or nothing is known. ok is
+// false if not even the first is known, or the task does not wait.
+//
+// It plays the state's own decisions on a copy, without samples, and ends after
+// foreseenFor or foreseenSteps. The state is not changed.
+func (s *State) ExpectedStart(id TaskID) (from, to time.Duration, ok bool) {
+	t := s.tasks[id]
+	if t == nil || t.Phase == Estimating || t.Phase.Placed() {
+		return 0, 0, false
+	}
+	var likely foresight
+	likely.of(s)
+	if from, ok = likely.start(id); !ok {
+		return 0, 0, false
+	}
+	late := foresight{late: true}
+	late.of(s)
+	if to, ok = late.start(id); !ok {
+		return from, -1, true
+	}
+	return from, max(from, to), true
+}
+
+// foresight plays what a state will do.
+type foresight struct {
+	s    *State
+	late bool // tasks run late
+	// whole is how many seconds alone the attempts take that were looked at.
+	whole map[TaskID]attemptWork
+	next  []Event // what is due now
+}
+
+type attemptWork struct {
+	attempt int
+	seconds float64
+}
+
+// of begins with a copy of a state. All containers that are launched run.
+func (f *foresight) of(s *State) {
+	f.s, f.whole = s.Clone(), map[TaskID]attemptWork{}
+	f.s.step.out = nil
+	for _, g := range f.s.gpus {
+		for i := range g.Residents {
+			if t := f.s.tasks[g.Residents[i].Task]; t.Current().Started == 0 {
+				f.next = append(f.next, Started{At: s.now, Task: t.ID, Attempt: t.Current().N})
+			}
+		}
+	}
+	for _, h := range f.s.hosts {
+		h.Available = 0 // it was that of now
+	}
+	for _, t := range f.s.bare() {
+		if t.Current().Started == 0 {
+			f.next = append(f.next, Started{At: s.now, Task: t.ID, Attempt: t.Current().N})
+		}
+	}
+	f.s.dirty = true
+	f.next = append(f.next, Woke{At: s.now})
+}
+
+// start plays until a task is launched, and returns how long that takes.
+func (f *foresight) start(id TaskID) (time.Duration, bool) {
+	began := f.s.now
+	for range foreseenSteps {
+		if len(f.next) == 0 && !f.ahead(began.Add(foreseenFor)) {
+			return 0, false
+		}
+		ev := f.next[0]
+		f.next = f.next[1:]
+		switch ev := ev.(type) {
+		case Started:
+			f.uses(ev.Task, 1)
+		case Exited:
+			f.uses(ev.Task, -1)
+		}
+		for _, d := range f.s.Step(ev) {
+			switch d := d.(type) {
+			case Launch:
+				if d.Task == id {
+					return f.s.now.Sub(began), true
+				}
+				f.next = append(f.next, Started{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
+			case Stop:
+				f.next = append(f.next, Exited{At: f.s.now, Task: d.Task, Attempt: d.Attempt, Class: ExitStopped})
+			case Finish:
+				if d.Task.ID == id {
+					return 0, false
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+// ahead finds what happens next: the end of a task, or a deadline. It reports
+// false if nothing happens before an instant.
+func (f *foresight) ahead(until units.Instant) bool {
+	first, ends := until, (*Task)(nil)
+	for _, g := range f.s.gpus {
+		for i := range g.Residents {
+			t := f.s.tasks[g.Residents[i].Task]
+			if at := f.ends(t); at < first || at == first && ends != nil && t.ID < ends.ID {
+				first, ends = at, t
+			}
+		}
+	}
+	for _, t := range f.s.bare() {
+		if at := f.ends(t); at < first || at == first && ends != nil && t.ID < ends.ID {
+			first, ends = at, t
+		}
+	}
+	wake, ok := f.s.NextWake()
+	switch {
+	case ok && wake < first:
+		f.next = append(f.next, Woke{At: max(wake, f.s.now)})
+	case ends != nil:
+		f.next = append(f.next, Exited{At: first, Task: ends.ID, Attempt: ends.Current().N, Class: ExitOK})
+	default:
+		return false
+	}
+	return true
+}
+
+// ends is when a task is expected to end at the speed it has now. How much work
+// its attempt is stays as it was when it was first looked at.
+func (f *foresight) ends(t *Task) units.Instant {
+	a := t.Current()
+	if a == nil || a.Started == 0 {
+		return units.Never
+	}
+	done := t.Done + f.s.now.Sub(max(t.PacedAt, a.Started)).Seconds()*t.Speed
+	w := f.whole[t.ID]
+	if w.attempt != a.N {
+		left, basis := f.s.left(t, done)
+		if basis == guessed && f.s.runs().all.n == 0 { // nothing to guess by
+			return units.Never
+		}
+		if f.late {
+			left *= lateness[basis]
+		}
+		w = attemptWork{a.N, done + left}
+		f.whole[t.ID] = w
+	}
+	left := (w.seconds - done) / t.Speed
+	return f.s.now.Add(time.Duration(math.Ceil(min(max(left, 0), 1e9) * float64(time.Second))))
+}
+
+// uses adds what a task uses to the samples of its GPUs; by is 1, or -1 to take it
+// off.
+func (f *foresight) uses(id TaskID, by float64) {
+	t := f.s.tasks[id]
+	if t == nil || t.Current() == nil {
+		return
+	}
+	for _, grant := range t.Current().Grants {
+		g := f.s.byID[grant.GPU]
+		if r := g.resident(id); r != nil {
+			g.Used = max(0, g.Used+r.Used.Scale(by))
+			g.SMACT = score(g.SMACT + by*r.Load.SMACT*r.Speed)
+		}
+	}
+}

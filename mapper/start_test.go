@@ -1,0 +1,82 @@
+package mapper
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+	"carma/mapper/units"
+)
+
+// expects checks the expected start of a task, to a second, and that asking for it
+// changes nothing.
+func (w *world) expects(id TaskID, from, to time.Duration, known bool) {
+	w.t.Helper()
+	before := w.s.Clone()
+	gotFrom, gotTo, ok := w.s.ExpectedStart(id)
+	near := func(a, b time.Duration) bool { return a == b || (a-b).Abs() <= time.Second }
+	if ok != known || ok && (!near(gotFrom, from) || !near(gotTo, to)) {
+		w.t.Errorf("task %d is expected to start in %v to %v, %v; want %v to %v, %v", id, gotFrom, gotTo, ok, from, to, known)
+	}
+	if !reflect.DeepEqual(w.s.Clone(), before) {
+		w.t.Error("the question has changed the state")
+	}
+}
+
+// known adds a task on a GPU of its own that is known to run for a time: typically,
+// or, with a kind, as its earlier runs.
+func (w *world) known(run time.Duration) TaskID {
+	w.t.Helper()
+	id := w.submitOnly(nil)
+	w.step(Estimated{At: w.now, Task: id, Estimate: Estimate{Memory: 30 * units.GiB}, Expected: Expected{RunTime: run, Loads: []interference.Load{{SMACT: 0.9, DRAMA: 0.5}}}})
+	return id
+}
+
+// TestExpectedStart: as the GPUs are expected to become free, in the order of the
+// queue. The later figure is for tasks that take twice as long as their model does
+// typically.
+func TestExpectedStart(t *testing.T) {
+	for _, policy := range []string{"magm", "carma"} {
+		opt := plain()
+		opt.Policy = policy
+		w := newWorld(t, opt, 1)
+		soon := w.submit(30*units.GiB, func(r *Request) { r.Delay = 5 * time.Minute })
+		w.expects(soon, 5*time.Minute, 5*time.Minute, true)
+		w.cancel(soon)
+
+		running := w.known(20 * time.Minute)
+		w.started(running)
+		w.wait(10 * time.Minute)
+		first, second := w.known(time.Hour), w.known(time.Hour)
+		w.expects(first, 10*time.Minute, 20*time.Minute, true)
+		w.expects(second, 70*time.Minute, 140*time.Minute, true)
+		w.expects(running, 0, 0, false)
+		after := w.submit(units.GiB, func(r *Request) { r.After = []Dependency{{Task: second, Condition: AfterOK}} })
+		w.expects(after, 130*time.Minute, 260*time.Minute, true)
+
+		w.step(EngineChanged{At: w.now, Up: false, Reason: "gone"})
+		w.expects(first, 0, 0, false)
+	}
+}
+
+// TestExpectedStartUnknown: nothing is known of the task in the way, and then that
+// it will run for days.
+func TestExpectedStartUnknown(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	running := w.submit(30*units.GiB, nil)
+	w.started(running)
+	waits := w.submit(30*units.GiB, nil)
+	w.expects(waits, 0, 0, false)
+	w.exit(running, ExitOK)
+	w.started(waits)
+
+	long := newWorld(t, plain(), 1)
+	long.started(long.known(72 * time.Hour))
+	long.expects(long.known(time.Hour), 0, 0, false)
+
+	// With an end of its own, and a later one that is not within a day.
+	day := newWorld(t, plain(), 1)
+	day.started(day.known(20 * time.Hour))
+	day.expects(day.known(time.Hour), 20*time.Hour, -1, true)
+}

@@ -1,0 +1,47 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+)
+
+// TestToldIsDoubted: the further told activities were off where samples have shown
+// tasks alone, the more what is told of the next ones is in doubt.
+func TestToldIsDoubted(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		is       interference.Load
+		from, to float64
+	}{
+		{"as told", mid, 0, 0},
+		{"more", interference.Load{SMACT: 0.75, DRAMA: 0.3}, 0.05, 0.12},
+		{"less", interference.Load{SMACT: 0.45, DRAMA: 0.2}, 0.05, 0.12},
+		{"it waits for something", interference.Load{SMACT: 0.03}, 0.05, toldMost},
+		{"it reads data", nothing, 0, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, predicting(), 1)
+			for range 8 {
+				a := w.does(mid, "")
+				w.wantOn(a, 0)
+				w.seen(row.is, 0)
+				w.wait(settling + time.Minute)
+				w.look()
+				w.exit(a, ExitOK)
+			}
+			next := w.task(w.does(mid, ""))
+			if got := w.s.doubtOf(next, 0); got < row.from-1e-9 || got > row.to+1e-9 {
+				t.Errorf("what is told of the next is in doubt by %.2f, want %.2f to %.2f", got, row.from, row.to)
+			}
+			if got := w.s.doubtOf(w.task(w.expecting(Expected{}, kind("b", ""))), 0); got != 0 {
+				t.Errorf("nothing was told of another, and that is in doubt by %.2f", got)
+			}
+			parts := w.s.parts(nil, w.s.byID["GPU-0"], w.now)
+			if worse := parts[0].worstDemand != parts[0].demand; worse != (row.from > 0) {
+				t.Errorf("its likely worst is worse than what is expected: %v", worse)
+			}
+		})
+	}
+}

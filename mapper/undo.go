@@ -1,0 +1,72 @@
+package mapper
+
+import (
+	"slices"
+	"time"
+)
+
+// A placement that turns out to slow somebody down beyond the cap is undone: the
+// task that came last goes back to the queue, if it has not done much yet. Its
+// activity is known by then, and what it did to its neighbours, so it is not
+// placed in the same way again.
+const (
+	undoWithin = 10 * time.Minute // of its start
+	undoMost   = 2                // times for one task
+	// undoMargin is by how much a slowdown must be above the cap, undoGain by how
+	// much it must become less.
+	undoMargin = 0.05
+	undoGain   = 0.1
+)
+
+// undo looks whether somebody on a GPU is slowed down too much by the task that
+// came last, and stops that one.
+func (s *State) undo(g *GPU) {
+	if s.policy.pick == nil || len(g.Residents) < 2 {
+		return
+	}
+	last := s.tasks[g.Residents[len(g.Residents)-1].Task]
+	if last.Phase != Running || last.Moves >= undoMost || s.now > last.Last().Started.Add(undoWithin) {
+		return
+	}
+	there := late(s.memo(g).parts)
+	without := make([]part, 0, len(there))
+	for _, p := range there {
+		if p.task != last.ID {
+			without = append(without, p)
+		}
+	}
+	s.ground(g).outlook(there, nil)
+	s.ground(g).outlook(without, nil)
+	for _, after := range without {
+		for _, now := range there {
+			if now.task == after.task && now.task != 0 && now.worst() > s.slowdownCap()+undoMargin && after.worst() < now.worst()-undoGain {
+				last.Moving = true
+				s.stop(last, Reason{Code: ReasonSlowing, Task: now.task, GPU: g.Index, Percent: int(100 * now.worst())})
+				return
+			}
+		}
+	}
+}
+
+// late are the same tasks, where those that may run longer than expected do so by
+// latenessTypical. Expected times would hide how long a task stays slow beside one
+// of which nothing is known.
+func late(parts []part) []part {
+	later := slices.Clone(parts)
+	for i := range later {
+		if later[i].basis != known {
+			later[i].left *= latenessTypical
+		}
+	}
+	return later
+}
+
+// moveOver follows the end of an attempt that was stopped for slowing others
+// down.
+func (s *State) moveOver(t *Task, a *Attempt) {
+	reason := t.StopReason
+	a.Blameless = true
+	t.Moving, t.StopReason = false, Reason{}
+	t.Moves++
+	s.requeue(t, Recovering, reason)
+}

@@ -1,0 +1,207 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper/interference"
+)
+
+// slowing puts a light task of kind a, measured alone, and beside it one of kind b
+// that was told to be light and is heavy. What this does to a has not been told.
+func slowing(w *world) (a, b TaskID, slowed float64) {
+	w.t.Helper()
+	opt := w.s.opt
+	a = w.put(0, small, "a")
+	w.shows(small)
+	w.wait(2 * time.Minute)
+	w.tells(a, 100)
+	b = w.does(small, "b")
+	w.wantOn(b, 0)
+	if opt.Policy != "carma" {
+		w.t.Fatal("this is about policy carma")
+	}
+	return a, b, w.shows(small, vgg128)[0]
+}
+
+// wantStops wants so many stops for slowing others down.
+func (w *world) wantStops(n int) {
+	w.t.Helper()
+	got := 0
+	for _, s := range w.stops {
+		if s.Reason.Code == ReasonSlowing {
+			got++
+		}
+	}
+	if got != n {
+		w.t.Fatalf("%d tasks were stopped for slowing others down, want %d: %+v", got, n, w.stops)
+	}
+}
+
+// TestUndo: a newcomer that slows a neighbour down beyond the cap goes back to the
+// queue. It loses no attempt, and does not come back while the neighbour is there.
+func TestUndo(t *testing.T) {
+	w := newWorld(t, predicting(), 1)
+	a, b, slowed := slowing(w)
+	w.wait(2 * time.Minute)
+	w.wantStops(0)
+	w.tells(a, 100*slowed)
+	w.wantStops(1)
+	stop := w.stops[len(w.stops)-1]
+	if stop.Task != b || stop.Reason.Task != a || stop.Reason.GPU != 0 || stop.Reason.Percent < 170 || stop.Reason.Percent > 400 {
+		t.Errorf("%+v", stop)
+	}
+	w.wantPhase(b, Stopping)
+	w.tells(a, 100*slowed) // once is enough
+	w.wantStops(1)
+	w.exit(b, ExitStopped)
+	w.wantPhase(b, Recovering)
+	task := w.task(b)
+	if task.Moves != 1 || task.Moving || task.OOMs+task.Failures+task.Blameless != 0 || !task.Last().Blameless || task.Reason.Code != ReasonSlowing || task.StopReason.Code != "" {
+		t.Errorf("it goes back as %+v", task)
+	}
+	if l := w.task(b).load(0); l.SMACT < 0.7 {
+		t.Errorf("it is taken for %+v", l)
+	}
+	for range 10 {
+		w.wait(10 * time.Minute)
+		w.look()
+		w.wantWhy(b, "GPU 0 slowdown task="+a.String())
+	}
+	w.exit(a, ExitOK)
+	w.wantOn(b, 0)
+	if n := w.task(b).Last().N; n != 2 {
+		t.Errorf("attempt %d", n)
+	}
+}
+
+// TestUndoOfStranger: one of unknown activity that samples show to be heavy.
+func TestUndoOfStranger(t *testing.T) {
+	w := newWorld(t, predicting(), 2)
+	w.openOnly(0)
+	a := w.does(small, "a")
+	b := w.expecting(Expected{}, kind("b", ""))
+	w.wantOn(b, 0)
+	w.openOnly(-1)
+	w.shows(small, vgg128)
+	w.wait(settling)
+	w.wantStops(1)
+	w.exit(b, ExitStopped)
+	w.wantOn(b, 1) // at once
+	w.wantOn(a, 0)
+	if task := w.task(b); task.Expected.Source != SourceSeen || len(task.Expected.Loads) == 0 || task.gpusUnseen(w) {
+		t.Errorf("what was seen is forgotten: %+v", task.Expected)
+	}
+}
+
+// gpusUnseen reports whether the activity of a placed task counts as not seen.
+func (t *Task) gpusUnseen(w *world) bool {
+	for _, grant := range t.Current().Grants {
+		if w.s.byID[grant.GPU].resident(t.ID).Unseen {
+			return true
+		}
+	}
+	return false
+}
+
+// TestNoUndo: what is let alone.
+func TestNoUndo(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		after time.Duration
+		edit  func(w *world, b TaskID)
+		speed float64 // times what is predicted
+	}{
+		{"it ran for too long", undoWithin + time.Second, nil, 1},
+		{"it was moved often enough", 2 * time.Minute, func(w *world, b TaskID) { w.task(b).Moves = undoMost }, 1},
+		{"it is stopping already", 2 * time.Minute, func(w *world, b TaskID) { w.cancel(b) }, 1},
+		{"it slows nobody down so much", 2 * time.Minute, nil, 1.9},
+		{"another policy", 2 * time.Minute, func(w *world, _ TaskID) {
+			opt := w.s.opt
+			opt.Policy = "magm"
+			w.step(Configured{At: w.now, Options: opt})
+		}, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, predicting(), 1)
+			a, b, slowed := slowing(w)
+			if row.speed != 1 {
+				w.shows(small, resnet)
+			}
+			w.wait(row.after)
+			if row.edit != nil {
+				row.edit(w, b)
+			}
+			w.tells(a, 100*slowed*row.speed)
+			w.look()
+			w.wantStops(0)
+		})
+	}
+}
+
+// TestNoUndoInVain: where another slows the neighbour down, the last one stays.
+func TestNoUndoInVain(t *testing.T) {
+	w := newWorld(t, predicting(), 1)
+	a := w.put(0, small, "a")
+	w.shows(small)
+	w.wait(2 * time.Minute)
+	w.tells(a, 100)
+	w.put(0, vgg128, "c")
+	w.shows(small, vgg128)
+	w.wait(undoWithin + time.Minute)
+	w.put(0, interference.Load{SMACT: 0.05, DRAMA: 0.01, SMOCC: 0.02, Step: 0.01}, "b")
+	slowed := w.shows(small, vgg128, interference.Load{SMACT: 0.05, DRAMA: 0.01, SMOCC: 0.02, Step: 0.01})
+	w.wait(2 * time.Minute)
+	w.tells(a, 100*slowed[0])
+	w.look()
+	if worst := w.s.memo(w.s.byID["GPU-0"]).parts[0].worst(); worst < slowdownCap+undoMargin {
+		t.Errorf("a is slowed down %.2f times: this tests nothing", worst)
+	}
+	w.wantStops(0)
+}
+
+// TestUndoneEndsOtherwise: an attempt that ended well meanwhile has succeeded; one
+// whose user stops it too does not come back.
+func TestUndoneEndsOtherwise(t *testing.T) {
+	w := newWorld(t, predicting(), 1)
+	a, b, slowed := slowing(w)
+	w.wait(2 * time.Minute)
+	w.tells(a, 100*slowed)
+	w.wantPhase(b, Stopping)
+	w.exit(b, ExitOK)
+	w.wantPhase(b, Succeeded)
+
+	w = newWorld(t, predicting(), 1)
+	a, b, slowed = slowing(w)
+	w.wait(2 * time.Minute)
+	w.tells(a, 100*slowed)
+	w.wantPhase(b, Stopping)
+	w.cancel(b)
+	w.exit(b, ExitStopped)
+	w.wantPhase(b, Cancelled)
+}
+
+// TestUndoMost: a task that slows down whoever it meets is moved so often, and then
+// runs where it is.
+func TestUndoMost(t *testing.T) {
+	opt := predicting()
+	w := newWorld(t, opt, 1)
+	a, b, slowed := slowing(w)
+	for range undoMost + 2 {
+		w.wait(2 * time.Minute)
+		w.tells(a, 100*slowed)
+		if w.task(b).Phase != Stopping {
+			break
+		}
+		w.exit(b, ExitStopped)
+		other := opt // it is placed there all the same
+		other.Policy = "magm"
+		w.step(Configured{At: w.now, Options: other})
+		w.wantOn(b, 0)
+		w.started(b)
+		w.step(Configured{At: w.now, Options: opt})
+		w.shows(small, vgg128)
+	}
+	w.wantStops(undoMost)
+	w.wantPhase(b, Running)
+}

@@ -1,0 +1,306 @@
+package mapper
+
+import (
+	"math"
+
+	"carma/mapper/interference"
+)
+
+// unmix finds the activity of the tasks on a GPU whose activity is a guess: the
+// one that came last, and the others that came within the same minute, which
+// are taken to be alike. What is sought explains best what the samples show of
+// the GPU, and how much its neighbours say they are slowed down. Samples alone do
+// not tell a task that is busy from one that is a little less so and slows its
+// neighbours down much less.
+func (s *State) unmix(g *GPU) {
+	var strangers []int
+	for i := range g.Residents {
+		if r := &g.Residents[i]; r.Unseen || r.Bound && !g.Coarse {
+			strangers = append(strangers, i)
+		}
+	}
+	if len(strangers) == 0 && s.unmixAgain(g) {
+		return
+	}
+	told := -1.0
+	if last := len(g.Residents) - 1; len(strangers) == 0 && len(g.Residents) > 1 {
+		strangers = append(strangers, last)
+		if e := &s.tasks[g.Residents[last].Task].Expected; len(e.Loads) > 0 && (g.Coarse || e.Source != SourceSeen) {
+			told = g.Residents[last].Load.SMACT
+		}
+	}
+	if len(strangers) == 0 {
+		return
+	}
+	x := s.mixture(g, strangers)
+	x.told = told >= 0
+	if x.told && x.explained() {
+		return
+	}
+	best, doubt := x.seek(told)
+	if told >= 0 {
+		r := &g.Residents[strangers[0]]
+		if working := s.tasks[r.Task].Pace.Rate > 0; best.SMACT > told+toldLeast || working && best.SMACT < told-toldLeast { // else it may be reading data
+			best.Step = r.Load.Step
+			r.Load = best
+			if !g.Coarse {
+				s.tasks[r.Task].expect(g, best)
+			}
+			s.predict([]*GPU{g})
+		}
+		return
+	}
+	if g.Coarse && !x.measures() {
+		doubt = max(doubt, coarseDoubt)
+	}
+	if len(strangers) > 1 {
+		doubt = max(doubt, mixedDoubt)
+	}
+	for _, i := range strangers {
+		r := &g.Residents[i]
+		r.Believed, r.BelievedAt = belief{}, g.ChangedAt
+		s.seen(g, r, best, doubt)
+	}
+}
+
+// expect notes the activity on one of its GPUs that is expected of a task from now
+// on, in a later attempt too.
+func (t *Task) expect(g *GPU, load interference.Load) {
+	all := make([]interference.Load, t.GPUs)
+	for i, grant := range t.Current().Grants {
+		if all[i] = t.load(i); grant.GPU == g.ID {
+			all[i] = load
+		}
+	}
+	t.Expected.Loads = all
+}
+
+// The activities that are tried: first in steps of soughtWide, then around the
+// best in steps of soughtStep.
+const (
+	mostSought = 0.96
+	soughtWide = 0.04
+	soughtStep = 0.01
+)
+
+// seek finds the load that explains best what was seen, and how much that is in
+// doubt. told is the SM activity that was told before; negative: none. If several
+// activities explain it nearly as well, as on a GPU that is full whatever the task
+// does, it is their mean by how likely each is.
+func (x *mixture) seek(told float64) (best interference.Load, doubt float64) {
+	least, lightest := math.Inf(1), unknownLeast
+	if x.several {
+		lightest = leastOfSeveral
+	}
+	if told >= 0 {
+		lightest = min(lightest, told)
+	}
+	var space [64]trial
+	tried := space[:0]
+	try := func(sm float64) {
+		load, misfit := x.misfit(sm)
+		if told >= 0 {
+			misfit += (sm - told) * (sm - told) / (toldDoubt * toldDoubt)
+		}
+		if tried = append(tried, trial{sm, misfit}); misfit < least {
+			best, least = load, misfit
+		}
+	}
+	for sm := lightest; sm < mostSought; sm += soughtWide {
+		try(sm)
+	}
+	if mean, sd := meanOf(tried, least); sd > doubtful && told < 0 && !x.g.Coarse {
+		best, _ = x.misfit(mean)
+		return best, sd
+	}
+	around := best.SMACT
+	for sm := around - soughtWide + soughtStep; sm < min(around+soughtWide, mostSought); sm += soughtStep {
+		if sm >= lightest && math.Abs(sm-around) > soughtStep/2 {
+			try(sm)
+		}
+	}
+	doubt = seenDoubt
+	for _, one := range tried {
+		if one.misfit < least+1 {
+			doubt = max(doubt, one.sm-best.SMACT)
+		}
+	}
+	return best, doubt
+}
+
+// trial is an SM activity that was tried.
+type trial struct{ sm, misfit float64 }
+
+// meanOf is the mean of activities that were tried in equal steps, each weighed by
+// how likely it is, and their standard deviation. least is the least misfit.
+func meanOf(tried []trial, least float64) (mean, sd float64) {
+	sum, squares := 0.0, 0.0
+	for _, one := range tried {
+		likely := math.Exp((least - one.misfit) / 2)
+		sum, mean, squares = sum+likely, mean+likely*one.sm, squares+likely*one.sm*one.sm
+	}
+	mean /= sum
+	return mean, math.Sqrt(max(0, squares/sum-mean*mean))
+}
+
+// The standard deviation of an activity that was found: for a task that came by
+// itself, and for several at once.
+const (
+	seenDoubt  = 0.03
+	mixedDoubt = 0.12
+)
+
+// toldDoubt is the standard deviation of an SM activity that was told of a task
+// before it ran. It is replaced where what is seen differs by toldLeast.
+const (
+	toldDoubt = 0.05
+	toldLeast = 0.03
+)
+
+// mixture is what is known of the tasks on a GPU while the activity of some is
+// sought.
+type mixture struct {
+	s         *State
+	g         *GPU
+	strangers []bool
+	step      float64
+	several   bool // they are on several GPUs
+	told      bool // their activity was told, and is only corrected
+	mix       mix  // what they may be, and what was thought of them before
+	belief    belief
+	prior     float64 // what theirs is likely to be; 0: not known
+	demands   []demand
+	measured  []float64 // log speed; NaN: not measured
+	sd        []float64
+}
+
+func (s *State) mixture(g *GPU, strangers []int) *mixture {
+	x := &mixture{s: s, g: g, strangers: make([]bool, len(g.Residents))}
+	for _, i := range strangers {
+		x.strangers[i] = true
+		t := s.tasks[g.Residents[i].Task]
+		x.step, x.several, x.mix = t.stepTime(), t.GPUs > 1, s.mixOf(t)
+		if likely, ok := s.likely(t); ok {
+			x.prior = likely
+		}
+	}
+	for i := range g.Residents {
+		r := &g.Residents[i]
+		t := s.tasks[r.Task]
+		x.demands = append(x.demands, s.demandOf(r.Load, t))
+		m, sd := math.NaN(), 0.0
+		if p := &t.Pace; p.Alone > 0 && p.Rate > 0 && p.Since >= g.ChangedAt && !x.strangers[i] && t.GPUs == 1 {
+			m, sd = min(0, math.Log(p.Rate/p.Alone)), math.Hypot(math.Hypot(p.Error, p.RateError), pairError)
+		}
+		x.measured, x.sd = append(x.measured, m), append(x.sd, sd)
+	}
+	return x
+}
+
+// pairError is how far the model is off on a pair, as log of the speed.
+const pairError = 0.12
+
+// scoreError is the error of a monitor's score beside others, with that of what
+// its neighbours are thought to contribute.
+const scoreError = 0.03
+
+// misfit is how badly an SM activity of the strangers explains what was seen,
+// with the load that it makes.
+func (x *mixture) misfit(sm float64) (interference.Load, float64) {
+	load := interference.Load{SMACT: sm, Step: x.step}
+	var speeds []float64
+	for range 2 { // the second time with its DRAM activity
+		for i := range x.strangers {
+			if x.strangers[i] {
+				x.demands[i] = x.s.demandOf(load, x.s.tasks[x.g.Residents[i].Task])
+			}
+		}
+		speeds = x.s.ground(x.g).speeds(speeds[:0], x.demands)
+		dram, occ, part := x.g.DRAMA, x.g.SMOCC, 0.0
+		for i := range x.strangers {
+			if x.strangers[i] {
+				part += speeds[i]
+				continue
+			}
+			dram -= x.g.Residents[i].Load.DRAMA * speeds[i]
+			occ -= x.g.Residents[i].Load.SMOCC * speeds[i]
+		}
+		load.DRAMA, load.SMOCC = score(dram/part), score(occ/part)
+		if x.g.Coarse {
+			load = typicalOf(load)
+		}
+	}
+	total, sum := 0.0, 0.0
+	for i := range x.strangers {
+		if x.strangers[i] {
+			total += sm * speeds[i]
+		} else {
+			total += x.g.Residents[i].Load.SMACT * speeds[i]
+		}
+		if !math.IsNaN(x.measured[i]) {
+			off := (math.Log(speeds[i]) - x.measured[i]) / x.sd[i]
+			sum += off * off
+		}
+	}
+	sum += x.timed(load, speeds)
+	if x.g.Coarse {
+		return load, sum + x.coarsely(total, load, speeds)
+	}
+	if !x.told && len(x.demands) > 1 { // alone, samples show all of it
+		sum += x.belief.against(sm, x.mix)
+	}
+	off := (min(total, 1) - x.g.SMACT) / scoreError
+	return load, sum + off*off
+}
+
+// explained reports whether what is expected of all tasks explains what was seen.
+func (x *mixture) explained() bool {
+	total := 0.0
+	for i := range x.g.Residents {
+		r := &x.g.Residents[i]
+		total += r.Load.SMACT * r.Speed
+		if m := x.measured[i]; !math.IsNaN(m) && math.Abs(m-math.Log(r.Speed)) > x.sd[i] {
+			return false
+		}
+	}
+	if x.g.Coarse {
+		return min(total, 1) <= x.g.SMACT+scoreError
+	}
+	return math.Abs(min(total, 1)-x.g.SMACT) <= scoreError
+}
+
+// stepTime is the time of a training step alone, in seconds, as the task's output
+// tells it; 0: not known.
+func (t *Task) stepTime() float64 {
+	if t.Pace.Steps && t.Pace.Alone > 0 {
+		return 1 / t.Pace.Alone
+	}
+	return 0
+}
+
+// seen notes the activity of a task on a GPU. Once it is known on all its GPUs,
+// it is what is expected of the task, unless coarse samples have shown it.
+func (s *State) seen(g *GPU, r *Resident, load interference.Load, doubt float64) {
+	r.Load, r.Doubt, r.Unseen, r.Bound = load, doubt, false, g.Coarse
+	t := s.tasks[r.Task]
+	var all []interference.Load
+	worst := 0.0
+	for _, grant := range t.Current().Grants {
+		own := s.byID[grant.GPU].resident(t.ID)
+		if own.Unseen || own.Bound {
+			all = nil
+			break
+		}
+		all, worst = append(all, own.Load), max(worst, own.Doubt)
+	}
+	if all != nil {
+		first := len(t.Expected.Loads) == 0
+		t.Expected.Loads, t.Doubt, t.Expected.Source = all, worst, SourceSeen
+		if first {
+			s.meetLoad(t, all[0])
+			s.tellLoad(t)
+		}
+	}
+	s.predict([]*GPU{g})
+	s.dirty = true
+}

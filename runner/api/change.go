@@ -1,0 +1,164 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Update is what is to be different about a task that has not ended; what is left
+// out stays. What is booked and what it waits for can only be changed while it
+// waits.
+type Update struct {
+	Name      *string           `json:"name,omitempty" maxLength:"128" doc:"unique among unfinished tasks"`
+	Labels    map[string]string `json:"labels,omitempty" doc:"to be added or changed"`
+	Unlabel   []string          `json:"unlabel,omitempty" doc:"keys of labels to be taken off"`
+	Priority  *string           `json:"priority,omitempty" enum:"low,normal,high"`
+	Retries   *int              `json:"retries,omitempty" minimum:"0"`
+	TimeLimit *time.Duration    `json:"time_limit,omitempty" minimum:"0" doc:"in nanoseconds, from the attempt's start; 0: none"`
+	Slot      *time.Duration    `json:"slot,omitempty" minimum:"0"`
+	// The next only while it waits.
+	Mem         *int64            `json:"mem,omitempty" minimum:"0" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
+	EstModel    *string           `json:"est_model,omitempty" maxLength:"200"`
+	Network     json.RawMessage   `json:"network,omitempty" doc:"description of the model, as in a submission; with est_model"`
+	Train       map[string]string `json:"train,omitempty" doc:"settings of its training to add or change"`
+	BatchSize   *int              `json:"batch_size,omitempty" minimum:"0"`
+	GPUs        *int              `json:"gpus,omitempty" minimum:"1"`
+	Exclusive   *bool             `json:"exclusive,omitempty"`
+	HostMem     *int64            `json:"host_mem,omitempty" minimum:"0" doc:"host memory it may use, in bytes; 0: as if none was asked for"`
+	CPUs        *float64          `json:"cpus,omitempty" minimum:"0" doc:"processors it may use; 0: as if none were asked for"`
+	HostReserve *int64            `json:"host_reserve,omitempty" minimum:"0" doc:"host memory that is booked for it, in bytes"`
+	CPUsReserve *float64          `json:"cpus_reserve,omitempty" minimum:"0" doc:"processors that are booked for it"`
+	After       *[]Dependency     `json:"after,omitempty" doc:"replaces what it waits for; only before its first launch"`
+}
+
+// Note is what somebody says of a change they make.
+type Note struct {
+	Why string `json:"why,omitempty" maxLength:"1000" doc:"for people"`
+}
+
+// RequeueRequest takes a running task off its GPUs and puts it back into the queue.
+type RequeueRequest struct {
+	Why  string `json:"why,omitempty" maxLength:"1000" doc:"for people"`
+	Hold bool   `json:"hold,omitempty" doc:"hold it then"`
+}
+
+// MoveRequest moves a waiting task among the waiting tasks of its owner.
+type MoveRequest struct {
+	Last bool `json:"last,omitempty" doc:"behind them; else before them"`
+}
+
+// Closure keeps tasks from being launched.
+type Closure struct {
+	By    string    `json:"by,omitempty"`
+	Why   string    `json:"why,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero" doc:"when it ends by itself; absent: when somebody ends it"`
+}
+
+// CloseRequest closes GPUs, or all launching, or opens them again.
+type CloseRequest struct {
+	GPUs []string      `json:"gpus,omitempty" doc:"indexes or UUIDs; not for launching"`
+	All  bool          `json:"all,omitempty" doc:"all GPUs"`
+	Open bool          `json:"open,omitempty" doc:"open them again"`
+	Why  string        `json:"why,omitempty" maxLength:"1000" doc:"for people"`
+	For  time.Duration `json:"for,omitempty" minimum:"0" doc:"in nanoseconds; 0: until somebody opens them"`
+}
+
+// Update changes a task that has not ended.
+func (c *Client) Update(ctx context.Context, ref string, u Update) (Task, error) {
+	return call[Task](ctx, c, http.MethodPatch, taskPath(ref), u)
+}
+
+// Hold keeps a waiting task from being launched; Release lets it go on.
+func (c *Client) Hold(ctx context.Context, ref string, n Note) (Task, error) {
+	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/hold", n)
+}
+
+// Release lets a held task go on.
+func (c *Client) Release(ctx context.Context, ref string) (Task, error) {
+	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/release", Note{})
+}
+
+// Requeue puts a running task back into the queue.
+func (c *Client) Requeue(ctx context.Context, ref string, r RequeueRequest) (Task, error) {
+	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/requeue", r)
+}
+
+// Move moves a waiting task among those of its owner.
+func (c *Client) Move(ctx context.Context, ref string, m MoveRequest) (Task, error) {
+	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/move", m)
+}
+
+// CloseGPUs drains GPUs or opens them; it returns all GPUs.
+func (c *Client) CloseGPUs(ctx context.Context, r CloseRequest) ([]GPU, error) {
+	return call[[]GPU](ctx, c, http.MethodPost, "/v1/gpus/close", r)
+}
+
+// PauseLaunching keeps all that waits waiting, or lets it go on.
+func (c *Client) PauseLaunching(ctx context.Context, r CloseRequest) (Info, error) {
+	return call[Info](ctx, c, http.MethodPost, "/v1/launching", r)
+}
+
+// Shapes reports whether an update is about what a launch books.
+func (u *Update) Shapes() bool {
+	return u.Mem != nil || u.EstModel != nil || len(u.Train) > 0 || u.BatchSize != nil || u.GPUs != nil || u.Exclusive != nil
+}
+
+// Hosts reports whether an update is about host memory or processors.
+func (u *Update) Hosts() bool {
+	return u.HostMem != nil || u.HostReserve != nil || u.CPUs != nil || u.CPUsReserve != nil
+}
+
+// PinRequest says which GPUs a task goes to.
+type PinRequest struct {
+	GPUs []string `json:"gpus,omitempty" doc:"indexes or UUIDs"`
+	Any  bool     `json:"any,omitempty" doc:"any again"`
+	Stop bool     `json:"stop,omitempty" doc:"if it runs elsewhere, stop it and start it again there"`
+}
+
+// Reservation keeps GPUs, or memory on them, for a user or a group for a time.
+type Reservation struct {
+	ID     int       `json:"id"`
+	GPUs   []GPURef  `json:"gpus"`
+	Memory int64     `json:"memory,omitempty" doc:"bytes on each GPU; absent: the whole GPU"`
+	For    string    `json:"for" doc:"a user, or @group"`
+	From   time.Time `json:"from"`
+	Until  time.Time `json:"until"`
+	By     string    `json:"by,omitempty"`
+	Why    string    `json:"why,omitempty"`
+}
+
+// ReserveRequest asks for a reservation.
+type ReserveRequest struct {
+	GPUs   []string  `json:"gpus,omitempty" doc:"indexes or UUIDs; else count"`
+	Count  int       `json:"count,omitempty" minimum:"0" doc:"so many GPUs, which are chosen now"`
+	Memory int64     `json:"memory,omitempty" minimum:"0" doc:"bytes on each GPU; 0: the whole GPU"`
+	For    string    `json:"for" doc:"a user, or @group"`
+	From   time.Time `json:"from,omitzero" doc:"absent: now"`
+	Until  time.Time `json:"until,omitzero"`
+	Why    string    `json:"why,omitempty" maxLength:"1000" doc:"for people"`
+}
+
+// Pin says which GPUs a task goes to.
+func (c *Client) Pin(ctx context.Context, ref string, r PinRequest) (Task, error) {
+	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/pin", r)
+}
+
+// Reserve makes a reservation, Unreserve ends one, Reservations lists them.
+func (c *Client) Reserve(ctx context.Context, r ReserveRequest) (Reservation, error) {
+	return call[Reservation](ctx, c, http.MethodPost, "/v1/reservations", r)
+}
+
+// Unreserve ends a reservation.
+func (c *Client) Unreserve(ctx context.Context, id int) error {
+	_, err := call[struct{}](ctx, c, http.MethodDelete, "/v1/reservations/"+strconv.Itoa(id), nil)
+	return err
+}
+
+// Reservations lists what is reserved.
+func (c *Client) Reservations(ctx context.Context) ([]Reservation, error) {
+	return call[[]Reservation](ctx, c, http.MethodGet, "/v1/reservations", nil)
+}

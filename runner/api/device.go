@@ -1,0 +1,53 @@
+package api
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// Device is a device of the machine, or a folder of devices.
+type Device struct{ Source, Target, Permissions string }
+
+func (d Device) String() string {
+	text := d.Source
+	if d.Target != d.Source || d.Permissions != "rwm" {
+		text += ":" + d.Target
+	}
+	if d.Permissions != "rwm" {
+		text += ":" + d.Permissions
+	}
+	return text
+}
+
+var permissions = regexp.MustCompile(`^(r?w?m?)$`)
+
+// ParseDevice reads PATH[:PATH][:rwm] as docker run does: the path in the container
+// is the same if it is not given.
+func ParseDevice(text string) (d Device, err error) {
+	parts := strings.Split(text, ":")
+	d.Source, d.Permissions = parts[0], "rwm"
+	d.Target = d.Source
+	switch {
+	case len(parts) == 2 && permissions.MatchString(parts[1]) && parts[1] != "":
+		d.Permissions = parts[1]
+	case len(parts) >= 2:
+		d.Target = parts[1]
+	}
+	if len(parts) == 3 {
+		d.Permissions = parts[2]
+	}
+	if strings.Contains(d.Source, "=") {
+		return d, fmt.Errorf("%q: carma gives a task its GPUs, and their devices with them; see --gpus", text)
+	}
+	for _, p := range []string{d.Source, d.Target} {
+		if !strings.HasPrefix(p, "/dev/") || path.Clean(p) != p || strings.ContainsAny(p, "\x00\n") {
+			return d, fmt.Errorf("%q: %q is not a path below /dev; write for example /dev/infiniband/uverbs0", text, p)
+		}
+	}
+	if len(parts) > 3 || !permissions.MatchString(d.Permissions) || d.Permissions == "" {
+		return d, fmt.Errorf("%q: permissions are r, w and m, in this order; write for example %s:%s:rw", text, d.Source, d.Target)
+	}
+	return d, nil
+}

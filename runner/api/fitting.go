@@ -1,0 +1,127 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// fittings read what docker run calls so, by the unit of the field. They return
+// the text in one form of several that mean the same.
+var fittings = map[string]func(string) (string, error){
+	"ulimit":   formed(ParseUlimit),
+	"tmpfs":    formed(ParseTmpfs),
+	"port":     formed(ParsePort),
+	"device":   formed(ParseDevice),
+	"signal":   signal,
+	"hostname": hostname,
+	"group":    group,
+}
+
+func formed[T fmt.Stringer](parse func(string) (T, error)) func(string) (string, error) {
+	return func(text string) (string, error) {
+		v, err := parse(text)
+		return v.String(), err
+	}
+}
+
+// checkFittings returns the first text of a submission that is not as its field
+// reads it.
+func (s *Submit) checkFittings() *FieldError {
+	for _, f := range fields {
+		read := fittings[f.unit]
+		if read == nil || !f.Given(s) {
+			continue
+		}
+		texts, list := f.of(s).Interface().([]string)
+		if !list {
+			texts = []string{f.of(s).String()}
+		}
+		for i, text := range texts {
+			if _, err := read(text); err != nil {
+				return &FieldError{Field: f.Name, Text: err.Error()}
+			}
+			if slices.Contains(texts[:i], text) {
+				return &FieldError{Field: f.Name, Text: fmt.Sprintf("%q twice; leave one out", text)}
+			}
+		}
+	}
+	return s.checkTogether()
+}
+
+// checkTogether refuses fittings that contradict each other, or the mounts.
+func (s *Submit) checkTogether() *FieldError {
+	targets := map[string]string{}
+	for _, m := range s.Mounts {
+		targets[path.Clean(m.Target)] = "a mount"
+	}
+	for _, text := range s.Tmpfs {
+		t, _ := ParseTmpfs(text)
+		if other := targets[t.Target]; other != "" {
+			return &FieldError{"tmpfs", fmt.Sprintf("%s is the target of %s too; leave one of them out", t.Target, other)}
+		}
+		targets[t.Target] = "another tmpfs"
+	}
+	names := map[string]bool{}
+	for _, text := range s.Ulimits {
+		u, _ := ParseUlimit(text)
+		if names[u.Name] {
+			return &FieldError{"ulimit", u.Name + " twice; leave one of them out"}
+		}
+		names[u.Name] = true
+	}
+	taken := map[string]bool{}
+	for _, text := range s.Ports {
+		p, _ := ParsePort(text)
+		p.Port = 0
+		if at := p.String(); p.Host > 0 && taken[at] {
+			return &FieldError{"publish", fmt.Sprintf("port %d of this machine twice; leave one of them out", p.Host)}
+		} else {
+			taken[at] = true
+		}
+	}
+	return nil
+}
+
+// signal reads a signal's name or number and returns its name.
+func signal(text string) (string, error) {
+	if n, err := strconv.Atoi(text); err == nil && n > 0 && n < 65 {
+		if name := unix.SignalName(unix.Signal(n)); name != "" {
+			return name, nil
+		}
+		return text, nil // a real-time signal
+	}
+	name := "SIG" + strings.TrimPrefix(strings.ToUpper(text), "SIG")
+	if unix.SignalNum(name) == 0 {
+		return "", fmt.Errorf("%q is no signal; write for example SIGINT", text)
+	}
+	return name, nil
+}
+
+var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
+
+// hostname reads the name of a machine, as the kernel and resolvers take it.
+func hostname(text string) (string, error) {
+	for label := range strings.SplitSeq(text, ".") {
+		if !hostLabel.MatchString(label) || len(text) > 63 {
+			return "", fmt.Errorf("%q: letters, digits and '-', in words with dots between them, at most 63; write for example box-1", text)
+		}
+	}
+	return text, nil
+}
+
+var groupName = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*$`)
+
+// group reads the name or number of a group. Whether there is one, the daemon says.
+func group(text string) (string, error) {
+	if !groupName.MatchString(text) || len(text) > 64 {
+		return "", errors.New(strconv.Quote(text) + " is not the name or number of a group; id -Gn lists yours")
+	}
+	return text, nil
+}

@@ -1,0 +1,109 @@
+package api
+
+import "time"
+
+// Info describes the daemon.
+type Info struct {
+	Version string    `json:"version"`
+	Now     time.Time `json:"now"`
+	// Speed is simulated time per clock time; 1 on real GPUs.
+	Speed   float64 `json:"speed"`
+	PID     int     `json:"pid"`
+	DataDir string  `json:"data_dir"`
+	Driver  string  `json:"driver"`
+	Source  string  `json:"source" doc:"where the GPUs come from: sim:dgx-station-a100"`
+	// Simulated: the GPUs are not real.
+	Simulated bool   `json:"simulated"`
+	Policy    string `json:"policy"`
+	// Engine is empty while the container engine does not answer.
+	Engine     string `json:"engine,omitempty"`
+	EngineDown string `json:"engine_down,omitempty" doc:"why the engine cannot be used now"`
+	Queued     int    `json:"queued"`
+	Running    int    `json:"running"`
+	// Held are unfinished tasks that are in no queue yet.
+	Held int `json:"held"`
+	// Output is what is kept of the tasks' output.
+	Output *Output `json:"output,omitempty"`
+	// KeepTasks and KeepTasksFor bound the finished tasks that are kept; 0: no limit.
+	KeepTasks    int           `json:"keep_tasks,omitempty" doc:"finished tasks kept at most"`
+	KeepTasksFor time.Duration `json:"keep_tasks_for,omitempty" doc:"in nanoseconds: how long finished tasks are kept"`
+	// Host is nil where host memory is not booked, as on simulated servers.
+	Host *Host `json:"host,omitempty"`
+	// Energy is what the GPUs have used; nil: nothing is known yet.
+	Energy *Energy `json:"energy,omitempty"`
+	// Trouble is what keeps tasks from starting now, the widest scope first.
+	Trouble []Trouble `json:"trouble,omitempty"`
+	// Paused is set while somebody has paused launching.
+	Paused *Closure `json:"paused,omitempty"`
+	// Draining: nothing is started any more; the daemon ends with its last
+	// running task.
+	Draining bool `json:"draining,omitempty"`
+}
+
+// Output is how much room the tasks' output takes, and how much it may.
+type Output struct {
+	Dir   string           `json:"dir"`
+	Bytes int64            `json:"bytes" doc:"what it takes; after a start that is counted in the background"`
+	Total int64            `json:"total" doc:"the most it may take"`
+	User  int64            `json:"user" doc:"the most of one user"`
+	Task  int64            `json:"task" doc:"the most of one task"`
+	Free  int64            `json:"free" doc:"what it leaves free on its disk"`
+	Users map[string]int64 `json:"users,omitempty"`
+	Tasks int              `json:"tasks" doc:"tasks with output"`
+	// Finished are the finished tasks that are kept.
+	Finished int    `json:"finished"`
+	Trouble  string `json:"trouble,omitempty" doc:"why output cannot be kept now"`
+}
+
+// Trouble keeps tasks from starting, though they are not at fault.
+type Trouble struct {
+	Scope string `json:"scope" enum:"daemon,engine,gpu"`
+	// GPU is the index of the GPU, for scope gpu.
+	GPU    *int   `json:"gpu,omitempty"`
+	Code   string `json:"code,omitempty"`
+	Text   string `json:"text" doc:"what it is, a clause"`
+	Cause  string `json:"cause,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
+	// Since is when it was first seen, Failures how many starts have failed in a
+	// row, NextTest when the next task is started as a test.
+	Since    time.Time `json:"since,omitzero"`
+	Failures int       `json:"failures,omitempty"`
+	NextTest time.Time `json:"next_test,omitzero"`
+}
+
+// String returns a sentence about it, with the fix.
+func (t Trouble) String() string {
+	if t.Remedy == "" {
+		return t.Text
+	}
+	return t.Text + "; to mend it: " + t.Remedy
+}
+
+// Check is one line of carma doctor.
+type Check struct {
+	Name   string `json:"name"`
+	Status string `json:"status" enum:"ok,warning,failure"`
+	Detail string `json:"detail"`
+	// Mend is the one command or step that repairs it.
+	Mend string `json:"mend,omitempty"`
+}
+
+// ProveRequest asks for a proof of what limits a task's GPU memory.
+type ProveRequest struct {
+	Image string `json:"image" minLength:"1" doc:"an image on this machine; its own program does not run"`
+}
+
+// SpeedChange sets the speed of a simulated server.
+type SpeedChange struct {
+	Speed float64 `json:"speed" exclusiveMinimum:"0" maximum:"100000"`
+}
+
+// StopRequest stops a task.
+type StopRequest struct {
+	// Grace in nanoseconds between the stop signal and the kill; 0: default.
+	Grace time.Duration `json:"grace,omitempty" minimum:"0"`
+	// Now kills without a stop signal. Like a shorter grace it also counts for a
+	// task that is stopping already.
+	Now    bool   `json:"now,omitempty"`
+	Reason string `json:"reason,omitempty" maxLength:"500"`
+}

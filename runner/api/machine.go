@@ -1,0 +1,82 @@
+package api
+
+// Host is the machine's memory and processors, as tasks and the helpers of suites have
+// booked them. Memory is in bytes.
+type Host struct {
+	Total      int64        `json:"total" doc:"memory of the machine"`
+	Memory     int64        `json:"memory" doc:"memory that all tasks together may book"`
+	Booked     int64        `json:"booked" doc:"memory booked by tasks and helpers"`
+	Used       int64        `json:"used" doc:"memory in use by tasks, without page cache"`
+	Available  int64        `json:"available,omitempty" doc:"memory that can be had without swapping; 0: not known"`
+	CPUs       float64      `json:"cpus" doc:"processors that all tasks together may book"`
+	CPUsBooked float64      `json:"cpus_booked"`
+	Tasks      []HostMember `json:"tasks"`
+	// Helpers are those of suites; the sums have them too, but Used has not.
+	Helpers []HostHelpers `json:"helpers,omitempty"`
+}
+
+// HostHelpers is what the helpers of a suite have of the machine.
+type HostHelpers struct {
+	Suite  string  `json:"suite"`
+	User   string  `json:"user"`
+	Memory int64   `json:"memory" doc:"booked"`
+	Used   int64   `json:"used"`
+	CPUs   float64 `json:"cpus,omitempty" doc:"booked"`
+}
+
+// HostMember is what one task has of the machine.
+type HostMember struct {
+	Task   int64   `json:"task"`
+	Name   string  `json:"name"`
+	Memory int64   `json:"memory" doc:"booked"`
+	Used   int64   `json:"used"`
+	CPUs   float64 `json:"cpus,omitempty" doc:"booked"`
+}
+
+// GPURef names a GPU.
+type GPURef struct {
+	Index int    `json:"index"`
+	UUID  string `json:"uuid"`
+}
+
+// GPU is the ledger's page for one GPU. Memory is in bytes.
+type GPU struct {
+	GPURef
+	Model    string  `json:"model"`
+	Capacity int64   `json:"capacity"`
+	Reserved int64   `json:"reserved" doc:"sum of the grants of the tasks placed there"`
+	Used     int64   `json:"used"`
+	Foreign  int64   `json:"foreign" doc:"in use by processes that are not carma's"`
+	Headroom int64   `json:"headroom" doc:"never booked"`
+	SMACT    float64 `json:"smact" doc:"SM activity, 0 to 1"`
+	SMOCC    float64 `json:"smocc"`
+	DRAMA    float64 `json:"drama"`
+	PowerW   float64 `json:"power_w"`
+	EnergyJ  float64 `json:"energy_j"`
+	Sharing  string  `json:"sharing" doc:"how tasks share it: mps, mps-user (each user's tasks by MPS, users in turns), time-slicing or alone"`
+	Parent   string  `json:"parent,omitempty" doc:"UUID of the card that this MIG instance is a part of"`
+	Metrics  string  `json:"metrics,omitempty" doc:"where smact, smocc and drama come from: gpm, dcgm-exporter, utilization or none; empty on simulated GPUs"`
+	Coarse   bool    `json:"coarse,omitempty" doc:"they are bounds from the share of time any kernel ran"`
+
+	TemperatureC float64       `json:"temperature_c,omitempty"`
+	ECCErrors    uint64        `json:"ecc_errors,omitempty" doc:"uncorrectable memory errors since the driver was loaded"`
+	Warnings     []string      `json:"warnings,omitempty"`
+	Fault        string        `json:"fault,omitempty" doc:"why it gets no tasks"`
+	FaultLasts   bool          `json:"fault_lasts,omitempty" doc:"the fault lasts until the GPU is reset, also over restarts of the daemon"`
+	Reservations []Reservation `json:"reservations,omitempty" doc:"of it, or of memory on it, the earliest first"`
+	// Closed is set while it is drained.
+	Closed *Closure `json:"closed,omitempty"`
+	// HeldFor is the task this GPU is kept free for; 0: none.
+	HeldFor int64      `json:"held_for,omitempty"`
+	Tasks   []Resident `json:"tasks"`
+}
+
+// Resident is one task's place on a GPU. Memory is in bytes.
+type Resident struct {
+	Task  int64  `json:"task"`
+	Name  string `json:"name"`
+	Grant int64  `json:"grant"`
+	Used  int64  `json:"used"`
+	Peak  int64  `json:"peak"`
+	Alone bool   `json:"alone,omitempty"`
+}

@@ -1,0 +1,175 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"carma/configs/models"
+)
+
+// Submit is the request for a task, and the only type for it: flags, task
+// files, Compose files, image labels and the API are decoded into it. Memory is
+// in bytes, time in nanoseconds. A zero value asks for nothing: the image, the
+// daemon or the engine decides. A field with help can be given by a text; see
+// [Field].
+type Submit struct {
+	Image      string   `json:"image,omitempty" maxLength:"4096" doc:"image reference, as docker run takes it; empty with conda, venv or host"`
+	Command    []string `json:"command,omitempty" doc:"replaces the image's command"`
+	Entrypoint []string `json:"entrypoint,omitempty" doc:"replaces the image's entrypoint; [\"\"] clears it"`
+	Env        []string `json:"env,omitempty" doc:"KEY=value"`
+	Mounts     []Mount  `json:"mounts,omitempty"`
+	// User is for root only; the tasks of others run as themselves.
+	User string `json:"user,omitempty" maxLength:"200" doc:"user or uid[:gid] in the container; root's tasks only; empty: the image's"`
+	// In place of an image: the machine's own programs, alone or with those of an
+	// environment on it. The command line takes names and relative paths too.
+	Conda string `json:"conda,omitempty" maxLength:"4096" value:"environment" help:"run in this conda environment of yours, by name or folder, without an image" doc:"folder of a conda environment on this machine, in place of an image"`
+	Venv  string `json:"venv,omitempty" maxLength:"4096" value:"folder" help:"run in this Python virtual environment, without an image" doc:"folder of a virtual environment on this machine, in place of an image"`
+	Host  bool   `json:"host,omitempty" help:"run the machine's own programs, without an image" doc:"run the machine's own programs, in place of an image"`
+	// Labels are the user's own, for finding tasks again.
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// What its memory is estimated from.
+	EstModel string `json:"est_model,omitempty" maxLength:"200" label:"true" value:"model" help:"estimate its memory as that of this model or workload: a name, a model of the hub, or a file that describes it (config.json, ONNX, summary, carma models)" doc:"model name for the memory estimate"`
+	// Network describes the model, if that was a file: the command line reads files,
+	// the daemon reads none. See package described of estimator/networks.
+	Network json.RawMessage `json:"network,omitempty" doc:"description of the model, in place of a known name: the object of a config.json of the transformers library, or of a model configuration of carma; or such an object as gzip in base64. Not in listings of tasks"`
+	// Train are settings of the training, by their keys; see [models.Settings]. Each of
+	// them is a [Field].
+	Train map[string]string `json:"train,omitempty" settings:"true" doc:"settings of the training whose memory is estimated, each a text: precision, seq, lora, optimizer, sharding, ... as carma run takes them, with _ for -"`
+	// ReadSettings: none leaves Read out.
+	ReadSettings string `json:"read_settings,omitempty" enum:"command,none" help:"read settings of the training from the words of its program: command (default) or none"`
+	// Read is what the program's command line says of its training. It counts where the
+	// submission says nothing.
+	Read      *Read  `json:"read,omitempty" doc:"what the command line of its program says of its training, as carma run reads it; it counts where the submission says nothing"`
+	BatchSize int    `json:"batch_size,omitempty" minimum:"0" label:"true" help:"batch size that memory is estimated for; the task gets it as CARMA_BATCH_SIZE"`
+	Params    int64  `json:"params,omitempty" minimum:"0" unit:"parameters" help:"parameters of a model that carma does not know, for example 25M" doc:"parameters of a model that carma does not know; needs batch_size and family"`
+	Family    string `json:"family,omitempty" enum:"mlp,cnn,transformer" help:"family of a model that carma does not know: mlp, cnn, transformer" doc:"family of a model that carma does not know"`
+	Input     int64  `json:"input,omitempty" minimum:"0" unit:"shape" help:"shape of one sample of a model that carma does not know, for example 3x224x224" doc:"elements of one sample of a model that carma does not know; 0: not known"`
+	Layers    int    `json:"layers,omitempty" minimum:"0" help:"number of convolutions and linear layers of a model that carma does not know" doc:"number of convolutions and linear layers of a model that carma does not know; 0: not known"`
+	// Estimator is for files of older versions, in which it was a choice.
+	Estimator string `json:"estimator,omitempty" maxLength:"200" words:"carma" help:"the estimator that memory is booked by" doc:"carma, or empty: the estimator that memory is booked by; older programs took others"`
+	// Probe runs its first steps on the CPU before it is queued, to see what
+	// it trains.
+	Probe bool  `json:"probe,omitempty" help:"first run its first steps on the CPU, to estimate its memory"`
+	Mem   int64 `json:"mem,omitempty" minimum:"0" unit:"memory" label:"true" help:"peak memory on each GPU; used instead of an estimate" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
+
+	// GPUShare says whether programs that take a share of a GPU by design are recognised.
+	GPUShare string `json:"gpu_share,omitempty" enum:"auto,off" help:"recognise programs like vLLM that take a share of a GPU by design, and book it: auto (default) or off"`
+
+	// When and where it runs.
+	GPUs int `json:"gpus,omitempty" minimum:"-1" label:"true" unit:"GPUs" help:"number of GPUs, or all; 0: none, it has host memory and processors alone (default: what the image says, else 1)" doc:"number of GPUs; -1: all of the machine; 0: the image's carma.gpus label, else 1, or none with no_gpu"`
+	// NoGPU is what the text 0 of the field above says: a 0 there asks for nothing.
+	NoGPU     bool   `json:"no_gpu,omitempty" doc:"it gets no GPU, only host memory and processors; gpus is 0 then"`
+	Exclusive bool   `json:"exclusive,omitempty" help:"do not share its GPUs"`
+	Priority  string `json:"priority,omitempty" enum:"low,normal,high" help:"low, normal or high (default normal)"`
+	Retries   int    `json:"retries,omitempty" minimum:"0" least:"0" help:"how often to run it again if its program fails" doc:"how often a program failure is run again"`
+	// TimeLimit ends an attempt that runs longer; 0: none.
+	TimeLimit time.Duration `json:"time_limit,omitempty" name:"time" minimum:"0" help:"stop an attempt that runs longer than this"`
+	// Slot is how long an attempt runs before it makes way for tasks that wait;
+	// 0: as the daemon is set.
+	Slot time.Duration `json:"slot,omitempty" minimum:"0" help:"stop it after this time and queue it again, if others wait"`
+	// StopGrace is the time between the stop signal and the kill; 0: the
+	// daemon's.
+	StopGrace time.Duration `json:"stop_grace,omitempty" minimum:"0" help:"time between stop signal and kill (default: the daemon's)"`
+	// Delay is the time from the submission until it may be queued.
+	Delay time.Duration `json:"delay,omitempty" minimum:"0" help:"do not queue it before this time has passed"`
+
+	// Account is the group that its use is counted for, beside its user.
+	Account string `json:"account,omitempty" maxLength:"200" value:"group" help:"unix group of yours that its use is counted for (default: your primary group)" doc:"unix group that its use is counted for; empty: its submitter's primary group"`
+
+	Name string `json:"name,omitempty" value:"name" help:"name of the task (default: chosen)" doc:"unique among unfinished tasks; chosen by the daemon when empty"`
+
+	// What the container has.
+	WorkDir string  `json:"workdir,omitempty" maxLength:"4096" letter:"w" value:"folder" help:"working folder in the container"`
+	ShmSize int64   `json:"shm_size,omitempty" minimum:"0" unit:"memory" help:"size of /dev/shm (default: half of its host memory)" doc:"size of /dev/shm in bytes; 0: the daemon's default"`
+	HostMem int64   `json:"host_mem,omitempty" minimum:"0" unit:"memory" letter:"m" help:"host memory it may use, /dev/shm included; booked for it (default: what earlier runs used, else its part)" doc:"host memory it may use, in bytes, with what is in /dev/shm; it is booked for it. 0: what earlier runs used is booked, else the part that goes with its GPUs, and it may use what nobody has booked"`
+	CPUs    float64 `json:"cpus,omitempty" minimum:"0" value:"processors" help:"processors it may use, for example 4 or 1.5; booked for it (default: the daemon's)" doc:"processors it may use; they are booked for it. 0: the daemon's default, and none are booked but for a task without a GPU"`
+	// The next two are booked, where that is to be other than what it may use.
+	HostReserve int64   `json:"host_reserve,omitempty" minimum:"0" unit:"memory" help:"host memory booked for it (default: --host-mem, else what earlier runs used, else its part)" doc:"host memory that is booked for it, in bytes; 0: host_mem, else what earlier runs used, else the part that goes with its GPUs"`
+	CPUsReserve float64 `json:"cpus_reserve,omitempty" minimum:"0" value:"processors" help:"processors booked for it, for example 4 or 1.5 (default: --cpus)" doc:"processors that are booked for it; 0: cpus"`
+	Pids        int64   `json:"pids,omitempty" minimum:"0" value:"processes" help:"processes and threads it may have (default: the daemon's)" doc:"processes and threads it may have; 0: the daemon's default"`
+	// What docker run calls so, in docker's words; see the functions of their
+	// units, like [ParseUlimit].
+	Ulimits    []string `json:"ulimits,omitempty" maxItems:"64" name:"ulimit" unit:"ulimit" value:"name=soft[:hard]" help:"limit of its processes, for example memlock=-1 or nofile=65536; may be repeated"`
+	Tmpfs      []string `json:"tmpfs,omitempty" maxItems:"64" unit:"tmpfs" value:"folder[:options]" help:"folder in memory, for example /scratch:size=2G; its content counts as host memory; may be repeated"`
+	Init       bool     `json:"init,omitempty" help:"a small first process takes in the children that its program leaves behind, and passes signals on"`
+	IPC        string   `json:"ipc,omitempty" enum:"private,shareable,host" help:"private (default), shareable (the same here), or host if the daemon allows it"`
+	Groups     []string `json:"group_add,omitempty" maxItems:"64" unit:"group" value:"group" help:"a further group of yours that it has, by the name or number of this machine; may be repeated"`
+	Hostname   string   `json:"hostname,omitempty" unit:"hostname" value:"name" help:"its own name in the container (default: the engine's choice)"`
+	StopSignal string   `json:"stop_signal,omitempty" unit:"signal" value:"signal" help:"signal that stops it, for example SIGINT (default: the image's, else SIGTERM)"`
+	Ports      []string `json:"publish,omitempty" maxItems:"64" letter:"p" unit:"port" value:"[port:]port" help:"open a port of it on 127.0.0.1, for example 8888; may be repeated; carma port shows where"`
+	Devices    []string `json:"devices,omitempty" maxItems:"64" name:"device" unit:"device" value:"path[:path]" help:"device of this machine that the administrator allows, for example /dev/infiniband/uverbs0; may be repeated"`
+	// Interactive and TTY are docker's -i and -t: see "Interactive tasks" in
+	// docs/tasks.md.
+	Interactive bool `json:"interactive,omitempty" letter:"i" help:"it has an input: yours, while you are attached"`
+	TTY         bool `json:"tty,omitempty" letter:"t" help:"it has a terminal; with -i yours, and carma attach takes it again"`
+	// IdleStop ends it if it is idle for so long: no input in its terminal, and its
+	// GPUs do nothing. 0: as the daemon is set; negative: never.
+	IdleStop time.Duration `json:"idle_stop,omitempty" unit:"time or 0" minimum:"-1" help:"stop it when nothing is typed and its GPUs do nothing for this time; 0: never" doc:"nanoseconds without input and GPU activity after which it is stopped; -1: never; 0: as the daemon is set"`
+	// Visibility is who may see its environment and output: its owner and
+	// admins, or all.
+	Visibility string `json:"visibility,omitempty" enum:"private,open" help:"who sees its environment and output: private (you and admins) or open (default: the daemon's)"`
+	Pull       string `json:"pull,omitempty" enum:"missing,always,never" help:"fetch the image: missing, always or never (default: the daemon's)"`
+
+	// After are the tasks that it waits for before it is queued.
+	After []Dependency `json:"after,omitempty"`
+	// Part names its part of the submission: the tasks of one part share a
+	// limit and can be waited for together.
+	Part string `json:"part,omitempty" doc:"name within the submission; tasks of one part share the limit parallel"`
+	// Parallel is how many tasks of its part may be queued or run at a time.
+	Parallel int           `json:"parallel,omitempty" minimum:"0" unit:"tasks" help:"how many tasks of an array or a sweep may be queued or run at a time; a word is the training's, as --sharding" doc:"how many tasks of its part may be queued or run at a time; 0: no limit"`
+	Array    *ArrayElement `json:"array,omitempty"`
+}
+
+// Read is what the command line of a program, and the files that it names, say of its
+// training.
+type Read struct {
+	Model string            `json:"model,omitempty" maxLength:"200" doc:"known name of the model"`
+	Batch int               `json:"batch_per_gpu,omitempty" minimum:"0" doc:"batch size of each GPU"`
+	Train map[string]string `json:"train,omitempty" doc:"settings, as in the submission"`
+	Said  string            `json:"said,omitempty" maxLength:"1000" doc:"all of this in words, for people"`
+}
+
+// Model is the name that memory is estimated by, given or read; empty: none.
+func (s *Submit) Model() string {
+	if s.EstModel == "" && s.Read != nil {
+		return s.Read.Model
+	}
+	return s.EstModel
+}
+
+// Training are the settings of its training: those that were given over those that were
+// read. An error is a [models.Error].
+func (s *Submit) Training() (models.Overrides, error) {
+	if s.Read == nil {
+		return models.FromTexts(s.Train)
+	}
+	return models.FromTexts(merged(s.Read.Train, s.Train))
+}
+
+// Mount is a bind mount of a host path into the container.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// Submitted answers a submission. The task is journaled: it will not be lost.
+type Submitted struct {
+	ID       int64    `json:"id"`
+	Name     string   `json:"name"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Estimate is a memory estimate and where it comes from.
+type Estimate struct {
+	// Memory is the upper bound per GPU in bytes that is booked; 0 when WholeGPU.
+	Memory   int64 `json:"memory"`
+	WholeGPU bool  `json:"whole_gpu,omitempty"`
+	// Point is the likeliest figure, Plain that before earlier runs on this machine
+	// corrected it.
+	Point  int64  `json:"point,omitempty" doc:"the likeliest memory per GPU in bytes; 0: not known"`
+	Plain  int64  `json:"plain,omitempty" doc:"the same before earlier runs on this machine corrected it; 0: no run measures it"`
+	Method string `json:"method" doc:"declared, catalogue or whole-gpu"`
+	Detail string `json:"detail,omitempty" doc:"one sentence for people"`
+}

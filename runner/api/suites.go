@@ -1,0 +1,261 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Limits of one suite's helpers. What one user may have of them all is the
+// daemon's to say.
+const (
+	MaxHelpers      = 64
+	MaxSuiteVolumes = 64
+)
+
+// Suite is what a suite has beside its tasks: its helpers, which run beside them,
+// and the networks and volumes of both. Its tasks are those of the group of the
+// same name that its owner submits while it is up.
+type Suite struct {
+	// Keep: it stays until it is taken down. Otherwise it ends with the last of
+	// its tasks.
+	Keep    bool     `json:"keep,omitempty" doc:"stay until it is taken down, not only until the last of its tasks has ended"`
+	Helpers []Helper `json:"helpers,omitempty" maxItems:"64"`
+	// Waits is what must be so before the suite is ready: what its tasks wait for.
+	Waits []HelperWait `json:"waits,omitempty" maxItems:"64"`
+	// Tasks is what the tasks of each part have of it.
+	Tasks    map[string]Joined `json:"tasks,omitempty" doc:"what the tasks of each part have of the suite"`
+	Networks []SuiteNetwork    `json:"networks,omitempty" maxItems:"16"`
+	Volumes  []SuiteVolume     `json:"volumes,omitempty" maxItems:"64"`
+}
+
+// Helper is a container that runs beside the tasks of a suite. It is in no queue
+// and has no GPU.
+type Helper struct {
+	Name string `json:"name" minLength:"1" maxLength:"64"`
+	// Container is what its container is. Fields about GPUs, estimates and queues
+	// must be empty.
+	Container Submit `json:"container"`
+	Joined
+	// Within names another helper whose network it shares instead of having its own.
+	Within   string `json:"within,omitempty" doc:"another helper whose network it shares, loopback and ports included"`
+	Replicas int    `json:"replicas,omitempty" minimum:"0" maximum:"64" doc:"0: one"`
+	// Restart: no (or empty), always, on-failure or on-failure:N.
+	Restart string         `json:"restart,omitempty" doc:"no, always, on-failure or on-failure:N"`
+	Health  *HelperHealth  `json:"health,omitempty" doc:"replaces the image's check"`
+	Waits   []HelperWait   `json:"waits,omitempty" maxItems:"64"`
+	Ports   []HelperPort   `json:"ports,omitempty" maxItems:"256"`
+	Tmpfs   []string       `json:"tmpfs,omitempty" maxItems:"64" doc:"folders in memory, with options as docker run --tmpfs has them"`
+	Ulimits []HelperUlimit `json:"ulimits,omitempty" maxItems:"32"`
+
+	Init       bool              `json:"init,omitempty"`
+	ReadOnly   bool              `json:"read_only,omitempty"`
+	StopSignal string            `json:"stop_signal,omitempty"`
+	Hostname   string            `json:"hostname,omitempty"`
+	Groups     []string          `json:"groups,omitempty" maxItems:"32" doc:"numbers or names of more groups"`
+	CapAdd     []string          `json:"cap_add,omitempty" maxItems:"64"`
+	CapDrop    []string          `json:"cap_drop,omitempty" maxItems:"64"`
+	Sysctls    map[string]string `json:"sysctls,omitempty"`
+	Terminal   bool              `json:"terminal,omitempty"`
+	Stdin      bool              `json:"stdin,omitempty"`
+}
+
+// Joined is what a container has of its suite.
+type Joined struct {
+	// Networks of the suite; none: it reaches nobody.
+	Networks []NetworkPlace `json:"networks,omitempty" maxItems:"16"`
+	Volumes  []VolumePlace  `json:"volumes,omitempty" maxItems:"64"`
+	Files    []SuiteFile    `json:"files,omitempty" maxItems:"1000"`
+	Hosts    []string       `json:"hosts,omitempty" maxItems:"256" doc:"name:address, for its /etc/hosts"`
+}
+
+// SuiteNetwork is a network of a suite.
+type SuiteNetwork struct {
+	Name string `json:"name" minLength:"1" maxLength:"64"`
+	// Shared: all suites of the owner that name it are in it.
+	Shared   bool `json:"shared,omitempty"`
+	Internal bool `json:"internal,omitempty" doc:"it leads nowhere else"`
+}
+
+// SuiteVolume is a volume of a suite. It stays until it is removed.
+type SuiteVolume struct {
+	Name   string `json:"name" minLength:"1" maxLength:"64"`
+	Shared bool   `json:"shared,omitempty"`
+}
+
+// NetworkPlace is a container's place in a network.
+type NetworkPlace struct {
+	Network string   `json:"network"`
+	Aliases []string `json:"aliases,omitempty" maxItems:"64"`
+}
+
+// VolumePlace is a volume in a container.
+type VolumePlace struct {
+	Volume   string `json:"volume,omitempty" doc:"empty: one of its own, which goes with the container"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+	NoCopy   bool   `json:"no_copy,omitempty"`
+}
+
+// SuiteFile is a file that a container gets before it starts.
+type SuiteFile struct {
+	Path    string `json:"path"`
+	Content []byte `json:"content"`
+	// UID and GID own it; -1: the container's user, if that is a number, else
+	// root.
+	UID  int    `json:"uid"`
+	GID  int    `json:"gid"`
+	Mode uint32 `json:"mode" maximum:"511"`
+}
+
+// HelperPort is a port of a helper that this machine reaches at 127.0.0.1.
+type HelperPort struct {
+	Container int    `json:"container" minimum:"1" maximum:"65535"`
+	Host      int    `json:"host,omitempty" minimum:"0" maximum:"65535" doc:"0: a free one"`
+	Protocol  string `json:"protocol,omitempty" enum:"tcp,udp"`
+}
+
+// HelperUlimit is a limit of its processes; -1: none.
+type HelperUlimit struct {
+	Name string `json:"name"`
+	Soft int64  `json:"soft"`
+	Hard int64  `json:"hard"`
+}
+
+// HelperHealth is a check of a helper's health. Times are in nanoseconds; 0: the
+// engine's own.
+type HelperHealth struct {
+	Test        []string      `json:"test,omitempty" maxItems:"1000" doc:"CMD or CMD-SHELL and its words, or NONE; empty: the image's"`
+	Interval    time.Duration `json:"interval,omitempty" minimum:"0"`
+	Timeout     time.Duration `json:"timeout,omitempty" minimum:"0"`
+	StartPeriod time.Duration `json:"start_period,omitempty" minimum:"0"`
+	Retries     int           `json:"retries,omitempty" minimum:"0"`
+}
+
+// HelperWait is another helper that comes first: it has started, is healthy, or
+// has ended with exit code 0.
+type HelperWait struct {
+	Helper    string `json:"helper"`
+	Condition string `json:"condition" enum:"started,healthy,ok"`
+}
+
+// SuiteState is how a suite with helpers is.
+type SuiteState struct {
+	Name string `json:"name"`
+	User string `json:"user"`
+	// Phase: starting, ready (all helpers have started, in their order), failed
+	// (one cannot start), stopping, ended (only output is kept).
+	Phase string `json:"phase" enum:"starting,ready,failed,stopping,ended"`
+	// Reason is why it failed, or the step that it is at.
+	Reason   string        `json:"reason,omitempty"`
+	Keep     bool          `json:"keep,omitempty"`
+	Since    time.Time     `json:"since"`
+	Helpers  []HelperState `json:"helpers"`
+	Networks []string      `json:"networks,omitempty"`
+	Volumes  []string      `json:"volumes,omitempty"`
+	Warnings []string      `json:"warnings,omitempty"`
+}
+
+// HelperState is how one container of a helper is.
+type HelperState struct {
+	Helper    string `json:"helper"`
+	Name      string `json:"name" doc:"as people call it: suite, helper and number"`
+	Container string `json:"container" doc:"container name"`
+	Image     string `json:"image"`
+	// State: waiting, created, running, restarting or exited.
+	State    string       `json:"state" enum:"waiting,created,running,exited"`
+	Health   string       `json:"health,omitempty" enum:",starting,healthy,unhealthy"`
+	Restarts int          `json:"restarts,omitempty"`
+	ExitCode *int         `json:"exit_code,omitempty"`
+	Error    string       `json:"error,omitempty"`
+	Started  time.Time    `json:"started,omitzero"`
+	Ports    []HelperPort `json:"ports,omitempty"`
+	HostMem  int64        `json:"host_mem" doc:"most host memory, in bytes"`
+	// HostReserve is what is booked of the machine's memory for it.
+	HostReserve int64   `json:"host_reserve,omitempty" doc:"host memory booked, in bytes"`
+	CPUs        float64 `json:"cpus" doc:"most processors; 0: no limit"`
+}
+
+// SuiteRemoved is what was removed of a suite.
+type SuiteRemoved struct {
+	Helpers  []string `json:"helpers"`
+	Networks []string `json:"networks"`
+	Volumes  []string `json:"volumes"`
+}
+
+// HelperCapabilities are those that a helper has, unless it drops them, and that its
+// file may ask for: by these the programs of images give themselves a user and
+// prepare their folders. MoreCapabilities it may ask for in addition: they reach
+// nothing outside the container, and locked memory counts as its memory.
+var (
+	HelperCapabilities = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT"}
+	MoreCapabilities   = []string{"IPC_LOCK", "SETPCAP"}
+)
+
+func suitePath(name string) string { return "/v1/suites/" + url.PathEscape(name) }
+
+// PutSuite brings the helpers, networks and volumes of a suite up. It returns
+// before the helpers run; see [Client.Suite]. check only looks whether it could.
+func (c *Client) PutSuite(ctx context.Context, name string, s Suite, check bool) (SuiteState, error) {
+	path := suitePath(name)
+	if check {
+		path += "?check=true"
+	}
+	return call[SuiteState](ctx, c, http.MethodPut, path, s)
+}
+
+// Suite tells how a suite with helpers is.
+func (c *Client) Suite(ctx context.Context, name string) (SuiteState, error) {
+	return call[SuiteState](ctx, c, http.MethodGet, suitePath(name), nil)
+}
+
+// EndedSuite tells of which helpers output is kept after a suite's end.
+func (c *Client) EndedSuite(ctx context.Context, name string) (SuiteState, error) {
+	return call[SuiteState](ctx, c, http.MethodGet, suitePath(name)+"?ended=true", nil)
+}
+
+// DropSuite takes a suite's helpers and networks down, and its volumes if asked.
+func (c *Client) DropSuite(ctx context.Context, name string, volumes bool, grace time.Duration) (SuiteRemoved, error) {
+	q := url.Values{}
+	if volumes {
+		q.Set("volumes", "true")
+	}
+	if grace > 0 {
+		q.Set("grace", strconv.FormatInt(int64(grace), 10))
+	}
+	return call[SuiteRemoved](ctx, c, http.MethodDelete, suitePath(name)+"?"+q.Encode(), nil)
+}
+
+// HelperLogs streams the output of one container of a helper to fn, named as in
+// [HelperState].Name.
+func (c *Client) HelperLogs(ctx context.Context, suite, name string, o LogOptions, fn func(LogLine) error) error {
+	q := url.Values{}
+	if o.Follow {
+		q.Set("follow", "true")
+	}
+	if o.Tail > 0 {
+		q.Set("tail", strconv.Itoa(o.Tail))
+	}
+	ended := false
+	err := c.stream(ctx, suitePath(suite)+"/helpers/"+url.PathEscape(name)+"/logs?"+q.Encode(), func(event string, data []byte) error {
+		switch event {
+		case "log":
+			var l LogLine
+			if err := json.Unmarshal(data, &l); err != nil {
+				return err
+			}
+			return fn(l)
+		case "end":
+			ended = true
+		}
+		return nil
+	})
+	if err == nil && !ended {
+		err = &NoDaemonError{Socket: c.socket, Err: io.ErrUnexpectedEOF}
+	}
+	return err
+}

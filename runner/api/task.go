@@ -1,0 +1,143 @@
+package api
+
+import "time"
+
+// Task is a task as users see it.
+type Task struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+	User string `json:"user"`
+	UID  int    `json:"uid"`
+	GID  int    `json:"gid"`
+	// Group is the name of the tasks it was submitted with.
+	Group  string `json:"group,omitempty"`
+	Image  string `json:"image"`
+	Submit Submit `json:"submit" doc:"the request as it was made"`
+	// EnvHidden: the values of its environment are not for the caller; they are ***
+	// in Submit.
+	EnvHidden bool `json:"env_hidden,omitempty" doc:"the values of its environment are not for the caller"`
+	// GPUCount is the number of GPUs it runs on.
+	GPUCount int    `json:"gpu_count"`
+	Phase    string `json:"phase" enum:"estimating,held,queued,recovering,launching,running,stopping,succeeded,failed,cancelled"`
+	// Priority as it is now.
+	Priority string `json:"priority,omitempty" enum:"low,normal,high"`
+	// Position in the order of the queues, from 1; 0 when it is in none.
+	Position int `json:"position,omitempty"`
+	// Waits is the one-line reason while it is in a queue, held or probed.
+	Waits     string   `json:"waits,omitempty"`
+	WaitsCode string   `json:"waits_code,omitempty" doc:"the code of that reason"`
+	Estimate  Estimate `json:"estimate"`
+	// Need is the memory per GPU that its next launch books, or its current
+	// one has booked, in bytes; 0 when it gets whole GPUs.
+	Need      int64     `json:"need"`
+	Alone     bool      `json:"alone,omitempty" doc:"it has, or waits for, GPUs of its own"`
+	Submitted time.Time `json:"submitted"`
+	// Started is the start of the latest attempt; zero: not started.
+	Started  time.Time `json:"started,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	Attempts []Attempt `json:"attempts,omitempty"`
+	// EnergyJ is the sum over its attempts.
+	EnergyJ float64 `json:"energy_j,omitempty" doc:"joules: its share of what its GPUs have used while it ran, over all attempts; 0: nothing, or not known"`
+	// Ports are its open ports while it runs.
+	Ports []OpenPort `json:"ports,omitempty"`
+	// Progress is how far the running attempt has come.
+	Progress *Progress `json:"progress,omitempty"`
+	// Idle is set while it runs and has done nothing for a while.
+	Idle *Idle `json:"idle,omitempty"`
+	// Preallocates: it seems to have reserved most of a card at its start, needed or
+	// not. Not in listings.
+	Preallocates bool `json:"preallocates,omitempty" doc:"its latest attempt took most of a card within two samples, and has not changed since; not in listings"`
+	// Takes is its program, if that takes a share of a GPU by design.
+	Takes *Takes `json:"takes,omitempty"`
+	// Params and Trainable are numbers of parameters of its model, as its output
+	// named them; 0: it has named none.
+	Params    float64 `json:"parameters,omitempty" doc:"parameters of its model, as its output named them"`
+	Trainable float64 `json:"trainable_parameters,omitempty" doc:"those that it trains, as its output named them"`
+	// ExitCode is set when the phase is final and the task has run.
+	ExitCode *int   `json:"exit_code,omitempty"`
+	Reason   string `json:"reason,omitempty" doc:"why it failed, was cancelled or runs again"`
+	// ReasonCode is for programs: it stays when the words change.
+	ReasonCode string `json:"reason_code,omitempty" doc:"the code of that reason: gpu-oom, time-limit, program, ..."`
+}
+
+// Takes is a program that takes a share of a GPU by design.
+type Takes struct {
+	Program string `json:"program" doc:"vLLM, SGLang, TGI, Triton, llama.cpp, JAX or TensorFlow"`
+	By      string `json:"by" doc:"what it was recognised by"`
+	// Share is the part of a GPU's whole memory; 0: not known.
+	Share float64 `json:"share,omitempty"`
+	From  string  `json:"from,omitempty" doc:"where the share comes from"`
+	// Sets is the flag or the variable that carma sets from the memory that was
+	// declared; empty: none.
+	Sets string `json:"sets,omitempty"`
+	Note string `json:"note,omitempty"`
+}
+
+// Idle is about a running task that does nothing: its GPUs are still, and nobody types
+// in its terminal.
+type Idle struct {
+	Since time.Time `json:"since"`
+	// Ends is when it will be stopped for that; zero: it will not, or has not been
+	// warned yet.
+	Ends time.Time `json:"ends,omitzero" doc:"when it will be stopped for that"`
+}
+
+// Finished reports whether the task's phase is final.
+func (t *Task) Finished() bool {
+	return t.Phase == "succeeded" || t.Phase == "failed" || t.Phase == "cancelled"
+}
+
+// Attempt is one run of a task.
+type Attempt struct {
+	N int `json:"n"`
+	// Starts is how many failed starts in a row it stands for, all for reasons
+	// that are not the task's; N is the number of the last. 0: one.
+	Starts    int       `json:"starts,omitempty"`
+	Container string    `json:"container" doc:"container name"`
+	GPUs      []GPURef  `json:"gpus"`
+	Grant     int64     `json:"grant" doc:"bytes booked on each GPU"`
+	Launched  time.Time `json:"launched"`
+	Started   time.Time `json:"started,omitzero"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Outcome   string    `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
+	ExitCode  int       `json:"exit_code"`
+	Peak      int64     `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
+	// Host is what is booked of the machine; zero: nothing is.
+	Host HostShare `json:"host,omitzero"`
+	// EnergyJ is its share of what its GPUs have used while it ran.
+	EnergyJ   float64 `json:"energy_j,omitempty" doc:"joules: its share of what its GPUs have used while it ran; 0: nothing, or not known"`
+	Blameless bool    `json:"blameless,omitempty"`
+	Message   string  `json:"message,omitempty"`
+	// Reason is why the task ran again after it.
+	Reason     string `json:"reason,omitempty" doc:"why the task ran again after this attempt"`
+	ReasonCode string `json:"reason_code,omitempty" doc:"the code of that reason"`
+	// Curve is its memory use over time; not in listings.
+	Curve []CurvePoint `json:"curve,omitempty" doc:"memory in use over time, on the GPU where it uses most; not in listings"`
+}
+
+// CurvePoint is the memory in use from a moment on, until the next.
+type CurvePoint struct {
+	At   time.Time `json:"at"`
+	Used int64     `json:"used" doc:"bytes"`
+}
+
+// HostShare is what is booked of the machine for an attempt. Memory is in bytes.
+type HostShare struct {
+	Memory int64   `json:"memory" doc:"host memory booked"`
+	Limit  int64   `json:"limit,omitempty" doc:"the most that it may use"`
+	CPUs   float64 `json:"cpus,omitempty" doc:"processors booked"`
+	Weight float64 `json:"weight,omitempty" doc:"the processors that it has a right to where they are short"`
+	Peak   int64   `json:"peak,omitempty" doc:"highest host memory seen in use, without page cache"`
+}
+
+// LogLine is one line of a task's output, or a notice of carma's about it.
+type LogLine struct {
+	At      time.Time `json:"at"`
+	Attempt int       `json:"attempt"`
+	// Stream: stdout, stderr, or carma for notices (relaunched, output dropped).
+	Stream  string `json:"stream" enum:"stdout,stderr,carma"`
+	Line    string `json:"line"`
+	Partial bool   `json:"partial,omitempty" doc:"the line goes on in the next event"`
+	// Notice names the subject of a notice that all waiting tasks get alike.
+	Notice string `json:"notice,omitempty"`
+}

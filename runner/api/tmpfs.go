@@ -1,0 +1,107 @@
+package api
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"carma/configs/nearest"
+	"carma/mapper/units"
+)
+
+// Tmpfs is a folder of a container that is in memory.
+type Tmpfs struct {
+	Target   string
+	Size     int64  // bytes; 0: the daemon chooses
+	Mode     string // octal; empty: 1777
+	ReadOnly bool
+	Exec     bool // programs in it can run
+	UID, GID int  // owner; root by default
+}
+
+func (t Tmpfs) String() string {
+	var o []string
+	add := func(given bool, text string) {
+		if given {
+			o = append(o, text)
+		}
+	}
+	add(t.Size > 0, fmt.Sprintf("size=%dB", t.Size))
+	add(t.Mode != "", "mode="+t.Mode)
+	add(t.ReadOnly, "ro")
+	add(t.Exec, "exec")
+	add(t.UID > 0, fmt.Sprintf("uid=%d", t.UID))
+	add(t.GID > 0, fmt.Sprintf("gid=%d", t.GID))
+	if len(o) == 0 {
+		return t.Target
+	}
+	return t.Target + ":" + strings.Join(o, ",")
+}
+
+// reserved are folders of a container that the engine or carma fills.
+var reserved = []string{"/proc", "/sys", "/dev", "/.carma"}
+
+var octal = regexp.MustCompile(`^[01]?[0-7]{3}$`)
+
+// ParseTmpfs reads FOLDER[:OPTION,...] as docker run does. Set-uid programs and
+// devices have no effect in it.
+func ParseTmpfs(text string) (t Tmpfs, err error) {
+	target, options, _ := strings.Cut(text, ":")
+	t.Target = path.Clean(target)
+	if !path.IsAbs(target) || t.Target == "/" || strings.ContainsAny(target, "\x00,\n") {
+		return t, fmt.Errorf("%q: %q is not an absolute folder below /; write for example /scratch:size=2G", text, target)
+	}
+	for _, dir := range reserved {
+		if t.Target == "/dev/shm" {
+			return t, fmt.Errorf("%q: /dev/shm is in memory already; --shm-size sets its size", text)
+		}
+		if t.Target == dir || strings.HasPrefix(t.Target, dir+"/") {
+			return t, fmt.Errorf("%q: %s belongs to the engine; write for example /scratch:size=2G", text, dir)
+		}
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		key, value, _ := strings.Cut(option, "=")
+		switch key {
+		case "", "rw", "noexec", "nosuid", "nodev", "noatime", "relatime":
+		case "ro":
+			t.ReadOnly = true
+		case "exec":
+			t.Exec = true
+		case "size":
+			t.Size, err = tmpfsSize(value)
+		case "mode":
+			if t.Mode = value; !octal.MatchString(value) {
+				err = fmt.Errorf("mode %q is not octal; write for example 1777", value)
+			}
+		case "uid", "gid":
+			var n int64
+			n, err = units.ParseCount(value, 0)
+			if n > 1<<31-2 {
+				err = fmt.Errorf("%d is not the number of a user or group", n)
+			}
+			*map[string]*int{"uid": &t.UID, "gid": &t.GID}[key] = int(n)
+		case "suid", "dev":
+			err = fmt.Errorf("%s: set-uid programs and devices have no effect in a task's folders; leave it out", key)
+		default:
+			err = fmt.Errorf("unknown option %q; nearest: %s", key, nearest.Names(key, []string{"size", "mode", "ro", "exec", "uid", "gid"}, 1)[0])
+		}
+		if err != nil {
+			return t, fmt.Errorf("%q: %w", text, err)
+		}
+	}
+	return t, nil
+}
+
+// tmpfsSize reads a size as mount does: a number without a unit is bytes.
+func tmpfsSize(text string) (int64, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
+		return n, nil
+	}
+	if strings.HasSuffix(text, "%") {
+		return 0, fmt.Errorf("size %s: of what is not said; write for example 2G", text)
+	}
+	b, err := units.ParseMemory(text)
+	return int64(b), err
+}

@@ -1,0 +1,44 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+// Used is what the tasks of one user, account, group and image that were removed have
+// used of one GPU on one day. The counts of tasks are on the day of their end, in a
+// row without a GPU.
+type Used struct {
+	Day     string `json:"day" doc:"2006-01-02, in the daemon's time zone"`
+	User    string `json:"user"`
+	Account string `json:"account,omitempty"`
+	Group   string `json:"group,omitempty"`
+	Image   string `json:"image,omitempty"`
+	GPU     *int   `json:"gpu,omitempty" doc:"index"`
+
+	Tasks     int     `json:"tasks,omitempty"`
+	Succeeded int     `json:"succeeded,omitempty"`
+	Failed    int     `json:"failed,omitempty"`
+	Starts    int     `json:"starts,omitempty" doc:"tasks that had GPUs"`
+	Waited    float64 `json:"waited,omitempty" doc:"seconds until their first start, of all"`
+
+	OOMs       int     `json:"gpu_ooms,omitempty"`
+	GPUSeconds float64 `json:"gpu_seconds,omitempty"`
+	Booked     float64 `json:"booked,omitempty" doc:"GiB-seconds"`
+	Wasted     float64 `json:"wasted,omitempty" doc:"GiB-seconds above their peaks"`
+	EnergyJ    float64 `json:"energy_j,omitempty"`
+}
+
+// Same reports whether two sums are of the same tasks and GPU.
+func (u Used) Same(o Used) bool {
+	return u.Day == o.Day && u.User == o.User && u.Account == o.Account && u.Group == o.Group && u.Image == o.Image &&
+		(u.GPU == nil) == (o.GPU == nil) && (u.GPU == nil || *u.GPU == *o.GPU)
+}
+
+// Used lists what removed tasks have used, by day: from since on, before until, as
+// 2006-01-02; empty: no bound.
+func (c *Client) Used(ctx context.Context, since, until string) ([]Used, error) {
+	q := url.Values{"since": {since}, "until": {until}}
+	return call[[]Used](ctx, c, http.MethodGet, "/v1/used?"+q.Encode(), nil)
+}

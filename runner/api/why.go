@@ -1,0 +1,48 @@
+package api
+
+import "time"
+
+// Why answers "why is it waiting" (or where it runs, or how it ended).
+type Why struct {
+	Task     int64  `json:"task"`
+	Phase    string `json:"phase"`
+	Position int    `json:"position,omitempty"`
+	Queue    string `json:"queue,omitempty" doc:"main or recovery"`
+	// Summary is the one binding reason, a sentence.
+	Summary    string   `json:"summary"`
+	ReasonCode string   `json:"reason_code,omitempty" doc:"the code of that reason"`
+	GPUs       []WhyGPU `json:"gpus,omitempty"`
+	// Start is when a waiting task is expected to start; nil: it is not known.
+	Start *Start `json:"start,omitempty"`
+	// Priority and Account are of an unfinished task.
+	Priority string    `json:"priority,omitempty"`
+	Account  *Account  `json:"account,omitempty" doc:"what its user has, and may have"`
+	Now      time.Time `json:"now"`
+}
+
+// Account is what one user has now, or all users of a group, and may have; a quota
+// of 0 is none.
+type Account struct {
+	User        string  `json:"user,omitempty"`
+	Group       string  `json:"group,omitempty" doc:"in place of a user"`
+	Tasks       int     `json:"tasks" doc:"with GPUs"`
+	GPUs        int     `json:"gpus" doc:"counted for each task"`
+	Memory      int64   `json:"memory" doc:"bytes booked"`
+	QuotaTasks  int     `json:"quota_tasks,omitempty"`
+	QuotaGPUs   int     `json:"quota_gpus,omitempty"`
+	QuotaMemory int64   `json:"quota_memory,omitempty"`
+	Fair        bool    `json:"fair,omitempty" doc:"users take turns"`
+	Used        float64 `json:"used" doc:"GPU-seconds, older ones less"`
+	Ahead       int     `json:"ahead,omitempty" doc:"users with waiting tasks who go first in the order fair"`
+	Waiting     int     `json:"waiting,omitempty" doc:"tasks in the queue"`
+	Weight      float64 `json:"weight,omitempty" doc:"its right in the order fair; absent of a group whose users take turns by themselves"`
+	Share       float64 `json:"share,omitempty" doc:"of the GPUs, 0 to 1, among all who have tasks now; absent: it has none, or the order is another"`
+}
+
+// WhyGPU says why one GPU was rejected, or that it fits.
+type WhyGPU struct {
+	GPURef
+	Fits bool   `json:"fits"`
+	Rule string `json:"rule,omitempty" doc:"the precondition that rejected it: memory, smact, warm-up, ..."`
+	Text string `json:"text" doc:"what goes after the name of the GPU"`
+}

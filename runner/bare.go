@@ -1,0 +1,193 @@
+package runner
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"carma/containers"
+	"carma/containers/bare"
+	"carma/estimator/probe"
+	"carma/runner/api"
+	"carma/runner/mounts"
+)
+
+// hostImages is how the names of carma's own images begin.
+const hostImages = "carma.invalid/"
+
+// Values of the setting host-tasks beside the name of a group.
+const (
+	hostTasksAll    = "all"
+	hostTasksAdmins = "admins"
+	hostTasksNone   = "none"
+)
+
+// mayRunBare refuses a task without an image to those who may not run one, and
+// where none can run.
+func (r *Runner) mayRunBare(who Caller) error {
+	switch may := cmp.Or(r.live().HostTasks, hostTasksNone); {
+	case may == hostTasksNone:
+		return refusef(403, "this server runs no tasks without an image (host-tasks in the daemon's configuration); name an image")
+	case may == hostTasksAll || r.admin(who) || slices.Contains(who.Groups, may):
+	case may == hostTasksAdmins:
+		return refusef(403, "tasks without an image are for administrators here (host-tasks); name an image")
+	default:
+		return refusef(403, "tasks without an image are for group %s here (host-tasks); name an image", may)
+	}
+	if !mayMountAll(who.UID) && r.opt.MountDir == "" {
+		return refusef(403, "no task without an image: %v", mounts.ErrOthers)
+	}
+	if r.opt.MountDir != "" {
+		if err := mounts.Sealable(); err != nil {
+			return refusef(403, "no task without an image: %v", err)
+		}
+	}
+	if near, ok := able[containers.Near](r.Driver); ok {
+		if err := near.SameFiles(); err != nil && !errors.Is(err, containers.ErrUnavailable) {
+			return refusef(403, "no task without an image: %v", err)
+		}
+	}
+	return nil
+}
+
+// shown is a folder of the machine in the container of a task without an image.
+type shown struct {
+	source *mounts.Source
+	target string
+}
+
+// showHost opens the folders that a task without an image has, as its submitter:
+// those that the submitter may mount, at their own paths, and the machine's,
+// read-only. What the submitter cannot reach is left out. The caller closes the
+// sources, also after an error.
+func (r *Runner) showHost(ctx context.Context, who Caller, s *api.Submit, limit time.Duration) (list []shown, err error) {
+	if err := r.mayRunBare(who); err != nil {
+		return nil, fmt.Errorf("%w: %w", containers.ErrInvalid, err)
+	}
+	l := r.live()
+	taken := map[string]bool{"/": true}
+	for _, m := range s.Mounts {
+		taken[filepath.Clean(m.Target)] = true
+	}
+	add := func(target string, allowed []string, readOnly bool) (real string, err error) {
+		if target = filepath.Clean(target); taken[target] {
+			return "", nil
+		}
+		source, err := r.openMount(ctx, who, allowed, target, limit)
+		if notMountable(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", target, err)
+		}
+		if !source.IsDir() || source.Path == "/" {
+			source.Close()
+			return "", nil
+		}
+		sum := sha256.Sum256([]byte(target))
+		source.ReadOnly, source.Name = readOnly, "host-"+hex.EncodeToString(sum[:6])
+		taken[target] = true
+		list = append(list, shown{source, target})
+		return source.Path, nil
+	}
+	for _, dir := range l.AllowedMounts {
+		path := dir
+		if below, ofHome := strings.CutPrefix(dir, "~"); ofHome {
+			if who.Home == "" || filepath.Clean(who.Home) == "/" {
+				continue
+			}
+			path = who.Home + below
+		}
+		real, err := add(path, []string{dir}, false)
+		if err == nil && real != "" && real != filepath.Clean(path) { // it is a link: programs also know where it leads
+			_, err = add(real, []string{dir}, false)
+		}
+		if err != nil {
+			return list, err
+		}
+	}
+	for _, dir := range l.HostFolders {
+		if _, err := add(dir, []string{dir}, true); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}
+
+// makeHostImage brings the image of tasks without an image onto the machine. It
+// is made by the daemon itself.
+func (r *Runner) makeHostImage(ctx context.Context) error {
+	maker, ok := able[containers.Importer](r.Driver)
+	if !ok {
+		return fmt.Errorf("%w: driver %s cannot make the image of tasks without an image", containers.ErrInvalid, r.Driver.Name())
+	}
+	tar, err := bare.Archive()
+	if err != nil {
+		return err
+	}
+	_, err = r.engine.retry(ctx, func() error {
+		return within(ctx, createLimit, "make image", func(ctx context.Context) error {
+			_, err := maker.Import(ctx, bytes.NewReader(tar))
+			return err
+		})
+	})
+	return err
+}
+
+// program is what a task without an image runs. A home that the task does not see
+// is none.
+func (r *Runner) program(rec *Record, host []containers.Mount) bare.Program {
+	who, home := r.users(rec.UID, rec.GID), containers.ScratchDir
+	if slices.ContainsFunc(host, func(m containers.Mount) bool { return below(filepath.Clean(who.Home), m.Target) }) && who.Home != "" {
+		home = filepath.Clean(who.Home)
+	}
+	return bare.Program{Conda: rec.Submit.Conda, Venv: rec.Submit.Venv, User: who.Name, Home: home, Command: rec.Submit.Command}
+}
+
+// furnish completes the container of a task without an image. Its submitter is in
+// it with all groups, as at a terminal: folders of a lab are often open to a group.
+func (w *worker) furnish(spec *containers.Spec, host []containers.Mount) {
+	p := w.program(w.rec, host)
+	for _, gid := range w.users(w.rec.UID, w.rec.GID).GIDs {
+		if w.rec.UID != 0 && gid != w.rec.GID && !slices.Contains(spec.Groups, gid) {
+			spec.Groups = append(spec.Groups, gid)
+		}
+	}
+	spec.Image, spec.Command, spec.WorkDir = bare.Image, p.Words(), cmp.Or(spec.WorkDir, p.Home)
+	spec.Env = append(p.Env(spec.Env), spec.Env...)
+	spec.Mounts = append(spec.Mounts, host...)
+	if spec.Init && w.opt.Init != "" { // the place of the engine's own, /sbin, is the machine's and read-only
+		spec.Init, spec.Command = false, append([]string{containers.InitTarget, "reap"}, spec.Command...)
+		spec.Mounts = append(spec.Mounts, containers.Mount{Source: w.opt.Init, Target: containers.InitTarget, ReadOnly: true})
+	}
+}
+
+// furnishProbe does so for its probe, which can write nowhere.
+func (r *Runner) furnishProbe(ctx context.Context, rec *Record, q *probe.Request, host []containers.Mount) error {
+	if _, err := r.Driver.Image(ctx, bare.Image); errors.Is(err, containers.ErrNotFound) {
+		if err := r.makeHostImage(ctx); err != nil {
+			return err
+		}
+	}
+	p := r.program(rec, host)
+	q.Image, q.Command, q.WorkDir = bare.Image, p.Words(), cmp.Or(q.WorkDir, p.Home)
+	q.Env = append(p.Env(q.Env), q.Env...)
+	for _, m := range host {
+		m.ReadOnly = true
+		q.Mounts = append(q.Mounts, m)
+	}
+	return nil
+}
+
+// below reports whether a path is a folder or lies below it.
+func below(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}

@@ -1,0 +1,192 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"carma/runner/api"
+	"carma/runner/mounts"
+
+	"golang.org/x/sys/unix"
+)
+
+// hostCheck returns a check of the tasks of a submission that have no image: that
+// their submitter may run them, and that they will see their working folder and
+// their environment. It returns the task with a working folder that its container
+// has. It only answers mistakes early: what a task sees is decided at its launch.
+func (r *Runner) hostCheck(ctx context.Context, who Caller) func(api.Submit) (api.Submit, error) {
+	type places struct {
+		conda, venv, workDir string
+		init                 bool
+	}
+	type result struct {
+		workDir string
+		err     error
+	}
+	known := map[places]result{}
+	return func(s api.Submit) (api.Submit, error) {
+		if !s.Bare() || s.Check() != nil || checkTexts(s) != nil { // the other checks refuse it
+			return s, nil
+		}
+		at := places{s.Conda, s.Venv, s.WorkDir, s.Init}
+		have, ok := known[at]
+		if !ok {
+			have.workDir, have.err = r.checkHost(ctx, who, s)
+			known[at] = have
+		}
+		s.WorkDir = have.workDir
+		return s, have.err
+	}
+}
+
+// seen are the folders that a task without an image sees.
+type seen struct {
+	r      *Runner
+	who    Caller
+	own    []string // that its submitter may mount
+	all    []string // and the machine's
+	mounts []api.Mount
+}
+
+// checkHost checks what a task without an image needs of the machine, and returns
+// its working folder.
+func (r *Runner) checkHost(ctx context.Context, who Caller, s api.Submit) (workDir string, err error) {
+	if err := r.mayRunBare(who); err != nil {
+		return "", err
+	}
+	if s.Init && r.opt.Init == "" {
+		return "", refusef(422, "--init: carma-init is not there; it belongs beside carma (make build)")
+	}
+	for option, path := range map[string]string{"--conda": s.Conda, "--venv": s.Venv} {
+		if path != "" && !filepath.IsAbs(path) {
+			return "", refusef(422, "%s %s: not the full path of a folder; carma run finds an environment by its name", option, path)
+		}
+	}
+	list, err := r.showHost(ctx, who, &s, openLimit)
+	look := &seen{r: r, who: who, mounts: s.Mounts}
+	for _, f := range list {
+		if look.all = append(look.all, f.target); !f.source.ReadOnly {
+			look.own = append(look.own, f.target)
+		}
+		f.source.Close()
+	}
+	if err != nil {
+		return "", refusef(503, "no task without an image: %v", err)
+	}
+	if workDir, err = look.workDir(ctx, s.WorkDir); err != nil {
+		return "", err
+	}
+	if s.Conda != "" {
+		return workDir, look.environment(ctx, "--conda", s.Conda, false)
+	}
+	if s.Venv != "" {
+		return workDir, look.environment(ctx, "--venv", s.Venv, true)
+	}
+	return workDir, look.targets(ctx)
+}
+
+// mounted reports whether a path is on one of the task's own mounts, which are
+// checked by themselves.
+func (l *seen) mounted(path string) bool {
+	return slices.ContainsFunc(l.mounts, func(m api.Mount) bool { return below(filepath.Clean(path), filepath.Clean(m.Target)) })
+}
+
+// open opens a file or folder that the task sees, as its submitter.
+func (l *seen) open(ctx context.Context, path string) (real string, dir bool, err error) {
+	s, err := l.r.openMount(ctx, l.who, l.all, path, openLimit)
+	if err != nil {
+		return "", false, err
+	}
+	defer s.Close()
+	return s.Path, s.IsDir(), nil
+}
+
+// refuse says why a task without an image cannot have a file or folder.
+func (l *seen) refuse(what string, err error) error {
+	var outside *mounts.OutsideError
+	switch {
+	case errors.As(err, &outside):
+		return refusef(422, "%s: a task without an image does not see it; it sees the machine's programs and %s; mount more with -v", what, l.folders())
+	case errors.Is(err, unix.EACCES):
+		return refusef(403, "%s: you cannot reach it yourself (permission denied)", what)
+	case errors.Is(err, unix.ENOENT):
+		return refusef(422, "%s: there is no such file or folder", what)
+	case errors.Is(err, errFilesHang):
+		return refusef(503, "%s: %v", what, err)
+	}
+	return refusef(422, "%s: %v", what, err)
+}
+
+func (l *seen) folders() string {
+	if len(l.own) == 0 {
+		return "nothing of yours (allowed-mounts)"
+	}
+	return strings.Join(l.own, ", ")
+}
+
+// workDir returns the working folder as the container has it.
+func (l *seen) workDir(ctx context.Context, path string) (string, error) {
+	if path == "" || l.mounted(path) {
+		return path, nil
+	}
+	what := "working folder " + path
+	real, dir, err := l.open(ctx, path)
+	var outside *mounts.OutsideError
+	switch clean := filepath.Clean(path); {
+	case errors.As(err, &outside):
+		return "", refusef(422, "%s: a task without an image does not see it; it sees the machine's programs and %s; start it from there, write -w FOLDER, or mount this one with -v", what, l.folders())
+	case err != nil:
+		return "", l.refuse(what, err)
+	case !dir:
+		return "", refusef(422, "%s: it is no folder", what)
+	case slices.ContainsFunc(l.all, func(folder string) bool { return below(clean, folder) }):
+		return clean, nil
+	}
+	return real, nil // a link leads there that the container does not have
+}
+
+// environment checks the folder of an environment, and that its Python is there.
+func (l *seen) environment(ctx context.Context, option, path string, needsPython bool) error {
+	if l.mounted(path) {
+		return l.targets(ctx)
+	}
+	what := option + " " + path
+	_, dir, err := l.open(ctx, path)
+	switch {
+	case err != nil:
+		return l.refuse(what, err)
+	case !dir:
+		return refusef(422, "%s: it is no folder", what)
+	}
+	var outside *mounts.OutsideError
+	switch _, _, err := l.open(ctx, path+"/bin/python"); {
+	case errors.As(err, &outside):
+		return refusef(422, "%s: its bin/python leads out of what a task without an image sees: the machine's programs and %s; make the environment with a Python from there", what, l.folders())
+	case errors.Is(err, unix.ENOENT) && !needsPython: // an environment without Python
+	case errors.Is(err, unix.ENOENT):
+		return refusef(422, "%s: no virtual environment: it has no bin/python", what)
+	case err != nil:
+		return l.refuse(what+"/bin/python", err)
+	}
+	return l.targets(ctx)
+}
+
+// targets refuses mounts into the machine's folders at paths that these do not
+// have: nothing can be made in a read-only folder to mount on.
+func (l *seen) targets(ctx context.Context) error {
+	for _, m := range l.mounts {
+		target := filepath.Clean(m.Target)
+		for _, folder := range l.all {
+			if slices.Contains(l.own, folder) || target == folder || !below(target, folder) {
+				continue
+			}
+			if _, _, err := l.open(ctx, target); err != nil {
+				return refusef(422, "-v %s:%s: %s is the machine's, read-only, and has no such place; choose another target, for example /data", m.Source, m.Target, folder)
+			}
+		}
+	}
+	return nil
+}

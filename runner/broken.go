@@ -1,0 +1,64 @@
+package runner
+
+import (
+	"context"
+
+	"carma/mapper"
+	"carma/runner/gpu"
+)
+
+// A fatal error of a GPU lasts until it is reset. Its driver reports it once, to
+// whoever listens then; so the journal keeps it, and each daemon tells the next
+// one's source. [mapper.Broken] has the ways in which it ends.
+
+// remember tells the source which GPUs were broken when the last daemon ended, in
+// this boot of the machine.
+func (r *Runner) remember(ctx context.Context) {
+	source, ok := r.GPUs.(gpu.Remembering)
+	if !ok {
+		return
+	}
+	for _, g := range r.state.GPUs() {
+		if b := g.Broken; b != nil && (b.Boot == "" || b.Boot == r.boot) {
+			if err := source.Remember(ctx, string(g.ID), b.Fault, b.Told); err != nil {
+				r.Log.Error().Err(err).Str("gpu", string(g.ID)).Msg("the GPU stays out of service; a reset of it will not be noticed")
+				continue
+			}
+			r.monitor.broken[g.ID] = true
+		}
+	}
+}
+
+// forgive tells the source that somebody has opened GPUs.
+func (r *Runner) forgive(ctx context.Context, ids []mapper.GPUID) {
+	source, ok := r.GPUs.(gpu.Remembering)
+	for i := 0; ok && i < len(ids); i++ {
+		if err := source.Forgive(ctx, string(ids[i])); err != nil {
+			r.Log.Error().Err(err).Str("gpu", string(ids[i])).Msg("what is broken about the GPU could not be forgotten")
+		}
+	}
+	r.monitor.wake()
+}
+
+// tellResets reports the GPUs that were broken in the sample before this one and are
+// not any more. Only run calls it.
+func (m *monitor) tellResets(ev mapper.Sampled) {
+	var reset []mapper.GPUID
+	for _, g := range ev.GPUs {
+		if m.broken[g.ID] && !g.Lasts {
+			reset = append(reset, g.ID)
+		}
+		m.broken[g.ID] = g.Lasts
+	}
+	if len(reset) > 0 && m.reset != nil {
+		m.reset(reset)
+	}
+}
+
+// gpusReset says in the log and the journal that GPUs were reset.
+func (r *Runner) gpusReset(ids []mapper.GPUID) {
+	for _, id := range ids {
+		r.Log.Info().Str("gpu", string(id)).Msg("the GPU was reset: it gets tasks again")
+	}
+	r.post(fact(mapper.GPUsReset{At: r.Clock.Now(), GPUs: ids}))
+}

@@ -1,0 +1,226 @@
+package runner
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// alter makes a change to one task that has not ended, if who may. plan returns
+// the event and the record, or the refusal; only the loop calls it, with the
+// task's state and record of then. The change is durable when alter returns.
+func (r *Runner) alter(ctx context.Context, who Caller, ref string, plan func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error)) (*Record, error) {
+	rec, err := r.Find(ref)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.mayChange(who, rec); err != nil {
+		return nil, err
+	}
+	id := rec.ID()
+	err = r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+		t, open := r.state.Task(id)
+		rec, _ := r.records.get(id)
+		if !open || rec == nil {
+			return nil, nil, refusef(409, "task %d has ended; carma rerun %d runs it again", id, id)
+		}
+		ev, changed, err := plan(now, t, rec)
+		if err != nil || ev == nil {
+			return nil, nil, err
+		}
+		if changed == nil {
+			return []mapper.Event{ev}, nil, nil
+		}
+		return []mapper.Event{ev}, []*Record{changed}, nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return r.Find(ref)
+}
+
+// Hold keeps a task that waits from being launched.
+func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
+	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+		if t.Phase.Placed() {
+			return nil, nil, refusef(409, "task %d is %s; carma requeue --hold %d stops it and holds it", t.ID, t.Phase, t.ID)
+		}
+		return mapper.HoldChanged{At: now, Task: t.ID, Hold: true, By: who.Name, Why: n.Why}, nil, nil
+	})
+}
+
+// Release lets a task go on that somebody has held.
+func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, error) {
+	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+		if t.Hold == nil {
+			return nil, nil, refusef(409, "task %d is not held by anybody: it is %s", t.ID, t.Phase)
+		}
+		return mapper.HoldChanged{At: now, Task: t.ID, By: who.Name}, nil, nil
+	})
+}
+
+// Requeue stops a running task and puts it back into the queue.
+func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.RequeueRequest) (*Record, error) {
+	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+		if t.Phase != mapper.Launching && t.Phase != mapper.Running {
+			return nil, nil, refusef(409, "task %d does not run: it is %s", t.ID, t.Phase)
+		}
+		return mapper.Recalled{At: now, Task: t.ID, By: who.Name, Why: q.Why, Hold: q.Hold}, nil, nil
+	})
+}
+
+// Move moves a waiting task among the waiting ones of its owner.
+func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveRequest) (*Record, error) {
+	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+		if t.Phase != mapper.Queued && t.Phase != mapper.Recovering {
+			return nil, nil, refusef(409, "task %d is in no queue: it is %s", t.ID, t.Phase)
+		}
+		return mapper.Reordered{At: now, Task: t.ID, Last: m.Last, By: who.Name}, nil, nil
+	})
+}
+
+// Update changes what was asked for a task.
+func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Update) (*Record, error) {
+	rec, err := r.Find(ref)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.mayChange(who, rec); err != nil {
+		return nil, err
+	}
+	n := *rec
+	n.Submit = updated(rec.Submit, u)
+	if u.Name != nil {
+		n.Name = *u.Name
+	}
+	asked := n.Submit
+	if u.Priority == nil { // what an admin has given it stays
+		asked.Priority = ""
+	}
+	if err := firstError(r.checkSubmit(who, asked), checkTexts(n.Submit), r.live().Bounds.check(n.Submit)); err != nil {
+		return nil, err
+	}
+	c := &candidate{rec: &n}
+	if u.Shapes() {
+		if c.est, c.expected, err = r.predict(ctx, &n, nil); err != nil {
+			return nil, refusef(422, "--est-model: %v", err)
+		}
+	}
+	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
+		if err := r.mayUpdate(t, rec, u); err != nil {
+			return nil, nil, err
+		}
+		is := *rec
+		is.Submit, is.Name = updated(rec.Submit, u), n.Name
+		what, err := r.changeOf(t, &is, u, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.names[is.Name] = true
+		return mapper.RequestChanged{At: now, Task: t.ID, By: who.Name, Change: what}, &is, nil
+	})
+}
+
+// mayUpdate refuses what cannot be changed about a task any more.
+func (r *Runner) mayUpdate(t *mapper.Task, rec *Record, u api.Update) error {
+	switch {
+	case u.Shapes() && t.Phase.Placed():
+		return refusef(409, "task %d is %s; what it has booked can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
+	case u.Hosts() && t.Phase.Placed():
+		return refusef(409, "task %d is %s; its host memory and processors can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
+	case u.Shapes() && t.Phase == mapper.Estimating:
+		return refusef(409, "the memory of task %d is being estimated; try again when that has ended", t.ID)
+	case u.After != nil && len(t.Attempts) > 0:
+		return refusef(409, "task %d has been launched; it waits for no other task any more", t.ID)
+	case u.Name != nil && *u.Name != rec.Name:
+		return r.nameFree("--name", *u.Name)
+	}
+	return nil
+}
+
+// changeOf is a change as the mapper takes it. c is what was predicted for it.
+func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *candidate) (mapper.Change, error) {
+	what := mapper.Change{Retries: u.Retries, TimeLimit: u.TimeLimit, Slot: u.Slot, GPUs: u.GPUs, Exclusive: u.Exclusive}
+	if u.Priority != nil {
+		what.Priority = new(priorities[*u.Priority])
+	}
+	if u.After != nil {
+		p := planner{Runner: r, parts: map[string][]mapper.TaskID{}}
+		after, err := p.after(rec.Submit, t.ID)
+		if err != nil {
+			return what, err
+		}
+		for _, d := range after {
+			if d.Task >= t.ID {
+				return what, refusef(422, "--after: task %d was submitted after task %d; a task can only wait for earlier ones", d.Task, t.ID)
+			}
+		}
+		what.After = &mapper.After{Tasks: after}
+	}
+	req := t.Request
+	if u.Hosts() {
+		req.HostMem, req.HostReserve, req.CPUs = hostAsked(&rec.Submit)
+		what.Host = &mapper.HostAsk{Memory: req.HostMem, Reserve: req.HostReserve, CPUs: req.CPUs}
+	}
+	if !u.Shapes() {
+		if u.Hosts() && t.Phase != mapper.Estimating {
+			return what, impossible(r.state.Check(req, t.Estimate), t.Estimate.Method == mapper.Declared)
+		}
+		return what, nil
+	}
+	if t.NoGPU {
+		return what, refusef(422, "task %d runs without a GPU; memory of GPUs and their number cannot be changed. carma rerun submits it again, with --gpus", t.ID)
+	}
+	req.GPUs, req.Exclusive, req.Slot = rec.Submit.GPUs, rec.Submit.Exclusive, rec.Submit.Slot
+	est, err := r.possible(req, c.est)
+	if err != nil {
+		return what, err
+	}
+	rec.Detail = est.Detail
+	what.Estimate, what.Expected = new(booking(est)), &c.expected
+	what.Kind, what.Program = new(kind(rec)), new(program(rec))
+	return what, nil
+}
+
+// updated is a submission with the changes of an update.
+func updated(s api.Submit, u api.Update) api.Submit {
+	set(&s.Priority, u.Priority)
+	set(&s.Retries, u.Retries)
+	set(&s.TimeLimit, u.TimeLimit)
+	set(&s.Slot, u.Slot)
+	set(&s.Mem, u.Mem)
+	if u.EstModel != nil { // what was known of the other model is gone
+		s.EstModel, s.Network, s.Read = *u.EstModel, u.Network, nil
+	}
+	s.ChangeTraining(u.Train)
+	set(&s.BatchSize, u.BatchSize)
+	set(&s.GPUs, u.GPUs)
+	set(&s.Exclusive, u.Exclusive)
+	set(&s.HostMem, u.HostMem)
+	set(&s.HostReserve, u.HostReserve)
+	set(&s.CPUs, u.CPUs)
+	set(&s.CPUsReserve, u.CPUsReserve)
+	set(&s.After, u.After)
+	set(&s.Name, u.Name)
+	if len(u.Labels)+len(u.Unlabel) > 0 {
+		labels := maps.Clone(s.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, u.Labels)
+		maps.DeleteFunc(labels, func(key, _ string) bool { return slices.Contains(u.Unlabel, key) })
+		s.Labels = labels
+	}
+	return s
+}
+
+// set replaces a value, if there is a new one.
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}

@@ -1,0 +1,87 @@
+package runner
+
+import (
+	"context"
+	"strconv"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// CloseGPUs drains GPUs, or opens them again: they keep their tasks and get no
+// new ones. For admins.
+func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) error {
+	if !r.admin(who) {
+		return refusef(403, "draining GPUs is for admins; you are %s", who.Name)
+	}
+	if q.All == (len(q.GPUs) > 0) {
+		return refusef(422, "name GPUs, or all; carma gpus lists them")
+	}
+	var ids []mapper.GPUID
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+		all := r.state.GPUs()
+		for _, g := range all {
+			if q.All {
+				ids = append(ids, g.ID)
+			}
+		}
+		for _, name := range q.GPUs {
+			id, err := gpuNamed(all, name)
+			if err != nil {
+				return nil, nil, err
+			}
+			ids = append(ids, id)
+		}
+		return []mapper.Event{mapper.GPUsClosed{At: now, GPUs: ids, Closure: closure(now, who, q)}}, nil, nil
+	}})
+	if err == nil && q.Open {
+		r.forgive(ctx, ids)
+	}
+	return err
+}
+
+// PauseLaunching keeps all that waits waiting, or lets it go on. For admins.
+func (r *Runner) PauseLaunching(ctx context.Context, who Caller, q api.CloseRequest) error {
+	if !r.admin(who) {
+		return refusef(403, "pausing is for admins; you are %s", who.Name)
+	}
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+		return []mapper.Event{mapper.LaunchingPaused{At: now, Closure: closure(now, who, q)}}, nil, nil
+	}})
+}
+
+// closure is what a request asks for; nil: that it ends.
+func closure(now units.Instant, who Caller, q api.CloseRequest) *mapper.Closure {
+	if q.Open {
+		return nil
+	}
+	c := mapper.Closure{By: who.Name, Why: q.Why}
+	if q.For > 0 {
+		c.Until = now.Add(q.For)
+	}
+	return &c
+}
+
+// gpuNamed finds a GPU by its index or UUID.
+func gpuNamed(all []mapper.GPU, name string) (mapper.GPUID, error) {
+	index, err := strconv.Atoi(name)
+	for _, g := range all {
+		if string(g.ID) == name || err == nil && g.Index == index {
+			return g.ID, nil
+		}
+	}
+	return "", refusef(404, "no GPU %s; carma gpus lists them", name)
+}
+
+// closureView is a closure as users see it; nil: none.
+func closureView(c *mapper.Closure) *api.Closure {
+	if c == nil {
+		return nil
+	}
+	v := api.Closure{By: c.By, Why: c.Why, Since: c.Since.Time()}
+	if c.Until > 0 {
+		v.Until = c.Until.Time()
+	}
+	return &v
+}

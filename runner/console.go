@@ -1,0 +1,377 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+const (
+	// recentBytes is how much of a terminal's latest output somebody gets who
+	// attaches.
+	recentBytes = 32 << 10
+	// recentLines is how many kept lines take its place after a restart.
+	recentLines = 50
+	// unseen is how much output may wait for a terminal that takes none, and
+	// unseenFor how long the program waits for it then. After that it is cut off.
+	unseen    = 64 // pieces of at most 32 KiB
+	unseenFor = 10 * time.Second
+	// connectAgain is the pause before a broken connection with a program is made
+	// again.
+	connectAgain = 500 * time.Millisecond
+	// lastOutput is how long an ended program's last output is waited for.
+	lastOutput = 2 * time.Second
+	// touchEvery is how often input is told to the mapper at most.
+	touchEvery = time.Minute
+)
+
+// consoles are the running containers, and the terminals and inputs of those that
+// have one. The workers write it, requests ask it.
+type consoles struct {
+	mu      sync.Mutex
+	of      map[mapper.TaskID]*console
+	changed chan struct{} // closed and replaced at every change
+}
+
+func newConsoles() *consoles {
+	return &consoles{of: map[mapper.TaskID]*console{}, changed: make(chan struct{})}
+}
+
+func (c *consoles) set(task mapper.TaskID, to *console) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if to == nil {
+		delete(c.of, task)
+	} else {
+		c.of[task] = to
+	}
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// wait returns the console of an attempt. After a restart its worker may need a
+// moment; nil: it does not come, or the attempt has ended.
+func (c *consoles) wait(ctx context.Context, task mapper.TaskID, attempt int, limit time.Duration) *console {
+	over := time.After(limit)
+	for {
+		c.mu.Lock()
+		found, changed := c.of[task], c.changed
+		c.mu.Unlock()
+		if found != nil && found.key.attempt == attempt {
+			return found
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// console is a running container with its terminal or input, if it has one. The
+// daemon is always connected, so that no prompt is lost and nobody who is attached
+// can keep the program waiting for long.
+type console struct {
+	key attemptKey
+	id  string // of the container
+	tty bool
+	// talks: it has a terminal or an input.
+	talks bool
+	clock *Clock
+	touch func(mapper.Touched)
+
+	mu      sync.Mutex
+	session containers.Session // nil: not connected now
+	joined  chan struct{}      // closed and replaced when that changes
+	recent  []byte             // latest output, of a terminal only
+	viewers map[*viewer]bool
+	over    bool
+	touched units.Instant // when input was last told
+}
+
+// viewer is somebody who is attached.
+type viewer struct {
+	output chan []byte
+	gone   chan struct{} // closed when the viewer has left, or is cut off
+	leave  func()
+	cut    bool // it took nothing; written before gone is closed
+}
+
+// connect registers the container of the worker's attempt, and connects with its
+// program if that has a terminal or an input. Before the program's start nothing
+// of its output can be lost. It is done once.
+func (w *worker) connect(ctx context.Context, id string) {
+	if w.console != nil {
+		return
+	}
+	sub := &w.rec.Submit
+	ctx, end := context.WithCancel(ctx)
+	c := &console{
+		key: attemptKey{w.launch.Task, w.launch.Attempt}, id: id, tty: sub.TTY, talks: sub.TTY || sub.Interactive, clock: w.Clock,
+		touch: func(ev mapper.Touched) { w.offer(ev) }, joined: make(chan struct{}), viewers: map[*viewer]bool{},
+	}
+	var done sync.WaitGroup
+	if driver, can := able[containers.Terminals](w.Driver); can && c.talks {
+		if w.resumed && c.tty {
+			c.recall(ctx, w)
+		}
+		session, err := driver.Attach(ctx, id)
+		if err != nil && !errors.Is(err, containers.ErrNotFound) && ctx.Err() == nil {
+			w.Log.Warn().Err(err).Int64("task", int64(c.key.task)).Msg("no connection with the task's terminal; trying again")
+		}
+		done.Go(func() { c.run(ctx, driver, session) })
+	}
+	w.consoles.set(c.key.task, c)
+	w.console = sync.OnceFunc(func() {
+		w.consoles.set(c.key.task, nil)
+		over := make(chan struct{})
+		go func() { defer close(over); done.Wait() }()
+		last, enough := context.WithTimeout(ctx, lastOutput)
+		wait(last, over) // its last words
+		enough()
+		end()
+		<-over
+		c.finish()
+	})
+}
+
+// recall takes the end of the output that an earlier daemon kept, and what the engine
+// has of the time after that.
+func (c *console) recall(ctx context.Context, w *worker) {
+	lines, err := w.Logs.Tail(int64(c.key.task), c.key.attempt, recentLines)
+	if err != nil {
+		return
+	}
+	add := func(text []byte, partial bool) {
+		c.recent = append(c.recent, text...)
+		if !partial {
+			c.recent = append(c.recent, "\r\n"...)
+		}
+		if n := len(c.recent); n > 2*recentBytes {
+			c.recent = bytes.Clone(c.recent[n-recentBytes:])
+		}
+	}
+	var last time.Time
+	for _, l := range lines {
+		add(l.Text, l.Partial)
+		last = l.At
+	}
+	ctx, enough := context.WithTimeout(ctx, lastOutput)
+	defer enough()
+	err = w.Driver.Logs(ctx, c.id, last, false, func(_ time.Time, _ containers.Stream, line []byte, partial bool) {
+		add(bytes.TrimSuffix(line, []byte("\r")), partial)
+	})
+	if err != nil {
+		w.Log.Debug().Err(err).Int64("task", int64(c.key.task)).Msg("what the terminal showed at last is not known")
+	}
+}
+
+// run copies the program's output until it has ended or ctx ends. A connection that
+// breaks is made again.
+func (c *console) run(ctx context.Context, driver containers.Terminals, session containers.Session) {
+	for {
+		if session != nil {
+			c.join(session)
+			stop := context.AfterFunc(ctx, func() { _ = session.Close() })
+			_ = session.Copy(c, c) // a broken connection is made again
+			stop()
+			_ = session.Close()
+			c.join(nil)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		var err error
+		if session, err = driver.Attach(ctx, c.id); err == nil {
+			continue
+		}
+		if errors.Is(err, containers.ErrNotFound) {
+			c.finish()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(connectAgain):
+		}
+	}
+}
+
+func (c *console) join(session containers.Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = session
+	close(c.joined)
+	c.joined = make(chan struct{})
+}
+
+// finish ends all viewers: the program has ended.
+func (c *console) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
+	c.over = true
+	close(c.joined)
+	c.joined = make(chan struct{})
+	for v := range c.viewers {
+		close(v.output)
+	}
+	c.viewers = nil
+}
+
+// Write shows output to the viewers. One that takes nothing for a while is cut off.
+// Without a terminal the output is only in the log.
+func (c *console) Write(p []byte) (int, error) {
+	if !c.tty {
+		return len(p), nil
+	}
+	piece := bytes.Clone(p)
+	c.mu.Lock()
+	c.recent = append(c.recent, piece...)
+	if n := len(c.recent); n > 2*recentBytes {
+		c.recent = bytes.Clone(c.recent[n-recentBytes:])
+	}
+	viewers := make([]*viewer, 0, len(c.viewers))
+	for v := range c.viewers {
+		viewers = append(viewers, v)
+	}
+	c.mu.Unlock()
+	for _, v := range viewers {
+		select {
+		case v.output <- piece:
+			continue
+		case <-v.gone:
+			continue
+		default:
+		}
+		late := time.NewTimer(unseenFor)
+		select {
+		case v.output <- piece:
+		case <-v.gone:
+		case <-late.C:
+			v.cut = true
+			v.leave()
+		}
+		late.Stop()
+	}
+	return len(p), nil
+}
+
+// view attaches a viewer, who gets the latest output first. seen: there was some.
+// nil: the program has ended.
+func (c *console) view() (v *viewer, seen bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil, false
+	}
+	v = &viewer{output: make(chan []byte, unseen), gone: make(chan struct{})}
+	v.leave = sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.viewers, v)
+		close(v.gone)
+	})
+	recent := c.recent
+	if n := len(recent); n > recentBytes {
+		recent = recent[n-recentBytes:]
+		if i := bytes.IndexByte(recent, '\n'); i >= 0 {
+			recent = recent[i+1:] // it begins with a line
+		}
+	}
+	if len(recent) > 0 {
+		v.output <- bytes.Clone(recent)
+	}
+	c.viewers[v] = true
+	return v, len(recent) > 0
+}
+
+// connected waits for a connection with the program; nil: it has ended, or the
+// caller has left.
+func (c *console) connected(ctx context.Context) containers.Session {
+	for {
+		c.mu.Lock()
+		session, joined, over := c.session, c.joined, c.over
+		c.mu.Unlock()
+		if session != nil || over {
+			return session
+		}
+		select {
+		case <-joined:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// input gives the program what somebody has typed.
+func (c *console) input(ctx context.Context, data []byte) error {
+	c.note()
+	session := c.connected(ctx)
+	if session == nil {
+		return io.ErrClosedPipe
+	}
+	_, err := session.Write(data)
+	return err
+}
+
+// endInput ends the input. A terminal has no end.
+func (c *console) endInput(ctx context.Context) {
+	if session := c.connected(ctx); session != nil && !c.tty {
+		_ = session.CloseWrite() // it has ended meanwhile
+	}
+}
+
+func (c *console) resize(ctx context.Context, to api.TerminalSize) {
+	if session := c.connected(ctx); session != nil && to != (api.TerminalSize{}) {
+		_ = session.Resize(ctx, containers.Size(to)) // it is the program's loss only
+	}
+}
+
+// note tells the mapper, now and then, that somebody is there.
+func (c *console) note() {
+	now := c.clock.Now()
+	c.mu.Lock()
+	tell := c.touched == 0 || now.Sub(c.touched) >= touchEvery
+	if tell {
+		c.touched = now
+	}
+	c.mu.Unlock()
+	if tell {
+		c.touch(mapper.Touched{At: now, Task: c.key.task})
+	}
+}
+
+// say shows a line of carma's to everybody who is attached.
+func (c *console) say(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for v := range c.viewers {
+		select {
+		case v.output <- []byte("\r\ncarma: " + text + "\r\n"):
+		default: // it takes nothing now
+		}
+	}
+}
+
+// say shows a line of carma's to everybody who is attached to a task's terminal.
+func (c *consoles) say(task mapper.TaskID, text string) {
+	c.mu.Lock()
+	found := c.of[task]
+	c.mu.Unlock()
+	if found != nil && found.tty {
+		found.say(text)
+	}
+}

@@ -1,0 +1,142 @@
+//go:build failpoints
+
+package runner
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/test/failpoint"
+)
+
+// TestCrashKeepsChanges kills the daemon at each point of a change by people: what
+// was answered is there in the next life, and what was not is there or can be asked
+// again. Later lives have it too: after a death while a snapshot is stored, and from
+// the snapshot of an orderly end. The journal is sound afterwards.
+func TestCrashKeepsChanges(t *testing.T) {
+	defer failpoint.Set(func(string, bool) error { return nil })
+	for _, point := range []string{"journal-commit-begins", "journal-commit-written", "journal-commit-synced", "events-stored", "decisions-stored", answered} {
+		t.Run(point, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, t.TempDir(), 1, nil)
+				defer w.engine.Shutdown()
+				w.excuses = func(error) bool { return true }
+				for i, change := range changesByPeople {
+					w.start("", 0)
+					made, err := w.life.Submit(t.Context(), root, api.Submit{Image: "long", Mem: 1 << 30, Delay: 10 * time.Hour})
+					if err != nil {
+						t.Fatal(err)
+					}
+					w.acked[made.ID] = "long"
+					ref := mapper.TaskID(made.ID).String()
+					synctest.Wait()
+					w.life.point, w.life.nth = point, 1
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					err = change.make(ctx, w.life.Runner, ref)
+					cancel()
+					w.life.die()
+					w.end()
+					w.start("", 0)
+					if point == answered && err != nil {
+						t.Errorf("change %d: %v", i, err)
+					}
+					if there := change.there(t, w.life.Runner, ref); !there && err == nil {
+						t.Errorf("change %d was answered and is not there", i)
+					} else if !there {
+						if err := change.make(t.Context(), w.life.Runner, ref); err != nil || !change.there(t, w.life.Runner, ref) {
+							t.Errorf("change %d cannot be made again: %v", i, err)
+						}
+					}
+					w.life.die()
+					w.end()
+					for _, end := range []string{"snapshot-begins", "snapshot-stored", "orderly"} {
+						w.start("", 0)
+						w.life.point, w.life.nth = end, 1
+						w.end()
+						w.start("", 0)
+						if !change.there(t, w.life.Runner, ref) {
+							t.Errorf("change %d is not there after the end %q", i, end)
+						}
+						w.life.die()
+						w.end()
+					}
+				}
+				if v, err := Verify(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
+					t.Errorf("the journal is not sound: %v %+v", err, v)
+				}
+			})
+		})
+	}
+}
+
+// answered is no point of the daemon: it is killed after its answer.
+const answered = "answered"
+
+// changesByPeople are the changes, and how each shows.
+var changesByPeople = []struct {
+	make  func(ctx context.Context, r *Runner, ref string) error
+	there func(t *testing.T, r *Runner, ref string) bool
+}{
+	{func(ctx context.Context, r *Runner, ref string) error {
+		_, err := r.Hold(ctx, root, ref, api.Note{Why: "later"})
+		return err
+	}, func(t *testing.T, r *Runner, ref string) bool {
+		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.Hold != nil && task.Hold.Why == "later" })
+	}},
+	{func(ctx context.Context, r *Runner, ref string) error {
+		_, err := r.Update(ctx, root, ref, api.Update{Priority: new("low")})
+		return err
+	}, func(t *testing.T, r *Runner, ref string) bool {
+		rec, err := r.Find(ref)
+		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.Priority == mapper.Low }) && err == nil && rec.Submit.Priority == "low"
+	}},
+	{func(ctx context.Context, r *Runner, ref string) error {
+		_, err := r.Update(ctx, root, ref, api.Update{Name: new("n" + ref), HostMem: new(int64(64 << 20)), CPUs: new(0.5)})
+		return err
+	}, func(t *testing.T, r *Runner, ref string) bool {
+		rec, err := r.Find("n" + ref)
+		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.HostMem == 64<<20 && task.CPUs == 500 }) && err == nil && rec.Submit.CPUs == 0.5
+	}},
+	{func(ctx context.Context, r *Runner, ref string) error {
+		_, err := r.Pin(ctx, root, ref, api.PinRequest{GPUs: []string{"1"}})
+		return err
+	}, func(t *testing.T, r *Runner, ref string) bool {
+		return onTask(t, r, ref, func(task *mapper.Task) bool { return slices.Equal(task.Pinned, []mapper.GPUID{"GPU-b"}) })
+	}},
+	{func(ctx context.Context, r *Runner, _ string) error {
+		return r.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Why: "fan"})
+	}, func(t *testing.T, r *Runner, _ string) bool {
+		return onState(t, r, func(s *mapper.State) bool { c := s.GPUs()[0].Closed; return c != nil && c.Why == "fan" })
+	}},
+	{func(ctx context.Context, r *Runner, _ string) error {
+		return r.PauseLaunching(ctx, root, api.CloseRequest{Why: "backup"})
+	}, func(t *testing.T, r *Runner, _ string) bool {
+		return onState(t, r, func(s *mapper.State) bool { return s.Paused() != nil && s.Paused().Why == "backup" })
+	}},
+	{func(ctx context.Context, r *Runner, _ string) error {
+		_, err := r.Reserve(ctx, root, api.ReserveRequest{GPUs: []string{"1"}, For: "root", Until: r.Clock.Time().Add(100 * time.Hour)})
+		return err
+	}, func(t *testing.T, r *Runner, _ string) bool {
+		return onState(t, r, func(s *mapper.State) bool { return len(s.Reservations()) == 1 })
+	}},
+}
+
+func onState(t *testing.T, r *Runner, is func(*mapper.State) bool) (yes bool) {
+	t.Helper()
+	if err := r.look(t.Context(), func(s *mapper.State) { yes = is(s) }); err != nil {
+		t.Error(err)
+	}
+	return yes
+}
+
+func onTask(t *testing.T, r *Runner, ref string, is func(*mapper.Task) bool) bool {
+	t.Helper()
+	return onState(t, r, func(s *mapper.State) bool {
+		return slices.ContainsFunc(s.Tasks(), func(task mapper.Task) bool { return task.ID.String() == ref && is(&task) })
+	})
+}

@@ -1,0 +1,100 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/gpu"
+	"carma/runner/mps"
+)
+
+// sharingText says how tasks share a GPU and what that costs. The cost of turns
+// was measured on an H100 (docs/hardware).
+var sharingText = map[mapper.Sharing]string{
+	mapper.SharingMPS:   "by MPS, at the same time",
+	mapper.SharingUsers: "each user's tasks by MPS, at the same time; users take turns",
+	mapper.SharingTurns: "by turns, which cost 10 % where tasks fill the GPU's time",
+	mapper.SharingAlone: "one task at a time",
+}
+
+// checkSharing reports how tasks share each GPU, and whether MPS can do what the
+// configuration asks of it.
+func (r *Runner) checkSharing(ctx context.Context) api.Check {
+	c := api.Check{Name: "GPU sharing", Status: "ok"}
+	if s, ok := r.GPUs.(gpu.Sharer); ok {
+		c.Detail = "simulated: " + sharingText[s.Sharing()]
+		return c
+	}
+	broken := cmp.Or(r.opt.NoMPS, r.sharing.why(time.Now())) != ""
+	var ways []string
+	on := map[string][]string{}
+	for _, d := range r.ordered() {
+		how, why := r.sharingOf(d)
+		text := sharingText[how]
+		if why != "" {
+			text += " (no MPS: " + why + ")"
+		}
+		if d.Exclusive && how == mapper.SharingAlone {
+			c.Status, c.Mend = "warning", "nvidia-smi -c DEFAULT, and start the daemon again"
+		}
+		if on[text] == nil {
+			ways = append(ways, text)
+		}
+		on[text] = append(on[text], fmt.Sprint(d.Index))
+	}
+	var parts []string
+	for _, way := range ways {
+		parts = append(parts, "GPU "+strings.Join(on[way], ", ")+": "+way)
+	}
+	c.Detail = strings.Join(parts, "; ")
+	if broken && c.Mend == "" {
+		c.Status, c.Mend = "warning", "mend that and start the daemon again, or write mps: off if turns are meant"
+	}
+	if r.opt.MPS != nil && !broken {
+		r.checkMPS(ctx, &c)
+	}
+	return c
+}
+
+// checkMPS adds what runs of MPS.
+func (r *Runner) checkMPS(ctx context.Context, c *api.Check) {
+	m := r.opt.MPS
+	fail := func(detail, mend string) { c.Status, c.Detail, c.Mend = "failure", detail, mend }
+	if _, err := mps.Find(m.Groups.Binary); err != nil && !m.Auto {
+		fail(err.Error()+"; tasks that share GPUs cannot start", "install the NVIDIA driver's utilities, or set mps: auto")
+		return
+	}
+	list, err := m.Groups.List()
+	if err != nil {
+		fail(err.Error(), "make "+m.Groups.Dir+" readable and writable for the daemon")
+		return
+	}
+	running, clients, faults := 0, 0, 0
+	for _, g := range list {
+		servers, err := g.Servers(ctx)
+		if errors.Is(err, mps.ErrNotRunning) {
+			continue
+		}
+		if err != nil {
+			fail(fmt.Sprintf("group %s: %v", g.Name, err), "carma mps stop --all --force, and carma runs the tasks that died again")
+			return
+		}
+		running++
+		for _, s := range servers {
+			clients += len(s.Clients)
+			if s.Status == mps.Fault {
+				faults++
+			}
+		}
+	}
+	c.Detail += fmt.Sprintf("; %d MPS control daemons, %d clients, in %s", running, clients, m.Groups.Dir)
+	if faults > 0 {
+		c.Status, c.Detail = "warning", fmt.Sprintf("%s; %d servers in FAULT until their clients have left", c.Detail, faults)
+	}
+}

@@ -1,0 +1,265 @@
+package runner
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/mapper/units"
+
+	"carma/mapper"
+	"carma/mapper/energy"
+	"carma/runner/gpu"
+)
+
+// energyBook shares the energy of the GPUs among the attempts whose containers run
+// on them. It has no error: a figure that makes no sense is left out.
+type energyBook struct {
+	mu    sync.Mutex
+	cards map[string]*energyPage     // by UUID
+	open  map[attemptKey]*energyLine // attempts whose joules are in no record yet
+	busy  map[string]map[mapper.TaskID]float64
+	since units.Instant      // when the sums below were 0
+	users map[string]float64 // joules, of ended tasks too
+	idle  float64            // joules of GPUs without tasks
+	dirty bool               // there is more than was stored last
+}
+
+// energyLine is an attempt's account.
+type energyLine struct {
+	user   string
+	gpus   []string
+	joules float64
+	runs   bool // its container runs, as far as this daemon knows
+	stayed bool // it has run since before this daemon started
+}
+
+// energyPage is a GPU's account. Joules are shared by the draw when somebody comes
+// or goes between two samples; the next sample shares what is left of its own.
+type energyPage struct {
+	parent string                    // the card of a MIG instance; else the GPU itself
+	at     units.Instant             // everything up to then is shared out; 0: no sample yet
+	joules float64                   // the source's counter in the last sample
+	watts  float64                   // the draw in the last sample
+	ahead  float64                   // joules shared out since that the counter has not shown
+	least  float64                   // the lowest draw that was seen without tasks; 0: none was
+	own    float64                   // the card's own counter; 0: it has none
+	timed  map[mapper.TaskID]float64 // the time in which kernels of each task ran, as the last sample tells
+	gap    *energyGap                // while the daemon was down; nil: it is settled
+}
+
+const (
+	// longestDraw bounds how long a draw is believed to have lasted: the clock
+	// may have been set.
+	longestDraw = 10 * time.Minute
+	// mostDraw, in watts, bounds what is believed of a card's own counter.
+	mostDraw = 10_000.0
+)
+
+// newEnergyBook returns an empty book. parents are the cards of MIG instances.
+func newEnergyBook(now units.Instant, parents map[string]string) *energyBook {
+	b := &energyBook{cards: map[string]*energyPage{}, open: map[attemptKey]*energyLine{}, users: map[string]float64{}, since: now}
+	for uuid, parent := range parents {
+		b.cards[uuid] = &energyPage{parent: cmp.Or(parent, uuid)}
+	}
+	return b
+}
+
+// join notes that an attempt's container runs. stayed: it has run since before this
+// daemon started.
+func (b *energyBook) join(now units.Instant, key attemptKey, user string, gpus []string, stayed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(now, gpus)
+	line := b.open[key]
+	if line == nil {
+		line = &energyLine{}
+		b.open[key] = line
+	}
+	line.user, line.gpus, line.runs, line.stayed = user, gpus, true, stayed
+	if stayed {
+		return
+	}
+	for _, uuid := range gpus {
+		if c := b.cards[uuid]; c != nil {
+			c.gap = nil // who used what is not known
+		}
+	}
+}
+
+// leave notes that an attempt's container has ended, and returns its joules so far.
+func (b *energyBook) leave(now units.Instant, key attemptKey) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	line := b.open[key]
+	if line == nil {
+		return 0
+	}
+	b.advance(now, line.gpus)
+	line.runs = false
+	for _, c := range b.cards {
+		if c.gap.has(key) {
+			c.gap = nil
+		}
+	}
+	return line.joules
+}
+
+// forget drops an attempt whose joules are in its record.
+func (b *energyBook) forget(key attemptKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.open, key)
+}
+
+// of is what an attempt that is in no record yet has used, in joules.
+func (b *energyBook) of(key attemptKey) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if line := b.open[key]; line != nil {
+		return line.joules
+	}
+	return 0
+}
+
+// told takes over the SM activity that each task causes, as the mapper sees it, on
+// the GPUs with several tasks.
+func (b *energyBook) told(busy map[string]map[mapper.TaskID]float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.busy = busy
+}
+
+// sample shares out what the GPUs have used since the last sample.
+func (b *energyBook) sample(now units.Instant, samples []gpu.Sample) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	used := map[string]bool{} // cards with tasks or processes
+	for i := range samples {
+		s := &samples[i]
+		c := b.page(s.UUID)
+		used[c.parent] = used[c.parent] || len(s.Processes) > 0 || len(b.on(s.UUID)) > 0
+	}
+	for i := range samples {
+		s := &samples[i]
+		c := b.page(s.UUID)
+		watts := sensible(s.PowerW)
+		if !used[c.parent] && s.Fault == "" && watts > 0 && (c.least == 0 || watts < c.least) {
+			c.least = watts
+		}
+		b.read(now, s, c)
+		c.at, c.watts, c.joules, c.own = now, watts, sensible(s.EnergyJ), sensible(s.CounterJ)
+	}
+}
+
+// read shares out what a sample shows to have been used since the last one.
+func (b *energyBook) read(now units.Instant, s *gpu.Sample, c *energyPage) {
+	on := b.on(s.UUID)
+	c.timed = timesIn(s)
+	switch {
+	case c.gap != nil:
+		if joules, seconds, over := b.gone(now, s, c.gap, on); over {
+			c.gap, c.ahead = nil, 0
+			b.share(s.UUID, on, joules, seconds)
+		}
+		return
+	case c.at == 0:
+		return
+	}
+	grown := sensible(s.EnergyJ) - c.joules
+	if grown < 0 { // it began anew
+		grown = c.watts*drawn(c.at, now) + c.ahead
+	}
+	if grown -= c.ahead; grown < 0 { // more was shared out than was used
+		c.ahead = -grown
+		return
+	}
+	c.ahead = 0
+	b.share(s.UUID, on, grown, drawn(c.at, now))
+}
+
+// advance shares out by their draw what some GPUs have used since the last sample,
+// before somebody comes or goes.
+func (b *energyBook) advance(now units.Instant, gpus []string) {
+	for _, uuid := range gpus {
+		c := b.cards[uuid]
+		if c == nil || c.at == 0 || c.gap != nil || now <= c.at {
+			continue
+		}
+		seconds := drawn(c.at, now)
+		b.share(uuid, b.on(uuid), c.watts*seconds, seconds)
+		c.ahead, c.at = c.ahead+c.watts*seconds, now
+	}
+}
+
+// drawn is for how many seconds a draw lasted.
+func drawn(from, to units.Instant) float64 {
+	return min(max(0, to.Sub(from)), longestDraw).Seconds()
+}
+
+// share adds what a GPU has used in some seconds to the accounts of attempts.
+func (b *energyBook) share(uuid string, on []attemptKey, joules, seconds float64) {
+	if len(on) == 0 {
+		b.idle += joules
+		return
+	}
+	activity := make([]float64, len(on))
+	busy := b.busy[uuid]
+	if len(busy) == 0 {
+		busy = b.cards[uuid].timed
+	}
+	for i, key := range on {
+		activity[i] = busy[key.task]
+	}
+	for i, part := range energy.Shares(nil, joules, b.cards[uuid].least*seconds, activity) {
+		line := b.open[on[i]]
+		line.joules += part
+		b.users[line.user] += part
+	}
+	b.dirty = true
+}
+
+// on are the attempts whose containers run on a GPU, in order.
+func (b *energyBook) on(uuid string) (on []attemptKey) {
+	for key, line := range b.open {
+		if line.runs && slices.Contains(line.gpus, uuid) {
+			on = append(on, key)
+		}
+	}
+	slices.SortFunc(on, func(a, b attemptKey) int { return cmp.Or(cmp.Compare(a.task, b.task), a.attempt-b.attempt) })
+	return on
+}
+
+func (b *energyBook) page(uuid string) *energyPage {
+	c := b.cards[uuid]
+	if c == nil {
+		c = &energyPage{parent: uuid}
+		b.cards[uuid] = c
+	}
+	return c
+}
+
+// sensible is a reading that can be counted with; 0: it cannot.
+func sensible(v float64) float64 {
+	if !(v > 0) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
+// withEnergy returns the record with the joules of an attempt, if there are any.
+func (r *Record) withEnergy(attempt int, joules float64) *Record {
+	if joules <= 0 {
+		return r
+	}
+	n := *r
+	n.Energy = maps.Clone(r.Energy)
+	if n.Energy == nil {
+		n.Energy = map[int]float64{}
+	}
+	n.Energy[attempt] = hundredths(joules)
+	return &n
+}

@@ -1,0 +1,225 @@
+package runner
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"carma/mapper/units"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/gpu"
+)
+
+// energyKey is the key in the journal's meta of what a daemon that was killed would
+// lose of the energy book.
+const energyKey = "energy"
+
+// energyNote is the book as the journal keeps it.
+type energyNote struct {
+	At       units.Instant         `json:"at"`
+	Since    units.Instant         `json:"since"`
+	Users    map[string]float64    `json:"users,omitempty"`
+	Idle     float64               `json:"idle,omitempty"`
+	Attempts []energyKept          `json:"attempts,omitempty"`
+	GPUs     map[string]*energyGap `json:"gpus,omitempty"`
+}
+
+// energyKept is the account of an attempt that is in no record yet.
+type energyKept struct {
+	Task    mapper.TaskID `json:"task"`
+	Attempt int           `json:"attempt"`
+	Joules  float64       `json:"joules,omitempty"`
+}
+
+func (k energyKept) key() attemptKey { return attemptKey{k.Task, k.Attempt} }
+
+// energyGap is how a daemon has left a GPU.
+type energyGap struct {
+	At    units.Instant `json:"at,omitempty"`
+	Own   float64       `json:"own,omitempty"`   // the card's own counter, in joules; 0: it has none
+	Least float64       `json:"least,omitempty"` // the lowest draw that was seen without tasks
+	On    []energyKept  `json:"on,omitempty"`    // the attempts there; their joules do not count
+}
+
+func (g *energyGap) has(key attemptKey) bool {
+	return g != nil && slices.ContainsFunc(g.On, func(k energyKept) bool { return k.key() == key })
+}
+
+// gone returns what a GPU has used since an earlier daemon looked at it. over is
+// false while it may still turn out whose it is: it is shared among the attempts
+// that ran there all the time, if nobody came or went; else it is nobody's, and 0.
+func (b *energyBook) gone(now units.Instant, s *gpu.Sample, g *energyGap, on []attemptKey) (joules, seconds float64, over bool) {
+	for _, k := range g.On {
+		switch line := b.open[k.key()]; {
+		case line == nil || line.runs && !line.stayed:
+			return 0, 0, true
+		case !line.runs:
+			return 0, 0, false // its container has not been found yet
+		}
+	}
+	seconds = max(0, now.Sub(g.At)).Seconds()
+	grown := sensible(s.CounterJ) - g.Own
+	if len(on) != len(g.On) || g.Own <= 0 || grown < 0 || grown > mostDraw*(seconds+1) {
+		return 0, 0, true // somebody else was there, or the counter began anew
+	}
+	return grown, seconds, true
+}
+
+// note returns the book for the journal; nil: nothing is new since the last note.
+func (b *energyBook) note(now units.Instant) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.dirty {
+		return nil
+	}
+	b.dirty = false
+	n := energyNote{At: now, Since: b.since, Users: maps.Clone(b.users), Idle: hundredths(b.idle), GPUs: map[string]*energyGap{}}
+	for user, joules := range n.Users {
+		n.Users[user] = hundredths(joules)
+	}
+	for key, line := range b.open {
+		n.Attempts = append(n.Attempts, energyKept{key.task, key.attempt, hundredths(line.joules)})
+	}
+	slices.SortFunc(n.Attempts, func(a, b energyKept) int { return cmp.Or(cmp.Compare(a.Task, b.Task), a.Attempt-b.Attempt) })
+	for uuid, c := range b.cards {
+		left := &energyGap{At: c.at, Own: c.own}
+		for _, key := range b.on(uuid) {
+			left.On = append(left.On, energyKept{Task: key.task, Attempt: key.attempt})
+		}
+		if c.gap != nil {
+			left = new(*c.gap)
+		}
+		left.Least = c.least
+		n.GPUs[uuid] = left
+	}
+	body, err := json.Marshal(n)
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
+// recall goes on from a note. open reports whether an attempt is in no record yet.
+func (b *energyBook) recall(body []byte, open func(attemptKey) bool) error {
+	var n energyNote
+	if err := json.Unmarshal(body, &n); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.since, b.idle = cmp.Or(n.Since, b.since), sensible(n.Idle)
+	for user, joules := range n.Users {
+		b.users[user] = sensible(joules)
+	}
+	for _, k := range n.Attempts {
+		if open(k.key()) {
+			b.open[k.key()] = &energyLine{joules: sensible(k.Joules)}
+		}
+	}
+	for uuid, gap := range n.GPUs {
+		c := b.cards[uuid]
+		if c == nil || gap == nil {
+			continue
+		}
+		c.least = sensible(gap.Least)
+		if len(gap.On) > 0 {
+			c.gap = gap
+		}
+	}
+	return nil
+}
+
+// recallEnergy goes on from what an earlier daemon has noted. What cannot be read
+// is left out.
+func (r *Runner) recallEnergy() {
+	parents := map[string]string{}
+	for id, d := range r.found {
+		parents[string(id)] = d.Parent
+	}
+	r.energy = newEnergyBook(r.Clock.Now(), parents)
+	body, err := r.Journal.Meta(energyKey)
+	if err != nil {
+		return // there is none, or the journal's check will tell
+	}
+	err = r.energy.recall(body, func(key attemptKey) bool {
+		t, ok := r.state.Task(key.task)
+		return ok && t.Current() != nil && t.Current().N == key.attempt
+	})
+	if err != nil {
+		r.Log.Warn().Err(err).Msg("the energy that was noted cannot be read; it counts from now on")
+	}
+}
+
+// noteEnergy stores the book. If that fails, a daemon that is killed loses more of
+// it.
+func (r *Runner) noteEnergy() {
+	body := r.energy.note(r.Clock.Now())
+	if body == nil {
+		return
+	}
+	if err := r.Journal.SetMeta(energyKey, body); err != nil {
+		r.energy.redo()
+		r.Log.Debug().Err(err).Msg("the energy of the tasks could not be noted")
+	}
+}
+
+// redo says that the last note was not stored.
+func (b *energyBook) redo() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dirty = true
+}
+
+// energyOf is what an attempt has used, in joules; 0: nothing, or it is not known.
+func (r *Runner) energyOf(rec *Record, attempt int) float64 {
+	if joules, ended := rec.Energy[attempt]; ended {
+		return joules
+	}
+	return hundredths(r.energy.of(attemptKey{rec.ID(), attempt}))
+}
+
+// view is the sums over all tasks, as users see them; nil: there are none yet.
+func (b *energyBook) view() *api.Energy {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.users) == 0 {
+		return nil
+	}
+	v := &api.Energy{Since: b.since.Time(), IdleJ: hundredths(b.idle), Users: map[string]float64{}}
+	for user, joules := range b.users {
+		v.TasksJ += joules
+		v.Users[user] = hundredths(joules)
+	}
+	v.TasksJ = hundredths(v.TasksJ)
+	return v
+}
+
+// spend shares out what a sample shows, and asks the loop how busy the tasks are. If
+// the loop has no time, what it said last counts.
+func (r *Runner) spend(now units.Instant, samples []gpu.Sample) {
+	r.energy.sample(now, samples)
+	select {
+	case r.queries <- func() { r.energy.told(busyOf(r.state.GPUs())) }:
+	default:
+	}
+}
+
+// busyOf is the SM activity that each task causes, on the GPUs with several tasks.
+func busyOf(pages []mapper.GPU) map[string]map[mapper.TaskID]float64 {
+	busy := map[string]map[mapper.TaskID]float64{}
+	for i := range pages {
+		g := &pages[i]
+		if len(g.Residents) < 2 {
+			continue
+		}
+		of := map[mapper.TaskID]float64{}
+		for j := range g.Residents {
+			of[g.Residents[j].Task] = g.Residents[j].Load.SMACT * g.Residents[j].Speed
+		}
+		busy[string(g.ID)] = of
+	}
+	return busy
+}

@@ -1,0 +1,76 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+const (
+	// expectAtMost is the number of unfinished tasks above which no start is
+	// foreseen: a copy of the state would take the loop more than some 10 ms.
+	expectAtMost = 2000
+	// copyAge is how long a copy of the state serves, in wall clock time.
+	copyAge = time.Second
+)
+
+// expectations are when tasks are expected to start, as somebody last asked. One is
+// worked out at a time.
+type expectations struct {
+	mu     sync.Mutex // guards all below
+	last   map[mapper.TaskID]expectation
+	then   *mapper.State // a copy of the state, brought up to the daemon's time
+	copied time.Time     // wall clock
+}
+
+type expectation struct {
+	at    time.Time // wall clock
+	start *api.Start
+}
+
+// expectedStart returns when a waiting task is expected to start; nil: it is not
+// known. The loop only copies the state.
+func (r *Runner) expectedStart(ctx context.Context, id mapper.TaskID) *api.Start {
+	e := &r.expected
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if old, have := e.last[id]; have && time.Since(old.at) < explainAge {
+		return old.start
+	}
+	if err := r.copyState(ctx, e); err != nil || e.then == nil {
+		return nil
+	}
+	x := expectation{at: time.Now()}
+	if from, to, ok := e.then.ExpectedStart(id); ok {
+		now := e.then.Now()
+		x.start = &api.Start{Earliest: now.Add(from).Time()}
+		if to >= 0 {
+			x.start.Latest = now.Add(to).Time()
+		}
+	}
+	if e.last == nil || len(e.last) > explainPerSecond {
+		e.last = map[mapper.TaskID]expectation{}
+	}
+	e.last[id] = x
+	return x.start
+}
+
+// copyState copies the state, unless that was done just now or it is too large.
+func (r *Runner) copyState(ctx context.Context, e *expectations) error {
+	if time.Since(e.copied) < copyAge {
+		return nil
+	}
+	e.then = nil
+	err := r.look(ctx, func(s *mapper.State) {
+		if s.Unfinished() <= expectAtMost {
+			e.then = s.Clone()
+		}
+	})
+	if e.copied = time.Now(); e.then != nil {
+		e.then.Step(mapper.Woke{At: r.Clock.Now()})
+	}
+	return err
+}

@@ -1,0 +1,258 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"carma/containers"
+	"carma/mapper/units"
+	"carma/runner/api"
+
+	"golang.org/x/sys/unix"
+)
+
+// Fittings are what a task may ask for beside its share of the machine.
+type Fittings struct {
+	// Devices are patterns of paths of devices.
+	Devices []string
+	// Ulimits are the highest limits, each NAME=MOST, or NAME for no limit. One that
+	// is not named can only be set to 0.
+	Ulimits []string
+}
+
+// check refuses limits whose names the kernel does not know.
+func (f Fittings) check() error {
+	for _, text := range f.Ulimits {
+		if _, err := mostOf(text); err != nil {
+			return fmt.Errorf("allowed-ulimits: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkFittings refuses what a task of who cannot have. The same is checked again
+// at each launch.
+func (r *Runner) checkFittings(ctx context.Context, who Caller, s api.Submit) error {
+	_, err := r.fittings(who, s)
+	if err == nil {
+		err = r.checkPorts(who, s)
+	}
+	return firstError(err, ctx.Err())
+}
+
+// fittings are what a task's container gets, of its own wishes.
+func (r *Runner) fittings(who Caller, s api.Submit) (fit containers.Spec, err error) {
+	fit = containers.Spec{Hostname: s.Hostname, StopSignal: s.StopSignal, Init: s.Init}
+	live := r.live()
+	for _, text := range s.Ulimits {
+		u, err := allowedUlimit(live.Fittings.Ulimits, text)
+		if err != nil {
+			return fit, err
+		}
+		fit.Ulimits = append(fit.Ulimits, u)
+	}
+	for _, text := range s.Devices {
+		list, err := allowedDevices(live.Fittings.Devices, text)
+		if err != nil {
+			return fit, err
+		}
+		fit.Devices = append(fit.Devices, list...)
+	}
+	if fit.Groups, err = groupsOf(who, s.Groups); err != nil {
+		return fit, err
+	}
+	if s.IPC == "host" {
+		if r.opt.MPS == nil || !r.opt.MPS.HostIPC {
+			return fit, refusef(403, "--ipc host: a task has its own; --shm-size makes its /dev/shm larger. Only a daemon with mps-ipc: host gives tasks the machine's")
+		}
+		fit.HostIPC = true
+	}
+	fit.Tmpfs, err = r.tmpfs(s)
+	for _, text := range s.Ports {
+		p, _ := api.ParsePort(text)
+		fit.Ports = append(fit.Ports, containers.Port{Port: p.Port, Protocol: p.Protocol, Host: p.Host})
+	}
+	return fit, err
+}
+
+// tmpfs are a task's folders in memory. One without a size may take half of the
+// task's memory, as the kernel would give half of the machine's.
+func (r *Runner) tmpfs(s api.Submit) (list []containers.Tmpfs, err error) {
+	most := cmp.Or(s.HostMem, int64(r.live().Bounds.Default.HostMem))
+	sum := s.ShmSize
+	for _, text := range s.Tmpfs {
+		t, _ := api.ParseTmpfs(text)
+		for _, dir := range r.ownFolders() {
+			if isUnder(t.Target, dir) || isUnder(dir, t.Target) {
+				return nil, refusef(422, "--tmpfs %s: carma mounts %s in every task; choose another folder, for example /scratch", t.Target, dir)
+			}
+		}
+		sum += t.Size
+		if most > 0 && sum > most {
+			return nil, refusef(422, "--tmpfs %s: with /dev/shm and the other folders in memory that is %s; all of it counts as the task's memory, which is %s (--host-mem)", text, units.Bytes(sum), units.Bytes(most))
+		}
+		list = append(list, containers.Tmpfs{
+			Target: t.Target, Size: cmp.Or(t.Size, most/2), Mode: t.Mode, ReadOnly: t.ReadOnly, Exec: t.Exec, UID: t.UID, GID: t.GID,
+		})
+	}
+	return list, nil
+}
+
+// ownFolders are folders that carma mounts in tasks.
+func (r *Runner) ownFolders() (all []string) {
+	if r.opt.MPS != nil {
+		all = append(all, r.opt.MPS.Groups.Dir)
+	}
+	if r.opt.Devices != nil {
+		mounts, _ := r.opt.Devices(0, 0)
+		for _, m := range mounts {
+			all = append(all, m.Target)
+		}
+	}
+	return all
+}
+
+// isUnder reports whether a clean path is a folder or below it.
+func isUnder(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// mostOf reads the highest limit that a setting allows.
+func mostOf(text string) (api.Ulimit, error) {
+	if !strings.Contains(text, "=") {
+		text += "=-1"
+	}
+	return api.ParseUlimit(text)
+}
+
+// allowedUlimit reads a limit, if the settings allow it.
+func allowedUlimit(allowed []string, text string) (containers.Ulimit, error) {
+	u, err := api.ParseUlimit(text)
+	if err != nil {
+		return containers.Ulimit{}, refusef(422, "--ulimit %v", err)
+	}
+	if u.Hard == 0 { // it only takes away
+		return containers.Ulimit(u), nil
+	}
+	var names []string
+	for _, a := range allowed {
+		most, _ := mostOf(a)
+		names = append(names, most.Name)
+		if most.Name != u.Name {
+			continue
+		}
+		if most.Hard != -1 && (u.Hard == -1 || u.Hard > most.Hard) {
+			return containers.Ulimit{}, refusef(403, "--ulimit %s: at most %s=%d is allowed here (allowed-ulimits)", text, u.Name, most.Hard)
+		}
+		return containers.Ulimit(u), nil
+	}
+	return containers.Ulimit{}, refusef(403, "--ulimit %s: the administrator allows %s (allowed-ulimits)", text, orNone(names))
+}
+
+func orNone(list []string) string {
+	return cmp.Or(strings.Join(list, ", "), "none")
+}
+
+// groupsOf are the numbers of groups by name or number on this machine. Only root,
+// and the user that the daemon runs as, get groups that they are not in. The
+// engine is given numbers: a name would count as the image says.
+func groupsOf(who Caller, names []string) (list []int, err error) {
+	for _, name := range names {
+		n, wrong := strconv.Atoi(name)
+		if wrong != nil {
+			g, err := user.LookupGroup(name)
+			if err != nil {
+				return nil, refusef(422, "--group-add %s: this machine has no such group; id -Gn lists yours", name)
+			}
+			n, _ = strconv.Atoi(g.Gid)
+		}
+		if n < 0 || n > 1<<31-2 {
+			return nil, refusef(422, "--group-add %s: that is not the number of a group", name)
+		}
+		if !mayMountAll(who.UID) && n != who.GID && !slices.Contains(who.GIDs, n) {
+			return nil, refusef(403, "--group-add %s: you are not in that group on this machine; id -Gn lists yours", name)
+		}
+		if !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list, nil
+}
+
+// allowedDevices are the devices that a text names, if the settings allow them: one,
+// or those of a folder that are allowed.
+func allowedDevices(allowed []string, text string) (list []containers.Device, err error) {
+	d, err := api.ParseDevice(text)
+	if err != nil {
+		return nil, refusef(422, "--device %v", err)
+	}
+	refusal := refusef(403, "--device %s: the administrator allows %s (allowed-devices); GPUs come by --gpus", text, orNone(allowed))
+	folder := slices.ContainsFunc(allowed, func(a string) bool { ok, _ := path.Match(path.Dir(a), d.Source); return ok })
+	if !folder && !allows(allowed, d.Source) {
+		return nil, refusal
+	}
+	info, err := os.Stat(d.Source)
+	switch {
+	case err != nil:
+		return nil, refusef(422, "--device %s: this machine has no such device; carma doctor and ls %s show what there is", text, path.Dir(d.Source))
+	case info.IsDir():
+		entries, _ := os.ReadDir(d.Source)
+		for _, e := range entries {
+			if name := path.Join(d.Source, e.Name()); mayHave(allowed, name) {
+				list = append(list, containers.Device{Source: name, Target: path.Join(d.Target, e.Name()), Permissions: d.Permissions})
+			}
+		}
+	case mayHave(allowed, d.Source):
+		list = []containers.Device{containers.Device(d)}
+	}
+	if len(list) == 0 {
+		return nil, refusal
+	}
+	return list, nil
+}
+
+func allows(allowed []string, name string) bool {
+	return slices.ContainsFunc(allowed, func(a string) bool { ok, _ := path.Match(a, name); return ok })
+}
+
+// nvidiaMajor is the number of the devices of NVIDIA's driver.
+const nvidiaMajor = 195
+
+// mayHave reports whether a path is a device that the settings allow, and so is what
+// it is a link to. GPUs are never among them: the mapper gives those.
+func mayHave(allowed []string, name string) bool {
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil || !allows(allowed, name) || !allows(allowed, real) {
+		return false
+	}
+	for _, p := range []string{"/dev/nvidia*", "/dev/nvidia*/*", "/dev/dri/*"} {
+		if ok, _ := path.Match(p, real); ok {
+			return false
+		}
+	}
+	var f unix.Stat_t
+	if unix.Stat(real, &f) != nil || unix.Major(f.Rdev) == nvidiaMajor {
+		return false
+	}
+	return f.Mode&unix.S_IFMT == unix.S_IFCHR || f.Mode&unix.S_IFMT == unix.S_IFBLK
+}
+
+// fit gives the container of an attempt what its task asked for.
+func (w *worker) fit(spec *containers.Spec) error {
+	fit, err := w.fittings(w.users(w.rec.UID, w.rec.GID), w.rec.Submit)
+	if err != nil {
+		return fmt.Errorf("%w: %w", containers.ErrInvalid, err)
+	}
+	spec.Hostname, spec.StopSignal, spec.Init = fit.Hostname, fit.StopSignal, fit.Init
+	spec.Ulimits, spec.Devices, spec.Groups, spec.Tmpfs, spec.Ports = fit.Ulimits, fit.Devices, fit.Groups, fit.Tmpfs, fit.Ports
+	spec.HostIPC = spec.HostIPC || fit.HostIPC
+	return nil
+}

@@ -1,0 +1,156 @@
+package runner
+
+import (
+	"context"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/mps"
+)
+
+// rootGroup is the name of group 0 on this machine.
+func rootGroup(t *testing.T) string {
+	g, err := user.LookupGroupId("0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Name
+}
+
+// TestFittingsRefused: by no flag of docker run does a user get what they have not.
+func TestFittingsRefused(t *testing.T) {
+	g := newRig(t, func(g *rig) {
+		g.opt.Fittings = Fittings{Devices: []string{"/dev/infiniband/*", "/dev/full", "/dev/nvidia*"}, Ulimits: []string{"memlock", "nofile=4096"}}
+		g.opt.MPS = &MPS{Groups: &mps.Groups{Dir: "/run/carma/mps"}}
+	})
+	live := *g.live()
+	live.Bounds, _ = Bounds{}.on(Share{HostMem: 100 * units.GiB, CPUs: 8, Pids: 1000})
+	g.set.Store(&live)
+	g.script("ok", printing(0))
+	for words, s := range map[string]api.Submit{
+		"/dev/sda: the administrator allows /dev/infiniband/*": {Devices: []string{"/dev/sda"}},
+		"/dev/kmsg: the administrator allows":                  {Devices: []string{"/dev/kmsg"}},
+		"is not a path below /dev":                             {Devices: []string{"/dev/infiniband/../mem"}},
+		"/dev/nvidia0":                                         {Devices: []string{"/dev/nvidia0"}},
+		"GPUs":                                                 {Devices: []string{"nvidia.com/gpu=0"}},
+		"--publish 80:8080: ports below 1024 are root's; write 8080": {Ports: []string{"80:8080"}},
+		"on 127.0.0.1 only": {Ports: []string{"0.0.0.0:8080:8080"}},
+		`"[::1]:8080:8080": ports are opened on 127.0.0.1 only`:                        {Ports: []string{"[::1]:8080:8080"}},
+		"you are not in that group on this machine":                                    {Groups: []string{"0"}},
+		rootGroup(t) + ": you are not in that group":                                   {Groups: []string{rootGroup(t)}},
+		"this machine has no such group":                                               {Groups: []string{"nosuchgroup-x"}},
+		"is not the name or number of a group":                                         {Groups: []string{"-1"}},
+		"--ulimit nofile=4097: at most nofile=4096 is allowed here (allowed-ulimits)":  {Ulimits: []string{"nofile=4097"}},
+		"--ulimit nofile=1:-1: at most nofile=4096":                                    {Ulimits: []string{"nofile=1:-1"}},
+		"--ulimit rtprio=1: the administrator allows memlock, nofile":                  {Ulimits: []string{"rtprio=1"}},
+		"carma mounts /run/carma/mps in every task":                                    {Tmpfs: []string{"/run/carma"}},
+		"carma mounts /run/carma/mps in every task; choose another folder, for exampl": {Tmpfs: []string{"/run/carma/mps/20001/x"}},
+		"/.carma belongs to the engine":                                                {Tmpfs: []string{"/x/../.carma/hold"}},
+		"/proc belongs to the engine":                                                  {Tmpfs: []string{"/proc/self"}},
+		"set-uid programs and devices have no effect":                                  {Tmpfs: []string{"/x:suid"}},
+		"is 3.0 GiB; all of it counts as the task's memory, which is 2.0 GiB":          {Tmpfs: []string{"/x:size=1G", "/y:size=2G"}, HostMem: 2 << 30},
+		"is 2.0 GiB; all of it counts as the task's memory, which is 1.5 GiB":          {Tmpfs: []string{"/x:size=1G"}, ShmSize: 1 << 30, HostMem: 3 << 29},
+		"--ipc host: a task has its own":                                               {IPC: "host"},
+	} {
+		s.Image = "ok"
+		_, err := g.Submit(g.ctx(), ann, s)
+		if err == nil || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%+v: %v, want %q", s, err, words)
+		}
+	}
+	// Root has any group and port, but no device and limit beyond the settings.
+	root := Caller{Name: "root"}
+	g.refusedAs(root, api.Submit{Image: "ok", Devices: []string{"/dev/kmsg"}}, 403, "the administrator allows")
+	g.refusedAs(root, api.Submit{Image: "ok", Ulimits: []string{"nofile=-1"}}, 403, "at most")
+	if _, err := g.Submit(g.ctx(), root, api.Submit{Image: "ok", Groups: []string{"4242"}, Ports: []string{"80:80"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDeviceLinks: a link from an allowed place leads to nothing else, and of a
+// folder only what is allowed comes.
+func TestDeviceLinks(t *testing.T) {
+	dir := t.TempDir()
+	for name, to := range map[string]string{"null": "/dev/null", "zero": "/dev/zero", "file": "/etc/hostname"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allowed := []string{dir + "/*", "/dev/null"}
+	for name, may := range map[string]bool{"null": true, "zero": false, "file": false, "gone": false} {
+		if got := mayHave(allowed, filepath.Join(dir, name)); got != may {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if _, err := os.Stat("/dev/pts/ptmx"); err != nil {
+		return
+	}
+	list, err := allowedDevices([]string{"/dev/pts/pt*"}, "/dev/pts")
+	if err != nil || !slices.Equal(list, []containers.Device{{Source: "/dev/pts/ptmx", Target: "/dev/pts/ptmx", Permissions: "rwm"}}) {
+		t.Errorf("of a folder: %v, %v", list, err)
+	}
+}
+
+// TestFittings: what was asked for reaches the container, with groups by number;
+// a group that is lost before the launch stops it.
+func TestFittings(t *testing.T) {
+	who := ann
+	who.GIDs = []int{20001, 4242}
+	g := newRig(t, func(g *rig) {
+		g.opt.Fittings = Fittings{Devices: []string{"/dev/null"}, Ulimits: []string{"memlock"}}
+	})
+	got := make(chan containers.Spec, 1)
+	g.script("show", func(_ context.Context, p *containerstest.Process) int { got <- p.Spec; return 0 })
+	g.Runner.users = func(int, int) Caller { return who }
+	task := g.runAs(who, api.Submit{
+		Image: "show", Mem: int64(units.GiB), HostMem: 4 << 30, Init: true, Hostname: "box", StopSignal: "SIGINT", IPC: "shareable",
+		Groups: []string{"4242"}, Ulimits: []string{"memlock=-1", "core=0"}, Tmpfs: []string{"/scratch", "/small:size=1M,mode=700"},
+		Ports: []string{"8888"}, Devices: []string{"/dev/null:/dev/own:r"},
+	})
+	spec := <-got
+	g.finished(task)
+	if spec.Hostname != "box" || spec.StopSignal != "SIGINT" || !spec.Init || spec.HostIPC || spec.ShmSize != 2<<30 || !slices.Equal(spec.Groups, []int{4242}) {
+		t.Errorf("%+v", spec)
+	}
+	if !slices.Equal(spec.Ulimits, []containers.Ulimit{{Name: "memlock", Soft: -1, Hard: -1}, {Name: "core"}}) || len(spec.Devices) != 1 || spec.Devices[0].Target != "/dev/own" {
+		t.Errorf("limits %v, devices %v", spec.Ulimits, spec.Devices)
+	}
+	if len(spec.Tmpfs) != 2 || spec.Tmpfs[0].Size != 2<<30 || spec.Tmpfs[1].Size != 1<<20 || spec.Tmpfs[1].Mode != "700" {
+		t.Errorf("in memory: %+v", spec.Tmpfs)
+	}
+	if !slices.Equal(spec.Ports, []containers.Port{{Port: 8888, Protocol: "tcp"}}) {
+		t.Errorf("ports %v", spec.Ports)
+	}
+
+	now := ann // the group is lost
+	g.Runner.users = func(int, int) Caller { return now }
+	ended := g.finished(g.runAs(who, api.Submit{Image: "show", Mem: int64(units.GiB), Groups: []string{strconv.Itoa(4242)}}))
+	if ended.Phase != "failed" || !strings.Contains(ended.Reason, "you are not in that group") {
+		t.Errorf("%s: %s", ended.Phase, ended.Reason)
+	}
+}
+
+// TestPortsShown: where a port is, while the task runs.
+func TestPortsShown(t *testing.T) {
+	g := newRig(t)
+	g.script("serve", untilStopped)
+	task := g.runAs(ann, api.Submit{Image: "serve", Mem: int64(units.GiB), Ports: []string{"8888", "9999:80"}})
+	g.until(task, "with ports", func(v api.Task) bool {
+		return len(v.Ports) == 2 && v.Ports[0].Port == "8888/tcp" && strings.HasPrefix(v.Ports[0].URL(), "http://127.0.0.1:4") && v.Ports[1].Address == "127.0.0.1:9999"
+	})
+	if _, err := g.Stop(g.ctx(), ann, task, api.StopRequest{Now: true}); err != nil {
+		t.Fatal(err)
+	}
+	if v := g.finished(task); len(v.Ports) != 0 {
+		t.Errorf("ports of an ended task: %v", v.Ports)
+	}
+}

@@ -1,0 +1,169 @@
+package runner
+
+import (
+	"sync"
+	"time"
+
+	"carma/mapper/units"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/progress"
+)
+
+// follower reads from the output of one attempt how far it has come. A daemon
+// that takes over an attempt begins with an empty one: what an earlier daemon has
+// kept is not read again.
+type follower struct {
+	mu     sync.Mutex // guards all below
+	reader progress.Reader
+	wall   time.Time     // of the latest line, by the engine's clock
+	latest units.Instant // the daemon's time of it
+	left   float64       // lines that may be read now
+	torn   bool          // lines were left out since the last one read
+	told   paceTold
+	alone  aloneTime
+}
+
+// aloneTime is when an attempt was alone on its GPUs last.
+type aloneTime struct {
+	from, settled units.Instant // from settled on, its speed counts in any case
+	until         units.Instant // 0: it never was
+	over          bool
+}
+
+const (
+	// Lines that come within sameMoment of wall clock time get one time.
+	sameMoment = time.Millisecond
+	// If a line is older than the one before by more than clockBack, the wall
+	// clock was set back.
+	clockBack = time.Second
+	// Of a flood so many lines are read a second of the wall clock, and at once. The
+	// rest costs next to nothing.
+	floodRate, floodBurst = 2000, 4000
+)
+
+// take reads a line, or a piece of one, that the engine received at a time of the
+// wall clock.
+func (f *follower) take(clock *Clock, at time.Time, stream containers.Stream, line []byte, partial bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if d := at.Sub(f.wall); d < 0 || d >= sameMoment {
+		f.latest = follows(f.latest, clock.FromWall(at), clock.Now())
+		f.left = min(floodBurst, f.left+min(max(d.Seconds(), sameMoment.Seconds()), 2)*floodRate)
+		f.wall = at
+	}
+	if f.left < 1 {
+		f.torn = true
+		return
+	}
+	f.left--
+	if f.torn { // a line that had begun does not go on here
+		f.torn = false
+		f.reader.Feed(f.latest.Time(), progress.Stream(stream), []byte{'\n'})
+	}
+	f.reader.Line(f.latest.Time(), progress.Stream(stream), line, partial)
+}
+
+// follows is the daemon's time of a line: not before the line that came before it,
+// and not after now, whatever becomes of the wall clock.
+func follows(before, at, now units.Instant) units.Instant {
+	if at > now || at < before.Add(-clockBack) {
+		at = now
+	}
+	return max(before, at)
+}
+
+// progress returns how far the attempt has come, and the numbers of parameters
+// that it has printed; false: it has printed nothing that tells its progress.
+func (f *follower) progress(now units.Instant) (progress.Progress, progress.Parameters, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	params, _ := f.reader.Parameters()
+	p, ok := f.reader.Progress(now.Time())
+	return p, params, ok
+}
+
+// followers are those of the attempts whose output is read.
+type followers struct {
+	nudge chan struct{} // wakes the pacer
+
+	mu sync.Mutex
+	of map[attemptKey]*follower
+}
+
+func newFollowers() *followers {
+	return &followers{nudge: make(chan struct{}, 1), of: map[attemptKey]*follower{}}
+}
+
+// wake has the pacer look now.
+func (fs *followers) wake() {
+	select {
+	case fs.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// add makes the follower of an attempt. done drops it.
+func (fs *followers) add(key attemptKey) (f *follower, done func()) {
+	f = new(follower)
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.of[key] = f
+	return f, func() {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		delete(fs.of, key)
+	}
+}
+
+// get returns the follower of an attempt; nil: its output is not read.
+func (fs *followers) get(key attemptKey) *follower {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.of[key]
+}
+
+// all returns the followers there are.
+func (fs *followers) all() map[attemptKey]*follower {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	all := make(map[attemptKey]*follower, len(fs.of))
+	for key, f := range fs.of {
+		all[key] = f
+	}
+	return all
+}
+
+// progressOf returns how far a placed task has come, by its output.
+func (r *Runner) progressOf(t *mapper.Task) (progress.Progress, progress.Parameters, bool) {
+	if a := t.Current(); a != nil {
+		if f := r.followers.get(attemptKey{t.ID, a.N}); f != nil {
+			return f.progress(r.Clock.Now())
+		}
+	}
+	return progress.Progress{}, progress.Parameters{}, false
+}
+
+// params are the numbers of parameters that the output has named; nil: none.
+func (f *follower) params() *progress.Parameters {
+	if f == nil { // the container has never run
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p, ok := f.reader.Parameters(); ok {
+		return &p
+	}
+	return nil
+}
+
+// withParams returns the record with numbers of parameters, if there are any.
+func (r *Record) withParams(p *progress.Parameters) *Record {
+	if p == nil {
+		return r
+	}
+	c := *r
+	c.Params = p
+	return &c
+}

@@ -1,0 +1,198 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/mapper/units"
+)
+
+// TestFollows: the time of a line goes on with the daemon's, whatever becomes of
+// the wall clock.
+func TestFollows(t *testing.T) {
+	hour := units.Instant(time.Hour)
+	for _, row := range []struct {
+		name                  string
+		before, at, now, want units.Instant
+	}{
+		{"as it comes", hour, hour.Add(time.Second), hour.Add(2 * time.Second), hour.Add(time.Second)},
+		{"the clock was set forward", hour, 3 * hour, hour.Add(time.Second), hour.Add(time.Second)},
+		{"the clock was set back", 2 * hour, hour, 2 * hour.Add(time.Second), 2 * hour.Add(time.Second)},
+		{"another stream was faster", hour, hour.Add(-time.Millisecond), hour.Add(time.Second), hour},
+	} {
+		if got := follows(row.before, row.at, row.now); got != row.want {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
+// trains feeds lines of a training of 1000 steps, one in seconds seconds.
+func (f *follower) trains(clock *Clock, at *time.Time, from, to int, seconds float64) {
+	for step := from; step < to; step++ {
+		*at = at.Add(time.Duration(seconds * float64(time.Second)))
+		clock.now = func() time.Time { return *at }
+		f.take(clock, *at, containers.Stdout, fmt.Appendf(nil, "step %d/1000", step), false)
+	}
+}
+
+// TestPace: what is told of a task, and when. Its neighbours change at 0 and 20
+// minutes; a step takes 5 s, and then 10.
+func TestPace(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	const settles = time.Minute
+	at, clock := start, NewClock(1)
+	clock.now, clock.wall, clock.sim = func() time.Time { return at }, start, units.InstantOf(start)
+	came := units.InstantOf(start).Add(settles)
+	f := new(follower)
+	var beside []mapper.TaskID
+	tell := func() (mapper.Pace, bool) {
+		p, told, ok := f.pace(units.InstantOf(at), mapper.Going{Changed: came.Add(-settles), Since: came, Beside: beside})
+		if ok {
+			f.tell(told)
+		}
+		return p, ok
+	}
+	f.trains(clock, &at, 0, 12, 5)
+	if p, ok := tell(); ok {
+		t.Errorf("while it settles: %+v", p)
+	}
+	f.trains(clock, &at, 12, 24, 5)
+	p, ok := tell()
+	if !ok || p.Rate != 0.2 || p.Share != 0.023 || !p.Steps || p.Unit != "steps" || p.Since != came {
+		t.Errorf("the first: %+v, %v", p, ok)
+	}
+	first := units.InstantOf(at)
+	f.trains(clock, &at, 24, 70, 5)
+	if p, ok := tell(); ok {
+		t.Errorf("nothing is new: %+v", p)
+	}
+	f.trains(clock, &at, 70, 80, 5)
+	if p, ok = tell(); !ok || p.Since != first || p.Share != 0.079 {
+		t.Errorf("a twentieth further, since %v: %+v, %v", first, p, ok)
+	}
+	// A new neighbour.
+	came, beside = units.InstantOf(at).Add(settles), []mapper.TaskID{2}
+	f.trains(clock, &at, 80, 86, 10)
+	if p, ok := tell(); ok {
+		t.Errorf("beside a neighbour, too soon: %+v", p)
+	}
+	f.trains(clock, &at, 86, 96, 10)
+	if p, ok = tell(); !ok || p.Rate != 0.1 || p.Alone != 0.2 || p.Since != came {
+		t.Errorf("beside a neighbour: %+v, %v", p, ok)
+	}
+	// It slows down by itself, but within a minute.
+	f.trains(clock, &at, 96, 98, 20)
+	if p, ok := tell(); ok {
+		t.Errorf("again within a minute: %+v", p)
+	}
+	f.trains(clock, &at, 98, 108, 20)
+	if p, ok = tell(); !ok || p.Rate > 0.06 {
+		t.Errorf("slower: %+v, %v", p, ok)
+	}
+}
+
+// TestPaceUnit: the rate of another counter is of another unit, and irregular
+// lines tell no rate.
+func TestPaceUnit(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	at, clock := start, NewClock(1)
+	clock.now, clock.wall, clock.sim = func() time.Time { return at }, start, units.InstantOf(start)
+	f := new(follower)
+	for epoch := 1; epoch < 10; epoch++ {
+		at = at.Add(time.Minute)
+		f.take(clock, at, containers.Stdout, fmt.Appendf(nil, "Epoch %d/10", epoch), false)
+	}
+	p, _, ok := f.pace(units.InstantOf(at), mapper.Going{Since: units.InstantOf(start)})
+	if !ok || p.Unit != "epochs" || p.Steps {
+		t.Errorf("%+v, %v", p, ok)
+	}
+	f.trains(clock, &at, 0, 100, 2)
+	if p, _, ok = f.pace(units.InstantOf(at), mapper.Going{Since: units.InstantOf(start)}); !ok || p.Unit == "epochs" || p.Unit == "" || !p.Steps {
+		t.Errorf("by steps: %+v, %v", p, ok)
+	}
+	wild := new(follower)
+	for i, seconds := range []float64{1, 200, 2, 300, 5, 100, 1, 250} {
+		wild.trains(clock, &at, i, i+1, seconds)
+	}
+	if p, _, ok := wild.pace(units.InstantOf(at), mapper.Going{Since: units.InstantOf(start)}); ok {
+		t.Errorf("irregular: %+v", p)
+	}
+}
+
+// TestAloneTime: of when a task was alone, what comes after settling counts, else
+// all of it, up to when the first neighbour came.
+func TestAloneTime(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	at, clock := start, NewClock(1)
+	clock.wall, clock.sim = start, units.InstantOf(start)
+	began, one := units.InstantOf(start), []mapper.TaskID{2}
+	f := new(follower)
+	look := func(changed units.Instant, beside []mapper.TaskID) (float64, float64) {
+		f.alone.follow(units.InstantOf(at), mapper.Going{Changed: changed, Since: changed.Add(time.Minute), Beside: beside})
+		return f.alone.speed(&f.reader)
+	}
+	f.trains(clock, &at, 0, 5, 20)
+	if rate, _ := look(began, nil); rate != 0.05 {
+		t.Errorf("at once: %v", rate)
+	}
+	f.trains(clock, &at, 5, 7, 20)
+	came := units.InstantOf(at)
+	f.trains(clock, &at, 7, 17, 40)
+	if rate, err := look(came, one); rate != 0.05 || err > rateErrorMost || f.alone.until != came {
+		t.Errorf("after somebody came: %v, %v, %v", rate, err, f.alone)
+	}
+	f.trains(clock, &at, 17, 27, 100)
+	if rate, _ := look(units.InstantOf(at), []mapper.TaskID{2, 3}); rate != 0.05 {
+		t.Errorf("after another came: %v", rate)
+	}
+	if rate, _ := new(follower).alone.speed(&f.reader); rate != 0 {
+		t.Errorf("never alone: %v", rate)
+	}
+}
+
+// TestFollowFlood: of a flood most lines are left out, and what comes after it is
+// read, without the beginning of a line from before.
+func TestFollowFlood(t *testing.T) {
+	at, clock := time.Unix(1_700_000_000, 0), NewClock(1)
+	clock.wall, clock.sim = at, units.InstantOf(at)
+	clock.now = func() time.Time { return at }
+	f := new(follower)
+	for range 3 * floodBurst {
+		at = at.Add(time.Microsecond)
+		f.take(clock, at, containers.Stdout, []byte("step 9"), true)
+	}
+	if f.left >= 1 || !f.torn {
+		t.Fatalf("%v lines are left after a flood", f.left)
+	}
+	at = at.Add(time.Minute)
+	f.take(clock, at, containers.Stdout, []byte("step 5/1000"), false)
+	if p, _, ok := f.progress(units.InstantOf(at)); !ok || p.Done != 5 || f.left < 1 {
+		t.Errorf("after the flood: %+v, %v", p, ok)
+	}
+}
+
+// BenchmarkFollow: lines of 100 bytes, a million a second, as a flood comes.
+func BenchmarkFollow(b *testing.B) {
+	f, clock, at := new(follower), NewClock(1), time.Now()
+	line := []byte(strings.Repeat("nothing of interest ", 5))
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		at = at.Add(time.Microsecond)
+		f.take(clock, at, containers.Stdout, line, false)
+	}
+}
+
+// BenchmarkPace: one look of the pacer at a task.
+func BenchmarkPace(b *testing.B) {
+	at, clock := time.Unix(1_700_000_000, 0), NewClock(1)
+	clock.wall, clock.sim = at, units.InstantOf(at)
+	f, began := new(follower), units.InstantOf(at)
+	f.trains(clock, &at, 0, 1000, 1)
+	for b.Loop() {
+		f.pace(units.InstantOf(at), mapper.Going{Changed: began, Since: began})
+	}
+}

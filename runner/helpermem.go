@@ -1,0 +1,160 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"carma/mapper/units"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/mapper/words"
+	"carma/runner/api"
+	"carma/runner/helpers"
+)
+
+// HelperBounds are the share of the machine of a helper that does not ask.
+type HelperBounds struct {
+	HostMem units.Bytes // limit; 0: a part of what a task may have
+	Reserve units.Bytes // booked; 0: a part of the limit
+	CPUs    float64     // limit; 0: a part of what a task may have
+}
+
+// Without a setting, the limit of a helper's memory is one part in helperPart of the
+// most that a task may have, and of its processors one in helperCPUPart; one part in
+// helperReserve of the limit is booked. None is less than the figures below.
+const (
+	helperPart    = 8
+	helperCPUPart = 4
+	helperReserve = 8
+
+	leastHelper   = 512 * units.MiB
+	leastReserved = 256 * units.MiB
+	leastCPUs     = 1
+)
+
+// boundHelper sets the share of a helper's container.
+func (b Bounds) boundHelper(spec *containers.Spec, s api.Submit) {
+	b.Default.HostMem = max(b.helperMem(), units.Bytes(s.HostReserve))
+	b.Default.CPUs = min(b.Most.CPUs, cmp.Or(b.Helper.CPUs, b.Default.CPUs, max(b.Most.CPUs/helperCPUPart, leastCPUs)))
+	b.bound(spec, s, mapper.HostShare{})
+}
+
+// helperMem is the memory that a helper may use which does not ask for an amount.
+func (b Bounds) helperMem() units.Bytes {
+	return min(b.Default.HostMem, cmp.Or(b.Helper.HostMem, max(b.Most.HostMem/helperPart, leastHelper)))
+}
+
+// reserved is what is booked for a container of a helper: as for tasks what is
+// reserved, else the limit that was asked for, else a part of what it may use.
+// Processors are booked only where they are asked for.
+func (b Bounds) reserved(s *api.Submit) helpers.Share {
+	limit := b.helperMem()
+	own := min(limit, cmp.Or(b.Helper.Reserve, max(limit/helperReserve, leastReserved)))
+	return helpers.Share{HostMem: cmp.Or(s.HostReserve, s.HostMem, int64(own)), CPUs: cmp.Or(s.CPUsReserve, s.CPUs)}
+}
+
+// helperBooks has the books of the machine for helpers.
+type helperBooks struct{ *Runner }
+
+func (b helperBooks) Reserved(s *api.Submit) helpers.Share { return b.live().Bounds.reserved(s) }
+
+func (b helperBooks) Book(ctx context.Context, suite string, share helpers.Share, how helpers.How) error {
+	ev := mapper.HelpersBooked{Suite: suite, Memory: units.Bytes(share.HostMem), CPUs: milli(share.CPUs)}
+	return b.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+		if how != helpers.Must {
+			if err := noPlace(b.state.HelpersFit(ev.Node, suite, ev.Memory, ev.CPUs), how); err != nil {
+				return nil, nil, err
+			}
+		}
+		if how == helpers.Look || b.booked(suite) == (mapper.HelpersShare{Suite: suite, Memory: ev.Memory, CPUs: ev.CPUs}) {
+			return nil, nil, nil
+		}
+		ev.At = now
+		return []mapper.Event{ev}, nil, nil
+	}})
+}
+
+// noPlace is the answer where helpers have no room; nil: they have, or only look and
+// could have it at another time.
+func noPlace(no mapper.Reason, how helpers.How) error {
+	switch {
+	case no.Code == "":
+		return nil
+	case no.Code == mapper.ReasonTooMuchHost:
+		return refusef(422, "its helpers would have %s of host memory booked, and all tasks and helpers together may have %s (all-host-mem); write less as mem_limit, or as reservations", no.Need, no.Of)
+	case no.Code == mapper.ReasonTooManyCPUs:
+		return refusef(422, "its helpers would have %g processors booked, and all tasks and helpers together may have %g (all-cpus); write less as cpus, or as reservations", processors(int64(no.More)), processors(int64(no.Limit)))
+	case how == helpers.Look:
+		return nil
+	}
+	return &helpers.FullError{Text: words.Reason(no)}
+}
+
+// booked is what the state has for a suite, without its use. Only the loop calls it.
+func (b helperBooks) booked(suite string) mapper.HelpersShare {
+	for _, h := range b.state.Hosts() {
+		if i := slices.IndexFunc(h.Helpers, func(o mapper.HelpersShare) bool { return o.Suite == suite }); i >= 0 {
+			o := h.Helpers[i]
+			o.Used = 0
+			return o
+		}
+	}
+	return mapper.HelpersShare{Suite: suite}
+}
+
+// suites are those for which something is booked. Only the loop calls it, or who comes
+// before it.
+func (b helperBooks) suites() (names []string) {
+	for _, h := range b.state.Hosts() {
+		for _, o := range h.Helpers {
+			names = append(names, o.Suite)
+		}
+	}
+	return names
+}
+
+func (b helperBooks) Follow(suite, container, id string) {
+	b.hostMem.followHelper(suite, container, id)
+}
+
+func (b helperBooks) Forget(suite string) { b.hostMem.forgetHelpers(suite) }
+
+// followHelper reads the memory of a helper's container from now on. A name that was
+// followed before is another container by now.
+func (h *hostMemory) followHelper(suite, container, id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.suites[suite] == nil {
+		h.suites[suite] = map[string]*hostUse{}
+	}
+	h.suites[suite][container] = &hostUse{names: []string{id, container}}
+}
+
+func (h *hostMemory) forgetHelpers(suite string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.suites, suite)
+}
+
+// helpers reads what the helpers of each suite use. The caller holds mu.
+func (h *hostMemory) helpers() (all []mapper.HelpersUse) {
+	for _, suite := range slices.Sorted(maps.Keys(h.suites)) {
+		var sum units.Bytes
+		for _, u := range h.suites[suite] {
+			used, ok := groupMemory(u.group)
+			if !ok {
+				u.group, u.told = "", 0 // it has ended, or is started again
+				continue
+			}
+			u.told = steady(u.told, used, hostStep)
+			sum += u.told
+		}
+		if sum > 0 {
+			all = append(all, mapper.HelpersUse{Suite: suite, Used: sum})
+		}
+	}
+	return all
+}

@@ -1,0 +1,89 @@
+package runner
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"carma/containers"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/helpers"
+)
+
+// TestHelperBooks: what helpers have is on the machine's page with what tasks have,
+// and both together do not go beyond it. It outlasts a restart, is given back for a
+// suite that is gone, and the journal can be verified.
+func TestHelperBooks(t *testing.T) {
+	g := newRig(t, func(g *rig) { g.opt.Bounds.All = Share{HostMem: units.GiB, CPUs: 1} })
+	g.script("train", untilStopped)
+	book := func(suite string, share helpers.Share, how helpers.How) error {
+		return helperBooks{g.Runner}.Book(g.ctx(), suite, share, how)
+	}
+	var full *helpers.FullError
+	var refused *RequestError
+	if err := book("1000/lab", helpers.Share{HostMem: 2 << 30}, helpers.Look); !errors.As(err, &refused) || refused.Status != 422 {
+		t.Errorf("more than there is: %v", err)
+	}
+	if err := book("1000/lab", helpers.Share{CPUs: 7}, helpers.Ask); !errors.As(err, &refused) || refused.Status != 422 {
+		t.Errorf("more processors than there are: %v", err)
+	}
+	if err := book("1000/lab", helpers.Share{HostMem: 400 << 20, CPUs: 0.25}, helpers.Ask); err != nil {
+		t.Fatal(err)
+	}
+	first := g.runAs(ann, api.Submit{Image: "train", NoGPU: true, HostMem: 500 << 20, CPUs: 0.5})
+	g.running(first)
+	if err := book("1001/lab", helpers.Share{HostMem: 200 << 20}, helpers.Ask); !errors.As(err, &full) || full.Text != "it needs 200 MiB of host memory; 124 MiB of 1.0 GiB can be booked now, as helpers of suites have 400 MiB" {
+		t.Errorf("no room: %v", err)
+	}
+	if err := book("1001/lab", helpers.Share{HostMem: 200 << 20}, helpers.Look); err != nil {
+		t.Errorf("it would have room at another time: %v", err)
+	}
+	second := g.runAs(ann, api.Submit{Image: "train", NoGPU: true, HostMem: 200 << 20, CPUs: 0.25})
+	if why, err := g.Why(g.ctx(), second); err != nil || why.ReasonCode != "host-memory" || !strings.Contains(why.Summary, "helpers of suites have 400 MiB") {
+		t.Errorf("%+v, %v", why, err)
+	}
+	h, err := g.hostView(g.ctx())
+	if err != nil || len(h.Helpers) != 1 || h.Helpers[0].Suite != "lab" || h.Helpers[0].Memory != 400<<20 || h.Booked != 900<<20 || h.CPUsBooked != 0.75 {
+		t.Errorf("%+v, %v", h, err)
+	}
+	g.restart() // no suite is stored, so what was booked is given back
+	g.running(second)
+	if h, err := g.hostView(g.ctx()); err != nil || len(h.Helpers) > 0 {
+		t.Errorf("%+v, %v", h, err)
+	}
+	g.stop()
+	g.stop = nil
+	if v, err := Verify(g.dir, "test"); err != nil || len(v.Faults) > 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// TestHelperShares: what a helper may use and what is booked for it, with settings and
+// without.
+func TestHelperShares(t *testing.T) {
+	m := Share{HostMem: 80 * units.GiB, CPUs: 16, Pids: 1000}
+	for name, c := range map[string]struct {
+		set    HelperBounds
+		ask    api.Submit
+		limit  units.Bytes
+		cpus   float64
+		booked helpers.Share
+	}{
+		"nothing said":  {HelperBounds{}, api.Submit{}, 9 * units.GiB, 4, helpers.Share{HostMem: int64(9 * units.GiB / 8)}},
+		"settings":      {HelperBounds{HostMem: 2 * units.GiB, Reserve: units.GiB, CPUs: 1}, api.Submit{}, 2 * units.GiB, 1, helpers.Share{HostMem: 1 << 30}},
+		"limits":        {HelperBounds{}, api.Submit{HostMem: 3 << 30, CPUs: 2}, 3 * units.GiB, 2, helpers.Share{HostMem: 3 << 30, CPUs: 2}},
+		"reservations":  {HelperBounds{}, api.Submit{HostMem: 3 << 30, HostReserve: 1 << 30, CPUs: 2, CPUsReserve: 0.5}, 3 * units.GiB, 2, helpers.Share{HostMem: 1 << 30, CPUs: 0.5}},
+		"reserves more": {HelperBounds{}, api.Submit{HostReserve: 20 << 30}, 20 * units.GiB, 4, helpers.Share{HostMem: 20 << 30}},
+	} {
+		b, err := Bounds{Helper: c.set}.on(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var spec containers.Spec
+		b.boundHelper(&spec, c.ask)
+		if units.Bytes(spec.Memory) != c.limit || spec.CPUs != c.cpus || b.reserved(&c.ask) != c.booked {
+			t.Errorf("%s: limits %s and %g, booked %+v", name, units.Bytes(spec.Memory), spec.CPUs, b.reserved(&c.ask))
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package runner
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/mapper/units"
+
+	"carma/containers"
+	"carma/runner/api"
+	"carma/runner/helpers"
+	"carma/runner/tasklog"
+)
+
+// helperRun is a run of a suite whose helpers' output is kept. It is in the store of
+// the tasks' output, under a number below 0; its attempts are the containers.
+type helperRun struct {
+	ID    int64         `json:"id"`
+	UID   int           `json:"uid"`
+	User  string        `json:"user"`
+	Suite string        `json:"suite"`
+	Since time.Time     `json:"since"`
+	Ended units.Instant `json:"ended"`
+	Names []string      `json:"names"` // of the containers, as people call them; by attempt from 1
+}
+
+// helperOutput knows the latest run of each suite. Safe for concurrent use.
+type helperOutput struct {
+	*Runner
+	mu   sync.Mutex
+	runs []helperRun
+}
+
+const (
+	// helperOutputKey is where the runs are in the journal.
+	helperOutputKey = "helper-output"
+	// helperRuns is of how many suites of a user that have ended it is kept.
+	helperRuns = 64
+)
+
+// load reads the runs from the journal.
+func (h *helperOutput) load() error {
+	b, err := suiteStore{h.Runner}.Get(helperOutputKey)
+	if err != nil || b == nil {
+		return err
+	}
+	return json.Unmarshal(b, &h.runs)
+}
+
+func (h *helperOutput) store() error {
+	b, err := json.Marshal(h.runs)
+	if err != nil {
+		return err
+	}
+	return suiteStore{h.Runner}.Put(helperOutputKey, b)
+}
+
+// keep copies the output of a helper's container, before that is removed. What was
+// copied before is not copied again.
+func (h *helperOutput) keep(o helpers.Owner, suite string, since time.Time, name string, read func(after time.Time, sink containers.LogSink) error) error {
+	id, attempt, err := h.open(o, suite, since, name)
+	if err != nil {
+		return err
+	}
+	h.Logs.Own(id, o.Name)
+	w, err := h.Logs.Writer(id, attempt)
+	if err != nil {
+		return err
+	}
+	err = read(w.Last(), func(at time.Time, stream containers.Stream, line []byte, partial bool) {
+		if stream == containers.Missing {
+			noteMissing(w, at, line)
+			return
+		}
+		_ = w.Write(at, tasklog.Stream(stream), line, partial) // what is lost is noted in its place
+	})
+	err = firstError(err, w.Close())
+	h.Logs.Done(id, int64(h.Clock.Now()))
+	return err
+}
+
+// open finds the place of a container's output, and notes that it is there. An earlier
+// run of the suite makes way.
+func (h *helperOutput) open(o helpers.Owner, suite string, since time.Time, name string) (id int64, attempt int, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drop(func(r *helperRun) bool { return r.UID == o.UID && r.Suite == suite && !r.Since.Equal(since) })
+	i := slices.IndexFunc(h.runs, func(r helperRun) bool { return r.UID == o.UID && r.Suite == suite })
+	if i < 0 {
+		least := int64(0)
+		for _, r := range h.runs {
+			least = min(least, r.ID)
+		}
+		h.runs = append(h.runs, helperRun{ID: least - 1, UID: o.UID, User: o.Name, Suite: suite, Since: since})
+		i = len(h.runs) - 1
+	}
+	r := &h.runs[i]
+	r.Ended = h.Clock.Now()
+	if attempt = slices.Index(r.Names, name) + 1; attempt == 0 {
+		r.Names = append(r.Names, name)
+		attempt = len(r.Names)
+	}
+	id = r.ID
+	own := 0
+	for i := range slices.Backward(h.runs) { // the newest stay
+		if h.runs[i].UID == o.UID {
+			if own++; own > helperRuns {
+				old := h.runs[i].ID
+				h.drop(func(r *helperRun) bool { return r.ID == old })
+				break
+			}
+		}
+	}
+	return id, attempt, h.store()
+}
+
+// drop forgets runs, with their output. The caller holds mu, and stores.
+func (h *helperOutput) drop(which func(*helperRun) bool) (n int) {
+	h.runs = slices.DeleteFunc(h.runs, func(r helperRun) bool {
+		if !which(&r) {
+			return false
+		}
+		if err := h.Logs.Remove(r.ID); err != nil {
+			h.Log.Warn().Err(err).Str("suite", r.Suite).Msg("the output of helpers could not be deleted; the next start tries again")
+		}
+		n++
+		return true
+	})
+	return n
+}
+
+// expire drops what is kept no longer, as output of tasks is.
+func (h *helperOutput) expire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	keep := h.live().Keep
+	old := func(r *helperRun) bool {
+		age := h.Clock.Now().Sub(r.Ended)
+		return keep.OutputFor > 0 && age > keep.OutputFor || keep.TasksFor > 0 && age > keep.TasksFor
+	}
+	if h.drop(old) == 0 {
+		return
+	}
+	if err := h.store(); err != nil {
+		h.Log.Warn().Err(err).Msg("the journal still names output of helpers that is deleted")
+	}
+}
+
+// count tells the store whose the output is.
+func (h *helperOutput) count() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.runs {
+		h.Logs.Own(r.ID, r.User)
+		h.Logs.Done(r.ID, int64(r.Ended))
+	}
+}
+
+// has reports whether output of a number is of a run that is known.
+func (h *helperOutput) has(id int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.runs, func(r helperRun) bool { return r.ID == id })
+}
+
+// find returns a run that a caller may see: the own one, or for an admin that of the
+// only user who has one of this name.
+func (h *helperOutput) find(who Caller, suite string) (helperRun, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var others []helperRun
+	for _, r := range h.runs {
+		switch {
+		case r.Suite != suite:
+		case r.UID == who.UID:
+			return r, nil
+		default:
+			others = append(others, r)
+		}
+	}
+	if len(others) == 1 && h.admin(who) {
+		return others[0], nil
+	}
+	return helperRun{}, refusef(http.StatusNotFound, "no output of helpers of a suite %s of yours is kept", suite)
+}
+
+// EndedSuite tells what is kept of the helpers of a suite that has ended.
+func (r *Runner) EndedSuite(who Caller, suite string) (api.SuiteState, error) {
+	run, err := r.helperOut.find(who, suite)
+	if err != nil {
+		return api.SuiteState{}, err
+	}
+	s := api.SuiteState{Name: run.Suite, User: run.User, Phase: "ended", Since: run.Since, Helpers: []api.HelperState{}}
+	for _, name := range run.Names {
+		s.Helpers = append(s.Helpers, api.HelperState{Helper: helperOf(run.Suite, name), Name: name, State: "exited"})
+	}
+	return s, nil
+}
+
+// helperOf is the helper's name in that of a container: suite, helper and number.
+func helperOf(suite, name string) string {
+	if len(name) > len(suite) {
+		name = name[len(suite)+1:]
+	}
+	for i := len(name) - 1; i > 0; i-- {
+		if name[i] == '-' {
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// streamEnded sends the output that is kept of a helper's container.
+func (r *Runner) streamEnded(s *sender, run helperRun, name string, opt api.LogOptions) error {
+	attempt := slices.Index(run.Names, name) + 1
+	err := r.Logs.Follow(r.work, run.ID, attempt, tasklog.Options{Tail: opt.Tail}, func(l tasklog.Line) error {
+		return s.send("log", api.LogLine{At: r.Clock.FromWall(l.At).Time(), Attempt: 1, Stream: streamNames[l.Stream], Line: string(l.Text), Partial: l.Partial})
+	})
+	return firstError(err, s.send("end", struct{}{}))
+}

@@ -1,0 +1,249 @@
+package helpers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"carma/containers"
+	"carma/runner/api"
+)
+
+// Owner is whose a suite is.
+type Owner struct {
+	UID, GID int
+	Name     string
+}
+
+// Ordinary reports whether the walls between users hold for the owner: they do not
+// for root, who can use the engine directly.
+func (o Owner) Ordinary() bool { return o.UID != 0 }
+
+// Limits are what one user may have.
+type Limits struct {
+	Suites, Helpers, Volumes int // 0: no limit
+	// Pull: missing, always or never.
+	Pull string
+	// Grace is the time between a stop signal and the kill, where the helper says
+	// nothing.
+	Grace time.Duration
+}
+
+// Store keeps values over restarts.
+type Store interface {
+	Put(key string, value []byte) error
+	// Get returns nil for a key that is not there.
+	Get(key string) ([]byte, error)
+	Drop(key string) error
+}
+
+// Deps are what a [Manager] works with.
+type Deps struct {
+	// Instance labels what is made, so that several daemons can share an engine.
+	Instance string
+	Driver   containers.Driver
+	// Host is the same driver; nil: it can run no helpers, and Why says why.
+	Host  containers.Hoster
+	Why   error
+	Store Store
+	// Root is the engine's folder; see [containers.Engine].
+	Root    func() string
+	Limits  func() Limits
+	Machine Machine
+	// Booked are the suites for which something was booked when the daemon began.
+	Booked []string
+	// Bound sets the limits of a helper's container.
+	Bound func(*containers.Spec, *api.Submit)
+	// Place replaces the sources of an owner's mounts by places that show what was
+	// checked. They must stay as long as the engine may start the container again,
+	// until Unplace.
+	Place   func(ctx context.Context, o Owner, name string, list []containers.Mount) error
+	Unplace func(o Owner, name string)
+	// Keep keeps the output of a container that is about to be removed, for its
+	// owner; read gives it, after an instant. nil: it goes.
+	Keep func(o Owner, suite string, since time.Time, name string, read func(after time.Time, sink containers.LogSink) error) error
+	// Newest is the highest number that a task has.
+	Newest func() (int64, error)
+	// Ended reports whether the owner has submitted a group of this name after the
+	// task of that number, and all of its tasks have ended.
+	Ended func(o Owner, group string, after int64) (bool, error)
+	// Closed: networks lead nowhere else.
+	Closed bool
+	Log    zerolog.Logger
+}
+
+// Manager has the suites of all users. Safe for concurrent use.
+type Manager struct {
+	Deps
+	work context.Context // ends when the daemon stops; containers go on
+	all  sync.WaitGroup  // goroutines that bring suites up or down
+
+	mu     sync.Mutex
+	suites map[key]*suite
+}
+
+// key names a suite. Names are each user's own.
+type key struct {
+	uid  int
+	name string
+}
+
+func (k key) String() string { return strconv.Itoa(k.uid) + "/" + k.name }
+
+// New returns a manager with the suites that are stored. [Manager.Run] goes on with
+// them.
+func New(d Deps) (*Manager, error) {
+	m := &Manager{Deps: d, suites: map[key]*suite{}}
+	names, err := m.index()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		b, err := m.Store.Get(storeKey(name))
+		if err != nil {
+			return nil, err
+		}
+		if b == nil {
+			continue // it was being removed
+		}
+		var k kept
+		if err := json.Unmarshal(b, &k); err != nil {
+			return nil, fmt.Errorf("suite %s in the journal: %w", name, err)
+		}
+		m.suites[k.key()] = &suite{kept: k, changed: make(chan struct{})}
+	}
+	return m, nil
+}
+
+// kept is a suite as it is stored.
+type kept struct {
+	Owner Owner     `json:"owner"`
+	Name  string    `json:"name"`
+	Suite api.Suite `json:"suite"`
+	// After: tasks with higher numbers are of its run.
+	After int64     `json:"after"`
+	Since time.Time `json:"since"`
+	// Down is set when it is being taken down.
+	Down *down `json:"down,omitempty"`
+}
+
+// down is how a suite is taken down. Grace 0: as the helpers say.
+type down struct {
+	Volumes bool          `json:"volumes,omitempty"`
+	Grace   time.Duration `json:"grace,omitempty"`
+}
+
+func (k *kept) key() key { return key{k.Owner.UID, k.Name} }
+
+// indexKey has the names of all suites. A name is there as long as its suite.
+const indexKey = "suites"
+
+func storeKey(name string) string { return "suite/" + name }
+
+func (m *Manager) index() (names []string, err error) {
+	b, err := m.Store.Get(indexKey)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	return names, json.Unmarshal(b, &names)
+}
+
+// store stores a suite, the name before the suite. The caller holds mu.
+func (m *Manager) store(k *kept) error {
+	names, err := m.index()
+	if err != nil {
+		return err
+	}
+	if name := k.key().String(); !slices.Contains(names, name) {
+		b, err := json.Marshal(append(names, name))
+		if err == nil {
+			err = m.Store.Put(indexKey, b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	b, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	return m.Store.Put(storeKey(k.key().String()), b)
+}
+
+// forget drops a suite that is gone, its name last. The caller holds mu.
+func (m *Manager) forget(k key) error {
+	if err := m.Store.Drop(storeKey(k.String())); err != nil {
+		return err
+	}
+	names, err := m.index()
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(slices.DeleteFunc(names, func(n string) bool { return n == k.String() }))
+	if err != nil {
+		return err
+	}
+	return m.Store.Put(indexKey, b)
+}
+
+// lookEvery is how often it is looked whether the tasks of a suite have ended.
+const lookEvery = time.Second
+
+// Run goes on with the stored suites and takes suites down when their tasks have
+// ended, until ctx ends. What runs in containers stays.
+func (m *Manager) Run(ctx context.Context) {
+	m.mu.Lock()
+	m.work = ctx
+	for _, s := range m.suites {
+		m.begin(s, false)
+	}
+	m.mu.Unlock()
+	if m.Host != nil {
+		m.all.Go(func() { m.sweep(ctx) })
+	}
+	m.all.Go(func() { m.settle(ctx) })
+	for tick := time.NewTicker(lookEvery); ; {
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			m.mu.Lock()
+			m.work = nil // nothing is begun any more
+			m.mu.Unlock()
+			m.all.Wait()
+			return
+		case <-tick.C:
+			m.endFinished()
+		}
+	}
+}
+
+// endFinished takes down the suites whose tasks have ended.
+func (m *Manager) endFinished() {
+	m.mu.Lock()
+	open := map[*suite]kept{}
+	for _, s := range m.suites {
+		if !s.Suite.Keep && s.Down == nil {
+			open[s] = s.kept
+		}
+	}
+	m.mu.Unlock()
+	for s, was := range open {
+		over, err := m.Ended(was.Owner, was.Name, was.After)
+		if err != nil {
+			m.Log.Debug().Err(err).Str("suite", was.Name).Msg("it cannot be seen whether the tasks of a suite have ended")
+			continue
+		}
+		if !over {
+			continue
+		}
+		if err := m.takeDown(s, down{}); err != nil {
+			m.Log.Warn().Err(err).Str("suite", was.Name).Msg("a suite whose tasks have ended cannot be taken down; it is tried again")
+		}
+	}
+}

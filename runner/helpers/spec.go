@@ -1,0 +1,205 @@
+package helpers
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"carma/containers"
+	"carma/runner/api"
+)
+
+// The labels of what belongs to a suite. A network or volume that suites share has
+// the first two, and its own name.
+const (
+	LabelInstance = "carma.helpers"
+	LabelOwner    = "carma.suite-uid"
+	LabelSuite    = "carma.suite"
+	LabelHelper   = "carma.helper"
+	LabelNumber   = "carma.helper-number"
+	LabelName     = "carma.suite-name" // of a network or volume
+	// LabelMade is a digest of what a container was made from. It is compared, but
+	// does not identify the container.
+	LabelMade = "carma.helper-made"
+)
+
+// labels are those of everything that belongs to a suite alone.
+func (m *Manager) labels(k *kept) map[string]string {
+	return map[string]string{LabelInstance: m.Instance, LabelOwner: strconv.Itoa(k.Owner.UID), LabelSuite: k.Name}
+}
+
+// containerName is fixed by the suite, the helper and the number, so that the
+// engine itself refuses to run one twice.
+func (m *Manager) containerName(k *kept, helper string, n int) string {
+	return fmt.Sprintf("carma-%s-%d-%s.%s.%d", m.Instance, k.Owner.UID, k.Name, helper, n)
+}
+
+// thing is the name of a network or volume, with its labels.
+func (m *Manager) thing(k *kept, name string, shared bool) (string, map[string]string) {
+	labels := m.labels(k)
+	labels[LabelName] = name
+	if shared {
+		delete(labels, LabelSuite)
+		return fmt.Sprintf("carma-%s-%d.%s", m.Instance, k.Owner.UID, name), labels
+	}
+	return fmt.Sprintf("carma-%s-%d-%s.%s", m.Instance, k.Owner.UID, k.Name, name), labels
+}
+
+func (m *Manager) network(k *kept, name string) string {
+	i := slices.IndexFunc(k.Suite.Networks, func(n api.SuiteNetwork) bool { return n.Name == name })
+	full, _ := m.thing(k, name, i >= 0 && k.Suite.Networks[i].Shared)
+	return full
+}
+
+func (m *Manager) volume(k *kept, name string) string {
+	if name == "" {
+		return "" // the container's own
+	}
+	i := slices.IndexFunc(k.Suite.Volumes, func(v api.SuiteVolume) bool { return v.Name == name })
+	full, _ := m.thing(k, name, i >= 0 && k.Suite.Volumes[i].Shared)
+	return full
+}
+
+// asOwner reports whether a helper runs as its owner; see [checker.user].
+func asOwner(k *kept, h *api.Helper) bool {
+	return k.Owner.Ordinary() && len(h.Container.Mounts) > 0
+}
+
+// spec describes the n-th container of a helper.
+func (m *Manager) spec(k *kept, h *api.Helper, n int) containers.Spec {
+	c := &h.Container
+	s := containers.Spec{
+		Name: m.containerName(k, h.Name, n), Image: c.Image, Labels: map[string]string{LabelMade: made(h)}, Identity: m.labels(k),
+		Entrypoint: c.Entrypoint, Command: c.Command, Env: c.Env, WorkDir: c.WorkDir, User: c.User, NoNewPrivileges: true,
+	}
+	s.Identity[LabelHelper], s.Identity[LabelNumber] = h.Name, strconv.Itoa(n)
+	m.Bound(&s, c)
+	for _, v := range c.Mounts {
+		s.Mounts = append(s.Mounts, containers.Mount{Source: v.Source, Target: v.Target, ReadOnly: v.ReadOnly})
+	}
+	hosted := m.joined(k, &h.Joined)
+	if h.Within != "" {
+		hosted.Within = m.containerName(k, h.Within, 1)
+	}
+	hosted.Restart, hosted.Tries, _ = restart(h.Restart)
+	hosted.Reduced, hosted.Capabilities = true, capabilities(h)
+	hosted.Sysctls, hosted.ReadOnly, hosted.Init = h.Sysctls, h.ReadOnly, h.Init
+	hosted.StopSignal, hosted.Hostname, hosted.Groups = h.StopSignal, h.Hostname, h.Groups
+	hosted.Terminal, hosted.Stdin = h.Terminal, h.Stdin
+	if asOwner(k, h) {
+		s.User, hosted.Capabilities = fmt.Sprintf("%d:%d", k.Owner.UID, k.Owner.GID), nil
+	}
+	for _, p := range h.Ports {
+		hosted.Ports = append(hosted.Ports, containers.Port{Port: p.Container, Host: p.Host, Protocol: protocol(p.Protocol)})
+	}
+	for _, u := range h.Ulimits {
+		hosted.Ulimits = append(hosted.Ulimits, containers.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+	for _, t := range h.Tmpfs {
+		if hosted.Tmpfs == nil {
+			hosted.Tmpfs = map[string]string{}
+		}
+		folder, options, _ := strings.Cut(t, ":")
+		hosted.Tmpfs[folder] = options
+	}
+	if t := h.Health; t != nil {
+		hosted.Health = &containers.Health{Test: t.Test, Interval: t.Interval, Timeout: t.Timeout, StartPeriod: t.StartPeriod, Retries: t.Retries}
+	}
+	hosted.Files = ownedBy(hosted.Files, s.User)
+	s.Hosted = hosted
+	return s
+}
+
+func protocol(name string) string {
+	if name == "" {
+		return "tcp"
+	}
+	return name
+}
+
+// joined is what a container has of its suite.
+func (m *Manager) joined(k *kept, j *api.Joined) *containers.Hosted {
+	h := &containers.Hosted{Hosts: j.Hosts}
+	for _, n := range j.Networks {
+		h.Networks = append(h.Networks, containers.Join{Network: m.network(k, n.Network), Aliases: n.Aliases})
+	}
+	for _, v := range j.Volumes {
+		h.Volumes = append(h.Volumes, containers.VolumeMount{Volume: m.volume(k, v.Volume), Target: v.Target, ReadOnly: v.ReadOnly, NoCopy: v.NoCopy})
+	}
+	for _, f := range j.Files {
+		h.Files = append(h.Files, containers.File{Path: f.Path, Content: f.Content, UID: f.UID, GID: f.GID, Mode: f.Mode})
+	}
+	return h
+}
+
+// ownedBy gives the files without an owner to a container's user, if that is a
+// number, else to root.
+func ownedBy(files []containers.File, user string) []containers.File {
+	uid, gid, _ := strings.Cut(user, ":")
+	u, err := strconv.Atoi(uid)
+	if err != nil {
+		u = 0
+	}
+	g, err := strconv.Atoi(gid)
+	if err != nil {
+		g = 0
+	}
+	for i := range files {
+		if files[i].UID < 0 {
+			files[i].UID = u
+		}
+		if files[i].GID < 0 {
+			files[i].GID = g
+		}
+	}
+	return files
+}
+
+// made is a digest of a helper's description.
+func made(h *api.Helper) string {
+	b, err := json.Marshal(h)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Join returns what a task of a suite has of it; nil: the owner has no such suite
+// that is up, or that has nothing for this part.
+func (m *Manager) Join(o Owner, group, part, user string) *containers.Hosted {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.suites[key{o.UID, group}]
+	if s == nil || s.Down != nil || part == "" {
+		return nil
+	}
+	j, has := s.Suite.Tasks[part]
+	if !has {
+		return nil
+	}
+	h := m.joined(&s.kept, &j)
+	h.Files = ownedBy(h.Files, user)
+	return h
+}
+
+// Has reports whether a container of this name is a helper of a suite.
+func (m *Manager) Has(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.suites {
+		for i := range s.Suite.Helpers {
+			h := &s.Suite.Helpers[i]
+			for n := range max(1, h.Replicas) {
+				if m.containerName(&s.kept, h.Name, n+1) == name {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,276 @@
+package helpers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"carma/runner/api"
+)
+
+// RefusedError is a request that is refused. Status is the HTTP status.
+type RefusedError struct {
+	Status int
+	Text   string
+}
+
+func (e *RefusedError) Error() string { return e.Text }
+
+func refusef(status int, format string, args ...any) error {
+	return &RefusedError{status, fmt.Sprintf(format, args...)}
+}
+
+// The phases of a suite.
+const (
+	starting = "starting"
+	ready    = "ready"
+	failed   = "failed"
+	stopping = "stopping"
+)
+
+// suite is a suite with what is being done about it. The manager's mu guards it.
+type suite struct {
+	kept
+	phase, reason string
+	cancel        func()        // ends what is being done
+	done          chan struct{} // closed when it has ended; nil: nothing was begun
+	changed       chan struct{} // closed and replaced at each change
+	removed       api.SuiteRemoved
+	gone          bool
+}
+
+// tell notes how a suite is. The caller holds mu.
+func (s *suite) tell(phase, reason string) {
+	s.phase, s.reason = phase, reason
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// begin starts bringing a suite up or down, after what is being done has ended.
+// fresh: somebody has asked for it now. The caller holds mu.
+func (m *Manager) begin(s *suite, fresh bool) {
+	if m.work == nil || m.work.Err() != nil {
+		return // [Manager.Run] does it, of this daemon or the next
+	}
+	before := s.done
+	if s.cancel != nil {
+		s.cancel()
+	}
+	ctx, cancel := context.WithCancel(m.work)
+	s.cancel, s.done = cancel, make(chan struct{})
+	done, k := s.done, s.kept
+	if k.Down != nil {
+		s.tell(stopping, "")
+	} else {
+		s.tell(starting, "")
+	}
+	m.all.Go(func() {
+		defer close(done)
+		defer cancel()
+		if before != nil {
+			<-before
+		}
+		if k.Down != nil {
+			m.bringDown(ctx, s, &k)
+			return
+		}
+		err := m.bringUp(ctx, s, &k, fresh)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		switch {
+		case ctx.Err() != nil || s.done != done: // something else is being done
+		case err != nil:
+			m.Log.Warn().Err(err).Str("suite", k.Name).Str("user", k.Owner.Name).Msg("a helper cannot start")
+			s.tell(failed, sentence(err))
+		default:
+			s.tell(ready, "")
+		}
+	})
+}
+
+// sentence is an error as one line without the engine's own line breaks.
+func sentence(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// Up brings a suite up, or changes one that is up to what is asked for. It returns
+// when that is stored. With check it only says whether it could.
+func (m *Manager) Up(ctx context.Context, o Owner, name string, s api.Suite, check, unlimited bool) error {
+	if m.Host == nil {
+		return refusef(http.StatusUnprocessableEntity, "suite %s has helpers, networks or volumes, and %v; write x-carma: {task: true} to make a helper a task, or use a daemon with --driver docker", name, m.Why)
+	}
+	after(&s)
+	if err := m.check(o, name, &s); err != nil {
+		return err
+	}
+	if err := m.Machine.Book(ctx, key{o.UID, name}.String(), m.shareOf(&s), Look); err != nil {
+		return err
+	}
+	if !check {
+		if err := m.untilDown(ctx, key{o.UID, name}); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !unlimited {
+		if err := m.room(o, name, &s); err != nil {
+			return err
+		}
+	}
+	if check {
+		return nil
+	}
+	old := m.suites[key{o.UID, name}]
+	if old != nil && old.Down != nil {
+		return refusef(http.StatusConflict, "suite %s is being taken down; try again when that is done", name)
+	}
+	newest, err := m.Newest()
+	if err != nil {
+		return err
+	}
+	next := kept{Owner: o, Name: name, Suite: s, After: newest, Since: time.Now()}
+	if err := m.store(&next); err != nil {
+		return err
+	}
+	if old == nil {
+		old = &suite{changed: make(chan struct{})}
+		m.suites[next.key()] = old
+	}
+	old.kept = next
+	m.begin(old, true)
+	return nil
+}
+
+// untilDown waits for a suite that is being taken down.
+func (m *Manager) untilDown(ctx context.Context, k key) error {
+	for {
+		m.mu.Lock()
+		s := m.suites[k]
+		if s == nil || s.Down == nil {
+			m.mu.Unlock()
+			return nil
+		}
+		changed := s.changed
+		m.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// room refuses what would bring a user over a limit. The caller holds mu.
+func (m *Manager) room(o Owner, name string, s *api.Suite) error {
+	limit := m.Limits()
+	suites, helpers, volumes := 1, containersOf(s), len(s.Volumes)
+	for k, other := range m.suites {
+		if k.uid == o.UID && k.name != name {
+			suites, helpers, volumes = suites+1, helpers+containersOf(&other.Suite), volumes+len(other.Suite.Volumes)
+		}
+	}
+	for _, of := range []struct {
+		have, most int
+		what       string
+	}{{suites, limit.Suites, "suites with helpers"}, {helpers, limit.Helpers, "helpers"}, {volumes, limit.Volumes, "volumes in suites that are up"}} {
+		if of.most > 0 && of.have > of.most {
+			return refusef(http.StatusTooManyRequests, "you would have %d %s, and this server takes at most %d of one user; `carma suite down` takes one down", of.have, of.what, of.most)
+		}
+	}
+	return nil
+}
+
+func containersOf(s *api.Suite) (n int) {
+	for i := range s.Helpers {
+		n += max(1, s.Helpers[i].Replicas)
+	}
+	return n
+}
+
+// Find returns the owner of the suite of a name: the caller's own, else, for an
+// admin, that of another user if there is only one.
+func (m *Manager) Find(o Owner, name string, admin bool) (Owner, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.suites[key{o.UID, name}]; s != nil {
+		return s.Owner, nil
+	}
+	var others []Owner
+	for k, s := range m.suites {
+		if k.name == name {
+			others = append(others, s.Owner)
+		}
+	}
+	switch {
+	case admin && len(others) == 1:
+		return others[0], nil
+	case admin && len(others) > 1:
+		return Owner{}, refusef(http.StatusConflict, "several users have a suite %s; take it down as one of them", name)
+	}
+	return Owner{}, refusef(http.StatusNotFound, "no suite %s of yours has helpers", name)
+}
+
+// Down takes a suite down. It returns when that is done, with what was removed.
+func (m *Manager) Down(ctx context.Context, o Owner, name string, volumes bool, grace time.Duration) (api.SuiteRemoved, error) {
+	m.mu.Lock()
+	s := m.suites[key{o.UID, name}]
+	m.mu.Unlock()
+	if s == nil {
+		return m.dropVolumes(ctx, o, name, volumes)
+	}
+	if err := m.takeDown(s, down{Volumes: volumes, Grace: grace}); err != nil {
+		return api.SuiteRemoved{}, err
+	}
+	for {
+		m.mu.Lock()
+		gone, changed, removed := s.gone, s.changed, s.removed
+		m.mu.Unlock()
+		if gone {
+			return removed, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return api.SuiteRemoved{}, ctx.Err()
+		}
+	}
+}
+
+// takeDown stores that a suite is to be taken down, and begins. What is asked for
+// later only adds to it.
+func (m *Manager) takeDown(s *suite, how down) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.gone {
+		return nil
+	}
+	next := s.kept
+	if earlier := s.Down; earlier != nil {
+		if (earlier.Volumes || !how.Volumes) && (how.Grace == 0 || how.Grace == earlier.Grace) && s.phase == stopping {
+			return nil
+		}
+		how.Volumes = how.Volumes || earlier.Volumes
+	}
+	next.Down = &how
+	if err := m.store(&next); err != nil {
+		return err
+	}
+	s.kept = next
+	m.begin(s, true)
+	return nil
+}
+
+// users are the suites of a user that are up.
+func (m *Manager) users(uid int) (all []*suite) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k, s := range m.suites {
+		if k.uid == uid {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b *suite) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}

@@ -1,0 +1,279 @@
+package runner
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"carma/mapper/units"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/gpu/cgroup"
+)
+
+// hostMemory reads what the tasks' containers use of the machine's memory, from
+// their control groups, of version 1 or 2. It asks no engine.
+type hostMemory struct {
+	root string // where /proc and /sys are found
+
+	mu     sync.Mutex
+	of     map[attemptKey]*hostUse
+	suites map[string]map[string]*hostUse // of helpers, by suite and container
+	looked time.Time                      // when groups were last looked for
+	told   units.Bytes
+}
+
+// hostUse is what is known of one container.
+type hostUse struct {
+	names []string // the container's, in control groups
+	group string   // its folder; empty: not found yet
+	told  units.Bytes
+	peak  units.Bytes
+}
+
+const (
+	// hostStep is the least change of a task's host memory that is told: smaller ones
+	// would only fill the journal.
+	hostStep = 16 * units.MiB
+	// groupsEvery is the least time between two looks through /proc.
+	groupsEvery = time.Second
+)
+
+func newHostMemory(root string) *hostMemory {
+	return &hostMemory{root: root, of: map[attemptKey]*hostUse{}, suites: map[string]map[string]*hostUse{}}
+}
+
+// follow reads the memory of an attempt's container from now on, until forget, or
+// until stop. names are the engine's ID and name of it.
+func (h *hostMemory) follow(key attemptKey, names ...string) (stop func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of[key] == nil {
+		h.of[key] = &hostUse{names: names}
+	}
+	h.looked = time.Time{}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if u := h.of[key]; u != nil {
+			u.names, u.group, u.told = nil, "", 0 // its peak stays
+		}
+	}
+}
+
+// forget returns the highest use seen of an attempt, and drops it.
+func (h *hostMemory) forget(key attemptKey) (peak units.Bytes) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if u := h.of[key]; u != nil {
+		peak = u.peak
+		delete(h.of, key)
+	}
+	return peak
+}
+
+// sample reads what the containers use, and what is available.
+func (h *hostMemory) sample() mapper.HostSample {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.looked) >= groupsEvery {
+		h.look()
+	}
+	available, total := available(h.root)
+	h.told = steady(h.told, available, max(hostStep, total/256))
+	out := mapper.HostSample{Available: h.told}
+	for key, u := range h.of {
+		used, ok := groupMemory(u.group)
+		if !ok {
+			u.group = "" // it has ended, or is another's by now
+			continue
+		}
+		u.peak = max(u.peak, used)
+		u.told = steady(u.told, used, hostStep)
+		if u.told > 0 {
+			out.Tasks = append(out.Tasks, mapper.HostUse{Task: key.task, Used: u.told})
+		}
+	}
+	out.Helpers = h.helpers()
+	slices.SortFunc(out.Tasks, func(a, b mapper.HostUse) int { return int(a.Task - b.Task) })
+	return out
+}
+
+// steady is a figure that follows another in steps.
+func steady(before, now, step units.Bytes) units.Bytes {
+	if before > 0 && now > before-step && now < before+step {
+		return before
+	}
+	return now / step * step
+}
+
+// look finds the control groups of the containers that have none yet, by their
+// processes.
+func (h *hostMemory) look() {
+	wanted := map[string]*hostUse{}
+	want := func(u *hostUse) {
+		if u.group == "" {
+			for _, name := range u.names {
+				wanted[name] = u
+			}
+		}
+	}
+	for _, u := range h.of {
+		want(u)
+	}
+	for _, all := range h.suites {
+		for _, u := range all {
+			want(u)
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	h.looked = time.Now()
+	all, err := os.ReadDir(filepath.Join(h.root, "proc"))
+	if err != nil {
+		return
+	}
+	for _, entry := range all {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		names, err := cgroup.Containers(h.root, pid)
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			if u := wanted[name]; u != nil && u.group == "" {
+				u.group = cgroup.MemoryOf(h.root, pid, name)
+			}
+		}
+	}
+}
+
+// groupMemory is the memory that the processes of a control group use, without the
+// page cache, which the kernel takes back when others need it. What is in /dev/shm
+// counts.
+func groupMemory(group string) (units.Bytes, bool) {
+	if group == "" {
+		return 0, false
+	}
+	used, ok := number(filepath.Join(group, "memory.usage_in_bytes"))
+	prefix := "total_" // of version 1: with the groups below
+	if !ok {
+		if used, ok = number(filepath.Join(group, "memory.current")); !ok {
+			return 0, false
+		}
+		prefix = ""
+	}
+	b, err := os.ReadFile(filepath.Join(group, "memory.stat"))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(b)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if key == prefix+"inactive_file" || key == prefix+"active_file" {
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				used -= units.Bytes(n)
+			}
+		}
+	}
+	return max(0, used), true
+}
+
+func number(file string) (units.Bytes, bool) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	return units.Bytes(n), err == nil
+}
+
+// available returns the memory of the machine that can be had without swapping, and
+// all of it; 0: not known.
+func available(root string) (free, total units.Bytes) {
+	b, _ := os.ReadFile(filepath.Join(root, "proc/meminfo"))
+	for line := range strings.Lines(string(b)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		n, err := strconv.ParseInt(fields[1], 10, 64)
+		switch {
+		case err != nil:
+		case fields[0] == "MemAvailable:":
+			free = units.Bytes(n) * units.KiB
+		case fields[0] == "MemTotal:":
+			total = units.Bytes(n) * units.KiB
+		}
+	}
+	return free, total
+}
+
+// hostSample is what the monitor tells of the machine; nil: nothing is booked.
+func (r *Runner) hostSample() []mapper.HostSample {
+	if _, books := r.live().Bounds.host(r.opt.SetSpeed != nil); !books {
+		return nil
+	}
+	return []mapper.HostSample{r.hostMem.sample()}
+}
+
+func (r *Runner) hostsFound(now units.Instant) mapper.HostsFound {
+	info, books := r.live().Bounds.host(r.opt.SetSpeed != nil)
+	return hostsFound(now, info, books)
+}
+
+func hostsFound(now units.Instant, info mapper.HostInfo, books bool) mapper.HostsFound {
+	ev := mapper.HostsFound{At: now}
+	if books {
+		ev.Hosts = []mapper.HostInfo{info}
+	}
+	return ev
+}
+
+// hostView is the machine's memory and processors for people; nil: nothing is
+// booked.
+func (r *Runner) hostView(ctx context.Context) (*api.Host, error) {
+	var pages []mapper.Host
+	err := r.look(ctx, func(s *mapper.State) { pages = s.Hosts() })
+	i := slices.IndexFunc(pages, func(h mapper.Host) bool { return h.Known })
+	if err != nil || i < 0 {
+		return nil, err
+	}
+	h := pages[i]
+	out := &api.Host{
+		Total: int64(h.Total), Memory: int64(h.Memory), Booked: int64(h.Booked), Available: int64(h.Available),
+		CPUs: processors(h.CPUs), CPUsBooked: processors(h.CPUsBooked), Tasks: []api.HostMember{},
+	}
+	owners := r.helpers.Owners()
+	for _, o := range h.Helpers {
+		_, name, _ := strings.Cut(o.Suite, "/")
+		out.Helpers = append(out.Helpers, api.HostHelpers{Suite: name, User: owners[o.Suite].Name, Memory: int64(o.Memory), Used: int64(o.Used), CPUs: processors(o.CPUs)})
+	}
+	for _, p := range h.Residents {
+		name := ""
+		if rec, _ := r.records.get(p.Task); rec != nil {
+			name = rec.Name
+		}
+		out.Used += int64(p.Used)
+		out.Tasks = append(out.Tasks, api.HostMember{Task: int64(p.Task), Name: name, Memory: int64(p.Memory), Used: int64(p.Used), CPUs: processors(p.CPUs)})
+	}
+	return out, nil
+}
+
+// processors is a number of processors that is given in thousandths.
+func processors(milli int64) float64 { return float64(milli) / 1000 }
+
+// shareView is what was booked of the machine for an attempt.
+func shareView(a *mapper.Attempt) api.HostShare {
+	return api.HostShare{
+		Memory: int64(a.Host.Memory), Limit: int64(a.Host.Limit), CPUs: processors(a.Host.CPUs), Weight: processors(a.Host.Weight), Peak: int64(a.HostPeak),
+	}
+}

@@ -1,0 +1,56 @@
+package runner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// viewIdle is what users see of a task that does nothing; nil: it does something, or
+// that has not lasted long enough to be told.
+func (r *Runner) viewIdle(t *mapper.Task) *api.Idle {
+	if t.Phase != mapper.Running || t.Idle.Since == 0 || !t.Idle.Told && t.Idle.Ends == 0 {
+		return nil
+	}
+	return &api.Idle{Since: t.Idle.Since.Time(), Ends: instant(t.Idle.Ends)}
+}
+
+// tellIdle tells the owner of an idle task in its terminal, and the administrator in
+// the log. ps, why and the status line of an attached run show it from the record.
+func (r *Runner) tellIdle(d mapper.Idle) {
+	rec, _ := r.records.get(d.Task)
+	if rec == nil || d.Since == 0 {
+		return
+	}
+	idle := r.Clock.Now().Sub(d.Since).Round(time.Second)
+	logIdle(r.Log, d, rec.User, idle)
+	text := idleText(rec, idle, d.Ends.Sub(r.Clock.Now()).Round(time.Second), d.Ends != 0)
+	r.consoles.say(d.Task, text)
+}
+
+// logIdle writes the administrator's line. Until a stop is planned it has no stop_at.
+func logIdle(log zerolog.Logger, d mapper.Idle, user string, idle time.Duration) {
+	line := log.Info().Int64("task", int64(d.Task)).Str("user", user).Stringer("idle", idle)
+	if d.Ends != 0 {
+		line = line.Time("stop_at", instant(d.Ends))
+	}
+	line.Msg("it does nothing")
+}
+
+func idleText(rec *Record, idle, left time.Duration, ends bool) string {
+	text := fmt.Sprintf("it has done nothing for %s and holds GPU memory that others could use", idle)
+	if rec.Submit.TTY {
+		text = fmt.Sprintf("nothing was typed and its GPUs have done nothing for %s", idle)
+	}
+	switch {
+	case ends && rec.Submit.TTY:
+		return fmt.Sprintf("%s; it is stopped in %s, unless something is typed (--idle-stop 0: never)", text, left)
+	case ends:
+		return fmt.Sprintf("%s; it is stopped in %s, unless it works", text, left)
+	}
+	return fmt.Sprintf("%s; carma stop %d ends it", text, rec.ID())
+}

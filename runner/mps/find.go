@@ -1,0 +1,53 @@
+package mps
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// serverProgram is what the control program starts for its clients.
+const serverProgram = "nvidia-cuda-mps-server"
+
+// driverFolders are the places of a driver's programs if the driver is mounted
+// into the machine and not installed.
+var driverFolders = []string{"/usr/local/nvidia/bin", "/usr/lib/nvidia/current", "/opt/nvidia/bin"}
+
+// Find returns the path of a control program, by its name or path; empty:
+// [Binary]. A name is looked for in PATH, then where mounted drivers have their
+// programs. Without the server's program beside it or in PATH it is of no use:
+// that is an error too. Errors are ErrNotInstalled.
+func Find(control string) (path string, err error) {
+	if control == "" {
+		control = Binary
+	}
+	if path, err = lookFor(control); err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(path), serverProgram)); err == nil {
+		return path, nil
+	}
+	if _, err := lookFor(serverProgram); err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+// lookFor finds a program in PATH or the driver's folders.
+func lookFor(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err == nil {
+		return filepath.Abs(path)
+	}
+	if !strings.Contains(program, "/") {
+		for _, dir := range driverFolders {
+			if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+				return path, nil
+			}
+		}
+		return "", fmt.Errorf("%s is %w: not in PATH, %s", program, ErrNotInstalled, strings.Join(driverFolders, ", "))
+	}
+	return "", fmt.Errorf("%s is %w", program, ErrNotInstalled)
+}

@@ -1,0 +1,195 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"carma/mapper/units"
+
+	"carma/mapper"
+	"carma/runner/progress"
+)
+
+// The pacer tells the mapper how fast tasks go, as their output says. It tells of
+// all tasks in one event, at most every paceEvery of the daemon's time, so that
+// the journal gets at most 120 such events an hour.
+const (
+	paceEvery = 30 * time.Second
+	// paceLeast is the wall clock time between two looks, whatever the speed of the
+	// daemon's time.
+	paceLeast = 100 * time.Millisecond
+	// rateErrorMost is the relative error from which on a rate is not told.
+	rateErrorMost = 0.15
+	// A task is told of again after paceAgain, if its rate has changed by
+	// rateStep, and by more than it is uncertain, or its share done by shareStep.
+	paceAgain = time.Minute
+	rateStep  = 0.05
+	shareStep = 0.05
+	// significant is how many digits of a rate are told.
+	significant = 5
+)
+
+// paceTold is what the mapper was told of an attempt last.
+type paceTold struct {
+	at       units.Instant // 0: nothing
+	since    units.Instant // mapper.Going.Since then
+	unit     string
+	rate, sd float64
+	share    float64
+}
+
+// tellPaces runs until ctx ends.
+func (r *Runner) tellPaces(ctx context.Context) {
+	for {
+		timer := time.NewTimer(max(r.Clock.Wall(paceEvery), paceLeast))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-r.followers.nudge: // time goes at another speed
+			timer.Stop()
+		case <-timer.C:
+		}
+		r.tellPace(ctx)
+	}
+}
+
+// tellPace tells of the tasks whose pace is new.
+func (r *Runner) tellPace(ctx context.Context) {
+	all := r.followers.all()
+	if len(all) == 0 {
+		return
+	}
+	going := make(map[attemptKey]mapper.Going, len(all))
+	var now units.Instant
+	err := r.look(ctx, func(s *mapper.State) {
+		now = r.Clock.Now()
+		for key := range all {
+			if g, ok := s.Going(key.task); ok && g.Running && g.Attempt == key.attempt {
+				going[key] = g
+			}
+		}
+	})
+	if err != nil {
+		return
+	}
+	ev := mapper.Paced{At: now}
+	var then []func() // what is noted if the loop takes it
+	for key, g := range going {
+		if p, told, ok := all[key].pace(now, g); ok {
+			p.Task, p.Attempt = key.task, key.attempt
+			ev.Tasks = append(ev.Tasks, p)
+			then = append(then, func() { all[key].tell(told) })
+		}
+	}
+	slices.SortFunc(ev.Tasks, func(a, b mapper.Pace) int { return cmp.Compare(a.Task, b.Task) })
+	if len(ev.Tasks) > 0 && r.offer(ev) {
+		for _, note := range then {
+			note()
+		}
+	}
+}
+
+// pace returns what to tell of an attempt; false: nothing. Each pace is of a time
+// of its own, after that of the one before.
+func (f *follower) pace(now units.Instant, g mapper.Going) (mapper.Pace, paceTold, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	since := g.Since
+	f.alone.follow(now, g)
+	p, ok := f.reader.Progress(now.Time())
+	if !ok {
+		return mapper.Pace{}, paceTold{}, false
+	}
+	from, before := since, f.told
+	unit := unitOf(p)
+	again := before.at != 0 && before.since == since && before.unit == unit
+	if again {
+		from = max(from, before.at)
+	}
+	speed, ok := f.reader.Since(from.Time())
+	if !ok || !(speed.Error <= rateErrorMost) {
+		return mapper.Pace{}, paceTold{}, false
+	}
+	told := paceTold{at: now, since: since, unit: unit, rate: speed.Rate, sd: speed.Error, share: shareOf(p)}
+	if again && !told.differs(before) {
+		return mapper.Pace{}, paceTold{}, false
+	}
+	out := mapper.Pace{
+		Rate: rounded(speed.Rate, significant), Error: rounded(speed.Error, 2), Since: from, Unit: unit,
+		Steps: p.Unit == progress.Steps, Share: rounded(told.share, significant),
+	}
+	if len(g.Beside) > 0 && g.Measured == 0 {
+		out.Alone, out.AloneError = f.alone.speed(&f.reader)
+	}
+	return out, told, true
+}
+
+// follow takes note of who is beside an attempt.
+func (a *aloneTime) follow(now units.Instant, g mapper.Going) {
+	switch {
+	case len(g.Beside) == 0:
+		*a = aloneTime{from: g.Changed, settled: g.Since, until: now}
+	case a.until > 0 && !a.over: // somebody came since the last look
+		a.over = true
+		if len(g.Beside) == 1 {
+			a.until = max(a.until, min(g.Changed, now))
+		}
+	}
+}
+
+// speed is the rate of that time and its error; 0: not known. The beginning counts
+// where the rest is too short.
+func (a aloneTime) speed(r *progress.Reader) (rate, err float64) {
+	if a.until == 0 {
+		return 0, 0
+	}
+	for _, from := range []units.Instant{a.settled, a.from} {
+		if s, ok := r.Speed(from.Time(), a.until.Time()); ok && s.Error <= rateErrorMost {
+			return rounded(s.Rate, significant), rounded(s.Error, 2)
+		}
+	}
+	return 0, 0
+}
+
+// differs reports whether there is something new to tell.
+func (t paceTold) differs(before paceTold) bool {
+	change := math.Abs(math.Log(t.rate / before.rate))
+	return t.at >= before.at.Add(paceAgain) &&
+		(change > max(rateStep, 2*math.Hypot(t.sd, before.sd)) || t.share >= before.share+shareStep || t.share < before.share)
+}
+
+func (f *follower) tell(told paceTold) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.told = told
+}
+
+// unitOf names the unit of a rate. After the count has begun anew it is another.
+func unitOf(p progress.Progress) string {
+	if p.Restarts > 1 {
+		return fmt.Sprintf("%s %d", p.Unit, p.Restarts)
+	}
+	return p.Unit
+}
+
+// shareOf is the share of the whole work that is done; 0: not known.
+func shareOf(p progress.Progress) float64 {
+	if p.Doubt == progress.PerhapsOf {
+		return 0
+	}
+	return p.Share
+}
+
+// rounded keeps the first digits of a number.
+func rounded(v float64, digits int) float64 {
+	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+		return v
+	}
+	scale := math.Pow(10, float64(digits-1)-math.Floor(math.Log10(math.Abs(v))))
+	return math.Round(v*scale) / scale
+}

@@ -1,0 +1,179 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/journal"
+)
+
+// What removed tasks have used is kept as sums: per day, user, account, group, image
+// and GPU. They are stored in the commit that deletes the records, so no task is
+// counted twice or lost, whenever the daemon is killed.
+
+const (
+	// pastKey is the beginning of the keys of days in the journal's meta; the day
+	// follows, as 2006-01-02 in the time of this machine.
+	pastKey = "used/"
+	// pastDays is how many days are kept, pastRows how many sums of a day; further
+	// ones of a user are added up without image and group.
+	pastDays = 400
+	pastRows = 500
+)
+
+// pastDay are the sums of a day.
+type pastDay []api.Used
+
+// pastOf gives the days that a batch changes, read from the journal once.
+type pastOf struct {
+	r    *Runner
+	days map[string]pastDay
+}
+
+// forget adds what a task has used to the sums, before its record is deleted.
+func (p *pastOf) forget(id mapper.TaskID) {
+	rec, _ := p.r.records.get(id)
+	if rec == nil {
+		row, err := p.r.Journal.Task(int64(id))
+		if err != nil {
+			return // it was removed before
+		}
+		if rec, err = recordOf(row); err != nil {
+			return
+		}
+	}
+	t := &rec.Task
+	if !t.Phase.Finished() {
+		return
+	}
+	u := p.row(rec, t.Ended, nil)
+	u.Tasks++
+	switch t.Phase {
+	case mapper.Succeeded:
+		u.Succeeded++
+	case mapper.Failed:
+		u.Failed++
+	}
+	if len(t.Attempts) > 0 {
+		u.Starts++
+		u.Waited += max(0, t.Attempts[0].Launched.Sub(t.Submitted)).Seconds()
+	}
+	for i := range t.Attempts {
+		p.attempt(rec, &t.Attempts[i])
+	}
+}
+
+// attempt adds an attempt, cut at midnight.
+func (p *pastOf) attempt(rec *Record, a *mapper.Attempt) {
+	from, to := cmp.Or(a.Started, a.Launched), a.Ended
+	if len(a.Grants) == 0 || to < from {
+		return
+	}
+	if a.Class == mapper.ExitGPUOOM {
+		p.row(rec, to, new(p.r.gpuRef(a.Grants[0].GPU).Index)).OOMs++
+	}
+	whole := to.Sub(from).Seconds()
+	for from < to {
+		end := min(to, midnight(from))
+		ran := end.Sub(from).Seconds()
+		for _, g := range a.Grants {
+			u := p.row(rec, from, new(p.r.gpuRef(g.GPU).Index))
+			u.GPUSeconds += ran
+			if g.Memory > 0 && a.Peak > 0 {
+				u.Booked += g.Memory.GiB() * ran
+				u.Wasted += max(0, g.Memory-a.Peak).GiB() * ran
+			}
+			u.EnergyJ += rec.Energy[a.N] * ran / whole / float64(len(a.Grants))
+		}
+		from = end
+	}
+}
+
+// midnight is the end of the day of an instant.
+func midnight(at units.Instant) units.Instant {
+	t := at.Time().Local()
+	return units.Instant(time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, time.Local).UnixNano())
+}
+
+// row finds or makes the sum that a task counts for on a day. The pointer is good
+// until the next call.
+func (p *pastOf) row(rec *Record, at units.Instant, gpu *int) *api.Used {
+	date := at.Time().Local().Format(time.DateOnly)
+	day, ok := p.days[date]
+	if !ok {
+		if body, err := p.r.Journal.Meta(pastKey + date); err == nil {
+			_ = json.Unmarshal(body, &day)
+		}
+	}
+	want := api.Used{Day: date, User: rec.User, Account: rec.Submit.Account, Group: rec.Group, Image: rec.Submit.Source(), GPU: gpu}
+	i := slices.IndexFunc(day, want.Same)
+	if i < 0 && len(day) >= pastRows {
+		want.Group, want.Image = "", ""
+		i = slices.IndexFunc(day, want.Same)
+	}
+	if i < 0 {
+		i, day = len(day), append(day, want)
+	}
+	if p.days == nil {
+		p.days = map[string]pastDay{}
+	}
+	p.days[date] = day
+	return &day[i]
+}
+
+// meta are the days as the journal keeps them.
+func (p *pastOf) meta() (all []journal.MetaRow) {
+	for date, day := range p.days {
+		if body, err := json.Marshal(day); err == nil {
+			all = append(all, journal.MetaRow{Key: pastKey + date, Value: body})
+		}
+	}
+	slices.SortFunc(all, func(a, b journal.MetaRow) int { return strings.Compare(a.Key, b.Key) })
+	return all
+}
+
+// dropPast drops the days that are kept no longer.
+func (r *Runner) dropPast() {
+	oldest := pastKey + r.Clock.Time().Local().AddDate(0, 0, -pastDays).Format(time.DateOnly)
+	all, err := r.Journal.Metas(pastKey)
+	if err != nil {
+		return // the journal's check will tell
+	}
+	for _, m := range all {
+		if m.Key < oldest {
+			if err := r.Journal.DropMeta(m.Key); err != nil {
+				r.Log.Debug().Err(err).Msg("the sums of an old day could not be dropped")
+				return
+			}
+		}
+	}
+}
+
+// Used are the sums of the tasks that were removed, by day, from a day on and before
+// another; empty: no bound.
+func (r *Runner) Used(_ context.Context, since, until string) ([]api.Used, error) {
+	list := []api.Used{}
+	all, err := r.Journal.Metas(pastKey)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		date := strings.TrimPrefix(m.Key, pastKey)
+		var day pastDay
+		if date < since || until != "" && date >= until {
+			continue
+		}
+		if err := json.Unmarshal(m.Value, &day); err != nil {
+			continue
+		}
+		list = append(list, day...)
+	}
+	return list, nil
+}

@@ -1,0 +1,113 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+
+	"carma/containers"
+	"carma/runner/api"
+)
+
+// privilegedPort is the first port that every user may listen on.
+const privilegedPort = 1024
+
+// checkPorts refuses ports that a task of who cannot have.
+func (r *Runner) checkPorts(who Caller, s api.Submit) error {
+	for _, text := range s.Ports {
+		p, err := api.ParsePort(text)
+		if err != nil {
+			return refusef(422, "--publish %v", err)
+		}
+		if p.Host > 0 && p.Host < privilegedPort && !mayMountAll(who.UID) {
+			return refusef(403, "--publish %s: ports below %d are root's; write %d for any that is free", text, privilegedPort, p.Port)
+		}
+		publisher, can := able[containers.Publisher](r.Driver)
+		if !can {
+			return refusef(422, "--publish %s: %s opens no ports", text, r.Driver.Name())
+		}
+		if err := publisher.CanPublish(p.Protocol); err != nil {
+			return refusef(422, "--publish %s: %v", text, err)
+		}
+	}
+	return nil
+}
+
+// portBook knows where the ports of running attempts are open. Workers write it.
+type portBook struct {
+	mu      sync.Mutex
+	open    map[attemptKey][]api.OpenPort
+	changed chan struct{} // closed and replaced at every change
+}
+
+func newPortBook() *portBook {
+	return &portBook{open: map[attemptKey][]api.OpenPort{}, changed: make(chan struct{})}
+}
+
+// of returns the open ports of an attempt, and a channel that is closed at the next
+// change of any.
+func (b *portBook) of(key attemptKey) ([]api.OpenPort, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open[key], b.changed
+}
+
+// set notes the open ports of an attempt; none: it has ended.
+func (b *portBook) set(key attemptKey, ports []api.OpenPort) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(ports) == 0 {
+		delete(b.open, key)
+	} else {
+		b.open[key] = ports
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// openPorts has the container's ports opened, where its engine does not do it, and
+// notes where they are. close forgets them.
+func (w *worker) openPorts(ctx context.Context, id string) (closed func()) {
+	key := attemptKey{w.launch.Task, w.launch.Attempt}
+	publisher, can := able[containers.Publisher](w.Driver)
+	if len(w.rec.Submit.Ports) == 0 || !can {
+		return func() {}
+	}
+	var open []containers.Port
+	_, err := w.engine.retry(ctx, func() error {
+		return within(ctx, attachedLimit, "look for ports", func(ctx context.Context) (err error) { open, err = publisher.Ports(ctx, id); return err })
+	})
+	if err != nil && ctx.Err() == nil {
+		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the ports of a task cannot be reached")
+	}
+	var list []api.OpenPort
+	for _, p := range open {
+		list = append(list, api.OpenPort{Port: p.String(), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Host))})
+	}
+	w.ports.set(key, list)
+	return func() { w.ports.set(key, nil) }
+}
+
+// tellPorts sends a follower of an attempt one line for each of its ports, once
+// they are open.
+func (r *Runner) tellPorts(ctx context.Context, s *sender, key attemptKey) {
+	for {
+		open, changed := r.ports.of(key)
+		for _, p := range open {
+			line := api.LogLine{At: r.Clock.Time(), Attempt: key.attempt, Stream: "carma", Line: fmt.Sprintf("port %s: %s", p.Port, p.URL())}
+			if s.send("log", line) != nil {
+				return
+			}
+		}
+		if len(open) > 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package runner
+
+import (
+	"time"
+
+	"carma/mapper/units"
+
+	"carma/mapper"
+)
+
+// A program that reserves memory at its start, needed or not, jumps from little to
+// most of a card within two samples, and stays there. JAX takes 75 % of a card,
+// TensorFlow nearly all.
+const (
+	reservesFrom  = 0.1 // of the card: the CUDA context and little more
+	reservesTo    = 0.7
+	reservesStays = 2 * time.Minute // without any change since
+)
+
+// preallocates reports whether an attempt seems to have reserved most of a card at
+// its start. until is the end of what was seen.
+func (c *curve) preallocates(capacity units.Bytes, every time.Duration, until units.Instant) bool {
+	if c == nil || len(c.At) == 0 || capacity <= 0 {
+		return false
+	}
+	last := len(c.At) - 1
+	share := func(i int) float64 { return float64(c.Used[i]) / float64(capacity) }
+	if share(last) <= reservesTo || until.Sub(c.Began.Add(time.Duration(c.At[last]))) < reservesStays {
+		return false
+	}
+	soon := int64(2 * max(every, time.Duration(c.Step)))
+	switch {
+	case last == 0:
+		return true
+	case share(last-1) < reservesFrom: // however long it was
+		return true
+	case last == 1: // nothing a sample before the first
+		return c.At[1]+soon/2 <= soon
+	}
+	return share(last-2) < reservesFrom && c.At[last]-c.At[last-2] <= soon
+}
+
+// preallocates reports it of the task's latest attempt.
+func (r *Runner) preallocates(rec *Record, now units.Instant) bool {
+	a := rec.Task.Last()
+	if a == nil || a.Started == 0 {
+		return false
+	}
+	c := rec.Curves[a.N]
+	if c == nil {
+		_, c = r.monitor.sighting(rec.ID(), a.N)
+	}
+	if a.Ended > 0 {
+		now = a.Ended
+	}
+	return c.preallocates(r.smallest(a), r.opt.SampleEvery, now)
+}
+
+// smallest is the capacity of the smallest GPU of an attempt.
+func (r *Runner) smallest(a *mapper.Attempt) (least units.Bytes) {
+	for i, g := range a.Grants {
+		if c := r.capacity(g.GPU); i == 0 || c < least {
+			least = c
+		}
+	}
+	return least
+}

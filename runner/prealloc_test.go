@@ -1,0 +1,43 @@
+package runner
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// TestPreallocates: a program that takes most of a card at once and stays there is
+// told from one that grows to as much, or changes later.
+func TestPreallocates(t *testing.T) {
+	const every, card = time.Second, 40 * units.GiB
+	for _, row := range []struct {
+		name string
+		used []float64 // of the card, a sample a second
+		want bool
+	}{
+		{"nothing", nil, false},
+		{"JAX", []float64{0.01, 0.75}, true},
+		{"TensorFlow, in two steps", []float64{0.01, 0.4, 0.95}, true},
+		{"seen after that", []float64{0.75}, true},
+		{"little", []float64{0.01, 0.6}, false},
+		{"it grows", []float64{0.01, 0.2, 0.4, 0.6, 0.75}, false},
+		{"it grew from more", []float64{0.3, 0.3, 0.3, 0.75}, false},
+		{"it changes later", []float64{0.01, 0.75, 0.75, 0.75, 0.76}, false},
+	} {
+		c, at := &curve{}, units.Instant(time.Hour)
+		for _, share := range row.used {
+			c.add(at, card.Scale(share))
+			at = at.Add(every)
+		}
+		if got := c.preallocates(card, every, at.Add(reservesStays)); got != row.want {
+			t.Errorf("%s: %v", row.name, got)
+		}
+		if c.preallocates(card, every, at) {
+			t.Errorf("%s: told at once", row.name)
+		}
+	}
+	if (*curve)(nil).preallocates(card, every, 0) {
+		t.Error("of an attempt that nobody has seen")
+	}
+}

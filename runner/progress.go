@@ -1,0 +1,77 @@
+package runner
+
+import (
+	"math"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/progress"
+)
+
+// SourcePrediction is the source of progress that no output tells.
+const SourcePrediction = "prediction"
+
+// What an expected end rests on.
+const (
+	etaOutput     = "output"
+	etaPrediction = "prediction"
+)
+
+// What a slowdown rests on.
+const (
+	slowMeasured  = "measured"
+	slowPredicted = "predicted"
+)
+
+// viewProgress adds to a running task how far it has come.
+func (r *Runner) viewProgress(v *api.Task, t *mapper.Task, g mapper.Going) {
+	now := r.Clock.Now()
+	out := &api.Progress{Source: SourcePrediction, Slowdown: r.viewSlowdown(g)}
+	v.Progress = out
+	p, params, told := r.progressOf(t)
+	if params != (progress.Parameters{}) {
+		v.Params, v.Trainable = params.Total, params.Trainable
+	}
+	if told {
+		out.Source, out.Doubt, out.Unit, out.Seen = string(p.Source), string(p.Doubt), p.Unit, p.Seen
+		out.Done, out.Total, out.Epoch, out.Epochs, out.Share = p.Done, p.Total, p.Epoch, p.Epochs, shareOf(p)
+		out.Rate, out.RateError = rounded(p.Rate, significant), rounded(p.RateError, 2)
+		out.Throughput, out.PerSecond = p.Throughput, p.PerSecond
+	}
+	switch {
+	case told && p.Trusted && p.Remaining >= 0:
+		out.ETA, out.ETABasis = now.Add(p.Remaining).Time(), etaOutput
+	case g.Ends:
+		out.ETA, out.ETABasis = now.Add(g.Left).Time(), etaPrediction
+	}
+}
+
+// viewSlowdown returns what a task's neighbours cost it; nil: it has none.
+func (r *Runner) viewSlowdown(g mapper.Going) *api.Slowdown {
+	if len(g.Beside) == 0 {
+		return nil
+	}
+	s := &api.Slowdown{Value: hundredths(g.Predicted), Basis: slowPredicted, Predicted: hundredths(g.Predicted)}
+	if g.Measured > 0 {
+		s.Value, s.Basis, s.Error = hundredths(g.Measured), slowMeasured, hundredths(g.Measured*g.Error)
+	}
+	for _, id := range g.Beside {
+		ref := api.TaskRef{ID: int64(id)}
+		if rec, _ := r.records.get(id); rec != nil {
+			ref.Name = rec.Name
+		}
+		s.Beside = append(s.Beside, ref)
+	}
+	return s
+}
+
+// hundredths rounds to two digits behind the point.
+func hundredths(v float64) float64 { return math.Round(v*100) / 100 }
+
+// paramsOf are the numbers of parameters that a task's earlier output named.
+func paramsOf(rec *Record) (total, trainable float64) {
+	if rec.Params == nil {
+		return 0, 0
+	}
+	return rec.Params.Total, rec.Params.Trainable
+}

@@ -1,0 +1,236 @@
+package progress
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Lines that the forms are read from are clean: see clean. The forms were
+// compared with the real output that testdata holds, and with logs that users
+// of the tools have posted.
+
+var (
+	// barRE is tqdm's bar, whole or cut off behind it, and Ultralytics' own.
+	barRE = regexp.MustCompile(`(\d{1,3})% ?(?:\|[^|]*\||\x01)? *(\d[\d.]*[kmgt]?)/(\d[\d.]*[kmgt]?)([a-z]*)`)
+	// untilRE: what passed and what remains.
+	untilRE = regexp.MustCompile(`(\d[\d:.]*)s?<(\d[\d:.]*|\?)`)
+	// speedRE is 2.38it/s or 1.14s/it, of whatever.
+	speedRE = regexp.MustCompile(`(\d[\d.]*)([kmg]?) ?([a-z]+)/s\b|(\d[\d.]*)s/([a-z]+)`)
+	// openRE is tqdm's count without a total.
+	openRE = regexp.MustCompile(`(?:^|[ :])(\d[\d.]*[kmg]?) ?([a-z]+) \[(\d+:\d\d(?::\d\d)?), `)
+	// richRE is Lightning's RichProgressBar.
+	richRE = regexp.MustCompile(`(\d+)/(\d+) +(\d+:\d\d:\d\d) \x01 ?(\d+:\d\d:\d\d|-:--:--)`)
+	// kerasRE is the bar of Keras 2 and 3, and the line of verbose=2.
+	kerasRE = regexp.MustCompile(`^ *(\d+)/(\d+|unknown) *(?:\[[=>. ]*\] *(?:- )?|\x01[\x01 ]*|- )(?:eta: )?(?:\d[\d:]*s?)\b`)
+	// stepTimeRE is 8ms/step.
+	stepTimeRE = regexp.MustCompile(`(\d+)(us|ms|s)/(?:step|epoch|iter|sample)`)
+
+	labelEpochRE = regexp.MustCompile(`\bepoch[: ]*[\[(]? *(\d+)(?: *(?:/|of) *(\d+))?`)
+	yoloRE       = regexp.MustCompile(`^ *(\d+)/(\d+) +[\d.]+(?:g|gb|m|mb) `)
+	torchtuneRE  = regexp.MustCompile(`^ *(\d+)\|\d+\|`)
+)
+
+// bar reads tqdm's bars.
+func bar(line string) (mark, bool) {
+	if strings.IndexByte(line, '%') < 0 {
+		return openBar(line)
+	}
+	at := barRE.FindStringSubmatchIndex(line)
+	if at == nil {
+		return mark{}, false
+	}
+	m := newMark(Tqdm, 2)
+	if !m.setStep(line[at[4]:at[5]], line[at[6]:at[7]]) || m.steps < 0 {
+		return mark{}, false
+	}
+	m.unit = line[at[8]:at[9]]
+	m.label(line[:at[0]])
+	m.times(line[at[1]:])
+	m.nameUnit()
+	return m, true
+}
+
+// openBar reads a bar without a total. Most lines are none, so a clock in
+// brackets is searched before.
+func openBar(line string) (mark, bool) {
+	clock := -1
+	for i := 0; i+5 < len(line) && clock < 0; i++ {
+		if line[i] == ' ' && line[i+1] == '[' && (line[i+3] == ':' || line[i+4] == ':') {
+			clock = i
+		}
+	}
+	if clock < 0 {
+		return mark{}, false
+	}
+	at := openRE.FindStringSubmatchIndex(line)
+	if at == nil {
+		return mark{}, false
+	}
+	m := newMark(Tqdm, 2)
+	m.step, m.unit, m.elapsed = number(line[at[2]:at[3]]), line[at[4]:at[5]], clockTime(line[at[6]:at[7]])
+	m.label(line[:at[0]])
+	m.nameUnit()
+	return m, m.step >= 0
+}
+
+// times reads what stands behind a bar.
+func (m *mark) times(rest string) {
+	if t := untilRE.FindStringSubmatch(rest); t != nil {
+		m.elapsed = clockTime(t[1])
+	}
+	s := speedRE.FindStringSubmatch(rest)
+	switch {
+	case s == nil:
+	case s[1] != "":
+		m.pace = number(s[1] + s[2])
+		m.unit = s[3]
+	default:
+		m.paceOf(number(s[4]))
+		m.unit = s[5]
+	}
+}
+
+// nameUnit turns a bar's unit into ours, and knows the bars of data by it.
+func (m *mark) nameUnit() {
+	switch u := m.unit; {
+	case u == "epoch" || u == "epochs":
+		m.wholeEpochs()
+	case strings.HasPrefix(u, "im"):
+		m.unit = Images
+	case strings.HasPrefix(u, "tok"):
+		m.unit = Tokens
+	case strings.HasPrefix(u, "sample"), strings.HasPrefix(u, "seq"):
+		m.unit = Samples
+	case strings.HasPrefix(u, "example"), strings.HasPrefix(u, "file"), strings.HasPrefix(u, "shard"), strings.HasPrefix(u, "table"),
+		strings.HasPrefix(u, "split"), strings.HasPrefix(u, "row"), u == "b", len(u) == 2 && u[1] == 'b':
+		m.aside = true // datasets' bars and downloads
+	default:
+		m.unit = Steps
+	}
+}
+
+// wholeEpochs makes a bar one whose steps are epochs.
+func (m *mark) wholeEpochs() {
+	if m.completed {
+		return
+	}
+	m.epoch, m.epochs, m.completed = m.step, m.steps, true
+	m.step, m.steps, m.unit = unset, unset, EpochsU
+	m.strength = 1
+}
+
+// label reads the description before a bar.
+func (m *mark) label(s string) {
+	s = strings.Trim(s, " :|\x01")
+	m.name = letters(s)
+	m.aside = asideLabel(s)
+	switch {
+	case m.aside:
+	case s == "epoch" || s == "epochs":
+		m.wholeEpochs()
+	case yoloRE.MatchString(s):
+		f := yoloRE.FindStringSubmatch(s)
+		m.form, m.name, m.strength, m.last = YOLO, "yolo", 3, true
+		m.setEpoch(f[1], f[2])
+	case torchtuneRE.MatchString(s):
+		m.setEpoch(torchtuneRE.FindStringSubmatch(s)[1], "")
+		m.strength = 3
+	case labelEpochRE.MatchString(s):
+		f := labelEpochRE.FindStringSubmatch(s)
+		m.setEpoch(f[1], f[2])
+		m.strength = 3
+		if f[2] == "" {
+			m.form, m.zero = Lightning, true
+		}
+	case strings.Contains(s, "train"), strings.HasPrefix(s, "steps"):
+		m.strength = 3
+	}
+}
+
+// rich reads RichProgressBar. Its "Epoch 4/9" counts from 0 and ends with the
+// last one's number.
+func rich(line string) (mark, bool) {
+	if strings.IndexByte(line, graphic) < 0 {
+		return mark{}, false
+	}
+	at := richRE.FindStringSubmatchIndex(line)
+	if at == nil {
+		return mark{}, false
+	}
+	m := newMark(Rich, 2)
+	ok := m.setStep(line[at[2]:at[3]], line[at[4]:at[5]])
+	m.label(line[:at[0]])
+	m.form, m.unit = Rich, Steps
+	m.last = m.epochs > 0
+	m.elapsed = clockTime(line[at[6]:at[7]])
+	return m, ok
+}
+
+// keras reads the bar of model.fit.
+func keras(line string) (mark, bool) {
+	if rest := strings.TrimLeft(line, " "); rest == "" || rest[0] < '0' || rest[0] > '9' {
+		return mark{}, false
+	}
+	f := kerasRE.FindStringSubmatch(line)
+	if f == nil {
+		return mark{}, false
+	}
+	m := newMark(Keras, 3)
+	m.unit = Steps
+	ok := m.setStep(f[1], f[2])
+	if t := stepTimeRE.FindStringSubmatch(line); t != nil {
+		m.paceOf(duration(t[1], t[2]))
+	}
+	return m, ok
+}
+
+// letters is a label without digits and signs, of at most 24 letters.
+func letters(s string) string {
+	var b [24]byte
+	n := 0
+	for i := 0; i < len(s) && n < len(b); i++ {
+		if s[i] >= 'a' && s[i] <= 'z' {
+			b[n] = s[i]
+			n++
+		}
+	}
+	return string(b[:n])
+}
+
+// preparing are the beginnings of the first word of labels that are no training.
+var preparing = []string{
+	"val", "eval", "test", "predict", "sanity", "infer", "map", "filter", "download", "fetch", "load", "generat", "tokeniz",
+	"cach", "scan", "extract", "upload", "sav", "writ", "preprocess", "prepar", "resolv", "read", "pack", "shard", "comput",
+	"build", "creat", "convert", "index", "import", "copy", "collect", "quantiz", "flatten", "cast", "concat", "group",
+	"unpack", "unzip", "decompress", "verif", "check", "compil", "link", "install", "plot",
+}
+
+// asideLabel reports whether a bar's label, or what a line has before its
+// numbers, names something else than training.
+func asideLabel(s string) bool {
+	if strings.Contains(s, "map50") || strings.Contains(s, "map@") { // YOLO's validation
+		return true
+	}
+	words, train := 0, false
+	for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r < 'a' || r > 'z' }) {
+		words++
+		switch {
+		case words == 1, words == 2 && train: // train: Scanning
+			train = words == 1 && word == "train"
+			for _, p := range preparing {
+				if strings.HasPrefix(word, p) {
+					return true
+				}
+			}
+			if words == 2 {
+				return false
+			}
+		case strings.HasPrefix(word, "train"), words > 5:
+			return false
+		case word == "val", word == "test", word == "testing", strings.HasPrefix(word, "valid"), strings.HasPrefix(word, "eval"),
+			strings.HasPrefix(word, "tokeniz"), strings.HasPrefix(word, "predict"):
+			return true
+		}
+	}
+	return false
+}

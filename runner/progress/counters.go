@@ -1,0 +1,315 @@
+package progress
+
+// counters are the counters of a program, and which of them is the training's.
+type counters struct {
+	list    [8]counter
+	n       int
+	main    int // its number and one more; 0: none yet
+	epochs  epochs
+	version int  // rises when the count begins anew
+	trainer bool // Hugging Face's dictionaries were seen
+
+	// The total as it follows from a printed time to the end; see estimate.
+	estimated float64
+}
+
+// outcome is what a mark was about.
+type outcome int
+
+const (
+	nothing  outcome = iota
+	besides          // something else than training moved
+	training         // training moved
+)
+
+// take follows a mark that is not aside. It says what the mark was about, and
+// when the line was printed.
+func (c *counters) take(m mark, at float64) (outcome, float64) {
+	before := c.main
+	if m.form == Dictionary {
+		c.trainer = true
+	}
+	if m.epochs > 0 && m.epoch < 0 {
+		c.epochs.total = m.epochs
+	}
+	moved := stays
+	if m.epoch >= 0 {
+		switch moved = c.epochs.take(m); moved {
+		case earlier:
+			return nothing, at
+		case anew:
+			c.restart()
+		}
+	}
+	if m.step < 0 && m.epoch >= 0 {
+		m.countEpochs(&c.epochs)
+	}
+	if m.step < 0 {
+		return nothing, at
+	}
+	i := c.find(m, at)
+	k := &c.list[i]
+	at = max(k.clock.at(m, at), k.latest)
+	c.step(i, m, at)
+	c.choose(at)
+	if c.main != before && before != 0 {
+		c.version++
+	}
+	switch {
+	case c.main == i+1, c.main > 0 && (c.list[c.main-1].outer == i || moved == moves):
+		return training, at
+	case c.list[i].aside:
+		return besides, at
+	}
+	return nothing, at
+}
+
+// countEpochs makes a line that has only an epoch one that counts epochs.
+func (m *mark) countEpochs(e *epochs) {
+	if m.form != Tqdm {
+		m.form = Epochs
+	}
+	m.name, m.unit, m.strength = "epochs", EpochsU, 1
+	m.step, m.steps, m.epoch = e.index, max(e.total, unset), unset
+	if m.over && m.steps != m.step {
+		m.step++
+	}
+}
+
+// find returns the counter that a mark is of; a new one takes the place of the
+// one that has been silent the longest.
+func (c *counters) find(m mark, at float64) int {
+	for i := range c.list[:c.n] {
+		if c.list[i].is(m) {
+			return i
+		}
+	}
+	i := c.n
+	if c.n == len(c.list) {
+		i = -1
+		for j := range c.list {
+			if j+1 != c.main && (c.main == 0 || c.list[c.main-1].outer != j) && (i < 0 || c.list[j].latest < c.list[i].latest) {
+				i = j
+			}
+		}
+		for j := range c.list {
+			if c.list[j].outer == i {
+				c.list[j].outer = -1
+			}
+		}
+	} else {
+		c.n++
+	}
+	c.list[i] = counter{
+		form: m.form, name: m.name, first: at, latest: at, from: m.step, done: m.step, index: c.epochs.index,
+		outer: -1, unit: m.unit, overall: m.form == Dictionary,
+	}
+	if m.name == "" {
+		c.list[i].unnamed = max(0, m.steps)
+	}
+	return i
+}
+
+// step moves a counter to what a mark says.
+func (c *counters) step(i int, m mark, at float64) {
+	k := &c.list[i]
+	k.strength = max(k.strength, m.strength)
+	if m.steps > 0 {
+		k.total = m.steps
+	}
+	k.seen++
+	switch {
+	case k.seen == 1:
+		c.nest(i)
+	case (m.epoch >= 0 || k.form == Keras) && c.epochs.index > k.index:
+		k.newEpoch(c.epochs.index, m.step, at)
+		if k.overall && !c.runsThrough(k) {
+			k.overall, k.through = false, 0
+		}
+	case m.step >= k.done:
+		if k.stale(m.step) {
+			break
+		}
+		if c.epochs.index > k.index && m.step > k.done && m.epoch < 0 && !k.weak() {
+			k.countsOn(c.epochs.index)
+		}
+		k.advance(m.step, at)
+	case m.step > k.done/2 && m.step > 0:
+		// A process that is behind another.
+	case k.complete() || c.epochs.index > k.index || k.done > few && (k.runs > 0 || k.outer >= 0):
+		c.runAgain(i, m, at)
+	case k.done > few:
+		if k.lower++; k.lower >= again || m.step == 0 && m.epoch < 0 {
+			if c.main == i+1 {
+				c.restart()
+			}
+			k.done, k.from, k.latest, k.lower = m.step, m.step, at, 0
+		}
+	}
+	c.refute(i)
+}
+
+// weak reports whether a counter is one of epochs or shares.
+func (k *counter) weak() bool { return k.unit == EpochsU || k.unit == Shares || k.form == Figure }
+
+// newEpoch follows a line that has a later epoch and a step.
+func (k *counter) newEpoch(index, step, at float64) {
+	if k.done > 0 && step >= k.done && (k.total == 0 || k.done < 0.95*k.total) {
+		if k.through++; k.through >= 2 || step <= k.done+2*k.stride {
+			k.overall = true
+		}
+	} else {
+		k.overall, k.through = false, 0
+		k.length = max(k.length, k.done)
+	}
+	k.boundary, k.index = k.done, index
+	k.active += at - k.latest
+	k.done, k.latest, k.lower = step, at, 0
+}
+
+// runsThrough reports whether a counter can count through the epochs: its share
+// of its total is about that of the epochs. Lines that come once in several epochs
+// may show rising steps of each.
+func (c *counters) runsThrough(k *counter) bool {
+	if k.total <= 0 || c.epochs.total <= 0 {
+		return true
+	}
+	epoch := 1 / c.epochs.total
+	share := k.done/k.total - c.epochs.index*epoch
+	return share > -2*epoch && share < 2*epoch
+}
+
+// countsOn follows a step that is higher than before although a line has begun
+// another epoch: the counter counts through epochs, unless it was the last
+// line of its run.
+func (k *counter) countsOn(index float64) {
+	if k.through++; k.through >= again {
+		k.overall, k.through = true, 0
+		k.boundary, k.index = k.done, index
+	}
+}
+
+// runAgain begins another run of a counter: the next epoch.
+func (c *counters) runAgain(i int, m mark, at float64) {
+	k := &c.list[i]
+	k.length = max(k.length, k.done)
+	k.overall, k.through, k.lower, k.fresh = false, 0, 0, few
+	k.runs++
+	if m.epoch < 0 && k.outer < 0 && c.main == i+1 && c.epochs.known && c.epochs.index == k.index && !k.weak() {
+		c.epochs.index++ // the line that says so comes at the epoch's end, or never
+	}
+	k.index = c.epochs.index
+	k.active += at - k.latest
+	k.done, k.latest = m.step, at
+	if k.outer >= 0 {
+		k.outerDone = c.list[k.outer].done
+	}
+}
+
+// restart begins the count anew: the program has started again, or trains
+// another model.
+func (c *counters) restart() {
+	c.version++
+	c.estimated = 0
+	for i := range c.list[:c.n] {
+		k := &c.list[i]
+		k.done, k.runs, k.index, k.overall, k.through, k.boundary, k.outerDone, k.from = 0, 0, c.epochs.index, false, 0, 0, 0, 0
+	}
+}
+
+// nest finds the bar in which a new bar without an epoch of its own runs: the
+// latest that is not complete. If that one has moved by more than one since it
+// began, the new bar is an evaluation within it, else a part of its step.
+func (c *counters) nest(i int) {
+	k := &c.list[i]
+	if k.form != Tqdm || k.strength == 3 && c.epochs.known {
+		return
+	}
+	best := -1
+	for j := range c.list[:c.n] {
+		o := &c.list[j]
+		if j == i || o.form != Tqdm && o.form != Lightning && o.form != YOLO || o.aside || o.total == 0 || o.done >= o.total || o.unit == EpochsU || o.outer >= 0 && o.outer == i {
+			continue
+		}
+		if best < 0 || o.latest >= c.list[best].latest {
+			best = j
+		}
+	}
+	if best < 0 {
+		return
+	}
+	o := &c.list[best]
+	switch {
+	case o.done-o.from > 1 || o.form != Tqdm:
+		k.aside = k.strength < 3
+		k.outer = best
+	case o.outer < 0:
+		k.outer, k.outerDone = best, o.done
+	}
+}
+
+// refute takes a bar for an evaluation if the one around it has moved on by two
+// without it. If the one around it has come to rest for longer than it ran, it
+// was none, until it moves again.
+func (c *counters) refute(i int) {
+	const rest = 60 // seconds
+	k := &c.list[i]
+	for j := range c.list[:c.n] {
+		in := &c.list[j]
+		if in.outer != i {
+			continue
+		}
+		if !in.aside && k.done-in.outerDone >= 2 || k.rests && k.latest > in.first {
+			in.aside = true
+		}
+	}
+	if k.rests && k.seen > 1 {
+		k.rests = false
+	}
+	if o := k.outer; k.aside && o >= 0 && c.list[o].latest < k.first && k.active > max(rest, c.list[o].active) {
+		k.aside = false
+		c.list[o].rests = true
+	}
+}
+
+// choose finds the training's counter: the strongest, of equals the one that
+// has moved for the longest time. Another takes over if it is clearly ahead.
+func (c *counters) choose(at float64) {
+	best := -1
+	for i := range c.list[:c.n] {
+		if c.list[i].aside || c.list[i].rests || c.isOuter(i) {
+			continue
+		}
+		if best < 0 || c.ahead(i, best) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return
+	}
+	if c.main > 0 && best != c.main-1 {
+		old, next := &c.list[c.main-1], &c.list[best]
+		if !old.aside && !c.isOuter(c.main-1) && old.strength >= next.strength && next.active < 1.25*old.active {
+			return
+		}
+	}
+	c.main = best + 1
+}
+
+func (c *counters) ahead(i, j int) bool {
+	a, b := &c.list[i], &c.list[j]
+	if a.strength != b.strength {
+		return a.strength > b.strength
+	}
+	return a.active > b.active
+}
+
+// isOuter reports whether another counter counts the parts of this one's steps.
+func (c *counters) isOuter(i int) bool {
+	for j := range c.list[:c.n] {
+		if c.list[j].outer == i && !c.list[j].aside && !c.list[i].rests {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,172 @@
+package progress
+
+import "bytes"
+
+// maxLine is how much of a line is kept, in bytes; the rest is skipped. The
+// longest bars seen, with ten metrics behind them, have some 400.
+const maxLine = 4096
+
+// lineBuffer holds the line that has begun on one stream.
+type lineBuffer struct {
+	text []byte
+	at   float64 // when its last visible byte came
+	esc  int     // where in an escape sequence the text ends; see visible
+}
+
+// add keeps what still fits.
+func (l *lineBuffer) add(b []byte, at float64) {
+	if len(b) == 0 {
+		return
+	}
+	if shown := l.visible(b); shown || len(l.text) == 0 {
+		l.at = at
+	}
+	if room := maxLine - len(l.text); len(b) > room {
+		b = b[:room]
+	}
+	l.text = append(l.text, b...)
+}
+
+// visible reports whether a piece shows something. Keras writes backspaces, and
+// tqdm moves the cursor, just before the next line.
+func (l *lineBuffer) visible(b []byte) bool {
+	const outside, begun, within = 0, 1, 2
+	shown := false
+	for _, c := range b {
+		switch {
+		case c == 0x1b:
+			l.esc = begun
+		case l.esc == begun && c == '[':
+			l.esc = within
+		case l.esc == begun, l.esc == within && c >= 0x40 && c <= 0x7e:
+			l.esc = outside
+		case l.esc == outside && c > ' ' && c != 0x7f:
+			shown = true
+		}
+	}
+	return shown
+}
+
+func (l *lineBuffer) clear() { l.text, l.esc = l.text[:0], 0 }
+
+// ends finds line ends, \n and \r, one after the other. Each byte of the chunk
+// is searched once for each.
+type ends struct {
+	chunk    []byte
+	from     int
+	nl, cr   int // the next ones; -1: none
+	searched bool
+}
+
+// next returns where the line that begins at from ends, or -1, and moves on.
+func (e *ends) next() int {
+	if !e.searched {
+		e.nl, e.cr, e.searched = e.find('\n'), e.find('\r'), true
+	}
+	end := e.nl
+	if end < 0 || e.cr >= 0 && e.cr < end {
+		end = e.cr
+	}
+	if end < 0 {
+		return -1
+	}
+	e.from = end + 1
+	if end == e.nl {
+		e.nl = e.find('\n')
+	} else {
+		e.cr = e.find('\r')
+	}
+	return end
+}
+
+func (e *ends) find(b byte) int {
+	i := bytes.IndexByte(e.chunk[e.from:], b)
+	if i < 0 {
+		return -1
+	}
+	return e.from + i
+}
+
+// lastEnd is where the last line end of a chunk is, or -1.
+func lastEnd(chunk []byte) int {
+	for i := len(chunk) - 1; i >= 0; i-- {
+		if chunk[i] == '\n' || chunk[i] == '\r' {
+			return i
+		}
+	}
+	return -1
+}
+
+// graphic stands for a run of characters outside ASCII: bars, dots, arrows.
+const graphic = 1
+
+// clean returns a line as the parsers want it, appended to to: without escape
+// sequences and control characters, in small letters, and a run of other than
+// ASCII as one byte graphic.
+func clean(to, line []byte) []byte {
+	for i := 0; i < len(line); i++ {
+		b := line[i]
+		switch {
+		case b == 0x1b:
+			i += escape(line[i:]) - 1
+		case b == '\t':
+			to = append(to, ' ')
+		case b < ' ' || b == 0x7f:
+		case b >= 0x80:
+			if n := len(to); n == 0 || to[n-1] != graphic {
+				to = append(to, graphic)
+			}
+		case 'A' <= b && b <= 'Z':
+			to = append(to, b+'a'-'A')
+		default:
+			to = append(to, b)
+		}
+	}
+	return to
+}
+
+// escape is the length of the escape sequence that b begins with (ECMA-48):
+// ESC [ parameters final, ESC ] text BEL, or ESC and one more.
+func escape(b []byte) int {
+	if len(b) < 2 {
+		return len(b)
+	}
+	switch b[1] {
+	case '[':
+		for i := 2; i < len(b); i++ {
+			if b[i] >= 0x40 && b[i] <= 0x7e {
+				return i + 1
+			}
+		}
+		return len(b)
+	case ']':
+		for i := 2; i < len(b); i++ {
+			if b[i] == 7 || b[i] == 0x1b {
+				return i + 1
+			}
+		}
+		return len(b)
+	}
+	return 2
+}
+
+// hints are what a line that counts something has beside digits, if neither a
+// slash nor a percent sign.
+var hints = [][]byte{[]byte("step"), []byte("epoch"), []byte("iter"), []byte("it ["), []byte("param")}
+
+// promising reports whether a clean line may say something: a search of bytes
+// before any parsing. Most output is not.
+func promising(text []byte) bool {
+	if !bytes.ContainsAny(text, "0123456789") {
+		return false
+	}
+	if bytes.IndexByte(text, '/') >= 0 || bytes.IndexByte(text, '%') >= 0 {
+		return true
+	}
+	for _, h := range hints {
+		if bytes.Contains(text, h) {
+			return true
+		}
+	}
+	return bytes.Contains(text, []byte("s [")) // tqdm without a total: 12images [00:10,
+}

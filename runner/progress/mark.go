@@ -1,0 +1,157 @@
+package progress
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Form is the form of the lines that progress was read from.
+type Form string
+
+// The forms.
+const (
+	Tqdm       Form = "tqdm"       // 37%|###   | 37/100 [00:10<00:17, 3.6it/s]
+	Trainer    Form = "trainer"    // tqdm's bar with Hugging Face's dictionaries between
+	Lightning  Form = "lightning"  // tqdm's bar named Epoch 4
+	Rich       Form = "rich"       // Lightning's RichProgressBar
+	YOLO       Form = "yolo"       // tqdm's bar behind 3/100 4.2G 1.23
+	Keras      Form = "keras"      // Epoch 1/10, then 45/1563 [===>...]
+	Brackets   Form = "brackets"   // Epoch: [0] [ 10/1251], Train: 3 [ 450/1251 ( 36%)], epoch 001: 450 / 1891
+	Words      Form = "words"      // step 120/5000, iteration 122/ 250000 |, iter 1230: loss
+	Dictionary Form = "dictionary" // {'loss': 0.7, 'epoch': 0.12}, {"epoch": 3, "update": 2.5}
+	Epochs     Form = "epochs"     // Epoch 3/10, and nothing within
+	Bare       Form = "bare"       // [120/5000]
+	Percent    Form = "percent"    // 12%
+	Figure     Form = "figure"     // 1158.7 images/s, and no counter
+)
+
+// Units of counters and figures.
+const (
+	Steps   = "steps"
+	Images  = "images"
+	Samples = "samples"
+	Tokens  = "tokens"
+	EpochsU = "epochs"
+	Shares  = "percent"
+)
+
+// unset is a number that a line does not say.
+const unset = -1
+
+// mark is what one line says. Numbers are unset where it says nothing.
+type mark struct {
+	form Form
+	name string // tells counters of one form apart: a bar's description, without digits
+	// aside: evaluation, preparation of data, downloads: not training.
+	aside bool
+	// strength of the counter as the one of training: 3 named so, 2 likely,
+	// 1 if there is no better.
+	strength int
+
+	epoch, epochs float64 // as printed
+	zero          bool    // this form counts epochs from 0
+	last          bool    // epochs is the last epoch's number, counted from 0
+	over          bool    // the line closes its epoch
+	completed     bool    // epoch is how many are over
+
+	step, steps float64
+	unit        string
+
+	elapsed float64 // seconds since the bar began
+	left    float64 // seconds to the end of the run
+	pace    float64 // steps per second, as printed
+	figure  float64 // images, samples or tokens per second, as printed
+	per     string  // what figure counts
+}
+
+func newMark(form Form, strength int) mark {
+	return mark{
+		form: form, strength: strength, epoch: unset, epochs: unset, step: unset, steps: unset,
+		elapsed: unset, left: unset, pace: unset, figure: unset,
+	}
+}
+
+// setEpoch reads "3" and "10" of "3/10"; the second may be empty.
+func (m *mark) setEpoch(k, of string) {
+	m.epoch, m.epochs = number(k), number(of)
+	if m.epochs <= 0 || m.epochs < m.epoch {
+		m.epochs = unset
+	}
+}
+
+// setStep does so for steps; it reports whether they make sense.
+func (m *mark) setStep(k, of string) bool {
+	m.step, m.steps = number(k), number(of)
+	if m.steps == 0 || m.steps > 0 && m.step > m.steps {
+		m.step, m.steps = unset, unset
+	}
+	return m.step >= 0
+}
+
+// most is the largest number that is believed; up to 2^53 the counting is exact.
+const most = 1 << 50
+
+// number reads digits with commas, a fraction and k, m or g behind; unset if it
+// is none or too large.
+func number(s string) float64 {
+	factor := 1.0
+	if n := len(s); n > 0 {
+		switch s[n-1] {
+		case 'k':
+			factor = 1e3
+		case 'm':
+			factor = 1e6
+		case 'g', 'b':
+			factor = 1e9
+		case 't':
+			factor = 1e12
+		}
+		if factor > 1 {
+			s = strings.TrimRight(s[:n-1], " ")
+		}
+	}
+	if strings.IndexByte(s, ',') >= 0 {
+		s = strings.ReplaceAll(s, ",", "")
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(x >= 0 && x*factor <= most) {
+		return unset
+	}
+	return x * factor
+}
+
+// clockTime reads 27:10, 1:02:03 or 32.1s, in seconds.
+func clockTime(s string) float64 {
+	s = strings.TrimSuffix(s, "s")
+	total := 0.0
+	for _, part := range strings.Split(s, ":") {
+		x := number(part)
+		if x < 0 {
+			return unset
+		}
+		total = total*60 + x
+	}
+	return min(total, most)
+}
+
+// duration reads a number with us, ms or s behind, in seconds.
+func duration(s, unit string) float64 {
+	x := number(s)
+	switch {
+	case x < 0:
+		return unset
+	case unit == "us":
+		return x / 1e6
+	case unit == "ms":
+		return x / 1e3
+	}
+	return x
+}
+
+// paceOf sets the pace by the seconds of a step.
+func (m *mark) paceOf(seconds float64) {
+	const shortest = 1e-9
+	if seconds >= shortest {
+		m.pace = 1 / seconds
+	}
+}

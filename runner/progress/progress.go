@@ -1,0 +1,111 @@
+package progress
+
+import "time"
+
+// Progress is how far a training has come.
+type Progress struct {
+	// Done and Total count Unit through the whole run, all epochs. Total is 0 if
+	// no line tells it. Done never falls while Restarts stays the same.
+	Done, Total float64
+	Unit        string // steps, images, samples, tokens, epochs or percent
+	// Epoch is the present epoch, from 1, Epochs how many there will be; 0: not
+	// known.
+	Epoch, Epochs float64
+	// Rate is the recent speed while it trains, in units per second, over the
+	// last 16 intervals between counts, and at least a minute; 0: not known. RateError is its relative
+	// standard error; 1: only what the program printed.
+	Rate, RateError float64
+	// Share is Done/Total, 0 to 1, and 0 if Total is not known.
+	Share float64
+	// Remaining is the time to the end, with pauses as frequent as up to now;
+	// -1: not known.
+	Remaining time.Duration
+	// Seen is when Done rose last. Source is the form of the line.
+	Seen   time.Time
+	Source Form
+	// Throughput is what the program printed last, in PerSecond per second, for
+	// example images; 0: nothing.
+	Throughput float64
+	PerSecond  string
+	// Restarts rises when the count begins anew: the program has started again,
+	// or another counter turned out to be the training's.
+	Restarts int
+	// Trusted says whether Rate, and Remaining if it is known, may be relied on;
+	// Doubt says why not.
+	Trusted bool
+	Doubt   Doubt
+}
+
+// Doubt is why progress is not trusted.
+type Doubt string
+
+// The doubts.
+const (
+	NoDoubt   Doubt = ""
+	FewLines  Doubt = "few lines"
+	Irregular Doubt = "irregular"
+	Silent    Doubt = "silent"
+	PerhapsOf Doubt = "perhaps one epoch of several"
+)
+
+// A rate is over the latest intervals, and the latest seconds, of which a bar
+// that is printed every second has more. It is trusted from enough intervals on
+// unless its relative error is irregular.
+const (
+	recent      = 16
+	recentLeast = 60 // seconds
+	enough      = 4
+	irregular   = 0.25
+)
+
+// Progress returns how far the training has come by now; false: no line has
+// told.
+func (r *Reader) Progress(now time.Time) (Progress, bool) {
+	if r.count.main == 0 {
+		return Progress{}, false
+	}
+	c := r.count.position()
+	p := Progress{
+		Done: r.high, Total: c.total, Unit: c.unit, Epoch: c.epoch, Epochs: c.epochs, Source: c.form, Remaining: -1,
+		Seen: r.zero.Add(time.Duration(r.seen * float64(time.Second))), Restarts: r.restarts,
+		Throughput: r.figure.last, PerSecond: r.figure.per,
+	}
+	if p.Total > 0 {
+		p.Total = max(p.Total, p.Done)
+		p.Share = p.Done / p.Total
+	}
+	points := r.pace.latest(recent, recentLeast)
+	s, ok := speed(points)
+	switch {
+	case ok:
+		p.Rate, p.RateError = s.Rate, s.Error
+	case r.printed > 0 && c.unit != EpochsU && c.unit != Shares:
+		p.Rate, p.RateError = r.printed, 1
+	}
+	quiet := r.seconds(now) - r.seen
+	if p.Total > 0 && p.Rate > 0 {
+		left := (p.Total-p.Done)/p.Rate*(1+r.pace.overhead()) - max(0, quiet)
+		p.Remaining = time.Duration(min(max(0, left), longestLeft) * float64(time.Second))
+	}
+	p.Doubt = r.doubt(s, r.seconds(now)-r.heard, c.whole || c.total == 0, p.Share)
+	p.Trusted = p.Doubt == NoDoubt
+	return p, true
+}
+
+// longestLeft bounds the time to the end, in seconds: 100 years.
+const longestLeft = 100 * 365 * 86400
+
+// doubt is what speaks against a rate.
+func (r *Reader) doubt(s Speed, quiet float64, whole bool, share float64) Doubt {
+	switch {
+	case s.Intervals < enough:
+		return FewLines
+	case s.Error > irregular:
+		return Irregular
+	case quiet > max(4*r.lull, 30) && share < 1:
+		return Silent
+	case !whole:
+		return PerhapsOf
+	}
+	return NoDoubt
+}

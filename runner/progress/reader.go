@@ -1,0 +1,187 @@
+package progress
+
+import (
+	"time"
+)
+
+// Stream tells the output streams of a task apart: a line does not go on in
+// another stream. The numbers are those of packages containers and tasklog.
+type Stream uint8
+
+// The streams. Any other counts as Stdout.
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+)
+
+// Reader reads the progress of one attempt. The zero value is ready. It is not
+// safe for use by several goroutines at once.
+type Reader struct {
+	lines  [2]lineBuffer
+	look   bucket // lines that are looked at
+	parse  bucket // lines that are parsed
+	count  counters
+	pace   pace
+	figure figures
+	params Parameters
+
+	began bool
+	zero  time.Time // of the seconds below
+	now   float64   // time of the latest output
+	seen  float64   // when the counter moved last
+	heard float64   // when the line that said so came
+	lull  float64   // the longest time between two of those of late
+
+	// Of count, when pace began.
+	version  int
+	scale    scale
+	restarts int
+	high     float64 // the highest count since then
+	printed  float64 // steps per second, as printed; 0: not printed
+
+	clean []byte
+}
+
+// What is looked at and parsed, in lines a second and at once. Training loops
+// print less; what prints more is sampled.
+const (
+	lookRate, lookBurst   = 2000, 4000
+	parseRate, parseBurst = 50, 300
+	// costlyLine: a line costs one parse for each so many bytes of it.
+	costlyLine = 512
+)
+
+// bucket is a token bucket.
+type bucket struct {
+	tokens, at float64
+	began      bool
+}
+
+// fill adds what the time since the last call gives.
+func (b *bucket) fill(now, rate, burst float64) {
+	if !b.began {
+		b.tokens, b.began = burst, true
+	}
+	b.tokens = min(burst, b.tokens+max(0, now-b.at)*rate)
+	b.at = max(b.at, now)
+}
+
+// Feed takes a piece of output that came at the given time. Pieces may be cut
+// anywhere; a line ends with \n or \r. A time before an earlier one counts as
+// that one. chunk is not kept.
+func (r *Reader) Feed(at time.Time, stream Stream, chunk []byte) {
+	r.clock(at)
+	buf := &r.lines[0]
+	if stream == Stderr {
+		buf = &r.lines[1]
+	}
+	r.look.fill(r.now, lookRate, lookBurst)
+	r.parse.fill(r.now, parseRate, parseBurst)
+	e := ends{chunk: chunk}
+	for begin := 0; ; begin = e.from {
+		if r.look.tokens < 1 || r.parse.tokens < 1 { // until time passes: only the last, unended line matters
+			if last := lastEnd(chunk[begin:]); last >= 0 {
+				buf.clear()
+				begin += last + 1
+			}
+			buf.add(chunk[begin:], r.now)
+			return
+		}
+		end := e.next()
+		if end < 0 {
+			buf.add(chunk[begin:], r.now)
+			return
+		}
+		if len(buf.text) == 0 && end-begin <= maxLine {
+			r.line(chunk[begin:end], r.now)
+			continue
+		}
+		buf.add(chunk[begin:end], r.now)
+		r.line(buf.text, buf.at)
+		buf.clear()
+	}
+}
+
+// Line takes a line as container engines hand it over: without its end, or, if
+// partial, to be continued.
+func (r *Reader) Line(at time.Time, stream Stream, text []byte, partial bool) {
+	r.Feed(at, stream, text)
+	if !partial {
+		r.Feed(at, stream, newline)
+	}
+}
+
+var newline = []byte{'\n'}
+
+// clock moves on to a time.
+func (r *Reader) clock(at time.Time) {
+	if !r.began {
+		r.began, r.zero = true, at
+	}
+	r.now = max(r.now, r.seconds(at))
+}
+
+// seconds converts a time to seconds since the first output.
+func (r *Reader) seconds(at time.Time) float64 {
+	const longest = 1 << 32 // seconds; what is further away is nonsense
+	return min(max(at.Sub(r.zero).Seconds(), -longest), longest)
+}
+
+// line takes a whole line.
+func (r *Reader) line(text []byte, at float64) {
+	if len(text) == 0 {
+		return
+	}
+	r.look.tokens--
+	r.clean = clean(r.clean[:0], text)
+	if !promising(r.clean) {
+		return
+	}
+	r.parse.tokens -= 1 + float64(len(r.clean)/costlyLine)
+	line := string(r.clean)
+	r.params.read(line)
+	m, ok := parse(line)
+	if !ok {
+		r.pace.aside = r.pace.aside || asideLabel(behindStamp(line))
+		return
+	}
+	r.figure.take(m, at)
+	if m.aside {
+		r.pace.aside = true
+		return
+	}
+	r.take(m, at)
+}
+
+// take follows what a line says.
+func (r *Reader) take(m mark, at float64) {
+	if m.form == Figure {
+		m.step, m.name, m.unit = r.figure.count, m.per, m.per
+	}
+	what, at := r.count.take(m, at)
+	if r.count.main == 0 {
+		return
+	}
+	p := r.count.position()
+	if r.version != r.count.version || r.scale != p.scale {
+		r.version, r.scale, r.high = r.count.version, p.scale, 0
+		r.restarts++
+		r.pace = pace{}
+	}
+	switch what {
+	case besides:
+		r.pace.aside = true
+	case training:
+		if m.pace > 0 {
+			r.printed = m.pace
+		}
+		r.high = max(r.high, p.done)
+		if r.pace.add(at, r.high) {
+			if lull := r.now - r.heard; lull > 0 && r.heard > 0 {
+				r.lull = max(r.lull*0.9, lull)
+			}
+			r.seen, r.heard = at, r.now
+		}
+		r.count.estimate(&r.pace, m, p.done)
+	}
+}

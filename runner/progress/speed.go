@@ -1,0 +1,71 @@
+package progress
+
+import (
+	"math"
+	"time"
+)
+
+// Speed is how fast a task went in some time.
+type Speed struct {
+	Rate  float64 // units per second, pauses left out
+	Error float64 // relative standard error of Rate, up to 1
+	// Intervals are the times between counts that it comes from, Seconds how
+	// long they are together, pauses left out.
+	Intervals int
+	Seconds   float64
+}
+
+// Speed returns how fast the task went between two times; false if fewer than
+// two counts are from then, or the count has begun anew since. Of times long
+// past fewer counts are kept: one in a sixteenth of the time that has passed.
+func (r *Reader) Speed(from, until time.Time) (Speed, bool) {
+	return speed(r.pace.between(r.seconds(from), r.seconds(until)))
+}
+
+// Since returns how fast the task has gone since a time.
+func (r *Reader) Since(from time.Time) (Speed, bool) {
+	return speed(r.pace.between(r.seconds(from), math.Inf(1)))
+}
+
+// Change is how much faster one time was than another.
+type Change struct {
+	Ratio float64 // 0.8: a fifth slower
+	Error float64 // standard error of Ratio
+}
+
+// Over compares a speed with an earlier one of the same reader, with the same
+// Restarts.
+func (s Speed) Over(earlier Speed) Change {
+	if earlier.Rate <= 0 {
+		return Change{Error: math.Inf(1)}
+	}
+	ratio := s.Rate / earlier.Rate
+	return Change{ratio, ratio * math.Hypot(s.Error, earlier.Error)}
+}
+
+// speed is that of points in order of time: the mean, and its standard error by
+// the scatter of the intervals. The ends of intervals that come early or late
+// do not add up, so the error is rather too large.
+func speed(points []point) (Speed, bool) {
+	if len(points) < 2 {
+		return Speed{}, false
+	}
+	a, b := points[0], points[len(points)-1]
+	seconds, steps := worked(a, b), did(a, b)
+	if !(seconds > 0 && steps > 0) {
+		return Speed{}, false
+	}
+	each := seconds / steps
+	sum := 0.0
+	for i := range points[1:] {
+		r := worked(points[i], points[i+1]) - each*did(points[i], points[i+1])
+		sum += r * r
+	}
+	n := float64(len(points) - 1)
+	s := Speed{Rate: steps / seconds, Intervals: len(points) - 1, Seconds: seconds, Error: 1}
+	if n > 1 {
+		// Few intervals: their scatter may be small by chance (Student's t).
+		s.Error = min(1, math.Sqrt(sum*n/(n-1))/seconds*(1+2/(n-1)))
+	}
+	return s, true
+}

@@ -1,0 +1,40 @@
+package runner
+
+import (
+	"testing"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// TestAccounts: a task counts for its submitter's primary group, or for another of
+// theirs; users and groups have their quotas.
+func TestAccounts(t *testing.T) {
+	g := newRig(t, func(g *rig) {
+		g.opt.Mapper.Quotas = []mapper.Quota{{Name: ann.Name, GPUs: 4}, {Name: "lab", Account: true, Tasks: 1}}
+		g.opt.PerUser.MayHigh = "admins"
+	})
+	who := ann
+	who.Group, who.Groups = "lab", []string{"lab", "staff"}
+	g.script("train", untilStopped)
+	submit := api.Submit{Image: "train", Mem: int64(units.GiB)}
+	if first := g.runAs(who, submit); g.phase(first).Submit.Account != "lab" {
+		t.Errorf("account %q", g.phase(first).Submit.Account)
+	}
+	g.runAs(who, submit) // waits for the group's quota
+	submit.Account = "staff"
+	g.runAs(who, submit)
+	submit.Account = "ops"
+	g.refusedAs(who, submit, 403, "--account ops: you are not in that group; you are in lab, staff")
+	submit.Account, submit.Priority = "", "high"
+	g.refusedAs(who, submit, 403, "for admins here")
+	got := map[string]api.Account{}
+	all, err := g.Quotas(g.ctx())
+	for _, a := range all {
+		got[a.User+"@"+a.Group] = a
+	}
+	if u, l, s := got[ann.Name+"@"], got["@lab"], got["@staff"]; err != nil || u.Tasks != 2 || u.Waiting != 1 || u.QuotaGPUs != 4 || l.Tasks != 1 || l.QuotaTasks != 1 || s.Tasks != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

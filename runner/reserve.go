@@ -1,0 +1,191 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"os/user"
+	"slices"
+	"strings"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// Reserve keeps GPUs, or memory on them, for a user or a group. For admins.
+func (r *Runner) Reserve(ctx context.Context, who Caller, q api.ReserveRequest) (api.Reservation, error) {
+	if !r.admin(who) {
+		return api.Reservation{}, refusef(403, "reservations are for admins; you are %s", who.Name)
+	}
+	if err := checkReserve(q); err != nil {
+		return api.Reservation{}, err
+	}
+	made := 0
+	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+		res := mapper.Reservation{Memory: units.Bytes(q.Memory), From: units.Instant(q.From.UnixNano()), Until: units.Instant(q.Until.UnixNano()), By: who.Name, Why: q.Why}
+		if q.From.IsZero() {
+			res.From = now
+		}
+		if res.Until <= max(now, res.From) {
+			return nil, nil, refusef(422, "the reservation would have ended before it begins; it is %s", now.Time().Format("2006-01-02 15:04"))
+		}
+		if group, ok := strings.CutPrefix(q.For, "@"); ok {
+			res.Account = group
+		} else {
+			res.User = q.For
+		}
+		var err error
+		if res.GPUs, err = r.toReserve(q, &res); err != nil {
+			return nil, nil, err
+		}
+		made = r.state.LastReservation() + 1
+		return []mapper.Event{mapper.Reserved{At: now, Reservation: res}}, nil, nil
+	}})
+	if err != nil {
+		return api.Reservation{}, err
+	}
+	all, err := r.Reservations(ctx)
+	if i := slices.IndexFunc(all, func(v api.Reservation) bool { return v.ID == made }); i >= 0 {
+		return all[i], err
+	}
+	return api.Reservation{ID: made}, err
+}
+
+// checkReserve refuses a request that makes no sense on any machine.
+func checkReserve(q api.ReserveRequest) error {
+	name, group := strings.CutPrefix(q.For, "@")
+	switch {
+	case name == "":
+		return refusef(422, "--for: name a user, or @group")
+	case (q.Count > 0) == (len(q.GPUs) > 0):
+		return refusef(422, "name GPUs, or a number of them (--gpus 2); carma gpus lists them")
+	case q.Until.IsZero() || q.Until.Year() > 2200 || q.From.Year() > 2200:
+		return refusef(422, "--to: say when it ends, for example --to 8:00")
+	}
+	var err error
+	if group {
+		_, err = user.LookupGroup(name)
+	} else {
+		_, err = user.Lookup(name)
+	}
+	if err != nil {
+		return refusef(422, "--for %s: nobody has that name here; write a user, or @group", q.For)
+	}
+	return nil
+}
+
+// toReserve are the GPUs of a reservation: those named, or so many that are in
+// order and have the fewest reservations at that time, then the fewest tasks. Only
+// the loop calls it.
+func (r *Runner) toReserve(q api.ReserveRequest, res *mapper.Reservation) ([]mapper.GPUID, error) {
+	all := r.state.GPUs()
+	var ids []mapper.GPUID
+	for _, name := range q.GPUs {
+		id, err := gpuNamed(all, name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	clashes := func(id mapper.GPUID) (n int) {
+		for _, other := range r.state.Reservations() {
+			if slices.Contains(other.GPUs, id) && other.From < res.Until && res.From < other.Until && (other.Memory == 0 || res.Memory == 0) {
+				n++
+			}
+		}
+		return n
+	}
+	if q.Count > len(all) {
+		return nil, refusef(422, "--gpus %d: this machine has %d", q.Count, len(all))
+	}
+	if q.Count > 0 {
+		all = slices.DeleteFunc(all, func(g mapper.GPU) bool { return g.Missing || g.Wrong() != "" || g.Closed != nil })
+		if q.Count > len(all) {
+			return nil, refusef(409, "--gpus %d: only %d are in service", q.Count, len(all))
+		}
+		slices.SortStableFunc(all, func(a, b mapper.GPU) int {
+			return cmp.Or(cmp.Compare(clashes(a.ID), clashes(b.ID)), cmp.Compare(len(a.Residents), len(b.Residents)), cmp.Compare(b.Index, a.Index))
+		})
+		for _, g := range all[:q.Count] {
+			ids = append(ids, g.ID)
+		}
+	}
+	for _, g := range r.state.GPUs() {
+		if most := g.Capacity - r.state.Options().Headroom; slices.Contains(ids, g.ID) && res.Memory > most {
+			return nil, refusef(422, "--mem: GPU %d can give %s", g.Index, most)
+		}
+	}
+	for _, id := range ids {
+		if clashes(id) > 0 {
+			return nil, refusef(409, "GPU %d is reserved at that time already; carma reservations lists what is", r.gpuRef(id).Index)
+		}
+	}
+	return ids, nil
+}
+
+// Unreserve ends a reservation. For admins.
+func (r *Runner) Unreserve(ctx context.Context, who Caller, id int) error {
+	if !r.admin(who) {
+		return refusef(403, "reservations are for admins; you are %s", who.Name)
+	}
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+		if !slices.ContainsFunc(r.state.Reservations(), func(v mapper.Reservation) bool { return v.ID == id }) {
+			return nil, nil, refusef(404, "there is no reservation %d; carma reservations lists them", id)
+		}
+		return []mapper.Event{mapper.Unreserved{At: now, ID: id, By: who.Name}}, nil, nil
+	}})
+}
+
+// Reservations lists what is reserved and has not ended, the earliest first.
+func (r *Runner) Reservations(ctx context.Context) ([]api.Reservation, error) {
+	list := []api.Reservation{}
+	err := r.look(ctx, func(s *mapper.State) {
+		for _, v := range s.Reservations() {
+			list = append(list, r.reservationView(v))
+		}
+	})
+	return list, err
+}
+
+func (r *Runner) reservationView(v mapper.Reservation) api.Reservation {
+	out := api.Reservation{ID: v.ID, Memory: int64(v.Memory), For: v.User, From: v.From.Time(), Until: v.Until.Time(), By: v.By, Why: v.Why}
+	if v.Account != "" {
+		out.For = "@" + v.Account
+	}
+	for _, id := range v.GPUs {
+		out.GPUs = append(out.GPUs, r.gpuRef(id))
+	}
+	return out
+}
+
+// Pin binds a task to GPUs, or to none.
+func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinRequest) (*Record, error) {
+	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+		if q.Any == (len(q.GPUs) > 0) {
+			return nil, nil, refusef(422, "name the GPUs that it is to go to, or --any; carma gpus lists them")
+		}
+		ev := mapper.Pinned{At: now, Task: t.ID, By: who.Name, GPUs: []mapper.GPUID{}}
+		all := r.state.GPUs()
+		for _, name := range q.GPUs {
+			id, err := gpuNamed(all, name)
+			if err != nil {
+				return nil, nil, err
+			}
+			if !slices.Contains(ev.GPUs, id) {
+				ev.GPUs = append(ev.GPUs, id)
+			}
+		}
+		if !q.Any && len(ev.GPUs) < t.GPUs {
+			return nil, nil, refusef(422, "task %d needs %d GPUs, and %d are named", t.ID, t.GPUs, len(ev.GPUs))
+		}
+		for _, g := range all {
+			if most := g.Capacity - r.state.Options().Headroom; slices.Contains(ev.GPUs, g.ID) && t.Need > most {
+				return nil, nil, refusef(422, "task %d needs %s, and GPU %d can give %s", t.ID, t.Need, g.Index, most)
+			}
+		}
+		if a := t.Current(); a != nil && !q.Any && !q.Stop && slices.ContainsFunc(a.Grants, func(g mapper.Grant) bool { return !slices.Contains(ev.GPUs, g.GPU) }) {
+			return nil, nil, refusef(409, "task %d is %s; to move it stops it, and it starts again from its beginning, or from its own checkpoint: carma move --yes %d GPU", t.ID, t.Phase, t.ID)
+		}
+		return ev, nil, nil
+	})
+}

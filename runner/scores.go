@@ -1,0 +1,131 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/journal"
+)
+
+const (
+	// scoredMost is how many finished tasks are looked at, the newest first.
+	scoredMost = 20_000
+	// scoredPage is how many records are read at a time.
+	scoredPage = 500
+)
+
+// Scores says how well memory was estimated for the finished tasks that are kept: of
+// who, or of everybody for an admin.
+func (r *Runner) Scores(ctx context.Context, who Caller) (api.Scores, error) {
+	s := api.Scores{Everybody: r.admin(who), Families: []api.Score{}}
+	families := map[string]*errorTally{}
+	before := int64(0)
+	for seen := 0; seen < scoredMost; seen += scoredPage {
+		if err := ctx.Err(); err != nil {
+			return s, err
+		}
+		rows, err := r.Journal.Tasks(journal.Filter{Before: before, Limit: scoredPage})
+		if err != nil {
+			return s, err
+		}
+		for _, row := range rows {
+			before = row.ID
+			if !row.Finished {
+				continue
+			}
+			rec, err := recordOf(row)
+			if err != nil {
+				return s, err
+			}
+			if !s.Everybody && rec.UID != who.UID {
+				continue
+			}
+			if !scored(families, &rec.Task) {
+				s.Unscored++
+			}
+		}
+		if len(rows) < scoredPage {
+			break
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		s.Families = append(s.Families, families[name].score(name))
+	}
+	return s, nil
+}
+
+// scored adds a finished task to its family; not ok: no measurement.
+func scored(families map[string]*errorTally, t *mapper.Task) bool {
+	a := t.Last()
+	if t.Phase != mapper.Succeeded || a == nil || !a.Measures() || t.Estimate.Memory <= 0 {
+		return false
+	}
+	name := cmp.Or(t.Estimate.Plain.Group, string(t.Estimate.Method), "unknown")
+	switch t.Estimate.Method {
+	case mapper.FromHistory:
+		name = "earlier runs of the same task"
+	case mapper.Declared:
+		name = "declared"
+	}
+	f := families[name]
+	if f == nil {
+		f = &errorTally{}
+		families[name] = f
+	}
+	point := t.Estimate.Point
+	if t.Estimate.Method == mapper.FromHistory || t.Estimate.Method == mapper.Declared {
+		point = 0
+	}
+	f.booked.add(point, t.Estimate.Memory, a.Peak)
+	if p := t.Estimate.Plain; p.Point > 0 {
+		f.plain.add(p.Point, p.Upper, a.Peak)
+	}
+	return true
+}
+
+// errorTally are the errors of a family, as booked and as estimated.
+type errorTally struct{ booked, plain sums }
+
+type sums struct {
+	n, above int
+	overhead float64
+	errors   []float64 // of those that have a likeliest figure
+}
+
+func (s *sums) add(point, upper, peak units.Bytes) {
+	s.n++
+	if peak > upper {
+		s.above++
+	}
+	s.overhead += float64(upper)/float64(peak) - 1
+	if point > 0 {
+		s.errors = append(s.errors, math.Abs(float64(point)/float64(peak)-1))
+	}
+}
+
+// of returns the median error, the share above and the mean overhead.
+func (s *sums) of() (median, above, overhead float64) {
+	if s.n == 0 {
+		return -1, 0, 0
+	}
+	n := len(s.errors)
+	slices.Sort(s.errors)
+	median = -1
+	if n > 0 {
+		median = (s.errors[(n-1)/2] + s.errors[n/2]) / 2
+	}
+	return median, float64(s.above) / float64(s.n), s.overhead / float64(s.n)
+}
+
+func (t *errorTally) score(name string) api.Score {
+	s := api.Score{Family: name, Tasks: t.booked.n, PlainTasks: t.plain.n}
+	s.Median, s.Above, s.Overhead = t.booked.of()
+	s.PlainMedian, s.PlainAbove, s.PlainOverhead = t.plain.of()
+	return s
+}

@@ -1,0 +1,236 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/gpu"
+	"carma/runner/mps"
+)
+
+// sharing is how the tasks on each GPU share it. The mapper predicts for that.
+type sharing struct {
+	mu sync.Mutex
+	// broken is why tasks are no clients of MPS though it is on, as found while
+	// the daemon runs; empty: they are. Under `auto` only. After retry it is tried
+	// again; zero: it is not.
+	broken string
+	retry  time.Time
+	// faults counts the tasks that ended by a fault of MPS before one ended well.
+	faults int
+	proven bool
+	// apart are the attempts that are no clients though the mapper takes them for
+	// some, with their GPUs.
+	apart map[attemptKey][]mapper.GPUID
+	told  map[mapper.GPUID]mapper.Sharing
+}
+
+const (
+	// mpsAgain is the time after which a control daemon that did not start is
+	// tried again.
+	mpsAgain = 5 * time.Minute
+	// mpsFaults is how many tasks may end by a fault of MPS, with none that ended
+	// well, until MPS is taken not to work on this machine.
+	mpsFaults = 2
+)
+
+// why returns why tasks are no clients of MPS for now; empty: they are.
+func (s *sharing) why(now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != "" && !s.retry.IsZero() && now.After(s.retry) {
+		return ""
+	}
+	return s.broken
+}
+
+// failed notes that a control daemon did not start; nil: it did.
+func (s *sharing) failed(err error, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.broken, s.retry = err.Error(), now.Add(mpsAgain)
+	} else if !s.retry.IsZero() {
+		s.broken, s.retry = "", time.Time{}
+	}
+}
+
+// ended notes how a client ended. If the first ones all end by a fault of MPS, it
+// does not work in containers here.
+func (s *sharing) ended(class mapper.Class) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case class == mapper.ExitOK:
+		s.proven = true
+	case class == mapper.ExitMPSFault && !s.proven:
+		if s.faults++; s.faults >= mpsFaults {
+			s.broken, s.retry = "the first tasks under MPS ended by its faults", time.Time{}
+		}
+	}
+}
+
+// setApart notes that an attempt shares its GPUs without MPS, though the mapper
+// takes it for a client; nil: it does not any more.
+func (s *sharing) setApart(key attemptKey, gpus []mapper.GPUID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if gpus == nil {
+		delete(s.apart, key)
+		return
+	}
+	if s.apart == nil {
+		s.apart = map[attemptKey][]mapper.GPUID{}
+	}
+	s.apart[key] = gpus
+}
+
+// sharingOf returns how tasks share a GPU now, and why not by MPS; empty: they
+// do, or nobody wants it.
+func (r *Runner) sharingOf(d gpu.Device) (how mapper.Sharing, why string) {
+	if s, ok := r.GPUs.(gpu.Sharer); ok {
+		return s.Sharing(), ""
+	}
+	m := r.opt.MPS
+	how, why = mapper.SharingTurns, r.opt.NoMPS
+	if m != nil {
+		how, why = m.on(d)
+	}
+	if d.Exclusive && how == mapper.SharingTurns {
+		how = mapper.SharingAlone
+	}
+	if m == nil || why != "" {
+		return how, why
+	}
+	if why := r.sharing.why(time.Now()); why != "" {
+		return mapper.SharingTurns, why
+	}
+	r.sharing.mu.Lock()
+	defer r.sharing.mu.Unlock()
+	for _, gpus := range r.sharing.apart {
+		if slices.Contains(gpus, mapper.GPUID(d.UUID)) {
+			return mapper.SharingTurns, "a task there is no client of MPS"
+		}
+	}
+	return how, ""
+}
+
+// on returns how tasks share a GPU if all goes well, and why not by MPS.
+func (m *MPS) on(d gpu.Device) (how mapper.Sharing, why string) {
+	switch {
+	case m.Auto && d.Parent != "":
+		return mapper.SharingTurns, "it is a MIG instance"
+	case m.Auto && d.Exclusive:
+		return mapper.SharingAlone, "its compute mode is exclusive-process"
+	case m.Groups.Shared:
+		return mapper.SharingMPS, ""
+	}
+	return mapper.SharingUsers, ""
+}
+
+// gpusFound lists the GPUs, with how they are shared now.
+func (r *Runner) gpusFound(now units.Instant) mapper.GPUsFound {
+	found := mapper.GPUsFound{At: now}
+	told := map[mapper.GPUID]mapper.Sharing{}
+	for id, g := range r.devices {
+		g.Sharing, _ = r.sharingOf(r.found[id])
+		told[id] = g.Sharing
+		found.GPUs = append(found.GPUs, g)
+	}
+	slices.SortFunc(found.GPUs, func(a, b mapper.GPUInfo) int { return cmp.Compare(a.Index, b.Index) })
+	r.sharing.mu.Lock()
+	defer r.sharing.mu.Unlock()
+	r.sharing.told = told
+	return found
+}
+
+// tellSharing tells the mapper how the GPUs are shared, if that has changed. The
+// loop must not call it.
+func (r *Runner) tellSharing() {
+	changed := false
+	for id, d := range r.found {
+		how, _ := r.sharingOf(d)
+		r.sharing.mu.Lock()
+		told, ok := r.sharing.told[id]
+		r.sharing.mu.Unlock()
+		changed = changed || ok && told != how
+	}
+	if changed {
+		r.post(&change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+			return []mapper.Event{r.gpusFound(now)}, nil, nil
+		}})
+	}
+}
+
+// joinMPS decides whether an attempt is a client of MPS, and starts the control
+// daemon of its group, unless it runs. Under `auto` a task shares without MPS where
+// that does not start.
+func (w *worker) joinMPS(ctx context.Context) error {
+	defer w.tellSharing()
+	defer w.noteApart()
+	group := w.mpsGroup()
+	if group == nil {
+		return nil
+	}
+	m := w.opt.MPS
+	if m.Auto && w.sharing.why(time.Now()) != "" {
+		w.noMPS = true
+		return nil
+	}
+	err := m.Groups.Ensure(ctx, group)
+	if !m.Auto || ctx.Err() != nil {
+		return err
+	}
+	if w.sharing.failed(err, time.Now()); err != nil {
+		w.noMPS = true
+		w.Log.Warn().Err(err).Str("group", group.Name).Msg("MPS does not start: tasks take turns")
+	}
+	return nil
+}
+
+// recallMPS finds out whether an attempt that an earlier daemon has started is a
+// client: then its control daemon runs.
+func (w *worker) recallMPS(ctx context.Context) {
+	if group := w.mpsGroup(); group != nil && errors.Is(group.Ping(ctx), mps.ErrNotRunning) {
+		w.noMPS = true
+	}
+	w.noteApart()
+	w.tellSharing()
+}
+
+// noteApart notes that an attempt is no client though the mapper takes it for one.
+// It knows those that are alone on their GPUs, and those that a fault has hit.
+func (w *worker) noteApart() {
+	if w.opt.MPS == nil || w.launch.Alone || w.rec.Task.Alone || w.mpsGroup() != nil || faultedByMPS(&w.rec.Task, w.launch.Attempt) {
+		return
+	}
+	var gpus []mapper.GPUID
+	for _, grant := range w.launch.Grants {
+		gpus = append(gpus, grant.GPU)
+	}
+	w.sharing.setApart(w.key(), gpus)
+}
+
+// leaveMPS follows the end of an attempt.
+func (w *worker) leaveMPS(ctx context.Context, class mapper.Class) {
+	if w.opt.MPS == nil || ctx.Err() != nil {
+		return
+	}
+	if w.opt.MPS.Auto && w.mpsGroup() != nil {
+		w.sharing.ended(class)
+	}
+	w.sharing.setApart(w.key(), nil)
+	w.tellSharing()
+}
+
+func (w *worker) key() attemptKey { return attemptKey{w.launch.Task, w.launch.Attempt} }
+
+// mayServe reports whether the daemon may run a control daemon as a user.
+func mayServe(uid int) bool { return os.Geteuid() == 0 || os.Geteuid() == uid }

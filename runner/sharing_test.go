@@ -1,0 +1,196 @@
+package runner
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/gpu"
+	"carma/runner/mps"
+)
+
+// auto is withMPS, where tasks share without MPS if that does not work.
+func auto(t *testing.T) func(*rig) {
+	with := withMPS(t)
+	return func(g *rig) {
+		with(g)
+		g.opt.MPS.Auto = true
+	}
+}
+
+// told is how the mapper believes GPU-a to be shared.
+func (g *rig) told() (how mapper.Sharing) {
+	g.t.Helper()
+	err := g.look(g.ctx(), func(s *mapper.State) { how = s.GPUs()[0].Sharing })
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return how
+}
+
+// saysSharing is the line of doctor about it.
+func (g *rig) saysSharing() api.Check {
+	g.t.Helper()
+	checks, err := g.api.Doctor(g.ctx())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, c := range checks {
+		if c.Name == "GPU sharing" {
+			return c
+		}
+	}
+	g.t.Fatalf("doctor says %+v", checks)
+	return api.Check{}
+}
+
+// TestSharingIsTold: the mapper, carma gpus and doctor are told how tasks share
+// each GPU.
+func TestSharingIsTold(t *testing.T) {
+	with := func(change func(*MPS, *gpu.Device)) func(*rig) {
+		return func(g *rig) {
+			g.opt.MPS = &MPS{Groups: &mps.Groups{Dir: t.TempDir(), Binary: os.Args[0]}}
+			change(g.opt.MPS, &g.cards.devices[0])
+		}
+	}
+	for _, row := range []struct {
+		name   string
+		with   func(*rig)
+		want   mapper.Sharing
+		api    string
+		status string
+		says   string
+	}{
+		{"off", func(*rig) {}, mapper.SharingTurns, "time-slicing", "ok", "GPU 0, 1: by turns, which cost 10 %"},
+		{"wanted, and not there", func(g *rig) { g.opt.NoMPS = "nvidia-cuda-mps-control is not installed" }, mapper.SharingTurns, "time-slicing", "warning",
+			"GPU 0, 1: by turns, which cost 10 % where tasks fill the GPU's time (no MPS: nvidia-cuda-mps-control is not installed)"},
+		{"by user", with(func(m *MPS, _ *gpu.Device) { m.Auto = true }), mapper.SharingUsers, "mps-user", "ok", "GPU 0, 1: each user's tasks by MPS, at the same time; users take turns; 0 MPS control daemons"},
+		{"all users", with(func(m *MPS, _ *gpu.Device) { m.Auto, m.Groups.Shared = true, true }), mapper.SharingMPS, "mps", "ok", "GPU 0, 1: by MPS, at the same time"},
+		{"MIG", with(func(m *MPS, d *gpu.Device) { m.Auto, d.Parent = true, "GPU-card" }), mapper.SharingTurns, "time-slicing", "ok", "GPU 0: by turns, which cost 10 % where tasks fill the GPU's time (no MPS: it is a MIG instance); GPU 1: each"},
+		{"MIG, asked for", with(func(_ *MPS, d *gpu.Device) { d.Parent = "GPU-card" }), mapper.SharingUsers, "mps-user", "failure", "not"},
+		{"exclusive-process", with(func(m *MPS, d *gpu.Device) { m.Auto, d.Exclusive = true, true }), mapper.SharingAlone, "alone", "warning", "GPU 0: one task at a time (no MPS: its compute mode"},
+		{"exclusive-process, off", func(g *rig) { g.cards.devices[0].Exclusive = true }, mapper.SharingAlone, "alone", "warning", "GPU 0: one task at a time; GPU 1: by turns"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			g := newRig(t, row.with)
+			g.eventually("the mapper has its GPUs", func() bool {
+				gpus, err := g.api.GPUs(g.ctx())
+				return err == nil && len(gpus) == 2 && gpus[0].Sharing == row.api
+			})
+			if got := g.told(); got != row.want {
+				t.Errorf("the mapper is told %q, want %q", got, row.want)
+			}
+			if c := g.saysSharing(); c.Status != row.status || !strings.Contains(c.Detail, row.says) || (c.Status == "ok") != (c.Mend == "") {
+				t.Errorf("doctor: %+v", c)
+			}
+		})
+	}
+}
+
+// TestAutoFallsBack: if the control daemon does not start, tasks take turns, and
+// the mapper knows; with `mps: user` they would wait.
+func TestAutoFallsBack(t *testing.T) {
+	broken, err := exec.LookPath("false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newRig(t, auto(t))
+	works := g.opt.MPS.Groups.Binary
+	g.stop()
+	g.opt.MPS.Groups.Binary = broken
+	g.start()
+	g.script("train", untilStopped)
+	if g.told() != mapper.SharingUsers {
+		t.Fatalf("told %q", g.told())
+	}
+	ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
+	g.running(ref)
+	g.eventually("the mapper knows", func() bool { return g.told() == mapper.SharingTurns })
+	if c := g.saysSharing(); c.Status != "warning" || !strings.Contains(c.Detail, "by turns") || !strings.Contains(c.Detail, "(no MPS: MPS get_default") {
+		t.Errorf("doctor: %+v", c)
+	}
+
+	// The next daemon finds MPS in order, and the task beside it no client.
+	g.stop()
+	g.opt.MPS.Groups.Binary = works
+	g.start()
+	g.eventually("it is adopted", func() bool { return g.told() == mapper.SharingTurns })
+	if c := g.saysSharing(); c.Status != "ok" || !strings.Contains(c.Detail, "a task there is no client of MPS") {
+		t.Errorf("doctor: %+v", c)
+	}
+	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	g.finished(ref)
+	g.eventually("MPS is used again", func() bool { return g.told() == mapper.SharingUsers })
+	specs := make(chan *containerstest.Process, 1)
+	g.script("client", func(_ context.Context, p *containerstest.Process) int { specs <- p; return 0 })
+	g.finished(g.run(api.Submit{Image: "client", Mem: int64(units.GiB)}))
+	if pipeOf(<-specs) == "" {
+		t.Error("the next task is no client")
+	}
+	if got := g.told(); got != mapper.SharingUsers {
+		t.Errorf("told %q", got)
+	}
+}
+
+// TestClientIsAdopted: a client that an earlier daemon has started is one for the
+// next.
+func TestClientIsAdopted(t *testing.T) {
+	g := newRig(t, auto(t))
+	g.script("train", untilStopped)
+	ref := g.run(api.Submit{Image: "train", Mem: int64(units.GiB)})
+	g.running(ref)
+	g.restart()
+	g.running(ref)
+	g.eventually("its worker has adopted it", func() bool {
+		g.owners.mu.Lock()
+		defer g.owners.mu.Unlock()
+		return len(g.owners.of) > 0
+	})
+	if got := g.told(); got != mapper.SharingUsers {
+		t.Errorf("told %q", got)
+	}
+}
+
+// TestFirstFaults: if the first clients end by faults of MPS, it does not work
+// here. Once one has ended well, faults are those of programs.
+func TestFirstFaults(t *testing.T) {
+	now := time.Now()
+	var s sharing
+	for range mpsFaults {
+		if why := s.why(now); why != "" {
+			t.Fatalf("given up too early: %s", why)
+		}
+		s.ended(mapper.ExitMPSFault)
+	}
+	if s.why(now.Add(24*time.Hour)) == "" {
+		t.Error("it goes on with MPS")
+	}
+	if s.failed(nil, now); s.why(now) == "" {
+		t.Error("a control daemon that starts makes up for it")
+	}
+	s = sharing{}
+	s.ended(mapper.ExitOK)
+	for range 2 * mpsFaults {
+		s.ended(mapper.ExitMPSFault)
+	}
+	if why := s.why(now); why != "" {
+		t.Errorf("given up after a good start: %s", why)
+	}
+	s = sharing{}
+	s.failed(os.ErrPermission, now)
+	if s.why(now) == "" || s.why(now.Add(mpsAgain+1)) != "" {
+		t.Errorf("after a failed start: %q, later %q", s.why(now), s.why(now.Add(mpsAgain+1)))
+	}
+	if s.failed(nil, now); s.why(now) != "" {
+		t.Error("it has started since")
+	}
+}

@@ -1,0 +1,231 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"carma/containers"
+	"carma/runner/api"
+	"carma/runner/helpers"
+	"carma/runner/journal"
+)
+
+// newHelpers returns the manager of the suites' helpers.
+func (r *Runner) newHelpers() (*helpers.Manager, error) {
+	r.helperOut = &helperOutput{Runner: r}
+	if err := r.helperOut.load(); err != nil {
+		return nil, err
+	}
+	d := helpers.Deps{
+		Instance: r.instance, Driver: r.Driver, Store: suiteStore{r}, Log: r.Log,
+		Root: func() string { return r.engine.found().Root },
+		Limits: func() helpers.Limits {
+			u := r.live().PerUser
+			return helpers.Limits{Suites: u.Suites, Helpers: u.Helpers, Volumes: u.Volumes, Pull: r.live().Pull, Grace: r.live().StopGrace}
+		},
+		Machine: helperBooks{r}, Booked: helperBooks{r}.suites(),
+		Bound:   func(spec *containers.Spec, s *api.Submit) { r.live().Bounds.boundHelper(spec, *s) },
+		Place:   r.placeHelper,
+		Unplace: func(o helpers.Owner, name string) { r.unplaceHelper(o, name) },
+		Keep:    r.helperOut.keep,
+		Newest:  r.Journal.MaxTaskID,
+		Ended:   r.runEnded,
+		Closed:  r.opt.Closed,
+	}
+	host, ok := able[containers.Hoster](r.Driver)
+	switch {
+	case !ok:
+		d.Why = errors.New("the engine " + r.Driver.Name() + " has no networks and volumes with names")
+	case host.CanHost() != nil:
+		d.Why = host.CanHost()
+	default:
+		d.Host = host
+	}
+	return helpers.New(d)
+}
+
+// suiteStore keeps suites in the journal's meta.
+type suiteStore struct{ *Runner }
+
+func (s suiteStore) Put(key string, value []byte) error {
+	err := s.Journal.SetMeta(key, value)
+	if errors.Is(err, journal.ErrFull) {
+		return errFull
+	}
+	return err
+}
+
+func (s suiteStore) Get(key string) ([]byte, error) {
+	b, err := s.Journal.Meta(key)
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil, nil
+	}
+	return b, err
+}
+
+func (s suiteStore) Drop(key string) error {
+	err := s.Journal.DropMeta(key)
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func ownerOf(who Caller) helpers.Owner {
+	return helpers.Owner{UID: who.UID, GID: who.GID, Name: who.Name}
+}
+
+// helperRecord is a helper as far as mounts are concerned.
+func helperRecord(o helpers.Owner, n int) *Record {
+	return &Record{UID: o.UID, GID: o.GID, User: o.Name, Submit: api.Submit{Mounts: make([]api.Mount, n)}}
+}
+
+// placeHelper checks a helper's mounts as those of a task are, and shows the engine
+// what was checked.
+func (r *Runner) placeHelper(ctx context.Context, o helpers.Owner, name string, list []containers.Mount) error {
+	_, _, err := r.place(ctx, helperRecord(o, len(list)), name, list)
+	return err
+}
+
+func (r *Runner) unplaceHelper(o helpers.Owner, name string) {
+	r.unplace(r.work, helperRecord(o, 1), name)
+}
+
+// runEnded reports whether the owner has submitted the group of a suite since it
+// came up, and all its tasks have ended.
+func (r *Runner) runEnded(o helpers.Owner, group string, after int64) (bool, error) {
+	if r.records.openGroup(group) {
+		return false, nil
+	}
+	newest, err := r.newestOf(group)
+	if isNotFound(err) || err == nil && (int64(newest.GroupID) <= after || newest.UID != o.UID) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	recs, err := r.group(group)
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(recs, func(rec *Record) bool { return !rec.Task.Phase.Finished() }), nil
+}
+
+// joinSuite gives an attempt what it has of its suite.
+func (w *worker) joinSuite(spec *containers.Spec) {
+	if w.rec.Group == "" {
+		return
+	}
+	spec.Hosted = w.helpers.Join(helpers.Owner{UID: w.rec.UID}, w.rec.Group, w.rec.Submit.Part, spec.User)
+}
+
+// PutSuite brings the helpers of a suite up, or looks whether it could.
+func (r *Runner) PutSuite(ctx context.Context, who Caller, name string, s api.Suite, check bool) (api.SuiteState, error) {
+	if err := checkName("suite", name); err != nil {
+		return api.SuiteState{}, err
+	}
+	if r.draining.Load() && !check {
+		return api.SuiteState{}, refusef(503, "this daemon starts nothing more: it is being drained")
+	}
+	mayMount := r.mountCheck(ctx, who)
+	for i := range s.Helpers {
+		h := &s.Helpers[i]
+		err := firstError(r.checkHelper(who, h), mayMount(h.Container.Mounts))
+		if refused, ok := err.(*RequestError); ok {
+			return api.SuiteState{}, refusef(refused.Status, "%s: %s", h.Name, refused.Text)
+		}
+		if err != nil {
+			return api.SuiteState{}, err
+		}
+	}
+	if !check && r.records.openGroup(name) {
+		return api.SuiteState{}, refusef(409, "a group is called %s already and is not finished; choose another name, or `carma suite down -p %s` first", name, name)
+	}
+	if err := r.helpers.Up(ctx, ownerOf(who), name, s, check, r.admin(who)); err != nil {
+		return api.SuiteState{}, refusedHelpers(err)
+	}
+	if check {
+		return api.SuiteState{Name: name, User: who.Name, Phase: "starting", Helpers: []api.HelperState{}}, nil
+	}
+	return r.suiteState(ctx, ownerOf(who), name)
+}
+
+// checkHelper checks what a helper has in common with a task.
+func (r *Runner) checkHelper(who Caller, h *api.Helper) error {
+	s := h.Container
+	if wrong := s.Check(); wrong != nil {
+		return refusef(422, "%v", wrong)
+	}
+	return firstError(checkTexts(s), r.live().Bounds.check(s), checkMountPaths(s.Mounts))
+}
+
+// refusedHelpers makes a refusal of the helpers' package an answer.
+func refusedHelpers(err error) error {
+	var refused *helpers.RefusedError
+	if errors.As(err, &refused) {
+		return refusef(refused.Status, "%s", refused.Text)
+	}
+	return err
+}
+
+func (r *Runner) suiteState(ctx context.Context, o helpers.Owner, name string) (api.SuiteState, error) {
+	s, err := r.helpers.State(ctx, o, name)
+	return s, refusedHelpers(err)
+}
+
+// suiteOf finds the suite of a name that a caller may see and change.
+func (r *Runner) suiteOf(who Caller, name string) (helpers.Owner, error) {
+	o, err := r.helpers.Find(ownerOf(who), name, r.admin(who))
+	return o, refusedHelpers(err)
+}
+
+// streamHelperLogs sends the output of a helper.
+func (r *Runner) streamHelperLogs(ctx context.Context, s *sender, o helpers.Owner, suite, name string, opt api.LogOptions) error {
+	var failed error
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var last []api.LogLine // the end of what there is, with Tail
+	send := func(l api.LogLine) {
+		if failed == nil {
+			if failed = s.send("log", l); failed != nil {
+				cancel()
+			}
+		}
+	}
+	line := r.lineSink(func(l api.LogLine) {
+		if opt.Tail == 0 {
+			send(l)
+			return
+		}
+		if last = append(last, l); len(last) > opt.Tail {
+			last = last[1:]
+		}
+	})
+	at := line
+	if opt.Tail > 0 {
+		if err := r.helpers.Logs(ctx, o, suite, name, false, at); err != nil {
+			return err
+		}
+		tail := last
+		opt.Tail = 0
+		for _, l := range tail {
+			send(l)
+		}
+		if opt.Follow && len(tail) > 0 { // what came since
+			since := tail[len(tail)-1].At
+			at = r.lineSink(func(l api.LogLine) {
+				if l.At.After(since) {
+					send(l)
+				}
+			})
+		}
+	}
+	if opt.Follow || last == nil {
+		if err := r.helpers.Logs(ctx, o, suite, name, opt.Follow, at); err != nil && failed == nil {
+			return err
+		}
+	}
+	return cmp.Or(failed, s.send("end", struct{}{}))
+}

@@ -1,0 +1,149 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"carma/containers"
+	"carma/estimator"
+	"carma/estimator/servers"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// shareMethod is the method of an estimate that is the share a program takes by design.
+const shareMethod = "share"
+
+// recognise notes if a task's program takes a share of a GPU by design, and returns the
+// line about it for its submitter. env are the image's variables.
+func (r *Runner) recognise(rec *Record, env []string) (line []string, err error) {
+	sub := &rec.Submit
+	if sub.GPUShare == "off" || sub.NoGPU || sub.Exclusive {
+		return nil, nil
+	}
+	caps := r.opt.Limits.Caps
+	f, ok, err := servers.Recognise(servers.Program{
+		Image: sub.Image, Entrypoint: sub.Entrypoint, Command: sub.Command, Env: slices.Concat(env, sub.Env),
+		Grows: caps != CapsOff && caps != "",
+	})
+	if wrong, is := errors.AsType[*servers.ShareError](err); is {
+		return nil, refusef(422, "command: %v; --gpu-share off, and carma does not look at it", wrong)
+	}
+	if err != nil || !ok {
+		return nil, err
+	}
+	rec.Takes = &f
+	return []string{r.takesLine(rec)}, nil
+}
+
+// takesLine says in one line what was recognised, and what is booked or set.
+func (r *Runner) takesLine(rec *Record) string {
+	f, mem := rec.Takes, units.Bytes(rec.Submit.Mem)
+	what := fmt.Sprintf("%s (%s)", f.Name, f.By)
+	least, _ := r.capacities()
+	switch {
+	case f.Share == 0:
+		return what + ": " + f.Note
+	case mem > 0 && f.Sets() != "" && r.mayGive(f, mem):
+		return fmt.Sprintf("%s: carma sets %s so that it takes the %s of --mem; --gpu-share off leaves it alone", what, f.Sets(), mem)
+	case mem > 0:
+		return fmt.Sprintf("%s takes %s of a GPU's memory (%s), at least %s; booked are the %s of --mem", what, partText(f.Share), f.From, r.takesOf(f, least), mem)
+	}
+	e, _ := r.taken(rec)
+	return e.Detail + "; --mem says another amount, --gpu-share off books as for other tasks"
+}
+
+// taken is the estimate of a task whose program takes a known share of a GPU; not ok:
+// its memory is estimated otherwise.
+func (r *Runner) taken(rec *Record) (e estimator.Estimate, ok bool) {
+	f := rec.Takes
+	least, most := r.capacities()
+	if f == nil || f.Share <= 0 || rec.Submit.Mem > 0 || rec.Submit.Exclusive || least <= 0 {
+		return e, false
+	}
+	what := fmt.Sprintf("%s (%s) takes %s of a GPU's memory (%s)", f.Name, f.By, partText(f.Share), f.From)
+	if r.takesOf(f, most) > most-r.opt.Mapper.Headroom {
+		return estimator.Estimate{WholeGPU: true, Large: true, Method: shareMethod, Detail: what + ", so it gets whole GPUs"}, true
+	}
+	e = estimator.Estimate{Memory: r.takesOf(f, least), Method: shareMethod}
+	e.Point = e.Memory
+	e.Share = int64(math.Ceil(1e6 * float64(e.Memory) / float64(least)))
+	booked := e.Memory.String()
+	if least != most {
+		booked = fmt.Sprintf("%s to %s, by GPU,", e.Memory, r.takesOf(f, most))
+	}
+	e.Detail = fmt.Sprintf("%s: %s booked", what, booked)
+	return e, true
+}
+
+// takesOf is what a program takes of a GPU.
+func (r *Runner) takesOf(f *servers.Found, capacity units.Bytes) units.Bytes {
+	return min(capacity, capacity.Scale(f.Share)+units.Bytes(f.Beside))
+}
+
+// capacities are those of the smallest and the largest GPU.
+func (r *Runner) capacities() (least, most units.Bytes) {
+	for _, d := range r.devices {
+		if least == 0 || d.Capacity < least {
+			least = d.Capacity
+		}
+		most = max(most, d.Capacity)
+	}
+	return least, most
+}
+
+// mayGive reports whether a share of an amount of memory can be given on every GPU.
+func (r *Runner) mayGive(f *servers.Found, memory units.Bytes) bool {
+	_, most := r.capacities()
+	return given(f, memory, most) != ""
+}
+
+// given is the share to give a program so that it takes an amount of a GPU, rounded down
+// to a thousandth; empty: there is none.
+func given(f *servers.Found, memory, capacity units.Bytes) string {
+	share := float64(memory-units.Bytes(f.Beside))/float64(max(capacity, 1)) - f.Less
+	if thousandths := int(1000 * min(share, 1)); thousandths > 0 {
+		return strconv.FormatFloat(float64(thousandths)/1000, 'f', -1, 64)
+	}
+	return ""
+}
+
+// giveShare sets the flag or the variable by which a program takes no more than was
+// declared for it, on the largest of its GPUs.
+func (w *worker) giveShare(spec *containers.Spec) {
+	f := w.rec.Takes
+	if f == nil || w.rec.Submit.Mem <= 0 || w.rec.Task.Alone || f.Flag == "" && f.Variable == "" {
+		return
+	}
+	least, largest := w.mostGranted(), units.Bytes(0)
+	for _, g := range w.launch.Grants {
+		least, largest = min(least, g.Memory), max(largest, w.capacity(g.GPU))
+	}
+	share := given(f, least, largest)
+	switch {
+	case share == "":
+	case f.Flag != "":
+		spec.Command = append(slices.Clone(spec.Command), f.Flag, share)
+	case !slices.ContainsFunc(spec.Env, func(kv string) bool { return strings.HasPrefix(kv, f.Variable+"=") }):
+		spec.Env = append(spec.Env, f.Variable+"="+share)
+	}
+}
+
+// takesView returns what a task's program was recognised as.
+func takesView(rec *Record) *api.Takes {
+	f := rec.Takes
+	if f == nil {
+		return nil
+	}
+	v := &api.Takes{Program: f.Name, By: f.By, Share: f.Share, From: f.From, Note: f.Note}
+	if rec.Submit.Mem > 0 {
+		v.Sets = f.Sets()
+	}
+	return v
+}
+
+func partText(share float64) string { return strconv.FormatFloat(100*share, 'f', -1, 64) + " %" }

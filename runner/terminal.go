@@ -1,0 +1,337 @@
+package runner
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/api"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const (
+	// consoleWithin is how long a request waits for the worker of a task that runs:
+	// a daemon that has just started looks for the containers first.
+	consoleWithin = 20 * time.Second
+	// hangUpGrace is the time that a command has to end when its caller has left.
+	hangUpGrace = 10 * time.Second
+	// hangUpAtEnd bounds what a daemon that stops does about commands.
+	hangUpAtEnd = time.Second
+)
+
+// addTerminals adds the requests whose connection is upgraded: to the terminal of a
+// task, and to a command in it. Both are for the task's owner and admins only.
+func (r *Runner) addTerminals(a huma.API) {
+	upgraded := func(id, path, summary string) huma.Operation {
+		op := operation(id, http.MethodPost, path, summary)
+		op.Responses = map[string]*huma.Response{"101": {Description: "frames of " + api.TerminalProtocol}}
+		return op
+	}
+	huma.Register(a, upgraded("attach", "/v1/tasks/{task}/attach", "Connect with the terminal, or the input, of a running task"),
+		func(ctx context.Context, in *TaskRef) (*huma.StreamResponse, error) {
+			c, _, err := r.inside(ctx, in.Ref, "attach")
+			if err != nil {
+				return nil, problem(err)
+			}
+			if !c.talks {
+				return nil, problem(refusef(409, "task %d has no terminal and no input: it was submitted without -t and -i; carma logs -f %d shows its output, carma exec -it %d sh opens a shell in it", c.key.task, c.key.task, c.key.task))
+			}
+			return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveAttached(ctx, c, t) }), nil
+		})
+	huma.Register(a, upgraded("exec", "/v1/tasks/{task}/exec", "Run a command in a running task"),
+		func(ctx context.Context, in *struct {
+			TaskRef
+			Body api.ExecRequest
+		}) (*huma.StreamResponse, error) {
+			c, driver, err := r.inside(ctx, in.Ref, "exec")
+			if err == nil {
+				err = checkExec(&in.Body)
+			}
+			if err != nil {
+				return nil, problem(err)
+			}
+			who, _ := callerFrom(ctx)
+			r.Log.Info().Int64("task", int64(c.key.task)).Str("user", who.Name).Strs("command", in.Body.Command).Msg("a command in a task")
+			return r.upgrading(func(ctx context.Context, t *api.Terminal) { r.serveExec(ctx, driver, c, in.Body, t) }), nil
+		})
+}
+
+func checkExec(e *api.ExecRequest) error {
+	switch {
+	case len(e.Command) == 0 || e.Command[0] == "":
+		return refusef(422, "no command; write for example: carma exec -it TASK sh")
+	case e.WorkDir != "" && e.WorkDir[0] != '/':
+		return refusef(422, "--workdir: %s is not absolute; it is a folder in the container", e.WorkDir)
+	}
+	for _, text := range slices.Concat(e.Command, e.Env, []string{e.WorkDir}) {
+		if strings.ContainsRune(text, 0) {
+			return refusef(422, "a zero byte in %q", text)
+		}
+	}
+	for _, kv := range e.Env {
+		if key, _, ok := strings.Cut(kv, "="); !ok || key == "" {
+			return refusef(422, "--env: %q; write KEY=value", kv)
+		}
+	}
+	return nil
+}
+
+// inside returns the running container of a task, for its owner and admins.
+func (r *Runner) inside(ctx context.Context, ref, what string) (*console, containers.Terminals, error) {
+	rec, err := r.Find(ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	who, ok := callerFrom(ctx)
+	if !ok {
+		return nil, nil, refusef(403, callerUnknown)
+	}
+	if err := r.mayChange(who, rec); err != nil {
+		return nil, nil, err
+	}
+	driver, can := able[containers.Terminals](r.Driver)
+	if !can {
+		return nil, nil, refusef(422, "carma %s: the driver %s cannot connect with programs in containers", what, r.Driver.Name())
+	}
+	at := rec.Task.Current()
+	if phase := rec.Task.Phase; at == nil || phase != mapper.Running && phase != mapper.Stopping {
+		why := "carma why " + rec.ID().String() + " tells more"
+		return nil, nil, refusef(409, "task %d does not run: it is %s; %s", rec.ID(), phase, why)
+	}
+	c := r.consoles.wait(ctx, rec.ID(), at.N, consoleWithin)
+	if c == nil {
+		return nil, nil, refusef(503, "task %d cannot be reached at the moment; try again", rec.ID())
+	}
+	return c, driver, nil
+}
+
+// upgrading takes over the connection of a request, and closes it when serve
+// returns or the daemon stops.
+func (r *Runner) upgrading(serve func(context.Context, *api.Terminal)) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		w, ok := hc.BodyWriter().(http.ResponseWriter)
+		if !ok || !strings.EqualFold(hc.Header("Upgrade"), api.TerminalProtocol) {
+			hc.SetHeader("Upgrade", api.TerminalProtocol)
+			hc.SetStatus(http.StatusUpgradeRequired)
+			return
+		}
+		r.upgraded.Add(1) // before the server forgets the connection
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			r.upgraded.Done()
+			hc.SetStatus(http.StatusInternalServerError)
+			return
+		}
+		defer r.upgraded.Done()
+		defer func() { _ = conn.Close() }()
+		_ = conn.SetDeadline(time.Time{})
+		stop := context.AfterFunc(hc.Context(), func() { _ = conn.Close() })
+		defer stop()
+		if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+api.TerminalProtocol+"\r\n\r\n"); err != nil {
+			return
+		}
+		serve(hc.Context(), api.NewTerminal(&hijacked{conn, buffered.Reader}))
+	}}
+}
+
+// hijacked is a connection with what was read of it already.
+type hijacked struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (h *hijacked) Read(p []byte) (int, error) { return h.r.Read(p) }
+
+// serveAttached serves somebody who is attached to a task's terminal or input, until
+// they leave or the attempt ends.
+func (r *Runner) serveAttached(ctx context.Context, c *console, t *api.Terminal) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	v, seen := c.view()
+	if v == nil {
+		_ = t.Write(api.FrameExit, nil)
+		return
+	}
+	defer v.leave()
+	c.note()
+	go func() {
+		defer v.leave()
+		ended := c.take(ctx, t, !seen)
+		if !c.tty && !ended && !r.stopping.Load() {
+			c.endInput(context.WithoutCancel(ctx)) // as with docker: nobody else will send the rest
+		}
+	}()
+	for {
+		select {
+		case piece, ok := <-v.output:
+			if !ok {
+				_ = t.Write(api.FrameExit, nil)
+				return
+			}
+			if t.Write(api.FrameStdout, piece) != nil {
+				return
+			}
+		case <-v.gone:
+			if v.cut {
+				_ = t.Write(api.FrameNote, []byte("this terminal took no output for a while and was cut off"))
+			}
+			return
+		}
+	}
+}
+
+// take takes what a viewer sends until they leave. redraw: the terminal's size is
+// changed for a moment, which has programs draw themselves anew. ended: the input
+// has ended.
+func (c *console) take(ctx context.Context, t *api.Terminal, redraw bool) (ended bool) {
+	for {
+		f, err := t.Read()
+		if err != nil {
+			return ended
+		}
+		switch f.Kind {
+		case api.FrameInput:
+			if c.input(ctx, f.Data) != nil {
+				return ended
+			}
+		case api.FrameEnd:
+			ended = true
+			c.endInput(ctx)
+		case api.FrameSize:
+			var to api.TerminalSize
+			if json.Unmarshal(f.Data, &to) != nil {
+				continue
+			}
+			if redraw && to.Cols > 1 {
+				c.resize(ctx, api.TerminalSize{Rows: to.Rows, Cols: to.Cols - 1})
+				redraw = false
+			}
+			c.resize(ctx, to)
+		}
+	}
+}
+
+// notThere: the program does not exist, so the exit code is 127, as a shell's.
+var notThere = regexp.MustCompile(`no such file|not found`)
+
+// serveExec runs a command in a task until it has ended. If the caller leaves before,
+// the command gets SIGHUP, and after hangUpGrace it is killed.
+func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *console, e api.ExecRequest, t *api.Terminal) {
+	c.note()
+	session, err := driver.Exec(ctx, c.id, containers.Command{
+		Args: e.Command, Env: e.Env, WorkDir: e.WorkDir, Stdin: e.Interactive, TTY: e.TTY, Size: containers.Size(e.Size),
+	})
+	if err != nil {
+		code := 125
+		if errors.Is(err, containers.ErrInvalid) {
+			code = 126
+			if notThere.MatchString(err.Error()) {
+				code = 127
+			}
+		}
+		_ = t.Write(api.FrameStderr, []byte("carma: "+err.Error()+"\n"))
+		_ = t.Write(api.FrameExit, []byte(strconv.Itoa(code)))
+		return
+	}
+	defer func() { _ = session.Close() }()
+	left, over, hungUp := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() { defer close(left); r.takeForCommand(ctx, session, c, t) }()
+	go func() {
+		defer close(hungUp)
+		select {
+		case <-over:
+		case <-left:
+			r.hangUp(session, over)
+		}
+	}()
+	defer func() { close(over); <-hungUp }()
+	cut := context.AfterFunc(ctx, func() { // the daemon stops
+		<-hungUp
+		_ = session.Close()
+	})
+	defer cut()
+	_ = session.Copy(&toCaller{to: t.Stream(api.FrameStdout)}, &toCaller{to: t.Stream(api.FrameStderr)}) // what is left of it, the code tells
+	code, err := session.Wait(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			_ = t.Write(api.FrameNote, []byte(err.Error()))
+		}
+		return
+	}
+	_ = t.Write(api.FrameExit, []byte(strconv.Itoa(code)))
+}
+
+// toCaller hands output to a caller. What comes after the caller has left is dropped,
+// so that the command can end.
+type toCaller struct {
+	to   io.Writer
+	left bool
+}
+
+func (w *toCaller) Write(p []byte) (int, error) {
+	if !w.left {
+		_, err := w.to.Write(p)
+		w.left = err != nil
+	}
+	return len(p), nil
+}
+
+// takeForCommand takes what the caller of a command sends until they leave.
+func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSession, c *console, t *api.Terminal) {
+	for {
+		f, err := t.Read()
+		if err != nil {
+			return
+		}
+		switch f.Kind {
+		case api.FrameInput:
+			c.note()
+			if _, err := session.Write(f.Data); err != nil {
+				continue // it has closed its input; it may go on
+			}
+		case api.FrameEnd:
+			_ = session.CloseWrite() // it has ended
+		case api.FrameSize:
+			var to api.TerminalSize
+			if json.Unmarshal(f.Data, &to) == nil {
+				_ = session.Resize(ctx, containers.Size(to))
+			}
+		case api.FrameSignal:
+			if n, err := strconv.Atoi(string(f.Data)); err == nil && n > 0 && n < 65 {
+				_ = session.Signal(ctx, syscall.Signal(n))
+			}
+		}
+	}
+}
+
+// hangUp ends a command whose caller has left. A daemon that stops has no time to
+// wait for it.
+func (r *Runner) hangUp(session containers.ExecSession, over <-chan struct{}) {
+	signal := func(s syscall.Signal) {
+		ctx, cancel := context.WithTimeout(context.Background(), hangUpAtEnd)
+		defer cancel()
+		if err := session.Signal(ctx, s); err != nil {
+			r.Log.Warn().Err(err).Msg("a command in a task goes on without its caller")
+		}
+	}
+	signal(syscall.SIGHUP)
+	select {
+	case <-over:
+	case <-r.work.Done():
+	case <-time.After(hangUpGrace):
+		signal(syscall.SIGKILL)
+	}
+}
