@@ -60,20 +60,24 @@ func TestDependencyOnWhatJustEnded(t *testing.T) {
 	g := newRig(t)
 	g.script("good", printing(0))
 	g.run(api.Submit{Image: "good", Mem: 1 << 30, Delay: time.Hour})
+	later := api.Submission{Tasks: []api.Submit{{Image: "good", Mem: 1 << 30, After: []api.Dependency{{Task: "1"}}}}}
+	in, _, err := g.take(g.ctx(), Caller{Name: "root"}, later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recs []*Record
+	submission := g.addition(later, in, &recs)
+	submission.done = make(chan error, 1)
+	// Both wait before the loop may go on, so it takes them in one round.
 	entered, release := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = g.Runner.look(context.Background(), func(*mapper.State) { close(entered); <-release })
+		_ = g.look(context.Background(), func(*mapper.State) { close(entered); <-release })
 	}()
 	<-entered
-	g.Runner.post(fact(mapper.Cancel{At: g.Runner.Clock.Now(), Task: 1, Reason: "gone"}))
-	answer := make(chan error, 1)
-	go func() {
-		_, err := g.api.Submit(context.Background(), api.Submit{Image: "good", Mem: 1 << 30, After: []api.Dependency{{Task: "1"}}})
-		answer <- err
-	}()
-	g.eventually("both wait for the loop", func() bool { return len(g.Runner.inbox) >= 2 })
+	g.post(fact(mapper.Cancel{At: g.Clock.Now(), Task: 1, Reason: "gone"}))
+	g.post(submission)
 	close(release)
-	if err := <-answer; err == nil || !strings.Contains(err.Error(), "--after 1: task 1 was cancelled, so nothing would ever run") {
+	if err := <-submission.done; err == nil || !strings.Contains(err.Error(), "--after 1: task 1 was cancelled, so nothing would ever run") {
 		t.Errorf("the submission was answered with %v", err)
 	}
 }

@@ -142,7 +142,7 @@ func newRig(t *testing.T, change ...func(*rig)) *rig {
 		if g.stop != nil {
 			g.stop()
 		}
-		g.engine.Shutdown()
+		g.within("its containers' programs to end", g.engine.Shutdown)
 	})
 	g.start()
 	return g
@@ -189,10 +189,28 @@ func (g *rig) start() {
 	g.stop = func() {
 		g.stop = nil
 		cancel()
-		all.Wait()
+		if !g.within("the daemon to end", all.Wait) {
+			return
+		}
 		if err := j.Close(); err != nil && !errors.Is(err, journal.ErrFull) {
 			g.t.Error(err)
 		}
+	}
+}
+
+// within reports whether f returns in time. A test that failed may have left behind
+// what its daemon, or a program, waits for: that must not hold up the other tests
+// until they run out of time.
+func (g *rig) within(what string, f func()) bool {
+	g.t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+		return true
+	case <-time.After(3 * stepTimeout):
+		g.t.Errorf("gave up waiting for %s", what)
+		return false
 	}
 }
 

@@ -28,7 +28,20 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 		return api.SubmittedAll{}, err
 	}
 	var recs []*Record
-	err = r.do(ctx, &change{
+	if err := r.do(ctx, r.addition(s, in, &recs)); err != nil {
+		return api.SubmittedAll{}, err
+	}
+	answer := api.SubmittedAll{Group: recs[0].Group, Warnings: warn}
+	for _, rec := range recs {
+		answer.Tasks = append(answer.Tasks, api.Submitted{ID: int64(rec.ID()), Name: rec.Name})
+	}
+	return answer, nil
+}
+
+// addition is the change that adds the prepared tasks of a submission; recs receives
+// their records.
+func (r *Runner) addition(s api.Submission, in *intake, recs *[]*Record) *change {
+	return &change{
 		fresh: slices.ContainsFunc(s.Tasks, func(t api.Submit) bool { return len(t.After) > 0 }),
 		events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 			events, all, err := r.plan(now, in)
@@ -42,18 +55,10 @@ func (r *Runner) SubmitAll(ctx context.Context, who Caller, s api.Submission) (a
 				r.names[all[0].Group] = true
 			}
 			r.nextID += mapper.TaskID(len(all))
-			recs = all
+			*recs = all
 			return events, all, nil
 		},
-	})
-	if err != nil {
-		return api.SubmittedAll{}, err
 	}
-	answer := api.SubmittedAll{Group: recs[0].Group, Warnings: warn}
-	for _, rec := range recs {
-		answer.Tasks = append(answer.Tasks, api.Submitted{ID: int64(rec.ID()), Name: rec.Name})
-	}
-	return answer, nil
 }
 
 // take prepares all tasks of a submission. It returns each warning once.
