@@ -164,6 +164,9 @@ func (s *State) AuditLaunch(l Launch) error {
 		if g == nil || g.resident(l.Task) == nil {
 			return fmt.Errorf("task %d was launched on %s without a booking", l.Task, grant.GPU)
 		}
+		if g.Part && len(l.Grants) > 1 {
+			return fmt.Errorf("GPU %d: task %d was launched on several GPUs, and this is a part of a card", g.Index, l.Task)
+		}
 		if s.opt.Booking == BookSamples && !l.Alone { // nothing is booked: what was before does not matter
 			if grant.Memory != 0 {
 				return fmt.Errorf("GPU %d: task %d has %s booked where nothing is to be", g.Index, l.Task, grant.Memory)

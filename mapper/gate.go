@@ -32,7 +32,7 @@ const (
 	RuleWait        Rule = "wait"        // waiting is expected to end sooner than sharing
 )
 
-var ruleOrder = []Rule{RuleFault, RuleClosed, RulePinned, RuleSick, RuleKept, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleReserved, RuleSharing, RuleUtilization, RuleUnseen, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
+var ruleOrder = []Rule{RuleFault, RuleClosed, RulePart, RulePinned, RuleSick, RuleKept, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleReserved, RuleSharing, RuleUtilization, RuleUnseen, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
 
 // Rejection is why one GPU was turned down for a task. Which fields are set
 // depends on the rule.
@@ -82,6 +82,8 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 		return RuleFault
 	case g.Closed != nil:
 		return RuleClosed
+	case t.GPUs > 1 && g.Part:
+		return RulePart
 	case !t.mayGoTo(g.ID):
 		return RulePinned
 	case g.Sick.shut(s.now):

@@ -253,6 +253,7 @@ func TestCheck(t *testing.T) {
 	opt.Headroom = units.GiB
 	one := []GPUInfo{{ID: "a", Index: 0, Capacity: 40 * units.GiB}, {ID: "b", Index: 1, Capacity: 80 * units.GiB}}
 	two := []GPUInfo{{ID: "a", Node: "m1", Capacity: 40 * units.GiB}, {ID: "b", Node: "m1", Index: 1, Capacity: 40 * units.GiB}, {ID: "c", Node: "m2", Capacity: 80 * units.GiB}}
+	parts := []GPUInfo{{ID: "a", Index: 0, Capacity: 20 * units.GiB, Part: true}, {ID: "b", Index: 1, Capacity: 40 * units.GiB, Part: true}, {ID: "c", Index: 2, Capacity: 30 * units.GiB}}
 	for _, row := range []struct {
 		name   string
 		gpus   []GPUInfo
@@ -269,6 +270,11 @@ func TestCheck(t *testing.T) {
 		{"none said is one", one, 0, 80 * units.GiB, "mem", "too-much-memory need=80.0 GiB of=79.0 GiB count=1"},
 		{"not across machines", two, 3, units.GiB, "gpus", "too-many-gpus count=3 limit=2"},
 		{"in the larger machine", two, 1, 79 * units.GiB, "", ""},
+		{"one part", parts[:2], 1, 39 * units.GiB, "", ""},
+		{"two parts", parts[:2], 2, units.GiB, "gpus", "only-parts count=2"},
+		{"more than there are parts", parts[:2], 3, units.GiB, "gpus", "too-many-gpus count=3 limit=1"},
+		{"parts beside a card", parts, 2, units.GiB, "gpus", "only-parts count=2 limit=1"},
+		{"the largest is a part", parts, 1, 39 * units.GiB, "", ""},
 		{"memory not across machines", two, 2, 60 * units.GiB, "mem", "too-much-memory need=60.0 GiB of=39.0 GiB count=2"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

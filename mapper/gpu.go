@@ -19,6 +19,9 @@ type GPUInfo struct {
 	Sharing Sharing `json:"sharing,omitempty"`
 	// Boot names the machine's boot: another one has reset the GPU. Empty: not known.
 	Boot string `json:"boot,omitempty"`
+	// Part: it is a part of a card, a MIG instance. A program can use one of these at
+	// a time, so a task on several GPUs gets none.
+	Part bool `json:"part,omitempty"`
 }
 
 // Sharing is how tasks share a GPU.

@@ -155,17 +155,25 @@ func (c ceiling) of(n int) units.Bytes {
 }
 
 // ceiling computes a ceiling from the memory of each GPU; negative: the GPU has
-// no part.
+// none. A part of a card counts only alone.
 func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 	all := ceiling{}
 	for rest := s.gpus; len(rest) > 0; { // they are sorted by machine
 		node := rest[0].Node
 		var rooms []units.Bytes
+		part := units.Bytes(-1)
 		for len(rest) > 0 && rest[0].Node == node {
-			if r := room(rest[0]); r >= 0 {
+			switch r := room(rest[0]); {
+			case r < 0:
+			case rest[0].Part:
+				part = max(part, r)
+			default:
 				rooms = append(rooms, r)
 			}
 			rest = rest[1:]
+		}
+		if part >= 0 && len(rooms) == 0 {
+			rooms = append(rooms, part)
 		}
 		slices.SortFunc(rooms, func(a, b units.Bytes) int { return cmp.Compare(b, a) })
 		for i, r := range rooms {
@@ -173,6 +181,9 @@ func (s *State) ceiling(room func(*GPU) units.Bytes) ceiling {
 				all = append(all, r)
 			}
 			all[i] = max(all[i], r)
+		}
+		if part >= 0 {
+			all[0] = max(all[0], part)
 		}
 	}
 	return all

@@ -8,7 +8,7 @@ import (
 
 // Pinned says which GPUs a task goes to from now on; none: any. One that runs
 // elsewhere is stopped as by [Recalled], and starts again there. It is ignored if
-// these are fewer than the task wants.
+// these are fewer than the task can use.
 type Pinned struct {
 	At   units.Instant `json:"at"`
 	Task TaskID        `json:"task"`
@@ -20,20 +20,26 @@ func (e Pinned) when() units.Instant { return e.At }
 func (Pinned) kind() string          { return "pinned" }
 func (e Pinned) about() TaskID       { return e.Task }
 
-// RulePinned: the task is to go to other GPUs.
-const RulePinned Rule = "pinned"
+const (
+	// RulePinned: the task is to go to other GPUs.
+	RulePinned Rule = "pinned"
+	// RulePart: the GPU is a part of a card, and the task is on several GPUs.
+	RulePart Rule = "part"
+)
 
 func (s *State) pinned(ev Pinned) {
 	t := s.tasks[ev.Task]
-	if t == nil || t.GPUs == 0 || len(ev.GPUs) > 0 && len(ev.GPUs) < t.GPUs {
+	if t == nil || t.GPUs == 0 {
 		return
 	}
-	t.Pinned = slices.Clone(ev.GPUs)
-	slices.Sort(t.Pinned)
-	t.Pinned = slices.Compact(t.Pinned)
-	if len(t.Pinned) < t.GPUs {
-		t.Pinned = nil
+	usable := slices.Compact(slices.Sorted(slices.Values(ev.GPUs)))
+	if t.GPUs > 1 {
+		usable = slices.DeleteFunc(usable, func(id GPUID) bool { g := s.byID[id]; return g != nil && g.Part })
 	}
+	if len(ev.GPUs) > 0 && len(usable) < t.GPUs {
+		return
+	}
+	t.Pinned = usable
 	t.notes.tried, s.dirty = tried{}, true
 	if t.Phase != Launching && t.Phase != Running || !slices.ContainsFunc(t.Current().Grants, func(g Grant) bool { return !t.mayGoTo(g.GPU) }) {
 		return

@@ -38,8 +38,10 @@ func (m *machine) pins(t *rapid.T) {
 	if !there {
 		return
 	}
-	want := slices.Sorted(slices.Values(ev.GPUs))
-	if before.GPUs == 0 || len(want) > 0 && len(want) < before.GPUs {
+	want := slices.DeleteFunc(slices.Sorted(slices.Values(ev.GPUs)), func(id GPUID) bool {
+		return before.GPUs > 1 && slices.ContainsFunc(m.s.GPUs(), func(g GPU) bool { return g.ID == id && g.Part })
+	})
+	if before.GPUs == 0 || len(ev.GPUs) > 0 && len(want) < before.GPUs {
 		want = before.Pinned
 	}
 	if !slices.Equal(after.Pinned, want) {

@@ -166,6 +166,9 @@ func newMachine(t *rapid.T) *machine {
 		stirred: map[GPUID]units.Instant{}, typed: map[TaskID]units.Instant{}, warned: map[TaskID]Idle{},
 		shut: map[GPUID]units.Instant{}, broken: map[GPUID]string{}, boots: map[GPUID]string{}, helpers: map[[2]string]HelpersBooked{}, onHold: map[TaskID]bool{}, toHold: map[TaskID]bool{},
 	}
+	for i := range m.all {
+		m.all[i].Part = rapid.IntRange(0, 5).Draw(t, "is a part of a card") == 5
+	}
 	m.first, m.s = m.opt, New(m.opt)
 	m.find(t, m.all)
 	return m

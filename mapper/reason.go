@@ -96,6 +96,7 @@ const (
 // Why a request can never be met. After a GPU OOM, Cause is that.
 const (
 	ReasonTooManyGPUs   ReasonCode = "too-many-gpus"      // Count asked for, there are Limit
+	ReasonOnlyParts     ReasonCode = "only-parts"         // Count asked for, Limit are whole cards, the others parts
 	ReasonTooMuchMemory ReasonCode = "too-much-memory"    // Need on Count GPUs, the most there is: Of
 	ReasonNeverGPUs     ReasonCode = "never-quota-gpus"   // Count asked for, a user may have Limit
 	ReasonNeverAlone    ReasonCode = "never-quota-alone"  // Count GPUs for itself come to Need, a user may have Of

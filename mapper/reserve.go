@@ -185,7 +185,7 @@ func (s *State) barred(t *Task) bool {
 
 // keptOff reports whether a task may not go to a GPU however much room there is.
 func (s *State) keptOff(t *Task, g *GPU) bool {
-	if !t.mayGoTo(g.ID) {
+	if !t.mayGoTo(g.ID) || t.GPUs > 1 && g.Part {
 		return true
 	}
 	return slices.ContainsFunc(s.reservations, func(r *Reservation) bool {

@@ -41,7 +41,7 @@ func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
 	n, most := max(r.GPUs, 1), s.mostBookable()
 	switch {
 	case n > len(most):
-		return &ImpossibleError{"gpus", Reason{Code: ReasonTooManyGPUs, Count: n, Limit: len(most)}}
+		return &ImpossibleError{"gpus", s.tooMany(n, len(most))}
 	case e.Memory > most.of(n) && !e.beyond(most.of(n)):
 		return &ImpossibleError{"mem", Reason{Code: ReasonTooMuchMemory, Need: e.Memory, Count: n, Of: most.of(n)}}
 	}
@@ -53,6 +53,28 @@ func (s *State) impossible(r Request, e Estimate) *ImpossibleError {
 		return no
 	}
 	return s.checkSlot(r.Slot)
+}
+
+// whole is the number of GPUs that are no parts of cards.
+func (s *State) whole() (n int) {
+	for _, g := range s.gpus {
+		if !g.Part {
+			n++
+		}
+	}
+	return n
+}
+
+// MostGPUs is the most GPUs that one task can have, of all that are known: of the parts
+// of cards only one.
+func (s *State) MostGPUs() int { return max(s.whole(), min(len(s.gpus), 1)) }
+
+// tooMany is the reason why a task can never have n GPUs here: the most is limit.
+func (s *State) tooMany(n, limit int) Reason {
+	if whole := s.whole(); n <= len(s.gpus) && n > whole {
+		return Reason{Code: ReasonOnlyParts, Count: n, Limit: whole}
+	}
+	return Reason{Code: ReasonTooManyGPUs, Count: n, Limit: limit}
 }
 
 // Why explains where a task stands.
@@ -152,8 +174,8 @@ func (s *State) bindFitting(w *Why, t *Task) {
 // bindGPUs is for a task that too few GPUs take.
 func (s *State) bindGPUs(w *Why, t *Task) {
 	switch {
-	case t.GPUs > len(s.gpus):
-		w.Binding = Reason{Code: ReasonTooManyGPUs, Count: t.GPUs, Limit: len(s.gpus)}
+	case t.GPUs > s.MostGPUs():
+		w.Binding = s.tooMany(t.GPUs, s.MostGPUs())
 		return
 	case len(w.Rejected) == 0:
 		w.Binding = Reason{Code: ReasonScattered, Count: len(w.Fits), Limit: t.GPUs}

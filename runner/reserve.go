@@ -182,6 +182,9 @@ func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinReque
 			if most := g.Capacity - r.state.Options().Headroom; slices.Contains(ev.GPUs, g.ID) && t.Need > most {
 				return nil, nil, refusef(422, "task %d needs %s, and GPU %d can give %s", t.ID, t.Need, g.Index, most)
 			}
+			if t.GPUs > 1 && g.Part && slices.Contains(ev.GPUs, g.ID) {
+				return nil, nil, refusef(422, "task %d is on %d GPUs, and GPU %d is a MIG instance, of which a program can use one at a time; name whole GPUs", t.ID, t.GPUs, g.Index)
+			}
 		}
 		if a := t.Current(); a != nil && !q.Any && !q.Stop && slices.ContainsFunc(a.Grants, func(g mapper.Grant) bool { return !slices.Contains(ev.GPUs, g.GPU) }) {
 			return nil, nil, refusef(409, "task %d is %s; to move it stops it, and it starts again from its beginning, or from its own checkpoint: carma move --yes %d GPU", t.ID, t.Phase, t.ID)

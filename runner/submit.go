@@ -90,7 +90,7 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 		return nil, nil, err
 	}
 	if sub.GPUs == api.AllGPUs {
-		if err := r.look(ctx, func(s *mapper.State) { sub.GPUs = max(1, len(s.GPUs())) }); err != nil {
+		if err := r.look(ctx, func(s *mapper.State) { sub.GPUs = max(1, s.MostGPUs()) }); err != nil {
 			return nil, nil, err
 		}
 	}

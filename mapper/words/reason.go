@@ -138,6 +138,9 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 	mapper.ReasonTooManyGPUs: func(r mapper.Reason, cause string) string {
 		return after(cause, fmt.Sprintf("%s asked for, this server has %d", plural(r.Count, "GPU"), r.Limit))
 	},
+	mapper.ReasonOnlyParts: func(r mapper.Reason, cause string) string {
+		return after(cause, fmt.Sprintf("%s asked for, this server has %s and MIG instances, of which a program can use one at a time", plural(r.Count, "GPU"), plural(r.Limit, "whole GPU")))
+	},
 	mapper.ReasonTooMuchMemory: func(r mapper.Reason, cause string) string {
 		return after(cause, fmt.Sprintf("%s of memory asked for on %s, the most there is: %s", r.Need, plural(r.Count, "GPU"), r.Of))
 	},

@@ -1,0 +1,41 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// A program can use one part of a card at a time: a task on several GPUs gets whole
+// ones, and says why it waits when there are too few of them now.
+func TestPartsOfCards(t *testing.T) {
+	card := func(i int, part bool) GPUInfo {
+		return GPUInfo{ID: gpuID(i), Index: i, Capacity: 40 * units.GiB, Part: part}
+	}
+	w := newWorldOf(t, plain(), card(0, true), card(1, true), card(2, false), card(3, false))
+	if n := w.s.MostGPUs(); n != 2 {
+		t.Errorf("one task can have %d GPUs", n)
+	}
+	pair := w.submit(units.GiB, gpus(2))
+	w.wantOn(pair, 2, 3)
+	// Not where it was sent either, if that is a part.
+	w.step(Pinned{At: w.now, Task: pair, GPUs: []GPUID{gpuID(0), gpuID(1)}})
+	if task, _ := w.s.Task(pair); len(task.Pinned) > 0 || task.Recall != nil {
+		t.Errorf("it was sent to two parts: %+v", task)
+	}
+	one := w.submit(39*units.GiB, nil)
+	w.wantOn(one, 0)
+	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{card(0, true), card(1, true)}})
+	w.exit(pair, ExitInfrastructure)
+	w.wait(time.Minute)
+	why, ok := w.s.Why(pair)
+	if !ok || why.Binding.Code != ReasonTurnedDown && why.Binding.Code != ReasonOnlyParts {
+		t.Fatalf("it waits for %+v, %v", why.Binding, ok)
+	}
+	for _, r := range why.Rejected {
+		if want := map[GPUID]Rule{gpuID(0): RulePart, gpuID(1): RulePart, gpuID(2): RuleFault, gpuID(3): RuleFault}[r.GPU]; r.Rule != want {
+			t.Errorf("%s turns it down by %s, want %s", r.GPU, r.Rule, want)
+		}
+	}
+}
