@@ -15,6 +15,7 @@ import (
 	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/gpu/cgroup"
+	"carma/runner/meminfo"
 )
 
 // hostMemory reads what the tasks' containers use of the machine's memory, from
@@ -85,7 +86,7 @@ func (h *hostMemory) sample() mapper.HostSample {
 	if time.Since(h.looked) >= groupsEvery {
 		h.look()
 	}
-	available, total := available(h.root)
+	available, total := meminfo.Read(h.root)
 	h.told = steady(h.told, available, max(hostStep, total/256))
 	out := mapper.HostSample{Available: h.told}
 	for key, u := range h.of {
@@ -194,27 +195,6 @@ func number(file string) (units.Bytes, bool) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 	return units.Bytes(n), err == nil
-}
-
-// available returns the memory of the machine that can be had without swapping, and
-// all of it; 0: not known.
-func available(root string) (free, total units.Bytes) {
-	b, _ := os.ReadFile(filepath.Join(root, "proc/meminfo"))
-	for line := range strings.Lines(string(b)) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		n, err := strconv.ParseInt(fields[1], 10, 64)
-		switch {
-		case err != nil:
-		case fields[0] == "MemAvailable:":
-			free = units.Bytes(n) * units.KiB
-		case fields[0] == "MemTotal:":
-			total = units.Bytes(n) * units.KiB
-		}
-	}
-	return free, total
 }
 
 // hostSample is what the monitor tells of the machine; nil: nothing is booked.

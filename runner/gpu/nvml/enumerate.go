@@ -191,6 +191,9 @@ func (s *Source) size(u *unit) error {
 		u.reserved = s.reserve(u, m)
 	}
 	u.device.Capacity = units.Bytes(m.total - u.reserved)
+	if m.machine {
+		s.note(fmt.Sprintf("GPU %d has no memory of its own and uses the machine's, which the GPU's programs and all others share: keep some of it free with headroom", u.index))
+	}
 	return nil
 }
 

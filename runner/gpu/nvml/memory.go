@@ -5,6 +5,7 @@ package nvml
 import (
 	"carma/mapper/units"
 	"carma/runner/gpu"
+	"carma/runner/meminfo"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -14,6 +15,8 @@ type memory struct {
 	total, used uint64
 	// net: total and used do not include the driver's own memory.
 	net bool
+	// machine: it is the machine's.
+	machine bool
 }
 
 // memory reads a unit's memory. From driver 510 on, the second version of the
@@ -31,7 +34,21 @@ func (s *Source) memory(u *unit) (memory, lib.Return) {
 		}
 	}
 	m, ret := u.handle.GetMemoryInfo()
+	if ret == lib.ERROR_NOT_SUPPORTED && u.instance < 0 {
+		return s.machineMemory(ret)
+	}
 	return memory{total: m.Total, used: m.Used}, ret
+}
+
+// machineMemory is for a card that has no memory of its own and so tells none (GB10 in a
+// DGX Spark): its programs use the machine's. All that cannot be had there counts as
+// used, by whomever.
+func (s *Source) machineMemory(ret lib.Return) (memory, lib.Return) {
+	free, total := meminfo.Read(s.opt.Proc)
+	if total <= 0 || free > total {
+		return memory{}, ret
+	}
+	return memory{total: uint64(total), used: uint64(total - free), net: true, machine: true}, lib.SUCCESS
 }
 
 const (

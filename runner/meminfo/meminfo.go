@@ -1,0 +1,32 @@
+// Package meminfo reads how much memory the machine has.
+package meminfo
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"carma/mapper/units"
+)
+
+// Read returns the memory of the machine that can be had without swapping, and all of
+// it; 0: not known. root is where /proc is found; empty: /.
+func Read(root string) (free, total units.Bytes) {
+	b, _ := os.ReadFile(filepath.Join("/", root, "proc/meminfo"))
+	for line := range strings.Lines(string(b)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		n, err := strconv.ParseInt(fields[1], 10, 64)
+		switch {
+		case err != nil:
+		case fields[0] == "MemAvailable:":
+			free = units.Bytes(n) * units.KiB
+		case fields[0] == "MemTotal:":
+			total = units.Bytes(n) * units.KiB
+		}
+	}
+	return free, total
+}
