@@ -90,24 +90,41 @@ func (s *State) refusal(t *Task, g *GPU) (no refusal) {
 
 // leastAdded picks the GPUs, all of one machine, on which a task adds least to
 // the sum of all completion times: its own time plus the delay of its
-// neighbours. It picks the GPUs one after the other, because the task may load
-// each of them differently.
+// neighbours. A task on several gets GPUs that are close to each other, if there
+// are any that take it.
 func (s *State) leastAdded(t *Task, fitting []*GPU) []*GPU {
-	var best []*GPU
-	least := math.Inf(1)
+	if t.GPUs > 1 {
+		for _, group := range closeness {
+			if best := s.leastAddedAmong(t, near(t.GPUs, fitting, group)); best != nil && !slices.ContainsFunc(best, t.avoids) {
+				return best
+			}
+		}
+	}
+	var machines [][]*GPU
 	for len(fitting) > 0 {
 		n := 1
 		for n < len(fitting) && fitting[n].Node == fitting[0].Node {
 			n++
 		}
-		if gpus, added := s.leastAddedOf(t, fitting[:n]); added < least {
+		machines = append(machines, fitting[:n])
+		fitting = fitting[n:]
+	}
+	return s.leastAddedAmong(t, machines)
+}
+
+// leastAddedAmong picks among groups of GPUs.
+func (s *State) leastAddedAmong(t *Task, groups [][]*GPU) (best []*GPU) {
+	least := math.Inf(1)
+	for _, some := range groups {
+		if gpus, added := s.leastAddedOf(t, some); added < least {
 			best, least = gpus, added
 		}
-		fitting = fitting[n:]
 	}
 	return best
 }
 
+// leastAddedOf picks the GPUs one after the other, because the task may load each of
+// them differently.
 func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total float64) {
 	for _, id := range s.asks(t) {
 		var best *GPU
@@ -117,7 +134,7 @@ func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total floa
 				continue
 			}
 			added, no := s.weigh(g, id)
-			if len(t.Avoid) > 0 && slices.Contains(t.Avoid, g.ID) {
+			if t.avoids(g) {
 				added += avoidCost
 			}
 			if no.rule == "" && added < least {

@@ -22,6 +22,10 @@ type GPUInfo struct {
 	// Part: it is a part of a card, a MIG instance. A program can use one of these at
 	// a time, so a task on several GPUs gets none.
 	Part bool `json:"part,omitempty"`
+	// Link names the GPUs of its machine that NVLink joins with it, Socket those at its
+	// NUMA node; empty: none, or not known.
+	Link   string `json:"link,omitempty"`
+	Socket string `json:"socket,omitempty"`
 }
 
 // Sharing is how tasks share a GPU.

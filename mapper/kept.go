@@ -102,5 +102,5 @@ func (s *State) soonest(t *Task) []*GPU {
 		}
 		return cmp.Or(compareBool(a.alone(), b.alone()), free)
 	})
-	return ofOneMachine(t.GPUs, able)
+	return closest(t, able)
 }

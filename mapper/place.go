@@ -118,7 +118,7 @@ func (s *State) choose(t *Task, fitting []*GPU) []*GPU {
 		return s.policy.pick(s, t, fitting)
 	}
 	s.rank(t, fitting)
-	return ofOneMachine(t.GPUs, fitting)
+	return closest(t, fitting)
 }
 
 // failure is a task that did not fit in a pass, with the first of its asks.

@@ -125,7 +125,7 @@ func (s *State) ringDistance(g *GPU) int {
 func (s *State) rank(t *Task, candidates []*GPU) {
 	order := func(a, b *GPU) int {
 		if len(t.Avoid) > 0 {
-			if c := compareBool(slices.Contains(t.Avoid, a.ID), slices.Contains(t.Avoid, b.ID)); c != 0 {
+			if c := compareBool(t.avoids(a), t.avoids(b)); c != 0 {
 				return c
 			}
 		}

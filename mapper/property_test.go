@@ -167,6 +167,8 @@ func newMachine(t *rapid.T) *machine {
 		shut: map[GPUID]units.Instant{}, broken: map[GPUID]string{}, boots: map[GPUID]string{}, helpers: map[[2]string]HelpersBooked{}, onHold: map[TaskID]bool{}, toHold: map[TaskID]bool{},
 	}
 	for i := range m.all {
+		m.all[i].Link = rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(t, "NVLink")
+		m.all[i].Socket = rapid.SampledFrom([]string{"", "0", "1"}).Draw(t, "NUMA node")
 		m.all[i].Part = rapid.IntRange(0, 5).Draw(t, "is a part of a card") == 5
 	}
 	m.first, m.s = m.opt, New(m.opt)

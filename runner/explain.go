@@ -33,7 +33,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 			GPURef: api.GPURef{Index: g.Index, UUID: string(g.ID)}, Model: g.Model,
 			Capacity: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.Foreign),
 			Headroom: int64(headroom), SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.Wrong(), FaultLasts: g.Broken != nil,
-			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{}, Closed: closureView(g.Closed),
+			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{}, Closed: closureView(g.Closed), NVLink: g.Link, NUMANode: g.Socket,
 		}
 		for _, res := range reserved {
 			if slices.Contains(res.GPUs, g.ID) {

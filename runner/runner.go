@@ -223,7 +223,7 @@ func (r *Runner) findGPUs(ctx context.Context) error {
 	}
 	for _, d := range devices {
 		r.found[mapper.GPUID(d.UUID)] = d
-		r.devices[mapper.GPUID(d.UUID)] = mapper.GPUInfo{ID: mapper.GPUID(d.UUID), Index: d.Index, Model: d.Model, Capacity: d.Capacity, Boot: r.boot, Part: d.Parent != ""}
+		r.devices[mapper.GPUID(d.UUID)] = mapper.GPUInfo{ID: mapper.GPUID(d.UUID), Index: d.Index, Model: d.Model, Capacity: d.Capacity, Boot: r.boot, Part: d.Parent != "", Link: d.Link, Socket: d.Socket}
 	}
 	return nil
 }

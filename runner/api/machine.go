@@ -55,6 +55,8 @@ type GPU struct {
 	EnergyJ  float64 `json:"energy_j"`
 	Sharing  string  `json:"sharing" doc:"how tasks share it: mps, mps-user (each user's tasks by MPS, users in turns), time-slicing or alone"`
 	Parent   string  `json:"parent,omitempty" doc:"UUID of the card that this MIG instance is a part of"`
+	NVLink   string  `json:"nvlink,omitempty" doc:"the same for GPUs that NVLink joins; empty: none, or not known"`
+	NUMANode string  `json:"numa_node,omitempty" doc:"empty: the machine has one only, or it is not known"`
 	Metrics  string  `json:"metrics,omitempty" doc:"where smact, smocc and drama come from: gpm, dcgm-exporter, utilization or none; empty on simulated GPUs"`
 	Coarse   bool    `json:"coarse,omitempty" doc:"they are bounds from the share of time any kernel ran"`
 

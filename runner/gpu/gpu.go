@@ -83,6 +83,10 @@ type Device struct {
 	// Exclusive: only one process at a time may use it (compute mode
 	// exclusive-process).
 	Exclusive bool `json:"exclusive,omitempty"`
+	// Link names the cards that NVLink joins with this one, by the lowest index among
+	// them; Socket is its NUMA node. Empty: none, or not known.
+	Link   string `json:"link,omitempty"`
+	Socket string `json:"socket,omitempty"`
 }
 
 // Sample is what one GPU shows at one moment.

@@ -77,6 +77,7 @@ func (s *Source) enumerate() error {
 		return &Unavailable{Text: "no GPU can be used: " + strings.Join(s.Notes(), "; "), Mend: "with MIG switched on, make instances: nvidia-smi mig -cgi ... -C; or look at dmesg"}
 	}
 	s.number()
+	s.relate()
 	return nil
 }
 

@@ -37,7 +37,7 @@ func TestMachineMemory(t *testing.T) {
 			p.GetMemoryInfoFunc = func() (lib.Memory, lib.Return) { return lib.Memory{}, lib.ERROR_UNKNOWN }
 		}
 	}
-	s := r.open(t, Options{Proc: root})
+	s := r.open(t, Options{Root: root})
 	all := devices(t, s)
 	if len(all) != 1 || all[0].Capacity != 120*units.GiB {
 		t.Fatalf("devices %+v", all)

@@ -44,7 +44,7 @@ func (s *Source) memory(u *unit) (memory, lib.Return) {
 // DGX Spark): its programs use the machine's. All that cannot be had there counts as
 // used, by whomever.
 func (s *Source) machineMemory(ret lib.Return) (memory, lib.Return) {
-	free, total := meminfo.Read(s.opt.Proc)
+	free, total := meminfo.Read(s.opt.Root)
 	if total <= 0 || free > total {
 		return memory{}, ret
 	}

@@ -45,9 +45,8 @@ type Options struct {
 	Log      zerolog.Logger
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
-	// Proc is the folder that has /proc; empty: /. A GPU without memory of its own
-	// uses the machine's.
-	Proc string
+	// Root is the folder that has /proc and /sys; empty: /.
+	Root string
 }
 
 // Source reads the GPUs of this machine. Make one with [Open].

@@ -5,6 +5,7 @@ package nvml
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	lib "github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -34,6 +35,7 @@ type part struct {
 	recovery                  int32      // what the driver wants done; below 0: it does not tell
 	fails                     lib.Return // of every call
 	hopper                    bool
+	joined                    []*part  // by NVLink
 	busy                      activity // seconds since ever, times each share
 	level                     activity // of now
 	broken                    lib.Return
@@ -107,6 +109,13 @@ func (p *part) equip() {
 // equipCard adds what only a card answers.
 func (p *part) equipCard() {
 	r, d := p.rack, p.Device
+	d.GetP2PStatusFunc = func(other lib.Device, by lib.GpuP2PCapsIndex) (lib.GpuP2PStatus, lib.Return) {
+		uuid, _ := other.GetUUID()
+		if by == lib.P2P_CAPS_INDEX_NVLINK && slices.ContainsFunc(p.joined, func(o *part) bool { return o.uuid == uuid }) {
+			return lib.P2P_STATUS_OK, lib.SUCCESS
+		}
+		return lib.P2P_STATUS_NOT_SUPPORTED, lib.SUCCESS
+	}
 	d.GetPowerUsageFunc = func() (uint32, lib.Return) {
 		return read(p, func() (uint32, lib.Return) { return p.milliwatts, lib.SUCCESS })
 	}

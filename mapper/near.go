@@ -1,0 +1,51 @@
+package mapper
+
+import "slices"
+
+// A task on several GPUs sends its gradients from one to the other at every step: over
+// NVLink, over the PCIe of one NUMA node, or from one processor to the other. So it gets
+// GPUs that are close, where there are enough of them to be had at the moment.
+
+// closeness names, from the closest on, the groups of GPUs of one machine. Empty: the
+// GPU is in no group, or it is not known in which.
+var closeness = []func(*GPU) string{
+	func(g *GPU) string { return g.Link },
+	func(g *GPU) string { return g.Socket },
+}
+
+// near groups GPUs in which n or more are close to each other; within a group their
+// order stays. The groups are in the order of their first GPUs.
+func near(n int, gpus []*GPU, group func(*GPU) string) (all [][]*GPU) {
+	type place struct{ node, group string }
+	var at []place
+	for _, g := range gpus {
+		p := place{g.Node, group(g)}
+		if p.group == "" {
+			continue
+		}
+		i := slices.Index(at, p)
+		if i < 0 {
+			i, at, all = len(at), append(at, p), append(all, nil)
+		}
+		all[i] = append(all[i], g)
+	}
+	return slices.DeleteFunc(all, func(some []*GPU) bool { return len(some) < n })
+}
+
+// closest returns the first GPUs of a ranked list that are as close to each other as
+// any so many of it, or else the first of the first one's machine.
+func closest(t *Task, ranked []*GPU) []*GPU {
+	if t.GPUs > 1 {
+		for _, group := range closeness {
+			for _, some := range near(t.GPUs, ranked, group) {
+				if !slices.ContainsFunc(some[:t.GPUs], t.avoids) {
+					return some[:t.GPUs]
+				}
+			}
+		}
+	}
+	return ofOneMachine(t.GPUs, ranked)
+}
+
+// avoids reports whether a task goes to a GPU only if no other takes it.
+func (t *Task) avoids(g *GPU) bool { return slices.Contains(t.Avoid, g.ID) }
