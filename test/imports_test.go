@@ -52,6 +52,7 @@ var allowed = map[string][]string{
 	"carma/estimator/booking":              {"carma/configs/models", "carma/configs/workloads", "carma/estimator", "carma/estimator/correct", "carma/estimator/environment", "carma/estimator/figures", "carma/estimator/methods", "carma/estimator/networks/described", "carma/estimator/networks/named", "carma/estimator/onnx", "carma/estimator/residual", "carma/mapper", "carma/mapper/interference"},
 	"carma/estimator/correct":              {},
 	"carma/estimator/servers":              {},
+	"carma/estimator/tabletest":            {},
 	"carma/estimator/onnx":                 {},
 	"carma/configs":                        {"carma/containers/bare", "carma/mapper"},
 	"carma/configs/workloads":              {},

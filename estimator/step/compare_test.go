@@ -1,40 +1,68 @@
 package step_test
 
 import (
-	"encoding/csv"
 	"maps"
 	"math"
-	"os"
+	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"carma/configs/models"
 	"carma/estimator/step"
+	"carma/estimator/tabletest"
 )
 
+// table is a file of trainings whose memory PyTorch was seen to allocate. Its first line
+// says where the figures are from.
+type table struct {
+	file string // in testdata
+	// mean and largest are the most that the simulated step may be off.
+	mean, largest float64
+}
+
+// tables are all files of trainings. A new one needs a line here.
+var tables = []table{
+	{"transformers.csv", 0.01, 0.05},
+	{"encoders.csv", 0.02, 0.05},
+	{"settings.csv", 0.02, 0.05},
+	{"diffusion.csv", 0.03, 0.08},
+	{"yolo.csv", 0.04, 0.08},
+	{"gnn.csv", 0.05, 0.08},
+}
+
+// TestTrainings compares the simulated step with what PyTorch and the libraries of the
+// models allocate. go test -run TestTrainings/yolo -v prints each training of yolo.csv
+// beside ours.
+func TestTrainings(t *testing.T) {
+	for _, table := range tables {
+		t.Run(table.file, func(t *testing.T) { compare(t, table) })
+	}
+}
+
+// TestTablesAreListed: a file that is in no list is compared with nothing.
+func TestTablesAreListed(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !slices.ContainsFunc(tables, func(l table) bool { return l.file == filepath.Base(file) }) {
+			t.Errorf("%s is not in the list tables", file)
+		}
+	}
+}
+
 // compare simulates the trainings of a table, and compares the memory of their tensors
-// with the table's. It fails if the mean error, or the largest, is above its limit.
-// The tables' first lines say where the figures are from; workspaces are in neither.
-func compare(t *testing.T, path string, mean, largest float64, build func(row map[string]string) (*models.Config, error)) {
+// with the table's. Workspaces and rounding by the cache are in neither.
+func compare(t *testing.T, table table) {
 	t.Helper()
-	rows := tableOf(t, path)
+	rows := tabletest.Rows(t, "testdata/"+table.file)
 	var sum, worst float64
 	kinds := map[string][]float64{}
 	for _, row := range rows {
-		c, err := build(row)
-		if err != nil {
-			t.Fatal(row, err)
-		}
-		if err := c.Validate(); err != nil {
-			t.Fatal(row, err)
-		}
-		got, err := step.Simulate(c, &step.Environment{Name: "plain"})
-		if err != nil {
-			t.Fatal(row, err)
-		}
-		off := float64(got.Allocated)/float64(number(t, row["peak_bytes"])) - 1
-		t.Logf("%+6.1f %%  %7.0f MiB  %s", 100*off, float64(got.Allocated)/(1<<20), row["all"])
+		got := simulated(t, trainingOf(t, row))
+		off := float64(got)/float64(row.Int(t, "peak_bytes")) - 1
+		t.Logf("%+6.1f %%  %7.0f MiB  %s", 100*off, float64(got)/(1<<20), row)
 		sum, worst = sum+math.Abs(off), max(worst, math.Abs(off))
 		kinds[kindOf(row)] = append(kinds[kindOf(row)], math.Abs(off))
 	}
@@ -43,13 +71,23 @@ func compare(t *testing.T, path string, mean, largest float64, build func(row ma
 	}
 	n := float64(len(rows))
 	t.Logf("mean error %.1f %%, largest %.1f %%, %g trainings", 100*sum/n, 100*worst, n)
-	if sum/n > mean || worst > largest {
-		t.Errorf("off by %.1f %% in the mean, at most %.1f %%; want %g and %g", 100*sum/n, 100*worst, 100*mean, 100*largest)
+	if sum/n > table.mean || worst > table.largest {
+		t.Errorf("off by %.1f %% in the mean, at most %.1f %%; want %g and %g", 100*sum/n, 100*worst, 100*table.mean, 100*table.largest)
 	}
 }
 
+// simulated is the peak of a training's tensors in bytes, without workspaces.
+func simulated(t *testing.T, c *models.Config) int64 {
+	t.Helper()
+	got, err := step.Simulate(c, &step.Environment{Name: "plain"})
+	if err != nil {
+		t.Fatal(c.Name, err)
+	}
+	return got.Allocated
+}
+
 // kindOf is how a row trains, as the summary groups them.
-func kindOf(row map[string]string) string {
+func kindOf(row tabletest.Row) string {
 	kind := row["precision"]
 	if row["lora"] != "" {
 		kind += ", LoRA"
@@ -65,45 +103,4 @@ func total(list []float64) (sum float64) {
 		sum += x
 	}
 	return sum
-}
-
-// tableOf reads a table whose rows have a peak; "all" is a row's text.
-func tableOf(t *testing.T, path string) (rows []map[string]string) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.Comment = '#'
-	lines, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range lines[1:] {
-		row := map[string]string{"all": strings.Join(line, " ")}
-		for i, name := range lines[0] {
-			row[name] = line[i]
-		}
-		if row["peak_bytes"] != "" {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-// settingsIn are those of a row. A column that is not there changes nothing.
-func settingsIn(t *testing.T, row map[string]string) models.Overrides {
-	checkpointing := row["checkpointing"] == "true"
-	o := models.Overrides{Precision: models.Precision(row["precision"]), Optimizer: models.Optimizer(row["optimizer"]), Checkpointing: &checkpointing}
-	for name, to := range map[string]*int{"batch": &o.Batch, "image": &o.Image, "seq": &o.Sequence, "lora": &o.LoRA} {
-		if row[name] != "" {
-			*to = number(t, row[name])
-		}
-	}
-	if row["targets"] != "" {
-		o.Targets = strings.Split(row["targets"], "|")
-	}
-	return o
 }

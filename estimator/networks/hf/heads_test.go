@@ -1,37 +1,24 @@
 package hf
 
 import (
-	"encoding/csv"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
 	"carma/configs/models"
+	"carma/estimator/tabletest"
 )
 
 // TestParametersByHead: each head has the library's number of parameters.
 func TestParametersByHead(t *testing.T) {
-	f, err := os.Open("testdata/parameters.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.Comment = '#'
-	rows, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range rows[1:] {
-		c, err := Build(row[0], models.Overrides{Head: row[1]})
+	for _, row := range tabletest.Rows(t, "testdata/parameters.csv") {
+		c, err := Build(row["model"], models.Overrides{Head: row["head"]})
 		if err != nil {
-			t.Errorf("%s: %v", row[0], err)
+			t.Errorf("%s: %v", row["model"], err)
 			continue
 		}
-		want, _ := strconv.ParseInt(row[2], 10, 64)
+		want := row.Int(t, "params")
 		if got := c.Params(); got != want {
-			t.Errorf("%s with %s has %d parameters, want %d (%+d)", row[0], row[1], got, want, got-want)
+			t.Errorf("%s with %s has %d parameters, want %d (%+d)", row["model"], row["head"], got, want, got-want)
 		}
 	}
 }

@@ -1,0 +1,109 @@
+package step_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"carma/configs/models"
+	"carma/estimator/networks/named"
+	"carma/estimator/tabletest"
+)
+
+// trainingOf is the training of a row, built as carma estimate does from its name and
+// flags.
+func trainingOf(t *testing.T, row tabletest.Row) *models.Config {
+	t.Helper()
+	o := settingsIn(t, row)
+	for _, word := range strings.Fields(row["settings"]) {
+		set(t, &o, word)
+	}
+	c, err := named.Build(row["model"]+sizesIn(row), o)
+	if err != nil {
+		t.Fatal(row, err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(row, err)
+	}
+	return c
+}
+
+// settingsIn are those that have a column of their own.
+func settingsIn(t *testing.T, row tabletest.Row) models.Overrides {
+	checkpointing := row["checkpointing"] == "true"
+	o := models.Overrides{
+		Precision: models.Precision(row["precision"]), Optimizer: models.Optimizer(row["optimizer"]),
+		Head: row["head"], Attention: row["attention"], Checkpointing: &checkpointing,
+	}
+	for name, to := range map[string]*int{
+		"batch": &o.Batch, "image": &o.Image, "seq": &o.Sequence, "target": &o.Target, "lora": &o.LoRA,
+	} {
+		if row[name] != "" {
+			*to = int(row.Int(t, name))
+		}
+	}
+	if row["targets"] != "" {
+		o.Targets = strings.Split(row["targets"], "|")
+	}
+	return o
+}
+
+// sizesIn are the sizes of a network on a graph, as the end of its name.
+func sizesIn(row tabletest.Row) string {
+	var sizes []string
+	for _, name := range []string{"nodes", "edges", "features", "hidden", "layers", "classes", "heads"} {
+		if row[name] != "" {
+			sizes = append(sizes, fmt.Sprintf("%s=%s", name, row[name]))
+		}
+	}
+	if len(sizes) == 0 {
+		return ""
+	}
+	return ":" + strings.Join(sizes, ",")
+}
+
+// set sets one of the words in column settings, as estimator/training/settings_steps.py
+// reads them.
+func set(t *testing.T, o *models.Overrides, word string) {
+	t.Helper()
+	name, value, _ := strings.Cut(word, "=")
+	number := func() int {
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			t.Fatalf("%s: %v", word, err)
+		}
+		return n
+	}
+	switch name {
+	case "accumulate":
+		o.Accumulate = number()
+	case "kernel": // what sdpa takes on a GPU
+	case "masters":
+		o.Masters = true
+	case "loss":
+		o.Loss = value
+	case "padded":
+		o.Padded = true
+	case "fsdp": // the file's batch is that of one rank
+		o.GPUs = number()
+		o.Batch *= o.GPUs
+		if o.Parallel == "" {
+			o.Parallel = models.FSDP
+		}
+	case "tp":
+		o.Parallel = models.Parallel("tp:" + value)
+	case "reshard":
+		o.Parallel = models.FSDPGrad
+	case "bits":
+		o.Bits, o.Precision = number(), models.AMP
+	case "offload":
+		o.Offload = value
+	case "adapters":
+		o.DoRA = true
+	case "implementation":
+		o.Implementation = value
+	default:
+		t.Fatalf("%s: no such setting", word)
+	}
+}
