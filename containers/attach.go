@@ -18,6 +18,9 @@ type Choice struct {
 	// Hook: nvidia-container-runtime-hook is in PATH. Docker needs it for a
 	// device request.
 	Hook bool
+	// Refused: the hook has refused one, as it does where NVIDIA's toolkit is set to
+	// CDI.
+	Refused bool
 	// CDI says why a GPU cannot be attached by CDI; nil: all can.
 	CDI error
 }
@@ -25,10 +28,10 @@ type Choice struct {
 // ChooseAttach picks how containers get their GPUs on this machine, and says why.
 // The error tells what to install.
 //
-// Docker: a device request if Docker can carry it out. It is the mode of docker
-// run --gpus, and newer engines turn it into CDI themselves. Otherwise CDI,
-// otherwise the nvidia runtime. containerd: CDI, which needs no other runtime,
-// otherwise the nvidia runtime.
+// Docker: CDI if its files name every GPU and Docker injects them, since newer
+// toolkits may refuse what docker run --gpus asks for. Otherwise that, a device
+// request, otherwise the nvidia runtime. containerd: CDI, which needs no other
+// runtime, otherwise the nvidia runtime.
 func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 	byCDI := c.CDI == nil && len(c.Engine.CDIDirs) > 0
 	const cdiWhy = "CDI files name every GPU"
@@ -44,10 +47,12 @@ func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 		return "", "", &NoAttachError{c.CDI.Error() + ", and no nvidia-container-runtime is in PATH", "nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"}
 	}
 	switch {
-	case c.Hook:
-		return AttachDeviceRequest, "Docker has NVIDIA's hook for --gpus", nil
 	case byCDI:
 		return AttachCDI, cdiWhy + " and Docker injects them", nil
+	case c.Hook && !c.Refused:
+		return AttachDeviceRequest, "Docker has NVIDIA's hook for --gpus", nil
+	case runtime && c.Refused:
+		return AttachRuntime, runtimeWhy + "; NVIDIA's hook refuses --gpus", nil
 	case runtime:
 		return AttachRuntime, runtimeWhy, nil
 	}
@@ -57,6 +62,9 @@ func ChooseAttach(c Choice) (mode Attach, why string, err error) {
 		cdi = "Docker injects no CDI devices (from version 25 on it can)"
 	default:
 		cdi = c.CDI.Error()
+	}
+	if c.Refused {
+		return "", "", &NoAttachError{"NVIDIA's hook refuses --gpus, there is no nvidia runtime, and " + cdi, "nvidia-ctk runtime configure --runtime=docker, then restart Docker"}
 	}
 	return "", "", &NoAttachError{"neither NVIDIA's hook nor the nvidia runtime was found, and " + cdi, "install the NVIDIA Container Toolkit and run: nvidia-ctk runtime configure --runtime=docker"}
 }

@@ -16,16 +16,20 @@ func TestChooseAttach(t *testing.T) {
 		want Attach
 		say  string // part of the reason or of the error
 	}{
-		"docker, toolkit":         {Choice{"docker", Engine{Runtimes: nvidia, CDIDirs: dirs}, true, nil}, AttachDeviceRequest, "--gpus"},
-		"docker, only CDI":        {Choice{"docker", Engine{CDIDirs: dirs}, false, nil}, AttachCDI, "CDI files"},
-		"docker, CDI and runtime": {Choice{"docker", Engine{Runtimes: nvidia, CDIDirs: dirs}, false, nil}, AttachCDI, "CDI files"},
-		"docker, no file":         {Choice{"docker", Engine{Runtimes: nvidia, CDIDirs: dirs}, false, none}, AttachRuntime, "nvidia runtime"},
-		"docker, old":             {Choice{"docker", Engine{Runtimes: nvidia}, false, nil}, AttachRuntime, "nvidia runtime"},
-		"docker, old, nothing":    {Choice{"docker", Engine{}, false, nil}, "", "from version 25"},
-		"docker, nothing":         {Choice{"docker", Engine{CDIDirs: dirs}, false, none}, "", "no CDI file has it"},
-		"containerd":              {Choice{"containerd", Engine{Runtimes: nvidia, CDIDirs: dirs}, true, nil}, AttachCDI, "CDI files"},
-		"containerd, no file":     {Choice{"containerd", Engine{Runtimes: nvidia, CDIDirs: dirs}, true, none}, AttachRuntime, "no CDI file has it"},
-		"containerd, nothing":     {Choice{"containerd", Engine{CDIDirs: dirs}, true, none}, "", "nvidia-ctk cdi generate"},
+		"docker, toolkit":         {Choice{"docker", Engine{Runtimes: nvidia, CDIDirs: dirs}, true, false, none}, AttachDeviceRequest, "--gpus"},
+		"docker, toolkit and CDI": {Choice{"docker", Engine{Runtimes: nvidia, CDIDirs: dirs}, true, false, nil}, AttachCDI, "CDI files"},
+		"docker, refused":         {Choice{"docker", Engine{Runtimes: nvidia}, true, true, none}, AttachRuntime, "refuses --gpus"},
+		"docker, refused, CDI":    {Choice{"docker", Engine{Runtimes: nvidia, CDIDirs: dirs}, true, true, nil}, AttachCDI, "CDI files"},
+		"docker, refused, alone":  {Choice{"docker", Engine{}, true, true, none}, "", "nvidia-ctk runtime configure"},
+		"docker, only CDI":        {Choice{"docker", Engine{CDIDirs: dirs}, false, false, nil}, AttachCDI, "CDI files"},
+		"docker, CDI and runtime": {Choice{"docker", Engine{Runtimes: nvidia, CDIDirs: dirs}, false, false, nil}, AttachCDI, "CDI files"},
+		"docker, no file":         {Choice{"docker", Engine{Runtimes: nvidia, CDIDirs: dirs}, false, false, none}, AttachRuntime, "nvidia runtime"},
+		"docker, old":             {Choice{"docker", Engine{Runtimes: nvidia}, false, false, nil}, AttachRuntime, "nvidia runtime"},
+		"docker, old, nothing":    {Choice{"docker", Engine{}, false, false, nil}, "", "from version 25"},
+		"docker, nothing":         {Choice{"docker", Engine{CDIDirs: dirs}, false, false, none}, "", "no CDI file has it"},
+		"containerd":              {Choice{"containerd", Engine{Runtimes: nvidia, CDIDirs: dirs}, true, false, nil}, AttachCDI, "CDI files"},
+		"containerd, no file":     {Choice{"containerd", Engine{Runtimes: nvidia, CDIDirs: dirs}, true, false, none}, AttachRuntime, "no CDI file has it"},
+		"containerd, nothing":     {Choice{"containerd", Engine{CDIDirs: dirs}, true, false, none}, "", "nvidia-ctk cdi generate"},
 	} {
 		got, why, err := ChooseAttach(tc.c)
 		if err != nil {

@@ -16,6 +16,10 @@ const (
 	ScopeGPU    Scope = "gpu"    // a GPU, its device nodes or the driver
 )
 
+// HookRefuses is the code of a device request that NVIDIA's toolkit, set to CDI, has
+// refused: its GPUs must be attached in another way.
+const HookRefuses = "hook-direct"
+
 // StartFault is why a container could not be made or started.
 type StartFault struct {
 	Scope Scope
@@ -128,7 +132,7 @@ var startRules = []startRule{
 		"the control groups of this machine cannot be used", "mount them (systemd does), and see that nothing else moves the engine's own group; " + restartEngine},
 	{ScopeEngine, "systemd", re(`unable to start unit|failed to connect to dbus|dbus: |recipient disconnected from message bus`),
 		"systemd does not answer the engine", "systemctl daemon-reexec, then " + restartEngine},
-	{ScopeEngine, "hook-direct", re(`invoking the NVIDIA Container Runtime Hook directly`),
+	{ScopeEngine, HookRefuses, re(`invoking the NVIDIA Container Runtime Hook directly`),
 		"NVIDIA's toolkit is in its CDI mode and refuses --gpus", "set attach: runtime, or cdi"},
 	{ScopeEngine, "no-gpu-support", re(`could not select device driver`),
 		"the engine cannot give containers GPUs", "install the NVIDIA Container Toolkit, run nvidia-ctk runtime configure and restart the engine"},

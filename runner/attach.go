@@ -21,7 +21,7 @@ func (r *Runner) attach() (mode containers.Attach, why string, err error) {
 	e := r.engine.found()
 	_, hook := exec.LookPath("nvidia-container-runtime-hook")
 	mode, why, err = containers.ChooseAttach(containers.Choice{
-		Driver: r.Driver.Name(), Engine: e, Hook: hook == nil, CDI: r.missingCDI(e.CDIDirs),
+		Driver: r.Driver.Name(), Engine: e, Hook: hook == nil, Refused: r.hookRefuses.Load(), CDI: r.missingCDI(e.CDIDirs),
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("no way to give containers their GPUs: %w", err)

@@ -43,27 +43,29 @@ type Runner struct {
 	busy       atomic.Int64
 	unwritable atomic.Bool
 	tight      atomic.Bool // the journal lives on its spare room; the loop sets it
-	monitor    *monitor
-	energy     *energyBook
-	images     imageCache
-	probers    probers
-	devices    map[mapper.GPUID]mapper.GPUInfo
-	found      map[mapper.GPUID]gpu.Device // the same, as the source tells
-	boot       string                      // of the machine; empty: not known
-	owners     *owners
-	ports      *portBook
-	limiter    limiter
-	sharing    sharing
-	hostMem    *hostMemory
-	users      func(uid, gid int) Caller // looks a user up in the system
-	opening    chan struct{}             // one token for each check of a user's files
-	keeping    outputHealth
-	expected   expectations
-	followers  *followers // of the progress of running attempts
-	helpers    *helpers.Manager
-	helperOut  *helperOutput
-	consoles   *consoles
-	upgraded   sync.WaitGroup // connections of terminals and commands
+	// hookRefuses: NVIDIA's hook has refused a device request.
+	hookRefuses atomic.Bool
+	monitor     *monitor
+	energy      *energyBook
+	images      imageCache
+	probers     probers
+	devices     map[mapper.GPUID]mapper.GPUInfo
+	found       map[mapper.GPUID]gpu.Device // the same, as the source tells
+	boot        string                      // of the machine; empty: not known
+	owners      *owners
+	ports       *portBook
+	limiter     limiter
+	sharing     sharing
+	hostMem     *hostMemory
+	users       func(uid, gid int) Caller // looks a user up in the system
+	opening     chan struct{}             // one token for each check of a user's files
+	keeping     outputHealth
+	expected    expectations
+	followers   *followers // of the progress of running attempts
+	helpers     *helpers.Manager
+	helperOut   *helperOutput
+	consoles    *consoles
+	upgraded    sync.WaitGroup // connections of terminals and commands
 
 	// The loop's own:
 	nextID    mapper.TaskID

@@ -20,6 +20,9 @@ func (w *worker) beginEnding(err error) ending {
 // unstarted returns the end of an attempt whose start failed. The task is at
 // fault, or else the engine or a GPU.
 func (w *worker) unstarted(f *containers.StartFault, said string) ending {
+	if f.Code == containers.HookRefuses && !w.hookRefuses.Swap(true) {
+		w.Log.Warn().Msg("NVIDIA's hook refuses what docker run --gpus asks for: containers get their GPUs otherwise from now on, if they can")
+	}
 	if f.Scope == containers.ScopeTask {
 		return ending{class: mapper.ExitCannotStart, code: 125, message: said}
 	}
