@@ -49,6 +49,8 @@ type Config struct {
 	// Attach is how a container gets its GPUs: auto, device-request, runtime,
 	// cdi or simulated.
 	Attach string
+	// Processors are those that a task with GPUs may run on: any, or near them.
+	Processors string
 	// Environment is the software and GPU that memory estimates assume; empty:
 	// the one measured on the machine's GPUs, or the default.
 	Environment string
@@ -168,6 +170,7 @@ func Default() Config {
 		Activity:    "mean",
 		Driver:      "docker",
 		Attach:      "auto",
+		Processors:  "any",
 
 		ContainerdNamespace: "carma",
 

@@ -81,6 +81,9 @@ var keys = []key{
 	{"attach", "how containers get their GPUs: auto, device-request, runtime, cdi or simulated", func(c *Config) any { return &c.Attach }, func(c *Config) error {
 		return oneOf("attachment", c.Attach, Attachments)
 	}},
+	{"processors", "where tasks with GPUs run: any, or near: only at the NUMA node of their GPUs", func(c *Config) any { return &c.Processors }, func(c *Config) error {
+		return oneOf("choice of processors", c.Processors, ProcessorChoices)
+	}},
 	{"pull", "when images are fetched: missing, always or never", func(c *Config) any { return &c.Pull }, func(c *Config) error {
 		return oneOf("pull rule", c.Pull, PullRules)
 	}},
@@ -337,11 +340,12 @@ var keys = []key{
 
 // The words of keys with a fixed choice.
 var (
-	Activities  = []string{"mean", "risk"}
-	Drivers     = []string{"docker", "containerd"}
-	Attachments = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
-	MPSGroups   = []string{"auto", "off", "user", "shared"}
-	MPSIPCs     = []string{"private", "host"}
+	Activities       = []string{"mean", "risk"}
+	Drivers          = []string{"docker", "containerd"}
+	ProcessorChoices = []string{"any", "near"}
+	Attachments      = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
+	MPSGroups        = []string{"auto", "off", "user", "shared"}
+	MPSIPCs          = []string{"private", "host"}
 	// The next two are of memory-limit and memory-caps.
 	MemoryLimits = []string{"auto", "driver", "mps", "off"}
 	MemoryCaps   = []string{"growth", "fractions", "off"}

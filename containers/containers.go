@@ -202,6 +202,8 @@ type Spec struct {
 	Memory    int64
 	CPUs      float64
 	Processes int64
+	// CPUSet are the processors it may run on, like 0-15,32-47; empty: all.
+	CPUSet string
 	// CPUWeight is its part of the processors where they are short, in thousandths of
 	// one; 0: the engine's default. OOMScore is how much sooner than others the kernel
 	// kills it where memory runs out, 0 to 1000.

@@ -29,6 +29,8 @@ type Options struct {
 	// Attach is how containers get their GPUs; empty: chosen for the engine and
 	// the machine.
 	Attach containers.Attach
+	// NearCPUs: a task on GPUs of one NUMA node runs on that node's processors only.
+	NearCPUs bool
 	// Devices adds what every container needs to reach the GPUs; nil: nothing.
 	Devices func(mapper.TaskID, int) ([]containers.Mount, []string)
 	// Boot names the machine's boot; empty: the kernel is asked.

@@ -42,6 +42,9 @@ func (w *worker) spec() (containers.Spec, error) {
 		Park:            len(w.limited()) > 0,
 	}
 	w.live().Bounds.bound(&spec, sub, w.launch.Host)
+	if w.opt.NearCPUs {
+		spec.CPUSet = w.nearCPUs()
+	}
 	spec.User = sub.User
 	if sub.BatchSize > 0 { // the batch size of the estimate, so that the program can train with it
 		spec.Env = append(spec.Env, "CARMA_BATCH_SIZE="+strconv.Itoa(sub.BatchSize))

@@ -226,15 +226,14 @@ func (m *maker) bound(_ context.Context, _ oci.Client, _ *core.Container, s *oci
 	if score := m.spec.OOMScore; score > 0 {
 		s.Process.OOMScoreAdj = &score
 	}
-	defer func() {
-		if shares := uint64(m.spec.CPUShares()); shares > 0 && controls("cpu") {
-			if s.Linux.Resources.CPU == nil {
-				s.Linux.Resources.CPU = &specs.LinuxCPU{}
-			}
-			s.Linux.Resources.CPU.Shares = &shares
-		}
-	}()
 	limitTo(s.Linux.Resources, m.spec.Memory*only("memory"), m.spec.CPUs*float64(only("cpu")), m.spec.Processes*only("pids"))
+	cpu := cmp.Or(s.Linux.Resources.CPU, &specs.LinuxCPU{})
+	if shares := uint64(m.spec.CPUShares()); shares > 0 && controls("cpu") {
+		cpu.Shares, s.Linux.Resources.CPU = &shares, cpu
+	}
+	if m.spec.CPUSet != "" && controls("cpuset") {
+		cpu.Cpus, s.Linux.Resources.CPU = m.spec.CPUSet, cpu
+	}
 	return nil
 }
 

@@ -125,6 +125,13 @@ func (p *Proc) Run() int {
 			p.print(p.Stdout, strings.Join(p.Interfaces(), " ")+"\n")
 		case "capabilities":
 			p.print(p.Stdout, p.Capabilities()+"\n")
+		case "processors":
+			status, _ := p.ReadFile("/proc/self/status")
+			for line := range strings.Lines(string(status)) {
+				if name, list, _ := strings.Cut(line, ":"); name == "Cpus_allowed_list" {
+					p.print(p.Stdout, strings.TrimSpace(list)+"\n")
+				}
+			}
 		case "privileges":
 			status, _ := p.ReadFile("/proc/self/status")
 			for line := range strings.Lines(string(status)) {

@@ -25,6 +25,10 @@ func testOverrides(_ *testing.T, s *suite) {
 	s.equal("overrides", s.output(spec),
 		[]string{"one", "two words", "A=1=2", "IMAGE=no", "/somewhere/else", "4321:8765"})
 
+	spec = s.spec("processors")
+	spec.CPUSet, spec.CPUs, spec.CPUWeight = "1", 0.5, 500
+	s.equal("one processor", s.output(spec), []string{"1"})
+
 	spec = s.spec()
 	spec.Command = nil
 	spec.Entrypoint = []string{ToolPath, "out:alone"}

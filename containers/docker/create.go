@@ -174,6 +174,7 @@ func (d *Driver) hostConfig(spec containers.Spec) (*container.HostConfig, error)
 		},
 	}
 	bound(h, spec.Memory, spec.CPUs, spec.Processes)
+	h.CpusetCpus = spec.CPUSet
 	h.CPUShares, h.OomScoreAdj = spec.CPUShares(), spec.OOMScore
 	if spec.HostIPC {
 		h.IpcMode, h.ShmSize = container.IPCModeHost, 0

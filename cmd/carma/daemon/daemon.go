@@ -51,6 +51,7 @@ from.`,
 	cli.Complete(cmd, "gpus", sources)
 	cli.Complete(cmd, "activity", cli.Words(configs.Activities))
 	cli.Complete(cmd, "driver", cli.Words(configs.Drivers))
+	cli.Complete(cmd, "processors", cli.Words(configs.ProcessorChoices))
 	cli.Complete(cmd, "attach", cli.Words(configs.Attachments))
 	cli.Complete(cmd, "pull", cli.Words(configs.PullRules))
 	cli.Complete(cmd, "log-level", cli.Words(configs.LogLevels))

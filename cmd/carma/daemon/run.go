@@ -65,6 +65,7 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 		opt.MountDir = mounts.DefaultDir
 	}
 	opt.Closed = config.Network == "none"
+	opt.NearCPUs = config.Processors == "near"
 	clock := runner.NewClock(1)
 	source, err := openGPUs(ctx, config, clock, &opt, log)
 	if err != nil {

@@ -1,0 +1,26 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// nearCPUs are the processors at the NUMA node of an attempt's GPUs, as the kernel
+// writes them (0-15,32-47); empty: it has no GPU, GPUs at several nodes, or the node is
+// not known.
+func (w *worker) nearCPUs() string {
+	socket := ""
+	for i, grant := range w.launch.Grants {
+		at := w.devices[grant.GPU].Socket
+		if i > 0 && at != socket || at == "" {
+			return ""
+		}
+		socket = at
+	}
+	if socket == "" {
+		return ""
+	}
+	b, _ := os.ReadFile(filepath.Join("/", w.hostMem.root, "sys/devices/system/node/node"+socket, "cpulist"))
+	return strings.TrimSpace(string(b))
+}
