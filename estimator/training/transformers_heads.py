@@ -24,8 +24,9 @@ FULL = ("layer_norm", "group_norm", "softmax", "log_softmax", "softplus", "pow",
 
 
 def hub(folder):
-    """The tables of the hub's models."""
-    return [m for name in ("hub.json", "hub_others.json") for m in json.loads((pathlib.Path(folder) / name).read_text())]
+    """The tables of the hub's models, without those that are of the catalogue."""
+    both = [m for name in ("hub.json", "hub_others.json") for m in json.loads((pathlib.Path(folder) / name).read_text())]
+    return [m for m in both if "config" in m and "model_type" in m["config"]]
 
 
 def configs(folder):
@@ -84,7 +85,7 @@ class Head:
 
         def pixels(side):
             side = self.image or side
-            own = {} if side == config_side or config.model_type.startswith("dino") else {"interpolate_pos_encoding": True}
+            own = {} if side == config_side or config.model_type.startswith(("dino", "beit")) else {"interpolate_pos_encoding": True}
             return own | {"pixel_values": torch.zeros(batch, 3, side, side, dtype=dtype)}
 
         config_side = getattr(config, "image_size", 0) or getattr(getattr(config, "vision_config", None), "image_size", 0)

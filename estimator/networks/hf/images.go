@@ -5,10 +5,13 @@ import (
 	"carma/estimator/networks/zoo"
 )
 
+// imageHeads are those of encoders of images.
+var imageHeads = []string{zoo.ImageClassification, zoo.BaseModel}
+
 // imageEncoder is the builder of a Transformer of patches.
-func imageEncoder(set func(*fields, *zoo.ImageEncoder)) builder {
+func imageEncoder(set func(*fields, *zoo.ImageEncoder), heads ...string) builder {
 	return func(f *fields, name string, o models.Overrides) (*models.Config, error) {
-		v := &zoo.ImageEncoder{Name: name, Head: f.head(o, zoo.ImageClassification, zoo.BaseModel), Classes: f.classes()}
+		v := &zoo.ImageEncoder{Name: name, Head: f.head(o, heads...), Classes: f.classes()}
 		set(f, v)
 		if f.err != nil {
 			return nil, f.err
@@ -54,6 +57,49 @@ func dinov2(f *fields, v *zoo.ImageEncoder) {
 	if f.text("model_type", "") == "dinov2_with_registers" {
 		v.Registers = f.whole("num_register_tokens", 4)
 	}
+}
+
+// deit has a second learned token.
+func deit(f *fields, v *zoo.ImageEncoder) {
+	vit(f, v)
+	v.Distilled = true
+}
+
+// beit has scores of pairs of patches, and parts that are scaled and left out at random.
+func beit(f *fields, v *zoo.ImageEncoder) {
+	vit(f, v)
+	v.BiasQKV, v.PlainKey, v.Pooler = true, true, false
+	v.MaskToken, v.NoPositions = f.flag("use_mask_token", false), !f.flag("use_absolute_position_embeddings", false)
+	v.Scaled = f.number("layer_scale_init_value", 0.1) > 0
+	v.SkipPath, v.PathRises = f.chance("drop_path_rate", 0.1), true
+	bias := &zoo.PatchBias{Own: max(v.Image/v.Patch, 1)}
+	if f.flag("use_relative_position_bias", false) {
+		v.PatchBias = bias
+	}
+	if f.flag("use_shared_relative_position_bias", false) {
+		v.Shared = bias
+	}
+	if f.flag("use_mean_pooling", true) {
+		v.FinalNorm, v.MeanNorm, v.Pool = false, true, zoo.PoolMean
+	}
+}
+
+// dinov3 turns the queries and keys of patches by their positions. The library has no
+// class with a head for it.
+func dinov3(f *fields, v *zoo.ImageEncoder) {
+	vit(f, v)
+	v.Width, v.Inner = f.whole("hidden_size", 384), f.whole("intermediate_size", 1536)
+	v.Heads = f.whole("num_attention_heads", 6)
+	v.Groups, v.Key = v.Heads, f.split(v.Width, v.Heads)
+	v.BiasQKV, v.PlainQuery = true, !f.flag("query_bias", true)
+	v.PlainKey, v.PlainValue = !f.flag("key_bias", false), !f.flag("value_bias", true)
+	v.BiasOut, v.BiasInner = f.flag("proj_bias", true), f.flag("mlp_bias", true)
+	v.Scaled, v.Pooler, v.MaskToken, v.NoPositions = true, false, true, true
+	v.SkipPath, v.Dropout = f.chance("drop_path_rate", 0), false
+	v.Registers = f.orZero("num_register_tokens", 0)
+	v.Rotary, v.Prefix, v.OrderedOut = true, v.Registers+1, true
+	v.Gated = f.flag("use_gated_mlp", false)
+	v.Projections.Up, v.Projections.Down = "up_proj", "down_proj"
 }
 
 // towers is the builder of an encoder of texts beside one of images.
@@ -115,7 +161,7 @@ func (f *fields) tower(t *zoo.TextEncoder, width, heads, words, longest int64, a
 
 // swin reads a Transformer of shifted windows.
 func swin(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	w := &zoo.SwinEncoder{Name: name, Head: f.head(o, zoo.ImageClassification, zoo.BaseModel), Classes: f.classes()}
+	w := &zoo.SwinEncoder{Name: name, Head: f.head(o, imageHeads...), Classes: f.classes()}
 	w.Depths, w.HeadsOf = f.wholes("depths", 2, 2, 6, 2), f.wholes("num_heads", 3, 6, 12, 24)
 	w.Width, w.Ratio = f.whole("embed_dim", 96), f.whole("mlp_ratio", 4)
 	w.Image, w.Patch, w.Channels = f.whole("image_size", 224), f.whole("patch_size", 4), f.whole("num_channels", 3)

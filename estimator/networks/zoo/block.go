@@ -15,24 +15,29 @@ type Block struct {
 	Activation string // type of the layer: silu, gelu, relu, or new_gelu and quick_gelu in single operations
 	Gated      bool   // the activation of one projection times another one
 	Rotary     bool   // queries and keys are turned by their position
-	BiasQKV    bool
-	PlainKey   bool // with BiasQKV: keys have no bias all the same
-	BiasOut    bool // of the attention's last projection
-	BiasInner  bool // of the feed-forward part
-	NormHeads  bool // queries and keys are normed by head
-	NormWidth  bool // queries and keys are normed as a whole
-	Sandwich   bool // norms before and after each part (Gemma 2)
-	PostNorm   bool // norms only after each part (OLMo 2)
-	SumNorm    bool // norms only after each sum (BERT)
-	FirstBare  bool // the first block has no norm before its attention (ModernBERT)
-	PlainNorm  bool // layer norms have no bias
-	Scaled     bool // each part is multiplied by learned numbers before it is added (DINOv2)
-	Parallel   bool // attention and feed-forward side by side
-	OneNorm    bool // with Parallel: both take the same norm
-	JointQKV   bool // one projection for queries, keys and values
-	JointGate  bool // one projection for both halves of a gated part
-	Sinks      bool // each head has a learned score that no token takes (gpt-oss)
-	Unfused    bool // the scores of the attention are kept
+	// Prefix is how many first tokens are not turned. If there are some, the factors have
+	// the numbers of the image (DINOv3).
+	Prefix  int64
+	BiasQKV bool
+	// With BiasQKV: queries, keys or values have no bias all the same.
+	PlainQuery, PlainKey, PlainValue bool
+	BiasOut                          bool // of the attention's last projection
+	BiasInner                        bool // of the feed-forward part
+	NormHeads                        bool // queries and keys are normed by head
+	NormWidth                        bool // queries and keys are normed as a whole
+	Sandwich                         bool // norms before and after each part (Gemma 2)
+	PostNorm                         bool // norms only after each part (OLMo 2)
+	SumNorm                          bool // norms only after each sum (BERT)
+	FirstBare                        bool // the first block has no norm before its attention (ModernBERT)
+	PlainNorm                        bool // layer norms have no bias
+	Scaled                           bool // each part is multiplied by learned numbers before it is added (DINOv2)
+	SkipPath                         bool // each part is left out at random before it is added (BEiT)
+	Parallel                         bool // attention and feed-forward side by side
+	OneNorm                          bool // with Parallel: both take the same norm
+	JointQKV                         bool // one projection for queries, keys and values
+	JointGate                        bool // one projection for both halves of a gated part
+	Sinks                            bool // each head has a learned score that no token takes (gpt-oss)
+	Unfused                          bool // the scores of the attention are kept
 	// CopiesHeads: queries, keys and values are copied head by head (OPT). Single: the
 	// attention is in single operations on copies of its operands (GPT-Neo).
 	CopiesHeads, Single bool
@@ -45,6 +50,7 @@ type Block struct {
 	InnerDrop      bool // before the last projection of the feed-forward part
 
 	Distances   *Distances // nil: no scores with distances
+	PatchBias   *PatchBias // nil: no scores of pairs of patches
 	Experts     *Experts   // nil: a feed-forward part for all tokens
 	Latent      *Latent    // nil: queries, keys and values are projected from the token
 	Projections Projections
@@ -137,7 +143,11 @@ func (d *Block) sum(g *graph, part string, in, x int) int {
 	if d.Scaled {
 		x = g.weighted(part+"_scale", x, d.Width)
 	}
-	x = g.plus(part+"_add", in, d.drop(g, part+"_dropout", x))
+	x = d.drop(g, part+"_dropout", x)
+	if d.SkipPath {
+		x = g.skip(part+"_path", g.scale(part+"_path.div", x))
+	}
+	x = g.plus(part+"_add", in, x)
 	if d.SumNorm {
 		x = d.norm(g, part+"_layernorm", x)
 	}
@@ -161,7 +171,10 @@ func (d *Block) attention(g *graph, name string, x, source, bias int, i int64) i
 	if d.NormWidth {
 		q, k = g.rmsNorm("q_norm", q), g.rmsNorm("k_norm", k)
 	}
-	if d.Rotary {
+	switch {
+	case d.Rotary && d.Prefix > 0:
+		q, k = d.turnPatches(g, "q", q), d.turnPatches(g, "k", k)
+	case d.Rotary:
 		q, k = g.rotate("q", q), g.rotate("k", k)
 	}
 	if d.OrderedQKV {
@@ -182,6 +195,9 @@ func (d *Block) attention(g *graph, name string, x, source, bias int, i int64) i
 		// The kernel takes a mask of numbers. It is made anew for each block and sample.
 		masks = append(masks, g.op(models.Copy, "mask", []int64{n, n}, data))
 	}
+	if d.PatchBias != nil {
+		bias = d.PatchBias.scores(g, d.Heads)
+	}
 	if bias > 0 {
 		// The kernel has a gradient of it for each sample.
 		masks = append(masks, g.spread("bias", g.copyOf("bias.contiguous", bias, g.shape(bias)...)))
@@ -198,7 +214,7 @@ func (d *Block) attention(g *graph, name string, x, source, bias int, i int64) i
 func (d *Block) queries(g *graph, x, source int) (q, k, v int) {
 	wide, narrow := d.Heads*d.Key, d.Groups*d.Key
 	if !d.JointQKV {
-		return g.adapted(d.Projections.Q, x, wide, d.BiasQKV), g.linear(d.Projections.K, source, narrow, d.BiasQKV && !d.PlainKey), g.adapted(d.Projections.V, source, narrow, d.BiasQKV)
+		return g.adapted(d.Projections.Q, x, wide, d.BiasQKV && !d.PlainQuery), g.linear(d.Projections.K, source, narrow, d.BiasQKV && !d.PlainKey), g.adapted(d.Projections.V, source, narrow, d.BiasQKV && !d.PlainValue)
 	}
 	all := g.adapted(d.Projections.QKV, x, wide+2*narrow, d.BiasQKV)
 	tokens := g.shape(x)[0]

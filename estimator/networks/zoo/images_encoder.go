@@ -23,14 +23,22 @@ type ImageEncoder struct {
 	Image, Patch, Channels int64
 	PlainPatch             bool  // the projection of the patches has no bias
 	ClassToken             bool  // a learned token before those of the patches
+	Distilled              bool  // another one after it (DeiT)
+	NoPositions            bool  // no table of positions (BEiT, DINOv3)
 	MaskToken              bool  // a learned token that this training does not use
 	Registers              int64 // further learned tokens
 	EntryNorm              bool  // a norm before the blocks (CLIP)
 	FinalNorm              bool  // a norm after them
+	PathRises              bool  // with SkipPath: nothing is left out of the first block
+	MeanNorm               bool  // a norm of the mean that the classes come from (BEiT)
 	Pooler                 bool  // the bare model has a dense layer over the first token
 	Probe                  bool  // the bare model ends with attention by one learned token (SigLIP)
 	LastNorm               bool  // the bare model norms the vector of the image (CLIP)
 	Beside                 bool  // a model with classes has the bare model's end too, which they do not take
+
+	// Shared is the same bias for all blocks; nil: none. Its Side is that of the patches
+	// of the model's own images.
+	Shared *PatchBias
 
 	Head    string
 	Classes int64
@@ -68,17 +76,17 @@ func (v *ImageEncoder) build(g *graph, s settings) {
 	if v.Beside {
 		g.unused(func() { v.pooled(g, x) })
 	}
-	first, mean := g.view("first", x, v.Width), x
-	if v.Pool != PoolFirst {
-		mean = g.op(models.Mean, "mean", []int64{v.Width}, x)
-	}
-	switch v.Pool {
-	case PoolBoth:
-		x = g.op(models.Concat, "concat", []int64{2 * v.Width}, first, mean)
-	case PoolMean:
-		x = mean
+	mean := func() int { return g.op(models.Mean, "mean", []int64{v.Width}, x) }
+	first := func() int { return g.view("first", x, v.Width) }
+	switch {
+	case v.MeanNorm:
+		x = v.pooled(g, x)
+	case v.Pool == PoolBoth:
+		x = g.op(models.Concat, "concat", []int64{2 * v.Width}, first(), mean())
+	case v.Pool == PoolMean:
+		x = mean()
 	default:
-		x = first
+		x = first()
 	}
 	g.trained(func() { x = g.plain("classifier", x, s.classes, true) })
 	g.classify(x)
@@ -87,11 +95,22 @@ func (v *ImageEncoder) build(g *graph, s settings) {
 // tokens adds the encoder of an image up to its last tokens.
 func (v *ImageEncoder) tokens(g *graph, pixels int, image int64) int {
 	x := v.patches(g, pixels, image)
+	for _, b := range []*PatchBias{v.PatchBias, v.Shared} {
+		if b != nil {
+			b.Side = max(image/v.Patch, 1)
+		}
+	}
 	if v.EntryNorm {
 		x = v.norm(g, "pre_layrnorm", x)
 	}
+	with := beside{}
+	if v.Shared != nil {
+		with.bias = v.Shared.scores(g, v.Heads)
+	}
 	for i := range v.Depth {
-		x = v.block(g, fmt.Sprintf("encoder.layer.%d", i), x, i)
+		b := v.Block
+		b.SkipPath = v.SkipPath && (i > 0 || !v.PathRises)
+		x = b.blockBeside(g, fmt.Sprintf("encoder.layer.%d", i), x, i, with)
 	}
 	if v.FinalNorm {
 		x = v.norm(g, "layernorm", x)
@@ -106,20 +125,28 @@ func (v *ImageEncoder) patches(g *graph, pixels int, image int64) int {
 	x := g.conv("patch_embeddings", pixels, window{out: v.Width, kernel: v.Patch, stride: v.Patch, bias: !v.PlainPatch})
 	n, own := g.shape(x)[1]*g.shape(x)[2], (v.Image/v.Patch)*(v.Image/v.Patch)
 	x = g.view("flatten", x, n, v.Width)
-	if v.ClassToken {
-		own++
-		n++
-		x = g.op(models.Concat, "concat", []int64{n, v.Width}, g.table("cls_token", 1, v.Width), x)
-		g.layers[x].Whole = false
-	}
 	if v.MaskToken {
 		g.table("mask_token", 1, v.Width)
 	}
-	positions := g.table("position_embeddings", own, v.Width)
-	if n != own {
-		positions = g.copyOf("interpolated", positions, n, v.Width)
+	var first []int
+	if v.ClassToken {
+		first = append(first, g.table("cls_token", 1, v.Width))
 	}
-	x = g.plus("add_positions", x, positions)
+	if v.Distilled {
+		first = append(first, g.table("distillation_token", 1, v.Width))
+	}
+	own, n = own+int64(len(first)), n+int64(len(first))
+	if len(first) > 0 {
+		x = g.op(models.Concat, "concat", []int64{n, v.Width}, append(first, x)...)
+		g.layers[x].Whole = false
+	}
+	if !v.NoPositions {
+		positions := g.table("position_embeddings", own, v.Width)
+		if n != own {
+			positions = g.copyOf("interpolated", positions, n, v.Width)
+		}
+		x = g.plus("add_positions", x, positions)
+	}
 	if v.Registers > 0 {
 		x = g.op(models.Concat, "registers", []int64{n + v.Registers, v.Width}, x, g.table("register_tokens", v.Registers, v.Width))
 		g.layers[x].Whole = false
@@ -134,6 +161,8 @@ func (v *ImageEncoder) pooled(g *graph, x int) int {
 		return v.probe(g, x)
 	case v.LastNorm:
 		return v.norm(g, "post_layernorm", g.view("first", x, v.Width))
+	case v.MeanNorm:
+		return v.norm(g, "pooler.layernorm", g.op(models.Mean, "mean", []int64{v.Width}, x))
 	case v.Pooler:
 		return g.unary(models.Tanh, "pooler.activation", g.linear("pooler.dense", g.view("first", x, v.Width), v.Width, true))
 	}
