@@ -1,4 +1,5 @@
 """The heads that transformers_steps.py trains, their inputs, and GPU's autocast on the CPU."""
+import itertools
 import json
 import pathlib
 
@@ -37,6 +38,22 @@ def window(inputs_embeds, **_):
     """A mask of tokens that are near each other, the same for all samples."""
     batch, tokens = inputs_embeds.shape[:2]
     return inputs_embeds.new_ones(1, 1, tokens, tokens, dtype=bool).expand(batch, 1, tokens, tokens)
+
+
+class Evenly(list):
+    """Numbers from first to last, which are read while the model is made; those of a fake tensor cannot be."""
+
+    def __init__(self, first, last, steps, **_):
+        super().__init__(first + (last - first) * i / max(steps - 1, 1) for i in range(steps))
+
+    def split(self, sizes):
+        ends = list(itertools.accumulate(sizes))
+        return [Part(self[end - n : end]) for n, end in zip(sizes, ends)]
+
+
+class Part(list):
+    def tolist(self):
+        return self
 
 
 def as_loaded(torch, model, config):
@@ -85,7 +102,7 @@ class Head:
 
         def pixels(side):
             side = self.image or side
-            own = {} if side == config_side or config.model_type.startswith(("dino", "beit")) else {"interpolate_pos_encoding": True}
+            own = {} if side == config_side or config.model_type.startswith(("dino", "beit", "convnext", "resnet")) else {"interpolate_pos_encoding": True}
             return own | {"pixel_values": torch.zeros(batch, 3, side, side, dtype=dtype)}
 
         config_side = getattr(config, "image_size", 0) or getattr(getattr(config, "vision_config", None), "image_size", 0)
@@ -95,8 +112,8 @@ class Head:
         if hasattr(config, "conv_stride"):
             sound = {"input_values": torch.zeros(batch, seq, dtype=dtype)}
             return sound | {"labels": ids(batch)} if self.name == "sequence-classification" else sound
-        if hasattr(config, "patch_size"):
-            image = pixels(config.image_size)
+        if hasattr(config, "patch_size") or config.model_type == "resnet":
+            image = pixels(getattr(config, "image_size", 224))
             return image if self.name == "model" else image | {"labels": ids(batch)}
         if self.name == "image-classification":
             return pixels(config.vision_config.image_size) | {"labels": ids(batch)}
@@ -165,6 +182,15 @@ def as_on_a_gpu(torch):
 
         return call
 
+    plain_norm = torch.linalg.vector_norm
+
+    def vector_norm(x, *args, **kwargs):  # the result has 32 bits; the input stays as it is
+        if not torch.is_autocast_enabled("cpu"):
+            return plain_norm(x, *args, **kwargs)
+        with torch.autocast("cpu", enabled=False):
+            return plain_norm(x, *args, **kwargs, dtype=torch.float32)
+
+    torch.linalg.vector_norm = vector_norm
     for place in (torch, torch.nn.functional, torch.Tensor):
         for name in FULL:
             if hasattr(place, name):

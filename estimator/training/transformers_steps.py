@@ -38,6 +38,8 @@ class Job:
         torch.set_default_dtype(dtype)
         self.head.set(config)
         transformers.PreTrainedModel.initialize_weights = lambda model: None  # fake tensors have no numbers to set
+        if kind.startswith("convnext"):
+            torch.linspace = transformers_heads.Evenly
         model = self.head.auto(transformers, kind).from_config(config, attn_implementation=self.attention, dtype=dtype)
         transformers_heads.as_loaded(torch, model, self.config)
         torch.set_default_dtype(torch.float32)

@@ -26,7 +26,11 @@ func TestParameters(t *testing.T) {
 		if m.Catalogue != "" {
 			continue
 		}
-		if len(c.Warnings) > 0 || c.Origin != models.FromHF || c.Family != models.Transformer {
+		family := models.Transformer
+		if kind := Kind(m.Config); kind == "resnet" || strings.HasPrefix(kind, "convnext") {
+			family = models.Conv
+		}
+		if len(c.Warnings) > 0 || c.Origin != models.FromHF || c.Family != family {
 			t.Errorf("%s: %q %s %s", m.Names[0], c.Warnings, c.Origin, c.Family)
 		}
 	}
@@ -124,6 +128,14 @@ func TestWrongConfigurations(t *testing.T) {
 		{`{"tie_word_embeddings": 1}`, "tie_word_embeddings: it is true or false"},
 		{`{"model_type": "mixtral", "num_experts_per_tok": 9}`, "num_experts_per_tok: 9 of 8 experts"},
 		{`{"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "resid_pdrop": -1}`, "resid_pdrop: it is a number of at least 0"},
+		{`{"model_type": "beit", "image_size": 8}`, "patch_size: 16 is larger than the image of 8"},
+		{`{"model_type": "beit", "use_relative_position_bias": 1}`, "use_relative_position_bias: it is true or false"},
+		{`{"model_type": "dinov3_vit", "num_register_tokens": -1}`, "num_register_tokens: -1 is no whole number"},
+		{`{"model_type": "convnext", "depths": [3, 3]}`, "hidden_sizes: 4 stages, depths has 2; at most 8"},
+		{`{"model_type": "convnextv2", "depths": [3, 3, 900, 3]}`, "depths: 900 blocks; at most 250"},
+		{`{"model_type": "convnext", "num_stages": 3}`, "num_stages: 3, depths has 4"},
+		{`{"model_type": "resnet", "layer_type": "wide"}`, `layer_type: "wide"; it is basic or bottleneck`},
+		{`{"model_type": "resnet", "hidden_sizes": "64"}`, "hidden_sizes: it is a list"},
 	} {
 		_, err := Read("x", []byte(with(t, c.changes)), models.Overrides{})
 		fault, ok := errors.AsType[*models.Error](err)

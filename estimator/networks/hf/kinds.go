@@ -64,6 +64,9 @@ var kinds = map[string]builder{
 	"dinov2_with_registers": imageEncoder(dinov2, imageHeads...),
 	"dinov3_vit":            imageEncoder(dinov3, zoo.BaseModel),
 	"swin":                  swin,
+	"convnext":              convNeXt,
+	"convnextv2":            convNeXt,
+	"resnet":                resNet,
 	"clip":                  towers(clip),
 	"siglip":                towers(siglip),
 
