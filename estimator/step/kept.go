@@ -74,7 +74,7 @@ func (p *planner) widens(l *models.Layer) bool {
 // full reports whether autocast computes an operation in 32 bits.
 func full(kind string) bool {
 	switch kind {
-	case models.LayerNorm, models.RMSNorm, models.GroupNorm, models.Softmax, models.LogSoftmax, models.Pow, models.CrossEntropy, models.Loss:
+	case models.LayerNorm, models.RMSNorm, models.GroupNorm, models.Softmax, models.LogSoftmax, models.Pow, models.CrossEntropy, models.Loss, models.Upsample:
 		return true
 	}
 	return false

@@ -121,15 +121,23 @@ var mobileLarge = []mobileRow{
 
 func (g *graph) mobileNetV3(rows []mobileRow, last int64, s settings) {
 	g.photo(3, s)
-	x := g.activated("features.0", data, window{out: 16, kernel: 3, stride: 2, pad: 1}, models.HardSwish)
-	for i, r := range rows {
-		x = g.mobileBlock(fmt.Sprintf("features.%d", i+1), x, r)
-	}
-	x = g.activated(fmt.Sprintf("features.%d", len(rows)+1), x, window{out: 6 * g.shape(x)[0]}, models.HardSwish)
-	x = g.flatten(g.mean("avgpool", x))
+	features := g.mobileFeatures(rows)
+	x := g.flatten(g.mean("avgpool", features[len(features)-1]))
 	x = g.inPlace(models.HardSwish, "classifier.1", g.linear("classifier.0", x, last, true))
 	x = g.dropInPlace("classifier.2", x)
 	g.classify(g.linear("classifier.3", x, s.classes, true))
+}
+
+// mobileFeatures builds the convolutions of a MobileNetV3 and returns the output of each.
+func (g *graph) mobileFeatures(rows []mobileRow) []int {
+	x := g.activated("features.0", data, window{out: 16, kernel: 3, stride: 2, pad: 1}, models.HardSwish)
+	features := []int{x}
+	for i, r := range rows {
+		x = g.mobileBlock(fmt.Sprintf("features.%d", i+1), x, r)
+		features = append(features, x)
+	}
+	x = g.activated(fmt.Sprintf("features.%d", len(rows)+1), x, window{out: 6 * g.shape(x)[0]}, models.HardSwish)
+	return append(features, x)
 }
 
 func (g *graph) mobileBlock(name string, in int, r mobileRow) int {

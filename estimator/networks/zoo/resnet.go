@@ -29,7 +29,7 @@ func resnets() group {
 		{"resnet18", resnet{[4]int{2, 2, 2, 2}, false, 1, 64}},
 		{"resnet34", resnet34},
 		{"resnet50", resnet50},
-		{"resnet101", resnet{[4]int{3, 4, 23, 3}, true, 1, 64}},
+		{"resnet101", resnet101},
 		{"resnet152", resnet{[4]int{3, 8, 36, 3}, true, 1, 64}},
 		{"resnext50_32x4d", resnet{[4]int{3, 4, 6, 3}, true, 32, 4}},
 		{"resnext101_32x8d", resnet{[4]int{3, 4, 23, 3}, true, 32, 8}},
@@ -49,15 +49,20 @@ func resnets() group {
 	return c
 }
 
-// Other networks build on these two.
+// Other networks build on these.
 var (
-	resnet34 = resnet{[4]int{3, 4, 6, 3}, false, 1, 64}
-	resnet50 = resnet{[4]int{3, 4, 6, 3}, true, 1, 64}
+	resnet34  = resnet{[4]int{3, 4, 6, 3}, false, 1, 64}
+	resnet50  = resnet{[4]int{3, 4, 6, 3}, true, 1, 64}
+	resnet101 = resnet{[4]int{3, 4, 23, 3}, true, 1, 64}
 )
 
 // resnet builds the convolutions and returns the outputs of the stem and of
 // the four stages.
-func (g *graph) resnet(in int, r resnet) [5]int {
+func (g *graph) resnet(in int, r resnet) [5]int { return g.resnetStages(in, r, 4) }
+
+// resnetStages is resnet of which only the first so many stages halve the image. The
+// convolutions of the others are dilated.
+func (g *graph) resnetStages(in int, r resnet, halving int) [5]int {
 	x := g.convNorm("conv1", "bn1", in, window{out: 64, kernel: 7, stride: 2, pad: 3})
 	x = g.inPlace(models.ReLU, "relu", x)
 	stages := [5]int{x}
@@ -66,7 +71,7 @@ func (g *graph) resnet(in int, r resnet) [5]int {
 	for stage, n := range r.repeats {
 		for i := range n {
 			stride := int64(1)
-			if stage > 0 && i == 0 {
+			if stage > 0 && stage < halving && i == 0 {
 				stride = 2
 			}
 			x = g.residual(fmt.Sprintf("layer%d.%d", stage+1, i), x, r, width, stride)

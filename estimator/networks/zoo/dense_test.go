@@ -1,0 +1,28 @@
+package zoo
+
+import (
+	"testing"
+
+	"carma/configs/models"
+)
+
+// TestDenseParameters: the parameters are those of torchvision 0.29.2's networks, which
+// estimator/training/dense_steps.py prints; of these, the trained ones.
+func TestDenseParameters(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		all, trained int64
+	}{
+		{"deeplabv3_resnet50", 42004074, 42004074},
+		{"deeplabv3_resnet101", 60996202, 60996202},
+		{"deeplabv3_mobilenet_v3_large", 11029328, 11029328},
+		{"fcn_resnet50", 35322218, 35322218},
+		{"fcn_resnet101", 54314346, 54314346},
+		{"lraspp_mobilenet_v3_large", 3221538, 3221538},
+	} {
+		cfg := build(t, c.name, models.Overrides{})
+		if got, trained := params(cfg), cfg.TrainableParams(); got != c.all || trained != c.trained {
+			t.Errorf("%s has %d parameters, %d trained; want %d and %d", c.name, got, trained, c.all, c.trained)
+		}
+	}
+}
