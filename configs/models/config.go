@@ -204,6 +204,8 @@ type Layer struct {
 	// Heads of attention; Unfused attention keeps its score matrix.
 	Heads   int64 `json:"heads,omitempty"`
 	Unfused bool  `json:"unfused,omitempty"`
+	// Cell of a recurrent layer; nil: a layer of one direction, of any kind.
+	Cell *Cell `json:"cell,omitempty"`
 	// Cached: the model returns the layer's output for a cache; see [Train.Cache].
 	Cached bool `json:"cached,omitempty"`
 	// InPlace: the output overwrites the first input.

@@ -225,6 +225,11 @@ func (c *Config) settings(l *Layer) (field, what string) {
 			return "unfused", "the scores of a batch are more than 2^50 elements"
 		}
 	}
+	if l.Cell != nil {
+		if what := l.Cell.fault(l); what != "" {
+			return "cell", what
+		}
+	}
 	switch l.Bits {
 	case 0, 4, 8, 16, 32:
 	default:

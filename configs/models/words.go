@@ -75,6 +75,7 @@ func (c *Config) Normalize() {
 	for i := range c.Layers {
 		lower(&c.Layers[i].Type)
 	}
+	c.cells()
 }
 
 func lower[T ~string](word *T) { *word = T(strings.ToLower(string(*word))) }

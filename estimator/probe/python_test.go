@@ -265,6 +265,9 @@ func TestRecurrent(t *testing.T) {
 	if len(lstm) != 1 || lstm[0].Keeps != nil || !slices.Equal(lstm[0].Out, []int64{9, 20}) {
 		t.Errorf("recurrent layers: %+v", lstm)
 	}
+	if cell := lstm[0].Cell; cell == nil || *cell != (models.Cell{Kind: "lstm", Hidden: 20, Layers: 2, Directions: 1}) {
+		t.Errorf("its cell: %+v", cell)
+	}
 	if got, want := params(c), int64(360+4*20*(12+20+2)+4*20*(20+20+2)+105); got != want {
 		t.Errorf("%d parameters, want %d", got, want)
 	}

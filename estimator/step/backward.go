@@ -102,10 +102,7 @@ func (r *run) gradients(i int) error {
 			return err
 		}
 	} else if r.grads[l.value] >= 0 {
-		if err := r.inputGradients(l); err != nil {
-			return err
-		}
-		if err := r.weightGradients(l); err != nil {
+		if err := r.bothGradients(l); err != nil {
 			return err
 		}
 	}

@@ -52,6 +52,16 @@ func (p *planner) keep(l *models.Layer, out *layer, v value, n int64) {
 	if l.Type == models.Attention {
 		out.extra = bounded(copies + p.scores(l, out))
 	}
+	if l.Cell != nil && l.Type == models.Recurrent {
+		out.extra = bounded(copies + p.reserve(l, v, n))
+	}
+}
+
+// reserve is the bytes that a recurrent layer keeps besides its input and output: what
+// cuDNN keeps for itself, and the first states.
+func (p *planner) reserve(l *models.Layer, v value, n int64) float64 {
+	numbers, masks := l.Cell.Reserve(n)
+	return (float64(numbers)+float64(l.Cell.States())*float64(p.batch))*float64(v.element) + float64(masks)
 }
 
 // made reports whether a layer of that kind has made a value.

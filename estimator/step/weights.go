@@ -112,7 +112,7 @@ func (p *planner) owner(n int64) int32 {
 // copied is the bytes of the 16-bit copy that autocast makes of n numbers of a weight.
 // Weights that are put together from the GPUs' parts are so in 16 bits.
 func (p *planner) copied(n int64, l *models.Layer) int64 {
-	if p.train.Precision != models.AMP || l.NoAutocast || l.Bits == 16 || gathers(p.train.Parallel) || l.Type != models.Linear && l.Type != models.Convolution {
+	if p.train.Precision != models.AMP || l.NoAutocast || l.Bits == 16 || gathers(p.train.Parallel) || l.Type != models.Linear && l.Type != models.Convolution && l.Type != models.Recurrent {
 		return 0
 	}
 	return 2 * n

@@ -122,6 +122,9 @@ func (b *builder) simple(c *call) {
 		b.norms++
 	case models.Recurrent:
 		data = c.in[:1] // initial states are small
+		if r := b.values[c.in[2]].shape; len(r) == 3 {
+			l.Cell = &models.Cell{Kind: strings.ToLower(c.op), Hidden: r[2], Directions: r[0]}
+		}
 	case models.PReLU, models.GELU:
 	case models.Upsample, models.Pad, models.ReLU6, models.Dropout:
 		weights = nil // these are factors and limits, not weights

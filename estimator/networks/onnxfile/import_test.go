@@ -104,8 +104,12 @@ func TestImport(t *testing.T) {
 func TestShapes(t *testing.T) {
 	c := imported(t, "lstm.legacy", models.Overrides{Sequence: 20, Batch: 3})
 	for i := range c.Layers {
-		if l := &c.Layers[i]; l.Type == models.Recurrent && !slices.Equal(l.Out, []int64{20, 1, 128}) || l.Whole {
+		l := &c.Layers[i]
+		if l.Type == models.Recurrent && !slices.Equal(l.Out, []int64{20, 1, 128}) || l.Whole {
 			t.Errorf("%+v", l)
+		}
+		if l.Type == models.Recurrent && (l.Cell == nil || *l.Cell != models.Cell{Kind: "lstm", Hidden: 128, Directions: 1}) {
+			t.Errorf("cell %+v", l.Cell)
 		}
 	}
 	c = imported(t, "vit_b_16.dynamo", models.Overrides{})

@@ -58,7 +58,7 @@ type group struct {
 var catalogue = []group{
 	resnets(), vggs(), mobileNets(), efficientNets(), inceptions(), denseNets(), convNeXts(), regNets(), mnasNets(),
 	visionTransformers(), swins(), segmentation(), labelNetworks(), detection(), diffusions(), yolos(), berts(), gpts(), xlnets(), t5s(), llamas(),
-	recommenders(), graphNetworks(), digits(),
+	recommenders(), graphNetworks(), recurrents(), digits(),
 }
 
 // Names lists the networks, family by family. It leaves out mlp_NxD, a fully
@@ -183,12 +183,14 @@ func mlpSize(folded string) (neurons, depth int64, ok bool) {
 	return neurons, depth, err == nil && depth >= 1 && depth <= 1000
 }
 
-// Known reports whether [Build] knows a name, with or without a data set.
+// Known reports whether [Build] knows a name, with or without a data set, and whatever
+// its sizes are.
 func Known(name string) bool {
 	if name, ok := strings.CutPrefix(name, traced); ok {
 		return isTraced(name)
 	}
 	name, _, _ = strings.Cut(name, "/")
-	_, err := find(name)
-	return err == nil
+	network, _, sized := strings.Cut(name, ":")
+	e, err := find(network)
+	return err == nil && (!sized || e.with != nil)
 }

@@ -83,7 +83,7 @@ def install(torch):
         t.stack.append(self)
         try:
             if isinstance(self, torch.nn.RNNBase):
-                return regions.region("recurrent", lambda: call(self, *args, **kwargs), regions.default)
+                return regions.region("recurrent", lambda: call(self, *args, **kwargs), regions.default, cell=_cell(self))
             return call(self, *args, **kwargs)
         except BaseException:
             t.broken = True
@@ -94,6 +94,13 @@ def install(torch):
 
     torch.nn.Module.__call__ = __call__
     regions.install(torch)
+
+
+def _cell(module):
+    """What cuDNN keeps follows from these sizes."""
+    return {"kind": module.mode.split("_")[0].lower(), "hidden": module.hidden_size, "layers": module.num_layers,
+            "directions": 2 if module.bidirectional else 1, "projection": getattr(module, "proj_size", 0),
+            "dropout": module.dropout > 0 and module.num_layers > 1}
 
 
 _depth = threading.local()
