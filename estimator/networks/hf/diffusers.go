@@ -52,18 +52,19 @@ const (
 	mostPlies  = 64
 )
 
-// levels is a list of whole numbers, or one number for all n levels.
+// levels is a list of whole numbers, or one number for all n levels. If n is 0, the list
+// says how many there are; it has at least one.
 func (f *fields) levels(name string, n int, otherwise ...int64) []int64 {
 	v, ok := f.value(name)
 	if !ok || v == nil {
 		if len(otherwise) == 1 {
-			return slices.Repeat(otherwise, n)
+			return slices.Repeat(otherwise, max(n, 1))
 		}
 		return otherwise
 	}
 	many, ok := v.([]any)
 	if !ok {
-		return slices.Repeat([]int64{f.whole(name, 0)}, n)
+		return slices.Repeat([]int64{f.whole(name, 0)}, max(n, 1))
 	}
 	if len(many) == 0 || len(many) > mostLevels || n > 0 && len(many) != n {
 		f.fail(name, "%d numbers; one for each level of block_out_channels, at most %d", len(many), mostLevels)
