@@ -106,6 +106,9 @@ type Train struct {
 // Offloads reports whether what is offloaded to the host. With the parameters go
 // their gradients and the optimizer's states.
 func (t *Train) Offloads(what string) bool {
+	if t.Offload == "" {
+		return false // most trainings; it is asked for each weight
+	}
 	words := strings.Split(t.Offload, ",")
 	return slices.Contains(words, what) || what == OffloadOptimizer && slices.Contains(words, OffloadParameters)
 }

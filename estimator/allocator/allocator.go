@@ -61,6 +61,7 @@ const none = -1
 type block struct {
 	addr, size int64
 	prev, next int32
+	place      int32 // in its pool, if it is free
 	pool       uint8
 	free       bool
 }
@@ -285,8 +286,8 @@ func (a *Allocator) join(left, right int32) {
 func (a *Allocator) flush() {
 	for p := range a.pools {
 		var whole []int32
-		for _, page := range a.pools[p].pages {
-			for _, k := range page {
+		for c := range a.pools[p].classes {
+			for _, k := range a.pools[p].at(c).free {
 				b := a.blocks[k.block]
 				if b.next == none && (b.prev == none || a.opts.Expandable) {
 					whole = append(whole, k.block)

@@ -57,6 +57,7 @@ func (c *Carma) Estimate(s Subject) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("model %s: %w", s.Config.Name, err)
 	}
+	defer plan.Done()
 	sim, err := c.simulate(plan, s.Environment, group)
 	if err != nil {
 		return Answer{}, fmt.Errorf("model %s: %w", s.Config.Name, err)

@@ -18,6 +18,9 @@ type Plan struct {
 	inputs   int     // number of values that are inputs of the model
 	cached   []int32 // values that the model returns for a cache, which the script holds
 	weights  []weight
+	// lists has the lists of the layers one after the other, which is fewer pieces of
+	// memory.
+	lists    []int32
 	convs    bool // there is a convolution, so its library is loaded
 	products bool // there is a product of matrices
 	shards   int64
@@ -34,23 +37,23 @@ type layer struct {
 	kind    string
 	inputs  []int32 // values; the storage of an input is values[...].storage
 	value   int32
+	tied    int32 // a weight of another layer that it uses too, or none
 	out     int64 // bytes of the output; 0 for a view
-	alias   bool
 	clone   int64 // bytes of the kept copy of an overwritten input
 	kept    []int32
 	extra   int64 // bytes kept in addition
 	scratch int64 // workspace in each direction
-	passes  bool  // the gradient of the inputs is that of the output
 	weights []int32
-	tied    int32 // a weight of another layer that it uses too, or none
 	cast    int64 // bytes of 16-bit copies of its weights
 	// dequantized is the bytes of a quantized weight in 16 bits, which is there while
 	// it is multiplied with.
 	dequantized int64
-	grad        bool     // the output needs a gradient
-	narrow      bool     // a cross-entropy of 16-bit numbers
 	chunks      *chunked // of a cross-entropy in chunks
 	block       int
+	alias       bool // the output is in the memory of the first input
+	passes      bool // the gradient of the inputs is that of the output
+	grad        bool // the output needs a gradient
+	narrow      bool // a cross-entropy of 16-bit numbers
 }
 
 // storage is a piece of memory that one or more values share.
@@ -103,10 +106,8 @@ type planner struct {
 	config   *models.Config
 	batch    int64
 	autocast bool
-	tensor   int64 // GPUs that each layer is split over; 0: none
-	// lists has the lists of the layers one after the other, which is fewer pieces of
-	// memory. list is the one that is being made.
-	lists, list []int32
+	tensor   int64   // GPUs that each layer is split over; 0: none
+	list     []int32 // of a layer, that is being made
 }
 
 // underAutocast reports whether the training runs under autocast. With adapters of 32
@@ -123,7 +124,7 @@ func underAutocast(c *models.Config) bool {
 
 // Prepare checks a configuration's sizes. An error names the layer.
 func Prepare(c *models.Config) (*Plan, error) {
-	p := &planner{Plan: &Plan{train: c.Train, inputs: len(c.Inputs), shards: 1}, config: c, batch: perGPU(c.Train), autocast: underAutocast(c), tensor: int64(c.Train.Parallel.TensorParallel())}
+	p := &planner{Plan: newPlan(c), config: c, batch: perGPU(c.Train), autocast: underAutocast(c), tensor: int64(c.Train.Parallel.TensorParallel())}
 	if sharded(c.Train.Parallel) {
 		p.shards = int64(max(c.Train.GPUs, 1))
 	}
@@ -142,9 +143,6 @@ func Prepare(c *models.Config) (*Plan, error) {
 		p.inputs = 1
 		p.values = append(p.values, value{storage: p.store(0), element: 4})
 	}
-	p.layers = make([]layer, 0, len(c.Layers)+1)
-	p.values = append(make([]value, 0, len(c.Layers)+len(p.values)+1), p.values...)
-	p.storages = append(make([]storage, 0, len(c.Layers)+len(p.storages)+1), p.storages...)
 	for i := range c.Layers {
 		if err := p.add(i, &c.Layers[i]); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"slices"
 	"sync"
 
 	"carma/configs/models"
@@ -10,6 +11,26 @@ import (
 // spares are runs that ended. Their memory is used again: a large network's takes
 // megabytes, which would be most of what an estimate leaves to the garbage collector.
 var spares = sync.Pool{New: func() any { return &run{allocator: allocator.New(allocator.Options{})} }}
+
+// sparePlans are plans that nobody needs any more, for the same reason.
+var sparePlans = sync.Pool{New: func() any { return new(Plan) }}
+
+// newPlan is a plan of nothing, with room for the layers of c.
+func newPlan(c *models.Config) *Plan {
+	old := sparePlans.Get().(*Plan)
+	return &Plan{
+		train: c.Train, inputs: len(c.Inputs), shards: 1,
+		layers: slices.Grow(old.layers[:0], len(c.Layers)+1), values: slices.Grow(old.values[:0], len(c.Layers)+len(c.Inputs)+2),
+		storages: slices.Grow(old.storages[:0], len(c.Layers)+len(c.Inputs)+2), weights: slices.Grow(old.weights[:0], len(c.Layers)), lists: old.lists[:0],
+	}
+}
+
+// Done gives the memory of the plan to later ones. It may not be used any more.
+func (p *Plan) Done() {
+	p.train, p.cached = models.Train{}, nil
+	clear(p.layers) // which hold on to texts and lists
+	sparePlans.Put(p)
+}
 
 func newRun(p *Plan, env *Environment) *run {
 	options := env.Allocator

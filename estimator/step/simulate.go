@@ -54,6 +54,7 @@ func Simulate(c *models.Config, env *Environment) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	defer p.Done()
 	return p.Simulate(env)
 }
 

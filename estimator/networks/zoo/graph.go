@@ -17,6 +17,7 @@ const (
 // their indices. err is the first thing that could not be built. Later layers get
 // dimensions of 1, and the result is dropped.
 type graph struct {
+	room
 	inputs  []models.Input
 	layers  []models.Layer
 	scope   string // path of the module being built
@@ -63,7 +64,7 @@ func (g *graph) path(name string) string {
 	if g.scope == "" || name == "" {
 		return g.scope + name
 	}
-	return g.scope + "." + name
+	return g.name(g.scope, name)
 }
 
 // input declares a tensor of the batch; bytes is the size of an element. Token
@@ -119,7 +120,7 @@ func (g *graph) op(kind, name string, out []int64, inputs ...int) int {
 	for _, in := range inputs {
 		whole = whole && g.whole(in)
 	}
-	return g.add(models.Layer{Name: name, Type: kind, Inputs: inputs, Out: slices.Clone(out), Whole: whole})
+	return g.add(models.Layer{Name: name, Type: kind, Inputs: g.places(inputs), Out: g.sizes(out), Whole: whole})
 }
 
 // unary adds an operation whose output has the shape of its input.

@@ -17,14 +17,15 @@ func (g *graph) linear(name string, in int, out int64, bias bool) int {
 
 // plain adds a fully connected layer without an adapter.
 func (g *graph) plain(name string, in int, out int64, bias bool) int {
-	shape := slices.Clone(g.shape(in))
-	from := shape[len(shape)-1]
-	shape[len(shape)-1] = out
+	before := g.shape(in)
+	last := len(before) - 1
 	l := models.Layer{
-		Name: name, Type: models.Linear, Inputs: []int{in}, Out: shape, Params: []int64{from * out}, Whole: g.whole(in),
+		Name: name, Type: models.Linear, Inputs: g.places([]int{in}), Out: g.sizes(before[:last], out), Whole: g.whole(in),
 	}
 	if bias {
-		l.Params = append(l.Params, out)
+		l.Params = g.sizes(nil, before[last]*out, out)
+	} else {
+		l.Params = g.sizes(nil, before[last]*out)
 	}
 	return g.add(l)
 }
