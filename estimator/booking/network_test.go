@@ -16,7 +16,7 @@ const llama = `{"model_type":"llama","hidden_size":2048,"intermediate_size":5632
 
 func ofLlama(t *testing.T) []byte {
 	t.Helper()
-	d, err := described.OfConfig([]byte(llama), models.Overrides{})
+	d, err := described.OfConfig([]byte(llama), nil, models.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}

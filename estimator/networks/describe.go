@@ -26,22 +26,29 @@ type Description struct {
 
 // Describe reads the network of a file, or of a folder with a config.json, and describes
 // it. It refuses what cannot be built with these settings. Of a config.json the fields
-// that matter are kept; all other files become layers.
+// that matter are kept, and what the safetensors files beside it store; all other files
+// become layers. As for [Find], a safetensors file stands for the config.json beside it.
 func Describe(path string, o models.Overrides) (*Description, error) {
-	if inside := filepath.Join(path, "config.json"); IsFile(inside) {
-		path = inside
+	config, weights := weighed(path)
+	if IsFile(config) {
+		path = config
+	} else {
+		weights = ""
 	}
 	text, err := configText(path)
 	if err != nil {
 		return nil, err
 	}
-	c, err := ReadFile(path, o)
+	c, err := readWeighed(path, weights, o)
 	if err != nil {
 		return nil, err
 	}
 	d := &Description{Name: titled(path), Settings: o, Warnings: c.Warnings}
 	if text != nil {
-		d.Network, err = described.OfConfig(text, o)
+		w, _, err := weightsOf(weights)
+		if err == nil {
+			d.Network, err = described.OfConfig(text, w, o)
+		}
 		return d, in(path, err)
 	}
 	d.Settings = o.WithoutLayers()

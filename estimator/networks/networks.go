@@ -23,12 +23,8 @@ import (
 // of a name. If ref is none of these, the error is of kind [fs.ErrNotExist]. A
 // safetensors file stands for the config.json beside it.
 func Find(ref string, o models.Overrides) (*models.Config, error) {
-	if inside, weights := weighed(ref); IsFile(inside) {
-		c, err := ReadFile(inside, o)
-		if err == nil && weights != "" {
-			err = compare(c, weights)
-		}
-		return c, err
+	if config, weights := weighed(ref); IsFile(config) {
+		return readWeighed(config, weights, o)
 	}
 	if Weights(ref) != "" {
 		return nil, fmt.Errorf("%s: safetensors files have no layers; put the config.json beside them, or estimate by their parameters: carma estimate %s --family transformer --batch 1", ref, ref)

@@ -1,10 +1,10 @@
 package networks
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"carma/configs/models"
+	"carma/estimator/networks/described"
 	"carma/estimator/networks/named"
 	"carma/estimator/networks/safetensors"
 )
@@ -37,34 +37,46 @@ func weighed(ref string) (config, weights string) {
 	return filepath.Join(ref, "config.json"), weights
 }
 
-// compare notes where a network and the headers of its weights differ.
-func compare(c *models.Config, path string) error {
-	w, err := safetensors.Read(path)
-	if err != nil {
-		return err
+// Count counts the parameters in a file of weights that has no network beside it; see
+// [WeightsAlone]. The notes tell what the headers do not.
+func Count(path string) (w *described.Weights, notes []string, err error) {
+	w, notes, err = weightsOf(path)
+	if err == nil && w == nil {
+		err = &models.Error{File: path, What: "no parameters in it"}
 	}
-	added := c.Params() - c.TrainableParams() // of the network itself, if it has adapters
-	if c.TrainableParams() == c.Params() {
-		added = c.Params()
-	}
-	if w.Parameters != added {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s has %d parameters, the network of its config.json %d (%+.2f %%)",
-			models.Clip(filepath.Base(path)), w.Parameters, added, 100*(float64(added)/float64(max(w.Parameters, 1))-1)))
-	}
-	for _, bits := range []int{4, 8} {
-		if n := w.Bits[bits]; n > 0 && !stores(c, bits) {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%d of its parameters are stored with %d bits: train adapters on them with --lora and --bits %d", n, bits, bits))
-		}
-	}
-	c.Warnings = append(c.Warnings, w.Notes...)
-	return nil
+	return w, notes, err
 }
 
-func stores(c *models.Config, bits int) bool {
-	for i := range c.Layers {
-		if c.Layers[i].Bits == bits {
-			return true
-		}
+// weightsOf is the summary of a file of weights; nil if path is empty. The notes tell what
+// the headers do not.
+func weightsOf(path string) (w *described.Weights, notes []string, err error) {
+	if path == "" {
+		return nil, nil, nil
 	}
-	return false
+	read, err := safetensors.Read(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if read.Parameters == 0 {
+		return nil, append(read.Notes, models.Clip(filepath.Base(path))+" has no parameters"), nil
+	}
+	w = &described.Weights{File: models.Clip(filepath.Base(path))}
+	for _, t := range read.Types {
+		w.Types = append(w.Types, described.Stored(t))
+	}
+	return w, read.Notes, nil
+}
+
+// readWeighed reads a config.json, or a network in a file of that name, with the weights
+// beside it.
+func readWeighed(config, weights string, o models.Overrides) (*models.Config, error) {
+	w, notes, err := weightsOf(weights)
+	if err != nil {
+		return nil, err
+	}
+	c, err := w.Build(o, func(o models.Overrides) (*models.Config, error) { return ReadFile(config, o) })
+	if err == nil {
+		c.Warnings = append(c.Warnings, notes...)
+	}
+	return c, err
 }

@@ -27,9 +27,9 @@ func (s *Submit) Check() *FieldError {
 	}
 	if few := s.Figure(); few != "" {
 		switch {
-		case s.EstModel != "":
+		case s.EstModel != "" && (s.Params > 0 || !weightsFile(s.EstModel)):
 			return wrong(few, "it is for a model that carma does not know; leave it or est-model out")
-		case s.Params == 0:
+		case s.Params == 0 && s.EstModel == "":
 			return wrong(few, "it needs params too; write for example params 25M")
 		case s.BatchSize == 0:
 			return wrong(few, "it needs batch-size too; write for example batch-size 64")
@@ -64,6 +64,12 @@ func (s *Submit) Check() *FieldError {
 		}
 	}
 	return s.checkFittings()
+}
+
+// weightsFile reports whether a model is a file of weights. The command line reads its
+// parameters, and puts them in its place; a daemon knows no model of such a name.
+func weightsFile(model string) bool {
+	return strings.HasSuffix(model, ".safetensors") || strings.HasSuffix(model, ".safetensors.index.json")
 }
 
 // Figure returns the name of the first given figure of an unknown model; empty:

@@ -24,6 +24,9 @@ func Model(s *api.Submit, folder string) (warnings []string, err error) {
 	if !is || err != nil {
 		return nil, err
 	}
+	if alone := networks.WeightsAlone(path); alone != "" {
+		return figures(s, alone)
+	}
 	o, err := s.Training()
 	if err != nil {
 		return nil, cli.Usagef("", "--%v", err)
@@ -36,6 +39,23 @@ func Model(s *api.Submit, folder string) (warnings []string, err error) {
 	s.EstModel, s.Network, s.Train = models.Clip(d.Name), d.Network, models.Texts(&d.Settings)
 	for _, w := range d.Warnings {
 		warnings = append(warnings, "--est-model "+s.EstModel+": "+w)
+	}
+	return warnings, nil
+}
+
+// figures puts the parameters of a file of weights into the request: without a network
+// they are all that is known, as with params.
+func figures(s *api.Submit, path string) (warnings []string, err error) {
+	w, notes, err := networks.Count(path)
+	if err != nil {
+		return nil, cli.Usagef("", "--est-model: %s", readable(err))
+	}
+	if s.Family == "" {
+		return nil, cli.Usagef("put its config.json beside it, or name the file and add for example --family transformer", "--est-model %s: %s has %d parameters, but no layers", s.EstModel, w.File, w.Parameters())
+	}
+	s.EstModel, s.Params = "", w.Parameters()
+	for _, note := range append([]string{w.String() + ", and no config.json: estimated by this number"}, notes...) {
+		warnings = append(warnings, "--est-model "+w.File+": "+note)
 	}
 	return warnings, nil
 }
@@ -62,12 +82,12 @@ func modelFile(ref, folder string) (path string, is bool, err error) {
 		return "", false, cli.Usagef("carma models list shows the names", "--est-model %s: no such file", ref)
 	case err != nil:
 		return "", false, cli.Usagef("", "--est-model %s: %v", ref, cli.Reason(err))
-	case info.IsDir() && networks.IsFile(filepath.Join(path, "config.json")), info.Mode().IsRegular():
+	case info.IsDir() && (networks.IsFile(filepath.Join(path, "config.json")) || networks.Weights(path) != ""), info.Mode().IsRegular():
 		return path, true, nil
 	case !asked:
 		return "", false, nil
 	case info.IsDir():
-		return "", false, cli.Usagef("", "--est-model %s: a folder without a config.json", ref)
+		return "", false, cli.Usagef("", "--est-model %s: a folder without a config.json, and without safetensors files", ref)
 	}
 	return "", false, cli.Usagef("", "--est-model %s: not a file", ref)
 }

@@ -4,7 +4,8 @@
 //
 // A description is a JSON value: the object of a config.json of the transformers
 // library, the object of a model configuration (docs/models.md), or a text with such
-// an object as gzip in base64. Its size is bounded, packed and unpacked.
+// an object as gzip in base64. Its size is bounded, packed and unpacked. A config.json
+// may have [Weights]: what the safetensors files beside it store.
 package described
 
 import (
@@ -14,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"carma/configs/models"
 	"carma/estimator/networks/hf"
@@ -31,10 +33,13 @@ const (
 )
 
 // OfConfig describes the network of a config.json by the fields that matter. o are the
-// settings that it is to be built with.
-func OfConfig(text []byte, o models.Overrides) (json.RawMessage, error) {
+// settings that it is to be built with. w are the weights beside it; nil: there are none.
+func OfConfig(text []byte, w *Weights, o models.Overrides) (json.RawMessage, error) {
 	short, err := hf.Compact(text, o)
 	if err != nil {
+		return nil, err
+	}
+	if short, err = w.with(short); err != nil {
 		return nil, err
 	}
 	if len(short) <= packFrom {
@@ -111,15 +116,15 @@ func unpack(d json.RawMessage) ([]byte, error) {
 }
 
 // Read makes the network of a description. name is its name for people. kind is the
-// model_type of a config.json; empty: it is described by its layers.
+// model_type of a config.json, and what its weights store; empty: it is described by its
+// layers.
 func Read(name string, d json.RawMessage, o models.Overrides) (c *models.Config, kind string, err error) {
 	object, err := unpack(d)
 	if err != nil {
 		return nil, "", err
 	}
 	if hf.Recognized(object) {
-		c, err := hf.Read(name, object, o)
-		return c, hf.Kind(object), err
+		return readConfig(name, object, o)
 	}
 	c, err = models.Read("", bytes.NewReader(object))
 	if err != nil {
@@ -128,4 +133,18 @@ func Read(name string, d json.RawMessage, o models.Overrides) (c *models.Config,
 	c.Name = name
 	c, err = c.With(o)
 	return c, "", err
+}
+
+// readConfig is [Read] for the object of a config.json.
+func readConfig(name string, object []byte, o models.Overrides) (*models.Config, string, error) {
+	w, err := weightsIn(object)
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := w.Build(o, func(o models.Overrides) (*models.Config, error) { return hf.Read(name, object, o) })
+	kind := hf.Kind(object)
+	if w != nil {
+		kind = strings.TrimSpace(kind + " stored as " + w.String())
+	}
+	return c, kind, err
 }

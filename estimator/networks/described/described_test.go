@@ -20,7 +20,7 @@ const qwen = `{"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hi
 // The description of a config.json makes the same network, with the same settings, and
 // has no field that does not matter.
 func TestOfConfig(t *testing.T) {
-	d, err := OfConfig([]byte(qwen), models.Overrides{})
+	d, err := OfConfig([]byte(qwen), nil, models.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +63,34 @@ func TestOfLayers(t *testing.T) {
 	}
 }
 
+// What the weights of a config.json store travels, in few bytes, and does not change how
+// its layers are found. A field of that name in the file itself does not count.
+func TestWeights(t *testing.T) {
+	w := &Weights{File: "model.safetensors", Types: []Stored{{"BF16", 16, 494032768}, {"F32", 32, 24}}}
+	forged := strings.Replace(qwen, "{", `{"safetensors": {"types": []},`, 1)
+	for text, weights := range map[string]*Weights{qwen: w, forged: w, forged + " ": nil} {
+		d, err := OfConfig([]byte(text), weights, models.Overrides{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := OfConfig([]byte(qwen), nil, models.Overrides{})
+		if err != nil || len(d) > len(plain)+200 {
+			t.Errorf("%d bytes, without weights %d: %v", len(d), len(plain), err)
+		}
+		c, kind, err := Read("small", d, models.Overrides{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, said := "qwen2 stored as 494032768 BF16, 24 F32", "model.safetensors has 494032792 parameters, the network of its config.json 494032768 (-0.00 %)"
+		if weights == nil {
+			want, said = "qwen2", ""
+		}
+		if got := strings.Join(c.Warnings, "; "); kind != want || got != said {
+			t.Errorf("%q, %q; want %q, %q", kind, got, want, said)
+		}
+	}
+}
+
 func zipped(t testing.TB, object []byte) json.RawMessage {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -88,6 +116,10 @@ func TestRefused(t *testing.T) {
 		"cut off":       {zipped(t, []byte(qwen))[:200], ""},
 		"unknown model": {json.RawMessage(`{"model_type":"qwen22"}`), `"qwen22" is not known here; the nearest: qwen2`},
 		"one field":     {json.RawMessage(`{"model_type":"qwen2","hidden_size":"wide"}`), "hidden_size"},
+		"no types":      {json.RawMessage(`{"model_type":"qwen2","safetensors":{"file":"x"}}`), "safetensors: 0 types; give 1 to 64"},
+		"no bits":       {json.RawMessage(`{"model_type":"qwen2","safetensors":{"types":[{"parameters":1}]}}`), "safetensors: types[0]: 0 bits; give 1 to 64"},
+		"too many":      {json.RawMessage(`{"model_type":"qwen2","safetensors":{"types":[{"bits":4,"parameters":1},{"bits":8,"parameters":9223372036854775807}]}}`), "safetensors: types[1]: 9223372036854775807 parameters"},
+		"other weights": {json.RawMessage(`{"model_type":"qwen2","safetensors":"model.safetensors"}`), "safetensors: not as carma run makes it"},
 		"large":         {json.RawMessage(`"` + strings.Repeat("a", Most) + `"`), "at most 64 KiB travel"},
 		"a bomb":        {zipped(t, bytes.Repeat([]byte(" "), mostUnpacked+1)), "larger than 8 MiB unpacked"},
 	} {
@@ -103,6 +135,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(zipped(f, []byte(qwen))))
 	f.Add([]byte(`{"schema":1,"name":"a","family":"mlp","train":{"batch":1},"inputs":[{"shape":[4]}],"layers":[{"type":"linear","out":[2],"params":[8,2]}]}`))
 	f.Add([]byte(`"H4sIAAAAAAAA"`))
+	f.Add([]byte(`{"model_type":"gpt2","safetensors":{"file":"model.safetensors","types":[{"type":"4 bits (GPTQ)","bits":4,"parameters":7}]}}`))
 	f.Fuzz(func(t *testing.T, d []byte) {
 		c, _, err := Read("x", d, models.Overrides{Batch: 2})
 		if err != nil {

@@ -28,6 +28,7 @@ type Weights struct {
 // Stored is parameters of one type.
 type Stored struct {
 	Type       string
+	Bits       int // of each
 	Parameters int64
 }
 
@@ -43,27 +44,25 @@ func (w *Weights) String() string {
 // counter adds up tensors.
 type counter struct {
 	all   map[string]tensor
-	types map[string]int64
+	types map[string]Stored
 	w     Weights
 }
 
 func (c *counter) add(kind string, bits int, numbers int64) {
 	c.w.Parameters += numbers
 	c.w.Bits[bits] += numbers
-	c.types[kind] += numbers
+	c.types[kind] = Stored{kind, bits, c.types[kind].Parameters + numbers}
 }
 
 // count makes the figures of all tensors of a model.
 func count(all map[string]tensor, files int) *Weights {
-	c := &counter{all: all, types: map[string]int64{}, w: Weights{Files: files, Bits: map[int]int64{}}}
+	c := &counter{all: all, types: map[string]Stored{}, w: Weights{Files: files, Bits: map[int]int64{}}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t := all[name]
 		c.w.Bytes += t.bytes()
 		c.tensor(name, t)
 	}
-	for kind, n := range c.types {
-		c.w.Types = append(c.w.Types, Stored{kind, n})
-	}
+	c.w.Types = slices.Collect(maps.Values(c.types))
 	slices.SortFunc(c.w.Types, func(a, b Stored) int {
 		return cmp.Or(cmp.Compare(b.Parameters, a.Parameters), cmp.Compare(a.Type, b.Type))
 	})
