@@ -28,6 +28,8 @@ var tables = []table{
 	{"diffusion.csv", 0.03, 0.08},
 	{"yolo.csv", 0.04, 0.08},
 	{"gnn.csv", 0.05, 0.08},
+	{"dense.csv", 0.03, 0.08},
+	{"recurrent.csv", 0.02, 0.04},
 }
 
 // TestTrainings compares the simulated step with what PyTorch and the libraries of the
