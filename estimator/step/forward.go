@@ -69,7 +69,8 @@ func (r *run) layer(i int, keeping bool) error {
 		for _, k := range l.kept {
 			r.saves[k]++
 		}
-	} else {
+	}
+	if !keeping || !l.grad { // autocast keeps copies of weights that are trained only
 		r.releaseExtras(i)
 	}
 	r.finish(i, l)

@@ -27,6 +27,7 @@ func (p *planner) keep(l *models.Layer, out *layer, v value, n int64) {
 	if k.input && needsInput(l) {
 		for at, f := range out.inputs {
 			switch v := p.values[f]; {
+			case at > 2 && l.Type == models.Attention && p.unfused(l): // added to the scores, which keeps nothing
 			case p.widens(l) && v.element == 2:
 				copies += 2 * float64(v.bytes)
 			case masked && at > 0 && at < 3 && !p.made(f, models.Copy): // keys and values, repeated for each head
@@ -132,6 +133,9 @@ func (p *planner) scores(l *models.Layer, out *layer) float64 {
 		rows = float64(l.Out[len(l.Out)-2])
 	}
 	columns = rows
+	if len(l.Inputs) > 3 && l.Inputs[3] >= 0 { // a mask or bias: within a window it is as wide as that
+		columns = float64(last(p.config.Layers[l.Inputs[3]].Out))
+	}
 	v := p.values[out.inputs[0]]
 	if !p.unfused(l) {
 		if p.masked(l) { // the mask in the numbers of the queries, made in each layer
@@ -144,6 +148,13 @@ func (p *planner) scores(l *models.Layer, out *layer) float64 {
 		each += 2 // and as the next product takes them
 	}
 	return each * heads * rows * columns * float64(p.batch)
+}
+
+func last(shape []int64) int64 {
+	if len(shape) == 0 {
+		return 1
+	}
+	return shape[len(shape)-1]
 }
 
 // unfused reports whether attention is done in single operations.

@@ -17,6 +17,8 @@ HEADS = {
     "conditional-generation": ("AutoModelForSeq2SeqLM", "SEQ_2_SEQ_LM", None),
     "contrastive": ("AutoModel", None, None),
     "model": ("AutoModel", None, None),
+    "mask-generation": ("AutoModelForMaskGeneration", None, None),
+    "mask-decoder": ("AutoModelForMaskGeneration", None, None),
 }
 
 # What autocast computes in 32 bits on a GPU and not on a CPU, of the functions that models call
@@ -82,6 +84,12 @@ class Head:
     def saved(self):
         return HEADS[self.name][2]
 
+    def freeze(self, model):
+        """What is not trained, as the library's notebook on fine-tuning SAM has it."""
+        for name, p in model.named_parameters():
+            if self.name == "mask-decoder" and name.startswith(("vision_encoder", "prompt_encoder")):
+                p.requires_grad_(False)
+
     def set(self, config):
         for name in ("attention_probs_dropout_prob", "attention_dropout"):
             if self.name and self.single and hasattr(config, name):
@@ -97,6 +105,8 @@ class Head:
             config.decoder_start_token_id = 0
 
     def inputs(self, torch, batch, seq, config, dtype):
+        self.torch = torch
+
         def ids(*shape):
             return torch.zeros(*shape, dtype=torch.int64)
 
@@ -115,6 +125,11 @@ class Head:
         if hasattr(config, "patch_size") or config.model_type == "resnet":
             image = pixels(getattr(config, "image_size", 224))
             return image if self.name == "model" else image | {"labels": ids(batch)}
+        if self.name.startswith("mask"):  # a box in each image
+            side = config.vision_config.image_size
+            boxes = {"input_boxes": torch.zeros(batch, 1, 4), "multimask_output": False}
+            self.masks = torch.zeros(batch, 1, 1, side // 4, side // 4)
+            return boxes | {"pixel_values": torch.zeros(batch, 3, side, side, dtype=dtype)}
         if self.name == "image-classification":
             return pixels(config.vision_config.image_size) | {"labels": ids(batch)}
         text = {"input_ids": ids(batch, seq)}
@@ -138,6 +153,8 @@ class Head:
             return out.last_hidden_state.mean(1).mean()
         if self.name == "ctc":  # the loss reads its labels, which fake tensors have not; it is small
             return out.logits.float().log_softmax(-1).mean()
+        if self.name.startswith("mask"):
+            return self.torch.nn.functional.binary_cross_entropy_with_logits(out.pred_masks.float(), self.masks)
         return out.loss
 
 
@@ -159,12 +176,14 @@ def attention(torch):
         @staticmethod
         def backward(ctx, grad):
             q, k, v, mask, out, sums = ctx.saved_tensors
-            of_mask = mask.new_empty(q.shape[0], *mask.shape[1:])
             grads = [torch.empty_like(t) for t in (q, k, v)]
+            if not ctx.needs_input_grad[3]:
+                return *grads, None
+            of_mask = mask.new_empty(q.shape[0], *mask.shape[1:])
             return *grads, of_mask if mask.shape[0] == q.shape[0] else of_mask.sum(0, keepdim=True)
 
     def attend(q, k, v, attn_mask=None, dropout_p=0.0, **more):
-        if attn_mask is not None and attn_mask.requires_grad:
+        if attn_mask is not None and attn_mask.is_floating_point():
             return Masked.apply(q, k, v, attn_mask.to(q.dtype))
         return single(q, k, v, attn_mask=attn_mask, **more)
 

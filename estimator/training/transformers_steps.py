@@ -47,6 +47,7 @@ class Job:
             for name in ("create_causal_mask", "create_sliding_window_causal_mask", "create_bidirectional_mask"):
                 setattr(sys.modules[type(model).__module__], name, lambda *a, **k: None)
             setattr(sys.modules[type(model).__module__], "create_bidirectional_sliding_window_mask", transformers_heads.window)
+        self.head.freeze(model)
         if self.lora:
             import peft
 

@@ -136,6 +136,10 @@ func TestWrongConfigurations(t *testing.T) {
 		{`{"model_type": "convnext", "num_stages": 3}`, "num_stages: 3, depths has 4"},
 		{`{"model_type": "resnet", "layer_type": "wide"}`, `layer_type: "wide"; it is basic or bottleneck`},
 		{`{"model_type": "resnet", "hidden_sizes": "64"}`, "hidden_sizes: it is a list"},
+		{`{"model_type": "sam", "vision_config": 3}`, "vision_config: it is an object"},
+		{`{"model_type": "sam", "vision_config": {"global_attn_indexes": [-1]}}`, "vision_config.global_attn_indexes: -1 is no block from 0 to 1999"},
+		{`{"model_type": "sam", "vision_config": {"output_channels": 64}}`, "vision_config.output_channels: 64; it is the same as hidden_size of the decoder (256)"},
+		{`{"model_type": "sam", "mask_decoder_config": {"num_attention_heads": 7}}`, "mask_decoder_config.num_attention_heads: 7 heads do not divide a width of 128"},
 	} {
 		_, err := Read("x", []byte(with(t, c.changes)), models.Overrides{})
 		fault, ok := errors.AsType[*models.Error](err)

@@ -67,6 +67,7 @@ var kinds = map[string]builder{
 	"convnext":              convNeXt,
 	"convnextv2":            convNeXt,
 	"resnet":                resNet,
+	"sam":                   sam,
 	"clip":                  towers(clip),
 	"siglip":                towers(siglip),
 

@@ -1,0 +1,110 @@
+package zoo
+
+import (
+	"fmt"
+	"slices"
+
+	"carma/configs/models"
+)
+
+// SAMDecoder makes masks of the features of an image and the tokens of prompts. In each
+// layer the tokens see each other and the image, and then the image sees the tokens.
+type SAMDecoder struct {
+	Width, Inner, Heads, Depth int64
+	Activation                 string
+	Narrow                     int64 // width of the attention between tokens and image
+	Masks                      int64 // for each prompt, beside the one
+	// QualityInner and QualityDepth are the width and the layers of the part that judges
+	// masks, which the loss does not take.
+	QualityInner, QualityDepth int64
+}
+
+// masks makes the mask that the loss takes, from features of side x side numbers.
+func (d *SAMDecoder) masks(g *graph, image, dense, positions, box int, side int64) int {
+	defer g.module("mask_decoder")()
+	area, all := side*side, d.Masks+1
+	first := []int{g.table("iou_token", 1, d.Width), g.table("mask_tokens", all, d.Width)}
+	prompts := g.op(models.Concat, "tokens", []int64{1 + all + g.shape(box)[0], d.Width}, append(first, box)...)
+	g.layers[prompts].Whole = false
+	image = g.op(models.Add, "add_dense", g.shape(image), image, dense)
+	keys := g.view("keys", g.copyOf("repeat", image, d.Width, side, side), area, d.Width)
+	positions = g.copyOf("repeat_positions", positions, area, d.Width)
+	queries := prompts
+	for i := range d.Depth {
+		queries, keys = d.layer(g, fmt.Sprintf("transformer.layers.%d", i), queries, keys, prompts, positions, i == 0)
+	}
+	queries = g.plus("final_add", queries, d.toImage(g, "transformer.final_attn_token_to_image", queries, keys, prompts, positions))
+	queries = g.layerNorm("transformer.layer_norm_final_attn", queries)
+	pixels := d.upscale(g, g.view("image", keys, d.Width, side, side))
+	var vectors []int
+	for i := range all {
+		x := g.view("mask_token", queries, 1, d.Width)
+		vectors = append(vectors, d.perceptron(g, fmt.Sprintf("output_hypernetworks_mlps.%d", i), x, d.Width, d.Width/8, 3))
+	}
+	g.unused(func() {
+		d.perceptron(g, "iou_prediction_head", g.view("iou_token", queries, 1, d.Width), d.QualityInner, all, d.QualityDepth)
+	})
+	x := g.op(models.MatMul, "masks", []int64{all, 16 * area}, g.concat("stack", vectors...), g.view("pixels", pixels, d.Width/8, 16*area))
+	return g.view("mask", x, 1, 4*side, 4*side)
+}
+
+// layer is one of the two-way layers. The first has no input to add to, and no positions
+// of the tokens.
+func (d *SAMDecoder) layer(g *graph, name string, queries, keys, prompts, positions int, first bool) (q, k int) {
+	defer g.module(name)()
+	if first {
+		queries = d.attention(g, "self_attn", queries, queries, queries, d.Width)
+	} else {
+		x := g.plus("self_add_positions", queries, prompts)
+		queries = g.plus("self_add", queries, d.attention(g, "self_attn", x, x, queries, d.Width))
+	}
+	queries = g.layerNorm("layer_norm1", queries)
+	queries = g.plus("cross_add", queries, d.toImage(g, "cross_attn_token_to_image", queries, keys, prompts, positions))
+	queries = g.layerNorm("layer_norm2", queries)
+	x := g.linear("mlp.lin2", g.unary(d.Activation, "mlp.act", g.linear("mlp.lin1", queries, d.Inner, true)), d.Width, true)
+	queries = g.layerNorm("layer_norm3", g.plus("mlp_add", queries, x))
+	of, at := g.plus("image_add_positions", queries, prompts), g.plus("image_add_place", keys, positions)
+	keys = g.plus("image_add", keys, d.attention(g, "cross_attn_image_to_token", at, of, queries, d.Narrow))
+	return queries, g.layerNorm("layer_norm4", keys)
+}
+
+// toImage is attention of the tokens to the image.
+func (d *SAMDecoder) toImage(g *graph, name string, queries, keys, prompts, positions int) int {
+	q, k := g.plus(name+".add_positions", queries, prompts), g.plus(name+".add_place", keys, positions)
+	return d.attention(g, name, q, k, keys, d.Narrow)
+}
+
+func (d *SAMDecoder) attention(g *graph, name string, q, k, v int, width int64) int {
+	defer g.module(name)()
+	q, k, v = g.linear("q_proj", q, width, true), g.linear("k_proj", k, width, true), g.linear("v_proj", v, width, true)
+	return g.linear("out_proj", g.attend("sdpa", q, k, v, d.Heads), d.Width, true)
+}
+
+// upscale makes the image four times as large on each side, with an eighth of the
+// channels.
+func (d *SAMDecoder) upscale(g *graph, x int) int {
+	x = g.layerNorm2d("upscale_layer_norm", g.doubled("upscale_conv1", x, d.Width/4))
+	return g.unary(models.GELU, "act2", g.doubled("upscale_conv2", g.unary(models.GELU, "act1", x), d.Width/8))
+}
+
+// doubled is a transposed convolution that doubles both sides.
+func (g *graph) doubled(name string, in int, out int64) int {
+	s := g.shape(in)
+	return g.add(models.Layer{
+		Name: name, Type: models.ConvTranspose, Inputs: []int{in}, Out: []int64{out, 2 * s[1], 2 * s[2]},
+		Params: []int64{s[0] * out * 2 * 2, out}, Kernel: []int64{2, 2}, Stride: 2,
+	})
+}
+
+// perceptron has so many layers, with ReLUs between them.
+func (d *SAMDecoder) perceptron(g *graph, name string, x int, inner, out, depth int64) int {
+	defer g.module(name)()
+	sizes := append(slices.Repeat([]int64{inner}, int(depth-1)), out)
+	for i, n := range sizes {
+		x = g.linear(fmt.Sprintf("layers.%d", i), x, n, true)
+		if i < len(sizes)-1 {
+			x = g.unary(models.ReLU, "activation", x)
+		}
+	}
+	return x
+}
