@@ -79,6 +79,8 @@ type Train struct {
 	Attention string `json:"attention,omitempty"`
 	// Padded: samples have different lengths, and the attention gets a mask.
 	Padded bool `json:"padded,omitempty"`
+	// Compile: torch.compile. It changes no figure: what it saves is not known.
+	Compile bool `json:"compile,omitempty"`
 	// Loss: full (default), or chunked: the logits of all tokens are never there.
 	Loss string `json:"loss,omitempty"`
 	// Offload to the host's memory: optimizer, parameters, activations; several with

@@ -25,6 +25,7 @@ type Overrides struct {
 	Checkpointing  *bool
 	Masters        bool
 	Attention      string
+	Compile        bool // torch.compile
 	Padded         bool // batches of text are padded, so attention gets a mask
 	Loss           string
 	Offload        string

@@ -73,6 +73,7 @@ var settings = []Setting{
 	word("attention", "", "how attention is computed", Attentions, nil, func(o *Overrides) *string { return &o.Attention }),
 	word("loss", "", "the cross-entropy of all tokens at once, or in chunks", Losses, nil, func(o *Overrides) *string { return &o.Loss }),
 	onOff("padded", "samples have different lengths: the attention gets a mask", false, func(o *Overrides) *bool { return &o.Padded }),
+	onOff("compile", "with torch.compile: counted as without, which is more", false, func(o *Overrides) *bool { return &o.Compile }),
 	onOff("masters", "the optimizer updates 32-bit copies of 16-bit weights", false, func(o *Overrides) *bool { return &o.Masters }),
 	onOff("dora", "with adapters: their weights are decomposed (DoRA)", true, func(o *Overrides) *bool { return &o.DoRA }),
 	{

@@ -44,6 +44,7 @@ func (o *Overrides) train(t Train) Train {
 	set(&t.Masters, o.Masters)
 	set(&t.Attention, o.Attention)
 	set(&t.Padded, o.Padded)
+	set(&t.Compile, o.Compile)
 	set(&t.Loss, o.Loss)
 	set(&t.Offload, o.Offload)
 	if o.Checkpointing != nil {

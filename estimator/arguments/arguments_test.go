@@ -172,6 +172,17 @@ func TestOffload(t *testing.T) {
 			t.Errorf("%s: %v, %q", line, f.Settings, f.Notes)
 		}
 	}
+	for line, want := range map[string]string{
+		"t.py --torch_compile": "true", "t.py --torch_compile True --bf16": "true", "t.py --torch_compile_backend inductor": "true", "t.py --compile": "true",
+		"t.py --torch_compile false": "", "t.py --compile=0": "", "t.py --torch_compile_mode default": "true", "t.py --bf16": "",
+	} {
+		if f := Read(strings.Fields(line), nil); f.Settings["compile"] != want || len(f.Notes) > 0 {
+			t.Errorf("%s: %v, %q", line, f.Settings, f.Notes)
+		}
+	}
+	if f := Read(strings.Fields("t.py --torch_compile_mode reduce-overhead"), nil); f.Settings["compile"] != "true" || len(f.Notes) != 1 {
+		t.Errorf("%v, %q", f.Settings, f.Notes)
+	}
 	f := Read(strings.Fields("t.py --lora_r 4 --use_dora --use_liger_kernel --attn_implementation flash_attention_2"), nil)
 	for name, want := range map[string]string{"dora": "true", "loss": "chunked", "attention": "flash"} {
 		if _, has := models.SettingNamed(name); has != (f.Settings[name] == want) || len(f.Notes) > 0 {

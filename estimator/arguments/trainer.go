@@ -27,16 +27,17 @@ func init() {
 			}
 		},
 		"max_seq_length max_length block_size model_max_length max_seq_len sequence_len seq_length cutoff_len": counted("seq"),
-		"gradient_accumulation_steps":     counted("accumulate"),
-		"bf16":                            autocast(models.BF16),
-		"fp16":                            autocast(models.FP16),
-		"mixed_precision":                 func(r *reader, a *argument) { r.mixed(a.value()) },
-		"torch_dtype dtype model_dtype":   func(r *reader, a *argument) { r.dtype(a.value()) },
-		"gradient_checkpointing":          func(r *reader, a *argument) { r.set("checkpointing", yesNo(a.on()), "--"+a.name) },
-		"no_gradient_checkpointing":       func(r *reader, a *argument) { r.set("checkpointing", yesNo(!a.on()), "--"+a.name) },
-		"fsdp_activation_checkpointing":   func(r *reader, a *argument) { r.checkpointingIf(a.on()) },
-		"optim optimizer":                 func(r *reader, a *argument) { r.optimizer(a.value(), "--"+a.name) },
-		"attn_implementation flash_attn":  func(r *reader, a *argument) { r.attention(a.value()) },
+		"gradient_accumulation_steps":    counted("accumulate"),
+		"bf16":                           autocast(models.BF16),
+		"fp16":                           autocast(models.FP16),
+		"mixed_precision":                func(r *reader, a *argument) { r.mixed(a.value()) },
+		"torch_dtype dtype model_dtype":  func(r *reader, a *argument) { r.dtype(a.value()) },
+		"gradient_checkpointing":         func(r *reader, a *argument) { r.set("checkpointing", yesNo(a.on()), "--"+a.name) },
+		"no_gradient_checkpointing":      func(r *reader, a *argument) { r.set("checkpointing", yesNo(!a.on()), "--"+a.name) },
+		"fsdp_activation_checkpointing":  func(r *reader, a *argument) { r.checkpointingIf(a.on()) },
+		"optim optimizer":                func(r *reader, a *argument) { r.optimizer(a.value(), "--"+a.name) },
+		"attn_implementation flash_attn": func(r *reader, a *argument) { r.attention(a.value()) },
+		"torch_compile torch_compile_backend torch_compile_mode compile": func(r *reader, a *argument) { r.compile(a) },
 		"use_dora":                        switched("dora", "true"),
 		"use_liger_kernel use_liger":      switched("loss", "chunked"),
 		"use_peft use_lora":               func(r *reader, a *argument) { r.adapter = map[bool]string{true: "yes", false: "no"}[a.on()] },
@@ -159,6 +160,19 @@ func (r *reader) attention(word string) {
 		r.set("attention", "flash", "")
 	case word == "sdpa", word == "eager":
 		r.set("attention", word, "")
+	}
+}
+
+// compile reads a switch, a backend or a mode of torch.compile. Modes that record CUDA
+// graphs have a pool of memory for them.
+func (r *reader) compile(a *argument) {
+	word := strings.ToLower(a.value())
+	if slices.Contains([]string{"0", "false", "no", "none", "n", "f", "off", "eager"}, word) {
+		return
+	}
+	r.set("compile", "true", "--"+a.name)
+	if word == "reduce-overhead" || word == "max-autotune" {
+		r.note("--%s %s: the pool of CUDA graphs is not counted", a.name, word)
 	}
 }
 

@@ -66,6 +66,9 @@ func (c *Carma) Estimate(s Subject) (Answer, error) {
 	if n := sim.Point.Paged; n > 0 {
 		a.Warnings = append(a.Warnings, fmt.Sprintf("%d MiB of the optimizer's states are paged: on the GPU while there is room, else on the host; they are not counted", n>>20))
 	}
+	if s.Config.Train.Compile {
+		a.Warnings = append(a.Warnings, "torch.compile is counted as without it, which is more; the pool of CUDA graphs (mode reduce-overhead) is not counted")
+	}
 	if sim.Point.OutOfMemory {
 		return c.without(s, plan, group, confidence)
 	}

@@ -154,6 +154,9 @@ func trainText(t models.Train) string {
 	if t.Padded {
 		words = append(words, "padded")
 	}
+	if t.Compile {
+		words = append(words, "compiled")
+	}
 	if t.Loss == "chunked" {
 		words = append(words, "chunked loss")
 	}
