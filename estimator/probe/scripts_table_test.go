@@ -34,7 +34,7 @@ var scripts = []script{
 		want: "GPTNeoXForCausalLM transformer batch 4 bf16 adamw trained 1415172096 frozen 0 checkpointed zero3 over 2"},
 	{name: "diffusers_lora", needs: "diffusers peft", want: "UNet2DConditionModel transformer batch 4 bf16 adamw trained 1594368 frozen 859520964 32-bit", live: 1},
 	{name: "whisper", needs: "transformers accelerate", want: "WhisperForConditionalGeneration transformer batch 8 amp adamw trained 153580800 frozen 88154112"},
-	{name: "yolo", needs: "ultralytics", want: "DetectionModel transformer batch 8 fp32 adamw trained 2590409 frozen 16", again: "nonzero"},
+	{name: "yolo", needs: "ultralytics", want: "DetectionModel cnn batch 8 fp32 adamw trained 2590409 frozen 16", again: "nonzero"},
 	{name: "gnn_sage", needs: "torch_geometric", want: "Net mlp batch 20000 fp32 adam trained 151848 frozen 0"},
 	{name: "generate", needs: "transformers", want: "the program only infers (forward passes without gradients: *, no optimizer): the probe estimates training"},
 }

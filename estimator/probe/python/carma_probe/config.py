@@ -84,6 +84,9 @@ def _family(layers):
         return "detection"
     if "embedding_bag" in kinds:
         return "recommender"
+    norms = kinds.get("layer_norm", 0) + kinds.get("rms_norm", 0)
+    if kinds.get("batch_norm", 0) > norms and kinds.get("conv", 0) > kinds.get("attention", 0) + kinds.get("matmul", 0):
+        return "cnn"  # attention between convolutions, as in YOLO11
     if "attention" in kinds or ("matmul" in kinds and "softmax" in kinds):
         return "transformer"
     if "conv" in kinds:
