@@ -48,6 +48,9 @@ func TestTablesAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
+		if filepath.Base(file) == "compile.csv" { // what is kept between the passes: TestCompile
+			continue
+		}
 		if !slices.ContainsFunc(tables, func(l table) bool { return l.file == filepath.Base(file) }) {
 			t.Errorf("%s is not in the list tables", file)
 		}

@@ -7,6 +7,7 @@ import (
 	"carma/estimator/networks/hf"
 	"carma/estimator/networks/zoo"
 	"carma/estimator/step"
+	"carma/estimator/tabletest"
 )
 
 // TestCompile: a training with torch.compile is counted as one without. That is an upper
@@ -18,12 +19,12 @@ func TestCompile(t *testing.T) {
 		"llama": `{"model_type": "llama", "vocab_size": 32000, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 16,
 			"num_attention_heads": 16, "num_key_value_heads": 16, "max_position_embeddings": 2048}`,
 	}
-	for _, row := range tableOf(t, "testdata/compile.csv") {
-		o := models.Overrides{Batch: number(t, row["batch"]), Precision: models.Precision(row["precision"]), Compile: true}
+	for _, row := range tabletest.Rows(t, "testdata/compile.csv") {
+		o := models.Overrides{Batch: int(row.Int(t, "batch")), Precision: models.Precision(row["precision"]), Compile: true}
 		var c *models.Config
 		var err error
 		if config, ok := configs[row["model"]]; ok {
-			o.Sequence = number(t, row["size"])
+			o.Sequence = int(row.Int(t, "size"))
 			c, err = hf.Read(row["model"], []byte(config), o)
 		} else {
 			c, err = zoo.Build(row["model"], o)
@@ -35,8 +36,8 @@ func TestCompile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours, compiled := float64(got.Parts[step.Activations]), float64(number(t, row["peak_bytes"]))
-		eager := float64(number(t, row["eager_bytes"]))
+		ours, compiled := float64(got.Parts[step.Activations]), float64(row.Int(t, "peak_bytes"))
+		eager := float64(row.Int(t, "eager_bytes"))
 		t.Logf("%s: ours %.2f GB, kept without the partition %.2f GB, with it %.2f GB (%+.0f %%)", row["model"], ours/1e9, eager/1e9, compiled/1e9, 100*(compiled/eager-1))
 		if !c.Train.Compile || ours < compiled || ours > 2*eager {
 			t.Errorf("%s: ours is no bound, or far above: %+v", row["model"], c.Train)
