@@ -28,6 +28,7 @@ type options struct {
 	overrides   *models.Overrides
 	few         fewFigures
 	probing     bool
+	model       string
 	estimators  []string
 	environment string
 	confidence  float64
@@ -73,6 +74,7 @@ if known --input and --layers. The bound is then far wider.`,
 	o.few.flags(cmd)
 	o.probe.flags(f)
 	f.BoolVar(&o.probing, "probe", false, "run the first steps of the image's program on the CPU")
+	f.StringVar(&o.model, "est-model", "", "the `model`, as carma run takes it; the same as MODEL or FILE")
 	f.StringSliceVar(&o.estimators, "estimator", nil, "these `estimators` only: "+strings.Join(names(rivals.All(booking.Own())), ", "))
 	f.StringVar(&o.environment, "environment", environments.Default, "software and GPU it will run on: "+strings.Join(environments.Names(), ", "))
 	f.Float64Var(&o.confidence, "confidence", 0.95, "probability that the upper bound holds, between 0 and 1")
@@ -82,7 +84,16 @@ if known --input and --layers. The bound is then far wider.`,
 	f.StringVar(&o.events, "events", "", "replay a recorded training's allocations: a `file` of carma-events, .gz too (docs/estimators.md)")
 	f.BoolVar(&o.rows, "rows", false, "with --evaluate: every row too")
 	o.json = cli.JSONFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return estimate(a, cmd, o, args) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.model == "" {
+			return estimate(a, cmd, o, args)
+		}
+		if len(args) > 0 {
+			return cli.Usagef("leave one of the two out", "--est-model %s names the model; %q is one too many", o.model, args[0])
+		}
+		return estimate(a, cmd, o, []string{o.model})
+	}
+	cli.Complete(cmd, "est-model", modelNames)
 	return cmd
 }
 
