@@ -41,6 +41,12 @@ func yolos() group {
 			c.entries = append(c.entries, e)
 		}
 	}
+	for _, size := range []string{"t", "s", "m", "c"} {
+		y := yolo9s[size]
+		c.entries = append(c.entries, entry{
+			name: "yolov9" + size, kind: models.Detection, batch: 16, size: settings{image: 640, classes: 80}, build: y.build, finish: follow,
+		})
+	}
 	return c
 }
 
