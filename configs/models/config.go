@@ -95,6 +95,9 @@ type Train struct {
 	// Parallel: none (default), dp (DataParallel), ddp, zero1, zero2,
 	// zero3, fsdp:full, fsdp:grad.
 	Parallel Parallel `json:"parallel,omitempty"`
+	// SequenceParallel is over how many GPUs the tokens of each sample are spread
+	// (DeepSpeed-Ulysses, ring attention); 0 and 1: each sample is on one GPU.
+	SequenceParallel int `json:"sequence_parallel,omitempty"`
 	// ZeroGrad is when the gradients are set to none: before the forward pass
 	// (start, the default), before the backward pass (backward), or after the
 	// optimizer's step (end).

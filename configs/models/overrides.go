@@ -5,13 +5,15 @@ package models
 type Overrides struct {
 	Batch      int
 	Accumulate int // backward passes before a step of the optimizer
-	Image      int // side of a square image in pixels
-	Sequence   int // tokens of one sample
-	Classes    int
-	Vocabulary int
-	Target     int    // tokens of one sample that a decoder beside an encoder writes
-	Head       string // the last layers and the loss, like masked-lm; empty: those of the configuration
-	LoRA       int    // rank of the adapters
+	// SequenceParallel: GPUs that the tokens of each sample are spread over.
+	SequenceParallel int
+	Image            int // side of a square image in pixels
+	Sequence         int // tokens of one sample
+	Classes          int
+	Vocabulary       int
+	Target           int    // tokens of one sample that a decoder beside an encoder writes
+	Head             string // the last layers and the loss, like masked-lm; empty: those of the configuration
+	LoRA             int    // rank of the adapters
 	// Targets are the names of the layers that get adapters, or all-linear; none:
 	// the query and value projections.
 	Targets []string

@@ -70,6 +70,7 @@ var settings = []Setting{
 		Name: "sharding", Short: "parallel", Value: "word", Words: Parallels(), Help: "how the training is spread over its GPUs: " + strings.Join(Parallels(), ", ") + ", tp:N",
 		set: setParallel, text: func(o *Overrides) string { return string(o.Parallel) }, told: func(o *Overrides) string { return string(o.Parallel) },
 	},
+	number("sequence-parallel", "", "GPUs that the tokens of each sample are spread over (Ulysses, ring attention)", "tokens of a sample over %s GPUs", func(o *Overrides) *int { return &o.SequenceParallel }),
 	word("attention", "", "how attention is computed", Attentions, nil, func(o *Overrides) *string { return &o.Attention }),
 	word("loss", "", "the cross-entropy of all tokens at once, or in chunks", Losses, nil, func(o *Overrides) *string { return &o.Loss }),
 	onOff("padded", "samples have different lengths: the attention gets a mask", false, func(o *Overrides) *bool { return &o.Padded }),

@@ -8,7 +8,7 @@ import (
 
 // samples is a text for each setting that has no words.
 var samples = map[string]string{
-	"lora": "16", "lora-targets": "q_proj,v_proj", "bits": "4", "seq": "2048", "padded": "true", "compile": "true", "masters": "true", "dora": "true", "offload": "optimizer,activations", "accumulate": "8", "target-seq": "128", "head": "masked-lm", "image-size": "224", "classes": "10", "vocabulary": "32000", "checkpointing": "true",
+	"lora": "16", "lora-targets": "q_proj,v_proj", "bits": "4", "seq": "2048", "padded": "true", "compile": "true", "masters": "true", "dora": "true", "offload": "optimizer,activations", "accumulate": "8", "sequence-parallel": "4", "target-seq": "128", "head": "masked-lm", "image-size": "224", "classes": "10", "vocabulary": "32000", "checkpointing": "true",
 }
 
 // TestSettings: each setting can be given, is told, and is the same after it was text

@@ -107,7 +107,7 @@ func (t *Train) validate() error {
 		oneOf("train.zero_grad", "time to set gradients to none", t.ZeroGrad, ZeroGrads()),
 		oneOf("train.attention", "kind of attention", t.Attention, Attentions()),
 		oneOf("train.loss", "way to compute the loss", t.Loss, Losses()),
-		t.parallel(),
+		t.parallel(), t.sequenceParallel(),
 	} {
 		if err != nil {
 			return err
@@ -124,6 +124,22 @@ func (t *Train) parallel() error {
 	}
 	if t.GPUs > 1 && t.GPUs != n {
 		return wrong("train.parallel", "%s is over %d GPUs, not %d; it is not known together with another kind", t.Parallel, n, t.GPUs)
+	}
+	return nil
+}
+
+// sequenceParallel checks over how many GPUs the tokens of a sample are spread.
+func (t *Train) sequenceParallel() error {
+	n, data := t.SequenceParallel, t.Parallel != "" && t.Parallel != NotParallel
+	switch {
+	case n == 0 || n == 1:
+		return nil
+	case n < 0 || n > MaxGPUs:
+		return wrong("train.sequence_parallel", "%d is no number of GPUs; it is 0 to %d", n, MaxGPUs)
+	case t.Parallel.TensorParallel() > 0 || t.Parallel == DataParallel:
+		return wrong("train.sequence_parallel", "it is not known together with parallel %s", t.Parallel)
+	case t.GPUs > 1 && (t.GPUs%n != 0 || !data && t.GPUs != n):
+		return wrong("train.sequence_parallel", "the tokens of a sample are spread over %d GPUs, and the training has %d; take as many, or with parallel a multiple", n, t.GPUs)
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ func (o *Overrides) fixed(name string) error {
 func (o *Overrides) train(t Train) Train {
 	set(&t.Batch, o.Batch)
 	set(&t.Accumulate, o.Accumulate)
+	set(&t.SequenceParallel, o.SequenceParallel)
 	set(&t.GPUs, o.GPUs)
 	set(&t.Precision, o.Precision)
 	set(&t.Optimizer, o.Optimizer)

@@ -57,7 +57,7 @@ func (p *planner) flatten(l *layer) {
 func (p *planner) chunksOf(l *models.Layer, head *layer) *chunked {
 	in := p.values[head.inputs[0]]
 	width := l.Out[len(l.Out)-1]
-	rows := models.Product(l.Out) / width * p.batch
+	rows := p.spread(models.Product(l.Out) / width * p.batch)
 	narrow := max(in.bytes/max(in.element, 1)/max(rows, 1), 1)
 	chunks := max((width+narrow-1)/narrow, 1)
 	some := int64(1) << bits.Len64(uint64((rows+chunks-1)/chunks-1))

@@ -18,7 +18,7 @@ func (p *planner) keep(l *models.Layer, out *layer, v value, n int64) {
 			out.kept = append(out.kept, v.storage)
 		}
 		wide := p.keepWide(k.Wide, out)
-		out.extra = bounded(wide + float64(k.Bytes)*float64(p.batch) + float64(k.Whole))
+		out.extra = bounded(wide + float64(k.Bytes)*p.samples() + float64(k.Whole))
 		return
 	}
 	k := keepsOf(l)
@@ -139,15 +139,15 @@ func (p *planner) scores(l *models.Layer, out *layer) float64 {
 	v := p.values[out.inputs[0]]
 	if !p.unfused(l) {
 		if p.masked(l) { // the mask in the numbers of the queries, made in each layer
-			return (4*heads*rows + rows*columns*float64(v.element)) * float64(p.batch)
+			return (4*heads*rows + rows*columns*float64(v.element)) * p.samples()
 		}
-		return 4 * heads * rows * float64(p.batch)
+		return 4 * heads * rows * p.samples()
 	}
 	each := 4.0 // after the softmax, in 32 bits
 	if p.values[out.value].element == 2 {
 		each += 2 // and as the next product takes them
 	}
-	return each * heads * rows * columns * float64(p.batch)
+	return each * heads * rows * columns * p.samples()
 }
 
 func last(shape []int64) int64 {

@@ -91,10 +91,11 @@ func elements(shape []int64, batch int64) (int64, bool) {
 	return n, n <= allocator.MaxRequest
 }
 
-// perGPU is the number of samples on one GPU.
+// perGPU is the number of samples on one GPU, or on the GPUs that the tokens of each
+// are spread over.
 func perGPU(t models.Train) int64 {
 	b := int64(max(t.Batch, 1))
-	if n := int64(t.GPUs); n > 1 && t.Parallel.TensorParallel() == 0 && t.Parallel != "" && t.Parallel != models.NotParallel {
+	if n := int64(t.GPUs / max(t.SequenceParallel, 1)); n > 1 && t.Parallel.TensorParallel() == 0 && t.Parallel != "" && t.Parallel != models.NotParallel {
 		return (b + n - 1) / n
 	}
 	return b
@@ -106,6 +107,7 @@ type planner struct {
 	config   *models.Config
 	batch    int64
 	autocast bool
+	tokens   int64   // GPUs that the tokens of each sample are spread over, at least 1
 	tensor   int64   // GPUs that each layer is split over; 0: none
 	list     []int32 // of a layer, that is being made
 }
@@ -124,15 +126,16 @@ func underAutocast(c *models.Config) bool {
 
 // Prepare checks a configuration's sizes. An error names the layer.
 func Prepare(c *models.Config) (*Plan, error) {
-	p := &planner{Plan: newPlan(c), config: c, batch: perGPU(c.Train), autocast: underAutocast(c), tensor: int64(c.Train.Parallel.TensorParallel())}
+	p := &planner{Plan: newPlan(c), config: c, batch: perGPU(c.Train), tokens: int64(max(c.Train.SequenceParallel, 1)), autocast: underAutocast(c), tensor: int64(c.Train.Parallel.TensorParallel())}
 	if sharded(c.Train.Parallel) {
-		p.shards = int64(max(c.Train.GPUs, 1))
+		p.shards = int64(max(c.Train.GPUs, c.Train.SequenceParallel, 1))
 	}
 	for _, in := range c.Inputs {
 		n, ok := elements(in.Shape, p.batch)
 		if !ok {
 			return nil, fmt.Errorf("input of shape %v at batch size %d is out of range", in.Shape, p.batch)
 		}
+		n = p.spread(n)
 		size := int64(in.Bytes)
 		if size == 0 {
 			size = p.float()
@@ -148,7 +151,7 @@ func Prepare(c *models.Config) (*Plan, error) {
 			return nil, err
 		}
 	}
-	if err := cmp.Or(p.undivided(), p.chunk(c)); err != nil {
+	if err := cmp.Or(p.undivided(), p.unspread(), p.chunk(c)); err != nil {
 		return nil, err
 	}
 	p.loss()
@@ -236,6 +239,9 @@ func (p *planner) add(i int, l *models.Layer) error {
 	}
 	if part {
 		n = p.parted(n)
+	}
+	if !l.Whole {
+		n = p.spread(n)
 	}
 	if n > allocator.MaxRequest/size {
 		return errAt(i, l, "output of shape %v at batch size %d is out of range", l.Out, p.batch)

@@ -166,6 +166,9 @@ func trainText(t models.Train) string {
 	if t.Checkpointing {
 		words = append(words, "checkpointing")
 	}
+	if t.SequenceParallel > 1 {
+		words = append(words, fmt.Sprintf("each sample over %d GPUs", t.SequenceParallel))
+	}
 	if n := max(t.GPUs, t.Parallel.TensorParallel()); n > 1 {
 		words = append(words, fmt.Sprintf("%d GPUs (%s)", n, t.Parallel))
 	}

@@ -118,7 +118,7 @@ func (d dataset) apply(name string, s *settings) error {
 
 func (e entry) train(o models.Overrides) (models.Train, error) {
 	t := models.Train{
-		Batch: e.batch, Accumulate: o.Accumulate, Precision: o.Precision, Optimizer: o.Optimizer, Implementation: o.Implementation,
+		Batch: e.batch, Accumulate: o.Accumulate, SequenceParallel: o.SequenceParallel, Precision: o.Precision, Optimizer: o.Optimizer, Implementation: o.Implementation,
 		GPUs: o.GPUs, Parallel: o.Parallel, Masters: o.Masters, Attention: o.Attention, Padded: o.Padded, Compile: o.Compile, Loss: o.Loss, Offload: o.Offload,
 	}
 	if o.Bits != 0 && t.Precision == "" {

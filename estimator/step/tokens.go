@@ -1,0 +1,28 @@
+package step
+
+import (
+	"slices"
+
+	"carma/configs/models"
+)
+
+// Sequence parallelism as DeepSpeed-Ulysses (arXiv 2309.14509) and ring attention (arXiv
+// 2310.01889) have it: each GPU has an equal part of every sample's tokens, and all
+// weights or its shard of them. Ulysses exchanges tokens for heads at the attention,
+// which takes a part of the heads then. So whatever there is of a sample is divided, and
+// what is exchanged meanwhile is not counted.
+
+// spread is what each GPU has of n numbers of samples.
+func (p *planner) spread(n int64) int64 { return (n + p.tokens - 1) / p.tokens }
+
+// samples is how many there are on a GPU, where a part of one counts as a part.
+func (p *planner) samples() float64 { return float64(p.batch) / float64(p.tokens) }
+
+// unspread is the error for a network without attention: it has no tokens, or takes them
+// one after the other.
+func (p *planner) unspread() error {
+	if p.tokens < 2 || slices.ContainsFunc(p.config.Layers, func(l models.Layer) bool { return l.Type == models.Attention }) {
+		return nil
+	}
+	return &models.Error{Field: "train.sequence_parallel", What: "it spreads the tokens of networks with attention, and this network has none"}
+}
