@@ -191,6 +191,9 @@ type Layer struct {
 	// first of the model's inputs, -2 the second. Empty: the layer before
 	// (the first layer: the first input).
 	Inputs []int `json:"inputs,omitempty"`
+	// Holds are indices of earlier layers whose outputs the program still refers to while
+	// this one runs, without using them: variables of a function that has not returned.
+	Holds []int `json:"holds,omitempty"`
 	// Out is the shape of its output for one sample, without the batch.
 	Out []int64 `json:"out"`
 	// Whole: the size of the output is Out whatever the batch is (a table of

@@ -199,6 +199,14 @@ func (c *Config) layer(i int) (field, what string) {
 	if len(l.Inputs) > MaxList {
 		return "inputs", fmt.Sprintf("%d inputs; at most %d", len(l.Inputs), MaxList)
 	}
+	if len(l.Holds) > MaxList {
+		return "holds", fmt.Sprintf("%d layers; at most %d", len(l.Holds), MaxList)
+	}
+	for _, held := range l.Holds {
+		if held < 0 || held >= i {
+			return "holds", fmt.Sprintf("%d is not a layer before layer %d; what is held are earlier layers", held, i)
+		}
+	}
 	for _, from := range l.Inputs {
 		if from >= i {
 			return "inputs", fmt.Sprintf("%d is not before layer %d; inputs are earlier layers", from, i)

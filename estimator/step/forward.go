@@ -111,6 +111,9 @@ func (r *run) finish(i int, l *layer) {
 	for _, v := range l.inputs {
 		r.end(i, r.values[v].storage)
 	}
+	for _, v := range l.holds {
+		r.end(i, r.values[v].storage)
+	}
 }
 
 func (r *run) end(i int, s int32) {

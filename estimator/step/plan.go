@@ -36,6 +36,7 @@ func (p *Plan) Workspaces() bool {
 type layer struct {
 	kind    string
 	inputs  []int32 // values; the storage of an input is values[...].storage
+	holds   []int32 // values that the program still refers to
 	value   int32
 	tied    int32 // a weight of another layer that it uses too, or none
 	out     int64 // bytes of the output; 0 for a view
@@ -163,6 +164,9 @@ func Prepare(c *models.Config) (*Plan, error) {
 		for _, v := range l.inputs {
 			p.used(v, i)
 		}
+		for _, v := range l.holds {
+			p.used(v, i)
+		}
 	}
 	return p.Plan, nil
 }
@@ -247,6 +251,9 @@ func (p *planner) add(i int, l *models.Layer) error {
 		return errAt(i, l, "output of shape %v at batch size %d is out of range", l.Out, p.batch)
 	}
 	out := layer{kind: l.Type, inputs: from, value: int32(len(p.values)), out: n * size, block: l.Block, tied: none}
+	if out.holds, err = p.held(i, l); err != nil {
+		return err
+	}
 	out.alias = l.Type == models.View || l.InPlace
 	out.passes = passes(l.Type) && !(l.Type == models.View && n*size > first.bytes) // what was spread over the samples is summed up
 	out.narrow = l.Type == models.CrossEntropy && l.Bits == 16 && !p.autocast

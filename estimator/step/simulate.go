@@ -250,6 +250,7 @@ func (r *run) detach() []chunk {
 		}
 		r.memory[s], r.alive[s] = chunk{}, false
 	}
+	r.giveBack(last.holds)
 	return cs
 }
 

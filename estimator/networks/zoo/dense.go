@@ -22,10 +22,14 @@ func labelNetworks() group {
 		{"fcn_resnet101", dilated(resnet101, (*graph).plainHead)},
 		{"lraspp_mobilenet_v3_large", mobileLite},
 	} {
-		c.entries = append(c.entries, entry{name: n.name, kind: models.Conv, batch: 8, size: settings{image: 480, classes: 21}, build: n.build})
+		c.entries = append(c.entries, entry{name: n.name, kind: models.Conv, batch: 8, size: settings{image: 480, classes: 21}, build: n.build, finish: asReferences})
 	}
 	return c
 }
+
+// asReferences sets gradients to none when torchvision's reference scripts do: before the
+// backward pass, so those of the step before are there in the forward pass.
+func asReferences(c *models.Config) { c.Train.ZeroGrad = "backward" }
 
 // A head gives scores of the classes for features.
 type head func(g *graph, name string, in int, classes int64) int
@@ -35,7 +39,7 @@ func dilated(r resnet, h head) func(*graph, settings) {
 	return func(g *graph, s settings) {
 		g.labelled(s)
 		leave := g.module("backbone")
-		stages := g.resnetStages(data, r, 2)
+		stages := g.resnetAs(data, r, trunk{dilated: 2})
 		leave()
 		g.labels(s, stages[4], stages[3], h)
 	}
@@ -69,8 +73,14 @@ func (g *graph) labels(s settings, out, aux int, h head) {
 	first := g.op(models.Upsample, "interpolate", image, h(g, "classifier", out, s.classes))
 	second := g.op(models.Upsample, "aux_interpolate", image, g.plainHead("aux_classifier", aux, s.classes))
 	g.crossEntropy("loss", first, labelsInput)
-	loss := g.crossEntropy("aux_loss", second, labelsInput)
-	g.layers[loss].Inputs = append(g.layers[loss].Inputs, first)
+	g.total(g.crossEntropy("aux_loss", second, labelsInput), first, second)
+}
+
+// total ends a network with the sum of its losses. The script holds scores until the
+// backward pass is over; it gives up those of the step before when the network returns.
+func (g *graph) total(loss int, scores ...int) {
+	i := g.keeping(g.loss("total", loss), models.Keeps{})
+	g.layers[i].Holds = scores
 }
 
 // labelsInput is the input that has the classes of the pixels.
@@ -123,5 +133,6 @@ func mobileLite(g *graph, s settings) {
 	a := g.conv("low_classifier", low, window{out: s.classes, bias: true})
 	x = g.plus("add", a, g.conv("high_classifier", x, window{out: s.classes, bias: true}))
 	leave()
-	g.crossEntropy("loss", g.op(models.Upsample, "interpolate", []int64{s.classes, s.image, s.image}, x), labelsInput)
+	x = g.op(models.Upsample, "interpolate", []int64{s.classes, s.image, s.image}, x)
+	g.total(g.crossEntropy("loss", x, labelsInput), x)
 }

@@ -19,6 +19,11 @@ func TestDenseParameters(t *testing.T) {
 		{"fcn_resnet50", 35322218, 35322218},
 		{"fcn_resnet101", 54314346, 54314346},
 		{"lraspp_mobilenet_v3_large", 3221538, 3221538},
+		{"fasterrcnn_resnet50_fpn", 41755286, 41532886},
+		{"fasterrcnn_resnet50_fpn_v2", 43712278, 43486934},
+		{"maskrcnn_resnet50_fpn_fixed", 44401393, 44178993},
+		{"maskrcnn_resnet50_fpn_v2", 46359409, 46134065},
+		{"retinanet_resnet50_fpn", 34014999, 33792599},
 	} {
 		cfg := build(t, c.name, models.Overrides{})
 		if got, trained := params(cfg), cfg.TrainableParams(); got != c.all || trained != c.trained {

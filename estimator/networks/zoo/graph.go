@@ -28,6 +28,7 @@ type graph struct {
 	rank    int64           // rank of the adapters; 0: none, everything is trained
 	dora    bool            // adapters have a magnitude
 	adapts  int             // adapters added so far
+	fixed   bool            // batch norms are fixed
 	frozen  *int            // what is added is frozen and runs without autocast, with so many bits; nil: not
 	err     error
 }
@@ -237,6 +238,11 @@ func (g *graph) narrowCrossEntropy(name string, logits, labels int) int {
 func (g *graph) unused(add func()) {
 	from := len(g.layers)
 	add()
+	g.untrained(from)
+}
+
+// untrained makes the weights of the layers that were added since from not trained.
+func (g *graph) untrained(from int) {
 	for i := range g.layers[from:] {
 		g.layers[from+i].Frozen = len(g.layers[from+i].Params) > 0
 	}

@@ -90,9 +90,21 @@ func (g *graph) adaptive(name string, in int, size int64) int {
 
 func (g *graph) batchNorm(name string, in int) int {
 	c := g.shape(in)[0]
+	if g.fixed {
+		return g.fixedNorm(name, in)
+	}
 	return g.add(models.Layer{
 		Name: name, Type: models.BatchNorm, Inputs: []int{in}, Out: slices.Clone(g.shape(in)), Params: []int64{c, c},
 	})
+}
+
+// fixedNorm is a batch norm that is not trained (torchvision's FrozenBatchNorm2d): each
+// channel is multiplied by a number of 32 bits, and one is added. Its numbers are no
+// parameters. The result has 32 bits under autocast too.
+func (g *graph) fixedNorm(name string, in int) int {
+	factors := g.add(models.Layer{Name: name + ".scale", Type: models.OtherLayer, Inputs: []int{data}, Out: []int64{g.shape(in)[0]}, Whole: true})
+	x := g.keeping(g.op(models.Mul, name+".mul", g.shape(in), in, factors), models.Keeps{Inputs: []int{1}})
+	return g.plus(name+".add", x, factors)
 }
 
 // convNorm adds a convolution and its batch norm.

@@ -56,13 +56,20 @@ var (
 	resnet101 = resnet{[4]int{3, 4, 23, 3}, true, 1, 64}
 )
 
+// trunk is how a network uses a ResNet. Zero values mean: as it is.
+type trunk struct {
+	dilated int  // so many of the last stages have dilated convolutions instead of a stride
+	frozen  int  // the stem and so many stages without it are not trained; 0: all is trained
+	fixed   bool // batch norms are fixed factors and sums (FrozenBatchNorm2d)
+}
+
 // resnet builds the convolutions and returns the outputs of the stem and of
 // the four stages.
-func (g *graph) resnet(in int, r resnet) [5]int { return g.resnetStages(in, r, 4) }
+func (g *graph) resnet(in int, r resnet) [5]int { return g.resnetAs(in, r, trunk{}) }
 
-// resnetStages is resnet of which only the first so many stages halve the image. The
-// convolutions of the others are dilated.
-func (g *graph) resnetStages(in int, r resnet, halving int) [5]int {
+func (g *graph) resnetAs(in int, r resnet, use trunk) [5]int {
+	from := len(g.layers)
+	g.fixed = use.fixed
 	x := g.convNorm("conv1", "bn1", in, window{out: 64, kernel: 7, stride: 2, pad: 3})
 	x = g.inPlace(models.ReLU, "relu", x)
 	stages := [5]int{x}
@@ -71,14 +78,18 @@ func (g *graph) resnetStages(in int, r resnet, halving int) [5]int {
 	for stage, n := range r.repeats {
 		for i := range n {
 			stride := int64(1)
-			if stage > 0 && stage < halving && i == 0 {
+			if stage > 0 && stage < 4-use.dilated && i == 0 {
 				stride = 2
 			}
 			x = g.residual(fmt.Sprintf("layer%d.%d", stage+1, i), x, r, width, stride)
 		}
 		stages[stage+1] = x
 		width *= 2
+		if stage == use.frozen-1 {
+			g.untrained(from)
+		}
 	}
+	g.fixed = false
 	return stages
 }
 
