@@ -106,6 +106,7 @@ type rig struct {
 	estimator Estimator
 	spare     int64  // of the journal
 	proc      string // where /proc is found; empty: /
+	sys       string // the folder that has the host's /proc and /sys; empty: /
 
 	*Runner
 	api   *api.Client
@@ -169,6 +170,9 @@ func (g *rig) start() {
 	}
 	if g.proc != "" {
 		g.Runner.owners.root = g.proc
+	}
+	if g.sys != "" {
+		g.Runner.hostMem.root = g.sys
 	}
 	socket := filepath.Join(g.dir, "s")
 	l, err := Listen(socket)

@@ -227,9 +227,12 @@ func TestDriverLimitWhere(t *testing.T) {
 				(checks[at].Status == "warning") != (row.name == "nothing") {
 				t.Errorf("doctor says %+v, %v", checks, err)
 			}
-			if row.name == "MIG" { // an instance of its own
-				l.finished(l.run(api.Submit{Image: "train", GPUs: 2, Mem: int64(units.GiB)}))
-				l.calls("set GPU-b c1 1024 1024", "program", "set GPU-b c1 0 max")
+			if row.name == "MIG" { // the whole card's task is limited, the instance's is not
+				l.onlyFree(1)
+				l.finished(l.run(api.Submit{Image: "train", Mem: int64(units.GiB)}))
+				l.onlyFree(0)
+				l.finished(l.run(api.Submit{Image: "train", Mem: int64(units.GiB)}))
+				l.calls("set GPU-b c1 1024 1024", "program", "set GPU-b c1 0 max", "program")
 			}
 			l.stop()
 			if row.name != "off" {

@@ -50,11 +50,6 @@ func TestCloseGPUs(t *testing.T) {
 
 // With processors: near a task runs at the NUMA node of its GPUs, if they have one.
 func TestNearProcessors(t *testing.T) {
-	g := newRig(t, byMemory, func(g *rig) {
-		g.opt.NearCPUs = true
-		g.cards = newCards(3, 40*units.GiB)
-		g.cards.devices[0].Socket, g.cards.devices[1].Socket = "0", "1"
-	})
 	root := t.TempDir()
 	for node, list := range map[string]string{"node0": "0-3\n", "node1": "4-7,12-15\n"} {
 		folder := filepath.Join(root, "sys/devices/system/node", node)
@@ -65,7 +60,11 @@ func TestNearProcessors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.hostMem.root = root
+	g := newRig(t, byMemory, func(g *rig) {
+		g.opt.NearCPUs, g.sys = true, root
+		g.cards = newCards(3, 40*units.GiB)
+		g.cards.devices[0].Socket, g.cards.devices[1].Socket = "0", "1"
+	})
 	made := make(chan containers.Spec, 1)
 	g.script("train", func(_ context.Context, p *containerstest.Process) int { made <- p.Spec; return 0 })
 	for _, row := range []struct {
@@ -73,25 +72,32 @@ func TestNearProcessors(t *testing.T) {
 		gpus int
 		want string
 	}{{[]int{0}, 1, "0-3"}, {[]int{1}, 1, "4-7,12-15"}, {[]int{2}, 1, ""}, {[]int{0, 1}, 2, ""}, {nil, 0, ""}} {
-		for i, d := range g.cards.devices {
-			s := gpu.Sample{UUID: d.UUID}
-			if !slices.Contains(row.free, i) {
-				s.Used = 40 * units.GiB
-			}
-			g.cards.set(s)
-		}
-		g.eventually("the samples are seen", func() bool {
-			all, err := g.ListGPUs(g.ctx())
-			for i, v := range all {
-				if (v.Foreign == 0) != slices.Contains(row.free, i) {
-					return false
-				}
-			}
-			return err == nil
-		})
+		g.onlyFree(row.free...)
 		g.finished(g.run(api.Submit{Image: "train", GPUs: row.gpus, NoGPU: row.gpus == 0, Mem: int64(units.GiB) * int64(min(row.gpus, 1))}))
 		if spec := <-made; spec.CPUSet != row.want || len(spec.GPUs) != row.gpus {
 			t.Errorf("free are %v: on %v with processors %q, want %q", row.free, spec.GPUs, spec.CPUSet, row.want)
 		}
 	}
+}
+
+// onlyFree fills the memory of all GPUs but these, by their places, and waits until
+// that is seen.
+func (g *rig) onlyFree(free ...int) {
+	g.t.Helper()
+	for i, d := range g.cards.devices {
+		s := gpu.Sample{UUID: d.UUID}
+		if !slices.Contains(free, i) {
+			s.Used = d.Capacity
+		}
+		g.cards.set(s)
+	}
+	g.eventually("the samples are seen", func() bool {
+		all, err := g.ListGPUs(g.ctx())
+		for i, v := range all {
+			if (v.Foreign == 0) != slices.Contains(free, i) {
+				return false
+			}
+		}
+		return err == nil
+	})
 }
