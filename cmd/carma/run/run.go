@@ -19,136 +19,123 @@ import (
 
 // Command is carma run.
 func Command(a *cli.App) *cobra.Command {
-	o := options{}
+	r := command{app: a}
 	cmd := &cobra.Command{
-		Use:     "run [flags] IMAGE [ARG...] | --conda ENV -- PROGRAM [ARG...] | -f FILE",
-		GroupID: cli.GroupTasks,
-		Short:   "Run a container on the GPUs of this machine when they have room",
-		Long: `Run a container image as a task. carma picks its GPUs, waits until they have
-room, shows the output and exits with the task's code.
-
-Flags stand before the image, words behind it are the program's. These flags are
-carma's directly behind the image too: --est-model, --host-mem, --shm-size,
---stop-grace, --user-label, --visibility; up to the first other word, or to --.
-
-Without an image: --conda ENV, --venv FOLDER and --host run a program of this
-machine from the present folder. Its container sees the machine's programs,
-read-only, your home, and no services. -e ENV is short for --conda ENV where
-nothing stands before -- and ENV has no =; with an image -e takes your variable.
-
--it gives the task your terminal once it has started, as docker run -it. Keys
-ctrl-p ctrl-q leave it running, and carma attach takes it again. -i alone sends
-it your input, from a pipe too. See docs/tasks.md.
-
-Ctrl-C stops the task; a second one returns at once with code 130, and does not
-call that off. Ctrl-\ leaves the task running. A task outlives the terminal and
-the daemon.
-
---array, --sweep and a task file (-f) submit several tasks at once, all or none.
-Their output has the task's name before each line. The exit code is the highest
-of theirs. -d prints their ids. See docs/tasks.md.
-
-Memory has a unit: 512M, 12G. A time is 90 (seconds), 90s, 30m, 2d, 2:00:00 or
-1-12:00:00 (days-hours:minutes:seconds).
-
-The GPU memory that is booked for a task is the first of these that is known:
-  --mem, unless earlier runs of the same image and command have used more
-  the memory that those runs have used
-  --probe: an estimate from the first steps of the program
-  --est-model and --batch-size: as measured; with --precision, --seq, --lora and
-  other settings of the training, else, as estimated from the layers; settings
-  that no flag gives are read from the program's words, and a line says so
-  an estimate from earlier runs at other batch sizes
-  --params, --family and --batch-size: an estimate with a wide bound
-Else nothing is known: the task is watched, and others join it once its memory
-and activity were seen. An image can have the labels carma.est-model,
-carma.batch-size, carma.gpus and carma.mem in place of the flags.`,
-		Example: `  carma run my/training:1 --est-model resnet50
-  carma run --est-model resnet50 --batch-size 64 my/training:1 --epochs 3
-  carma run --est-model Qwen/Qwen2.5-7B --seq 2048 --lora 16 my/training:1
-  carma run -d --mem 12G --gpus 2 -v ./data:/data:ro my/training:1
-  carma run --conda exp --gpus 2 -- python train.py --lr 0.1
-  carma run --array 1-100%8 my/training:1 --fold {index}
-  carma run --sweep lr=0.1,0.01 --sweep bs=32,64 my/training:1 --lr {lr} -b {bs}
-  carma run --after 17 my/evaluation:1; carma run -f tasks.yaml --dry-run`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if file, _ := cmd.Flags().GetString("file"); file != "" {
-				if len(args) > 0 {
-					return cli.Usagef("the file names its images", "-f and the image %s", args[0])
-				}
-				return nil
-			}
-			return o.named(cmd, args)
-		},
+		Use:               "run [flags] IMAGE [ARG...] | --conda ENV -- PROGRAM [ARG...] | -f FILE",
+		GroupID:           cli.GroupTasks,
+		Short:             "Run a container on the GPUs of this machine when they have room",
+		Long:              long,
+		Example:           example,
+		Args:              r.names,
 		ValidArgsFunction: cli.NoCompletion,
+		RunE:              r.run,
 	}
-	o.flags(cmd)
-	detach := cmd.Flags().BoolP("detach", "d", false, "print the task's id and return")
-	keys := attach.KeysFlag(cmd)
+	r.flags(cmd)
+	cmd.Flags().BoolVarP(&r.detach, "detach", "d", false, "print the task's id and return")
+	r.keys = attach.KeysFlag(cmd)
 	cmd.Flags().SetInterspersed(false)
 	cli.Complete(cmd, "est-model", estModels)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		switch bare, err := o.bare(cmd); {
-		case err != nil:
-			return err
-		case bare:
-			a.Warn(batchLines(args))
-			args = append([]string{""}, args...)
-		case len(args) > 0:
-			program, warnings, err := behind(cmd, args[1:])
-			if err != nil {
-				return err
-			}
-			a.Warn(warnings)
-			args = append(args[:1:1], program...)
-		}
-		request, err := o.submission(a.In, args)
-		if err != nil {
-			return err
-		}
-		a.Warn(o.notes)
-		client, err := a.Client(cmd)
-		if err != nil {
-			return err
-		}
-		if err := resolve(cmd.Context(), client, &request); err != nil && !(o.many.dryRun && cli.Away(err)) {
-			return err
-		}
-		if o.many.dryRun {
-			return submit.Preview(cmd.Context(), a, client, request, o.many.json)
-		}
-		if !*detach {
-			if err := mayAttach(a, request.Tasks); err != nil {
-				return err
-			}
-		}
-		signals, release := cli.AttachedSignals()
-		defer release()
-		if len(request.Tasks) > 1 || request.Group != "" || request.Tasks[0].Part != "" || request.Tasks[0].Array != nil {
-			return runAll(cmd.Context(), a, client, request, *detach, signals)
-		}
-		task, err := send(cmd.Context(), client, request.Tasks[0])
-		if err != nil {
-			return err
-		}
-		a.Warn(task.Warnings)
-		if *detach {
-			if n := len(request.Tasks[0].Ports); n > 0 {
-				a.Say("carma port %d says where its ports are, when it runs", task.ID)
-			}
-			a.Println(task.ID)
-			return nil
-		}
-		at := &attach.One{Client: client, Task: task.ID, Console: a.Console(), Signals: signals}
-		if first := &request.Tasks[0]; first.Interactive {
-			t := &attach.Terminal{One: *at, Local: attach.Local{In: a.In, Out: a.Out, Err: a.Err, Input: true, TTY: first.TTY, Keys: *keys}}
-			end, err := t.Run(cmd.Context())
-			return t.Finish(&end, err)
-		}
-		end, err := at.Run(cmd.Context())
-		return at.Finish(&end, err)
-	}
 	return cmd
+}
+
+// command is one call of carma run.
+type command struct {
+	options
+	app    *cli.App
+	detach bool
+	keys   *[]byte
+}
+
+// names checks that an image, a program or a file is named.
+func (r *command) names(cmd *cobra.Command, args []string) error {
+	if file, _ := cmd.Flags().GetString("file"); file == "" {
+		return r.named(cmd, args)
+	}
+	if len(args) > 0 {
+		return cli.Usagef("the file names its images", "-f and the image %s", args[0])
+	}
+	return nil
+}
+
+func (r *command) run(cmd *cobra.Command, args []string) error {
+	args, err := r.program(cmd, args)
+	if err != nil {
+		return err
+	}
+	request, err := r.submission(r.app.In, args)
+	if err != nil {
+		return err
+	}
+	r.app.Warn(r.notes)
+	client, err := r.app.Client(cmd)
+	if err != nil {
+		return err
+	}
+	if err := resolve(cmd.Context(), client, &request); err != nil && !(r.many.dryRun && cli.Away(err)) {
+		return err
+	}
+	if r.many.dryRun {
+		return submit.Preview(cmd.Context(), r.app, client, request, r.many.json)
+	}
+	if !r.detach {
+		if err := mayAttach(r.app, request.Tasks); err != nil {
+			return err
+		}
+	}
+	signals, release := cli.AttachedSignals()
+	defer release()
+	if len(request.Tasks) > 1 || request.Group != "" || request.Tasks[0].Part != "" || request.Tasks[0].Array != nil {
+		return runAll(cmd.Context(), r.app, client, request, r.detach, signals)
+	}
+	return r.one(cmd.Context(), client, &request.Tasks[0], signals)
+}
+
+// program is the image, empty without one, and its words: carma's flags
+// behind the image are taken out.
+func (r *command) program(cmd *cobra.Command, args []string) ([]string, error) {
+	bare, err := r.bare(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if bare {
+		r.app.Warn(batchLines(args))
+		return append([]string{""}, args...), nil
+	}
+	if len(args) == 0 {
+		return nil, nil
+	}
+	words, warnings, err := behind(cmd, args[1:])
+	if err != nil {
+		return nil, err
+	}
+	r.app.Warn(warnings)
+	return append(args[:1:1], words...), nil
+}
+
+// one submits a single task and, unless it is to be left alone, shows its output until
+// it has ended.
+func (r *command) one(ctx context.Context, client *api.Client, request *api.Submit, signals <-chan os.Signal) error {
+	task, err := send(ctx, client, *request)
+	if err != nil {
+		return err
+	}
+	r.app.Warn(task.Warnings)
+	if r.detach {
+		if len(request.Ports) > 0 {
+			r.app.Say("carma port %d says where its ports are, when it runs", task.ID)
+		}
+		r.app.Println(task.ID)
+		return nil
+	}
+	at := &attach.One{Client: client, Task: task.ID, Console: r.app.Console(), Signals: signals}
+	if request.Interactive {
+		local := attach.Local{In: r.app.In, Out: r.app.Out, Err: r.app.Err, Input: true, TTY: request.TTY, Keys: *r.keys}
+		t := &attach.Terminal{One: *at, Local: local}
+		end, err := t.Run(ctx)
+		return t.Finish(&end, err)
+	}
+	end, err := at.Run(ctx)
+	return at.Finish(&end, err)
 }
 
 // mayAttach refuses a terminal that cannot be given.

@@ -16,13 +16,7 @@ import (
 	"carma/runner/api"
 )
 
-// Ps is carma ps.
-func Ps(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "ps [flags] [GROUP|TASK...]",
-		GroupID: cli.GroupTasks,
-		Short:   "List tasks",
-		Long: `List the unfinished tasks, newest first. GPU is where a task runs (x2: it waits
+const psLong = `List the unfinished tasks, newest first. GPU is where a task runs (x2: it waits
 for two), MEM what it has booked or waits for on each GPU, in GiB. TIME is how
 long it has waited, runs or ran. PROGRESS is the share that is done, as its
 output says, and the time to its end. SLOW, in a table of 100 columns or more,
@@ -37,79 +31,109 @@ ended alike. --open or the name of the group shows each.
 "{{.ID}} {{.Name}}". The columns are ID, NAME, USER, GROUP, PRIO, PHASE, GPU,
 MEM, TIME, SUBMITTED, START, END, CODE, PROGRESS, SLOW, ENERGY, IMAGE, COMMAND,
 LABELS and WHY.
-A table is as wide as the terminal; what goes to a pipe is not cut.`,
-		Example: `  carma ps
+A table is as wide as the terminal; what goes to a pipe is not cut.`
+
+const psExample = `  carma ps
   carma ps -a -n 20; carma ps --failed --since yesterday --mine
   carma ps exp; carma ps --filter status=waiting --filter image=my/train
   carma ps -a --format 'table ID,NAME,START,END,COMMAND'
-  carma stop $(carma ps -q -l sweep=7)`,
+  carma stop $(carma ps -q -l sweep=7)`
+
+// Ps is carma ps.
+func Ps(a *cli.App) *cobra.Command {
+	p := ps{app: a}
+	cmd := &cobra.Command{
+		Use:               "ps [flags] [GROUP|TASK...]",
+		GroupID:           cli.GroupTasks,
+		Short:             "List tasks",
+		Long:              psLong,
+		Example:           psExample,
 		Args:              func(_ *cobra.Command, args []string) error { return cli.NoEmpty(args) },
 		ValidArgsFunction: pick.Complete(false),
+		RunE:              p.run,
 	}
-	var s pick.Selector
 	flags := cmd.Flags()
-	flags.BoolVarP(&s.All, "all", "a", false, "also finished tasks")
-	flags.IntVarP(&s.Limit, "last", "n", 0, "only the newest `N`")
-	s.Flags(cmd)
-	s.TimeFlags(flags)
-	open := flags.Bool("open", false, "a row for each task of an array or a sweep")
-	form := flags.String("format", "", "print `columns`, or a Go template for each task; json: a line for each")
-	quiet := flags.BoolP("quiet", "q", false, "only the ids")
-	full := flags.Bool("no-trunc", false, "do not cut the table to the width")
-	asJSON := cli.JSONFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if s.Limit < 0 {
-			return cli.Usagef("write for example -n 10", "-n %d is negative", s.Limit)
-		}
-		f, err := chosenFormat(cmd, *form)
-		if err != nil {
-			return err
-		}
-		client, err := a.Client(cmd)
-		if err != nil {
-			return err
-		}
-		list, err := listed(cmd.Context(), client, &s, args)
-		if err != nil {
-			return err
-		}
-		if len(args) == 0 {
-			s.SayNobody(cmd.Context(), a, client, len(list))
-		}
-		switch {
-		case *asJSON:
-			return a.JSON(list)
-		case *quiet:
-			for _, t := range list {
-				a.Println(t.ID)
-			}
-			return nil
-		}
-		info, err := client.Info(cmd.Context())
-		if err != nil {
-			return err
-		}
-		width := cli.WidthOf(a.Out)
-		if *full {
-			width = 0
-		}
-		sayOnce(list, info.Trouble)
-		if f != nil {
-			return f.print(a, opened(list), info.Now, width)
-		}
-		rows := folded(list)
-		if *open || len(args) > 0 || s.Group != "" {
-			rows = opened(list)
-		}
-		if err := table(shown(rows, info.Now, width), rows, info.Now).Write(a.Out, width); err != nil {
-			return err
-		}
-		for _, x := range info.Trouble {
-			a.Say("%s", cli.Printable(x.String()))
+	flags.BoolVarP(&p.All, "all", "a", false, "also finished tasks")
+	flags.IntVarP(&p.Limit, "last", "n", 0, "only the newest `N`")
+	p.Flags(cmd)
+	p.TimeFlags(flags)
+	flags.BoolVar(&p.open, "open", false, "a row for each task of an array or a sweep")
+	flags.StringVar(&p.form, "format", "", "print `columns`, or a Go template for each task; json: a line for each")
+	flags.BoolVarP(&p.quiet, "quiet", "q", false, "only the ids")
+	flags.BoolVar(&p.full, "no-trunc", false, "do not cut the table to the width")
+	p.json = cli.JSONFlag(cmd)
+	return cmd
+}
+
+// ps is one call of carma ps.
+type ps struct {
+	pick.Selector
+	app               *cli.App
+	open, quiet, full bool
+	form              string
+	json              *bool
+}
+
+func (p *ps) run(cmd *cobra.Command, args []string) error {
+	if p.Limit < 0 {
+		return cli.Usagef("write for example -n 10", "-n %d is negative", p.Limit)
+	}
+	f, err := chosenFormat(cmd, p.form)
+	if err != nil {
+		return err
+	}
+	client, err := p.app.Client(cmd)
+	if err != nil {
+		return err
+	}
+	list, err := listed(cmd.Context(), client, &p.Selector, args)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		p.SayNobody(cmd.Context(), p.app, client, len(list))
+	}
+	switch {
+	case *p.json:
+		return p.app.JSON(list)
+	case p.quiet:
+		for _, t := range list {
+			p.app.Println(t.ID)
 		}
 		return nil
 	}
-	return cmd
+	info, err := client.Info(cmd.Context())
+	if err != nil {
+		return err
+	}
+	sayOnce(list, info.Trouble)
+	if f != nil {
+		return f.print(p.app, opened(list), info.Now, p.width())
+	}
+	return p.table(list, &info, p.open || len(args) > 0 || p.Group != "")
+}
+
+// width is that of the table in cells; 0: it is not cut.
+func (p *ps) width() int {
+	if p.full {
+		return 0
+	}
+	return cli.WidthOf(p.app.Out)
+}
+
+// table prints the tasks, a row each if open, and then what troubles the daemon.
+func (p *ps) table(list []api.Task, info *api.Info, open bool) error {
+	rows := folded(list)
+	if open {
+		rows = opened(list)
+	}
+	if err := table(shown(rows, info.Now, p.width()), rows, info.Now).Write(p.app.Out, p.width()); err != nil {
+		return err
+	}
+	for _, x := range info.Trouble {
+		p.app.Say("%s", cli.Printable(x.String()))
+	}
+	return nil
 }
 
 // chosenFormat reads --format; nil: it was not given.
