@@ -33,51 +33,6 @@ const (
 	touchEvery = time.Minute
 )
 
-// consoles are the running containers, and the terminals and inputs of those that
-// have one. The workers write it, requests ask it.
-type consoles struct {
-	mu      sync.Mutex
-	of      map[mapper.TaskID]*console
-	changed chan struct{} // closed and replaced at every change
-}
-
-func newConsoles() *consoles {
-	return &consoles{of: map[mapper.TaskID]*console{}, changed: make(chan struct{})}
-}
-
-func (c *consoles) set(task mapper.TaskID, to *console) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if to == nil {
-		delete(c.of, task)
-	} else {
-		c.of[task] = to
-	}
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-// wait returns the console of an attempt. After a restart its worker may need a
-// moment; nil: it does not come, or the attempt has ended.
-func (c *consoles) wait(ctx context.Context, task mapper.TaskID, attempt int, limit time.Duration) *console {
-	over := time.After(limit)
-	for {
-		c.mu.Lock()
-		found, changed := c.of[task], c.changed
-		c.mu.Unlock()
-		if found != nil && found.key.attempt == attempt {
-			return found
-		}
-		select {
-		case <-changed:
-		case <-over:
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
 // console is a running container with its terminal or input, if it has one. The
 // daemon is always connected, so that no prompt is lost and nobody who is attached
 // can keep the program waiting for long.
@@ -97,14 +52,6 @@ type console struct {
 	viewers map[*viewer]bool
 	over    bool
 	touched units.Instant // when input was last told
-}
-
-// viewer is somebody who is attached.
-type viewer struct {
-	output chan []byte
-	gone   chan struct{} // closed when the viewer has left, or is cut off
-	leave  func()
-	cut    bool // it took nothing; written before gone is closed
 }
 
 // connect registers the container of the worker's attempt, and connects with its
@@ -231,73 +178,6 @@ func (c *console) finish() {
 	c.viewers = nil
 }
 
-// Write shows output to the viewers. One that takes nothing for a while is cut off.
-// Without a terminal the output is only in the log.
-func (c *console) Write(p []byte) (int, error) {
-	if !c.tty {
-		return len(p), nil
-	}
-	piece := bytes.Clone(p)
-	c.mu.Lock()
-	c.recent = append(c.recent, piece...)
-	if n := len(c.recent); n > 2*recentBytes {
-		c.recent = bytes.Clone(c.recent[n-recentBytes:])
-	}
-	viewers := make([]*viewer, 0, len(c.viewers))
-	for v := range c.viewers {
-		viewers = append(viewers, v)
-	}
-	c.mu.Unlock()
-	for _, v := range viewers {
-		select {
-		case v.output <- piece:
-			continue
-		case <-v.gone:
-			continue
-		default:
-		}
-		late := time.NewTimer(unseenFor)
-		select {
-		case v.output <- piece:
-		case <-v.gone:
-		case <-late.C:
-			v.cut = true
-			v.leave()
-		}
-		late.Stop()
-	}
-	return len(p), nil
-}
-
-// view attaches a viewer, who gets the latest output first. seen: there was some.
-// nil: the program has ended.
-func (c *console) view() (v *viewer, seen bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over {
-		return nil, false
-	}
-	v = &viewer{output: make(chan []byte, unseen), gone: make(chan struct{})}
-	v.leave = sync.OnceFunc(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.viewers, v)
-		close(v.gone)
-	})
-	recent := c.recent
-	if n := len(recent); n > recentBytes {
-		recent = recent[n-recentBytes:]
-		if i := bytes.IndexByte(recent, '\n'); i >= 0 {
-			recent = recent[i+1:] // it begins with a line
-		}
-	}
-	if len(recent) > 0 {
-		v.output <- bytes.Clone(recent)
-	}
-	c.viewers[v] = true
-	return v, len(recent) > 0
-}
-
 // connected waits for a connection with the program; nil: it has ended, or the
 // caller has left.
 func (c *console) connected(ctx context.Context) containers.Session {
@@ -363,15 +243,5 @@ func (c *console) say(text string) {
 		case v.output <- []byte("\r\ncarma: " + text + "\r\n"):
 		default: // it takes nothing now
 		}
-	}
-}
-
-// say shows a line of carma's to everybody who is attached to a task's terminal.
-func (c *consoles) say(task mapper.TaskID, text string) {
-	c.mu.Lock()
-	found := c.of[task]
-	c.mu.Unlock()
-	if found != nil && found.tty {
-		found.say(text)
 	}
 }

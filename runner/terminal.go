@@ -4,15 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"carma/containers"
@@ -221,117 +217,5 @@ func (c *console) take(ctx context.Context, t *api.Terminal, redraw bool) (ended
 			}
 			c.resize(ctx, to)
 		}
-	}
-}
-
-// notThere: the program does not exist, so the exit code is 127, as a shell's.
-var notThere = regexp.MustCompile(`no such file|not found`)
-
-// serveExec runs a command in a task until it has ended. If the caller leaves before,
-// the command gets SIGHUP, and after hangUpGrace it is killed.
-func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *console, e api.ExecRequest, t *api.Terminal) {
-	c.note()
-	session, err := driver.Exec(ctx, c.id, containers.Command{
-		Args: e.Command, Env: e.Env, WorkDir: e.WorkDir, Stdin: e.Interactive, TTY: e.TTY, Size: containers.Size(e.Size),
-	})
-	if err != nil {
-		code := 125
-		if errors.Is(err, containers.ErrInvalid) {
-			code = 126
-			if notThere.MatchString(err.Error()) {
-				code = 127
-			}
-		}
-		_ = t.Write(api.FrameStderr, []byte("carma: "+err.Error()+"\n"))
-		_ = t.Write(api.FrameExit, []byte(strconv.Itoa(code)))
-		return
-	}
-	defer func() { _ = session.Close() }()
-	left, over, hungUp := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() { defer close(left); r.takeForCommand(ctx, session, c, t) }()
-	go func() {
-		defer close(hungUp)
-		select {
-		case <-over:
-		case <-left:
-			r.hangUp(session, over)
-		}
-	}()
-	defer func() { close(over); <-hungUp }()
-	cut := context.AfterFunc(ctx, func() { // the daemon stops
-		<-hungUp
-		_ = session.Close()
-	})
-	defer cut()
-	_ = session.Copy(&toCaller{to: t.Stream(api.FrameStdout)}, &toCaller{to: t.Stream(api.FrameStderr)}) // what is left of it, the code tells
-	code, err := session.Wait(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			_ = t.Write(api.FrameNote, []byte(err.Error()))
-		}
-		return
-	}
-	_ = t.Write(api.FrameExit, []byte(strconv.Itoa(code)))
-}
-
-// toCaller hands output to a caller. What comes after the caller has left is dropped,
-// so that the command can end.
-type toCaller struct {
-	to   io.Writer
-	left bool
-}
-
-func (w *toCaller) Write(p []byte) (int, error) {
-	if !w.left {
-		_, err := w.to.Write(p)
-		w.left = err != nil
-	}
-	return len(p), nil
-}
-
-// takeForCommand takes what the caller of a command sends until they leave.
-func (r *Runner) takeForCommand(ctx context.Context, session containers.ExecSession, c *console, t *api.Terminal) {
-	for {
-		f, err := t.Read()
-		if err != nil {
-			return
-		}
-		switch f.Kind {
-		case api.FrameInput:
-			c.note()
-			if _, err := session.Write(f.Data); err != nil {
-				continue // it has closed its input; it may go on
-			}
-		case api.FrameEnd:
-			_ = session.CloseWrite() // it has ended
-		case api.FrameSize:
-			var to api.TerminalSize
-			if json.Unmarshal(f.Data, &to) == nil {
-				_ = session.Resize(ctx, containers.Size(to))
-			}
-		case api.FrameSignal:
-			if n, err := strconv.Atoi(string(f.Data)); err == nil && n > 0 && n < 65 {
-				_ = session.Signal(ctx, syscall.Signal(n))
-			}
-		}
-	}
-}
-
-// hangUp ends a command whose caller has left. A daemon that stops has no time to
-// wait for it.
-func (r *Runner) hangUp(session containers.ExecSession, over <-chan struct{}) {
-	signal := func(s syscall.Signal) {
-		ctx, cancel := context.WithTimeout(context.Background(), hangUpAtEnd)
-		defer cancel()
-		if err := session.Signal(ctx, s); err != nil {
-			r.Log.Warn().Err(err).Msg("a command in a task goes on without its caller")
-		}
-	}
-	signal(syscall.SIGHUP)
-	select {
-	case <-over:
-	case <-r.work.Done():
-	case <-time.After(hangUpGrace):
-		signal(syscall.SIGKILL)
 	}
 }

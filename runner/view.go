@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,101 +101,6 @@ func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.Tas
 	return views, err
 }
 
-// Tasks lists tasks, newest first.
-func (r *Runner) Tasks(ctx context.Context, o api.ListOptions) ([]api.Task, error) {
-	list, _, err := r.page(ctx, o)
-	return list, err
-}
-
-// page is one page of a listing, and where the next one begins; 0: there is none.
-func (r *Runner) page(ctx context.Context, o api.ListOptions) (list []api.Task, next int64, err error) {
-	recs, more, err := r.listed(ctx, o)
-	if err != nil {
-		return nil, 0, err
-	}
-	recs, next = page(recs, pageLimit(o))
-	next = cmp.Or(next, more)
-	list, err = r.views(ctx, recs)
-	return list, next, err
-}
-
-// views returns records as users see them in a listing.
-func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) {
-	views, err := r.queueViews(ctx, recs)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]api.Task, len(recs))
-	for i, rec := range recs {
-		out[i] = r.view(r.shown(ctx, rec), views[rec.ID()])
-		out[i].Submit.Network = nil // up to 64 KiB of each task
-	}
-	return out, nil
-}
-
-// listed returns the newest records that are asked for, and one more if there
-// are more than a page holds. more, if not 0, is the lowest number that was
-// looked at: there may be others below it.
-func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record, more int64, err error) {
-	asked, err := asked(ctx, &o)
-	if err != nil {
-		return nil, 0, err
-	}
-	before := mapper.TaskID(o.Before)
-	if !o.All || !r.records.hasForgotten() {
-		return r.records.newest(before, pageLimit(o)+1, asked), 0, nil
-	}
-	recs = r.records.newest(before, math.MaxInt, asked)
-	limit := pageLimit(o)
-	rows, err := r.Journal.Tasks(journal.Filter{User: o.User, Group: o.Group, Before: o.Before, Limit: limit, Bytes: pageBytes})
-	if err != nil {
-		return nil, 0, err
-	}
-	bytes := 0
-	have := map[mapper.TaskID]bool{}
-	for _, rec := range recs {
-		have[rec.ID()] = true
-	}
-	for _, row := range rows {
-		bytes += len(row.Body)
-		rec, err := recordOf(row)
-		if err != nil {
-			return nil, 0, err
-		}
-		if !have[rec.ID()] && asked(rec) {
-			recs = append(recs, rec)
-		}
-	}
-	if len(rows) > 0 && (len(rows) == limit || bytes >= pageBytes) {
-		more = rows[len(rows)-1].ID
-	}
-	recs = slices.DeleteFunc(recs, func(rec *Record) bool { return int64(rec.ID()) < more })
-	slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(b.ID(), a.ID()) })
-	return recs, more, nil
-}
-
-// asked returns whether a record is one of those that are asked for.
-func asked(ctx context.Context, o *api.ListOptions) (func(*Record) bool, error) {
-	if _, err := path.Match(o.Name, ""); err != nil {
-		return nil, refusef(422, "name %q is no pattern; write for example exp-*", o.Name)
-	}
-	who, known := callerFrom(ctx)
-	if o.Mine && !known {
-		return nil, refusef(403, callerUnknown)
-	}
-	since, until := units.InstantOf(o.Since), units.InstantOf(o.Until)
-	return func(rec *Record) bool {
-		t := &rec.Task
-		switch done := t.Phase.Finished(); {
-		case done && !o.All, o.Mine && rec.UID != who.UID, o.User != "" && rec.User != o.User, o.Group != "" && rec.Group != o.Group, !hasLabel(rec, o.Label),
-			!o.HasPhase(string(t.Phase)), !o.Since.IsZero() && done && t.Ended < since, !o.Until.IsZero() && t.Submitted >= until:
-			return false
-		}
-		fits, _ := path.Match(o.Name, rec.Name)
-		return fits || o.Name == ""
-	}, nil
-}
-
 // view returns a record as users see it.
 func (r *Runner) view(rec *Record, q queueView) api.Task {
 	t := &rec.Task
@@ -266,24 +169,6 @@ func instant(t units.Instant) time.Time {
 		return time.Time{}
 	}
 	return t.Time()
-}
-
-func hasLabel(rec *Record, want string) bool {
-	if want == "" {
-		return true
-	}
-	k, v, withValue := cutLabel(want)
-	got, ok := rec.Submit.Labels[k]
-	return ok && (!withValue || got == v)
-}
-
-func cutLabel(s string) (key, value string, withValue bool) {
-	for i := range len(s) {
-		if s[i] == '=' {
-			return s[:i], s[i+1:], true
-		}
-	}
-	return s, "", false
 }
 
 // Info describes the daemon.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -230,79 +229,6 @@ func (d *Driver) signal(ctx context.Context, id, exec string, sig syscall.Signal
 // awaitTask waits until a container's task has ended or is gone.
 func (d *Driver) awaitTask(ctx context.Context, id string) error {
 	_, err := d.cli.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: id})
-	if err = native(err); errdefs.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
-// Remove deletes the container, by force, with its output.
-func (d *Driver) Remove(ctx context.Context, id string) error {
-	defer d.lock(id)()
-	return d.fail(ctx, "remove container "+id, d.remove(ctx, id))
-}
-
-func (d *Driver) remove(ctx context.Context, id string) error {
-	c, err := d.cli.ContainerService().Get(ctx, id)
-	if errdefs.IsNotFound(native(err)) {
-		return nil
-	}
-	if err != nil {
-		return native(err)
-	}
-	// From here on it is not found any more: its task is deleted before it is.
-	if err := d.note(ctx, id, map[string]string{labelRemoving: "yes"}); err != nil {
-		return err
-	}
-	failpoint.Hit("containerd-removal-noted")
-	if err := d.endTask(ctx, id); err != nil {
-		return err
-	}
-	failpoint.Hit("containerd-task-deleted")
-	if c.Labels[labelStarted] != "" {
-		if err := d.network.leave(ctx, id); err != nil {
-			return fmt.Errorf("CNI: %w", err)
-		}
-	}
-	if dir := c.Labels[labelDir]; dir != "" {
-		if err := os.RemoveAll(dir); err != nil {
-			return err
-		}
-	}
-	d.whole.Delete(id)
-	d.tookOver.Delete(id)
-	loaded, err := d.cli.LoadContainer(ctx, id)
-	if err == nil {
-		err = loaded.Delete(ctx, client.WithSnapshotCleanup)
-	}
-	if err = native(err); errdefs.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
-// endTask kills and deletes a container's task.
-func (d *Driver) endTask(ctx context.Context, id string) error {
-	t, err := d.task(ctx, id)
-	if err == nil && unmade(t) { // a hanging shim obeys no request either
-		t, err = d.settle(ctx, id)
-	}
-	if err != nil || t == nil {
-		return err
-	}
-	if t.Status != task.Status_STOPPED {
-		if err := d.signal(ctx, id, "", syscall.SIGKILL); err != nil {
-			return err
-		}
-		if err := d.awaitTask(ctx, id); err != nil {
-			return err
-		}
-	}
-	d.closePorts(id)
-	if d.beforeGone != nil {
-		d.beforeGone(ctx, id)
-	}
-	_, err = d.cli.TaskService().Delete(ctx, &tasks.DeleteTaskRequest{ContainerID: id})
 	if err = native(err); errdefs.IsNotFound(err) {
 		return nil
 	}

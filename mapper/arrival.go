@@ -1,0 +1,62 @@
+package mapper
+
+func (s *State) submitted(ev TaskSubmitted) {
+	if ev.ID <= s.lastID {
+		return
+	}
+	s.lastID = ev.ID
+	t := &Task{Request: ev.Request, Phase: Estimating, Submitted: s.now}
+	t.shape()
+	s.enter(t)
+	s.enrol(t)
+	s.depend(t)
+}
+
+// shape brings what is wanted in line with what there can be.
+func (r *Request) shape() {
+	r.GPUs, r.HostMem, r.CPUs = max(r.GPUs, 1), r.HostMem.Clamp(), max(0, min(r.CPUs, mostCPUs))
+	if r.HostReserve = r.HostReserve.Clamp(); r.HostMem > 0 {
+		r.HostReserve = min(r.HostReserve, r.HostMem)
+	}
+	if r.NoGPU {
+		r.GPUs, r.Exclusive = 0, false
+	}
+}
+
+func (s *State) estimated(ev Estimated) {
+	t := s.tasks[ev.Task]
+	if t == nil || t.Phase != Estimating {
+		return
+	}
+	t.Estimate, t.Expected = ev.Estimate, ev.Expected
+	s.appraise(t)
+	if no := s.impossible(t.Request, t.Estimate); no != nil && (len(s.mostBookable()) > 0 || t.NoGPU) && s.script.mayEnd(t.ID) {
+		s.finish(t, Failed, 0, no.Reason)
+		return
+	}
+	if !t.ready() {
+		t.Phase = Held
+		return
+	}
+	s.admit(t)
+}
+
+// appraise decides from the estimate, and from earlier runs, what the first
+// launch books.
+func (s *State) appraise(t *Task) {
+	s.recallHost(t)
+	if t.GPUs == 0 {
+		t.Need, t.Learner, t.Alone = 0, false, false
+		return
+	}
+	s.recall(t)
+	t.Need = t.Estimate.Memory.Clamp()
+	t.Learner = s.learns(t)
+	t.Alone = t.Exclusive || t.Estimate.WholeGPU && !t.Learner
+	if t.Learner {
+		t.Need = s.learnerNeed(t.GPUs)
+	}
+	if most := s.mostBookable().of(t.GPUs); t.Estimate.beyond(most) {
+		t.Need, t.Alone = t.Estimate.Point.Clamp(), true
+	}
+}

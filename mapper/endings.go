@@ -1,0 +1,55 @@
+package mapper
+
+func (s *State) cancel(ev Cancel) {
+	t, asked := s.tasks[ev.Task], Reason{Code: ReasonAsked, Text: ev.Reason}
+	switch {
+	case t != nil && (t.SlotUsed || t.Overuse || t.Moving || t.Recall != nil): // it is stopping already, and is not to come back
+		t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, nil, asked
+	case t == nil || t.Phase == Stopping:
+	case t.Phase.Placed():
+		s.stop(t, asked)
+	default:
+		if t.Phase == Queued || t.Phase == Recovering {
+			s.queue.remove(t)
+			s.waitsNoMore(t)
+			s.users.make(t.party()).waiting--
+			s.dirty = true
+		}
+		s.finish(t, Cancelled, 0, asked)
+	}
+}
+
+func (s *State) stop(t *Task, reason Reason) {
+	if !s.script.mayStop(t.ID) {
+		s.goOnRunning(t)
+		return
+	}
+	s.halt(t, reason)
+}
+
+// halt does the work of stop.
+func (s *State) halt(t *Task, reason Reason) {
+	t.Phase, t.StopReason = Stopping, reason
+	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
+}
+
+func (s *State) finish(t *Task, phase Phase, code int, reason Reason) {
+	if fate := s.script.fate(t.ID); fate != nil {
+		s.meet(t, fate)
+		return
+	}
+	s.end(t, phase, code, reason)
+}
+
+// end does the work of finish.
+func (s *State) end(t *Task, phase Phase, code int, reason Reason) {
+	was := t.Phase
+	t.Phase, t.Ended, t.Code, t.Reason, t.notes = phase, s.now, code, reason, taskNotes{}
+	s.leave(t)
+	s.leaveGroup(t, was)
+	s.step.endings = append(s.step.endings, ending{t.ID, phase, t.hasStarted(), t.Group})
+	if s.kept.Task == t.ID {
+		s.kept = keptFree{}
+	}
+	s.decide(Finish{Task: *t})
+}

@@ -1,0 +1,64 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"carma/mapper"
+)
+
+// consoles are the running containers, and the terminals and inputs of those that
+// have one. The workers write it, requests ask it.
+type consoles struct {
+	mu      sync.Mutex
+	of      map[mapper.TaskID]*console
+	changed chan struct{} // closed and replaced at every change
+}
+
+func newConsoles() *consoles {
+	return &consoles{of: map[mapper.TaskID]*console{}, changed: make(chan struct{})}
+}
+
+func (c *consoles) set(task mapper.TaskID, to *console) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if to == nil {
+		delete(c.of, task)
+	} else {
+		c.of[task] = to
+	}
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// wait returns the console of an attempt. After a restart its worker may need a
+// moment; nil: it does not come, or the attempt has ended.
+func (c *consoles) wait(ctx context.Context, task mapper.TaskID, attempt int, limit time.Duration) *console {
+	over := time.After(limit)
+	for {
+		c.mu.Lock()
+		found, changed := c.of[task], c.changed
+		c.mu.Unlock()
+		if found != nil && found.key.attempt == attempt {
+			return found
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// say shows a line of carma's to everybody who is attached to a task's terminal.
+func (c *consoles) say(task mapper.TaskID, text string) {
+	c.mu.Lock()
+	found := c.of[task]
+	c.mu.Unlock()
+	if found != nil && found.tty {
+		found.say(text)
+	}
+}

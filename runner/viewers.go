@@ -1,0 +1,82 @@
+package runner
+
+import (
+	"bytes"
+	"sync"
+	"time"
+)
+
+// viewer is somebody who is attached.
+type viewer struct {
+	output chan []byte
+	gone   chan struct{} // closed when the viewer has left, or is cut off
+	leave  func()
+	cut    bool // it took nothing; written before gone is closed
+}
+
+// Write shows output to the viewers. One that takes nothing for a while is cut off.
+// Without a terminal the output is only in the log.
+func (c *console) Write(p []byte) (int, error) {
+	if !c.tty {
+		return len(p), nil
+	}
+	piece := bytes.Clone(p)
+	c.mu.Lock()
+	c.recent = append(c.recent, piece...)
+	if n := len(c.recent); n > 2*recentBytes {
+		c.recent = bytes.Clone(c.recent[n-recentBytes:])
+	}
+	viewers := make([]*viewer, 0, len(c.viewers))
+	for v := range c.viewers {
+		viewers = append(viewers, v)
+	}
+	c.mu.Unlock()
+	for _, v := range viewers {
+		select {
+		case v.output <- piece:
+			continue
+		case <-v.gone:
+			continue
+		default:
+		}
+		late := time.NewTimer(unseenFor)
+		select {
+		case v.output <- piece:
+		case <-v.gone:
+		case <-late.C:
+			v.cut = true
+			v.leave()
+		}
+		late.Stop()
+	}
+	return len(p), nil
+}
+
+// view attaches a viewer, who gets the latest output first. seen: there was some.
+// nil: the program has ended.
+func (c *console) view() (v *viewer, seen bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil, false
+	}
+	v = &viewer{output: make(chan []byte, unseen), gone: make(chan struct{})}
+	v.leave = sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.viewers, v)
+		close(v.gone)
+	})
+	recent := c.recent
+	if n := len(recent); n > recentBytes {
+		recent = recent[n-recentBytes:]
+		if i := bytes.IndexByte(recent, '\n'); i >= 0 {
+			recent = recent[i+1:] // it begins with a line
+		}
+	}
+	if len(recent) > 0 {
+		v.output <- bytes.Clone(recent)
+	}
+	c.viewers[v] = true
+	return v, len(recent) > 0
+}
