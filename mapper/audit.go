@@ -22,6 +22,8 @@ import (
 //   - what is kept about a user is the sum of the user's tasks;
 //   - a task that waits for others, its delay or its group is in no queue, and
 //     what it waits for can still come;
+//   - a suspended task holds nothing on GPUs, and what it had there is booked on its
+//     machine;
 //   - GPUs are kept free for a waiting task only.
 func (s *State) Audit() error {
 	places := map[TaskID]int{}
@@ -117,6 +119,12 @@ func (s *State) auditTask(t *Task, places, waits int) error {
 		return fmt.Errorf("task %d wants %d GPUs and %d bytes, the last task is %d", t.ID, t.GPUs, t.Need, s.lastID)
 	case t.Phase.Finished():
 		return fmt.Errorf("task %d is finished and still here", t.ID)
+	case (t.Suspension == nil) == (t.Phase == Suspending || t.Phase == Away || t.Phase == Resuming) && t.Phase != Stopping:
+		return fmt.Errorf("task %d (%s) has the suspension %+v", t.ID, t.Phase, t.Suspension)
+	case t.Phase == Away:
+		if a := t.Suspension; (waits == 1) != t.waiting() || waits > 1 || places != 0 || len(t.Attempts) == 0 || a.Since == 0 || len(a.From) != t.GPUs {
+			return fmt.Errorf("task %d is suspended, in %d queues and on %d GPUs: %+v", t.ID, waits, places, t.Suspension)
+		}
 	case t.Phase == Queued || t.Phase == Recovering:
 		if waits != 1 || places != 0 {
 			return fmt.Errorf("task %d (%s) is in %d queues and on %d GPUs", t.ID, t.Phase, waits, places)
@@ -220,10 +228,10 @@ func (s *State) auditHosts() error {
 		}
 		for _, r := range h.Residents {
 			t := s.tasks[r.Task]
-			if t == nil || t.Current() == nil {
+			if t == nil || t.Alive() == nil {
 				return fmt.Errorf("machine %q: holds memory for task %d, which is not placed", h.Node, r.Task)
 			}
-			if a := t.Current(); a.Host.Node != h.Node || a.Host.Memory != r.Memory || a.Host.CPUs != r.CPUs || r.Memory != r.Memory.Clamp() || r.CPUs < 0 {
+			if a := t.Alive(); a.Host.Node != h.Node || a.Host.Memory != r.Memory || a.Host.CPUs != r.CPUs || r.Away != t.away() || r.Memory != r.Memory.Clamp() || r.CPUs < 0 {
 				return fmt.Errorf("machine %q: task %d has %s and %d CPUs booked, its attempt %+v", h.Node, r.Task, r.Memory, r.CPUs, a.Host)
 			}
 		}

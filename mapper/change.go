@@ -64,17 +64,17 @@ func (s *State) requestChanged(ev RequestChanged) {
 	}
 	c := &ev.Change
 	phase, since := t.Phase, t.QueuedAt
-	queued := phase == Queued || phase == Recovering
+	queued, alive := t.waiting(), t.Alive() != nil
 	if queued {
 		s.dequeue(t)
 	}
 	s.dirty = true
 	s.changeAnytime(t, c)
-	if c.Host != nil && !phase.Placed() {
+	if c.Host != nil && !alive {
 		t.HostMem, t.HostReserve, t.CPUs = c.Host.Memory, c.Host.Reserve, c.Host.CPUs
 		t.Request.shape()
 	}
-	if (c.shape() || c.Host != nil) && (queued || phase == Held) {
+	if (c.shape() || c.Host != nil) && !alive && (queued || phase == Held) {
 		if c.shape() {
 			s.reshape(t, c)
 		}
@@ -102,7 +102,7 @@ func (s *State) changeAnytime(t *Task, c *Change) {
 	if c.TimeLimit != nil {
 		t.TimeLimit = max(0, *c.TimeLimit)
 		if a := t.Current(); a != nil && a.Started > 0 && t.TimeLimit > 0 {
-			s.at(a.Started.Add(t.TimeLimit), deadline{Task: t.ID, Attempt: a.N})
+			s.at(s.limitEnds(t), deadline{Task: t.ID, Attempt: a.N})
 		}
 	}
 	if c.Slot != nil {

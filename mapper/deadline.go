@@ -74,7 +74,7 @@ func (s *State) forgetDeadlines() {
 // may have been changed since.
 func (s *State) limits(d deadline) bool {
 	t := s.tasks[d.Task]
-	return t != nil && !d.Idle && t.Phase == Running && t.Last().N == d.Attempt && t.TimeLimit > 0 && d.At >= t.Last().Started.Add(t.TimeLimit)
+	return t != nil && !d.Idle && t.Phase == Running && t.Last().N == d.Attempt && t.TimeLimit > 0 && d.At >= s.limitEnds(t)
 }
 
 // delays reports whether a deadline is the end of a task's delay.

@@ -124,6 +124,8 @@ var decisionDecoders = map[string]func([]byte) (Decision, error){
 	"overuse": decodeDecisionAs[Overuse],
 	"idle":    decodeDecisionAs[Idle],
 	"regrant": decodeDecisionAs[Regrant],
+	"suspend": decodeDecisionAs[Suspend],
+	"resume":  decodeDecisionAs[Resume],
 }
 
 func decodeDecisionAs[D Decision](body []byte) (Decision, error) {
@@ -143,6 +145,12 @@ func SameDecision(a, b Decision) bool {
 	case Stop:
 		b, ok := b.(Stop)
 		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Reason.Equal(b.Reason)
+	case Suspend:
+		b, ok := b.(Suspend)
+		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Host == b.Host && a.Reason.Equal(b.Reason)
+	case Resume:
+		b, ok := b.(Resume)
+		return ok && sameResume(a, b)
 	case Requeue:
 		b, ok := b.(Requeue)
 		return ok && a.Task == b.Task && a.Need == b.Need && a.Alone == b.Alone && a.Reason.Equal(b.Reason)
@@ -166,5 +174,5 @@ func sameEnd(a, b *Task) bool {
 
 func sameAttempt(a, b Attempt) bool {
 	return a.N == b.N && slices.Equal(a.Grants, b.Grants) && a.Class == b.Class && a.Code == b.Code && a.Blameless == b.Blameless &&
-		a.Launched == b.Launched && a.Started == b.Started && a.Ended == b.Ended
+		a.Launched == b.Launched && a.Started == b.Started && a.Ended == b.Ended && a.Away == b.Away
 }

@@ -6,6 +6,14 @@ func (s *State) cancel(ev Cancel) {
 	case t != nil && (t.SlotUsed || t.Overuse || t.Moving || t.Recall != nil): // it is stopping already, and is not to come back
 		t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, nil, asked
 	case t == nil || t.Phase == Stopping:
+	case t.Phase == Away && t.StopReason.Code != "": // it is stopping already
+	case t.Phase == Away:
+		if t.waiting() {
+			s.dequeue(t)
+			s.dirty = true
+		}
+		t.StopReason = asked
+		s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: asked})
 	case t.Phase.Placed():
 		s.stop(t, asked)
 	default:

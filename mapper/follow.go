@@ -56,6 +56,10 @@ func subject(d Decision) TaskID {
 		return d.Task
 	case Regrant:
 		return d.Task
+	case Suspend:
+		return d.Task
+	case Resume:
+		return d.Task
 	case Overuse:
 		return d.Task
 	case Idle:
@@ -101,6 +105,11 @@ func (c *script) mayStop(id TaskID) bool {
 	return c == nil || c.find(Stop{}.decisionKind(), id) >= 0
 }
 
+// maySuspend reports whether a running task may be suspended now.
+func (c *script) maySuspend(id TaskID) bool {
+	return c == nil || c.find(Suspend{}.decisionKind(), id) >= 0
+}
+
 // hasRegrants reports whether changes of grants are recorded, so that none are
 // to be worked out.
 func (c *script) hasRegrants(format int) bool { return c != nil && format >= 1 }
@@ -142,6 +151,10 @@ func (s *State) force(d Decision) {
 		s.forceStop(t, d)
 	case Regrant:
 		s.forceGrants(t, d)
+	case Suspend:
+		s.forceSuspend(t, d)
+	case Resume:
+		s.forceResume(t, d)
 	case Release:
 		s.forceRelease(t)
 	case Finish, Requeue:
@@ -161,7 +174,16 @@ func (s *State) withdrawFrom(t *Task) {
 		for _, grant := range a.Grants {
 			s.takeOff(s.byID[grant.GPU], t.ID)
 		}
-	case t.Phase == Queued || t.Phase == Recovering:
+		s.backForGood(t, a)
+	case t.Phase == Away:
+		if t.waiting() {
+			s.dequeue(t)
+		}
+		a := t.Last()
+		a.Ended = cmp.Or(a.Ended, s.now)
+		s.moveOut(t, a)
+		s.backForGood(t, a)
+	case t.waiting():
 		s.dequeue(t)
 	}
 }
@@ -192,7 +214,7 @@ func (s *State) forceRelease(t *Task) {
 // forceLaunch books what was booked then, be it more than there seems to be.
 func (s *State) forceLaunch(t *Task, d Launch) {
 	last := t.Last()
-	if t.Phase.Placed() || last != nil && d.Attempt <= last.N || len(d.Grants) != t.GPUs {
+	if t.Alive() != nil || last != nil && d.Attempt <= last.N || len(d.Grants) != t.GPUs {
 		return // the recorded history contradicts itself; Audit will tell
 	}
 	if t.Phase == Estimating {
@@ -231,7 +253,11 @@ func (s *State) page(grant Grant) *GPU {
 
 // forceStop stops a task for the reason it was stopped for then.
 func (s *State) forceStop(t *Task, d Stop) {
-	if t.Phase != Launching && t.Phase != Running {
+	if t.Phase == Away && t.StopReason.Code == "" {
+		s.cancel(Cancel{At: s.now, Task: t.ID, Reason: d.Reason.Text})
+		return
+	}
+	if t.Phase != Launching && t.Phase != Running && t.Phase != Suspending && t.Phase != Resuming {
 		return
 	}
 	switch d.Reason.stopCode() {

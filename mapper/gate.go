@@ -32,7 +32,7 @@ const (
 	RuleWait        Rule = "wait"        // waiting is expected to end sooner than sharing
 )
 
-var ruleOrder = []Rule{RuleFault, RuleClosed, RulePart, RulePinned, RuleSick, RuleKept, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleReserved, RuleSharing, RuleUtilization, RuleUnseen, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
+var ruleOrder = []Rule{RuleFault, RuleClosed, RulePart, RulePinned, RuleSuspended, RuleSick, RuleKept, RuleAlone, RuleIdle, RuleForeign, RuleMaxTasks, RuleMemory, RuleReserved, RuleSharing, RuleUtilization, RuleUnseen, RuleSlowdown, RuleWait, RuleMinFree, RuleSMACT, RuleWarmUp}
 
 // Rejection is why one GPU was turned down for a task. Which fields are set
 // depends on the rule.
@@ -86,6 +86,8 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 		return RulePart
 	case !t.mayGoTo(g.ID):
 		return RulePinned
+	case !s.returnsTo(t, g):
+		return RuleSuspended
 	case g.Sick.shut(s.now):
 		return RuleSick
 	case s.keptFrom(t, g):

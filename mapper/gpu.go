@@ -26,6 +26,8 @@ type GPUInfo struct {
 	// NUMA node; empty: none, or not known.
 	Link   string `json:"link,omitempty"`
 	Socket string `json:"socket,omitempty"`
+	// Suspend is what can be done with a task on it without ending it.
+	Suspend SuspendKind `json:"suspend,omitempty"`
 }
 
 // Sharing is how tasks share a GPU.

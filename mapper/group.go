@@ -16,7 +16,7 @@ type group struct {
 
 // active reports whether a task counts for the limit of its group. A task that
 // will run again keeps its place.
-func (p Phase) active() bool { return p == Queued || p == Recovering || p.Placed() }
+func (p Phase) active() bool { return p == Queued || p == Recovering || p == Away || p.Placed() }
 
 // enrol enters a new task in its group.
 func (s *State) enrol(t *Task) {

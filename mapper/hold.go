@@ -30,7 +30,7 @@ const RuleHold Rule = "hold"
 func (s *State) holdChanged(ev HoldChanged) {
 	t := s.tasks[ev.Task]
 	switch {
-	case t == nil || t.Phase.Placed():
+	case t == nil || t.Alive() != nil:
 	case ev.Hold && t.Hold == nil:
 		s.hold(t, ev.By, ev.Why)
 	case !ev.Hold && t.Hold != nil:

@@ -92,6 +92,8 @@ type HostResident struct {
 	CPUs   int64       `json:"cpus,omitempty"`
 	Used   units.Bytes `json:"used,omitempty"` // last sample
 	Peak   units.Bytes `json:"peak,omitempty"` // highest sample
+	// Away is booked for what the task has, or had, on GPUs, while it is suspended.
+	Away units.Bytes `json:"away,omitempty"`
 	// Share is what its user is charged for a task without a GPU, in millionths of a
 	// GPU.
 	Share int64 `json:"share,omitempty"`
@@ -109,10 +111,11 @@ func (h *Host) settle() {
 	h.CPUsBooked, h.taken = h.helpersCPUs, h.helpers
 	for i := range h.Residents {
 		r := &h.Residents[i]
-		h.Booked += r.Memory
+		booked := r.Memory + r.Away
+		h.Booked += booked
 		h.CPUsBooked += r.CPUs
-		h.taken += max(r.Memory, r.Used)
-		h.unused += max(0, r.Memory-r.Used)
+		h.taken += max(booked, r.Used)
+		h.unused += max(0, booked-r.Used)
 	}
 }
 

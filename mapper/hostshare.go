@@ -93,8 +93,11 @@ func (s *State) partOf(t *Task, node string) (part float64, gpus int) {
 }
 
 // hostFits reports whether a machine has host memory and processors for a task;
-// else the reason says what is missing.
+// else the reason says what is missing. A suspended task has its part.
 func (s *State) hostFits(t *Task, h *Host) (HostShare, Reason) {
+	if t.Phase == Away {
+		return HostShare{}, Reason{}
+	}
 	share := s.hostShare(t, h)
 	free := h.free()
 	switch {

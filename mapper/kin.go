@@ -68,7 +68,7 @@ func (s *State) setSlot(t *Task, slot time.Duration) {
 // waitingOf appends the waiting tasks of a kind.
 func (s *State) waitingOf(kind string, tasks []*Task) []*Task {
 	for t := s.newest[kind]; t != nil; t = t.kin.older {
-		if t.Phase == Queued || t.Phase == Recovering {
+		if t.waiting() {
 			tasks = append(tasks, t)
 		}
 	}

@@ -6,10 +6,23 @@ import (
 	"carma/mapper/units"
 )
 
+// putOn launches a task that is in no queue any more, or lets it come back.
+func (s *State) putOn(t *Task, gpus []*GPU) {
+	if alone := s.alone(t); t.Phase == Away {
+		s.resume(t, gpus, s.grants(t, gpus, alone), alone)
+	} else {
+		s.launch(t, gpus, alone)
+	}
+}
+
 // launch books the memory in the same step, so a task owns its grant before it
-// has allocated. A task that is alone is granted all memory of its GPUs.
-func (s *State) launch(t *Task, gpus []*GPU) {
-	alone := s.alone(t)
+// has allocated.
+func (s *State) launch(t *Task, gpus []*GPU, alone bool) {
+	s.book(t, gpus, s.grants(t, gpus, alone), s.shareAt(t, gpus), alone)
+}
+
+// grants are what a task gets of some GPUs. One that is alone is granted all memory.
+func (s *State) grants(t *Task, gpus []*GPU, alone bool) []Grant {
 	var grants []Grant
 	if len(gpus) > 0 {
 		grants = make([]Grant, len(gpus))
@@ -25,7 +38,7 @@ func (s *State) launch(t *Task, gpus []*GPU) {
 			grants[i].Memory = s.learnerGrant(t, g)
 		}
 	}
-	s.book(t, gpus, grants, s.shareAt(t, gpus), alone)
+	return grants
 }
 
 // book begins an attempt of a task that is in no queue any more.
@@ -36,20 +49,11 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	}
 	t.From = place{t.Phase, t.QueuedAt, t.BlockedAt}
 	s.tests(s.sick, t.ID)
-	var warm units.Instant
-	if s.opt.WarmUp > 0 {
-		warm = units.Never
-	}
-	for i, g := range gpus {
-		g.add(Resident{
-			Task: t.ID, Grant: grants[i].Memory, Alone: alone, Load: t.load(i), Doubt: t.Doubt, Unseen: len(t.Expected.Loads) == 0,
-			Learning: t.Learner && !alone, WarmUntil: warm,
-		}, s.opt.Headroom)
+	s.seatOn(t, gpus, grants, alone)
+	for _, g := range gpus {
 		s.tests(g.Sick, t.ID)
 	}
-	if len(gpus) > 0 {
-		s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
-	} else {
+	if t.GPUs == 0 {
 		t.Speed = 1
 	}
 	s.waitsNoMore(t)
@@ -69,6 +73,23 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 		s.kept = keptFree{}
 	}
 	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone})
+}
+
+// seatOn enters a task on the pages of its GPUs.
+func (s *State) seatOn(t *Task, gpus []*GPU, grants []Grant, alone bool) {
+	var warm units.Instant
+	if s.opt.WarmUp > 0 {
+		warm = units.Never
+	}
+	for i, g := range gpus {
+		g.add(Resident{
+			Task: t.ID, Grant: grants[i].Memory, Alone: alone, Load: t.load(i), Doubt: t.Doubt, Unseen: len(t.Expected.Loads) == 0,
+			Learning: t.Learner && !alone, WarmUntil: warm,
+		}, s.opt.Headroom)
+	}
+	if len(gpus) > 0 {
+		s.ring = (gpus[len(gpus)-1].pos + 1) % len(s.gpus)
+	}
 }
 
 // alone reports whether a task gets GPUs for itself.

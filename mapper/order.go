@@ -11,7 +11,7 @@ import (
 // ranks go by task number. The rank is set when the task enters the lane, and
 // again when something is learned about the task.
 func (s *State) rankOf(t *Task) units.Instant {
-	if !s.opt.shortestFirst() || t.Phase == Recovering {
+	if !s.opt.shortestFirst() || t.first() {
 		return 0
 	}
 	from := t.Submitted

@@ -41,11 +41,17 @@ func (s *State) pinned(ev Pinned) {
 	}
 	t.Pinned = usable
 	t.notes.tried, s.dirty = tried{}, true
-	if t.Phase != Launching && t.Phase != Running || !slices.ContainsFunc(t.Current().Grants, func(g Grant) bool { return !t.mayGoTo(g.GPU) }) {
-		return
+	if t.Phase == Launching || t.Phase == Running {
+		s.moveAway(t, ev.By)
 	}
-	t.Recall = &Recall{By: ev.By}
-	s.stop(t, Reason{Code: ReasonMoved, Name: ev.By})
+}
+
+// moveAway stops a task that runs elsewhere than it is to go.
+func (s *State) moveAway(t *Task, by string) {
+	if slices.ContainsFunc(t.Current().Grants, func(g Grant) bool { return !t.mayGoTo(g.GPU) }) {
+		t.Recall = &Recall{By: by}
+		s.stop(t, Reason{Code: ReasonMoved, Name: by})
+	}
 }
 
 // mayGoTo reports whether a task is not bound to other GPUs.

@@ -140,13 +140,13 @@ func (s *State) failure(t *Task) failure {
 // this pass. Room only shrinks during a pass, so t does not fit either. Where the
 // policy has a gate, only tasks count that it cannot tell from t.
 func (s *State) hopeless(p *pass, t *Task) bool {
-	if s.policy.gate != nil && s.policy.pick == nil || len(s.reservations) > 0 {
+	if t.Phase == Away || s.policy.gate != nil && s.policy.pick == nil || len(s.reservations) > 0 {
 		return false
 	}
 	mine := s.failure(t)
 	for i := range p.failed {
 		f := &p.failed[i]
-		if len(f.t.Pinned) > 0 || f.ask != mine.ask || f.t.GPUs > t.GPUs || f.t.Need > t.Need || f.t.Estimate.Share > t.Estimate.Share || !mine.alone && f.alone {
+		if f.t.Phase == Away || len(f.t.Pinned) > 0 || f.ask != mine.ask || f.t.GPUs > t.GPUs || f.t.Need > t.Need || f.t.Estimate.Share > t.Estimate.Share || !mine.alone && f.alone {
 			continue
 		}
 		if s.policy.gate == nil || f.t.GPUs == t.GPUs && mine.alone == f.alone && slices.Equal(s.asks(f.t), s.asks(t)) {

@@ -166,7 +166,7 @@ func (s *State) repace(t *Task) {
 
 // progress brings what a running task has done up to now.
 func (s *State) progress(t *Task) {
-	if a := t.Current(); a != nil && a.Started > 0 {
+	if a := t.Current(); a != nil && a.Started > 0 && t.Phase != Resuming {
 		from := max(t.PacedAt, a.Started)
 		t.Done += s.now.Sub(from).Seconds() * t.Speed
 	}

@@ -14,6 +14,7 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	if e, ok := ev.(Exited); ok && m.live[e.Task].Attempt == e.Attempt {
 		delete(m.live, e.Task)
 	}
+	m.bookAway(ev)
 	if e, ok := ev.(Started); ok && m.live[e.Task].Attempt == e.Attempt && e.Attempt > 0 {
 		m.begun[e.Task] = true
 	}
@@ -37,9 +38,13 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 			m.alarm = d.At
 		case Launch:
 			m.launch(t, d)
+		case Suspend:
+			m.suspend(t, d)
+		case Resume:
+			m.resume(t, d)
 		case Finish:
 			id := d.Task.ID
-			if !m.open[id] || m.live[id].Task != 0 || !d.Task.Phase.Finished() {
+			if !m.open[id] || m.live[id].Task != 0 || m.away[id].Task != 0 || !d.Task.Phase.Finished() {
 				t.Fatalf("task %d finished as %q; unfinished before: %v, still running: %v", id, d.Task.Phase, m.open[id], m.live[id].Task != 0)
 			}
 			delete(m.open, id)
@@ -47,13 +52,15 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 			m.ended[id] = d.Task.Phase
 			m.checkCascade(t, d.Task)
 		case Stop:
-			if l, ok := m.live[d.Task]; !ok || l.Attempt != d.Attempt {
+			if l, ok := m.container(d.Task); !ok || l.Attempt != d.Attempt {
 				t.Fatalf("stop of attempt %d of task %d, which does not run", d.Attempt, d.Task)
 			}
+			delete(m.leaving, d.Task)
+			delete(m.returning, d.Task)
 			m.checkSlotStop(t, d)
 			m.checkMove(t, d)
 		case Requeue:
-			if _, ok := m.live[d.Task]; ok || !m.open[d.Task] {
+			if _, ok := m.container(d.Task); ok || !m.open[d.Task] {
 				t.Fatalf("task %d was requeued; running: %v, unfinished: %v", d.Task, ok, m.open[d.Task])
 			}
 			if d.Reason.Code == ReasonRecalled || d.Reason.Code == ReasonMoved {
@@ -109,7 +116,7 @@ func (m *machine) checkMove(t *rapid.T, stop Stop) {
 
 // launch enters a launch and checks it against the books.
 func (m *machine) launch(t *rapid.T, l Launch) {
-	if _, twice := m.live[l.Task]; twice || !m.open[l.Task] {
+	if _, twice := m.container(l.Task); twice || !m.open[l.Task] {
 		t.Fatalf("task %d was launched; already running: %v, unfinished: %v", l.Task, twice, m.open[l.Task])
 	}
 	if m.tries[l.Task]++; l.Attempt != m.tries[l.Task] {
@@ -127,6 +134,19 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 	}
 	m.launched, m.spacing = now, m.opt.Interval
 	m.live[l.Task] = l
+	m.checkGPUs(t, l)
+	m.checkHost(t, l)
+	m.checkLaunchPlace(t, l)
+	m.checkLaunchQuota(t, l)
+	m.checkLaunchWaits(t, l)
+	if err := m.s.AuditLaunch(l); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkGPUs checks that the GPUs of a launch, or of a task that comes back, are there
+// and have room.
+func (m *machine) checkGPUs(t *rapid.T, l Launch) {
 	seen := map[GPUID]bool{}
 	for _, grant := range l.Grants {
 		i := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == grant.GPU })
@@ -159,13 +179,6 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 			t.Fatalf("launched %+v: %d tasks, alone %v, %s of %s on %s", l, tasks, alone, sum, m.all[i].Capacity, grant.GPU)
 		}
 	}
-	m.checkHost(t, l)
-	m.checkLaunchPlace(t, l)
-	m.checkLaunchQuota(t, l)
-	m.checkLaunchWaits(t, l)
-	if err := m.s.AuditLaunch(l); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (m *machine) node(id GPUID) string {
@@ -179,7 +192,7 @@ func (m *machine) node(id GPUID) string {
 
 // waiting are the tasks in the queues, in number order.
 func (m *machine) waiting() []Task {
-	return slices.DeleteFunc(m.s.Tasks(), func(t Task) bool { return t.Phase != Queued && t.Phase != Recovering })
+	return slices.DeleteFunc(m.s.Tasks(), func(t Task) bool { return !t.waiting() })
 }
 
 // check is what holds after every step.
@@ -197,6 +210,9 @@ func (m *machine) check(t *rapid.T, waitedBefore []Task) {
 		}
 		if _, live := m.live[task.ID]; live != task.Phase.Placed() {
 			t.Fatalf("task %d is %s, runs: %v", task.ID, task.Phase, live)
+		}
+		if _, away := m.away[task.ID]; away != (task.Phase == Away) {
+			t.Fatalf("task %d is %s, suspended: %v", task.ID, task.Phase, away)
 		}
 	}
 	m.checkHeld(t, tasks)
@@ -224,11 +240,11 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 		due("the end of a back-off", task.NotBefore)
 		due("the end of a delay", task.Due)
 		due("the end of a slot", m.s.slotEnds(&task))
-		if task.Phase == Queued || task.Phase == Recovering {
+		if task.waiting() {
 			due("the next launch", m.nextLaunch())
 		}
 		if task.Phase == Running && task.TimeLimit > 0 {
-			due("a time limit", task.Current().Started.Add(task.TimeLimit))
+			due("a time limit", task.Current().Started.Add(task.Current().Away).Add(task.TimeLimit))
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // aTask draws a number of a task, most often of one that has not ended.
 func (m *machine) aTask(t *rapid.T) TaskID {
-	if id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping); ok && rapid.IntRange(0, 9).Draw(t, "unfinished") > 0 {
+	if id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping, Suspending, Away, Resuming); ok && rapid.IntRange(0, 9).Draw(t, "unfinished") > 0 {
 		return id
 	}
 	return TaskID(rapid.Int64Range(0, int64(m.last)+1).Draw(t, "task"))
@@ -34,7 +34,7 @@ func (m *machine) reorders(t *rapid.T) {
 	before := c.Clone()
 	c.take(ev)
 	moved, waits := before.Task(ev.Task)
-	waits = waits && (moved.Phase == Queued || moved.Phase == Recovering)
+	waits = waits && moved.waiting()
 	var places, sorted, left, order []int
 	for _, task := range before.Tasks() {
 		was, is := before.Position(task.ID), c.Position(task.ID)
@@ -167,7 +167,7 @@ func (m *machine) bookClosed(ev Event) {
 			m.toHold[e.Task] = task.Recall.Hold
 		}
 	case HoldChanged:
-		if task, ok := m.s.Task(e.Task); ok && (!e.Hold || !task.Phase.Placed()) {
+		if task, ok := m.s.Task(e.Task); ok && (!e.Hold || task.Alive() == nil) {
 			m.onHold[e.Task] = e.Hold
 		}
 	}
@@ -199,15 +199,16 @@ func (m *machine) bookChange(e RequestChanged) {
 	if !ok {
 		return
 	}
+	_, alive := m.container(e.Task)
 	r, c := m.shape[e.Task], e.Change
 	set(&r.Priority, c.Priority)
 	set(&r.Retries, c.Retries)
 	set(&r.TimeLimit, c.TimeLimit)
 	set(&r.Slot, c.Slot)
-	if m.live[e.Task].Task == 0 && c.Host != nil {
+	if !alive && c.Host != nil {
 		r.HostMem, r.HostReserve, r.CPUs = c.Host.Memory, c.Host.Reserve, c.Host.CPUs
 	}
-	if m.live[e.Task].Task == 0 && task.Phase != Estimating {
+	if !alive && task.Phase != Estimating {
 		if !r.NoGPU {
 			set(&r.GPUs, c.GPUs)
 		}

@@ -198,7 +198,7 @@ func (m *machine) start(t *rapid.T) {
 }
 
 func (m *machine) exit(t *rapid.T) {
-	id, ok := m.any(t, Launching, Running, Stopping)
+	id, ok := m.any(t, Launching, Running, Stopping, Suspending, Away, Resuming)
 	if !ok {
 		return
 	}

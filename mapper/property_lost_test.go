@@ -53,7 +53,7 @@ func (m *machine) bookTakenIn(ev TakenIn) {
 
 // recorded says that a task has ended whose end was lost.
 func (m *machine) recorded(t *rapid.T) {
-	id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping)
+	id, ok := m.any(t, Estimating, Held, Queued, Recovering, Launching, Running, Stopping, Suspending, Away, Resuming)
 	if !ok {
 		return
 	}

@@ -37,42 +37,45 @@ func TestProperties(t *testing.T) {
 func anyLife(t *rapid.T) []Event {
 	m := newMachine(t)
 	t.Repeat(map[string]func(*rapid.T){
-		"submit":    m.submit,
-		"estimate":  m.estimate,
-		"more":      m.more,
-		"sample":    m.sample,
-		"overuse":   m.overuse,
-		"paced":     m.paced,
-		"victim":    m.victim,
-		"start":     m.start,
-		"exit":      m.exit,
-		"unstarted": m.unstarted,
-		"cancel":    m.cancel,
-		"engine":    m.engine,
-		"gpus":      m.gpus,
-		"configure": m.configure,
-		"pass time": m.pass,
-		"wake":      m.wake,
-		"repeat":    m.again,
-		"restart":   m.restart,
-		"drain":     m.drains,
-		"taken in":  m.takenIn,
-		"recorded":  m.recorded,
-		"removed":   m.removed,
-		"hold":      m.holds,
-		"touch":     m.touches,
-		"recall":    m.recalls,
-		"reorder":   m.reorders,
-		"change":    m.changes,
-		"close":     m.closes,
-		"reset":     m.resets,
-		"pause":     m.pauses,
-		"hosts":     m.findHosts,
-		"helpers":   m.booksHelpers,
-		"reserve":   m.reserves,
-		"unreserve": m.unreserves,
-		"pin":       m.pins,
-		"forget":    func(*rapid.T) { m.s.forgetNotes() },
+		"submit":     m.submit,
+		"estimate":   m.estimate,
+		"more":       m.more,
+		"sample":     m.sample,
+		"overuse":    m.overuse,
+		"paced":      m.paced,
+		"victim":     m.victim,
+		"start":      m.start,
+		"exit":       m.exit,
+		"unstarted":  m.unstarted,
+		"cancel":     m.cancel,
+		"engine":     m.engine,
+		"gpus":       m.gpus,
+		"configure":  m.configure,
+		"pass time":  m.pass,
+		"wake":       m.wake,
+		"repeat":     m.again,
+		"restart":    m.restart,
+		"drain":      m.drains,
+		"taken in":   m.takenIn,
+		"recorded":   m.recorded,
+		"removed":    m.removed,
+		"hold":       m.holds,
+		"touch":      m.touches,
+		"recall":     m.recalls,
+		"reorder":    m.reorders,
+		"change":     m.changes,
+		"close":      m.closes,
+		"reset":      m.resets,
+		"pause":      m.pauses,
+		"hosts":      m.findHosts,
+		"helpers":    m.booksHelpers,
+		"reserve":    m.reserves,
+		"unreserve":  m.unreserves,
+		"pin":        m.pins,
+		"suspend":    m.suspends,
+		"bring back": m.bringsBack,
+		"answer":     m.answers,
+		"forget":     func(*rapid.T) { m.s.forgetNotes() },
 	})
 	m.drains(t)
 	m.replays(t)
@@ -114,23 +117,25 @@ type machine struct {
 	alarm  units.Instant   // the wake-up that was asked for and has not come; 0: none
 	copied bool            // a copy: the three ways to make a step are compared elsewhere
 
-	all    []GPUInfo // the GPUs of the machines when none is missing
-	there  map[GPUID]bool
-	fault  map[GPUID]bool
-	alien  map[GPUID]units.Bytes // foreign use
-	used   map[GPUID]units.Bytes // all use, as the last sample showed it
-	first  Options               // before the first event
-	opt    Options
-	up     bool
-	live   map[TaskID]Launch // launched and not ended
-	tries  map[TaskID]int    // attempts so far
-	moves  map[TaskID]int    // stops for slowing others down
-	shape  map[TaskID]Request
-	open   map[TaskID]bool // submitted and not finished
-	closed map[TaskID]bool
-	born   map[TaskID]units.Instant // submitted
-	begun  map[TaskID]bool          // has had a running container
-	ended  map[TaskID]Phase         // how it ended
+	all                []GPUInfo // the GPUs of the machines when none is missing
+	there              map[GPUID]bool
+	fault              map[GPUID]bool
+	alien              map[GPUID]units.Bytes // foreign use
+	used               map[GPUID]units.Bytes // all use, as the last sample showed it
+	first              Options               // before the first event
+	opt                Options
+	up                 bool
+	live               map[TaskID]Launch // launched and not ended, and on GPUs
+	away               map[TaskID]Launch // launched and suspended
+	leaving, returning map[TaskID]int    // the attempts that are to be suspended, and to come back
+	tries              map[TaskID]int    // attempts so far
+	moves              map[TaskID]int    // stops for slowing others down
+	shape              map[TaskID]Request
+	open               map[TaskID]bool // submitted and not finished
+	closed             map[TaskID]bool
+	born               map[TaskID]units.Instant // submitted
+	begun              map[TaskID]bool          // has had a running container
+	ended              map[TaskID]Phase         // how it ended
 
 	hosts map[string]HostInfo // of which something is known
 
@@ -160,7 +165,7 @@ func newMachine(t *rapid.T) *machine {
 			{ID: "a2", Node: "a", Index: 2, Capacity: 32 * units.GiB}, {ID: "b0", Node: "b", Index: 0, Capacity: 16 * units.GiB},
 			{ID: "b1", Node: "b", Index: 1, Capacity: 24 * units.GiB},
 		},
-		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
+		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, away: map[TaskID]Launch{}, leaving: map[TaskID]int{}, returning: map[TaskID]int{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
 		born: map[TaskID]units.Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
 		stirred: map[GPUID]units.Instant{}, typed: map[TaskID]units.Instant{}, warned: map[TaskID]Idle{},
@@ -169,6 +174,8 @@ func newMachine(t *rapid.T) *machine {
 	for i := range m.all {
 		m.all[i].Link = rapid.SampledFrom([]string{"", "", "x", "y"}).Draw(t, "NVLink")
 		m.all[i].Socket = rapid.SampledFrom([]string{"", "0", "1"}).Draw(t, "NUMA node")
+		m.all[i].Suspend = rapid.SampledFrom([]SuspendKind{SuspendMove, SuspendMove, SuspendHere, SuspendNever}).Draw(t, "suspends")
+		m.all[i].Model = rapid.SampledFrom([]string{"H100", "H100", "A100", ""}).Draw(t, "model")
 		m.all[i].Part = rapid.IntRange(0, 5).Draw(t, "is a part of a card") == 5
 	}
 	m.first, m.s = m.opt, New(m.opt)
@@ -259,11 +266,15 @@ func (m *machine) drains(t *rapid.T) {
 	c.stirred, c.typed, c.warned = maps.Clone(m.stirred), maps.Clone(m.typed), maps.Clone(m.warned)
 	c.broken, c.boots = maps.Clone(m.broken), maps.Clone(m.boots)
 	c.shut, c.onHold, c.toHold = maps.Clone(m.shut), maps.Clone(m.onHold), maps.Clone(m.toHold)
+	c.away, c.leaving, c.returning = maps.Clone(m.away), maps.Clone(m.leaving), maps.Clone(m.returning)
 	c.born, c.begun, c.ended = maps.Clone(m.born), maps.Clone(m.begun), maps.Clone(m.ended)
 	c.restore(t)
 	for n := 0; len(c.open) > 0; n++ {
 		if n > 1000 {
 			t.Fatalf("tasks %v have not ended", slices.Sorted(maps.Keys(c.open)))
+		}
+		if c.finishMoves(t) {
+			continue
 		}
 		if id, ok := c.any(t, Launching, Running, Stopping); ok {
 			c.step(t, Exited{At: c.now, Task: id, Attempt: c.tries[id], Class: ExitOK})
@@ -323,8 +334,11 @@ func (m *machine) restore(t *rapid.T) {
 	for _, task := range m.s.Tasks() {
 		m.step(t, HoldChanged{At: m.now, Task: task.ID})
 		m.step(t, Pinned{At: m.now, Task: task.ID})
+		m.step(t, ResumeAsked{At: m.now, Task: task.ID})
 		if task.Phase == Estimating {
 			m.step(t, Estimated{At: m.now, Task: task.ID, Estimate: Estimate{Memory: units.GiB}})
+		} else if now, ok := m.s.Task(task.ID); ok && now.Alive() != nil {
+			continue // it has run
 		} else if err := m.s.Check(task.Request, task.Estimate); err != nil {
 			m.step(t, Cancel{At: m.now, Task: task.ID})
 		}

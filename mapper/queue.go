@@ -154,7 +154,7 @@ func lanesLen(lanes []lane) int {
 
 func laneOf(t *Task) int {
 	i := 1 - int(max(Low, min(High, t.Priority)))
-	if t.Phase == Recovering {
+	if t.first() {
 		return i
 	}
 	return 3 + i
@@ -255,7 +255,7 @@ func (q *queues) len() int { return lanesLen(q.lanes[:]) }
 
 // place is a waiting task's place in its queue, recovery or main, from 1.
 func (q *queues) place(t *Task) int {
-	if t.Phase == Recovering {
+	if t.first() {
 		return q.position(t)
 	}
 	return q.position(t) - lanesLen(q.recovery())

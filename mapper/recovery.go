@@ -9,7 +9,11 @@ import (
 // exited takes the attempt off its GPUs and decides what becomes of the task.
 func (s *State) exited(ev Exited) {
 	t := s.tasks[ev.Task]
-	if t == nil || t.Current() == nil || t.Current().N != ev.Attempt {
+	if t == nil || t.Alive() == nil || t.Alive().N != ev.Attempt {
+		return
+	}
+	if t.Phase == Away {
+		s.exitedAway(t, ev)
 		return
 	}
 	a := t.Current()
@@ -35,6 +39,7 @@ func (s *State) exited(ev Exited) {
 	s.learnGrowth(t, a)
 	s.vacate(t)
 	s.moveOut(t, a)
+	s.backForGood(t, a)
 	for _, grant := range a.Grants {
 		s.takeOff(s.byID[grant.GPU], t.ID)
 	}
@@ -59,16 +64,16 @@ func (s *State) endAttempt(t *Task, a *Attempt, ev Exited) {
 	a.Ended, a.Class, a.Code, a.Message = s.now, ev.Class, ev.Code, ev.Message
 	if ev.Finished > 0 {
 		a.Ended = max(min(ev.Finished, s.now), a.Started, a.Launched)
-		if t.TimedOut && t.StopReason.Code == ReasonTimeLimit && a.Started > 0 && a.Ended <= a.Started.Add(t.TimeLimit) {
+		if t.TimedOut && t.StopReason.Code == ReasonTimeLimit && a.Started > 0 && a.Ended <= s.limitEnds(t) {
 			t.TimedOut, t.Phase = false, Running // it ended in time; nobody was there to see it
 		}
-		if t.SlotUsed && a.Ended <= a.Started.Add(s.slot(t)) {
+		if t.SlotUsed && a.Ended <= a.Started.Add(a.Away).Add(s.slot(t)) {
 			t.SlotUsed, t.Phase = false, Running
 		}
 	}
 	s.progress(t)
 	if a.Started > 0 { // it has done nothing since its end
-		t.Done = min(t.Done, a.Ended.Sub(a.Started).Seconds())
+		t.Done = min(t.Done, max(0, a.Ended.Sub(a.Started)-a.Away).Seconds())
 	}
 }
 

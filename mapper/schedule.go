@@ -1,5 +1,7 @@
 package mapper
 
+import "slices"
+
 // pass is one look at the queues.
 type pass struct {
 	fit      survey
@@ -71,14 +73,19 @@ func (s *State) pass(before keptFree) *pass {
 // recoveryBlocks reports whether a recovering task keeps the whole main queue
 // from starting.
 func (s *State) recoveryBlocks() bool {
-	return s.opt.Recovery == RecoverOriginal && lanesLen(s.queue.recovery()) > 0
+	if s.opt.Recovery != RecoverOriginal {
+		return false
+	}
+	return slices.ContainsFunc(s.queue.recovery(), func(l lane) bool {
+		return slices.ContainsFunc(l.waiting(), func(t *Task) bool { return t.Phase == Recovering })
+	})
 }
 
 // inSight reports whether the last pass looked as far as a waiting task's
 // place in its queue.
 func (s *State) inSight(t *Task) bool {
 	reach := s.reach[1]
-	if t.Phase == Recovering {
+	if t.first() {
 		reach = s.reach[0]
 	}
 	return reach == 0 || s.queue.place(t) <= reach
@@ -102,7 +109,7 @@ func (s *State) walk(p *pass, lanes []lane) int {
 				if t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && !s.barred(t) && s.overQuota(t).Code == "" {
 					if gpus := s.place(p, t); gpus != nil {
 						line.remove(i)
-						s.launch(t, gpus)
+						s.putOn(t, gpus)
 						if s.restand(t, lane) {
 							p.reordered = true
 							return passed

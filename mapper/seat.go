@@ -55,7 +55,7 @@ func byTurn(x, y *Task) int {
 
 func (s *State) reordered(ev Reordered) {
 	t := s.tasks[ev.Task]
-	if t == nil || t.Phase != Queued && t.Phase != Recovering {
+	if t == nil || !t.waiting() {
 		return
 	}
 	line := s.queue.lanes[laneOf(t)].lineOf(t)

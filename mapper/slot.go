@@ -23,7 +23,7 @@ func (s *State) slotEnds(t *Task) units.Instant {
 	if slot <= 0 || t.Phase != Running {
 		return units.Never
 	}
-	return t.Last().Started.Add(slot)
+	return t.Last().Started.Add(t.Last().Away).Add(slot)
 }
 
 // watchSlots has the queue looked at when the slots of running tasks end.

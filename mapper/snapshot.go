@@ -138,11 +138,11 @@ func (snap *snapshot) state() (*State, error) {
 		n.hosts = append(n.hosts, h)
 	}
 	for _, t := range snap.Tasks {
-		if t == nil || n.tasks[t.ID] != nil || t.Phase.Placed() && len(t.Attempts) == 0 {
+		if t == nil || n.tasks[t.ID] != nil || (t.Phase.Placed() || t.Phase == Away) && len(t.Attempts) == 0 || (t.Phase == Away) && (t.Suspension == nil || len(t.Suspension.From) != t.GPUs) {
 			return nil, fmt.Errorf("a task is empty, there twice or runs without an attempt")
 		}
 		n.enter(t)
-		if t.Phase == Queued || t.Phase == Recovering {
+		if t.waiting() {
 			n.queue.add(t)
 		}
 	}

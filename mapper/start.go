@@ -24,7 +24,7 @@ const (
 // foreseenFor or foreseenSteps. The state is not changed.
 func (s *State) ExpectedStart(id TaskID) (from, to time.Duration, ok bool) {
 	t := s.tasks[id]
-	if t == nil || t.Phase == Estimating || t.Phase.Placed() {
+	if t == nil || t.Phase == Estimating || t.Phase.Placed() || t.Phase == Away && !t.waiting() {
 		return 0, 0, false
 	}
 	var likely foresight
@@ -60,8 +60,13 @@ func (f *foresight) of(s *State) {
 	f.s.step.out = nil
 	for _, g := range f.s.gpus {
 		for i := range g.Residents {
-			if t := f.s.tasks[g.Residents[i].Task]; t.Current().Started == 0 {
+			switch t := f.s.tasks[g.Residents[i].Task]; {
+			case t.Current().Started == 0:
 				f.next = append(f.next, Started{At: s.now, Task: t.ID, Attempt: t.Current().N})
+			case t.Phase == Suspending:
+				f.next = append(f.next, Suspended{At: s.now, Task: t.ID, Attempt: t.Current().N})
+			case t.Phase == Resuming:
+				f.next = append(f.next, Resumed{At: s.now, Task: t.ID, Attempt: t.Current().N})
 			}
 		}
 	}
@@ -99,6 +104,13 @@ func (f *foresight) start(id TaskID) (time.Duration, bool) {
 					return f.s.now.Sub(began), true
 				}
 				f.next = append(f.next, Started{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
+			case Suspend:
+				f.next = append(f.next, Suspended{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
+			case Resume:
+				if d.Task == id {
+					return f.s.now.Sub(began), true
+				}
+				f.next = append(f.next, Resumed{At: f.s.now, Task: d.Task, Attempt: d.Attempt})
 			case Stop:
 				f.next = append(f.next, Exited{At: f.s.now, Task: d.Task, Attempt: d.Attempt, Class: ExitStopped})
 			case Finish:

@@ -126,6 +126,14 @@ func (s *State) take(ev Event) {
 		s.cancel(ev)
 	case Touched:
 		s.touch(ev)
+	case SuspendAsked:
+		s.suspendAsked(ev)
+	case Suspended:
+		s.suspended(ev)
+	case ResumeAsked:
+		s.resumeAsked(ev)
+	case Resumed:
+		s.resumed(ev)
 	case HoldChanged:
 		s.holdChanged(ev)
 	case Recalled:

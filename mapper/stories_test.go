@@ -169,6 +169,19 @@ func (s *story) event(what string, args []string) {
 		s.exit(args[0], mapper.Class(args[1]), args[2:])
 	case "cancel":
 		s.step(mapper.Cancel{At: s.at(), Task: s.task(args[0]), Reason: "stopped by its user"}, "")
+	case "suspend":
+		if no := s.s.CannotSuspend(s.task(args[0])); no.Code != "" {
+			s.say("no: " + words.Reason(no))
+		}
+		s.step(mapper.SuspendAsked{At: s.at(), Task: s.task(args[0]), By: args[1]}, "")
+	case "resume":
+		s.step(mapper.ResumeAsked{At: s.at(), Task: s.task(args[0])}, "")
+	case "suspended":
+		id := s.task(args[0])
+		s.step(mapper.Suspended{At: s.at(), Task: id, Attempt: s.attempt(id), Failure: strings.Join(args[1:], " ")}, "")
+	case "resumed":
+		id := s.task(args[0])
+		s.step(mapper.Resumed{At: s.at(), Task: id, Attempt: s.attempt(id), Failure: strings.Join(args[1:], " ")}, "")
 	case "engine":
 		s.step(mapper.EngineChanged{At: s.at(), Up: args[0] == "up", Reason: "nobody answers"}, "")
 	case "why":
@@ -242,6 +255,7 @@ func (s *story) found(args []string) {
 	}
 	for _, text := range args {
 		n, size, _ := strings.Cut(text, "x")
+		size, suspend, _ := strings.Cut(size, "/suspend-")
 		size, sharing, _ := strings.Cut(size, "/")
 		count, err := strconv.Atoi(n)
 		if err != nil || sharing != "" && mapper.Sharing(sharing) != mapper.SharingTurns {
@@ -249,7 +263,7 @@ func (s *story) found(args []string) {
 		}
 		for range count {
 			i := len(s.gpus)
-			s.gpus = append(s.gpus, mapper.GPUInfo{ID: mapper.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Capacity: s.bytes(size), Sharing: mapper.Sharing(sharing), Boot: boot})
+			s.gpus = append(s.gpus, mapper.GPUInfo{ID: mapper.GPUID(fmt.Sprintf("GPU-%d", i)), Index: i, Capacity: s.bytes(size), Sharing: mapper.Sharing(sharing), Boot: boot, Model: "a card", Suspend: mapper.SuspendKind(suspend)})
 		}
 	}
 	s.step(mapper.GPUsFound{At: s.at(), GPUs: s.gpus}, "")
@@ -388,6 +402,10 @@ func (s *story) decision(d mapper.Decision) string {
 		return text
 	case mapper.Stop:
 		return fmt.Sprintf("stop %s: %s", s.name(d.Task), words.Reason(d.Reason))
+	case mapper.Suspend:
+		return fmt.Sprintf("suspend %s, %s to host memory: %s", s.name(d.Task), d.Host, words.Reason(d.Reason))
+	case mapper.Resume:
+		return fmt.Sprintf("resume %s %s", s.name(d.Task), s.grants(d.Grants))
 	case mapper.Requeue:
 		return fmt.Sprintf("%s is %s: %s", s.name(d.Task), d.Phase, words.Reason(d.Reason))
 	case mapper.Release:

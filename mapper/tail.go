@@ -41,7 +41,7 @@ func (s *State) startCritical(p *pass) {
 		}
 		if gpus := s.place(p, t); gpus != nil {
 			s.queue.remove(t)
-			s.launch(t, gpus)
+			s.putOn(t, gpus)
 			p.fit = s.survey(p)
 		} else if t.GPUs > 1 && p.favoured == nil {
 			s.keepReady(p, t)

@@ -46,6 +46,9 @@ const (
 	Launching  Phase = "launching"  // its memory is booked, its container is being made
 	Running    Phase = "running"
 	Stopping   Phase = "stopping" // asked to stop, its container has not ended yet
+	Suspending Phase = "suspending"
+	Away       Phase = "suspended" // its container is frozen and has nothing on GPUs
+	Resuming   Phase = "resuming"
 
 	Succeeded Phase = "succeeded"
 	Failed    Phase = "failed"
@@ -56,7 +59,9 @@ const (
 func (p Phase) Finished() bool { return p == Succeeded || p == Failed || p == Cancelled }
 
 // Placed reports whether a task in this phase has GPUs.
-func (p Phase) Placed() bool { return p == Launching || p == Running || p == Stopping }
+func (p Phase) Placed() bool {
+	return p == Launching || p == Running || p == Stopping || p == Suspending || p == Resuming
+}
 
 // Request is the part of a submission that scheduling needs.
 type Request struct {
@@ -167,8 +172,10 @@ type Attempt struct {
 	Launched units.Instant `json:"launched"`          // memory booked
 	Started  units.Instant `json:"started,omitempty"` // container running; 0: never
 	Ended    units.Instant `json:"ended,omitempty"`
-	Class    Class         `json:"class,omitempty"` // empty while it runs
-	Code     int           `json:"code,omitempty"`
+	// Away is the time for which it was suspended.
+	Away  time.Duration `json:"away,omitempty"`
+	Class Class         `json:"class,omitempty"` // empty while it runs
+	Code  int           `json:"code,omitempty"`
 	// Peak is the highest memory seen in use on one of its GPUs.
 	Peak units.Bytes `json:"peak,omitempty"`
 	// Filled: it took most of a card at its start, needed or not.
@@ -221,6 +228,8 @@ type Task struct {
 	// was in before it was held; empty: none.
 	Hold *Hold `json:"hold,omitempty"`
 	Back Phase `json:"back,omitempty"`
+	// Suspension is set while it is suspending, suspended or resuming.
+	Suspension *Suspension `json:"suspension,omitempty"`
 	// Recall is set while it is stopping to go back to the queue.
 	Recall *Recall `json:"recall,omitempty"`
 	// Pinned are the GPUs that it goes to; none: any.
@@ -294,6 +303,23 @@ func (t *Task) Current() *Attempt {
 	return nil
 }
 
+// Alive returns the attempt that has a container, or is about to: that of a suspended
+// task has no GPUs. Else nil.
+func (t *Task) Alive() *Attempt {
+	if t.Phase == Away {
+		return t.Last()
+	}
+	return t.Current()
+}
+
+// waiting reports whether a task is in a queue.
+func (t *Task) waiting() bool {
+	return t.Phase == Queued || t.Phase == Recovering || t.Phase == Away && t.Suspension.Back && t.StopReason.Code == ""
+}
+
+// first reports whether a waiting task goes before those of the main queue.
+func (t *Task) first() bool { return t.Phase == Recovering || t.Phase == Away }
+
 // Last returns the latest attempt, or nil.
 func (t *Task) Last() *Attempt {
 	if len(t.Attempts) == 0 {
@@ -305,6 +331,11 @@ func (t *Task) Last() *Attempt {
 func (t *Task) clone() *Task {
 	c := *t
 	c.kin, c.notes = kin{}, taskNotes{}
+	if t.Suspension != nil {
+		away := *t.Suspension
+		away.From = append([]Grant(nil), away.From...)
+		c.Suspension = &away
+	}
 	c.Pinned = append([]GPUID(nil), t.Pinned...)
 	c.Avoid = append([]GPUID(nil), t.Avoid...)
 	c.Attempts = append([]Attempt(nil), t.Attempts...)

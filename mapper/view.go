@@ -66,7 +66,7 @@ func (s *State) EngineDown() Reason { return s.engineDown }
 // Position is a waiting task's place in the order of all queues, from 1.
 func (s *State) Position(id TaskID) int {
 	t := s.tasks[id]
-	if t == nil || (t.Phase != Queued && t.Phase != Recovering) {
+	if t == nil || !t.waiting() {
 		return 0
 	}
 	return s.queue.position(t)

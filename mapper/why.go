@@ -103,8 +103,8 @@ func (s *State) Why(id TaskID) (Why, bool) {
 	if t == nil {
 		return Why{}, false
 	}
-	w := Why{Task: id, Phase: t.Phase, Recovery: t.Phase == Recovering}
-	if t.Phase != Queued && t.Phase != Recovering {
+	w := Why{Task: id, Phase: t.Phase, Recovery: t.first()}
+	if !t.waiting() {
 		w.Binding = t.Reason
 		if rule, reason := s.heldBy(t); rule != "" {
 			w.Rule, w.Binding = rule, reason

@@ -35,6 +35,23 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 	mapper.ReasonRecalled: func(r mapper.Reason, _ string) string {
 		return join(or(r.Name, "carma")+" sent it back to the queue", r.Text)
 	},
+	mapper.ReasonSuspended: func(r mapper.Reason, _ string) string {
+		return join("suspended by "+or(r.Name, "carma"), r.Text)
+	},
+	mapper.ReasonNotRunning: func(mapper.Reason, string) string { return "only a task that runs on a GPU can be suspended" },
+	mapper.ReasonSeveralGPUs: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it runs on %s: the driver cannot suspend programs that talk to each other", plural(r.Count, "GPU"))
+	},
+	mapper.ReasonCannotSuspend: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("the driver cannot suspend programs on GPU %d", r.GPU)
+	},
+	mapper.ReasonHostFull: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("%s of host memory would hold what it has on the GPU, and %s can be booked", r.Need, r.Have)
+	},
+	mapper.ReasonNotSuspended: func(r mapper.Reason, _ string) string { return join("it could not be suspended and runs on", r.Text) },
+	mapper.ReasonNotResumed: func(r mapper.Reason, _ string) string {
+		return join(fmt.Sprintf("it could not come back to a GPU %s", plural(r.Count, "time")), r.Text)
+	},
 	mapper.ReasonMoved: func(r mapper.Reason, _ string) string {
 		return or(r.Name, "carma") + " moved it to other GPUs"
 	},

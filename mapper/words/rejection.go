@@ -46,6 +46,9 @@ var clauses = map[mapper.Rule]func(mapper.Rejection) string{
 	},
 	mapper.RulePart:   func(mapper.Rejection) string { return "is a MIG instance, of which a program can use one at a time" },
 	mapper.RulePinned: func(mapper.Rejection) string { return "is not where it was moved to" },
+	mapper.RuleSuspended: func(mapper.Rejection) string {
+		return "is not the GPU that it was suspended on, nor one like it to which the driver can move it"
+	},
 	mapper.RuleReserved: func(r mapper.Rejection) string {
 		if r.Reserved == nil {
 			return "is reserved for others"

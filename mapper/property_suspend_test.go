@@ -1,0 +1,155 @@
+package mapper
+
+import (
+	"slices"
+
+	"pgregory.net/rapid"
+)
+
+func (m *machine) suspends(t *rapid.T) {
+	id := m.aTask(t)
+	if running, ok := m.any(t, Running); ok && rapid.IntRange(0, 3).Draw(t, "one that runs") > 0 {
+		id = running
+	}
+	can := m.s.CannotSuspend(id).Code == ""
+	m.step(t, SuspendAsked{At: m.now, Task: id, By: "ada"})
+	if task, ok := m.s.Task(id); ok && can && task.Phase == Running {
+		t.Fatalf("task %d was to be suspended and runs", id)
+	}
+	if can && rapid.Bool().Draw(t, "and back") {
+		m.step(t, ResumeAsked{At: m.now, Task: id})
+		m.step(t, Suspended{At: m.now, Task: id, Attempt: m.tries[id]})
+	}
+	if m.returning[id] > 0 {
+		m.step(t, Resumed{At: m.now, Task: id, Attempt: m.tries[id], Failure: rapid.SampledFrom([]string{"", "", "no"}).Draw(t, "failure")})
+	}
+}
+
+func (m *machine) bringsBack(t *rapid.T) {
+	id, ok := m.any(t, Suspending, Away)
+	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
+		id = m.aTask(t)
+	}
+	m.step(t, ResumeAsked{At: m.now, Task: id, By: "ada"})
+}
+
+// answers tells how a suspension or a return went, sometimes of another attempt or of
+// a task that nobody asked about.
+func (m *machine) answers(t *rapid.T) {
+	id, ok := m.any(t, Suspending, Resuming)
+	if !ok || rapid.IntRange(0, 5).Draw(t, "any task") == 0 {
+		id = m.aTask(t)
+	}
+	failure := rapid.SampledFrom([]string{"", "", "the driver said no"}).Draw(t, "failure")
+	attempt := m.tries[id] - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "attempts ago")
+	if rapid.IntRange(0, 5).Draw(t, "the other answer") > 0 && m.returning[id] > 0 {
+		m.step(t, Resumed{At: m.now, Task: id, Attempt: attempt, Failure: failure})
+		return
+	}
+	m.step(t, Suspended{At: m.now, Task: id, Attempt: attempt, Failure: failure})
+}
+
+// finishMoves answers for a task that is suspending, resuming, or suspended and asked
+// to stop; false: none is.
+func (m *machine) finishMoves(t *rapid.T) bool {
+	for _, task := range m.s.Tasks() {
+		if task.Phase == Away && task.StopReason.Code != "" {
+			m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitStopped})
+			return true
+		}
+	}
+	id, ok := m.any(t, Suspending, Resuming)
+	if !ok {
+		return false
+	}
+	m.step(t, ResumeAsked{At: m.now, Task: id})
+	if m.returning[id] > 0 {
+		m.step(t, Resumed{At: m.now, Task: id, Attempt: m.tries[id]})
+	} else {
+		m.step(t, Suspended{At: m.now, Task: id, Attempt: m.tries[id]})
+	}
+	return true
+}
+
+// container is the launch of a task that has a container.
+func (m *machine) container(id TaskID) (Launch, bool) {
+	if l, ok := m.live[id]; ok {
+		return l, true
+	}
+	l, ok := m.away[id]
+	return l, ok
+}
+
+// bookAway enters answers, and the ends of tasks that were away.
+func (m *machine) bookAway(ev Event) {
+	switch e := ev.(type) {
+	case Exited:
+		if m.away[e.Task].Attempt == e.Attempt {
+			delete(m.away, e.Task)
+		}
+		if m.tries[e.Task] == e.Attempt {
+			delete(m.leaving, e.Task)
+			delete(m.returning, e.Task)
+		}
+	case Settled:
+		if e.Task.Phase.Finished() {
+			delete(m.away, e.Task.ID)
+			delete(m.leaving, e.Task.ID)
+			delete(m.returning, e.Task.ID)
+		}
+	case TakenIn:
+		if l, ok := m.live[e.ID]; ok && l.Attempt == e.Attempt { // taken in just now
+			delete(m.away, e.ID)
+			delete(m.leaving, e.ID)
+			delete(m.returning, e.ID)
+		}
+	case Suspended:
+		if l, ok := m.live[e.Task]; ok && m.leaving[e.Task] == e.Attempt && e.Attempt > 0 {
+			if delete(m.leaving, e.Task); e.Failure == "" {
+				delete(m.live, e.Task)
+				m.away[e.Task] = l
+			}
+		}
+	case Resumed:
+		if l, ok := m.live[e.Task]; ok && m.returning[e.Task] == e.Attempt && e.Attempt > 0 {
+			if delete(m.returning, e.Task); e.Failure != "" {
+				delete(m.live, e.Task)
+				m.away[e.Task] = l
+			}
+		}
+	}
+}
+
+func (m *machine) suspend(t *rapid.T, d Suspend) {
+	l, ok := m.live[d.Task]
+	task, _ := m.s.Task(d.Task)
+	if !ok || l.Attempt != d.Attempt || m.leaving[d.Task] > 0 || m.returning[d.Task] > 0 || !m.begun[d.Task] || len(l.Grants) != 1 || task.Phase != Suspending {
+		t.Fatalf("%+v of %+v, %+v", d, l, task)
+	}
+	i := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == l.Grants[0].GPU })
+	if m.all[i].Suspend == SuspendNever {
+		t.Fatalf("%+v on a GPU whose driver cannot", d)
+	}
+	if h := m.s.host(l.Host.Node); h != nil && h.Known && h.Booked > h.Memory && len(m.helpers) == 0 {
+		t.Fatalf("%+v: %s of %s of the machine are booked", d, h.Booked, h.Memory)
+	}
+	m.leaving[d.Task] = d.Attempt
+}
+
+// resume enters that a task comes back, and checks where.
+func (m *machine) resume(t *rapid.T, d Resume) {
+	l, ok := m.away[d.Task]
+	if !ok || l.Attempt != d.Attempt || len(d.Grants) != len(l.Grants) || len(d.From) != len(l.Grants) || d.From[0] != l.Grants[0].GPU || !m.up || m.pausedTill > 0 {
+		t.Fatalf("%+v of %+v; the engine is up: %v, launching is paused until %d", d, l, m.up, m.pausedTill)
+	}
+	from := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == d.From[0] })
+	to := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == d.Grants[0].GPU })
+	if a, b := m.all[from], m.all[to]; a.ID != b.ID && (a.Model != b.Model || a.Model == "" || b.Suspend != SuspendMove || a.Node != b.Node || b.Part || a.Part) {
+		t.Fatalf("%+v from %+v to %+v", d, a, b)
+	}
+	delete(m.away, d.Task)
+	l.Grants = slices.Clone(d.Grants)
+	l.Alone = d.Alone
+	m.live[d.Task], m.returning[d.Task] = l, d.Attempt
+	m.checkGPUs(t, l)
+}

@@ -1,0 +1,167 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+
+	"carma/mapper/units"
+)
+
+// backRunning follows that a task was not suspended, or is back.
+func (s *State) backRunning(t *Task) {
+	a := t.Current()
+	if since := t.Suspension.Since; since > 0 {
+		a.Away += s.now.Sub(since)
+	}
+	t.Phase, t.Suspension, t.Idle, t.PacedAt = Running, nil, Idleness{}, max(t.PacedAt, s.now)
+	s.bookAway(t)
+	s.dirty = true
+	if ends := s.slotEnds(t); ends != units.Never {
+		s.at(max(ends, s.now), deadline{})
+	}
+	if t.TimeLimit > 0 {
+		s.at(max(s.limitEnds(t), s.now), deadline{Task: t.ID, Attempt: a.N})
+	}
+	s.moveAway(t, "") // where it was pinned to meanwhile
+}
+
+func (s *State) resumeAsked(ev ResumeAsked) {
+	t := s.tasks[ev.Task]
+	if t == nil || t.Suspension == nil || t.Suspension.Back || t.StopReason.Code != "" {
+		return
+	}
+	t.Suspension.Back = true
+	if t.Phase == Away {
+		s.enqueue(t, Away)
+	}
+}
+
+// returnsTo reports whether a task may come back to a GPU; one that is not suspended
+// may go anywhere.
+func (s *State) returnsTo(t *Task, g *GPU) bool {
+	if t.Phase != Away {
+		return true
+	}
+	had := s.byID[t.Suspension.From[0].GPU]
+	return had == g || had != nil && g.Suspend == SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.Part && !had.Part
+}
+
+// resume puts a suspended task, which is in no queue any more, on GPUs.
+func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
+	a := t.Last()
+	from := make([]GPUID, len(t.Suspension.From))
+	for i, grant := range t.Suspension.From {
+		from[i] = grant.GPU
+	}
+	a.Grants = grants
+	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.notes.tried = Resuming, s.now, 0, 0, nil, tried{}
+	s.seatOn(t, gpus, grants, alone)
+	s.waitsNoMore(t)
+	s.users.of(t.party()).waiting--
+	s.occupy(t)
+	s.pace(gpus)
+	s.freshen(gpus)
+	if s.kept.Task == t.ID {
+		s.kept = keptFree{}
+	}
+	s.decide(Resume{Task: t.ID, Attempt: a.N, From: from, Grants: slices.Clone(grants), Alone: alone})
+}
+
+// resumed follows the answer to [Resume].
+func (s *State) resumed(ev Resumed) {
+	t := s.tasks[ev.Task]
+	if t == nil || t.Phase != Resuming || t.Last().N != ev.Attempt {
+		return
+	}
+	if ev.Failure != "" {
+		s.notResumed(t, ev.Failure)
+		return
+	}
+	a := t.Current()
+	s.backRunning(t)
+	for _, grant := range a.Grants {
+		g := s.byID[grant.GPU]
+		g.ChangedAt = s.now
+		g.forget()
+		g.resident(t.ID).WarmUntil = s.now.Add(s.opt.WarmUp)
+		g.settle()
+		s.quiet(g)
+	}
+	s.at(s.now.Add(s.opt.WarmUp), deadline{})
+}
+
+// notResumed takes a task off the GPUs to which it could not come back. It tries
+// again, later each time.
+func (s *State) notResumed(t *Task, failure string) {
+	a, away := t.Current(), t.Suspension
+	s.vacate(t)
+	for _, grant := range a.Grants {
+		s.takeOff(s.byID[grant.GPU], t.ID)
+	}
+	away.Failures++
+	a.Grants = slices.Clone(away.From)
+	t.Reason = Reason{Code: ReasonNotResumed, Count: away.Failures, Text: failure}
+	t.NotBefore = s.now.Add(s.opt.Backoff << min(away.Failures-1, maxBackoffDoublings))
+	s.enqueue(t, Away)
+}
+
+// exitedAway follows the end of an attempt that was suspended.
+func (s *State) exitedAway(t *Task, ev Exited) {
+	a := t.Last()
+	if ev.Class == ExitGPUOOM {
+		ev.Class = ExitInfrastructure // it had no GPU to run out of
+	}
+	if t.waiting() {
+		s.dequeue(t)
+	}
+	t.Phase = Running
+	if t.StopReason.Code != "" {
+		t.Phase = Stopping
+	}
+	s.backForGood(t, a)
+	s.endAttempt(t, a, ev)
+	a.Peak, a.HostPeak = max(a.Peak, ev.Peak.Clamp()), ev.HostPeak.Clamp()
+	s.moveOut(t, a)
+	if ev.Class == ExitOK {
+		s.learn(t, a)
+	} else {
+		s.learnFloor(t, a.Peak)
+	}
+	s.dirty = true
+	s.settle(t, a, ev, verdict{})
+}
+
+// backForGood notes how long an attempt that ends was suspended.
+func (s *State) backForGood(t *Task, a *Attempt) {
+	if t.Suspension != nil && t.Suspension.Since > 0 {
+		a.Away += s.now.Sub(t.Suspension.Since)
+	}
+	t.Suspension = nil
+}
+
+// forceResume puts a task on the GPUs on which it was put then.
+func (s *State) forceResume(t *Task, d Resume) {
+	if t.Phase != Away || t.Last().N != d.Attempt || len(d.Grants) != t.GPUs {
+		return
+	}
+	if !t.waiting() {
+		t.Suspension.Back = true
+		s.enqueue(t, Away)
+	}
+	s.dequeue(t)
+	s.users.make(t.party()).waiting++ // resume takes it off
+	gpus := make([]*GPU, len(d.Grants))
+	for i, grant := range d.Grants {
+		gpus[i] = s.page(grant)
+	}
+	s.resume(t, gpus, slices.Clone(d.Grants), d.Alone)
+	for _, g := range gpus {
+		g.Bookable = max(g.Bookable, g.Reserved)
+	}
+}
+
+// limitEnds is when the time limit of a running attempt ends. Time away does not count.
+func (s *State) limitEnds(t *Task) units.Instant {
+	a := t.Last()
+	return cmp.Or(a.Started, s.now).Add(a.Away).Add(t.TimeLimit)
+}

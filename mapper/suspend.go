@@ -1,0 +1,130 @@
+package mapper
+
+import (
+	"slices"
+
+	"carma/mapper/units"
+)
+
+// A task can be taken off its GPU without ending it: its container is frozen, and
+// what it had in GPU memory is kept in host memory. It comes back to the same GPU, or
+// to another of the same kind where the driver can move it.
+//
+//	running -> suspending -> suspended -> resuming -> running
+//
+// While it is suspending its memory stays booked on the GPU, and so does that of a
+// resuming task from the decision on. A suspended task holds nothing there, and waits
+// before all tasks of its priority, or until it is asked back. In all three phases it
+// may end by itself, and be stopped.
+
+// CannotSuspend is why a task cannot be suspended now; the zero Reason: it can.
+func (s *State) CannotSuspend(id TaskID) Reason {
+	t := s.tasks[id]
+	switch {
+	case t == nil || t.Phase != Running || t.GPUs == 0:
+		return Reason{Code: ReasonNotRunning}
+	case t.GPUs > 1:
+		return Reason{Code: ReasonSeveralGPUs, Count: t.GPUs}
+	}
+	g := s.byID[t.Current().Grants[0].GPU]
+	if g.Suspend == SuspendNever || g.Missing {
+		return Reason{Code: ReasonCannotSuspend, GPU: g.Index}
+	}
+	need := s.onGPUs(t)
+	if h := s.host(g.Node); h != nil && h.Known && h.free() < need {
+		return Reason{Code: ReasonHostFull, Need: need, Have: max(0, h.free())}
+	}
+	return Reason{}
+}
+
+// onGPUs is the GPU memory that a running task uses, as far as that was seen, and at
+// most what it may use.
+func (s *State) onGPUs(t *Task) (sum units.Bytes) {
+	for _, grant := range t.Current().Grants {
+		if r := s.byID[grant.GPU].resident(t.ID); r.Peak > 0 {
+			sum += max(r.Used, r.Peak)
+		} else {
+			sum += r.Grant
+		}
+	}
+	return sum
+}
+
+func (s *State) suspendAsked(ev SuspendAsked) {
+	t := s.tasks[ev.Task]
+	if s.CannotSuspend(ev.Task).Code != "" {
+		return
+	}
+	s.suspend(t, Suspension{By: ev.By, Why: ev.Why, Host: s.onGPUs(t)}, Reason{Code: ReasonSuspended, Name: ev.By, Text: ev.Why})
+}
+
+// suspend takes a running task off its GPUs.
+func (s *State) suspend(t *Task, what Suspension, why Reason) {
+	if !s.script.maySuspend(t.ID) {
+		return
+	}
+	t.Phase, t.Suspension = Suspending, &what
+	s.bookAway(t)
+	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Reason: why})
+}
+
+// bookAway books the host memory that holds what a task has, or had, on its GPUs.
+func (s *State) bookAway(t *Task) {
+	h := s.host(t.Last().Host.Node)
+	if h == nil {
+		return
+	}
+	if r := h.resident(t.ID); r != nil {
+		r.Away = t.away()
+		h.settle()
+	}
+}
+
+// away is the host memory booked for what a task has, or had, on its GPUs.
+func (t *Task) away() units.Bytes {
+	if t.Suspension == nil {
+		return 0
+	}
+	return t.Suspension.Host
+}
+
+// suspended follows the answer to [Suspend].
+func (s *State) suspended(ev Suspended) {
+	t := s.tasks[ev.Task]
+	if t == nil || t.Phase != Suspending || t.Last().N != ev.Attempt {
+		return
+	}
+	if ev.Failure != "" {
+		t.Reason = Reason{Code: ReasonNotSuspended, Text: ev.Failure}
+		s.backRunning(t)
+		return
+	}
+	a, away := t.Current(), t.Suspension
+	for _, grant := range a.Grants {
+		r := s.byID[grant.GPU].resident(t.ID)
+		a.Peak = max(a.Peak, r.Peak)
+		if !r.Alone && !t.Learner {
+			g := s.byID[grant.GPU]
+			t.Need = max(0, min(r.taken(), g.Capacity-s.opt.Headroom)) // it must fit again
+		}
+	}
+	s.progress(t)
+	s.vacate(t)
+	for _, grant := range a.Grants {
+		s.takeOff(s.byID[grant.GPU], t.ID)
+	}
+	t.Phase, away.Since, away.From = Away, s.now, slices.Clone(a.Grants)
+	s.dirty = true
+	if away.Back {
+		s.enqueue(t, Away)
+	}
+}
+
+// forceSuspend suspends a task as it was suspended then.
+func (s *State) forceSuspend(t *Task, d Suspend) {
+	if t.Phase != Running || t.Last().N != d.Attempt {
+		return
+	}
+	t.Phase, t.Suspension = Suspending, &Suspension{By: d.Reason.Name, Why: d.Reason.Text, Host: d.Host}
+	s.bookAway(t)
+}
