@@ -173,28 +173,41 @@ func SeesHost(root string) bool {
 // container, by one of the container's processes; empty: there is none that can be
 // read. name is what Containers calls it. Groups of version 1 and 2 are understood.
 func MemoryOf(root string, pid int, name string) string {
+	dir, _ := groupOf(root, pid, name, "memory", "memory.stat", "memory.stat")
+	return dir
+}
+
+// FreezerOf returns the folder of the control group that freezes a container, as
+// MemoryOf does, and whether it is of version 2 (cgroup.freeze) or 1 (freezer.state).
+func FreezerOf(root string, pid int, name string) (dir string, second bool) {
+	return groupOf(root, pid, name, "freezer", "freezer.state", "cgroup.freeze")
+}
+
+// groupOf returns the folder of a container's control group for a controller, and
+// whether it is of version 2. Each version has a file by which it is known.
+func groupOf(root string, pid int, name, controller, first, second string) (string, bool) {
 	b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
-		return ""
+		return "", false
 	}
 	for line := range strings.Lines(string(b)) {
 		parts := strings.SplitN(strings.TrimRight(line, "\n"), ":", 3)
 		if len(parts) != 3 {
 			continue
 		}
-		base := "sys/fs/cgroup"
+		base, file := "sys/fs/cgroup", second
 		switch {
-		case slices.Contains(strings.Split(parts[1], ","), "memory"):
-			base += "/memory"
+		case slices.Contains(strings.Split(parts[1], ","), controller):
+			base, file = base+"/"+controller, first
 		case parts[0] != "0" || parts[1] != "":
 			continue
 		}
 		dir := filepath.Join(root, base, upTo(parts[2], name))
-		if _, err := os.Stat(filepath.Join(dir, "memory.stat")); err == nil && inPath(parts[2]) != nil {
-			return dir
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil && inPath(parts[2]) != nil {
+			return dir, file == second && base == "sys/fs/cgroup"
 		}
 	}
-	return ""
+	return "", false
 }
 
 // upTo cuts a control group's path behind the component that names a container: it
