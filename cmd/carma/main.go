@@ -11,6 +11,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/containers/containerd"
+	"carma/runner/suspend"
 )
 
 // version is set by the linker.
@@ -19,6 +20,9 @@ var version = "dev"
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == containerd.LogCommand { // started by containerd
 		os.Exit(containerd.RunLogger(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == suspend.HelperCommand { // started by the daemon
+		os.Exit(suspend.RunHelper(os.Args[2:]))
 	}
 	os.Exit(execute(cli.New(os.Stdin, os.Stdout, os.Stderr, version), os.Args[1:]))
 }

@@ -1,0 +1,203 @@
+package suspend
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
+)
+
+// maxCalls is how many calls may be under way at once; each has a thread of the
+// helper. maxCalls*maxLine fits into a pipe.
+const maxCalls = 16
+
+// endLimit is how long a helper may take to end when it was told to or killed. A
+// process that the kernel holds in a call of the driver takes longer.
+const endLimit = 10 * time.Second
+
+// HelperOptions are the settings of a [Helper]; the zero value is usable.
+type HelperOptions struct {
+	// Program is called with HelperCommand; empty: this program.
+	Program string
+	// Library is the path of the driver's library; empty: libcuda.so.1.
+	Library string
+	// LockFile keeps helpers of two daemons, an old one and its successor, from
+	// making calls at the same time; empty: nothing does.
+	LockFile string
+	// Env is added to the helper's environment.
+	Env []string
+	// Start is how long loading the library may take; 0: a minute. Some seconds
+	// are usual (NVIDIA/nvcf#263).
+	Start time.Duration
+	Log   zerolog.Logger
+}
+
+// Helper makes calls of the driver in a process of its own. The process is started by
+// the first call, and again after it has hung or crashed. Its methods may be called
+// from several goroutines: their calls run at the same time.
+type Helper struct {
+	opt   HelperOptions
+	turns *semaphore.Weighted
+	// door is held by who looks at the child or starts it.
+	door   chan struct{}
+	child  *child
+	closed bool
+	starts int
+}
+
+// NewHelper returns a helper. Nothing is started before its first call.
+func NewHelper(opt HelperOptions) *Helper {
+	opt.Library = cmp.Or(opt.Library, "libcuda.so.1")
+	opt.Start = cmp.Or(opt.Start, time.Minute)
+	return &Helper{opt: opt, turns: semaphore.NewWeighted(maxCalls), door: make(chan struct{}, 1)}
+}
+
+// Request is one call of the driver.
+type Request struct {
+	Call Call
+	PID  int
+	// Wait is how long a lock waits for the process to come to rest. It must not
+	// be 0: the driver would wait without end.
+	Wait time.Duration
+	// Pairs are the moves of a restore; empty: back to the same GPUs.
+	Pairs []Pair
+	// Limit is how long the call may take before the helper is ended.
+	Limit time.Duration
+	// Alone: no other call runs at the same time.
+	Alone bool
+}
+
+// Call makes one call and returns the state if it asks for it. ctx ends the wait for
+// a turn. A call that has begun is not cut off before its limit, because nobody
+// would know what it has done. Errors are *CallError, *Unavailable, ErrClosed or
+// ctx's.
+func (h *Helper) Call(ctx context.Context, r Request) (State, error) {
+	if r.Call == CallLock && r.Wait < time.Millisecond {
+		return 0, errors.New("a lock without a time limit")
+	}
+	weight := int64(1)
+	if r.Alone {
+		weight = maxCalls
+	}
+	if err := h.turns.Acquire(ctx, weight); err != nil {
+		return 0, err
+	}
+	defer h.turns.Release(weight)
+	c, err := h.get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	got := c.do(request{Call: r.Call, PID: r.PID, TimeoutMS: uint32(r.Wait.Milliseconds()), Pairs: r.Pairs}, r.Limit)
+	if got.fault == Answered && got.reply.Error == "" && got.reply.Code == 0 {
+		return got.reply.State, nil
+	}
+	failed := &CallError{Call: r.Call, PID: r.PID, Fault: got.fault, Code: got.reply.Code, Limit: r.Limit, Text: cmp.Or(got.text, got.reply.Error)}
+	if got.fault == Hung || got.fault == Crashed {
+		h.opt.Log.Error().Err(failed).Msg("a call of the NVIDIA driver did not return")
+	}
+	return 0, failed
+}
+
+// CUDA returns the version of CUDA that the driver has, such as 12080 for 12.8; 0:
+// it does not say.
+func (h *Helper) CUDA(ctx context.Context) (int, error) {
+	c, err := h.get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return c.cuda, nil
+}
+
+// get returns the helper process, and starts one if there is none.
+func (h *Helper) get(ctx context.Context) (*child, error) {
+	select {
+	case h.door <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-h.door }()
+	if h.closed {
+		return nil, ErrClosed
+	}
+	if h.child != nil && h.child.alive() {
+		return h.child, nil
+	}
+	if err := h.gone(ctx); err != nil {
+		return nil, err
+	}
+	c, err := start(h.command(), h.opt.Start)
+	h.child = c // also if it failed: it must be gone before the next one
+	if err != nil {
+		return nil, err
+	}
+	h.starts++
+	h.opt.Log.Debug().Int("pid", c.cmd.Process.Pid).Int("cuda", c.cuda).Msg("the suspend helper was started")
+	return c, nil
+}
+
+// gone waits until the last helper has ended: two of them would work against each
+// other, and a driver that holds one would hold each further one. If one call hangs,
+// the others of that helper are waited for.
+func (h *Helper) gone(ctx context.Context) error {
+	if h.child == nil {
+		return nil
+	}
+	select {
+	case <-h.child.over:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-h.child.ended:
+		h.child = nil
+		return nil
+	case <-time.After(endLimit):
+		return &Unavailable{fmt.Sprintf("the suspend helper was killed and is still there (process %d): the NVIDIA driver holds it; look at dmesg", h.child.cmd.Process.Pid)}
+	}
+}
+
+// command is the helper's command line. The environment is not the daemon's: with
+// CUDA_VISIBLE_DEVICES the driver would not know all GPUs, which moving needs
+// (NVIDIA/cuda-python#1983), and the helper must not become a client of MPS.
+func (h *Helper) command() *exec.Cmd {
+	program := cmp.Or(h.opt.Program, "/proc/self/exe") // also if a newer version has replaced the file
+	args := []string{HelperCommand, h.opt.Library}
+	if h.opt.LockFile != "" {
+		args = append(args, h.opt.LockFile)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "CUDA_MPS_PIPE_DIRECTORY=/nonexistent"}
+	if libraries := os.Getenv("LD_LIBRARY_PATH"); libraries != "" {
+		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+libraries)
+	}
+	cmd.Env = append(cmd.Env, h.opt.Env...)
+	return cmd
+}
+
+// Close ends the helper. A call under way is waited for a little. It is not cut off:
+// the helper ends by itself when the call does, or at the call's limit. Further calls
+// return ErrClosed.
+func (h *Helper) Close() error {
+	h.door <- struct{}{}
+	defer func() { <-h.door }()
+	h.closed = true
+	if h.child == nil {
+		return nil
+	}
+	h.child.stop()
+	_ = h.child.in.Close()
+	select {
+	case <-h.child.ended:
+		h.child = nil
+		return nil
+	case <-time.After(endLimit):
+		return fmt.Errorf("the suspend helper (process %d) is still in a call of the NVIDIA driver; it ends with it", h.child.cmd.Process.Pid)
+	}
+}

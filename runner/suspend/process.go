@@ -1,0 +1,121 @@
+package suspend
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"carma/runner/gpu/cgroup"
+)
+
+// Container is what the caller knows of a task's container.
+type Container struct {
+	// ID is its name in control groups, as package cgroup returns it.
+	ID string
+	// PIDs are its processes, by their numbers on the host.
+	PIDs []int
+}
+
+// Process is a process of a container. Start tells it from a later one with the same
+// number; it is in clock ticks since the boot.
+type Process struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`
+}
+
+var (
+	errEnded   = errors.New("the process has ended")
+	errForeign = errors.New("not a process of the container")
+)
+
+// look finds a process and checks that it is one of the container: the driver would
+// take any process of the machine, and even the number of a thread
+// (cuda-checkpoint#41).
+func (s *Suspender) look(c Container, pid int) (Process, error) {
+	if pid <= 1 || !slices.Contains(c.PIDs, pid) {
+		return Process{}, fmt.Errorf("process %d: %w", pid, errForeign)
+	}
+	p, err := readProcess(s.opt.Root, pid)
+	if err != nil {
+		return Process{}, err
+	}
+	if c.ID == "" {
+		return p, nil
+	}
+	ids, err := cgroup.Containers(s.opt.Root, pid)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Process{}, errEnded
+	case err != nil:
+		return Process{}, fmt.Errorf("process %d: %w", pid, err)
+	case !slices.Contains(ids, c.ID):
+		return Process{}, fmt.Errorf("process %d: %w", pid, errForeign)
+	}
+	return p, nil
+}
+
+// there reports whether a process of the container is still there, or nobody knows.
+func (s *Suspender) there(c Container, pid int) bool {
+	_, err := s.look(c, pid)
+	return !errors.Is(err, errEnded) && !errors.Is(err, errForeign)
+}
+
+// same checks that p is still there.
+func (s *Suspender) same(c Container, p Process) error {
+	now, err := s.look(c, p.PID)
+	if err == nil && now.Start != p.Start {
+		return errEnded
+	}
+	return err
+}
+
+// readProcess reads /proc/PID/stat. A process that waits for its parent only (a
+// zombie) has ended.
+func readProcess(root string, pid int) (Process, error) {
+	dir := filepath.Join(root, "proc", strconv.Itoa(pid))
+	text, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return Process{}, errEnded
+	}
+	if err != nil {
+		return Process{}, err
+	}
+	// "PID (NAME) STATE ..."; the name may hold anything. Behind it, the state is
+	// the first field and the start the 20th (proc_pid_stat(5)).
+	end := strings.LastIndexByte(string(text), ')')
+	fields := strings.Fields(string(text[end+1:]))
+	if end < 0 || len(fields) < 20 {
+		return Process{}, fmt.Errorf("%s/stat is not of the known form", dir)
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return Process{}, errEnded
+	}
+	started, err := strconv.ParseUint(fields[19], 10, 64)
+	if err != nil {
+		return Process{}, fmt.Errorf("%s/stat: %w", dir, err)
+	}
+	if leader, err := leaderOf(dir); err == nil && leader != pid {
+		return Process{}, fmt.Errorf("%d is a thread of process %d: %w", pid, leader, errForeign)
+	}
+	return Process{PID: pid, Start: started}, nil
+}
+
+// leaderOf returns the process that a thread is of.
+func leaderOf(dir string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "status"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if id, ok := strings.CutPrefix(line, "Tgid:"); ok {
+			return strconv.Atoi(strings.TrimSpace(id))
+		}
+	}
+	return 0, errors.New("no Tgid")
+}

@@ -1,0 +1,147 @@
+package suspend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Two orders are fixed.
+//
+// Suspend: lock, checkpoint, freeze. The driver talks to a thread of the process
+// itself, the restore thread (cuCheckpointProcessGetRestoreThreadId). A frozen
+// process answers no call, not even the one for its state (CRIU locks before it
+// freezes, checkpoint-restore/criu#2470).
+//
+// Resume: thaw, restore, unlock. Restore needs that thread as well: CRIU wakes it,
+// and it alone, before it restores. A control group wakes all threads. That does no
+// harm: until unlock their CUDA calls wait. Only a program that touches managed
+// memory would crash, so such a task is not suspended.
+
+// undoFaults is how many failed calls are forgiven on the way back to running: what
+// is left otherwise is a lost task.
+const undoFaults = 2
+
+// Suspend takes a container's CUDA process off its GPU and freezes the container.
+// Outcomes: Suspended; Unchanged with a *Refusal, or if the driver cannot be asked;
+// Runs if a step failed and was undone; Ended; Lost. If ctx ends, the step under way
+// is finished and all is undone. Until it returns, the GPU's memory may still be in
+// use or be needed again.
+func (s *Suspender) Suspend(ctx context.Context, c Container, f Facts) (Result, error) {
+	return s.run(ctx, "suspend", c, func(o *op) (err error) {
+		if o.p, err = s.Check(ctx, c, f); err != nil {
+			return err
+		}
+		o.result.Process = o.p
+		if f.Bytes > 0 {
+			o.copying = CopyLimit(f.Bytes)
+		}
+		return o.suspend(ctx)
+	})
+}
+
+func (o *op) suspend(ctx context.Context) error {
+	err := o.drive(ctx, Checkpointed, 0)
+	if err == nil {
+		err = o.s.freeze(ctx, o.c)
+	}
+	if err == nil {
+		o.result.Outcome = Suspended
+		return nil
+	}
+	if errors.Is(err, errEnded) {
+		return err
+	}
+	return and(err, o.undo(context.WithoutCancel(ctx)))
+}
+
+// undo lets the task run again after a suspend that failed, or says that it is lost.
+func (o *op) undo(ctx context.Context) error {
+	if err := o.s.thaw(ctx, o.c); err != nil {
+		o.result.Outcome = Lost
+		return err
+	}
+	o.undoing = true
+	err := o.drive(ctx, Running, undoFaults)
+	if err == nil {
+		o.result.Outcome = Runs
+		return nil
+	}
+	o.result.Outcome = Lost
+	return fmt.Errorf("and back: %w", err)
+}
+
+// Target is where a process goes when it is resumed.
+type Target struct {
+	// Pairs move it to other GPUs; they must name every GPU that the driver knows
+	// it to have. Empty: to the same GPU.
+	Pairs []Pair
+	// Bytes is its GPU memory, for the time limit of copying; 0: not known.
+	Bytes int64
+	// Driver is the version of the NVIDIA driver; it is needed for Pairs only.
+	Driver string
+}
+
+func (t Target) check() error {
+	if len(t.Pairs) == 0 {
+		return nil
+	}
+	if err := (Facts{Driver: t.Driver, Arch: "amd64"}).Possible(true); err != nil {
+		return err
+	}
+	if err := checkPairs(t.Pairs); err != nil {
+		return refuse(ReasonGPU, "%v", err)
+	}
+	return nil
+}
+
+// Resume puts a suspended process back on a GPU and lets it run. p is what Suspend
+// has returned. Outcomes: Runs; Unchanged with a *Refusal; Suspended if the driver
+// could not restore it now and the process is as before, for example without
+// enough free memory on the GPU; Ended; Lost.
+func (s *Suspender) Resume(ctx context.Context, c Container, p Process, t Target) (Result, error) {
+	return s.run(ctx, "resume", c, func(o *op) error {
+		if err := t.check(); err != nil {
+			return err
+		}
+		if err := s.same(c, p); errors.Is(err, errForeign) {
+			return refuse(ReasonUnknown, "%v", err)
+		} else if err != nil {
+			return err
+		}
+		if err := s.thaw(ctx, c); err != nil {
+			o.result.Outcome = Suspended
+			return and(err, s.freeze(context.WithoutCancel(ctx), c))
+		}
+		o.p, o.result.Process, o.pairs = p, p, t.Pairs
+		if t.Bytes > 0 {
+			o.copying = CopyLimit(t.Bytes)
+		}
+		return o.resume(ctx)
+	})
+}
+
+// resume brings the process of a thawed container to run, or leaves it suspended.
+func (o *op) resume(ctx context.Context) error {
+	err := o.drive(ctx, Running, 1)
+	if err == nil {
+		o.result.Outcome = Runs
+		return nil
+	}
+	if errors.Is(err, errEnded) {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	switch state, lost := o.ask(ctx); {
+	case errors.Is(lost, errEnded):
+		return lost
+	case lost != nil:
+		o.result.Outcome = Lost
+		return and(err, lost)
+	case state == Checkpointed:
+		o.result.Outcome = Suspended
+		return and(err, o.s.freeze(ctx, o.c))
+	}
+	// It has its memory on a GPU: go on, for it cannot be asked to wait.
+	return and(err, o.undo(ctx))
+}
