@@ -26,7 +26,7 @@ var tables = []table{
 	{"encoders.csv", 0.01, 0.03},
 	{"settings.csv", 0.02, 0.05},
 	{"diffusion.csv", 0.03, 0.08},
-	{"yolo.csv", 0.04, 0.08},
+	{"yolo.csv", 0.015, 0.025},
 	{"gnn.csv", 0.05, 0.08},
 	{"dense.csv", 0.015, 0.05},
 	{"recurrent.csv", 0.02, 0.04},

@@ -1,12 +1,14 @@
-"""Peak memory of training steps of ultralytics' detection networks, without a GPU and without weights.
+"""Peak memory of training steps of ultralytics' networks for detection and segmentation, without a GPU and without weights.
 
     python yolo_steps.py ../step/testdata/yolo.csv
 
 fills the column peak_bytes of rows that lack it; the table's head has the versions. standin.py says what is counted.
 A step is that of ultralytics' trainer: the network and its loss under autocast, SGD with Nesterov momentum, a copy of
 the network that follows its weights (EMA). Where shapes depend on the images, they are assumed: BOXES objects in an
-image at most (four images are put together), and SHARE of the anchors belong to one.
+image at most (four images are put together), and SHARE of the anchors belong to one. Masks have a quarter of the
+image's sides (mask_ratio), and all of an image are in one (overlap_mask).
 """
+import contextlib
 import copy
 import sys
 
@@ -20,6 +22,24 @@ class Strides(list):
 
     def tolist(self):
         return list(self)
+
+
+@contextlib.contextmanager
+def objects():
+    """What belongs to an object is chosen by a table of truth values; some do."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    class Objects(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            if func is torch.Tensor.__bool__:
+                return True
+            if func is torch.Tensor.__getitem__ and isinstance(args[1], torch.Tensor) and args[1].dtype == torch.bool:
+                return args[0][args[1].nonzero(as_tuple=True)]
+            return func(*args, **(kwargs or {}))
+
+    with Objects():
+        yield
 
 
 def fake(torch, model):
@@ -37,15 +57,16 @@ def fake(torch, model):
 def peak(row):
     import torch
     from ultralytics.cfg import get_cfg
-    from ultralytics.nn.tasks import DetectionModel
+    from ultralytics.nn.tasks import DetectionModel, SegmentationModel
     from ultralytics.utils.loss import v8DetectionLoss
 
-    model = DetectionModel(row["model"] + ".yaml", verbose=False)
+    masks = row["model"].endswith("-seg")
+    model = (SegmentationModel if masks else DetectionModel)(row["model"] + ".yaml", verbose=False)
     model.args = get_cfg()
     model.model[-1].stride = Strides([8.0, 16.0, 32.0])
     batch, image = int(row["batch"]), int(row["image"])
     v8DetectionLoss.preprocess = lambda self, targets, batch_size, scale_tensor: torch.empty(batch_size, BOXES, 5)
-    with standin.gpu() as memory:
+    with standin.gpu() as memory, objects():
         fake(torch, model).train()
         for name, p in model.named_parameters():
             p.requires_grad = ".dfl" not in name
@@ -62,6 +83,8 @@ def peak(row):
             images = torch.empty(batch, 3, image, image, dtype=torch.uint8).float() / 255
             n = batch * 8
             data = {"img": images, "batch_idx": torch.empty(n), "cls": torch.empty(n, 1), "bboxes": torch.empty(n, 4)}
+            if masks:
+                data.update({name: torch.empty(batch, image // 4, image // 4, dtype=t) for name, t in {"masks": torch.uint8, "sem_masks": torch.float32}.items()})
             with torch.autocast("cuda", dtype=torch.float16, enabled=row["precision"] == "amp"):
                 loss, _ = model(data)
                 loss = loss.sum()

@@ -7,51 +7,55 @@ import (
 	"carma/configs/models"
 )
 
-// yolo is a detection network of the ultralytics package: the multiples of depth and
+// yolo is a network of the ultralytics package: the multiples of depth and
 // width of a size, and the most channels of a stage.
 type yolo struct {
 	version      int // 8 or 11
 	depth, width float64
 	most         int64
+	masks        bool
 }
 
-// The trainer puts four images together into one. So many objects are in an image
-// then at most; anchors times objects are held while anchors are assigned.
-const yoloObjects = 50
-
-// yolos are YOLOv8 and YOLO11 (Jocher et al. 2023 and 2024), as the package's
-// configurations have them.
+// yolos are YOLOv8, YOLOv9, YOLOv10 and YOLO11 (Jocher et al. 2023 and 2024, Wang et al.
+// 2024), as the package's configurations have them. With -seg they make masks too.
 func yolos() group {
-	c := group{name: "yolo", description: "detection in one pass (YOLO)"}
+	c := group{name: "yolo", description: "detection in one pass, with masks (YOLO)"}
+	add := func(name string, build func(*graph, settings)) *entry {
+		c.entries = append(c.entries, entry{name: name, kind: models.Detection, batch: 16, size: settings{image: 640, classes: 80}, build: build, finish: asUltralytics})
+		return &c.entries[len(c.entries)-1]
+	}
 	for _, v := range []struct {
 		prefix  string
 		version int
 		sizes   map[string]yolo
 	}{
-		{"yolov8", 8, map[string]yolo{"n": {0, 0.33, 0.25, 1024}, "s": {0, 0.33, 0.5, 1024}, "m": {0, 0.67, 0.75, 768}, "l": {0, 1, 1, 512}, "x": {0, 1, 1.25, 512}}},
-		{"yolo11", 11, map[string]yolo{"n": {0, 0.5, 0.25, 1024}, "s": {0, 0.5, 0.5, 1024}, "m": {0, 0.5, 1, 512}, "l": {0, 1, 1, 512}, "x": {0, 1, 1.5, 512}}},
+		{"yolov8", 8, map[string]yolo{"n": {depth: 0.33, width: 0.25, most: 1024}, "s": {depth: 0.33, width: 0.5, most: 1024}, "m": {depth: 0.67, width: 0.75, most: 768}, "l": {depth: 1, width: 1, most: 512}, "x": {depth: 1, width: 1.25, most: 512}}},
+		{"yolo11", 11, map[string]yolo{"n": {depth: 0.5, width: 0.25, most: 1024}, "s": {depth: 0.5, width: 0.5, most: 1024}, "m": {depth: 0.5, width: 1, most: 512}, "l": {depth: 1, width: 1, most: 512}, "x": {depth: 1, width: 1.5, most: 512}}},
 	} {
-		for _, size := range []string{"n", "s", "m", "l", "x"} {
-			y := v.sizes[size]
-			y.version = v.version
-			e := entry{name: v.prefix + size, kind: models.Detection, batch: 16, size: settings{image: 640, classes: 80}, build: y.build, finish: follow}
-			if v.version == 11 {
-				e.aliases = []string{"yolov11" + size}
+		for _, masks := range []string{"", "-seg"} {
+			for _, size := range []string{"n", "s", "m", "l", "x"} {
+				y := v.sizes[size]
+				y.version, y.masks = v.version, masks != ""
+				e := add(v.prefix+size+masks, y.build)
+				if v.version == 11 {
+					e.aliases = []string{"yolov11" + size + masks}
+				}
 			}
-			c.entries = append(c.entries, e)
 		}
 	}
 	for _, size := range []string{"t", "s", "m", "c"} {
-		y := yolo9s[size]
-		c.entries = append(c.entries, entry{
-			name: "yolov9" + size, kind: models.Detection, batch: 16, size: settings{image: 640, classes: 80}, build: y.build, finish: follow,
-		})
+		add("yolov9"+size, yolo9s[size].build)
+	}
+	masked := yolo9s["c"]
+	masked.masks = true
+	add("yolov9c-seg", masked.build)
+	add("yolov9e", yolo9e{}.build)
+	add("yolov9e-seg", yolo9e{masks: true}.build)
+	for _, size := range []string{"n", "s", "m", "b", "l", "x"} {
+		add("yolov10"+size, yolo10s[size].build)
 	}
 	return c
 }
-
-// follow adds the copy of the weights that follows them.
-func follow(c *models.Config) { c.Train.EMA = true }
 
 // channels are those of a stage at this size, a multiple of 8.
 func (y yolo) channels(n int64) int64 {
@@ -71,13 +75,19 @@ func (g *graph) unit(name string, in int, out, kernel, stride, groups int64, act
 	return x
 }
 
-func (y yolo) build(g *graph, s settings) {
+// square declares images, and boxes of 8 objects in each.
+func (g *graph) square(s settings) settings {
 	if s.image%32 != 0 {
 		g.fail("the image has %d pixels, not a multiple of 32", s.image)
 		s.image = 32
 	}
 	g.input(4, 3, s.image, s.image)
 	g.input(4, 5, 8)
+	return s
+}
+
+func (y yolo) build(g *graph, s settings) {
+	s = g.square(s)
 	x := g.unit("model.0", data, y.channels(64), 3, 2, 1, true)
 	x = g.unit("model.1", x, y.channels(128), 3, 2, 1, true)
 	var levels [6]int
@@ -99,8 +109,7 @@ func (y yolo) build(g *graph, s settings) {
 	p4 = y.neck(g, "out4", x, 512, false)
 	x = g.concat("cat5b", g.unit("down5", p4, y.channels(512), 3, 2, 1, true), last)
 	p5 := y.neck(g, "out5", x, 1024, true)
-	boxes, scores := y.heads(g, []int{p3, p4, p5}, s.classes)
-	g.yoloLoss(boxes, scores)
+	yoloHead{classes: s.classes, light: y.version > 8, masks: y.masks}.train(g, []int{p3, p4, p5})
 }
 
 // back is stage i of the backbone.
@@ -215,56 +224,4 @@ func (g *graph) pixelAttention(name string, in int) int {
 	x := g.view("image", g.op(models.MatMul, "values", []int64{c, n}, g.copyOf("v.ordered", v, c, n), scores), c, s[1], s[2])
 	pe := g.unit("pe", g.copyOf("v.image", v, c, s[1], s[2]), c, 3, 1, c, false)
 	return g.unit("proj", g.plus("add", x, pe), c, 1, 1, 1, false)
-}
-
-// heads are the boxes, as distributions over 16 distances, and the scores of the
-// classes, joined over the levels.
-func (y yolo) heads(g *graph, levels []int, classes int64) (boxes, scores int) {
-	const bins = 4 * 16
-	first := g.shape(levels[0])[0]
-	wide, class := max(16, first/4, bins), max(first, min(classes, 100))
-	var all, every []int
-	anchors := int64(0)
-	flat := func(name string, x int) int {
-		s := g.shape(x)
-		return g.view(name, x, s[0], s[1]*s[2])
-	}
-	for i, p := range levels {
-		leave := g.module(fmt.Sprintf("detect.%d", i))
-		x := g.unit("cv2.1", g.unit("cv2.0", p, wide, 3, 1, 1, true), wide, 3, 1, 1, true)
-		all = append(all, flat("box", g.conv("cv2.2", x, window{out: bins, bias: true})))
-		x = p
-		for k := range 2 {
-			name := fmt.Sprintf("cv3.%d", k)
-			if y.version == 8 {
-				x = g.unit(name, x, class, 3, 1, 1, true)
-				continue
-			}
-			c := g.shape(x)[0]
-			x = g.unit(name+".1", g.unit(name+".0", x, c, 3, 1, c, true), class, 1, 1, 1, true)
-		}
-		every = append(every, flat("score", g.conv("cv3.2", x, window{out: classes, bias: true})))
-		anchors += g.shape(all[i])[1]
-		leave()
-	}
-	return g.op(models.Concat, "boxes", []int64{bins, anchors}, all...), g.op(models.Concat, "scores", []int64{classes, anchors}, every...)
-}
-
-// yoloLoss compares boxes and scores with those of the anchors that belong to an
-// object.
-func (g *graph) yoloLoss(boxes, scores int) {
-	defer g.module("loss")()
-	b, s := g.shape(boxes), g.shape(scores)
-	n := b[1]
-	distances := g.copyOf("pred_distri", boxes, n, b[0])
-	classes := g.copyOf("pred_scores", scores, n, s[0])
-	// The distances are the means of their distributions.
-	shares := g.unary(models.Softmax, "softmax", distances)
-	means := g.keeping(g.op(models.OtherLayer, "decode", []int64{n, 4}, shares), models.Keeps{})
-	// Three tables of 32-bit numbers and two of bytes, anchors by objects.
-	g.keeping(g.add(models.Layer{Name: "assign", Type: models.OtherLayer, Inputs: []int{second}, Out: []int64{yoloObjects * 7 / 2, n}}), models.Keeps{})
-	// A byte for each class of each anchor.
-	targets := g.keeping(g.op(models.OtherLayer, "target_scores", []int64{n, max(s[0]/4, 1)}, second), models.Keeps{})
-	g.keeping(g.add(models.Layer{Name: "bce", Type: models.Loss, Inputs: []int{classes, targets}, Out: []int64{n, s[0]}}), models.Keeps{Wide: []int{0}, Bytes: 4 * n * s[0]})
-	g.keeping(g.loss("boxes", means), models.Keeps{})
 }

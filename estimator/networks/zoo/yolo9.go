@@ -17,6 +17,7 @@ type yolo9 struct {
 	neck    [3]int64 // channels at a third, a quarter and a fifth of the levels
 	repeats int64
 	first   bool // the first stage is of plain convolutions (ELAN1)
+	masks   bool
 	halved  bool // going down is by a convolution and a pool, each of half of the channels (ADown)
 }
 
@@ -28,12 +29,7 @@ var yolo9s = map[string]yolo9{
 }
 
 func (y yolo9) build(g *graph, s settings) {
-	if s.image%32 != 0 {
-		g.fail("the image has %d pixels, not a multiple of 32", s.image)
-		s.image = 32
-	}
-	g.input(4, 3, s.image, s.image)
-	g.input(4, 5, 8)
+	s = g.square(s)
 	x := g.unit("model.1", g.unit("model.0", data, y.stem[0], 3, 2, 1, true), y.stem[1], 3, 2, 1, true)
 	var levels [4]int
 	for i := range levels {
@@ -55,8 +51,7 @@ func (y yolo9) build(g *graph, s settings) {
 	p3 := y.stage(g, "up3", g.concat("cat3", g.upsample("upsample3", p4), levels[1]), y.neck[0], y.neck[0], false)
 	p4 = y.stage(g, "out4", g.concat("cat4b", y.shrink(g, "down4", p3, y.down[0]), p4), y.neck[1], y.neck[1], false)
 	p5 := y.stage(g, "out5", g.concat("cat5b", y.shrink(g, "down5", p4, y.down[1]), last), y.neck[2], y.neck[2], false)
-	boxes, scores := yolo{version: 8}.heads(g, []int{p3, p4, p5}, s.classes)
-	g.yoloLoss(boxes, scores)
+	yoloHead{classes: s.classes, masks: y.masks}.train(g, []int{p3, p4, p5})
 }
 
 // shrink halves the image (AConv, ADown).

@@ -1,0 +1,175 @@
+package zoo
+
+import (
+	"fmt"
+	"strings"
+
+	"carma/configs/models"
+)
+
+// The trainer puts four images together into one. So many objects are in an image
+// then at most; anchors times objects are held while anchors are assigned.
+const yoloObjects = 50
+
+// Of the anchors so many in a hundred belong to an object.
+const yoloShare = 3
+
+// Each object's mask is a sum of so many masks that are there once for the image.
+const yoloMasks = 32
+
+// outputs are what a head gives: for each anchor the distributions of the distances of
+// its box, the scores of the classes, and the factors of the masks (0: none), which
+// belong to the image.
+type outputs struct{ boxes, scores, factors, masks int }
+
+// yoloHead gives the outputs for three levels.
+type yoloHead struct {
+	classes int64
+	light   bool // scores are by convolutions of single channels (from YOLO11 and YOLOv10 on)
+	masks   bool // objects have masks (Segment)
+	twice   bool // a second head learns one anchor for each object, on features without a gradient (YOLOv10)
+}
+
+// train adds the head and its losses.
+func (h yoloHead) train(g *graph, levels []int) {
+	o := h.outputs(g, "", levels)
+	if h.masks {
+		o.masks = g.sharedMasks(levels[0])
+	}
+	if !h.twice {
+		loss := g.yoloLoss("loss", o, false, nil)
+		if h.masks {
+			loss = g.maskLoss(o)
+		}
+		g.total(loss) // the script holds no outputs
+		return
+	}
+	single := h.outputs(g, "one2one_", levels)
+	g.yoloLoss("loss", o, false, single.held())
+	g.total(g.yoloLoss("one2one_loss", single, true, o.held()))
+}
+
+// held are the outputs that the program refers to until the losses are known.
+func (o outputs) held() []int {
+	held := []int{o.boxes, o.scores}
+	if o.factors > 0 {
+		held = append(held, o.factors)
+	}
+	return held
+}
+
+// outputs are joined over the levels.
+func (h yoloHead) outputs(g *graph, prefix string, levels []int) (o outputs) {
+	defer g.module("detect")()
+	const bins = 4 * 16
+	first := g.shape(levels[0])[0]
+	wide, class := max(16, first/4, bins), max(first, min(h.classes, 100))
+	o.boxes = g.everyLevel(prefix+"cv2", levels, bins, func(name string, x int) int { return g.twoUnits(name, x, wide) })
+	o.scores = g.everyLevel(prefix+"cv3", levels, h.classes, func(name string, x int) int {
+		if !h.light {
+			return g.twoUnits(name, x, class)
+		}
+		for k := range 2 {
+			c := g.shape(x)[0]
+			x = g.unit(fmt.Sprintf("%s.%d.0", name, k), x, c, 3, 1, c, true)
+			x = g.unit(fmt.Sprintf("%s.%d.1", name, k), x, class, 1, 1, 1, true)
+		}
+		return x
+	})
+	if h.masks {
+		o.factors = g.everyLevel(prefix+"cv4", levels, yoloMasks, func(name string, x int) int { return g.twoUnits(name, x, max(first/4, yoloMasks)) })
+	}
+	return o
+}
+
+// everyLevel makes so many numbers for each anchor of each level by two units and a
+// convolution.
+func (g *graph) everyLevel(name string, levels []int, numbers int64, units func(name string, x int) int) int {
+	var all []int
+	anchors := int64(0)
+	for i, x := range levels {
+		level := fmt.Sprintf("%s.%d", name, i)
+		x = g.conv(level+".2", units(level, x), window{out: numbers, bias: true})
+		s := g.shape(x)
+		anchors += s[1] * s[2]
+		all = append(all, g.view(level+".view", x, numbers, s[1]*s[2]))
+	}
+	return g.op(models.Concat, name+".cat", []int64{numbers, anchors}, all...)
+}
+
+func (g *graph) twoUnits(name string, x int, out int64) int {
+	return g.unit(name+".1", g.unit(name+".0", x, out, 3, 1, 1, true), out, 3, 1, 1, true)
+}
+
+// sharedMasks are the masks of an image (Proto), of a quarter of its sides.
+func (g *graph) sharedMasks(x int) int {
+	defer g.module("detect.proto")()
+	width := g.shape(x)[0]
+	x = g.unit("cv1", x, width, 3, 1, 1, true)
+	x = g.unit("cv2", g.doubled("upsample", x, width), width, 3, 1, 1, true)
+	return g.unit("cv3", x, yoloMasks, 1, 1, 1, true)
+}
+
+// narrowTargets is the name of the targets as the scores' numbers.
+const narrowTargets = "target_scores.to"
+
+// asUltralytics is how the package trains: a copy of the weights follows them. Without
+// autocast the targets have the scores' numbers, so there is no copy.
+func asUltralytics(c *models.Config) {
+	c.Train.EMA = true
+	onlyUnderAutocast(c, narrowTargets)
+}
+
+// onlyUnderAutocast makes a view of the layer before it of each layer whose name ends
+// so, unless autocast gives that other numbers.
+func onlyUnderAutocast(c *models.Config, name string) {
+	for i := range c.Layers {
+		if l := &c.Layers[i]; strings.HasSuffix(l.Name, name) && c.Train.Precision != models.AMP {
+			l.Type, l.Inputs, l.Keeps = models.View, []int{i - 1}, nil
+		}
+	}
+}
+
+// yoloLoss compares boxes and scores with those of the anchors that belong to an
+// object. The program holds the outputs, and a function's variables until it returns.
+func (g *graph) yoloLoss(name string, o outputs, single bool, held []int) int {
+	defer g.module(name)()
+	b, s := g.shape(o.boxes), g.shape(o.scores)
+	n := b[1]
+	held = append(held, o.held()...)
+	distances := g.copyOf("pred_distri", o.boxes, n, b[0])
+	classes := g.copyOf("pred_scores", o.scores, n, s[0])
+	// The distances are the means of their distributions.
+	shares := g.unary(models.Softmax, "softmax", distances)
+	means := g.keeping(g.op(models.OtherLayer, "decode", []int64{n, 4}, shares), models.Keeps{})
+	// Three tables of 32-bit numbers and two of bytes, anchors by objects; for a single
+	// anchor an object one more.
+	tables := int64(7)
+	if single {
+		tables = 9
+	}
+	g.keeping(g.add(models.Layer{Name: "assign", Type: models.OtherLayer, Inputs: []int{second}, Out: []int64{yoloObjects * tables / 2, n}}), models.Keeps{})
+	targets := g.keeping(g.op(models.OtherLayer, "target_scores", []int64{n, s[0]}, second), models.Keeps{})
+	narrow := g.keeping(g.op(models.OtherLayer, narrowTargets, []int64{n, s[0]}, classes), models.Keeps{})
+	bce := g.keeping(g.add(models.Layer{Name: "bce", Type: models.Loss, Inputs: []int{classes, narrow}, Out: []int64{n, s[0]}}), models.Keeps{Wide: []int{0, 1}})
+	boxes := g.keeping(g.loss("boxes", means), models.Keeps{})
+	g.layers[boxes].Holds = append(held, distances, classes, targets, bce)
+	return boxes
+}
+
+// maskLoss compares the masks of the anchors that belong to an object, one image after
+// the other.
+func (g *graph) maskLoss(o outputs) int {
+	defer g.module("loss")()
+	f, m := g.shape(o.factors), g.shape(o.masks)
+	factors := g.copyOf("pred_masks", o.factors, f[1], f[0])
+	area := m[1] * m[2]
+	own := max(f[1]*yoloShare/100, 1)
+	// Kept are each mask and the one it is compared with, in 32 bits.
+	each := g.keeping(g.op(models.OtherLayer, "single_mask_loss", []int64{own}, factors, o.masks, second), models.Keeps{Inputs: []int{0, 1}, Bytes: 2 * 4 * own * area})
+	// The losses of one image's pixels.
+	g.keeping(g.add(models.Layer{Name: "pixels", Type: models.OtherLayer, Inputs: []int{second}, Out: []int64{own, area}, Whole: true}), models.Keeps{})
+	total := g.keeping(g.loss("masks", each), models.Keeps{})
+	g.layers[total].Holds = append(o.held(), o.masks)
+	return total
+}
