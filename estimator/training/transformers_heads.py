@@ -126,7 +126,7 @@ class Head:
             image = pixels(getattr(config, "image_size", 224))
             return image if self.name == "model" else image | {"labels": ids(batch)}
         if self.name.startswith("mask"):  # a box in each image
-            side = config.vision_config.image_size
+            side = config.vision_config.backbone_config.image_size[0] if config.model_type == "sam2" else config.vision_config.image_size
             boxes = {"input_boxes": torch.zeros(batch, 1, 4), "multimask_output": False}
             self.masks = torch.zeros(batch, 1, 1, side // 4, side // 4)
             return boxes | {"pixel_values": torch.zeros(batch, 3, side, side, dtype=dtype)}

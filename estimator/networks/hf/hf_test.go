@@ -140,6 +140,10 @@ func TestWrongConfigurations(t *testing.T) {
 		{`{"model_type": "sam", "vision_config": {"global_attn_indexes": [-1]}}`, "vision_config.global_attn_indexes: -1 is no block from 0 to 1999"},
 		{`{"model_type": "sam", "vision_config": {"output_channels": 64}}`, "vision_config.output_channels: 64; it is the same as hidden_size of the decoder (256)"},
 		{`{"model_type": "sam", "mask_decoder_config": {"num_attention_heads": 7}}`, "mask_decoder_config.num_attention_heads: 7 heads do not divide a width of 128"},
+		{`{"model_type": "sam2", "vision_config": {"backbone_config": {"blocks_per_stage": [1, 2]}}}`, "vision_config.backbone_config.embed_dim_per_stage: 4 stages, blocks_per_stage has 2; both have 4"},
+		{`{"model_type": "sam2", "vision_config": {"backbone_config": {"image_size": [1024, 512]}}}`, "vision_config.backbone_config.image_size: [1024 512]; both sides are the same here"},
+		{`{"model_type": "sam2", "vision_config": {"backbone_config": {"patch_padding": 1}}}`, "vision_config.backbone_config.patch_kernel_size: 7 with a padding of 1; patches cover the image once"},
+		{`{"model_type": "sam2_video", "vision_config": {"num_feature_levels": 4}}`, "vision_config.num_feature_levels: 4; the decoder takes 3"},
 	} {
 		_, err := Read("x", []byte(with(t, c.changes)), models.Overrides{})
 		fault, ok := errors.AsType[*models.Error](err)

@@ -68,6 +68,8 @@ var kinds = map[string]builder{
 	"convnextv2":            convNeXt,
 	"resnet":                resNet,
 	"sam":                   sam,
+	"sam2":                  sam2,
+	"sam2_video":            sam2, // without its memory, as AutoModelForMaskGeneration makes it
 	"clip":                  towers(clip),
 	"siglip":                towers(siglip),
 

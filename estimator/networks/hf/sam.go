@@ -15,20 +15,31 @@ func sam(f *fields, name string, o models.Overrides) (*models.Config, error) {
 	prompt.samPrompt(m)
 	decoder.samDecoder(&m.Decoder)
 	width := prompt.whole("hidden_size", 256)
-	for _, p := range []struct {
-		name string
-		part *fields
-	}{{"", f}, {"vision_config.", vision}, {"prompt_encoder_config.", prompt}, {"mask_decoder_config.", decoder}} {
-		if fault, ok := p.part.err.(*models.Error); ok {
-			fault.Field = p.name + fault.Field
-			return nil, fault
-		}
+	if err := faultIn(part{"", f}, part{"vision_config.", vision}, part{"prompt_encoder_config.", prompt}, part{"mask_decoder_config.", decoder}); err != nil {
+		return nil, err
 	}
 	if width != m.Decoder.Width || width != m.Output || width != 2*m.Features {
 		return nil, wrong("vision_config.output_channels", "%d; it is the same as hidden_size of the decoder (%d) and of the prompts (%d), and twice num_pos_feats (%d)",
 			m.Output, m.Decoder.Width, width, m.Features)
 	}
 	return m.Config(o)
+}
+
+// part is an object within a configuration, with the path to it.
+type part struct {
+	path   string
+	fields *fields
+}
+
+// faultIn is the first error in the parts of a configuration, with the path to it.
+func faultIn(parts ...part) error {
+	for _, p := range parts {
+		if fault, ok := p.fields.err.(*models.Error); ok {
+			fault.Field = p.path + fault.Field
+			return fault
+		}
+	}
+	return nil
 }
 
 // object is an object within the configuration; missing: one without fields.

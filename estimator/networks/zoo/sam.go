@@ -60,7 +60,7 @@ func (m *SAM) build(g *graph, _ settings) {
 		encode()
 	}
 	g.unused(func() { m.otherPrompts(g) })
-	g.loss("loss", m.Decoder.masks(g, image, dense, positions, box, side), second)
+	g.loss("loss", m.Decoder.masks(g, image, dense, positions, box, side, nil), second)
 }
 
 // frozen reports whether the encoders are. With adapters all else is frozen, and a
@@ -71,11 +71,17 @@ func (m *SAM) frozen(g *graph) bool { return m.Head == MaskDecoder && g.rank == 
 func (m *SAM) positions(g *graph, side int64) int {
 	defer g.module("shared_image_embedding")()
 	x := g.table("positional_embedding", 2, m.Features)
-	x = g.op(models.MatMul, "matmul", []int64{side * side, m.Features}, x)
+	return g.waves(x, side, m.Features)
+}
+
+// waves are sines and cosines of the places of side x side features: so many of each, of
+// products of the places with what in is.
+func (g *graph) waves(in int, side, features int64) int {
+	x := g.op(models.MatMul, "matmul", []int64{side * side, features}, in)
 	x = g.scale("times", x)
 	sine := g.keeping(g.unary(models.Copy, "sin", x), models.Keeps{Inputs: []int{0}})
-	x = g.op(models.Concat, "concat", []int64{side * side, 2 * m.Features}, sine, g.unary(models.Copy, "cos", x))
-	x = g.copyOf("repeat", x, side*side, 2*m.Features)
+	x = g.op(models.Concat, "concat", []int64{side * side, 2 * features}, sine, g.unary(models.Copy, "cos", x))
+	x = g.copyOf("repeat", x, side*side, 2*features)
 	g.layers[x].Whole = false
 	return x
 }
@@ -89,8 +95,13 @@ func (m *SAM) prompt(g *graph, name string, rows int64) int {
 // otherPrompts are the weights for points and masks, which a box does not use.
 func (m *SAM) otherPrompts(g *graph) {
 	defer g.module("prompt_encoder")()
-	width, c, n := m.Decoder.Width, m.MaskChannels, m.MaskChannels/4
-	g.table("point_embed", max(m.Points-2, 0)+1, width) // and that for none
+	g.table("point_embed", max(m.Points-2, 0)+1, m.Decoder.Width) // and that for none
+	maskPrompt(g, m.Decoder.Width, m.MaskChannels)
+}
+
+// maskPrompt is the weights for masks of c channels in prompts.
+func maskPrompt(g *graph, width, c int64) {
+	n := c / 4
 	g.stored("mask_embed", data, []int64{4 * n, n, 4 * n * c, c, c * width, width, 2 * n, 2 * 4 * n})
 }
 

@@ -1,0 +1,248 @@
+package zoo
+
+import (
+	"fmt"
+	"slices"
+
+	"carma/configs/models"
+)
+
+// SAM2 makes masks of images (SAM 2, arXiv 2408.00714) as Sam2Model of the transformers
+// library builds it: Hiera (arXiv 2306.00989), a pyramid of features, and a decoder of
+// masks. Its memory of earlier images of a video is no part of that. A training has one
+// box in each image, and learns one mask of a quarter of the image's side.
+type SAM2 struct {
+	Name, Head string
+
+	Image, Channels     int64
+	Kernel, Stride, Pad int64 // of the first convolution
+	Stages              []HieraStage
+	Global              []int64 // blocks whose attention sees the whole image
+	Pools               int64   // so many stages after the first halve the image
+	Background          int64   // side of the table of positions that is enlarged to the image
+	Ratio               float64 // of a block's inner width to its width
+	Activation          string
+
+	Output  int64   // channels of the features
+	TopDown []int64 // stages whose features the coarser ones are added to
+
+	Points, MaskChannels int64
+	Decoder              SAMDecoder
+}
+
+// HieraStage is a stage of the image's encoder.
+type HieraStage struct{ Blocks, Width, Heads, Window int64 }
+
+// Config is the training of the model, by default with a batch of 1. Images have the
+// model's size.
+func (m *SAM2) Config(o models.Overrides) (*models.Config, error) {
+	finish := func(c *models.Config) { onlyUnderAutocast(c, narrowPositions) }
+	return entry{name: m.Name, kind: models.Transformer, batch: 1, build: m.build, finish: finish}.config("", o)
+}
+
+func (m *SAM2) build(g *graph, _ settings) {
+	// Three levels of features go to the decoder, the finest first. It takes them as four
+	// times, twice and once as large as what it sees.
+	side := m.Image / m.Stride / 4
+	g.input(0, m.Channels, m.Image, m.Image)
+	g.input(4, 4*side, 4*side)
+	// The library keeps the positions that it made last, those of the finest features.
+	kept := g.newInput(0, m.Output, 4*side, 4*side)
+	positions := m.positions(g, side)
+	var levels []pyramidLevel
+	var box, dense int
+	encode := func() {
+		levels, box, dense = m.pyramid(g, m.encode(g), kept), m.corners(g), m.prompt(g, "no_mask_embed")
+	}
+	if from := len(g.layers); m.Head == MaskDecoder && g.rank == 0 {
+		g.unused(encode)
+		for i := range g.layers[from:] {
+			g.layers[from+i].Block = 0 // what runs without a gradient is not recomputed
+		}
+	} else {
+		encode()
+	}
+	g.unused(func() { maskPrompt(g, m.Decoder.Width, m.MaskChannels) })
+	fine := []int{
+		g.conv("mask_decoder.conv_s0", levels[0].features, window{out: m.Output / 8, bias: true}),
+		g.conv("mask_decoder.conv_s1", levels[1].features, window{out: m.Output / 4, bias: true}),
+	}
+	image := g.op(models.Add, "add_no_memory", g.shape(levels[2].features), levels[2].features, g.table("no_memory_embedding", 1, 1, m.Output))
+	masks := m.Decoder.masks(g, image, dense, positions, box, side, fine)
+	for _, level := range levels {
+		g.layers[masks].Holds = append(g.layers[masks].Holds, level.positions)
+	}
+	g.loss("loss", masks, second, fine[0], fine[1], image) // the script has what the model returns
+}
+
+// positions are sines and cosines of the places of the coarsest features.
+func (m *SAM2) positions(g *graph, side int64) int {
+	defer g.module("shared_image_embedding")()
+	x := g.add(models.Layer{Name: "grid", Type: models.OtherLayer, Inputs: []int{second}, Out: []int64{side * side, 2}, Whole: true, Keeps: &models.Keeps{}})
+	return g.waves(x, side, m.Output/2)
+}
+
+func (m *SAM2) prompt(g *graph, name string) int {
+	defer g.module("prompt_encoder")()
+	return g.table(name, 1, m.Decoder.Width)
+}
+
+// corners are two corners of a box, and a row that is no point.
+func (m *SAM2) corners(g *graph) int {
+	defer g.module("prompt_encoder")()
+	x := g.table("corners", 3, m.Decoder.Width)
+	g.layers[x].Params = []int64{m.Points * m.Decoder.Width, m.Decoder.Width}
+	return x
+}
+
+// encode gives the features of each stage.
+func (m *SAM2) encode(g *graph) []int {
+	defer g.module("vision_encoder.backbone")()
+	x := g.conv("patch_embed.projection", data, window{out: m.Stages[0].Width, kernel: m.Kernel, stride: m.Stride, pad: m.Pad, bias: true})
+	h := hiera{SAM2: m, side: g.shape(x)[1]}
+	width := m.Stages[0].Width
+	image := []int64{width, h.side, h.side}
+	background := g.keeping(g.op(models.Upsample, "pos_embed.interpolate", image, g.table("pos_embed", width, m.Background, m.Background)), models.Keeps{})
+	window := g.copyOf("pos_embed_window.tile", g.table("pos_embed_window", width, m.Stages[0].Window, m.Stages[0].Window), image...)
+	x = g.plus("pos_embed.add", x, g.op(models.Add, "pos_embed.sum", image, background, window))
+	x = g.view("tokens", x, h.side*h.side, width)
+	var out []int
+	for i := range m.Stages {
+		x = h.stage(g, i, x)
+		out = append(out, g.view("stage", x, m.Stages[i].Width, h.side, h.side))
+	}
+	return out
+}
+
+// hiera is the encoder being built: the side of the image, and how many blocks there are.
+type hiera struct {
+	*SAM2
+	side, blocks int64
+}
+
+func (h *hiera) stage(g *graph, i int, x int) int {
+	s := h.Stages[i]
+	for k := range s.Blocks {
+		b := hieraBlock{HieraStage: s, side: h.side, stride: 1, inner: int64(float64(s.Width) * h.Ratio), activation: h.Activation}
+		if i > 0 && k == 0 {
+			b.Window = h.Stages[i-1].Window
+			if int64(i) <= h.Pools {
+				b.stride = 2
+				h.side /= 2
+			}
+		}
+		if slices.Contains(h.Global, h.blocks) {
+			b.Window = 0
+		}
+		x = b.build(g, fmt.Sprintf("blocks.%d", h.blocks), x)
+		h.blocks++
+	}
+	return x
+}
+
+// hieraBlock is a block of attention within windows. The first of a stage may halve the
+// image: then the queries are the largest of four.
+type hieraBlock struct {
+	HieraStage
+	side, stride int64
+	inner        int64
+	activation   string
+}
+
+func (b *hieraBlock) build(g *graph, name string, in int) int {
+	defer g.startBlock(name)()
+	before, x := in, g.layerNorm("layer_norm1", in)
+	if g.last(in) != b.Width {
+		in = b.halved(g, "pool", g.linear("proj", x, b.Width, true), b.side)
+	}
+	n, of := b.side*b.side, b.side
+	if b.Window > 0 {
+		of = b.Window
+		n = up(b.side, of) * up(b.side, of)
+		x = g.copyOf("partition", g.copyOf("pad", x, n, g.last(x)), n, g.last(x))
+	}
+	a := b.attention(g, x, of)
+	x = a
+	if b.Window > 0 {
+		side, of := b.side/b.stride, max(b.Window/b.stride, 1)
+		x = g.copyOf("unpartition", x, up(side, of)*up(side, of), b.Width)
+		if side%of != 0 {
+			x = g.copyOf("unpad", x, side*side, b.Width)
+		}
+	}
+	sum := g.plus("add1", in, x)
+	norm := g.layerNorm("layer_norm2", sum)
+	x = g.unary(b.activation, "mlp.act", g.linear("mlp.proj_in", norm, b.inner, true))
+	x = g.linear("mlp.proj_out", x, b.Width, true)
+	g.layers[x].Holds = []int{before, in, a, norm} // variables of the program
+	return g.plus("add2", sum, x)
+}
+
+// up is the next multiple.
+func up(n, of int64) int64 { return (n + of - 1) / of * of }
+
+// halved takes the largest of four of an image of tokens.
+func (b *hieraBlock) halved(g *graph, name string, x int, side int64) int {
+	if b.stride == 1 {
+		return x
+	}
+	n := g.shape(x)[0] / side
+	x = g.maxPool(name, g.view(name+".image", x, b.Width, side, n), window{kernel: b.stride, stride: b.stride})
+	s := g.shape(x)
+	return g.view(name+".tokens", x, s[1]*s[2], b.Width)
+}
+
+// attention is within windows of so many tokens on a side. The library computes scores
+// between the heads of each token too, and drops them.
+func (b *hieraBlock) attention(g *graph, x int, of int64) int {
+	defer g.module("attn")()
+	n := g.shape(x)[0]
+	windows := n / (of * of)
+	qkv := g.adapted("qkv", x, 3*b.Width, true)
+	q := g.view("query", qkv, n, b.Width)
+	k, v := g.view("key", qkv, of*of, windows*b.Width), g.view("value", qkv, of*of, windows*b.Width)
+	scaled := g.scale("query.scale", q)
+	dropped := g.keeping(g.op(models.Copy, "heads.softmax", []int64{n, b.Heads, b.Heads}, q), models.Keeps{})
+	q = b.halved(g, "query.pool", q, n/of)
+	n /= b.stride * b.stride
+	// Windows are as heads: each has scores of its own.
+	a := g.attend("sdpa", g.view("query.windows", q, n/windows, windows*b.Width), k, v, windows*b.Heads)
+	g.layers[a].Holds = []int{x, scaled, dropped}
+	x = g.linear("proj", g.view("tokens", a, n, b.Width), b.Width, true)
+	g.layers[x].Holds = []int{scaled, dropped, qkv}
+	return x
+}
+
+// pyramidLevel is a level of the pyramid: its features and their positions.
+type pyramidLevel struct{ features, positions int }
+
+// narrowPositions is the name of positions as the features' numbers.
+const narrowPositions = "position_encoding.to"
+
+// pyramid makes features of the finest three stages, the finest first. kept are the
+// positions of these.
+func (m *SAM2) pyramid(g *graph, stages []int, kept int) []pyramidLevel {
+	defer g.module("vision_encoder.neck")()
+	levels := make([]pyramidLevel, len(stages))
+	coarse := 0
+	for i := len(stages) - 1; i >= 0; i-- {
+		leave := g.module(fmt.Sprintf("level.%d", i))
+		x := g.conv("convs", stages[i], window{out: m.Output, bias: true})
+		if i < len(stages)-1 && slices.Contains(m.TopDown, int64(i)) {
+			x = g.plus("add", x, g.copyOf("interpolate", coarse, g.shape(x)...))
+		}
+		coarse = x
+		s := g.shape(x)
+		angles := g.keeping(g.op(models.OtherLayer, "position_encoding.angles", s, data), models.Keeps{})
+		made := g.copyOf("position_encoding.sines", angles, s...)
+		if i > 0 {
+			made = g.copyOf("position_encoding.cat", made, s...)
+		} else {
+			made = g.view("position_encoding.cat", kept, s...)
+		}
+		narrow := g.keeping(g.op(models.OtherLayer, narrowPositions, s, x), models.Keeps{})
+		levels[i] = pyramidLevel{x, narrow}
+		leave()
+	}
+	return levels[:3]
+}
