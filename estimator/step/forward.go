@@ -51,10 +51,8 @@ func (r *run) layer(i int, keeping bool) error {
 	if err := r.workspace(l, r.env.Forward); err != nil {
 		return err
 	}
-	if l.extra > 0 && l.grad {
-		if err := r.extra(i, l.extra); err != nil {
-			return err
-		}
+	if err := r.scores(i, l); err != nil {
+		return err
 	}
 	if l.chunks != nil && l.grad {
 		if err := r.chunkedLoss(i, l.chunks); err != nil {

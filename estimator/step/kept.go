@@ -124,18 +124,7 @@ func (p *planner) keepWide(inputs []int, out *layer) (copies float64) {
 // keeps one sum per row. Otherwise these are the scores after the softmax, which is
 // computed in 32 bits.
 func (p *planner) scores(l *models.Layer, out *layer) float64 {
-	heads := float64(max(l.Heads, 1))
-	if p.values[out.inputs[0]].part {
-		heads = float64(p.parted(max(l.Heads, 1)))
-	}
-	rows, columns := float64(1), float64(1)
-	if len(l.Out) >= 2 {
-		rows = float64(l.Out[len(l.Out)-2])
-	}
-	columns = rows
-	if len(l.Inputs) > 3 && l.Inputs[3] >= 0 { // a mask or bias: within a window it is as wide as that
-		columns = float64(last(p.config.Layers[l.Inputs[3]].Out))
-	}
+	heads, rows, columns := p.grid(l, out)
 	v := p.values[out.inputs[0]]
 	if !p.unfused(l) {
 		if p.masked(l) { // the mask in the numbers of the queries, made in each layer
@@ -148,6 +137,32 @@ func (p *planner) scores(l *models.Layer, out *layer) float64 {
 		each += 2 // and as the next product takes them
 	}
 	return each * heads * rows * columns * p.samples()
+}
+
+// grid is how many scores attention has for a sample: heads, tokens that look and tokens
+// that are looked at.
+func (p *planner) grid(l *models.Layer, out *layer) (heads, rows, columns float64) {
+	heads = float64(max(l.Heads, 1))
+	if p.values[out.inputs[0]].part {
+		heads = float64(p.parted(max(l.Heads, 1)))
+	}
+	rows = float64(ahead(l.Out))
+	columns = rows
+	switch {
+	case len(l.Inputs) > 3 && l.Inputs[3] >= 0: // a mask or bias: within a window it is as wide as that
+		columns = float64(last(p.config.Layers[l.Inputs[3]].Out))
+	case len(l.Inputs) > 1 && l.Inputs[1] >= 0 && len(p.config.Layers[l.Inputs[1]].Out) > 1: // keys
+		columns = float64(ahead(p.config.Layers[l.Inputs[1]].Out))
+	}
+	return heads, rows, columns
+}
+
+// ahead is the last dimension but one, 1 if there is none.
+func ahead(shape []int64) int64 {
+	if len(shape) < 2 {
+		return 1
+	}
+	return shape[len(shape)-2]
 }
 
 func last(shape []int64) int64 {

@@ -44,6 +44,7 @@ type layer struct {
 	kept    []int32
 	extra   int64 // bytes kept in addition
 	scratch int64 // workspace in each direction
+	scored  int64 // bytes of the scores in 32 bits, of attention in single operations
 	weights []int32
 	cast    int64 // bytes of 16-bit copies of its weights
 	// dequantized is the bytes of a quantized weight in 16 bits, which is there while
@@ -283,6 +284,10 @@ func (p *planner) add(i int, l *models.Layer) error {
 		p.list, out.kept = out.kept, p.listed(out.kept)
 	}
 	p.workspace(l, &out)
+	if l.Type == models.Attention && p.unfused(l) {
+		heads, rows, columns := p.grid(l, &out)
+		out.scored = bounded(4 * heads * rows * columns * p.samples())
+	}
 	p.layers = append(p.layers, out)
 	return nil
 }

@@ -8,6 +8,9 @@ import "carma/configs/models"
 // copies the input, and the output's gradient until that of the input is there.
 func (r *run) bothGradients(l *layer) error {
 	if l.kind != models.Recurrent || len(l.inputs) == 0 {
+		if err := r.scoreGradients(l); err != nil {
+			return err
+		}
 		if err := r.inputGradients(l); err != nil {
 			return err
 		}

@@ -1,0 +1,39 @@
+package step
+
+// scores makes what layer i keeps besides storages. Attention in single operations takes
+// the softmax of its scores in 32 bits, which are there meanwhile: as they are, or, of
+// 16-bit ones, a copy of them. Without a gradient all of it is there for a moment only.
+func (r *run) scores(i int, l *layer) error {
+	n := l.scored
+	if !l.grad {
+		n += l.scored
+		if r.values[l.value].element == 2 {
+			n += l.scored / 2
+		}
+	}
+	var before chunk
+	if n > 0 {
+		var err error
+		if before, err = r.take(n, Activations); err != nil {
+			return err
+		}
+	}
+	if l.extra > 0 && l.grad {
+		if err := r.extra(i, l.extra); err != nil {
+			return err
+		}
+	}
+	r.release(&before)
+	return nil
+}
+
+// scoreGradients are those of the softmax's result and of its input, of attention in
+// single operations: both have 32 bits.
+func (r *run) scoreGradients(l *layer) error {
+	if l.scored == 0 {
+		return nil
+	}
+	c, err := r.take(2*l.scored, Activations)
+	r.release(&c)
+	return err
+}
