@@ -155,10 +155,10 @@ func (b *hieraBlock) build(g *graph, name string, in int) int {
 	if g.last(in) != b.Width {
 		in = b.halved(g, "pool", g.linear("proj", x, b.Width, true), b.side)
 	}
-	n, of := b.side*b.side, b.side
+	of := b.side
 	if b.Window > 0 {
 		of = b.Window
-		n = up(b.side, of) * up(b.side, of)
+		n := up(b.side, of) * up(b.side, of)
 		x = g.copyOf("partition", g.copyOf("pad", x, n, g.last(x)), n, g.last(x))
 	}
 	a := b.attention(g, x, of)
@@ -234,11 +234,11 @@ func (m *SAM2) pyramid(g *graph, stages []int, kept int) []pyramidLevel {
 		coarse = x
 		s := g.shape(x)
 		angles := g.keeping(g.op(models.OtherLayer, "position_encoding.angles", s, data), models.Keeps{})
-		made := g.copyOf("position_encoding.sines", angles, s...)
-		if i > 0 {
-			made = g.copyOf("position_encoding.cat", made, s...)
+		sines := g.copyOf("position_encoding.sines", angles, s...)
+		if i > 0 { // the layer before that of narrowPositions has what is made
+			g.copyOf("position_encoding.cat", sines, s...)
 		} else {
-			made = g.view("position_encoding.cat", kept, s...)
+			g.view("position_encoding.cat", kept, s...)
 		}
 		narrow := g.keeping(g.op(models.OtherLayer, narrowPositions, s, x), models.Keeps{})
 		levels[i] = pyramidLevel{x, narrow}
