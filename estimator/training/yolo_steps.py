@@ -5,7 +5,8 @@
 fills the column peak_bytes of rows that lack it; the table's head has the versions. standin.py says what is counted.
 A step is that of ultralytics' trainer: the network and its loss under autocast, SGD with Nesterov momentum, a copy of
 the network that follows its weights (EMA). Where shapes depend on the images, they are assumed: BOXES objects in an
-image at most (four images are put together), and SHARE of the anchors belong to one. Masks have a quarter of the
+image at most (four images are put together), and SHARE of the pairs of an anchor and an object lie within each other.
+OWN anchors of an image learn a mask: ten for each object (tal_topk), of 25 objects. Masks have a quarter of the
 image's sides (mask_ratio), and all of an image are in one (overlap_mask).
 """
 import contextlib
@@ -14,7 +15,7 @@ import sys
 
 import standin
 
-BOXES, SHARE = 50, 0.03
+BOXES, SHARE, OWN = 50, 0.03, 250
 
 
 class Strides(list):
@@ -25,8 +26,8 @@ class Strides(list):
 
 
 @contextlib.contextmanager
-def objects():
-    """What belongs to an object is chosen by a table of truth values; some do."""
+def objects(memory):
+    """What belongs to an object is chosen by a table of truth values, OWN of which are true."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -35,7 +36,10 @@ def objects():
             if func is torch.Tensor.__bool__:
                 return True
             if func is torch.Tensor.__getitem__ and isinstance(args[1], torch.Tensor) and args[1].dtype == torch.bool:
-                return args[0][args[1].nonzero(as_tuple=True)]
+                memory.share = OWN / args[1].numel()
+                where = args[1].nonzero(as_tuple=True)
+                memory.share = SHARE
+                return args[0][where]
             return func(*args, **(kwargs or {}))
 
     with Objects():
@@ -66,7 +70,7 @@ def peak(row):
     model.model[-1].stride = Strides([8.0, 16.0, 32.0])
     batch, image = int(row["batch"]), int(row["image"])
     v8DetectionLoss.preprocess = lambda self, targets, batch_size, scale_tensor: torch.empty(batch_size, BOXES, 5)
-    with standin.gpu() as memory, objects():
+    with standin.gpu() as memory, objects(memory):
         fake(torch, model).train()
         for name, p in model.named_parameters():
             p.requires_grad = ".dfl" not in name

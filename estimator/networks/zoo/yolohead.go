@@ -11,8 +11,8 @@ import (
 // then at most; anchors times objects are held while anchors are assigned.
 const yoloObjects = 50
 
-// Of the anchors so many in a hundred belong to an object.
-const yoloShare = 3
+// So many anchors of an image learn a mask: ten for each object (tal_topk), of 25 objects.
+const yoloOwn = 250
 
 // Each object's mask is a sum of so many masks that are there once for the image.
 const yoloMasks = 32
@@ -164,7 +164,7 @@ func (g *graph) maskLoss(o outputs) int {
 	f, m := g.shape(o.factors), g.shape(o.masks)
 	factors := g.copyOf("pred_masks", o.factors, f[1], f[0])
 	area := m[1] * m[2]
-	own := max(f[1]*yoloShare/100, 1)
+	own := min(yoloOwn, f[1])
 	// Kept are each mask and the one it is compared with, in 32 bits.
 	each := g.keeping(g.op(models.OtherLayer, "single_mask_loss", []int64{own}, factors, o.masks, second), models.Keeps{Inputs: []int{0, 1}, Bytes: 2 * 4 * own * area})
 	// The losses of one image's pixels.
