@@ -138,7 +138,7 @@ func (r *run) inputGradients(l *layer) error {
 		if err := r.product(l, v); err != nil {
 			return err
 		}
-		if err := r.dequantize(l); err != nil {
+		if err := r.temporary(l.dequantized, Weights); err != nil {
 			return err
 		}
 		if err := r.workspace(l, r.env.Data); err != nil {

@@ -30,6 +30,7 @@ var tables = []table{
 	{"gnn.csv", 0.05, 0.08},
 	{"dense.csv", 0.015, 0.05},
 	{"recurrent.csv", 0.02, 0.04},
+	{"quantized.csv", 0.01, 0.03},
 }
 
 // TestTrainings compares the simulated step with what PyTorch and the libraries of the

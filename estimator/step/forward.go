@@ -45,7 +45,7 @@ func (r *run) layer(i int, keeping bool) error {
 			return err
 		}
 	}
-	if err := r.dequantize(l); err != nil {
+	if err := r.temporary(l.meanwhile, Weights); err != nil {
 		return err
 	}
 	if err := r.workspace(l, r.env.Forward); err != nil {
@@ -63,6 +63,7 @@ func (r *run) layer(i int, keeping bool) error {
 			return err
 		}
 	}
+	r.attach(l)
 	if keeping {
 		for _, k := range l.kept {
 			r.saves[k]++
@@ -73,16 +74,6 @@ func (r *run) layer(i int, keeping bool) error {
 	}
 	r.finish(i, l)
 	return nil
-}
-
-// dequantize makes a quantized weight's 16-bit numbers for one product.
-func (r *run) dequantize(l *layer) error {
-	if l.dequantized == 0 {
-		return nil
-	}
-	c, err := r.take(l.dequantized, Weights)
-	r.release(&c)
-	return err
 }
 
 // extra allocates memory that lives until the layer's gradient is computed.

@@ -80,7 +80,7 @@ func elementwise(t string) bool {
 // needsInput reports whether the layer must keep its inputs. Those of a linear layer
 // serve only the gradient of its weights, so it keeps none if these are frozen. A
 // convolution has one formula for all its gradients (derivatives.yaml), and keeps them;
-// so does the 8-bit product of bitsandbytes 0.50 (MatMul8bitLt).
+// an 8-bit product of bitsandbytes has another place for it (quantized.go).
 func needsInput(l *models.Layer) bool {
-	return l.Type != models.Linear || l.Bits == 8 || !l.Frozen && len(l.Params) > 0
+	return l.Type != models.Linear || !l.Frozen && len(l.Params) > 0
 }

@@ -24,10 +24,13 @@ func (r *run) pass(s *script, first bool) error {
 	if err != nil {
 		return err
 	}
+	before := r.nodes // the old loss has them until there is the next
+	r.nodes = nil
 	if err := r.forward(0, len(r.layers), true); err != nil {
 		return err
 	}
 	r.releaseAll(s.results) // the same for the old results
+	r.releaseAll(before)
 	if first && r.train.ZeroGrad == "backward" {
 		r.zeroGrad()
 	}

@@ -47,15 +47,16 @@ type layer struct {
 	scored  int64 // bytes of the scores in 32 bits, of attention in single operations
 	weights []int32
 	cast    int64 // bytes of 16-bit copies of its weights
-	// dequantized is the bytes of a quantized weight in 16 bits, which is there while
-	// it is multiplied with.
-	dequantized int64
-	chunks      *chunked // of a cross-entropy in chunks
-	block       int
-	alias       bool // the output is in the memory of the first input
-	passes      bool // the gradient of the inputs is that of the output
-	grad        bool // the output needs a gradient
-	narrow      bool // a cross-entropy of 16-bit numbers
+	// dequantized is the bytes of a quantized weight as its gradient's product takes it;
+	// meanwhile, what is there while the layer is computed.
+	dequantized, meanwhile int64
+	attached               int32    // a storage that its node keeps, or none
+	chunks                 *chunked // of a cross-entropy in chunks
+	block                  int
+	alias                  bool // the output is in the memory of the first input
+	passes                 bool // the gradient of the inputs is that of the output
+	grad                   bool // the output needs a gradient
+	narrow                 bool // a cross-entropy of 16-bit numbers
 }
 
 // storage is a piece of memory that one or more values share.
@@ -251,7 +252,7 @@ func (p *planner) add(i int, l *models.Layer) error {
 	if n > allocator.MaxRequest/size {
 		return errAt(i, l, "output of shape %v at batch size %d is out of range", l.Out, p.batch)
 	}
-	out := layer{kind: l.Type, inputs: from, value: int32(len(p.values)), out: n * size, block: l.Block, tied: none}
+	out := layer{kind: l.Type, inputs: from, value: int32(len(p.values)), out: n * size, block: l.Block, tied: none, attached: none}
 	if out.holds, err = p.held(i, l); err != nil {
 		return err
 	}

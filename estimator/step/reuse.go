@@ -40,7 +40,7 @@ func newRun(p *Plan, env *Environment) *run {
 	old := spares.Get().(*run)
 	r := &run{
 		Plan: p, env: env, allocator: old.allocator,
-		memory: cleared(old.memory, len(p.storages)), alive: cleared(old.alive, len(p.storages)), saves: cleared(old.saves, len(p.storages)),
+		memory: cleared(old.memory, len(p.storages)), alive: cleared(old.alive, len(p.storages)), saves: cleared(old.saves, len(p.storages)), pinned: cleared(old.pinned, len(p.storages)), nodes: old.nodes[:0],
 		extras: cleared(old.extras, len(p.layers)), grads: cleared(old.grads, len(p.values)), gradient: cleared(old.gradient, len(p.weights)),
 		partial: cleared(old.partial, len(p.weights)),
 		weight:  old.weight[:0], state: old.state[:0], held: old.held[:0], pieces: old.pieces[:0], spare: old.spare[:0],

@@ -96,6 +96,8 @@ type run struct {
 	memory []chunk // by storage
 	alive  []bool  // by storage: the forward pass may still use it
 	saves  []int32 // by storage: how many layers keep it
+	pinned []bool  // by storage: a node keeps it
+	nodes  []chunk // what nodes of the last pass keep
 	extras []extras
 	grads  []int32 // by value: index into pieces, or -1
 	pieces []piece
@@ -277,7 +279,7 @@ func (r *run) workspace(l *layer, factor float64) error {
 
 // drop frees a storage if neither the forward pass nor a gradient needs it.
 func (r *run) drop(s int32) {
-	if !r.alive[s] && r.saves[s] == 0 {
+	if !r.alive[s] && r.saves[s] == 0 && !r.unpin(s) {
 		r.release(&r.memory[s])
 	}
 }

@@ -56,7 +56,7 @@ func (p *planner) addWeights(i int, l *models.Layer, out *layer, split bool) err
 		out.weights = append(out.weights, int32(len(p.weights)))
 		p.weights = append(p.weights, w)
 		if l.Bits == 4 || l.Bits == 8 {
-			out.dequantized = max(out.dequantized, 2*n)
+			p.quantized(l, out, n)
 			continue
 		}
 		out.cast += p.copied(n, l)

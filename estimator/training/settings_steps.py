@@ -12,7 +12,6 @@ the autograd are PyTorch's own, of fake tensors. The column settings has words o
     padded=true       the attention gets a mask of booleans
     kernel=X          the attention is PyTorch's kernel for GPUs: efficient or flash
     adapters=dora     weight-decomposed adapters (DoRA)
-    bits=4 or 8       bitsandbytes' linear layers, quantized
     fsdp=N            FSDP2 (fully_shard) of each block and the rest, over N ranks of a process group that sends nothing;
                       reshard=false is SHARD_GRAD_OP. Under amp the policy has parameters of bf16
     tp=N              each block's projections split over N such ranks by columns, then rows (parallelize_module)
@@ -20,7 +19,6 @@ the autograd are PyTorch's own, of fake tensors. The column settings has words o
 """
 import contextlib
 import csv
-import functools
 import json
 import os
 import sys
@@ -77,8 +75,6 @@ class Step(Job):
 
             plain = peft.LoraConfig
             peft.LoraConfig = lambda *a, **k: plain(*a, use_dora=True, **k)
-        if "bits" in self.set:
-            self.quantize(torch)
         model = super().model(torch, transformers)
         if "kernel" in self.set:
             self.kernels(torch)
@@ -178,45 +174,6 @@ class Step(Job):
 
         return pack, lambda t: t if isinstance(t, torch.Tensor) else torch.empty_strided(t[0], t[1], dtype=t[2])
 
-    def quantize(self, torch):
-        """Linear layers but the head become bitsandbytes' when adapters are put in."""
-        import bitsandbytes as bnb
-        import peft
-
-        plain, bits = peft.get_peft_model, int(self.set["bits"])
-        # Their own parameters cannot be made of fake tensors.
-        bnb.functional.name2qmap["dynamic"] = torch.zeros(256)  # its values cannot be computed here
-        bnb.nn.modules.Params4bit = bnb.nn.modules.Int8Params = lambda data, requires_grad=False, **k: torch.nn.Parameter(data, requires_grad=False)
-
-        def quantized(model, *a, **k):
-            for name, module in list(model.named_modules()):
-                if not isinstance(module, torch.nn.Linear) or name == "lm_head":
-                    continue
-                bias = module.bias is not None
-                if bits == 4:
-                    new = bnb.nn.Linear4bit(module.in_features, module.out_features, bias, compute_dtype=torch.bfloat16)
-                    packed, state = bnb.functional.quantize_4bit(module.weight.data.clone(), compress_statistics=True, quant_type="nf4")
-                    new.weight = torch.nn.Parameter(packed, requires_grad=False)
-                    new.weight.compress_statistics, new.weight.quant_type, new.weight.quant_state = True, "nf4", state
-                    new.forward = functools.partial(multiply4, bnb, torch, new, state)
-                else:
-                    new = bnb.nn.Linear8bitLt(module.in_features, module.out_features, bias, has_fp16_weights=False)
-                    cb, scb, _ = bnb.functional.int8_vectorwise_quant(module.weight.data.to(torch.float16))
-                    new.weight = torch.nn.Parameter(cb, requires_grad=False)
-                    new.state.CB, new.state.SCB = cb, scb
-                    new.forward = functools.partial(multiply8, bnb, new)
-                if bias:
-                    new.bias = torch.nn.Parameter(module.bias.data.float(), requires_grad=False)
-                parent, _, last = name.rpartition(".")
-                setattr(model.get_submodule(parent), last, new)
-            for p in model.parameters():  # prepare_model_for_kbit_training
-                if p.dtype in (torch.bfloat16, torch.float16):
-                    p.data = p.data.float()
-            model.enable_input_require_grads()
-            return plain(model, *a, **k)
-
-        peft.get_peft_model = quantized
-
 
 def sharding(torch, memory, ranks):
     """A mesh of ranks that send nothing. The memory sees each rank's own tensors, and storages that change their size."""
@@ -264,15 +221,6 @@ def resizing(function, memory):
             memory.peak = max(memory.peak, memory.now)
 
     return call
-
-
-def multiply4(bnb, torch, layer, state, x):
-    return bnb.matmul_4bit(x.to(torch.bfloat16), layer.weight.t(), bias=layer.bias, quant_state=state).to(x.dtype)
-
-
-def multiply8(bnb, layer, x):
-    layer.state.is_training = True
-    return bnb.matmul(x, layer.weight, bias=layer.bias, state=layer.state)
 
 
 def main():

@@ -1,0 +1,62 @@
+package step
+
+import "carma/configs/models"
+
+// Products with quantized weights as bitsandbytes 0.50 computes them on a GPU
+// (autograd/_functions.py, backends/cuda/ops.py).
+//
+// With 4 bits the weight's 16-bit numbers are there while it is multiplied with, in both
+// directions. A kernel of its own does without them for less than some 1500 rows; not on
+// all GPUs, so it is not counted.
+//
+// With 8 bits the input is rounded to 8 bits. The product has 32-bit integers, then
+// 16-bit numbers, then those of the input. For the gradient the weight is made again in
+// the numbers of the input. The input itself is an attribute of the product's node
+// (MatMul8bitLt: ctx.tensors), not one of autograd's saved tensors. So it stays with its
+// node: checkpointing and offloading do not see it, and the backward pass does not free
+// it. It ends when the script has the next loss. What is above the threshold of 6 depends
+// on the numbers and is not counted.
+
+// quantized notes what a product with a quantized weight of n numbers makes meanwhile,
+// and which inputs its node keeps.
+func (p *planner) quantized(l *models.Layer, out *layer, n int64) {
+	if l.Bits == 4 {
+		out.dequantized = max(out.dequantized, 2*n)
+		out.meanwhile = out.dequantized
+		return
+	}
+	in := p.values[out.inputs[0]]
+	out.dequantized = max(out.dequantized, in.element*n)
+	out.meanwhile = in.bytes/max(in.element, 1) + 6*(out.out/max(in.element, 1))
+	if in.grad {
+		out.attached = in.storage
+	}
+}
+
+// attach keeps the input of an 8-bit product with its node.
+func (r *run) attach(l *layer) {
+	if l.attached != none && !r.back {
+		r.pinned[l.attached] = true
+	}
+}
+
+// unpin moves a storage that only a node has to those of the pass.
+func (r *run) unpin(s int32) bool {
+	if !r.pinned[s] {
+		return false
+	}
+	r.pinned[s] = false
+	r.nodes = append(r.nodes, r.memory[s])
+	r.memory[s] = chunk{}
+	return true
+}
+
+// temporary makes memory that ends before the next operation.
+func (r *run) temporary(bytes int64, k Kind) error {
+	if bytes == 0 {
+		return nil
+	}
+	c, err := r.take(bytes, k)
+	r.release(&c)
+	return err
+}
