@@ -294,7 +294,8 @@ func trained(q *estimator.Query, sub *api.Submit) (err error) {
 	}
 	q.Read = sub.Read.Said
 	if n := sub.Read.Batch; n > 0 && sub.BatchSize == 0 && n <= models.MaxBatch {
-		q.Settings.Batch = n * max(1, sub.GPUs)
+		// The GPUs that a sample is spread over have one such batch together.
+		q.Settings.Batch = n * max(1, sub.GPUs/max(1, q.Settings.SequenceParallel))
 	}
 	return nil
 }

@@ -51,6 +51,10 @@ func TestTrainingIsAsked(t *testing.T) {
 	if s.Precision != "bf16" || s.Sequence != 2048 || s.Checkpointing == nil || !*s.Checkpointing || s.Batch != 8 || !strings.HasPrefix(q.Read, "batch size 4 per GPU") {
 		t.Errorf("settings %+v, read %q", s, q.Read)
 	}
+	g.run(api.Submit{Image: "train", EstModel: "mine", GPUs: 2, Read: &api.Read{Batch: 3, Train: map[string]string{"sequence_parallel": "2"}}})
+	if s := asked.query().Settings; s.Batch != 3 || s.SequenceParallel != 2 {
+		t.Errorf("over two GPUs each: %+v", s)
+	}
 	g.restart()
 	if got := g.phase(ref).Submit; string(got.Network) != `{"model_type":"llama"}` || got.Train["seq"] != "2048" || got.Read == nil || got.Read.Batch != 4 {
 		t.Errorf("after a restart it is %+v", got)

@@ -24,6 +24,11 @@ var shipped = map[string]string{
 	"sft.yaml":     "model_name_or_path: Qwen/Qwen2.5-7B\nfinetuning_type: lora\nlora_target: all\ncutoff_len: 1024\nper_device_train_batch_size: 1\nlora_rank: 8\nbf16: true\n",
 	"axolotl.yml":  "base_model: Qwen/Qwen2.5-7B\nadapter: qlora\nlora_r: 32\nsequence_len: 4096\nmicro_batch_size: 2\noptimizer: paged_adamw_8bit\ngradient_checkpointing: true\n",
 	"aliases.yaml": "a: &a {x: 1}\nfsdp_config: *a\nmixed_precision: bf16\n",
+	"cp.yaml":      "distributed_type: FSDP\nmixed_precision: bf16\nparallelism_config:\n  parallelism_config_cp_size: 2\n  parallelism_config_sp_size: 1\n",
+	"sp.yaml":      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\nparallelism_config:\n  sp_size: 4\n",
+	"cp.json":      `{"bf16": true, "parallelism_config": {"cp_size": 2, "dp_shard_size": 1}}`,
+	"cp.yml":       "sequence_len: 65536\ncontext_parallel_size: 4\n",
+	"ulysses.json": `{"zero_optimization": {"stage": 3}, "sequence_parallel_size": 2}`,
 	"broken.json":  `{"zero_optimization": `,
 	"list.yaml":    "- 1\n- 2\n",
 }
@@ -78,6 +83,19 @@ func TestRead(t *testing.T) {
 		"accelerate launch --config_file aliases.yaml t.py":                                                   {"amp", "precision=amp", 0},
 		"python t.py --per_device_train_batch_size 0 --max_length -4 --lora_r many --block_size 1e3 --bits 5": {"", "", 0},
 		"python t.py --per_device_train_batch_size $BS --max_length 99999999999999999999":                     {"", "", 0},
+		"torchrun t.py --context-parallel-size 4 --seq-length 8192 --micro-batch-size 1": {
+			"batch size 1 per GPU, seq 8192, tokens of a sample over 4 GPUs", "seq=8192 sequence_parallel=4", 1},
+		"torchrun -m torchtitan.train --parallelism.context_parallel_degree=2":                              {"tokens of a sample over 2 GPUs", "sequence_parallel=2", 0},
+		"torchrun t.py --sequence_parallel_size 2 --context_parallel_size 1 --bf16":                         {"amp", "precision=amp", 0},
+		"torchrun t.py --sequence_parallel_size 0 --context_parallel_degree many --sequence-parallel False": {"", "", 0},
+		"torchrun t.py --sequence_parallel 4":                                                               {"tokens of a sample over 4 GPUs", "sequence_parallel=4", 0},
+		"accelerate launch --use_fsdp --use_parallelism_config --parallelism_config_cp_size 4 t.py":         {"fsdp:full, tokens of a sample over 4 GPUs", "sequence_parallel=4 sharding=fsdp:full", 0},
+		"accelerate launch --parallelism_config_cp_size 4 t.py":                                             {"", "", 0},
+		"accelerate launch --config_file cp.yaml t.py":                                                      {"amp, fsdp:full, tokens of a sample over 2 GPUs", "precision=amp sequence_parallel=2 sharding=fsdp:full", 0},
+		"accelerate launch --config_file sp.yaml t.py":                                                      {"zero3, tokens of a sample over 4 GPUs", "sequence_parallel=4 sharding=zero3", 0},
+		"python t.py cp.json":                     {"amp, tokens of a sample over 2 GPUs", "precision=amp sequence_parallel=2", 0},
+		"axolotl train cp.yml":                    {"seq 65536, tokens of a sample over 4 GPUs", "seq=65536 sequence_parallel=4", 0},
+		"deepspeed t.py --deepspeed ulysses.json": {"zero3, tokens of a sample over 2 GPUs", "sequence_parallel=2 sharding=zero3", 0},
 		"": {"", "", 0},
 	} {
 		f := Read(strings.Fields(line), fromShipped)
@@ -131,10 +149,11 @@ func TestShell(t *testing.T) {
 // What is wrong is one note, and the rest is read.
 func TestNotes(t *testing.T) {
 	for line, want := range map[string]string{
-		"python t.py --bf16 --deepspeed broken.json":                      "broken.json: not JSON: ",
-		"accelerate launch --config_file list.yaml t.py --bf16":           "list.yaml: no names and values; not read",
-		"python t.py --bf16 --optim galore_adamw":                         "--optim galore_adamw is not known here; the optimizer is not read",
-		"python t.py --bf16 --lora_r 4 --lora_target_modules a,,b,$c,(d)": "",
+		"python t.py --bf16 --deepspeed broken.json":                              "broken.json: not JSON: ",
+		"accelerate launch --config_file list.yaml t.py --bf16":                   "list.yaml: no names and values; not read",
+		"torchrun t.py --bf16 --sequence-parallel --tensor-model-parallel-size 2": "--sequence_parallel is a part of tensor parallelism; not counted",
+		"python t.py --bf16 --optim galore_adamw":                                 "--optim galore_adamw is not known here; the optimizer is not read",
+		"python t.py --bf16 --lora_r 4 --lora_target_modules a,,b,$c,(d)":         "",
 	} {
 		f := Read(strings.Fields(line), fromShipped)
 		if got := strings.Join(f.Notes, "\n"); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") || want == "" && got != "" {

@@ -135,6 +135,7 @@ func (r *reader) argumentsFile(name string) {
 		}
 	}
 	r.apply(all)
+	r.parallelism(t.within("parallelism_config"), name)
 }
 
 func sorted(t table) []string {

@@ -29,6 +29,9 @@ func (r *reader) launcher(words []string) {
 		}
 	}
 	r.accelerate(t, t, "accelerate launch")
+	if t.on("use_parallelism_config") {
+		r.parallelism(t, "accelerate launch")
+	}
 	if t.on("use_fsdp") && r.o.Parallel == "" {
 		r.set("sharding", string(models.FSDP), "accelerate launch")
 	}
@@ -46,6 +49,7 @@ func (r *reader) accelerateFile(name string) {
 		r.set("sharding", string(models.FSDP), name)
 	}
 	r.accelerate(t.within("fsdp_config"), t.within("deepspeed_config"), name)
+	r.parallelism(t.within("parallelism_config"), name)
 }
 
 // accelerate reads the settings of FSDP and DeepSpeed in accelerate's words.
@@ -124,4 +128,5 @@ func (r *reader) deepspeedFile(name string) {
 		r.set("accumulate", t.text("gradient_accumulation_steps"), name)
 	}
 	r.optimizer(t.within("optimizer").text("type"), name)
+	r.spread(t.text("sequence_parallel_size"), name)
 }

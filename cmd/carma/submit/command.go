@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"carma/cmd/carma/cli"
@@ -67,6 +68,9 @@ func (c *command) read() (lines []string) {
 	for key := range c.Train {
 		delete(r.Train, key)
 	}
+	if note := c.fit(r); note != "" {
+		f.Notes = append(f.Notes, note)
+	}
 	if c.BatchSize > 0 {
 		r.Batch = 0
 	}
@@ -87,6 +91,17 @@ func (c *command) read() (lines []string) {
 		lines = append(lines, "read from the command: "+note)
 	}
 	return lines
+}
+
+// fit leaves out a spread over GPUs that the task does not have. The note says so.
+func (c *command) fit(r *api.Read) (note string) {
+	const key = "sequence_parallel"
+	n, err := strconv.Atoi(r.Train[key])
+	if gpus := max(c.GPUs, 1); err == nil && gpus%n != 0 {
+		delete(r.Train, key)
+		return fmt.Sprintf("the tokens of a sample are spread over %d GPUs there, and the task has %d (--gpus); not used", n, gpus)
+	}
+	return ""
 }
 
 // model is the name of a model that a command line names, and its description if it is
@@ -122,10 +137,14 @@ func (c *command) try(r *api.Read, network json.RawMessage) error {
 	if err, done := c.built[key]; done {
 		return err
 	}
+	var built *models.Config
 	if len(network) > 0 {
-		_, _, err = described.Read(name, network, o)
+		built, _, err = described.Read(name, network, o)
 	} else {
-		_, err = named.Build(name, o)
+		built, err = named.Build(name, o)
+	}
+	if err == nil && o.SequenceParallel > 1 && !slices.ContainsFunc(built.Layers, func(l models.Layer) bool { return l.Type == models.Attention }) {
+		err = errors.New("a network without attention has no tokens to spread over GPUs")
 	}
 	c.built[key] = err
 	return err
