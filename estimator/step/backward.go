@@ -106,6 +106,7 @@ func (r *run) gradients(i int) error {
 			return err
 		}
 	}
+	r.passed(l)
 	r.letGo(l.value)
 	r.releaseExtras(i)
 	for _, s := range l.kept {
@@ -115,7 +116,7 @@ func (r *run) gradients(i int) error {
 		r.saves[s]--
 		r.drop(s)
 	}
-	return nil
+	return r.widened(l)
 }
 
 func (r *run) inputGradients(l *layer) error {
@@ -190,7 +191,12 @@ func (r *run) weightGradients(l *layer) error {
 		if c, err = r.sum(&r.partial[w], c); err != nil {
 			return err
 		}
-		if r.gradient[w].held || r.hostGradients() {
+		if r.stage() > 0 {
+			if err := r.collect(&r.weights[w], &c); err != nil {
+				return err
+			}
+		}
+		if r.gradient[w].held || r.hostGradients() || !c.held {
 			r.release(&c)
 		} else {
 			r.gradient[w] = c
@@ -208,7 +214,11 @@ func (r *run) weightGradients(l *layer) error {
 // weightGradient allocates a gradient of weight w. With casts it is computed in 16 bits
 // first.
 func (r *run) weightGradient(l *layer, w int32) (chunk, error) {
-	half, err := r.take(min(l.cast, r.weights[w].bytes/2), Gradients)
+	n := min(l.cast, r.weights[w].bytes/2)
+	if l.kind == models.Recurrent {
+		n = 0 // those of all are there
+	}
+	half, err := r.take(n, Gradients)
 	if err != nil {
 		return chunk{}, err
 	}

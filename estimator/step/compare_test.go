@@ -29,8 +29,9 @@ var tables = []table{
 	{"yolo.csv", 0.015, 0.025},
 	{"gnn.csv", 0.05, 0.08},
 	{"dense.csv", 0.015, 0.05},
-	{"recurrent.csv", 0.02, 0.04},
+	{"recurrent.csv", 0.01, 0.02},
 	{"quantized.csv", 0.01, 0.03},
+	{"zero.csv", 0.01, 0.03},
 }
 
 // TestTrainings compares the simulated step with what PyTorch and the libraries of the

@@ -14,7 +14,7 @@ func (p *planner) loss() {
 		return
 	}
 	v := value{storage: p.store(4), bytes: 4, element: 4, grad: last.grad}
-	p.layers = append(p.layers, layer{kind: models.CrossEntropy, inputs: []int32{last.value}, value: int32(len(p.values)), out: 4, grad: last.grad, tied: none})
+	p.layers = append(p.layers, layer{kind: models.CrossEntropy, inputs: []int32{last.value}, value: int32(len(p.values)), out: 4, grad: last.grad, tied: none, attached: none})
 	p.values = append(p.values, v)
 }
 
@@ -34,6 +34,10 @@ func (r *run) wide(l *layer) int64 {
 func (r *run) logSoftmax(i int, logits int32) error {
 	n := r.wide(&r.layers[i])
 	var converted chunk
+	if r.layers[i].mixed && n > r.values[logits].bytes {
+		// The softmax has 16 bits, and a copy of it 32: both are kept.
+		return r.extra(i, n+r.values[logits].bytes)
+	}
 	if n > r.values[logits].bytes {
 		var err error
 		if converted, err = r.take(n, Activations); err != nil {
@@ -63,6 +67,14 @@ func (r *run) lossGradient(l *layer) error {
 	inner, err := r.take(n, Activations)
 	if err != nil {
 		return err
+	}
+	if l.mixed {
+		r.release(&inner) // more than the softmax's gradient and its own, when the copy is gone
+		gradient, err := r.take(r.values[v].bytes, Activations)
+		if err != nil {
+			return err
+		}
+		return r.accumulate(v, r.piece(gradient))
 	}
 	gradient, err := r.take(n, Activations)
 	if err != nil {

@@ -25,11 +25,7 @@ func (r *run) hostGradients() bool {
 	if r.train.Offloads(models.OffloadParameters) {
 		return true
 	}
-	switch r.train.Parallel {
-	case models.ZeRO1, models.ZeRO2, models.ZeRO3:
-		return r.hostStates()
-	}
-	return false
+	return r.stage() > 1 && r.hostStates()
 }
 
 func (r *run) hostWeights() bool { return r.train.Offloads(models.OffloadParameters) }

@@ -15,6 +15,9 @@ func (r *run) optimize() error {
 		r.started = true
 	}
 	r.held = r.held[:0]
+	if err := r.flatten(); err != nil {
+		return err
+	}
 	for i := range r.weights {
 		w := r.updated(&r.weights[i])
 		if !w.trainable {
@@ -32,7 +35,7 @@ func (r *run) optimize() error {
 		if err != nil {
 			return err
 		}
-		if together {
+		if together || r.stage() > 0 && r.train.Implementation == "for-loop" {
 			r.held = append(r.held, c)
 		} else {
 			r.release(&c)
@@ -62,7 +65,7 @@ func (r *run) start() error {
 		}
 		states := statesOf(r.train.Optimizer, &w)
 		r.paged += pagedOf(r.train.Optimizer, &w) / r.shards
-		if w.element != r.weights[i].element {
+		if w.element != r.weights[i].element || r.stage() > 0 { // DeepSpeed copies 32-bit weights too
 			states = append(states, w.bytes)
 		}
 		for _, bytes := range states {

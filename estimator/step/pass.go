@@ -9,8 +9,8 @@ type script struct{ batch, results []chunk }
 func (r *run) passes() int { return max(min(r.train.Accumulate, 2), 1) }
 
 // pass runs forwards and backwards once. The first pass of a step begins without
-// gradients.
-func (r *run) pass(s *script, first bool) error {
+// gradients; ZeRO 1 adds them up over the GPUs in the last.
+func (r *run) pass(s *script, first, last bool) error {
 	next, err := r.batch()
 	if err != nil {
 		return err
@@ -39,6 +39,9 @@ func (r *run) pass(s *script, first bool) error {
 		return err
 	}
 	if err := r.backward(); err != nil {
+		return err
+	}
+	if err := r.collected(last); err != nil {
 		return err
 	}
 	r.releaseAll(together)

@@ -57,6 +57,7 @@ type layer struct {
 	passes                 bool // the gradient of the inputs is that of the output
 	grad                   bool // the output needs a gradient
 	narrow                 bool // a cross-entropy of 16-bit numbers
+	mixed                  bool // the same under autocast
 }
 
 // storage is a piece of memory that one or more values share.
@@ -258,7 +259,8 @@ func (p *planner) add(i int, l *models.Layer) error {
 	}
 	out.alias = l.Type == models.View || l.InPlace
 	out.passes = passes(l.Type) && !(l.Type == models.View && n*size > first.bytes) // what was spread over the samples is summed up
-	out.narrow = l.Type == models.CrossEntropy && l.Bits == 16 && !p.autocast
+	sixteen := l.Type == models.CrossEntropy && l.Bits == 16
+	out.narrow, out.mixed = sixteen && !p.autocast, sixteen && p.autocast && recurrent(p.config)
 	if l.Cached && p.train.Cache && !p.train.Checkpointing {
 		p.cached = append(p.cached, out.value)
 	}

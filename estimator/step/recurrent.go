@@ -1,11 +1,18 @@
 package step
 
-import "carma/configs/models"
+import (
+	"slices"
+
+	"carma/configs/models"
+)
 
 // bothGradients computes the gradients of a layer's inputs and weights. PyTorch's
 // operator for cuDNN (ATen/native/cudnn/RNN.cpp) makes a gradient of a recurrent layer's
 // input whether it is wanted or not. Where samples come before steps (batch_first), it
-// copies the input, and the output's gradient until that of the input is there.
+// copies the input, and the output's gradient until that of the input is there. Under
+// autocast all weights are copied into one flat piece of 16 bits (ATen/cudnn/AutocastRNN.cpp).
+// So are their gradients, which become those of 32 bits when what the operator kept is
+// gone: [run.widened].
 func (r *run) bothGradients(l *layer) error {
 	if l.kind != models.Recurrent || len(l.inputs) == 0 {
 		if err := r.scoreGradients(l); err != nil {
@@ -17,7 +24,11 @@ func (r *run) bothGradients(l *layer) error {
 		return r.weightGradients(l)
 	}
 	in := &r.values[l.inputs[0]]
-	x, err := r.take(in.bytes, Activations)
+	size := in.bytes
+	if l.cast > 0 && in.element == 4 { // under autocast it computes in 16 bits
+		size /= 2
+	}
+	x, err := r.take(size, Activations)
 	if err != nil {
 		return err
 	}
@@ -27,7 +38,7 @@ func (r *run) bothGradients(l *layer) error {
 	}
 	var unwanted chunk
 	if !in.grad {
-		if unwanted, err = r.take(in.bytes, Activations); err != nil {
+		if unwanted, err = r.take(size, Activations); err != nil {
 			return err
 		}
 	}
@@ -35,10 +46,32 @@ func (r *run) bothGradients(l *layer) error {
 		return err
 	}
 	r.release(&dy)
-	if err := r.weightGradients(l); err != nil {
+	if l.cast > 0 {
+		r.flat, err = r.take(l.cast, Gradients)
+	} else {
+		err = r.weightGradients(l)
+	}
+	if err != nil {
 		return err
 	}
 	r.release(&x)
 	r.release(&unwanted)
 	return nil
+}
+
+// widened makes the gradients of a recurrent layer's weights from those of 16 bits.
+func (r *run) widened(l *layer) error {
+	if l.kind != models.Recurrent || !r.flat.held {
+		return nil
+	}
+	err := r.weightGradients(l)
+	r.release(&r.flat)
+	return err
+}
+
+// recurrent reports whether a network has recurrent layers. Under autocast the
+// cross-entropy of PyTorch 2.15 has a softmax of 16 bits, and what follows has 32. It is
+// counted so for these networks, with which it was compared, and with 32 bits for others.
+func recurrent(c *models.Config) bool {
+	return slices.ContainsFunc(c.Layers, func(l models.Layer) bool { return l.Type == models.Recurrent })
 }

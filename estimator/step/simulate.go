@@ -107,6 +107,9 @@ type run struct {
 	partial                 []partial // by weight: a gradient that waits for others of it
 	held                    []chunk   // copies within the optimizer's step
 	gathering               gathering
+	zero                    zero
+	live                    live
+	flat                    chunk // gradients in 16 bits of a recurrent layer's weights
 	back                    bool  // the backward pass has begun
 	away                    bool  // what is kept goes to the host
 	started                 bool  // the optimizer has its states
@@ -155,10 +158,13 @@ func (r *run) steps() error {
 			return err
 		}
 	}
+	if err := r.lasting(); err != nil {
+		return err
+	}
 	var script script
 	for range iterations {
 		for pass := range r.passes() {
-			if err := r.pass(&script, pass == 0); err != nil {
+			if err := r.pass(&script, pass == 0, pass == r.passes()-1); err != nil {
 				return err
 			}
 		}

@@ -49,9 +49,9 @@ func TestNothingLeaks(t *testing.T) {
 		{"none", models.Train{Batch: 2, Optimizer: models.NoOptimizer}, 60, 0, 0, batch + results},
 		{"bf16", models.Train{Batch: 2, Precision: models.BF16}, 30, 30, 60, 16 + 12 + 4},
 		{"ddp", models.Train{Batch: 4, GPUs: 2, Parallel: models.DDP}, 60, 120, 120, batch + results},
-		{"zero1", models.Train{Batch: 4, GPUs: 2, Parallel: models.ZeRO1}, 60, 60, 60, batch + results},
-		{"zero2", models.Train{Batch: 4, GPUs: 2, Parallel: models.ZeRO2}, 60, 30, 60, batch + results},
-		{"zero3", models.Train{Batch: 4, GPUs: 2, Parallel: models.ZeRO3}, 30, 30, 60, batch + results},
+		{"zero1", models.Train{Batch: 4, GPUs: 2, Parallel: models.ZeRO1}, 60, 0, 90, batch + results},
+		{"zero2", models.Train{Batch: 4, GPUs: 2, Parallel: models.ZeRO2}, 60, 0, 90, batch + results},
+		{"zero3", models.Train{Batch: 4, GPUs: 2, Parallel: models.ZeRO3}, 30, 30 + 4*reduceBucket, 90, batch + results}, // its buffers stay
 		{"dp", models.Train{Batch: 4, GPUs: 2, Parallel: models.DataParallel}, 60, 60, 120, batch + results + 2*24},
 	} {
 		cfg := perceptron()

@@ -36,8 +36,21 @@ func withoutReserve(c *models.Config) {
 	for i := range c.Layers {
 		if l := &c.Layers[i]; l.Type == models.Recurrent {
 			l.Cell, l.Keeps = nil, &models.Keeps{Inputs: []int{0}, Output: true}
+			if c.Train.Precision == models.AMP { // a copy of 16 bits
+				l.Keeps.Inputs, l.Keeps.Bytes = nil, 2*inputOf(c, i)
+			}
 		}
 	}
+}
+
+// inputOf is how many numbers of a sample layer i takes.
+func inputOf(c *models.Config, i int) int64 {
+	if at := c.Layers[i].Inputs; len(at) > 0 && at[0] < 0 || i == 0 {
+		return c.Inputs[0].Elements()
+	} else if len(at) > 0 {
+		return c.Layers[at[0]].Elements()
+	}
+	return c.Layers[i-1].Elements()
 }
 
 // settingsIn are those that have a column of their own.
@@ -104,6 +117,9 @@ func set(t *testing.T, o *models.Overrides, word string) {
 		if o.Parallel == "" {
 			o.Parallel = models.FSDP
 		}
+	case "zero1", "zero2", "zero3": // as with fsdp
+		o.GPUs, o.Parallel = number(), models.Parallel(name)
+		o.Batch *= o.GPUs
 	case "tp":
 		o.Parallel = models.Parallel("tp:" + value)
 	case "reshard":

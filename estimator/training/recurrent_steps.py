@@ -8,6 +8,10 @@ itself, its reserve, has no size here: only a program with a GPU can ask for it.
 inputs, outputs, gradients and states of the optimizer. PyTorch's native operator makes a gradient of the input in any
 case, and with batch_first copies of input and gradient (aten/src/ATen/native/cudnn/RNN.cpp); it has no version for
 fake tensors that does so. backward() and copies() make them as that file has them.
+
+Under autocast (precision amp) PyTorch's wrapper of the operator makes a flat copy of all weights in 16 bits, whose parts
+are copied with a gradient each, and casts input and states (aten/src/ATen/cudnn/AutocastRNN.cpp). The wrapper asks
+cuDNN for the size of the copy, so halved() does what it does.
 """
 import sys
 
@@ -52,6 +56,16 @@ def copies(torch):
     return Copies()
 
 
+def halved(torch, tensors, weights):
+    """Tensors in 16 bits, a flat copy of the weights, and its parts."""
+    flat, at, parts = torch.zeros(sum(w.numel() for w in weights), dtype=torch.float16), 0, []
+    for w in weights:
+        part = flat[at:at + w.numel()].detach().view(w.shape)  # of its own for autograd, as there
+        parts.append(part.copy_(w))
+        at += w.numel()
+    return [t if t is None else t.half() for t in tensors], flat, parts
+
+
 def calls(torch, flat):
     """nn.LSTM and nn.GRU call the operator. flat is the buffer of which all weights are parts."""
 
@@ -60,7 +74,10 @@ def calls(torch, flat):
             h, c = hx if mode == 2 else (hx, None)
             projection = h.shape[2] if mode == 2 and h.shape[2] != c.shape[2] else 0
             hidden = (c if mode == 2 else h).shape[2]
-            out = torch.ops.aten._cudnn_rnn(x, weights, stride + (projection > 0), flat[0], h, c, mode, hidden, projection, layers,
+            whole = flat[0]
+            if torch.is_autocast_enabled("cuda"):
+                (x, h, c), whole, weights = halved(torch, (x, h, c), weights)
+            out = torch.ops.aten._cudnn_rnn(x, weights, stride + (projection > 0), whole, h, c, mode, hidden, projection, layers,
                                             batch_first, 0.0, train, bidirectional, [], None)
             return out[:3] if mode == 2 else out[:2]
 
@@ -126,8 +143,9 @@ def peak(row):
                 x, y = torch.empty(batch, seq, n("features"), dtype=model.decoder.weight.dtype), torch.empty(batch, dtype=torch.int64)
             else:
                 x, y = torch.empty(batch, seq, dtype=torch.int64), torch.empty(batch * seq, dtype=torch.int64)
-            out = model(x)
-            loss = torch.nn.functional.cross_entropy(out, y)
+            with torch.autocast("cuda", dtype=torch.float16, enabled=row["precision"] == "amp"):
+                out = model(x)
+                loss = torch.nn.functional.cross_entropy(out, y)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

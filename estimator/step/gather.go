@@ -1,0 +1,50 @@
+package step
+
+// mostLive is how many numbers of weights ZeRO 3 puts together at most: it fetches ahead
+// as far as this (stage3_max_live_parameters), from the second step on, and a weight
+// within this distance of its next use stays (stage3_max_reuse_distance).
+const mostLive = 1_000_000_000
+
+// live are the weights that ZeRO 3 has put together. Those of the network's end stand for
+// whichever there are.
+type live struct {
+	whole []chunk // by weight
+	bytes int64
+}
+
+// putTogether begins a pass of ZeRO 3.
+func (r *run) putTogether() error {
+	r.live = live{whole: make([]chunk, len(r.weights))}
+	var numbers int64
+	for i := len(r.weights) - 1; i >= 0; i-- {
+		w := &r.weights[i]
+		if numbers += w.numbers(); numbers > mostLive && i < len(r.weights)-1 {
+			break
+		}
+		c, err := r.take(r.gathered(w), Weights)
+		if err != nil {
+			return err
+		}
+		r.live.whole[i] = c
+		r.live.bytes += c.bytes
+	}
+	return nil
+}
+
+// passed lets weights go that no gradient is computed with any more, after layer l. What
+// is left is fetched as far as it may be.
+func (r *run) passed(l *layer) {
+	if r.stage() != 3 || len(l.weights) == 0 {
+		return
+	}
+	var left int64
+	for i := range r.weights[:l.weights[0]] {
+		left += r.gathered(&r.weights[i])
+	}
+	for i := len(r.live.whole) - 1; i >= 0 && r.live.bytes > left; i-- {
+		if c := &r.live.whole[i]; c.held {
+			r.live.bytes -= c.bytes
+			r.release(c)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package step
+
+import "carma/configs/models"
+
+// Memory of DeepSpeed 0.19's ZeRO beside what each GPU has of states and weights
+// (runtime/zero/stage_1_and_2.py, stage3.py). Gradients are collected in a bucket of a
+// fixed size, whose numbers are added up over the GPUs; what a GPU updates is copied to a
+// buffer of its own. Stages 2 and 3 collect each gradient as soon as it is there, stage 1
+// at the end of the step's last backward pass. The bucket of stage 1 and 2 is made with
+// the first gradient and let go after the last; that of stage 3 and its buffer stay. For
+// the step, a GPU's gradients are put together into one vector, which becomes one of 32
+// bits, and the optimizer updates one vector.
+type zero struct {
+	bucket, part chunk
+	collected    int64 // numbers in the bucket
+}
+
+// reduceBucket is how many numbers of gradients DeepSpeed collects before it adds
+// them up over the GPUs (reduce_bucket_size).
+const reduceBucket = 500_000_000
+
+// stage is that of ZeRO; 0: none.
+func (r *run) stage() int {
+	if r.shards < 2 {
+		return 0
+	}
+	switch r.train.Parallel {
+	case models.ZeRO1:
+		return 1
+	case models.ZeRO2:
+		return 2
+	case models.ZeRO3:
+		return 3
+	}
+	return 0
+}
+
+// halves is the bytes of a number of DeepSpeed's buffers: it makes all weights of a
+// 16-bit training 16 bits wide.
+func (r *run) halves() int64 {
+	if p := r.train.Precision; p == models.BF16 || p == models.FP16 {
+		return 2
+	}
+	return 4
+}
+
+// partition is the bytes of the GPU's part of all trained weights, as they are stored.
+func (r *run) partition() (bytes int64) {
+	for i := range r.weights {
+		if w := &r.weights[i]; w.trainable {
+			bytes += w.bytes / r.shards
+		}
+	}
+	return bytes
+}
+
+// lasting makes what stays from the beginning on: the bucket of stage 3 and its buffer
+// of gradients, and with offloaded states a buffer for the largest gradient.
+func (r *run) lasting() (err error) {
+	var largest int64
+	for i := range r.weights {
+		if w := &r.weights[i]; w.trainable {
+			largest = max(largest, w.numbers()*r.halves())
+		}
+	}
+	switch stage := r.stage(); {
+	case stage == 3:
+		if r.zero.bucket, err = r.take(reduceBucket*r.halves(), Gradients); err != nil || r.hostStates() {
+			return err
+		}
+		r.zero.part, err = r.take(r.partition(), Gradients)
+	case stage > 0 && r.hostStates():
+		_, err = r.take(largest, Gradients)
+	}
+	return err
+}
+
+// collect notes a whole gradient.
+func (r *run) collect(w *weight, c *chunk) (err error) {
+	z := &r.zero
+	if !z.bucket.held {
+		if z.bucket, err = r.take(reduceBucket*r.halves(), Gradients); err != nil {
+			return err
+		}
+	}
+	if r.stage() == 1 {
+		return nil
+	}
+	return r.fill(w, c)
+}
+
+// fill copies a gradient into the bucket, and empties that before if it is full.
+func (r *run) fill(w *weight, c *chunk) error {
+	z := &r.zero
+	if n := w.numbers(); z.collected+n > reduceBucket {
+		if err := r.scatter(); err != nil {
+			return err
+		}
+	}
+	z.collected += w.numbers()
+	r.release(c)
+	return nil
+}
+
+// scatter adds up the bucket over the GPUs, in a copy of it.
+func (r *run) scatter() (err error) {
+	n := r.zero.collected
+	r.zero.collected = 0
+	if err := r.temporary(n*r.halves(), Gradients); err != nil || r.hostStates() || r.zero.part.held {
+		return err
+	}
+	r.zero.part, err = r.take(r.partition(), Gradients)
+	return err
+}
+
+// collected ends a backward pass. last: that of a step.
+func (r *run) collected(last bool) error {
+	stage, z := r.stage(), &r.zero
+	switch {
+	case stage == 0 || stage == 1 && !last:
+		return nil
+	case stage == 1:
+		for i := len(r.weights) - 1; i >= 0; i-- {
+			if !r.gradient[i].held {
+				continue
+			}
+			if err := r.fill(&r.weights[i], &r.gradient[i]); err != nil {
+				return err
+			}
+		}
+	}
+	r.releaseAll(r.live.whole)
+	err := r.scatter()
+	if stage < 3 {
+		r.release(&z.bucket)
+	}
+	return err
+}
+
+// flatten makes the vector of a GPU's gradients in 32 bits, for the step.
+func (r *run) flatten() error {
+	if r.stage() == 0 {
+		return nil
+	}
+	n := r.partition()
+	flat, err := r.take(n, Gradients)
+	if err != nil {
+		return err
+	}
+	var wide int64
+	for i := range r.weights {
+		if w := &r.weights[i]; w.trainable {
+			wide += 4 * w.numbers() / r.shards
+		}
+	}
+	c, err := r.take(wide, Gradients)
+	r.release(&flat)
+	if r.stage() < 3 {
+		r.release(&r.zero.part)
+	}
+	r.held = append(r.held, c)
+	return err
+}
