@@ -29,6 +29,7 @@ var tables = []table{
 	{"yolo.csv", 0.015, 0.025},
 	{"gnn.csv", 0.05, 0.08},
 	{"dense.csv", 0.015, 0.05},
+	{"queries.csv", 0.015, 0.09},
 	{"recurrent.csv", 0.01, 0.02},
 	{"quantized.csv", 0.01, 0.03},
 	{"zero.csv", 0.01, 0.03},

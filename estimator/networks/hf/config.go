@@ -2,6 +2,7 @@ package hf
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -153,6 +154,27 @@ func (f *fields) orZero(name string, otherwise int64) int64 {
 		return 1
 	}
 	return int64(x)
+}
+
+// square is the side of a square in pixels: a whole number of at least 1, or a list of its
+// height and width.
+func (f *fields) square(name string, otherwise int64) int64 {
+	v, _ := f.value(name)
+	list, ok := v.([]any)
+	if !ok {
+		return f.whole(name, otherwise)
+	}
+	var sides []int64
+	for _, v := range list[:min(len(list), 3)] {
+		one := &fields{values: map[string]any{name: v}}
+		sides = append(sides, one.whole(name, 0))
+		f.err = cmp.Or(f.err, one.err)
+	}
+	if n := len(sides); n == 0 || n > 2 || sides[0] != sides[n-1] {
+		f.fail(name, "it is one number, or a list of two equal ones: squares only are known here. Give a number with as many pixels")
+		return 1
+	}
+	return sides[0]
 }
 
 // number is a number of at least 0; null counts as missing.

@@ -31,7 +31,7 @@ func convNeXt(f *fields, name string, o models.Overrides) (*models.Config, error
 	if n := f.whole("num_stages", int64(len(c.Depths))); n != int64(len(c.Depths)) {
 		f.fail("num_stages", "%d, depths has %d", n, len(c.Depths))
 	}
-	c.Image, c.Patch, c.Channels = f.whole("image_size", 224), f.whole("patch_size", 4), f.whole("num_channels", 3)
+	c.Image, c.Patch, c.Channels = f.square("image_size", 224), f.square("patch_size", 4), f.whole("num_channels", 3)
 	if c.Patch > c.Image {
 		f.fail("patch_size", "%d is larger than the image of %d", c.Patch, c.Image)
 	}
@@ -46,7 +46,16 @@ func convNeXt(f *fields, name string, o models.Overrides) (*models.Config, error
 
 // resNet reads a residual network. Its configuration has no size of the images.
 func resNet(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	r := &zoo.ResNetEncoder{Name: name, Head: f.head(o, imageHeads...), Classes: f.classes(), Image: 224}
+	r := f.resNet(name, f.head(o, imageHeads...))
+	if r.Classes = f.classes(); f.err != nil {
+		return nil, f.err
+	}
+	return r.Config(o)
+}
+
+// resNet reads the stages of a residual network.
+func (f *fields) resNet(name, head string) *zoo.ResNetEncoder {
+	r := &zoo.ResNetEncoder{Name: name, Head: head, Image: 224}
 	r.Depths, r.Widths = f.stages([]int64{3, 4, 6, 3}, []int64{256, 512, 1024, 2048})
 	r.Stem, r.Channels = f.whole("embedding_size", 64), f.whole("num_channels", 3)
 	r.Activation = f.single("hidden_act", "relu")
@@ -57,10 +66,7 @@ func resNet(f *fields, name string, o models.Overrides) (*models.Config, error) 
 		f.fail("layer_type", "%s; it is basic or bottleneck", models.Short(kind))
 	}
 	r.FirstHalves, r.EarlyHalves = f.flag("downsample_in_first_stage", false), f.flag("downsample_in_bottleneck", false)
-	if f.err != nil {
-		return nil, f.err
-	}
-	return r.Config(o)
+	return r
 }
 
 // single is an activation that is one operation.

@@ -39,8 +39,8 @@ func (f *fields) ownHead(known []string) string {
 	list, _ := named.([]any)
 	for _, one := range list {
 		class, _ := one.(string)
-		if _, suffix, ok := strings.Cut(class, "For"); ok {
-			if head := kebab(suffix); slices.Contains(known, head) {
+		if at := strings.LastIndex(class, "For"); at >= 0 { // the last: MaskFormer has one too
+			if head := kebab(class[at+len("For"):]); slices.Contains(known, head) {
 				return head
 			}
 			f.notes = append(f.notes, "the last layers of "+models.Clip(class)+" are not known here: those of "+known[0]+" are counted")

@@ -29,6 +29,8 @@ func TestParameters(t *testing.T) {
 		family := models.Transformer
 		if kind := Kind(m.Config); kind == "resnet" || strings.HasPrefix(kind, "convnext") {
 			family = models.Conv
+		} else if kind == "detr" {
+			family = models.Detection
 		}
 		if len(c.Warnings) > 0 || c.Origin != models.FromHF || c.Family != family {
 			t.Errorf("%s: %q %s %s", m.Names[0], c.Warnings, c.Origin, c.Family)
@@ -129,6 +131,11 @@ func TestWrongConfigurations(t *testing.T) {
 		{`{"model_type": "mixtral", "num_experts_per_tok": 9}`, "num_experts_per_tok: 9 of 8 experts"},
 		{`{"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "resid_pdrop": -1}`, "resid_pdrop: it is a number of at least 0"},
 		{`{"model_type": "beit", "image_size": 8}`, "patch_size: 16 is larger than the image of 8"},
+		{`{"model_type": "beit", "image_size": [224, 192]}`, "image_size: it is one number, or a list of two equal ones"},
+		{`{"model_type": "swin", "image_size": []}`, "image_size: it is one number, or a list of two"},
+		{`{"model_type": "vit", "image_size": [[224], [224]]}`, "image_size: it is a whole number"},
+		{`{"model_type": "vit", "image_size": [224, 224, 224]}`, "image_size: it is one number, or a list of two"},
+		{`{"model_type": "sam", "vision_config": {"image_size": ["1024", "1024"]}}`, "vision_config.image_size: it is a whole number"},
 		{`{"model_type": "beit", "use_relative_position_bias": 1}`, "use_relative_position_bias: it is true or false"},
 		{`{"model_type": "dinov3_vit", "num_register_tokens": -1}`, "num_register_tokens: -1 is no whole number"},
 		{`{"model_type": "convnext", "depths": [3, 3]}`, "hidden_sizes: 4 stages, depths has 2; at most 8"},
@@ -136,6 +143,17 @@ func TestWrongConfigurations(t *testing.T) {
 		{`{"model_type": "convnext", "num_stages": 3}`, "num_stages: 3, depths has 4"},
 		{`{"model_type": "resnet", "layer_type": "wide"}`, `layer_type: "wide"; it is basic or bottleneck`},
 		{`{"model_type": "resnet", "hidden_sizes": "64"}`, "hidden_sizes: it is a list"},
+		{`{"model_type": "detr", "backbone": "resnet60"}`, `backbone: "resnet60" is not known here; the nearest: resnet50, `},
+		{`{"model_type": "detr", "backbone_config": 3}`, "backbone_config: it is an object"},
+		{`{"model_type": "detr", "backbone_config": {"model_type": "resnet", "depths": [3]}}`, "backbone_config.hidden_sizes: 4 stages, depths has 1"},
+		{`{"model_type": "detr", "backbone_config": {"model_type": "vit"}}`, `backbone_config.model_type: "vit" is not known here; it is resnet`},
+		{`{"model_type": "detr", "use_timm_backbone": false}`, "backbone_config: missing; "},
+		{`{"model_type": "detr", "encoder_attention_heads": 7}`, "encoder_attention_heads: 7 heads do not divide a width of 256"},
+		{`{"model_type": "detr", "position_embedding_type": "none"}`, `position_embedding_type: "none"; it is sine or learned`},
+		{`{"model_type": "mask2former", "num_attention_heads": 7}`, "num_attention_heads: 7 heads do not divide widths of 256 (feature_size)"},
+		{`{"model_type": "mask2former", "common_stride": 2}`, "common_stride: 2; it is 4 or 8"},
+		{`{"model_type": "mask2former", "backbone_config": {"model_type": "dinat"}}`, `backbone_config.model_type: "dinat" is not known here; it is swin`},
+		{`{"model_type": "mask2former", "backbone_config": {"window_size": 100}}`, "backbone_config.window_size: 100 pixels; at most 64"},
 		{`{"model_type": "sam", "vision_config": 3}`, "vision_config: it is an object"},
 		{`{"model_type": "sam", "vision_config": {"global_attn_indexes": [-1]}}`, "vision_config.global_attn_indexes: -1 is no block from 0 to 1999"},
 		{`{"model_type": "sam", "vision_config": {"output_channels": 64}}`, "vision_config.output_channels: 64; it is the same as hidden_size of the decoder (256)"},
@@ -177,6 +195,25 @@ func TestTextConfig(t *testing.T) {
 	c, err := Read("x", []byte(`{"model_type": "gemma3", "vision_config": {}, "text_config": `+with(t, `{"model_type": "gemma3_text"}`)+`}`), models.Overrides{})
 	if err != nil || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "only the language model of gemma3") {
 		t.Errorf("%v %v", c, err)
+	}
+}
+
+// TestSquares: sizes of images and patches may be lists of a height and a width.
+func TestSquares(t *testing.T) {
+	for _, kind := range []string{"vit", "deit", "beit", "dinov2", "dinov3_vit", "swin", "convnext"} {
+		text := `{"model_type": "` + kind + `", "image_size": `
+		one, err := Read("x", []byte(text+`192, "patch_size": 8}`), models.Overrides{})
+		if err != nil {
+			t.Fatal(kind, err)
+		}
+		two, err := Read("x", []byte(text+`[192, 192], "patch_size": [8, 8]}`), models.Overrides{})
+		if err != nil || two.Hash() != one.Hash() {
+			t.Errorf("%s: %v, another network with lists", kind, err)
+		}
+		other, err := Read("x", []byte(text+`[96], "patch_size": 8}`), models.Overrides{})
+		if err != nil || other.Hash() == one.Hash() {
+			t.Errorf("%s: %v, the same network with half the side", kind, err)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (f *fields) patches(v *zoo.ImageEncoder) {
 	v.Heads = f.whole("num_attention_heads", 12)
 	v.Groups, v.Key = v.Heads, f.split(v.Width, v.Heads)
 	v.Inner = f.whole("intermediate_size", 3072)
-	v.Image, v.Patch, v.Channels = f.whole("image_size", 224), f.whole("patch_size", 16), f.whole("num_channels", 3)
+	v.Image, v.Patch, v.Channels = f.square("image_size", 224), f.square("patch_size", 16), f.whole("num_channels", 3)
 	if v.Patch > v.Image {
 		f.fail("patch_size", "%d is larger than the image of %d", v.Patch, v.Image)
 	}
@@ -49,12 +49,14 @@ func dinov2(f *fields, v *zoo.ImageEncoder) {
 	vit(f, v)
 	v.Inner = f.whole("mlp_ratio", 4) * v.Width
 	v.Scaled, v.Pooler, v.Pool = true, false, zoo.PoolBoth
+	v.Patch = f.square("patch_size", 14)
 	v.MaskToken = f.flag("use_mask_token", true)
 	if f.flag("use_swiglu_ffn", false) {
 		v.Gated, v.Activation, v.Inner = true, models.SiLU, (v.Inner*2/3+7)/8*8
 		v.Projections.Up, v.Projections.Down = "up_proj", "down_proj"
 	}
 	if f.text("model_type", "") == "dinov2_with_registers" {
+		v.Patch = f.square("patch_size", 16)
 		v.Registers = f.whole("num_register_tokens", 4)
 	}
 }
@@ -128,7 +130,7 @@ func clip(f, text, vision *fields, t *zoo.Towers) {
 	text.tower(&t.Text, 512, 8, 49408, 77, "quick_gelu")
 	v := &t.Image
 	vision.patches(v)
-	v.Patch = vision.whole("patch_size", 32)
+	v.Patch = vision.square("patch_size", 32)
 	v.Activation = vision.activation("hidden_act", "quick_gelu")
 	v.Projections = clipNames
 	v.PlainPatch, v.ClassToken, v.EntryNorm, v.LastNorm, v.Beside = true, true, true, true, true
@@ -161,10 +163,19 @@ func (f *fields) tower(t *zoo.TextEncoder, width, heads, words, longest int64, a
 
 // swin reads a Transformer of shifted windows.
 func swin(f *fields, name string, o models.Overrides) (*models.Config, error) {
-	w := &zoo.SwinEncoder{Name: name, Head: f.head(o, imageHeads...), Classes: f.classes()}
+	w := f.swin(name, f.head(o, imageHeads...))
+	if w.Classes = f.classes(); f.err != nil {
+		return nil, f.err
+	}
+	return w.Config(o)
+}
+
+// swin reads the stages of a Transformer of shifted windows.
+func (f *fields) swin(name, head string) *zoo.SwinEncoder {
+	w := &zoo.SwinEncoder{Name: name, Head: head}
 	w.Depths, w.HeadsOf = f.wholes("depths", 2, 2, 6, 2), f.wholes("num_heads", 3, 6, 12, 24)
 	w.Width, w.Ratio = f.whole("embed_dim", 96), f.whole("mlp_ratio", 4)
-	w.Image, w.Patch, w.Channels = f.whole("image_size", 224), f.whole("patch_size", 4), f.whole("num_channels", 3)
+	w.Image, w.Patch, w.Channels = f.square("image_size", 224), f.square("patch_size", 4), f.whole("num_channels", 3)
 	w.Window = f.whole("window_size", 7)
 	if len(w.Depths) != len(w.HeadsOf) || len(w.Depths) > 8 {
 		f.fail("num_heads", "%d stages, depths has %d; at most 8", len(w.HeadsOf), len(w.Depths))
@@ -184,8 +195,5 @@ func swin(f *fields, name string, o models.Overrides) (*models.Config, error) {
 	w.Dropout, w.SkipPath = f.chance("hidden_dropout_prob", 0), f.chance("drop_path_rate", 0.1)
 	w.Projections = clipNames
 	w.Projections.Out = "o_proj"
-	if f.err != nil {
-		return nil, f.err
-	}
-	return w.Config(o)
+	return w
 }

@@ -70,6 +70,9 @@ var kinds = map[string]builder{
 	"sam":                   sam,
 	"sam2":                  sam2,
 	"sam2_video":            sam2, // without its memory, as AutoModelForMaskGeneration makes it
+	"detr":                  detr,
+	"mask2former":           mask2Former,
+	"maskformer":            maskFormer,
 	"clip":                  towers(clip),
 	"siglip":                towers(siglip),
 

@@ -21,7 +21,7 @@ const (
 
 // HasClasses reports whether a head has a number of classes.
 func HasClasses(head string) bool {
-	return slices.Contains([]string{SequenceClassification, TokenClassification, ImageClassification}, head)
+	return slices.Contains([]string{SequenceClassification, TokenClassification, ImageClassification, ObjectDetection, Segmentation}, head)
 }
 
 // TextEncoder is a model that sees all tokens of a text at once, as the transformers

@@ -33,8 +33,22 @@ func (r *ResNetEncoder) Config(o models.Overrides) (*models.Config, error) {
 
 func (r *ResNetEncoder) build(g *graph, s settings) {
 	g.photo(r.Channels, s)
+	stages := r.stages(g)
+	x := stages[len(stages)-1]
+	if r.Head == BaseModel {
+		g.loss("loss", g.op(models.Mean, "mean", []int64{g.shape(x)[0]}, x))
+		return
+	}
+	x = g.flatten(g.mean("pooler", x))
+	g.trained(func() { x = g.plain("classifier.1", x, s.classes, true) })
+	g.classify(x)
+}
+
+// stages are the outputs of the stem and of each stage.
+func (r *ResNetEncoder) stages(g *graph) []int {
 	x := r.unit(g, "embedder", data, window{out: r.Stem, kernel: 7, stride: 2, pad: 3})
 	x = g.maxPool("embedder.pooler", g.unary(r.Activation, "embedder.activation", x), window{kernel: 3, stride: 2, pad: 1})
+	stages := []int{x}
 	for stage, depth := range r.Depths {
 		for i := range depth {
 			stride := int64(1)
@@ -43,14 +57,9 @@ func (r *ResNetEncoder) build(g *graph, s settings) {
 			}
 			x = r.block(g, fmt.Sprintf("encoder.stages.%d.layers.%d", stage, i), x, r.Widths[stage], stride)
 		}
+		stages = append(stages, x)
 	}
-	if r.Head == BaseModel {
-		g.loss("loss", g.op(models.Mean, "mean", []int64{g.shape(x)[0]}, x))
-		return
-	}
-	x = g.flatten(g.mean("pooler", x))
-	g.trained(func() { x = g.plain("classifier.1", x, s.classes, true) })
-	g.classify(x)
+	return stages
 }
 
 // unit is a convolution and its norm.
