@@ -19,8 +19,8 @@ func (p *planner) loss() {
 }
 
 // wide is the size of a loss's logits in the numbers that it computes with, in bytes.
-// The cross-entropy does so in 32 bits: autocast has it on its list of FP32 operations,
-// and most causal language models convert 16-bit logits before it.
+// The cross-entropy does so in 32 bits: most causal language models convert 16-bit
+// logits before it, and of others autocast converts the softmax (see [run.logSoftmax]).
 func (r *run) wide(l *layer) int64 {
 	value := &r.values[l.inputs[0]]
 	if value.element == 2 && !l.narrow {
@@ -35,7 +35,8 @@ func (r *run) logSoftmax(i int, logits int32) error {
 	n := r.wide(&r.layers[i])
 	var converted chunk
 	if r.layers[i].mixed && n > r.values[logits].bytes {
-		// The softmax has 16 bits, and a copy of it 32: both are kept.
+		// The cross-entropy asks for a softmax of its logits' 16 bits, so autocast leaves
+		// that alone, and converts it for the loss (ATen/native/LossNLL.cpp): both are kept.
 		return r.extra(i, n+r.values[logits].bytes)
 	}
 	if n > r.values[logits].bytes {
@@ -68,7 +69,7 @@ func (r *run) lossGradient(l *layer) error {
 	if err != nil {
 		return err
 	}
-	if l.mixed {
+	if l.mixed && n > r.values[v].bytes {
 		r.release(&inner) // more than the softmax's gradient and its own, when the copy is gone
 		gradient, err := r.take(r.values[v].bytes, Activations)
 		if err != nil {

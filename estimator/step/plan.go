@@ -260,7 +260,7 @@ func (p *planner) add(i int, l *models.Layer) error {
 	out.alias = l.Type == models.View || l.InPlace
 	out.passes = passes(l.Type) && !(l.Type == models.View && n*size > first.bytes) // what was spread over the samples is summed up
 	sixteen := l.Type == models.CrossEntropy && l.Bits == 16
-	out.narrow, out.mixed = sixteen && !p.autocast, sixteen && p.autocast && recurrent(p.config)
+	out.narrow, out.mixed = sixteen && !p.autocast, sixteen && p.autocast
 	if l.Cached && p.train.Cache && !p.train.Checkpointing {
 		p.cached = append(p.cached, out.value)
 	}

@@ -1,8 +1,6 @@
 package step
 
 import (
-	"slices"
-
 	"carma/configs/models"
 )
 
@@ -67,11 +65,4 @@ func (r *run) widened(l *layer) error {
 	err := r.weightGradients(l)
 	r.release(&r.flat)
 	return err
-}
-
-// recurrent reports whether a network has recurrent layers. Under autocast the
-// cross-entropy of PyTorch 2.15 has a softmax of 16 bits, and what follows has 32. It is
-// counted so for these networks, with which it was compared, and with 32 bits for others.
-func recurrent(c *models.Config) bool {
-	return slices.ContainsFunc(c.Layers, func(l models.Layer) bool { return l.Type == models.Recurrent })
 }

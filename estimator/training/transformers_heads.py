@@ -23,7 +23,7 @@ HEADS = {
 
 # What autocast computes in 32 bits on a GPU and not on a CPU, of the functions that models call
 # (PyTorch's documentation of autocast, "CUDA Ops that can autocast to float32").
-FULL = ("layer_norm", "group_norm", "softmax", "log_softmax", "softplus", "pow", "__pow__", "rsqrt", "exp", "norm", "sum", "cumsum", "cross_entropy")
+FULL = ("layer_norm", "group_norm", "softmax", "log_softmax", "softplus", "pow", "__pow__", "rsqrt", "exp", "norm", "sum", "cumsum")
 
 
 def hub(folder):
@@ -125,7 +125,7 @@ class Head:
         if hasattr(config, "patch_size") or config.model_type == "resnet":
             image = pixels(getattr(config, "image_size", 224))
             return image if self.name == "model" else image | {"labels": ids(batch)}
-        if self.name.startswith("mask"):  # a box in each image
+        if self.name in ("mask-generation", "mask-decoder"):  # a box in each image
             side = config.vision_config.backbone_config.image_size[0] if config.model_type == "sam2" else config.vision_config.image_size
             boxes = {"input_boxes": torch.zeros(batch, 1, 4), "multimask_output": False}
             self.masks = torch.zeros(batch, 1, 1, side // 4, side // 4)
@@ -153,7 +153,7 @@ class Head:
             return out.last_hidden_state.mean(1).mean()
         if self.name == "ctc":  # the loss reads its labels, which fake tensors have not; it is small
             return out.logits.float().log_softmax(-1).mean()
-        if self.name.startswith("mask"):
+        if self.name in ("mask-generation", "mask-decoder"):
             return self.torch.nn.functional.binary_cross_entropy_with_logits(out.pred_masks.float(), self.masks)
         return out.loss
 
@@ -201,6 +201,15 @@ def as_on_a_gpu(torch):
 
         return call
 
+    def cross_entropy(x, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
+        """The softmax has the numbers of the logits, and the loss takes a copy of it in 32 bits (ATen/native/LossNLL.cpp)."""
+        with torch.autocast("cpu", enabled=False):
+            logs = torch.nn.functional.log_softmax(x, 1 if x.dim() > 1 else 0, dtype=x.dtype)
+            assert label_smoothing == 0
+            return torch.nn.functional.nll_loss(logs.float(), target, weight, ignore_index=ignore_index, reduction=reduction)
+
+    plain_entropy = torch.nn.functional.cross_entropy
+    torch.nn.functional.cross_entropy = lambda *args, **kwargs: (cross_entropy if torch.is_autocast_enabled("cpu") else plain_entropy)(*args, **kwargs)
     plain_norm = torch.linalg.vector_norm
 
     def vector_norm(x, *args, **kwargs):  # the result has 32 bits; the input stays as it is
