@@ -331,6 +331,7 @@ func TestPhases(t *testing.T) {
 	for phase, want := range map[Phase][2]bool{
 		Estimating: {false, false}, Queued: {false, false}, Recovering: {false, false},
 		Launching: {true, false}, Running: {true, false}, Stopping: {true, false},
+		Suspending: {true, false}, Away: {false, false}, Resuming: {true, false},
 		Succeeded: {false, true}, Failed: {false, true}, Cancelled: {false, true},
 	} {
 		if phase.Placed() != want[0] || phase.Finished() != want[1] {

@@ -55,6 +55,12 @@ const (
 	Cancelled Phase = "cancelled"
 )
 
+// Phases are all of them.
+var Phases = []Phase{Estimating, Held, Queued, Recovering, Launching, Running, Suspending, Away, Resuming, Stopping, Succeeded, Failed, Cancelled}
+
+// Waits reports whether a task in this phase may be in a queue, or comes to be.
+func (p Phase) Waits() bool { return !p.Finished() && !p.Placed() }
+
 // Finished reports whether the phase is final.
 func (p Phase) Finished() bool { return p == Succeeded || p == Failed || p == Cancelled }
 

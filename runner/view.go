@@ -69,10 +69,10 @@ func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
 func (r *Runner) queueViews(ctx context.Context, recs []*Record) (map[mapper.TaskID]queueView, error) {
 	var waiting, placed []mapper.TaskID
 	for _, rec := range recs {
-		switch p := rec.Task.Phase; p {
-		case mapper.Queued, mapper.Recovering, mapper.Held, mapper.Estimating:
+		switch p := rec.Task.Phase; {
+		case p.Waits():
 			waiting = append(waiting, rec.ID())
-		case mapper.Running, mapper.Stopping:
+		case p.Placed() && p != mapper.Launching:
 			placed = append(placed, rec.ID())
 		}
 	}

@@ -18,7 +18,7 @@ type Task struct {
 	EnvHidden bool `json:"env_hidden,omitempty" doc:"the values of its environment are not for the caller"`
 	// GPUCount is the number of GPUs it runs on.
 	GPUCount int    `json:"gpu_count"`
-	Phase    string `json:"phase" enum:"estimating,held,queued,recovering,launching,running,stopping,succeeded,failed,cancelled"`
+	Phase    string `json:"phase" enum:"estimating,held,queued,recovering,launching,running,suspending,suspended,resuming,stopping,succeeded,failed,cancelled"`
 	// Priority as it is now.
 	Priority string `json:"priority,omitempty" enum:"low,normal,high"`
 	// Position in the order of the queues, from 1; 0 when it is in none.

@@ -47,7 +47,7 @@ func IdleText(i *api.Idle) string {
 
 // Placed reports whether a task holds GPUs.
 func Placed(t *api.Task) bool {
-	return t.Phase == string(mapper.Launching) || t.Phase == string(mapper.Running) || t.Phase == string(mapper.Stopping)
+	return mapper.Phase(t.Phase).Placed()
 }
 
 // LastAttempt returns the latest attempt, or nil.

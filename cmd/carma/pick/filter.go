@@ -78,10 +78,12 @@ func phases(status string) []string {
 	return nil
 }
 
-var allPhases = append([]string{
-	string(mapper.Estimating), string(mapper.Held), string(mapper.Queued), string(mapper.Recovering),
-	string(mapper.Launching), string(mapper.Running), string(mapper.Stopping),
-}, finished...)
+var allPhases = func() (names []string) {
+	for _, p := range mapper.Phases {
+		names = append(names, string(p))
+	}
+	return names
+}()
 
 // ofFinished reports whether a filter asks for finished tasks.
 func (f filter) ofFinished() bool {
