@@ -42,7 +42,7 @@ func (m *machine) answers(t *rapid.T) {
 	}
 	failure := rapid.SampledFrom([]string{"", "", "the driver said no"}).Draw(t, "failure")
 	attempt := m.tries[id] - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "attempts ago")
-	if rapid.IntRange(0, 5).Draw(t, "the other answer") > 0 && m.returning[id] > 0 {
+	if other := rapid.IntRange(0, 5).Draw(t, "the other answer") == 0; other != (m.returning[id] > 0) {
 		m.step(t, Resumed{At: m.now, Task: id, Attempt: attempt, Failure: failure})
 		return
 	}
@@ -114,6 +114,7 @@ func (m *machine) bookAway(ev Event) {
 		if l, ok := m.live[e.Task]; ok && m.returning[e.Task] == e.Attempt && e.Attempt > 0 {
 			if delete(m.returning, e.Task); e.Failure != "" {
 				delete(m.live, e.Task)
+				l.Grants = m.home[e.Task] // the driver still has it there
 				m.away[e.Task] = l
 			}
 		}
@@ -148,7 +149,7 @@ func (m *machine) resume(t *rapid.T, d Resume) {
 		t.Fatalf("%+v from %+v to %+v", d, a, b)
 	}
 	delete(m.away, d.Task)
-	l.Grants = slices.Clone(d.Grants)
+	m.home[d.Task], l.Grants = l.Grants, slices.Clone(d.Grants)
 	l.Alone = d.Alone
 	m.live[d.Task], m.returning[d.Task] = l, d.Attempt
 	m.checkGPUs(t, l)

@@ -125,11 +125,12 @@ type machine struct {
 	first              Options               // before the first event
 	opt                Options
 	up                 bool
-	live               map[TaskID]Launch // launched and not ended, and on GPUs
-	away               map[TaskID]Launch // launched and suspended
-	leaving, returning map[TaskID]int    // the attempts that are to be suspended, and to come back
-	tries              map[TaskID]int    // attempts so far
-	moves              map[TaskID]int    // stops for slowing others down
+	live               map[TaskID]Launch  // launched and not ended, and on GPUs
+	away               map[TaskID]Launch  // launched and suspended
+	home               map[TaskID][]Grant // what each that comes back had when it was suspended
+	leaving, returning map[TaskID]int     // the attempts that are to be suspended, and to come back
+	tries              map[TaskID]int     // attempts so far
+	moves              map[TaskID]int     // stops for slowing others down
 	shape              map[TaskID]Request
 	open               map[TaskID]bool // submitted and not finished
 	closed             map[TaskID]bool
@@ -165,7 +166,7 @@ func newMachine(t *rapid.T) *machine {
 			{ID: "a2", Node: "a", Index: 2, Capacity: 32 * units.GiB}, {ID: "b0", Node: "b", Index: 0, Capacity: 16 * units.GiB},
 			{ID: "b1", Node: "b", Index: 1, Capacity: 24 * units.GiB},
 		},
-		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, away: map[TaskID]Launch{}, leaving: map[TaskID]int{}, returning: map[TaskID]int{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
+		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, away: map[TaskID]Launch{}, leaving: map[TaskID]int{}, returning: map[TaskID]int{}, home: map[TaskID][]Grant{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
 		born: map[TaskID]units.Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
 		stirred: map[GPUID]units.Instant{}, typed: map[TaskID]units.Instant{}, warned: map[TaskID]Idle{},
@@ -266,7 +267,7 @@ func (m *machine) drains(t *rapid.T) {
 	c.stirred, c.typed, c.warned = maps.Clone(m.stirred), maps.Clone(m.typed), maps.Clone(m.warned)
 	c.broken, c.boots = maps.Clone(m.broken), maps.Clone(m.boots)
 	c.shut, c.onHold, c.toHold = maps.Clone(m.shut), maps.Clone(m.onHold), maps.Clone(m.toHold)
-	c.away, c.leaving, c.returning = maps.Clone(m.away), maps.Clone(m.leaving), maps.Clone(m.returning)
+	c.away, c.leaving, c.returning, c.home = maps.Clone(m.away), maps.Clone(m.leaving), maps.Clone(m.returning), maps.Clone(m.home)
 	c.born, c.begun, c.ended = maps.Clone(m.born), maps.Clone(m.begun), maps.Clone(m.ended)
 	c.restore(t)
 	for n := 0; len(c.open) > 0; n++ {
