@@ -5,6 +5,8 @@ package containerd
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -59,6 +61,24 @@ func startCutOff(t *testing.T, d *Driver, id string, after time.Duration) (took 
 		t.Errorf("cut off after %s: output %q, want one line", after, out)
 	}
 	return took
+}
+
+// TestFolderStays: containerd has given up an earlier request, and its folder is there
+// for seconds more, as on a busy machine.
+func TestFolderStays(t *testing.T) {
+	d := newDriver(t)
+	id := launch(t, d, "out:once", "exit:3")
+	folder := filepath.Join(daemon.Root, "state/io.containerd.runtime.v2.task/carma", id)
+	if err := os.MkdirAll(folder, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(6*time.Second, func() { _ = os.RemoveAll(folder) })
+	if err := always(func() error { return d.Start(t.Context(), id) }); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := d.Wait(t.Context(), id); err != nil || e.Code != 3 || e.Lost {
+		t.Errorf("Wait = %+v, %v, want code 3", e, err)
+	}
 }
 
 func TestHalfMade(t *testing.T) {

@@ -118,7 +118,7 @@ func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 	keep, _ := strconv.ParseInt(r.Labels[labelLog], 10, 64) // containers of older versions have no such label
 	query := url.Values{LogCommand: {loggerArg(r.Labels[labelDir], keep, r.talk())}}
 	uri := &url.URL{Scheme: "binary", Path: d.opts.Logger, RawQuery: query.Encode()}
-	for range makeTries {
+	for begun := time.Now(); ; {
 		if earlier { // its program has not run, so the log has no output of it
 			if err := logfile.Clear(r.Labels[labelDir]); err != nil {
 				return err
@@ -129,7 +129,7 @@ func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 			d.whole.Store(r.ID, true)
 			return nil
 		}
-		if !errdefs.IsAlreadyExists(err) && !halfMade(err, earlier) {
+		if !errdefs.IsAlreadyExists(err) && !halfMade(err, earlier) || time.Since(begun) > makeFor {
 			return err
 		}
 		earlier = true
@@ -137,12 +137,11 @@ func (d *Driver) newTask(ctx context.Context, r *record, earlier bool) error {
 			return failed
 		}
 	}
-	return err
 }
 
-// makeTries is how often making a container is tried while an earlier request
-// disturbs it.
-const makeTries = 5
+// makeFor is how long making a container is tried while an earlier request disturbs
+// it: what [Driver.settle] cannot see of containerd's two steps takes no longer.
+const makeFor = settleFor
 
 // startFailed notes why the program will not run, and deletes the container's
 // task. If containerd did not answer, nothing is noted: the start may still
