@@ -27,6 +27,8 @@ func TestRestarts(t *testing.T) { containerstest.Restarts(t, asDriver, suiteImag
 
 func TestHostOOM(t *testing.T) { containerstest.HostOOM(t, asDriver, suiteImages) }
 
+func TestMemory(t *testing.T) { containerstest.Memory(t, asDriver, suiteImages) }
+
 func TestPids(t *testing.T) { containerstest.Pids(t, asDriver, suiteImages) }
 
 // launch creates a container of the tool. The test removes it at its end.

@@ -27,6 +27,7 @@ type fakeContainer struct {
 	writers  [2]*lineWriter
 	screen   *screen
 	stop     context.CancelFunc // sends the stop signal
+	memory   []int64            // limits that were set while it ran
 	killed   chan struct{}
 	finished chan struct{} // closed when the container has ended
 	removed  bool

@@ -100,6 +100,7 @@ type Fake struct {
 var (
 	_ containers.Driver    = (*Fake)(nil)
 	_ containers.Parker    = (*Fake)(nil)
+	_ containers.Resizer   = (*Fake)(nil)
 	_ containers.Publisher = (*Fake)(nil)
 	_ containers.Importer  = (*Fake)(nil)
 	_ containers.Terminals = (*Fake)(nil)

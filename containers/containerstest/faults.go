@@ -31,7 +31,8 @@ const (
 	OpAttach   Op = "attach"
 	OpExec     Op = "exec"
 
-	OpClose Op = "close"
+	OpMemory Op = "memory"
+	OpClose  Op = "close"
 )
 
 type fault struct {

@@ -151,4 +151,6 @@ func TestSuite(t *testing.T) { containerstest.Suite(t, asDriver, suiteImages) }
 
 func TestHostOOM(t *testing.T) { containerstest.HostOOM(t, asDriver, suiteImages) }
 
+func TestMemory(t *testing.T) { containerstest.Memory(t, asDriver, suiteImages) }
+
 func TestPids(t *testing.T) { containerstest.Pids(t, asDriver, suiteImages) }
