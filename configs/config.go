@@ -49,6 +49,8 @@ type Config struct {
 	// Attach is how a container gets its GPUs: auto, device-request, runtime,
 	// cdi or simulated.
 	Attach string
+	// Suspend is what may be done with running tasks: auto, here, move or off.
+	Suspend string
 	// Processors are those that a task with GPUs may run on: any, or near them.
 	Processors string
 	// Environment is the software and GPU that memory estimates assume; empty:
@@ -171,6 +173,7 @@ func Default() Config {
 		Driver:      "docker",
 		Attach:      "auto",
 		Processors:  "any",
+		Suspend:     "auto",
 
 		ContainerdNamespace: "carma",
 

@@ -34,6 +34,7 @@ var (
 	Activities       = []string{"mean", "risk"}
 	Drivers          = []string{"docker", "containerd"}
 	ProcessorChoices = []string{"any", "near"}
+	SuspendChoices   = []string{"auto", "here", "move", "off"}
 	Attachments      = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
 	MPSGroups        = []string{"auto", "off", "user", "shared"}
 	MPSIPCs          = []string{"private", "host"}

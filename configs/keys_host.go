@@ -67,6 +67,9 @@ var hostKeys = []key{
 	{"processors", "where tasks with GPUs run: any, or near: only at the NUMA node of their GPUs", func(c *Config) any { return &c.Processors }, func(c *Config) error {
 		return oneOf("choice of processors", c.Processors, ProcessorChoices)
 	}},
+	{"suspend", "whether running tasks can be suspended, where the driver can: auto, here (they come back to the same GPU), move (or to another of the same model) or off", func(c *Config) any { return &c.Suspend }, func(c *Config) error {
+		return oneOf("choice", c.Suspend, SuspendChoices)
+	}},
 	{"pull", "when images are fetched: missing, always or never", func(c *Config) any { return &c.Pull }, func(c *Config) error {
 		return oneOf("pull rule", c.Pull, PullRules)
 	}},

@@ -28,6 +28,8 @@ type GPUInfo struct {
 	Socket string `json:"socket,omitempty"`
 	// Suspend is what can be done with a task on it without ending it.
 	Suspend SuspendKind `json:"suspend,omitempty"`
+	// SuspendAlone: only tasks that have it alone. The others are clients of MPS.
+	SuspendAlone bool `json:"suspend_alone,omitempty"`
 }
 
 // Sharing is how tasks share a GPU.

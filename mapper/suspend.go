@@ -27,8 +27,11 @@ func (s *State) CannotSuspend(id TaskID) Reason {
 		return Reason{Code: ReasonSeveralGPUs, Count: t.GPUs}
 	}
 	g := s.byID[t.Current().Grants[0].GPU]
-	if g.Suspend == SuspendNever || g.Missing {
+	switch {
+	case g.Suspend == SuspendNever || g.Missing:
 		return Reason{Code: ReasonCannotSuspend, GPU: g.Index}
+	case g.SuspendAlone && !t.Alone:
+		return Reason{Code: ReasonMPSClient, GPU: g.Index}
 	}
 	need := s.onGPUs(t)
 	if h := s.host(g.Node); h != nil && h.Known && h.free() < need {

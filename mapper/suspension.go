@@ -121,6 +121,7 @@ const (
 	ReasonNotRunning    ReasonCode = "not-running"    // only a task that runs on GPUs can be suspended
 	ReasonSeveralGPUs   ReasonCode = "several-gpus"   // it has Count GPUs: processes that talk to each other cannot be suspended
 	ReasonCannotSuspend ReasonCode = "cannot-suspend" // the driver cannot on GPU
+	ReasonMPSClient     ReasonCode = "mps-client"     // it shares GPU by MPS
 	ReasonHostFull      ReasonCode = "host-full"      // Need of host memory would hold it, Have is free
 	ReasonSuspended     ReasonCode = "suspended"      // Name suspended it; Text is why, if they said so
 	ReasonNotSuspended  ReasonCode = "not-suspended"  // it goes on: Text

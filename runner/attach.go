@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strings"
 
 	"carma/containers"
 	"carma/containers/bare"
@@ -94,6 +95,8 @@ func (w *worker) checkGPUs(ctx context.Context, id string) error {
 		spec.Attach = mode
 	} else if spec.Attach = containers.Attach(w.adopted.Labels[LabelAttach]); spec.Attach == "" {
 		return nil // an older carma made it, and checked
+	} else if launched := w.adopted.Labels[LabelGPUs]; launched != "" {
+		spec.GPUs = strings.Split(launched, ",") // it may have moved since
 	}
 	var got containers.Attachment
 	_, err := w.engine.retry(ctx, func() (err error) { got, err = w.Driver.Attached(ctx, id); return err })

@@ -36,6 +36,10 @@ func (r *Runner) refreshTask(id mapper.TaskID) {
 func (r *Record) with(t mapper.Task) *Record {
 	c := *r
 	t.Attempts = append([]mapper.Attempt(nil), t.Attempts...)
+	if t.Suspension != nil {
+		away := *t.Suspension // the state changes its own
+		t.Suspension = &away
+	}
 	c.Task = t
 	return &c
 }
@@ -56,10 +60,12 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", words.Reason(d.Reason)).Msg("stop")
 		case mapper.Suspend:
 			r.refreshTask(d.Task)
-			r.answer(mapper.Suspended{At: r.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: cannotSuspend})
+			r.order(d.Task, asideOrder{suspend: &d})
+			r.Log.Info().Int64("task", int64(d.Task)).Str("reason", words.Reason(d.Reason)).Msg("suspend")
 		case mapper.Resume:
 			r.refreshTask(d.Task)
-			r.answer(mapper.Resumed{At: r.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: cannotSuspend})
+			r.order(d.Task, asideOrder{resume: &d})
+			r.Log.Info().Int64("task", int64(d.Task)).Strs("grants", grantWords(d.Grants)).Msg("resume")
 		case mapper.Overuse:
 			r.Log.Warn().Int64("task", int64(d.Task)).Str("gpu", string(d.GPU)).Stringer("used", d.Used).Stringer("grant", d.Grant).Stringer("booked", d.Booked).Msg("it uses more than was booked for it")
 		case mapper.Idle:
@@ -86,13 +92,6 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 		}
 	}
 }
-
-// cannotSuspend answers what the core has not been told to be possible: GPUInfo.Suspend
-// of every GPU is empty.
-const cannotSuspend = "this daemon cannot suspend programs"
-
-// answer posts an event from the loop, which must not wait for itself.
-func (r *Runner) answer(ev mapper.Event) { r.side.Go(func() { r.post(fact(ev)) }) }
 
 // grantWords are grants for people: GPU-1234=12.0 GiB.
 func grantWords(grants []mapper.Grant) []string {

@@ -146,7 +146,7 @@ func (r *Runner) recallEnergy() {
 	}
 	err = r.energy.recall(body, func(key attemptKey) bool {
 		t, ok := r.state.Task(key.task)
-		return ok && t.Current() != nil && t.Current().N == key.attempt
+		return ok && t.Alive() != nil && t.Alive().N == key.attempt
 	})
 	if err != nil {
 		r.Log.Warn().Err(err).Msg("the energy that was noted cannot be read; it counts from now on")

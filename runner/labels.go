@@ -93,8 +93,9 @@ func (w *worker) about(mode containers.Attach) map[string]string {
 
 // uuids are the GPUs of the attempt.
 func (w *worker) uuids() []string {
-	uuids := make([]string, len(w.launch.Grants))
-	for i, g := range w.launch.Grants {
+	grants := w.grants()
+	uuids := make([]string, len(grants))
+	for i, g := range grants {
 		uuids[i] = string(g.GPU)
 	}
 	return uuids

@@ -125,7 +125,7 @@ func (w *worker) limited() (gpus []string) {
 	if !w.opt.Limits.driver() || !w.limiter.OK() || w.rec.Task.Alone {
 		return nil
 	}
-	for _, g := range w.launch.Grants {
+	for _, g := range w.grants() {
 		if w.found[g.GPU].Parent == "" {
 			gpus = append(gpus, string(g.GPU))
 		}
@@ -181,7 +181,7 @@ func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Li
 		})
 	}
 	out := map[string]limits.Limit{}
-	for _, g := range w.launch.Grants {
+	for _, g := range w.grants() {
 		if !slices.Contains(gpus, string(g.GPU)) {
 			continue
 		}

@@ -76,6 +76,8 @@ type Options struct {
 	NoMPS string
 	// Limits are how the GPU memory of tasks is limited, beside MPS.
 	Limits Limits
+	// Suspending is how tasks are taken off their GPUs; nil: they are not.
+	Suspending *Suspending
 	// Closed: containers have no network. Then those of suites lead nowhere else.
 	Closed bool
 	// Calibrate makes the machine's own environment; nil: none is made.

@@ -32,7 +32,7 @@ func (r *Runner) takeOver() (placed map[mapper.TaskID]int) {
 		if rec, _ := r.records.get(t.ID); rec != nil {
 			r.probeIfDue(rec)
 		}
-		a := t.Current()
+		a := t.Alive()
 		if a == nil {
 			continue
 		}
@@ -40,7 +40,10 @@ func (r *Runner) takeOver() (placed map[mapper.TaskID]int) {
 		if r.workers[t.ID] != nil {
 			continue // launched by this daemon a moment ago
 		}
-		w := r.startWorker(mapper.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants}, true)
+		w := r.startWorker(mapper.Launch{Task: t.ID, Attempt: a.N, Grants: a.Grants, Host: a.Host}, true)
+		if o, ok := orderAgain(&t); ok {
+			r.order(t.ID, o)
+		}
 		failpoint.Hit("resume-worker-started")
 		if t.Phase == mapper.Stopping {
 			w.stop.order(r.stopOrder(t.ID))
@@ -102,6 +105,7 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 			r.Log.Warn().Int64("task", task).Str("container", c.Name).Msg("a container of an attempt that is over still runs; removing it")
 		}
 		failpoint.Hit("sweep-removes")
+		r.thaw(ctx, c.ID, c.Name)
 		r.unlimit(ctx, c.ID)
 		_, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) })
 		if err != nil && ctx.Err() == nil {
@@ -119,7 +123,7 @@ func (r *Runner) over(ctx context.Context, task mapper.TaskID, attempt int) bool
 		if ok && t.Last() != nil {
 			n = t.Last().N
 		}
-		over = !ok || n > attempt || n == attempt && !t.Phase.Placed()
+		over = !ok || n > attempt || n == attempt && t.Alive() == nil
 	})
 	return err == nil && over
 }

@@ -57,6 +57,7 @@ type Runner struct {
 	limiter     limiter
 	sharing     sharing
 	hostMem     *hostMemory
+	ready       readiness                 // to suspend
 	users       func(uid, gid int) Caller // looks a user up in the system
 	opening     chan struct{}             // one token for each check of a user's files
 	keeping     outputHealth
@@ -186,6 +187,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
 	r.sweepMounts()
 	r.side.Go(func() { r.helpers.Run(r.work) })
+	r.side.Go(func() { r.findSuspending(r.work) })
 	r.resume()
 	err := r.loop(ctx)
 	r.endWork()

@@ -141,6 +141,7 @@ func (r *Runner) gpusFound(now units.Instant) mapper.GPUsFound {
 	told := map[mapper.GPUID]mapper.Sharing{}
 	for id, g := range r.devices {
 		g.Sharing, _ = r.sharingOf(r.found[id])
+		g.Suspend, g.SuspendAlone, _ = r.suspendKind(r.found[id])
 		told[id] = g.Sharing
 		found.GPUs = append(found.GPUs, g)
 	}

@@ -113,8 +113,16 @@ func (w *worker) stopWhenAsked(ctx context.Context, id string) {
 		return
 	case <-w.stop.asked:
 	}
+	if left, _ := w.stop.left(); left > 0 {
+		select { // what is under way is undone, so that the program can hear the signal
+		case <-w.aside.over:
+		case <-time.After(left):
+		case <-ctx.Done():
+		}
+	}
 	signalled, pause := false, stopAgain
 	for ctx.Err() == nil {
+		w.thawIfFrozen(ctx, id)
 		left, sooner := w.stop.left()
 		var err error
 		switch {

@@ -22,6 +22,7 @@ type worker struct {
 	launch  mapper.Launch
 	resumed bool // by a daemon that was restarted
 	stop    *stopper
+	aside   *aside
 	// disconnected: MPS was asked to disconnect the task. Only the goroutine
 	// that stops the task uses it.
 	disconnected bool
@@ -46,7 +47,7 @@ func (r *Runner) startWorker(l mapper.Launch, resumed bool) *worker {
 		r.Log.Error().Int64("task", int64(l.Task)).Msg("a task without a record cannot be launched")
 		rec = &Record{Task: mapper.Task{Request: mapper.Request{ID: l.Task}}}
 	}
-	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper()}
+	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper(), aside: newAside(rec.Task.Phase)}
 	r.workers[l.Task] = w
 	r.attempts.Go(func() { w.run(r.work) })
 	return w
@@ -113,7 +114,7 @@ func (w *worker) exited(end ending) *change {
 		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
 		Peak: peak, HostPeak: host, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
 	}
-	ev.Filled = seen.preallocates(w.smallest(&mapper.Attempt{Grants: w.launch.Grants}), w.opt.SampleEvery, ev.At)
+	ev.Filled = seen.preallocates(w.smallest(&mapper.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
 	return &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
 		if rec, _ := w.records.get(task); rec != nil && (seen != nil || params != nil || joules > 0) {
 			return []mapper.Event{ev}, []*Record{rec.withCurve(attempt, seen).withParams(params).withEnergy(attempt, joules)}, nil
@@ -161,6 +162,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	go func() { defer close(logged); w.copyLogs(logCtx, id, out, &tail) }()
 	stopping := make(chan struct{})
 	stopCtx, endStop := context.WithCancel(ctx)
+	w.attempts.Go(func() { w.stepAside(stopCtx, id) }) // the end of the attempt does not wait for a driver that hangs
 	go func() { defer close(stopping); w.stopWhenAsked(stopCtx, id) }()
 
 	exit, outages, err := w.await(ctx, id)
@@ -180,6 +182,9 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 // ended while no daemon ran uses none any more.
 func (w *worker) account() {
 	stayed := w.adopted != nil && w.adopted.State == containers.StateRunning
+	if phase := w.rec.Task.Phase; w.resumed && (phase == mapper.Away || phase == mapper.Resuming) {
+		return
+	}
 	if w.adopted == nil || w.adopted.State != containers.StateExited {
 		w.energy.join(w.Clock.Now(), attemptKey{w.launch.Task, w.launch.Attempt}, w.rec.User, w.uuids(), stayed)
 	}
@@ -280,7 +285,7 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	// have set it.
 	unseen := w.adopted != nil && w.adopted.State == containers.StateExited && !exit.Finished.IsZero()
 	facts := containers.Facts{Stopped: w.stopRequested() && !unseen, EngineLost: outage || unseen || w.endedByEngine(ctx, exit)}
-	for _, grant := range w.launch.Grants {
+	for _, grant := range w.grants() {
 		if w.monitor.fullness(string(grant.GPU), w.capacity(grant.GPU)) > cardFull {
 			facts.CardFull = true
 		}
@@ -294,6 +299,9 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	}
 	if v.Start != nil {
 		return w.unstarted(v.Start, v.Start.Text)
+	}
+	if why := w.lostWhy(); why != "" && !w.stopRequested() {
+		v.Class, v.Message = containers.ClassInfrastructure, "lost while it was suspended: "+why
 	}
 	end := ending{class: mapper.Class(v.Class), code: v.Code, message: v.Message, demand: units.Bytes(v.Demand)}
 	if unseen {

@@ -200,6 +200,17 @@ func (s *Suspender) run(ctx context.Context, name string, c Container, f func(*o
 	return o.result, failed
 }
 
+// Thaw lets the threads of a suspended container run, so that it can be stopped. It
+// waits for an operation under way.
+func (s *Suspender) Thaw(ctx context.Context, c Container) error {
+	done, err := s.turn(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return s.thaw(ctx, c)
+}
+
 func (s *Suspender) freeze(ctx context.Context, c Container) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Limits.Freeze)
 	defer cancel()

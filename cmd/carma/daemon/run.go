@@ -73,6 +73,7 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	}
 	defer closing(log, "the GPUs", source.Close)
 	setMPS(config, &opt, log)
+	defer closing(log, "the suspend helper", setSuspending(config, source, &opt, log))
 	if err := setLimits(config, &opt); err != nil {
 		return err
 	}

@@ -71,6 +71,9 @@ type Source struct {
 	notes []string
 }
 
+// DriverVersion is the version of the NVIDIA driver; empty: not known.
+func (s *Source) DriverVersion() string { return s.driver }
+
 // Library returns the machine's NVML. It is loaded when a source is opened.
 func Library() lib.Interface { return lib.New() }
 

@@ -1,0 +1,39 @@
+package daemon
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+
+	"github.com/rs/zerolog"
+
+	"carma/configs"
+	"carma/runner"
+	"carma/runner/gpu"
+	"carma/runner/suspend"
+)
+
+// simulatedDriver is the driver that a simulated server plays, for what it can.
+const simulatedDriver = "580"
+
+// setSuspending completes the daemon's options with how tasks are taken off their GPUs.
+// end must be called when the daemon ends. The GPUs come before.
+func setSuspending(config configs.Config, source gpu.Source, opt *runner.Options, log zerolog.Logger) (end func() error) {
+	o := &runner.Suspending{Off: config.Suspend == "off", Move: config.Suspend == "move", Arch: runtime.GOARCH}
+	end = func() error { return nil }
+	var driver suspend.Caller
+	switch s := source.(type) {
+	case interface{ Driver() suspend.Caller }: // simulated
+		driver, o.Driver, o.Arch = s.Driver(), simulatedDriver, "amd64"
+		o.Move = o.Move || config.Suspend == "auto"
+	case interface{ DriverVersion() string }:
+		helper := suspend.NewHelper(suspend.HelperOptions{LockFile: filepath.Join(config.DataDir, "suspend.lock"), Log: log})
+		driver, o.Driver, end = helper, s.DriverVersion(), helper.Close
+		o.Ready = func(ctx context.Context) error { _, err := helper.CUDA(ctx); return err }
+	default:
+		return end
+	}
+	o.By = suspend.New(suspend.Options{Driver: driver, Freezer: suspend.CgroupFreezer{}, Log: log})
+	opt.Suspending = o
+	return end
+}

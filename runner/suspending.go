@@ -1,0 +1,170 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/gpu"
+	"carma/runner/gpu/cgroup"
+	"carma/runner/suspend"
+)
+
+// Suspending is how tasks are taken off their GPUs without being ended.
+type Suspending struct {
+	By Suspends
+	// Driver is the version of the NVIDIA driver, Arch the machine's as GOARCH has it.
+	Driver, Arch string
+	// Off: nothing is suspended any more. What is suspended comes back all the same.
+	Off bool
+	// Move: a task may come back to another GPU of the same model.
+	Move bool
+	// Ready asks whether it works here, which may take a minute. Nothing is suspended
+	// before. nil: it does.
+	Ready func(context.Context) error
+}
+
+// Suspends takes containers off their GPUs. A [suspend.Suspender] does.
+type Suspends interface {
+	Suspend(ctx context.Context, c suspend.Container, f suspend.Facts) (suspend.Result, error)
+	Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error)
+	Recover(ctx context.Context, c suspend.Container, want suspend.Outcome, f suspend.Facts, t suspend.Target) (suspend.Result, error)
+	Thaw(ctx context.Context, c suspend.Container) error
+}
+
+// readiness is whether suspending was found to work.
+type readiness struct {
+	mu  sync.Mutex
+	yes bool
+	why string // why not
+}
+
+// notAsked is said until Suspending.Ready has answered.
+const notAsked = "the NVIDIA driver has not answered yet"
+
+// get returns whether suspending works, and why not.
+func (s *readiness) get() (bool, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.why == "" {
+		return s.yes, notAsked
+	}
+	return s.yes, s.why
+}
+
+// suspendKind returns what can be done with tasks on a GPU, whether only with those
+// that have it alone, and why not more.
+func (r *Runner) suspendKind(d gpu.Device) (kind mapper.SuspendKind, alone bool, why string) {
+	o := r.opt.Suspending
+	if o == nil {
+		return mapper.SuspendNever, false, "carma cannot suspend tasks on " + r.GPUs.Name()
+	}
+	if o.Off {
+		return mapper.SuspendNever, false, "suspend is off in the configuration"
+	}
+	facts := suspend.Facts{Driver: o.Driver, Arch: o.Arch, MIG: d.Parent != ""}
+	if err := facts.Possible(false); err != nil {
+		return mapper.SuspendNever, false, err.Error()
+	}
+	if o.Ready != nil {
+		if yes, why := r.ready.get(); !yes {
+			return mapper.SuspendNever, false, why
+		}
+	}
+	kind = mapper.SuspendHere
+	switch err := facts.Possible(true); {
+	case err != nil:
+		why = err.Error()
+	case o.Move:
+		kind = mapper.SuspendMove
+	default:
+		why = "suspend: here in the configuration"
+	}
+	if r.opt.MPS != nil {
+		if how, _ := r.sharingOf(d); how == mapper.SharingMPS || how == mapper.SharingUsers {
+			alone = true
+		}
+	}
+	return kind, alone, why
+}
+
+// findSuspending asks whether suspending works here, and tells the core.
+func (r *Runner) findSuspending(ctx context.Context) {
+	o := r.opt.Suspending
+	if o == nil || o.Ready == nil || o.Off {
+		return
+	}
+	for pause := time.Second; ; pause = min(2*pause, 10*time.Minute) {
+		err := o.Ready(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		r.ready.mu.Lock()
+		r.ready.yes, r.ready.why = err == nil, ""
+		if err != nil {
+			r.ready.why = err.Error()
+		}
+		r.ready.mu.Unlock()
+		if err == nil {
+			r.post(fact(r.gpusFound(r.Clock.Now())))
+			r.Log.Info().Str("driver", o.Driver).Msg("tasks can be suspended")
+			return
+		}
+		r.Log.Info().Err(err).Dur("again_in", pause).Msg("tasks cannot be suspended here")
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// container returns the container that goes by one of names, with its processes.
+func (o *owners) container(names ...string) suspend.Container {
+	c := suspend.Container{ID: names[0]}
+	all, err := os.ReadDir(filepath.Join(o.root, "proc"))
+	if err != nil {
+		return c
+	}
+	for _, entry := range all {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		in, err := cgroup.Containers(o.root, pid)
+		if err != nil {
+			continue
+		}
+		if i := slices.IndexFunc(in, func(name string) bool { return slices.Contains(names, name) }); i >= 0 {
+			c.ID = in[i]
+			c.PIDs = append(c.PIDs, pid)
+		}
+	}
+	return c
+}
+
+// uses is the last list of processes on GPUs.
+func (m *monitor) uses() (all []suspend.Use) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.latest {
+		for _, p := range s.Processes {
+			if p.PID != 0 {
+				all = append(all, suspend.Use{PID: p.PID, GPU: s.UUID})
+			}
+		}
+	}
+	return all
+}
+
+// isUnavailable reports whether there was no driver to ask: then nothing is known, and
+// nothing is lost.
+func isUnavailable(err error) bool {
+	return errors.As(err, new(*suspend.Unavailable)) || errors.Is(err, suspend.ErrClosed)
+}
