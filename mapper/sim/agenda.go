@@ -11,6 +11,7 @@ import (
 // hold before anything else looks, and a submission sees the latest sample.
 const (
 	rankProgress = iota // a run reaches the next point of its plan
+	rankCopy            // the memory of a run is copied
 	rankStart           // a container runs
 	rankSample          // the monitor looks
 	rankPace            // the output of a run tells how fast it goes

@@ -38,9 +38,10 @@ type device struct {
 	memory float64  // bytes
 	energy float64  // joules
 
-	bends   []bend // of seen, as far back as the monitor's window
-	warm    bool   // what the monitor reports may still change
-	touched bool   // memory has changed since the last report
+	bends   []bend        // of seen, as far back as the monitor's window
+	out, in units.Instant // until when memory is copied in that direction
+	warm    bool          // what the monitor reports may still change
+	touched bool          // memory has changed since the last report
 	scores  Activity
 	tasks   []mapper.TaskUse
 	curves  *GPUTimeline  // nil: not recorded
@@ -161,7 +162,7 @@ func (d *device) join(u *use, now units.Instant) {
 	d.share()
 }
 
-func (u *use) busy() bool { return u.run.training && u.load.SMACT > 0 }
+func (u *use) busy() bool { return u.run.training && !u.run.halted && u.load.SMACT > 0 }
 
 // alloc takes memory if there is room for all of it.
 func (u *use) alloc(now units.Instant, n units.Bytes) bool {

@@ -23,15 +23,17 @@ type engine struct {
 	byID    map[mapper.GPUID]*device
 	runs    map[mapper.TaskID]*run // look-up only
 
-	tasks    []*Task // in order of arrival: the number of the first is 1
-	arrived  int
-	saved    []float64 // by task: seconds of training that its last checkpoint holds
-	energy   []float64 // by task: joules of all its attempts
-	results  []TaskResult
-	smallest units.Bytes // memory of a card
-	most     float64     // of what a GPU has one of that its tasks ever take
-	finished int
-	steps    int
+	tasks   []*Task // in order of arrival: the number of the first is 1
+	arrived int
+	saved   []float64 // by task: seconds of training that its last checkpoint holds
+	energy  []float64 // by task: joules of all its attempts
+	// stretches are the times for which each task was suspended.
+	stretches [][]Stretch
+	results   []TaskResult
+	smallest  units.Bytes // memory of a card
+	most      float64     // of what a GPU has one of that its tasks ever take
+	finished  int
+	steps     int
 
 	sample, wake, submit *entry
 	sampled              units.Instant // when the monitor looked last
@@ -49,7 +51,7 @@ const exitTerminated = 143
 
 func newEngine(cfg Config, tasks []*Task) *engine {
 	e := &engine{
-		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)), saved: make([]float64, len(tasks)), energy: make([]float64, len(tasks)),
+		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)), saved: make([]float64, len(tasks)), energy: make([]float64, len(tasks)), stretches: make([][]Stretch, len(tasks)),
 		byID: map[mapper.GPUID]*device{}, runs: map[mapper.TaskID]*run{}, start: origin,
 		sample: &entry{rank: rankSample}, wake: &entry{rank: rankWake}, submit: &entry{rank: rankSubmit},
 	}
@@ -61,7 +63,7 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 	e.smallest = slices.MinFunc(cfg.GPUs, func(a, b GPU) int { return cmp.Compare(a.Memory, b.Memory) }).Memory - runtimeReserve
 	infos := make([]mapper.GPUInfo, len(cfg.GPUs))
 	for i, g := range cfg.GPUs {
-		infos[i] = mapper.GPUInfo{ID: g.ID, Node: g.Node, Index: g.Index, Model: g.Model, Capacity: g.Memory, Sharing: cfg.Sharing.told()}
+		infos[i] = mapper.GPUInfo{ID: g.ID, Node: g.Node, Index: g.Index, Model: g.Model, Capacity: g.Memory, Sharing: cfg.Sharing.told(), Suspend: cfg.Suspending.kind()}
 		d := newDevice(g, e.start)
 		d.score, d.coarse = cfg.Score, cfg.Coarse
 		d.sharing, d.model, d.truth = cfg.Sharing, Fitted, cfg.Truth
@@ -78,6 +80,9 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 		e.record = newRecorder(e.start, e.devices)
 	}
 	e.step(mapper.GPUsFound{At: e.now, GPUs: infos})
+	if cfg.Suspending.on() {
+		e.step(mapper.HostsFound{At: e.now, Hosts: cfg.Suspending.hosts(infos)})
+	}
 	return e
 }
 
@@ -87,27 +92,34 @@ func (e *engine) loop() error {
 		if len(e.agenda) == 0 {
 			return e.stuck()
 		}
-		due := e.agenda.next()
-		e.now = due.at
-		switch due.rank {
-		case rankProgress:
-			e.progress(due.run)
-		case rankStart:
-			e.begin(due.run)
-		case rankSample:
-			e.look()
-		case rankPace:
-			e.pace(due.run)
-		case rankWake:
-			e.step(mapper.Woke{At: e.now})
-		case rankSubmit:
-			e.arrive()
-		}
+		e.next()
 	}
 	for _, d := range e.devices {
 		d.advance(e.now)
 	}
 	return nil
+}
+
+// next does what is due first.
+func (e *engine) next() {
+	due := e.agenda.next()
+	e.now = due.at
+	switch due.rank {
+	case rankProgress:
+		e.progress(due.run)
+	case rankCopy:
+		e.copied(due.run)
+	case rankStart:
+		e.begin(due.run)
+	case rankSample:
+		e.look()
+	case rankPace:
+		e.pace(due.run)
+	case rankWake:
+		e.step(mapper.Woke{At: e.now})
+	case rankSubmit:
+		e.arrive()
+	}
 }
 
 // stuck is the error when tasks are left and nothing will happen any more.
@@ -134,6 +146,10 @@ func (e *engine) step(ev mapper.Event) {
 			e.launch(d)
 		case mapper.Stop:
 			e.stop(e.runs[d.Task], words.Reason(d.Reason))
+		case mapper.Suspend:
+			e.suspend(d)
+		case mapper.Resume:
+			e.resume(d)
 		case mapper.Finish:
 			e.finish(d.Task)
 		case mapper.WakeAt:
@@ -150,15 +166,19 @@ func (e *engine) arrive() {
 	if e.arrived < len(e.tasks) {
 		e.agenda.set(e.submit, origin.Add(e.tasks[e.arrived].At))
 	}
-	e.step(mapper.TaskSubmitted{At: e.now, Request: mapper.Request{
+	request := mapper.Request{
 		ID: id, User: t.User, Kind: t.Kind, Family: t.Family, GPUs: t.GPUs, Priority: t.Priority, Exclusive: t.Exclusive, TimeLimit: t.TimeLimit, Slot: t.Slot,
-	}})
+	}
+	if e.cfg.Suspending.on() {
+		request.HostReserve = ownHost
+	}
+	e.step(mapper.TaskSubmitted{At: e.now, Request: request})
 	e.step(mapper.Estimated{At: e.now, Task: id, Estimate: t.Estimate, Expected: t.Expected})
 }
 
 func (e *engine) launch(l mapper.Launch) {
 	t := e.tasks[l.Task-1]
-	r := &run{id: l.Task, attempt: l.Attempt, task: t}
+	r := &run{id: l.Task, attempt: l.Attempt, task: t, came: e.now}
 	r.entry = entry{rank: rankStart, seq: int64(l.Task), run: r}
 	r.pace = entry{rank: rankPace, seq: int64(l.Task), run: r}
 	for i, grant := range l.Grants {
@@ -177,7 +197,7 @@ const (
 func (e *engine) finish(t mapper.Task) {
 	out := TaskResult{ID: t.ID, Task: e.tasks[t.ID-1], Phase: t.Phase, Reason: words.Reason(t.Reason), EnergyJ: e.energy[t.ID-1]}
 	out.Record = Record{
-		Submitted: t.Submitted, Ended: t.Ended, Succeeded: t.Phase == mapper.Succeeded, Solo: out.Task.SoloTime,
+		Submitted: t.Submitted, Ended: t.Ended, Succeeded: t.Phase == mapper.Succeeded, Solo: out.Task.SoloTime, Stretches: e.stretches[t.ID-1],
 	}
 	for _, a := range t.Attempts {
 		speed := math.Inf(1)
@@ -194,7 +214,6 @@ func (e *engine) finish(t mapper.Task) {
 			out.GPUs = append(out.GPUs, e.byID[g.GPU].Index)
 		}
 	}
-	e.record.finished(&t, out.Task.Name)
 	e.results[t.ID-1] = out
 	e.finished++
 }

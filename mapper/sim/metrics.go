@@ -20,6 +20,8 @@ type Record struct {
 	Succeeded bool
 	// Solo is the time that it takes alone on an A100; 0: not known.
 	Solo time.Duration
+	// Stretches are the times for which it was suspended, in order.
+	Stretches []Stretch
 }
 
 // AttemptRecord is one attempt. Started is 0 when it never ran.
@@ -30,12 +32,14 @@ type AttemptRecord struct {
 	Speed float64
 }
 
-// Lifetimes splits a task's time. JCT = Waiting + Execution + Lost.
+// Lifetimes splits a task's time. JCT = Waiting + Execution + Lost + Away.
 type Lifetimes struct {
 	// JCT is from submission to the last end.
 	JCT time.Duration
 	// Execution is running in the attempt that finished, Lost in failed ones.
 	Execution, Lost time.Duration
+	// Away is being suspended, from the decision until it ran again.
+	Away time.Duration
 	// Waiting is the rest: queued, between attempts, and starting.
 	Waiting time.Duration
 }
@@ -56,18 +60,40 @@ func (r Record) Lifetimes() Lifetimes {
 		return l
 	}
 	l.JCT = end.Sub(r.Submitted)
-	for _, a := range r.Attempts {
+	for i, a := range r.Attempts {
 		if a.Started == 0 || a.Ended == 0 {
 			continue
 		}
-		if ran := a.Ended.Sub(a.Started); a.OK {
+		away := r.away(i + 1)
+		l.Away += away
+		if ran := a.Ended.Sub(a.Started) - away; a.OK {
 			l.Execution += ran
 		} else {
 			l.Lost += ran
 		}
 	}
-	l.Waiting = l.JCT - l.Execution - l.Lost
+	l.Waiting = l.JCT - l.Execution - l.Lost - l.Away
 	return l
+}
+
+// away is the time for which an attempt was suspended.
+func (r Record) away(attempt int) (sum time.Duration) {
+	for _, s := range r.Stretches {
+		if s.Attempt == attempt {
+			sum += s.To.Sub(s.From)
+		}
+	}
+	return sum
+}
+
+// Stretched is the time from its first start to its end, relative to the same task
+// alone on the same GPUs; 0 where Slowdown is.
+func (r Record) Stretched() float64 {
+	if r.Slowdown() == 0 {
+		return 0
+	}
+	i := slices.IndexFunc(r.Attempts, func(a AttemptRecord) bool { return a.Started > 0 })
+	return r.end().Sub(r.Attempts[i].Started).Seconds() * r.Attempts[len(r.Attempts)-1].Speed / r.Solo.Seconds()
 }
 
 // Slowdown is the execution relative to the same task alone on the same GPUs;
@@ -94,6 +120,13 @@ type Summary struct {
 	// WorstSlowdown of any task; 0: not known. AboveCap is the share of the tasks
 	// with one above [SlowdownCap].
 	WorstSlowdown, AboveCap float64
+	// P99Stretched is the 99th percentile of the times from first start to end,
+	// relative to alone.
+	P99Stretched float64
+	// Suspends is how often tasks were suspended, Copies how long that copied,
+	// both ways. LongestAway and P95Away are of the single times.
+	Suspends                     int
+	Copies, LongestAway, P95Away time.Duration
 }
 
 // SlowdownCap is policy carma's default, whatever the cap of a replay.
@@ -128,8 +161,27 @@ func Summarize(records []Record) Summary {
 	s.Makespan = max(0, last.Sub(first))
 	s.MeanJCT, s.MeanWaiting, s.MeanExecution, s.MeanLost = jct.mean(s.Tasks), waiting.mean(s.Tasks), execution.mean(s.Tasks), lost.mean(s.Tasks)
 	s.TotalLost = lost.mean(1)
-	s.MedianJCT, s.P95JCT, s.WorstJCT = quantile(jcts, 0.5), quantile(jcts, 0.95), quantile(jcts, 1)
+	s.away(records)
+	s.MedianJCT, s.P95JCT, s.WorstJCT = Quantile(jcts, 0.5), Quantile(jcts, 0.95), Quantile(jcts, 1)
 	return s
+}
+
+// away is what suspending came to.
+func (s *Summary) away(records []Record) {
+	var away []time.Duration
+	var stretched []float64
+	for _, r := range records {
+		for _, one := range r.Stretches {
+			away = append(away, one.To.Sub(one.From))
+			s.Copies += one.Copied
+		}
+		if f := r.Stretched(); f > 0 {
+			stretched = append(stretched, f)
+		}
+	}
+	slices.Sort(away)
+	slices.Sort(stretched)
+	s.Suspends, s.LongestAway, s.P95Away, s.P99Stretched = len(away), Quantile(away, 1), Quantile(away, 0.95), Quantile(stretched, 0.99)
 }
 
 func (s *Summary) count(r Record) {
@@ -161,9 +213,9 @@ func (t *total) mean(tasks int) time.Duration {
 	return t.seconds/n*time.Second + (t.seconds%n*time.Second+t.rest)/n
 }
 
-// quantile of sorted values by nearest rank: the smallest value that a share
-// q of all values does not exceed.
-func quantile(sorted []time.Duration, q float64) time.Duration {
+// Quantile of sorted values by nearest rank: the smallest value that a share
+// q of all values does not exceed; 0 of none.
+func Quantile[V time.Duration | float64](sorted []V, q float64) V {
 	if len(sorted) == 0 {
 		return 0
 	}

@@ -116,7 +116,7 @@ func TestQuantile(t *testing.T) {
 		{nil, 0.95, 0}, {hundred[:1], 0.95, 1}, {hundred, 0.95, 95}, {hundred, 0.5, 50}, {hundred, 1, 100}, {hundred, 0, 1},
 		{hundred[:20], 0.95, 19}, {hundred[:21], 0.95, 20},
 	} {
-		if got := quantile(tt.values, tt.q); got != tt.want {
+		if got := Quantile(tt.values, tt.q); got != tt.want {
 			t.Errorf("quantile %v of %d values is %d, want %d", tt.q, len(tt.values), got, tt.want)
 		}
 	}

@@ -26,11 +26,21 @@ type run struct {
 	pace     entry         // when its output tells how fast it goes
 	paced    int           // how often it has told
 	stopped  string        // why; empty: it is not
+
+	// came is when it was put on the GPUs that it has, ran when it began to run
+	// there; 0: not yet.
+	came, ran units.Instant
+	// halted: it is suspending, suspended or resuming. away: it has left its GPU,
+	// where it had off, and at most peak. lacks: the one that it is to come back to
+	// has no room.
+	halted, away, lacks bool
+	off, peak           units.Bytes
+	copying             entry // the end of a copy
 }
 
 // begin is the container's first moment.
 func (e *engine) begin(r *run) {
-	r.rank, r.at, r.rate = rankProgress, e.now, r.slowest(func(u *use) float64 { return u.device.Speed })
+	r.rank, r.at, r.ran, r.rate = rankProgress, e.now, e.now, r.slowest(func(u *use) float64 { return u.device.Speed })
 	r.plan = e.cfg.Truth.plan(int(r.id), r.task, e.smallest)
 	for _, u := range r.uses {
 		u.device.join(u, e.now)
@@ -58,6 +68,9 @@ func (r *run) slowest(of func(*use) float64) float64 {
 func (e *engine) progress(r *run) {
 	if r.stopped != "" {
 		e.end(r, mapper.Exited{Class: mapper.ExitStopped, Code: exitTerminated, Message: r.stopped})
+		return
+	}
+	if r.halted { // in the step that it began with
 		return
 	}
 	r.trained, r.at = r.goal, e.now // exact, whatever the sums of products say
@@ -116,7 +129,7 @@ func (e *engine) settle(r *run) {
 // timeAnew has the output of a run tell how fast it goes, once that has been the
 // same for a while.
 func (e *engine) timeAnew(r *run) {
-	if t := e.cfg.Truth; r.training && r.stopped == "" && (t.Silent == 0 || t.uniform(drawSilent, r.id) >= t.Silent) {
+	if t := e.cfg.Truth; r.training && !r.halted && r.stopped == "" && (t.Silent == 0 || t.uniform(drawSilent, r.id) >= t.Silent) {
 		e.agenda.set(&r.pace, e.now.Add(paceAfter))
 	}
 }
@@ -139,6 +152,9 @@ func (e *engine) pace(r *run) {
 
 // repace gives a run the rate of its slowest GPU.
 func (e *engine) repace(r *run) {
+	if r.halted {
+		return
+	}
 	rate := r.slowest(func(u *use) float64 { return u.rate })
 	if rate == r.rate || len(r.uses) == 0 {
 		return
@@ -162,17 +178,28 @@ func (e *engine) outOfMemory(r *run, u *use, asked units.Bytes) {
 func (e *engine) end(r *run, ev mapper.Exited) {
 	e.agenda.drop(&r.entry)
 	e.agenda.drop(&r.pace)
+	e.agenda.drop(&r.copying)
 	e.save(r)
 	delete(e.runs, r.id)
-	var peak units.Bytes
-	for _, u := range r.uses {
-		peak = max(peak, u.peak)
+	if r.halted {
+		e.lastStretch(r).To = e.now
+	}
+	e.record.left(r, e.now, outcomeOf(ev.Class))
+	e.takeOff(r)
+	r.training = false
+	ev.At, ev.Task, ev.Attempt, ev.Peak = e.now, r.id, r.attempt, r.peak
+	e.step(ev)
+}
+
+// takeOff takes a run off the GPUs that it has; those who stay go on at their speeds.
+func (e *engine) takeOff(r *run) {
+	uses := r.uses
+	r.uses = nil
+	for _, u := range uses {
+		r.peak = max(r.peak, u.peak)
 		u.leave(e.now)
 		e.energy[r.id-1] += u.energy
 	}
-	r.training = false
-	uses := r.uses
-	r.uses = nil
 	for _, u := range uses {
 		e.heat(u.device)
 		e.loads = u.device.settle(e.now, e.loads)
@@ -181,6 +208,4 @@ func (e *engine) end(r *run, ev mapper.Exited) {
 			e.timeAnew(other.run)
 		}
 	}
-	ev.At, ev.Task, ev.Attempt, ev.Peak = e.now, r.id, r.attempt, peak
-	e.step(ev)
 }

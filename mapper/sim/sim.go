@@ -31,6 +31,8 @@ type Config struct {
 	// Model is how tasks slow each other down; nil is the fitted one, by which
 	// policy carma predicts. Another shows what a wrong prediction costs.
 	Model *Model
+	// Suspending is how tasks are taken off the GPUs and put back; zero: never.
+	Suspending Suspending
 	// Truth is how the modelled world differs from what the scheduler believes.
 	Truth Truth
 	// Observe, if not nil, sees every step after it was made. It must change
@@ -153,6 +155,9 @@ func (c *Config) check() error {
 		return fmt.Errorf("start-up takes %s; write for example 1s", c.StartUp)
 	}
 	if _, err := ParseSharing(c.Sharing.String()); err != nil {
+		return err
+	}
+	if err := c.Suspending.check(); err != nil {
 		return err
 	}
 	if err := c.Truth.check(); err != nil {

@@ -38,13 +38,13 @@ type GPUTimeline struct {
 	Power Curve
 }
 
-// Span is one attempt on one of its GPUs.
+// Span is one attempt on one of its GPUs, up to its end or until it is suspended.
 type Span struct {
 	Task    mapper.TaskID
 	Name    string
 	GPU     int // in Timeline.GPUs
 	Attempt int // from 1
-	// Launched is when its memory was booked. Started is 0 when it never ran.
+	// Launched is when its memory was booked there. Started is 0 when it never ran.
 	Launched, Started, Ended units.Instant
 	Outcome                  Outcome
 }
@@ -57,6 +57,7 @@ const (
 	OutcomeOK    Outcome = "ok"
 	OutcomeOOM   Outcome = "oom" // out of GPU memory
 	OutcomeOther Outcome = "other"
+	OutcomeAway  Outcome = "away" // suspended: its attempt goes on
 )
 
 // recorder keeps the timeline of a replay under way. A nil one keeps nothing.
@@ -89,18 +90,16 @@ func (r *recorder) stepped(now units.Instant, s *mapper.State) {
 	}
 }
 
-// finished notes the attempts of a task that has reached its end.
-func (r *recorder) finished(t *mapper.Task, name string) {
+// left notes that a run leaves the GPUs that it has.
+func (r *recorder) left(of *run, now units.Instant, outcome Outcome) {
 	if r == nil {
 		return
 	}
-	for _, a := range t.Attempts {
-		for _, g := range a.Grants {
-			r.timeline.Spans = append(r.timeline.Spans, Span{
-				Task: t.ID, Name: name, GPU: r.places[g.GPU], Attempt: a.N,
-				Launched: a.Launched, Started: a.Started, Ended: a.Ended, Outcome: outcomeOf(a.Class),
-			})
-		}
+	for _, u := range of.uses {
+		r.timeline.Spans = append(r.timeline.Spans, Span{
+			Task: of.id, Name: of.task.Name, GPU: r.places[u.device.ID], Attempt: of.attempt,
+			Launched: of.came, Started: of.ran, Ended: now, Outcome: outcome,
+		})
 	}
 }
 

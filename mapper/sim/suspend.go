@@ -1,0 +1,146 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
+)
+
+// Suspending is how the modelled GPUs take tasks off and put them back. The zero
+// value: they cannot.
+type Suspending struct {
+	// Rate is what a GPU copies to or from host memory, in bytes per second. The
+	// directions do not disturb each other; copies in one direction follow each other.
+	Rate units.Bytes
+	// Pause is what a suspension or a return takes beside the copy.
+	Pause time.Duration
+	// Host is the memory of each machine for what suspended tasks had on GPUs. What
+	// tasks have there themselves is not modelled.
+	Host units.Bytes
+}
+
+// The figures that stand for what is not said: a full card of 80 GB took 15 s
+// (docs/suspend.md), the calls around the copy some tenths of a second.
+const (
+	SuspendPause = 200 * time.Millisecond
+	SuspendHost  = 512 * units.GiB
+)
+
+// ownHost is booked of the host memory for each task itself: next to nothing.
+const ownHost = units.MiB
+
+func (s Suspending) on() bool { return s.Rate > 0 }
+
+func (s Suspending) check() error {
+	switch {
+	case s == Suspending{}:
+		return nil
+	case s.Rate < units.MiB || s.Rate > units.TiB:
+		return fmt.Errorf("suspending copies %s per second; write for example 5GB/s", s.Rate)
+	case s.Pause < 0 || s.Pause > time.Hour:
+		return fmt.Errorf("suspending takes %s beside the copy; write for example 200ms", s.Pause)
+	case s.Host < units.MiB || s.Host > 1024*units.TiB:
+		return fmt.Errorf("suspending has %s of host memory; write for example 512G", s.Host)
+	}
+	return nil
+}
+
+// kind is what GPUs say of it.
+func (s Suspending) kind() mapper.SuspendKind {
+	if s.on() {
+		return mapper.SuspendMove
+	}
+	return mapper.SuspendNever
+}
+
+// hosts are the machines of some GPUs.
+func (s Suspending) hosts(gpus []mapper.GPUInfo) (all []mapper.HostInfo) {
+	for _, g := range gpus {
+		if !slices.ContainsFunc(all, func(h mapper.HostInfo) bool { return h.Node == g.Node }) {
+			all = append(all, mapper.HostInfo{Node: g.Node, Total: s.Host, Memory: s.Host})
+		}
+	}
+	return all
+}
+
+// Stretch is one time for which a task was suspended: from the decision until it went
+// on, or until its attempt ended.
+type Stretch struct {
+	Attempt  int
+	From, To units.Instant
+	// Copied is how long its memory was copied, both ways, waiting for the link
+	// and the pauses included.
+	Copied time.Duration
+}
+
+// lasts is how long a copy takes that begins now in a direction that is used until
+// until, and when that is free again.
+func (s Suspending) lasts(now units.Instant, until units.Instant, n units.Bytes) (time.Duration, units.Instant) {
+	free := max(now, until).Add(time.Duration(math.Ceil(float64(n) / float64(s.Rate) * float64(time.Second))))
+	return free.Sub(now) + s.Pause, free
+}
+
+// suspend has a run stand still at once. Its memory stays until it is copied.
+func (e *engine) suspend(d mapper.Suspend) {
+	r := e.runs[d.Task]
+	r.trained = min(r.goal, r.trained+r.rate*seconds(e.now-r.at))
+	r.at, r.rate, r.halted = e.now, 0, true
+	e.agenda.drop(&r.entry)
+	e.agenda.drop(&r.pace)
+	e.settle(r)
+	u := r.uses[0]
+	took, free := e.cfg.Suspending.lasts(e.now, u.device.out, u.held)
+	u.device.out = free
+	e.stretches[r.id-1] = append(e.stretches[r.id-1], Stretch{Attempt: r.attempt, From: e.now, Copied: took})
+	r.copying = entry{rank: rankCopy, seq: int64(r.id), run: r}
+	e.agenda.set(&r.copying, e.now.Add(took))
+}
+
+// resume gives a run a GPU again, and its memory there before that is copied.
+func (e *engine) resume(d mapper.Resume) {
+	r := e.runs[d.Task]
+	u := &use{run: r, device: e.byID[d.Grants[0].GPU], load: r.task.Loads[0], peak: r.peak}
+	u.device.join(u, e.now)
+	r.uses, r.came, r.ran = []*use{u}, e.now, 0
+	took := e.cfg.Suspending.Pause
+	if r.lacks = !u.alloc(e.now, r.off); !r.lacks {
+		took, u.device.in = e.cfg.Suspending.lasts(e.now, u.device.in, r.off)
+	}
+	last := e.lastStretch(r)
+	last.Copied += took
+	e.heat(u.device)
+	r.copying = entry{rank: rankCopy, seq: int64(r.id), run: r}
+	e.agenda.set(&r.copying, e.now.Add(took))
+}
+
+func (e *engine) lastStretch(r *run) *Stretch {
+	all := e.stretches[r.id-1]
+	return &all[len(all)-1]
+}
+
+// copied is the end of a copy in either direction.
+func (e *engine) copied(r *run) {
+	switch {
+	case !r.away:
+		r.off, r.away = r.uses[0].held, true
+		e.record.left(r, e.now, OutcomeAway)
+		e.takeOff(r)
+		e.step(mapper.Suspended{At: e.now, Task: r.id, Attempt: r.attempt})
+	case r.lacks:
+		u := r.uses[0]
+		e.record.left(r, e.now, OutcomeAway)
+		e.takeOff(r)
+		e.step(mapper.Resumed{At: e.now, Task: r.id, Attempt: r.attempt, Failure: fmt.Sprintf("%s are to go to GPU %d, of which %s are free", r.off, u.device.Index, u.device.Memory-u.device.held)})
+	default:
+		r.away, r.halted, r.at, r.ran = false, false, e.now, e.now
+		r.rate = r.uses[0].device.Speed
+		e.lastStretch(r).To = e.now
+		e.settle(r)
+		e.schedule(r)
+		e.step(mapper.Resumed{At: e.now, Task: r.id, Attempt: r.attempt})
+	}
+}
