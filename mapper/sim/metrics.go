@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"carma/mapper"
 	"carma/mapper/units"
 )
 
@@ -74,6 +75,12 @@ func (r Record) Lifetimes() Lifetimes {
 	}
 	l.Waiting = l.JCT - l.Execution - l.Lost - l.Away
 	return l
+}
+
+// Idle is for how long a task was queued, starting or suspended.
+func (r Record) Idle() time.Duration {
+	l := r.Lifetimes()
+	return l.Waiting + l.Away
 }
 
 // away is the time for which an attempt was suspended.
@@ -235,6 +242,10 @@ type Metrics struct {
 	// EnergyJ is what all GPUs have used, in joules; IdleJ the part of it that
 	// they used without a task on them.
 	EnergyJ, IdleJ float64
+	// UrgentTasks are those of high priority, the other two how long they waited
+	// or were suspended.
+	UrgentTasks           int
+	MeanUrgent, P95Urgent time.Duration
 	// LowerBound is a makespan that no schedule can beat.
 	LowerBound time.Duration
 }
@@ -273,6 +284,7 @@ func (e *engine) metrics() Metrics {
 		ofTasks += e.results[i].EnergyJ
 		m.LostGPUTime += e.results[i].Record.Lifetimes().Lost * time.Duration(e.results[i].Task.GPUs)
 	}
+	m.urgent(e.results)
 	var smact, memory float64
 	for _, d := range e.devices {
 		smact += d.sum.SMACT
@@ -284,4 +296,20 @@ func (e *engine) metrics() Metrics {
 		m.MeanSMACT, m.MeanMemory = smact/over, units.Bytes(memory/over)
 	}
 	return m
+}
+
+// urgent is how long tasks of high priority waited.
+func (m *Metrics) urgent(results []TaskResult) {
+	var sum total
+	var waits []time.Duration
+	for i := range results {
+		if results[i].Task.Priority == mapper.High {
+			waits = append(waits, results[i].Record.Idle())
+			sum.add(waits[len(waits)-1])
+		}
+	}
+	if m.UrgentTasks = len(waits); m.UrgentTasks > 0 {
+		slices.Sort(waits)
+		m.MeanUrgent, m.P95Urgent = sum.mean(len(waits)), Quantile(waits, 0.95)
+	}
 }

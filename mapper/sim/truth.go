@@ -132,6 +132,7 @@ const (
 	drawPace
 	drawProcesses
 	drawBusy
+	drawUrgent
 )
 
 // uniform draws between 0 and 1, open at both ends.
@@ -143,6 +144,10 @@ func (t Truth) uniform(what int, of ...any) float64 {
 	}
 	return (float64(mix(h.Sum64())>>11) + 0.5) / (1 << 53)
 }
+
+// Urgency draws for a task, by its place in order of arrival: where a share of the
+// tasks is urgent, those with the lowest draws are.
+func (t Truth) Urgency(i int) float64 { return t.uniform(drawUrgent, i) }
 
 // mix spreads the bits of a hash (the finalizer of splitmix64).
 func mix(x uint64) uint64 {

@@ -14,6 +14,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/report"
 	"carma/configs/workloads"
+	"carma/mapper/sim"
 	"carma/mapper/sim/study"
 )
 
@@ -148,7 +149,7 @@ func reportRun(r *study.Replayed, o *study.Outcome) (report.Run, error) {
 var taskColumns = []string{
 	"trace", "policy", "task", "name", "workload", "user", "gpus", "submitted_s", "phase", "attempts", "ooms",
 	"waiting_s", "execution_s", "lost_s", "jct_s", "slowdown", "gpu_indices", "energy_j",
-	"sharing", "coarse", "know", "repeats", "truth",
+	"sharing", "coarse", "know", "repeats", "truth", "suspend", "urgent", "priority", "suspends", "away_s",
 }
 
 // writeTasks writes a line for each task under each policy.
@@ -159,12 +160,12 @@ func (v *virtualReplay) writeTasks(w io.Writer) error {
 	}
 	for _, p := range v.parts {
 		c := p.Conditions()
-		conditions := []string{c.Sharing.String(), strconv.FormatBool(c.Coarse), string(c.Know), strconv.FormatBool(!c.Distinct), c.Truth.String()}
+		conditions := []string{c.Sharing.String(), strconv.FormatBool(c.Coarse), string(c.Know), strconv.FormatBool(!c.Distinct), c.Truth.String(), c.SuspendText(), strconv.FormatFloat(c.Urgent, 'g', -1, 64)}
 		for i := range p.all {
 			for j := range p.all[i].Outcomes {
 				for k := range p.all[i].Outcomes[j].Result.Tasks {
-					line := csvLine(&p.all[i], &p.all[i].Outcomes[j], k)
-					if err := out.Write(append(line, conditions...)); err != nil {
+					line := append(csvLine(&p.all[i], &p.all[i].Outcomes[j], k), conditions...)
+					if err := out.Write(append(line, csvAway(&p.all[i].Outcomes[j].Result.Tasks[k])...)); err != nil {
 						return err
 					}
 				}
@@ -194,4 +195,9 @@ func csvLine(r *study.Replayed, o *study.Outcome, k int) []string {
 		number(l.Waiting.Seconds()), number(l.Execution.Seconds()), number(l.Lost.Seconds()), number(l.JCT.Seconds()),
 		number(t.Record.Slowdown()), strings.Join(gpus, " "), number(t.EnergyJ),
 	}
+}
+
+// csvAway is how often and how long a task was suspended.
+func csvAway(t *sim.TaskResult) []string {
+	return []string{t.Task.Priority.String(), strconv.Itoa(len(t.Record.Stretches)), strconv.FormatFloat(t.Record.Lifetimes().Away.Seconds(), 'f', 3, 64)}
 }

@@ -53,6 +53,17 @@ policies believe:
                           or solo profile: their speeds replace the model's
   perturbed               pair=0.12,time=0.54,activity=0.2
 
+With --urgent, this share of the tasks has high priority. With --suspend, GPUs
+can take tasks off and put them back: a task stands still, and its memory is
+copied to host memory (default: 512 GiB of each machine; 200 ms beside each
+copy). Who is suspended is the policy's to decide. A second table tells of both:
+  URGENT WAIT  mean time that urgent tasks are queued, starting or suspended;
+               P95, and P95 of those on one GPU
+  OTHERS JCT   mean JCT of the other tasks
+  STRETCHED    99th percentile of the time from first start to end, to alone
+  SUSPENDS     suspensions; AWAY P95, LONGEST: how long they last
+  COPIES       time in which memory was copied
+
 With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a
 simulated server runs --speed times faster than the clock.
@@ -88,6 +99,7 @@ const examples = `  carma replay philly-t1-60 --policy exclusive,magm
   carma replay philly-mix-90 --policy carma --set order=fair --set slot=2h
   carma replay philly-mix-90 --know nothing --no-repeats
   carma replay philly-mix-90 --know memory --truth perturbed,growth=0.3,seed=2
+  carma replay generated-1 --policy carma --urgent 0.1 --suspend 5GB/s
   carma replay --check test/replay-bounds.yaml
   carma replay configs/traces/philly-t1-60.yaml --live --speed 600
   carma replay --pairs mapper/sim/fit/pairs.csv`

@@ -36,6 +36,11 @@ type policyJSON struct {
 	Ratios     ratiosJSON       `json:"ratios"`
 	Whole      []study.WholeGPU `json:"whole_gpu,omitempty"`
 	Users      []userJSON       `json:"users,omitempty"`
+	Suspends   int              `json:"suspends"`
+	Copies     float64          `json:"copies_s"`
+	AwayP95    float64          `json:"away_p95_s"`
+	AwayMost   float64          `json:"away_max_s"`
+	Stretched  float64          `json:"stretched_p99"`
 	List       []simJSON        `json:"list,omitempty"`
 }
 
@@ -61,6 +66,9 @@ type simJSON struct {
 	Slowdown  float64 `json:"slowdown"`
 	User      string  `json:"user,omitempty"`
 	Energy    float64 `json:"energy_j"`
+	Priority  string  `json:"priority"`
+	Suspends  int     `json:"suspends"`
+	Away      float64 `json:"away_s"`
 }
 
 // userJSON is what the tasks of one user came to.
@@ -81,6 +89,8 @@ type traceJSON struct {
 	Know       string       `json:"know"`
 	Repeats    bool         `json:"repeats"`
 	Truth      string       `json:"truth"`
+	Suspend    string       `json:"suspend"`
+	Urgent     float64      `json:"urgent"`
 	LowerBound float64      `json:"lower_bound_s"`
 	Reference  policyJSON   `json:"reference"`
 	Policies   []policyJSON `json:"policies"`
@@ -95,6 +105,8 @@ type overallJSON struct {
 	Know      string             `json:"know"`
 	Repeats   bool               `json:"repeats"`
 	Truth     string             `json:"truth"`
+	Suspend   string             `json:"suspend"`
+	Urgent    float64            `json:"urgent"`
 	Metrics   map[string]float64 `json:"metrics"`
 }
 
@@ -117,7 +129,7 @@ func (v *part) json() []traceJSON {
 		r := &v.all[i]
 		list[i] = traceJSON{
 			Trace: r.Trace.Name, Server: v.Server.Name, GPUs: len(v.Server.GPUs), StartUp: v.StartUp.Seconds(),
-			Sharing: c.Sharing.String(), Coarse: c.Coarse, Know: string(c.Know), Repeats: !c.Distinct, Truth: c.Truth.String(),
+			Sharing: c.Sharing.String(), Coarse: c.Coarse, Know: string(c.Know), Repeats: !c.Distinct, Truth: c.Truth.String(), Suspend: c.SuspendText(), Urgent: c.Urgent,
 			LowerBound: r.Reference.Result.Metrics.LowerBound.Seconds(), Reference: outcomeJSON(r.Reference, r.Reference),
 		}
 		list[i].Reference.List, list[i].Reference.Users = nil, nil
@@ -133,7 +145,7 @@ func (v *part) overallJSON() []overallJSON {
 	c := v.Conditions()
 	for _, row := range v.Rows {
 		outcomes, references := study.Across(v.all, row.Label)
-		o := overallJSON{row.Name, row.Estimator, c.Sharing.String(), c.Coarse, string(c.Know), !c.Distinct, c.Truth.String(), map[string]float64{}}
+		o := overallJSON{row.Name, row.Estimator, c.Sharing.String(), c.Coarse, string(c.Know), !c.Distinct, c.Truth.String(), c.SuspendText(), c.Urgent, map[string]float64{}}
 		for _, m := range study.Metrics() {
 			o.Metrics[m.Name] = study.Measure(m.Name, outcomes, references)
 		}
@@ -155,6 +167,7 @@ func outcomeJSON(o, reference *study.Outcome) policyJSON {
 		Waiting: m.MeanWaiting.Seconds(), Execution: m.MeanExecution.Seconds(), Lost: m.MeanLost.Seconds(),
 		LostGPU: m.LostGPUTime.Seconds(), LostShare: o.LostShare(), Slowdown: m.WorstSlowdown, AboveCap: m.AboveCap, SMACT: m.MeanSMACT, Memory: int64(m.MeanMemory),
 		Energy: m.EnergyJ, Idle: m.IdleJ, RatioTo: reference.Policy, Whole: o.Whole,
+		Suspends: m.Suspends, Copies: m.Copies.Seconds(), AwayP95: m.P95Away.Seconds(), AwayMost: m.LongestAway.Seconds(), Stretched: m.P99Stretched,
 		Ratios: ratiosJSON{ratio("makespan"), ratio("jct_mean"), ratio("jct_p95"), ratio("waiting_mean"), ratio("energy")},
 	}
 	if m.LowerBound > 0 {
@@ -170,7 +183,7 @@ func outcomeJSON(o, reference *study.Outcome) policyJSON {
 		out.List[i] = simJSON{
 			int64(t.ID), t.Task.Name, string(t.Phase), t.Reason, len(t.Record.Attempts), t.Task.At.Seconds(),
 			l.JCT.Seconds(), l.Waiting.Seconds(), l.Execution.Seconds(), l.Lost.Seconds(), t.Record.Slowdown(),
-			t.Task.User, t.EnergyJ,
+			t.Task.User, t.EnergyJ, t.Task.Priority.String(), len(t.Record.Stretches), l.Away.Seconds(),
 		}
 	}
 	return out

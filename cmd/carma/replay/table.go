@@ -44,6 +44,9 @@ func (v *part) print(w io.Writer, r *study.Replayed) error {
 			}
 		}
 	}
+	if err := v.printSuspended(w, []study.Replayed{*r}); err != nil {
+		return err
+	}
 	return printWhole(w, r)
 }
 
@@ -115,7 +118,10 @@ func (v *part) printOverall(w io.Writer) error {
 		}
 		t.Add(cells...)
 	}
-	return t.Write(w, width)
+	if err := t.Write(w, width); err != nil {
+		return err
+	}
+	return v.printSuspended(w, all)
 }
 
 // number is a ratio for a column; - where there is none.

@@ -111,6 +111,16 @@ func (f virtualFlags) conditions(bounds *study.Bounds) (study.Conditions, error)
 			return c, cli.Usagef("", "--sharing: %v", err)
 		}
 	}
+	if f.flags.Changed("suspend") {
+		if c.Suspending, err = study.ParseSuspending(f.suspend); err != nil {
+			return c, cli.Usagef("", "--suspend: %v", err)
+		}
+	}
+	if f.flags.Changed("urgent") {
+		if c.Urgent, err = study.ParseUrgent(f.urgent); err != nil {
+			return c, cli.Usagef("", "--urgent: %v", err)
+		}
+	}
 	if f.flags.Changed("truth") {
 		if c.Truth, err = study.ParseTruth(f.truth); err != nil {
 			return c, cli.Usagef("", "--truth: %v", err)

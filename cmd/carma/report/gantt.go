@@ -129,6 +129,8 @@ func (g *gantt) title(s sim.Span) string {
 	switch s.Outcome {
 	case sim.OutcomeOK:
 		ended = "finished"
+	case sim.OutcomeAway:
+		ended = "suspended"
 	case sim.OutcomeOOM:
 		ended = "out of GPU memory"
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"carma/mapper/sim"
 )
@@ -34,6 +35,14 @@ func summary(runs []Run, first *Run) (header []string, rows []row) {
 		"makespan", "mean JCT", "p95 JCT", "mean waiting", "mean execution", "OOMs", "lost GPU time",
 		"worst slowdown", "slowed above 1.6", "SMACT", "memory", "energy", "of lower bound",
 	}
+	urgent := slices.ContainsFunc(runs, func(r Run) bool { return r.Metrics.UrgentTasks > 0 })
+	if urgent {
+		header = append(header, "urgent tasks waited, mean", "p95")
+	}
+	suspends := slices.ContainsFunc(runs, func(r Run) bool { return r.Metrics.Suspends > 0 })
+	if suspends {
+		header = append(header, "suspensions", "longest", "p99 of first start to end, to alone")
+	}
 	for i := range runs {
 		m := &runs[i].Metrics
 		r := m.RatioTo(first.Metrics)
@@ -48,6 +57,12 @@ func summary(runs []Run, first *Run) (header []string, rows []row) {
 		}
 		if m.LowerBound > 0 {
 			cells[len(cells)-1].Value = ratio(m.Makespan.Seconds() / m.LowerBound.Seconds())
+		}
+		if urgent {
+			cells = append(cells, cell{Span(m.MeanUrgent), ""}, cell{Span(m.P95Urgent), ""})
+		}
+		if suspends {
+			cells = append(cells, cell{fmt.Sprint(m.Suspends), ""}, cell{Span(m.LongestAway), ""}, cell{fmt.Sprintf("%.2f", m.P99Stretched), ""})
 		}
 		if m.Failed > 0 {
 			cells[0].Ratio = fmt.Sprintf("%d failed", m.Failed)

@@ -49,7 +49,7 @@ const overTraces = "geomean"
 const boundsSchema = "carma/bounds/v1"
 
 var (
-	boundsKeys = []string{"schema", "traces", "gpu-count", "know", "repeats", "truth", "sharing", "coarse", "bounds"}
+	boundsKeys = []string{"schema", "traces", "gpu-count", "know", "repeats", "truth", "sharing", "coarse", "suspend", "urgent", "bounds"}
 	boundKeys  = []string{"trace", "traces", "policy", "estimator", "metric", "max", "min", "was"}
 )
 
@@ -147,6 +147,14 @@ func (b *Bounds) condition(key string, v *yaml.Node) (err error) {
 	case "sharing":
 		if err = b.oneOf(v, key, sim.SharingNames()); err == nil {
 			c.Sharing, err = sim.ParseSharing(v.Value)
+		}
+	case "suspend":
+		if c.Suspending, err = ParseSuspending(v.Value); err != nil {
+			err = b.errorf(v.Line, "suspend: %v", err)
+		}
+	case "urgent":
+		if c.Urgent, err = ParseUrgent(v.Value); err != nil {
+			err = b.errorf(v.Line, "urgent: %v", err)
 		}
 	case "truth":
 		if c.Truth, err = ParseTruth(v.Value); err != nil {

@@ -70,7 +70,7 @@ func TestWrongBounds(t *testing.T) {
 	const head = "schema: carma/bounds/v1\nbounds:\n  - "
 	for text, want := range map[string]string{
 		"":                                   `f:1: no bounds; the first line is schema: carma/bounds/v1`,
-		"[]":                                 `f:1: a map of schema, traces, gpu-count, know, repeats, truth, sharing, coarse, bounds belongs here`,
+		"[]":                                 `f:1: a map of schema, traces, gpu-count, know, repeats, truth, sharing, coarse, suspend, urgent, bounds belongs here`,
 		"schema: x":                          `f:1: schema is "x"; this carma reads carma/bounds/v1`,
 		"schema: carma/bounds/v1":            `f:1: no bounds; write for example`,
 		"schema: carma/bounds/v1\nbouns: []": `f:2: unknown key "bouns"; nearest: bounds`,

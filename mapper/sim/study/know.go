@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 
 	"carma/mapper"
 	"carma/mapper/sim"
@@ -50,16 +51,21 @@ type Conditions struct {
 	// Coarse: the GPUs have no performance counters, so the monitor reads the share
 	// of time in which any kernel runs.
 	Coarse bool
+	// Suspending is how GPUs suspend tasks. Urgent is the share of the tasks that
+	// have high priority, the others have none; 0: as the trace says.
+	Suspending sim.Suspending
+	Urgent     float64
 }
 
 // Under has the study replay under such conditions.
 func (s *Study) Under(c Conditions) {
 	s.Know, s.Distinct, s.Truth, s.Sharing, s.Coarse = c.Know, c.Distinct, c.Truth, c.Sharing, c.Coarse
+	s.Suspending, s.Urgent = c.Suspending, c.Urgent
 }
 
 // Conditions are those of the study.
 func (s *Study) Conditions() Conditions {
-	return Conditions{cmp.Or(s.Know, KnowAll), s.Distinct, s.Truth, s.Sharing, s.Coarse}
+	return Conditions{cmp.Or(s.Know, KnowAll), s.Distinct, s.Truth, s.Sharing, s.Coarse, s.Suspending, s.Urgent}
 }
 
 // Words say how the conditions differ from the default ones: all tasks are known,
@@ -84,8 +90,17 @@ func (c Conditions) Words() []string {
 	if truth := c.Truth.String(); truth != (sim.Truth{}).String() {
 		list = append(list, "truth "+truth)
 	}
+	if text := suspendingText(c.Suspending); text != "" {
+		list = append(list, "tasks can be suspended, "+text)
+	}
+	if c.Urgent > 0 {
+		list = append(list, fmt.Sprintf("%s %% of the tasks are urgent", strconv.FormatFloat(100*c.Urgent, 'g', 4, 64)))
+	}
 	return list
 }
+
+// SuspendText is how GPUs suspend tasks, as it is typed; empty: they cannot.
+func (c Conditions) SuspendText() string { return suspendingText(c.Suspending) }
 
 // worldOf is the truth of one trace: each has draws of its own, whatever other
 // traces are replayed.

@@ -13,6 +13,8 @@ type Metric struct {
 	of        func(o, reference *Outcome) float64
 	// over several traces.
 	over func([]float64) float64
+	// pool, if not nil, is over all tasks of the traces, in place of both.
+	pool func([]*Outcome) float64
 }
 
 // Metrics returns all, in the order in which they are listed.
@@ -21,32 +23,32 @@ func Metrics() []Metric { return slices.Clone(metrics) }
 // RatioSuffix ends the names of metrics that are relative to the reference.
 const RatioSuffix = "_ratio"
 
-var metrics = []Metric{
-	{"makespan_h", "makespan, hours", func(o, _ *Outcome) float64 { return o.Result.Metrics.Makespan.Hours() }, geomean},
-	{"jct_mean_min", "mean JCT, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanJCT.Minutes() }, geomean},
-	{"jct_p95_min", "95th percentile of JCT, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.P95JCT.Minutes() }, geomean},
-	{"waiting_mean_min", "mean waiting, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanWaiting.Minutes() }, geomean},
-	{"execution_mean_min", "mean execution, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanExecution.Minutes() }, geomean},
-	{"energy_mj", "energy, MJ", func(o, _ *Outcome) float64 { return o.Result.Metrics.EnergyJ / 1e6 }, geomean},
-	{"smact_mean", "SM activity, mean over time and GPUs", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanSMACT }, geomean},
-	{"memory_mean_gib", "memory in use per GPU, mean over time and GPUs, GiB", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanMemory.GiB() }, geomean},
-	{"makespan_ratio", "makespan relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.Makespan.Seconds() }), geomean},
-	{"jct_mean_ratio", "mean JCT relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.MeanJCT.Seconds() }), geomean},
-	{"jct_p95_ratio", "95th percentile of JCT relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.P95JCT.Seconds() }), geomean},
-	{"waiting_mean_ratio", "mean waiting relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.MeanWaiting.Seconds() }), geomean},
-	{"execution_mean_ratio", "mean time running, failed attempts included, relative to " + ReferencePreset, ratio(ran), geomean},
-	{"energy_ratio", "energy relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.EnergyJ }), geomean},
+var metrics = append([]Metric{
+	{"makespan_h", "makespan, hours", func(o, _ *Outcome) float64 { return o.Result.Metrics.Makespan.Hours() }, geomean, nil},
+	{"jct_mean_min", "mean JCT, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanJCT.Minutes() }, geomean, nil},
+	{"jct_p95_min", "95th percentile of JCT, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.P95JCT.Minutes() }, geomean, nil},
+	{"waiting_mean_min", "mean waiting, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanWaiting.Minutes() }, geomean, nil},
+	{"execution_mean_min", "mean execution, minutes", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanExecution.Minutes() }, geomean, nil},
+	{"energy_mj", "energy, MJ", func(o, _ *Outcome) float64 { return o.Result.Metrics.EnergyJ / 1e6 }, geomean, nil},
+	{"smact_mean", "SM activity, mean over time and GPUs", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanSMACT }, geomean, nil},
+	{"memory_mean_gib", "memory in use per GPU, mean over time and GPUs, GiB", func(o, _ *Outcome) float64 { return o.Result.Metrics.MeanMemory.GiB() }, geomean, nil},
+	{"makespan_ratio", "makespan relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.Makespan.Seconds() }), geomean, nil},
+	{"jct_mean_ratio", "mean JCT relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.MeanJCT.Seconds() }), geomean, nil},
+	{"jct_p95_ratio", "95th percentile of JCT relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.P95JCT.Seconds() }), geomean, nil},
+	{"waiting_mean_ratio", "mean waiting relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.MeanWaiting.Seconds() }), geomean, nil},
+	{"execution_mean_ratio", "mean time running, failed attempts included, relative to " + ReferencePreset, ratio(ran), geomean, nil},
+	{"energy_ratio", "energy relative to " + ReferencePreset, ratio(func(o *Outcome) float64 { return o.Result.Metrics.EnergyJ }), geomean, nil},
 	{"makespan_to_bound", "makespan relative to the lower bound", func(o, _ *Outcome) float64 {
 		return quotient(o.Result.Metrics.Makespan.Seconds(), o.Result.Metrics.LowerBound.Seconds())
-	}, geomean},
-	{"slowdown_max", "longest execution of any task relative to alone", func(o, _ *Outcome) float64 { return o.Result.Metrics.WorstSlowdown }, slices.Max[[]float64]},
-	{"above_cap", "share of the tasks slowed down above 1.6", func(o, _ *Outcome) float64 { return o.Result.Metrics.AboveCap }, mean},
-	{"ooms", "attempts that ran out of GPU memory", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.OOMs) }, sum},
-	{"relaunches", "attempts after a task's first", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.Relaunches) }, sum},
-	{"failed", "tasks that did not succeed", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.Failed) }, sum},
-	{"lost_share", "GPU time of failed attempts, share of all", func(o, _ *Outcome) float64 { return o.LostShare() }, mean},
-	{"lost_gpu_s", "GPU-seconds wasted: lost to failed attempts", func(o, _ *Outcome) float64 { return o.Result.Metrics.LostGPUTime.Seconds() }, sum},
-}
+	}, geomean, nil},
+	{"slowdown_max", "longest execution of any task relative to alone", func(o, _ *Outcome) float64 { return o.Result.Metrics.WorstSlowdown }, slices.Max[[]float64], nil},
+	{"above_cap", "share of the tasks slowed down above 1.6", func(o, _ *Outcome) float64 { return o.Result.Metrics.AboveCap }, mean, nil},
+	{"ooms", "attempts that ran out of GPU memory", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.OOMs) }, sum, nil},
+	{"relaunches", "attempts after a task's first", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.Relaunches) }, sum, nil},
+	{"failed", "tasks that did not succeed", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.Failed) }, sum, nil},
+	{"lost_share", "GPU time of failed attempts, share of all", func(o, _ *Outcome) float64 { return o.LostShare() }, mean, nil},
+	{"lost_gpu_s", "GPU-seconds wasted: lost to failed attempts", func(o, _ *Outcome) float64 { return o.Result.Metrics.LostGPUTime.Seconds() }, sum, nil},
+}, suspendMetrics...)
 
 // metricNamed finds a metric.
 func metricNamed(name string) (*Metric, bool) {
@@ -71,6 +73,9 @@ func Measure(name string, outcomes, references []*Outcome) float64 {
 	m, ok := metricNamed(name)
 	if !ok {
 		panic("no metric " + name) // our own bug
+	}
+	if m.pool != nil {
+		return m.pool(outcomes)
 	}
 	values := make([]float64, len(outcomes))
 	for i := range outcomes {

@@ -23,6 +23,9 @@ type Study struct {
 	StartUp time.Duration // from a launch until the container runs
 	Sharing sim.Sharing
 	Coarse  bool // as in [Conditions]
+	// Suspending and Urgent likewise.
+	Suspending sim.Suspending
+	Urgent     float64
 	// Checkpoint is after how much work each task saves it; 0: never.
 	Checkpoint time.Duration
 	// Know is what is known of the tasks before they run; empty: all. Distinct:
@@ -137,10 +140,10 @@ func (p *player) play(row Row) (Outcome, error) {
 		if err != nil {
 			return Outcome{}, err
 		}
-		p.tasks[key], p.whole[key] = tasks, maker.whole
+		p.tasks[key], p.whole[key] = urge(tasks, s.Urgent, s.worldOf(p.trace.Name)), maker.whole
 	}
 	r, err := sim.Run(sim.Config{
-		Options: row.Options, GPUs: GPUs(s.Server), StartUp: s.StartUp, Score: row.Score, Sharing: s.Sharing, Coarse: s.Coarse, Truth: s.worldOf(p.trace.Name), Timeline: s.Timeline,
+		Options: row.Options, GPUs: GPUs(s.Server), StartUp: s.StartUp, Score: row.Score, Sharing: s.Sharing, Coarse: s.Coarse, Truth: s.worldOf(p.trace.Name), Timeline: s.Timeline, Suspending: s.Suspending,
 		Observe: s.observe(p.trace.Name, row.Label, len(p.trace.Tasks)),
 	}, p.tasks[key])
 	if err != nil {

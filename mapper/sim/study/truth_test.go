@@ -200,7 +200,7 @@ func TestConditionsInWords(t *testing.T) {
 	if words := (&Study{}).Conditions().Words(); len(words) > 0 {
 		t.Error(words)
 	}
-	c := Conditions{KnowNothing, true, sim.Truth{Pair: 0.1, Seed: 3}, sim.TimeSlicing, true}
+	c := Conditions{KnowNothing, true, sim.Truth{Pair: 0.1, Seed: 3}, sim.TimeSlicing, true, sim.Suspending{}, 0}
 	want := "nothing is known of the tasks; no task repeats another; tasks share a GPU by time-slicing, not mps; GPUs tell their activity coarsely; truth pair=0.1,seed=3"
 	if got := strings.Join(c.Words(), "; "); got != want {
 		t.Error(got)

@@ -1,0 +1,38 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+
+	"carma/cmd/carma/cli"
+	"carma/mapper/sim/study"
+)
+
+// suspendColumns are those of the table about urgent tasks and suspended ones.
+var suspendColumns = []struct{ title, metric, format string }{
+	{"URGENT WAIT", "urgent_waiting_mean_min", "%.2f min"}, {"P95", "urgent_waiting_p95_min", "%.2f min"}, {"P95 1 GPU", "urgent_1gpu_waiting_p95_s", "%.1f s"},
+	{"OTHERS JCT", "others_jct_mean_min", "%.1f min"}, {"STRETCHED", "stretched_p99", "%.2fx"},
+	{"SUSPENDS", "suspends", "%.0f"}, {"AWAY P95", "away_p95_min", "%.1f min"}, {"LONGEST", "away_max_min", "%.1f min"}, {"COPIES", "copies_s", "%.0f s"},
+}
+
+// printSuspended writes the table about urgent tasks and suspended ones, over all tasks
+// of some traces, where the conditions have some.
+func (v *part) printSuspended(w io.Writer, all []study.Replayed) error {
+	if c := v.Conditions(); c.SuspendText() == "" && c.Urgent == 0 {
+		return nil
+	}
+	t := &cli.Table{Columns: []cli.Column{{Title: "POLICY", Least: 8, Share: 1}}}
+	for _, c := range suspendColumns {
+		t.Columns = append(t.Columns, cli.Column{Title: c.title, Right: true})
+	}
+	for _, label := range study.RowLabels(all) {
+		outcomes, references := study.Across(all, label)
+		cells := []string{label}
+		for _, c := range suspendColumns {
+			cells = append(cells, fmt.Sprintf(c.format, study.Measure(c.metric, outcomes, references)))
+		}
+		t.Add(cells...)
+	}
+	fmt.Fprintln(w)
+	return t.Write(w, width)
+}

@@ -1,0 +1,168 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"carma/configs/nearest"
+	"carma/mapper"
+	"carma/mapper/sim"
+	"carma/mapper/units"
+)
+
+// suspendingKeys may follow the speed of a copy.
+var suspendingKeys = []string{"pause", "host"}
+
+// ParseSuspending reads how GPUs suspend tasks: the speed of a copy in either
+// direction, in GB (10^9 bytes) per second, and what differs from the defaults:
+// 5GB/s,pause=0.2s,host=512G. Empty: they cannot.
+func ParseSuspending(text string) (sim.Suspending, error) {
+	var none sim.Suspending
+	if text == "" {
+		return none, nil
+	}
+	parts := splitList(text)
+	speed, ok := strings.CutSuffix(strings.ToLower(parts[0]), "gb/s")
+	rate, err := strconv.ParseFloat(strings.TrimSpace(speed), 64)
+	if !ok || err != nil || !(rate >= 0.01 && rate <= 1000) {
+		return none, fmt.Errorf("%q is not the speed of a copy; write for example 5GB/s", parts[0])
+	}
+	s := sim.Suspending{Rate: units.Bytes(rate * 1e9), Pause: sim.SuspendPause, Host: sim.SuspendHost}
+	for _, part := range parts[1:] {
+		key, value, _ := strings.Cut(part, "=")
+		switch key {
+		case "pause":
+			if s.Pause, err = time.ParseDuration(value); err != nil || s.Pause < 0 || s.Pause > time.Hour {
+				return none, fmt.Errorf("pause: %q is not a time; write for example pause=200ms", value)
+			}
+		case "host":
+			if s.Host, err = units.ParseAmount(value); err != nil || s.Host < units.MiB {
+				return none, fmt.Errorf("host: %q is not an amount of memory; write for example host=512G", value)
+			}
+		default:
+			return none, fmt.Errorf("unknown key %q; nearest: %s", key, nearest.Names(key, suspendingKeys, 1)[0])
+		}
+	}
+	return s, nil
+}
+
+// suspendingText is how such a setting is typed; empty: they cannot.
+func suspendingText(s sim.Suspending) string {
+	if s == (sim.Suspending{}) {
+		return ""
+	}
+	text := strconv.FormatFloat(float64(s.Rate)/1e9, 'g', -1, 64) + "GB/s"
+	if s.Pause != sim.SuspendPause {
+		text += ",pause=" + s.Pause.String()
+	}
+	if s.Host != sim.SuspendHost {
+		text += ",host=" + strconv.FormatFloat(s.Host.GiB(), 'g', -1, 64) + "G"
+	}
+	return text
+}
+
+// ParseUrgent reads the share of the tasks that are urgent.
+func ParseUrgent(text string) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f >= 0 && f <= 1) {
+		return 0, fmt.Errorf("%q is not a share; write for example 0.1", text)
+	}
+	return f, nil
+}
+
+// urge gives a share of the tasks high priority: as many as come closest to it, those
+// that a truth draws lowest for, and all others at most normal priority.
+func urge(tasks []sim.Task, share float64, of sim.Truth) []sim.Task {
+	if share == 0 {
+		return tasks
+	}
+	tasks = slices.Clone(tasks)
+	order := make([]int, len(tasks))
+	for i := range order {
+		order[i] = i
+		tasks[i].Priority = min(tasks[i].Priority, mapper.Normal)
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(of.Urgency(a), of.Urgency(b)), a-b) })
+	for _, i := range order[:int(share*float64(len(tasks))+0.5)] {
+		tasks[i].Priority = mapper.High
+	}
+	return tasks
+}
+
+// urgent reports whether a task is of high priority.
+func urgent(t *sim.TaskResult) bool { return t.Task.Priority == mapper.High }
+
+func idle(t *sim.TaskResult) time.Duration { return t.Record.Idle() }
+
+// timesOf are those of some tasks of several outcomes, the shortest first.
+func timesOf(all []*Outcome, which func(*sim.TaskResult) bool, of func(*sim.TaskResult) time.Duration) (times []time.Duration) {
+	for _, o := range all {
+		for i := range o.Result.Tasks {
+			if t := &o.Result.Tasks[i]; which(t) {
+				times = append(times, of(t))
+			}
+		}
+	}
+	slices.Sort(times)
+	return times
+}
+
+func meanOf(times []time.Duration) float64 {
+	total := 0.0
+	for _, t := range times {
+		total += t.Seconds()
+	}
+	return quotient(total, float64(len(times)))
+}
+
+// The metrics of urgent tasks and of suspending are over all tasks of all traces: of
+// one trace the urgent ones are few.
+var suspendMetrics = []Metric{
+	{Name: "urgent_waiting_mean_min", Doc: "mean time that urgent tasks were queued, starting or suspended, minutes", pool: func(all []*Outcome) float64 {
+		return meanOf(timesOf(all, urgent, idle)) / 60
+	}},
+	{Name: "urgent_waiting_p95_min", Doc: "95th percentile of that, minutes", pool: func(all []*Outcome) float64 {
+		return sim.Quantile(timesOf(all, urgent, idle), 0.95).Minutes()
+	}},
+	{Name: "urgent_1gpu_waiting_p95_s", Doc: "95th percentile of that, of urgent tasks on one GPU, seconds", pool: func(all []*Outcome) float64 {
+		return sim.Quantile(timesOf(all, func(t *sim.TaskResult) bool { return urgent(t) && t.Task.GPUs == 1 }, idle), 0.95).Seconds()
+	}},
+	{Name: "others_jct_mean_min", Doc: "mean JCT of the tasks that are not urgent, minutes", over: geomean, of: func(o, _ *Outcome) float64 {
+		return meanOf(timesOf([]*Outcome{o}, func(t *sim.TaskResult) bool { return !urgent(t) }, jct)) / 60
+	}},
+	{Name: "stretched_p99", Doc: "99th percentile of the time from the first start to the end, relative to alone", pool: func(all []*Outcome) float64 {
+		var list []float64
+		for _, o := range all {
+			for i := range o.Result.Tasks {
+				if f := o.Result.Tasks[i].Record.Stretched(); f > 0 {
+					list = append(list, f)
+				}
+			}
+		}
+		slices.Sort(list)
+		return sim.Quantile(list, 0.99)
+	}},
+	{Name: "suspends", Doc: "how often tasks were suspended", over: sum, of: func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.Suspends) }},
+	{Name: "away_p95_min", Doc: "95th percentile of the time of a suspension, minutes", pool: func(all []*Outcome) float64 { return sim.Quantile(awayTimes(all), 0.95).Minutes() }},
+	{Name: "away_max_min", Doc: "longest suspension, minutes", pool: func(all []*Outcome) float64 { return sim.Quantile(awayTimes(all), 1).Minutes() }},
+	{Name: "copies_s", Doc: "time in which suspended tasks were copied, both ways, seconds", over: sum, of: func(o, _ *Outcome) float64 { return o.Result.Metrics.Copies.Seconds() }},
+}
+
+func jct(t *sim.TaskResult) time.Duration { return t.Record.Lifetimes().JCT }
+
+// awayTimes are the times of the suspensions, the shortest first.
+func awayTimes(all []*Outcome) (times []time.Duration) {
+	for _, o := range all {
+		for i := range o.Result.Tasks {
+			for _, s := range o.Result.Tasks[i].Record.Stretches {
+				times = append(times, s.To.Sub(s.From))
+			}
+		}
+	}
+	slices.Sort(times)
+	return times
+}
