@@ -175,6 +175,8 @@ func (s *State) withdraw(t *Task, reason Reason) { s.finish(t, Cancelled, 0, rea
 // keeps it.
 func (s *State) heldBy(t *Task) (Rule, Reason) {
 	switch {
+	case t.Phase == Away && t.StopReason.Code == "" && t.Hold != nil:
+		return RuleHold, Reason{Code: ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: s.now.Sub(t.Hold.Since)}
 	case t.Phase == Away && t.StopReason.Code == "":
 		return RuleHold, Reason{Code: ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why, Span: s.now.Sub(t.Suspension.Since)}
 	case t.Phase != Held && t.Phase != Estimating:

@@ -8,12 +8,7 @@ func (s *State) cancel(ev Cancel) {
 	case t == nil || t.Phase == Stopping:
 	case t.Phase == Away && t.StopReason.Code != "": // it is stopping already
 	case t.Phase == Away:
-		if t.waiting() {
-			s.dequeue(t)
-			s.dirty = true
-		}
-		t.StopReason = asked
-		s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: asked})
+		s.stopAway(t, asked)
 	case t.Phase.Placed():
 		s.stop(t, asked)
 	default:
@@ -25,6 +20,16 @@ func (s *State) cancel(ev Cancel) {
 		}
 		s.finish(t, Cancelled, 0, asked)
 	}
+}
+
+// stopAway stops a suspended task, which stays suspended until its container has ended.
+func (s *State) stopAway(t *Task, reason Reason) {
+	if t.waiting() {
+		s.dequeue(t)
+		s.dirty = true
+	}
+	t.StopReason = reason
+	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
 func (s *State) stop(t *Task, reason Reason) {

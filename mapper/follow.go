@@ -253,11 +253,7 @@ func (s *State) page(grant Grant) *GPU {
 
 // forceStop stops a task for the reason it was stopped for then.
 func (s *State) forceStop(t *Task, d Stop) {
-	if t.Phase == Away && t.StopReason.Code == "" {
-		s.cancel(Cancel{At: s.now, Task: t.ID, Reason: d.Reason.Text})
-		return
-	}
-	if t.Phase != Launching && t.Phase != Running && t.Phase != Suspending && t.Phase != Resuming {
+	if t.Alive() == nil || t.StopReason.Code != "" {
 		return
 	}
 	switch d.Reason.stopCode() {
@@ -271,6 +267,10 @@ func (s *State) forceStop(t *Task, d Stop) {
 		t.Moving = true
 	case ReasonRecalled, ReasonMoved:
 		t.Recall = &Recall{}
+	}
+	if t.Phase == Away {
+		s.stopAway(t, d.Reason)
+		return
 	}
 	s.halt(t, d.Reason)
 }

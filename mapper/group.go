@@ -148,7 +148,7 @@ type tally struct{ members, active, lined int }
 
 func (s *State) auditWaits(t *Task) error {
 	switch {
-	case t.Phase.active() && !t.ready():
+	case t.Phase.active() && !t.ready() && !(t.heldAway() && len(t.Waits) == 0 && t.Due == 0):
 		return fmt.Errorf("task %d is %s and waits for %v until %d", t.ID, t.Phase, t.Waits, t.Due)
 	case t.Phase == Held && t.ready() && (t.Group == "" || t.Parallel <= 0):
 		return fmt.Errorf("task %d is held for nothing", t.ID)

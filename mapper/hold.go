@@ -3,7 +3,8 @@ package mapper
 import "carma/mapper/units"
 
 // HoldChanged holds a task that waits, or releases it. One that runs is not held:
-// [Recalled] takes it off its GPUs first.
+// [Recalled] takes it off its GPUs first. A suspended one stays so until it is
+// released, whoever asks it back.
 type HoldChanged struct {
 	At   units.Instant `json:"at"`
 	Task TaskID        `json:"task"`
@@ -30,12 +31,45 @@ const RuleHold Rule = "hold"
 func (s *State) holdChanged(ev HoldChanged) {
 	t := s.tasks[ev.Task]
 	switch {
-	case t == nil || t.Alive() != nil:
+	case t == nil:
+	case t.Alive() != nil:
+		s.holdAway(t, ev)
 	case ev.Hold && t.Hold == nil:
 		s.hold(t, ev.By, ev.Why)
 	case !ev.Hold && t.Hold != nil:
 		t.Hold = nil
 		s.goOn(t)
+	}
+}
+
+// holdAway keeps a task that is suspended, or is about to be, from coming back until it
+// is released. One that runs, comes back or is stopping is not held.
+func (s *State) holdAway(t *Task, ev HoldChanged) {
+	if ev.Hold == (t.Hold != nil) || ev.Hold && (t.StopReason.Code != "" || t.Phase != Suspending && t.Phase != Away) {
+		return
+	}
+	if t.waiting() {
+		s.dequeue(t)
+	}
+	if t.Hold = nil; ev.Hold {
+		t.Hold = &Hold{Since: s.now, By: ev.By, Why: ev.Why}
+	}
+	if t.waiting() {
+		s.enqueue(t, Away)
+	}
+	s.dirty = true
+}
+
+// heldAway reports whether a task is kept from coming back to a GPU, or was when it was
+// asked to stop.
+func (t *Task) heldAway() bool { return t.Hold != nil && t.Suspension != nil && t.Phase != Resuming }
+
+// holdAgain keeps a task that was suspended and held, and whose attempt has ended,
+// from being launched.
+func (s *State) holdAgain(t *Task, held *Hold) {
+	if held != nil && t.Hold == nil && s.tasks[t.ID] == t && !t.Phase.Placed() {
+		t.Hold = held
+		s.shelve(t)
 	}
 }
 

@@ -64,7 +64,7 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 				t.Fatalf("task %d was requeued; running: %v, unfinished: %v", d.Task, ok, m.open[d.Task])
 			}
 			if d.Reason.Code == ReasonRecalled || d.Reason.Code == ReasonMoved {
-				m.onHold[d.Task] = m.toHold[d.Task]
+				m.onHold[d.Task] = m.onHold[d.Task] || m.toHold[d.Task]
 			}
 		}
 	}

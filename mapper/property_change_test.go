@@ -167,7 +167,9 @@ func (m *machine) bookClosed(ev Event) {
 			m.toHold[e.Task] = task.Recall.Hold
 		}
 	case HoldChanged:
-		if task, ok := m.s.Task(e.Task); ok && (!e.Hold || task.Alive() == nil) {
+		task, ok := m.s.Task(e.Task)
+		offGPUs := ok && task.StopReason.Code == "" && (m.away[e.Task].Task != 0 || m.leaving[e.Task] > 0)
+		if ok && (!e.Hold || task.Alive() == nil || offGPUs) {
 			m.onHold[e.Task] = e.Hold
 		}
 	}

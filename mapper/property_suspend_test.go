@@ -55,6 +55,7 @@ func (m *machine) finishMoves(t *rapid.T) bool {
 	for _, task := range m.s.Tasks() {
 		if task.Phase == Away && task.StopReason.Code != "" {
 			m.step(t, Exited{At: m.now, Task: task.ID, Attempt: m.tries[task.ID], Class: ExitStopped})
+			m.step(t, HoldChanged{At: m.now, Task: task.ID}) // it may have been recalled, to be held
 			return true
 		}
 	}
@@ -108,6 +109,8 @@ func (m *machine) bookAway(ev Event) {
 			if delete(m.leaving, e.Task); e.Failure == "" {
 				delete(m.live, e.Task)
 				m.away[e.Task] = l
+			} else {
+				delete(m.onHold, e.Task) // it runs on
 			}
 		}
 	case Resumed:
@@ -140,8 +143,8 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 // resume enters that a task comes back, and checks where.
 func (m *machine) resume(t *rapid.T, d Resume) {
 	l, ok := m.away[d.Task]
-	if !ok || l.Attempt != d.Attempt || len(d.Grants) != len(l.Grants) || len(d.From) != len(l.Grants) || d.From[0] != l.Grants[0].GPU || !m.up || m.pausedTill > 0 {
-		t.Fatalf("%+v of %+v; the engine is up: %v, launching is paused until %d", d, l, m.up, m.pausedTill)
+	if !ok || l.Attempt != d.Attempt || len(d.Grants) != len(l.Grants) || len(d.From) != len(l.Grants) || d.From[0] != l.Grants[0].GPU || !m.up || m.pausedTill > 0 || m.onHold[d.Task] {
+		t.Fatalf("%+v of %+v; the engine is up: %v, launching is paused until %d, held: %v", d, l, m.up, m.pausedTill, m.onHold)
 	}
 	from := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == d.From[0] })
 	to := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == d.Grants[0].GPU })

@@ -102,6 +102,7 @@ func (m *machine) checkHeld(t *rapid.T, tasks []Task) {
 			}
 		}
 		waits := unmet > 0 || m.s.Now() < m.born[task.ID].Add(r.Delay) || m.onHold[task.ID]
+		waits = waits && m.away[task.ID].Task == 0 && m.live[task.ID].Task == 0 // it has started: it can only be held while it is suspended
 		full := r.Parallel > 0 && active[r.Group] >= r.Parallel
 		if task.Phase == Held != (waits || full) && task.Phase != Estimating && !(full && task.Phase.active()) {
 			t.Fatalf("task %d is %s; it waits for %d tasks, on hold: %v, its delay is over: %v, its group is full: %v", task.ID, task.Phase, unmet, m.onHold[task.ID], !waits, full)

@@ -2,8 +2,8 @@ package mapper
 
 import "carma/mapper/units"
 
-// Recalled takes a running task off its GPUs: it is stopped, and goes back to the
-// queue. That costs none of its attempts. One that ends well before it could be
+// Recalled takes a running task off its GPUs, or ends one that is suspended: it is
+// stopped, and goes back to the queue. That costs none of its attempts. One that ends well before it could be
 // stopped has succeeded.
 type Recalled struct {
 	At   units.Instant `json:"at"`
@@ -27,11 +27,19 @@ type Recall struct {
 
 func (s *State) recalled(ev Recalled) {
 	t := s.tasks[ev.Task]
-	if t == nil || t.Phase != Launching && t.Phase != Running {
+	if t == nil || t.Alive() == nil || t.StopReason.Code != "" {
 		return
 	}
 	t.Recall = &Recall{Hold: ev.Hold, By: ev.By, Why: ev.Why}
-	s.stop(t, Reason{Code: ReasonRecalled, Name: ev.By, Text: ev.Why})
+	why := Reason{Code: ReasonRecalled, Name: ev.By, Text: ev.Why}
+	switch {
+	case t.Phase != Away:
+		s.stop(t, why)
+	case s.script.mayStop(t.ID):
+		s.stopAway(t, why)
+	default:
+		s.goOnRunning(t)
+	}
 }
 
 // recallOver follows the end of an attempt that was recalled.

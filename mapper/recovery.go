@@ -55,7 +55,10 @@ func (s *State) exited(ev Exited) {
 		s.learnFloor(t, a.Peak)
 	}
 	s.dirty = true
+	held := t.Hold // while it was being suspended
+	t.Hold = nil
 	s.settle(t, a, ev, blame)
+	s.holdAgain(t, held)
 }
 
 // endAttempt notes when and how an attempt ended. Who ended before a limit that was

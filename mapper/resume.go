@@ -13,7 +13,7 @@ func (s *State) backRunning(t *Task) {
 	if since := t.Suspension.Since; since > 0 {
 		a.Away += s.now.Sub(since)
 	}
-	t.Phase, t.Suspension, t.Idle, t.PacedAt = Running, nil, Idleness{}, max(t.PacedAt, s.now)
+	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = Running, nil, nil, Idleness{}, max(t.PacedAt, s.now)
 	s.bookAway(t)
 	s.dirty = true
 	if ends := s.slotEnds(t); ends != units.Never {
@@ -31,7 +31,7 @@ func (s *State) resumeAsked(ev ResumeAsked) {
 		return
 	}
 	t.Suspension.Back = true
-	if t.Phase == Away {
+	if t.waiting() {
 		s.enqueue(t, Away)
 	}
 }
@@ -128,7 +128,10 @@ func (s *State) exitedAway(t *Task, ev Exited) {
 		s.learnFloor(t, a.Peak)
 	}
 	s.dirty = true
+	held := t.Hold
+	t.Hold = nil
 	s.settle(t, a, ev, verdict{})
+	s.holdAgain(t, held)
 }
 
 // backForGood notes how long an attempt that ends was suspended.
@@ -145,7 +148,7 @@ func (s *State) forceResume(t *Task, d Resume) {
 		return
 	}
 	if !t.waiting() {
-		t.Suspension.Back = true
+		t.Suspension.Back, t.Hold = true, nil
 		s.enqueue(t, Away)
 	}
 	s.dequeue(t)

@@ -176,6 +176,12 @@ func (s *story) event(what string, args []string) {
 		s.step(mapper.SuspendAsked{At: s.at(), Task: s.task(args[0]), By: args[1]}, "")
 	case "resume":
 		s.step(mapper.ResumeAsked{At: s.at(), Task: s.task(args[0])}, "")
+	case "hold":
+		s.step(mapper.HoldChanged{At: s.at(), Task: s.task(args[0]), Hold: true, By: args[1], Why: strings.Join(args[2:], " ")}, "")
+	case "release":
+		s.step(mapper.HoldChanged{At: s.at(), Task: s.task(args[0])}, "")
+	case "recall":
+		s.step(mapper.Recalled{At: s.at(), Task: s.task(args[0]), By: args[1]}, "")
 	case "suspended":
 		id := s.task(args[0])
 		s.step(mapper.Suspended{At: s.at(), Task: id, Attempt: s.attempt(id), Failure: strings.Join(args[1:], " ")}, "")

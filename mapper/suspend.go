@@ -118,7 +118,7 @@ func (s *State) suspended(ev Suspended) {
 	}
 	t.Phase, away.Since, away.From = Away, s.now, slices.Clone(a.Grants)
 	s.dirty = true
-	if away.Back {
+	if t.waiting() {
 		s.enqueue(t, Away)
 	}
 }

@@ -320,7 +320,7 @@ func (t *Task) Alive() *Attempt {
 
 // waiting reports whether a task is in a queue.
 func (t *Task) waiting() bool {
-	return t.Phase == Queued || t.Phase == Recovering || t.Phase == Away && t.Suspension.Back && t.StopReason.Code == ""
+	return t.Phase == Queued || t.Phase == Recovering || t.Phase == Away && t.Suspension.Back && t.Hold == nil && t.StopReason.Code == ""
 }
 
 // first reports whether a waiting task goes before those of the main queue.
