@@ -46,6 +46,12 @@ func (s *State) returnsTo(t *Task, g *GPU) bool {
 	return had == g || had != nil && g.Suspend == SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.Part && !had.Part
 }
 
+// ComesBackTo reports whether a suspended task may come back to a GPU.
+func (s *State) ComesBackTo(id TaskID, gpu GPUID) bool {
+	t, g := s.tasks[id], s.byID[gpu]
+	return t != nil && g != nil && t.Phase == Away && s.returnsTo(t, g)
+}
+
 // resume puts a suspended task, which is in no queue any more, on GPUs.
 func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	a := t.Last()
@@ -78,6 +84,7 @@ func (s *State) resumed(ev Resumed) {
 		return
 	}
 	a := t.Current()
+	t.forgets(ReasonNotResumed)
 	s.backRunning(t)
 	for _, grant := range a.Grants {
 		g := s.byID[grant.GPU]
@@ -88,6 +95,13 @@ func (s *State) resumed(ev Resumed) {
 		s.quiet(g)
 	}
 	s.at(s.now.Add(s.opt.WarmUp), deadline{})
+}
+
+// forgets drops a reason that is over.
+func (t *Task) forgets(code ReasonCode) {
+	if t.Reason.Code == code {
+		t.Reason = Reason{}
+	}
 }
 
 // notResumed takes a task off the GPUs to which it could not come back. It tries

@@ -103,6 +103,7 @@ func (s *State) suspended(ev Suspended) {
 		return
 	}
 	a, away := t.Current(), t.Suspension
+	t.forgets(ReasonNotSuspended)
 	for _, grant := range a.Grants {
 		r := s.byID[grant.GPU].resident(t.ID)
 		a.Peak = max(a.Peak, r.Peak)

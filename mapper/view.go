@@ -84,6 +84,21 @@ func (s *State) Placed() int {
 	return n
 }
 
+// Suspended are the suspended tasks, by number, and how many of them wait to come back.
+// The caller must not change them, and must not keep them over the next Step.
+func (s *State) Suspended() (all []*Task, waiting int) {
+	for _, t := range s.tasks { // sorted below
+		if t.Phase == Away {
+			all = append(all, t)
+			if t.waiting() {
+				waiting++
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
+	return all, waiting
+}
+
 // Unfinished is the number of tasks that are not finished.
 func (s *State) Unfinished() int { return len(s.tasks) }
 

@@ -46,7 +46,12 @@ func (r *Runner) alter(ctx context.Context, who Caller, ref string, plan func(no
 // Hold keeps a task that waits from being launched.
 func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
 	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
-		if t.Phase.Placed() {
+		switch {
+		case t.Phase == mapper.Resuming:
+			return nil, nil, refusef(409, "task %d is resuming; carma suspend %d when it runs, then carma hold %d", t.ID, t.ID, t.ID)
+		case t.StopReason.Code != "" && t.Phase == mapper.Away:
+			return nil, nil, refusef(409, "task %d is being stopped and does not come back", t.ID)
+		case t.Phase.Placed() && t.Phase != mapper.Suspending:
 			return nil, nil, refusef(409, "task %d is %s; carma requeue --hold %d stops it and holds it", t.ID, t.Phase, t.ID)
 		}
 		return mapper.HoldChanged{At: now, Task: t.ID, Hold: true, By: who.Name, Why: n.Why}, nil, nil
@@ -56,6 +61,9 @@ func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (
 // Release lets a task go on that somebody has held.
 func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, error) {
 	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+		if t.Hold == nil && t.Phase == mapper.Away && !t.Suspension.Back {
+			return nil, nil, refusef(409, "task %d is not held, it is suspended; carma resume %d lets it come back", t.ID, t.ID)
+		}
 		if t.Hold == nil {
 			return nil, nil, refusef(409, "task %d is not held by anybody: it is %s", t.ID, t.Phase)
 		}
@@ -63,10 +71,10 @@ func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, 
 	})
 }
 
-// Requeue stops a running task and puts it back into the queue.
+// Requeue stops a running or suspended task and puts it back into the queue.
 func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.RequeueRequest) (*Record, error) {
 	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
-		if t.Phase != mapper.Launching && t.Phase != mapper.Running {
+		if t.Alive() == nil || t.StopReason.Code != "" {
 			return nil, nil, refusef(409, "task %d does not run: it is %s", t.ID, t.Phase)
 		}
 		return mapper.Recalled{At: now, Task: t.ID, By: who.Name, Why: q.Why, Hold: q.Hold}, nil, nil
@@ -76,7 +84,10 @@ func (r *Runner) Requeue(ctx context.Context, who Caller, ref string, q api.Requ
 // Move moves a waiting task among the waiting ones of its owner.
 func (r *Runner) Move(ctx context.Context, who Caller, ref string, m api.MoveRequest) (*Record, error) {
 	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
-		if t.Phase != mapper.Queued && t.Phase != mapper.Recovering {
+		if t.Phase == mapper.Away && r.state.Position(t.ID) == 0 {
+			return nil, nil, refusef(409, "task %d is suspended and in no queue; carma resume %d lets it come back", t.ID, t.ID)
+		}
+		if t.Phase != mapper.Queued && t.Phase != mapper.Recovering && t.Phase != mapper.Away {
 			return nil, nil, refusef(409, "task %d is in no queue: it is %s", t.ID, t.Phase)
 		}
 		return mapper.Reordered{At: now, Task: t.ID, Last: m.Last, By: who.Name}, nil, nil
@@ -128,9 +139,9 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 // mayUpdate refuses what cannot be changed about a task any more.
 func (r *Runner) mayUpdate(t *mapper.Task, rec *Record, u api.Update) error {
 	switch {
-	case u.Shapes() && t.Phase.Placed():
+	case u.Shapes() && t.Alive() != nil:
 		return refusef(409, "task %d is %s; what it has booked can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
-	case u.Hosts() && t.Phase.Placed():
+	case u.Hosts() && t.Alive() != nil:
 		return refusef(409, "task %d is %s; its host memory and processors can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
 	case u.Shapes() && t.Phase == mapper.Estimating:
 		return refusef(409, "the memory of task %d is being estimated; try again when that has ended", t.ID)

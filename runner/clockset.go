@@ -96,7 +96,7 @@ func (r *Runner) lastStart() (then lastStart, known bool, err error) {
 // placed reports whether any task is placed.
 func (r *Runner) placed() bool {
 	for _, t := range r.state.Tasks() {
-		if t.Phase.Placed() {
+		if t.Alive() != nil {
 			return true
 		}
 	}

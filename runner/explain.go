@@ -19,6 +19,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 	var pages []mapper.GPU
 	held := map[mapper.GPUID]mapper.TaskID{}
 	var reserved []mapper.Reservation
+	away := map[mapper.GPUID][]api.Away{}
 	var headroom units.Bytes
 	err := r.look(ctx, func(s *mapper.State) {
 		pages, headroom = s.GPUs(), s.Options().Headroom
@@ -26,6 +27,12 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 			held[g.ID] = s.KeptFor(g.ID)
 		}
 		reserved = s.Reservations()
+		suspended, _ := s.Suspended()
+		for _, t := range suspended {
+			for _, had := range t.Suspension.From {
+				away[had.GPU] = append(away[had.GPU], r.awayView(t))
+			}
+		}
 	})
 	out := make([]api.GPU, 0, len(pages))
 	for _, g := range pages {
@@ -34,6 +41,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 			Capacity: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.Foreign),
 			Headroom: int64(headroom), SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.Wrong(), FaultLasts: g.Broken != nil,
 			HeldFor: int64(held[g.ID]), Tasks: []api.Resident{}, Closed: closureView(g.Closed), NVLink: g.Link, NUMANode: g.Socket,
+			Suspend: string(g.Suspend), Suspended: away[g.ID],
 		}
 		for _, res := range reserved {
 			if slices.Contains(res.GPUs, g.ID) {
@@ -106,7 +114,9 @@ func (r *Runner) Why(ctx context.Context, ref string) (api.Why, error) {
 	out.Phase, out.Position, out.Queue = string(why.Phase), why.Position, "main"
 	out.Summary, out.ReasonCode = words.Why(why), string(why.Binding.Code)
 	out.Start = r.expectedStart(ctx, rec.ID())
-	if why.Recovery {
+	if rec.Task.Suspension != nil {
+		out.Queue, out.Summary = "recovery", r.whyAway(&rec.Task, out.Summary)
+	} else if why.Recovery {
 		out.Queue = "recovery"
 		out.Summary += again(&rec.Task)
 	}
@@ -136,6 +146,8 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 		return fmt.Sprintf("%s: %s", endings[t.Phase], words.Reason(t.Reason))
 	case t.Phase == mapper.Stopping:
 		return "it was asked to stop: " + words.Reason(t.StopReason)
+	case t.Suspension != nil:
+		return r.whyAway(t, "")
 	case t.Current() != nil:
 		a := r.viewAttempt(t.ID, t.Current())
 		where := ""
@@ -155,7 +167,7 @@ func (r *Runner) whyNot(rec *Record, held string) string {
 
 // stopping returns why a task that is stopping was asked to stop; else zero.
 func stopping(t *mapper.Task) mapper.Reason {
-	if t.Phase == mapper.Stopping {
+	if t.Phase == mapper.Stopping || t.Phase == mapper.Away {
 		return t.StopReason
 	}
 	return mapper.Reason{}
@@ -170,6 +182,9 @@ func again(t *mapper.Task) string {
 	}
 	if !t.Phase.Finished() {
 		why = cmp.Or(why, t.Reason)
+	}
+	if t.Reason.Code == mapper.ReasonNotSuspended && !t.Phase.Finished() {
+		return "; " + words.Reason(t.Reason)
 	}
 	switch {
 	case why.Code == "":

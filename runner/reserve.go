@@ -158,6 +158,9 @@ func (r *Runner) reservationView(v mapper.Reservation) api.Reservation {
 	return out
 }
 
+// clauseSuspended is why a suspended task comes back only to some GPUs.
+const clauseSuspended = "it can to the one that it had, and to others of that model on this machine where the driver can move it"
+
 // Pin binds a task to GPUs, or to none.
 func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinRequest) (*Record, error) {
 	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
@@ -185,6 +188,9 @@ func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinReque
 			if t.GPUs > 1 && g.Part && slices.Contains(ev.GPUs, g.ID) {
 				return nil, nil, refusef(422, "task %d is on %d GPUs, and GPU %d is a MIG instance, of which a program can use one at a time; name whole GPUs", t.ID, t.GPUs, g.Index)
 			}
+		}
+		if t.Phase == mapper.Away && !q.Any && !slices.ContainsFunc(ev.GPUs, func(id mapper.GPUID) bool { return r.state.ComesBackTo(t.ID, id) }) {
+			return nil, nil, refusef(409, "task %d is suspended and cannot come back to these GPUs: %s; carma requeue %d stops it, and it can start there anew", t.ID, clauseSuspended, t.ID)
 		}
 		if a := t.Current(); a != nil && !q.Any && !q.Stop && slices.ContainsFunc(a.Grants, func(g mapper.Grant) bool { return !slices.Contains(ev.GPUs, g.GPU) }) {
 			return nil, nil, refusef(409, "task %d is %s; to move it stops it, and it starts again from its beginning, or from its own checkpoint: carma move --yes %d GPU", t.ID, t.Phase, t.ID)

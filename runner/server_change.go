@@ -17,6 +17,11 @@ func (r *Runner) addChangeRoutes(a huma.API) {
 		func(ctx context.Context, who Caller, ref string, _ api.Note) (*Record, error) {
 			return r.Release(ctx, who, ref)
 		})
+	changing(r, a, "suspend", http.MethodPost, "/suspend", "Take a running task off its GPUs without ending it", r.Suspend)
+	changing(r, a, "resume", http.MethodPost, "/resume", "Let a suspended task come back",
+		func(ctx context.Context, who Caller, ref string, _ api.Note) (*Record, error) {
+			return r.Resume(ctx, who, ref)
+		})
 	changing(r, a, "requeue", http.MethodPost, "/requeue", "Stop a running task and put it back into the queue", r.Requeue)
 	changing(r, a, "move", http.MethodPost, "/move", "Move a waiting task before or behind those of its owner", r.Move)
 	changing(r, a, "pin", http.MethodPost, "/pin", "Say which GPUs a task goes to", r.Pin)

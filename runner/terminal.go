@@ -103,6 +103,9 @@ func (r *Runner) inside(ctx context.Context, ref, what string) (*console, contai
 		return nil, nil, refusef(422, "carma %s: the driver %s cannot connect with programs in containers", what, r.Driver.Name())
 	}
 	at := rec.Task.Current()
+	if rec.Task.Suspension != nil && rec.Task.StopReason.Code == "" {
+		return nil, nil, refusef(409, "task %d is %s: its programs stand still until %s", rec.ID(), rec.Task.Phase, untilBack(&rec.Task))
+	}
 	if phase := rec.Task.Phase; at == nil || phase != mapper.Running && phase != mapper.Stopping {
 		why := "carma why " + rec.ID().String() + " tells more"
 		return nil, nil, refusef(409, "task %d does not run: it is %s; %s", rec.ID(), phase, why)

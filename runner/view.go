@@ -114,6 +114,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	for i := range t.Attempts {
 		at := r.viewAttempt(t.ID, &t.Attempts[i])
 		at.EnergyJ = r.energyOf(rec, at.N)
+		at.Suspended = awayFor(t, &t.Attempts[i], r.Clock.Now())
 		v.EnergyJ = hundredths(v.EnergyJ + at.EnergyJ)
 		v.Attempts = append(v.Attempts, at)
 	}
@@ -125,7 +126,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	if q.runs && t.Current() != nil {
 		r.viewProgress(&v, t, q.going)
 	}
-	v.Idle = r.viewIdle(t)
+	v.Idle, v.Suspension = r.viewIdle(t), r.suspensionView(t)
 	if t.Phase == mapper.Estimating {
 		v.Waits = cmp.Or(v.Waits, r.probing(t.ID))
 	}
@@ -182,7 +183,9 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 	err := r.look(ctx, func(s *mapper.State) {
 		info.Policy, info.Queued = s.Options().Policy, s.QueueLen()
 		info.Running, info.Paused = s.Placed(), closureView(s.Paused())
-		info.Held = s.Unfinished() - info.Queued - info.Running
+		all, waiting := s.Suspended()
+		info.Suspended, info.Queued = len(all), info.Queued-waiting
+		info.Held = s.Unfinished() - info.Queued - info.Running - info.Suspended
 	})
 	info.Energy = r.energy.view()
 	info.Trouble, _ = r.trouble.now() // as the loop has left it

@@ -78,7 +78,7 @@ func runs(t *testing.T, command string) {
 		defer os.RemoveAll(dir)
 		d := newFakeDaemon(filepath.Join(dir, "s"))
 		defer d.close()
-		d.busy()
+		d.away()
 		if err := d.listen(); err != nil {
 			t.Fatal(err)
 		}

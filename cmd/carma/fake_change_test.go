@@ -30,6 +30,8 @@ func (d *fakeDaemon) changes(mux *http.ServeMux) {
 		mux.HandleFunc(route, change)
 	}
 	mux.HandleFunc("POST /v1/tasks/{ref}/exec", d.task(d.exec))
+	mux.HandleFunc("POST /v1/tasks/{ref}/suspend", d.task(d.suspend))
+	mux.HandleFunc("POST /v1/tasks/{ref}/resume", d.task(d.resume))
 	quotas := []api.Account{
 		{User: "ann", Tasks: 2, GPUs: 2, Memory: 24 << 30, QuotaGPUs: 4, Waiting: 3, Used: 5400, Fair: true, Weight: 1, Share: 0.5},
 		{User: "bob", Waiting: 1, Fair: true, Weight: 1, Share: 0.5}, {Group: "students", Tasks: 2, GPUs: 2, Memory: 24 << 30, QuotaTasks: 20, Waiting: 4, Used: 5400, Fair: true, Share: 1},

@@ -84,12 +84,14 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// serve starts a fake daemon: serve [busy] [refuse=N].
+// serve starts a fake daemon: serve [busy|away] [refuse=N].
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	d := daemonOf(ts)
 	for _, arg := range args {
 		if arg == "busy" {
 			d.busy()
+		} else if arg == "away" {
+			d.away()
 		} else if n, ok := strings.CutPrefix(arg, "refuse="); ok {
 			d.refuse, _ = strconv.Atoi(n)
 		}

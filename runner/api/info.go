@@ -20,6 +20,7 @@ type Info struct {
 	EngineDown string `json:"engine_down,omitempty" doc:"why the engine cannot be used now"`
 	Queued     int    `json:"queued"`
 	Running    int    `json:"running"`
+	Suspended  int    `json:"suspended,omitempty" doc:"tasks off their GPUs that have not ended"`
 	// Held are unfinished tasks that are in no queue yet.
 	Held int `json:"held"`
 	// Output is what is kept of the tasks' output.

@@ -1,11 +1,14 @@
 package api
 
+import "time"
+
 // Host is the machine's memory and processors, as tasks and the helpers of suites have
 // booked them. Memory is in bytes.
 type Host struct {
 	Total      int64        `json:"total" doc:"memory of the machine"`
 	Memory     int64        `json:"memory" doc:"memory that all tasks together may book"`
 	Booked     int64        `json:"booked" doc:"memory booked by tasks and helpers"`
+	Away       int64        `json:"away,omitempty" doc:"the part of booked that holds what suspended tasks had on GPUs"`
 	Used       int64        `json:"used" doc:"memory in use by tasks, without page cache"`
 	Available  int64        `json:"available,omitempty" doc:"memory that can be had without swapping; 0: not known"`
 	CPUs       float64      `json:"cpus" doc:"processors that all tasks together may book"`
@@ -29,6 +32,7 @@ type HostMember struct {
 	Task   int64   `json:"task"`
 	Name   string  `json:"name"`
 	Memory int64   `json:"memory" doc:"booked"`
+	Away   int64   `json:"away,omitempty" doc:"booked for what it had on GPUs"`
 	Used   int64   `json:"used"`
 	CPUs   float64 `json:"cpus,omitempty" doc:"booked"`
 }
@@ -69,8 +73,20 @@ type GPU struct {
 	// Closed is set while it is drained.
 	Closed *Closure `json:"closed,omitempty"`
 	// HeldFor is the task this GPU is kept free for; 0: none.
-	HeldFor int64      `json:"held_for,omitempty"`
-	Tasks   []Resident `json:"tasks"`
+	HeldFor int64 `json:"held_for,omitempty"`
+	// Suspend is what can be done with tasks there without ending them.
+	Suspend string `json:"suspend,omitempty" enum:"here,move" doc:"tasks on it can be suspended, and come back to it (here) or to others of its model too (move); absent: they cannot"`
+	// Suspended are the tasks that had it when they were suspended.
+	Suspended []Away     `json:"suspended,omitempty" doc:"tasks that had it when they were suspended"`
+	Tasks     []Resident `json:"tasks"`
+}
+
+// Away is a task that was suspended on a GPU.
+type Away struct {
+	Task  int64     `json:"task"`
+	Name  string    `json:"name"`
+	Host  int64     `json:"host" doc:"bytes of host memory booked for what it had there"`
+	Since time.Time `json:"since"`
 }
 
 // Resident is one task's place on a GPU. Memory is in bytes.

@@ -42,6 +42,8 @@ type Task struct {
 	Ports []OpenPort `json:"ports,omitempty"`
 	// Progress is how far the running attempt has come.
 	Progress *Progress `json:"progress,omitempty"`
+	// Suspension is set while it is suspending, suspended or resuming.
+	Suspension *Suspension `json:"suspension,omitempty"`
 	// Idle is set while it runs and has done nothing for a while.
 	Idle *Idle `json:"idle,omitempty"`
 	// Preallocates: it seems to have reserved most of a card at its start, needed or
@@ -99,9 +101,11 @@ type Attempt struct {
 	Launched  time.Time `json:"launched"`
 	Started   time.Time `json:"started,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
-	Outcome   string    `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
-	ExitCode  int       `json:"exit_code"`
-	Peak      int64     `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
+	// Suspended is how long it was off its GPUs, up to now.
+	Suspended time.Duration `json:"suspended,omitempty" doc:"nanoseconds for which it was suspended, up to now"`
+	Outcome   string        `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
+	ExitCode  int           `json:"exit_code"`
+	Peak      int64         `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
 	// Host is what is booked of the machine; zero: nothing is.
 	Host HostShare `json:"host,omitzero"`
 	// EnergyJ is its share of what its GPUs have used while it ran.

@@ -15,6 +15,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/mapper"
+	"carma/mapper/units"
 	"carma/runner/api"
 )
 
@@ -151,6 +152,8 @@ func progress(t *api.Task) string {
 		if t.Idle != nil {
 			return cli.IdleText(t.Idle)
 		}
+	case mapper.Suspending, mapper.Away, mapper.Resuming:
+		return Aside(t)
 	case mapper.Queued, mapper.Recovering:
 		text := t.Phase
 		if t.Position > 0 {
@@ -162,6 +165,37 @@ func progress(t *api.Task) string {
 		return text
 	}
 	return ""
+}
+
+// Aside says where a task stands that is off its GPUs, or on its way: "suspended by ann:
+// room for the demo; 20.1 GiB in host memory; carma resume 17 brings it back".
+func Aside(t *api.Task) string {
+	s := t.Suspension
+	switch {
+	case s == nil:
+		return t.Phase
+	case t.Phase == string(mapper.Resuming):
+		return "coming back to its GPU"
+	case s.Stopping:
+		return "suspended, and being stopped"
+	}
+	by, size := cmp.Or(s.By, "carma"), units.Bytes(s.Host).String()
+	if s.Why != "" {
+		by += ": " + s.Why
+	}
+	if t.Phase == string(mapper.Suspending) {
+		return fmt.Sprintf("being suspended by %s; %s go to host memory", by, size)
+	}
+	text := fmt.Sprintf("suspended by %s; %s in host memory; ", by, size)
+	switch {
+	case s.HeldBy != "":
+		return text + fmt.Sprintf("held by %s, carma release %d", s.HeldBy, t.ID)
+	case !s.Back:
+		return text + fmt.Sprintf("carma resume %d brings it back", t.ID)
+	case t.Waits != "":
+		return text + "back when there is room: " + t.Waits
+	}
+	return text + "back when there is room"
 }
 
 // Finish tells how an attached run ended and returns the error to exit with.

@@ -1,6 +1,6 @@
 // Package change is the commands that change tasks, and what may be launched:
-// update, hold, release, requeue, rerun, top, bottom, move; drain, undrain, pause,
-// unpause, reserve and unreserve.
+// update, hold, release, suspend, resume, requeue, rerun, top, bottom, move; drain,
+// undrain, pause, unpause, reserve and unreserve.
 package change
 
 import (
@@ -24,6 +24,7 @@ func Hold(a *cli.App) *cobra.Command {
 		Short: "Keep waiting tasks from being launched until they are released",
 		Long: `Keep tasks that wait from being launched until carma release. They leave the
 queue, and are in nobody's way. A running task is held by carma requeue --hold.
+A suspended one does not come back while it is held.
 ` + chosenByFlags + `.`,
 	}, change{do: func(ctx context.Context, client *api.Client, ref string) error {
 		_, err := client.Hold(ctx, ref, note)
@@ -56,8 +57,8 @@ func Requeue(a *cli.App) *cobra.Command {
 		Short: "Stop running tasks and put them back into the queue",
 		Long: `Stop running tasks and put them back into the queue. Each is stopped as by carma
 stop, and starts from its beginning, or from its own checkpoint. That costs none
-of its attempts. One that ends well meanwhile has succeeded. Returns when they
-have stopped.
+of its attempts. One that ends well meanwhile has succeeded. Suspended tasks can
+be sent back too. Returns when they have stopped.
 ` + chosenByFlags + `.`,
 	}, change{
 		do: func(ctx context.Context, client *api.Client, ref string) error {
@@ -69,7 +70,9 @@ have stopped.
 			if async {
 				return nil
 			}
-			_, err := attach.Until(ctx, a, client, ref, func(t api.Task) bool { return t.Phase != "stopping" || len(t.Attempts) > tries[ref] })
+			_, err := attach.Until(ctx, a, client, ref, func(t api.Task) bool {
+				return t.Phase != "stopping" && (t.Suspension == nil || !t.Suspension.Stopping) || len(t.Attempts) > tries[ref]
+			})
 			return err
 		},
 	})

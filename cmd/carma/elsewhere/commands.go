@@ -28,13 +28,13 @@ var commands = []Word{
 	{Name: "scancel", Write: "carma stop 17", Say: "--mine, --user ann, --filter name='exp-*', --filter status=pending"}, {Name: "sacct", Write: "carma history", Say: "--since, --until; carma report sums up"},
 	{Name: "sreport", Write: "carma report"}, {Name: "seff", Write: "carma report --mine", Say: "WASTED is what was booked and not used"}, {Name: "sstat", Write: "carma inspect 17"}, {Name: "sinfo", Write: "carma gpus"},
 	{Name: "sprio", Write: "carma why 20"}, {Name: "sshare", Write: "carma quota"}, {Name: "sacctmgr", Write: "carma quota", Say: noAccount}, {Name: "sdiag", Write: "carma info"}, {Name: "strigger", Write: "carma events --help"},
-	{Name: "scontrol", Write: "carma inspect 17", Say: "also carma hold, release, requeue, update, top, drain, undrain, reserve"},
+	{Name: "scontrol", Write: "carma inspect 17", Say: "also carma hold, release, suspend, resume, requeue, update, top, drain, undrain, reserve"},
 	{Name: "scontrol show", Write: "carma inspect 17"}, {Name: "scontrol show job", Write: "carma inspect 17"}, {Name: "scontrol show node", Write: "carma gpus"}, {Name: "scontrol show nodes", Write: "carma gpus"}, {Name: "scontrol show partition", Write: "carma gpus"},
 	{Name: "scontrol show res", Write: "carma reservations"}, {Name: "scontrol show reservation", Write: "carma reservations"}, {Name: "scontrol show config", Write: "carma config"},
 	{Name: "scontrol hold", Write: "carma hold 20"}, {Name: "scontrol release", Write: "carma release 20"}, {Name: "scontrol requeue", Write: "carma requeue 17"}, {Name: "scontrol requeuehold", Write: "carma requeue --hold 17"},
 	{Name: "scontrol update", Write: "carma update --time 2d --priority low 20", Say: "carma drain 1 for a GPU"}, {Name: "scontrol top", Write: "carma top 20"}, {Name: "scontrol create", Write: "carma reserve --gpus 2 --for ann --from 22:00 --to 8:00"},
 	{Name: "scontrol delete", Write: "carma unreserve 1"}, {Name: "scontrol wait_job", Write: "carma wait 12"}, {Name: "scontrol ping", Write: "carma info"}, {Name: "scontrol reconfigure", Say: "send the daemon SIGHUP"},
-	{Name: "scontrol suspend", Say: "a running task is not suspended; carma requeue --hold 17 stops it and keeps it"}, {Name: "scontrol resume", Write: "carma release 20"},
+	{Name: "scontrol suspend", Write: "carma suspend 17", Say: "its GPU memory goes to host memory"}, {Name: "scontrol resume", Write: "carma resume 22"},
 
 	// gflow.
 	{Name: "gflowd", Write: "carma daemon"}, {Name: "gbatch", Write: "carma run -d --gpus 1 my-image:1 python train.py"}, {Name: "gqueue", Write: "carma ps"}, {Name: "gcancel", Write: "carma stop 17"}, {Name: "ginfo", Write: "carma gpus"}, {Name: "gstats", Write: "carma report"},

@@ -33,7 +33,9 @@ SHARING is how the tasks on a GPU share it: mps (kernels of several tasks at the
 same time), users (each user's tasks by MPS; users take turns), turns (which
 cost 10 % where tasks fill the GPU's time) or alone (one at a time).
 
-The last line is the machine's memory and processors, where they are booked.`,
+A task that was suspended on a GPU stands there as suspended. The last line is
+the machine's memory and processors, where they are booked. --json also says on
+which GPUs tasks can be suspended.`,
 		Args: cli.NoArgs,
 	}
 	full := cmd.Flags().Bool("no-trunc", false, "do not cut the table to the width; also print UUIDs")
@@ -176,6 +178,9 @@ func residents(g api.GPU, nameWidth int) string {
 	}
 	for _, r := range g.Tasks {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s", r.Task, cli.Shorten(r.Name, nameWidth))))
+	}
+	for _, r := range g.Suspended {
+		parts = append(parts, strings.Join(strings.Fields(fmt.Sprintf("suspended %d %s", r.Task, cli.Shorten(r.Name, nameWidth))), " "))
 	}
 	if g.Foreign > 0 {
 		parts = append(parts, units.Bytes(g.Foreign).String()+" foreign")

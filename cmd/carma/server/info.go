@@ -70,6 +70,9 @@ func HostLine(h *api.Host) string {
 	if len(h.Helpers) > 0 {
 		s += fmt.Sprintf(" (%s by helpers of suites)", helpersMemory(h))
 	}
+	if h.Away > 0 {
+		s += fmt.Sprintf(" (%s for suspended tasks)", units.Bytes(h.Away))
+	}
 	s += fmt.Sprintf(", %s used by tasks", units.Bytes(h.Used))
 	if h.Available > 0 {
 		s += ", " + units.Bytes(h.Available).String() + " available"
@@ -139,6 +142,9 @@ func energyLine(e *api.Energy) string {
 // taskCounts is how many tasks there are of each sort.
 func taskCounts(info *api.Info) string {
 	s := fmt.Sprintf("%d running, %d queued", info.Running, info.Queued)
+	if info.Suspended > 0 {
+		s += fmt.Sprintf(", %d suspended", info.Suspended)
+	}
 	if info.Held > 0 {
 		s += fmt.Sprintf(", %d held or estimated", info.Held)
 	}

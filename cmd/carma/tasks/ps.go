@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"carma/cmd/carma/attach"
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
 	"carma/mapper"
@@ -267,6 +268,8 @@ func Hint(t *api.Task) string {
 			return fmt.Sprintf("exit code %d", *t.ExitCode)
 		}
 		return ""
+	case t.Suspension != nil:
+		return attach.Aside(t)
 	case t.Idle != nil:
 		return cli.IdleText(t.Idle)
 	case cli.Placed(t):

@@ -1,0 +1,37 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Suspension is where a task stands that is suspending, suspended or resuming: off its
+// GPUs, with what it had there in host memory.
+type Suspension struct {
+	// By is who suspended it; empty: carma itself.
+	By  string `json:"by,omitempty" doc:"who suspended it; empty: carma"`
+	Why string `json:"why,omitempty"`
+	// Since is when it was off its GPUs; zero: it is not yet.
+	Since time.Time `json:"since,omitzero" doc:"when it was off its GPUs; absent: it is not yet"`
+	// Host is in bytes.
+	Host int64 `json:"host" doc:"bytes of host memory booked for what it had on GPUs"`
+	// From are the GPUs that it had.
+	From []GPURef `json:"from,omitempty" doc:"GPUs that it had"`
+	Back bool     `json:"back,omitempty" doc:"it comes back as soon as there is room; else it waits to be resumed"`
+	// HeldBy keeps it from coming back until it is released; empty: nobody does.
+	HeldBy   string `json:"held_by,omitempty" doc:"who holds it: it comes back only after it is released"`
+	Failures int    `json:"failures,omitempty" doc:"how often it could not come back"`
+	// Stopping: it was asked to end.
+	Stopping bool `json:"stopping,omitempty" doc:"it was asked to stop"`
+}
+
+// Suspend takes a running task off its GPUs without ending it.
+func (c *Client) Suspend(ctx context.Context, ref string, n Note) (Task, error) {
+	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/suspend", n)
+}
+
+// Resume lets a suspended task come back as soon as there is room.
+func (c *Client) Resume(ctx context.Context, ref string) (Task, error) {
+	return call[Task](ctx, c, http.MethodPost, taskPath(ref)+"/resume", Note{})
+}

@@ -1,0 +1,133 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/mapper/words"
+	"carma/runner/api"
+)
+
+// Suspend takes a running task off its GPUs without ending it.
+func (r *Runner) Suspend(ctx context.Context, who Caller, ref string, n api.Note) (*Record, error) {
+	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+		if err := r.maySuspend(t); err != nil {
+			return nil, nil, err
+		}
+		return mapper.SuspendAsked{At: now, Task: t.ID, By: who.Name, Why: n.Why}, nil, nil
+	})
+}
+
+// maySuspend refuses to suspend a task that cannot be, and says what can be done.
+func (r *Runner) maySuspend(t *mapper.Task) error {
+	switch t.Phase {
+	case mapper.Suspending, mapper.Away:
+		return refusef(409, "task %d is %s already; carma hold %d keeps it so until it is released", t.ID, t.Phase, t.ID)
+	case mapper.Resuming, mapper.Launching:
+		return refusef(409, "task %d is %s; it can be suspended when it runs", t.ID, t.Phase)
+	case mapper.Stopping:
+		return refusef(409, "task %d is stopping; it leaves its GPUs anyway", t.ID)
+	case mapper.Running:
+	default:
+		return refusef(409, "task %d is %s and has no GPU; carma hold %d keeps it from being launched", t.ID, t.Phase, t.ID)
+	}
+	if t.GPUs == 0 {
+		return refusef(409, "task %d runs without a GPU; there is nothing to suspend", t.ID)
+	}
+	if no := r.state.CannotSuspend(t.ID); no.Code != "" {
+		return refusef(409, "task %d cannot be suspended: %s; carma requeue --hold %d stops it, and after carma release it goes on from its own checkpoint, if it writes one", t.ID, words.Reason(no), t.ID)
+	}
+	return nil
+}
+
+// Resume lets a suspended task come back as soon as there is room.
+func (r *Runner) Resume(ctx context.Context, who Caller, ref string) (*Record, error) {
+	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+		switch {
+		case t.StopReason.Code != "":
+			return nil, nil, refusef(409, "task %d is being stopped and does not come back", t.ID)
+		case t.Suspension == nil && t.Hold != nil:
+			return nil, nil, refusef(409, "task %d is not suspended, it is held; carma release %d lets it go on", t.ID, t.ID)
+		case t.Suspension == nil:
+			return nil, nil, refusef(409, "task %d is not suspended: it is %s", t.ID, t.Phase)
+		}
+		return mapper.ResumeAsked{At: now, Task: t.ID, By: who.Name}, nil, nil
+	})
+}
+
+// suspensionView is where a task stands that is off its GPUs, or on its way; nil: it
+// is not.
+func (r *Runner) suspensionView(t *mapper.Task) *api.Suspension {
+	s := t.Suspension
+	if s == nil || t.Phase == mapper.Stopping {
+		return nil
+	}
+	v := &api.Suspension{
+		By: s.By, Why: s.Why, Since: instant(s.Since), Host: int64(s.Host), Back: s.Back, Failures: s.Failures, Stopping: t.StopReason.Code != "",
+	}
+	if t.Hold != nil {
+		v.HeldBy = cmp.Or(t.Hold.By, "carma")
+	}
+	for _, g := range s.From {
+		v.From = append(v.From, r.gpuRef(g.GPU))
+	}
+	return v
+}
+
+// awayView is a suspended task as gpus shows it.
+func (r *Runner) awayView(t *mapper.Task) api.Away {
+	v := api.Away{Task: int64(t.ID), Host: int64(t.Suspension.Host), Since: t.Suspension.Since.Time()}
+	if rec, _ := r.records.get(t.ID); rec != nil {
+		v.Name = rec.Name
+	}
+	return v
+}
+
+// awayFor is how long an attempt of a task was off its GPUs, up to now.
+func awayFor(t *mapper.Task, a *mapper.Attempt, now units.Instant) time.Duration {
+	if s := t.Suspension; s != nil && s.Since > 0 && a.Ended == 0 {
+		return a.Away + max(0, now.Sub(s.Since))
+	}
+	return a.Away
+}
+
+// whyAway says where a task stands that is suspending, suspended or resuming, as a
+// sentence. held is what keeps a suspended one from coming back, in words.
+func (r *Runner) whyAway(t *mapper.Task, held string) string {
+	s := t.Suspension
+	by := words.Reason(mapper.Reason{Code: mapper.ReasonSuspended, Name: s.By, Text: s.Why})
+	switch {
+	case t.Phase == mapper.Suspending:
+		return fmt.Sprintf("it is being %s; %s go to host memory", by, s.Host)
+	case t.Phase == mapper.Resuming:
+		return fmt.Sprintf("it comes back to its GPU after it was %s", by)
+	case t.StopReason.Code != "":
+		return "it was asked to stop: " + words.Reason(t.StopReason)
+	}
+	text := fmt.Sprintf("%s; it has %s in host memory", by, s.Host)
+	switch {
+	case t.Hold != nil:
+		hold := words.Reason(mapper.Reason{Code: mapper.ReasonHold, Name: t.Hold.By, Text: t.Hold.Why})
+		return fmt.Sprintf("%s, and is %s: carma release %d", text, hold, t.ID)
+	case !s.Back:
+		return fmt.Sprintf("%s and comes back after carma resume %d", text, t.ID)
+	}
+	return text + "; it waits to come back: " + cmp.Or(held, "for its GPU")
+}
+
+// untilBack is what a task waits for whose programs stand still.
+func untilBack(t *mapper.Task) string {
+	switch {
+	case t.Phase == mapper.Resuming:
+		return "it is back on its GPU"
+	case t.Hold != nil:
+		return fmt.Sprintf("carma release %d", t.ID)
+	case !t.Suspension.Back:
+		return fmt.Sprintf("carma resume %d", t.ID)
+	}
+	return fmt.Sprintf("it has room on its GPU; carma why %d tells more", t.ID)
+}
