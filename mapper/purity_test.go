@@ -35,6 +35,7 @@ var mapRanges = map[string]string{
 	"(*State).cloneKin":    "copies into another map",
 	"(*State).MarshalJSON": "sorts afterwards",
 	"(*State).Tasks":       "sorts afterwards",
+	"(*State).Suspended":   "sorts afterwards",
 }
 
 // TestPurity parses the package: the core is a function of its events.
