@@ -34,10 +34,10 @@ type aside struct {
 	lost    string          // why it must end; empty: it must not
 }
 
-// newAside is that of an attempt whose task is in a phase.
-func newAside(phase mapper.Phase) *aside {
-	touched := phase == mapper.Suspending || phase == mapper.Away || phase == mapper.Resuming || phase == mapper.Stopping
-	return &aside{orders: make(chan asideOrder, 1), over: make(chan struct{}), touched: touched}
+// begin readies it for an attempt whose task is in a phase.
+func (a *aside) begin(phase mapper.Phase) {
+	a.orders, a.over = make(chan asideOrder, 1), make(chan struct{})
+	a.touched = phase == mapper.Suspending || phase == mapper.Away || phase == mapper.Resuming || phase == mapper.Stopping
 }
 
 // order hands an order to the worker of a task. Only the loop calls it.

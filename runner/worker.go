@@ -22,7 +22,7 @@ type worker struct {
 	launch  mapper.Launch
 	resumed bool // by a daemon that was restarted
 	stop    *stopper
-	aside   *aside
+	aside   aside
 	// disconnected: MPS was asked to disconnect the task. Only the goroutine
 	// that stops the task uses it.
 	disconnected bool
@@ -47,7 +47,8 @@ func (r *Runner) startWorker(l mapper.Launch, resumed bool) *worker {
 		r.Log.Error().Int64("task", int64(l.Task)).Msg("a task without a record cannot be launched")
 		rec = &Record{Task: mapper.Task{Request: mapper.Request{ID: l.Task}}}
 	}
-	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper(), aside: newAside(rec.Task.Phase)}
+	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper()}
+	w.aside.begin(rec.Task.Phase)
 	r.workers[l.Task] = w
 	r.attempts.Go(func() { w.run(r.work) })
 	return w
