@@ -92,7 +92,7 @@ var allowed = map[string][]string{
 	"carma/containers/containerd/relay":    {},
 	"carma/runner/gpu/simgpu/client":       {"carma/mapper", "carma/runner/gpu/simgpu/wire"},
 	"carma/runner/gpu/simgpu/wire":         {"carma/mapper"},
-	"carma/runner/gpu/simgpu":              {"carma/configs/servers", "carma/mapper", "carma/mapper/sim", "carma/runner/gpu"},
+	"carma/runner/gpu/simgpu":              {"carma/configs/servers", "carma/mapper", "carma/mapper/sim", "carma/runner/gpu", "carma/runner/suspend"},
 	"carma/cmd/carma":                      {"carma/configs", "carma/containers/containerd", "carma/runner/api", "carma/runner/suspend"},
 	"carma/cmd/carma-init":                 {},
 	"carma/cmd/carma/account":              {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/configs/nearest", "carma/mapper/units", "carma/runner/api"},

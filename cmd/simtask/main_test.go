@@ -304,7 +304,7 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"vgg", "--context", "-1G"}, "simtask: --context: "},
 		{[]string{"vgg", "--smact", "2"}, "simtask: --smact 2 is not between 0 and 1"},
 		{[]string{"vgg", "--fail-at", "140%"}, `simtask: --fail-at "140%" is not a share of the run`},
-		{[]string{"vgg", "--print", "tqmd"}, `simtask: --print: "tqmd" is not one of hf, keras, lightning, none, plain, tqdm`},
+		{[]string{"vgg", "--print", "tqmd"}, `simtask: --print: "tqmd" is not one of hf, keras, lightning, none, plain, steps, tqdm`},
 		{[]string{"vgg", "--time", "-1m"}, `simtask: invalid value "-1m" for flag -time: -1m is negative; write for example 30s`},
 		{[]string{"resnet18_cifar100_20e_1", "--time", "soon"}, `simtask: invalid value "soon" for flag -time: `},
 	} {

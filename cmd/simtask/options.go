@@ -52,7 +52,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.IntVar(&o.steps, "steps-per-epoch", 0, "steps of an epoch, instead of data set / batch size")
 	f.StringVar(&o.failAt, "fail-at", "", "raise a ValueError after this share of the run, for example `40%`")
 	f.BoolVar(&o.hang, "hang", false, "take the memory, then do nothing until stopped")
-	f.StringVar(&o.form, "print", plain, "print progress as `a tool` does: plain, tqdm, hf, lightning, keras or none")
+	f.StringVar(&o.form, "print", plain, "print progress as `a tool` does: plain, steps, tqdm, hf, lightning, keras or none")
 	f.BoolVar(&o.list, "list", false, "print the profiles")
 	var names []string
 	for {

@@ -18,14 +18,17 @@ type trainer struct {
 	client   *client.Client
 	out, err io.Writer
 
-	trained float64   // seconds of training done
-	clock   float64   // simulated seconds since the start
-	at      time.Time // when those two were right
+	trained float64       // seconds of training done
+	clock   float64       // simulated seconds since the start
+	passed  client.Passed // when those two were right
+	at      time.Time     // the same on the wall clock
 	pace    client.Pace
 
 	printed     time.Time // the last line of progress
 	printedStep int
 	bar         shown
+	learned     int // steps that weight has in it
+	weight      float64
 }
 
 const (
@@ -35,7 +38,7 @@ const (
 
 func (t *trainer) run(ctx context.Context) int {
 	t.header()
-	t.at, t.pace = time.Now(), t.client.Pace()
+	t.at, t.passed, t.pace = time.Now(), t.client.Passed(), t.client.Pace()
 	for _, e := range t.plan() {
 		if code := t.reach(ctx, e.at); code != exitOK {
 			return code
@@ -63,7 +66,11 @@ func (t *trainer) run(ctx context.Context) int {
 		case end:
 			t.progress()
 			t.endBar()
-			fmt.Fprintf(t.out, "trained %d epochs in %s\n", t.epochs, seconds(t.clock))
+			if t.form == "steps" {
+				fmt.Fprintf(t.out, "trained %d epochs\n", t.epochs)
+			} else {
+				fmt.Fprintf(t.out, "trained %d epochs in %s\n", t.epochs, seconds(t.clock))
+			}
 			return exitOK
 		}
 	}
@@ -88,7 +95,6 @@ func (t *trainer) reach(ctx context.Context, point float64) int {
 		select {
 		case <-timer.C:
 		case <-t.client.Changed():
-			t.advance() // what was done was done at the old pace
 			t.pace = t.client.Pace()
 		case <-ctx.Done():
 			t.advance()
@@ -99,11 +105,16 @@ func (t *trainer) reach(ctx context.Context, point float64) int {
 
 // advance brings what is trained up to now.
 func (t *trainer) advance() {
-	now := time.Now()
-	passed := now.Sub(t.at).Seconds()
-	t.at = now
-	t.trained = min(t.seconds, t.trained+passed*t.pace.Training)
-	t.clock += passed * t.pace.Speed
+	t.trained = min(t.seconds, t.trained+t.pass().Training)
+}
+
+// pass returns what has passed since the last call. It is the client that counts: it
+// knows to the instant when the task was suspended.
+func (t *trainer) pass() client.Passed {
+	before, now := t.passed, t.client.Passed()
+	t.passed, t.at = now, time.Now()
+	t.clock += now.Clock - before.Clock
+	return client.Passed{Training: now.Training - before.Training, Clock: now.Clock - before.Clock}
 }
 
 // wait is the wall-clock time to a point of the run at the present pace.
@@ -131,9 +142,7 @@ func (t *trainer) nextLine() time.Time {
 // alloc takes memory. While there is no server it waits, untrained.
 func (t *trainer) alloc(ctx context.Context, e event) int {
 	err := t.client.Alloc(ctx, e.gpu, e.bytes)
-	now := time.Now()
-	t.clock += now.Sub(t.at).Seconds() * t.pace.Speed
-	t.at = now
+	t.pass()
 	var oom *client.OOMError
 	switch {
 	case errors.As(err, &oom):

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"carma/mapper/units"
 )
@@ -48,6 +49,26 @@ gpus:
   - {model: A, memory_mib: 1024, idle_power_w: 10, peak_power_w: 100, relative_speed: 0.5, count: 2}
   - {model: B, memory_mib: 2048, idle_power_w: 10, peak_power_w: 100, relative_speed: 1, uuids: [GPU-00000000-0000-0000-0000-000000000001]}
 `
+
+func TestCopying(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want time.Duration // of 10 GB; 0: refused
+	}{
+		{"", 2200 * time.Millisecond},
+		{"suspend: {gb_per_s: 20, seconds: 1}", 1500 * time.Millisecond},
+		{"suspend: {gb_per_s: 10}", time.Second},
+		{"suspend: {seconds: 1}", 0},
+		{"suspend: {gb_per_s: .inf}", 0},
+		{"suspend: {gb_per_s: 5, seconds: -1}", 0},
+		{"suspend: {rate: 5}", 0},
+	} {
+		s, err := parse("lab", []byte(valid+c.text+"\n"))
+		if (err != nil) != (c.want == 0) || err == nil && s.Copying.Time(10e9) != c.want {
+			t.Errorf("%s: %+v, %v", c.text, s.Copying, err)
+		}
+	}
+}
 
 func TestFileOfTheUser(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lab.yaml")

@@ -106,6 +106,12 @@ func readProcess(root string, pid int) (Process, error) {
 	return Process{PID: pid, Start: started}, nil
 }
 
+// ProcessOf returns a process of this machine; false: it has ended.
+func ProcessOf(pid int) (Process, bool) {
+	p, err := readProcess("/", pid)
+	return p, err == nil
+}
+
 // leaderOf returns the process that a thread is of.
 func leaderOf(dir string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "status"))

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"carma/mapper/sim"
 	"carma/runner/gpu/simgpu/wire"
+	"carma/runner/suspend"
 )
 
 // helloLimit is how long a new connection may be silent before it is closed.
@@ -42,8 +44,9 @@ func (s *Server) serve(c *net.UnixConn) {
 	c.SetReadDeadline(time.Time{})
 	out := newOutbox(c)
 	out.send(welcome)
-	cl.paced = out.pace
-	s.change(func(l *ledger) { l.join(cl) })
+	cl.paced, cl.tell = out.pace, out.state
+	s.settled(cl.pid)
+	s.change(func(l *ledger) { l.join(cl); s.tellAll() })
 	s.log.Debug().Int64("task", int64(cl.task)).Int("attempt", cl.attempt).Int("pid", cl.pid).Msg("process on simulated GPUs")
 
 	s.work.Add(1)
@@ -51,8 +54,9 @@ func (s *Server) serve(c *net.UnixConn) {
 		defer s.work.Done()
 		out.run()
 	}()
-	for lines.Scan() {
-		answer, err := s.handle(cl, lines.Bytes())
+	in := s.listen(cl, lines)
+	for r := range in.requests {
+		answer, err := s.handle(cl, r, in.gone)
 		if err != nil {
 			out.send(wire.Reply{Op: wire.Error, Message: err.Error()})
 			break
@@ -61,8 +65,10 @@ func (s *Server) serve(c *net.UnixConn) {
 			break
 		}
 	}
-	s.change(func(l *ledger) { l.leave(cl) })
+	s.change(func(l *ledger) { l.leave(cl); s.tellAll() })
 	out.finish()
+	for range in.requests { // its reader ends with the connection
+	}
 }
 
 func (s *Server) refuse(c *net.UnixConn, err error) {
@@ -89,7 +95,10 @@ func (s *Server) process(hello wire.Request) (*process, error) {
 	if len(devices) == 0 {
 		return nil, errors.New("no GPU is visible")
 	}
-	c := &process{task: hello.Task, attempt: hello.Attempt}
+	if hello.ProcessState < wire.Running || hello.ProcessState > wire.Checkpointed {
+		return nil, fmt.Errorf("state %d; this daemon knows 0 to 2", hello.ProcessState)
+	}
+	c := &process{task: hello.Task, attempt: hello.Attempt, said: suspend.State(hello.ProcessState)}
 	for i, d := range devices {
 		load, err := loadOf(hello.Loads[i])
 		if err != nil {
@@ -99,7 +108,18 @@ func (s *Server) process(hello wire.Request) (*process, error) {
 		if held < 0 || held > d.Memory {
 			return nil, fmt.Errorf("holds %d bytes of the %d of %s", held, d.Memory, d.UUID)
 		}
-		c.uses = append(c.uses, &use{process: c, device: d, load: load, held: held})
+		u := &use{process: c, name: d.UUID, device: d, load: load, held: held}
+		if at := hello.At[u.name]; at != "" {
+			if u.device = s.named(at); u.device == nil {
+				return nil, fmt.Errorf("it was moved to %q, which is no GPU of this server", at)
+			}
+		}
+		c.uses = append(c.uses, u)
+	}
+	for i, u := range c.uses {
+		if slices.ContainsFunc(c.uses[:i], func(o *use) bool { return o.device == u.device }) {
+			return nil, fmt.Errorf("it was moved to GPU %s twice", u.device.UUID)
+		}
 	}
 	return c, nil
 }
@@ -161,22 +181,21 @@ func loadOf(l wire.Load) (sim.Load, error) {
 	return sim.Load(l), nil
 }
 
-// handle does what a line asks. An error ends the connection.
-func (s *Server) handle(c *process, line []byte) (wire.Reply, error) {
-	var r wire.Request
-	if err := json.Unmarshal(line, &r); err != nil {
-		return wire.Reply{}, errors.New("a line is no message")
-	}
-	switch r.Op {
-	case wire.Alloc, wire.Free:
-		return s.memory(c, r)
-	case wire.Loads:
-		return wire.Reply{}, s.loads(c, r.Loads)
+// handle does what a client asks, when it runs: the requests of one that is locked wait.
+// An error ends the connection. gone is closed when the client has hung up.
+func (s *Server) handle(c *process, r request, gone <-chan struct{}) (wire.Reply, error) {
+	switch {
+	case r.err != nil:
+		return wire.Reply{}, r.err
+	case r.Op == wire.Alloc || r.Op == wire.Free:
+		return s.memory(c, r.Request, gone)
+	case r.Op == wire.Loads:
+		return wire.Reply{}, s.loads(c, r.Loads, gone)
 	}
 	return wire.Reply{}, fmt.Errorf("unknown operation %q", r.Op)
 }
 
-func (s *Server) memory(c *process, r wire.Request) (wire.Reply, error) {
+func (s *Server) memory(c *process, r wire.Request, gone <-chan struct{}) (wire.Reply, error) {
 	u := c.on(r.GPU)
 	if u == nil {
 		return wire.Reply{}, fmt.Errorf("no GPU %q here", r.GPU)
@@ -192,7 +211,7 @@ func (s *Server) memory(c *process, r wire.Request) (wire.Reply, error) {
 		}
 	}
 	reply := wire.Reply{Op: wire.OK, ID: r.ID}
-	s.change(func(l *ledger) {
+	err := s.whenRunning(c, gone, func(l *ledger) {
 		if r.Op == wire.Free {
 			u.free(r.Bytes)
 		} else if !l.alloc(u, r.Bytes) {
@@ -203,10 +222,10 @@ func (s *Server) memory(c *process, r wire.Request) (wire.Reply, error) {
 	if reply.Op == wire.OOM {
 		s.log.Debug().Int64("task", int64(c.task)).Str("gpu", r.GPU).Stringer("asked", r.Bytes).Stringer("free", reply.Free).Msg("simulated GPU out of memory")
 	}
-	return reply, nil
+	return reply, err
 }
 
-func (s *Server) loads(c *process, loads []wire.Load) error {
+func (s *Server) loads(c *process, loads []wire.Load, gone <-chan struct{}) error {
 	if len(loads) < len(c.uses) {
 		return fmt.Errorf("%d loads for %d GPUs", len(loads), len(c.uses))
 	}
@@ -218,11 +237,10 @@ func (s *Server) loads(c *process, loads []wire.Load) error {
 		}
 		checked = append(checked, l)
 	}
-	s.change(func(l *ledger) {
+	return s.whenRunning(c, gone, func(l *ledger) {
 		for i, u := range c.uses {
 			u.load = checked[i]
 		}
 		l.settle()
 	})
-	return nil
 }

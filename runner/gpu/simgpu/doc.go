@@ -14,6 +14,8 @@
 //	<- {"op":"oom","id":1,"total":...,"free":...,"held":...}
 //	-> {"op":"free","id":2,"gpu":"GPU-...","bytes":...}      answered by ok
 //	-> {"op":"loads","loads":[{}]}                           not answered
+//	<- {"op":"state","id":1,"state":2}                       a call of the driver
+//	-> {"op":"done","id":1}
 //	<- {"op":"error","message":"..."}                        then it hangs up
 //
 // A pace is sent after welcome and whenever it changes: when a neighbour comes,
@@ -28,6 +30,13 @@
 // where it adds up to more than the GPU has. Only an alloc is ever refused, and
 // a server that finds its predecessor's socket answers none for two seconds:
 // by then every task that outlived the predecessor has said what it holds.
+//
+// A process can be suspended, with all its connections, by the checkpoint functions of
+// NVIDIA's driver as package suspend calls them ([Server.Driver]). Its states are the
+// driver's: running, locked (1), checkpointed (2). A locked client does not train, and
+// what it asks for waits; a checkpointed one has nothing on the GPU. A client says in its
+// hello what it was told last, so the next daemon knows it. Copying takes the time of the
+// server's description, in simulated time. Copies do not slow each other.
 //
 // A connection gets a bounded queue and a deadline for every write, so a
 // client that does not read loses its connection and delays nobody. A line

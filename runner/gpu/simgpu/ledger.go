@@ -9,6 +9,8 @@ import (
 	"carma/configs/servers"
 	"carma/mapper"
 	"carma/mapper/sim"
+	"carma/runner/gpu/simgpu/wire"
+	"carma/runner/suspend"
 )
 
 // ledger is the state of the simulated GPUs: the clients, the memory of each
@@ -16,8 +18,9 @@ import (
 type ledger struct {
 	devices   []*device
 	processes []*process // in order of arrival
-	speed     float64    // simulated seconds per wall second
-	now       time.Time  // simulated time of the last advance
+	programs  map[int]*program
+	speed     float64   // simulated seconds per wall second
+	now       time.Time // simulated time of the last advance
 }
 
 type device struct {
@@ -34,13 +37,19 @@ type device struct {
 	sampleSum sim.Activity
 }
 
-// process is one client on one or more GPUs.
+// process is one client on one or more GPUs: a connection.
 type process struct {
 	task    mapper.TaskID // 0: foreign
 	attempt int
 	pid     int
+	program *program // nil: its number is not known, so it cannot be suspended
 	uses    []*use
 	pace    float64
+	said    suspend.State // what it was, by its hello
+	// told and done are the numbers of the last State that it was sent, and answered.
+	told, done int64
+	// tell sends a State; it must not block.
+	tell func(wire.Reply)
 	// paced is told every change of pace; it must not block.
 	paced func(pace, speed float64)
 }
@@ -48,6 +57,7 @@ type process struct {
 // use is a client's share of one device.
 type use struct {
 	process    *process
+	name       string // the UUID that the client knows it by
 	device     *device
 	load       sim.Load
 	held, peak units.Bytes
@@ -58,7 +68,7 @@ type use struct {
 }
 
 func newLedger(s servers.Server, now time.Time) *ledger {
-	l := &ledger{speed: 1, now: now}
+	l := &ledger{speed: 1, now: now, programs: map[int]*program{}}
 	for _, g := range s.GPUs {
 		d := &device{GPU: g, sampled: now}
 		d.power = d.watts(sim.Activity{})
@@ -94,18 +104,40 @@ func (l *ledger) advance(now time.Time) {
 // join adds a client with what it says it holds, whether or not there is room.
 func (l *ledger) join(c *process) {
 	l.processes = append(l.processes, c)
+	c.pace = -1 // it hears its pace, even if that is 0
 	for _, u := range c.uses {
-		u.device.uses = append(u.device.uses, u)
 		u.peak = u.held
 	}
+	l.enter(c)
+	if !c.off() {
+		c.attach()
+	}
 	l.settle()
+}
+
+// attach puts what a client has onto its GPUs.
+func (c *process) attach() {
+	for _, u := range c.uses {
+		u.device.uses = append(u.device.uses, u)
+	}
+}
+
+// detach takes what a client has off its GPUs.
+func (c *process) detach() {
+	for _, u := range c.uses {
+		u.device.uses = slices.DeleteFunc(u.device.uses, func(o *use) bool { return o == u })
+	}
 }
 
 // leave removes a client and all it holds.
 func (l *ledger) leave(c *process) {
 	l.processes = slices.DeleteFunc(l.processes, func(o *process) bool { return o == c })
-	for _, u := range c.uses {
-		u.device.uses = slices.DeleteFunc(u.device.uses, func(o *use) bool { return o == u })
+	c.detach()
+	if p := c.program; p != nil {
+		p.clients = slices.DeleteFunc(p.clients, func(o *process) bool { return o == c })
+		if len(p.clients) == 0 {
+			delete(l.programs, p.pid)
+		}
 	}
 	l.settle()
 }
@@ -123,9 +155,10 @@ func (l *ledger) alloc(u *use, n units.Bytes) bool {
 // free gives memory back; more than is held frees all.
 func (u *use) free(n units.Bytes) { u.held -= min(n, u.held) }
 
-func (c *process) on(uuid string) *use {
+// on returns its use of a GPU, by its own name for that.
+func (c *process) on(name string) *use {
 	for _, u := range c.uses {
-		if u.device.UUID == uuid {
+		if u.name == name {
 			return u
 		}
 	}
@@ -144,6 +177,9 @@ func (l *ledger) settle() {
 				pace = p
 			}
 		}
+		if !c.runs() {
+			pace = 0
+		}
 		if pace != c.pace {
 			c.pace = pace
 			c.paced(pace, l.speed)
@@ -151,11 +187,14 @@ func (l *ledger) settle() {
 	}
 }
 
+// busy reports whether kernels run.
+func (u *use) busy() bool { return u.load.SMACT > 0 && u.process.runs() }
+
 func (d *device) settle() {
 	var loads []sim.Load
 	for _, u := range d.uses {
 		u.rate, u.active = d.Speed, 0 // loading data and the like: nobody is in the way
-		if u.load.SMACT > 0 {
+		if u.busy() {
 			loads = append(loads, u.load)
 		}
 	}
@@ -163,7 +202,7 @@ func (d *device) settle() {
 	d.activity = sim.Combine(loads, speeds)
 	d.power = d.watts(d.activity)
 	for _, u := range d.uses {
-		if u.load.SMACT > 0 {
+		if u.busy() {
 			u.rate *= speeds[0]
 			u.active = 1 - u.load.Gap(speeds[0])
 			speeds = speeds[1:]

@@ -14,15 +14,16 @@ const (
 )
 
 // outbox writes to one connection and never delays its users: answers are
-// queued, and of the paces only the latest is sent.
+// queued, and of the paces and of the states only the latest is sent.
 type outbox struct {
 	conn    net.Conn
 	answers chan wire.Reply
-	wake    chan struct{} // a pace is waiting
+	wake    chan struct{} // a pace or a state is waiting
 	done    chan struct{} // run has ended
 
 	mu     sync.Mutex
-	latest wire.Reply // pace to be sent
+	latest wire.Reply // pace to be sent; no Op: none
+	said   wire.Reply // state to be sent; no Op: none
 }
 
 func newOutbox(c net.Conn) *outbox {
@@ -34,6 +35,18 @@ func (o *outbox) pace(pace, speed float64) {
 	o.mu.Lock()
 	o.latest = wire.Reply{Op: wire.Pace, Pace: pace, Speed: speed}
 	o.mu.Unlock()
+	o.rouse()
+}
+
+// state replaces the state to be sent. It never blocks.
+func (o *outbox) state(m wire.Reply) {
+	o.mu.Lock()
+	o.said = m
+	o.mu.Unlock()
+	o.rouse()
+}
+
+func (o *outbox) rouse() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
@@ -79,9 +92,11 @@ func (o *outbox) run() {
 			}
 		case <-o.wake:
 			o.mu.Lock()
-			r := o.latest
+			pace, state := o.latest, o.said
+			o.latest, o.said = wire.Reply{}, wire.Reply{}
 			o.mu.Unlock()
-			if !o.write(r) {
+			// The pace first: a client that is greeted waits for it.
+			if pace.Op != "" && !o.write(pace) || state.Op != "" && !o.write(state) {
 				return
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"carma/mapper"
 	"carma/runner/gpu"
 	"carma/runner/gpu/simgpu/wire"
+	"carma/runner/suspend"
 )
 
 // Server is a simulated GPU server. It implements [gpu.Source].
@@ -24,7 +25,8 @@ type Server struct {
 	clock     func() time.Time
 	log       zerolog.Logger
 	listener  *net.UnixListener
-	path      string
+	dir, path string // the folder, and the socket in it
+	copy      servers.Copying
 	socket    os.FileInfo   // the socket as it was made
 	admitting chan struct{} // closed when allocations are answered
 	stopping  chan struct{} // closed by Close
@@ -33,6 +35,8 @@ type Server struct {
 	ledger *ledger
 	conns  map[*net.UnixConn]struct{}
 	closed bool
+	marked map[int]suspend.Process // see mark
+	news   chan struct{}           // closed and replaced by tellAll
 
 	work sync.WaitGroup // accept loop, and two goroutines per connection
 }
@@ -78,6 +82,7 @@ func New(s servers.Server, dir string, clock func() time.Time, log zerolog.Logge
 		admitting: make(chan struct{}), stopping: make(chan struct{}),
 		ledger: newLedger(s, clock()),
 		conns:  map[*net.UnixConn]struct{}{},
+		dir:    dir, copy: s.Copying, marked: readMarks(dir), news: make(chan struct{}),
 	}
 	server.work.Add(2)
 	go server.accept()

@@ -67,7 +67,11 @@ type Client struct {
 	conn   net.Conn   // nil while there is no server
 	loads  []wire.Load
 	held   []units.Bytes // by GPU
-	pace   Pace
+	pace   Pace          // as the server has said
+	passed Passed        // until since
+	since  time.Time
+	state  int               // wire.Running and so on
+	at     map[string]string // where the server has moved it to
 	lastID int64
 	call   *call // the Alloc in progress
 }
@@ -79,6 +83,13 @@ type Pace struct {
 	Training float64
 	// Speed is simulated seconds per second of wall clock.
 	Speed float64
+}
+
+// Passed is what a task has done since it first connected. Nothing is trained while it
+// is suspended, even if the process was stopped before it saw that.
+type Passed struct {
+	Training float64 // seconds of training, as if alone on an A100
+	Clock    float64 // simulated seconds
 }
 
 // call is an Alloc waiting for its answer.
@@ -113,11 +124,47 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 
 // setPace is called with mu held.
 func (c *Client) setPace(m wire.Reply) {
+	c.pass()
 	c.pace = Pace{m.Pace, m.Speed}
+	c.tell()
+}
+
+// setState does what the server says of the whole process, and answers when it is done.
+// It is called with mu held.
+func (c *Client) setState(m wire.Reply) {
+	c.pass()
+	c.state, c.at = m.ProcessState, m.At
+	c.write(wire.Request{Op: wire.Done, ID: m.ID})
+	c.tell()
+}
+
+// tell says that the pace has changed.
+func (c *Client) tell() {
 	select {
 	case c.changed <- struct{}{}:
 	default:
 	}
+}
+
+// pass brings what has passed up to now. It is called with mu held, before every change
+// of the pace.
+func (c *Client) pass() {
+	now := time.Now()
+	if !c.since.IsZero() {
+		seconds := now.Sub(c.since).Seconds()
+		c.passed.Training += seconds * c.now().Training
+		c.passed.Clock += seconds * c.pace.Speed
+	}
+	c.since = now
+}
+
+// now is the pace at which it goes. It is called with mu held.
+func (c *Client) now() Pace {
+	p := c.pace
+	if c.state != wire.Running {
+		p.Training = 0
+	}
+	return p
 }
 
 // answer counts an allocation at once, so that a hello that follows declares
@@ -139,11 +186,19 @@ func (c *Client) answer(m wire.Reply) {
 // GPUs returns the devices the task computes on.
 func (c *Client) GPUs() []wire.GPU { return slices.Clone(c.gpus) }
 
-// Pace returns the last pace heard.
+// Pace returns the last pace heard. While the process is suspended it does not train.
 func (c *Client) Pace() Pace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pace
+	return c.now()
+}
+
+// Passed returns what was trained up to now.
+func (c *Client) Passed() Passed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pass()
+	return c.passed
 }
 
 // Changed gets a value after the pace has changed.

@@ -201,3 +201,37 @@ func TestServerOfAnotherMind(t *testing.T) {
 		<-c.Changed()
 	}
 }
+
+// TestSuspended: what the server says of the process holds at once, whatever the pace,
+// and is told to the next server.
+func TestSuspended(t *testing.T) {
+	dir := folder(t)
+	s := newScript(t, dir)
+	c, first := connected(t, s, options(dir))
+	at := map[string]string{"GPU-a": "GPU-b"}
+	first.say(wire.Reply{Op: wire.State, ID: 7, ProcessState: wire.Checkpointed, At: at}, wire.Reply{Op: wire.Pace, Pace: 9, Speed: 3})
+	if m := first.read(); m.Op != wire.Done || m.ID != 7 {
+		t.Errorf("answer %+v", m)
+	}
+	for c.Pace().Speed != 3 {
+		<-c.Changed()
+	}
+	before := c.Passed()
+	time.Sleep(time.Millisecond)
+	if p, now := c.Pace(), c.Passed(); p.Training != 0 || now.Training != before.Training || before.Training <= 0 || now.Clock <= before.Clock {
+		t.Errorf("at %+v, passed %+v, then %+v", p, before, now)
+	}
+	first.Close()
+	second := s.accept()
+	if m := second.read(); m.ProcessState != wire.Checkpointed || m.At["GPU-a"] != "GPU-b" || m.GPUs[0] != "GPU-a" {
+		t.Errorf("hello %+v", m)
+	}
+	second.welcome(5)
+	second.say(wire.Reply{Op: wire.State, ID: 1})
+	for c.Pace().Training != 5 {
+		<-c.Changed()
+	}
+	if c.Passed().Training <= before.Training {
+		t.Error("it does not train")
+	}
+}

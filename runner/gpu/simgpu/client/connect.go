@@ -78,6 +78,7 @@ func (c *Client) hello() wire.Request {
 	hello := wire.Request{
 		Op: wire.Hello, Version: wire.Version, Task: o.Task, Attempt: o.Attempt, Name: o.Name,
 		GPUs: o.GPUs, Loads: slices.Clone(c.loads),
+		ProcessState: c.state, At: c.at,
 	}
 	if c.gpus != nil { // we know them now, and must not get others
 		hello.GPUs = nil
@@ -163,6 +164,8 @@ func (c *Client) read(r *reader) {
 		switch m.Op {
 		case wire.Pace:
 			c.setPace(m)
+		case wire.State:
+			c.setState(m)
 		case wire.OK, wire.OOM:
 			c.answer(m)
 		}

@@ -32,15 +32,24 @@ const (
 	Alloc = "alloc" // take memory; answered by OK or OOM
 	Free  = "free"  // give memory back; answered by OK
 	Loads = "loads" // the load has changed; not answered
+	Done  = "done"  // answer to State: it is so now
 )
 
 // Operations of a server.
 const (
 	Welcome = "welcome" // answer to Hello
 	Pace    = "pace"    // at any time after Welcome
+	State   = "state"   // the process is suspended, or goes on; answered by Done
 	OK      = "ok"
 	OOM     = "oom"
 	Error   = "error" // last message before the server hangs up
+)
+
+// States of a process, with the numbers of NVIDIA's driver (CUprocessState).
+const (
+	Running      = 0
+	Locked       = 1 // it does not compute, its requests wait; its memory is on the GPU
+	Checkpointed = 2 // and its memory is in host memory
 )
 
 // Load is how busy a task keeps one GPU when alone on it: activity, 0 to 1,
@@ -60,7 +69,9 @@ type Request struct {
 	// Hello: Task is 0 for a process that is not carma's. GPUs are UUIDs,
 	// beginnings of UUIDs, indexes or "all", as in NVIDIA_VISIBLE_DEVICES.
 	// Loads has one entry for each GPU the task computes on: the first ones of
-	// GPUs. Holds is memory it has already, by UUID.
+	// GPUs. Holds is memory it has already, by UUID. ProcessState is as the last server
+	// said; At is where it was moved to: UUIDs, by the UUIDs of GPUs, which stay its
+	// names for them.
 	Version int                    `json:"version,omitempty"`
 	Task    mapper.TaskID          `json:"task,omitempty"`
 	Attempt int                    `json:"attempt,omitempty"`
@@ -69,7 +80,10 @@ type Request struct {
 	Loads   []Load                 `json:"loads,omitempty"` // also Loads
 	Holds   map[string]units.Bytes `json:"holds,omitempty"`
 
-	// Alloc and Free: ID comes back in the answer.
+	ProcessState int               `json:"state,omitempty"`
+	At           map[string]string `json:"at,omitempty"`
+
+	// Alloc and Free: ID comes back in the answer. Done: it is State's.
 	ID    int64       `json:"id,omitempty"`
 	GPU   string      `json:"gpu,omitempty"` // UUID
 	Bytes units.Bytes `json:"bytes,omitempty"`
@@ -87,7 +101,11 @@ type Reply struct {
 	Pace  float64 `json:"pace,omitempty"`
 	Speed float64 `json:"speed,omitempty"`
 
-	// OK and OOM.
+	// State.
+	ProcessState int               `json:"state,omitempty"`
+	At           map[string]string `json:"at,omitempty"`
+
+	// OK, OOM and State.
 	ID int64 `json:"id,omitempty"`
 	// OOM: the GPU's memory, what of it is free, and what this client holds.
 	Total units.Bytes `json:"total,omitempty"`

@@ -1,0 +1,209 @@
+package simgpu
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"carma/mapper/units"
+	"carma/runner/suspend"
+)
+
+// A process that is suspended says so when it connects again, so a new daemon knows it.
+// But it cannot connect while it is frozen. A mark on the disk, one for each process
+// that is not running, says whom to wait for: the wait begins when somebody asks, after
+// he has thawed it.
+
+// marks is the folder of the marks, in that of the socket.
+const marks = "suspended"
+
+// mark remembers a process that is going to be suspended.
+func (s *Server) mark(pid int) {
+	p, ok := suspend.ProcessOf(pid)
+	if !ok {
+		return
+	}
+	path := markOf(s.dir, p)
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.WriteFile(path, nil, 0o644)
+	}
+	if err != nil { // after a restart it may then be taken for one that uses no GPU
+		s.log.Warn().Err(err).Int("pid", pid).Msg("remember a suspended process of the simulated GPUs")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.marked[pid] = p
+}
+
+// markOf is the file that is a process's mark. Its start tells it from a later process
+// with the same number.
+func markOf(dir string, p suspend.Process) string {
+	return filepath.Join(dir, marks, fmt.Sprintf("%d-%d", p.PID, p.Start))
+}
+
+// unmark forgets it.
+func (s *Server) unmark(pid int) {
+	s.mu.Lock()
+	p := s.marked[pid]
+	delete(s.marked, pid)
+	s.mu.Unlock()
+	if err := os.Remove(markOf(s.dir, p)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.log.Warn().Err(err).Int("pid", pid).Msg("forget a suspended process of the simulated GPUs")
+	}
+}
+
+// readMarks returns the processes that the daemon before has left suspended. Those
+// that have ended are forgotten.
+func readMarks(dir string) map[int]suspend.Process {
+	out := map[int]suspend.Process{}
+	list, _ := os.ReadDir(filepath.Join(dir, marks)) // mostly there is none
+	for _, f := range list {
+		var p suspend.Process
+		if _, err := fmt.Sscanf(f.Name(), "%d-%d", &p.PID, &p.Start); err == nil && lives(p) {
+			out[p.PID] = p
+			continue
+		}
+		os.Remove(filepath.Join(dir, marks, f.Name())) // it is looked at again next time
+	}
+	return out
+}
+
+// lives reports whether a process has not ended.
+func lives(p suspend.Process) bool {
+	now, ok := suspend.ProcessOf(p.PID)
+	return ok && now == p
+}
+
+// await returns a program. One that is marked, or that may not have come back yet after
+// a restart of the daemon, is waited for.
+func (s *Server) await(pid int, end time.Time) (*program, error) {
+	timer := time.NewTimer(time.Until(end))
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		p, news, closed := s.ledger.programs[pid], s.news, s.closed
+		process, marked := s.marked[pid]
+		s.mu.Unlock()
+		young := s.admitting
+		select {
+		case <-young:
+			young = nil
+		default:
+		}
+		switch {
+		case closed:
+			return nil, errClosed
+		case p != nil:
+			return p, nil
+		case marked && !lives(process):
+			s.unmark(pid)
+			return nil, errCode(suspend.CodeInvalidValue)
+		case !marked && young == nil:
+			return nil, errCode(suspend.CodeNotInitialized)
+		}
+		select {
+		case <-news:
+		case <-young:
+		case <-timer.C:
+			return nil, errSlow
+		case <-s.stopping:
+			return nil, errClosed
+		}
+	}
+}
+
+// tellAll wakes those who wait for something. mu is held.
+func (s *Server) tellAll() {
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
+// agree tells the clients of a program a state, and waits until all have done so.
+func (s *Server) agree(p *program, state suspend.State, end time.Time) error {
+	s.mu.Lock()
+	for _, c := range p.clients {
+		c.hearOf(told(state))
+	}
+	s.mu.Unlock()
+	timer := time.NewTimer(time.Until(end))
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		news, quiet, none := s.news, p.quiet(), len(p.clients) == 0
+		s.mu.Unlock()
+		switch {
+		case none:
+			return errCode(suspend.CodeNotInitialized)
+		case quiet:
+			return nil
+		}
+		select {
+		case <-news:
+		case <-timer.C:
+			return errSlow
+		case <-s.stopping:
+			return errClosed
+		}
+	}
+}
+
+// copying takes the time of copying what a program has, in simulated time.
+func (s *Server) copying(p *program, end time.Time) error {
+	s.mu.Lock()
+	var held units.Bytes
+	for _, c := range p.clients {
+		for _, u := range c.uses {
+			held += u.held
+		}
+	}
+	takes := time.Duration(float64(s.copy.Time(held)) / s.ledger.speed)
+	s.mu.Unlock()
+	slow := time.Until(end) < takes
+	if slow {
+		takes = time.Until(end)
+	}
+	timer := time.NewTimer(takes)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.stopping:
+		return errClosed
+	}
+	if slow {
+		return errSlow
+	}
+	return nil
+}
+
+// acted notes that a client has done what it was told.
+func (s *Server) acted(c *process, id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.done = max(c.done, min(id, c.told))
+	s.tellAll()
+}
+
+// settled waits until no call changes the program of a client that comes.
+func (s *Server) settled(pid int) {
+	end := time.NewTimer(answerLimit)
+	defer end.Stop()
+	for {
+		s.mu.Lock()
+		p, news := s.ledger.programs[pid], s.news
+		free := p == nil || !p.busy
+		s.mu.Unlock()
+		if free {
+			return
+		}
+		select {
+		case <-news:
+		case <-end.C:
+			return
+		case <-s.stopping:
+			return
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package simgpu
+
+import (
+	"carma/runner/gpu/simgpu/wire"
+	"carma/runner/suspend"
+)
+
+// program is a process of the host, with all its clients: what is suspended. It is
+// there as long as it has one.
+type program struct {
+	pid     int
+	clients []*process // in order of arrival
+	state   suspend.State
+	// ours: this server has changed its state, so no hello does.
+	ours bool
+	// busy: a call that changes it is under way.
+	busy bool
+	// open is closed when it runs again; nil: it runs.
+	open chan struct{}
+}
+
+// runs reports whether a client computes and is answered.
+func (c *process) runs() bool { return c.program == nil || c.program.state == suspend.Running }
+
+// off reports whether a client has nothing on a GPU.
+func (c *process) off() bool { return c.program != nil && c.program.state == suspend.Checkpointed }
+
+// enter adds a client to its program. After a restart, clients of one program may have
+// heard different things last, if the daemon died between them: then the one that is
+// furthest off the GPU is right, because the calls go on from there in both directions.
+func (l *ledger) enter(c *process) {
+	if c.pid <= 0 {
+		return
+	}
+	p := l.programs[c.pid]
+	if p == nil {
+		p = &program{pid: c.pid}
+		l.programs[c.pid] = p
+		p.set(c.said)
+	} else if c.said > p.state && !p.ours && !p.busy {
+		p.move(c.said)
+		p.tell()
+	}
+	c.program = p
+	p.clients = append(p.clients, c)
+	if told(p.state) != told(c.said) {
+		c.hear()
+	}
+}
+
+// set changes the state alone.
+func (p *program) set(state suspend.State) {
+	p.state = state
+	switch {
+	case state == suspend.Running && p.open != nil:
+		close(p.open)
+		p.open = nil
+	case state != suspend.Running && p.open == nil:
+		p.open = make(chan struct{})
+	}
+}
+
+// move changes the state, and puts the memory where it is then.
+func (p *program) move(state suspend.State) {
+	was := p.state == suspend.Checkpointed
+	p.set(state)
+	for _, c := range p.clients {
+		switch {
+		case was && !c.off():
+			c.attach()
+		case !was && c.off():
+			c.detach()
+		}
+	}
+}
+
+// told is the state that a client is told. It takes no part in the copying.
+func told(state suspend.State) int {
+	switch state {
+	case suspend.Locked, suspend.Checkpointing:
+		return wire.Locked
+	case suspend.Checkpointed, suspend.Restoring:
+		return wire.Checkpointed
+	}
+	return wire.Running
+}
+
+// tell says the state to all clients.
+func (p *program) tell() {
+	for _, c := range p.clients {
+		c.hear()
+	}
+}
+
+// hear says the program's state to a client.
+func (c *process) hear() { c.hearOf(told(c.program.state)) }
+
+// hearOf says a state to a client before it is the program's.
+func (c *process) hearOf(state int) {
+	c.told++
+	m := wire.Reply{Op: wire.State, ID: c.told, ProcessState: state}
+	for _, u := range c.uses {
+		if u.name != u.device.UUID {
+			if m.At == nil {
+				m.At = map[string]string{}
+			}
+			m.At[u.name] = u.device.UUID
+		}
+	}
+	c.tell(m)
+}
+
+// quiet reports whether all clients have done what they were told.
+func (p *program) quiet() bool {
+	for _, c := range p.clients {
+		if c.done < c.told {
+			return false
+		}
+	}
+	return true
+}

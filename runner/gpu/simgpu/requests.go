@@ -1,0 +1,93 @@
+package simgpu
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"net"
+	"time"
+
+	"carma/runner/gpu/simgpu/wire"
+)
+
+// request is what a client has sent; err: it makes no sense.
+type request struct {
+	wire.Request
+	err error
+}
+
+// inbox are the requests of a client. They are read while earlier ones wait, so that
+// the end of a client that is locked is seen, and its answers to the server too.
+type inbox struct {
+	requests chan request
+	gone     chan struct{} // closed when it has hung up
+}
+
+// waiting is how many requests of a client may wait to be done.
+const waiting = 64
+
+// listen reads requests until the connection ends.
+func (s *Server) listen(c *process, lines *bufio.Scanner) inbox {
+	in := inbox{requests: make(chan request, waiting), gone: make(chan struct{})}
+	s.work.Add(1)
+	go func() {
+		defer s.work.Done()
+		defer close(in.requests)
+		defer close(in.gone)
+		for lines.Scan() {
+			var r request
+			if err := json.Unmarshal(lines.Bytes(), &r.Request); err != nil {
+				r.err = errors.New("a line is no message")
+			}
+			if r.err == nil && r.Op == wire.Done {
+				s.acted(c, r.ID)
+				continue
+			}
+			if !s.take(c, in, r) {
+				return
+			}
+		}
+	}()
+	return in
+}
+
+// take adds a request. While there are too many it waits, and reads no more; a client
+// that is locked and goes on asking is cut off, because its end would not be seen.
+func (s *Server) take(c *process, in inbox, r request) bool {
+	const look = time.Second
+	for {
+		select {
+		case in.requests <- r:
+			return true
+		case <-time.After(look):
+		}
+		s.mu.Lock()
+		locked := !c.runs()
+		s.mu.Unlock()
+		if locked {
+			return false
+		}
+	}
+}
+
+// whenRunning does f to the ledger at the present time, once the client runs.
+func (s *Server) whenRunning(c *process, gone <-chan struct{}, f func(*ledger)) error {
+	for {
+		s.mu.Lock()
+		if c.runs() {
+			s.ledger.advance(s.clock())
+			f(s.ledger)
+			s.mu.Unlock()
+			return nil
+		}
+		open := c.program.open
+		s.mu.Unlock()
+		select {
+		case <-open:
+		case <-gone:
+			return net.ErrClosed
+		case <-s.stopping:
+			return net.ErrClosed
+		}
+	}
+}
