@@ -114,6 +114,7 @@ func (r *Runner) carryDue() {
 			failpoint.Hit("between-carryouts")
 		}
 		r.refresh(d.event)
+		r.followAway(d.event)
 		r.carryOut(d.decisions)
 	}
 }

@@ -23,6 +23,7 @@ type follower struct {
 	torn   bool          // lines were left out since the last one read
 	told   paceTold
 	alone  aloneTime
+	gone   []gone // when the attempt was suspended, as far as this daemon has seen it
 }
 
 // aloneTime is when an attempt was alone on its GPUs last.
@@ -60,9 +61,9 @@ func (f *follower) take(clock *Clock, at time.Time, stream containers.Stream, li
 	f.left--
 	if f.torn { // a line that had begun does not go on here
 		f.torn = false
-		f.reader.Feed(f.latest.Time(), progress.Stream(stream), []byte{'\n'})
+		f.reader.Feed(f.lived(f.latest), progress.Stream(stream), []byte{'\n'})
 	}
-	f.reader.Line(f.latest.Time(), progress.Stream(stream), line, partial)
+	f.reader.Line(f.lived(f.latest), progress.Stream(stream), line, partial)
 }
 
 // follows is the daemon's time of a line: not before the line that came before it,
@@ -80,7 +81,8 @@ func (f *follower) progress(now units.Instant) (progress.Progress, progress.Para
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	params, _ := f.reader.Parameters()
-	p, ok := f.reader.Progress(now.Time())
+	p, ok := f.reader.Progress(f.lived(now))
+	p.Seen = f.passed(p.Seen)
 	return p, params, ok
 }
 
@@ -135,9 +137,9 @@ func (fs *followers) all() map[attemptKey]*follower {
 	return all
 }
 
-// progressOf returns how far a placed task has come, by its output.
+// progressOf returns how far a placed or suspended task has come, by its output.
 func (r *Runner) progressOf(t *mapper.Task) (progress.Progress, progress.Parameters, bool) {
-	if a := t.Current(); a != nil {
+	if a := t.Alive(); a != nil {
 		if f := r.followers.get(attemptKey{t.ID, a.N}); f != nil {
 			return f.progress(r.Clock.Now())
 		}

@@ -123,6 +123,60 @@ func TestPaceUnit(t *testing.T) {
 	}
 }
 
+// TestSuspendedIsNoPause: while an attempt is suspended, no time passes for its progress:
+// speed and time left are those of before. Without that, the same output has its end
+// later.
+func TestSuspendedIsNoPause(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	left := func(tell bool) (time.Duration, float64, time.Time, time.Time) {
+		at, clock := start, NewClock(1)
+		clock.now, clock.wall, clock.sim = func() time.Time { return at }, start, units.InstantOf(start)
+		f := new(follower)
+		f.trains(clock, &at, 0, 50, 10)
+		if tell {
+			f.leaves(units.InstantOf(at))
+		}
+		at = at.Add(3 * time.Hour)
+		if tell {
+			f.returns(units.InstantOf(at))
+		}
+		f.trains(clock, &at, 50, 60, 10)
+		p, _, ok := f.progress(units.InstantOf(at))
+		if !ok || !p.Trusted {
+			t.Fatalf("%+v, %v", p, ok)
+		}
+		return p.Remaining, p.Rate, p.Seen, at
+	}
+	with, rate, seen, end := left(true)
+	if want := 9400 * time.Second; with < want-100*time.Second || with > want+100*time.Second || rate < 0.095 || rate > 0.105 || end.Sub(seen) > time.Second || end.Before(seen) {
+		t.Errorf("%s left at %v a second, seen %s before now; want %s", with, rate, end.Sub(seen), want)
+	}
+	if without, _, _, _ := left(false); without < 2*with {
+		t.Errorf("this tells nothing: without it %s are left, with it %s", without, with)
+	}
+}
+
+// TestLived: of each instant only what was not suspended before it counts.
+func TestLived(t *testing.T) {
+	var none *follower
+	none.leaves(1)
+	none.returns(2)
+	f := new(follower)
+	f.returns(5)
+	f.leaves(100)
+	f.leaves(110)
+	f.returns(200)
+	f.leaves(300)
+	for at, want := range map[units.Instant]units.Instant{50: 50, 100: 100, 150: 100, 200: 100, 250: 150, 300: 200, 400: 200} {
+		if got := f.lived(at); !got.Equal(want.Time()) {
+			t.Errorf("%d is %s, want %s", at, got, want.Time())
+		}
+	}
+	if got := f.passed(units.Instant(150).Time()); !got.Equal(units.Instant(250).Time()) {
+		t.Errorf("150 was at %s", got)
+	}
+}
+
 // TestAloneTime: of when a task was alone, what comes after settling counts, else
 // all of it, up to when the first neighbour came.
 func TestAloneTime(t *testing.T) {
@@ -133,7 +187,7 @@ func TestAloneTime(t *testing.T) {
 	f := new(follower)
 	look := func(changed units.Instant, beside []mapper.TaskID) (float64, float64) {
 		f.alone.follow(units.InstantOf(at), mapper.Going{Changed: changed, Since: changed.Add(time.Minute), Beside: beside})
-		return f.alone.speed(&f.reader)
+		return f.aloneSpeed()
 	}
 	f.trains(clock, &at, 0, 5, 20)
 	if rate, _ := look(began, nil); rate != 0.05 {
@@ -149,7 +203,7 @@ func TestAloneTime(t *testing.T) {
 	if rate, _ := look(units.InstantOf(at), []mapper.TaskID{2, 3}); rate != 0.05 {
 		t.Errorf("after another came: %v", rate)
 	}
-	if rate, _ := new(follower).alone.speed(&f.reader); rate != 0 {
+	if rate, _ := new(follower).aloneSpeed(); rate != 0 {
 		t.Errorf("never alone: %v", rate)
 	}
 }

@@ -101,7 +101,7 @@ func (f *follower) pace(now units.Instant, g mapper.Going) (mapper.Pace, paceTol
 	defer f.mu.Unlock()
 	since := g.Since
 	f.alone.follow(now, g)
-	p, ok := f.reader.Progress(now.Time())
+	p, ok := f.reader.Progress(f.lived(now))
 	if !ok {
 		return mapper.Pace{}, paceTold{}, false
 	}
@@ -111,7 +111,7 @@ func (f *follower) pace(now units.Instant, g mapper.Going) (mapper.Pace, paceTol
 	if again {
 		from = max(from, before.at)
 	}
-	speed, ok := f.reader.Since(from.Time())
+	speed, ok := f.reader.Since(f.lived(from))
 	if !ok || !(speed.Error <= rateErrorMost) {
 		return mapper.Pace{}, paceTold{}, false
 	}
@@ -124,7 +124,7 @@ func (f *follower) pace(now units.Instant, g mapper.Going) (mapper.Pace, paceTol
 		Steps: p.Unit == progress.Steps, Share: rounded(told.share, significant),
 	}
 	if len(g.Beside) > 0 && g.Measured == 0 {
-		out.Alone, out.AloneError = f.alone.speed(&f.reader)
+		out.Alone, out.AloneError = f.aloneSpeed()
 	}
 	return out, told, true
 }
@@ -142,14 +142,15 @@ func (a *aloneTime) follow(now units.Instant, g mapper.Going) {
 	}
 }
 
-// speed is the rate of that time and its error; 0: not known. The beginning counts
-// where the rest is too short.
-func (a aloneTime) speed(r *progress.Reader) (rate, err float64) {
+// aloneSpeed is the rate of the time alone and its error; 0: not known. The beginning
+// counts where the rest is too short.
+func (f *follower) aloneSpeed() (rate, err float64) {
+	a := &f.alone
 	if a.until == 0 {
 		return 0, 0
 	}
 	for _, from := range []units.Instant{a.settled, a.from} {
-		if s, ok := r.Speed(from.Time(), a.until.Time()); ok && s.Error <= rateErrorMost {
+		if s, ok := f.reader.Speed(f.lived(from), f.lived(a.until)); ok && s.Error <= rateErrorMost {
 			return rounded(s.Rate, significant), rounded(s.Error, 2)
 		}
 	}

@@ -80,17 +80,23 @@ func (p *pastOf) attempt(rec *Record, a *mapper.Attempt) {
 		p.row(rec, to, new(p.r.gpuRef(a.Grants[0].GPU).Index)).OOMs++
 	}
 	whole := to.Sub(from).Seconds()
+	away := 0.0 // the part of it off its GPUs, as if spread over all of it
+	if whole > 0 {
+		away = min(1, max(0, a.Away.Seconds()/whole))
+	}
 	for from < to {
 		end := min(to, midnight(from))
-		ran := end.Sub(from).Seconds()
+		passed := end.Sub(from).Seconds()
+		ran := passed * (1 - away)
 		for _, g := range a.Grants {
 			u := p.row(rec, from, new(p.r.gpuRef(g.GPU).Index))
 			u.GPUSeconds += ran
+			u.AwaySeconds += passed * away
 			if g.Memory > 0 && a.Peak > 0 {
 				u.Booked += g.Memory.GiB() * ran
 				u.Wasted += max(0, g.Memory-a.Peak).GiB() * ran
 			}
-			u.EnergyJ += rec.Energy[a.N] * ran / whole / float64(len(a.Grants))
+			u.EnergyJ += rec.Energy[a.N] * passed / whole / float64(len(a.Grants))
 		}
 		from = end
 	}

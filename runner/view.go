@@ -125,6 +125,9 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	}
 	if q.runs && t.Current() != nil {
 		r.viewProgress(&v, t, q.going)
+	} else if t.Phase == mapper.Away {
+		r.viewProgress(&v, t, mapper.Going{})
+		v.Progress.ETA, v.Progress.ETABasis, v.Progress.Rate, v.Progress.RateError = time.Time{}, "", 0, 0 // it stands still
 	}
 	v.Idle, v.Suspension = r.viewIdle(t), r.suspensionView(t)
 	if t.Phase == mapper.Estimating {

@@ -25,9 +25,11 @@ type Used struct {
 
 	OOMs       int     `json:"gpu_ooms,omitempty"`
 	GPUSeconds float64 `json:"gpu_seconds,omitempty"`
-	Booked     float64 `json:"booked,omitempty" doc:"GiB-seconds"`
-	Wasted     float64 `json:"wasted,omitempty" doc:"GiB-seconds above their peaks"`
-	EnergyJ    float64 `json:"energy_j,omitempty"`
+	// AwaySeconds are not in GPUSeconds.
+	AwaySeconds float64 `json:"suspended_seconds,omitempty" doc:"seconds suspended, once for each GPU that the task had"`
+	Booked      float64 `json:"booked,omitempty" doc:"GiB-seconds"`
+	Wasted      float64 `json:"wasted,omitempty" doc:"GiB-seconds above their peaks"`
+	EnergyJ     float64 `json:"energy_j,omitempty"`
 }
 
 // Same reports whether two sums are of the same tasks and GPU.

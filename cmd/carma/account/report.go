@@ -30,6 +30,7 @@ age and number (carma info), it knows sums of whole days, for 400 days; they cou
 unless tasks are chosen by label, filter or outcome.
 
   GPU-HOURS    time on GPUs, shared or not, counted for each GPU
+  AWAY         hours suspended, which are not in GPU-HOURS; there if any was
   SHARE        the part of all GPU-hours
   OOMS         attempts that ran out of GPU memory
   IDLE         tasks that run, hold GPU memory and do nothing now
@@ -118,12 +119,19 @@ func removed(cmd *cobra.Command, client *api.Client, s *pick.Selector, since, un
 	return slices.DeleteFunc(all, func(u api.Used) bool { return !s.OfRemoved(&u) }), err
 }
 
+// hoursColumn is the place of GPU-HOURS.
+const hoursColumn = 5
+
 func reportTable(by string, rows []Usage) *cli.Table {
 	title := map[string]string{"user": "USER", "account": "ACCOUNT", "group": "GROUP", "image": "IMAGE", "gpu": "GPU"}[by]
 	t := &cli.Table{Columns: []cli.Column{
 		{Title: title, Least: 8, Share: 1}, {Title: "TASKS", Right: true}, {Title: "FAILED", Right: true}, {Title: "OOMS", Right: true}, {Title: "IDLE", Right: true}, {Title: "GPU-HOURS", Right: true},
 		{Title: "SHARE", Right: true}, {Title: "BOOKED", Right: true}, {Title: "WASTED", Right: true}, {Title: "WAIT", Right: true}, {Title: "ENERGY", Right: true},
 	}}
+	away := slices.ContainsFunc(rows, func(u Usage) bool { return u.AwayHours > 0 })
+	if away {
+		t.Columns = slices.Insert(t.Columns, hoursColumn+1, cli.Column{Title: "AWAY", Right: true})
+	}
 	for _, u := range rows {
 		wasted, energy := "-", "-"
 		if u.BookedGiBHours > 0 {
@@ -132,8 +140,12 @@ func reportTable(by string, rows []Usage) *cli.Table {
 		if u.EnergyJ > 0 {
 			energy = units.Joules(u.EnergyJ).String()
 		}
-		t.Add(u.Name, strconv.Itoa(u.Tasks), strconv.Itoa(u.Failed), strconv.Itoa(u.OOMs), strconv.Itoa(u.Idle), fmt.Sprintf("%.1f", u.GPUHours), fmt.Sprintf("%.0f%%", 100*u.Share),
-			fmt.Sprintf("%.0f", u.BookedGiBHours), wasted, cli.Age(time.Duration(u.Waiting*float64(time.Second))), energy)
+		cells := []string{u.Name, strconv.Itoa(u.Tasks), strconv.Itoa(u.Failed), strconv.Itoa(u.OOMs), strconv.Itoa(u.Idle), fmt.Sprintf("%.1f", u.GPUHours), fmt.Sprintf("%.0f%%", 100*u.Share),
+			fmt.Sprintf("%.0f", u.BookedGiBHours), wasted, cli.Age(time.Duration(u.Waiting * float64(time.Second))), energy}
+		if away {
+			cells = slices.Insert(cells, hoursColumn+1, fmt.Sprintf("%.1f", u.AwayHours))
+		}
+		t.Add(cells...)
 	}
 	return t
 }
@@ -141,11 +153,11 @@ func reportTable(by string, rows []Usage) *cli.Table {
 // writeCSV prints a line per row, with the names of the JSON as its head.
 func writeCSV(a *cli.App, by string, rows []Usage) error {
 	w := csv.NewWriter(a.Out)
-	lines := [][]string{{by, "tasks", "succeeded", "failed", "gpu_ooms", "gpu_hours", "share", "booked_gib_hours", "wasted_gib_hours", "mean_waiting_seconds", "energy_j"}}
+	lines := [][]string{{by, "tasks", "succeeded", "failed", "gpu_ooms", "gpu_hours", "suspended_hours", "share", "booked_gib_hours", "wasted_gib_hours", "mean_waiting_seconds", "energy_j"}}
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	for _, u := range rows {
 		lines = append(lines, []string{
-			u.Name, strconv.Itoa(u.Tasks), strconv.Itoa(u.Succeeded), strconv.Itoa(u.Failed), strconv.Itoa(u.OOMs), number(u.GPUHours), number(u.Share),
+			u.Name, strconv.Itoa(u.Tasks), strconv.Itoa(u.Succeeded), strconv.Itoa(u.Failed), strconv.Itoa(u.OOMs), number(u.GPUHours), number(u.AwayHours), number(u.Share),
 			number(u.BookedGiBHours), number(u.WastedGiBHours), number(u.Waiting), number(u.EnergyJ),
 		})
 	}

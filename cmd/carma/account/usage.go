@@ -22,7 +22,10 @@ type Usage struct {
 	Idle int `json:"idle,omitempty"`
 	// GPUHours is time on GPUs, shared or not, once for each GPU; Share the part of
 	// those of all.
-	GPUHours float64 `json:"gpu_hours"`
+	// Time for which a task was suspended is in none of them, but in AwayHours, once for
+	// each GPU that it had.
+	GPUHours  float64 `json:"gpu_hours"`
+	AwayHours float64 `json:"suspended_hours,omitempty"`
 	Share    float64 `json:"share"`
 	// BookedGiBHours is memory booked, over time, of the attempts whose peak is known;
 	// WastedGiBHours the part above their peaks.
@@ -126,8 +129,8 @@ func (l *ledger) add(t *api.Task, name func(api.GPURef) string, always bool) {
 		if to.IsZero() {
 			to = l.now
 		}
-		ran := l.within(from, to)
-		if len(at.GPUs) == 0 || ran <= 0 && to.After(from) {
+		ran, away := l.split(t, at, from, to)
+		if len(at.GPUs) == 0 || ran+away <= 0 && to.After(from) {
 			continue // outside of the span
 		}
 		oom := at.Outcome == "gpu-oom"
@@ -138,9 +141,29 @@ func (l *ledger) add(t *api.Task, name func(api.GPURef) string, always bool) {
 				u.OOMs++
 				oom = !always // by GPU each of its GPUs has one, else they have one together
 			}
-			u.spend(at, ran, to.Sub(from))
+			u.AwayHours += away.Hours()
+			u.spend(at, ran, to.Sub(from)-at.Suspended)
 		}
 	}
+}
+
+// split parts an attempt's time within the span into that on GPUs and that off them.
+// When it is off them now is known. Of earlier suspensions only the sum is; they count
+// as if they had been spread over the rest.
+func (l *ledger) split(t *api.Task, at *api.Attempt, from, to time.Time) (ran, away time.Duration) {
+	rest := at.Suspended
+	if s := t.Suspension; s != nil && !s.Since.IsZero() && at.Ended.IsZero() {
+		since := s.Since
+		away = l.within(since, to)
+		rest = max(0, rest-max(0, to.Sub(since)))
+		to = since
+	}
+	ran = l.within(from, to)
+	if whole := to.Sub(from); rest > 0 && whole > 0 {
+		part := time.Duration(min(1, rest.Seconds()/whole.Seconds()) * float64(ran))
+		ran, away = ran-part, away+part
+	}
+	return ran, away
 }
 
 // count counts a task once.
@@ -193,6 +216,7 @@ func (u *Usage) past(v *api.Used) {
 	u.Failed += v.Failed
 	u.OOMs += v.OOMs
 	u.GPUHours += v.GPUSeconds / 3600
+	u.AwayHours += v.AwaySeconds / 3600
 	u.BookedGiBHours += v.Booked / 3600
 	u.WastedGiBHours += v.Wasted / 3600
 	u.EnergyJ += v.EnergyJ

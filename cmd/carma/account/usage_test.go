@@ -10,6 +10,47 @@ import (
 )
 
 // TestSum: hours, memory, energy and OOMs go to whom they belong, cut to the span.
+// TestSumSuspended: time off the GPUs is no GPU time. The present suspension counts
+// where it is, earlier ones as if they had been spread over the attempt.
+func TestSumSuspended(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	at := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
+	gpus, gib := []api.GPURef{{Index: 0}}, int64(units.GiB)
+	list := []api.Task{
+		{ID: 1, User: "ann", Phase: "succeeded", Submitted: at(-10), Attempts: []api.Attempt{
+			{Outcome: "ok", GPUs: gpus, Launched: at(-8), Started: at(-8), Ended: at(-4), Suspended: time.Hour, Grant: 10 * gib, Peak: 4 * gib, EnergyJ: 900},
+		}},
+		{ID: 2, User: "bob", Phase: "suspended", Submitted: at(-9), Suspension: &api.Suspension{Since: at(-2)}, Attempts: []api.Attempt{
+			{GPUs: gpus, Launched: at(-8), Started: at(-8), Suspended: 3 * time.Hour},
+		}},
+	}
+	for _, row := range []struct {
+		what      string
+		span      span
+		user      int
+		ran, away float64
+	}{
+		{"all of ann's", span{}, 0, 3, 1},
+		{"half of ann's", span{at(-8), at(-6)}, 0, 1.5, 0.5},
+		{"all of bob's", span{}, 1, 5, 3},
+		{"bob's of the last hour", span{since: at(-1)}, 1, 0, 1},
+		{"bob's before it left", span{until: at(-2)}, 1, 5, 1},
+	} {
+		rows, total := sum(list[row.user:row.user+1], nil, "user", row.span, noon)
+		if len(rows) != 1 || math.Abs(rows[0].GPUHours-row.ran) > 1e-9 || math.Abs(rows[0].AwayHours-row.away) > 1e-9 || total.AwayHours != rows[0].AwayHours {
+			t.Errorf("%s: %+v, want %v h on its GPU and %v h off it", row.what, rows, row.ran, row.away)
+		}
+	}
+	rows, _ := sum(list[:1], nil, "user", span{}, noon)
+	if u := rows[0]; math.Abs(u.EnergyJ-900) > 1e-9 || math.Abs(u.BookedGiBHours-30) > 1e-9 || math.Abs(u.WastedGiBHours-18) > 1e-9 {
+		t.Errorf("%+v", u)
+	}
+	past, _ := sum(nil, []api.Used{{User: "eve", GPUSeconds: 3600, AwaySeconds: 7200}}, "user", span{}, noon)
+	if len(past) != 1 || past[0].GPUHours != 1 || past[0].AwayHours != 2 {
+		t.Errorf("removed: %+v", past)
+	}
+}
+
 func TestSum(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	at := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"carma/mapper"
 	"carma/runner/api"
@@ -56,6 +57,14 @@ func LastAttempt(t *api.Task) *api.Attempt {
 		return nil
 	}
 	return &t.Attempts[len(t.Attempts)-1]
+}
+
+// LastAway is how long the latest attempt was suspended, up to now.
+func LastAway(t *api.Task) time.Duration {
+	if at := LastAttempt(t); at != nil {
+		return at.Suspended
+	}
+	return 0
 }
 
 // Ending says how a task ended, without its name: "failed: exit code 1".

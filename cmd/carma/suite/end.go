@@ -107,7 +107,7 @@ func endTable(list []api.Task) *cli.Table {
 			code = strconv.Itoa(*task.ExitCode)
 		}
 		if at := cli.LastAttempt(task); at != nil && !at.Started.IsZero() {
-			ran = task.Ended.Sub(at.Started)
+			ran = task.Ended.Sub(at.Started) - at.Suspended
 			waited = at.Started.Sub(task.Submitted)
 		}
 		for _, at := range task.Attempts {

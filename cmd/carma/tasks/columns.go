@@ -35,6 +35,8 @@ var columns = []column{
 	{cli.Column{Title: "PROGRESS", Least: 4, Share: 4}, func(r *row, now time.Time) string { return Far(r.Task, now) }},
 	{cli.Column{Title: "SLOW", Right: true}, func(r *row, _ time.Time) string { return Slowed(r.Task) }},
 	{cli.Column{Title: "ENERGY", Right: true}, func(r *row, _ time.Time) string { return spent(r.Task) }},
+	{cli.Column{Title: "AWAY", Right: true}, func(r *row, _ time.Time) string { return away(r.Task) }},
+	{cli.Column{Title: "HOST", Right: true}, func(r *row, _ time.Time) string { return inHost(r.Task) }},
 	{cli.Column{Title: "IMAGE", Least: 8, Share: 2}, func(r *row, _ time.Time) string { return r.Image }},
 	{cli.Column{Title: "COMMAND", Least: 10, Share: 3}, func(r *row, _ time.Time) string { return command(r.Task) }},
 	{cli.Column{Title: "LABELS", Least: 8, Share: 1}, func(r *row, _ time.Time) string { return labelled(r.Task) }},
@@ -73,6 +75,10 @@ func shown(rows []row, now time.Time, width int) (some []column) {
 			show = broad && anyTask(func(t *api.Task) bool { return Slowed(t) != "" })
 		case "END":
 			show = broad && anyTask(func(t *api.Task) bool { return !t.Ended.IsZero() })
+		case "AWAY":
+			show = broad && anyTask(func(t *api.Task) bool { return away(t) != "" })
+		case "HOST":
+			show = broad && anyTask(func(t *api.Task) bool { return inHost(t) != "" })
 		case "ENERGY":
 			show = broad && anyTask(func(t *api.Task) bool { return t.Finished() && t.EnergyJ > 0 })
 		}
@@ -120,6 +126,28 @@ func spent(t *api.Task) string {
 		return ""
 	}
 	return used(t.EnergyJ)
+}
+
+// away is how long a task was suspended, in all its attempts up to now; empty: it was
+// not.
+func away(t *api.Task) string {
+	sum := time.Duration(0)
+	for i := range t.Attempts {
+		sum += t.Attempts[i].Suspended
+	}
+	if sum == 0 {
+		return ""
+	}
+	return cli.Age(sum)
+}
+
+// inHost is the host memory in GiB that holds what a task had on its GPU; empty: none
+// does.
+func inHost(t *api.Task) string {
+	if t.Suspension == nil {
+		return ""
+	}
+	return cli.GiB(t.Suspension.Host)
 }
 
 func command(t *api.Task) string {

@@ -13,6 +13,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
+	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -25,7 +26,8 @@ func Events(a *cli.App) *cobra.Command {
 		Long: `Print what happens to tasks from now on, a line for each change of a phase and
 each new attempt, until Ctrl-C: time, event, number, name, user, and what there is
 to know about it. The events are the phases: queued, held, launching, running,
-recovering, stopping, succeeded, failed, cancelled.
+recovering, suspending, suspended, resuming, stopping, succeeded, failed,
+cancelled.
 
 With --json each line is an object with time, event, before, task, name, user,
 group, attempt, gpus, exit_code and reason. After a restart of the daemon the
@@ -182,6 +184,9 @@ func (e *teller) tell(t api.Task) error {
 	case !now.idle && before.idle && now.phase == before.phase:
 		ev.Event, ev.Time = "busy", time.Now()
 	}
+	if t.Suspension != nil && ev.Reason == "" {
+		ev.Reason = Hint(&t)
+	}
 	if last := cli.LastAttempt(&t); last != nil && (cli.Placed(&t) || t.Finished()) {
 		ev.GPUs = last.GPUs
 	}
@@ -206,7 +211,7 @@ func (e *teller) print(ev *event, t *api.Task) error {
 // about is what else there is to know of an event, behind two spaces.
 func about(t *api.Task) string {
 	text := Hint(t)
-	if last := cli.LastAttempt(t); cli.Placed(t) && last != nil {
+	if last := cli.LastAttempt(t); cli.Placed(t) && last != nil && t.Phase != string(mapper.Suspending) {
 		text = cli.Beside(last.GPUs)
 	}
 	if text == "" {
@@ -223,6 +228,10 @@ func changed(t *api.Task) time.Time {
 		return t.Ended
 	case last == nil:
 		return t.Submitted
+	case t.Phase == string(mapper.Away) && t.Suspension != nil:
+		return t.Suspension.Since
+	case t.Suspension != nil, cli.Placed(t) && last.Suspended > 0: // just now
+		return time.Now()
 	case t.Phase == "running" && !last.Started.IsZero():
 		return last.Started
 	case !last.Ended.IsZero():

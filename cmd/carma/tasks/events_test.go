@@ -29,6 +29,7 @@ func TestTell(t *testing.T) {
 		{ID: 1, Phase: "running", Attempts: []api.Attempt{first, second}},
 		{ID: 1, Phase: "succeeded", Ended: noon.Add(time.Minute), Attempts: []api.Attempt{first, second}, ExitCode: &code},
 		{ID: 2, User: "bob", Phase: "queued", Submitted: noon},
+		{ID: 4, Phase: "suspended", Suspension: &api.Suspension{By: "ann", Host: 1 << 30, Since: noon.Add(time.Hour)}, Attempts: []api.Attempt{first}},
 		{ID: 3, Phase: "held", Submitted: noon, Waits: "it waits for task 1"},
 	} {
 		if task.User == "" {
@@ -43,12 +44,13 @@ func TestTell(t *testing.T) {
 2026-01-02 12:00:01  running     1  x  ann  on GPU 2
 2026-01-02 12:00:01  running     1  x  ann  on GPU 2
 2026-01-02 12:01:00  succeeded   1  x  ann  attempt 2, after 
+2026-01-02 13:00:00  suspended   4  x  ann  suspended by ann; 1.0 GiB in host memory; carma resume 4 brings it back
 2026-01-02 12:00:00  held        3  x  ann  it waits for task 1
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
-	if _, open := e.known[1]; open || len(e.known) != 2 {
+	if _, open := e.known[1]; open || len(e.known) != 3 {
 		t.Errorf("known: %v", e.known)
 	}
 }

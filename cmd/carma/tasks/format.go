@@ -139,7 +139,7 @@ func (f *format) fill(a *cli.App, rows []row, now time.Time, width int) error {
 // cells of ps, and docker's names.
 type fields struct {
 	*api.Task
-	GPU, Mem, Time, Prio, Command, Start, End, Code, Progress, Slow, Energy, Labels, Why string
+	GPU, Mem, Time, Prio, Command, Start, End, Code, Progress, Slow, Energy, Away, Host, Labels, Why string
 	// docker's
 	Names, Status, State, CreatedAt, RunningFor string
 }
@@ -147,14 +147,14 @@ type fields struct {
 // fieldNames are those that a mistyped one may stand for.
 var fieldNames = []string{
 	"ID", "Name", "User", "Group", "Image", "Submit", "Phase", "Priority", "Position", "Submitted", "Started", "Ended", "Attempts", "ExitCode", "Reason",
-	"GPU", "Mem", "Time", "Prio", "Command", "Start", "End", "Code", "Progress", "Slow", "Energy", "Labels", "Why", "Names", "Status", "State", "CreatedAt", "RunningFor",
+	"GPU", "Mem", "Time", "Prio", "Command", "Start", "End", "Code", "Progress", "Slow", "Energy", "Away", "Host", "Suspension", "Labels", "Why", "Names", "Status", "State", "CreatedAt", "RunningFor",
 }
 
 func newFields(t *api.Task, now time.Time) fields {
 	age := cli.Age(timeOf(t, now))
 	return fields{
 		Task: t, GPU: Where(t), Mem: need(t), Time: age, Prio: t.Priority, Command: command(t), Start: clock(t.Started), End: clock(t.Ended), Code: code(t),
-		Progress: Far(t, now), Slow: Slowed(t), Energy: spent(t), Labels: labelled(t), Why: Hint(t),
+		Progress: Far(t, now), Slow: Slowed(t), Energy: spent(t), Away: away(t), Host: inHost(t), Labels: labelled(t), Why: Hint(t),
 		Names: t.Name, Status: strings.TrimSpace(t.Phase + " " + age), State: t.Phase, CreatedAt: clock(t.Submitted), RunningFor: cli.Age(now.Sub(t.Submitted)),
 	}
 }

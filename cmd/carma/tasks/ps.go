@@ -21,17 +21,18 @@ const psLong = `List the unfinished tasks, newest first. GPU is where a task run
 for two), MEM what it has booked or waits for on each GPU, in GiB. TIME is how
 long it has waited, runs or ran. PROGRESS is the share that is done, as its
 output says, and the time to its end. SLOW, in a table of 100 columns or more,
-is how many times as long as alone it takes; ~ marks a prediction. ENERGY, there
-with -a, is what it has used of its GPUs' energy. PRIO is there if a task is not
-of normal priority.
+is how many times as long as alone it takes; ~ marks a prediction. AWAY, there
+too, is how long it was suspended, which TIME leaves out, and HOST the memory in
+GiB that now holds what it had on its GPU. ENERGY, with -a, is what it has used
+of its GPUs' energy. PRIO is there if a task is not of normal priority.
 
 The waiting tasks of an array or a sweep are one row, and so are those that have
 ended alike. --open or the name of the group shows each.
 
 --format takes columns, "table ID,NAME,COMMAND", or a Go template for each task,
 "{{.ID}} {{.Name}}". The columns are ID, NAME, USER, GROUP, PRIO, PHASE, GPU,
-MEM, TIME, SUBMITTED, START, END, CODE, PROGRESS, SLOW, ENERGY, IMAGE, COMMAND,
-LABELS and WHY.
+MEM, TIME, SUBMITTED, START, END, CODE, PROGRESS, SLOW, ENERGY, AWAY, HOST,
+IMAGE, COMMAND, LABELS and WHY.
 A table is as wide as the terminal; what goes to a pipe is not cut.`
 
 const psExample = `  carma ps
@@ -241,15 +242,17 @@ func need(t *api.Task) string {
 	return cli.GiB(t.Need)
 }
 
-// timeOf is how long a task has waited, runs or ran.
+// timeOf is how long a task has waited, is suspended, runs or ran.
 func timeOf(t *api.Task, now time.Time) time.Duration {
 	switch {
 	case t.Finished() && t.Started.IsZero():
 		return t.Ended.Sub(t.Submitted)
 	case t.Finished():
-		return t.Ended.Sub(t.Started)
+		return t.Ended.Sub(t.Started) - cli.LastAway(t)
+	case t.Suspension != nil && !t.Suspension.Since.IsZero():
+		return now.Sub(t.Suspension.Since)
 	case cli.Placed(t) && !t.Started.IsZero() && t.Phase != string(mapper.Launching):
-		return now.Sub(t.Started)
+		return now.Sub(t.Started) - cli.LastAway(t)
 	}
 	return now.Sub(t.Submitted)
 }

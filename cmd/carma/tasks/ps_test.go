@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"carma/cmd/carma/cli"
 	"carma/mapper/units"
 	"carma/runner/api"
 )
@@ -22,6 +23,28 @@ func TestMem(t *testing.T) {
 	} {
 		if got := need(task); got != want {
 			t.Errorf("%s: %s, want %s", task.Phase, got, want)
+		}
+	}
+}
+
+// TestSuspendedTimes: a suspended task shows how long it has been so; the time a task
+// runs or ran leaves that out.
+func TestSuspendedTimes(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+	at := []api.Attempt{{N: 1, Started: ago(4 * time.Hour), Suspended: time.Hour}}
+	for want, task := range map[string]*api.Task{
+		"40m":   {Phase: "suspended", Started: ago(4 * time.Hour), Attempts: at, Suspension: &api.Suspension{Since: ago(40 * time.Minute), Host: int64(units.GiB)}},
+		"3h00m": {Phase: "running", Started: ago(4 * time.Hour), Attempts: at},
+		"2h00m": {Phase: "succeeded", Started: ago(4 * time.Hour), Ended: ago(time.Hour), Attempts: at},
+	} {
+		if got := cli.Age(timeOf(task, noon)); got != want || away(task) != "1h00m" || (inHost(task) == "1.0") != (task.Suspension != nil) {
+			t.Errorf("%s: %s, want %s; away %s, in host memory %s", task.Phase, got, want, away(task), inHost(task))
+		}
+	}
+	for want, now := range map[string]bool{"running for 3h00m, suspended for 1h00m": false, "ran for 3h00m, suspended for 1h00m": true} {
+		if got := course(&at[0], noon, now); got != want {
+			t.Errorf("why says %q, want %q", got, want)
 		}
 	}
 }

@@ -28,14 +28,14 @@ func opened(list []api.Task) []row {
 
 // folded has one row for the tasks of an array or a sweep that wait, or have ended,
 // in the same way, as squeue has one for the waiting tasks of an array. Running
-// tasks have rows of their own.
+// and suspended tasks have rows of their own.
 func folded(list []api.Task) []row {
 	type key struct{ group, part, phase string }
 	at := map[key]int{} // look-up only
 	var rows []row
 	for i := range list {
 		t := &list[i]
-		if t.Group == "" || cli.Placed(t) {
+		if t.Group == "" || cli.Placed(t) || t.Suspension != nil {
 			rows = append(rows, row{t, []*api.Task{t}})
 			continue
 		}

@@ -23,7 +23,8 @@ func Why(a *cli.App) *cobra.Command {
 		Long: `Tell why a task waits, where it runs, or how it ended. For a waiting task: its
 place in the queue, when it is expected to start, and for each GPU the condition
 that it does not meet. For a running one: its progress, its expected end, and
-what its neighbours cost it.`,
+what its neighbours cost it. For a suspended one: who suspended it, what it has
+in host memory, and what it waits for to come back.`,
 		Args: oneTask,
 
 		ValidArgsFunction: pick.Complete(false),
@@ -81,7 +82,7 @@ func whyText(w *api.Why, t *api.Task) string {
 			fmt.Fprintf(&b, "  attempts %d to %d could not be started, and count for nothing: %s\n", at.N-at.Starts+1, at.N, cli.Printable(at.Message))
 			continue
 		}
-		fmt.Fprintf(&b, "  attempt %d %s, %s: %s\n", at.N, cli.Beside(at.GPUs), granted(&at)+shareText(&at), course(&at, w.Now))
+		fmt.Fprintf(&b, "  attempt %d %s, %s: %s\n", at.N, cli.Beside(at.GPUs), granted(&at)+shareText(&at), course(&at, w.Now, t.Suspension != nil && !t.Suspension.Since.IsZero()))
 	}
 	return b.String()
 }
@@ -137,6 +138,8 @@ func standing(w *api.Why, t *api.Task) string {
 		return "is " + t.Phase
 	case t.Finished():
 		return t.Phase
+	case t.Suspension != nil && w.Position > 0:
+		return fmt.Sprintf("is %s, %s of those that wait", t.Phase, cli.Ordinal(w.Position))
 	case w.Position > 0 && w.Queue != "":
 		return fmt.Sprintf("is %s, %s in the %s queue", t.Phase, cli.Ordinal(w.Position), w.Queue)
 	}
@@ -178,18 +181,23 @@ func granted(at *api.Attempt) string {
 	return units.Bytes(at.Grant).String()
 }
 
-// course is what became of an attempt.
-func course(at *api.Attempt, now time.Time) string {
+// course is what became of an attempt. away: it is off its GPUs now.
+func course(at *api.Attempt, now time.Time, away bool) string {
 	var s string
 	switch {
 	case at.Outcome == "" && at.Started.IsZero():
 		s = "starting"
+	case at.Outcome == "" && away:
+		s = "ran for " + cli.Age(now.Sub(at.Started)-at.Suspended)
 	case at.Outcome == "":
-		s = "running for " + cli.Age(now.Sub(at.Started))
+		s = "running for " + cli.Age(now.Sub(at.Started)-at.Suspended)
 	case at.Started.IsZero():
 		s = at.Outcome
 	default:
-		s = fmt.Sprintf("%s after %s", at.Outcome, cli.Age(at.Ended.Sub(at.Started)))
+		s = fmt.Sprintf("%s after %s", at.Outcome, cli.Age(at.Ended.Sub(at.Started)-at.Suspended))
+	}
+	if at.Suspended > 0 {
+		s += ", suspended for " + cli.Age(at.Suspended)
 	}
 	if at.Peak > 0 {
 		s += ", peak " + units.Bytes(at.Peak).String()

@@ -26,7 +26,7 @@ func TestCourse(t *testing.T) {
 		{"said once", api.Attempt{Outcome: "program", Message: "exit code 3", Reason: "retry 1 of 2: exit code 3"}, "program after 1m00s (exit code 3)"},
 	} {
 		row.at.Started, row.at.Ended = began, began.Add(time.Minute)
-		if got := course(&row.at, began); got != row.want {
+		if got := course(&row.at, began, false); got != row.want {
 			t.Errorf("%s: %q\nwant %q", row.name, got, row.want)
 		}
 	}

@@ -1,0 +1,77 @@
+package runner
+
+import (
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
+)
+
+// gone is a time for which an attempt was suspended; to is 0 while it is.
+type gone struct{ from, to units.Instant }
+
+// followAway tells the reader of a task's output when the task leaves its GPUs and when
+// it is back.
+func (r *Runner) followAway(ev mapper.Event) {
+	switch ev := ev.(type) {
+	case mapper.Suspended:
+		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase != mapper.Running {
+			r.followers.get(attemptKey{ev.Task, ev.Attempt}).leaves(ev.At)
+		}
+	case mapper.Resumed:
+		if ev.Failure == "" {
+			r.followers.get(attemptKey{ev.Task, ev.Attempt}).returns(ev.At)
+		}
+	}
+}
+
+func (f *follower) leaves(at units.Instant) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.gone); n == 0 || f.gone[n-1].to > 0 {
+		f.gone = append(f.gone, gone{from: at})
+	}
+}
+
+func (f *follower) returns(at units.Instant) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.gone); n > 0 && f.gone[n-1].to == 0 {
+		f.gone[n-1].to = max(at, f.gone[n-1].from)
+	}
+}
+
+// lived is the time of the reader, which stands still while the attempt is suspended:
+// else that would look like a pause of the program, with more to come.
+func (f *follower) lived(at units.Instant) time.Time {
+	out := at
+	for _, g := range f.gone {
+		switch {
+		case at <= g.from:
+		case g.to == 0 || at < g.to:
+			out -= at - g.from
+		default:
+			out -= g.to - g.from
+		}
+	}
+	return out.Time()
+}
+
+// passed is the time at which the reader's clock showed a time.
+func (f *follower) passed(lived time.Time) time.Time {
+	if lived.IsZero() {
+		return lived
+	}
+	for _, g := range f.gone {
+		if g.to > 0 && lived.After(g.from.Time()) {
+			lived = lived.Add(g.to.Sub(g.from))
+		}
+	}
+	return lived
+}
