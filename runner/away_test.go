@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/api"
+	"carma/runner/suspend"
 )
 
 // happens enters events in one step.
@@ -186,4 +188,35 @@ func TestSuspendedLeaves(t *testing.T) {
 	}
 	_, err := g.api.Resume(g.ctx(), ref)
 	g.refusedTo(err, 409, "has ended")
+}
+
+// TestVerifySuspended: what was suspended is counted from the journal, and how long it
+// was away; one that was not back at its end too.
+func TestVerifySuspended(t *testing.T) {
+	g, s, ref := suspendable(t)
+	for range 2 {
+		if _, err := g.api.Suspend(g.ctx(), ref, api.Note{}); err != nil {
+			t.Fatal(err)
+		}
+		g.inPhase(ref, mapper.Away)
+		if _, err := g.api.Resume(g.ctx(), ref); err != nil {
+			t.Fatal(err)
+		}
+		g.inPhase(ref, mapper.Running)
+	}
+	s.fail(suspend.Runs, errors.New("the driver said no"))
+	if _, err := g.api.Suspend(g.ctx(), ref, api.Note{}); err != nil {
+		t.Fatal(err)
+	}
+	g.until(ref, "running on", func(t api.Task) bool { return t.ReasonCode == "not-suspended" })
+	away := g.phase(ref).Attempts[0].Suspended
+	if _, err := g.api.Suspend(g.ctx(), ref, api.Note{}); err != nil {
+		t.Fatal(err)
+	}
+	g.inPhase(ref, mapper.Away)
+	g.stop()
+	v, err := Verify(g.dir, "test")
+	if err != nil || len(v.Faults) > 0 || v.Suspended != 3 || v.Resumed != 2 || v.Away != away || away <= 0 {
+		t.Errorf("%+v, %v; away for %s", v, err, away)
+	}
 }

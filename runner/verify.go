@@ -25,6 +25,11 @@ type Verification struct {
 	Cancelled  int           `json:"cancelled"`
 	OOMs       int           `json:"ooms"`
 	Relaunches int           `json:"relaunches"`
+	// Suspended and Resumed count how often tasks left their GPUs and came back, Away
+	// is for how long, in all.
+	Suspended int           `json:"suspended"`
+	Resumed   int           `json:"resumed"`
+	Away      time.Duration `json:"away"`
 	// Unfinished tasks at the end.
 	Unfinished int `json:"unfinished"`
 	// Compared is how many recorded decisions this program makes in the same
@@ -90,11 +95,12 @@ type verifier struct {
 	follow  bool   // stored decisions are applied, not derived
 	other   *difference
 	state   *mapper.State
-	live    map[mapper.TaskID]int // the placed attempt
+	live    map[mapper.TaskID]int           // the placed attempt
+	left    map[mapper.TaskID]units.Instant // when each suspended task left its GPUs
 }
 
 func newVerifier(program string) *verifier {
-	return &verifier{program: program, live: map[mapper.TaskID]int{}}
+	return &verifier{program: program, live: map[mapper.TaskID]int{}, left: map[mapper.TaskID]units.Instant{}}
 }
 
 // read goes through the whole journal, or up to the first event on which
@@ -192,6 +198,7 @@ func (v *verifier) apply(p past, stored bool) {
 		}
 	}
 	decisions := v.step(p, stored)
+	v.moved(p.event)
 	for _, d := range decisions {
 		switch d := d.(type) {
 		case mapper.Launch:
@@ -207,6 +214,23 @@ func (v *verifier) apply(p past, stored bool) {
 		for _, g := range v.state.GPUs() {
 			v.MostReserved = max(v.MostReserved, float64(g.Reserved)/float64(g.Capacity))
 			v.MostTasks = max(v.MostTasks, len(g.Residents))
+		}
+	}
+}
+
+// moved counts tasks that left their GPUs and came back.
+func (v *verifier) moved(ev mapper.Event) {
+	id, now := mapper.About(ev), v.state.Now()
+	t, _ := v.state.Task(id)
+	switch left, away := v.left[id]; {
+	case !away && t != nil && t.Suspension != nil && t.Suspension.Since > 0:
+		v.left[id] = t.Suspension.Since
+		v.Suspended++
+	case away && (t == nil || t.Suspension == nil):
+		delete(v.left, id)
+		v.Away += now.Sub(left)
+		if _, back := ev.(mapper.Resumed); back {
+			v.Resumed++
 		}
 	}
 }

@@ -75,6 +75,9 @@ func printVerification(a *cli.App, v runner.Verification) error {
 	fmt.Fprintf(a.Out, "tasks        %d submitted: %d succeeded, %d failed, %d cancelled, %d unfinished\n",
 		v.Submitted, v.Succeeded, v.Failed, v.Cancelled, v.Unfinished)
 	fmt.Fprintf(a.Out, "launches     %d, of which %d relaunches; %d GPU OOMs\n", v.Launches, v.Relaunches, v.OOMs)
+	if v.Suspended > 0 {
+		fmt.Fprintf(a.Out, "suspended    %d times, of which %d came back; %s off their GPUs\n", v.Suspended, v.Resumed, cli.Age(v.Away))
+	}
 	fmt.Fprintf(a.Out, "GPUs         at most %.0f %% of one reserved, at most %d tasks on one\n", 100*v.MostReserved, v.MostTasks)
 	if v.Differs == "" {
 		fmt.Fprintf(a.Out, "decisions    %d equal to the recorded ones\n", v.Compared)

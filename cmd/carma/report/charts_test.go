@@ -9,6 +9,7 @@ import (
 
 	"carma/mapper"
 	"carma/mapper/sim"
+	"carma/mapper/units"
 )
 
 // TestTimeAxis: round figures, few of them, and hours where there are any.
@@ -102,6 +103,36 @@ func framed(d Data) frame {
 		f.tasks[r.Tasks[i].ID] = &r.Tasks[i]
 	}
 	return f
+}
+
+// TestLeash: an attempt that was suspended is joined by a line with where it came back,
+// and with nothing else; the legend says what that is.
+func TestLeash(t *testing.T) {
+	at := func(n int) units.Instant { return units.InstantOf(time.Unix(1_700_000_000, 0)).Add(time.Duration(n) * time.Minute) }
+	span := func(task mapper.TaskID, gpu, from, to int, o sim.Outcome) sim.Span {
+		return sim.Span{Task: task, Name: "<x>", GPU: gpu, Attempt: 1, Launched: at(from), Started: at(from), Ended: at(to), Outcome: o}
+	}
+	line := &sim.Timeline{Start: at(0), End: at(100), GPUs: []sim.GPUTimeline{{Index: 0}, {Index: 3}}, Spans: []sim.Span{
+		span(1, 0, 0, 10, sim.OutcomeAway), span(2, 0, 10, 30, sim.OutcomeOK), span(1, 1, 30, 40, sim.OutcomeAway), span(1, 0, 55, 60, sim.OutcomeOK), span(3, 1, 60, 70, sim.OutcomeAway),
+	}}
+	r := &Run{Policy: "magm", Timeline: line}
+	fig, err := whatRan(r, rankKinds([]Run{*r}), newTimeAxis(100*time.Minute, 6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	svg := string(fig.SVG)
+	if n := strings.Count(svg, `<g class="away">`); n != 2 {
+		t.Errorf("%d lines, want 2: %s", n, svg)
+	}
+	for _, want := range []string{"task 1: &lt;x&gt; · suspended on GPU 0 for 20m00s, back on GPU 3", "suspended on GPU 3 for 15m00s, back on GPU 0"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %q in %s", want, svg)
+		}
+	}
+	view, err := newRunView(r, palette([]Run{*r})[0], newScales([]Run{*r}), rankKinds([]Run{*r}))
+	if err != nil || !view.Away {
+		t.Errorf("the legend: %v, %v", view.Away, err)
+	}
 }
 
 // TestLanes: tasks on one GPU at one time are in different lanes.

@@ -47,8 +47,8 @@ func whatRan(r *Run, kinds kindRanks, x timeAxis) (figure, error) {
 // once, and in that its attempts. It is a plot.Plotter.
 type gantt struct {
 	frame
-	lanes       []int // of each span
-	marks, ooms strings.Builder
+	lanes             []int // of each span
+	marks, away, ooms strings.Builder
 }
 
 // newGantt gives each span the first lane of its GPU that is free.
@@ -78,15 +78,24 @@ func newGantt(f frame) *gantt {
 func (g *gantt) figure(x timeAxis, name string) (figure, error) {
 	// What ran out of memory goes on top: it may be no wider than its mark.
 	return g.draw(x, name, g, func() string {
-		return `<g class="gantt">` + g.marks.String() + g.ooms.String() + "</g>"
+		return `<g class="gantt">` + g.marks.String() + g.away.String() + g.ooms.String() + "</g>"
 	})
 }
 
 // Plot makes the marks of the spans. The plot library knows no tooltips.
 func (g *gantt) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
+	left := map[attempt]int{} // the span that each suspended attempt left last; look-up only
 	for i, s := range g.spans {
 		top := g.bands[s.GPU].top + float64(g.lanes[i])*g.lane
+		if n, ok := left[attempt{s.Task, s.Attempt}]; ok {
+			from := g.spans[n]
+			before := g.bands[from.GPU].top + float64(g.lanes[n])*g.lane
+			g.leash(from, s, vg.Point{X: x(seconds(g.line, from.Ended)), Y: y(-before - g.lane/2)}, vg.Point{X: x(seconds(g.line, s.Launched)), Y: y(-top - g.lane/2)})
+		}
+		if delete(left, attempt{s.Task, s.Attempt}); s.Outcome == sim.OutcomeAway {
+			left[attempt{s.Task, s.Attempt}] = i
+		}
 		left, right := x(seconds(g.line, s.Launched)), x(seconds(g.line, s.Ended))
 		g.mark(s, vg.Rectangle{Min: vg.Point{X: left, Y: y(-top - g.lane)}, Max: vg.Point{X: right, Y: y(-top)}})
 	}
@@ -110,6 +119,22 @@ func (g *gantt) mark(s sim.Span, r vg.Rectangle) {
 		fmt.Fprintf(out, `<text transform="translate(%.1f,%.1f) scale(1,-1)">%s</text>`, left+3, bottom+height/2-3, name)
 	}
 	out.WriteString("</g>")
+}
+
+// attempt names one of a task.
+type attempt struct {
+	task mapper.TaskID
+	n    int
+}
+
+// leash is the line from where a task left a GPU to where it came back, as SVG.
+func (g *gantt) leash(from, to sim.Span, a, b vg.Point) {
+	name := from.Name
+	if t := g.tasks[from.Task]; t != nil {
+		name = t.Name
+	}
+	title := fmt.Sprintf("task %d: %s · suspended on GPU %d for %s, back on GPU %d", from.Task, name, g.line.GPUs[from.GPU].Index, Span(to.Launched.Sub(from.Ended)), g.line.GPUs[to.GPU].Index)
+	fmt.Fprintf(&g.away, `<g class="away"><title>%s</title><path d="M%.1f,%.1fL%.1f,%.1f"/></g>`, template.HTMLEscapeString(clean(title)), float64(a.X), float64(a.Y), float64(b.X), float64(b.Y))
 }
 
 // cross marks an attempt that ran out of memory.

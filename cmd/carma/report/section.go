@@ -33,8 +33,8 @@ type runView struct {
 	Gist   string
 	Chart  *figure // of what ran where
 	Kinds  []legendEntry
-	// OOMs and Stopped: such attempts are in the chart.
-	OOMs, Stopped bool
+	// OOMs, Stopped and Away: such attempts are in the chart.
+	OOMs, Stopped, Away bool
 	Groups        []group
 	Failed        []string
 	Users         []userRow
@@ -111,6 +111,7 @@ func newRunView(r *Run, c colour, sc scales, kinds kindRanks) (runView, error) {
 	}
 	v.Chart, v.Kinds, v.OOMs = &chart, kinds.legend, m.OOMs > 0
 	v.Stopped = slices.ContainsFunc(r.Timeline.Spans, func(s sim.Span) bool { return s.Outcome == sim.OutcomeOther })
+	v.Away = len(r.Timeline.Spans) <= shownSpans && slices.ContainsFunc(r.Timeline.Spans, func(s sim.Span) bool { return s.Outcome == sim.OutcomeAway })
 	v.Groups, err = overTime(r.Timeline, c, sc)
 	return v, err
 }
