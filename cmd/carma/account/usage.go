@@ -26,7 +26,7 @@ type Usage struct {
 	// each GPU that it had.
 	GPUHours  float64 `json:"gpu_hours"`
 	AwayHours float64 `json:"suspended_hours,omitempty"`
-	Share    float64 `json:"share"`
+	Share     float64 `json:"share"`
 	// BookedGiBHours is memory booked, over time, of the attempts whose peak is known;
 	// WastedGiBHours the part above their peaks.
 	BookedGiBHours float64 `json:"booked_gib_hours"`

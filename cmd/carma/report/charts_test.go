@@ -108,7 +108,9 @@ func framed(d Data) frame {
 // TestLeash: an attempt that was suspended is joined by a line with where it came back,
 // and with nothing else; the legend says what that is.
 func TestLeash(t *testing.T) {
-	at := func(n int) units.Instant { return units.InstantOf(time.Unix(1_700_000_000, 0)).Add(time.Duration(n) * time.Minute) }
+	at := func(n int) units.Instant {
+		return units.InstantOf(time.Unix(1_700_000_000, 0)).Add(time.Duration(n) * time.Minute)
+	}
 	span := func(task mapper.TaskID, gpu, from, to int, o sim.Outcome) sim.Span {
 		return sim.Span{Task: task, Name: "<x>", GPU: gpu, Attempt: 1, Launched: at(from), Started: at(from), Ended: at(to), Outcome: o}
 	}

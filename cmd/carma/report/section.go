@@ -35,9 +35,9 @@ type runView struct {
 	Kinds  []legendEntry
 	// OOMs, Stopped and Away: such attempts are in the chart.
 	OOMs, Stopped, Away bool
-	Groups        []group
-	Failed        []string
-	Users         []userRow
+	Groups              []group
+	Failed              []string
+	Users               []userRow
 }
 
 // userRow is a user's line: texts.
