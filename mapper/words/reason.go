@@ -46,7 +46,7 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 		return fmt.Sprintf("the driver cannot suspend programs on GPU %d", r.GPU)
 	},
 	mapper.ReasonMPSClient: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it shares GPU %d by MPS, whose clients the driver is not known to suspend; a task with --exclusive can be", r.GPU)
+		return fmt.Sprintf("it shares GPU %d by MPS, whose clients the driver cannot suspend; a task with --exclusive can be", r.GPU)
 	},
 	mapper.ReasonHostFull: func(r mapper.Reason, _ string) string {
 		return fmt.Sprintf("%s of host memory would hold what it has on the GPU, and %s can be booked", r.Need, r.Have)

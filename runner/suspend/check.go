@@ -92,7 +92,7 @@ func (f Facts) Possible(moving bool) error {
 	case f.MIG:
 		return refuse(ReasonMIG, "the task is on a MIG instance; the NVIDIA driver cannot suspend there") // cuda-checkpoint#42
 	case f.MPS:
-		return refuse(ReasonMPS, "the task is a client of MPS; suspending one was not tried yet")
+		return refuse(ReasonMPS, "the task is a client of MPS, which the NVIDIA driver cannot suspend") // "not supported" at the lock, docs/hardware/h100-2026-11-22.md
 	case f.Managed && version < firstMoving:
 		return refuse(ReasonManaged, "the task uses managed memory (UVM), which the NVIDIA driver %s cannot suspend", f.Driver)
 	case f.Managed:
