@@ -34,6 +34,7 @@ func (w *worker) adopt(ctx context.Context, c *containers.Container, err error) 
 	}
 	w.adopted = c
 	w.recallMPS(ctx)
+	w.recallLimits(c.ID)
 	if w.hasStarted() {
 		return c.ID, nil
 	}

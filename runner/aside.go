@@ -314,7 +314,7 @@ func (w *worker) limitOn(ctx context.Context, id string, c suspend.Container, d 
 	if len(gpus) == 0 || len(c.PIDs) == 0 || slices.Equal(before, d.Grants) {
 		return
 	}
-	if err := w.opt.Limits.Keeper.Limit(ctx, id, c.PIDs[0], w.bounds(ctx, gpus)); err != nil && ctx.Err() == nil {
+	if err := w.keepTo(ctx, id, c.PIDs[0], gpus); err != nil && ctx.Err() == nil {
 		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver does not limit the task's GPU memory where it comes back to")
 	}
 }

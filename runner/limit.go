@@ -146,7 +146,7 @@ func (w *worker) limit(ctx context.Context, id string) error {
 	}
 	pid, err := w.park(ctx, id)
 	if err == nil && pid != 0 {
-		err = w.opt.Limits.Keeper.Limit(ctx, id, pid, w.bounds(ctx, gpus))
+		err = w.keepTo(ctx, id, pid, gpus)
 	}
 	switch {
 	case err == nil:
@@ -194,11 +194,19 @@ func (w *worker) bounds(ctx context.Context, gpus []string) map[string]limits.Li
 	return out
 }
 
+// keepTo has the driver limit a container to its bounds on gpus.
+func (w *worker) keepTo(ctx context.Context, id string, pid int, gpus []string) error {
+	bounds := w.bounds(ctx, gpus)
+	w.promised.set(id, w.key(), bounds)
+	return w.opt.Limits.Keeper.Limit(ctx, id, pid, bounds)
+}
+
 // unlimit clears the limits of a container.
 func (r *Runner) unlimit(ctx context.Context, id string) {
 	if !r.opt.Limits.driver() {
 		return
 	}
+	defer r.promised.drop(id)
 	if err := r.opt.Limits.Keeper.Clear(ctx, id); err != nil && ctx.Err() == nil {
 		r.Log.Warn().Err(err).Str("container", id[:min(len(id), 40)]).Msg("the limits of a container's GPU memory could not be cleared")
 	}

@@ -10,11 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"carma/mapper"
 	"carma/mapper/units"
 
 	"carma/containers"
 	"carma/containers/containerstest"
 	"carma/runner/api"
+	"carma/runner/gpu"
 	"carma/runner/journal"
 	"carma/runner/limits"
 	"carma/runner/limits/standin"
@@ -261,4 +263,48 @@ func (l *limitRig) tryNew() error {
 		l.t.Errorf("%v is no CannotLimitError", err)
 	}
 	return err
+}
+
+// TestPromisedIsNotForeign: memory that the driver keeps for a task may count as used
+// before the task uses it. It is not the memory of others, also after a restart; that
+// of others' processes is, and what nobody was promised.
+func TestPromisedIsNotForeign(t *testing.T) {
+	l := newLimitRig(t, "615.36.01", byMemory)
+	l.script("stay", untilStopped)
+	ref := l.run(api.Submit{Image: "stay", Mem: int64(10 * units.GiB)})
+	l.running(ref)
+	on := func(uuid string) (g mapper.GPU) {
+		_ = l.look(l.ctx(), func(s *mapper.State) {
+			for _, one := range s.GPUs() {
+				if string(one.ID) == uuid {
+					g = one
+				}
+			}
+		})
+		return g
+	}
+	use := func(used units.Bytes, others units.Bytes) {
+		l.cards.set(gpu.Sample{UUID: "GPU-a", Used: used, Processes: []gpu.Process{
+			{PID: 1, Task: 1, Attempt: 1, Used: 2 * units.GiB}, {PID: 2, Used: others},
+		}})
+	}
+	for _, restart := range []bool{false, true} {
+		if restart {
+			l.restart()
+		}
+		for _, tc := range []struct{ used, others, want units.Bytes }{
+			{10, 0, 0}, // 8 GiB are kept
+			{11, 0, 1}, // and 1 GiB is somebody's
+			{6, 1, 1},  // of a process that is none of ours
+			{14, 3, 4}, // and more
+			{2, 0, 0},  // nothing is kept, or the driver does not count it
+			{12, 12, 10},
+		} {
+			use(tc.used*units.GiB, tc.others*units.GiB)
+			l.eventually(fmt.Sprintf("restarted %v: %d GiB used, %d of processes of others: %d foreign, not %s", restart, tc.used, tc.others, tc.want, on("GPU-a").Foreign), func() bool {
+				g := on("GPU-a")
+				return g.Used == tc.used*units.GiB && g.Foreign == tc.want*units.GiB
+			})
+		}
+	}
 }

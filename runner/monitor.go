@@ -24,10 +24,11 @@ type monitor struct {
 	log    zerolog.Logger
 	nudge  chan struct{}
 
-	score func([]float64) float64           // of a window's readings
-	spend func(units.Instant, []gpu.Sample) // accounts what a sample shows; nil: nobody does
-	hosts func() []mapper.HostSample        // what the machine's memory is used for; nil: that is not booked
-	reset func([]mapper.GPUID)              // hears of GPUs that were broken and are not any more; nil: nobody does
+	score    func([]float64) float64           // of a window's readings
+	spend    func(units.Instant, []gpu.Sample) // accounts what a sample shows; nil: nobody does
+	hosts    func() []mapper.HostSample        // what the machine's memory is used for; nil: that is not booked
+	promised *promised                         // memory that tasks were promised
+	reset    func([]mapper.GPUID)              // hears of GPUs that were broken and are not any more; nil: nobody does
 
 	mu     sync.Mutex
 	latest []gpu.Sample
@@ -70,7 +71,7 @@ const (
 
 func newMonitor(s gpu.Source, c *Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
-		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), score: mean,
+		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), score: mean, promised: &promised{},
 		seen: map[attemptKey]*sighting{}, broken: map[mapper.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
 	}
 }
@@ -186,18 +187,14 @@ func (m *monitor) unread(err error, now time.Time) (mapper.Sampled, bool) {
 // digest turns one GPU's reading into a sample for the mapper.
 func (m *monitor) digest(now units.Instant, s gpu.Sample) mapper.GPUSample {
 	out := mapper.GPUSample{ID: mapper.GPUID(s.UUID), Used: s.Used, Fault: s.Fault, Lasts: s.Lasts, Told: s.Told}
-	var ours units.Bytes
 	for _, p := range s.Processes {
 		if p.Task == 0 {
 			continue
 		}
-		ours += p.Used
 		out.Tasks = addUse(out.Tasks, p.Task, p.Used)
 	}
 	m.timeTasks(now, &s, out.Tasks)
-	// Memory that no task's process uses is foreign.
-	out.Foreign = max(0, s.Used-ours)
-
+	out.Foreign = foreign(&s, m.promised.unused(&s))
 	out.Coarse = s.Coarse
 	w := append(m.window[s.UUID], reading{now, s.SMACT, s.SMOCC, s.DRAMA, s.Coarse})
 	if w[0].coarse != s.Coarse {

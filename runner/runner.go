@@ -57,7 +57,8 @@ type Runner struct {
 	limiter     limiter
 	sharing     sharing
 	hostMem     *hostMemory
-	ready       readiness                 // to suspend
+	ready       readiness // to suspend
+	promised    *promised
 	users       func(uid, gid int) Caller // looks a user up in the system
 	opening     chan struct{}             // one token for each check of a user's files
 	keeping     outputHealth
@@ -118,6 +119,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		return nil, err
 	}
 	r.monitor.score = score
+	r.promised = r.monitor.promised
 	r.monitor.hosts, r.monitor.reset = r.hostSample, r.gpusReset
 	if s, ok := deps.GPUs.(gpu.Attributing); ok {
 		s.SetOwner(r.owners.owner)

@@ -55,6 +55,15 @@ func (k *Keeper) Limit(ctx context.Context, id string, pid int, l map[string]Lim
 	return nil
 }
 
+// Noted returns the limits that a container was given, by GPU; nil: none are noted.
+func (k *Keeper) Noted(id string) map[string]Limit {
+	n, err := k.read(id)
+	if err != nil {
+		return nil
+	}
+	return n.Limits
+}
+
 // Read reads a container's limit on a GPU back from the tool.
 func (k *Keeper) Read(ctx context.Context, id, gpu string) (Limit, error) {
 	n, err := k.read(id)

@@ -1,0 +1,86 @@
+package runner
+
+import (
+	"sync"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/gpu"
+	"carma/runner/limits"
+)
+
+// promised are the soft limits of GPU memory that the driver keeps for tasks. It may
+// count what it keeps as used, also where nobody uses it yet (its manual says that
+// NVML's figures are adjusted; not yet measured). That is not the memory of others.
+type promised struct {
+	mu sync.Mutex
+	of map[string]promise // by container
+}
+
+// promise is what one container was promised.
+type promise struct {
+	key attemptKey
+	on  map[string]units.Bytes // by GPU
+}
+
+// set notes the limits of an attempt's container.
+func (p *promised) set(id string, key attemptKey, l map[string]limits.Limit) {
+	on := map[string]units.Bytes{}
+	for uuid, limit := range l {
+		on[uuid] = units.Bytes(limit.Soft)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[string]promise{}
+	}
+	p.of[id] = promise{key, on}
+}
+
+// drop forgets a container: its limits are cleared.
+func (p *promised) drop(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, id)
+}
+
+// unused is what was promised on a GPU and is not used by those it was promised to.
+func (p *promised) unused(s *gpu.Sample) (sum units.Bytes) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, to := range p.of {
+		left := to.on[s.UUID]
+		for _, process := range s.Processes {
+			if (attemptKey{process.Task, process.Attempt}) == to.key {
+				left -= process.Used
+			}
+		}
+		sum += max(0, left)
+	}
+	return sum
+}
+
+// recallLimits finds out what the container of an attempt was promised by an earlier
+// daemon.
+func (w *worker) recallLimits(id string) {
+	if !w.opt.Limits.driver() {
+		return
+	}
+	if l := w.opt.Limits.Keeper.Noted(id); l != nil {
+		w.promised.set(id, w.key(), l)
+	}
+}
+
+// foreign is the memory of a GPU that no task uses and none was promised. The processes
+// of others count in any case.
+func foreign(s *gpu.Sample, unused units.Bytes) units.Bytes {
+	var ours, others units.Bytes
+	for _, p := range s.Processes {
+		if p.Task == mapper.TaskID(0) {
+			others += p.Used
+		} else {
+			ours += p.Used
+		}
+	}
+	return max(0, min(others, s.Used-ours), s.Used-ours-unused)
+}
