@@ -66,6 +66,14 @@ var queueKeys = []key{
 	{"idle-yield", "idle `time` after which any other task is stopped that holds GPU memory and does nothing; 0: never", func(c *Config) any { return &c.Mapper.IdleYield }, func(c *Config) error {
 		return notNegative(c.Mapper.IdleYield)
 	}},
+	{"suspend-overuse", "suspend a task, where that can be, that the watchdog would stop", func(c *Config) any { return &c.Mapper.SuspendOveruse }, nil},
+	{"suspend-idle", "suspend a task, where that can be, that idle-stop or idle-yield would stop", func(c *Config) any { return &c.Mapper.SuspendIdle }, nil},
+	{"suspend-slots", "suspend a task, where that can be, whose slot is used up", func(c *Config) any { return &c.Mapper.SuspendSlots }, nil},
+	{"suspend-moves", "suspend a running task that is moved (carma move), where that can be: it goes on at the other GPU", func(c *Config) any { return &c.Mapper.SuspendMoves }, nil},
+	{"suspend-slowing", "suspend a task, where that can be, that policy carma would stop for slowing a neighbour down", func(c *Config) any { return &c.Mapper.SuspendSlowing }, nil},
+	{"suspend-least", "`time` that a task runs before it is suspended again for others", func(c *Config) any { return &c.Mapper.SuspendLeast }, func(c *Config) error {
+		return notNegative(c.Mapper.SuspendLeast)
+	}},
 	{"look-ahead", "queued tasks tried at a time; 1: strictly first come, first served", func(c *Config) any { return &c.Mapper.LookAhead }, nil},
 	{"ageing", "`time` for which other tasks may overtake the first one that does not fit", func(c *Config) any { return &c.Mapper.Ageing }, nil},
 	{"recovery", "recovery after a GPU OOM: ladder (more memory, at last alone), staged (AEGIS's) or original (CARMA's: on an idle GPU)", func(c *Config) any { return &c.Mapper.Recovery }, func(c *Config) error {

@@ -178,7 +178,11 @@ func (s *State) heldBy(t *Task) (Rule, Reason) {
 	case t.Phase == Away && t.StopReason.Code == "" && t.Hold != nil:
 		return RuleHold, Reason{Code: ReasonHold, Name: t.Hold.By, Text: t.Hold.Why, Span: s.now.Sub(t.Hold.Since)}
 	case t.Phase == Away && t.StopReason.Code == "":
-		return RuleHold, Reason{Code: ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why, Span: s.now.Sub(t.Suspension.Since)}
+		r := Reason{Code: ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why, Span: s.now.Sub(t.Suspension.Since)}
+		if why := t.Suspension.Reason; why.Code != "" {
+			r = r.because(why)
+		}
+		return RuleHold, r
 	case t.Phase != Held && t.Phase != Estimating:
 		return "", Reason{}
 	case t.Hold != nil:

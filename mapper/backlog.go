@@ -87,7 +87,7 @@ func (b *backlog) remove(t *Task) {
 // of one that waits.
 func (s *State) waits(t *Task) {
 	b := &s.notes.backlog
-	if !b.valid || t.Phase != Queued {
+	if !b.valid || t.first() {
 		return
 	}
 	if w := s.weight(t); w != t.notes.weight || !b.has(t) {

@@ -32,6 +32,9 @@ type Closure struct {
 	By    string        `json:"by,omitempty"`
 	Why   string        `json:"why,omitempty"`
 	Since units.Instant `json:"since"`
+	// Move has the tasks of a GPU moved to others, without ending them, as these have
+	// room and where that can be.
+	Move bool `json:"move,omitempty"`
 	// Until is when it ends by itself; 0: when somebody ends it.
 	Until units.Instant `json:"until,omitempty"`
 }

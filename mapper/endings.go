@@ -33,7 +33,7 @@ func (s *State) stopAway(t *Task, reason Reason) {
 }
 
 func (s *State) stop(t *Task, reason Reason) {
-	if !s.script.mayStop(t.ID) {
+	if !s.script.mayStop(t.ID, reason) {
 		s.goOnRunning(t)
 		return
 	}

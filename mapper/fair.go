@@ -176,7 +176,7 @@ func (s *State) keepFair() {
 // overtakers are the tasks of others that fair share puts before a task though
 // they were submitted after it.
 func (s *State) overtakers(t *Task) (n int, of *user) {
-	if !s.opt.fair() || t.Phase != Queued {
+	if !s.opt.fair() || !t.waiting() || t.first() {
 		return 0, nil
 	}
 	for _, line := range s.queue.lanes[laneOf(t)].lines {

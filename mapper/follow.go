@@ -100,14 +100,23 @@ func (c *script) mayEnd(id TaskID) bool {
 	return c == nil || c.find(Finish{}.decisionKind(), id) >= 0
 }
 
-// mayStop reports whether a running task may be stopped now.
-func (c *script) mayStop(id TaskID) bool {
-	return c == nil || c.find(Stop{}.decisionKind(), id) >= 0
+// mayStop reports whether a running task may be stopped now, for a reason: two may come
+// together, and what follows is that of the recorded one.
+func (c *script) mayStop(id TaskID, why Reason) bool {
+	if c == nil {
+		return true
+	}
+	i := c.find(Stop{}.decisionKind(), id)
+	return i >= 0 && c.left[i].(Stop).Reason.Equal(why)
 }
 
-// maySuspend reports whether a running task may be suspended now.
-func (c *script) maySuspend(id TaskID) bool {
-	return c == nil || c.find(Suspend{}.decisionKind(), id) >= 0
+// maySuspend reports whether a running task may be suspended now, for a reason.
+func (c *script) maySuspend(id TaskID, why Reason) bool {
+	if c == nil {
+		return true
+	}
+	i := c.find(Suspend{}.decisionKind(), id)
+	return i >= 0 && c.left[i].(Suspend).Reason.Equal(why)
 }
 
 // hasRegrants reports whether changes of grants are recorded, so that none are
@@ -256,16 +265,8 @@ func (s *State) forceStop(t *Task, d Stop) {
 	if t.Alive() == nil || t.StopReason.Code != "" {
 		return
 	}
-	switch d.Reason.stopCode() {
-	case ReasonTimeLimit, ReasonIdle:
-		t.TimedOut = true
-	case ReasonSlotUsed:
-		t.SlotUsed = true
-	case ReasonOveruse, ReasonHostOveruse:
-		t.Overuse = true
-	case ReasonSlowing:
-		t.Moving = true
-	case ReasonRecalled, ReasonMoved:
+	code := d.Reason.stopCode()
+	if t.marks(code); code == ReasonRecalled || code == ReasonMoved {
 		t.Recall = &Recall{}
 	}
 	if t.Phase == Away {

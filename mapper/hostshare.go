@@ -203,9 +203,10 @@ func (s *State) hostShort(t *Task) (no Reason) {
 	return no
 }
 
-// hostCanFit reports whether a task would fit if nothing else ran.
+// hostCanFit reports whether a task would fit if nothing else ran. A suspended task has
+// its part.
 func (s *State) hostCanFit(t *Task) bool {
-	if len(s.hosts) == 0 || t.asks() == 0 && t.CPUs == 0 {
+	if len(s.hosts) == 0 || t.Phase == Away || t.asks() == 0 && t.CPUs == 0 {
 		return true
 	}
 	able := func(h *Host) bool { return !h.Known || t.asks() <= h.most() && t.CPUs <= h.CPUs }

@@ -80,9 +80,16 @@ func (s *State) restless() {
 }
 
 func (s *State) touch(ev Touched) {
-	if t := s.tasks[ev.Task]; t != nil && t.Current() != nil {
+	t := s.tasks[ev.Task]
+	if t == nil || t.Alive() == nil {
+		return
+	}
+	if t.Current() != nil {
 		t.Idle.Touched = max(s.now, 1)
 		s.lookIdle(t)
+	}
+	if t.Suspension != nil && t.Suspension.Reason.Code == ReasonIdle {
+		s.bringBack(t) // somebody is there again
 	}
 }
 
@@ -168,8 +175,10 @@ func (s *State) judgeIdle(t *Task) {
 	case t.Idle.Ends > s.now:
 		next = min(next, t.Idle.Ends)
 	case t.Idle.Ends != 0:
-		t.TimedOut = true
-		s.stop(t, Reason{Code: ReasonIdle, Span: s.now.Sub(t.Idle.Since)})
+		why := Reason{Code: ReasonIdle, Span: s.now.Sub(t.Idle.Since)}
+		if !s.setAside(t, why) {
+			s.stopFor(t, why)
+		}
 		return
 	}
 	s.at(next, deadline{Task: t.ID, Attempt: t.Last().N, Idle: true})

@@ -85,6 +85,17 @@ type Options struct {
 	IdleReport time.Duration `json:"idle_report,omitempty"`
 	IdleStop   time.Duration `json:"idle_stop,omitempty"`
 	IdleYield  time.Duration `json:"idle_yield,omitempty"`
+	// SuspendOveruse, SuspendIdle, SuspendSlots, SuspendMoves and SuspendSlowing have a
+	// task suspended, where that can be, that would be stopped by the watchdog, for
+	// doing nothing, at the end of its slot, to go to other GPUs, or for slowing a
+	// neighbour down. SuspendLeast is how long it runs between, where others gain by
+	// it: not for the watchdog and who moves it.
+	SuspendOveruse bool          `json:"suspend_overuse,omitempty"`
+	SuspendIdle    bool          `json:"suspend_idle,omitempty"`
+	SuspendSlots   bool          `json:"suspend_slots,omitempty"`
+	SuspendMoves   bool          `json:"suspend_moves,omitempty"`
+	SuspendSlowing bool          `json:"suspend_slowing,omitempty"`
+	SuspendLeast   time.Duration `json:"suspend_least,omitempty"`
 	// LookAhead is how many tasks that do not fit are passed over in each of
 	// the two queues; 1 is strict first-come first-served.
 	LookAhead int `json:"look_ahead"`
@@ -174,6 +185,7 @@ var defaults = Options{
 	Watchdog:         WatchdogRelaunch,
 	IdleReport:       30 * time.Minute,
 	IdleStop:         4 * time.Hour,
+	SuspendLeast:     suspendLeast,
 }
 
 // Validate returns the first option that cannot be, with what to write instead.
@@ -225,6 +237,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("slot is %s, less than a second; write for example 2h, or 0 for off", o.Slot)
 	case o.IdleReport < 0 || o.IdleStop < 0 || o.IdleYield < 0:
 		return fmt.Errorf("idle-report, idle-stop and idle-yield cannot be negative; write for example 2h, or 0 for never")
+	case o.SuspendLeast < 0:
+		return fmt.Errorf("suspend-least is negative (%s); write for example 2m, or 0 for none", o.SuspendLeast)
 	case o.Backoff > 24*time.Hour:
 		return fmt.Errorf("backoff is %s, more than a day; write for example 10s", o.Backoff)
 	case o.LookAhead < 1:

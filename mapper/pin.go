@@ -7,7 +7,8 @@ import (
 )
 
 // Pinned says which GPUs a task goes to from now on; none: any. One that runs
-// elsewhere is stopped as by [Recalled], and starts again there. It is ignored if
+// elsewhere is suspended, with option SuspendMoves and where that can be, and goes on
+// there; else it is stopped as by [Recalled], and starts again there. It is ignored if
 // these are fewer than the task can use.
 type Pinned struct {
 	At   units.Instant `json:"at"`
@@ -46,12 +47,17 @@ func (s *State) pinned(ev Pinned) {
 	}
 }
 
-// moveAway stops a task that runs elsewhere than it is to go.
+// moveAway suspends or stops a task that runs elsewhere than it is to go.
 func (s *State) moveAway(t *Task, by string) {
-	if slices.ContainsFunc(t.Current().Grants, func(g Grant) bool { return !t.mayGoTo(g.GPU) }) {
-		t.Recall = &Recall{By: by}
-		s.stop(t, Reason{Code: ReasonMoved, Name: by})
+	if !slices.ContainsFunc(t.Current().Grants, func(g Grant) bool { return !t.mayGoTo(g.GPU) }) {
+		return
 	}
+	why := Reason{Code: ReasonMoved, Name: by}
+	if s.couldSetAside(t, why.Code) && s.goesElsewhere(t, func(g *GPU) bool { return t.mayGoTo(g.ID) }) && s.setAside(t, why) {
+		return
+	}
+	t.Recall = &Recall{By: by}
+	s.stop(t, why)
 }
 
 // mayGoTo reports whether a task is not bound to other GPUs.

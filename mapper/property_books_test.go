@@ -14,6 +14,7 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	if e, ok := ev.(Exited); ok && m.live[e.Task].Attempt == e.Attempt {
 		delete(m.live, e.Task)
 	}
+	m.bookInstead(ev)
 	m.bookAway(ev)
 	if e, ok := ev.(Started); ok && m.live[e.Task].Attempt == e.Attempt && e.Attempt > 0 {
 		m.begun[e.Task] = true
@@ -101,7 +102,7 @@ func (m *machine) checkMove(t *rapid.T, stop Stop) {
 		t.Fatalf("%+v: it was stopped for that %d times", stop, m.moves[stop.Task])
 	}
 	task, ok := m.s.Task(stop.Task)
-	if !ok || !task.Moving || m.s.Now() > task.Last().Started.Add(undoWithin) {
+	if !ok || !task.Moving && task.Phase != Suspending || m.s.Now() > max(task.Last().Started, m.back[stop.Task]).Add(undoWithin) {
 		t.Fatalf("%+v at %d, and the task is %+v", stop, m.s.Now(), task)
 	}
 	last := false

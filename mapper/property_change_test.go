@@ -109,7 +109,7 @@ func (m *machine) closure(t *rapid.T) *Closure {
 	if rapid.Bool().Draw(t, "ends") {
 		return nil
 	}
-	c := Closure{By: "ada", Why: "cleaning"}
+	c := Closure{By: "ada", Why: "cleaning", Move: rapid.Bool().Draw(t, "move")}
 	if rapid.Bool().Draw(t, "for a time") {
 		c.Until = m.now.Add(rapid.SampledFrom([]time.Duration{-time.Second, time.Second, time.Hour}).Draw(t, "until"))
 	}

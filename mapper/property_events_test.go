@@ -42,6 +42,7 @@ func anyOptions(t *rapid.T) Options {
 		IdleStop:         rapid.SampledFrom([]time.Duration{0, 20 * time.Second}).Draw(t, "idle stop"),
 		IdleYield:        rapid.SampledFrom([]time.Duration{0, 0, 30 * time.Second}).Draw(t, "idle yield"),
 	}
+	anySuspends(t, &o)
 	anyUserRules(t, &o)
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)

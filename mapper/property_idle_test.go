@@ -41,21 +41,31 @@ func (m *machine) bookIdle(t *rapid.T, ev Event, decisions []Decision) {
 				t.Fatalf("%+v: task %d (%+v) did something later than %d", ev, d.Task, r, d.Since)
 			}
 		case Stop:
-			if d.Reason.Code != ReasonIdle {
-				continue
+			if e, answer := ev.(Suspended); d.Reason.Code == ReasonIdle && (!answer || e.Failure == "") {
+				m.checkIdleStop(t, ev, d.Task)
 			}
-			r, w := m.shape[d.Task], m.warned[d.Task]
-			limit := m.opt.IdleYield
-			if r.Terminal {
-				limit = m.opt.IdleStop
-			}
-			if r.IdleStop != 0 {
-				limit = r.IdleStop
-			}
-			if limit <= 0 || w.Since == 0 || w.Ends == 0 || w.Ends > now || w.Since.Add(limit) > now || m.stirredAfter(d.Task, w.Since) {
-				t.Fatalf("%+v stopped task %d for idleness at %d: its limit is %s, it was told %+v", ev, d.Task, now, limit, w)
+		case Suspend:
+			if d.Reason.Code == ReasonIdle {
+				m.checkIdleStop(t, ev, d.Task)
 			}
 		}
+	}
+}
+
+// checkIdleStop checks that a task that is stopped or suspended for doing nothing has
+// done nothing for long enough, and was warned.
+func (m *machine) checkIdleStop(t *rapid.T, ev Event, id TaskID) {
+	now := m.s.Now()
+	r, w := m.shape[id], m.warned[id]
+	limit := m.opt.IdleYield
+	if r.Terminal {
+		limit = m.opt.IdleStop
+	}
+	if r.IdleStop != 0 {
+		limit = r.IdleStop
+	}
+	if limit <= 0 || w.Since == 0 || w.Ends == 0 || w.Ends > now || w.Since.Add(limit) > now || m.stirredAfter(id, w.Since) {
+		t.Fatalf("%+v stopped task %d for idleness at %d: its limit is %s, it was told %+v", ev, id, now, limit, w)
 	}
 }
 

@@ -138,6 +138,7 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 		t.Fatalf("%+v: %s of %s of the machine are booked", d, h.Booked, h.Memory)
 	}
 	m.leaving[d.Task] = d.Attempt
+	m.checkInstead(t, d)
 }
 
 // resume enters that a task comes back, and checks where.
@@ -151,6 +152,7 @@ func (m *machine) resume(t *rapid.T, d Resume) {
 	if a, b := m.all[from], m.all[to]; a.ID != b.ID && (a.Model != b.Model || a.Model == "" || b.Suspend != SuspendMove || a.Node != b.Node || b.Part || a.Part) {
 		t.Fatalf("%+v from %+v to %+v", d, a, b)
 	}
+	m.checkBack(t, d)
 	delete(m.away, d.Task)
 	m.home[d.Task], l.Grants = l.Grants, slices.Clone(d.Grants)
 	l.Alone = d.Alone

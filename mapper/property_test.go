@@ -75,6 +75,9 @@ func anyLife(t *rapid.T) []Event {
 		"suspend":    m.suspends,
 		"bring back": m.bringsBack,
 		"answer":     m.answers,
+		"moved":      m.moved,
+		"rests":      m.rests,
+		"outlasts":   m.outlasts,
 		"forget":     func(*rapid.T) { m.s.forgetNotes() },
 	})
 	m.drains(t)
@@ -154,6 +157,11 @@ type machine struct {
 	typed   map[TaskID]units.Instant // when it began, or somebody last typed
 	warned  map[TaskID]Idle          // as it was last told
 
+	instead map[TaskID]instead       // of those that carma suspended
+	back    map[TaskID]units.Instant // when each last came back
+	turn    map[TaskID]units.Instant // when the slot of each began, if that was when it came back
+	stays   map[TaskID]int           // the attempts that could not be suspended
+
 	launched units.Instant // when the last launch was; 0: none yet
 	spacing  time.Duration // until the next may be
 }
@@ -169,6 +177,7 @@ func newMachine(t *rapid.T) *machine {
 		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, away: map[TaskID]Launch{}, leaving: map[TaskID]int{}, returning: map[TaskID]int{}, home: map[TaskID][]Grant{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
 		born: map[TaskID]units.Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
+		instead: map[TaskID]instead{}, back: map[TaskID]units.Instant{}, turn: map[TaskID]units.Instant{}, stays: map[TaskID]int{},
 		stirred: map[GPUID]units.Instant{}, typed: map[TaskID]units.Instant{}, warned: map[TaskID]Idle{},
 		shut: map[GPUID]units.Instant{}, broken: map[GPUID]string{}, boots: map[GPUID]string{}, helpers: map[[2]string]HelpersBooked{}, onHold: map[TaskID]bool{}, toHold: map[TaskID]bool{},
 	}
@@ -268,6 +277,7 @@ func (m *machine) drains(t *rapid.T) {
 	c.broken, c.boots = maps.Clone(m.broken), maps.Clone(m.boots)
 	c.shut, c.onHold, c.toHold = maps.Clone(m.shut), maps.Clone(m.onHold), maps.Clone(m.toHold)
 	c.away, c.leaving, c.returning, c.home = maps.Clone(m.away), maps.Clone(m.leaving), maps.Clone(m.returning), maps.Clone(m.home)
+	c.instead, c.back, c.turn, c.stays = maps.Clone(m.instead), maps.Clone(m.back), maps.Clone(m.turn), maps.Clone(m.stays)
 	c.born, c.begun, c.ended = maps.Clone(m.born), maps.Clone(m.begun), maps.Clone(m.ended)
 	c.restore(t)
 	for n := 0; len(c.open) > 0; n++ {

@@ -99,14 +99,14 @@ func (m *machine) checkSlotStop(t *rapid.T, stop Stop) {
 		return
 	}
 	task, ok := m.s.Task(stop.Task)
-	if !ok || !task.SlotUsed {
+	if !ok || !task.SlotUsed && task.Phase != Suspending {
 		t.Fatalf("%+v, and the task is %+v", stop, task)
 	}
 	slot := m.opt.Slot
 	if own := m.shape[stop.Task].Slot; slot == 0 || own > 0 && own < slot {
 		slot = own
 	}
-	if ran := m.s.Now().Sub(task.Last().Started); slot == 0 || task.Last().Started == 0 || ran < slot {
+	if ran := m.s.Now().Sub(max(task.Last().Started, m.turn[stop.Task])); slot == 0 || task.Last().Started == 0 || ran < slot {
 		t.Fatalf("%+v after %s of a slot of %s", stop, ran, slot)
 	}
 	for _, other := range m.waiting() {

@@ -31,6 +31,7 @@ var mapRanges = map[string]string{
 	"(*State).auditHeld":   "checks each task and each group by itself, decides nothing",
 	"(*State).auditKin":    "counts, decides nothing",
 	"(*State).Audit":       "checks each task by itself, decides nothing",
+	"(*State).movesFrom":   "asks whether there is one; the order does not matter",
 	"(*State).Clone":       "copies into another map",
 	"(*State).cloneKin":    "copies into another map",
 	"(*State).MarshalJSON": "sorts afterwards",

@@ -70,7 +70,7 @@ func (s *State) endAttempt(t *Task, a *Attempt, ev Exited) {
 		if t.TimedOut && t.StopReason.Code == ReasonTimeLimit && a.Started > 0 && a.Ended <= s.limitEnds(t) {
 			t.TimedOut, t.Phase = false, Running // it ended in time; nobody was there to see it
 		}
-		if t.SlotUsed && a.Ended <= a.Started.Add(a.Away).Add(s.slot(t)) {
+		if t.SlotUsed && a.Ended <= a.slotBegan().Add(s.slot(t)) {
 			t.SlotUsed, t.Phase = false, Running
 		}
 	}

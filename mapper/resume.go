@@ -9,9 +9,10 @@ import (
 
 // backRunning follows that a task was not suspended, or is back.
 func (s *State) backRunning(t *Task) {
-	a := t.Current()
+	a, why := t.Current(), t.Suspension.Reason
 	if since := t.Suspension.Since; since > 0 {
 		a.Away += s.now.Sub(since)
+		s.cameBack(a, why)
 	}
 	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = Running, nil, nil, Idleness{}, max(t.PacedAt, s.now)
 	s.bookAway(t)
@@ -22,12 +23,22 @@ func (s *State) backRunning(t *Task) {
 	if t.TimeLimit > 0 {
 		s.at(max(s.limitEnds(t), s.now), deadline{Task: t.ID, Attempt: a.N})
 	}
-	s.moveAway(t, "") // where it was pinned to meanwhile
+	mover := ""
+	if why.Code == ReasonMoved {
+		mover = why.Name
+	}
+	s.moveAway(t, mover) // where it was pinned to meanwhile
 }
 
 func (s *State) resumeAsked(ev ResumeAsked) {
-	t := s.tasks[ev.Task]
-	if t == nil || t.Suspension == nil || t.Suspension.Back || t.StopReason.Code != "" {
+	if t := s.tasks[ev.Task]; t != nil {
+		s.bringBack(t)
+	}
+}
+
+// bringBack lets a suspended task come back when there is room.
+func (s *State) bringBack(t *Task) {
+	if t.Suspension == nil || t.Suspension.Back || t.StopReason.Code != "" {
 		return
 	}
 	t.Suspension.Back = true
@@ -42,8 +53,12 @@ func (s *State) returnsTo(t *Task, g *GPU) bool {
 	if t.Phase != Away {
 		return true
 	}
-	had := s.byID[t.Suspension.From[0].GPU]
-	return had == g || had != nil && g.Suspend == SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.Part && !had.Part
+	from := t.Suspension.From[0].GPU
+	if from == g.ID { // g may be a copy of the page
+		return true
+	}
+	had := s.byID[from]
+	return had != nil && g.Suspend == SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.Part && !had.Part
 }
 
 // ComesBackTo reports whether a suspended task may come back to a GPU.

@@ -26,6 +26,12 @@ func (s *State) schedule() {
 	s.acquaint()
 	s.shrink()
 	s.arrange()
+	s.lookForTasks()
+	s.evacuate()
+}
+
+// lookForTasks makes a pass, if somebody waits.
+func (s *State) lookForTasks() {
 	if s.queue.len() == 0 {
 		return
 	}

@@ -23,8 +23,17 @@ func (s *State) slotEnds(t *Task) units.Instant {
 	if slot <= 0 || t.Phase != Running {
 		return units.Never
 	}
-	return t.Last().Started.Add(t.Last().Away).Add(slot)
+	a := t.Last()
+	ends := a.slotBegan().Add(slot)
+	if s.opt.SuspendSlots {
+		ends = max(ends, s.restedAt(a))
+	}
+	return ends
 }
+
+// slotBegan is when the slot of a running attempt began, later by the time for which
+// it was suspended since.
+func (a *Attempt) slotBegan() units.Instant { return max(a.Started, a.Turn).Add(a.Away) }
 
 // watchSlots has the queue looked at when the slots of running tasks end.
 func (s *State) watchSlots() {
@@ -50,9 +59,9 @@ func (s *State) checkSlot(slot time.Duration) *ImpossibleError {
 	return nil
 }
 
-// rotate stops tasks whose slot is used up, for the tasks that wait: as few as
-// the first waiting task needs, then the next. Memory of tasks that are stopping
-// already counts as free, so nobody is stopped twice for the same room.
+// rotate stops or suspends tasks whose slot is used up, for the tasks that wait: as
+// few as the first waiting task needs, then the next. Memory of tasks that are on
+// their way off already counts as free, so nobody is stopped twice for the same room.
 func (s *State) rotate(blocked []*Task) {
 	if len(blocked) == 0 || !s.anySlotOver() {
 		return
@@ -61,7 +70,7 @@ func (s *State) rotate(blocked []*Task) {
 	for _, g := range s.gpus {
 		v := g.clone()
 		for _, r := range g.Residents {
-			if s.tasks[r.Task].Phase == Stopping {
+			if p := s.tasks[r.Task].Phase; p == Stopping || p == Suspending {
 				v.leave(r.Task)
 			}
 		}
@@ -76,10 +85,23 @@ func (s *State) rotate(blocked []*Task) {
 		}
 		for _, id := range victims {
 			victim := s.tasks[id]
-			victim.SlotUsed = true
-			s.stop(victim, Reason{Code: ReasonSlotUsed, Span: s.slot(victim)})
+			why := Reason{Code: ReasonSlotUsed, Span: s.slot(victim)}
+			if !s.hostAllows(t, victim) || !s.setAside(victim, why) {
+				s.stopFor(victim, why)
+			}
 		}
 	}
+}
+
+// hostAllows reports whether a task for which another is to make way has host memory
+// while that one is suspended.
+func (s *State) hostAllows(t, victim *Task) bool {
+	h := s.host(victim.Last().Host.Node)
+	if t.GPUs == 0 || h == nil || !h.Known {
+		return t.GPUs > 0
+	}
+	share, no := s.hostFits(t, h)
+	return no.Code == "" && share.Memory+s.onGPUs(victim) <= h.free()
 }
 
 func (s *State) anySlotOver() bool {
@@ -200,7 +222,7 @@ func (r *rotation) room(t *Task, g *GPU) ([]TaskID, bool) {
 		}
 	}
 	slices.SortFunc(over, func(a, b *Task) int {
-		return cmp.Or(cmp.Compare(a.Last().Started, b.Last().Started), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Last().slotBegan(), b.Last().slotBegan()), cmp.Compare(a.ID, b.ID))
 	})
 	then := g.clone()
 	for i, v := range over {

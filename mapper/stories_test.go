@@ -31,8 +31,13 @@ import (
 //	0s  hosts SIZE/CPUS               the machine's host memory and processors that can be booked
 //	0s  helpers SUITE SIZE            what the helpers of a suite have of these; 0: they are gone
 //	0s  reset|undrain GPU             it was reset; somebody opens it
+//	0s  drain GPU [move]              somebody drains it, and has its tasks moved
+//	0s  move NAME GPU...              somebody moves a task to these
+//	0s  touch NAME                    somebody types into its terminal
+//	0s  suspend|resume NAME           somebody asks for it
+//	0s  suspended|resumed NAME [FAILURE]   what came of it
 //	0s  submit NAME [mem=SIZE|mem=all|mem=later] [gpus=N] [user=U] [image=I] [kind=K] [priority=P] [limit=TIME] [slot=TIME]
-//	         [after=NAME,...] [delay=TIME] [group=NAME:N] [retries=N] [run=TIME] [load=SMACT/DRAMA] [exclusive] [host-mem=SIZE]
+//	         [after=NAME,...] [delay=TIME] [group=NAME:N] [retries=N] [run=TIME] [load=SMACT/DRAMA] [exclusive] [host-mem=SIZE] [terminal]
 //	0s  estimate NAME mem=SIZE        of one submitted with mem=later
 //	0s  start NAME                    its container runs
 //	0s  paced NAME RATE [share=X]     how fast its output says that it went in the last minute, and how much is done
@@ -205,10 +210,25 @@ func (s *story) event(what string, args []string) {
 		s.step(mapper.GPUsReset{At: s.at(), GPUs: []mapper.GPUID{s.gpus[s.number(args[0])].ID}}, "")
 	case "undrain":
 		s.step(mapper.GPUsClosed{At: s.at(), GPUs: []mapper.GPUID{s.gpus[s.number(args[0])].ID}}, "")
+	case "drain":
+		c := mapper.Closure{By: "root", Why: "a fan is loud", Move: len(args) > 1}
+		s.step(mapper.GPUsClosed{At: s.at(), GPUs: s.ids(args[:1]), Closure: &c}, "")
+	case "move":
+		s.step(mapper.Pinned{At: s.at(), Task: s.task(args[0]), GPUs: s.ids(args[1:]), By: "ann"}, "")
+	case "touch":
+		s.step(mapper.Touched{At: s.at(), Task: s.task(args[0])}, "")
 	case "wait":
 	default:
 		s.fail("there is no event %q", what)
 	}
+}
+
+// ids are GPUs by their indices.
+func (s *story) ids(indices []string) (all []mapper.GPUID) {
+	for _, i := range indices {
+		all = append(all, s.gpus[s.number(i)].ID)
+	}
+	return all
 }
 
 func (s *story) change(name string, args []string) {
@@ -304,6 +324,8 @@ func (s *story) submit(name string, args []string) {
 			r.Retries = s.number(value)
 		case "exclusive":
 			r.Exclusive = true
+		case "terminal":
+			r.Terminal = true
 		case "host-mem":
 			r.HostMem = s.bytes(value)
 		case "after":
@@ -429,6 +451,14 @@ func (s *story) decision(d mapper.Decision) string {
 			text += ": " + reason
 		}
 		return text
+	case mapper.Idle:
+		switch {
+		case d.Since == 0:
+			return s.name(d.Task) + " does something again"
+		case d.Ends == 0:
+			return s.name(d.Task) + " does nothing"
+		}
+		return fmt.Sprintf("%s is warned: it does nothing", s.name(d.Task))
 	case mapper.WakeAt:
 		return ""
 	}

@@ -58,12 +58,13 @@ func (s *State) suspendAsked(ev SuspendAsked) {
 	if s.CannotSuspend(ev.Task).Code != "" {
 		return
 	}
-	s.suspend(t, Suspension{By: ev.By, Why: ev.Why, Host: s.onGPUs(t)}, Reason{Code: ReasonSuspended, Name: ev.By, Text: ev.Why})
+	why := Reason{Code: ReasonSuspended, Name: ev.By, Text: ev.Why}
+	s.suspend(t, suspensionFor(why, s.onGPUs(t)), why)
 }
 
 // suspend takes a running task off its GPUs.
 func (s *State) suspend(t *Task, what Suspension, why Reason) {
-	if !s.script.maySuspend(t.ID) {
+	if !s.script.maySuspend(t.ID, why) {
 		return
 	}
 	t.Phase, t.Suspension = Suspending, &what
@@ -98,20 +99,19 @@ func (s *State) suspended(ev Suspended) {
 		return
 	}
 	if ev.Failure != "" {
-		t.Reason = Reason{Code: ReasonNotSuspended, Text: ev.Failure}
+		why := t.Suspension.Reason
+		t.Reason, t.Last().Stays = Reason{Code: ReasonNotSuspended, Text: ev.Failure}, true
 		s.backRunning(t)
+		s.staysOn(t, why)
 		return
 	}
 	a, away := t.Current(), t.Suspension
 	t.forgets(ReasonNotSuspended)
 	for _, grant := range a.Grants {
-		r := s.byID[grant.GPU].resident(t.ID)
-		a.Peak = max(a.Peak, r.Peak)
-		if !r.Alone && !t.Learner {
-			g := s.byID[grant.GPU]
-			t.Need = max(0, min(r.taken(), g.Capacity-s.opt.Headroom)) // it must fit again
-		}
+		a.Peak = max(a.Peak, s.byID[grant.GPU].resident(t.ID).Peak)
 	}
+	s.holdsAgain(t)
+	s.cameOff(t, away.Reason)
 	s.progress(t)
 	s.vacate(t)
 	for _, grant := range a.Grants {
@@ -129,6 +129,7 @@ func (s *State) forceSuspend(t *Task, d Suspend) {
 	if t.Phase != Running || t.Last().N != d.Attempt {
 		return
 	}
-	t.Phase, t.Suspension = Suspending, &Suspension{By: d.Reason.Name, Why: d.Reason.Text, Host: d.Host}
+	what := suspensionFor(d.Reason, d.Host)
+	t.Phase, t.Suspension = Suspending, &what
 	s.bookAway(t)
 }

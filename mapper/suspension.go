@@ -102,6 +102,8 @@ const (
 type Suspension struct {
 	By  string `json:"by,omitempty"`
 	Why string `json:"why,omitempty"`
+	// Reason is why carma suspended it by itself; zero: somebody asked for it.
+	Reason Reason `json:"reason,omitzero"`
 	// Since is when it came off its GPUs; 0: not yet.
 	Since units.Instant `json:"since,omitempty"`
 	// From is what it had there, Host the host memory booked for that.

@@ -178,10 +178,15 @@ type Attempt struct {
 	Launched units.Instant `json:"launched"`          // memory booked
 	Started  units.Instant `json:"started,omitempty"` // container running; 0: never
 	Ended    units.Instant `json:"ended,omitempty"`
-	// Away is the time for which it was suspended.
-	Away  time.Duration `json:"away,omitempty"`
-	Class Class         `json:"class,omitempty"` // empty while it runs
-	Code  int           `json:"code,omitempty"`
+	// Away is the time for which it was suspended, Back when it last came back; 0:
+	// never. Turn is when its slot began, less the time away by then; 0: at its start.
+	Away time.Duration `json:"away,omitempty"`
+	Back units.Instant `json:"back,omitempty"`
+	Turn units.Instant `json:"turn,omitempty"`
+	// Stays: it could not be suspended, and carma does not try again by itself.
+	Stays bool  `json:"stays,omitempty"`
+	Class Class `json:"class,omitempty"` // empty while it runs
+	Code  int   `json:"code,omitempty"`
 	// Peak is the highest memory seen in use on one of its GPUs.
 	Peak units.Bytes `json:"peak,omitempty"`
 	// Filled: it took most of a card at its start, needed or not.
@@ -324,7 +329,9 @@ func (t *Task) waiting() bool {
 }
 
 // first reports whether a waiting task goes before those of the main queue.
-func (t *Task) first() bool { return t.Phase == Recovering || t.Phase == Away }
+func (t *Task) first() bool {
+	return t.Phase == Recovering || t.Phase == Away && !t.Suspension.Reason.takesTurn()
+}
 
 // Last returns the latest attempt, or nil.
 func (t *Task) Last() *Attempt {

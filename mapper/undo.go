@@ -25,7 +25,7 @@ func (s *State) undo(g *GPU) {
 		return
 	}
 	last := s.tasks[g.Residents[len(g.Residents)-1].Task]
-	if last.Phase != Running || last.Moves >= undoMost || s.now > last.Last().Started.Add(undoWithin) {
+	if last.Phase != Running || last.Moves >= undoMost || s.now > max(last.Last().Started, last.Last().Back).Add(undoWithin) {
 		return
 	}
 	there := late(s.memo(g).parts)
@@ -40,12 +40,22 @@ func (s *State) undo(g *GPU) {
 	for _, after := range without {
 		for _, now := range there {
 			if now.task == after.task && now.task != 0 && now.worst() > s.slowdownCap()+undoMargin && after.worst() < now.worst()-undoGain {
-				last.Moving = true
-				s.stop(last, Reason{Code: ReasonSlowing, Task: now.task, GPU: g.Index, Percent: int(100 * now.worst())})
+				why := Reason{Code: ReasonSlowing, Task: now.task, GPU: g.Index, Percent: int(100 * now.worst())}
+				s.sendAway(last, why)
 				return
 			}
 		}
 	}
+}
+
+// sendAway suspends or stops a task that slows a neighbour down.
+func (s *State) sendAway(t *Task, why Reason) {
+	if s.couldSetAside(t, why.Code) && s.goesElsewhere(t, func(*GPU) bool { return true }) {
+		if s.now < s.restedAt(t.Last()) || s.setAside(t, why) {
+			return
+		}
+	}
+	s.stopFor(t, why)
 }
 
 // late are the same tasks, where those that may run longer than expected do so by

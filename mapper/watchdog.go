@@ -62,7 +62,7 @@ func (s *State) guard(g *GPU) {
 	}
 }
 
-// enforce stops the tasks that have used more than their grants for a while
+// enforce stops or suspends the tasks that have used more than their grants for a while
 // where that leaves others without what is booked for them: on each GPU the
 // one with the most above its grant.
 func (s *State) enforce() {
@@ -76,15 +76,16 @@ func (s *State) enforce() {
 		over := slices.DeleteFunc(slices.Clone(g.Residents), func(r Resident) bool {
 			return r.OverSince == 0 || s.now < r.OverSince.Add(overusePatience) || s.tasks[r.Task].Phase != Running
 		})
-		if len(over) == 0 || slices.ContainsFunc(g.Residents, func(r Resident) bool { return s.tasks[r.Task].Overuse }) {
+		if len(over) == 0 || slices.ContainsFunc(g.Residents, func(r Resident) bool { return s.tasks[r.Task].Overuse || s.tasks[r.Task].Phase == Suspending }) {
 			continue
 		}
 		worst := slices.MaxFunc(over, func(a, b Resident) int {
 			return cmp.Or(cmp.Compare(a.Used-a.Grant, b.Used-b.Grant), cmp.Compare(a.Task, b.Task))
 		})
-		t := s.tasks[worst.Task]
-		t.Overuse = true
-		s.stop(t, Reason{Code: ReasonOveruse, Have: worst.Used, Of: worst.Grant, GPU: g.Index})
+		t, why := s.tasks[worst.Task], Reason{Code: ReasonOveruse, Have: worst.Used, Of: worst.Grant, GPU: g.Index}
+		if !s.setAside(t, why) {
+			s.stopFor(t, why)
+		}
 	}
 }
 

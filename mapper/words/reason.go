@@ -35,7 +35,13 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 	mapper.ReasonRecalled: func(r mapper.Reason, _ string) string {
 		return join(or(r.Name, "carma")+" sent it back to the queue", r.Text)
 	},
-	mapper.ReasonSuspended: func(r mapper.Reason, _ string) string {
+	mapper.ReasonSuspended: func(r mapper.Reason, cause string) string {
+		switch {
+		case r.Cause != nil && r.Cause.Code == mapper.ReasonIdle:
+			return "suspended, as " + cause + "; it comes back when somebody resumes it, or types into its terminal"
+		case cause != "":
+			return "suspended: " + cause
+		}
 		return join("suspended by "+or(r.Name, "carma"), r.Text)
 	},
 	mapper.ReasonNotRunning: func(mapper.Reason, string) string { return "only a task that runs on a GPU can be suspended" },
@@ -57,6 +63,9 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 	},
 	mapper.ReasonMoved: func(r mapper.Reason, _ string) string {
 		return or(r.Name, "carma") + " moved it to other GPUs"
+	},
+	mapper.ReasonDrained: func(r mapper.Reason, _ string) string {
+		return join(fmt.Sprintf("moved off GPU %d, which is drained by %s", r.GPU, or(r.Name, "carma")), r.Text)
 	},
 	mapper.ReasonHold: func(r mapper.Reason, _ string) string {
 		return join("held by "+or(r.Name, "carma"), r.Text)

@@ -1,0 +1,60 @@
+package mapper
+
+// evacuate moves tasks off the GPUs that are drained and have them moved, where others
+// have room: those who wait went first. One at a time of each kind of card, so that
+// none waits for room that another one has taken. What cannot be moved goes on.
+func (s *State) evacuate() {
+	for _, g := range s.gpus {
+		if g.Closed == nil || !g.Closed.Move || s.movesFrom(g) {
+			continue
+		}
+		why := Reason{Code: ReasonDrained, Name: g.Closed.By, Text: g.Closed.Why, GPU: g.Index}
+		for i := range g.Residents {
+			t := s.tasks[g.Residents[i].Task]
+			if s.couldSetAside(t, why.Code) && s.lookForRest(t) && s.fitsElsewhere(t) && s.setAside(t, why) {
+				break
+			}
+		}
+	}
+}
+
+// lookForRest reports whether a task has run for long enough to be suspended again;
+// else the queues are looked at when it has.
+func (s *State) lookForRest(t *Task) bool {
+	at := s.restedAt(t.Last())
+	if at > s.now {
+		s.at(at, deadline{})
+	}
+	return at <= s.now
+}
+
+// movesFrom reports whether a task is on its way off a GPU that is drained, and is like
+// this one.
+func (s *State) movesFrom(g *GPU) bool {
+	for _, t := range s.tasks { // no decision depends on the order
+		a := t.Suspension
+		if a == nil || a.Reason.Code != ReasonDrained || t.StopReason.Code != "" {
+			continue
+		}
+		had := t.Last().Grants[0].GPU
+		if a.Since > 0 {
+			had = a.From[0].GPU
+		}
+		if from := s.byID[had]; from != nil && from.Model == g.Model && from.Node == g.Node {
+			return true
+		}
+	}
+	return false
+}
+
+// fitsElsewhere reports whether another GPU would take a running task now.
+func (s *State) fitsElsewhere(t *Task) bool {
+	probe := s.asAway(t)
+	var fitting []*GPU
+	for _, g := range s.gpus {
+		if g.ID != t.Current().Grants[0].GPU && s.reject(probe, g) == "" {
+			fitting = append(fitting, g)
+		}
+	}
+	return s.choose(probe, fitting) != nil
+}

@@ -1,0 +1,150 @@
+package mapper
+
+import (
+	"time"
+
+	"carma/mapper/units"
+
+	"pgregory.net/rapid"
+)
+
+func anySuspends(t *rapid.T, o *Options) {
+	on := func(name string) bool { return rapid.Bool().Draw(t, name) }
+	o.SuspendOveruse, o.SuspendIdle, o.SuspendSlots = on("suspend overuse"), on("suspend idle"), on("suspend slots")
+	o.SuspendMoves, o.SuspendSlowing = on("suspend moves"), on("suspend slowing")
+	o.SuspendLeast = rapid.SampledFrom([]time.Duration{0, 10 * time.Second, time.Hour}).Draw(t, "suspend least")
+}
+
+// instead is what the machine knows of a task that carma suspended by itself.
+type instead struct {
+	why   ReasonCode
+	asked bool // it may come back
+}
+
+// bookInstead enters what came of a suspension, before the answer is in the books.
+func (m *machine) bookInstead(ev Event) {
+	now := m.s.Now()
+	switch e := ev.(type) {
+	case Started:
+		if m.live[e.Task].Attempt == e.Attempt && !m.begun[e.Task] {
+			delete(m.turn, e.Task)
+		}
+	case Exited:
+		if m.tries[e.Task] == e.Attempt {
+			delete(m.instead, e.Task)
+			delete(m.turn, e.Task)
+			delete(m.back, e.Task)
+		}
+	case ResumeAsked:
+		m.comesBack(e.Task, m.instead[e.Task].why)
+	case Touched:
+		m.comesBack(e.Task, ReasonIdle)
+	case Suspended:
+		if m.leaving[e.Task] == e.Attempt && e.Attempt > 0 && e.Failure != "" {
+			m.stays[e.Task] = e.Attempt
+			delete(m.instead, e.Task)
+		}
+	case Resumed:
+		if m.returning[e.Task] == e.Attempt && e.Attempt > 0 && e.Failure == "" {
+			m.back[e.Task] = now
+			if m.instead[e.Task].why == ReasonSlotUsed {
+				m.turn[e.Task] = now
+			}
+			delete(m.instead, e.Task)
+		}
+	}
+}
+
+func (m *machine) comesBack(id TaskID, why ReasonCode) {
+	if in, ok := m.instead[id]; ok && in.why == why {
+		in.asked = true
+		m.instead[id] = in
+	}
+}
+
+// checkInstead: carma suspends a task by itself only for a reason that the options
+// have, or where a drain asks for it, where the task would have been stopped, and none
+// that could not be suspended before.
+func (m *machine) checkInstead(t *rapid.T, d Suspend) {
+	code := d.Reason.Code
+	on, others := false, false
+	switch code {
+	case ReasonSuspended:
+		delete(m.instead, d.Task)
+		return
+	case ReasonOveruse:
+		on = m.opt.SuspendOveruse && m.opt.Watchdog == WatchdogRelaunch && d.Reason.Have > d.Reason.Of
+	case ReasonIdle:
+		on = m.opt.SuspendIdle
+	case ReasonSlotUsed:
+		on, others = m.opt.SuspendSlots, true
+	case ReasonMoved:
+		on = m.opt.SuspendMoves
+	case ReasonSlowing:
+		on, others = m.opt.SuspendSlowing, true
+	case ReasonDrained:
+		on, others = m.shut[m.live[d.Task].Grants[0].GPU] > 0, true
+	}
+	now := m.s.Now()
+	if back := m.back[d.Task]; !on || m.stays[d.Task] == d.Attempt || others && back > 0 && now < back.Add(m.opt.SuspendLeast) {
+		t.Fatalf("%+v at %d under %+v; it came back at %d, and attempt %d could not be suspended", d, now, m.opt, back, m.stays[d.Task])
+	}
+	m.instead[d.Task] = instead{why: code, asked: code != ReasonIdle}
+	m.checkSlotStop(t, Stop{Task: d.Task, Attempt: d.Attempt, Reason: d.Reason})
+	m.checkMove(t, Stop{Task: d.Task, Attempt: d.Attempt, Reason: d.Reason})
+}
+
+// checkBack: a task that did nothing comes back when somebody wants it to.
+func (m *machine) checkBack(t *rapid.T, d Resume) {
+	if in, ok := m.instead[d.Task]; ok && !in.asked {
+		t.Fatalf("%+v, and nobody asked for it: %+v", d, in)
+	}
+}
+
+// moved pins a running task to a GPU to which it could be moved without ending it.
+func (m *machine) moved(t *rapid.T) {
+	id, ok := m.any(t, Running)
+	if !ok || len(m.live[id].Grants) != 1 {
+		return
+	}
+	var like []GPUID
+	for _, g := range m.all {
+		if has := m.live[id].Grants[0].GPU; g.ID != has && g.Node == m.node(has) {
+			like = append(like, g.ID)
+		}
+	}
+	if len(like) > 0 {
+		m.step(t, Pinned{At: m.now, Task: id, GPUs: []GPUID{rapid.SampledFrom(like).Draw(t, "to")}, By: "ada"})
+	}
+}
+
+// rests shows a GPU that does nothing, and lets the time come until its tasks are
+// warned and stopped.
+func (m *machine) rests(t *rapid.T) {
+	id, ok := m.any(t, Running)
+	if !ok || len(m.live[id].Grants) == 0 {
+		return
+	}
+	gpu := m.live[id].Grants[0].GPU
+	s := GPUSample{ID: gpu}
+	for _, g := range m.s.GPUs() {
+		for _, r := range g.Residents {
+			if g.ID == gpu {
+				s.Tasks, s.Used = append(s.Tasks, TaskUse{Task: r.Task, Used: units.GiB}), s.Used+units.GiB
+			}
+		}
+	}
+	m.alien[gpu], m.used[gpu], m.fault[gpu] = 0, s.Used, false
+	m.step(t, Sampled{At: m.now, GPUs: []GPUSample{s}})
+	for range rapid.IntRange(0, 6).Draw(t, "wake-ups") {
+		m.wake(t)
+	}
+}
+
+// outlasts has a task run beyond its slot while others wait.
+func (m *machine) outlasts(t *rapid.T) {
+	m.more(t)
+	m.start(t)
+	m.now = m.now.Add(time.Minute)
+	m.more(t)
+}
