@@ -111,7 +111,7 @@ func (s *State) cameOff(t *Task, why Reason) {
 	case ReasonSlowing:
 		t.Moves++
 	case ReasonOveruse:
-		t.Need = max(t.Need, min(afterOOM(t.Need), s.most(t.GPUs)))
+		t.Need = max(t.Need, min(t.Need.Scale(growFactor).Clamp(), s.most(t.GPUs)))
 	}
 }
 

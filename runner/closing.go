@@ -18,6 +18,9 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 	if q.All == (len(q.GPUs) > 0) {
 		return refusef(422, "name GPUs, or all; carma gpus lists them")
 	}
+	if q.Move && q.Open {
+		return refusef(422, "move is for GPUs that are drained; leave it out to open them")
+	}
 	var ids []mapper.GPUID
 	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		all := r.state.GPUs()
@@ -46,6 +49,9 @@ func (r *Runner) PauseLaunching(ctx context.Context, who Caller, q api.CloseRequ
 	if !r.admin(who) {
 		return refusef(403, "pausing is for admins; you are %s", who.Name)
 	}
+	if q.Move {
+		return refusef(422, "move is for GPUs: what runs goes on while launching is paused; carma drain --move moves it")
+	}
 	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
 		return []mapper.Event{mapper.LaunchingPaused{At: now, Closure: closure(now, who, q)}}, nil, nil
 	}})
@@ -56,7 +62,7 @@ func closure(now units.Instant, who Caller, q api.CloseRequest) *mapper.Closure 
 	if q.Open {
 		return nil
 	}
-	c := mapper.Closure{By: who.Name, Why: q.Why}
+	c := mapper.Closure{By: who.Name, Why: q.Why, Move: q.Move}
 	if q.For > 0 {
 		c.Until = now.Add(q.For)
 	}
@@ -79,7 +85,7 @@ func closureView(c *mapper.Closure) *api.Closure {
 	if c == nil {
 		return nil
 	}
-	v := api.Closure{By: c.By, Why: c.Why, Since: c.Since.Time()}
+	v := api.Closure{By: c.By, Why: c.Why, Since: c.Since.Time(), Move: c.Move}
 	if c.Until > 0 {
 		v.Until = c.Until.Time()
 	}

@@ -24,6 +24,9 @@ type Truth struct {
 	// Time is that of a task's run time, Activity that of a name's SM and DRAM
 	// activity.
 	Time, Activity float64
+	// Memory is that of a name's GPU memory beside what the estimator says of it; a
+	// task needs at most the smallest card.
+	Memory float64
 	// Growth is the share of the tasks whose memory grows late in the run, by
 	// lateGrowth, at a point between lateFrom and lateTo of it.
 	Growth float64
@@ -87,7 +90,7 @@ type truthKey struct {
 func (t *Truth) keys() []truthKey {
 	const sd, share = "a standard deviation of a logarithm", "a share"
 	return []truthKey{
-		{"pair", &t.Pair, 2, sd}, {"time", &t.Time, 2, sd}, {"activity", &t.Activity, 2, sd},
+		{"pair", &t.Pair, 2, sd}, {"time", &t.Time, 2, sd}, {"activity", &t.Activity, 2, sd}, {"memory", &t.Memory, 2, sd},
 		{"growth", &t.Growth, 1, share}, {"preallocate", &t.Preallocate, 1, share}, {"silent", &t.Silent, 1, share}, {"processes", &t.Processes, 1, share},
 	}
 }
@@ -133,6 +136,7 @@ const (
 	drawProcesses
 	drawBusy
 	drawUrgent
+	drawMemory
 )
 
 // uniform draws between 0 and 1, open at both ends.
@@ -187,11 +191,11 @@ func perturbed(share, factor float64) float64 { return min(share*factor, max(sha
 
 // plan is the memory of a task over its run.
 func (t Truth) plan(i int, task *Task, least units.Bytes) []Allocation {
-	solo, peaks := task.SoloTime.Seconds(), task.Memory
+	solo, peaks := task.SoloTime.Seconds(), t.peaks(task, least)
 	all := Allocations(solo, task.Context, peaks)
 	switch {
 	case t.Preallocate > 0 && t.uniform(drawPreallocate, task.Name) < t.Preallocate:
-		return preallocation(solo, task, least)
+		return preallocation(solo, task.Context, peaks, least)
 	case t.Growth > 0 && t.uniform(drawGrowth, i) < t.Growth:
 		at := solo * (lateFrom + (lateTo-lateFrom)*t.uniform(drawGrowthAt, i))
 		for g, peak := range peaks {
@@ -205,12 +209,25 @@ func (t Truth) plan(i int, task *Task, least units.Bytes) []Allocation {
 	return all
 }
 
+// peaks is the most memory that a task needs on each of its GPUs.
+func (t Truth) peaks(task *Task, least units.Bytes) []units.Bytes {
+	if t.Memory == 0 {
+		return task.Memory
+	}
+	f := t.factor(t.Memory, drawMemory, task.Name)
+	peaks := slices.Clone(task.Memory)
+	for g, peak := range peaks {
+		peaks[g] = min(peak.Scale(f), max(peak, least))
+	}
+	return peaks
+}
+
 // preallocation is one allocation on each GPU as the program starts: what
 // frameworks take by default, or what the task needs where that is more.
-func preallocation(solo float64, task *Task, least units.Bytes) []Allocation {
+func preallocation(solo float64, most units.Bytes, peaks []units.Bytes, least units.Bytes) []Allocation {
 	var all []Allocation
-	for g, peak := range task.Memory {
-		context := min(task.Context, peak)
+	for g, peak := range peaks {
+		context := min(most, peak)
 		all = append(all, Allocation{0, g, context})
 		all = append(all, Allocation{TrainsFrom(solo) / 2, g, max(peak, units.Bytes(preallocated*float64(least))) - context})
 	}

@@ -55,6 +55,7 @@ type Closure struct {
 	By    string    `json:"by,omitempty"`
 	Why   string    `json:"why,omitempty"`
 	Since time.Time `json:"since,omitzero"`
+	Move  bool      `json:"move,omitempty" doc:"its tasks move to other GPUs, as these have room"`
 	Until time.Time `json:"until,omitzero" doc:"when it ends by itself; absent: when somebody ends it"`
 }
 
@@ -65,6 +66,7 @@ type CloseRequest struct {
 	Open bool          `json:"open,omitempty" doc:"open them again"`
 	Why  string        `json:"why,omitempty" maxLength:"1000" doc:"for people"`
 	For  time.Duration `json:"for,omitempty" minimum:"0" doc:"in nanoseconds; 0: until somebody opens them"`
+	Move bool          `json:"move,omitempty" doc:"move the tasks there to other GPUs without ending them, where that can be and as these have room; not for launching"`
 }
 
 // Update changes a task that has not ended.

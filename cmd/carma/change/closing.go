@@ -20,11 +20,17 @@ func Drain(a *cli.App) *cobra.Command {
 		Short: "Give GPUs no new tasks",
 		Long: `Give GPUs no new tasks, until carma undrain or the time of --for is over. Their
 tasks go on. This outlasts restarts of the daemon. A GPU is named by its index or
-UUID. For admins.`,
+UUID. For admins.
+
+With --move, their tasks move to other GPUs of the same model, one after the
+other, as these have room, and go on there from where they were. A task that
+cannot be suspended (docs/suspend.md) goes on where it is.`,
 		Example: `  carma drain 3 --reason "fan is loud"
+  carma drain 3 --move
   carma drain --all --for 2h --reason "driver update"`,
 	})
 	cmd.Flags().StringVar(&q.Why, "reason", "", "reason, shown by gpus and why")
+	cmd.Flags().BoolVar(&q.Move, "move", false, "move their tasks to other GPUs, without ending them")
 	forFlag(cmd, &q.For)
 	return cmd
 }
@@ -73,7 +79,11 @@ func gpus(a *cli.App, q *api.CloseRequest, cmd *cobra.Command) *cobra.Command {
 		}
 		for _, g := range list {
 			if g.Closed != nil {
-				a.Println(fmt.Sprintf("GPU %d is drained%s; tasks there: %d", g.Index, cli.ClosedBy(g.Closed), len(g.Tasks)))
+				moves := ""
+				if g.Closed.Move && len(g.Tasks) > 0 {
+					moves = "; they move where that can be, as others have room"
+				}
+				a.Println(fmt.Sprintf("GPU %d is drained%s; tasks there: %d%s", g.Index, cli.ClosedBy(g.Closed), len(g.Tasks), moves))
 			}
 		}
 		return nil

@@ -44,6 +44,7 @@ policies believe:
   pair, time, activity    lognormal errors, by standard deviation, of the speed
                           of one workload beside another, of each run time, and
                           of each workload's activity
+  memory                  likewise of each workload's GPU memory
   growth                  share of the tasks whose memory grows by 40 % late
   preallocate             share of the workloads that take 75 % of a GPU first
   silent                  share of the tasks whose output tells no progress

@@ -19,6 +19,7 @@ func TestParseTruth(t *testing.T) {
 		"perturbed":                              {Pair: 0.12, Time: 0.54, Activity: 0.2},
 		"seed=7, perturbed,silent=1":             {Seed: 7, Pair: 0.12, Time: 0.54, Activity: 0.2, Silent: 1},
 		"growth=0.3,preallocate=1e-1":            {Growth: 0.3, Preallocate: 0.1},
+		"memory=0.3,seed=2":                      {Seed: 2, Memory: 0.3},
 		"model,seed=18446744073709551615,pair=0": {Seed: 1<<64 - 1},
 	} {
 		got, err := ParseTruth(text)
