@@ -191,7 +191,50 @@ func (l *lab) work(name string) {
 		l.t.Errorf("stop: %v", err)
 	}
 	l.ends(name+"-deaf", "cancelled")
+	if strings.HasPrefix(name, "suspend-") || strings.HasPrefix(name, "resume-") {
+		l.leaves(name + "-away")
+	}
 	l.tell()
+}
+
+// leaves makes a task leave its GPU and come back.
+func (l *lab) leaves(name string) {
+	l.t.Helper()
+	l.submit(train(name, 2*units.GiB, "resnet18_cifar100_20e_1", "--time", "9000h"))
+	l.sees(name, "its start", func(t api.Task) bool { return t.Phase == "running" })
+	away := func(t api.Task) bool { return t.Phase == "suspended" }
+	if err := l.again("suspend", func(ctx context.Context) error {
+		_, err := l.api.Suspend(ctx, name, api.Note{})
+		return l.unless(ctx, name, err, func(t api.Task) bool { return away(t) || t.Phase == "suspending" })
+	}); err != nil {
+		l.t.Errorf("suspend: %v", err)
+	}
+	l.sees(name, "it leaves its GPU", away)
+	back := func(t api.Task) bool { return t.Phase == "running" }
+	if err := l.again("resume", func(ctx context.Context) error {
+		_, err := l.api.Resume(ctx, name)
+		return l.unless(ctx, name, err, func(t api.Task) bool { return back(t) || t.Phase == "resuming" })
+	}); err != nil {
+		l.t.Errorf("resume: %v", err)
+	}
+	if task := l.sees(name, "it comes back", back); len(task.Attempts) != 1 {
+		l.t.Errorf("%s has %d attempts", name, len(task.Attempts))
+	}
+	if err := l.again("stop", func(ctx context.Context) error { _, err := l.api.Stop(ctx, name, api.StopRequest{}); return err }); err != nil {
+		l.t.Errorf("stop: %v", err)
+	}
+	l.ends(name, "cancelled")
+}
+
+// unless forgives a refusal if what was asked for is so already, by an earlier try.
+func (l *lab) unless(ctx context.Context, name string, err error, so func(api.Task) bool) error {
+	if err == nil {
+		return nil
+	}
+	if task, e := l.api.Task(ctx, name); e == nil && so(task) {
+		return nil
+	}
+	return err
 }
 
 // print prints the table, and fails the test for points at which nobody was

@@ -85,7 +85,7 @@ var allowed = map[string][]string{
 	"carma/runner/gpu":                     {"carma/mapper"},
 	"carma/runner/gpu/cgroup":              {},
 	"carma/runner/gpu/dcgm":                {},
-	"carma/runner/suspend":                 {"carma/runner/gpu/cgroup"},
+	"carma/runner/suspend":                 {"carma/runner/gpu/cgroup", "carma/test/failpoint"},
 	"carma/runner/gpu/nvml":                {"carma/mapper", "carma/runner/gpu", "carma/runner/meminfo"},
 	"carma/configs/nearest":                {},
 	"carma/containers/containerd/logfile":  {"carma/containers", "carma/containers/containerd/relay"},

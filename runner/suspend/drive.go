@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"carma/test/failpoint"
 )
 
 var (
@@ -113,6 +115,20 @@ func next(state, goal State) Call {
 	return CallUnlock
 }
 
+// passed is a point at which a test may end the daemon, after each call.
+func passed(call Call) {
+	switch call {
+	case CallLock:
+		failpoint.Hit("suspend-locked")
+	case CallCheckpoint:
+		failpoint.Hit("suspend-checkpointed")
+	case CallRestore:
+		failpoint.Hit("resume-restored")
+	case CallUnlock:
+		failpoint.Hit("resume-unlocked")
+	}
+}
+
 // step makes one call that changes the process.
 func (o *op) step(ctx context.Context, call Call, alone bool) error {
 	if err := o.s.same(o.c, o.p); err != nil {
@@ -132,6 +148,7 @@ func (o *op) step(ctx context.Context, call Call, alone bool) error {
 	}
 	begin := o.s.opt.Now()
 	_, err := o.s.opt.Driver.Call(ctx, r)
+	passed(call)
 	if err == nil {
 		o.result.Took[call] += o.s.opt.Now().Sub(begin)
 		return nil

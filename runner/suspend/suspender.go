@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"carma/test/failpoint"
 )
 
 // Caller makes calls of the driver. [Helper] does; simulated servers have their own.
@@ -217,6 +219,7 @@ func (s *Suspender) freeze(ctx context.Context, c Container) error {
 	if err := s.opt.Freezer.Freeze(ctx, c); err != nil {
 		return fmt.Errorf("freeze the container: %w", err)
 	}
+	failpoint.Hit("suspend-frozen")
 	return nil
 }
 
@@ -226,5 +229,6 @@ func (s *Suspender) thaw(ctx context.Context, c Container) error {
 	if err := s.opt.Freezer.Thaw(ctx, c); err != nil {
 		return fmt.Errorf("thaw the container: %w", err)
 	}
+	failpoint.Hit("resume-thawed")
 	return nil
 }
