@@ -26,7 +26,7 @@ func (r *Runner) Doctor(ctx context.Context) []api.Check {
 		checks = append(checks, r.checkClock(), r.checkHealth(), r.checkMetrics(), r.checkAttach(), checkControlGroups())
 	}
 	checks = append(checks, r.checkTrouble()...)
-	return append(append(checks, r.checkNotes()...), r.checkSharing(ctx), r.checkLimits(), r.checkLedger(ctx))
+	return append(append(checks, r.checkNotes()...), r.checkSharing(ctx), r.checkLimits(), r.checkSuspend(), r.checkLedger(ctx))
 }
 
 func (r *Runner) checkEngine(ctx context.Context) api.Check {

@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"carma/mapper"
+	"carma/runner/api"
+	"carma/runner/gpu"
+	"carma/runner/gpu/cgroup"
+)
+
+// checkSuspend reports for each GPU whether tasks can be suspended there, and why not.
+// That they cannot is no fault: nothing else depends on it.
+func (r *Runner) checkSuspend() api.Check {
+	c := api.Check{Name: "suspending tasks", Status: "ok"}
+	on := map[string][]string{}
+	var texts []string
+	for _, d := range r.ordered() {
+		text, mend := r.suspendText(d)
+		c.Mend = cmp.Or(c.Mend, mend)
+		if on[text] == nil {
+			texts = append(texts, text)
+		}
+		on[text] = append(on[text], fmt.Sprint(d.Index))
+	}
+	var parts []string
+	for _, text := range texts {
+		parts = append(parts, "GPU "+strings.Join(on[text], ", ")+": "+text)
+	}
+	c.Detail = strings.Join(parts, "; ")
+	return c
+}
+
+// suspendText says what can be done with tasks on a GPU without ending them. mend is
+// what would help where nothing can.
+func (r *Runner) suspendText(d gpu.Device) (text, mend string) {
+	kind, alone, why := r.suspendKind(d)
+	if kind != mapper.SuspendNever && r.opt.SetSpeed == nil {
+		if without, help := lacks(os.Geteuid(), r.owners.root); without != "" {
+			kind, why, mend = mapper.SuspendNever, without, help
+		}
+	}
+	switch kind {
+	case mapper.SuspendNever:
+		if o := r.opt.Suspending; mend == "" && o != nil && !o.Off {
+			mend = mendSuspend(why)
+		}
+		return "no: " + why, mend
+	case mapper.SuspendMove:
+		text = "yes, and they may come back to another GPU of the same model"
+	default:
+		text = "yes, back to the same GPU"
+		if why != "" {
+			text += " (" + why + ")"
+		}
+	}
+	if alone {
+		text += "; only those that have it alone, the others are clients of MPS"
+	}
+	return text, ""
+}
+
+// lacks is what a daemon of a user lacks of what the driver and the control groups need.
+// root has the machine's /proc and /sys.
+func lacks(euid int, root string) (why, mend string) {
+	switch {
+	case euid != 0:
+		return "carma daemon is not root, who alone may freeze containers and have the driver suspend programs of others", "run carma daemon as root"
+	case !cgroup.SeesHost(root):
+		return "carma daemon runs in a PID namespace of its own; the NVIDIA driver needs the machine's process numbers", "run carma in the host's PID namespace: docker run --pid host"
+	case !freezes(root):
+		return "the kernel has no control groups that freeze containers", "mount /sys/fs/cgroup with cgroup2, or the freezer of version 1"
+	}
+	return "", ""
+}
+
+// freezes reports whether containers can be frozen by their control groups: version 2
+// always can, version 1 has a hierarchy for it.
+func freezes(root string) bool {
+	return slices.ContainsFunc([]string{"sys/fs/cgroup/cgroup.controllers", "sys/fs/cgroup/freezer"}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(root, name))
+		return err == nil
+	})
+}
+
+// mendSuspend is what helps against a reason not to suspend; empty: nothing does.
+func mendSuspend(why string) string {
+	switch {
+	case strings.Contains(why, "the NVIDIA driver is ") || strings.Contains(why, "older than"):
+		return "install NVIDIA driver 580 or newer"
+	case strings.Contains(why, "built without cgo"):
+		return "CGO_ENABLED=1 make build, with a C compiler in PATH"
+	case strings.Contains(why, "did not start"):
+		return "see the daemon's log: the suspend helper has written why"
+	}
+	return ""
+}
