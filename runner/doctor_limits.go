@@ -70,10 +70,10 @@ func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Che
 		return nil, err
 	}
 	var out []api.Check
+	rec := &Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
 	for _, d := range r.ordered() {
 		c := api.Check{Name: fmt.Sprintf("proof on GPU %d", d.Index), Status: "ok"}
 		one, cancel := context.WithTimeout(ctx, proveLimit)
-		rec := &Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
 		seen, err := r.proveOn(one, rec, mapper.GPUID(d.UUID))
 		cancel()
 		c.Detail = seen
@@ -82,7 +82,7 @@ func (r *Runner) Prove(ctx context.Context, who Caller, image string) ([]api.Che
 		}
 		out = append(out, c)
 	}
-	return out, nil
+	return append(out, r.proveSuspending(ctx, rec)...), nil
 }
 
 func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu mapper.GPUID) (seen string, err error) {

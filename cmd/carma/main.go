@@ -24,5 +24,8 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == suspend.HelperCommand { // started by the daemon
 		os.Exit(suspend.RunHelper(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == suspend.ProgramCommand { // started in a container by carma doctor --prove
+		os.Exit(suspend.RunProgram(os.Args[2:]))
+	}
 	os.Exit(execute(cli.New(os.Stdin, os.Stdout, os.Stderr, version), os.Args[1:]))
 }

@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == HelperCommand {
 		os.Exit(RunHelper(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == ProgramCommand {
+		os.Exit(RunProgram(os.Args[2:]))
+	}
 	if os.Getenv(daemonVariable) != "" {
 		playDaemon()
 		return

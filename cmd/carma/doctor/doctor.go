@@ -42,7 +42,8 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `Check the daemon, the container engine, the GPUs and the folders, and print a
 fix for each problem. Without a daemon it checks what it can by itself.
 It starts containers only with --prove and --calibrate. The image must be on
-this machine; the program that runs in it is carma's own.
+this machine; the program that runs in it is carma's own. --prove also suspends
+and resumes a small CUDA program on each idle GPU, where tasks can be suspended.
 
 --calibrate takes about a minute, an idle GPU and an image with PyTorch. It
 measures what a process takes of a GPU beside its tensors (CUDA context,

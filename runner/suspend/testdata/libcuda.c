@@ -167,6 +167,19 @@ int cuInit(unsigned int flags) {
     return initialized ? 0 : code ? code : INVALID_VALUE;
 }
 
+// A GPU whose memory is the process's own. The file "spoil" changes a word of it.
+int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, initialized ? 0 : NOT_INITIALIZED; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &met, device ? INVALID_VALUE : 0; }
+int cuCtxSetCurrent(void *context) { return context == &met ? 0 : INVALID_VALUE; }
+int cuMemAlloc_v2(unsigned long long *at, size_t bytes) { return *at = (unsigned long long)calloc(1, bytes), *at ? 0 : 2; }
+int cuMemcpyHtoD_v2(unsigned long long at, const void *from, size_t bytes) { return memcpy((void *)at, from, bytes), 0; }
+int cuMemcpyDtoH_v2(void *to, unsigned long long at, size_t bytes) {
+    char name[512];
+    if (access(path(name, "spoil", NULL, 0), F_OK) == 0)
+        ((int *)at)[1000] ^= 1;
+    return memcpy(to, (void *)at, bytes), 0;
+}
+
 int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
 
 #ifndef OLD

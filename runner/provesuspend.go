@@ -1,0 +1,213 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/gpu"
+	"carma/runner/suspend"
+)
+
+// programTarget is the path of carma in the container of a proof.
+const programTarget = "/.carma/carma"
+
+// proveStill is how long a suspended program is watched: it must say nothing.
+const proveStill = 500 * time.Millisecond
+
+// proveSuspending suspends and resumes a small CUDA program on each idle GPU, in a
+// container of image.
+func (r *Runner) proveSuspending(ctx context.Context, rec *Record) []api.Check {
+	notTried := func(gpus, why string) []api.Check {
+		return []api.Check{{Name: "proof of suspending", Status: "ok", Detail: "not tried" + gpus + ": " + why}}
+	}
+	switch {
+	case r.opt.SetSpeed != nil:
+		return notTried("", "no GPU here, they are simulated")
+	case r.opt.Suspending == nil || r.opt.Suspending.Off:
+		_, _, why := r.suspendKind(gpu.Device{})
+		return notTried("", why)
+	}
+	idle, err := r.idleGPUs(ctx)
+	if err != nil {
+		return notTried("", err.Error())
+	}
+	isIdle := map[mapper.GPUID]bool{}
+	for _, id := range idle {
+		isIdle[id] = true
+	}
+	var out []api.Check
+	for _, d := range r.ordered() {
+		on := fmt.Sprintf(" on GPU %d", d.Index)
+		if text, _ := r.suspendText(d); strings.HasPrefix(text, "no: ") {
+			out = append(out, notTried(on, strings.TrimPrefix(text, "no: "))...)
+			continue
+		}
+		if !isIdle[mapper.GPUID(d.UUID)] {
+			out = append(out, notTried(on, "it is in use; the program would take memory from others")...)
+			continue
+		}
+		c := api.Check{Name: "suspending on GPU " + fmt.Sprint(d.Index), Status: "ok"}
+		one, cancel := context.WithTimeout(ctx, proveLimit)
+		if c.Detail, err = r.proveSuspendOn(one, rec, mapper.GPUID(d.UUID)); err != nil {
+			c.Status, c.Detail, c.Mend = "failure", err.Error(), "suspend: off in the configuration keeps carma from trying it with tasks"
+			var unfit *unfitImage
+			if errors.As(err, &unfit) {
+				c.Status, c.Mend = "warning", "name an image with glibc, such as those with PyTorch"
+			}
+		}
+		cancel()
+		out = append(out, c)
+	}
+	return out
+}
+
+// unfitImage: the program of the proof does not run in the image.
+type unfitImage struct{ why string }
+
+func (e *unfitImage) Error() string {
+	return "not tried: carma itself, which is the program of the proof, does not run in this image: " + e.why
+}
+
+// proveSuspendOn makes the proof on one GPU, and returns what was seen.
+func (r *Runner) proveSuspendOn(ctx context.Context, rec *Record, id mapper.GPUID) (seen string, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	alone := *rec
+	alone.Task.Alone = true
+	w := &worker{Runner: r, rec: &alone, stop: newStopper(), noMPS: true, launch: mapper.Launch{
+		Attempt: 1, Alone: true, Grants: []mapper.Grant{{GPU: id, Memory: proveGrant}},
+	}}
+	spec, err := w.spec()
+	if err != nil {
+		return "", err
+	}
+	spec.Name = fmt.Sprintf("carma-%s-doctor-%s", r.instance, strings.ToLower(rand.Text()[:8]))
+	spec.Entrypoint, spec.Command, spec.Park = []string{programTarget, suspend.ProgramCommand}, nil, false
+	spec.Mounts = append(spec.Mounts, containers.Mount{Source: program, Target: programTarget, ReadOnly: true})
+	container, err := r.Driver.Create(ctx, spec)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), proveLimit)
+		defer cancel()
+		_ = r.opt.Suspending.By.Thaw(end, r.owners.container(container, spec.Name)) // a frozen one cannot be killed
+		err = errors.Join(err, r.Driver.Remove(end, container))
+	}()
+	if err := r.Driver.Start(ctx, container); err != nil {
+		return "", &unfitImage{err.Error()}
+	}
+	said := r.listen(ctx, container)
+	if _, err := said.until(ctx, suspend.ProgramReady); err != nil {
+		return "", &unfitImage{err.Error()}
+	}
+	return r.offAndBack(ctx, r.owners.container(container, spec.Name), said)
+}
+
+// offAndBack suspends the program of a proof and resumes it.
+func (r *Runner) offAndBack(ctx context.Context, c suspend.Container, said *saying) (string, error) {
+	o := r.opt.Suspending
+	if _, err := said.until(ctx, suspend.ProgramGood); err != nil {
+		return "", err
+	}
+	off, err := o.By.Suspend(ctx, c, suspend.Facts{Driver: o.Driver, Arch: o.Arch, Bytes: suspend.ProgramBytes})
+	if err != nil {
+		return "", err
+	}
+	said.drain()
+	rest(ctx, proveStill)
+	if n := said.drain(); n > 0 {
+		return "", fmt.Errorf("the suspended program went on: it has looked at its memory %d times", n)
+	}
+	back, err := o.By.Resume(ctx, c, off.Process, suspend.Target{Driver: o.Driver, Bytes: suspend.ProgramBytes})
+	if err != nil {
+		return "", err
+	}
+	if _, err := said.until(ctx, suspend.ProgramGood); err != nil {
+		return "", fmt.Errorf("after it came back: %w", err)
+	}
+	return fmt.Sprintf("a program with %s left it in %s, was still for %s, came back in %s and found its memory unchanged",
+		units.Bytes(suspend.ProgramBytes), took(off, suspend.CallLock, suspend.CallCheckpoint), proveStill, took(back, suspend.CallRestore, suspend.CallUnlock)), nil
+}
+
+// took is the time of some calls together.
+func took(res suspend.Result, calls ...suspend.Call) time.Duration {
+	sum := time.Duration(0)
+	for _, c := range calls {
+		sum += res.Took[c]
+	}
+	return sum.Round(time.Millisecond)
+}
+
+// saying are the lines of the program of a proof, as they come.
+type saying struct{ lines chan string }
+
+// listen reads what a container prints until it ends.
+func (r *Runner) listen(ctx context.Context, id string) *saying {
+	s := &saying{lines: make(chan string, 10_000)}
+	r.side.Go(func() {
+		defer close(s.lines)
+		var last string
+		_ = r.Driver.Logs(ctx, id, time.Time{}, true, func(_ time.Time, _ containers.Stream, line []byte, partial bool) {
+			if last += string(line); partial {
+				return
+			}
+			select {
+			case s.lines <- last:
+			default: // nobody waits for so many
+			}
+			last = ""
+		})
+	})
+	return s
+}
+
+// until returns the first line that begins with a word. The program has ended, or
+// says what is wrong: that is the error.
+func (s *saying) until(ctx context.Context, word string) (string, error) {
+	last := "it has printed nothing"
+	for {
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("no %q from it: %w", word, ctx.Err())
+		case line, ok := <-s.lines:
+			switch first, rest, _ := strings.Cut(line, " "); {
+			case !ok:
+				return "", errors.New("it has ended: " + last)
+			case first == word:
+				return rest, nil
+			case first == suspend.ProgramBad:
+				return "", errors.New(rest)
+			}
+			last = line
+		}
+	}
+}
+
+// drain takes the lines that are there, and returns how many looks they tell of.
+func (s *saying) drain() (looks int) {
+	for {
+		select {
+		case line, ok := <-s.lines:
+			if !ok {
+				return looks
+			}
+			if strings.HasPrefix(line, suspend.ProgramGood) {
+				looks++
+			}
+		default:
+			return looks
+		}
+	}
+}
