@@ -35,7 +35,7 @@ func (s *State) recalled(ev Recalled) {
 	switch {
 	case t.Phase != Away:
 		s.stop(t, why)
-	case s.script.mayStop(t.ID):
+	case s.script.mayStop(t.ID, why):
 		s.stopAway(t, why)
 	default:
 		s.goOnRunning(t)
