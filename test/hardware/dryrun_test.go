@@ -122,25 +122,7 @@ func TestOnDriver(t *testing.T) {
 		t.Skip("a machine with a GPU: run the suite itself")
 	}
 	library := standInDriver(t)
-	node(t, "/dev/nvidia0")
-	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestOnDriver$", "-test.v")
-	idle := filepath.Join(dir, "idle") // state of the card: no process
-	if err := os.WriteFile(idle, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Env = append(os.Environ(), onDriver+"="+dir, programsIn+"="+built(t), "LD_LIBRARY_PATH="+library, "THIN_GPU="+idle)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if bytes.Contains(out, []byte("--- SKIP")) {
-		t.Skipf("%s", out)
-	}
+	dir, out := onStandIn(t, "^TestOnDriver$", library)
 	for _, task := range rows(t, dir, "tasks.csv") {
 		if task["phase"] != "succeeded" || task["step_s"] == "" || task["execution_s"] == "" {
 			t.Errorf("%v\n%s", task, out)
@@ -156,15 +138,45 @@ func TestOnDriver(t *testing.T) {
 	}
 }
 
-// child runs the suite with small trainings on the CPU.
-func child(t *testing.T, out string) {
-	opt, err := parse([]string{"--out", out, "--minutes", "20", "--phases", "pairs,suite", "--engine", "containerd", "--bin", os.Getenv(programsIn), "--training", "../../images/torch", "--programs", "."}, io.Discard)
+// onStandIn runs a test in a process of its own that has the stand-in for the driver. It
+// returns the folder of the results, and what the test said.
+func onStandIn(t *testing.T, name, library string) (dir string, out []byte) {
+	t.Helper()
+	node(t, "/dev/nvidia0")
+	dir = t.TempDir()
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run", name, "-test.v")
+	idle := filepath.Join(dir, "idle") // state of the card: no process
+	if err := os.WriteFile(idle, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), onDriver+"="+dir, programsIn+"="+built(t), "LD_LIBRARY_PATH="+library, "THIN_GPU="+idle)
+	if out, err = cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if bytes.Contains(out, []byte("--- SKIP")) {
+		t.Skipf("%s", out)
+	}
+	return dir, out
+}
+
+// child runs the suite with small trainings on the CPU.
+func child(t *testing.T, out string) {
 	p := dryPlan
 	p.window, p.warm, p.length = 1, 0.2, 5
 	p.suite = []training{{"mnist_cnn", "mnist", 4, nil}, {"resnet18", "cifar100", 2, nil}}
+	childOf(t, out, "pairs,suite", p)
+}
+
+// childOf runs phases of a plan. HARDWARE_PYTHON names a Python with PyTorch.
+func childOf(t *testing.T, out, phases string, p plan) {
+	opt, err := parse([]string{"--out", out, "--minutes", "20", "--phases", phases, "--engine", "containerd", "--bin", os.Getenv(programsIn), "--training", "../../images/torch", "--programs", ".", "--python", os.Getenv("HARDWARE_PYTHON")}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	var log bytes.Buffer
@@ -179,15 +191,16 @@ func child(t *testing.T, out string) {
 
 // standInDriver builds a library with the functions of NVIDIA's driver that carma
 // and the suite call, for one card, and returns its folder.
-func standInDriver(t *testing.T) string {
+func standInDriver(t *testing.T, flags ...string) string {
 	t.Helper()
 	headers, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cc := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-w", "-DNEW", "-I", strings.TrimSpace(string(headers)),
-		"-o", filepath.Join(dir, "libnvidia-ml.so.1"), "../../runner/gpu/nvml/testdata/driver.c", "testdata/minor.c")
+	args := append([]string{"-shared", "-fPIC", "-w", "-DNEW", "-I", strings.TrimSpace(string(headers)),
+		"-o", filepath.Join(dir, "libnvidia-ml.so.1"), "../../runner/gpu/nvml/testdata/driver.c", "testdata/minor.c"}, flags...)
+	cc := exec.CommandContext(t.Context(), "cc", args...)
 	if out, err := cc.CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
@@ -205,6 +218,64 @@ func node(t *testing.T, path string) {
 		t.Skipf("cannot make %s: %v", path, err)
 	}
 	t.Cleanup(func() { _ = os.Remove(path) })
+}
+
+// TestSuspendTasks: carma suspends and resumes a simulated task in a container, as the
+// plan says, and another runs meanwhile. That is with real containers and control groups.
+func TestSuspendTasks(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "./run.sh", "--dry-run", "--engine", "containerd", "--phases", "suspend-tasks", "--out", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	did := map[string]int{}
+	for _, row := range rows(t, dir, "suspended-tasks.csv") {
+		did[row["did"]+": "+row["result"]]++
+		if row["did"] == "another task meanwhile" && row["note"] != "the suspended task printed nothing" {
+			t.Errorf("%v", row)
+		}
+	}
+	if did["suspend: done"] != 3 || did["resume: done"] != 3 || did["suspended 3 times: succeeded"] != 1 || did["undisturbed: succeeded"] != 1 || did["another task meanwhile: succeeded"] != 1 {
+		t.Errorf("%v\n%s", did, out)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "report.md"))
+	if err != nil || !strings.Contains(string(page), "| suspended 3 times |  | succeeded |") {
+		t.Errorf("%v: %s", err, page)
+	}
+}
+
+// TestSuspendTasksOnDriver takes the path of a machine with a GPU: stand-ins for the
+// driver's libraries, trainings on the CPU in containers, which are frozen and thawed.
+// The suspended training ends with the losses of the undisturbed one.
+func TestSuspendTasksOnDriver(t *testing.T) {
+	needRoot(t)
+	if out := os.Getenv(onDriver); out != "" {
+		p := dryPlan
+		p.aside = asidePlan{training{"mnist_cnn", "mnist", 2, nil}, training{"mlp_128x2", "mnist", 4, nil}, 24, 10, "1G"}
+		childOf(t, out, "suspend-tasks", p)
+		return
+	}
+	if _, err := os.Stat("/proc/driver/nvidia"); err == nil {
+		t.Skip("a machine with a GPU: run the suite itself")
+	}
+	library := standInDriver(t, `-DVERSION="580.65.06"`)
+	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-o", filepath.Join(library, "libcuda.so.1"), "testdata/suspend.c").CombinedOutput(); err != nil {
+		t.Skipf("cc: %v\n%s", err, out)
+	}
+	dir, out := onStandIn(t, "^TestSuspendTasksOnDriver$", library)
+	times := 0
+	for _, row := range rows(t, dir, "suspended-tasks.csv") {
+		if row["did"] == "suspend" && row["result"] == "done" {
+			times++
+		}
+		if strings.HasPrefix(row["did"], "suspended ") && (row["did"] != "suspended 10 times" || row["result"] != "succeeded" || !strings.Contains(row["note"], "the same loss at all 24 steps")) {
+			t.Errorf("%v\n%s", row, out)
+		}
+	}
+	if times != 10 {
+		t.Errorf("suspended %d times\n%s", times, out)
+	}
 }
 
 // playedDriver builds a library with the driver's checkpoint functions.

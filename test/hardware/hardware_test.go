@@ -18,6 +18,27 @@ import (
 
 // The plan is as large as docs/hardware says, has networks that carma knows, and
 // the lengths of the suite's tasks can be taken from the pairs.
+// TestLossesOf: losses are compared step by step, and a missing one is a difference.
+func TestLossesOf(t *testing.T) {
+	text := "loading\nstep 1  loss 2.5  10 samples/s\nstep 2  loss 2.25  10 samples/s\nstep x loss 3 4\nresult {}\n"
+	got := lossesOf(text)
+	if len(got) != 2 || got[1] != "2.5" || got[2] != "2.25" {
+		t.Fatalf("%v", got)
+	}
+	for want, other := range map[string]string{
+		"the same loss at all 2 steps, 2.25 at the last":                 text + "step 3  loss 2  10 samples/s\n",
+		"losses differ from step 2 on: undisturbed 2.25, suspended 2.26": strings.Replace(text, "2.25", "2.26", 1),
+		"losses differ from step 1 on: undisturbed 2.5, suspended none":  "",
+	} {
+		if said := compared(got, lossesOf(other)); said != want {
+			t.Errorf("%q, want %q", said, want)
+		}
+	}
+	if said := compared(nil, got); said != "no losses to compare" {
+		t.Errorf("of none: %q", said)
+	}
+}
+
 func TestPlan(t *testing.T) {
 	p := realPlan
 	if len(p.networks) != 20 {
@@ -251,7 +272,7 @@ func TestUsage(t *testing.T) {
 		{"", "hardware: where to? add --out FOLDER\n"},
 		{"--out x --minutes 0.5", "hardware: --minutes 0.5: not from 1 to 600; the nearest is 1\n"},
 		{"--out x --minutes NaN", "hardware: --minutes NaN: not from 1 to 600; the nearest is 9\n"},
-		{"--out x --phases suit", "hardware: --phases \"suit\": none of environment, estimator, pairs, suite, faults, suspend\n"},
+		{"--out x --phases suit", "hardware: --phases \"suit\": none of environment, estimator, pairs, suite, faults, suspend, suspend-tasks\n"},
 		{"--out x --engine podman", "hardware: --engine \"podman\": none of auto, containerd, docker\n"},
 		{"--out x now", "hardware: \"now\": no such argument; --help lists them\n"},
 		{"--out x --wet-run", "hardware: flag provided but not defined: -wet-run; --help lists them\n"},

@@ -44,11 +44,11 @@ type options struct {
 }
 
 // shares of the time, by phase. Time that a phase leaves goes to the later ones.
-var shares = map[string]float64{"environment": 0.04, "estimator": 0.21, "pairs": 0.37, "suite": 0.38, "faults": 0.26, "suspend": 0.34}
+var shares = map[string]float64{"environment": 0.04, "estimator": 0.21, "pairs": 0.37, "suite": 0.38, "faults": 0.26, "suspend": 0.34, "suspend-tasks": 0.4}
 
 // phaseNames are in the order in which the phases run. The suite takes its
 // lengths from the step times of the pairs.
-var phaseNames = []string{"environment", "estimator", "pairs", "suite", "faults", "suspend"}
+var phaseNames = []string{"environment", "estimator", "pairs", "suite", "faults", "suspend", "suspend-tasks"}
 
 // usualPhases are the phases without --phases.
 var usualPhases = phaseNames[:4]
@@ -196,7 +196,7 @@ func measure(ctx context.Context, opt options, p plan, stderr io.Writer) error {
 		return err
 	}
 	defer s.close()
-	steps := map[string]func(context.Context) error{"environment": s.environment, "estimator": s.estimates, "pairs": s.pairs, "suite": s.suite, "faults": s.faults, "suspend": s.suspend}
+	steps := map[string]func(context.Context) error{"environment": s.environment, "estimator": s.estimates, "pairs": s.pairs, "suite": s.suite, "faults": s.faults, "suspend": s.suspend, "suspend-tasks": s.suspendTasks}
 	for _, name := range phaseNames {
 		s.report.omit(name, "not asked for")
 		if slices.Contains(opt.phases, name) {

@@ -38,7 +38,17 @@ type plan struct {
 	length   int      // steps of each of the suite's tasks; 0: as the remaining time allows
 	device   string   // --device of carma_train
 	suspend  []string // arguments of suspend.py
+	aside    asidePlan
 	folders  []string // folders of the Python with PyTorch
+}
+
+// asidePlan is a training that carma suspends so many times, and one beside it.
+type asidePlan struct {
+	training, other training
+	steps, times    int
+	// memory is what they declare; empty: they get the card alone, so that MPS is no
+	// obstacle.
+	memory string
 }
 
 // realPlan has 20 networks of all kinds; 9 tasks, of which each pair is measured
@@ -69,6 +79,7 @@ var realPlan = plan{
 		{"mlp_4096x5", "mnist", []int{64, 256, 1024}, nil},
 	},
 	suspend: []string{"sizes=2,8,32", "training=resnet50,16,100"},
+	aside:   asidePlan{training{"resnet50", "imagenet", 16, nil}, training{"mnist_cnn", "mnist", 64, nil}, 150, 10, ""},
 	window:  2, warm: 0.3,
 	pairs: []training{
 		{"resnet50", "imagenet", 64, nil},
@@ -101,6 +112,7 @@ var dryPlan = plan{
 		{"resnet18", "cifar100", []int{2}, nil},
 	},
 	suspend: []string{"sizes=0.01", "training=mnist_cnn,8,24"},
+	aside:   asidePlan{training{"resnet50", "imagenet", 64, nil}, training{"resnet18", "cifar100", 64, nil}, 0, 3, "20G"},
 	window:  0.3, warm: 0.1,
 	pairs: []training{
 		{"mnist_cnn", "mnist", 4, nil},

@@ -24,7 +24,8 @@ type report struct {
 	Paired                   []*pairing
 	Suite                    []suiteRun
 	Faults                   []faultRow
-	Suspended                [][]string        // rows of suspend.csv; the first is its header
+	Suspended                [][]string // rows of suspend.csv; the first is its header
+	Aside                    []asideRow
 	Omitted                  map[string]string // why a phase was not measured, by phase
 	Failures                 []string
 }

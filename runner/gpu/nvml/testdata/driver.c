@@ -1,6 +1,9 @@
 // A library with the functions of libnvidia-ml.so.1 that carma calls, for one
 // card. Without -DNEW it is as a driver of 2021 has it: the functions that came
 // later are not there, and calling one ends the program.
+#ifndef VERSION
+#define VERSION "1.2.3" // of the driver
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +68,7 @@ nvmlReturn_t nvmlShutdown(void) { return NVML_SUCCESS; }
 const char *nvmlErrorString(nvmlReturn_t r) { return r == NVML_ERROR_NOT_SUPPORTED ? "Not Supported" : "Unknown Error"; }
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length) {
-    strncpy(version, "1.2.3", length);
+    strncpy(version, VERSION, length);
     return NVML_SUCCESS;
 }
 
