@@ -220,3 +220,22 @@ func TestVerifySuspended(t *testing.T) {
 		t.Errorf("%+v, %v; away for %s", v, err, away)
 	}
 }
+
+// TestSuspendedTerminal: whoever is attached to a task's terminal reads that it is
+// suspended, by whom, and that it is back.
+func TestSuspendedTerminal(t *testing.T) {
+	g, _, _ := suspendable(t)
+	g.script("sh", shell)
+	ref := g.run(api.Submit{Image: "sh", Mem: int64(units.GiB) / 2, TTY: true, Interactive: true})
+	g.running(ref)
+	s := g.screen(g.api.Attach(g.ctx(), ref))
+	s.shows("$ ")
+	if _, err := g.api.Suspend(g.ctx(), ref, api.Note{Why: "room for the demo"}); err != nil {
+		t.Fatal(err)
+	}
+	s.shows("suspended by root: room for the demo; its programs stand still until carma resume " + ref)
+	if _, err := g.api.Resume(g.ctx(), ref); err != nil {
+		t.Fatal(err)
+	}
+	s.shows("it is back on its GPU, and goes on")
+}

@@ -1,28 +1,41 @@
 package runner
 
 import (
+	"fmt"
 	"time"
 
 	"carma/mapper"
 	"carma/mapper/units"
+	"carma/mapper/words"
 )
 
 // gone is a time for which an attempt was suspended; to is 0 while it is.
 type gone struct{ from, to units.Instant }
 
-// followAway tells the reader of a task's output when the task leaves its GPUs and when
-// it is back.
+// followAway tells the reader of a task's output, and its terminal, when the task leaves
+// its GPUs and when it is back.
 func (r *Runner) followAway(ev mapper.Event) {
 	switch ev := ev.(type) {
 	case mapper.Suspended:
 		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase != mapper.Running {
 			r.followers.get(attemptKey{ev.Task, ev.Attempt}).leaves(ev.At)
+			r.consoles.say(ev.Task, awayText(t))
 		}
 	case mapper.Resumed:
-		if ev.Failure == "" {
+		if t, ok := r.state.Task(ev.Task); ok && ev.Failure == "" && t.Phase == mapper.Running {
+			r.consoles.say(ev.Task, "it is back on its GPU, and goes on")
 			r.followers.get(attemptKey{ev.Task, ev.Attempt}).returns(ev.At)
 		}
 	}
+}
+
+// awayText tells whoever looks at a task's terminal that it stands still.
+func awayText(t *mapper.Task) string {
+	if t.Suspension == nil {
+		return "it is off its GPU"
+	}
+	by := words.Reason(mapper.Reason{Code: mapper.ReasonSuspended, Name: t.Suspension.By, Text: t.Suspension.Why})
+	return fmt.Sprintf("it is %s; its programs stand still until %s", by, untilBack(t))
 }
 
 func (f *follower) leaves(at units.Instant) {

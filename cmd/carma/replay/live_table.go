@@ -116,6 +116,9 @@ func recordOf(t *api.Task) sim.Record {
 			Launched: instant(at.Launched), Started: instant(at.Started), Ended: instant(at.Ended),
 			OK: at.Outcome == string(mapper.ExitOK), OOM: at.Outcome == string(mapper.ExitGPUOOM),
 		})
+		if at.Suspended > 0 { // when is not told, and no metric of a live replay asks
+			r.Stretches = append(r.Stretches, sim.Stretch{Attempt: len(r.Attempts), From: instant(at.Ended).Add(-at.Suspended), To: instant(at.Ended)})
+		}
 	}
 	return r
 }

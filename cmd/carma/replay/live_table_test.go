@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"carma/runner/api"
 	"testing"
 	"time"
 )
@@ -10,5 +11,17 @@ func TestExact(t *testing.T) {
 		if got := exact(d); got != want {
 			t.Errorf("%s is %s, want %s", d, got, want)
 		}
+	}
+}
+
+// TestSuspendedIsNotExecution: of a live replay's task, time off its GPU is neither
+// execution nor waiting.
+func TestSuspendedIsNotExecution(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	task := api.Task{Phase: "succeeded", Submitted: noon, Ended: noon.Add(4 * time.Hour), Attempts: []api.Attempt{
+		{Launched: noon.Add(time.Hour), Started: noon.Add(time.Hour), Ended: noon.Add(4 * time.Hour), Outcome: "ok", Suspended: 2 * time.Hour},
+	}}
+	if l := recordOf(&task).Lifetimes(); l.Execution != time.Hour || l.Waiting != time.Hour || l.Away != 2*time.Hour || l.JCT != 4*time.Hour {
+		t.Errorf("%+v", l)
 	}
 }

@@ -169,7 +169,7 @@ func writeJUnit(ctx context.Context, client *api.Client, path, name string, task
 		}
 		c := junitCase{Name: xmlText(t.Name), Class: xmlText(name + "." + t.Submit.Part), Time: seconds(0)}
 		if at := cli.LastAttempt(t); at != nil && !at.Started.IsZero() {
-			c.Time = seconds(t.Ended.Sub(at.Started))
+			c.Time = seconds(t.Ended.Sub(at.Started) - at.Suspended)
 		}
 		switch t.Phase {
 		case string(mapper.Succeeded):
