@@ -63,8 +63,8 @@ func (h *Host) withoutHelpers() (memory units.Bytes, cpus int64) {
 // the helpers of suites have too much. Helpers may stay for weeks, so nothing is kept
 // free meanwhile.
 func (s *State) helpersBar(t *Task) bool {
-	if !slices.ContainsFunc(s.hosts, func(h *Host) bool { return len(h.Helpers) > 0 }) {
-		return false
+	if t.Phase == Away || !slices.ContainsFunc(s.hosts, func(h *Host) bool { return len(h.Helpers) > 0 }) {
+		return false // a suspended task has its part
 	}
 	able := func(h *Host) bool {
 		memory, cpus := h.withoutHelpers()

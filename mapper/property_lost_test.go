@@ -47,6 +47,11 @@ func (m *machine) bookTakenIn(ev TakenIn) {
 			m.live[id] = l
 		}
 	}
+	for _, g := range m.s.GPUs() { // the page of a GPU that is not there may be a new one
+		if len(ev.Grants) > 0 && g.ID == ev.Grants[0].GPU && !m.there[g.ID] {
+			m.alien[g.ID], m.used[g.ID] = g.Foreign, g.Used
+		}
+	}
 	m.found[ev.ID] = true
 	m.live[ev.ID] = Launch{Task: ev.ID, Attempt: ev.Attempt, Grants: slices.Clone(ev.Grants), Host: ev.Host}
 }
