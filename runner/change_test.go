@@ -278,8 +278,8 @@ func TestClosed(t *testing.T) {
 	g := newRig(t)
 	g.script("busy", untilStopped)
 	gpus := must[[]api.GPU](t)
-	closed := gpus(g.api.CloseGPUs(g.ctx(), api.CloseRequest{GPUs: []string{"1"}, Why: "loud fan", For: 10 * time.Hour}))
-	if c := closed[1].Closed; closed[0].Closed != nil || c == nil || c.By != "root" || c.Why != "loud fan" || c.Until.Sub(c.Since) != 10*time.Hour {
+	closed := gpus(g.api.CloseGPUs(g.ctx(), api.CloseRequest{GPUs: []string{"1"}, Why: "loud fan", For: 10 * time.Hour, Move: true}))
+	if c := closed[1].Closed; closed[0].Closed != nil || c == nil || !c.Move || c.By != "root" || c.Why != "loud fan" || c.Until.Sub(c.Since) != 10*time.Hour {
 		t.Errorf("the GPUs are %+v", closed)
 	}
 	two := g.run(api.Submit{Image: "busy", GPUs: 2, Mem: int64(units.GiB)})
@@ -307,6 +307,10 @@ func TestClosed(t *testing.T) {
 		_, err := g.api.CloseGPUs(g.ctx(), q)
 		g.refusedTo(err, 422, "name GPUs, or all")
 	}
-	_, err := g.api.CloseGPUs(g.ctx(), api.CloseRequest{GPUs: []string{"7"}})
+	_, err := g.api.CloseGPUs(g.ctx(), api.CloseRequest{All: true, Open: true, Move: true})
+	g.refusedTo(err, 422, "move is for GPUs that are drained")
+	_, err = g.api.PauseLaunching(g.ctx(), api.CloseRequest{Move: true})
+	g.refusedTo(err, 422, "carma drain --move")
+	_, err = g.api.CloseGPUs(g.ctx(), api.CloseRequest{GPUs: []string{"7"}})
 	g.refusedTo(err, 404, "no GPU 7")
 }

@@ -80,7 +80,7 @@ func (d *fakeDaemon) changes(mux *http.ServeMux) {
 		d.update(func() {
 			for i := range d.gpus {
 				if d.gpus[i].Closed = nil; !q.Open {
-					d.gpus[i].Closed = &api.Closure{By: "root", Why: q.Why}
+					d.gpus[i].Closed = &api.Closure{By: "root", Why: q.Why, Move: q.Move}
 				}
 			}
 		})
