@@ -1,9 +1,10 @@
 package replay
 
 import (
-	"carma/runner/api"
 	"testing"
 	"time"
+
+	"carma/runner/api"
 )
 
 func TestExact(t *testing.T) {
