@@ -142,7 +142,7 @@ func (w *worker) suspend(ctx context.Context, id string, d mapper.Suspend, again
 		answer("this daemon cannot suspend programs")
 		return
 	}
-	c := w.owners.container(id, w.containerName(w.launch.Task, w.launch.Attempt))
+	c := w.container(id)
 	if err := w.setMemory(ctx, id, d.Host); err != nil && !again {
 		answer(err.Error())
 		return
@@ -218,7 +218,7 @@ func (w *worker) comeBack(ctx context.Context, id string, d mapper.Resume, again
 		answer("this daemon cannot resume programs; stop the task, or start the daemon with the GPUs that it had")
 		return
 	}
-	c := w.owners.container(id, w.containerName(w.launch.Task, w.launch.Attempt))
+	c := w.container(id)
 	w.limitOn(ctx, id, c, d)
 	failpoint.Hit("resume-begins-aside")
 	res, err := w.putBack(ctx, c, d, again)

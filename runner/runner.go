@@ -188,6 +188,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { frugal(r.work) })
 	r.side.Go(func() { r.checkWhole(r.work, r.Journal.Small()) })
 	r.sweepMounts()
+	r.sweepLeave()
 	r.side.Go(func() { r.helpers.Run(r.work) })
 	r.side.Go(func() { r.findSuspending(r.work) })
 	r.resume()

@@ -54,6 +54,9 @@ func (w *worker) spec() (containers.Spec, error) {
 		spec.User = fmt.Sprintf("%d:%d", w.rec.UID, w.rec.GID)
 	}
 	spec.Mounts = bindMounts(w.rec)
+	if err := w.mountLeave(&spec); err != nil {
+		return containers.Spec{}, err
+	}
 	if w.opt.Devices != nil && len(w.launch.Grants) > 0 {
 		mounts, env := w.opt.Devices(w.launch.Task, w.launch.Attempt)
 		spec.Mounts = append(spec.Mounts, mounts...)

@@ -93,6 +93,7 @@ func (w *worker) run(ctx context.Context) {
 		return
 	}
 	// The end is durable: the container is not needed any more.
+	defer w.removeLeave()
 	w.unlimit(ctx, id)
 	if _, err := w.engine.retry(ctx, func() error { return w.Driver.Remove(ctx, id) }); err != nil && ctx.Err() == nil {
 		log.Warn().Err(err).Str("container", id).Msg("the container could not be removed; it will be at the next start")

@@ -20,6 +20,9 @@ type Container struct {
 	ID string
 	// PIDs are its processes, by their numbers on the host.
 	PIDs []int
+	// Leave is the folder through which its task may be asked to leave by itself
+	// (package leave); empty: it has none.
+	Leave string
 }
 
 // Process is a process of a container. Start tells it from a later one with the same

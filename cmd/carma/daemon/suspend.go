@@ -11,6 +11,7 @@ import (
 	"carma/runner"
 	"carma/runner/gpu"
 	"carma/runner/suspend"
+	"carma/runner/suspend/leave"
 )
 
 // simulatedDriver is the driver that a simulated server plays, for what it can.
@@ -33,7 +34,7 @@ func setSuspending(config configs.Config, source gpu.Source, opt *runner.Options
 	default:
 		return end
 	}
-	o.By = suspend.New(suspend.Options{Driver: driver, Freezer: suspend.CgroupFreezer{}, Log: log})
+	o.By = &leave.Asking{Driver: suspend.New(suspend.Options{Driver: driver, Freezer: suspend.CgroupFreezer{}, Log: log})}
 	opt.Suspending = o
 	return end
 }

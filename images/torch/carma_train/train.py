@@ -8,6 +8,7 @@ import time
 import torch
 
 from . import catalogue, data, networks, state
+from .leave import Leave
 from .stop import EXIT_SAVED, flag
 from .tasks import Task
 from .usage import UsageError
@@ -43,6 +44,8 @@ class Training:
         self.last = min(job.steps or math.inf, math.ceil(job.epochs * self.per_epoch) if job.epochs else math.inf)
         self.build(model)
         self.step = 0
+        self.leave = Leave("" if group.rank else None)
+        self.moved = []  # what is in host memory while we are away
         self.resume()
 
     def build(self, model):
@@ -111,8 +114,14 @@ class Training:
         self.began = self.warm_at = time.monotonic()
         end = self.began + 60 * job.minutes if job.minutes else math.inf
         code = 0
+        self.leave.offer()
         while self.step < self.last:
-            stop, late = self.group.any(flag.up, time.monotonic() >= end)
+            stop, late, asked = self.group.any(flag.up, time.monotonic() >= end, self.leave.asked())
+            if asked and not stop:
+                began = time.monotonic()
+                stop = not self.aside()
+                away = time.monotonic() - began
+                self.began, self.warm_at, meter.at, end = self.began + away, self.warm_at + away, meter.at + away, end + away
             if stop:
                 code = EXIT_SAVED if job.checkpoint else EXIT_TERMINATED
                 break
@@ -130,6 +139,40 @@ class Training:
         self.ended = time.monotonic()
         self.save()
         return code
+
+    def aside(self):
+        """Leaves the GPU as carma asks, and returns; False: we are to stop, and are in host memory."""
+        if not self.leave.go(self.to_host, self.to_gpu, lambda: flag.up, self.group.any):
+            return False
+        if self.wrapped is None:
+            self.wrapped = self.group.wrap(self.net, self.device, self.job.model.startswith("xlnet"))
+        return True
+
+    def to_host(self):
+        self.wait()
+        if self.group.world > 1:
+            self.wrapped = None  # it has buffers for the gradients
+        for t in self.tensors():
+            if t.device == self.device:
+                self.moved.append(t)
+                t.data = t.data.to("cpu", copy=True)
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def to_gpu(self):
+        for t in self.moved:
+            t.data = t.data.to(self.device)
+        self.moved = []
+
+    def tensors(self):
+        """Weights, gradients and moments: what is large."""
+        for p in self.net.parameters():
+            yield p
+            if p.grad is not None:
+                yield p.grad
+        yield from self.net.buffers()
+        for state in self.optimizer.state.values():
+            yield from (v for v in state.values() if torch.is_tensor(v))
 
     def one(self, batch):
         """A training step; returns the loss on the device."""

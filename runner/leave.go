@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"carma/containers"
+	"carma/runner/api"
+	"carma/runner/suspend"
+	"carma/runner/suspend/leave"
+)
+
+// leaveVariable in a task's environment says where its container has the folder through
+// which the task is asked to leave its GPU by itself; see package leave.
+const leaveVariable = "CARMA_LEAVE"
+
+// leavePath returns the value of the variable; the last one counts.
+func leavePath(env []string) (path string) {
+	for _, e := range env {
+		if value, ok := strings.CutPrefix(e, leaveVariable+"="); ok {
+			path = value
+		}
+	}
+	return path
+}
+
+// checkLeave refuses what cannot be a folder in the container.
+func checkLeave(s api.Submit) error {
+	path := leavePath(s.Env)
+	switch {
+	case path == "":
+		return nil
+	case s.Bare():
+		return refusef(400, "%s is for tasks with an image; leave it out", leaveVariable)
+	case !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/":
+		return refusef(400, "%s=%s: it is where the container gets a folder; write an absolute path that is free there, for example /run/carma-leave", leaveVariable, path)
+	}
+	for _, m := range s.Mounts {
+		if m.Target == path {
+			return refusef(400, "%s=%s: -v mounts another folder there; name a path that is free", leaveVariable, path)
+		}
+	}
+	return nil
+}
+
+// leaveFolder is an attempt's folder on the machine.
+func (r *Runner) leaveFolder(container string) leave.Folder {
+	return leave.Folder(filepath.Join(r.opt.DataDir, "leave", container))
+}
+
+// mayLeave reports whether an attempt may be asked to leave by itself. Its program sees
+// the GPUs that it was launched on alone, so it comes back to these.
+func (w *worker) mayLeave() bool {
+	o := w.opt.Suspending
+	return o != nil && !o.Off && !o.Move && len(w.launch.Grants) > 0 && leavePath(w.rec.Submit.Env) != "" && w.engineNear() == nil
+}
+
+// mountLeave mounts the folder into an attempt's container.
+func (w *worker) mountLeave(spec *containers.Spec) error {
+	if !w.mayLeave() {
+		return nil
+	}
+	f := w.leaveFolder(spec.Name)
+	if err := f.Make(w.rec.UID, w.rec.GID); err != nil {
+		return err
+	}
+	spec.Mounts = append(spec.Mounts, containers.Mount{Source: string(f), Target: leavePath(w.rec.Submit.Env)})
+	return nil
+}
+
+// container is the attempt's container as package suspend knows it.
+func (w *worker) container(id string) suspend.Container {
+	name := w.containerName(w.launch.Task, w.launch.Attempt)
+	c := w.owners.container(id, name)
+	if leavePath(w.rec.Submit.Env) != "" {
+		c.Leave = string(w.leaveFolder(name))
+	}
+	return c
+}
+
+// removeLeave removes the folder of an attempt that has ended.
+func (w *worker) removeLeave() {
+	if leavePath(w.rec.Submit.Env) == "" {
+		return
+	}
+	if err := os.RemoveAll(string(w.leaveFolder(w.containerName(w.launch.Task, w.launch.Attempt)))); err != nil {
+		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the folder through which the task was asked to leave its GPU could not be removed; the next start does it")
+	}
+}
+
+// sweepLeave removes the folders of attempts that ended while no daemon ran.
+func (r *Runner) sweepLeave() {
+	alive := map[string]bool{}
+	for _, t := range r.state.Tasks() {
+		if a := t.Alive(); a != nil {
+			alive[r.containerName(t.ID, a.N)] = true
+		}
+	}
+	dir := filepath.Join(r.opt.DataDir, "leave")
+	list, _ := os.ReadDir(dir) // mostly there is none
+	for _, e := range list {
+		if !alive[e.Name()] {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // the next start tries it again
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/suspend/leave"
+)
+
+const leaveTarget = "/run/carma-leave"
+
+// leaves is a program that leaves its GPU when it is asked to, and returns.
+func leaves(ctx context.Context, p *containerstest.Process) int {
+	i := slices.IndexFunc(p.Spec.Mounts, func(m containers.Mount) bool { return m.Target == leaveTarget })
+	if i < 0 {
+		return 9
+	}
+	dir := p.Spec.Mounts[i].Source
+	say := func(name, line string) { _ = os.WriteFile(filepath.Join(dir, "task", name), []byte(line), 0o644) }
+	say("offer", "carma-leave 1\n")
+	for last := ""; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		text, _ := os.ReadFile(filepath.Join(dir, "order"))
+		if line := string(text); line != last {
+			last = line
+			say("answer", strings.NewReplacer("leave", "left", "return", "here").Replace(line))
+		}
+	}
+	return 143
+}
+
+// TestLeavesByItself: a task that offers it is asked, over a restart of the daemon; the
+// driver is left alone. Its folder is gone after its end.
+func TestLeavesByItself(t *testing.T) {
+	g, s, _ := suspendable(t, func(g *rig) {
+		o := *g.opt.Suspending
+		o.By, o.Move = &leave.Asking{Driver: o.By.(leave.By)}, false
+		g.opt.Suspending = &o
+	})
+	g.script("leaves", leaves)
+	ref := g.run(api.Submit{Image: "leaves", Mem: int64(2 * units.GiB), Env: []string{"CARMA_LEAVE=" + leaveTarget}})
+	g.running(ref)
+	folder := g.leaveFolder(g.containerName(2, 1))
+	g.eventually("it offers to leave", folder.Offered)
+	g.suspend(2)
+	g.inPhase(ref, mapper.Away)
+	g.restart()
+	g.inPhase(ref, mapper.Away)
+	g.resumeTask(2)
+	g.inPhase(ref, mapper.Running)
+	if text, err := os.ReadFile(filepath.Join(string(folder), "order")); string(text) != "return 2\n" {
+		t.Errorf("the last order: %q, %v", text, err)
+	}
+	equal(t, "calls of the driver", s.said(), nil)
+	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	g.finished(ref)
+	g.eventually("its folder is removed", func() bool { _, err := os.Stat(string(folder)); return os.IsNotExist(err) })
+	g.suspend(1) // a task that offers nothing
+	g.eventually("the driver is called", func() bool { return fmt.Sprint(s.said()) == "[thaw suspend 3.0 GiB]" })
+}
+
+func TestLeaveFolderRefused(t *testing.T) {
+	for value, want := range map[string]string{
+		"relative": "write an absolute path", "/": "write an absolute path", "/a/../b": "write an absolute path", "/data": "-v mounts another folder there",
+	} {
+		err := checkLeave(api.Submit{Image: "x", Env: []string{"CARMA_LEAVE=/fine", "CARMA_LEAVE=" + value}, Mounts: []api.Mount{{Source: "/x", Target: "/data"}}})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	if err := checkLeave(api.Submit{Image: "x", Env: []string{"CARMA_LEAVE=relative", "CARMA_LEAVE=/fine"}}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,185 @@
+package leave
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"carma/runner/suspend"
+)
+
+// By takes containers off their GPUs: a [suspend.Suspender], or a stand-in.
+type By interface {
+	Suspend(ctx context.Context, c suspend.Container, f suspend.Facts) (suspend.Result, error)
+	Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error)
+	Recover(ctx context.Context, c suspend.Container, want suspend.Outcome, f suspend.Facts, t suspend.Target) (suspend.Result, error)
+	Thaw(ctx context.Context, c suspend.Container) error
+}
+
+// Defaults of Asking.
+const (
+	// defaultLimit is how long a program may take for its step and for copying. The
+	// copies of the driver have half a minute and more (suspend.CopyLimit).
+	defaultLimit = time.Minute
+	// poll is the time between two looks at an answer. Nobody can be told of it by
+	// the kernel where a container's files are not the machine's own.
+	poll = 20 * time.Millisecond
+)
+
+// Asking asks tasks that offer it to leave by themselves; others, and those that do not
+// answer in time, are left to Driver. It is a [By]. A task that has left is not frozen.
+//
+// Outcomes are those of package suspend. What the program holds beside its tensors, such
+// as its CUDA context, stays on the GPU: measure it before its memory is given away.
+type Asking struct {
+	Driver By
+	Limit  time.Duration // for a step and for copying; 0: a minute
+}
+
+var _ By = (*Asking)(nil)
+
+// errSlow: the program has not answered.
+var errSlow = errors.New("the task did not answer in time")
+
+// errEnded: no process of the container is left.
+var errEnded = errors.New("the task has ended")
+
+// refusedError is a program's reason.
+type refusedError struct{ why string }
+
+func (e *refusedError) Error() string {
+	return "the task cannot do so: " + strconv.Quote(e.why)
+}
+
+// offers returns the folder of a container whose task leaves by itself.
+func (a *Asking) offers(c suspend.Container) (Folder, bool) {
+	f := Folder(c.Leave)
+	return f, f != "" && f.Offered()
+}
+
+// ask gives an order and waits for its answer.
+func (a *Asking) ask(ctx context.Context, c suspend.Container, f Folder, leave bool) error {
+	o, err := f.give(leave)
+	if err != nil {
+		return fmt.Errorf("ask the task to leave its GPU, or to return: %w", err)
+	}
+	limit := a.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSlow)
+	defer cancel()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		switch word, why, ok := f.answer(o); {
+		case ok && (word == left && leave || word == here && !leave):
+			return nil
+		case ok:
+			return &refusedError{why}
+		case !lives(c):
+			return errEnded
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// lives reports whether a process of the container is left, or none is known.
+func lives(c suspend.Container) bool {
+	for _, pid := range c.PIDs {
+		if _, ok := suspend.ProcessOf(pid); ok {
+			return true
+		}
+	}
+	return len(c.PIDs) == 0
+}
+
+// Suspend asks a task that offers it to leave. If it cannot, or does not answer, it is
+// told to stay, and the driver suspends it: that works wherever the program stands.
+func (a *Asking) Suspend(ctx context.Context, c suspend.Container, facts suspend.Facts) (suspend.Result, error) {
+	f, ok := a.offers(c)
+	if !ok {
+		return a.Driver.Suspend(ctx, c, facts)
+	}
+	err := a.ask(ctx, c, f, true)
+	switch {
+	case err == nil:
+		return suspend.Result{Outcome: suspend.Suspended}, nil
+	case errors.Is(err, errEnded):
+		return suspend.Result{Outcome: suspend.Ended}, err
+	}
+	if _, e := f.give(false); e != nil {
+		return suspend.Result{Outcome: suspend.Runs}, errors.Join(err, e)
+	}
+	if ctx.Err() != nil {
+		return suspend.Result{Outcome: suspend.Runs}, err
+	}
+	result, failed := a.Driver.Suspend(ctx, c, facts)
+	if failed != nil {
+		failed = fmt.Errorf("%w; before, it was asked to leave by itself: %w", failed, err)
+	}
+	return result, failed
+}
+
+// away reports whether the last order to a task was to leave.
+func (a *Asking) away(c suspend.Container) (Folder, bool) {
+	f, ok := a.offers(c)
+	if !ok {
+		return f, false
+	}
+	o, err := f.order()
+	return f, err == nil && o.n > 0 && o.leave
+}
+
+// Resume asks a task that left by itself to return. It can return only to the GPU that
+// it had, because it sees no other.
+func (a *Asking) Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error) {
+	if f, ok := a.away(c); ok {
+		return a.back(ctx, c, f, t)
+	}
+	return a.Driver.Resume(ctx, c, p, t)
+}
+
+// back asks a task to return. If it cannot, or does not answer, it is told to stay away.
+func (a *Asking) back(ctx context.Context, c suspend.Container, f Folder, t suspend.Target) (suspend.Result, error) {
+	for _, p := range t.Pairs {
+		if p.Old != p.New {
+			return suspend.Result{Outcome: suspend.Suspended}, &suspend.Refusal{
+				Reason: suspend.ReasonGPU, Text: "the task left its GPU by itself, so it comes back to that one alone",
+			}
+		}
+	}
+	err := a.ask(ctx, c, f, false)
+	switch {
+	case err == nil:
+		return suspend.Result{Outcome: suspend.Runs}, nil
+	case errors.Is(err, errEnded):
+		return suspend.Result{Outcome: suspend.Ended}, err
+	}
+	if _, e := f.give(true); e != nil {
+		err = errors.Join(err, e)
+	}
+	return suspend.Result{Outcome: suspend.Suspended}, err
+}
+
+// Recover finishes what a daemon that died has begun with a task that leaves by itself.
+// The order is in its folder, and the program goes on with it meanwhile.
+func (a *Asking) Recover(ctx context.Context, c suspend.Container, want suspend.Outcome, facts suspend.Facts, t suspend.Target) (suspend.Result, error) {
+	f, ok := a.away(c)
+	switch {
+	case !ok:
+		return a.Driver.Recover(ctx, c, want, facts, t)
+	case want == suspend.Runs:
+		return a.back(ctx, c, f, t)
+	}
+	return a.Suspend(ctx, c, facts)
+}
+
+// Thaw lets the threads of a container run that the driver's way has frozen.
+func (a *Asking) Thaw(ctx context.Context, c suspend.Container) error { return a.Driver.Thaw(ctx, c) }

@@ -1,0 +1,18 @@
+// Package leave asks tasks to leave their GPUs by themselves, and to come back. A
+// program that offers it copies its tensors to host memory between two steps. That is
+// faster than the driver, and works with NCCL and MPS. docs/suspend.md has the protocol.
+//
+// A folder of the machine is mounted into the container of such a task. carma writes an
+// order into it, the program its offer and its answers:
+//
+//	order         leave 3, or return 4        of carma alone
+//	task/offer    carma-leave 1               of the task's user
+//	task/answer   left 3, here 4, or cannot 3 REASON
+//
+// All are one line, and are replaced by renaming. An order's number is one higher than
+// that of the order before; the answer has it too. The folder outlives the daemon, so
+// the next one knows where the task is.
+//
+// What the task's user writes is not trusted: files are read without following links,
+// and only their first bytes.
+package leave
