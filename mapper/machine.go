@@ -98,7 +98,7 @@ func (s *State) sampled(ev Sampled) {
 			continue
 		}
 		free, busy := s.free(g), s.busy(g)
-		if foreign := in.Foreign.Clamp(); foreign != g.Foreign || in.Fault != g.Fault {
+		if foreign := (in.Foreign + s.leftBehind(in.Tasks)).Clamp(); foreign != g.Foreign || in.Fault != g.Fault {
 			g.Foreign, g.Fault = foreign, in.Fault
 			s.notes.ceilings, s.dirty = [2]ceiling{}, true
 		}
@@ -133,6 +133,17 @@ func (s *State) sampled(ev Sampled) {
 			s.dirty = true // most samples show nothing that lets a task in
 		}
 	}
+}
+
+// leftBehind is the memory that suspended tasks still have on a GPU: one that left by
+// itself keeps its context there. It is booked for nobody.
+func (s *State) leftBehind(uses []TaskUse) (sum units.Bytes) {
+	for _, u := range uses {
+		if t := s.tasks[u.Task]; t != nil && t.Phase == Away {
+			sum += u.Used.Clamp()
+		}
+	}
+	return sum
 }
 
 // score brings a monitor's figure between 0 and 1; NaN is 0.
