@@ -2,6 +2,7 @@ package runner
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,6 +64,15 @@ func (r *Runner) suspendText(d gpu.Device) (text, mend string) {
 		text += "; only those that have it alone, the others are clients of MPS"
 	}
 	return text, ""
+}
+
+// MaySuspend returns what the daemon lacks to suspend tasks on real GPUs, apart from the
+// driver; nil: nothing.
+func MaySuspend() error {
+	if why, _ := lacks(os.Geteuid(), "/"); why != "" {
+		return errors.New(why)
+	}
+	return nil
 }
 
 // lacks is what a daemon of a user lacks of what the driver and the control groups need.

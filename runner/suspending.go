@@ -100,6 +100,10 @@ func (r *Runner) findSuspending(ctx context.Context) {
 	if o == nil || o.Ready == nil || o.Off {
 		return
 	}
+	if err := (suspend.Facts{Driver: o.Driver, Arch: o.Arch}).Possible(false); err != nil {
+		r.Log.Info().Err(err).Msg("tasks cannot be suspended here")
+		return
+	}
 	for pause := time.Second; ; pause = min(2*pause, 10*time.Minute) {
 		err := o.Ready(ctx)
 		if ctx.Err() != nil {

@@ -30,7 +30,13 @@ func setSuspending(config configs.Config, source gpu.Source, opt *runner.Options
 	case interface{ DriverVersion() string }:
 		helper := suspend.NewHelper(suspend.HelperOptions{LockFile: filepath.Join(config.DataDir, "suspend.lock"), Log: log})
 		driver, o.Driver, end = helper, s.DriverVersion(), helper.Close
-		o.Ready = func(ctx context.Context) error { _, err := helper.CUDA(ctx); return err }
+		o.Ready = func(ctx context.Context) error {
+			if err := runner.MaySuspend(); err != nil {
+				return err
+			}
+			_, err := helper.CUDA(ctx)
+			return err
+		}
 	default:
 		return end
 	}
