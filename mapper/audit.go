@@ -24,7 +24,8 @@ import (
 //     what it waits for can still come;
 //   - a suspended task holds nothing on GPUs, and what it had there is booked on its
 //     machine;
-//   - GPUs are kept free for a waiting task only.
+//   - GPUs are kept free for a waiting task only, and so are those that others leave
+//     for it.
 func (s *State) Audit() error {
 	places := map[TaskID]int{}
 	for i, g := range s.gpus {
@@ -69,6 +70,11 @@ func (s *State) Audit() error {
 	}
 	if err := s.auditUsers(); err != nil {
 		return err
+	}
+	for _, g := range s.gpus {
+		if g.Claim != 0 && (waiting[g.Claim] == 0 || !s.opt.MakeWay) {
+			return fmt.Errorf("GPU %d: kept for task %d, which does not wait", g.Index, g.Claim)
+		}
 	}
 	if h := s.kept; (len(h.GPUs) > 0 || h.Host != nil) && waiting[h.Task] == 0 {
 		return fmt.Errorf("GPUs are kept free for task %d, which does not wait", h.Task)

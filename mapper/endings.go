@@ -15,6 +15,7 @@ func (s *State) cancel(ev Cancel) {
 		if t.Phase == Queued || t.Phase == Recovering {
 			s.queue.remove(t)
 			s.waitsNoMore(t)
+			s.unclaim(t)
 			s.users.make(t.party()).waiting--
 			s.dirty = true
 		}

@@ -16,6 +16,7 @@ type face struct {
 	at      units.Instant
 	extra   float64
 	untold  TaskID
+	claim   TaskID
 }
 
 // faces notes which GPUs look different from the pass before.
@@ -25,7 +26,7 @@ func (s *State) faces() {
 	s.notes.began = s.notes.clock
 	s.step.recent = s.step.recent[:0]
 	for _, g := range s.gpus {
-		f := face{s.rejectAny(g), s.free(g), g.Foreign, g.notes.changes, s.outlookAt(g), s.extra(g), 0}
+		f := face{s.rejectAny(g), s.free(g), g.Foreign, g.notes.changes, s.outlookAt(g), s.extra(g), 0, g.Claim}
 		if s.policy.pick != nil {
 			f.untold = s.untold(g)
 		}

@@ -201,6 +201,7 @@ func (s *State) withdrawFrom(t *Task) {
 func (s *State) dequeue(t *Task) {
 	s.queue.remove(t)
 	s.waitsNoMore(t)
+	s.unclaim(t)
 	s.users.make(t.party()).waiting--
 	if s.kept.Task == t.ID {
 		s.kept = keptFree{}

@@ -90,7 +90,7 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 		return RuleSuspended
 	case g.Sick.shut(s.now):
 		return RuleSick
-	case s.keptFrom(t, g):
+	case g.claimedFrom(t) || s.keptFrom(t, g):
 		return RuleKept
 	case g.alone():
 		return RuleAlone

@@ -32,6 +32,8 @@ func (s *State) wanted(code ReasonCode) bool {
 		return s.opt.SuspendMoves
 	case ReasonSlowing:
 		return s.opt.SuspendSlowing
+	case ReasonMadeWay:
+		return s.opt.MakeWay
 	}
 	return code == ReasonDrained // who drains the GPU has asked for it
 }

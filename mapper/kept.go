@@ -24,6 +24,15 @@ type keptFree struct {
 
 // keptFor returns the task a GPU is kept free for, or 0.
 func (s *State) keptFor(g *GPU) TaskID {
+	if g.Claim != 0 {
+		return g.Claim
+	}
+	return s.agedOn(g)
+}
+
+// agedOn returns the task a GPU is kept free for as its ageing is over, or it is
+// critical; or 0.
+func (s *State) agedOn(g *GPU) TaskID {
 	if slices.Contains(s.kept.GPUs, g.ID) {
 		return s.kept.Task
 	}
@@ -33,12 +42,12 @@ func (s *State) keptFor(g *GPU) TaskID {
 // keptFrom reports whether a GPU is kept free for a task that t may not
 // overtake.
 func (s *State) keptFrom(t *Task, g *GPU) bool {
-	id := s.keptFor(g)
+	id := s.agedOn(g)
 	switch {
 	case id == 0 || id == t.ID:
 		return false
 	case s.kept.Until != 0:
-		return t.Phase != Recovering && t.Priority <= s.tasks[id].Priority && !s.endsInTime(t, g)
+		return !t.first() && t.Priority <= s.tasks[id].Priority && !s.endsInTime(t, g)
 	}
 	return s.queue.before(s.tasks[id], t)
 }

@@ -57,6 +57,7 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 		t.Speed = 1
 	}
 	s.waitsNoMore(t)
+	s.unclaim(t)
 	s.settleIn(t, share)
 	t.Attempts = append(t.Attempts, a)
 	t.Seat, t.Back = nil, ""

@@ -73,7 +73,11 @@ func (s *State) asks(t *Task) []int {
 	if len(s.notes.newcomers.all) >= maxNewcomers {
 		s.forgetNotes()
 	}
-	left, basis := s.left(t, 0)
+	done := 0.0
+	if t.Phase == Away {
+		done = t.Done // its attempt goes on
+	}
+	left, basis := s.left(t, done)
 	if basis == guessed {
 		left = inSteps(left)
 	}

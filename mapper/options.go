@@ -70,6 +70,9 @@ type Options struct {
 	// Slot is how long an attempt may run while others wait that could have
 	// its place; 0 is as long as it likes.
 	Slot time.Duration `json:"slot,omitempty"`
+	// MakeWay suspends running tasks for waiting ones of higher priority, and for
+	// those with a terminal; see makeway.go.
+	MakeWay bool `json:"make_way,omitempty"`
 	// Learn books what earlier runs of the same task have used, where there
 	// are any, in place of the estimate.
 	Learn bool `json:"learn,omitempty"`

@@ -122,13 +122,16 @@ func (s *State) parts(parts []part, g *GPU, at units.Instant) []part {
 	for i := range g.Residents {
 		r := &g.Residents[i]
 		t := s.tasks[r.Task]
+		if t.Phase == Suspending {
+			continue // it has no load any more
+		}
 		p := part{task: t.ID, sm: r.Load.SMACT, demand: s.demandOf(r.Load, t), elsewhere: 1, done: t.Done}
 		p.worstDemand = p.demand
 		if doubt := s.doubtOf(t, r.Doubt); doubt > 0 {
 			p.worstDemand = s.demandOf(doubted(r.Load, doubt), t)
 		}
 		if a := t.Current(); a.Started > 0 && at > a.Started {
-			p.elapsed = at.Sub(a.Started).Seconds()
+			p.elapsed = max(0, at.Sub(a.Started)-s.away(t)).Seconds()
 			p.done = max(0, p.done+at.Sub(max(t.PacedAt, a.Started)).Seconds()*t.Speed)
 		}
 		p.left, p.basis = s.left(t, p.done)

@@ -23,7 +23,9 @@ func (s *State) predict(gpus []*GPU) {
 		demands := space[:0]
 		for i := range g.Residents {
 			r := &g.Residents[i]
-			demands = append(demands, s.demandOf(r.Load, s.tasks[r.Task]))
+			d := s.demandOf(r.Load, s.tasks[r.Task])
+			d.idle = d.idle || s.tasks[r.Task].Phase == Suspending
+			demands = append(demands, d)
 		}
 		var room [16]float64
 		for i, speed := range s.ground(g).speeds(room[:0], demands) {
@@ -166,7 +168,7 @@ func (s *State) repace(t *Task) {
 
 // progress brings what a running task has done up to now.
 func (s *State) progress(t *Task) {
-	if a := t.Current(); a != nil && a.Started > 0 && t.Phase != Resuming {
+	if a := t.Current(); a != nil && a.Started > 0 && t.Phase != Resuming && t.Phase != Suspending {
 		from := max(t.PacedAt, a.Started)
 		t.Done += s.now.Sub(from).Seconds() * t.Speed
 	}

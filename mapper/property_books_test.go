@@ -18,6 +18,9 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	m.bookAway(ev)
 	if e, ok := ev.(Started); ok && m.live[e.Task].Attempt == e.Attempt && e.Attempt > 0 {
 		m.begun[e.Task] = true
+		if m.ranFrom[e.Task].attempt != e.Attempt {
+			m.ranFrom[e.Task] = ranFrom{e.Attempt, m.s.Now()}
+		}
 	}
 	switch e := ev.(type) {
 	case Woke:
@@ -39,6 +42,7 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 			m.alarm = d.At
 		case Launch:
 			m.launch(t, d)
+			m.checkWay(t, d.Task, d.Grants)
 		case Suspend:
 			m.suspend(t, d)
 		case Resume:
@@ -334,7 +338,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			if got != nil && task.Seat == nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
 				(!turns || first.User == task.User && first.Account == task.Account) && still.Behind == 0 && got.Behind == 0 &&
 				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.HostNeed == task.HostNeed &&
-				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && first.Alone == task.Alone &&
+				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && got.Need == task.Need && first.Alone == task.Alone &&
 				(m.s.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
 					first.User == task.User && first.Image == task.Image && first.Doubt == task.Doubt) {
 				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)

@@ -82,6 +82,8 @@ func (m *machine) checkInstead(t *rapid.T, d Suspend) {
 		on = m.opt.SuspendMoves
 	case ReasonSlowing:
 		on, others = m.opt.SuspendSlowing, true
+	case ReasonMadeWay:
+		on = m.opt.MakeWay
 	case ReasonDrained:
 		on, others = m.shut[m.live[d.Task].Grants[0].GPU] > 0, true
 	}

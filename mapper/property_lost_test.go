@@ -54,6 +54,7 @@ func (m *machine) bookTakenIn(ev TakenIn) {
 	}
 	m.found[ev.ID] = true
 	m.live[ev.ID] = Launch{Task: ev.ID, Attempt: ev.Attempt, Grants: slices.Clone(ev.Grants), Host: ev.Host}
+	m.ranFrom[ev.ID] = ranFrom{ev.Attempt, ev.Launched}
 }
 
 // recorded says that a task has ended whose end was lost.

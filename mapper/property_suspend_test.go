@@ -115,6 +115,7 @@ func (m *machine) bookAway(ev Event) {
 		}
 	case Resumed:
 		if l, ok := m.live[e.Task]; ok && m.returning[e.Task] == e.Attempt && e.Attempt > 0 {
+			m.ranFrom[e.Task] = ranFrom{e.Attempt, m.s.Now()}
 			if delete(m.returning, e.Task); e.Failure != "" {
 				delete(m.live, e.Task)
 				l.Grants = m.home[e.Task] // the driver still has it there
@@ -139,6 +140,9 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 	}
 	m.leaving[d.Task] = d.Attempt
 	m.checkInstead(t, d)
+	if delete(m.madeWay, d.Task); d.Reason.Code == ReasonMadeWay {
+		m.makesWay(t, d)
+	}
 }
 
 // resume enters that a task comes back, and checks where.
@@ -158,4 +162,5 @@ func (m *machine) resume(t *rapid.T, d Resume) {
 	l.Alone = d.Alone
 	m.live[d.Task], m.returning[d.Task] = l, d.Attempt
 	m.checkGPUs(t, l)
+	m.checkWay(t, d.Task, d.Grants)
 }

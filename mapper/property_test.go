@@ -78,6 +78,7 @@ func anyLife(t *rapid.T) []Event {
 		"moved":      m.moved,
 		"rests":      m.rests,
 		"outlasts":   m.outlasts,
+		"crowd":      m.crowds,
 		"forget":     func(*rapid.T) { m.s.forgetNotes() },
 	})
 	m.drains(t)
@@ -132,6 +133,8 @@ type machine struct {
 	away               map[TaskID]Launch  // launched and suspended
 	home               map[TaskID][]Grant // what each that comes back had when it was suspended
 	leaving, returning map[TaskID]int     // the attempts that are to be suspended, and to come back
+	ranFrom            map[TaskID]ranFrom // when its container ran, or it was back
+	madeWay            map[TaskID]TaskID  // whom those that are leaving make way for
 	tries              map[TaskID]int     // attempts so far
 	moves              map[TaskID]int     // stops for slowing others down
 	shape              map[TaskID]Request
@@ -174,7 +177,7 @@ func newMachine(t *rapid.T) *machine {
 			{ID: "a2", Node: "a", Index: 2, Capacity: 32 * units.GiB}, {ID: "b0", Node: "b", Index: 0, Capacity: 16 * units.GiB},
 			{ID: "b1", Node: "b", Index: 1, Capacity: 24 * units.GiB},
 		},
-		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, away: map[TaskID]Launch{}, leaving: map[TaskID]int{}, returning: map[TaskID]int{}, home: map[TaskID][]Grant{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
+		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, away: map[TaskID]Launch{}, leaving: map[TaskID]int{}, returning: map[TaskID]int{}, home: map[TaskID][]Grant{}, ranFrom: map[TaskID]ranFrom{}, madeWay: map[TaskID]TaskID{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
 		born: map[TaskID]units.Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
 		instead: map[TaskID]instead{}, back: map[TaskID]units.Instant{}, turn: map[TaskID]units.Instant{}, stays: map[TaskID]int{},
@@ -279,6 +282,7 @@ func (m *machine) drains(t *rapid.T) {
 	c.away, c.leaving, c.returning, c.home = maps.Clone(m.away), maps.Clone(m.leaving), maps.Clone(m.returning), maps.Clone(m.home)
 	c.instead, c.back, c.turn, c.stays = maps.Clone(m.instead), maps.Clone(m.back), maps.Clone(m.turn), maps.Clone(m.stays)
 	c.born, c.begun, c.ended = maps.Clone(m.born), maps.Clone(m.begun), maps.Clone(m.ended)
+	c.ranFrom, c.madeWay = maps.Clone(m.ranFrom), maps.Clone(m.madeWay)
 	c.restore(t)
 	for n := 0; len(c.open) > 0; n++ {
 		if n > 1000 {

@@ -139,6 +139,8 @@ type queues struct {
 	// the main queue. Recovering tasks have had their turn and go in order of
 	// submission.
 	users *users
+	// byPriority: a priority of both queues goes before all lower ones.
+	byPriority bool
 }
 
 func (q *queues) recovery() []lane { return q.lanes[:3] }
@@ -160,18 +162,31 @@ func laneOf(t *Task) int {
 	return 3 + i
 }
 
-// before reports whether a comes before b if all users are equal.
-func before(a, b *Task) bool {
-	if x, y := laneOf(a), laneOf(b); x != y {
-		return x < y
+// turnOf is the place of a lane in the order of all.
+func (q *queues) turnOf(lane int) int {
+	if q.byPriority {
+		return lane%3*2 + lane/3
 	}
-	return byTurn(a, b) < 0
+	return lane
+}
+
+// ahead is how many tasks wait in lanes before one.
+func (q *queues) ahead(lane int) (n int) {
+	for l := range q.lanes {
+		if q.turnOf(l) < q.turnOf(lane) {
+			n += q.lanes[l].len()
+		}
+	}
+	return n
 }
 
 // before reports whether a comes before b.
 func (q *queues) before(a, b *Task) bool {
-	if q.users == nil || laneOf(a) != laneOf(b) || laneOf(a) < 3 || a.party() == b.party() {
-		return before(a, b)
+	switch x, y := laneOf(a), laneOf(b); {
+	case x != y:
+		return q.turnOf(x) < q.turnOf(y)
+	case q.users == nil || x < 3 || a.party() == b.party():
+		return byTurn(a, b) < 0
 	}
 	return compareUsers(q.users.of(a.party()), q.users.of(b.party())) < 0
 }
@@ -218,7 +233,7 @@ func (q *queues) sort() {
 // refile sorts all tasks anew, by user or not.
 func (q *queues) refile(by *users) {
 	old := q.lanes
-	*q = queues{users: by}
+	*q = queues{users: by, byPriority: q.byPriority}
 	for l := range old {
 		for _, t := range old[l].waiting() {
 			q.add(t)
@@ -228,7 +243,7 @@ func (q *queues) refile(by *users) {
 
 // clone copies the queues; of gives the copy of a task.
 func (q *queues) clone(by *users, of func(TaskID) *Task) queues {
-	c := queues{}
+	c := queues{byPriority: q.byPriority}
 	if q.users != nil {
 		c.users = by
 	}
@@ -255,15 +270,14 @@ func (q *queues) len() int { return lanesLen(q.lanes[:]) }
 
 // place is a waiting task's place in its queue, recovery or main, from 1.
 func (q *queues) place(t *Task) int {
-	if t.first() {
-		return q.position(t)
-	}
-	return q.position(t) - lanesLen(q.recovery())
+	n := q.position(t) - q.ahead(laneOf(t))
+	from := laneOf(t) / 3 * 3
+	return n + lanesLen(q.lanes[from:laneOf(t)])
 }
 
 // position is a waiting task's place in the order of all lanes, from 1.
 func (q *queues) position(t *Task) int {
-	n := lanesLen(q.lanes[:laneOf(t)])
+	n := q.ahead(laneOf(t))
 	lane := &q.lanes[laneOf(t)]
 	mine := lane.lineOf(t)
 	for _, line := range lane.lines {

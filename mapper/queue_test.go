@@ -12,11 +12,16 @@ import (
 func TestQueues(t *testing.T) {
 	longer(t)
 	rapid.Check(t, func(t *rapid.T) {
-		var q queues
+		q := queues{byPriority: rapid.Bool().Draw(t, "by priority")}
 		var model []*Task
 		lastID := TaskID(0)
 		order := func(a, b *Task) int {
-			return cmp.Or(cmp.Compare(laneOf(a), laneOf(b)), cmp.Compare(a.ID, b.ID))
+			first := compareBools(!a.first(), !b.first())
+			if priority := cmp.Compare(b.Priority, a.Priority); q.byPriority {
+				return cmp.Or(priority, first, cmp.Compare(a.ID, b.ID))
+			} else {
+				return cmp.Or(first, priority, cmp.Compare(a.ID, b.ID))
+			}
 		}
 		add := func(task *Task) {
 			q.add(task)
@@ -59,11 +64,12 @@ func TestQueues(t *testing.T) {
 				for l := range q.lanes {
 					got = append(got, q.lanes[l].waiting()...)
 				}
+				slices.SortStableFunc(got, order) // each lane is in order
 				if !slices.Equal(got, model) || q.len() != len(model) {
 					t.Fatalf("%d tasks in the queues, want %d", len(got), len(model))
 				}
 				for i, task := range model {
-					if q.position(task) != i+1 || i > 0 && !before(model[i-1], task) {
+					if q.position(task) != i+1 || i > 0 && !q.before(model[i-1], task) {
 						t.Fatalf("task %d is at place %d, want %d", task.ID, q.position(task), i+1)
 					}
 				}

@@ -23,6 +23,9 @@ func (s *State) backRunning(t *Task) {
 	if t.TimeLimit > 0 {
 		s.at(max(s.limitEnds(t), s.now), deadline{Task: t.ID, Attempt: a.N})
 	}
+	for _, grant := range a.Grants { // it has a load again
+		s.predict([]*GPU{s.byID[grant.GPU]})
+	}
 	mover := ""
 	if why.Code == ReasonMoved {
 		mover = why.Name
@@ -78,6 +81,7 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.notes.tried = Resuming, s.now, 0, 0, nil, tried{}
 	s.seatOn(t, gpus, grants, alone)
 	s.waitsNoMore(t)
+	s.unclaim(t)
 	s.users.of(t.party()).waiting--
 	s.occupy(t)
 	s.pace(gpus)
@@ -110,6 +114,7 @@ func (s *State) resumed(ev Resumed) {
 		s.quiet(g)
 	}
 	s.at(s.now.Add(s.opt.WarmUp), deadline{})
+	s.mayYield(t)
 }
 
 // forgets drops a reason that is over.

@@ -40,7 +40,11 @@ func (s *State) lookForTasks() {
 		p = s.test()
 	} else {
 		p = s.inOrder(s.kept)
+		if s.checkClaims() { // what was kept is for all again
+			p = s.inOrder(s.kept)
+		}
 		s.rotate(p.blocked)
+		s.makeWay(p.blocked)
 	}
 	s.keepFair()
 	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // what was too slow may be good enough as time passes
@@ -59,22 +63,64 @@ func (s *State) inOrder(before keptFree) *pass {
 }
 
 // pass walks the queues once. In the order fair a launch may change the order of
-// the users; then the pass ends, and the caller repeats it.
+// the users, and with make-way it may end a claim to GPUs that others were refused;
+// then the pass ends, and the caller repeats it.
 func (s *State) pass(before keptFree) *pass {
 	p := &pass{before: before}
+	s.step.released = false
 	s.faces()
 	s.kept = keptFree{} // decided again below; tasks before the favoured one must not be affected
 	p.fit = s.survey(p)
+	if s.queue.byPriority {
+		s.byPriority(p)
+		return p
+	}
 	s.reach[0] = s.walk(p, s.queue.recovery())
 	s.reach[1] = 0
 	if !s.recoveryBlocks() {
 		if s.policy.ahead != nil {
 			s.policy.ahead(s, p)
 		}
+		if p.reordered = s.step.released; p.reordered {
+			return p
+		}
 		s.reach[1] = s.walk(p, s.queue.main())
 	}
 	return p
 }
+
+// byPriority walks the queues where tasks make way for others: one of a priority goes
+// before all of lower ones, even if these recover or were suspended. Else they would take
+// the room that they have left.
+func (s *State) byPriority(p *pass) {
+	s.reach = [2]int{}
+	before, ahead := [2]int{}, false
+	for i := range s.queue.recovery() {
+		for q, lanes := range [2][]lane{s.queue.recovery(), s.queue.main()} {
+			lane := lanes[i : i+1]
+			if lane[0].len() == 0 || s.reach[q] > 0 {
+				continue
+			}
+			if q == 1 && !ahead && s.policy.ahead != nil {
+				s.policy.ahead(s, p)
+				ahead, p.reordered = true, s.step.released
+			}
+			passed := 0
+			if !p.reordered {
+				passed = s.walk(p, lane)
+			}
+			if p.reordered {
+				return
+			} else if passed > 0 {
+				s.reach[q] = before[q] + passed
+			}
+			before[q] += lane[0].len()
+		}
+	}
+}
+
+// byPriority reports whether a priority of both queues goes before all lower ones.
+func (o *Options) byPriority() bool { return o.MakeWay && o.Recovery != RecoverOriginal }
 
 // recoveryBlocks reports whether a recovering task keeps the whole main queue
 // from starting.
@@ -116,7 +162,7 @@ func (s *State) walk(p *pass, lanes []lane) int {
 					if gpus := s.place(p, t); gpus != nil {
 						line.remove(i)
 						s.putOn(t, gpus)
-						if s.restand(t, lane) {
+						if s.restand(t, lane) || s.step.released {
 							p.reordered = true
 							return passed
 						}

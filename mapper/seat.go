@@ -30,13 +30,16 @@ type seat struct {
 	ID       TaskID        `json:"id"`
 	Behind   TaskID        `json:"behind,omitempty"`
 	QueuedAt units.Instant `json:"queued_at,omitempty"`
+	// Turn orders tasks that have the same seat: one that ran meanwhile is back in its
+	// own, which another has got.
+	Turn int `json:"turn,omitempty"`
 }
 
 func (t *Task) seat() seat {
 	if t.Seat != nil {
 		return *t.Seat
 	}
-	return seat{t.Rank, t.ID, t.Behind, t.QueuedAt}
+	return seat{t.Rank, t.ID, t.Behind, t.QueuedAt, 0}
 }
 
 // byTurn is the order within a line: by rank, then in order of submission. A task
@@ -50,7 +53,7 @@ func byTurn(x, y *Task) int {
 	if a.Behind > 0 && b.Behind > 0 && a.QueuedAt != b.QueuedAt {
 		return cmp.Compare(a.QueuedAt, b.QueuedAt)
 	}
-	return cmp.Or(compareBool(a.Behind > 0, b.Behind > 0), cmp.Compare(a.ID, b.ID), cmp.Compare(x.ID, y.ID))
+	return cmp.Or(compareBool(a.Behind > 0, b.Behind > 0), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Turn, b.Turn), cmp.Compare(x.ID, y.ID))
 }
 
 func (s *State) reordered(ev Reordered) {
@@ -68,6 +71,9 @@ func (s *State) reordered(ev Reordered) {
 	seats := make([]seat, len(mine))
 	for i, other := range mine {
 		seats[i] = other.seat()
+		if i > 0 && seats[i].ID == seats[i-1].ID {
+			seats[i].Turn = max(seats[i].Turn, seats[i-1].Turn+1)
+		}
 	}
 	i := slices.Index(mine, t)
 	order := slices.Delete(slices.Clone(mine), i, i+1)
@@ -77,7 +83,7 @@ func (s *State) reordered(ev Reordered) {
 		order = slices.Insert(order, 0, t)
 	}
 	for i, other := range order {
-		if other != mine[i] {
+		if seats[i] != other.seat() {
 			other.Seat, other.notes.tried = &seats[i], tried{}
 		}
 	}

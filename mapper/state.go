@@ -71,6 +71,7 @@ type step struct {
 	critical []*Task
 	recent   []*GPU // that looked different in this pass or the one before
 	since    int    // the clock when the one before began
+	released bool   // a claim has ended in this pass: tasks before may fit now
 }
 
 // New returns an empty state. Options must be valid.
@@ -81,7 +82,7 @@ func New(opt Options) *State {
 		panic("mapper.New: " + err.Error())
 	}
 	s := &State{opt: opt, policy: p, format: DecisionFormat, trial: everyTask, gpus: []*GPU{}, byID: map[GPUID]*GPU{}, notes: noNotes, tasks: map[TaskID]*Task{}, newest: map[string]*Task{}, users: newUsers(), followers: map[TaskID][]TaskID{}, groups: map[string]*group{}}
-	s.queue.users = s.takesTurns()
+	s.queue.users, s.queue.byPriority = s.takesTurns(), opt.byPriority()
 	return s
 }
 
@@ -195,6 +196,9 @@ func (s *State) configure(ev Configured) {
 	s.forgetNotes()
 	s.opt = s.opt.own()
 	s.policy, _ = policyNamed(ev.Options.Policy)
+	if s.queue.byPriority = s.opt.byPriority(); !s.opt.MakeWay {
+		s.endClaims()
+	}
 	s.again = 0
 	if next := s.now.Add(s.opt.Interval); next < s.notBefore { // a shorter interval counts at once
 		s.notBefore = next
@@ -247,6 +251,7 @@ func (s *State) begun(t *Task, a *Attempt, since units.Instant) {
 		g.settle()
 	}
 	s.at(s.now.Add(s.opt.WarmUp), deadline{})
+	s.mayYield(t)
 	for _, grant := range a.Grants { // samples come only when something changes
 		s.quiet(s.byID[grant.GPU])
 	}

@@ -2,6 +2,7 @@ package mapper
 
 import (
 	"slices"
+	"time"
 
 	"carma/mapper/units"
 )
@@ -67,9 +68,18 @@ func (s *State) suspend(t *Task, what Suspension, why Reason) {
 	if !s.script.maySuspend(t.ID, why) {
 		return
 	}
+	s.standStill(t, what)
+	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Reason: why})
+}
+
+// standStill begins a suspension: the task does nothing from now on.
+func (s *State) standStill(t *Task, what Suspension) {
+	s.progress(t)
 	t.Phase, t.Suspension = Suspending, &what
 	s.bookAway(t)
-	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Reason: why})
+	for _, grant := range t.Current().Grants {
+		s.pace([]*GPU{s.byID[grant.GPU]})
+	}
 }
 
 // bookAway books the host memory that holds what a task has, or had, on its GPUs.
@@ -92,6 +102,15 @@ func (t *Task) away() units.Bytes {
 	return t.Suspension.Host
 }
 
+// away is for how long the current attempt of a task has been suspended in all.
+func (s *State) away(t *Task) time.Duration {
+	away := t.Last().Away
+	if t.Suspension != nil && t.Suspension.Since > 0 {
+		away += s.now.Sub(t.Suspension.Since)
+	}
+	return away
+}
+
 // suspended follows the answer to [Suspend].
 func (s *State) suspended(ev Suspended) {
 	t := s.tasks[ev.Task]
@@ -112,13 +131,15 @@ func (s *State) suspended(ev Suspended) {
 	}
 	s.holdsAgain(t)
 	s.cameOff(t, away.Reason)
-	s.progress(t)
 	s.vacate(t)
 	for _, grant := range a.Grants {
 		s.takeOff(s.byID[grant.GPU], t.ID)
 	}
 	t.Phase, away.Since, away.From = Away, s.now, slices.Clone(a.Grants)
 	s.dirty = true
+	if away.way() != 0 {
+		s.at(s.now.Add(wayBack), deadline{})
+	}
 	if t.waiting() {
 		s.enqueue(t, Away)
 	}
@@ -130,6 +151,8 @@ func (s *State) forceSuspend(t *Task, d Suspend) {
 		return
 	}
 	what := suspensionFor(d.Reason, d.Host)
-	t.Phase, t.Suspension = Suspending, &what
-	s.bookAway(t)
+	if f := s.tasks[what.way()]; s.opt.MakeWay && f != nil && f.waiting() {
+		s.byID[t.Current().Grants[0].GPU].Claim, f.WayAt = f.ID, s.now
+	}
+	s.standStill(t, what)
 }

@@ -134,3 +134,11 @@ const (
 func sameResume(a, b Resume) bool {
 	return a.Task == b.Task && a.Attempt == b.Attempt && a.Alone == b.Alone && slices.Equal(a.From, b.From) && slices.Equal(a.Grants, b.Grants)
 }
+
+// way is the task for which one is suspended; 0: there is none.
+func (a *Suspension) way() TaskID {
+	if a.Reason.Code != ReasonMadeWay {
+		return 0
+	}
+	return a.Reason.Task
+}

@@ -260,6 +260,8 @@ type Task struct {
 	// BlockedAt is when it became the first task that does not fit: the start of
 	// its ageing. 0: not yet.
 	BlockedAt units.Instant `json:"blocked_at,omitempty"`
+	// WayAt is when others last made way for it; 0: never.
+	WayAt units.Instant `json:"way_at,omitempty"`
 	// Behind is the highest task number at the time it last went to the back of
 	// its queue, after its slot; 0: never.
 	Behind TaskID `json:"behind,omitempty"`

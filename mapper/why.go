@@ -95,6 +95,8 @@ type Why struct {
 	// to being usable. Turn is who goes first, with RuleFairShare.
 	Nearest *Rejection
 	Turn    *Turn
+	// Away is why it was suspended, and for how long, if it waits to come back.
+	Away Reason
 }
 
 // Why explains where an unfinished task stands; false for any other.
@@ -106,12 +108,18 @@ func (s *State) Why(id TaskID) (Why, bool) {
 	w := Why{Task: id, Phase: t.Phase, Recovery: t.first()}
 	if !t.waiting() {
 		w.Binding = t.Reason
+		if t.Phase == Suspending && t.Suspension.way() != 0 {
+			w.Binding = s.awayFor(t)
+		}
 		if rule, reason := s.heldBy(t); rule != "" {
 			w.Rule, w.Binding = rule, reason
 		}
 		return w, true
 	}
 	w.Position = s.queue.position(t)
+	if t.Phase == Away && t.Suspension.way() != 0 {
+		w.Away = s.awayFor(t)
+	}
 	for _, g := range s.gpus {
 		if t.GPUs == 0 {
 			break
@@ -143,6 +151,8 @@ func (s *State) bind(w *Why, t *Task) {
 		w.Binding = Reason{Code: ReasonBackOff, Span: t.NotBefore.Sub(s.now)}.because(t.Reason)
 	case over.Code != "":
 		w.Binding, w.Rule = over, RuleQuota
+	case s.claims(t):
+		w.Binding = s.wayFor(t)
 	case t.Phase == Queued && s.recoveryBlocks():
 		w.Binding.Code = ReasonRecoveryFirst
 	case s.now < s.notBefore:

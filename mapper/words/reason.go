@@ -44,6 +44,18 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 		}
 		return join("suspended by "+or(r.Name, "carma"), r.Text)
 	},
+	mapper.ReasonMadeWay: func(r mapper.Reason, _ string) string {
+		if r.Span > 0 {
+			return fmt.Sprintf("suspended %s ago to make way for task %d", seconds(r.Span), r.Task)
+		}
+		return fmt.Sprintf("it makes way for task %d", r.Task)
+	},
+	mapper.ReasonWay: func(r mapper.Reason, _ string) string {
+		if r.Count > 1 {
+			return fmt.Sprintf("%s make way for it: task %d on GPU %d first", plural(r.Count, "task"), r.Task, r.GPU)
+		}
+		return fmt.Sprintf("task %d makes way for it on GPU %d", r.Task, r.GPU)
+	},
 	mapper.ReasonNotRunning: func(mapper.Reason, string) string { return "only a task that runs on a GPU can be suspended" },
 	mapper.ReasonSeveralGPUs: func(r mapper.Reason, _ string) string {
 		return fmt.Sprintf("it runs on %s: the driver cannot suspend programs that talk to each other", plural(r.Count, "GPU"))

@@ -29,6 +29,7 @@ func TestReasons(t *testing.T) {
 		{mapper.Reason{Code: mapper.ReasonAsked, Text: "by hand"}, "by hand"},
 		{mapper.Reason{Code: mapper.ReasonIdle, Span: 2*time.Hour + time.Millisecond}, "it did nothing for 2h0m0s"},
 		{mapper.Reason{Code: mapper.ReasonTimeLimit, Span: time.Hour}, "time limit of 1h0m0s reached"},
+		{mapper.Reason{Code: mapper.ReasonMadeWay, Task: 7}, "it makes way for task 7"},
 		{mapper.Reason{Code: mapper.ReasonSlotUsed, Span: time.Hour}, "time slot of 1h0m0s used, others wait"},
 		{mapper.Reason{Code: mapper.ReasonOveruse, Have: 6 * gib, Of: 4 * gib}, "it used 6.0 GiB of the 4.0 GiB reserved for it on GPU 0, and others need the room"},
 		{mapper.Reason{Code: mapper.ReasonSlowing, Task: 8, GPU: 1, Percent: 212}, "it slowed task 8 on GPU 1 down 2.12 times, more than allowed"},
@@ -152,6 +153,10 @@ func TestWhy(t *testing.T) {
 		want string
 	}{
 		{mapper.Why{}, ""},
+		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonTurnedDown, Limit: 1}, Nearest: idle, Away: mapper.Reason{Code: mapper.ReasonMadeWay, Task: 7, Span: 90 * time.Second}},
+			"suspended 1m30s ago to make way for task 7: GPU 0 has 1 task, an idle GPU is needed"},
+		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonWay, Count: 1, Task: 3, GPU: 2}}, "task 3 makes way for it on GPU 2"},
+		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonWay, Count: 2, Task: 3, GPU: 2}}, "2 tasks make way for it: task 3 on GPU 2 first"},
 		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonAboutToStart}}, "it fits and is about to start"},
 		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonTurnedDown, Limit: 1}, Nearest: idle}, "GPU 0 has 1 task, an idle GPU is needed"},
 		{mapper.Why{Binding: mapper.Reason{Code: mapper.ReasonTurnedDown, Count: 1, Limit: 2}, Nearest: idle}, "1 of 2 GPUs fit; GPU 0 has 1 task, an idle GPU is needed"},

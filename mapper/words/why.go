@@ -8,6 +8,14 @@ import (
 
 // Why says in one line why a task waits, or "" if it does not.
 func Why(w mapper.Why) string {
+	if text := why(w); w.Away.Code == "" {
+		return text
+	} else {
+		return join(Reason(w.Away), text)
+	}
+}
+
+func why(w mapper.Why) string {
 	text := Reason(w.Binding)
 	switch w.Binding.Code {
 	case mapper.ReasonFairShare:

@@ -106,6 +106,10 @@ func (l *lab) measure(t table) (string, error) {
 	if made {
 		titles = slices.Insert(titles, 1, "TRACES")
 	}
+	columns := columns
+	if t.own != nil {
+		columns = t.own
+	}
 	for _, c := range columns {
 		titles = append(titles, c.title)
 	}
@@ -151,11 +155,21 @@ func code(text string) string {
 // metrics are those of one row over all traces, by name.
 type metrics map[string]float64
 
-// columns of every table.
-var columns = []struct {
+// column is a metric in a table.
+type column struct {
 	title, metric, format string
 	times                 float64
-}{
+}
+
+// urgentColumns are about urgent tasks and those that make way for them.
+var urgentColumns = []column{
+	{"urgent wait", "urgent_waiting_mean_min", "%.2f min", 1}, {"p95", "urgent_waiting_p95_min", "%.2f min", 1}, {"p95 on 1 GPU", "urgent_1gpu_waiting_p95_s", "%.1f s", 1},
+	{"others' JCT", "others_jct_mean_min", "%.1f min", 1}, {"makespan", "makespan_ratio", "%.3f", 1}, {"worst", "slowdown_max", "%.2f", 1}, {"stretched p99", "stretched_p99", "%.2f", 1},
+	{"suspensions", "suspends", "%.0f", 1}, {"p95 away", "away_p95_min", "%.1f min", 1}, {"longest", "away_max_min", "%.1f min", 1}, {"copies", "copies_s", "%.0f s", 1}, {"OOMs", "ooms", "%.0f", 1},
+}
+
+// columns of every other table.
+var columns = []column{
 	{"makespan", "makespan_ratio", "%.3f", 1}, {"mean JCT", "jct_mean_ratio", "%.3f", 1}, {"p95 JCT", "jct_p95_ratio", "%.3f", 1},
 	{"above 1.6", "above_cap", "%.1f %%", 100}, {"worst", "slowdown_max", "%.2f", 1}, {"OOMs", "ooms", "%.0f", 1},
 	{"GPU time lost", "lost_share", "%.2f %%", 100}, {"energy", "energy_ratio", "%.3f", 1}, {"to bound", "makespan_to_bound", "%.3f", 1},

@@ -15,6 +15,7 @@ type table struct {
 	// traces that ship; none: generated ones.
 	traces []string
 	short  []string // the README's: only these columns, no commands
+	own    []column // in place of those of every table
 	rows   []row
 }
 
@@ -111,6 +112,10 @@ var tables = []table{
 		both("more light tasks, nothing known", nothing, "--mix 65/27/8"), both("no light tasks, nothing known", nothing, "--mix 0/83/17"),
 		both("8 GPUs, nothing known", "--gpu-count 8 "+nothing, eight), both("8 H100, nothing known", "--gpus sim:dgx-h100 --gpu-count 8 "+nothing, h100),
 	)},
+	{name: "urgent", first: "what is known, tasks and server", own: urgentColumns, rows: slices.Concat(
+		making("all", "", ""), making("nothing", nothing, ""), making("all, perturbed", "--truth perturbed", ""), making("nothing, perturbed", nothing+" --truth perturbed", ""),
+		making("all, no MPS", turns, ""), making("all, 8 GPUs", "--gpu-count 8", eight), making("all, 64 GiB of host memory", "", "", ",host=64G"),
+	)},
 	{name: "days", first: "what is known", traces: []string{"philly-day-107", "philly-day-114"}, rows: slices.Concat(
 		both("all", "", ""), both("nothing, but tasks repeat", "--know nothing", ""), both("nothing", nothing, ""),
 	)},
@@ -125,6 +130,12 @@ var tables = []table{
 	{name: "estimators", first: "estimator", traces: shipped, rows: slices.Concat(
 		estimators("EST-MAGM:", "oracle-MAGM", "nothing"), estimators("carma:", "carma:oracle", "none"),
 	)},
+}
+
+// making is policy carma with a tenth of the tasks urgent, without and with making way.
+func making(what, flags, made string, host ...string) []row {
+	flags = strings.TrimSpace(flags + " --urgent 0.1 --suspend 5GB/s" + strings.Join(host, ""))
+	return []row{{what, "carma", flags, made}, {what, "carma/make-way", flags, made}}
 }
 
 // both is policy carma and, under the same conditions, the one without prediction.

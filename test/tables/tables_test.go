@@ -20,6 +20,11 @@ func TestTables(t *testing.T) {
 			t.Errorf("column %s: no metric %s", c.title, c.metric)
 		}
 	}
+	for _, c := range urgentColumns {
+		if !slices.Contains(study.MetricNames(), c.metric) {
+			t.Errorf("column %s: no metric %s", c.title, c.metric)
+		}
+	}
 	for _, a := range aimed {
 		if !slices.Contains(names, a.metric) {
 			t.Errorf("aim %q: no column %s", a.what, a.metric)

@@ -103,6 +103,9 @@ var presets = slices.Concat([]Preset{
 		}},
 	},
 	ablations[1:], // the first is the policy itself
+	without("catalogue", []ingredient{
+		{"/make-way", "running tasks are suspended for urgent ones, with --suspend", func(o *mapper.Options) { o.MakeWay = true }},
+	}),
 	newByEstimator,
 )
 

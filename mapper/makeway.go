@@ -1,0 +1,316 @@
+package mapper
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Making way: running tasks are suspended for one that waits and goes before them,
+// if it can start then. It is for
+//
+//   - a task of higher priority than theirs, at once;
+//   - one in whose terminal people work, of no lower priority, at once;
+//   - one that has been suspended for wayBack, of no lower priority.
+//
+// The GPU that they leave is kept for it: a claim. So nobody else takes the room, and
+// two that wait do not count on the same. A claim ends when its task is placed or waits
+// no more, or when nobody leaves for it any more and it still does not fit.
+const (
+	// wayBack is how long a task is suspended until others make way for its return.
+	wayBack = 30 * time.Minute
+	// wayAgain is how long a task waits for others to make way once more, if it could
+	// not use the room.
+	wayAgain = 2 * time.Minute
+	// wayRun is how long a task runs, after its start or its return, until it makes way
+	// for one of higher priority; wayTurn, until it does for a suspended one.
+	wayRun  = time.Minute
+	wayTurn = 10 * time.Minute
+	// waySpeed is how fast memory is taken to be copied, in bytes per second
+	// (docs/suspend.md, Requirements: 80 GB in 15 s).
+	waySpeed = 5e9
+	// wayMost is up to how many tasks on a GPU all ways to make room are weighed.
+	wayMost = 6
+)
+
+// ReasonMadeWay: it was suspended for Task, that goes before it; for Span now.
+const ReasonMadeWay ReasonCode = "made-way"
+
+// ReasonWay: Count tasks make way for it, Task on GPU first.
+const ReasonWay ReasonCode = "way"
+
+// makeWay suspends tasks for those that wait and may displace them. Each gets GPUs that
+// no other has a claim to.
+func (s *State) makeWay(blocked []*Task) {
+	if !s.opt.MakeWay {
+		return
+	}
+	for _, t := range blocked {
+		if t.waiting() && s.displaces(t) {
+			s.clearWay(t)
+		}
+	}
+}
+
+// displaces reports whether others may make way for a waiting task now.
+func (s *State) displaces(t *Task) bool {
+	switch {
+	case t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.claims(t):
+		return false
+	case t.Phase == Away:
+		return s.now >= t.Suspension.Since.Add(wayBack)
+	}
+	return t.Priority > Low || t.Terminal
+}
+
+// yields reports whether a running task makes way for one that waits.
+func (s *State) yields(v, t *Task) bool {
+	if v.Terminal || !s.couldSetAside(v, ReasonMadeWay) {
+		return false
+	}
+	a := v.Last()
+	ran := s.now.Sub(max(a.Started, a.Back))
+	if t.Phase == Away {
+		return v.Priority <= t.Priority && ran >= wayTurn && s.away(v) < s.away(t)
+	}
+	return (v.Priority < t.Priority || t.Terminal && v.Priority == t.Priority) && ran >= wayRun
+}
+
+// mayYield has the queues looked at when a task that began to run, or is back, may make
+// way for others.
+func (s *State) mayYield(t *Task) {
+	if s.opt.MakeWay && t.GPUs > 0 && !t.Terminal {
+		s.at(s.now.Add(wayRun), deadline{})
+		s.at(s.now.Add(wayTurn), deadline{})
+	}
+}
+
+// way is a GPU that a task could go to, with those that make way there, and what that
+// costs: the seconds that it adds to all completion times.
+type way struct {
+	g       *GPU
+	victims []*Task
+	cost    float64
+}
+
+// clearWay suspends the tasks that cost least, so that a waiting one has its GPUs. If
+// that does not help, or others are leaving already, nobody is.
+func (s *State) clearWay(t *Task) {
+	var ways []way
+	for _, g := range s.gpus {
+		if w, ok := s.cheapestWay(t, g); ok {
+			ways = append(ways, w)
+		}
+	}
+	picked := s.pickWays(t, ways)
+	var victims []*Task
+	for _, w := range picked {
+		victims = append(victims, w.victims...)
+	}
+	if len(victims) == 0 {
+		return
+	}
+	for _, w := range picked {
+		w.g.Claim = t.ID
+	}
+	t.WayAt = s.now
+	for _, v := range victims {
+		s.setAside(v, Reason{Code: ReasonMadeWay, Task: t.ID})
+	}
+}
+
+// pickWays are those that cost least, as many as a task has GPUs, all of one machine
+// whose host memory holds the task and what is suspended; nil: there are none.
+func (s *State) pickWays(t *Task, all []way) (best []way) {
+	least, n := 0.0, t.GPUs
+	for len(all) > 0 {
+		m := 1
+		for m < len(all) && all[m].g.Node == all[0].g.Node {
+			m++
+		}
+		node := all[:m]
+		all = all[m:]
+		if m < n {
+			continue
+		}
+		slices.SortStableFunc(node, func(a, b way) int { return cmp.Compare(a.cost, b.cost) })
+		node = node[:n]
+		cost := 0.0
+		for _, w := range node {
+			cost += w.cost
+		}
+		if (best == nil || cost < least) && s.hostHolds(t, node) {
+			best, least = node, cost
+		}
+	}
+	return best
+}
+
+// hostHolds reports whether a machine has host memory for a task and for all that makes
+// way for it there. What these have booked themselves stays booked.
+func (s *State) hostHolds(t *Task, node []way) bool {
+	h := s.host(node[0].g.Node)
+	if h == nil || !h.Known {
+		return true
+	}
+	share, no := s.hostFits(t, h)
+	if no.Code != "" {
+		return false
+	}
+	sum := share.Memory
+	for _, w := range node {
+		for _, v := range w.victims {
+			sum += s.onGPUs(v)
+		}
+	}
+	return sum <= h.free()
+}
+
+// cheapestWay is the cheapest way to make room for a task on a GPU.
+func (s *State) cheapestWay(t *Task, g *GPU) (best way, ok bool) {
+	after := g.clone()
+	var yield []*Task
+	for _, r := range g.Residents {
+		switch v := s.tasks[r.Task]; {
+		case v.Phase == Stopping || v.Phase == Suspending:
+			after.leave(v.ID) // it goes anyway
+		case s.yields(v, t):
+			yield = append(yield, v)
+		}
+	}
+	if s.reject(t, after) == "" {
+		return way{g, nil, s.addedBy(t, after)}, true
+	}
+	slices.SortStableFunc(yield, func(a, b *Task) int { return cmp.Compare(s.wayCost(a), s.wayCost(b)) })
+	yield = yield[:min(len(yield), wayMost)]
+	for set := uint(1); set < 1<<len(yield); set++ {
+		then := after.clone()
+		var victims []*Task
+		cost := 0.0
+		for i, v := range yield {
+			if set&(1<<i) == 0 {
+				continue
+			}
+			then.leave(v.ID)
+			victims = append(victims, v)
+			cost += s.wayCost(v)
+		}
+		if ok && cost >= best.cost || s.reject(t, then) != "" {
+			continue
+		}
+		if cost += float64(len(victims)) * s.stays(t, then); !ok || cost+s.addedBy(t, then) < best.cost {
+			best, ok = way{g, victims, cost + s.addedBy(t, then)}, true
+		}
+	}
+	return best, ok
+}
+
+// wayCost is what it costs to suspend a task, beside the time until it is back: its
+// copies, and more the longer it was away already.
+func (s *State) wayCost(v *Task) float64 {
+	whole, _ := s.runTime(v)
+	return 2*float64(s.onGPUs(v))/waySpeed + wayStretch*v.Last().Away.Seconds()/max(whole.Seconds(), 60)
+}
+
+// wayStretch is what it costs, in seconds, to suspend a task that was suspended for as
+// long as it runs.
+const wayStretch = 3600
+
+// addedBy is what a placement adds to all completion times, in seconds.
+func (s *State) addedBy(t *Task, g *GPU) float64 {
+	if s.policy.pick == nil {
+		return 0
+	}
+	added, _ := s.weigh(g, s.asks(t)[0])
+	return added
+}
+
+// stays is how long a task is expected to keep those away that make way for it, in
+// seconds.
+func (s *State) stays(t *Task, g *GPU) float64 {
+	if s.policy.pick == nil {
+		run, _ := s.runTime(t)
+		return min(run, wayBack).Seconds()
+	}
+	return min(s.answer(g, s.asks(t)[0]).finish, wayBack.Seconds())
+}
+
+// awayFor is for whom a task was suspended, and for how long.
+func (s *State) awayFor(t *Task) Reason {
+	r := Reason{Code: ReasonMadeWay, Task: t.Suspension.way()}
+	if since := t.Suspension.Since; since > 0 {
+		r.Span = s.now.Sub(since)
+	}
+	return r
+}
+
+// wayFor is who makes way for a task.
+func (s *State) wayFor(t *Task) Reason {
+	r := Reason{Code: ReasonWay}
+	for _, g := range s.gpus {
+		for i := range g.Residents {
+			v := s.tasks[g.Residents[i].Task]
+			if v.Phase != Suspending || v.Suspension.way() != t.ID {
+				continue
+			}
+			if r.Count++; r.Count == 1 {
+				r.Task, r.GPU = v.ID, g.Index
+			}
+		}
+	}
+	return r
+}
+
+// claims reports whether a task has a claim to a GPU.
+func (s *State) claims(t *Task) bool {
+	return s.opt.MakeWay && slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.Claim == t.ID })
+}
+
+// claimedFrom reports whether a GPU is claimed by another task.
+func (g *GPU) claimedFrom(t *Task) bool { return g.Claim != 0 && g.Claim != t.ID }
+
+// unclaim ends the claims of a task.
+func (s *State) unclaim(t *Task) {
+	if !s.opt.MakeWay {
+		return
+	}
+	s.notes.clock++
+	for _, g := range s.gpus {
+		if g.Claim == t.ID {
+			g.Claim = 0
+			s.freshenOne(g)
+			s.dirty, s.step.released = true, true
+		}
+	}
+}
+
+// endClaims ends all claims: nobody makes way any more.
+func (s *State) endClaims() {
+	for _, g := range s.gpus {
+		g.Claim = 0
+	}
+}
+
+// checkClaims ends the claims of tasks for which nobody is leaving any more, and reports
+// whether there were some.
+func (s *State) checkClaims() (ended bool) {
+	for _, g := range s.gpus {
+		if g.Claim == 0 || s.leavingFor(g.Claim) {
+			continue
+		}
+		g.Claim, ended = 0, true
+		s.notes.clock++
+		s.freshenOne(g)
+	}
+	return ended
+}
+
+// leavingFor reports whether a task is being suspended for another.
+func (s *State) leavingFor(id TaskID) bool {
+	return slices.ContainsFunc(s.gpus, func(g *GPU) bool {
+		return g.Claim == id && slices.ContainsFunc(g.Residents, func(r Resident) bool {
+			v := s.tasks[r.Task]
+			return v.Phase == Suspending && v.Suspension.way() == id
+		})
+	})
+}

@@ -1,0 +1,77 @@
+package mapper
+
+import (
+	"time"
+
+	"pgregory.net/rapid"
+
+	"carma/mapper/units"
+)
+
+// ranFrom is since when an attempt runs, or is back.
+type ranFrom struct {
+	attempt int
+	at      units.Instant
+}
+
+// crowds fills GPUs with tasks that run, and brings one or two that go before them a
+// while later.
+func (m *machine) crowds(t *rapid.T) {
+	put := func(r Request, need units.Bytes) {
+		m.last++
+		r.ID = m.last
+		m.shape[r.ID], m.open[r.ID], m.born[r.ID] = r, true, max(m.now, m.s.Now())
+		m.step(t, TaskSubmitted{At: m.now, Request: r})
+		m.step(t, Estimated{At: m.now, Task: r.ID, Estimate: Estimate{Memory: need}, Expected: anyExpected(t)})
+	}
+	for range rapid.IntRange(3, 6).Draw(t, "tasks") {
+		put(Request{GPUs: 1, Priority: rapid.SampledFrom([]Priority{Low, Normal}).Draw(t, "priority"), Terminal: rapid.IntRange(0, 9).Draw(t, "terminal") == 0},
+			rapid.SampledFrom([]units.Bytes{5, 10, 14}).Draw(t, "GiB")*units.GiB)
+	}
+	for _, task := range m.s.Tasks() {
+		if task.Phase == Launching {
+			m.step(t, Started{At: m.now, Task: task.ID, Attempt: m.tries[task.ID]})
+		}
+	}
+	m.now = max(m.now, m.s.Now()).Add(rapid.SampledFrom([]time.Duration{0, wayRun - 1, wayRun, 2 * wayTurn}).Draw(t, "later"))
+	m.step(t, Woke{At: m.now})
+	for range rapid.IntRange(1, 2).Draw(t, "urgent") {
+		put(Request{GPUs: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "GPUs"), Priority: rapid.SampledFrom([]Priority{Normal, High, High}).Draw(t, "priority"), Terminal: rapid.Bool().Draw(t, "terminal")},
+			rapid.SampledFrom([]units.Bytes{3, 12}).Draw(t, "GiB")*units.GiB)
+	}
+}
+
+// makesWay checks that a task is suspended for one that may displace it.
+func (m *machine) makesWay(t *rapid.T, d Suspend) {
+	victim, other := m.shape[d.Task], d.Reason.Task
+	waits, ok := m.s.Task(other)
+	if !ok || !waits.waiting() || !m.opt.MakeWay || !m.up || m.pausedTill > 0 {
+		t.Fatalf("%+v for %+v; the engine is up: %v, launching is paused until %d", d, waits, m.up, m.pausedTill)
+	}
+	now, _ := m.s.Task(d.Task)
+	above, same, ran := waits.Priority > now.Priority, waits.Priority == now.Priority, m.s.Now().Sub(m.ranFrom[d.Task].at)
+	back := waits.Phase == Away && m.s.Now().Sub(waits.Suspension.Since) >= wayBack && ran >= wayTurn
+	if victim.Terminal || ran < wayRun || !(above && waits.Phase != Away || same && waits.Terminal && waits.Phase != Away || (above || same) && back) {
+		t.Fatalf("task %d (%s, terminal: %v), which has run for %s, makes way for %d (%s, %s, terminal: %v, suspended: %+v)",
+			now.ID, now.Priority, victim.Terminal, ran, waits.ID, waits.Priority, waits.Phase, waits.Terminal, waits.Suspension)
+	}
+	if g := m.s.byID[m.live[d.Task].Grants[0].GPU]; g.Claim != other {
+		t.Fatalf("task %d makes way for %d, and GPU %s is kept for %d", d.Task, other, g.ID, g.Claim)
+	}
+	m.madeWay[d.Task] = other
+}
+
+// checkWay: where tasks leave for another that still waits, nobody else comes.
+func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
+	for victim, other := range m.madeWay {
+		l, ok := m.live[victim]
+		if waits, there := m.s.Task(other); !ok || m.leaving[victim] == 0 || !there || !waits.waiting() || other == id || !m.opt.MakeWay {
+			continue
+		}
+		for _, grant := range grants {
+			if grant.GPU == l.Grants[0].GPU {
+				t.Fatalf("task %d came to GPU %s, which task %d is leaving for task %d", id, grant.GPU, victim, other)
+			}
+		}
+	}
+}
