@@ -52,13 +52,19 @@ func (s *State) makeWay(blocked []*Task) {
 	}
 }
 
+// longAway reports whether a task has been suspended for so long, for others, that it
+// goes before what keeps it away.
+func (s *State) longAway(t *Task) bool {
+	return s.opt.MakeWay && t.Phase == Away && t.Suspension.way() != 0 && s.now >= t.Suspension.Since.Add(wayBack)
+}
+
 // displaces reports whether others may make way for a waiting task now.
 func (s *State) displaces(t *Task) bool {
 	switch {
 	case t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.claims(t):
 		return false
 	case t.Phase == Away:
-		return s.now >= t.Suspension.Since.Add(wayBack)
+		return s.longAway(t)
 	}
 	return t.Priority > Low || t.Terminal
 }
@@ -114,6 +120,7 @@ func (s *State) clearWay(t *Task) {
 		w.g.Claim = t.ID
 	}
 	t.WayAt = s.now
+	s.at(s.now.Add(wayAgain), deadline{})
 	for _, v := range victims {
 		s.setAside(v, Reason{Code: ReasonMadeWay, Task: t.ID})
 	}
@@ -233,84 +240,4 @@ func (s *State) stays(t *Task, g *GPU) float64 {
 		return min(run, wayBack).Seconds()
 	}
 	return min(s.answer(g, s.asks(t)[0]).finish, wayBack.Seconds())
-}
-
-// awayFor is for whom a task was suspended, and for how long.
-func (s *State) awayFor(t *Task) Reason {
-	r := Reason{Code: ReasonMadeWay, Task: t.Suspension.way()}
-	if since := t.Suspension.Since; since > 0 {
-		r.Span = s.now.Sub(since)
-	}
-	return r
-}
-
-// wayFor is who makes way for a task.
-func (s *State) wayFor(t *Task) Reason {
-	r := Reason{Code: ReasonWay}
-	for _, g := range s.gpus {
-		for i := range g.Residents {
-			v := s.tasks[g.Residents[i].Task]
-			if v.Phase != Suspending || v.Suspension.way() != t.ID {
-				continue
-			}
-			if r.Count++; r.Count == 1 {
-				r.Task, r.GPU = v.ID, g.Index
-			}
-		}
-	}
-	return r
-}
-
-// claims reports whether a task has a claim to a GPU.
-func (s *State) claims(t *Task) bool {
-	return s.opt.MakeWay && slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.Claim == t.ID })
-}
-
-// claimedFrom reports whether a GPU is claimed by another task.
-func (g *GPU) claimedFrom(t *Task) bool { return g.Claim != 0 && g.Claim != t.ID }
-
-// unclaim ends the claims of a task.
-func (s *State) unclaim(t *Task) {
-	if !s.opt.MakeWay {
-		return
-	}
-	s.notes.clock++
-	for _, g := range s.gpus {
-		if g.Claim == t.ID {
-			g.Claim = 0
-			s.freshenOne(g)
-			s.dirty, s.step.released = true, true
-		}
-	}
-}
-
-// endClaims ends all claims: nobody makes way any more.
-func (s *State) endClaims() {
-	for _, g := range s.gpus {
-		g.Claim = 0
-	}
-}
-
-// checkClaims ends the claims of tasks for which nobody is leaving any more, and reports
-// whether there were some.
-func (s *State) checkClaims() (ended bool) {
-	for _, g := range s.gpus {
-		if g.Claim == 0 || s.leavingFor(g.Claim) {
-			continue
-		}
-		g.Claim, ended = 0, true
-		s.notes.clock++
-		s.freshenOne(g)
-	}
-	return ended
-}
-
-// leavingFor reports whether a task is being suspended for another.
-func (s *State) leavingFor(id TaskID) bool {
-	return slices.ContainsFunc(s.gpus, func(g *GPU) bool {
-		return g.Claim == id && slices.ContainsFunc(g.Residents, func(r Resident) bool {
-			v := s.tasks[r.Task]
-			return v.Phase == Suspending && v.Suspension.way() == id
-		})
-	})
 }

@@ -138,9 +138,10 @@ func (s *State) failure(t *Task) failure {
 
 // hopeless reports whether a task that asks for no more than t did not fit in
 // this pass. Room only shrinks during a pass, so t does not fit either. Where the
-// policy has a gate, only tasks count that it cannot tell from t.
+// policy has a gate, only tasks count that it cannot tell from t. A task for which
+// others have left a GPU may go where these may not.
 func (s *State) hopeless(p *pass, t *Task) bool {
-	if t.Phase == Away || s.policy.gate != nil && s.policy.pick == nil || len(s.reservations) > 0 {
+	if t.Phase == Away || s.policy.gate != nil && s.policy.pick == nil || len(s.reservations) > 0 || s.claims(t) {
 		return false
 	}
 	mine := s.failure(t)

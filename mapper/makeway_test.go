@@ -1,0 +1,141 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// wayState has GPUs of 40 GiB that can suspend, each with a task of 30 GiB and normal
+// priority that has run for a while: tasks 1 to n.
+func wayState(t *testing.T, gpus int, host units.Bytes) (*State, units.Instant) {
+	t.Helper()
+	opt := DefaultsOf("magm")
+	opt.MakeWay, opt.WarmUp, opt.Interval = true, 0, 0
+	s := New(opt)
+	infos := make([]GPUInfo, gpus)
+	for i := range infos {
+		infos[i] = GPUInfo{ID: GPUID(rune('a' + i)), Index: i, Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendMove}
+	}
+	now := units.Instant(time.Hour)
+	s.Step(GPUsFound{At: now, GPUs: infos})
+	s.Step(HostsFound{At: now, Hosts: []HostInfo{{Total: host, Memory: host}}})
+	for i := range gpus {
+		wayTask(s, now, Request{ID: TaskID(i + 1), GPUs: 1}, 30)
+		s.Step(Started{At: now, Task: TaskID(i + 1), Attempt: 1})
+	}
+	return s, now.Add(wayRun)
+}
+
+// wayTask submits a task that needs so many GiB, and returns what was decided.
+func wayTask(s *State, at units.Instant, r Request, gib units.Bytes) []Decision {
+	r.HostReserve = units.GiB
+	s.Step(TaskSubmitted{At: at, Request: r})
+	return s.Step(Estimated{At: at, Task: r.ID, Estimate: Estimate{Memory: gib * units.GiB}})
+}
+
+// left are the tasks that some decisions suspend.
+func left(decisions []Decision) (ids []TaskID) {
+	for _, d := range decisions {
+		if d, ok := d.(Suspend); ok {
+			ids = append(ids, d.Task)
+		}
+	}
+	return ids
+}
+
+func TestWhoMakesWay(t *testing.T) {
+	const plenty = 500 * units.GiB
+	for _, c := range []struct {
+		name   string
+		r      Request
+		gib    units.Bytes
+		host   units.Bytes
+		before func(s *State, at units.Instant)
+		want   int
+	}{
+		{"a higher priority", Request{GPUs: 1, Priority: High}, 30, plenty, nil, 1},
+		{"a terminal of the same priority", Request{GPUs: 1, Terminal: true}, 30, plenty, nil, 1},
+		{"the same priority", Request{GPUs: 1}, 30, plenty, nil, 0},
+		{"a terminal of lower priority", Request{GPUs: 1, Priority: Low, Terminal: true}, 30, plenty, nil, 0},
+		{"two GPUs", Request{GPUs: 2, Priority: High}, 30, plenty, nil, 2},
+		{"room beside", Request{GPUs: 1, Priority: High}, 5, plenty, nil, 0},
+		{"no host memory", Request{GPUs: 1, Priority: High}, 30, 20 * units.GiB, nil, 0},
+		{"a GPU is closed", Request{GPUs: 2, Priority: High}, 30, plenty, func(s *State, at units.Instant) {
+			s.Step(GPUsClosed{At: at, GPUs: []GPUID{"a"}, Closure: &Closure{}})
+		}, 0},
+		{"one ends already", Request{GPUs: 1, Priority: High}, 30, plenty, func(s *State, at units.Instant) { s.Step(Cancel{At: at, Task: 1}) }, 0},
+	} {
+		s, at := wayState(t, 2, c.host)
+		if c.before != nil {
+			c.before(s, at)
+		}
+		c.r.ID = 3
+		ids := left(wayTask(s, at, c.r, c.gib))
+		if len(ids) != c.want {
+			t.Errorf("%s: %v make way, want %d", c.name, ids, c.want)
+		}
+		if err := s.Audit(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestJustStarted: a task makes way after it has run for a while, at once then.
+func TestJustStarted(t *testing.T) {
+	s, at := wayState(t, 1, 500*units.GiB)
+	if ids := left(wayTask(s, at.Add(-time.Second), Request{ID: 2, GPUs: 1, Priority: High}, 30)); len(ids) != 0 {
+		t.Errorf("%v has just started and makes way", ids)
+	}
+	if wake, ok := s.NextWake(); !ok || wake != at {
+		t.Fatalf("looks again at %d, want %d", wake, at)
+	}
+	if ids := left(s.Step(Woke{At: at})); len(ids) != 1 {
+		t.Errorf("%v make way after %s", ids, wayRun)
+	}
+}
+
+// TestClaims: two urgent tasks get a GPU each, whichever is left first; one that cannot
+// be left is claimed no more, and is tried again later.
+func TestClaims(t *testing.T) {
+	s, at := wayState(t, 2, 500*units.GiB)
+	first, second := left(wayTask(s, at, Request{ID: 3, GPUs: 1, Priority: High}, 30)), left(wayTask(s, at, Request{ID: 4, GPUs: 1, Priority: High}, 30))
+	if len(first) != 1 || len(second) != 1 || first[0] == second[0] {
+		t.Fatalf("%v and %v make way", first, second)
+	}
+	for _, d := range s.Step(Suspended{At: at, Task: second[0], Attempt: 1}) {
+		if l, ok := d.(Launch); ok && l.Task != 4 {
+			t.Errorf("%+v on a GPU that was left for task 4", l)
+		}
+	}
+	if ids := left(s.Step(Suspended{At: at, Task: first[0], Attempt: 1, Failure: "no"})); len(ids) != 0 {
+		t.Errorf("%v make way at once again", ids)
+	}
+	if s.claims(s.tasks[3]) || len(left(s.Step(Woke{At: at.Add(wayAgain)}))) != 1 {
+		t.Error("no further try to make way")
+	}
+}
+
+// TestWayBack: a suspended task has others make way only after a while, and not those
+// that were away for longer.
+func TestWayBack(t *testing.T) {
+	s, at := wayState(t, 1, 500*units.GiB)
+	wayTask(s, at, Request{ID: 2, GPUs: 1, Priority: High}, 12)
+	s.Step(Suspended{At: at, Task: 1, Attempt: 1})
+	s.Step(Started{At: at, Task: 2, Attempt: 1})
+	wayTask(s, at, Request{ID: 3, GPUs: 1}, 20)
+	s.Step(Started{At: at, Task: 3, Attempt: 1})
+	s.Step(Exited{At: at.Add(time.Minute), Task: 2, Attempt: 1, Class: ExitOK})
+	if ids := left(s.Step(Woke{At: at.Add(wayBack - 1)})); len(ids) != 0 {
+		t.Errorf("%v make way too early", ids)
+	}
+	if ids := left(s.Step(Woke{At: at.Add(wayBack)})); len(ids) != 1 || ids[0] != 3 {
+		t.Errorf("%v make way, want task 3", ids)
+	}
+	s.Step(Suspended{At: at.Add(wayBack), Task: 3, Attempt: 1})
+	s.Step(Resumed{At: at.Add(wayBack), Task: 1, Attempt: 1})
+	if ids := left(s.Step(Woke{At: at.Add(2*wayBack - 1)})); len(ids) != 0 {
+		t.Errorf("%v make way for task 3, which was away for less time", ids)
+	}
+}
