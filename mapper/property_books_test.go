@@ -308,7 +308,8 @@ func (m *machine) checkIdleness(t *rapid.T) {
 }
 
 // checkOrder: of two tasks that want the same and waited side by side, the
-// later one is not launched first; and where recovery comes first it does.
+// later one is not launched first, unless others have made way for it; and where
+// recovery comes first it does.
 func (m *machine) checkOrder(t *rapid.T, before []Task) {
 	launched := map[TaskID]*Task{}
 	for _, task := range before {
@@ -338,7 +339,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			if got != nil && task.Seat == nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
 				(!turns || first.User == task.User && first.Account == task.Account) && still.Behind == 0 && got.Behind == 0 &&
 				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.HostNeed == task.HostNeed &&
-				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && got.Need == task.Need && first.Alone == task.Alone &&
+				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && got.Need == task.Need && got.WayAt == 0 && first.Alone == task.Alone &&
 				(m.s.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
 					first.User == task.User && first.Image == task.Image && first.Doubt == task.Doubt) {
 				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)
