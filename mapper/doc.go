@@ -16,7 +16,7 @@
 //
 // The host is the program that drives the State: the daemon (package runner) or
 // the simulator (package mapper/sim). Nothing of the simulator outlives its
-// process, so duties 4, 5, 8, 14, 15 and 18 are the daemon's alone.
+// process, so duties 4, 5, 8, 14 and 15 are the daemon's alone.
 //
 //  1. Use one goroutine. A State has no locks: a second caller is a data race.
 //     Other goroutines send events, or questions that the owner runs.
@@ -91,5 +91,5 @@
 //     the reason where it failed. An attempt that is lost on the way is [Exited]. Say
 //     in [GPUInfo] where it is possible: nothing is suspended elsewhere. Otherwise the
 //     task holds its GPUs, or its host memory, for ever.
-//     Kept by runner/aside.go (suspend, comeBack).
+//     Kept by runner/aside.go (suspend, comeBack), mapper/sim/suspend.go (copied).
 package mapper
