@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"slices"
 	"time"
 
 	"carma/mapper/units"
@@ -110,8 +111,9 @@ func (m *machine) moved(t *rapid.T) {
 		return
 	}
 	var like []GPUID
+	has := m.all[slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == m.live[id].Grants[0].GPU })]
 	for _, g := range m.all {
-		if has := m.live[id].Grants[0].GPU; g.ID != has && g.Node == m.node(has) {
+		if g.ID != has.ID && g.Node == has.Node && g.Model == has.Model && g.Suspend == SuspendMove {
 			like = append(like, g.ID)
 		}
 	}
