@@ -75,7 +75,7 @@ func (s *State) findRunTime(t *Task) (time.Duration, basis) {
 	if t.Expected.RunTime > 0 {
 		return t.Expected.RunTime, typical
 	}
-	all, family := s.guesses(t)
+	all, family := s.guesses(t.Family)
 	switch {
 	case family > 0:
 		return family, typical
@@ -85,11 +85,11 @@ func (s *State) findRunTime(t *Task) (time.Duration, basis) {
 	return unknownRun, guessed
 }
 
-// guesses are the mean run times of all known kinds and of those of the task's
-// family; 0: none is known.
-func (s *State) guesses(t *Task) (all, family time.Duration) {
-	if t.Family != "" {
-		family = s.guess[t.Family]
+// guesses are the mean run times of all known kinds and of those of a family; 0: none
+// is known.
+func (s *State) guesses(name string) (all, family time.Duration) {
+	if name != everyFamily {
+		family = s.guess[name]
 	}
 	return s.guess[everyFamily], family
 }

@@ -148,7 +148,7 @@ func (s *State) retime(t *Task, e *experience, before experience) {
 		e.Runs = 0
 	}
 	r := s.runs() // the sums as they were, which are made of the history where there are none
-	all, family := s.guesses(t)
+	all, family := s.guesses(e.Family)
 	e.RunTime, e.Runs = e.Alone, min(before.Runs+1, maxRuns)
 	if before.known() {
 		r.change(e, before.RunTime, -1)
@@ -156,8 +156,8 @@ func (s *State) retime(t *Task, e *experience, before experience) {
 	r.change(e, e.RunTime, 1)
 	r.kinds[e.Kind] = e
 	s.guessAgain(e.Family)
-	newAll, newFamily := s.guesses(t)
-	s.relearned(t, all != newAll, family != newFamily)
+	newAll, newFamily := s.guesses(e.Family)
+	s.relearned(t, e.Family, all != newAll, family != newFamily)
 }
 
 // learnFloor takes note of what an attempt that did not end well needed at
@@ -198,8 +198,8 @@ func (s *State) Recalls(kind string) bool {
 
 // relearned follows a change of what tasks like t are expected to take. all and
 // family: so has what is guessed of tasks whose run time is not known, of those of
-// no known family or of those of t's.
-func (s *State) relearned(t *Task, all, family bool) {
+// no known family or of those of name, which is that of t's kind.
+func (s *State) relearned(t *Task, name string, all, family bool) {
 	if !all && !family {
 		s.rethink(t.Kind)
 		for _, g := range s.gpusOf(t.Kind) {
@@ -219,7 +219,7 @@ func (s *State) relearned(t *Task, all, family bool) {
 			return true
 		case other.Expected.RunTime > 0 || kinds[other.Kind] != nil:
 			return false
-		case other.Family == t.Family:
+		case other.Family == name:
 			return family || all
 		}
 		return all && (other.Family == everyFamily || s.guess[other.Family] == 0)

@@ -207,6 +207,7 @@ func (m *machine) step(t *rapid.T, ev Event) {
 	if err != nil || !reflect.DeepEqual(decoded, ev) {
 		t.Fatalf("event\n%#v came back as\n%#v, %v", ev, decoded, err)
 	}
+	m.noClaimAfter(ev)
 	if m.copied {
 		m.apply(t, ev)
 		return

@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"maps"
 	"time"
 
 	"pgregory.net/rapid"
@@ -74,4 +75,11 @@ func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
 			}
 		}
 	}
+}
+
+// noClaimAfter: what somebody changes of a task that waits for others to leave, or its
+// hold, may end its claim.
+func (m *machine) noClaimAfter(ev Event) {
+	id := About(ev)
+	maps.DeleteFunc(m.madeWay, func(_, other TaskID) bool { return id != 0 && other == id })
 }
