@@ -237,7 +237,7 @@ func (s *State) auditHosts() error {
 			if t == nil || t.Alive() == nil {
 				return fmt.Errorf("machine %q: holds memory for task %d, which is not placed", h.Node, r.Task)
 			}
-			if a := t.Alive(); a.Host.Node != h.Node || a.Host.Memory != r.Memory || a.Host.CPUs != r.CPUs || r.Away != t.away() || r.Memory != r.Memory.Clamp() || r.CPUs < 0 {
+			if a := t.Alive(); a.Host.Node != h.Node || a.Host.Memory != r.Memory || a.Host.CPUs != r.CPUs || r.Away != t.away() || r.Lent != t.lent() || r.Lent < 0 || r.Lent > r.Memory || r.Memory != r.Memory.Clamp() || r.CPUs < 0 {
 				return fmt.Errorf("machine %q: task %d has %s and %d CPUs booked, its attempt %+v", h.Node, r.Task, r.Memory, r.CPUs, a.Host)
 			}
 		}

@@ -94,6 +94,8 @@ type HostResident struct {
 	Peak   units.Bytes `json:"peak,omitempty"` // highest sample
 	// Away is booked for what the task has, or had, on GPUs, while it is suspended.
 	Away units.Bytes `json:"away,omitempty"`
+	// Lent is what others may have of Memory meanwhile.
+	Lent units.Bytes `json:"lent,omitempty"`
 	// Share is what its user is charged for a task without a GPU, in millionths of a
 	// GPU.
 	Share int64 `json:"share,omitempty"`
@@ -111,7 +113,7 @@ func (h *Host) settle() {
 	h.CPUsBooked, h.taken = h.helpersCPUs, h.helpers
 	for i := range h.Residents {
 		r := &h.Residents[i]
-		booked := r.Memory + r.Away
+		booked := r.Memory - r.Lent + r.Away
 		h.Booked += booked
 		h.CPUsBooked += r.CPUs
 		h.taken += max(booked, r.Used)

@@ -154,23 +154,17 @@ func (s *State) pickWays(t *Task, all []way) (best []way) {
 }
 
 // hostHolds reports whether a machine has host memory for a task and for all that makes
-// way for it there. What these have booked themselves stays booked.
+// way for it there.
 func (s *State) hostHolds(t *Task, node []way) bool {
 	h := s.host(node[0].g.Node)
 	if h == nil || !h.Known {
 		return true
 	}
-	share, no := s.hostFits(t, h)
-	if no.Code != "" {
-		return false
-	}
-	sum := share.Memory
+	var victims []*Task
 	for _, w := range node {
-		for _, v := range w.victims {
-			sum += s.onGPUs(v)
-		}
+		victims = append(victims, w.victims...)
 	}
-	return sum <= h.free()
+	return s.holdsAside(t, h, victims...)
 }
 
 // cheapestWay is the cheapest way to make room for a task on a GPU.

@@ -139,3 +139,53 @@ func TestWayBack(t *testing.T) {
 		t.Errorf("%v make way for task 3, which was away for less time", ids)
 	}
 }
+
+// TestLends: on a server with one GPU, a task that has asked for no host memory has most
+// of it booked. Suspended, it lends what it was not seen to use, and has it again when
+// it is back. One that has asked keeps its part, and then nothing is suspended.
+func TestLends(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		s, at := wayState(t, 0, 128*units.GiB)
+		s.Step(GPUsFound{At: at, GPUs: []GPUInfo{{ID: "a", Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
+		step := func(ev Event) []Decision {
+			t.Helper()
+			out := s.Step(ev)
+			if err := s.Audit(); err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		begin := func(id TaskID, r Request) []Decision {
+			r.ID, r.GPUs = id, 1
+			step(TaskSubmitted{At: at, Request: r})
+			return step(Estimated{At: at, Task: id, Estimate: Estimate{Memory: 30 * units.GiB}})
+		}
+		first := Request{}
+		if asked {
+			first.HostMem = 72 * units.GiB
+		}
+		begin(1, first)
+		step(Started{At: at, Task: 1, Attempt: 1})
+		at = at.Add(wayRun)
+		step(Sampled{At: at, GPUs: []GPUSample{{ID: "a", Used: 25 * units.GiB, Tasks: []TaskUse{{Task: 1, Used: 25 * units.GiB}}}}, Hosts: []HostSample{{Tasks: []HostUse{{Task: 1, Used: 10 * units.GiB}}}}})
+		if got := left(begin(2, Request{Priority: High})); (len(got) == 1) == asked {
+			t.Fatalf("asked %v: suspended %v", asked, got)
+		}
+		if asked {
+			continue
+		}
+		booked := func(when string, want units.Bytes) {
+			t.Helper()
+			if h := s.Hosts()[0]; h.Booked != want*units.GiB {
+				t.Errorf("%s: %s booked, want %d GiB", when, h.Booked, want)
+			}
+		}
+		booked("suspending", 10+25)
+		step(Suspended{At: at, Task: 1, Attempt: 1})
+		step(Started{At: at, Task: 2, Attempt: 1})
+		booked("away", 10+25+72)
+		step(Exited{At: at.Add(time.Hour), Task: 2, Attempt: 1, Class: ExitOK})
+		step(Resumed{At: at.Add(time.Hour), Task: 1, Attempt: 1})
+		booked("back", 72)
+	}
+}

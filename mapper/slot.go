@@ -100,8 +100,7 @@ func (s *State) hostAllows(t, victim *Task) bool {
 	if t.GPUs == 0 || h == nil || !h.Known {
 		return t.GPUs > 0
 	}
-	share, no := s.hostFits(t, h)
-	return no.Code == "" && share.Memory+s.onGPUs(victim) <= h.free()
+	return s.holdsAside(t, h, victim)
 }
 
 func (s *State) anySlotOver() bool {

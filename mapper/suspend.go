@@ -35,8 +35,8 @@ func (s *State) CannotSuspend(id TaskID) Reason {
 		return Reason{Code: ReasonMPSClient, GPU: g.Index}
 	}
 	need := s.onGPUs(t)
-	if h := s.host(g.Node); h != nil && h.Known && h.free() < need {
-		return Reason{Code: ReasonHostFull, Need: need, Have: max(0, h.free())}
+	if h := s.host(g.Node); h != nil && h.Known && h.free()+s.lends(t) < need {
+		return Reason{Code: ReasonHostFull, Need: need, Have: max(0, h.free()+s.lends(t))}
 	}
 	return Reason{}
 }
@@ -68,8 +68,9 @@ func (s *State) suspend(t *Task, what Suspension, why Reason) {
 	if !s.script.maySuspend(t.ID, why) {
 		return
 	}
+	what.Lent = s.lends(t)
 	s.standStill(t, what)
-	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Reason: why})
+	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why})
 }
 
 // standStill begins a suspension: the task does nothing from now on.
@@ -89,9 +90,46 @@ func (s *State) bookAway(t *Task) {
 		return
 	}
 	if r := h.resident(t.ID); r != nil {
-		r.Away = t.away()
+		r.Away, r.Lent = t.away(), t.lent()
 		h.settle()
 	}
+}
+
+// lends is what others may have of a task's host memory while it stands still: of a
+// part that it has not asked for, what it was not seen to use. It has it again when it
+// comes back, also where that is more than can be booked then, as before.
+func (s *State) lends(t *Task) units.Bytes {
+	h := s.host(t.Last().Host.Node)
+	if h == nil || t.asks() > 0 {
+		return 0
+	}
+	r := h.resident(t.ID)
+	if r == nil || r.Peak == 0 {
+		return 0
+	}
+	return max(0, r.Memory-max(r.Peak, leastHost))
+}
+
+// lent is what others may have of it now.
+func (t *Task) lent() units.Bytes {
+	if t.Suspension == nil {
+		return 0
+	}
+	return t.Suspension.Lent
+}
+
+// holdsAside reports whether a machine has host memory for a task, and for what others
+// have on GPUs that make way for it. What they lend it counts.
+func (s *State) holdsAside(t *Task, h *Host, victims ...*Task) bool {
+	share, no := s.hostFits(t, h)
+	if no.Code != "" && (no.Code != ReasonHostMemory || share.Memory > h.most() || share.CPUs > 0 && share.CPUs > h.CPUs-h.CPUsBooked) {
+		return false
+	}
+	sum := share.Memory
+	for _, v := range victims {
+		sum += s.onGPUs(v) - s.lends(v)
+	}
+	return sum <= h.free()
 }
 
 // away is the host memory booked for what a task has, or had, on its GPUs.
@@ -151,6 +189,7 @@ func (s *State) forceSuspend(t *Task, d Suspend) {
 		return
 	}
 	what := suspensionFor(d.Reason, d.Host)
+	what.Lent = d.Lent
 	if f := s.tasks[what.way()]; s.opt.MakeWay && f != nil && f.waiting() {
 		s.byID[t.Current().Grants[0].GPU].Claim, f.WayAt = f.ID, s.now
 	}

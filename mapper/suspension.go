@@ -68,8 +68,10 @@ func (e Resumed) about() TaskID { return e.Task }
 type Suspend struct {
 	Task    TaskID `json:"task"`
 	Attempt int    `json:"attempt"`
-	// Host is the host memory that was booked for what it has on the GPUs.
+	// Host is the host memory that was booked for what it has on the GPUs. Lent is
+	// what others may have of its own part meanwhile.
 	Host   units.Bytes `json:"host,omitempty"`
+	Lent   units.Bytes `json:"lent,omitempty"`
 	Reason Reason      `json:"reason,omitzero"`
 }
 
@@ -109,6 +111,8 @@ type Suspension struct {
 	// From is what it had there, Host the host memory booked for that.
 	From []Grant     `json:"from,omitempty"`
 	Host units.Bytes `json:"host,omitempty"`
+	// Lent is what others may have meanwhile of the host memory that is booked for it.
+	Lent units.Bytes `json:"lent,omitempty"`
 	// Back: it comes back when there is room. Else it waits for ResumeAsked.
 	Back bool `json:"back,omitempty"`
 	// Failures counts how often it could not come back.
