@@ -28,8 +28,6 @@ func (m *machine) bookIdle(t *rapid.T, ev Event, decisions []Decision) {
 				}
 			}
 		}
-	case Started:
-		m.typed[e.Task] = max(m.typed[e.Task], now)
 	case Touched:
 		m.typed[e.Task] = now
 	}
@@ -71,7 +69,7 @@ func (m *machine) checkIdleStop(t *rapid.T, ev Event, id TaskID) {
 
 // stirredAfter reports whether a task did something after an instant.
 func (m *machine) stirredAfter(id TaskID, since units.Instant) bool {
-	if m.typed[id] > since {
+	if max(m.typed[id], m.ranFrom[id].at) > since {
 		return true
 	}
 	return slices.ContainsFunc(m.live[id].Grants, func(g Grant) bool { return m.stirred[g.GPU] > since })
