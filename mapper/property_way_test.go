@@ -78,8 +78,11 @@ func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
 }
 
 // noClaimAfter: what somebody changes of a task that waits for others to leave, or its
-// hold, may end its claim.
+// hold, may end its claim. The option that is off ends all.
 func (m *machine) noClaimAfter(ev Event) {
+	if c, ok := ev.(Configured); ok && !c.Options.MakeWay {
+		clear(m.madeWay)
+	}
 	id := About(ev)
 	maps.DeleteFunc(m.madeWay, func(_, other TaskID) bool { return id != 0 && other == id })
 }
