@@ -147,7 +147,7 @@ func SameDecision(a, b Decision) bool {
 		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Reason.Equal(b.Reason)
 	case Suspend:
 		b, ok := b.(Suspend)
-		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Host == b.Host && a.Lent == b.Lent && a.Reason.Equal(b.Reason)
+		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Host == b.Host && a.Lent == b.Lent && a.Leave == b.Leave && a.Reason.Equal(b.Reason)
 	case Resume:
 		b, ok := b.(Resume)
 		return ok && sameResume(a, b)

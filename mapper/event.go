@@ -232,6 +232,7 @@ var eventDecoders = map[string]func([]byte) (Event, error){
 	"suspended":        decodeAs[Suspended],
 	"resume-asked":     decodeAs[ResumeAsked],
 	"resumed":          decodeAs[Resumed],
+	"leaves":           decodeAs[Leaves],
 	"hold-changed":     decodeAs[HoldChanged],
 	"recalled":         decodeAs[Recalled],
 	"request-changed":  decodeAs[RequestChanged],

@@ -96,11 +96,11 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 		return RuleAlone
 	case (alone || g.Sharing == SharingAlone) && !g.idle():
 		return RuleIdle
-	case alone && g.Foreign > s.opt.Headroom:
+	case alone && g.foreignTo(t) > s.opt.Headroom:
 		return RuleForeign
 	case s.full(g):
 		return RuleMaxTasks
-	case s.free(g) < max(s.needOn(t, g), 1):
+	case s.freeFor(t, g) < max(s.needOn(t, g), 1):
 		return RuleMemory
 	case len(s.reservations) > 0 && s.reservation(t, g) != nil:
 		return RuleReserved
@@ -175,9 +175,9 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	case RuleAlone:
 		r.Task = g.Residents[0].Task
 	case RuleForeign:
-		r.Have = g.Foreign
+		r.Have = g.foreignTo(t)
 	case RuleMemory:
-		r.Have, r.Need, r.Of = g.Capacity-s.opt.Headroom-s.free(g), s.needOn(t, g), g.Capacity-s.opt.Headroom
+		r.Have, r.Need, r.Of = g.Capacity-s.opt.Headroom-s.freeFor(t, g), s.needOn(t, g), g.Capacity-s.opt.Headroom
 		if i := slices.IndexFunc(g.Residents, func(r Resident) bool { return r.Learning }); i >= 0 {
 			r.Learner, r.Span = g.Residents[i].Task, s.opt.LearnMemory
 		}

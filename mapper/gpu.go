@@ -109,6 +109,8 @@ type GPU struct {
 	Residents []Resident `json:"residents,omitempty"`
 	// Closed: it is drained; nil: it is open.
 	Closed *Closure `json:"closed,omitempty"`
+	// Behind is what suspended tasks still have here, in Foreign.
+	Behind []Behind `json:"behind,omitempty"`
 	// Claim is the task for which others leave it, see makeway.go; 0: none.
 	Claim TaskID `json:"claim,omitempty"`
 	// Missing: the GPU was not found when the machine was last looked at.

@@ -48,7 +48,8 @@ func (r Reason) takesTurn() bool { return r.Code == ReasonSlotUsed }
 
 // couldSetAside reports whether a running task would be suspended for a reason.
 func (s *State) couldSetAside(t *Task, code ReasonCode) bool {
-	return s.wanted(code) && t.Phase == Running && !t.Last().Stays && s.CannotSuspend(t.ID).Code == ""
+	return s.wanted(code) && t.Phase == Running && !t.Last().Stays && s.CannotSuspend(t.ID).Code == "" &&
+		(t.leavesFor(Reason{Code: code}) || s.driverCannot(t).Code == "")
 }
 
 // setAside suspends a running task for a reason of carma's. False: that is not wanted,
@@ -139,7 +140,7 @@ func (s *State) restedAt(a *Attempt) units.Instant {
 func (s *State) goesElsewhere(t *Task, pass func(*GPU) bool) bool {
 	probe := s.asAway(t)
 	for _, g := range s.gpus {
-		if g.ID != t.Current().Grants[0].GPU && pass(g) && s.returnsTo(probe, g) && s.room(g, s.alone(t)) >= max(probe.needs(g), 1) {
+		if g.ID != t.Current().Grants[0].GPU && pass(g) && s.returnsTo(probe, g) && s.roomFor(t, g) >= max(probe.needs(g), 1) {
 			return true
 		}
 	}
@@ -155,16 +156,20 @@ func (s *State) asAway(t *Task) *Task {
 	return &c
 }
 
-// holdsAgain raises the need of a task to what it has on its GPU: that must fit again.
+// holdsAgain sets the need of a task to the most that it has on a GPU: that must fit again.
 func (s *State) holdsAgain(t *Task) {
-	for _, grant := range t.Last().Grants {
+	need := t.Need
+	for i, grant := range t.Last().Grants {
 		g := s.byID[grant.GPU]
 		if r := g.resident(t.ID); r != nil && !r.Alone {
 			has := r.taken()
 			if t.Learner { // its grant is all that was free
 				has = max(t.Need, r.Used)
 			}
-			t.Need = max(0, min(has, g.Capacity-s.opt.Headroom))
+			if has = max(0, min(has, g.Capacity-s.opt.Headroom)); i == 0 || has > need {
+				need = has
+			}
 		}
 	}
+	t.Need = need
 }

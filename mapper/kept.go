@@ -77,7 +77,7 @@ func (s *State) block(p *pass, t *Task) {
 func (s *State) keepFor(t *Task, before keptFree) {
 	unfit := func(id GPUID) bool {
 		g := s.byID[id]
-		return g == nil || s.room(g, s.alone(t)) < max(t.needs(g), 1) || s.keptOff(t, g)
+		return g == nil || s.roomFor(t, g) < max(t.needs(g), 1) || s.keptOff(t, g)
 	}
 	if before.Task == t.ID && !slices.ContainsFunc(before.GPUs, unfit) {
 		s.kept = before
@@ -99,7 +99,7 @@ func (s *State) soonest(t *Task) []*GPU {
 	alone := s.alone(t)
 	var able []*GPU
 	for _, g := range s.gpus {
-		if s.room(g, alone) >= max(t.needs(g), 1) && !s.keptOff(t, g) {
+		if s.roomFor(t, g) >= max(t.needs(g), 1) && !s.keptOff(t, g) {
 			able = append(able, g)
 		}
 	}

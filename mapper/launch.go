@@ -8,6 +8,9 @@ import (
 
 // putOn launches a task that is in no queue any more, or lets it come back.
 func (s *State) putOn(t *Task, gpus []*GPU) {
+	if t.home() {
+		t.Suspension.asBefore(gpus)
+	}
 	if alone := s.alone(t); t.Phase == Away {
 		s.resume(t, gpus, s.grants(t, gpus, alone), alone)
 	} else {
@@ -31,7 +34,7 @@ func (s *State) grants(t *Task, gpus []*GPU, alone bool) []Grant {
 		grants[i] = Grant{GPU: g.ID, Memory: t.needs(g)}
 		switch {
 		case alone:
-			grants[i].Memory = s.free(g)
+			grants[i].Memory = s.freeFor(t, g)
 		case s.opt.Booking == BookSamples:
 			grants[i].Memory = 0
 		case t.Learner:

@@ -98,8 +98,13 @@ func (s *State) sampled(ev Sampled) {
 			continue
 		}
 		free, busy := s.free(g), s.busy(g)
-		if foreign := (in.Foreign + s.leftBehind(in.Tasks)).Clamp(); foreign != g.Foreign || in.Fault != g.Fault {
-			g.Foreign, g.Fault = foreign, in.Fault
+		foreign, behind := in.Foreign.Clamp(), s.leftBehind(in.Tasks)
+		for _, b := range behind {
+			foreign = (foreign + b.Used).Clamp()
+		}
+		if foreign != g.Foreign || in.Fault != g.Fault || !slices.Equal(behind, g.Behind) {
+			g.Foreign, g.Fault, g.Behind = foreign, in.Fault, behind
+			g.notes.face = face{} // it may look different to those who left it
 			s.notes.ceilings, s.dirty = [2]ceiling{}, true
 		}
 		s.breaks(g, in)
@@ -133,17 +138,6 @@ func (s *State) sampled(ev Sampled) {
 			s.dirty = true // most samples show nothing that lets a task in
 		}
 	}
-}
-
-// leftBehind is the memory that suspended tasks still have on a GPU: one that left by
-// itself keeps its context there. It is booked for nobody.
-func (s *State) leftBehind(uses []TaskUse) (sum units.Bytes) {
-	for _, u := range uses {
-		if t := s.tasks[u.Task]; t != nil && t.Phase == Away {
-			sum += u.Used.Clamp()
-		}
-	}
-	return sum
 }
 
 // score brings a monitor's figure between 0 and 1; NaN is 0.
@@ -219,9 +213,16 @@ func (s *State) bookable(g *GPU) units.Bytes {
 
 // room is what a GPU, as it is now, could give to a task if its residents
 // left; negative: nothing.
-func (s *State) room(g *GPU, alone bool) units.Bytes {
-	room := s.bookable(g) - g.Foreign
-	if g.Wrong() != "" || g.Closed != nil || g.Sick.shut(s.now) || room < s.opt.MinFree || alone && g.Foreign > s.opt.Headroom {
+func (s *State) room(g *GPU, alone bool) units.Bytes { return s.roomBeside(g, alone, g.Foreign) }
+
+// roomFor is the same for one task.
+func (s *State) roomFor(t *Task, g *GPU) units.Bytes {
+	return s.roomBeside(g, s.alone(t), g.foreignTo(t))
+}
+
+func (s *State) roomBeside(g *GPU, alone bool, foreign units.Bytes) units.Bytes {
+	room := s.bookable(g) - foreign
+	if g.Wrong() != "" || g.Closed != nil || g.Sick.shut(s.now) || room < s.opt.MinFree || alone && foreign > s.opt.Headroom {
 		return -1
 	}
 	return room
@@ -236,6 +237,12 @@ func (s *State) canFit(t *Task) bool {
 	}
 	if t.GPUs == 0 {
 		return true
+	}
+	if t.home() {
+		return !slices.ContainsFunc(t.Suspension.From, func(from Grant) bool {
+			g := s.byID[from.GPU]
+			return g == nil || s.roomFor(t, g) < max(t.Need, 1)
+		})
 	}
 	alone, i := s.alone(t), 0
 	if alone {

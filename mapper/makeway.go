@@ -109,10 +109,7 @@ func (s *State) clearWay(t *Task) {
 		}
 	}
 	picked := s.pickWays(t, ways)
-	var victims []*Task
-	for _, w := range picked {
-		victims = append(victims, w.victims...)
-	}
+	victims := leavers(picked)
 	if len(victims) == 0 {
 		return
 	}
@@ -160,11 +157,19 @@ func (s *State) hostHolds(t *Task, node []way) bool {
 	if h == nil || !h.Known {
 		return true
 	}
-	var victims []*Task
-	for _, w := range node {
-		victims = append(victims, w.victims...)
+	return s.holdsAside(t, h, leavers(node)...)
+}
+
+// leavers are all that make way, each once: one on several GPUs leaves all of them.
+func leavers(ways []way) (all []*Task) {
+	for _, w := range ways {
+		for _, v := range w.victims {
+			if !slices.Contains(all, v) {
+				all = append(all, v)
+			}
+		}
 	}
-	return s.holdsAside(t, h, victims...)
+	return all
 }
 
 // cheapestWay is the cheapest way to make room for a task on a GPU.

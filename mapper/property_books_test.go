@@ -14,6 +14,7 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	if e, ok := ev.(Exited); ok && m.live[e.Task].Attempt == e.Attempt {
 		delete(m.live, e.Task)
 	}
+	m.bookBehind(ev)
 	m.bookInstead(ev)
 	m.bookAway(ev)
 	if e, ok := ev.(Started); ok && m.live[e.Task].Attempt == e.Attempt && e.Attempt > 0 {
@@ -162,7 +163,8 @@ func (m *machine) checkGPUs(t *rapid.T, l Launch) {
 			t.Fatalf("launched %+v; there: %v, faulty: %v", l, m.there, m.fault)
 		}
 		seen[grant.GPU] = true
-		sum, tasks, alone := m.alien[grant.GPU]+m.opt.Headroom, 0, false
+		left := m.othersLeft(grant.GPU, l.Task)
+		sum, tasks, alone := m.alien[grant.GPU]+left+m.opt.Headroom, 0, false
 		for _, other := range m.live {
 			for _, g := range other.Grants {
 				if g.GPU == grant.GPU {
@@ -172,7 +174,7 @@ func (m *machine) checkGPUs(t *rapid.T, l Launch) {
 		}
 		if m.opt.Booking == BookSamples && !l.Alone {
 			// Only what was seen counts, and nothing is booked.
-			sum = max(m.used[grant.GPU], m.alien[grant.GPU]) + m.opt.Headroom
+			sum = max(m.used[grant.GPU]-m.behind[grant.GPU][l.Task], m.alien[grant.GPU]+left) + m.opt.Headroom
 			if grant.Memory != 0 {
 				t.Fatalf("launched %+v: books memory", l)
 			}

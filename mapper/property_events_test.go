@@ -143,6 +143,7 @@ func (m *machine) sample(t *rapid.T) {
 		s.Fault = rapid.SampledFrom([]string{"", "", "", "ECC"}).Draw(t, "fault")
 		s.Used = s.Foreign + rapid.SampledFrom([]units.Bytes{0, 0, units.GiB, 9 * units.GiB, 15 * units.GiB}).Draw(t, "used")
 		s.Lasts, s.Told = rapid.IntRange(0, 2).Draw(t, "lasts") == 0, rapid.Bool().Draw(t, "told")
+		m.leaveBehind(t, &s)
 		m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = s.Foreign, s.Used, s.Fault != ""
 		gpus = append(gpus, s)
 	}
@@ -163,6 +164,10 @@ func (m *machine) overuse(t *rapid.T) {
 	}
 	g := rapid.SampledFrom(used).Draw(t, "GPU")
 	s := GPUSample{ID: g.ID, Foreign: g.Foreign, Fault: g.Fault, SMACT: rapid.SampledFrom([]float64{0, 0.9}).Draw(t, "SMACT"), Coarse: g.Coarse}
+	for _, b := range g.Behind {
+		s.Foreign -= b.Used
+		s.Tasks, s.Used = append(s.Tasks, TaskUse{Task: b.Task, Used: b.Used}), s.Used+b.Used
+	}
 	for _, r := range g.Residents {
 		u := r.Grant.Scale(rapid.SampledFrom([]float64{0, 0.5, 1, 1.2, 3}).Draw(t, "used"))
 		s.Tasks, s.Used = append(s.Tasks, TaskUse{Task: r.Task, Used: u}), s.Used+u

@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"maps"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -128,13 +129,17 @@ func (m *machine) bookAway(ev Event) {
 func (m *machine) suspend(t *rapid.T, d Suspend) {
 	l, ok := m.live[d.Task]
 	task, _ := m.s.Task(d.Task)
-	if !ok || l.Attempt != d.Attempt || m.leaving[d.Task] > 0 || m.returning[d.Task] > 0 || !m.begun[d.Task] || len(l.Grants) != 1 || task.Phase != Suspending {
+	if !ok || l.Attempt != d.Attempt || m.leaving[d.Task] > 0 || m.returning[d.Task] > 0 || !m.begun[d.Task] || task.Phase != Suspending {
 		t.Fatalf("%+v of %+v, %+v", d, l, task)
 	}
 	i := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == l.Grants[0].GPU })
-	if m.all[i].Suspend == SuspendNever {
-		t.Fatalf("%+v on a GPU whose driver cannot", d)
+	switch moves := d.Reason.Code == ReasonMoved || d.Reason.Code == ReasonSlowing || d.Reason.Code == ReasonDrained; {
+	case d.Leave != (m.offered[d.Task] == d.Attempt && !moves):
+		t.Fatalf("%+v; attempt %d leaves by itself", d, m.offered[d.Task])
+	case !d.Leave && (len(l.Grants) != 1 || m.all[i].Suspend == SuspendNever):
+		t.Fatalf("%+v of %+v on a GPU whose driver cannot", d, l)
 	}
+	m.itself[d.Task] = d.Leave
 	if h := m.s.host(l.Host.Node); h != nil && h.Known && h.Booked > h.Memory && len(m.helpers) == 0 {
 		t.Fatalf("%+v: %s of %s of the machine are booked", d, h.Booked, h.Memory)
 	}
@@ -148,8 +153,11 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 // resume enters that a task comes back, and checks where.
 func (m *machine) resume(t *rapid.T, d Resume) {
 	l, ok := m.away[d.Task]
-	if !ok || l.Attempt != d.Attempt || len(d.Grants) != len(l.Grants) || len(d.From) != len(l.Grants) || d.From[0] != l.Grants[0].GPU || !m.up || m.pausedTill > 0 || m.onHold[d.Task] {
+	if !ok || l.Attempt != d.Attempt || len(d.Grants) != len(l.Grants) || len(d.From) != len(l.Grants) || !slices.EqualFunc(d.From, l.Grants, func(id GPUID, g Grant) bool { return g.GPU == id }) || !m.up || m.pausedTill > 0 || m.onHold[d.Task] {
 		t.Fatalf("%+v of %+v; the engine is up: %v, launching is paused until %d, held: %v", d, l, m.up, m.pausedTill, m.onHold)
+	}
+	if home := slices.EqualFunc(d.From, d.Grants, func(id GPUID, g Grant) bool { return g.GPU == id }); m.itself[d.Task] && !home {
+		t.Fatalf("%+v, and its program sees no other GPUs", d)
 	}
 	from := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == d.From[0] })
 	to := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == d.Grants[0].GPU })
@@ -162,5 +170,10 @@ func (m *machine) resume(t *rapid.T, d Resume) {
 	l.Alone = d.Alone
 	m.live[d.Task], m.returning[d.Task] = l, d.Attempt
 	m.checkGPUs(t, l)
+	for _, g := range l.Grants {
+		m.used[g.GPU] -= m.behind[g.GPU][d.Task]
+		m.behind[g.GPU] = maps.Clone(m.behind[g.GPU])
+		delete(m.behind[g.GPU], d.Task)
+	}
 	m.checkWay(t, d.Task, d.Grants)
 }

@@ -74,6 +74,7 @@ func anyLife(t *rapid.T) []Event {
 		"pin":        m.pins,
 		"suspend":    m.suspends,
 		"bring back": m.bringsBack,
+		"offer":      m.offers,
 		"answer":     m.answers,
 		"moved":      m.moved,
 		"rests":      m.rests,
@@ -129,14 +130,17 @@ type machine struct {
 	first              Options               // before the first event
 	opt                Options
 	up                 bool
-	live               map[TaskID]Launch  // launched and not ended, and on GPUs
-	away               map[TaskID]Launch  // launched and suspended
-	home               map[TaskID][]Grant // what each that comes back had when it was suspended
-	leaving, returning map[TaskID]int     // the attempts that are to be suspended, and to come back
-	ranFrom            map[TaskID]ranFrom // when its container ran, or it was back
-	madeWay            map[TaskID]TaskID  // whom those that are leaving make way for
-	tries              map[TaskID]int     // attempts so far
-	moves              map[TaskID]int     // stops for slowing others down
+	live               map[TaskID]Launch                // launched and not ended, and on GPUs
+	away               map[TaskID]Launch                // launched and suspended
+	home               map[TaskID][]Grant               // what each that comes back had when it was suspended
+	leaving, returning map[TaskID]int                   // the attempts that are to be suspended, and to come back
+	ranFrom            map[TaskID]ranFrom               // when its container ran, or it was back
+	itself             map[TaskID]bool                  // whether the last suspension asked the program to leave
+	offered            map[TaskID]int                   // the attempts whose programs leave by themselves
+	behind             map[GPUID]map[TaskID]units.Bytes // what suspended tasks still have, by the last sample
+	madeWay            map[TaskID]TaskID                // whom those that are leaving make way for
+	tries              map[TaskID]int                   // attempts so far
+	moves              map[TaskID]int                   // stops for slowing others down
 	shape              map[TaskID]Request
 	open               map[TaskID]bool // submitted and not finished
 	closed             map[TaskID]bool
@@ -177,7 +181,7 @@ func newMachine(t *rapid.T) *machine {
 			{ID: "a2", Node: "a", Index: 2, Capacity: 32 * units.GiB}, {ID: "b0", Node: "b", Index: 0, Capacity: 16 * units.GiB},
 			{ID: "b1", Node: "b", Index: 1, Capacity: 24 * units.GiB},
 		},
-		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, away: map[TaskID]Launch{}, leaving: map[TaskID]int{}, returning: map[TaskID]int{}, home: map[TaskID][]Grant{}, ranFrom: map[TaskID]ranFrom{}, madeWay: map[TaskID]TaskID{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
+		there: map[GPUID]bool{}, fault: map[GPUID]bool{}, alien: map[GPUID]units.Bytes{}, used: map[GPUID]units.Bytes{}, live: map[TaskID]Launch{}, away: map[TaskID]Launch{}, leaving: map[TaskID]int{}, returning: map[TaskID]int{}, home: map[TaskID][]Grant{}, ranFrom: map[TaskID]ranFrom{}, madeWay: map[TaskID]TaskID{}, offered: map[TaskID]int{}, itself: map[TaskID]bool{}, behind: map[GPUID]map[TaskID]units.Bytes{}, tries: map[TaskID]int{}, moves: map[TaskID]int{},
 		shape: map[TaskID]Request{}, open: map[TaskID]bool{}, closed: map[TaskID]bool{},
 		born: map[TaskID]units.Instant{}, begun: map[TaskID]bool{}, ended: map[TaskID]Phase{}, found: map[TaskID]bool{},
 		instead: map[TaskID]instead{}, back: map[TaskID]units.Instant{}, turn: map[TaskID]units.Instant{}, stays: map[TaskID]int{},
@@ -284,6 +288,7 @@ func (m *machine) drains(t *rapid.T) {
 	c.instead, c.back, c.turn, c.stays = maps.Clone(m.instead), maps.Clone(m.back), maps.Clone(m.turn), maps.Clone(m.stays)
 	c.born, c.begun, c.ended = maps.Clone(m.born), maps.Clone(m.begun), maps.Clone(m.ended)
 	c.ranFrom, c.madeWay = maps.Clone(m.ranFrom), maps.Clone(m.madeWay)
+	c.offered, c.itself, c.behind = maps.Clone(m.offered), maps.Clone(m.itself), maps.Clone(m.behind)
 	c.restore(t)
 	for n := 0; len(c.open) > 0; n++ {
 		if n > 1000 {

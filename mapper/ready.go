@@ -57,7 +57,7 @@ func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 // readyAt is when a GPU is expected to have room for a task. Its residents are
 // assumed to end one after the other, as in their outlook.
 func (s *State) readyAt(t *Task, g *GPU) units.Instant {
-	if s.room(g, s.alone(t)) < max(t.needs(g), 1) || s.keptOff(t, g) {
+	if s.roomFor(t, g) < max(t.needs(g), 1) || s.keptOff(t, g) {
 		return units.Never
 	}
 	m := s.memo(g)

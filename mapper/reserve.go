@@ -126,7 +126,7 @@ func (s *State) runsInto(t *Task, r *Reservation) bool {
 // reservation returns what keeps a task off a GPU that has room for it otherwise;
 // nil: nothing.
 func (s *State) reservation(t *Task, g *GPU) *Reservation {
-	left := s.free(g) - s.needOn(t, g)
+	left := s.freeFor(t, g) - s.needOn(t, g)
 	for _, r := range s.reservations {
 		if r.isFor(t) || !slices.Contains(r.GPUs, g.ID) || !s.runsInto(t, r) {
 			continue
@@ -173,10 +173,9 @@ func (s *State) barred(t *Task) bool {
 	if t.GPUs == 0 || len(s.reservations) == 0 && len(t.Pinned) == 0 {
 		return false
 	}
-	alone := s.alone(t)
 	var able []*GPU
 	for _, g := range s.gpus {
-		if s.room(g, alone) >= max(t.needs(g), 1) && !s.keptOff(t, g) {
+		if s.roomFor(t, g) >= max(t.needs(g), 1) && !s.keptOff(t, g) {
 			able = append(able, g)
 		}
 	}
@@ -185,7 +184,7 @@ func (s *State) barred(t *Task) bool {
 
 // keptOff reports whether a task may not go to a GPU however much room there is.
 func (s *State) keptOff(t *Task, g *GPU) bool {
-	if !t.mayGoTo(g.ID) || t.GPUs > 1 && g.Part {
+	if !t.mayGoTo(g.ID) || t.GPUs > 1 && g.Part || !s.returnsTo(t, g) {
 		return true
 	}
 	return slices.ContainsFunc(s.reservations, func(r *Reservation) bool {

@@ -56,11 +56,10 @@ func (s *State) returnsTo(t *Task, g *GPU) bool {
 	if t.Phase != Away {
 		return true
 	}
-	from := t.Suspension.From[0].GPU
-	if from == g.ID { // g may be a copy of the page
-		return true
+	if t.Suspension.has(g.ID) || t.Suspension.Left {
+		return t.Suspension.has(g.ID)
 	}
-	had := s.byID[from]
+	had := s.byID[t.Suspension.From[0].GPU]
 	return had != nil && g.Suspend == SuspendMove && g.Model != "" && g.Model == had.Model && g.Node == had.Node && g.Capacity >= had.Capacity && !g.Part && !had.Part
 }
 
@@ -79,6 +78,7 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	}
 	a.Grants = grants
 	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.notes.tried = Resuming, s.now, 0, 0, nil, tried{}
+	s.takesAgain(t, gpus)
 	s.seatOn(t, gpus, grants, alone)
 	s.waitsNoMore(t)
 	s.unclaim(t)

@@ -127,6 +127,8 @@ func (s *State) take(ev Event) {
 		s.cancel(ev)
 	case Touched:
 		s.touch(ev)
+	case Leaves:
+		s.leaves(ev)
 	case SuspendAsked:
 		s.suspendAsked(ev)
 	case Suspended:

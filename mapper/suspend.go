@@ -21,22 +21,30 @@ import (
 // CannotSuspend is why a task cannot be suspended now; the zero Reason: it can.
 func (s *State) CannotSuspend(id TaskID) Reason {
 	t := s.tasks[id]
-	switch {
-	case t == nil || t.Phase != Running || t.GPUs == 0:
+	if t == nil || t.Phase != Running || t.GPUs == 0 {
 		return Reason{Code: ReasonNotRunning}
-	case t.GPUs > 1:
-		return Reason{Code: ReasonSeveralGPUs, Count: t.GPUs}
+	}
+	if no := s.driverCannot(t); no.Code != "" && !t.Last().Leaves {
+		return no
 	}
 	g := s.byID[t.Current().Grants[0].GPU]
+	need := s.onGPUs(t)
+	if h := s.host(g.Node); h != nil && h.Known && h.free()+s.lends(t) < need {
+		return Reason{Code: ReasonHostFull, Need: need, Have: max(0, h.free()+s.lends(t))}
+	}
+	return Reason{}
+}
+
+// driverCannot is why the driver cannot suspend a running task; the zero Reason: it can.
+func (s *State) driverCannot(t *Task) Reason {
+	g := s.byID[t.Current().Grants[0].GPU]
 	switch {
+	case t.GPUs > 1:
+		return Reason{Code: ReasonSeveralGPUs, Count: t.GPUs}
 	case g.Suspend == SuspendNever || g.Missing:
 		return Reason{Code: ReasonCannotSuspend, GPU: g.Index}
 	case g.SuspendAlone && !t.Alone:
 		return Reason{Code: ReasonMPSClient, GPU: g.Index}
-	}
-	need := s.onGPUs(t)
-	if h := s.host(g.Node); h != nil && h.Known && h.free()+s.lends(t) < need {
-		return Reason{Code: ReasonHostFull, Need: need, Have: max(0, h.free()+s.lends(t))}
 	}
 	return Reason{}
 }
@@ -68,9 +76,9 @@ func (s *State) suspend(t *Task, what Suspension, why Reason) {
 	if !s.script.maySuspend(t.ID, why) {
 		return
 	}
-	what.Lent = s.lends(t)
+	what.Lent, what.Left = s.lends(t), t.leavesFor(why)
 	s.standStill(t, what)
-	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why})
+	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.Left})
 }
 
 // standStill begins a suspension: the task does nothing from now on.
@@ -189,9 +197,11 @@ func (s *State) forceSuspend(t *Task, d Suspend) {
 		return
 	}
 	what := suspensionFor(d.Reason, d.Host)
-	what.Lent = d.Lent
+	what.Lent, what.Left = d.Lent, d.Leave
 	if f := s.tasks[what.way()]; s.opt.MakeWay && f != nil && f.waiting() {
-		s.byID[t.Current().Grants[0].GPU].Claim, f.WayAt = f.ID, s.now
+		for _, grant := range t.Current().Grants[:min(t.GPUs, f.GPUs)] {
+			s.byID[grant.GPU].Claim, f.WayAt = f.ID, s.now
+		}
 	}
 	s.standStill(t, what)
 }

@@ -73,6 +73,8 @@ type Suspend struct {
 	Host   units.Bytes `json:"host,omitempty"`
 	Lent   units.Bytes `json:"lent,omitempty"`
 	Reason Reason      `json:"reason,omitzero"`
+	// Leave: its program is asked to leave by itself, see [Leaves].
+	Leave bool `json:"leave,omitempty"`
 }
 
 // Resume puts a suspended attempt on GPUs again. From are those that it had, in the
@@ -111,6 +113,9 @@ type Suspension struct {
 	// From is what it had there, Host the host memory booked for that.
 	From []Grant     `json:"from,omitempty"`
 	Host units.Bytes `json:"host,omitempty"`
+	// Left: its program is asked to leave by itself, and comes back only to the GPUs
+	// that it had.
+	Left bool `json:"left,omitempty"`
 	// Lent is what others may have meanwhile of the host memory that is booked for it.
 	Lent units.Bytes `json:"lent,omitempty"`
 	// Back: it comes back when there is room. Else it waits for ResumeAsked.

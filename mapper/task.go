@@ -184,9 +184,11 @@ type Attempt struct {
 	Back units.Instant `json:"back,omitempty"`
 	Turn units.Instant `json:"turn,omitempty"`
 	// Stays: it could not be suspended, and carma does not try again by itself.
-	Stays bool  `json:"stays,omitempty"`
-	Class Class `json:"class,omitempty"` // empty while it runs
-	Code  int   `json:"code,omitempty"`
+	Stays bool `json:"stays,omitempty"`
+	// Leaves: its program leaves its GPUs by itself when it is asked, see [Leaves].
+	Leaves bool  `json:"leaves,omitempty"`
+	Class  Class `json:"class,omitempty"` // empty while it runs
+	Code   int   `json:"code,omitempty"`
 	// Peak is the highest memory seen in use on one of its GPUs.
 	Peak units.Bytes `json:"peak,omitempty"`
 	// Filled: it took most of a card at its start, needed or not.
