@@ -20,6 +20,9 @@ func (s *State) tellLoad(t *Task) {
 		if len(w.Expected.Loads) == 0 {
 			w.Expected.Loads, w.Doubt, w.Expected.Source = t.Expected.Loads, t.Doubt, SourceSeen
 			w.notes.tried.learned = 0
+			if s.policy.pick == nil { // a gate may look at it, and asks nobody whether it has changed
+				w.notes.tried = tried{}
+			}
 			s.waits(w)
 		}
 	})

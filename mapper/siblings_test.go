@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper/interference"
 	"carma/mapper/units"
 )
 
@@ -26,5 +27,30 @@ func TestSiblingsLearn(t *testing.T) {
 	w.wantGrant(second, want)
 	if o := w.task(third); !o.Learner {
 		t.Errorf("a task of another kind needs %s", o.Need)
+	}
+}
+
+// TestGateLearns: a gate that looks at the activity lets a waiting task in when a task
+// of its kind has shown it, though no GPU has changed.
+func TestGateLearns(t *testing.T) {
+	opt := plain()
+	opt.Policy, opt.Learn = "lucid", true
+	w := newWorld(t, opt, 2)
+	same := func(r *Request) { r.Kind = "k" }
+	first := w.submit(30*units.GiB, same)
+	w.wantOn(first, 0)
+	w.started(first)
+	beside := w.does(interference.Load{SMACT: 0.3, SMOCC: 0.2, DRAMA: 0.2}, "other")
+	w.wantOn(beside, 1)
+	w.started(beside)
+	waits := w.submit(30*units.GiB, same)
+	w.wantPhase(waits, Queued)
+	for range 20 {
+		w.wait(15 * time.Second)
+		w.sample(GPUSample{ID: gpuID(0), Used: 5 * units.GiB, SMACT: 0.05, SMOCC: 0.02, DRAMA: 0.02, Tasks: []TaskUse{{Task: first, Used: 5 * units.GiB}}})
+	}
+	if w.on(waits) == nil {
+		why, _ := w.s.Why(waits)
+		t.Errorf("it waits: %+v", why)
 	}
 }

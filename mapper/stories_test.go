@@ -43,6 +43,7 @@ import (
 //	0s  paced NAME RATE [share=X]     how fast its output says that it went in the last minute, and how much is done
 //	0s  sample GPU [NAME=SIZE...] [smact=X] [drama=X] [foreign=SIZE] [fault=TEXT [lasts]]
 //	0s  exit NAME CLASS [code=N] [wanted=SIZE] [fault=engine]
+//	0s  leaves NAME                   its program offers to leave by itself
 //	0s  cancel NAME                   its user stops it
 //	0s  engine up|down
 //	0s  why NAME                      what carma why says
@@ -174,6 +175,9 @@ func (s *story) event(what string, args []string) {
 		s.exit(args[0], mapper.Class(args[1]), args[2:])
 	case "cancel":
 		s.step(mapper.Cancel{At: s.at(), Task: s.task(args[0]), Reason: "stopped by its user"}, "")
+	case "leaves":
+		id := s.task(args[0])
+		s.step(mapper.Leaves{At: s.at(), Task: id, Attempt: s.attempt(id)}, "")
 	case "suspend":
 		if no := s.s.CannotSuspend(s.task(args[0])); no.Code != "" {
 			s.say("no: " + words.Reason(no))
@@ -431,7 +435,11 @@ func (s *story) decision(d mapper.Decision) string {
 	case mapper.Stop:
 		return fmt.Sprintf("stop %s: %s", s.name(d.Task), words.Reason(d.Reason))
 	case mapper.Suspend:
-		return fmt.Sprintf("suspend %s, %s to host memory: %s", s.name(d.Task), d.Host, words.Reason(d.Reason))
+		text := fmt.Sprintf("suspend %s, %s to host memory: %s", s.name(d.Task), d.Host, words.Reason(d.Reason))
+		if d.Leave {
+			text += "; it leaves by itself"
+		}
+		return text
 	case mapper.Resume:
 		return fmt.Sprintf("resume %s %s", s.name(d.Task), s.grants(d.Grants))
 	case mapper.Requeue:

@@ -41,5 +41,8 @@ func (v *survey) possible(t *Task, alone bool) bool {
 	if alone && v.idle < t.GPUs {
 		return false
 	}
+	if t.home() { // what it left on its GPUs is not counted as free
+		return v.open >= t.GPUs
+	}
 	return v.open >= t.GPUs && v.free[min(t.GPUs, len(v.free))-1] >= max(t.Need, 1)
 }

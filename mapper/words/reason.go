@@ -58,13 +58,13 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 	},
 	mapper.ReasonNotRunning: func(mapper.Reason, string) string { return "only a task that runs on a GPU can be suspended" },
 	mapper.ReasonSeveralGPUs: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it runs on %s: the driver cannot suspend programs that talk to each other", plural(r.Count, "GPU"))
+		return fmt.Sprintf("it runs on %s: the driver cannot suspend programs that talk to each other, and this one does not offer to leave by itself", plural(r.Count, "GPU"))
 	},
 	mapper.ReasonCannotSuspend: func(r mapper.Reason, _ string) string {
 		return fmt.Sprintf("the driver cannot suspend programs on GPU %d", r.GPU)
 	},
 	mapper.ReasonMPSClient: func(r mapper.Reason, _ string) string {
-		return fmt.Sprintf("it shares GPU %d by MPS, whose clients the driver cannot suspend; a task with --exclusive can be", r.GPU)
+		return fmt.Sprintf("it shares GPU %d by MPS, whose clients the driver cannot suspend, and its program does not offer to leave by itself; a task with --exclusive can be suspended", r.GPU)
 	},
 	mapper.ReasonHostFull: func(r mapper.Reason, _ string) string {
 		return fmt.Sprintf("%s of host memory would hold what it has on the GPU, and %s can be booked", r.Need, r.Have)
