@@ -1,11 +1,14 @@
 package runner
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"carma/containers"
+	"carma/mapper"
 	"carma/runner/api"
 	"carma/runner/suspend"
 	"carma/runner/suspend/leave"
@@ -53,7 +56,37 @@ func (r *Runner) leaveFolder(container string) leave.Folder {
 // the GPUs that it was launched on alone, so it comes back to these.
 func (w *worker) mayLeave() bool {
 	o := w.opt.Suspending
-	return o != nil && !o.Off && !o.Move && len(w.launch.Grants) > 0 && leavePath(w.rec.Submit.Env) != "" && w.engineNear() == nil
+	return o != nil && !o.Off && len(w.launch.Grants) > 0 && leavePath(w.rec.Submit.Env) != "" && w.engineNear() == nil
+}
+
+// offerEvery is the time between two looks at whether a program offers to leave.
+const offerEvery = time.Second
+
+// lookForOffer ticks until an attempt's program has offered to leave by itself, if it
+// may; stop ends that.
+func (w *worker) lookForOffer() (look <-chan time.Time, stop func()) {
+	if !w.mayLeave() {
+		return nil, func() {}
+	}
+	tick := time.NewTicker(offerEvery)
+	return tick.C, tick.Stop
+}
+
+// tellOffer tells the core if the program offers to leave; false: look again.
+func (w *worker) tellOffer() bool {
+	task, attempt := w.launch.Task, w.launch.Attempt
+	if !w.leaveFolder(w.containerName(task, attempt)).Offered() {
+		return false
+	}
+	known := false
+	_ = w.look(context.Background(), func(s *mapper.State) {
+		t, ok := s.Task(task)
+		known = ok && t.Alive() != nil && t.Last().Leaves // an earlier daemon has told it
+	})
+	if !known {
+		w.post(fact(mapper.Leaves{At: w.Clock.Now(), Task: task, Attempt: attempt}))
+	}
+	return true
 }
 
 // mountLeave mounts the folder into an attempt's container.

@@ -52,6 +52,7 @@ func TestLeavesByItself(t *testing.T) {
 	g.running(ref)
 	folder := g.leaveFolder(g.containerName(2, 1))
 	g.eventually("it offers to leave", folder.Offered)
+	g.eventually("the core knows", func() bool { rec, err := g.Find(ref); return err == nil && rec.Task.Last().Leaves })
 	g.suspend(2)
 	g.inPhase(ref, mapper.Away)
 	g.restart()

@@ -148,7 +148,7 @@ func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
 		N: a.N, Starts: a.Starts, Container: r.containerName(id, a.N), Launched: a.Launched.Time(),
 		Started: instant(a.Started), Ended: instant(a.Ended), Outcome: string(a.Class), ExitCode: a.Code,
 		Peak: int64(a.Peak), Blameless: a.Blameless, Message: a.Message,
-		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code), Host: shareView(a),
+		Reason: words.Reason(a.Reason), ReasonCode: string(a.Reason.Code), Host: shareView(a), Leaves: a.Leaves,
 	}
 	for _, g := range a.Grants {
 		v.GPUs = append(v.GPUs, r.gpuRef(g.GPU))

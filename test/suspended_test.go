@@ -28,16 +28,17 @@ func (s *server) trained(ref string) []string {
 }
 
 // steps submits a task that takes so long alone, in simulated time.
-func (s *server) steps(name, time, peak string) string {
+func (s *server) steps(name, time, peak string, flags ...string) string {
 	s.t.Helper()
-	return s.submit("--name", name, "--mem", peak, image, "resnet18_cifar100_20e_1", "--peak", peak, "--time", time, "--print", "steps")
+	args := append([]string{"--name", name, "--mem", peak}, flags...)
+	return s.submit(append(args, image, "resnet18_cifar100_20e_1", "--peak", peak, "--time", time, "--print", "steps")...)
 }
 
 // undisturbed is the output of such a task that nobody suspends.
-func (s *server) undisturbed(peak string) []string {
+func (s *server) undisturbed(peak string, flags ...string) []string {
 	s.t.Helper()
 	s.speed(6000)
-	ref := s.steps("undisturbed", "10m", peak)
+	ref := s.steps("undisturbed", "10m", peak, flags...)
 	s.succeeded(ref)
 	out := s.trained(ref)
 	if len(out) != 53 || out[len(out)-1] != "trained 20 epochs" { // 1 of the header, 51, 1

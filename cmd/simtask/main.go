@@ -94,7 +94,12 @@ func run(ctx context.Context, args []string, env func(string) string, stdout, st
 		return exitNoGPU
 	}
 	defer c.Close()
-	t := &trainer{job: j, client: c, out: stdout, err: stderr}
+	l, err := offer(ctx, env("CARMA_LEAVE"))
+	if err != nil {
+		fmt.Fprintf(stderr, "simtask: CARMA_LEAVE: %v\n", err)
+		return exitFailed
+	}
+	t := &trainer{job: j, client: c, out: stdout, err: stderr, leaver: l}
 	return t.run(ctx)
 }
 

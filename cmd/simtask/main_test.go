@@ -26,8 +26,9 @@ import (
 
 // bench is a simulated server and the tasks on it.
 type bench struct {
-	t   *testing.T
-	dir string
+	t     *testing.T
+	dir   string
+	leave string // CARMA_LEAVE of the next tasks
 	*simgpu.Server
 }
 
@@ -68,9 +69,11 @@ func (b *bench) gpu(i int) gpu.Sample {
 }
 
 func (b *bench) env(visible string) func(string) string {
+	leave := b.leave
 	return func(name string) string {
 		return map[string]string{
 			"CARMA_SIM": b.dir, "CARMA_TASK": "7", "CARMA_ATTEMPT": "2", "NVIDIA_VISIBLE_DEVICES": visible,
+			"CARMA_LEAVE": leave,
 		}[name]
 	}
 }
@@ -103,7 +106,8 @@ type running struct {
 func (b *bench) start(visible string, args ...string) *running {
 	ctx, stop := context.WithCancelCause(context.Background())
 	r := &running{stop: stop, code: make(chan int, 1)}
-	go func() { r.code <- run(ctx, args, b.env(visible), &r.out, &r.err, connectWindow) }()
+	env := b.env(visible)
+	go func() { r.code <- run(ctx, args, env, &r.out, &r.err, connectWindow) }()
 	b.t.Cleanup(func() { stop(stopped{syscall.SIGTERM}) })
 	return r
 }

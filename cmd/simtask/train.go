@@ -17,6 +17,8 @@ type trainer struct {
 	job
 	client   *client.Client
 	out, err io.Writer
+	leaver   *leaver // nil: nobody asks it to leave
+	training bool    // its GPUs are busy
 
 	trained float64       // seconds of training done
 	clock   float64       // simulated seconds since the start
@@ -49,14 +51,15 @@ func (t *trainer) run(ctx context.Context) int {
 				return code
 			}
 		case train:
+			t.training = true
 			t.client.SetLoads(t.loads)
 			t.progress()
 		case hang:
+			t.training = false
 			t.client.SetLoads(nil)
 			t.endBar()
 			fmt.Fprintln(t.out, "waiting for the next batch")
-			<-ctx.Done()
-			return t.stop(ctx)
+			return t.hangs(ctx)
 		case fail:
 			t.trained = min(t.trained, e.at) // the program stops at its bug, however late the timer
 			t.progress()
@@ -75,6 +78,20 @@ func (t *trainer) run(ctx context.Context) int {
 		}
 	}
 	return exitOK // the plan has an end
+}
+
+// hangs does nothing until it is stopped.
+func (t *trainer) hangs(ctx context.Context) int {
+	for {
+		select {
+		case o := <-t.asked():
+			if code := t.obey(ctx, o); code != exitOK {
+				return code
+			}
+		case <-ctx.Done():
+			return t.stop(ctx)
+		}
+	}
 }
 
 // reach trains until a point of the run.
@@ -96,6 +113,10 @@ func (t *trainer) reach(ctx context.Context, point float64) int {
 		case <-timer.C:
 		case <-t.client.Changed():
 			t.pace = t.client.Pace()
+		case o := <-t.asked():
+			if code := t.obey(ctx, o); code != exitOK {
+				return code
+			}
 		case <-ctx.Done():
 			t.advance()
 			return t.stop(ctx)

@@ -168,15 +168,29 @@ func (a *Asking) back(ctx context.Context, c suspend.Container, f Folder, t susp
 	return suspend.Result{Outcome: suspend.Suspended}, err
 }
 
-// Recover finishes what a daemon that died has begun with a task that leaves by itself.
-// The order is in its folder, and the program goes on with it meanwhile.
+// Recover finishes what a daemon that died has begun. What it had ordered of a task that
+// leaves by itself is in its folder, and the program goes on with it meanwhile. Where
+// the driver may have the task, that lets it run first.
 func (a *Asking) Recover(ctx context.Context, c suspend.Container, want suspend.Outcome, facts suspend.Facts, t suspend.Target) (suspend.Result, error) {
-	f, ok := a.away(c)
-	switch {
-	case !ok:
+	f, ok := a.offers(c)
+	if !ok {
 		return a.Driver.Recover(ctx, c, want, facts, t)
-	case want == suspend.Runs:
+	}
+	last, err := f.order()
+	if err != nil {
+		return a.Driver.Recover(ctx, c, want, facts, t)
+	}
+	itself := last.n == 0 || last.leave || f.isAway(last)
+	switch {
+	case itself && want == suspend.Runs && last.n > 0:
 		return a.back(ctx, c, f, t)
+	case !itself && facts.Possible(false) == nil, itself && want == suspend.Runs:
+		result, err := a.Driver.Recover(ctx, c, suspend.Runs, facts, t)
+		if err != nil || result.Outcome != suspend.Runs || want == suspend.Runs {
+			return result, err
+		}
+	case want == suspend.Runs: // no driver can have it
+		return suspend.Result{Outcome: suspend.Runs}, nil
 	}
 	return a.Suspend(ctx, c, facts)
 }

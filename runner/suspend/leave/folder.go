@@ -116,6 +116,12 @@ func (f Folder) answer(to order) (word, why string, ok bool) {
 	return word, why, true
 }
 
+// isAway reports whether the program has left, and has not answered the order after that.
+func (f Folder) isAway(last order) bool {
+	word, _, ok := f.answer(order{n: last.n - 1})
+	return ok && word == left
+}
+
 // parse reads WORD NUMBER and what follows.
 func parse(line string) (word string, n uint64, rest string, err error) {
 	word, rest, _ = strings.Cut(line, " ")

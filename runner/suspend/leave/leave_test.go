@@ -90,7 +90,7 @@ func (b *bench) resume(want suspend.Outcome, calls ...string) error {
 
 func (b *bench) recover(to, want suspend.Outcome, calls ...string) error {
 	b.Helper()
-	r, err := b.a.Recover(b.Context(), b.c, to, suspend.Facts{}, suspend.Target{})
+	r, err := b.a.Recover(b.Context(), b.c, to, suspend.Facts{Driver: "580", Arch: "amd64"}, suspend.Target{})
 	b.is(r, err, want, calls)
 	return err
 }
@@ -231,7 +231,14 @@ func TestSilent(t *testing.T) {
 func TestDaemonDies(t *testing.T) {
 	b := newBench(t)
 	b.says(offerFile, offer)
-	b.recover(suspend.Suspended, suspend.Suspended, "recover to suspended") // it was not asked yet
+	b.recover(suspend.Suspended, suspend.Suspended, "suspend") // it was not asked yet, and does not answer
+	b.ordered("return 2")
+	b.recover(suspend.Runs, suspend.Runs, "recover to runs")                      // the driver has it
+	b.recover(suspend.Suspended, suspend.Suspended, "recover to runs", "suspend") // and may have it again
+	b.ordered("return 4")
+
+	b = newBench(t)
+	b.says(offerFile, offer)
 	if _, err := b.f.give(true); err != nil {
 		t.Fatal(err)
 	}
@@ -242,6 +249,36 @@ func TestDaemonDies(t *testing.T) {
 	b.recover(suspend.Runs, suspend.Runs)
 	b.ordered("return 2")
 	b.recover(suspend.Runs, suspend.Runs, "recover to runs") // nothing of it is left to do
+
+	b = newBench(t) // on its way back
+	b.says(offerFile, offer)
+	b.says(answerFile, "left 1\n")
+	b.suspend(suspend.Suspended)
+	if _, err := b.f.give(false); err != nil {
+		t.Fatal(err)
+	}
+	b.recover(suspend.Suspended, suspend.Suspended, "suspend") // it answers to nothing
+	b.says(answerFile, "left 3\n")
+	b.ordered("return 4")
+	if r, err := b.a.Recover(t.Context(), b.c, suspend.Runs, suspend.Facts{Driver: "580", Arch: "amd64"}, suspend.Target{}); r.Outcome != suspend.Suspended || !errors.Is(err, errSlow) {
+		t.Errorf("it does not return: %v, %v", r.Outcome, err)
+	}
+	b.ordered("leave 5")
+
+	b = newBench(t) // where no driver can
+	b.says(offerFile, offer)
+	b.says(answerFile, "left 1\n")
+	b.suspend(suspend.Suspended)
+	b.program(willing)
+	b.resume(suspend.Runs)
+	for _, want := range []suspend.Outcome{suspend.Runs, suspend.Suspended} {
+		if r, err := b.a.Recover(t.Context(), b.c, want, suspend.Facts{Driver: "550", Arch: "amd64"}, suspend.Target{}); r.Outcome != want || err != nil {
+			t.Errorf("%v: %v, %v", want, r.Outcome, err)
+		}
+	}
+	if len(b.driver.calls) > 0 {
+		t.Errorf("the driver did %v", b.driver.calls)
+	}
 }
 
 // TestEnded: the end of the container ends the wait.

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"carma/mapper/units"
+	"carma/runner/gpu/simgpu/client"
+)
+
+// leaver is how a task leaves its GPUs by itself when carma asks it to, through the files
+// that docs/suspend.md describes. Copying takes no time here.
+type leaver struct {
+	dir    string
+	orders chan order // the last one that was not heard yet
+}
+
+// order is a line of carma's: leave N, or return N.
+type order struct {
+	word string
+	n    uint64
+}
+
+// lookEvery is the time between two looks at the order.
+const lookEvery = 20 * time.Millisecond
+
+// offer offers to leave, and hears orders until ctx ends. nil: dir is empty, as nobody
+// asks.
+func offer(ctx context.Context, dir string) (*leaver, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	l := &leaver{dir: dir, orders: make(chan order, 1)}
+	if err := l.say("offer", "carma-leave 1"); err != nil {
+		return nil, err
+	}
+	go l.hear(ctx)
+	return l, nil
+}
+
+func (l *leaver) hear(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for last := (order{}); ; {
+		if o, ok := l.read(); ok && o != last {
+			last = o
+			select {
+			case <-l.orders: // it is overtaken
+			default:
+			}
+			l.orders <- o
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *leaver) read() (o order, ok bool) {
+	text, err := os.ReadFile(filepath.Join(l.dir, "order"))
+	if err != nil {
+		return o, false
+	}
+	n, err := fmt.Sscanf(string(text), "%s %d", &o.word, &o.n)
+	return o, n == 2 && err == nil && (o.word == "leave" || o.word == "return")
+}
+
+// say replaces a file of the task's.
+func (l *leaver) say(name, line string) error {
+	path := filepath.Join(l.dir, "task", name)
+	if err := os.WriteFile(path+".new", []byte(line+"\n"), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func (l *leaver) answer(word string, o order, why string) {
+	line := fmt.Sprintf("%s %d", word, o.n)
+	if why != "" {
+		line += " " + why
+	}
+	_ = l.say("answer", line) // carma asks the driver then
+}
+
+// asked are the orders; nil: there are none.
+func (t *trainer) asked() <-chan order {
+	if t.leaver == nil {
+		return nil
+	}
+	return t.leaver.orders
+}
+
+// obey leaves the GPUs until it is told to return. All but its CUDA context is given
+// back, and nothing is trained.
+func (t *trainer) obey(ctx context.Context, o order) int {
+	if o.word != "leave" {
+		t.leaver.answer("here", o, "")
+		return exitOK
+	}
+	t.advance()
+	var kept []units.Bytes
+	for i := range t.client.GPUs() {
+		kept = append(kept, max(0, t.client.Held(i)-t.context))
+		t.client.Free(i, kept[i])
+	}
+	t.client.SetLoads(nil)
+	t.leaver.answer("left", o, "")
+	for {
+		select {
+		case <-ctx.Done():
+			return t.stop(ctx)
+		case o = <-t.leaver.orders:
+		}
+		if o.word == "leave" {
+			t.leaver.answer("left", o, "")
+			continue
+		}
+		err := t.takeAgain(ctx, kept)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return t.stop(ctx)
+		}
+		t.leaver.answer("cannot", o, "the GPU is full")
+	}
+	if t.training {
+		t.client.SetLoads(t.loads)
+	}
+	t.pass() // what was away
+	t.leaver.answer("here", o, "")
+	return exitOK
+}
+
+// takeAgain takes the memory that it had; if there is no room for all, none of it.
+func (t *trainer) takeAgain(ctx context.Context, kept []units.Bytes) error {
+	for i, n := range kept {
+		err := t.client.Alloc(ctx, i, n)
+		if err == nil {
+			continue
+		}
+		if errors.As(err, new(*client.OOMError)) {
+			for j := range i {
+				t.client.Free(j, kept[j])
+			}
+		}
+		return err
+	}
+	return nil
+}

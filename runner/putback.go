@@ -1,0 +1,99 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"carma/mapper"
+	"carma/runner/suspend"
+	"carma/test/failpoint"
+)
+
+// comeBack puts the attempt on GPUs and answers the core, always.
+func (w *worker) comeBack(ctx context.Context, id string, d mapper.Resume, again bool) {
+	answer := func(failure string) {
+		w.post(fact(mapper.Resumed{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
+	}
+	if w.opt.Suspending == nil {
+		answer("this daemon cannot resume programs; stop the task, or start the daemon with the GPUs that it had")
+		return
+	}
+	c := w.container(id)
+	before := w.goesTo(d.Grants)
+	if !slices.Equal(before, d.Grants) {
+		w.limitOn(ctx, id, c)
+	}
+	failpoint.Hit("resume-begins-aside")
+	res, err := w.putBack(ctx, c, d, again)
+	failpoint.Hit("resume-done-aside")
+	log := w.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
+	switch {
+	case res.Outcome == suspend.Runs, res.Outcome == suspend.Ended: // what is left of it runs
+		w.aside.mu.Lock()
+		w.aside.process = suspend.Process{}
+		w.aside.mu.Unlock()
+		w.energy.join(w.Clock.Now(), w.key(), w.rec.User, w.uuids(), false)
+		_ = w.setMemory(ctx, id, 0)
+		log.Strs("grants", grantWords(d.Grants)).Dur("copy", res.Took[suspend.CallRestore]).Msg("resumed")
+		answer("")
+	case res.Outcome == suspend.Lost && !isUnavailable(err):
+		w.lose(ctx, id, err)
+	default:
+		w.goesTo(before)
+		log.Err(err).Msg("not resumed")
+		answer(failureText(err))
+	}
+}
+
+// putBack resumes a container.
+func (w *worker) putBack(ctx context.Context, c suspend.Container, d mapper.Resume, again bool) (suspend.Result, error) {
+	by, target := w.opt.Suspending.By, w.target(d)
+	w.aside.mu.Lock()
+	p := w.aside.process
+	w.aside.mu.Unlock()
+	if !again && p.PID != 0 {
+		res, err := by.Resume(ctx, c, p, target)
+		if refusal, ok := errors.AsType[*suspend.Refusal](err); !ok || refusal.Reason != suspend.ReasonUnknown {
+			return res, err
+		}
+		// It has ended while it was frozen; others of the container are to go on.
+	}
+	return by.Recover(ctx, c, suspend.Runs, w.facts(0), target)
+}
+
+// target is where a resumed attempt goes.
+func (w *worker) target(d mapper.Resume) suspend.Target {
+	t := suspend.Target{Driver: w.opt.Suspending.Driver}
+	for i, g := range d.Grants {
+		if i < len(d.From) && d.From[i] != g.GPU {
+			t.Pairs = append(t.Pairs, suspend.Pair{Old: string(d.From[i]), New: string(g.GPU)})
+		}
+	}
+	_ = w.look(context.Background(), func(s *mapper.State) {
+		if task, ok := s.Task(d.Task); ok && task.Suspension != nil {
+			t.Bytes = int64(task.Suspension.Host)
+		}
+	})
+	return t
+}
+
+// goesTo notes the grants to which the attempt comes back, and returns those before.
+func (w *worker) goesTo(grants []mapper.Grant) (before []mapper.Grant) {
+	before = w.grants()
+	w.aside.mu.Lock()
+	defer w.aside.mu.Unlock()
+	w.aside.grants = slices.Clone(grants)
+	return before
+}
+
+// limitOn has the driver limit the attempt on the GPUs to which it comes back.
+func (w *worker) limitOn(ctx context.Context, id string, c suspend.Container) {
+	gpus := w.limited()
+	if len(gpus) == 0 || len(c.PIDs) == 0 {
+		return
+	}
+	if err := w.keepTo(ctx, id, c.PIDs[0], gpus); err != nil && ctx.Err() == nil {
+		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the driver does not limit the task's GPU memory where it comes back to")
+	}
+}

@@ -1,0 +1,126 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/suspend"
+	"carma/test/failpoint"
+)
+
+// facts are what is known of a task that is to be suspended.
+func (w *worker) facts(bytes units.Bytes) suspend.Facts {
+	o := w.opt.Suspending
+	f := suspend.Facts{Driver: o.Driver, Arch: o.Arch, Uses: w.monitor.uses(), MPS: w.mpsGroup() != nil, Bytes: int64(bytes)}
+	for _, g := range w.grants() {
+		f.MIG = f.MIG || w.found[g.GPU].Parent != ""
+	}
+	return f
+}
+
+// suspend takes the attempt off its GPUs and answers the core, always.
+func (w *worker) suspend(ctx context.Context, id string, d mapper.Suspend, again bool) {
+	answer := func(failure string) {
+		w.post(fact(mapper.Suspended{At: w.Clock.Now(), Task: d.Task, Attempt: d.Attempt, Failure: failure}))
+	}
+	switch o := w.opt.Suspending; {
+	case o == nil:
+		answer("this daemon cannot suspend programs")
+		return
+	case o.Off && !again: // the core asks only programs that leave by themselves
+		answer("suspend is off in the configuration")
+		return
+	}
+	c := w.container(id)
+	if !d.Leave {
+		c.Leave = "" // it is to come back elsewhere
+	}
+	if err := w.setMemory(ctx, id, d.Host); err != nil && !again {
+		answer(err.Error())
+		return
+	}
+	failpoint.Hit("suspend-begins")
+	res, err := w.takeOff(ctx, c, w.facts(d.Host), again)
+	failpoint.Hit("suspend-done")
+	log := w.Log.Info().Int64("task", int64(d.Task)).Int("attempt", d.Attempt).Stringer("outcome", res.Outcome)
+	switch res.Outcome {
+	case suspend.Suspended:
+		w.aside.mu.Lock()
+		w.aside.process = res.Process
+		w.aside.mu.Unlock()
+		w.energy.leave(w.Clock.Now(), w.key())
+		log.Dur("lock", res.Took[suspend.CallLock]).Dur("copy", res.Took[suspend.CallCheckpoint]).Msg("suspended")
+		answer("")
+	case suspend.Lost:
+		w.lose(ctx, id, err)
+	default:
+		log.Err(err).Msg("not suspended")
+		_ = w.setMemory(ctx, id, 0)
+		answer(failureText(err))
+	}
+}
+
+// failureText is an error of package suspend for people. It is never empty: that would
+// be no failure.
+func failureText(err error) string {
+	if refusal, ok := errors.AsType[*suspend.Refusal](err); ok {
+		return refusal.Text
+	}
+	if err == nil {
+		return "nobody knows why"
+	}
+	return err.Error()
+}
+
+// askAgain is the pause after the driver could not be asked what became of a task.
+const askAgain = 5 * time.Second
+
+// takeOff suspends a container. While the driver cannot be asked how it ended, it asks
+// again: the task may be off its GPU, or on it.
+func (w *worker) takeOff(ctx context.Context, c suspend.Container, f suspend.Facts, again bool) (res suspend.Result, err error) {
+	by := w.opt.Suspending.By
+	if !again {
+		res, err = by.Suspend(ctx, c, f)
+		again = res.Outcome == suspend.Lost && isUnavailable(err)
+	}
+	for again {
+		res, err = by.Recover(ctx, c, suspend.Suspended, f, suspend.Target{})
+		if again = isUnavailable(err) && ctx.Err() == nil; again {
+			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("it is not known whether the task is suspended; the driver is asked again")
+			rest(ctx, askAgain)
+		}
+	}
+	return res, err
+}
+
+// rest waits for a time, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// setMemory sets the limit of the container's memory to its own and more.
+func (w *worker) setMemory(ctx context.Context, id string, more units.Bytes) error {
+	var spec containers.Spec
+	w.live().Bounds.bound(&spec, w.rec.Submit, w.launch.Host)
+	resizer, can := able[containers.Resizer](w.Driver)
+	switch {
+	case spec.Memory == 0:
+		return nil
+	case !can:
+		return errors.New("the limit of its container's memory cannot be raised on " + w.Driver.Name())
+	}
+	err := within(ctx, killLimit, "set the memory of a container", func(ctx context.Context) error {
+		return resizer.SetMemory(ctx, id, spec.Memory+int64(more))
+	})
+	if err != nil && ctx.Err() == nil {
+		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the limit of its container's memory could not be set")
+	}
+	return err
+}
