@@ -153,7 +153,7 @@ func (s *State) bind(w *Why, t *Task) {
 		w.Binding, w.Rule = over, RuleQuota
 	case s.claims(t):
 		w.Binding = s.wayFor(t)
-	case t.Phase == Queued && s.recoveryBlocks():
+	case !t.first() && s.recoveryBlocks():
 		w.Binding.Code = ReasonRecoveryFirst
 	case s.now < s.notBefore:
 		w.Binding = Reason{Code: ReasonInterval, Span: s.opt.Interval}
