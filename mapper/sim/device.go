@@ -164,6 +164,16 @@ func (d *device) join(u *use, now units.Instant) {
 
 func (u *use) busy() bool { return u.run.training && !u.run.halted && u.load.SMACT > 0 }
 
+// free gives memory back.
+func (u *use) free(now units.Instant, n units.Bytes) {
+	d := u.device
+	d.advance(now)
+	d.held -= n
+	u.held -= n
+	d.touched = true
+	d.record(now)
+}
+
 // alloc takes memory if there is room for all of it.
 func (u *use) alloc(now units.Instant, n units.Bytes) bool {
 	d := u.device

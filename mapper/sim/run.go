@@ -30,12 +30,14 @@ type run struct {
 	// came is when it was put on the GPUs that it has, ran when it began to run
 	// there; 0: not yet.
 	came, ran units.Instant
-	// halted: it is suspending, suspended or resuming. away: it has left its GPU,
-	// where it had off, and at most peak. lacks: the one that it is to come back to
-	// has no room.
-	halted, away, lacks bool
-	off, peak           units.Bytes
-	copying             entry // the end of a copy
+	// halted: it is suspending, suspended or resuming. away: it has left its GPUs,
+	// where it had off, and at most peak. itself: it left by itself. lacks is the
+	// one that it is to come back to and that has no room.
+	halted, away, itself bool
+	off                  []units.Bytes
+	peak                 units.Bytes
+	lacks                *use
+	copying              entry // the end of a copy
 }
 
 // begin is the container's first moment.
@@ -46,6 +48,9 @@ func (e *engine) begin(r *run) {
 		u.device.join(u, e.now)
 	}
 	e.step(mapper.Started{At: e.now, Task: r.id, Attempt: r.attempt})
+	if e.leaves(r) {
+		e.step(mapper.Leaves{At: e.now, Task: r.id, Attempt: r.attempt})
+	}
 	e.progress(r)
 }
 

@@ -21,6 +21,10 @@ type Suspending struct {
 	// Host is the memory of each machine for what suspended tasks had on GPUs. What
 	// tasks have there themselves is not modelled.
 	Host units.Bytes
+	// Leave is the share of the tasks whose programs leave by themselves, on any
+	// number of GPUs; they keep their contexts there. If it is not 0, the driver
+	// suspends none.
+	Leave float64
 }
 
 // The figures that stand for what is not said: a full card of 80 GB took 15 s
@@ -43,6 +47,8 @@ func (s Suspending) check() error {
 		return fmt.Errorf("suspending copies %s per second; write for example 5GB/s", s.Rate)
 	case s.Pause < 0 || s.Pause > time.Hour:
 		return fmt.Errorf("suspending takes %s beside the copy; write for example 200ms", s.Pause)
+	case !(s.Leave >= 0 && s.Leave <= 1):
+		return fmt.Errorf("%v of the tasks leave by themselves; write a share from 0 to 1", s.Leave)
 	case s.Host < units.MiB || s.Host > 1024*units.TiB:
 		return fmt.Errorf("suspending has %s of host memory; write for example 512G", s.Host)
 	}
@@ -51,7 +57,7 @@ func (s Suspending) check() error {
 
 // kind is what GPUs say of it.
 func (s Suspending) kind() mapper.SuspendKind {
-	if s.on() {
+	if s.on() && s.Leave == 0 {
 		return mapper.SuspendMove
 	}
 	return mapper.SuspendNever
@@ -84,37 +90,67 @@ func (s Suspending) lasts(now units.Instant, until units.Instant, n units.Bytes)
 	return free.Sub(now) + s.Pause, free
 }
 
-// suspend has a run stand still at once. Its memory stays until it is copied.
+// suspend has a run stand still at once. Its memory stays until it is copied; one that
+// leaves by itself keeps its context.
 func (e *engine) suspend(d mapper.Suspend) {
 	r := e.runs[d.Task]
 	r.trained = min(r.goal, r.trained+r.rate*seconds(e.now-r.at))
-	r.at, r.rate, r.halted = e.now, 0, true
+	r.at, r.rate, r.halted, r.itself, r.off = e.now, 0, true, d.Leave, r.off[:0]
 	e.agenda.drop(&r.entry)
 	e.agenda.drop(&r.pace)
 	e.settle(r)
-	u := r.uses[0]
-	took, free := e.cfg.Suspending.lasts(e.now, u.device.out, u.held)
-	u.device.out = free
-	e.stretches[r.id-1] = append(e.stretches[r.id-1], Stretch{Attempt: r.attempt, From: e.now, Copied: took})
+	var longest time.Duration
+	for _, u := range r.uses {
+		n := u.held
+		if r.itself {
+			n -= min(n, r.task.Context)
+		}
+		r.off = append(r.off, n)
+		took, free := e.cfg.Suspending.lasts(e.now, u.device.out, n)
+		u.device.out, longest = free, max(longest, took)
+	}
+	e.stretches[r.id-1] = append(e.stretches[r.id-1], Stretch{Attempt: r.attempt, From: e.now, Copied: longest})
 	r.copying = entry{rank: rankCopy, seq: int64(r.id), run: r}
-	e.agenda.set(&r.copying, e.now.Add(took))
+	e.agenda.set(&r.copying, e.now.Add(longest))
 }
 
-// resume gives a run a GPU again, and its memory there before that is copied.
+// resume gives a run GPUs again, and its memory there before that is copied.
 func (e *engine) resume(d mapper.Resume) {
 	r := e.runs[d.Task]
-	u := &use{run: r, device: e.byID[d.Grants[0].GPU], load: r.task.Loads[0], peak: r.peak}
-	u.device.join(u, e.now)
-	r.uses, r.came, r.ran = []*use{u}, e.now, 0
-	took := e.cfg.Suspending.Pause
-	if r.lacks = !u.alloc(e.now, r.off); !r.lacks {
-		took, u.device.in = e.cfg.Suspending.lasts(e.now, u.device.in, r.off)
+	if !r.itself {
+		u := &use{run: r, device: e.byID[d.Grants[0].GPU], load: r.task.Loads[0], peak: r.peak}
+		u.device.join(u, e.now)
+		r.uses = []*use{u}
 	}
-	last := e.lastStretch(r)
-	last.Copied += took
-	e.heat(u.device)
+	r.came, r.ran = e.now, 0
+	longest := e.cfg.Suspending.Pause
+	if r.lacks = e.takeAgain(r); r.lacks == nil {
+		for i, u := range r.uses {
+			took, free := e.cfg.Suspending.lasts(e.now, u.device.in, r.off[i])
+			u.device.in, longest = free, max(longest, took)
+		}
+	}
+	e.lastStretch(r).Copied += longest
+	for _, u := range r.uses {
+		e.heat(u.device)
+	}
 	r.copying = entry{rank: rankCopy, seq: int64(r.id), run: r}
-	e.agenda.set(&r.copying, e.now.Add(took))
+	e.agenda.set(&r.copying, e.now.Add(longest))
+}
+
+// takeAgain takes the memory that a run had. If a GPU has no room it returns that, and
+// nothing is taken.
+func (e *engine) takeAgain(r *run) (full *use) {
+	for i, u := range r.uses {
+		if u.alloc(e.now, r.off[i]) {
+			continue
+		}
+		for j, u := range r.uses[:i] {
+			u.free(e.now, r.off[j])
+		}
+		return u
+	}
+	return nil
 }
 
 func (e *engine) lastStretch(r *run) *Stretch {
@@ -126,21 +162,40 @@ func (e *engine) lastStretch(r *run) *Stretch {
 func (e *engine) copied(r *run) {
 	switch {
 	case !r.away:
-		r.off, r.away = r.uses[0].held, true
+		r.away = true
 		e.record.left(r, e.now, OutcomeAway)
-		e.takeOff(r)
+		e.goes(r)
 		e.step(mapper.Suspended{At: e.now, Task: r.id, Attempt: r.attempt})
-	case r.lacks:
-		u := r.uses[0]
+	case r.lacks != nil:
+		d, n := r.lacks.device, r.off[slices.Index(r.uses, r.lacks)]
 		e.record.left(r, e.now, OutcomeAway)
-		e.takeOff(r)
-		e.step(mapper.Resumed{At: e.now, Task: r.id, Attempt: r.attempt, Failure: fmt.Sprintf("%s are to go to GPU %d, of which %s are free", r.off, u.device.Index, u.device.Memory-u.device.held)})
+		if !r.itself {
+			e.takeOff(r)
+		}
+		e.step(mapper.Resumed{At: e.now, Task: r.id, Attempt: r.attempt, Failure: fmt.Sprintf("%s are to go to GPU %d, of which %s are free", n, d.Index, d.Memory-d.held)})
 	default:
 		r.away, r.halted, r.at, r.ran = false, false, e.now, e.now
-		r.rate = r.uses[0].device.Speed
+		r.rate = r.slowest(func(u *use) float64 { return u.device.Speed })
 		e.lastStretch(r).To = e.now
 		e.settle(r)
 		e.schedule(r)
 		e.step(mapper.Resumed{At: e.now, Task: r.id, Attempt: r.attempt})
 	}
+}
+
+// goes takes a run off its GPUs, but for the context of one that leaves by itself.
+func (e *engine) goes(r *run) {
+	if !r.itself {
+		e.takeOff(r)
+		return
+	}
+	for i, u := range r.uses {
+		u.free(e.now, r.off[i])
+		e.heat(u.device)
+	}
+}
+
+// leaves reports whether the program of a run leaves by itself when it is asked to.
+func (e *engine) leaves(r *run) bool {
+	return e.cfg.Suspending.Leave > 0 && e.cfg.Truth.uniform(drawLeave, r.task.Name) < e.cfg.Suspending.Leave
 }

@@ -137,6 +137,7 @@ const (
 	drawBusy
 	drawUrgent
 	drawMemory
+	drawLeave
 )
 
 // uniform draws between 0 and 1, open at both ends.

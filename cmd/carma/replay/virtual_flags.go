@@ -64,6 +64,6 @@ func (f *virtualFlags) addConditions(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.noRepeats, "no-repeats", false, "no task is known to repeat another (default: tasks of one workload are)")
 	flags.BoolVar(&f.coarse, "coarse", false, "the GPUs tell only the share of time in which a kernel runs, as cards without performance counters")
 	flags.StringVar(&f.truth, "truth", study.TruthWords[0], "how the modelled world differs from what policies believe, `KEY=VALUE`,... or perturbed")
-	flags.StringVar(&f.suspend, "suspend", "", "tasks can be suspended, with the `speed` of a copy in either direction: 5GB/s; also 5GB/s,pause=200ms,host=512G")
+	flags.StringVar(&f.suspend, "suspend", "", "tasks can be suspended, with the `speed` of a copy in either direction: 5GB/s; also 5GB/s,pause=200ms,host=512G,leave=0.5")
 	flags.StringVar(&f.urgent, "urgent", "", "this `share` of the tasks is urgent (priority high), drawn for each trace, for example 0.1")
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // suspendingKeys may follow the speed of a copy.
-var suspendingKeys = []string{"pause", "host"}
+var suspendingKeys = []string{"pause", "host", "leave"}
 
 // ParseSuspending reads how GPUs suspend tasks: the speed of a copy in either
 // direction, in GB (10^9 bytes) per second, and what differs from the defaults:
@@ -43,6 +43,10 @@ func ParseSuspending(text string) (sim.Suspending, error) {
 			if s.Host, err = units.ParseAmount(value); err != nil || s.Host < units.MiB {
 				return none, fmt.Errorf("host: %q is not an amount of memory; write for example host=512G", value)
 			}
+		case "leave":
+			if s.Leave, err = strconv.ParseFloat(value, 64); err != nil || !(s.Leave > 0 && s.Leave <= 1) {
+				return none, fmt.Errorf("leave: %q is not a share of the tasks; write for example leave=0.5", value)
+			}
 		default:
 			return none, fmt.Errorf("unknown key %q; nearest: %s", key, nearest.Names(key, suspendingKeys, 1)[0])
 		}
@@ -61,6 +65,9 @@ func suspendingText(s sim.Suspending) string {
 	}
 	if s.Host != sim.SuspendHost {
 		text += ",host=" + strconv.FormatFloat(s.Host.GiB(), 'g', -1, 64) + "G"
+	}
+	if s.Leave > 0 {
+		text += ",leave=" + strconv.FormatFloat(s.Leave, 'g', -1, 64)
 	}
 	return text
 }
