@@ -62,7 +62,7 @@ func (s *State) endClaims() {
 // whether there were some.
 func (s *State) checkClaims() (ended bool) {
 	for _, g := range s.gpus {
-		if g.Claim == 0 || s.leavingFor(g.Claim) {
+		if g.Claim == 0 || s.leavingFor(g.Claim) || s.comesHome(g.Claim) {
 			continue
 		}
 		g.Claim, ended = 0, true
@@ -70,6 +70,12 @@ func (s *State) checkClaims() (ended bool) {
 		s.freshenOne(g)
 	}
 	return ended
+}
+
+// comesHome reports whether a task waits for the GPUs that it had, see keepHome.
+func (s *State) comesHome(id TaskID) bool {
+	t := s.tasks[id]
+	return t != nil && t.waiting() && t.home() && s.longAway(t)
 }
 
 // leavingFor reports whether a task is being suspended for another.

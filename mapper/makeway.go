@@ -61,7 +61,7 @@ func (s *State) longAway(t *Task) bool {
 // displaces reports whether others may make way for a waiting task now.
 func (s *State) displaces(t *Task) bool {
 	switch {
-	case t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.claims(t):
+	case t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.claims(t) && !t.home():
 		return false
 	case t.Phase == Away:
 		return s.longAway(t)
@@ -111,6 +111,7 @@ func (s *State) clearWay(t *Task) {
 	picked := s.pickWays(t, ways)
 	victims := leavers(picked)
 	if len(victims) == 0 {
+		s.keepHome(t)
 		return
 	}
 	for _, w := range picked {
@@ -121,6 +122,22 @@ func (s *State) clearWay(t *Task) {
 	for _, v := range victims {
 		s.setAside(v, Reason{Code: ReasonMadeWay, Task: t.ID})
 	}
+}
+
+// keepHome keeps the GPUs free to which a suspended task must come back, where those who
+// are there cannot leave: else others would come there again and again.
+func (s *State) keepHome(t *Task) {
+	if !t.home() {
+		return
+	}
+	for _, from := range t.Suspension.From {
+		if g := s.byID[from.GPU]; g != nil && g.Claim == 0 {
+			g.Claim, t.WayAt = t.ID, s.now
+			s.notes.clock++
+			s.freshenOne(g)
+		}
+	}
+	s.at(s.now.Add(wayAgain), deadline{})
 }
 
 // pickWays are those that cost least, as many as a task has GPUs, all of one machine

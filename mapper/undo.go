@@ -48,14 +48,17 @@ func (s *State) undo(g *GPU) {
 	}
 }
 
-// sendAway suspends or stops a task that slows a neighbour down.
+// sendAway suspends or stops a task that slows a neighbour down. One that was suspended
+// and came back only now has done too much to be stopped.
 func (s *State) sendAway(t *Task, why Reason) {
 	if s.couldSetAside(t, why.Code) && s.goesElsewhere(t, func(*GPU) bool { return true }) {
 		if s.now < s.restedAt(t.Last()) || s.setAside(t, why) {
 			return
 		}
 	}
-	s.stopFor(t, why)
+	if s.now <= t.Last().Started.Add(undoWithin).Add(s.away(t)) {
+		s.stopFor(t, why)
+	}
 }
 
 // late are the same tasks, where those that may run longer than expected do so by

@@ -205,3 +205,21 @@ func TestUndoMost(t *testing.T) {
 	w.wantStops(undoMost)
 	w.wantPhase(b, Running)
 }
+
+// TestNoUndoOfReturn: a task that came back just now is not stopped for slowing another
+// down if it ran for long before it was suspended: that would lose the run.
+func TestNoUndoOfReturn(t *testing.T) {
+	for _, row := range []struct {
+		ran   time.Duration
+		stops int
+	}{{11 * time.Minute, 0}, {8 * time.Minute, 1}} {
+		w := newWorld(t, predicting(), 1)
+		a, b, slowed := slowing(w)
+		w.wait(2 * time.Minute)
+		attempt := w.task(b).Last()
+		attempt.Away, attempt.Back = time.Hour, w.now.Add(-time.Minute)
+		attempt.Started = w.now.Add(-time.Hour - row.ran)
+		w.tells(a, 100*slowed)
+		w.wantStops(row.stops)
+	}
+}
