@@ -56,6 +56,11 @@ bin/carma-init:
 bin/simtask:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $@ ./cmd/simtask
 
+# Opened from the disk; cmd/docs says what is in it.
+.PHONY: docs
+docs: ## bin/site: the documentation as a site with a search, for reading without network
+	$(GO) run ./cmd/docs -out bin/site -version "$(VERSION)"
+
 image: bin/simtask ## the image carma/simtask:latest
 	@$(ENGINE) run test/setup/image.sh
 

@@ -91,5 +91,5 @@
 //     the reason where it failed. An attempt that is lost on the way is [Exited]. Say
 //     in [GPUInfo] where it is possible: nothing is suspended elsewhere. Otherwise the
 //     task holds its GPUs, or its host memory, for ever.
-//     Kept by runner/aside.go (suspend, comeBack), mapper/sim/suspend.go (copied).
+//     Kept by runner/takeoff.go (suspend), runner/putback.go (comeBack), mapper/sim/suspend.go (copied).
 package mapper

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -86,6 +87,17 @@ func wait(ctx context.Context, c <-chan struct{}) {
 
 // Handler returns the API. Its OpenAPI document is at /openapi.json.
 func (r *Runner) Handler() http.Handler {
+	a, mux := r.routes()
+	return modest(a, mux)
+}
+
+// OpenAPI is the description of the API, as the daemon serves it at /openapi.json.
+func OpenAPI() ([]byte, error) {
+	a, _ := new(Runner).routes()
+	return json.Marshal(a.OpenAPI())
+}
+
+func (r *Runner) routes() (huma.API, *http.ServeMux) {
 	mux := http.NewServeMux()
 	cfg := huma.DefaultConfig("carma", r.opt.Version)
 	cfg.Info.Description = "Jobs on a shared GPU server. Served on a unix socket; the caller is the peer of the socket."
@@ -100,7 +112,7 @@ func (r *Runner) Handler() http.Handler {
 	r.addStreams(a)
 	r.addTerminals(a)
 	r.addHealth(a)
-	return modest(a, mux)
+	return a, mux
 }
 
 // tasksPage is one page of a listing.

@@ -117,6 +117,7 @@ var allowed = map[string][]string{
 	"carma/cmd/carma/suite":                {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/submit", "carma/cmd/carma/tasks", "carma/configs/suites", "carma/configs/suites/compose", "carma/configs/taskfile", "carma/containers/engines", "carma/mapper", "carma/runner/api"},
 	"carma/cmd/carma/tasks":                {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/configs/nearest", "carma/mapper", "carma/runner/api"},
 	"carma/cmd/carma/trace":                {"carma/cmd/carma/cli", "carma/cmd/carma/report", "carma/configs/traces", "carma/configs/traces/arrivals", "carma/configs/traces/joblog", "carma/configs/traces/load", "carma/configs/traces/mixes", "carma/configs/traces/original"},
+	"carma/cmd/docs":                       {"carma/runner"},
 	"carma/cmd/simtask":                    {"carma/configs/workloads", "carma/mapper", "carma/mapper/sim", "carma/runner/gpu/simgpu/client", "carma/runner/gpu/simgpu/wire"},
 	"carma/cmd/carma/elsewhere":            {},
 

@@ -1,0 +1,21 @@
+package main
+
+// section is a part of the menu.
+type section struct {
+	title string
+	pages []string // below the root, without .md
+}
+
+// menu is the order in which the pages are read. Every page of docs/ is in it.
+var menu = []section{
+	{"Start", []string{"README", "docs/tour", "docs/coming-from", "docs/faq"}},
+	{"For users", []string{"docs/tasks", "docs/suites", "docs/images", "docs/models", "docs/suspend"}},
+	{"For administrators", []string{"docs/gpus", "docs/containers", "docs/reliability", "docs/security"}},
+	{"Estimates", []string{"docs/estimators", "docs/modern-trainings"}},
+	{"Scheduling", []string{"docs/replay", "docs/traces", "docs/benchmarks"}},
+	{"Real GPUs", []string{"docs/hardware/README", "docs/hardware/h100-2026-11-22"}},
+	{"How it is made", []string{"docs/design", "docs/decisions", apiPage, "CHANGELOG", "CONTRIBUTING", "SECURITY"}},
+}
+
+// apiPage is made from the API's own description.
+const apiPage = "docs/api"
