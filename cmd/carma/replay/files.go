@@ -20,54 +20,65 @@ import (
 
 // replayFiles are what a replay in virtual time leaves besides its table.
 type replayFiles struct {
-	flags     *pflag.FlagSet
-	html, csv string // empty: none
+	flags             *pflag.FlagSet
+	html, csv, chrome string // empty: none
 }
 
 // fileFlags are the names of the flags.
-var fileFlags = []string{"html", "csv"}
+var fileFlags = []string{"html", "csv", "chrome-trace"}
 
 func addFileFlags(flags *pflag.FlagSet) *replayFiles {
 	f := &replayFiles{flags: flags}
 	flags.StringVar(&f.html, "html", "", "write a report with charts to this `file`, one for all traces")
 	flags.StringVar(&f.csv, "csv", "", "write the times of every task to this `file`")
+	flags.StringVar(&f.chrome, "chrome-trace", "", "write what ran where to this `file`, for Perfetto")
 	return f
 }
 
 // check refuses, before a long replay, what could not be written after it.
 func (f *replayFiles) check(inputs []string) error {
-	paths := map[string]*string{"html": &f.html, "csv": &f.csv}
+	paths := map[string]*string{"html": &f.html, "csv": &f.csv, "chrome-trace": &f.chrome}
+	taken := map[string]string{}
 	for _, name := range fileFlags {
 		path := paths[name]
 		if !f.flags.Changed(name) {
 			continue
 		}
 		if *path == "" {
-			return cli.Usagef("write for example --"+name+" replay."+name, "--%s: the file has no name", name)
+			return cli.Usagef("write for example --"+name+" replay."+map[string]string{"html": "html", "csv": "csv", "chrome-trace": "json"}[name], "--%s: the file has no name", name)
 		}
 		if err := cli.Writable(path, inputs); err != nil {
 			return cli.Usagef("", "--%s: %v", name, err)
 		}
-	}
-	if f.html != "" && f.html == f.csv {
-		return cli.Usagef("name two files", "--html and --csv: both are %s", f.html)
+		if other := taken[*path]; other != "" {
+			return cli.Usagef("name two files", "--%s and --%s: both are %s", other, name, *path)
+		}
+		taken[*path] = name
 	}
 	return nil
 }
 
 // charts tells whether a timeline is needed.
-func (f *replayFiles) charts() bool { return f != nil && f.html != "" }
+func (f *replayFiles) charts() bool { return f != nil && (f.html != "" || f.chrome != "") }
 
 // write leaves the files that were asked for.
 func (f *replayFiles) write(v *virtualReplay) error {
 	if f == nil {
 		return nil
 	}
-	if f.html != "" {
-		data, err := v.report()
-		if err != nil {
+	var data []report.Data
+	if f.charts() {
+		var err error
+		if data, err = v.report(); err != nil {
 			return err
 		}
+	}
+	if f.chrome != "" {
+		if err := cli.ReplaceFile(f.chrome, func(w io.Writer) error { return report.WriteChromeTrace(w, data) }); err != nil {
+			return fmt.Errorf("write the trace: %w", err)
+		}
+	}
+	if f.html != "" {
 		if err := cli.ReplaceFile(f.html, func(w io.Writer) error { return report.Write(w, data) }); err != nil {
 			return fmt.Errorf("write report: %w", err)
 		}

@@ -72,7 +72,8 @@ simulated server runs --speed times faster than the clock.
 With --html, also write a report: one file, which needs no network, with the
 table and charts: where each task ran, memory, SM activity, power and queue over
 time, times and slowdowns. With --csv, write a line for each task under each
-policy.
+policy. With --chrome-trace, write what ran where as a trace that Perfetto
+(ui.perfetto.dev) and chrome://tracing open.
 
 With --pairs, run nothing: print how far the interference model is off on pairs
 of tasks that were measured together. The file has columns solo_profile_a and

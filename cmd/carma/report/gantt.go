@@ -51,28 +51,36 @@ type gantt struct {
 	marks, away, ooms strings.Builder
 }
 
-// newGantt gives each span the first lane of its GPU that is free.
 func newGantt(f frame) *gantt {
-	g := &gantt{frame: f}
-	free := make([][]units.Instant, min(shownBands, len(f.line.GPUs))) // by GPU and lane: from when on
-	for _, s := range g.spans {
+	g := &gantt{frame: f, lanes: lanesOf(f.spans, len(f.line.GPUs))}
+	most := make([]float64, min(shownBands, len(f.line.GPUs))) // lanes of each GPU
+	for i, s := range g.spans {
+		most[s.GPU] = max(most[s.GPU], float64(g.lanes[i]+1))
+	}
+	lanes := 0.0
+	for _, n := range most {
+		lanes += max(1, n) + 0.5
+	}
+	g.lane = math.Max(thinLane, math.Min(thickLane, lanesHeight/lanes))
+	for _, n := range most {
+		g.addBand(max(1, n)*g.lane, g.lane/2)
+	}
+	return g
+}
+
+// lanesOf gives each span the first lane of its GPU that is free.
+func lanesOf(spans []sim.Span, gpus int) (lanes []int) {
+	free := make([][]units.Instant, gpus) // by GPU and lane: from when on
+	for _, s := range spans {
 		lane := slices.IndexFunc(free[s.GPU], func(from units.Instant) bool { return from <= s.Launched })
 		if lane < 0 {
 			lane = len(free[s.GPU])
 			free[s.GPU] = append(free[s.GPU], 0)
 		}
 		free[s.GPU][lane] = s.Ended
-		g.lanes = append(g.lanes, lane)
+		lanes = append(lanes, lane)
 	}
-	lanes := 0.0
-	for _, of := range free {
-		lanes += float64(max(1, len(of))) + 0.5
-	}
-	g.lane = math.Max(thinLane, math.Min(thickLane, lanesHeight/lanes))
-	for _, of := range free {
-		g.addBand(float64(max(1, len(of)))*g.lane, g.lane/2)
-	}
-	return g
+	return lanes
 }
 
 func (g *gantt) figure(x timeAxis, name string) (figure, error) {
