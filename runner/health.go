@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"carma/mapper"
+
 	"github.com/danielgtaylor/huma/v2"
 )
 
@@ -57,6 +59,9 @@ func (r *Runner) unhealthy() []string {
 	}
 	return nil
 }
+
+// Turn returns nil when the loop has made a round, the sign that the daemon lives.
+func (r *Runner) Turn(ctx context.Context) error { return r.look(ctx, func(*mapper.State) {}) }
 
 // unready returns the problems that keep tasks from being kept or started. It
 // does not ask the loop either.

@@ -76,7 +76,7 @@ from.`,
 		signal.Notify(hup, syscall.SIGHUP)
 		defer signal.Stop(hup)
 		again := func() (configs.Config, error) { c, _, err := configs.Load(cmd.Flags()); return c, err }
-		return run(ctx, config, a.Version, newLogger(config, a.Err), reloading{hup, again})
+		return run(ctx, config, a.Version, newLogger(config, a.Err), reloading{asked: hup, load: again})
 	}
 	return cmd
 }

@@ -15,6 +15,9 @@ import (
 type reloading struct {
 	asked <-chan os.Signal
 	load  func() (configs.Config, error)
+	// The service manager hears of each reading; status is what it shows after one.
+	service *manager
+	status  string
 }
 
 // run obeys until ctx ends. What can change while the daemon runs does; what
@@ -26,27 +29,38 @@ func (l reloading) run(ctx context.Context, r *runner.Runner, config configs.Con
 			return
 		case <-l.asked:
 		}
-		next, err := l.load()
-		if err != nil {
-			log.Error().Err(err).Msg("the configuration is not read again: it has a fault, and nothing changes")
-			continue
+		l.service.reloading()
+		status := l.status
+		if taken, err := l.again(ctx, r, config, log); err != nil {
+			status = "the configuration on disk is not in force: " + err.Error()
+		} else {
+			config = taken
 		}
-		live, restart := configs.Changes(config, next)
-		for _, key := range restart {
-			log.Warn().Str("key", key).Msg("needs a restart: " + key)
-		}
-		if len(live) == 0 {
-			log.Info().Msg("the configuration was read again: nothing changes")
-			continue
-		}
-		err = r.Reconfigure(ctx, next.Mapper, liveOf(next))
-		if err != nil {
-			log.Error().Err(err).Msg("the configuration could not be changed")
-			continue
-		}
-		config = configs.Taken(config, next)
-		log.Info().Strs("keys", live).Msg("the configuration was read again")
+		l.service.reloaded(status)
 	}
+}
+
+// again reads the configuration once, and returns the one in force after it.
+func (l reloading) again(ctx context.Context, r *runner.Runner, config configs.Config, log zerolog.Logger) (configs.Config, error) {
+	next, err := l.load()
+	if err != nil {
+		log.Error().Err(err).Msg("the configuration is not read again: it has a fault, and nothing changes")
+		return config, err
+	}
+	live, restart := configs.Changes(config, next)
+	for _, key := range restart {
+		log.Warn().Str("key", key).Msg("needs a restart: " + key)
+	}
+	if len(live) == 0 {
+		log.Info().Msg("the configuration was read again: nothing changes")
+		return config, nil
+	}
+	if err := r.Reconfigure(ctx, next.Mapper, liveOf(next)); err != nil {
+		log.Error().Err(err).Msg("the configuration could not be changed")
+		return config, err
+	}
+	log.Info().Strs("keys", live).Msg("the configuration was read again")
+	return configs.Taken(config, next), nil
 }
 
 // liveOf are the options of a configuration that can change while the daemon runs.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -38,6 +39,7 @@ func spareProcessors() {
 // run wires the daemon's parts together and runs it until ctx ends.
 func run(ctx context.Context, config configs.Config, version string, log zerolog.Logger, reloads reloading) error {
 	spareProcessors()
+	service := findManager(log)
 	j, err := journal.OpenWith(config.DataDir, journal.Options{Outside: outsideWitness(config), Spare: int64(config.JournalReserve)})
 	if err != nil {
 		return err
@@ -108,8 +110,13 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	defer reloader.Wait()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
+	reloads.service, reloads.status = service, fmt.Sprintf("answers at %s; GPUs: %s", config.Socket, source.Name())
 	reloader.Go(func() { reloads.run(ctx, r, config, log) })
-	return r.RunAndServe(ctx, l)
+	reloader.Go(func() { service.watch(ctx, reloads.status, r.Turn) })
+	defer context.AfterFunc(ctx, func() { service.tell("STOPPING=1") })()
+	err = r.RunAndServe(ctx, l)
+	service.tell("STOPPING=1") // a drained daemon ends by itself
+	return err
 }
 
 func closing(log zerolog.Logger, what string, close func() error) {

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+)
+
+// manager is the service manager that started the daemon: systemd, or another that
+// speaks sd_notify(3). Without one its methods do nothing.
+type manager struct {
+	socket string        // empty: there is none
+	every  time.Duration // how long it waits for a sign of life; 0: for ever
+	log    zerolog.Logger
+}
+
+// findManager reads what the manager has set in the environment, and takes it out of
+// there: programs that the daemon starts must not speak for it.
+func findManager(log zerolog.Logger) *manager {
+	m := &manager{socket: os.Getenv("NOTIFY_SOCKET"), log: log}
+	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
+	if pid := os.Getenv("WATCHDOG_PID"); err == nil && micros > 0 && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
+		m.every = time.Duration(micros) * time.Microsecond
+	}
+	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
+		os.Unsetenv(name)
+	}
+	return m
+}
+
+// tell sends the manager assignments, each in a line of its own.
+func (m *manager) tell(assignments ...string) {
+	if m.socket == "" {
+		return
+	}
+	name := m.socket
+	if path, ok := strings.CutPrefix(name, "@"); ok {
+		name = "\x00" + path // a socket without a file
+	}
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err == nil {
+		_, err = c.Write([]byte(strings.Join(assignments, "\n")))
+		c.Close()
+	}
+	if err != nil {
+		m.log.Warn().Err(err).Strs("said", assignments).Msg("the service manager could not be told")
+	}
+}
+
+// watch tells the manager when the daemon is ready, then that it lives, until ctx ends.
+// turn asks the daemon's loop for a round and returns when that has ended: a daemon whose
+// loop stands still gives no sign of life, though its process may.
+func (m *manager) watch(ctx context.Context, status string, turn func(context.Context) error) {
+	if m.socket == "" || turn(ctx) != nil {
+		return
+	}
+	m.tell("READY=1", "STATUS="+status)
+	if m.every == 0 {
+		return
+	}
+	const signs = 4 // in the time that the manager waits
+	tick := time.NewTicker(m.every / signs)
+	defer tick.Stop()
+	for turn(ctx) == nil {
+		m.tell("WATCHDOG=1")
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// reloading tells the manager that the configuration is read again.
+func (m *manager) reloading() {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {
+		return
+	}
+	m.tell("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", now.Nano()/int64(time.Microsecond)))
+}
+
+// reloaded tells the manager how that ended.
+func (m *manager) reloaded(status string) { m.tell("READY=1", "STATUS="+status) }
