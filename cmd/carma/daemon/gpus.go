@@ -60,7 +60,7 @@ func (e *noDriverError) Unwrap() error { return &e.UsageError }
 // mayPretend refuses to simulate GPUs unasked where there are some, or their driver,
 // that cannot be used.
 func mayPretend(none *noDriverError, root string) error {
-	sign := nvidiaHere(root)
+	sign := gpu.NVIDIAHere(root)
 	if sign == "" {
 		return nil
 	}

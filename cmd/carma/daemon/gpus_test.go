@@ -48,6 +48,7 @@ func TestMayPretend(t *testing.T) {
 		{"a network device", "", map[string]string{"sys/bus/pci/devices/0000:00:02.0/vendor": "0x10de\n", "sys/bus/pci/devices/0000:00:02.0/class": "0x020000\n"}},
 		{"a card without a driver", "the card at PCI address 0000:17:00.0", map[string]string{"sys/bus/pci/devices/0000:17:00.0/vendor": "0x10de\n", "sys/bus/pci/devices/0000:17:00.0/class": "0x030200\n"}},
 		{"a driver without its library", "/proc/driver/nvidia", map[string]string{"proc/driver/nvidia/version": "NVRM"}},
+		{"a driver whose card has fallen off the bus", "/usr/bin/nvidia-smi", map[string]string{"usr/bin/nvidia-smi": ""}},
 		{"a device node", "/dev/nvidiactl", map[string]string{"dev/nvidiactl": ""}},
 	} {
 		root := t.TempDir()
@@ -72,7 +73,7 @@ func TestMayPretend(t *testing.T) {
 
 // TestNoGPUs: without a driver nvml is refused in one line, and auto simulates.
 func TestNoGPUs(t *testing.T) {
-	if nvidiaHere("/") != "" {
+	if gpu.NVIDIAHere("/") != "" {
 		t.Skip("there is an NVIDIA driver")
 	}
 	open := func(source string) (gpu.Source, *runner.Options, error) {

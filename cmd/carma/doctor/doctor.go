@@ -24,6 +24,7 @@ import (
 	"carma/estimator/onnx"
 	"carma/mapper/units"
 	"carma/runner/api"
+	"carma/runner/gpu"
 )
 
 // What a check may find.
@@ -65,6 +66,10 @@ Exits with 1 when a check fails.`,
 		if cmd.Flags().Changed("calibrate") {
 			return calibrate(cmd.Context(), a, client, *calibrates, *prove, *asJSON)
 		}
+		var installed map[string]string
+		if client.Socket() == configs.SystemSocket {
+			installed = service(cmd.Context(), ask)
+		}
 		checks, err := client.Doctor(cmd.Context())
 		if err == nil && *prove != "" {
 			proven, proveErr := client.Prove(cmd.Context(), *prove)
@@ -74,11 +79,17 @@ Exits with 1 when a check fails.`,
 		switch {
 		case errors.As(err, &none):
 			checks = localChecks(cmd.Context(), config, none)
+			if client.Socket() == configs.SystemSocket && installed != nil {
+				checks[0].Mend = cmp.Or(serviceCheck(installed).Mend, checks[0].Mend)
+			}
 			if *prove != "" {
 				checks = append(checks, api.Check{Name: "proof", Status: checkFailure, Detail: "not tried: the daemon starts its container", Mend: "carma daemon"})
 			}
 		case err != nil:
 			return err
+		}
+		if client.Socket() == configs.SystemSocket {
+			checks = append(checks, systemChecks(cmd.Context(), a, client, config.AdminGroup, installed)...)
 		}
 		checks = append(checks, environmentCheck(cmp.Or(config.Environment, environmentOf(cmd.Context(), client))), runtimeCheck(onnx.Status()))
 		if *asJSON {
@@ -117,7 +128,7 @@ func checkText(checks []api.Check) string {
 // localChecks are those that need no daemon.
 func localChecks(ctx context.Context, config configs.Config, none *api.NoDaemonError) []api.Check {
 	return []api.Check{
-		socketCheck(none), dataCheck(config.DataDir), engineCheck(ctx, config), driverCheck(config.GPUs),
+		socketCheck(none), dataCheck(config.DataDir), engineCheck(ctx, config), driverCheck("/", config.GPUs),
 	}
 }
 
@@ -203,9 +214,11 @@ func dataCheck(dir string) api.Check {
 	return c
 }
 
-func driverCheck(source string) api.Check {
+// driverCheck looks for the NVIDIA driver below root, which is / in all but tests.
+func driverCheck(root, source string) api.Check {
 	c := api.Check{Name: "GPUs", Status: checkOK}
-	line, err := os.ReadFile("/proc/driver/nvidia/version")
+	line, err := os.ReadFile(filepath.Join(root, "/proc/driver/nvidia/version"))
+	sign := gpu.NVIDIAHere(root)
 	first, _, _ := strings.Cut(string(line), "\n")
 	switch {
 	case strings.HasPrefix(source, "sim:"):
@@ -215,6 +228,9 @@ func driverCheck(source string) api.Check {
 	case source != "auto":
 		c.Status, c.Detail = checkFailure, "no NVIDIA driver is loaded"
 		c.Mend = "install the driver, or simulate: carma daemon --gpus sim:dgx-station-a100"
+	case sign != "":
+		c.Status, c.Detail = checkFailure, "there is "+sign+", but no NVIDIA driver is loaded: the daemon will not start"
+		c.Mend = "modprobe nvidia, then look at dmesg; if it is not installed, install it (docs/install.md); to simulate GPUs all the same: gpus: sim:dgx-station-a100 in the configuration"
 	default:
 		c.Status, c.Detail = checkWarning, "no NVIDIA driver is loaded; the daemon would simulate GPUs"
 		c.Mend = "install the driver, or say so: carma daemon --gpus sim:dgx-station-a100"

@@ -21,7 +21,7 @@ import (
 type Unavailable struct {
 	Text string
 	Mend string
-	// NoDriver: there is no NVIDIA driver, as on a machine without a GPU.
+	// NoDriver: no NVIDIA driver is installed, as on a machine without a GPU.
 	NoDriver bool
 }
 
@@ -126,7 +126,7 @@ func unavailable(ret lib.Return) *Unavailable {
 	case lib.ERROR_DRIVER_NOT_LOADED:
 		return &Unavailable{
 			Text: "the NVIDIA driver is not loaded",
-			Mend: "modprobe nvidia, then look at dmesg; without a GPU: carma daemon --gpus sim:dgx-station-a100", NoDriver: true,
+			Mend: "modprobe nvidia, then look at dmesg; without a GPU: carma daemon --gpus sim:dgx-station-a100",
 		}
 	case lib.ERROR_LIB_RM_VERSION_MISMATCH:
 		return &Unavailable{

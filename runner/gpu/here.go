@@ -1,4 +1,4 @@
-package daemon
+package gpu
 
 import (
 	"bytes"
@@ -6,11 +6,15 @@ import (
 	"path/filepath"
 )
 
-// nvidiaHere says what shows that this machine has NVIDIA GPUs or their driver, though
+// signs are files that show an NVIDIA driver, though it may not work: its devices, its
+// kernel module, its program, and the device of Windows' subsystem for Linux.
+var signs = []string{"/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia", "/sys/module/nvidia", "/usr/bin/nvidia-smi", "/dev/dxg"}
+
+// NVIDIAHere says what shows that this machine has NVIDIA GPUs or their driver, though
 // the driver may not work; empty: nothing. root is where the machine's files are, / in
 // all but tests.
-func nvidiaHere(root string) (sign string) {
-	for _, path := range []string{"/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia", "/sys/module/nvidia"} {
+func NVIDIAHere(root string) (sign string) {
+	for _, path := range signs {
 		if _, err := os.Stat(filepath.Join(root, path)); err == nil {
 			return path
 		}
