@@ -45,7 +45,7 @@ func commands(a *cli.App) []*cobra.Command {
 		server.GPUs(a), account.Report(a), account.Quota(a), daemon.Command(a), doctor.Command(a), mps.Command(a), journal.Command(a), image.Command(a), server.Info(a), server.Config(a),
 		change.Drain(a), change.Undrain(a), change.Pause(a), change.Unpause(a), change.Reserve(a), change.Reservations(a), change.Unreserve(a),
 		replay.Command(a), trace.Command(a), tasks.ListHistory(a, journal.History(a)),
-		completionCommand(a), versionCommand(a),
+		completionCommand(a), versionCommand(a), manCommand(a),
 	}
 }
 
