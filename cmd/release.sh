@@ -57,17 +57,18 @@ carma ($VERSION) unstable; urgency=medium
 
   * All changes are in /usr/share/doc/carma/NEWS.md.gz.
 
- -- The carma authors <carma@localhost>  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
+ -- The carma authors <maintainers@carma.invalid>  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 EOF
 gzip -9nc "$ROOT/changelog" >"$doc/changelog.gz"
+mkdir -p "$ROOT/usr/share/lintian/overrides"
+cp configs/package/deb/lintian-overrides "$ROOT/usr/share/lintian/overrides/carma"
 find "$ROOT" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
 nfpm() { "$go" tool -modfile=configs/package/nfpm.mod nfpm package --config configs/package/nfpm.yaml "$@"; }
 UNITS=/lib/systemd/system nfpm --packager deb --target "$out/carma_${VERSION}_$ARCH.deb"
 mkdir -p "$ROOT/usr/share/zsh/site-functions"
 mv "$ROOT/usr/share/zsh/vendor-completions/_carma" "$ROOT/usr/share/zsh/site-functions/_carma"
-rmdir "$ROOT/usr/share/zsh/vendor-completions"
-rm "$doc/changelog.gz"
+rm -r "$ROOT/usr/share/zsh/vendor-completions" "$ROOT/usr/share/lintian" "$doc/changelog.gz"
 mkdir -p "$ROOT/usr/share/licenses/carma"
 cp LICENSE "$ROOT/usr/share/licenses/carma/LICENSE"
 find "$ROOT" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
