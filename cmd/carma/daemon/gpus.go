@@ -64,8 +64,7 @@ func mayPretend(none *noDriverError, root string) error {
 	if sign == "" {
 		return nil
 	}
-	return cli.Usagef(none.Hint+"; to simulate GPUs all the same: --gpus sim:"+servers.Default,
-		"there is %s, but the GPUs cannot be read: %s", sign, none.What)
+	return cli.Usagef(none.Hint, "there is %s, but the GPUs cannot be read: %s", sign, none.What)
 }
 
 // forReal refuses what only simulated GPUs can do.

@@ -49,6 +49,7 @@ func TestServiceCheck(t *testing.T) {
 		{"inactive", "disabled", checkFailure, "systemctl enable --now carma"},
 		{"inactive", "masked", checkFailure, "systemctl unmask carma"},
 		{"failed", "enabled", checkFailure, "journalctl -u carma"},
+		{"activating\nSubState=auto-restart", "enabled", checkFailure, "journalctl -u carma -n 20"},
 		{"activating", "enabled", checkWarning, "journalctl -u carma -f"},
 	} {
 		said := service(t.Context(), show("LoadState=loaded\nActiveState="+tt.active+"\nUnitFileState="+tt.enabled+"\nResult=exit-code\n"))

@@ -36,7 +36,7 @@ func ask(ctx context.Context, name string, args ...string) string {
 // service is what systemd says about the unit; nil: no systemd, or no such unit.
 func service(ctx context.Context, ask asking) map[string]string {
 	said := map[string]string{}
-	for line := range strings.Lines(ask(ctx, "systemctl", "show", unit, "-p", "LoadState,ActiveState,UnitFileState,Result")) {
+	for line := range strings.Lines(ask(ctx, "systemctl", "show", unit, "-p", "LoadState,ActiveState,SubState,UnitFileState,Result")) {
 		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
 			said[key] = value
 		}
@@ -57,6 +57,9 @@ func serviceCheck(said map[string]string) api.Check {
 	case state == "active" && !enabled:
 		c.Status, c.Detail, c.Mend = checkWarning, unit+" runs, but does not start with the machine", "sudo systemctl enable carma"
 	case state == "active":
+	case said["SubState"] == "auto-restart":
+		c.Status, c.Detail = checkFailure, fmt.Sprintf("%s ends soon after each start (%s)", unit, said["Result"])
+		c.Mend = "journalctl -u carma -n 20 tells why; it is started again by itself"
 	case state == "failed":
 		c.Status, c.Detail = checkFailure, fmt.Sprintf("%s has failed (%s)", unit, said["Result"])
 		c.Mend = "journalctl -u carma -n 20 tells why; then: sudo systemctl restart carma"
