@@ -14,7 +14,7 @@ ifeq ($(shell command -v $(GO) 2>/dev/null),)
 $(error no $(GO) in PATH: install Go 1.26 or newer)
 endif
 
-VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
+VERSION := $(shell cmd/version.sh)
 ENGINE  := test/setup/engine.sh
 
 # main.version says which commit this is; stamping by go itself fails in a tree that git
@@ -150,6 +150,16 @@ replay-check: bin/carma ## replay the shipped traces; fails where a bound does n
 
 replay-tables: bin/carma try-onnxruntime ## measure the tables of docs/replay.md and README.md anew (some minutes; ONLY=names of tables)
 	$(GO) run ./test/tables -carma bin/carma -only "$(ONLY)" docs/replay.md README.md
+
+.PHONY: release release-check test-package
+release: ## .deb, .rpm, the daemon's image, what is linked in, checksums, into bin/release
+	cmd/release.sh bin/release
+
+release-check: ## the same, twice, in two folders: equal bytes (COLD=1: compiled anew for the second)
+	test/release.sh bin/release
+
+test-package: bin/simtask ## install, use, upgrade, remove the packages in a clean Debian 12 with systemd and Docker (root, minutes)
+	test/package.sh
 
 lint: ## gofmt, go vet, staticcheck
 	@bad=$$(find . -name '*.go' -not -path './.*/*' -exec gofmt -l {} +) || exit 1; \
