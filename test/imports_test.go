@@ -57,6 +57,7 @@ var allowed = map[string][]string{
 	"carma/configs":                        {"carma/containers/bare", "carma/mapper"},
 	"carma/configs/workloads":              {},
 	"carma/configs/servers":                {},
+	"carma/configs/package/sbom":           {},
 	"carma/configs/taskfile":               {"carma/runner/api"},
 	"carma/configs/suites":                 {},
 	"carma/configs/dockerflags":            {},

@@ -98,5 +98,6 @@ tar -C bin -c simtask | nsenter -t "$machine" -a docker import -c 'ENTRYPOINT ["
 
 . test/package_steps.sh
 steps
+daemon_image "$work/2"
 rpm_package "$work/2"
 say "ok"

@@ -97,6 +97,24 @@ same() {
 	[ "${said%% *}" = "${container%% *}" ] || die "another container: $said, before $container"
 }
 
+# daemon_image runs the daemon's image in a folder as docs/install.md says.
+daemon_image() {
+	say "the daemon in a container ..."
+	nsenter -t "$machine" -a docker load <"$(echo "$1"/*-image.tar)" >>"$work/log"
+	try sh -c 'id=$(docker create carma/daemon) && docker cp "$id":/usr/lib/carma - | tar -C /usr/lib -x && docker rm "$id"'
+	try docker run -d --name carma --restart unless-stopped --cap-add SYS_ADMIN --cap-add SYS_PTRACE \
+		--security-opt seccomp=unconfined --security-opt apparmor=unconfined --pid host --network host \
+		-v /run/carma:/run/carma -v /var/lib/carma:/var/lib/carma -v /run/docker.sock:/var/run/docker.sock \
+		-v /etc/carma:/etc/carma:ro -v /etc/passwd:/etc/passwd:ro -v /etc/group:/etc/group:ro carma/daemon
+	until_ /usr/lib/carma/carma info
+	try /usr/lib/carma/carma doctor
+	has 'warning +mounts +users cannot mount folders'
+	try runuser -u ann -- /usr/lib/carma/carma run carma/simtask resnet50-imagenet-bs64 --time 2s
+	try runuser -u ann -- /usr/lib/carma/carma ps --all
+	has 'ann +succeeded'
+	try docker rm -f carma
+}
+
 # rpm_package looks at the .rpm in a folder.
 rpm_package() {
 	say "the .rpm ..."

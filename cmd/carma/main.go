@@ -8,6 +8,8 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
+	"strings"
 
 	"carma/cmd/carma/cli"
 	"carma/containers/containerd"
@@ -26,6 +28,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == suspend.ProgramCommand { // started in a container by carma doctor --prove
 		os.Exit(suspend.RunProgram(os.Args[2:]))
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && version == "dev" && strings.HasPrefix(info.Main.Version, "v") {
+		version = info.Main.Version // go install: the commit, as Go writes it
 	}
 	os.Exit(execute(cli.New(os.Stdin, os.Stdout, os.Stderr, version), os.Args[1:]))
 }
