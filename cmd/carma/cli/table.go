@@ -119,8 +119,12 @@ func WidthOf(w any) int {
 	return 0
 }
 
-// IsTerminal reports whether people look at the output as it comes.
-func IsTerminal(w any) bool {
+// IsTerminal reports whether people look at the output as it comes, on a terminal that
+// can move its cursor.
+func IsTerminal(w any) bool { return OnTerminal(w) && os.Getenv("TERM") != "dumb" }
+
+// OnTerminal reports whether a stream is a terminal's, whatever it can do.
+func OnTerminal(w any) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -33,7 +33,7 @@ var flags = map[string][]Word{
 		{Name: "o", Write: "--format ID,NAME,PHASE"}, {Name: "sort", Say: "the newest is first; carma ps --format ID,NAME,TIME | sort"}, {Name: "start", Write: "carma why 20", Say: "it says when a waiting task is expected to start"}, {Name: "name", Write: "--filter name=llama"},
 		{Name: "S", Write: "--since yesterday"}, {Name: "starttime", Write: "--since yesterday"}, {Name: "E", Write: "--until today"}, {Name: "endtime", Write: "--until today"}, {Name: "p", Say: noParts}, {Name: "partition", Say: noParts},
 		{Name: "A", Write: "carma report --by account"}, {Name: "account", Write: "carma report --by account"}, {Name: "g", Write: "--group exp"}, {Name: "long", Write: "--format ID,NAME,USER,PHASE,START,END,COMMAND"}, {Name: "noheader", Write: "--format ID,NAME,PHASE", Say: "it prints no titles"},
-		{Name: "i", Write: "watch carma ps", Say: "or carma events"}, {Name: "iterate", Write: "watch carma ps", Say: "or carma events"}, {Name: "w", Write: "watch carma ps", Say: "or carma events"}, {Name: "watch", Write: "watch carma ps", Say: "or carma events"},
+		{Name: "i", Write: "--watch=5s", Say: "or carma events"}, {Name: "iterate", Write: "--watch=5s", Say: "or carma events"}, {Name: "w", Write: "--watch", Say: "or carma events"},
 		{Name: "size", Say: "carma keeps no sizes of containers"},
 	},
 	"stop": {

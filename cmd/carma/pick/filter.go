@@ -121,7 +121,10 @@ type filterValue struct{ s *Selector }
 func (v *filterValue) String() string { return "" }
 func (v *filterValue) Type() string   { return "key=value" }
 
-func (v *filterValue) Set(text string) error {
+func (v *filterValue) Set(text string) error { return v.s.Filter(text) }
+
+// Filter adds a filter, as --filter does.
+func (s *Selector) Filter(text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || value == "" {
 		return cli.Usagef("write for example status=running", "%q is not key=value", text)
@@ -135,6 +138,6 @@ func (v *filterValue) Set(text string) error {
 	if _, err := path.Match(value, ""); key == "name" && err != nil {
 		return cli.Usagef("write for example name=exp-*", "%q is no pattern", value)
 	}
-	v.s.filters = append(v.s.filters, filter{key, value})
+	s.filters = append(s.filters, filter{key, value})
 	return nil
 }

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -35,39 +36,58 @@ cost 10 % where tasks fill the GPU's time) or alone (one at a time).
 
 A task that was suspended on a GPU stands there as suspended. The last line is
 the machine's memory and processors, where they are booked. --json also says on
-which GPUs tasks can be suspended.`,
+which GPUs tasks can be suspended.
+
+--watch prints the table again and again: on a terminal in its place, in a pipe
+with an empty line between two; Ctrl-C ends it with exit code 0. carma top shows
+GPUs and tasks live.`,
 		Args: cli.NoArgs,
 	}
 	full := cmd.Flags().Bool("no-trunc", false, "do not cut the table to the width; also print UUIDs")
 	asJSON := cli.JSONFlag(cmd)
+	every := cli.WatchFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := cli.NoWatch(cmd, "json"); err != nil {
+			return err
+		}
 		client, err := a.Client(cmd)
 		if err != nil {
 			return err
 		}
-		gpus, err := client.GPUs(cmd.Context())
-		if err != nil {
-			return err
+		once := func(ctx context.Context, to *cli.App) error {
+			return printGPUs(ctx, to, client, cli.WidthOf(a.Out), *full, *asJSON)
 		}
-		if *asJSON {
-			if gpus == nil {
-				gpus = []api.GPU{}
-			}
-			return a.JSON(gpus)
+		if *every > 0 {
+			client.Stopping = nil // the table stays while the next daemon starts
+			return a.Watch(cmd.Context(), *every, once)
 		}
-		width := cli.WidthOf(a.Out)
-		if *full {
-			width = 0
-		}
-		if err := gpuTable(gpus, width, *full).Write(a.Out, width); err != nil {
-			return err
-		}
-		if info, err := client.Info(cmd.Context()); err == nil && info.Host != nil {
-			a.Printf("host: %s\n", HostLine(info.Host))
-		}
-		return nil
+		return once(cmd.Context(), a)
 	}
 	return cmd
+}
+
+// printGPUs prints the table of the GPUs, or JSON.
+func printGPUs(ctx context.Context, a *cli.App, client *api.Client, width int, full, asJSON bool) error {
+	gpus, err := client.GPUs(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if gpus == nil {
+			gpus = []api.GPU{}
+		}
+		return a.JSON(gpus)
+	}
+	if full {
+		width = 0
+	}
+	if err := gpuTable(gpus, width, full).Write(a.Out, width); err != nil {
+		return err
+	}
+	if info, err := client.Info(ctx); err == nil && info.Host != nil {
+		a.Printf("host: %s\n", HostLine(info.Host))
+	}
+	return nil
 }
 
 // gpuTable shows the GPUs in a width; 0 is no limit.
@@ -90,7 +110,7 @@ func gpuTable(gpus []api.GPU, width int, uuids bool) *cli.Table {
 	for _, g := range gpus {
 		cells := []string{
 			strconv.Itoa(g.Index), strings.TrimPrefix(g.Model, "NVIDIA "), cli.GiB(g.Reserved), cli.GiB(g.Used), cli.GiB(g.Capacity),
-			smact(g), fmt.Sprintf("%.0fW", g.PowerW), shared(g),
+			SMACT(g), fmt.Sprintf("%.0fW", g.PowerW), shared(g),
 		}
 		if warm {
 			cells = append(cells, celsius(g.TemperatureC))
@@ -113,8 +133,8 @@ func gpuTable(gpus []api.GPU, width int, uuids bool) *cli.Table {
 
 const leastTasks = 15
 
-// smact is a GPU's SM activity, marked when it is only a bound.
-func smact(g api.GPU) string {
+// SMACT is a GPU's SM activity, marked when it is only a bound.
+func SMACT(g api.GPU) string {
 	mark := ""
 	if g.Coarse {
 		mark = "~"
@@ -153,9 +173,16 @@ func fitting(g api.GPU, room int) string {
 	return residents(g, 0)
 }
 
-// residents is what is on a GPU: trouble first, it must not be cut off.
 func residents(g api.GPU, nameWidth int) string {
-	var parts []string
+	if parts := Residents(g, nameWidth); len(parts) > 0 {
+		return strings.Join(parts, ", ")
+	}
+	return "-"
+}
+
+// Residents is what is on a GPU, one by one, with names up to a width: trouble first,
+// it must not be cut off.
+func Residents(g api.GPU, nameWidth int) (parts []string) {
 	if g.Fault != "" {
 		text := "FAULT: " + g.Fault
 		if g.FaultLasts {
@@ -185,8 +212,5 @@ func residents(g api.GPU, nameWidth int) string {
 	if g.Foreign > 0 {
 		parts = append(parts, units.Bytes(g.Foreign).String()+" foreign")
 	}
-	if len(parts) == 0 {
-		return "-"
-	}
-	return strings.Join(parts, ", ")
+	return parts
 }

@@ -151,9 +151,9 @@ var fieldNames = []string{
 }
 
 func newFields(t *api.Task, now time.Time) fields {
-	age := cli.Age(timeOf(t, now))
+	age := cli.Age(TimeOf(t, now))
 	return fields{
-		Task: t, GPU: Where(t), Mem: need(t), Time: age, Prio: t.Priority, Command: command(t), Start: clock(t.Started), End: clock(t.Ended), Code: code(t),
+		Task: t, GPU: Where(t), Mem: Need(t), Time: age, Prio: t.Priority, Command: command(t), Start: clock(t.Started), End: clock(t.Ended), Code: code(t),
 		Progress: Far(t, now), Slow: Slowed(t), Energy: spent(t), Away: away(t), Host: inHost(t), Labels: labelled(t), Why: Hint(t),
 		Names: t.Name, Status: strings.TrimSpace(t.Phase + " " + age), State: t.Phase, CreatedAt: clock(t.Submitted), RunningFor: cli.Age(now.Sub(t.Submitted)),
 	}

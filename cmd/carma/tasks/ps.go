@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -33,10 +34,15 @@ ended alike. --open or the name of the group shows each.
 "{{.ID}} {{.Name}}". The columns are ID, NAME, USER, GROUP, PRIO, PHASE, GPU,
 MEM, TIME, SUBMITTED, START, END, CODE, PROGRESS, SLOW, ENERGY, AWAY, HOST,
 IMAGE, COMMAND, LABELS and WHY.
-A table is as wide as the terminal; what goes to a pipe is not cut.`
+A table is as wide as the terminal; what goes to a pipe is not cut.
+
+--watch prints the table again and again: on a terminal in its place, in a pipe
+with an empty line between two. It outlasts a restart of the daemon; Ctrl-C ends
+it with exit code 0. carma top shows more, and has keys.`
 
 const psExample = `  carma ps
   carma ps -a -n 20; carma ps --failed --since yesterday --mine
+  carma ps --watch --mine; carma ps --watch=10s --filter status=waiting
   carma ps exp; carma ps --filter status=waiting --filter image=my/train
   carma ps -a --format 'table ID,NAME,START,END,COMMAND'
   carma stop $(carma ps -q -l sweep=7)`
@@ -64,6 +70,7 @@ func Ps(a *cli.App) *cobra.Command {
 	flags.BoolVarP(&p.quiet, "quiet", "q", false, "only the ids")
 	flags.BoolVar(&p.full, "no-trunc", false, "do not cut the table to the width")
 	p.json = cli.JSONFlag(cmd)
+	p.watch = cli.WatchFlag(cmd)
 	return cmd
 }
 
@@ -74,6 +81,8 @@ type ps struct {
 	open, quiet, full bool
 	form              string
 	json              *bool
+	watch             *time.Duration
+	screen            io.Writer // as wide as the table may be
 }
 
 func (p *ps) run(cmd *cobra.Command, args []string) error {
@@ -84,16 +93,32 @@ func (p *ps) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := cli.NoWatch(cmd, "json", "quiet"); err != nil {
+		return err
+	}
 	client, err := p.app.Client(cmd)
 	if err != nil {
 		return err
 	}
-	list, err := listed(cmd.Context(), client, &p.Selector, args)
+	if p.screen = p.app.Out; *p.watch > 0 {
+		client.Stopping = nil // the table stays while the next daemon starts
+		return p.app.Watch(cmd.Context(), *p.watch, func(ctx context.Context, a *cli.App) error {
+			picture := *p
+			picture.app = a
+			return picture.once(ctx, client, f, args)
+		})
+	}
+	return p.once(cmd.Context(), client, f, args)
+}
+
+// once prints the tasks.
+func (p *ps) once(ctx context.Context, client *api.Client, f *format, args []string) error {
+	list, err := listed(ctx, client, &p.Selector, args)
 	if err != nil {
 		return err
 	}
 	if len(args) == 0 {
-		p.SayNobody(cmd.Context(), p.app, client, len(list))
+		p.SayNobody(ctx, p.app, client, len(list))
 	}
 	switch {
 	case *p.json:
@@ -104,7 +129,7 @@ func (p *ps) run(cmd *cobra.Command, args []string) error {
 		}
 		return nil
 	}
-	info, err := client.Info(cmd.Context())
+	info, err := client.Info(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,7 +145,7 @@ func (p *ps) width() int {
 	if p.full {
 		return 0
 	}
-	return cli.WidthOf(p.app.Out)
+	return cli.WidthOf(p.screen)
 }
 
 // table prints the tasks, a row each if open, and then what troubles the daemon.
@@ -149,40 +174,6 @@ func chosenFormat(cmd *cobra.Command, text string) (*format, error) {
 		}
 	}
 	return parseFormat(text)
-}
-
-// listed are the tasks that ps shows: those that its flags choose, of the groups and
-// tasks that are named, if any are.
-func listed(ctx context.Context, client *api.Client, s *pick.Selector, names []string) ([]api.Task, error) {
-	if len(names) == 0 {
-		return s.Tasks(ctx, client)
-	}
-	all := []api.Task{}
-	for _, name := range names {
-		of := *s
-		of.Group = name
-		list, err := of.Tasks(ctx, client)
-		if err == nil && len(list) == 0 {
-			list, err = namedTasks(ctx, client, name)
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, list...)
-	}
-	return all, nil
-}
-
-func namedTasks(ctx context.Context, client *api.Client, word string) (list []api.Task, err error) {
-	refs, err := pick.Refs(ctx, client, []string{word}, true)
-	for _, ref := range refs {
-		t, wrong := client.Task(ctx, ref)
-		if wrong != nil {
-			return nil, wrong
-		}
-		list = append(list, t)
-	}
-	return list, err
 }
 
 // sayOnce leaves it to the lines below the table what all the tasks wait for.
@@ -228,7 +219,8 @@ func Where(t *api.Task) string {
 	return "-"
 }
 
-func need(t *api.Task) string {
+// Need is the memory in GiB that a task has booked, or waits for, on each GPU.
+func Need(t *api.Task) string {
 	switch {
 	case t.Submit.NoGPU:
 		return "-"
@@ -242,8 +234,8 @@ func need(t *api.Task) string {
 	return cli.GiB(t.Need)
 }
 
-// timeOf is how long a task has waited, is suspended, runs or ran.
-func timeOf(t *api.Task, now time.Time) time.Duration {
+// TimeOf is how long a task has waited, is suspended, runs or ran.
+func TimeOf(t *api.Task, now time.Time) time.Duration {
 	switch {
 	case t.Finished() && t.Started.IsZero():
 		return t.Ended.Sub(t.Submitted)

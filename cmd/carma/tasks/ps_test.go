@@ -21,7 +21,7 @@ func TestMem(t *testing.T) {
 		"whole": {Phase: "running", Alone: true, Attempts: []api.Attempt{{N: 1, Grant: int64(40 * units.GiB)}}},
 		"?":     {Phase: "estimating"},
 	} {
-		if got := need(task); got != want {
+		if got := Need(task); got != want {
 			t.Errorf("%s: %s, want %s", task.Phase, got, want)
 		}
 	}
@@ -38,7 +38,7 @@ func TestSuspendedTimes(t *testing.T) {
 		"3h00m": {Phase: "running", Started: ago(4 * time.Hour), Attempts: at},
 		"2h00m": {Phase: "succeeded", Started: ago(4 * time.Hour), Ended: ago(time.Hour), Attempts: at},
 	} {
-		if got := cli.Age(timeOf(task, noon)); got != want || away(task) != "1h00m" || (inHost(task) == "1.0") != (task.Suspension != nil) {
+		if got := cli.Age(TimeOf(task, noon)); got != want || away(task) != "1h00m" || (inHost(task) == "1.0") != (task.Suspension != nil) {
 			t.Errorf("%s: %s, want %s; away %s, in host memory %s", task.Phase, got, want, away(task), inHost(task))
 		}
 	}

@@ -50,13 +50,14 @@ in host memory, and what it waits for to come back.`,
 		if err != nil {
 			return err
 		}
-		fmt.Fprint(a.Out, whyText(&why, &task))
+		fmt.Fprint(a.Out, WhyText(&why, &task))
 		return nil
 	}
 	return cmd
 }
 
-func whyText(w *api.Why, t *api.Task) string {
+// WhyText is what carma why prints.
+func WhyText(w *api.Why, t *api.Task) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "task %d (%s) %s\n", t.ID, cli.Printable(t.Name), standing(w, t))
 	if w.Summary != "" {

@@ -1,0 +1,164 @@
+package top
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"carma/cmd/carma/cli"
+	"carma/runner/api"
+)
+
+// told is what the daemon knows of a task.
+type told struct {
+	id   int64
+	task api.Task
+	why  api.Why
+	err  error
+}
+
+// logged are lines of a task's output.
+type logged struct {
+	serial int
+	lines  []api.LogLine
+	done   bool
+	over   string // how the task ended
+	err    error
+}
+
+// look opens a pane about a task, and asks for what it shows.
+func (m *model) look(s screen, t *api.Task) tea.Cmd {
+	m.open(s)
+	if m.pane.task.ID != t.ID {
+		m.pane.why = nil
+	}
+	m.pane.task, m.pane.err = *t, nil
+	return m.question()
+}
+
+// question asks about the pane's task.
+func (m *model) question() tea.Cmd {
+	m.pane.asked = m.now()
+	id := m.pane.task.ID
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		a := told{id: id}
+		ref := strconv.FormatInt(id, 10)
+		if a.why, a.err = m.d.Why(ctx, ref); a.err == nil {
+			a.task, a.err = m.d.Task(ctx, ref)
+		}
+		return a
+	}
+}
+
+// askedAgain is how old what a pane shows may be.
+const askedAgain = 3 * time.Second
+
+// again asks again about the pane's task when it is time.
+func (m *model) again() tea.Cmd {
+	if m.screen != details && m.screen != reasons || m.now().Sub(m.pane.asked) < askedAgain || m.pane.why != nil && m.pane.task.Finished() {
+		return nil
+	}
+	return m.question()
+}
+
+// readLines is how many of the last lines of output are asked for.
+const readLines = 2000
+
+// read shows a task's output as it comes.
+func (m *model) read(t *api.Task) tea.Cmd {
+	m.open(output)
+	p := &m.pane
+	p.task, p.err, p.over, p.piece, p.log, p.tail = *t, nil, "", "", nil, true
+	p.serial++
+	ctx, end := context.WithCancel(context.Background())
+	p.end = end
+	lines := make(chan api.LogLine, 256)
+	p.next = make(chan logged)
+	go m.stream(ctx, t.ID, p.serial, lines, p.next)
+	return p.wait()
+}
+
+// stream reads output until ctx ends, and hands it on in bundles: a flood makes few
+// screens.
+func (m *model) stream(ctx context.Context, id int64, serial int, lines chan api.LogLine, next chan logged) {
+	defer close(next)
+	last := logged{}
+	go func() {
+		defer close(lines)
+		task, err := m.d.Logs(ctx, strconv.FormatInt(id, 10), api.LogOptions{Follow: true, Tail: readLines}, func(l api.LogLine) error {
+			select {
+			case lines <- l:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		if last.err = err; err == nil {
+			last.over = "the task " + ending(&task)
+		}
+	}()
+	for open := true; open; {
+		bundle := logged{serial: serial}
+		var l api.LogLine
+		if l, open = <-lines; open {
+			bundle.lines = append(bundle.lines, l)
+			open = gather(lines, &bundle)
+		}
+		if !open {
+			bundle.done, bundle.err, bundle.over = true, last.err, last.over // lines is closed: nobody writes it
+		}
+		select {
+		case next <- bundle:
+		case <-ctx.Done():
+			for range lines { // until the reader has ended
+			}
+			return
+		}
+	}
+}
+
+// bundled is for how long lines are gathered.
+const bundled = 150 * time.Millisecond
+
+// gather takes more lines for a moment; false: there are no more.
+func gather(lines chan api.LogLine, into *logged) bool {
+	over := time.After(bundled)
+	for len(into.lines) < keptLines {
+		select {
+		case l, open := <-lines:
+			if !open {
+				return false
+			}
+			into.lines = append(into.lines, l)
+		case <-over:
+			return true
+		}
+	}
+	return true
+}
+
+// wait returns when there is more output.
+func (p *pane) wait() tea.Cmd {
+	next := p.next
+	return func() tea.Msg { return <-next }
+}
+
+// close ends the pane's stream.
+func (p *pane) close() {
+	if p.end != nil {
+		p.end()
+		p.end = nil
+	}
+	p.serial++
+}
+
+func ending(t *api.Task) string {
+	if t.Finished() {
+		return cli.Ending(t)
+	}
+	return "is " + t.Phase
+}

@@ -1,0 +1,215 @@
+package top
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"carma/runner/api"
+)
+
+// feed tells the view what changes. One goroutine looks at the GPUs and the tasks that
+// have a place every interval; the whole queue, which may be long, only when an event
+// has said that it changed, and now and then, because reasons change without one.
+// Another reads the events. A third asks when the waiting tasks on the screen are
+// expected to start, one after the other.
+type feed struct {
+	d        daemon
+	interval time.Duration
+	send     func(tea.Msg)
+	soon     chan struct{} // look now
+	queue    chan struct{} // the queue has changed
+
+	mu   sync.Mutex
+	want []int64 // waiting tasks on the screen
+}
+
+const (
+	// wholeLeast and wholeMost are how often all tasks are asked for: when the queue
+	// has changed, and when it has not.
+	wholeLeast, wholeMost = 4 * time.Second, 15 * time.Second
+	// eventsBundled is for how long events are gathered: a sweep has hundreds at once.
+	eventsBundled = 200 * time.Millisecond
+	// retried is the pause before a daemon that does not answer is asked again.
+	retried = time.Second
+	// startPause is between two questions for an expected start, startAge how old one
+	// may be. The daemon plays its queue for each.
+	startPause, startAge = 500 * time.Millisecond, 15 * time.Second
+)
+
+func newFeed(d daemon, interval time.Duration, send func(tea.Msg)) *feed {
+	return &feed{d: d, interval: interval, send: send, soon: make(chan struct{}, 1), queue: make(chan struct{}, 1)}
+}
+
+// run feeds until ctx ends.
+func (f *feed) run(ctx context.Context) {
+	var all sync.WaitGroup
+	all.Go(func() { f.looks(ctx) })
+	all.Go(func() { f.events(ctx) })
+	all.Go(func() { f.expects(ctx) })
+	all.Wait()
+}
+
+// now has the feed look at once.
+func (f *feed) now() {
+	nudge(f.queue)
+	nudge(f.soon)
+}
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (f *feed) looks(ctx context.Context) {
+	var whole time.Time
+	stale := true
+	for {
+		select {
+		case <-f.queue:
+			stale = true
+		default:
+		}
+		age := time.Since(whole)
+		all := stale && age >= min(wholeLeast, 2*f.interval) || age >= wholeMost
+		pause := f.interval
+		if err := f.look(ctx, all); err != nil {
+			f.send(lost{err})
+			stale, pause, whole = true, retried, time.Time{}
+		} else if all {
+			stale, whole = false, time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.soon:
+			stale, whole = true, time.Time{}
+		case <-time.After(pause):
+		}
+	}
+}
+
+// placed are the phases in which something changes without an event: progress, and
+// what is in use.
+const placed = "launching,running,suspending,suspended,resuming,stopping"
+
+// look asks for the state of everything, or of all but the queue.
+func (f *feed) look(ctx context.Context, whole bool) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s := snapshot{whole: whole}
+	if s.info, err = f.d.Info(ctx); err != nil {
+		return err
+	}
+	if s.gpus, err = f.d.GPUs(ctx); err != nil {
+		return err
+	}
+	o := api.ListOptions{Phase: placed}
+	if whole {
+		o.Phase = ""
+	}
+	if s.tasks, err = f.d.Tasks(ctx, o); err != nil {
+		return err
+	}
+	f.send(s)
+	return nil
+}
+
+// events reads what happens, and begins again when the stream ends.
+func (f *feed) events(ctx context.Context) {
+	for ctx.Err() == nil {
+		tasks := make(chan api.Task, 64)
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			defer close(tasks)
+			_ = f.d.WatchAll(ctx, func(t api.Task) error {
+				select {
+				case tasks <- t:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}) // what is wrong, the looks tell
+		})
+		f.bundles(tasks)
+		reading.Wait()
+		select {
+		case <-ctx.Done():
+		case <-time.After(retried):
+			nudge(f.queue) // what happened meanwhile is not known
+		}
+	}
+}
+
+func (f *feed) bundles(tasks chan api.Task) {
+	for open := true; open; {
+		var t api.Task
+		if t, open = <-tasks; !open {
+			return
+		}
+		some := changed{t}
+		over := time.After(eventsBundled)
+		for more := true; more && open; {
+			select {
+			case t, open = <-tasks:
+				if open {
+					some = append(some, t)
+				}
+			case <-over:
+				more = false
+			}
+		}
+		f.send(some)
+		nudge(f.queue)
+	}
+}
+
+// ask tells the feed which waiting tasks are on the screen.
+func (m *model) ask() {
+	if m.feed == nil {
+		return
+	}
+	m.feed.mu.Lock()
+	defer m.feed.mu.Unlock()
+	m.feed.want = ids(m.window(waiting))
+}
+
+// expects asks when the tasks on the screen are expected to start.
+func (f *feed) expects(ctx context.Context) {
+	asked := map[int64]time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(startPause):
+		}
+		id := f.oldest(asked)
+		if id == 0 {
+			continue
+		}
+		if len(asked) > 1000 {
+			asked = map[int64]time.Time{}
+		}
+		asked[id] = time.Now()
+		if why, err := f.d.Why(ctx, strconv.FormatInt(id, 10)); err == nil {
+			f.send(start{id, why.Start})
+		}
+	}
+}
+
+// oldest is the task on the screen that was asked about longest ago; 0: none is due.
+func (f *feed) oldest(asked map[int64]time.Time) (id int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range f.want {
+		if at := asked[w]; time.Since(at) > startAge && (id == 0 || at.Before(asked[id])) {
+			id = w
+		}
+	}
+	return id
+}

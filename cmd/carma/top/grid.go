@@ -1,0 +1,137 @@
+package top
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"carma/cmd/carma/cli"
+)
+
+// column is one of a table that fits its width: numbers are never cut. What does not
+// fit is left out, the columns of the lowest worth first.
+type column struct {
+	title string
+	short string // the title where there is no room for the other
+	right bool
+	// least is the width to which it may shrink; 0: it never does. share is how much
+	// of the room it gets beside others that shrink, or grow.
+	least, share int
+	most         int  // the width to which it may grow; 0: it does not
+	worth        int  // 0: always shown
+	rare         bool // it is left out where nothing stands in it
+}
+
+// cell is what stands in a column: a text, or what draw makes of so many cells.
+type cell struct {
+	text string
+	as   sgr
+	draw func(width int) string
+}
+
+// grid lays out a table: its titles, and its rows, each of exactly width cells.
+func (g *glyphs) grid(columns []column, rows [][]cell, width int) (head string, lines []string) {
+	shown, widths, gap := chosen(columns, rows, width)
+	titles := make([]string, len(shown))
+	for i, c := range shown {
+		text := columns[c].title
+		if columns[c].short != "" && cli.Cells(text) > widths[i] {
+			text = columns[c].short
+		}
+		titles[i] = g.aligned(text, widths[i], columns[c].right)
+	}
+	head = g.fit(strings.Join(titles, gap), width)
+	for _, r := range rows {
+		parts := make([]string, len(shown))
+		room := width
+		for i, c := range shown {
+			room -= widths[i] + len(gap)
+			if r[c].draw != nil {
+				parts[i] = r[c].draw(widths[i])
+				continue
+			}
+			parts[i] = r[c].as.of(g.aligned(cli.Printable(r[c].text), widths[i], columns[c].right))
+		}
+		lines = append(lines, strings.Join(parts, gap)+strings.Repeat(" ", max(0, room+len(gap))))
+	}
+	return head, lines
+}
+
+func (g *glyphs) aligned(text string, width int, right bool) string {
+	if right {
+		text = g.cut(text, width)
+		return strings.Repeat(" ", max(0, width-cli.Cells(text))) + text
+	}
+	return g.fit(text, width)
+}
+
+// chosen returns the columns that are shown, their widths, and what stands between
+// two.
+func chosen(columns []column, rows [][]cell, width int) (shown, widths []int, gap string) {
+	natural := make([]int, len(columns))
+	for i, c := range columns {
+		natural[i] = max(cli.Cells(cmp.Or(c.short, c.title)), c.least)
+		for _, r := range rows {
+			natural[i] = max(natural[i], cli.Cells(r[i].text))
+		}
+		if !c.rare || slices.ContainsFunc(rows, func(r []cell) bool { return r[i].text != "" }) {
+			shown = append(shown, i)
+		}
+	}
+	gap = " "
+	if width >= 110 {
+		gap = "  "
+	}
+	for {
+		sum, worst := -len(gap), -1
+		for i, c := range shown {
+			if sum += len(gap) + leastOf(columns[c], natural[c]); columns[c].worth > 0 && (worst < 0 || columns[c].worth < columns[shown[worst]].worth) {
+				worst = i
+			}
+		}
+		if sum <= width || worst < 0 {
+			break
+		}
+		shown = append(shown[:worst], shown[worst+1:]...)
+	}
+	sum := len(gap) * (len(shown) - 1)
+	for _, c := range shown {
+		widths = append(widths, natural[c])
+		sum += natural[c]
+	}
+	fill(columns, shown, widths, width-sum)
+	return shown, widths, gap
+}
+
+func leastOf(c column, natural int) int {
+	if c.least > 0 {
+		return min(c.least, natural)
+	}
+	return natural
+}
+
+// fill takes from the shrinking columns what is missing, or gives the growing ones
+// what is left over.
+func fill(columns []column, shown, widths []int, left int) {
+	for ; left != 0; left -= sign(left) {
+		best := -1
+		for i, c := range shown {
+			switch col := columns[c]; {
+			case left < 0 && (col.least == 0 || widths[i] <= col.least), left > 0 && widths[i] >= col.most:
+			case best < 0, sign(left)*widths[i]*columns[shown[best]].share < sign(left)*widths[best]*col.share:
+				best = i
+			}
+		}
+		if best < 0 {
+			return
+		}
+		widths[best] += sign(left)
+	}
+}
+
+func sign(n int) int {
+	if n < 0 {
+		return -1
+	}
+	return 1
+}

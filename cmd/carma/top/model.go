@@ -1,0 +1,296 @@
+// Package top is the live view of carma top: GPUs, tasks and the queue in a terminal,
+// with keys for what can be done to a task.
+//
+// The model is what bubbletea asks for: Update takes one message at a time, View makes
+// a screen of the state. It asks the daemon nothing by itself while it draws: a feed
+// sends what changes, and what a key asks for comes back as a message.
+package top
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"carma/cmd/carma/cli"
+	"carma/cmd/carma/pick"
+	"carma/runner/api"
+)
+
+// daemon is what the view asks of an api.Client.
+type daemon interface {
+	Info(context.Context) (api.Info, error)
+	GPUs(context.Context) ([]api.GPU, error)
+	Tasks(context.Context, api.ListOptions) ([]api.Task, error)
+	Task(context.Context, string) (api.Task, error)
+	Why(context.Context, string) (api.Why, error)
+	Logs(context.Context, string, api.LogOptions, func(api.LogLine) error) (api.Task, error)
+	WatchAll(context.Context, func(api.Task) error) error
+	Stop(context.Context, string, api.StopRequest) (api.Task, error)
+	Hold(context.Context, string, api.Note) (api.Task, error)
+	Release(context.Context, string) (api.Task, error)
+	Suspend(context.Context, string, api.Note) (api.Task, error)
+	Resume(context.Context, string) (api.Task, error)
+	Move(context.Context, string, api.MoveRequest) (api.Task, error)
+}
+
+// screen is what is shown.
+type screen int
+
+const (
+	overview screen = iota
+	allGPUs         // each GPU with its tasks
+	details         // a task: what was asked, estimate against use, attempts
+	reasons         // what carma why prints
+	output          // a task's log
+	helping
+)
+
+// model is the state of the view.
+type model struct {
+	d      daemon
+	feed   *feed // nil in tests
+	now    func() time.Time
+	uid    int
+	glyphs *glyphs
+
+	width, height int
+	screen        screen
+	before        screen // the one that esc goes back to
+
+	// From the daemon.
+	info   api.Info
+	infoAt time.Time // wall clock
+	gpus   []api.GPU
+	tasks  map[int64]*api.Task
+	gone   map[int64]time.Time // wall clock: finished tasks that are still shown
+	in     map[int64]residence
+	starts map[int64]*api.Start
+	lost   string // why the daemon does not answer; empty: it does
+	since  time.Time
+
+	// What is chosen.
+	view  view
+	lists [2]list
+	part  int // the list that the cursor is in
+	task  int64
+	// atTop: the cursor stays on the first row until it is moved.
+	atTop bool
+
+	asking asking
+	pane   pane
+	note   note
+}
+
+// residence is what a task has on its GPUs: the most on one of them, in bytes.
+type residence struct{ used, peak, grant int64 }
+
+// view is what the lists show, and how.
+type view struct {
+	text    string // the filter as it was typed
+	words   []string
+	filters pick.Selector
+	mine    bool
+	order   int
+	back    bool // the other way round
+}
+
+// note is a line that tells what came of a key; until when it is shown.
+type note struct {
+	text  string
+	bad   bool
+	until time.Time
+}
+
+// Messages of the feed.
+type (
+	// snapshot is the daemon's answer to a look. If whole, tasks are all unfinished
+	// ones; else those that have a place on a GPU.
+	snapshot struct {
+		info  api.Info
+		gpus  []api.GPU
+		tasks []api.Task
+		whole bool
+	}
+	changed []api.Task // events
+	lost    struct{ err error }
+	start   struct {
+		task int64
+		at   *api.Start
+	}
+	tick time.Time
+)
+
+// goneFor is how long a finished task is still shown, wall clock time.
+const goneFor = 20 * time.Second
+
+func newModel(d daemon, now func() time.Time, uid int, g *glyphs) *model {
+	m := &model{d: d, now: now, uid: uid, glyphs: g, atTop: true, tasks: map[int64]*api.Task{}, gone: map[int64]time.Time{}, starts: map[int64]*api.Start{}}
+	m.view.filters.All = true
+	return m
+}
+
+// Init starts the clock.
+func (m *model) Init() tea.Cmd { return everySecond() }
+
+func everySecond() tea.Cmd {
+	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return tick(t) })
+}
+
+// Update takes a message.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+		m.sort()
+	case tea.KeyPressMsg:
+		return m, m.key(msg)
+	case tea.PasteMsg:
+		m.paste(msg.Content)
+	case tick:
+		m.forget()
+		return m, tea.Batch(everySecond(), m.again())
+	case snapshot:
+		m.take(&msg)
+	case changed:
+		m.change(msg)
+	case start:
+		m.starts[msg.task] = msg.at
+	case lost:
+		m.loses(msg.err)
+	case acted:
+		m.say(msg.text, msg.err)
+	case told:
+		m.pane.told(m, &msg)
+	case logged:
+		return m, m.pane.logged(m, &msg)
+	}
+	return m, nil
+}
+
+// take puts in what the daemon says now.
+func (m *model) take(s *snapshot) {
+	if m.lost != "" {
+		m.lost = ""
+		m.say("the daemon is back", nil)
+	}
+	m.info, m.infoAt, m.gpus = s.info, m.now(), s.gpus
+	if s.whole {
+		for id, t := range m.tasks {
+			if !t.Finished() {
+				delete(m.tasks, id)
+			}
+		}
+	}
+	for i := range s.tasks {
+		m.tasks[s.tasks[i].ID] = &s.tasks[i]
+	}
+	m.in = map[int64]residence{}
+	for _, g := range m.gpus {
+		for _, r := range g.Tasks {
+			has := m.in[r.Task]
+			m.in[r.Task] = residence{max(has.used, r.Used), max(has.peak, r.Peak), max(has.grant, r.Grant)}
+		}
+	}
+	m.sort()
+}
+
+// change puts in tasks that have changed. Their events do not tell where they stand in
+// the queue: that stays until the next look.
+func (m *model) change(list []api.Task) {
+	for i := range list {
+		t := &list[i]
+		old := m.tasks[t.ID]
+		if old == nil && t.Finished() {
+			continue
+		}
+		if old != nil && old.Phase == t.Phase {
+			t.Position, t.Waits, t.WaitsCode, t.Progress = old.Position, old.Waits, old.WaitsCode, cmp.Or(t.Progress, old.Progress)
+		}
+		if t.Finished() && (old == nil || !old.Finished()) {
+			m.gone[t.ID] = m.now()
+		}
+		m.tasks[t.ID] = t
+	}
+	m.sort()
+}
+
+// forget drops finished tasks that were shown for long enough, and what is known of
+// tasks that are no longer there.
+func (m *model) forget() {
+	for id, at := range m.gone {
+		if m.now().Sub(at) > goneFor {
+			delete(m.gone, id)
+			delete(m.tasks, id)
+		}
+	}
+	for id := range m.starts {
+		if t := m.tasks[id]; t == nil || cli.Placed(t) {
+			delete(m.starts, id)
+		}
+	}
+	m.sort()
+}
+
+func (m *model) loses(err error) {
+	if m.lost == "" {
+		m.since = m.now()
+	}
+	m.lost = "no daemon answers"
+	if !cli.Away(err) || errors.Is(err, fs.ErrPermission) {
+		m.lost = cli.Describe(err)
+	}
+}
+
+// say shows a line for a while.
+func (m *model) say(text string, err error) {
+	m.note = note{text: text, until: m.now().Add(8 * time.Second)}
+	if err != nil {
+		m.note.text, m.note.bad = cli.Describe(err), true
+	}
+}
+
+// time is the daemon's, which may run faster on simulated GPUs.
+func (m *model) time() time.Time {
+	speed := m.info.Speed
+	if speed == 0 {
+		speed = 1
+	}
+	now := m.now()
+	if m.lost != "" { // what is shown is as old as that
+		now = m.since
+	}
+	return m.info.Now.Add(time.Duration(float64(now.Sub(m.infoAt)) * speed))
+}
+
+// chosenTask is the task that keys are about; nil: there is none.
+func (m *model) chosenTask() *api.Task {
+	if m.screen != overview && m.screen != allGPUs && m.pane.task.ID != 0 {
+		if t := m.tasks[m.pane.task.ID]; t != nil {
+			return t
+		}
+		return &m.pane.task
+	}
+	return m.tasks[m.task]
+}
+
+func ids(list []*api.Task) (all []int64) {
+	for _, t := range list {
+		all = append(all, t.ID)
+	}
+	return all
+}
+
+// place returns where a task stands in the lists; false: nowhere.
+func (m *model) place(id int64) (part, row int, ok bool) {
+	for part := range m.lists {
+		if row := slices.Index(ids(m.lists[part].tasks), id); row >= 0 {
+			return part, row, true
+		}
+	}
+	return 0, 0, false
+}

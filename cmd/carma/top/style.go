@@ -1,0 +1,101 @@
+package top
+
+import (
+	"strings"
+
+	"carma/cmd/carma/cli"
+)
+
+// sgr is a way to show a text: the parameters of a terminal's SGR sequence. Only the
+// sixteen colours of every terminal are used. bubbletea takes them out where the
+// terminal has none, or NO_COLOR is set; bold and reverse stay.
+type sgr string
+
+const (
+	plain  sgr = ""
+	bold   sgr = "1"
+	dim    sgr = "2"
+	marked sgr = "7"
+	bad    sgr = "1;31"
+	good   sgr = "32"
+	warn   sgr = "33"
+	title  sgr = "1;36"
+)
+
+// of shows a text in this way.
+func (s sgr) of(text string) string {
+	if s == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[m"
+}
+
+// hues tell neighbours in a bar apart.
+var hues = []sgr{"32", "36", "34", "35", "33"}
+
+// glyphs are the characters of bars and curves.
+type glyphs struct {
+	used, booked, foreign, free string
+	steps                       []rune // of a curve, from the lowest
+	more                        string // for what is cut off
+}
+
+var (
+	unicodeGlyphs = glyphs{"█", "░", "x", "·", []rune(" ▁▂▃▄▅▆▇█"), "…"}
+	asciiGlyphs   = glyphs{"#", "=", "x", ".", []rune(" .:-=+*%#"), "~"}
+)
+
+// fit cuts or pads a text to so many cells.
+func (g *glyphs) fit(text string, width int) string {
+	text = g.cut(text, width)
+	return text + strings.Repeat(" ", max(0, width-cli.Cells(text)))
+}
+
+// cut shortens a text to so many cells. Of a sentence no number is left in pieces.
+func (g *glyphs) cut(text string, width int) string {
+	if cli.Cells(text) <= width {
+		return g.plain(text)
+	}
+	text = strings.TrimSuffix(cli.Shorten(text, width), "…")
+	if at := strings.LastIndexByte(text, ' '); at > 0 && strings.ContainsAny(text[at:], "0123456789") {
+		text = text[:at]
+	}
+	if width < 1 {
+		return ""
+	}
+	return g.plain(text + "…")
+}
+
+// plain puts the glyphs' own character for what is cut off.
+func (g *glyphs) plain(text string) string {
+	if g.more != "…" {
+		return strings.ReplaceAll(text, "…", g.more)
+	}
+	return text
+}
+
+// wrapped breaks a text into lines of at most so many cells, at spaces where it can:
+// no number is cut. Later lines are indented as the first is.
+func wrapped(text string, width int) (lines []string) {
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = indent + word
+		case cli.Cells(line)+1+cli.Cells(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = indent + word
+		}
+		for cli.Cells(line) > width && width > 0 { // one long word: a path
+			head := strings.TrimSuffix(cli.Shorten(line, width+1), "…")
+			if head == "" {
+				break
+			}
+			lines, line = append(lines, head), line[len(head):]
+		}
+	}
+	return append(lines, line)
+}
