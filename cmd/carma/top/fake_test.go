@@ -36,7 +36,9 @@ type fake struct {
 	done  []string
 	asked map[string]int // how often, by what
 	away  bool
-	watch chan api.Task
+	// endless: output does not end.
+	endless bool
+	watch   chan api.Task
 }
 
 // lab has four GPUs, tasks of two users in most phases, and a name of wide characters.
@@ -93,7 +95,7 @@ func (f *fake) note(what string) error {
 	return nil
 }
 
-func (f *fake) Info(context.Context) (api.Info, error)   { return f.info, f.note("info") }
+func (f *fake) Info(context.Context) (api.Info, error)  { return f.info, f.note("info") }
 func (f *fake) GPUs(context.Context) ([]api.GPU, error) { return f.gpus, f.note("gpus") }
 
 func (f *fake) Tasks(_ context.Context, o api.ListOptions) (list []api.Task, err error) {
@@ -135,6 +137,12 @@ func (f *fake) Logs(ctx context.Context, ref string, o api.LogOptions, fn func(a
 	}
 	for _, l := range f.log {
 		if err := fn(l); err != nil {
+			return t, err
+		}
+	}
+	for f.endless && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+		if err := fn(f.log[39]); err != nil {
 			return t, err
 		}
 	}

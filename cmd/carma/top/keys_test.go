@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -192,4 +194,20 @@ func TestCursor(t *testing.T) {
 	if m.task == at || m.tasks[m.task] == nil || !strings.Contains(picture(t, m), ">") {
 		t.Errorf("the cursor is on %d", m.task)
 	}
+}
+
+// TestClosedOutput: a pane that is closed while its task goes on writing ends the
+// stream and all that reads it.
+func TestClosedOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := lab()
+		f.endless = true
+		m := screenOf(t, f, 80, 24)
+		press(t, m, "l")
+		if text := picture(t, m); !strings.Contains(text, "step 40 of 40") {
+			t.Error(text)
+		}
+		press(t, m, "esc")
+		time.Sleep(time.Second) // who still waits then does so for ever, and synctest finds it
+	})
 }
