@@ -115,6 +115,12 @@ images-test: ## the training images on the CPU, on the image of make probe (some
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
 		$(GO) test $(TEST_FLAGS) -tags images -run TestImage ./test'
 
+.PHONY: pictures picture-terminal
+pictures: picture-terminal ## record the pictures of the documentation anew
+
+picture-terminal: build
+	@$(ENGINE) run sh -ec 'test/setup/image.sh; test/pictures/record.sh docs/top.svg'
+
 hardware-dry-run: ## the suite for machines with a GPU, on a simulated one (root, containerd)
 	@command -v containerd >/dev/null && command -v runc >/dev/null || apt-get install -qy --no-install-recommends containerd runc
 	$(GO) test $(TEST_FLAGS) -tags hardware ./test/hardware

@@ -131,7 +131,7 @@ func (p *pane) more(m *model) string {
 		whole := max(guess, grant, peak, used)
 		width := min(m.width-36, 100)
 		if used > 0 {
-			fmt.Fprintf(&b, "  now    %s  | is the estimate\n", m.glyphs.meter(used, guess, whole, width))
+			fmt.Fprintf(&b, "  now     %s  | is the estimate\n", m.glyphs.meter(used, guess, whole, width))
 		}
 		if last != nil && len(last.Curve) > 0 {
 			end := p.why.Now
@@ -139,7 +139,7 @@ func (p *pane) more(m *model) string {
 				end = last.Ended
 			}
 			curve := strings.TrimRight(m.glyphs.curve(last.Curve, end.Unix(), whole, width), " ")
-			fmt.Fprintf(&b, "  so far %s  its top is %s\n", strings.TrimLeft(curve, " "), amount(whole))
+			fmt.Fprintf(&b, "  so far  %s  its top is %s\n", strings.TrimLeft(curve, " "), amount(whole))
 		}
 	}
 	fmt.Fprintf(&b, "\nimage: %s\n", cli.Printable(t.Image))

@@ -77,6 +77,9 @@ func (g *glyphs) plain(text string) string {
 // wrapped breaks a text into lines of at most so many cells, at spaces where it can:
 // no number is cut. Later lines are indented as the first is.
 func wrapped(text string, width int) (lines []string) {
+	if cli.Cells(text) <= width {
+		return []string{text}
+	}
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	line := ""
 	for word := range strings.FieldsSeq(text) {
