@@ -17,7 +17,7 @@ import (
 )
 
 // drawn is how long a screen may take to show something, on a busy machine.
-const drawn = 40 * time.Second
+const drawn = 90 * time.Second
 
 // pane is a terminal of tmux in which a command runs.
 type pane struct {
