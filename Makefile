@@ -154,8 +154,8 @@ estimator-report: try-onnxruntime ## score every estimator, into docs/estimators
 replay-check: bin/carma ## replay the shipped traces; fails where a bound does not hold, prints the values that moved
 	bin/carma replay --check test/replay-bounds.yaml
 
-replay-tables: bin/carma try-onnxruntime ## measure the tables of docs/replay.md and README.md anew (some minutes; ONLY=names of tables)
-	$(GO) run ./test/tables -carma bin/carma -only "$(ONLY)" docs/replay.md README.md
+replay-tables: bin/carma try-onnxruntime ## measure the tables of docs/replay.md and docs/results.md anew (some minutes; ONLY=names of tables)
+	$(GO) run ./test/tables -carma bin/carma -only "$(ONLY)" docs/replay.md docs/results.md
 
 .PHONY: release release-check test-package
 release: ## .deb, .rpm, the daemon's image, what is linked in, checksums, into bin/release

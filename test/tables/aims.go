@@ -74,7 +74,7 @@ func (l *lab) study() (string, error) {
 	return out.String(), nil
 }
 
-// shortTable has few columns and no commands: the README's.
+// shortTable has few columns and no commands: those of docs/results.md.
 func (l *lab) shortTable(t table) (string, error) {
 	var out strings.Builder
 	fmt.Fprintf(&out, "| %s | %s |\n%s|\n", t.first, strings.Join(t.short, " | "), strings.Repeat("|---", len(t.short)+1))

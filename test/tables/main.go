@@ -1,7 +1,7 @@
-// Tables measures the tables of docs/replay.md and README.md with the very commands
+// Tables measures the tables of docs/replay.md and docs/results.md with the very commands
 // that the page shows, and writes them there. Without documents it prints them.
 //
-//	go run ./test/tables -carma bin/carma docs/replay.md README.md
+//	go run ./test/tables -carma bin/carma docs/replay.md docs/results.md
 package main
 
 import (

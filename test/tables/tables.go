@@ -14,7 +14,7 @@ type table struct {
 	first string // title of the first column
 	// traces that ship; none: generated ones.
 	traces []string
-	short  []string // the README's: only these columns, no commands
+	short  []string // of docs/results.md: only these columns, no commands
 	own    []column // in place of those of every table
 	rows   []row
 }
