@@ -22,7 +22,7 @@ const drawn = 90 * time.Second
 // pane is a terminal of tmux in which a command runs.
 type pane struct {
 	t     *testing.T
-	tmux  string // the name of its tmux server
+	tmux  string // the socket of its tmux server
 	width int
 }
 
@@ -40,20 +40,20 @@ func needTmux(t *testing.T) {
 // pane opens a terminal of a size and runs a line of sh in it, then tells its exit code.
 func (s *server) pane(cols, rows int, line string) *pane {
 	s.t.Helper()
-	p := &pane{t: s.t, tmux: fmt.Sprintf("carma-%d-%d", os.Getpid(), time.Now().UnixNano()), width: cols}
-	script := filepath.Join(s.root, p.tmux)
+	p := &pane{t: s.t, tmux: filepath.Join(s.root, fmt.Sprintf("t%d", time.Now().UnixNano())), width: cols}
+	script := p.tmux + ".sh"
 	text := fmt.Sprintf("trap : INT\nexport CARMA_CONFIG=/dev/null CARMA_SOCKET=%s TZ=UTC LC_ALL=C.UTF-8\nPATH=%s:$PATH\n%s\necho ended with code $?\nsleep 1000\n", s.socket, filepath.Dir(s.cli), line)
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 		s.t.Fatal(err)
 	}
 	p.run("-u", "-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(cols), "-y", strconv.Itoa(rows), "sh "+script)
-	s.t.Cleanup(func() { _ = exec.Command("tmux", "-L", p.tmux, "kill-server").Run() })
+	s.t.Cleanup(func() { _ = exec.Command("tmux", "-S", p.tmux, "kill-server").Run() })
 	return p
 }
 
 func (p *pane) run(args ...string) string {
 	p.t.Helper()
-	cmd := exec.Command("tmux", append([]string{"-L", p.tmux}, args...)...)
+	cmd := exec.Command("tmux", append([]string{"-S", p.tmux}, args...)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TERM=xterm-256color")
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -16,7 +16,7 @@ daemon=
 clean_up() {
 	code=$?
 	trap - EXIT INT TERM
-	tmux -L "carma-picture-$$" kill-server 2>/dev/null || true
+	tmux -S "$work/t" kill-server 2>/dev/null || true
 	if [ -n "$daemon" ]; then
 		carma stop --all -t 1 >/dev/null 2>&1 || true
 		kill "$daemon" 2>/dev/null || true
@@ -38,7 +38,7 @@ until carma gpus >/dev/null 2>&1; do
 	sleep 0.1
 done
 
-t() { tmux -L "carma-picture-$$" "$@"; }
+t() { tmux -S "$work/t" "$@"; }
 # capture NAME WORDS: the screen, once it shows the words.
 capture() {
 	tries=0
