@@ -46,7 +46,7 @@ build: bin/carma bin/carma-init bin/simtask bin/LICENSES.txt ## bin/carma with b
 bin/carma:
 	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma
 
-bin/LICENSES.txt: go.mod go.sum cmd/licenses.sh | bin/carma
+bin/LICENSES.txt: go.mod go.sum cmd/licenses.sh $(wildcard runner/web/page/others/*) | bin/carma
 	GO="$(GO)" cmd/licenses.sh $@ ./cmd/carma ./cmd/carma-init ./cmd/simtask
 
 # Runs in any image, so it is static.
@@ -64,7 +64,7 @@ docs: ## bin/site: the documentation as a site with a search, for reading withou
 image: bin/simtask ## the image carma/simtask:latest
 	@$(ENGINE) run test/setup/image.sh
 
-test: build try-onnxruntime ## every test: unit, property, race, end-to-end on a real engine (TEST_FLAGS=...)
+test: build try-onnxruntime try-axe ## every test: unit, property, race, end-to-end on a real engine (TEST_FLAGS=...)
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; $(GO) test $(TEST_FLAGS) -tags $(TAGS) ./...'
 	$(GO) test -count=1 -timeout 10m -tags failpoints -run "$(HISTORIES)" ./runner -histories 40 -write 7
 	$(GO) test -count=1 -timeout 10m ./runner/journal
@@ -90,6 +90,11 @@ test-faults: build ## kill the daemon at every failpoint on both drivers, and ev
 
 test-load: build ## 200 clients for five minutes, and 100,000 finished tasks; prints figures (CLIENTS=, DURATION=, FINISHED=)
 	$(GO) test -v -count=1 -timeout 1h -tags load -run "^Test(Load|ManyFinished)$$" ./test
+
+.PHONY: test-page
+test-page: try-axe ## the page in a browser, and what it costs; pictures into .cache/pictures (Chromium)
+	@mkdir -p .cache/pictures
+	CARMA_PICTURES=$(CURDIR)/.cache/pictures $(GO) test -v -count=1 -timeout 10m -run "^Test(Page|Size)" ./runner ./runner/web
 
 # The lines that matter are shown; all are in .cache/security.log.
 test-security: build ## every wall with its attack, by two users; 1,000 launches per engine while their paths change (root, many minutes)
@@ -125,7 +130,7 @@ hardware-dry-run: ## the suite for machines with a GPU, on a simulated one (root
 	@command -v containerd >/dev/null && command -v runc >/dev/null || apt-get install -qy --no-install-recommends containerd runc
 	$(GO) test $(TEST_FLAGS) -tags hardware ./test/hardware
 
-unit: try-onnxruntime ## the tests that need no engine
+unit: try-onnxruntime try-axe ## the tests that need no engine
 	$(GO) test $(TEST_FLAGS) ./...
 
 onnxruntime: ## fetch ONNX Runtime's library, which the learned estimator needs
@@ -135,6 +140,11 @@ onnxruntime: ## fetch ONNX Runtime's library, which the learned estimator needs
 .PHONY: try-onnxruntime
 try-onnxruntime:
 	@test/setup/onnxruntime.sh || [ -z "$$CI" ]
+
+# For the tests of the page in a browser.
+.PHONY: try-axe
+try-axe:
+	@test/setup/axe.sh || [ -z "$$CI" ]
 
 PYTHON ?= python3
 DATA   ?= ../shared/data

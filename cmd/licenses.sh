@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes the licence texts of all that is linked into the programs: the modules
-# of the packages below, and Go itself. It fails if one of them has none.
+# of the packages below, of embedded files, and Go itself. It fails if one of them has none.
 #
 #   cmd/licenses.sh OUTPUT PACKAGE...
 set -eu
@@ -27,6 +27,11 @@ while read -r path version dir; do
 		exit 1
 	fi
 done <"$out.modules"
+# Files of others that are embedded.
+for text in "$(dirname "$0")"/../runner/web/page/others/*.LICENSE.txt; do
+	printf '\n==== %s\n\n' "$(head -n 1 "$text")" >&3
+	tail -n +3 "$text" >&3
+done
 printf '\n==== Go %s\n\n' "$("$go" env GOVERSION)" >&3
 cat "$("$go" env GOROOT)/LICENSE" >&3
 mv "$out.part" "$out"

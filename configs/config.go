@@ -17,6 +17,8 @@ import (
 type Config struct {
 	// Socket is the path of the daemon's unix socket.
 	Socket string
+	// Web is where the page is served: off, auto, or a loopback address with port.
+	Web string
 	// DataDir is the folder of the journal and the tasks' output.
 	DataDir string
 	// JournalReserve is the spare room on the data folder's disk, which is given
@@ -162,6 +164,7 @@ var Example string
 func Default() Config {
 	return Config{
 		Socket:  defaultSocket(),
+		Web:     "auto",
 		DataDir: defaultDataDir(),
 
 		JournalReserve: 16 * units.MiB,

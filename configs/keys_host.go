@@ -13,6 +13,10 @@ var hostKeys = []key{
 	{"socket", "path of the daemon's unix `socket`", func(c *Config) any { return &c.Socket }, func(c *Config) error {
 		return validSocket(c.Socket)
 	}},
+	{"web", "where the page is served: auto (on a socket of its own), 127.0.0.1:PORT (also there) or off", func(c *Config) any { return &c.Web }, func(c *Config) error {
+		_, err := PagePort(c.Web)
+		return err
+	}},
 	{"data-dir", "`folder` of the journal and the tasks' output", func(c *Config) any { return &c.DataDir }, func(c *Config) error {
 		return absolute(c.DataDir)
 	}},

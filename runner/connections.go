@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"carma/runner/web"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -152,6 +154,9 @@ func peerOf(c net.Conn) (*unix.Ucred, bool) {
 // and groups are looked up at their first use: a directory server that hangs
 // must delay nobody else.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
+	if g, ok := c.(*guest); ok { // the page's port; the table may be long, so it is read at the first request
+		return context.WithValue(ctx, portPeerKey{}, sync.OnceValues(func() (int, bool) { return web.PeerOf(g.Conn) }))
+	}
 	peer, ok := peerOf(c)
 	if !ok {
 		return ctx

@@ -106,6 +106,7 @@ type rig struct {
 	estimator Estimator
 	spare     int64  // of the journal
 	proc      string // where /proc is found; empty: /
+	page      Page   // where the page is served
 	sys       string // the folder that has the host's /proc and /sys; empty: /
 
 	*Runner
@@ -174,6 +175,7 @@ func (g *rig) start() {
 	if g.sys != "" {
 		g.Runner.hostMem.root = g.sys
 	}
+	g.Runner.ServePage(g.page)
 	socket := filepath.Join(g.dir, "s")
 	l, err := Listen(socket)
 	if err != nil {

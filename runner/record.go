@@ -271,6 +271,20 @@ func (rs *records) newest(before mapper.TaskID, n int, wanted func(*Record) bool
 	return recs
 }
 
+// lastDone returns at most n of the tasks that finished last.
+func (rs *records) lastDone(n int) (recs []*Record) {
+	rs.mu.RLock()
+	defer rs.mu.RUnlock()
+	for _, id := range slices.Backward(rs.done) {
+		if e := rs.entries[id]; e != nil && len(recs) < n {
+			recs = append(recs, e.rec)
+		} else if e != nil {
+			break
+		}
+	}
+	return recs
+}
+
 // hasForgotten reports whether finished tasks may be in the journal only.
 func (rs *records) hasForgotten() bool {
 	rs.mu.RLock()

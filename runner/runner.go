@@ -11,11 +11,13 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"carma/mapper"
 	"carma/runner/gpu"
 	"carma/runner/helpers"
 	"carma/runner/journal"
+	"carma/runner/web"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -68,6 +70,11 @@ type Runner struct {
 	helperOut   *helperOutput
 	consoles    *consoles
 	upgraded    sync.WaitGroup // connections of terminals and commands
+	turns       *turnstile
+	picturing   *live
+	timelines   timelines
+	logins      *web.Logins
+	pageAt      Page // set before it serves
 
 	// The loop's own:
 	nextID    mapper.TaskID
@@ -103,7 +110,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, records: newRecords(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
-		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), users: callerOf, opening: make(chan struct{}, maxOpening),
+		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening),
 	}
 	live, err := liveOf(&opt)
 	if err != nil {
@@ -216,6 +223,12 @@ func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { defer end(); return r.Run(ctx) }) // it may end by itself, drained
 	g.Go(func() error { return r.Serve(ctx, l) })
+	if len(r.pageAt.Listeners) > 0 {
+		page := r.pageHandler(ctx)
+		for _, l := range r.pageAt.Listeners {
+			g.Go(func() error { return r.servePage(ctx, l, page) })
+		}
+	}
 	return g.Wait()
 }
 

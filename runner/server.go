@@ -44,9 +44,19 @@ func Listen(socket string) (net.Listener, error) {
 
 // Serve answers the API on l until ctx ends.
 func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
+	return r.serve(ctx, newDoorkeeper(l, func() int { return r.live().PerUser.Connections }, mayMountAll), r.front(ctx))
+}
+
+// front is the API with what bounds its use.
+func (r *Runner) front(ctx context.Context) http.Handler {
+	return r.whileStopping(ctx, r.turns.guard(r.Handler()))
+}
+
+// serve answers on l until ctx ends.
+func (r *Runner) serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	srv := &http.Server{
-		Handler:           r.whileStopping(ctx, newTurnstile().guard(r.Handler())),
+		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       idleLimit,
 		MaxHeaderBytes:    64 << 10,
@@ -68,7 +78,7 @@ func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
 		go func() { defer close(ended); r.upgraded.Wait() }()
 		wait(limit, ended) // commands are told to end
 	}()
-	err := srv.Serve(newDoorkeeper(l, func() int { return r.live().PerUser.Connections }, mayMountAll))
+	err := srv.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
 		<-done
 		return nil
@@ -110,6 +120,9 @@ func (r *Runner) routes() (huma.API, *http.ServeMux) {
 	r.addSuiteRoutes(a)
 	r.addServerRoutes(a)
 	r.addStreams(a)
+	r.addLive(a)
+	r.addTimeline(a)
+	r.addPage(a)
 	r.addTerminals(a)
 	r.addHealth(a)
 	return a, mux

@@ -100,12 +100,17 @@ func (s *sender) send(event string, v any) error {
 	}
 	var buf bytes.Buffer
 	fmt.Fprintf(&buf, "event: %s\ndata: %s\n\n", event, b)
+	return s.write(buf.Bytes())
+}
+
+// write sends an event that is made already.
+func (s *sender) write(event []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dead != nil {
 		_ = s.dead(time.Now().Add(streamWrite))
 	}
-	if _, err := s.ctx.BodyWriter().Write(buf.Bytes()); err != nil {
+	if _, err := s.ctx.BodyWriter().Write(event); err != nil {
 		return err
 	}
 	if s.flush != nil {

@@ -40,7 +40,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 say "Starting the daemon on a simulated server, $speed times faster than the clock"
-carma daemon --gpus sim:dgx-station-a100 --speed "$speed" --policy magm >"$work/daemon.log" 2>&1 &
+carma daemon --gpus sim:dgx-station-a100 --speed "$speed" --policy magm --web 127.0.0.1:0 >"$work/daemon.log" 2>&1 &
 daemon=$!
 tries=0
 until carma gpus >/dev/null 2>&1; do
@@ -79,6 +79,9 @@ workload resnet18-cifar100-bs64-50e
 workload mobilenet-v3-small-cifar100-bs128-50e
 workload efficientnet-b0-cifar100-bs128-50e
 workload mnist-cnn-bs64-14e --priority high
+
+say "All this in a browser, while the demo runs"
+show carma web --print
 
 say "What runs, what waits"
 # When the first tasks train, the reasons are about memory and activity.

@@ -23,6 +23,7 @@ import (
 	"carma/cmd/carma/tasks"
 	"carma/cmd/carma/top"
 	"carma/cmd/carma/trace"
+	"carma/cmd/carma/web"
 	"carma/configs"
 )
 
@@ -43,7 +44,7 @@ func commands(a *cli.App) []*cobra.Command {
 		run.Command(a), attach.Command(a), attach.Exec(a), suite.Command(a), tasks.Ps(a), tasks.Logs(a), tasks.Wait(a), tasks.Stop(a), tasks.Rm(a), tasks.Prune(a), tasks.Inspect(a), tasks.Port(a), tasks.Why(a), tasks.Events(a),
 		change.Update(a), change.Hold(a), change.Release(a), change.Suspend(a), change.Resume(a), change.Requeue(a), change.Rerun(a), top.Command(a, change.Top(a)), change.Bottom(a), change.Move(a),
 		estimate.Command(a), estimate.Models(a),
-		server.GPUs(a), account.Report(a), account.Quota(a), daemon.Command(a), doctor.Command(a), mps.Command(a), journal.Command(a), image.Command(a), server.Info(a), server.Config(a),
+		server.GPUs(a), account.Report(a), account.Quota(a), daemon.Command(a), web.Command(a), doctor.Command(a), mps.Command(a), journal.Command(a), image.Command(a), server.Info(a), server.Config(a),
 		change.Drain(a), change.Undrain(a), change.Pause(a), change.Unpause(a), change.Reserve(a), change.Reservations(a), change.Unreserve(a),
 		replay.Command(a), trace.Command(a), tasks.ListHistory(a, journal.History(a)),
 		completionCommand(a), versionCommand(a), manCommand(a),

@@ -49,6 +49,7 @@ from.`,
 	cli.Complete(cmd, "order", cli.Words(mapper.Orders))
 	cli.Complete(cmd, "recovery", cli.Words(mapper.Recoveries))
 	cli.Complete(cmd, "gpus", sources)
+	cli.Complete(cmd, "web", cli.Words([]string{"auto", "off", "127.0.0.1:7070"}))
 	cli.Complete(cmd, "activity", cli.Words(configs.Activities))
 	cli.Complete(cmd, "driver", cli.Words(configs.Drivers))
 	cli.Complete(cmd, "processors", cli.Words(configs.ProcessorChoices))

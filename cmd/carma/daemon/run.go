@@ -104,6 +104,7 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	if err != nil {
 		return err
 	}
+	r.ServePage(openPage(config, log))
 	log.Info().Str("socket", config.Socket).Str("data", config.DataDir).Str("gpus", source.Name()).
 		Str("policy", config.Mapper.Policy).Float64("speed", clock.Speed()).Msg("carma is ready")
 	var reloader sync.WaitGroup

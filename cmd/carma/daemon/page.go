@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"net"
+
+	"github.com/rs/zerolog"
+
+	"carma/configs"
+	"carma/runner"
+)
+
+// openPage opens what the page is served on. Without it tasks run all the same, so
+// what is wrong is logged, and told to who asks for the page.
+func openPage(config configs.Config, log zerolog.Logger) (page runner.Page) {
+	if config.Web == "off" {
+		return page
+	}
+	missing := func(what string, err error) {
+		page.Note = what + ": " + err.Error()
+		log.Error().Err(err).Str("at", what).Msg("the page cannot be served there")
+	}
+	socket, err := configs.PageSocket(config.Socket)
+	var l net.Listener
+	if err == nil {
+		l, err = runner.Listen(socket)
+	}
+	if err == nil {
+		page.Listeners, page.Socket = append(page.Listeners, l), socket
+	} else {
+		missing(socket, err)
+	}
+	address, err := configs.PagePort(config.Web)
+	if err == nil && address == "" {
+		return page
+	}
+	if err == nil {
+		l, err = net.Listen("tcp", address)
+	}
+	if err == nil {
+		page.Listeners, page.Address = append(page.Listeners, l), l.Addr().String()
+		log.Info().Str("address", page.Address).Msg("the page is served; carma web opens it")
+	} else {
+		missing(address, err)
+	}
+	return page
+}

@@ -1,0 +1,113 @@
+// Package web is carma web: it signs its user in to the daemon's page and opens it.
+package web
+
+import (
+	"cmp"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"carma/cmd/carma/cli"
+	"carma/runner/api"
+)
+
+// Command is carma web.
+func Command(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "web [flags]",
+		GroupID: cli.GroupServer,
+		Short:   "Open the page: GPUs, queue, tasks and their output in a browser",
+		Long: `Print an address that signs you in to the daemon's page, and open it where there
+is a browser. It works once, for you alone, for 5 minutes; then the browser is
+signed in for 12 hours. What you may see and do there is what the command line
+lets you.
+
+From a laptop, run the ssh command that is printed there, then open the address
+there. The daemon serves the page on a socket, which ssh reaches; on a port of
+this machine only with its setting web: 127.0.0.1:PORT.`,
+		Example: `  carma web
+  carma web --print`,
+		Args: cli.NoArgs,
+	}
+	printOnly := cmd.Flags().Bool("print", false, "print the address, open nothing")
+	port := cmd.Flags().Uint16("port", 7070, "`port` of the laptop, for the ssh command")
+	asJSON := cli.JSONFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *port == 0 {
+			return cli.Usagef("write for example --port 7070", "--port: 0 is not a port")
+		}
+		client, err := a.Client(cmd)
+		if err != nil {
+			return err
+		}
+		login, err := client.Web(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.JSON(login)
+		}
+		print(a, login, *port, time.Now())
+		if !*printOnly && login.Address != "" {
+			open(a, pageURL(login.Address, login.Ticket))
+		}
+		return nil
+	}
+	return cmd
+}
+
+// pageURL is the page's address. Browsers keep what is behind # to themselves.
+func pageURL(at, ticket string) string { return "http://" + at + "/#login=" + ticket }
+
+func print(a *cli.App, login api.WebLogin, port uint16, now time.Time) {
+	to, laptop := login.Socket, net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
+	if login.Address != "" {
+		a.Printf("%s\n", pageURL(login.Address, login.Ticket))
+		to = login.Address
+	}
+	a.Printf("from a laptop: ssh -N -L %d:%s %s\n", port, to, here())
+	a.Printf("  then there:  %s\n", pageURL(laptop, login.Ticket))
+	if login.Note != "" {
+		a.Say("not served at %s", cli.Printable(login.Note))
+	}
+	a.Say("the address signs you in once, within %s", login.Ends.Sub(now).Round(time.Minute))
+}
+
+// here is who to name to ssh: this user at this machine.
+func here() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "SERVER"
+	}
+	if user := cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME")); user != "" {
+		return user + "@" + host
+	}
+	return host
+}
+
+// open opens an address in the browser, if there is one: BROWSER, or the desktop's.
+func open(a *cli.App, address string) {
+	program := os.Getenv("BROWSER")
+	if program == "" && cmp.Or(os.Getenv("WAYLAND_DISPLAY"), os.Getenv("DISPLAY")) != "" {
+		program = "xdg-open"
+	}
+	if program == "" {
+		return
+	}
+	words := strings.Fields(program)
+	if len(words) == 0 {
+		return
+	}
+	// Its own words go nowhere: they would mix with the address.
+	browser := exec.Command(words[0], append(words[1:], address)...)
+	if err := browser.Start(); err != nil {
+		a.Say("no browser could be opened: %v; open the address by hand", err)
+		return
+	}
+	_ = browser.Process.Release()
+}

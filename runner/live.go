@@ -1,0 +1,316 @@
+package runner
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/runner/api"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const (
+	// liveEvery is the time between two looks at how things are, by the wall clock.
+	liveEvery = time.Second
+	// liveEnded is how many ended tasks are shown, liveStarts for how many waiting
+	// tasks a start is foreseen.
+	liveEnded, liveStarts = 20, 10
+	// liveStartsCost bounds the search for these starts: its time, and so many times
+	// more of rest. A start is foreseen again after liveStartsAge.
+	liveStartsCost, liveStartsAge = 50, 10 * time.Second
+	// liveBeat is after how many looks without a change an event is sent all the same,
+	// so that a reader knows that the connection lives.
+	liveBeat = 15
+)
+
+// live makes one picture a second of how things are, while somebody looks. All
+// viewers get the same bytes.
+type live struct {
+	mu      sync.Mutex
+	viewers int
+	seq     int64
+	now     *picture      // nil: none was made since the first viewer came
+	whole   []byte        // event with all of now; nil: not made yet
+	change  []byte        // event that leads from seq-1 to seq
+	changed chan struct{} // closed at the next picture
+	stop    func()        // ends the painters and waits for them
+	first   []int64       // the first in the queue
+	starts  map[int64]*api.Start
+}
+
+// picture is how things are at one time, its parts as JSON.
+type picture struct {
+	at    time.Time
+	info  []byte
+	gpus  []byte
+	tasks map[int64][]byte
+	queue []int64
+}
+
+func newLive() *live { return &live{changed: make(chan struct{})} }
+
+// addLive adds the stream of how things are.
+func (r *Runner) addLive(a huma.API) {
+	op := operation("live", "GET", "/v1/live/events", "How things are, and once a second what has changed")
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "server-sent events: `live` (a Live)",
+		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: a.OpenAPI().Components.Schemas.Schema(typeOf[api.Live](), true, "Live")}},
+	}}
+	huma.Register(a, op, func(context.Context, *struct{}) (*huma.StreamResponse, error) { return sending(r.watchLive), nil })
+}
+
+// watchLive sends all, then each change. A viewer that is too slow for the changes
+// gets all again.
+func (r *Runner) watchLive(ctx context.Context, s *sender) error {
+	r.enterLive()
+	defer r.leaveLive()
+	var seen int64
+	for {
+		event, seq, changed := r.picturing.next(seen)
+		if len(event) > 0 {
+			if err := s.write(event); err != nil {
+				return err
+			}
+		}
+		seen = seq
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// next returns what a viewer who has seen a picture gets now.
+func (l *live) next(seen int64) (event []byte, seq int64, changed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.now == nil:
+		return nil, 0, l.changed // the first picture is sent whole
+	case seen == l.seq:
+	case seen > 0 && seen == l.seq-1:
+		event = l.change
+	default:
+		if l.whole == nil {
+			l.whole = l.now.event(nil, l.seq)
+		}
+		event = l.whole
+	}
+	return event, l.seq, l.changed
+}
+
+func (r *Runner) enterLive() {
+	l := r.picturing
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.viewers++; l.viewers > 1 {
+		return
+	}
+	ctx, cancel := context.WithCancel(r.work)
+	var both sync.WaitGroup
+	both.Go(func() { r.paint(ctx) })
+	both.Go(func() { r.foresee(ctx) })
+	l.stop = func() { cancel(); both.Wait() }
+}
+
+func (r *Runner) leaveLive() {
+	l := r.picturing
+	l.mu.Lock()
+	stop := func() {}
+	if l.viewers--; l.viewers == 0 {
+		stop = l.stop
+		l.now, l.whole, l.change = nil, nil, nil
+	}
+	l.mu.Unlock()
+	stop()
+}
+
+// paint makes pictures until ctx ends.
+func (r *Runner) paint(ctx context.Context) {
+	still := 0
+	for ctx.Err() == nil {
+		if p, err := r.picture(ctx); err == nil && r.picturing.set(ctx, p, still >= liveBeat) {
+			still = 0
+		} else {
+			still++
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(liveEvery):
+		}
+	}
+}
+
+// set shows a picture, if it differs from the one before or must be shown.
+func (l *live) set(ctx context.Context, p *picture, must bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil || l.viewers == 0 || l.now != nil && !must && p.same(l.now) {
+		return false
+	}
+	before := l.now
+	l.seq++
+	l.now, l.whole, l.change = p, nil, nil
+	if before != nil {
+		l.change = p.event(before, l.seq)
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return true
+}
+
+func (p *picture) same(o *picture) bool {
+	if !bytes.Equal(p.info, o.info) || !bytes.Equal(p.gpus, o.gpus) || len(p.tasks) != len(o.tasks) || !slices.Equal(p.queue, o.queue) {
+		return false
+	}
+	for id, t := range p.tasks {
+		if !bytes.Equal(t, o.tasks[id]) {
+			return false
+		}
+	}
+	return true
+}
+
+// event is what leads from a picture to p; nil: from nothing.
+func (p *picture) event(from *picture, seq int64) []byte {
+	var b bytes.Buffer
+	now, _ := p.at.MarshalJSON()
+	fmt.Fprintf(&b, "event: live\ndata: {\"seq\":%d,\"now\":%s", seq, now)
+	if from == nil {
+		b.WriteString(`,"whole":true`)
+		from = &picture{}
+	}
+	if !bytes.Equal(p.info, from.info) {
+		fmt.Fprintf(&b, `,"info":%s`, p.info)
+	}
+	if !bytes.Equal(p.gpus, from.gpus) {
+		fmt.Fprintf(&b, `,"gpus":%s`, p.gpus)
+	}
+	var tasks [][]byte
+	for _, id := range sortedKeys(p.tasks) {
+		if t := p.tasks[id]; !bytes.Equal(t, from.tasks[id]) {
+			tasks = append(tasks, t)
+		}
+	}
+	if len(tasks) > 0 {
+		fmt.Fprintf(&b, `,"tasks":[%s]`, bytes.Join(tasks, []byte{','}))
+	}
+	var gone []int64
+	for _, id := range sortedKeys(from.tasks) {
+		if _, there := p.tasks[id]; !there {
+			gone = append(gone, id)
+		}
+	}
+	writeList(&b, "gone", gone)
+	if !slices.Equal(p.queue, from.queue) {
+		if writeList(&b, "queue", p.queue); len(p.queue) == 0 {
+			b.WriteString(`,"emptied":true`)
+		}
+	}
+	b.WriteString("}\n\n")
+	return b.Bytes()
+}
+
+func writeList(b *bytes.Buffer, name string, list []int64) {
+	if len(list) > 0 {
+		text, _ := json.Marshal(list)
+		fmt.Fprintf(b, `,"%s":%s`, name, text)
+	}
+}
+
+func sortedKeys(m map[int64][]byte) []int64 {
+	keys := make([]int64, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// picture looks at how things are, as somebody who may see nobody's private parts.
+func (r *Runner) picture(ctx context.Context) (*picture, error) {
+	p := &picture{at: r.Clock.Time(), tasks: map[int64][]byte{}}
+	gpus, err := r.ListGPUs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range gpus {
+		g := &gpus[i] // less figures, fewer changes
+		g.EnergyJ, g.SMACT, g.SMOCC, g.DRAMA = 0, hundredths(g.SMACT), hundredths(g.SMOCC), hundredths(g.DRAMA)
+		g.PowerW = float64(int(g.PowerW + 0.5))
+	}
+	if p.gpus, err = json.Marshal(gpus); err != nil {
+		return nil, err
+	}
+	info, err := r.liveInfo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p.info, err = json.Marshal(info); err != nil {
+		return nil, err
+	}
+	return p, r.pictureTasks(ctx, p)
+}
+
+func (r *Runner) pictureTasks(ctx context.Context, p *picture) error {
+	recs := r.records.newest(0, liveMost, func(rec *Record) bool { return !rec.Task.Phase.Finished() })
+	recs = append(recs, r.records.lastDone(liveEnded)...)
+	tasks, err := r.views(ctx, recs)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(tasks, func(a, b api.Task) int { return cmp.Compare(a.Position, b.Position) })
+	r.picturing.mu.Lock()
+	starts := r.picturing.starts
+	r.picturing.mu.Unlock()
+	for i := range tasks {
+		t := &tasks[i]
+		if t.Position > 0 {
+			p.queue = append(p.queue, t.ID)
+		}
+		row := liveTask(t)
+		row.Start = starts[t.ID]
+		if p.tasks[t.ID], err = json.Marshal(row); err != nil {
+			return err
+		}
+	}
+	r.picturing.mu.Lock()
+	defer r.picturing.mu.Unlock()
+	r.picturing.first = p.queue[:min(liveStarts, len(p.queue))]
+	return nil
+}
+
+// foresee looks for the starts of the first tasks in the queue, beside the pictures:
+// with many tasks it takes long.
+func (r *Runner) foresee(ctx context.Context) {
+	l := r.picturing
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		first := l.first
+		l.mu.Unlock()
+		begun, found := time.Now(), map[int64]*api.Start{}
+		for _, id := range first {
+			if start := r.roundedStart(ctx, id); start != nil && ctx.Err() == nil {
+				found[id] = start
+			}
+		}
+		l.mu.Lock()
+		l.starts = found
+		l.mu.Unlock()
+		rest := liveStartsCost * time.Since(begun)
+		if len(first) > 0 {
+			rest = max(rest, liveStartsAge)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(rest, liveEvery)):
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package runner
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"time"
+
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// liveMost is how many unfinished tasks a picture has, the newest.
+const liveMost = 2000
+
+func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
+
+// liveInfo is [Runner.Info] without what takes long to count.
+func (r *Runner) liveInfo(ctx context.Context) (api.LiveInfo, error) {
+	v := api.LiveInfo{
+		Version: r.opt.Version, Source: r.GPUs.Name(), Simulated: r.opt.SetSpeed != nil, Speed: r.Clock.Speed(), Draining: r.draining.Load(),
+	}
+	err := r.look(ctx, func(s *mapper.State) {
+		v.Policy, v.Queued, v.Running, v.Paused = s.Options().Policy, s.QueueLen(), s.Placed(), closureView(s.Paused())
+		all, waiting := s.Suspended()
+		v.Suspended, v.Queued = len(all), v.Queued-waiting
+		v.Held = s.Unfinished() - v.Queued - v.Running - v.Suspended
+	})
+	v.Trouble, _ = r.trouble.now()
+	return v, err
+}
+
+// liveTask is a task in short. Times and shares are rounded: a figure that hardly
+// changes is not sent again.
+func liveTask(t *api.Task) api.LiveTask {
+	v := api.LiveTask{
+		ID: t.ID, Name: t.Name, User: t.User, UID: t.UID, Group: t.Group, Phase: t.Phase, GPUCount: t.GPUCount, Need: t.Need, Estimate: t.Estimate.Memory,
+		Submitted: t.Submitted, Started: t.Started, Ended: t.Ended, Attempts: len(t.Attempts), Waits: t.Waits, Reason: t.ReasonCode,
+	}
+	if t.Priority != "normal" {
+		v.Priority = t.Priority
+	}
+	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].Ended.IsZero() {
+		for _, g := range t.Attempts[n-1].GPUs {
+			v.GPUs = append(v.GPUs, g.Index)
+		}
+	}
+	if p := t.Progress; p != nil {
+		v.Share = math.Round(p.Share*1000) / 1000
+		v.ETA = roundedTime(p.ETA, t.Started)
+		if p.Slowdown != nil {
+			v.Slowdown = hundredths(p.Slowdown.Value)
+		}
+	}
+	if t.Suspension != nil {
+		v.Away = t.Suspension.Since
+	}
+	if t.Idle != nil {
+		v.Idle = t.Idle.Since
+	}
+	return v
+}
+
+// roundedTime rounds a time that is foreseen: to a minute if it is far from another, else
+// to ten seconds.
+func roundedTime(at, from time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	if at.Sub(from) > time.Hour {
+		return at.Round(time.Minute)
+	}
+	return at.Round(10 * time.Second)
+}
+
+func (r *Runner) roundedStart(ctx context.Context, id int64) *api.Start {
+	start := r.expectedStart(ctx, mapper.TaskID(id))
+	if start == nil {
+		return nil
+	}
+	now := r.Clock.Time()
+	return &api.Start{Earliest: roundedTime(start.Earliest, now), Latest: roundedTime(start.Latest, now)}
+}

@@ -1,0 +1,117 @@
+package runner
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+
+	"carma/runner/api"
+	"carma/runner/web"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// pageConnections is how many connections to the page's port there may be: a port
+// does not tell at once whose they are. Its socket has the API's limits.
+const pageConnections = 256
+
+// Page is where the page is served.
+type Page struct {
+	Listeners []net.Listener // on unix sockets and loopback addresses; the daemon closes them
+	// Address and Socket are those of the listeners, empty: none. Note is why one is
+	// missing though it was configured.
+	Address, Socket, Note string
+}
+
+// ServePage says where RunAndServe serves the page. Call it before.
+func (r *Runner) ServePage(at Page) { r.pageAt = at }
+
+func (r *Runner) addPage(a huma.API) {
+	huma.Register(a, operation("web", http.MethodPost, "/v1/web", "Get a ticket that signs the caller in to the page, once"),
+		func(ctx context.Context, _ *struct{}) (*output[api.WebLogin], error) {
+			who, ok := callerFrom(ctx)
+			if !ok {
+				return nil, huma.Error403Forbidden(callerUnknown)
+			}
+			return answer(r.WebLogin(who))
+		})
+}
+
+// WebLogin returns a ticket for the page.
+func (r *Runner) WebLogin(who Caller) (api.WebLogin, error) {
+	at := r.pageAt
+	if len(at.Listeners) == 0 {
+		note := at.Note
+		if note == "" {
+			note = "its configuration says web: off"
+		}
+		return api.WebLogin{}, refusef(409, "this daemon serves no page: %s", note)
+	}
+	ticket, ends := r.logins.Ticket(web.User{UID: who.UID, GID: who.GID, Name: who.Name})
+	return api.WebLogin{Ticket: ticket, Ends: ends, Address: at.Address, Socket: at.Socket, Note: at.Note}, nil
+}
+
+// pageHandler returns the page.
+func (r *Runner) pageHandler(ctx context.Context) http.Handler {
+	return web.Handler(web.Options{
+		Logins: r.logins, API: r.front(ctx), As: r.asUser, Peer: pagePeer,
+		Admin:   func(u web.User) bool { return r.admin(r.users(u.UID, u.GID)) },
+		Entered: func(u web.User) { r.Log.Info().Str("user", u.Name).Int("uid", u.UID).Msg("signed in to the page") },
+	})
+}
+
+// servePage answers the page on l until ctx ends.
+func (r *Runner) servePage(ctx context.Context, l net.Listener, h http.Handler) error {
+	if _, unix := l.Addr().(*net.UnixAddr); unix {
+		l = newDoorkeeper(l, func() int { return r.live().PerUser.Connections }, mayMountAll)
+	} else {
+		l = &crowded{Listener: l, places: make(chan struct{}, pageConnections)}
+	}
+	return r.serve(ctx, l, h)
+}
+
+// asUser makes a user the caller of a request.
+func (r *Runner) asUser(ctx context.Context, u web.User) context.Context {
+	return context.WithValue(ctx, callerKey{}, sync.OnceValue(func() Caller { return r.users(u.UID, u.GID) }))
+}
+
+type portPeerKey struct{}
+
+// pagePeer is the user at the other end of a connection to the page: through the
+// socket the caller, through the port as the kernel's table tells.
+func pagePeer(ctx context.Context) (uid int, ok bool) {
+	if find, ok := ctx.Value(portPeerKey{}).(func() (int, bool)); ok {
+		return find()
+	}
+	who, ok := callerFrom(ctx)
+	return who.UID, ok
+}
+
+// crowded is a listener with a limit: a connection waits in the system's queue until
+// another one ends.
+type crowded struct {
+	net.Listener
+	places chan struct{}
+}
+
+func (c *crowded) Accept() (net.Conn, error) {
+	c.places <- struct{}{}
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		<-c.places
+		return nil, err
+	}
+	return &guest{Conn: conn, leave: sync.OnceFunc(func() { <-c.places })}, nil
+}
+
+// guest is a connection to the page's port.
+type guest struct {
+	net.Conn
+	leave func()
+}
+
+func (g *guest) Close() error {
+	defer g.leave()
+	return g.Conn.Close()
+}

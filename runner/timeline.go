@@ -1,0 +1,130 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const (
+	// timelinePages is how many pages of tasks a timeline looks through.
+	timelinePages = 5
+	// timelineAge is how long a timeline serves all who ask for the same, by the
+	// wall clock. timelineMost is the longest time that one may be about.
+	timelineAge  = 5 * time.Second
+	timelineMost = 31 * 24 * time.Hour
+)
+
+// timelines are those that were asked for last, by their length in time.
+type timelines struct {
+	mu   sync.Mutex // one is made at a time
+	last map[[2]time.Time]madeTimeline
+}
+
+type madeTimeline struct {
+	at   time.Time // wall clock
+	line api.Timeline
+}
+
+func (r *Runner) addTimeline(a huma.API) {
+	huma.Register(a, operation("timeline", "GET", "/v1/timeline", "Who ran where: the attempts of a time, the earliest first"),
+		func(ctx context.Context, in *struct {
+			Since time.Time `query:"since" doc:"absent: a day before until"`
+			Until time.Time `query:"until" doc:"absent: now"`
+		}) (*output[api.Timeline], error) {
+			return answer(r.Timeline(ctx, in.Since, in.Until))
+		})
+}
+
+// Timeline returns the attempts that ran between two instants of the daemon's time.
+func (r *Runner) Timeline(ctx context.Context, since, until time.Time) (api.Timeline, error) {
+	now := r.Clock.Time()
+	asked := [2]time.Time{since, until}
+	if until.IsZero() || until.After(now) {
+		until = now
+	}
+	if since.IsZero() {
+		since = until.Add(-24 * time.Hour)
+	}
+	if since.After(until) || until.Sub(since) > timelineMost {
+		return api.Timeline{}, refusef(422, "since must be before until, by at most %d days", int(timelineMost.Hours()/24))
+	}
+	t := &r.timelines
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old, ok := t.last[asked]; ok && time.Since(old.at) < timelineAge {
+		return old.line, nil
+	}
+	line, err := r.timeline(ctx, since, until)
+	if err != nil {
+		return line, err
+	}
+	line.Now = now
+	if len(t.last) >= 32 || t.last == nil {
+		t.last = map[[2]time.Time]madeTimeline{}
+	}
+	t.last[asked] = madeTimeline{time.Now(), line}
+	return line, nil
+}
+
+func (r *Runner) timeline(ctx context.Context, since, until time.Time) (api.Timeline, error) {
+	line := api.Timeline{Since: since, Until: until, Runs: []api.Run{}}
+	o := api.ListOptions{All: true, Since: since, Until: until}
+	for range timelinePages {
+		recs, more, err := r.listed(ctx, o)
+		if err != nil {
+			return line, err
+		}
+		recs, next := page(recs, pageLimit(o))
+		for _, rec := range recs {
+			line.Runs = append(line.Runs, r.runsOf(rec, since, until)...)
+		}
+		o.Before = cmp.Or(next, more)
+		if line.Cut = o.Before > 0; !line.Cut {
+			break
+		}
+	}
+	slices.SortStableFunc(line.Runs, func(a, b api.Run) int {
+		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Task, b.Task))
+	})
+	return line, nil
+}
+
+// runsOf returns the attempts of a task that had GPUs in a time. It has nothing that
+// only some may see.
+func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
+	from, to := units.InstantOf(since), units.InstantOf(until)
+	for i := range rec.Task.Attempts {
+		a := &rec.Task.Attempts[i]
+		if a.Launched > to || a.Ended > 0 && a.Ended < from {
+			continue
+		}
+		run := api.Run{
+			Task: int64(rec.ID()), Name: rec.Name, User: rec.User, Attempt: a.N, GPUs: []int{}, From: a.Launched.Time(), Until: instant(a.Ended),
+			Outcome: string(a.Class), Again: string(a.Reason.Code), Suspended: awayFor(&rec.Task, a, r.Clock.Now()), Back: instant(a.Back), Peak: int64(a.Peak),
+		}
+		for _, g := range a.Grants {
+			run.GPUs = append(run.GPUs, r.gpuRef(g.GPU).Index)
+			run.Grant = max(run.Grant, int64(g.Memory))
+		}
+		if s := rec.Task.Suspension; s != nil && a.Ended == 0 {
+			run.Away = instant(s.Since)
+			if rec.Task.Phase == mapper.Away {
+				run.GPUs = run.GPUs[:0]
+				for _, g := range s.From {
+					run.GPUs = append(run.GPUs, r.gpuRef(g.GPU).Index)
+				}
+			}
+		}
+		runs = append(runs, run)
+	}
+	return runs
+}

@@ -1,0 +1,98 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// The files of the page. Folder others has those of others, with their licences.
+//
+//go:embed page
+var embedded embed.FS
+
+// file is one file of the page, packed once.
+type file struct {
+	kind, tag    string
+	body, packed []byte
+}
+
+// kinds are fixed: the system's table of types may say otherwise.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
+}
+
+// Files returns the names and packed sizes in bytes of the page's files.
+func Files() map[string]int {
+	sizes := map[string]int{}
+	for name, f := range load() {
+		sizes[name] = len(f.packed)
+	}
+	return sizes
+}
+
+func load() map[string]file {
+	all := map[string]file{}
+	err := fs.WalkDir(embedded, "page", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := embedded.ReadFile(name)
+		sum := sha256.Sum256(body)
+		kind := kinds[path.Ext(name)]
+		if kind == "" {
+			kind = mime.TypeByExtension(path.Ext(name))
+		}
+		var packed bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		z.Write(body)
+		z.Close()
+		all[strings.TrimPrefix(name, "page")] = file{kind, `"` + hex.EncodeToString(sum[:8]) + `"`, body, packed.Bytes()}
+		return err
+	})
+	if err != nil {
+		panic(err) // the files are in the program
+	}
+	return all
+}
+
+// files serves the page's files. Browsers ask each time whether one has changed.
+func files() http.Handler {
+	all := load()
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		name := req.URL.Path
+		if name == "/" {
+			name = "/index.html"
+		}
+		f, ok := all[name]
+		if !ok || req.Method != http.MethodGet && req.Method != http.MethodHead {
+			refuse(w, http.StatusNotFound, "the page has no such file")
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", f.kind)
+		h.Set("Cache-Control", "no-cache")
+		h.Set("ETag", f.tag)
+		h.Set("Vary", "Accept-Encoding")
+		if req.Header.Get("If-None-Match") == f.tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		body := f.body
+		if strings.Contains(req.Header.Get("Accept-Encoding"), "gzip") {
+			h.Set("Content-Encoding", "gzip")
+			body = f.packed
+		}
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body)
+	})
+}

@@ -1,0 +1,157 @@
+package web
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// TicketLife is how long an address signs in: time to type an ssh command.
+	TicketLife = 5 * time.Minute
+	// SessionLife ends a session, used or not: a working day.
+	SessionLife = 12 * time.Hour
+	// One user has at most so many; a further one ends the oldest.
+	maxTickets, maxSessions = 8, 16
+)
+
+// User is who is signed in.
+type User struct {
+	UID, GID int
+	Name     string
+}
+
+// Logins are the tickets and sessions. They are in memory only: a restart of the
+// daemon signs everybody out. Safe for concurrent use.
+type Logins struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	tickets  []*ticket  // oldest first
+	sessions []*session // oldest first
+}
+
+// Secrets are kept as digests: who reads the daemon's memory later cannot use them.
+type digest [sha256.Size]byte
+
+type ticket struct {
+	user User
+	ends time.Time
+	of   digest
+}
+
+type session struct {
+	user        User
+	ends        time.Time
+	cookie, key digest
+	over        chan struct{} // closed when it ends before its time
+}
+
+// NewLogins returns none; now is the wall clock.
+func NewLogins(now func() time.Time) *Logins { return &Logins{now: now} }
+
+// secret returns 256 random bits as text.
+func secret() string {
+	b := make([]byte, 32)
+	rand.Read(b) // it never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func digestOf(text string) digest { return sha256.Sum256([]byte(text)) }
+
+func (d digest) is(text string) bool {
+	other := digestOf(text)
+	return subtle.ConstantTimeCompare(d[:], other[:]) == 1
+}
+
+// Ticket returns a text that signs a user in, once, and when it ends.
+func (l *Logins) Ticket(u User) (text string, ends time.Time) {
+	text, ends = secret(), l.now().Add(TicketLife)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweep()
+	l.tickets = append(l.tickets, &ticket{u, ends, digestOf(text)})
+	if mine := of(l.tickets, func(t *ticket) bool { return t.user.UID == u.UID }); len(mine) > maxTickets {
+		l.tickets = without(l.tickets, mine[0])
+	}
+	return text, ends
+}
+
+// enter changes a ticket into a session, for a connection of the user peer.
+func (l *Logins) enter(text string, peer int) (s *session, cookie, key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweep()
+	for _, t := range l.tickets {
+		if !t.of.is(text) || !mayBe(peer, t.user) {
+			continue
+		}
+		l.tickets = without(l.tickets, t)
+		cookie, key = secret(), secret()
+		s = &session{t.user, l.now().Add(SessionLife), digestOf(cookie), digestOf(key), make(chan struct{})}
+		l.sessions = append(l.sessions, s)
+		if mine := of(l.sessions, func(x *session) bool { return x.user.UID == s.user.UID }); len(mine) > maxSessions {
+			l.end(mine[0])
+		}
+		return s, cookie, key
+	}
+	return nil, "", ""
+}
+
+// session returns the session of a cookie and a key; nil: there is none for a
+// connection of the user peer.
+func (l *Logins) session(cookie, key string, peer int) *session {
+	if cookie == "" || key == "" {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweep()
+	for _, s := range l.sessions {
+		if s.cookie.is(cookie) && s.key.is(key) && mayBe(peer, s.user) {
+			return s
+		}
+	}
+	return nil
+}
+
+// leave ends a session.
+func (l *Logins) leave(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end(s)
+}
+
+func (l *Logins) end(s *session) {
+	if slices.Contains(l.sessions, s) {
+		l.sessions = without(l.sessions, s)
+		close(s.over)
+	}
+}
+
+// sweep drops what has ended.
+func (l *Logins) sweep() {
+	now := l.now()
+	l.tickets = of(l.tickets, func(t *ticket) bool { return now.Before(t.ends) })
+	for _, s := range of(l.sessions, func(s *session) bool { return !now.Before(s.ends) }) {
+		l.end(s)
+	}
+}
+
+// mayBe reports whether a connection of a user may be another's: only root's.
+func mayBe(peer int, u User) bool { return peer == u.UID || peer == 0 }
+
+func of[T any](all []*T, keep func(*T) bool) (some []*T) {
+	for _, x := range all {
+		if keep(x) {
+			some = append(some, x)
+		}
+	}
+	return some
+}
+
+func without[T any](all []*T, one *T) []*T { return of(all, func(x *T) bool { return x != one }) }

@@ -1,0 +1,160 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Options are what a page needs.
+type Options struct {
+	Logins *Logins
+	// API answers what the page asks for. As puts the user into a request's context,
+	// as the API finds its caller there.
+	API http.Handler
+	As  func(ctx context.Context, u User) context.Context
+	// Peer returns the user at the other end of a request's connection; false: it is
+	// not known.
+	Peer func(ctx context.Context) (uid int, ok bool)
+	// Admin reports whether a user may change the tasks of others.
+	Admin func(User) bool
+	// Entered is told who has signed in; nil: nobody is told.
+	Entered func(User)
+}
+
+type page struct {
+	Options
+	cookie string // its name: browsers send cookies to every port of a host
+	files  http.Handler
+}
+
+// Handler returns the page.
+func Handler(o Options) http.Handler {
+	p := &page{Options: o, cookie: "carma-" + secret()[:8], files: files()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /login", p.login)
+	mux.HandleFunc("GET /session", p.signed(p.about))
+	mux.HandleFunc("POST /logout", p.signed(p.logout))
+	mux.HandleFunc("/v1/", p.signed(p.ask))
+	mux.Handle("/", p.files)
+	return p.walls(mux)
+}
+
+// walls refuses what no browser with the page open would send.
+func (p *page) walls(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		harden(w.Header())
+		switch {
+		case !ownHost(req.Host):
+			refuse(w, http.StatusMisdirectedRequest, "the page is at 127.0.0.1 or localhost only; carma web prints its address")
+		case !ownOrigin(req):
+			refuse(w, http.StatusForbidden, "another page asks; only carma's own page may")
+		default:
+			next.ServeHTTP(w, req)
+		}
+	})
+}
+
+type sessionKey struct{}
+
+// signed lets only requests of a session through.
+func (p *page) signed(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		peer, known := p.Peer(req.Context())
+		cookie, err := req.Cookie(p.cookie)
+		var s *session
+		if known && err == nil {
+			s = p.Logins.session(cookie.Value, req.Header.Get("Carma-Key"), peer)
+		}
+		if s == nil {
+			refuse(w, http.StatusUnauthorized, "not signed in; run carma web on the server")
+			return
+		}
+		ctx, cancel := context.WithDeadline(req.Context(), s.ends)
+		defer cancel()
+		go func() { // a stream ends with its session
+			select {
+			case <-s.over:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		w.Header().Set("Cache-Control", "no-store")
+		next(w, req.WithContext(context.WithValue(ctx, sessionKey{}, s)))
+	}
+}
+
+func sessionOf(req *http.Request) *session { return req.Context().Value(sessionKey{}).(*session) }
+
+// signedIn is what the page knows of its session.
+type signedIn struct {
+	User string `json:"user"`
+	UID  int    `json:"uid"`
+	// Admin: the page offers to change the tasks of others.
+	Admin bool      `json:"admin,omitempty"`
+	Ends  time.Time `json:"ends"`
+	// Key goes with every request. The page keeps it where only its own origin reads
+	// it: the cookie alone reaches every port of the host.
+	Key string `json:"key,omitempty"`
+}
+
+func (p *page) login(w http.ResponseWriter, req *http.Request) {
+	var in struct{ Ticket string }
+	if err := json.NewDecoder(http.MaxBytesReader(w, req.Body, 1<<10)).Decode(&in); err != nil {
+		refuse(w, http.StatusBadRequest, "no ticket")
+		return
+	}
+	peer, known := p.Peer(req.Context())
+	if !known {
+		refuse(w, http.StatusForbidden, "the system does not tell whose connection this is; use the page's socket, see carma web")
+		return
+	}
+	s, cookie, key := p.Logins.enter(in.Ticket, peer)
+	if s == nil {
+		refuse(w, http.StatusUnauthorized, fmt.Sprintf("this address does not sign in: it was used, is older than %s, or is another user's; run carma web again", TicketLife))
+		return
+	}
+	if p.Entered != nil {
+		p.Entered(s.user)
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: p.cookie, Value: cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: int(SessionLife.Seconds()),
+	})
+	answer(w, signedIn{s.user.Name, s.user.UID, p.Admin(s.user), s.ends, key})
+}
+
+func (p *page) about(w http.ResponseWriter, req *http.Request) {
+	s := sessionOf(req)
+	answer(w, signedIn{User: s.user.Name, UID: s.user.UID, Admin: p.Admin(s.user), Ends: s.ends})
+}
+
+func (p *page) logout(w http.ResponseWriter, req *http.Request) {
+	p.Logins.leave(sessionOf(req))
+	http.SetCookie(w, &http.Cookie{Name: p.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: -1})
+	answer(w, struct{}{})
+}
+
+// ask hands a request to the API, as the user who is signed in.
+func (p *page) ask(w http.ResponseWriter, req *http.Request) {
+	if !mayAsk(req) {
+		refuse(w, http.StatusForbidden, "the page cannot do this; the command line can")
+		return
+	}
+	p.API.ServeHTTP(w, req.WithContext(p.As(req.Context(), sessionOf(req).user)))
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(v) // it fails only if the caller is gone
+}
+
+// refuse answers with a problem document, as the API does.
+func refuse(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"status": status, "title": http.StatusText(status), "detail": detail})
+}
