@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ func print(a *cli.App, login api.WebLogin, port uint16, now time.Time) {
 	if login.Note != "" {
 		a.Say("not served at %s", cli.Printable(login.Note))
 	}
-	a.Say("the address signs you in once, within %s", login.Ends.Sub(now).Round(time.Minute))
+	a.Say("the address signs you in once, within %.0f minutes", login.Ends.Sub(now).Minutes())
 }
 
 // here is who to name to ssh: this user at this machine.
@@ -84,8 +85,8 @@ func here() string {
 	if err != nil {
 		host = "SERVER"
 	}
-	if user := cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME")); user != "" {
-		return user + "@" + host
+	if me, err := user.Current(); err == nil && me.Username != "" {
+		return me.Username + "@" + host
 	}
 	return host
 }

@@ -9,7 +9,7 @@ export function output(box, task, path, signal) {
   const lines = h('div', { class: 'log', role: 'log', 'aria-label': `Output of task ${task.id}`, tabindex: '0' });
   const follow = h('input', { type: 'checkbox', checked: true });
   const wrap = h('input', { type: 'checkbox', onchange: () => lines.classList.toggle('wrap', wrap.checked) });
-  const note = h('p', { class: 'dim' });
+  const note = h('p', { class: 'dim' }, task.attempts?.length ? '' : 'Nothing yet.');
   fill(box, h('div', { class: 'row' }, h('h2', {}, 'Output'), h('label', { class: 'check push' }, follow, 'follow'), h('label', { class: 'check' }, wrap, 'wrap')), lines, note);
   let waiting = [], open = null, attempt = 0, frame = 0;
 
@@ -27,6 +27,7 @@ export function output(box, task, path, signal) {
       if (!l.partial) open = null;
     }
     waiting = [];
+    note.textContent = '';
     lines.append(some);
     while (lines.childElementCount > most) lines.firstChild.remove();
     if (follow.checked) lines.scrollTop = lines.scrollHeight;
