@@ -9,7 +9,7 @@ type section struct {
 // menu is the order in which the pages are read. Every page of docs/ is in it.
 var menu = []section{
 	{"Start", []string{"README", "docs/tour", "docs/coming-from", "docs/faq"}},
-	{"For users", []string{"docs/tasks", "docs/suites", "docs/images", "docs/models", "docs/suspend", "docs/top"}},
+	{"For users", []string{"docs/tasks", "docs/suites", "docs/images", "docs/models", "docs/suspend", "docs/top", "docs/page"}},
 	{"For administrators", []string{"docs/install", "docs/gpus", "docs/containers", "docs/reliability", "docs/security"}},
 	{"Estimates", []string{"docs/estimators", "docs/modern-trainings"}},
 	{"Scheduling", []string{"docs/results", "docs/replay", "docs/traces", "docs/benchmarks"}},
