@@ -4,6 +4,7 @@ import (
 	"carma/configs/nearest"
 	"carma/configs/servers"
 	"fmt"
+	"net"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -78,6 +79,22 @@ func validPage(page string) error {
 	}
 	if u, err := url.Parse(page); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("%q is not the address of a page; write for example http://localhost:9400/metrics", page)
+	}
+	return nil
+}
+
+// validAddress accepts off, or a host and port to listen at.
+func validAddress(address string) error {
+	if address == "off" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	n, wrong := strconv.ParseUint(port, 10, 16)
+	switch {
+	case err != nil || wrong != nil || n == 0:
+		return fmt.Errorf("%q is not an address; write for example 127.0.0.1:9810, or off", address)
+	case host == "":
+		return fmt.Errorf("%q is open to every network of the machine; write 127.0.0.1:%s, or 0.0.0.0:%s if that is meant", address, port, port)
 	}
 	return nil
 }

@@ -35,6 +35,10 @@ type Config struct {
 	// DCGMExporter is the URL of a dcgm-exporter's page. It is read for the
 	// activity of GPUs for which NVML has none; empty: none.
 	DCGMExporter string
+	// Metrics is the TCP address of the page for Prometheus, or off.
+	// MetricsNames: that page has figures of single tasks and users.
+	Metrics      string
+	MetricsNames bool
 
 	// Driver is the engine that runs the containers: docker or containerd.
 	Driver string
@@ -173,10 +177,13 @@ func Default() Config {
 		Speed:       1,
 		SampleEvery: time.Second,
 		Activity:    "mean",
+		Metrics:     "off",
 		Driver:      "docker",
 		Attach:      "auto",
 		Processors:  "any",
 		Suspend:     "auto",
+
+		MetricsNames: true,
 
 		ContainerdNamespace: "carma",
 

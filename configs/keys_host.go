@@ -47,6 +47,10 @@ var hostKeys = []key{
 	{"dcgm-exporter", "`URL` of a dcgm-exporter's page, for the activity of GPUs before Hopper", func(c *Config) any { return &c.DCGMExporter }, func(c *Config) error {
 		return validPage(c.DCGMExporter)
 	}},
+	{"metrics", "TCP `address` of the page for Prometheus, for example 127.0.0.1:9810, or off; it is on the socket in any case", func(c *Config) any { return &c.Metrics }, func(c *Config) error {
+		return validAddress(c.Metrics)
+	}},
+	{"metrics-names", "figures of single tasks and users on that page, with their names", func(c *Config) any { return &c.MetricsNames }, nil},
 
 	{"driver", "engine that runs the containers: docker or containerd", func(c *Config) any { return &c.Driver }, func(c *Config) error {
 		return oneOf("driver", c.Driver, Drivers)

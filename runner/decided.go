@@ -116,5 +116,6 @@ func (r *Runner) carryDue() {
 		r.refresh(d.event)
 		r.followAway(d.event)
 		r.carryOut(d.decisions)
+		r.observe(d.event, d.decisions)
 	}
 }

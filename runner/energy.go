@@ -24,6 +24,7 @@ type energyBook struct {
 	busy  map[string]map[mapper.TaskID]float64
 	since units.Instant      // when the sums below were 0
 	users map[string]float64 // joules, of ended tasks too
+	held  map[string]float64 // GPU-seconds of each user's tasks, of ended ones too
 	idle  float64            // joules of GPUs without tasks
 	dirty bool               // there is more than was stored last
 }
@@ -35,6 +36,8 @@ type energyLine struct {
 	joules float64
 	runs   bool // its container runs, as far as this daemon knows
 	stayed bool // it has run since before this daemon started
+	// counted: its GPU-seconds up to then are in the book.
+	counted units.Instant
 }
 
 // energyPage is a GPU's account. Joules are shared by the draw when somebody comes
@@ -61,7 +64,7 @@ const (
 
 // newEnergyBook returns an empty book. parents are the cards of MIG instances.
 func newEnergyBook(now units.Instant, parents map[string]string) *energyBook {
-	b := &energyBook{cards: map[string]*energyPage{}, open: map[attemptKey]*energyLine{}, users: map[string]float64{}, since: now}
+	b := &energyBook{cards: map[string]*energyPage{}, open: map[attemptKey]*energyLine{}, users: map[string]float64{}, held: map[string]float64{}, since: now}
 	for uuid, parent := range parents {
 		b.cards[uuid] = &energyPage{parent: cmp.Or(parent, uuid)}
 	}
@@ -79,7 +82,8 @@ func (b *energyBook) join(now units.Instant, key attemptKey, user string, gpus [
 		line = &energyLine{}
 		b.open[key] = line
 	}
-	line.user, line.gpus, line.runs, line.stayed = user, gpus, true, stayed
+	b.count(now, line)
+	line.user, line.gpus, line.runs, line.stayed, line.counted = user, gpus, true, stayed, now
 	if stayed {
 		return
 	}
@@ -99,6 +103,7 @@ func (b *energyBook) leave(now units.Instant, key attemptKey) float64 {
 		return 0
 	}
 	b.advance(now, line.gpus)
+	b.count(now, line)
 	line.runs = false
 	for _, c := range b.cards {
 		if c.gap.has(key) {

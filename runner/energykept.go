@@ -22,6 +22,7 @@ type energyNote struct {
 	At       units.Instant         `json:"at"`
 	Since    units.Instant         `json:"since"`
 	Users    map[string]float64    `json:"users,omitempty"`
+	Held     map[string]float64    `json:"gpu_seconds,omitempty"`
 	Idle     float64               `json:"idle,omitempty"`
 	Attempts []energyKept          `json:"attempts,omitempty"`
 	GPUs     map[string]*energyGap `json:"gpus,omitempty"`
@@ -75,8 +76,9 @@ func (b *energyBook) note(now units.Instant) []byte {
 	if !b.dirty {
 		return nil
 	}
+	b.countAll(now)
 	b.dirty = false
-	n := energyNote{At: now, Since: b.since, Users: maps.Clone(b.users), Idle: hundredths(b.idle), GPUs: map[string]*energyGap{}}
+	n := energyNote{At: now, Since: b.since, Users: maps.Clone(b.users), Held: maps.Clone(b.held), Idle: hundredths(b.idle), GPUs: map[string]*energyGap{}}
 	for user, joules := range n.Users {
 		n.Users[user] = hundredths(joules)
 	}
@@ -113,6 +115,9 @@ func (b *energyBook) recall(body []byte, open func(attemptKey) bool) error {
 	b.since, b.idle = cmp.Or(n.Since, b.since), sensible(n.Idle)
 	for user, joules := range n.Users {
 		b.users[user] = sensible(joules)
+	}
+	for user, seconds := range n.Held {
+		b.held[user] = sensible(seconds)
 	}
 	for _, k := range n.Attempts {
 		if open(k.key()) {

@@ -53,3 +53,12 @@ func (e *explanations) of(s *mapper.State, id mapper.TaskID, now time.Time) expl
 	e.last[id] = x
 	return x
 }
+
+// recent is of, for those who look again and again: a reason that is not older than
+// explainAge is not computed anew.
+func (e *explanations) recent(s *mapper.State, id mapper.TaskID, now time.Time) explanation {
+	if old, have := e.last[id]; have && now.Sub(old.at) < explainAge {
+		return old
+	}
+	return e.of(s, id, now)
+}

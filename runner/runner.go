@@ -17,6 +17,7 @@ import (
 	"carma/runner/gpu"
 	"carma/runner/helpers"
 	"carma/runner/journal"
+	"carma/runner/metrics"
 	"carma/runner/web"
 
 	"golang.org/x/sync/errgroup"
@@ -75,6 +76,7 @@ type Runner struct {
 	timelines   timelines
 	logins      *web.Logins
 	pageAt      Page // set before it serves
+	pages       *metrics.Pages
 
 	// The loop's own:
 	nextID    mapper.TaskID
@@ -83,6 +85,7 @@ type Runner struct {
 	pending   journal.Batch   // decisions and records for the next commit
 	due       []due           // what to carry out after it
 	explained explanations
+	faulty    map[mapper.GPUID]bool // as the last sample told; nil: none has
 	workers   map[mapper.TaskID]*worker
 	early     []*change // changes of the start that found no room on the disk
 	sinceSnap int
@@ -112,6 +115,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
 		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening),
 	}
+	host, _ := os.Hostname()
+	r.pages = metrics.New(opt.Version, host, r.measure)
+	deps.Journal.OnCommit(r.pages.Committed)
 	live, err := liveOf(&opt)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"carma/containers"
 	"carma/runner/api"
+	"carma/runner/metrics"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -98,6 +99,7 @@ func wait(ctx context.Context, c <-chan struct{}) {
 // Handler returns the API. Its OpenAPI document is at /openapi.json.
 func (r *Runner) Handler() http.Handler {
 	a, mux := r.routes()
+	mux.Handle("GET /metrics", r.pages.Handler(metrics.WithNames))
 	return modest(a, mux)
 }
 

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"carma/test/failpoint"
 )
@@ -155,6 +156,9 @@ func (t TaskRow) store(s *sql.Stmt) (err error) {
 func (j *Journal) write(what string, fn func(tx *sql.Tx, h *head) error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.written != nil {
+		defer func(began time.Time) { j.written(time.Since(began)) }(time.Now())
+	}
 	h := j.at
 	h.commits++
 	tx, err := j.db.Begin()

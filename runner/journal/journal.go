@@ -25,6 +25,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	_ "modernc.org/sqlite" // the database driver
 )
@@ -66,6 +67,8 @@ type Journal struct {
 	// witnesses have a copy of at outside the database; guarded by mu.
 	witnesses witnesses
 	spare     int64 // bytes, as in Options
+	// written is told how long each write took; nil: nobody asks. Guarded by mu.
+	written func(time.Duration)
 }
 
 // Options are the settings of a journal; the zero value sets nothing.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,6 +21,7 @@ import (
 	"carma/estimator/booking"
 	"carma/runner"
 	"carma/runner/journal"
+	"carma/runner/metrics"
 	"carma/runner/mounts"
 )
 
@@ -105,6 +107,10 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 		return err
 	}
 	r.ServePage(openPage(config, log))
+	page, err := openMetrics(config)
+	if err != nil {
+		return err
+	}
 	log.Info().Str("socket", config.Socket).Str("data", config.DataDir).Str("gpus", source.Name()).
 		Str("policy", config.Mapper.Policy).Float64("speed", clock.Speed()).Msg("carma is ready")
 	var reloader sync.WaitGroup
@@ -113,11 +119,31 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	defer end()
 	reloads.service, reloads.status = service, fmt.Sprintf("answers at %s; GPUs: %s", config.Socket, source.Name())
 	reloader.Go(func() { reloads.run(ctx, r, config, log) })
+	if page != nil {
+		log.Info().Str("address", "http://"+page.Addr().String()+"/metrics").Bool("names", config.MetricsNames).Msg("metrics for Prometheus")
+		reloader.Go(func() {
+			if err := r.ServeMetrics(ctx, page, metrics.Names(config.MetricsNames)); err != nil {
+				log.Error().Err(err).Msg("the page of metrics has ended")
+			}
+		})
+	}
 	reloader.Go(func() { service.watch(ctx, reloads.status, r.Turn) })
 	defer context.AfterFunc(ctx, func() { service.tell("STOPPING=1") })()
 	err = r.RunAndServe(ctx, l)
 	service.tell("STOPPING=1") // a drained daemon ends by itself
 	return err
+}
+
+// openMetrics listens at the address of the page for Prometheus; nil: there is none.
+func openMetrics(config configs.Config) (net.Listener, error) {
+	if config.Metrics == "off" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", config.Metrics)
+	if err != nil {
+		return nil, cli.Usagef("choose another address with --metrics, or off", "metrics: %v", err)
+	}
+	return l, nil
 }
 
 func closing(log zerolog.Logger, what string, close func() error) {

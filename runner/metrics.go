@@ -1,0 +1,214 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/gpu"
+	"carma/runner/metrics"
+)
+
+// unlooked is the reason of waiting tasks for which a scrape has not asked the mapper.
+const unlooked = "not-looked-at"
+
+// glance is what a scrape takes from the state, in the loop.
+type glance struct {
+	gpus     []mapper.GPU
+	headroom units.Bytes
+	kept     map[mapper.GPUID]bool
+	accounts []mapper.Account
+	views    map[mapper.TaskID]queueView
+	away     map[mapper.GPUID]int
+	gone     int
+	paused   bool
+}
+
+// measure is the state for one page of metrics. It asks the loop once.
+func (r *Runner) measure(ctx context.Context) (metrics.State, error) {
+	recs := r.records.newest(0, maxMeasured, func(rec *Record) bool { return !rec.Task.Phase.Finished() })
+	var placed, waiting []*Record
+	s := metrics.State{Now: r.Clock.Time()}
+	for _, rec := range recs {
+		switch p := rec.Task.Phase; {
+		case p.Placed():
+			placed = append(placed, rec)
+		case p == mapper.Queued || p == mapper.Recovering:
+			waiting = append(waiting, rec)
+		case p == mapper.Away:
+			s.Away++
+		default:
+			s.Held++
+		}
+	}
+	slices.Reverse(waiting) // the oldest first: their reasons are looked at
+	g := glance{kept: map[mapper.GPUID]bool{}, views: map[mapper.TaskID]queueView{}, away: map[mapper.GPUID]int{}}
+	if err := r.look(ctx, func(s *mapper.State) { r.glance(s, &g, placed, waiting) }); err != nil {
+		return s, err
+	}
+	for i := range g.gpus {
+		s.GPUs = append(s.GPUs, r.gpuFigures(&g.gpus[i], &g))
+	}
+	s.Queue = queueFigures(waiting, g.views, r.Clock.Now())
+	for _, rec := range placed {
+		s.Tasks = append(s.Tasks, r.taskFigures(rec, &g))
+	}
+	s.Users, s.IdleJ = r.userFigures(g.accounts)
+	s.EngineUp, _ = r.engine.status()
+	s.Ready, s.Paused, s.Draining = len(r.unready()) == 0, g.paused, r.draining.Load()
+	s.Troubles = map[string]int{}
+	all, _ := r.trouble.now()
+	for _, x := range all {
+		s.Troubles[x.Scope]++
+	}
+	s.Journal = metrics.Journal{Bytes: r.Journal.Size(), Full: r.unwritable.Load() || r.tight.Load()}
+	if at, err := r.Journal.SnapshotAt(); err == nil && at > 0 {
+		s.Journal.Snapshot = units.Instant(at).Time()
+	}
+	return s, nil
+}
+
+// maxMeasured bounds the unfinished tasks that one page looks at.
+const maxMeasured = 100_000
+
+// glance reads what a page needs from the state.
+func (r *Runner) glance(s *mapper.State, g *glance, placed, waiting []*Record) {
+	g.gpus, g.headroom, g.accounts, g.paused = s.GPUs(), s.Options().Headroom, s.Accounts(), s.Paused() != nil
+	for i := range g.gpus {
+		g.kept[g.gpus[i].ID] = s.KeptFor(g.gpus[i].ID) != 0
+	}
+	suspended, _ := s.Suspended()
+	for _, t := range suspended {
+		for _, had := range t.Suspension.From {
+			g.away[had.GPU]++
+		}
+	}
+	for _, rec := range placed {
+		going, runs := s.Going(rec.ID())
+		g.views[rec.ID()] = queueView{going: going, runs: runs}
+	}
+	for i, rec := range waiting {
+		v := queueView{code: unlooked}
+		if i < explainAtMost {
+			if x := r.explained.recent(s, rec.ID(), time.Now()); x.known {
+				v.code = x.code
+			}
+		}
+		g.views[rec.ID()] = v
+	}
+}
+
+func (r *Runner) gpuFigures(g *mapper.GPU, of *glance) metrics.GPU {
+	v := metrics.GPU{
+		Index: g.Index, UUID: string(g.ID), Model: g.Model, Sharing: cmp.Or(string(g.Sharing), "mps"),
+		Total: int64(g.Capacity), Reserved: int64(g.Reserved), Used: int64(g.Used), Foreign: int64(g.Foreign), Headroom: int64(of.headroom),
+		SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Fault: g.Wrong() != "" || g.Missing, Drained: g.Closed != nil,
+		HeldFor: of.kept[g.ID], Tasks: len(g.Residents), Suspended: of.away[g.ID],
+	}
+	if s, ok := r.monitor.reading(v.UUID); ok {
+		v.PowerW, v.EnergyJ, v.TemperatureC, v.ECCErrors = s.PowerW, s.EnergyJ, s.TemperatureC, s.ECCErrors
+		v.Known, v.Coarse = s.Metrics != gpu.MetricsNone, s.Coarse
+	}
+	return v
+}
+
+// queueFigures counts the waiting tasks by priority and reason.
+func queueFigures(waiting []*Record, views map[mapper.TaskID]queueView, now units.Instant) (all []metrics.Queue) {
+	for _, rec := range waiting {
+		t := &rec.Task
+		priority, reason := t.Priority.String(), cmp.Or(string(views[t.ID].code), unlooked)
+		i := slices.IndexFunc(all, func(q metrics.Queue) bool { return q.Priority == priority && q.Reason == reason })
+		if i < 0 {
+			all = append(all, metrics.Queue{Priority: priority, Reason: reason})
+			i = len(all) - 1
+		}
+		all[i].Tasks++
+		all[i].Oldest = max(all[i].Oldest, now.Sub(cmp.Or(t.QueuedAt, t.Submitted)))
+	}
+	return all
+}
+
+func (r *Runner) taskFigures(rec *Record, of *glance) metrics.Task {
+	t, v := &rec.Task, r.view(rec, of.views[rec.ID()])
+	out := metrics.Task{
+		ID: v.ID, Name: v.Name, User: v.User, Phase: v.Phase, Estimate: v.Estimate.Memory, Attempts: tries(t), Progress: -1,
+		Started: v.Started, Idle: v.Idle != nil, EnergyJ: v.EnergyJ,
+	}
+	if p := v.Progress; p != nil {
+		if p.Share > 0 {
+			out.Progress = p.Share
+		}
+		if p.Slowdown != nil {
+			out.Slowdown = p.Slowdown.Value
+		}
+	}
+	for i := range of.gpus {
+		for _, m := range of.gpus[i].Residents {
+			if m.Task == t.ID {
+				out.On = append(out.On, metrics.Place{UUID: string(of.gpus[i].ID), Grant: int64(m.Grant), Used: int64(m.Used), Peak: int64(m.Peak)})
+			}
+		}
+	}
+	return out
+}
+
+// userFigures are what each user has now and has had.
+func (r *Runner) userFigures(accounts []mapper.Account) ([]metrics.User, float64) {
+	joules, held, idle := r.energy.sums(r.Clock.Now())
+	users := map[string]*metrics.User{}
+	of := func(name string) *metrics.User {
+		if users[name] == nil {
+			users[name] = &metrics.User{Name: name}
+		}
+		return users[name]
+	}
+	for _, a := range accounts {
+		if a.Group {
+			continue
+		}
+		u := of(a.Name)
+		u.Running, u.Waiting, u.GPUs, u.Memory, u.Usage, u.Share = a.Tasks, a.Waiting, a.GPUs, int64(a.Memory), a.Use, a.Share
+	}
+	for name, j := range joules {
+		of(name).EnergyJ = j
+	}
+	for name, seconds := range held {
+		of(name).GPUSeconds = seconds
+	}
+	all := make([]metrics.User, 0, len(users))
+	for _, u := range users {
+		all = append(all, *u)
+	}
+	slices.SortFunc(all, func(a, b metrics.User) int { return cmp.Compare(a.Name, b.Name) })
+	return all, idle
+}
+
+// MetricsPage is the page of metrics, with or without figures of single tasks and
+// users, for an address beside the socket.
+func (r *Runner) MetricsPage(names metrics.Names) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", r.pages.Handler(names))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("carma's figures for Prometheus are at /metrics\n"))
+	})
+	return mux
+}
+
+// ServeMetrics answers with the page on l until ctx ends.
+func (r *Runner) ServeMetrics(ctx context.Context, l net.Listener, names metrics.Names) error {
+	srv := &http.Server{
+		Handler: r.MetricsPage(names), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: idleLimit, MaxHeaderBytes: 16 << 10,
+	}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.Serve(l); err != http.ErrServerClosed {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package runner
+
+import (
+	"strconv"
+
+	"carma/mapper"
+	"carma/mapper/units"
+)
+
+// observe counts what an event and the decisions on it have brought, for the page of
+// metrics, and has it told to those who want messages. It is called once for each
+// event, after the decisions have become durable, and waits for nobody.
+func (r *Runner) observe(ev mapper.Event, decisions []mapper.Decision) {
+	at := mapper.EventTime(ev)
+	switch ev := ev.(type) {
+	case mapper.Exited:
+		switch ev.Class {
+		case mapper.ExitGPUOOM:
+			r.pages.OOM("gpu")
+		case mapper.ExitHostOOM:
+			r.pages.OOM("host")
+		}
+	case mapper.Sampled:
+		r.observeFaults(ev)
+	}
+	for _, d := range decisions {
+		switch d := d.(type) {
+		case mapper.Launch:
+			if rec, _ := r.records.get(d.Task); rec != nil && d.Attempt == 1 {
+				r.pages.Waited(at.Sub(rec.Task.Submitted))
+			}
+		case mapper.Requeue:
+			r.pages.Relaunched(string(d.Reason.Code))
+		case mapper.Suspend:
+			r.pages.Suspended(string(d.Reason.Code))
+		case mapper.Finish:
+			r.pages.Finished(string(d.Task.Phase))
+			r.observeEstimate(&d.Task)
+		}
+	}
+}
+
+// observeEstimate compares the estimate of a task that succeeded with its highest use.
+func (r *Runner) observeEstimate(t *mapper.Task) {
+	if t.Phase != mapper.Succeeded || t.Estimate.WholeGPU || t.NoGPU {
+		return
+	}
+	peak := units.Bytes(0)
+	for i := range t.Attempts {
+		if a := &t.Attempts[i]; a.Class == mapper.ExitOK && !a.Filled {
+			peak = max(peak, a.Peak)
+		}
+	}
+	r.pages.Estimated(string(t.Estimate.Method), int64(peak), int64(t.Estimate.Memory))
+}
+
+// observeFaults counts the faults that began with a sample. Those that a daemon finds
+// at its start are not new.
+func (r *Runner) observeFaults(ev mapper.Sampled) {
+	if r.faulty == nil {
+		r.faulty = map[mapper.GPUID]bool{}
+		for _, g := range ev.GPUs {
+			r.faulty[g.ID] = g.Fault != ""
+			r.pages.Watch(strconv.Itoa(r.devices[g.ID].Index), string(g.ID))
+		}
+		return
+	}
+	for _, g := range ev.GPUs {
+		if g.Fault != "" && !r.faulty[g.ID] {
+			r.pages.Fault(strconv.Itoa(r.devices[g.ID].Index), string(g.ID))
+		}
+		r.faulty[g.ID] = g.Fault != ""
+	}
+}
