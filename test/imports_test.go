@@ -100,6 +100,7 @@ var allowed = map[string][]string{
 	"carma/cmd/carma":                      {"carma/configs", "carma/containers/containerd", "carma/runner/api", "carma/runner/suspend"},
 	"carma/cmd/carma-init":                 {},
 	"carma/cmd/carma/account":              {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/configs/nearest", "carma/mapper/units", "carma/runner/api"},
+	"carma/cmd/carma/agent":                {"carma/cmd/carma/cli", "carma/runner/api"},
 	"carma/cmd/carma/attach":               {"carma/cmd/carma/cli", "carma/cmd/carma/pick", "carma/mapper", "carma/runner/api"},
 	"carma/cmd/carma/change":               {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/envs", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/models", "carma/configs/taskfile", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
 	"carma/cmd/carma/cli":                  {"carma/cmd/carma/elsewhere", "carma/configs", "carma/mapper", "carma/mapper/units", "carma/runner/api", "carma/runner/journal"},

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/account"
+	"carma/cmd/carma/agent"
 	"carma/cmd/carma/attach"
 	"carma/cmd/carma/change"
 	"carma/cmd/carma/cli"
@@ -47,7 +48,7 @@ func commands(a *cli.App) []*cobra.Command {
 		server.GPUs(a), account.Report(a), account.Quota(a), daemon.Command(a), web.Command(a), doctor.Command(a), mps.Command(a), journal.Command(a), image.Command(a), server.Info(a), server.Config(a),
 		change.Drain(a), change.Undrain(a), change.Pause(a), change.Unpause(a), change.Reserve(a), change.Reservations(a), change.Unreserve(a),
 		replay.Command(a), trace.Command(a), tasks.ListHistory(a, journal.History(a)),
-		completionCommand(a), versionCommand(a), manCommand(a),
+		agent.Command(a), completionCommand(a), versionCommand(a), manCommand(a),
 	}
 }
 
