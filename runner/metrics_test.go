@@ -116,7 +116,6 @@ func TestMetricsPage(t *testing.T) {
 		"carma_task_relaunches_total reason=gpu-oom":                                 float64(g.opt.Mapper.Attempts - 1),
 		"carma_task_wait_seconds":                                                    3,
 		"carma_engine_up":                                                            1,
-		"carma_messages_pending":                                                     -1,
 	} {
 		parts := strings.Fields(name)
 		if got := value(f[parts[0]], parts[1:]...); got != want {

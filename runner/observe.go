@@ -8,8 +8,8 @@ import (
 )
 
 // observe counts what an event and the decisions on it have brought, for the page of
-// metrics, and has it told to those who want messages. It is called once for each
-// event, after the decisions have become durable, and waits for nobody.
+// metrics. It is called once for each event, after the decisions have become durable,
+// and waits for nobody.
 func (r *Runner) observe(ev mapper.Event, decisions []mapper.Decision) {
 	at := mapper.EventTime(ev)
 	switch ev := ev.(type) {

@@ -122,7 +122,6 @@ var (
 	journalFull = gauge("carma_journal_full", "1 while the journal cannot be written, or has only its spare room.")
 	snapshotAt  = gauge("carma_journal_snapshot_timestamp_seconds", "When the newest snapshot was taken, by the daemon's time.")
 	daemonTime  = gauge("carma_time_seconds", "The daemon's time since 1970; on a simulated server not the clock's.")
-	messages    = gauge("carma_messages_pending", "Messages that wait to be sent, by channel.", "channel")
 )
 
 // collector turns a state into figures.

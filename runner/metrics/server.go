@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -49,14 +48,6 @@ func (o *output) server(s *State) {
 		o.put(snapshotAt, seconds(s.Journal.Snapshot))
 	}
 	o.put(daemonTime, seconds(s.Now))
-	var channels []string
-	for name := range s.Messages {
-		channels = append(channels, name)
-	}
-	slices.Sort(channels)
-	for _, name := range channels {
-		o.put(messages, float64(s.Messages[name]), name)
-	}
 }
 
 func flag(b bool) float64 {

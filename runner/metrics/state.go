@@ -18,21 +18,20 @@ type State struct {
 	Draining bool
 	Troubles map[string]int // what keeps tasks from starting, by scope
 	Journal  Journal
-	Messages map[string]int // messages that wait to be sent, by channel; nil: none are sent
 }
 
 // GPU is one GPU.
 type GPU struct {
-	Index                              int
-	UUID, Model, Sharing               string
-	Total, Reserved, Used, Foreign     int64
-	Headroom                           int64
-	SMACT, SMOCC, DRAMA                float64
-	Known, Coarse                      bool // the activity is known; it is an upper bound
-	PowerW, EnergyJ, TemperatureC      float64
-	ECCErrors                          uint64
-	Fault, Drained, HeldFor, Simulated bool
-	Tasks, Suspended                   int
+	Index                          int
+	UUID, Model, Sharing           string
+	Total, Reserved, Used, Foreign int64
+	Headroom                       int64
+	SMACT, SMOCC, DRAMA            float64
+	Known, Coarse                  bool // the activity is known; it is an upper bound
+	PowerW, EnergyJ, TemperatureC  float64
+	ECCErrors                      uint64
+	Fault, Drained, HeldFor        bool
+	Tasks, Suspended               int
 }
 
 // Task is a task that has GPUs.
@@ -78,8 +77,7 @@ type User struct {
 
 // Journal is about the daemon's journal.
 type Journal struct {
-	Bytes     int64
-	Snapshot  time.Time // of the newest one; zero: there is none
-	Full      bool
-	LastEvent int64
+	Bytes    int64
+	Snapshot time.Time // of the newest one; zero: there is none
+	Full     bool
 }

@@ -8,10 +8,10 @@ import (
 
 // Tally counts what happens from the daemon's start on. Safe for concurrent use.
 type Tally struct {
-	finished, relaunches, ooms, suspensions, faults, messages *prometheus.CounterVec
-	waits                                                     prometheus.Histogram
-	errors                                                    *prometheus.HistogramVec
-	commits                                                   prometheus.Histogram
+	finished, relaunches, ooms, suspensions, faults *prometheus.CounterVec
+	waits                                           prometheus.Histogram
+	errors                                          *prometheus.HistogramVec
+	commits                                         prometheus.Histogram
 }
 
 func newTally() *Tally {
@@ -24,7 +24,6 @@ func newTally() *Tally {
 		ooms:        counter("carma_task_ooms_total", "Attempts that ran out of memory: gpu or host.", "kind"),
 		suspensions: counter("carma_task_suspensions_total", "Tasks that were taken off their GPUs without ending them, by the code of the reason.", "reason"),
 		faults:      counter("carma_gpu_faults_total", "Faults of GPUs that began, since the daemon's start.", "gpu", "UUID"),
-		messages:    counter("carma_messages_total", "Messages to users and administrators, by channel and result: sent, failed (tried again) or dropped.", "channel", "result"),
 		waits: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "carma_task_wait_seconds", Help: "Time from a task's submission to its first launch.",
 			Buckets: []float64{1, 10, 60, 300, 900, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 24 * 3600, 72 * 3600},
@@ -48,7 +47,7 @@ func newTally() *Tally {
 }
 
 func (t *Tally) all() []prometheus.Collector {
-	return []prometheus.Collector{t.finished, t.relaunches, t.ooms, t.suspensions, t.faults, t.messages, t.waits, t.errors, t.commits}
+	return []prometheus.Collector{t.finished, t.relaunches, t.ooms, t.suspensions, t.faults, t.waits, t.errors, t.commits}
 }
 
 // Finished counts a task that has ended.
@@ -68,9 +67,6 @@ func (t *Tally) Watch(gpu, uuid string) { t.faults.WithLabelValues(gpu, uuid) }
 
 // Fault counts a fault of a GPU.
 func (t *Tally) Fault(gpu, uuid string) { t.faults.WithLabelValues(gpu, uuid).Inc() }
-
-// Message counts a message; result is sent, failed or dropped.
-func (t *Tally) Message(channel, result string) { t.messages.WithLabelValues(channel, result).Inc() }
 
 // Waited notes how long a task waited for its first launch.
 func (t *Tally) Waited(d time.Duration) { t.waits.Observe(max(0, d).Seconds()) }
