@@ -9,8 +9,8 @@ type section struct {
 // menu is the order in which the pages are read. Every page of docs/ is in it.
 var menu = []section{
 	{"Start", []string{"README", "docs/tour", "docs/coming-from", "docs/faq"}},
-	{"For users", []string{"docs/tasks", "docs/suites", "docs/images", "docs/models", "docs/suspend", "docs/top", "docs/page"}},
-	{"For administrators", []string{"docs/install", "docs/gpus", "docs/containers", "docs/reliability", "docs/security", "docs/mcp", "docs/monitoring"}},
+	{"For users", []string{"docs/tasks", "docs/suites", "docs/images", "docs/models", "docs/suspend", "docs/top", "docs/page", "docs/mcp"}},
+	{"For administrators", []string{"docs/install", "docs/gpus", "docs/containers", "docs/reliability", "docs/security", "docs/monitoring"}},
 	{"Estimates", []string{"docs/estimators", "docs/modern-trainings"}},
 	{"Scheduling", []string{"docs/results", "docs/replay", "docs/traces", "docs/benchmarks"}},
 	{"Real GPUs", []string{"docs/hardware/README", "docs/hardware/h100-2026-11-22"}},
