@@ -5,10 +5,14 @@
 #
 #   test/package.sh        some two minutes, a minute of it for Debian
 #   VERBOSE=1 ...          with what every command prints
+#
+# It ends with 77 where no Debian 12 can be made, or booted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { printf 'package: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }
+# cannot: not here, whatever the package is like.
+cannot() { say "$*" >&2; exit 77; }
 
 [ "$(id -u)" = 0 ] || die "needs root"
 missing=()
@@ -18,7 +22,7 @@ done
 if [ ${#missing[@]} -gt 0 ]; then
 	say "installing ${missing[*]} from Debian's packages ..."
 	apt-get -qq update || true
-	DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends "${missing[@]}" >/dev/null
+	DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends "${missing[@]}" >/dev/null || cannot "no ${missing[*]} to be had"
 fi
 
 work=$(mktemp -d /var/tmp/carma-package.XXXXXX)
@@ -73,7 +77,7 @@ clean=.cache/debian-12.tar
 mkdir -p .cache
 if [ -z "$(find "$clean" -mtime -1 2>/dev/null)" ]; then
 	mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus,docker.io,iptables bookworm "$work/root.tar" >>"$work/log" 2>&1 ||
-		die "no Debian 12 could be made"
+		cannot "no Debian 12 could be made"
 	mv "$work/root.tar" "$clean"
 fi
 tar -C "$root" -xf "$clean"
@@ -88,12 +92,12 @@ for _ in $(seq 100); do
 	[ -z "$machine" ] || break
 	sleep 0.2
 done
-[ -n "$machine" ] || { cat "$work/boot.log" >&2; die "systemd does not start"; }
-until_ systemctl is-system-running
+[ -n "$machine" ] || { cat "$work/boot.log" >&2; cannot "systemd does not start"; }
+(until_ systemctl is-system-running) || cannot "systemd does not come up"
 for group in . pids devices memory cpuset cpu freezer cpuacct blkio; do # for Docker, where they are of version 1
 	in_ mount -o remount,bind,rw "/sys/fs/cgroup/$group" 2>/dev/null || true
 done
-until_ docker info
+(until_ docker info) || cannot "Docker does not come up within systemd-nspawn"
 tar -C bin -c simtask | nsenter -t "$machine" -a docker import -c 'ENTRYPOINT ["/simtask"]' - carma/simtask:latest >/dev/null
 
 . test/package_steps.sh
