@@ -25,7 +25,6 @@ type glance struct {
 	accounts []mapper.Account
 	views    map[mapper.TaskID]queueView
 	away     map[mapper.GPUID]int
-	gone     int
 	paused   bool
 }
 
