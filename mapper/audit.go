@@ -99,11 +99,6 @@ func (s *State) auditGPU(g *GPU) error {
 	if g.Capacity != g.Capacity.Clamp() || g.Foreign != g.Foreign.Clamp() {
 		return fmt.Errorf("GPU %d: has %d bytes, %d of them in foreign use", g.Index, g.Capacity, g.Foreign)
 	}
-	for _, b := range g.Behind {
-		if t := s.tasks[b.Task]; t != nil && t.Phase.Placed() {
-			return fmt.Errorf("GPU %d: task %d is %s, and what it left there counts as foreign", g.Index, b.Task, t.Phase)
-		}
-	}
 	fresh := g.clone()
 	fresh.settle()
 	if g.committed != fresh.committed || g.warmUntil != fresh.warmUntil {

@@ -33,8 +33,15 @@ func (s *State) claims(t *Task) bool {
 	return s.opt.MakeWay && slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.Claim == t.ID })
 }
 
-// claimedFrom reports whether a GPU is claimed by another task.
-func (g *GPU) claimedFrom(t *Task) bool { return g.Claim != 0 && g.Claim != t.ID }
+// claimedFrom reports whether a GPU is claimed by another task. What is kept for one to
+// come home, and nobody leaves for it, those of higher priority may have.
+func (s *State) claimedFrom(t *Task, g *GPU) bool {
+	if g.Claim == 0 || g.Claim == t.ID {
+		return false
+	}
+	c := s.tasks[g.Claim]
+	return c == nil || !c.home() || t.Priority <= c.Priority || s.leavingFor(c.ID)
+}
 
 // unclaim ends the claims of a task.
 func (s *State) unclaim(t *Task) {
@@ -62,7 +69,7 @@ func (s *State) endClaims() {
 // whether there were some.
 func (s *State) checkClaims() (ended bool) {
 	for _, g := range s.gpus {
-		if g.Claim == 0 || s.leavingFor(g.Claim) || s.comesHome(g.Claim) {
+		if g.Claim == 0 || s.leavingFor(g.Claim) || s.comesHome(g) {
 			continue
 		}
 		g.Claim, ended = 0, true
@@ -72,10 +79,12 @@ func (s *State) checkClaims() (ended bool) {
 	return ended
 }
 
-// comesHome reports whether a task waits for the GPUs that it had, see keepHome.
-func (s *State) comesHome(id TaskID) bool {
-	t := s.tasks[id]
-	return t != nil && t.waiting() && t.home() && s.longAway(t)
+// comesHome reports whether a GPU is kept for a task that had it, see keepHome, and the
+// task could come back if those on its GPUs left.
+func (s *State) comesHome(g *GPU) bool {
+	t := s.tasks[g.Claim]
+	return t != nil && t.waiting() && t.home() && s.longAway(t) && t.Suspension.has(g.ID) &&
+		s.canFit(t) && !s.barred(t) && s.overQuota(t).Code == ""
 }
 
 // leavingFor reports whether a task is being suspended for another.

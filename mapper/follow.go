@@ -190,6 +190,7 @@ func (s *State) withdrawFrom(t *Task) {
 		}
 		a := t.Last()
 		a.Ended = cmp.Or(a.Ended, s.now)
+		s.takesAll(t)
 		s.moveOut(t, a)
 		s.backForGood(t, a)
 	case t.waiting():

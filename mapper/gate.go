@@ -90,13 +90,13 @@ func (s *State) reject(t *Task, g *GPU) Rule {
 		return RuleSuspended
 	case g.Sick.shut(s.now):
 		return RuleSick
-	case g.claimedFrom(t) || s.keptFrom(t, g):
+	case s.claimedFrom(t, g) || s.keptFrom(t, g):
 		return RuleKept
 	case g.alone():
 		return RuleAlone
 	case (alone || g.Sharing == SharingAlone) && !g.idle():
 		return RuleIdle
-	case alone && g.foreignTo(t) > s.opt.Headroom:
+	case alone && g.strangers() > s.opt.Headroom:
 		return RuleForeign
 	case s.full(g):
 		return RuleMaxTasks
@@ -175,7 +175,7 @@ func (s *State) rejection(t *Task, g *GPU, rule Rule) Rejection {
 	case RuleAlone:
 		r.Task = g.Residents[0].Task
 	case RuleForeign:
-		r.Have = g.foreignTo(t)
+		r.Have = g.strangers()
 	case RuleMemory:
 		r.Have, r.Need, r.Of = g.Capacity-s.opt.Headroom-s.freeFor(t, g), s.needOn(t, g), g.Capacity-s.opt.Headroom
 		if i := slices.IndexFunc(g.Residents, func(r Resident) bool { return r.Learning }); i >= 0 {

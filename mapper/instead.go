@@ -115,6 +115,9 @@ func (s *State) cameOff(t *Task, why Reason) {
 		t.Moves++
 	case ReasonOveruse:
 		t.Need = max(t.Need, min(t.Need.Scale(growFactor).Clamp(), s.most(t.GPUs)))
+		if t.Suspension.Left {
+			t.Need = s.atHome(t, t.Need)
+		}
 	}
 }
 
@@ -156,6 +159,16 @@ func (s *State) asAway(t *Task) *Task {
 	return &c
 }
 
+// atHome bounds a need by what each GPU that a task has could give it.
+func (s *State) atHome(t *Task, need units.Bytes) units.Bytes {
+	for _, grant := range t.Last().Grants {
+		if g := s.byID[grant.GPU]; g != nil {
+			need = min(need, g.Capacity-s.opt.Headroom)
+		}
+	}
+	return max(0, need)
+}
+
 // holdsAgain sets the need of a task to the most that it has on a GPU: that must fit again.
 func (s *State) holdsAgain(t *Task) {
 	need := t.Need
@@ -166,10 +179,10 @@ func (s *State) holdsAgain(t *Task) {
 			if t.Learner { // its grant is all that was free
 				has = max(t.Need, r.Used)
 			}
-			if has = max(0, min(has, g.Capacity-s.opt.Headroom)); i == 0 || has > need {
+			if has = max(0, has); i == 0 || has > need {
 				need = has
 			}
 		}
 	}
-	t.Need = need
+	t.Need = s.atHome(t, need)
 }

@@ -90,19 +90,47 @@ func (g *GPU) behind(t *Task) units.Bytes {
 // foreignTo is the memory on a GPU that is neither booked nor the task's own.
 func (g *GPU) foreignTo(t *Task) units.Bytes { return g.Foreign - g.behind(t) }
 
+// strangers is what others than carma's tasks have on a GPU.
+func (g *GPU) strangers() units.Bytes {
+	sum := g.Foreign
+	for _, b := range g.Behind {
+		sum -= b.Used
+	}
+	return sum
+}
+
 // freeFor is the memory of a GPU that a task may have there.
 func (s *State) freeFor(t *Task, g *GPU) units.Bytes { return s.free(g) + g.behind(t) }
 
-// takesAgain follows that a task comes back to GPUs: what it left there is its own.
-func (s *State) takesAgain(t *Task, gpus []*GPU) {
-	for _, g := range gpus {
+// assumedBehind is what a program that left by itself is taken to keep on each GPU, its
+// CUDA context, until a sample tells.
+const assumedBehind = 512 * units.MiB
+
+// leaveBehind enters what a program that left by itself is taken to have on its GPUs.
+func (s *State) leaveBehind(t *Task) {
+	for _, from := range t.Suspension.From {
+		g := s.byID[from.GPU]
+		if g == nil || !t.Suspension.Left || g.behind(t) > 0 {
+			continue
+		}
+		g.Behind = append(slices.Clone(g.Behind), Behind{t.ID, assumedBehind})
+		g.Foreign = (g.Foreign + assumedBehind).Clamp()
+		g.settle()
+		s.notes.ceilings = [2]ceiling{}
+	}
+}
+
+// takesAll follows that a suspended task comes back, or that its container has ended:
+// it has left nothing behind any more.
+func (s *State) takesAll(t *Task) {
+	for _, g := range s.gpus {
 		i := slices.IndexFunc(g.Behind, func(b Behind) bool { return b.Task == t.ID })
 		if i < 0 {
 			continue
 		}
-		g.Foreign -= g.Behind[i].Used
+		g.Foreign = max(0, g.Foreign-g.Behind[i].Used)
 		g.Behind = slices.Delete(slices.Clone(g.Behind), i, i+1)
 		g.settle()
-		s.notes.ceilings = [2]ceiling{}
+		s.notes.ceilings, s.dirty = [2]ceiling{}, true
 	}
 }

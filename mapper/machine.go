@@ -222,7 +222,7 @@ func (s *State) roomFor(t *Task, g *GPU) units.Bytes {
 
 func (s *State) roomBeside(g *GPU, alone bool, foreign units.Bytes) units.Bytes {
 	room := s.bookable(g) - foreign
-	if g.Wrong() != "" || g.Closed != nil || g.Sick.shut(s.now) || room < s.opt.MinFree || alone && foreign > s.opt.Headroom {
+	if g.Wrong() != "" || g.Closed != nil || g.Sick.shut(s.now) || room < s.opt.MinFree || alone && g.strangers() > s.opt.Headroom {
 		return -1
 	}
 	return room

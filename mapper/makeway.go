@@ -130,14 +130,19 @@ func (s *State) keepHome(t *Task) {
 	if !t.home() {
 		return
 	}
-	for _, from := range t.Suspension.From {
-		if g := s.byID[from.GPU]; g != nil && g.Claim == 0 {
-			g.Claim, t.WayAt = t.ID, s.now
-			s.notes.clock++
-			s.freshenOne(g)
+	t.WayAt = s.now
+	s.at(s.now.Add(wayAgain), deadline{})
+	for _, from := range t.Suspension.From { // all or none: two that want the same would wait for each other
+		if g := s.byID[from.GPU]; g == nil || g.Claim != 0 && g.Claim != t.ID {
+			return
 		}
 	}
-	s.at(s.now.Add(wayAgain), deadline{})
+	for _, from := range t.Suspension.From {
+		g := s.byID[from.GPU]
+		g.Claim = t.ID
+		s.notes.clock++
+		s.freshenOne(g)
+	}
 }
 
 // pickWays are those that cost least, as many as a task has GPUs, all of one machine
@@ -196,7 +201,7 @@ func (s *State) cheapestWay(t *Task, g *GPU) (best way, ok bool) {
 	for _, r := range g.Residents {
 		switch v := s.tasks[r.Task]; {
 		case v.Phase == Stopping || v.Phase == Suspending:
-			after.leave(v.ID) // it goes anyway
+			after.leftBy(v) // it goes anyway
 		case s.yields(v, t):
 			yield = append(yield, v)
 		}
@@ -214,7 +219,7 @@ func (s *State) cheapestWay(t *Task, g *GPU) (best way, ok bool) {
 			if set&(1<<i) == 0 {
 				continue
 			}
-			then.leave(v.ID)
+			then.leftBy(v)
 			victims = append(victims, v)
 			cost += s.wayCost(v)
 		}
@@ -226,6 +231,16 @@ func (s *State) cheapestWay(t *Task, g *GPU) (best way, ok bool) {
 		}
 	}
 	return best, ok
+}
+
+// leftBy takes a task off a page, as it will be when it has left.
+func (g *GPU) leftBy(v *Task) {
+	g.leave(v.ID)
+	if v.Phase != Stopping && v.leavesFor(Reason{Code: ReasonMadeWay}) {
+		g.Behind = append(slices.Clone(g.Behind), Behind{v.ID, assumedBehind})
+		g.Foreign = (g.Foreign + assumedBehind).Clamp()
+		g.settle()
+	}
 }
 
 // wayCost is what it costs to suspend a task, beside the time until it is back: its

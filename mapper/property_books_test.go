@@ -222,6 +222,7 @@ func (m *machine) check(t *rapid.T, waitedBefore []Task) {
 			t.Fatalf("task %d is %s, suspended: %v", task.ID, task.Phase, away)
 		}
 	}
+	m.checkBehind(t)
 	m.checkHeld(t, tasks)
 	m.checkAlarm(t, tasks)
 	m.checkIdleness(t)

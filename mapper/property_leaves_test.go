@@ -46,6 +46,14 @@ func (m *machine) bookBehind(ev Event) {
 		if l, ok := m.container(e.Task); ok && l.Attempt == e.Attempt && len(l.Grants) > 0 {
 			m.offered[e.Task] = e.Attempt
 		}
+	case Suspended:
+		if l, ok := m.live[e.Task]; ok && m.leaving[e.Task] == e.Attempt && e.Attempt > 0 && e.Failure == "" && m.itself[e.Task] {
+			m.assumeLeft(e.Task, l.Grants)
+		}
+	case Resumed:
+		if _, ok := m.live[e.Task]; ok && m.returning[e.Task] == e.Attempt && e.Attempt > 0 && e.Failure != "" && m.itself[e.Task] {
+			m.assumeLeft(e.Task, m.home[e.Task])
+		}
 	case Sampled:
 		for _, g := range e.GPUs {
 			left := map[TaskID]units.Bytes{}
@@ -55,6 +63,32 @@ func (m *machine) bookBehind(ev Event) {
 				}
 			}
 			m.behind[g.ID] = left
+		}
+	}
+}
+
+// assumeLeft enters what is assumed of a program that left, until a sample tells.
+func (m *machine) assumeLeft(id TaskID, grants []Grant) {
+	for _, g := range grants {
+		m.behind[g.GPU] = maps.Clone(m.behind[g.GPU])
+		if m.behind[g.GPU] == nil {
+			m.behind[g.GPU] = map[TaskID]units.Bytes{}
+		}
+		m.behind[g.GPU][id] = assumedBehind
+	}
+}
+
+// checkBehind: only suspended tasks have left something behind.
+func (m *machine) checkBehind(t *rapid.T) {
+	for gpu, left := range m.behind {
+		m.behind[gpu] = maps.Clone(left)
+		maps.DeleteFunc(m.behind[gpu], func(id TaskID, _ units.Bytes) bool { _, away := m.away[id]; return !away })
+	}
+	for _, g := range m.s.GPUs() {
+		for _, b := range g.Behind {
+			if _, away := m.away[b.Task]; !away || b.Used != m.behind[g.ID][b.Task] {
+				t.Fatalf("task %d has left %s on %s; suspended: %v, seen: %s", b.Task, b.Used, g.ID, away, m.behind[g.ID][b.Task])
+			}
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	}
 	a.Grants = grants
 	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.notes.tried = Resuming, s.now, 0, 0, nil, tried{}
-	s.takesAgain(t, gpus)
+	s.takesAll(t)
 	s.seatOn(t, gpus, grants, alone)
 	s.waitsNoMore(t)
 	s.unclaim(t)
@@ -134,6 +134,7 @@ func (s *State) notResumed(t *Task, failure string) {
 	}
 	away.Failures++
 	a.Grants = slices.Clone(away.From)
+	s.leaveBehind(t)
 	t.Reason = Reason{Code: ReasonNotResumed, Count: away.Failures, Text: failure}
 	t.NotBefore = s.now.Add(s.opt.Backoff << min(away.Failures-1, maxBackoffDoublings))
 	s.enqueue(t, Away)
@@ -148,6 +149,7 @@ func (s *State) exitedAway(t *Task, ev Exited) {
 	if t.waiting() {
 		s.dequeue(t)
 	}
+	s.takesAll(t)
 	t.Phase = Running
 	if t.StopReason.Code != "" {
 		t.Phase = Stopping

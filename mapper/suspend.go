@@ -182,6 +182,7 @@ func (s *State) suspended(ev Suspended) {
 		s.takeOff(s.byID[grant.GPU], t.ID)
 	}
 	t.Phase, away.Since, away.From = Away, s.now, slices.Clone(a.Grants)
+	s.leaveBehind(t)
 	s.dirty = true
 	if away.way() != 0 {
 		s.at(s.now.Add(wayBack), deadline{})
@@ -200,7 +201,9 @@ func (s *State) forceSuspend(t *Task, d Suspend) {
 	what.Lent, what.Left = d.Lent, d.Leave
 	if f := s.tasks[what.way()]; s.opt.MakeWay && f != nil && f.waiting() {
 		for _, grant := range t.Current().Grants[:min(t.GPUs, f.GPUs)] {
-			s.byID[grant.GPU].Claim, f.WayAt = f.ID, s.now
+			if g := s.byID[grant.GPU]; g.Claim == 0 && s.returnsTo(f, g) {
+				g.Claim, f.WayAt = f.ID, s.now
+			}
 		}
 	}
 	s.standStill(t, what)

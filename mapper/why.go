@@ -151,7 +151,7 @@ func (s *State) bind(w *Why, t *Task) {
 		w.Binding = Reason{Code: ReasonBackOff, Span: t.NotBefore.Sub(s.now)}.because(t.Reason)
 	case over.Code != "":
 		w.Binding, w.Rule = over, RuleQuota
-	case s.claims(t):
+	case s.claims(t) && s.leavingFor(t.ID):
 		w.Binding = s.wayFor(t)
 	case !t.first() && s.recoveryBlocks():
 		w.Binding.Code = ReasonRecoveryFirst

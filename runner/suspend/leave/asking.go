@@ -140,7 +140,7 @@ func (a *Asking) away(c suspend.Container) (Folder, bool) {
 // Resume asks a task that left by itself to return. It can return only to the GPU that
 // it had, because it sees no other.
 func (a *Asking) Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error) {
-	if f, ok := a.away(c); ok {
+	if f, ok := a.away(c); ok && p.PID == 0 { // the driver tells whom it has suspended
 		return a.back(ctx, c, f, t)
 	}
 	return a.Driver.Resume(ctx, c, p, t)
@@ -180,19 +180,21 @@ func (a *Asking) Recover(ctx context.Context, c suspend.Container, want suspend.
 	if err != nil {
 		return a.Driver.Recover(ctx, c, want, facts, t)
 	}
-	itself := last.n == 0 || last.leave || f.isAway(last)
-	switch {
-	case itself && want == suspend.Runs && last.n > 0:
-		return a.back(ctx, c, f, t)
-	case !itself && facts.Possible(false) == nil, itself && want == suspend.Runs:
+	away := last.n > 0 && (last.leave || f.isAway(last))
+	// A program that answered too late may have left before the driver took it too.
+	if driver := facts.Possible(false) == nil && !facts.MPS; driver && !last.leave && (last.n > 0 || want == suspend.Runs) {
 		result, err := a.Driver.Recover(ctx, c, suspend.Runs, facts, t)
-		if err != nil || result.Outcome != suspend.Runs || want == suspend.Runs {
+		if err != nil || result.Outcome != suspend.Runs {
 			return result, err
 		}
-	case want == suspend.Runs: // no driver can have it
-		return suspend.Result{Outcome: suspend.Runs}, nil
 	}
-	return a.Suspend(ctx, c, facts)
+	switch {
+	case want == suspend.Suspended:
+		return a.Suspend(ctx, c, facts)
+	case away:
+		return a.back(ctx, c, f, t)
+	}
+	return suspend.Result{Outcome: suspend.Runs}, nil
 }
 
 // Thaw lets the threads of a container run that the driver's way has frozen.

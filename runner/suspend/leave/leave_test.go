@@ -257,7 +257,7 @@ func TestDaemonDies(t *testing.T) {
 	if _, err := b.f.give(false); err != nil {
 		t.Fatal(err)
 	}
-	b.recover(suspend.Suspended, suspend.Suspended, "suspend") // it answers to nothing
+	b.recover(suspend.Suspended, suspend.Suspended, "recover to runs", "suspend") // it answers to nothing
 	b.says(answerFile, "left 3\n")
 	b.ordered("return 4")
 	if r, err := b.a.Recover(t.Context(), b.c, suspend.Runs, suspend.Facts{Driver: "580", Arch: "amd64"}, suspend.Target{}); r.Outcome != suspend.Suspended || !errors.Is(err, errSlow) {
