@@ -153,7 +153,7 @@ func (b *answerBuffer) Write(p []byte) (int, error) { return b.body.Write(p) }
 // listing reports whether a request is for many tasks. Such answers are made
 // one at a time, so that submissions and stops do not wait for them.
 func listing(req *http.Request) bool {
-	return req.Method == http.MethodGet && (req.URL.Path == "/v1/tasks" || strings.HasPrefix(req.URL.Path, "/v1/groups/"))
+	return req.Method == http.MethodGet && (req.URL.Path == "/v1/tasks" || req.URL.Path == "/v1/timeline" || strings.HasPrefix(req.URL.Path, "/v1/groups/"))
 }
 
 // page cuts a listing, newest first, to one page. next is the number to ask

@@ -39,7 +39,8 @@ type live struct {
 	whole   []byte        // event with all of now; nil: not made yet
 	change  []byte        // event that leads from seq-1 to seq
 	changed chan struct{} // closed at the next picture
-	stop    func()        // ends the painters and waits for them
+	cancel  func()        // ends the painters
+	stop    func()        // and waits for them
 	first   []int64       // the first in the queue
 	starts  map[int64]*api.Start
 }
@@ -117,7 +118,7 @@ func (r *Runner) enterLive() {
 	var both sync.WaitGroup
 	both.Go(func() { r.paint(ctx) })
 	both.Go(func() { r.foresee(ctx) })
-	l.stop = func() { cancel(); both.Wait() }
+	l.cancel, l.stop = cancel, both.Wait
 }
 
 func (r *Runner) leaveLive() {
@@ -125,6 +126,7 @@ func (r *Runner) leaveLive() {
 	l.mu.Lock()
 	stop := func() {}
 	if l.viewers--; l.viewers == 0 {
+		l.cancel()
 		stop = l.stop
 		l.now, l.whole, l.change = nil, nil, nil
 	}
@@ -260,7 +262,7 @@ func (r *Runner) picture(ctx context.Context) (*picture, error) {
 }
 
 func (r *Runner) pictureTasks(ctx context.Context, p *picture) error {
-	recs := r.records.newest(0, liveMost, func(rec *Record) bool { return !rec.Task.Phase.Finished() })
+	recs := r.liveRecords()
 	recs = append(recs, r.records.lastDone(liveEnded)...)
 	tasks, err := r.views(ctx, recs)
 	if err != nil {

@@ -4,14 +4,31 @@ import (
 	"context"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"carma/mapper"
 	"carma/runner/api"
 )
 
-// liveMost is how many unfinished tasks a picture has, the newest.
+// liveMost is how many unfinished tasks a picture has: those that have GPUs or had them
+// first, then those that wait, the oldest first.
 const liveMost = 2000
+
+// liveRecords are the unfinished tasks of a picture.
+func (r *Runner) liveRecords() []*Record {
+	var first, rest []*Record
+	for _, rec := range r.records.newest(0, math.MaxInt, func(rec *Record) bool { return !rec.Task.Phase.Finished() }) {
+		if p := rec.Task.Phase; p.Placed() || p == mapper.Away {
+			first = append(first, rec)
+		} else {
+			rest = append(rest, rec)
+		}
+	}
+	slices.Reverse(rest)
+	first = first[:min(liveMost, len(first))]
+	return append(first, rest[:min(liveMost-len(first), len(rest))]...)
+}
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 

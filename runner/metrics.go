@@ -12,6 +12,7 @@ import (
 	"carma/mapper/units"
 	"carma/runner/gpu"
 	"carma/runner/metrics"
+	"carma/runner/web"
 )
 
 // unlooked is the reason of waiting tasks for which a scrape has not asked the mapper.
@@ -91,12 +92,10 @@ func (r *Runner) glance(s *mapper.State, g *glance, placed, waiting []*Record) {
 		going, runs := s.Going(rec.ID())
 		g.views[rec.ID()] = queueView{going: going, runs: runs}
 	}
-	for i, rec := range waiting {
+	for _, rec := range waiting[:min(explainAtMost, len(waiting))] { // those without a view were not looked at
 		v := queueView{code: unlooked}
-		if i < explainAtMost {
-			if x := r.explained.recent(s, rec.ID(), time.Now()); x.known {
-				v.code = x.code
-			}
+		if x := r.explained.recent(s, rec.ID(), time.Now()); x.known {
+			v.code = x.code
 		}
 		g.views[rec.ID()] = v
 	}
@@ -198,10 +197,18 @@ func (r *Runner) MetricsPage(names metrics.Names) http.Handler {
 	return mux
 }
 
+// maxScrapers is how many connections the port for Prometheus has at once.
+const maxScrapers = 64
+
 // ServeMetrics answers with the page on l until ctx ends.
 func (r *Runner) ServeMetrics(ctx context.Context, l net.Listener, names metrics.Names) error {
+	handler := r.MetricsPage(names)
+	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
+		handler = web.OwnHost(handler)
+	}
+	l = &crowded{Listener: l, places: make(chan struct{}, maxScrapers)}
 	srv := &http.Server{
-		Handler: r.MetricsPage(names), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: idleLimit, MaxHeaderBytes: 16 << 10,
 	}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -68,6 +69,7 @@ func (r *Runner) Timeline(ctx context.Context, since, until time.Time) (api.Time
 		return line, err
 	}
 	line.Now = now
+	maps.DeleteFunc(t.last, func(_ [2]time.Time, old madeTimeline) bool { return time.Since(old.at) >= timelineAge })
 	if len(t.last) >= 32 || t.last == nil {
 		t.last = map[[2]time.Time]madeTimeline{}
 	}

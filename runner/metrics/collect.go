@@ -2,7 +2,10 @@ package metrics
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -175,6 +178,12 @@ type output struct {
 }
 
 func (o *output) put(f figure, v float64, labels ...string) {
+	for i, l := range labels { // the client panics at others
+		if !utf8.ValidString(l) {
+			labels = slices.Clone(labels)
+			labels[i] = strings.ToValidUTF8(l, "?")
+		}
+	}
 	o.ch <- prometheus.MustNewConstMetric(f.Desc, f.kind, v, labels...)
 }
 

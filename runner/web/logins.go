@@ -63,10 +63,10 @@ func secret() string {
 
 func digestOf(text string) digest { return sha256.Sum256([]byte(text)) }
 
-func (d digest) is(text string) bool {
-	other := digestOf(text)
-	return subtle.ConstantTimeCompare(d[:], other[:]) == 1
-}
+func (d digest) is(other digest) bool { return subtle.ConstantTimeCompare(d[:], other[:]) == 1 }
+
+// secretLength is the length of a secret as text.
+const secretLength = 43
 
 // Ticket returns a text that signs a user in, once, and when it ends.
 func (l *Logins) Ticket(u User) (text string, ends time.Time) {
@@ -83,11 +83,12 @@ func (l *Logins) Ticket(u User) (text string, ends time.Time) {
 
 // enter changes a ticket into a session, for a connection of the user peer.
 func (l *Logins) enter(text string, peer int) (s *session, cookie, key string) {
+	given := digestOf(text)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sweep()
 	for _, t := range l.tickets {
-		if !t.of.is(text) || !mayBe(peer, t.user) {
+		if !t.of.is(given) || !mayBe(peer, t.user) {
 			continue
 		}
 		l.tickets = without(l.tickets, t)
@@ -102,17 +103,27 @@ func (l *Logins) enter(text string, peer int) (s *session, cookie, key string) {
 	return nil, "", ""
 }
 
-// session returns the session of a cookie and a key; nil: there is none for a
-// connection of the user peer.
-func (l *Logins) session(cookie, key string, peer int) *session {
-	if cookie == "" || key == "" {
+// ticketed reports whether a text is a ticket, whosever.
+func (l *Logins) ticketed(text string) bool {
+	given := digestOf(text)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweep()
+	return slices.ContainsFunc(l.tickets, func(t *ticket) bool { return t.of.is(given) })
+}
+
+// session returns the session of a cookie and a key; nil: there is none. Whose the
+// connection is must be asked then, see mayBe.
+func (l *Logins) session(cookie, key string) *session {
+	if len(cookie) != secretLength || len(key) != secretLength {
 		return nil
 	}
+	theCookie, theKey := digestOf(cookie), digestOf(key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sweep()
 	for _, s := range l.sessions {
-		if s.cookie.is(cookie) && s.key.is(key) && mayBe(peer, s.user) {
+		if s.cookie.is(theCookie) && s.key.is(theKey) {
 			return s
 		}
 	}

@@ -48,7 +48,7 @@ func (p *page) walls(next http.Handler) http.Handler {
 		harden(w.Header())
 		switch {
 		case !ownHost(req.Host):
-			refuse(w, http.StatusMisdirectedRequest, "the page is at 127.0.0.1 or localhost only; carma web prints its address")
+			refuse(w, http.StatusMisdirectedRequest, "the page is at 127.0.0.1 only; carma web prints its address")
 		case !ownOrigin(req):
 			refuse(w, http.StatusForbidden, "another page asks; only carma's own page may")
 		default:
@@ -62,11 +62,15 @@ type sessionKey struct{}
 // signed lets only requests of a session through.
 func (p *page) signed(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		peer, known := p.Peer(req.Context())
 		cookie, err := req.Cookie(p.cookie)
 		var s *session
-		if known && err == nil {
-			s = p.Logins.session(cookie.Value, req.Header.Get("Carma-Key"), peer)
+		if err == nil {
+			s = p.Logins.session(cookie.Value, req.Header.Get("Carma-Key"))
+		}
+		if s != nil { // only now: to ask the kernel costs it a look through all connections
+			if peer, known := p.Peer(req.Context()); !known || !mayBe(peer, s.user) {
+				s = nil
+			}
 		}
 		if s == nil {
 			refuse(w, http.StatusUnauthorized, "not signed in; run carma web on the server")
@@ -106,7 +110,10 @@ func (p *page) login(w http.ResponseWriter, req *http.Request) {
 		refuse(w, http.StatusBadRequest, "no ticket")
 		return
 	}
-	peer, known := p.Peer(req.Context())
+	peer, known := 0, true
+	if p.Logins.ticketed(in.Ticket) {
+		peer, known = p.Peer(req.Context())
+	}
 	if !known {
 		refuse(w, http.StatusForbidden, "the system does not tell whose connection this is; use the page's socket, see carma web")
 		return

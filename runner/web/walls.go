@@ -23,18 +23,39 @@ func harden(h http.Header) {
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
 }
 
-// ownHost reports whether a request was made to this machine by a name that no name
-// server can give to another one. The port may be any: ssh forwards from any.
+// ownHost reports whether a request was made to an address of this machine itself, not
+// to a name that a name server can give to it. The port may be any: ssh forwards from
+// any. localhost is two addresses, and another user may listen at the one of them that
+// the page does not have: its script would be of the page's origin.
 func ownHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return slices.Contains([]string{"127.0.0.1", "localhost", "::1", "[::1]"}, host)
+	return slices.Contains([]string{"127.0.0.1", "::1", "[::1]"}, host)
+}
+
+// OwnHost lets only requests through that were made to a loopback address or to
+// localhost: web sites whose names are made to point here are refused.
+func OwnHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		name, _, err := net.SplitHostPort(req.Host)
+		if err != nil {
+			name = req.Host
+		}
+		if ip := net.ParseIP(strings.Trim(name, "[]")); name != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "this is served at 127.0.0.1 only", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
 }
 
 // ownOrigin reports whether the page itself makes a request, not another page in the
 // same browser. Browsers send Origin with everything but GET.
 func ownOrigin(req *http.Request) bool {
+	if opens(req) {
+		return true
+	}
 	if site := req.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && !(site == "none" && req.Method == http.MethodGet) {
 		return false
 	}
@@ -43,6 +64,13 @@ func ownOrigin(req *http.Request) bool {
 		return req.Method == http.MethodGet
 	}
 	return origin == "http://"+req.Host
+}
+
+// opens reports whether somebody follows a link to the page, from a chat or a terminal in
+// the browser. The files that this shows hold no secrets, and no frame may have them.
+func opens(req *http.Request) bool {
+	return req.Method == http.MethodGet && !strings.HasPrefix(req.URL.Path, "/v1/") && req.URL.Path != "/session" &&
+		req.Header.Get("Sec-Fetch-Mode") == "navigate" && req.Header.Get("Sec-Fetch-Dest") == "document" && req.Header.Get("Origin") == ""
 }
 
 // The routes of the API that the page uses: what shows, and what changes a task in a

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
@@ -27,7 +28,8 @@ starts this command itself; docs/mcp.md has the lines for its configuration.
 
 The agent has your rights, no more: it can stop your tasks, not those of
 others. Its tools are submit, list, show, wait, why, logs, gpus, stop and
-estimate; stop is marked as destructive, so that a client asks you first.`,
+estimate; submit and stop are marked as destructive, so that a client asks you
+first.`,
 		Example: `  claude mcp add carma -- carma mcp`,
 		Args:    cli.NoArgs,
 	}
@@ -61,11 +63,14 @@ func Server(client *api.Client, version string) *mcp.Server {
 	mcp.AddTool(s, reads("why", "Explain why a task waits, GPU by GPU, or where it runs, or how it ended"), t.why)
 	mcp.AddTool(s, reads("logs", "Read the last lines of a task's output"), t.logs)
 	mcp.AddTool(s, reads("gpus", "List the GPUs: memory reserved and used, activity, tasks, faults"), t.gpus)
-	mcp.AddTool(s, reads("estimate", "Say what would become of a task without submitting it: its memory, the GPUs it would get, or why it would wait"), t.estimate)
 	no := false
+	mcp.AddTool(s, &mcp.Tool{ // it may pull the image
+		Name: "estimate", Description: "Say what would become of a task without submitting it: its memory, the GPUs it would get, or why it would wait",
+		Annotations: &mcp.ToolAnnotations{Title: "Estimate a task", DestructiveHint: &no},
+	}, t.estimate)
 	mcp.AddTool(s, &mcp.Tool{
 		Name: "submit", Description: "Submit a task; it is queued, and starts when a GPU has room",
-		Annotations: &mcp.ToolAnnotations{Title: "Submit a task", DestructiveHint: &no},
+		Annotations: &mcp.ToolAnnotations{Title: "Submit a task"},
 	}, t.submit)
 	yes := true
 	mcp.AddTool(s, &mcp.Tool{
@@ -99,6 +104,10 @@ func (t tools) show(ctx context.Context, _ *mcp.CallToolRequest, in taskRef) (*m
 		return nil, nil, err
 	}
 	task, err := t.client.Task(ctx, in.Task)
+	for i, kv := range task.Submit.Env { // keys of services are there
+		name, _, _ := strings.Cut(kv, "=")
+		task.Submit.Env[i] = name + "=***"
+	}
 	return nil, task, err
 }
 

@@ -69,9 +69,11 @@ func print(a *cli.App, login api.WebLogin, port uint16, now time.Time) {
 	to, laptop := login.Socket, net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
 	if login.Address != "" {
 		a.Printf("%s\n", pageURL(login.Address, login.Ticket))
+	}
+	if to == "" {
 		to = login.Address
 	}
-	a.Printf("from a laptop: ssh -N -L %d:%s %s\n", port, to, here())
+	a.Printf("from a laptop: ssh -N -o ExitOnForwardFailure=yes -L %d:%s %s\n", port, to, here())
 	a.Printf("  then there:  %s\n", pageURL(laptop, login.Ticket))
 	if login.Note != "" {
 		a.Say("not served at %s", cli.Printable(login.Note))
