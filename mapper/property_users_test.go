@@ -110,7 +110,7 @@ func (m *machine) checkSlotStop(t *rapid.T, stop Stop) {
 		t.Fatalf("%+v after %s of a slot of %s", stop, ran, slot)
 	}
 	for _, other := range m.waiting() {
-		if other.Priority >= task.Priority || other.Phase == Recovering {
+		if other.Priority >= task.Priority || other.first() { // who recovers or comes back goes before all priorities
 			return
 		}
 	}
