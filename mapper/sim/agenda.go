@@ -13,9 +13,11 @@ const (
 	rankProgress = iota // a run reaches the next point of its plan
 	rankCopy            // the memory of a run is copied
 	rankStart           // a container runs
+	rankRest            // somebody comes back to a run that does nothing
 	rankSample          // the monitor looks
 	rankPace            // the output of a run tells how fast it goes
 	rankWake            // the mapper asked to be woken
+	rankClose           // a GPU is drained
 	rankSubmit          // the next task arrives
 )
 

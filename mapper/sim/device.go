@@ -162,7 +162,9 @@ func (d *device) join(u *use, now units.Instant) {
 	d.share()
 }
 
-func (u *use) busy() bool { return u.run.training && !u.run.halted && u.load.SMACT > 0 }
+func (u *use) busy() bool {
+	return u.run.training && !u.run.halted && !u.run.resting && u.load.SMACT > 0
+}
 
 // free gives memory back.
 func (u *use) free(now units.Instant, n units.Bytes) {

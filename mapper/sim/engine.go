@@ -29,6 +29,7 @@ type engine struct {
 	energy  []float64 // by task: joules of all its attempts
 	// stretches are the times for which each task was suspended.
 	stretches [][]Stretch
+	rests     []Stretch // by task: the time for which it did nothing
 	results   []TaskResult
 	smallest  units.Bytes // memory of a card
 	most      float64     // of what a GPU has one of that its tasks ever take
@@ -36,6 +37,7 @@ type engine struct {
 	steps     int
 
 	sample, wake, submit *entry
+	drain                draining
 	sampled              units.Instant // when the monitor looked last
 	record               *recorder     // nil: no timeline
 
@@ -51,7 +53,7 @@ const exitTerminated = 143
 
 func newEngine(cfg Config, tasks []*Task) *engine {
 	e := &engine{
-		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)), saved: make([]float64, len(tasks)), energy: make([]float64, len(tasks)), stretches: make([][]Stretch, len(tasks)),
+		cfg: cfg, state: mapper.New(cfg.Options), tasks: tasks, results: make([]TaskResult, len(tasks)), saved: make([]float64, len(tasks)), energy: make([]float64, len(tasks)), stretches: make([][]Stretch, len(tasks)), rests: make([]Stretch, len(tasks)),
 		byID: map[mapper.GPUID]*device{}, runs: map[mapper.TaskID]*run{}, start: origin,
 		sample: &entry{rank: rankSample}, wake: &entry{rank: rankWake}, submit: &entry{rank: rankSubmit},
 	}
@@ -83,6 +85,7 @@ func newEngine(cfg Config, tasks []*Task) *engine {
 	if cfg.Suspending.on() {
 		e.step(mapper.HostsFound{At: e.now, Hosts: cfg.Suspending.hosts(infos)})
 	}
+	e.planDrain()
 	return e
 }
 
@@ -111,12 +114,16 @@ func (e *engine) next() {
 		e.copied(due.run)
 	case rankStart:
 		e.begin(due.run)
+	case rankRest:
+		e.wakes(due.run)
 	case rankSample:
 		e.look()
 	case rankPace:
 		e.pace(due.run)
 	case rankWake:
 		e.step(mapper.Woke{At: e.now})
+	case rankClose:
+		e.closes()
 	case rankSubmit:
 		e.arrive()
 	}
@@ -137,6 +144,7 @@ func (e *engine) step(ev mapper.Event) {
 	e.steps++
 	done := e.state.Step(ev)
 	e.record.stepped(e.now, e.state)
+	e.cleared()
 	if e.cfg.Observe != nil {
 		e.cfg.Observe(e.state, ev, done)
 	}
@@ -197,7 +205,7 @@ const (
 func (e *engine) finish(t mapper.Task) {
 	out := TaskResult{ID: t.ID, Task: e.tasks[t.ID-1], Phase: t.Phase, Reason: words.Reason(t.Reason), EnergyJ: e.energy[t.ID-1]}
 	out.Record = Record{
-		Submitted: t.Submitted, Ended: t.Ended, Succeeded: t.Phase == mapper.Succeeded, Solo: out.Task.SoloTime, Stretches: e.stretches[t.ID-1],
+		Submitted: t.Submitted, Ended: t.Ended, Succeeded: t.Phase == mapper.Succeeded, Solo: out.Task.SoloTime, Stretches: e.stretches[t.ID-1], Rest: e.rests[t.ID-1],
 	}
 	for _, a := range t.Attempts {
 		speed := math.Inf(1)
@@ -214,6 +222,7 @@ func (e *engine) finish(t mapper.Task) {
 			out.GPUs = append(out.GPUs, e.byID[g.GPU].Index)
 		}
 	}
+	_, out.Pauses = e.cfg.Truth.Pauses(int(t.ID)-1, out.Task)
 	e.results[t.ID-1] = out
 	e.finished++
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"carma/mapper"
 	"carma/mapper/units"
 )
 
@@ -23,6 +22,8 @@ type Record struct {
 	Solo time.Duration
 	// Stretches are the times for which it was suspended, in order.
 	Stretches []Stretch
+	// Rest is the last time for which it did nothing; To is 0 if it was stopped then.
+	Rest Stretch
 }
 
 // AttemptRecord is one attempt. Started is 0 when it never ran.
@@ -100,17 +101,19 @@ func (r Record) Stretched() float64 {
 		return 0
 	}
 	i := slices.IndexFunc(r.Attempts, func(a AttemptRecord) bool { return a.Started > 0 })
-	return r.end().Sub(r.Attempts[i].Started).Seconds() * r.Attempts[len(r.Attempts)-1].Speed / r.Solo.Seconds()
+	rest, _ := r.resting()
+	return (r.end().Sub(r.Attempts[i].Started) - rest).Seconds() * r.Attempts[len(r.Attempts)-1].Speed / r.Solo.Seconds()
 }
 
-// Slowdown is the execution relative to the same task alone on the same GPUs;
+// Slowdown is the execution, but for the time in which it did nothing, relative to the same task alone on the same GPUs;
 // 0 where that is not known or the task has not succeeded.
 func (r Record) Slowdown() float64 {
 	n := len(r.Attempts)
 	if !r.Succeeded || n == 0 || r.Solo <= 0 || r.Attempts[n-1].Speed <= 0 {
 		return 0
 	}
-	return r.Lifetimes().Execution.Seconds() * r.Attempts[n-1].Speed / r.Solo.Seconds()
+	rest, away := r.resting()
+	return (r.Lifetimes().Execution - rest + away).Seconds() * r.Attempts[n-1].Speed / r.Solo.Seconds()
 }
 
 // Summary are the measures of a run over all its tasks.
@@ -228,88 +231,4 @@ func Quantile[V time.Duration | float64](sorted []V, q float64) V {
 	}
 	rank := int(math.Ceil(q * float64(len(sorted))))
 	return sorted[max(0, min(rank, len(sorted))-1)]
-}
-
-// Metrics are the measures of a replay: those of its tasks and those of its
-// GPUs, over the makespan.
-type Metrics struct {
-	Summary
-	// MeanSMACT and MeanMemory are means over time and over all GPUs.
-	MeanSMACT  float64
-	MeanMemory units.Bytes
-	// LostGPUTime is the running time of failed attempts, by GPU.
-	LostGPUTime time.Duration
-	// EnergyJ is what all GPUs have used, in joules; IdleJ the part of it that
-	// they used without a task on them.
-	EnergyJ, IdleJ float64
-	// UrgentTasks are those of high priority, the other two how long they waited
-	// or were suspended.
-	UrgentTasks           int
-	MeanUrgent, P95Urgent time.Duration
-	// LowerBound is a makespan that no schedule can beat.
-	LowerBound time.Duration
-}
-
-// Ratios are measures relative to those of another replay; 0 where the
-// other's is 0.
-type Ratios struct {
-	Makespan, MeanJCT, P95JCT, MeanWaiting, Energy float64
-}
-
-// RatioTo compares with another replay of the same tasks.
-func (m Metrics) RatioTo(first Metrics) Ratios {
-	ratio := func(a, b float64) float64 {
-		if b == 0 {
-			return 0
-		}
-		return a / b
-	}
-	return Ratios{
-		Makespan:    ratio(m.Makespan.Seconds(), first.Makespan.Seconds()),
-		MeanJCT:     ratio(m.MeanJCT.Seconds(), first.MeanJCT.Seconds()),
-		P95JCT:      ratio(m.P95JCT.Seconds(), first.P95JCT.Seconds()),
-		MeanWaiting: ratio(m.MeanWaiting.Seconds(), first.MeanWaiting.Seconds()),
-		Energy:      ratio(m.EnergyJ, first.EnergyJ),
-	}
-}
-
-func (e *engine) metrics() Metrics {
-	records := make([]Record, len(e.results))
-	for i := range e.results {
-		records[i] = e.results[i].Record
-	}
-	m := Metrics{Summary: Summarize(records), LowerBound: e.lowerBound()}
-	ofTasks := 0.0
-	for i := range e.results {
-		ofTasks += e.results[i].EnergyJ
-		m.LostGPUTime += e.results[i].Record.Lifetimes().Lost * time.Duration(e.results[i].Task.GPUs)
-	}
-	m.urgent(e.results)
-	var smact, memory float64
-	for _, d := range e.devices {
-		smact += d.sum.SMACT
-		memory += d.memory
-		m.EnergyJ += d.energy
-	}
-	m.IdleJ = max(0, m.EnergyJ-ofTasks)
-	if over := m.Makespan.Seconds() * float64(len(e.devices)); over > 0 {
-		m.MeanSMACT, m.MeanMemory = smact/over, units.Bytes(memory/over)
-	}
-	return m
-}
-
-// urgent is how long tasks of high priority waited.
-func (m *Metrics) urgent(results []TaskResult) {
-	var sum total
-	var waits []time.Duration
-	for i := range results {
-		if results[i].Task.Priority == mapper.High {
-			waits = append(waits, results[i].Record.Idle())
-			sum.add(waits[len(waits)-1])
-		}
-	}
-	if m.UrgentTasks = len(waits); m.UrgentTasks > 0 {
-		slices.Sort(waits)
-		m.MeanUrgent, m.P95Urgent = sum.mean(len(waits)), Quantile(waits, 0.95)
-	}
 }

@@ -38,6 +38,10 @@ type run struct {
 	peak                 units.Bytes
 	lacks                *use
 	copying              entry // the end of a copy
+
+	// resting: it does nothing, until rests. rested: it has done so.
+	resting, rested bool
+	rests           entry
 }
 
 // begin is the container's first moment.
@@ -99,7 +103,15 @@ func (e *engine) progress(r *run) {
 		r.training = true
 		e.settle(r)
 	}
+	pause := e.pausesAt(r)
+	if r.training && pause > 0 && r.trained >= pause {
+		e.rest(r)
+		return
+	}
 	r.goal = end
+	if pause > 0 {
+		r.goal = min(end, max(pause, TrainsFrom(whole)))
+	}
 	if !r.training {
 		r.goal = min(r.goal, TrainsFrom(whole))
 	}
@@ -134,7 +146,7 @@ func (e *engine) settle(r *run) {
 // timeAnew has the output of a run tell how fast it goes, once that has been the
 // same for a while.
 func (e *engine) timeAnew(r *run) {
-	if t := e.cfg.Truth; r.training && !r.halted && r.stopped == "" && (t.Silent == 0 || t.uniform(drawSilent, r.id) >= t.Silent) {
+	if t := e.cfg.Truth; r.training && !r.halted && !r.resting && r.stopped == "" && (t.Silent == 0 || t.uniform(drawSilent, r.id) >= t.Silent) {
 		e.agenda.set(&r.pace, e.now.Add(paceAfter))
 	}
 }
@@ -157,7 +169,7 @@ func (e *engine) pace(r *run) {
 
 // repace gives a run the rate of its slowest GPU.
 func (e *engine) repace(r *run) {
-	if r.halted {
+	if r.halted || r.resting {
 		return
 	}
 	rate := r.slowest(func(u *use) float64 { return u.rate })
@@ -184,6 +196,7 @@ func (e *engine) end(r *run, ev mapper.Exited) {
 	e.agenda.drop(&r.entry)
 	e.agenda.drop(&r.pace)
 	e.agenda.drop(&r.copying)
+	e.agenda.drop(&r.rests)
 	e.save(r)
 	delete(e.runs, r.id)
 	if r.halted {

@@ -33,6 +33,8 @@ type Config struct {
 	Model *Model
 	// Suspending is how tasks are taken off the GPUs and put back; zero: never.
 	Suspending Suspending
+	// Drain is a GPU that is closed for maintenance; zero: none is.
+	Drain Drain
 	// Truth is how the modelled world differs from what the scheduler believes.
 	Truth Truth
 	// Observe, if not nil, sees every step after it was made. It must change
@@ -101,6 +103,8 @@ type TaskResult struct {
 	Record Record
 	// GPUs are the indices of those of its last attempt.
 	GPUs []int
+	// Pauses: it does nothing for a while, see [Truth.Idle].
+	Pauses bool
 	// EnergyJ is its share of what its GPUs have used while it was there, in
 	// joules, by package energy; over all attempts.
 	EnergyJ float64
@@ -146,6 +150,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.Score.check(); err != nil {
+		return err
+	}
+	if err := c.Drain.check(c.GPUs); err != nil {
 		return err
 	}
 	if len(c.GPUs) == 0 {

@@ -175,10 +175,14 @@ func (e *engine) copied(r *run) {
 		e.step(mapper.Resumed{At: e.now, Task: r.id, Attempt: r.attempt, Failure: fmt.Sprintf("%s are to go to GPU %d, of which %s are free", n, d.Index, d.Memory-d.held)})
 	default:
 		r.away, r.halted, r.at, r.ran = false, false, e.now, e.now
-		r.rate = r.slowest(func(u *use) float64 { return u.device.Speed })
 		e.lastStretch(r).To = e.now
+		if !r.resting {
+			r.rate = r.slowest(func(u *use) float64 { return u.device.Speed })
+		}
 		e.settle(r)
-		e.schedule(r)
+		if !r.resting {
+			e.schedule(r)
+		}
 		e.step(mapper.Resumed{At: e.now, Task: r.id, Attempt: r.attempt})
 	}
 }

@@ -40,6 +40,9 @@ type Truth struct {
 	// their kernels run (per-process utilization). It is off by processError from
 	// what the model says, by name.
 	Processes float64
+	// Idle is the share of the tasks that do nothing for [IdleFor] in the middle of
+	// their work, and hold their memory.
+	Idle float64
 	// Speeds are measured speeds of the first beside the second task of a pair, by
 	// name. Where these two share a GPU they replace the model's; nil: none.
 	Speeds map[[2]string]float64
@@ -92,6 +95,7 @@ func (t *Truth) keys() []truthKey {
 	return []truthKey{
 		{"pair", &t.Pair, 2, sd}, {"time", &t.Time, 2, sd}, {"activity", &t.Activity, 2, sd}, {"memory", &t.Memory, 2, sd},
 		{"growth", &t.Growth, 1, share}, {"preallocate", &t.Preallocate, 1, share}, {"silent", &t.Silent, 1, share}, {"processes", &t.Processes, 1, share},
+		{"idle", &t.Idle, 1, share},
 	}
 }
 
@@ -138,6 +142,8 @@ const (
 	drawUrgent
 	drawMemory
 	drawLeave
+	drawIdle
+	drawIdleAt
 )
 
 // uniform draws between 0 and 1, open at both ends.

@@ -160,7 +160,7 @@ func reportRun(r *study.Replayed, o *study.Outcome) (report.Run, error) {
 var taskColumns = []string{
 	"trace", "policy", "task", "name", "workload", "user", "gpus", "submitted_s", "phase", "attempts", "ooms",
 	"waiting_s", "execution_s", "lost_s", "jct_s", "slowdown", "gpu_indices", "energy_j",
-	"sharing", "coarse", "know", "repeats", "truth", "suspend", "urgent", "priority", "suspends", "away_s",
+	"sharing", "coarse", "know", "repeats", "truth", "suspend", "urgent", "drain", "priority", "suspends", "away_s",
 }
 
 // writeTasks writes a line for each task under each policy.
@@ -171,7 +171,7 @@ func (v *virtualReplay) writeTasks(w io.Writer) error {
 	}
 	for _, p := range v.parts {
 		c := p.Conditions()
-		conditions := []string{c.Sharing.String(), strconv.FormatBool(c.Coarse), string(c.Know), strconv.FormatBool(!c.Distinct), c.Truth.String(), c.SuspendText(), strconv.FormatFloat(c.Urgent, 'g', -1, 64)}
+		conditions := []string{c.Sharing.String(), strconv.FormatBool(c.Coarse), string(c.Know), strconv.FormatBool(!c.Distinct), c.Truth.String(), c.SuspendText(), strconv.FormatFloat(c.Urgent, 'g', -1, 64), c.DrainText()}
 		for i := range p.all {
 			for j := range p.all[i].Outcomes {
 				for k := range p.all[i].Outcomes[j].Result.Tasks {

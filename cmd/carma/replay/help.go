@@ -48,6 +48,8 @@ policies believe:
   growth                  share of the tasks whose memory grows by 40 % late
   preallocate             share of the workloads that take 75 % of a GPU first
   silent                  share of the tasks whose output tells no progress
+  idle                    share of the tasks that hold their memory and do
+                          nothing for 4 h in the middle of their work
   processes               share of the tasks whose kernels' time samples tell
   seed                    of all draws; each trace has draws of its own
   pairs                   CSV file of measured pairs as in --pairs, by workload
@@ -60,10 +62,12 @@ copied to host memory (default: 512 GiB of each machine; 200 ms beside each
 copy). Who is suspended is the policy's to decide. A second table tells of both:
   URGENT WAIT  mean time that urgent tasks are queued, starting or suspended;
                P95, and P95 of those on one GPU
-  OTHERS JCT   mean JCT of the other tasks
+  OTHERS JCT   mean JCT of the other tasks, of those that do not idle
   STRETCHED    99th percentile of the time from first start to end, to alone
   SUSPENDS     suspensions; AWAY P95, LONGEST: how long they last
   COPIES       time in which memory was copied
+  EMPTY        with --drain: mean time until the GPU has no task; MOST: longest
+  IDLE ENDED   with --truth idle: tasks that idle and did not succeed
 
 With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a

@@ -91,6 +91,7 @@ type traceJSON struct {
 	Truth      string       `json:"truth"`
 	Suspend    string       `json:"suspend"`
 	Urgent     float64      `json:"urgent"`
+	Drain      string       `json:"drain"`
 	LowerBound float64      `json:"lower_bound_s"`
 	Reference  policyJSON   `json:"reference"`
 	Policies   []policyJSON `json:"policies"`
@@ -107,6 +108,7 @@ type overallJSON struct {
 	Truth     string             `json:"truth"`
 	Suspend   string             `json:"suspend"`
 	Urgent    float64            `json:"urgent"`
+	Drain     string             `json:"drain"`
 	Metrics   map[string]float64 `json:"metrics"`
 }
 
@@ -129,7 +131,7 @@ func (v *part) json() []traceJSON {
 		r := &v.all[i]
 		list[i] = traceJSON{
 			Trace: r.Trace.Name, Server: v.Server.Name, GPUs: len(v.Server.GPUs), StartUp: v.StartUp.Seconds(),
-			Sharing: c.Sharing.String(), Coarse: c.Coarse, Know: string(c.Know), Repeats: !c.Distinct, Truth: c.Truth.String(), Suspend: c.SuspendText(), Urgent: c.Urgent,
+			Sharing: c.Sharing.String(), Coarse: c.Coarse, Know: string(c.Know), Repeats: !c.Distinct, Truth: c.Truth.String(), Suspend: c.SuspendText(), Urgent: c.Urgent, Drain: c.DrainText(),
 			LowerBound: r.Reference.Result.Metrics.LowerBound.Seconds(), Reference: outcomeJSON(r.Reference, r.Reference),
 		}
 		list[i].Reference.List, list[i].Reference.Users = nil, nil
@@ -145,7 +147,7 @@ func (v *part) overallJSON() []overallJSON {
 	c := v.Conditions()
 	for _, row := range v.Rows {
 		outcomes, references := study.Across(v.all, row.Label)
-		o := overallJSON{row.Name, row.Estimator, c.Sharing.String(), c.Coarse, string(c.Know), !c.Distinct, c.Truth.String(), c.SuspendText(), c.Urgent, map[string]float64{}}
+		o := overallJSON{row.Name, row.Estimator, c.Sharing.String(), c.Coarse, string(c.Know), !c.Distinct, c.Truth.String(), c.SuspendText(), c.Urgent, c.DrainText(), map[string]float64{}}
 		for _, m := range study.Metrics() {
 			o.Metrics[m.Name] = study.Measure(m.Name, outcomes, references)
 		}

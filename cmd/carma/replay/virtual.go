@@ -79,6 +79,9 @@ func (f virtualFlags) part(bounds *study.Bounds, args []string) (*part, error) {
 	if p.Server, err = study.Server(f.gpus, count); err != nil {
 		return nil, err
 	}
+	if n := len(p.Server.GPUs); conditions.Drain.GPU >= n {
+		return nil, cli.Usagef("", "--drain: %s has no GPU %d; its GPUs are 0 to %d", p.Server.Name, conditions.Drain.GPU, n-1)
+	}
 	if bounds != nil && len(args) == 0 {
 		p.Traces, err = bounds.Read()
 	} else {
@@ -119,6 +122,11 @@ func (f virtualFlags) conditions(bounds *study.Bounds) (study.Conditions, error)
 	if f.flags.Changed("urgent") {
 		if c.Urgent, err = study.ParseUrgent(f.urgent); err != nil {
 			return c, cli.Usagef("", "--urgent: %v", err)
+		}
+	}
+	if f.flags.Changed("drain") {
+		if c.Drain, err = study.ParseDrain(f.drain); err != nil {
+			return c, cli.Usagef("", "--drain: %v", err)
 		}
 	}
 	if f.flags.Changed("truth") {

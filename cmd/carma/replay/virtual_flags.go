@@ -25,6 +25,7 @@ type virtualFlags struct {
 	// know, noRepeats, sharing and truth are the conditions.
 	know, sharing, truth string
 	suspend, urgent      string
+	drain                string
 	noRepeats, coarse    bool
 	// checkpoint is after how much work tasks save it; 0: never.
 	checkpoint time.Duration
@@ -66,4 +67,5 @@ func (f *virtualFlags) addConditions(flags *pflag.FlagSet) {
 	flags.StringVar(&f.truth, "truth", study.TruthWords[0], "how the modelled world differs from what policies believe, `KEY=VALUE`,... or perturbed")
 	flags.StringVar(&f.suspend, "suspend", "", "tasks can be suspended, with the `speed` of a copy in either direction: 5GB/s; also 5GB/s,pause=200ms,host=512G,leave=0.5")
 	flags.StringVar(&f.urgent, "urgent", "", "this `share` of the tasks is urgent (priority high), drawn for each trace, for example 0.1")
+	flags.StringVar(&f.drain, "drain", "", "a `GPU` is drained for maintenance, from and until two times of the trace: 0@2h-4h; 0@2h-4h,move: its tasks are moved")
 }

@@ -156,6 +156,10 @@ func (b *Bounds) condition(key string, v *yaml.Node) (err error) {
 		if c.Urgent, err = ParseUrgent(v.Value); err != nil {
 			err = b.errorf(v.Line, "urgent: %v", err)
 		}
+	case "drain":
+		if c.Drain, err = ParseDrain(v.Value); err != nil {
+			err = b.errorf(v.Line, "drain: %v", err)
+		}
 	case "truth":
 		if c.Truth, err = ParseTruth(v.Value); err != nil {
 			err = b.errorf(v.Line, "truth: %v", err)

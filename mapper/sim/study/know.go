@@ -55,17 +55,19 @@ type Conditions struct {
 	// have high priority, the others have none; 0: as the trace says.
 	Suspending sim.Suspending
 	Urgent     float64
+	// Drain is a GPU that is closed for maintenance.
+	Drain sim.Drain
 }
 
 // Under has the study replay under such conditions.
 func (s *Study) Under(c Conditions) {
 	s.Know, s.Distinct, s.Truth, s.Sharing, s.Coarse = c.Know, c.Distinct, c.Truth, c.Sharing, c.Coarse
-	s.Suspending, s.Urgent = c.Suspending, c.Urgent
+	s.Suspending, s.Urgent, s.Drain = c.Suspending, c.Urgent, c.Drain
 }
 
 // Conditions are those of the study.
 func (s *Study) Conditions() Conditions {
-	return Conditions{cmp.Or(s.Know, KnowAll), s.Distinct, s.Truth, s.Sharing, s.Coarse, s.Suspending, s.Urgent}
+	return Conditions{cmp.Or(s.Know, KnowAll), s.Distinct, s.Truth, s.Sharing, s.Coarse, s.Suspending, s.Urgent, s.Drain}
 }
 
 // Words say how the conditions differ from the default ones: all tasks are known,
@@ -95,6 +97,9 @@ func (c Conditions) Words() []string {
 	}
 	if c.Urgent > 0 {
 		list = append(list, fmt.Sprintf("%s %% of the tasks are urgent", strconv.FormatFloat(100*c.Urgent, 'g', 4, 64)))
+	}
+	if text := c.DrainText(); text != "" {
+		list = append(list, "a GPU is drained, "+text)
 	}
 	return list
 }

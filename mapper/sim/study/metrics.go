@@ -48,7 +48,7 @@ var metrics = append([]Metric{
 	{"failed", "tasks that did not succeed", func(o, _ *Outcome) float64 { return float64(o.Result.Metrics.Failed) }, sum, nil},
 	{"lost_share", "GPU time of failed attempts, share of all", func(o, _ *Outcome) float64 { return o.LostShare() }, mean, nil},
 	{"lost_gpu_s", "GPU-seconds wasted: lost to failed attempts", func(o, _ *Outcome) float64 { return o.Result.Metrics.LostGPUTime.Seconds() }, sum, nil},
-}, suspendMetrics...)
+}, append(suspendMetrics, maintenanceMetrics...)...)
 
 // metricNamed finds a metric.
 func metricNamed(name string) (*Metric, bool) {

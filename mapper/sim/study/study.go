@@ -26,6 +26,7 @@ type Study struct {
 	// Suspending and Urgent likewise.
 	Suspending sim.Suspending
 	Urgent     float64
+	Drain      sim.Drain
 	// Checkpoint is after how much work each task saves it; 0: never.
 	Checkpoint time.Duration
 	// Know is what is known of the tasks before they run; empty: all. Distinct:
@@ -143,7 +144,7 @@ func (p *player) play(row Row) (Outcome, error) {
 		p.tasks[key], p.whole[key] = urge(tasks, s.Urgent, s.worldOf(p.trace.Name)), maker.whole
 	}
 	r, err := sim.Run(sim.Config{
-		Options: row.Options, GPUs: GPUs(s.Server), StartUp: s.StartUp, Score: row.Score, Sharing: s.Sharing, Coarse: s.Coarse, Truth: s.worldOf(p.trace.Name), Timeline: s.Timeline, Suspending: s.Suspending,
+		Options: row.Options, GPUs: GPUs(s.Server), StartUp: s.StartUp, Score: row.Score, Sharing: s.Sharing, Coarse: s.Coarse, Truth: s.worldOf(p.trace.Name), Timeline: s.Timeline, Suspending: s.Suspending, Drain: s.Drain,
 		Observe: s.observe(p.trace.Name, row.Label, len(p.trace.Tasks)),
 	}, p.tasks[key])
 	if err != nil {

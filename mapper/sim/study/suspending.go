@@ -138,8 +138,8 @@ var suspendMetrics = []Metric{
 	{Name: "urgent_1gpu_waiting_p95_s", Doc: "95th percentile of that, of urgent tasks on one GPU, seconds", pool: func(all []*Outcome) float64 {
 		return sim.Quantile(timesOf(all, func(t *sim.TaskResult) bool { return urgent(t) && t.Task.GPUs == 1 }, idle), 0.95).Seconds()
 	}},
-	{Name: "others_jct_mean_min", Doc: "mean JCT of the tasks that are not urgent, minutes", over: geomean, of: func(o, _ *Outcome) float64 {
-		return meanOf(timesOf([]*Outcome{o}, func(t *sim.TaskResult) bool { return !urgent(t) }, jct)) / 60
+	{Name: "others_jct_mean_min", Doc: "mean JCT of the tasks that are not urgent and do not pause, minutes", over: geomean, of: func(o, _ *Outcome) float64 {
+		return meanOf(timesOf([]*Outcome{o}, func(t *sim.TaskResult) bool { return !urgent(t) && !pauses(t) }, jct)) / 60
 	}},
 	{Name: "stretched_p99", Doc: "99th percentile of the time from the first start to the end, relative to alone", pool: func(all []*Outcome) float64 {
 		var list []float64

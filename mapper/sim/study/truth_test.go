@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"carma/configs/traces"
 	"carma/mapper"
@@ -201,8 +202,8 @@ func TestConditionsInWords(t *testing.T) {
 	if words := (&Study{}).Conditions().Words(); len(words) > 0 {
 		t.Error(words)
 	}
-	c := Conditions{KnowNothing, true, sim.Truth{Pair: 0.1, Seed: 3}, sim.TimeSlicing, true, sim.Suspending{}, 0}
-	want := "nothing is known of the tasks; no task repeats another; tasks share a GPU by time-slicing, not mps; GPUs tell their activity coarsely; truth pair=0.1,seed=3"
+	c := Conditions{KnowNothing, true, sim.Truth{Pair: 0.1, Seed: 3}, sim.TimeSlicing, true, sim.Suspending{}, 0, sim.Drain{GPU: 1, From: 90 * time.Minute, Until: 2 * time.Hour, Move: true}}
+	want := "nothing is known of the tasks; no task repeats another; tasks share a GPU by time-slicing, not mps; GPUs tell their activity coarsely; truth pair=0.1,seed=3; a GPU is drained, 1@1h30m-2h,move"
 	if got := strings.Join(c.Words(), "; "); got != want {
 		t.Error(got)
 	}
