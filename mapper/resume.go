@@ -11,7 +11,7 @@ import (
 func (s *State) backRunning(t *Task) {
 	a, why := t.Current(), t.Suspension.Reason
 	if since := t.Suspension.Since; since > 0 {
-		a.Away += s.now.Sub(since)
+		s.wasAway(a, t.Suspension)
 		s.cameBack(a, why)
 	}
 	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = Running, nil, nil, Idleness{}, max(t.PacedAt, s.now)
@@ -172,8 +172,12 @@ func (s *State) exitedAway(t *Task, ev Exited) {
 
 // backForGood notes how long an attempt that ends was suspended.
 func (s *State) backForGood(t *Task, a *Attempt) {
-	if t.Suspension != nil && t.Suspension.Since > 0 {
-		a.Away += s.now.Sub(t.Suspension.Since)
+	away := t.Suspension
+	if away == nil {
+		return
+	}
+	if away.Since > 0 {
+		s.wasAway(a, away)
 	}
 	t.Suspension = nil
 }

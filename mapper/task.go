@@ -183,6 +183,8 @@ type Attempt struct {
 	Away time.Duration `json:"away,omitempty"`
 	Back units.Instant `json:"back,omitempty"`
 	Turn units.Instant `json:"turn,omitempty"`
+	// Absences are the last times for which it was suspended, but for the present one.
+	Absences []Absence `json:"absences,omitempty"`
 	// Stays: it could not be suspended, and carma does not try again by itself.
 	Stays bool `json:"stays,omitempty"`
 	// Leaves: its program leaves its GPUs by itself when it is asked, see [Leaves].

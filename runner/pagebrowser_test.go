@@ -20,6 +20,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"carma/mapper"
+	"carma/mapper/units"
 	"carma/runner/api"
 )
 
@@ -266,9 +268,14 @@ func TestPageKeys(t *testing.T) {
 	b.await(`!document.querySelector('dialog[open]')`)
 	l.until("12", "released", func(t api.Task) bool { return t.Phase != "held" })
 
-	// The timeline by arrow keys, to a task's page.
+	// The timeline by arrow keys, to a task's page. One was suspended meanwhile.
+	l.canSuspend()
+	l.happens(mapper.HostsFound{At: l.Clock.Now(), Hosts: []mapper.HostInfo{{Total: 512 * units.GiB, Memory: 512 * units.GiB}}})
+	l.happens(mapper.SuspendAsked{At: l.Clock.Now(), Task: 5, By: "ada"}, mapper.Suspended{At: l.Clock.Now(), Task: 5, Attempt: 1})
+	l.happens(mapper.ResumeAsked{At: l.Clock.Now(), Task: 5, By: "ada"}, mapper.Resumed{At: l.Clock.Now(), Task: 5, Attempt: 1})
 	b.do(chromedp.KeyEvent("3"))
 	b.await(`document.querySelector('.run[tabindex="0"]')`)
+	b.await(`document.querySelectorAll('.run[aria-label*="#5)"] .away').length === 1 && document.querySelectorAll('.run .away').length === 1`)
 	b.of(`document.querySelector('.run[tabindex="0"]').focus()`)
 	b.do(chromedp.KeyEvent(kb.ArrowRight))
 	b.await(`document.querySelector('.told').textContent.includes('on GPU')`)

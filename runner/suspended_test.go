@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"carma/mapper"
 	"carma/mapper/units"
@@ -151,6 +152,16 @@ func TestSuspendAndResume(t *testing.T) {
 	rec, err := g.Find(ref)
 	if err != nil || rec.Task.Phase != mapper.Running || len(rec.Task.Attempts) != 1 || rec.Task.Last().Grants[0].GPU != "GPU-b" {
 		t.Errorf("after a restart: %+v, %v", rec.Task, err)
+	}
+	line, err := g.api.Timeline(g.ctx(), time.Time{}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := line.Runs[slices.IndexFunc(line.Runs, func(r api.Run) bool { return r.Task == 1 })]
+	slices.Sort(moved.GPUs)
+	equal(t, "GPUs of the run that moved", moved.GPUs, []int{0, 1})
+	if s := moved.Stays; len(s) != 2 || s[0].GPUs[0] != 0 || !s[0].From.Equal(moved.From) || s[1].GPUs[0] != 1 || !s[1].From.After(s[0].Until) || !s[1].Until.IsZero() {
+		t.Errorf("where it was: %+v", s)
 	}
 	if _, err := g.api.Stop(g.ctx(), ref, api.StopRequest{}); err != nil {
 		t.Fatal(err)

@@ -126,7 +126,33 @@ func (r *Runner) runsOf(rec *Record, since, until time.Time) (runs []api.Run) {
 				}
 			}
 		}
+		r.addStays(&run, rec, a)
 		runs = append(runs, run)
 	}
 	return runs
+}
+
+// addStays adds where a run was between its suspensions, and all GPUs that it ever had.
+func (r *Runner) addStays(run *api.Run, rec *Record, a *mapper.Attempt) {
+	if len(a.Absences) == 0 {
+		return
+	}
+	from := run.From
+	for _, away := range a.Absences {
+		stay := api.Stay{From: from, Until: away.From.Time()}
+		for _, g := range away.GPUs {
+			stay.GPUs = append(stay.GPUs, r.gpuRef(g).Index)
+		}
+		run.Stays, from = append(run.Stays, stay), away.To.Time()
+	}
+	if end := cmp.Or(run.Away, run.Until); end.IsZero() || from.Before(end) {
+		run.Stays = append(run.Stays, api.Stay{GPUs: run.GPUs, From: from, Until: end})
+	}
+	for _, stay := range run.Stays {
+		for _, g := range stay.GPUs {
+			if !slices.Contains(run.GPUs, g) {
+				run.GPUs = append(slices.Clip(run.GPUs), g)
+			}
+		}
+	}
 }

@@ -99,6 +99,15 @@ type Run struct {
 	// Memory is in bytes on each GPU.
 	Grant int64 `json:"grant"`
 	Peak  int64 `json:"peak,omitempty"`
+	// Stays is where it was between its suspensions; absent: it was never suspended.
+	Stays []Stay `json:"stays,omitempty" doc:"where it was between its suspensions, the earliest first; absent: it was never suspended. Of many suspensions the last are known"`
+}
+
+// Stay is a time for which a run was on some GPUs.
+type Stay struct {
+	GPUs  []int     `json:"gpus"`
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until,omitzero" doc:"absent: it goes on"`
 }
 
 // WebLogin signs its caller in to the page, once.

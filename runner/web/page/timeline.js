@@ -45,14 +45,18 @@ function legend() {
   return h('p', { class: 'legend dim' }, 'One colour per user.', item('oom', 'out of memory'), item('failed', 'failed'), item('again', 'ran again'), item('away', 'suspended'));
 }
 
+// staysOn are the times for which a run was on a GPU, the earliest first.
+const staysOn = (r, index) => (r.stays || [r]).filter((s) => s.gpus.includes(index));
+
 // lanesOf puts the runs of one GPU into as few lanes as possible.
-function lanesOf(runs, until) {
+function lanesOf(runs, index, until) {
   const ends = [];
   return runs.map((r) => {
-    let lane = ends.findIndex((e) => e <= ms(r.from));
+    const stays = staysOn(r, index), from = ms(stays[0].from), to = ms(r.away) ? until : ms(stays.at(-1).until) || until;
+    let lane = ends.findIndex((e) => e <= from);
     if (lane < 0) lane = ends.push(0) - 1;
-    ends[lane] = ms(r.until) || until;
-    return { run: r, lane };
+    ends[lane] = to;
+    return { run: r, lane, from };
   });
 }
 
@@ -63,7 +67,7 @@ function draw(chart, told, line) {
   const parts = [], bars = [];
   let y = axisHeight;
   for (const index of indexes) {
-    const lanes = lanesOf(line.runs.filter((r) => r.gpus.includes(index)), until), tall = Math.max(1, ...lanes.map((l) => l.lane + 1)) * (bar + gap) + rowPad;
+    const lanes = lanesOf(line.runs.filter((r) => staysOn(r, index).length), index, until), tall = Math.max(1, ...lanes.map((l) => l.lane + 1)) * (bar + gap) + rowPad;
     parts.push(h('line', { x1: 0, x2: width, y1: y, y2: y, class: 'rule' }), h('text', { x: 0, y: y + rowPad / 2 + bar - 4, class: 'label' }, `GPU ${index}`.replace('GPU ', width < 500 ? '' : 'GPU ')));
     for (const { run, lane } of lanes) bars.push(barOf(run, index, x, y + rowPad / 2 + lane * (bar + gap), until, told));
     y += tall;
@@ -74,14 +78,15 @@ function draw(chart, told, line) {
 }
 
 function barOf(r, index, x, y, until, told) {
-  const from = x(ms(r.from)), to = Math.max(from + 2, x(ms(r.until) || until)), kind = ['gpu-oom', 'host-oom'].includes(r.outcome) ? 'oom' : ['program', 'cannot-start', 'infrastructure', 'mps-fault', 'evicted'].includes(r.outcome) ? 'failed' : '';
+  const stays = staysOn(r, index), away = ms(r.away), lastHere = ms(stays.at(-1).until);
+  const from = x(ms(stays[0].from)), to = Math.max(from + 2, x(lastHere && !(away && lastHere === away) ? lastHere : ms(r.until) || until)), ends = !r.stays || lastHere === ms(r.until), kind = !ends ? '' : ['gpu-oom', 'host-oom'].includes(r.outcome) ? 'oom' : ['program', 'cannot-start', 'infrastructure', 'mps-fault', 'evicted'].includes(r.outcome) ? 'failed' : '';
   const text = `${r.name} (#${r.task}) of ${r.user} on GPU ${index}, attempt ${r.attempt}: ${when(ms(r.from), now())} to ${ms(r.until) ? when(ms(r.until), now()) : 'now'}, ${between(ms(r.from), ms(r.until) || now())}` +
     `, ${memory(r.grant)} booked${r.peak ? `, ${memory(r.peak)} used` : ''}${r.outcome ? `; ${outcome(r.outcome)}` : ''}${r.again ? '; it ran again' : ''}${r.suspended ? `; suspended for ${span(r.suspended / 1e9)}` : ''}`;
-  const away = ms(r.away), marks = [];
-  if (away) marks.push(h('rect', { x: x(away), y, width: Math.max(2, to - x(away)), height: bar, class: 'away' }));
-  else if (ms(r.back) && ms(r.back) <= until) marks.push(h('rect', { x: x(ms(r.back)) - 2, y, width: 4, height: bar, class: 'away' }));
+  const marks = [], off = (a, b) => marks.push(h('rect', { x: x(a), y, width: Math.max(2, x(b) - x(a)), height: bar, class: 'away' }));
+  for (let i = 1; i < stays.length; i++) off(ms(stays[i - 1].until), ms(stays[i].from));
+  if (away && lastHere === away || away && !r.stays) off(away, until);
   if (kind) marks.push(h('rect', { x: Math.max(from, to - 5), y, width: Math.min(5, to - from), height: bar, class: kind }));
-  if (r.again) marks.push(h('path', { d: `M${to} ${y} l6 ${bar / 2} l-6 ${bar / 2} z`, class: 'again' }));
+  if (r.again && ends) marks.push(h('path', { d: `M${to} ${y} l6 ${bar / 2} l-6 ${bar / 2} z`, class: 'again' }));
   const letters = Math.floor((to - from - 10) / 7);
   return h('a', { svg: true, href: `#/task/${r.task}`, class: `run ${hue(r.user)}`, 'aria-label': text, tabindex: '-1', onfocus: () => { told.textContent = text; }, onmouseenter: () => { told.textContent = text; } },
     h('rect', { x: from, y, width: to - from, height: bar, rx: 2, class: 'bar' }), marks,
