@@ -48,6 +48,17 @@ func (a *Suspension) has(id GPUID) bool {
 	return slices.ContainsFunc(a.From, func(g Grant) bool { return g.GPU == id })
 }
 
+// isHome reports whether a task has left a GPU by itself, or is about to, and comes back
+// only to that.
+func (s *State) isHome(g *GPU) bool {
+	for _, t := range s.tasks { // no decision depends on the order
+		if away := t.Suspension; away != nil && away.Left && (away.has(g.ID) || slices.ContainsFunc(t.Last().Grants, func(at Grant) bool { return at.GPU == g.ID })) {
+			return true
+		}
+	}
+	return false
+}
+
 // asBefore brings GPUs into the order in which a suspended task had them.
 func (a *Suspension) asBefore(gpus []*GPU) {
 	at := func(g *GPU) int {

@@ -54,6 +54,31 @@ func TestGPUsComeAndGo(t *testing.T) {
 	w.wantOn(d, 0)
 }
 
+// TestHomeIsMissing: a program leaves a GPU by itself that is gone meanwhile. What it keeps
+// there is on it when it is found again, until a sample tells otherwise; the GPU is
+// forgotten when the program has ended.
+func TestHomeIsMissing(t *testing.T) {
+	two := []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB}}
+	w := newWorldOf(t, plain(), two...)
+	w.step(HostsFound{At: w.now, Hosts: []HostInfo{{Total: 500 * units.GiB, Memory: 500 * units.GiB}}})
+	a := w.submit(30*units.GiB, func(r *Request) { r.HostReserve = units.GiB })
+	w.started(a)
+	w.step(Leaves{At: w.now, Task: a, Attempt: 1})
+	w.step(SuspendAsked{At: w.now, Task: a, By: "ada"})
+	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
+	w.step(Suspended{At: w.now, Task: a, Attempt: 1})
+	w.wantPhase(a, Away)
+	w.step(GPUsFound{At: w.now, GPUs: two})
+	if g := w.gpu(0); g.Foreign != assumedBehind {
+		t.Errorf("%s of others on the GPU, want %s", g.Foreign, assumedBehind)
+	}
+	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
+	w.exit(a, ExitInfrastructure)
+	if n := len(w.s.GPUs()); n != 1 {
+		t.Errorf("%d GPUs are known; one is gone and holds nothing", n)
+	}
+}
+
 // TestRingSurvives: the ring goes on where it was when the machine is looked
 // at again.
 func TestRingSurvives(t *testing.T) {

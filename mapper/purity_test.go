@@ -32,6 +32,7 @@ var mapRanges = map[string]string{
 	"(*State).auditKin":    "counts, decides nothing",
 	"(*State).Audit":       "checks each task by itself, decides nothing",
 	"(*State).movesFrom":   "asks whether there is one; the order does not matter",
+	"(*State).isHome":      "asks whether there is one; the order does not matter",
 	"(*State).Clone":       "copies into another map",
 	"(*State).cloneKin":    "copies into another map",
 	"(*State).MarshalJSON": "sorts afterwards",

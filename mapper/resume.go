@@ -180,6 +180,11 @@ func (s *State) backForGood(t *Task, a *Attempt) {
 		s.wasAway(a, away)
 	}
 	t.Suspension = nil
+	for _, from := range away.From {
+		if g := s.byID[from.GPU]; g != nil {
+			s.forgetMissing(g)
+		}
+	}
 }
 
 // forceResume puts a task on the GPUs on which it was put then.
