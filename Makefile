@@ -46,7 +46,7 @@ build: bin/carma bin/carma-init bin/simtask bin/LICENSES.txt ## bin/carma with b
 bin/carma:
 	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/carma
 
-bin/LICENSES.txt: go.mod go.sum cmd/licenses.sh $(wildcard runner/web/page/others/*) | bin/carma
+bin/LICENSES.txt: go.mod go.sum cmd/licenses.sh $(wildcard runner/web/look/files/others/*) | bin/carma
 	GO="$(GO)" cmd/licenses.sh $@ ./cmd/carma ./cmd/carma-init ./cmd/simtask
 
 # Runs in any image, so it is static.

@@ -28,7 +28,7 @@ while read -r path version dir; do
 	fi
 done <"$out.modules"
 # Files of others that are embedded.
-for text in "$(dirname "$0")"/../runner/web/page/others/*.LICENSE.txt; do
+for text in "$(dirname "$0")"/../runner/web/look/files/others/*.LICENSE.txt; do
 	printf '\n==== %s\n\n' "$(head -n 1 "$text")" >&3
 	tail -n +3 "$text" >&3
 done

@@ -74,6 +74,7 @@ var allowed = map[string][]string{
 	"carma/configs/traces/synth":           {},
 	"carma/runner":                         {"carma/configs/models", "carma/containers", "carma/containers/bare", "carma/containers/cdi", "carma/estimator", "carma/estimator/probe", "carma/estimator/servers", "carma/mapper", "carma/mapper/energy", "carma/mapper/words", "carma/runner/api", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/helpers", "carma/runner/journal", "carma/runner/limits", "carma/runner/meminfo", "carma/runner/metrics", "carma/runner/mounts", "carma/runner/mps", "carma/runner/progress", "carma/runner/suspend", "carma/runner/suspend/leave", "carma/runner/tasklog", "carma/runner/web", "carma/test/failpoint"},
 	"carma/runner/web":                     {},
+	"carma/runner/web/look":                {},
 	"carma/runner/meminfo":                 {},
 	"carma/runner/metrics":                 {},
 	"carma/runner/helpers":                 {"carma/containers", "carma/runner/api"},

@@ -12,9 +12,12 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"carma/runner/web/look"
 )
 
-// The files of the page. Folder others has those of others, with their licences.
+// The files of the page, but for those that it has in common with the replay's report
+// (package look).
 //
 //go:embed page
 var embedded embed.FS
@@ -42,27 +45,37 @@ func Files() map[string]int {
 
 func load() map[string]file {
 	all := map[string]file{}
-	err := fs.WalkDir(embedded, "page", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		body, err := embedded.ReadFile(name)
-		sum := sha256.Sum256(body)
-		kind := kinds[path.Ext(name)]
-		if kind == "" {
-			kind = mime.TypeByExtension(path.Ext(name))
-		}
-		var packed bytes.Buffer
-		z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-		z.Write(body)
-		z.Close()
-		all[strings.TrimPrefix(name, "page")] = file{kind, `"` + hex.EncodeToString(sum[:8]) + `"`, body, packed.Bytes()}
-		return err
-	})
+	own, err := fs.Sub(embedded, "page")
 	if err != nil {
 		panic(err) // the files are in the program
 	}
+	for _, from := range []fs.FS{own, look.Files()} {
+		err := fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			body, err := fs.ReadFile(from, name)
+			all["/"+name] = pack(name, body)
+			return err
+		})
+		if err != nil {
+			panic(err) // the files are in the program
+		}
+	}
 	return all
+}
+
+func pack(name string, body []byte) file {
+	sum := sha256.Sum256(body)
+	kind := kinds[path.Ext(name)]
+	if kind == "" {
+		kind = mime.TypeByExtension(path.Ext(name))
+	}
+	var packed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	z.Write(body)
+	z.Close()
+	return file{kind, `"` + hex.EncodeToString(sum[:8]) + `"`, body, packed.Bytes()}
 }
 
 // files serves the page's files. Browsers ask each time whether one has changed.

@@ -3,6 +3,7 @@
 import { h, fill } from './dom.js';
 import { memory, ms } from './format.js';
 import { now } from './live.js';
+import { axis, colour, onTheme } from './chart.js';
 
 /** curve returns what draws a task's memory into a box. */
 export function curve(box, signal) {
@@ -23,14 +24,10 @@ export function curve(box, signal) {
   const redraw = () => { print = ''; if (last) draw(last); };
   const size = new ResizeObserver(() => { if (plot && Math.abs(plot.width - place.clientWidth) > 2) plot.setSize({ width: place.clientWidth, height: 240 }); });
   size.observe(place);
-  document.addEventListener('carma-theme', redraw);
-  const dark = matchMedia('(prefers-color-scheme: dark)');
-  dark.addEventListener('change', redraw);
+  onTheme(redraw, signal);
   signal.addEventListener('abort', () => {
     size.disconnect();
     plot?.destroy();
-    document.removeEventListener('carma-theme', redraw);
-    dark.removeEventListener('change', redraw);
   });
   return draw;
 }
@@ -68,17 +65,15 @@ const days = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric'
 function time(seconds, step) { return (step >= 86400 ? days : clocks[step < 60 ? 1 : 0]).format(seconds * 1000); }
 
 function make(place, s) {
-  const css = getComputedStyle(document.documentElement), color = (name) => css.getPropertyValue(name).trim();
-  const axis = { stroke: color('--dim'), grid: { stroke: color('--line'), width: 1 }, ticks: { stroke: color('--line'), width: 1 }, font: '12px system-ui, sans-serif' };
   const stepped = window.uPlot.paths.stepped({ align: 1 });
   const gib = (u, v) => v === null || v === undefined ? '–' : memory(v);
   return new window.uPlot({
     width: place.clientWidth, height: 240, legend: { live: true }, cursor: { drag: { x: true, y: false } },
     scales: { y: { range: (u, low, high) => [0, Math.max(high, 1) * 1.08] } },
-    axes: [{ ...axis, space: 80, values: (u, all, i, space, step) => all.map((at) => time(at, step)) }, { ...axis, size: 76, values: (u, all) => all.map((v) => memory(v)), incrs: [0.25, 0.5, 1, 2, 5, 10, 20, 40].map((n) => n * 2 ** 30) }],
+    axes: [{ ...axis(), space: 80, values: (u, all, i, space, step) => all.map((at) => time(at, step)) }, { ...axis(), size: 76, values: (u, all) => all.map((v) => memory(v)), incrs: [0.25, 0.5, 1, 2, 5, 10, 20, 40].map((n) => n * 2 ** 30) }],
     series: [{ label: 'Time', value: (u, at) => at ? time(at, 1) : '–' },
-      { label: 'Used', stroke: color('--accent'), fill: color('--accent-soft'), width: 2, paths: stepped, value: gib, points: { show: false } },
-      { label: 'Booked', stroke: color('--warn'), width: 1.5, dash: [6, 4], paths: stepped, value: gib, points: { show: false } },
-      { label: 'Estimated', stroke: color('--good'), width: 1.5, dash: [2, 3], value: gib, points: { show: false } }],
+      { label: 'Used', stroke: colour('--accent'), fill: colour('--accent-soft'), width: 2, paths: stepped, value: gib, points: { show: false } },
+      { label: 'Booked', stroke: colour('--warn'), width: 1.5, dash: [6, 4], paths: stepped, value: gib, points: { show: false } },
+      { label: 'Estimated', stroke: colour('--good'), width: 1.5, dash: [2, 3], value: gib, points: { show: false } }],
   }, [s.times, s.used, s.booked, s.estimate], place);
 }

@@ -6,6 +6,7 @@ import * as live from './live.js';
 import { help, say } from './actions.js';
 import { overview } from './overview.js';
 import { tasks } from './tasks.js';
+import { themeButton } from './themes.js';
 
 const main = document.getElementById('main');
 const pages = {
@@ -85,18 +86,7 @@ window.addEventListener('hashchange', () => { if (location.hash.startsWith('#log
 document.querySelector('.skip').addEventListener('click', (e) => { e.preventDefault(); main.focus(); });
 document.getElementById('leave').addEventListener('click', async () => { await client.signOut(); door(''); });
 
-const themes = ['auto', 'light', 'dark'];
-const theme = document.getElementById('theme');
-function named() { theme.textContent = `Theme: ${document.documentElement.dataset.theme || 'auto'}`; }
-theme.addEventListener('click', () => {
-  const next = themes[(themes.indexOf(document.documentElement.dataset.theme || 'auto') + 1) % 3];
-  if (next === 'auto') delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = next;
-  try { localStorage.setItem('carma-theme', next); } catch { /* for this visit only */ }
-  named();
-  document.dispatchEvent(new Event('carma-theme'));
-});
-named();
+themeButton(document.getElementById('theme'));
 
 const keys = [['1 … 5', 'Overview, Tasks, Timeline, Users, History'], ['/', 'filter or search'], ['?', 'these keys'], ['Esc', 'close']];
 document.getElementById('keys').addEventListener('click', () => help(keys));

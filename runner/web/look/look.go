@@ -1,0 +1,93 @@
+// Package look has what carma's page and the replay's report draw with: colours, times
+// and figures, charts (uPlot, with its licence), and how the theme is chosen. It serves
+// and asks nothing.
+package look
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+)
+
+//go:embed files
+var embedded embed.FS
+
+// Files are the style sheets and modules. Folder others has those of others, with their
+// licences.
+func Files() fs.FS {
+	sub, err := fs.Sub(embedded, "files")
+	if err != nil {
+		panic(err) // the folder is in the program
+	}
+	return sub
+}
+
+// Text is the content of one file.
+func Text(name string) string {
+	text, err := fs.ReadFile(Files(), name)
+	if err != nil {
+		panic(err) // the files are in the program
+	}
+	return string(text)
+}
+
+var (
+	importLine = regexp.MustCompile(`(?m)^import (.*) from '\./([^']+)';\n`)
+	exported   = regexp.MustCompile(`(?m)^export (async function|function|const|class) (\w+)`)
+	topLevel   = regexp.MustCompile(`(?m)^(?:export )?(?:async function|function|const|let|class) (\w+)`)
+)
+
+// Script is one script made of modules, for a file that stands alone: each of them
+// comes after those that it imports, without its imports and exports. They are looked
+// for in own, then here. Two modules may not use a name at top level.
+func Script(own fs.FS, main string) (string, error) {
+	s := script{own: own, done: map[string]bool{}, names: map[string]string{}}
+	if err := s.add(main); err != nil {
+		return "", err
+	}
+	return s.out.String(), nil
+}
+
+type script struct {
+	own   fs.FS
+	out   strings.Builder
+	done  map[string]bool
+	names map[string]string // of which module; look-up only
+}
+
+func (s *script) add(name string) error {
+	if s.done[name] {
+		return nil
+	}
+	s.done[name] = true
+	text, err := fs.ReadFile(s.own, name)
+	if err != nil {
+		if text, err = fs.ReadFile(Files(), name); err != nil {
+			return fmt.Errorf("no module %s", name)
+		}
+	}
+	for _, m := range importLine.FindAllSubmatch(text, -1) {
+		if m[1][0] != '{' || strings.Contains(string(m[1]), " as ") {
+			return fmt.Errorf("%s: only import { names } can be joined, not import %s", name, m[1])
+		}
+		if err := s.add(path.Clean(string(m[2]))); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	body := importLine.ReplaceAllString(string(text), "")
+	for _, m := range topLevel.FindAllStringSubmatch(body, -1) {
+		if other := s.names[m[1]]; other != "" {
+			return fmt.Errorf("%s and %s both have %s", other, name, m[1])
+		}
+		s.names[m[1]] = name
+	}
+	body = exported.ReplaceAllString(body, "$1 $2")
+	if strings.Contains(body, "\nexport ") || strings.Contains(body, "\nimport ") {
+		return fmt.Errorf("%s: an import or export that cannot be joined", name)
+	}
+	s.out.WriteString(body)
+	return nil
+}
