@@ -92,9 +92,9 @@ test-load: build ## 200 clients for five minutes, and 100,000 finished tasks; pr
 	$(GO) test -v -count=1 -timeout 1h -tags load -run "^Test(Load|ManyFinished)$$" ./test
 
 .PHONY: test-page
-test-page: try-axe ## the page in a browser, and what it costs; pictures into .cache/pictures (Chromium)
+test-page: try-axe ## the page and the report of a replay in a browser, and what they cost; pictures into .cache/pictures (Chromium)
 	@mkdir -p .cache/pictures
-	CARMA_PICTURES=$(CURDIR)/.cache/pictures $(GO) test -v -count=1 -timeout 10m -run "^Test(Page|Size)" ./runner ./runner/web
+	CARMA_PICTURES=$(CURDIR)/.cache/pictures $(GO) test -v -count=1 -timeout 10m -run "^Test(Page|Size|Report)" ./runner ./runner/web ./cmd/carma/report
 
 # The lines that matter are shown; all are in .cache/security.log.
 test-security: build ## every wall with its attack, by two users; 1,000 launches per engine while their paths change (root, many minutes)
@@ -120,8 +120,12 @@ images-test: ## the training images on the CPU, on the image of make probe (some
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
 		$(GO) test $(TEST_FLAGS) -tags images -run TestImage ./test'
 
-.PHONY: pictures picture-terminal
-pictures: picture-terminal ## record the pictures of the documentation anew
+.PHONY: pictures picture-terminal picture-policies
+pictures: picture-terminal picture-policies ## record the pictures of the documentation anew
+
+# No engine is needed. A test compares them with what the program draws.
+picture-policies: ## the pictures and tables of docs/policies.md (seconds)
+	UPDATE_PICTURES=1 $(GO) test -count=1 -run "^TestPolicyPictures$$" ./cmd/carma/replay
 
 picture-terminal: build
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; test/pictures/record.sh docs/top.svg'

@@ -115,7 +115,7 @@ var allowed = map[string][]string{
 	"carma/cmd/carma/mps":                  {"carma/cmd/carma/cli", "carma/configs", "carma/runner/api", "carma/runner/mps"},
 	"carma/cmd/carma/pick":                 {"carma/cmd/carma/cli", "carma/configs", "carma/configs/nearest", "carma/mapper", "carma/mapper/units", "carma/runner/api"},
 	"carma/cmd/carma/replay":               {"carma/cmd/carma/cli", "carma/cmd/carma/journal", "carma/cmd/carma/report", "carma/configs/servers", "carma/configs/traces", "carma/configs/workloads", "carma/estimator/booking", "carma/mapper", "carma/mapper/sim", "carma/mapper/sim/pairs", "carma/mapper/sim/study", "carma/runner/api"},
-	"carma/cmd/carma/report":               {"carma/mapper", "carma/mapper/sim"},
+	"carma/cmd/carma/report":               {"carma/mapper", "carma/mapper/sim", "carma/runner/web/look"},
 	"carma/cmd/carma/run":                  {"carma/cmd/carma/attach", "carma/cmd/carma/cli", "carma/cmd/carma/elsewhere", "carma/cmd/carma/envs", "carma/cmd/carma/pick", "carma/cmd/carma/submit", "carma/configs/dockerflags", "carma/configs/taskfile", "carma/estimator/booking", "carma/runner/api"},
 	"carma/cmd/carma/server":               {"carma/cmd/carma/cli", "carma/configs", "carma/runner/api"},
 	"carma/cmd/carma/submit":               {"carma/cmd/carma/cli", "carma/configs/models", "carma/estimator/arguments", "carma/estimator/booking", "carma/estimator/networks", "carma/estimator/networks/described", "carma/estimator/networks/named", "carma/runner/api"},

@@ -12,7 +12,7 @@ var menu = []section{
 	{"For users", []string{"docs/tasks", "docs/suites", "docs/images", "docs/models", "docs/suspend", "docs/top", "docs/page", "docs/mcp"}},
 	{"For administrators", []string{"docs/install", "docs/gpus", "docs/containers", "docs/reliability", "docs/security", "docs/monitoring"}},
 	{"Estimates", []string{"docs/estimators", "docs/modern-trainings"}},
-	{"Scheduling", []string{"docs/results", "docs/replay", "docs/traces", "docs/benchmarks"}},
+	{"Scheduling", []string{"docs/policies", "docs/results", "docs/replay", "docs/traces", "docs/benchmarks"}},
 	{"Real GPUs", []string{"docs/hardware/README", "docs/hardware/h100-2026-11-22"}},
 	{"How it is made", []string{"docs/design", "docs/decisions", apiPage, "CHANGELOG", "CONTRIBUTING", "SECURITY"}},
 }

@@ -146,6 +146,21 @@ func (b *Browser) Picture(name string) {
 	}
 }
 
+// Paper writes the page as it is printed below CARMA_PICTURES, if that is set; it is
+// printed anyway.
+func (b *Browser) Paper(name string) {
+	b.t.Helper()
+	pdf, err := chromedp.Run(b.ctx, chromedp.PrintToPDF())
+	if err != nil || len(pdf) < 10_000 {
+		b.t.Fatalf("printed: %d bytes, %v", len(pdf), err)
+	}
+	if dir := os.Getenv("CARMA_PICTURES"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, name+".pdf"), pdf, 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
 // Axe checks the page as it is for those who cannot see it, or use no mouse.
 func (b *Browser) Axe(name string) {
 	b.t.Helper()

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,24 +21,31 @@ import (
 
 // replayFiles are what a replay in virtual time leaves besides its table.
 type replayFiles struct {
-	flags             *pflag.FlagSet
-	html, csv, chrome string // empty: none
+	flags                  *pflag.FlagSet
+	html, csv, chrome, svg string // empty: none
 }
 
 // fileFlags are the names of the flags.
-var fileFlags = []string{"html", "csv", "chrome-trace"}
+var fileFlags = []string{"html", "csv", "chrome-trace", "svg"}
+
+// policyMark gives way to the name of each policy in the name of --svg.
+const policyMark = "{policy}"
 
 func addFileFlags(flags *pflag.FlagSet) *replayFiles {
 	f := &replayFiles{flags: flags}
 	flags.StringVar(&f.html, "html", "", "write a report with charts to this `file`, one for all traces")
 	flags.StringVar(&f.csv, "csv", "", "write the times of every task to this `file`")
 	flags.StringVar(&f.chrome, "chrome-trace", "", "write what ran where to this `file`, for Perfetto")
+	flags.StringVar(&f.svg, "svg", "", "write a picture of what ran where to this `file`; with "+policyMark+" in its name, one for each policy")
 	return f
 }
 
 // check refuses, before a long replay, what could not be written after it.
-func (f *replayFiles) check(inputs []string) error {
-	paths := map[string]*string{"html": &f.html, "csv": &f.csv, "chrome-trace": &f.chrome}
+func (f *replayFiles) check(inputs []string, traces int) error {
+	if f.flags.Changed("svg") && traces > 1 {
+		return cli.Usagef("name one trace, or write --html, which takes several", "--svg is a picture of one trace, not of %d", traces)
+	}
+	paths := map[string]*string{"html": &f.html, "csv": &f.csv, "chrome-trace": &f.chrome, "svg": &f.svg}
 	taken := map[string]string{}
 	for _, name := range fileFlags {
 		path := paths[name]
@@ -45,7 +53,7 @@ func (f *replayFiles) check(inputs []string) error {
 			continue
 		}
 		if *path == "" {
-			return cli.Usagef("write for example --"+name+" replay."+map[string]string{"html": "html", "csv": "csv", "chrome-trace": "json"}[name], "--%s: the file has no name", name)
+			return cli.Usagef("write for example --"+name+" replay."+map[string]string{"html": "html", "csv": "csv", "chrome-trace": "json", "svg": "svg"}[name], "--%s: the file has no name", name)
 		}
 		if err := cli.Writable(path, inputs); err != nil {
 			return cli.Usagef("", "--%s: %v", name, err)
@@ -59,7 +67,9 @@ func (f *replayFiles) check(inputs []string) error {
 }
 
 // charts tells whether a timeline is needed.
-func (f *replayFiles) charts() bool { return f != nil && (f.html != "" || f.chrome != "") }
+func (f *replayFiles) charts() bool {
+	return f != nil && (f.html != "" || f.chrome != "" || f.svg != "")
+}
 
 // write leaves the files that were asked for.
 func (f *replayFiles) write(v *virtualReplay) error {
@@ -83,9 +93,34 @@ func (f *replayFiles) write(v *virtualReplay) error {
 			return fmt.Errorf("write report: %w", err)
 		}
 	}
+	if f.svg != "" {
+		if err := f.pictures(data); err != nil {
+			return err
+		}
+	}
 	if f.csv != "" {
 		if err := cli.ReplaceFile(f.csv, func(w io.Writer) error { return v.writeTasks(w) }); err != nil {
 			return fmt.Errorf("write tasks: %w", err)
+		}
+	}
+	return nil
+}
+
+// pictures writes one of all policies, or one for each, on the same axis of time.
+func (f *replayFiles) pictures(all []report.Data) error {
+	for _, d := range all {
+		shown := map[string][]report.Run{f.svg: d.Runs}
+		if strings.Contains(f.svg, policyMark) {
+			shown = map[string][]report.Run{}
+			for _, r := range d.Runs {
+				name := strings.ReplaceAll(f.svg, policyMark, strings.NewReplacer("/", "-", ":", "-").Replace(r.Policy))
+				shown[name] = []report.Run{r}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(shown)) {
+			if err := cli.ReplaceFile(name, func(w io.Writer) error { return report.WritePicture(w, d, shown[name]) }); err != nil {
+				return fmt.Errorf("write the picture: %w", err)
+			}
 		}
 	}
 	return nil
@@ -109,10 +144,7 @@ func (v *virtualReplay) report() ([]report.Data, error) {
 func (v *part) report(r *study.Replayed) (report.Data, error) {
 	d := report.Data{
 		Trace: r.Trace.Name, Description: r.Trace.Description, Server: v.Server.Name,
-		Facts: append([]string{"start-up " + v.StartUp.String()}, v.Conditions().Words()...),
-	}
-	if text := v.estimatorText(); text != "" {
-		d.Facts = append(d.Facts, strings.TrimPrefix(text, ", "))
+		Facts: v.facts(),
 	}
 	for _, g := range v.Server.GPUs {
 		d.GPUs = append(d.GPUs, report.GPU{Index: g.Index, Model: g.Model, Memory: g.Memory})
@@ -126,6 +158,23 @@ func (v *part) report(r *study.Replayed) (report.Data, error) {
 	}
 	d.Reference = &report.Run{Policy: r.Reference.Policy, Metrics: r.Reference.Result.Metrics}
 	return d, nil
+}
+
+// facts are the conditions of all rows, also where they are the default ones.
+func (v *part) facts() []string {
+	c := v.Conditions()
+	var facts []string
+	if c.Know == study.KnowAll {
+		facts = append(facts, "memory, activity and run times of the tasks known before")
+	}
+	if c.Sharing == sim.MPS {
+		facts = append(facts, "tasks share a GPU by MPS")
+	}
+	facts = append(facts, c.Words()...)
+	if text := v.estimatorText(); text != "" {
+		facts = append(facts, strings.TrimPrefix(text, ", "))
+	}
+	return append(facts, "start-up "+v.StartUp.String())
 }
 
 func reportRun(r *study.Replayed, o *study.Outcome) (report.Run, error) {

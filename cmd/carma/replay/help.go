@@ -73,11 +73,13 @@ With --live, submit every task of one trace to the daemon at its time of
 arrival, as a container, and wait for all. The times are the daemon's: a
 simulated server runs --speed times faster than the clock.
 
-With --html, also write a report: one file, which needs no network, with the
-table and charts: where each task ran, memory, SM activity, power and queue over
-time, times and slowdowns. With --csv, write a line for each task under each
-policy. With --chrome-trace, write what ran where as a trace that Perfetto
-(ui.perfetto.dev) and chrome://tracing open.
+With --html, also write a report: one file, which needs no network, with what
+came out in words, the table, charts of all policies that are zoomed together
+(where each task ran, memory, SM activity, power and queue over time, times and
+slowdowns), and the tasks. With --svg, write what ran where as a picture of one
+trace; {policy} in the name of the file makes one for each policy. With --csv,
+write a line for each task under each policy. With --chrome-trace, write what
+ran where as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
 With --pairs, run nothing: print how far the interference model is off on pairs
 of tasks that were measured together. The file has columns solo_profile_a and
@@ -102,6 +104,7 @@ const examples = `  carma replay philly-t1-60 --policy exclusive,magm
   carma replay philly-t1-60 --policy magm,carma,OR-MAGM --estimator oracle,none
   carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --json
   carma replay philly-heavy-60 --html report.html --csv tasks.csv
+  carma replay smoke-5 --policy exclusive,magm,carma --svg ran-{policy}.svg
   carma replay philly-mix-90 --policy carma --set order=fair --set slot=2h
   carma replay philly-mix-90 --know nothing --no-repeats
   carma replay philly-mix-90 --know memory --truth perturbed,growth=0.3,seed=2

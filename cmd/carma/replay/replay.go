@@ -68,7 +68,7 @@ func Command(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := files.check(args); err != nil {
+			if err := files.check(args, v.traces()); err != nil {
 				return err
 			}
 			v.files = files

@@ -54,8 +54,8 @@ func outcomeCells(o, reference *study.Outcome) []string {
 	m := &o.Result.Metrics
 	return []string{
 		o.Policy, report.Span(m.Makespan), report.Span(m.MeanJCT), report.Span(m.P95JCT), report.Span(m.MeanWaiting), report.Span(m.MeanExecution),
-		fmt.Sprint(m.OOMs), report.Span(m.LostGPUTime), fmt.Sprintf("%.2fx", m.WorstSlowdown), share(m.AboveCap), megajoules(m.EnergyJ),
-		fmt.Sprintf("%.2f", m.MeanSMACT), fmt.Sprintf("%.1fG", m.MeanMemory.GiB()),
+		fmt.Sprint(m.OOMs), report.Span(m.LostGPUTime), report.Times(m.WorstSlowdown), report.Percent(m.AboveCap), report.Megajoules(m.EnergyJ),
+		report.Fraction(m.MeanSMACT), report.Gigabytes(m.MeanMemory),
 		number("%.3f", study.Measure("makespan_ratio", []*study.Outcome{o}, []*study.Outcome{reference})),
 	}
 }
@@ -67,9 +67,6 @@ func (v *part) printConditions(w io.Writer) {
 		fmt.Fprintln(w, cli.Shorten(cli.Printable(strings.Join(words, "; ")), width))
 	}
 }
-
-// share is one of tasks for a column.
-func share(f float64) string { return fmt.Sprintf("%.1f%%", 100*f) }
 
 // estimatorText names the estimator that all policies have; empty: there are
 // several, or presets only.
@@ -130,14 +127,6 @@ func number(format string, v float64) string {
 		return "-"
 	}
 	return fmt.Sprintf(format, v)
-}
-
-// megajoules is an energy for a column.
-func megajoules(j float64) string {
-	if j >= 1e8 {
-		return fmt.Sprintf("%.0f", j/1e6)
-	}
-	return fmt.Sprintf("%.2f", j/1e6)
 }
 
 // shownWhole is how many workloads of an estimator a table names; JSON has all.

@@ -55,6 +55,14 @@ func newVirtualReplay(a *cli.App, f virtualFlags, args []string) (*virtualReplay
 	return v, nil
 }
 
+// traces is how many replays there are, of one trace under one set of conditions each.
+func (v *virtualReplay) traces() (n int) {
+	for _, p := range v.parts {
+		n += len(p.Traces)
+	}
+	return n
+}
+
 // part is the replay for one section of the bounds, which may be nil.
 func (f virtualFlags) part(bounds *study.Bounds, args []string) (*part, error) {
 	p := &part{Study: &study.Study{StartUp: f.startUp, Checkpoint: f.checkpoint}, bounds: bounds}

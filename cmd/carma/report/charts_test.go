@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"carma/mapper"
-	"carma/mapper/sim"
-	"carma/mapper/units"
 )
 
 // TestTimeAxis: round figures, few of them, and hours where there are any.
@@ -62,158 +60,23 @@ func TestUpTo(t *testing.T) {
 	}
 }
 
-// area under a line, in its units times seconds.
-func area(xy points) float64 {
-	sum := 0.0
-	for i := 1; i < len(xy); i++ {
-		sum += (xy[i].X - xy[i-1].X) * (xy[i].Y + xy[i-1].Y) / 2
-	}
-	return sum
-}
-
-// TestStepsKeepTheArea: what is drawn holds what the curve holds, with few
-// points, whatever the curve has.
-func TestStepsKeepTheArea(t *testing.T) {
-	for _, tasks := range []int{6, 400} {
-		line := simulated(t, tasks, 1, "magm").Runs[0].Timeline
-		for name, c := range map[string]sim.Curve{"used": line.GPUs[0].Used, "SMACT": line.GPUs[0].SMACT, "queue": line.Queue} {
-			xy := steps(line, c, 2, narrowBins)
-			if got, want := area(xy), 2*c.Integral(line.Start, line.End); math.Abs(got/want-1) > 1e-9 {
-				t.Errorf("%s of %d tasks: an area of %v, want %v", name, tasks, got, want)
-			}
-			if len(xy) > 2*exact+1 || len(c) > exact && len(xy) > 2*narrowBins+1 {
-				t.Errorf("%s of %d tasks: %d points for %d", name, tasks, len(xy), len(c))
-			}
-			if last := xy[len(xy)-1].X; xy[0].X != 0 || last != seconds(line, line.End) {
-				t.Errorf("%s of %d tasks goes from %v to %v s", name, tasks, xy[0].X, last)
-			}
-		}
-	}
-	d := simulated(t, 60, 3, "magm")
-	if got, want := area(totalPower(d.Runs[0].Timeline)), d.Runs[0].Metrics.EnergyJ; math.Abs(got/want-1) > 1e-9 {
-		t.Errorf("%v J, the metrics say %v", got, want)
-	}
-}
-
-// framed is a run's spans, as the charts get them.
-func framed(d Data) frame {
-	r := &d.Runs[0]
-	f := frame{line: r.Timeline, spans: r.Timeline.Spans, tasks: map[mapper.TaskID]*Task{}, kinds: rankKinds(d.Runs)}
-	for i := range r.Tasks {
-		f.tasks[r.Tasks[i].ID] = &r.Tasks[i]
-	}
-	return f
-}
-
-// TestLeash: an attempt that was suspended is joined by a line with where it came back,
-// and with nothing else; the legend says what that is.
-func TestLeash(t *testing.T) {
-	at := func(n int) units.Instant {
-		return units.InstantOf(time.Unix(1_700_000_000, 0)).Add(time.Duration(n) * time.Minute)
-	}
-	span := func(task mapper.TaskID, gpu, from, to int, o sim.Outcome) sim.Span {
-		return sim.Span{Task: task, Name: "<x>", GPU: gpu, Attempt: 1, Launched: at(from), Started: at(from), Ended: at(to), Outcome: o}
-	}
-	line := &sim.Timeline{Start: at(0), End: at(100), GPUs: []sim.GPUTimeline{{Index: 0}, {Index: 3}}, Spans: []sim.Span{
-		span(1, 0, 0, 10, sim.OutcomeAway), span(2, 0, 10, 30, sim.OutcomeOK), span(1, 1, 30, 40, sim.OutcomeAway), span(1, 0, 55, 60, sim.OutcomeOK), span(3, 1, 60, 70, sim.OutcomeAway),
-	}}
-	r := &Run{Policy: "magm", Timeline: line}
-	fig, err := whatRan(r, rankKinds([]Run{*r}), newTimeAxis(100*time.Minute, 6))
-	if err != nil {
-		t.Fatal(err)
-	}
-	svg := string(fig.SVG)
-	if n := strings.Count(svg, `<g class="away">`); n != 2 {
-		t.Errorf("%d lines, want 2: %s", n, svg)
-	}
-	for _, want := range []string{"task 1: &lt;x&gt; · suspended on GPU 0 for 20m00s, back on GPU 3", "suspended on GPU 3 for 15m00s, back on GPU 0"} {
-		if !strings.Contains(svg, want) {
-			t.Errorf("no %q in %s", want, svg)
-		}
-	}
-	view, err := newRunView(r, palette([]Run{*r})[0], newScales([]Run{*r}), rankKinds([]Run{*r}))
-	if err != nil || !view.Away {
-		t.Errorf("the legend: %v, %v", view.Away, err)
-	}
-}
-
 // TestLanes: tasks on one GPU at one time are in different lanes.
 func TestLanes(t *testing.T) {
-	g := newGantt(framed(simulated(t, 80, 2, "magm")))
-	collocated := false
-	for i, a := range g.spans {
-		for j, b := range g.spans[:i] {
+	line := simulated(t, 80, 2, "magm").Runs[0].Timeline
+	lanes, together := lanesOf(line.Spans, len(line.GPUs)), false
+	for i, a := range line.Spans {
+		for j, b := range line.Spans[:i] {
 			if a.GPU != b.GPU || a.Launched >= b.Ended || b.Launched >= a.Ended {
 				continue
 			}
-			collocated = true
-			if g.lanes[i] == g.lanes[j] {
-				t.Errorf("tasks %d and %d are both in lane %d of GPU %d", a.Task, b.Task, g.lanes[i], a.GPU)
+			together = true
+			if lanes[i] == lanes[j] {
+				t.Errorf("tasks %d and %d are both in lane %d of GPU %d", a.Task, b.Task, lanes[i], a.GPU)
 			}
 		}
-		if b := g.bands[a.GPU]; float64(g.lanes[i]+1)*g.lane > b.height+1e-9 {
-			t.Errorf("task %d is in lane %d of a band with %v of room", a.Task, g.lanes[i], b.height)
-		}
 	}
-	if !collocated {
+	if !together {
 		t.Error("no two tasks ran together")
-	}
-	f, err := g.figure(newTimeAxis(time.Hour, 6), "")
-	if first, last := strings.Index(string(f.SVG), `<g class="oom">`), strings.LastIndex(string(f.SVG), `<g class="k`); err != nil || first < last {
-		t.Errorf("what ran out of memory, at %d, is under what comes until %d: %v", first, last, err)
-	}
-	for i := 1; i < len(g.bands); i++ {
-		if g.bands[i].top < g.bands[i-1].top+g.bands[i-1].height {
-			t.Errorf("band %d begins in the one above", i)
-		}
-	}
-}
-
-// TestManyAttempts are shown by their number, and the page stays small.
-func TestManyAttempts(t *testing.T) {
-	d := simulated(t, shownSpans+400, 2, "magm")
-	html := written(t, d)
-	c := parse(t, html)
-	if c.elements["rect"] != 0 || !strings.Contains(c.text, "attempts are too many to show each") || len(html) > 400_000 {
-		t.Errorf("%d rectangles, %d bytes", c.elements["rect"], len(html))
-	}
-	ooms, all := 0, 0
-	f := newDensity(framed(d))
-	for gpu := range f.counts {
-		want, got := 0.0, 0.0
-		for _, s := range f.spans {
-			if s.GPU == gpu {
-				want += s.Ended.Sub(s.Launched).Seconds()
-			}
-			if s.GPU == gpu && s.Outcome == sim.OutcomeOOM {
-				ooms--
-			}
-		}
-		for _, l := range f.counts[gpu] {
-			for _, v := range l.mean {
-				got += v * f.seconds
-			}
-		}
-		for _, n := range f.ooms[gpu] {
-			ooms, all = ooms+n, all+n
-		}
-		if ooms != 0 {
-			t.Errorf("GPU %d: %d OOMs more are shown than there were", gpu, ooms)
-		}
-		if math.Abs(got/want-1) > 1e-9 {
-			t.Errorf("GPU %d: %v attempt seconds are shown, there were %v", gpu, got, want)
-		}
-	}
-	if all == 0 || all != d.Runs[0].Metrics.OOMs {
-		t.Errorf("%d OOMs are shown, there were %d", all, d.Runs[0].Metrics.OOMs)
-	}
-}
-
-// TestManyGPUs: the page says what it leaves out.
-func TestManyGPUs(t *testing.T) {
-	c := parse(t, written(t, simulated(t, 30, shownBands+1, "magm")))
-	if !strings.Contains(c.text, "The first 16 of 33 GPUs.") || !strings.Contains(c.text, "The first 32 of 33 GPUs.") {
-		t.Error("it is not said that GPUs are left out")
 	}
 }
 

@@ -9,15 +9,49 @@ import (
 	"carma/mapper"
 )
 
-// colour is a line's or an area's. The plots are drawn with stand-ins, which
-// give way to the variables of style.css, so that a page suits dark screens.
+// colour is a line's or an area's. The plots that are drawn here have stand-ins, which
+// give way to the variables of lightColours and darkColours, so that they suit dark
+// screens.
 type colour struct {
 	line, area color.Color
-	class      string // in style.css
+	class      string
 }
 
 // policyColours is how many there are before they repeat.
 const policyColours = 12
+
+// The colours of policies (p), kinds of tasks (k) and attempts that were stopped.
+const (
+	lightColours = "--stop: #9a9992; --rest: #d8d7d2; --bar: #22221f; " +
+		"--p0: #2a78d6; --p1: #e0631f; --p2: #159a6c; --p3: #b98300; --p4: #cf5a8a; --p5: #3f7d20; --p6: #4a3aa7; --p7: #75746e; --p8: #0f8fa8; --p9: #8a4b22; --p10: #a8163c; --p11: #9a6fd0; " +
+		"--k0: #a9c9ee; --k1: #f6c58f; --k2: #a8d8a0; --k3: #e3b6d0; --k4: #9fd3cd; --k5: #d9cf86; --k6: #c3b5e6; --k7: #d8b79c; --k8: #9cbccf;"
+	darkColours = "--stop: #6d6c66; --rest: #84837d; --bar: #141413; " +
+		"--p0: #5a9bea; --p1: #e8834c; --p2: #3fb98a; --p3: #d3a02a; --p4: #e27fa6; --p5: #79b356; --p6: #9d90ea; --p7: #9c9b94; --p8: #4fc3d9; --p9: #c28a60; --p10: #f06080; --p11: #c7a8f0; " +
+		"--k0: #87aedb; --k1: #dfa766; --k2: #83bd7a; --k3: #c793b1; --k4: #76b5ae; --k5: #bcb15f; --k6: #a393cf; --k7: #b8957a; --k8: #7c9fb3;"
+	// What pictures have of the page's own colours.
+	lightPaper = "--page: #ffffff; --ink: #1a1f27; --muted: #545d6b; --faint: #d9dde3; --limit: #b3261e; "
+	darkPaper  = "--page: #1b2027; --ink: #e7eaf0; --muted: #a3adbb; --faint: #343c47; --limit: #ff8e86; "
+)
+
+// colourSheet is the style sheet of a page whose theme can be chosen, with a class for
+// each colour.
+func colourSheet() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ":root { %s }\n@media (prefers-color-scheme: dark) { :root:not([data-theme=light]) { %s } }\n:root[data-theme=dark] { %s }\n", lightColours, darkColours, darkColours)
+	return b.String() + colourClasses()
+}
+
+// colourClasses have a rule for each colour.
+func colourClasses() string {
+	var b strings.Builder
+	for i := range policyColours {
+		fmt.Fprintf(&b, ".p%d { color: var(--p%d); } ", i, i)
+	}
+	for i := range shownKinds {
+		fmt.Fprintf(&b, ".k%d { color: var(--k%d); } ", i, i)
+	}
+	return b.String() + ".rest { color: var(--rest); }\n"
+}
 
 // palette gives each run the colour of its policy, the same in all reports, as
 // far as that tells them apart.
@@ -38,16 +72,15 @@ func palette(runs []Run) []colour {
 var (
 	colours    [policyColours]colour
 	ink        = color.RGBA{0x10, 0x20, 0x01, 0xff} // text
-	muted      = color.RGBA{0x10, 0x20, 0x02, 0xff} // axes, what is reserved
+	muted      = color.RGBA{0x10, 0x20, 0x02, 0xff} // axes
 	faint      = color.RGBA{0x10, 0x20, 0x03, 0xff} // grid
-	limit      = color.RGBA{0x10, 0x20, 0x04, 0xff} // what there is at most
 	themeNames = themes()
 )
 
 // themes names the variable of each stand-in.
 func themes() *strings.Replacer {
 	pairs := []string{
-		"#102001", "var(--ink)", "#102002", "var(--muted)", "#102003", "var(--faint)", "#102004", "var(--limit)",
+		"#102001", "var(--ink)", "#102002", "var(--muted)", "#102003", "var(--faint)",
 		// Text is in the font of the page.
 		"font-family:Liberation Sans;font-variant:normal;font-weight:normal;font-style:normal;", "",
 	}

@@ -8,6 +8,8 @@ import (
 	"carma/mapper/units"
 )
 
+// The figures of a replay's table, in the report and on the console.
+
 // Span is a time in two units: 120h, 7h02m, 12m05s, 5s.
 func Span(d time.Duration) string {
 	s := int64(d.Round(time.Second) / time.Second)
@@ -23,17 +25,41 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%ds", s)
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+// Percent is a share of tasks.
+func Percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
+
+// Times is a slowdown.
+func Times(f float64) string { return fmt.Sprintf("%.2fx", f) }
+
+// Fraction is an activity.
+func Fraction(f float64) string { return fmt.Sprintf("%.2f", f) }
+
+// Gigabytes is memory, in GiB.
+func Gigabytes(b units.Bytes) string { return fmt.Sprintf("%.1fG", b.GiB()) }
+
+// Megajoules is an energy in joules, without its unit.
+func Megajoules(j float64) string {
+	if j >= 1e8 {
+		return fmt.Sprintf("%.0f", j/1e6)
+	}
+	return fmt.Sprintf("%.2f", j/1e6)
+}
+
+// Ratio is one figure relative to another; nothing where that is not known.
+func Ratio(r float64) string {
+	if r == 0 || math.IsNaN(r) || math.IsInf(r, 0) {
+		return ""
+	}
+	return fmt.Sprintf("× %.3f", r)
+}
 
 // energy is one in joules.
 func energy(j float64) string { return units.Joules(j).String() }
 
-func gib(b units.Bytes) string { return fmt.Sprintf("%.1f GiB", b.GiB()) }
-
-// ratio is one figure relative to another; nothing where that is not known.
-func ratio(r float64) string {
-	if r == 0 || math.IsNaN(r) || math.IsInf(r, 0) {
-		return ""
+// quotient is one time relative to another; 0 where there is none.
+func quotient(a, b time.Duration) float64 {
+	if b <= 0 {
+		return 0
 	}
-	return fmt.Sprintf("× %.2f", r)
+	return a.Seconds() / b.Seconds()
 }

@@ -25,6 +25,14 @@ func (k kindRanks) class(kind string) string {
 	return "rest"
 }
 
+// number is the place of a kind in the legend; that of the rest comes last.
+func (k kindRanks) number(kind string) int {
+	if n, ok := k.ranks[kind]; ok {
+		return n
+	}
+	return len(k.ranks)
+}
+
 func rankKinds(runs []Run) kindRanks {
 	type share struct {
 		kind string

@@ -35,6 +35,9 @@ type Share struct {
 //go:embed load.html
 var loadSource string
 
+//go:embed load.css
+var loadStyle string
+
 var loadPage = template.Must(template.New("load").Parse(loadSource))
 
 // WriteLoad writes a page on a load, which needs nothing else.
@@ -45,7 +48,7 @@ func WriteLoad(w io.Writer, l Load) error {
 		Facts               []string
 		Over, Distributions []figure
 		Shares              []shares
-	}{Name: clean(l.Name), Style: template.CSS(style)}
+	}{Name: clean(l.Name), Style: template.CSS(pictureColours() + loadStyle)}
 	for _, f := range l.Facts {
 		p.Facts = append(p.Facts, clean(f))
 	}
@@ -85,6 +88,36 @@ func WriteLoad(w io.Writer, l Load) error {
 		}
 	}
 	return loadPage.Execute(w, p)
+}
+
+// figure is one picture.
+type figure struct {
+	Caption string
+	SVG     template.HTML
+}
+
+var medium = size{width: 420, height: 230, left: 34}
+
+const (
+	chartWidth, chartLeft, chartTicks = 1120.0, 44.0, 16
+	// curvePoints is how many points a curve over tasks has at most.
+	curvePoints = 600
+)
+
+// cumulative is the share of values, in per cent, up to each of them.
+func cumulative(sorted []float64) points {
+	if len(sorted) == 0 {
+		return nil
+	}
+	out := points{{X: sorted[0], Y: 0}}
+	for i := range sorted {
+		if n := len(sorted); n > curvePoints && i != n-1 && i*curvePoints/n == (i+1)*curvePoints/n {
+			continue
+		}
+		last := out[len(out)-1]
+		out = append(out, plotter.XY{X: sorted[i], Y: last.Y}, plotter.XY{X: sorted[i], Y: 100 * float64(i+1) / float64(len(sorted))})
+	}
+	return out
 }
 
 // over is a picture over time, in steps of the bins.

@@ -1,22 +1,27 @@
-// Package report writes how replays went as one HTML file: a table, and
-// pictures over time and over tasks. The file needs nothing else, no network
-// and no script, and equal data give equal bytes. The package runs nothing and
-// opens nothing; it is handed plain data.
+// Package report writes how replays went as one HTML file: what came out in words, a
+// table, charts over time and over tasks, and the tasks. The file needs nothing else and
+// asks for nothing, and equal data give equal bytes. It also writes a picture of what ran
+// where, a Chrome trace, and the page of a load. The package runs nothing and opens
+// nothing; it is handed plain data.
 package report
 
 import (
-	_ "embed"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
-	"carma/mapper/units"
-
 	"carma/mapper"
 	"carma/mapper/sim"
+	"carma/mapper/units"
+	"carma/runner/web/look"
 )
 
 // Data is one trace under one or more policies.
@@ -26,7 +31,8 @@ type Data struct {
 	GPUs               []GPU
 	// Facts are further conditions of the replay, for people: "estimator oracle".
 	Facts []string
-	// Runs are in the order in which they are shown.
+	// Runs are in the order in which they are shown. All have the same tasks, in the
+	// same order.
 	Runs []Run
 	// Reference is what ratios are to. It may be one of Runs. If it is nil, that
 	// of policy exclusive is it, or the first.
@@ -72,21 +78,47 @@ type Task struct {
 	EnergyJ float64
 }
 
-//go:embed page.html
-var source string
+//go:embed page
+var pageFiles embed.FS
 
-//go:embed style.css
-var style string
+// document is the page without its data.
+type document struct {
+	Title                 string
+	Style                 template.CSS
+	Theme, Charts, Script template.JS
+	Hashes                []string // of the scripts, for the policy that lets no other run
+	Sections              []section
+}
 
-var page = template.Must(template.New("page").Parse(source))
+// parts are read once: the template, and what all pages have.
+var parts = sync.OnceValues(func() (*template.Template, document) {
+	files, err := fs.Sub(pageFiles, "page")
+	if err != nil {
+		panic(err) // the files are in the program
+	}
+	script, err := look.Script(files, "main.js")
+	if err != nil {
+		panic(err) // a test joins them
+	}
+	own, err := fs.ReadFile(files, "report.css")
+	if err != nil {
+		panic(err)
+	}
+	d := document{
+		Style: template.CSS(look.Text("others/uPlot.min.css") + look.Text("base.css") + colourSheet() + string(own)),
+		Theme: template.JS(look.Text("theme.js")), Charts: template.JS(look.Text("others/uPlot.iife.min.js")), Script: template.JS(script),
+	}
+	for _, one := range []template.JS{d.Theme, d.Charts, d.Script} {
+		sum := sha256.Sum256([]byte(one))
+		d.Hashes = append(d.Hashes, base64.StdEncoding.EncodeToString(sum[:]))
+	}
+	return template.Must(template.New("page.html").ParseFS(files, "page.html")), d
+})
 
 // Write writes the report of one or more traces.
 func Write(w io.Writer, all []Data) error {
-	p := struct {
-		Title    string
-		Style    template.CSS
-		Sections []section
-	}{Title: "carma replay", Style: template.CSS(style)}
+	page, p := parts()
+	p.Title = "carma replay"
 	names := make([]string, len(all))
 	for i := range all {
 		s, err := newSection(&all[i], i+1)

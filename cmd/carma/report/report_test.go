@@ -1,196 +1,128 @@
 package report
 
 import (
-	"bytes"
-	"encoding/xml"
-	"fmt"
+	"encoding/json"
 	"io"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"carma/mapper/units"
-
 	"carma/mapper"
 	"carma/mapper/sim"
+	"carma/mapper/units"
 )
 
-// simulated is a small server's replay under the policies.
-func simulated(t testing.TB, tasks, gpus int, policies ...string) Data {
+// data are what the page's script gets of each trace.
+func data(t testing.TB, html string) (all []sectionData) {
 	t.Helper()
-	d := Data{Trace: "a trace", Description: "of a test", Server: "station", Facts: []string{"estimator none"}}
-	var devices []sim.GPU
-	for i := range gpus {
-		devices = append(devices, sim.GPU{ID: mapper.GPUID(fmt.Sprint("GPU-", i)), Index: i, Model: "A100", Memory: 40 * units.GiB, IdlePower: 50, PeakPower: 400, Speed: 1})
-		d.GPUs = append(d.GPUs, GPU{i, "A100", 40 * units.GiB})
-	}
-	var submitted []sim.Task
-	for i := range tasks {
-		submitted = append(submitted, sim.Task{
-			At: time.Duration(i) * time.Minute, Name: fmt.Sprint("task-", i+1), GPUs: 1, SoloTime: time.Duration(10+i%9*5) * time.Minute,
-			Context: units.GiB / 2, Memory: []units.Bytes{units.Bytes(6+i%4*6) * units.GiB}, Loads: []sim.Load{{SMACT: 0.3 + 0.05*float64(i%8), DRAMA: 0.2}},
-			Estimate: mapper.Estimate{Memory: 6 * units.GiB},
-		})
-	}
-	for _, p := range policies {
-		opt := mapper.DefaultOptions()
-		opt.Policy, opt.WarmUp = p, 0
-		r, err := sim.Run(sim.Config{Options: opt, GPUs: devices, StartUp: time.Second, Timeline: true}, submitted)
-		if err != nil {
+	for _, m := range regexp.MustCompile(`(?s)<script type="application/json" data-for="t\d+">(.*?)</script>`).FindAllStringSubmatch(html, -1) {
+		var d sectionData
+		if err := json.Unmarshal([]byte(m[1]), &d); err != nil {
 			t.Fatal(err)
 		}
-		run := Run{Policy: p, Metrics: r.Metrics, Timeline: r.Timeline}
-		for i, task := range r.Tasks {
-			run.Tasks = append(run.Tasks, Task{
-				ID: task.ID, Name: task.Task.Name, Kind: fmt.Sprint("kind ", i%12), Phase: task.Phase, Reason: task.Reason, Record: task.Record,
-			})
-		}
-		d.Runs = append(d.Runs, run)
+		all = append(all, d)
 	}
-	return d
+	return all
 }
 
-func written(t testing.TB, all ...Data) string {
+// checked is a page without its scripts and styles, after a look for what could not stand
+// in a page of its own.
+func checked(t testing.TB, html string) string {
 	t.Helper()
-	var b bytes.Buffer
-	if err := Write(&b, all); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-// content is what a page has: how many elements of each name, and its text.
-type content struct {
-	elements map[string]int
-	text     string
-}
-
-// parse reads a page as strictly as XML is read, and looks for what could not
-// stand in a page of its own.
-func parse(t testing.TB, html string) content {
-	t.Helper()
-	c := content{elements: map[string]int{}}
-	body, ok := strings.CutPrefix(html, "<!DOCTYPE html>")
-	if !ok {
+	if !strings.HasPrefix(html, "<!DOCTYPE html>") {
 		t.Error("no document type")
 	}
-	ids, text := map[string]bool{}, strings.Builder{}
-	for d := xml.NewDecoder(strings.NewReader(body)); ; {
-		token, err := d.Token()
-		if err == io.EOF {
-			break
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		if ids[m[1]] {
+			t.Errorf("id %s is there twice", m[1])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch token := token.(type) {
-		case xml.StartElement:
-			c.elements[token.Name.Local]++
-			for _, a := range token.Attr {
-				switch a.Name.Local {
-				case "id":
-					if ids[a.Value] {
-						t.Errorf("id %s is there twice", a.Value)
-					}
-					ids[a.Value] = true
-				case "src", "onload", "onclick", "srcdoc":
-					t.Errorf("<%s %s=%q>", token.Name.Local, a.Name.Local, a.Value)
-				case "href":
-					if !strings.HasPrefix(a.Value, "#") {
-						t.Errorf("a link to %s", a.Value)
-					}
-				}
-			}
-		case xml.CharData:
-			text.Write(token)
-			text.WriteByte('\n')
+		ids[m[1]] = true
+	}
+	for _, m := range regexp.MustCompile(` (href|src)="([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		if !strings.HasPrefix(m[2], "#") {
+			t.Errorf("a link to %s", m[2])
 		}
 	}
-	c.text = text.String()
-	for _, bad := range []string{"http:", "https:", "@import", "url(", "NaN", "Inf", "Liberation Sans;", "#102", "#3040", "#5060", "ZgotmplZ"} {
-		if strings.Contains(html, bad) {
-			t.Errorf("the page has %q", bad)
+	for _, name := range []string{"<link", "<iframe", "<img", "<image", "<object", "@import", "url(", "ZgotmplZ"} {
+		if strings.Contains(html, name) {
+			t.Errorf("the page has %s", name)
 		}
 	}
-	for _, name := range []string{"script", "link", "iframe", "img", "image", "object"} {
-		if c.elements[name] > 0 {
-			t.Errorf("%d <%s>", c.elements[name], name)
-		}
-	}
-	return c
+	data(t, html)
+	return regexp.MustCompile(`(?s)<(script|style)[^>]*>.*?</(script|style)>`).ReplaceAllString(html, "")
 }
 
 func TestPage(t *testing.T) {
 	d := simulated(t, 40, 3, "exclusive", "magm")
 	html := written(t, d)
-	c := parse(t, html)
-	for name, want := range map[string]int{
-		"tr": 1 + 2, "h1": 1, "svg": 3 + 2*(1+2*3+2), "circle": 2 * 40, "nav": 0,
-	} {
-		if c.elements[name] != want {
-			t.Errorf("%d <%s>, want %d", c.elements[name], name, want)
-		}
-	}
+	text := checked(t, html)
 	m := d.Runs[1].Metrics
 	for _, want := range []string{
-		"a trace", "of a test", "40 tasks", "server station", "3 × A100 with 40 GiB", "estimator none", "Memory (GiB)", "SM activity (%)",
-		"Power of all GPUs (W)", "Queue (tasks)", "ran out of GPU memory\n", Span(m.Makespan) + "\n", Span(m.P95JCT) + "\n", energy(m.EnergyJ) + "\n",
-		ratio(m.RatioTo(d.Runs[0].Metrics).MeanJCT) + "\n", percent(m.MeanSMACT) + "\n", "GPU 2\n", "task 17: task-17 · GPU ",
+		"a trace", "of a test", "40 tasks", "server station", "3 × A100 with 40 GiB", "estimator none", "ran out of GPU memory", Span(m.Makespan), Span(m.P95JCT),
+		Megajoules(m.EnergyJ), Ratio(m.RatioTo(d.Runs[0].Metrics).MeanJCT), "Of 2 policies, ", "<small>baseline</small>",
 	} {
-		if !strings.Contains(c.text, want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	ooms := 0
+	got := data(t, html)[0]
+	if len(got.Runs) != 2 || len(got.Tasks.ID) != 40 || len(got.Runs[1].GPUs) != 3 {
+		t.Fatalf("%d policies, %d tasks", len(got.Runs), len(got.Tasks.ID))
+	}
 	for i := range d.Runs {
-		ooms += d.Runs[i].Metrics.OOMs
-	}
-	if got := strings.Count(c.text, ", out of GPU memory\n"); ooms == 0 || got != ooms {
-		t.Errorf("%d OOMs are marked, there were %d", got, ooms)
-	}
-}
-
-// TestSummary: a row per policy, ratios to exclusive and none of its own.
-func TestSummary(t *testing.T) {
-	d := simulated(t, 20, 2, "magm", "exclusive")
-	d.Runs[0].Metrics.Failed = 3
-	header, rows := summary(d.Runs, &d.Runs[1])
-	if len(rows) != 2 || len(rows[0].Cells) != len(header) || rows[0].Policy.Name != "magm" {
-		t.Fatalf("%d rows: %v", len(rows), rows)
-	}
-	if got, want := rows[0].Cells[1].Ratio, ratio(d.Runs[0].Metrics.RatioTo(d.Runs[1].Metrics).MeanJCT); got != want || got == "" {
-		t.Errorf("mean JCT %s, want %s", got, want)
-	}
-	if rows[0].Cells[0].Ratio != "3 failed" {
-		t.Errorf("makespan %v of a run with failures", rows[0].Cells[0])
-	}
-	for i, c := range rows[1].Cells {
-		if c.Ratio != "" {
-			t.Errorf("exclusive: %s is %s of itself", header[i], c.Ratio)
+		ooms := 0
+		for _, o := range got.Runs[i].Spans.Outcome {
+			if o == outcomes[sim.OutcomeOOM] {
+				ooms++
+			}
+		}
+		if want := d.Runs[i].Metrics.OOMs; ooms != want || i == 1 && want == 0 {
+			t.Errorf("%d OOMs are marked, there were %d", ooms, want)
+		}
+		sum := 0.0
+		for _, v := range got.Runs[i].Tasks.JCT {
+			sum += v / 40
+		}
+		if want := d.Runs[i].Metrics.MeanJCT.Seconds(); math.Abs(sum-want) > 0.1 {
+			t.Errorf("mean JCT of the tasks %v s, in the table %v s", sum, want)
 		}
 	}
 }
 
-// TestReference: ratios are to the run that is named, though it is not shown.
-func TestReference(t *testing.T) {
-	d := simulated(t, 20, 2, "magm", "exclusive")
-	other := d.Runs[1]
-	d.Runs, d.Reference = d.Runs[:1], &other
-	s, err := newSection(&d, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := ratio(d.Runs[0].Metrics.RatioTo(other.Metrics).MeanJCT); s.RatioTo != "exclusive" || s.Rows[0].Cells[1].Ratio != want {
-		t.Errorf("relative to %s: %s, want %s", s.RatioTo, s.Rows[0].Cells[1].Ratio, want)
+// TestCurvesKeepTheArea: what is drawn holds what the curve holds, with few points.
+func TestCurvesKeepTheArea(t *testing.T) {
+	for _, tasks := range []int{6, 900} {
+		line := simulated(t, tasks, 1, "magm").Runs[0].Timeline
+		for name, c := range map[string]sim.Curve{"used": line.GPUs[0].Used, "SMACT": line.GPUs[0].SMACT, "queue": line.Queue} {
+			got := curveOf(line, c, 2, 1e6)
+			if len(got.Y) > exact || (len(c) > exact) != (got.X == nil) {
+				t.Errorf("%s of %d tasks: %d points for %d", name, tasks, len(got.Y), len(c))
+			}
+			area := 0.0
+			for i, v := range got.Y {
+				from, to := got.End*float64(i)/float64(len(got.Y)), got.End*float64(i+1)/float64(len(got.Y))
+				if got.X != nil {
+					if from, to = got.X[i], got.End; i+1 < len(got.X) {
+						to = got.X[i+1]
+					}
+				}
+				area += v * (to - from)
+			}
+			if want := 2 * c.Integral(line.Start, line.End); math.Abs(area/want-1) > 1e-3 {
+				t.Errorf("%s of %d tasks: an area of %v, want %v", name, tasks, area, want)
+			}
+		}
 	}
 }
 
 // TestSeveralTraces: a section for each, and links to them.
 func TestSeveralTraces(t *testing.T) {
-	c := parse(t, written(t, simulated(t, 5, 1, "magm"), simulated(t, 6, 2, "lug", "exclusive")))
-	if c.elements["h1"] != 2 || c.elements["nav"] != 1 || c.elements["a"] != 2 || !strings.Contains(c.text, "relative to magm") || !strings.Contains(c.text, "relative to exclusive") {
-		t.Errorf("%d headings, %d links", c.elements["h1"], c.elements["a"])
+	text := checked(t, written(t, simulated(t, 5, 1, "magm"), simulated(t, 6, 2, "lug", "exclusive")))
+	if strings.Count(text, "<h1 ") != 2 || strings.Count(text, "<nav") != 1 || !strings.Contains(text, "ratios to magm") || !strings.Contains(text, "ratios to exclusive") {
+		t.Error(text)
 	}
 }
 
@@ -207,35 +139,30 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestHostileText: whatever the names, they are text.
+// TestHostileText: whatever the names, they are text. TestReportInBrowser opens such a
+// report.
 func TestHostileText(t *testing.T) {
-	const bad = "</title></svg><script>alert('1')</script><evil>&amp;\"]]>--\x00\x1b\xff\ufffe"
-	const shown = "</title></svg><script>alert('1')</script><evil>&amp;\"]]>--\ufffd\ufffd\ufffd\ufffd"
+	const bad = "</title></svg></script><script>alert('1')</script><evil>&amp;\"]]>--\x00\x1b\xff\ufffe"
 	d := simulated(t, 8, 2, "exclusive", "magm")
 	d.Trace, d.Description, d.Server, d.Facts, d.GPUs[1].Model = bad, bad, bad, []string{bad}, bad
 	r := &d.Runs[1]
 	r.Policy = bad
 	for i := range r.Tasks {
 		r.Tasks[i].Name, r.Tasks[i].Kind, r.Tasks[i].Reason = bad, bad, bad
+		d.Runs[0].Tasks[i].Name, d.Runs[0].Tasks[i].Kind = bad, bad
 	}
 	r.Tasks[3].Phase = mapper.Failed
-	for i := range r.Timeline.Spans {
-		r.Timeline.Spans[i].Name = bad
+	html := written(t, d)
+	if strings.Contains(html, "<evil") || strings.Contains(html, "<script>alert") || strings.ContainsAny(html, "\x00\x1b") {
+		t.Error("a name is markup")
 	}
-	for i := range r.Timeline.GPUs {
-		r.Timeline.GPUs[i].Model = bad
+	got := data(t, html)[0]
+	if want := clean(bad); got.Names[0] != want || got.Runs[1].Policy != want || got.Trace != want {
+		t.Errorf("%q", got.Names)
 	}
-	c := parse(t, written(t, d))
-	if c.elements["evil"] != 0 || c.elements["title"] == 0 {
-		t.Errorf("%d <evil>, %d titles", c.elements["evil"], c.elements["title"])
-	}
-	for _, where := range []string{
-		"carma replay: " + shown, "server " + shown, "with 40 GiB", "task 4 (" + shown + ") failed: " + shown, "task 5: " + shown + " · GPU",
-		shown + ", task 2: " + shown,
-	} {
-		if !strings.Contains(c.text, where) {
-			t.Errorf("the page does not have %q", where)
-		}
+	var picture strings.Builder
+	if err := WritePicture(&picture, d, d.Runs); err != nil || strings.Contains(picture.String(), "<evil") || strings.Contains(picture.String(), "<script") {
+		t.Errorf("%v %s", err, picture.String())
 	}
 }
 
@@ -255,7 +182,7 @@ func TestLittle(t *testing.T) {
 		"nothing": nil, "no runs": {none}, "no timeline": {noTimeline}, "no tasks": {noTasks}, "no GPUs": {noGPUs},
 		"unknown tasks": {strangers}, "empty": {{}}, "an empty run": {{Runs: []Run{{}}}},
 	} {
-		t.Run(name, func(t *testing.T) { parse(t, written(t, all...)) })
+		t.Run(name, func(t *testing.T) { checked(t, written(t, all...)) })
 	}
 }
 
@@ -292,23 +219,49 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestUsersAndEnergy: several users have a table of what their tasks used, one has
-// none; a task's tooltip says what it used.
-func TestUsersAndEnergy(t *testing.T) {
+// TestUsers: several users have a table of what their tasks used, one has none.
+func TestUsers(t *testing.T) {
 	d := simulated(t, 20, 2, "magm")
 	r := &d.Runs[0]
 	r.Users = []User{{"", 19, 2 * time.Hour, 3e6}}
-	r.Tasks[4].EnergyJ = 54_321
-	if text := parse(t, written(t, d)).text; strings.Contains(text, "GPUs without tasks") || !strings.Contains(text, "task 5: task-5 · GPU ") ||
-		!strings.Contains(text, " · the task used 54.3 kJ\n") {
-		t.Error("one user, and 54.3 kJ of task 5, are not shown so")
+	if strings.Contains(checked(t, written(t, d)), "GPUs without tasks") {
+		t.Error("one user is shown")
 	}
 	r.Metrics.EnergyJ, r.Metrics.IdleJ = 4e6, 0.5e6
 	r.Users = append(r.Users, User{"<ann>", 1, time.Minute, 0.5e6})
-	text := parse(t, written(t, d)).text
-	for _, want := range []string{"(none)\n19\n2h00m\n3.00 MJ\n75.0 %\n", "<ann>\n1\n1m00s\n0.50 MJ\n12.5 %\n", "GPUs without tasks\n"} {
+	text := checked(t, written(t, d))
+	for _, want := range []string{`(none)</th><td>19</td><td>2h00m</td><td>3.00 MJ</td><td>75.0 %</td>`, `&lt;ann&gt;</th><td>1</td><td>1m00s</td><td>0.50 MJ</td><td>12.5 %</td>`, "GPUs without tasks"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
+	}
+}
+
+// TestPicture: every attempt is in the picture, in a lane of its own, and suspended ones
+// are joined with where they came back.
+func TestPicture(t *testing.T) {
+	d := simulated(t, 40, 2, "exclusive", "magm")
+	var out strings.Builder
+	if err := WritePicture(&out, d, d.Runs); err != nil {
+		t.Fatal(err)
+	}
+	svg := out.String()
+	spans := len(d.Runs[0].Timeline.Spans) + len(d.Runs[1].Timeline.Spans)
+	if got := strings.Count(svg, "<title>task "); got != spans || strings.Count(svg, `class="cross"`) != d.Runs[1].Metrics.OOMs+1 {
+		t.Errorf("%d attempts, want %d", got, spans)
+	}
+	at := func(n int) units.Instant {
+		return units.InstantOf(time.Unix(1_700_000_000, 0)).Add(time.Duration(n) * time.Minute)
+	}
+	span := func(task mapper.TaskID, gpu, from, to int, o sim.Outcome) sim.Span {
+		return sim.Span{Task: task, Name: "<x>", GPU: gpu, Attempt: 1, Launched: at(from), Started: at(from), Ended: at(to), Outcome: o}
+	}
+	line := &sim.Timeline{Start: at(0), End: at(100), GPUs: []sim.GPUTimeline{{Index: 0}, {Index: 3}}, Spans: []sim.Span{
+		span(1, 0, 0, 10, sim.OutcomeAway), span(2, 0, 10, 30, sim.OutcomeOK), span(1, 1, 30, 40, sim.OutcomeAway), span(1, 0, 55, 60, sim.OutcomeOK), span(3, 1, 60, 70, sim.OutcomeAway),
+	}}
+	out.Reset()
+	away := []Run{{Policy: "magm", Timeline: line}}
+	if err := WritePicture(&out, Data{Runs: away}, away); err != nil || strings.Count(out.String(), `class="away"`) != 2 {
+		t.Errorf("%v, %d lines, want 2", err, strings.Count(out.String(), `class="away"`))
 	}
 }

@@ -3,18 +3,25 @@ package report
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"carma/mapper/sim"
 )
 
 // row is a policy's line in the table.
 type row struct {
-	Policy legendEntry
-	Cells  []cell
+	Policy   legendEntry
+	Run      string // id of its part of the page; empty: it has none
+	Baseline bool
+	Cells    []cell
 }
 
-// cell is a figure and, where it has one, its ratio to the reference.
-type cell struct{ Value, Ratio string }
+// cell is a figure and, where it has one, its ratio to the reference. Best marks the
+// best of a column.
+type cell struct {
+	Value, Ratio string
+	Best         bool
+}
 
 // reference is the run that ratios are to, the one that the console names.
 func (d *Data) reference() *Run {
@@ -29,45 +36,108 @@ func (d *Data) reference() *Run {
 	return &d.Runs[0]
 }
 
-// summary is the table: its heading and a row per policy.
-func summary(runs []Run, first *Run) (header []string, rows []row) {
-	header = []string{
-		"makespan", "mean JCT", "p95 JCT", "mean waiting", "mean execution", "OOMs", "lost GPU time",
-		"worst slowdown", "slowed above 1.6", "SMACT", "memory", "energy", "of lower bound",
+// measure is a column of the table. The figures are those of the console.
+type measure struct {
+	title string
+	text  func(*sim.Metrics) string
+	ratio func(sim.Ratios) float64     // nil: none
+	value func(m *sim.Metrics) float64 // for the best; nil: none is
+	most  bool                         // the highest is the best
+}
+
+func timeMeasure(title string, of func(*sim.Metrics) time.Duration, ratio func(sim.Ratios) float64) measure {
+	return measure{title: title, text: func(m *sim.Metrics) string { return Span(of(m)) }, ratio: ratio,
+		value: func(m *sim.Metrics) float64 { return of(m).Seconds() }}
+}
+
+var measures = []measure{
+	timeMeasure("makespan", func(m *sim.Metrics) time.Duration { return m.Makespan }, func(r sim.Ratios) float64 { return r.Makespan }),
+	timeMeasure("mean JCT", func(m *sim.Metrics) time.Duration { return m.MeanJCT }, func(r sim.Ratios) float64 { return r.MeanJCT }),
+	timeMeasure("p95 JCT", func(m *sim.Metrics) time.Duration { return m.P95JCT }, func(r sim.Ratios) float64 { return r.P95JCT }),
+	timeMeasure("mean waiting", func(m *sim.Metrics) time.Duration { return m.MeanWaiting }, func(r sim.Ratios) float64 { return r.MeanWaiting }),
+	timeMeasure("mean execution", func(m *sim.Metrics) time.Duration { return m.MeanExecution }, nil),
+	{"OOMs", func(m *sim.Metrics) string { return fmt.Sprint(m.OOMs) }, nil, func(m *sim.Metrics) float64 { return float64(m.OOMs) }, false},
+	timeMeasure("lost GPU time", func(m *sim.Metrics) time.Duration { return m.LostGPUTime }, nil),
+	{"worst slowdown", func(m *sim.Metrics) string { return Times(m.WorstSlowdown) }, nil, func(m *sim.Metrics) float64 { return m.WorstSlowdown }, false},
+	{"slowed above 1.6", func(m *sim.Metrics) string { return Percent(m.AboveCap) }, nil, func(m *sim.Metrics) float64 { return m.AboveCap }, false},
+	{"energy, MJ", func(m *sim.Metrics) string { return Megajoules(m.EnergyJ) }, func(r sim.Ratios) float64 { return r.Energy }, func(m *sim.Metrics) float64 { return m.EnergyJ }, false},
+	{"SMACT", func(m *sim.Metrics) string { return Fraction(m.MeanSMACT) }, nil, func(m *sim.Metrics) float64 { return m.MeanSMACT }, true},
+	{"memory", func(m *sim.Metrics) string { return Gigabytes(m.MeanMemory) }, nil, nil, false},
+	{"of lower bound", func(m *sim.Metrics) string { return Ratio(quotient(m.Makespan, m.LowerBound)) }, nil, nil, false},
+}
+
+var urgentMeasures = []measure{
+	timeMeasure("urgent tasks waited, mean", func(m *sim.Metrics) time.Duration { return m.MeanUrgent }, nil),
+	timeMeasure("p95", func(m *sim.Metrics) time.Duration { return m.P95Urgent }, nil),
+}
+
+var suspendMeasures = []measure{
+	{"suspensions", func(m *sim.Metrics) string { return fmt.Sprint(m.Suspends) }, nil, nil, false},
+	{"longest", func(m *sim.Metrics) string { return Span(m.LongestAway) }, nil, nil, false},
+	{"p99 of first start to end, to alone", func(m *sim.Metrics) string { return Times(m.P99Stretched) }, nil, nil, false},
+}
+
+// summary is the table: its heading and a row per policy. The reference has one too,
+// the first, if it is no policy of the replay.
+func summary(runs []Run, first *Run, id string) (header []string, rows []row) {
+	columns := slices.Clone(measures)
+	if slices.ContainsFunc(runs, func(r Run) bool { return r.Metrics.UrgentTasks > 0 }) {
+		columns = append(columns, urgentMeasures...)
 	}
-	urgent := slices.ContainsFunc(runs, func(r Run) bool { return r.Metrics.UrgentTasks > 0 })
-	if urgent {
-		header = append(header, "urgent tasks waited, mean", "p95")
+	if slices.ContainsFunc(runs, func(r Run) bool { return r.Metrics.Suspends > 0 }) {
+		columns = append(columns, suspendMeasures...)
 	}
-	suspends := slices.ContainsFunc(runs, func(r Run) bool { return r.Metrics.Suspends > 0 })
-	if suspends {
-		header = append(header, "suspensions", "longest", "p99 of first start to end, to alone")
+	for _, c := range columns {
+		header = append(header, c.title)
+	}
+	var metrics []*sim.Metrics
+	colours := palette(runs)
+	add := func(r *Run, policy legendEntry, run string) {
+		own := row{Policy: policy, Run: run, Baseline: r.Policy == first.Policy}
+		ratios := r.Metrics.RatioTo(first.Metrics)
+		for _, c := range columns {
+			one := cell{Value: c.text(&r.Metrics)}
+			if c.ratio != nil && !own.Baseline {
+				one.Ratio = Ratio(c.ratio(ratios))
+			}
+			own.Cells = append(own.Cells, one)
+		}
+		if r.Metrics.Failed > 0 {
+			own.Cells[0].Ratio = fmt.Sprintf("%d failed", r.Metrics.Failed)
+		}
+		rows, metrics = append(rows, own), append(metrics, &r.Metrics)
+	}
+	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Policy == first.Policy }) {
+		add(first, legendEntry{clean(first.Policy), "rest"}, "")
 	}
 	for i := range runs {
-		m := &runs[i].Metrics
-		r := m.RatioTo(first.Metrics)
-		if runs[i].Policy == first.Policy {
-			r = sim.Ratios{}
-		}
-		cells := []cell{
-			{Span(m.Makespan), ratio(r.Makespan)}, {Span(m.MeanJCT), ratio(r.MeanJCT)}, {Span(m.P95JCT), ratio(r.P95JCT)},
-			{Span(m.MeanWaiting), ratio(r.MeanWaiting)}, {Span(m.MeanExecution), ""}, {fmt.Sprint(m.OOMs), ""},
-			{Span(m.LostGPUTime), ""}, {fmt.Sprintf("%.2f", m.WorstSlowdown), ""}, {percent(m.AboveCap), ""}, {percent(m.MeanSMACT), ""},
-			{gib(m.MeanMemory), ""}, {energy(m.EnergyJ), ratio(r.Energy)}, {"", ""},
-		}
-		if m.LowerBound > 0 {
-			cells[len(cells)-1].Value = ratio(m.Makespan.Seconds() / m.LowerBound.Seconds())
-		}
-		if urgent {
-			cells = append(cells, cell{Span(m.MeanUrgent), ""}, cell{Span(m.P95Urgent), ""})
-		}
-		if suspends {
-			cells = append(cells, cell{fmt.Sprint(m.Suspends), ""}, cell{Span(m.LongestAway), ""}, cell{fmt.Sprintf("%.2f", m.P99Stretched), ""})
-		}
-		if m.Failed > 0 {
-			cells[0].Ratio = fmt.Sprintf("%d failed", m.Failed)
-		}
-		rows = append(rows, row{legendEntry{clean(runs[i].Policy), palette(runs)[i].class}, cells})
+		add(&runs[i], legendEntry{clean(runs[i].Policy), colours[i].class}, runID(id, i))
 	}
+	markBest(columns, rows, metrics)
 	return header, rows
+}
+
+// markBest marks the best of each column, or several that read alike. Runs with failed
+// tasks are not compared: they have less to do. A column in which all are alike has no
+// best.
+func markBest(columns []measure, rows []row, metrics []*sim.Metrics) {
+	for c, column := range columns {
+		best, differ := -1, false
+		for i, m := range metrics {
+			if column.value == nil || m.Failed > 0 || m.Tasks == 0 {
+				continue
+			}
+			if best >= 0 {
+				differ = differ || rows[i].Cells[c].Value != rows[best].Cells[c].Value
+			}
+			if best < 0 || column.most == (column.value(m) > column.value(metrics[best])) && column.value(m) != column.value(metrics[best]) {
+				best = i
+			}
+		}
+		for i := range rows {
+			if differ && metrics[i].Failed == 0 && rows[i].Cells[c].Value == rows[best].Cells[c].Value {
+				rows[i].Cells[c].Best = true
+			}
+		}
+	}
 }

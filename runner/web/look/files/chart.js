@@ -26,7 +26,7 @@ export function onTheme(redraw, signal) {
 
 /**
  * merged puts curves onto one axis. A curve is [xs, ys]; a value holds until the next x.
- * The axis goes from low to high at least, beyond which a curve has no value.
+ * The axis goes from low to high.
  */
 export function merged(curves, low, high) {
   const xs = new Float64Array(2 + curves.reduce((n, c) => n + c[0].length, 0));
@@ -35,7 +35,7 @@ export function merged(curves, low, high) {
   let n = 2;
   for (const [x] of curves) for (const v of x) xs[n++] = v;
   xs.sort();
-  const axis = [...xs].filter((v, i) => i === 0 || v !== xs[i - 1]);
+  const axis = [...xs].filter((v, i) => v >= low && v <= high && v !== xs[i - 1]);
   return [axis, ...curves.map(([x, y]) => {
     let i = -1;
     return axis.map((at) => {
@@ -59,7 +59,7 @@ export class Linked {
   options() {
     return {
       cursor: {
-        drag: { x: true, y: false }, sync: { key: this.name, scales: ['x', null], filters: { pub: (kind) => kind === 'mousemove' || kind === 'mouseleave' } },
+        y: false, drag: { x: true, y: false }, sync: { key: this.name, scales: ['x', null], filters: { pub: (kind) => kind === 'mousemove' || kind === 'mouseleave' } },
         bind: { dblclick: () => () => { this.zoom(null); return null; } },
       },
       hooks: { setScale: [(u, key) => { if (key === 'x' && !this.busy && this.plots.has(u)) this.zoom([u.scales.x.min, u.scales.x.max]); }] },
