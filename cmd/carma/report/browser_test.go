@@ -90,6 +90,23 @@ func TestReportKeys(t *testing.T) {
 	if n := b.Of(`new Set([...document.querySelectorAll('.run .plot')].filter((p) => p.plot.u).map((p) => Math.round(p.plot.u.cursor.left / p.plot.u.over.clientWidth * 50))).size`); n != "1" {
 		t.Errorf("the cursor is at %s places", n)
 	}
+	// The legends tell of that time, and of what holds then.
+	wrong := b.Of(`(() => {
+		const u = [...document.querySelectorAll('.run .plot')].find((p) => p.textContent.startsWith('GPU 0')).plot.u, wrong = [], width = u.over.clientWidth;
+		for (let left = 1; left < width; left += 3) {
+			u.setCursor({left, top: 9}, true, true);
+			const at = u.posToVal(left, 'x'), holds = u.data[1][u.data[0].findLastIndex((x) => x <= at)];
+			if (u.series[1].value(u, u.data[1][u.cursor.idxs[1]]) !== u.series[1].value(u, holds)) wrong.push(at);
+		}
+		return wrong.length;
+	})()`)
+	if wrong != "0" {
+		t.Errorf("at %s places the legend tells of another time", wrong)
+	}
+	b.Of(`[...document.querySelectorAll('.run .plot')].find((p) => p.textContent.startsWith('GPU 0')).focus()`)
+	b.Do(chromedp.KeyEvent(kb.ArrowLeft))
+	b.Await(`/^at .*, used .* GiB, booked .* GiB, capacity 40 GiB$/.test(document.activeElement.plot.words.textContent)`)
+	focus(0)
 	// Zoomed in by keys, all charts of time show the same; the address has it.
 	b.Do(chromedp.KeyEvent("+"), chromedp.KeyEvent("+"))
 	near := b.Of(view)

@@ -2,7 +2,7 @@
 
 import { h } from './dom.js';
 import { colour, merged, Linked } from './chart.js';
-import { Plot, line, soft, xAxis, yAxis, timeSeries, stepsOf } from './plots.js';
+import { Plot, line, soft, xAxis, yAxis, here, held, timeSeries, stepsOf } from './plots.js';
 import { took } from './words.js';
 
 const low = 170;
@@ -17,7 +17,7 @@ function overTime(section, o) {
       return {
         options: {
           scales: { x: { time: false }, y: { range: (u, a, b) => [0, Math.max(o.most || b || 1, 1e-9) * 1.05] } }, axes: [xAxis(), yAxis(o.axis || o.text)],
-          series: [timeSeries, ...lines.map(([, label, ink, more]) => line(label, ink, o.text, more))],
+          cursor: held, series: [timeSeries, ...lines.map(([, label, ink, more]) => line(label, ink, o.text, more))],
         },
         data: merged(lines.map(([c]) => stepsOf(c)), 0, section.data.Length),
       };
@@ -63,7 +63,7 @@ function waitingOf(section, run) {
     make: () => ({
       options: {
         scales: { x: { time: false }, y: { range: () => [0, most * 1.05] } }, axes: [xAxis(), { ...yAxis(took), incrs: [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000, 720000, 1800000, 3600000] }],
-        series: [{ ...timeSeries, label: 'submitted at' }, { label: 'waited', stroke: colour(run.Colour), paths: () => null, points: { show: true, size: 4, fill: colour(run.Colour) }, value: (u, v) => v === null || v === undefined ? '–' : took(v) }],
+        series: [{ label: 'submitted at', value: (u, v) => v === null || v === undefined ? '–' : took(Math.max(0, v)) }, { label: 'waited', stroke: colour(run.Colour), paths: () => null, points: { show: true, size: 4, fill: colour(run.Colour) }, value: (u, v) => v === null || v === undefined ? '–' : took(v) }],
       },
       data: [[-1e-9, ...order.map((i) => at[i]), section.data.Length], [null, ...order.map((i) => wait[i] ?? null), null]],
     }),
@@ -100,7 +100,7 @@ function share(section, name, title, sorted, from, text, axis) {
     make: () => ({
       options: {
         scales: { x: { time: false }, y: { range: () => [0, 102] } }, axes: [xAxis(axis), yAxis(per)],
-        series: [{ label: 'within', value: (u, v) => v === null || v === undefined ? '–' : text(v) }, ...runs.map((r, i) => line(r.Policy, colour(r.Colour), (v) => `${v.toFixed(1)} %`, { width: 2, dash: dashes[i % 4] }))],
+        cursor: held, series: [{ label: 'within', value: (u) => here(u, text) }, ...runs.map((r, i) => line(r.Policy, colour(r.Colour), (v) => `${v.toFixed(1)} %`, { width: 2, dash: dashes[i % 4] }))],
       },
       data: merged(curves, start, end),
     }),

@@ -55,9 +55,8 @@ export class Plot {
 
   /** told is what all series say at the cursor. */
   told(u) {
-    const i = u.cursor.idx;
-    if (i === null || i === undefined) return '';
-    return u.series.map((s, n) => `${n ? s.label + ' ' : ''}${s.value(u, u.data[n][i], n, i)}`).join(', ');
+    if (u.cursor.idx === null || u.cursor.idx === undefined) return '';
+    return u.series.map((s, n) => `${s.label} ${s.value(u, u.data[n][u.cursor.idxs[n] ?? u.cursor.idx], n)}`).join(', ');
   }
 
   draw(again) {
@@ -102,8 +101,14 @@ export function watch() {
   });
 }
 
+/** here is the x at which the cursor is, which is seldom that of a point. */
+export function here(u, text) { return u.cursor.left >= 0 && u.cursor.idx !== null ? text(Math.max(0, u.posToVal(u.cursor.left, 'x'))) : '–'; }
+
 /** timeSeries is the first series of a chart over time. */
-export const timeSeries = { label: 'at', value: (u, v) => v === null || v === undefined ? '–' : took(v) };
+export const timeSeries = { label: 'at', value: (u) => here(u, took) };
+
+/** held is the cursor of charts of steps: a value holds until the next point, not from halfway to it. */
+export const held = { dataIdx: (u, series, nearest, x) => nearest > 0 && u.data[0][nearest] > x ? nearest - 1 : nearest, points: { show: false } };
 
 /** stepsOf are a curve's points: [xs, ys]. It ends with its replay. */
 export function stepsOf(c) {
