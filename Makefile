@@ -120,12 +120,19 @@ images-test: ## the training images on the CPU, on the image of make probe (some
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
 		$(GO) test $(TEST_FLAGS) -tags images -run TestImage ./test'
 
-.PHONY: pictures picture-terminal picture-policies
-pictures: picture-terminal picture-policies ## record the pictures of the documentation anew
+.PHONY: pictures picture-terminal picture-policies picture-report
+pictures: picture-terminal picture-policies picture-report ## record the pictures of the documentation anew
 
 # No engine is needed. A test compares them with what the program draws.
 picture-policies: ## the pictures and tables of docs/policies.md (seconds)
 	UPDATE_PICTURES=1 $(GO) test -count=1 -run "^TestPolicyPictures$$" ./cmd/carma/replay
+
+picture-report: bin/carma
+	@command -v chromium >/dev/null || { echo "no Chromium: apt-get install chromium" >&2; exit 2; }
+	@mkdir -p .cache
+	bin/carma replay philly-t1-60 --policy exclusive,magm,carma --html .cache/report.html >/dev/null
+	chromium --headless --no-sandbox --hide-scrollbars --force-device-scale-factor=1 --window-size=1080,1130 --virtual-time-budget=4000 \
+		--screenshot=docs/report.png "file://$(CURDIR)/.cache/report.html" 2>/dev/null
 
 picture-terminal: build
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; test/pictures/record.sh docs/top.svg'
