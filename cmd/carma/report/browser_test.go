@@ -168,6 +168,18 @@ func TestReportKeys(t *testing.T) {
 	b.Well()
 }
 
+// TestReportOfMany: with too many tasks to list, the other charts are there.
+func TestReportOfMany(t *testing.T) {
+	defer func(n int) { shownTasks = n }(shownTasks)
+	shownTasks = 10
+	b, address := opened(t, simulated(t, 60, 2, "exclusive", "magm"))
+	b.As(1024, "light")
+	b.Do(chromedp.Navigate(address))
+	b.Await(ready)
+	b.Await(`document.querySelector('.tasks').textContent.includes('--csv') && document.querySelector('.run').textContent.includes('--chrome-trace')`)
+	b.Well()
+}
+
 // dragged draws the mouse over a part of the first chart of time.
 const dragged = `(() => {
   const over = document.querySelector('.run .u-over'), box = over.getBoundingClientRect();

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"carma/mapper"
@@ -22,7 +23,17 @@ type sectionData struct {
 	Names                []string
 	Tasks                taskColumns
 	Runs                 []runData
+	// Many: the tasks are too many to list. Their times are so many values of the sorted
+	// ones, at equal distances, and there are no attempts.
+	Many bool
 }
+
+// shownTasks is how many tasks, over all policies, a report lists; it takes about 100
+// bytes for each.
+var shownTasks = 60_000 // lower in tests
+
+// stoodFor is how many values stand for the tasks where they are too many.
+const stoodFor = 1000
 
 // taskColumns are what tasks have under every policy, a value for each.
 type taskColumns struct {
@@ -88,7 +99,13 @@ func newSectionData(d *Data, id string, colours []colour, kinds kindRanks) secti
 	for _, k := range kinds.legend {
 		s.Kinds = append(s.Kinds, k.Name)
 	}
-	s.Tasks = s.tasks(d, kinds)
+	all := 0
+	for i := range d.Runs {
+		all += len(d.Runs[i].Tasks)
+	}
+	if s.Many = all > shownTasks; !s.Many {
+		s.Tasks = s.tasks(d, kinds)
+	}
 	for i := range d.Runs {
 		if line := d.Runs[i].Timeline; line != nil {
 			s.Length = max(s.Length, tenth(seconds(line, line.End)))
@@ -136,6 +153,10 @@ func (s *sectionData) tasks(d *Data, kinds kindRanks) taskColumns {
 
 func (s *sectionData) run(r *Run) runData {
 	out := runData{Policy: clean(r.Policy), GPUs: []gpuData{}, Tasks: outcomesOf(r.Tasks)}
+	if s.Many {
+		t := &out.Tasks
+		out.Tasks = outcomeColumns{Waiting: thinned(t.Waiting), JCT: thinned(t.JCT), Slowdown: thinned(t.Slowdown)}
+	}
 	line := r.Timeline
 	if line == nil {
 		return out
@@ -160,6 +181,9 @@ func (s *sectionData) run(r *Run) runData {
 	}
 	out.Power = &curveData{Y: sum, End: tenth(seconds(line, line.End))}
 	for _, sp := range line.Spans {
+		if s.Many {
+			break
+		}
 		out.Spans.add(line, sp, s.Tasks.Number)
 	}
 	return out
@@ -203,6 +227,19 @@ func outcomesOf(tasks []Task) (c outcomeColumns) {
 		c.Energy = nil
 	}
 	return c
+}
+
+// thinned are some of the values, sorted, at equal distances, the last among them.
+func thinned(values []float64) []float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	if len(sorted) <= stoodFor {
+		return sorted
+	}
+	out := make([]float64, stoodFor)
+	for i := range out {
+		out[i] = sorted[(i+1)*len(sorted)/stoodFor-1]
+	}
+	return out
 }
 
 // curveOf is a curve in its unit times a factor, rounded to parts.

@@ -118,6 +118,23 @@ func TestCurvesKeepTheArea(t *testing.T) {
 	}
 }
 
+// TestManyTasks: of too many tasks there are only the distributions.
+func TestManyTasks(t *testing.T) {
+	defer func(n int) { shownTasks = n }(shownTasks)
+	d := simulated(t, 3000, 2, "magm")
+	shownTasks = 2999
+	whole := len(written(t, d))
+	got := data(t, written(t, d))[0]
+	if jct := got.Runs[0].Tasks.JCT; !got.Many || len(jct) != stoodFor || len(got.Tasks.ID) != 0 || len(got.Runs[0].Spans.Task) != 0 || len(got.Runs[0].Queue.Y) == 0 {
+		t.Errorf("%d times, %d tasks, %d attempts", len(jct), len(got.Tasks.ID), len(got.Runs[0].Spans.Task))
+	} else if worst := tenths(d.Runs[0].Metrics.WorstJCT); jct[stoodFor-1] != worst {
+		t.Errorf("the longest of the times is %v s, of all %v s", jct[stoodFor-1], worst)
+	}
+	if shownTasks = 3000; len(written(t, d)) < whole+100_000 {
+		t.Errorf("%d bytes with all tasks, %d without", len(written(t, d)), whole)
+	}
+}
+
 // TestSeveralTraces: a section for each, and links to them.
 func TestSeveralTraces(t *testing.T) {
 	text := checked(t, written(t, simulated(t, 5, 1, "magm"), simulated(t, 6, 2, "lug", "exclusive")))

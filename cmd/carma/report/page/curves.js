@@ -51,7 +51,7 @@ function grid(run, one) {
 /** queueOf is how many tasks waited, and for how long each did. */
 export function queueOf(section, run) {
   const area = (c, title, most, text) => overTime(section, { title, label: `${title} under ${run.Policy}`, most, text, axis: plain, lines: () => [[c, title, colour(run.Colour), { fill: soft(colour(run.Colour)) }]] });
-  return h('div', { class: 'small' }, area(run.Queue, 'Tasks in the queue', section.data.Queue, plain), waitingOf(section, run), area(run.Power, 'Power of all GPUs', section.data.Power, watts));
+  return h('div', { class: 'small' }, area(run.Queue, 'Tasks in the queue', section.data.Queue, plain), !section.data.Many && waitingOf(section, run), area(run.Power, 'Power of all GPUs', section.data.Power, watts));
 }
 
 // waitingOf is a dot for each task, at its submission.

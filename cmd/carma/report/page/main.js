@@ -17,12 +17,13 @@ class Section {
     data.Runs.forEach((run) => {
       const box = document.querySelector(`#${run.ID} > [data-charts=run]`);
       if (!box || !run.GPUs.length) return;
-      const draw = () => fill(box, h('h3', {}, 'What ran where'), ran(this, run), h('h3', {}, 'Memory (GiB)'), memoryOf(this, run), h('h3', {}, 'SM activity (%)'), activityOf(this, run), h('h3', {}, 'The whole server'), queueOf(this, run));
+      const draw = () => fill(box, h('h3', {}, 'What ran where'), data.Many ? h('p', { class: 'note' }, 'The attempts are too many to show each; --chrome-trace writes all, for Perfetto.') : ran(this, run), h('h3', {}, 'Memory (GiB)'), memoryOf(this, run), h('h3', {}, 'SM activity (%)'), activityOf(this, run), h('h3', {}, 'The whole server'), queueOf(this, run));
       const part = box.closest('details');
       if (part.open) draw();
       else part.addEventListener('toggle', draw, { once: true });
     });
     this.list = tasks(this, root.querySelector('[data-tasks]'));
+    if (data.Many) fill(root.querySelector('[data-tasks]'), h('p', { class: 'note' }, 'The tasks are too many to list; --csv writes a line for each.'));
     this.offer(root.querySelector('[data-controls]'));
   }
 
