@@ -195,6 +195,9 @@ func TestReportSize(t *testing.T) {
 		tasks, bytes int
 		policies     []string
 	}{{60, 250_000, []string{"exclusive", "magm", "carma"}}, {3000, 1_600_000, []string{"exclusive", "round-robin", "magm", "carma"}}} {
+		if raceDetector && c.tasks > 1000 { // it takes some ten times as long
+			c.tasks, c.bytes = c.tasks/3, c.bytes/2
+		}
 		d := simulated(t, c.tasks, 4, c.policies...)
 		size := len(written(t, d))
 		b, address := opened(t, d)

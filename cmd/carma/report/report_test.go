@@ -121,8 +121,8 @@ func TestCurvesKeepTheArea(t *testing.T) {
 // TestManyTasks: of too many tasks there are only the distributions.
 func TestManyTasks(t *testing.T) {
 	defer func(n int) { shownTasks = n }(shownTasks)
-	d := simulated(t, 3000, 2, "magm")
-	shownTasks = 2999
+	d := simulated(t, 1500, 2, "magm")
+	shownTasks = 1499
 	whole := len(written(t, d))
 	got := data(t, written(t, d))[0]
 	if jct := got.Runs[0].Tasks.JCT; !got.Many || len(jct) != stoodFor || len(got.Tasks.ID) != 0 || len(got.Runs[0].Spans.Task) != 0 || len(got.Runs[0].Queue.Y) == 0 {
@@ -130,7 +130,7 @@ func TestManyTasks(t *testing.T) {
 	} else if worst := tenths(d.Runs[0].Metrics.WorstJCT); jct[stoodFor-1] != worst {
 		t.Errorf("the longest of the times is %v s, of all %v s", jct[stoodFor-1], worst)
 	}
-	if shownTasks = 3000; len(written(t, d)) < whole+100_000 {
+	if shownTasks = 1500; len(written(t, d)) < whole+50_000 {
 		t.Errorf("%d bytes with all tasks, %d without", len(written(t, d)), whole)
 	}
 }
