@@ -84,6 +84,7 @@ func TestFolderStays(t *testing.T) {
 func TestHalfMade(t *testing.T) {
 	for text, want := range map[string][2]bool{ // result without and with an earlier request
 		"failed to start shim: mkdir /run/x/carma-1: file exists: unknown":                                               {true, true},
+		"mkdir /run/x/io.containerd.runtime.v2.task/carma/carma-1: file exists":                                          {true, true},
 		"failed to start shim: start failed: io.containerd.runc.v2: getwd: no such file or directory: exit status 1":     {false, true},
 		"failed to start shim: start failed: dial unix /run/containerd/s/6b: connect: connection refused":                {false, true},
 		`failed to create shim task: OCI runtime create failed: exec: "no": executable file not found in $PATH: unknown`: {false, false},

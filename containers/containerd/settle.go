@@ -93,5 +93,8 @@ func (d *Driver) shims(id string) (pids []int) {
 // is still being undone. earlier: an earlier request is known.
 func halfMade(err error, earlier bool) bool {
 	text := err.Error()
+	if strings.Contains(text, "mkdir ") && strings.HasSuffix(text, ": file exists") {
+		return true // containerd 2 says nothing else
+	}
 	return strings.Contains(text, "failed to start shim") && (earlier || strings.Contains(text, "file exists"))
 }

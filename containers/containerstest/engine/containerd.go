@@ -23,6 +23,14 @@ type Containerd struct {
 	exited chan struct{}
 }
 
+// Forgets reports whether it drops what it knows of a container that ended while it was
+// down: containerd 2 does (2.2.9), 1.6 does not.
+func (c *Containerd) Forgets() bool {
+	out, err := exec.Command("containerd", "--version").Output()
+	fields := strings.Fields(string(out)) // containerd MODULE VERSION REVISION
+	return err == nil && len(fields) > 2 && !strings.HasPrefix(strings.TrimPrefix(fields[2], "v"), "1.")
+}
+
 // NewContainerd starts a containerd. Its folder must be new, or that of an
 // earlier Containerd.
 func NewContainerd(root string) (*Containerd, error) {
