@@ -83,7 +83,7 @@ engines: build ## the containerd driver, and the real NVIDIA Container Runtime w
 		$(GO) test $(TEST_FLAGS) -tags e2e,containerd,gpu -run "^Test(Containerd|GPUs)" ./test'
 
 # What needs virtual time and failpoints.
-HISTORIES := ^Test(Histories|RemovalThatFails|EveryWrite)$$
+HISTORIES := ^Test(Histories|RemovalThatFails|EveryWrite|CrashKeeps.*)$$
 
 # POINT= selects points by prefix, FAULT= faults by a part of the name, DRIVER=docker|containerd; the whole takes about an
 # hour on two busy cores. What matters is shown; all is in .cache/faults.log.

@@ -26,7 +26,7 @@ type Change struct {
 	Retries   *int           `json:"retries,omitempty"`
 	TimeLimit *time.Duration `json:"time_limit,omitempty"` // counts from the attempt's start
 	Slot      *time.Duration `json:"slot,omitempty"`
-	// Host is for a task that is not placed.
+	// Host is for a task that is in no container yet, or that runs: see [Resize].
 	Host *HostAsk `json:"host,omitempty"`
 	// The next are for a task that is not placed, and whose memory is estimated.
 	GPUs      *int      `json:"gpus,omitempty"`
@@ -70,6 +70,9 @@ func (s *State) requestChanged(ev RequestChanged) {
 	}
 	s.dirty = true
 	s.changeAnytime(t, c)
+	if c.Host != nil && t.Resizable() {
+		s.resize(t, *c.Host)
+	}
 	if c.Host != nil && !alive {
 		t.HostMem, t.HostReserve, t.CPUs = c.Host.Memory, c.Host.Reserve, c.Host.CPUs
 		t.Request.shape()

@@ -126,6 +126,7 @@ var decisionDecoders = map[string]func([]byte) (Decision, error){
 	"regrant": decodeDecisionAs[Regrant],
 	"suspend": decodeDecisionAs[Suspend],
 	"resume":  decodeDecisionAs[Resume],
+	"resize":  decodeDecisionAs[Resize],
 }
 
 func decodeDecisionAs[D Decision](body []byte) (Decision, error) {

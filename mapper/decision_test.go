@@ -21,6 +21,7 @@ var decisions = []Decision{
 	Idle{Task: 7, Attempt: 2, Since: 5, Ends: 9},
 	Overuse{Task: 7, GPU: "a", Used: 3 * units.GiB, Grant: units.GiB, Booked: 2 * units.GiB},
 	Regrant{Task: 7, Attempt: 1, Grants: []Grant{{GPU: "a", Memory: 2 * units.GiB}}},
+	Resize{Task: 7, Attempt: 2, Host: HostShare{Node: "a", Memory: units.GiB, Limit: 2 * units.GiB, CPUs: 500, Weight: 500}},
 	Suspend{Task: 7, Attempt: 2, Host: units.GiB, Reason: Reason{Code: ReasonSuspended, Name: "ada"}},
 	Resume{Task: 7, Attempt: 2, From: []GPUID{"a"}, Grants: []Grant{{GPU: "b", Memory: units.GiB}}},
 }

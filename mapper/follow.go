@@ -64,6 +64,8 @@ func subject(d Decision) TaskID {
 		return d.Task
 	case Idle:
 		return d.Task
+	case Resize:
+		return d.Task
 	case Finish:
 		return d.Task.ID
 	}

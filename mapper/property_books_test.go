@@ -26,6 +26,8 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 	switch e := ev.(type) {
 	case Woke:
 		m.alarm = 0
+	case Sampled:
+		m.bookHostUse(e)
 	case TakenIn:
 		m.bookTakenIn(e)
 	case Settled:
@@ -46,6 +48,8 @@ func (m *machine) book(t *rapid.T, ev Event, decisions []Decision) {
 			m.checkWay(t, d.Task, d.Grants)
 		case Suspend:
 			m.suspend(t, d)
+		case Resize:
+			m.resize(t, ev, d)
 		case Resume:
 			m.resume(t, d)
 		case Finish:
@@ -140,6 +144,7 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 	}
 	m.launched, m.spacing = now, m.opt.Interval
 	m.live[l.Task] = l
+	delete(m.seenHost, l.Task)
 	m.checkGPUs(t, l)
 	m.checkHost(t, l)
 	m.checkLaunchPlace(t, l)

@@ -194,6 +194,36 @@ func (m *machine) isKnown(id GPUID) bool {
 	return false
 }
 
+// resize enters another share of a running task, and checks it against the books.
+func (m *machine) resize(t *rapid.T, ev Event, d Resize) {
+	e, ok := ev.(RequestChanged)
+	was, live := m.live[d.Task]
+	if !ok || !live || e.Task != d.Task || e.Change.Host == nil || was.Attempt != d.Attempt || m.leaving[d.Task] > 0 || m.returning[d.Task] > 0 {
+		t.Fatalf("%+v on %#v, and it runs as %+v", d, ev, was)
+	}
+	l, r, ask := was, m.shape[d.Task], e.Change.Host
+	l.Host = d.Host
+	m.live[d.Task] = l
+	asked := Request{GPUs: 1, HostMem: ask.Memory, HostReserve: ask.Reserve, CPUs: ask.CPUs}
+	asked.shape()
+	info := m.hosts[d.Host.Node]
+	sameMemory := r.HostMem == asked.HostMem && r.HostReserve == asked.HostReserve
+	r.HostMem, r.HostReserve, r.CPUs = asked.HostMem, asked.HostReserve, asked.CPUs
+	m.shape[d.Task] = r
+	memory, cpus := m.bookedOn(d.Host.Node)
+	switch {
+	case info.Total == 0 && d.Host.Memory+d.Host.Limit > 0:
+		t.Fatalf("%+v where nothing is known of the machine", d)
+	case info.Total == 0:
+	case !sameMemory && r.HostMem > 0 && d.Host.Limit != r.HostMem, !sameMemory && r.HostMem > 0 && r.HostReserve == 0 && d.Host.Memory != r.HostMem, r.CPUs > 0 && d.Host.CPUs != r.CPUs:
+		t.Fatalf("%+v for %+v", d, r)
+	case d.Host.Memory > was.Host.Memory && d.Host.Memory > m.seenHost[d.Task] && memory > info.Memory, d.Host.CPUs > was.Host.CPUs && cpus > info.CPUs:
+		t.Fatalf("%+v: %s and %d CPUs booked on %+v", d, memory, cpus, info)
+	case d.Host.Limit < m.seenHost[d.Task]:
+		t.Fatalf("%+v, and it uses %s", d, m.seenHost[d.Task])
+	}
+}
+
 // bookChange enters what is asked for from now on. What a launch books is left as
 // it was while a task is placed, or its memory is looked for.
 func (m *machine) bookChange(e RequestChanged) {

@@ -86,6 +86,26 @@ func (m *machine) bookHelpers(e HelpersBooked) {
 	}
 }
 
+// bookHostUse enters what tasks on known pages were seen to use.
+func (m *machine) bookHostUse(e Sampled) {
+	for _, in := range e.Hosts {
+		on := func(id TaskID) bool {
+			l, ok := m.container(id)
+			return ok && l.Host.Node == in.Node && (l.Host != HostShare{} || len(l.Grants) == 0)
+		}
+		for id := range m.seenHost {
+			if on(id) {
+				delete(m.seenHost, id)
+			}
+		}
+		for _, u := range in.Tasks {
+			if on(u.Task) {
+				m.seenHost[u.Task] = u.Used.Clamp()
+			}
+		}
+	}
+}
+
 // bookedOn is what tasks and helpers have of a machine by the books.
 func (m *machine) bookedOn(node string) (memory units.Bytes, cpus int64) {
 	for _, l := range m.live {

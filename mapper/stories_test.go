@@ -158,6 +158,8 @@ func (s *story) event(what string, args []string) {
 		s.rules(args)
 	case "gpus":
 		s.found(args)
+	case "host-sample":
+		s.hostSample(args)
 	case "helpers":
 		s.step(mapper.HelpersBooked{At: s.at(), Suite: args[0], Memory: s.bytes(args[1])}, "")
 	case "submit":
@@ -261,6 +263,16 @@ func (s *story) change(name string, args []string) {
 		}
 	}
 	s.step(mapper.RequestChanged{At: s.at(), Task: s.task(name), Change: c}, "")
+}
+
+// hostSample shows what the tasks use of the machine's memory: a=22G.
+func (s *story) hostSample(args []string) {
+	var in mapper.HostSample
+	for _, arg := range args {
+		name, used, _ := strings.Cut(arg, "=")
+		in.Tasks = append(in.Tasks, mapper.HostUse{Task: s.task(name), Used: s.bytes(used)})
+	}
+	s.step(mapper.Sampled{At: s.at(), Hosts: []mapper.HostSample{in}}, "")
 }
 
 func (s *story) rules(args []string) {
@@ -448,6 +460,8 @@ func (s *story) decision(d mapper.Decision) string {
 		return s.name(d.Task) + " is queued"
 	case mapper.Regrant:
 		return fmt.Sprintf("%s has %s now", s.name(d.Task), s.grants(d.Grants))
+	case mapper.Resize:
+		return fmt.Sprintf("%s may use %s of host memory now; %s and %d thousandths of a processor are booked", s.name(d.Task), d.Host.Limit, d.Host.Memory, d.Host.CPUs)
 	case mapper.Overuse:
 		return fmt.Sprintf("%s uses %s of %s; %s booked", s.name(d.Task), d.Used, d.Grant, d.Booked)
 	case mapper.Finish:

@@ -198,6 +198,8 @@ type Attempt struct {
 	// Host is what is booked of its machine, HostPeak the highest host memory seen.
 	Host     HostShare   `json:"host,omitzero"`
 	HostPeak units.Bytes `json:"host_peak,omitempty"`
+	// Resized: Host was changed while it ran, see [Resize].
+	Resized bool `json:"resized,omitempty"`
 	// Message is the worker's text about its end, for people. Reason is why the
 	// task went back to a queue after it.
 	Message string `json:"message,omitempty"`

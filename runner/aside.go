@@ -92,6 +92,8 @@ func (w *worker) stepAside(ctx context.Context, id string) {
 			if w.tellOffer() {
 				look = nil
 			}
+		case <-w.resizing.asked:
+			w.resize(ctx, id)
 		case o := <-w.aside.orders:
 			w.touch()
 			if o.suspend != nil {

@@ -66,6 +66,11 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.refreshTask(d.Task)
 			r.order(d.Task, asideOrder{resume: &d})
 			r.Log.Info().Int64("task", int64(d.Task)).Strs("grants", grantWords(d.Grants)).Msg("resume")
+		case mapper.Resize:
+			r.refreshTask(d.Task)
+			if w := r.workers[d.Task]; w != nil {
+				w.resizing.order()
+			}
 		case mapper.Overuse:
 			r.Log.Warn().Int64("task", int64(d.Task)).Str("gpu", string(d.GPU)).Stringer("used", d.Used).Stringer("grant", d.Grant).Stringer("booked", d.Booked).Msg("it uses more than was booked for it")
 		case mapper.Idle:

@@ -121,7 +121,7 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 			return nil, refusef(422, "--est-model: %v", err)
 		}
 	}
-	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
+	rec, err = r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
 		if err := r.mayUpdate(t, rec, u); err != nil {
 			return nil, nil, err
 		}
@@ -134,6 +134,10 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 		r.names[is.Name] = true
 		return mapper.RequestChanged{At: now, Task: t.ID, By: who.Name, Change: what}, &is, nil
 	})
+	if err == nil && u.Hosts() {
+		err = r.resized(ctx, rec.ID())
+	}
+	return rec, err
 }
 
 // mayUpdate refuses what cannot be changed about a task any more.
@@ -141,12 +145,12 @@ func (r *Runner) mayUpdate(t *mapper.Task, rec *Record, u api.Update) error {
 	switch {
 	case u.Shapes() && t.Alive() != nil:
 		return refusef(409, "task %d is %s; what it has booked can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
-	case u.Hosts() && t.Alive() != nil:
-		return refusef(409, "task %d is %s; its host memory and processors can be changed while it waits: carma requeue --hold %d, then update and release it", t.ID, t.Phase, t.ID)
 	case u.Shapes() && t.Phase == mapper.Estimating:
 		return refusef(409, "the memory of task %d is being estimated; try again when that has ended", t.ID)
 	case u.After != nil && len(t.Attempts) > 0:
 		return refusef(409, "task %d has been launched; it waits for no other task any more", t.ID)
+	case u.Hosts() && r.mayResize(t) != nil:
+		return r.mayResize(t)
 	case u.Name != nil && *u.Name != rec.Name:
 		return r.nameFree("--name", *u.Name)
 	}
@@ -179,7 +183,7 @@ func (r *Runner) changeOf(t *mapper.Task, rec *Record, u api.Update, c *candidat
 	}
 	if !u.Shapes() {
 		if u.Hosts() && t.Phase != mapper.Estimating {
-			return what, impossible(r.state.Check(req, t.Estimate), t.Estimate.Method == mapper.Declared)
+			return what, firstError(impossible(r.state.Check(req, t.Estimate), t.Estimate.Method == mapper.Declared), r.canResize(t, *what.Host))
 		}
 		return what, nil
 	}

@@ -203,8 +203,6 @@ func TestHostUpdated(t *testing.T) {
 		"more than all processors":   {ref, api.Update{CPUs: new(1e6)}, 422, "--cpus"},
 		"no program starts in that":  {ref, api.Update{HostMem: new(int64(1 << 20))}, 422, "--host-mem 1 MiB"},
 		"a reserve above the limit":  {ref, api.Update{HostReserve: new(int64(1 << 30))}, 422, "--host-reserve"},
-		"host memory of a running":   {blocker, api.Update{HostMem: new(int64(64 << 20))}, 409, "carma requeue --hold 1"},
-		"processors of a running":    {blocker, api.Update{CPUs: new(0.5)}, 409, "carma requeue --hold 1"},
 		"processors below the least": {ref, api.Update{CPUs: new(0.001), CPUsReserve: new(0.0)}, 422, "--cpus 0.001"},
 	} {
 		_, err := g.api.Update(g.ctx(), c.ref, c.update)

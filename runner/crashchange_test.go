@@ -74,6 +74,51 @@ func TestCrashKeepsChanges(t *testing.T) {
 	}
 }
 
+// TestCrashKeepsLimits kills the daemon at each point of a change of a running task's
+// limits: in the next life what is booked and what its container may use agree, and they
+// are as asked for if that was answered.
+func TestCrashKeepsLimits(t *testing.T) {
+	defer failpoint.Set(func(string, bool) error { return nil })
+	for _, point := range []string{"journal-commit-begins", "journal-commit-synced", "events-stored", "decisions-stored", "resize-limits", answered} {
+		t.Run(point, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, t.TempDir(), 1, nil)
+				defer w.engine.Shutdown()
+				w.excuses = func(error) bool { return true }
+				w.start("", 0)
+				made, err := w.life.Submit(t.Context(), root, api.Submit{Image: "long", Mem: 1 << 30, HostMem: 256 << 20})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.acked[made.ID] = "long"
+				ref, name := mapper.TaskID(made.ID).String(), w.life.containerName(mapper.TaskID(made.ID), 1)
+				for !onTask(t, w.life.Runner, ref, func(task *mapper.Task) bool { return task.Phase == mapper.Running }) {
+					time.Sleep(time.Second)
+				}
+				w.life.point, w.life.nth = point, 1
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				_, err = w.life.Update(ctx, root, ref, api.Update{HostMem: new(int64(64 << 20)), CPUs: new(0.5)})
+				cancel()
+				w.life.die()
+				w.end()
+				w.start("", 0)
+				time.Sleep(10 * time.Second)
+				booked := onTask(t, w.life.Runner, ref, func(task *mapper.Task) bool { return task.HostMem == 64<<20 && task.CPUs == 500 })
+				has, cpus := w.engine.Memory(name), w.engine.CPUs(name)
+				given := len(has) > 0 && has[len(has)-1] == 64<<20 && len(cpus) > 0 && cpus[len(cpus)-1].CPUs == 0.5
+				if booked != given || point == answered && (err != nil || !booked) || point == "resize-limits" && !booked {
+					t.Errorf("the answer was %v; booked: %v, its container was given %d and %+v", err, booked, has, cpus)
+				}
+				w.life.die()
+				w.end()
+				if v, err := Verify(w.dir, "test-0"); err != nil || len(v.Faults) > 0 {
+					t.Errorf("the journal is not sound: %v %+v", err, v)
+				}
+			})
+		})
+	}
+}
+
 // answered is no point of the daemon: it is killed after its answer.
 const answered = "answered"
 

@@ -153,6 +153,20 @@ func (m mortal) Create(ctx context.Context, s containers.Spec) (string, error) {
 	return m.Fake.Create(ctx, s)
 }
 
+func (m mortal) SetMemory(ctx context.Context, id string, bytes int64) error {
+	if m.life.dead.Load() {
+		return errDead
+	}
+	return m.Fake.SetMemory(ctx, id, bytes)
+}
+
+func (m mortal) SetCPUs(ctx context.Context, id string, cpus float64, weight int64) error {
+	if m.life.dead.Load() {
+		return errDead
+	}
+	return m.Fake.SetCPUs(ctx, id, cpus, weight)
+}
+
 func (m mortal) Start(ctx context.Context, id string) error {
 	if m.life.dead.Load() {
 		return errDead

@@ -106,6 +106,21 @@ func (h *hostMemory) sample() mapper.HostSample {
 	return out
 }
 
+// now is what the container of an attempt uses at this moment; ok is false if that is
+// not known.
+func (h *hostMemory) now(key attemptKey) (used units.Bytes, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	u := h.of[key]
+	if u == nil {
+		return 0, false
+	}
+	if u.group == "" {
+		h.look()
+	}
+	return groupMemory(u.group)
+}
+
 // steady is a figure that follows another in steps.
 func steady(before, now, step units.Bytes) units.Bytes {
 	if before > 0 && now > before-step && now < before+step {

@@ -54,7 +54,13 @@ func TestHostMemoryOfGroups(t *testing.T) {
 		if got := h.sample(); !slices.Equal(got.Tasks, want.Tasks) {
 			t.Errorf("%s: after 10 MiB more %+v", c.name, got)
 		}
+		if used, ok := h.now(key); !ok || used != 108*units.MiB {
+			t.Errorf("%s: at this moment %s, %v", c.name, used, ok)
+		}
 		stop()
+		if used, ok := h.now(key); ok {
+			t.Errorf("%s: after its end %s at this moment", c.name, used)
+		}
 		if got := h.sample(); len(got.Tasks) > 0 {
 			t.Errorf("%s: after its end %+v", c.name, got)
 		}

@@ -44,6 +44,9 @@ func (r *Runner) takeOver() (placed map[mapper.TaskID]int) {
 		if o, ok := orderAgain(&t); ok {
 			r.order(t.ID, o)
 		}
+		if a.Resized {
+			w.resizing.order() // an earlier daemon may have died before it did
+		}
 		failpoint.Hit("resume-worker-started")
 		if t.Phase == mapper.Stopping {
 			w.stop.order(r.stopOrder(t.ID))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"carma/containers"
 	"carma/mapper"
 	"carma/mapper/units"
 	"carma/runner/suspend"
@@ -103,24 +102,4 @@ func rest(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
-}
-
-// setMemory sets the limit of the container's memory to its own and more.
-func (w *worker) setMemory(ctx context.Context, id string, more units.Bytes) error {
-	var spec containers.Spec
-	w.live().Bounds.bound(&spec, w.rec.Submit, w.launch.Host)
-	resizer, can := able[containers.Resizer](w.Driver)
-	switch {
-	case spec.Memory == 0:
-		return nil
-	case !can:
-		return errors.New("the limit of its container's memory cannot be raised on " + w.Driver.Name())
-	}
-	err := within(ctx, killLimit, "set the memory of a container", func(ctx context.Context) error {
-		return resizer.SetMemory(ctx, id, spec.Memory+int64(more))
-	})
-	if err != nil && ctx.Err() == nil {
-		w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the limit of its container's memory could not be set")
-	}
-	return err
 }

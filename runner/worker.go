@@ -23,6 +23,8 @@ type worker struct {
 	resumed bool // by a daemon that was restarted
 	stop    *stopper
 	aside   aside
+	// resizing is written before the worker starts.
+	resizing *resizing
 	// disconnected: MPS was asked to disconnect the task. Only the goroutine
 	// that stops the task uses it.
 	disconnected bool
@@ -47,7 +49,7 @@ func (r *Runner) startWorker(l mapper.Launch, resumed bool) *worker {
 		r.Log.Error().Int64("task", int64(l.Task)).Msg("a task without a record cannot be launched")
 		rec = &Record{Task: mapper.Task{Request: mapper.Request{ID: l.Task}}}
 	}
-	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper()}
+	w := &worker{Runner: r, rec: rec, launch: l, resumed: resumed, stop: newStopper(), resizing: newResizing()}
 	w.aside.begin(rec.Task.Phase)
 	r.workers[l.Task] = w
 	r.attempts.Go(func() { w.run(r.work) })
@@ -108,8 +110,8 @@ func (w *worker) exited(end ending) *change {
 	w.monitor.forget(task, attempt)
 	params := w.following.params()
 	host := w.hostMem.forget(attemptKey{task, attempt})
-	if end.class == mapper.ExitHostOOM {
-		host = max(host, w.launch.Host.Limit) // its limit was reached
+	if _, share := w.booked(); end.class == mapper.ExitHostOOM {
+		host = max(host, share.Limit) // its limit was reached
 	}
 	joules := w.energy.leave(w.Clock.Now(), attemptKey{task, attempt})
 	ev := mapper.Exited{

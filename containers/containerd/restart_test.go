@@ -29,6 +29,8 @@ func TestHostOOM(t *testing.T) { containerstest.HostOOM(t, asDriver, suiteImages
 
 func TestMemory(t *testing.T) { containerstest.Memory(t, asDriver, suiteImages) }
 
+func TestProcessors(t *testing.T) { containerstest.Processors(t, asDriver, suiteImages) }
+
 func TestPids(t *testing.T) { containerstest.Pids(t, asDriver, suiteImages) }
 
 // launch creates a container of the tool. The test removes it at its end.

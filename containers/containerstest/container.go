@@ -28,6 +28,7 @@ type fakeContainer struct {
 	screen   *screen
 	stop     context.CancelFunc // sends the stop signal
 	memory   []int64            // limits that were set while it ran
+	cpus     []CPUs             // the same
 	killed   chan struct{}
 	finished chan struct{} // closed when the container has ended
 	removed  bool

@@ -32,6 +32,7 @@ const (
 	OpExec     Op = "exec"
 
 	OpMemory Op = "memory"
+	OpCPUs   Op = "cpus"
 	OpClose  Op = "close"
 )
 

@@ -234,7 +234,7 @@ func shutIn(h *container.HostConfig, spec containers.Spec) {
 // bound sets limits: memory in bytes, CPUs, processes. 0: no limit.
 func bound(h *container.HostConfig, memory int64, cpus float64, processes int64) {
 	h.Memory, h.MemorySwap = memory, memory
-	h.NanoCPUs = int64(cpus * 1e9)
+	h.NanoCPUs = nano(cpus)
 	if processes > 0 {
 		h.PidsLimit = &processes
 	}

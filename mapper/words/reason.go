@@ -155,6 +155,9 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 	mapper.ReasonHostCPUs: func(r mapper.Reason, _ string) string {
 		return fmt.Sprintf("it needs %s; %s of %s are booked", processors(r.More), thousandths(r.Count), thousandths(r.Limit))
 	},
+	mapper.ReasonHostInUse: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("it uses %s of host memory now; %s is too little", r.Have, r.Of)
+	},
 	mapper.ReasonHostLow: func(r mapper.Reason, _ string) string {
 		return fmt.Sprintf("the machine is low on memory: %s of %s are available", r.Have, r.Of)
 	},

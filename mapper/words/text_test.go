@@ -53,6 +53,7 @@ func TestReasons(t *testing.T) {
 		{mapper.Reason{Code: mapper.ReasonHostMemory, Need: 5 * gib, Have: 4 * gib, Of: 64 * gib}, "it needs 5.0 GiB of host memory; 4.0 GiB of 64.0 GiB can be booked now"},
 		{mapper.Reason{Code: mapper.ReasonHostMemory, Need: 5 * gib, Have: 4 * gib, Of: 64 * gib, Helpers: 8 * gib}, "it needs 5.0 GiB of host memory; 4.0 GiB of 64.0 GiB can be booked now, as helpers of suites have 8.0 GiB"},
 		{mapper.Reason{Code: mapper.ReasonHostCPUs, More: 500, Count: 7500, Limit: 8000}, "it needs 0.5 processors; 7.5 of 8 are booked"},
+		{mapper.Reason{Code: mapper.ReasonHostInUse, Have: 5 * gib, Of: 4 * gib}, "it uses 5.0 GiB of host memory now; 4.0 GiB is too little"},
 		{mapper.Reason{Code: mapper.ReasonHostLow, Have: gib, Of: 64 * gib}, "the machine is low on memory: 1.0 GiB of 64.0 GiB are available"},
 		{mapper.Reason{Code: mapper.ReasonHostKept, Task: 7}, "host memory is kept free for task 7, which has waited too long"},
 		{because(mapper.Reason{Code: mapper.ReasonHostAgain, Have: 4 * gib, Need: 6 * gib}, mapper.Reason{Code: mapper.ReasonHostOOM}),

@@ -19,19 +19,20 @@ type Update struct {
 	Retries   *int              `json:"retries,omitempty" minimum:"0"`
 	TimeLimit *time.Duration    `json:"time_limit,omitempty" minimum:"0" doc:"in nanoseconds, from the attempt's start; 0: none"`
 	Slot      *time.Duration    `json:"slot,omitempty" minimum:"0"`
+	// The next while it waits or runs; a running task keeps what it uses.
+	HostMem     *int64   `json:"host_mem,omitempty" minimum:"0" doc:"host memory it may use, in bytes; 0: as if none was asked for"`
+	CPUs        *float64 `json:"cpus,omitempty" minimum:"0" doc:"processors it may use; 0: as if none were asked for"`
+	HostReserve *int64   `json:"host_reserve,omitempty" minimum:"0" doc:"host memory that is booked for it, in bytes"`
+	CPUsReserve *float64 `json:"cpus_reserve,omitempty" minimum:"0" doc:"processors that are booked for it"`
 	// The next only while it waits.
-	Mem         *int64            `json:"mem,omitempty" minimum:"0" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
-	EstModel    *string           `json:"est_model,omitempty" maxLength:"200"`
-	Network     json.RawMessage   `json:"network,omitempty" doc:"description of the model, as in a submission; with est_model"`
-	Train       map[string]string `json:"train,omitempty" doc:"settings of its training to add or change"`
-	BatchSize   *int              `json:"batch_size,omitempty" minimum:"0"`
-	GPUs        *int              `json:"gpus,omitempty" minimum:"1"`
-	Exclusive   *bool             `json:"exclusive,omitempty"`
-	HostMem     *int64            `json:"host_mem,omitempty" minimum:"0" doc:"host memory it may use, in bytes; 0: as if none was asked for"`
-	CPUs        *float64          `json:"cpus,omitempty" minimum:"0" doc:"processors it may use; 0: as if none were asked for"`
-	HostReserve *int64            `json:"host_reserve,omitempty" minimum:"0" doc:"host memory that is booked for it, in bytes"`
-	CPUsReserve *float64          `json:"cpus_reserve,omitempty" minimum:"0" doc:"processors that are booked for it"`
-	After       *[]Dependency     `json:"after,omitempty" doc:"replaces what it waits for; only before its first launch"`
+	Mem       *int64            `json:"mem,omitempty" minimum:"0" doc:"declared peak memory per GPU in bytes; 0: estimate it"`
+	EstModel  *string           `json:"est_model,omitempty" maxLength:"200"`
+	Network   json.RawMessage   `json:"network,omitempty" doc:"description of the model, as in a submission; with est_model"`
+	Train     map[string]string `json:"train,omitempty" doc:"settings of its training to add or change"`
+	BatchSize *int              `json:"batch_size,omitempty" minimum:"0"`
+	GPUs      *int              `json:"gpus,omitempty" minimum:"1"`
+	Exclusive *bool             `json:"exclusive,omitempty"`
+	After     *[]Dependency     `json:"after,omitempty" doc:"replaces what it waits for; only before its first launch"`
 }
 
 // Note is what somebody says of a change they make.

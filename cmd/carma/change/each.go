@@ -8,9 +8,11 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
+	"carma/configs/dockerflags"
 	"carma/runner/api"
 )
 
@@ -109,4 +111,13 @@ func (c *change) chosen(ctx context.Context, a *cli.App, client *api.Client, s *
 		a.Say("%d of %d tasks are left alone: %s", len(refused), len(list), cli.Describe(refused[0]))
 	}
 	return nil
+}
+
+// asDocker takes docker's --memory and --memory-reservation for carma's --host-mem and
+// --host-reserve, as carma run does.
+func asDocker(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if f, is := dockerflags.Named(name); is && (f.As == "host-mem" || f.As == "host-reserve") {
+		return pflag.NormalizedName(f.As)
+	}
+	return pflag.NormalizedName(name)
 }

@@ -42,6 +42,7 @@ own. The new task waits for no other task, and is in no group. Prints its id.`,
 	}
 	env := cmd.Flags().StringArrayP("env", "e", nil, "environment `KEY=value` to add or change; KEY alone takes yours")
 	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().SetNormalizeFunc(asDocker)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		vars, err := cli.Environment(nil, *env)
 		if err != nil {

@@ -30,13 +30,16 @@ func Update(a *cli.App) *cobra.Command {
 		Short: "Change tasks that have not ended",
 		Long: `Change tasks that have not ended. Priority, retries, time limits, slot, name and
 labels can be changed at any time; a new time limit counts from the start of the
-attempt. Memory, model, batch size and settings of the training, GPUs, exclusive,
-host memory and processors are for a task that waits, and what it waits for (--after) only before its first launch.
+attempt. So can host memory and processors: a running task's are booked anew and
+its container's limits follow, if the machine has them and it uses no more.
+Memory, model, batch size and settings of the training, GPUs and exclusive are for
+a task that waits, and what it waits for (--after) only before its first launch.
 A running task goes back to waiting by carma requeue --hold.
 --mine, --user, --group and --filter choose among the unfinished tasks.`,
 		Example: `  carma update --priority high 17
   carma update --mem 20G 17 18; carma update --group exp --priority low
   carma update --time 2d 17
+  carma update --memory 32g --cpus 8 17
   carma requeue --hold 17 && carma update --gpus 2 17 && carma release 17`,
 	}, change{labels: true, do: func(ctx context.Context, client *api.Client, ref string) error {
 		_, err := client.Update(ctx, ref, update)
@@ -57,6 +60,7 @@ A running task goes back to waiting by carma requeue --hold.
 	f.StringArrayVarP(&label, "user-label", "l", nil, "label `key=value` to add or change; may be repeated")
 	f.StringArrayVar(&unlabel, "unlabel", nil, "`key` of a label to take off; may be repeated")
 	f.StringArrayVar(&after, "after", nil, "wait for `task` or group, as with carma run; none waits for none")
+	f.SetNormalizeFunc(asDocker)
 	changes := append(slices.Clone(fields), "user-label", "unlabel", "after")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -1,0 +1,128 @@
+package mapper
+
+import "slices"
+
+// Resize changes what is booked of its machine for a running attempt, and with it
+// what its container may use.
+type Resize struct {
+	Task    TaskID    `json:"task"`
+	Attempt int       `json:"attempt"`
+	Host    HostShare `json:"host,omitzero"`
+}
+
+func (Resize) decisionKind() string { return "resize" }
+
+// ReasonHostInUse: a running task uses Have of host memory, and is to be limited to Of.
+const ReasonHostInUse ReasonCode = "host-in-use"
+
+// Resizable reports whether the share of a task that has a container, or is about to,
+// can be changed.
+// One that stops needs none any more; that of a suspended one holds its GPU memory too.
+func (t *Task) Resizable() bool {
+	return t.StopReason.Code == "" && (t.Phase == Launching || t.Phase == Running)
+}
+
+// CannotResize says why a running task cannot have another share of its machine; zero:
+// it can, or it does not run.
+func (s *State) CannotResize(id TaskID, ask HostAsk) Reason {
+	t := s.tasks[id]
+	if t == nil || !t.Resizable() {
+		return Reason{}
+	}
+	_, no := s.otherShare(t, ask)
+	return no
+}
+
+// node is the machine of a task that is placed.
+func (s *State) node(t *Task) string {
+	if a := t.Current(); len(a.Grants) > 0 && a.Host == (HostShare{}) {
+		return s.byID[a.Grants[0].GPU].Node
+	}
+	return t.Current().Host.Node
+}
+
+// otherShare is what a running task would have of its machine if it had asked for that
+// at its launch. What is asked for as before stays as it is. The reason says why it
+// cannot have it: the machine lacks what it wants more, or it uses more memory now.
+func (s *State) otherShare(t *Task, ask HostAsk) (HostShare, Reason) {
+	was, h := t.Current().Host, s.host(s.node(t))
+	if h == nil || !h.Known {
+		return HostShare{Node: was.Node}, Reason{}
+	}
+	then := h.clone()
+	then.Residents = slices.DeleteFunc(then.Residents, func(r HostResident) bool { return r.Task == t.ID })
+	then.settle()
+	wants := *t
+	wants.HostMem, wants.HostReserve, wants.CPUs = ask.Memory, ask.Reserve, ask.CPUs
+	wants.shape()
+	share := s.hostShare(&wants, then)
+	if was.Memory > 0 && wants.HostMem == t.HostMem && wants.HostReserve == t.HostReserve {
+		share.Memory, share.Limit = was.Memory, was.Limit
+	}
+	if was.Weight > 0 && wants.CPUs == t.CPUs {
+		share.CPUs, share.Weight = was.CPUs, was.Weight
+	}
+	var r HostResident
+	if has := h.resident(t.ID); has != nil {
+		r = *has
+	}
+	return share, s.lacksFor(t, h, r, share)
+}
+
+// lacksFor says why a task cannot have a share of a machine in place of what it has
+// there.
+func (s *State) lacksFor(t *Task, h *Host, r HostResident, share HostShare) Reason {
+	more := max(share.Memory, r.Used) - max(r.Memory, r.Used)
+	switch {
+	case share.Limit < r.Used:
+		return Reason{Code: ReasonHostInUse, Have: r.Used, Of: share.Limit}
+	case share.Memory > h.most() && share.Memory > r.Memory:
+		return Reason{Code: ReasonTooMuchHost, Need: share.Memory, Of: h.most()}
+	case more > 0 && s.hostKeptFrom(t, h):
+		return Reason{Code: ReasonHostKept, Task: s.kept.Task}
+	case more > 0 && more > h.free():
+		return Reason{Code: ReasonHostMemory, Need: share.Memory, Have: max(r.Memory, r.Used) + max(0, h.free()), Of: h.Memory, Helpers: h.helpers}
+	case share.CPUs > r.CPUs && share.CPUs-r.CPUs > h.CPUs-h.CPUsBooked:
+		return Reason{Code: ReasonHostCPUs, More: int(share.CPUs), Count: int(h.CPUsBooked - r.CPUs), Limit: int(h.CPUs)}
+	}
+	return Reason{}
+}
+
+// resize gives a running task what it asks for of its machine from now on, if there is
+// that; else all stays as it was.
+func (s *State) resize(t *Task, ask HostAsk) {
+	share, no := s.otherShare(t, ask)
+	if s.script != nil {
+		i := s.script.find(Resize{}.decisionKind(), t.ID)
+		if i < 0 {
+			return
+		}
+		share, no = s.script.left[i].(Resize).Host, Reason{}
+	}
+	if no.Code != "" {
+		return
+	}
+	t.HostMem, t.HostReserve, t.CPUs = ask.Memory, ask.Reserve, ask.CPUs
+	t.Request.shape()
+	s.rebookHost(t, share)
+	s.decide(Resize{Task: t.ID, Attempt: t.Current().N, Host: share})
+}
+
+// rebookHost books another share of its machine for a task that runs.
+func (s *State) rebookHost(t *Task, share HostShare) {
+	a := t.Current()
+	if t.GPUs == 0 {
+		s.vacate(t)
+		defer s.occupy(t)
+	}
+	was := a.Host
+	a.Host, a.Resized, s.dirty = share, true, true
+	h := s.host(was.Node)
+	if h == nil || h.resident(t.ID) == nil {
+		s.settleIn(t, share)
+		return
+	}
+	r := h.resident(t.ID)
+	r.Memory, r.CPUs = share.Memory, share.CPUs
+	h.settle()
+}
