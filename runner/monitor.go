@@ -34,6 +34,7 @@ type monitor struct {
 	latest []gpu.Sample
 	last   []mapper.GPUSample // what the mapper was told
 	seen   map[attemptKey]*sighting
+	idle   map[attemptKey]*untouched
 	broken map[mapper.GPUID]bool // until they are reset
 	window map[string][]reading
 	times  map[timesOf][]timed
@@ -72,7 +73,7 @@ const (
 func newMonitor(s gpu.Source, c *Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
 		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), score: mean, promised: &promised{},
-		seen: map[attemptKey]*sighting{}, broken: map[mapper.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
+		seen: map[attemptKey]*sighting{}, idle: map[attemptKey]*untouched{}, broken: map[mapper.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
 	}
 }
 
@@ -115,6 +116,7 @@ func (m *monitor) sample(ctx context.Context) (mapper.Sampled, bool) {
 		if ctx.Err() != nil {
 			return mapper.Sampled{}, false
 		}
+		m.lookFor(nil) // what was there meanwhile is not known
 		return m.unread(err, time.Now())
 	}
 	if !m.failed.IsZero() {
@@ -160,6 +162,7 @@ func (m *monitor) watch(now units.Instant, samples []gpu.Sample) {
 	for key, used := range most {
 		m.seen[key].curve.add(now, used)
 	}
+	m.lookFor(samples)
 }
 
 // unread notes that the GPUs could not be read. If that lasts, all of them have
@@ -270,6 +273,7 @@ func (m *monitor) forget(task mapper.TaskID, attempt int) {
 	defer m.mu.Unlock()
 	key := attemptKey{task, attempt}
 	delete(m.seen, key)
+	delete(m.idle, key)
 	maps.DeleteFunc(m.times, func(of timesOf, _ []timed) bool { return of.attempt == key })
 }
 

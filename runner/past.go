@@ -92,7 +92,10 @@ func (p *pastOf) attempt(rec *Record, a *mapper.Attempt) {
 			u := p.row(rec, from, new(p.r.gpuRef(g.GPU).Index))
 			u.GPUSeconds += ran
 			u.AwaySeconds += passed * away
-			if g.Memory > 0 && a.Peak > 0 {
+			switch {
+			case g.Memory > 0 && !rec.measured(a) && a.Started > 0:
+				u.Unmeasured += ran
+			case g.Memory > 0 && rec.measured(a):
 				u.Booked += g.Memory.GiB() * ran
 				u.Wasted += max(0, g.Memory-a.Peak).GiB() * ran
 			}

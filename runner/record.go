@@ -45,6 +45,9 @@ type Record struct {
 	Curves map[int]*curve `json:"curves,omitempty"`
 	// Energy are the joules of its attempts that have ended, by number.
 	Energy map[int]float64 `json:"energy,omitempty"`
+	// Untouched are the attempts of which it was measured that they had no memory on
+	// their GPUs.
+	Untouched []int `json:"untouched,omitempty"`
 	// Params are the numbers of parameters that its output has named; nil: none.
 	Params *progress.Parameters `json:"params,omitempty"`
 

@@ -114,6 +114,7 @@ func (r *Runner) view(rec *Record, q queueView) api.Task {
 	for i := range t.Attempts {
 		at := r.viewAttempt(t.ID, &t.Attempts[i])
 		at.EnergyJ = r.energyOf(rec, at.N)
+		at.Untouched = at.Peak == 0 && slices.Contains(rec.Untouched, at.N)
 		at.Suspended = awayFor(t, &t.Attempts[i], r.Clock.Now())
 		v.EnergyJ = hundredths(v.EnergyJ + at.EnergyJ)
 		v.Attempts = append(v.Attempts, at)

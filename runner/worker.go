@@ -107,6 +107,7 @@ func (w *worker) run(ctx context.Context) {
 func (w *worker) exited(end ending) *change {
 	task, attempt := w.launch.Task, w.launch.Attempt
 	peak, seen := w.monitor.sighting(task, attempt)
+	untouched := w.monitor.neverTouched(attemptKey{task, attempt})
 	w.monitor.forget(task, attempt)
 	params := w.following.params()
 	host := w.hostMem.forget(attemptKey{task, attempt})
@@ -120,8 +121,8 @@ func (w *worker) exited(end ending) *change {
 	}
 	ev.Filled = seen.preallocates(w.smallest(&mapper.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
 	return &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
-		if rec, _ := w.records.get(task); rec != nil && (seen != nil || params != nil || joules > 0) {
-			return []mapper.Event{ev}, []*Record{rec.withCurve(attempt, seen).withParams(params).withEnergy(attempt, joules)}, nil
+		if rec, _ := w.records.get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched) {
+			return []mapper.Event{ev}, []*Record{rec.withCurve(attempt, seen).withParams(params).withEnergy(attempt, joules).withUntouched(attempt, untouched)}, nil
 		}
 		return []mapper.Event{ev}, nil, nil
 	}}
@@ -150,6 +151,9 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	defer w.openPorts(ctx, id)()
 	w.connect(ctx, id)
 	w.account()
+	if !w.resumed && len(w.launch.Grants) > 0 {
+		w.monitor.expect(attemptKey{w.launch.Task, w.launch.Attempt}, w.uuids())
+	}
 	started := w.Clock.Now()
 	if err := w.checkGPUs(ctx, id); err != nil { // before it counts as a start that went well
 		return id, w.unstarted(wrongGPUs(err), err.Error())

@@ -104,10 +104,11 @@ type Attempt struct {
 	// Suspended is how long it was off its GPUs, up to now.
 	Suspended time.Duration `json:"suspended,omitempty" doc:"nanoseconds for which it was suspended, up to now"`
 	// Leaves: its program leaves its GPUs by itself when it is asked to.
-	Leaves   bool   `json:"leaves,omitempty" doc:"its program leaves its GPUs by itself when it is asked to"`
-	Outcome  string `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
-	ExitCode int    `json:"exit_code"`
-	Peak     int64  `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
+	Leaves    bool   `json:"leaves,omitempty" doc:"its program leaves its GPUs by itself when it is asked to"`
+	Outcome   string `json:"outcome,omitempty" doc:"ok, program, gpu-oom, host-oom, infrastructure, evicted, mps-fault, cannot-start or stopped; empty while it runs"`
+	ExitCode  int    `json:"exit_code"`
+	Peak      int64  `json:"peak,omitempty" doc:"highest memory seen in use on one GPU, bytes"`
+	Untouched bool   `json:"untouched,omitempty" doc:"it was measured that it had no memory on its GPUs; without this and without peak it is not known"`
 	// Host is what is booked of the machine; zero: nothing is.
 	Host HostShare `json:"host,omitzero"`
 	// EnergyJ is its share of what its GPUs have used while it ran.

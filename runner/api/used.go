@@ -29,6 +29,7 @@ type Used struct {
 	AwaySeconds float64 `json:"suspended_seconds,omitempty" doc:"seconds suspended, once for each GPU that the task had"`
 	Booked      float64 `json:"booked,omitempty" doc:"GiB-seconds"`
 	Wasted      float64 `json:"wasted,omitempty" doc:"GiB-seconds above their peaks"`
+	Unmeasured  float64 `json:"unmeasured,omitempty" doc:"of gpu_seconds, those of attempts whose use of memory is not known; they are not in booked and wasted"`
 	EnergyJ     float64 `json:"energy_j,omitempty"`
 }
 

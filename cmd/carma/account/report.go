@@ -34,8 +34,9 @@ unless tasks are chosen by label, filter or outcome.
   SHARE        the part of all GPU-hours
   OOMS         attempts that ran out of GPU memory
   IDLE         tasks that run, hold GPU memory and do nothing now
-  BOOKED       memory booked, in GiB-hours, where the peak is known
-  WASTED       the part of it above the peaks: asked for, and never used
+  BOOKED       memory booked, in GiB-hours, of attempts whose use was measured
+  WASTED       the part of it above what was used at most; all of it where it was
+               measured that a task had nothing on its GPUs
   WAIT         mean time from submission to the first start
   ENERGY       their share of their GPUs' energy
 
@@ -97,7 +98,13 @@ time, memory and energy are cut there.`,
 		case *asCSV:
 			return writeCSV(a, by, rows)
 		}
-		return a.Print(reportTable(by, append(rows, total)))
+		if err := a.Print(reportTable(by, append(rows, total))); err != nil {
+			return err
+		}
+		if total.UnmeasuredHours >= 0.05 {
+			_, err = fmt.Fprintf(a.Out, "\nBOOKED and WASTED leave out %.1f GPU-hours whose use of memory was not measured.\n", total.UnmeasuredHours)
+		}
+		return err
 	}
 	return cmd
 }
@@ -153,12 +160,12 @@ func reportTable(by string, rows []Usage) *cli.Table {
 // writeCSV prints a line per row, with the names of the JSON as its head.
 func writeCSV(a *cli.App, by string, rows []Usage) error {
 	w := csv.NewWriter(a.Out)
-	lines := [][]string{{by, "tasks", "succeeded", "failed", "gpu_ooms", "gpu_hours", "suspended_hours", "share", "booked_gib_hours", "wasted_gib_hours", "mean_waiting_seconds", "energy_j"}}
+	lines := [][]string{{by, "tasks", "succeeded", "failed", "gpu_ooms", "gpu_hours", "suspended_hours", "share", "booked_gib_hours", "wasted_gib_hours", "mean_waiting_seconds", "energy_j", "unmeasured_gpu_hours"}}
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	for _, u := range rows {
 		lines = append(lines, []string{
 			u.Name, strconv.Itoa(u.Tasks), strconv.Itoa(u.Succeeded), strconv.Itoa(u.Failed), strconv.Itoa(u.OOMs), number(u.GPUHours), number(u.AwayHours), number(u.Share),
-			number(u.BookedGiBHours), number(u.WastedGiBHours), number(u.Waiting), number(u.EnergyJ),
+			number(u.BookedGiBHours), number(u.WastedGiBHours), number(u.Waiting), number(u.EnergyJ), number(u.UnmeasuredHours),
 		})
 	}
 	return w.WriteAll(lines)

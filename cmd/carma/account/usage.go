@@ -27,10 +27,12 @@ type Usage struct {
 	GPUHours  float64 `json:"gpu_hours"`
 	AwayHours float64 `json:"suspended_hours,omitempty"`
 	Share     float64 `json:"share"`
-	// BookedGiBHours is memory booked, over time, of the attempts whose peak is known;
-	// WastedGiBHours the part above their peaks.
-	BookedGiBHours float64 `json:"booked_gib_hours"`
-	WastedGiBHours float64 `json:"wasted_gib_hours"`
+	// BookedGiBHours is memory booked, over time, of the attempts whose peak is known, be
+	// it 0; WastedGiBHours the part above their peaks. UnmeasuredHours are GPU-hours of
+	// attempts that have ended and whose peak is not known.
+	BookedGiBHours  float64 `json:"booked_gib_hours"`
+	WastedGiBHours  float64 `json:"wasted_gib_hours"`
+	UnmeasuredHours float64 `json:"unmeasured_gpu_hours,omitempty"`
 	// Waiting is the mean time from submission to the first start, in seconds.
 	Waiting float64 `json:"mean_waiting_seconds"`
 	EnergyJ float64 `json:"energy_j,omitempty"`
@@ -191,7 +193,10 @@ func (u *Usage) count(t *api.Task) {
 // spend adds the part of an attempt on one GPU: ran is within the span, whole is all.
 func (u *Usage) spend(at *api.Attempt, ran, whole time.Duration) {
 	u.GPUHours += ran.Hours()
-	if at.Grant > 0 && at.Peak > 0 {
+	switch measured := at.Peak > 0 || at.Untouched; {
+	case at.Grant > 0 && !measured && !at.Started.IsZero() && !at.Ended.IsZero():
+		u.UnmeasuredHours += ran.Hours()
+	case at.Grant > 0 && measured:
 		u.BookedGiBHours += units.Bytes(at.Grant).GiB() * ran.Hours()
 		u.WastedGiBHours += units.Bytes(max(0, at.Grant-at.Peak)).GiB() * ran.Hours()
 	}
@@ -219,6 +224,7 @@ func (u *Usage) past(v *api.Used) {
 	u.AwayHours += v.AwaySeconds / 3600
 	u.BookedGiBHours += v.Booked / 3600
 	u.WastedGiBHours += v.Wasted / 3600
+	u.UnmeasuredHours += v.Unmeasured / 3600
 	u.EnergyJ += v.EnergyJ
 	u.waited += time.Duration(v.Waited * float64(time.Second))
 	u.starts += v.Starts

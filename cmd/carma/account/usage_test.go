@@ -51,6 +51,23 @@ func TestSumSuspended(t *testing.T) {
 	}
 }
 
+// TestSumUntouched: all that was booked for a task that never touched its GPU is wasted;
+// where its use was not measured nothing is booked, and its hours are told.
+func TestSumUntouched(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	gib := int64(units.GiB)
+	ran := func(a api.Attempt) api.Attempt {
+		a.GPUs, a.Grant, a.Outcome, a.Launched, a.Started, a.Ended = []api.GPURef{{}}, 10*gib, "ok", noon.Add(-2*time.Hour), noon.Add(-2*time.Hour), noon
+		return a
+	}
+	rows, total := sum([]api.Task{{ID: 1, User: "ann", Phase: "succeeded", Attempts: []api.Attempt{
+		ran(api.Attempt{Peak: 4 * gib}), ran(api.Attempt{Untouched: true}), ran(api.Attempt{}),
+	}}}, []api.Used{{User: "ann", Unmeasured: 3600, GPUSeconds: 3600}}, "user", span{}, noon)
+	if u := rows[0]; u.BookedGiBHours != 40 || u.WastedGiBHours != 32 || u.UnmeasuredHours != 3 || total.UnmeasuredHours != 3 || u.GPUHours != 7 {
+		t.Errorf("%+v", u)
+	}
+}
+
 func TestSum(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	at := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
