@@ -178,6 +178,7 @@ type HelperState struct {
 	// HostReserve is what is booked of the machine's memory for it.
 	HostReserve int64   `json:"host_reserve,omitempty" doc:"host memory booked, in bytes"`
 	CPUs        float64 `json:"cpus" doc:"most processors; 0: no limit"`
+	CPUsReserve float64 `json:"cpus_reserve,omitempty" doc:"processors booked"`
 }
 
 // SuiteRemoved is what was removed of a suite.

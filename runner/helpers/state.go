@@ -52,10 +52,10 @@ func (m *Manager) State(ctx context.Context, o Owner, name string) (api.SuiteSta
 
 // one tells how one container of a helper is.
 func (m *Manager) one(ctx context.Context, k *kept, h *api.Helper, n int, found map[string]containers.Container) (api.HelperState, error) {
-	spec := m.spec(k, h, n)
+	spec, booked := m.spec(k, h, n), m.Machine.Reserved(&h.Container)
 	s := api.HelperState{
 		Helper: h.Name, Name: k.Name + "-" + h.Name + "-" + spec.Identity[LabelNumber], Container: spec.Name, Image: spec.Image,
-		State: "waiting", HostMem: spec.Memory, CPUs: spec.CPUs, HostReserve: m.Machine.Reserved(&h.Container).HostMem,
+		State: "waiting", HostMem: spec.Memory, CPUs: spec.CPUs, HostReserve: booked.HostMem, CPUsReserve: booked.CPUs,
 	}
 	c, there := found[spec.Name]
 	if !there {

@@ -18,8 +18,10 @@ func psCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps [flags] [FILE | -p NAME]",
 		Short: "List the tasks of a suite",
-		Long:  "List the tasks of a suite's latest run, also finished ones.",
-		Args:  namedSuite(false),
+		Long: `List the tasks of a suite's latest run, also finished ones, and before them its
+helpers: MEM and CPUS are what each may use, and in a table of 100 columns or more,
+or a pipe, MEM-BOOKED and CPUS-BOOKED what is booked of the machine for it.`,
+		Args: namedSuite(false),
 
 		ValidArgsFunction: completeFile,
 	}
@@ -44,7 +46,7 @@ func psCommand(a *cli.App) *cobra.Command {
 			return err
 		}
 		if c.helpers != nil {
-			if err := a.Print(helperTable(c.helpers, time.Now())); err != nil {
+			if err := a.Print(helperTable(c.helpers, time.Now(), cli.WidthOf(a.Out))); err != nil {
 				return err
 			}
 			if c.helpers.Phase != "ready" {

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,12 +50,20 @@ func at(ports []api.HelperPort, word string) string {
 	return word + strings.Join(all, ", ")
 }
 
-// helperTable shows the helpers of a suite.
-func helperTable(s *api.SuiteState, now time.Time) *cli.Table {
+// roomForBooked is the width from which on a table of helpers says what is booked.
+const roomForBooked = 100
+
+// helperTable shows the helpers of a suite: what they may use, and, in a wide table,
+// what is booked of the machine for them.
+func helperTable(s *api.SuiteState, now time.Time, width int) *cli.Table {
 	t := &cli.Table{Columns: []cli.Column{
 		{Title: "HELPER", Least: 8, Share: 2}, {Title: "IMAGE", Least: 8, Share: 2}, {Title: "STATE", Least: 10, Share: 2},
 		{Title: "UP", Right: true}, {Title: "MEM", Right: true}, {Title: "CPUS", Right: true}, {Title: "ADDRESS", Least: 8, Share: 2},
 	}}
+	wide, place := width == 0 || width >= roomForBooked, 6
+	if wide {
+		t.Columns = slices.Insert(t.Columns, place, cli.Column{Title: "MEM-BOOKED", Right: true}, cli.Column{Title: "CPUS-BOOKED", Right: true})
+	}
 	for i := range s.Helpers {
 		h := &s.Helpers[i]
 		up, cpus := "-", "-"
@@ -64,7 +73,15 @@ func helperTable(s *api.SuiteState, now time.Time) *cli.Table {
 		if h.CPUs > 0 {
 			cpus = fmt.Sprintf("%g", h.CPUs)
 		}
-		t.Add(h.Name, h.Image, condition(h), up, cli.GiB(h.HostMem), cpus, at(h.Ports, ""))
+		cells := []string{h.Name, h.Image, condition(h), up, cli.GiB(h.HostMem), cpus, at(h.Ports, "")}
+		if wide {
+			booked := "-"
+			if h.CPUsReserve > 0 {
+				booked = fmt.Sprintf("%g", h.CPUsReserve)
+			}
+			cells = slices.Insert(cells, place, cli.GiB(h.HostReserve), booked)
+		}
+		t.Add(cells...)
 	}
 	return t
 }
