@@ -128,8 +128,8 @@ images-test: ## the training images on the CPU, on the image of make probe (some
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \
 		$(GO) test $(TEST_FLAGS) -tags images -run TestImage ./test'
 
-.PHONY: pictures picture-terminal picture-policies picture-report
-pictures: picture-terminal picture-policies picture-report ## record the pictures of the documentation anew
+.PHONY: pictures picture-terminal picture-page picture-policies picture-report
+pictures: picture-terminal picture-page picture-policies picture-report ## record the pictures of the documentation anew
 
 # No engine is needed. A test compares them with what the program draws.
 picture-policies: ## the pictures and tables of docs/policies.md (seconds)
@@ -144,6 +144,9 @@ picture-report: bin/carma
 
 picture-terminal: build
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; test/pictures/record.sh docs/top.svg'
+
+picture-page: build
+	@$(ENGINE) run sh -ec 'test/setup/image.sh; test/pictures/page.sh docs/page'
 
 hardware-dry-run: ## the suite for machines with a GPU, on a simulated one (root, containerd)
 	@command -v containerd >/dev/null && command -v runc >/dev/null || apt-get install -qy --no-install-recommends containerd runc
