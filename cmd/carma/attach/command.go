@@ -122,6 +122,9 @@ or its task does.`,
 			case 1:
 				return cli.Usagef("write for example: carma exec -it "+args[0]+" bash", "no command named")
 			}
+			if args[1] == "--" && len(args) == 2 {
+				return cli.Usagef("write for example: carma exec -it "+args[0]+" bash", "no command named")
+			}
 			return cli.NoEmpty(args[:2])
 		},
 		ValidArgsFunction: pick.Complete(false),
@@ -152,7 +155,9 @@ or its task does.`,
 		if err != nil {
 			return err
 		}
-		e.Command = args[1:]
+		if e.Command = args[1:]; e.Command[0] == "--" { // as with carma run, and kubectl
+			e.Command = e.Command[1:]
+		}
 		return execute(cmd.Context(), a, client, ref, e)
 	}
 	return cmd

@@ -120,6 +120,9 @@ func waitNamed(ctx context.Context, cmd *cobra.Command, a *cli.App, client *api.
 	code := cli.ExitOK
 	err := a.Each(cmd, refs, func(ref string) error {
 		task, err := attach.UntilFinished(ctx, a, client, ref)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return cli.CodeError(exitTimeout) // the caller says so, once for all tasks
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -83,7 +83,7 @@ func WhyText(w *api.Why, t *api.Task) string {
 			fmt.Fprintf(&b, "  attempts %d to %d could not be started, and count for nothing: %s\n", at.N-at.Starts+1, at.N, cli.Printable(at.Message))
 			continue
 		}
-		fmt.Fprintf(&b, "  attempt %d %s, %s: %s\n", at.N, cli.Beside(at.GPUs), granted(&at)+shareText(&at), course(&at, w.Now, t.Suspension != nil && !t.Suspension.Since.IsZero()))
+		fmt.Fprintf(&b, "  attempt %d %s: %s\n", at.N, share(&at), course(&at, w.Now, t.Suspension != nil && !t.Suspension.Since.IsZero()))
 	}
 	return b.String()
 }
@@ -147,26 +147,28 @@ func standing(w *api.Why, t *api.Task) string {
 	return "is " + t.Phase
 }
 
-// shareText is what an attempt had booked of its machine; empty: nothing.
-func shareText(at *api.Attempt) string {
+// share is what an attempt had: its GPUs, and what was booked on them and of the machine.
+func share(at *api.Attempt) string {
+	parts := []string{cli.Beside(at.GPUs)}
+	if g := granted(at); g != "" {
+		parts = append(parts, g)
+	}
 	h := at.Host
-	if h == (api.HostShare{}) {
-		return ""
+	switch {
+	case h.Memory > 0 && h.Limit > h.Memory:
+		parts = append(parts, fmt.Sprintf("host memory %s (at most %s)", units.Bytes(h.Memory), units.Bytes(h.Limit)))
+	case h.Memory > 0:
+		parts = append(parts, "host memory "+units.Bytes(h.Memory).String())
+	case h.Peak > 0:
+		parts = append(parts, "host memory at its peak "+units.Bytes(h.Peak).String())
 	}
-	s := "host memory " + units.Bytes(h.Memory).String()
-	if h.Limit > h.Memory {
-		s += " (at most " + units.Bytes(h.Limit).String() + ")"
-	}
-	if h.Peak > 0 {
-		s += ", its peak " + units.Bytes(h.Peak).String()
+	if h.Peak > 0 && h.Memory > 0 {
+		parts = append(parts, "its peak "+units.Bytes(h.Peak).String())
 	}
 	if h.CPUs > 0 {
-		s += fmt.Sprintf(", processors %g", h.CPUs)
+		parts = append(parts, fmt.Sprintf("processors %g", h.CPUs))
 	}
-	if len(at.GPUs) > 0 {
-		return ", " + s
-	}
-	return s
+	return strings.Join(parts, ", ")
 }
 
 func granted(at *api.Attempt) string {

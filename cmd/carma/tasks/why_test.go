@@ -68,3 +68,19 @@ func TestStartText(t *testing.T) {
 		}
 	}
 }
+
+// TestShare: what an attempt had is said without gaps, also where nothing is booked.
+func TestShare(t *testing.T) {
+	gpu := []api.GPURef{{Index: 3}}
+	for want, at := range map[string]api.Attempt{
+		"without a GPU": {},
+		"without a GPU, host memory at its peak 2.0 GiB":                                         {Host: api.HostShare{Peak: 2 << 30}},
+		"without a GPU, host memory 2.0 GiB (at most 4.0 GiB), its peak 1.0 GiB, processors 0.5": {Host: api.HostShare{Memory: 2 << 30, Limit: 4 << 30, Peak: 1 << 30, CPUs: 0.5}},
+		"on GPU 3, whole": {GPUs: gpu},
+		"on GPU 3, 8.0 GiB, host memory at its peak 1.0 GiB": {GPUs: gpu, Grant: 8 << 30, Host: api.HostShare{Peak: 1 << 30}},
+	} {
+		if got := share(&at); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
