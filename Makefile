@@ -148,6 +148,10 @@ picture-terminal: build
 picture-page: build
 	@$(ENGINE) run sh -ec 'test/setup/image.sh; test/pictures/page.sh docs/page'
 
+.PHONY: time-readme
+time-readme: ## time the README's commands from a fresh clone (COLD=1: with an empty build cache)
+	@$(ENGINE) run test/time-readme.sh
+
 hardware-dry-run: ## the suite for machines with a GPU, on a simulated one (root, containerd)
 	@command -v containerd >/dev/null && command -v runc >/dev/null || apt-get install -qy --no-install-recommends containerd runc
 	$(GO) test $(TEST_FLAGS) -tags hardware ./test/hardware
