@@ -39,6 +39,8 @@ type Config struct {
 	// MetricsNames: that page has figures of single tasks and users.
 	Metrics      string
 	MetricsNames bool
+	// Notify is the file of the administrator's channels for messages, auto or off.
+	Notify string
 
 	// Driver is the engine that runs the containers: docker or containerd.
 	Driver string
@@ -184,6 +186,7 @@ func Default() Config {
 		Suspend:     "auto",
 
 		MetricsNames: true,
+		Notify:       "auto",
 
 		ContainerdNamespace: "carma",
 

@@ -52,6 +52,13 @@ var hostKeys = []key{
 	}},
 	{"metrics-names", "figures of single tasks and users on that page, with their names", func(c *Config) any { return &c.MetricsNames }, nil},
 
+	{"notify", "`file` of the administrator's channels for messages: auto (root's daemon: /etc/carma/notify.yaml, if it is there), a path, or off", func(c *Config) any { return &c.Notify }, func(c *Config) error {
+		if c.Notify == "auto" || c.Notify == "off" {
+			return nil
+		}
+		return absolute(c.Notify)
+	}},
+
 	{"driver", "engine that runs the containers: docker or containerd", func(c *Config) any { return &c.Driver }, func(c *Config) error {
 		return oneOf("driver", c.Driver, Drivers)
 	}},

@@ -12,7 +12,7 @@ var liveKeys = []string{
 	"host-mem", "max-host-mem", "all-host-mem", "cpus", "max-cpus", "all-cpus", "pids", "max-pids", "shm-size", "max-shm-size",
 	"helper-host-mem", "helper-reserve", "helper-cpus", "user-suites", "user-helpers", "user-volumes",
 	"log-bytes", "output-task", "output-user", "output-total", "output-free",
-	"keep-tasks", "keep-tasks-for", "keep-output-for", "probe", "probe-timeout", "probe-memory",
+	"keep-tasks", "keep-tasks-for", "keep-output-for", "probe", "probe-timeout", "probe-memory", "notify",
 }
 
 // Live reports whether a key can change while the daemon runs.

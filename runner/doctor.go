@@ -19,7 +19,7 @@ import (
 func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	short, cancel := context.WithTimeout(ctx, apiLimit) // for the engine
 	defer cancel()
-	checks := []api.Check{r.checkEngine(short), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput(), r.checkMounts()}
+	checks := []api.Check{r.checkEngine(short), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput(), r.checkMounts(), r.checkMessages()}
 	if r.opt.SetSpeed != nil {
 		checks = append(checks, r.checkSimtask(short))
 	} else {

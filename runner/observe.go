@@ -11,6 +11,7 @@ import (
 // metrics. It is called once for each event, after the decisions have become durable,
 // and waits for nobody.
 func (r *Runner) observe(ev mapper.Event, decisions []mapper.Decision) {
+	r.wakeMessages(ev, decisions)
 	at := mapper.EventTime(ev)
 	switch ev := ev.(type) {
 	case mapper.Exited:

@@ -90,6 +90,8 @@ type Options struct {
 	Owner func(pid int) (task mapper.TaskID, attempt int, ok bool)
 	// Keep bounds how many finished tasks are kept, and how long.
 	Keep Keep
+	// Notify is what is set about messages.
+	Notify Notifying
 	// Probing is when and how tasks are probed.
 	Probing Probing
 }

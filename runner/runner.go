@@ -77,6 +77,7 @@ type Runner struct {
 	logins      *web.Logins
 	pageAt      Page // set before it serves
 	pages       *metrics.Pages
+	mailing
 
 	// The loop's own:
 	nextID    mapper.TaskID
@@ -113,7 +114,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, records: newRecords(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
-		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening),
+		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
 	}
 	host, _ := os.Hostname()
 	r.pages = metrics.New(opt.Version, host, r.measure)
@@ -159,6 +160,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	if err := r.goOnInTime(up); err != nil {
 		return nil, err
 	}
+	r.openPost(opt.Notify, host)
 	r.recallEnergy()
 	r.monitor.spend = r.spend
 	if err := r.acceptLostRecords(); err != nil {
@@ -204,6 +206,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.sweepLeave()
 	r.side.Go(func() { r.helpers.Run(r.work) })
 	r.side.Go(func() { r.findSuspending(r.work) })
+	r.side.Go(func() { r.sendMessages(r.work) })
 	r.resume()
 	err := r.loop(ctx)
 	r.endWork()

@@ -123,6 +123,7 @@ func (r *Runner) routes() (huma.API, *http.ServeMux) {
 	r.addServerRoutes(a)
 	r.addStreams(a)
 	r.addLive(a)
+	r.addNotify(a)
 	r.addTimeline(a)
 	r.addPage(a)
 	r.addTerminals(a)

@@ -67,7 +67,7 @@ type candidate struct {
 // prepare checks a task, looks its image up and predicts its use of GPUs. It
 // also returns warnings.
 func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candidate, []string, error) {
-	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), checkLeave(s), r.checkFittings(ctx, who, s), r.checkVisibility(&s)); err != nil {
+	if err := firstError(r.checkSubmit(who, s), checkTexts(s), r.live().Bounds.check(s), checkLeave(s), r.checkNotify(who, &s), r.checkFittings(ctx, who, s), r.checkVisibility(&s)); err != nil {
 		return nil, nil, err
 	}
 	var warn []string

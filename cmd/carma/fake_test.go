@@ -36,6 +36,7 @@ type fakeDaemon struct {
 	hungUp  int
 	watched int // streams of all events
 	players sync.WaitGroup
+	notify  api.Notify
 }
 
 type fakeTask struct {
@@ -147,6 +148,9 @@ func (d *fakeDaemon) routes() http.Handler {
 		d.answer(w, &d.info)
 	})
 	d.changes(mux)
+	mux.HandleFunc("GET /v1/notify", func(w http.ResponseWriter, _ *http.Request) { d.answer(w, &d.notify) })
+	mux.HandleFunc("PUT /v1/notify", d.setNotify)
+	mux.HandleFunc("POST /v1/notify/test", d.testNotify)
 	mux.HandleFunc("GET /v1/tasks", d.list)
 	mux.HandleFunc("GET /v1/events", d.allEvents)
 	mux.HandleFunc("POST /v1/tasks", d.submit)

@@ -22,6 +22,7 @@ var fittings = map[string]func(string) (string, error){
 	"signal":   signal,
 	"hostname": hostname,
 	"group":    group,
+	"notify":   formed(ParseNotify),
 }
 
 func formed[T fmt.Stringer](parse func(string) (T, error)) func(string) (string, error) {
@@ -85,6 +86,9 @@ func (s *Submit) checkTogether() *FieldError {
 		} else {
 			taken[at] = true
 		}
+	}
+	if len(s.Notify) > 1 && slices.Contains(s.Notify, "none") {
+		return &FieldError{"notify", "none and other events; leave one of them out"}
 	}
 	return nil
 }

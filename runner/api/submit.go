@@ -111,6 +111,9 @@ type Submit struct {
 	Visibility string `json:"visibility,omitempty" enum:"private,open" help:"who sees its environment and output: private (you and admins) or open (default: the daemon's)"`
 	Pull       string `json:"pull,omitempty" enum:"missing,always,never" help:"fetch the image: missing, always or never (default: the daemon's)"`
 
+	// Notify: none, as the user's channels say. Each is read by [ParseNotify].
+	Notify []string `json:"notify,omitempty" maxItems:"8" unit:"notify" value:"events[:channel]" help:"send messages of these events, for example finished,failed or failed:phone; all or none; may be repeated (default: as your channels say)" doc:"events of which messages are sent, EVENT[,EVENT][:CHANNEL], all or none; empty: as the user's channels say"`
+
 	// After are the tasks that it waits for before it is queued.
 	After []Dependency `json:"after,omitempty"`
 	// Part names its part of the submission: the tasks of one part share a

@@ -8,10 +8,10 @@ import (
 
 // Tally counts what happens from the daemon's start on. Safe for concurrent use.
 type Tally struct {
-	finished, relaunches, ooms, suspensions, faults *prometheus.CounterVec
-	waits                                           prometheus.Histogram
-	errors                                          *prometheus.HistogramVec
-	commits                                         prometheus.Histogram
+	finished, relaunches, ooms, suspensions, faults, messages *prometheus.CounterVec
+	waits                                                     prometheus.Histogram
+	errors                                                    *prometheus.HistogramVec
+	commits                                                   prometheus.Histogram
 }
 
 func newTally() *Tally {
@@ -24,6 +24,7 @@ func newTally() *Tally {
 		ooms:        counter("carma_task_ooms_total", "Attempts that ran out of memory: gpu or host.", "kind"),
 		suspensions: counter("carma_task_suspensions_total", "Tasks that were taken off their GPUs without ending them, by the code of the reason.", "reason"),
 		faults:      counter("carma_gpu_faults_total", "Faults of GPUs that began, since the daemon's start.", "gpu", "UUID"),
+		messages:    counter("carma_messages_total", "Messages about tasks and GPUs, since the daemon's start, by the kind of channel: sent, retried (it failed and is tried again) or dropped.", "channel_kind", "result"),
 		waits: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "carma_task_wait_seconds", Help: "Time from a task's submission to its first launch.",
 			Buckets: []float64{1, 10, 60, 300, 900, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 24 * 3600, 72 * 3600},
@@ -47,7 +48,7 @@ func newTally() *Tally {
 }
 
 func (t *Tally) all() []prometheus.Collector {
-	return []prometheus.Collector{t.finished, t.relaunches, t.ooms, t.suspensions, t.faults, t.waits, t.errors, t.commits}
+	return []prometheus.Collector{t.finished, t.relaunches, t.ooms, t.suspensions, t.faults, t.messages, t.waits, t.errors, t.commits}
 }
 
 // Finished counts a task that has ended.
@@ -80,3 +81,8 @@ func (t *Tally) Estimated(method string, used, estimate int64) {
 
 // Committed notes the time of a commit.
 func (t *Tally) Committed(d time.Duration) { t.commits.Observe(d.Seconds()) }
+
+// Message counts n messages of one kind of channel; result is sent, retried or dropped.
+func (t *Tally) Message(kind, result string, n int) {
+	t.messages.WithLabelValues(kind, result).Add(float64(n))
+}

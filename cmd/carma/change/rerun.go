@@ -66,6 +66,7 @@ own. The new task waits for no other task, and is in no group. Prints its id.`,
 		again := fresh(old.Submit)
 		if old.UID != os.Getuid() {
 			again.Account = "" // a group of its submitter's
+			again.Notify = nil // channels of its submitter's
 		}
 		for _, f := range api.Fields() {
 			if flag := cmd.Flags().Lookup(f.Name); flag != nil && flag.Changed {
@@ -95,6 +96,9 @@ own. The new task waits for no other task, and is in no group. Prints its id.`,
 		all := []api.Submit{again}
 		a.Warn(submit.Commands(all, "."))
 		again = all[0]
+		if err := submit.Channels(cmd.Context(), a, client); err != nil {
+			return err
+		}
 		task, err := client.Submit(cmd.Context(), again)
 		if err != nil {
 			return err

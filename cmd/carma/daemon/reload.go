@@ -47,6 +47,7 @@ func (l reloading) again(ctx context.Context, r *runner.Runner, config configs.C
 		log.Error().Err(err).Msg("the configuration is not read again: it has a fault, and nothing changes")
 		return config, err
 	}
+	r.SetMessageRules(messageRules(next, log)) // its file may have changed
 	live, restart := configs.Changes(config, next)
 	for _, key := range restart {
 		log.Warn().Str("key", key).Msg("needs a restart: " + key)

@@ -64,6 +64,7 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 		Pull: live.Pull, StopGrace: live.StopGrace, AllowedMounts: live.AllowedMounts, AdminGroup: live.AdminGroup,
 		HostTasks: live.HostTasks, HostFolders: live.HostFolders, Fittings: live.Fittings,
 		Keep: live.Keep, Open: live.Open, Bounds: live.Bounds, PerUser: live.PerUser, Probing: live.Probing,
+		Notify: runner.Notifying{Rules: messageRules(config, log)},
 	}
 	if os.Geteuid() == 0 {
 		opt.MountDir = mounts.DefaultDir

@@ -3,7 +3,7 @@ package elsewhere
 const (
 	oneMachine = "carma serves one machine; processes of one task are torchrun's"
 	noParts    = "there is one machine and no partitions; --priority and reservations order its tasks"
-	noMail     = "carma sends no mail; carma wait 17 and carma events tell when it ends"
+	noMail     = "carma notify --help says where messages go"
 )
 
 // flags has those that people type by habit, by carma's command. Flags of docker run
@@ -18,7 +18,7 @@ var flags = map[string][]Word{
 		{Name: "partition", Say: noParts}, {Name: "qos", Write: "--priority low"}, {Name: "Q", Write: "--priority low"}, {Name: "nice", Write: "--priority low"}, {Name: "job-name", Write: "--name mine"}, {Name: "J", Write: "--name mine"}, {Name: "A", Write: "--account lab"},
 		{Name: "output", Say: "carma keeps the output: carma logs 17 > FILE"}, {Name: "o", Say: "carma keeps the output: carma logs 17 > FILE"}, {Name: "error", Say: "carma keeps the output: carma logs 17 2> FILE"}, {Name: "open-mode", Say: "carma keeps the output of each attempt: carma logs --attempt 1 17"},
 		{Name: "dependency", Write: "--after 17", Say: "afterany is 17:any, after 17:started"}, {Name: "begin", Write: "--delay 10m"}, {Name: "wrap", Write: "--host -- sh -c 'python train.py'"}, {Name: "pty", Write: "-it"}, {Name: "jobid", Write: "carma exec -it 17 bash"},
-		{Name: "requeue", Say: "a failure that is not the program's costs no attempt; --retries 3 is for the program's own"}, {Name: "no-requeue", Write: "--retries 0"}, {Name: "mail-type", Say: noMail}, {Name: "mail-user", Say: noMail},
+		{Name: "requeue", Say: "a failure that is not the program's costs no attempt; --retries 3 is for the program's own"}, {Name: "no-requeue", Write: "--retries 0"}, {Name: "mail-type", Write: "--notify finished,failed", Say: noMail}, {Name: "mail-user", Write: "--notify finished,failed", Say: noMail},
 		{Name: "hold", Write: "carma hold 20", Say: "behind carma run -d, which prints the number"}, {Name: "H", Write: "carma hold 20", Say: "behind carma run -d, which prints the number"}, {Name: "parsable", Write: "-d", Say: "it prints the number alone"},
 		{Name: "chdir", Write: "--workdir /work"}, {Name: "D", Write: "--workdir /work"}, {Name: "export", Write: "-e NAME", Say: "once for each variable"}, {Name: "test-only", Write: "--dry-run"}, {Name: "wait", Say: "without -d carma run waits and exits with the task's code"}, {Name: "W", Say: "without -d carma run waits and exits with the task's code"},
 		{Name: "time-min", Write: "--time 2h"}, {Name: "signal", Write: "--stop-signal USR1", Say: "--stop-grace 60s is the time after it"}, {Name: "comment", Write: "-l note=text"}, {Name: "reservation", Say: "a reservation is for a user; their tasks use it by themselves"}, {Name: "overcommit", Say: "tasks share GPUs unless --exclusive"},

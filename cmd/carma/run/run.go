@@ -12,6 +12,7 @@ import (
 	"carma/cmd/carma/attach"
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/envs"
+	"carma/cmd/carma/notify"
 	"carma/cmd/carma/submit"
 	"carma/estimator/booking"
 	"carma/runner/api"
@@ -35,6 +36,7 @@ func Command(a *cli.App) *cobra.Command {
 	r.keys = attach.KeysFlag(cmd)
 	cmd.Flags().SetInterspersed(false)
 	cli.Complete(cmd, "est-model", estModels)
+	cli.Complete(cmd, "notify", notify.Wanted(a))
 	return cmd
 }
 
@@ -72,6 +74,9 @@ func (r *command) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if err := resolve(cmd.Context(), client, &request); err != nil && !(r.many.dryRun && cli.Away(err)) {
+		return err
+	}
+	if err := submit.Channels(cmd.Context(), r.app, client); err != nil {
 		return err
 	}
 	if r.many.dryRun {

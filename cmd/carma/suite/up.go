@@ -75,6 +75,9 @@ func up(ctx context.Context, a *cli.App, client *api.Client, o *upFlags, args []
 	if err := countGPUs(ctx, a, client, s, o.dryRun); err != nil {
 		return err
 	}
+	if err := submit.Channels(ctx, a, client); err != nil {
+		return err
+	}
 	if o.dryRun {
 		return dryRun(ctx, a, client, o, s)
 	}

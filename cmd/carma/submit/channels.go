@@ -1,0 +1,39 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"carma/cmd/carma/cli"
+	"carma/configs/notifyfile"
+	"carma/runner/api"
+)
+
+// Channels sends the user's channels for messages to the daemon, if there is a
+// notify.yaml: the daemon reads no files of users. A fault in the file is an error; what
+// keeps the daemon from taking them is only said, as the tasks go on without.
+func Channels(ctx context.Context, a *cli.App, client *api.Client) error {
+	path := notifyfile.Path()
+	if path == "" {
+		return nil
+	}
+	s, known, err := notifyfile.Read(path, false)
+	if err != nil {
+		return cli.Usagef("", "%v", err)
+	}
+	if !known {
+		return nil
+	}
+	_, err = client.SetNotify(ctx, s)
+	var status *api.StatusError
+	switch {
+	case err == nil, cli.Away(err): // the submission says that nobody is there
+	case errors.As(err, &status) && status.Status == http.StatusNotFound: // an older daemon
+	case errors.As(err, &status):
+		a.Say("messages: the daemon does not take the channels of %s: %s", path, status.Detail)
+	default:
+		return err
+	}
+	return nil
+}

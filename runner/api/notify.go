@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"carma/configs/nearest"
+)
+
+// The events of tasks and GPUs of which messages are sent. The last is for
+// administrators.
+const (
+	NotifyStarted   = "started"
+	NotifyFinished  = "finished"
+	NotifyFailed    = "failed"
+	NotifyStopped   = "stopped"
+	NotifyRecovered = "recovered"
+	NotifyIdle      = "idle"
+	NotifySuspended = "suspended"
+	NotifyResumed   = "resumed"
+	NotifyFault     = "fault"
+)
+
+// NotifyEvents are the events that a user can ask for, in the order of a task's life.
+var NotifyEvents = []string{NotifyStarted, NotifyFinished, NotifyFailed, NotifyStopped, NotifyRecovered, NotifyIdle, NotifySuspended, NotifyResumed}
+
+// NotifyDefaults are the events that a channel gets if nothing else is said.
+var NotifyDefaults = []string{NotifyFinished, NotifyFailed, NotifyRecovered, NotifyIdle}
+
+// A NotifyWant says of which events of a task a message is sent, and where.
+type NotifyWant struct {
+	Events  []string // none: no message is sent
+	Channel string   // empty: all of the user's
+}
+
+func (w NotifyWant) String() string {
+	text := "none"
+	switch n := len(w.Events); {
+	case n == len(NotifyEvents):
+		text = "all"
+	case n > 0:
+		text = strings.Join(w.Events, ",")
+	}
+	if w.Channel != "" {
+		text += ":" + w.Channel
+	}
+	return text
+}
+
+// Has reports whether a message of an event is wanted.
+func (w NotifyWant) Has(event string) bool { return slices.Contains(w.Events, event) }
+
+// ParseNotify reads EVENT[,EVENT...][:CHANNEL], all or none.
+func ParseNotify(text string) (w NotifyWant, err error) {
+	events, channel, named := strings.Cut(text, ":")
+	if w.Channel = channel; named {
+		if err := CheckNotifyName(channel); err != nil {
+			return w, err
+		}
+	}
+	switch events {
+	case "none":
+		if named {
+			return w, fmt.Errorf("%q: none is for all channels; leave %q out, or name the events", text, ":"+channel)
+		}
+		return w, nil
+	case "all":
+		w.Events = NotifyEvents
+		return w, nil
+	}
+	for _, event := range strings.Split(events, ",") {
+		event = strings.TrimSpace(event)
+		if err := nearest.OneOf(event, append(slices.Clone(NotifyEvents), "all", "none")); err != nil {
+			return w, err
+		}
+		if event == "all" || event == "none" {
+			return w, fmt.Errorf("%q: %s stands alone; write for example failed,finished", text, event)
+		}
+		if !slices.Contains(w.Events, event) {
+			w.Events = append(w.Events, event)
+		}
+	}
+	return w, nil
+}
+
+// NotifyChannel is where messages go. It has secrets: it is only ever sent to the
+// daemon, never from it.
+type NotifyChannel struct {
+	Name string `json:"name" maxLength:"32" doc:"small letters, digits and dashes"`
+	Kind string `json:"kind" enum:"webhook,slack,mail,hook" doc:"hook: a program of the administrator's"`
+	// Events: none, those of the settings.
+	Events []string `json:"events,omitempty" maxItems:"16" doc:"the events it gets; empty: those of all channels"`
+	// Output: nil is true.
+	Output *bool `json:"output,omitempty" doc:"whether messages of a failure have the last lines of the output (default true)"`
+
+	URL     string            `json:"url,omitempty" maxLength:"2000" doc:"of a webhook or of Slack's; it is never shown"`
+	Format  string            `json:"format,omitempty" enum:"json,text" doc:"body of a webhook: json (default), or text with a header Title"`
+	Headers map[string]string `json:"headers,omitempty" doc:"further headers of a webhook"`
+
+	To       []string `json:"to,omitempty" maxItems:"10" doc:"mail addresses"`
+	Server   string   `json:"server,omitempty" maxLength:"260" doc:"mail server, host:port; empty: the administrator's relay"`
+	TLS      string   `json:"tls,omitempty" enum:"starttls,tls,none" doc:"how mail travels: starttls (default), tls from the start, or none"`
+	From     string   `json:"from,omitempty" maxLength:"254" doc:"sender's address; needed with a server"`
+	User     string   `json:"user,omitempty" maxLength:"254" doc:"login at the mail server; of a hook: the user that it runs as"`
+	Password string   `json:"password,omitempty" maxLength:"1000"`
+
+	Command string `json:"command,omitempty" maxLength:"1000" doc:"path of a hook's program"`
+}
+
+// NotifySettings are the channels of one user, or of the administrator.
+type NotifySettings struct {
+	Events   []string        `json:"events,omitempty" maxItems:"16" doc:"for channels without events of their own; empty: the daemon's default"`
+	Channels []NotifyChannel `json:"channels" maxItems:"8"`
+	// The rest is in the administrator's file only. Relay is the mail server for channels
+	// that name none. Allow is where channels of users may lead beside the public internet;
+	// Defaults are the events of those that name none.
+	Relay    *NotifyChannel `json:"relay,omitempty" doc:"only in the administrator's file"`
+	Allow    []string       `json:"allow,omitempty" doc:"only in the administrator's file"`
+	Defaults []string       `json:"defaults,omitempty" doc:"only in the administrator's file"`
+}
+
+// NotifyState is a channel as it is shown: without its secrets.
+type NotifyState struct {
+	Name    string    `json:"name"`
+	Kind    string    `json:"kind"`
+	To      string    `json:"to" doc:"host of the address, or mail addresses"`
+	Events  []string  `json:"events"`
+	Waiting int       `json:"waiting" doc:"messages that are not sent yet"`
+	Sent    time.Time `json:"sent,omitzero" doc:"when the last one was sent, since the daemon's start"`
+	Failed  time.Time `json:"failed,omitzero" doc:"when sending failed last; absent: it has worked since"`
+	Error   string    `json:"error,omitempty" doc:"what was wrong then"`
+	Dropped int       `json:"dropped,omitempty" doc:"messages that were given up, since the daemon's start"`
+}
+
+// Notify is what is set for the caller.
+type Notify struct {
+	Events   []string      `json:"events" doc:"of channels without events of their own"`
+	Channels []NotifyState `json:"channels"`
+	Relay    bool          `json:"relay" doc:"the administrator has set a mail server"`
+	// Server are the administrator's channels, for administrators.
+	Server  []NotifyState `json:"server,omitempty"`
+	Trouble string        `json:"trouble,omitempty" doc:"what is wrong with the administrator's file; for administrators"`
+}
+
+// NotifyTest asks for a test message.
+type NotifyTest struct {
+	Channel string `json:"channel,omitempty" maxLength:"32" doc:"empty: all of the caller's"`
+	Server  bool   `json:"server,omitempty" doc:"the administrator's channels; for administrators"`
+}
+
+// NotifyTested is what came of a test message.
+type NotifyTested struct {
+	Channel string `json:"channel"`
+	Kind    string `json:"kind"`
+	OK      bool   `json:"ok"`
+	Text    string `json:"text" doc:"what the receiver answered, in short"`
+}
+
+// Notify tells what is set for the caller.
+func (c *Client) Notify(ctx context.Context) (Notify, error) {
+	return call[Notify](ctx, c, http.MethodGet, "/v1/notify", nil)
+}
+
+// SetNotify replaces the caller's channels.
+func (c *Client) SetNotify(ctx context.Context, s NotifySettings) (Notify, error) {
+	return call[Notify](ctx, c, http.MethodPut, "/v1/notify", s)
+}
+
+// TestNotify sends a test message now.
+func (c *Client) TestNotify(ctx context.Context, t NotifyTest) ([]NotifyTested, error) {
+	return call[[]NotifyTested](ctx, c, http.MethodPost, "/v1/notify/test", t)
+}

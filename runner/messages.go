@@ -1,0 +1,262 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/words"
+	"carma/runner/journal"
+	"carma/runner/notify"
+)
+
+// Messages are made from the journal, not by the loop: it only wakes their reader. So
+// neither a receiver nor a slow disk holds the loop up, and a daemon that was killed
+// loses none: the next one reads on where the outbox ends. See docs/messages.md.
+
+// Notifying are the settings of messages.
+type Notifying struct {
+	Rules notify.Rules
+	Pace  notify.Pace // zero: notify.DefaultPace
+}
+
+const (
+	// readAtMost is how many events are read at a time, and keptAfter how many without a
+	// message may pass before the place is stored.
+	readAtMost, keptAfter = 2000, 500
+	// readAnyway is the time between two looks into the journal that nobody asked for.
+	readAnyway = time.Minute
+	// readRetry is the wait after the journal or the outbox failed.
+	readRetry = 5 * time.Second
+	// readSoon is the wait after a flush for what it stores.
+	readSoon = 20 * time.Millisecond
+)
+
+// mailing is the runner's part in messages.
+type mailing struct {
+	mail    *notify.Post  // nil: no messages are sent
+	letters chan struct{} // wakes their reader
+	telling atomic.Int64  // the last event that may lead to one
+}
+
+// messenger makes messages of what the journal has. Its fields are its own goroutine's.
+type messenger struct {
+	r      *Runner
+	seq    int64 // everything up to here was read
+	stored int64 // everything up to here is in the outbox
+	// faults are the GPUs that are not well, with the sentence that was told.
+	faults map[mapper.GPUID]string
+	failed bool
+}
+
+// openPost opens the outbox. Without it the daemon works all the same.
+func (r *Runner) openPost(o Notifying, host string) {
+	if o.Pace == (notify.Pace{}) {
+		o.Pace = notify.DefaultPace
+	}
+	post, err := notify.Open(notify.Options{Dir: filepath.Join(r.opt.DataDir, "notify"), Host: host, Log: r.Log, Count: r.pages.Message, Pace: o.Pace})
+	if err != nil {
+		r.Log.Error().Err(err).Msg("no messages are sent: their outbox cannot be opened")
+		return
+	}
+	post.SetRules(o.Rules)
+	r.mail = post
+}
+
+// SetMessageRules puts the administrator's rules about messages in force.
+func (r *Runner) SetMessageRules(rules notify.Rules) {
+	if r.mail != nil {
+		r.mail.SetRules(rules)
+	}
+}
+
+// sendMessages reads and sends until ctx ends.
+func (r *Runner) sendMessages(ctx context.Context) {
+	if r.mail == nil {
+		return
+	}
+	var sending sync.WaitGroup
+	sending.Go(func() { r.mail.Run(ctx) })
+	defer func() {
+		sending.Wait()
+		if err := r.mail.Close(); err != nil {
+			r.Log.Warn().Err(err).Msg("the outbox of messages could not be closed cleanly")
+		}
+	}()
+	m := &messenger{r: r, faults: map[mapper.GPUID]string{}}
+	m.begin()
+	for ctx.Err() == nil {
+		wait := readAnyway
+		switch more, err := m.read(ctx); {
+		case err != nil:
+			if ctx.Err() == nil && !m.failed {
+				r.Log.Error().Err(err).Msg("the reader of messages cannot go on; it tries again")
+			}
+			m.failed, wait = true, readRetry
+		case more:
+			continue
+		case m.seq < r.telling.Load(): // its decisions are stored with a later commit
+			m.failed, wait = false, flushAfter+readSoon
+		default:
+			m.failed = false
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-r.letters:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// begin finds the place where the last daemon stopped. The first daemon that sends
+// messages begins with the present.
+func (m *messenger) begin() {
+	seq, state, known := m.r.mail.Place()
+	last, err := m.r.Journal.Decided()
+	switch {
+	case known && (err != nil || seq <= last):
+		m.seq, m.stored = seq, seq
+		_ = json.Unmarshal(state, &m.faults)
+		return
+	case known:
+		m.r.Log.Warn().Int64("event", last).Msg("the journal was set back; messages go on from its end")
+	}
+	m.seq = last
+	if err := m.r.mail.Put(last, nil, nil); err != nil {
+		m.r.Log.Error().Err(err).Msg("the place of messages cannot be stored")
+	}
+	m.stored = last
+}
+
+// read makes the messages of the next events, and reports whether there are more.
+func (m *messenger) read(ctx context.Context) (more bool, err error) {
+	var list []notify.Owned
+	seq := m.seq
+	faults := cloneMap(m.faults)
+	err = m.r.Journal.View(func(j *journal.Reader) error {
+		first, _, err := j.Bounds()
+		if err != nil {
+			return err
+		}
+		if first > seq+1 {
+			m.r.Log.Warn().Int64("from", seq+1).Int64("to", first-1).Msg("events are no longer in the journal: their messages are lost")
+			seq = first - 1
+		}
+		last, err := j.Decided()
+		if err != nil || last <= seq {
+			return err
+		}
+		begun := seq
+		for p, err := range history(j, seq) {
+			if err != nil {
+				return err
+			}
+			if p.seq > last {
+				break
+			}
+			if more = p.seq-begun >= readAtMost; more {
+				break
+			}
+			list = append(list, m.of(ctx, p, faults)...)
+			seq = p.seq
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	if len(list) > 0 || seq-m.stored >= keptAfter {
+		state, _ := json.Marshal(faults)
+		if err := m.r.mail.Put(seq, state, list); err != nil {
+			return false, err
+		}
+		m.stored = seq
+	}
+	m.seq, m.faults = seq, faults
+	return more, nil
+}
+
+func cloneMap[K comparable, V any](m map[K]V) map[K]V {
+	c := make(map[K]V, len(m))
+	for k, v := range m {
+		c[k] = v
+	}
+	return c
+}
+
+// wakeMessages tells the reader that there may be something to tell.
+func (r *Runner) wakeMessages(ev mapper.Event, decisions []mapper.Decision) {
+	if r.mail == nil || !tells(ev, decisions) {
+		return
+	}
+	r.telling.Store(r.seq)
+	select {
+	case r.letters <- struct{}{}:
+	default:
+	}
+}
+
+// tells reports whether an event may lead to a message.
+func tells(ev mapper.Event, decisions []mapper.Decision) bool {
+	for _, d := range decisions {
+		switch d.(type) {
+		case mapper.Finish, mapper.Requeue, mapper.Idle, mapper.Suspend, mapper.Resume:
+			return true
+		}
+	}
+	switch ev := ev.(type) {
+	case mapper.Started, mapper.GPUsFound:
+		return true
+	case mapper.Sampled:
+		for i := range ev.GPUs {
+			if ev.GPUs[i].Fault != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ofFaults are the messages of GPUs that a sample finds broken, or well again. faults
+// is what was told before.
+func (m *messenger) ofFaults(p past, ev mapper.Sampled, faults map[mapper.GPUID]string) (list []notify.Owned) {
+	for _, g := range ev.GPUs {
+		was, is := faults[g.ID], g.Fault
+		switch {
+		case was == is:
+			continue
+		case is == "":
+			delete(faults, g.ID)
+			list = append(list, m.fault(p, g.ID, "it is well again"))
+		default:
+			faults[g.ID] = is
+			list = append(list, m.fault(p, g.ID, is))
+		}
+	}
+	return list
+}
+
+// ofMissing are the messages of GPUs that a daemon does not find any more.
+func (m *messenger) ofMissing(ctx context.Context, p past, faults map[mapper.GPUID]string) (list []notify.Owned) {
+	var pages []mapper.GPU
+	if m.r.look(ctx, func(s *mapper.State) { pages = s.GPUs() }) != nil {
+		return nil
+	}
+	for _, g := range pages {
+		switch was := faults[g.ID]; {
+		case g.Missing && was != words.Missing:
+			faults[g.ID] = words.Missing
+			list = append(list, m.fault(p, g.ID, words.Missing))
+		case !g.Missing && was == words.Missing:
+			delete(faults, g.ID)
+			list = append(list, m.fault(p, g.ID, "it is there again"))
+		}
+	}
+	return list
+}

@@ -1,0 +1,149 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/words"
+	"carma/runner/api"
+	"carma/runner/notify"
+)
+
+// relaunched are the reasons of going back to a queue of which a message is sent. The
+// others are part of how tasks share GPUs (slots, moves), or repeat until an engine works.
+var relaunched = map[mapper.ReasonCode]bool{
+	mapper.ReasonOOM: true, mapper.ReasonOOMBlameless: true, mapper.ReasonHostAgain: true, mapper.ReasonHostOveruse: true, mapper.ReasonOveruse: true,
+	mapper.ReasonRetry: true, mapper.ReasonInfrastructure: true, mapper.ReasonEvicted: true, mapper.ReasonMPSFault: true,
+}
+
+// phaseEnds are the events of the final phases.
+var phaseEnds = map[mapper.Phase]string{mapper.Succeeded: api.NotifyFinished, mapper.Failed: api.NotifyFailed, mapper.Cancelled: api.NotifyStopped}
+
+// of makes the messages of one event. Equal journals give equal ids.
+func (m *messenger) of(ctx context.Context, p past, faults map[mapper.GPUID]string) (list []notify.Owned) {
+	switch ev := p.event.(type) {
+	case mapper.Sampled:
+		list = m.ofFaults(p, ev, faults)
+	case mapper.GPUsFound:
+		list = m.ofMissing(ctx, p, faults)
+	case mapper.Started:
+		if ev.Attempt == 1 && m.begins(ev) {
+			list = m.add(list, ev.Task, api.NotifyStarted, mapper.Reason{}, nil)
+		}
+	}
+	for _, d := range p.decided {
+		switch d := d.(type) {
+		case mapper.Finish:
+			list = m.add(list, d.Task.ID, phaseEnds[d.Task.Phase], d.Task.Reason, &d.Task)
+		case mapper.Requeue:
+			if relaunched[d.Reason.Code] {
+				list = m.add(list, d.Task, api.NotifyRecovered, d.Reason, nil)
+			}
+		case mapper.Suspend:
+			list = m.add(list, d.Task, api.NotifySuspended, d.Reason, nil)
+		case mapper.Resume:
+			list = m.add(list, d.Task, api.NotifyResumed, mapper.Reason{}, nil)
+		case mapper.Idle:
+			if d.Since != 0 {
+				list = m.add(list, d.Task, api.NotifyIdle, mapper.Reason{}, nil)
+				m.sayIdle(list, p, d)
+			}
+		}
+	}
+	at := mapper.EventTime(p.event)
+	for i := range list {
+		list[i].Time = at.Time()
+		list[i].ID = fmt.Sprintf("%s-%d-%d-%s", m.r.instance, p.seq, i, strconv.FormatInt(int64(at), 36))
+	}
+	return list
+}
+
+// begins reports whether an attempt began with an event: a daemon that adopts it says
+// once more that it runs.
+func (m *messenger) begins(ev mapper.Started) bool {
+	rec, err := m.r.Find(ev.Task.String())
+	return err == nil && len(rec.Task.Attempts) > 0 && rec.Task.Attempts[0].Started >= ev.At
+}
+
+func (m *messenger) fault(_ past, id mapper.GPUID, text string) notify.Owned {
+	ref := m.r.gpuRef(id)
+	return notify.Owned{UID: -1, Public: text, Message: notify.Message{
+		Event: api.NotifyFault, Name: fmt.Sprintf("GPU %d (%s)", ref.Index, id), Reason: text, GPUs: []int{ref.Index},
+	}}
+}
+
+// add adds the message of a task's event. end is its last form, if it has ended.
+func (m *messenger) add(list []notify.Owned, id mapper.TaskID, event string, why mapper.Reason, end *mapper.Task) []notify.Owned {
+	rec, err := m.r.Find(id.String())
+	if err != nil || event == "" {
+		return list // it was removed meanwhile, and its owner knows
+	}
+	t := cmp.Or(end, &rec.Task)
+	o := notify.Owned{UID: rec.UID, Wants: rec.Submit.Notify, Message: notify.Message{
+		Event: event, Task: int64(id), Name: rec.Name, User: rec.User, Group: rec.Group,
+	}}
+	if why.Code != "" {
+		o.Reason, o.Public = words.Reason(why), words.Reason(unquoted(why))
+	}
+	if rec.Submit.Visibility == VisibilityOpen {
+		o.Public = o.Reason
+	}
+	if n := len(t.Attempts); n > 0 {
+		for _, g := range t.Attempts[n-1].Grants {
+			o.GPUs = append(o.GPUs, m.r.gpuRef(g.GPU).Index)
+		}
+	}
+	if end != nil {
+		m.addEnd(&o, end)
+	}
+	return append(list, o)
+}
+
+// addEnd adds how a task ended: its exit code, its time and, after a failure, the last
+// lines of its output.
+func (m *messenger) addEnd(o *notify.Owned, t *mapper.Task) {
+	n := len(t.Attempts)
+	if n == 0 {
+		return
+	}
+	last := &t.Attempts[n-1]
+	o.Attempts = n
+	if last.Started != 0 {
+		o.Seconds = last.Ended.Sub(last.Started).Seconds()
+	}
+	if t.Phase == mapper.Succeeded || last.Started != 0 && t.Code != 0 {
+		o.ExitCode = new(t.Code)
+	}
+	if t.Phase != mapper.Failed || last.Started == 0 {
+		return
+	}
+	lines, err := m.r.Logs.Tail(int64(t.ID), last.N, lastLines)
+	if err != nil {
+		return
+	}
+	var raw [][]byte
+	for _, l := range lines {
+		raw = append(raw, l.Text)
+	}
+	o.Output = notify.Lines(raw)
+}
+
+// lastLines is how many lines of the output are looked at for a message; of these the
+// last that are not empty are in it.
+const lastLines = 30
+
+// sayIdle completes the last message: for how long the task has done nothing.
+func (m *messenger) sayIdle(list []notify.Owned, p past, d mapper.Idle) {
+	rec, err := m.r.Find(d.Task.String())
+	if err != nil || len(list) == 0 {
+		return
+	}
+	at := mapper.EventTime(p.event)
+	o := &list[len(list)-1]
+	o.Reason = idleText(rec, at.Sub(d.Since).Round(time.Second), d.Ends.Sub(at).Round(time.Second), d.Ends != 0)
+	o.Public = o.Reason
+}

@@ -1,0 +1,100 @@
+// Package notify sends messages about tasks and GPUs to where people read them: a
+// webhook, Slack, mail, or a program of the administrator's.
+//
+// It knows nothing of the daemon: the runner hands it messages ([Post.Put]) with the
+// place in the journal that they come from, and both are stored together. So each
+// message is sent at least once, whenever the daemon is killed; its id stays the same.
+//
+// Each channel has a worker of its own. A receiver that hangs holds up its own
+// messages only. What comes while a channel waits goes out as one message.
+//
+// Users name addresses, and the daemon may be root: see [guard].
+package notify
+
+import (
+	"time"
+
+	"carma/runner/api"
+)
+
+// Message is one thing that has happened.
+type Message struct {
+	// ID is the same however often it is sent, so a receiver can drop doubles.
+	ID    string    `json:"id"`
+	Event string    `json:"event"` // as api.NotifyEvents, or fault
+	Time  time.Time `json:"time"`
+	Task  int64     `json:"task,omitempty"` // 0: it is about a GPU
+	Name  string    `json:"name,omitempty"`
+	User  string    `json:"user,omitempty"`
+	Group string    `json:"group,omitempty"`
+	// ExitCode is set if its program has ended by itself.
+	ExitCode *int `json:"exit_code,omitempty"`
+	// Reason is a sentence of carma's.
+	Reason   string  `json:"reason,omitempty"`
+	Attempts int     `json:"attempts,omitempty"`
+	GPUs     []int   `json:"gpus,omitempty"` // indices
+	Seconds  float64 `json:"run_seconds,omitempty"`
+	// Output are the last lines of a task that failed, for its owner alone.
+	Output []string `json:"output,omitempty"`
+}
+
+// Owned is a message with who may get it.
+type Owned struct {
+	Message
+	UID    int      // of the task's owner; below 0: nobody
+	Wants  []string // the task's own choice, as api.ParseNotify reads it
+	Public string   // the reason for people who may not see all
+}
+
+// forOthers is the message without what only its owner may see.
+func (o Owned) forOthers() Message {
+	m := o.Message
+	m.Output, m.Reason = nil, o.Public
+	return m
+}
+
+// wants reports whether a task's own choice sends an event to a channel; chosen is
+// false if it chose nothing.
+func wants(list []string, event, channel string) (is, chosen bool) {
+	for _, text := range list {
+		if w, err := api.ParseNotify(text); err == nil && (w.Channel == "" || w.Channel == channel) && w.Has(event) {
+			is = true
+		}
+	}
+	return is, len(list) > 0
+}
+
+// admin is the owner of the administrator's channels, in place of a uid.
+const admin = -1
+
+// key names a channel.
+type key struct {
+	UID  int    `json:"uid"`
+	Name string `json:"name"`
+}
+
+// Bounds of what is kept and sent.
+const (
+	// most messages wait in a channel; older ones are dropped.
+	most = 2000
+	// inFull are told in full in one sending; of more only the numbers are.
+	inFull = 20
+	// withOutput is up to how many messages have the output of what failed.
+	withOutput = 5
+	// giveUp is after how long a message is dropped that could not be sent.
+	giveUp = 24 * time.Hour
+)
+
+// Pace is how a channel sends.
+type Pace struct {
+	// Collect is the wait for more messages before the first goes out. Rest is the time
+	// between two sendings.
+	Collect, Rest time.Duration
+	// Retry is the wait after a failure; it doubles up to Longest.
+	Retry, Longest time.Duration
+	// Limit bounds one sending.
+	Limit time.Duration
+}
+
+// DefaultPace is how the daemon sends.
+var DefaultPace = Pace{Collect: 2 * time.Second, Rest: 15 * time.Second, Retry: 5 * time.Second, Longest: 15 * time.Minute, Limit: 15 * time.Second}

@@ -1,0 +1,161 @@
+package notify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"carma/runner/api"
+)
+
+// Channels are a user's channels as they are shown.
+func (p *Post) Channels(uid int) []api.NotifyState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.users[uid]
+	return p.states(uid, &s, p.defaults())
+}
+
+// Server are the administrator's channels, and what is wrong with the file.
+func (p *Post) Server() (list []api.NotifyState, trouble string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.states(admin, &p.rules.Server, []string{api.NotifyFault}), p.rules.Trouble
+}
+
+// Defaults are the events of a user's channels that have none of their own.
+func (p *Post) Defaults(uid int) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.users[uid]
+	return eventsOf(&api.NotifyChannel{}, &s, p.defaults())
+}
+
+// Relay reports whether there is a mail server for channels that name none.
+func (p *Post) Relay() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rules.Server.Relay != nil
+}
+
+func (p *Post) states(uid int, s *api.NotifySettings, otherwise []string) []api.NotifyState {
+	list := []api.NotifyState{}
+	for i := range s.Channels {
+		c := &s.Channels[i]
+		v := api.NotifyState{Name: c.Name, Kind: c.Kind, To: c.Target(), Events: eventsOf(c, s, otherwise)}
+		if q := p.queues[key{uid, c.Name}]; q != nil {
+			v.Waiting, v.Sent, v.Failed, v.Error, v.Dropped = len(q.waiting), q.sent, q.failed, q.err, q.given
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// Failing counts the channels whose last letter failed: of users, and by name the
+// administrator's with what was wrong.
+func (p *Post) Failing() (users int, server []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k, q := range p.queues {
+		switch {
+		case q.failed.IsZero():
+		case k.UID == admin:
+			server = append(server, k.Name+": "+q.err)
+		default:
+			users++
+		}
+	}
+	slices.Sort(server)
+	return users, server
+}
+
+// ErrTooSoon: the user has just asked for a test.
+var ErrTooSoon = errors.New("a test message was sent a moment ago; wait 5 seconds")
+
+// ErrNoChannel: there is none of that name, or none at all.
+var ErrNoChannel = errors.New("no such channel")
+
+// testRest is the time between two tests of one user.
+const testRest = 5 * time.Second
+
+// Test sends a test message now, past the queue, and tells what came of it. server:
+// to the administrator's channels. name may be empty: to all.
+func (p *Post) Test(ctx context.Context, uid int, who string, server bool, name string) ([]api.NotifyTested, error) {
+	of := uid
+	if server {
+		of = admin
+	}
+	p.mu.Lock()
+	s := p.users[of]
+	if server {
+		s = p.rules.Server
+	}
+	var chosen []api.NotifyChannel
+	for _, c := range s.Channels {
+		if name == "" || c.Name == name {
+			chosen = append(chosen, c)
+		}
+	}
+	soon := time.Since(p.tested[uid]) < testRest
+	if len(chosen) > 0 && !soon {
+		p.tested[uid] = time.Now()
+	}
+	p.mu.Unlock()
+	switch {
+	case len(chosen) == 0:
+		return nil, ErrNoChannel
+	case soon:
+		return nil, ErrTooSoon
+	}
+	out := make([]api.NotifyTested, len(chosen))
+	done := make(chan int)
+	for i := range chosen {
+		go func() {
+			out[i] = p.test(ctx, key{of, chosen[i].Name}, who)
+			done <- i
+		}()
+	}
+	for range chosen {
+		<-done
+	}
+	return out, nil
+}
+
+func (p *Post) test(ctx context.Context, k key, who string) api.NotifyTested {
+	p.mu.Lock()
+	c, by, err := p.channel(k)
+	p.mu.Unlock()
+	v := api.NotifyTested{Channel: k.Name}
+	if c == nil {
+		v.Text = "it was taken away meanwhile"
+		return v
+	}
+	now := time.Now()
+	m := Message{ID: "test-" + strconv.FormatInt(now.UnixNano(), 36), Event: eventTest, Time: now, User: who, Name: fmt.Sprintf("%s asked for it on %s", who, cmp.Or(p.opt.Host, "this machine"))}
+	said := ""
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, p.opt.Pace.Limit)
+		defer cancel()
+		said, err = by.deliver(ctx, write(p.opt.Host, []Message{m}, false, 0))
+	}
+	v.Kind, v.OK, v.Text = c.Kind, err == nil, said
+	result := "sent"
+	if err != nil {
+		v.Text, result = err.Error(), "dropped"
+	}
+	p.opt.Count(c.Kind, result, 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if q := p.queueOf(k); err == nil {
+		q.sent = now
+		q.again()
+		q.failed, q.err = time.Time{}, ""
+	} else {
+		q.failed, q.err = now, v.Text
+	}
+	return v
+}

@@ -1,0 +1,150 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"carma/configs/nearest"
+	"carma/runner/api"
+	"carma/runner/notify"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// errNoPost is the answer if there is no outbox.
+var errNoPost = &RequestError{Status: 503, Text: "the daemon sends no messages: their outbox cannot be opened; the administrator finds the reason in its log"}
+
+// addNotify adds what the caller's messages are about. Whose channels they are is told
+// by the kernel; nobody sees or changes those of others.
+func (r *Runner) addNotify(a huma.API) {
+	huma.Register(a, operation("notify", http.MethodGet, "/v1/notify", "The caller's channels for messages, without their secrets"),
+		func(ctx context.Context, _ *struct{}) (*output[api.Notify], error) { return answer(r.Notify(ctx)) })
+	huma.Register(a, operation("set-notify", http.MethodPut, "/v1/notify", "Replace the caller's channels for messages"),
+		func(ctx context.Context, in *struct{ Body api.NotifySettings }) (*output[api.Notify], error) {
+			if err := r.setNotify(ctx, in.Body); err != nil {
+				return nil, problem(err)
+			}
+			return answer(r.Notify(ctx))
+		})
+	huma.Register(a, operation("test-notify", http.MethodPost, "/v1/notify/test", "Send a test message now, and tell what came back"),
+		func(ctx context.Context, in *struct{ Body api.NotifyTest }) (*output[[]api.NotifyTested], error) {
+			return answer(r.testNotify(ctx, in.Body))
+		})
+}
+
+// poster is the caller and the outbox.
+func (r *Runner) poster(ctx context.Context) (Caller, error) {
+	who, ok := callerFrom(ctx)
+	switch {
+	case !ok:
+		return who, refusef(403, callerUnknown)
+	case r.mail == nil:
+		return who, errNoPost
+	}
+	return who, nil
+}
+
+// Notify tells what is set for the caller.
+func (r *Runner) Notify(ctx context.Context) (api.Notify, error) {
+	who, err := r.poster(ctx)
+	if err != nil {
+		return api.Notify{}, err
+	}
+	v := api.Notify{Events: r.mail.Defaults(who.UID), Channels: r.mail.Channels(who.UID), Relay: r.mail.Relay()}
+	if r.admin(who) {
+		v.Server, v.Trouble = r.mail.Server()
+	}
+	return v, nil
+}
+
+func (r *Runner) setNotify(ctx context.Context, s api.NotifySettings) error {
+	who, err := r.poster(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Check(false); err != nil {
+		return refusef(422, "%v", err)
+	}
+	return r.mail.SetUser(who.UID, s)
+}
+
+func (r *Runner) testNotify(ctx context.Context, t api.NotifyTest) ([]api.NotifyTested, error) {
+	who, err := r.poster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := r.mail.User(who.UID)
+	if t.Server {
+		if err := r.mayAdmin(ctx, "a test of the server's channels"); err != nil {
+			return nil, err
+		}
+		list, _ := r.mail.Server()
+		names = nil
+		for _, c := range list {
+			names = append(names, c.Name)
+		}
+	}
+	tested, err := r.mail.Test(ctx, who.UID, who.Name, t.Server, t.Channel)
+	switch {
+	case errors.Is(err, notify.ErrNoChannel):
+		return nil, refusef(422, "%s", noChannel(t.Channel, names))
+	case errors.Is(err, notify.ErrTooSoon):
+		return nil, refusef(429, "%v", err)
+	}
+	return tested, err
+}
+
+// noChannel says that a channel is not there, and which are.
+func noChannel(name string, have []string) string {
+	switch {
+	case len(have) == 0:
+		return "there are no channels for messages; carma notify says how to set some"
+	case name == "":
+		return "no channel is named; there are " + strings.Join(have, ", ")
+	}
+	return "no channel for messages: " + nearest.OneOf(name, have).Error()
+}
+
+// checkNotify refuses a task whose messages would go nowhere.
+func (r *Runner) checkNotify(who Caller, s *api.Submit) error {
+	for _, text := range s.Notify {
+		w, err := api.ParseNotify(text)
+		if err != nil || len(w.Events) == 0 {
+			continue // said by another check; none needs no channel
+		}
+		if r.mail == nil {
+			return errNoPost
+		}
+		have := r.mail.User(who.UID)
+		if len(have) == 0 || w.Channel != "" && !slices.Contains(have, w.Channel) {
+			return refusef(422, "--notify %s: %s", text, noChannel(w.Channel, have))
+		}
+	}
+	return nil
+}
+
+// checkMessages reports channels whose last message could not be sent. Those of users
+// are only counted.
+func (r *Runner) checkMessages() api.Check {
+	c := api.Check{Name: "messages", Status: "ok"}
+	if r.mail == nil {
+		c.Status, c.Detail, c.Mend = "failure", errNoPost.Text, "make "+r.opt.DataDir+"/notify usable for the daemon, and restart it"
+		return c
+	}
+	server, trouble := r.mail.Server()
+	users, failing := r.mail.Failing()
+	c.Detail = fmt.Sprintf("channels of the administrator's: %d", len(server))
+	switch {
+	case trouble != "":
+		c.Status, c.Detail, c.Mend = "warning", "the administrator's channels are not in force: their file has a fault", "carma notify tells administrators what it is; mend the file, then reload the daemon (SIGHUP)"
+	case len(failing) > 0:
+		c.Status, c.Detail, c.Mend = "warning", "sending failed last: "+strings.Join(failing, "; "), "carma notify test --server"
+	case users > 0:
+		c.Detail += fmt.Sprintf("; channels of users that failed last: %d; carma notify shows them to their owners", users)
+	}
+	return c
+}
