@@ -1,0 +1,52 @@
+// Kube is a Kubernetes in one program: etcd, the control plane and a kubelet.
+// Each part is started by its name, with the flags of the program it stands for.
+// It is built from Go modules alone and used by tests only.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+)
+
+// parts makes each part's command. etcd has a main function of its own.
+var parts = map[string]func() *cobra.Command{
+	"apiserver":          apiserver.NewAPIServerCommand,
+	"scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+	"controller-manager": controllers.NewControllerManagerCommand,
+	"kubelet":            func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+}
+
+func main() {
+	if len(os.Args) < 2 {
+		usage()
+	}
+	// The parts read os.Args themselves.
+	name := os.Args[1]
+	os.Args = os.Args[1:]
+	if name == "etcd" {
+		etcdmain.Main(os.Args)
+		return
+	}
+	part, ok := parts[name]
+	if !ok {
+		usage()
+	}
+	os.Exit(cli.Run(part()))
+}
+
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: kube etcd|apiserver|scheduler|controller-manager|kubelet FLAGS")
+	os.Exit(2)
+}

@@ -1,0 +1,71 @@
+# What the scripts of the test cluster share. Sourced, not run.
+#
+# KUBERNETES_STATE  folder of the running cluster (default /tmp/carma-kubernetes-UID)
+# KUBERNETES_PORT   the apiserver's port on 127.0.0.1; the nine ports after it are used
+#                   too (default 16443)
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+state=${KUBERNETES_STATE:-/tmp/carma-kubernetes-$(id -u)}
+port=${KUBERNETES_PORT:-16443}
+# The node is known by a name that leads to this machine: the apiserver fetches logs
+# from it.
+node=localhost
+# The node's control groups are below this one, apart from all others.
+group=carma-kubernetes
+# A pod's containers, and what sets up its network.
+pause=localhost/carma-pause:1
+
+fail() { echo "kubernetes: $*" >&2; exit 1; }
+
+# start NAME COMMAND...: in the background, with a log and a file with its number.
+start() {
+	local name=$1
+	shift
+	setsid nohup "$@" >>"$state/log/$name.log" 2>&1 </dev/null &
+	echo $! >"$state/run/$name.pid"
+}
+
+# alive NAME: its process is there, and is that program.
+alive() {
+	local pid
+	pid=$(cat "$state/run/$1.pid" 2>/dev/null) && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "$state\|--secure-port\|$bin"
+}
+
+# until_ok SECONDS WHAT COMMAND...: waits for a command to succeed.
+until_ok() {
+	local end=$((SECONDS + $1)) what=$2
+	shift 2
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || fail "$what; see $state/log"
+		sleep 0.1
+	done
+}
+
+# api METHOD PATH [JSON]: a request to the apiserver, as its administrator.
+api() {
+	local type=application/json
+	[ "$1" != PATCH ] || type=application/merge-patch+json
+	curl -sS --fail-with-body --cacert "$state/pki/server/apiserver.crt" -X "$1" -H "Authorization: Bearer $(cat "$state/pki/admin.token")" \
+		-H "Content-Type: $type" ${3:+--data "$3"} "https://127.0.0.1:$port$2"
+}
+
+# image ARCHIVE NAME PROGRAM: an image of one static program, as docker save writes it.
+image() {
+	local work id layer
+	work=$(mktemp -d "$state/image.XXXXXX")
+	cp "$3" "$work/program"
+	chmod 755 "$work/program"
+	tar -C "$work" --owner=0 --group=0 --mtime=@0 -cf "$work/layer.tar" program
+	layer=$(sha256sum <"$work/layer.tar" | cut -d' ' -f1)
+	cat >"$work/config.json" <<-EOF
+		{"architecture":"$("${GO:-go}" env GOARCH)","os":"linux","config":{"Entrypoint":["/program"]},"rootfs":{"type":"layers","diff_ids":["sha256:$layer"]}}
+	EOF
+	id=$(sha256sum <"$work/config.json" | cut -d' ' -f1)
+	mv "$work/config.json" "$work/$id.json"
+	echo "[{\"Config\":\"$id.json\",\"RepoTags\":[\"$2\"],\"Layers\":[\"layer.tar\"]}]" >"$work/manifest.json"
+	tar -C "$work" -cf "$1" "$id.json" layer.tar manifest.json
+	rm -rf "$work"
+}
+
+# import ARCHIVE: into the node.
+import() { "$bin/ctr" --address "$state/containerd/socket" --namespace k8s.io images import --no-unpack=false "$1"; }
