@@ -5,7 +5,7 @@
 
 GO         ?= go
 TAGS       ?= docker,e2e
-LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images,hardware,failpoints,load
+LINT_TAGS  ?= $(TAGS),containerd,gpu,probe,images,hardware,failpoints,load,kubernetes
 TEST_FLAGS ?= -race -count=1 -timeout 20m
 BENCH      ?= .
 FUZZTIME   ?= 10s
@@ -113,6 +113,13 @@ test-security: build ## every wall with its attack, by two users; 1,000 launches
 		$(GO) test -count=1 -timeout 20m -v -tags containerd -run "^Test(HostOOM|Pids)$$" ./containers/containerd >> .cache/security.log 2>&1 || code=1; \
 		TEST_SECURITY=full TEST_SECURITY_RACES=1000 $(GO) test -count=1 -timeout 120m -v -tags e2e,containerd -run "^TestSecurity" ./test >> .cache/security.log 2>&1 || code=1; \
 		grep -E "^ *(---|FAIL|ok|panic)|: wall |tries,|: mounts:" .cache/security.log; exit $$code'
+
+# The build is kept, and takes about 11 CPU minutes the first time.
+.PHONY: kubernetes
+kubernetes: ## a real Kubernetes on this machine, built from Go modules: the driver's tests on it (root, runc)
+	@command -v runc >/dev/null || apt-get install -qy --no-install-recommends runc
+	@GO="$(GO)" test/kubernetes/build.sh >/dev/null
+	$(GO) test -count=1 -timeout 20m -tags kubernetes -run "^TestReal" ./containers/kubernetes
 
 probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \

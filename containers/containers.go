@@ -9,6 +9,7 @@ package containers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -24,6 +25,9 @@ var (
 	// ErrInvalid: the request can never succeed as it is (unknown entrypoint, bad
 	// mount, bad user). It is the submitter's fault.
 	ErrInvalid = errors.New("invalid container")
+	// ErrUnsupported: the request asks for something that this engine cannot do at
+	// all. It wraps ErrInvalid.
+	ErrUnsupported = fmt.Errorf("%w: not possible on this engine", ErrInvalid)
 	// ErrTaken: another container has the name. It is not the submitter's fault.
 	ErrTaken = errors.New("name taken by another container")
 )
@@ -142,6 +146,9 @@ type Image struct {
 	Labels map[string]string
 	User   string
 	Env    []string // KEY=value
+	// Unseen: the engine has not looked at the image. It fetches the image when a
+	// container starts. Only ID is set, to the image's name.
+	Unseen bool
 }
 
 // Attach says how a container gets its GPUs.
@@ -212,10 +219,13 @@ type Spec struct {
 	// What docker run calls so; a zero value leaves it to the engine and the image.
 	Hostname   string
 	StopSignal string // like SIGINT, or a number
-	Groups     []int  // further groups of its user
-	Ulimits    []Ulimit
-	Tmpfs      []Tmpfs
-	Devices    []Device
+	// StopGrace is the time between stop signal and kill, for an engine that has to
+	// know it at the signal; 0: the driver's own.
+	StopGrace time.Duration
+	Groups    []int // further groups of its user
+	Ulimits   []Ulimit
+	Tmpfs     []Tmpfs
+	Devices   []Device
 	// Init: a small process is the container's first. It starts the program, passes
 	// signals on and takes in what the program leaves behind.
 	Init bool
@@ -224,10 +234,13 @@ type Spec struct {
 	// HostIPC gives the container the host's IPC namespace instead of its own.
 	HostIPC bool
 	// Park: the container may be parked at its start, see [Parker].
-	Park   bool
-	GPUs   []string
-	Attach Attach
-	Nodes  []string // paths of device nodes, with AttachNodes
+	Park bool
+	GPUs []string
+	// GPUMemory is how many bytes of each GPU's memory are booked for it, on an
+	// engine that keeps books; 0: all.
+	GPUMemory int64
+	Attach    Attach
+	Nodes     []string // paths of device nodes, with AttachNodes
 	// NoNewPrivileges: set-uid programs raise no privileges.
 	NoNewPrivileges bool
 	// LogBytes is how many bytes of output the engine should keep at least until
@@ -246,28 +259,6 @@ func (s *Spec) CPUShares() int64 {
 		return 0
 	}
 	return max(2, min(s.CPUWeight*1024/1000, 1<<18))
-}
-
-// Sandbox is for a container that only inspects something. It has no network but
-// its own loopback, where its own host name leads too, and no capabilities. It may write only to its mounts and to
-// [ScratchDir], which is in memory. A limit of 0 is none.
-type Sandbox struct {
-	Memory    int64   // bytes, the content of ScratchDir included; no swap
-	CPUs      float64 // number of processors
-	Processes int64   // threads included
-	Scratch   int64   // size of ScratchDir in bytes; 0: 64 MiB
-}
-
-// ScratchDir is the only folder outside its mounts that a container in a
-// [Sandbox] can write to.
-const ScratchDir = "/tmp"
-
-// ScratchSize is the size of ScratchDir in bytes.
-func (s Sandbox) ScratchSize() int64 {
-	if s.Scratch == 0 {
-		return 64 << 20
-	}
-	return s.Scratch
 }
 
 // State is where a container is in its life.

@@ -100,6 +100,15 @@ var startRules = []startRule{
 	{ScopeTask, "limit-refused", re(`error setting rlimit`),
 		"the engine may not set a limit of its processes so high", "ask for less with --ulimit"},
 
+	{ScopeTask, "image-pull", re(`^the node cannot pull the image: .*(?i:not found|no such image|denied|unauthorized|authorization failed|invalid reference|manifest unknown|couldn't parse image)`),
+		"the registry has no such image for this cluster", "look at the image's name; for a private registry, give the namespace's default service account an imagePullSecret"},
+
+	{ScopeEngine, "registry", re(`^the node cannot pull the image: `),
+		"the registry does not answer the node", "see the pod's events: kubectl describe pod"},
+	{ScopeEngine, "pod-refused", re(`^the node refused the pod: `),
+		"the node has no room for the pod, or refuses such pods", "kubectl describe node shows what is used there"},
+	{ScopeGPU, "gpu-taken", re(`^no node takes the pod: `),
+		"another claim has the GPU's memory, or the node takes no pods", "kubectl get resourceclaims -A shows who has it; kubectl describe node shows taints"},
 	{ScopeEngine, "disk-full", re(`no space left on device|disk quota exceeded`),
 		"the engine's disk is full", "make room there: docker system df shows what uses it"},
 	{ScopeEngine, "machine-full", re(`fork/exec [^:]*: (resource temporarily unavailable|cannot allocate memory)|too many open files|newosproc|pthread_create failed`),

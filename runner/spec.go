@@ -37,6 +37,8 @@ func (w *worker) spec() (containers.Spec, error) {
 		},
 		NoNewPrivileges: true,
 		LogBytes:        w.Logs.Limits().Attempt,
+		StopGrace:       w.grace(w.rec),
+		GPUMemory:       int64(grant),
 		TTY:             sub.TTY,
 		Stdin:           sub.Interactive,
 		Park:            len(w.limited()) > 0,

@@ -19,6 +19,23 @@ type Images struct {
 	Tool string
 	// Missing is an image that neither this machine nor any registry has.
 	Missing string
+	Lacks   Lacks
+}
+
+// Lacks are promises of the contract that an engine cannot keep. The suite then
+// checks what is left of them.
+type Lacks struct {
+	// Streams: all output comes as standard output, and pieces of lines of the two
+	// streams may be mixed.
+	Streams bool
+	// Group: of an image's user only the number counts, its group is 0.
+	Group bool
+	// Images: images are looked at only when a container starts.
+	Images bool
+	// GPUs: the engine under test has none, not even simulated ones.
+	GPUs bool
+	// LogBytes: the engine decides how much of a log it keeps.
+	LogBytes bool
 }
 
 // Suite checks every sentence of the [containers.Driver] contract. newDriver is
@@ -122,6 +139,9 @@ func (s *suite) spec(args ...string) containers.Spec {
 func (s *suite) create(spec containers.Spec) string {
 	s.Helper()
 	id, err := s.d.Create(s.ctx, spec)
+	if errors.Is(err, containers.ErrUnsupported) {
+		s.Skip(err)
+	}
 	if err != nil {
 		s.Fatalf("create: %v", err)
 	}

@@ -76,8 +76,19 @@ func testCreateConflict(t *testing.T, s *suite) {
 func testCreateInvalid(t *testing.T, s *suite) {
 	spec := s.spec()
 	spec.Image = s.img.Missing
-	_, err := s.d.Create(s.ctx, spec)
-	s.failsWith("missing image", err, containers.ErrNotFound)
+	if s.img.Lacks.Images {
+		id := s.create(spec)
+		s.failsWith("start of a missing image", s.d.Start(s.ctx, id), containers.ErrInvalid)
+		if exit := s.wait(id); exit.Error == "" || exit.Code == 0 || !exit.Started.IsZero() {
+			t.Errorf("missing image: Wait = %+v, want an error, a code and no start", exit)
+		}
+		if err := s.d.Remove(s.ctx, id); err != nil {
+			t.Error(err)
+		}
+	} else {
+		_, err := s.d.Create(s.ctx, spec)
+		s.failsWith("missing image", err, containers.ErrNotFound)
+	}
 
 	for what, spoil := range map[string]func(*containers.Spec){
 		"zero byte":      func(c *containers.Spec) { c.Env = []string{"A=\x00"} },

@@ -56,7 +56,7 @@ func testStopSignal(_ *testing.T, s *suite) {
 func testPorts(t *testing.T, s *suite) {
 	p, can := s.d.(containers.Publisher)
 	if !can {
-		t.Fatalf("%s opens no ports", s.d.Name())
+		t.Skipf("%s opens no ports", s.d.Name())
 	}
 	if err := p.CanPublish("tcp"); err != nil {
 		t.Fatal(err)

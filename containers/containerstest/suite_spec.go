@@ -3,6 +3,7 @@ package containerstest
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"carma/containers"
@@ -11,7 +12,15 @@ import (
 func testDefaults(_ *testing.T, s *suite) {
 	s.equal("default command", s.output(s.spec()), []string{"default"})
 	s.equal("defaults", s.output(s.spec("env:IMAGE", "dir", "user")),
-		[]string{ToolEnv, ToolWorkDir, ToolUser})
+		[]string{ToolEnv, ToolWorkDir, s.imageUser()})
+}
+
+// imageUser is the user of a container that asks for none.
+func (s *suite) imageUser() string {
+	if user, _, _ := strings.Cut(ToolUser, ":"); s.img.Lacks.Group {
+		return user + ":0"
+	}
+	return ToolUser
 }
 
 func testOverrides(_ *testing.T, s *suite) {
@@ -61,6 +70,9 @@ func testMounts(t *testing.T, s *suite) {
 }
 
 func testVisibleGPUs(_ *testing.T, s *suite) {
+	if s.img.Lacks.GPUs {
+		s.Skip("the engine under test has no GPUs")
+	}
 	const key = "NVIDIA_VISIBLE_DEVICES"
 	spec := s.spec("env:"+key, "env:OTHER")
 	spec.Attach = containers.AttachSimulated

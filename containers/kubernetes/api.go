@@ -1,0 +1,153 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"carma/containers"
+)
+
+// The scheme has only the groups in use, and is made when it is first needed:
+// client-go's clients of all groups make a program 15 MB larger.
+var (
+	scheme   = runtime.NewScheme()
+	codecs   = serializer.NewCodecFactory(scheme)
+	register = sync.OnceValue(func() error {
+		// client-go writes to standard error of its own accord what it returns too.
+		klog.LogToStderr(false)
+		klog.SetOutput(io.Discard)
+		for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, resourcev1.AddToScheme} {
+			if err := add(scheme); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	parameters = runtime.NewParameterCodec(scheme)
+)
+
+// ours marks fields of objects as set by carma.
+const ours = "carma"
+
+func clients(config *rest.Config) (core, resource rest.Interface, err error) {
+	if err := register(); err != nil {
+		return nil, nil, err
+	}
+	// One connection for both groups.
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	one := func(gv schema.GroupVersion, path string) (rest.Interface, error) {
+		c := rest.CopyConfig(config)
+		c.GroupVersion, c.APIPath = &gv, path
+		c.NegotiatedSerializer = codecs.WithoutConversion()
+		c.UserAgent = ours
+		// The defaults of client-go, 5 requests a second, are for people.
+		c.QPS, c.Burst = 500, 1000
+		return rest.RESTClientForConfigAndClient(c, http)
+	}
+	if core, err = one(corev1.SchemeGroupVersion, "/api"); err != nil {
+		return nil, nil, err
+	}
+	resource, err = one(resourcev1.SchemeGroupVersion, "/apis")
+	return core, resource, err
+}
+
+// fail turns an error of the client into one of the contract's; what is the call
+// that failed.
+func fail(ctx context.Context, what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	msg := containers.CleanMessage(err.Error())
+	var status *apierrors.StatusError
+	answered := errors.As(err, &status)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	case apierrors.IsNotFound(err) && isNamespace(status):
+		return fmt.Errorf("%s: %w", what, &containers.StartFault{Scope: containers.ScopeEngine, Code: "namespace",
+			Cause: "the cluster has not the namespace of tasks", Remedy: "kubectl create namespace", Text: msg})
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%s: %w: %s", what, containers.ErrNotFound, msg)
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s: %w", what, &containers.StartFault{Scope: containers.ScopeEngine, Code: "rights",
+			Cause: "the cluster does not allow it", Remedy: "give carma the rights listed in docs/kubernetes.md, or raise the namespace's quota", Text: msg})
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return fmt.Errorf("%s: %w: %s", what, containers.ErrInvalid, msg)
+	case !answered || unavailable(err):
+		return fmt.Errorf("%s: %w: %s", what, containers.ErrUnavailable, msg)
+	}
+	return fmt.Errorf("%s: %s", what, msg)
+}
+
+// isNamespace: it was the namespace that was not found.
+func isNamespace(s *apierrors.StatusError) bool {
+	return s != nil && s.ErrStatus.Details != nil && s.ErrStatus.Details.Kind == "namespaces"
+}
+
+// unavailable: the apiserver, or something that it needs, does not answer now.
+func unavailable(err error) bool {
+	var netErr net.Error
+	var urlErr *url.Error
+	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
+		httpCode(err) >= http.StatusInternalServerError ||
+		errors.As(err, &netErr) || errors.As(err, &urlErr)
+}
+
+func httpCode(err error) int32 {
+	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return s.ErrStatus.Code
+	}
+	return 0
+}
+
+// pod reads a container's pod. A pod of the same name with another uid is another
+// container.
+func (d *Driver) pod(ctx context.Context, what, id string) (*corev1.Pod, error) {
+	uid, name := nameIn(id)
+	if name == "" {
+		return nil, fmt.Errorf("%s: %w", what, containers.ErrNotFound)
+	}
+	pod, err := d.podNamed(ctx, name)
+	if err != nil {
+		return nil, fail(ctx, what, err)
+	}
+	if string(pod.UID) != uid {
+		return nil, fmt.Errorf("%s: %w: another pod has its name", what, containers.ErrNotFound)
+	}
+	return pod, nil
+}
+
+func (d *Driver) podNamed(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	return pod, d.pods(d.core.Get(), name).Do(ctx).Into(pod)
+}
+
+// patchPod changes fields of a pod by a JSON merge patch.
+func (d *Driver) patchPod(ctx context.Context, pod *corev1.Pod, patch string) (*corev1.Pod, error) {
+	changed := &corev1.Pod{}
+	err := d.pods(d.core.Patch(types.MergePatchType), pod.Name).Body([]byte(patch)).Do(ctx).Into(changed)
+	return changed, err
+}
+
+// isGone: there is no such pod any more.
+func isGone(err error) bool { return errors.Is(err, containers.ErrNotFound) }

@@ -1,0 +1,206 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carma/containers"
+)
+
+// place is where a GPU is: a device in a slice that its driver publishes.
+type place struct {
+	node, driver, pool, device string
+}
+
+// places remembers where GPUs are. It is read anew if a GPU is unknown, and from
+// time to time.
+type places struct {
+	mu     sync.Mutex
+	byUUID map[string]place
+	at     time.Time
+}
+
+// placesFor is how long the places of GPUs are taken as they were read.
+const placesFor = time.Minute
+
+// UUIDAttribute is the attribute of a device with its UUID, in the slices of
+// NVIDIA's driver and of carma's simulated GPUs.
+const UUIDAttribute = "uuid"
+
+// find returns the places of GPUs, which must be on one node.
+func (d *Driver) find(ctx context.Context, uuids []string) ([]place, error) {
+	d.places.mu.Lock()
+	defer d.places.mu.Unlock()
+	unknown := func(u string) bool { _, ok := d.places.byUUID[u]; return !ok }
+	if time.Since(d.places.at) > placesFor || slices.ContainsFunc(uuids, unknown) {
+		found, err := d.readPlaces(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.places.byUUID, d.places.at = found, time.Now()
+	}
+	out := make([]place, len(uuids))
+	for i, u := range uuids {
+		if unknown(u) {
+			text := "no node of the cluster offers the GPU " + u
+			return nil, &containers.StartFault{Scope: containers.ScopeGPU, Code: "gpu-unknown", Device: u, Cause: text,
+				Remedy: "kubectl get resourceslices shows the GPUs; see that the DRA driver runs on the node", Text: text}
+		}
+		if out[i] = d.places.byUUID[u]; out[i].node != out[0].node {
+			return nil, fmt.Errorf("%w: GPUs of one task on two nodes, %s and %s", containers.ErrInvalid, out[0].node, out[i].node)
+		}
+	}
+	return out, nil
+}
+
+// readPlaces reads the slices of all drivers. Of a pool only the newest generation
+// counts.
+func (d *Driver) readPlaces(ctx context.Context) (map[string]place, error) {
+	var list resourcev1.ResourceSliceList
+	if err := d.resource.Get().Resource("resourceslices").Do(ctx).Into(&list); err != nil {
+		return nil, fail(ctx, "read the cluster's GPUs", err)
+	}
+	newest := map[[2]string]int64{}
+	for _, s := range list.Items {
+		key := [2]string{s.Spec.Driver, s.Spec.Pool.Name}
+		newest[key] = max(newest[key], s.Spec.Pool.Generation)
+	}
+	found := map[string]place{}
+	for _, s := range list.Items {
+		if s.Spec.NodeName == nil || s.Spec.Pool.Generation < newest[[2]string{s.Spec.Driver, s.Spec.Pool.Name}] {
+			continue
+		}
+		for _, dev := range s.Spec.Devices {
+			if uuid := dev.Attributes[UUIDAttribute].StringValue; uuid != nil {
+				found[*uuid] = place{node: *s.Spec.NodeName, driver: s.Spec.Driver, pool: s.Spec.Pool.Name, device: dev.Name}
+			}
+		}
+	}
+	return found, nil
+}
+
+// makeClaim books GPUs for a pod: each by its UUID, so many bytes of its memory; 0
+// bytes: all of it that is free. The claim goes with the pod.
+func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.ResourceClaim {
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: spec.Name, Labels: pod.Labels,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
+	}}
+	for i, uuid := range spec.GPUs {
+		r := &resourcev1.ExactDeviceRequest{
+			// A driver's class has the driver's name.
+			DeviceClassName: at[i].driver, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1,
+			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
+				Expression: fmt.Sprintf("device.attributes[%q].%s == %q", at[i].driver, UUIDAttribute, uuid),
+			}}},
+		}
+		if spec.GPUMemory > 0 {
+			r.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{
+				"memory": *resource.NewQuantity(spec.GPUMemory, resource.BinarySI),
+			}}
+		}
+		claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, resourcev1.DeviceRequest{Name: requestName(i), Exactly: r})
+	}
+	return claim
+}
+
+func requestName(i int) string { return "gpu-" + strconv.Itoa(i) }
+
+// book makes the claim. One that exists is the pod's own if it has its uid;
+// otherwise it is left over from a pod of the same name, and goes first.
+func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.ResourceClaim) error {
+	for {
+		err := d.resource.Post().Namespace(d.namespace).Resource("resourceclaims").Body(claim).Do(ctx).Error()
+		if err == nil || !apierrors.IsAlreadyExists(err) {
+			return fail(ctx, what, err)
+		}
+		var old resourcev1.ResourceClaim
+		err = d.claims(d.resource.Get(), claim.Name).Do(ctx).Into(&old)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fail(ctx, what, err)
+		case old.DeletionTimestamp == nil && slices.ContainsFunc(old.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.OwnerReferences[0].UID }):
+			return nil
+		case old.Labels[managedBy] != ours:
+			return fmt.Errorf("%s: %w: the claim %s is not carma's; it is left alone", what, containers.ErrTaken, claim.Name)
+		}
+		if err := d.unbook(ctx, what, claim.Name); err != nil {
+			return err
+		}
+		if err := pause(ctx, what); err != nil {
+			return err
+		}
+	}
+}
+
+// unbook deletes a claim. It goes when the cluster has taken its devices back.
+func (d *Driver) unbook(ctx context.Context, what, name string) error {
+	err := d.claims(d.resource.Delete(), name).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fail(ctx, what, err)
+}
+
+// pause waits a moment for something that the cluster does in its own time and
+// that has no hint.
+func pause(ctx context.Context, what string) error {
+	select {
+	case <-ctx.Done():
+		return fail(ctx, what, ctx.Err())
+	case <-time.After(100 * time.Millisecond):
+		return nil
+	}
+}
+
+// Attached tells which GPUs the scheduler allocated.
+func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
+	what := "look at pod " + short(id)
+	pod, err := d.pod(ctx, what, id)
+	if err != nil {
+		return containers.Attachment{}, err
+	}
+	if len(pod.Spec.ResourceClaims) == 0 {
+		return containers.Attachment{Visible: "void"}, nil
+	}
+	var claim resourcev1.ResourceClaim
+	if err := d.claims(d.resource.Get(), pod.Name).Do(ctx).Into(&claim); err != nil {
+		return containers.Attachment{}, fail(ctx, what, err)
+	}
+	uuids, err := d.allocated(ctx, &claim)
+	return containers.Attachment{Visible: strings.Join(uuids, ","), Requested: uuids}, err
+}
+
+// allocated are the UUIDs of a claim's devices, in the order of its requests.
+func (d *Driver) allocated(ctx context.Context, claim *resourcev1.ResourceClaim) ([]string, error) {
+	if claim.Status.Allocation == nil {
+		return nil, nil
+	}
+	known, err := d.readPlaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	uuids := make([]string, len(claim.Spec.Devices.Requests))
+	for _, r := range claim.Status.Allocation.Devices.Results {
+		i := slices.IndexFunc(claim.Spec.Devices.Requests, func(q resourcev1.DeviceRequest) bool { return q.Name == r.Request })
+		for uuid, p := range known {
+			if i >= 0 && p.driver == r.Driver && p.pool == r.Pool && p.device == r.Device {
+				uuids[i] = uuid
+			}
+		}
+	}
+	return uuids, nil
+}

@@ -1,0 +1,238 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"carma/containers/containerstest"
+)
+
+// cluster is an apiserver, a scheduler and a kubelet in memory: as much of them as
+// the driver uses. Its pods run on a fake container engine.
+type cluster struct {
+	*httptest.Server
+	engine *containerstest.Fake
+	images map[string]bool
+
+	mu     sync.Mutex
+	pods   map[string]*corev1.Pod
+	claims map[string]*resourcev1.ResourceClaim
+	slices []resourcev1.ResourceSlice
+	// ran is the id of a pod's container in the engine.
+	ran     map[types.UID]string
+	made    int
+	version int
+	events  []metav1.WatchEvent
+	seen    []string      // labels of each event's pod, for the selector
+	changed chan struct{} // closed and replaced at each event
+	fault   func(r *http.Request) int
+}
+
+// namespace of the tests.
+const namespace = "lab"
+
+func newCluster(t *testing.T, images ...string) *cluster {
+	c := &cluster{
+		engine: containerstest.NewFake(), images: map[string]bool{}, pods: map[string]*corev1.Pod{}, claims: map[string]*resourcev1.ResourceClaim{},
+		ran: map[types.UID]string{}, changed: make(chan struct{}),
+	}
+	for _, name := range images {
+		c.images[name] = true
+		c.engine.AddImage(name, containerstest.ToolImage())
+	}
+	mux := http.NewServeMux()
+	const pods, claims = "/api/v1/namespaces/{ns}/pods", "/apis/resource.k8s.io/v1/namespaces/{ns}/resourceclaims"
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]string{"gitVersion": "v1.36.3"})
+	})
+	mux.HandleFunc("POST "+pods, c.postPod)
+	mux.HandleFunc("GET "+pods, c.listPods)
+	mux.HandleFunc("GET "+pods+"/{name}", c.getPod)
+	mux.HandleFunc("PATCH "+pods+"/{name}", c.patchPod)
+	mux.HandleFunc("DELETE "+pods+"/{name}", c.deletePod)
+	mux.HandleFunc("GET "+pods+"/{name}/log", c.logs)
+	mux.HandleFunc("POST "+claims, c.postClaim)
+	mux.HandleFunc("GET "+claims+"/{name}", c.getClaim)
+	mux.HandleFunc("DELETE "+claims+"/{name}", c.deleteClaim)
+	mux.HandleFunc("GET /apis/resource.k8s.io/v1/resourceslices", func(w http.ResponseWriter, _ *http.Request) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		answer(w, resourcev1.ResourceSliceList{Items: c.slices})
+	})
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		fault := c.fault
+		c.mu.Unlock()
+		if fault != nil {
+			if code := fault(r); code != 0 {
+				refuse(w, code, "Unknown", "the test's fault")
+				return
+			}
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		c.CloseClientConnections()
+		c.Close()
+		c.engine.Shutdown()
+	})
+	return c
+}
+
+func (c *cluster) driver(t *testing.T, opts Options) *Driver {
+	t.Helper()
+	d, err := newDriver(opts, namespace, &rest.Config{Host: c.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// offer publishes simulated GPUs of 80 GiB on a node.
+func (c *cluster) offer(node string, uuids ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slices = append(c.slices, Slice(node, uuids, 80<<30))
+}
+
+func answer(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: text,
+	})
+}
+
+func notFound(w http.ResponseWriter, what string) {
+	refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, what+" not found")
+}
+
+// tell publishes a pod's change. The caller holds c.mu.
+func (c *cluster) tell(kind string, pod *corev1.Pod) {
+	c.version++
+	pod.ResourceVersion = strconv.Itoa(c.version)
+	pod.Kind, pod.APIVersion = "Pod", "v1"
+	e := metav1.WatchEvent{Type: kind}
+	e.Object.Raw, _ = json.Marshal(pod)
+	c.events, c.seen = append(c.events, e), append(c.seen, labels.Set(pod.Labels).String())
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// gone deletes a pod that nothing holds. The caller holds c.mu.
+func (c *cluster) gone(pod *corev1.Pod) {
+	s := status(pod)
+	over := s == nil && c.ran[pod.UID] == "" || s != nil && s.State.Terminated != nil
+	if c.pods[pod.Name] == pod && pod.DeletionTimestamp != nil && len(pod.Finalizers) == 0 && over {
+		delete(c.pods, pod.Name)
+		c.tell("DELETED", pod)
+	}
+}
+
+// merge applies a JSON merge patch.
+func merge(into, patch map[string]any) {
+	for k, v := range patch {
+		inner, ok := v.(map[string]any)
+		was, is := into[k].(map[string]any)
+		switch {
+		case v == nil:
+			delete(into, k)
+		case ok && is:
+			merge(was, inner)
+		default:
+			into[k] = v
+		}
+	}
+}
+
+func (c *cluster) postClaim(w http.ResponseWriter, r *http.Request) {
+	claim := &resourcev1.ResourceClaim{}
+	if err := json.NewDecoder(r.Body).Decode(claim); err != nil {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.claims[claim.Name] != nil {
+		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, "claim exists")
+		return
+	}
+	c.claims[claim.Name] = claim
+	answer(w, claim)
+}
+
+func (c *cluster) getClaim(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if claim := c.claims[r.PathValue("name")]; claim != nil {
+		answer(w, claim)
+		return
+	}
+	notFound(w, "claim")
+}
+
+func (c *cluster) deleteClaim(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.claims[r.PathValue("name")] == nil {
+		notFound(w, "claim")
+		return
+	}
+	delete(c.claims, r.PathValue("name"))
+	answer(w, metav1.Status{Status: metav1.StatusSuccess})
+}
+
+// logs answers as a kubelet does: both streams in one, a time before each line.
+func (c *cluster) logs(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	pod := c.pods[r.PathValue("name")]
+	id := ""
+	if pod != nil {
+		id = c.ran[pod.UID]
+	}
+	c.mu.Unlock()
+	switch {
+	case pod == nil:
+		notFound(w, "pods")
+		return
+	case id == "":
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "container is waiting to start")
+		return
+	}
+	since, _ := time.Parse(time.RFC3339, r.URL.Query().Get("sinceTime"))
+	c.stream(w, r, id, since, r.URL.Query().Get("follow") == "true")
+}
+
+// has counts the claims, for tests of what is left.
+func (c *cluster) has() (pods, claims int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pods), len(c.claims)
+}
+
+func unescaped(words []string) []string {
+	out := slices.Clone(words)
+	for i := range out {
+		out[i] = strings.ReplaceAll(out[i], "$$", "$")
+	}
+	return out
+}

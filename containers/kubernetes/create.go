@@ -1,0 +1,191 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carma/containers"
+)
+
+// Create makes the pod, kept by its gate, and the claim. If a pod with the spec's
+// name and identity exists, Create returns that one's id.
+func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
+	what := fmt.Sprintf("create pod %q", spec.Name)
+	if err := spec.Check(); err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	pod, err := d.existing(ctx, what, spec)
+	if err != nil {
+		return "", err
+	}
+	if pod != nil && (ended(pod) || len(pod.Spec.ResourceClaims) == 0) {
+		return idOf(string(pod.UID), pod.Name), nil
+	}
+	at, err := d.find(ctx, spec.GPUs)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	if pod == nil {
+		if pod, err = d.post(ctx, what, spec, at); err != nil {
+			return "", err
+		}
+	}
+	if len(spec.GPUs) > 0 && len(pod.Spec.ResourceClaims) > 0 {
+		if err := d.book(ctx, what, makeClaim(spec, at, pod)); err != nil {
+			return "", err
+		}
+	}
+	return idOf(string(pod.UID), pod.Name), nil
+}
+
+// post makes the pod. If another call of Create was quicker, its pod is taken.
+func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at []place) (*corev1.Pod, error) {
+	node := ""
+	if len(at) > 0 {
+		node = at[0].node
+	}
+	pod, err := d.makePod(spec, node)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	made := &corev1.Pod{}
+	err = d.pods(d.core.Post(), "").Body(pod).Do(ctx).Into(made)
+	if !apierrors.IsAlreadyExists(err) {
+		return made, fail(ctx, what, err)
+	}
+	if made, err = d.existing(ctx, what, spec); err == nil && made == nil {
+		err = fmt.Errorf("%s: %w: a pod of this name is being removed", what, containers.ErrUnavailable)
+	}
+	return made, err
+}
+
+// existing returns the pod of the spec's name if it is the spec's own; nil: there
+// is none.
+func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec) (*corev1.Pod, error) {
+	pod, err := d.podNamed(ctx, spec.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err): // no name of a pod; making it tells so
+		return nil, nil
+	case err != nil:
+		return nil, fail(ctx, what, err)
+	}
+	if err := spec.Recognize(pod.Name, labelsOf(pod)); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return pod, nil
+}
+
+// Limits of a start.
+const (
+	// settling is how long an error of the kubelet may last that it tries to
+	// overcome.
+	settling = 10 * time.Second
+	// pulling is how long a registry may not answer.
+	pulling = 2 * time.Minute
+)
+
+// Start lifts the gate and returns when the program runs, or has run. If it
+// cannot, the pod is ended, so that it will not run later.
+func (d *Driver) Start(ctx context.Context, id string) error {
+	what := "start pod " + short(id)
+	pod, err := d.pod(ctx, what, id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case pod.Annotations[faultKey] != "":
+		return startError(what, pod.Annotations[faultKey])
+	case pod.DeletionTimestamp != nil && gated(pod):
+		return fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
+	case gated(pod):
+		if _, err := d.patchPod(ctx, pod, `{"spec":{"schedulingGates":null}}`); err != nil {
+			return fail(ctx, what, err)
+		}
+	}
+	var since [3]time.Time // how long something is as it is: the claim, the kubelet, the registry
+	return d.follow(ctx, what, id, func(pod *corev1.Pod) (bool, error) {
+		if exit, over := exitOf(pod); over && exit.Error != "" {
+			return true, startError(what, exit.Error)
+		} else if over || running(pod) {
+			return true, nil
+		}
+		fault := d.stuck(pod, &since)
+		if fault == "" {
+			return false, nil
+		}
+		if err := d.give(ctx, what, pod, fault); err != nil {
+			return true, err
+		}
+		return true, startError(what, fault)
+	})
+}
+
+// stuck says why a pod will not start by itself; empty: it may.
+func (d *Driver) stuck(pod *corev1.Pod, since *[3]time.Time) string {
+	lasts := func(i int, limit time.Duration) bool {
+		if since[i].IsZero() {
+			since[i] = time.Now()
+		}
+		return time.Since(since[i]) >= limit
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable && lasts(0, d.opts.ClaimPatience) {
+			return unschedulable + containers.CleanMessage(c.Message)
+		}
+	}
+	w := waiting(pod)
+	if w == nil {
+		return ""
+	}
+	text := containers.CleanMessage(w.Message)
+	switch w.Reason {
+	case "InvalidImageName":
+		return pullFailed + text
+	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable":
+		if w.Reason == "ErrImagePull" && noSuchImage.MatchString(text) || lasts(2, pulling) {
+			return pullFailed + text
+		}
+	case "CreateContainerError", "CreateContainerConfigError", "RunContainerError":
+		if containers.SubmitterFault(text) || lasts(1, settling) {
+			return text
+		}
+	}
+	return ""
+}
+
+// The beginnings of messages that are the driver's own. The table of failed starts
+// knows them.
+const (
+	unschedulable = "no node takes the pod: "
+	pullFailed    = "the node cannot pull the image: "
+	nodeRefused   = "the node refused the pod: "
+)
+
+// noSuchImage matches what a registry says that will not change by itself.
+var noSuchImage = regexp.MustCompile(`(?i)not found|no such image|denied|unauthorized|authorization failed|invalid reference|manifest unknown`)
+
+// give ends a pod that cannot start, and writes the reason to it.
+func (d *Driver) give(ctx context.Context, what string, pod *corev1.Pod, fault string) error {
+	if _, err := d.patchPod(ctx, pod, mergeAnnotation(faultKey, fault)); err != nil {
+		return fail(ctx, what, err)
+	}
+	return d.end(ctx, what, pod, &shortest)
+}
+
+// startError is the error of a start that the cluster refused with msg.
+func startError(what, msg string) error {
+	switch {
+	case containers.MachineFault(msg):
+		return fmt.Errorf("%s: %w", what, containers.ReadStartFault(msg))
+	case containers.SubmitterFault(msg):
+		return fmt.Errorf("%s: %w: %s", what, containers.ErrInvalid, msg)
+	}
+	return fmt.Errorf("%s: %s", what, msg)
+}

@@ -1,0 +1,252 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carma/containers"
+)
+
+func task(name string, args ...string) containers.Spec {
+	return containers.Spec{
+		Name: name, Image: toolImage, Command: args, Identity: map[string]string{"carma.task": "1"},
+		Labels: map[string]string{"carma.why": "a text with spaces, longer than a label"},
+	}
+}
+
+// begin creates and starts a container.
+func begin(t *testing.T, d *Driver, spec containers.Spec) string {
+	t.Helper()
+	id, err := d.Create(t.Context(), spec)
+	if err == nil {
+		err = d.Start(t.Context(), id)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// change edits a pod as the cluster would.
+func (c *cluster) change(name string, edit func(*corev1.Pod)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	edit(c.pods[name])
+	c.tell("MODIFIED", c.pods[name])
+}
+
+// TestRefused: what a cluster cannot do is refused in one line that says so, and
+// nothing is made.
+func TestRefused(t *testing.T) {
+	c := newCluster(t, toolImage)
+	d := c.driver(t, Options{HostPaths: []string{"/shared/"}})
+	defer d.Close()
+	for say, spoil := range map[string]func(*containers.Spec){
+		"static CPU manager":      func(s *containers.Spec) { s.CPUSet = "0-3" },
+		"--ulimit":                func(s *containers.Spec) { s.Ulimits = []containers.Ulimit{{Name: "core"}} },
+		"--device":                func(s *containers.Spec) { s.Devices = []containers.Device{{Source: "/dev/null"}} },
+		"stop signal":             func(s *containers.Spec) { s.StopSignal = "SIGINT" },
+		"port-forward":            func(s *containers.Spec) { s.Ports = []containers.Port{{Port: 80}} },
+		"IPC":                     func(s *containers.Spec) { s.HostIPC = true },
+		"without network":         func(s *containers.Spec) { s.Sandbox = &containers.Sandbox{} },
+		"Deployments":             func(s *containers.Spec) { s.Hosted = &containers.Hosted{} },
+		"a terminal":              func(s *containers.Spec) { s.TTY = true },
+		"or input":                func(s *containers.Spec) { s.Stdin = true },
+		"mode 777":                func(s *containers.Spec) { s.Tmpfs = []containers.Tmpfs{{Target: "/x", Mode: "700"}} },
+		"mounting /home/ada":      func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/home/ada", Target: "/x"}} },
+		"mounting /shared2":       func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/shared2", Target: "/x"}} },
+		"mounting /shared/../etc": func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/shared/../etc", Target: "/x"}} },
+	} {
+		spec := task("refused")
+		spoil(&spec)
+		_, err := d.Create(t.Context(), spec)
+		if !errors.Is(err, containers.ErrUnsupported) || !errors.Is(err, containers.ErrInvalid) || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", say, err)
+		}
+	}
+	if pods, claims := c.has(); pods+claims != 0 {
+		t.Errorf("%d pods, %d claims", pods, claims)
+	}
+	spec := task("allowed", "exit:0")
+	spec.Mounts = []containers.Mount{{Source: "/shared/data", Target: "/x"}}
+	if _, err := d.Create(t.Context(), spec); err != nil {
+		t.Errorf("a folder that is allowed: %v", err)
+	}
+}
+
+// TestBooking: the claim names GPU and bytes, two tasks share a GPU, and the
+// allocation is what Attached tells.
+func TestBooking(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-a", "GPU-b")
+	c.offer("node-2", "GPU-c")
+	d := c.driver(t, Options{ClaimPatience: 100 * time.Millisecond})
+	defer d.Close()
+	spec := task("two", "block:0")
+	spec.GPUs, spec.GPUMemory, spec.Attach = []string{"GPU-b", "GPU-a"}, 50<<30, containers.AttachSimulated
+	id := begin(t, d, spec)
+	claim := c.claims["two"]
+	if n := len(claim.Spec.Devices.Requests); n != 2 {
+		t.Fatalf("%d requests", n)
+	}
+	first := claim.Spec.Devices.Requests[0].Exactly
+	if q := first.Capacity.Requests["memory"]; q.Value() != 50<<30 || first.Selectors[0].CEL.Expression != `device.attributes["gpu.carma.dev"].uuid == "GPU-b"` {
+		t.Errorf("request %+v", first)
+	}
+	if owner := claim.OwnerReferences[0]; owner.UID != c.pods["two"].UID || owner.Kind != "Pod" {
+		t.Errorf("owner %+v", owner)
+	}
+	if f := c.pods["two"].Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0]; f.Key != "metadata.name" || !slices.Equal(f.Values, []string{"node-1"}) {
+		t.Errorf("node %+v", f)
+	}
+	if got, err := d.Attached(t.Context(), id); err != nil || containers.CheckGPUs(spec, got, nil) != nil {
+		t.Errorf("attached %+v, %v", got, err)
+	}
+	other := spec
+	other.Name, other.GPUs, other.GPUMemory = "other", []string{"GPU-a"}, 30<<30
+	begin(t, d, other)
+
+	// A third has no room: another decision is wanted, not a pod that waits.
+	third := other
+	third.Name = "third"
+	id, err := d.Create(t.Context(), third)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Start(t.Context(), id)
+	if fault, ok := errors.AsType[*containers.StartFault](err); !ok || fault.Code != "gpu-taken" || fault.Scope != containers.ScopeGPU {
+		t.Errorf("start without room: %v", err)
+	}
+	if exit, err := d.Wait(t.Context(), id); err != nil || containers.Classify(exit, nil, containers.Facts{}).Class != containers.ClassInfrastructure {
+		t.Errorf("its end: %+v, %v", exit, err)
+	}
+	if err := d.Remove(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if pods, claims := c.has(); pods != 2 || claims != 2 {
+		t.Errorf("%d pods and %d claims, want 2", pods, claims)
+	}
+
+	spread := task("spread")
+	spread.GPUs = []string{"GPU-a", "GPU-c"}
+	if _, err := d.Create(t.Context(), spread); !errors.Is(err, containers.ErrInvalid) {
+		t.Errorf("GPUs of two nodes: %v", err)
+	}
+	spread.GPUs = []string{"GPU-none"}
+	if fault, ok := errors.AsType[*containers.StartFault](second(d.Create(t.Context(), spread))); !ok || fault.Device != "GPU-none" {
+		t.Errorf("unknown GPU: %v", fault)
+	}
+}
+
+func second(_ string, err error) error { return err }
+
+// TestBrokenOff: a daemon dies between the pod and the claim, or finds the claim
+// of an earlier attempt.
+func TestBrokenOff(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-a")
+	d := c.driver(t, Options{})
+	defer d.Close()
+	spec := task("x", "exit:4")
+	spec.GPUs, spec.GPUMemory = []string{"GPU-a"}, 1<<30
+	dying := true
+	c.fault = func(r *http.Request) int {
+		if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "resourceclaims") && dying {
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	}
+	if _, err := d.Create(t.Context(), spec); !errors.Is(err, containers.ErrUnavailable) {
+		t.Fatalf("create: %v", err)
+	}
+	if pods, claims := c.has(); pods != 1 || claims != 0 {
+		t.Fatalf("%d pods, %d claims", pods, claims)
+	}
+	c.mu.Lock()
+	dying = false
+	c.mu.Unlock()
+	id := begin(t, d, spec)
+	if exit, err := d.Wait(t.Context(), id); err != nil || exit.Code != 4 {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	// The pod goes, the claim stays, as if the daemon had died in Remove before.
+	c.mu.Lock()
+	delete(c.pods, "x")
+	c.mu.Unlock()
+	second := begin(t, d, spec)
+	if second == id {
+		t.Error("the second pod has the first one's id")
+	}
+	if _, err := d.Wait(t.Context(), id); !errors.Is(err, containers.ErrNotFound) {
+		t.Errorf("wait for the first: %v", err)
+	}
+	if c.claims["x"].OwnerReferences[0].UID != c.pods["x"].UID {
+		t.Error("the second pod has the first one's claim")
+	}
+}
+
+// TestClusterAway: a cluster that does not answer, or refuses, is no fault of the
+// task.
+func TestClusterAway(t *testing.T) {
+	c := newCluster(t, toolImage)
+	d := c.driver(t, Options{})
+	defer d.Close()
+	id := begin(t, d, task("x", "block:0"))
+	for code, want := range map[int]error{http.StatusInternalServerError: containers.ErrUnavailable, http.StatusBadGateway: containers.ErrUnavailable} {
+		c.mu.Lock()
+		c.fault = func(*http.Request) int { return code }
+		c.mu.Unlock()
+		if _, err := d.Wait(t.Context(), id); !errors.Is(err, want) {
+			t.Errorf("code %d: %v", code, err)
+		}
+	}
+	waited := make(chan error, 1)
+	c.mu.Lock()
+	c.fault = nil
+	c.mu.Unlock()
+	go func() { _, err := d.Wait(t.Context(), id); waited <- err }()
+	time.Sleep(50 * time.Millisecond) // either way it must notice
+	c.mu.Lock()
+	c.fault = func(*http.Request) int { return http.StatusServiceUnavailable }
+	c.mu.Unlock()
+	c.CloseClientConnections()
+	select {
+	case err := <-waited:
+		if !errors.Is(err, containers.ErrUnavailable) {
+			t.Errorf("wait while the cluster goes: %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("wait goes on although the cluster is away")
+	}
+}
+
+// TestWords: a cluster would replace $(NAME) in the words of a pod.
+func TestWords(t *testing.T) {
+	c := newCluster(t, toolImage)
+	d := c.driver(t, Options{})
+	defer d.Close()
+	spec := task("x", "out:$(A) $$(A) $A $$", "env:A", "env:B")
+	spec.Env = []string{"A=1", "B=$(A)", "A=2"}
+	id := begin(t, d, spec)
+	var got []string
+	err := d.Logs(t.Context(), id, time.Time{}, true, func(_ time.Time, _ containers.Stream, line []byte, _ bool) { got = append(got, string(line)) })
+	if want := []string{"$(A) $$(A) $A $$", "A=2", "B=$(A)"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+	for _, w := range c.pods["x"].Spec.Containers[0].Args {
+		if strings.Contains(strings.ReplaceAll(w, "$$", ""), "$") {
+			t.Errorf("%q is not literal", w)
+		}
+	}
+	list, err := d.List(context.Background(), map[string]string{"carma.why": spec.Labels["carma.why"]})
+	if err != nil || len(list) != 1 || list[0].ID != id {
+		t.Errorf("by a label that a cluster cannot have: %+v, %v", list, err)
+	}
+}

@@ -1,0 +1,156 @@
+package kubernetes
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// hints tells those who wait for a pod that it may have changed. They then read
+// the pod itself, so a hint that is lost or comes twice does no harm. One stream
+// of events serves all pods.
+type hints struct {
+	d *Driver
+
+	mu      sync.Mutex
+	waiting map[string]map[chan struct{}]bool // by pod name
+	running bool
+}
+
+// again is how soon the stream of events is opened again after it broke. maxQuiet
+// is how long somebody waits at most before looking without a hint.
+const (
+	again    = 500 * time.Millisecond
+	maxQuiet = 20 * time.Second
+)
+
+// subscribe returns a channel that gets a token when the pod may have changed.
+// Subscribe first, then read the pod, then wait.
+func (h *hints) subscribe(name string) (changed <-chan struct{}, leave func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := make(chan struct{}, 1)
+	if h.waiting == nil {
+		h.waiting = map[string]map[chan struct{}]bool{}
+	}
+	if h.waiting[name] == nil {
+		h.waiting[name] = map[chan struct{}]bool{}
+	}
+	h.waiting[name][c] = true
+	if !h.running && h.d.ctx.Err() == nil {
+		h.running = true
+		h.d.tasks.Go(h.run)
+	}
+	return c, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.waiting[name], c)
+		if len(h.waiting[name]) == 0 {
+			delete(h.waiting, name)
+		}
+	}
+}
+
+// run reads events until the driver is closed or nobody waits.
+func (h *hints) run() {
+	for {
+		h.watch(h.d.ctx)
+		h.wakeAll()
+		select {
+		case <-h.d.ctx.Done():
+			h.stop()
+			return
+		case <-time.After(again):
+		}
+		if h.idle() {
+			return
+		}
+	}
+}
+
+func (h *hints) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = false
+}
+
+// idle ends the stream of events if nobody waits.
+func (h *hints) idle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = len(h.waiting) > 0
+	return !h.running
+}
+
+// watch reads one stream to its end. The apiserver ends it after some minutes.
+func (h *hints) watch(ctx context.Context) {
+	events, err := h.d.pods(h.d.core.Get(), "").VersionedParams(&metav1.ListOptions{
+		Watch: true, LabelSelector: managedBy + "=" + ours,
+	}, parameters).Watch(ctx)
+	if err != nil {
+		return
+	}
+	defer events.Stop()
+	// What happened before the stream began is not in it.
+	h.wakeAll()
+	for e := range events.ResultChan() {
+		if e.Type == watch.Error {
+			return
+		}
+		if pod, ok := e.Object.(*corev1.Pod); ok {
+			h.wake(pod.Name)
+		}
+	}
+}
+
+func (h *hints) wake(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.waiting[name] {
+		poke(c)
+	}
+}
+
+func (h *hints) wakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, all := range h.waiting {
+		for c := range all {
+			poke(c)
+		}
+	}
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// follow reads a pod now and at each change, until look says that it is done or
+// fails.
+func (d *Driver) follow(ctx context.Context, what, id string, look func(*corev1.Pod) (done bool, err error)) error {
+	_, name := nameIn(id)
+	changed, leave := d.hints.subscribe(name)
+	defer leave()
+	for {
+		pod, err := d.pod(ctx, what, id)
+		if err != nil {
+			return err
+		}
+		if done, err := look(pod); done || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-time.After(maxQuiet):
+		case <-ctx.Done():
+			return fail(ctx, what, ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,168 @@
+// Package kubernetes runs containers as pods of a Kubernetes cluster. It decides
+// nothing: a pod is pinned to the node of the GPUs that it was given, and a
+// ResourceClaim books the memory of these GPUs. The cluster's scheduler only
+// checks that the booking is possible.
+//
+// A container is a pod and, if it has GPUs, a claim of the same name. Both stay
+// until [Driver.Remove]: the pod by a finalizer, so that its end can be read even
+// if somebody deletes it. A scheduling gate keeps a pod that is not started.
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"carma/containers"
+)
+
+// Options configure a [Driver].
+type Options struct {
+	// Kubeconfig is the path of a file that tells how to reach the cluster. Empty:
+	// as kubectl finds it (KUBECONFIG, ~/.kube/config), or as a pod of the cluster
+	// does.
+	Kubeconfig string
+	// Namespace is where pods and claims are made; empty: the kubeconfig's, or
+	// default.
+	Namespace string
+	// HostPaths are the folders of the nodes that may be mounted, with all that is
+	// below them. They must be the same on each node, like a shared file system.
+	// None: no folder of a node is mounted.
+	HostPaths []string
+	// StopGrace is the time between a pod's stop signal and its kill if its spec
+	// names none; 0: [stopGrace].
+	StopGrace time.Duration
+	// ClaimPatience is how long a started pod may wait for its GPUs, which somebody
+	// else may have booked in the meantime; 0: [claimPatience].
+	ClaimPatience time.Duration
+}
+
+// stopGrace is the default of [Options].StopGrace, and kubectl's.
+const stopGrace = 30 * time.Second
+
+// claimPatience is the default of [Options].ClaimPatience. The scheduler allocates
+// in well under a second; a claim of an attempt that has just ended takes longer
+// to be given back.
+const claimPatience = 30 * time.Second
+
+// Driver is a [containers.Driver] for a Kubernetes cluster.
+type Driver struct {
+	opts      Options
+	namespace string
+	core      rest.Interface // pods, nodes
+	resource  rest.Interface // claims, slices
+	hints     *hints
+	places    places
+
+	ctx   context.Context // ends with Close
+	close context.CancelFunc
+	tasks sync.WaitGroup
+}
+
+var _ containers.Driver = (*Driver)(nil)
+
+// New returns a driver. It sends nothing yet.
+func New(opts Options) (*Driver, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = opts.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no cluster is configured: %s", containers.CleanMessage(err.Error()))
+	}
+	namespace := opts.Namespace
+	if namespace == "" {
+		if namespace, _, err = loader.Namespace(); err != nil || namespace == "" {
+			namespace = "default"
+		}
+	}
+	return newDriver(opts, namespace, config)
+}
+
+func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, error) {
+	core, resource, err := clients(config)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's configuration: %w", err)
+	}
+	if opts.ClaimPatience == 0 {
+		opts.ClaimPatience = claimPatience
+	}
+	if opts.StopGrace == 0 {
+		opts.StopGrace = stopGrace
+	}
+	d := &Driver{opts: opts, namespace: namespace, core: core, resource: resource}
+	d.ctx, d.close = context.WithCancel(context.Background())
+	d.hints = &hints{d: d}
+	return d, nil
+}
+
+// Name returns "kubernetes".
+func (d *Driver) Name() string { return "kubernetes" }
+
+// Close ends the driver's connections. Pods keep running.
+func (d *Driver) Close() error {
+	d.close()
+	d.tasks.Wait()
+	return nil
+}
+
+// Ping asks the cluster for its version.
+func (d *Driver) Ping(ctx context.Context) (containers.Engine, error) {
+	body, err := d.core.Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return containers.Engine{}, fail(ctx, "ask the cluster for its version", err)
+	}
+	var v version.Info
+	if err := json.Unmarshal(body, &v); err != nil {
+		return containers.Engine{}, fmt.Errorf("ask the cluster for its version: %w: %w", containers.ErrUnavailable, err)
+	}
+	// The runtimes are the nodes' own affair.
+	return containers.Engine{Version: strings.TrimPrefix(v.GitVersion, "v"), APIVersion: "v1", Runtimes: []string{"node"}}, nil
+}
+
+// Image returns only the name as id: which images a cluster's nodes can get shows
+// when they start a pod.
+func (d *Driver) Image(_ context.Context, ref string) (containers.Image, error) {
+	return containers.Image{ID: ref, Unseen: true}, nil
+}
+
+// Pull does nothing: the node that gets the pod fetches the image.
+func (d *Driver) Pull(context.Context, string) error { return nil }
+
+// pods is the path of the namespace's pods; name may be empty.
+func (d *Driver) pods(r *rest.Request, name string) *rest.Request {
+	r = r.Namespace(d.namespace).Resource("pods")
+	if name != "" {
+		r = r.Name(name)
+	}
+	return r
+}
+
+func (d *Driver) claims(r *rest.Request, name string) *rest.Request {
+	return r.Namespace(d.namespace).Resource("resourceclaims").Name(name)
+}
+
+// idOf is a container's id. It begins with what no other pod has, ever: pods may
+// have the name of an earlier one.
+func idOf(uid, name string) string { return uid + "." + name }
+
+// nameIn splits an id; a foreign id gives a name that no pod has.
+func nameIn(id string) (uid, name string) {
+	uid, name, _ = strings.Cut(id, ".")
+	return uid, name
+}
+
+// short is the form of an id for people.
+func short(id string) string {
+	if _, name := nameIn(id); name != "" {
+		return name
+	}
+	return id
+}

@@ -1,0 +1,180 @@
+package kubernetes
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carma/containers"
+)
+
+// maxPiece is the longest piece of a line that a sink gets, in bytes.
+const maxPiece = 64 << 10
+
+// overlap is how much of the log before its place a reading looks at again: the
+// cluster's times are not in order, and a request can name full seconds only.
+const overlap = 2 * time.Second
+
+// errHeadless: the output begins within a long line, which has no time.
+var errHeadless = errors.New("the output begins within a line")
+
+// Logs reads the log through the apiserver, which asks the node's kubelet. The
+// cluster does not tell the two streams apart: all is standard output.
+func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
+	what := "read logs of pod " + short(id)
+	cur := &cursor{sink: sink, sent: since}
+	_, name := nameIn(id)
+	changed, leave := d.hints.subscribe(name)
+	defer leave()
+	whole, quiet := false, 100*time.Millisecond
+	for {
+		pod, err := d.pod(ctx, what, id)
+		if err != nil {
+			return err
+		}
+		s := status(pod)
+		if gated(pod) || stateOf(pod) == containers.StateCreated && pod.Annotations[faultKey] != "" {
+			return nil
+		}
+		over := ended(pod) // asked before reading: if it has ended, this reading is complete
+		if s != nil && (s.State.Running != nil || s.State.Terminated != nil) {
+			err = d.read(ctx, pod, cur, follow && !over, whole)
+		}
+		switch {
+		case errors.Is(err, errHeadless):
+			whole = true
+			continue
+		case err != nil && !passing(err):
+			return fail(ctx, what, err)
+		case err == nil && (over || !follow), over && s != nil && apierrors.IsNotFound(err):
+			return nil
+		}
+		whole = false
+		select {
+		case <-changed:
+			quiet = 100 * time.Millisecond
+		case <-time.After(quiet): // the stream ended although the program runs
+			quiet = min(2*quiet, 5*time.Second)
+		case <-ctx.Done():
+			return fail(ctx, what, ctx.Err())
+		}
+	}
+}
+
+// passing: the kubelet has not the container yet, or not any more.
+func passing(err error) bool {
+	return apierrors.IsBadRequest(err) || apierrors.IsNotFound(err)
+}
+
+// read streams the log once through cur, from a little before its place; whole:
+// from the beginning.
+func (d *Driver) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow, whole bool) error {
+	options := &corev1.PodLogOptions{Container: containerName, Timestamps: true, Follow: follow}
+	if !cur.sent.IsZero() && !whole {
+		from := metav1.NewTime(cur.sent.Add(-overlap))
+		options.SinceTime = &from
+	}
+	body, err := d.pods(d.core.Get(), pod.Name).SubResource("log").VersionedParams(options, parameters).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
+	cur.rewind()
+	r := bufio.NewReaderSize(body, maxPiece)
+	for {
+		text, err := r.ReadSlice('\n')
+		if len(text) > 0 {
+			if fault := cur.add(text); fault != nil {
+				return fault
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			// Of a log that is complete, a line without an end is a line.
+			if !follow {
+				cur.finish()
+			}
+			return nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return err
+		}
+	}
+}
+
+// cursor gives each piece of output a time of its own and sends each once. The
+// kubelet's times cannot serve as positions: two streams are stamped by two
+// writers, and a long line has one time. So a piece that is not later than the one
+// before gets the time of that one plus 1 ns. The log alone decides the times.
+type cursor struct {
+	sink containers.LogSink
+	sent time.Time // of the newest piece the sink has
+	last time.Time // of the newest piece read
+
+	open bool // within a line
+	held []byte
+}
+
+// rewind begins another reading.
+func (c *cursor) rewind() { c.last, c.open, c.held = time.Time{}, false, nil }
+
+// add takes a part of the log that ends at a newline or anywhere.
+func (c *cursor) add(part []byte) error {
+	c.held = append(c.held, part...)
+	if !c.open {
+		stamp, rest, ok := bytes.Cut(c.held, []byte(" "))
+		if !ok && len(c.held) < len(time.RFC3339Nano)+1 && c.held[len(c.held)-1] != '\n' {
+			return nil // more is to come
+		}
+		at, err := time.Parse(time.RFC3339Nano, string(bytes.TrimSuffix(stamp, []byte("\n"))))
+		if err != nil {
+			return errHeadless
+		}
+		if !ok {
+			rest = []byte("\n")
+		}
+		at = at.UTC()
+		if !at.After(c.last) {
+			at = c.last.Add(1)
+		}
+		c.last, c.open = at.Add(-1), true // the first piece gets at
+		c.held = append([]byte(nil), rest...)
+	}
+	text, done := bytes.CutSuffix(c.held, []byte("\n"))
+	for len(text) > maxPiece {
+		c.send(text[:maxPiece], true)
+		text = text[maxPiece:]
+	}
+	if done {
+		c.send(text, false)
+		c.open, c.held = false, c.held[:0]
+		return nil
+	}
+	c.held = append([]byte(nil), text...)
+	return nil
+}
+
+// finish ends a line that has no newline.
+func (c *cursor) finish() {
+	if c.open {
+		c.send(c.held, false)
+		c.open, c.held = false, nil
+	}
+}
+
+func (c *cursor) send(text []byte, partial bool) {
+	c.last = c.last.Add(1)
+	if c.last.After(c.sent) {
+		c.sent = c.last
+		c.sink(c.last, containers.Stdout, text, partial)
+	}
+}

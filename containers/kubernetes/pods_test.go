@@ -1,0 +1,157 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func (c *cluster) postPod(w http.ResponseWriter, r *http.Request) {
+	pod := &corev1.Pod{}
+	if err := json.NewDecoder(r.Body).Decode(pod); err != nil {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pods[pod.Name] != nil {
+		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, "pods "+pod.Name+" already exists")
+		return
+	}
+	c.made++
+	pod.UID, pod.CreationTimestamp = types.UID(fmt.Sprintf("uid-%d", c.made)), metav1.Now()
+	pod.Namespace, pod.Status.Phase = namespace, corev1.PodPending
+	c.pods[pod.Name] = pod
+	c.tell("ADDED", pod)
+	c.sync(pod)
+	answer(w, pod)
+}
+
+func (c *cluster) getPod(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if pod := c.pods[r.PathValue("name")]; pod != nil {
+		answer(w, pod)
+		return
+	}
+	notFound(w, "pods "+r.PathValue("name"))
+}
+
+func (c *cluster) listPods(w http.ResponseWriter, r *http.Request) {
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	if err != nil {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		return
+	}
+	if r.URL.Query().Get("watch") != "" {
+		c.watch(w, r, selector)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := corev1.PodList{Items: []corev1.Pod{}}
+	for _, name := range slices.Sorted(maps.Keys(c.pods)) {
+		if pod := c.pods[name]; selector.Matches(labels.Set(pod.Labels)) {
+			list.Items = append(list.Items, *pod)
+		}
+	}
+	answer(w, list)
+}
+
+// watch streams what happens from now on.
+func (c *cluster) watch(w http.ResponseWriter, r *http.Request, selector labels.Selector) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	w.(http.Flusher).Flush()
+	c.mu.Lock()
+	next := len(c.events)
+	c.mu.Unlock()
+	for {
+		c.mu.Lock()
+		events, seen, changed := c.events[next:], c.seen[next:], c.changed
+		next = len(c.events)
+		c.mu.Unlock()
+		for i, e := range events {
+			if set, _ := labels.ConvertSelectorToLabelsMap(seen[i]); selector.Matches(set) {
+				_ = json.NewEncoder(w).Encode(e)
+			}
+		}
+		w.(http.Flusher).Flush()
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (c *cluster) patchPod(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pod := c.pods[r.PathValue("name")]
+	if pod == nil {
+		notFound(w, "pods "+r.PathValue("name"))
+		return
+	}
+	var patch map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&patch); err != nil || r.Header.Get("Content-Type") != string(types.MergePatchType) {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "patch")
+		return
+	}
+	var whole map[string]any
+	b, _ := json.Marshal(pod)
+	_ = json.Unmarshal(b, &whole)
+	merge(whole, patch)
+	b, _ = json.Marshal(whole)
+	changed := corev1.Pod{}
+	_ = json.Unmarshal(b, &changed)
+	if changed.UID != pod.UID {
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "uid")
+		return
+	}
+	*pod = changed
+	c.tell("MODIFIED", pod)
+	answer(w, pod)
+	c.sync(pod)
+	c.gone(pod)
+}
+
+// deletePod asks for a pod's end.
+func (c *cluster) deletePod(w http.ResponseWriter, r *http.Request) {
+	var options metav1.DeleteOptions
+	_ = json.NewDecoder(r.Body).Decode(&options)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pod := c.pods[r.PathValue("name")]
+	switch {
+	case pod == nil:
+		notFound(w, "pods "+r.PathValue("name"))
+		return
+	case options.Preconditions != nil && options.Preconditions.UID != nil && *options.Preconditions.UID != pod.UID:
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "uid")
+		return
+	}
+	grace := *pod.Spec.TerminationGracePeriodSeconds
+	if options.GracePeriodSeconds != nil {
+		grace = *options.GracePeriodSeconds
+	}
+	if pod.Spec.NodeName == "" {
+		grace = 0
+	}
+	if pod.DeletionTimestamp == nil { // a real kubelet does not look at a second one either
+		due := metav1.NewTime(time.Now().Add(time.Duration(grace) * time.Second).Truncate(time.Second))
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &due, &grace
+		c.tell("MODIFIED", pod)
+		c.sync(pod)
+	}
+	answer(w, pod)
+	c.gone(pod)
+}

@@ -1,0 +1,134 @@
+package kubernetes
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carma/containers"
+)
+
+// lostAfter is how long after the time at which a deleted pod should have ended it
+// counts as lost: its node does not answer.
+const lostAfter = time.Minute
+
+// gated: the pod is not started.
+func gated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
+}
+
+// status is the state of the pod's container; nil: the kubelet has told none.
+func status(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == containerName {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+func running(pod *corev1.Pod) bool { s := status(pod); return s != nil && s.State.Running != nil }
+
+// waiting is why the container does not run yet; nil: the kubelet has told
+// nothing.
+func waiting(pod *corev1.Pod) *corev1.ContainerStateWaiting {
+	if s := status(pod); s != nil {
+		return s.State.Waiting
+	}
+	return nil
+}
+
+// stateOf is a pod's state as of a container.
+func stateOf(pod *corev1.Pod) containers.State {
+	switch {
+	case pod.Annotations[faultKey] != "":
+		return containers.StateCreated
+	case ended(pod):
+		return containers.StateExited
+	case running(pod):
+		return containers.StateRunning
+	}
+	return containers.StateCreated
+}
+
+func ended(pod *corev1.Pod) bool { _, over := exitOf(pod); return over }
+
+// removedOutside: somebody else deleted the pod, and it did not end by itself
+// before.
+func removedOutside(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp == nil || pod.Annotations[stopKey] != "" || pod.Annotations[faultKey] != "" || disrupted(pod) {
+		return false
+	}
+	s := status(pod)
+	over := s != nil && s.State.Terminated != nil
+	if over && s.State.Terminated.ExitCode == 0 {
+		return false
+	}
+	// Its deletion was asked for so much earlier than it is due.
+	asked := pod.DeletionTimestamp.Time
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		asked = asked.Add(-time.Duration(*grace) * time.Second)
+	}
+	return !over || !s.State.Terminated.FinishedAt.Time.Before(asked)
+}
+
+// disrupted: the cluster ended the pod, for a reason that is not the program's: its
+// node was drained or is gone, another pod took its place.
+func disrupted(pod *corev1.Pod) bool {
+	if pod.Status.Reason == "Evicted" || pod.Status.Reason == "NodeLost" || pod.Status.Reason == "Terminated" || pod.Status.Reason == "NodeShutdown" {
+		return true
+	}
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	})
+}
+
+// exitOf tells how a pod ended; false: it has not.
+func exitOf(pod *corev1.Pod) (containers.Exit, bool) {
+	if fault := pod.Annotations[faultKey]; fault != "" {
+		return containers.Exit{Code: 127, Error: fault}, true
+	}
+	if s := status(pod); s != nil && s.State.Terminated != nil {
+		return terminated(pod, s.State.Terminated), true
+	}
+	lost := containers.Exit{Code: 255, Lost: true}
+	if s := status(pod); s != nil && s.State.Running != nil {
+		lost.Started = s.State.Running.StartedAt.UTC()
+	}
+	lost.Finished = lost.Started
+	switch {
+	case pod.Status.Phase == corev1.PodFailed && (disrupted(pod) || !lost.Started.IsZero()):
+		return lost, true
+	case pod.Status.Phase == corev1.PodFailed && pod.Annotations[stopKey] == "":
+		return containers.Exit{Code: 127, Error: nodeRefused + containers.CleanMessage(strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message))}, true
+	case pod.DeletionTimestamp == nil:
+		return containers.Exit{}, false
+	case pod.Status.Phase == corev1.PodFailed, pod.Spec.NodeName == "": // it never ran
+		return containers.Exit{Code: 137, Finished: pod.DeletionTimestamp.UTC()}, true
+	case time.Since(pod.DeletionTimestamp.Time) > lostAfter:
+		return lost, true
+	}
+	return containers.Exit{}, false
+}
+
+// terminated is the end that the kubelet tells.
+func terminated(pod *corev1.Pod, t *corev1.ContainerStateTerminated) containers.Exit {
+	e := containers.Exit{Code: int(t.ExitCode), Started: t.StartedAt.UTC(), Finished: t.FinishedAt.UTC()}
+	switch t.Reason {
+	case "StartError", "ContainerCannotRun":
+		return containers.Exit{Code: 127, Error: containers.CleanMessage(t.Message)}
+	case "OOMKilled":
+		e.OOMKilled = true
+	case "ContainerStatusUnknown":
+		e.Code, e.Lost = 255, true
+	}
+	if e.Code != 0 && disrupted(pod) {
+		e.Code, e.Lost = 255, true
+	}
+	if e.Started.After(e.Finished) {
+		e.Started = e.Finished
+	}
+	return e
+}

@@ -1,0 +1,162 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carma/containers"
+)
+
+// Wait blocks until the pod's program has ended.
+func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
+	what := "wait for pod " + short(id)
+	err = d.follow(ctx, what, id, func(pod *corev1.Pod) (over bool, err error) {
+		exit, over = exitOf(pod)
+		switch {
+		case over && pod.Annotations[stopKey] == removed:
+			return true, fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
+		case over && removedOutside(pod):
+			return true, fmt.Errorf("%s: %w: somebody deleted it", what, containers.ErrNotFound)
+		}
+		return over, nil
+	})
+	return exit, err
+}
+
+// Signal deletes the pod: that is how a cluster sends a stop signal. The pod stays
+// until it is removed. The kubelet kills the program when the pod's grace is over.
+func (d *Driver) Signal(ctx context.Context, id string) error {
+	return d.stop(ctx, "stop pod "+short(id), id, nil, stopped)
+}
+
+// Kill deletes the pod with the shortest grace. The kubelet makes two seconds of
+// it. After [Driver.Signal] it does nothing: a kubelet that waits for the end of a
+// grace looks at no shorter one.
+func (d *Driver) Kill(ctx context.Context, id string) error {
+	return d.stop(ctx, "kill pod "+short(id), id, &shortest, stopped)
+}
+
+// shortest is the shortest grace in seconds at which the end of a pod is told.
+var shortest = int64(1)
+
+// Values of stopKey: carma stopped the pod, or removed it while it ran.
+const (
+	stopped = "stopped"
+	removed = "removed"
+)
+
+func (d *Driver) stop(ctx context.Context, what, id string, grace *int64, how string) error {
+	pod, err := d.pod(ctx, what, id)
+	if isGone(err) || err == nil && (ended(pod) || gated(pod)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if was := pod.Annotations[stopKey]; was == "" || how == removed && was != removed {
+		if _, err := d.patchPod(ctx, pod, mergeAnnotation(stopKey, how)); err != nil && !apierrors.IsNotFound(err) {
+			return fail(ctx, what, err)
+		}
+	}
+	return d.end(ctx, what, pod, grace)
+}
+
+// end deletes a pod with a grace in seconds; nil: the pod's own. The holder keeps
+// it readable.
+func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *int64) error {
+	if pod.DeletionTimestamp != nil {
+		return nil
+	}
+	err := d.pods(d.core.Delete(), pod.Name).Body(&metav1.DeleteOptions{
+		GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	}).Do(ctx).Error()
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fail(ctx, what, err)
+}
+
+// Remove ends the pod, and deletes it and its claim. It returns when both are
+// gone from carma's view: the cluster may take a moment to give the GPUs back.
+func (d *Driver) Remove(ctx context.Context, id string) error {
+	what := "remove pod " + short(id)
+	if err := d.stop(ctx, what, id, &shortest, removed); err != nil {
+		return err
+	}
+	err := d.follow(ctx, what, id, func(pod *corev1.Pod) (bool, error) {
+		if !ended(pod) && !gated(pod) {
+			return false, nil
+		}
+		if len(pod.Spec.ResourceClaims) > 0 {
+			if err := d.unbook(ctx, what, pod.Name); err != nil {
+				return false, err
+			}
+		}
+		return false, d.release(ctx, what, pod)
+	})
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// release deletes an ended pod for good: its holder goes.
+func (d *Driver) release(ctx context.Context, what string, pod *corev1.Pod) error {
+	if pod.DeletionTimestamp == nil {
+		if err := d.end(ctx, what, pod, new(int64)); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(pod.Finalizers, holder) {
+		others := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == holder })
+		patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": others, "uid": pod.UID}})
+		if _, err := d.patchPod(ctx, pod, string(patch)); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fail(ctx, what, err)
+		}
+	}
+	return nil
+}
+
+func mergeAnnotation(key, value string) string {
+	b, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
+	return string(b)
+}
+
+// List returns the pods that carry all the labels, newest first.
+func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containers.Container, error) {
+	var list corev1.PodList
+	selector := metav1.LabelSelector{MatchLabels: map[string]string{managedBy: ours}}
+	for k, v := range labels {
+		if selectable(k, v) {
+			selector.MatchLabels[k] = v
+		}
+	}
+	err := d.pods(d.core.Get(), "").VersionedParams(&metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)}, parameters).Do(ctx).Into(&list)
+	if err != nil {
+		return nil, fail(ctx, "list pods", err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	out := []containers.Container{}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if all := labelsOf(pod); hasAll(all, labels) {
+			out = append(out, containers.Container{ID: idOf(string(pod.UID), pod.Name), Name: pod.Name, State: stateOf(pod), Labels: all})
+		}
+	}
+	return out, nil
+}
+
+func hasAll(have, want map[string]string) bool {
+	for k, v := range want {
+		if got, ok := have[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
