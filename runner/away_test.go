@@ -119,7 +119,7 @@ func TestSuspendedIsSeen(t *testing.T) {
 	_, err = g.api.Update(g.ctx(), ref, api.Update{Mem: new(int64(units.GiB))})
 	g.refusedTo(err, 409, "is suspended; what it has booked can be changed while it waits: carma requeue --hold "+ref)
 	_, err = g.api.Update(g.ctx(), ref, api.Update{CPUs: new(2.0)})
-	g.refusedTo(err, 409, "carma requeue --hold "+ref)
+	g.refusedTo(err, 409, "is suspended; its host memory and processors can be changed while it waits or runs: carma resume "+ref+", or carma requeue --hold "+ref)
 	_, err = g.api.Pin(g.ctx(), ref, api.PinRequest{GPUs: []string{"1"}, Stop: true})
 	g.refusedTo(err, 409, "cannot come back to these GPUs")
 	_, err = g.api.Exec(g.ctx(), ref, api.ExecRequest{Command: []string{"true"}})

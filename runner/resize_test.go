@@ -61,7 +61,7 @@ func TestHostResized(t *testing.T) {
 	gave(768<<20, containerstest.CPUs{CPUs: 0.5, Weight: 500}, 1)
 	g.restart()
 	g.running(first)
-	g.until(first, "given its limits again", func(api.Task) bool { return len(g.engine.CPUs(g.containerName(1, 1))) == 2 })
+	g.eventually("it has its limits again", func() bool { return len(g.engine.CPUs(g.containerName(1, 1))) == 2 })
 	gave(768<<20, containerstest.CPUs{CPUs: 0.5, Weight: 500}, 2)
 
 	// The engine refuses: the booking has changed, and the answer says so.
