@@ -131,6 +131,9 @@ func (s *Selector) options(ctx context.Context, client *api.Client) (o api.ListO
 		return o, err
 	}
 	o.Since, o.Until, err = s.Span(info.Now)
+	if err == nil && o.Since.After(info.Now) {
+		err = cli.Usagef("write for example 2h (ago), 09:30, yesterday, 2026-01-02", "--since: %q is still to come", s.since)
+	}
 	return o, err
 }
 
