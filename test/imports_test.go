@@ -94,6 +94,7 @@ var allowed = map[string][]string{
 	"carma/runner/suspend/leave":           {"carma/runner/suspend"},
 	"carma/runner/gpu/nvml":                {"carma/mapper", "carma/runner/gpu", "carma/runner/meminfo"},
 	"carma/configs/nearest":                {},
+	"carma/containers/kubernetes/simgpus":  {"carma/containers", "carma/containers/kubernetes"},
 	"carma/containers/containerd/logfile":  {"carma/containers", "carma/containers/containerd/relay"},
 	"carma/containers/containerd/relay":    {},
 	"carma/runner/gpu/simgpu/client":       {"carma/mapper", "carma/runner/gpu/simgpu/wire"},

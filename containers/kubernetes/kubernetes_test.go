@@ -11,15 +11,16 @@ import (
 
 const toolImage = "carma/suite-tool:1"
 
-// lacks are the differences of a cluster that docs/kubernetes.md lists.
-var lacks = containerstest.Lacks{Streams: true, Group: true, Images: true, LogBytes: true}
+// Lacks are the differences of a cluster that docs/kubernetes.md lists. The test on
+// a real cluster uses them too.
+var Lacks = containerstest.Lacks{Streams: true, Group: true, Images: true, LogBytes: true}
 
 func TestSuite(t *testing.T) {
 	c := newCluster(t, toolImage)
 	c.offer("node-1", "GPU-1", "GPU-2")
 	containerstest.Suite(t, func(t *testing.T) containers.Driver {
 		return c.driver(t, Options{HostPaths: []string{os.TempDir()}, StopGrace: 3 * time.Second})
-	}, containerstest.Images{Tool: toolImage, Missing: "carma/no-such-image:1", Lacks: lacks})
+	}, containerstest.Images{Tool: toolImage, Missing: "carma/no-such-image:1", Lacks: Lacks})
 	if pods, claims := c.has(); pods != 0 || claims != 0 {
 		t.Errorf("%d pods and %d claims are left", pods, claims)
 	}

@@ -1,8 +1,9 @@
 //go:build kubernetes
 
-package kubernetes
+package kubernetes_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,8 @@ import (
 
 	"carma/containers"
 	"carma/containers/containerstest"
+	"carma/containers/kubernetes"
+	"carma/containers/kubernetes/simgpus"
 )
 
 // script runs one of test/kubernetes' scripts and returns what it prints.
@@ -65,6 +68,89 @@ func bring(t *testing.T) {
 	script(t, "import.sh", file)
 }
 
+func driver(t *testing.T, kubeconfig string) *kubernetes.Driver {
+	t.Helper()
+	d, err := kubernetes.New(kubernetes.Options{
+		Kubeconfig: kubeconfig, HostPaths: []string{os.TempDir()}, StopGrace: 3 * time.Second, ClaimPatience: 3 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// offer publishes two simulated GPUs of 80 GiB for the time of the test.
+func offer(t *testing.T, kubeconfig string) {
+	t.Helper()
+	d := driver(t, kubeconfig)
+	state := filepath.Dir(kubeconfig)
+	p, err := simgpus.Start(t.Context(), simgpus.Options{
+		Cluster: d, Node: "localhost", UUIDs: []string{"GPU-1", "GPU-2"}, Bytes: 80 << 30,
+		Kubelet: filepath.Join(state, "kubelet"), CDI: filepath.Join(state, "cdi"), Env: []string{"SIMULATED=yes"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(p.Close(context.Background()), d.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRealBooking: on the real scheduler and kubelet, tasks share a GPU by their
+// bytes, a task without room is given back, and what ends makes room.
+func TestRealBooking(t *testing.T) {
+	kubeconfig := realCluster(t)
+	bring(t)
+	offer(t, kubeconfig)
+	d := driver(t, kubeconfig)
+	defer d.Close()
+	start := func(name string, bytes int64, gpus ...string) (string, error) {
+		id, err := d.Create(t.Context(), containers.Spec{
+			Name: name, Image: realTool, Command: []string{"env:SIMULATED", "env:NVIDIA_VISIBLE_DEVICES", "block:0"},
+			Attach: containers.AttachSimulated, GPUs: gpus, GPUMemory: bytes, Identity: map[string]string{"task": name},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = d.Remove(context.Background(), id) })
+		return id, d.Start(t.Context(), id)
+	}
+	large, err := start("large", 50<<30, "GPU-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := start("both", 20<<30, "GPU-1", "GPU-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Attached(t.Context(), both); err != nil || got.Visible != "GPU-1,GPU-2" {
+		t.Errorf("attached %+v, %v", got, err)
+	}
+	third, err := start("third", 30<<30, "GPU-1")
+	if fault, ok := errors.AsType[*containers.StartFault](err); !ok || fault.Code != "gpu-taken" {
+		t.Fatalf("a third task: %v, want gpu-taken", err)
+	}
+	for _, id := range []string{third, large} {
+		if err := d.Remove(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := start("third", 60<<30, "GPU-1")
+	if err != nil {
+		t.Fatalf("after the large one has gone: %v", err)
+	}
+	var lines []string
+	if err := d.Kill(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	err = d.Logs(t.Context(), again, time.Time{}, true, func(_ time.Time, _ containers.Stream, line []byte, _ bool) { lines = append(lines, string(line)) })
+	if err != nil || len(lines) < 2 || lines[0] != "SIMULATED=yes" || lines[1] != "NVIDIA_VISIBLE_DEVICES=GPU-1" {
+		t.Errorf("%q, %v", lines, err)
+	}
+}
+
 // realTool has a registry that nobody asks.
 const realTool = "localhost/carma/suite-tool:1"
 
@@ -83,13 +169,8 @@ func emptyRegistry(t *testing.T) string {
 func TestRealSuite(t *testing.T) {
 	kubeconfig := realCluster(t)
 	bring(t)
-	lacks := lacks
-	lacks.GPUs = true // the DRA driver of simulated GPUs is not there yet
+	offer(t, kubeconfig)
 	containerstest.Suite(t, func(t *testing.T) containers.Driver {
-		d, err := New(Options{Kubeconfig: kubeconfig, HostPaths: []string{os.TempDir()}, StopGrace: 3 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}, containerstest.Images{Tool: realTool, Missing: emptyRegistry(t) + "/carma/no-such-image:1", Lacks: lacks})
+		return driver(t, kubeconfig)
+	}, containerstest.Images{Tool: realTool, Missing: emptyRegistry(t) + "/carma/no-such-image:1", Lacks: kubernetes.Lacks})
 }

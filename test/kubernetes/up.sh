@@ -64,6 +64,9 @@ control_plane() {
 	until_ok 60 "the scheduler does not become ready" curl -fsk "https://127.0.0.1:$((port + 1))/readyz"
 	until_ok 60 "the controller-manager does not become ready" curl -fsk "https://127.0.0.1:$((port + 2))/healthz"
 	until_ok 60 "there is no namespace default" api GET /api/v1/namespaces/default
+	# The class of carma's simulated GPUs; it may be there.
+	api POST /apis/resource.k8s.io/v1/deviceclasses '{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"gpu.carma.dev"},
+		"spec":{"selectors":[{"cel":{"expression":"device.driver == \"gpu.carma.dev\""}}]}}' >/dev/null 2>&1 || true
 }
 
 # groups: below one of its own, in each controller. Of cgroup v1, cpuset has to be
