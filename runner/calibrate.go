@@ -2,11 +2,9 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"carma/containers"
@@ -97,7 +95,9 @@ func (r *Runner) calibrateOn(ctx context.Context, rec *Record, gpus []mapper.GPU
 	if err != nil {
 		return nil, err
 	}
-	spec.Name = fmt.Sprintf("carma-%s-doctor-%s", r.instance, strings.ToLower(rand.Text()[:8]))
+	name, over := r.trial()
+	defer over()
+	spec.Name = name
 	spec.Entrypoint = []string{"/bin/sh", "-c", `CARMA_PROGRAM="$0" exec "$(command -v python3 || command -v python || echo python3)" -c "$0"`}
 	spec.Command, spec.Park = []string{calibrateProgram}, false
 	if r.opt.SetSpeed != nil {

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -99,7 +98,9 @@ func (r *Runner) proveOn(ctx context.Context, rec *Record, gpu mapper.GPUID) (se
 	if err != nil {
 		return "", err
 	}
-	spec.Name = fmt.Sprintf("carma-%s-doctor-%s", r.instance, strings.ToLower(rand.Text()[:8]))
+	name, over := r.trial()
+	defer over()
+	spec.Name = name
 	spec.Entrypoint, spec.Command = []string{showTarget, "show"}, nil
 	spec.Mounts = append(spec.Mounts, containers.Mount{Source: r.opt.Init, Target: showTarget, ReadOnly: true})
 	id, err := r.Driver.Create(ctx, spec)

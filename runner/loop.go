@@ -32,14 +32,16 @@ func (r *Runner) loop(ctx context.Context) error {
 	defer wake.Stop()
 	defer flush.Stop()
 	var tailed <-chan struct{}
+	flushing := false // neither queries nor events put off what is due
 	for {
 		if tailed == nil && r.drained() {
 			tailed = waitAtMost(&r.attempts, drainTail)
 		}
 		r.busy.Store(0)
 		wake.Reset(r.untilWake())
-		if r.unstored() {
+		if r.unstored() && !flushing {
 			flush.Reset(flushAfter)
+			flushing = true
 		}
 		var retry <-chan time.Time
 		if len(kept) > 0 {
@@ -67,6 +69,7 @@ func (r *Runner) loop(ctx context.Context) error {
 		case <-wake.C:
 			batch = append(batch, fact(mapper.Woke{At: r.Clock.Now()}))
 		case <-flush.C:
+			flushing = false
 			if err := r.flush(); err != nil {
 				return err
 			}

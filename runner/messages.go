@@ -32,15 +32,15 @@ const (
 	readAnyway = time.Minute
 	// readRetry is the wait after the journal or the outbox failed.
 	readRetry = 5 * time.Second
-	// readSoon is the wait after a flush for what it stores.
-	readSoon = 20 * time.Millisecond
 )
 
 // mailing is the runner's part in messages.
 type mailing struct {
 	mail    *notify.Post  // nil: no messages are sent
 	letters chan struct{} // wakes their reader
-	telling atomic.Int64  // the last event that may lead to one
+	// telling is the last event whose decisions are carried out: of these nothing but
+	// WakeAt is stored later.
+	telling atomic.Int64
 }
 
 // messenger makes messages of what the journal has. Its fields are its own goroutine's.
@@ -74,11 +74,23 @@ func (r *Runner) SetMessageRules(rules notify.Rules) {
 	}
 }
 
-// sendMessages reads and sends until ctx ends.
-func (r *Runner) sendMessages(ctx context.Context) {
+// newMessenger finds the place from which messages are made: events after it are
+// told, also those that come before the messenger works. nil: no messages are sent.
+func (r *Runner) newMessenger() *messenger {
 	if r.mail == nil {
+		return nil
+	}
+	m := &messenger{r: r, faults: map[mapper.GPUID]string{}}
+	m.begin()
+	return m
+}
+
+// work reads and sends until ctx ends.
+func (m *messenger) work(ctx context.Context) {
+	if m == nil {
 		return
 	}
+	r := m.r
 	var sending sync.WaitGroup
 	sending.Go(func() { r.mail.Run(ctx) })
 	defer func() {
@@ -87,8 +99,6 @@ func (r *Runner) sendMessages(ctx context.Context) {
 			r.Log.Warn().Err(err).Msg("the outbox of messages could not be closed cleanly")
 		}
 	}()
-	m := &messenger{r: r, faults: map[mapper.GPUID]string{}}
-	m.begin()
 	for ctx.Err() == nil {
 		wait := readAnyway
 		switch more, err := m.read(ctx); {
@@ -99,8 +109,6 @@ func (r *Runner) sendMessages(ctx context.Context) {
 			m.failed, wait = true, readRetry
 		case more:
 			continue
-		case m.seq < r.telling.Load(): // its decisions are stored with a later commit
-			m.failed, wait = false, flushAfter+readSoon
 		default:
 			m.failed = false
 		}
@@ -118,7 +126,7 @@ func (r *Runner) sendMessages(ctx context.Context) {
 // messages begins with the present.
 func (m *messenger) begin() {
 	seq, state, known := m.r.mail.Place()
-	last, err := m.r.Journal.Decided()
+	_, last, err := m.r.Journal.Bounds()
 	switch {
 	case known && (err != nil || seq <= last):
 		m.seq, m.stored = seq, seq
@@ -139,6 +147,7 @@ func (m *messenger) read(ctx context.Context) (more bool, err error) {
 	var list []notify.Owned
 	seq := m.seq
 	faults := cloneMap(m.faults)
+	told := m.r.telling.Load() // before the journal is opened, which then has all of it
 	err = m.r.Journal.View(func(j *journal.Reader) error {
 		first, _, err := j.Bounds()
 		if err != nil {
@@ -149,7 +158,7 @@ func (m *messenger) read(ctx context.Context) (more bool, err error) {
 			seq = first - 1
 		}
 		last, err := j.Decided()
-		if err != nil || last <= seq {
+		if last = max(last, told); err != nil || last <= seq {
 			return err
 		}
 		begun := seq

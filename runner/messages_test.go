@@ -48,6 +48,12 @@ func newMailbox(t *testing.T) *mailbox {
 	return m
 }
 
+func (m *mailbox) all() []notify.Message {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.got)
+}
+
 // of returns the message of a task's event, and how often it came.
 func (m *mailbox) of(ref, event string) (msg notify.Message, n int) {
 	m.mu.Lock()
@@ -186,8 +192,14 @@ func TestMessagesOfAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.eventually("its end", func() bool { _, n := box.of("long", api.NotifyStopped); return n == 1 })
-	if _, n := box.of("long", api.NotifyStarted); n != 1 {
-		t.Errorf("it started %d times", n)
+	ids := map[string]bool{} // one whose answer the first daemon did not hear comes twice
+	for _, m := range box.all() {
+		if m.Event == api.NotifyStarted {
+			ids[m.ID] = true
+		}
+	}
+	if len(ids) != 1 {
+		t.Errorf("it started %d times: %v", len(ids), box.all())
 	}
 }
 

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -92,7 +91,9 @@ func (r *Runner) proveSuspendOn(ctx context.Context, rec *Record, id mapper.GPUI
 	if err != nil {
 		return "", err
 	}
-	spec.Name = fmt.Sprintf("carma-%s-doctor-%s", r.instance, strings.ToLower(rand.Text()[:8]))
+	name, over := r.trial()
+	defer over()
+	spec.Name = name
 	spec.Entrypoint, spec.Command, spec.Park = []string{programTarget, suspend.ProgramCommand}, nil, false
 	spec.Mounts = append(spec.Mounts, containers.Mount{Source: program, Target: programTarget, ReadOnly: true})
 	container, err := r.Driver.Create(ctx, spec)

@@ -94,6 +94,10 @@ func (r *Runner) sweep(ctx context.Context, placed map[mapper.TaskID]int, first 
 		if err1 != nil || err2 != nil {
 			continue
 		}
+		if task == 0 {
+			r.sweepTrial(ctx, c)
+			continue
+		}
 		if n, ok := placed[mapper.TaskID(task)]; ok && attempt >= n {
 			continue
 		}

@@ -52,6 +52,7 @@ type Runner struct {
 	energy      *energyBook
 	images      imageCache
 	probers     probers
+	trials      trials
 	devices     map[mapper.GPUID]mapper.GPUInfo
 	found       map[mapper.GPUID]gpu.Device // the same, as the source tells
 	boot        string                      // of the machine; empty: not known
@@ -206,7 +207,8 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.sweepLeave()
 	r.side.Go(func() { r.helpers.Run(r.work) })
 	r.side.Go(func() { r.findSuspending(r.work) })
-	r.side.Go(func() { r.sendMessages(r.work) })
+	messages := r.newMessenger()
+	r.side.Go(func() { messages.work(r.work) })
 	r.resume()
 	err := r.loop(ctx)
 	r.endWork()

@@ -1,0 +1,52 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+
+	"carma/containers"
+)
+
+// trials are the containers in which the daemon tries something for carma doctor. They
+// are no attempt's: their labels name task 0, which no task is.
+type trials struct {
+	mu    sync.Mutex
+	names map[string]bool // of this daemon's, until they are removed
+}
+
+// trial names the container of a trial and keeps it from the sweep until over is called.
+func (r *Runner) trial() (name string, over func()) {
+	name = fmt.Sprintf("carma-%s-doctor-%s", r.instance, strings.ToLower(rand.Text()[:8]))
+	r.trials.mu.Lock()
+	defer r.trials.mu.Unlock()
+	if r.trials.names == nil {
+		r.trials.names = map[string]bool{}
+	}
+	r.trials.names[name] = true
+	return name, func() {
+		r.trials.mu.Lock()
+		defer r.trials.mu.Unlock()
+		delete(r.trials.names, name)
+	}
+}
+
+func (t *trials) has(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.names[name]
+}
+
+// sweepTrial removes the container of a trial whose daemon was killed in it.
+func (r *Runner) sweepTrial(ctx context.Context, c containers.Container) {
+	if r.trials.has(c.Name) {
+		return
+	}
+	r.thaw(ctx, c.ID, c.Name)
+	r.unlimit(ctx, c.ID)
+	if _, err := r.engine.retry(ctx, func() error { return r.Driver.Remove(ctx, c.ID) }); err != nil && ctx.Err() == nil {
+		r.Log.Warn().Err(err).Str("container", c.Name).Msg("what carma doctor left could not be removed")
+	}
+}

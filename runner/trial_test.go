@@ -1,0 +1,48 @@
+package runner
+
+import (
+	"testing"
+
+	"carma/containers"
+)
+
+// TestTrialsSwept: the container of a trial stays while the trial lasts, whatever the
+// daemon sweeps meanwhile; one that a killed daemon left is removed, also if it runs.
+func TestTrialsSwept(t *testing.T) {
+	g := newRig(t)
+	g.script("torch", untilStopped)
+	make := func(name string) {
+		t.Helper()
+		id, err := g.engine.Create(g.ctx(), containers.Spec{Name: name, Image: "torch", Labels: map[string]string{
+			LabelInstance: g.instance, LabelTask: "0", LabelAttempt: "1", LabelNonce: "",
+		}})
+		if err == nil {
+			err = g.engine.Start(g.ctx(), id)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() int {
+		t.Helper()
+		list, err := g.engine.List(g.ctx(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	name, over := g.trial()
+	make(name)
+	g.sweep(g.ctx(), nil, 1)
+	if left() != 1 {
+		t.Error("a trial lost its container")
+	}
+	over()
+	g.sweep(g.ctx(), nil, 1)
+	if left() != 0 {
+		t.Error("a trial's container stays")
+	}
+	make(name)
+	g.restart()
+	g.eventually("it is removed", func() bool { return left() == 0 })
+}
