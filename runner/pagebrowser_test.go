@@ -99,6 +99,10 @@ func TestPageKeys(t *testing.T) {
 	b.Do(chromedp.KeyEvent(kb.Enter))
 	b.Await(`document.querySelector('dialog[open]')`)
 	b.Axe("question")
+	if _, err := l.api.Update(l.ctx(), "4", api.Update{Name: new("renamed")}); err != nil { // its row is drawn anew
+		t.Fatal(err)
+	}
+	b.Await(`document.querySelector('[aria-label="Stop task 4, renamed"]')`)
 	b.Do(chromedp.KeyEvent(kb.Enter)) // Cancel has the focus
 	b.Await(`!document.querySelector('dialog[open]') && document.activeElement.textContent === 'Stop'`)
 	if got, _ := l.api.Task(l.ctx(), "4"); got.Phase != "running" {
@@ -108,7 +112,7 @@ func TestPageKeys(t *testing.T) {
 	b.Await(`document.querySelector('dialog[open]')`)
 	b.Do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	l.until("4", "cancelled", func(t api.Task) bool { return t.Finished() })
-	b.Await(`!document.querySelector('[aria-label="Stop task 4, resnet50-bs16-000"]')`)
+	b.Await(`!document.querySelector('[aria-label="Stop task 4, renamed"]')`)
 
 	// Held by one, released by another button.
 	b.Await(`document.querySelector('[aria-label="Release task 12, held-back"]')`)

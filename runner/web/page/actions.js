@@ -16,7 +16,7 @@ const verbs = {
 export function buttons(task, only) {
   if (!state.me || state.me.uid !== task.uid && !state.me.admin) return [];
   return Object.entries(verbs).filter(([name, v]) => v.when(task.phase) && (!only || only.includes(name)))
-    .map(([name, v]) => h('button', { type: 'button', class: v.danger ? 'danger' : '', 'aria-label': `${v.title} task ${task.id}, ${task.name}`, onclick: (e) => confirm(name, task, e.currentTarget) }, v.title));
+    .map(([name, v]) => h('button', { type: 'button', class: v.danger ? 'danger' : '', 'aria-label': `${v.title} task ${task.id}, ${task.name}`, 'data-does': `${name} ${task.id}`, onclick: (e) => confirm(name, task, e.currentTarget) }, v.title));
 }
 
 function confirm(name, task, from) {
@@ -36,7 +36,9 @@ function confirm(name, task, from) {
     }
   });
   fill(dialog, h('h2', { id: 'ask-title' }, `${v.title} task ${task.id}?`), h('p', {}, h('strong', {}, task.name), ` of ${task.user}. `, v.text), wrong, h('div', { class: 'row end' }, back, go));
-  dialog.onclose = () => from?.isConnected && from.focus();
+  // The row may have been drawn anew meanwhile, and a task that ended has no such button.
+  const same = () => document.querySelector(`main [data-does="${name} ${task.id}"]`);
+  dialog.onclose = () => (from.isConnected ? from : same() || document.querySelector('main')).focus();
   dialog.showModal();
   back.focus();
 }

@@ -55,7 +55,7 @@ export function table(caption, columns, empty) {
         rows.set(key, row);
       }
       const at = before ? before.nextSibling : body.firstChild;
-      if (at !== row.tr) body.insertBefore(row.tr, at);
+      if (at !== row.tr) move(body, row.tr, at);
       before = row.tr;
     }
     for (const [key, row] of rows) {
@@ -75,6 +75,13 @@ export function table(caption, columns, empty) {
 function cellOf(content) {
   const parts = [content].flat(Infinity).filter((c) => c !== undefined && c !== null && c !== false && c !== '');
   return parts.length ? h('div', { class: 'cell' }, parts) : [];
+}
+
+// move puts a row before another; what has the focus keeps it.
+function move(body, tr, at) {
+  const focused = tr.contains(document.activeElement) && document.activeElement;
+  body.insertBefore(tr, at);
+  if (focused) focused.focus();
 }
 
 // refocus replaces an element and gives the focus to the same place in the new one.
