@@ -48,7 +48,8 @@
 //     one [Exited]. A launch that fails is an Exited without Started. Name the
 //     attempt: reports on another attempt are ignored. A lost report leaves the
 //     memory booked for ever.
-//     Kept by runner/worker.go (execute, exited), mapper/sim/run.go (begin).
+//     Kept by runner/worker.go (execute), runner/ending.go (exited),
+//     mapper/sim/run.go (begin).
 //  8. Keep stopping after a [Stop] until the attempt has ended. The core asks once.
 //     Otherwise the task stays in phase stopping and its memory stays booked.
 //     Kept by runner/stopping.go (stopWhenAsked).
