@@ -5,15 +5,16 @@
 #
 #   engine.sh up           make sure an engine answers, and leave it running
 #   engine.sh down         stop the engine if this script started it
-#   engine.sh run CMD...   up, CMD, down; exits with CMD's status. Runs may overlap:
-#                          the last one stops the engine
+#   engine.sh run CMD...   up, CMD, down; exits with CMD's status. Runs may overlap,
+#                          also of several clones: the last one stops the engine
 #   engine.sh cli          print the path of a docker CLI that reaches the engine
 #
 # If no engine can be started, it says what to do and exits with 2.
 #
 # DOCKER_HOST            the engine's address, unix:///var/run/docker.sock if unset
 # CARMA_DOCKERD_ARGS     more arguments for a dockerd that it starts
-# CARMA_ENGINE_DIR       log and state, .cache/engine in the project if unset
+# CARMA_ENGINE_DIR       log and state; if unset, the log is in the project's .cache/engine,
+#                        and the state of the default engine in /run/carma-engine
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -24,8 +25,14 @@ export DOCKER_HOST=${DOCKER_HOST:-$default_host}
 dockerd_args=${CARMA_DOCKERD_ARGS:-}
 dir=${CARMA_ENGINE_DIR:-$PWD/.cache/engine}
 log=$dir/dockerd.log
-started=$dir/started # the engine that it started: "systemd UNIT INVOCATION" or "pid PID START-TIME"
-keep=$dir/keep       # if this exists, the engine stays up after the last run
+# The state is the machine's where the engine is, so that a run in one clone does not stop
+# the engine under a run in another.
+state=$dir
+if [ -z "${CARMA_ENGINE_DIR:-}" ] && [ "$(id -u)" = 0 ] && [ "$DOCKER_HOST" = "$default_host" ]; then
+	state=/run/carma-engine
+fi
+started=$state/started # the engine that it started: "systemd UNIT INVOCATION" or "pid PID START-TIME"
+keep=$state/keep       # if this exists, the engine stays up after the last run
 packages='docker.io containerd runc iptables'
 
 say() { printf 'engine: %s\n' "$*" >&2; }
@@ -236,7 +243,7 @@ up() {
 	unix://*) ;;
 	*) cli >/dev/null || die "nothing answers at DOCKER_HOST=$DOCKER_HOST: start that engine, or unset DOCKER_HOST to have one started here" ;;
 	esac
-	exec 9>"$dir/up.lock"
+	exec 9>"$state/up.lock"
 	flock 9
 	if ! cli >/dev/null; then
 		was=false
@@ -285,7 +292,7 @@ run_done() {
 }
 
 case ${1:-} in
-up | down | run) mkdir -p "$dir" ;;
+up | down | run) mkdir -p "$dir" "$state" ;;
 esac
 case ${1:-} in
 up)
@@ -305,7 +312,7 @@ cli)
 	;;
 run)
 	shift
-	exec 8>"$dir/users.lock"
+	exec 8>"$state/users.lock"
 	flock -s 8
 	trap run_done EXIT
 	trap 'exit 130' INT
