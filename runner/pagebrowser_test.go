@@ -20,8 +20,8 @@ import (
 var pages = []struct{ name, hash, there string }{
 	{"overview", "#/", `document.querySelectorAll('.card .part').length > 4`},
 	{"tasks", "#/tasks", `document.querySelectorAll('.tasks tbody tr').length > 9`},
-	{"task", "#/task/4", `document.querySelector('.log div') && document.querySelector('.u-wrap canvas')`},
-	{"waiting", "#/task/20", `document.querySelector('.task details li')`},
+	{"task", "#/task/4", `document.querySelector('.log div') && document.querySelector('.u-wrap canvas') && document.querySelectorAll('.decisions tbody tr').length > 3`},
+	{"waiting", "#/task/20", `document.querySelector('.task details li') && document.querySelector('.decisions').textContent.includes('waits now')`},
 	{"timeline", "#/timeline", `document.querySelector('.run .bar')`},
 	{"users", "#/users", `document.querySelectorAll('.users tbody tr').length > 4`},
 	{"history", "#/history", `document.querySelectorAll('.history tbody tr').length > 9`},
@@ -113,6 +113,21 @@ func TestPageKeys(t *testing.T) {
 	b.Do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	l.until("4", "cancelled", func(t api.Task) bool { return t.Finished() })
 	b.Await(`!document.querySelector('[aria-label="Stop task 4, renamed"]')`)
+
+	// What happened to a task, as it comes; of much the middle is left out.
+	b.Of(`location.hash = '#/task/5'`)
+	b.Await(`document.querySelector('.decisions')?.textContent.includes('its program runs')`)
+	var moves []mapper.Event
+	for range 250 {
+		moves = append(moves, mapper.Reordered{At: l.Clock.Now(), Task: 5, By: "root"})
+	}
+	l.happens(moves...)
+	b.Await(`document.querySelector('.decisions')?.textContent.includes('in between left out')`)
+	b.Of(`document.querySelector('.decisions').focus()`)
+	b.Do(chromedp.KeyEvent(kb.End))
+	b.Await(`document.querySelector('.decisions').scrollTop > 100`)
+	b.Axe("decisions")
+	b.Of(`location.hash = '#/tasks'`)
 
 	// Held by one, released by another button.
 	b.Await(`document.querySelector('[aria-label="Release task 12, held-back"]')`)

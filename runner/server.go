@@ -125,6 +125,7 @@ func (r *Runner) routes() (huma.API, *http.ServeMux) {
 	r.addLive(a)
 	r.addNotify(a)
 	r.addTimeline(a)
+	r.addHistory(a)
 	r.addPage(a)
 	r.addTerminals(a)
 	r.addHealth(a)

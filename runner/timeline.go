@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"carma/mapper"
@@ -26,7 +25,7 @@ const (
 
 // timelines are those that were asked for last, by their length in time.
 type timelines struct {
-	mu   sync.Mutex // one is made at a time
+	turn turn // one is made at a time
 	last map[[2]time.Time]madeTimeline
 }
 
@@ -59,8 +58,10 @@ func (r *Runner) Timeline(ctx context.Context, since, until time.Time) (api.Time
 		return api.Timeline{}, refusef(422, "since must be before until, by at most %d days", int(timelineMost.Hours()/24))
 	}
 	t := &r.timelines
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	if err := t.turn.enter(ctx); err != nil {
+		return api.Timeline{}, err
+	}
+	defer t.turn.leave()
 	if old, ok := t.last[asked]; ok && time.Since(old.at) < timelineAge {
 		return old.line, nil
 	}

@@ -76,7 +76,7 @@ func opens(req *http.Request) bool {
 // The routes of the API that the page uses: what shows, and what changes a task in a
 // way that can be undone, or ends it. No submission, no terminal, nothing of admins.
 var allowed = map[string]*regexp.Regexp{
-	http.MethodGet:  regexp.MustCompile(`^/v1/(live/events|timeline|info|gpus|quotas|tasks|tasks/[^/]+(/why|/logs)?)$`),
+	http.MethodGet:  regexp.MustCompile(`^/v1/(live/events|timeline|info|gpus|quotas|tasks|tasks/[^/]+(/why|/logs|/history)?)$`),
 	http.MethodPost: regexp.MustCompile(`^/v1/tasks/[^/]+/(stop|hold|release|suspend|resume)$`),
 }
 

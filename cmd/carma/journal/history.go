@@ -15,14 +15,19 @@ import (
 // History is carma history.
 func History(a *cli.App) *cobra.Command {
 	return cli.Parent(&cobra.Command{
-		Use:     "history [flags] | verify",
+		Use:     "history [flags] [TASK] | verify",
 		GroupID: cli.GroupTasks,
-		Short:   "List what has ended, by time; verify replays the journal",
+		Short:   "List what has ended, or a task's life; verify replays the journal",
 		Long: `List the tasks that have ended, in the order of their ends, the latest last.
 Those that were removed are gone from it. carma report sums them up.
 
+With TASK, tell what happened to it and what was decided about it, as the
+journal has it: submitted, estimated, held, launched where with what memory,
+sent back to the queue and why, suspended, resumed, moved, ended. Of a long life
+it tells the first lines and the last, and says what it left out.
+
 carma history verify replays the daemon's journal and checks its decisions.`,
-		Example: "  carma history --since yesterday --mine\n  carma history verify",
+		Example: "  carma history --since yesterday --mine\n  carma history 17\n  carma history verify",
 	}, verifyCommand(a))
 }
 

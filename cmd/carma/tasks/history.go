@@ -14,8 +14,8 @@ import (
 // pastColumns are those of carma history.
 var pastColumns = []string{"END", "ID", "NAME", "USER", "PHASE", "CODE", "GPU", "MEM", "START", "TIME", "ENERGY", "WHY"}
 
-// ListHistory lets a command list what has ended, in the order of time, if it is not
-// given the name of one of its own commands.
+// ListHistory lets a command list what has ended, in the order of time, or tell the life
+// of one task, if it is not given the name of one of its own commands.
 func ListHistory(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	s := pick.Selector{Finished: true}
 	s.Flags(cmd)
@@ -24,9 +24,10 @@ func ListHistory(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	cli.CountFlagP(cmd.Flags(), &last, 1, "last", "n", "the latest `N` (default 50; with --since: all)")
 	form := cmd.Flags().String("format", "", "print `columns`, or a Go template for each task; json: a line for each")
 	asJSON := cli.JSONFlag(cmd)
+	cmd.ValidArgsFunction = pick.Complete(true)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return cli.Unknown(cmd, args[0])
+			return tellLife(a, cmd, args, *asJSON)
 		}
 		f, err := chosenFormat(cmd, *form)
 		if err != nil {

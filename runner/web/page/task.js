@@ -1,4 +1,4 @@
-// One task: what was asked, estimate against measured memory, attempts, reasons, output.
+// One task: what was asked, estimate against measured memory, attempts, decisions, reasons, output.
 
 import { h, fill, table } from './dom.js';
 import { get } from './client.js';
@@ -8,11 +8,12 @@ import { chip } from './parts.js';
 import { buttons } from './actions.js';
 import { output } from './output.js';
 import { curve } from './curve.js';
+import { happened } from './happened.js';
 
 export async function task(box, signal, [ref]) {
   const path = `/v1/tasks/${encodeURIComponent(ref)}`;
   let t = await get(path, signal);
-  const head = h('div', {}), why = h('section', {}), asked = h('section', {}), chart = h('section', { class: 'memory' }), log = h('section', {});
+  const head = h('div', {}), why = h('section', {}), asked = h('section', {}), chart = h('section', { class: 'memory' }), life = h('section', {}), log = h('section', {});
   const attempts = table('Attempts', [
     { title: 'Attempt', cell: (a) => a.starts > 1 ? `${a.n - a.starts + 1} to ${a.n}` : a.n, right: true },
     { title: 'GPUs', cell: (a) => (a.gpus || []).map((g) => g.index).join(', ') || 'none' },
@@ -25,8 +26,8 @@ export async function task(box, signal, [ref]) {
     { title: 'End', cell: (a) => a.outcome ? chip(a.outcome, outcome(a.outcome)) : chip('running', 'goes on') },
     { title: 'What then', cell: (a) => a.reason || a.message || '' },
   ], 'It has not been launched yet.');
-  fill(box, head, h('div', { class: 'two wide-left' }, h('div', {}, why, chart), asked), h('section', {}, h('h2', {}, 'Attempts'), attempts.element), log);
-  const draw = curve(chart, signal);
+  fill(box, head, h('div', { class: 'two wide-left' }, h('div', {}, why, chart), asked), h('section', {}, h('h2', {}, 'Attempts'), attempts.element), life, log);
+  const draw = curve(chart, signal), tell = happened(life, path, signal);
   let whyText = '';
 
   async function show() {
@@ -40,6 +41,7 @@ export async function task(box, signal, [ref]) {
       whyText = text;
       fill(why, h('h2', {}, 'Where it stands'), reasons(t, w));
     }
+    await tell();
   }
   await show();
   output(log, t, path, signal);

@@ -1,0 +1,251 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/journal"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const (
+	// happenedMost is how many lines are told of a task, happenedFirst how many of
+	// them are the earliest.
+	happenedMost, happenedFirst = 200, 40
+	// happenedHead and happenedTail are how many events of all tasks are looked through
+	// after a task's submission, and up to now (or its end). A journal on a busy server
+	// has 20,000 in a day; looking through 100,000 takes 0.1 s.
+	happenedHead, happenedTail = 20_000, 100_000
+	// happenedKept is of how many tasks the lines are kept, to go on from.
+	happenedKept = 64
+)
+
+// histories are those that were asked for last.
+type histories struct {
+	turn       turn // one is made at a time
+	kept       map[mapper.TaskID]lifeTold
+	head, tail int64 // happenedHead, happenedTail; tests have less
+}
+
+// lifeTold is what was found in the journal about a task.
+type lifeTold struct {
+	asked   time.Time // by the wall clock
+	seq     int64     // the journal was read up to here
+	lines   []happened
+	left    int // lines dropped after the first happenedFirst
+	unread  *api.Span
+	gone    bool
+	at      units.Instant // of the last line
+	started map[int]bool  // attempts of which that was told
+}
+
+// happened is a line with the form that others may see.
+type happened struct {
+	api.Happened
+	public string
+}
+
+func (r *Runner) addHistory(a huma.API) {
+	huma.Register(a, operation("history", "GET", "/v1/tasks/{task}/history", "What happened to a task, and what was decided about it"),
+		func(ctx context.Context, in *TaskRef) (*output[api.History], error) {
+			return answer(r.History(ctx, in.Ref))
+		})
+}
+
+// History returns what happened to a task.
+func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
+	rec, err := r.Find(ref)
+	if err != nil {
+		return api.History{}, err
+	}
+	life, err := r.lifeOf(ctx, rec)
+	if err != nil {
+		return api.History{}, err
+	}
+	out := api.History{Task: int64(rec.ID()), Now: r.Clock.Time(), Lines: []api.Happened{}, LeftOut: life.left, Unread: life.unread, Gone: life.gone}
+	if life.left > 0 {
+		out.Gap = happenedFirst
+	}
+	all := r.sees(ctx, rec)
+	for _, l := range life.lines {
+		if !all {
+			l.Text = l.public
+		}
+		out.Lines = append(out.Lines, l.Happened)
+	}
+	if rec.Task.Phase.Waits() {
+		why, err := r.Why(ctx, rec.ID().String())
+		if err != nil {
+			return out, err
+		}
+		out.Waits = why.Summary
+	}
+	return out, nil
+}
+
+// lifeOf reads on in the journal.
+func (r *Runner) lifeOf(ctx context.Context, rec *Record) (now lifeTold, err error) {
+	h := &r.lives
+	if err := h.turn.enter(ctx); err != nil {
+		return now, err
+	}
+	defer h.turn.leave()
+	life := h.kept[rec.ID()].copied()
+	err = r.Journal.View(func(j *journal.Reader) error {
+		first, decided, last, err := r.unread(j, rec, &life)
+		if err != nil {
+			return err
+		}
+		if err := r.readLife(ctx, j, rec.ID(), first, decided, &life); err != nil {
+			return err
+		}
+		// The last events may still get decisions: they are read again the next time.
+		now = life.copied()
+		return r.readAbout(ctx, j, rec.ID(), max(first, decided+1, last-h.tail+1), last, &now)
+	})
+	if err != nil {
+		return lifeTold{}, err
+	}
+	h.keep(rec.ID(), life)
+	return now, nil
+}
+
+func (l lifeTold) copied() lifeTold {
+	l.lines, l.started = slices.Clone(l.lines), cloneMap(l.started)
+	return l
+}
+
+// keep keeps a life to go on from, and drops the one that was asked for the longest ago.
+func (h *histories) keep(id mapper.TaskID, life lifeTold) {
+	life.asked = time.Now()
+	if h.kept == nil {
+		h.kept = map[mapper.TaskID]lifeTold{}
+	}
+	h.kept[id] = life
+	for len(h.kept) > happenedKept {
+		oldest := id
+		for other, l := range h.kept {
+			if l.asked.Before(h.kept[oldest].asked) {
+				oldest = other
+			}
+		}
+		delete(h.kept, oldest)
+	}
+}
+
+// unread are the events that were not looked through for a task yet: the first, the
+// last of which all decisions are stored, and the last.
+func (r *Runner) unread(j *journal.Reader, rec *Record, life *lifeTold) (first, decided, last int64, err error) {
+	oldest, last, err := j.Bounds()
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	if decided, err = j.Decided(); err != nil {
+		return 0, 0, 0, err
+	}
+	if t := &rec.Task; t.Phase.Finished() {
+		after, err := j.Since(int64(t.Ended) + 1)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		last = min(last, after-1)
+	}
+	if first = life.seq + 1; life.seq == 0 {
+		if first, err = j.Since(int64(rec.Task.Submitted)); err != nil {
+			return 0, 0, 0, err
+		}
+		life.gone = first == oldest && oldest > 1
+	}
+	return first, min(decided, last), last, nil
+}
+
+// readLife adds the lines of some events; of many only those of the first and the last.
+func (r *Runner) readLife(ctx context.Context, j *journal.Reader, id mapper.TaskID, first, last int64, life *lifeTold) error {
+	h := &r.lives
+	if last-first+1 > h.head+h.tail {
+		if err := r.readAbout(ctx, j, id, first, first+h.head-1, life); err != nil {
+			return err
+		}
+		from, err := j.At(first + h.head)
+		if err != nil {
+			return err
+		}
+		first = last - h.tail + 1
+		until, err := j.At(first)
+		if err != nil {
+			return err
+		}
+		life.unread = &api.Span{From: time.Unix(0, from).UTC(), Until: time.Unix(0, until).UTC()}
+	}
+	life.seq = max(life.seq, last)
+	return r.readAbout(ctx, j, id, first, last, life)
+}
+
+// readAbout adds the lines of some events.
+func (r *Runner) readAbout(ctx context.Context, j *journal.Reader, id mapper.TaskID, first, last int64, life *lifeTold) error {
+	events, decisions, err := j.About(ctx, int64(id), first, last)
+	if err != nil {
+		return err
+	}
+	times := map[int64]units.Instant{}
+	type row struct {
+		seq int64
+		n   int // of a decision; -1: the event
+		ev  mapper.Event
+		d   mapper.Decision
+	}
+	var rows []row
+	for _, e := range events {
+		ev, err := mapper.DecodeEvent(e.Kind, e.Body)
+		if err != nil {
+			return err
+		}
+		times[e.Seq] = units.Instant(e.At)
+		rows = append(rows, row{seq: e.Seq, n: -1, ev: ev})
+	}
+	for _, d := range decisions {
+		decision, err := mapper.DecodeDecision(d.Kind, d.Body)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row{seq: d.Seq, n: d.N, d: decision})
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.n, b.n)) })
+	for _, x := range rows {
+		at, known := times[x.seq]
+		if !known {
+			when, err := j.At(x.seq)
+			if err != nil {
+				return err
+			}
+			at = units.Instant(when)
+			times[x.seq] = at
+		}
+		line := r.sayDecision(id, x.d)
+		if x.ev != nil {
+			line = r.sayEvent(id, x.ev, life.started)
+		}
+		if line.Text == "" {
+			continue
+		}
+		line.At = instant(at)
+		line.public = cmp.Or(line.public, line.Text)
+		life.add(line)
+	}
+	return nil
+}
+
+// add adds a line, and drops one in the middle if there are too many.
+func (l *lifeTold) add(line happened) {
+	l.lines = append(l.lines, line)
+	if len(l.lines) > happenedMost {
+		l.lines = slices.Delete(l.lines, happenedFirst, happenedFirst+1)
+		l.left++
+	}
+}

@@ -1,0 +1,193 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/web"
+)
+
+// texts are the lines of a history, each with its kind.
+func texts(h api.History) string {
+	var all []string
+	for _, l := range h.Lines {
+		all = append(all, l.Kind+": "+l.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+func (g *rig) historyOf(ref string) api.History {
+	g.t.Helper()
+	h, err := g.api.History(g.ctx(), ref)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return h
+}
+
+// inOrder reports the first part that does not come after the ones before it.
+func inOrder(text string, parts ...string) string {
+	for _, p := range parts {
+		i := strings.Index(text, p)
+		if i < 0 {
+			return p
+		}
+		text = text[i+len(p):]
+	}
+	return ""
+}
+
+// TestHistory: the journal's events and decisions about a task, in order, and of no other.
+func TestHistory(t *testing.T) {
+	l := newLab(t, 2, 8)
+	l.canSuspend()
+	now := l.Clock.Now
+	l.happens(mapper.HostsFound{At: now(), Hosts: []mapper.HostInfo{{Total: 512 * units.GiB, Memory: 512 * units.GiB}}})
+	l.happens(mapper.SuspendAsked{At: now(), Task: 5, By: "ada", Why: "a demo"}, mapper.Suspended{At: now(), Task: 5, Attempt: 1})
+	before := l.historyOf("5")
+	l.happens(mapper.ResumeAsked{At: now(), Task: 5, By: "ada"}, mapper.Resumed{At: now(), Task: 5, Attempt: 1})
+	l.happens(mapper.Started{At: now(), Task: 5, Attempt: 1}) // a daemon that adopts it
+	if _, err := l.api.Stop(l.ctx(), "5", api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	l.finished("5")
+	h := l.historyOf("5")
+	text := texts(h)
+	missing := inOrder(text, "task-submitted: submitted by ada, on 1 GPU", "estimated: estimated at 38.0 GiB", "launch: launched on GPU ", "with 38.0 GiB booked", "started: its program runs",
+		"suspend-asked: ada asked to suspend it: a demo", "suspend: is taken off its GPUs", "suspended: is suspended", "resume-asked: ada asked to resume it", "resumed: runs again", "cancel: is to end", "exited: ended: stopped", "finish: cancelled")
+	if missing != "" || strings.Count(text, "its program runs") != 1 {
+		t.Errorf("%q is missing, or it runs twice:\n%s", missing, text)
+	}
+	if !slices.Equal(before.Lines, h.Lines[:len(before.Lines)]) || len(before.Lines) < 5 {
+		t.Errorf("read on, it differs:\n%s\n--\n%s", texts(before), text)
+	}
+	l.lives.kept = nil // as after a start
+	if again := l.historyOf("5"); texts(again) != text {
+		t.Errorf("read anew, it differs:\n%s\n--\n%s", texts(again), text)
+	}
+	if waits := l.historyOf("11"); waits.Waits == "" || waits.LeftOut != 0 || waits.Unread != nil || len(waits.Lines) != 2 {
+		t.Errorf("a waiting one: %+v", waits)
+	}
+	held := texts(l.historyOf("held-back"))
+	if missing := inOrder(held, "hold-changed: held by root: until Monday"); missing != "" {
+		t.Errorf("%q is missing:\n%s", missing, held)
+	}
+	for i := 1; i < len(h.Lines); i++ {
+		if h.Lines[i].At.Before(h.Lines[i-1].At) || h.Lines[i].At.IsZero() {
+			t.Errorf("line %d is at %s", i, h.Lines[i].At)
+		}
+	}
+}
+
+// TestHistoryLines: lines that need a machine with more than a test has.
+func TestHistoryLines(t *testing.T) {
+	l := newLab(t, 2, 0)
+	list, err := l.ListGPUs(l.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := mapper.GPUID(list[0].UUID), mapper.GPUID(list[1].UUID)
+	grants := []mapper.Grant{{GPU: b, Memory: 3 * units.GiB}}
+	high, gone := mapper.High, mapper.Reason{Code: mapper.ReasonOOM, Cause: &mapper.Reason{Code: mapper.ReasonWantedMore, Need: 8 * units.GiB, Have: 3 * units.GiB}}
+	for want, d := range map[string]mapper.Decision{
+		"comes back on GPU 1 with 3.0 GiB booked, moved from GPU 0":                                             mapper.Resume{Task: 4, From: []mapper.GPUID{a}, Grants: grants},
+		"comes back on GPU 1 with 3.0 GiB booked":                                                               mapper.Resume{Task: 4, From: []mapper.GPUID{b}, Grants: grants},
+		"its booking changed: on GPU 1 with 3.0 GiB booked":                                                     mapper.Regrant{Task: 4, Grants: grants},
+		"launched on GPUs 0, 1 with 3.0 GiB booked on each":                                                     mapper.Launch{Task: 4, Grants: append(slices.Clone(grants), mapper.Grant{GPU: a, Memory: 3 * units.GiB})},
+		"launched without a GPU; host memory 2.0 GiB; processors 1.5":                                           mapper.Launch{Task: 4, Host: mapper.HostShare{Memory: 2 * units.GiB, CPUs: 1500}},
+		"goes back to the queue, to get 8.0 GiB: GPU out of memory: it wanted 8.0 GiB and had 3.0 GiB reserved": mapper.Requeue{Task: 4, Need: 8 * units.GiB, Reason: gone},
+		"may go on: what it waited for has come":                                                                mapper.Release{Task: 4},
+		"":                                                                                                      mapper.Launch{Task: 5},
+	} {
+		if got := l.sayDecision(4, d); got.Text != want {
+			t.Errorf("%q, want %q", got.Text, want)
+		}
+	}
+	for want, ev := range map[string]mapper.Event{
+		"ada changed what was asked for: priority high": mapper.RequestChanged{Task: 4, By: "ada", Change: mapper.Change{Priority: &high}},
+		"root moves it to GPU 1":                        mapper.Pinned{Task: 4, By: "root", GPUs: []mapper.GPUID{b}},
+		"could not come back: the driver":               mapper.Resumed{Task: 4, Failure: "the driver"},
+		"ada sent it back to the queue: mine first":     mapper.Recalled{Task: 4, By: "ada", Why: "mine first"},
+		"released by ada":                               mapper.HoldChanged{Task: 4, By: "ada"},
+		"":                                              mapper.HoldChanged{Task: 44, By: "ada"},
+	} {
+		if got := l.sayEvent(4, ev, map[int]bool{}); got.Text != want {
+			t.Errorf("%q, want %q", got.Text, want)
+		}
+	}
+}
+
+// TestHistoryIsPrivate: others see what happened, without the words of the program.
+func TestHistoryIsPrivate(t *testing.T) {
+	l := newLab(t, 1, 0)
+	owner := Caller{UID: 4001, GID: 4001, Name: "ada", Home: "/tmp"}
+	sub, err := l.Submit(l.ctx(), owner, api.Submit{Image: "broken:1", Mem: int64(2 * units.GiB)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := mapper.TaskID(sub.ID).String()
+	l.finished(id)
+	ada, bela := l.visit(web.User{UID: 4001, GID: 4001, Name: "ada"}, false), l.visit(web.User{UID: 4002, GID: 4002, Name: "bela"}, false)
+	_, hers := ada.ask("GET", "/v1/tasks/"+id+"/history", "")
+	status, theirs := bela.ask("GET", "/v1/tasks/"+id+"/history", "")
+	if !strings.Contains(hers, "ValueError") {
+		t.Errorf("her own: %s", hers)
+	}
+	if status != 200 || strings.Contains(theirs, "ValueError") || !strings.Contains(theirs, "exit code 3") {
+		t.Errorf("another's: %d %s", status, theirs)
+	}
+}
+
+// TestHistoryOfLongLife: of many lines the first and the last, and of a long journal the
+// beginning and the end, with what is missing.
+func TestHistoryOfLongLife(t *testing.T) {
+	l := newLab(t, 1, 4)
+	const changes = 300
+	var events []mapper.Event
+	for i := range changes {
+		events = append(events, mapper.Reordered{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
+	}
+	l.happens(events...)
+	if h := l.historyOf("4"); len(h.Lines) != happenedMost {
+		t.Errorf("%d lines of events whose decisions are not stored yet", len(h.Lines))
+	}
+	l.happens(mapper.Reordered{At: l.Clock.Now(), Task: 4, By: "ada"})
+	h := l.historyOf("4")
+	if len(h.Lines) != happenedMost || h.Gap != happenedFirst || h.LeftOut < changes-happenedMost || h.Unread != nil {
+		t.Errorf("%d lines, gap after %d, %d left out, unread %v", len(h.Lines), h.Gap, h.LeftOut, h.Unread)
+	}
+	l.lives = histories{turn: newTurn(), head: 6, tail: 10}
+	h = l.historyOf("4")
+	if h.Unread == nil || h.Unread.Until.Before(h.Unread.From) || len(h.Lines) > 16 || len(h.Lines) < 10 || h.Lines[0].Kind != "task-submitted" {
+		t.Errorf("%d lines, unread %v:\n%.500s", len(h.Lines), h.Unread, texts(h))
+	}
+}
+
+// TestHistoryGivesUp: who waits for another's turn may go, as may who waits for a timeline.
+func TestHistoryGivesUp(t *testing.T) {
+	l := newLab(t, 1, 4)
+	if err := l.lives.turn.enter(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.timelines.turn.enter(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(l.ctx(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := l.History(ctx, "4"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("history: %v", err)
+	}
+	if _, err := l.Timeline(ctx, time.Time{}, time.Time{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("timeline: %v", err)
+	}
+	l.lives.turn.leave()
+	l.timelines.turn.leave()
+	l.historyOf("4")
+}

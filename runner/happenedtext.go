@@ -1,0 +1,265 @@
+package runner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/mapper/words"
+	"carma/runner/api"
+)
+
+// sayEvent is an event about a task as a line; one without a text is not told. started
+// are the attempts whose start was told: a daemon that adopts one says it once more.
+func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]bool) (l happened) {
+	if mapper.About(ev) != id {
+		return l
+	}
+	kind, _, _ := mapper.EncodeEvent(ev)
+	l.Kind = kind
+	switch ev := ev.(type) {
+	case mapper.TaskSubmitted:
+		l.Text = "submitted by " + cmp.Or(ev.User, "somebody") + saidRequest(&ev.Request)
+	case mapper.Estimated:
+		l.Text = saidEstimate(&ev.Estimate)
+	case mapper.Started:
+		if l.Attempt = ev.Attempt; !started[ev.Attempt] {
+			l.Text = "its program runs"
+		}
+		started[ev.Attempt] = true
+	case mapper.Exited:
+		l.Attempt, l.Text = ev.Attempt, fmt.Sprintf("ended: %s, exit code %d", ev.Class, ev.Code)
+		if ev.Message != "" && ev.Class != mapper.ExitOK {
+			l.public = l.Text
+			if ev.Class != mapper.ExitProgram {
+				l.public += " (" + ev.Message + ")"
+			}
+			l.Text += " (" + ev.Message + ")"
+		}
+	case mapper.Cancel:
+		l.Text = "is to end: " + cmp.Or(ev.Reason, "somebody asked for it")
+	case mapper.HoldChanged:
+		l.Text = "released by " + cmp.Or(ev.By, "carma")
+		if ev.Hold {
+			l.Text = words.Reason(mapper.Reason{Code: mapper.ReasonHold, Name: ev.By, Text: ev.Why})
+		}
+	case mapper.Recalled:
+		l.Text = words.Reason(mapper.Reason{Code: mapper.ReasonRecalled, Name: ev.By, Text: ev.Why})
+	case mapper.RequestChanged:
+		l.Text = cmp.Or(ev.By, "carma") + " changed what was asked for: " + saidChange(&ev.Change)
+	case mapper.Reordered:
+		l.Text = cmp.Or(ev.By, "carma") + " moved it to the front of the queue"
+		if ev.Last {
+			l.Text = cmp.Or(ev.By, "carma") + " moved it to the end of the queue"
+		}
+	case mapper.Pinned:
+		l.Text = fmt.Sprintf("%s moves it to %s", cmp.Or(ev.By, "carma"), r.saidGPUs(ev.GPUs))
+	case mapper.SuspendAsked:
+		l.Text = cmp.Or(ev.By, "carma") + " asked to suspend it"
+		if ev.Why != "" {
+			l.Text += ": " + ev.Why
+		}
+	case mapper.Suspended:
+		l.Attempt, l.Text = ev.Attempt, "is suspended"
+		if ev.Failure != "" {
+			l.Text = "could not be suspended and runs on: " + ev.Failure
+		}
+	case mapper.ResumeAsked:
+		l.Text = cmp.Or(ev.By, "carma") + " asked to resume it"
+	case mapper.Resumed:
+		l.Attempt, l.Text = ev.Attempt, "runs again"
+		if ev.Failure != "" {
+			l.Text = "could not come back: " + ev.Failure
+		}
+	}
+	return l
+}
+
+// sayDecision is a decision about a task as a line.
+func (r *Runner) sayDecision(id mapper.TaskID, d mapper.Decision) (l happened) {
+	var why mapper.Reason
+	of := id
+	switch d := d.(type) {
+	case mapper.Launch:
+		of, l.Attempt, l.Text = d.Task, d.Attempt, "launched "+r.saidGrants(d.Grants, d.Alone)+saidHost(d.Host)
+	case mapper.Stop:
+		of, l.Attempt, l.Text, why = d.Task, d.Attempt, "is being stopped", d.Reason
+	case mapper.Requeue:
+		of, why = d.Task, d.Reason
+		l.Text = "goes back to the queue, to get " + d.Need.String()
+		switch {
+		case d.Alone:
+			l.Text = "goes back to the queue, to get GPUs of its own"
+		case d.Need == 0:
+			l.Text = "goes back to the queue"
+		}
+	case mapper.Release:
+		of, l.Text = d.Task, "may go on: what it waited for has come"
+	case mapper.Regrant:
+		of, l.Attempt, l.Text = d.Task, d.Attempt, "its booking changed: "+r.saidGrants(d.Grants, false)
+	case mapper.Resize:
+		of, l.Attempt, l.Text = d.Task, d.Attempt, "its share of the machine changed"+saidHost(d.Host)
+	case mapper.Suspend:
+		of, l.Attempt, l.Text, why = d.Task, d.Attempt, "is taken off its GPUs", d.Reason
+		if d.Leave {
+			l.Text = "its program is asked to leave its GPUs"
+		}
+	case mapper.Resume:
+		of, l.Attempt, l.Text = d.Task, d.Attempt, "comes back "+r.saidGrants(d.Grants, d.Alone)
+		if len(d.Grants) > 0 && !slices.ContainsFunc(d.Grants, func(g mapper.Grant) bool { return slices.Contains(d.From, g.GPU) }) {
+			l.Text += ", moved from " + r.saidGPUs(d.From)
+		}
+	case mapper.Idle:
+		of, l.Attempt, l.Text = d.Task, d.Attempt, "works again"
+		if d.Since != 0 {
+			l.Text = "does nothing since " + d.Since.Time().Local().Format("2006-01-02 15:04")
+		}
+	case mapper.Overuse:
+		of, l.Text = d.Task, fmt.Sprintf("uses %s on %s; %s was booked when it was launched, %s is now", d.Used, r.saidGPUs([]mapper.GPUID{d.GPU}), d.Grant, d.Booked)
+	case mapper.Finish:
+		of, l.Text, why = d.Task.ID, string(d.Task.Phase), d.Task.Reason
+	default:
+		return l
+	}
+	if of != id {
+		return happened{}
+	}
+	l.Kind, _, _ = mapper.EncodeDecision(d)
+	if l.Reason = string(why.Code); l.Reason != "" {
+		l.public = l.Text + ": " + words.Reason(unquoted(why))
+		l.Text += ": " + words.Reason(why)
+	}
+	return l
+}
+
+// saidRequest is what a task asks for, as far as it says more than one GPU.
+func saidRequest(q *mapper.Request) string {
+	parts := []string{fmt.Sprintf("on %d GPUs", q.GPUs)}
+	switch {
+	case q.NoGPU:
+		parts[0] = "without a GPU"
+	case q.GPUs == 1:
+		parts[0] = "on 1 GPU"
+	}
+	if q.Exclusive {
+		parts = append(parts, "alone on it")
+	}
+	if q.Priority != mapper.Normal {
+		parts = append(parts, "priority "+q.Priority.String())
+	}
+	if n := len(q.After); n > 0 {
+		parts = append(parts, fmt.Sprintf("after task %d", q.After[0].Task))
+		if n > 1 {
+			parts[len(parts)-1] += fmt.Sprintf(" and %d more", n-1)
+		}
+	}
+	if q.Delay > 0 {
+		parts = append(parts, "in "+q.Delay.String())
+	}
+	return ", " + strings.Join(parts, ", ")
+}
+
+func saidEstimate(e *mapper.Estimate) string {
+	from := ""
+	if e.Method != "" {
+		from = " (" + string(e.Method) + ")"
+	}
+	switch {
+	case e.WholeGPU:
+		return "its memory is not known, so it gets whole GPUs" + from
+	case e.Memory == 0:
+		return "estimated: it needs no GPU memory" + from
+	case e.Point != 0 && e.Point != e.Memory:
+		return fmt.Sprintf("estimated at %s on each GPU, likeliest %s%s", e.Memory, e.Point, from)
+	}
+	return fmt.Sprintf("estimated at %s on each GPU%s", e.Memory, from)
+}
+
+// saidChange are the fields of a change that a user sets.
+func saidChange(c *mapper.Change) string {
+	var parts []string
+	add := func(format string, v any) { parts = append(parts, fmt.Sprintf(format, v)) }
+	if c.Priority != nil {
+		add("priority %s", *c.Priority)
+	}
+	if c.Retries != nil {
+		add("retries %d", *c.Retries)
+	}
+	if c.TimeLimit != nil {
+		add("time limit %s", *c.TimeLimit)
+	}
+	if c.Slot != nil {
+		add("slot %s", *c.Slot)
+	}
+	if h := c.Host; h != nil {
+		add("host memory %s", h.Memory)
+		add("processors %g", float64(h.CPUs)/1000)
+	}
+	if c.GPUs != nil {
+		add("GPUs %d", *c.GPUs)
+	}
+	if c.Exclusive != nil {
+		add("exclusive %t", *c.Exclusive)
+	}
+	if c.Estimate != nil {
+		parts = append(parts, saidEstimate(c.Estimate))
+	}
+	if c.After != nil {
+		add("waits for %d tasks", len(c.After.Tasks))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "its name or labels")
+}
+
+func (r *Runner) saidGPUs(ids []mapper.GPUID) string {
+	var refs []api.GPURef
+	for _, id := range ids {
+		refs = append(refs, r.gpuRef(id))
+	}
+	slices.SortFunc(refs, func(a, b api.GPURef) int { return cmp.Compare(a.Index, b.Index) })
+	var parts []string
+	for _, ref := range refs {
+		if ref.Index < 0 {
+			parts = append(parts, ref.UUID)
+			continue
+		}
+		parts = append(parts, fmt.Sprint(ref.Index))
+	}
+	if len(parts) == 1 {
+		return "GPU " + parts[0]
+	}
+	return "GPUs " + strings.Join(parts, ", ")
+}
+
+// saidGrants is where and with how much memory.
+func (r *Runner) saidGrants(grants []mapper.Grant, alone bool) string {
+	if len(grants) == 0 {
+		return "without a GPU"
+	}
+	var ids []mapper.GPUID
+	var most units.Bytes
+	for _, g := range grants {
+		ids, most = append(ids, g.GPU), max(most, g.Memory)
+	}
+	text := "on " + r.saidGPUs(ids)
+	switch {
+	case alone:
+		return text + ", alone there"
+	case len(grants) > 1:
+		return fmt.Sprintf("%s with %s booked on each", text, most)
+	}
+	return fmt.Sprintf("%s with %s booked", text, most)
+}
+
+func saidHost(h mapper.HostShare) string {
+	text := ""
+	if h.Memory > 0 {
+		text = fmt.Sprintf("; host memory %s", h.Memory)
+	}
+	if h.CPUs > 0 {
+		text += fmt.Sprintf("; processors %g", float64(h.CPUs)/1000)
+	}
+	return text
+}
