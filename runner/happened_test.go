@@ -61,7 +61,7 @@ func TestHistory(t *testing.T) {
 	h := l.historyOf("5")
 	text := texts(h)
 	missing := inOrder(text, "task-submitted: submitted by ada, on 1 GPU", "estimated: estimated at 38.0 GiB", "launch: launched on GPU ", "with 38.0 GiB booked", "started: its program runs",
-		"suspend-asked: ada asked to suspend it: a demo", "suspend: is taken off its GPUs", "suspended: is suspended", "resume-asked: ada asked to resume it", "resumed: runs again", "cancel: is to end", "exited: ended: stopped", "finish: cancelled")
+		"suspend-asked: ada asked to suspend it: a demo", "suspend: is taken off its GPUs", "suspended: is suspended", "resume-asked: ada asked to resume it", "resumed: runs again", "cancel: is to end", "exited: ended: stopped by carma", "finish: cancelled")
 	if missing != "" || strings.Count(text, "its program runs") != 1 {
 		t.Errorf("%q is missing, or it runs twice:\n%s", missing, text)
 	}

@@ -31,13 +31,9 @@ func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]boo
 		}
 		started[ev.Attempt] = true
 	case mapper.Exited:
-		l.Attempt, l.Text = ev.Attempt, fmt.Sprintf("ended: %s, exit code %d", ev.Class, ev.Code)
-		if ev.Message != "" && ev.Class != mapper.ExitOK {
-			l.public = l.Text
-			if ev.Class != mapper.ExitProgram {
-				l.public += " (" + ev.Message + ")"
-			}
-			l.Text += " (" + ev.Message + ")"
+		l.Attempt, l.Text = ev.Attempt, "ended: "+cmp.Or(ev.Message, fmt.Sprintf("exit code %d", ev.Code))
+		if ev.Class == mapper.ExitProgram {
+			l.public = "ended: " + cmp.Or(withoutQuote(ev.Message), fmt.Sprintf("exit code %d", ev.Code))
 		}
 	case mapper.Cancel:
 		l.Text = "is to end: " + cmp.Or(ev.Reason, "somebody asked for it")

@@ -3,6 +3,7 @@
 package test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,25 @@ func TestTop(t *testing.T) {
 			return false
 		})
 	}
+	row("mask")
+	p.mouse(t, "vgg  ")
+	row("vgg")
+	p.mouse(t, "USER")
+	p.shows("by user (o, O)")
+	p.mouse(t, "USER")
+	p.shows("by user, the other way round (o, O)")
+	p.run("send-keys", "-l", "\x1b[<64;5;12M\x1b[<64;5;12M") // the wheel, up
+	if on := p.run("display-message", "-p", "#{mouse_button_flag}"); strings.TrimSpace(on) != "1" {
+		t.Errorf("the terminal was not asked for the mouse: %q", on)
+	}
+	p.press("M")
+	p.shows("the mouse is the terminal's again")
+	for until := time.Now().Add(drawn); strings.TrimSpace(p.run("display-message", "-p", "#{mouse_button_flag}")) != "0"; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("after M the terminal still sends clicks")
+		}
+	}
+	p.press("M", "O", "o", "o", "o", "o", "o", "Home")
 	row("mask")
 
 	for _, screen := range []struct {
@@ -122,6 +142,17 @@ func TestTop(t *testing.T) {
 	text := p.shows("ended with code 0")
 	if strings.Contains(text, "RUNNING") {
 		t.Errorf("the view is left on the screen:\n%s", text)
+	}
+}
+
+// mouse clicks on the first place of a text.
+func (p *pane) mouse(t *testing.T, text string) {
+	t.Helper()
+	for y, line := range strings.Split(p.shows(text), "\n") {
+		if before, _, there := strings.Cut(line, text); there {
+			p.run("send-keys", "-l", fmt.Sprintf("\x1b[<0;%d;%dM\x1b[<0;%d;%dm", cli.Cells(before)+1, y+1, cli.Cells(before)+1, y+1))
+			return
+		}
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 
 const long = `Without tasks: watch the GPUs, the running tasks and the queue, live, in this
 terminal. Keys show output and reasons, and stop, hold or suspend tasks; ? lists
-them, q quits. It needs 80x24 cells or more, and works over ssh and without
+them, q quits. Clicks choose and sort, the wheel scrolls; --mouse=false, or the
+key M, leaves the mouse to the terminal, so that it selects text. It needs 80x24 cells or more, and works over ssh and without
 colours (NO_COLOR). In a pipe, or on a terminal that cannot move its cursor,
 there are carma ps --watch and carma gpus --watch.
 
@@ -32,6 +33,7 @@ func Command(a *cli.App, move *cobra.Command) *cobra.Command {
 	move.Example = `  carma top
   carma top 17; carma top --group exp`
 	cli.TimeFlag(move.Flags(), &interval, "interval", "", "the time between two looks of the live view")
+	mouse := move.Flags().Bool("mouse", true, "clicks and the wheel work in the live view")
 	args, run := move.Args, move.RunE
 	move.Args = func(cmd *cobra.Command, words []string) error {
 		if len(words) == 0 && pick.Given(cmd) == "" {
@@ -40,13 +42,16 @@ func Command(a *cli.App, move *cobra.Command) *cobra.Command {
 		if cmd.Flags().Changed("interval") {
 			return cli.Usagef("leave it out, or the tasks", "--interval is for the live view, which names no tasks")
 		}
+		if cmd.Flags().Changed("mouse") {
+			return cli.Usagef("leave it out, or the tasks", "--mouse is for the live view, which names no tasks")
+		}
 		return args(cmd, words)
 	}
 	move.RunE = func(cmd *cobra.Command, words []string) error {
 		if len(words) > 0 || pick.Given(cmd) != "" {
 			return run(cmd, words)
 		}
-		return watch(cmd, a, interval)
+		return watch(cmd, a, interval, *mouse)
 	}
 	return move
 }
@@ -55,7 +60,7 @@ func Command(a *cli.App, move *cobra.Command) *cobra.Command {
 const leastInterval = 200 * time.Millisecond
 
 // watch shows the live view until it is quit.
-func watch(cmd *cobra.Command, a *cli.App, interval time.Duration) error {
+func watch(cmd *cobra.Command, a *cli.App, interval time.Duration, mouse bool) error {
 	if interval < leastInterval {
 		return cli.Usagef("write for example --interval 2s", "--interval %s is less than %s", interval, leastInterval)
 	}
@@ -70,7 +75,7 @@ func watch(cmd *cobra.Command, a *cli.App, interval time.Duration) error {
 		return err // before the screen is taken
 	}
 	client.Stopping = nil // a line on stderr would be in the picture
-	return show(cmd.Context(), a, client, interval)
+	return show(cmd.Context(), a, client, interval, mouse)
 }
 
 // suits refuses what is no terminal for a live view.
@@ -90,8 +95,9 @@ func suits(a *cli.App) error {
 // frames is how often a second the screen is drawn at most.
 const frames = 15
 
-func show(ctx context.Context, a *cli.App, client *api.Client, interval time.Duration) error {
+func show(ctx context.Context, a *cli.App, client *api.Client, interval time.Duration, mouse bool) error {
 	m := newModel(client, time.Now, os.Getuid(), glyphsOf(os.Getenv))
+	m.mouse = mouse
 	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(a.In), tea.WithOutput(a.Out), tea.WithFPS(frames))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -29,11 +29,21 @@ type cell struct {
 	draw func(width int) string
 }
 
-// grid lays out a table: its titles, and its rows, each of exactly width cells.
-func (g *glyphs) grid(columns []column, rows [][]cell, width int) (head string, lines []string) {
+// span is where a column stands: from cell from to before cell to.
+type span struct {
+	title    string
+	from, to int
+}
+
+// grid lays out a table: its titles, where they stand, and its rows, each of exactly
+// width cells.
+func (g *glyphs) grid(columns []column, rows [][]cell, width int) (head string, spans []span, lines []string) {
 	shown, widths, gap := chosen(columns, rows, width)
 	titles := make([]string, len(shown))
+	at := 0
 	for i, c := range shown {
+		spans = append(spans, span{columns[c].title, at, at + widths[i]})
+		at += widths[i] + len(gap)
 		text := columns[c].title
 		if columns[c].short != "" && cli.Cells(text) > widths[i] {
 			text = columns[c].short
@@ -54,7 +64,7 @@ func (g *glyphs) grid(columns []column, rows [][]cell, width int) (head string, 
 		}
 		lines = append(lines, strings.Join(parts, gap)+strings.Repeat(" ", max(0, room+len(gap))))
 	}
-	return head, lines
+	return head, spans, lines
 }
 
 func (g *glyphs) aligned(text string, width int, right bool) string {

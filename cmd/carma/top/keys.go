@@ -24,8 +24,9 @@ t, b              move it before, behind the other waiting tasks of its owner
                   phase, image or number; or as carma ps --filter has it:
                   status=queued user=ann gpu=0; empty shows all
 m                 only your own tasks, or all again
-o, O              sort by the next of place, newest, name, user, memory, time,
-                  left and slowdown; O turns the order round
+o, O              sort by the next of place, newest, name ...; turn it round
+click, wheel      choose, twice: details; sort by a heading; move, or scroll
+M                 leave the mouse to the terminal, to select text; take it back
 g                 all GPUs, with what each task has there
 esc               back; in the overview: show all tasks again
 ?                 this help
@@ -98,6 +99,10 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case "?", "f1":
 		m.open(helping)
+		return nil
+	case "M":
+		m.mouse = !m.mouse
+		m.say(map[bool]string{true: "clicks and the wheel work here (M)", false: "the mouse is the terminal's again (M)"}[m.mouse], nil)
 		return nil
 	case "g":
 		if m.screen == allGPUs {

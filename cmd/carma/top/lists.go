@@ -29,11 +29,14 @@ const (
 	waiting
 )
 
-// orders are the ways to sort the lists, in the order of the key o.
-var orders = []struct {
+// order is a way to sort the lists.
+type order struct {
 	name string
 	by   func(m *model, a, b *api.Task) int
-}{
+}
+
+// orders are the ways to sort the lists, in the order of the key o.
+var orders = []order{
 	{"place", byPlace},
 	{"newest", func(_ *model, a, b *api.Task) int { return cmp.Compare(b.ID, a.ID) }},
 	{"name", func(_ *model, a, b *api.Task) int { return cmp.Compare(a.Name, b.Name) }},
@@ -267,4 +270,14 @@ func hue(t *api.Task) sgr {
 		return plain
 	}
 	return warn
+}
+
+// place returns where a task stands in the lists; false: nowhere.
+func (m *model) place(id int64) (part, row int, ok bool) {
+	for part := range m.lists {
+		if row := slices.Index(ids(m.lists[part].tasks), id); row >= 0 {
+			return part, row, true
+		}
+	}
+	return 0, 0, false
 }

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -80,6 +79,8 @@ type model struct {
 	task  int64
 	// atTop: the cursor stays on the first row until it is moved.
 	atTop bool
+	mouse bool      // clicks and the wheel come here, not to the terminal
+	heads [2][]span // of the lists, as they were drawn last
 
 	asking asking
 	pane   pane
@@ -129,7 +130,7 @@ type (
 const goneFor = 20 * time.Second
 
 func newModel(d daemon, now func() time.Time, uid int, g *glyphs) *model {
-	m := &model{d: d, now: now, uid: uid, glyphs: g, atTop: true, tasks: map[int64]*api.Task{}, gone: map[int64]time.Time{}, starts: map[int64]*api.Start{}}
+	m := &model{d: d, now: now, uid: uid, glyphs: g, atTop: true, mouse: true, tasks: map[int64]*api.Task{}, gone: map[int64]time.Time{}, starts: map[int64]*api.Start{}}
 	m.view.filters.All = true
 	return m
 }
@@ -149,6 +150,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.sort()
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
+	case tea.MouseClickMsg:
+		return m, m.clicked(msg.Mouse())
+	case tea.MouseWheelMsg:
+		m.wheeled(msg.Mouse())
 	case tea.PasteMsg:
 		m.paste(msg.Content)
 	case tick:
@@ -283,14 +288,4 @@ func ids(list []*api.Task) (all []int64) {
 		all = append(all, t.ID)
 	}
 	return all
-}
-
-// place returns where a task stands in the lists; false: nowhere.
-func (m *model) place(id int64) (part, row int, ok bool) {
-	for part := range m.lists {
-		if row := slices.Index(ids(m.lists[part].tasks), id); row >= 0 {
-			return part, row, true
-		}
-	}
-	return 0, 0, false
 }

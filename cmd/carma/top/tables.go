@@ -62,7 +62,8 @@ func (m *model) gpuRows(gpus []api.GPU, named bool) (head string, lines []string
 		}
 		rows = append(rows, row)
 	}
-	return g.grid(columns, rows, m.width)
+	head, _, lines = g.grid(columns, rows, m.width)
+	return head, lines
 }
 
 // legend tells what the bars show.
@@ -193,7 +194,8 @@ func (m *model) about() string {
 
 // listed is a list with its titles, and the cursor in it.
 func (m *model) listed(part int, columns []column, rows [][]cell, none string) []string {
-	head, lines := m.glyphs.grid(columns, rows, m.width-1)
+	head, spans, lines := m.glyphs.grid(columns, rows, m.width-1)
+	m.heads[part] = spans
 	out := []string{title.of(" " + head)}
 	if len(lines) == 0 && m.lists[part].all > 0 {
 		none = "none that fits; esc shows all"

@@ -22,7 +22,10 @@ const (
 // View makes the screen.
 func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.lines(), "\n"))
-	v.AltScreen, v.WindowTitle = true, "carma top" // no mouse: the terminal's own selecting goes on working
+	v.AltScreen, v.WindowTitle = true, "carma top"
+	if m.mouse { // else the terminal's own selecting works
+		v.MouseMode = tea.MouseModeCellMotion
+	}
 	return v
 }
 
