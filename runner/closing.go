@@ -10,7 +10,7 @@ import (
 )
 
 // CloseGPUs drains GPUs, or opens them again: they keep their tasks and get no
-// new ones. For admins.
+// new ones. A request for all leaves drained for longer what is. For admins.
 func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) error {
 	if !r.admin(who) {
 		return refusef(403, "draining GPUs is for admins; you are %s", who.Name)
@@ -23,9 +23,9 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 	}
 	var ids []mapper.GPUID
 	err := r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
-		all := r.state.GPUs()
+		all, to := r.state.GPUs(), closure(now, who, q)
 		for _, g := range all {
-			if q.All {
+			if q.All && !outlasts(g.Closed, to) {
 				ids = append(ids, g.ID)
 			}
 		}
@@ -36,12 +36,21 @@ func (r *Runner) CloseGPUs(ctx context.Context, who Caller, q api.CloseRequest) 
 			}
 			ids = append(ids, id)
 		}
-		return []mapper.Event{mapper.GPUsClosed{At: now, GPUs: ids, Closure: closure(now, who, q)}}, nil, nil
+		return []mapper.Event{mapper.GPUsClosed{At: now, GPUs: ids, Closure: to}}, nil, nil
 	}})
 	if err == nil && q.Open {
 		r.forgive(ctx, ids)
 	}
 	return err
+}
+
+// outlasts reports whether a GPU is drained by was for longer than another closure
+// asks for, and for nothing less.
+func outlasts(was, other *mapper.Closure) bool {
+	if was == nil || other == nil || other.Until == 0 || other.Move && !was.Move {
+		return false
+	}
+	return was.Until == 0 || was.Until > other.Until
 }
 
 // PauseLaunching keeps all that waits waiting, or lets it go on. For admins.

@@ -179,7 +179,7 @@ func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinReque
 			}
 		}
 		if !q.Any && len(ev.GPUs) < t.GPUs {
-			return nil, nil, refusef(422, "task %d needs %d GPUs, and %d are named", t.ID, t.GPUs, len(ev.GPUs))
+			return nil, nil, refusef(422, "task %d needs %d GPUs; named: %d", t.ID, t.GPUs, len(ev.GPUs))
 		}
 		for _, g := range all {
 			if most := g.Capacity - r.state.Options().Headroom; slices.Contains(ev.GPUs, g.ID) && t.Need > most {

@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"slices"
+	"strconv"
+	"time"
 
 	"carma/runner/api"
 )
@@ -79,12 +82,21 @@ func (d *fakeDaemon) changes(mux *http.ServeMux) {
 		_ = json.NewDecoder(r.Body).Decode(&q)
 		d.update(func() {
 			for i := range d.gpus {
+				if !q.All && !slices.Contains(q.GPUs, strconv.Itoa(i)) {
+					continue
+				}
 				if d.gpus[i].Closed = nil; !q.Open {
 					d.gpus[i].Closed = &api.Closure{By: "root", Why: q.Why, Move: q.Move}
+					if q.For > 0 {
+						d.gpus[i].Closed.Until = noon.Add(q.For)
+					}
 				}
 			}
 		})
 		d.answer(w, &d.gpus)
+	})
+	mux.HandleFunc("POST /v1/web", func(w http.ResponseWriter, _ *http.Request) {
+		d.answer(w, &api.WebLogin{Ticket: "t1", Ends: time.Now().Add(5 * time.Minute), Socket: "/run/carma/carma-web.sock"})
 	})
 	mux.HandleFunc("POST /v1/launching", func(w http.ResponseWriter, r *http.Request) {
 		var q api.CloseRequest
@@ -92,6 +104,9 @@ func (d *fakeDaemon) changes(mux *http.ServeMux) {
 		d.update(func() {
 			if d.info.Paused = nil; !q.Open {
 				d.info.Paused = &api.Closure{By: "root", Why: q.Why}
+				if q.For > 0 {
+					d.info.Paused.Until = noon.Add(q.For)
+				}
 			}
 		})
 		d.answer(w, &d.info)

@@ -16,7 +16,7 @@ import (
 
 // wrongFlag turns pflag's message into what and hint.
 func wrongFlag(cmd *cobra.Command, err error) error {
-	if !cmd.HasParent() && cmd.Flags().NArg() > 0 {
+	if cmd.HasAvailableSubCommands() && cmd.Flags().NArg() > 0 {
 		return cli.Unknown(cmd, cmd.Flags().Args()...) // its flags are unknown too
 	}
 	var unknown *pflag.NotExistError

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
+	"carma/cmd/carma/pick"
 	"carma/runner/api"
 )
 
@@ -18,20 +19,22 @@ func Drain(a *cli.App) *cobra.Command {
 	cmd := gpus(a, &q, &cobra.Command{
 		Use:   "drain [flags] GPU... | --all",
 		Short: "Give GPUs no new tasks",
-		Long: `Give GPUs no new tasks, until carma undrain or the time of --for is over. Their
-tasks go on. This outlasts restarts of the daemon. A GPU is named by its index or
-UUID. For admins.
+		Long: `Give GPUs no new tasks, until carma undrain, or as long as --for or --until say.
+Their tasks go on. This outlasts restarts of the daemon. A GPU is named by its
+index or UUID; several are 0,2 or 0-3. --all leaves those as they are that are
+drained for longer. For admins.
 
 With --move, their tasks move to other GPUs of the same model, one after the
 other, as these have room, and go on there from where they were. A task that
 cannot be suspended (docs/suspend.md) goes on where it is.`,
 		Example: `  carma drain 3 --reason "fan is loud"
   carma drain 3 --move
-  carma drain --all --for 2h --reason "driver update"`,
+  carma drain --all --for 2h --reason "driver update"
+  carma drain 0-3 --until 22:00`,
 	})
 	cmd.Flags().StringVar(&q.Why, "reason", "", "reason, shown by gpus and why")
 	cmd.Flags().BoolVar(&q.Move, "move", false, "move their tasks to other GPUs, without ending them")
-	forFlag(cmd, &q.For)
+	lasting(a, cmd, &q.For)
 	return cmd
 }
 
@@ -61,11 +64,14 @@ func gpus(a *cli.App, q *api.CloseRequest, cmd *cobra.Command) *cobra.Command {
 		return cli.NoEmpty(args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var err error
+		if q.GPUs, err = pick.GPUs(args); err != nil {
+			return err
+		}
 		client, err := a.Client(cmd)
 		if err != nil {
 			return err
 		}
-		q.GPUs = args
 		before, err := client.GPUs(cmd.Context())
 		if err != nil {
 			return err
@@ -110,12 +116,12 @@ func Pause(a *cli.App) *cobra.Command {
 	cmd := launching(a, &q, &cobra.Command{
 		Use:   "pause [flags]",
 		Short: "Launch nothing, on any GPU",
-		Long: `Launch nothing until carma unpause, or until the time of --for is over. What runs
+		Long: `Launch nothing until carma unpause, or as long as --for or --until say. What runs
 goes on, and what is submitted waits. This outlasts restarts of the daemon. For
 admins.`,
 	})
 	cmd.Flags().StringVar(&q.Why, "reason", "", "reason, shown by info and why")
-	forFlag(cmd, &q.For)
+	lasting(a, cmd, &q.For)
 	return cmd
 }
 
@@ -151,6 +157,34 @@ func launching(a *cli.App, q *api.CloseRequest, cmd *cobra.Command) *cobra.Comma
 	return cmd
 }
 
-func forFlag(cmd *cobra.Command, to *time.Duration) {
+// lasting adds --for and --until, which say how long something lasts.
+func lasting(a *cli.App, cmd *cobra.Command, to *time.Duration) {
+	var until string
 	cli.DurationFlag(cmd.Flags(), to, "for", "how long (default: until it is ended): 30m, 2h")
+	cmd.Flags().StringVar(&until, "until", "", "until when, a `time`: 22:00, \"2026-01-02 08:00\"")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if until == "" {
+			return run(cmd, args)
+		}
+		if cmd.Flags().Changed("for") {
+			return cli.Usagef("give one of them", "--for and --until")
+		}
+		client, err := a.Client(cmd)
+		if err != nil {
+			return err
+		}
+		info, err := client.Info(cmd.Context())
+		if err != nil {
+			return err
+		}
+		end, err := pick.Ahead("--until", until, info.Now)
+		if err != nil {
+			return err
+		}
+		if *to = end.Sub(info.Now); *to <= 0 {
+			return cli.Usagef("write for example 22:00 or 2h", "--until: %s is over", until)
+		}
+		return run(cmd, args)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +23,9 @@ func Rerun(a *cli.App) *cobra.Command {
 		GroupID: cli.GroupTasks,
 		Short:   "Submit a task again, as it was or with changes",
 		Long: `Submit a task again as a new one: the same image, arguments, environment, mounts
-and limits. Flags change what they name; arguments behind the task replace its
-own. The new task waits for no other task, and is in no group. Prints its id.`,
+and limits. Flags before the task change what they name; arguments behind it
+replace its own. The new task waits for no other task, and is in no group.
+Prints its id.`,
 		Example: `  carma rerun 17
   carma rerun --mem 20G 17
   carma rerun 17 train.py --lr 0.01`,
@@ -87,8 +89,13 @@ own. The new task waits for no other task, and is in no group. Prints its id.`,
 			a.Warn(notes)
 		}
 		again.Env = append(again.Env, vars...)
-		if len(args) > 1 {
-			again.Command, again.Read = args[1:], nil
+		if words := args[1:]; len(words) > 0 {
+			if words[0] == "--" {
+				words = words[1:]
+			} else if err := meant(cmd, words, old.Submit.Command, args[0]); err != nil {
+				return err
+			}
+			again.Command, again.Read = words, nil
 			if again.EstModel == "" {
 				again.Network = nil
 			}
@@ -108,6 +115,19 @@ own. The new task waits for no other task, and is in no group. Prints its id.`,
 		return nil
 	}
 	return cmd
+}
+
+// meant refuses words behind the task that begin with a flag of carma's which the task's
+// program does not have: they would replace all of its arguments.
+func meant(cmd *cobra.Command, words, before []string, task string) error {
+	name, _, _ := strings.Cut(words[0], "=")
+	flag, is := strings.CutPrefix(name, "--")
+	is = is && flag != "" && cmd.Flags().Lookup(flag) != nil || len(name) == 2 && name[0] == '-' && cmd.Flags().ShorthandLookup(name[1:]) != nil
+	if !is || slices.ContainsFunc(before, func(w string) bool { return w == name || strings.HasPrefix(w, name+"=") }) {
+		return nil
+	}
+	line := strings.Join(words, " ")
+	return cli.Usagef("write carma rerun "+line+" "+task+", or carma rerun "+task+" -- "+line+" if it is the program's", "%s stands behind the task, where words replace the program's arguments", name)
 }
 
 // fresh is a submission without what ties it to others of its time: its name, its

@@ -77,7 +77,9 @@ A time is a time of day, a date, both, or how long from now: 22:00, 2d,
 		if err != nil {
 			return err
 		}
-		q.GPUs = args
+		if q.GPUs, err = pick.GPUs(args); err != nil {
+			return err
+		}
 		begin := info.Now
 		if from != "" {
 			if q.From, err = pick.Ahead("--from", from, info.Now); err != nil {
@@ -196,6 +198,10 @@ its own checkpoint; that costs none of its attempts. --any binds it to none.`,
 	cmd.Flags().BoolVar(&q.Any, "any", false, "let it go to any GPU again")
 	cmd.Flags().BoolVarP(&q.Stop, "yes", "y", false, "stop it if it runs elsewhere")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var err error
+		if q.GPUs, err = pick.GPUs(args[1:]); err != nil {
+			return err
+		}
 		client, err := a.Client(cmd)
 		if err != nil {
 			return err
@@ -204,7 +210,6 @@ its own checkpoint; that costs none of its attempts. --any binds it to none.`,
 		if err != nil {
 			return err
 		}
-		q.GPUs = args[1:]
 		if _, err := client.Pin(cmd.Context(), ref, q); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 	"carma/cmd/carma/submit"
 	"carma/configs/models"
 	"carma/configs/taskfile"
+	"carma/mapper/units"
 	"carma/runner/api"
 )
 
@@ -54,7 +56,14 @@ A running task goes back to waiting by carma requeue --hold.
 		if !ok {
 			panic("carma update: no field " + name) // seen by every test
 		}
-		cli.FieldFlag(cmd, f, &to)
+		switch name {
+		case "time":
+			liftable(cmd, f, &to.TimeLimit)
+		case "slot":
+			liftable(cmd, f, &to.Slot)
+		default:
+			cli.FieldFlag(cmd, f, &to)
+		}
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&label, "user-label", "l", nil, "label `key=value` to add or change; may be repeated")
@@ -73,6 +82,9 @@ A running task goes back to waiting by carma requeue --hold.
 				which = strconv.Itoa(len(args)) + " tasks"
 			}
 			return cli.Usagef("name one task", "--name %s for %s", to.Name, which)
+		}
+		if f.Changed("gpus") && to.GPUs == 0 {
+			return cli.Usagef("carma rerun --gpus 0 TASK submits it again so, and carma stop ends this one", "--gpus 0: a task with GPUs cannot become one without")
 		}
 		notes, err := submit.Model(&to, ".")
 		if err != nil {
@@ -125,4 +137,14 @@ func take[T any](changed bool, to **T, from *T) {
 	if changed {
 		*to = from
 	}
+}
+
+// liftable adds the flag of a bound that none takes away.
+func liftable(cmd *cobra.Command, f api.Field, to *time.Duration) {
+	cmd.Flags().Var(&cli.Parsed[time.Duration]{To: to, Kind: "time", Parse: func(s string) (time.Duration, error) {
+		if s == "none" {
+			return 0, nil
+		}
+		return units.ParseTime(s)
+	}}, f.Name, f.Help+"; none takes it away")
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/elsewhere"
@@ -56,10 +58,9 @@ func Unknown(parent *cobra.Command, args ...string) error {
 		}
 	}
 	name := args[0]
-	if !parent.HasParent() {
-		if theirs, is := elsewhere.Command(args); is {
-			return Usagef(theirs.Hint(), "unknown command %q", theirs.Name)
-		}
+	path := strings.Fields(parent.CommandPath())[1:]
+	if theirs, is := elsewhere.Command(append(path, args...)); is {
+		return Usagef(theirs.Hint(), "unknown command %q", strings.Join(strings.Fields(theirs.Name)[len(path):], " "))
 	}
 	if near := nearest.Near(name, names); len(near) > 0 {
 		return Usagef("did you mean "+parent.CommandPath()+" "+near[0]+"?", "unknown command %q", name)

@@ -26,6 +26,14 @@ func OneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }
 
+// Count is 1 task, 3 tasks.
+func Count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
+}
+
 // Ordinal is 1st, 2nd, 3rd, 4th.
 func Ordinal(n int) string {
 	suffix := "th"

@@ -21,6 +21,13 @@ var commands = []Word{
 	{Name: "container", Write: "carma ps", Say: "the commands of docker container stand directly behind carma"}, {Name: "compose", Say: "carma suite has its commands: carma suite up compose.yaml"}, {Name: "system", Write: "carma info"},
 	{Name: "network", Say: "the networks of tasks are the administrator's: carma daemon --network"}, {Name: "volume", Say: "carma mounts folders of the host: carma run -v ./data:/data; suites have volumes"},
 
+	// docker compose.
+	{Name: "suite exec", Say: "carma exec takes a task by its name, for example mixed-train-1; there is none for helpers"}, {Name: "suite run", Say: "carma run submits a task; --after waits for those of a suite"},
+	{Name: "suite config", Say: "carma suite up --dry-run shows what would run"}, {Name: "suite start", Say: "carma suite up runs it anew"}, {Name: "suite restart", Say: "carma suite up runs it anew, once carma suite down has ended it"}, {Name: "suite create", Say: "carma suite up --dry-run shows what would run"},
+	{Name: "suite stop", Say: "carma suite down stops it; volumes and output stay"}, {Name: "suite kill", Say: "carma suite down stops it; volumes and output stay"}, {Name: "suite rm", Say: "carma suite down removes its helpers, with -v its volumes"}, {Name: "suite pause", Say: "carma hold --group holds the tasks that wait"},
+	{Name: "suite build", Say: "carma suite up --build builds and submits"}, {Name: "suite pull", Say: "carma suite up pulls what is missing"}, {Name: "suite push", Say: byEngine}, {Name: "suite top", Say: "carma ps, carma gpus"}, {Name: "suite stats", Say: "carma ps, carma gpus"},
+	{Name: "suite port", Say: "carma suite ps shows the ports"}, {Name: "suite events", Say: "carma events --group tells what happens to its tasks"}, {Name: "suite ls", Say: "carma ps -a has a row for each suite's tasks"}, {Name: "suite images", Say: "carma suite up --dry-run names them"},
+
 	// Slurm.
 	{Name: "squeue", Write: "carma ps", Say: "--mine, --user ann, --filter status=pending, --format COLUMNS; carma why 20 says when it starts"},
 	{Name: "sbatch", Write: "carma run -d my-image:1 python train.py", Say: "carma run -d --host -- bash job.sh runs a script without an image; carma does not read its #SBATCH lines"},

@@ -57,6 +57,21 @@ var flags = map[string][]Word{
 	"rerun": {
 		{Name: "d", Say: "it never waits; carma wait @ does"}, {Name: "detach", Say: "it never waits; carma wait @ does"}, {Name: "in-place", Say: "an ended task keeps its number and output; the new one has its own"},
 	},
+	"update": {
+		{Name: "label", Write: "-l key=value", Say: "--filter label=key=value chooses by a label"}, {Name: "label-add", Write: "-l key=value"}, {Name: "label-rm", Write: "--unlabel key"},
+		{Name: "time-limit", Write: "--time 2d"}, {Name: "nice", Write: "--priority low"}, {Name: "qos", Write: "--priority low"}, {Name: "dependency", Write: "--after 17"}, {Name: "depends-on", Write: "--after 17"}, {Name: "gpu-memory", Write: "--mem 20G"},
+		{Name: "restart", Write: "--retries 3"}, {Name: "env", Write: "carma rerun -e KEY=value 17", Say: "a task's environment and command stay; a new one has others"}, {Name: "e", Write: "carma rerun -e KEY=value 17", Say: "a task's environment and command stay; a new one has others"}, {Name: "image", Write: "carma run -d my-image:1"},
+		{Name: "hold", Write: "carma hold 20"},
+	},
+	"drain": {
+		{Name: "to", Write: "--until 22:00"}, {Name: "duration", Write: "--for 2h"}, {Name: "time", Write: "--for 2h"}, {Name: "gpus", Write: "carma drain 0,1", Say: "their numbers stand behind it"},
+	},
+	"pause": {
+		{Name: "to", Write: "--until 22:00"}, {Name: "duration", Write: "--for 2h"}, {Name: "time", Write: "--for 2h"}, {Name: "group", Write: "carma hold --group exp"}, {Name: "g", Write: "carma hold --group exp"},
+	},
+	"reserve": {
+		{Name: "duration", Write: "--to 2h"}, {Name: "until", Write: "--to 8:00"}, {Name: "time", Write: "--to 2h"}, {Name: "user", Write: "--for ann"}, {Name: "users", Write: "--for ann"}, {Name: "group", Write: "--for @students"}, {Name: "accounts", Write: "--for @students"}, {Name: "start", Write: "--from 22:00"}, {Name: "starttime", Write: "--from 22:00"}, {Name: "end", Write: "--to 8:00"}, {Name: "endtime", Write: "--to 8:00"},
+	},
 	"rm": {
 		{Name: "v", Say: "volumes of suites go with carma suite down -v"}, {Name: "volumes", Say: "volumes of suites go with carma suite down -v"},
 	},

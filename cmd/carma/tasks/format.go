@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -74,12 +75,14 @@ func (f *format) template(text string) (err error) {
 		return nil
 	}
 	if m := noField.FindStringSubmatch(err.Error()); m != nil {
-		return cli.Usagef("did you mean ."+nearest.Names(m[1], fieldNames, 1)[0]+"? carma inspect shows more", "--format: tasks have no field .%s", m[1])
+		return cli.Usagef("did you mean ."+nearest.Names(m[2], fieldNames, 1)[0]+"? carma inspect shows more", "--format: tasks have no field %s", cmp.Or(m[1], "."+m[2]))
 	}
 	return cli.Usagef("write for example '{{.ID}} {{.Name}}'", "--format: %s", strings.TrimPrefix(err.Error(), "template: "))
 }
 
-var noField = regexp.MustCompile(`can't evaluate field (\w+)`)
+// noField finds in a template's error the whole of what was asked for, .State.Pid, and
+// the name that is not there.
+var noField = regexp.MustCompile(`(?:<(\.[\w.]+)>: )?can't evaluate field (\w+)`)
 
 // print prints the tasks.
 func (f *format) print(a *cli.App, rows []row, now time.Time, width int) error {

@@ -128,7 +128,11 @@ them by itself (keep-tasks, keep-tasks-for, keep-output-for).`,
 			return err
 		}
 		if len(list) > 0 && !*force {
-			fmt.Fprintf(a.Err, "carma: remove %d finished tasks, %d to %d, with their output? [y/N] ", len(list), list[len(list)-1].ID, list[0].ID)
+			what := cli.Count(len(list), "finished task") + ", " + strconv.FormatInt(list[0].ID, 10)
+			if len(list) > 1 {
+				what = fmt.Sprintf("%d finished tasks, %d to %d", len(list), list[len(list)-1].ID, list[0].ID)
+			}
+			fmt.Fprintf(a.Err, "carma: remove %s, with their output? [y/N] ", what)
 			answer, _ := bufio.NewReader(a.In).ReadString('\n')
 			if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 				return cli.Usagef("-f does not ask", "nothing was removed")

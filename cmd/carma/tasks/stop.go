@@ -124,7 +124,7 @@ func stopAll(ctx context.Context, a *cli.App, client *api.Client, s *pick.Select
 	}
 	switch {
 	case others > 0:
-		a.Say("%d tasks of others are left alone", others)
+		a.Say("left alone: %s of others", cli.Count(others, "task"))
 	case len(list) == 0:
 		a.Say("there is nothing to stop")
 		s.SayNobody(ctx, a, client, 0)

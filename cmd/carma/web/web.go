@@ -3,6 +3,7 @@ package web
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -35,7 +36,7 @@ this machine only with its setting web: 127.0.0.1:PORT.`,
   carma web --print`,
 		Args: cli.NoArgs,
 	}
-	printOnly := cmd.Flags().Bool("print", false, "print the address, open nothing")
+	printOnly := cmd.Flags().Bool("print", false, "print the address, open nothing; in a pipe that is one line")
 	port := cmd.Flags().Uint16("port", 7070, "`port` of the laptop, for the ssh command")
 	asJSON := cli.JSONFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -65,16 +66,25 @@ this machine only with its setting web: 127.0.0.1:PORT.`,
 // pageURL is the page's address. Browsers keep what is behind # to themselves.
 func pageURL(at, ticket string) string { return "http://" + at + "/#login=" + ticket }
 
+// print prints the address here, and what to do at a laptop. In a pipe it is one
+// line: the address here, or else the laptop's; the rest goes to standard error.
 func print(a *cli.App, login api.WebLogin, port uint16, now time.Time) {
-	to, laptop := login.Socket, net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
+	to, laptop := login.Socket, pageURL(net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), login.Ticket)
 	if login.Address != "" {
-		a.Printf("%s\n", pageURL(login.Address, login.Ticket))
+		a.Println(pageURL(login.Address, login.Ticket))
 	}
 	if to == "" {
 		to = login.Address
 	}
-	a.Printf("from a laptop: ssh -N -o ExitOnForwardFailure=yes -L %d:%s %s\n", port, to, here())
-	a.Printf("  then there:  %s\n", pageURL(laptop, login.Ticket))
+	words := a.Out
+	if !cli.IsTerminal(a.Out) {
+		words = a.Err
+	}
+	fmt.Fprintf(words, "from a laptop: ssh -N -o ExitOnForwardFailure=yes -L %d:%s %s\n", port, to, here())
+	fmt.Fprintf(words, "  then there:  %s\n", laptop)
+	if words == a.Err && login.Address == "" {
+		a.Println(laptop)
+	}
 	if login.Note != "" {
 		a.Say("not served at %s", cli.Printable(login.Note))
 	}
