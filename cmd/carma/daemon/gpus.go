@@ -23,6 +23,11 @@ import (
 
 // openGPUs opens the source of GPUs and completes the options that depend on it.
 func openGPUs(ctx context.Context, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+	return openAt(ctx, "/", config, clock, opt, log)
+}
+
+// openAt is openGPUs; root is where signs of a driver or a card are looked for.
+func openAt(ctx context.Context, root string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	name := config.GPUs
 	if name == "auto" {
 		source, err := openNVML(ctx, nil, config, opt, log)
@@ -30,7 +35,7 @@ func openGPUs(ctx context.Context, config configs.Config, clock *runner.Clock, o
 		if !errors.As(err, &none) {
 			return source, err
 		}
-		if err := mayPretend(none, "/"); err != nil {
+		if err := mayPretend(none, root); err != nil {
 			return nil, err
 		}
 		name = "sim:" + servers.Default

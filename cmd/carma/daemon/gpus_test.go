@@ -71,27 +71,35 @@ func TestMayPretend(t *testing.T) {
 	}
 }
 
-// TestNoGPUs: without a driver nvml is refused in one line, and auto simulates.
+// TestNoGPUs: without a driver nvml is refused in one line, and auto simulates. Where there
+// is a driver that does not answer, auto is refused.
 func TestNoGPUs(t *testing.T) {
 	if gpu.NVIDIAHere("/") != "" {
 		t.Skip("there is an NVIDIA driver")
 	}
-	open := func(source string) (gpu.Source, *runner.Options, error) {
+	open := func(source, root string) (gpu.Source, *runner.Options, error) {
 		config := configs.Default()
 		config.GPUs, config.DataDir, config.Speed = source, t.TempDir(), 60
 		config.DCGMExporter = "http://127.0.0.1:1/metrics"
 		opt := &runner.Options{}
-		s, err := openGPUs(t.Context(), config, runner.NewClock(1), opt, zerolog.Nop())
+		s, err := openAt(t.Context(), root, config, runner.NewClock(1), opt, zerolog.Nop())
 		return s, opt, err
 	}
 	for _, source := range []string{"nvml", "nvml:0,1"} {
-		_, _, err := open(source)
+		_, _, err := open(source, "/")
 		var none *noDriverError
 		if !errors.As(err, &none) || cli.CodeOf(err) != cli.ExitUsage || none.Hint == "" || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
-	s, opt, err := open("auto")
+	broken := t.TempDir() // a machine with a driver that does not answer
+	if err := errors.Join(os.Mkdir(filepath.Join(broken, "dev"), 0o755), os.WriteFile(filepath.Join(broken, "dev/nvidiactl"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if s, _, err := open("auto", broken); err == nil || cli.CodeOf(err) != cli.ExitUsage || !strings.Contains(err.Error(), "there is /dev/nvidiactl, but") {
+		t.Errorf("beside a broken driver auto opens %v: %v", s, err)
+	}
+	s, opt, err := open("auto", "/")
 	if err != nil {
 		t.Fatal(err)
 	}
