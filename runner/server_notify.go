@@ -127,6 +127,16 @@ func (r *Runner) checkNotify(who Caller, s *api.Submit) error {
 	return nil
 }
 
+// undelivered are the messages about a task that its owner has not got, for the owner
+// and administrators. That a task is open to all does not open its owner's channels.
+func (r *Runner) undelivered(ctx context.Context, rec *Record) []string {
+	who, ok := callerFrom(ctx)
+	if r.mail == nil || !ok || who.UID != rec.UID && !r.admin(who) {
+		return nil
+	}
+	return r.mail.Undelivered(rec.UID, int64(rec.ID()))
+}
+
 // checkMessages reports channels whose last message could not be sent. Those of users
 // are only counted.
 func (r *Runner) checkMessages() api.Check {

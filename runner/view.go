@@ -62,7 +62,9 @@ func (r *Runner) Task(ctx context.Context, ref string) (api.Task, error) {
 	if err != nil {
 		return api.Task{}, err
 	}
-	return r.withCurves(rec, r.view(r.shown(ctx, rec), views[rec.ID()])), nil
+	v := r.withCurves(rec, r.view(r.shown(ctx, rec), views[rec.ID()]))
+	v.Undelivered = r.undelivered(ctx, rec)
+	return v, nil
 }
 
 // queueViews asks the state about the unfinished ones of some records.

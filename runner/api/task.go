@@ -46,6 +46,8 @@ type Task struct {
 	Suspension *Suspension `json:"suspension,omitempty"`
 	// Idle is set while it runs and has done nothing for a while.
 	Idle *Idle `json:"idle,omitempty"`
+	// Undelivered is told to its owner and administrators, when one task is asked for.
+	Undelivered []string `json:"undelivered,omitempty" doc:"messages about it that could not be delivered, and why; only for its owner and administrators, not in lists"`
 	// Preallocates: it seems to have reserved most of a card at its start, needed or
 	// not. Not in listings.
 	Preallocates bool `json:"preallocates,omitempty" doc:"its latest attempt took most of a card within two samples, and has not changed since; not in listings"`

@@ -44,6 +44,11 @@ func newTally() *Tally {
 	for _, kind := range []string{"gpu", "host"} {
 		t.ooms.WithLabelValues(kind)
 	}
+	for _, kind := range []string{"webhook", "slack", "mail", "hook"} {
+		for _, result := range []string{"sent", "retried", "dropped"} {
+			t.messages.WithLabelValues(kind, result)
+		}
+	}
 	return t
 }
 

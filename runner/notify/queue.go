@@ -1,8 +1,10 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,6 +24,7 @@ type queue struct {
 
 	sent, failed time.Time
 	err          string
+	lost         []lost // what was given up last, the oldest first
 }
 
 type item struct {
@@ -55,7 +58,7 @@ func (p *Post) enqueue(x *parcel) {
 	for _, k := range x.To {
 		q := p.queueOf(k)
 		if q.waiting = append(q.waiting, item{x.Message, x.At}); len(q.waiting) > most {
-			p.giveUp(k, q, q.waiting[:len(q.waiting)-most])
+			p.giveUp(k, q, q.waiting[:len(q.waiting)-most], fmt.Sprintf("more than %d wait", most))
 		}
 		p.start(k, q)
 	}
@@ -88,7 +91,7 @@ func (p *Post) deliver(k key, q *queue) {
 			p.mu.Unlock()
 			return
 		case c == nil: // it was taken away
-			p.giveUp(k, q, batch)
+			p.giveUp(k, q, batch, "the channel was taken away")
 			p.mu.Unlock()
 			continue
 		}
@@ -164,7 +167,7 @@ func (p *Post) outcome(k key, q *queue, c *api.NotifyChannel, batch []item, drop
 	if errors.As(err, &f) && f.final {
 		q.next = now.Add(p.opt.Pace.Rest)
 		log.Int("uid", k.UID).Str("channel", k.Name).Str("kind", c.Kind).Int("messages", len(batch)).Str("reason", err.Error()).Msg("messages could not be sent and are given up")
-		p.giveUp(k, q, batch)
+		p.giveUp(k, q, batch, err.Error())
 		q.dropped = 0 // the owner sees it with carma notify
 		return
 	}
@@ -196,16 +199,17 @@ func (p *Post) dropOld(k key, q *queue) {
 	}
 	if old > 0 {
 		p.opt.Log.Warn().Int("uid", k.UID).Str("channel", k.Name).Int("messages", old).Msg("messages are given up: they could not be sent for a day")
-		p.giveUp(k, q, q.waiting[:old])
+		p.giveUp(k, q, q.waiting[:old], cmp.Or(q.err, "it could not be sent")+", for a day")
 	}
 }
 
 // giveUp takes messages off a queue that are not sent.
-func (p *Post) giveUp(k key, q *queue, list []item) {
+func (p *Post) giveUp(k key, q *queue, list []item, why string) {
 	kind := "gone"
 	if c, _, _ := p.channel(k); c != nil {
 		kind = c.Kind
 	}
+	q.remember(list, why)
 	q.given += len(list)
 	q.dropped += len(list)
 	p.opt.Count(kind, "dropped", len(list))

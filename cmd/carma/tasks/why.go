@@ -72,6 +72,9 @@ func WhyText(w *api.Why, t *api.Task) string {
 	if t.Idle != nil {
 		fmt.Fprintf(&b, "idle: %s; carma stop %d ends it\n", cli.IdleText(t.Idle), t.ID)
 	}
+	for _, l := range t.Undelivered {
+		fmt.Fprintf(&b, "message: %s (carma notify)\n", cli.Printable(l))
+	}
 	b.WriteString(startText(w))
 	b.WriteString(accountText(w))
 	b.WriteString(progressText(t, w.Now))

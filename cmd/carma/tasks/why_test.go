@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,15 @@ func TestCourse(t *testing.T) {
 	tasks := &api.Task{Attempts: []api.Attempt{{Outcome: "stopped", ReasonCode: "slot-used"}, {N: 2}}}
 	if got := relaunches(tasks); got != "attempt 2, after slot-used" {
 		t.Errorf("ps says %q", got)
+	}
+}
+
+// TestUndeliveredText: a message that was not delivered is a line of carma why, without
+// what would move the cursor.
+func TestUndeliveredText(t *testing.T) {
+	text := WhyText(&api.Why{}, &api.Task{ID: 7, Name: "a", Phase: "failed", Undelivered: []string{"phone: its message \"failed\" waits: the receiver answered 502\x1b[2J"}})
+	if !strings.Contains(text, "\nmessage: phone: its message \"failed\" waits: the receiver answered 502 [2J (carma notify)\n") {
+		t.Errorf("%q", text)
 	}
 }
 

@@ -36,7 +36,7 @@ export async function task(box, signal, [ref]) {
     attempts.update(t.attempts || [], (a) => a.n);
     draw(t);
     const w = await get(path + '/why', signal);
-    const text = JSON.stringify([w.summary, w.gpus, w.start, t.phase, t.waits]);
+    const text = JSON.stringify([w.summary, w.gpus, w.start, t.phase, t.waits, t.undelivered]);
     if (text !== whyText) {
       whyText = text;
       fill(why, h('h2', {}, 'Where it stands'), reasons(t, w));
@@ -81,7 +81,7 @@ function drawHead(head, t) {
 function reasons(t, w) {
   const list = w.gpus || [];
   const start = w.start && `Expected to start ${when(ms(w.start.earliest), now())}${ms(w.start.latest) ? `, at the latest ${when(ms(w.start.latest), now())}` : ' or later'}, as things are.`;
-  return [h('p', {}, w.summary || t.waits || ''), start && h('p', {}, start),
+  return [h('p', {}, w.summary || t.waits || ''), (t.undelivered || []).map((text) => h('p', { class: 'alarm' }, `Message to ${text}.`)), start && h('p', {}, start),
     list.length > 0 && h('details', { open: list.length <= 4 }, h('summary', {}, `GPU by GPU (${list.length})`),
       h('ul', { class: 'plain' }, list.map((g) => h('li', {}, h('strong', {}, `GPU ${g.index} `), g.text))))];
 }

@@ -1,0 +1,58 @@
+package notify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// lostKept is how many messages that were given up each channel remembers.
+const lostKept = 200
+
+// lost is a message that was given up.
+type lost struct {
+	task  int64
+	event string
+	why   string
+	at    time.Time
+}
+
+// remember notes messages that are given up, with what was wrong.
+func (q *queue) remember(list []item, why string) {
+	for _, x := range list {
+		if x.m.Task != 0 {
+			q.lost = append(q.lost, lost{x.m.Task, x.m.Event, why, time.Now()})
+		}
+	}
+	q.lost = slices.Delete(q.lost, 0, max(0, len(q.lost)-lostKept))
+}
+
+// Undelivered tells, a line each, which messages about a task its owner has not got and
+// why: those that wait after a failure, and since the daemon's start those given up. It
+// has no addresses, and none of the receivers' words. Empty: nothing is known to be
+// missing.
+func (p *Post) Undelivered(uid int, task int64) (lines []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k, q := range p.queues {
+		if k.UID != uid {
+			continue
+		}
+		for _, l := range q.lost {
+			if l.task == task {
+				lines = append(lines, fmt.Sprintf("%s: its message %q was given up at %s: %s", k.Name, l.event, l.at.Local().Format("15:04"), l.why))
+			}
+		}
+		if q.failed.IsZero() {
+			continue
+		}
+		for _, x := range q.waiting {
+			if x.m.Task == task {
+				lines = append(lines, fmt.Sprintf("%s: its message %q waits, tried again at %s: %s", k.Name, x.m.Event, q.next.Local().Format("15:04"), cmp.Or(q.err, "it failed")))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}

@@ -1,0 +1,57 @@
+package runner
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// TestUndelivered: the owner of a task, and administrators, see with it that a message
+// about it was not delivered, and why, without the channel's secrets; nobody else does.
+// Once it is delivered nothing is left of it.
+func TestUndelivered(t *testing.T) {
+	box := newMailbox(t)
+	box.fail = true
+	g := newRig(t, posting())
+	g.script("bad", printing(3, "ValueError: shapes"))
+	owner := Caller{UID: 4001, GID: 4001, Name: "ada", Home: "/tmp"}
+	if err := g.mail.SetUser(owner.UID, api.NotifySettings{Channels: []api.NotifyChannel{box.channel("phone")}}); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := g.Submit(g.ctx(), owner, api.Submit{Image: "bad", Mem: int64(2 * units.GiB), Visibility: VisibilityOpen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := mapper.TaskID(sub.ID).String()
+	g.finished(ref)
+	as := func(c Caller) []string {
+		t.Helper()
+		task, err := g.Task(context.WithValue(g.ctx(), callerKey{}, func() Caller { return c }), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return task.Undelivered
+	}
+	g.eventually("the failure", func() bool { return len(as(owner)) == 1 })
+	line := as(owner)[0]
+	if !strings.HasPrefix(line, `phone: its message "failed" waits, tried again at `) || !strings.Contains(line, "502") || strings.Contains(line, "secret") || strings.Contains(line, "127.0.0.1") {
+		t.Errorf("the owner sees %q", line)
+	}
+	if root := as(Caller{Name: "root"}); len(root) != 1 || root[0] != line {
+		t.Errorf("root sees %q", root)
+	}
+	if bela := as(Caller{UID: 4002, GID: 4002, Name: "bela"}); len(bela) > 0 {
+		t.Errorf("another user sees %q", bela)
+	}
+	if all, err := g.api.Tasks(g.ctx(), api.ListOptions{All: true}); err != nil || len(all) != 1 || len(all[0].Undelivered) > 0 {
+		t.Errorf("a list has it: %v", err)
+	}
+	box.mu.Lock()
+	box.fail = false
+	box.mu.Unlock()
+	g.eventually("the message", func() bool { return len(as(owner)) == 0 && len(box.all()) == 1 })
+}
