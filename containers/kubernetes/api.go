@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +33,7 @@ var (
 		// client-go writes to standard error of its own accord what it returns too.
 		klog.LogToStderr(false)
 		klog.SetOutput(io.Discard)
-		for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, resourcev1.AddToScheme} {
+		for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, resourcev1.AddToScheme, coordinationv1.AddToScheme} {
 			if err := add(scheme); err != nil {
 				return err
 			}
@@ -45,14 +46,14 @@ var (
 // ours marks fields of objects as set by carma.
 const ours = "carma"
 
-func clients(config *rest.Config) (core, resource rest.Interface, err error) {
+func (d *Driver) connect(config *rest.Config) error {
 	if err := register(); err != nil {
-		return nil, nil, err
+		return err
 	}
-	// One connection for both groups.
+	// One connection for all groups.
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	one := func(gv schema.GroupVersion, path string) (rest.Interface, error) {
 		c := rest.CopyConfig(config)
@@ -63,11 +64,14 @@ func clients(config *rest.Config) (core, resource rest.Interface, err error) {
 		c.QPS, c.Burst = 500, 1000
 		return rest.RESTClientForConfigAndClient(c, http)
 	}
-	if core, err = one(corev1.SchemeGroupVersion, "/api"); err != nil {
-		return nil, nil, err
+	if d.core, err = one(corev1.SchemeGroupVersion, "/api"); err != nil {
+		return err
 	}
-	resource, err = one(resourcev1.SchemeGroupVersion, "/apis")
-	return core, resource, err
+	if d.resource, err = one(resourcev1.SchemeGroupVersion, "/apis"); err != nil {
+		return err
+	}
+	d.coordination, err = one(coordinationv1.SchemeGroupVersion, "/apis")
+	return err
 }
 
 // fail turns an error of the client into one of the contract's; what is the call

@@ -71,21 +71,9 @@ func (d *Driver) readPlaces(ctx context.Context) (map[string]place, error) {
 	if err := d.resource.Get().Resource("resourceslices").Do(ctx).Into(&list); err != nil {
 		return nil, fail(ctx, "read the cluster's GPUs", err)
 	}
-	newest := map[[2]string]int64{}
-	for _, s := range list.Items {
-		key := [2]string{s.Spec.Driver, s.Spec.Pool.Name}
-		newest[key] = max(newest[key], s.Spec.Pool.Generation)
-	}
 	found := map[string]place{}
-	for _, s := range list.Items {
-		if s.Spec.NodeName == nil || s.Spec.Pool.Generation < newest[[2]string{s.Spec.Driver, s.Spec.Pool.Name}] {
-			continue
-		}
-		for _, dev := range s.Spec.Devices {
-			if uuid := dev.Attributes[UUIDAttribute].StringValue; uuid != nil {
-				found[*uuid] = place{node: *s.Spec.NodeName, driver: s.Spec.Driver, pool: s.Spec.Pool.Name, device: dev.Name}
-			}
-		}
+	for _, dev := range devicesOf(list.Items) {
+		found[dev.UUID] = place{node: dev.Node, driver: dev.Driver, pool: dev.Pool, device: dev.Device}
 	}
 	return found, nil
 }
@@ -107,7 +95,7 @@ func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.Re
 		}
 		if spec.GPUMemory > 0 {
 			r.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{
-				"memory": *resource.NewQuantity(spec.GPUMemory, resource.BinarySI),
+				memoryCapacity: *resource.NewQuantity(spec.GPUMemory, resource.BinarySI),
 			}}
 		}
 		claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, resourcev1.DeviceRequest{Name: requestName(i), Exactly: r})

@@ -40,6 +40,7 @@ type cluster struct {
 	seen    []string      // labels of each event's pod, for the selector
 	changed chan struct{} // closed and replaced at each event
 	fault   func(r *http.Request) int
+	objects
 }
 
 // namespace of the tests.
@@ -73,6 +74,7 @@ func newCluster(t *testing.T, images ...string) *cluster {
 		defer c.mu.Unlock()
 		answer(w, resourcev1.ResourceSliceList{Items: c.slices})
 	})
+	c.serveObjects(mux)
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		fault := c.fault
@@ -106,7 +108,7 @@ func (c *cluster) driver(t *testing.T, opts Options) *Driver {
 func (c *cluster) offer(node string, uuids ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.slices = append(c.slices, Slice(node, uuids, 80<<30))
+	c.slices = append(c.slices, Slice(node, "Test GPU", uuids, 80<<30))
 }
 
 func answer(w http.ResponseWriter, body any) {

@@ -3,8 +3,6 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,15 +80,6 @@ func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec
 	return pod, nil
 }
 
-// Limits of a start.
-const (
-	// settling is how long an error of the kubelet may last that it tries to
-	// overcome.
-	settling = 10 * time.Second
-	// pulling is how long a registry may not answer.
-	pulling = 2 * time.Minute
-)
-
 // Start lifts the gate and returns when the program runs, or has run. If it
 // cannot, the pod is ended, so that it will not run later.
 func (d *Driver) Start(ctx context.Context, id string) error {
@@ -109,14 +98,14 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 			return fail(ctx, what, err)
 		}
 	}
-	var since [3]time.Time // how long something is as it is: the claim, the kubelet, the registry
-	return d.follow(ctx, what, id, func(pod *corev1.Pod) (bool, error) {
+	var w waits
+	return d.followEach(ctx, what, id, d.lookEvery(), func(pod *corev1.Pod) (bool, error) {
 		if exit, over := exitOf(pod); over && exit.Error != "" {
 			return true, startError(what, exit.Error)
 		} else if over || running(pod) {
 			return true, nil
 		}
-		fault := d.stuck(pod, &since)
+		fault := d.stuck(ctx, pod, &w)
 		if fault == "" {
 			return false, nil
 		}
@@ -126,50 +115,6 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 		return true, startError(what, fault)
 	})
 }
-
-// stuck says why a pod will not start by itself; empty: it may.
-func (d *Driver) stuck(pod *corev1.Pod, since *[3]time.Time) string {
-	lasts := func(i int, limit time.Duration) bool {
-		if since[i].IsZero() {
-			since[i] = time.Now()
-		}
-		return time.Since(since[i]) >= limit
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable && lasts(0, d.opts.ClaimPatience) {
-			return unschedulable + containers.CleanMessage(c.Message)
-		}
-	}
-	w := waiting(pod)
-	if w == nil {
-		return ""
-	}
-	text := containers.CleanMessage(w.Message)
-	switch w.Reason {
-	case "InvalidImageName":
-		return pullFailed + text
-	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable":
-		if w.Reason == "ErrImagePull" && noSuchImage.MatchString(text) || lasts(2, pulling) {
-			return pullFailed + text
-		}
-	case "CreateContainerError", "CreateContainerConfigError", "RunContainerError":
-		if containers.SubmitterFault(text) || lasts(1, settling) {
-			return text
-		}
-	}
-	return ""
-}
-
-// The beginnings of messages that are the driver's own. The table of failed starts
-// knows them.
-const (
-	unschedulable = "no node takes the pod: "
-	pullFailed    = "the node cannot pull the image: "
-	nodeRefused   = "the node refused the pod: "
-)
-
-// noSuchImage matches what a registry says that will not change by itself.
-var noSuchImage = regexp.MustCompile(`(?i)not found|no such image|denied|unauthorized|authorization failed|invalid reference|manifest unknown`)
 
 // give ends a pod that cannot start, and writes the reason to it.
 func (d *Driver) give(ctx context.Context, what string, pod *corev1.Pod, fault string) error {

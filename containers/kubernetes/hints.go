@@ -135,6 +135,11 @@ func poke(c chan struct{}) {
 // follow reads a pod now and at each change, until look says that it is done or
 // fails.
 func (d *Driver) follow(ctx context.Context, what, id string, look func(*corev1.Pod) (done bool, err error)) error {
+	return d.followEach(ctx, what, id, maxQuiet, look)
+}
+
+// followEach is follow with a longest time between two looks.
+func (d *Driver) followEach(ctx context.Context, what, id string, every time.Duration, look func(*corev1.Pod) (done bool, err error)) error {
 	_, name := nameIn(id)
 	changed, leave := d.hints.subscribe(name)
 	defer leave()
@@ -148,7 +153,7 @@ func (d *Driver) follow(ctx context.Context, what, id string, look func(*corev1.
 		}
 		select {
 		case <-changed:
-		case <-time.After(maxQuiet):
+		case <-time.After(every):
 		case <-ctx.Done():
 			return fail(ctx, what, ctx.Err())
 		}

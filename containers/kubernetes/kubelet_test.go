@@ -42,6 +42,10 @@ func (c *cluster) sync(pod *corev1.Pod) {
 			c.condition(pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: why})
 			return
 		}
+		if c.idle {
+			c.tell("MODIFIED", pod)
+			return
+		}
 		uid := pod.UID
 		go func() {
 			c.mu.Lock()

@@ -42,6 +42,9 @@ type Options struct {
 	// ClaimPatience is how long a started pod may wait for its GPUs, which somebody
 	// else may have booked in the meantime; 0: [claimPatience].
 	ClaimPatience time.Duration
+	// NodePatience is how long a node may do nothing for a pod that was given to it;
+	// 0: [nodePatience].
+	NodePatience time.Duration
 }
 
 // stopGrace is the default of [Options].StopGrace, and kubectl's.
@@ -52,14 +55,21 @@ const stopGrace = 30 * time.Second
 // to be given back.
 const claimPatience = 30 * time.Second
 
+// nodePatience is the default of [Options].NodePatience. A kubelet makes a pod's
+// sandbox and prepares its claim within seconds, and tries again what fails.
+const nodePatience = 2 * time.Minute
+
 // Driver is a [containers.Driver] for a Kubernetes cluster.
 type Driver struct {
 	opts      Options
 	namespace string
-	core      rest.Interface // pods, nodes
+	core      rest.Interface // pods, nodes, events
 	resource  rest.Interface // claims, slices
 	hints     *hints
 	places    places
+
+	coordination rest.Interface // leases
+	held         holding
 
 	ctx   context.Context // ends with Close
 	close context.CancelFunc
@@ -87,17 +97,20 @@ func New(opts Options) (*Driver, error) {
 }
 
 func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, error) {
-	core, resource, err := clients(config)
-	if err != nil {
+	d := &Driver{namespace: namespace}
+	if err := d.connect(config); err != nil {
 		return nil, fmt.Errorf("the cluster's configuration: %w", err)
 	}
 	if opts.ClaimPatience == 0 {
 		opts.ClaimPatience = claimPatience
 	}
+	if opts.NodePatience == 0 {
+		opts.NodePatience = nodePatience
+	}
 	if opts.StopGrace == 0 {
 		opts.StopGrace = stopGrace
 	}
-	d := &Driver{opts: opts, namespace: namespace, core: core, resource: resource}
+	d.opts = opts
 	d.ctx, d.close = context.WithCancel(context.Background())
 	d.hints = &hints{d: d}
 	return d, nil

@@ -33,6 +33,9 @@ const (
 	faultKey = "carma.dev/fault"
 	stopKey  = "carma.dev/stop"
 
+	// tolerated is the taint by which clusters keep other pods off nodes with GPUs.
+	tolerated = "nvidia.com/gpu"
+
 	containerName = "task"
 	claimName     = "gpu"
 	visible       = "NVIDIA_VISIBLE_DEVICES"
@@ -66,7 +69,7 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 			EnableServiceLinks:           &no,
 			Hostname:                     spec.Hostname,
 			Affinity:                     onNode(node),
-			Tolerations:                  []corev1.Toleration{{Key: "nvidia.com/gpu", Operator: corev1.TolerationOpExists}},
+			Tolerations:                  []corev1.Toleration{{Key: tolerated, Operator: corev1.TolerationOpExists}},
 		},
 	}
 	if spec.Init {

@@ -12,9 +12,9 @@ import (
 // class.
 const SimulatedDriver = "gpu.carma.dev"
 
-// Slice describes the simulated GPUs of a node, each with so many bytes of memory
-// that many claims may share.
-func Slice(node string, uuids []string, bytes int64) resourcev1.ResourceSlice {
+// Slice describes the simulated GPUs of a node, each of a model and with so many bytes
+// of memory that many claims may share.
+func Slice(node, model string, uuids []string, bytes int64) resourcev1.ResourceSlice {
 	yes := true
 	s := resourcev1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: node + "-" + SimulatedDriver, Labels: map[string]string{managedBy: ours}},
@@ -26,9 +26,9 @@ func Slice(node string, uuids []string, bytes int64) resourcev1.ResourceSlice {
 	for i, uuid := range uuids {
 		s.Spec.Devices = append(s.Spec.Devices, resourcev1.Device{
 			Name: fmt.Sprintf("gpu-%d", i), AllowMultipleAllocations: &yes,
-			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{UUIDAttribute: {StringValue: &uuid}},
+			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{UUIDAttribute: {StringValue: &uuid}, modelAttribute: {StringValue: &model}},
 			Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
-				"memory": {Value: *resource.NewQuantity(bytes, resource.BinarySI)},
+				memoryCapacity: {Value: *resource.NewQuantity(bytes, resource.BinarySI)},
 			},
 		})
 	}

@@ -33,8 +33,10 @@ type Options struct {
 	Cluster *kubernetes.Driver
 	// Node is this machine's name in the cluster.
 	Node string
-	// UUIDs are the node's simulated GPUs, each with so many bytes of memory.
+	// UUIDs are the node's simulated GPUs, each of a model and with so many bytes of
+	// memory.
 	UUIDs []string
+	Model string
 	Bytes int64
 	// Kubelet is the kubelet's folder, /var/lib/kubelet as a rule. CDI is a folder
 	// in which the node's container runtime looks for CDI files.
@@ -58,7 +60,7 @@ type Plugin struct {
 
 // Start publishes the GPUs and serves the kubelet until [Plugin.Close].
 func Start(ctx context.Context, opts Options) (*Plugin, error) {
-	slice := kubernetes.Slice(opts.Node, opts.UUIDs, opts.Bytes)
+	slice := kubernetes.Slice(opts.Node, opts.Model, opts.UUIDs, opts.Bytes)
 	p := &Plugin{opts: opts, slice: slice.Name}
 	folder := filepath.Join(opts.Kubelet, "plugins", kubernetes.SimulatedDriver)
 	for _, dir := range []string{folder, filepath.Dir(p.registrar()), opts.CDI} {

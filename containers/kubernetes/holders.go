@@ -1,0 +1,104 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"carma/mapper/units"
+)
+
+// Claim is a claim's part of a device.
+type Claim struct {
+	Namespace, Name string
+	Driver, Pool    string
+	Device          string
+	// Bytes of the device's memory; negative: the device is the claim's alone.
+	Bytes int64
+	// Ours: carma made it, in the namespace of its tasks.
+	Ours bool
+}
+
+// Claims are the parts of devices that all claims of the cluster have.
+func (d *Driver) Claims(ctx context.Context) ([]Claim, error) {
+	var list resourcev1.ResourceClaimList
+	if err := d.resource.Get().Resource("resourceclaims").VersionedParams(fromCache(), parameters).Do(ctx).Into(&list); err != nil {
+		return nil, fail(ctx, "read the cluster's claims", err)
+	}
+	var out []Claim
+	for i := range list.Items {
+		c := &list.Items[i]
+		if c.Status.Allocation == nil {
+			continue
+		}
+		for _, r := range c.Status.Allocation.Devices.Results {
+			if r.AdminAccess != nil && *r.AdminAccess {
+				continue // it only looks
+			}
+			out = append(out, Claim{
+				Namespace: c.Namespace, Name: c.Name, Driver: r.Driver, Pool: r.Pool, Device: r.Device, Bytes: consumed(r.ConsumedCapacity),
+				Ours: c.Namespace == d.namespace && c.Labels[managedBy] == ours,
+			})
+		}
+	}
+	return out, nil
+}
+
+// consumed is the memory that a claim has of a shareable device; negative: the device
+// is not shared.
+func consumed(capacity map[resourcev1.QualifiedName]resource.Quantity) int64 {
+	q, ok := capacity[memoryCapacity]
+	if !ok {
+		return -1
+	}
+	return q.Value()
+}
+
+// holders says, for people, which claims of others are on the GPUs of a pod; empty:
+// none, or that is not known. If it wanted one GPU, that one is named.
+func (d *Driver) holders(ctx context.Context, pod *corev1.Pod) string {
+	uuids := gpusOf(pod)
+	at, err := d.find(ctx, uuids)
+	if err != nil || len(uuids) == 0 {
+		return ""
+	}
+	text := ""
+	if len(uuids) == 1 {
+		text = "; wanted: " + uuids[0]
+	}
+	all, err := d.Claims(ctx)
+	if err != nil {
+		return text
+	}
+	var who []string
+	for _, c := range all {
+		if !c.Ours && slices.ContainsFunc(at, func(p place) bool { return p.driver == c.Driver && p.pool == c.Pool && p.device == c.Device }) {
+			part := "all of it"
+			if c.Bytes >= 0 {
+				part = units.Bytes(c.Bytes).String()
+			}
+			who = append(who, fmt.Sprintf("%s/%s has %s", c.Namespace, c.Name, part))
+		}
+	}
+	if len(who) > 0 {
+		text += "; claim " + strings.Join(who[:min(len(who), 3)], ", claim ")
+	}
+	return text
+}
+
+// gpusOf are the GPUs that a pod of carma's was made for.
+func gpusOf(pod *corev1.Pod) []string {
+	for _, c := range pod.Spec.Containers {
+		for _, e := range c.Env {
+			if c.Name == containerName && e.Name == visible && e.Value != "void" {
+				return strings.Split(e.Value, ",")
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"carma/containers"
+)
+
+// One daemon works in a namespace: the one that has the Lease.
+const (
+	leaseName = "carma-daemon"
+	// leaseFor is how long a Lease is its holder's if it is not renewed.
+	leaseFor = 15 * time.Second
+	// renewEvery is the time between two renewals.
+	renewEvery = 4 * time.Second
+)
+
+// lease changes a Lease, or makes it. change reports false if it is to stay as it is.
+func (d *Driver) lease(ctx context.Context, what, name string, change func(*coordinationv1.Lease) bool) error {
+	for {
+		l := &coordinationv1.Lease{}
+		err := d.coordination.Get().Namespace(d.namespace).Resource("leases").Name(name).Do(ctx).Into(l)
+		missing := apierrors.IsNotFound(err)
+		if err != nil && !missing {
+			return fail(ctx, what, err)
+		}
+		if missing {
+			l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		}
+		if !change(l) {
+			return nil
+		}
+		send := d.coordination.Put().Name(name)
+		if missing {
+			send = d.coordination.Post()
+		}
+		err = send.Namespace(d.namespace).Resource("leases").Body(l).Do(ctx).Error()
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return fail(ctx, what, err)
+		}
+		if err := pause(ctx, what); err != nil {
+			return err
+		}
+	}
+}
+
+// holding is what a driver knows of the Lease.
+type holding struct {
+	mu    sync.Mutex
+	wants bool      // [Driver.Hold] was called
+	until time.Time // it is this daemon's up to then
+	other string    // who has it
+}
+
+// Hold waits until this daemon has the namespace's Lease, and renews it until the
+// driver is closed. who names the daemon: one that is started again with the same name
+// has the Lease at once. waiting is told, once, which other daemon works. When the
+// Lease is lost to another, lost is called; if it is only not renewed in time, nothing
+// is started meanwhile, see [Driver.Check].
+func (d *Driver) Hold(ctx context.Context, who string, waiting func(other string), lost func(other string)) error {
+	d.held.mu.Lock()
+	d.held.wants = true
+	d.held.mu.Unlock()
+	var seen coordinationv1.LeaseSpec
+	var since time.Time
+	told := false
+	for {
+		other, err := d.renew(ctx, who, func(l *coordinationv1.LeaseSpec) bool {
+			// Another's clock may be wrong: what counts is how long it was not renewed.
+			if since.IsZero() || !l.RenewTime.Equal(seen.RenewTime) || *l.HolderIdentity != *seen.HolderIdentity {
+				seen, since = *l.DeepCopy(), time.Now()
+			}
+			return time.Since(since) > leaseFor
+		})
+		if err != nil {
+			return err
+		}
+		if other == "" {
+			break
+		}
+		if !told {
+			told = true
+			waiting(other)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(renewEvery / 4):
+		}
+	}
+	d.tasks.Go(func() { d.keepLease(who, lost) })
+	return nil
+}
+
+// keepLease renews until the driver is closed, or another has the Lease.
+func (d *Driver) keepLease(who string, lost func(string)) {
+	for {
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-time.After(renewEvery):
+		}
+		ctx, cancel := context.WithTimeout(d.ctx, renewEvery)
+		other, err := d.renew(ctx, who, func(*coordinationv1.LeaseSpec) bool { return false })
+		cancel()
+		if err == nil && other != "" {
+			lost(other)
+			return
+		}
+	}
+}
+
+// renew takes the Lease if it is free, this daemon's or may be taken. other has it
+// otherwise.
+func (d *Driver) renew(ctx context.Context, who string, may func(*coordinationv1.LeaseSpec) bool) (other string, err error) {
+	began := time.Now()
+	err = d.lease(ctx, "take the Lease "+leaseName, leaseName, func(l *coordinationv1.Lease) bool {
+		other = ""
+		if h := l.Spec.HolderIdentity; h != nil && *h != "" && *h != who && !may(&l.Spec) {
+			other = *h
+			return false
+		}
+		now, seconds := metav1.NewMicroTime(time.Now()), int32(leaseFor.Seconds())
+		l.Labels = map[string]string{managedBy: ours}
+		l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds = &who, &now, &seconds
+		return true
+	})
+	d.held.mu.Lock()
+	defer d.held.mu.Unlock()
+	if err == nil {
+		d.held.other = other
+		if other == "" {
+			d.held.until = began.Add(leaseFor)
+		} else {
+			d.held.until = time.Time{}
+		}
+	}
+	return other, err
+}
+
+// Release gives the Lease back, so that another daemon need not wait.
+func (d *Driver) Release(ctx context.Context, who string) error {
+	d.held.mu.Lock()
+	d.held.until = time.Time{}
+	d.held.mu.Unlock()
+	free := ""
+	return d.lease(ctx, "give back the Lease "+leaseName, leaseName, func(l *coordinationv1.Lease) bool {
+		if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != who {
+			return false
+		}
+		l.Spec.HolderIdentity = &free
+		return true
+	})
+}
+
+// Check says why nothing may be started: this daemon has not the Lease. It implements
+// [containers.Checker].
+func (d *Driver) Check(context.Context) *containers.StartFault {
+	d.held.mu.Lock()
+	defer d.held.mu.Unlock()
+	if !d.held.wants || time.Now().Before(d.held.until) {
+		return nil
+	}
+	cause := "the Lease " + leaseName + " in namespace " + d.namespace + " could not be renewed in time"
+	if d.held.other != "" {
+		cause = fmt.Sprintf("another daemon, %s, has the Lease %s in namespace %s", d.held.other, leaseName, d.namespace)
+	}
+	return &containers.StartFault{Scope: containers.ScopeEngine, Code: "lease", Cause: cause, Remedy: "one daemon works in a namespace; stop one of them, or use another --kubernetes-namespace", Text: cause}
+}
