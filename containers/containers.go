@@ -170,6 +170,9 @@ const (
 	// AttachSimulated gives no device. NVIDIA_VISIBLE_DEVICES is set, and the
 	// simulated server's socket is one of the mounts.
 	AttachSimulated Attach = "simulated"
+	// AttachClaim is for a cluster: a claim names the GPUs, and the cluster gives
+	// them to the container.
+	AttachClaim Attach = "claim"
 )
 
 // Mount is a bind mount of a folder or file of the host.

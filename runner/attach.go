@@ -56,7 +56,7 @@ func (r *Runner) missingCDI(dirs []string) error {
 		return err
 	}
 	var uuids []string
-	for id := range r.devices {
+	for id := range r.devices() {
 		uuids = append(uuids, string(id))
 	}
 	slices.Sort(uuids)

@@ -35,6 +35,10 @@ type Bounds struct {
 	All Share
 	// Helper is for helpers of suites.
 	Helper HelperBounds
+	// Elsewhere: tasks run on the machines of a cluster, which keeps the books of their
+	// memory and processors. Nothing of this machine is booked, and only what a task
+	// asks for is limited.
+	Elsewhere bool
 
 	unset bool        // All was not set
 	ask   units.Bytes // Default.HostMem as it was set
@@ -63,6 +67,9 @@ func machine() Share {
 // take all of it, for all processors, for half of the processes, and for as
 // much of /dev/shm as of memory.
 func (b Bounds) on(m Share) (Bounds, error) {
+	if b.Elsewhere { // what the cluster's machines have is not known here
+		m.HostMem, m.CPUs = units.TiB<<10, 1<<20
+	}
 	ninth := m.HostMem / 10 * 9
 	b.Most.HostMem = cmp.Or(b.Most.HostMem, ninth)
 	b.unset = b.All.HostMem == 0 && b.All.CPUs == 0
@@ -104,7 +111,7 @@ const (
 // host is what tasks may book of the machine; false: nothing is booked, as GPUs are
 // simulated and nobody has set an amount.
 func (b Bounds) host(simulated bool) (mapper.HostInfo, bool) {
-	if simulated && b.unset || b.total == 0 {
+	if simulated && b.unset || b.total == 0 || b.Elsewhere {
 		return mapper.HostInfo{}, false
 	}
 	return mapper.HostInfo{
@@ -150,11 +157,20 @@ func (b Bounds) check(s api.Submit) error {
 	return nil
 }
 
+// shmElsewhere is how large /dev/shm is on a machine of a cluster, unless the task says
+// otherwise. It takes no memory before it is filled.
+const shmElsewhere = int64(8 * units.GiB)
+
 // bound sets the share of a task's container: as asked for, else as booked, else the
 // default. Without a default /dev/shm may take half of the task's memory: data loaders
 // and NCCL need more than the engines' 64 MiB, and what is in it counts as the task's
 // memory anyway. It takes memory only as it is written.
 func (b Bounds) bound(spec *containers.Spec, s api.Submit, booked mapper.HostShare) {
+	if b.Elsewhere {
+		spec.Memory, spec.CPUs = s.HostMem, s.CPUs
+		spec.ShmSize = cmp.Or(s.ShmSize, s.HostMem/2, shmElsewhere)
+		return
+	}
 	spec.Memory = cmp.Or(s.HostMem, int64(booked.Limit), int64(b.Default.HostMem))
 	spec.CPUWeight = booked.Weight
 	spec.OOMScore = oomAsked

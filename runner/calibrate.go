@@ -52,7 +52,7 @@ func (r *Runner) Calibrate(ctx context.Context, who Caller, image string) (c api
 		return c, err
 	}
 	began := time.Now()
-	first := r.devices[gpus[0]]
+	first := r.devices()[gpus[0]]
 	rec := &Record{Submit: api.Submit{Image: image}, Name: "doctor", User: who.Name, UID: who.UID, GID: who.GID, ImageUser: img.User, ImageEnv: limits.Heeded(img.Env)}
 	rec.Task.Alone = true
 	limited, cancel := context.WithTimeout(ctx, calibrateLimit)

@@ -61,7 +61,7 @@ func (r *Runner) checkTrouble() []api.Check {
 }
 
 func (r *Runner) checkSource() api.Check {
-	c := api.Check{Name: "GPUs", Status: "ok", Detail: fmt.Sprintf("%d from %s", len(r.devices), r.GPUs.Name())}
+	c := api.Check{Name: "GPUs", Status: "ok", Detail: fmt.Sprintf("%d from %s", len(r.devices()), r.GPUs.Name())}
 	if r.opt.SetSpeed != nil {
 		c.Detail += fmt.Sprintf(", simulated at %g times the clock", r.Clock.Speed())
 	}

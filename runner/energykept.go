@@ -141,7 +141,7 @@ func (b *energyBook) recall(body []byte, open func(attemptKey) bool) error {
 // is left out.
 func (r *Runner) recallEnergy() {
 	parents := map[string]string{}
-	for id, d := range r.found {
+	for id, d := range r.found() {
 		parents[string(id)] = d.Parent
 	}
 	r.energy = newEnergyBook(r.Clock.Now(), parents)

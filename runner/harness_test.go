@@ -104,10 +104,11 @@ type rig struct {
 	cards     *cards
 	opt       Options
 	estimator Estimator
-	spare     int64  // of the journal
-	proc      string // where /proc is found; empty: /
-	page      Page   // where the page is served
-	sys       string // the folder that has the host's /proc and /sys; empty: /
+	spare     int64                   // of the journal
+	proc      string                  // where /proc is found; empty: /
+	page      Page                    // where the page is served
+	source    func(*cards) gpu.Source // nil: the cards themselves
+	sys       string                  // the folder that has the host's /proc and /sys; empty: /
 
 	*Runner
 	api   *api.Client
@@ -162,8 +163,12 @@ func (g *rig) start() {
 	if driver == nil {
 		driver = g.engine
 	}
+	var source gpu.Source = g.cards
+	if g.source != nil {
+		source = g.source(g.cards)
+	}
 	g.Runner, err = New(g.ctx(), g.opt, Deps{
-		Journal: j, Logs: logs, Driver: driver, GPUs: g.cards, Clock: NewClock(1),
+		Journal: j, Logs: logs, Driver: driver, GPUs: source, Clock: NewClock(1),
 		Estimator: g.estimator, Log: zerolog.New(zerolog.NewTestWriter(g.t)).Level(zerolog.WarnLevel),
 	})
 	if err != nil {

@@ -126,7 +126,7 @@ func (w *worker) limited() (gpus []string) {
 		return nil
 	}
 	for _, g := range w.grants() {
-		if w.found[g.GPU].Parent == "" {
+		if w.found()[g.GPU].Parent == "" {
 			gpus = append(gpus, string(g.GPU))
 		}
 	}
@@ -217,7 +217,7 @@ func (r *Runner) unlimit(ctx context.Context, id string) {
 func (r *Runner) tiers(gpu mapper.GPUID) (in []string, not []string) {
 	o := r.opt.Limits
 	switch {
-	case o.driver() && r.limiter.OK() && r.found[gpu].Parent == "":
+	case o.driver() && r.limiter.OK() && r.found()[gpu].Parent == "":
 		by := "driver limit per container"
 		if o.Burst {
 			by += ", up to the free room"
@@ -228,7 +228,7 @@ func (r *Runner) tiers(gpu mapper.GPUID) (in []string, not []string) {
 	default:
 		not = append(not, "no driver limit: "+r.limiter.Why)
 	}
-	_, why := r.sharingOf(r.found[gpu])
+	_, why := r.sharingOf(r.found()[gpu])
 	switch m := r.opt.MPS; {
 	case why != "":
 		not = append(not, "no MPS limit: "+why)

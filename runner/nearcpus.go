@@ -12,7 +12,7 @@ import (
 func (w *worker) nearCPUs() string {
 	socket := ""
 	for i, grant := range w.launch.Grants {
-		at := w.devices[grant.GPU].Socket
+		at := w.devices()[grant.GPU].Socket
 		if i > 0 && at != socket || at == "" {
 			return ""
 		}

@@ -62,13 +62,13 @@ func (r *Runner) observeFaults(ev mapper.Sampled) {
 		r.faulty = map[mapper.GPUID]bool{}
 		for _, g := range ev.GPUs {
 			r.faulty[g.ID] = g.Fault != ""
-			r.pages.Watch(strconv.Itoa(r.devices[g.ID].Index), string(g.ID))
+			r.pages.Watch(strconv.Itoa(r.devices()[g.ID].Index), string(g.ID))
 		}
 		return
 	}
 	for _, g := range ev.GPUs {
 		if g.Fault != "" && !r.faulty[g.ID] {
-			r.pages.Fault(strconv.Itoa(r.devices[g.ID].Index), string(g.ID))
+			r.pages.Fault(strconv.Itoa(r.devices()[g.ID].Index), string(g.ID))
 		}
 		r.faulty[g.ID] = g.Fault != ""
 	}

@@ -53,9 +53,8 @@ type Runner struct {
 	images      imageCache
 	probers     probers
 	trials      trials
-	devices     map[mapper.GPUID]mapper.GPUInfo
-	found       map[mapper.GPUID]gpu.Device // the same, as the source tells
-	boot        string                      // of the machine; empty: not known
+	gpus        atomic.Pointer[knownGPUs]
+	boot        string // of the machine; empty: not known
 	owners      *owners
 	ports       *portBook
 	limiter     limiter
@@ -115,8 +114,8 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	r := &Runner{
 		Deps: deps, opt: opt, records: newRecords(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
-		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{}, devices: map[mapper.GPUID]mapper.GPUInfo{},
-		found: map[mapper.GPUID]gpu.Device{}, owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: newTurn()}, lives: histories{turn: newTurn(), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
+		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{},
+		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: newTurn()}, lives: histories{turn: newTurn(), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
 	}
 	host, _ := os.Hostname()
 	r.pages = metrics.New(opt.Version, host, r.measure)
@@ -200,6 +199,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	r.side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
 	r.side.Go(func() { r.monitor.run(r.work, r.sampled) })
+	r.side.Go(func() { r.followGPUs(r.work) })
 	r.side.Go(func() { r.tellPaces(r.work) })
 	r.side.Go(func() { r.lookLate(r.work) })
 	r.side.Go(func() { frugal(r.work) })
@@ -242,22 +242,6 @@ func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
 		}
 	}
 	return g.Wait()
-}
-
-// findGPUs lists the GPUs; they do not change while the daemon runs.
-func (r *Runner) findGPUs(ctx context.Context) error {
-	devices, err := r.GPUs.GPUs(ctx)
-	if err != nil {
-		return fmt.Errorf("list the GPUs: %w", err)
-	}
-	if len(devices) == 0 {
-		return fmt.Errorf("%s has no GPUs", r.GPUs.Name())
-	}
-	for _, d := range devices {
-		r.found[mapper.GPUID(d.UUID)] = d
-		r.devices[mapper.GPUID(d.UUID)] = mapper.GPUInfo{ID: mapper.GPUID(d.UUID), Index: d.Index, Model: d.Model, Capacity: d.Capacity, Boot: r.boot, Part: d.Parent != "", Link: d.Link, Socket: d.Socket}
-	}
-	return nil
 }
 
 // greet journals the options, the GPUs and the engine's state as they are now.

@@ -40,7 +40,7 @@ func (w *worker) mpsGroup() *mps.Group {
 	}
 	var gpus []string
 	for _, g := range w.launch.Grants {
-		if how, _ := m.on(w.found[g.GPU]); how != mapper.SharingMPS && how != mapper.SharingUsers {
+		if how, _ := m.on(w.found()[g.GPU]); how != mapper.SharingMPS && how != mapper.SharingUsers {
 			return nil
 		}
 		gpus = append(gpus, string(g.GPU))

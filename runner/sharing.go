@@ -95,6 +95,9 @@ func (s *sharing) setApart(key attemptKey, gpus []mapper.GPUID) {
 // sharingOf returns how tasks share a GPU now, and why not by MPS; empty: they
 // do, or nobody wants it.
 func (r *Runner) sharingOf(d gpu.Device) (how mapper.Sharing, why string) {
+	if d.Sharing != "" {
+		return d.Sharing, ""
+	}
 	if s, ok := r.GPUs.(gpu.Sharer); ok {
 		return s.Sharing(), ""
 	}
@@ -139,9 +142,13 @@ func (m *MPS) on(d gpu.Device) (how mapper.Sharing, why string) {
 func (r *Runner) gpusFound(now units.Instant) mapper.GPUsFound {
 	found := mapper.GPUsFound{At: now}
 	told := map[mapper.GPUID]mapper.Sharing{}
-	for id, g := range r.devices {
-		g.Sharing, _ = r.sharingOf(r.found[id])
-		g.Suspend, g.SuspendAlone, _ = r.suspendKind(r.found[id])
+	known := r.known()
+	for id, g := range known.devices {
+		if known.gone[id] {
+			continue
+		}
+		g.Sharing, _ = r.sharingOf(known.found[id])
+		g.Suspend, g.SuspendAlone, _ = r.suspendKind(known.found[id])
 		told[id] = g.Sharing
 		found.GPUs = append(found.GPUs, g)
 	}
@@ -156,7 +163,7 @@ func (r *Runner) gpusFound(now units.Instant) mapper.GPUsFound {
 // loop must not call it.
 func (r *Runner) tellSharing() {
 	changed := false
-	for id, d := range r.found {
+	for id, d := range r.found() {
 		how, _ := r.sharingOf(d)
 		r.sharing.mu.Lock()
 		told, ok := r.sharing.told[id]

@@ -87,7 +87,7 @@ func (r *Runner) takesOf(f *servers.Found, capacity units.Bytes) units.Bytes {
 
 // capacities are those of the smallest and the largest GPU.
 func (r *Runner) capacities() (least, most units.Bytes) {
-	for _, d := range r.devices {
+	for _, d := range r.devices() {
 		if least == 0 || d.Capacity < least {
 			least = d.Capacity
 		}

@@ -162,13 +162,13 @@ func (r *Runner) viewAttempt(id mapper.TaskID, a *mapper.Attempt) api.Attempt {
 
 func (r *Runner) gpuRef(id mapper.GPUID) api.GPURef {
 	ref := api.GPURef{UUID: string(id), Index: -1}
-	if d, ok := r.devices[id]; ok {
+	if d, ok := r.devices()[id]; ok {
 		ref.Index = d.Index
 	}
 	return ref
 }
 
-func (r *Runner) capacity(id mapper.GPUID) units.Bytes { return r.devices[id].Capacity }
+func (r *Runner) capacity(id mapper.GPUID) units.Bytes { return r.devices()[id].Capacity }
 
 // instant converts an instant for people; 0 is the zero time.
 func instant(t units.Instant) time.Time {

@@ -21,6 +21,7 @@ import (
 // place is where a GPU is: a device in a slice that its driver publishes.
 type place struct {
 	node, driver, pool, device string
+	shared                     bool // claims may share it by its memory
 }
 
 // places remembers where GPUs are. It is read anew if a GPU is unknown, and from
@@ -73,13 +74,13 @@ func (d *Driver) readPlaces(ctx context.Context) (map[string]place, error) {
 	}
 	found := map[string]place{}
 	for _, dev := range devicesOf(list.Items) {
-		found[dev.UUID] = place{node: dev.Node, driver: dev.Driver, pool: dev.Pool, device: dev.Device}
+		found[dev.UUID] = place{node: dev.Node, driver: dev.Driver, pool: dev.Pool, device: dev.Device, shared: dev.Shared}
 	}
 	return found, nil
 }
 
 // makeClaim books GPUs for a pod: each by its UUID, so many bytes of its memory; 0
-// bytes: all of it that is free. The claim goes with the pod.
+// bytes, or a GPU that is not shared: all of it. The claim goes with the pod.
 func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: spec.Name, Labels: pod.Labels,
@@ -93,7 +94,7 @@ func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.Re
 				Expression: fmt.Sprintf("device.attributes[%q].%s == %q", at[i].driver, UUIDAttribute, uuid),
 			}}},
 		}
-		if spec.GPUMemory > 0 {
+		if spec.GPUMemory > 0 && at[i].shared {
 			r.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{
 				memoryCapacity: *resource.NewQuantity(spec.GPUMemory, resource.BinarySI),
 			}}

@@ -20,7 +20,7 @@ type Source interface {
 	// Name is shown to users: "sim:dgx-station-a100".
 	Name() string
 	// GPUs lists the devices; the order and the UUIDs never change while the
-	// source is open.
+	// source is open, unless it is [Coming].
 	GPUs(ctx context.Context) ([]Device, error)
 	// Sample reads all GPUs once, in the order of GPUs. If ctx ends first, it
 	// returns the error of ctx and no samples.
@@ -52,6 +52,13 @@ type Remembering interface {
 	Remember(ctx context.Context, uuid, fault string, told bool) error
 	// Forgive says that somebody has mended a GPU, or wants it to be used all the same.
 	Forgive(ctx context.Context, uuid string) error
+}
+
+// Coming is a Source whose GPUs come and go while it is open. It may have none at the
+// beginning. Samples of a GPU that is not listed yet, or not any more, are ignored.
+type Coming interface {
+	// News gets a token when GPUs lists others than before.
+	News() <-chan struct{}
 }
 
 // Sharer is a Source that decides itself how tasks share its GPUs.
@@ -87,6 +94,12 @@ type Device struct {
 	// them; Socket is its NUMA node. Empty: none, or not known.
 	Link   string `json:"link,omitempty"`
 	Socket string `json:"socket,omitempty"`
+	// Sharing is how tasks share it, if the source knows; empty: as the daemon finds.
+	Sharing mapper.Sharing `json:"sharing,omitempty"`
+	// Node is the machine of a cluster that it is in, and Boot that machine's boot;
+	// empty: this machine.
+	Node string `json:"node,omitempty"`
+	Boot string `json:"boot,omitempty"`
 }
 
 // Sample is what one GPU shows at one moment.

@@ -1,0 +1,268 @@
+// Package cluster reads the GPUs of a Kubernetes cluster. It implements [gpu.Source].
+//
+// Which GPUs there are, the drivers of the nodes publish (ResourceSlices). What is
+// booked on them by others counts as foreign memory, be it used or not: the cluster's
+// scheduler gives it to nobody else. What is used, and by which task, the agents of the
+// nodes tell (package node). A GPU whose node takes no pods has a fault; one that its
+// node does not offer any more is not listed.
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/containers/kubernetes"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/gpu"
+)
+
+// Reader reads the cluster. It is a [kubernetes.Driver].
+type Reader interface {
+	Inventory(ctx context.Context) (kubernetes.Inventory, error)
+}
+
+// silence is how long an agent may tell nothing until its node's simulated GPUs have a
+// fault. Agents tell something every ten seconds.
+const silence = 30 * time.Second
+
+// Source is the GPUs of a cluster.
+type Source struct {
+	reader Reader
+	now    func() time.Time
+	news   chan struct{}
+
+	mu      sync.Mutex
+	devices []gpu.Device   // as they were last read
+	index   map[string]int // of each GPU that was ever seen, by UUID
+	told    map[string]telling
+	notes   []string
+}
+
+// telling is when an agent last told something, by this machine's clock.
+type telling struct {
+	count int64
+	at    time.Time
+}
+
+var (
+	_ gpu.Source = (*Source)(nil)
+	_ gpu.Coming = (*Source)(nil)
+	_ gpu.Noting = (*Source)(nil)
+)
+
+// Open reads the cluster once.
+func Open(ctx context.Context, reader Reader) (*Source, error) {
+	return open(ctx, reader, time.Now)
+}
+
+func open(ctx context.Context, reader Reader, now func() time.Time) (*Source, error) {
+	s := &Source{reader: reader, now: now, news: make(chan struct{}, 1), index: map[string]int{}, told: map[string]telling{}}
+	if _, err := s.read(ctx); err != nil {
+		return nil, err
+	}
+	<-s.news // whoever opened it lists them anyway
+	return s, nil
+}
+
+// Name is "cluster".
+func (s *Source) Name() string { return "cluster" }
+
+// Close does nothing: the reader is not the source's.
+func (s *Source) Close() error { return nil }
+
+// News gets a token when the cluster has other GPUs than before.
+func (s *Source) News() <-chan struct{} { return s.news }
+
+// Notes are what an administrator should know.
+func (s *Source) Notes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.notes)
+}
+
+// GPUs are those that the nodes offer. Their indexes are numbers through the cluster,
+// and stay the same as long as the source is open.
+func (s *Source) GPUs(context.Context) ([]gpu.Device, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.devices), nil
+}
+
+// Sample reads the cluster once.
+func (s *Source) Sample(ctx context.Context) ([]gpu.Sample, error) { return s.read(ctx) }
+
+func (s *Source) read(ctx context.Context) ([]gpu.Sample, error) {
+	all, err := s.reader.Inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	nodes := map[string]kubernetes.Node{}
+	for _, n := range all.Nodes {
+		nodes[n.Name] = n
+	}
+	reports := s.hear(all.Reports)
+	var devices []gpu.Device
+	var samples []gpu.Sample
+	s.notes = nil
+	seen := map[string]string{}
+	for i := range all.Devices {
+		d := &all.Devices[i]
+		if on, ok := seen[d.UUID]; ok {
+			s.notes = append(s.notes, fmt.Sprintf("nodes %s and %s both offer the GPU %s; only the first counts", on, d.Node, d.UUID))
+			continue
+		}
+		if d.Bytes <= 0 {
+			s.notes = append(s.notes, fmt.Sprintf("node %s offers the GPU %s without its memory; it is not used", d.Node, d.UUID))
+			continue
+		}
+		seen[d.UUID] = d.Node
+		devices = append(devices, s.device(d, nodes[d.Node].Boot))
+		sample := reports[d.Node].of(d)
+		sample.add(claimed(d, all.Claims))
+		sample.Fault = cmp.Or(s.fault(d, nodes), sample.Fault)
+		samples = append(samples, sample.Sample)
+	}
+	slices.SortFunc(devices, func(a, b gpu.Device) int { return a.Index - b.Index })
+	slices.SortFunc(samples, func(a, b gpu.Sample) int { return s.index[a.UUID] - s.index[b.UUID] })
+	if s.devices == nil || !slices.Equal(s.devices, devices) {
+		s.devices = append([]gpu.Device{}, devices...)
+		select {
+		case s.news <- struct{}{}:
+		default:
+		}
+	}
+	return samples, nil
+}
+
+// device describes a GPU. Its number is the next one if it is new.
+func (s *Source) device(d *kubernetes.Device, boot string) gpu.Device {
+	if _, known := s.index[d.UUID]; !known {
+		s.index[d.UUID] = len(s.index)
+	}
+	out := gpu.Device{
+		UUID: d.UUID, Index: s.index[d.UUID], Model: cmp.Or(d.Model, d.Driver), Capacity: units.Bytes(d.Bytes), Node: d.Node, Boot: boot,
+	}
+	switch {
+	case !d.Shared:
+		out.Exclusive, out.Sharing = true, mapper.SharingAlone
+	case simulated(d):
+		out.Sharing = mapper.SharingMPS
+	default:
+		out.Sharing = mapper.SharingTurns
+	}
+	return out
+}
+
+// simulated reports whether a GPU is one of carma's own, of which nothing is known
+// without its node's agent.
+func simulated(d *kubernetes.Device) bool { return d.Driver == kubernetes.SimulatedDriver }
+
+// fault says why a GPU gets no tasks, whatever it shows itself; empty: it may.
+func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) string {
+	node, ok := nodes[d.Node]
+	told := s.told[d.Node]
+	switch {
+	case !ok:
+		return "its node " + d.Node + " is not in the cluster any more"
+	case node.Closed != "":
+		return node.Closed
+	case d.Taint != "":
+		return "it has the taint " + d.Taint
+	case !simulated(d):
+		return ""
+	case told.count == 0:
+		return "no agent tells what it does; run carma node on " + d.Node
+	case s.now().Sub(told.at) > silence:
+		return "the agent of its node " + d.Node + " tells nothing any more; see that carma node runs there"
+	}
+	return ""
+}
+
+// claimed is what others have booked of a GPU.
+func claimed(d *kubernetes.Device, all []kubernetes.Claim) (sum units.Bytes) {
+	for i := range all {
+		c := &all[i]
+		if c.Ours || c.Driver != d.Driver || c.Pool != d.Pool || c.Device != d.Device {
+			continue
+		}
+		if c.Bytes < 0 {
+			return units.Bytes(d.Bytes)
+		}
+		sum += units.Bytes(c.Bytes)
+	}
+	return min(sum, units.Bytes(d.Bytes))
+}
+
+// Report is what an agent tells of its node's GPUs.
+type Report struct {
+	GPUs []gpu.Sample `json:"gpus"`
+}
+
+// Text is the report as it is published.
+func (r Report) Text() (string, error) {
+	for i := range r.GPUs {
+		// Numbers of processes mean nothing elsewhere.
+		r.GPUs[i].Processes = slices.Clone(r.GPUs[i].Processes)
+		for j := range r.GPUs[i].Processes {
+			r.GPUs[i].Processes[j].PID = 0
+		}
+	}
+	b, err := json.Marshal(r)
+	return string(b), err
+}
+
+// hear reads what agents tell, and notes when they told something new.
+func (s *Source) hear(all []kubernetes.Report) map[string]Report {
+	out, still := map[string]Report{}, map[string]bool{}
+	for _, r := range all {
+		var report Report
+		if json.Unmarshal([]byte(r.Text), &report) != nil {
+			continue // an agent of another version
+		}
+		out[r.Node], still[r.Node] = report, true
+		if s.told[r.Node].count != r.Count {
+			s.told[r.Node] = telling{r.Count, s.now()}
+		}
+	}
+	for node := range s.told {
+		if !still[node] {
+			delete(s.told, node)
+		}
+	}
+	return out
+}
+
+// reading is a sample that foreign claims are added to.
+type reading struct{ gpu.Sample }
+
+// of is what a report tells of a GPU; nothing is known of one that it does not name.
+func (r Report) of(d *kubernetes.Device) *reading {
+	for _, s := range r.GPUs {
+		if s.UUID == d.UUID {
+			return &reading{s}
+		}
+	}
+	return &reading{gpu.Sample{UUID: d.UUID, Metrics: gpu.MetricsNone}}
+}
+
+// add counts what others have booked, unless they are seen to use as much.
+func (r *reading) add(booked units.Bytes) {
+	var used units.Bytes
+	for _, p := range r.Processes {
+		if p.Task == 0 {
+			used += p.Used
+		}
+	}
+	if booked > used {
+		r.Processes = append(slices.Clone(r.Processes), gpu.Process{Used: booked - used})
+		r.Used += booked - used
+	}
+}

@@ -1,0 +1,83 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/gpu"
+)
+
+// knownGPUs are the GPUs that were found since the start. It is replaced, not changed.
+type knownGPUs struct {
+	devices map[mapper.GPUID]mapper.GPUInfo
+	found   map[mapper.GPUID]gpu.Device // the same, as the source tells
+	// gone are those that the source does not list any more. What is known of them is
+	// kept for the tasks that were there.
+	gone map[mapper.GPUID]bool
+}
+
+func (r *Runner) devices() map[mapper.GPUID]mapper.GPUInfo { return r.known().devices }
+
+func (r *Runner) found() map[mapper.GPUID]gpu.Device { return r.known().found }
+
+func (r *Runner) known() *knownGPUs {
+	if k := r.gpus.Load(); k != nil {
+		return k
+	}
+	return &knownGPUs{}
+}
+
+// findGPUs lists the GPUs.
+func (r *Runner) findGPUs(ctx context.Context) error {
+	devices, err := r.GPUs.GPUs(ctx)
+	if err != nil {
+		return fmt.Errorf("list the GPUs: %w", err)
+	}
+	if _, coming := r.GPUs.(gpu.Coming); len(devices) == 0 && !coming {
+		return fmt.Errorf("%s has no GPUs", r.GPUs.Name())
+	}
+	was := r.known()
+	now := &knownGPUs{devices: map[mapper.GPUID]mapper.GPUInfo{}, found: map[mapper.GPUID]gpu.Device{}, gone: map[mapper.GPUID]bool{}}
+	maps.Copy(now.devices, was.devices)
+	maps.Copy(now.found, was.found)
+	for id := range was.devices {
+		now.gone[id] = true
+	}
+	for _, d := range devices {
+		id := mapper.GPUID(d.UUID)
+		delete(now.gone, id)
+		now.found[id] = d
+		now.devices[id] = mapper.GPUInfo{
+			ID: id, Index: d.Index, Node: d.Node, Model: d.Model, Capacity: d.Capacity, Boot: cmp.Or(d.Boot, r.boot),
+			Part: d.Parent != "", Link: d.Link, Socket: d.Socket,
+		}
+	}
+	r.gpus.Store(now)
+	return nil
+}
+
+// followGPUs looks again when a source says that its GPUs are others, until ctx ends.
+func (r *Runner) followGPUs(ctx context.Context) {
+	source, ok := r.GPUs.(gpu.Coming)
+	if !ok {
+		return
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-source.News():
+		}
+		if err := r.findGPUs(ctx); err != nil {
+			r.Log.Error().Err(err).Msg("the GPUs cannot be listed; those of before stay")
+			continue
+		}
+		r.post(&change{keep: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+			return []mapper.Event{r.gpusFound(now)}, nil, nil
+		}})
+	}
+}
