@@ -48,13 +48,13 @@ func validSource(source string) error {
 		_, err := servers.Find(server)
 		return err
 	}
-	if source == "auto" || source == "nvml" {
+	if source == "auto" || source == "nvml" || source == "cluster" {
 		return nil
 	}
 	if list, ok := strings.CutPrefix(source, "nvml:"); ok {
 		return validGPUs(list)
 	}
-	return fmt.Errorf("unknown source %q; it is auto, nvml, nvml:0,1 or sim:SERVER, for example sim:dgx-station-a100", source)
+	return fmt.Errorf("unknown source %q; it is auto, nvml, nvml:0,1, cluster or sim:SERVER, for example sim:dgx-station-a100", source)
 }
 
 // validGPUs checks a list of GPUs, each an index or UUID of nvidia-smi.

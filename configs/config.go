@@ -24,7 +24,8 @@ type Config struct {
 	// JournalReserve is the spare room on the data folder's disk, which is given
 	// up when the disk is full.
 	JournalReserve units.Bytes
-	// GPUs is where the GPUs come from: auto, nvml, nvml:GPU,... or sim:SERVER.
+	// GPUs is where the GPUs come from: auto, nvml, nvml:GPU,..., sim:SERVER or
+	// cluster.
 	GPUs string
 	// Speed is simulated time per clock time; 1 on real GPUs.
 	Speed float64
@@ -42,7 +43,7 @@ type Config struct {
 	// Notify is the file of the administrator's channels for messages, auto or off.
 	Notify string
 
-	// Driver is the engine that runs the containers: docker or containerd.
+	// Driver is what runs the containers: docker, containerd or kubernetes.
 	Driver string
 	// DockerHost is the engine's address; empty: DOCKER_HOST, or Docker's
 	// default.
@@ -51,6 +52,12 @@ type Config struct {
 	// CONTAINERD_ADDRESS, or containerd's default. ContainerdNamespace has our
 	// images and containers.
 	ContainerdAddress, ContainerdNamespace string
+	// Kubeconfig is the file that tells how to reach the cluster; empty: as kubectl
+	// finds it, or as a pod of the cluster does. KubernetesNamespace has the tasks'
+	// pods; empty: the kubeconfig's. KubernetesFolders are folders of the nodes, the
+	// same on all of them and here, that tasks may mount.
+	Kubeconfig, KubernetesNamespace string
+	KubernetesFolders               []string
 	// Network is the containers' network; empty: the engine's default. The
 	// host's is refused.
 	Network string
@@ -189,6 +196,7 @@ func Default() Config {
 		Notify:       "auto",
 
 		ContainerdNamespace: "carma",
+		KubernetesFolders:   []string{},
 
 		Probe:          "asked",
 		ProbeTimeout:   2 * time.Minute,

@@ -32,7 +32,7 @@ var keys = slices.Concat(hostKeys, taskKeys, queueKeys, []key{
 // The words of keys with a fixed choice.
 var (
 	Activities       = []string{"mean", "risk"}
-	Drivers          = []string{"docker", "containerd"}
+	Drivers          = []string{"docker", "containerd", "kubernetes"}
 	ProcessorChoices = []string{"any", "near"}
 	SuspendChoices   = []string{"auto", "here", "move", "off"}
 	Attachments      = []string{"auto", "device-request", "runtime", "cdi", "simulated"}
@@ -49,6 +49,9 @@ var (
 )
 
 var namespaceName = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
+
+// kubernetesName is a name in a cluster.
+var kubernetesName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // firstKeys matter most when a server is set up. The other keys have defaults
 // that few people need to change.

@@ -26,7 +26,7 @@ var hostKeys = []key{
 		}
 		return nil
 	}},
-	{"gpus", "where the GPUs come from: auto, nvml, nvml:GPU,... or sim:SERVER", func(c *Config) any { return &c.GPUs }, func(c *Config) error {
+	{"gpus", "where the GPUs come from: auto, nvml, nvml:GPU,..., sim:SERVER or cluster", func(c *Config) any { return &c.GPUs }, func(c *Config) error {
 		return validSource(c.GPUs)
 	}},
 	{"speed", "simulated time per clock time, with sim: only", func(c *Config) any { return &c.Speed }, func(c *Config) error {
@@ -59,7 +59,7 @@ var hostKeys = []key{
 		return absolute(c.Notify)
 	}},
 
-	{"driver", "engine that runs the containers: docker or containerd", func(c *Config) any { return &c.Driver }, func(c *Config) error {
+	{"driver", "what runs the containers: docker, containerd or kubernetes", func(c *Config) any { return &c.Driver }, func(c *Config) error {
 		return oneOf("driver", c.Driver, Drivers)
 	}},
 	{"docker-host", "`address` of the Docker engine; empty: DOCKER_HOST, else Docker's default", func(c *Config) any { return &c.DockerHost }, nil},
@@ -72,6 +72,26 @@ var hostKeys = []key{
 	{"containerd-namespace", "containerd's `namespace` for images and containers", func(c *Config) any { return &c.ContainerdNamespace }, func(c *Config) error {
 		if !namespaceName.MatchString(c.ContainerdNamespace) || len(c.ContainerdNamespace) > 76 {
 			return fmt.Errorf("%q is not the name of a namespace: letters, digits, and single dots, dashes and underscores between them; write for example carma", c.ContainerdNamespace)
+		}
+		return nil
+	}},
+	{"kubeconfig", "`file` that tells how to reach the cluster; empty: as kubectl finds it, or as a pod of the cluster does", func(c *Config) any { return &c.Kubeconfig }, func(c *Config) error {
+		if c.Kubeconfig == "" {
+			return nil
+		}
+		return absolute(c.Kubeconfig)
+	}},
+	{"kubernetes-namespace", "the `namespace` of the tasks' pods; empty: the kubeconfig's", func(c *Config) any { return &c.KubernetesNamespace }, func(c *Config) error {
+		if c.KubernetesNamespace != "" && !kubernetesName.MatchString(c.KubernetesNamespace) {
+			return fmt.Errorf("%q is not the name of a namespace: small letters, digits and dashes, at most 63; write for example carma", c.KubernetesNamespace)
+		}
+		return nil
+	}},
+	{"kubernetes-folders", "`folders` that are the same on all nodes and here, which tasks may mount", func(c *Config) any { return &c.KubernetesFolders }, func(c *Config) error {
+		for _, f := range c.KubernetesFolders {
+			if err := absolute(f); err != nil {
+				return err
+			}
 		}
 		return nil
 	}},

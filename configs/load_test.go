@@ -170,7 +170,7 @@ func TestWrongFiles(t *testing.T) {
 		"gpus: \"nvml:\"":                      `FILE:1: gpus: nvml: "" is neither an index nor a UUID of a GPU; nvidia-smi -L lists them; write for example nvml:0,1`,
 		"gpus: \"nvml:0,first\"":               `FILE:1: gpus: nvml: "first" is neither`,
 		"gpus: \"nvml:-1\"":                    `FILE:1: gpus: nvml: "-1" is neither`,
-		"gpus: nvm":                            `FILE:1: gpus: unknown source "nvm"; it is auto, nvml, nvml:0,1 or sim:SERVER`,
+		"gpus: nvm":                            `FILE:1: gpus: unknown source "nvm"; it is auto, nvml, nvml:0,1, cluster or sim:SERVER`,
 		"activity: median":                     `FILE:1: activity: unknown activity "median"; did you mean mean?`,
 		"dcgm-exporter: localhost:9400":        `FILE:1: dcgm-exporter: "localhost:9400" is not the address of a page; write for example http://localhost:9400/metrics`,
 		"dcgm-exporter: http:///metrics":       `FILE:1: dcgm-exporter: "http:///metrics" is not the address`,

@@ -1,4 +1,4 @@
-// Package engines lists the container engines that can run tasks.
+// Package engines lists what can run tasks: the container engines, and a cluster.
 package engines
 
 import (
@@ -11,6 +11,7 @@ import (
 	"carma/containers"
 	"carma/containers/containerd"
 	"carma/containers/docker"
+	"carma/containers/kubernetes"
 )
 
 // Settings configure an engine's driver. A driver uses the fields that it knows.
@@ -27,6 +28,9 @@ type Settings struct {
 
 	DockerHost                             string
 	ContainerdAddress, ContainerdNamespace string
+
+	Kubeconfig, KubernetesNamespace string
+	KubernetesFolders               []string
 }
 
 // Engine is one kind of container engine.
@@ -42,6 +46,7 @@ type Engine struct {
 var All = []Engine{
 	{Name: "docker", Builds: true, open: openDocker},
 	{Name: "containerd", open: openContainerd},
+	{Name: "kubernetes", open: openKubernetes},
 }
 
 // Names are the engines' names, as in the configuration.
@@ -104,6 +109,14 @@ func openContainerd(s Settings) (containers.Driver, error) {
 	})
 	if err != nil {
 		return nil, wrong{what: err.Error()}
+	}
+	return d, nil
+}
+
+func openKubernetes(s Settings) (containers.Driver, error) {
+	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: s.Kubeconfig, Namespace: s.KubernetesNamespace, HostPaths: s.KubernetesFolders})
+	if err != nil {
+		return nil, wrong{"driver kubernetes: " + err.Error(), "say where it is: --kubeconfig FILE"}
 	}
 	return d, nil
 }

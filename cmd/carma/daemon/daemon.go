@@ -76,8 +76,8 @@ from.`,
 		hup := make(chan os.Signal, 1)
 		signal.Notify(hup, syscall.SIGHUP)
 		defer signal.Stop(hup)
-		again := func() (configs.Config, error) { c, _, err := configs.Load(cmd.Flags()); return c, err }
-		return run(ctx, config, a.Version, newLogger(config, a.Err), reloading{asked: hup, load: again})
+		again := func() (configs.Config, error) { c, _, err := configs.Load(cmd.Flags()); return forCluster(c), err }
+		return run(ctx, forCluster(config), a.Version, newLogger(config, a.Err), reloading{asked: hup, load: again})
 	}
 	return cmd
 }
@@ -95,7 +95,7 @@ func newLogger(config configs.Config, w io.Writer) zerolog.Logger {
 
 // sources completes --gpus of the daemon.
 func sources(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
-	list := []string{"auto", "nvml"}
+	list := []string{"auto", "nvml", "cluster"}
 	for _, name := range servers.Names() {
 		list = append(list, "sim:"+name)
 	}

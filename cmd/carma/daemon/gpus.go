@@ -22,7 +22,10 @@ import (
 )
 
 // openGPUs opens the source of GPUs and completes the options that depend on it.
-func openGPUs(ctx context.Context, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+func openGPUs(ctx context.Context, config configs.Config, driver containers.Driver, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
+	if inCluster(config) || config.GPUs == "cluster" {
+		return openCluster(ctx, config, driver, opt)
+	}
 	return openAt(ctx, "/", config, clock, opt, log)
 }
 

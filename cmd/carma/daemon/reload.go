@@ -72,10 +72,11 @@ func liveOf(config configs.Config) runner.Live {
 		HostTasks: config.HostTasks, HostFolders: config.HostFolders,
 		Fittings: runner.Fittings{Devices: config.AllowedDevices, Ulimits: config.AllowedUlimits}, Open: config.Visibility == runner.VisibilityOpen,
 		Bounds: runner.Bounds{
-			Default: runner.Share{HostMem: config.HostMem, CPUs: config.CPUs, Pids: config.Pids, ShmSize: config.ShmSize},
-			Most:    runner.Share{HostMem: config.MaxHostMem, CPUs: config.MaxCPUs, Pids: config.MaxPids, ShmSize: config.MaxShmSize},
-			All:     runner.Share{HostMem: config.AllHostMem, CPUs: config.AllCPUs},
-			Helper:  runner.HelperBounds{HostMem: config.HelperHostMem, Reserve: config.HelperReserve, CPUs: config.HelperCPUs},
+			Elsewhere: inCluster(config),
+			Default:   runner.Share{HostMem: config.HostMem, CPUs: config.CPUs, Pids: config.Pids, ShmSize: config.ShmSize},
+			Most:      runner.Share{HostMem: config.MaxHostMem, CPUs: config.MaxCPUs, Pids: config.MaxPids, ShmSize: config.MaxShmSize},
+			All:       runner.Share{HostMem: config.AllHostMem, CPUs: config.AllCPUs},
+			Helper:    runner.HelperBounds{HostMem: config.HelperHostMem, Reserve: config.HelperReserve, CPUs: config.HelperCPUs},
 		},
 		PerUser: runner.PerUser{
 			Tasks: config.UserTasks, Bytes: config.UserBytes, High: config.UserHigh, Connections: config.UserConnections, MayHigh: config.HighPriority,

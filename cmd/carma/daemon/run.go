@@ -54,6 +54,14 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	}
 	defer closing(log, "the engine's client", driver.Close)
 
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	release, err := holdLease(ctx, config, driver, lost, log)
+	if err != nil {
+		return err
+	}
+	defer closing(log, "the Lease", release)
+
 	predicts, err := booking.NewPredictor(config.Environment)
 	if err != nil {
 		return cli.Usagef("", "%v", err)
@@ -66,13 +74,13 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 		Keep: live.Keep, Open: live.Open, Bounds: live.Bounds, PerUser: live.PerUser, Probing: live.Probing,
 		Notify: runner.Notifying{Rules: messageRules(config, log)},
 	}
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && !inCluster(config) {
 		opt.MountDir = mounts.DefaultDir
 	}
 	opt.Closed = config.Network == "none"
 	opt.NearCPUs = config.Processors == "near"
 	clock := runner.NewClock(1)
-	source, err := openGPUs(ctx, config, clock, &opt, log)
+	source, err := openGPUs(ctx, config, driver, clock, &opt, log)
 	if err != nil {
 		return err
 	}
@@ -132,6 +140,9 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	defer context.AfterFunc(ctx, func() { service.tell("STOPPING=1") })()
 	err = r.RunAndServe(ctx, l)
 	service.tell("STOPPING=1") // a drained daemon ends by itself
+	if l, ok := errors.AsType[*lostLease](context.Cause(ctx)); ok && err == nil {
+		err = l
+	}
 	return err
 }
 

@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"carma/cmd/carma/cli"
+	"carma/configs"
+	"carma/containers"
+	"carma/containers/kubernetes"
+	"carma/runner"
+	"carma/runner/cluster"
+	"carma/runner/gpu"
+)
+
+// inCluster: tasks are pods of a cluster.
+func inCluster(config configs.Config) bool { return config.Driver == "kubernetes" }
+
+// forCluster turns off what a cluster has not: what is done to processes or GPUs of
+// this machine. A grant stays as large as its claim, which cannot be cut while a pod
+// runs.
+func forCluster(config configs.Config) configs.Config {
+	if !inCluster(config) {
+		return config
+	}
+	config.HostTasks, config.MPS, config.MemoryLimit, config.Suspend, config.Processors = "none", "off", "off", "off", "any"
+	config.Mapper.Shrink, config.Mapper.LearnMemory = 0, 0
+	return config
+}
+
+// openCluster reads the GPUs of the cluster.
+func openCluster(ctx context.Context, config configs.Config, driver containers.Driver, opt *runner.Options) (gpu.Source, error) {
+	d, ok := driver.(*kubernetes.Driver)
+	if !ok {
+		return nil, cli.Usagef("write --driver kubernetes, or leave --gpus out", "--gpus cluster needs a cluster; the driver is %s", config.Driver)
+	}
+	switch {
+	case config.GPUs != "auto" && config.GPUs != "cluster":
+		return nil, cli.Usagef("leave --gpus out", "--gpus %s: with driver kubernetes the GPUs are the cluster's", config.GPUs)
+	case config.Attach != "auto":
+		return nil, cli.Usagef("leave --attach out", "--attach %s: a cluster gives pods their GPUs by claims", config.Attach)
+	case config.Speed != 1:
+		return nil, cli.Usagef("write --speed to carma node, which simulates the GPUs", "--speed %v: a cluster's time is the clock's", config.Speed)
+	}
+	source, err := cluster.Open(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	opt.Attach = containers.AttachClaim
+	return source, nil
+}
+
+// lostLease ends a daemon: another one has the Lease.
+type lostLease struct{ other string }
+
+func (l *lostLease) Error() string {
+	return "another daemon, " + l.other + ", has taken the Lease: this one ends; tasks go on"
+}
+
+// releaseLimit bounds giving back the Lease at the end.
+const releaseLimit = 5 * time.Second
+
+// holdLease waits until this daemon is the only one of its namespace. release gives the
+// Lease back.
+func holdLease(ctx context.Context, config configs.Config, driver containers.Driver, lost context.CancelCauseFunc, log zerolog.Logger) (release func() error, err error) {
+	d, ok := driver.(*kubernetes.Driver)
+	if !ok {
+		return func() error { return nil }, nil
+	}
+	dir, err := filepath.Abs(config.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	who := host + ":" + dir // the journal's lock lets one daemon have this name
+	err = d.Hold(ctx, who, func(other string) {
+		log.Warn().Str("daemon", other).Msg("another daemon works in this namespace; this one waits for its Lease")
+	}, func(other string) { lost(&lostLease{other}) })
+	if err != nil {
+		return nil, fmt.Errorf("driver kubernetes: %w", err)
+	}
+	return func() error {
+		ctx, end := context.WithTimeout(context.Background(), releaseLimit)
+		defer end()
+		return d.Release(ctx, who)
+	}, nil
+}

@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"carma/cmd/carma/cli"
+	"carma/configs"
+	"carma/containers/kubernetes"
+	"carma/runner"
+)
+
+// TestForCluster: what a cluster has not is off, whatever is configured, and nothing
+// changes elsewhere.
+func TestForCluster(t *testing.T) {
+	config := configs.Default()
+	if got := forCluster(config); got.MPS != config.MPS || got.HostTasks != config.HostTasks || liveOf(got).Bounds.Elsewhere {
+		t.Errorf("with Docker: %+v", got)
+	}
+	config.Driver = "kubernetes"
+	got := forCluster(config)
+	if got.MPS != "off" || got.MemoryLimit != "off" || got.Suspend != "off" || got.HostTasks != "none" || got.Mapper.Shrink != 0 || got.Mapper.LearnMemory != 0 || !liveOf(got).Bounds.Elsewhere {
+		t.Errorf("in a cluster: %+v", got)
+	}
+}
+
+// TestClusterFlags: wrong combinations are refused in one line, before anything is sent.
+func TestClusterFlags(t *testing.T) {
+	for say, spoil := range map[string]func(*configs.Config){
+		"--gpus cluster needs a cluster; the driver is docker": func(c *configs.Config) { c.Driver, c.GPUs = "docker", "cluster" },
+		"the GPUs are the cluster's":                           func(c *configs.Config) { c.GPUs = "nvml" },
+		"gives pods their GPUs by claims":                      func(c *configs.Config) { c.Attach = "cdi" },
+		"a cluster's time is the clock's":                      func(c *configs.Config) { c.Speed = 60 },
+	} {
+		config := configs.Default()
+		config.Driver = "kubernetes"
+		spoil(&config)
+		var d *kubernetes.Driver
+		open := func() error {
+			if config.Driver != "kubernetes" {
+				_, err := openGPUs(t.Context(), config, nil, runner.NewClock(1), &runner.Options{}, zerolog.Nop())
+				return err
+			}
+			_, err := openGPUs(t.Context(), config, d, runner.NewClock(1), &runner.Options{}, zerolog.Nop())
+			return err
+		}
+		err := open()
+		if err == nil || cli.CodeOf(err) != cli.ExitUsage || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, want %s", err, say)
+		}
+	}
+}

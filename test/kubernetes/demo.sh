@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# carma on a real cluster of one node: builds and starts a Kubernetes on this machine,
+# simulates the GPUs of a DGX Station (4 x A100 40 GB) on its node, and runs tasks as
+# pods. Two share a GPU, one runs out of memory and gets a larger claim, one has two
+# GPUs; the daemon is killed in between; the node is cordoned. Stops all at its end.
+#
+# demo.sh       lib.sh has the settings; needs bin/carma and bin/simtask, root and runc
+set -euo pipefail
+
+export KUBERNETES_STATE=${KUBERNETES_STATE:-/tmp/carma-kubernetes-demo} KUBERNETES_PORT=${KUBERNETES_PORT:-18443}
+. "$(dirname "$0")/lib.sh"
+bin=$("$here/build.sh")
+root=$(cd "$here/../.." && pwd)
+PATH=$root/bin:$PATH
+work=$(mktemp -d /tmp/carma-demo.XXXXXX)
+export CARMA_SOCKET=$work/carma.sock CARMA_DATA_DIR=$work/data
+image=localhost/carma/simtask:1 namespace=lab speed=${DEMO_SPEED:-120}
+node_agent='' daemon=''
+
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+show() { printf '$ %s\n' "$*"; "$@"; }
+
+clean_up() {
+	code=$?
+	trap - EXIT INT TERM
+	if [ "$code" -ne 0 ]; then
+		echo "kubernetes demo: failed; the last words of daemon and node:" >&2
+		tail -n 20 "$work"/*.log >&2 || true
+	fi
+	for pid in $daemon $node_agent; do
+		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true
+	done
+	"$here/down.sh" || true
+	rm -rf "$work"
+	exit "$code"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+start_daemon() {
+	carma daemon --driver kubernetes --kubeconfig "$config" --kubernetes-namespace $namespace --policy first-fit --warm-up 0s --smact-cap 0 \
+		--backoff 1s --web off >>"$work/daemon.log" 2>&1 &
+	daemon=$!
+	until_ok 60 "the daemon does not answer; see $work/daemon.log" carma gpus
+}
+
+# named OBJECTS: the names in a list of the cluster's.
+named() { api GET "$1" | tr -d ' \n' | grep -o '"metadata":{"name":"[^"]*"' | cut -d'"' -f6; }
+
+say "A real Kubernetes on this machine"
+"$here/down.sh"
+config=$("$here/up.sh")
+api POST /api/v1/namespaces "{\"metadata\":{\"name\":\"$namespace\"}}" >/dev/null
+image "$work/simtask.tar" $image "$root/bin/simtask"
+import "$work/simtask.tar" >/dev/null
+
+say "The node's agent, and the daemon"
+carma node --simulate dgx-station-a100 --name "$node" --speed "$speed" --kubeconfig "$config" --kubernetes-namespace $namespace \
+	--kubelet "$state/kubelet" --cdi "$state/cdi" --dir "$work/sim" >"$work/node.log" 2>&1 &
+node_agent=$!
+until_ok 30 "the node offers no GPUs; see $work/node.log" grep -q 'offers its GPUs' "$work/node.log"
+start_daemon
+
+say "Tasks"
+tasks=0
+submit() {
+	printf '$ carma run -d %s\n' "$*"
+	carma run -d "$@" >/dev/null
+	tasks=$((tasks + 1))
+}
+submit --name large --mem 20G $image bert-base-wikitext2-bs32 --time 80m
+submit --name small --mem 6G $image mobilenet-v2-imagenet-bs64 --time 60m
+submit --name under-declared --mem 8G $image llama3-8layer-wikitext2-bs1 --time 40m
+submit --name two-gpus --gpus 2 --mem 28G $image gpt2-large-wikitext2-bs8-2gpu --time 60m
+running() { [ "$(carma ps | grep -c ' running ')" -ge "$1" ]; }
+until_ok 60 "large and small do not run together" running 3
+show carma ps
+show carma gpus
+say "The pods"
+named /api/v1/namespaces/$namespace/pods
+
+until_ok 60 "no task ran out of memory" grep -q '"outcome": "\(gpu-oom\|stopped\)"' <(carma inspect under-declared) || true
+say "kill -9 of the daemon, and a second one"
+before=$(named /api/v1/namespaces/$namespace/pods | sort)
+kill -9 "$daemon"
+wait "$daemon" 2>/dev/null || true
+start_daemon
+after=$(named /api/v1/namespaces/$namespace/pods | sort)
+show carma ps
+
+say "The node is cordoned: nothing new starts there, and the reason is told"
+api PATCH "/api/v1/nodes/$node" '{"spec":{"unschedulable":true}}' >/dev/null
+cordoned() { carma gpus | grep -q cordoned; }
+until_ok 30 "carma does not see that the node is cordoned" cordoned
+submit --name later --mem 4G $image mobilenet-v2-imagenet-bs32 --time 20m
+show carma why later
+carma why later | grep -q 'cordoned' || fail "why does not say that the node is cordoned"
+api PATCH "/api/v1/nodes/$node" '{"spec":{"unschedulable":null}}' >/dev/null
+
+say "Waiting for all of them"
+# shellcheck disable=SC2046 # a list of numbers
+carma wait $(carma ps -a -q | sort -n) >/dev/null 2>&1 || true
+show carma ps -a
+show carma why under-declared
+
+succeeded=0 recovered=0
+for id in $(carma ps -a -q); do
+	carma inspect "$id" >"$work/task.json"
+	grep -q '^ *"phase": "succeeded"' "$work/task.json" && succeeded=$((succeeded + 1))
+	if grep -Eq '^ *"outcome": "gpu-oom"' "$work/task.json"; then recovered=$((recovered + 1)); fi
+done
+left() { [ -z "$(named /api/v1/namespaces/$namespace/pods)$(named /apis/resource.k8s.io/v1/namespaces/$namespace/resourceclaims)" ]; }
+until_ok 30 "pods or claims are left: $(named /api/v1/namespaces/$namespace/pods) $(named /apis/resource.k8s.io/v1/namespaces/$namespace/resourceclaims)" left
+echo
+echo "kubernetes demo: $tasks tasks, $succeeded succeeded, $recovered recovered with a larger claim, $((tasks - succeeded)) lost; the daemon was killed once; no pod or claim is left"
+[ "$succeeded" -eq "$tasks" ] && [ "$recovered" -ge 1 ]
