@@ -115,11 +115,14 @@ test-security: build ## every wall with its attack, by two users; 1,000 launches
 		grep -E "^ *(---|FAIL|ok|panic)|: wall |tries,|: mounts:" .cache/security.log; exit $$code'
 
 # The build is kept, and takes about 11 CPU minutes the first time.
-.PHONY: kubernetes
-kubernetes: ## a real Kubernetes on this machine, built from Go modules: the driver's tests on it (root, runc)
+.PHONY: kubernetes kubernetes-demo
+kubernetes: kubernetes-demo ## a real Kubernetes on this machine, built from Go modules: a demo, then the driver's tests on it (root, runc)
+	$(GO) test -count=1 -timeout 20m -tags kubernetes -run "^TestReal" ./containers/kubernetes
+
+kubernetes-demo: build bin/simtask ## the demo alone: daemon, node and five tasks on that cluster, a minute and a half once it is built
 	@command -v runc >/dev/null || apt-get install -qy --no-install-recommends runc
 	@GO="$(GO)" test/kubernetes/build.sh >/dev/null
-	$(GO) test -count=1 -timeout 20m -tags kubernetes -run "^TestReal" ./containers/kubernetes
+	@GO="$(GO)" test/kubernetes/demo.sh
 
 probe: ## the probe in an image with PyTorch: builds it (2 GB, some minutes; root, debootstrap)
 	@$(ENGINE) run sh -ec 'docker image inspect carma/pytorch-debian:latest >/dev/null 2>&1 || images/pytorch-debian/build.sh; \

@@ -95,7 +95,7 @@ func (s *sharing) setApart(key attemptKey, gpus []mapper.GPUID) {
 // sharingOf returns how tasks share a GPU now, and why not by MPS; empty: they
 // do, or nobody wants it.
 func (r *Runner) sharingOf(d gpu.Device) (how mapper.Sharing, why string) {
-	if d.Sharing != "" {
+	if d.Shares {
 		return d.Sharing, ""
 	}
 	if s, ok := r.GPUs.(gpu.Sharer); ok {

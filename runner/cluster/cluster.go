@@ -148,7 +148,7 @@ func (s *Source) device(d *kubernetes.Device, boot string) gpu.Device {
 		s.index[d.UUID] = len(s.index)
 	}
 	out := gpu.Device{
-		UUID: d.UUID, Index: s.index[d.UUID], Model: cmp.Or(d.Model, d.Driver), Capacity: units.Bytes(d.Bytes), Node: d.Node, Boot: boot,
+		UUID: d.UUID, Index: s.index[d.UUID], Model: cmp.Or(d.Model, d.Driver), Capacity: units.Bytes(d.Bytes), Node: d.Node, Boot: boot, Shares: true,
 	}
 	switch {
 	case !d.Shared:

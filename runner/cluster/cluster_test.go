@@ -212,7 +212,9 @@ func TestKinds(t *testing.T) {
 	got := map[string]mapper.Sharing{}
 	devices, _ := s.GPUs(t.Context())
 	for _, d := range devices {
-		got[d.UUID] = d.Sharing
+		if got[d.UUID] = d.Sharing; !d.Shares {
+			t.Errorf("%s: how it is shared is not told", d.UUID)
+		}
 	}
 	if len(got) != 4 || got["GPU-a"] != mapper.SharingMPS || got["GPU-d"] != mapper.SharingAlone || got["GPU-e"] != mapper.SharingTurns {
 		t.Errorf("%v", got)

@@ -94,8 +94,10 @@ type Device struct {
 	// them; Socket is its NUMA node. Empty: none, or not known.
 	Link   string `json:"link,omitempty"`
 	Socket string `json:"socket,omitempty"`
-	// Sharing is how tasks share it, if the source knows; empty: as the daemon finds.
+	// Sharing is how tasks share it, if Shares says that the source knows; else the
+	// daemon finds that out.
 	Sharing mapper.Sharing `json:"sharing,omitempty"`
+	Shares  bool           `json:"shares,omitempty"`
 	// Node is the machine of a cluster that it is in, and Boot that machine's boot;
 	// empty: this machine.
 	Node string `json:"node,omitempty"`
