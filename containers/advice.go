@@ -13,6 +13,7 @@ type Advice struct {
 	Package string // Debian package
 	Setting string // key of its address in carma's configuration
 	Group   string // its members may use the engine; empty: only root may
+	Mend    string // the whole fix, for one that is no service of this machine; empty: start the service
 	Images  string // how to bring images into it; empty: with carma image
 }
 

@@ -106,6 +106,9 @@ func (e *engine) remedy() string {
 		return "start " + e.driver.Name()
 	}
 	advice := a.Advice()
+	if advice.Mend != "" {
+		return advice.Mend
+	}
 	return fmt.Sprintf("systemctl start %s, or set %s to its address", advice.Service, advice.Setting)
 }
 

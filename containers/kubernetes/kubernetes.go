@@ -63,6 +63,7 @@ const nodePatience = 2 * time.Minute
 type Driver struct {
 	opts      Options
 	namespace string
+	address   string         // of the apiserver
 	core      rest.Interface // pods, nodes, events
 	resource  rest.Interface // claims, slices
 	hints     *hints
@@ -76,7 +77,11 @@ type Driver struct {
 	tasks sync.WaitGroup
 }
 
-var _ containers.Driver = (*Driver)(nil)
+var (
+	_ containers.Driver  = (*Driver)(nil)
+	_ containers.Advised = (*Driver)(nil)
+	_ containers.Checker = (*Driver)(nil)
+)
 
 // New returns a driver. It sends nothing yet.
 func New(opts Options) (*Driver, error) {
@@ -97,7 +102,7 @@ func New(opts Options) (*Driver, error) {
 }
 
 func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, error) {
-	d := &Driver{namespace: namespace}
+	d := &Driver{namespace: namespace, address: config.Host}
 	if err := d.connect(config); err != nil {
 		return nil, fmt.Errorf("the cluster's configuration: %w", err)
 	}
@@ -118,6 +123,17 @@ func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, er
 
 // Name returns "kubernetes".
 func (d *Driver) Name() string { return "kubernetes" }
+
+// Address is the apiserver's. It implements [containers.Advised].
+func (d *Driver) Address() string { return d.address }
+
+// Advice says what to look at if the cluster does not answer.
+func (d *Driver) Advice() containers.Advice {
+	return containers.Advice{
+		Setting: "kubeconfig", Mend: "kubectl get --raw /readyz asks the cluster; set kubeconfig to the file that tells how to reach it",
+		Images: "a registry that the nodes reach",
+	}
+}
 
 // Close ends the driver's connections. Pods keep running.
 func (d *Driver) Close() error {

@@ -274,6 +274,9 @@ func engineCheck(ctx context.Context, config configs.Config) api.Check {
 			why = cause
 		}
 		c.Status, c.Detail = checkFailure, fmt.Sprintf("%s does not answer: %s", where, why)
+		if c.Mend = advice.Mend; c.Mend != "" {
+			break
+		}
 		c.Mend = fmt.Sprintf("start it: systemctl start %s (or: %s &); to install it: apt-get install %s", advice.Service, advice.Program, advice.Package)
 	}
 	return c
