@@ -26,8 +26,8 @@ const (
 	happenedKept = 64
 )
 
-// histories are those that were asked for last.
-type histories struct {
+// toldLives are those that were asked for last.
+type toldLives struct {
 	turn       turn // one is made at a time
 	kept       map[mapper.TaskID]lifeTold
 	head, tail int64 // happenedHead, happenedTail; tests have less
@@ -122,7 +122,7 @@ func (l lifeTold) copied() lifeTold {
 }
 
 // keep keeps a life to go on from, and drops the one that was asked for the longest ago.
-func (h *histories) keep(id mapper.TaskID, life lifeTold) {
+func (h *toldLives) keep(id mapper.TaskID, life lifeTold) {
 	life.asked = time.Now()
 	if h.kept == nil {
 		h.kept = map[mapper.TaskID]lifeTold{}

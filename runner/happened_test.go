@@ -163,7 +163,7 @@ func TestHistoryOfLongLife(t *testing.T) {
 	if len(h.Lines) != happenedMost || h.Gap != happenedFirst || h.LeftOut < changes-happenedMost || h.Unread != nil {
 		t.Errorf("%d lines, gap after %d, %d left out, unread %v", len(h.Lines), h.Gap, h.LeftOut, h.Unread)
 	}
-	l.lives = histories{turn: newTurn(), head: 6, tail: 10}
+	l.lives = toldLives{turn: newTurn(), head: 6, tail: 10}
 	h = l.historyOf("4")
 	if h.Unread == nil || h.Unread.Until.Before(h.Unread.From) || len(h.Lines) > 16 || len(h.Lines) < 10 || h.Lines[0].Kind != "task-submitted" {
 		t.Errorf("%d lines, unread %v:\n%.500s", len(h.Lines), h.Unread, texts(h))

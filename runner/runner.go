@@ -74,7 +74,7 @@ type Runner struct {
 	turns       *turnstile
 	picturing   *live
 	timelines   timelines
-	lives       histories
+	lives       toldLives
 	logins      *web.Logins
 	pageAt      Page // set before it serves
 	pages       *metrics.Pages
@@ -115,7 +115,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, records: newRecords(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{},
-		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: newTurn()}, lives: histories{turn: newTurn(), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
+		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: newTurn()}, lives: toldLives{turn: newTurn(), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
 	}
 	host, _ := os.Hostname()
 	r.pages = metrics.New(opt.Version, host, r.measure)
