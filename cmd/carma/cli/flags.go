@@ -115,6 +115,12 @@ func DaemonFlags(flags *pflag.FlagSet) {
 			configs.AddFlags(flags, name)
 		}
 	}
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "engine" { // what runs the containers is called so elsewhere
+			name = "driver"
+		}
+		return pflag.NormalizedName(name)
+	})
 }
 
 // JSONFlag adds --json to a command that lists.
