@@ -14,8 +14,10 @@ import (
 
 // Limits of the connections to the daemon.
 const (
-	// maxConnections is how many there may be in all. rootsConnections of them
-	// are only for root and the daemon's own user.
+	// maxConnections is how many there may be in all to the API's socket. rootsConnections
+	// of them are only for root and the daemon's own user. Each listener counts its own,
+	// and has its own part of the files that the daemon may have open: half is for the
+	// socket, an eighth each for the page's socket and port, the rest for its own work.
 	maxConnections   = 8192
 	rootsConnections = 128
 	// idleLimit ends a connection without requests, so that its place is free
@@ -41,12 +43,17 @@ type doorkeeper struct {
 	away  chan struct{} // a token for each connection that is being turned away
 }
 
-func newDoorkeeper(l net.Listener, each func() int, free func(uid int) bool) *doorkeeper {
-	all := maxConnections
+// placesFor returns how many connections a listener may have: at most so many, and at
+// most one in so many of the files that may be open.
+func placesFor(most, part int) int {
 	var files unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur/2 < uint64(all) {
-		all = int(files.Cur / 2)
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur/uint64(part) < uint64(most) {
+		return int(files.Cur) / part
 	}
+	return most
+}
+
+func newDoorkeeper(l net.Listener, all int, each func() int, free func(uid int) bool) *doorkeeper {
 	return &doorkeeper{
 		Listener: l, each: each, all: all, forRoot: min(rootsConnections, all/2), free: free,
 		open: map[int]int{}, away: make(chan struct{}, turning),

@@ -43,6 +43,7 @@ type live struct {
 	stop    func()        // and waits for them
 	first   []int64       // the first in the queue
 	starts  map[int64]*api.Start
+	most    int // unfinished tasks of a picture
 }
 
 // picture is how things are at one time, its parts as JSON.
@@ -54,7 +55,7 @@ type picture struct {
 	queue []int64
 }
 
-func newLive() *live { return &live{changed: make(chan struct{})} }
+func newLive() *live { return &live{changed: make(chan struct{}), most: liveMost} }
 
 // addLive adds the stream of how things are.
 func (r *Runner) addLive(a huma.API) {
@@ -255,18 +256,20 @@ func (r *Runner) picture(ctx context.Context) (*picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.info, err = json.Marshal(info); err != nil {
+	if info.LeftOut, err = r.pictureTasks(ctx, p); err != nil {
 		return nil, err
 	}
-	return p, r.pictureTasks(ctx, p)
+	p.info, err = json.Marshal(info)
+	return p, err
 }
 
-func (r *Runner) pictureTasks(ctx context.Context, p *picture) error {
-	recs := r.liveRecords()
+// pictureTasks adds the tasks, and returns how many unfinished ones there is no room for.
+func (r *Runner) pictureTasks(ctx context.Context, p *picture) (left int, err error) {
+	recs, left := r.liveRecords(r.picturing.most)
 	recs = append(recs, r.records.lastDone(liveEnded)...)
 	tasks, err := r.views(ctx, recs)
 	if err != nil {
-		return err
+		return left, err
 	}
 	slices.SortFunc(tasks, func(a, b api.Task) int { return cmp.Compare(a.Position, b.Position) })
 	r.picturing.mu.Lock()
@@ -280,13 +283,13 @@ func (r *Runner) pictureTasks(ctx context.Context, p *picture) error {
 		row := liveTask(t)
 		row.Start = starts[t.ID]
 		if p.tasks[t.ID], err = json.Marshal(row); err != nil {
-			return err
+			return left, err
 		}
 	}
 	r.picturing.mu.Lock()
 	defer r.picturing.mu.Unlock()
 	r.picturing.first = p.queue[:min(liveStarts, len(p.queue))]
-	return nil
+	return left, nil
 }
 
 // foresee looks for the starts of the first tasks in the queue, beside the pictures:

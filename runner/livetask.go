@@ -15,8 +15,9 @@ import (
 // first, then those that wait, the oldest first.
 const liveMost = 2000
 
-// liveRecords are the unfinished tasks of a picture.
-func (r *Runner) liveRecords() []*Record {
+// liveRecords are the unfinished tasks of a picture, at most so many, and how many there
+// are beside them.
+func (r *Runner) liveRecords(most int) (recs []*Record, left int) {
 	var first, rest []*Record
 	for _, rec := range r.records.newest(0, math.MaxInt, func(rec *Record) bool { return !rec.Task.Phase.Finished() }) {
 		if p := rec.Task.Phase; p.Placed() || p == mapper.Away {
@@ -26,8 +27,10 @@ func (r *Runner) liveRecords() []*Record {
 		}
 	}
 	slices.Reverse(rest)
-	first = first[:min(liveMost, len(first))]
-	return append(first, rest[:min(liveMost-len(first), len(rest))]...)
+	all := len(first) + len(rest)
+	first = first[:min(most, len(first))]
+	recs = append(first, rest[:min(most-len(first), len(rest))]...)
+	return recs, all - len(recs)
 }
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }

@@ -12,9 +12,14 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// pageConnections is how many connections to the page's port there may be: a port
-// does not tell at once whose they are. Its socket has the API's limits.
-const pageConnections = 256
+const (
+	// pageConnections is how many connections to the page's port there may be: a port
+	// does not tell at once whose they are.
+	pageConnections = 256
+	// pageSocketConnections is how many there may be to its socket, beside the limit for
+	// each user, which is that of the API.
+	pageSocketConnections = 1024
+)
 
 // Page is where the page is served.
 type Page struct {
@@ -64,9 +69,9 @@ func (r *Runner) pageHandler(ctx context.Context) http.Handler {
 // servePage answers the page on l until ctx ends.
 func (r *Runner) servePage(ctx context.Context, l net.Listener, h http.Handler) error {
 	if _, unix := l.Addr().(*net.UnixAddr); unix {
-		l = newDoorkeeper(l, func() int { return r.live().PerUser.Connections }, mayMountAll)
+		l = newDoorkeeper(l, placesFor(pageSocketConnections, 8), func() int { return r.live().PerUser.Connections }, mayMountAll)
 	} else {
-		l = &crowded{Listener: l, places: make(chan struct{}, pageConnections)}
+		l = &crowded{Listener: l, places: make(chan struct{}, placesFor(pageConnections, 8))}
 	}
 	return r.serve(ctx, l, h)
 }

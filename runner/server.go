@@ -45,7 +45,7 @@ func Listen(socket string) (net.Listener, error) {
 
 // Serve answers the API on l until ctx ends.
 func (r *Runner) Serve(ctx context.Context, l net.Listener) error {
-	return r.serve(ctx, newDoorkeeper(l, func() int { return r.live().PerUser.Connections }, mayMountAll), r.front(ctx))
+	return r.serve(ctx, newDoorkeeper(l, placesFor(maxConnections, 2), func() int { return r.live().PerUser.Connections }, mayMountAll), r.front(ctx))
 }
 
 // front is the API with what bounds its use.

@@ -18,7 +18,8 @@ type Live struct {
 	// Info is without what takes long to count.
 	Info *LiveInfo `json:"info,omitempty"`
 	GPUs []GPU     `json:"gpus,omitempty" doc:"all of them"`
-	// Tasks are the unfinished ones and a few that ended last.
+	// Tasks are the unfinished ones and a few that ended last. Of more than 2,000
+	// unfinished ones, Info says how many are left out.
 	Tasks []LiveTask `json:"tasks,omitempty" doc:"new ones, and those that changed"`
 	Gone  []int64    `json:"gone,omitempty" doc:"tasks that are not shown any more"`
 	Queue []int64    `json:"queue,omitempty" doc:"the tasks in the queues, in order"`
@@ -40,6 +41,7 @@ type LiveInfo struct {
 	Draining  bool      `json:"draining,omitempty"`
 	Paused    *Closure  `json:"paused,omitempty"`
 	Trouble   []Trouble `json:"trouble,omitempty"`
+	LeftOut   int       `json:"left_out,omitempty" doc:"unfinished tasks that are too many to be shown; the figures above count them"`
 }
 
 // LiveTask is a task in short.

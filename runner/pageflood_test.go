@@ -1,0 +1,106 @@
+package runner
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+	"carma/runner/api"
+
+	"github.com/chromedp/chromedp"
+
+	"carma/test/browser"
+)
+
+// TestPageFlood: who fills the page's port, or its socket, takes no connection from the
+// API's socket, and who fills the port none from the page's socket.
+func TestPageFlood(t *testing.T) {
+	l := newLab(t, 1, 0)
+	var open []net.Conn
+	fill := func(network, at string, n int) {
+		t.Helper()
+		for range n {
+			c, err := net.DialTimeout(network, at, 5*time.Second)
+			if err != nil {
+				break // the system's queue is full as well
+			}
+			open = append(open, c)
+		}
+	}
+	defer func() {
+		for _, c := range open {
+			c.Close()
+		}
+	}()
+	fill("tcp", l.port, placesFor(pageConnections, 8)+50)
+	time.Sleep(100 * time.Millisecond) // the daemon has taken what it takes
+	if status := visitQuickly(l, "tcp", l.port); status != 0 {
+		t.Errorf("the port is not full: it answers %d", status)
+	}
+	if status := visitQuickly(l, "unix", l.socket); status == 0 {
+		t.Error("the page's socket does not answer while its port is full")
+	}
+	fill("unix", l.socket, placesFor(pageSocketConnections, 8)+50)
+	for range 20 { // new connections, not one that is kept
+		if _, err := api.NewClient(l.api.Socket()).Info(l.ctx()); err != nil {
+			t.Fatalf("the API does not answer while the page is flooded: %v", err)
+		}
+	}
+}
+
+// visitQuickly asks for the page's start; 0: nothing answers within a second.
+func visitQuickly(l *lab, network, at string) (status int) {
+	c, err := net.DialTimeout(network, at, time.Second)
+	if err != nil {
+		return 0
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", l.port)
+	_, _ = fmt.Fscanf(c, "HTTP/1.1 %d", &status)
+	return status
+}
+
+// TestPageCut: with more tasks than a picture has, the API and the page say how many are
+// left out, until there is room again.
+func TestPageCut(t *testing.T) {
+	l := newLab(t, 1, 0)
+	l.picturing.most = 5
+	for i := range 8 {
+		if _, err := l.Submit(l.ctx(), Caller{Name: "root", Home: "/tmp"}, api.Submit{Image: "train:1", Name: fmt.Sprintf("many-%d", i), Mem: int64(38 * units.GiB), HostReserve: int64(32 * units.MiB)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.until("1", "running", func(t api.Task) bool { return t.Phase == "running" })
+	err := l.api.Live(l.ctx(), func(e api.Live) error {
+		if e.Info != nil && e.Info.LeftOut == 3 && e.Info.Queued == 6 {
+			return api.ErrStop
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := browser.New(t, "http://"+l.port+"/")
+	b.As(360, "dark")
+	b.Do(chromedp.Navigate(l.address()))
+	for _, hash := range []string{"#/", "#/tasks"} {
+		b.Of(`location.hash = '` + hash + `'`)
+		b.Await(`document.querySelector('.alarm')?.textContent.startsWith('3 waiting tasks are not shown')`)
+		b.Axe("cut " + hash)
+	}
+	b.Picture("cut-360-dark")
+	for _, ref := range []string{"many-5", "many-6", "many-7"} {
+		if _, err := l.api.Stop(l.ctx(), ref, api.StopRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Await(`!document.querySelector('.alarm')`)
+	if hash := b.Of(`location.hash`); !strings.Contains(hash, "tasks") {
+		t.Error(hash)
+	}
+	b.Well()
+}
