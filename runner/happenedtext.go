@@ -141,7 +141,7 @@ func saidRequest(q *mapper.Request) string {
 		parts[0] = "on 1 GPU"
 	}
 	if q.Exclusive {
-		parts = append(parts, "alone on it")
+		parts = append(parts, "shared with nobody")
 	}
 	if q.Priority != mapper.Normal {
 		parts = append(parts, "priority "+q.Priority.String())
@@ -165,7 +165,7 @@ func saidEstimate(e *mapper.Estimate) string {
 	}
 	switch {
 	case e.WholeGPU:
-		return "its memory is not known, so it gets whole GPUs" + from
+		return "it gets whole GPUs: its memory is not known"
 	case e.Memory == 0:
 		return "estimated: it needs no GPU memory" + from
 	case e.Point != 0 && e.Point != e.Memory:
