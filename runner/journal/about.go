@@ -7,7 +7,8 @@ import (
 	"sort"
 )
 
-// aboutStep is how many events [Reader.About] looks through in one query: about 10 ms.
+// aboutStep is how many events [Reader.About] looks through before it asks whether
+// anybody still waits for it.
 const aboutStep = 4096
 
 // About returns the events and decisions that are about a task, of events numbered
