@@ -41,8 +41,7 @@ type lifeTold struct {
 	left    int // lines dropped after the first happenedFirst
 	unread  *api.Span
 	gone    bool
-	at      units.Instant // of the last line
-	started map[int]bool  // attempts of which that was told
+	started map[int]bool // attempts of which that was told
 }
 
 // happened is a line with the form that others may see.
@@ -69,11 +68,10 @@ func (r *Runner) History(ctx context.Context, ref string) (api.History, error) {
 		return api.History{}, err
 	}
 	out := api.History{Task: int64(rec.ID()), Now: r.Clock.Time(), Lines: []api.Happened{}, LeftOut: life.left, Unread: life.unread, Gone: life.gone}
-	if life.left > 0 {
-		out.Gap = happenedFirst
-	}
 	all := r.sees(ctx, rec)
-	for _, l := range life.lines {
+	lines, gap := life.merged(r.waited.reasons(rec.ID()))
+	out.Gap = gap
+	for _, l := range lines {
 		if !all {
 			l.Text = l.public
 		}

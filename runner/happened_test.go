@@ -191,3 +191,64 @@ func TestHistoryGivesUp(t *testing.T) {
 	l.timelines.turn.leave()
 	l.historyOf("4")
 }
+
+// TestHistoryOfWaiting: the reasons for which a task waited are among its lines, each
+// once, until it was launched.
+func TestHistoryOfWaiting(t *testing.T) {
+	l := newLab(t, 1, 4)
+	look := func() {
+		t.Helper()
+		if err := l.lookAtWaits(l.ctx()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	look()
+	full := texts(l.historyOf("6"))
+	if strings.Count(full, "waits: waits: ") != 1 || inOrder(full, "estimated: ", "waits: waits: GPU 0 memory ") != "" {
+		t.Errorf("the card is full:\n%s", full)
+	}
+	l.happens(mapper.LaunchingPaused{At: l.Clock.Now(), Closure: &mapper.Closure{By: "root", Why: "a repair"}})
+	look()
+	paused := texts(l.historyOf("6"))
+	if missing := inOrder(paused, "waits: waits: GPU 0 memory ", "waits: waits: ", "a repair"); missing != "" {
+		t.Errorf("launching is paused:\n%s", paused)
+	}
+	l.happens(mapper.LaunchingPaused{At: l.Clock.Now()})
+	for _, ref := range []string{"4", "5"} {
+		if _, err := l.api.Stop(l.ctx(), ref, api.StopRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.running("6")
+	look()
+	if missing := inOrder(texts(l.historyOf("6")), "waits: waits: ", "a repair", "launch: launched on GPU 0"); missing != "" {
+		t.Errorf("%q is missing:\n%s", missing, texts(l.historyOf("6")))
+	}
+	long := lifeTold{left: 5}
+	for i := range happenedMost {
+		long.lines = append(long.lines, happened{Happened: api.Happened{At: time.Unix(int64(10*i), 0)}})
+	}
+	all, gap := long.merged([]happened{{Happened: api.Happened{At: time.Unix(15, 0)}}, {Happened: api.Happened{At: time.Unix(1e9, 0)}}})
+	if len(all) != happenedMost+2 || gap != happenedFirst+1 || !slices.IsSortedFunc(all, func(a, b happened) int { return a.At.Compare(b.At) }) {
+		t.Errorf("%d lines, gap after %d", len(all), gap)
+	}
+}
+
+// TestWaitedIsBounded: of many reasons the first and the last are kept, of many tasks
+// the newest.
+func TestWaitedIsBounded(t *testing.T) {
+	var w waited
+	for i := range 3 * waitsEach {
+		w.add(7, happened{Happened: api.Happened{Reason: string(rune('a' + i%2)), Text: string(rune('a' + i))}})
+	}
+	if got := w.reasons(7); len(got) != waitsEach || got[0].Text != "a" || got[waitsEach-1].Text != string(rune('a'+3*waitsEach-1)) {
+		t.Errorf("%d are kept: %+v", len(got), got)
+	}
+	for id := range mapper.TaskID(waitsKept + 5) {
+		w.add(id+1, happened{Happened: api.Happened{Reason: "a"}})
+	}
+	if len(w.of) != waitsKept || w.of[1] != nil || w.of[waitsKept] == nil {
+		t.Errorf("of %d tasks", len(w.of))
+	}
+}

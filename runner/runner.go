@@ -75,6 +75,7 @@ type Runner struct {
 	picturing   *live
 	timelines   timelines
 	lives       toldLives
+	waited      waited
 	logins      *web.Logins
 	pageAt      Page // set before it serves
 	pages       *metrics.Pages
@@ -200,6 +201,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { r.engine.watch(r.work, r.engineChanged) })
 	r.side.Go(func() { r.monitor.run(r.work, r.sampled) })
 	r.side.Go(func() { r.followGPUs(r.work) })
+	r.side.Go(func() { r.noteWaits(r.work) })
 	r.side.Go(func() { r.tellPaces(r.work) })
 	r.side.Go(func() { r.lookLate(r.work) })
 	r.side.Go(func() { frugal(r.work) })

@@ -32,7 +32,7 @@ type Span struct {
 // Happened is one event or decision.
 type Happened struct {
 	At      time.Time `json:"at"`
-	Kind    string    `json:"kind" doc:"of the event or decision in the journal: task-submitted, launch, requeue, ..."`
+	Kind    string    `json:"kind" doc:"of the event or decision in the journal: task-submitted, launch, requeue, ...; waits: a reason for which it waited, as the daemon saw it now and then since its start"`
 	Attempt int       `json:"attempt,omitempty"`
 	Text    string    `json:"text" doc:"a sentence without its subject, the task"`
 	Reason  string    `json:"reason_code,omitempty"`

@@ -1,0 +1,111 @@
+package runner
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"carma/mapper"
+	"carma/mapper/words"
+	"carma/runner/api"
+)
+
+// Why a task waits is computed when somebody asks, and no event has it. So that its
+// history can tell later, the daemon notes the reasons of the tasks that have waited
+// longest, in memory.
+
+const (
+	// waitsEvery is the time between two looks, by the wall clock. waitsLooked is at how
+	// many tasks: a look costs the loop one at all GPUs for each.
+	waitsEvery, waitsLooked = 15 * time.Second, 40
+	// waitsEach is how many reasons are kept of a task: the first and the last. waitsKept
+	// is of how many tasks.
+	waitsEach, waitsKept = 12, 2000
+)
+
+// waited are the reasons for which tasks have waited.
+type waited struct {
+	mu sync.Mutex
+	of map[mapper.TaskID][]happened
+}
+
+// noteWaits looks again and again until ctx ends.
+func (r *Runner) noteWaits(ctx context.Context) {
+	for pause(ctx, waitsEvery) {
+		if err := r.lookAtWaits(ctx); err != nil && ctx.Err() == nil {
+			r.Log.Debug().Err(err).Msg("the reasons of waiting tasks could not be noted")
+		}
+	}
+}
+
+// lookAtWaits notes the reasons that have another code than those before.
+func (r *Runner) lookAtWaits(ctx context.Context) error {
+	recs := r.records.newest(0, math.MaxInt, func(rec *Record) bool {
+		return rec.Task.Phase == mapper.Queued || rec.Task.Phase == mapper.Recovering
+	})
+	slices.Reverse(recs)
+	var notes []happened
+	var ids []mapper.TaskID
+	err := r.look(ctx, func(s *mapper.State) {
+		for _, rec := range recs[:min(len(recs), waitsLooked)] {
+			why, known := s.Why(rec.ID())
+			if !known || why.Position == 0 || why.Binding.Code == "" {
+				continue
+			}
+			note := happened{Happened: api.Happened{At: r.Clock.Time(), Kind: "waits", Text: "waits: " + words.Why(why), Reason: string(why.Binding.Code)}}
+			why.Binding = unquoted(why.Binding)
+			note.public = "waits: " + words.Why(why)
+			notes, ids = append(notes, note), append(ids, rec.ID())
+		}
+	})
+	for i, id := range ids {
+		r.waited.add(id, notes[i])
+	}
+	return err
+}
+
+func (w *waited) add(id mapper.TaskID, note happened) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.of == nil {
+		w.of = map[mapper.TaskID][]happened{}
+	}
+	have := w.of[id]
+	if n := len(have); n > 0 && have[n-1].Reason == note.Reason {
+		return
+	}
+	if have = append(have, note); len(have) > waitsEach {
+		have = slices.Delete(have, waitsEach/2, waitsEach/2+1)
+	}
+	w.of[id] = have
+	for len(w.of) > waitsKept {
+		oldest := id
+		for other := range w.of {
+			oldest = min(oldest, other)
+		}
+		delete(w.of, oldest)
+	}
+}
+
+func (w *waited) reasons(id mapper.TaskID) []happened {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.of[id])
+}
+
+// merged adds the reasons to the lines of a life, by time, and returns after how many
+// lines those are missing that were left out.
+func (l lifeTold) merged(reasons []happened) (all []happened, gap int) {
+	for i, line := range l.lines {
+		for len(reasons) > 0 && reasons[0].At.Before(line.At) {
+			all, reasons = append(all, reasons[0]), reasons[1:]
+		}
+		all = append(all, line)
+		if l.left > 0 && i == happenedFirst-1 {
+			gap = len(all)
+		}
+	}
+	return append(all, reasons...), gap
+}
