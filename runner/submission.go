@@ -95,10 +95,11 @@ func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*intak
 	return in, warn, nil
 }
 
-// inTask says which of several tasks an error is about.
+// inTask says which task an error is about: of several its number, of a file its name
+// there.
 func inTask(s api.Submission, i int, err error) error {
 	refused, ok := err.(*RequestError)
-	if !ok || len(s.Tasks) == 1 {
+	if !ok || len(s.Tasks) == 1 && s.Tasks[i].Part == "" {
 		return err
 	}
 	what := "task " + strconv.Itoa(i+1)

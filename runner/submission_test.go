@@ -164,6 +164,10 @@ func TestSubmissionIsAtomic(t *testing.T) {
 			t.Errorf("got %v, want %q", err, c.says)
 		}
 	}
+	only := edit(func(s *api.Submit) { s.ShmSize = 1 << 60 })
+	if _, err := g.api.SubmitAll(g.ctx(), api.Submission{Tasks: []api.Submit{only}}); err == nil || !strings.Contains(err.Error(), "b: --shm-size") {
+		t.Errorf("the only service of a file: %v", err)
+	}
 	if all, err := g.api.Tasks(g.ctx(), api.ListOptions{All: true}); err != nil || len(all) != 1 {
 		t.Errorf("%d tasks are there, only the first should be: %v", len(all), err)
 	}
