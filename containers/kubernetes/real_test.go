@@ -91,11 +91,22 @@ func offer(t *testing.T, kubeconfig string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	taken(t, p)
 	t.Cleanup(func() {
 		if err := errors.Join(p.Close(context.Background()), d.Close()); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// taken waits until the kubelet has taken the driver in.
+func taken(t *testing.T, p *simgpus.Plugin) {
+	t.Helper()
+	select {
+	case <-p.Offered():
+	case <-time.After(time.Minute):
+		t.Fatal("the kubelet does not take the driver in")
+	}
 }
 
 // TestRealBooking: on the real scheduler and kubelet, tasks share a GPU by their

@@ -155,10 +155,25 @@ func run(ctx context.Context, config configs.Config, f flags, log zerolog.Logger
 		return err
 	}
 	defer func() { err = errors.Join(err, withdraw(plugin)) }()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-plugin.Offered():
+	case <-time.After(registerLimit):
+		log.Warn().Str("kubelet", f.kubelet).Msg("the kubelet has not taken the driver in yet; is --kubelet its folder?")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-plugin.Offered():
+		}
+	}
 	log.Info().Str("node", f.name).Int("gpus", len(uuids)).Str("server", server.Name).Float64("speed", f.speed).Msg("the node offers its GPUs")
 	tell(ctx, d, f.name, sim, log)
 	return nil
 }
+
+// registerLimit is how long a kubelet may take until that is remarkable.
+const registerLimit = 30 * time.Second
 
 // withdrawLimit bounds taking the GPUs back at the end.
 const withdrawLimit = 5 * time.Second

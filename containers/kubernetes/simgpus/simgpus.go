@@ -17,9 +17,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	resourcev1 "k8s.io/api/resource/v1"
 	dra "k8s.io/kubelet/pkg/apis/dra/v1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
@@ -53,15 +55,19 @@ type Plugin struct {
 	registration.UnimplementedRegistrationServer
 
 	opts  Options
-	slice string
+	slice resourcev1.ResourceSlice
 	serve errgroup.Group
 	stop  []func()
+
+	first   sync.Once
+	offered chan struct{} // closed when the GPUs are first published
 }
 
-// Start publishes the GPUs and serves the kubelet until [Plugin.Close].
+// Start serves the kubelet until [Plugin.Close]. The GPUs are published each time that
+// the kubelet has taken the driver in: before, it could prepare no claim, and one that
+// is started again takes back the GPUs of drivers that it does not know yet.
 func Start(ctx context.Context, opts Options) (*Plugin, error) {
-	slice := kubernetes.Slice(opts.Node, opts.Model, opts.UUIDs, opts.Bytes)
-	p := &Plugin{opts: opts, slice: slice.Name}
+	p := &Plugin{opts: opts, slice: kubernetes.Slice(opts.Node, opts.Model, opts.UUIDs, opts.Bytes), offered: make(chan struct{})}
 	folder := filepath.Join(opts.Kubelet, "plugins", kubernetes.SimulatedDriver)
 	for _, dir := range []string{folder, filepath.Dir(p.registrar()), opts.CDI} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -70,9 +76,6 @@ func Start(ctx context.Context, opts Options) (*Plugin, error) {
 	}
 	service := func(s *grpc.Server) { dra.RegisterDRAPluginServer(s, p) }
 	err := p.listen(p.socket(), service)
-	if err == nil {
-		err = opts.Cluster.Offer(ctx, slice)
-	}
 	// Last: from here on the kubelet sends claims.
 	if err == nil {
 		err = p.listen(p.registrar(), func(s *grpc.Server) { registration.RegisterRegistrationServer(s, p) })
@@ -82,6 +85,9 @@ func Start(ctx context.Context, opts Options) (*Plugin, error) {
 	}
 	return p, nil
 }
+
+// Offered is closed when the kubelet has taken the driver in and the GPUs are published.
+func (p *Plugin) Offered() <-chan struct{} { return p.offered }
 
 func (p *Plugin) socket() string {
 	return filepath.Join(p.opts.Kubelet, "plugins", kubernetes.SimulatedDriver, "dra.sock")
@@ -112,7 +118,7 @@ func (p *Plugin) Close(ctx context.Context) error {
 	for i := len(p.stop) - 1; i >= 0; i-- {
 		p.stop[i]()
 	}
-	return errors.Join(p.serve.Wait(), p.opts.Cluster.Withdraw(ctx, p.slice))
+	return errors.Join(p.serve.Wait(), p.opts.Cluster.Withdraw(ctx, p.slice.Name))
 }
 
 // GetInfo tells the kubelet what this is.
@@ -122,8 +128,15 @@ func (p *Plugin) GetInfo(context.Context, *registration.InfoRequest) (*registrat
 	}, nil
 }
 
-// NotifyRegistrationStatus has nothing to do: a kubelet that refuses asks again.
-func (p *Plugin) NotifyRegistrationStatus(context.Context, *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+// NotifyRegistrationStatus publishes the GPUs if the kubelet has taken the driver in.
+// One that refuses, or hears of an error here, asks again.
+func (p *Plugin) NotifyRegistrationStatus(ctx context.Context, r *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+	if r.PluginRegistered {
+		if err := p.opts.Cluster.Offer(ctx, p.slice); err != nil {
+			return nil, err
+		}
+		p.first.Do(func() { close(p.offered) })
+	}
 	return &registration.RegistrationStatusResponse{}, nil
 }
 

@@ -79,13 +79,28 @@ func TestKubelet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(api.slice.Spec.Devices); n != 2 || *api.slice.Spec.Devices[1].Attributes[kubernetes.UUIDAttribute].StringValue != "GPU-b" {
-		t.Errorf("%d devices: %+v", n, api.slice.Spec)
-	}
 	ctx := t.Context()
-	info, err := registration.NewRegistrationClient(dial(t, filepath.Join(dir, "plugins_registry", "gpu.carma.dev-reg.sock"))).GetInfo(ctx, &registration.InfoRequest{})
+	registrar := registration.NewRegistrationClient(dial(t, filepath.Join(dir, "plugins_registry", "gpu.carma.dev-reg.sock")))
+	info, err := registrar.GetInfo(ctx, &registration.InfoRequest{})
 	if err != nil || info.Type != registration.DRAPlugin || info.Name != "gpu.carma.dev" {
 		t.Fatalf("%+v, %v", info, err)
+	}
+	status := func(taken bool) {
+		t.Helper()
+		if _, err := registrar.NotifyRegistrationStatus(ctx, &registration.RegistrationStatus{PluginRegistered: taken}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status(false); api.slice != nil {
+		t.Error("the GPUs are published before the kubelet has taken the driver in")
+	}
+	for range 2 { // a kubelet that is started again has taken the GPUs back
+		api.slice = nil
+		status(true)
+		if api.slice == nil || len(api.slice.Spec.Devices) != 2 || *api.slice.Spec.Devices[1].Attributes[kubernetes.UUIDAttribute].StringValue != "GPU-b" {
+			t.Fatalf("published: %+v", api.slice)
+		}
+		<-p.Offered()
 	}
 	kubelet := dra.NewDRAPluginClient(dial(t, info.Endpoint))
 	good, other := &dra.Claim{Namespace: "lab", Name: "x", Uid: "u1"}, &dra.Claim{Namespace: "lab", Name: "x", Uid: "u2"}
