@@ -31,6 +31,14 @@ type Importer interface {
 	Import(ctx context.Context, tar io.Reader) (names []string, err error)
 }
 
+// Aborter is a driver whose Start may take long, because the image is fetched then.
+type Aborter interface {
+	// Abort ends a container whose start goes on. That Start then returns, and the
+	// container ends without having run. For one that runs or has ended it does
+	// nothing.
+	Abort(ctx context.Context, id string) error
+}
+
 // ImageStore is a driver for an engine whose own image command is not on every
 // machine. Carma's commands for images take its place.
 type ImageStore interface {

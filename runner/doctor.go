@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"carma/mapper/units"
@@ -19,11 +20,18 @@ import (
 func (r *Runner) Doctor(ctx context.Context) []api.Check {
 	short, cancel := context.WithTimeout(ctx, apiLimit) // for the engine
 	defer cancel()
-	checks := []api.Check{r.checkEngine(short), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput(), r.checkMounts(), r.checkMessages()}
+	checks := []api.Check{r.checkEngine(short), r.checkSource(), r.checkJournal(), checkDisk(r.opt.DataDir), r.checkOutput(), r.checkMessages()}
+	elsewhere := r.live().Bounds.Elsewhere
+	if !elsewhere {
+		checks = slices.Insert(checks, len(checks)-1, r.checkMounts())
+	}
 	if r.opt.SetSpeed != nil {
 		checks = append(checks, r.checkSimtask(short))
 	} else {
-		checks = append(checks, r.checkClock(), r.checkHealth(), r.checkMetrics(), r.checkAttach(), checkControlGroups())
+		checks = append(checks, r.checkClock(), r.checkHealth(), r.checkMetrics(), r.checkAttach())
+		if !elsewhere {
+			checks = append(checks, checkControlGroups())
+		}
 	}
 	checks = append(checks, r.checkTrouble()...)
 	return append(append(checks, r.checkNotes()...), r.checkSharing(ctx), r.checkLimits(), r.checkSuspend(), r.checkLedger(ctx))

@@ -14,12 +14,37 @@ import (
 // twice.
 func (w *worker) startIt(ctx context.Context, id string) error {
 	w.connect(ctx, id)
+	defer w.abortWhenAsked(ctx, id)()
 	_, err := w.engine.retry(ctx, func() error { return w.Driver.Start(ctx, id) })
 	if err == nil || ctx.Err() != nil || !w.hasRun(ctx, id) {
 		return err
 	}
 	w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("the engine reported a failed start, but the container runs: it goes on")
 	return nil
+}
+
+// abortWhenAsked ends a start that goes on when the task is stopped, where a start may
+// take long. Call done when it is over.
+func (w *worker) abortWhenAsked(ctx context.Context, id string) (done func()) {
+	a, ok := able[containers.Aborter](w.Driver)
+	if !ok {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.stop.asked:
+		}
+		_, err := w.engine.retry(ctx, func() error { return a.Abort(ctx, id) })
+		if err != nil && ctx.Err() == nil {
+			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("its start cannot be ended; it is stopped when it runs")
+		}
+	}()
+	return func() { cancel(); <-ended }
 }
 
 // hasRun reports whether the program of a container runs, or has run.

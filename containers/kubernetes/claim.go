@@ -169,15 +169,15 @@ func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment
 	if err := d.claims(d.resource.Get(), pod.Name).Do(ctx).Into(&claim); err != nil {
 		return containers.Attachment{}, fail(ctx, what, err)
 	}
+	if claim.Status.Allocation == nil {
+		return containers.Attachment{}, fmt.Errorf("%s: %w: its claim has no GPU yet", what, containers.ErrNotFound)
+	}
 	uuids, err := d.allocated(ctx, &claim)
 	return containers.Attachment{Visible: strings.Join(uuids, ","), Requested: uuids}, err
 }
 
 // allocated are the UUIDs of a claim's devices, in the order of its requests.
 func (d *Driver) allocated(ctx context.Context, claim *resourcev1.ResourceClaim) ([]string, error) {
-	if claim.Status.Allocation == nil {
-		return nil, nil
-	}
 	known, err := d.readPlaces(ctx)
 	if err != nil {
 		return nil, err

@@ -34,6 +34,9 @@ func (c *cluster) sync(pod *corev1.Pod) {
 			}()
 		} else if s := status(pod); s != nil && s.State.Terminated == nil {
 			c.over(pod, &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown"})
+		} else if s == nil && pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending {
+			pod.Status.Phase = corev1.PodFailed // it ends without having run
+			c.tell("MODIFIED", pod)
 		}
 	case pod.Spec.NodeName == "":
 		pod.Spec.NodeName = "node-1"

@@ -81,6 +81,7 @@ var (
 	_ containers.Driver  = (*Driver)(nil)
 	_ containers.Advised = (*Driver)(nil)
 	_ containers.Checker = (*Driver)(nil)
+	_ containers.Aborter = (*Driver)(nil)
 )
 
 // New returns a driver. It sends nothing yet.

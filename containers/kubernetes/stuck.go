@@ -61,7 +61,11 @@ func (d *Driver) stuck(ctx context.Context, pod *corev1.Pod, w *waits) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
 			if lasts(&w.claim, d.opts.ClaimPatience) {
-				return unschedulable + containers.CleanMessage(c.Message) + d.holders(ctx, pod)
+				text := unschedulable + containers.CleanMessage(c.Message)
+				if f := containers.ReadStartFault(text); f != nil && f.Code == "gpu-taken" {
+					text += d.holders(ctx, pod)
+				}
+				return text
 			}
 			return ""
 		}

@@ -113,3 +113,50 @@ func TestStuck(t *testing.T) {
 		})
 	}
 }
+
+// TestAbort: a start that goes on is ended when the task is stopped; a program that
+// runs is left alone.
+func TestAbort(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", uuidA)
+	c.node("node-1")
+	d := c.driver(t, Options{})
+	defer d.Close()
+	runs := begin(t, d, task("runs", "block:0"))
+	c.mu.Lock()
+	c.idle = true
+	c.mu.Unlock()
+	spec := task("x", "exit:0")
+	spec.GPUs = []string{uuidA}
+	id, err := d.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- d.Start(t.Context(), id) }()
+	for gone := false; !gone; time.Sleep(5 * time.Millisecond) {
+		c.mu.Lock()
+		gone = !gated(c.pods["x"])
+		c.mu.Unlock()
+	}
+	for range 2 {
+		if err := errors.Join(d.Abort(t.Context(), id), d.Abort(t.Context(), runs)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("start: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the start goes on")
+	}
+	exit, err := d.Wait(t.Context(), id)
+	if v := containers.Classify(exit, nil, containers.Facts{Stopped: true}); err != nil || v.Class != containers.ClassStopped || !exit.Started.IsZero() {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	if list, err := d.List(t.Context(), nil); err != nil || len(list) != 2 || list[0].State == list[1].State {
+		t.Errorf("%+v, %v: only the other one runs", list, err)
+	}
+}

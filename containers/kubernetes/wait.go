@@ -42,6 +42,19 @@ func (d *Driver) Kill(ctx context.Context, id string) error {
 	return d.stop(ctx, "kill pod "+short(id), id, &shortest, stopped)
 }
 
+// Abort ends a pod that has not come to run. It implements [containers.Aborter].
+func (d *Driver) Abort(ctx context.Context, id string) error {
+	what := "end the start of pod " + short(id)
+	pod, err := d.pod(ctx, what, id)
+	if isGone(err) || err == nil && running(pod) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.stop(ctx, what, id, &shortest, stopped)
+}
+
 // shortest is the shortest grace in seconds at which the end of a pod is told.
 var shortest = int64(1)
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,6 +85,9 @@ func holdLease(ctx context.Context, config configs.Config, driver containers.Dri
 	err = d.Hold(ctx, who, func(other string) {
 		log.Warn().Str("daemon", other).Msg("another daemon works in this namespace; this one waits for its Lease")
 	}, func(other string) { lost(&lostLease{other}) })
+	if fault, ok := errors.AsType[*containers.StartFault](err); ok {
+		return nil, cli.Usagef(fault.Remedy, "driver kubernetes: %v", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("driver kubernetes: %w", err)
 	}
