@@ -71,10 +71,12 @@ var defaultCopying = Copying{Rate: 5e9, Delay: 200 * time.Millisecond}
 
 // GPU is one device of a server.
 type GPU struct {
-	UUID   string
-	Index  int
-	Model  string
-	Memory units.Bytes
+	UUID  string
+	Index int
+	// Machine is the one it is in, where a replay has several; no file has it.
+	Machine string
+	Model   string
+	Memory  units.Bytes
 	// IdlePower is the power without load, PeakPower the board's limit, in watts.
 	IdlePower, PeakPower float64
 	// Speed is the training speed relative to an A100 40 GB, which is 1.

@@ -41,6 +41,10 @@ type MapOptions struct {
 	// GPUs, then by its run time alone. Of those within a tenth of the nearest
 	// run time, one is drawn.
 	Match bool
+	// Load, if not 0, stretches or shrinks all gaps by one factor, see
+	// [GenerateOptions]; GPUs is the number of GPUs that it refers to, at least 1.
+	Load float64
+	GPUs int
 }
 
 // Map makes a trace from arrivals: each gets a workload of the catalogue. A seed
@@ -80,6 +84,9 @@ func Map(l arrivals.List, o MapOptions) (Trace, error) {
 			name = "" // a workload's name, but this task has another one
 		}
 		t.Tasks = append(t.Tasks, Task{At: a.At, Workload: w.Name, GPUs: w.GPUs, Name: name, User: a.User})
+	}
+	if o.Load > 0 {
+		return t, t.stretch(o.Load, o.GPUs)
 	}
 	return t, nil
 }

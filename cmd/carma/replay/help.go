@@ -103,6 +103,7 @@ Exits with 1 if a task did not succeed or a bound does not hold.`
 const examples = `  carma replay philly-t1-60 --policy exclusive,magm
   carma replay philly-t1-60 --policy magm,carma,OR-MAGM --estimator oracle,none
   carma replay philly-t1-60 philly-t2-60 --gpu-count 3 --json
+  carma replay big.yaml --gpus sim:dgx-h100 --machines 1250 --policy carma
   carma replay philly-heavy-60 --html report.html --csv tasks.csv
   carma replay smoke-5 --policy exclusive,magm,carma --svg ran-{policy}.svg
   carma replay philly-mix-90 --policy carma --set order=fair --set slot=2h

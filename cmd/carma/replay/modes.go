@@ -11,7 +11,7 @@ import (
 // The flags of the kinds of replay.
 var (
 	liveOnly    = []string{"speed", "image", "name"}
-	virtualOnly = []string{"gpus", "gpu-count", "estimator", "start-up", "look-ahead", "set", "checkpoint", "sharing", "know", "no-repeats", "coarse", "truth", "suspend", "urgent", "drain", "record"}
+	virtualOnly = []string{"gpus", "gpu-count", "machines", "estimator", "start-up", "look-ahead", "set", "checkpoint", "sharing", "know", "no-repeats", "coarse", "truth", "suspend", "urgent", "drain", "record"}
 	// traceless are those that a replay needs no trace with; the first three are
 	// replays of their own.
 	traceless = []string{"presets", "published", "journal", "check"}

@@ -8,6 +8,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/report"
+	"carma/configs/servers"
 	"carma/mapper"
 	"carma/mapper/sim/study"
 )
@@ -15,11 +16,26 @@ import (
 // width is what a table of a replay fits.
 const width = 120
 
+// gpusOf says on what was replayed.
+func gpusOf(s servers.Server) string {
+	n := len(s.GPUs)
+	machines := 1
+	for i := 1; i < n; i++ {
+		if s.GPUs[i].Machine != s.GPUs[i-1].Machine {
+			machines++
+		}
+	}
+	if machines > 1 {
+		return fmt.Sprintf("%d GPUs of %d machines %s", n, machines, s.Name)
+	}
+	return fmt.Sprintf("%d GPUs of %s", n, s.Name)
+}
+
 // print writes the table of one trace: a line per row, and the reference.
 func (v *part) print(w io.Writer, r *study.Replayed) error {
 	m := r.Reference.Result.Metrics
-	title := fmt.Sprintf(": %d tasks on %d GPUs of %s, lower bound %s%s",
-		m.Tasks, len(v.Server.GPUs), v.Server.Name, report.Span(m.LowerBound), v.estimatorText())
+	title := fmt.Sprintf(": %d tasks on %s, lower bound %s%s",
+		m.Tasks, gpusOf(v.Server), report.Span(m.LowerBound), v.estimatorText())
 	fmt.Fprintln(w, cli.Shorten(cli.Printable(r.Trace.Name), max(1, width-len(title)))+title)
 	v.printConditions(w)
 	t := &cli.Table{Columns: []cli.Column{

@@ -87,6 +87,11 @@ func (f virtualFlags) part(bounds *study.Bounds, args []string) (*part, error) {
 	if p.Server, err = study.Server(f.gpus, count); err != nil {
 		return nil, err
 	}
+	if f.machines > 1 {
+		if p.Server, err = study.Machines(p.Server, f.machines); err != nil {
+			return nil, err
+		}
+	}
 	if n := len(p.Server.GPUs); conditions.Drain.GPU >= n {
 		return nil, cli.Usagef("", "--drain: %s has no GPU %d; its GPUs are 0 to %d", p.Server.Name, conditions.Drain.GPU, n-1)
 	}

@@ -26,6 +26,7 @@ type virtualFlags struct {
 	know, sharing, truth string
 	suspend, urgent      string
 	drain                string
+	machines             int
 	noRepeats, coarse    bool
 	// checkpoint is after how much work tasks save it; 0: never.
 	checkpoint time.Duration
@@ -38,6 +39,7 @@ func addVirtualFlags(cmd *cobra.Command) *virtualFlags {
 	flags.StringVar(&f.Policies, "policy", "", "`policies` and presets, separated by commas (default: all policies); with --live: run only if this is the daemon's policy")
 	flags.StringVar(&f.gpus, "gpus", "sim:"+servers.Default, "the `server`: sim:NAME or sim:FILE")
 	cli.CountFlag(flags, &f.count, 1, "gpu-count", "number of GPUs, of the server's kind (default: the server's own number)")
+	cli.CountFlag(flags, &f.machines, 1, "machines", "so many machines like the server, as in a cluster (default: 1)")
 	flags.StringVar(&f.Estimator, "estimator", study.Estimators[0], "estimators of a task's memory, separated by commas: "+strings.Join(study.Estimators, ", "))
 	f.startUp = study.StartUp
 	cli.TimeFlag(flags, &f.startUp, "start-up", "", "`time` from a launch until the container runs")

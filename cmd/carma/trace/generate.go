@@ -25,14 +25,13 @@ times that of --gpu-count GPUs from the first arrival to the last. Without
 	}
 	flags := cmd.Flags()
 	cli.CountFlag(flags, &o.Tasks, 1, "tasks", "number of tasks (default: 60)")
-	flags.Float64Var(&o.Load, "load", 0, "GPU time of all tasks alone / GPU time of the GPUs from first to last arrival, for example 1.2 (default: keep the gaps)")
-	cli.CountFlag(flags, &o.GPUs, 1, "gpu-count", "number of GPUs that --load refers to (default: 4)")
+	loaded := loadFlags(flags, &o.Load, &o.GPUs)
 	mixFlag(cmd, &o.Mix)
 	seedFlag(flags, &o.Seed)
 	out := addOut(cmd, "the trace")
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if flags.Changed("load") && !(o.Load >= 0.001 && o.Load <= 1000) {
-			return cli.Usagef("write for example --load 1.2", "--load: %g is not between 0.001 and 1000", o.Load)
+		if err := loaded(); err != nil {
+			return err
 		}
 		if err := out.check(nil); err != nil {
 			return err

@@ -29,7 +29,8 @@ hour, heavy ones longer or on several GPUs. Named mixes, as in the original's
 traces: default is 30/60/10, mix-90 is 65/27/8, heavy-60 is 0/83/17.
 
 With --match, an arrival gets the workload with the nearest number of GPUs and
-then the nearest run time.`,
+then the nearest run time. With --load, all gaps are stretched or shrunk by one
+factor, as by carma trace generate.`,
 		Example: `  carma trace map sample.csv --seed 1 --out trace.yaml
   carma trace map sample.csv --mix heavy-60 --out trace.yaml
   carma trace map sample.csv --match --out trace.yaml`,
@@ -37,6 +38,7 @@ then the nearest run time.`,
 	}
 	flags := cmd.Flags()
 	mixFlag(cmd, &o.Mix)
+	loaded := loadFlags(flags, &o.Load, &o.GPUs)
 	flags.BoolVar(&o.Match, "match", false, "take the nearest workload by GPUs and run time")
 	seedFlag(flags, &o.Seed)
 	campaignFlag(cmd, &o.Campaign)
@@ -46,6 +48,9 @@ then the nearest run time.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Match && flags.Changed("mix") {
 			return cli.Usagef("leave one out", "--match and --mix: a workload is matched or drawn")
+		}
+		if err := loaded(); err != nil {
+			return err
 		}
 		if err := out.check(args); err != nil {
 			return err
@@ -66,22 +71,22 @@ then the nearest run time.`,
 		if err != nil {
 			return err
 		}
-		return tellMapped(told, t, l.List, o.Match)
+		return tellMapped(told, t, l.List, o)
 	}
 	return cmd
 }
 
 // tellMapped prints what a trace came to beside its arrivals.
-func tellMapped(w io.Writer, t traces.Trace, from arrivals.List, matched bool) error {
+func tellMapped(w io.Writer, t traces.Trace, from arrivals.List, o traces.MapOptions) error {
 	list, err := t.Arrivals()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s: %s; load %.2f on 4 GPUs\n", cli.Printable(t.Name), classCounts(list), list.Load(4))
+	fmt.Fprintf(w, "%s: %s; load %.2f on %d GPUs\n", cli.Printable(t.Name), classCounts(list), list.Load(o.GPUs), o.GPUs)
 	if len(from.RunTimes()) < len(from.Arrivals) {
 		return nil
 	}
-	if matched {
+	if o.Match {
 		fmt.Fprintf(w, "the same number of GPUs for %d of %d\n", sameGPUs(list, from), len(list.Arrivals))
 	}
 	fmt.Fprintln(w)

@@ -74,8 +74,8 @@ func Server(gpus string, count int) (servers.Server, error) {
 	if count == 0 {
 		return s, nil
 	}
-	if count > maxGPUs {
-		return servers.Server{}, wrongf("", "--gpu-count: %d is more than %d", count, maxGPUs)
+	if count > MaxGPUs {
+		return servers.Server{}, wrongf("", "--gpu-count: %d is more than %d", count, MaxGPUs)
 	}
 	s.GPUs = slices.Clone(s.GPUs[:min(count, len(s.GPUs))])
 	for len(s.GPUs) < count {
@@ -86,8 +86,6 @@ func Server(gpus string, count int) (servers.Server, error) {
 	}
 	return s, nil
 }
-
-const maxGPUs = 1024
 
 // Run replays everything, one after the other.
 func (s *Study) Run() ([]Replayed, error) {
@@ -174,7 +172,7 @@ func GPUs(s servers.Server) []sim.GPU {
 	gpus := make([]sim.GPU, len(s.GPUs))
 	for i, g := range s.GPUs {
 		gpus[i] = sim.GPU{
-			ID: mapper.GPUID(g.UUID), Index: g.Index, Model: g.Model, Memory: g.Memory,
+			ID: mapper.GPUID(g.UUID), Node: g.Machine, Index: g.Index, Model: g.Model, Memory: g.Memory,
 			IdlePower: g.IdlePower, PeakPower: g.PeakPower, Speed: g.Speed,
 		}
 	}

@@ -1,0 +1,29 @@
+package study
+
+import (
+	"fmt"
+
+	"carma/configs/servers"
+)
+
+// MaxGPUs is how many GPUs a replay has at most.
+const MaxGPUs = 16_384
+
+// Machines are n machines like a server. Their GPUs are numbered through; a task on
+// several GPUs has all of them in one machine.
+func Machines(s servers.Server, n int) (servers.Server, error) {
+	if n > MaxGPUs/len(s.GPUs) {
+		return servers.Server{}, wrongf("", "--machines: %d machines with %d GPUs each have more than %d GPUs; at most %d", n, len(s.GPUs), MaxGPUs, MaxGPUs/len(s.GPUs))
+	}
+	one := s.GPUs
+	s.GPUs = make([]servers.GPU, 0, n*len(one))
+	for m := range n {
+		for _, g := range one {
+			g.Index = len(s.GPUs)
+			g.Machine = fmt.Sprintf("%s-%d", s.Name, m)
+			g.UUID = fmt.Sprintf("%s-%d", s.Name, g.Index)
+			s.GPUs = append(s.GPUs, g)
+		}
+	}
+	return s, nil
+}
