@@ -43,7 +43,12 @@ func (s *State) stop(t *Task, reason Reason) {
 
 // halt does the work of stop.
 func (s *State) halt(t *Task, reason Reason) {
-	t.Phase, t.StopReason = Stopping, reason
+	was := t.Phase
+	if t.Phase, t.StopReason = Stopping, reason; was == Suspending {
+		for _, grant := range t.Current().Grants { // as one that stops it counts again
+			s.predict([]*GPU{s.byID[grant.GPU]})
+		}
+	}
 	s.decide(Stop{Task: t.ID, Attempt: t.Last().N, Reason: reason})
 }
 
