@@ -48,6 +48,8 @@ var queueKeys = []key{
 	{"quotas", "`limits` of single users, and of accounts together (@GROUP), for example ada:gpus=4; what is not named is as for all, none is no limit", func(c *Config) any { return &c.Mapper.Quotas }, nil},
 	{"slot", "`time` after which a running task makes way for waiting ones; 0: off", func(c *Config) any { return &c.Mapper.Slot }, nil},
 	{"make-way", "suspend running tasks for waiting ones of higher priority and for tasks with a terminal, where the driver can", func(c *Config) any { return &c.Mapper.MakeWay }, nil},
+	{"swap-shorter", "suspend a long running task for a much shorter waiting one, where the driver can and less is waited in all", func(c *Config) any { return &c.Mapper.SwapShorter }, nil},
+	{"fill-held", "let tasks that the driver can suspend run on GPUs held for a task on several, until that has all of them", func(c *Config) any { return &c.Mapper.FillHeld }, nil},
 	{"learn", "book the memory that earlier runs of the same image and command have used", func(c *Config) any { return &c.Mapper.Learn }, nil},
 	{"learn-memory", "`time` without growth after which others may join a task of unknown memory; 0: it gets whole GPUs", func(c *Config) any { return &c.Mapper.LearnMemory }, func(c *Config) error {
 		return notNegative(c.Mapper.LearnMemory)

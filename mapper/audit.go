@@ -72,7 +72,7 @@ func (s *State) Audit() error {
 		return err
 	}
 	for _, g := range s.gpus {
-		if g.Claim != 0 && (waiting[g.Claim] == 0 || !s.opt.MakeWay) {
+		if g.Claim != 0 && (waiting[g.Claim] == 0 || !s.opt.makesWay()) {
 			return fmt.Errorf("GPU %d: kept for task %d, which does not wait", g.Index, g.Claim)
 		}
 	}

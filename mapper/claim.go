@@ -4,7 +4,7 @@ import "slices"
 
 // awayFor is for whom a task was suspended, and for how long.
 func (s *State) awayFor(t *Task) Reason {
-	r := Reason{Code: ReasonMadeWay, Task: t.Suspension.way()}
+	r := t.Suspension.Reason
 	if since := t.Suspension.Since; since > 0 {
 		r.Span = s.now.Sub(since)
 	}
@@ -30,7 +30,7 @@ func (s *State) wayFor(t *Task) Reason {
 
 // claims reports whether a task has a claim to a GPU.
 func (s *State) claims(t *Task) bool {
-	return s.opt.MakeWay && slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.Claim == t.ID })
+	return s.opt.makesWay() && slices.ContainsFunc(s.gpus, func(g *GPU) bool { return g.Claim == t.ID })
 }
 
 // claimedFrom reports whether a GPU is claimed by another task. What is kept for one to
@@ -45,7 +45,7 @@ func (s *State) claimedFrom(t *Task, g *GPU) bool {
 
 // unclaim ends the claims of a task.
 func (s *State) unclaim(t *Task) {
-	if !s.opt.MakeWay {
+	if !s.opt.makesWay() {
 		return
 	}
 	s.notes.clock++

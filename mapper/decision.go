@@ -22,6 +22,9 @@ type Launch struct {
 	Alone bool `json:"alone,omitempty"`
 	// Host is what is booked of the machine; zero: nothing is.
 	Host HostShare `json:"host,omitzero"`
+	// Fills is the task for which the GPU is held: this one is suspended when that one
+	// has all its GPUs. 0: it is not held.
+	Fills TaskID `json:"fills,omitempty"`
 }
 
 // Stop ends a running attempt. Its end comes back as Exited.
@@ -142,7 +145,7 @@ func SameDecision(a, b Decision) bool {
 	switch a := a.(type) {
 	case Launch:
 		b, ok := b.(Launch)
-		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Alone == b.Alone && a.Host == b.Host && slices.Equal(a.Grants, b.Grants)
+		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Alone == b.Alone && a.Host == b.Host && a.Fills == b.Fills && slices.Equal(a.Grants, b.Grants)
 	case Stop:
 		b, ok := b.(Stop)
 		return ok && a.Task == b.Task && a.Attempt == b.Attempt && a.Reason.Equal(b.Reason)

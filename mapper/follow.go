@@ -242,7 +242,7 @@ func (s *State) forceLaunch(t *Task, d Launch) {
 	for i, grant := range d.Grants {
 		gpus[i] = s.page(grant)
 	}
-	s.book(t, gpus, slices.Clone(d.Grants), d.Host, d.Alone)
+	s.book(t, gpus, slices.Clone(d.Grants), d.Host, d.Alone, d.Fills)
 	t.Last().N = d.Attempt
 	for _, g := range gpus {
 		g.Bookable = max(g.Bookable, g.Reserved)

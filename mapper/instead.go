@@ -33,7 +33,11 @@ func (s *State) wanted(code ReasonCode) bool {
 	case ReasonSlowing:
 		return s.opt.SuspendSlowing
 	case ReasonMadeWay:
-		return s.opt.MakeWay
+		return s.opt.makesWay()
+	case ReasonSwapped:
+		return s.opt.SwapShorter
+	case ReasonFilled:
+		return s.opt.FillHeld
 	}
 	return code == ReasonDrained // who drains the GPU has asked for it
 }
@@ -83,6 +87,8 @@ func (s *State) staysOn(t *Task, why Reason) {
 		s.stopFor(t, why)
 	case ReasonSlowing:
 		s.undo(s.byID[t.Current().Grants[0].GPU])
+	case ReasonFilled:
+		s.cannotFill(why)
 	}
 }
 

@@ -46,7 +46,16 @@ func (s *State) keptFrom(t *Task, g *GPU) bool {
 	switch {
 	case id == 0 || id == t.ID:
 		return false
-	case s.kept.Until != 0:
+	case s.overtakesOn(t, id, g):
+		return !s.fillsIn(t, g)
+	}
+	return false
+}
+
+// overtakesOn reports whether a task that goes to a GPU would overtake the one for which
+// the GPU is kept.
+func (s *State) overtakesOn(t *Task, id TaskID, g *GPU) bool {
+	if s.kept.Until != 0 {
 		return !t.first() && t.Priority <= s.tasks[id].Priority && !s.endsInTime(t, g)
 	}
 	return s.queue.before(s.tasks[id], t)

@@ -21,7 +21,7 @@ func (s *State) putOn(t *Task, gpus []*GPU) {
 // launch books the memory in the same step, so a task owns its grant before it
 // has allocated.
 func (s *State) launch(t *Task, gpus []*GPU, alone bool) {
-	s.book(t, gpus, s.grants(t, gpus, alone), s.shareAt(t, gpus), alone)
+	s.book(t, gpus, s.grants(t, gpus, alone), s.shareAt(t, gpus), alone, s.fillsFor(t, gpus))
 }
 
 // grants are what a task gets of some GPUs. One that is alone is granted all memory.
@@ -45,8 +45,8 @@ func (s *State) grants(t *Task, gpus []*GPU, alone bool) []Grant {
 }
 
 // book begins an attempt of a task that is in no queue any more.
-func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alone bool) {
-	a := Attempt{N: 1, Grants: grants, Host: share, Launched: s.now}
+func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alone bool, fills TaskID) {
+	a := Attempt{N: 1, Grants: grants, Host: share, Launched: s.now, Fills: fills}
 	if last := t.Last(); last != nil {
 		a.N = last.N + 1
 	}
@@ -76,7 +76,7 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	if s.kept.Task == t.ID {
 		s.kept = keptFree{}
 	}
-	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone})
+	s.decide(Launch{Task: t.ID, Attempt: a.N, Grants: slices.Clone(a.Grants), Host: share, Alone: alone, Fills: fills})
 }
 
 // seatOn enters a task on the pages of its GPUs.

@@ -39,44 +39,64 @@ const ReasonMadeWay ReasonCode = "made-way"
 // ReasonWay: Count tasks make way for it, Task on GPU first.
 const ReasonWay ReasonCode = "way"
 
+// makesWay reports whether running tasks are suspended for waiting ones.
+func (o *Options) makesWay() bool { return o.MakeWay || o.SwapShorter || o.FillHeld }
+
 // makeWay suspends tasks for those that wait and may displace them. Each gets GPUs that
 // no other has a claim to.
-func (s *State) makeWay(blocked []*Task) {
-	if !s.opt.MakeWay {
+func (s *State) makeWay(p *pass) {
+	if !s.opt.makesWay() {
 		return
 	}
-	for _, t := range blocked {
-		if t.waiting() && s.displaces(t) {
-			s.clearWay(t)
-		}
+	s.step.swaps, s.step.before = 0, 0
+	if t := p.favoured; t != nil && !slices.Contains(p.blocked, t) {
+		s.makeWayFor(t)
+	}
+	for _, t := range p.blocked {
+		s.makeWayFor(t)
+		s.step.before++
+	}
+}
+
+// makeWayFor suspends tasks for one that waits, for the first reason that there is.
+func (s *State) makeWayFor(t *Task) {
+	switch {
+	case !t.waiting() || t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.claims(t) && !t.home():
+	case s.emptied(t) && s.clearWay(t, ReasonFilled):
+	case s.displaces(t) && s.clearWay(t, ReasonMadeWay):
+	case s.swaps(t):
+		s.clearWay(t, ReasonSwapped)
 	}
 }
 
 // longAway reports whether a task has been suspended for so long, for others, that it
 // goes before what keeps it away.
 func (s *State) longAway(t *Task) bool {
-	return s.opt.MakeWay && t.Phase == Away && t.Suspension.way() != 0 && s.now >= t.Suspension.Since.Add(wayBack)
+	return s.opt.makesWay() && t.Phase == Away && t.Suspension.way() != 0 && s.now >= t.Suspension.Since.Add(wayBack)
 }
 
-// displaces reports whether others may make way for a waiting task now.
+// displaces reports whether others may make way for a waiting task, for its priority, its
+// terminal, or as it has been suspended for long.
 func (s *State) displaces(t *Task) bool {
-	switch {
-	case t.GPUs == 0 || t.WayAt > 0 && s.now < t.WayAt.Add(wayAgain) || s.claims(t) && !t.home():
-		return false
-	case t.Phase == Away:
+	if t.Phase == Away {
 		return s.longAway(t)
 	}
-	return t.Priority > Low || t.Terminal
+	return s.opt.MakeWay && (t.Priority > Low || t.Terminal)
 }
 
-// yields reports whether a running task makes way for one that waits.
-func (s *State) yields(v, t *Task) bool {
-	if v.Terminal || !s.couldSetAside(v, ReasonMadeWay) {
+// yields reports whether a running task makes way for one that waits, for a reason.
+func (s *State) yields(v, t *Task, why ReasonCode) bool {
+	if v.Terminal || !s.couldSetAside(v, why) {
 		return false
 	}
 	a := v.Last()
 	ran := s.now.Sub(max(a.Started, a.Back))
-	if t.Phase == Away {
+	switch {
+	case why == ReasonFilled:
+		return v.Priority <= t.Priority && a.Fills != 0 && ran >= wayRun
+	case why == ReasonSwapped:
+		return v.Priority <= t.Priority && ran >= wayTurn && s.swapsFor(v, t)
+	case t.Phase == Away:
 		return v.Priority <= t.Priority && ran >= wayTurn && s.away(v) < s.away(t)
 	}
 	return (v.Priority < t.Priority || t.Terminal && v.Priority == t.Priority) && ran >= wayRun
@@ -85,8 +105,10 @@ func (s *State) yields(v, t *Task) bool {
 // mayYield has the queues looked at when a task that began to run, or is back, may make
 // way for others.
 func (s *State) mayYield(t *Task) {
-	if s.opt.MakeWay && t.GPUs > 0 && !t.Terminal {
-		s.at(s.now.Add(wayRun), deadline{})
+	if s.opt.makesWay() && t.GPUs > 0 && !t.Terminal {
+		if s.opt.MakeWay || t.Last().Fills != 0 {
+			s.at(s.now.Add(wayRun), deadline{})
+		}
 		s.at(s.now.Add(wayTurn), deadline{})
 	}
 }
@@ -101,18 +123,21 @@ type way struct {
 
 // clearWay suspends the tasks that cost least, so that a waiting one has its GPUs. If
 // that does not help, or others are leaving already, nobody is.
-func (s *State) clearWay(t *Task) {
+func (s *State) clearWay(t *Task, why ReasonCode) bool {
 	var ways []way
 	for _, g := range s.gpus {
-		if w, ok := s.cheapestWay(t, g); ok {
+		if w, ok := s.cheapestWay(t, g, why); ok {
 			ways = append(ways, w)
 		}
 	}
 	picked := s.pickWays(t, ways)
 	victims := leavers(picked)
-	if len(victims) == 0 {
+	switch {
+	case len(victims) == 0:
 		s.keepHome(t)
-		return
+		return false
+	case why == ReasonSwapped && !s.gains(t, picked):
+		return false
 	}
 	for _, w := range picked {
 		w.g.Claim = t.ID
@@ -120,8 +145,19 @@ func (s *State) clearWay(t *Task) {
 	t.WayAt = s.now
 	s.at(s.now.Add(wayAgain), deadline{})
 	for _, v := range victims {
-		s.setAside(v, Reason{Code: ReasonMadeWay, Task: t.ID})
+		s.setAside(v, s.wayReason(t, why))
 	}
+	return true
+}
+
+// wayReason is why a task is suspended for one that waits.
+func (s *State) wayReason(t *Task, why ReasonCode) Reason {
+	r := Reason{Code: why, Task: t.ID}
+	if why == ReasonSwapped {
+		n, _ := s.length(t)
+		r.Most = n.Round(time.Second)
+	}
+	return r
 }
 
 // keepHome keeps the GPUs free to which a suspended task must come back, where those who
@@ -195,14 +231,14 @@ func leavers(ways []way) (all []*Task) {
 }
 
 // cheapestWay is the cheapest way to make room for a task on a GPU.
-func (s *State) cheapestWay(t *Task, g *GPU) (best way, ok bool) {
+func (s *State) cheapestWay(t *Task, g *GPU, why ReasonCode) (best way, ok bool) {
 	after := g.clone()
 	var yield []*Task
 	for _, r := range g.Residents {
 		switch v := s.tasks[r.Task]; {
 		case v.Phase == Stopping || v.Phase == Suspending:
 			after.leftBy(v) // it goes anyway
-		case s.yields(v, t):
+		case s.yields(v, t, why):
 			yield = append(yield, v)
 		}
 	}

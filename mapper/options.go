@@ -73,6 +73,11 @@ type Options struct {
 	// MakeWay suspends running tasks for waiting ones of higher priority, and for
 	// those with a terminal; see makeway.go.
 	MakeWay bool `json:"make_way,omitempty"`
+	// SwapShorter suspends a long running task for a short waiting one; see swap.go.
+	// FillHeld lets tasks that can be suspended run on GPUs that are held for one on
+	// several, until that has all of them; see fill.go.
+	SwapShorter bool `json:"swap_shorter,omitempty"`
+	FillHeld    bool `json:"fill_held,omitempty"`
 	// Learn books what earlier runs of the same task have used, where there
 	// are any, in place of the estimate.
 	Learn bool `json:"learn,omitempty"`

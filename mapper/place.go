@@ -141,7 +141,7 @@ func (s *State) failure(t *Task) failure {
 // policy has a gate, only tasks count that it cannot tell from t. A task for which
 // others have left a GPU may go where these may not.
 func (s *State) hopeless(p *pass, t *Task) bool {
-	if t.Phase == Away || s.policy.gate != nil && s.policy.pick == nil || len(s.reservations) > 0 || s.claims(t) {
+	if t.Phase == Away || s.policy.gate != nil && s.policy.pick == nil || len(s.reservations) > 0 || s.claims(t) || s.opt.FillHeld && s.kept.Task != 0 {
 		return false
 	}
 	mine := s.failure(t)

@@ -150,6 +150,7 @@ func (m *machine) launch(t *rapid.T, l Launch) {
 	m.checkLaunchPlace(t, l)
 	m.checkLaunchQuota(t, l)
 	m.checkLaunchWaits(t, l)
+	m.checkFills(t, l)
 	if err := m.s.AuditLaunch(l); err != nil {
 		t.Fatal(err)
 	}
@@ -348,6 +349,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 				(!turns || first.User == task.User && first.Account == task.Account) && still.Behind == 0 && got.Behind == 0 &&
 				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.HostNeed == task.HostNeed &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && got.Need == task.Need && got.WayAt == 0 && first.Alone == task.Alone &&
+				(got.Last().Fills == 0 || !first.Terminal && (first.Last() == nil || !first.Last().Stays)) && // this one may not fill
 				(m.s.policy.gate == nil || first.Kind == task.Kind && first.Family == task.Family && reflect.DeepEqual(first.Expected, task.Expected) &&
 					first.User == task.User && first.Image == task.Image && first.Doubt == task.Doubt) {
 				t.Fatalf("task %d was launched before task %d, which wants the same", task.ID, first.ID)

@@ -32,6 +32,8 @@ func anyOptions(t *rapid.T) Options {
 		Shrink:           rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "shrink"),
 		LearnMemory:      rapid.SampledFrom([]time.Duration{0, time.Second, 2 * time.Minute}).Draw(t, "learn memory"),
 		MakeWay:          rapid.Bool().Draw(t, "make way"),
+		SwapShorter:      rapid.Bool().Draw(t, "swap shorter"),
+		FillHeld:         rapid.Bool().Draw(t, "fill held"),
 		Recovery:         oneOf(t, "recovery", Recoveries),
 		IdleFirst:        rapid.Bool().Draw(t, "idle first"),
 		LookAhead:        rapid.SampledFrom([]int{1, 2, 5, 64}).Draw(t, "look-ahead"),

@@ -84,7 +84,11 @@ func (m *machine) checkInstead(t *rapid.T, d Suspend) {
 	case ReasonSlowing:
 		on, others = m.opt.SuspendSlowing, true
 	case ReasonMadeWay:
-		on = m.opt.MakeWay
+		on = m.opt.makesWay()
+	case ReasonSwapped:
+		on = m.opt.SwapShorter
+	case ReasonFilled:
+		on = m.opt.FillHeld
 	case ReasonDrained:
 		on, others = m.shut[m.live[d.Task].Grants[0].GPU] > 0, true
 	}

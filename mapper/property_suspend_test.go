@@ -145,7 +145,8 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 	}
 	m.leaving[d.Task] = d.Attempt
 	m.checkInstead(t, d)
-	if delete(m.madeWay, d.Task); d.Reason.Code == ReasonMadeWay {
+	switch delete(m.madeWay, d.Task); d.Reason.Code {
+	case ReasonMadeWay, ReasonSwapped, ReasonFilled:
 		m.makesWay(t, d)
 	}
 }
@@ -167,7 +168,7 @@ func (m *machine) resume(t *rapid.T, d Resume) {
 	m.checkBack(t, d)
 	delete(m.away, d.Task)
 	m.home[d.Task], l.Grants = l.Grants, slices.Clone(d.Grants)
-	l.Alone = d.Alone
+	l.Alone, l.Fills = d.Alone, 0
 	m.live[d.Task], m.returning[d.Task] = l, d.Attempt
 	m.checkGPUs(t, l)
 	for _, g := range l.Grants {

@@ -47,15 +47,22 @@ func (m *machine) crowds(t *rapid.T) {
 func (m *machine) makesWay(t *rapid.T, d Suspend) {
 	victim, other := m.shape[d.Task], d.Reason.Task
 	waits, ok := m.s.Task(other)
-	if !ok || !waits.waiting() || !m.opt.MakeWay || !m.up || m.pausedTill > 0 {
+	if !ok || !waits.waiting() || !m.opt.makesWay() || !m.up || m.pausedTill > 0 {
 		t.Fatalf("%+v for %+v; the engine is up: %v, launching is paused until %d", d, waits, m.up, m.pausedTill)
 	}
 	now, _ := m.s.Task(d.Task)
 	above, same, ran := waits.Priority > now.Priority, waits.Priority == now.Priority, m.s.Now().Sub(m.ranFrom[d.Task].at)
 	back := waits.Phase == Away && m.s.Now().Sub(waits.Suspension.Since) >= wayBack && ran >= wayTurn
-	if victim.Terminal || ran < wayRun || !(above && waits.Phase != Away || same && waits.Terminal && waits.Phase != Away || (above || same) && back) {
-		t.Fatalf("task %d (%s, terminal: %v), which has run for %s, makes way for %d (%s, %s, terminal: %v, suspended: %+v)",
-			now.ID, now.Priority, victim.Terminal, ran, waits.ID, waits.Priority, waits.Phase, waits.Terminal, waits.Suspension)
+	may := m.opt.MakeWay && waits.Phase != Away && (above || same && waits.Terminal) || (above || same) && back
+	switch d.Reason.Code {
+	case ReasonSwapped:
+		may = (above || same) && ran >= wayTurn && m.maySwap(d.Task, waits, d.Reason.Most)
+	case ReasonFilled:
+		may = (above || same) && m.live[d.Task].Fills != 0 && m.hasAll(waits)
+	}
+	if victim.Terminal || ran < wayRun || !may {
+		t.Fatalf("task %d (%s, terminal: %v), which has run for %s, makes way (%+v) for %d (%s, %s, terminal: %v, suspended: %+v)",
+			now.ID, now.Priority, victim.Terminal, ran, d.Reason, waits.ID, waits.Priority, waits.Phase, waits.Terminal, waits.Suspension)
 	}
 	if !slices.ContainsFunc(m.live[d.Task].Grants, func(g Grant) bool { return m.s.byID[g.GPU].Claim == other }) {
 		t.Fatalf("task %d makes way for %d, and none of its GPUs is kept for it", d.Task, other)
@@ -67,7 +74,7 @@ func (m *machine) makesWay(t *rapid.T, d Suspend) {
 func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
 	for victim, other := range m.madeWay {
 		l, ok := m.live[victim]
-		if waits, there := m.s.Task(other); !ok || m.leaving[victim] == 0 || !there || !waits.waiting() || other == id || !m.opt.MakeWay {
+		if waits, there := m.s.Task(other); !ok || m.leaving[victim] == 0 || !there || !waits.waiting() || other == id || !m.opt.makesWay() {
 			continue
 		}
 		for _, grant := range grants {
@@ -81,7 +88,7 @@ func (m *machine) checkWay(t *rapid.T, id TaskID, grants []Grant) {
 // noClaimAfter: what somebody changes of a task that waits for others to leave, or its
 // hold, may end its claim. The option that is off ends all.
 func (m *machine) noClaimAfter(ev Event) {
-	if c, ok := ev.(Configured); ok && !c.Options.MakeWay {
+	if c, ok := ev.(Configured); ok && !c.Options.makesWay() {
 		clear(m.madeWay)
 	}
 	id := About(ev)

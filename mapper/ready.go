@@ -64,6 +64,14 @@ func (s *State) readyAt(t *Task, g *GPU) units.Instant {
 	there := slices.Clone(m.parts)
 	slices.SortStableFunc(there, func(a, b part) int { return cmp.Compare(a.finish, b.finish) })
 	free, gone := s.free(g), 0.0
+	there = slices.DeleteFunc(there, func(p part) bool { // they leave when it comes
+		r := g.resident(p.task)
+		if r == nil || !s.leavesHeld(t, r) {
+			return false
+		}
+		free += r.taken()
+		return true
+	})
 	ask := &s.notes.newcomers.all[s.asks(t)[0]]
 	for {
 		ours := slices.ContainsFunc(there, func(p part) bool { return p.task != 0 })

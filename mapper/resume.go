@@ -14,6 +14,9 @@ func (s *State) backRunning(t *Task) {
 		s.wasAway(a, t.Suspension)
 		s.cameBack(a, why)
 	}
+	if t.Suspension.way() != 0 {
+		t.forgets(why.Code)
+	}
 	t.Phase, t.Suspension, t.Hold, t.Idle, t.PacedAt = Running, nil, nil, Idleness{}, max(t.PacedAt, s.now)
 	s.bookAway(t)
 	s.dirty = true
@@ -76,7 +79,7 @@ func (s *State) resume(t *Task, gpus []*GPU, grants []Grant, alone bool) {
 	for i, grant := range t.Suspension.From {
 		from[i] = grant.GPU
 	}
-	a.Grants = grants
+	a.Grants, a.Fills = grants, 0 // where it comes now it stays
 	t.Phase, t.PacedAt, t.NotBefore, t.BlockedAt, t.Seat, t.notes.tried = Resuming, s.now, 0, 0, nil, tried{}
 	s.takesAll(t)
 	s.seatOn(t, gpus, grants, alone)

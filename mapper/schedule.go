@@ -44,7 +44,7 @@ func (s *State) lookForTasks() {
 			p = s.inOrder(s.kept)
 		}
 		s.rotate(p.blocked)
-		s.makeWay(p.blocked)
+		s.makeWay(p)
 	}
 	s.keepFair()
 	if s.policy.pick != nil && p.head != nil && s.again <= s.now { // what was too slow may be good enough as time passes

@@ -71,6 +71,8 @@ type step struct {
 	critical []*Task
 	recent   []*GPU // that looked different in this pass or the one before
 	since    int    // the clock when the one before began
+	swaps    int    // that were sought in this look at the queues
+	before   int    // tasks that did not fit before the one that others may make way for
 	released bool   // a claim has ended in this pass: tasks before may fit now
 }
 
@@ -198,7 +200,7 @@ func (s *State) configure(ev Configured) {
 	s.forgetNotes()
 	s.opt = s.opt.own()
 	s.policy, _ = policyNamed(ev.Options.Policy)
-	if s.queue.byPriority = s.opt.byPriority(); !s.opt.MakeWay {
+	if s.queue.byPriority = s.opt.byPriority(); !s.opt.makesWay() {
 		s.endClaims()
 	}
 	s.again = 0

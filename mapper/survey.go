@@ -14,7 +14,7 @@ type survey struct {
 // they are kept for.
 func (s *State) survey(p *pass) (v survey) {
 	for _, g := range s.gpus {
-		if s.rejectAny(g) != "" || g.alone() || s.full(g) || p.favoured != nil && s.kept.Until == 0 && s.agedOn(g) != 0 {
+		if s.rejectAny(g) != "" || g.alone() || s.full(g) || p.favoured != nil && !s.opt.FillHeld && s.kept.Until == 0 && s.agedOn(g) != 0 {
 			continue
 		}
 		if g.idle() {

@@ -199,7 +199,7 @@ func (s *State) forceSuspend(t *Task, d Suspend) {
 	}
 	what := suspensionFor(d.Reason, d.Host)
 	what.Lent, what.Left = d.Lent, d.Leave
-	if f := s.tasks[what.way()]; s.opt.MakeWay && f != nil && f.waiting() {
+	if f := s.tasks[what.way()]; s.opt.makesWay() && f != nil && f.waiting() {
 		for _, grant := range t.Current().Grants[:min(t.GPUs, f.GPUs)] {
 			if g := s.byID[grant.GPU]; g.Claim == 0 && s.returnsTo(f, g) {
 				g.Claim, f.WayAt = f.ID, s.now

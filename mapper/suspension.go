@@ -146,8 +146,9 @@ func sameResume(a, b Resume) bool {
 
 // way is the task for which one is suspended; 0: there is none.
 func (a *Suspension) way() TaskID {
-	if a.Reason.Code != ReasonMadeWay {
-		return 0
+	switch a.Reason.Code {
+	case ReasonMadeWay, ReasonSwapped, ReasonFilled:
+		return a.Reason.Task
 	}
-	return a.Reason.Task
+	return 0
 }

@@ -187,6 +187,9 @@ type Attempt struct {
 	Absences []Absence `json:"absences,omitempty"`
 	// Stays: it could not be suspended, and carma does not try again by itself.
 	Stays bool `json:"stays,omitempty"`
+	// Fills is the task for which its GPU was held when it was let there, until that one
+	// has all its GPUs; 0: none.
+	Fills TaskID `json:"fills,omitempty"`
 	// Leaves: its program leaves its GPUs by itself when it is asked, see [Leaves].
 	Leaves bool  `json:"leaves,omitempty"`
 	Class  Class `json:"class,omitempty"` // empty while it runs
@@ -266,6 +269,8 @@ type Task struct {
 	// BlockedAt is when it became the first task that does not fit: the start of
 	// its ageing. 0: not yet.
 	BlockedAt units.Instant `json:"blocked_at,omitempty"`
+	// Unfilled: one that filled a GPU held for it could not be suspended. No other may.
+	Unfilled bool `json:"unfilled,omitempty"`
 	// WayAt is when others last made way for it; 0: never.
 	WayAt units.Instant `json:"way_at,omitempty"`
 	// Behind is the highest task number at the time it last went to the back of

@@ -108,6 +108,9 @@ func (s *State) Why(id TaskID) (Why, bool) {
 	w := Why{Task: id, Phase: t.Phase, Recovery: t.first()}
 	if !t.waiting() {
 		w.Binding = t.Reason
+		if fills := s.fillsNow(t); fills.Code != "" {
+			w.Binding = fills
+		}
 		if t.Phase == Suspending && t.Suspension.way() != 0 {
 			w.Binding = s.awayFor(t)
 		}

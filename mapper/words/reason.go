@@ -50,6 +50,22 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 		}
 		return fmt.Sprintf("it makes way for task %d", r.Task)
 	},
+	mapper.ReasonSwapped: func(r mapper.Reason, _ string) string {
+		until := fmt.Sprintf("the shorter task %d until that ends, at most %s later", r.Task, minutes(r.Most))
+		if r.Span > 0 {
+			return fmt.Sprintf("suspended %s ago to make way for %s", seconds(r.Span), until)
+		}
+		return "it makes way for " + until
+	},
+	mapper.ReasonFilled: func(r mapper.Reason, _ string) string {
+		if r.Span > 0 {
+			return fmt.Sprintf("suspended %s ago: its GPU was held for task %d, which could start", seconds(r.Span), r.Task)
+		}
+		return fmt.Sprintf("its GPU was held for task %d, which can start now", r.Task)
+	},
+	mapper.ReasonFills: func(r mapper.Reason, _ string) string {
+		return fmt.Sprintf("GPU %d is held for task %d: this one is suspended when that can start", r.GPU, r.Task)
+	},
 	mapper.ReasonWay: func(r mapper.Reason, _ string) string {
 		if r.Count > 1 {
 			return fmt.Sprintf("%s make way for it: task %d on GPU %d first", plural(r.Count, "task"), r.Task, r.GPU)

@@ -1,0 +1,155 @@
+package mapper
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"carma/mapper/units"
+)
+
+// TestWayProperties: lives in which tasks make way for others, for each of the reasons,
+// on a server where little else is in the way.
+func TestWayProperties(t *testing.T) {
+	for code, crowd := range map[ReasonCode]func(*machine, *rapid.T){
+		ReasonMadeWay: (*machine).crowds, ReasonSwapped: (*machine).swapCrowd, ReasonFilled: (*machine).fillCrowd,
+	} {
+		t.Run(string(code), func(t *testing.T) {
+			seen := 0
+			rapid.Check(t, func(t *rapid.T) {
+				for _, decisions := range aCrowdedLife(t, crowd) {
+					for _, d := range decisions {
+						if d, ok := d.(Suspend); ok && d.Reason.Code == code {
+							seen++
+						}
+					}
+				}
+			})
+			if seen == 0 {
+				t.Error("in no life a task was suspended for this reason")
+			}
+		})
+	}
+}
+
+// aCrowdedLife is one that begins with a crowd. It returns what it led to.
+func aCrowdedLife(t *rapid.T, crowd func(*machine, *rapid.T)) [][]Decision {
+	m := newMachine(t)
+	for i := range m.all {
+		m.all[i].Suspend, m.all[i].Part = SuspendMove, false
+	}
+	m.find(t, rapid.SampledFrom([][]GPUInfo{m.all[:2], m.all[:2], m.all}).Draw(t, "GPUs"))
+	m.opt = calmOptions(t)
+	m.step(t, Configured{At: m.now, Options: m.opt, Format: DecisionFormat})
+	crowd(m, t)
+	actions := []func(*rapid.T){m.exit, m.answers, m.answers, func(t *rapid.T) { m.finishMoves(t) }, m.start, m.pass, m.wake, m.sample, m.restart, m.cancel, m.pins}
+	for range rapid.IntRange(0, 12).Draw(t, "actions") {
+		rapid.SampledFrom(actions).Draw(t, "action")(t)
+	}
+	m.drains(t)
+	m.replays(t)
+	m.follows(t)
+	return m.led
+}
+
+func calmOptions(t *rapid.T) Options {
+	o := DefaultsOf(rapid.SampledFrom([]string{"magm", "best-fit", "carma", "carma"}).Draw(t, "policy"))
+	o.SwapShorter, o.FillHeld, o.MakeWay = true, true, rapid.Bool().Draw(t, "make way")
+	o.WarmUp, o.Interval, o.SMACTCap = 0, 0, 0
+	o.Ageing = rapid.SampledFrom([]time.Duration{time.Minute, time.Minute, 0, time.Hour}).Draw(t, "ageing")
+	return o
+}
+
+// comes submits a task of which run time and memory are known.
+func (m *machine) comes(t *rapid.T, r Request, need units.Bytes, run time.Duration) {
+	m.last++
+	r.ID = m.last
+	m.shape[r.ID], m.open[r.ID], m.born[r.ID] = r, true, max(m.now, m.s.Now())
+	m.step(t, TaskSubmitted{At: m.now, Request: r})
+	expected := anyExpected(t)
+	expected.RunTime = run
+	m.step(t, Estimated{At: m.now, Task: r.ID, Estimate: Estimate{Memory: need}, Expected: expected})
+}
+
+// begins has all launched tasks run, and time pass.
+func (m *machine) begins(t *rapid.T, later ...time.Duration) {
+	for _, task := range m.s.Tasks() {
+		if task.Phase == Launching {
+			m.step(t, Started{At: m.now, Task: task.ID, Attempt: m.tries[task.ID]})
+		}
+	}
+	m.now = max(m.now, m.s.Now()).Add(rapid.SampledFrom(later).Draw(t, "later"))
+	m.step(t, Woke{At: m.now})
+}
+
+// swapCrowd has long tasks run everywhere, and short ones come a while later.
+func (m *machine) swapCrowd(t *rapid.T) {
+	for range rapid.IntRange(2, 8).Draw(t, "long tasks") {
+		m.comes(t, Request{GPUs: 1, Terminal: rapid.IntRange(0, 9).Draw(t, "terminal") == 0},
+			rapid.SampledFrom([]units.Bytes{10, 14, 14}).Draw(t, "GiB")*units.GiB, rapid.SampledFrom([]time.Duration{5 * time.Hour, 5 * time.Hour, 0}).Draw(t, "runs"))
+	}
+	m.begins(t, wayRun, wayTurn-1, wayTurn, 2*wayTurn)
+	for range rapid.IntRange(1, 3).Draw(t, "short tasks") {
+		m.comes(t, Request{GPUs: rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(t, "GPUs"), Priority: rapid.SampledFrom([]Priority{Normal, Normal, Low}).Draw(t, "priority"), TimeLimit: rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Minute}).Draw(t, "time limit")},
+			rapid.SampledFrom([]units.Bytes{3, 12}).Draw(t, "GiB")*units.GiB, rapid.SampledFrom([]time.Duration{0, time.Minute, swapMost / 2, swapMost}).Draw(t, "runs"))
+	}
+}
+
+// fillCrowd has GPUs held for a task on several, and others come that may fill them.
+func (m *machine) fillCrowd(t *rapid.T) {
+	for range rapid.SampledFrom([]int{1, 1, 2, 6}).Draw(t, "tasks") {
+		m.comes(t, Request{GPUs: 1}, 12*units.GiB, 3*time.Hour)
+	}
+	m.begins(t, 0, time.Minute)
+	m.comes(t, Request{GPUs: rapid.SampledFrom([]int{2, 2, 2, 2, 2, 1, 3}).Draw(t, "GPUs"), Exclusive: rapid.Bool().Draw(t, "exclusive"), Priority: rapid.SampledFrom([]Priority{Normal, High}).Draw(t, "priority")}, 14*units.GiB, 9*time.Hour)
+	m.begins(t, time.Minute, time.Hour)
+	for range rapid.IntRange(1, 3).Draw(t, "fillers") {
+		m.comes(t, Request{GPUs: 1, Priority: rapid.SampledFrom([]Priority{Low, Normal, Normal, High}).Draw(t, "priority"), Terminal: rapid.IntRange(0, 7).Draw(t, "terminal") == 7},
+			rapid.SampledFrom([]units.Bytes{12, 12, 2}).Draw(t, "GiB")*units.GiB, rapid.SampledFrom([]time.Duration{0, 2 * time.Hour}).Draw(t, "runs"))
+	}
+	m.begins(t, wayRun, time.Hour)
+	for range rapid.IntRange(2, 5).Draw(t, "ends") {
+		for id, l := range m.live {
+			if task, _ := m.s.Task(id); task.Phase == Running && l.Fills == 0 && id == slices.Min(slices.Collect(maps.Keys(m.live))) {
+				m.step(t, Exited{At: m.now, Task: id, Attempt: m.tries[id], Class: ExitOK})
+				break
+			}
+		}
+	}
+}
+
+// maySwap reports whether a task may be suspended for one that is known to be short.
+func (m *machine) maySwap(id TaskID, waits *Task, most time.Duration) bool {
+	limit := m.shape[waits.ID].TimeLimit
+	_, basis := m.s.runTime(m.s.tasks[id])
+	return m.opt.SwapShorter && waits.GPUs == 1 && waits.Phase != Away && basis != guessed &&
+		most > 0 && most <= swapMost && (limit == 0 || most <= limit)
+}
+
+// hasAll reports whether GPUs are claimed for all that a task on several wants.
+func (m *machine) hasAll(waits *Task) bool {
+	n := 0
+	for _, g := range m.s.gpus {
+		if g.Claim == waits.ID {
+			n++
+		}
+	}
+	return m.opt.FillHeld && waits.GPUs > 1 && n == waits.GPUs
+}
+
+// checkFills: only a task that can be suspended, and of no higher priority, fills a GPU
+// that is held for one on several.
+func (m *machine) checkFills(t *rapid.T, l Launch) {
+	if l.Fills == 0 {
+		return
+	}
+	r := m.shape[l.Task]
+	held, ok := m.s.Task(l.Fills)
+	i := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == l.Grants[0].GPU })
+	if now, _ := m.s.Task(l.Task); !ok || !m.opt.FillHeld || len(l.Grants) != 1 || r.Terminal || m.all[i].Suspend == SuspendNever || held.GPUs < 2 || now.Priority > held.Priority || m.stays[l.Task] == l.Attempt-1 && l.Attempt > 1 {
+		t.Fatalf("%+v of %+v fills a GPU that is held for %+v", l, r, held)
+	}
+}

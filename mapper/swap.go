@@ -1,0 +1,124 @@
+package mapper
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// A swap: a long task is suspended for a short one that waits, if that saves more waiting
+// than it costs the others. Host memory, claim and way back are as for urgent tasks
+// (makeway.go).
+const (
+	// swapMost is how long a task may take, as far as is likely, for which a longer one
+	// is suspended.
+	swapMost = 30 * time.Minute
+	// swapGain is how many times as much waiting a swap saves as it costs, and how many
+	// times as long the other task goes on; swapLeast is how much waiting at least.
+	swapGain  = 2
+	swapLeast = 5 * time.Minute
+	// swapAway is for which part of its run time a task may be away in all when it is
+	// suspended for a shorter one.
+	swapAway = 0.5
+	// swapTries is for how many tasks a swap is sought in one look at the queues.
+	swapTries = 8
+)
+
+// ReasonSwapped: it was suspended for Task, which is shorter and takes at most Most; for
+// Span now.
+const ReasonSwapped ReasonCode = "swapped"
+
+// swaps reports whether a longer task may be suspended for a waiting one: that is known
+// to be short.
+func (s *State) swaps(t *Task) bool {
+	if !s.opt.SwapShorter || t.Phase == Away || t.GPUs != 1 || s.step.swaps >= swapTries {
+		return false
+	}
+	n, ok := s.length(t)
+	if !ok || n > swapMost {
+		return false
+	}
+	s.step.swaps++
+	return true
+}
+
+// length is how long a waiting task takes at most, as far as is likely; false: that is
+// not known.
+func (s *State) length(t *Task) (n time.Duration, ok bool) {
+	if run, basis := s.runTime(t); basis != guessed {
+		n = time.Duration(min(run.Seconds()*lateness[basis], 1e9) * float64(time.Second))
+	}
+	if t.TimeLimit > 0 && (n == 0 || t.TimeLimit < n) {
+		n = t.TimeLimit
+	}
+	return n, n > 0
+}
+
+// swapsFor reports whether a running task goes on for so much longer, as far as is likely,
+// and was away so little, that it may be suspended for a shorter one.
+func (s *State) swapsFor(v, t *Task) bool {
+	whole, basis := s.runTime(v)
+	if basis == guessed {
+		return false
+	}
+	left, _ := s.left(v, v.Done+s.now.Sub(max(v.PacedAt, v.Last().Started)).Seconds()*v.Speed)
+	short, _ := s.length(t)
+	return left >= swapGain*lateness[basis]*short.Seconds() && (s.away(v)+short).Seconds() <= swapAway*whole.Seconds()
+}
+
+// gains reports whether the waiting that a swap saves is worth what it costs the others.
+func (s *State) gains(t *Task, picked []way) bool {
+	cost := 0.0
+	for _, w := range picked {
+		cost += w.cost
+	}
+	if s.policy.pick != nil { // its own run is in it
+		run, _ := s.runTime(t)
+		cost -= run.Seconds()
+	}
+	wait := s.waitOf(t)
+	return wait >= swapLeast.Seconds() && wait >= swapGain*cost
+}
+
+// waitOf is how long a task is expected to wait for a GPU that takes it, in seconds: each
+// that is tried before it gets one, as they become ready. 0: not known.
+func (s *State) waitOf(t *Task) float64 {
+	var ready []units.Instant
+	for _, g := range s.gpus {
+		if s.claimedFrom(t, g) || s.keptFrom(t, g) {
+			continue
+		}
+		if at := s.takesAt(t, g); at < units.Never {
+			ready = append(ready, at)
+		}
+	}
+	if len(ready) == 0 {
+		return 0
+	}
+	slices.Sort(ready)
+	return ready[min(s.step.before, len(ready)-1)].Sub(s.now).Seconds()
+}
+
+// takesAt is when a GPU is expected to take a task, as its residents end one after the
+// other.
+func (s *State) takesAt(t *Task, g *GPU) units.Instant {
+	if s.policy.pick != nil {
+		return s.readyAt(t, g)
+	}
+	after := g.clone()
+	there := slices.Clone(s.memo(g).parts)
+	slices.SortStableFunc(there, func(a, b part) int { return cmp.Compare(a.finish, b.finish) })
+	gone := 0.0
+	for s.reject(t, after) != "" {
+		if len(there) == 0 || math.IsInf(there[0].finish, 0) {
+			return units.Never
+		}
+		gone = there[0].finish
+		after.leave(there[0].task)
+		there = there[1:]
+	}
+	return s.now.Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
+}

@@ -1,0 +1,210 @@
+package mapper
+
+import (
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+// swapState has a GPU of 40 GiB with a task of 30, which runs for so long.
+func swapState(t *testing.T, long time.Duration, change func(*Options)) (*State, units.Instant) {
+	t.Helper()
+	s, _ := wayState(t, 0, 500*units.GiB)
+	opt := s.Options()
+	opt.MakeWay, opt.SwapShorter, opt.Ageing = false, true, 8*time.Hour
+	if change != nil {
+		change(&opt)
+	}
+	now := units.Instant(time.Hour)
+	s.Step(Configured{At: now, Options: opt, Format: DecisionFormat})
+	s.Step(GPUsFound{At: now, GPUs: []GPUInfo{{ID: "a", Model: "A100", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
+	timed(s, now, Request{ID: 1, GPUs: 1}, 30, long)
+	s.Step(Started{At: now, Task: 1, Attempt: 1})
+	return s, now
+}
+
+// timed submits a task that wants so many GiB and runs for so long; 0: not known.
+func timed(s *State, at units.Instant, r Request, gib units.Bytes, run time.Duration) []Decision {
+	r.HostReserve = units.GiB
+	s.Step(TaskSubmitted{At: at, Request: r})
+	return s.Step(Estimated{At: at, Task: r.ID, Estimate: Estimate{Memory: gib * units.GiB}, Expected: Expected{RunTime: run}})
+}
+
+// tells has the output of task 1 say for how long it runs in all.
+func tells(whole time.Duration) func(*State, units.Instant) {
+	return func(s *State, _ units.Instant) {
+		s.tasks[1].Pace.Whole = whole
+		s.forgetNotes()
+	}
+}
+
+func TestWhoIsSwapped(t *testing.T) {
+	const minute = time.Minute
+	for _, c := range []struct {
+		name   string
+		long   time.Duration
+		after  time.Duration // it has run for
+		r      Request
+		run    time.Duration
+		change func(*Options)
+		before func(s *State, at units.Instant)
+		want   int
+	}{
+		{name: "a short one for a long one", long: 5 * time.Hour, after: wayTurn, run: 6 * minute, want: 1},
+		{name: "the option is off", long: 5 * time.Hour, after: wayTurn, run: 6 * minute, change: func(o *Options) { o.SwapShorter, o.FillHeld = false, true }},
+		{name: "it has just started", long: 5 * time.Hour, after: wayTurn - 1, run: 6 * minute},
+		{name: "it ends soon", long: 40 * minute, after: 39 * minute, run: 6 * minute},
+		{name: "less is saved than twice what it costs", after: wayTurn, r: Request{TimeLimit: 7 * minute}, run: 9 * minute, before: tells(wayTurn + 16*minute)},
+		{name: "more is", after: wayTurn, r: Request{TimeLimit: 7 * minute}, run: 9 * minute, before: tells(wayTurn + 20*minute), want: 1},
+		{name: "not known how long it takes", long: 5 * time.Hour, after: wayTurn},
+		{name: "a time limit tells", long: 5 * time.Hour, after: wayTurn, r: Request{TimeLimit: 5 * minute}, want: 1},
+		{name: "as likely as not longer than half an hour", long: 5 * time.Hour, after: wayTurn, run: 16 * minute},
+		{name: "not known how long the other takes", after: wayTurn, run: minute},
+		{name: "on two GPUs", long: 5 * time.Hour, after: wayTurn, r: Request{GPUs: 2}, run: 6 * minute},
+		{name: "of lower priority", long: 5 * time.Hour, after: wayTurn, r: Request{Priority: Low}, run: 6 * minute},
+		{name: "no host memory", long: 5 * time.Hour, after: wayTurn, run: 6 * minute, before: func(s *State, at units.Instant) {
+			s.Step(HostsFound{At: at, Hosts: []HostInfo{{Total: 20 * units.GiB, Memory: 20 * units.GiB}}})
+		}},
+		{name: "it was away for nearly half of its time", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.tasks[1].Last().Away = 148 * minute }},
+		{name: "it was away for less", long: 5 * time.Hour, after: wayTurn, run: 2 * minute, before: func(s *State, _ units.Instant) { s.tasks[1].Last().Away = 144 * minute }, want: 1},
+	} {
+		s, at := swapState(t, c.long, c.change)
+		at = at.Add(c.after)
+		if c.before != nil {
+			c.before(s, at)
+		}
+		c.r.ID = 2
+		c.r.GPUs = max(c.r.GPUs, 1)
+		if ids := left(timed(s, at, c.r, 20, c.run)); len(ids) != c.want {
+			t.Errorf("%s: %v make way, want %d", c.name, ids, c.want)
+		}
+		if err := s.Audit(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestSwapWaits: a task behind others is taken to wait for the GPU that becomes ready
+// after theirs.
+func TestSwapWaits(t *testing.T) {
+	s, at := swapState(t, 0, nil)
+	s.Step(GPUsFound{At: at, GPUs: []GPUInfo{{ID: "a", Capacity: 40 * units.GiB, Suspend: SuspendHere}, {ID: "b", Index: 1, Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
+	timed(s, at, Request{ID: 2, GPUs: 1}, 30, 5*time.Hour)
+	s.Step(Started{At: at, Task: 2, Attempt: 1})
+	at = at.Add(wayTurn)
+	tells(12*time.Minute)(s, at)
+	if ids := left(timed(s, at, Request{ID: 3, GPUs: 1}, 30, time.Minute)); len(ids) != 0 {
+		t.Errorf("%v make way for the first, for which a GPU is ready soon", ids)
+	}
+	if ids := left(timed(s, at, Request{ID: 4, GPUs: 1}, 30, time.Minute)); len(ids) != 1 || ids[0] != 2 {
+		t.Errorf("%v make way for the second, want task 2", ids)
+	}
+}
+
+// fillState has GPU a with a task of 30 GiB, which runs for an hour, and GPU b free. A
+// task on several, 2, waits for both.
+func fillState(t *testing.T, pair Request, kind SuspendKind, host units.Bytes, change func(*Options)) (*State, units.Instant) {
+	t.Helper()
+	s, _ := wayState(t, 0, host)
+	opt := s.Options()
+	opt.MakeWay, opt.FillHeld, opt.Ageing = false, true, time.Minute
+	if change != nil {
+		change(&opt)
+	}
+	now := units.Instant(time.Hour)
+	s.Step(Configured{At: now, Options: opt, Format: DecisionFormat})
+	s.Step(GPUsFound{At: now, GPUs: []GPUInfo{{ID: "a", Capacity: 40 * units.GiB, Suspend: kind}, {ID: "b", Index: 1, Capacity: 40 * units.GiB, Suspend: kind}}})
+	timed(s, now, Request{ID: 1, GPUs: 1}, 30, time.Hour)
+	s.Step(Started{At: now, Task: 1, Attempt: 1})
+	pair.ID = 2
+	timed(s, now, pair, 30, 2*time.Hour)
+	now = now.Add(2 * time.Minute)
+	s.Step(Woke{At: now})
+	return s, now
+}
+
+func launched(decisions []Decision) (ids []TaskID) {
+	for _, d := range decisions {
+		if l, ok := d.(Launch); ok {
+			ids = append(ids, l.Task)
+		}
+	}
+	return ids
+}
+
+func TestWhoFills(t *testing.T) {
+	pair := Request{GPUs: 2}
+	for _, c := range []struct {
+		name   string
+		pair   Request
+		kind   SuspendKind
+		host   units.Bytes
+		change func(*Options)
+		r      Request
+		want   int
+	}{
+		{"it fills", pair, SuspendHere, 500, nil, Request{}, 1},
+		{"the option is off", pair, SuspendHere, 500, func(o *Options) { o.FillHeld, o.SwapShorter = false, true }, Request{}, 0},
+		{"the driver cannot suspend", pair, SuspendNever, 500, nil, Request{}, 0},
+		{"people work in it", pair, SuspendHere, 500, nil, Request{Terminal: true}, 0},
+		{"of lower priority", pair, SuspendHere, 500, nil, Request{Priority: Low}, 1},
+		{"too little host memory", pair, SuspendHere, 31, nil, Request{}, 0},
+		{"enough for it and the pair", pair, SuspendHere, 34, nil, Request{}, 1},
+	} {
+		s, at := fillState(t, c.pair, c.kind, c.host*units.GiB, c.change)
+		if s.kept.Task != 2 {
+			t.Fatalf("%s: GPUs are held for %d", c.name, s.kept.Task)
+		}
+		c.r.ID, c.r.GPUs = 3, 1
+		got := timed(s, at, c.r, 30, 5*time.Hour)
+		if ids := launched(got); len(ids) != c.want {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+		if err := s.Audit(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if c.want == 0 {
+			continue
+		}
+		if task := s.tasks[3]; task.Last().Fills != 2 {
+			t.Errorf("%s: it is not marked: %+v", c.name, task.Last())
+		}
+		s.Step(Started{At: at, Task: 3, Attempt: 1})
+		s.Step(Woke{At: at.Add(10 * time.Minute)})
+		if s.tasks[3].Phase != Running {
+			t.Errorf("%s: %s while the other GPU is not free", c.name, s.tasks[3].Phase)
+		}
+		if ids := left(s.Step(Exited{At: at.Add(10 * time.Minute), Task: 1, Attempt: 1, Class: ExitOK})); len(ids) != 1 || ids[0] != 3 {
+			t.Errorf("%s: %v make way", c.name, ids)
+		}
+		if ids := launched(s.Step(Suspended{At: at.Add(11 * time.Minute), Task: 3, Attempt: 1})); len(ids) != 1 || ids[0] != 2 {
+			t.Errorf("%s: %v start then", c.name, ids)
+		}
+		s.Step(Started{At: at.Add(11 * time.Minute), Task: 2, Attempt: 1})
+		s.Step(Exited{At: at.Add(20 * time.Minute), Task: 2, Attempt: 1, Class: ExitOK})
+		s.Step(Resumed{At: at.Add(20 * time.Minute), Task: 3, Attempt: 1})
+		if task := s.tasks[3]; task.Phase != Running || task.Last().Fills != 0 {
+			t.Errorf("%s: back, it is %s and fills for %d", c.name, task.Phase, task.Last().Fills)
+		}
+	}
+}
+
+// TestCannotFill: where one that fills a GPU could not be suspended, it goes on, and no
+// other comes.
+func TestCannotFill(t *testing.T) {
+	s, at := fillState(t, Request{GPUs: 2}, SuspendHere, 500*units.GiB, nil)
+	timed(s, at, Request{ID: 3, GPUs: 1}, 12, 5*time.Hour)
+	s.Step(Started{At: at, Task: 3, Attempt: 1})
+	at = at.Add(10 * time.Minute)
+	if ids := left(s.Step(Exited{At: at, Task: 1, Attempt: 1, Class: ExitOK})); len(ids) != 1 {
+		t.Fatalf("%v make way", ids)
+	}
+	s.Step(Suspended{At: at, Task: 3, Attempt: 1, Failure: "no"})
+	if ids := launched(timed(s, at.Add(3*time.Minute), Request{ID: 4, GPUs: 1}, 12, 5*time.Hour)); len(ids) != 0 || !s.tasks[2].Unfilled {
+		t.Errorf("%v fill the GPUs held for one that could not have them", ids)
+	}
+	if ids := launched(s.Step(Exited{At: at.Add(4 * time.Minute), Task: 3, Attempt: 1, Class: ExitOK})); len(ids) == 0 || ids[0] != 2 {
+		t.Errorf("%v start when all its GPUs are free", ids)
+	}
+}
