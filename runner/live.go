@@ -291,31 +291,3 @@ func (r *Runner) pictureTasks(ctx context.Context, p *picture) (left int, err er
 	r.picturing.first = p.queue[:min(liveStarts, len(p.queue))]
 	return left, nil
 }
-
-// foresee looks for the starts of the first tasks in the queue, beside the pictures:
-// with many tasks it takes long.
-func (r *Runner) foresee(ctx context.Context) {
-	l := r.picturing
-	for ctx.Err() == nil {
-		l.mu.Lock()
-		first := l.first
-		l.mu.Unlock()
-		begun, found := time.Now(), map[int64]*api.Start{}
-		for _, id := range first {
-			if start := r.roundedStart(ctx, id); start != nil && ctx.Err() == nil {
-				found[id] = start
-			}
-		}
-		l.mu.Lock()
-		l.starts = found
-		l.mu.Unlock()
-		rest := liveStartsCost * time.Since(begun)
-		if len(first) > 0 {
-			rest = max(rest, liveStartsAge)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(max(rest, liveEvery)):
-		}
-	}
-}

@@ -101,3 +101,31 @@ func (r *Runner) roundedStart(ctx context.Context, id int64) *api.Start {
 	now := r.Clock.Time()
 	return &api.Start{Earliest: roundedTime(start.Earliest, now), Latest: roundedTime(start.Latest, now)}
 }
+
+// foresee looks for the starts of the first tasks in the queue, beside the pictures:
+// with many tasks it takes long.
+func (r *Runner) foresee(ctx context.Context) {
+	l := r.picturing
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		first := l.first
+		l.mu.Unlock()
+		begun, found := time.Now(), map[int64]*api.Start{}
+		for _, id := range first {
+			if start := r.roundedStart(ctx, id); start != nil && ctx.Err() == nil {
+				found[id] = start
+			}
+		}
+		l.mu.Lock()
+		l.starts = found
+		l.mu.Unlock()
+		rest := liveStartsCost * time.Since(begun)
+		if len(first) > 0 {
+			rest = max(rest, liveStartsAge)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(rest, liveEvery)):
+		}
+	}
+}
