@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"carma/mapper"
 	"carma/runner/api"
 )
 
@@ -39,5 +40,15 @@ func TestDrainAllLeavesLonger(t *testing.T) {
 	}
 	if list := gpus(g.api.CloseGPUs(g.ctx(), api.CloseRequest{All: true, For: 5 * time.Hour, Why: "update"})); list[1].Closed.Why != "update" {
 		t.Errorf("5 h became %+v", list[1].Closed)
+	}
+}
+
+// TestReservedInOrder: the GPUs of a reservation are shown in the order of their
+// indexes. They are stored in that of their UUIDs.
+func TestReservedInOrder(t *testing.T) {
+	g := newRig(t)
+	v := g.reservationView(mapper.Reservation{GPUs: []mapper.GPUID{"GPU-b", "GPU-a"}})
+	if len(v.GPUs) != 2 || v.GPUs[0].Index != 0 || v.GPUs[1].Index != 1 {
+		t.Errorf("shown are %+v", v.GPUs)
 	}
 }

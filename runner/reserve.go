@@ -155,6 +155,7 @@ func (r *Runner) reservationView(v mapper.Reservation) api.Reservation {
 	for _, id := range v.GPUs {
 		out.GPUs = append(out.GPUs, r.gpuRef(id))
 	}
+	slices.SortFunc(out.GPUs, func(a, b api.GPURef) int { return cmp.Compare(a.Index, b.Index) })
 	return out
 }
 
