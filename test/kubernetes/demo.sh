@@ -2,7 +2,8 @@
 # carma on a real cluster of one node: builds and starts a Kubernetes on this machine,
 # simulates the GPUs of a DGX Station (4 x A100 40 GB) on its node, and runs tasks as
 # pods. Two share a GPU, one runs out of memory and gets a larger claim, one has two
-# GPUs; the daemon is killed in between; the node is cordoned. Stops all at its end.
+# GPUs; daemon, agent and kubelet are killed in between; the node is cordoned. Stops
+# all at its end.
 #
 # demo.sh       lib.sh has the settings; needs bin/carma and bin/simtask, root and runc
 set -euo pipefail
@@ -45,6 +46,13 @@ start_daemon() {
 	until_ok 60 "the daemon does not answer; see $work/daemon.log" carma gpus
 }
 
+start_node() {
+	carma node --simulate dgx-station-a100 --name "$node" --speed "$speed" --kubeconfig "$config" --kubernetes-namespace $namespace \
+		--kubelet "$state/kubelet" --cdi "$state/cdi" --dir "$work/sim" >"$work/node.log" 2>&1 &
+	node_agent=$!
+	until_ok 60 "the node offers no GPUs; see $work/node.log" grep -q 'offers its GPUs' "$work/node.log"
+}
+
 # named OBJECTS: the names in a list of the cluster's.
 named() { api GET "$1" | tr -d ' \n' | grep -o '"metadata":{"name":"[^"]*"' | cut -d'"' -f6; }
 
@@ -56,10 +64,7 @@ image "$work/simtask.tar" $image "$root/bin/simtask"
 import "$work/simtask.tar" >/dev/null
 
 say "The node's agent, and the daemon"
-carma node --simulate dgx-station-a100 --name "$node" --speed "$speed" --kubeconfig "$config" --kubernetes-namespace $namespace \
-	--kubelet "$state/kubelet" --cdi "$state/cdi" --dir "$work/sim" >"$work/node.log" 2>&1 &
-node_agent=$!
-until_ok 30 "the node offers no GPUs; see $work/node.log" grep -q 'offers its GPUs' "$work/node.log"
+start_node
 start_daemon
 
 say "Tasks"
@@ -98,6 +103,16 @@ wait "$daemon" 2>/dev/null || true # the shell says that it was killed
 start_daemon
 show carma ps
 
+say "kill -9 of the node's agent and of its kubelet, and new ones"
+kill -9 "$node_agent" "$(cat "$state/run/kubelet.pid")"
+wait "$node_agent" 2>/dev/null || true
+rm "$state/run/kubelet.pid"
+"$here/up.sh" >/dev/null
+start_node
+well() { [ "$(carma gpus | grep -c '^ *[0-9].* mps ')" -eq 4 ] && ! carma gpus | grep -q FAULT; }
+until_ok 60 "the GPUs do not come back" well
+show carma gpus
+
 say "The node is cordoned: nothing new starts there, and the reason is told"
 api PATCH "/api/v1/nodes/$node" '{"spec":{"unschedulable":true}}' >/dev/null
 cordoned() { carma gpus | grep -q cordoned; }
@@ -127,5 +142,5 @@ done
 left() { [ -z "$(named /api/v1/namespaces/$namespace/pods)$(named /apis/resource.k8s.io/v1/namespaces/$namespace/resourceclaims)" ]; }
 until_ok 30 "pods or claims are left: $(named /api/v1/namespaces/$namespace/pods) $(named /apis/resource.k8s.io/v1/namespaces/$namespace/resourceclaims)" left
 echo
-echo "kubernetes demo: $tasks tasks, $succeeded succeeded, $recovered recovered with a larger claim, $((tasks - succeeded)) lost; the daemon was killed once; $twice started twice; no pod or claim is left"
+echo "kubernetes demo: $tasks tasks, $succeeded succeeded, $recovered recovered with a larger claim, $((tasks - succeeded)) lost; daemon, agent and kubelet were killed once; $twice started twice; no pod or claim is left"
 [ "$succeeded" -eq "$tasks" ] && [ "$recovered" -ge 1 ] && [ "$twice" -eq 0 ]
