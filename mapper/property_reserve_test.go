@@ -77,6 +77,9 @@ func (m *machine) checkLaunchPlace(t *rapid.T, l Launch) {
 				continue
 			}
 			run, basis := m.s.runTime(task)
+			if told := m.told[l.Task]; told > 0 {
+				run, basis = told, known
+			}
 			if run = time.Duration(float64(run) * 1.5); basis != known {
 				run = time.Duration(float64(run) / 1.5 * 2)
 			}

@@ -152,6 +152,7 @@ type machine struct {
 	seenHost map[TaskID]units.Bytes // host memory that running tasks use, by the last sample
 
 	kept       []Reservation               // that have not ended
+	told       map[TaskID]time.Duration    // run times that outputs told before the step: a launch forgets them
 	helpers    map[[2]string]HelpersBooked // by machine and suite
 	keptBefore int                         // how many there have been
 	shut       map[GPUID]units.Instant     // drained until then
@@ -240,6 +241,10 @@ func (m *machine) step(t *rapid.T, ev Event) {
 // apply makes the step, keeps the books and looks at what has come of it.
 func (m *machine) apply(t *rapid.T, ev Event) []Decision {
 	waiting, now := m.waiting(), m.s.Now()
+	m.told = map[TaskID]time.Duration{}
+	for id, task := range m.s.tasks {
+		m.told[id] = task.Pace.Whole
+	}
 	decisions := m.s.Step(ev)
 	if m.s.Now() < now {
 		t.Fatalf("time ran back from %d to %d", now, m.s.Now())
