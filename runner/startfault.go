@@ -24,7 +24,7 @@ func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 		w.Log.Warn().Msg("NVIDIA's hook refuses what docker run --gpus asks for: containers get their GPUs otherwise from now on, if they can")
 	}
 	if f.Scope == containers.ScopeTask {
-		return ending{class: mapper.ExitCannotStart, code: 125, message: said}
+		return ending{class: mapper.ExitCannotStart, code: f.ExitCode(), message: said}
 	}
 	return ending{
 		class: mapper.ExitInfrastructure, code: 125, message: "its container could not be started: " + said,

@@ -95,7 +95,7 @@ func TestProgramBug(t *testing.T) {
 		{bug, 1, "program", 1, "ValueError"},
 		{typo, 1, "program", 2, "exit code 2"},
 		{twice, 2, "program", 7, "exit code 7"},
-		{missing, 1, "cannot-start", 125, "/no/such/program"},
+		{missing, 1, "cannot-start", 127, "/no/such/program"},
 		{late, 1, "stopped", 143, "5m"},
 	} {
 		task := s.finished(c.ref)

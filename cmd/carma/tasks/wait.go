@@ -26,7 +26,8 @@ func Wait(a *cli.App) *cobra.Command {
 		Short:   "Wait until tasks have finished and print their exit codes",
 		Long: `Wait until the tasks have finished and print the exit code of each, in the order
 of the command line. Exits with the last code that is not 0. A task that never
-ran has code 125; one that was cancelled before it ran has code 1.
+ran has code 125; 127 if its program is not there, and 126 if that cannot be
+run. One that was cancelled before it ran has code 1.
 
 --any waits for the first of them that finishes, prints its number and its code,
 and exits with that. --timeout gives up after a time, with code 124; the tasks
