@@ -28,13 +28,25 @@ func TestCrashKeepsChanges(t *testing.T) {
 				w.excuses = func(error) bool { return true }
 				for i, change := range changesByPeople {
 					w.start("", 0)
-					made, err := w.life.Submit(t.Context(), root, api.Submit{Image: "long", Mem: 1 << 30, Delay: 10 * time.Hour})
+					delay := 10 * time.Hour
+					if change.runs {
+						delay = 0
+					}
+					made, err := w.life.Submit(t.Context(), root, api.Submit{Image: "long", Mem: 1 << 30, Delay: delay})
 					if err != nil {
 						t.Fatal(err)
 					}
 					w.acked[made.ID] = "long"
 					ref := mapper.TaskID(made.ID).String()
 					synctest.Wait()
+					for change.runs && !onTask(t, w.life.Runner, ref, func(task *mapper.Task) bool { return task.Phase == mapper.Running }) {
+						time.Sleep(time.Second)
+					}
+					if change.before != nil {
+						if err := change.before(t.Context(), w.life.Runner, ref); err != nil {
+							t.Fatal(err)
+						}
+					}
 					w.life.point, w.life.nth = point, 1
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					err = change.make(ctx, w.life.Runner, ref)
@@ -124,50 +136,83 @@ const answered = "answered"
 
 // changesByPeople are the changes, and how each shows.
 var changesByPeople = []struct {
-	make  func(ctx context.Context, r *Runner, ref string) error
-	there func(t *testing.T, r *Runner, ref string) bool
+	runs   bool                                                   // the task runs before
+	before func(ctx context.Context, r *Runner, ref string) error // if not nil, made in peace
+	make   func(ctx context.Context, r *Runner, ref string) error
+	there  func(t *testing.T, r *Runner, ref string) bool
 }{
-	{func(ctx context.Context, r *Runner, ref string) error {
+	{runs: true, make: func(ctx context.Context, r *Runner, ref string) error {
+		_, err := r.Requeue(ctx, root, ref, api.RequeueRequest{})
+		return err
+	}, there: func(t *testing.T, r *Runner, ref string) bool {
+		return onTask(t, r, ref, func(task *mapper.Task) bool {
+			return task.StopReason.Code == mapper.ReasonRecalled || len(task.Attempts) > 1 || task.Alive() == nil
+		})
+	}},
+	{before: func(ctx context.Context, r *Runner, ref string) error {
+		_, err := r.Hold(ctx, root, ref, api.Note{})
+		return err
+	}, make: func(ctx context.Context, r *Runner, ref string) error {
+		_, err := r.Release(ctx, root, ref)
+		return err
+	}, there: func(t *testing.T, r *Runner, ref string) bool {
+		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.Hold == nil })
+	}},
+	{make: func(ctx context.Context, r *Runner, ref string) error {
 		_, err := r.Hold(ctx, root, ref, api.Note{Why: "later"})
 		return err
-	}, func(t *testing.T, r *Runner, ref string) bool {
+	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.Hold != nil && task.Hold.Why == "later" })
 	}},
-	{func(ctx context.Context, r *Runner, ref string) error {
+	{make: func(ctx context.Context, r *Runner, ref string) error {
 		_, err := r.Update(ctx, root, ref, api.Update{Priority: new("low")})
 		return err
-	}, func(t *testing.T, r *Runner, ref string) bool {
+	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		rec, err := r.Find(ref)
 		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.Priority == mapper.Low }) && err == nil && rec.Submit.Priority == "low"
 	}},
-	{func(ctx context.Context, r *Runner, ref string) error {
+	{make: func(ctx context.Context, r *Runner, ref string) error {
 		_, err := r.Update(ctx, root, ref, api.Update{Name: new("n" + ref), HostMem: new(int64(64 << 20)), CPUs: new(0.5)})
 		return err
-	}, func(t *testing.T, r *Runner, ref string) bool {
+	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		rec, err := r.Find("n" + ref)
 		return onTask(t, r, ref, func(task *mapper.Task) bool { return task.HostMem == 64<<20 && task.CPUs == 500 }) && err == nil && rec.Submit.CPUs == 0.5
 	}},
-	{func(ctx context.Context, r *Runner, ref string) error {
+	{make: func(ctx context.Context, r *Runner, ref string) error {
 		_, err := r.Pin(ctx, root, ref, api.PinRequest{GPUs: []string{"1"}})
 		return err
-	}, func(t *testing.T, r *Runner, ref string) bool {
+	}, there: func(t *testing.T, r *Runner, ref string) bool {
 		return onTask(t, r, ref, func(task *mapper.Task) bool { return slices.Equal(task.Pinned, []mapper.GPUID{"GPU-b"}) })
 	}},
-	{func(ctx context.Context, r *Runner, _ string) error {
+	{make: func(ctx context.Context, r *Runner, _ string) error {
 		return r.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Why: "fan"})
-	}, func(t *testing.T, r *Runner, _ string) bool {
+	}, there: func(t *testing.T, r *Runner, _ string) bool {
 		return onState(t, r, func(s *mapper.State) bool { c := s.GPUs()[0].Closed; return c != nil && c.Why == "fan" })
 	}},
-	{func(ctx context.Context, r *Runner, _ string) error {
+	{make: func(ctx context.Context, r *Runner, _ string) error {
 		return r.PauseLaunching(ctx, root, api.CloseRequest{Why: "backup"})
-	}, func(t *testing.T, r *Runner, _ string) bool {
+	}, there: func(t *testing.T, r *Runner, _ string) bool {
 		return onState(t, r, func(s *mapper.State) bool { return s.Paused() != nil && s.Paused().Why == "backup" })
 	}},
-	{func(ctx context.Context, r *Runner, _ string) error {
+	{make: func(ctx context.Context, r *Runner, _ string) error {
 		_, err := r.Reserve(ctx, root, api.ReserveRequest{GPUs: []string{"1"}, For: "root", Until: r.Clock.Time().Add(100 * time.Hour)})
 		return err
-	}, func(t *testing.T, r *Runner, _ string) bool {
+	}, there: func(t *testing.T, r *Runner, _ string) bool {
 		return onState(t, r, func(s *mapper.State) bool { return len(s.Reservations()) == 1 })
+	}},
+	{before: func(ctx context.Context, r *Runner, _ string) error {
+		return r.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Why: "fan"})
+	}, make: func(ctx context.Context, r *Runner, _ string) error {
+		return r.CloseGPUs(ctx, root, api.CloseRequest{GPUs: []string{"0"}, Open: true})
+	}, there: func(t *testing.T, r *Runner, _ string) bool {
+		return onState(t, r, func(s *mapper.State) bool { return s.GPUs()[0].Closed == nil })
+	}},
+	{before: func(ctx context.Context, r *Runner, _ string) error {
+		return r.PauseLaunching(ctx, root, api.CloseRequest{Why: "backup"})
+	}, make: func(ctx context.Context, r *Runner, _ string) error {
+		return r.PauseLaunching(ctx, root, api.CloseRequest{Open: true})
+	}, there: func(t *testing.T, r *Runner, _ string) bool {
+		return onState(t, r, func(s *mapper.State) bool { return s.Paused() == nil })
 	}},
 }
 
