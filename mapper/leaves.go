@@ -134,7 +134,7 @@ func (s *State) leaveBehind(t *Task) {
 // takesAll follows that a suspended task comes back, or that its container has ended:
 // it has left nothing behind any more.
 func (s *State) takesAll(t *Task) {
-	for _, g := range s.gpus {
+	for _, g := range slices.Clone(s.gpus) {
 		i := slices.IndexFunc(g.Behind, func(b Behind) bool { return b.Task == t.ID })
 		if i < 0 {
 			continue
@@ -143,5 +143,6 @@ func (s *State) takesAll(t *Task) {
 		g.Behind = slices.Delete(slices.Clone(g.Behind), i, i+1)
 		g.settle()
 		s.notes.ceilings, s.dirty = [2]ceiling{}, true
+		s.forgetMissing(g)
 	}
 }

@@ -52,9 +52,10 @@ func compareGPUs(a, b *GPU) int {
 
 // forgetMissing removes a GPU that is gone, holds no task any more, and is neither
 // drained nor broken. It may have gone already. One to which a task must come home is
-// kept: what the task has left there is on it again when it is found.
+// kept, and so is one on which a suspended task has something: that is there again when
+// it is found.
 func (s *State) forgetMissing(g *GPU) {
-	if !g.Missing || !g.idle() || s.isHome(g) || g.Closed != nil || g.Broken != nil || s.byID[g.ID] != g {
+	if !g.Missing || !g.idle() || len(g.Behind) > 0 || s.isHome(g) || g.Closed != nil || g.Broken != nil || s.byID[g.ID] != g {
 		return
 	}
 	next := s.nextInRing()

@@ -79,6 +79,30 @@ func TestHomeIsMissing(t *testing.T) {
 	}
 }
 
+// TestBehindIsMissing: what the last sample has told of a suspended task counts again when
+// its GPU is found, also if it may come back elsewhere.
+func TestBehindIsMissing(t *testing.T) {
+	two := []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: SuspendMove}, {ID: "GPU-1", Index: 1, Capacity: 40 * units.GiB, Suspend: SuspendMove}}
+	w := newWorldOf(t, plain(), two...)
+	w.step(HostsFound{At: w.now, Hosts: []HostInfo{{Total: 500 * units.GiB, Memory: 500 * units.GiB}}})
+	a := w.submit(30*units.GiB, func(r *Request) { r.HostReserve = units.GiB })
+	w.started(a)
+	w.step(SuspendAsked{At: w.now, Task: a, By: "ada"})
+	w.step(Suspended{At: w.now, Task: a, Attempt: 1})
+	w.wantPhase(a, Away)
+	w.step(Sampled{At: w.now, GPUs: []GPUSample{{ID: "GPU-0", Used: 3 * units.GiB, Tasks: []TaskUse{{Task: a, Used: 3 * units.GiB}}}}})
+	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
+	w.step(GPUsFound{At: w.now, GPUs: two})
+	if g := w.gpu(0); g.Foreign != 3*units.GiB || len(g.Behind) != 1 {
+		t.Errorf("%s of others on the GPU, %v of suspended tasks", g.Foreign, g.Behind)
+	}
+	w.step(GPUsFound{At: w.now, GPUs: two[1:]})
+	w.exit(a, ExitInfrastructure)
+	if n := len(w.s.GPUs()); n != 1 {
+		t.Errorf("%d GPUs are known; one is gone and holds nothing", n)
+	}
+}
+
 // TestRingSurvives: the ring goes on where it was when the machine is looked
 // at again.
 func TestRingSurvives(t *testing.T) {
