@@ -175,7 +175,10 @@ pki
 kubeconfig admin
 kubeconfig kubelet
 control_plane
-took() { echo "$(($(date +%s%N) - began))" | sed -E 's/^$/0/; s/([0-9]{7})$//' | sed -E 's/(..)$/.\1/'; }
+took() { # seconds since it began, with two digits
+	local hundredths=$((($(date +%s%N) - began) / 10000000))
+	printf '%d.%02d\n' $((hundredths / 100)) $((hundredths % 100))
+}
 echo "kubernetes: the control plane was up after $(took) s" >&2
 if [ -n "$with_node" ]; then
 	groups
