@@ -74,7 +74,8 @@ func (s *State) turnedDown(t *Task) (at int, reopened []GPUID) {
 	if tried.at <= s.notes.forgotten {
 		return 0, nil
 	}
-	if kept := &tried.kept; kept.Task != s.kept.Task || kept.Until != s.kept.Until || !slices.Equal(kept.GPUs, s.kept.GPUs) {
+	// Who may fill a GPU that is held depends on host memory, the time and others there.
+	if kept := &tried.kept; s.opt.FillHeld || kept.Task != s.kept.Task || kept.Until != s.kept.Until || !slices.Equal(kept.GPUs, s.kept.GPUs) {
 		reopened = kept.GPUs
 	}
 	return tried.at, reopened

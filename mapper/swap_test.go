@@ -190,6 +190,19 @@ func TestWhoFills(t *testing.T) {
 	}
 }
 
+// TestFillsOnceItMay: a task that might not fill a GPU comes when host memory suffices,
+// though nothing has changed on the GPUs.
+func TestFillsOnceItMay(t *testing.T) {
+	s, at := fillState(t, Request{GPUs: 2}, SuspendHere, 31*units.GiB, nil)
+	if ids := launched(timed(s, at, Request{ID: 3, GPUs: 1}, 30, 5*time.Hour)); len(ids) > 0 {
+		t.Errorf("%v came with too little host memory", ids)
+	}
+	s.Step(Woke{At: at})
+	if ids := launched(s.Step(HostsFound{At: at, Hosts: []HostInfo{{Total: 500 * units.GiB, Memory: 500 * units.GiB}}})); len(ids) != 1 || ids[0] != 3 {
+		t.Errorf("%v came with enough", ids)
+	}
+}
+
 // TestCannotFill: where one that fills a GPU could not be suspended, it goes on, and no
 // other comes.
 func TestCannotFill(t *testing.T) {
