@@ -45,6 +45,7 @@ func TestReportInBrowser(t *testing.T) {
 	b, address := opened(t, hostile(t, "exclusive", "magm"), simulated(t, 12, 1, "magm"))
 	b.As(1600, "light")
 	b.Do(chromedp.Navigate(address))
+	b.Await(ready) // charts are drawn as they come into view: on a telephone fewer
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int64{360, 1024, 1600} {
 			b.As(width, theme)
