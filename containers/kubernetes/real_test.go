@@ -47,8 +47,10 @@ func realCluster(t *testing.T) string {
 		t.Fatalf("%v: %s", err, out)
 	}
 	// Apart from a cluster that somebody uses. A socket's path must be short.
-	t.Setenv("KUBERNETES_STATE", "/tmp/carma-kubernetes-test")
-	t.Setenv("KUBERNETES_PORT", "17443")
+	if os.Getenv("KUBERNETES_STATE") == "" {
+		t.Setenv("KUBERNETES_STATE", "/tmp/carma-kubernetes-test")
+		t.Setenv("KUBERNETES_PORT", "17443")
+	}
 	script(t, "down.sh")
 	t.Cleanup(func() { script(t, "down.sh") })
 	return script(t, "up.sh")

@@ -10,8 +10,9 @@ port=${KUBERNETES_PORT:-16443}
 # The node is known by a name that leads to this machine: the apiserver fetches logs
 # from it.
 node=localhost
-# The node's control groups are below this one, apart from all others.
-group=carma-kubernetes
+# The node's control groups are below this one, apart from all others, also those of
+# another test cluster.
+group=carma-kubernetes-$port
 # A pod's containers, and what sets up its network.
 pause=localhost/carma-pause:1
 
