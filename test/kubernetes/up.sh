@@ -45,25 +45,43 @@ kubeconfig() {
 	chmod 600 "$state/$1.kubeconfig"
 }
 
+# controllers are those that somebody here needs.
+controllers() {
+	cat <<-'EOF' | paste -sd,
+		resourceclaim-controller
+		device-taint-eviction-controller
+		job-controller
+		statefulset-controller
+		daemonset-controller
+		pod-garbage-collector-controller
+		garbage-collector-controller
+		namespace-controller
+		node-lifecycle-controller
+		serviceaccount-controller
+		root-ca-certificate-publisher-controller
+		persistentvolume-binder-controller
+	EOF
+}
+
 control_plane() {
 	local etcd=http://127.0.0.1:$((port + 5)) peer=http://127.0.0.1:$((port + 6))
 	alive etcd || start etcd "$bin/kube" etcd --data-dir "$state/etcd" --listen-client-urls "$etcd" --advertise-client-urls "$etcd" \
 		--listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" --log-level warn --unsafe-no-fsync
-	# Without service accounts: nobody here would make the default one in time.
 	alive apiserver || start apiserver "$bin/kube" apiserver --etcd-servers "$etcd" --secure-port "$port" --bind-address 127.0.0.1 \
 		--cert-dir "$state/pki/server" --token-auth-file "$state/pki/tokens.csv" --authorization-mode Node,RBAC \
 		--service-cluster-ip-range 10.96.0.0/16 --service-account-key-file "$state/pki/accounts.pub" \
 		--service-account-signing-key-file "$state/pki/accounts.key" --service-account-issuer https://kubernetes.default.svc \
-		--disable-admission-plugins ServiceAccount --kubelet-preferred-address-types Hostname
+		--kubelet-preferred-address-types Hostname
 	until_ok 60 "the apiserver does not become ready" api GET /readyz
 	alive scheduler || start scheduler "$bin/kube" scheduler --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
 		--bind-address 127.0.0.1 --secure-port $((port + 1))
 	alive controllers || start controllers "$bin/kube" controller-manager --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
 		--bind-address 127.0.0.1 --secure-port $((port + 2)) \
-		--controllers=resourceclaim-controller,job-controller,pod-garbage-collector-controller,garbage-collector-controller,namespace-controller,node-lifecycle-controller,device-taint-eviction-controller
+		--root-ca-file "$state/pki/server/apiserver.crt" --controllers="$(controllers)"
 	until_ok 60 "the scheduler does not become ready" curl -fsk "https://127.0.0.1:$((port + 1))/readyz"
 	until_ok 60 "the controller-manager does not become ready" curl -fsk "https://127.0.0.1:$((port + 2))/healthz"
-	until_ok 60 "there is no namespace default" api GET /api/v1/namespaces/default
+	# Before it is there, no pod can be made.
+	until_ok 60 "there is no service account in namespace default" api GET /api/v1/namespaces/default/serviceaccounts/default
 	# The class of carma's simulated GPUs; it may be there.
 	api POST /apis/resource.k8s.io/v1/deviceclasses '{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"gpu.carma.dev"},
 		"spec":{"selectors":[{"cel":{"expression":"device.driver == \"gpu.carma.dev\""}}]}}' >/dev/null 2>&1 || true
