@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"carma/cmd/carma/agent"
+	tools "carma/cmd/carma/mcp"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -17,7 +17,7 @@ import (
 func agentOf(g *rig) *mcp.ClientSession {
 	g.t.Helper()
 	here, there := mcp.NewInMemoryTransports()
-	if _, err := agent.Server(g.api, "test").Connect(g.ctx(), there, nil); err != nil {
+	if _, err := tools.Server(g.api, "test").Connect(g.ctx(), there, nil); err != nil {
 		g.t.Fatal(err)
 	}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(g.ctx(), here, nil)

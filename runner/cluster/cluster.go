@@ -3,7 +3,7 @@
 // Which GPUs there are, the drivers of the nodes publish (ResourceSlices). What is
 // booked on them by others counts as foreign memory, be it used or not: the cluster's
 // scheduler gives it to nobody else. What is used, and by which task, the agents of the
-// nodes tell (package node). A GPU whose node takes no pods has a fault; one that its
+// nodes tell (carma agent). A GPU whose node takes no pods has a fault; one that its
 // node does not offer any more is not listed.
 package cluster
 
@@ -179,9 +179,9 @@ func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) s
 	case !simulated(d):
 		return ""
 	case told.count == 0:
-		return "no agent tells what it does; run carma node on " + d.Node
+		return "no agent tells what it does; run carma agent on " + d.Node
 	case s.now().Sub(told.at) > silence:
-		return "the agent of its node " + d.Node + " tells nothing any more; see that carma node runs there"
+		return "the agent of its node " + d.Node + " tells nothing any more; see that carma agent runs there"
 	}
 	return ""
 }

@@ -117,9 +117,9 @@ func TestFaults(t *testing.T) {
 		"cordoned":      {func(s *stage) { s.is.Nodes[0].Closed = "its node n1 is cordoned" }, "its node n1 is cordoned"},
 		"gone":          {func(s *stage) { s.is.Nodes = s.is.Nodes[1:] }, "its node n1 is not in the cluster any more"},
 		"tainted":       {func(s *stage) { s.is.Devices[0].Taint = "xid:NoSchedule" }, "it has the taint xid:NoSchedule"},
-		"agent gone":    {func(s *stage) { s.is.Reports = s.is.Reports[1:] }, "run carma node on n1"},
+		"agent gone":    {func(s *stage) { s.is.Reports = s.is.Reports[1:] }, "run carma agent on n1"},
 		"agent silent":  {func(s *stage) { s.now = s.now.Add(silence + time.Second); s.is.Reports[1].Count = 5 }, "the agent of its node n1 tells nothing any more"},
-		"agent unknown": {func(s *stage) { s.is.Reports[0].Text = "v2" }, "run carma node on n1"},
+		"agent unknown": {func(s *stage) { s.is.Reports[0].Text = "v2" }, "run carma agent on n1"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			st := two(t)

@@ -47,7 +47,7 @@ start_daemon() {
 }
 
 start_node() {
-	carma node --simulate dgx-station-a100 --name "$node" --speed "$speed" --kubeconfig "$config" --kubernetes-namespace $namespace \
+	carma agent --simulate dgx-station-a100 --name "$node" --speed "$speed" --kubeconfig "$config" --kubernetes-namespace $namespace \
 		--kubelet "$state/kubelet" --cdi "$state/cdi" --dir "$work/sim" >"$work/node.log" 2>&1 &
 	node_agent=$!
 	until_ok 60 "the node offers no GPUs; see $work/node.log" grep -q 'offers its GPUs' "$work/node.log"

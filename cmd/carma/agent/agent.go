@@ -1,138 +1,247 @@
-// Package agent is carma mcp: a server of the Model Context Protocol on standard input
-// and output, so that coding agents can submit tasks, look at them and wait for them.
-// It is a client of the daemon's socket like any other command and has its user's
-// rights, no more.
+// Package agent is carma agent: the agent of one machine of a cluster. It simulates the
+// machine's GPUs, offers them to the cluster by a DRA driver, gives pods what they need
+// to use them, and tells the daemon what they show.
 package agent
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
-	"carma/runner/api"
+	"carma/configs"
+	"carma/configs/nearest"
+	"carma/configs/servers"
+	"carma/containers"
+	"carma/containers/kubernetes"
+	"carma/containers/kubernetes/simgpus"
+	"carma/runner/cluster"
+	"carma/runner/gpu"
+	"carma/runner/gpu/simgpu"
 )
 
-// Command is carma mcp.
-func Command(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "mcp",
-		GroupID: cli.GroupOther,
-		Short:   "Let a coding agent submit tasks, look at them and wait for them",
-		Long: `Serve the Model Context Protocol on standard input and output. A coding agent
-starts this command itself; docs/mcp.md has the lines for its configuration.
+// OldName is the command by the name that it had first. No list has it.
+func OldName(a *cli.App) *cobra.Command {
+	cmd := Command(a)
+	cmd.Use, cmd.Hidden, cmd.GroupID = strings.Replace(cmd.Use, "agent", "node", 1), true, ""
+	return cmd
+}
 
-The agent has your rights, no more: it can stop your tasks, not those of
-others. Its tools are submit, list, show, wait, why, logs, gpus, stop and
-estimate; submit and stop are marked as destructive, so that a client asks you
-first.`,
-		Example: `  claude mcp add carma -- carma mcp`,
+// flags are those of the command.
+type flags struct {
+	name, server, kubelet, cdi, dir string
+	speed                           float64
+}
+
+// Command is carma agent.
+func Command(a *cli.App) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:     "agent --simulate SERVER [flags]",
+		GroupID: cli.GroupServer,
+		Short:   "Offer simulated GPUs of a Kubernetes node, and tell what they do",
+		Long: `Run the agent of one node of a Kubernetes cluster, for tests and demos: it
+simulates the GPUs of a server, offers them to the cluster (a DRA driver named
+gpu.carma.dev), and tells carma daemon --driver kubernetes which task uses how
+much of them. It runs on the node itself, as root, until SIGINT or SIGTERM; the
+pods go on. docs/kubernetes.md says what a cluster needs.
+
+For GPUs of NVIDIA's driver there is no agent yet; see docs/kubernetes.md.`,
+		Example: `  carma agent --simulate dgx-h100 --kubeconfig /etc/kubernetes/carma.conf`,
 		Args:    cli.NoArgs,
 	}
+	host, _ := os.Hostname()
+	configs.AddFlags(cmd.Flags(), "kubeconfig", "kubernetes-namespace", "log-level", "log-format")
+	cmd.Flags().StringVar(&f.server, "simulate", "", "the `server` whose GPUs the node pretends to have")
+	cmd.Flags().StringVar(&f.name, "name", cmp.Or(os.Getenv("NODE_NAME"), host), "the node's `name` in the cluster")
+	cmd.Flags().Float64Var(&f.speed, "speed", 1, "how much faster than the clock training goes")
+	cmd.Flags().StringVar(&f.kubelet, "kubelet", "/var/lib/kubelet", "the kubelet's `folder`")
+	cmd.Flags().StringVar(&f.cdi, "cdi", "/var/run/cdi", "`folder` in which the container runtime looks for CDI files")
+	cmd.Flags().StringVar(&f.dir, "dir", "/run/carma/agent", "`folder` of the simulated GPUs' socket")
+	cli.Complete(cmd, "simulate", cli.Words(servers.Names()))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := a.Client(cmd)
+		config, _, err := configs.Load(cmd.Flags())
 		if err != nil {
 			return err
 		}
-		err = Server(client, a.Version).Run(cmd.Context(), &mcp.IOTransport{Reader: io.NopCloser(a.In), Writer: nopCloser{a.Out}})
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		return err
+		ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+		defer release()
+		return run(ctx, config, f, logger(config, a.Err))
 	}
 	return cmd
 }
 
-type nopCloser struct{ io.Writer }
+func logger(config configs.Config, w io.Writer) zerolog.Logger {
+	if config.LogFormat == "console" || config.LogFormat == "auto" && cli.IsTerminal(w) {
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !cli.IsTerminal(w), TimeFormat: "15:04:05.000"}
+	}
+	level, err := zerolog.ParseLevel(config.LogLevel)
+	if err != nil {
+		level = zerolog.InfoLevel // configs has checked it
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
 
-func (nopCloser) Close() error { return nil }
+// simFolder is where a pod finds the simulated GPUs' socket.
+const simFolder = "/run/carma-sim"
 
-// Server returns the server with its tools.
-func Server(client *api.Client, version string) *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "carma", Title: "carma, tasks on a shared GPU server", Version: version}, &mcp.ServerOptions{
-		Instructions: "carma runs training tasks as containers on the GPUs of this machine. Submit one with submit, then wait; if it does not start, ask why. A task is named by its number or name. Memory is in bytes.",
-	})
-	t := tools{client}
-	mcp.AddTool(s, reads("list", "List tasks: unfinished ones, or with all the finished ones too, newest first"), t.list)
-	mcp.AddTool(s, reads("show", "Show one task: its request, estimate, attempts, progress and how it ended"), t.show)
-	mcp.AddTool(s, reads("wait", "Wait until a task has ended, at most some seconds; call it again if it has not"), t.wait)
-	mcp.AddTool(s, reads("why", "Explain why a task waits, GPU by GPU, or where it runs, or how it ended"), t.why)
-	mcp.AddTool(s, reads("logs", "Read the last lines of a task's output"), t.logs)
-	mcp.AddTool(s, reads("gpus", "List the GPUs: memory reserved and used, activity, tasks, faults"), t.gpus)
-	no := false
-	mcp.AddTool(s, &mcp.Tool{ // it may pull the image
-		Name: "estimate", Description: "Say what would become of a task without submitting it: its memory, the GPUs it would get, or why it would wait",
-		Annotations: &mcp.ToolAnnotations{Title: "Estimate a task", DestructiveHint: &no},
-	}, t.estimate)
-	mcp.AddTool(s, &mcp.Tool{
-		Name: "submit", Description: "Submit a task; it is queued, and starts when a GPU has room",
-		Annotations: &mcp.ToolAnnotations{Title: "Submit a task"},
-	}, t.submit)
-	yes := true
-	mcp.AddTool(s, &mcp.Tool{
-		Name: "stop", Description: "Stop a task for good; what it has not saved is lost",
-		Annotations: &mcp.ToolAnnotations{Title: "Stop a task", DestructiveHint: &yes, IdempotentHint: true},
-	}, t.stop)
+// check refuses flags that cannot be.
+func (f *flags) check() (servers.Server, error) {
+	if f.server == "" {
+		return servers.Server{}, cli.Usagef("write for example --simulate dgx-h100", "no server is named whose GPUs the node pretends to have")
+	}
+	if err := nearest.OneOf(f.server, servers.Names()); err != nil {
+		return servers.Server{}, cli.Usagef("", "--simulate: %v", err)
+	}
+	if !(f.speed > 0 && f.speed <= 100_000) {
+		return servers.Server{}, cli.Usagef("", "--speed %v is not above 0 and at most 100000", f.speed)
+	}
+	for _, dir := range []string{f.kubelet, f.cdi, f.dir} {
+		if !filepath.IsAbs(dir) {
+			return servers.Server{}, cli.Usagef("", "%q is not an absolute path", dir)
+		}
+	}
+	server, err := servers.Find(f.server)
+	return ofNode(server, f.name), err
+}
+
+// ofNode gives the GPUs of a server names of their own: two nodes may pretend to be
+// the same server.
+func ofNode(s servers.Server, node string) servers.Server {
+	gpus := append([]servers.GPU{}, s.GPUs...)
+	for i := range gpus {
+		b := sha256.Sum256([]byte(node + " " + gpus[i].UUID))
+		gpus[i].UUID = fmt.Sprintf("GPU-%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
+	}
+	s.GPUs = gpus
 	return s
 }
 
-// reads is a tool that changes nothing.
-func reads(name, what string) *mcp.Tool {
-	return &mcp.Tool{Name: name, Description: what, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
-}
-
-// tools are what an agent can do. An error is shown to it as the tool's result.
-type tools struct{ client *api.Client }
-
-type taskRef struct {
-	Task string `json:"task" jsonschema:"number or name of the task"`
-}
-
-func (r taskRef) check() error {
-	if r.Task == "" {
-		return errors.New("task is empty; give a number or a name, as list shows them")
+// run offers the GPUs until ctx ends.
+func run(ctx context.Context, config configs.Config, f flags, log zerolog.Logger) (err error) {
+	server, err := f.check()
+	if err != nil {
+		return err
 	}
+	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: config.Kubeconfig, Namespace: config.KubernetesNamespace})
+	if err != nil {
+		return cli.Usagef("say where it is: --kubeconfig FILE", "%v", err)
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return err
+	}
+	began := time.Now()
+	clock := func() time.Time { return began.Add(time.Duration(f.speed * float64(time.Since(began)))) }
+	sim, err := simgpu.New(server, f.dir, clock, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sim.Close()) }()
+	sim.SetSpeed(f.speed)
+	var uuids []string
+	for _, g := range server.GPUs {
+		uuids = append(uuids, g.UUID)
+	}
+	plugin, err := simgpus.Start(ctx, simgpus.Options{
+		Cluster: d, Node: f.name, UUIDs: uuids, Model: server.GPUs[0].Model, Bytes: int64(server.GPUs[0].Memory), Kubelet: f.kubelet, CDI: f.cdi,
+		Mounts: []containers.Mount{{Source: f.dir, Target: simFolder}}, Env: []string{"CARMA_SIM=" + simFolder},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, withdraw(plugin)) }()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-plugin.Offered():
+	case <-time.After(registerLimit):
+		log.Warn().Str("kubelet", f.kubelet).Msg("the kubelet has not taken the driver in yet; is --kubelet its folder?")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-plugin.Offered():
+		}
+	}
+	log.Info().Str("node", f.name).Int("gpus", len(uuids)).Str("server", server.Name).Float64("speed", f.speed).Msg("the node offers its GPUs")
+	tell(ctx, d, f.name, sim, log)
 	return nil
 }
 
-func (t tools) show(ctx context.Context, _ *mcp.CallToolRequest, in taskRef) (*mcp.CallToolResult, any, error) {
-	if err := in.check(); err != nil {
-		return nil, nil, err
-	}
-	task, err := t.client.Task(ctx, in.Task)
-	for i, kv := range task.Submit.Env { // keys of services are there
-		name, _, _ := strings.Cut(kv, "=")
-		task.Submit.Env[i] = name + "=***"
-	}
-	return nil, task, err
+// registerLimit is how long a kubelet may take until that is remarkable.
+const registerLimit = 30 * time.Second
+
+// withdrawLimit bounds taking the GPUs back at the end.
+const withdrawLimit = 5 * time.Second
+
+func withdraw(p *simgpus.Plugin) error {
+	ctx, end := context.WithTimeout(context.Background(), withdrawLimit)
+	defer end()
+	return p.Close(ctx)
 }
 
-func (t tools) why(ctx context.Context, _ *mcp.CallToolRequest, in taskRef) (*mcp.CallToolResult, any, error) {
-	if err := in.check(); err != nil {
-		return nil, nil, err
+const (
+	// lookEvery is the time between two readings of the GPUs; what has changed is told.
+	lookEvery = time.Second
+	// tellEvery is the longest time without telling anything.
+	tellEvery = 10 * time.Second
+)
+
+// tell tells what the GPUs show, until ctx ends.
+func tell(ctx context.Context, d *kubernetes.Driver, node string, source gpu.Source, log zerolog.Logger) {
+	var before string
+	var at time.Time
+	failed := false
+	for {
+		samples, err := source.Sample(ctx)
+		face := ""
+		if err == nil {
+			face, err = faceOf(samples)
+		}
+		if err == nil && (face != before || time.Since(at) >= tellEvery) {
+			var text string
+			if text, err = (cluster.Report{GPUs: samples}).Text(); err == nil {
+				err = d.Tell(ctx, node, text)
+			}
+			if err == nil {
+				before, at = face, time.Now()
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if (err != nil) != failed {
+			if failed = err != nil; failed {
+				log.Error().Err(err).Msg("what the GPUs show cannot be told; it is tried again")
+			} else {
+				log.Info().Msg("what the GPUs show can be told again")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookEvery):
+		}
 	}
-	why, err := t.client.Why(ctx, in.Task)
-	return nil, why, err
 }
 
-func (t tools) gpus(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-	gpus, err := t.client.GPUs(ctx)
-	return nil, map[string]any{"gpus": gpus}, err
-}
-
-type stopIn struct {
-	taskRef
-	Reason string `json:"reason,omitempty" jsonschema:"why, for its record"`
-}
-
-func (t tools) stop(ctx context.Context, _ *mcp.CallToolRequest, in stopIn) (*mcp.CallToolResult, any, error) {
-	if err := in.check(); err != nil {
-		return nil, nil, err
+// faceOf is what of samples is told at once: all but figures that always change.
+func faceOf(samples []gpu.Sample) (string, error) {
+	still := append([]gpu.Sample{}, samples...)
+	for i := range still {
+		still[i].EnergyJ, still[i].PowerW, still[i].TemperatureC, still[i].CounterJ = 0, 0, 0, 0
 	}
-	task, err := t.client.Stop(ctx, in.Task, api.StopRequest{Reason: in.Reason})
-	return nil, brief(&task), err
+	return cluster.Report{GPUs: still}.Text()
 }

@@ -46,7 +46,7 @@ func openCluster(ctx context.Context, config configs.Config, driver containers.D
 	case config.Attach != "auto":
 		return nil, cli.Usagef("leave --attach out", "--attach %s: a cluster gives pods their GPUs by claims", config.Attach)
 	case config.Speed != 1:
-		return nil, cli.Usagef("write --speed to carma node, which simulates the GPUs", "--speed %v: a cluster's time is the clock's", config.Speed)
+		return nil, cli.Usagef("write --speed to carma agent, which simulates the GPUs", "--speed %v: a cluster's time is the clock's", config.Speed)
 	}
 	source, err := cluster.Open(ctx, d)
 	if err != nil {

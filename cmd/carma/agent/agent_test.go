@@ -1,6 +1,7 @@
-package node
+package agent
 
 import (
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -70,5 +71,17 @@ func TestFace(t *testing.T) {
 	}
 	if face(gpu.Sample{UUID: "a", Used: 1}) == idle {
 		t.Error("memory is not told at once")
+	}
+}
+
+// TestOldName: carma node is the same command, and no list has it.
+func TestOldName(t *testing.T) {
+	a := cli.New(strings.NewReader(""), io.Discard, io.Discard, "test")
+	now, old := Command(a), OldName(a)
+	if now.Name() != "agent" || old.Name() != "node" || now.Hidden || !old.Hidden || old.GroupID != "" {
+		t.Errorf("%q hidden %v, %q hidden %v in group %q", now.Name(), now.Hidden, old.Name(), old.Hidden, old.GroupID)
+	}
+	if old.Flags().Lookup("simulate") == nil {
+		t.Error("the old name has no flags")
 	}
 }
