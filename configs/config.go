@@ -53,10 +53,13 @@ type Config struct {
 	// images and containers.
 	ContainerdAddress, ContainerdNamespace string
 	// Kubeconfig is the file that tells how to reach the cluster; empty: as kubectl
-	// finds it, or as a pod of the cluster does. KubernetesNamespace has the tasks'
-	// pods; empty: the kubeconfig's. KubernetesFolders are folders of the nodes, the
-	// same on all of them and here, that tasks may mount.
+	// finds it, or as a pod of the cluster does. KubernetesNamespace has the daemon's
+	// Lease and the pods of tasks that name no other; empty: the kubeconfig's.
+	// KubernetesNamespaces are the others that tasks may run in, "*" all.
+	// KubernetesFolders are folders of the nodes, the same on all of them and here, that
+	// tasks may mount.
 	Kubeconfig, KubernetesNamespace string
+	KubernetesNamespaces            []string
 	KubernetesFolders               []string
 	// Network is the containers' network; empty: the engine's default. The
 	// host's is refused.
@@ -195,8 +198,8 @@ func Default() Config {
 		MetricsNames: true,
 		Notify:       "auto",
 
-		ContainerdNamespace: "carma",
-		KubernetesFolders:   []string{},
+		ContainerdNamespace:  "carma",
+		KubernetesNamespaces: []string{}, KubernetesFolders: []string{},
 
 		Probe:          "asked",
 		ProbeTimeout:   2 * time.Minute,

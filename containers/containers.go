@@ -187,6 +187,10 @@ type Spec struct {
 	// Name is unique on the engine.
 	Name  string
 	Image string
+	// Namespace is the part of the engine that it is made in, where an engine has such
+	// parts; empty: the driver's own. Account is the account of that namespace that its
+	// program has; empty: none.
+	Namespace, Account string
 	// Labels describe the container to people and other programs. Identity are
 	// labels too: [Driver.Create] recognizes a container of this name by them.
 	Labels, Identity map[string]string

@@ -30,6 +30,7 @@ type Settings struct {
 	ContainerdAddress, ContainerdNamespace string
 
 	Kubeconfig, KubernetesNamespace string
+	KubernetesNamespaces            []string
 	KubernetesFolders               []string
 }
 
@@ -114,7 +115,7 @@ func openContainerd(s Settings) (containers.Driver, error) {
 }
 
 func openKubernetes(s Settings) (containers.Driver, error) {
-	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: s.Kubeconfig, Namespace: s.KubernetesNamespace, HostPaths: s.KubernetesFolders})
+	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: s.Kubeconfig, Namespace: s.KubernetesNamespace, Namespaces: s.KubernetesNamespaces, HostPaths: s.KubernetesFolders})
 	if err != nil {
 		return nil, wrong{"driver kubernetes: " + err.Error(), "say where it is: --kubeconfig FILE"}
 	}

@@ -93,7 +93,7 @@ func fail(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrNotFound, msg)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s: %w", what, &containers.StartFault{Scope: containers.ScopeEngine, Code: "rights",
-			Cause: "the cluster does not allow it", Remedy: "give carma the rights listed in docs/kubernetes.md, or raise the namespace's quota", Text: msg})
+			Cause: "the cluster does not allow it", Remedy: "give carma the rights listed in docs/kubernetes.md", Text: msg})
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrInvalid, msg)
 	case !answered || unavailable(err):
@@ -127,11 +127,11 @@ func httpCode(err error) int32 {
 // pod reads a container's pod. A pod of the same name with another uid is another
 // container.
 func (d *Driver) pod(ctx context.Context, what, id string) (*corev1.Pod, error) {
-	uid, name := nameIn(id)
-	if name == "" {
+	uid, at := d.split(id)
+	if at.Name == "" {
 		return nil, fmt.Errorf("%s: %w", what, containers.ErrNotFound)
 	}
-	pod, err := d.podNamed(ctx, name)
+	pod, err := d.podNamed(ctx, at)
 	if err != nil {
 		return nil, fail(ctx, what, err)
 	}
@@ -141,15 +141,15 @@ func (d *Driver) pod(ctx context.Context, what, id string) (*corev1.Pod, error) 
 	return pod, nil
 }
 
-func (d *Driver) podNamed(ctx context.Context, name string) (*corev1.Pod, error) {
+func (d *Driver) podNamed(ctx context.Context, at types.NamespacedName) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
-	return pod, d.pods(d.core.Get(), name).Do(ctx).Into(pod)
+	return pod, d.pods(d.core.Get(), at).Do(ctx).Into(pod)
 }
 
 // patchPod changes fields of a pod by a JSON merge patch.
 func (d *Driver) patchPod(ctx context.Context, pod *corev1.Pod, patch string) (*corev1.Pod, error) {
 	changed := &corev1.Pod{}
-	err := d.pods(d.core.Patch(types.MergePatchType), pod.Name).Body([]byte(patch)).Do(ctx).Into(changed)
+	err := d.pods(d.core.Patch(types.MergePatchType), homeOf(pod)).Body([]byte(patch)).Do(ctx).Into(changed)
 	return changed, err
 }
 

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
 )
@@ -83,7 +84,7 @@ func (d *Driver) readPlaces(ctx context.Context) (map[string]place, error) {
 // bytes, or a GPU that is not shared: all of it. The claim goes with the pod.
 func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.ResourceClaim {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Name: spec.Name, Labels: pod.Labels,
+		Namespace: pod.Namespace, Name: spec.Name, Labels: pod.Labels,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
 	}}
 	for i, uuid := range spec.GPUs {
@@ -109,13 +110,14 @@ func requestName(i int) string { return "gpu-" + strconv.Itoa(i) }
 // book makes the claim. One that exists is the pod's own if it has its uid;
 // otherwise it is left over from a pod of the same name, and goes first.
 func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.ResourceClaim) error {
+	at := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
 	for {
-		err := d.resource.Post().Namespace(d.namespace).Resource("resourceclaims").Body(claim).Do(ctx).Error()
+		err := d.resource.Post().Namespace(claim.Namespace).Resource("resourceclaims").Body(claim).Do(ctx).Error()
 		if err == nil || !apierrors.IsAlreadyExists(err) {
-			return fail(ctx, what, err)
+			return d.failIn(ctx, what, claim.Namespace, err)
 		}
 		var old resourcev1.ResourceClaim
-		err = d.claims(d.resource.Get(), claim.Name).Do(ctx).Into(&old)
+		err = d.claims(d.resource.Get(), at).Do(ctx).Into(&old)
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
@@ -126,7 +128,7 @@ func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.Resour
 		case old.Labels[managedBy] != ours:
 			return fmt.Errorf("%s: %w: the claim %s is not carma's; it is left alone", what, containers.ErrTaken, claim.Name)
 		}
-		if err := d.unbook(ctx, what, claim.Name); err != nil {
+		if err := d.unbook(ctx, what, at); err != nil {
 			return err
 		}
 		if err := pause(ctx, what); err != nil {
@@ -136,8 +138,8 @@ func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.Resour
 }
 
 // unbook deletes a claim. It goes when the cluster has taken its devices back.
-func (d *Driver) unbook(ctx context.Context, what, name string) error {
-	err := d.claims(d.resource.Delete(), name).Do(ctx).Error()
+func (d *Driver) unbook(ctx context.Context, what string, at types.NamespacedName) error {
+	err := d.claims(d.resource.Delete(), at).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -157,7 +159,7 @@ func pause(ctx context.Context, what string) error {
 
 // Attached tells which GPUs the scheduler allocated.
 func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment, error) {
-	what := "look at pod " + short(id)
+	what := "look at pod " + d.short(id)
 	pod, err := d.pod(ctx, what, id)
 	if err != nil {
 		return containers.Attachment{}, err
@@ -166,7 +168,7 @@ func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment
 		return containers.Attachment{Visible: "void"}, nil
 	}
 	var claim resourcev1.ResourceClaim
-	if err := d.claims(d.resource.Get(), pod.Name).Do(ctx).Into(&claim); err != nil {
+	if err := d.claims(d.resource.Get(), homeOf(pod)).Do(ctx).Into(&claim); err != nil {
 		return containers.Attachment{}, fail(ctx, what, err)
 	}
 	if claim.Status.Allocation == nil {

@@ -37,9 +37,11 @@ type cluster struct {
 	made    int
 	version int
 	events  []metav1.WatchEvent
-	seen    []string      // labels of each event's pod, for the selector
+	seen    []string      // namespace and labels of each event's pod, for the selector
 	changed chan struct{} // closed and replaced at each event
 	fault   func(r *http.Request) int
+	// admit refuses a pod with a code and the text of an admission plugin.
+	admit func(*corev1.Pod) (int, string)
 	objects
 }
 
@@ -62,6 +64,7 @@ func newCluster(t *testing.T, images ...string) *cluster {
 	})
 	mux.HandleFunc("POST "+pods, c.postPod)
 	mux.HandleFunc("GET "+pods, c.listPods)
+	mux.HandleFunc("GET /api/v1/pods", c.listPods)
 	mux.HandleFunc("GET "+pods+"/{name}", c.getPod)
 	mux.HandleFunc("PATCH "+pods+"/{name}", c.patchPod)
 	mux.HandleFunc("DELETE "+pods+"/{name}", c.deletePod)
@@ -135,7 +138,7 @@ func (c *cluster) tell(kind string, pod *corev1.Pod) {
 	pod.Kind, pod.APIVersion = "Pod", "v1"
 	e := metav1.WatchEvent{Type: kind}
 	e.Object.Raw, _ = json.Marshal(pod)
-	c.events, c.seen = append(c.events, e), append(c.seen, labels.Set(pod.Labels).String())
+	c.events, c.seen = append(c.events, e), append(c.seen, pod.Namespace+" "+labels.Set(pod.Labels).String())
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
@@ -144,8 +147,8 @@ func (c *cluster) tell(kind string, pod *corev1.Pod) {
 func (c *cluster) gone(pod *corev1.Pod) {
 	s := status(pod)
 	over := s == nil && c.ran[pod.UID] == "" || s != nil && s.State.Terminated != nil
-	if c.pods[pod.Name] == pod && pod.DeletionTimestamp != nil && len(pod.Finalizers) == 0 && over {
-		delete(c.pods, pod.Name)
+	if c.pods[podKey(pod)] == pod && pod.DeletionTimestamp != nil && len(pod.Finalizers) == 0 && over {
+		delete(c.pods, podKey(pod))
 		c.tell("DELETED", pod)
 	}
 }
@@ -174,18 +177,19 @@ func (c *cluster) postClaim(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.claims[claim.Name] != nil {
+	claim.Namespace = r.PathValue("ns")
+	if c.claims[key(claim.Namespace, claim.Name)] != nil {
 		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, "claim exists")
 		return
 	}
-	c.claims[claim.Name] = claim
+	c.claims[key(claim.Namespace, claim.Name)] = claim
 	answer(w, claim)
 }
 
 func (c *cluster) getClaim(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if claim := c.claims[r.PathValue("name")]; claim != nil {
+	if claim := c.claims[keyOf(r)]; claim != nil {
 		answer(w, claim)
 		return
 	}
@@ -195,18 +199,18 @@ func (c *cluster) getClaim(w http.ResponseWriter, r *http.Request) {
 func (c *cluster) deleteClaim(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.claims[r.PathValue("name")] == nil {
+	if c.claims[keyOf(r)] == nil {
 		notFound(w, "claim")
 		return
 	}
-	delete(c.claims, r.PathValue("name"))
+	delete(c.claims, keyOf(r))
 	answer(w, metav1.Status{Status: metav1.StatusSuccess})
 }
 
 // logs answers as a kubelet does: both streams in one, a time before each line.
 func (c *cluster) logs(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
-	pod := c.pods[r.PathValue("name")]
+	pod := c.pods[keyOf(r)]
 	id := ""
 	if pod != nil {
 		id = c.ran[pod.UID]

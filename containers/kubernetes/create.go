@@ -2,10 +2,12 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
 )
@@ -14,6 +16,9 @@ import (
 // name and identity exists, Create returns that one's id.
 func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, error) {
 	what := fmt.Sprintf("create pod %q", spec.Name)
+	if spec.Namespace != "" && !d.Serves(spec.Namespace) {
+		return "", fmt.Errorf("%s: %w: namespace %s is not one of those that this daemon serves (kubernetes-namespaces)", what, containers.ErrInvalid, spec.Namespace)
+	}
 	if err := spec.Check(); err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
@@ -22,7 +27,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		return "", err
 	}
 	if pod != nil && (ended(pod) || len(pod.Spec.ResourceClaims) == 0) {
-		return idOf(string(pod.UID), pod.Name), nil
+		return idOf(pod), nil
 	}
 	at, err := d.find(ctx, spec.GPUs)
 	if err != nil {
@@ -35,10 +40,13 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	}
 	if len(spec.GPUs) > 0 && len(pod.Spec.ResourceClaims) > 0 {
 		if err := d.book(ctx, what, makeClaim(spec, at, pod)); err != nil {
+			if fault, ok := errors.AsType[*containers.StartFault](err); ok && fault.Scope == containers.ScopeTask {
+				err = errors.Join(err, d.release(ctx, what, pod)) // it will never have a claim
+			}
 			return "", err
 		}
 	}
-	return idOf(string(pod.UID), pod.Name), nil
+	return idOf(pod), nil
 }
 
 // post makes the pod. If another call of Create was quicker, its pod is taken.
@@ -52,9 +60,9 @@ func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	made := &corev1.Pod{}
-	err = d.pods(d.core.Post(), "").Body(pod).Do(ctx).Into(made)
+	err = d.pods(d.core.Post(), types.NamespacedName{Namespace: pod.Namespace}).Body(pod).Do(ctx).Into(made)
 	if !apierrors.IsAlreadyExists(err) {
-		return made, fail(ctx, what, err)
+		return made, d.failIn(ctx, what, pod.Namespace, err)
 	}
 	if made, err = d.existing(ctx, what, spec); err == nil && made == nil {
 		err = fmt.Errorf("%s: %w: a pod of this name is being removed", what, containers.ErrUnavailable)
@@ -65,7 +73,7 @@ func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at
 // existing returns the pod of the spec's name if it is the spec's own; nil: there
 // is none.
 func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec) (*corev1.Pod, error) {
-	pod, err := d.podNamed(ctx, spec.Name)
+	pod, err := d.podNamed(ctx, d.home(spec.Namespace, spec.Name))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -83,7 +91,7 @@ func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec
 // Start lifts the gate and returns when the program runs, or has run. If it
 // cannot, the pod is ended, so that it will not run later.
 func (d *Driver) Start(ctx context.Context, id string) error {
-	what := "start pod " + short(id)
+	what := "start pod " + d.short(id)
 	pod, err := d.pod(ctx, what, id)
 	if err != nil {
 		return err

@@ -7,18 +7,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 // hints tells those who wait for a pod that it may have changed. They then read
 // the pod itself, so a hint that is lost or comes twice does no harm. One stream
-// of events serves all pods.
+// of events serves all pods of a namespace, or of all namespaces.
 type hints struct {
 	d *Driver
 
 	mu      sync.Mutex
-	waiting map[string]map[chan struct{}]bool // by pod name
-	running bool
+	waiting map[types.NamespacedName]map[chan struct{}]bool // by pod
+	running map[string]bool                                 // streams, by namespace of the driver's scope
 }
 
 // again is how soon the stream of events is opened again after it broke. maxQuiet
@@ -30,65 +31,64 @@ const (
 
 // subscribe returns a channel that gets a token when the pod may have changed.
 // Subscribe first, then read the pod, then wait.
-func (h *hints) subscribe(name string) (changed <-chan struct{}, leave func()) {
+func (h *hints) subscribe(pod types.NamespacedName) (changed <-chan struct{}, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := make(chan struct{}, 1)
 	if h.waiting == nil {
-		h.waiting = map[string]map[chan struct{}]bool{}
+		h.waiting = map[types.NamespacedName]map[chan struct{}]bool{}
 	}
-	if h.waiting[name] == nil {
-		h.waiting[name] = map[chan struct{}]bool{}
+	if h.waiting[pod] == nil {
+		h.waiting[pod] = map[chan struct{}]bool{}
 	}
-	h.waiting[name][c] = true
-	if !h.running && h.d.ctx.Err() == nil {
-		h.running = true
-		h.d.tasks.Go(h.run)
+	h.waiting[pod][c] = true
+	for _, namespace := range h.d.scope {
+		if h.running[namespace] || h.d.ctx.Err() != nil {
+			continue
+		}
+		if h.running == nil {
+			h.running = map[string]bool{}
+		}
+		h.running[namespace] = true
+		h.d.tasks.Go(func() { h.run(namespace) })
 	}
 	return c, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.waiting[name], c)
-		if len(h.waiting[name]) == 0 {
-			delete(h.waiting, name)
+		delete(h.waiting[pod], c)
+		if len(h.waiting[pod]) == 0 {
+			delete(h.waiting, pod)
 		}
 	}
 }
 
-// run reads events until the driver is closed or nobody waits.
-func (h *hints) run() {
+// run reads a namespace's events until the driver is closed or nobody waits.
+func (h *hints) run(namespace string) {
 	for {
-		h.watch(h.d.ctx)
+		h.watch(h.d.ctx, namespace)
 		h.wakeAll()
 		select {
 		case <-h.d.ctx.Done():
-			h.stop()
 			return
 		case <-time.After(again):
 		}
-		if h.idle() {
+		if h.idle(namespace) {
 			return
 		}
 	}
 }
 
-func (h *hints) stop() {
+// idle ends a stream of events if nobody waits.
+func (h *hints) idle(namespace string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.running = false
-}
-
-// idle ends the stream of events if nobody waits.
-func (h *hints) idle() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.running = len(h.waiting) > 0
-	return !h.running
+	h.running[namespace] = len(h.waiting) > 0
+	return !h.running[namespace]
 }
 
 // watch reads one stream to its end. The apiserver ends it after some minutes.
-func (h *hints) watch(ctx context.Context) {
-	events, err := h.d.pods(h.d.core.Get(), "").VersionedParams(&metav1.ListOptions{
+func (h *hints) watch(ctx context.Context, namespace string) {
+	events, err := h.d.pods(h.d.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(&metav1.ListOptions{
 		Watch: true, LabelSelector: managedBy + "=" + ours,
 	}, parameters).Watch(ctx)
 	if err != nil {
@@ -102,15 +102,15 @@ func (h *hints) watch(ctx context.Context) {
 			return
 		}
 		if pod, ok := e.Object.(*corev1.Pod); ok {
-			h.wake(pod.Name)
+			h.wake(homeOf(pod))
 		}
 	}
 }
 
-func (h *hints) wake(name string) {
+func (h *hints) wake(pod types.NamespacedName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for c := range h.waiting[name] {
+	for c := range h.waiting[pod] {
 		poke(c)
 	}
 }
@@ -140,8 +140,8 @@ func (d *Driver) follow(ctx context.Context, what, id string, look func(*corev1.
 
 // followEach is follow with a longest time between two looks.
 func (d *Driver) followEach(ctx context.Context, what, id string, every time.Duration, look func(*corev1.Pod) (done bool, err error)) error {
-	_, name := nameIn(id)
-	changed, leave := d.hints.subscribe(name)
+	_, at := d.split(id)
+	changed, leave := d.hints.subscribe(at)
 	defer leave()
 	for {
 		pod, err := d.pod(ctx, what, id)

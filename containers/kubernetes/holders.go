@@ -20,7 +20,7 @@ type Claim struct {
 	Device          string
 	// Bytes of the device's memory; negative: the device is the claim's alone.
 	Bytes int64
-	// Ours: carma made it, in the namespace of its tasks.
+	// Ours: this daemon made it for a task.
 	Ours bool
 }
 
@@ -42,7 +42,7 @@ func (d *Driver) Claims(ctx context.Context) ([]Claim, error) {
 			}
 			out = append(out, Claim{
 				Namespace: c.Namespace, Name: c.Name, Driver: r.Driver, Pool: r.Pool, Device: r.Device, Bytes: consumed(r.ConsumedCapacity),
-				Ours: c.Namespace == d.namespace && c.Labels[managedBy] == ours,
+				Ours: d.made(c.Namespace, c.Labels),
 			})
 		}
 	}

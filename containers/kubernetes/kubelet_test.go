@@ -53,7 +53,7 @@ func (c *cluster) sync(pod *corev1.Pod) {
 		go func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if now := c.pods[pod.Name]; now == pod && pod.UID == uid && pod.DeletionTimestamp == nil {
+			if now := c.pods[podKey(pod)]; now == pod && pod.UID == uid && pod.DeletionTimestamp == nil {
 				c.launch(pod)
 			}
 		}()
@@ -70,7 +70,7 @@ func (c *cluster) allocate(pod *corev1.Pod) string {
 	if len(pod.Spec.ResourceClaims) == 0 {
 		return ""
 	}
-	claim := c.claims[*pod.Spec.ResourceClaims[0].ResourceClaimName]
+	claim := c.claims[key(pod.Namespace, *pod.Spec.ResourceClaims[0].ResourceClaimName)]
 	if claim == nil {
 		return "0/1 nodes are available: claim not found"
 	}
@@ -173,7 +173,7 @@ func (c *cluster) launch(pod *corev1.Pod) {
 		exit, err := c.engine.Wait(ctx, id)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if err == nil && c.pods[pod.Name] == pod {
+		if err == nil && c.pods[podKey(pod)] == pod {
 			reason := map[bool]string{true: "Completed", false: "Error"}[exit.Code == 0]
 			if exit.OOMKilled {
 				reason = "OOMKilled"

@@ -29,9 +29,12 @@ type Options struct {
 	// as kubectl finds it (KUBECONFIG, ~/.kube/config), or as a pod of the cluster
 	// does.
 	Kubeconfig string
-	// Namespace is where pods and claims are made; empty: the kubeconfig's, or
-	// default.
+	// Namespace has the daemon's Lease, and the pods and claims of specs that name no
+	// other; empty: the kubeconfig's, or default.
 	Namespace string
+	// Namespaces are the others in which pods may be made; see [Driver.Serves].
+	// [AllNamespaces] is every one.
+	Namespaces []string
 	// HostPaths are the folders of the nodes that may be mounted, with all that is
 	// below them. They must be the same on each node, like a shared file system.
 	// None: no folder of a node is mounted.
@@ -62,7 +65,9 @@ const nodePatience = 2 * time.Minute
 // Driver is a [containers.Driver] for a Kubernetes cluster.
 type Driver struct {
 	opts      Options
-	namespace string
+	namespace string   // the daemon's
+	scope     []string // namespaces in which its pods are; one that is empty: all
+	config    *rest.Config
 	address   string         // of the apiserver
 	core      rest.Interface // pods, nodes, events
 	resource  rest.Interface // claims, slices
@@ -103,7 +108,7 @@ func New(opts Options) (*Driver, error) {
 }
 
 func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, error) {
-	d := &Driver{namespace: namespace, address: config.Host}
+	d := &Driver{namespace: namespace, scope: scopeOf(namespace, opts.Namespaces), config: config, address: config.Host}
 	if err := d.connect(config); err != nil {
 		return nil, fmt.Errorf("the cluster's configuration: %w", err)
 	}
@@ -165,34 +170,3 @@ func (d *Driver) Image(_ context.Context, ref string) (containers.Image, error) 
 
 // Pull does nothing: the node that gets the pod fetches the image.
 func (d *Driver) Pull(context.Context, string) error { return nil }
-
-// pods is the path of the namespace's pods; name may be empty.
-func (d *Driver) pods(r *rest.Request, name string) *rest.Request {
-	r = r.Namespace(d.namespace).Resource("pods")
-	if name != "" {
-		r = r.Name(name)
-	}
-	return r
-}
-
-func (d *Driver) claims(r *rest.Request, name string) *rest.Request {
-	return r.Namespace(d.namespace).Resource("resourceclaims").Name(name)
-}
-
-// idOf is a container's id. It begins with what no other pod has, ever: pods may
-// have the name of an earlier one.
-func idOf(uid, name string) string { return uid + "." + name }
-
-// nameIn splits an id; a foreign id gives a name that no pod has.
-func nameIn(id string) (uid, name string) {
-	uid, name, _ = strings.Cut(id, ".")
-	return uid, name
-}
-
-// short is the form of an id for people.
-func short(id string) string {
-	if _, name := nameIn(id); name != "" {
-		return name
-	}
-	return id
-}

@@ -28,10 +28,10 @@ var errHeadless = errors.New("the output begins within a line")
 // Logs reads the log through the apiserver, which asks the node's kubelet. The
 // cluster does not tell the two streams apart: all is standard output.
 func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
-	what := "read logs of pod " + short(id)
+	what := "read logs of pod " + d.short(id)
 	cur := &cursor{sink: sink, sent: since}
-	_, name := nameIn(id)
-	changed, leave := d.hints.subscribe(name)
+	_, at := d.split(id)
+	changed, leave := d.hints.subscribe(at)
 	defer leave()
 	whole, quiet := false, 100*time.Millisecond
 	for {
@@ -81,7 +81,7 @@ func (d *Driver) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow,
 		from := metav1.NewTime(cur.sent.Add(-overlap))
 		options.SinceTime = &from
 	}
-	body, err := d.pods(d.core.Get(), pod.Name).SubResource("log").VersionedParams(options, parameters).Stream(ctx)
+	body, err := d.pods(d.core.Get(), homeOf(pod)).SubResource("log").VersionedParams(options, parameters).Stream(ctx)
 	if err != nil {
 		return err
 	}

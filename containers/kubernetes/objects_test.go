@@ -56,7 +56,6 @@ func (c *cluster) serveObjects(mux *http.ServeMux) {
 		defer c.mu.Unlock()
 		list := resourcev1.ResourceClaimList{Items: c.foreign}
 		for _, claim := range c.claims {
-			claim.Namespace = namespace
 			list.Items = append(list.Items, *claim)
 		}
 		answer(w, list)

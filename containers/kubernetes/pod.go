@@ -56,7 +56,8 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 	no, grace := false, int64(max(time.Second, cmp.Or(spec.StopGrace, d.opts.StopGrace)).Seconds())
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: spec.Name, Finalizers: []string{holder}, Labels: clusterLabels(spec.AllLabels()),
+			Namespace: d.home(spec.Namespace, "").Namespace,
+			Name:      spec.Name, Finalizers: []string{holder}, Labels: d.clusterLabels(spec.AllLabels()),
 			Annotations: map[string]string{labelsKey: string(all)},
 		},
 		Spec: corev1.PodSpec{
@@ -71,6 +72,10 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 			Affinity:                     onNode(node),
 			Tolerations:                  []corev1.Toleration{{Key: tolerated, Operator: corev1.TolerationOpExists}},
 		},
+	}
+	if spec.Account != "" {
+		// Whoever may make pods in a namespace may give them its accounts.
+		pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = spec.Account, nil
 	}
 	if spec.Init {
 		// The pod's own first process starts and takes in processes.
@@ -102,14 +107,14 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 }
 
 // clusterLabels are those that a cluster can have as labels.
-func clusterLabels(all map[string]string) map[string]string {
+func (d *Driver) clusterLabels(all map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range all {
 		if selectable(k, v) {
 			out[k] = v
 		}
 	}
-	out[managedBy] = ours
+	out[managedBy], out[daemonKey] = ours, d.namespace
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,23 +23,49 @@ func (c *cluster) postPod(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pods[pod.Name] != nil {
+	pod.Namespace = r.PathValue("ns")
+	if c.admit != nil {
+		if code, text := c.admit(pod); text != "" {
+			refuse(w, code, metav1.StatusReasonForbidden, `pods "`+pod.Name+`" is forbidden: `+text)
+			return
+		}
+	}
+	if c.pods[podKey(pod)] != nil {
 		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, "pods "+pod.Name+" already exists")
 		return
 	}
 	c.made++
 	pod.UID, pod.CreationTimestamp = types.UID(fmt.Sprintf("uid-%d", c.made)), metav1.Now()
-	pod.Namespace, pod.Status.Phase = namespace, corev1.PodPending
-	c.pods[pod.Name] = pod
+	pod.Status.Phase = corev1.PodPending
+	c.pods[podKey(pod)] = pod
 	c.tell("ADDED", pod)
 	c.sync(pod)
 	answer(w, pod)
 }
 
+// key is what the tests call an object: its name, with its namespace if that is not the
+// tests' own.
+func key(in, name string) string {
+	if in == namespace || in == "" {
+		return name
+	}
+	return in + "/" + name
+}
+
+func keyOf(r *http.Request) string { return key(r.PathValue("ns"), r.PathValue("name")) }
+
+func podKey(pod *corev1.Pod) string { return key(pod.Namespace, pod.Name) }
+
+// within: the request is about this namespace, or all.
+func within(r *http.Request, namespace string) bool {
+	ns := r.PathValue("ns")
+	return ns == "" || ns == namespace
+}
+
 func (c *cluster) getPod(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if pod := c.pods[r.PathValue("name")]; pod != nil {
+	if pod := c.pods[keyOf(r)]; pod != nil {
 		answer(w, pod)
 		return
 	}
@@ -59,7 +86,7 @@ func (c *cluster) listPods(w http.ResponseWriter, r *http.Request) {
 	defer c.mu.Unlock()
 	list := corev1.PodList{Items: []corev1.Pod{}}
 	for _, name := range slices.Sorted(maps.Keys(c.pods)) {
-		if pod := c.pods[name]; selector.Matches(labels.Set(pod.Labels)) {
+		if pod := c.pods[name]; within(r, pod.Namespace) && selector.Matches(labels.Set(pod.Labels)) {
 			list.Items = append(list.Items, *pod)
 		}
 	}
@@ -80,7 +107,8 @@ func (c *cluster) watch(w http.ResponseWriter, r *http.Request, selector labels.
 		next = len(c.events)
 		c.mu.Unlock()
 		for i, e := range events {
-			if set, _ := labels.ConvertSelectorToLabelsMap(seen[i]); selector.Matches(set) {
+			in, text, _ := strings.Cut(seen[i], " ")
+			if set, _ := labels.ConvertSelectorToLabelsMap(text); within(r, in) && selector.Matches(set) {
 				_ = json.NewEncoder(w).Encode(e)
 			}
 		}
@@ -96,7 +124,7 @@ func (c *cluster) watch(w http.ResponseWriter, r *http.Request, selector labels.
 func (c *cluster) patchPod(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pod := c.pods[r.PathValue("name")]
+	pod := c.pods[keyOf(r)]
 	if pod == nil {
 		notFound(w, "pods "+r.PathValue("name"))
 		return
@@ -130,7 +158,7 @@ func (c *cluster) deletePod(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&options)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pod := c.pods[r.PathValue("name")]
+	pod := c.pods[keyOf(r)]
 	switch {
 	case pod == nil:
 		notFound(w, "pods "+r.PathValue("name"))

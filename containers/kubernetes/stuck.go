@@ -144,7 +144,7 @@ func notReady(node *corev1.Node) string {
 func (d *Driver) lastEvent(ctx context.Context, pod *corev1.Pod) (reason, text string) {
 	var list corev1.EventList
 	options := &metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)}
-	if err := d.core.Get().Namespace(d.namespace).Resource("events").VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
+	if err := d.core.Get().Namespace(pod.Namespace).Resource("events").VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
 		return "", ""
 	}
 	var at, warned time.Time

@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
 )
 
 // Wait blocks until the pod's program has ended.
 func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err error) {
-	what := "wait for pod " + short(id)
+	what := "wait for pod " + d.short(id)
 	err = d.follow(ctx, what, id, func(pod *corev1.Pod) (over bool, err error) {
 		exit, over = exitOf(pod)
 		switch {
@@ -32,19 +33,19 @@ func (d *Driver) Wait(ctx context.Context, id string) (exit containers.Exit, err
 // Signal deletes the pod: that is how a cluster sends a stop signal. The pod stays
 // until it is removed. The kubelet kills the program when the pod's grace is over.
 func (d *Driver) Signal(ctx context.Context, id string) error {
-	return d.stop(ctx, "stop pod "+short(id), id, nil, stopped)
+	return d.stop(ctx, "stop pod "+d.short(id), id, nil, stopped)
 }
 
 // Kill deletes the pod with the shortest grace. The kubelet makes two seconds of
 // it. After [Driver.Signal] it does nothing: a kubelet that waits for the end of a
 // grace looks at no shorter one.
 func (d *Driver) Kill(ctx context.Context, id string) error {
-	return d.stop(ctx, "kill pod "+short(id), id, &shortest, stopped)
+	return d.stop(ctx, "kill pod "+d.short(id), id, &shortest, stopped)
 }
 
 // Abort ends a pod that has not come to run. It implements [containers.Aborter].
 func (d *Driver) Abort(ctx context.Context, id string) error {
-	what := "end the start of pod " + short(id)
+	what := "end the start of pod " + d.short(id)
 	pod, err := d.pod(ctx, what, id)
 	if isGone(err) || err == nil && running(pod) {
 		return nil
@@ -86,7 +87,7 @@ func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *i
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
-	err := d.pods(d.core.Delete(), pod.Name).Body(&metav1.DeleteOptions{
+	err := d.pods(d.core.Delete(), homeOf(pod)).Body(&metav1.DeleteOptions{
 		GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	}).Do(ctx).Error()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -98,7 +99,7 @@ func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *i
 // Remove ends the pod, and deletes it and its claim. It returns when both are
 // gone from carma's view: the cluster may take a moment to give the GPUs back.
 func (d *Driver) Remove(ctx context.Context, id string) error {
-	what := "remove pod " + short(id)
+	what := "remove pod " + d.short(id)
 	if err := d.stop(ctx, what, id, &shortest, removed); err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (d *Driver) Remove(ctx context.Context, id string) error {
 			return false, nil
 		}
 		if len(pod.Spec.ResourceClaims) > 0 {
-			if err := d.unbook(ctx, what, pod.Name); err != nil {
+			if err := d.unbook(ctx, what, homeOf(pod)); err != nil {
 				return false, err
 			}
 		}
@@ -143,23 +144,27 @@ func mergeAnnotation(key, value string) string {
 
 // List returns the pods that carry all the labels, newest first.
 func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containers.Container, error) {
-	var list corev1.PodList
 	selector := metav1.LabelSelector{MatchLabels: map[string]string{managedBy: ours}}
 	for k, v := range labels {
 		if selectable(k, v) {
 			selector.MatchLabels[k] = v
 		}
 	}
-	err := d.pods(d.core.Get(), "").VersionedParams(&metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)}, parameters).Do(ctx).Into(&list)
-	if err != nil {
-		return nil, fail(ctx, "list pods", err)
+	options := &metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)}
+	var all []corev1.Pod
+	for _, namespace := range d.scope {
+		var list corev1.PodList
+		if err := d.pods(d.core.Get(), types.NamespacedName{Namespace: namespace}).VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
+			return nil, fail(ctx, "list pods", err)
+		}
+		all = append(all, list.Items...)
 	}
-	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	slices.SortFunc(all, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	out := []containers.Container{}
-	for i := range list.Items {
-		pod := &list.Items[i]
-		if all := labelsOf(pod); hasAll(all, labels) {
-			out = append(out, containers.Container{ID: idOf(string(pod.UID), pod.Name), Name: pod.Name, State: stateOf(pod), Labels: all})
+	for i := range all {
+		pod := &all[i]
+		if has := labelsOf(pod); d.made(pod.Namespace, pod.Labels) && hasAll(has, labels) {
+			out = append(out, containers.Container{ID: idOf(pod), Name: pod.Name, State: stateOf(pod), Labels: has})
 		}
 	}
 	return out, nil

@@ -1,0 +1,191 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+)
+
+// elsewhere makes all its pods in a namespace that is not the daemon's.
+type elsewhere struct{ *Driver }
+
+func (e elsewhere) Create(ctx context.Context, spec containers.Spec) (string, error) {
+	spec.Namespace = "ann"
+	return e.Driver.Create(ctx, spec)
+}
+
+// TestSuiteElsewhere is the suite of all drivers, in a namespace that is not the
+// daemon's, by a daemon that serves all.
+func TestSuiteElsewhere(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-1", "GPU-2")
+	containerstest.Suite(t, func(t *testing.T) containers.Driver {
+		return elsewhere{c.driver(t, Options{Namespaces: []string{AllNamespaces}, HostPaths: []string{os.TempDir()}, StopGrace: 3 * time.Second})}
+	}, containerstest.Images{Tool: toolImage, Missing: "carma/no-such-image:1", Lacks: Lacks})
+	if pods, claims := c.has(); pods != 0 || claims != 0 {
+		t.Errorf("%d pods and %d claims are left", pods, claims)
+	}
+}
+
+// TestNamespaces: tasks of one name run in several namespaces, each with its claim
+// there, and a second daemon's driver finds them all by label.
+func TestNamespaces(t *testing.T) {
+	for _, served := range [][]string{{"ann", "bob"}, {AllNamespaces}} {
+		c := newCluster(t, toolImage)
+		c.offer("node-1", "GPU-1")
+		first := c.driver(t, Options{Namespaces: served})
+		ids := map[string]string{}
+		for _, namespace := range []string{"", "ann", "bob"} {
+			spec := task("same", "block:0")
+			spec.Namespace, spec.Account = namespace, map[string]string{"bob": "trainer"}[namespace]
+			spec.GPUs, spec.GPUMemory, spec.Attach = []string{"GPU-1"}, 20<<30, containers.AttachSimulated
+			id := begin(t, first, spec)
+			if got := c.claims[key(namespace, "same")]; got == nil || got.Status.Allocation == nil {
+				t.Fatalf("%q: claim %+v", namespace, got)
+			}
+			ids[namespace] = id
+		}
+		if p := c.pods["ann/same"]; p.Spec.ServiceAccountName != "" || p.Spec.AutomountServiceAccountToken == nil || *p.Spec.AutomountServiceAccountToken {
+			t.Errorf("a task that names no account has one: %+v", p.Spec)
+		}
+		if p := c.pods["bob/same"]; p.Spec.ServiceAccountName != "trainer" || p.Spec.AutomountServiceAccountToken != nil {
+			t.Errorf("the account of a task that names one: %+v", p.Spec)
+		}
+		first.Close()
+
+		second := c.driver(t, Options{Namespaces: served})
+		all, err := second.List(t.Context(), map[string]string{"carma.task": "1"})
+		if err != nil || len(all) != 3 {
+			t.Fatalf("found %v, %v", all, err)
+		}
+		claims, err := second.Claims(t.Context())
+		if err != nil || len(claims) != 3 || !claims[0].Ours || !claims[1].Ours || !claims[2].Ours {
+			t.Errorf("claims %+v, %v", claims, err)
+		}
+		for namespace, id := range ids {
+			if got, err := second.Attached(t.Context(), id); err != nil || got.Visible != "GPU-1" {
+				t.Errorf("%q: %+v, %v", namespace, got, err)
+			}
+			if err := second.Kill(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+			if exit, err := second.Wait(t.Context(), id); err != nil || exit.Code != 0 {
+				t.Errorf("%q: %+v, %v", namespace, exit, err)
+			}
+			if err := second.Remove(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+		}
+		if pods, claims := c.has(); pods+claims != 0 {
+			t.Errorf("%d pods and %d claims are left", pods, claims)
+		}
+		second.Close()
+	}
+}
+
+// TestServed: pods are made in served namespaces only, and what another daemon made
+// there is neither listed nor taken for one's own.
+func TestServed(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-1")
+	ours := c.driver(t, Options{Namespaces: []string{"ann"}})
+	defer ours.Close()
+	spec := task("x", "block:0")
+	spec.Namespace = "bob"
+	if _, err := ours.Create(t.Context(), spec); !errors.Is(err, containers.ErrInvalid) || !strings.Contains(err.Error(), "kubernetes-namespaces") {
+		t.Errorf("in a namespace that is not served: %v", err)
+	}
+	other, err := newDriver(Options{Namespaces: []string{"ann"}}, "second", ours.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	spec.Namespace, spec.GPUs, spec.GPUMemory, spec.Attach = "ann", []string{"GPU-1"}, 20<<30, containers.AttachSimulated
+	id := begin(t, other, spec)
+	if all, err := ours.List(t.Context(), map[string]string{"carma.task": "1"}); err != nil || len(all) != 0 {
+		t.Errorf("another daemon's pods: %v, %v", all, err)
+	}
+	if claims, err := ours.Claims(t.Context()); err != nil || len(claims) != 1 || claims[0].Ours {
+		t.Errorf("another daemon's claims: %+v, %v", claims, err)
+	}
+	if err := other.Remove(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOldID: a journal of a program that knew one namespace has ids without it.
+func TestOldID(t *testing.T) {
+	c := newCluster(t, toolImage)
+	d := c.driver(t, Options{Namespaces: []string{AllNamespaces}})
+	defer d.Close()
+	id := begin(t, d, task("x", "exit:3"))
+	uid, at := d.split(id)
+	if at.Namespace != namespace || at.Name != "x" {
+		t.Fatalf("%s is %s", id, at)
+	}
+	if exit, err := d.Wait(t.Context(), uid+".x"); err != nil || exit.Code != 3 {
+		t.Errorf("%+v, %v", exit, err)
+	}
+}
+
+// TestRefusedByNamespace: a quota, Pod Security or a missing account is the fault of one
+// task, in one line with the reason. Nothing is left, and nothing else has to wait.
+func TestRefusedByNamespace(t *testing.T) {
+	for says, want := range map[string]struct{ code, text string }{
+		"exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2":                     {"quota", "its ResourceQuota is full"},
+		"failed quota: few: must specify limits.memory for: task":                                   {"quota", "--host-mem"},
+		`violates PodSecurity "restricted:latest": runAsNonRoot != true (pod must not run as root)`: {"pod-security", "--user UID:GID"},
+		`error looking up service account ann/nobody: serviceaccount "nobody" not found`:            {"account", "--service-account"},
+		"unable to create new content in namespace ann because it is being terminated":              {"namespace", "being deleted"},
+		`User "carma" cannot create resource "pods" in API group "" in the namespace "ann"`:         {"rights", "docs/kubernetes.md"},
+		`ValidatingAdmissionPolicy 'x' denied request: no`:                                          {"admission", "denied request: no"},
+	} {
+		c := newCluster(t, toolImage)
+		d := c.driver(t, Options{Namespaces: []string{"ann"}})
+		c.admit = func(*corev1.Pod) (int, string) { return http.StatusForbidden, says }
+		spec := task("x", "exit:0")
+		spec.Namespace = "ann"
+		_, err := d.Create(t.Context(), spec)
+		fault, ok := errors.AsType[*containers.StartFault](err)
+		if !ok || fault.Scope != containers.ScopeTask || fault.Code != want.code || !strings.Contains(err.Error(), want.text) ||
+			!strings.Contains(err.Error(), "namespace ann") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", says, err)
+		}
+		if ok && containers.StartFaultOf(err).Scope != containers.ScopeTask {
+			t.Errorf("%s: the runner would blame %+v", says, containers.StartFaultOf(err))
+		}
+		d.Close()
+	}
+}
+
+// TestClaimRefused: if the cluster takes the pod and not its claim, the pod goes too.
+func TestClaimRefused(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-1")
+	d := c.driver(t, Options{Namespaces: []string{"ann"}})
+	defer d.Close()
+	c.fault = func(r *http.Request) int {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/resourceclaims") {
+			return http.StatusForbidden
+		}
+		return 0
+	}
+	spec := task("x", "exit:0")
+	spec.Namespace, spec.GPUs, spec.Attach = "ann", []string{"GPU-1"}, containers.AttachSimulated
+	if _, err := d.Create(t.Context(), spec); err == nil {
+		t.Fatal("no error")
+	}
+	if pods, _ := c.has(); pods != 0 {
+		t.Error("its pod is left")
+	}
+}

@@ -1,0 +1,54 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"carma/containers"
+)
+
+// refusals are what a cluster says of a pod or a claim that it does not take, and which
+// code and remedy that has. It is the affair of one namespace: nothing else has to wait,
+// and the same pod is not tried again.
+var refusals = []struct{ says, code, remedy string }{
+	{"exceeded quota", "quota", "its ResourceQuota is full: submit again when tasks there have ended, or ask its administrator for more"},
+	{"must specify", "quota", "its ResourceQuota wants a limit: --host-mem and --cpus give it"},
+	{"failed quota", "quota", "its ResourceQuota wants a limit: --host-mem and --cpus give it"},
+	{"violates PodSecurity", "pod-security", "its Pod Security level does not allow that; --user UID:GID names a user that is not root"},
+	{"error looking up service account", "account", "name a service account of the namespace with --service-account"},
+	{"being terminated", "namespace", "the namespace is being deleted; submit to another one"},
+	{"cannot create resource", "rights", "carma's own account lacks the Role of docs/kubernetes.md there"},
+	{"", "admission", "an admission rule of the cluster refuses it"},
+}
+
+// failIn is [fail] for what is made in a namespace.
+func (d *Driver) failIn(ctx context.Context, what, namespace string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return fail(ctx, what, err)
+	}
+	msg := containers.CleanMessage(err.Error())
+	if apierrors.IsNotFound(err) && namespace != d.namespace {
+		return fmt.Errorf("%s: %w", what, inNamespace("namespace", "there is no namespace "+namespace, "submit to another one"))
+	}
+	if !apierrors.IsForbidden(err) || namespace == d.namespace && strings.Contains(msg, "cannot create resource") {
+		return fail(ctx, what, err) // where carma may not work in its own namespace, nothing works
+	}
+	for _, r := range refusals {
+		if strings.Contains(msg, r.says) {
+			_, why, ok := strings.Cut(msg, "is forbidden: ")
+			if !ok {
+				why = msg
+			}
+			return fmt.Errorf("%s: %w", what, inNamespace(r.code, "namespace "+namespace+" does not take it: "+why, r.remedy))
+		}
+	}
+	return fail(ctx, what, err)
+}
+
+// inNamespace is a fault of one task's request. Its text is for people.
+func inNamespace(code, cause, remedy string) *containers.StartFault {
+	return &containers.StartFault{Scope: containers.ScopeTask, Code: code, Cause: cause, Remedy: remedy, Text: cause + "; " + remedy}
+}
