@@ -213,7 +213,9 @@ func updated(s api.Submit, u api.Update) api.Submit {
 	}
 	s.ChangeTraining(u.Train)
 	set(&s.BatchSize, u.BatchSize)
-	set(&s.GPUs, u.GPUs)
+	if set(&s.GPUs, u.GPUs); len(s.GPUIDs) < s.GPUs {
+		s.GPUIDs = nil // as the mapper takes it
+	}
 	set(&s.Exclusive, u.Exclusive)
 	set(&s.HostMem, u.HostMem)
 	set(&s.HostReserve, u.HostReserve)

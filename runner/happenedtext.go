@@ -52,7 +52,10 @@ func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]boo
 			l.Text = cmp.Or(ev.By, "carma") + " moved it to the end of the queue"
 		}
 	case mapper.Pinned:
-		l.Text = fmt.Sprintf("%s moves it to %s", cmp.Or(ev.By, "carma"), r.saidGPUs(ev.GPUs))
+		l.Text = fmt.Sprintf("%s moves it to %s", ev.By, r.saidGPUs(ev.GPUs))
+		if ev.By == "" { // at its submission
+			l.Text = "it is bound to " + r.saidGPUs(ev.GPUs)
+		}
 	case mapper.SuspendAsked:
 		l.Text = cmp.Or(ev.By, "carma") + " asked to suspend it"
 		if ev.Why != "" {

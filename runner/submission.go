@@ -150,6 +150,11 @@ func (r *Runner) plan(now units.Instant, in *intake) ([]mapper.Event, []*Record,
 		rec.Submit.Env = append(placeInArray(rec, p.parts[part][0]), rec.Submit.Env...)
 		rec.Task = mapper.Task{Request: req, Phase: mapper.Estimating, Submitted: now}
 		events = append(events, mapper.TaskSubmitted{At: now, Request: req})
+		if bound, err := p.asked(now, req, c); err != nil {
+			return nil, nil, err
+		} else if bound != nil {
+			events = append(events, bound)
+		}
 		if !r.wantsProbe(rec, c.est) {
 			events = append(events, mapper.Estimated{At: now, Task: id, Estimate: booking(c.est), Expected: c.expected})
 		}

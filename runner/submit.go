@@ -188,7 +188,7 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if s.Probe && r.live().Probing.When == ProbeNever {
 		return refusef(422, "--probe: this daemon does not probe tasks (probe: never in its configuration); carma estimate --probe does")
 	}
-	if err := checkNoGPU(s); err != nil {
+	if err := firstError(checkNoGPU(s), checkGPUIDs(s)); err != nil {
 		return err
 	}
 	if _, can := able[containers.Terminals](r.Driver); !can && (s.TTY || s.Interactive) {
@@ -237,6 +237,10 @@ func checkName(option, name string) error {
 // labels. A wrong label is only a warning: it is the image's fault.
 func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 	var warn []string
+	if s.GPUs == 0 {
+		s.GPUs = len(s.GPUIDs)
+	}
+	named := s.GPUIDs
 	for _, f := range api.Fields() {
 		text, there := labels[f.Label]
 		if f.Label == "" || !there || f.Given(&s) || f.Name == "mem" && s.Probe {
@@ -246,6 +250,7 @@ func fromLabels(s api.Submit, labels map[string]string) (api.Submit, []string) {
 			warn = append(warn, fmt.Sprintf("image label %s: %v; ignored", f.Label, err))
 		}
 	}
+	s.GPUIDs = named // an image does not know this machine's
 	if !s.NoGPU && s.GPUs != api.AllGPUs {
 		s.GPUs = max(s.GPUs, 1)
 	}

@@ -45,7 +45,7 @@ var clauses = map[mapper.Rule]func(mapper.Rejection) string{
 		return join("is drained by "+or(r.Closed.By, "carma"), r.Closed.Why)
 	},
 	mapper.RulePart:   func(mapper.Rejection) string { return "is a MIG instance, of which a program can use one at a time" },
-	mapper.RulePinned: func(mapper.Rejection) string { return "is not where it was moved to" },
+	mapper.RulePinned: func(mapper.Rejection) string { return "is none that it is bound to" },
 	mapper.RuleSuspended: func(mapper.Rejection) string {
 		return "is not the GPU that it was suspended on, nor one like it to which the driver can move it"
 	},

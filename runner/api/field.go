@@ -87,7 +87,8 @@ func (f *Field) Set(s *Submit, text string) error {
 	}
 	to.Set(reflect.ValueOf(v).Convert(to.Type()))
 	if f.counts {
-		s.NoGPU = s.GPUs == 0 // given, it means none
+		g, _ := ParseGPUs(text)
+		s.NoGPU, s.GPUIDs = s.GPUs == 0, g.Devices // given, 0 means none
 	}
 	return nil
 }
@@ -99,6 +100,9 @@ func (f *Field) Clear(s *Submit) {
 		return
 	}
 	f.of(s).SetZero()
+	if f.counts {
+		s.NoGPU, s.GPUIDs = false, nil
+	}
 }
 
 // Take gives the field the value that it has in another submission.
@@ -108,6 +112,9 @@ func (f *Field) Take(s, from *Submit) {
 		return
 	}
 	f.of(s).Set(f.of(from))
+	if f.counts {
+		s.NoGPU, s.GPUIDs = from.NoGPU, from.GPUIDs
+	}
 	if f.Name == "est-model" { // what was known of the other model is gone
 		s.Network, s.Read = from.Network, nil
 	}

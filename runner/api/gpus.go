@@ -14,7 +14,7 @@ const AllGPUs = -1
 // GPURequest is the value of docker run's --gpus.
 type GPURequest struct {
 	Count        int64    // AllGPUs: all; 0: none
-	Devices      []string // that were named; carma chooses others
+	Devices      []string // that were named, each once; none: carma chooses
 	Capabilities []string // of the driver
 }
 
@@ -41,7 +41,9 @@ func ParseGPUs(text string) (g GPURequest, err error) {
 				return g, err
 			}
 		case "device":
-			g.Devices = append(g.Devices, value)
+			if !slices.Contains(g.Devices, value) {
+				g.Devices = append(g.Devices, value)
+			}
 		case "capabilities":
 			g.Capabilities = append(g.Capabilities, value)
 		case "driver":
@@ -56,7 +58,7 @@ func ParseGPUs(text string) (g GPURequest, err error) {
 	case counted && g.Devices != nil:
 		return g, fmt.Errorf("%q: a count and devices; leave one of them out", text)
 	case slices.Contains(g.Devices, "all"):
-		g.Count = AllGPUs
+		g.Count, g.Devices = AllGPUs, nil
 	case g.Devices != nil:
 		g.Count = int64(len(g.Devices))
 	case !counted:
@@ -67,9 +69,6 @@ func ParseGPUs(text string) (g GPURequest, err error) {
 
 // Notes are lines about what carma does otherwise than docker.
 func (g GPURequest) Notes() (notes []string) {
-	if g.Devices != nil && g.Count != AllGPUs {
-		notes = append(notes, fmt.Sprintf("carma chooses the GPUs; instead of %s the task gets %d, whichever they are", strings.Join(g.Devices, ", "), g.Count))
-	}
 	var more []string
 	for _, c := range g.Capabilities {
 		if !slices.Contains([]string{"gpu", "nvidia", "compute", "utility"}, c) {

@@ -57,12 +57,14 @@ type Submit struct {
 	GPUShare string `json:"gpu_share,omitempty" enum:"auto,off" help:"recognise programs like vLLM that take a share of a GPU by design, and book it: auto (default) or off"`
 
 	// When and where it runs.
-	GPUs int `json:"gpus,omitempty" minimum:"-1" label:"true" unit:"GPUs" help:"number of GPUs, or all; 0: none, it has host memory and processors alone (default: what the image says, else 1)" doc:"number of GPUs; -1: all of the machine; 0: the image's carma.gpus label, else 1, or none with no_gpu"`
+	GPUs int `json:"gpus,omitempty" minimum:"-1" label:"true" unit:"GPUs" help:"number of GPUs, all, or device=0,1 for these; 0: none, it has host memory and processors alone (default: what the image says, else 1)" doc:"number of GPUs; -1: all of the machine; 0: the image's carma.gpus label, else 1, or none with no_gpu"`
 	// NoGPU is what the text 0 of the field above says: a 0 there asks for nothing.
-	NoGPU     bool   `json:"no_gpu,omitempty" doc:"it gets no GPU, only host memory and processors; gpus is 0 then"`
-	Exclusive bool   `json:"exclusive,omitempty" help:"do not share its GPUs"`
-	Priority  string `json:"priority,omitempty" enum:"low,normal,high" help:"low, normal or high (default normal)"`
-	Retries   int    `json:"retries,omitempty" minimum:"0" least:"0" help:"how often to run it again if its program fails" doc:"how often a program failure is run again"`
+	NoGPU bool `json:"no_gpu,omitempty" doc:"it gets no GPU, only host memory and processors; gpus is 0 then"`
+	// GPUIDs is what device= in the text of GPUs names; none: carma chooses.
+	GPUIDs    []string `json:"gpu_ids,omitempty" maxItems:"64" doc:"indexes or UUIDs of the GPUs that it goes to, at least as many as gpus; none: carma chooses"`
+	Exclusive bool     `json:"exclusive,omitempty" help:"do not share its GPUs"`
+	Priority  string   `json:"priority,omitempty" enum:"low,normal,high" help:"low, normal or high (default normal)"`
+	Retries   int      `json:"retries,omitempty" minimum:"0" least:"0" help:"how often to run it again if its program fails" doc:"how often a program failure is run again"`
 	// TimeLimit ends an attempt that runs longer; 0: none.
 	TimeLimit time.Duration `json:"time_limit,omitempty" name:"time" minimum:"0" help:"stop an attempt that runs longer than this"`
 	// Slot is how long an attempt runs before it makes way for tasks that wait;

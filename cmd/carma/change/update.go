@@ -86,6 +86,9 @@ A running task goes back to waiting by carma requeue --hold.
 		if f.Changed("gpus") && to.GPUs == 0 {
 			return cli.Usagef("carma rerun --gpus 0 TASK submits it again so, and carma stop ends this one", "--gpus 0: a task with GPUs cannot become one without")
 		}
+		if to.GPUIDs != nil {
+			return cli.Usagef("carma move TASK "+strings.Join(to.GPUIDs, ",")+" says which they are", "--gpus device=%s: update changes their number", strings.Join(to.GPUIDs, ","))
+		}
 		notes, err := submit.Model(&to, ".")
 		if err != nil {
 			return err

@@ -128,10 +128,13 @@ func TestDockerMount(t *testing.T) {
 
 // TestDockerGPUs: each form of --gpus.
 func TestDockerGPUs(t *testing.T) {
-	for text, want := range map[string]struct{ gpus, notes int }{
-		"all": {api.AllGPUs, 0}, "2": {2, 0}, "count=2": {2, 0}, "count=all,capabilities=gpu": {api.AllGPUs, 0},
-		"device=0": {1, 1}, `"device=0,2"`: {2, 1}, `'"device=GPU-1,GPU-2",capabilities=utility'`: {2, 1}, "device=all": {api.AllGPUs, 0},
-		"capabilities=compute,utility": {1, 0}, `all,"capabilities=graphics"`: {api.AllGPUs, 1}, "driver=nvidia,count=3": {3, 0},
+	for text, want := range map[string]struct {
+		gpus, notes int
+		which       string
+	}{
+		"all": {api.AllGPUs, 0, ""}, "2": {2, 0, ""}, "count=2": {2, 0, ""}, "count=all,capabilities=gpu": {api.AllGPUs, 0, ""},
+		"device=0": {1, 0, "0"}, `"device=0,2"`: {2, 0, "0,2"}, `'"device=GPU-1,GPU-2",capabilities=utility'`: {2, 0, "GPU-1,GPU-2"}, "device=all": {api.AllGPUs, 0, ""},
+		"device=1,1": {1, 0, "1"}, "capabilities=compute,utility": {1, 0, ""}, `all,"capabilities=graphics"`: {api.AllGPUs, 1, ""}, "driver=nvidia,count=3": {3, 0, ""},
 	} {
 		o, cmd := options{}, &cobra.Command{}
 		o.flags(cmd)
@@ -140,8 +143,8 @@ func TestDockerGPUs(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if s, err := o.submit([]string{"img"}); err != nil || s.GPUs != want.gpus || len(o.notes) != want.notes {
-			t.Errorf("%s: %d GPUs, notes %q, %v; want %v", text, s.GPUs, o.notes, err, want)
+		if s, err := o.submit([]string{"img"}); err != nil || s.GPUs != want.gpus || strings.Join(s.GPUIDs, ",") != want.which || len(o.notes) != want.notes {
+			t.Errorf("%s: %d GPUs %s, notes %q, %v; want %v", text, s.GPUs, s.GPUIDs, o.notes, err, want)
 		}
 	}
 }

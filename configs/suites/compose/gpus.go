@@ -46,9 +46,8 @@ func (t *translator) gpus(c types.ServiceConfig, s *Service) {
 			s.AllGPUs = true
 		case len(r.IDs) > 0:
 			line, key := t.itemAt(c.Name, keys, i, "device_ids")
-			for _, note := range (api.GPURequest{Devices: r.IDs, Count: int64(len(r.IDs))}).Notes() {
-				t.warn(line, key, note)
-			}
+			ids := strings.ReplaceAll(strings.Join(r.IDs, ","), "nvidia.com/gpu=", "")
+			t.warn(line, key, fmt.Sprintf("carma chooses the GPUs; instead of %s the task gets %d, whichever they are; in its place x-carma: {gpus: %q} takes these", ids, len(r.IDs), "device="+ids))
 			s.Submit.GPUs += len(r.IDs)
 		case r.Count < 0:
 			s.AllGPUs = true

@@ -1,0 +1,100 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+)
+
+// clauseSuspended is why a suspended task comes back only to some GPUs.
+const clauseSuspended = "it can to the one that it had, and to others of that model on this machine where the driver can move it"
+
+// Pin binds a task to GPUs, or to none.
+func (r *Runner) Pin(ctx context.Context, who Caller, ref string, q api.PinRequest) (*Record, error) {
+	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+		if q.Any == (len(q.GPUs) > 0) {
+			return nil, nil, refusef(422, "name the GPUs that it is to go to, or --any; carma gpus lists them")
+		}
+		ev := mapper.Pinned{At: now, Task: t.ID, By: who.Name, GPUs: []mapper.GPUID{}}
+		if !q.Any {
+			var err error
+			if ev.GPUs, err = r.goesTo(q.GPUs, fmt.Sprintf("task %d", t.ID), t.GPUs, t.Need); err != nil {
+				return nil, nil, err
+			}
+		}
+		if t.Phase == mapper.Away && !q.Any && !slices.ContainsFunc(ev.GPUs, func(id mapper.GPUID) bool { return r.state.ComesBackTo(t.ID, id) }) {
+			return nil, nil, refusef(409, "task %d is suspended and cannot come back to these GPUs: %s; carma requeue %d stops it, and it can start there anew", t.ID, clauseSuspended, t.ID)
+		}
+		if a := t.Current(); a != nil && !q.Any && !q.Stop && slices.ContainsFunc(a.Grants, func(g mapper.Grant) bool { return !slices.Contains(ev.GPUs, g.GPU) }) {
+			return nil, nil, refusef(409, "task %d is %s; to move it stops it, and it starts again from its beginning, or from its own checkpoint: carma move --yes %d GPU", t.ID, t.Phase, t.ID)
+		}
+		return ev, nil, nil
+	})
+}
+
+// goesTo finds the GPUs that a task is to go to, by index or UUID, each once. It refuses
+// what is not there, and GPUs on which a task on so many, with so much memory on each,
+// could never run. Only the loop calls it.
+func (r *Runner) goesTo(names []string, task string, gpus int, need units.Bytes) (ids []mapper.GPUID, err error) {
+	all := r.state.GPUs()
+	for _, name := range names {
+		id, err := gpuNamed(all, name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) < gpus {
+		return nil, refusef(422, "%s needs %d GPUs; named: %d", task, gpus, len(ids))
+	}
+	for _, g := range all {
+		if most := g.Capacity - r.state.Options().Headroom; slices.Contains(ids, g.ID) && need > most {
+			return nil, refusef(422, "%s needs %s, and GPU %d can give %s", task, need, g.Index, most)
+		}
+		if gpus > 1 && g.Part && slices.Contains(ids, g.ID) {
+			return nil, refusef(422, "%s is on %d GPUs, and GPU %d is a MIG instance, of which a program can use one at a time; name whole GPUs", task, gpus, g.Index)
+		}
+	}
+	return ids, nil
+}
+
+// asked is the event that binds a submitted task to the GPUs that were named for it;
+// nil: none were. Only the loop calls it.
+func (r *Runner) asked(now units.Instant, req mapper.Request, c *candidate) (mapper.Event, error) {
+	names := c.rec.Submit.GPUIDs
+	if len(names) == 0 {
+		return nil, nil
+	}
+	need := c.est.Point
+	if need == 0 {
+		need = c.est.Memory
+	}
+	if c.est.WholeGPU {
+		need = 0
+	}
+	ids, err := r.goesTo(names, "the task", req.GPUs, need)
+	if refused, ok := errors.AsType[*RequestError](err); ok {
+		return nil, refusef(422, "--gpus device=%s: %s", strings.Join(names, ","), refused.Text)
+	}
+	return mapper.Pinned{At: now, Task: req.ID, GPUs: ids}, err
+}
+
+// checkGPUIDs refuses GPUs named for a task that has none, or any number of them.
+func checkGPUIDs(s api.Submit) error {
+	switch n := len(s.GPUIDs); {
+	case n == 0:
+	case s.NoGPU:
+		return refusef(422, "gpu_ids: the task asks for no GPU; leave one of them out")
+	case s.GPUs == api.AllGPUs || s.GPUs > n:
+		return refusef(422, "gpu_ids: %d named, fewer than the GPUs that it asks for; leave gpus out", n)
+	}
+	return nil
+}
