@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -31,8 +30,7 @@ var (
 	codecs   = serializer.NewCodecFactory(scheme)
 	register = sync.OnceValue(func() error {
 		// client-go writes to standard error of its own accord what it returns too.
-		klog.LogToStderr(false)
-		klog.SetOutput(io.Discard)
+		klog.SetLogger(klog.New(nil))
 		for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, resourcev1.AddToScheme, coordinationv1.AddToScheme} {
 			if err := add(scheme); err != nil {
 				return err

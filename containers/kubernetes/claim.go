@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,32 +24,27 @@ type place struct {
 	shared                     bool // claims may share it by its memory
 }
 
-// places remembers where GPUs are. It is read anew if a GPU is unknown, and from
-// time to time.
-type places struct {
-	mu     sync.Mutex
-	byUUID map[string]place
-	at     time.Time
-}
-
-// placesFor is how long the places of GPUs are taken as they were read.
-const placesFor = time.Minute
-
 // UUIDAttribute is the attribute of a device with its UUID, in the slices of
 // NVIDIA's driver and of carma's simulated GPUs.
 const UUIDAttribute = "uuid"
 
-// find returns the places of GPUs, which must be on one node.
+// find returns the places of GPUs, which must be on one node. A GPU that the stream of
+// changes has not told yet is asked for.
 func (d *Driver) find(ctx context.Context, uuids []string) ([]place, error) {
-	d.places.mu.Lock()
-	defer d.places.mu.Unlock()
-	unknown := func(u string) bool { _, ok := d.places.byUUID[u]; return !ok }
-	if time.Since(d.places.at) > placesFor || slices.ContainsFunc(uuids, unknown) {
-		found, err := d.readPlaces(ctx)
-		if err != nil {
+	if len(uuids) == 0 {
+		return nil, nil
+	}
+	v := d.open()
+	if err := v.offers.ready(ctx); err != nil {
+		return nil, err
+	}
+	_, known := v.gpus()
+	unknown := func(u string) bool { _, ok := known[u]; return !ok }
+	if slices.ContainsFunc(uuids, unknown) {
+		var err error
+		if known, err = d.readPlaces(ctx); err != nil {
 			return nil, err
 		}
-		d.places.byUUID, d.places.at = found, time.Now()
 	}
 	out := make([]place, len(uuids))
 	for i, u := range uuids {
@@ -59,25 +53,32 @@ func (d *Driver) find(ctx context.Context, uuids []string) ([]place, error) {
 			return nil, &containers.StartFault{Scope: containers.ScopeGPU, Code: "gpu-unknown", Device: u, Cause: text,
 				Remedy: "kubectl get resourceslices shows the GPUs; see that the DRA driver runs on the node", Text: text}
 		}
-		if out[i] = d.places.byUUID[u]; out[i].node != out[0].node {
+		if out[i] = known[u]; out[i].node != out[0].node {
 			return nil, fmt.Errorf("%w: GPUs of one task on two nodes, %s and %s", containers.ErrInvalid, out[0].node, out[i].node)
 		}
 	}
 	return out, nil
 }
 
-// readPlaces reads the slices of all drivers. Of a pool only the newest generation
-// counts.
+// readPlaces reads the slices of all drivers.
 func (d *Driver) readPlaces(ctx context.Context) (map[string]place, error) {
 	var list resourcev1.ResourceSliceList
 	if err := d.resource.Get().Resource("resourceslices").Do(ctx).Into(&list); err != nil {
 		return nil, fail(ctx, "read the cluster's GPUs", err)
 	}
-	found := map[string]place{}
-	for _, dev := range devicesOf(list.Items) {
+	var all []offer
+	for i := range list.Items {
+		all = append(all, offerOf(&list.Items[i]))
+	}
+	return placesOf(devicesOf(all)), nil
+}
+
+func placesOf(devices []Device) map[string]place {
+	found := make(map[string]place, len(devices))
+	for _, dev := range devices {
 		found[dev.UUID] = place{node: dev.Node, driver: dev.Driver, pool: dev.Pool, device: dev.Device, shared: dev.Shared}
 	}
-	return found, nil
+	return found
 }
 
 // makeClaim books GPUs for a pod: each by its UUID, so many bytes of its memory; 0
@@ -180,10 +181,20 @@ func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment
 
 // allocated are the UUIDs of a claim's devices, in the order of its requests.
 func (d *Driver) allocated(ctx context.Context, claim *resourcev1.ResourceClaim) ([]string, error) {
-	known, err := d.readPlaces(ctx)
-	if err != nil {
+	v := d.open()
+	if err := v.offers.ready(ctx); err != nil {
 		return nil, err
 	}
+	_, known := v.gpus()
+	uuids := uuidsOf(claim, known)
+	if slices.Contains(uuids, "") {
+		known, err := d.readPlaces(ctx)
+		return uuidsOf(claim, known), err
+	}
+	return uuids, nil
+}
+
+func uuidsOf(claim *resourcev1.ResourceClaim, known map[string]place) []string {
 	uuids := make([]string, len(claim.Spec.Devices.Requests))
 	for _, r := range claim.Status.Allocation.Devices.Results {
 		i := slices.IndexFunc(claim.Spec.Devices.Requests, func(q resourcev1.DeviceRequest) bool { return q.Name == r.Request })
@@ -193,5 +204,5 @@ func (d *Driver) allocated(ctx context.Context, claim *resourcev1.ResourceClaim)
 			}
 		}
 	}
-	return uuids, nil
+	return uuids
 }

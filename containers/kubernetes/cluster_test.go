@@ -72,11 +72,6 @@ func newCluster(t *testing.T, images ...string) *cluster {
 	mux.HandleFunc("POST "+claims, c.postClaim)
 	mux.HandleFunc("GET "+claims+"/{name}", c.getClaim)
 	mux.HandleFunc("DELETE "+claims+"/{name}", c.deleteClaim)
-	mux.HandleFunc("GET /apis/resource.k8s.io/v1/resourceslices", func(w http.ResponseWriter, _ *http.Request) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		answer(w, resourcev1.ResourceSliceList{Items: c.slices})
-	})
 	c.serveObjects(mux)
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
@@ -112,6 +107,7 @@ func (c *cluster) offer(node string, uuids ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.slices = append(c.slices, Slice(node, "Test GPU", uuids, 80<<30))
+	c.touch()
 }
 
 func answer(w http.ResponseWriter, body any) {
@@ -183,6 +179,7 @@ func (c *cluster) postClaim(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.claims[key(claim.Namespace, claim.Name)] = claim
+	c.touch()
 	answer(w, claim)
 }
 
@@ -204,6 +201,7 @@ func (c *cluster) deleteClaim(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	delete(c.claims, keyOf(r))
+	c.touch()
 	answer(w, metav1.Status{Status: metav1.StatusSuccess})
 }
 

@@ -26,27 +26,29 @@ type Claim struct {
 
 // Claims are the parts of devices that all claims of the cluster have.
 func (d *Driver) Claims(ctx context.Context) ([]Claim, error) {
-	var list resourcev1.ResourceClaimList
-	if err := d.resource.Get().Resource("resourceclaims").VersionedParams(fromCache(), parameters).Do(ctx).Into(&list); err != nil {
-		return nil, fail(ctx, "read the cluster's claims", err)
+	v := d.open()
+	if err := v.claims.ready(ctx); err != nil {
+		return nil, err
 	}
-	var out []Claim
-	for i := range list.Items {
-		c := &list.Items[i]
-		if c.Status.Allocation == nil {
-			continue
-		}
-		for _, r := range c.Status.Allocation.Devices.Results {
-			if r.AdminAccess != nil && *r.AdminAccess {
-				continue // it only looks
-			}
-			out = append(out, Claim{
-				Namespace: c.Namespace, Name: c.Name, Driver: r.Driver, Pool: r.Pool, Device: r.Device, Bytes: consumed(r.ConsumedCapacity),
-				Ours: d.made(c.Namespace, c.Labels),
-			})
-		}
+	all, _ := v.claims.all()
+	return slices.Concat(all...), nil
+}
+
+// partsOf are the parts of devices that a claim has.
+func (d *Driver) partsOf(c *resourcev1.ResourceClaim) (out []Claim) {
+	if c.Status.Allocation == nil {
+		return nil
 	}
-	return out, nil
+	for _, r := range c.Status.Allocation.Devices.Results {
+		if r.AdminAccess != nil && *r.AdminAccess {
+			continue // it only looks
+		}
+		out = append(out, Claim{
+			Namespace: c.Namespace, Name: c.Name, Driver: r.Driver, Pool: r.Pool, Device: r.Device, Bytes: consumed(r.ConsumedCapacity),
+			Ours: d.made(c.Namespace, c.Labels),
+		})
+	}
+	return out
 }
 
 // consumed is the memory that a claim has of a shareable device; negative: the device

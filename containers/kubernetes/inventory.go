@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -52,29 +53,24 @@ type Inventory struct {
 	Reports []Report
 }
 
-// fromCache lets the apiserver answer from its own memory. That lags a little.
-func fromCache() *metav1.ListOptions { return &metav1.ListOptions{ResourceVersion: "0"} }
-
-// Inventory reads the cluster once.
+// Inventory is what the streams of changes have told up to now. The first call reads all
+// of it once. If the cluster does not answer, that is an error. The slices are not to be
+// changed.
 func (d *Driver) Inventory(ctx context.Context) (out Inventory, err error) {
-	var nodes corev1.NodeList
-	if err := d.core.Get().Resource("nodes").VersionedParams(fromCache(), parameters).Do(ctx).Into(&nodes); err != nil {
-		return out, fail(ctx, "read the cluster's nodes", err)
+	v := d.open()
+	if err := v.seen(ctx); err != nil {
+		return out, err
 	}
-	for i := range nodes.Items {
-		n := &nodes.Items[i]
-		out.Nodes = append(out.Nodes, Node{Name: n.Name, Boot: n.Status.NodeInfo.BootID, Closed: closedFor(n)})
+	nodes, _ := v.nodes.all()
+	for _, n := range nodes {
+		out.Nodes = append(out.Nodes, n.Node)
 	}
-	var offered resourcev1.ResourceSliceList
-	if err := d.resource.Get().Resource("resourceslices").VersionedParams(fromCache(), parameters).Do(ctx).Into(&offered); err != nil {
-		return out, fail(ctx, "read the cluster's GPUs", err)
-	}
-	out.Devices = devicesOf(offered.Items)
+	out.Devices, _ = v.gpus()
 	if out.Claims, err = d.Claims(ctx); err != nil {
 		return out, err
 	}
-	out.Reports, err = d.reports(ctx)
-	return out, err
+	out.Reports, _ = v.reports.all()
+	return out, nil
 }
 
 // closedFor says why a node takes no new pods of carma's; empty: it does.
@@ -98,51 +94,61 @@ func closedFor(n *corev1.Node) string {
 	return "its node " + n.Name + " has the taint " + strings.TrimSuffix(t.Key+"="+t.Value, "=") + ":" + string(t.Effect)
 }
 
-// devicesOf are the GPUs with a UUID in the newest generation of each pool, in a fixed
-// order.
-func devicesOf(all []resourcev1.ResourceSlice) []Device {
-	newest := map[[2]string]int64{}
-	for _, s := range all {
-		key := [2]string{s.Spec.Driver, s.Spec.Pool.Name}
-		newest[key] = max(newest[key], s.Spec.Pool.Generation)
+// offer is what a ResourceSlice offers: its GPUs with a UUID.
+type offer struct {
+	driver, pool string
+	generation   int64
+	devices      []Device
+}
+
+func offerOf(s *resourcev1.ResourceSlice) offer {
+	o := offer{driver: s.Spec.Driver, pool: s.Spec.Pool.Name, generation: s.Spec.Pool.Generation}
+	if s.Spec.NodeName == nil {
+		return o
 	}
-	var out []Device
-	for _, s := range all {
-		if s.Spec.NodeName == nil || s.Spec.Pool.Generation < newest[[2]string{s.Spec.Driver, s.Spec.Pool.Name}] {
+	for _, dev := range s.Spec.Devices {
+		uuid := dev.Attributes[UUIDAttribute].StringValue
+		if uuid == nil {
 			continue
 		}
-		for _, dev := range s.Spec.Devices {
-			uuid := dev.Attributes[UUIDAttribute].StringValue
-			if uuid == nil {
-				continue
+		memory := dev.Capacity[memoryCapacity].Value
+		g := Device{
+			UUID: *uuid, Driver: o.driver, Pool: o.pool, Device: dev.Name, Node: *s.Spec.NodeName,
+			Bytes: memory.Value(), Shared: dev.AllowMultipleAllocations != nil && *dev.AllowMultipleAllocations,
+		}
+		if name := dev.Attributes[modelAttribute].StringValue; name != nil {
+			g.Model = *name
+		}
+		for _, t := range dev.Taints {
+			if t.Effect != resourcev1.DeviceTaintEffectNone {
+				g.Taint = t.Key + ":" + string(t.Effect)
 			}
-			memory := dev.Capacity[memoryCapacity].Value
-			g := Device{
-				UUID: *uuid, Driver: s.Spec.Driver, Pool: s.Spec.Pool.Name, Device: dev.Name, Node: *s.Spec.NodeName,
-				Bytes: memory.Value(), Shared: dev.AllowMultipleAllocations != nil && *dev.AllowMultipleAllocations,
-			}
-			if name := dev.Attributes[modelAttribute].StringValue; name != nil {
-				g.Model = *name
-			}
-			for _, t := range dev.Taints {
-				if t.Effect != resourcev1.DeviceTaintEffectNone {
-					g.Taint = t.Key + ":" + string(t.Effect)
-				}
-			}
-			out = append(out, g)
+		}
+		o.devices = append(o.devices, g)
+	}
+	return o
+}
+
+// devicesOf are the GPUs in the newest generation of each pool, in a fixed order.
+func devicesOf(all []offer) []Device {
+	newest := map[[2]string]int64{}
+	for _, o := range all {
+		key := [2]string{o.driver, o.pool}
+		newest[key] = max(newest[key], o.generation)
+	}
+	var out []Device
+	for _, o := range all {
+		if o.generation == newest[[2]string{o.driver, o.pool}] {
+			out = append(out, o.devices...)
 		}
 	}
 	slices.SortFunc(out, func(a, b Device) int {
-		if by := strings.Compare(a.Node, b.Node); by != 0 {
-			return by
-		}
-		if by := len(a.Device) - len(b.Device); by != 0 { // gpu-9 before gpu-10
-			return by
-		}
-		if by := strings.Compare(a.Device, b.Device); by != 0 {
-			return by
-		}
-		return strings.Compare(a.UUID, b.UUID)
+		return cmp.Or(
+			strings.Compare(a.Node, b.Node),
+			len(a.Device)-len(b.Device), // gpu-9 before gpu-10
+			strings.Compare(a.Device, b.Device),
+			strings.Compare(a.UUID, b.UUID),
+		)
 	})
 	return out
 }
@@ -158,23 +164,13 @@ const (
 	agentPrefix = "carma-node-"
 )
 
-// reports are what the agents of the namespace tell.
-func (d *Driver) reports(ctx context.Context) ([]Report, error) {
-	var list coordinationv1.LeaseList
-	options := fromCache()
-	options.LabelSelector = agentLabel
-	if err := d.coordination.Get().Namespace(d.namespace).Resource("leases").VersionedParams(options, parameters).Do(ctx).Into(&list); err != nil {
-		return nil, fail(ctx, "read what the nodes' agents tell", err)
+// reportOf is what an agent tells in its Lease.
+func reportOf(l *coordinationv1.Lease) Report {
+	r := Report{Node: l.Annotations[agentLabel], Text: l.Annotations[reportKey]}
+	if l.Spec.RenewTime != nil {
+		r.Count = l.Spec.RenewTime.UnixMicro()
 	}
-	var out []Report
-	for _, l := range list.Items {
-		r := Report{Node: l.Annotations[agentLabel], Text: l.Annotations[reportKey]}
-		if l.Spec.RenewTime != nil {
-			r.Count = l.Spec.RenewTime.UnixMicro()
-		}
-		out = append(out, r)
-	}
-	return out, nil
+	return r
 }
 
 // Tell publishes what a node's agent sees. text is read by [Driver.Inventory].

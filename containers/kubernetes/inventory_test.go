@@ -61,8 +61,8 @@ func TestInventory(t *testing.T) {
 		t.Errorf("nodes %v", closed)
 	}
 	if want := []Claim{
-		{Namespace: "other", Name: "train", Driver: SimulatedDriver, Pool: "node-1", Device: "gpu-0", Bytes: 50 << 30},
 		{Namespace: namespace, Name: "x", Driver: SimulatedDriver, Pool: "node-1", Device: "gpu-0", Bytes: 10 << 30, Ours: true},
+		{Namespace: "other", Name: "train", Driver: SimulatedDriver, Pool: "node-1", Device: "gpu-0", Bytes: 50 << 30},
 	}; !reflect.DeepEqual(got.Claims, want) {
 		t.Errorf("claims %+v", got.Claims)
 	}

@@ -103,6 +103,7 @@ func (c *cluster) allocate(pod *corev1.Pod) string {
 		}
 	}
 	claim.Status.Allocation = result
+	c.touch()
 	return ""
 }
 

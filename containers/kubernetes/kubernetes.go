@@ -72,7 +72,7 @@ type Driver struct {
 	core      rest.Interface // pods, nodes, events
 	resource  rest.Interface // claims, slices
 	hints     *hints
-	places    places
+	view      view
 
 	coordination rest.Interface // leases
 	held         holding

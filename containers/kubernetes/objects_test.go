@@ -19,15 +19,42 @@ type objects struct {
 	leases   map[string]*coordinationv1.Lease
 	// idle: nodes do nothing for pods that they get.
 	idle bool
+	streams
 }
 
 func (c *cluster) serveObjects(mux *http.ServeMux) {
 	c.leases = map[string]*coordinationv1.Lease{}
 	const leases = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
-	mux.HandleFunc("GET /api/v1/nodes", func(w http.ResponseWriter, _ *http.Request) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		answer(w, corev1.NodeList{Items: c.nodes})
+	c.watched(mux, "/api/v1/nodes", "Node", "v1", func() map[string]metav1.Object {
+		out := map[string]metav1.Object{}
+		for i := range c.nodes {
+			out[c.nodes[i].Name] = &c.nodes[i]
+		}
+		return out
+	})
+	c.watched(mux, "/apis/resource.k8s.io/v1/resourceslices", "ResourceSlice", "resource.k8s.io/v1", func() map[string]metav1.Object {
+		out := map[string]metav1.Object{}
+		for i := range c.slices {
+			out[c.slices[i].Name] = &c.slices[i]
+		}
+		return out
+	})
+	c.watched(mux, "/apis/resource.k8s.io/v1/resourceclaims", "ResourceClaim", "resource.k8s.io/v1", func() map[string]metav1.Object {
+		out := map[string]metav1.Object{}
+		for i := range c.foreign {
+			out[c.foreign[i].Namespace+"/"+c.foreign[i].Name] = &c.foreign[i]
+		}
+		for _, claim := range c.claims {
+			out[claim.Namespace+"/"+claim.Name] = claim
+		}
+		return out
+	})
+	c.watched(mux, leases, "Lease", "coordination.k8s.io/v1", func() map[string]metav1.Object {
+		out := map[string]metav1.Object{}
+		for name, l := range c.leases {
+			out[name] = l.DeepCopy()
+		}
+		return out
 	})
 	mux.HandleFunc("GET /api/v1/nodes/{name}", func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
@@ -47,26 +74,6 @@ func (c *cluster) serveObjects(mux *http.ServeMux) {
 		for _, e := range c.incident {
 			if r.URL.Query().Get("fieldSelector") == "involvedObject.uid="+string(e.InvolvedObject.UID) {
 				list.Items = append(list.Items, e)
-			}
-		}
-		answer(w, list)
-	})
-	mux.HandleFunc("GET /apis/resource.k8s.io/v1/resourceclaims", func(w http.ResponseWriter, _ *http.Request) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		list := resourcev1.ResourceClaimList{Items: c.foreign}
-		for _, claim := range c.claims {
-			list.Items = append(list.Items, *claim)
-		}
-		answer(w, list)
-	})
-	mux.HandleFunc("GET "+leases, func(w http.ResponseWriter, r *http.Request) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		list := coordinationv1.LeaseList{}
-		for _, l := range c.leases {
-			if _, ok := l.Labels[r.URL.Query().Get("labelSelector")]; ok {
-				list.Items = append(list.Items, *l)
 			}
 		}
 		answer(w, list)
@@ -105,6 +112,7 @@ func (c *cluster) putLease(w http.ResponseWriter, r *http.Request) {
 	c.version++
 	l.ResourceVersion = strconv.Itoa(c.version)
 	c.leases[l.Name] = l
+	c.touch()
 	answer(w, l)
 }
 
@@ -119,4 +127,5 @@ func (c *cluster) node(name string, edit ...func(*corev1.Node)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nodes = append(c.nodes, n)
+	c.touch()
 }

@@ -119,6 +119,9 @@ func (d *Driver) nodeAway(ctx context.Context, name string) string {
 	if name == "" {
 		return ""
 	}
+	if seen, ok := d.open().nodes.one(name); ok {
+		return seen.away
+	}
 	var node corev1.Node
 	err := d.core.Get().Resource("nodes").Name(name).Do(ctx).Into(&node)
 	switch {

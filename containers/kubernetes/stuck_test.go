@@ -82,6 +82,7 @@ func TestStuck(t *testing.T) {
 			if pod.Spec.NodeName == "" {
 				pod.Spec.NodeName = "none" // keeps the stand-in's scheduler from it
 			}
+			c.touch()
 			c.mu.Unlock()
 			done := make(chan error, 1)
 			go func() { done <- d.Start(t.Context(), id) }()

@@ -41,6 +41,7 @@ type Source struct {
 	devices []gpu.Device   // as they were last read
 	index   map[string]int // of each GPU that was ever seen, by UUID
 	told    map[string]telling
+	texts   map[string]reported // as they were last read
 	notes   []string
 }
 
@@ -48,6 +49,12 @@ type Source struct {
 type telling struct {
 	count int64
 	at    time.Time
+}
+
+// reported is a report and its text.
+type reported struct {
+	text string
+	is   Report
 }
 
 var (
@@ -62,7 +69,7 @@ func Open(ctx context.Context, reader Reader) (*Source, error) {
 }
 
 func open(ctx context.Context, reader Reader, now func() time.Time) (*Source, error) {
-	s := &Source{reader: reader, now: now, news: make(chan struct{}, 1), index: map[string]int{}, told: map[string]telling{}}
+	s := &Source{reader: reader, now: now, news: make(chan struct{}, 1), index: map[string]int{}, told: map[string]telling{}, texts: map[string]reported{}}
 	if _, err := s.read(ctx); err != nil {
 		return nil, err
 	}
@@ -108,7 +115,7 @@ func (s *Source) read(ctx context.Context) ([]gpu.Sample, error) {
 	for _, n := range all.Nodes {
 		nodes[n.Name] = n
 	}
-	reports := s.hear(all.Reports)
+	reports, foreign := s.hear(all.Reports), claimed(all.Claims)
 	var devices []gpu.Device
 	var samples []gpu.Sample
 	s.notes = nil
@@ -126,7 +133,7 @@ func (s *Source) read(ctx context.Context) ([]gpu.Sample, error) {
 		seen[d.UUID] = d.Node
 		devices = append(devices, s.device(d, nodes[d.Node].Boot))
 		sample := reports[d.Node].of(d)
-		sample.add(claimed(d, all.Claims))
+		sample.add(foreign[where{d.Driver, d.Pool, d.Device}].of(d))
 		sample.Fault = cmp.Or(s.fault(d, nodes), sample.Fault)
 		samples = append(samples, sample.Sample)
 	}
@@ -186,19 +193,38 @@ func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) s
 	return ""
 }
 
-// claimed is what others have booked of a GPU.
-func claimed(d *kubernetes.Device, all []kubernetes.Claim) (sum units.Bytes) {
+// where is a device by its driver's names.
+type where struct{ driver, pool, device string }
+
+// share is what others have booked of a device.
+type share struct {
+	bytes units.Bytes
+	all   bool // one of them shares it with nobody
+}
+
+func (b share) of(d *kubernetes.Device) units.Bytes {
+	if b.all {
+		return units.Bytes(d.Bytes)
+	}
+	return min(b.bytes, units.Bytes(d.Bytes))
+}
+
+// claimed is what others have booked.
+func claimed(all []kubernetes.Claim) map[where]share {
+	out := map[where]share{}
 	for i := range all {
 		c := &all[i]
-		if c.Ours || c.Driver != d.Driver || c.Pool != d.Pool || c.Device != d.Device {
+		if c.Ours {
 			continue
 		}
-		if c.Bytes < 0 {
-			return units.Bytes(d.Bytes)
+		at := where{c.Driver, c.Pool, c.Device}
+		b := out[at]
+		if b.all = b.all || c.Bytes < 0; c.Bytes > 0 {
+			b.bytes += units.Bytes(c.Bytes)
 		}
-		sum += units.Bytes(c.Bytes)
+		out[at] = b
 	}
-	return min(sum, units.Bytes(d.Bytes))
+	return out
 }
 
 // Report is what an agent tells of its node's GPUs.
@@ -223,11 +249,15 @@ func (r Report) Text() (string, error) {
 func (s *Source) hear(all []kubernetes.Report) map[string]Report {
 	out, still := map[string]Report{}, map[string]bool{}
 	for _, r := range all {
-		var report Report
-		if json.Unmarshal([]byte(r.Text), &report) != nil {
-			continue // an agent of another version
+		read, known := s.texts[r.Node]
+		if !known || read.text != r.Text {
+			read = reported{text: r.Text}
+			if json.Unmarshal([]byte(r.Text), &read.is) != nil {
+				continue // an agent of another version
+			}
+			s.texts[r.Node] = read
 		}
-		out[r.Node], still[r.Node] = report, true
+		out[r.Node], still[r.Node] = read.is, true
 		if s.told[r.Node].count != r.Count {
 			s.told[r.Node] = telling{r.Count, s.now()}
 		}
@@ -235,6 +265,7 @@ func (s *Source) hear(all []kubernetes.Report) map[string]Report {
 	for node := range s.told {
 		if !still[node] {
 			delete(s.told, node)
+			delete(s.texts, node)
 		}
 	}
 	return out

@@ -1,0 +1,183 @@
+package kubernetes
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// mirror keeps what carma needs of all objects of one kind: a list first, then a stream
+// of changes. client-go's Reflector reads both. It goes on where a stream broke off, and
+// lists again if the cluster does not remember that place.
+type mirror[T any] struct {
+	what string // is read, for errors
+	// keep is what is needed of an object.
+	keep func(runtime.Object) T
+
+	mu      sync.Mutex
+	is      map[string]T // by namespace and name
+	version uint64       // grows with each change
+	full    bool         // all was read once
+	err     error        // of the last request; nil: it was answered
+	news    chan struct{}
+	sorted  []T    // in the order of the names, as of the version made
+	made    uint64 // 0: not made yet
+}
+
+// The times between two tries while the cluster does not answer.
+const (
+	tryFirst = 250 * time.Millisecond
+	tryLast  = 2 * time.Second
+)
+
+// run reads until ctx ends. request makes a request for the kind; labels select objects,
+// empty: all. example is an object of the kind, list an empty list.
+func (m *mirror[T]) run(ctx context.Context, request func() *rest.Request, labels string, example runtime.Object, list func() runtime.Object) {
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = labels
+			all := list()
+			err := request().VersionedParams(&o, parameters).Do(ctx).Into(all)
+			m.answered(err)
+			return all, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector, o.Watch = labels, true
+			stream, err := request().VersionedParams(&o, parameters).Watch(ctx)
+			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // else it lists instead
+				m.answered(err)
+			}
+			return stream, err
+		},
+	}
+	cache.NewReflectorWithOptions(source, example, m, cache.ReflectorOptions{
+		Name: "carma", Backoff: &wait.Backoff{Duration: tryFirst, Factor: 2, Jitter: 0.2, Steps: 8, Cap: tryLast},
+	}).RunWithContext(ctx)
+}
+
+// answered notes whether the cluster answers.
+func (m *mirror[T]) answered(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+	m.tell()
+}
+
+// tell wakes those who wait for the first reading. The caller holds m.mu.
+func (m *mirror[T]) tell() {
+	if m.news != nil && (m.full || m.err != nil) {
+		close(m.news)
+		m.news = nil
+	}
+}
+
+// ready waits until all was read once. An error says that the cluster does not answer:
+// what is kept is then of some time ago.
+func (m *mirror[T]) ready(ctx context.Context) error {
+	m.mu.Lock()
+	for !m.full && m.err == nil {
+		if m.news == nil {
+			m.news = make(chan struct{})
+		}
+		news := m.news
+		m.mu.Unlock()
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return fail(ctx, m.what, ctx.Err())
+		}
+		m.mu.Lock()
+	}
+	err := m.err
+	m.mu.Unlock()
+	return fail(ctx, m.what, err)
+}
+
+// all returns what is kept, in the order of the names, and its version. The slice is not
+// to be changed.
+func (m *mirror[T]) all() ([]T, uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.made != m.version || m.made == 0 {
+		m.sorted, m.made = make([]T, 0, len(m.is)), m.version
+		for _, name := range slices.Sorted(maps.Keys(m.is)) {
+			m.sorted = append(m.sorted, m.is[name])
+		}
+	}
+	return m.sorted, m.version
+}
+
+// one returns what is kept of an object; ok is false if there is none, or if the cluster
+// does not answer.
+func (m *mirror[T]) one(key string) (kept T, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil || !m.full {
+		return kept, false
+	}
+	kept, ok = m.is[key]
+	return kept, ok
+}
+
+// The methods that follow are the Reflector's.
+
+// Add enters an object.
+func (m *mirror[T]) Add(o any) error { return m.Update(o) }
+
+// Update enters an object as it is now.
+func (m *mirror[T]) Update(o any) error {
+	key, err := cache.MetaNamespaceKeyFunc(o)
+	if err != nil {
+		return err
+	}
+	kept := m.keep(o.(runtime.Object))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.is[key] = kept
+	m.version++
+	return nil
+}
+
+// Delete removes an object.
+func (m *mirror[T]) Delete(o any) error {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.is, key)
+	m.version++
+	return nil
+}
+
+// Replace enters these objects in place of all.
+func (m *mirror[T]) Replace(all []any, _ string) error {
+	is := make(map[string]T, len(all))
+	for _, o := range all {
+		key, err := cache.MetaNamespaceKeyFunc(o)
+		if err != nil {
+			return err
+		}
+		is[key] = m.keep(o.(runtime.Object))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.is, m.full = is, true
+	m.version++
+	m.tell()
+	return nil
+}
+
+// Resync does nothing: whoever looks reads all.
+func (m *mirror[T]) Resync() error { return nil }

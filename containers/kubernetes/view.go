@@ -1,0 +1,80 @@
+package kubernetes
+
+import (
+	"context"
+	"sync"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// view is the cluster as the driver sees it: by streams of changes, which begin with the
+// first [Driver.Inventory].
+type view struct {
+	begin   sync.Once
+	nodes   mirror[seenNode]
+	offers  mirror[offer]
+	claims  mirror[[]Claim]
+	reports mirror[Report]
+
+	mu      sync.Mutex
+	devices []Device // of the offers of the version made
+	byUUID  map[string]place
+	made    uint64
+}
+
+// seenNode is a node and why it does not work, in words for a pod that it has.
+type seenNode struct {
+	Node
+	away string
+}
+
+// open begins the streams.
+func (d *Driver) open() *view {
+	v := &d.view
+	v.begin.Do(func() {
+		v.nodes.what, v.nodes.keep = "read the cluster's nodes", func(o runtime.Object) seenNode {
+			n := o.(*corev1.Node)
+			return seenNode{Node{Name: n.Name, Boot: n.Status.NodeInfo.BootID, Closed: closedFor(n)}, notReady(n)}
+		}
+		v.offers.what, v.offers.keep = "read the cluster's GPUs", func(o runtime.Object) offer { return offerOf(o.(*resourcev1.ResourceSlice)) }
+		v.claims.what, v.claims.keep = "read the cluster's claims", func(o runtime.Object) []Claim { return d.partsOf(o.(*resourcev1.ResourceClaim)) }
+		v.reports.what, v.reports.keep = "read what the nodes' agents tell", func(o runtime.Object) Report { return reportOf(o.(*coordinationv1.Lease)) }
+		follow(d, &v.nodes, func() *rest.Request { return d.core.Get().Resource("nodes") }, "", &corev1.Node{}, func() runtime.Object { return &corev1.NodeList{} })
+		follow(d, &v.offers, func() *rest.Request { return d.resource.Get().Resource("resourceslices") }, "", &resourcev1.ResourceSlice{}, func() runtime.Object { return &resourcev1.ResourceSliceList{} })
+		follow(d, &v.claims, func() *rest.Request { return d.resource.Get().Resource("resourceclaims") }, "", &resourcev1.ResourceClaim{}, func() runtime.Object { return &resourcev1.ResourceClaimList{} })
+		follow(d, &v.reports, func() *rest.Request { return d.coordination.Get().Namespace(d.namespace).Resource("leases") }, agentLabel, &coordinationv1.Lease{}, func() runtime.Object { return &coordinationv1.LeaseList{} })
+	})
+	return v
+}
+
+// follow runs a mirror until the driver is closed.
+func follow[T any](d *Driver, m *mirror[T], request func() *rest.Request, labels string, example runtime.Object, list func() runtime.Object) {
+	m.is = map[string]T{}
+	d.tasks.Go(func() { m.run(d.ctx, request, labels, example, list) })
+}
+
+// seen waits until all was read once.
+func (v *view) seen(ctx context.Context) error {
+	for _, ready := range []func(context.Context) error{v.nodes.ready, v.offers.ready, v.claims.ready, v.reports.ready} {
+		if err := ready(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gpus are the devices that are offered, and their places.
+func (v *view) gpus() ([]Device, map[string]place) {
+	all, version := v.offers.all()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.made != version {
+		v.devices, v.made = devicesOf(all), version
+		v.byUUID = placesOf(v.devices)
+	}
+	return v.devices, v.byUUID
+}
