@@ -5,12 +5,9 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // memoryCapacity is the capacity of a device that many claims may share.
@@ -156,31 +153,3 @@ func devicesOf(all []offer) []Device {
 // modelAttribute is a device's name for people, in the slices of NVIDIA's driver and
 // of carma's.
 const modelAttribute = "productName"
-
-// Names of what agents tell.
-const (
-	agentLabel  = "carma.dev/node-agent"
-	reportKey   = "carma.dev/gpus"
-	agentPrefix = "carma-node-"
-)
-
-// reportOf is what an agent tells in its Lease.
-func reportOf(l *coordinationv1.Lease) Report {
-	r := Report{Node: l.Annotations[agentLabel], Text: l.Annotations[reportKey]}
-	if l.Spec.RenewTime != nil {
-		r.Count = l.Spec.RenewTime.UnixMicro()
-	}
-	return r
-}
-
-// Tell publishes what a node's agent sees. text is read by [Driver.Inventory].
-func (d *Driver) Tell(ctx context.Context, node, text string) error {
-	what := "publish what the GPUs of node " + node + " show"
-	now, seconds, name := metav1.NewMicroTime(time.Now()), int32(30), agentPrefix+node
-	return d.lease(ctx, what, name, func(l *coordinationv1.Lease) bool {
-		l.Labels = map[string]string{managedBy: ours, agentLabel: "yes"}
-		l.Annotations = map[string]string{agentLabel: node, reportKey: text}
-		l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds = &name, &now, &seconds
-		return true
-	})
-}

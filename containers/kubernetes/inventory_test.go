@@ -36,10 +36,10 @@ func TestInventory(t *testing.T) {
 	spec := task("x", "block:0")
 	spec.GPUs, spec.GPUMemory = []string{"GPU-a"}, 10<<30
 	begin(t, d, spec)
-	if err := d.Tell(t.Context(), "node-1", "text"); err != nil {
+	if _, err := d.Tell(t.Context(), "node-1", "text", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Tell(t.Context(), "node-1", "more"); err != nil {
+	if _, err := d.Tell(t.Context(), "node-1", "more", nil); err != nil {
 		t.Fatal(err)
 	}
 	got, err := d.Inventory(t.Context())

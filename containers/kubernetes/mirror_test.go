@@ -90,7 +90,7 @@ func TestStreams(t *testing.T) {
 			c.alter(func() { c.foreign = nil })
 			eventually(t, d, "a claim went", func(is Inventory, _ error) bool { return len(is.Claims) == 0 })
 			for _, text := range []string{"one", "two"} {
-				if err := d.Tell(t.Context(), "node-1", text); err != nil {
+				if _, err := d.Tell(t.Context(), "node-1", text, nil); err != nil {
 					t.Fatal(err)
 				}
 				eventually(t, d, "an agent tells", func(is Inventory, _ error) bool { return len(is.Reports) == 1 && is.Reports[0].Text == text })

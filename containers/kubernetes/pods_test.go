@@ -86,7 +86,11 @@ func (c *cluster) listPods(w http.ResponseWriter, r *http.Request) {
 	defer c.mu.Unlock()
 	list := corev1.PodList{Items: []corev1.Pod{}}
 	for _, name := range slices.Sorted(maps.Keys(c.pods)) {
-		if pod := c.pods[name]; within(r, pod.Namespace) && selector.Matches(labels.Set(pod.Labels)) {
+		pod := c.pods[name]
+		if node, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "spec.nodeName="); ok && pod.Spec.NodeName != node {
+			continue
+		}
+		if within(r, pod.Namespace) && selector.Matches(labels.Set(pod.Labels)) {
 			list.Items = append(list.Items, *pod)
 		}
 	}

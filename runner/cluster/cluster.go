@@ -10,7 +10,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -25,10 +24,10 @@ import (
 // Reader reads the cluster. It is a [kubernetes.Driver].
 type Reader interface {
 	Inventory(ctx context.Context) (kubernetes.Inventory, error)
+	Forgive(ctx context.Context, node, uuid string) error
 }
 
-// silence is how long an agent may tell nothing until its node's simulated GPUs have a
-// fault. Agents tell something every ten seconds.
+// silence is how long an agent may tell nothing until its node's GPUs have a fault. Agents tell something every ten seconds.
 const silence = 30 * time.Second
 
 // Source is the GPUs of a cluster.
@@ -61,6 +60,8 @@ var (
 	_ gpu.Source = (*Source)(nil)
 	_ gpu.Coming = (*Source)(nil)
 	_ gpu.Noting = (*Source)(nil)
+
+	_ gpu.Remembering = (*Source)(nil)
 )
 
 // Open reads the cluster once.
@@ -183,8 +184,8 @@ func (s *Source) fault(d *kubernetes.Device, nodes map[string]kubernetes.Node) s
 		return node.Closed
 	case d.Taint != "":
 		return "it has the taint " + d.Taint
-	case !simulated(d):
-		return ""
+	case told.count == 0 && !simulated(d):
+		return "" // booked all the same; what it does is not known
 	case told.count == 0:
 		return "no agent tells what it does; run carma agent on " + d.Node
 	case s.now().Sub(told.at) > silence:
@@ -223,50 +224,6 @@ func claimed(all []kubernetes.Claim) map[where]share {
 			b.bytes += units.Bytes(c.Bytes)
 		}
 		out[at] = b
-	}
-	return out
-}
-
-// Report is what an agent tells of its node's GPUs.
-type Report struct {
-	GPUs []gpu.Sample `json:"gpus"`
-}
-
-// Text is the report as it is published.
-func (r Report) Text() (string, error) {
-	for i := range r.GPUs {
-		// Numbers of processes mean nothing elsewhere.
-		r.GPUs[i].Processes = slices.Clone(r.GPUs[i].Processes)
-		for j := range r.GPUs[i].Processes {
-			r.GPUs[i].Processes[j].PID = 0
-		}
-	}
-	b, err := json.Marshal(r)
-	return string(b), err
-}
-
-// hear reads what agents tell, and notes when they told something new.
-func (s *Source) hear(all []kubernetes.Report) map[string]Report {
-	out, still := map[string]Report{}, map[string]bool{}
-	for _, r := range all {
-		read, known := s.texts[r.Node]
-		if !known || read.text != r.Text {
-			read = reported{text: r.Text}
-			if json.Unmarshal([]byte(r.Text), &read.is) != nil {
-				continue // an agent of another version
-			}
-			s.texts[r.Node] = read
-		}
-		out[r.Node], still[r.Node] = read.is, true
-		if s.told[r.Node].count != r.Count {
-			s.told[r.Node] = telling{r.Count, s.now()}
-		}
-	}
-	for node := range s.told {
-		if !still[node] {
-			delete(s.told, node)
-			delete(s.texts, node)
-		}
 	}
 	return out
 }

@@ -16,9 +16,15 @@ import (
 
 // stage is a cluster that a test changes.
 type stage struct {
-	is  kubernetes.Inventory
-	err error
-	now time.Time
+	is       kubernetes.Inventory
+	err      error
+	now      time.Time
+	forgiven []string // node and GPU
+}
+
+func (s *stage) Forgive(_ context.Context, node, uuid string) error {
+	s.forgiven = append(s.forgiven, node+" "+uuid)
+	return nil
 }
 
 func (s *stage) Inventory(context.Context) (kubernetes.Inventory, error) { return s.is, s.err }
@@ -34,7 +40,7 @@ func (s *stage) open(t *testing.T) *Source {
 
 func (s *stage) tell(t *testing.T, node string, count int64, samples ...gpu.Sample) {
 	t.Helper()
-	text, err := Report{samples}.Text()
+	text, err := Report{GPUs: samples}.Text()
 	if err != nil {
 		t.Fatal(err)
 	}

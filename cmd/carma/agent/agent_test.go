@@ -21,7 +21,6 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for say, spoil := range map[string]func(*flags){
-		"no server is named":      func(f *flags) { f.server = "" },
 		"dgx-h100":                func(f *flags) { f.server = "dgx" },
 		"--speed 0":               func(f *flags) { f.speed = 0 },
 		"is not an absolute path": func(f *flags) { f.cdi = "cdi" },
@@ -59,7 +58,7 @@ func TestNames(t *testing.T) {
 // TestFace: figures that always change are not told at once, memory is.
 func TestFace(t *testing.T) {
 	face := func(s gpu.Sample) string {
-		text, err := faceOf([]gpu.Sample{s})
+		text, _, err := facesOf([]gpu.Sample{s})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"carma/cmd/carma/cards"
 	"carma/cmd/carma/cli"
 	"carma/configs"
 	"carma/configs/servers"
@@ -33,8 +34,8 @@ func openGPUs(ctx context.Context, config configs.Config, driver containers.Driv
 func openAt(ctx context.Context, root string, config configs.Config, clock *runner.Clock, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
 	name := config.GPUs
 	if name == "auto" {
-		source, err := openNVML(ctx, nil, config, opt, log)
-		var none *noDriverError
+		source, err := openReal(ctx, nil, config, log)
+		var none *cards.NoDriver
 		if !errors.As(err, &none) {
 			return source, err
 		}
@@ -56,18 +57,24 @@ func openAt(ctx context.Context, root string, config configs.Config, clock *runn
 			only = append(only, strings.TrimSpace(gpu))
 		}
 	}
-	return openNVML(ctx, only, config, opt, log)
+	return openReal(ctx, only, config, log)
 }
 
-// noDriverError says that there is no NVIDIA driver here. As an error of the
-// daemon it is one of usage.
-type noDriverError struct{ cli.UsageError }
-
-func (e *noDriverError) Unwrap() error { return &e.UsageError }
+// openReal opens the GPUs of this machine; only: those, empty: all.
+func openReal(ctx context.Context, only []string, config configs.Config, log zerolog.Logger) (gpu.Source, error) {
+	source, err := cards.Open(ctx, cards.Options{Only: only, DCGMExporter: config.DCGMExporter, Every: config.SampleEvery, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	if err := forReal(config); err != nil {
+		return nil, errors.Join(err, source.Close())
+	}
+	return source, nil
+}
 
 // mayPretend refuses to simulate GPUs unasked where there are some, or their driver,
 // that cannot be used.
-func mayPretend(none *noDriverError, root string) error {
+func mayPretend(none *cards.NoDriver, root string) error {
 	sign := gpu.NVIDIAHere(root)
 	if sign == "" {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"carma/cmd/carma/cards"
 	"carma/cmd/carma/cli"
 	"carma/configs"
 	"carma/configs/servers"
@@ -58,7 +59,7 @@ func TestMayPretend(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := mayPretend(&noDriverError{cli.UsageError{What: "no library", Hint: "install it"}}, root)
+		err := mayPretend(&cards.NoDriver{UsageError: cli.UsageError{What: "no library", Hint: "install it"}}, root)
 		if tt.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", tt.name, err)
@@ -87,7 +88,7 @@ func TestNoGPUs(t *testing.T) {
 	}
 	for _, source := range []string{"nvml", "nvml:0,1"} {
 		_, _, err := open(source, "/")
-		var none *noDriverError
+		var none *cards.NoDriver
 		if !errors.As(err, &none) || cli.CodeOf(err) != cli.ExitUsage || none.Hint == "" || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", source, err)
 		}

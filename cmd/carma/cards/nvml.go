@@ -1,17 +1,13 @@
 //go:build cgo
 
-package daemon
+package cards
 
 import (
 	"context"
 	"errors"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"carma/cmd/carma/cli"
-	"carma/configs"
-	"carma/runner"
 	"carma/runner/gpu"
 	"carma/runner/gpu/cgroup"
 	"carma/runner/gpu/dcgm"
@@ -22,19 +18,19 @@ import (
 // off the driver initializes each GPU then, which takes seconds.
 const openLimit = time.Minute
 
-// realGPUs are those of this machine, with what else tells of their activity.
-type realGPUs struct {
+// real are the GPUs of this machine, with what else tells of their activity.
+type real struct {
 	*nvml.Source
 	page  *dcgm.Page // nil: none
 	notes []string
 }
 
-// openNVML opens the GPUs of this machine; only: those, empty: all.
-func openNVML(ctx context.Context, only []string, config configs.Config, opt *runner.Options, log zerolog.Logger) (gpu.Source, error) {
-	out := &realGPUs{}
-	o := nvml.Options{Only: only, Log: log}
-	if config.DCGMExporter != "" {
-		out.page = dcgm.Watch(config.DCGMExporter, config.SampleEvery, log)
+// Open opens the GPUs of this machine. The error is a [NoDriver] if none is installed.
+func Open(ctx context.Context, opt Options) (gpu.Source, error) {
+	out := &real{}
+	o := nvml.Options{Only: opt.Only, Log: opt.Log}
+	if opt.DCGMExporter != "" {
+		out.page = dcgm.Watch(opt.DCGMExporter, opt.Every, opt.Log)
 		o.Activity = out.page
 	}
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
@@ -49,25 +45,22 @@ func openNVML(ctx context.Context, only []string, config configs.Config, opt *ru
 			return nil, err
 		}
 		if none.NoDriver {
-			return nil, &noDriverError{cli.UsageError{What: none.Text, Hint: none.Mend}}
+			return nil, &NoDriver{cli.UsageError{What: none.Text, Hint: none.Mend}}
 		}
 		return nil, cli.Usagef(none.Mend, "%s", none.Text)
 	}
 	out.Source = source
-	if err := forReal(config); err != nil {
-		return nil, errors.Join(err, out.Close())
-	}
 	if !cgroup.SeesHost("/") {
-		out.notes = append(out.notes, "carma runs in a PID namespace of its own and cannot tell its tasks' GPU processes from others; start it with the host's (docker run --pid host)")
+		out.notes = append(out.notes, "carma runs in a PID namespace of its own and cannot tell its tasks' GPU processes from others; start it with the host's (docker run --pid host, hostPID in a pod)")
 	}
 	for _, note := range out.notes {
-		log.Warn().Msg(note)
+		opt.Log.Warn().Msg(note)
 	}
 	return out, nil
 }
 
 // Notes implements gpu.Noting.
-func (g *realGPUs) Notes() []string {
+func (g *real) Notes() []string {
 	notes := append(g.Source.Notes(), g.notes...)
 	if g.page != nil {
 		if err := g.page.Err(); err != nil {
@@ -78,7 +71,7 @@ func (g *realGPUs) Notes() []string {
 }
 
 // Close implements gpu.Source.
-func (g *realGPUs) Close() error {
+func (g *real) Close() error {
 	err := g.Source.Close()
 	if g.page != nil {
 		err = errors.Join(err, g.page.Close())

@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"carma/containers/kubernetes"
+	"carma/mapper"
+	"carma/runner/gpu"
+	"carma/runner/gpu/cgroup"
+)
+
+// pods is the part of [kubernetes.Driver] that tells which pods are tasks.
+type pods interface {
+	PodsOn(ctx context.Context, node string) ([]kubernetes.NodePod, error)
+}
+
+// owners knows the attempt of each pod of the node. The cluster is asked only when a
+// process of an unknown pod has GPU memory: what a pod is never changes.
+type owners struct {
+	pods pods
+	node string
+	root string // where /proc is found
+	now  func() time.Time
+
+	tasks map[string]kubernetes.NodePod // by the pod's uid
+	// foreign are pods that were none of ours when the cluster was asked. It may lag
+	// behind the kubelet, so that they are asked about again.
+	foreign map[string]time.Time
+}
+
+// foreignFor is how long a pod that is not known to the cluster counts as foreign.
+const foreignFor = 10 * time.Second
+
+func newOwners(of pods, node string) *owners {
+	return &owners{pods: of, node: node, root: "/", now: time.Now, tasks: map[string]kubernetes.NodePod{}, foreign: map[string]time.Time{}}
+}
+
+// attribute names the task of each process that runs in a pod; one of another's pod is
+// foreign, whatever it says. Of a process in no pod, or that has ended, the source's own
+// word stays.
+func (o *owners) attribute(ctx context.Context, samples []gpu.Sample) error {
+	in := map[int][]string{}
+	unknown := false
+	for _, s := range samples {
+		for _, p := range s.Processes {
+			if _, seen := in[p.PID]; seen || p.PID <= 0 {
+				continue
+			}
+			uids, err := cgroup.Pods(o.root, p.PID)
+			if err != nil || len(uids) == 0 {
+				continue
+			}
+			in[p.PID] = uids
+			unknown = unknown || !o.known(uids)
+		}
+	}
+	if unknown {
+		if err := o.ask(ctx, in); err != nil {
+			return err
+		}
+	}
+	for i := range samples {
+		for j := range samples[i].Processes {
+			p := &samples[i].Processes[j]
+			uids, inPod := in[p.PID]
+			if !inPod {
+				continue
+			}
+			p.Task, p.Attempt = 0, 0
+			for _, uid := range uids {
+				if of, ok := o.tasks[uid]; ok {
+					p.Task, p.Attempt = mapper.TaskID(of.Task), int(of.Attempt)
+					break
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// known: one of the pods is a task's, or all are known to be foreign.
+func (o *owners) known(uids []string) bool {
+	all := true
+	for _, uid := range uids {
+		if _, ok := o.tasks[uid]; ok {
+			return true
+		}
+		at, ok := o.foreign[uid]
+		all = all && ok && o.now().Sub(at) < foreignFor
+	}
+	return all
+}
+
+// ask asks the cluster. What it knows no more is forgotten, unless it still has
+// processes: its pod was removed under them.
+func (o *owners) ask(ctx context.Context, in map[int][]string) error {
+	list, err := o.pods.PodsOn(ctx, o.node)
+	if err != nil {
+		return err
+	}
+	before := o.tasks
+	o.tasks, o.foreign = map[string]kubernetes.NodePod{}, map[string]time.Time{}
+	for _, p := range list {
+		o.tasks[p.UID] = p
+	}
+	for _, uids := range in {
+		for _, uid := range uids {
+			if _, ok := o.tasks[uid]; ok {
+				continue
+			}
+			if was, ok := before[uid]; ok {
+				o.tasks[uid] = was
+			} else {
+				o.foreign[uid] = o.now()
+			}
+		}
+	}
+	return nil
+}

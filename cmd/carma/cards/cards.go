@@ -1,0 +1,28 @@
+// Package cards opens the real GPUs of this machine, for carma daemon and carma agent.
+package cards
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"carma/cmd/carma/cli"
+)
+
+// Options say how the GPUs are read.
+type Options struct {
+	// Only are the cards to use; empty: all. See nvml.Options.
+	Only []string
+	// DCGMExporter is the address of a page that tells of the cards' activity; empty:
+	// there is none. Every is how often it is read.
+	DCGMExporter string
+	Every        time.Duration
+	Log          zerolog.Logger
+}
+
+// NoDriver says that there is no NVIDIA driver here. As an error of a command it is one
+// of usage.
+type NoDriver struct{ cli.UsageError }
+
+// Unwrap returns the error of usage.
+func (e *NoDriver) Unwrap() error { return &e.UsageError }

@@ -1,0 +1,76 @@
+package kubernetes
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Names of what agents tell. What the daemon asks of an agent is in the agent's Lease
+// too.
+const (
+	agentLabel  = "carma.dev/node-agent"
+	reportKey   = "carma.dev/gpus"
+	forgiveKey  = "carma.dev/forgive"
+	agentPrefix = "carma-node-"
+)
+
+// reportOf is what an agent tells in its Lease.
+func reportOf(l *coordinationv1.Lease) Report {
+	r := Report{Node: l.Annotations[agentLabel], Text: l.Annotations[reportKey]}
+	if l.Spec.RenewTime != nil {
+		r.Count = l.Spec.RenewTime.UnixMicro()
+	}
+	return r
+}
+
+// Tell publishes what a node's agent sees. text is read by [Driver.Inventory]. asked
+// are the GPUs whose faults the agent is to forget; it names those that it has
+// forgotten, done, at its next telling.
+func (d *Driver) Tell(ctx context.Context, node, text string, done []string) (asked []string, err error) {
+	what := "publish what the GPUs of node " + node + " show"
+	now, seconds, name := metav1.NewMicroTime(time.Now()), int32(30), agentPrefix+node
+	err = d.lease(ctx, what, name, func(l *coordinationv1.Lease) bool {
+		asked = slices.DeleteFunc(forgiven(l), func(uuid string) bool { return slices.Contains(done, uuid) })
+		l.Labels = map[string]string{managedBy: ours, agentLabel: "yes"}
+		l.Annotations = map[string]string{agentLabel: node, reportKey: text}
+		if len(asked) > 0 {
+			l.Annotations[forgiveKey] = strings.Join(asked, ",")
+		}
+		l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds = &name, &now, &seconds
+		return true
+	})
+	return asked, err
+}
+
+// Told is what a node's agent told last; empty: nothing.
+func (d *Driver) Told(ctx context.Context, node string) (text string, err error) {
+	err = d.lease(ctx, "read what the agent of node "+node+" told last", agentPrefix+node, func(l *coordinationv1.Lease) bool {
+		text = l.Annotations[reportKey]
+		return false
+	})
+	return text, err
+}
+
+// Forgive asks a node's agent to forget the fault of a GPU.
+func (d *Driver) Forgive(ctx context.Context, node, uuid string) error {
+	return d.lease(ctx, "ask the agent of node "+node+" to use a GPU again", agentPrefix+node, func(l *coordinationv1.Lease) bool {
+		asked := forgiven(l)
+		if l.ResourceVersion == "" || slices.Contains(asked, uuid) {
+			return false // there is no agent; or it was asked already
+		}
+		l.Annotations[forgiveKey] = strings.Join(append(asked, uuid), ",")
+		return true
+	})
+}
+
+func forgiven(l *coordinationv1.Lease) []string {
+	if text := l.Annotations[forgiveKey]; text != "" {
+		return strings.Split(text, ",")
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"carma/containers/kubernetes"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/gpu"
+)
+
+// Report is what an agent tells of its node's GPUs.
+type Report struct {
+	// Boot is the node's boot; empty: not known.
+	Boot string
+	GPUs []gpu.Sample
+}
+
+// The report as it is published: short, because each telling is written to the
+// cluster's store. Processes of one attempt, and all foreign ones of a GPU, are one
+// entry: how many they are does not matter, and a node can have thousands.
+type wire struct {
+	Boot string    `json:"boot,omitempty"`
+	GPUs []wireGPU `json:"gpus"`
+}
+
+type wireGPU struct {
+	UUID     string      `json:"uuid"`
+	Used     units.Bytes `json:"used,omitempty"`
+	SMACT    float64     `json:"sm,omitempty"`
+	SMOCC    float64     `json:"occ,omitempty"`
+	DRAMA    float64     `json:"dram,omitempty"`
+	Metrics  string      `json:"from,omitempty"`
+	Coarse   bool        `json:"coarse,omitempty"`
+	Celsius  float64     `json:"c,omitempty"`
+	ECC      uint64      `json:"ecc,omitempty"`
+	Watts    float64     `json:"w,omitempty"`
+	Joules   float64     `json:"j,omitempty"`
+	Counter  float64     `json:"counter,omitempty"`
+	Programs []wireUse   `json:"p,omitempty"`
+	Fault    string      `json:"fault,omitempty"`
+	Lasts    bool        `json:"lasts,omitempty"`
+	Told     bool        `json:"told,omitempty"`
+	Warnings []string    `json:"warn,omitempty"`
+}
+
+type wireUse struct {
+	Task    mapper.TaskID `json:"t,omitempty"`
+	Attempt int           `json:"a,omitempty"`
+	Used    units.Bytes   `json:"u,omitempty"`
+	Peak    units.Bytes   `json:"peak,omitempty"`
+	Active  float64       `json:"on,omitempty"`
+	Timed   bool          `json:"timed,omitempty"`
+}
+
+// Text is the report as it is published.
+func (r Report) Text() (string, error) {
+	out := wire{Boot: r.Boot, GPUs: make([]wireGPU, len(r.GPUs))}
+	for i, s := range r.GPUs {
+		out.GPUs[i] = wireGPU{
+			UUID: s.UUID, Used: s.Used, SMACT: digits(s.SMACT), SMOCC: digits(s.SMOCC), DRAMA: digits(s.DRAMA), Metrics: s.Metrics, Coarse: s.Coarse,
+			Celsius: digits(s.TemperatureC), ECC: s.ECCErrors, Watts: digits(s.PowerW), Joules: digits(s.EnergyJ), Counter: digits(s.CounterJ),
+			Programs: together(s.Processes), Fault: s.Fault, Lasts: s.Lasts, Told: s.Told, Warnings: s.Warnings,
+		}
+	}
+	b, err := json.Marshal(out)
+	return string(b), err
+}
+
+// ReadReport reads what [Report.Text] made.
+func ReadReport(text string) (Report, error) {
+	var in wire
+	if err := json.Unmarshal([]byte(text), &in); err != nil {
+		return Report{}, err
+	}
+	out := Report{Boot: in.Boot, GPUs: make([]gpu.Sample, len(in.GPUs))}
+	for i, g := range in.GPUs {
+		s := gpu.Sample{
+			UUID: g.UUID, Used: g.Used, SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Metrics: g.Metrics, Coarse: g.Coarse,
+			TemperatureC: g.Celsius, ECCErrors: g.ECC, PowerW: g.Watts, EnergyJ: g.Joules, CounterJ: g.Counter,
+			Fault: g.Fault, Lasts: g.Lasts, Told: g.Told, Warnings: g.Warnings,
+		}
+		for _, p := range g.Programs {
+			s.Processes = append(s.Processes, gpu.Process{Task: p.Task, Attempt: p.Attempt, Used: p.Used, Peak: p.Peak, Active: p.Active, Timed: p.Timed})
+		}
+		out.GPUs[i] = s
+	}
+	return out, nil
+}
+
+// digits rounds to three digits behind the point.
+func digits(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+// together sums what processes of the same attempt use, in the order in which they
+// were first seen. A process that cannot tell its peak has had what it has.
+func together(all []gpu.Process) (out []wireUse) {
+	for _, p := range all {
+		i := slices.IndexFunc(out, func(u wireUse) bool { return u.Task == p.Task && u.Attempt == p.Attempt })
+		if i < 0 {
+			i = len(out)
+			out = append(out, wireUse{Task: p.Task, Attempt: p.Attempt})
+		}
+		u := &out[i]
+		u.Used += p.Used
+		u.Peak += max(p.Used, p.Peak)
+		u.Active = min(1, u.Active+p.Active)
+		u.Timed = u.Timed || p.Timed
+	}
+	for i := range out {
+		if out[i].Active = digits(out[i].Active); out[i].Peak == out[i].Used {
+			out[i].Peak = 0
+		}
+	}
+	return out
+}
+
+// hear reads what agents tell, and notes when they told something new.
+func (s *Source) hear(all []kubernetes.Report) map[string]Report {
+	out, still := map[string]Report{}, map[string]bool{}
+	for _, r := range all {
+		read, known := s.texts[r.Node]
+		if !known || read.text != r.Text {
+			is, err := ReadReport(r.Text)
+			if err != nil {
+				continue // an agent of another version
+			}
+			read = reported{r.Text, is}
+			s.texts[r.Node] = read
+		}
+		out[r.Node], still[r.Node] = read.is, true
+		if s.told[r.Node].count != r.Count {
+			s.told[r.Node] = telling{r.Count, s.now()}
+		}
+	}
+	for node := range s.told {
+		if !still[node] {
+			delete(s.told, node)
+			delete(s.texts, node)
+		}
+	}
+	return out
+}
+
+// Remember does nothing: the agent of a node remembers what is broken there. It
+// implements [gpu.Remembering].
+func (s *Source) Remember(context.Context, string, string, bool) error { return nil }
+
+// Forgive asks the agent of a GPU's node to forget what is broken about it.
+func (s *Source) Forgive(ctx context.Context, uuid string) error {
+	s.mu.Lock()
+	i := slices.IndexFunc(s.devices, func(d gpu.Device) bool { return d.UUID == uuid })
+	node := ""
+	if i >= 0 {
+		node = s.devices[i].Node
+	}
+	s.mu.Unlock()
+	if node == "" {
+		return nil // it is not offered now
+	}
+	return s.reader.Forgive(ctx, node, uuid)
+}
