@@ -97,7 +97,7 @@ var allowed = map[string][]string{
 	"carma/containers/kubernetes/simgpus":  {"carma/containers", "carma/containers/kubernetes"},
 	"carma/runner/cluster":                 {"carma/containers/kubernetes", "carma/mapper", "carma/runner/gpu"},
 	"carma/cmd/carma/agent":                {"carma/cmd/carma/cards", "carma/cmd/carma/cli", "carma/configs", "carma/configs/nearest", "carma/configs/servers", "carma/containers", "carma/containers/kubernetes", "carma/containers/kubernetes/simgpus", "carma/mapper", "carma/runner/cluster", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/simgpu"},
-	"carma/cmd/carma/cards":                {"carma/cmd/carma/cli", "carma/configs/servers", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/dcgm", "carma/runner/gpu/nvml"},
+	"carma/cmd/carma/cards":                {"carma/cmd/carma/cli", "carma/runner/gpu", "carma/runner/gpu/cgroup", "carma/runner/gpu/dcgm", "carma/runner/gpu/nvml"},
 	"carma/containers/containerd/logfile":  {"carma/containers", "carma/containers/containerd/relay"},
 	"carma/containers/containerd/relay":    {},
 	"carma/runner/gpu/simgpu/client":       {"carma/mapper", "carma/runner/gpu/simgpu/wire"},

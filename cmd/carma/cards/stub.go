@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"carma/cmd/carma/cli"
-	"carma/configs/servers"
 	"carma/runner/gpu"
 )
 
@@ -14,6 +13,6 @@ import (
 func Open(context.Context, Options) (gpu.Source, error) {
 	return nil, &NoDriver{cli.UsageError{
 		What: "this carma was built without cgo, which loads the NVIDIA driver's library",
-		Hint: "build it with a C compiler in PATH (CGO_ENABLED=1 make build), or simulate: carma daemon --gpus sim:" + servers.Default,
+		Hint: "build it with a C compiler in PATH (CGO_ENABLED=1 make build), or simulate: carma daemon --gpus sim:dgx-station-a100",
 	}}
 }
