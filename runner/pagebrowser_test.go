@@ -27,6 +27,13 @@ var pages = []struct{ name, hash, there string }{
 	{"history", "#/history", `document.querySelectorAll('.history tbody tr').length > 9`},
 }
 
+const (
+	// brokenChips names the states that take more lines than they have words.
+	brokenChips = `[...document.querySelectorAll('.chip')].filter((c) => c.getBoundingClientRect().height > 1.1 * parseFloat(getComputedStyle(c).lineHeight) * c.textContent.trim().split(/\s+/).length).map((c) => c.textContent).join(', ')`
+	// cutCharts counts the charts with something in their last column of pixels.
+	cutCharts = `[...document.querySelectorAll('.u-wrap canvas')].filter((c) => c.getContext('2d').getImageData(c.width - 1, 0, 1, c.height).data.some((v) => v)).length`
+)
+
 // TestPageInBrowser goes through every screen in three widths and both themes.
 func TestPageInBrowser(t *testing.T) {
 	l := newLab(t, 4, 24)
@@ -52,6 +59,12 @@ func TestPageInBrowser(t *testing.T) {
 				}
 				if wide := b.Of(`document.documentElement.scrollWidth - innerWidth`); wide != "0" {
 					t.Errorf("%s at %d: %s pixels too wide", p.name, width, wide)
+				}
+				if broken := b.Of(brokenChips); broken != "" {
+					t.Errorf("%s at %d: broken within a word: %s", p.name, width, broken)
+				}
+				if cut := b.Of(cutCharts); cut != "0" {
+					t.Errorf("%s at %d: %s charts draw up to their right edge: a label is cut there", p.name, width, cut)
 				}
 			}
 		}

@@ -68,7 +68,7 @@ function make(place, s) {
   const stepped = window.uPlot.paths.stepped({ align: 1 });
   const gib = (u, v) => v === null || v === undefined ? '–' : memory(v);
   return new window.uPlot({
-    width: place.clientWidth, height: 240, legend: { live: true }, cursor: { drag: { x: true, y: false } },
+    width: place.clientWidth, height: 240, padding: [null, 32, null, null], legend: { live: true }, cursor: { drag: { x: true, y: false } },
     scales: { y: { range: (u, low, high) => [0, Math.max(high, 1) * 1.08] } },
     axes: [{ ...axis(), space: 80, values: (u, all, i, space, step) => all.map((at) => time(at, step)) }, { ...axis(), size: 76, values: (u, all) => all.map((v) => memory(v)), incrs: [0.25, 0.5, 1, 2, 5, 10, 20, 40].map((n) => n * 2 ** 30) }],
     series: [{ label: 'Time', value: (u, at) => at ? time(at, 1) : '–' },
