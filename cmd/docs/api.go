@@ -116,7 +116,7 @@ func curl(method, path string, op operation) string {
 		line += " -X " + strings.ToUpper(method)
 	}
 	if len(op.RequestBody.Content) > 0 {
-		line += " -H 'Content-Type: application/json' -d '{...}'"
+		line += " -H 'Content-Type: application/json' \\\n      -d '" + strings.ReplaceAll(bodies[method+" "+path], "'", `'\''`) + "'"
 	}
 	path = strings.NewReplacer("{task}", "17", "{suite}", "mixed", "{", "", "}", "").Replace(path)
 	return line + " http://carma" + path
@@ -133,6 +133,9 @@ func (s schema) word() string {
 	case string:
 		if t == "array" && s.Items != nil {
 			return "list of " + s.Items.word()
+		}
+		if s.Format == "date-time" {
+			return "time (RFC 3339)"
 		}
 		return t
 	}

@@ -2,11 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"carma/runner"
 )
 
 // TestSite: the whole site is made, no link within it is broken, and nothing of it is
@@ -81,6 +87,108 @@ func TestBrokenLinks(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestExamples: each request with a body has an example, of fields that the API knows and
+// with those that it wants.
+func TestExamples(t *testing.T) {
+	text, err := runner.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for path, methods := range d.Paths {
+		for method, op := range methods {
+			for _, c := range op.RequestBody.Content {
+				at := method + " " + path
+				known[at] = true
+				var body any
+				if err := json.Unmarshal([]byte(bodies[at]), &body); err != nil {
+					t.Errorf("%s: %v", at, err)
+				}
+				for _, wrong := range d.misfits(c.Schema, body, "") {
+					t.Errorf("%s: %s", at, wrong)
+				}
+			}
+		}
+	}
+	for at := range bodies {
+		if !known[at] {
+			t.Errorf("%s is no request with a body", at)
+		}
+	}
+	if wrong := d.misfits(schema{Ref: "#/components/schemas/Submission"}, map[string]any{"task": 1.0}, ""); len(wrong) != 2 {
+		t.Errorf("a wrong name and a missing one: %q", wrong)
+	}
+}
+
+// misfits says what of a value is not as a schema has it.
+func (d *document) misfits(s schema, v any, at string) (wrong []string) {
+	if name := s.Ref[strings.LastIndex(s.Ref, "/")+1:]; name != "" {
+		s = d.Components.Schemas[name]
+	}
+	kinds, one := s.Type.([]any)
+	if !one {
+		kinds = []any{s.Type}
+	}
+	is := map[bool]string{true: "null"}[v == nil]
+	switch v := v.(type) {
+	case string:
+		is = "string"
+		if _, err := time.Parse(time.RFC3339, v); s.Format == "date-time" && err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s: %q is no time", at, v))
+		}
+	case bool:
+		is = "boolean"
+	case float64:
+		is = "number"
+		if slices.Contains(kinds, any("integer")) && v == math.Trunc(v) {
+			is = "integer"
+		}
+	case []any:
+		is = "array"
+		for i, x := range v {
+			wrong = append(wrong, d.misfits(*s.Items, x, fmt.Sprintf("%s[%d]", at, i))...)
+		}
+	case map[string]any:
+		is = "object"
+		for _, name := range s.Required {
+			if _, there := v[name]; !there {
+				wrong = append(wrong, at+"."+name+" is missing")
+			}
+		}
+		for name, x := range v {
+			if field, there := s.Properties[name]; there {
+				wrong = append(wrong, d.misfits(field, x, at+"."+name)...)
+			} else if len(s.Properties) > 0 {
+				wrong = append(wrong, at+"."+name+" is unknown")
+			}
+		}
+	}
+	if !slices.Contains(kinds, any(is)) {
+		wrong = append(wrong, fmt.Sprintf("%s is %s, not %v", at, is, s.Type))
+	}
+	return wrong
+}
+
+// TestPictures: a picture of two themes is on the page, and nothing else of raw HTML.
+func TestPictures(t *testing.T) {
+	p, err := parse("README", []byte(`<picture><source media="(prefers-color-scheme: dark)" srcset="docs/d.png" onload="x()"><img src="docs/l.png" width="800" alt="a &quot;page&quot;"></picture>`+
+		`<img src="https://x.example/y.png"><img src="javascript:x()"><iframe src="z"></iframe>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `<picture><source media="(prefers-color-scheme: dark)" srcset="docs/d.png"><img src="docs/l.png" width="800" alt="a &#34;page&#34;"></picture>`
+	if got := strings.TrimSpace(string(p.body)); got != "<p>"+want+"</p>" {
+		t.Errorf("%s", got)
+	}
+	if !slices.Equal(p.images, []string{"docs/d.png", "docs/l.png"}) {
+		t.Errorf("files: %q", p.images)
 	}
 }
 

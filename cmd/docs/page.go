@@ -14,6 +14,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
@@ -40,7 +41,8 @@ type part struct {
 // layout frames every page.
 var layout = template.Must(template.ParseFS(assets, "assets/page.html"))
 
-var markdown = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+var markdown = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(pictures{}, 100))))
 
 // read makes a page.
 func read(root, name string) (*page, error) {
@@ -85,6 +87,10 @@ func parse(name string, source []byte) (*page, error) {
 			n.Destination = []byte(p.link(n, string(n.Destination)))
 		case *ast.Image:
 			p.images = append(p.images, string(n.Destination))
+		case *ast.RawHTML:
+			if _, file := pictureTag(rawText(n, source)); file != "" {
+				p.images = append(p.images, file)
+			}
 		case *ast.Text:
 			plain.Write(n.Segment.Value(source))
 			plain.WriteByte(' ')
@@ -104,7 +110,7 @@ func parse(name string, source []byte) (*page, error) {
 	if err := markdown.Renderer().Render(&b, source, doc); err != nil {
 		return nil, err
 	}
-	p.body = template.HTML(b.String()) // goldmark leaves raw HTML out
+	p.body = template.HTML(b.String()) // goldmark leaves raw HTML out, but for pictures
 	return p, nil
 }
 
