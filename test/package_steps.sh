@@ -9,7 +9,7 @@ steps() {
 	try systemctl show carma -p ActiveState,StatusText
 	has 'ActiveState=active'
 	has 'StatusText=answers at /run/carma/carma.sock; GPUs: sim:'
-	try systemd-analyze verify --man=no carma.service
+	try systemd-analyze verify --man=no carma.service carma.socket
 	[ -z "$said" ] || die "systemd-analyze verify: $said"
 	# 6.4 when it was written; what is left open is said in the unit.
 	try systemd-analyze security --no-pager --threshold=65 carma.service
@@ -65,6 +65,24 @@ steps() {
 	try sh -c 'rm /usr/bin/nvidia-smi; systemctl reset-failed carma; systemctl restart carma'
 	same
 
+	say "the socket unit: not enabled; a client waits for the daemon, or starts it ..."
+	try sh -c 'systemctl is-enabled carma.socket || true'
+	has '^disabled$'
+	try sh -c 'systemctl stop carma && systemctl start carma.socket'
+	try systemctl is-active carma.socket
+	try sh -c 'systemctl is-active carma || true'
+	has '^inactive$'
+	try sh -c 'stat -c "%a %U %n" /run/carma/carma.sock'
+	has '^666 root '
+	as_ ann 'carma ps'
+	has 'long .*running'
+	try systemctl is-active carma
+	same
+	as_ ann 'carma ps --mine' # who asks is who has connected, not systemd
+	has 'long .*running'
+	as_ bob 'carma ps --mine'
+	lacks 'long'
+
 	say "upgrade while the task runs ..."
 	try sh -c 'echo "# mine" >>/etc/carma/config.yaml'
 	try dpkg -i "/srv/$(basename "$new")"
@@ -77,6 +95,8 @@ steps() {
 	say "remove: the task goes on, the data stay; install again; purge ..."
 	try dpkg -r carma
 	has 'running tasks go on'
+	try sh -c 'systemctl is-active carma.socket carma || true'
+	lacks '^active$'
 	try test -s /var/lib/carma/carma.db
 	try docker ps --format '{{.ID}}'
 	[ "$said" = "${container%% *}" ] || die "the task's container is gone: $said"
@@ -123,7 +143,7 @@ rpm_package() {
 	said=$(rpm -qp --qf '%{NAME} %{VERSION} %{LICENSE}\n' "$package" 2>&1)
 	has '^carma 0.0.2 Apache-2.0'
 	said=$(rpm -qpl "$package" 2>&1)
-	for file in /usr/bin/carma /usr/lib/carma/carma-init /usr/lib/systemd/system/carma.service /usr/lib/sysusers.d/carma.conf \
+	for file in /usr/bin/carma /usr/lib/carma/carma-init /usr/lib/systemd/system/carma.service /usr/lib/systemd/system/carma.socket /usr/lib/sysusers.d/carma.conf \
 		/usr/lib/tmpfiles.d/carma.conf /usr/share/man/man1/carma-run.1.gz /usr/share/zsh/site-functions/_carma /usr/share/licenses/carma/LICENSE; do
 		has "^$file\$"
 	done

@@ -42,6 +42,10 @@ func spareProcessors() {
 func run(ctx context.Context, config configs.Config, version string, log zerolog.Logger, reloads reloading) error {
 	spareProcessors()
 	service := findManager(log)
+	given, err := handedOver(firstHandedOver)
+	if err != nil {
+		return err
+	}
 	j, err := journal.OpenWith(config.DataDir, journal.Options{Outside: outsideWitness(config), Spare: int64(config.JournalReserve)})
 	if err != nil {
 		return err
@@ -108,7 +112,7 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	if err != nil {
 		return limitError(err)
 	}
-	l, err := runner.Listen(config.Socket)
+	l, err := listen(config.Socket, given)
 	if errors.Is(err, runner.ErrSocketInUse) {
 		return cli.Usagef("stop it, or choose another --socket and --data-dir", "%v", err)
 	}

@@ -1,0 +1,55 @@
+package daemon
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"carma/cmd/carma/cli"
+	"carma/runner"
+)
+
+// firstHandedOver is the number of the first open file that a service manager hands
+// over, see sd_listen_fds(3).
+const firstHandedOver = 3
+
+// handedOver is the socket that the service manager has opened for the daemon, in the
+// open files from number first on (carma.socket); nil: there is none. As findManager it
+// takes what it has read out of the environment.
+func handedOver(first int) (net.Listener, error) {
+	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
+	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+		os.Unsetenv(name)
+	}
+	if pid != strconv.Itoa(os.Getpid()) || count == "" || count == "0" {
+		return nil, nil
+	}
+	if count != "1" {
+		return nil, cli.Usagef("leave one ListenStream in carma.socket", "the service manager hands over %s sockets, and carma has one", count)
+	}
+	unix.CloseOnExec(first) // programs that the daemon starts must not have it
+	file := os.NewFile(uintptr(first), "socket of the service manager")
+	l, err := net.FileListener(file) // another number of the same socket
+	file.Close()
+	if err != nil {
+		return nil, fmt.Errorf("the socket that the service manager hands over: %w", err)
+	}
+	return l, nil
+}
+
+// listen returns the daemon's socket: the one handed over, if there is one, or a new one.
+func listen(socket string, given net.Listener) (net.Listener, error) {
+	if given == nil {
+		return runner.Listen(socket)
+	}
+	if at := given.Addr().String(); given.Addr().Network() != "unix" || filepath.Clean(at) != filepath.Clean(socket) {
+		given.Close()
+		return nil, cli.Usagef(fmt.Sprintf("write ListenStream=%s into carma.socket", socket),
+			"the service manager hands over the socket %s, but the configuration has socket: %s", at, socket)
+	}
+	return given, nil
+}
