@@ -5,11 +5,14 @@ func (s *State) cancel(ev Cancel) {
 	switch {
 	case t != nil && (t.SlotUsed || t.Overuse || t.Moving || t.Recall != nil): // it is stopping already, and is not to come back
 		t.SlotUsed, t.Overuse, t.Moving, t.Recall, t.StopReason = false, false, false, nil, asked
+		t.TimedOut = ev.Failed
 	case t == nil || t.Phase == Stopping:
 	case t.Phase == Away && t.StopReason.Code != "": // it is stopping already
 	case t.Phase == Away:
+		t.TimedOut = ev.Failed
 		s.stopAway(t, asked)
 	case t.Phase.Placed():
+		t.TimedOut = ev.Failed
 		s.stop(t, asked)
 	default:
 		if t.Phase == Queued || t.Phase == Recovering {
@@ -19,7 +22,11 @@ func (s *State) cancel(ev Cancel) {
 			s.users.make(t.party()).waiting--
 			s.dirty = true
 		}
-		s.finish(t, Cancelled, 0, asked)
+		phase := Cancelled
+		if ev.Failed {
+			phase = Failed
+		}
+		s.finish(t, phase, 0, asked)
 	}
 }
 

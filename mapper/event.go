@@ -123,6 +123,11 @@ type Exited struct {
 	// that GPU (in use plus refused); 0 if unknown.
 	Demand  units.Bytes `json:"demand,omitempty"`
 	Message string      `json:"message,omitempty"`
+	// Again is set where somebody else decides whether the task's program runs again:
+	// a failure of the program is then run again, whatever its retries, and before
+	// each further attempt the task is held until it is released. Again is what it
+	// waits for.
+	Again string `json:"again,omitempty"`
 	// Fault is set, with ExitInfrastructure, where the attempt could not be
 	// started and the task is not to blame.
 	Fault *Fault `json:"fault,omitempty"`
@@ -133,6 +138,8 @@ type Cancel struct {
 	At     units.Instant `json:"at"`
 	Task   TaskID        `json:"task"`
 	Reason string        `json:"reason,omitempty"`
+	// Failed: it then counts as failed, not as cancelled.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // Removed says that the records of tasks that have ended were deleted with

@@ -64,8 +64,16 @@ func (s *State) holdAway(t *Task, ev HoldChanged) {
 // asked to stop.
 func (t *Task) heldAway() bool { return t.Hold != nil && t.Suspension != nil && t.Phase != Resuming }
 
-// holdAgain keeps a task that was suspended and held, and whose attempt has ended,
-// from being launched.
+// heldAfter is the hold of a task whose attempt has ended: it was held while it was
+// suspended, or whoever runs its program has to let it go on. nil: there is none.
+func (s *State) heldAfter(t *Task, ev Exited) *Hold {
+	if t.Hold == nil && ev.Again != "" {
+		return &Hold{Since: s.now, Why: ev.Again}
+	}
+	return t.Hold
+}
+
+// holdAgain keeps a task from being launched whose attempt has ended.
 func (s *State) holdAgain(t *Task, held *Hold) {
 	if held != nil && t.Hold == nil && s.tasks[t.ID] == t && !t.Phase.Placed() {
 		t.Hold = held

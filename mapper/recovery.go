@@ -55,7 +55,7 @@ func (s *State) exited(ev Exited) {
 		s.learnFloor(t, a.Peak)
 	}
 	s.dirty = true
-	held := t.Hold // while it was being suspended
+	held := s.heldAfter(t, ev)
 	t.Hold = nil
 	s.settle(t, a, ev, blame)
 	s.holdAgain(t, held)
@@ -126,6 +126,10 @@ func (s *State) settle(t *Task, a *Attempt, ev Exited, blame verdict) {
 		s.finish(t, Failed, ev.Code, outcome(ev))
 	default: // the program's own fault, or host memory
 		t.Failures++
+		if ev.Again != "" {
+			s.requeue(t, Queued, outcome(ev))
+			return
+		}
 		if t.Failures > t.Retries {
 			s.finish(t, Failed, ev.Code, outcome(ev))
 			return

@@ -167,7 +167,7 @@ func (s *State) exitedAway(t *Task, ev Exited) {
 		s.learnFloor(t, a.Peak)
 	}
 	s.dirty = true
-	held := t.Hold
+	held := s.heldAfter(t, ev)
 	t.Hold = nil
 	s.settle(t, a, ev, verdict{})
 	s.holdAgain(t, held)

@@ -303,7 +303,8 @@ type Task struct {
 	From place `json:"from,omitzero"`
 	// StopReason is set when it was asked to stop.
 	StopReason Reason `json:"stop_reason,omitzero"`
-	// TimedOut: the stop is carma's, for the time limit or because it did nothing.
+	// TimedOut: it fails by the stop. That is for the time limit, because it did
+	// nothing, or see [Cancel].
 	TimedOut bool `json:"timed_out,omitempty"`
 	// Overuse: the stop is carma's, as it used memory granted to others.
 	Overuse bool `json:"overuse,omitempty"`
