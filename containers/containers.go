@@ -255,6 +255,10 @@ type Spec struct {
 	LogBytes int64
 	// Sandbox isolates the container; nil: an ordinary container.
 	Sandbox *Sandbox
+	// Job is whose pod the container is, on a driver that is a [Jobber]. The pod has its
+	// image, command and settings from the job: of the spec only Name, Labels,
+	// Identity and what is about GPUs count. nil: the driver makes the pod.
+	Job *JobID
 	// Hosted makes it a container of a suite; nil: it is none. Only for a driver
 	// that is a [Hoster].
 	Hosted *Hosted

@@ -80,6 +80,7 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 			r.refreshTask(d.Task)
 		case mapper.Requeue:
 			r.refreshTask(d.Task)
+			r.jobDue(d.Task)
 			r.Log.Info().Int64("task", int64(d.Task)).Stringer("need", d.Need).Str("reason", words.Reason(d.Reason)).Msg("relaunch")
 		case mapper.Release:
 			r.refreshTask(d.Task)
@@ -91,6 +92,7 @@ func (r *Runner) carryOut(decisions []mapper.Decision) {
 				r.records.put(rec.with(d.Task))
 			}
 			delete(r.workers, d.Task.ID)
+			r.jobDue(d.Task.ID)
 			r.endProbe(d.Task.ID)
 			r.side.Go(func() { r.Logs.Done(int64(d.Task.ID), int64(d.Task.Ended)) })
 			r.Log.Info().Int64("task", int64(d.Task.ID)).Str("phase", string(d.Task.Phase)).Int("code", d.Task.Code).Str("reason", words.Reason(d.Task.Reason)).Msg("finished")

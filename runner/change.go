@@ -60,7 +60,10 @@ func (r *Runner) Hold(ctx context.Context, who Caller, ref string, n api.Note) (
 
 // Release lets a task go on that somebody has held.
 func (r *Runner) Release(ctx context.Context, who Caller, ref string) (*Record, error) {
-	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, _ *Record) (mapper.Event, *Record, error) {
+	return r.alter(ctx, who, ref, func(now units.Instant, t *mapper.Task, rec *Record) (mapper.Event, *Record, error) {
+		if t.Hold != nil && rec.Job != nil && t.Hold.Why == nextPod {
+			return nil, nil, refusef(409, "task %d waits for the next pod of its Job, and goes on by itself when there is one", t.ID)
+		}
 		if t.Hold == nil && t.Phase == mapper.Away && !t.Suspension.Back {
 			return nil, nil, refusef(409, "task %d is not held, it is suspended; carma resume %d lets it come back", t.ID, t.ID)
 		}

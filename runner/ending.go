@@ -84,6 +84,9 @@ func (w *worker) exited(end ending) *change {
 		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
 		Peak: peak, HostPeak: host, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
 	}
+	if w.rec.Job != nil {
+		ev.Again = nextPod
+	}
 	ev.Filled = seen.preallocates(w.smallest(&mapper.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)
 	return &change{keep: true, events: func(units.Instant) ([]mapper.Event, []*Record, error) {
 		if rec, _ := w.records.get(task); rec != nil && (seen != nil || params != nil || joules > 0 || untouched) {

@@ -39,6 +39,8 @@ type Record struct {
 	Takes  *servers.Found `json:"takes,omitempty"`
 	Detail string         `json:"detail,omitempty"` // the estimate's sentence
 	Task   mapper.Task    `json:"task"`
+	// Job is the Job of the cluster that the task is; nil: it was submitted to carma.
+	Job *ofJob `json:"job,omitempty"`
 	// Stop is how the task is to be stopped; nil: nobody has asked.
 	Stop *stopOrder `json:"stop,omitempty"`
 	// Curves are the memory curves of its attempts, by number.

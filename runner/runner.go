@@ -80,6 +80,7 @@ type Runner struct {
 	pageAt      Page // set before it serves
 	pages       *metrics.Pages
 	mailing
+	jobs *jobs
 
 	// The loop's own:
 	nextID    mapper.TaskID
@@ -116,7 +117,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		Deps: deps, opt: opt, records: newRecords(),
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{},
-		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: newTurn()}, lives: toldLives{turn: newTurn(), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
+		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: newTurn()}, lives: toldLives{turn: newTurn(), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
 	}
 	host, _ := os.Hostname()
 	r.pages = metrics.New(opt.Version, host, r.measure)
@@ -212,6 +213,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.side.Go(func() { r.findSuspending(r.work) })
 	messages := r.newMessenger()
 	r.side.Go(func() { messages.work(r.work) })
+	r.side.Go(func() { r.followJobs(r.work) })
 	r.resume()
 	err := r.loop(ctx)
 	r.endWork()

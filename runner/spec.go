@@ -16,6 +16,9 @@ func (w *worker) spec() (containers.Spec, error) {
 	if err != nil {
 		return containers.Spec{}, err
 	}
+	if w.rec.Job != nil {
+		return w.jobSpec(mode), nil
+	}
 	sub := w.rec.Submit
 	grant := w.mostGranted()
 	spec := containers.Spec{
@@ -69,6 +72,19 @@ func (w *worker) spec() (containers.Spec, error) {
 	w.share(&spec)
 	w.joinSuite(&spec)
 	return spec, w.fit(&spec)
+}
+
+// jobSpec is what an attempt that is a pod of a Job needs: all else is the Job's own.
+func (w *worker) jobSpec(mode containers.Attach) containers.Spec {
+	grant := w.mostGranted()
+	return containers.Spec{
+		Name: w.containerName(w.launch.Task, w.launch.Attempt), Image: w.rec.Submit.Image, Job: &w.rec.Job.JobID,
+		Labels: w.about(mode), Identity: w.identity(), GPUs: w.uuids(), GPUMemory: int64(grant), Attach: mode,
+		Env: []string{
+			"CARMA_TASK=" + w.launch.Task.String(), "CARMA_ATTEMPT=" + strconv.Itoa(w.launch.Attempt),
+			"CARMA_GRANT_BYTES=" + strconv.FormatInt(int64(grant), 10),
+		},
+	}
 }
 
 // create makes the container, and fetches its image if that is missing. An

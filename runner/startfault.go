@@ -11,7 +11,7 @@ import (
 // beginEnding returns the end of an attempt whose container could not be
 // started.
 func (w *worker) beginEnding(err error) ending {
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errGone) || errors.Is(err, containers.ErrNoPod) {
 		return ending{class: mapper.ExitInfrastructure, message: err.Error()}
 	}
 	return w.unstarted(containers.StartFaultOf(err), err.Error())

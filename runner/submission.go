@@ -206,6 +206,8 @@ func (p *planner) name(rec *Record, id mapper.TaskID) (string, error) {
 	sub := rec.Submit
 	name := sub.Name
 	switch {
+	case rec.Job != nil:
+		name = rec.Job.String()
 	case name != "":
 	case rec.Group == "":
 		name = defaultName(&sub) + "-" + id.String()

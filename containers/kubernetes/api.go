@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"sync"
 
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -31,7 +32,7 @@ var (
 	register = sync.OnceValue(func() error {
 		// client-go writes to standard error of its own accord what it returns too.
 		klog.SetLogger(klog.New(nil))
-		for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, resourcev1.AddToScheme, coordinationv1.AddToScheme} {
+		for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, resourcev1.AddToScheme, coordinationv1.AddToScheme, batchv1.AddToScheme} {
 			if err := add(scheme); err != nil {
 				return err
 			}
@@ -66,6 +67,9 @@ func (d *Driver) connect(config *rest.Config) error {
 		return err
 	}
 	if d.resource, err = one(resourcev1.SchemeGroupVersion, "/apis"); err != nil {
+		return err
+	}
+	if d.batch, err = one(batchv1.SchemeGroupVersion, "/apis"); err != nil {
 		return err
 	}
 	d.coordination, err = one(coordinationv1.SchemeGroupVersion, "/apis")

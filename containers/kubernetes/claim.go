@@ -110,7 +110,8 @@ func requestName(i int) string { return "gpu-" + strconv.Itoa(i) }
 
 // book makes the claim. One that exists is the pod's own if it has its uid;
 // otherwise it is left over from a pod of the same name, and goes first.
-func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.ResourceClaim) error {
+// same tells whether one that is the pod's own is what is wanted; nil: it is.
+func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.ResourceClaim, same func(old *resourcev1.ResourceClaim) bool) error {
 	at := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
 	for {
 		err := d.resource.Post().Namespace(claim.Namespace).Resource("resourceclaims").Body(claim).Do(ctx).Error()
@@ -124,7 +125,7 @@ func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.Resour
 			continue
 		case err != nil:
 			return fail(ctx, what, err)
-		case old.DeletionTimestamp == nil && slices.ContainsFunc(old.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.OwnerReferences[0].UID }):
+		case old.DeletionTimestamp == nil && slices.ContainsFunc(old.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.OwnerReferences[0].UID }) && (same == nil || same(&old)):
 			return nil
 		case old.Labels[managedBy] != ours:
 			return fmt.Errorf("%s: %w: the claim %s is not carma's; it is left alone", what, containers.ErrTaken, claim.Name)
@@ -142,6 +143,28 @@ func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.Resour
 func (d *Driver) unbook(ctx context.Context, what string, at types.NamespacedName) error {
 	err := d.claims(d.resource.Delete(), at).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fail(ctx, what, err)
+}
+
+// unbookOf deletes the claim of a Job's pod. The next pod's claim has the same name, and
+// stays.
+func (d *Driver) unbookOf(ctx context.Context, what string, pod *corev1.Pod) error {
+	at := types.NamespacedName{Namespace: pod.Namespace, Name: claimOf(pod)}
+	var claim resourcev1.ResourceClaim
+	err := d.claims(d.resource.Get(), at).Do(ctx).Into(&claim)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fail(ctx, what, err)
+	}
+	if !slices.ContainsFunc(claim.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == pod.UID }) {
+		return nil
+	}
+	err = d.claims(d.resource.Delete(), at).Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID}}).Do(ctx).Error()
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return fail(ctx, what, err)
@@ -165,11 +188,12 @@ func (d *Driver) Attached(ctx context.Context, id string) (containers.Attachment
 	if err != nil {
 		return containers.Attachment{}, err
 	}
-	if len(pod.Spec.ResourceClaims) == 0 {
+	name := claimOf(pod)
+	if name == "" {
 		return containers.Attachment{Visible: "void"}, nil
 	}
 	var claim resourcev1.ResourceClaim
-	if err := d.claims(d.resource.Get(), homeOf(pod)).Do(ctx).Into(&claim); err != nil {
+	if err := d.claims(d.resource.Get(), types.NamespacedName{Namespace: pod.Namespace, Name: name}).Do(ctx).Into(&claim); err != nil {
 		return containers.Attachment{}, fail(ctx, what, err)
 	}
 	if claim.Status.Allocation == nil {

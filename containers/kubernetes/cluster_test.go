@@ -43,6 +43,7 @@ type cluster struct {
 	// admit refuses a pod with a code and the text of an admission plugin.
 	admit func(*corev1.Pod) (int, string)
 	objects
+	jobsServed
 }
 
 // namespace of the tests.
@@ -73,6 +74,7 @@ func newCluster(t *testing.T, images ...string) *cluster {
 	mux.HandleFunc("GET "+claims+"/{name}", c.getClaim)
 	mux.HandleFunc("DELETE "+claims+"/{name}", c.deleteClaim)
 	c.serveObjects(mux)
+	c.serveJobs(mux)
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		fault := c.fault

@@ -2,8 +2,10 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +24,9 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	if err := spec.Check(); err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
+	if spec.Job != nil {
+		return d.take(ctx, what, spec)
+	}
 	pod, err := d.existing(ctx, what, spec)
 	if err != nil {
 		return "", err
@@ -39,7 +44,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		}
 	}
 	if len(spec.GPUs) > 0 && len(pod.Spec.ResourceClaims) > 0 {
-		if err := d.book(ctx, what, makeClaim(spec, at, pod)); err != nil {
+		if err := d.book(ctx, what, makeClaim(spec, at, pod), nil); err != nil {
 			if fault, ok := errors.AsType[*containers.StartFault](err); ok && fault.Scope == containers.ScopeTask {
 				err = errors.Join(err, d.release(ctx, what, pod)) // it will never have a claim
 			}
@@ -102,7 +107,7 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 	case pod.DeletionTimestamp != nil && gated(pod):
 		return fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
 	case gated(pod):
-		if _, err := d.patchPod(ctx, pod, `{"spec":{"schedulingGates":null}}`); err != nil {
+		if _, err := d.patchPod(ctx, pod, lifting(pod)); err != nil {
 			return fail(ctx, what, err)
 		}
 	}
@@ -122,6 +127,18 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 		}
 		return true, startError(what, fault)
 	})
+}
+
+// lifting is the change that lifts a pod's gate; those of others stay. A pod that is a
+// Job's is pinned to the node of its GPUs by it: its gate gone, that cannot be changed.
+func lifting(pod *corev1.Pod) string {
+	others := slices.DeleteFunc(slices.Clone(pod.Spec.SchedulingGates), func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
+	spec := map[string]any{"schedulingGates": others}
+	if node := pod.Annotations[nodeKey]; node != "" {
+		spec["affinity"] = pinned(pod.Spec.Affinity, node)
+	}
+	patch, _ := json.Marshal(map[string]any{"spec": spec})
+	return string(patch)
 }
 
 // give ends a pod that cannot start, and writes the reason to it.

@@ -95,6 +95,9 @@ func (d *Driver) holders(ctx context.Context, pod *corev1.Pod) string {
 
 // gpusOf are the GPUs that a pod of carma's was made for.
 func gpusOf(pod *corev1.Pod) []string {
+	if uuids := pod.Annotations[told[visible]]; uuids != "" {
+		return strings.Split(uuids, ",")
+	}
 	for _, c := range pod.Spec.Containers {
 		for _, e := range c.Env {
 			if c.Name == containerName && e.Name == visible && e.Value != "void" {

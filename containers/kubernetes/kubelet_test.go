@@ -194,7 +194,7 @@ func (c *cluster) over(pod *corev1.Pod, how *corev1.ContainerStateTerminated) {
 }
 
 func (c *cluster) set(pod *corev1.Pod, state corev1.ContainerState) {
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: state}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: programIn(pod), State: state}}
 	c.tell("MODIFIED", pod)
 }
 

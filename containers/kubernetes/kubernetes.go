@@ -75,6 +75,8 @@ type Driver struct {
 	view      view
 
 	coordination rest.Interface // leases
+	batch        rest.Interface // Jobs
+	jobsChanged  jobNews
 	held         holding
 
 	ctx   context.Context // ends with Close
@@ -87,6 +89,7 @@ var (
 	_ containers.Advised = (*Driver)(nil)
 	_ containers.Checker = (*Driver)(nil)
 	_ containers.Aborter = (*Driver)(nil)
+	_ containers.Jobber  = (*Driver)(nil)
 )
 
 // New returns a driver. It sends nothing yet.

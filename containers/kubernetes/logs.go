@@ -76,7 +76,7 @@ func passing(err error) bool {
 // read streams the log once through cur, from a little before its place; whole:
 // from the beginning.
 func (d *Driver) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow, whole bool) error {
-	options := &corev1.PodLogOptions{Container: containerName, Timestamps: true, Follow: follow}
+	options := &corev1.PodLogOptions{Container: programIn(pod), Timestamps: true, Follow: follow}
 	if !cur.sent.IsZero() && !whole {
 		from := metav1.NewTime(cur.sent.Add(-overlap))
 		options.SinceTime = &from

@@ -144,6 +144,27 @@ func onNode(node string) *corev1.Affinity {
 	}}}
 }
 
+// pinned is an affinity that allows only one node of those that it allowed before.
+func pinned(was *corev1.Affinity, node string) *corev1.Affinity {
+	only := onNode(node)
+	if was == nil {
+		return only
+	}
+	out := was.DeepCopy()
+	if out.NodeAffinity == nil || out.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		preferred := out.NodeAffinity
+		if out.NodeAffinity = only.NodeAffinity; preferred != nil {
+			out.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = preferred.PreferredDuringSchedulingIgnoredDuringExecution
+		}
+		return out
+	}
+	terms := out.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms { // one of them must hold
+		terms[i].MatchFields = append(terms[i].MatchFields, only.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields...)
+	}
+	return out
+}
+
 // literal keeps a cluster from replacing $(NAME) in words.
 func literal(words []string) []string {
 	out := slices.Clone(words)

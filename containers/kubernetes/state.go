@@ -19,10 +19,32 @@ func gated(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
 }
 
+// programIn is the name of the container that has the program: the first one of a
+// Job's pod.
+func programIn(pod *corev1.Pod) string {
+	if isJobs(pod) && len(pod.Spec.Containers) > 0 {
+		return pod.Spec.Containers[0].Name
+	}
+	return containerName
+}
+
+// isJobs: a Job made the pod.
+func isJobs(pod *corev1.Pod) bool { return pod.Labels[jobLabel] != "" }
+
+// claimOf is the name of a pod's claim; empty: it has none.
+func claimOf(pod *corev1.Pod) string {
+	for _, c := range pod.Spec.ResourceClaims {
+		if c.Name == claimName && c.ResourceClaimName != nil {
+			return *c.ResourceClaimName
+		}
+	}
+	return ""
+}
+
 // status is the state of the pod's container; nil: the kubelet has told none.
 func status(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == containerName {
+		if pod.Status.ContainerStatuses[i].Name == programIn(pod) {
 			return &pod.Status.ContainerStatuses[i]
 		}
 	}

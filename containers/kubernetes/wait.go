@@ -107,6 +107,9 @@ func (d *Driver) Remove(ctx context.Context, id string) error {
 		if !ended(pod) && !gated(pod) {
 			return false, nil
 		}
+		if isJobs(pod) {
+			return true, d.letGo(ctx, what, pod)
+		}
 		if len(pod.Spec.ResourceClaims) > 0 {
 			if err := d.unbook(ctx, what, homeOf(pod)); err != nil {
 				return false, err

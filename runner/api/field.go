@@ -66,6 +66,9 @@ func FieldNamed(name string) (Field, bool) {
 	return fields[i], true
 }
 
+// Trains reports whether the field is a setting of a training.
+func (f *Field) Trains() bool { return f.train != nil }
+
 // Set reads a text into the field; a list gets one more entry. The error quotes the
 // text and gives the nearest possible value, or an example; it does not name the
 // field.

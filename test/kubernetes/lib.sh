@@ -70,3 +70,19 @@ image() {
 
 # import ARCHIVE: into the node.
 import() { "$bin/ctr" --address "$state/containerd/socket" --namespace k8s.io images import --no-unpack=false "$1"; }
+
+# apply FILE: makes the objects of a file of YAML documents that are not there yet.
+apply() {
+	local work doc kind group path
+	work=$(mktemp -d "$state/apply.XXXXXX")
+	awk -v work="$work" 'BEGIN { n = 1 } /^---$/ { n++; next } { print > (work "/" n ".yaml") }' "$1"
+	for doc in "$work"/*.yaml; do
+		kind=$(awk '$1 == "kind:" { print tolower($2); exit }' "$doc")
+		group=$(awk '$1 == "apiVersion:" { print $2; exit }' "$doc")
+		case $kind in *policy) path=${kind%y}ies ;; *) path=${kind}s ;; esac
+		curl -sS --fail-with-body --cacert "$state/pki/server/apiserver.crt" -X POST -H "Authorization: Bearer $(cat "$state/pki/admin.token")" \
+			-H "Content-Type: application/yaml" --data-binary "@$doc" "https://127.0.0.1:$port/apis/$group/$path" >"$work/answer" ||
+			grep -q AlreadyExists "$work/answer" || fail "$1, $kind: $(cat "$work/answer")"
+	done
+	rm -rf "$work"
+}

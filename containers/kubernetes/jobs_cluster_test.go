@@ -1,0 +1,121 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// jobsServed is the part of a cluster that has Jobs.
+type jobsServed struct {
+	jobs map[string]*batchv1.Job
+	said []corev1.Event
+}
+
+func (c *cluster) serveJobs(mux *http.ServeMux) {
+	c.jobs = map[string]*batchv1.Job{}
+	const jobs = "/apis/batch/v1/namespaces/{ns}/jobs"
+	list := func(w http.ResponseWriter, r *http.Request) {
+		selector, _ := labels.Parse(r.URL.Query().Get("labelSelector"))
+		if r.URL.Query().Get("watch") != "" {
+			<-r.Context().Done() // the pods' stream tells what these tests wait for
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		out := batchv1.JobList{}
+		for _, name := range slices.Sorted(maps.Keys(c.jobs)) {
+			if j := c.jobs[name]; within(r, j.Namespace) && selector.Matches(labels.Set(j.Labels)) {
+				out.Items = append(out.Items, *j)
+			}
+		}
+		answer(w, out)
+	}
+	mux.HandleFunc("GET "+jobs, list)
+	mux.HandleFunc("GET /apis/batch/v1/jobs", list)
+	mux.HandleFunc("PATCH "+jobs+"/{name}", func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		j := c.jobs[keyOf(r)]
+		if j == nil {
+			notFound(w, "job")
+			return
+		}
+		var patch, whole map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&patch)
+		b, _ := json.Marshal(j)
+		_ = json.Unmarshal(b, &whole)
+		merge(whole, patch)
+		b, _ = json.Marshal(whole)
+		changed := batchv1.Job{}
+		_ = json.Unmarshal(b, &changed)
+		if changed.UID != j.UID {
+			refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "uid")
+			return
+		}
+		*j = changed
+		answer(w, j)
+	})
+	mux.HandleFunc("POST /api/v1/namespaces/{ns}/events", func(w http.ResponseWriter, r *http.Request) {
+		e := corev1.Event{}
+		_ = json.NewDecoder(r.Body).Decode(&e)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if slices.ContainsFunc(c.said, func(o corev1.Event) bool { return o.Name == e.Name }) {
+			refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, "event exists")
+			return
+		}
+		c.said = append(c.said, e)
+		answer(w, e)
+	})
+}
+
+// job makes a Job as the admission policy leaves it.
+func (c *cluster) job(name, image string, args []string, edit ...func(*batchv1.Job)) *batchv1.Job {
+	claim, grace := jobClaim+name, int64(1)
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: types.UID("job-" + name), Labels: map[string]string{jobLabel: "yes"},
+		Annotations: map[string]string{"carma.dev/memory": "20Gi", ownerKey: "ada"},
+	}}
+	j.Spec.Template.Labels = map[string]string{jobLabel: "yes", batchv1.ControllerUidLabel: string(j.UID), managedBy: "Helm"}
+	j.Spec.Template.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+		SchedulingGates: []corev1.PodSchedulingGate{{Name: gate}},
+		ResourceClaims:  []corev1.PodResourceClaim{{Name: claimName, ResourceClaimName: &claim}},
+		Containers: []corev1.Container{
+			{Name: "main", Image: image, Args: args, SecurityContext: &corev1.SecurityContext{}}, {Name: containerName, Image: "sidecar"},
+		},
+	}
+	for _, e := range edit {
+		e(j)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.jobs[name] = j
+	return j
+}
+
+// jobPod is what the Job controller does, with the next pod of a Job.
+func (c *cluster) jobPod(j *batchv1.Job) *corev1.Pod {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made++
+	yes := true
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: j.Namespace, Name: fmt.Sprintf("%s-%d", j.Name, c.made), UID: types.UID(fmt.Sprintf("uid-%d", c.made)),
+		CreationTimestamp: metav1.Now(), Labels: maps.Clone(j.Spec.Template.Labels), Finalizers: []string{batchv1.JobTrackingFinalizer},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: j.Name, UID: j.UID, Controller: &yes}},
+	}, Spec: *j.Spec.Template.Spec.DeepCopy()}
+	pod.Status.Phase = corev1.PodPending
+	c.pods[podKey(pod)] = pod
+	c.tell("ADDED", pod)
+	return pod
+}

@@ -1,0 +1,248 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/mapper/words"
+	"carma/runner/api"
+)
+
+// A Job of a cluster that is annotated for carma is a task. The cluster makes its pods,
+// one after the other; each is an attempt. Whether there is another one the Job decides:
+// after an attempt the task is held until the Job has a pod that waits. If the task ends
+// before its Job, the Job is suspended.
+//
+// The Jobs are looked at as they are, whatever has happened to them meanwhile, so it does
+// not matter for how long no daemon looked.
+
+// ofJob says which Job a task is.
+type ofJob struct {
+	containers.JobID
+	// Over is why the Job needed nothing of this task any more; empty: it ended first,
+	// or has not ended. A Job that goes on after that is another task.
+	Over string `json:"over,omitempty"`
+}
+
+// nextPod is what a task waits for whose Job decides whether it runs again.
+const nextPod = "its Job makes the next pod, if it does"
+
+// jobsEvery is how often the Jobs are looked at without a hint, jobsPause the shortest
+// time between two looks.
+const (
+	jobsEvery = 10 * time.Second
+	jobsPause = 100 * time.Millisecond
+)
+
+// jobs is what the daemon remembers of Jobs. Only the goroutine that follows them uses
+// it, but for due.
+type jobs struct {
+	due  chan struct{}     // a token when a task of a Job has ended, or waits for its Job
+	said map[string]string // the last refusal of each Job, by uid
+	away string            // why they could not be read; empty: they could
+}
+
+func newJobs() *jobs { return &jobs{due: make(chan struct{}, 1), said: map[string]string{}} }
+
+// jobDue has the Jobs looked at, if a task is one.
+func (r *Runner) jobDue(id mapper.TaskID) {
+	if rec, _ := r.records.get(id); rec == nil || rec.Job == nil {
+		return
+	}
+	select {
+	case r.jobs.due <- struct{}{}:
+	default:
+	}
+}
+
+// followJobs keeps tasks and Jobs together until ctx ends.
+func (r *Runner) followJobs(ctx context.Context) {
+	cluster, ok := able[containers.Jobber](r.Driver)
+	if !ok {
+		return
+	}
+	news := cluster.JobNews()
+	for ctx.Err() == nil {
+		r.lookAtJobs(ctx, cluster)
+		pause := time.After(jobsPause)
+		select {
+		case <-ctx.Done():
+		case <-news:
+		case <-r.jobs.due:
+		case <-time.After(jobsEvery):
+		}
+		select {
+		case <-ctx.Done():
+		case <-pause:
+		}
+	}
+}
+
+// lookAtJobs compares all Jobs with their tasks once.
+func (r *Runner) lookAtJobs(ctx context.Context, cluster containers.Jobber) {
+	all, err := cluster.Jobs(ctx)
+	if err != nil {
+		if text := err.Error(); ctx.Err() == nil && text != r.jobs.away {
+			r.jobs.away = text
+			r.Log.Warn().Err(err).Msg("annotated Jobs cannot be read: new ones are not taken in")
+		}
+		return
+	}
+	r.jobs.away = ""
+	tasks := map[string]*Record{} // the newest of each Job
+	for _, rec := range r.records.all() {
+		if rec.Job == nil {
+			continue
+		}
+		if old := tasks[rec.Job.UID]; old == nil || old.ID() < rec.ID() {
+			tasks[rec.Job.UID] = rec
+		}
+	}
+	said := map[string]string{}
+	for i := range all {
+		j := &all[i]
+		if err := r.lookAtJob(ctx, cluster, j, tasks[j.UID]); err != nil && ctx.Err() == nil {
+			r.refuseJob(ctx, cluster, j, err)
+			said[j.UID] = r.jobs.said[j.UID]
+		}
+		delete(tasks, j.UID)
+	}
+	r.jobs.said = said
+	for _, rec := range tasks {
+		if !rec.Task.Phase.Finished() {
+			r.logJob(ctx, rec, r.endWithJob(ctx, rec, "its Job was deleted", false))
+		}
+	}
+}
+
+// lookAtJob does for a Job and its task, if it has one, what is due. An error is why the
+// Job cannot be a task.
+func (r *Runner) lookAtJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, rec *Record) error {
+	over := jobOver(j)
+	switch {
+	case rec == nil, rec.Task.Phase.Finished() && (rec.Job.Over != "" || j.Ended == rec.Nonce):
+		if over == "" && j.Waits {
+			return r.takeInJob(ctx, j)
+		}
+	case rec.Task.Phase == mapper.Succeeded: // the Job will have, too
+	case rec.Task.Phase.Finished() && over == "" || rec.Task.Phase.Finished() && j.Suspended:
+		r.logJob(ctx, rec, cluster.SuspendJob(ctx, j.JobID, rec.Nonce))
+		r.logJob(ctx, rec, cluster.TellJob(ctx, j.JobID, "CarmaSuspended", suspendedText(rec)))
+	case rec.Task.Phase.Finished():
+	case over != "":
+		r.logJob(ctx, rec, r.endWithJob(ctx, rec, over, j.Failed != ""))
+	case j.Waits:
+		r.logJob(ctx, rec, r.goOnWithJob(ctx, rec))
+	}
+	return nil
+}
+
+// jobOver says why a Job makes no pods now; empty: it does.
+func jobOver(j *containers.Job) string {
+	switch {
+	case j.Failed != "":
+		return "its Job has failed: " + j.Failed
+	case j.Done:
+		return "its Job has succeeded"
+	case j.Suspended:
+		return "its Job was suspended"
+	}
+	return ""
+}
+
+func (r *Runner) logJob(ctx context.Context, rec *Record, err error) {
+	if err != nil && ctx.Err() == nil {
+		r.Log.Warn().Err(err).Int64("task", int64(rec.ID())).Str("job", rec.Job.String()).Msg("a Job and its task are not as they should be; it is tried again")
+	}
+}
+
+// endWithJob ends a task whose Job makes no more pods. An attempt that is under way ends
+// by itself, as the cluster ends its pod: how it did is told first.
+func (r *Runner) endWithJob(ctx context.Context, rec *Record, why string, failed bool) error {
+	id := rec.ID()
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+		t, open := r.state.Task(id)
+		rec, _ := r.records.get(id)
+		if !open || rec == nil || t.Alive() != nil {
+			return nil, nil, nil
+		}
+		return []mapper.Event{mapper.Cancel{At: now, Task: id, Reason: why, Failed: failed}}, []*Record{rec.withJobOver(why)}, nil
+	}})
+}
+
+// withJobOver returns the record of a task whose Job needs nothing of it any more.
+func (r *Record) withJobOver(why string) *Record {
+	c := *r
+	job := *r.Job
+	job.Over = why
+	c.Job = &job
+	return &c
+}
+
+// goOnWithJob lets a task be launched whose Job has made its next pod.
+func (r *Runner) goOnWithJob(ctx context.Context, rec *Record) error {
+	id := rec.ID()
+	if h := rec.Task.Hold; h == nil || h.Why != nextPod {
+		return nil
+	}
+	return r.do(ctx, &change{fresh: true, vital: true, events: func(now units.Instant) ([]mapper.Event, []*Record, error) {
+		t, open := r.state.Task(id)
+		if !open || t.Hold == nil || t.Hold.Why != nextPod {
+			return nil, nil, nil
+		}
+		return []mapper.Event{mapper.HoldChanged{At: now, Task: id, Why: "its Job has made a pod"}}, nil, nil
+	}})
+}
+
+// suspendedText tells a Job's owner why carma has suspended it.
+func suspendedText(rec *Record) string {
+	t := &rec.Task
+	text := "task " + t.ID.String() + " is " + string(t.Phase)
+	if why := words.Reason(t.Reason); why != "" {
+		text += ": " + why
+	}
+	return text + "; resume the Job (suspend: false) to have it run as a new task"
+}
+
+// takeInJob makes a task of a Job.
+func (r *Runner) takeInJob(ctx context.Context, j *containers.Job) error {
+	if j.Cannot != "" {
+		return refusef(422, "%s", j.Cannot)
+	}
+	s, err := submitOfJob(j)
+	if err != nil {
+		return err
+	}
+	who := ownerOfJob(j)
+	c, _, err := r.prepare(ctx, who, s)
+	if err != nil {
+		return inAnnotations(err)
+	}
+	c.rec.Job = &ofJob{JobID: j.JobID}
+	var recs []*Record
+	sub := api.Submission{Tasks: []api.Submit{s}}
+	if err := r.do(ctx, r.addition(sub, &intake{who: who, tasks: []*candidate{c}}, &recs)); err != nil {
+		return inAnnotations(err)
+	}
+	r.Log.Info().Int64("task", int64(recs[0].ID())).Str("job", j.String()).Str("owner", j.Owner).Msg("an annotated Job is a task now")
+	return nil
+}
+
+// refuseJob tells a Job's owner why it is no task, once.
+func (r *Runner) refuseJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, err error) {
+	text := err.Error()
+	if r.jobs.said[j.UID] == text {
+		return
+	}
+	if no, ok := err.(*RequestError); ok && no.Status < 500 {
+		if tellErr := cluster.TellJob(ctx, j.JobID, "CarmaRefused", text); tellErr != nil {
+			r.Log.Warn().Err(tellErr).Str("job", j.String()).Msg("the owner of a Job cannot be told why it is refused")
+			return
+		}
+	}
+	r.jobs.said[j.UID] = text
+	r.Log.Warn().Str("job", j.String()).Str("reason", text).Msg("an annotated Job is not taken in; it waits")
+}

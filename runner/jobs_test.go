@@ -1,0 +1,360 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+	"carma/runner/api"
+)
+
+// jobCluster is an engine that has Jobs: as much of a cluster as the daemon sees.
+type jobCluster struct {
+	*containerstest.Fake
+	mu   sync.Mutex
+	jobs map[string]*containers.Job // by uid
+	told []string
+	news chan struct{}
+	// refuses: the cluster does not let Jobs be suspended.
+	refuses error
+	looks   int
+}
+
+func (c *jobCluster) Jobs(context.Context) ([]containers.Job, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks++
+	var out []containers.Job
+	for _, j := range c.jobs {
+		out = append(out, *j)
+	}
+	return out, nil
+}
+
+func (c *jobCluster) JobNews() <-chan struct{} { return c.news }
+
+func (c *jobCluster) SuspendJob(_ context.Context, id containers.JobID, mark string) error {
+	if c.refuses != nil {
+		return c.refuses
+	}
+	c.change(id.UID, func(j *containers.Job) { j.Suspended, j.Ended, j.Waits = true, mark, false })
+	return nil
+}
+
+func (c *jobCluster) TellJob(_ context.Context, id containers.JobID, reason, text string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if line := id.Name + " " + reason + ": " + text; !slices.Contains(c.told, line) {
+		c.told = append(c.told, line)
+	}
+	return nil
+}
+
+// Create takes the pod that waits.
+func (c *jobCluster) Create(ctx context.Context, spec containers.Spec) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if spec.Job == nil {
+		return c.Fake.Create(ctx, spec)
+	}
+	j := c.jobs[spec.Job.UID]
+	if j == nil || !j.Waits {
+		return "", containers.ErrNoPod
+	}
+	id, err := c.Fake.Create(ctx, spec)
+	j.Waits = err != nil
+	return id, err
+}
+
+// change edits a Job and tells that; the Job is gone if edit is nil.
+func (c *jobCluster) change(uid string, edit func(*containers.Job)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if edit == nil {
+		delete(c.jobs, uid)
+	} else {
+		edit(c.jobs[uid])
+	}
+	select {
+	case c.news <- struct{}{}:
+	default:
+	}
+}
+
+// add makes a Job with a pod that waits.
+func (c *jobCluster) add(name, image string, settings map[string]string) containers.JobID {
+	id := containers.JobID{Namespace: "lab", Name: name, UID: "uid-" + name}
+	c.mu.Lock()
+	j := &containers.Job{JobID: id, Owner: "ada", Image: image, Memory: 8 << 30, Settings: settings, Waits: true}
+	if settings["memory"] != "" || settings["model"] != "" {
+		j.Memory = 0 // as it is if the cluster cannot read it
+	}
+	c.jobs[id.UID] = j
+	c.mu.Unlock()
+	c.change(id.UID, func(*containers.Job) {})
+	return id
+}
+
+// until waits until what it tells is so.
+func (c *jobCluster) until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	end := time.After(stepTimeout)
+	for {
+		c.mu.Lock()
+		ok := so()
+		c.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-end:
+			t.Fatalf("%s; Jobs %+v, told %q", what, c.jobs, c.told)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// newJobRig is a daemon on a cluster with Jobs.
+func newJobRig(t *testing.T) (*rig, *jobCluster) {
+	c := &jobCluster{jobs: map[string]*containers.Job{}, news: make(chan struct{}, 1)}
+	g := newRig(t, func(g *rig) { c.Fake, g.driver = g.engine, c })
+	g.script("waits:1", untilStopped)
+	return g, c
+}
+
+// taken waits for the newest task of a Job.
+func (g *rig) taken(name string, after int64) api.Task {
+	g.t.Helper()
+	end := time.After(stepTimeout)
+	for {
+		if rec := g.records.find("lab/" + name); rec != nil && int64(rec.ID()) > after {
+			t, err := g.api.Task(g.ctx(), rec.ID().String())
+			if err != nil {
+				g.t.Fatal(err)
+			}
+			return t
+		}
+		select {
+		case <-end:
+			g.t.Fatalf("Job %s is no task", name)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func ref(t api.Task) string { return "lab/" + strings.TrimPrefix(t.Name, "lab/") }
+
+// TestJobRunsAgain: a Job is a task of its owner; after a GPU OOM it waits for the Job's
+// next pod, and that gets more memory. The journal of it all is sound.
+func TestJobRunsAgain(t *testing.T) {
+	g, c := newJobRig(t)
+	release := make(chan struct{})
+	fails := true
+	g.script("train:1", func(ctx context.Context, p *containerstest.Process) int {
+		<-release
+		if fails {
+			fails = false
+			return printing(1, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")(ctx, p)
+		}
+		return 0
+	})
+	id := c.add("train", "train:1", map[string]string{"priority": "low"})
+	task := g.taken("train", 0)
+	if task.User != "ada" || task.Name != "lab/train" || task.Priority != "low" {
+		t.Errorf("%+v", task)
+	}
+	g.running(ref(task))
+	release <- struct{}{}
+	held := g.until(ref(task), "held", func(t api.Task) bool { return t.Phase == "held" })
+	if why, err := g.api.Why(g.ctx(), ref(task)); err != nil || !strings.Contains(why.Summary, nextPod) {
+		t.Errorf("why: %+v, %v", why, err)
+	}
+	if len(held.Attempts) != 1 || held.Attempts[0].Outcome != "gpu-oom" {
+		t.Errorf("attempts %+v", held.Attempts)
+	}
+	if _, err := g.Release(g.ctx(), Caller{}, ref(task)); err == nil || !strings.Contains(err.Error(), "next pod") {
+		t.Errorf("release: %v", err)
+	}
+	c.change(id.UID, func(j *containers.Job) { j.Waits = true })
+	g.running(ref(task))
+	release <- struct{}{}
+	done := g.finished(ref(task))
+	if done.Phase != "succeeded" || len(done.Attempts) != 2 || done.Attempts[1].Grant <= done.Attempts[0].Grant {
+		t.Errorf("%s, attempts %+v", done.Phase, done.Attempts)
+	}
+	c.mu.Lock()
+	if j := c.jobs[id.UID]; j.Suspended || len(c.told) > 0 {
+		t.Errorf("the Job of a task that has succeeded: %+v, %q", j, c.told)
+	}
+	c.mu.Unlock()
+	c.change(id.UID, func(j *containers.Job) { j.Done = true })
+	g.stop()
+	if v, err := Verify(g.dir, "test"); err != nil || len(v.Faults) > 0 {
+		t.Errorf("verify: %+v, %v", v, err)
+	}
+}
+
+// TestJobEnds: what ends a Job ends its task, and what it was is told. The Job that goes
+// on is a new task.
+func TestJobEnds(t *testing.T) {
+	g, c := newJobRig(t)
+	g.script("fails:1", printing(3, "Traceback"))
+	for _, ends := range []struct {
+		name, phase, reason string
+		edit                func(*containers.Job)
+	}{
+		{"limit", "failed", "its Job has failed: BackoffLimitExceeded: it has failed too often", func(j *containers.Job) {
+			j.Failed = "BackoffLimitExceeded: it has failed too often"
+		}},
+		{"suspended", "cancelled", "its Job was suspended", func(j *containers.Job) { j.Suspended = true }},
+		{"deleted", "cancelled", "its Job was deleted", nil},
+	} {
+		id := c.add(ends.name, "fails:1", nil)
+		task := g.taken(ends.name, 0)
+		held := g.until(ref(task), "held", func(t api.Task) bool { return t.Phase == "held" })
+		if held.Attempts[0].Outcome != "program" || held.Attempts[0].ExitCode != 3 {
+			t.Errorf("%s: %+v", ends.name, held.Attempts[0])
+		}
+		c.change(id.UID, ends.edit)
+		done := g.finished(ref(task))
+		if string(done.Phase) != ends.phase || done.Reason != ends.reason {
+			t.Errorf("%s: %s, %q", ends.name, done.Phase, done.Reason)
+		}
+		if ends.name == "suspended" {
+			c.change(id.UID, func(j *containers.Job) { j.Suspended, j.Waits = false, true })
+			again := g.taken(ends.name, task.ID)
+			g.until(ref(again), "held", func(t api.Task) bool { return t.Phase == "held" })
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.told) > 0 {
+		t.Errorf("told %q", c.told)
+	}
+}
+
+// TestJobStopped: a task that ends before its Job has it suspended, once; whoever resumes
+// the Job gets a new task.
+func TestJobStopped(t *testing.T) {
+	g, c := newJobRig(t)
+	id := c.add("stop", "waits:1", nil)
+	task := g.taken("stop", 0)
+	g.running(ref(task))
+	if _, err := g.api.Stop(g.ctx(), ref(task), api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if done := g.finished(ref(task)); done.Phase != "cancelled" {
+		t.Errorf("%s: %s", done.Phase, done.Reason)
+	}
+	c.until(t, "the Job is not suspended", func() bool { return c.jobs[id.UID].Suspended && len(c.told) == 1 })
+	if !strings.Contains(c.told[0], "CarmaSuspended: task 1 is cancelled: stopped by") {
+		t.Errorf("told %q", c.told)
+	}
+	c.change(id.UID, func(j *containers.Job) { j.Suspended, j.Waits = false, true })
+	again := g.taken("stop", task.ID)
+	g.running(ref(again))
+
+	// One that carma gives up is suspended too.
+	g.script("never:1", printing(127, `exec: "train": executable file not found`))
+	id = c.add("never", "gone:1", nil)
+	c.until(t, "the Job of an image that is not there", func() bool { return len(c.told) == 2 })
+	_ = id
+}
+
+// TestJobRefused: a wrong annotation is told once, with what to write; nothing is taken in
+// until it is mended.
+func TestJobRefused(t *testing.T) {
+	g, c := newJobRig(t)
+	for name, wrong := range map[string]struct {
+		settings map[string]string
+		says     string
+	}{
+		"lots":  {map[string]string{"memory": "lots"}, `annotation carma.dev/memory: "lots" is not an amount of memory; write for example 20Gi`},
+		"typo":  {map[string]string{"batchsize": "8"}, "did you mean carma.dev/batch-size?"},
+		"model": {map[string]string{"model": "resnet5000"}, `annotation carma.dev/model: unknown est-model "resnet5000"; did you mean resnet50?`},
+		"high":  {map[string]string{"priority": "urgent"}, `annotation carma.dev/priority: "urgent" is not one of low, normal, high`},
+		"many":  {map[string]string{"gpus": "9"}, "annotation carma.dev/gpus: "},
+	} {
+		id := c.add(name, "waits:1", wrong.settings)
+		c.until(t, name+" is not refused", func() bool {
+			return slices.ContainsFunc(c.told, func(line string) bool {
+				return strings.HasPrefix(line, name+" CarmaRefused: ") && strings.Contains(line, wrong.says) && !strings.Contains(line, "\n")
+			})
+		})
+		c.change(id.UID, func(*containers.Job) {}) // looked at again: nothing new is told
+	}
+	c.mu.Lock()
+	n := len(c.told)
+	c.mu.Unlock()
+	c.change("uid-lots", func(j *containers.Job) { j.Memory, j.Settings = 8<<30, nil })
+	g.running(ref(g.taken("lots", 0)))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.told) != n || n != 5 {
+		t.Errorf("told %q", c.told)
+	}
+}
+
+// TestJobWithoutDaemon: what happened to Jobs while no daemon ran is taken up by the next
+// one: a new Job, a task that had ended, a Job that failed. Nothing starts twice.
+func TestJobWithoutDaemon(t *testing.T) {
+	g, c := newJobRig(t)
+	runs := c.add("runs", "waits:1", nil)
+	task := g.taken("runs", 0)
+	g.running(ref(task))
+	c.add("stops", "waits:1", nil)
+	stopped := g.taken("stops", 0)
+	g.running(ref(stopped))
+	c.mu.Lock()
+	c.refuses = containers.ErrUnavailable
+	c.mu.Unlock()
+	if _, err := g.api.Stop(g.ctx(), ref(stopped), api.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	g.finished(ref(stopped))
+	g.stop()
+
+	c.mu.Lock()
+	c.refuses = nil
+	c.mu.Unlock()
+	c.add("new", "waits:1", nil)
+	g.start()
+	g.running(ref(g.taken("new", 0)))
+	c.until(t, "the Job of the task that was stopped goes on", func() bool { return c.jobs["uid-stops"].Suspended })
+	if again := g.running(ref(task)); len(again.Attempts) != 1 || again.ID != task.ID {
+		t.Errorf("after the restart: %+v", again)
+	}
+
+	g.stop()
+	c.change(runs.UID, func(j *containers.Job) { j.Failed = "DeadlineExceeded" })
+	if all, err := g.engine.List(g.ctx(), map[string]string{LabelName: "lab/runs"}); err != nil || len(all) != 1 || g.engine.Kill(g.ctx(), all[0].ID) != nil {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	g.start()
+	if done := g.finished(ref(task)); done.Phase != "failed" || done.Reason != "its Job has failed: DeadlineExceeded" || len(done.Attempts) != 1 {
+		t.Errorf("%s: %q, %+v", done.Phase, done.Reason, done.Attempts)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs["uid-stops"].Waits || len(c.told) != 1 {
+		t.Errorf("told %q", c.told)
+	}
+}
+
+// TestJobOwner: owners of Jobs are users of their own, none of them root.
+func TestJobOwner(t *testing.T) {
+	ada, bob := ownerOfJob(&containers.Job{Owner: "ada"}), ownerOfJob(&containers.Job{Owner: "system:serviceaccount:lab:bob"})
+	if ada.UID == bob.UID || ada.UID < firstJobUser || bob.UID < firstJobUser || ada.Name != "ada" || ada.UID != ownerOfJob(&containers.Job{Owner: "ada"}).UID {
+		t.Errorf("%+v, %+v", ada, bob)
+	}
+	for _, c := range []Caller{ada, bob} {
+		if c.UID > 1<<31-1 {
+			t.Errorf("%d is more than the number of a user can be", c.UID)
+		}
+	}
+}

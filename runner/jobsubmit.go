@@ -1,0 +1,92 @@
+package runner
+
+import (
+	"cmp"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"carma/configs/nearest"
+	"carma/containers"
+	"carma/runner/api"
+)
+
+// jobAnnotation begins the annotations of a Job that carma reads.
+const jobAnnotation = "carma.dev/"
+
+// jobNames are the annotations with another name than the flag of carma run.
+var jobNames = map[string]string{"memory": "mem", "model": "est-model"}
+
+// jobSettings are the other flags of carma run that an annotation may give, beside
+// those that describe a training.
+var jobSettings = []string{"gpus", "batch-size", "priority", "exclusive", "estimator", "params", "family", "input", "layers"}
+
+// submitOfJob is a Job's request. The error says which annotation is wrong.
+func submitOfJob(j *containers.Job) (api.Submit, error) {
+	s := api.Submit{Image: j.Image, Entrypoint: j.Entrypoint, Command: j.Command, Env: j.Env, Mem: j.Memory}
+	for _, name := range slices.Sorted(maps.Keys(j.Settings)) {
+		f, ok := jobField(name)
+		if !ok {
+			return s, refusef(422, "annotation %s%s: carma knows no such setting of a Job; did you mean %s%s?", jobAnnotation, name, jobAnnotation, strings.Join(nearest.Names(name, jobSettingNames(), 1), ""))
+		}
+		if name == "memory" {
+			return s, refusef(422, "annotation %smemory: %q is not an amount of memory; write for example 20Gi", jobAnnotation, j.Settings[name])
+		}
+		if err := f.Set(&s, j.Settings[name]); err != nil {
+			return s, refusef(422, "annotation %s%s: %v", jobAnnotation, name, err)
+		}
+	}
+	return s, nil
+}
+
+// inAnnotations names the annotation of a Job where an error names a flag of carma run.
+func inAnnotations(err error) error {
+	no, ok := err.(*RequestError)
+	if !ok {
+		return err
+	}
+	flag, text, ok := strings.Cut(no.Text, ": ")
+	name, is := strings.CutPrefix(flag, "--")
+	if !ok || !is {
+		return err
+	}
+	for annotation, field := range jobNames {
+		if name == field {
+			name = annotation
+		}
+	}
+	return refusef(no.Status, "annotation %s%s: %s", jobAnnotation, name, text)
+}
+
+// jobField is the field of a request that an annotation sets.
+func jobField(name string) (api.Field, bool) {
+	if !slices.Contains(jobSettingNames(), name) {
+		return api.Field{}, false
+	}
+	return api.FieldNamed(cmp.Or(jobNames[name], name))
+}
+
+// jobSettingNames are the names of all annotations that ask for something.
+func jobSettingNames() []string {
+	names := slices.Concat(slices.Sorted(maps.Keys(jobNames)), jobSettings)
+	for _, f := range api.Fields() {
+		if f.Trains() {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// firstJobUser is the first of the numbers by which owners of Jobs are told apart. A
+// cluster knows its users by name only; these are above those of machines.
+const firstJobUser = 1 << 30
+
+// ownerOfJob is the user for whom a Job's task is accounted.
+func ownerOfJob(j *containers.Job) Caller {
+	name := cmp.Or(j.Owner, "unknown")
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	id := firstJobUser + int(h.Sum32()%firstJobUser)
+	return Caller{UID: id, GID: id, Name: name}
+}
