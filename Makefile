@@ -116,8 +116,9 @@ test-security: build ## every wall with its attack, by two users; 1,000 launches
 
 # The build is kept, and takes about 11 CPU minutes the first time.
 .PHONY: kubernetes kubernetes-demo
-kubernetes: kubernetes-demo ## a real Kubernetes on this machine, built from Go modules: a demo, then the driver's tests on it (root, runc)
+kubernetes: kubernetes-demo ## a real Kubernetes on this machine, built from Go modules: a demo, then tests of driver and installation on it (root, runc)
 	$(GO) test -count=1 -timeout 20m -tags kubernetes -run "^TestReal" ./containers/kubernetes
+	$(GO) test -count=1 -timeout 40m -tags kubernetes ./test/kubernetes
 
 kubernetes-demo: build bin/simtask ## the demo alone: daemon, node and five tasks on that cluster, a minute and a half once it is built
 	@command -v runc >/dev/null || apt-get install -qy --no-install-recommends runc

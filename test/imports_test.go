@@ -85,6 +85,7 @@ var allowed = map[string][]string{
 	"carma/runner/mounts":                  {},
 	"carma/runner/api":                     {"carma/configs/models"},
 	"carma/test/failpoint":                 {},
+	"carma/test/kubernetes":                {},
 	"carma/runner/journal":                 {"carma/test/failpoint"},
 	"carma/runner/tasklog":                 {"carma/test/failpoint"},
 	"carma/runner/gpu":                     {"carma/mapper"},

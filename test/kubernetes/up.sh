@@ -60,6 +60,8 @@ controllers() {
 		serviceaccount-controller
 		root-ca-certificate-publisher-controller
 		persistentvolume-binder-controller
+		persistentvolumeclaim-protection-controller
+		persistentvolume-protection-controller
 	EOF
 }
 
