@@ -93,7 +93,7 @@ func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.Re
 			// A driver's class has the driver's name.
 			DeviceClassName: at[i].driver, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1,
 			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
-				Expression: fmt.Sprintf("device.attributes[%q].%s == %q", at[i].driver, UUIDAttribute, uuid),
+				Expression: pinTo(at[i].driver, uuid),
 			}}},
 		}
 		if spec.GPUMemory > 0 && at[i].shared {
@@ -218,15 +218,42 @@ func (d *Driver) allocated(ctx context.Context, claim *resourcev1.ResourceClaim)
 	return uuids, nil
 }
 
+// uuidsOf are the UUIDs of a claim's devices. One that its node does not offer now, as
+// when its driver is started again, is the one that the request is pinned to: the
+// scheduler gave no other.
 func uuidsOf(claim *resourcev1.ResourceClaim, known map[string]place) []string {
 	uuids := make([]string, len(claim.Spec.Devices.Requests))
 	for _, r := range claim.Status.Allocation.Devices.Results {
 		i := slices.IndexFunc(claim.Spec.Devices.Requests, func(q resourcev1.DeviceRequest) bool { return q.Name == r.Request })
+		if i < 0 {
+			continue
+		}
 		for uuid, p := range known {
-			if i >= 0 && p.driver == r.Driver && p.pool == r.Pool && p.device == r.Device {
+			if p.driver == r.Driver && p.pool == r.Pool && p.device == r.Device {
 				uuids[i] = uuid
 			}
 		}
+		if uuids[i] == "" {
+			uuids[i] = pinnedTo(&claim.Spec.Devices.Requests[i])
+		}
 	}
 	return uuids
+}
+
+// pinTo is the CEL expression that only one device satisfies, and pinnedTo the UUID in
+// it; empty: the request has no such expression.
+func pinTo(driver, uuid string) string {
+	return fmt.Sprintf("device.attributes[%q].%s == %q", driver, UUIDAttribute, uuid)
+}
+
+func pinnedTo(r *resourcev1.DeviceRequest) string {
+	if r.Exactly == nil || len(r.Exactly.Selectors) != 1 || r.Exactly.Selectors[0].CEL == nil {
+		return ""
+	}
+	quoted, ok := strings.CutPrefix(r.Exactly.Selectors[0].CEL.Expression, strings.TrimSuffix(pinTo(r.Exactly.DeviceClassName, ""), `""`))
+	uuid, err := strconv.Unquote(quoted)
+	if !ok || err != nil {
+		return ""
+	}
+	return uuid
 }

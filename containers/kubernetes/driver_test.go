@@ -81,6 +81,26 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestAttachedOfMissing: a pod keeps its GPU while the node does not offer it, as when
+// its agent is upgraded, and a driver that has just started knows which one that is.
+func TestAttachedOfMissing(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-a", "GPU-b")
+	first := c.driver(t, Options{})
+	defer first.Close()
+	spec := task("two", "block:0")
+	spec.GPUs, spec.GPUMemory, spec.Attach = []string{"GPU-b", "GPU-a"}, 50<<30, containers.AttachClaim
+	id := begin(t, first, spec)
+	c.mu.Lock()
+	c.slices = nil
+	c.mu.Unlock()
+	d := c.driver(t, Options{})
+	defer d.Close()
+	if got, err := d.Attached(t.Context(), id); err != nil || containers.CheckGPUs(spec, got, nil) != nil {
+		t.Errorf("attached %+v, %v", got, err)
+	}
+}
+
 // TestBooking: the claim names GPU and bytes, two tasks share a GPU, and the
 // allocation is what Attached tells.
 func TestBooking(t *testing.T) {

@@ -43,6 +43,9 @@ type kind struct {
 	Namespaced bool
 }
 
+// clusters were started up to now; tests do so one after the other.
+var clusters int
+
 // newCluster starts a cluster, and stops it at the end of the test. Without its
 // programs the test is skipped. Arguments are up.sh's.
 func newCluster(t *testing.T, args ...string) *cluster {
@@ -57,8 +60,10 @@ func newCluster(t *testing.T, args ...string) *cluster {
 		}
 		t.Fatalf("%v: %s", err, out)
 	}
-	// Apart from a cluster that somebody uses. A socket's path must be short.
-	c := &cluster{t: t, state: cmp.Or(os.Getenv("KUBERNETES_STATE"), "/tmp/ck-tests"), kinds: map[string][]kind{}}
+	// Apart from a cluster that somebody uses, and from that of another test, whose
+	// certificates clients in this process remember. A socket's path must be short.
+	clusters++
+	c := &cluster{t: t, state: fmt.Sprintf("%s-%d", cmp.Or(os.Getenv("KUBERNETES_STATE"), "/tmp/ck-tests"), clusters), kinds: map[string][]kind{}}
 	t.Setenv("KUBERNETES_STATE", c.state)
 	t.Setenv("KUBERNETES_PORT", cmp.Or(os.Getenv("KUBERNETES_PORT"), "17543"))
 	c.script("down.sh")
@@ -181,16 +186,22 @@ func (c *cluster) namespace(name string) {
 // bring puts the images of an archive onto the node.
 func (c *cluster) bring(archive string) { c.t.Helper(); c.script("import.sh", archive) }
 
-// running is the number of the process whose command line has a word; 0: there is
-// none.
-func running(word string) int {
+// all are the numbers of the processes whose command line has a word.
+func all(word string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
 		b, err := os.ReadFile(f)
-		if err == nil && bytes.Contains(b, []byte("\x00"+word+"\x00")) && !bytes.Contains(b, []byte("kubernetes.test")) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-			return pid
+		if err == nil && bytes.Contains(b, []byte("\x00"+word+"\x00")) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil {
+				pids = append(pids, pid)
+			}
 		}
 	}
-	return 0
+	return pids
+}
+
+// text is a value as it is sent.
+func text(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
 }

@@ -164,11 +164,11 @@ func block(name, word string) api.Submit {
 // finish lets a task of block end by itself.
 func (c *cluster) finish(word string) {
 	c.t.Helper()
-	pid := running("out:" + word)
-	if pid == 0 {
-		c.t.Fatalf("no process of %s", word)
+	pids := all("out:" + word)
+	if len(pids) != 1 {
+		c.t.Fatalf("%s has the processes %v, want one", word, pids)
 	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+	if err := syscall.Kill(pids[0], syscall.SIGTERM); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -209,6 +209,7 @@ func TestInstall(t *testing.T) {
 	}
 	d.submit(api.Submit{Name: "quick", Image: tool, Mem: 512 << 20, Command: []string{"out:hello", "exit:0"}, Pull: "never"})
 	d.ends("quick", 1)
+	c.until("only two tasks run", func() bool { return len(uids(c.tasks("carma"))) == 2 })
 	before := c.tasks("carma")
 
 	c.apply(only(c.installation("0.1.1"), false, "Namespace"), false)

@@ -119,6 +119,8 @@ type daemon struct {
 	*process
 	api  *api.Client
 	root string // has its data and its socket
+
+	deaths int // by a failpoint
 }
 
 const ready = "carma is ready"
