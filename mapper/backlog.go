@@ -148,9 +148,7 @@ func (s *State) drain(b *backlog, limit float64) (least, most float64) {
 	}
 	running := 0.0
 	for _, g := range s.gpus {
-		for _, p := range s.memo(g).parts {
-			running += p.left * p.sm
-		}
+		running += s.memo(g).work
 	}
 	return (low + running) * (1 - rounding) / n, (high + running) * (1 + rounding) / n
 }

@@ -64,7 +64,10 @@ func (s *State) closedTo(t *Task, g *GPU) TaskID {
 func (s *State) untold(g *GPU) TaskID {
 	for i := range g.Residents {
 		r := &g.Residents[i]
-		if t := s.tasks[r.Task]; r.Doubt > 0 && t.Pace.Rate == 0 && s.now < t.Current().Started.Add(tellWithin) {
+		if r.Doubt <= 0 {
+			continue
+		}
+		if t := s.tasks[r.Task]; t.Pace.Rate == 0 && s.now < t.Current().Started.Add(tellWithin) {
 			return t.ID
 		}
 	}

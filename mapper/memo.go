@@ -19,6 +19,7 @@ type memo struct {
 	at        units.Instant // for which instant
 	extra     float64       // SM activity that the tasks do not explain
 	parts     []part        // the tasks there, with their outlook
+	work      float64       // the SM work that these have left, in seconds
 	glance    glance
 	newcomers []int    // the numbers of the newcomers that were weighed
 	answers   []answer // their results, in the same order
@@ -65,6 +66,9 @@ func (s *State) memo(g *GPU) *memo {
 		m.glance.most = 0
 		clear(m.index)
 		s.ground(g).outlook(m.parts, nil)
+		for i := range m.parts {
+			m.work += m.parts[i].left * m.parts[i].sm
+		}
 	}
 	m.checked = s.now
 	return m

@@ -37,7 +37,7 @@ func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 	for rest := s.gpus; len(rest) > 0; {
 		node, all := rest[0].Node, []ready(nil)
 		for len(rest) > 0 && rest[0].Node == node {
-			if r := s.readyAt(t, rest[0]); r < units.Never {
+			if r := s.readyAt(t, rest[0], at); r < at {
 				all = append(all, ready{rest[0], r})
 			}
 			rest = rest[1:]
@@ -54,36 +54,42 @@ func (s *State) firstReady(t *Task) (best []*GPU, at units.Instant) {
 	return best, at
 }
 
-// readyAt is when a GPU is expected to have room for a task. Its residents are
-// assumed to end one after the other, as in their outlook.
-func (s *State) readyAt(t *Task, g *GPU) units.Instant {
+// readyAt is when a GPU is expected to have room for a task; if that is not before an
+// instant, units.Never. Its residents are assumed to end one after the other, as in
+// their outlook.
+func (s *State) readyAt(t *Task, g *GPU, before units.Instant) units.Instant {
 	if s.roomFor(t, g) < max(t.needs(g), 1) || s.keptOff(t, g) {
 		return units.Never
 	}
 	m := s.memo(g)
-	there := slices.Clone(m.parts)
-	slices.SortStableFunc(there, func(a, b part) int { return cmp.Compare(a.finish, b.finish) })
 	free, gone := s.free(g), 0.0
-	there = slices.DeleteFunc(there, func(p part) bool { // they leave when it comes
-		r := g.resident(p.task)
-		if r == nil || !s.leavesHeld(t, r) {
-			return false
-		}
-		free += r.taken()
-		return true
-	})
+	fills := s.opt.FillHeld && t.GPUs > 1 // some may leave when it comes
+	if !fills && free < t.needs(g) && m.firstEnd() >= before {
+		return units.Never // as somebody must end, which most GPUs of a cluster are told by
+	}
+	there := append(s.step.there[:0], m.parts...)
+	s.step.there = there
+	slices.SortStableFunc(there, func(a, b part) int { return cmp.Compare(a.finish, b.finish) })
+	if fills {
+		there = slices.DeleteFunc(there, func(p part) bool {
+			r := g.resident(p.task)
+			if r == nil || !s.leavesHeld(t, r) {
+				return false
+			}
+			free += r.taken()
+			return true
+		})
+	}
 	ask := &s.notes.newcomers.all[s.asks(t)[0]]
-	for {
-		ours := slices.ContainsFunc(there, func(p part) bool { return p.task != 0 })
-		if !ours {
-			break
-		}
+	for ours(there) {
 		if free >= t.needs(g) {
 			if s.beside(g, there, ask, true).no.rule == "" {
 				break
 			}
 		}
-		gone = there[0].finish
+		if gone = there[0].finish; m.after(gone) >= before {
+			return units.Never
+		}
 		if r := g.resident(there[0].task); r != nil {
 			free += r.taken()
 		}
@@ -92,10 +98,37 @@ func (s *State) readyAt(t *Task, g *GPU) units.Instant {
 			there[i].left = max(1, there[i].left*(1-gone/max(gone, there[i].finish)))
 		}
 	}
-	if math.IsInf(gone, 0) {
+	return m.after(gone)
+}
+
+// ours reports whether one of some parts is a task.
+func ours(parts []part) bool {
+	for i := range parts {
+		if parts[i].task != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// after is the instant so many seconds after that of an outlook.
+func (m *memo) after(seconds float64) units.Instant {
+	if math.IsInf(seconds, 0) {
 		return units.Never
 	}
-	return m.at.Add(time.Duration(min(gone, 1e9) * float64(time.Second)))
+	return m.at.Add(time.Duration(min(seconds, 1e9) * float64(time.Second)))
+}
+
+// firstEnd is the first end on a GPU with tasks; without tasks it is at once.
+func (m *memo) firstEnd() units.Instant {
+	if !ours(m.parts) {
+		return m.at
+	}
+	first := math.Inf(1)
+	for i := range m.parts {
+		first = min(first, m.parts[i].finish)
+	}
+	return m.after(first)
 }
 
 // endsInTime reports whether a task, placed on a GPU that is kept free, is expected

@@ -64,6 +64,7 @@ type step struct {
 	endings  []ending // until followUp
 	with     []part   // scratch, as are the next
 	late     []part
+	there    []part
 	bounds   []bound
 	speeds   [16]float64
 	gpus     []*GPU

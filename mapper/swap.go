@@ -106,7 +106,7 @@ func (s *State) waitOf(t *Task) float64 {
 // other.
 func (s *State) takesAt(t *Task, g *GPU) units.Instant {
 	if s.policy.pick != nil {
-		return s.readyAt(t, g)
+		return s.readyAt(t, g, units.Never)
 	}
 	after := g.clone()
 	there := slices.Clone(s.memo(g).parts)
