@@ -284,9 +284,12 @@ const (
 
 // Container is one found by [Driver.List].
 type Container struct {
-	ID     string
-	Name   string
-	State  State
+	ID    string
+	Name  string
+	State State
+	// Paused: somebody has paused it, as the engine was told. Engines that cannot
+	// tell that from a frozen control group say false.
+	Paused bool
 	Labels map[string]string
 }
 

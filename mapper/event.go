@@ -240,6 +240,7 @@ var eventDecoders = map[string]func([]byte) (Event, error){
 	"resume-asked":     decodeAs[ResumeAsked],
 	"resumed":          decodeAs[Resumed],
 	"leaves":           decodeAs[Leaves],
+	"found-away":       decodeAs[FoundAway],
 	"hold-changed":     decodeAs[HoldChanged],
 	"recalled":         decodeAs[Recalled],
 	"request-changed":  decodeAs[RequestChanged],

@@ -70,7 +70,7 @@ func (m *machine) checkInstead(t *rapid.T, d Suspend) {
 	code := d.Reason.Code
 	on, others := false, false
 	switch code {
-	case ReasonSuspended:
+	case ReasonSuspended, ReasonFoundAway:
 		delete(m.instead, d.Task)
 		return
 	case ReasonOveruse:

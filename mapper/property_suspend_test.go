@@ -26,6 +26,23 @@ func (m *machine) suspends(t *rapid.T) {
 	}
 }
 
+// findsAway finds a container off its GPUs that is thought to run, or any.
+func (m *machine) findsAway(t *rapid.T) {
+	id, ok := m.any(t, Running)
+	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
+		id = m.aTask(t)
+	}
+	attempt := m.tries[id] - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "attempts ago")
+	before, ok := m.s.Task(id)
+	m.isAway = FoundAway{At: m.now, Task: id, Attempt: attempt, Left: rapid.Bool().Draw(t, "left by itself")}
+	m.step(t, m.isAway)
+	runs := ok && before.Phase == Running && before.Last().N == attempt
+	if after, _ := m.s.Task(id); runs && (after.Phase == Suspending) != (len(before.Last().Grants) == 1 || len(before.Last().Grants) > 1 && m.isAway.Left) {
+		t.Fatalf("%+v: task %+v is %s", m.isAway, before, after.Phase)
+	}
+	m.isAway = FoundAway{}
+}
+
 func (m *machine) bringsBack(t *rapid.T) {
 	id, ok := m.any(t, Suspending, Away)
 	if !ok || rapid.IntRange(0, 3).Draw(t, "any task") == 0 {
@@ -133,14 +150,18 @@ func (m *machine) suspend(t *rapid.T, d Suspend) {
 		t.Fatalf("%+v of %+v, %+v", d, l, task)
 	}
 	i := slices.IndexFunc(m.all, func(g GPUInfo) bool { return g.ID == l.Grants[0].GPU })
+	found := d.Reason.Code == ReasonFoundAway
 	switch moves := d.Reason.Code == ReasonMoved || d.Reason.Code == ReasonSlowing || d.Reason.Code == ReasonDrained; {
+	case found && (m.isAway.Task != d.Task || m.isAway.Attempt != d.Attempt || d.Leave != m.isAway.Left):
+		t.Fatalf("%+v, and this was found: %+v", d, m.isAway)
+	case found: // whatever could be suspended now
 	case d.Leave != (m.offered[d.Task] == d.Attempt && !moves):
 		t.Fatalf("%+v; attempt %d leaves by itself", d, m.offered[d.Task])
 	case !d.Leave && (len(l.Grants) != 1 || m.all[i].Suspend == SuspendNever):
 		t.Fatalf("%+v of %+v on a GPU whose driver cannot", d, l)
 	}
 	m.itself[d.Task] = d.Leave
-	if h := m.s.host(l.Host.Node); h != nil && h.Known && h.Booked > h.Memory && len(m.helpers) == 0 {
+	if h := m.s.host(l.Host.Node); h != nil && h.Known && h.Booked > h.Memory && len(m.helpers) == 0 && !found {
 		t.Fatalf("%+v: %s of %s of the machine are booked", d, h.Booked, h.Memory)
 	}
 	m.leaving[d.Task] = d.Attempt

@@ -75,6 +75,7 @@ func anyLife(t *rapid.T) []Event {
 		"suspend":    m.suspends,
 		"bring back": m.bringsBack,
 		"offer":      m.offers,
+		"found away": m.findsAway,
 		"answer":     m.answers,
 		"moved":      m.moved,
 		"rests":      m.rests,
@@ -138,6 +139,7 @@ type machine struct {
 	itself             map[TaskID]bool                  // whether the last suspension asked the program to leave
 	offered            map[TaskID]int                   // the attempts whose programs leave by themselves
 	behind             map[GPUID]map[TaskID]units.Bytes // what suspended tasks still have, by the last sample
+	isAway             FoundAway                        // what is found in this step; zero: nothing
 	madeWay            map[TaskID]TaskID                // whom those that are leaving make way for
 	tries              map[TaskID]int                   // attempts so far
 	moves              map[TaskID]int                   // stops for slowing others down

@@ -132,6 +132,8 @@ func (s *State) take(ev Event) {
 		s.touch(ev)
 	case Leaves:
 		s.leaves(ev)
+	case FoundAway:
+		s.foundAway(ev)
 	case SuspendAsked:
 		s.suspendAsked(ev)
 	case Suspended:

@@ -180,6 +180,9 @@ func (s *story) event(what string, args []string) {
 	case "leaves":
 		id := s.task(args[0])
 		s.step(mapper.Leaves{At: s.at(), Task: id, Attempt: s.attempt(id)}, "")
+	case "found-away": // TASK [left]
+		id := s.task(args[0])
+		s.step(mapper.FoundAway{At: s.at(), Task: id, Attempt: s.attempt(id), Left: len(args) > 1}, "")
 	case "suspend":
 		if no := s.s.CannotSuspend(s.task(args[0])); no.Code != "" {
 			s.say("no: " + words.Reason(no))

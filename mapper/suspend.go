@@ -73,10 +73,16 @@ func (s *State) suspendAsked(ev SuspendAsked) {
 
 // suspend takes a running task off its GPUs.
 func (s *State) suspend(t *Task, what Suspension, why Reason) {
+	what.Left = t.leavesFor(why)
+	s.suspendAs(t, what, why)
+}
+
+// suspendAs takes a running task off its GPUs in the way that what.Left says.
+func (s *State) suspendAs(t *Task, what Suspension, why Reason) {
 	if !s.script.maySuspend(t.ID, why) {
 		return
 	}
-	what.Lent, what.Left = s.lends(t), t.leavesFor(why)
+	what.Lent = s.lends(t)
 	s.standStill(t, what)
 	s.decide(Suspend{Task: t.ID, Attempt: t.Last().N, Host: what.Host, Lent: what.Lent, Reason: why, Leave: what.Left})
 }

@@ -59,7 +59,7 @@ func orderAgain(t *mapper.Task) (o asideOrder, ok bool) {
 	}
 	switch t.Phase {
 	case mapper.Suspending:
-		return asideOrder{suspend: &mapper.Suspend{Task: t.ID, Attempt: a.N, Host: away.Host, Leave: away.Left}, again: true}, true
+		return asideOrder{suspend: &mapper.Suspend{Task: t.ID, Attempt: a.N, Host: away.Host, Leave: away.Left, Reason: away.Reason}, again: true}, true
 	case mapper.Resuming:
 		from := make([]mapper.GPUID, len(away.From))
 		for i, g := range away.From {
@@ -82,6 +82,7 @@ func (w *worker) stepAside(ctx context.Context, id string) {
 		case <-ctx.Done():
 		}
 	}()
+	w.lookAway(ctx, id)
 	look, stop := w.lookForOffer()
 	defer stop()
 	for {
@@ -97,12 +98,18 @@ func (w *worker) stepAside(ctx context.Context, id string) {
 		case o := <-w.aside.orders:
 			w.touch()
 			if o.suspend != nil {
-				w.suspend(ctx, id, *o.suspend, o.again)
+				w.suspend(ctx, id, *o.suspend, o.again || o.suspend.Reason.Code == mapper.ReasonFoundAway)
 			} else {
 				w.comeBack(ctx, id, *o.resume, o.again)
 			}
 		}
 	}
+}
+
+func (w *worker) isTouched() bool {
+	w.aside.mu.Lock()
+	defer w.aside.mu.Unlock()
+	return w.aside.touched
 }
 
 func (w *worker) touch() {
@@ -142,10 +149,7 @@ func (w *worker) lose(ctx context.Context, id string, err error) {
 // thawIfFrozen lets the threads of the container run that is to be stopped: frozen ones
 // take no signal.
 func (w *worker) thawIfFrozen(ctx context.Context, id string) {
-	w.aside.mu.Lock()
-	touched := w.aside.touched
-	w.aside.mu.Unlock()
-	if touched {
+	if w.isTouched() {
 		w.Runner.thaw(ctx, id, w.containerName(w.launch.Task, w.launch.Attempt))
 	}
 }

@@ -61,6 +61,8 @@ func (r *Runner) sayEvent(id mapper.TaskID, ev mapper.Event, started map[int]boo
 		if ev.Why != "" {
 			l.Text += ": " + ev.Why
 		}
+	case mapper.FoundAway:
+		l.Attempt, l.Text = ev.Attempt, words.Reason(mapper.Reason{Code: mapper.ReasonFoundAway})
 	case mapper.Suspended:
 		l.Attempt, l.Text = ev.Attempt, "is suspended"
 		if ev.Failure != "" {

@@ -69,6 +69,12 @@ func (s *shelf) Thaw(context.Context, suspend.Container) error {
 	return nil
 }
 
+func (s *shelf) Frozen(_ context.Context, c suspend.Container) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.off[c.ID], nil
+}
+
 func (s *shelf) fail(as suspend.Outcome, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

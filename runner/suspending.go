@@ -36,6 +36,7 @@ type Suspends interface {
 	Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error)
 	Recover(ctx context.Context, c suspend.Container, want suspend.Outcome, f suspend.Facts, t suspend.Target) (suspend.Result, error)
 	Thaw(ctx context.Context, c suspend.Container) error
+	Frozen(ctx context.Context, c suspend.Container) (bool, error)
 }
 
 // readiness is whether suspending was found to work.

@@ -122,7 +122,7 @@ func (d *Driver) List(ctx context.Context, labels map[string]string) ([]containe
 	}
 	out := make([]containers.Container, 0, len(res.Items))
 	for _, item := range res.Items {
-		c := containers.Container{ID: item.ID, State: state(item.State), Labels: item.Labels}
+		c := containers.Container{ID: item.ID, State: state(item.State), Paused: item.State == container.StatePaused, Labels: item.Labels}
 		if len(item.Names) > 0 {
 			c.Name = strings.TrimPrefix(item.Names[0], "/")
 		}

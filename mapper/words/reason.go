@@ -89,6 +89,9 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 	mapper.ReasonNotResumed: func(r mapper.Reason, _ string) string {
 		return join(fmt.Sprintf("it could not come back to a GPU %s", plural(r.Count, "time")), r.Text)
 	},
+	mapper.ReasonFoundAway: func(mapper.Reason, string) string {
+		return "it was found suspended, which the journal did not have"
+	},
 	mapper.ReasonMoved: func(r mapper.Reason, _ string) string {
 		return or(r.Name, "carma") + " moved it to other GPUs"
 	},

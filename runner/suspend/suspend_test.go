@@ -247,3 +247,27 @@ func TestContext(t *testing.T) {
 		}
 	}
 }
+
+// TestFoundFrozen: a task was suspended, and the next daemon does not know it. It is seen
+// to be frozen, stays suspended when that is finished, and comes back.
+func TestFoundFrozen(t *testing.T) {
+	b := newBench(t)
+	c, _ := b.cuda(1, Running)
+	frozen := func(want bool) {
+		t.Helper()
+		if got, err := b.s.Frozen(t.Context(), c); got != want || err != nil {
+			t.Fatalf("frozen: %v, %v", got, err)
+		}
+	}
+	frozen(false)
+	b.ok(b.s.Suspend(t.Context(), c, facts))
+	frozen(true)
+	r := b.ok(b.s.Recover(t.Context(), c, Suspended, facts, Target{}))
+	b.is(c, r, Suspended, Checkpointed, true)
+	r = b.ok(b.s.Resume(t.Context(), c, r.Process, Target{}))
+	b.is(c, r, Runs, Running, false)
+	frozen(false)
+	if got := b.changes(); got != "lock checkpoint restore unlock" {
+		t.Errorf("calls: %s", got)
+	}
+}

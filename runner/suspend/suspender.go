@@ -213,6 +213,17 @@ func (s *Suspender) Thaw(ctx context.Context, c Container) error {
 	return s.thaw(ctx, c)
 }
 
+// Frozen reports whether the threads of a container are stopped, by whomever. It waits
+// for an operation under way.
+func (s *Suspender) Frozen(ctx context.Context, c Container) (bool, error) {
+	done, err := s.turn(ctx, c.ID)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	return s.opt.Freezer.Frozen(ctx, c)
+}
+
 func (s *Suspender) freeze(ctx context.Context, c Container) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Limits.Freeze)
 	defer cancel()

@@ -16,6 +16,7 @@ type By interface {
 	Resume(ctx context.Context, c suspend.Container, p suspend.Process, t suspend.Target) (suspend.Result, error)
 	Recover(ctx context.Context, c suspend.Container, want suspend.Outcome, f suspend.Facts, t suspend.Target) (suspend.Result, error)
 	Thaw(ctx context.Context, c suspend.Container) error
+	Frozen(ctx context.Context, c suspend.Container) (bool, error)
 }
 
 // Defaults of Asking.
@@ -133,8 +134,7 @@ func (a *Asking) away(c suspend.Container) (Folder, bool) {
 	if !ok {
 		return f, false
 	}
-	o, err := f.order()
-	return f, err == nil && o.n > 0 && o.leave
+	return f, f.Left()
 }
 
 // Resume asks a task that left by itself to return. It can return only to the GPU that
@@ -199,3 +199,8 @@ func (a *Asking) Recover(ctx context.Context, c suspend.Container, want suspend.
 
 // Thaw lets the threads of a container run that the driver's way has frozen.
 func (a *Asking) Thaw(ctx context.Context, c suspend.Container) error { return a.Driver.Thaw(ctx, c) }
+
+// Frozen reports whether a container is frozen. One whose task has left by itself is not.
+func (a *Asking) Frozen(ctx context.Context, c suspend.Container) (bool, error) {
+	return a.Driver.Frozen(ctx, c)
+}

@@ -116,6 +116,12 @@ func (f Folder) answer(to order) (word, why string, ok bool) {
 	return word, why, true
 }
 
+// Left reports whether the task was last asked to leave: it has left, or is about to.
+func (f Folder) Left() bool {
+	o, err := f.order()
+	return err == nil && o.n > 0 && o.leave
+}
+
 // isAway reports whether the program has left, and has not answered the order after that.
 func (f Folder) isAway(last order) bool {
 	word, _, ok := f.answer(order{n: last.n - 1})

@@ -41,6 +41,11 @@ func (d *driver) Thaw(context.Context, suspend.Container) error {
 	return err
 }
 
+func (d *driver) Frozen(context.Context, suspend.Container) (bool, error) {
+	_, err := d.did("frozen", suspend.Runs)
+	return true, err
+}
+
 // bench is a task's folder, and who asks.
 type bench struct {
 	*testing.T
@@ -146,6 +151,9 @@ func TestNotOffered(t *testing.T) {
 	b.suspend(suspend.Suspended, "suspend")
 	if err := b.a.Thaw(t.Context(), b.c); err != nil || len(b.driver.calls) != 1 {
 		t.Error(err, b.driver.calls)
+	}
+	if frozen, err := b.a.Frozen(t.Context(), b.c); !frozen || err != nil || len(b.driver.calls) != 2 {
+		t.Error(frozen, err, b.driver.calls)
 	}
 }
 

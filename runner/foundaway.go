@@ -1,0 +1,37 @@
+package runner
+
+import (
+	"context"
+
+	"carma/containers"
+	"carma/mapper"
+)
+
+// lookAway tells the core if the container of an attempt that is thought to run is off
+// its GPUs. It is so if the journal was set back to a copy from before the task was
+// suspended: nobody would ever let it go on.
+//
+// On Docker a container that somebody has paused is left alone. Other engines call
+// paused what is frozen, so there such a one is suspended, and comes back.
+func (w *worker) lookAway(ctx context.Context, id string) {
+	if w.adopted == nil || w.adopted.State != containers.StateRunning || w.opt.Suspending == nil || len(w.launch.Grants) == 0 || w.isTouched() {
+		return
+	}
+	c := w.container(id)
+	left := c.Leave != "" && w.leaveFolder(w.containerName(w.launch.Task, w.launch.Attempt)).Left()
+	frozen := false
+	if !left && !w.adopted.Paused {
+		short, cancel := context.WithTimeout(ctx, signalLimit)
+		defer cancel()
+		var err error
+		if frozen, err = w.opt.Suspending.By.Frozen(short, c); err != nil && ctx.Err() == nil {
+			w.Log.Warn().Err(err).Int64("task", int64(w.launch.Task)).Msg("it cannot be seen whether the task's container is frozen")
+		}
+	}
+	if !left && !frozen {
+		return
+	}
+	w.touch()
+	w.Log.Warn().Int64("task", int64(w.launch.Task)).Bool("by_itself", left).Msg("a task that is thought to run is off its GPUs; it counts as suspended, and comes back")
+	w.post(fact(mapper.FoundAway{At: w.Clock.Now(), Task: w.launch.Task, Attempt: w.launch.Attempt, Left: left}))
+}
