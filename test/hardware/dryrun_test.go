@@ -45,11 +45,11 @@ func rows(t *testing.T, dir, name string) (out []map[string]string) {
 }
 
 // TestDryRun runs the whole suite on a simulated GPU, with containers of its own
-// containerd. If PyTorch is installed, it trains on the CPU.
+// containerd and without network. If PyTorch is installed, it trains on the CPU.
 func TestDryRun(t *testing.T) {
 	needRoot(t)
 	dir := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "./run.sh", "--dry-run", "--engine", "containerd", "--out", dir).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "unshare", "--net", "./run.sh", "--dry-run", "--engine", "containerd", "--out", dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -27,7 +27,8 @@ type engine struct {
 }
 
 // openEngine starts a containerd for the suite, or takes the machine's Docker,
-// and imports the image. The error says why neither runs.
+// and imports the image. The error says why neither runs: a phase that was asked for and
+// needs containers has failed then.
 func (s *session) openEngine(ctx context.Context) (*engine, error) {
 	if s.noContainers {
 		return nil, omitf("--no-containers")
@@ -49,7 +50,7 @@ func (s *session) openEngine(ctx context.Context) (*engine, error) {
 		s.say("%s: %v", name, err)
 		why = append(why, fmt.Sprintf("%s: %v", name, err))
 	}
-	return nil, omitf("no container engine: %s", strings.Join(why, "; "))
+	return nil, fmt.Errorf("no container engine: %s; --no-containers leaves out what needs one", strings.Join(why, "; "))
 }
 
 // openContainerd starts a containerd with folders of its own.

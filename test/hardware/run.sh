@@ -29,7 +29,10 @@ if ! build && [ -f "$pack" ]; then
 	bin=$root/.hardware/bin
 	rm -rf "$bin"
 	mkdir "$bin"
-	tar -xJf "$pack" -C "$bin" 2>/dev/null || python3 -m tarfile -e "$pack" "$bin"
+	if ! tar -xJf "$pack" -C "$bin" 2>/dev/null && ! said=$(python3 -m tarfile -e "$pack" "$bin" 2>&1); then
+		echo "run.sh: $pack cannot be unpacked: it needs tar and xz, or a python3 with lzma; python3 -m tarfile says: $(printf '%s\n' "$said" | tail -n 1)" >&2
+		exit 2
+	fi
 	PATH=$PATH:$bin # the machine's own programs come first
 	export PATH
 fi
