@@ -29,10 +29,7 @@ var rules = []rule{
 		match: re(`cudaErrorMpsClientTerminated|CUDA_ERROR_MPS_CLIENT_TERMINATED|MPS client (has been |was )?terminated|` +
 			`(?i:\b(cuda|mps)[ _a-z]*(error|code|failure)[ :=(#]*(code )?810\b)`)},
 	{name: "mps-fault", class: ClassMPSFault, message: "the MPS server failed",
-		match: re(`cudaErrorMps(ConnectionFailed|RpcFailure|ServerNotReady)|` +
-			`CUDA_ERROR_MPS_(CONNECTION_FAILED|RPC_FAILURE|SERVER_NOT_READY)|` +
-			`MPS client failed to connect|remote procedural call between the MPS server|MPS server is not ready|` +
-			`(?i:\b(cuda|mps)[ _a-z]*(error|code|failure)[ :=(#]*(code )?80[5-7]\b)`)},
+		match: mpsFault},
 	{name: "mps-full", class: ClassInfrastructure, message: "the MPS server has no room for another client",
 		match: re(`cudaErrorMpsMax(Clients|Connections)Reached|CUDA_ERROR_MPS_MAX_(CLIENTS|CONNECTIONS)_REACHED|` +
 			`hardware resources required to (create MPS client|support device connections)|` +
@@ -93,6 +90,16 @@ var rules = []rule{
 	{name: "host-oom", class: ClassHostOOM, message: hostMessage, raised: true,
 		match: re(`^(\w+\.)*_?(Array)?MemoryError\b|^OSError: \[Errno 12\]|std::bad_alloc`)},
 }
+
+// NoMPSServer reports whether a line of output says that a program could not reach its
+// MPS server, or lost it (CUDA errors 805 to 807).
+func NoMPSServer(line []byte) bool { return mpsFault.Match(line) }
+
+// mpsFault is the match of that rule.
+var mpsFault = re(`cudaErrorMps(ConnectionFailed|RpcFailure|ServerNotReady)|` +
+	`CUDA_ERROR_MPS_(CONNECTION_FAILED|RPC_FAILURE|SERVER_NOT_READY)|` +
+	`MPS client failed to connect|remote procedural call between the MPS server|MPS server is not ready|` +
+	`(?i:\b(cuda|mps)[ _a-z]*(error|code|failure)[ :=(#]*(code )?80[5-7]\b)`)
 
 // cudaError matches a line in which a program reports a CUDA error.
 var cudaError = re(`(?i:cuda (runtime |driver )?(error|failure))|cudaError|CUDA_ERROR_|CU(BLAS|DNN)_STATUS_|device-side assert|illegal memory access|unspecified launch failure`)

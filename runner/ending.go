@@ -51,6 +51,9 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 	if w.mpsFault(ctx, v.Class, v.CUDA) {
 		v.Class, v.Message = containers.ClassMPSFault, "the MPS server failed under it, by this task's doing or another's; "+v.Message
 	}
+	if w.withoutGPU.Load() && !w.stopRequested() {
+		v.Class, v.Message = containers.ClassMPSFault, "it could not reach the MPS server and went on without its GPU"
+	}
 	if v.Class == containers.ClassMPSFault {
 		w.attempts.Go(func() { w.mendMPS(ctx) })
 	}

@@ -26,6 +26,7 @@ type monitor struct {
 
 	score    func([]float64) float64           // of a window's readings
 	spend    func(units.Instant, []gpu.Sample) // accounts what a sample shows; nil: nobody does
+	clients  func([]gpu.Sample)                // looks at clients of MPS; nil: nobody does
 	hosts    func() []mapper.HostSample        // what the machine's memory is used for; nil: that is not booked
 	promised *promised                         // memory that tasks were promised
 	reset    func([]mapper.GPUID)              // hears of GPUs that were broken and are not any more; nil: nobody does
@@ -94,6 +95,9 @@ func (m *monitor) run(ctx context.Context, report func(mapper.Sampled) bool) {
 			last = ev
 		}
 		m.tellResets(ev)
+		if ok && m.clients != nil {
+			m.clients(m.readings())
+		}
 		timer := time.NewTimer(max(m.clock.Wall(m.every), sampleLeast))
 		select {
 		case <-ctx.Done():
@@ -275,6 +279,13 @@ func (m *monitor) forget(task mapper.TaskID, attempt int) {
 	delete(m.seen, key)
 	delete(m.idle, key)
 	maps.DeleteFunc(m.times, func(of timesOf, _ []timed) bool { return of.attempt == key })
+}
+
+// readings are the last samples of all GPUs.
+func (m *monitor) readings() []gpu.Sample {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.latest
 }
 
 // reading returns the last sample of a GPU; ok is false before the first.

@@ -58,6 +58,7 @@ func (w *worker) copyLogs(ctx context.Context, id string, out *tasklog.Writer, t
 		}
 		since = at
 		tail.Add(stream, line, partial)
+		w.client.hears(line)
 		if out == nil {
 			return
 		}
@@ -162,6 +163,7 @@ func (w *worker) refillTail(tail *containers.Tail) {
 			continue
 		}
 		tail.Add(containers.Stream(l.Stream), l.Text, l.Partial)
+		w.client.hears(l.Text)
 	}
 }
 

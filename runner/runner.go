@@ -165,7 +165,7 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 	}
 	r.openPost(opt.Notify, host)
 	r.recallEnergy()
-	r.monitor.spend = r.spend
+	r.monitor.spend, r.monitor.clients = r.spend, r.lookAtClients
 	if err := r.acceptLostRecords(); err != nil {
 		return nil, err
 	}

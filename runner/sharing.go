@@ -29,7 +29,9 @@ type sharing struct {
 	// apart are the attempts that are no clients though the mapper takes them for
 	// some, with their GPUs.
 	apart map[attemptKey][]mapper.GPUID
-	told  map[mapper.GPUID]mapper.Sharing
+	// clients are the attempts that were started as clients of MPS.
+	clients map[attemptKey]*mpsClient
+	told    map[mapper.GPUID]mapper.Sharing
 }
 
 const (

@@ -29,6 +29,11 @@ type worker struct {
 	// noMPS: the attempt is no client of MPS, because that does not run. Written
 	// before the container is known to anybody else.
 	noMPS bool
+	// client is what is seen of the attempt as a client of MPS; nil: it is none.
+	// Written before its output is read. withoutGPU: it was killed because it could
+	// not become one.
+	client     *mpsClient
+	withoutGPU atomic.Bool
 	// adopted is the container that an earlier daemon made; nil: this one makes
 	// it. Written before the container is known to anybody else.
 	adopted *containers.Container
@@ -114,6 +119,7 @@ func (w *worker) execute(ctx context.Context, out *tasklog.Writer) (id string, e
 	if !w.resumed && len(w.launch.Grants) > 0 {
 		w.monitor.expect(attemptKey{w.launch.Task, w.launch.Attempt}, w.uuids())
 	}
+	defer w.followClient(ctx, id)()
 	started := w.Clock.Now()
 	if err := w.checkGPUs(ctx, id); err != nil { // before it counts as a start that went well
 		return id, w.unstarted(wrongGPUs(err), err.Error())

@@ -131,6 +131,8 @@ type Sample struct {
 	CounterJ float64
 	// Processes are those with memory on the device.
 	Processes []Process
+	// ClientsTold: the driver has told which of them are clients of MPS.
+	ClientsTold bool
 	// Fault is empty if the device is well, else what is wrong with it and what
 	// to do. The text stays the same as long as the fault does.
 	Fault string
@@ -158,4 +160,6 @@ type Process struct {
 	// that the process causes. It is known only if Timed.
 	Active float64
 	Timed  bool
+	// Client: it is a client of MPS, if the sample says that this is told.
+	Client bool
 }

@@ -60,7 +60,7 @@ func TestDriver(t *testing.T) {
 			gpu.Sample{
 				UUID: "GPU-thin", Used: 2 * units.GiB, SMACT: 0.5, SMOCC: 0.25, DRAMA: 0.25, Metrics: gpu.MetricsGPM,
 				PowerW: 123, CounterJ: 1, TemperatureC: 55, ECCErrors: 4, Warnings: append(warnings, "memory rows wait to be replaced; reset the GPU when convenient"),
-				Processes: []gpu.Process{{PID: 11, Used: units.GiB, Active: 0.4, Timed: true}, {PID: 13, Used: units.GiB}},
+				Processes: []gpu.Process{{PID: 11, Used: units.GiB, Active: 0.4, Timed: true}, {PID: 13, Used: units.GiB, Client: true}}, ClientsTold: true,
 			},
 		}},
 	} {

@@ -205,7 +205,7 @@ const mostReserve = 1 << 30
 // for itself and counts as used. It is known only while nobody uses the GPU;
 // else 0.
 func (s *Source) reserve(u *unit, m memory) uint64 {
-	list, ok := s.listed(u)
+	list, ok, _ := s.listed(u)
 	if !ok || len(list) > 0 || m.used > mostReserve {
 		return 0
 	}

@@ -62,16 +62,18 @@ const (
 
 // listed returns the memory of every process on a unit; unknown: the library
 // cannot tell. A process may be in several lists (compute, graphics, MPS), each
-// with all its memory. ok is false if nothing could be read.
-func (s *Source) listed(u *unit) (out []process, ok bool) {
+// with all its memory. ok is false if nothing could be read; clients: the list of
+// those of MPS could be.
+func (s *Source) listed(u *unit) (out []process, ok, clients bool) {
 	at := map[uint32]int{}
 	for _, list := range []struct {
 		read   func() ([]lib.ProcessInfo, lib.Return)
 		symbol []string
+		client bool
 	}{
-		{u.handle.GetComputeRunningProcesses, []string{"nvmlDeviceGetComputeRunningProcesses"}},
-		{u.handle.GetGraphicsRunningProcesses, []string{"nvmlDeviceGetGraphicsRunningProcesses"}},
-		{u.handle.GetMPSComputeRunningProcesses, []string{"nvmlDeviceGetMPSComputeRunningProcesses", "nvmlDeviceGetMPSComputeRunningProcesses_v2", "nvmlDeviceGetMPSComputeRunningProcesses_v3"}},
+		{u.handle.GetComputeRunningProcesses, []string{"nvmlDeviceGetComputeRunningProcesses"}, false},
+		{u.handle.GetGraphicsRunningProcesses, []string{"nvmlDeviceGetGraphicsRunningProcesses"}, false},
+		{u.handle.GetMPSComputeRunningProcesses, []string{"nvmlDeviceGetMPSComputeRunningProcesses", "nvmlDeviceGetMPSComputeRunningProcesses_v2", "nvmlDeviceGetMPSComputeRunningProcesses_v3"}, true},
 	} {
 		if !s.hasAny(list.symbol) {
 			continue
@@ -80,25 +82,27 @@ func (s *Source) listed(u *unit) (out []process, ok bool) {
 		if ret != lib.SUCCESS || len(infos) > mostProcesses {
 			continue
 		}
-		ok = true
+		ok, clients = true, list.client
 		for _, info := range infos {
 			i, known := at[info.Pid]
 			if !known || info.Pid == 0 {
 				at[info.Pid] = len(out)
-				out = append(out, process{pid: info.Pid, used: info.UsedGpuMemory})
+				out = append(out, process{pid: info.Pid, used: info.UsedGpuMemory, client: list.client})
 				continue
 			}
+			out[i].client = out[i].client || list.client
 			if out[i].used == unknown || info.UsedGpuMemory != unknown && info.UsedGpuMemory > out[i].used {
 				out[i].used = info.UsedGpuMemory
 			}
 		}
 	}
-	return out, ok
+	return out, ok, clients
 }
 
 type process struct {
-	pid  uint32
-	used uint64
+	pid    uint32
+	used   uint64
+	client bool // of MPS
 }
 
 func (s *Source) hasAny(symbols []string) bool {
@@ -118,7 +122,7 @@ func (s *Source) processes(list []process, used units.Bytes) (out []gpu.Process,
 	var blank []int
 	rest := used
 	for _, p := range list {
-		q := gpu.Process{}
+		q := gpu.Process{Client: p.client}
 		if p.pid < mostPID {
 			q.PID = int(p.pid)
 		}

@@ -242,7 +242,7 @@ func TestOldDriver(t *testing.T) {
 		t.Errorf("capacities %d, %d and %d", all[0].Capacity, all[1].Capacity, all[2].Capacity)
 	}
 	got := sampled(t, s)
-	if got[0].Used != 0 || got[1].Used != 800*units.MiB || got[0].Metrics != gpu.MetricsUtilization {
+	if got[0].ClientsTold || got[0].Used != 0 || got[1].Used != 800*units.MiB || got[0].Metrics != gpu.MetricsUtilization {
 		t.Errorf("samples %+v %+v", got[0], got[1])
 	}
 }

@@ -122,7 +122,8 @@ func (s *Source) unit(u *unit, p physical, now time.Time) gpu.Sample {
 		used -= min(used, u.reserved)
 	}
 	out.Used = min(units.Bytes(used), u.device.Capacity)
-	list, _ := s.listed(u)
+	list, _, told := s.listed(u)
+	out.ClientsTold = told
 	var guessed int
 	if out.Processes, guessed = s.processes(list, out.Used); guessed > 1 {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the driver does not tell the memory of %d processes; it is taken to be the same", guessed))

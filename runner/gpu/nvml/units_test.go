@@ -38,12 +38,12 @@ func TestProcesses(t *testing.T) {
 		}},
 		"in several lists": {10 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: 4 * gib}}, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: 4 * gib}, {Pid: 7, UsedGpuMemory: 64 * mib}},
 			[]lib.ProcessInfo{{Pid: 101, UsedGpuMemory: 5 * gib}, {Pid: 102, UsedGpuMemory: 2 * gib}}, []gpu.Process{
-				{PID: 101, Task: 1, Attempt: 2, Used: 5 * units.GiB}, {PID: 7, Used: 64 * units.MiB}, {PID: 102, Task: 2, Attempt: 2, Used: 2 * units.GiB},
+				{PID: 101, Task: 1, Attempt: 2, Used: 5 * units.GiB, Client: true}, {PID: 7, Used: 64 * units.MiB}, {PID: 102, Task: 2, Attempt: 2, Used: 2 * units.GiB, Client: true},
 			}},
 		"PID 0":                          {10 * gib, []lib.ProcessInfo{{Pid: 0, UsedGpuMemory: gib}, {Pid: 0, UsedGpuMemory: 2 * gib}}, nil, nil, []gpu.Process{{Used: units.GiB}, {Used: 2 * units.GiB}}},
 		"no PID can be so high":          {10 * gib, []lib.ProcessInfo{{Pid: 0xfffffff0, UsedGpuMemory: gib}, {Pid: mostPID, UsedGpuMemory: gib}}, nil, nil, []gpu.Process{{Used: units.GiB}, {Used: units.GiB}}},
 		"memory of the only one unknown": {6 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: na}}, nil, nil, []gpu.Process{{PID: 101, Task: 1, Attempt: 2, Used: 6 * units.GiB}}},
-		"memory known in another list":   {6 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: na}}, nil, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: gib}}, []gpu.Process{{PID: 101, Task: 1, Attempt: 2, Used: units.GiB}}},
+		"memory known in another list":   {6 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: na}}, nil, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: gib}}, []gpu.Process{{PID: 101, Task: 1, Attempt: 2, Used: units.GiB, Client: true}}},
 		"memory of some unknown": {7 * gib, []lib.ProcessInfo{{Pid: 101, UsedGpuMemory: na}, {Pid: 999, UsedGpuMemory: 3 * gib}, {Pid: 102, UsedGpuMemory: na}}, nil, nil, []gpu.Process{
 			{PID: 101, Task: 1, Attempt: 2, Used: 2 * units.GiB}, {PID: 999, Used: 3 * units.GiB}, {PID: 102, Task: 2, Attempt: 2, Used: 2 * units.GiB},
 		}},
@@ -64,6 +64,9 @@ func TestProcesses(t *testing.T) {
 			}
 			if told := len(got.Warnings) == 1 && strings.Contains(got.Warnings[0], "memory of 2 processes"); told != (name == "memory of some unknown") {
 				t.Errorf("warnings %q", got.Warnings)
+			}
+			if !got.ClientsTold {
+				t.Error("the clients of MPS were not told")
 			}
 			if got.Used != units.Bytes(tt.used) {
 				t.Errorf("%d in use, want %d", got.Used, tt.used)

@@ -1,0 +1,158 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/gpu"
+)
+
+// mpsClient is an attempt that was started as a client of MPS, as the driver shows it. A
+// program that misses its server says so (CUDA error 805) and may go on: on the GPU
+// beside the clients, by turns, or on the processor, where it only blocks the GPU.
+type mpsClient struct {
+	gpus []mapper.GPUID
+
+	mu sync.Mutex
+	// strange counts the readings in a row that show it on its GPUs and not as a
+	// client; apart: there were enough of them.
+	strange int
+	apart   bool
+	// refused: its output has an error of the way to the server. silent counts the
+	// readings since that show nothing of it on its GPUs; touched: one has.
+	refused, touched bool
+	silent           int
+	gone             chan struct{} // closed when it is taken to run without its GPUs
+}
+
+// refusedLeast is how many readings in a row must show nothing on its GPUs of a program
+// that could not reach its MPS server, until it is taken to go on without them.
+const refusedLeast = 30
+
+// follow follows a reading of all GPUs. changed: it is a client no more, or again.
+func (c *mpsClient) follow(key attemptKey, samples []gpu.Sample) (changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	here, unknown, isClient, told := false, false, false, true
+	for _, id := range c.gpus {
+		i := slices.IndexFunc(samples, func(s gpu.Sample) bool { return s.UUID == string(id) })
+		if i < 0 || samples[i].Fault != "" {
+			return false
+		}
+		told = told && samples[i].ClientsTold
+		for _, p := range samples[i].Processes {
+			own := p.Task == key.task && p.Attempt == key.attempt
+			here, isClient, unknown = here || own, isClient || own && p.Client, unknown || p.PID == 0
+		}
+	}
+	c.silence(here || unknown)
+	if !here || !told {
+		return false
+	}
+	if c.strange++; isClient {
+		c.strange = 0
+	}
+	apart := c.strange >= lookedLeast
+	changed = apart != c.apart
+	c.apart = apart
+	return changed
+}
+
+// silence counts the readings in which a refused program has nothing on its GPUs.
+func (c *mpsClient) silence(here bool) {
+	switch {
+	case here:
+		c.touched = true
+	case !c.refused || c.touched || c.silent >= refusedLeast:
+	default:
+		if c.silent++; c.silent == refusedLeast {
+			close(c.gone)
+		}
+	}
+}
+
+// hears follows a line of its output.
+func (c *mpsClient) hears(line []byte) {
+	if c == nil || !bytes.Contains(line, []byte("M")) && !bytes.Contains(line, []byte("80")) || !containers.NoMPSServer(line) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = true
+}
+
+// followClient begins to follow an attempt that is to be a client of MPS, until stop is
+// called. One that goes on without its GPUs is killed: it runs again without MPS.
+func (w *worker) followClient(ctx context.Context, id string) (stop func()) {
+	if w.mpsGroup() == nil {
+		return func() {}
+	}
+	c := &mpsClient{gone: make(chan struct{})}
+	for _, g := range w.launch.Grants {
+		c.gpus = append(c.gpus, g.GPU)
+	}
+	w.client = c
+	w.sharing.setClient(w.key(), c)
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-ctx.Done():
+		case <-c.gone:
+			w.withoutGPU.Store(true)
+			w.Log.Warn().Int64("task", int64(w.launch.Task)).Msg("the task could not reach its MPS server and goes on without its GPU; it is ended, and runs again without MPS")
+			_ = w.kill(ctx, id)
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+		w.sharing.setClient(w.key(), nil)
+	}
+}
+
+// setClient notes an attempt to be followed; nil: not any more.
+func (s *sharing) setClient(key attemptKey, c *mpsClient) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c == nil {
+		delete(s.clients, key)
+		return
+	}
+	if s.clients == nil {
+		s.clients = map[attemptKey]*mpsClient{}
+	}
+	s.clients[key] = c
+}
+
+// lookAtClients follows a reading of all GPUs. A task on them that is no client takes
+// turns with the clients, which the mapper must know.
+func (r *Runner) lookAtClients(samples []gpu.Sample) {
+	r.sharing.mu.Lock()
+	all := make(map[attemptKey]*mpsClient, len(r.sharing.clients))
+	for key, c := range r.sharing.clients {
+		all[key] = c
+	}
+	r.sharing.mu.Unlock()
+	changed := false
+	for key, c := range all {
+		if !c.follow(key, samples) {
+			continue
+		}
+		changed = true
+		if c.apart {
+			r.Log.Warn().Int64("task", int64(key.task)).Msg("the task was started as a client of MPS, and the driver does not list it as one: it takes turns with the others")
+			r.sharing.setApart(key, c.gpus)
+		} else {
+			r.sharing.setApart(key, nil)
+		}
+	}
+	if changed {
+		r.tellSharing()
+	}
+}
