@@ -2,20 +2,61 @@ package runner
 
 import (
 	"context"
+	"os/user"
+	"slices"
+	"strings"
 
 	"carma/mapper"
 	"carma/runner/api"
 )
 
-// Quotas lists what users and groups have and may have: users first.
-func (r *Runner) Quotas(ctx context.Context) (all []api.Account, err error) {
+// Quotas lists what users and groups have and may have: users first, who asks among
+// them. Those of names, users or @groups of this machine, are there even if carma knows
+// of no task of theirs.
+func (r *Runner) Quotas(ctx context.Context, who Caller, names []string) (all []api.Account, err error) {
 	all = []api.Account{}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !there(name) })
 	err = r.look(ctx, func(s *mapper.State) {
+		var users, groups []mapper.Account
 		for _, a := range s.Accounts() {
+			users, groups = enlist(users, groups, a)
+		}
+		for _, name := range append(names, who.Name) {
+			if group, is := strings.CutPrefix(name, "@"); is {
+				users, groups = enlist(users, groups, s.GroupAccount(group))
+			} else if name != "" {
+				users, groups = enlist(users, groups, s.Account(name))
+			}
+		}
+		for _, a := range append(users, groups...) {
 			all = append(all, *accountView(s, a))
 		}
 	})
 	return all, err
+}
+
+// enlist adds an account to the users or to the groups, once.
+func enlist(users, groups []mapper.Account, a mapper.Account) ([]mapper.Account, []mapper.Account) {
+	list := &users
+	if a.Group {
+		list = &groups
+	}
+	if !slices.ContainsFunc(*list, func(b mapper.Account) bool { return a.Name == b.Name }) {
+		*list = append(*list, a)
+	}
+	return users, groups
+}
+
+// there reports whether this machine has a user, or a @group, of that name.
+func there(name string) bool {
+	group, is := strings.CutPrefix(name, "@")
+	var err error
+	if is {
+		_, err = user.LookupGroup(group)
+	} else {
+		_, err = user.Lookup(name)
+	}
+	return err == nil
 }
 
 // accountOf is what a user has and may have.

@@ -30,9 +30,17 @@ func TestAccounts(t *testing.T) {
 	submit.Account, submit.Priority = "", "high"
 	g.refusedAs(who, submit, 403, "for admins here")
 	got := map[string]api.Account{}
-	all, err := g.Quotas(g.ctx())
+	all, err := g.Quotas(g.ctx(), Caller{Name: "eve"}, []string{"root", "nobody-of-that-name", "@root"})
 	for _, a := range all {
 		got[a.User+"@"+a.Group] = a
+	}
+	for _, name := range []string{"eve@", "root@", "@root"} { // who asks, and who was asked for
+		if _, is := got[name]; !is {
+			t.Errorf("%s is not listed: %+v", name, got)
+		}
+	}
+	if _, is := got["nobody-of-that-name@"]; is || all[len(all)-1].Group == "" || all[0].User == "" {
+		t.Errorf("%+v", all)
 	}
 	if u, l, s := got[ann.Name+"@"], got["@lab"], got["@staff"]; err != nil || u.Tasks != 2 || u.Waiting != 1 || u.QuotaGPUs != 4 || l.Tasks != 1 || l.QuotaTasks != 1 || s.Tasks != 1 {
 		t.Errorf("%+v, %v", got, err)

@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"os/user"
 	"slices"
 	"strings"
 
@@ -53,22 +52,15 @@ func (r *Runner) Reserve(ctx context.Context, who Caller, q api.ReserveRequest) 
 
 // checkReserve refuses a request that makes no sense on any machine.
 func checkReserve(q api.ReserveRequest) error {
-	name, group := strings.CutPrefix(q.For, "@")
 	switch {
-	case name == "":
+	case strings.TrimPrefix(q.For, "@") == "":
 		return refusef(422, "--for: name a user, or @group")
 	case (q.Count > 0) == (len(q.GPUs) > 0):
 		return refusef(422, "name GPUs, or a number of them (--gpus 2); carma gpus lists them")
 	case q.Until.IsZero() || q.Until.Year() > 2200 || q.From.Year() > 2200:
 		return refusef(422, "--to: say when it ends, for example --to 8:00")
 	}
-	var err error
-	if group {
-		_, err = user.LookupGroup(name)
-	} else {
-		_, err = user.Lookup(name)
-	}
-	if err != nil {
+	if !there(q.For) {
 		return refusef(422, "--for %s: nobody has that name here; write a user, or @group", q.For)
 	}
 	return nil

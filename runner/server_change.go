@@ -42,7 +42,12 @@ func (r *Runner) addChangeRoutes(a huma.API) {
 			return answer(r.Used(ctx, in.Since, in.Until))
 		})
 	huma.Register(a, operation("quotas", http.MethodGet, "/v1/quotas", "What users and groups have, and may have"),
-		func(ctx context.Context, _ *struct{}) (*output[[]api.Account], error) { return answer(r.Quotas(ctx)) })
+		func(ctx context.Context, in *struct {
+			Names []string `query:"name,explode" maxItems:"100" doc:"users, or @groups, of this machine, who are listed even if carma knows nothing of them"`
+		}) (*output[[]api.Account], error) {
+			who, _ := callerFrom(ctx)
+			return answer(r.Quotas(ctx, who, in.Names))
+		})
 	closing(a, "close-gpus", "/v1/gpus/close", "Drain GPUs, or open them again", r.CloseGPUs, r.ListGPUs)
 	closing(a, "pause", "/v1/launching", "Pause launching, or let it go on", r.PauseLaunching, r.Info)
 }

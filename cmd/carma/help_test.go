@@ -41,6 +41,11 @@ func TestHelpOfEach(t *testing.T) {
 			if code != 0 || errs.Len() > 0 || !strings.Contains(out.String(), "Usage:\n  "+path) {
 				t.Errorf("%s %s: exit code %d: %.60q %s", path, flag, code, out.String(), errs.String())
 			}
+			for line := range strings.Lines(out.String()) { // a space: a flag left no room for what it does
+				if line = strings.TrimSuffix(line, "\n"); strings.HasSuffix(line, " ") {
+					t.Errorf("%s %s: %q ends with a space", path, flag, line)
+				}
+			}
 		}
 		for _, c := range cmd.Commands() {
 			if !c.Hidden {

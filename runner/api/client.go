@@ -181,9 +181,10 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 	return call[Info](ctx, c, http.MethodGet, "/v1/info", nil)
 }
 
-// Quotas lists what users and groups have and may have.
-func (c *Client) Quotas(ctx context.Context) ([]Account, error) {
-	return call[[]Account](ctx, c, http.MethodGet, "/v1/quotas", nil)
+// Quotas lists what users and groups have and may have; those of names, users or @groups
+// of the machine, even if carma knows of no task of theirs.
+func (c *Client) Quotas(ctx context.Context, names ...string) ([]Account, error) {
+	return call[[]Account](ctx, c, http.MethodGet, "/v1/quotas?"+url.Values{"name": names}.Encode(), nil)
 }
 
 // Doctor runs the daemon's self-checks.

@@ -43,7 +43,7 @@ changes at SIGHUP.`,
 		if err != nil {
 			return err
 		}
-		all, err := client.Quotas(cmd.Context())
+		all, err := client.Quotas(cmd.Context(), args...)
 		if err != nil {
 			return err
 		}

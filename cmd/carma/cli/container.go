@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"carma/runner/api"
@@ -70,6 +71,11 @@ func appendVar(env []string, v string) []string {
 	return env
 }
 
+// plainModes are docker's modes of a mounted folder that change nothing: the default ones,
+// those for other systems than Linux, and those of SELinux, whose labels carma leaves as
+// they are.
+var plainModes = []string{"rw", "rprivate", "cached", "delegated", "consistent", "z", "Z"}
+
 // Mounts reads -v source:target[:ro|rw]. The daemon has another working
 // folder and home, so sources are made absolute here.
 func Mounts(args []string) ([]api.Mount, error) {
@@ -81,12 +87,13 @@ func Mounts(args []string) ([]api.Mount, error) {
 		}
 		m := api.Mount{Source: parts[0], Target: parts[1]}
 		if len(parts) == 3 {
-			switch parts[2] {
-			case "ro":
-				m.ReadOnly = true
-			case "rw":
-			default:
-				return nil, Usagef("it is ro or rw", "-v %s: unknown mode %q", arg, parts[2])
+			for mode := range strings.SplitSeq(parts[2], ",") {
+				switch {
+				case mode == "ro":
+					m.ReadOnly = true
+				case !slices.Contains(plainModes, mode):
+					return nil, Usagef("it is ro or rw", "-v %s: unknown mode %q", arg, mode)
+				}
 			}
 		}
 		m, err := settled(m, "-v "+arg)

@@ -148,6 +148,9 @@ func (s *Selector) Span(now time.Time) (since, until time.Time, err error) {
 	}
 	read("since", s.since, &since)
 	read("until", s.until, &until)
+	if err == nil && !until.IsZero() && until.Before(since) {
+		err = cli.Usagef("2h is two hours ago", "--until %s is before --since %s", s.until, s.since)
+	}
 	return since, until, err
 }
 

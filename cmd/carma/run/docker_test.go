@@ -126,6 +126,20 @@ func TestDockerMount(t *testing.T) {
 	}
 }
 
+// TestDockerVolume: the modes of -v, as people copy them from lines for other systems.
+func TestDockerVolume(t *testing.T) {
+	dir := t.TempDir()
+	for mode, want := range map[string]struct{ taken, readOnly bool }{
+		"ro": {true, true}, "rw": {true, false}, "ro,z": {true, true}, "Z": {true, false}, "cached": {true, false}, "delegated,ro": {true, true},
+		"rprivate": {true, false}, "shared": {}, "nocopy": {}, "r": {}, "ro,": {}, "": {},
+	} {
+		m, err := cli.Mounts([]string{dir + ":/data:" + mode})
+		if (err == nil) != want.taken || err == nil && m[0].ReadOnly != want.readOnly {
+			t.Errorf("%q: %+v, %v", mode, m, err)
+		}
+	}
+}
+
 // TestDockerGPUs: each form of --gpus.
 func TestDockerGPUs(t *testing.T) {
 	for text, want := range map[string]struct {

@@ -194,7 +194,7 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.envFiles, "env-file", nil, "read environment from a `file`")
 	f.StringArrayVarP(&o.mounts, "volume", "v", nil, "mount a folder, `source:target[:ro]`")
 	f.StringVar(&o.entrypoint, "entrypoint", "", "replace the image's entrypoint by this `command`")
-	f.StringArrayVar(&o.mountLists, "mount", nil, "mount a folder, in docker's long form: `type=bind,source=./data,target=/data,readonly`")
+	f.StringArrayVar(&o.mountLists, "mount", nil, "docker's long form of a `mount`: type=bind,source=./data,target=/data,ro")
 	idleFlags(f, &o.request.Retries)
 	f.SetNormalizeFunc(carmas)
 }
@@ -238,6 +238,9 @@ func (o *options) submit(args []string) (api.Submit, error) {
 		for _, note := range g.Notes() {
 			o.notes = append(o.notes, "--gpus: "+note)
 		}
+	}
+	if r.GPUs >= 0 {
+		o.notes = append(o.notes, visibleNotes(o.env, r.GPUs)...)
 	}
 	if o.set.Changed("entrypoint") {
 		r.Entrypoint = []string{o.entrypoint}

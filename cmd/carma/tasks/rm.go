@@ -133,7 +133,10 @@ them by itself (keep-tasks, keep-tasks-for, keep-output-for).`,
 				what = fmt.Sprintf("%d finished tasks, %d to %d", len(list), list[len(list)-1].ID, list[0].ID)
 			}
 			fmt.Fprintf(a.Err, "carma: remove %s, with their output? [y/N] ", what)
-			answer, _ := bufio.NewReader(a.In).ReadString('\n')
+			answer, err := bufio.NewReader(a.In).ReadString('\n')
+			if err != nil { // nobody there to end the line
+				fmt.Fprintln(a.Err)
+			}
 			if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 				return cli.Usagef("-f does not ask", "nothing was removed")
 			}
