@@ -24,11 +24,12 @@ func Rerun(a *cli.App) *cobra.Command {
 		Short:   "Submit a task again, as it was or with changes",
 		Long: `Submit a task again as a new one: the same image, arguments, environment, mounts
 and limits. Flags before the task change what they name; arguments behind it
-replace its own. The new task waits for no other task, and is in no group.
-Prints its id.`,
+replace its own; --edit opens all of it in your editor (VISUAL, EDITOR, else vi).
+The new task waits for no other task, and is in no group. Prints its id.`,
 		Example: `  carma rerun 17
   carma rerun --mem 20G 17
-  carma rerun 17 train.py --lr 0.01`,
+  carma rerun 17 train.py --lr 0.01
+  carma rerun --edit 17`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cli.Usagef("write for example: carma rerun 17", "no task named")
@@ -43,6 +44,7 @@ Prints its id.`,
 		}
 	}
 	env := cmd.Flags().StringArrayP("env", "e", nil, "environment `KEY=value` to add or change; KEY alone takes yours")
+	inEditor := cmd.Flags().Bool("edit", false, "change it in your editor before it is submitted")
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().SetNormalizeFunc(asDocker)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -98,6 +100,18 @@ Prints its id.`,
 			again.Command, again.Read = words, nil
 			if again.EstModel == "" {
 				again.Network = nil
+			}
+		}
+		if *inEditor {
+			if err := edit(a, &again, args[0]); err != nil {
+				return err
+			}
+			if again.EstModel != old.Submit.EstModel {
+				notes, err := submit.Model(&again, ".")
+				if err != nil {
+					return err
+				}
+				a.Warn(notes)
 			}
 		}
 		all := []api.Submit{again}
