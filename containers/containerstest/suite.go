@@ -34,6 +34,13 @@ type Lacks struct {
 	Images bool
 	// GPUs: the engine under test has none, not even simulated ones.
 	GPUs bool
+	// Shell: a command in a container has an environment, a folder and signals by a shell
+	// only, and the tool's image has none.
+	Shell bool
+	// Prompt: what a terminal shows before a session is connected is in the log alone.
+	Prompt bool
+	// Fittings: no limits of processes and no devices.
+	Fittings bool
 	// LogBytes: the engine decides how much of a log it keeps.
 	LogBytes bool
 }

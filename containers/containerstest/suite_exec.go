@@ -44,21 +44,39 @@ func (s *suite) exec(id string, c containers.Command, input string) (stdout, std
 func testExec(t *testing.T, s *suite) {
 	s.terminals()
 	// What the kernel grants: user and groups, capabilities, limits, control groups.
-	rights := []string{"user", "look:groups", "privileges", "read:/proc/self/oom_score_adj", "read:/proc/self/limits", "read:/proc/self/cgroup", "look:node:/dev/own", "devices"}
+	rights := []string{"user", "look:groups", "privileges", "read:/proc/self/limits", "read:/proc/self/cgroup", "devices"}
+	if !s.img.Lacks.Fittings {
+		rights = append(rights, "read:/proc/self/oom_score_adj", "look:node:/dev/own")
+	}
 	spec := s.spec(append(slices.Clone(rights), "out:up", "block:0")...)
 	spec.Env, spec.User = []string{"FROM=spec"}, "1001:1002"
-	spec.NoNewPrivileges, spec.Groups, spec.OOMScore = true, []int{4242}, 321
-	spec.Ulimits = []containers.Ulimit{{Name: "core", Soft: 512, Hard: 600}}
-	spec.Devices = []containers.Device{{Source: "/dev/null", Target: "/dev/own", Permissions: "r"}}
+	spec.NoNewPrivileges, spec.Groups = true, []int{4242}
+	if !s.img.Lacks.Fittings {
+		spec.OOMScore = 321
+		spec.Ulimits = []containers.Ulimit{{Name: "core", Soft: 512, Hard: 600}}
+		spec.Devices = []containers.Device{{Source: "/dev/null", Target: "/dev/own", Permissions: "r"}}
+	}
 	id := s.startSpec(spec)
 	s.follow(id).until("up")
 	run := func(c containers.Command) (string, string, int) { return s.exec(id, c, "") }
-	out, errs, code := run(containers.Command{Args: []string{ToolPath, "user", "dir", "env:FROM", "env:IMAGE", "env:OWN", "terminal", "err:oops", "exit:7"}, Env: []string{"OWN=1"}})
-	if want := "1001:1002\n/work\nFROM=spec\nIMAGE=yes\nOWN=1\nno terminal\n"; out != want || errs != "oops\n" || code != 7 {
+	own, want := containers.Command{Env: []string{"OWN=1"}}, "OWN=1"
+	if s.img.Lacks.Shell {
+		own, want = containers.Command{}, "OWN="
+		for what, c := range map[string]containers.Command{"environment": {Env: []string{"OWN=1"}}, "folder": {WorkDir: "/"}} {
+			c.Args = []string{ToolPath}
+			_, err := s.terminals().Exec(s.ctx, id, c)
+			s.failsWith("a command with its own "+what, err, containers.ErrUnsupported)
+		}
+	}
+	own.Args = []string{ToolPath, "user", "dir", "env:FROM", "env:IMAGE", "env:OWN", "terminal", "err:oops", "exit:7"}
+	out, errs, code := run(own)
+	if want := "1001:1002\n/work\nFROM=spec\nIMAGE=yes\n" + want + "\nno terminal\n"; out != want || errs != "oops\n" || code != 7 {
 		t.Errorf("it printed %q and %q, and exited with %d", out, errs, code)
 	}
-	if out, _, _ := run(containers.Command{Args: []string{ToolPath, "dir", "input"}, WorkDir: "/"}); out != "/\nended\n" {
-		t.Errorf("in another folder: %q", out)
+	if !s.img.Lacks.Shell {
+		if out, _, _ := run(containers.Command{Args: []string{ToolPath, "dir", "input"}, WorkDir: "/"}); out != "/\nended\n" {
+			t.Errorf("in another folder: %q", out)
+		}
 	}
 	if out, _, _ := s.exec(id, containers.Command{Args: []string{ToolPath, "input"}, Stdin: true}, "a\nb"); out != "got a\ngot b\nended\n" {
 		t.Errorf("with input: %q", out)
@@ -123,9 +141,14 @@ func testExecFails(t *testing.T, s *suite) {
 // testExecTerminal: a command's terminal has its size at once, and a signal ends the
 // command.
 func testExecTerminal(t *testing.T, s *suite) {
+	s.terminals()
+	last := "block:9" // until its signal
+	if s.img.Lacks.Shell {
+		last = "ask:more? "
+	}
 	id := s.start("block:0")
 	session, err := s.terminals().Exec(s.ctx, id, containers.Command{
-		Args: []string{ToolPath, "resized", "ask:go? ", "block:9"}, Stdin: true, TTY: true, Size: containers.Size{Rows: 10, Cols: 20},
+		Args: []string{ToolPath, "resized", "ask:go? ", last, "exit:9"}, Stdin: true, TTY: true, Size: containers.Size{Rows: 10, Cols: 20},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +162,12 @@ func testExecTerminal(t *testing.T, s *suite) {
 	s.types(session, "yes\n")
 	s.shows(text, "got")
 	s.shows(text, "yes")
-	if err := session.Signal(s.ctx, syscall.SIGTERM); err != nil {
+	if s.img.Lacks.Shell {
+		if err := session.Signal(s.ctx, syscall.SIGTERM); err == nil {
+			t.Error("a signal without a shell")
+		}
+		s.types(session, "on\n")
+	} else if err := session.Signal(s.ctx, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	s.over(over)

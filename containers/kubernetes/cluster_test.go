@@ -70,6 +70,8 @@ func newCluster(t *testing.T, images ...string) *cluster {
 	mux.HandleFunc("PATCH "+pods+"/{name}", c.patchPod)
 	mux.HandleFunc("DELETE "+pods+"/{name}", c.deletePod)
 	mux.HandleFunc("GET "+pods+"/{name}/log", c.logs)
+	mux.HandleFunc("GET "+pods+"/{name}/exec", c.exec)
+	mux.HandleFunc("GET "+pods+"/{name}/attach", c.attach)
 	mux.HandleFunc("POST "+claims, c.postClaim)
 	mux.HandleFunc("GET "+claims+"/{name}", c.getClaim)
 	mux.HandleFunc("DELETE "+claims+"/{name}", c.deleteClaim)

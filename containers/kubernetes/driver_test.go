@@ -57,8 +57,6 @@ func TestRefused(t *testing.T) {
 		"IPC":                     func(s *containers.Spec) { s.HostIPC = true },
 		"without network":         func(s *containers.Spec) { s.Sandbox = &containers.Sandbox{} },
 		"Deployments":             func(s *containers.Spec) { s.Hosted = &containers.Hosted{} },
-		"a terminal":              func(s *containers.Spec) { s.TTY = true },
-		"or input":                func(s *containers.Spec) { s.Stdin = true },
 		"mode 777":                func(s *containers.Spec) { s.Tmpfs = []containers.Tmpfs{{Target: "/x", Mode: "700"}} },
 		"mounting /home/ada":      func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/home/ada", Target: "/x"}} },
 		"mounting /shared2":       func(s *containers.Spec) { s.Mounts = []containers.Mount{{Source: "/shared2", Target: "/x"}} },

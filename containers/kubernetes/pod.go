@@ -84,7 +84,11 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 	c := corev1.Container{
 		Name: containerName, Image: spec.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: literal(spec.Entrypoint), Args: literal(spec.Command), WorkingDir: spec.WorkDir, Env: environment(spec),
-		Resources:                limits(spec),
+		Resources: limits(spec),
+		TTY:       spec.TTY, Stdin: spec.TTY || spec.Stdin,
+		// Without a terminal, the program reads the end of its input when the session
+		// that gives it ends.
+		StdinOnce:                spec.Stdin && !spec.TTY,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 	security := &corev1.SecurityContext{}
@@ -181,6 +185,9 @@ func environment(spec containers.Spec) []corev1.EnvVar {
 		gpus = strings.Join(spec.GPUs, ",")
 	}
 	out := []corev1.EnvVar{}
+	if spec.TTY {
+		out = append(out, corev1.EnvVar{Name: "TERM", Value: "xterm"}) // as docker run -t does
+	}
 	for _, kv := range append(slices.Clone(spec.Env), visible+"="+gpus) {
 		name, value, _ := strings.Cut(kv, "=")
 		out = slices.DeleteFunc(out, func(e corev1.EnvVar) bool { return e.Name == name })

@@ -29,7 +29,6 @@ func refused(spec containers.Spec) error {
 		{spec.HostIPC, "the node's IPC namespace (MPS): a pod of a user has none"},
 		{spec.Sandbox != nil, "a container without network (carma probe): a pod always has one; run the probe on a server"},
 		{spec.Hosted != nil, "containers of a suite with helpers: write them as Deployments and Services"},
-		{spec.TTY || spec.Stdin, "a terminal or input (-i, -t): not there yet on a cluster; use kubectl attach"},
 		{slices.ContainsFunc(spec.Tmpfs, func(t containers.Tmpfs) bool { return t.Mode != "" || t.Exec }), "modes of a folder in memory (--tmpfs): a pod's has mode 777"},
 	} {
 		if r.asked {

@@ -1,0 +1,218 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"carma/containers"
+)
+
+// attached is a session with the program of a pod. It connects when the program runs:
+// a cluster attaches to nothing else.
+//
+// Of a program without a terminal the output comes from the log, which has all of it
+// from the beginning. A terminal's output comes by the connection, because a log has
+// whole lines only and so no prompt; what the program shows before the connection is
+// there is in the log alone.
+type attached struct {
+	d     *Driver
+	what  string
+	id    string
+	tty   bool
+	since time.Time // of the log
+	out   outlet
+	input input
+
+	ctx    context.Context
+	close  func()
+	closed chan struct{}
+
+	mu   sync.Mutex
+	size containers.Size
+	now  *stream // nil: not connected
+
+	over chan struct{}
+	err  error // read after over
+}
+
+const (
+	// attachAgain is the pause before attaching to a program that does not run yet is
+	// tried again: short at first, because what a terminal shows meanwhile is lost.
+	attachAgain = 50 * time.Millisecond
+	attachMost  = time.Second
+	// flushFor is how long a session that is closed may take to hand on its input.
+	flushFor = 2 * time.Second
+)
+
+// Attach connects with the program of a pod.
+func (d *Driver) Attach(ctx context.Context, id string) (containers.Session, error) {
+	what := "attach to pod " + d.short(id)
+	pod, err := d.pod(ctx, what, id)
+	if err != nil {
+		return nil, err
+	}
+	if ended(pod) {
+		return nil, fmt.Errorf("%s: %w: it has ended", what, containers.ErrNotFound)
+	}
+	if err := d.ctx.Err(); err != nil {
+		return nil, fail(d.ctx, what, err)
+	}
+	s := &attached{d: d, what: what, id: id, closed: make(chan struct{}), over: make(chan struct{})}
+	for _, c := range pod.Spec.Containers {
+		s.tty = s.tty || c.Name == containerName && c.TTY
+	}
+	if running(pod) {
+		s.since = time.Now()
+	}
+	s.out.init()
+	s.input.init()
+	var cancel context.CancelFunc
+	s.ctx, cancel = context.WithCancel(d.ctx)
+	s.close = sync.OnceFunc(func() {
+		close(s.closed)
+		s.out.leave()
+		s.input.end()
+		time.AfterFunc(flushFor, cancel)
+	})
+	d.tasks.Go(func() {
+		defer cancel()
+		defer close(s.over)
+		defer s.input.stop()
+		if s.err = s.run(); s.ctx.Err() != nil {
+			s.err = s.ctx.Err()
+		}
+	})
+	return s, nil
+}
+
+// run stays connected until the program has ended.
+func (s *attached) run() error {
+	if s.tty {
+		return s.attach(s.ctx)
+	}
+	ctx, enough := context.WithCancel(s.ctx)
+	var feeding sync.WaitGroup
+	defer feeding.Wait()
+	defer enough()
+	feeding.Go(func() { _ = s.attach(ctx) })
+	// As long as nothing of it has started, there is no log.
+	err := s.d.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return running(pod) || ended(pod), nil })
+	if err != nil {
+		return err
+	}
+	out := &half{of: &s.out}
+	return s.d.Logs(ctx, s.id, s.since, true, func(_ time.Time, _ containers.Stream, line []byte, partial bool) {
+		_, _ = out.Write(line)
+		if !partial {
+			_, _ = out.Write([]byte("\n"))
+		}
+	})
+}
+
+// attach connects when the program runs, and returns when that connection has ended, or
+// the program.
+func (s *attached) attach(ctx context.Context) error {
+	for pause := attachAgain; ; pause = min(2*pause, attachMost) {
+		pod, err := s.d.pod(ctx, s.what, s.id)
+		if err != nil || ended(pod) {
+			return err
+		}
+		switch {
+		case running(pod), s.tty && pod.Spec.NodeName != "":
+			if connected, err := s.connect(ctx, pod); connected {
+				return err
+			}
+		default:
+			pause = attachAgain
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// connect attaches once. connected: there was a connection, which has ended.
+func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool, err error) {
+	options := &corev1.PodAttachOptions{Container: containerName, Stdin: true, Stdout: s.tty, TTY: s.tty}
+	s.mu.Lock()
+	one, err := s.d.dial(homeOf(pod), "attach", options, s.tty, true, s.tty, s.size)
+	s.now = one
+	s.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	// The apiserver takes a connection before the kubelet does. Nothing is written on one
+	// that may yet be refused.
+	alive := make(chan struct{})
+	seen := &firstSeen{to: &half{of: &s.out}, alive: sync.OnceFunc(func() { close(alive) })}
+	if one.outlet.take(seen, io.Discard); running(pod) {
+		seen.alive()
+	}
+	handed := make(chan bool, 1)
+	go func() { handed <- s.input.hand(one, alive) }()
+	select {
+	case <-one.over:
+	case <-ctx.Done():
+		one.cancel()
+		<-one.over
+	}
+	used := <-handed || seen.any.Load()
+	_, err = one.ended()
+	return used || err == nil, err
+}
+
+// firstSeen notices the first output.
+type firstSeen struct {
+	to    io.Writer
+	alive func()
+	any   atomic.Bool
+}
+
+func (f *firstSeen) Write(p []byte) (int, error) {
+	f.any.Store(true)
+	f.alive()
+	return f.to.Write(p)
+}
+
+// Copy hands on the output until the program has ended or the session is closed.
+func (s *attached) Copy(stdout, stderr io.Writer) error {
+	s.out.take(stdout, stderr)
+	select {
+	case <-s.over:
+		return s.err
+	case <-s.closed:
+		return io.ErrClosedPipe
+	}
+}
+
+// Write gives input. It waits until the program runs.
+func (s *attached) Write(p []byte) (int, error) { return s.input.w.Write(p) }
+
+// CloseWrite ends the input.
+func (s *attached) CloseWrite() error {
+	if !s.tty {
+		s.input.end()
+	}
+	return nil
+}
+
+// Resize sets the terminal's size, now or when it is connected.
+func (s *attached) Resize(_ context.Context, to containers.Size) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.size = to; s.now != nil && s.tty {
+		s.now.sizes.set(to)
+	}
+	return nil
+}
+
+// Close ends the session. A program without a terminal reads the end of its input then.
+func (s *attached) Close() error { s.close(); return nil }

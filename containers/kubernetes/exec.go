@@ -1,0 +1,282 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"carma/containers"
+)
+
+var _ containers.Terminals = (*Driver)(nil)
+
+// shell is what a command is started by. A cluster can give a command neither a folder
+// nor an environment, and sends it no signal; a shell in the container can. It tells its
+// number first, and then becomes the command.
+const shell = "/bin/sh"
+
+// noProgram: the container has no such program.
+var noProgram = regexp.MustCompile(`no such file or directory|executable file not found|not found in \$PATH`)
+
+// command is a session with a command in a pod.
+type command struct {
+	*stream
+	d   *Driver
+	at  types.NamespacedName
+	pid string // in the container; empty: not known
+	// early is what came on standard error before the shell told its number.
+	early lockedBuffer
+
+	closed chan struct{}
+	close  func()
+}
+
+// Exec runs a command in a pod. Where the container has no shell, the command has no
+// environment and folder of its own, and gets no signals.
+func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (containers.ExecSession, error) {
+	what := "run a command in pod " + d.short(id)
+	pod, err := d.pod(ctx, what, id)
+	if err != nil {
+		return nil, err
+	}
+	if !running(pod) || ended(pod) {
+		return nil, fmt.Errorf("%s: %w: it does not run", what, containers.ErrNotFound)
+	}
+	script, err := shellScript(c)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", what, containers.ErrInvalid, err)
+	}
+	s, err := d.command(pod, append([]string{shell, "-c", script, c.WorkDir}, c.Args...), c)
+	if err != nil {
+		return nil, fail(ctx, what, err)
+	}
+	err = s.hello(ctx)
+	if err != nil && noProgram.MatchString(err.Error()) {
+		if len(c.Env) > 0 || c.WorkDir != "" {
+			return nil, fmt.Errorf("%s: %w: a cluster needs %s in the image to give a command an environment or a folder", what, containers.ErrUnsupported, shell)
+		}
+		if s, err = d.command(pod, c.Args, c); err == nil {
+			return s, nil
+		}
+	}
+	if err != nil {
+		if now, gone := d.pod(ctx, what, id); gone != nil || ended(now) {
+			return nil, fmt.Errorf("%s: %w: it has ended", what, containers.ErrNotFound)
+		}
+		return nil, fail(ctx, what, err)
+	}
+	return s, nil
+}
+
+func (d *Driver) command(pod *corev1.Pod, args []string, c containers.Command) (*command, error) {
+	options := &corev1.PodExecOptions{Container: containerName, Command: args, Stdin: c.Stdin, Stdout: true, Stderr: !c.TTY, TTY: c.TTY}
+	stream, err := d.dial(homeOf(pod), "exec", options, c.TTY, c.Stdin, true, c.Size)
+	if err != nil {
+		return nil, err
+	}
+	s := &command{stream: stream, d: d, at: homeOf(pod), closed: make(chan struct{})}
+	s.close = sync.OnceFunc(func() {
+		if s.stdin != nil {
+			_ = s.stdin.Close()
+		}
+		s.outlet.leave() // what it still prints is read, or it would have to wait
+		close(s.closed)
+	})
+	return s, nil
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// shellScript starts a command by a shell: its first argument is the folder.
+func shellScript(c containers.Command) (string, error) {
+	var b strings.Builder
+	b.WriteString("echo $$; ")
+	for _, kv := range c.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		if !variable.MatchString(name) {
+			return "", fmt.Errorf("--env %s: on a cluster a name has letters, digits and _ only", name)
+		}
+		b.WriteString("export " + name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'; ")
+	}
+	b.WriteString(`if [ -n "$0" ]; then cd "$0" || exit 126; fi; exec "$@"`)
+	return b.String(), nil
+}
+
+// hello reads the number that the shell tells. What comes after it waits.
+func (s *command) hello(ctx context.Context) error {
+	first := &firstLine{out: make(chan string, 1), rest: &s.outlet}
+	s.outlet.take(first, &s.early)
+	select {
+	case line := <-first.out:
+		s.pid = strings.TrimSpace(line)
+		return nil
+	case <-s.over:
+		select {
+		case line := <-first.out:
+			s.pid = strings.TrimSpace(line)
+			return nil
+		default:
+		}
+		if _, err := s.ended(); err != nil {
+			return err
+		}
+		return errors.New("the shell did not answer")
+	case <-ctx.Done():
+		s.cancel()
+		return ctx.Err()
+	}
+}
+
+// lockedBuffer keeps a little output.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b = append(l.b, p...)
+	return len(p), nil
+}
+
+func (l *lockedBuffer) bytes() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b
+}
+
+// firstLine tells the first line of an output, and keeps the rest until somebody takes
+// that.
+type firstLine struct {
+	out  chan string
+	rest *outlet
+	got  []byte
+	told bool
+}
+
+// Write is called by one goroutine.
+func (f *firstLine) Write(p []byte) (int, error) {
+	n := len(p)
+	if !f.told {
+		f.got = append(f.got, p...)
+		line, rest, ok := bytes.Cut(f.got, []byte("\n"))
+		if !ok {
+			return n, nil
+		}
+		f.told, p = true, rest
+		f.rest.again() // nobody takes the rest yet
+		f.out <- string(line)
+		if len(p) == 0 {
+			return n, nil
+		}
+	}
+	_, err := (&half{of: f.rest}).Write(p)
+	return n, err
+}
+
+// Copy hands on the output until the command has ended or the session is closed.
+func (s *command) Copy(stdout, stderr io.Writer) error {
+	if _, err := stderr.Write(s.early.bytes()); err != nil {
+		return err
+	}
+	s.outlet.take(stdout, stderr)
+	select {
+	case <-s.over:
+		_, err := s.ended()
+		return err
+	case <-s.closed:
+		return io.ErrClosedPipe
+	}
+}
+
+// Write gives input.
+func (s *command) Write(p []byte) (int, error) {
+	if s.stdin == nil {
+		return 0, io.ErrClosedPipe
+	}
+	return s.stdin.Write(p)
+}
+
+// CloseWrite ends the input.
+func (s *command) CloseWrite() error {
+	if s.tty || s.stdin == nil {
+		return nil
+	}
+	return s.stdin.Close()
+}
+
+// Resize sets the terminal's size.
+func (s *command) Resize(_ context.Context, to containers.Size) error {
+	if s.tty {
+		s.sizes.set(to)
+	}
+	return nil
+}
+
+// Close leaves the command alone. Its connection stays as long as this driver, because
+// the command's output has to go somewhere.
+func (s *command) Close() error { s.close(); return nil }
+
+// Wait returns the command's code.
+func (s *command) Wait(ctx context.Context) (int, error) {
+	what := "wait for a command in pod " + s.at.Name
+	select {
+	case <-s.over:
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%s: %w", what, ctx.Err())
+	}
+	code, err := s.ended()
+	switch {
+	case err == nil:
+		return code, nil
+	case noProgram.MatchString(err.Error()):
+		return 127, nil
+	case strings.Contains(err.Error(), "permission denied"):
+		return 126, nil
+	}
+	return 0, fail(ctx, what, err)
+}
+
+// Signal sends the command a signal, by a shell in the container.
+func (s *command) Signal(ctx context.Context, sig syscall.Signal) error {
+	select {
+	case <-s.over:
+		return nil
+	default:
+	}
+	what := "signal a command in pod " + s.at.Name
+	if _, err := strconv.Atoi(s.pid); err != nil {
+		return fmt.Errorf("%s: a cluster sends no signals, and there is no %s in the image", what, shell)
+	}
+	pod, err := s.d.podNamed(ctx, s.at)
+	if err != nil {
+		return fail(ctx, what, err)
+	}
+	kill, err := s.d.command(pod, []string{shell, "-c", "kill -" + strconv.Itoa(int(sig)) + " " + s.pid}, containers.Command{})
+	if err != nil {
+		return fail(ctx, what, err)
+	}
+	defer func() { _ = kill.Close() }()
+	kill.outlet.take(io.Discard, io.Discard)
+	code, err := kill.Wait(ctx)
+	select {
+	case <-s.over:
+		return nil // it has ended meanwhile
+	default:
+	}
+	if err == nil && code != 0 {
+		err = fmt.Errorf("%s: kill ended with %d", what, code)
+	}
+	return err
+}

@@ -1,0 +1,184 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+
+	"carma/containers"
+)
+
+// stream is a connection with a program in a pod, through the apiserver and the node's
+// kubelet, by a WebSocket.
+type stream struct {
+	tty    bool
+	sizes  sizes
+	stdin  *io.PipeWriter // nil: none
+	outlet outlet         // of both outputs
+	cancel context.CancelFunc
+	over   chan struct{}
+	err    error // how it ended; read after over
+}
+
+// dial connects. options are those of the subresource, exec or attach.
+func (d *Driver) dial(at types.NamespacedName, subresource string, options runtime.Object, tty, stdin, output bool, size containers.Size) (*stream, error) {
+	url := d.pods(d.core.Get(), at).SubResource(subresource).VersionedParams(options, parameters).URL()
+	executor, err := remotecommand.NewWebSocketExecutor(d.config, "GET", url.String())
+	if err != nil {
+		return nil, err
+	}
+	if err := d.ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	s := &stream{tty: tty, cancel: cancel, over: make(chan struct{})}
+	s.sizes.init(ctx)
+	s.outlet.init()
+	how := remotecommand.StreamOptions{Tty: tty}
+	var input *io.PipeReader
+	if stdin {
+		input, s.stdin = io.Pipe()
+		how.Stdin = input
+	}
+	if output {
+		how.Stdout = &half{&s.outlet, false}
+		if !tty {
+			how.Stderr = &half{&s.outlet, true}
+		}
+	}
+	if tty {
+		how.TerminalSizeQueue = &s.sizes
+		if size != (containers.Size{}) {
+			s.sizes.set(size)
+		}
+	}
+	d.tasks.Go(func() {
+		defer cancel()
+		s.err = executor.StreamWithContext(ctx, how)
+		if input != nil {
+			_ = input.CloseWithError(io.ErrClosedPipe)
+		}
+		close(s.over)
+	})
+	return s, nil
+}
+
+// takes gives input; false: the connection has ended and took none of it.
+func (s *stream) takes(p []byte) bool {
+	n, err := s.stdin.Write(p)
+	return err == nil || n > 0
+}
+
+// ended is how the connection ended, after over: the command's code, or an error if it
+// did not end by the program's end.
+func (s *stream) ended() (code int, err error) {
+	if e, ok := errors.AsType[exec.CodeExitError](s.err); ok {
+		return e.Code, nil
+	}
+	return 0, s.err
+}
+
+// outlet hands the output of a program to somebody who may come later, and may leave
+// before the program ends.
+type outlet struct {
+	mu             sync.Mutex
+	taken          *sync.Cond
+	stdout, stderr io.Writer // nil: nobody has come yet
+	left           bool
+	failed         error
+}
+
+func (o *outlet) init() { o.taken = sync.NewCond(&o.mu) }
+
+// take names who gets the output from now on.
+func (o *outlet) take(stdout, stderr io.Writer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stdout, o.stderr = stdout, stderr
+	o.taken.Broadcast()
+}
+
+// again lets what comes from now on wait until it is taken.
+func (o *outlet) again() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stdout, o.stderr = nil, nil
+}
+
+// leave drops what comes from now on.
+func (o *outlet) leave() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.left = true
+	o.taken.Broadcast()
+}
+
+// half is one of the two outputs.
+type half struct {
+	of  *outlet
+	err bool
+}
+
+// Write waits until somebody takes the output.
+func (h *half) Write(p []byte) (int, error) {
+	o := h.of
+	o.mu.Lock()
+	for o.stdout == nil && !o.left {
+		o.taken.Wait()
+	}
+	to, drop := o.stdout, o.left || o.failed != nil
+	if h.err {
+		to = o.stderr
+	}
+	o.mu.Unlock()
+	if drop {
+		return len(p), nil
+	}
+	if _, err := to.Write(p); err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.failed = err
+	}
+	return len(p), nil
+}
+
+// sizes is the terminal's size, the latest of which counts.
+type sizes struct {
+	ctx  context.Context
+	next chan remotecommand.TerminalSize
+}
+
+func (q *sizes) init(ctx context.Context) {
+	q.ctx, q.next = ctx, make(chan remotecommand.TerminalSize, 1)
+}
+
+func (q *sizes) set(to containers.Size) {
+	size := remotecommand.TerminalSize{Width: to.Cols, Height: to.Rows}
+	for {
+		select {
+		case q.next <- size:
+			return
+		default:
+		}
+		select {
+		case <-q.next:
+		default:
+		}
+	}
+}
+
+// Next implements remotecommand.TerminalSizeQueue.
+func (q *sizes) Next() *remotecommand.TerminalSize {
+	select {
+	case size := <-q.next:
+		return &size
+	case <-q.ctx.Done():
+		return nil
+	}
+}
