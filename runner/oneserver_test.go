@@ -1,0 +1,147 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"carma/containers/containerstest"
+	"carma/containers/kubernetes"
+	"carma/mapper"
+	"carma/mapper/units"
+	"carma/runner/api"
+	"carma/runner/cluster"
+	"carma/runner/gpu"
+	"carma/runner/journal"
+)
+
+// node is the machine of asCluster.
+const node = "node-7"
+
+// asCluster shows cards as a cluster with one node does: by slices, and by what the node's
+// agent tells.
+type asCluster struct {
+	cards gpu.Source
+	told  int64
+}
+
+func (c *asCluster) Inventory(ctx context.Context) (is kubernetes.Inventory, err error) {
+	devices, err := c.cards.GPUs(ctx)
+	if err != nil {
+		return is, err
+	}
+	samples, err := c.cards.Sample(ctx)
+	if err != nil {
+		return is, err
+	}
+	text, err := cluster.Report{GPUs: samples}.Text()
+	c.told++
+	is.Nodes = []kubernetes.Node{{Name: node, Boot: "boot"}}
+	is.Reports = []kubernetes.Report{{Node: node, Count: c.told, Text: text}}
+	for i, d := range devices {
+		is.Devices = append(is.Devices, kubernetes.Device{
+			UUID: d.UUID, Driver: kubernetes.SimulatedDriver, Pool: node, Device: "gpu-" + strconv.Itoa(i), Node: node, Model: d.Model, Bytes: int64(d.Capacity), Shared: true,
+		})
+	}
+	return is, err
+}
+
+// Forgive implements [cluster.Reader].
+func (c *asCluster) Forgive(context.Context, string, string) error { return nil }
+
+// TestClusterDecidesAsOneServer: the journal of a daemon on a cluster replays to equal
+// decisions; and the same events on one server with the same GPUs give the same ones.
+func TestClusterDecidesAsOneServer(t *testing.T) {
+	g := newRig(t, func(g *rig) {
+		g.opt.Mapper = mapper.DefaultsOf("carma")
+		g.opt.Mapper.Backoff = g.opt.Mapper.Backoff / 1000
+		g.source = func(c *cards) gpu.Source {
+			source, err := cluster.Open(t.Context(), &asCluster{cards: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return source
+		}
+	})
+	g.script("mixed", func(ctx context.Context, p *containerstest.Process) int {
+		if n, _ := strconv.Atoi(p.Spec.Labels[LabelTask]); n%3 == 1 && p.Spec.Labels[LabelAttempt] == "1" {
+			return printing(1, pytorchOOM)(ctx, p)
+		}
+		return 0
+	})
+	var refs []string
+	for i := range 12 {
+		refs = append(refs, g.run(api.Submit{Image: "mixed", Command: []string{strconv.Itoa(i)}, GPUs: 1 + i%2, Mem: int64(units.Bytes(4+i) * units.GiB), Retries: 1}))
+	}
+	for _, ref := range refs {
+		g.finished(ref)
+	}
+	g.stop()
+	g.stop = nil
+	if v, err := Verify(g.dir, "test"); err != nil || v.Differs != "" || len(v.Faults) > 0 || v.Launches < 12 || v.OOMs == 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if launches := g.sameOnOneServer(); launches < 12 {
+		t.Errorf("%d launches were compared", launches)
+	}
+}
+
+// nodes are the fields of events and decisions that name a machine or its boot.
+var nodes = regexp.MustCompile(`,?"(node|boot)":"[^"]*"`)
+
+// oneServer is an event or a decision as on a server, which has no name.
+func oneServer(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`\{,`).ReplaceAll(nodes.ReplaceAll(b, nil), []byte("{"))
+}
+
+// sameOnOneServer replays the journal's events as those of one server, compares the
+// decisions with the recorded ones, and returns how many launches these were.
+func (g *rig) sameOnOneServer() (launches int) {
+	g.t.Helper()
+	j, err := journal.OpenReadOnly(g.dir)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer j.Close()
+	state, named := mapper.New(mapper.DefaultOptions()), false
+	err = j.View(func(j *journal.Reader) error {
+		for p, err := range history(j, 0) {
+			if err != nil {
+				return err
+			}
+			if _, ok := p.event.(mapper.HostsFound); ok {
+				continue // the daemon's own machine, which has no GPUs of the cluster
+			}
+			kind, body, err := mapper.EncodeEvent(p.event)
+			if err != nil {
+				return err
+			}
+			named = named || nodes.Match(body)
+			ev, err := mapper.DecodeEvent(kind, oneServer(g.t, p.event))
+			if err != nil {
+				return err
+			}
+			got := state.Step(ev)
+			if a, b := oneServer(g.t, got), oneServer(g.t, p.decided); string(a) != string(b) {
+				g.t.Fatalf("event %d %T: one server decides\n%s, the cluster\n%s", p.seq, p.event, a, b)
+			}
+			for _, d := range got {
+				if _, ok := d.(mapper.Launch); ok {
+					launches++
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || !named {
+		g.t.Fatalf("events name a node: %v, %v", named, err)
+	}
+	return launches
+}
