@@ -120,6 +120,22 @@ kubernetes: kubernetes-demo ## a real Kubernetes on this machine, built from Go 
 	$(GO) test -count=1 -timeout 20m -tags kubernetes -run "^TestReal" ./containers/kubernetes
 	$(GO) test -count=1 -timeout 40m -tags kubernetes ./test/kubernetes
 
+.PHONY: kubernetes-scale cluster-study
+kubernetes-scale: ## 1,250 fake nodes with 10,000 GPUs on a real control plane: pods a second, time to allocation (minutes)
+	@GO="$(GO)" test/kubernetes/build.sh >/dev/null
+	$(GO) test -count=1 -timeout 30m -tags kubernetes -run "^TestScale$$" -v ./containers/kubernetes
+
+# GPUs, MACHINES (of eight) and TASKS belong together: as many tasks for a GPU as there.
+STUDY_MACHINES ?= 1250
+STUDY_TASKS ?= 30000
+cluster-study: bin/carma ## policy carma against exclusive on a cluster, on jobs of Philly (PHILLY=the table of Sia's authors; many minutes)
+	@test -n "$(PHILLY)" || { echo "make cluster-study PHILLY=philly.csv: name the job table, see docs/replay.md"; exit 2; }
+	@mkdir -p .cache
+	bin/carma trace sample "$(PHILLY)" --start 2017-10-03 --tasks $(STUDY_TASKS) --max-gpus 8 --out .cache/study-jobs.csv
+	bin/carma trace map .cache/study-jobs.csv --match --load 1.1 --gpu-count $$(($(STUDY_MACHINES) * 8)) --out .cache/study.yaml
+	bin/carma replay .cache/study.yaml --gpus sim:dgx-station-a100 --gpu-count 8 --machines $(STUDY_MACHINES) --policy Exclusive,carma --csv .cache/study-tasks.csv
+	$(GO) run ./test/clusterstudy "$(STUDY_TASKS) jobs of Philly on $$(($(STUDY_MACHINES) * 8)) modelled A100, load 1.1" .cache/study-tasks.csv > docs/cluster-study.svg
+
 kubernetes-demo: build bin/simtask ## the demo alone: daemon, node and five tasks on that cluster, a minute and a half once it is built
 	@command -v runc >/dev/null || apt-get install -qy --no-install-recommends runc
 	@GO="$(GO)" test/kubernetes/build.sh >/dev/null

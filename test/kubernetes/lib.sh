@@ -3,6 +3,7 @@
 # KUBERNETES_STATE  folder of the running cluster (default /tmp/carma-kubernetes-UID)
 # KUBERNETES_PORT   the apiserver's port on 127.0.0.1; the nine ports after it are used
 #                   too (default 16443)
+# KUBERNETES_NODE_GRACE  how long a node may say nothing (default 50s)
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 state=${KUBERNETES_STATE:-/tmp/carma-kubernetes-$(id -u)}

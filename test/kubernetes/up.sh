@@ -79,7 +79,8 @@ control_plane() {
 		--bind-address 127.0.0.1 --secure-port $((port + 1))
 	alive controllers || start controllers "$bin/kube" controller-manager --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
 		--bind-address 127.0.0.1 --secure-port $((port + 2)) \
-		--root-ca-file "$state/pki/server/apiserver.crt" --controllers="$(controllers)"
+		--root-ca-file "$state/pki/server/apiserver.crt" --controllers="$(controllers)" \
+		--node-monitor-grace-period "${KUBERNETES_NODE_GRACE:-50s}"
 	until_ok 60 "the scheduler does not become ready" curl -fsk "https://127.0.0.1:$((port + 1))/readyz"
 	until_ok 60 "the controller-manager does not become ready" curl -fsk "https://127.0.0.1:$((port + 2))/healthz"
 	# Before it is there, no pod can be made.

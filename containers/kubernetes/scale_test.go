@@ -1,0 +1,182 @@
+//go:build kubernetes
+
+package kubernetes_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"carma/containers"
+	"carma/containers/kubernetes"
+)
+
+var (
+	scaleNodes = flag.Int("scale.nodes", 1250, "nodes of TestScale, of 8 GPUs each")
+	scalePods  = flag.Int("scale.pods", 1000, "pods of TestScale's burst")
+)
+
+// TestScale prints how many pinned pods a control plane takes a second, and how long it
+// takes from a decision of carma's to the scheduler's allocation, in a burst on a cluster
+// of fake nodes. make kubernetes-scale runs it. It asks for no time, but nothing may be
+// lost or left, and no GPU overbooked.
+func TestScale(t *testing.T) {
+	t.Setenv("KUBERNETES_NODE_GRACE", "24h") // no kubelet says that a node is alive
+	config := controlPlane(t)
+	f := newFleet(t, config)
+	began := time.Now()
+	f.join(*scaleNodes)
+	t.Logf("%d nodes with %d GPUs joined in %.1f s", *scaleNodes, 8**scaleNodes, time.Since(began).Seconds())
+	// A slow machine is no fault of a pod's.
+	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: config, ClaimPatience: 10 * time.Minute, NodePatience: 10 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	see(t, d, 8**scaleNodes)
+
+	allocated := f.allocations(t)
+	f.kubelets(t)
+	cpu := f.cpu()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	asked, ids := map[string]time.Time{}, []string{}
+	began = time.Now()
+	for i := range *scalePods {
+		all.Go(func() {
+			// Every third GPU of the cluster and its neighbour: claims share some of them.
+			name := fmt.Sprintf("scale-%d", i)
+			spec := containers.Spec{Name: name, Image: "none", GPUs: []string{gpuOf(i * 3 % (8 * *scaleNodes))}, GPUMemory: 10 << 30, Attach: containers.AttachSimulated}
+			now := time.Now()
+			id, err := d.Create(t.Context(), spec)
+			if err == nil {
+				mu.Lock()
+				asked[name], ids = now, append(ids, id)
+				mu.Unlock()
+				err = d.Start(t.Context(), id)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	running := time.Since(began)
+	at := allocated(*scalePods)
+	var waits []time.Duration
+	last := began
+	for name, when := range at {
+		waits = append(waits, when.Sub(asked[name]))
+		last = maxTime(last, when)
+	}
+	slices.Sort(waits)
+	if len(waits) != *scalePods {
+		t.Fatalf("%d of %d claims were allocated", len(waits), *scalePods)
+	}
+	load, _ := os.ReadFile("/proc/loadavg")
+	t.Logf("%d pinned pods: %.1f a second until the last was allocated (%.1f s) and %.1f until the last ran (%.1f s)", *scalePods,
+		float64(*scalePods)/last.Sub(began).Seconds(), last.Sub(began).Seconds(), float64(*scalePods)/running.Seconds(), running.Seconds())
+	t.Logf("decision to allocated: median %.2f s, p99 %.2f s, longest %.2f s", waits[len(waits)/2].Seconds(), waits[len(waits)*99/100].Seconds(), waits[len(waits)-1].Seconds())
+	t.Logf("CPU s of the control plane: %s; of this process %.1f; load %s", f.cpuSince(cpu), f.own(cpu), strings.TrimSpace(string(load)))
+	f.notOver(t, 80<<30)
+
+	began = time.Now()
+	for _, id := range ids {
+		all.Go(func() {
+			if err := d.Kill(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+			if err := d.Remove(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d pods were stopped and removed in %.1f s", len(ids), time.Since(began).Seconds())
+	if left, err := d.List(t.Context(), nil); err != nil || len(left) > 0 {
+		t.Errorf("%d pods are left, %v", len(left), err)
+	}
+}
+
+// see waits until the driver sees so many GPUs.
+func see(t *testing.T, d *kubernetes.Driver, gpus int) {
+	t.Helper()
+	began := time.Now()
+	for {
+		is, err := d.Inventory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(is.Devices) == gpus && !slices.ContainsFunc(is.Nodes, func(n kubernetes.Node) bool { return n.Closed != "" }) {
+			t.Logf("the driver saw them, all open, after %.1f s", time.Since(began).Seconds())
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("%d GPUs", len(is.Devices))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// allocations watches the claims. The function it returns waits for so many allocations,
+// and tells when each was seen first.
+func (f *fleet) allocations(t *testing.T) func(int) map[string]time.Time {
+	type seen struct {
+		name string
+		at   time.Time
+	}
+	news := make(chan seen, 64*1024)
+	informed(t, f.resource, "resourceclaims", &resourcev1.ResourceClaim{}, func(o any) {
+		if c := o.(*resourcev1.ResourceClaim); c.Status.Allocation != nil {
+			news <- seen{c.Name, time.Now()}
+		}
+	})
+	return func(n int) map[string]time.Time {
+		at := map[string]time.Time{}
+		for len(at) < n {
+			select {
+			case s := <-news:
+				if _, twice := at[s.name]; !twice {
+					at[s.name] = s.at
+				}
+			case <-time.After(2 * time.Minute):
+				return at
+			}
+		}
+		return at
+	}
+}
+
+// notOver checks that no GPU is booked with more than it has.
+func (f *fleet) notOver(t *testing.T, bytes int64) {
+	t.Helper()
+	var list resourcev1.ResourceClaimList
+	if err := f.resource.Get().Resource("resourceclaims").Do(context.Background()).Into(&list); err != nil {
+		t.Fatal(err)
+	}
+	booked := map[string]int64{}
+	for _, c := range list.Items {
+		for _, r := range c.Status.Allocation.Devices.Results {
+			q := r.ConsumedCapacity["memory"]
+			if booked[r.Pool+r.Device] += q.Value(); booked[r.Pool+r.Device] > bytes {
+				t.Errorf("%s %s: %d bytes are booked", r.Pool, r.Device, booked[r.Pool+r.Device])
+			}
+		}
+	}
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
