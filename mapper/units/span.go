@@ -8,11 +8,14 @@ import (
 	"time"
 )
 
+// endless are words for a time that never ends; the first three are Slurm's.
+var endless = map[string]bool{"unlimited": true, "infinite": true, "infinity": true, "none": true, "never": true}
+
 // ParseSpan reads a time above zero; see [ParseTime].
 func ParseSpan(s string) (time.Duration, error) {
 	d, err := ParseTime(s)
-	if err == nil && d == 0 {
-		err = notATime(s)
+	if err == nil && d == 0 || endless[strings.ToLower(strings.TrimSpace(s))] {
+		return 0, fmt.Errorf("%q is not a time; leave it out for none, or write for example 30s, 90m, 2h or 1d", s)
 	}
 	return d, err
 }

@@ -53,4 +53,10 @@ var commands = []Word{
 	{Name: "pueue", Write: "carma ps", Say: "the commands of pueue stand directly behind carma"}, {Name: "pueue add", Write: "carma run -d my-image:1 python train.py"}, {Name: "add", Write: "carma run -d my-image:1 python train.py"},
 	{Name: "follow", Write: "carma logs -f 12"}, {Name: "log", Write: "carma logs 12"}, {Name: "clean", Write: "carma rm --finished"}, {Name: "stash", Write: "carma hold 20"}, {Name: "enqueue", Write: "carma release 20"}, {Name: "switch", Write: "carma top 20"}, {Name: "edit", Write: "carma update --time 2h 20"},
 	{Name: "group", Write: "carma run -d --group exp my-image:1"}, {Name: "parallel", Say: "carma runs what fits; carma run --array 1-10%2 and --parallel limit a group, quotas a user"}, {Name: "reset", Write: "carma stop --mine", Say: "then carma rm --finished"}, {Name: "shutdown", Write: "carma daemon --drain"},
+
+	// PBS, Grid Engine, LSF, Kubernetes.
+	{Name: "qsub", Write: "carma run -d my-image:1 python train.py", Say: "carma run -d --host -- bash job.sh runs a script without an image"}, {Name: "qstat", Write: "carma ps"}, {Name: "qdel", Write: "carma stop 17"}, {Name: "qhold", Write: "carma hold 20"}, {Name: "qrls", Write: "carma release 20"}, {Name: "qalter", Write: "carma update --time 2h 20"},
+	{Name: "bsub", Write: "carma run -d my-image:1 python train.py", Say: "carma run -d --host -- bash job.sh runs a script without an image"}, {Name: "bjobs", Write: "carma ps"}, {Name: "bkill", Write: "carma stop 17"}, {Name: "bpeek", Write: "carma logs 12"}, {Name: "bhosts", Write: "carma gpus"},
+	{Name: "kubectl", Write: "carma ps", Say: "also carma run, logs, exec, inspect, stop"}, {Name: "kubectl get", Write: "carma ps"}, {Name: "kubectl logs", Write: "carma logs 12"}, {Name: "kubectl exec", Write: "carma exec 17 ps"}, {Name: "kubectl delete", Write: "carma stop 17"}, {Name: "kubectl describe", Write: "carma inspect 17"},
+	{Name: "nvtop", Write: "carma gpus", Say: "carma top is live"}, {Name: "gpustat", Write: "carma gpus", Say: "carma top is live"}, {Name: "nvitop", Write: "carma gpus", Say: "carma top is live"},
 }

@@ -25,8 +25,8 @@ func Events(a *cli.App) *cobra.Command {
 		Short:   "Print what happens to tasks, as it happens, a line each",
 		Long: `Print what happens to tasks from now on, a line for each change of a phase and
 each new attempt, until Ctrl-C: time, event, number, name, user, and what there is
-to know about it. The events are the phases: queued, held, launching, running,
-recovering, suspending, suspended, resuming, stopping, succeeded, failed,
+to know about it. The events are the phases: estimating, queued, held, launching,
+running, recovering, suspending, suspended, resuming, stopping, succeeded, failed,
 cancelled.
 
 With --json each line is an object with time, event, before, task, name, user,
