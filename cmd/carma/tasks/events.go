@@ -26,8 +26,8 @@ func Events(a *cli.App) *cobra.Command {
 		Long: `Print what happens to tasks from now on, a line for each change of a phase and
 each new attempt, until Ctrl-C: time, event, number, name, user, and what there is
 to know about it. The events are the phases: estimating, queued, held, launching,
-running, recovering, suspending, suspended, resuming, stopping, succeeded, failed,
-cancelled.
+running, recovering, suspending, suspended, resuming, stopping, succeeded,
+failed, cancelled.
 
 With --json each line is an object with time, event, before, task, name, user,
 group, attempt, gpus, exit_code and reason. After a restart of the daemon the
