@@ -118,7 +118,7 @@ func curl(method, path string, op operation) string {
 	if len(op.RequestBody.Content) > 0 {
 		line += " -H 'Content-Type: application/json' \\\n      -d '" + strings.ReplaceAll(bodies[method+" "+path], "'", `'\''`) + "'"
 	}
-	path = strings.NewReplacer("{task}", "17", "{suite}", "mixed", "{", "", "}", "").Replace(path)
+	path = strings.NewReplacer("{task}", "17", "{suite}", "mixed", "{group}", "sweep", "{helper}", "db", "{id}", "3", "{", "", "}", "").Replace(path)
 	return line + " http://carma" + path
 }
 
