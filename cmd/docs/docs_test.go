@@ -192,6 +192,22 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+// TestTables: headers that are empty are none, and a head of such is left out.
+func TestTables(t *testing.T) {
+	for source, want := range map[string]string{
+		"| a | |\n|---|---|\n| 1 | 2 |\n": "<thead><tr><th>a</th><td></td></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody>",
+		"| | |\n|---|---|\n| 1 | 2 |\n":   "<tbody><tr><td>1</td><td>2</td></tr></tbody>",
+	} {
+		p, err := parse("README", []byte("# A\n\n"+source))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.ReplaceAll(string(p.body), "\n", ""); !strings.Contains(got, "<table>"+want+"</table>") {
+			t.Errorf("%s", got)
+		}
+	}
+}
+
 // TestRawHTML: Markdown cannot bring scripts into the site.
 func TestRawHTML(t *testing.T) {
 	p, err := parse("README", []byte("# A\n\n<script>alert(1)</script>\n\na <b onclick=x>b</b> [c](javascript:x)\n"))

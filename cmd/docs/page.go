@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -110,8 +111,19 @@ func parse(name string, source []byte) (*page, error) {
 	if err := markdown.Renderer().Render(&b, source, doc); err != nil {
 		return nil, err
 	}
-	p.body = template.HTML(b.String()) // goldmark leaves raw HTML out, but for pictures
+	p.body = template.HTML(headed(b.String())) // goldmark leaves raw HTML out, but for pictures
 	return p, nil
+}
+
+var (
+	noHead   = regexp.MustCompile(`<thead>\s*<tr>\s*(<th></th>\s*)+</tr>\s*</thead>\s*`)
+	noHeader = regexp.MustCompile(`<th></th>`)
+)
+
+// headed takes the empty headers out of tables, which Markdown cannot leave out: a screen
+// reader would name them.
+func headed(body string) string {
+	return noHeader.ReplaceAllString(noHead.ReplaceAllString(body, ""), "<td></td>")
 }
 
 // link returns where a link leads in the site. One to a file that is no page leads

@@ -5,12 +5,22 @@ open.addEventListener("click", () => {
   const now = menu.classList.toggle("open");
   open.setAttribute("aria-expanded", String(now));
 });
-for (const t of document.querySelectorAll("article table")) { // wide ones scroll by themselves
+// Wide tables scroll by themselves; those that do are reached by the keyboard.
+const widths = new ResizeObserver(all => {
+  for (const { target: box } of all) {
+    const scrolls = box.scrollWidth > box.clientWidth;
+    for (const [name, value] of [["tabindex", 0], ["role", "region"], ["aria-label", box.dataset.name]]) {
+      if (scrolls) box.setAttribute(name, value); else box.removeAttribute(name);
+    }
+  }
+});
+for (const [n, t] of document.querySelectorAll("article table").entries()) {
   const box = document.createElement("div");
   box.className = "wide";
+  box.dataset.name = `table ${n + 1}`;
   t.replaceWith(box);
   box.append(t);
-  if (box.scrollWidth > box.clientWidth) { box.tabIndex = 0; box.setAttribute("role", "region"); box.setAttribute("aria-label", "table"); }
+  widths.observe(box);
 }
 for (const p of document.querySelectorAll("article pre")) p.tabIndex = 0;
 for (const a of document.querySelectorAll("a.away")) a.addEventListener("click", e => e.preventDefault());
@@ -44,7 +54,7 @@ function look() {
   article.hidden = words.length > 0;
   if (!words.length) return;
   const hits = pages.map(p => [score(p, words), p]).filter(h => h[0] > 0).sort((a, b) => b[0] - a[0]);
-  found.querySelector("h2").textContent = hits.length ? `${hits.length} found` : "Nothing found";
+  found.querySelector("h1").textContent = hits.length ? `${hits.length} found` : "Nothing found";
   for (const [, p] of hits.slice(0, 30)) {
     const li = document.createElement("li"), a = document.createElement("a"), small = document.createElement("small");
     a.href = up + p.f;
