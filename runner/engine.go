@@ -183,27 +183,18 @@ func (e *engine) answered(ctx context.Context) error {
 // retry calls f until it succeeds, fails for another reason than the engine
 // being away, or ctx ends. outages counts how often the engine was away.
 func (e *engine) retry(ctx context.Context, f func() error) (outages int, err error) {
-	refused := 0
-	defer func() {
-		if refused >= refusedAfter {
-			e.refuses(-1, "")
-		}
-	}()
+	call := refusal{e: e}
+	defer call.over()
 	for {
-		err := f()
+		err := call.try(f)
 		if err == nil || ctx.Err() != nil || !errors.Is(err, containers.ErrUnavailable) {
 			return outages, err
 		}
 		outages++
 		if e.answers() {
-			if refused++; refused == refusedAfter {
-				e.refuses(1, err.Error())
-			}
+			call.refused(err.Error())
 		}
-		select { // the watcher looks at once
-		case e.kick <- struct{}{}:
-		default:
-		}
+		e.look()
 		select { // not faster than this, even if it seems to be up
 		case <-time.After(pingEveryDown):
 		case <-ctx.Done():
@@ -220,21 +211,65 @@ func (e *engine) retry(ctx context.Context, f func() error) (outages int, err er
 	}
 }
 
+// look makes the watcher look at once.
+func (e *engine) look() {
+	select {
+	case e.kick <- struct{}{}:
+	default:
+	}
+}
+
 func (e *engine) answers() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.up
 }
 
-// refuses adds n to the calls that are refused by an engine that answers, for
-// example because the containerd under it is gone. said is its text; empty
-// keeps the last.
-func (e *engine) refuses(n int, said string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.refused += n
-	if said != "" {
-		e.refusal = said
+// refusal is a call that an engine may refuse although it answers, for example
+// because the containerd under it is gone.
+type refusal struct {
+	e       *engine
+	times   int
+	counted bool // among the engine's; e.mu
+}
+
+// acceptedAfter is how long a call may be under way until it counts as accepted: one
+// that follows a container lasts as long as that.
+const acceptedAfter = pingLimit
+
+// try calls f.
+func (r *refusal) try(f func() error) error {
+	if r.times >= refusedAfter {
+		defer time.AfterFunc(acceptedAfter, r.over).Stop()
+	}
+	return f()
+}
+
+// refused counts a refusal. said is its text.
+func (r *refusal) refused(said string) {
+	if r.times++; r.times < refusedAfter {
+		return
+	}
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	if !r.counted {
+		r.counted = true
+		r.e.refused++
+		r.e.refusal = said
+	}
+}
+
+// over ends the refusals.
+func (r *refusal) over() {
+	r.e.mu.Lock()
+	was := r.counted
+	if was {
+		r.counted = false
+		r.e.refused--
+	}
+	r.e.mu.Unlock()
+	if was {
+		r.e.look()
 	}
 }
 

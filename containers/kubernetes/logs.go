@@ -34,6 +34,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	changed, leave := d.hints.subscribe(at)
 	defer leave()
 	whole, quiet := false, 100*time.Millisecond
+	var silent time.Time // since when the node's kubelet is not reached
 	for {
 		pod, err := d.pod(ctx, what, id)
 		if err != nil {
@@ -51,12 +52,21 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 		case errors.Is(err, errHeadless):
 			whole = true
 			continue
+		case unreached(err):
+			// One node's affair: the cluster takes orders. Of a pod that has ended on a
+			// node that stays away, what was not read is lost.
+			if lasts(&silent, d.opts.NodePatience) && over {
+				return nil
+			}
 		case err != nil && !passing(err):
 			return fail(ctx, what, err)
 		case err == nil && (over || !follow), over && s != nil && apierrors.IsNotFound(err):
 			return nil
 		}
 		whole = false
+		if !unreached(err) {
+			silent = time.Time{}
+		}
 		select {
 		case <-changed:
 			quiet = 100 * time.Millisecond
@@ -71,6 +81,12 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 // passing: the kubelet has not the container yet, or not any more.
 func passing(err error) bool {
 	return apierrors.IsBadRequest(err) || apierrors.IsNotFound(err)
+}
+
+// unreached: the apiserver answers, and does not reach the node's kubelet.
+func unreached(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && status.ErrStatus.Code >= 500
 }
 
 // read streams the log once through cur, from a little before its place; whole:

@@ -1,0 +1,50 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"carma/containers"
+	"carma/containers/containerstest"
+
+	"github.com/rs/zerolog"
+)
+
+// TestRefusalThatEnds: an engine that refused to follow a container, and follows it now,
+// takes orders: nobody waits until that container ends.
+func TestRefusalThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		e := newEngine(containerstest.NewFake(), zerolog.Nop())
+		if up, why := e.probe(ctx); !up {
+			t.Fatal(why)
+		}
+		tries, done := 0, make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = e.retry(ctx, func() error {
+				if tries++; tries <= refusedAfter {
+					return fmt.Errorf("read logs: %w", containers.ErrUnavailable)
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+		time.Sleep((refusedAfter + 1) * pingEveryDown)
+		if up, why := e.probe(ctx); up {
+			t.Errorf("after %d refusals it takes orders: %s", tries, why)
+		}
+		time.Sleep(acceptedAfter)
+		if up, why := e.probe(ctx); !up {
+			t.Errorf("while it follows the container: %s", why)
+		}
+		cancel()
+		<-done
+		if e.refused != 0 {
+			t.Errorf("%d calls count as refused", e.refused)
+		}
+	})
+}
