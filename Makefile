@@ -115,10 +115,13 @@ test-security: build ## every wall with its attack, by two users; 1,000 launches
 		grep -E "^ *(---|FAIL|ok|panic)|: wall |tries,|: mounts:" .cache/security.log; exit $$code'
 
 # The build is kept, and takes about 11 CPU minutes the first time.
-.PHONY: kubernetes kubernetes-demo
-kubernetes: kubernetes-demo ## a real Kubernetes on this machine, built from Go modules: a demo, then tests of driver and installation on it (root, runc)
+.PHONY: kubernetes kubernetes-demo kubernetes-short
+kubernetes: kubernetes-demo ## a real Kubernetes on this machine, built from Go modules: a demo, then tests of driver, installation and deaths on it (root, runc)
 	$(GO) test -count=1 -timeout 20m -tags kubernetes -run "^TestReal" ./containers/kubernetes
-	$(GO) test -count=1 -timeout 40m -tags kubernetes ./test/kubernetes
+	$(GO) test -count=1 -timeout 60m -tags kubernetes ./test/kubernetes
+
+kubernetes-short: bin/carma bin/carma-init ## a part of it: installed, upgraded and uninstalled; apiserver, kubelet and daemon killed (three minutes once it is built)
+	$(GO) test -count=1 -timeout 15m -short -tags kubernetes -run "^Test(Install|Kills)$$" ./test/kubernetes
 
 .PHONY: kubernetes-scale cluster-study
 kubernetes-scale: ## 1,250 fake nodes with 10,000 GPUs on a real control plane: pods a second, time to allocation (minutes)

@@ -22,7 +22,7 @@ func listedRights(t *testing.T) map[string]string {
 	_, table, _ := strings.Cut(string(b), "\n| resource | verbs | reason |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	verbs := map[string][]string{}
-	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z/]+)( \(cluster\))? \| ([a-z, ]+) \| .`).FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z/, ]+?)( \(cluster\))? \| ([a-z, ]+) \| .`).FindAllStringSubmatch(table, -1) {
 		role := "ClusterRole carma-tasks"
 		switch {
 		case row[2] != "":
@@ -30,8 +30,10 @@ func listedRights(t *testing.T) map[string]string {
 		case row[1] == "leases":
 			role = "Role carma-daemon"
 		}
-		key := role + ": " + row[1]
-		verbs[key] = append(verbs[key], strings.Split(row[3], ", ")...)
+		for resource := range strings.SplitSeq(row[1], ", ") {
+			key := role + ": " + resource
+			verbs[key] = append(verbs[key], strings.Split(row[3], ", ")...)
+		}
 	}
 	return sortedVerbs(verbs)
 }
