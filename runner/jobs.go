@@ -123,11 +123,12 @@ func (r *Runner) lookAtJobs(ctx context.Context, cluster containers.Jobber) {
 func (r *Runner) lookAtJob(ctx context.Context, cluster containers.Jobber, j *containers.Job, rec *Record) error {
 	over := jobOver(j)
 	switch {
-	case rec == nil, rec.Task.Phase.Finished() && (rec.Job.Over != "" || j.Ended == rec.Nonce):
+	case rec == nil, rec.Task.Phase == mapper.Succeeded, rec.Task.Phase.Finished() && (rec.Job.Over != "" || j.Ended == rec.Nonce):
+		// That a program ended with 0 when its pod was deleted is a success of the task;
+		// of its Job it may be none.
 		if over == "" && j.Waits {
 			return r.takeInJob(ctx, j)
 		}
-	case rec.Task.Phase == mapper.Succeeded: // the Job will have, too
 	case rec.Task.Phase.Finished() && over == "" || rec.Task.Phase.Finished() && j.Suspended:
 		r.logJob(ctx, rec, cluster.SuspendJob(ctx, j.JobID, rec.Nonce))
 		r.logJob(ctx, rec, cluster.TellJob(ctx, j.JobID, "CarmaSuspended", suspendedText(rec)))

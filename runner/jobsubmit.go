@@ -2,7 +2,8 @@ package runner
 
 import (
 	"cmp"
-	"hash/fnv"
+	"crypto/sha256"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -78,15 +79,14 @@ func jobSettingNames() []string {
 	return names
 }
 
-// firstJobUser is the first of the numbers by which owners of Jobs are told apart. A
-// cluster knows its users by name only; these are above those of machines.
-const firstJobUser = 1 << 30
+// firstJobUser is the lowest number of an owner of Jobs. A cluster knows its users by
+// name only; a kernel's users have smaller numbers.
+const firstJobUser = 1 << 32
 
-// ownerOfJob is the user for whom a Job's task is accounted.
+// ownerOfJob is the user for whom a Job's task is accounted. The number follows from the
+// name.
 func ownerOfJob(j *containers.Job) Caller {
 	name := cmp.Or(j.Owner, "unknown")
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
-	id := firstJobUser + int(h.Sum32()%firstJobUser)
-	return Caller{UID: id, GID: id, Name: name}
+	sum := sha256.Sum256([]byte("kubernetes:" + name))
+	return Caller{UID: firstJobUser + int(binary.BigEndian.Uint64(sum[:])>>2), GID: firstJobUser, Name: name}
 }

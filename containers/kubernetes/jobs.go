@@ -19,7 +19,7 @@ import (
 	"carma/containers"
 )
 
-// Names that the admission policy gives to Jobs (configs/kubernetes/jobs-policy.yaml).
+// Names that the admission policy gives to Jobs (configs/kubernetes/components/jobs).
 const (
 	// jobLabel is on a Job that is annotated for carma, and on its pods.
 	jobLabel = "carma.dev/job"
@@ -142,7 +142,7 @@ func cannot(job *batchv1.Job) string {
 	case pod.RestartPolicy != corev1.RestartPolicyNever:
 		return "restartPolicy must be Never: a program that is started again in the same pod cannot get more memory"
 	case !gated(&corev1.Pod{Spec: *pod}) || claimOf(&corev1.Pod{Spec: *pod}) != jobClaim+job.Name:
-		return "its pods have not the gate and the claim that carma's admission policy adds; make it again while configs/kubernetes/jobs-policy.yaml is applied"
+		return "its pods have not the gate and the claim that carma's admission policy adds; make it again while configs/kubernetes/components/jobs is installed"
 	}
 	return ""
 }

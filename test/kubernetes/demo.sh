@@ -60,7 +60,7 @@ say "A real Kubernetes on this machine"
 "$here/down.sh"
 config=$("$here/up.sh")
 api POST /api/v1/namespaces "{\"metadata\":{\"name\":\"$namespace\"}}" >/dev/null
-apply "$root/configs/kubernetes/jobs-policy.yaml"
+apply "$root/configs/kubernetes/components/jobs/policy.yaml"
 image "$work/simtask.tar" $image "$root/bin/simtask"
 import "$work/simtask.tar" >/dev/null
 

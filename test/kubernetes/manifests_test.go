@@ -19,6 +19,7 @@ import (
 var variants = map[string]struct{ kustomization, values string }{
 	"simulated":       {"resources: [%s/overlays/simulated]", "agent: {gpus: simulated}"},
 	"nvidia":          {"resources: [%s/overlays/nvidia]", "{}"},
+	"jobs":            {"resources: [%[1]s/overlays/nvidia]\ncomponents: [%[1]s/components/jobs]", "jobs: true"},
 	"every-namespace": {"resources: [%[1]s/overlays/nvidia]\ncomponents: [%[1]s/components/every-namespace]", `taskNamespaces: ["*"]`},
 }
 
