@@ -53,6 +53,9 @@ func TestDryRun(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 8 {
+		t.Errorf("%d files, %v", len(files), err)
+	}
 	modes := rows(t, dir, "suite.csv")
 	if len(modes) != 3 || modes[0]["mode"] != "exclusive" || modes[1]["mode"] != "sharing" || modes[2]["why_not"] == "" {
 		t.Fatalf("suite.csv: %v", modes)

@@ -86,6 +86,10 @@ func TestNodeMissing(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	kept, err := os.ReadFile(filepath.Join(dir, "suite.log"))
+	if err != nil || !strings.Contains(string(kept), "--- containerd's log has ") || !strings.Contains(string(kept), "--- log of the daemon, try") {
+		t.Errorf("the logs of the daemon and of containerd: %v\n%s", err, kept)
+	}
 	text := reportIn(t, dir)
 	if !strings.Contains(text, "a task in a container: task 1") || !strings.Contains(text, "starts failed: ") || !strings.Contains(text, "/dev/nvidia0") || strings.Contains(text, "deadline") {
 		t.Errorf("%s", text)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // reportIn is the report of a run.
@@ -131,5 +133,79 @@ func TestUnpacked(t *testing.T) {
 				t.Errorf("exit code %d, want %d and %q:\n%s", got, c.code, c.want, out)
 			}
 		})
+	}
+}
+
+// TestWakeCUDA: many machines make /dev/nvidia-uvm for the first CUDA process, so one is
+// run before the CDI file is written; if it does not help, that is said.
+func TestWakeCUDA(t *testing.T) {
+	if exists("/dev/nvidia-uvm") {
+		t.Skip("it is there")
+	}
+	dir := t.TempDir()
+	python := filepath.Join(dir, "python")
+	for script, want := range map[string]string{
+		"echo no driver >&2; exit 1": "no /dev/nvidia-uvm, and no CUDA process makes it: exit status 1: no driver",
+		"exit 0":                     "no /dev/nvidia-uvm, though CUDA runs: tasks in containers will not find it; nvidia-modprobe -u makes it",
+	} {
+		if err := os.WriteFile(python, []byte("#!/bin/sh\necho \"$*\" > "+dir+"/asked\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		s := &session{log: &said}
+		s.python = python
+		s.wakeCUDA(t.Context())
+		asked, _ := os.ReadFile(filepath.Join(dir, "asked"))
+		if !strings.Contains(said.String(), want) || !strings.Contains(string(asked), "device='cuda'") {
+			t.Errorf("asked %q, said %q", asked, said.String())
+		}
+	}
+}
+
+// TestOverlayable: where a folder's own file system carries no overlay, as in a
+// container, containerd's folder becomes a tmpfs.
+func TestOverlayable(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	base := t.TempDir()
+	if err := unix.Mount("tmpfs", base, "tmpfs", 0, ""); err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = unix.Unmount(base, unix.MNT_DETACH) }()
+	for _, name := range []string{"lower", "upper", "work", "over"} {
+		if err := os.Mkdir(filepath.Join(base, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over := filepath.Join(base, "over")
+	if err := unix.Mount("overlay", over, "overlay", 0, "lowerdir="+base+"/lower,upperdir="+base+"/upper,workdir="+base+"/work"); err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = unix.Unmount(over, unix.MNT_DETACH) }()
+	var said strings.Builder
+	s := &session{log: &said}
+	for root, falls := range map[string]bool{filepath.Join(over, "c"): true, filepath.Join(base, "c"): false} {
+		if err := os.Mkdir(root, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if falls == (overlay(root) == nil) {
+			t.Skipf("an overlay can be made in %s: %v", root, !falls)
+		}
+		said.Reset()
+		undo, err := s.overlayable(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := overlay(root); err != nil {
+			t.Error(err)
+		}
+		if told := strings.Contains(said.String(), "containerd works on a tmpfs"); told != falls {
+			t.Errorf("%s: said %q", root, said.String())
+		}
+		undo()
+		if falls && overlay(root) == nil {
+			t.Error("the tmpfs is left")
+		}
 	}
 }
