@@ -130,6 +130,22 @@ func (s *sharing) setClient(key attemptKey, c *mpsClient) {
 	s.clients[key] = c
 }
 
+// tookTurns notes that an attempt is no client any more, or again; false: it has ended
+// meanwhile, and nobody would take the note back.
+func (s *sharing) tookTurns(key attemptKey, c *mpsClient) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.clients[key] != c {
+		return false
+	}
+	if c.apart {
+		s.noteApart(key, c.gpus)
+	} else {
+		delete(s.apart, key)
+	}
+	return true
+}
+
 // lookAtClients follows a reading of all GPUs. A task on them that is no client takes
 // turns with the clients, which the mapper must know.
 func (r *Runner) lookAtClients(samples []gpu.Sample) {
@@ -144,12 +160,8 @@ func (r *Runner) lookAtClients(samples []gpu.Sample) {
 		if !c.follow(key, samples) {
 			continue
 		}
-		changed = true
-		if c.apart {
+		if changed = r.sharing.tookTurns(key, c) || changed; c.apart {
 			r.Log.Warn().Int64("task", int64(key.task)).Msg("the task was started as a client of MPS, and the driver does not list it as one: it takes turns with the others")
-			r.sharing.setApart(key, c.gpus)
-		} else {
-			r.sharing.setApart(key, nil)
 		}
 	}
 	if changed {

@@ -101,6 +101,22 @@ func TestTouchedBefore(t *testing.T) {
 	}
 }
 
+// TestEndedClient: what a late reading shows of an attempt that has ended is not noted:
+// its GPU would count as shared by turns for ever.
+func TestEndedClient(t *testing.T) {
+	var s sharing
+	key, c := attemptKey{1, 1}, &mpsClient{gpus: []mapper.GPUID{"GPU-a"}, apart: true}
+	s.setClient(key, c)
+	if !s.tookTurns(key, c) || len(s.apart) != 1 {
+		t.Errorf("while it runs: %v", s.apart)
+	}
+	s.setClient(key, nil)
+	s.setApart(key, nil)
+	if s.tookTurns(key, c) || len(s.apart) != 0 {
+		t.Errorf("after its end: %v", s.apart)
+	}
+}
+
 // TestWithoutItsServer: a program that cannot reach its MPS server and goes on on the
 // processor is ended, and runs again without MPS.
 func TestWithoutItsServer(t *testing.T) {

@@ -88,6 +88,11 @@ func (s *sharing) setApart(key attemptKey, gpus []mapper.GPUID) {
 		delete(s.apart, key)
 		return
 	}
+	s.noteApart(key, gpus)
+}
+
+// noteApart is setApart under the lock.
+func (s *sharing) noteApart(key attemptKey, gpus []mapper.GPUID) {
 	if s.apart == nil {
 		s.apart = map[attemptKey][]mapper.GPUID{}
 	}
