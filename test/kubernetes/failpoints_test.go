@@ -38,12 +38,13 @@ func never(point string) string {
 	return ""
 }
 
-// nth is which visit of a point kills the daemon: the journal's are visited at the start.
+// nth is which visit of a point kills the daemon: some are visited at the start.
 func nth(point string) int {
-	for _, often := range []string{"journal-", "events-", "decisions-"} {
-		if strings.HasPrefix(point, often) {
-			return 9
-		}
+	switch {
+	case strings.HasPrefix(point, "journal-"):
+		return 9
+	case point == "events-stored", point == "decisions-stored":
+		return 3
 	}
 	return 1
 }
