@@ -139,6 +139,30 @@ func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.Resour
 	}
 }
 
+// rebook makes the claim of a pod that has none: the daemon that made the pod died before
+// it could book. Without a claim the scheduler would not look at the pod.
+func (d *Driver) rebook(ctx context.Context, what string, pod *corev1.Pod) error {
+	bytes, err := strconv.ParseInt(pod.Annotations[bytesKey], 10, 64)
+	if err != nil {
+		return nil // it has no GPUs, or is a Job's
+	}
+	err = d.claims(d.resource.Get(), homeOf(pod)).Do(ctx).Error()
+	if !apierrors.IsNotFound(err) {
+		return fail(ctx, what, err)
+	}
+	spec := containers.Spec{Name: pod.Name, GPUMemory: bytes}
+	for _, e := range pod.Spec.Containers[0].Env {
+		if e.Name == visible {
+			spec.GPUs = strings.Split(e.Value, ",")
+		}
+	}
+	at, err := d.find(ctx, spec.GPUs)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return d.book(ctx, what, makeClaim(spec, at, pod), nil)
+}
+
 // unbook deletes a claim. It goes when the cluster has taken its devices back.
 func (d *Driver) unbook(ctx context.Context, what string, at types.NamespacedName) error {
 	err := d.claims(d.resource.Delete(), at).Do(ctx).Error()

@@ -107,6 +107,9 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 	case pod.DeletionTimestamp != nil && gated(pod):
 		return fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
 	case gated(pod):
+		if err := d.rebook(ctx, what, pod); err != nil {
+			return err
+		}
 		if _, err := d.patchPod(ctx, pod, lifting(pod)); err != nil {
 			return fail(ctx, what, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,35 @@ func TestAttachedOfMissing(t *testing.T) {
 	defer d.Close()
 	if got, err := d.Attached(t.Context(), id); err != nil || containers.CheckGPUs(spec, got, nil) != nil {
 		t.Errorf("attached %+v, %v", got, err)
+	}
+}
+
+// TestStartWithoutClaim: a daemon died after it had made a pod and before it had booked.
+// The next one books before it starts the pod.
+func TestStartWithoutClaim(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-a", "GPU-b")
+	first := c.driver(t, Options{})
+	defer first.Close()
+	spec := task("half", "block:0")
+	spec.GPUs, spec.GPUMemory, spec.Attach = []string{"GPU-b", "GPU-a"}, 50<<30, containers.AttachClaim
+	id, err := first.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	want := c.claims["half"].Spec
+	delete(c.claims, "half")
+	c.mu.Unlock()
+	d := c.driver(t, Options{ClaimPatience: 100 * time.Millisecond, NodePatience: 100 * time.Millisecond})
+	defer d.Close()
+	if err := d.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if got := c.claims["half"]; got == nil || !reflect.DeepEqual(got.Spec, want) {
+		t.Errorf("the claim is %+v, want %+v", got, want)
 	}
 }
 

@@ -32,6 +32,8 @@ const (
 	// one that says that carma ended it.
 	faultKey = "carma.dev/fault"
 	stopKey  = "carma.dev/stop"
+	// bytesKey is the annotation with the memory that is to be booked of each GPU.
+	bytesKey = "carma.dev/gpu-memory"
 
 	// tolerated is the taint by which clusters keep other pods off nodes with GPUs.
 	tolerated = "nvidia.com/gpu"
@@ -100,6 +102,7 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 		pod.Annotations[faultKey] = err.Error()
 	}
 	if len(spec.GPUs) > 0 {
+		pod.Annotations[bytesKey] = strconv.FormatInt(spec.GPUMemory, 10)
 		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: claimName, ResourceClaimName: &spec.Name}}
 		c.Resources.Claims = []corev1.ResourceClaim{{Name: claimName}}
 	}
