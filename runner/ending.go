@@ -48,6 +48,9 @@ func (w *worker) classify(ctx context.Context, exit containers.Exit, tail *conta
 		}
 	}
 	v := containers.Classify(exit, tail.Lines(), facts)
+	if v.Class == containers.ClassGPUOOM && !unseen {
+		w.catchUp(ctx, exit)
+	}
 	if w.mpsFault(ctx, v.Class, v.CUDA) {
 		v.Class, v.Message = containers.ClassMPSFault, "the MPS server failed under it, by this task's doing or another's; "+v.Message
 	}

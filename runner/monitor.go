@@ -32,6 +32,7 @@ type monitor struct {
 	reset    func([]mapper.GPUID)              // hears of GPUs that were broken and are not any more; nil: nobody does
 
 	mu     sync.Mutex
+	round  chan struct{} // closed and replaced when a sample was read and reported
 	latest []gpu.Sample
 	last   []mapper.GPUSample // what the mapper was told
 	seen   map[attemptKey]*sighting
@@ -73,7 +74,7 @@ const (
 
 func newMonitor(s gpu.Source, c *Clock, every time.Duration, log zerolog.Logger) *monitor {
 	return &monitor{
-		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), score: mean, promised: &promised{},
+		source: s, clock: c, every: every, log: log, nudge: make(chan struct{}, 1), round: make(chan struct{}), score: mean, promised: &promised{},
 		seen: map[attemptKey]*sighting{}, idle: map[attemptKey]*untouched{}, broken: map[mapper.GPUID]bool{}, window: map[string][]reading{}, times: map[timesOf][]timed{},
 	}
 }
@@ -94,6 +95,7 @@ func (m *monitor) run(ctx context.Context, report func(mapper.Sampled) bool) {
 		if ok && !alike(last, ev) && report(ev) {
 			last = ev
 		}
+		m.rounded()
 		m.tellResets(ev)
 		if ok && m.clients != nil {
 			m.clients(m.readings())

@@ -62,6 +62,7 @@ var (
 	_ gpu.Noting = (*Source)(nil)
 
 	_ gpu.Remembering = (*Source)(nil)
+	_ gpu.Lagging     = (*Source)(nil)
 )
 
 // Open reads the cluster once.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"time"
 
 	"carma/containers/kubernetes"
 	"carma/mapper"
@@ -161,4 +162,35 @@ func (s *Source) Forgive(ctx context.Context, uuid string) error {
 		return nil // it is not offered now
 	}
 	return s.reader.Forgive(ctx, node, uuid)
+}
+
+// catchUpEvery is the time between two looks for newer reports.
+const catchUpEvery = 100 * time.Millisecond
+
+// CatchUp waits until the agents of these GPUs' nodes have told something after end, by
+// the nodes' clocks, of which a cluster gives full seconds. Of GPUs without an agent
+// there is nothing to wait for. It implements [gpu.Lagging].
+func (s *Source) CatchUp(ctx context.Context, uuids []string, end time.Time) {
+	after := end.Truncate(time.Second).Add(time.Second).UnixMicro()
+	for {
+		if _, err := s.read(ctx); err == nil && !s.behind(uuids, after) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(catchUpEvery):
+		}
+	}
+}
+
+// behind reports whether an agent of these GPUs has told nothing since a time, in
+// microseconds.
+func (s *Source) behind(uuids []string, after int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.devices, func(d gpu.Device) bool {
+		told, has := s.told[d.Node]
+		return has && told.count < after && slices.Contains(uuids, d.UUID)
+	})
 }

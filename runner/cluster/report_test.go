@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"testing"
@@ -91,4 +92,32 @@ func TestCards(t *testing.T) {
 	if err := s.Forgive(t.Context(), "GPU-z"); err != nil || len(st.forgiven) != 1 {
 		t.Errorf("a GPU that is not there: %v, %v", st.forgiven, err)
 	}
+}
+
+// TestCatchUp: a wait for samples lasts until the agent has told something after the
+// end, of which full seconds are known; GPUs without an agent keep nobody waiting.
+func TestCatchUp(t *testing.T) {
+	st := two(t)
+	s := st.open(t)
+	end := time.Unix(2000, 0)
+	for what, tc := range map[string]struct {
+		at     time.Time
+		behind bool
+	}{
+		"before":             {end.Add(-time.Second), true},
+		"in the same second": {end.Add(900 * time.Millisecond), true},
+		"after":              {end.Add(time.Second), false},
+	} {
+		st.tell(t, "n1", tc.at.UnixMicro(), gpu.Sample{UUID: "GPU-a"})
+		ctx, cancel := context.WithCancel(t.Context())
+		if tc.behind {
+			cancel() // it looks once
+		}
+		s.CatchUp(ctx, []string{"GPU-a"}, end)
+		cancel()
+		if got := s.behind([]string{"GPU-a"}, end.Add(time.Second).UnixMicro()); got != tc.behind {
+			t.Errorf("%s: behind %v", what, got)
+		}
+	}
+	s.CatchUp(t.Context(), []string{"GPU-z"}, end)
 }

@@ -9,6 +9,7 @@ package gpu
 
 import (
 	"context"
+	"time"
 
 	"carma/mapper/units"
 
@@ -59,6 +60,13 @@ type Remembering interface {
 type Coming interface {
 	// News gets a token when GPUs lists others than before.
 	News() <-chan struct{}
+}
+
+// Lagging is a Source whose samples come from other machines, and late.
+type Lagging interface {
+	// CatchUp waits until samples of these GPUs are of a time after end, by the clock of
+	// their machine, or ctx ends.
+	CatchUp(ctx context.Context, uuids []string, end time.Time)
 }
 
 // Sharer is a Source that decides itself how tasks share its GPUs.
