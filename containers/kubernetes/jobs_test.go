@@ -271,33 +271,3 @@ func TestJobNews(t *testing.T) {
 		c.jobPod(job)
 	}
 }
-
-// TestPinned: an affinity that is there may only get narrower: a pod that was gated can
-// be changed in no other way.
-func TestPinned(t *testing.T) {
-	term := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}}
-	was := &corev1.Affinity{
-		PodAffinity:  &corev1.PodAffinity{},
-		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term, {}}}},
-	}
-	got := pinned(was, "node-1")
-	terms := got.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	if len(terms) != 2 || len(terms[0].MatchExpressions) != 1 || len(terms[0].MatchFields) != 1 || terms[1].MatchFields[0].Values[0] != "node-1" || got.PodAffinity == nil {
-		t.Errorf("%+v", terms)
-	}
-	if len(was.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields) > 0 {
-		t.Error("the pod's own was changed")
-	}
-	was.NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}}}
-	if got := pinned(was, "node-1"); len(got.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 || got.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		t.Errorf("%+v", got.NodeAffinity)
-	}
-}
-
-// TestLifting: only carma's own gate is lifted.
-func TestLifting(t *testing.T) {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: gate}}}}
-	if got := lifting(pod); got != `{"spec":{"schedulingGates":[{"name":"kueue.x-k8s.io/admission"}]}}` {
-		t.Error(got)
-	}
-}
