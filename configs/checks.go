@@ -83,6 +83,14 @@ func validPage(page string) error {
 	return nil
 }
 
+// absoluteOrNone accepts an absolute path, or none.
+func absoluteOrNone(path string) error {
+	if path == "" {
+		return nil
+	}
+	return absolute(path)
+}
+
 // validAddress accepts off, or a host and port to listen at.
 func validAddress(address string) error {
 	if address == "off" {

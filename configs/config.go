@@ -61,6 +61,16 @@ type Config struct {
 	Kubeconfig, KubernetesNamespace string
 	KubernetesNamespaces            []string
 	KubernetesFolders               []string
+	// KubernetesAdmins are users of the cluster who may do what admins may; groups have @
+	// before their names.
+	KubernetesAdmins []string
+	// Listen is where users of the cluster reach the daemon over TLS, or off.
+	// ListenCertificate and ListenKey are files; empty: the daemon makes a certificate,
+	// for this machine's names and ListenNames. TokenAudience is whom tokens must be
+	// meant for; empty: the apiserver.
+	Listen, ListenCertificate, ListenKey string
+	ListenNames                          []string
+	TokenAudience                        string
 	// Network is the containers' network; empty: the engine's default. The
 	// host's is refused.
 	Network string
@@ -199,7 +209,8 @@ func Default() Config {
 		Notify:       "auto",
 
 		ContainerdNamespace:  "carma",
-		KubernetesNamespaces: []string{}, KubernetesFolders: []string{},
+		KubernetesNamespaces: []string{}, KubernetesFolders: []string{}, KubernetesAdmins: []string{},
+		Listen: "off", ListenNames: []string{},
 
 		Probe:          "asked",
 		ProbeTimeout:   2 * time.Minute,

@@ -3,6 +3,7 @@ package configs
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"carma/mapper/units"
@@ -95,6 +96,34 @@ var hostKeys = []key{
 		}
 		return nil
 	}},
+	{"kubernetes-admins", "`names` of users of the cluster, and with @ of groups, who may do what admins may", func(c *Config) any { return &c.KubernetesAdmins }, func(c *Config) error {
+		for _, n := range c.KubernetesAdmins {
+			if strings.TrimPrefix(n, "@") == "" {
+				return fmt.Errorf("%q is no name; write for example ann@example.org, or @lab-admins for a group", n)
+			}
+		}
+		return nil
+	}},
+	{"listen", "TCP `address` at which users of the cluster reach the daemon over TLS, for example 0.0.0.0:7443, or off", func(c *Config) any { return &c.Listen }, func(c *Config) error {
+		if err := validAddress(c.Listen); err != nil {
+			return err
+		}
+		if c.Listen != "off" && c.Driver != "kubernetes" {
+			return fmt.Errorf("%s: users come over TLS with tokens of a cluster, and the driver is %s; write driver: kubernetes, or leave listen out", c.Listen, c.Driver)
+		}
+		return nil
+	}},
+	{"listen-certificate", "`file` with the certificate of that address, in PEM; empty: the daemon makes one", func(c *Config) any { return &c.ListenCertificate }, func(c *Config) error {
+		if (c.ListenCertificate == "") != (c.ListenKey == "") {
+			return errors.New("listen-certificate and listen-key belong together; write both, or none")
+		}
+		return absoluteOrNone(c.ListenCertificate)
+	}},
+	{"listen-key", "`file` with the key of that certificate, in PEM", func(c *Config) any { return &c.ListenKey }, func(c *Config) error {
+		return absoluteOrNone(c.ListenKey)
+	}},
+	{"listen-names", "further host `names` and addresses of that address, for the certificate that the daemon makes", func(c *Config) any { return &c.ListenNames }, nil},
+	{"token-audience", "`audience` that the tokens of users must be meant for; empty: the cluster's apiserver", func(c *Config) any { return &c.TokenAudience }, nil},
 	{"kubernetes-folders", "`folders` that are the same on all nodes and here, which tasks may mount", func(c *Config) any { return &c.KubernetesFolders }, func(c *Config) error {
 		for _, f := range c.KubernetesFolders {
 			if err := absolute(f); err != nil {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"os/user"
 	"strconv"
+
+	"carma/containers"
 )
 
-// Caller is the user at the other end of the socket, as the kernel tells.
+// Caller is who makes a request: the user at the other end of the socket, as the kernel
+// tells, or a user of the cluster, as their token tells.
 type Caller struct {
 	UID, GID int
 	Name     string
@@ -14,6 +17,10 @@ type Caller struct {
 	Group    string   // the primary one's name
 	Groups   []string // names
 	GIDs     []int    // the same, by number
+	// Subject is set for a user of a cluster. Their UID is one of carma's, see
+	// [subjectUID], and their groups are the cluster's.
+	Subject   *containers.Subject
+	namespace string // theirs, where they name no other
 }
 
 type callerKey struct{}

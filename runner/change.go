@@ -106,6 +106,11 @@ func (r *Runner) Update(ctx context.Context, who Caller, ref string, u api.Updat
 	if err := r.mayChange(who, rec); err != nil {
 		return nil, err
 	}
+	if who.Subject != nil && u.After != nil {
+		if err := r.knowsOf(ctx, *u.After); err != nil {
+			return nil, err
+		}
+	}
 	n := *rec
 	n.Submit = updated(rec.Submit, u)
 	if u.Name != nil {

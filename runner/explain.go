@@ -34,6 +34,14 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 			}
 		}
 	})
+	sight := r.sight(ctx) // names of tasks that the caller may not know of are left out
+	for id := range away {
+		for i := range away[id] {
+			if rec, _ := r.records.get(mapper.TaskID(away[id][i].Task)); rec != nil && !sight.of(rec) {
+				away[id][i].Name = ""
+			}
+		}
+	}
 	out := make([]api.GPU, 0, len(pages))
 	for _, g := range pages {
 		v := api.GPU{
@@ -58,7 +66,7 @@ func (r *Runner) ListGPUs(ctx context.Context) ([]api.GPU, error) {
 		}
 		for _, p := range g.Residents {
 			name := ""
-			if rec, _ := r.records.get(p.Task); rec != nil {
+			if rec, _ := r.records.get(p.Task); rec != nil && sight.of(rec) {
 				name = rec.Name
 			}
 			v.Tasks = append(v.Tasks, api.Resident{

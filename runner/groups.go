@@ -160,6 +160,11 @@ func (r *Runner) Group(ctx context.Context, name string, o api.ListOptions) ([]a
 	if err != nil {
 		return nil, 0, err
 	}
+	sight := r.sight(ctx)
+	recs = slices.DeleteFunc(recs, func(rec *Record) bool { return !sight.of(rec) })
+	if sight.err != nil {
+		return nil, 0, sight.err
+	}
 	list, err := r.views(ctx, recs)
 	return list, next, err
 }

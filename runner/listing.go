@@ -50,13 +50,14 @@ func (r *Runner) views(ctx context.Context, recs []*Record) ([]api.Task, error) 
 // are more than a page holds. more, if not 0, is the lowest number that was
 // looked at: there may be others below it.
 func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record, more int64, err error) {
-	asked, err := asked(ctx, &o)
+	asked, sight, err := r.wanted(ctx, &o)
 	if err != nil {
 		return nil, 0, err
 	}
 	before := mapper.TaskID(o.Before)
 	if !o.All || !r.records.hasForgotten() {
-		return r.records.newest(before, pageLimit(o)+1, asked), 0, nil
+		recs = r.records.newest(before, pageLimit(o)+1, asked)
+		return recs, 0, sight.err
 	}
 	recs = r.records.newest(before, math.MaxInt, asked)
 	limit := pageLimit(o)
@@ -82,31 +83,36 @@ func (r *Runner) listed(ctx context.Context, o api.ListOptions) (recs []*Record,
 	if len(rows) > 0 && (len(rows) == limit || bytes >= pageBytes) {
 		more = rows[len(rows)-1].ID
 	}
+	if sight.err != nil {
+		return nil, 0, sight.err
+	}
 	recs = slices.DeleteFunc(recs, func(rec *Record) bool { return int64(rec.ID()) < more })
 	slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(b.ID(), a.ID()) })
 	return recs, more, nil
 }
 
-// asked returns whether a record is one of those that are asked for.
-func asked(ctx context.Context, o *api.ListOptions) (func(*Record) bool, error) {
+// wanted returns whether a record is one of those that are asked for, and that the caller
+// may know of.
+func (r *Runner) wanted(ctx context.Context, o *api.ListOptions) (func(*Record) bool, *sight, error) {
+	sight := r.sight(ctx)
 	if _, err := path.Match(o.Name, ""); err != nil {
-		return nil, refusef(422, "name %q is no pattern; write for example exp-*", o.Name)
+		return nil, nil, refusef(422, "name %q is no pattern; write for example exp-*", o.Name)
 	}
 	who, known := callerFrom(ctx)
 	if o.Mine && !known {
-		return nil, refusef(403, callerUnknown)
+		return nil, nil, refusef(403, callerUnknown)
 	}
 	since, until := units.InstantOf(o.Since), units.InstantOf(o.Until)
 	return func(rec *Record) bool {
 		t := &rec.Task
 		switch done := t.Phase.Finished(); {
-		case done && !o.All, o.Mine && rec.UID != who.UID, o.User != "" && rec.User != o.User, o.Group != "" && rec.Group != o.Group, !hasLabel(rec, o.Label),
+		case done && !o.All, o.Mine && !owns(who, rec), o.User != "" && rec.User != o.User, o.Group != "" && rec.Group != o.Group, !hasLabel(rec, o.Label),
 			!o.HasPhase(string(t.Phase)), !o.Since.IsZero() && done && t.Ended < since, !o.Until.IsZero() && t.Submitted >= until:
 			return false
 		}
 		fits, _ := path.Match(o.Name, rec.Name)
-		return fits || o.Name == ""
-	}, nil
+		return (fits || o.Name == "") && sight.of(rec)
+	}, sight, nil
 }
 
 func hasLabel(rec *Record, want string) bool {

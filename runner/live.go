@@ -70,6 +70,9 @@ func (r *Runner) addLive(a huma.API) {
 // watchLive sends all, then each change. A viewer that is too slow for the changes
 // gets all again.
 func (r *Runner) watchLive(ctx context.Context, s *sender) error {
+	if who, _ := callerFrom(ctx); who.Subject != nil {
+		return r.watchLiveAs(ctx, s)
+	}
 	r.enterLive()
 	defer r.leaveLive()
 	var seen int64
@@ -85,6 +88,28 @@ func (r *Runner) watchLive(ctx context.Context, s *sender) error {
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+	}
+}
+
+// watchLiveAs does so for a user of a cluster, with the tasks that they may know of.
+func (r *Runner) watchLiveAs(ctx context.Context, s *sender) error {
+	var seq int64
+	var before *picture
+	for still := 0; ; still++ {
+		if p, err := r.picture(ctx); err != nil {
+			return err
+		} else if before == nil || still >= liveBeat || !p.same(before) {
+			seq, still = seq+1, 0
+			if err := s.write(p.event(before, seq)); err != nil {
+				return err
+			}
+			before = p
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(liveEvery):
 		}
 	}
 }
@@ -237,7 +262,8 @@ func sortedKeys(m map[int64][]byte) []int64 {
 	return keys
 }
 
-// picture looks at how things are, as somebody who may see nobody's private parts.
+// picture looks at how things are, as the caller may see them; without one, as somebody
+// who may see nobody's private parts.
 func (r *Runner) picture(ctx context.Context) (*picture, error) {
 	p := &picture{at: r.Clock.Time(), tasks: map[int64][]byte{}}
 	gpus, err := r.ListGPUs(ctx)
@@ -267,6 +293,11 @@ func (r *Runner) picture(ctx context.Context) (*picture, error) {
 func (r *Runner) pictureTasks(ctx context.Context, p *picture) (left int, err error) {
 	recs, left := r.liveRecords(r.picturing.most)
 	recs = append(recs, r.records.lastDone(liveEnded)...)
+	sight := r.sight(ctx)
+	recs = slices.DeleteFunc(recs, func(rec *Record) bool { return !sight.of(rec) })
+	if sight.err != nil {
+		return left, sight.err
+	}
 	tasks, err := r.views(ctx, recs)
 	if err != nil {
 		return left, err
@@ -285,6 +316,9 @@ func (r *Runner) pictureTasks(ctx context.Context, p *picture) (left int, err er
 		if p.tasks[t.ID], err = json.Marshal(row); err != nil {
 			return left, err
 		}
+	}
+	if sight.who != nil {
+		return left, nil // starts are foreseen for those who see all
 	}
 	r.picturing.mu.Lock()
 	defer r.picturing.mu.Unlock()

@@ -70,6 +70,9 @@ type Options struct {
 	PerUser PerUser
 	// AdminGroup's members may stop the tasks of others; empty: only root.
 	AdminGroup string
+	// ClusterAdmins are the users of a cluster who may do what admins may, and, with @
+	// before them, groups of it.
+	ClusterAdmins []string
 	// MPS is how GPUs are shared; nil: by time slices, as the driver does.
 	MPS *MPS
 	// NoMPS is why MPS is nil though it was wanted; empty: it was not.

@@ -167,7 +167,7 @@ func (r *Runner) dropPast() {
 
 // Used are the sums of the tasks that were removed, by day, from a day on and before
 // another; empty: no bound.
-func (r *Runner) Used(_ context.Context, since, until string) ([]api.Used, error) {
+func (r *Runner) Used(ctx context.Context, since, until string) ([]api.Used, error) {
 	list := []api.Used{}
 	all, err := r.Journal.Metas(pastKey)
 	if err != nil {
@@ -181,6 +181,9 @@ func (r *Runner) Used(_ context.Context, since, until string) ([]api.Used, error
 		}
 		if err := json.Unmarshal(m.Value, &day); err != nil {
 			continue
+		}
+		if who, _ := callerFrom(ctx); who.Subject != nil && !r.admin(who) {
+			day = slices.DeleteFunc(day, func(u api.Used) bool { return u.User != who.Name })
 		}
 		list = append(list, day...)
 	}

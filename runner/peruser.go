@@ -107,7 +107,7 @@ func (r *Runner) checkPriority(who Caller, s api.Submit) error {
 func (r *Runner) account(who Caller, asked string) (string, error) {
 	switch {
 	case asked == "":
-		return who.Group, nil
+		return who.Group, nil // of a user of a cluster, prepare takes the namespace
 	case slices.Contains(who.Groups, asked) || asked == who.Group || r.admin(who):
 		return asked, nil
 	case len(who.Groups) == 0:

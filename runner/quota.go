@@ -29,6 +29,9 @@ func (r *Runner) Quotas(ctx context.Context, who Caller, names []string) (all []
 			}
 		}
 		for _, a := range append(users, groups...) {
+			if who.Subject != nil && !r.admin(who) && (a.Group || a.Name != who.Name) {
+				continue // of others, a user of a cluster sees nothing
+			}
 			all = append(all, *accountView(s, a))
 		}
 	})

@@ -20,6 +20,7 @@ type Live struct {
 	HostTasks     string
 	HostFolders   []string
 	AdminGroup    string
+	ClusterAdmins []string
 	PerUser       PerUser
 	Open          bool
 	Fittings      Fittings
@@ -37,7 +38,7 @@ func (r *Runner) live() *Live { return r.set.Load() }
 // the size of the machine.
 func liveOf(o *Options) (*Live, error) {
 	l := Live{
-		Pull: o.Pull, StopGrace: o.StopGrace, AllowedMounts: slices.Clone(o.AllowedMounts), AdminGroup: o.AdminGroup, PerUser: o.PerUser,
+		Pull: o.Pull, StopGrace: o.StopGrace, AllowedMounts: slices.Clone(o.AllowedMounts), AdminGroup: o.AdminGroup, ClusterAdmins: slices.Clone(o.ClusterAdmins), PerUser: o.PerUser,
 		Fittings: o.Fittings, HostTasks: o.HostTasks, HostFolders: slices.Clone(o.HostFolders), Open: o.Open, Keep: o.Keep, Probing: o.Probing,
 	}
 	var err error

@@ -13,7 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"carma/containers"
 	"carma/mapper"
+	"carma/runner/certs"
 	"carma/runner/gpu"
 	"carma/runner/helpers"
 	"carma/runner/journal"
@@ -96,6 +98,10 @@ type Runner struct {
 	snapping  sync.WaitGroup
 	full      bool // the journal refused the last commit
 
+	reviews    *reviews // nil: the engine has no users of its own
+	remoteAt   net.Listener
+	remoteCert certs.Get
+
 	work     context.Context // ends when the daemon stops; containers go on
 	endWork  context.CancelFunc
 	attempts sync.WaitGroup // workers; a draining daemon waits for them
@@ -118,6 +124,9 @@ func New(ctx context.Context, opt Options, deps Deps) (*Runner, error) {
 		inbox: make(chan *change, 1024), queries: make(chan func()),
 		probers: newProbers(), workers: map[mapper.TaskID]*worker{}, names: map[string]bool{},
 		owners: newOwners(), ports: newPortBook(), hostMem: newHostMemory("/"), jobs: newJobs(), followers: newFollowers(), consoles: newConsoles(), turns: newTurnstile(), picturing: newLive(), timelines: timelines{turn: newTurn()}, lives: toldLives{turn: newTurn(), head: happenedHead, tail: happenedTail}, logins: web.NewLogins(time.Now), users: callerOf, opening: make(chan struct{}, maxOpening), mailing: mailing{letters: make(chan struct{}, 1)},
+	}
+	if d, ok := able[containers.Reviewer](deps.Driver); ok {
+		r.reviews = newReviews(d, time.Now)
 	}
 	host, _ := os.Hostname()
 	r.pages = metrics.New(opt.Version, host, r.measure)
@@ -239,6 +248,9 @@ func (r *Runner) RunAndServe(ctx context.Context, l net.Listener) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { defer end(); return r.Run(ctx) }) // it may end by itself, drained
 	g.Go(func() error { return r.Serve(ctx, l) })
+	if r.remoteAt != nil {
+		g.Go(func() error { return r.serveRemote(ctx) })
+	}
 	if len(r.pageAt.Listeners) > 0 {
 		page := r.pageHandler(ctx)
 		for _, l := range r.pageAt.Listeners {

@@ -249,6 +249,10 @@ func (r *Runner) addServerRoutes(a huma.API) {
 		func(ctx context.Context, _ *struct{}) (*output[[]api.GPU], error) {
 			return answer(r.ListGPUs(ctx))
 		})
+	huma.Register(a, operation("whoami", http.MethodGet, "/v1/whoami", "Who the daemon takes the caller for"),
+		func(ctx context.Context, _ *struct{}) (*output[api.Me], error) {
+			return answer(r.whoami(ctx))
+		})
 	huma.Register(a, operation("info", http.MethodGet, "/v1/info", "The daemon itself"),
 		func(ctx context.Context, _ *struct{}) (*output[api.Info], error) {
 			return answer(r.Info(ctx))

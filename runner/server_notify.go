@@ -131,7 +131,7 @@ func (r *Runner) checkNotify(who Caller, s *api.Submit) error {
 // and administrators. That a task is open to all does not open its owner's channels.
 func (r *Runner) undelivered(ctx context.Context, rec *Record) []string {
 	who, ok := callerFrom(ctx)
-	if r.mail == nil || !ok || who.UID != rec.UID && !r.admin(who) {
+	if r.mail == nil || !ok || !owns(who, rec) && !r.admin(who) {
 		return nil
 	}
 	return r.mail.Undelivered(rec.UID, int64(rec.ID()))

@@ -55,7 +55,8 @@ func (w *worker) spec() (containers.Spec, error) {
 		spec.Env = append(spec.Env, "CARMA_BATCH_SIZE="+strconv.Itoa(sub.BatchSize))
 	}
 	spec.Env = append(spec.Env, sub.Env...)
-	if w.rec.UID != 0 {
+	spec.Namespace, spec.Account = sub.Namespace, sub.ServiceAccount
+	if w.rec.UID != 0 && !ofCluster(w.rec.UID) {
 		spec.User = fmt.Sprintf("%d:%d", w.rec.UID, w.rec.GID)
 	}
 	spec.Mounts = bindMounts(w.rec)

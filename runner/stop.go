@@ -60,7 +60,7 @@ func (r *Runner) cancel(now units.Instant, id mapper.TaskID, s api.StopRequest, 
 }
 
 func (r *Runner) mayChange(who Caller, rec *Record) error {
-	if who.UID == rec.UID || r.admin(who) {
+	if owns(who, rec) || r.admin(who) {
 		return nil
 	}
 	return refusef(403, "task %d belongs to %s; you are %s", rec.ID(), rec.User, who.Name)

@@ -163,7 +163,11 @@ func (r *Runner) watchAll(ctx context.Context, s *sender) error {
 		var recs []*Record
 		recs, version, changed = r.records.since(version)
 		slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(a.ID(), b.ID()) })
+		sight := r.sight(ctx)
 		for _, rec := range recs {
+			if !sight.of(rec) {
+				continue
+			}
 			if err := s.send("task", r.view(r.shown(ctx, rec), queueView{})); err != nil {
 				return err
 			}

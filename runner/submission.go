@@ -73,7 +73,11 @@ func (r *Runner) take(ctx context.Context, who Caller, s api.Submission) (*intak
 	in := &intake{who: who, group: s.Group}
 	var warn []string
 	mayMount, onHost := r.mountCheck(ctx, who), r.hostCheck(ctx, who)
+	place := r.placing(ctx, who)
 	for i, t := range s.Tasks {
+		if err := place(&t); err != nil {
+			return nil, nil, inTask(s, i, err)
+		}
 		t, err := onHost(t)
 		if err != nil {
 			return nil, nil, inTask(s, i, err)

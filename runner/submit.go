@@ -86,7 +86,9 @@ func (r *Runner) prepare(ctx context.Context, who Caller, s api.Submit) (*candid
 		warn = append(warn, "the container engine does not answer: the task waits for it")
 	}
 	sub, more := fromLabels(s, image.Labels)
-	if sub.Account, err = r.account(who, s.Account); err != nil {
+	if who.Subject != nil {
+		sub.Account = sub.Namespace
+	} else if sub.Account, err = r.account(who, s.Account); err != nil {
 		return nil, nil, err
 	}
 	if sub.GPUs == api.AllGPUs {
@@ -194,7 +196,7 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if _, can := able[containers.Terminals](r.Driver); !can && (s.TTY || s.Interactive) {
 		return refusef(422, "-i and -t: the driver %s cannot connect with programs in containers", r.Driver.Name())
 	}
-	if s.User != "" && who.UID != 0 {
+	if s.User != "" && who.UID != 0 && who.Subject == nil {
 		return refusef(403, "user %s: a task runs as its submitter; only root may choose", s.User)
 	}
 	if err := r.checkPriority(who, s); err != nil {

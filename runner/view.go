@@ -199,7 +199,10 @@ func (r *Runner) Info(ctx context.Context) (api.Info, error) {
 	if err == nil {
 		info.Host, err = r.hostView(ctx)
 	}
-	return info, err
+	if err != nil {
+		return info, err
+	}
+	return r.infoFor(ctx, info)
 }
 
 // estimateView returns an estimate as users see it.

@@ -33,7 +33,7 @@ func TestAsked(t *testing.T) {
 		{api.ListOptions{All: true, Since: at(15).Time()}, []int64{2, 3}}, {api.ListOptions{All: true, Until: at(2).Time()}, []int64{1}},
 		{api.ListOptions{All: true, Label: "a=b", Group: "g", User: "bob"}, []int64{3}}, {api.ListOptions{All: true, Label: "a=c"}, nil},
 	} {
-		fits, err := asked(ctx, &row.o)
+		fits, _, err := r.wanted(ctx, &row.o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,10 +50,10 @@ func TestAsked(t *testing.T) {
 			t.Errorf("%+v: %v, and %v by the client; want %v", row.o, got, client, row.want)
 		}
 	}
-	if _, err := asked(t.Context(), &api.ListOptions{Mine: true}); err == nil {
+	if _, _, err := r.wanted(t.Context(), &api.ListOptions{Mine: true}); err == nil {
 		t.Error("tasks of a caller who is not known")
 	}
-	if _, err := asked(ctx, &api.ListOptions{Name: "[x"}); err == nil {
+	if _, _, err := r.wanted(ctx, &api.ListOptions{Name: "[x"}); err == nil {
 		t.Error("a broken pattern")
 	}
 }

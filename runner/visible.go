@@ -17,8 +17,12 @@ const (
 )
 
 // admin reports whether somebody may act on the tasks of others: root, the user
-// that the daemon runs as, and the members of the admin group.
+// that the daemon runs as, the members of the admin group, and the users of a cluster
+// who are named as such.
 func (r *Runner) admin(who Caller) bool {
+	if who.Subject != nil {
+		return r.clusterAdmin(who.Subject)
+	}
 	return who.UID == 0 || who.UID == os.Geteuid() || (r.live().AdminGroup != "" && slices.Contains(who.Groups, r.live().AdminGroup))
 }
 
@@ -30,6 +34,8 @@ func (r *Runner) mayAdmin(ctx context.Context, what string) error {
 		return refusef(403, callerUnknown)
 	case r.admin(who):
 		return nil
+	case who.Subject != nil:
+		return refusef(403, "%s is for the administrators of carma (kubernetes-admins); you are %s", what, who.Name)
 	case r.live().AdminGroup == "":
 		return refusef(403, "%s is for root; you are %s", what, who.Name)
 	}
@@ -43,7 +49,7 @@ func (r *Runner) sees(ctx context.Context, rec *Record) bool {
 		return true
 	}
 	who, ok := callerFrom(ctx)
-	return ok && (who.UID == rec.UID || r.admin(who))
+	return ok && (owns(who, rec) || r.admin(who))
 }
 
 // mayRead refuses the output of a task that the caller may not see.

@@ -50,7 +50,8 @@ func sortedVerbs(verbs map[string][]string) map[string]string {
 // TestManifestsRights: the daemon is granted what docs/kubernetes.md lists with a reason,
 // and nothing else.
 func TestManifestsRights(t *testing.T) {
-	groups := map[string]string{"jobs": "batch", "leases": "coordination.k8s.io", "resourceclaims": "resource.k8s.io", "resourceslices": "resource.k8s.io"}
+	groups := map[string]string{"leases": "coordination.k8s.io", "resourceclaims": "resource.k8s.io", "resourceslices": "resource.k8s.io",
+		"tokenreviews": "authentication.k8s.io", "subjectaccessreviews": "authorization.k8s.io", "jobs": "batch"}
 	granted := map[string][]string{}
 	add := func(role string, rules []rbacv1.PolicyRule) {
 		if strings.Contains(role, "carma-agent") {

@@ -31,6 +31,7 @@ type Settings struct {
 
 	Kubeconfig, KubernetesNamespace string
 	KubernetesNamespaces            []string
+	TokenAudience                   string
 	KubernetesFolders               []string
 }
 
@@ -115,7 +116,7 @@ func openContainerd(s Settings) (containers.Driver, error) {
 }
 
 func openKubernetes(s Settings) (containers.Driver, error) {
-	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: s.Kubeconfig, Namespace: s.KubernetesNamespace, Namespaces: s.KubernetesNamespaces, HostPaths: s.KubernetesFolders})
+	d, err := kubernetes.New(kubernetes.Options{Kubeconfig: s.Kubeconfig, Namespace: s.KubernetesNamespace, Namespaces: s.KubernetesNamespaces, Audience: s.TokenAudience, HostPaths: s.KubernetesFolders})
 	if err != nil {
 		return nil, wrong{"driver kubernetes: " + err.Error(), "say where it is: --kubeconfig FILE"}
 	}

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"sync"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +34,9 @@ var (
 	register = sync.OnceValue(func() error {
 		// client-go writes to standard error of its own accord what it returns too.
 		klog.SetLogger(klog.New(nil))
-		for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, resourcev1.AddToScheme, coordinationv1.AddToScheme, batchv1.AddToScheme} {
+		for _, add := range []func(*runtime.Scheme) error{
+			corev1.AddToScheme, resourcev1.AddToScheme, coordinationv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, batchv1.AddToScheme,
+		} {
 			if err := add(scheme); err != nil {
 				return err
 			}
@@ -72,7 +76,13 @@ func (d *Driver) connect(config *rest.Config) error {
 	if d.batch, err = one(batchv1.SchemeGroupVersion, "/apis"); err != nil {
 		return err
 	}
-	d.coordination, err = one(coordinationv1.SchemeGroupVersion, "/apis")
+	if d.coordination, err = one(coordinationv1.SchemeGroupVersion, "/apis"); err != nil {
+		return err
+	}
+	if d.authentication, err = one(authenticationv1.SchemeGroupVersion, "/apis"); err != nil {
+		return err
+	}
+	d.authorization, err = one(authorizationv1.SchemeGroupVersion, "/apis")
 	return err
 }
 

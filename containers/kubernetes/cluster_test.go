@@ -33,13 +33,15 @@ type cluster struct {
 	claims map[string]*resourcev1.ResourceClaim
 	slices []resourcev1.ResourceSlice
 	// ran is the id of a pod's container in the engine.
-	ran     map[types.UID]string
-	made    int
-	version int
-	events  []metav1.WatchEvent
-	seen    []string      // namespace and labels of each event's pod, for the selector
-	changed chan struct{} // closed and replaced at each event
-	fault   func(r *http.Request) int
+	ran       map[types.UID]string
+	made      int
+	version   int
+	events    []metav1.WatchEvent
+	seen      []string      // namespace and labels of each event's pod, for the selector
+	changed   chan struct{} // closed and replaced at each event
+	fault     func(r *http.Request) int
+	audiences []string // of the token ann's
+	denied    bool     // all that is allowed
 	// admit refuses a pod with a code and the text of an admission plugin.
 	admit func(*corev1.Pod) (int, string)
 	objects
@@ -77,7 +79,9 @@ func newCluster(t *testing.T, images ...string) *cluster {
 	mux.HandleFunc("DELETE "+claims+"/{name}", c.deleteClaim)
 	c.serveObjects(mux)
 	c.serveJobs(mux)
+	c.serveUsers(mux)
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		noteRight(r)
 		c.mu.Lock()
 		fault := c.fault
 		c.mu.Unlock()

@@ -35,6 +35,8 @@ type Options struct {
 	// Namespaces are the others in which pods may be made; see [Driver.Serves].
 	// [AllNamespaces] is every one.
 	Namespaces []string
+	// Audience is whom the tokens of users must be meant for; empty: the apiserver.
+	Audience string
 	// HostPaths are the folders of the nodes that may be mounted, with all that is
 	// below them. They must be the same on each node, like a shared file system.
 	// None: no folder of a node is mounted.
@@ -74,10 +76,12 @@ type Driver struct {
 	hints     *hints
 	view      view
 
-	coordination rest.Interface // leases
-	batch        rest.Interface // Jobs
-	jobsChanged  jobNews
-	held         holding
+	coordination   rest.Interface // leases
+	authentication rest.Interface // whose a token is
+	authorization  rest.Interface // what users may do
+	batch          rest.Interface // Jobs
+	jobsChanged    jobNews
+	held           holding
 
 	ctx   context.Context // ends with Close
 	close context.CancelFunc
@@ -90,6 +94,9 @@ var (
 	_ containers.Checker = (*Driver)(nil)
 	_ containers.Aborter = (*Driver)(nil)
 	_ containers.Jobber  = (*Driver)(nil)
+
+	_ containers.Namespaced = (*Driver)(nil)
+	_ containers.Reviewer   = (*Driver)(nil)
 )
 
 // New returns a driver. It sends nothing yet.

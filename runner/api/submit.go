@@ -76,6 +76,10 @@ type Submit struct {
 	// Delay is the time from the submission until it may be queued.
 	Delay time.Duration `json:"delay,omitempty" minimum:"0" help:"do not queue it before this time has passed"`
 
+	// Where it runs in a cluster, and as what.
+	Namespace      string `json:"namespace,omitempty" maxLength:"63" value:"namespace" help:"namespace of the cluster that it runs in (default: that of your kubeconfig)" doc:"namespace of the cluster that it runs in; empty: the caller's, as the header Carma-Namespace says; else a service account's own, or the daemon's for users of its machine"`
+	ServiceAccount string `json:"service_account,omitempty" maxLength:"253" value:"account" help:"service account of the namespace that its program has (default: none)" doc:"service account of the namespace that its program has; empty: the namespace's default account, without its token"`
+
 	// Account is the group that its use is counted for, beside its user.
 	Account string `json:"account,omitempty" maxLength:"200" value:"group" help:"unix group of yours that its use is counted for (default: your primary group)" doc:"unix group that its use is counted for; empty: its submitter's primary group"`
 

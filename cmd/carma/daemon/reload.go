@@ -68,7 +68,7 @@ func (l reloading) again(ctx context.Context, r *runner.Runner, config configs.C
 func liveOf(config configs.Config) runner.Live {
 	limits := outputLimits(config)
 	return runner.Live{
-		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup,
+		Pull: config.Pull, StopGrace: config.StopGrace, AllowedMounts: config.AllowedMounts, AdminGroup: config.AdminGroup, ClusterAdmins: config.KubernetesAdmins,
 		HostTasks: config.HostTasks, HostFolders: config.HostFolders,
 		Fittings: runner.Fittings{Devices: config.AllowedDevices, Ulimits: config.AllowedUlimits}, Open: config.Visibility == runner.VisibilityOpen,
 		Bounds: runner.Bounds{

@@ -73,7 +73,7 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 	live := liveOf(config)
 	opt := runner.Options{
 		Version: version, DataDir: config.DataDir, Mapper: config.Mapper, SampleEvery: config.SampleEvery, Activity: config.Activity,
-		Pull: live.Pull, StopGrace: live.StopGrace, AllowedMounts: live.AllowedMounts, AdminGroup: live.AdminGroup,
+		Pull: live.Pull, StopGrace: live.StopGrace, AllowedMounts: live.AllowedMounts, AdminGroup: live.AdminGroup, ClusterAdmins: live.ClusterAdmins,
 		HostTasks: live.HostTasks, HostFolders: live.HostFolders, Fittings: live.Fittings,
 		Keep: live.Keep, Open: live.Open, Bounds: live.Bounds, PerUser: live.PerUser, Probing: live.Probing,
 		Notify: runner.Notifying{Rules: messageRules(config, log)},
@@ -120,6 +120,9 @@ func run(ctx context.Context, config configs.Config, version string, log zerolog
 		return err
 	}
 	r.ServePage(openPage(config, log))
+	if err := openRemote(config, r, log); err != nil {
+		return err
+	}
 	page, err := openMetrics(config)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func Open(config configs.Config) (containers.Driver, error) {
 	d, err := engine.Open(engines.Settings{
 		DataDir: config.DataDir, Network: config.Network, Attach: containers.Attach(config.Attach), Init: InitProgram(),
 		DockerHost: config.DockerHost, ContainerdAddress: config.ContainerdAddress, ContainerdNamespace: config.ContainerdNamespace,
-		Kubeconfig: config.Kubeconfig, KubernetesNamespace: config.KubernetesNamespace, KubernetesNamespaces: config.KubernetesNamespaces, KubernetesFolders: config.KubernetesFolders,
+		Kubeconfig: config.Kubeconfig, KubernetesNamespace: config.KubernetesNamespace, KubernetesNamespaces: config.KubernetesNamespaces, TokenAudience: config.TokenAudience, KubernetesFolders: config.KubernetesFolders,
 	})
 	if errors.Is(err, engines.ErrSettings) {
 		return nil, cli.Usagef("", "%v", err)

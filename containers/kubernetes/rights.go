@@ -1,0 +1,63 @@
+package kubernetes
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Where a right is needed.
+const (
+	InDaemon  = "daemon"  // in the daemon's namespace
+	InTasks   = "tasks"   // in each namespace of tasks, the daemon's among them
+	InCluster = "cluster" // in the cluster as a whole
+)
+
+// Right is something that carma's account must be allowed to do, and the reason.
+type Right struct {
+	Where, Group string // the group is empty for the core's
+	Resource     string // with its subresource, as in pods/log
+	Verbs        []string
+	Reason       string
+}
+
+// DaemonRights are all rights of the daemon. What the tests see it ask of a cluster is
+// compared with this list, and so is the table of docs/kubernetes.md; the roles that are
+// installed should be, too.
+var DaemonRights = []Right{
+	{InTasks, "", "pods", []string{"create"}, "start an attempt"},
+	{InTasks, "", "pods", []string{"get", "list", "watch"}, "see its state, find it after a restart"},
+	{InTasks, "", "pods", []string{"patch"}, "lift the gate; write why it ended; let go of an ended pod"},
+	{InTasks, "", "pods", []string{"delete"}, "stop signal, kill, removal"},
+	{InTasks, "", "pods/log", []string{"get"}, "output"},
+	{InTasks, "", "pods/exec", []string{"get", "create"}, "`carma exec` (a WebSocket is a get; the cluster asks for create as well)"},
+	{InTasks, "", "pods/attach", []string{"get", "create"}, "`-i` and `-t` of `carma run`, and `carma attach`"},
+	{InTasks, "", "events", []string{"list"}, "why a pod does not start"},
+	{InTasks, "resource.k8s.io", "resourceclaims", []string{"create", "get", "delete"}, "book GPU memory, read what was allocated, give it back"},
+	{InTasks, "", "events", []string{"create"}, "why an annotated Job is refused or suspended"},
+	{InTasks, "batch", "jobs", []string{"list", "watch"}, "see annotated Jobs, and what becomes of them"},
+	{InTasks, "batch", "jobs", []string{"patch"}, "suspend a Job whose task has ended before it"},
+	{InDaemon, "coordination.k8s.io", "leases", []string{"create", "get", "update"}, "one daemon works"},
+	{InDaemon, "coordination.k8s.io", "leases", []string{"list", "watch"}, "what the agents tell"},
+	{InCluster, "resource.k8s.io", "resourceclaims", []string{"list", "watch"}, "what others have booked"},
+	{InCluster, "resource.k8s.io", "resourceslices", []string{"list", "watch"}, "where each GPU is"},
+	{InCluster, "", "nodes", []string{"get", "list", "watch"}, "which take pods"},
+	{InCluster, "authentication.k8s.io", "tokenreviews", []string{"create"}, "whose a token is; only with `listen`"},
+	{InCluster, "authorization.k8s.io", "subjectaccessreviews", []string{"create"}, "what its user may do; only with `listen`"},
+}
+
+// AgentRights are all rights of carma agent.
+var AgentRights = []Right{
+	{InCluster, "resource.k8s.io", "resourceslices", []string{"create", "get", "update", "delete"}, "publish simulated GPUs; not for NVIDIA's driver"},
+	{InCluster, "resource.k8s.io", "resourceclaims", []string{"get"}, "prepare simulated GPUs for a pod; not for NVIDIA's driver"},
+	{InCluster, "", "pods", []string{"list"}, "which process is which task's"},
+	{InDaemon, "coordination.k8s.io", "leases", []string{"create", "get", "update"}, "tell what GPUs show"},
+}
+
+// Row is the right as a row of the table in docs/kubernetes.md.
+func (r Right) Row() string {
+	what := r.Resource
+	if r.Where == InCluster {
+		what += " (cluster)"
+	}
+	return fmt.Sprintf("| %s | %s | %s |", what, strings.Join(r.Verbs, ", "), r.Reason)
+}

@@ -1,0 +1,77 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"carma/containers"
+)
+
+// Review asks the cluster whose a token is (TokenReview). It implements
+// [containers.Reviewer].
+func (d *Driver) Review(ctx context.Context, token string) (containers.Subject, error) {
+	const what = "ask the cluster whose a token is"
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	if d.opts.Audience != "" {
+		review.Spec.Audiences = []string{d.opts.Audience}
+	}
+	var told authenticationv1.TokenReview
+	if err := d.authentication.Post().Resource("tokenreviews").Body(review).Do(ctx).Into(&told); err != nil {
+		return containers.Subject{}, unanswered(ctx, what, err)
+	}
+	s := &told.Status
+	switch {
+	case !s.Authenticated:
+		return containers.Subject{}, fmt.Errorf("%w: %s", containers.ErrToken, containers.CleanMessage(cmp.Or(s.Error, "the cluster does not know it")))
+	case s.User.Username == "":
+		return containers.Subject{}, fmt.Errorf("%w: the cluster tells no user", containers.ErrToken)
+	case d.opts.Audience != "" && !slices.Contains(s.Audiences, d.opts.Audience):
+		// An authenticator that knows no audiences tells none: then the token may be meant
+		// for somebody else.
+		return containers.Subject{}, fmt.Errorf("%w: it is not meant for the audience %s", containers.ErrToken, d.opts.Audience)
+	}
+	who := containers.Subject{Name: s.User.Username, ID: s.User.UID, Groups: s.User.Groups}
+	for k, v := range s.User.Extra {
+		if who.Extra == nil {
+			who.Extra = map[string][]string{}
+		}
+		who.Extra[k] = v
+	}
+	return who, nil
+}
+
+// Allowed asks the cluster whether a user may do something (SubjectAccessReview).
+func (d *Driver) Allowed(ctx context.Context, who containers.Subject, what containers.Access) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: who.Name, UID: who.ID, Groups: who.Groups,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: what.Namespace, Verb: what.Verb, Group: what.Group, Resource: what.Resource, Subresource: what.Subresource,
+		},
+	}}
+	for k, v := range who.Extra {
+		if review.Spec.Extra == nil {
+			review.Spec.Extra = map[string]authorizationv1.ExtraValue{}
+		}
+		review.Spec.Extra[k] = v
+	}
+	var told authorizationv1.SubjectAccessReview
+	if err := d.authorization.Post().Resource("subjectaccessreviews").Body(review).Do(ctx).Into(&told); err != nil {
+		return false, unanswered(ctx, "ask the cluster what "+who.Name+" may do", err)
+	}
+	return told.Status.Allowed && !told.Status.Denied, nil
+}
+
+// unanswered is an error of a question about users. That carma may not ask is not the
+// caller's fault either.
+func unanswered(ctx context.Context, what string, err error) error {
+	if httpCode(err) == http.StatusForbidden || httpCode(err) == http.StatusUnauthorized {
+		return fmt.Errorf("%s: %w: carma may not ask; docs/kubernetes.md lists its rights", what, containers.ErrUnavailable)
+	}
+	return fail(ctx, what, err)
+}

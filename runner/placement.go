@@ -1,0 +1,151 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"strings"
+
+	"carma/configs/nearest"
+	"carma/containers"
+	"carma/runner/api"
+)
+
+var (
+	// namespaceName and accountName are names in a cluster.
+	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	accountName   = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
+	// userNumber is a user as a pod can have one.
+	userNumber = regexp.MustCompile(`^[0-9]{1,9}(:[0-9]{1,9})?$`)
+)
+
+// placing returns the check of where tasks of a submission run, and as whom. It fills in
+// the namespace of each.
+func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) error {
+	driver, parted := able[containers.Namespaced](r.Driver)
+	allowed := map[string]error{}
+	return func(s *api.Submit) error {
+		switch {
+		case !parted && s.Namespace != "":
+			return refusef(422, "--namespace %s: the tasks of this daemon are containers of one server, which has no namespaces; leave it out", s.Namespace)
+		case !parted && s.ServiceAccount != "":
+			return refusef(422, "--service-account %s: the tasks of this daemon are containers of one server, not pods; leave it out", s.ServiceAccount)
+		case !parted:
+			return nil
+		}
+		if who.Subject != nil {
+			if err := noneOfMachine(s); err != nil {
+				return err
+			}
+		}
+		own := driver.Namespace()
+		if who.Subject != nil {
+			own = who.namespace
+		}
+		if s.Namespace = cmp.Or(s.Namespace, own); s.Namespace == "" {
+			return refusef(422, "no namespace: name one with --namespace, or in the context of your kubeconfig")
+		}
+		if err := checkPlace(driver, s); err != nil {
+			return err
+		}
+		if who.Subject == nil {
+			if r.admin(who) || s.Namespace == own && s.ServiceAccount == "" {
+				return nil
+			}
+			return refusef(403, "--namespace, --service-account: users of the daemon's machine run their tasks in its namespace %s, without an account; with rights of your own in the cluster, carma context add says how to come with them", own)
+		}
+		err, known := allowed[s.Namespace]
+		if !known {
+			err = r.mayRunIn(ctx, who.Subject, s.Namespace)
+			allowed[s.Namespace] = err
+		}
+		if err != nil {
+			return err
+		}
+		return r.knowsOf(ctx, s.After)
+	}
+}
+
+// checkPlace refuses a namespace in which no pods are made, and names that are none.
+func checkPlace(driver containers.Namespaced, s *api.Submit) error {
+	switch {
+	case !namespaceName.MatchString(s.Namespace):
+		return refusef(422, "--namespace %q is not the name of a namespace: small letters, digits and dashes, at most 63", s.Namespace)
+	case s.ServiceAccount != "" && !accountName.MatchString(s.ServiceAccount):
+		return refusef(422, "--service-account %q is not the name of a service account: small letters, digits, dots and dashes", s.ServiceAccount)
+	case driver.Serves(s.Namespace):
+		return nil
+	}
+	return refusef(422, "--namespace: %v; the daemon serves these (kubernetes-namespaces)", nearest.OneOf(s.Namespace, driver.Served()))
+}
+
+// mayRunIn refuses a namespace in which a user may not make what a task is made of.
+func (r *Runner) mayRunIn(ctx context.Context, who *containers.Subject, namespace string) error {
+	for _, what := range mayRun {
+		yes, err := r.reviews.may(ctx, who, in(what, namespace))
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return refusef(403, "you may not %s; you are %s", accessText(in(what, namespace)), who.Name)
+		}
+	}
+	return nil
+}
+
+// accessText is an access in words, with how to look at it by kubectl.
+func accessText(a containers.Access) string {
+	what := a.Resource
+	if a.Group != "" {
+		what += "." + a.Group
+	}
+	flag := ""
+	if a.Subresource != "" {
+		what, flag = what+"/"+a.Subresource, " --subresource="+a.Subresource
+	}
+	return a.Verb + " " + what + " in namespace " + a.Namespace + " (kubectl auth can-i " + a.Verb + " " + strings.Split(what, "/")[0] + flag + " -n " + a.Namespace + ")"
+}
+
+// noneOfMachine refuses what belongs to users and folders of the daemon's machine.
+func noneOfMachine(s *api.Submit) error {
+	for _, f := range []struct {
+		asked bool
+		why   string
+	}{
+		{len(s.Mounts) > 0, "-v: folders of the daemon's machine or of nodes are not for users of the cluster; put the data into the image, or fetch it"},
+		{s.Bare(), "--conda, --venv, --host: a cluster's task runs in an image"},
+		{s.Account != "", "--account: unix groups are the daemon's machine's; use of a cluster's users is counted for their namespace"},
+		{len(s.Groups) > 0, "--group-add: groups of the daemon's machine are not for users of the cluster"},
+		{s.User != "" && !userNumber.MatchString(s.User), "--user " + s.User + ": on a cluster a user is a number, like 1000:1000"},
+	} {
+		if f.asked {
+			return refusef(422, "%s", f.why)
+		}
+	}
+	return nil
+}
+
+// knowsOf refuses to wait for tasks that the caller may not know of, as if they were not
+// there.
+func (r *Runner) knowsOf(ctx context.Context, after []api.Dependency) error {
+	sight := r.sight(ctx)
+	for _, d := range after {
+		if d.Task == "" {
+			continue
+		}
+		recs, err := r.referred(d.Task)
+		if err != nil {
+			return err
+		}
+		for _, rec := range recs {
+			if sight.of(rec) {
+				continue
+			}
+			if sight.err != nil {
+				return sight.err
+			}
+			return refusef(422, "--after: no task and no group %s; `carma ps -a` lists all", d.Task)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"carma/containers"
+	"carma/runner/api"
+	"carma/runner/certs"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// remoteConnections is how many connections over TLS there may be.
+const remoteConnections = 1024
+
+// ServeRemote says where RunAndServe answers users of the cluster over TLS. Call it
+// before. The daemon closes l.
+func (r *Runner) ServeRemote(l net.Listener, certificate certs.Get) {
+	r.remoteAt, r.remoteCert = l, certificate
+}
+
+// serveRemote answers over TLS until ctx ends.
+func (r *Runner) serveRemote(ctx context.Context) error {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, // terminals take over their connection
+		GetCertificate: r.remoteCert,
+	}
+	l := &crowded{Listener: r.remoteAt, places: make(chan struct{}, placesFor(remoteConnections, 8))}
+	return r.serve(ctx, tls.NewListener(l, config), r.remote(r.front(ctx)))
+}
+
+// remote is the API for users of a cluster.
+func (r *Runner) remote(api http.Handler) http.Handler { return r.guarded(api) }
+
+// bearer is the user of the cluster whose token a request brings.
+func (r *Runner) bearer(req *http.Request) (Caller, error) {
+	kind, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	if token = strings.TrimSpace(token); !strings.EqualFold(kind, "Bearer") || token == "" {
+		return Caller{}, refusef(401, "no token: over TLS, carma asks for a bearer token of the cluster; carma context add --kubeconfig FILE says where yours is")
+	}
+	home := req.Header.Get(api.NamespaceHeader)
+	if home != "" && !namespaceName.MatchString(home) {
+		return Caller{}, refusef(422, "header %s: %q is not the name of a namespace", api.NamespaceHeader, home)
+	}
+	s, err := r.reviews.whose(req.Context(), token)
+	if err != nil {
+		return Caller{}, err
+	}
+	return subjectCaller(s, home), nil
+}
+
+// noTask is the answer for a task that is not there, or of which the caller may not know.
+func noTask(ref string) *RequestError {
+	return refusef(404, "no task %s; `carma ps -a` lists all", ref)
+}
+
+// hiddenGroup is the error of a task that was not found, without saying that there is a
+// group of its name: it may be one that the caller may not know of.
+func hiddenGroup(err error, ref string) error {
+	if isNotFound(err) {
+		return noTask(ref)
+	}
+	return err
+}
+
+// numbered is the path of a request about a task, with the task's number.
+func numbered(path string, rec *Record) string {
+	rest := strings.TrimPrefix(path, "/v1/tasks/")
+	_, after, more := strings.Cut(rest, "/")
+	path = "/v1/tasks/" + url.PathEscape(strconv.FormatInt(int64(rec.ID()), 10))
+	if more {
+		path += "/" + after
+	}
+	return path
+}
+
+// writeRefusal answers a request that was refused at the door.
+func writeRefusal(w http.ResponseWriter, err error) {
+	refused, ok := errors.AsType[*RequestError](err)
+	if !ok {
+		refused = refusef(500, "%v", err)
+		if errors.Is(err, context.Canceled) {
+			refused = errStopping
+		}
+	}
+	text, _ := json.Marshal(huma.NewError(refused.Status, refused.Text))
+	if refused.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(refused.Status)
+	_, _ = w.Write(text)
+}
+
+// whoami tells a caller who they are for the daemon.
+func (r *Runner) whoami(ctx context.Context) (api.Me, error) {
+	who, ok := callerFrom(ctx)
+	if !ok {
+		return api.Me{}, refusef(403, callerUnknown)
+	}
+	me := api.Me{User: who.Name, UID: who.UID, Admin: r.admin(who), Cluster: who.Subject != nil, Namespace: who.namespace}
+	if d, ok := able[containers.Namespaced](r.Driver); ok && who.Subject == nil {
+		me.Namespace = d.Namespace()
+	}
+	return me, nil
+}

@@ -1,0 +1,135 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"carma/containers"
+)
+
+// How long an answer of the cluster about users counts. A token that is taken back, and
+// a right that is lost, work for so long at most.
+const (
+	tokenGood, tokenBad   = 30 * time.Second, 5 * time.Second
+	accessGood, accessBad = 10 * time.Second, 5 * time.Second
+	// reviewsMost bounds what is remembered, reviewsAtOnce how many questions the
+	// cluster is asked at a time.
+	reviewsMost, reviewsAtOnce = 10_000, 16
+	// reviewWithin is how long a cluster may take to answer one.
+	reviewWithin = 10 * time.Second
+)
+
+// reviews asks the cluster about users, and remembers the answers for a moment.
+type reviews struct {
+	of    containers.Reviewer
+	now   func() time.Time
+	asked chan struct{} // a token for each question that is being asked
+
+	mu     sync.Mutex
+	tokens map[[sha256.Size]byte]reviewed[containers.Subject]
+	access map[accessKey]reviewed[bool]
+}
+
+type reviewed[T any] struct {
+	value T
+	err   error
+	until time.Time
+}
+
+// accessKey is a user and what they want to do.
+type accessKey struct {
+	who  string // name, id and groups
+	what containers.Access
+}
+
+func newReviews(of containers.Reviewer, now func() time.Time) *reviews {
+	return &reviews{
+		of: of, now: now, asked: make(chan struct{}, reviewsAtOnce),
+		tokens: map[[sha256.Size]byte]reviewed[containers.Subject]{}, access: map[accessKey]reviewed[bool]{},
+	}
+}
+
+// whose tells whose a token is. The error is a [RequestError].
+func (v *reviews) whose(ctx context.Context, token string) (containers.Subject, error) {
+	key := sha256.Sum256([]byte(token))
+	got := remembered(v, v.tokens, key)
+	if got == nil {
+		s, err := question(ctx, v, func(ctx context.Context) (containers.Subject, error) { return v.of.Review(ctx, token) })
+		if err != nil && !errors.Is(err, containers.ErrToken) {
+			return s, clusterSilent(err)
+		}
+		got = &reviewed[containers.Subject]{s, err, v.now().Add(tokenGood)}
+		if err != nil {
+			got.until = v.now().Add(tokenBad)
+		}
+		remember(v, v.tokens, key, *got)
+	}
+	if got.err != nil {
+		why := strings.TrimPrefix(got.err.Error(), containers.ErrToken.Error()+": ")
+		return got.value, refusef(401, "the cluster does not take your token: %s; kubectl auth whoami tests the kubeconfig that it comes from", why)
+	}
+	return got.value, nil
+}
+
+// may reports whether a user may do something. An error is a [RequestError].
+func (v *reviews) may(ctx context.Context, s *containers.Subject, what containers.Access) (bool, error) {
+	key := accessKey{strings.Join(append([]string{s.Name, s.ID}, s.Groups...), "\x00"), what}
+	if got := remembered(v, v.access, key); got != nil {
+		return got.value, nil
+	}
+	yes, err := question(ctx, v, func(ctx context.Context) (bool, error) { return v.of.Allowed(ctx, *s, what) })
+	if err != nil {
+		return false, clusterSilent(err)
+	}
+	last := accessBad
+	if yes {
+		last = accessGood
+	}
+	remember(v, v.access, key, reviewed[bool]{yes, nil, v.now().Add(last)})
+	return yes, nil
+}
+
+func clusterSilent(err error) error {
+	return refusef(503, "the cluster does not say who you are and what you may do: %v; nothing is lost, try again", err)
+}
+
+// question asks one, when it is its turn.
+func question[T any](ctx context.Context, v *reviews, put func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
+	defer cancel()
+	select {
+	case v.asked <- struct{}{}:
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+	defer func() { <-v.asked }()
+	return put(ctx)
+}
+
+func remembered[K comparable, T any](v *reviews, all map[K]reviewed[T], key K) *reviewed[T] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if got, ok := all[key]; ok && v.now().Before(got.until) {
+		return &got
+	}
+	return nil
+}
+
+func remember[K comparable, T any](v *reviews, all map[K]reviewed[T], key K, got reviewed[T]) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(all) >= reviewsMost {
+		now := v.now()
+		maps.DeleteFunc(all, func(_ K, old reviewed[T]) bool { return !now.Before(old.until) })
+		if len(all) >= reviewsMost {
+			clear(all)
+		}
+	}
+	all[key] = got
+}

@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"context"
+	"slices"
+
+	"carma/containers"
+	"carma/mapper"
+	"carma/runner/api"
+)
+
+// What users of a cluster may do to the tasks of a namespace, in the cluster's words. A
+// task is a pod, before it has one and after it had one, too.
+var (
+	mayRun    = []containers.Access{{Verb: "create", Resource: "pods"}, {Verb: "create", Group: "resource.k8s.io", Resource: "resourceclaims"}}
+	maySee    = containers.Access{Verb: "get", Resource: "pods"}
+	mayLogs   = containers.Access{Verb: "get", Resource: "pods", Subresource: "log"}
+	mayEnd    = containers.Access{Verb: "delete", Resource: "pods"}
+	mayExec   = containers.Access{Verb: "create", Resource: "pods", Subresource: "exec"}
+	mayAttach = containers.Access{Verb: "create", Resource: "pods", Subresource: "attach"}
+)
+
+// in is an access in a namespace.
+func in(what containers.Access, namespace string) containers.Access {
+	what.Namespace = namespace
+	return what
+}
+
+// namespaceOf is where a task's containers are; empty: the engine has no namespaces.
+func (r *Runner) namespaceOf(rec *Record) string {
+	if rec.Submit.Namespace != "" {
+		return rec.Submit.Namespace
+	}
+	if d, ok := able[containers.Namespaced](r.Driver); ok {
+		return d.Namespace() // of a task of an older program
+	}
+	return ""
+}
+
+// sight is which tasks a caller may know of. A user of a cluster knows of those in
+// namespaces whose pods they may get; everybody else of all.
+type sight struct {
+	r    *Runner
+	ctx  context.Context
+	who  *containers.Subject // nil: of all
+	seen map[string]bool
+	err  error // why it could not be found out; then nothing is seen
+}
+
+func (r *Runner) sight(ctx context.Context) *sight {
+	who, _ := callerFrom(ctx)
+	return &sight{r: r, ctx: ctx, who: who.Subject, seen: map[string]bool{}}
+}
+
+// of reports whether the caller may know of a task.
+func (s *sight) of(rec *Record) bool {
+	if s.who == nil {
+		return true
+	}
+	namespace := s.r.namespaceOf(rec)
+	yes, known := s.seen[namespace]
+	if !known && s.err == nil {
+		yes, s.err = s.r.reviews.may(s.ctx, s.who, in(maySee, namespace))
+		s.seen[namespace] = yes
+	}
+	return yes && s.err == nil
+}
+
+// infoFor is what a caller may see of how things are: a user of a cluster nothing of
+// other users, and no task that they may not know of.
+func (r *Runner) infoFor(ctx context.Context, info api.Info) (api.Info, error) {
+	who, _ := callerFrom(ctx)
+	if who.Subject == nil || r.admin(who) {
+		return info, nil
+	}
+	if info.Output != nil {
+		kept := *info.Output
+		kept.Users, kept.Dir = only(kept.Users, who.Name), ""
+		info.Output = &kept
+	}
+	if info.Energy != nil {
+		kept := *info.Energy
+		kept.Users = only(kept.Users, who.Name)
+		info.Energy = &kept
+	}
+	info.DataDir = ""
+	if info.Host == nil {
+		return info, nil
+	}
+	host, sight := *info.Host, r.sight(ctx)
+	host.Helpers = nil
+	host.Tasks = slices.DeleteFunc(slices.Clone(host.Tasks), func(m api.HostMember) bool {
+		rec, _ := r.records.get(mapper.TaskID(m.Task))
+		return rec == nil || !sight.of(rec)
+	})
+	info.Host = &host
+	return info, sight.err
+}
+
+// only is the entry of one user.
+func only[V any](all map[string]V, user string) map[string]V {
+	out := map[string]V{}
+	if v, ok := all[user]; ok {
+		out[user] = v
+	}
+	return out
+}
