@@ -52,7 +52,7 @@ func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) erro
 			if r.admin(who) || s.Namespace == own && s.ServiceAccount == "" {
 				return nil
 			}
-			return refusef(403, "--namespace, --service-account: users of the daemon's machine run their tasks in its namespace %s, without an account; with rights of your own in the cluster, carma context add says how to come with them", own)
+			return refusef(403, "--namespace, --service-account: users of the daemon's machine run their tasks in its namespace %s, without an account; with rights of your own in the cluster, come over TLS with your token (docs/kubernetes.md)", own)
 		}
 		err, known := allowed[s.Namespace]
 		if !known {

@@ -44,7 +44,7 @@ func (r *Runner) remote(api http.Handler) http.Handler { return r.guarded(api) }
 func (r *Runner) bearer(req *http.Request) (Caller, error) {
 	kind, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(kind, "Bearer") || token == "" {
-		return Caller{}, refusef(401, "no token: over TLS, carma asks for a bearer token of the cluster; carma context add --kubeconfig FILE says where yours is")
+		return Caller{}, refusef(401, "no token: over TLS, carma asks for a bearer token of the cluster, in the header Authorization; kubectl create token makes one for a service account")
 	}
 	home := req.Header.Get(api.NamespaceHeader)
 	if home != "" && !namespaceName.MatchString(home) {

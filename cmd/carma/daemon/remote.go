@@ -44,7 +44,7 @@ func certificate(config configs.Config, log zerolog.Logger) (certs.Get, error) {
 	if err != nil {
 		return nil, err
 	}
-	log.Info().Str("ca", own.CA).Str("sha256", own.Fingerprint).Msg("clients need this authority's certificate: carma context add --ca")
+	log.Info().Str("ca", own.CA).Str("sha256", own.Fingerprint).Msg("clients need the certificate of this authority")
 	return own.Get, nil
 }
 
