@@ -214,10 +214,17 @@ func TestJobWithoutDaemon(t *testing.T) {
 	}
 }
 
-// TestJobOwner: owners of Jobs are users of their own, none of them root.
+// TestJobOwner: a Job's task is that of the user of the cluster who made it, and is in its
+// namespace; nobody else's, and not root's.
 func TestJobOwner(t *testing.T) {
-	ada, bob := ownerOfJob(&containers.Job{Owner: "ada"}), ownerOfJob(&containers.Job{Owner: "system:serviceaccount:lab:bob"})
-	if ada.UID == bob.UID || ada.UID < firstJobUser || bob.UID < firstJobUser || ada.Name != "ada" || ada.UID != ownerOfJob(&containers.Job{Owner: "ada"}).UID {
-		t.Errorf("%+v, %+v", ada, bob)
+	g, c := newJobRig(t)
+	c.add("owned", "waits:1", nil)
+	g.running(ref(g.taken("owned", 0)))
+	rec := g.records.find("lab/owned")
+	if !owns(subjectCaller(containers.Subject{Name: "ada"}, ""), rec) || owns(subjectCaller(containers.Subject{Name: "bob"}, ""), rec) || owns(Caller{Name: "ada", UID: 1000}, rec) || owns(Caller{Name: "root"}, rec) {
+		t.Errorf("%s, %d", rec.User, rec.UID)
+	}
+	if got := g.namespaceOf(rec); got != "lab" {
+		t.Errorf("it is in namespace %s", got)
 	}
 }

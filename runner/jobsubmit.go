@@ -2,8 +2,6 @@ package runner
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -25,7 +23,7 @@ var jobSettings = []string{"gpus", "batch-size", "priority", "exclusive", "estim
 
 // submitOfJob is a Job's request. The error says which annotation is wrong.
 func submitOfJob(j *containers.Job) (api.Submit, error) {
-	s := api.Submit{Image: j.Image, Entrypoint: j.Entrypoint, Command: j.Command, Env: j.Env, Mem: j.Memory}
+	s := api.Submit{Image: j.Image, Entrypoint: j.Entrypoint, Command: j.Command, Env: j.Env, Mem: j.Memory, Namespace: j.Namespace}
 	for _, name := range slices.Sorted(maps.Keys(j.Settings)) {
 		f, ok := jobField(name)
 		if !ok {
@@ -79,14 +77,7 @@ func jobSettingNames() []string {
 	return names
 }
 
-// firstJobUser is the lowest number of an owner of Jobs. A cluster knows its users by
-// name only; a kernel's users have smaller numbers.
-const firstJobUser = 1 << 32
-
-// ownerOfJob is the user for whom a Job's task is accounted. The number follows from the
-// name.
+// ownerOfJob is the user for whom a Job's task is accounted, and whose task it is.
 func ownerOfJob(j *containers.Job) Caller {
-	name := cmp.Or(j.Owner, "unknown")
-	sum := sha256.Sum256([]byte("kubernetes:" + name))
-	return Caller{UID: firstJobUser + int(binary.BigEndian.Uint64(sum[:])>>2), GID: firstJobUser, Name: name}
+	return subjectCaller(containers.Subject{Name: cmp.Or(j.Owner, "unknown")}, j.Namespace)
 }
