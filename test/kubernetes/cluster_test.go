@@ -199,9 +199,3 @@ func all(word string) (pids []int) {
 	}
 	return pids
 }
-
-// text is a value as it is sent.
-func text(v any) string {
-	b, _ := json.Marshal(v)
-	return string(b)
-}

@@ -24,20 +24,6 @@ func (c *cluster) bringTool() {
 	c.bringBytes(archive)
 }
 
-// bringProgram puts an image of one static program onto the node.
-func (c *cluster) bringProgram(ref, program string) {
-	c.t.Helper()
-	b, err := os.ReadFile(program)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	archive, err := containerstest.Archive(ref, "/program", b, containerstest.ImageConfig{Entrypoint: []string{"/program"}})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.bringBytes(archive)
-}
-
 func (c *cluster) bringBytes(archive []byte) {
 	c.t.Helper()
 	file := filepath.Join(c.t.TempDir(), "image.tar")

@@ -120,15 +120,3 @@ func only(list []object, with bool, kinds ...string) (out []object) {
 	}
 	return out
 }
-
-// find is the object of a kind and name.
-func find(t *testing.T, list []object, kind, name string) *object {
-	t.Helper()
-	for i := range list {
-		if list[i].GetKind() == kind && list[i].GetName() == name {
-			return &list[i]
-		}
-	}
-	t.Fatalf("there is no %s %s", kind, name)
-	return nil
-}
