@@ -196,7 +196,7 @@ func Variable(name string) string {
 // checkEnvironment refuses variables whose names look like misspelt keys. Other
 // variables that begin with CARMA_ belong to other programs.
 func checkEnvironment() error {
-	known := []string{"CARMA_CONFIG"}
+	known := []string{"CARMA_CONFIG", "CARMA_HOST", "CARMA_CA"} // the last two are of package contexts
 	for _, k := range keys {
 		known = append(known, Variable(k.name))
 	}

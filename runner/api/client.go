@@ -18,9 +18,11 @@ import (
 // RetryAfter is the header in which a stopping daemon says when to ask again.
 const RetryAfter = "Retry-After"
 
-// Client talks to a daemon over its unix socket. Safe for concurrent use.
+// Client talks to a daemon over its unix socket, or over TLS. Safe for concurrent use.
 type Client struct {
-	socket string
+	socket string // its path, or the address
+	base   string // what paths of requests begin with
+	remote bool
 	http   *http.Client
 	// Stopping, if not nil, is called when the daemon is stopping. A question
 	// is then repeated for a while: the next daemon may answer it. A request
@@ -35,13 +37,22 @@ func NewClient(socket string) *Client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{
+	return &Client{socket: socket, base: "http://carma", http: &http.Client{Transport: &http.Transport{
 		DialContext: dial, MaxIdleConnsPerHost: 64,
 	}}}
 }
 
-// Socket returns the path the client connects to.
+// NewRemote returns a client for a daemon at https://host:port. by sends requests with
+// what tells who their sender is.
+func NewRemote(address string, by *http.Client) *Client {
+	return &Client{socket: address, base: address, remote: true, http: by}
+}
+
+// Socket returns the path or the address that the client connects to.
 func (c *Client) Socket() string { return c.socket }
+
+// Remote reports whether the daemon is reached over TLS: it may be another machine's.
+func (c *Client) Remote() bool { return c.remote }
 
 // Submit submits a task; when it returns without error the task is durable.
 func (c *Client) Submit(ctx context.Context, s Submit) (Submitted, error) {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"os"
 )
 
 // NamespaceHeader is the header with the namespace of tasks that name none.
@@ -16,6 +17,15 @@ type Me struct {
 	// Cluster: the cluster told who it is, not the machine's kernel.
 	Cluster   bool   `json:"cluster,omitempty" doc:"a user of the cluster, as their token tells"`
 	Namespace string `json:"namespace,omitempty" doc:"of the tasks that name none; empty: a task must name one, or there are none"`
+}
+
+// UID is the number by which the daemon knows the caller.
+func (c *Client) UID(ctx context.Context) (int, error) {
+	if !c.remote {
+		return os.Getuid(), nil
+	}
+	me, err := c.WhoAmI(ctx)
+	return me.UID, err
 }
 
 // WhoAmI asks the daemon who the caller is.

@@ -150,7 +150,7 @@ func (c *Client) upgrade(ctx context.Context, path string, body any) (*Terminal,
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://carma"+path, bytes.NewReader(b))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}

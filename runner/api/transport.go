@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -23,14 +25,25 @@ type NoDaemonError struct {
 	Err    error
 }
 
-func (e *NoDaemonError) Error() string { return fmt.Sprintf("no carma daemon at %s", e.Socket) }
+func (e *NoDaemonError) Error() string {
+	text := "no carma daemon at " + e.Socket
+	if cause, ok := errors.AsType[*url.Error](e.Err); ok && e.Remote() {
+		text += ": " + cause.Err.Error()
+	}
+	return text
+}
+
+// Remote reports whether the daemon was to be reached over TLS.
+func (e *NoDaemonError) Remote() bool { return strings.HasPrefix(e.Socket, "https://") }
+
 func (e *NoDaemonError) Unwrap() error { return e.Err }
 
 // Reached reports whether the connection was made: the request may have had
 // an effect although no answer came.
 func (e *NoDaemonError) Reached() bool {
 	var op *net.OpError
-	return !errors.As(e.Err, &op) || op.Op != "dial"
+	var certificate *tls.CertificateVerificationError
+	return (!errors.As(e.Err, &op) || op.Op != "dial") && !errors.As(e.Err, &certificate)
 }
 
 // StatusError is an answer of the daemon that is not a success.
@@ -112,7 +125,7 @@ func (c *Client) once(ctx context.Context, method, path string, body any) (*http
 		}
 		reader = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://carma"+path, reader)
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, reader)
 	if err != nil {
 		return nil, err
 	}

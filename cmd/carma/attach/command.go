@@ -92,7 +92,11 @@ func interactive(ctx context.Context, client *api.Client, args []string) (api.Ta
 	if err != nil {
 		return api.Task{}, err
 	}
-	i := slices.IndexFunc(list, func(t api.Task) bool { return (t.Submit.TTY || t.Submit.Interactive) && t.UID == os.Getuid() })
+	uid, err := client.UID(ctx)
+	if err != nil {
+		return api.Task{}, err
+	}
+	i := slices.IndexFunc(list, func(t api.Task) bool { return (t.Submit.TTY || t.Submit.Interactive) && t.UID == uid })
 	if i < 0 {
 		return api.Task{}, cli.Usagef("carma ps lists all; carma run -it starts one", "none of your running tasks has a terminal")
 	}

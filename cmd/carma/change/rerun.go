@@ -1,7 +1,6 @@
 package change
 
 import (
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +67,14 @@ The new task waits for no other task, and is in no group. Prints its id.`,
 			return cli.Usagef("its owner can, or submits it with --visibility open", "the environment of task %s is %s's and private, so it cannot be run again as it was", args[0], old.User)
 		}
 		again := fresh(old.Submit)
-		if old.UID != os.Getuid() {
+		uid, err := client.UID(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if client.Remote() {
+			again.Account = "" // the daemon's own: that of its namespace
+		}
+		if old.UID != uid {
 			again.Account = "" // a group of its submitter's
 			again.Notify = nil // channels of its submitter's
 		}

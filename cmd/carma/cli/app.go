@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"carma/cmd/carma/contexts"
 	"carma/configs"
 	"carma/runner/api"
 )
@@ -34,8 +35,25 @@ func (a *App) Client(cmd *cobra.Command) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := api.NewClient(configs.ClientSocket(config, from))
+	client, err := Connect(config, from)
+	if err != nil {
+		return nil, err
+	}
 	client.Stopping = func() { a.Say("the daemon is stopping; waiting for the next one") }
+	return client, nil
+}
+
+// Connect returns the client of the daemon that a command is for, of a configuration
+// that is read; nothing is sent yet.
+func Connect(config configs.Config, from configs.Origins) (*api.Client, error) {
+	chosen, by, err := contexts.Choose("", config, from)
+	if err != nil {
+		return nil, Usagef("", "%v", err)
+	}
+	client, err := chosen.Connect()
+	if err != nil {
+		return nil, Usagef("docs/kubernetes.md says how a daemon is reached over TLS", "daemon %s (chosen by %s): %v", chosen.Name, by, err)
+	}
 	return client, nil
 }
 

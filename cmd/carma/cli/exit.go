@@ -86,6 +86,8 @@ func withHint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("no permission to use the daemon's socket %s; ask its owner for access", none.Socket)
+	case none.Remote() && !none.Reached():
+		return err.Error() + "; CARMA_HOST and CARMA_CA say how it is reached"
 	case none.Reached():
 		return fmt.Sprintf("the daemon at %s went away before it answered; look with: carma ps", none.Socket)
 	}

@@ -17,7 +17,6 @@ import (
 	"carma/configs"
 	"carma/configs/servers"
 	"carma/mapper"
-	"carma/runner/api"
 )
 
 // Command is carma daemon. It logs to stderr and runs until SIGINT or
@@ -64,7 +63,11 @@ from.`,
 			return err
 		}
 		if *drain {
-			info, err := api.NewClient(configs.ClientSocket(config, from)).Drain(cmd.Context())
+			client, err := cli.Connect(config, from)
+			if err != nil {
+				return err
+			}
+			info, err := client.Drain(cmd.Context())
 			if err == nil {
 				a.Say("the daemon (process %d) starts nothing more and ends with its last running task; running %d, %d stay queued", info.PID, info.Running, info.Queued+info.Held)
 			}

@@ -62,7 +62,10 @@ Exits with 1 when a check fails.`,
 		if err != nil {
 			return err
 		}
-		client := api.NewClient(configs.ClientSocket(config, from))
+		client, err := cli.Connect(config, from)
+		if err != nil {
+			return err
+		}
 		if cmd.Flags().Changed("calibrate") {
 			return calibrate(cmd.Context(), a, client, *calibrates, *prove, *asJSON)
 		}

@@ -257,7 +257,11 @@ func (f *groupFlags) uuids(cmd *cobra.Command) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := api.NewClient(configs.ClientSocket(config, from)).GPUs(cmd.Context())
+	client, err := cli.Connect(config, from)
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.GPUs(cmd.Context())
 	if err != nil {
 		var none *api.NoDaemonError
 		if errors.As(err, &none) {

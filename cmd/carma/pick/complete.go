@@ -25,7 +25,11 @@ func Complete(all bool) cli.Completion {
 		// Somebody waits for the shell: no answer is better than a late one.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		list, err := api.NewClient(configs.ClientSocket(config, from)).Tasks(ctx, api.ListOptions{All: all, Limit: 200})
+		client, err := cli.Connect(config, from)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		list, err := client.Tasks(ctx, api.ListOptions{All: all, Limit: 200})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

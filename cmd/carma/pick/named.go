@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -130,7 +129,10 @@ func latest(ctx context.Context, client *api.Client, word string) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	uid := os.Getuid()
+	uid, err := client.UID(ctx)
+	if err != nil {
+		return nil, err
+	}
 	list = slices.DeleteFunc(list, func(t api.Task) bool { return t.UID != uid })
 	if len(list) <= back {
 		return nil, cli.Usagef("carma ps -a --mine lists them", "%s: you have submitted %d tasks that are still known", word, len(list))

@@ -96,7 +96,11 @@ func suits(a *cli.App) error {
 const frames = 15
 
 func show(ctx context.Context, a *cli.App, client *api.Client, interval time.Duration, mouse bool) error {
-	m := newModel(client, time.Now, os.Getuid(), glyphsOf(os.Getenv))
+	uid, err := client.UID(ctx)
+	if err != nil {
+		return err
+	}
+	m := newModel(client, time.Now, uid, glyphsOf(os.Getenv))
 	m.mouse = mouse
 	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(a.In), tea.WithOutput(a.Out), tea.WithFPS(frames))
 	ctx, cancel := context.WithCancel(ctx)
@@ -107,7 +111,7 @@ func show(ctx context.Context, a *cli.App, client *api.Client, interval time.Dur
 		defer close(ended)
 		m.feed.run(ctx)
 	}()
-	_, err := program.Run()
+	_, err = program.Run()
 	cancel()
 	<-ended
 	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, context.Canceled) {
