@@ -53,18 +53,41 @@ func Read(dirs []string) (*Files, error) {
 }
 
 // Missing says why one of these GPUs cannot be found by name; nil: all are there.
+// Files of an older toolkit name GPUs by their numbers, and files that were made before
+// MIG was changed lack the new instances: then it says which names there are.
 func (f *Files) Missing(uuids []string) error {
 	for _, id := range uuids {
 		if f.cache.GetDevice(Name(id)) != nil {
 			continue
 		}
 		err := fmt.Errorf("no CDI file in %s has the device %s", strings.Join(f.dirs, ", "), Name(id))
+		if others := f.names(); len(others) > 0 {
+			err = fmt.Errorf("%w, but %s; nvidia-ctk cdi generate makes them anew", err, strings.Join(others, ", "))
+		}
 		for path, errs := range f.cache.GetErrors() {
 			err = fmt.Errorf("%w; %s: %w", err, path, errors.Join(errs...))
 		}
 		return err
 	}
 	return nil
+}
+
+// mostNames is how many names of devices a line has.
+const mostNames = 8
+
+// names are those of NVIDIA's devices in the files, without their class.
+func (f *Files) names() []string {
+	var found []string
+	for _, name := range f.cache.ListDevices() {
+		if short, ok := strings.CutPrefix(name, Kind+"="); ok {
+			found = append(found, short)
+		}
+	}
+	slices.Sort(found)
+	if len(found) > mostNames {
+		found = append(found[:mostNames], "...")
+	}
+	return found
 }
 
 // Inject adds the content of the files for these GPUs to a container's

@@ -66,3 +66,41 @@ func TestBadFile(t *testing.T) {
 		t.Errorf("%v, want one that names the file", err)
 	}
 }
+
+// TestByIndex: a GPU that an old toolkit's files name by its number only is not found,
+// and the line says which names there are.
+func TestByIndex(t *testing.T) {
+	f := read(t, strings.NewReplacer("GPU-a", `"0"`, "GPU-b", "all").Replace(file))
+	err := f.Missing([]string{"GPU-a"})
+	if err == nil || !strings.Contains(err.Error(), "nvidia.com/gpu=GPU-a, but 0, all; nvidia-ctk cdi generate") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestMadeAnew: files that are made anew after a change of MIG count from the next
+// reading on; until then the new instances are missing.
+func TestMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string) *Files {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "nvidia.yaml"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Read([]string{dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	stale := write(file)
+	if stale.Missing([]string{"MIG-c"}) == nil {
+		t.Error("an instance that no file has is there")
+	}
+	anew := write(strings.ReplaceAll(file, "GPU-b", "MIG-c"))
+	if err := anew.Missing([]string{"GPU-a", "MIG-c"}); err != nil {
+		t.Error(err)
+	}
+	if anew.Missing([]string{"GPU-b"}) == nil {
+		t.Error("a GPU that was split is still there")
+	}
+}
