@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -42,10 +43,9 @@ func TestInventory(t *testing.T) {
 	if _, err := d.Tell(t.Context(), "node-1", "more", nil); err != nil {
 		t.Fatal(err)
 	}
-	got, err := d.Inventory(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := inventoryOnce(t, d, func(i Inventory) bool { // what was done here comes by the streams, too
+		return len(i.Claims) == 2 && len(i.Reports) == 1 && i.Reports[0].Text == "more"
+	})
 	device := func(uuid, node, name string) Device {
 		return Device{UUID: uuid, Driver: SimulatedDriver, Pool: node, Device: name, Node: node, Model: "Test GPU", Bytes: 80 << 30, Shared: true}
 	}
@@ -68,5 +68,19 @@ func TestInventory(t *testing.T) {
 	}
 	if len(got.Reports) != 1 || got.Reports[0].Node != "node-1" || got.Reports[0].Text != "more" || got.Reports[0].Count == 0 {
 		t.Errorf("reports %+v", got.Reports)
+	}
+}
+
+// inventoryOnce is the inventory once it is as it will be, or after some seconds as it is.
+func inventoryOnce(t *testing.T, d *Driver, is func(Inventory) bool) Inventory {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		got, err := d.Inventory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is(got) || time.Now().After(end) {
+			return got
+		}
 	}
 }
