@@ -35,7 +35,7 @@ func (a *App) Client(cmd *cobra.Command) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := Connect(config, from)
+	client, err := Connect(cmd, config, from)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func (a *App) Client(cmd *cobra.Command) (*api.Client, error) {
 
 // Connect returns the client of the daemon that a command is for, of a configuration
 // that is read; nothing is sent yet.
-func Connect(config configs.Config, from configs.Origins) (*api.Client, error) {
-	chosen, by, err := contexts.Choose("", config, from)
+func Connect(cmd *cobra.Command, config configs.Config, from configs.Origins) (*api.Client, error) {
+	chosen, by, err := contexts.Choose(ContextFlag(cmd), config, from)
 	if err != nil {
 		return nil, Usagef("", "%v", err)
 	}
@@ -55,6 +55,14 @@ func Connect(config configs.Config, from configs.Origins) (*api.Client, error) {
 		return nil, Usagef("docs/kubernetes.md says how a daemon is reached over TLS", "daemon %s (chosen by %s): %v", chosen.Name, by, err)
 	}
 	return client, nil
+}
+
+// ContextFlag is the context that --context names; empty: none.
+func ContextFlag(cmd *cobra.Command) string {
+	if f := cmd.Flags().Lookup("context"); f != nil {
+		return f.Value.String()
+	}
+	return ""
 }
 
 // JSON prints a value as people and jq read it.

@@ -63,7 +63,7 @@ from.`,
 			return err
 		}
 		if *drain {
-			client, err := cli.Connect(config, from)
+			client, err := cli.Connect(cmd, config, from)
 			if err != nil {
 				return err
 			}

@@ -62,7 +62,7 @@ Exits with 1 when a check fails.`,
 		if err != nil {
 			return err
 		}
-		client, err := cli.Connect(config, from)
+		client, err := cli.Connect(cmd, config, from)
 		if err != nil {
 			return err
 		}

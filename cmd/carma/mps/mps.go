@@ -257,11 +257,8 @@ func (f *groupFlags) uuids(cmd *cobra.Command) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := cli.Connect(config, from)
-	if err != nil {
-		return nil, err
-	}
-	all, err := client.GPUs(cmd.Context())
+	// This machine's daemon, whatever other ones commands are for: the GPUs are here.
+	all, err := api.NewClient(configs.ClientSocket(config, from)).GPUs(cmd.Context())
 	if err != nil {
 		var none *api.NoDaemonError
 		if errors.As(err, &none) {

@@ -25,7 +25,7 @@ func Complete(all bool) cli.Completion {
 		// Somebody waits for the shell: no answer is better than a late one.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		client, err := cli.Connect(config, from)
+		client, err := cli.Connect(cmd, config, from)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

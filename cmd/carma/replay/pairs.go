@@ -34,7 +34,7 @@ func (f *pairsFlags) check(cmd *cobra.Command, args []string) error {
 	var err error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch flag.Name {
-		case "pairs", "profiles", "json", "socket", "config", "help":
+		case "pairs", "profiles", "json", "socket", "context", "config", "help":
 		default:
 			if err == nil {
 				err = cli.Usagef("leave it out", "--%s is for a trace, not for measured pairs", flag.Name)

@@ -112,7 +112,7 @@ func (o *options) submission(in io.Reader, args []string) (api.Submission, error
 
 // besideFile are the flags of run that go with -f; all others belong into the
 // file.
-var besideFile = []string{"file", "group", "detach", "dry-run", "json", "socket", "config", "help"}
+var besideFile = []string{"file", "group", "detach", "dry-run", "json", "socket", "context", "config", "help"}
 
 func (o *options) fromFile(in io.Reader) (api.Submission, error) {
 	var s api.Submission
