@@ -48,6 +48,9 @@ const (
 	attachMost  = time.Second
 	// flushFor is how long a session that is closed may take to hand on its input.
 	flushFor = 2 * time.Second
+	// takenAfter is when a connection that was made before its pod ran counts as taken,
+	// from the moment at which the pod runs. A refusal takes milliseconds.
+	takenAfter = 500 * time.Millisecond
 )
 
 // Attach connects with the program of a pod.
@@ -150,11 +153,18 @@ func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool
 		return false, err
 	}
 	// The apiserver takes a connection before the kubelet does. Nothing is written on one
-	// that may yet be refused.
+	// that may yet be refused. A program that waits for input shows nothing, so the first
+	// output is not the only sign.
 	alive := make(chan struct{})
 	seen := &firstSeen{to: &half{of: &s.out}, alive: sync.OnceFunc(func() { close(alive) })}
 	if one.outlet.take(seen, io.Discard); running(pod) {
 		seen.alive()
+	} else {
+		later, end := context.WithCancel(ctx)
+		var waiting sync.WaitGroup
+		defer waiting.Wait()
+		defer end()
+		waiting.Go(func() { s.onceTaken(later, one, seen.alive) })
 	}
 	handed := make(chan bool, 1)
 	go func() { handed <- s.input.hand(one, alive) }()
@@ -167,6 +177,19 @@ func (s *attached) connect(ctx context.Context, pod *corev1.Pod) (connected bool
 	used := <-handed || seen.any.Load()
 	_, err = one.ended()
 	return used || err == nil, err
+}
+
+// onceTaken calls alive when the pod runs and the connection has not been refused.
+func (s *attached) onceTaken(ctx context.Context, one *stream, alive func()) {
+	if s.d.follow(ctx, s.what, s.id, func(pod *corev1.Pod) (bool, error) { return running(pod) || ended(pod), nil }) != nil {
+		return
+	}
+	select {
+	case <-one.over:
+	case <-ctx.Done():
+	case <-time.After(takenAfter):
+		alive()
+	}
 }
 
 // firstSeen notices the first output.

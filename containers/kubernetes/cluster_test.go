@@ -33,15 +33,18 @@ type cluster struct {
 	claims map[string]*resourcev1.ResourceClaim
 	slices []resourcev1.ResourceSlice
 	// ran is the id of a pod's container in the engine.
-	ran       map[types.UID]string
-	made      int
-	version   int
-	events    []metav1.WatchEvent
-	seen      []string      // namespace and labels of each event's pod, for the selector
-	changed   chan struct{} // closed and replaced at each event
-	fault     func(r *http.Request) int
-	audiences []string // of the token ann's
-	denied    bool     // all that is allowed
+	ran map[types.UID]string
+	// told, if not nil, is closed before pods are said to run; taken gets a token for each
+	// attach that reached a program.
+	told, taken chan struct{}
+	made        int
+	version     int
+	events      []metav1.WatchEvent
+	seen        []string      // namespace and labels of each event's pod, for the selector
+	changed     chan struct{} // closed and replaced at each event
+	fault       func(r *http.Request) int
+	audiences   []string // of the token ann's
+	denied      bool     // all that is allowed
 	// admit refuses a pod with a code and the text of an admission plugin.
 	admit func(*corev1.Pod) (int, string)
 	objects

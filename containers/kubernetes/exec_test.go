@@ -99,3 +99,39 @@ func (w *text) until(t *testing.T, want string) {
 		}
 	}
 }
+
+// TestAttachSilent: a program that waits for input, and whose prompt was shown before the
+// connection was there, gets its input also where that connection was made before the
+// cluster said that the pod runs.
+func TestAttachSilent(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.told, c.taken = make(chan struct{}), make(chan struct{}, 1)
+	d := c.driver(t, Options{})
+	defer d.Close()
+	spec := task("silent", "input")
+	spec.TTY = true
+	id, err := d.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := d.Attach(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	shown := newText()
+	go func() { _ = s.Copy(shown, shown) }()
+	started := make(chan error, 1)
+	go func() { started <- d.Start(t.Context(), id) }()
+	<-c.taken
+	close(c.told)
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	given := make(chan error, 1)
+	go func() { _, err := s.Write([]byte("eve\n")); given <- err }()
+	shown.until(t, "got eve")
+	if err := <-given; err != nil {
+		t.Error(err)
+	}
+}

@@ -169,8 +169,20 @@ func (c *cluster) launch(pod *corev1.Pod) {
 	}
 	c.ran[pod.UID] = id
 	began := metav1.Now().Rfc3339Copy()
-	pod.Status.Phase = corev1.PodRunning
-	c.set(pod, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}})
+	runs := func() {
+		pod.Status.Phase = corev1.PodRunning
+		c.set(pod, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}})
+	}
+	if c.told == nil {
+		runs()
+	} else {
+		go func() {
+			<-c.told
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			runs()
+		}()
+	}
 	go func() {
 		exit, err := c.engine.Wait(ctx, id)
 		c.mu.Lock()

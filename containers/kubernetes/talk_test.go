@@ -175,6 +175,9 @@ func (c *cluster) attach(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
+		if c.taken != nil {
+			c.taken <- struct{}{}
+		}
 		over, gone, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(gone)
