@@ -175,13 +175,14 @@ func HostOOM(t *testing.T, newDriver func(t *testing.T) containers.Driver, img I
 	d := newDriver(t)
 	t.Cleanup(func() { _ = d.Close() })
 	s := &suite{T: t, d: d, ctx: ctx, img: img, newDriver: newDriver, mark: "oom"}
-	spec := s.spec("hog:256")
-	spec.Sandbox = &containers.Sandbox{Memory: 32 << 20}
-	ordinary := s.spec("hog:256")
-	ordinary.Memory = 32 << 20
-	for _, spec := range []containers.Spec{spec, ordinary} {
+	for _, limit := range []func(*containers.Spec){
+		func(spec *containers.Spec) { spec.Sandbox = &containers.Sandbox{Memory: 32 << 20} },
+		func(spec *containers.Spec) { spec.Memory = 32 << 20 },
+	} {
 		told := false
 		for range 3 { // on a busy machine the engine may hear of the end before it hears of the kill
+			spec := s.spec("hog:256") // each has a name of its own
+			limit(&spec)
 			exit := s.wait(s.startSpec(spec))
 			if exit.Code == 0 {
 				t.Errorf("exit = %+v, want one killed for lack of memory", exit)
@@ -194,7 +195,7 @@ func HostOOM(t *testing.T, newDriver func(t *testing.T) containers.Driver, img I
 			t.Error("three kills for lack of memory, and none was told of")
 		}
 	}
-	spec = s.spec("hog:8")
+	spec := s.spec("hog:8")
 	spec.Sandbox = &containers.Sandbox{Memory: 32 << 20}
 	if exit := s.wait(s.startSpec(spec)); exit.OOMKilled || exit.Code != 0 {
 		t.Errorf("exit = %+v, want code 0", exit)
