@@ -101,3 +101,22 @@ func TestQuotaAfterOOM(t *testing.T) {
 	w.exitWith(Exited{Task: id, Class: ExitGPUOOM, Demand: 18 * units.GiB})
 	w.wantFailed(id, "never-quota-memory need=23.5 GiB of=20.0 GiB <- gpu-oom <- wanted-more have=15.0 GiB need=18.0 GiB")
 }
+
+// TestQuotaInWalk: a task that did not fit, and that a launch after it has put over its
+// user's quota, does not count for the look-ahead, so another one that fits is reached.
+func TestQuotaInWalk(t *testing.T) {
+	opt := plain()
+	opt.LookAhead, opt.QuotaGPUs = 2, 2
+	w := newWorld(t, opt, 3)
+	asks := func(user string, gpus int) TaskID {
+		return w.submit(30*units.GiB, func(r *Request) { r.User, r.GPUs, r.NoGPU = user, gpus, gpus == 0 })
+	}
+	asks("eve", 2)
+	w.step(LaunchingPaused{At: w.now, Closure: &Closure{Since: w.now}})
+	wide, fits, other, bare := asks("ada", 2), asks("ada", 1), asks("bob", 2), asks("cyd", 0)
+	w.step(LaunchingPaused{At: w.now})
+	w.wantOn(fits, 2)
+	w.wantOn(wide)
+	w.wantOn(other)
+	w.wantPhase(bare, Launching)
+}

@@ -89,6 +89,17 @@ func (s *State) pass(before keptFree) *pass {
 	return p
 }
 
+// counted is how many of the tasks that did not fit still count for the look-ahead: not
+// those that a launch since then has put over their user's quota.
+func (s *State) counted(blocked []*Task) (n int) {
+	for _, t := range blocked {
+		if s.overQuota(t).Code == "" {
+			n++
+		}
+	}
+	return n
+}
+
 // byPriority walks the queues where tasks make way for others: one of a priority goes
 // before all of lower ones, even if these recover or were suspended. Else they would take
 // the room that they have left.
@@ -148,11 +159,15 @@ func (s *State) inSight(t *Task) bool {
 // not there now, and tasks over their user's quota do not count for the look-
 // ahead.
 func (s *State) walk(p *pass, lanes []lane) int {
-	tried, passed := 0, 0
+	tried, passed, launched := 0, 0, false
+	before := len(p.blocked)
 	for l := range lanes {
 		lane := &lanes[l]
 		for _, line := range lane.lines {
 			for i := 0; i < line.len(); {
+				if tried == s.opt.LookAhead && launched {
+					tried, launched = s.counted(p.blocked[before:]), false
+				}
 				if tried == s.opt.LookAhead || s.shut() {
 					s.dirty = s.shut()
 					return passed
@@ -162,6 +177,7 @@ func (s *State) walk(p *pass, lanes []lane) int {
 					if gpus := s.place(p, t); gpus != nil {
 						line.remove(i)
 						s.putOn(t, gpus)
+						launched = true
 						if s.restand(t, lane) || s.step.released {
 							p.reordered = true
 							return passed

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"carma/containers/containerstest"
@@ -24,7 +25,7 @@ const node = "node-7"
 // agent tells.
 type asCluster struct {
 	cards gpu.Source
-	told  int64
+	told  atomic.Int64
 }
 
 func (c *asCluster) Inventory(ctx context.Context) (is kubernetes.Inventory, err error) {
@@ -37,9 +38,8 @@ func (c *asCluster) Inventory(ctx context.Context) (is kubernetes.Inventory, err
 		return is, err
 	}
 	text, err := cluster.Report{GPUs: samples}.Text()
-	c.told++
 	is.Nodes = []kubernetes.Node{{Name: node, Boot: "boot"}}
-	is.Reports = []kubernetes.Report{{Node: node, Count: c.told, Text: text}}
+	is.Reports = []kubernetes.Report{{Node: node, Count: c.told.Add(1), Text: text}}
 	for i, d := range devices {
 		is.Devices = append(is.Devices, kubernetes.Device{
 			UUID: d.UUID, Driver: kubernetes.SimulatedDriver, Pool: node, Device: "gpu-" + strconv.Itoa(i), Node: node, Model: d.Model, Bytes: int64(d.Capacity), Shared: true,

@@ -46,6 +46,7 @@ type wireGPU struct {
 	Lasts    bool        `json:"lasts,omitempty"`
 	Told     bool        `json:"told,omitempty"`
 	Warnings []string    `json:"warn,omitempty"`
+	Clients  bool        `json:"clients,omitempty"`
 }
 
 type wireUse struct {
@@ -55,6 +56,7 @@ type wireUse struct {
 	Peak    units.Bytes   `json:"peak,omitempty"`
 	Active  float64       `json:"on,omitempty"`
 	Timed   bool          `json:"timed,omitempty"`
+	Client  bool          `json:"client,omitempty"`
 }
 
 // Text is the report as it is published.
@@ -64,7 +66,7 @@ func (r Report) Text() (string, error) {
 		out.GPUs[i] = wireGPU{
 			UUID: s.UUID, Used: s.Used, SMACT: digits(s.SMACT), SMOCC: digits(s.SMOCC), DRAMA: digits(s.DRAMA), Metrics: s.Metrics, Coarse: s.Coarse,
 			Celsius: digits(s.TemperatureC), ECC: s.ECCErrors, Watts: digits(s.PowerW), Joules: digits(s.EnergyJ), Counter: digits(s.CounterJ),
-			Programs: together(s.Processes), Fault: s.Fault, Lasts: s.Lasts, Told: s.Told, Warnings: s.Warnings,
+			Programs: together(s.Processes), Fault: s.Fault, Lasts: s.Lasts, Told: s.Told, Warnings: s.Warnings, Clients: s.ClientsTold,
 		}
 	}
 	b, err := json.Marshal(out)
@@ -82,10 +84,10 @@ func ReadReport(text string) (Report, error) {
 		s := gpu.Sample{
 			UUID: g.UUID, Used: g.Used, SMACT: g.SMACT, SMOCC: g.SMOCC, DRAMA: g.DRAMA, Metrics: g.Metrics, Coarse: g.Coarse,
 			TemperatureC: g.Celsius, ECCErrors: g.ECC, PowerW: g.Watts, EnergyJ: g.Joules, CounterJ: g.Counter,
-			Fault: g.Fault, Lasts: g.Lasts, Told: g.Told, Warnings: g.Warnings,
+			Fault: g.Fault, Lasts: g.Lasts, Told: g.Told, Warnings: g.Warnings, ClientsTold: g.Clients,
 		}
 		for _, p := range g.Programs {
-			s.Processes = append(s.Processes, gpu.Process{Task: p.Task, Attempt: p.Attempt, Used: p.Used, Peak: p.Peak, Active: p.Active, Timed: p.Timed})
+			s.Processes = append(s.Processes, gpu.Process{Task: p.Task, Attempt: p.Attempt, Used: p.Used, Peak: p.Peak, Active: p.Active, Timed: p.Timed, Client: p.Client})
 		}
 		out.GPUs[i] = s
 	}
@@ -109,6 +111,7 @@ func together(all []gpu.Process) (out []wireUse) {
 		u.Peak += max(p.Used, p.Peak)
 		u.Active = min(1, u.Active+p.Active)
 		u.Timed = u.Timed || p.Timed
+		u.Client = u.Client || p.Client
 	}
 	for i := range out {
 		if out[i].Active = digits(out[i].Active); out[i].Peak == out[i].Used {

@@ -15,17 +15,17 @@ import (
 func TestReport(t *testing.T) {
 	full := gpu.Sample{
 		UUID: "GPU-a", Used: 40 << 30, SMACT: 0.5, SMOCC: 0.25, DRAMA: 0.125, Metrics: gpu.MetricsGPM, Coarse: true, TemperatureC: 61, ECCErrors: 3,
-		PowerW: 412.5, EnergyJ: 1000.25, CounterJ: 2000, Fault: "Xid 79", Lasts: true, Told: true, Warnings: []string{"slow"},
+		PowerW: 412.5, EnergyJ: 1000.25, CounterJ: 2000, Fault: "Xid 79", Lasts: true, Told: true, Warnings: []string{"slow"}, ClientsTold: true,
 		Processes: []gpu.Process{
-			{PID: 1, Task: 7, Attempt: 2, Used: 10, Peak: 12, Active: 0.5, Timed: true},
+			{PID: 1, Task: 7, Attempt: 2, Used: 10, Peak: 12, Active: 0.5, Timed: true, Client: true},
 			{PID: 2, Used: 5},
-			{PID: 3, Task: 7, Attempt: 2, Used: 20, Active: 0.75, Timed: true},
+			{PID: 3, Task: 7, Attempt: 2, Used: 20, Active: 0.75, Timed: true, Client: true},
 			{PID: 4, Task: 7, Attempt: 1, Used: 1},
-			{PID: 5, Used: 6, Peak: 9},
+			{PID: 5, Used: 6, Peak: 9, Client: true},
 		},
 	}
 	want := full
-	want.Processes = []gpu.Process{{Task: 7, Attempt: 2, Used: 30, Peak: 32, Active: 1, Timed: true}, {Used: 11, Peak: 14}, {Task: 7, Attempt: 1, Used: 1}}
+	want.Processes = []gpu.Process{{Task: 7, Attempt: 2, Used: 30, Peak: 32, Active: 1, Timed: true, Client: true}, {Used: 11, Peak: 14, Client: true}, {Task: 7, Attempt: 1, Used: 1}}
 	text, err := Report{Boot: "b1", GPUs: []gpu.Sample{full, {UUID: "GPU-b"}}}.Text()
 	if err != nil {
 		t.Fatal(err)
