@@ -92,28 +92,6 @@ func (r *Runner) watchLive(ctx context.Context, s *sender) error {
 	}
 }
 
-// watchLiveAs does so for a user of a cluster, with the tasks that they may know of.
-func (r *Runner) watchLiveAs(ctx context.Context, s *sender) error {
-	var seq int64
-	var before *picture
-	for still := 0; ; still++ {
-		if p, err := r.picture(ctx); err != nil {
-			return err
-		} else if before == nil || still >= liveBeat || !p.same(before) {
-			seq, still = seq+1, 0
-			if err := s.write(p.event(before, seq)); err != nil {
-				return err
-			}
-			before = p
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(liveEvery):
-		}
-	}
-}
-
 // next returns what a viewer who has seen a picture gets now.
 func (l *live) next(seen int64) (event []byte, seq int64, changed <-chan struct{}) {
 	l.mu.Lock()

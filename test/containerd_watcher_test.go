@@ -8,11 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/containerd/containerd/api/events"
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/typeurl/v2"
 
 	engines "carma/containers/containerstest/engine"
+	"carma/test/starts"
 )
 
 // containerdWatcher follows containerd's events and counts starts.
@@ -27,34 +26,12 @@ func watchContainerd(t *testing.T, c *engines.Containerd) *containerdWatcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	w := &containerdWatcher{seen: map[string]int{}}
-	stream, _ := cli.Subscribe(ctx, `topic=="/tasks/start"`)
-	var done sync.WaitGroup
-	done.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case e, ok := <-stream:
-				if !ok {
-					return
-				}
-				if ev, err := typeurl.UnmarshalAny(e.Event); err == nil {
-					if start, ok := ev.(*events.TaskStart); ok {
-						w.mu.Lock()
-						w.seen[start.ContainerID]++
-						w.mu.Unlock()
-					}
-				}
-			}
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		done.Wait()
-		_ = cli.Close()
-	})
+	t.Cleanup(starts.Follow(cli, func(_ context.Context, id string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.seen[id]++
+	}))
 	return w
 }
 

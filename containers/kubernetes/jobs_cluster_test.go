@@ -49,19 +49,11 @@ func (c *cluster) serveJobs(mux *http.ServeMux) {
 			notFound(w, "job")
 			return
 		}
-		var patch, whole map[string]any
-		_ = json.NewDecoder(r.Body).Decode(&patch)
-		b, _ := json.Marshal(j)
-		_ = json.Unmarshal(b, &whole)
-		merge(whole, patch)
-		b, _ = json.Marshal(whole)
-		changed := batchv1.Job{}
-		_ = json.Unmarshal(b, &changed)
-		if changed.UID != j.UID {
-			refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "uid")
+		changed, ok := patched(w, r, j)
+		if !ok {
 			return
 		}
-		*j = changed
+		*j = *changed
 		answer(w, j)
 	})
 	mux.HandleFunc("POST /api/v1/namespaces/{ns}/events", func(w http.ResponseWriter, r *http.Request) {

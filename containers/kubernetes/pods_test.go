@@ -133,23 +133,11 @@ func (c *cluster) patchPod(w http.ResponseWriter, r *http.Request) {
 		notFound(w, "pods "+r.PathValue("name"))
 		return
 	}
-	var patch map[string]any
-	if err := json.NewDecoder(r.Body).Decode(&patch); err != nil || r.Header.Get("Content-Type") != string(types.MergePatchType) {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "patch")
+	changed, ok := patched(w, r, pod)
+	if !ok {
 		return
 	}
-	var whole map[string]any
-	b, _ := json.Marshal(pod)
-	_ = json.Unmarshal(b, &whole)
-	merge(whole, patch)
-	b, _ = json.Marshal(whole)
-	changed := corev1.Pod{}
-	_ = json.Unmarshal(b, &changed)
-	if changed.UID != pod.UID {
-		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "uid")
-		return
-	}
-	*pod = changed
+	*pod = *changed
 	c.tell("MODIFIED", pod)
 	answer(w, pod)
 	c.sync(pod)
@@ -186,4 +174,24 @@ func (c *cluster) deletePod(w http.ResponseWriter, r *http.Request) {
 	}
 	answer(w, pod)
 	c.gone(pod)
+}
+
+// patched is an object with the changes of a request, a JSON merge patch; not ok: they are
+// refused, which was answered.
+func patched[T metav1.Object](w http.ResponseWriter, r *http.Request, of T) (changed T, ok bool) {
+	var patch, whole map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&patch); err != nil || r.Header.Get("Content-Type") != string(types.MergePatchType) {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "patch")
+		return changed, false
+	}
+	b, _ := json.Marshal(of)
+	_ = json.Unmarshal(b, &whole)
+	merge(whole, patch)
+	b, _ = json.Marshal(whole)
+	_ = json.Unmarshal(b, &changed)
+	if changed.GetUID() != of.GetUID() {
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "uid")
+		return changed, false
+	}
+	return changed, true
 }

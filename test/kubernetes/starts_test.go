@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/containerd/containerd/api/events"
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/typeurl/v2"
+
+	"carma/test/starts"
 )
 
 // watchStarts listens to the node's containerd, and tells how often a container of each
@@ -22,11 +22,9 @@ func (c *cluster) watchStarts() func() map[string]int {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	stream, _ := cli.Subscribe(ctx, `topic=="/tasks/start"`)
 	var mu sync.Mutex
 	seen := map[string]int{}
-	note := func(id string) {
+	note := func(ctx context.Context, id string) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		found, err := cli.LoadContainer(ctx, id)
@@ -41,29 +39,7 @@ func (c *cluster) watchStarts() func() map[string]int {
 		defer mu.Unlock()
 		seen[labels["io.kubernetes.pod.name"]]++
 	}
-	var done sync.WaitGroup
-	done.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case e, ok := <-stream:
-				if !ok {
-					return
-				}
-				if ev, err := typeurl.UnmarshalAny(e.Event); err == nil {
-					if start, ok := ev.(*events.TaskStart); ok {
-						note(start.ContainerID)
-					}
-				}
-			}
-		}
-	})
-	c.t.Cleanup(func() {
-		cancel()
-		done.Wait()
-		_ = cli.Close()
-	})
+	c.t.Cleanup(starts.Follow(cli, note))
 	return func() map[string]int {
 		mu.Lock()
 		defer mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -80,24 +79,13 @@ docs/kubernetes.md says what a cluster needs.`,
 		}
 		ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer release()
-		return run(ctx, config, f, logger(config, a.Err))
+		return run(ctx, config, f, cli.NewLogger(config, a.Err))
 	}
 	return cmd
 }
 
 // simulatedOnly are the flags that mean something with --simulate only.
 var simulatedOnly = []string{"speed", "kubelet", "cdi", "dir"}
-
-func logger(config configs.Config, w io.Writer) zerolog.Logger {
-	if config.LogFormat == "console" || config.LogFormat == "auto" && cli.IsTerminal(w) {
-		w = zerolog.ConsoleWriter{Out: w, NoColor: !cli.IsTerminal(w), TimeFormat: "15:04:05.000"}
-	}
-	level, err := zerolog.ParseLevel(config.LogLevel)
-	if err != nil {
-		level = zerolog.InfoLevel // configs has checked it
-	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
-}
 
 // run tells what the node's GPUs show until ctx ends.
 func run(ctx context.Context, config configs.Config, f flags, log zerolog.Logger) (err error) {

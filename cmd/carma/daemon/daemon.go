@@ -5,12 +5,10 @@ package daemon
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"carma/cmd/carma/cli"
@@ -80,20 +78,9 @@ from.`,
 		signal.Notify(hup, syscall.SIGHUP)
 		defer signal.Stop(hup)
 		again := func() (configs.Config, error) { c, _, err := configs.Load(cmd.Flags()); return forCluster(c), err }
-		return run(ctx, forCluster(config), a.Version, newLogger(config, a.Err), reloading{asked: hup, load: again})
+		return run(ctx, forCluster(config), a.Version, cli.NewLogger(config, a.Err), reloading{asked: hup, load: again})
 	}
 	return cmd
-}
-
-func newLogger(config configs.Config, w io.Writer) zerolog.Logger {
-	if config.LogFormat == "console" || config.LogFormat == "auto" && cli.IsTerminal(w) {
-		w = zerolog.ConsoleWriter{Out: w, NoColor: !cli.IsTerminal(w), TimeFormat: "15:04:05.000"}
-	}
-	level, err := zerolog.ParseLevel(config.LogLevel)
-	if err != nil {
-		level = zerolog.InfoLevel // configs has checked it
-	}
-	return zerolog.New(w).Level(level).With().Timestamp().Logger()
 }
 
 // sources completes --gpus of the daemon.

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"io"
+
+	"github.com/rs/zerolog"
+
+	"carma/configs"
+)
+
+// NewLogger is the log of a command that goes on until it is stopped, as the configuration
+// wants it: for people, or JSON.
+func NewLogger(config configs.Config, w io.Writer) zerolog.Logger {
+	if config.LogFormat == "console" || config.LogFormat == "auto" && IsTerminal(w) {
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !IsTerminal(w), TimeFormat: "15:04:05.000"}
+	}
+	level, err := zerolog.ParseLevel(config.LogLevel)
+	if err != nil {
+		level = zerolog.InfoLevel // configs has checked it
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
