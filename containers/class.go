@@ -87,7 +87,10 @@ func Classify(exit Exit, tail []string, facts Facts) Verdict {
 	case exit.OOMKilled && exit.Code == 137:
 		return set(ClassHostOOM, "killed by the kernel: out of host memory")
 	}
-	own := ""
+	own := complained(tail)
+	if own != "" {
+		v.Evidence, own = own, ": "+own
+	}
 	if cause, ok := newTailReader(tail, facts).cause(); ok {
 		v.Evidence = line(cause.text)
 		if cause.rule == nil {
