@@ -170,7 +170,10 @@ func TestMessagesAfterKill(t *testing.T) {
 	if first.ID != again.ID || !slices.Equal(again.Output, []string{"last words"}) || !first.Time.Equal(again.Time) {
 		t.Errorf("%+v\n%+v", first, again)
 	}
-	g.eventually("that it was delivered is kept", func() bool { raw, err := os.ReadFile(outbox); return err == nil && bytes.Contains(raw, []byte(`"done":`)) })
+	g.eventually("that it was delivered is kept", func() bool {
+		raw, err := os.ReadFile(outbox)
+		return err == nil && bytes.Contains(raw, []byte(`"done":`))
+	})
 	g.restart()
 	g.finished(g.run(api.Submit{Image: "bad", Name: "later", Mem: int64(units.GiB)}))
 	g.eventually("the next message", func() bool { _, n := box.of("later", api.NotifyFailed); return n == 1 })
