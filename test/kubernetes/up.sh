@@ -75,10 +75,12 @@ control_plane() {
 		--service-account-signing-key-file "$state/pki/accounts.key" --service-account-issuer https://kubernetes.default.svc \
 		--kubelet-preferred-address-types Hostname
 	until_ok 60 "the apiserver does not become ready" api GET /readyz
+	# By default the scheduler sends 50 requests a second, four for a pod with a claim, and
+	# the controllers 20.
 	alive scheduler || start scheduler "$bin/kube" scheduler --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
-		--bind-address 127.0.0.1 --secure-port $((port + 1))
+		--bind-address 127.0.0.1 --secure-port $((port + 1)) --kube-api-qps 2000 --kube-api-burst 4000
 	alive controllers || start controllers "$bin/kube" controller-manager --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
-		--bind-address 127.0.0.1 --secure-port $((port + 2)) \
+		--bind-address 127.0.0.1 --secure-port $((port + 2)) --kube-api-qps 1000 --kube-api-burst 2000 \
 		--root-ca-file "$state/pki/server/apiserver.crt" --controllers="$(controllers)" \
 		--node-monitor-grace-period "${KUBERNETES_NODE_GRACE:-50s}"
 	until_ok 60 "the scheduler does not become ready" curl -fsk "https://127.0.0.1:$((port + 1))/readyz"
