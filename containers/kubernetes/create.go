@@ -27,23 +27,31 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	if spec.Job != nil {
 		return d.take(ctx, what, spec)
 	}
-	pod, err := d.existing(ctx, what, spec)
-	if err != nil {
-		return "", err
-	}
-	if pod != nil && (ended(pod) || len(pod.Spec.ResourceClaims) == 0) {
-		return idOf(pod), nil
-	}
 	at, err := d.find(ctx, spec.GPUs)
-	if err != nil {
+	if err != nil { // the pod may be there all the same, and need no GPU any more
+		switch pod, unknown := d.existing(ctx, what, spec); {
+		case unknown != nil:
+			return "", unknown
+		case needless(pod):
+			return idOf(pod), nil
+		}
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
-	if pod == nil {
-		if pod, err = d.post(ctx, what, spec, at); err != nil {
-			return "", err
-		}
+	// A burst goes on in order: those that are made are started before more are made.
+	select {
+	case d.making <- struct{}{}:
+		defer func() { <-d.making }()
+	case <-ctx.Done():
+		return "", fail(ctx, what, ctx.Err())
 	}
-	if len(spec.GPUs) > 0 && len(pod.Spec.ResourceClaims) > 0 {
+	pod, made, err := d.post(ctx, what, spec, at)
+	switch {
+	case err != nil:
+		return "", err
+	case !made && needless(pod):
+		return idOf(pod), nil
+	}
+	if len(pod.Spec.ResourceClaims) > 0 {
 		if err := d.book(ctx, what, makeClaim(spec, at, pod), nil); err != nil {
 			if fault, ok := errors.AsType[*containers.StartFault](err); ok && fault.Scope == containers.ScopeTask {
 				err = errors.Join(err, d.release(ctx, what, pod)) // it will never have a claim
@@ -51,28 +59,43 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 			return "", err
 		}
 	}
+	if made {
+		d.fresh.Store(idOf(pod), pod)
+	}
 	return idOf(pod), nil
 }
 
-// post makes the pod. If another call of Create was quicker, its pod is taken.
-func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at []place) (*corev1.Pod, error) {
+// needless: the pod is there, and needs no claim, or none any more.
+func needless(pod *corev1.Pod) bool {
+	return pod != nil && (ended(pod) || len(pod.Spec.ResourceClaims) == 0)
+}
+
+// post makes the pod. If the spec's own is there, from an earlier or a quicker call of
+// Create, that one is taken. The cluster tells so only of a pod that it would make: where
+// a quota is full, for one, it refuses before it looks at the name.
+func (d *Driver) post(ctx context.Context, what string, spec containers.Spec, at []place) (pod *corev1.Pod, made bool, err error) {
 	node := ""
 	if len(at) > 0 {
 		node = at[0].node
 	}
-	pod, err := d.makePod(spec, node)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+	pod, refused := d.makePod(spec, node)
+	if refused != nil {
+		refused = fmt.Errorf("%s: %w", what, refused)
+	} else {
+		made := &corev1.Pod{}
+		err := d.pods(d.core.Post(), types.NamespacedName{Namespace: pod.Namespace}).Body(pod).Do(ctx).Into(made)
+		if err == nil {
+			return made, true, nil
+		}
+		refused = d.failIn(ctx, what, pod.Namespace, err)
+		if apierrors.IsAlreadyExists(err) {
+			refused = fmt.Errorf("%s: %w: a pod of this name is being removed", what, containers.ErrUnavailable)
+		}
 	}
-	made := &corev1.Pod{}
-	err = d.pods(d.core.Post(), types.NamespacedName{Namespace: pod.Namespace}).Body(pod).Do(ctx).Into(made)
-	if !apierrors.IsAlreadyExists(err) {
-		return made, d.failIn(ctx, what, pod.Namespace, err)
+	if pod, err = d.existing(ctx, what, spec); err != nil || pod != nil {
+		return pod, false, err
 	}
-	if made, err = d.existing(ctx, what, spec); err == nil && made == nil {
-		err = fmt.Errorf("%s: %w: a pod of this name is being removed", what, containers.ErrUnavailable)
-	}
-	return made, err
+	return nil, false, refused
 }
 
 // existing returns the pod of the spec's name if it is the spec's own; nil: there
@@ -97,25 +120,8 @@ func (d *Driver) existing(ctx context.Context, what string, spec containers.Spec
 // cannot, the pod is ended, so that it will not run later.
 func (d *Driver) Start(ctx context.Context, id string) error {
 	what := "start pod " + d.short(id)
-	pod, err := d.pod(ctx, what, id)
-	if err != nil {
-		return err
-	}
-	switch {
-	case pod.Annotations[faultKey] != "":
-		return startError(what, pod.Annotations[faultKey])
-	case pod.DeletionTimestamp != nil && gated(pod):
-		return fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
-	case gated(pod):
-		if err := d.rebook(ctx, what, pod); err != nil {
-			return err
-		}
-		if _, err := d.patchPod(ctx, pod, lifting(pod)); err != nil {
-			return fail(ctx, what, err)
-		}
-	}
 	var w waits
-	return d.followEach(ctx, what, id, d.lookEvery(), func(pod *corev1.Pod) (bool, error) {
+	return d.followFrom(ctx, what, id, d.lookEvery(), func() (*corev1.Pod, error) { return d.lift(ctx, what, id) }, func(pod *corev1.Pod) (bool, error) {
 		if exit, over := exitOf(pod); over && exit.Error != "" {
 			return true, startError(what, exit.Error)
 		} else if over || running(pod) {
@@ -132,15 +138,49 @@ func (d *Driver) Start(ctx context.Context, id string) error {
 	})
 }
 
+// lift lifts a pod's gate, and returns the pod. One that nothing has changed since this
+// driver made it is not read again.
+func (d *Driver) lift(ctx context.Context, what, id string) (*corev1.Pod, error) {
+	if made, ok := d.fresh.LoadAndDelete(id); ok && made.(*corev1.Pod).Annotations[faultKey] == "" {
+		pod := made.(*corev1.Pod)
+		lifted, err := d.patchPod(ctx, pod, lifting(pod, pod.ResourceVersion))
+		if err == nil || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return lifted, fail(ctx, what, err)
+		}
+	}
+	pod, err := d.pod(ctx, what, id)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case pod.Annotations[faultKey] != "":
+		return nil, startError(what, pod.Annotations[faultKey])
+	case !gated(pod):
+		return pod, nil
+	case pod.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("%s: %w: it is being removed", what, containers.ErrNotFound)
+	}
+	if err := d.rebook(ctx, what, pod); err != nil {
+		return nil, err
+	}
+	pod, err = d.patchPod(ctx, pod, lifting(pod, ""))
+	return pod, fail(ctx, what, err)
+}
+
 // lifting is the change that lifts a pod's gate; those of others stay. A pod that is a
-// Job's is pinned to the node of its GPUs by it: its gate gone, that cannot be changed.
-func lifting(pod *corev1.Pod) string {
+// Job's is pinned to the node of its GPUs by it: its gate gone, that cannot be changed. If
+// version is not empty, the change is of the pod at that version only.
+func lifting(pod *corev1.Pod, version string) string {
 	others := slices.DeleteFunc(slices.Clone(pod.Spec.SchedulingGates), func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
 	spec := map[string]any{"schedulingGates": others}
 	if node := pod.Annotations[nodeKey]; node != "" {
 		spec["affinity"] = pinned(pod.Spec.Affinity, node)
 	}
-	patch, _ := json.Marshal(map[string]any{"spec": spec})
+	change := map[string]any{"spec": spec}
+	if version != "" {
+		change["metadata"] = map[string]any{"resourceVersion": version}
+	}
+	patch, _ := json.Marshal(change)
 	return string(patch)
 }
 

@@ -70,6 +70,7 @@ func newFleet(t *testing.T, kubeconfig string) *fleet {
 			t.Fatal(err)
 		}
 		config.GroupVersion, config.APIPath, config.QPS = &gv, path, -1
+		config.ContentType = runtime.ContentTypeProtobuf // as kubelets do
 		config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 		c, err := rest.RESTClientFor(config)
 		if err != nil {
@@ -161,8 +162,14 @@ func (f *fleet) turn(t *testing.T, pod *corev1.Pod) {
 	default:
 		return
 	}
+	over := pod.DeletionTimestamp != nil
 	err := f.core.Patch(types.MergePatchType).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("status").
 		Body([]byte(`{"status":` + state + `}`)).Do(context.Background()).Error()
+	if over && err == nil { // a kubelet deletes it for good when its containers are gone
+		now := int64(0)
+		err = f.core.Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
+			Body(&metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}).Do(context.Background()).Error()
+	}
 	if err != nil && !apierrors.IsNotFound(err) { // one that is gone by now needs nothing
 		f.failed.Do(func() { t.Errorf("tell of pod %s: %v", pod.Name, err) })
 	}

@@ -8,18 +8,47 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// hints tells those who wait for a pod that it may have changed. They then read
-// the pod itself, so a hint that is lost or comes twice does no harm. One stream
-// of events serves all pods of a namespace, or of all namespaces.
+// hints tells those who wait for a pod what it is now. One stream of events serves all
+// pods of a namespace, or of all namespaces. Where the stream has a gap, those who wait
+// read the pod themselves.
 type hints struct {
 	d *Driver
 
 	mu      sync.Mutex
-	waiting map[types.NamespacedName]map[chan struct{}]bool // by pod
-	running map[string]bool                                 // streams, by namespace of the driver's scope
+	waiting map[types.NamespacedName]map[*hint]bool // by pod
+	running map[string]bool                         // streams, by namespace of the driver's scope
+}
+
+// hint is for one who waits for a pod.
+type hint struct {
+	changed chan struct{} // has a token if there is something new
+
+	mu   sync.Mutex
+	pod  *corev1.Pod // what was told last
+	read bool        // something may not have been told
+}
+
+// tell keeps what is new; nil: the pod is to be read.
+func (w *hint) tell(pod *corev1.Pod) {
+	w.mu.Lock()
+	w.pod, w.read = pod, w.read || pod == nil
+	w.mu.Unlock()
+	poke(w.changed)
+}
+
+// take is what was told last; nil: the pod is to be read.
+func (w *hint) take() (pod *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.read {
+		pod = w.pod
+	}
+	w.read = false
+	return pod
 }
 
 // again is how soon the stream of events is opened again after it broke. maxQuiet
@@ -29,19 +58,19 @@ const (
 	maxQuiet = 20 * time.Second
 )
 
-// subscribe returns a channel that gets a token when the pod may have changed.
-// Subscribe first, then read the pod, then wait.
-func (h *hints) subscribe(pod types.NamespacedName) (changed <-chan struct{}, leave func()) {
+// subscribe returns what is told when the pod may have changed. Subscribe first, then
+// read the pod, then wait.
+func (h *hints) subscribe(pod types.NamespacedName) (w *hint, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := make(chan struct{}, 1)
+	w = &hint{changed: make(chan struct{}, 1)}
 	if h.waiting == nil {
-		h.waiting = map[types.NamespacedName]map[chan struct{}]bool{}
+		h.waiting = map[types.NamespacedName]map[*hint]bool{}
 	}
 	if h.waiting[pod] == nil {
-		h.waiting[pod] = map[chan struct{}]bool{}
+		h.waiting[pod] = map[*hint]bool{}
 	}
-	h.waiting[pod][c] = true
+	h.waiting[pod][w] = true
 	for _, namespace := range h.d.scope {
 		if h.running[namespace] || h.d.ctx.Err() != nil {
 			continue
@@ -52,10 +81,10 @@ func (h *hints) subscribe(pod types.NamespacedName) (changed <-chan struct{}, le
 		h.running[namespace] = true
 		h.d.tasks.Go(func() { h.run(namespace) })
 	}
-	return c, func() {
+	return w, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.waiting[pod], c)
+		delete(h.waiting[pod], w)
 		if len(h.waiting[pod]) == 0 {
 			delete(h.waiting, pod)
 		}
@@ -102,16 +131,21 @@ func (h *hints) watch(ctx context.Context, namespace string) {
 			return
 		}
 		if pod, ok := e.Object.(*corev1.Pod); ok {
-			h.wake(homeOf(pod))
+			h.wake(pod, e.Type == watch.Deleted)
 		}
 	}
 }
 
-func (h *hints) wake(pod types.NamespacedName) {
+// wake tells of a pod; gone: it was deleted.
+func (h *hints) wake(pod *corev1.Pod, gone bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for c := range h.waiting[pod] {
-		poke(c)
+	waiting := h.waiting[homeOf(pod)]
+	if gone {
+		pod = nil
+	}
+	for w := range waiting {
+		w.tell(pod)
 	}
 }
 
@@ -119,8 +153,8 @@ func (h *hints) wakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, all := range h.waiting {
-		for c := range all {
-			poke(c)
+		for w := range all {
+			w.tell(nil)
 		}
 	}
 }
@@ -132,30 +166,50 @@ func poke(c chan struct{}) {
 	}
 }
 
-// follow reads a pod now and at each change, until look says that it is done or
+// follow looks at a pod now and at each change, until look says that it is done or
 // fails.
 func (d *Driver) follow(ctx context.Context, what, id string, look func(*corev1.Pod) (done bool, err error)) error {
-	return d.followEach(ctx, what, id, maxQuiet, look)
+	return d.followFrom(ctx, what, id, maxQuiet, func() (*corev1.Pod, error) { return d.pod(ctx, what, id) }, look)
 }
 
-// followEach is follow with a longest time between two looks.
-func (d *Driver) followEach(ctx context.Context, what, id string, every time.Duration, look func(*corev1.Pod) (done bool, err error)) error {
-	_, at := d.split(id)
-	changed, leave := d.hints.subscribe(at)
+// followFrom is follow with a longest time between two looks, and another first reading.
+// Each look is at a newer state of the pod than the one before, or at the same. It must
+// not change the pod.
+func (d *Driver) followFrom(ctx context.Context, what, id string, every time.Duration, first func() (*corev1.Pod, error), look func(*corev1.Pod) (done bool, err error)) error {
+	uid, at := d.split(id)
+	told, leave := d.hints.subscribe(at)
 	defer leave()
+	pod, err := first()
 	for {
-		pod, err := d.pod(ctx, what, id)
 		if err != nil {
 			return err
 		}
 		if done, err := look(pod); done || err != nil {
 			return err
 		}
-		select {
-		case <-changed:
-		case <-time.After(every):
-		case <-ctx.Done():
-			return fail(ctx, what, ctx.Err())
+		var next *corev1.Pod
+		for next == nil {
+			select {
+			case <-told.changed:
+				next = told.take()
+			case <-time.After(every):
+			case <-ctx.Done():
+				return fail(ctx, what, ctx.Err())
+			}
+			if next == nil || string(next.UID) != uid {
+				next, err = d.pod(ctx, what, id)
+				break
+			}
+			if !newer(next, pod) {
+				next = nil
+			}
 		}
+		pod = next
 	}
+}
+
+// newer: the cluster has changed the pod between the two. What cannot be compared is.
+func newer(pod, than *corev1.Pod) bool {
+	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, than.ResourceVersion)
+	return err != nil || order > 0
 }

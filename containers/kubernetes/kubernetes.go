@@ -75,6 +75,8 @@ type Driver struct {
 	resource  rest.Interface // claims, slices
 	hints     *hints
 	view      view
+	making    chan struct{} // a place for each pod that is being made
+	fresh     sync.Map      // pods that Create made and nobody has started yet, by id
 
 	coordination   rest.Interface // leases
 	authentication rest.Interface // whose a token is
@@ -133,7 +135,7 @@ func newDriver(opts Options, namespace string, config *rest.Config) (*Driver, er
 	}
 	d.opts = opts
 	d.ctx, d.close = context.WithCancel(context.Background())
-	d.hints = &hints{d: d}
+	d.hints, d.making = &hints{d: d}, make(chan struct{}, 16)
 	return d, nil
 }
 

@@ -31,7 +31,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 	what := "read logs of pod " + d.short(id)
 	cur := &cursor{sink: sink, sent: since}
 	_, at := d.split(id)
-	changed, leave := d.hints.subscribe(at)
+	told, leave := d.hints.subscribe(at)
 	defer leave()
 	whole, quiet := false, 100*time.Millisecond
 	var silent time.Time // since when the node's kubelet is not reached
@@ -68,7 +68,7 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 			silent = time.Time{}
 		}
 		select {
-		case <-changed:
+		case <-told.changed:
 			quiet = 100 * time.Millisecond
 		case <-time.After(quiet): // the stream ended although the program runs
 			quiet = min(2*quiet, 5*time.Second)

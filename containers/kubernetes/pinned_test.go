@@ -31,7 +31,7 @@ func TestPinned(t *testing.T) {
 // TestLifting: only carma's own gate is lifted.
 func TestLifting(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: gate}}}}
-	if got := lifting(pod); got != `{"spec":{"schedulingGates":[{"name":"kueue.x-k8s.io/admission"}]}}` {
+	if got := lifting(pod, ""); got != `{"spec":{"schedulingGates":[{"name":"kueue.x-k8s.io/admission"}]}}` {
 		t.Error(got)
 	}
 }

@@ -189,8 +189,8 @@ func patched[T metav1.Object](w http.ResponseWriter, r *http.Request, of T) (cha
 	merge(whole, patch)
 	b, _ = json.Marshal(whole)
 	_ = json.Unmarshal(b, &changed)
-	if changed.GetUID() != of.GetUID() {
-		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "uid")
+	if changed.GetUID() != of.GetUID() || changed.GetResourceVersion() != of.GetResourceVersion() {
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "uid or version")
 		return changed, false
 	}
 	return changed, true

@@ -49,7 +49,7 @@ func TestScale(t *testing.T) {
 	cpu := f.cpu()
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	asked, ids := map[string]time.Time{}, []string{}
+	asked, made, ids := map[string]time.Time{}, map[string]time.Time{}, []string{}
 	began = time.Now()
 	for i := range *scalePods {
 		all.Go(func() {
@@ -60,7 +60,7 @@ func TestScale(t *testing.T) {
 			id, err := d.Create(t.Context(), spec)
 			if err == nil {
 				mu.Lock()
-				asked[name], ids = now, append(ids, id)
+				asked[name], made[name], ids = now, time.Now(), append(ids, id)
 				mu.Unlock()
 				err = d.Start(t.Context(), id)
 			}
@@ -72,13 +72,14 @@ func TestScale(t *testing.T) {
 	all.Wait()
 	running := time.Since(began)
 	at := allocated(*scalePods)
-	var waits []time.Duration
+	var waits, sent []time.Duration
 	last := began
 	for name, when := range at {
-		waits = append(waits, when.Sub(asked[name]))
+		waits, sent = append(waits, when.Sub(asked[name])), append(sent, when.Sub(made[name]))
 		last = maxTime(last, when)
 	}
 	slices.Sort(waits)
+	slices.Sort(sent)
 	if len(waits) != *scalePods {
 		t.Fatalf("%d of %d claims were allocated", len(waits), *scalePods)
 	}
@@ -86,6 +87,7 @@ func TestScale(t *testing.T) {
 	t.Logf("%d pinned pods: %.1f a second until the last was allocated (%.1f s) and %.1f until the last ran (%.1f s)", *scalePods,
 		float64(*scalePods)/last.Sub(began).Seconds(), last.Sub(began).Seconds(), float64(*scalePods)/running.Seconds(), running.Seconds())
 	t.Logf("decision to allocated: median %.2f s, p99 %.2f s, longest %.2f s", waits[len(waits)/2].Seconds(), waits[len(waits)*99/100].Seconds(), waits[len(waits)-1].Seconds())
+	t.Logf("made to allocated: median %.2f s, p99 %.2f s", sent[len(sent)/2].Seconds(), sent[len(sent)*99/100].Seconds())
 	t.Logf("CPU s of the control plane: %s; of this process %.1f; load %s", f.cpuSince(cpu), f.own(cpu), strings.TrimSpace(string(load)))
 	f.notOver(t, 80<<30)
 

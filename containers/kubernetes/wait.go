@@ -66,6 +66,7 @@ const (
 )
 
 func (d *Driver) stop(ctx context.Context, what, id string, grace *int64, how string) error {
+	d.fresh.Delete(id)
 	pod, err := d.pod(ctx, what, id)
 	if isGone(err) || err == nil && (ended(pod) || gated(pod)) {
 		return nil

@@ -1,0 +1,180 @@
+package kubernetes
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"carma/containers"
+)
+
+// requests notes what a cluster is asked for from now on, but for streams; the function it
+// returns gives each once, sorted.
+func (c *cluster) requests() func() []string {
+	var mu sync.Mutex
+	var all []string
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fault = func(r *http.Request) int {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.URL.Query().Get("watch") == "" {
+			all = append(all, r.Method+" "+r.URL.Path[strings.LastIndex(r.URL.Path, "/namespaces/")+len("/namespaces/"):])
+		}
+		return 0
+	}
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Sorted(slices.Values(all))
+	}
+}
+
+// gpuTask is a task on GPU-1.
+func gpuTask(name string) containers.Spec {
+	spec := task(name, "exit:0")
+	spec.GPUs, spec.GPUMemory, spec.Attach = []string{"GPU-1"}, 1<<30, containers.AttachSimulated
+	return spec
+}
+
+// TestRequestsOfALaunch: a launch costs the cluster three requests. What the driver made
+// itself, and what the stream of events tells, is not read.
+func TestRequestsOfALaunch(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-1")
+	d := c.driver(t, Options{})
+	defer d.Close()
+	warm, err := d.Create(t.Context(), gpuTask("warm")) // the streams begin with it
+	if err == nil {
+		err = d.Start(t.Context(), warm)
+	}
+	if err == nil {
+		_, err = d.Wait(t.Context(), warm)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One who waits keeps the stream of events open.
+	_, leave := d.hints.subscribe(types.NamespacedName{Namespace: namespace, Name: "nobody"})
+	defer leave()
+	all := c.requests()
+	id, err := d.Create(t.Context(), gpuTask("x"))
+	if err == nil {
+		err = d.Start(t.Context(), id)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := all(), []string{"PATCH lab/pods/x", "POST lab/pods", "POST lab/resourceclaims"}; !slices.Equal(got, want) {
+		t.Errorf("a launch asks for %q, want %q", got, want)
+	}
+}
+
+// TestChangedBeforeStart: what happened to a pod between Create and Start is seen.
+func TestChangedBeforeStart(t *testing.T) {
+	for _, row := range []struct {
+		what   string
+		change func(*cluster, *corev1.Pod)
+		gone   bool
+	}{
+		{"deleted", func(c *cluster, pod *corev1.Pod) {
+			now := metav1.Now()
+			pod.DeletionTimestamp = &now
+			c.tell("MODIFIED", pod)
+		}, true},
+		{"another of its name", func(c *cluster, pod *corev1.Pod) {
+			pod.UID = "another"
+			c.tell("MODIFIED", pod)
+		}, true},
+		{"a label more", func(c *cluster, pod *corev1.Pod) {
+			pod.Labels["site"] = "x"
+			c.tell("MODIFIED", pod)
+		}, false},
+	} {
+		c := newCluster(t, toolImage)
+		c.offer("node-1", "GPU-1")
+		d := c.driver(t, Options{})
+		id, err := d.Create(t.Context(), gpuTask("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.mu.Lock()
+		row.change(c, c.pods["x"])
+		c.mu.Unlock()
+		if err := d.Start(t.Context(), id); errors.Is(err, containers.ErrNotFound) != row.gone || !row.gone && err != nil {
+			t.Errorf("%s: %v", row.what, err)
+		}
+		d.Close()
+	}
+}
+
+// TestMadeInAFullNamespace: a pod that is there is taken, though its namespace has no room
+// for another one: the daemon that made it died before it knew.
+func TestMadeInAFullNamespace(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-1")
+	first := c.driver(t, Options{})
+	id, err := first.Create(t.Context(), gpuTask("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	c.mu.Lock()
+	c.admit = func(*corev1.Pod) (int, string) {
+		return http.StatusForbidden, "exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1"
+	}
+	c.mu.Unlock()
+	d := c.driver(t, Options{})
+	defer d.Close()
+	if again, err := d.Create(t.Context(), gpuTask("x")); err != nil || again != id {
+		t.Errorf("%q, %v; want %q", again, err, id)
+	}
+}
+
+// TestNewer: an event that comes late does not take a waiter back to an older state.
+func TestNewer(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-1")
+	d := c.driver(t, Options{})
+	defer d.Close()
+	id, err := d.Create(t.Context(), gpuTask("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	old := c.pods["x"].DeepCopy()
+	c.mu.Unlock()
+	looks := []string{}
+	err = d.follow(t.Context(), "look", id, func(pod *corev1.Pod) (bool, error) {
+		looks = append(looks, pod.Labels["step"])
+		switch pod.Labels["step"] {
+		case "":
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.pods["x"].Labels["step"] = "1"
+			c.tell("MODIFIED", c.pods["x"])
+		case "1":
+			d.hints.wake(old, false) // late
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.pods["x"].Labels["step"] = "2"
+			c.tell("MODIFIED", c.pods["x"])
+		}
+		return pod.Labels["step"] == "2", nil
+	})
+	if err != nil || slices.Contains(looks[slices.Index(looks, "1"):], "") {
+		t.Errorf("%q, %v", looks, err)
+	}
+	one, two := &corev1.Pod{}, &corev1.Pod{}
+	one.ResourceVersion, two.ResourceVersion = "99", "100"
+	if newer(one, two) || !newer(two, one) || newer(one, one) {
+		t.Error("99 and 100")
+	}
+}
