@@ -84,7 +84,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// serve starts a fake daemon: serve [busy|away] [refuse=N].
+// serve starts a fake daemon: serve [busy|away|cluster] [refuse=N].
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	d := daemonOf(ts)
 	for _, arg := range args {
@@ -92,6 +92,8 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 			d.busy()
 		} else if arg == "away" {
 			d.away()
+		} else if arg == "cluster" {
+			d.cluster()
 		} else if n, ok := strings.CutPrefix(arg, "refuse="); ok {
 			d.refuse, _ = strconv.Atoi(n)
 		}

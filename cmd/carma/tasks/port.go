@@ -8,6 +8,7 @@ import (
 
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/pick"
+	"carma/runner/api"
 )
 
 // Port is carma port.
@@ -18,7 +19,8 @@ func Port(a *cli.App) *cobra.Command {
 		Short:   "Print where the open ports of a running task are",
 		Long: `Print where the ports of a running task are open on this machine (carma run -p),
 a line each; with a port, only its address. Nothing outside this machine reaches
-them; from elsewhere: ssh -L 8888:127.0.0.1:49153 server.`,
+them; from elsewhere: ssh -L 8888:127.0.0.1:49153 server. On a cluster there are
+none, and kubectl port-forward reaches a pod's.`,
 		Example: `  carma port 17
   carma port 17 8888`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -48,6 +50,11 @@ them; from elsewhere: ssh -L 8888:127.0.0.1:49153 server.`,
 				wanted += "/tcp"
 			}
 		}
+		if len(task.Ports) == 0 {
+			if info, err := client.Info(cmd.Context()); err == nil && info.Driver == "kubernetes" {
+				return onNode(&task, args)
+			}
+		}
 		found := false
 		for _, p := range task.Ports {
 			switch {
@@ -71,4 +78,22 @@ them; from elsewhere: ssh -L 8888:127.0.0.1:49153 server.`,
 		return fmt.Errorf("task %s does not open port %s; it opens %s", args[0], wanted, strings.Join(task.Submit.Ports, ", "))
 	}
 	return cmd
+}
+
+// onNode refuses to tell a port of a task of a cluster, and says what reaches it.
+func onNode(t *api.Task, args []string) error {
+	port := "8888"
+	if len(args) == 2 {
+		port, _, _ = strings.Cut(args[1], "/")
+	}
+	const why = "task %s opens no port on this machine: its pod runs on a node of the cluster"
+	namespace, job, ofJob := strings.Cut(t.Name, "/") // no other name has a slash
+	last := cli.LastAttempt(t)
+	switch {
+	case ofJob:
+		return cli.Usagef(fmt.Sprintf("write kubectl port-forward -n %s job/%s %s", namespace, job, port), why, args[0])
+	case last == nil || t.Finished():
+		return cli.Usagef(fmt.Sprintf("when it runs, kubectl port-forward reaches its pod; it is %s", t.Phase), why, args[0])
+	}
+	return cli.Usagef(fmt.Sprintf("write kubectl port-forward -n %s pod/%s %s", t.Submit.Namespace, last.Container, port), why, args[0])
 }
