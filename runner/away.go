@@ -38,8 +38,12 @@ func (r *Runner) maySuspend(t *mapper.Task) error {
 	if t.GPUs == 0 {
 		return refusef(409, "task %d runs without a GPU; there is nothing to suspend", t.ID)
 	}
-	if no := r.state.CannotSuspend(t.ID); no.Code != "" {
-		return refusef(409, "task %d cannot be suspended: %s; carma requeue --hold %d stops it, and after carma release it goes on from its own checkpoint, if it writes one", t.ID, words.Reason(no), t.ID)
+	no := r.opt.NoSuspending
+	if why := r.state.CannotSuspend(t.ID); no == "" && why.Code != "" {
+		no = words.Reason(why)
+	}
+	if no != "" {
+		return refusef(409, "task %d cannot be suspended: %s; carma requeue --hold %d stops it, and after carma release it goes on from its own checkpoint, if it writes one", t.ID, no, t.ID)
 	}
 	return nil
 }

@@ -93,6 +93,19 @@ func TestCannotSuspend(t *testing.T) {
 	}
 }
 
+// TestCannotSuspendHere: where another driver would not help, the reason is told.
+func TestCannotSuspendHere(t *testing.T) {
+	g := newRig(t, byMemory, func(g *rig) { g.opt.NoSuspending = "its claim keeps the memory" })
+	g.script("stay", untilStopped)
+	ref := g.run(api.Submit{Image: "stay", Mem: int64(units.GiB)})
+	g.running(ref)
+	_, err := g.api.Suspend(g.ctx(), ref, api.Note{})
+	g.refusedTo(err, 409, "task "+ref+" cannot be suspended: its claim keeps the memory; carma requeue --hold "+ref+" stops it, ")
+	if c := g.checkSuspend(); !strings.Contains(c.Detail, "no: its claim keeps the memory") {
+		t.Errorf("doctor: %s", c.Detail)
+	}
+}
+
 // TestSuspendedIsSeen: who suspended a task, what it has in host memory, and what it
 // waits for.
 func TestSuspendedIsSeen(t *testing.T) {

@@ -81,6 +81,9 @@ type Options struct {
 	Limits Limits
 	// Suspending is how tasks are taken off their GPUs; nil: they are not.
 	Suspending *Suspending
+	// NoSuspending is why Suspending is nil, where another driver would not help;
+	// empty: there is no such reason.
+	NoSuspending string
 	// Closed: containers have no network. Then those of suites lead nowhere else.
 	Closed bool
 	// Calibrate makes the machine's own environment; nil: none is made.

@@ -335,6 +335,7 @@ func TestSuspendKind(t *testing.T) {
 	}{
 		"it can":       {func(*rig) {}, []string{"move", "move"}},
 		"not at all":   {func(g *rig) { g.opt.Suspending = nil }, []string{"", ""}},
+		"no use":       {func(g *rig) { g.opt.NoSuspending, g.opt.Suspending = "there is a reason", nil }, []string{"", ""}},
 		"old driver":   {func(g *rig) { g.opt.Suspending.Driver = "565.57.01" }, []string{"", ""}},
 		"no moving":    {func(g *rig) { g.opt.Suspending.Driver = "570.86.10" }, []string{"here", "here"}},
 		"not wanted":   {func(g *rig) { g.opt.Suspending.Move = false }, []string{"here", "here"}},

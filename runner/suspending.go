@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -64,7 +65,7 @@ func (s *readiness) get() (bool, string) {
 func (r *Runner) suspendKind(d gpu.Device) (kind mapper.SuspendKind, alone bool, why string) {
 	o := r.opt.Suspending
 	if o == nil {
-		return mapper.SuspendNever, false, "carma cannot suspend tasks on " + r.GPUs.Name()
+		return mapper.SuspendNever, false, cmp.Or(r.opt.NoSuspending, "carma cannot suspend tasks on "+r.GPUs.Name())
 	}
 	if o.Off {
 		return mapper.SuspendNever, false, "suspend is off in the configuration"

@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/signal"
@@ -71,13 +72,19 @@ from.`,
 			}
 			return err
 		}
+		if err := checkCluster(config, from); err != nil {
+			return err
+		}
 		ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer release()
 		defer context.AfterFunc(ctx, release)() // a second Ctrl-C ends it at once
 		hup := make(chan os.Signal, 1)
 		signal.Notify(hup, syscall.SIGHUP)
 		defer signal.Stop(hup)
-		again := func() (configs.Config, error) { c, _, err := configs.Load(cmd.Flags()); return forCluster(c), err }
+		again := func() (configs.Config, error) {
+			c, from, err := configs.Load(cmd.Flags())
+			return forCluster(c), cmp.Or(err, checkCluster(c, from))
+		}
 		return run(ctx, forCluster(config), a.Version, cli.NewLogger(config, a.Err), reloading{asked: hup, load: again})
 	}
 	return cmd

@@ -20,6 +20,10 @@ const simulatedDriver = "580"
 // setSuspending completes the daemon's options with how tasks are taken off their GPUs.
 // end must be called when the daemon ends. The GPUs come before.
 func setSuspending(config configs.Config, source gpu.Source, opt *runner.Options, log zerolog.Logger) (end func() error) {
+	if inCluster(config) {
+		opt.NoSuspending = claimStays
+		return func() error { return nil }
+	}
 	o := &runner.Suspending{Off: config.Suspend == "off", Move: config.Suspend == "move", Arch: runtime.GOARCH}
 	end = func() error { return nil }
 	var driver suspend.Caller

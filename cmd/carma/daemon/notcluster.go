@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"carma/configs"
+)
+
+// claimStays is why no task of a cluster is suspended: TestFrozen of test/kubernetes
+// shows it.
+const claimStays = "on a cluster its claim keeps the GPU memory for as long as its pod is there, so nobody else could have it"
+
+// notOnCluster are settings that somebody may ask for and that a cluster has not, by what
+// they would do.
+var notOnCluster = []struct {
+	keys    []string
+	what    string // after "on a cluster"
+	instead string
+}{
+	{
+		[]string{"suspend", "make-way", "swap-shorter", "fill-held", "suspend-overuse", "suspend-idle", "suspend-slots", "suspend-moves", "suspend-slowing", "suspend-least"},
+		"no task is suspended: a claim keeps its GPU memory for as long as its pod is there",
+		"leave it out; carma requeue --hold TASK makes room by hand",
+	},
+	{
+		[]string{"mps", "mps-threads"},
+		"there is no MPS: NVIDIA's DRA driver refuses it together with shares of memory",
+		"leave it out; tasks of a GPU take turns",
+	},
+	{
+		[]string{"memory-limit"},
+		"nothing holds a program to its GPU memory, as the daemon is not on the task's machine",
+		"leave it out; the watchdog books what a task uses, or stops it",
+	},
+	{
+		[]string{"processors"},
+		"the kubelet chooses a pod's processors",
+		"leave it out; the static CPU manager of the kubelet knows what is near",
+	},
+}
+
+// harmless are values that ask for nothing.
+var harmless = []string{"auto", "off", "any", "false", "0"}
+
+// checkCluster refuses a setting that a cluster has not, if somebody has set it.
+func checkCluster(config configs.Config, from configs.Origins) error {
+	if !inCluster(config) {
+		return nil
+	}
+	settings := configs.Settings(config, from)
+	for _, no := range notOnCluster {
+		for i := range settings {
+			s := &settings[i]
+			if s.Set() && slices.Contains(no.keys, s.Key) && !slices.Contains(harmless, strings.TrimSpace(s.Value)) {
+				return &configs.Error{Origin: s.Origin, Key: s.Key, What: fmt.Sprintf("%s: on a cluster %s; %s", s.Value, no.what, no.instead)}
+			}
+		}
+	}
+	return nil
+}

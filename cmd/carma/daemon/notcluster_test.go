@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"carma/cmd/carma/cli"
+	"carma/configs"
+)
+
+// loaded is a configuration from a file, and flags.
+func loaded(t *testing.T, text string, words ...string) (configs.Config, configs.Origins) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CARMA_CONFIG", file)
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	configs.AddFlags(flags, notClusterKeys()...)
+	if err := flags.Parse(words); err != nil {
+		t.Fatal(err)
+	}
+	config, from, err := configs.Load(flags)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return config, from
+}
+
+func notClusterKeys() (all []string) {
+	for _, no := range notOnCluster {
+		all = append(all, no.keys...)
+	}
+	return all
+}
+
+// TestNotOnCluster: who asks for what a cluster has not is told so in one line, with
+// what to do in its place. What is not asked for is no fault, and neither is any of it
+// on one server.
+func TestNotOnCluster(t *testing.T) {
+	values := map[string]string{
+		"suspend": "move", "suspend-least": "5m", "mps": "user", "mps-threads": "50", "memory-limit": "driver", "processors": "near",
+	}
+	says := map[string]string{
+		"make-way": "no task is suspended: a claim keeps its GPU memory for as long as its pod is there; leave it out; carma requeue --hold TASK makes room by hand",
+		"mps":      "there is no MPS", "mps-threads": "there is no MPS", "memory-limit": "nothing holds a program to its GPU memory", "processors": "the kubelet chooses",
+	}
+	for _, key := range notClusterKeys() {
+		value := values[key]
+		if value == "" {
+			value = "true"
+		}
+		want := says[key]
+		if want == "" {
+			want = "no task is suspended"
+		}
+		line := key + ": " + value
+		config, from := loaded(t, "driver: kubernetes\n"+line+"\n")
+		err := checkCluster(config, from)
+		if err == nil || cli.CodeOf(err) != cli.ExitUsage || !strings.Contains(err.Error(), "config.yaml:2: "+line+": on a cluster "+want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+		config, from = loaded(t, "driver: docker\n"+line+"\n")
+		if err := checkCluster(config, from); err != nil {
+			t.Errorf("%s on one server: %v", line, err)
+		}
+	}
+	config, from := loaded(t, "driver: kubernetes\n", "--make-way")
+	if err := checkCluster(config, from); err == nil || !strings.HasPrefix(err.Error(), "--make-way: true: on a cluster") {
+		t.Errorf("the flag: %v", err)
+	}
+	for _, text := range []string{"", "suspend: auto\n", "suspend: off\nmps: off\nmemory-limit: off\nmake-way: false\nmps-threads: 0\nprocessors: any\n", "mps: auto\nmemory-limit: auto\n"} {
+		config, from := loaded(t, "driver: kubernetes\n"+text)
+		if err := checkCluster(config, from); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
