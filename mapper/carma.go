@@ -136,11 +136,11 @@ func (s *State) leastAddedOf(t *Task, fitting []*GPU) (picked []*GPU, total floa
 			if slices.Contains(picked, g) {
 				continue
 			}
-			added, no := s.weigh(g, id)
+			added, no := s.added(g, id)
 			if t.avoids(g) {
 				added += avoidCost
 			}
-			if no.rule == "" && added < least {
+			if no == "" && added < least {
 				best, least = g, added
 			}
 		}

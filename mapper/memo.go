@@ -16,6 +16,7 @@ type answer struct {
 type memo struct {
 	checked   units.Instant // when it was last found to be valid
 	valid     bool
+	version   uint64        // no two outlooks of a state have the same
 	at        units.Instant // for which instant
 	extra     float64       // SM activity that the tasks do not explain
 	parts     []part        // the tasks there, with their outlook
@@ -62,7 +63,8 @@ func (s *State) memo(g *GPU) *memo {
 	}
 	at, extra := s.outlookAt(g), s.extra(g)
 	if !m.valid || m.at != at || m.extra != extra {
-		*m = memo{valid: true, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), glance: m.glance, newcomers: m.newcomers[:0], answers: m.answers[:0], index: m.index}
+		s.notes.table.version++
+		*m = memo{valid: true, version: s.notes.table.version, at: at, extra: extra, parts: s.parts(m.parts[:0], g, at), glance: m.glance, newcomers: m.newcomers[:0], answers: m.answers[:0], index: m.index}
 		m.glance.most = 0
 		clear(m.index)
 		s.ground(g).outlook(m.parts, nil)
@@ -90,7 +92,31 @@ func (s *State) verdict(g *GPU, id int) Rule {
 	if g.idle() {
 		return ""
 	}
-	return s.ask(g, id, true).no.rule
+	m := s.memo(g)
+	if k := s.notes.table.find(g, m, id); k != nil {
+		return k.rule()
+	}
+	a := s.ask(g, id, true)
+	s.notes.table.enter(g, m, id, &a)
+	return a.no.rule
+}
+
+// added is how many seconds the newcomer with a number adds to the sum of all completion
+// times on a GPU, and the rule that turns it down there.
+func (s *State) added(g *GPU, id int) (seconds float64, no Rule) {
+	m := s.memo(g)
+	k := s.notes.table.find(g, m, id)
+	if k != nil && !k.rough() {
+		seconds, no = k.added, k.rule()
+	} else {
+		a := s.ask(g, id, false)
+		s.notes.table.enter(g, m, id, &a)
+		seconds, no = a.added, a.no.rule
+	}
+	if g.idle() { // always allowed, see weigh
+		no = ""
+	}
+	return seconds, no
 }
 
 func (s *State) ask(g *GPU, id int, verdict bool) answer {

@@ -11,6 +11,7 @@ import (
 // snapshots leave them out, and a property test drops them at random.
 type notes struct {
 	newcomers newcomers
+	table     answerTable
 	circles   map[circle]int32 // their numbers
 	learned   int              // goes up by 1 when expectations change; starts at 1
 	timed     int              // likewise, for expected run times alone
@@ -45,7 +46,7 @@ type taskNotes struct {
 
 // forgetNotes drops all notes. Raising learned makes the notes on tasks stale.
 func (s *State) forgetNotes() {
-	s.notes = notes{learned: s.notes.learned + 1, timed: s.notes.timed + 1, clock: s.notes.clock + 1, forgotten: s.notes.clock}
+	s.notes = notes{learned: s.notes.learned + 1, timed: s.notes.timed + 1, clock: s.notes.clock + 1, forgotten: s.notes.clock, table: answerTable{version: s.notes.table.version}}
 	for _, g := range s.gpus {
 		g.notes = gpuNotes{}
 	}
