@@ -142,13 +142,15 @@ func TestOldID(t *testing.T) {
 // task, in one line with the reason. Nothing is left, and nothing else has to wait.
 func TestRefusedByNamespace(t *testing.T) {
 	for says, want := range map[string]struct{ code, text string }{
-		"exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2":                     {"quota", "its ResourceQuota is full"},
-		"failed quota: few: must specify limits.memory for: task":                                   {"quota", "--host-mem"},
-		`violates PodSecurity "restricted:latest": runAsNonRoot != true (pod must not run as root)`: {"pod-security", "--user UID:GID"},
-		`error looking up service account ann/nobody: serviceaccount "nobody" not found`:            {"account", "--service-account"},
-		"unable to create new content in namespace ann because it is being terminated":              {"namespace", "being deleted"},
-		`User "carma" cannot create resource "pods" in API group "" in the namespace "ann"`:         {"rights", "docs/kubernetes.md"},
-		`ValidatingAdmissionPolicy 'x' denied request: no`:                                          {"admission", "denied request: no"},
+		"exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2": {"quota", "its ResourceQuota is full"},
+		"failed quota: few: must specify limits.memory for: task":               {"quota", "--host-mem"},
+		`violates PodSecurity "restricted:latest": unrestricted capabilities (container "task" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or container "task" must set securityContext.runAsNonRoot=true)`: {"pod-security", "; name a user that is not root, such as --user 1000:1000"},
+		`violates PodSecurity "baseline:latest": hostPath volumes (volume "v0")`: {"pod-security", "; leave out -v"},
+		`violates PodSecurity "restricted:latest": restricted volume types (volume "v0" uses restricted volume type "hostPath"), runAsNonRoot != true (pod or container "task" must set securityContext.runAsNonRoot=true)`: {"pod-security", "--user 1000:1000, and leave out -v"},
+		`error looking up service account ann/nobody: serviceaccount "nobody" not found`:    {"account", "--service-account"},
+		"unable to create new content in namespace ann because it is being terminated":      {"namespace", "being deleted"},
+		`User "carma" cannot create resource "pods" in API group "" in the namespace "ann"`: {"rights", "docs/kubernetes.md"},
+		`ValidatingAdmissionPolicy 'x' denied request: no`:                                  {"admission", "denied request: no"},
 	} {
 		c := newCluster(t, toolImage)
 		d := c.driver(t, Options{Namespaces: []string{"ann"}})

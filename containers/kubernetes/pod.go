@@ -93,12 +93,7 @@ func (d *Driver) makePod(spec containers.Spec, node string) (*corev1.Pod, error)
 		StdinOnce:                spec.Stdin && !spec.TTY,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
-	security := &corev1.SecurityContext{}
-	if spec.NoNewPrivileges {
-		security.AllowPrivilegeEscalation = &no
-	}
-	c.SecurityContext = security
-	if err := asUser(spec, pod, security); err != nil {
+	if err := secure(spec, pod, &c); err != nil {
 		pod.Annotations[faultKey] = err.Error()
 	}
 	if len(spec.GPUs) > 0 {
@@ -217,34 +212,6 @@ func limits(spec containers.Spec) corev1.ResourceRequirements {
 		r.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(weight, resource.DecimalSI)
 	}
 	return r
-}
-
-// asUser sets user and groups. A cluster knows users by number only.
-func asUser(spec containers.Spec, pod *corev1.Pod, security *corev1.SecurityContext) error {
-	if len(spec.Groups) > 0 {
-		pod.Spec.SecurityContext = &corev1.PodSecurityContext{}
-		for _, g := range spec.Groups {
-			pod.Spec.SecurityContext.SupplementalGroups = append(pod.Spec.SecurityContext.SupplementalGroups, int64(g))
-		}
-	}
-	if spec.User == "" {
-		return nil
-	}
-	user, group, both := strings.Cut(spec.User, ":")
-	uid, err := strconv.ParseInt(user, 10, 64)
-	if err != nil {
-		return fmt.Errorf("unable to find user %s: on a cluster a user is a number, like 1000:1000", spec.User)
-	}
-	security.RunAsUser = &uid
-	if !both {
-		return nil
-	}
-	gid, err := strconv.ParseInt(group, 10, 64)
-	if err != nil {
-		return fmt.Errorf("unable to find group %s: on a cluster a group is a number, like 1000:1000", group)
-	}
-	security.RunAsGroup = &gid
-	return nil
 }
 
 // mount adds the volumes: folders of the node, in memory, and /dev/shm.

@@ -17,7 +17,7 @@ var refusals = []struct{ says, code, remedy string }{
 	{"exceeded quota", "quota", "its ResourceQuota is full: submit again when tasks there have ended, or ask its administrator for more"},
 	{"must specify", "quota", "its ResourceQuota wants a limit: --host-mem and --cpus give it"},
 	{"failed quota", "quota", "its ResourceQuota wants a limit: --host-mem and --cpus give it"},
-	{"violates PodSecurity", "pod-security", "its Pod Security level does not allow that; --user UID:GID names a user that is not root"},
+	{"violates PodSecurity", "pod-security", ""}, // podSecurity
 	{"error looking up service account", "account", "name a service account of the namespace with --service-account"},
 	{"being terminated", "namespace", "the namespace is being deleted; submit to another one"},
 	{"cannot create resource", "rights", "carma's own account lacks the Role of docs/kubernetes.md there"},
@@ -42,6 +42,9 @@ func (d *Driver) failIn(ctx context.Context, what, namespace string, err error) 
 			if !ok {
 				why = msg
 			}
+			if r.code == "pod-security" {
+				r.remedy = podSecurity(why)
+			}
 			return fmt.Errorf("%s: %w", what, inNamespace(r.code, "namespace "+namespace+" does not take it: "+why, r.remedy))
 		}
 	}
@@ -51,4 +54,19 @@ func (d *Driver) failIn(ctx context.Context, what, namespace string, err error) 
 // inNamespace is a fault of one task's request. Its text is for people.
 func inNamespace(code, cause, remedy string) *containers.StartFault {
 	return &containers.StartFault{Scope: containers.ScopeTask, Code: code, Cause: cause, Remedy: remedy, Text: cause + "; " + remedy}
+}
+
+// podSecurity is the remedy for what a level of Pod Security does not take.
+func podSecurity(why string) string {
+	var do []string
+	if strings.Contains(why, "runAsNonRoot") || strings.Contains(why, "runAsUser") || strings.Contains(why, "capabilities") {
+		do = append(do, "name a user that is not root, such as --user 1000:1000")
+	}
+	if strings.Contains(why, "hostPath") {
+		do = append(do, "leave out -v")
+	}
+	if do == nil {
+		return "its administrator sets the level"
+	}
+	return strings.Join(do, ", and ")
 }

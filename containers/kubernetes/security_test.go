@@ -1,0 +1,34 @@
+package kubernetes
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestSecure: a task of a user that is not root has no capabilities, as on Docker, where
+// its programs cannot get them either; root keeps the runtime's.
+func TestSecure(t *testing.T) {
+	d := newCluster(t, toolImage).driver(t, Options{})
+	defer d.Close()
+	for _, row := range []struct {
+		user         string
+		noPrivileges bool
+		dropped      bool
+	}{{"1000:1000", true, true}, {"1000", true, true}, {"0:0", true, false}, {"", true, false}, {"1000:1000", false, false}} {
+		spec := task("x", "exit:0")
+		spec.User, spec.NoNewPrivileges = row.user, row.noPrivileges
+		pod, err := d.makePod(spec, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := pod.Spec.Containers[0].SecurityContext
+		if s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%+v: the seccomp profile is %+v", row, s.SeccompProfile)
+		}
+		none := s.Capabilities != nil && len(s.Capabilities.Add) == 0 && len(s.Capabilities.Drop) == 1 && s.Capabilities.Drop[0] == "ALL"
+		if none != row.dropped || (s.RunAsNonRoot != nil && *s.RunAsNonRoot) != row.dropped || (s.AllowPrivilegeEscalation != nil) != row.noPrivileges {
+			t.Errorf("%+v: %+v", row, s)
+		}
+	}
+}
