@@ -29,7 +29,7 @@ var launch = []string{
 // never tells why a point is not reached on a cluster; empty: it is.
 func never(point string) string {
 	for prefix, why := range map[string]string{
-		"containerd-": "containerd's own", "suspend-": "a cluster suspends nothing", "resume-": "a cluster suspends nothing", "resize-": "a claim cannot be changed",
+		"containerd-": "containerd's own", "engine-before-pull": "the kubelet pulls", "engine-after-pull": "the kubelet pulls", "suspend-": "a cluster suspends nothing", "resume-": "a cluster suspends nothing", "resize-": "a claim cannot be changed",
 	} {
 		if strings.HasPrefix(point, prefix) {
 			return why
