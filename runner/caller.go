@@ -4,8 +4,10 @@ import (
 	"context"
 	"os/user"
 	"strconv"
+	"strings"
 
 	"carma/containers"
+	"carma/runner/api"
 )
 
 // Caller is who makes a request: the user at the other end of the socket, as the kernel
@@ -60,4 +62,18 @@ func callerFrom(ctx context.Context) (Caller, bool) {
 		return c, true
 	}
 	return Caller{}, false
+}
+
+// is: the user of a container is the caller, by name or number, alone or with their group.
+func (c Caller) is(user string) bool {
+	name, group, grouped := strings.Cut(user, ":")
+	return (name == strconv.Itoa(c.UID) || name == c.Name) && (!grouped || group == strconv.Itoa(c.GID) || group == c.Group)
+}
+
+// checkUser refuses the user of a container that a caller may not choose.
+func checkUser(who Caller, s api.Submit) error {
+	if s.User == "" || who.UID == 0 || who.Subject != nil || who.is(s.User) {
+		return nil
+	}
+	return refusef(403, "--user %s: a task runs as its submitter, and only root may choose; leave it out", s.User)
 }

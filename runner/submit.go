@@ -196,8 +196,8 @@ func (r *Runner) checkSubmit(who Caller, s api.Submit) error {
 	if _, can := able[containers.Terminals](r.Driver); !can && (s.TTY || s.Interactive) {
 		return refusef(422, "-i and -t: the driver %s cannot connect with programs in containers", r.Driver.Name())
 	}
-	if s.User != "" && who.UID != 0 && who.Subject == nil {
-		return refusef(403, "user %s: a task runs as its submitter; only root may choose", s.User)
+	if err := checkUser(who, s); err != nil {
+		return err
 	}
 	if err := r.checkPriority(who, s); err != nil {
 		return err

@@ -118,7 +118,7 @@ var all = []Flag{
 	{Name: "tty", Letter: "t"},
 	{Name: "ulimit", Keys: keys("ulimits")},
 	{Name: "use-api-socket", Verdict: Refused, Keys: keys("use_api_socket"), Why: walled},
-	{Name: "user", Letter: "u", Verdict: Refused, Why: "a task runs as you, and your own user is taken"},
+	{Name: "user", Letter: "u"},
 	{Name: "userns", Verdict: Refused, Keys: keys("userns_mode"), Why: walled},
 	{Name: "uts", Verdict: Refused, Keys: keys("uts"), Why: walled},
 	{Name: "volume", Letter: "v", Keys: keys("volumes")},

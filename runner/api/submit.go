@@ -18,8 +18,9 @@ type Submit struct {
 	Entrypoint []string `json:"entrypoint,omitempty" doc:"replaces the image's entrypoint; [\"\"] clears it"`
 	Env        []string `json:"env,omitempty" doc:"KEY=value"`
 	Mounts     []Mount  `json:"mounts,omitempty"`
-	// User is for root only; the tasks of others run as themselves.
-	User string `json:"user,omitempty" maxLength:"200" doc:"user or uid[:gid] in the container; root's tasks only; empty: the image's"`
+	// User is for root and for users of a cluster, who name a number; the tasks of others
+	// run as themselves.
+	User string `json:"user,omitempty" maxLength:"200" letter:"u" value:"user" help:"user in the container, a name or uid:gid: for root's tasks, and by number on a cluster (default: the image's; those of others run as themselves)" doc:"user or uid[:gid] in the container; of root's tasks, and by number of tasks on a cluster; empty: the image's. Those of others run as themselves"`
 	// In place of an image: the machine's own programs, alone or with those of an
 	// environment on it. The command line takes names and relative paths too.
 	Conda string `json:"conda,omitempty" maxLength:"4096" value:"environment" help:"run in this conda environment of yours, by name or folder, without an image" doc:"folder of a conda environment on this machine, in place of an image"`

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,28 +33,12 @@ func DockerHint(name string) string {
 // byCaller are flags with values that ask for what is so anyway, depending on who
 // asks.
 var byCaller = map[string]func(value string) bool{
-	"user":     isCaller,
 	"cap-drop": func(string) bool { return os.Getuid() != 0 },
 }
 
 // hasValues says whether some values of a flag are taken that carma has not.
 func hasValues(f dockerflags.Flag) bool {
 	return len(f.Same) > 0 || byCaller[f.Name] != nil
-}
-
-// isCaller says whether a value of docker's --user is the caller: by name or number,
-// alone or with the caller's own group.
-func isCaller(value string) bool {
-	me, err := user.Current()
-	if err != nil {
-		return false
-	}
-	name, group, _ := strings.Cut(value, ":")
-	if name != me.Uid && name != me.Username {
-		return false
-	}
-	own, err := user.LookupGroupId(me.Gid)
-	return group == "" || group == me.Gid || err == nil && group == own.Name
 }
 
 // sameValue is a flag of docker run of which only some values are taken.
