@@ -58,6 +58,7 @@ controllers() {
 		namespace-controller
 		node-lifecycle-controller
 		serviceaccount-controller
+		resourcequota-controller
 		root-ca-certificate-publisher-controller
 		persistentvolume-binder-controller
 		persistentvolumeclaim-protection-controller
