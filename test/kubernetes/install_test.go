@@ -133,9 +133,22 @@ func (c *cluster) tasks(namespace string) []corev1.Pod {
 // empty waits until neither pods nor claims of tasks are left.
 func (c *cluster) empty(namespace string) {
 	c.t.Helper()
+	var left []string
+	defer func() {
+		if c.t.Failed() {
+			c.t.Logf("left in %s: %s", namespace, strings.Join(left, "; "))
+		}
+	}()
 	c.until("no pod or claim is left in "+namespace, func() bool {
 		claims, ok := get[resourcev1.ResourceClaimList](c, "/apis/resource.k8s.io/v1/namespaces/"+namespace+"/resourceclaims")
-		return ok && len(claims.Items) == 0 && len(c.tasks(namespace)) == 0
+		left = nil
+		for _, o := range claims.Items {
+			left = append(left, fmt.Sprintf("claim %s deleted %v held by %v for %v", o.Name, o.DeletionTimestamp, o.Finalizers, o.Status.ReservedFor))
+		}
+		for _, o := range c.tasks(namespace) {
+			left = append(left, fmt.Sprintf("pod %s deleted %v held by %v, %s %v", o.Name, o.DeletionTimestamp, o.Finalizers, o.Status.Phase, o.Annotations))
+		}
+		return ok && len(left) == 0
 	})
 }
 
