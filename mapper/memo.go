@@ -92,31 +92,30 @@ func (s *State) verdict(g *GPU, id int) Rule {
 	if g.idle() {
 		return ""
 	}
-	m := s.memo(g)
-	if k := s.notes.table.find(g, m, id); k != nil {
-		return k.rule()
-	}
-	a := s.ask(g, id, true)
-	s.notes.table.enter(g, m, id, &a)
-	return a.no.rule
+	_, no := s.latest(g, id, true)
+	return no
 }
 
 // added is how many seconds the newcomer with a number adds to the sum of all completion
 // times on a GPU, and the rule that turns it down there.
 func (s *State) added(g *GPU, id int) (seconds float64, no Rule) {
-	m := s.memo(g)
-	k := s.notes.table.find(g, m, id)
-	if k != nil && !k.rough() {
-		seconds, no = k.added, k.rule()
-	} else {
-		a := s.ask(g, id, false)
-		s.notes.table.enter(g, m, id, &a)
-		seconds, no = a.added, a.no.rule
-	}
+	seconds, no = s.latest(g, id, false)
 	if g.idle() { // always allowed, see weigh
 		no = ""
 	}
 	return seconds, no
+}
+
+// latest is ask by the table of answers, for callers that need no more of an answer. With
+// verdict only the rule counts.
+func (s *State) latest(g *GPU, id int, verdict bool) (added float64, no Rule) {
+	m := s.memo(g)
+	if k := s.notes.table.find(g, m, id); k != nil && (verdict || !k.rough()) {
+		return k.added, k.rule()
+	}
+	a := s.ask(g, id, verdict)
+	s.notes.table.enter(g, m, id, &a)
+	return a.added, a.no.rule
 }
 
 func (s *State) ask(g *GPU, id int, verdict bool) answer {

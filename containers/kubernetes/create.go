@@ -37,14 +37,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		}
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
-	// A burst goes on in order: those that are made are started before more are made.
-	select {
-	case d.making <- struct{}{}:
-		defer func() { <-d.making }()
-	case <-ctx.Done():
-		return "", fail(ctx, what, ctx.Err())
-	}
-	pod, made, err := d.post(ctx, what, spec, at)
+	pod, made, err := d.postInTurn(ctx, what, spec, at)
 	switch {
 	case err != nil:
 		return "", err
@@ -68,6 +61,18 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 // needless: the pod is there, and needs no claim, or none any more.
 func needless(pod *corev1.Pod) bool {
 	return pod != nil && (ended(pod) || len(pod.Spec.ResourceClaims) == 0)
+}
+
+// postInTurn is post for some pods at a time. So a burst goes on in order: those that are
+// made are started before more are made.
+func (d *Driver) postInTurn(ctx context.Context, what string, spec containers.Spec, at []place) (pod *corev1.Pod, made bool, err error) {
+	select {
+	case d.making <- struct{}{}:
+		defer func() { <-d.making }()
+	case <-ctx.Done():
+		return nil, false, fail(ctx, what, ctx.Err())
+	}
+	return d.post(ctx, what, spec, at)
 }
 
 // post makes the pod. If the spec's own is there, from an earlier or a quicker call of
