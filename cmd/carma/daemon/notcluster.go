@@ -25,12 +25,12 @@ var notOnCluster = []struct {
 		"leave it out; carma requeue --hold TASK makes room by hand",
 	},
 	{
-		[]string{"mps", "mps-threads"},
+		[]string{"mps", "mps-threads", "mps-ipc"},
 		"there is no MPS: NVIDIA's DRA driver refuses it together with shares of memory",
 		"leave it out; tasks of a GPU take turns",
 	},
 	{
-		[]string{"memory-limit"},
+		[]string{"memory-limit", "memory-burst"},
 		"nothing holds a program to its GPU memory, as the daemon is not on the task's machine",
 		"leave it out; the watchdog books what a task uses, or stops it",
 	},
@@ -42,7 +42,7 @@ var notOnCluster = []struct {
 }
 
 // harmless are values that ask for nothing.
-var harmless = []string{"auto", "off", "any", "false", "0"}
+var harmless = []string{"auto", "off", "any", "false", "0", "private"}
 
 // checkCluster refuses a setting that a cluster has not, if somebody has set it.
 func checkCluster(config configs.Config, from configs.Origins) error {

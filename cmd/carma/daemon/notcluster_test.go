@@ -3,6 +3,7 @@ package daemon
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,11 +45,11 @@ func notClusterKeys() (all []string) {
 // on one server.
 func TestNotOnCluster(t *testing.T) {
 	values := map[string]string{
-		"suspend": "move", "suspend-least": "5m", "mps": "user", "mps-threads": "50", "memory-limit": "driver", "processors": "near",
+		"suspend": "move", "suspend-least": "5m", "mps": "user", "mps-threads": "50", "memory-limit": "driver", "mps-ipc": "host", "processors": "near",
 	}
 	says := map[string]string{
 		"make-way": "no task is suspended: a claim keeps its GPU memory for as long as its pod is there; leave it out; carma requeue --hold TASK makes room by hand",
-		"mps":      "there is no MPS", "mps-threads": "there is no MPS", "memory-limit": "nothing holds a program to its GPU memory", "processors": "the kubelet chooses",
+		"mps":      "there is no MPS", "mps-threads": "there is no MPS", "mps-ipc": "there is no MPS", "memory-limit": "nothing holds a program to its GPU memory", "memory-burst": "nothing holds", "processors": "the kubelet chooses",
 	}
 	for _, key := range notClusterKeys() {
 		value := values[key]
@@ -68,6 +69,16 @@ func TestNotOnCluster(t *testing.T) {
 		config, from = loaded(t, "driver: docker\n"+line+"\n")
 		if err := checkCluster(config, from); err != nil {
 			t.Errorf("%s on one server: %v", line, err)
+		}
+	}
+	// A setting that comes later is in the table, or only says how what is there is done.
+	how := []string{"mps-control", "mps-dir", "mps-memory-limit", "memory-caps"}
+	all, origins := loaded(t, "")
+	for _, s := range configs.Settings(all, origins) {
+		for _, of := range []string{"suspend", "mps", "memory-"} {
+			if strings.HasPrefix(s.Key, of) && !slices.Contains(how, s.Key) && !slices.Contains(notClusterKeys(), s.Key) {
+				t.Errorf("what becomes of %s on a cluster?", s.Key)
+			}
 		}
 	}
 	config, from := loaded(t, "driver: kubernetes\n", "--make-way")
