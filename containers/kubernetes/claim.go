@@ -110,8 +110,9 @@ func requestName(i int) string { return "gpu-" + strconv.Itoa(i) }
 
 // book makes the claim. One that exists is the pod's own if it has its uid;
 // otherwise it is left over from a pod of the same name, and goes first.
-// same tells whether one that is the pod's own is what is wanted; nil: it is.
-func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.ResourceClaim, same func(old *resourcev1.ResourceClaim) bool) error {
+// same tells whether one that is the pod's own is what is wanted; nil: it is. waits is
+// called before it waits for that.
+func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.ResourceClaim, same func(old *resourcev1.ResourceClaim) bool, waits func()) error {
 	at := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
 	for {
 		err := d.resource.Post().Namespace(claim.Namespace).Resource("resourceclaims").Body(claim).Do(ctx).Error()
@@ -133,6 +134,7 @@ func (d *Driver) book(ctx context.Context, what string, claim *resourcev1.Resour
 		if err := d.unbook(ctx, what, at); err != nil {
 			return err
 		}
+		waits()
 		if err := pause(ctx, what); err != nil {
 			return err
 		}
@@ -160,7 +162,7 @@ func (d *Driver) rebook(ctx context.Context, what string, pod *corev1.Pod) error
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return d.book(ctx, what, makeClaim(spec, at, pod), nil)
+	return d.book(ctx, what, makeClaim(spec, at, pod), nil, func() {})
 }
 
 // unbook deletes a claim. It goes when the cluster has taken its devices back.

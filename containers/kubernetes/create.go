@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +38,12 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		}
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
-	pod, made, err := d.postInTurn(ctx, what, spec, at)
+	leave, err := d.turn(ctx, what)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	pod, made, err := d.post(ctx, what, spec, at)
 	switch {
 	case err != nil:
 		return "", err
@@ -45,7 +51,7 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 		return idOf(pod), nil
 	}
 	if len(pod.Spec.ResourceClaims) > 0 {
-		if err := d.book(ctx, what, makeClaim(spec, at, pod), nil); err != nil {
+		if err := d.book(ctx, what, makeClaim(spec, at, pod), nil, leave); err != nil {
 			if fault, ok := errors.AsType[*containers.StartFault](err); ok && fault.Scope == containers.ScopeTask {
 				err = errors.Join(err, d.release(ctx, what, pod)) // it will never have a claim
 			}
@@ -63,16 +69,15 @@ func needless(pod *corev1.Pod) bool {
 	return pod != nil && (ended(pod) || len(pod.Spec.ResourceClaims) == 0)
 }
 
-// postInTurn is post for some pods at a time. So a burst goes on in order: those that are
-// made are started before more are made.
-func (d *Driver) postInTurn(ctx context.Context, what string, spec containers.Spec, at []place) (pod *corev1.Pod, made bool, err error) {
+// turn waits until few other pods are being made. So a burst goes on in order: those that
+// are made are started before more are made. Who waits for something else leaves it first.
+func (d *Driver) turn(ctx context.Context, what string) (leave func(), err error) {
 	select {
 	case d.making <- struct{}{}:
-		defer func() { <-d.making }()
+		return sync.OnceFunc(func() { <-d.making }), nil
 	case <-ctx.Done():
-		return nil, false, fail(ctx, what, ctx.Err())
+		return nil, fail(ctx, what, ctx.Err())
 	}
-	return d.post(ctx, what, spec, at)
 }
 
 // post makes the pod. If the spec's own is there, from an earlier or a quicker call of

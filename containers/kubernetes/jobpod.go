@@ -58,7 +58,7 @@ func (d *Driver) take(ctx context.Context, what string, spec containers.Spec) (s
 		}
 		claim := makeClaim(spec, at, pod)
 		claim.Name, claim.Labels = claimOf(pod), d.clusterLabels(spec.AllLabels())
-		err = d.book(ctx, what, claim, func(old *resourcev1.ResourceClaim) bool { return spec.Recognize(old.Name, old.Labels) == nil })
+		err = d.book(ctx, what, claim, func(old *resourcev1.ResourceClaim) bool { return spec.Recognize(old.Name, old.Labels) == nil }, func() {})
 		if errors.Is(err, containers.ErrTaken) {
 			return "", &containers.StartFault{Scope: containers.ScopeTask, Code: "claim-taken",
 				Cause: "another claim has the name that the Job's pod waits for", Remedy: "kubectl delete resourceclaim " + claim.Name, Text: err.Error()}

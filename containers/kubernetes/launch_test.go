@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -176,5 +178,43 @@ func TestNewer(t *testing.T) {
 	one.ResourceVersion, two.ResourceVersion = "99", "100"
 	if newer(one, two) || !newer(two, one) || newer(one, one) {
 		t.Error("99 and 100")
+	}
+}
+
+// TestTurn: one pod is made after the other where there is one turn; who waits for an old
+// claim to go has left it, and holds nobody up.
+func TestTurn(t *testing.T) {
+	c := newCluster(t, toolImage)
+	c.offer("node-1", "GPU-1")
+	d := c.driver(t, Options{})
+	defer d.Close()
+	d.making = make(chan struct{}, 1)
+	asked := make(chan struct{}, 100)
+	c.mu.Lock()
+	c.claims["old"] = &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: "old", Namespace: namespace, Labels: map[string]string{managedBy: ours}, OwnerReferences: []metav1.OwnerReference{{UID: "another"}},
+	}}
+	c.fault = func(r *http.Request) int {
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/resourceclaims/old") {
+			asked <- struct{}{}
+			return http.StatusOK // and it stays
+		}
+		return 0
+	}
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { _, err := d.Create(ctx, gpuTask("old")); ended <- err }()
+	<-asked
+	if _, err := d.Create(t.Context(), gpuTask("next")); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the one that waits: %v", err)
+	}
+	d.making <- struct{}{} // somebody's turn
+	if _, err := d.Create(ctx, gpuTask("late")); !errors.Is(err, context.Canceled) {
+		t.Errorf("without a turn: %v", err)
 	}
 }
