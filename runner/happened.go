@@ -105,7 +105,14 @@ func (r *Runner) lifeOf(ctx context.Context, rec *Record) (now lifeTold, err err
 		}
 		// The last events may still get decisions: they are read again the next time.
 		now = life.copied()
-		return r.readAbout(ctx, j, rec.ID(), max(first, decided+1, last-h.tail+1), last, &now)
+		from := max(first, decided+1)
+		if tail := last - h.tail + 1; tail > from {
+			if err := now.skip(j, from, tail); err != nil {
+				return err
+			}
+			from = tail
+		}
+		return r.readAbout(ctx, j, rec.ID(), from, last, &now)
 	})
 	if err != nil {
 		return lifeTold{}, err
@@ -170,19 +177,32 @@ func (r *Runner) readLife(ctx context.Context, j *journal.Reader, id mapper.Task
 		if err := r.readAbout(ctx, j, id, first, first+h.head-1, life); err != nil {
 			return err
 		}
-		from, err := j.At(first + h.head)
-		if err != nil {
+		tail := last - h.tail + 1
+		if err := life.skip(j, first+h.head, tail); err != nil {
 			return err
 		}
-		first = last - h.tail + 1
-		until, err := j.At(first)
-		if err != nil {
-			return err
-		}
-		life.unread = &api.Span{From: time.Unix(0, from).UTC(), Until: time.Unix(0, until).UTC()}
+		first = tail
 	}
 	life.seq = max(life.seq, last)
 	return r.readAbout(ctx, j, id, first, last, life)
+}
+
+// skip notes that the events from one up to before another are not looked through.
+func (l *lifeTold) skip(j *journal.Reader, from, to int64) error {
+	begin, err := j.At(from)
+	if err != nil {
+		return err
+	}
+	end, err := j.At(to)
+	if err != nil {
+		return err
+	}
+	span := api.Span{From: time.Unix(0, begin).UTC(), Until: time.Unix(0, end).UTC()}
+	if l.unread != nil && l.unread.From.Before(span.From) {
+		span.From = l.unread.From
+	}
+	l.unread = &span
+	return nil
 }
 
 // readAbout adds the lines of some events.

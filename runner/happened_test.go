@@ -170,6 +170,21 @@ func TestHistoryOfLongLife(t *testing.T) {
 	}
 }
 
+// TestHistoryOfUndecided: of many events whose decisions are not stored yet only the last
+// are looked through, and it is told that there are others.
+func TestHistoryOfUndecided(t *testing.T) {
+	l := newLab(t, 1, 4)
+	l.lives = toldLives{turn: newTurn(), head: 6, tail: 10}
+	var events []mapper.Event
+	for i := range 300 {
+		events = append(events, mapper.Reordered{At: l.Clock.Now(), Task: 4, By: "ada", Last: i%2 == 0})
+	}
+	l.happens(events...)
+	if h := l.historyOf("4"); h.Unread == nil || len(h.Lines) > 16 {
+		t.Errorf("%d lines, unread %v", len(h.Lines), h.Unread)
+	}
+}
+
 // TestHistoryGivesUp: who waits for another's turn may go, as may who waits for a timeline.
 func TestHistoryGivesUp(t *testing.T) {
 	l := newLab(t, 1, 4)
