@@ -10,7 +10,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -23,24 +22,13 @@ type jobsServed struct {
 func (c *cluster) serveJobs(mux *http.ServeMux) {
 	c.jobs = map[string]*batchv1.Job{}
 	const jobs = "/apis/batch/v1/namespaces/{ns}/jobs"
-	list := func(w http.ResponseWriter, r *http.Request) {
-		selector, _ := labels.Parse(r.URL.Query().Get("labelSelector"))
-		if r.URL.Query().Get("watch") != "" {
-			<-r.Context().Done() // the pods' stream tells what these tests wait for
-			return
+	c.watched(mux, jobs, "Job", "batch/v1", func() map[string]metav1.Object {
+		out := map[string]metav1.Object{}
+		for _, j := range c.jobs {
+			out[j.Namespace+"/"+j.Name] = j
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		out := batchv1.JobList{}
-		for _, name := range slices.Sorted(maps.Keys(c.jobs)) {
-			if j := c.jobs[name]; within(r, j.Namespace) && selector.Matches(labels.Set(j.Labels)) {
-				out.Items = append(out.Items, *j)
-			}
-		}
-		answer(w, out)
-	}
-	mux.HandleFunc("GET "+jobs, list)
-	mux.HandleFunc("GET /apis/batch/v1/jobs", list)
+		return out
+	})
 	mux.HandleFunc("PATCH "+jobs+"/{name}", func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -54,6 +42,7 @@ func (c *cluster) serveJobs(mux *http.ServeMux) {
 			return
 		}
 		*j = *changed
+		c.touch()
 		answer(w, j)
 	})
 	mux.HandleFunc("POST /api/v1/namespaces/{ns}/events", func(w http.ResponseWriter, r *http.Request) {
@@ -92,6 +81,7 @@ func (c *cluster) job(name, image string, args []string, edit ...func(*batchv1.J
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.jobs[name] = j
+	c.touch()
 	return j
 }
 

@@ -1,8 +1,10 @@
 package kubernetes
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"carma/containers"
 )
@@ -255,19 +259,44 @@ func TestJobStates(t *testing.T) {
 	}
 }
 
-// TestJobNews: a new pod of a Job is told.
+// TestJobNews: both streams are opened, and each tells what is new in it.
 func TestJobNews(t *testing.T) {
 	c := newCluster(t)
-	d := c.driver(t, Options{})
-	defer d.Close()
-	news := d.JobNews()
-	job := c.job("train", "x", nil)
-	for range 2 { // the stream's beginning, and the pod
-		select {
-		case <-news:
-		case <-time.After(20 * time.Second):
-			t.Fatal("nothing is told")
+	opened := make(chan string, 100)
+	c.fault = func(r *http.Request) int {
+		if r.URL.Query().Get("watch") != "" {
+			opened <- path.Base(r.URL.Path)
 		}
-		c.jobPod(job)
+		return 0
+	}
+	both := c.driver(t, Options{})
+	defer both.Close()
+	both.JobNews()
+	for want := []string{"jobs", "pods"}; len(want) > 0; {
+		kind := <-opened
+		want = slices.DeleteFunc(want, func(w string) bool { return w == kind })
+	}
+
+	at := types.NamespacedName{Namespace: namespace}
+	for _, stream := range []struct {
+		of     func(d *Driver) *rest.Request
+		change func()
+	}{
+		{func(d *Driver) *rest.Request { return d.jobs(d.batch.Get(), at) }, func() { c.job("train", "x", nil) }},
+		{func(d *Driver) *rest.Request { return d.pods(d.core.Get(), at) }, func() { c.jobPod(c.job("train", "x", nil)) }},
+	} {
+		d := c.driver(t, Options{})
+		d.jobsChanged.news = make(chan struct{}, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		opened := make(chan bool, 1)
+		go func() { opened <- d.watchOnce(ctx, stream.of(d)) }()
+		<-d.jobsChanged.news // it is open, and there is nothing in it
+		stream.change()
+		<-d.jobsChanged.news
+		cancel()
+		if !<-opened {
+			t.Error("a stream was not opened")
+		}
+		d.Close()
 	}
 }

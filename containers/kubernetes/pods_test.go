@@ -99,12 +99,12 @@ func (c *cluster) listPods(w http.ResponseWriter, r *http.Request) {
 
 // watch streams what happens from now on.
 func (c *cluster) watch(w http.ResponseWriter, r *http.Request, selector labels.Selector) {
+	c.mu.Lock()
+	next := len(c.events) // before the answer: who has it may rely on all that follows
+	c.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
-	c.mu.Lock()
-	next := len(c.events)
-	c.mu.Unlock()
 	for {
 		c.mu.Lock()
 		events, seen, changed := c.events[next:], c.seen[next:], c.changed

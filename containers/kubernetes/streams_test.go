@@ -36,6 +36,12 @@ type changes struct {
 	events []change
 }
 
+// about: a request is about the object of this key.
+func about(r *http.Request, key string) bool {
+	ns, _, namespaced := strings.Cut(key, "/")
+	return !namespaced || within(r, ns)
+}
+
 type change struct {
 	version int
 	key     string
@@ -44,7 +50,8 @@ type change struct {
 	raw     json.RawMessage
 }
 
-// watched serves a kind at a path.
+// watched serves a kind at a path. A path with a namespace serves that namespace's
+// objects.
 func (c *cluster) watched(mux *http.ServeMux, path, kind, version string, now func() map[string]metav1.Object) {
 	if c.kinds == nil {
 		c.kinds, c.whole = map[string]*changes{}, map[string]int{}
@@ -59,7 +66,7 @@ func (c *cluster) watched(mux *http.ServeMux, path, kind, version string, now fu
 		case r.URL.Query().Get("watch") != "":
 			c.streamOf(w, r, k, selector)
 		default:
-			c.listOf(w, k, selector)
+			c.listOf(w, r, k, selector)
 		}
 	})
 }
@@ -109,14 +116,14 @@ func (k *changes) raw(key string) json.RawMessage {
 	return b
 }
 
-func (c *cluster) listOf(w http.ResponseWriter, k *changes, selector labels.Selector) {
+func (c *cluster) listOf(w http.ResponseWriter, r *http.Request, k *changes, selector labels.Selector) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k.note(c)
 	c.whole[k.kind]++
 	items := []json.RawMessage{}
 	for _, key := range slices.Sorted(maps.Keys(k.was)) {
-		if selector.Matches(k.labels[key]) {
+		if about(r, key) && selector.Matches(k.labels[key]) {
 			items = append(items, k.raw(key))
 		}
 	}
@@ -141,7 +148,7 @@ func (c *cluster) streamOf(w http.ResponseWriter, r *http.Request, k *changes, s
 	case initial:
 		c.whole[k.kind]++
 		for _, key := range slices.Sorted(maps.Keys(k.was)) {
-			first = append(first, change{what: "ADDED", labels: k.labels[key], raw: k.raw(key)})
+			first = append(first, change{what: "ADDED", key: key, labels: k.labels[key], raw: k.raw(key)})
 		}
 		first = append(first, k.bookmark(c.version, `{"k8s.io/initial-events-end":"true"}`))
 		from = c.version
@@ -151,7 +158,7 @@ func (c *cluster) streamOf(w http.ResponseWriter, r *http.Request, k *changes, s
 	w.WriteHeader(http.StatusOK)
 	send := func(all []change) {
 		for _, e := range all {
-			if e.what == "BOOKMARK" || selector.Matches(e.labels) {
+			if e.what == "BOOKMARK" || about(r, e.key) && selector.Matches(e.labels) {
 				_ = json.NewEncoder(w).Encode(map[string]any{"type": e.what, "object": e.raw})
 			}
 		}
