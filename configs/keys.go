@@ -15,7 +15,8 @@ type key struct {
 	usage string
 	// at returns a pointer to the field.
 	at func(*Config) any
-	// check refuses a value of the field; nil: every value of the type is valid.
+	// check refuses a value of the field; nil: every value of the type is valid. What
+	// holds between keys is in [together].
 	check func(*Config) error
 }
 

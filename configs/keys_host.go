@@ -105,18 +105,9 @@ var hostKeys = []key{
 		return nil
 	}},
 	{"listen", "TCP `address` at which users of the cluster reach the daemon over TLS, for example 0.0.0.0:7443, or off", func(c *Config) any { return &c.Listen }, func(c *Config) error {
-		if err := validAddress(c.Listen); err != nil {
-			return err
-		}
-		if c.Listen != "off" && c.Driver != "kubernetes" {
-			return fmt.Errorf("%s: users come over TLS with tokens of a cluster, and the driver is %s; write driver: kubernetes, or leave listen out", c.Listen, c.Driver)
-		}
-		return nil
+		return validAddress(c.Listen)
 	}},
 	{"listen-certificate", "`file` with the certificate of that address, in PEM; empty: the daemon makes one", func(c *Config) any { return &c.ListenCertificate }, func(c *Config) error {
-		if (c.ListenCertificate == "") != (c.ListenKey == "") {
-			return errors.New("listen-certificate and listen-key belong together; write both, or none")
-		}
 		return absoluteOrNone(c.ListenCertificate)
 	}},
 	{"listen-key", "`file` with the key of that certificate, in PEM", func(c *Config) any { return &c.ListenKey }, func(c *Config) error {
@@ -187,9 +178,6 @@ var hostKeys = []key{
 		return oneOf("choice", c.MPSIPC, MPSIPCs)
 	}},
 	{"memory-limit", "limit of the GPU memory of tasks that may share: auto (the driver's if there is one, and MPS's if MPS is on), driver (the daemon does not start without the driver's), mps (only MPS's) or off", func(c *Config) any { return &c.MemoryLimit }, func(c *Config) error {
-		if c.MemoryLimit == "mps" && c.MPS == "off" {
-			return errors.New("mps needs MPS, which is off; write mps: user, or memory-limit: auto")
-		}
 		return oneOf("choice", c.MemoryLimit, MemoryLimits)
 	}},
 	{"memory-burst", "under the driver's limit, let a task use all memory that is free on its GPUs at its start, not only its grant", func(c *Config) any { return &c.MemoryBurst }, nil},

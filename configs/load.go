@@ -134,6 +134,9 @@ func Load(flags *pflag.FlagSet) (Config, Origins, error) {
 			config.Mapper = mapperDefaults(config.Mapper.Policy)
 		}
 	}
+	if err := checkTogether(&config, origins); err != nil {
+		return Config{}, nil, err
+	}
 	return config, origins, nil
 }
 
