@@ -22,9 +22,11 @@ func listedRights(t *testing.T) map[string]string {
 	_, table, _ := strings.Cut(string(b), "\n| resource | verbs | reason |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	verbs := map[string][]string{}
-	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z/, ]+?)( \(cluster\))? \| ([a-z, ]+) \| .`).FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z/, ]+?)( \(cluster\))? \| ([a-z, ]+) \| (.+) \|$`).FindAllStringSubmatch(table, -1) {
 		role := "ClusterRole carma-tasks"
 		switch {
+		case strings.HasSuffix(row[4], "only with `listen`"):
+			role = "ClusterRole carma-listen" // of that component
 		case row[2] != "":
 			role = "ClusterRole carma-daemon"
 		case row[1] == "leases":

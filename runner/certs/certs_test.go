@@ -69,6 +69,43 @@ func TestFiles(t *testing.T) {
 	is(is2)
 }
 
+// TestFilesOfSecret: a renewed Secret of a cluster is served, too. Its files are links by
+// the link ..data, which then leads to another folder.
+func TestFilesOfSecret(t *testing.T) {
+	dir := t.TempDir()
+	renew := func(folder string) []byte {
+		t.Helper()
+		at := filepath.Join(dir, folder)
+		if err := os.Mkdir(at, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		pair := write(t, filepath.Join(at, "tls.crt"), filepath.Join(at, "tls.key"))
+		if err := os.Symlink(folder, filepath.Join(dir, "..new")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+		return pair
+	}
+	first := renew("..1")
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get, err := Files(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, next := range []func() []byte{func() []byte { return first }, func() []byte { return renew("..2") }} {
+		want := next()
+		if got, err := get(nil); err != nil || !bytes.Equal(got.Certificate[0], want) {
+			t.Errorf("another certificate than %x, %v", want[:8], err)
+		}
+	}
+}
+
 // TestOwn: clients that trust the authority's file accept the daemon under each of its
 // names, after a restart and years later too.
 func TestOwn(t *testing.T) {

@@ -4,8 +4,8 @@ package kubernetes
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,7 +16,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +30,7 @@ var noTime metav1.Time
 const overlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [%[1]s/overlays/simulated]
+components: [%[1]s/components/listen]
 images: [{name: carma/daemon, newTag: %[2]q}]
 patches:
   - patch: |
@@ -43,7 +43,12 @@ patches:
             hostNetwork: true
             containers:
               - name: daemon
-                env: [{name: KUBERNETES_SERVICE_HOST, value: 127.0.0.1}, {name: KUBERNETES_SERVICE_PORT, value: "%[3]s"}]
+                ports: [{$patch: replace}, {name: tls, containerPort: %[5]s}]
+                env:
+                  - {name: KUBERNETES_SERVICE_HOST, value: 127.0.0.1}
+                  - {name: KUBERNETES_SERVICE_PORT, value: "%[3]s"}
+                  - {name: CARMA_LISTEN, value: "0.0.0.0:%[5]s"}
+                  - {name: CARMA_KUBERNETES_NAMESPACES, value: ann}
   - patch: |
       apiVersion: apps/v1
       kind: DaemonSet
@@ -73,7 +78,8 @@ patches:
 func (c *cluster) installation(tag string) []object {
 	c.t.Helper()
 	port := c.url[strings.LastIndexByte(c.url, ':')+1:]
-	return kustomized(c.t, overlay, tag, port, c.state)
+	_, listen, _ := net.SplitHostPort(c.near())
+	return kustomized(c.t, overlay, tag, port, c.state, listen)
 }
 
 // volume is a volume of the node for the daemon's journal.
@@ -152,23 +158,6 @@ func (c *cluster) empty(namespace string) {
 	})
 }
 
-// may asks whether an account of namespace carma may do something.
-func (c *cluster) may(account, verb, group, resource, namespace string) bool {
-	c.t.Helper()
-	body, err := json.Marshal(authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               "system:serviceaccount:carma:" + account,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
-	}})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	var review authorizationv1.SubjectAccessReview
-	if err := json.Unmarshal(c.must(http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", string(body)), &review); err != nil {
-		c.t.Fatal(err)
-	}
-	return review.Status.Allowed
-}
-
 // block is a task of the suite's program that runs until it gets a signal, and then
 // ends with 0. word is its own.
 func block(name, word string) api.Submit {
@@ -196,7 +185,7 @@ func (c *cluster) finish(word string) {
 }
 
 // TestInstall: installed by the manifests, daemon and agent run as pods with the rights
-// that are listed. Tasks run, go on while both are upgraded, and end once; what is
+// that are listed. A user comes over TLS ([cluster.testListen]). Tasks run, go on while both are upgraded, and end once; what is
 // uninstalled in the documented order is gone.
 func TestInstall(t *testing.T) {
 	c := newCluster(t)
@@ -206,6 +195,8 @@ func TestInstall(t *testing.T) {
 	c.volume()
 	objects := c.installation("0.1.0")
 	c.apply(only(objects, true, "Namespace"), false)
+	secret, ca := c.tlsSecret()
+	c.must(http.MethodPost, secrets, secret)
 	c.apply(only(objects, false, "Namespace"), true)
 	c.apply(only(objects, false, "Namespace"), false)
 	c.rolled()
@@ -224,6 +215,8 @@ func TestInstall(t *testing.T) {
 	if !c.may("carma-daemon", "create", "", "pods", "carma") || c.may("carma-agent", "create", "", "pods", "carma") {
 		t.Error("the daemon may not make pods, or the agent may")
 	}
+
+	c.testListen(ca)
 
 	for _, name := range []string{"one", "two"} {
 		d.submit(block(name, "install-"+name))

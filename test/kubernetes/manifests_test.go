@@ -21,6 +21,19 @@ var variants = map[string]struct{ kustomization, values string }{
 	"nvidia":          {"resources: [%s/overlays/nvidia]", "{}"},
 	"jobs":            {"resources: [%[1]s/overlays/nvidia]\ncomponents: [%[1]s/components/jobs]", "jobs: true"},
 	"every-namespace": {"resources: [%[1]s/overlays/nvidia]\ncomponents: [%[1]s/components/every-namespace]", `taskNamespaces: ["*"]`},
+	"listen":          {"resources: [%[1]s/overlays/nvidia]\ncomponents: [%[1]s/components/listen]", "listen: {enabled: true}"},
+	"all": {"resources: [%[1]s/overlays/nvidia]\ncomponents: [%[1]s/components/every-namespace, %[1]s/components/listen, %[1]s/components/jobs]",
+		`{taskNamespaces: ["*"], listen: {enabled: true}, jobs: true}`},
+}
+
+// chart renders the chart with values.
+func chart(t *testing.T, values string) []object {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return rendered(t, "helm", "../../configs/kubernetes/chart", "carma", file)
 }
 
 // kustomized renders a kustomization in which %s is the way to configs/kubernetes.
@@ -50,11 +63,7 @@ func TestManifests(t *testing.T) {
 			outer := c.t
 			c.t = t
 			defer func() { c.t = outer }()
-			file := filepath.Join(t.TempDir(), "values.yaml")
-			if err := os.WriteFile(file, []byte(v.values), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			folder, chart := kustomized(t, v.kustomization), rendered(t, "helm", "../../configs/kubernetes/chart", "carma", file)
+			folder, chart := kustomized(t, v.kustomization), chart(t, v.values)
 			c.apply(folder, true)
 			c.apply(chart, true)
 			// What the apiserver makes of them, without what the two tools add.
@@ -68,6 +77,29 @@ func TestManifests(t *testing.T) {
 				t.Errorf("kustomize makes %v, Helm %v", slices.Sorted(maps.Keys(one)), slices.Sorted(maps.Keys(other)))
 			}
 		})
+	}
+}
+
+// TestListenValues: another port, Secret and type of the Service take the place of the
+// defaults wherever these are; without listen nothing of it is there.
+func TestListenValues(t *testing.T) {
+	text := func(values string) string {
+		all, err := json.Marshal(chart(t, values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(all)
+	}
+	for _, word := range []string{"7443", "carma-tls", "LISTEN", "tokenreviews", `"Service"`} {
+		if strings.Contains(text("{}"), word) {
+			t.Errorf("without listen there is %s", word)
+		}
+	}
+	other := text(`listen: {enabled: true, port: 8443, secretName: lab.cert, serviceType: LoadBalancer, serviceAnnotations: {a: b}}`)
+	for word, want := range map[string]int{"7443": 0, `"carma-tls"`: 0, `"0.0.0.0:8443"`: 1, `"containerPort":8443`: 1, `"port":8443`: 1, `"secretName":"lab.cert"`: 1, `"LoadBalancer"`: 1, `"annotations":{"a":"b"}`: 1} {
+		if got := strings.Count(other, word); got != want {
+			t.Errorf("%s is there %d times, want %d: %s", word, got, want, other)
+		}
 	}
 }
 
@@ -100,9 +132,11 @@ func (c *cluster) made(list []object) map[string]string {
 			args := containersOf(&o)[0]["args"].([]any)
 			containersOf(&o)[0]["args"] = slices.DeleteFunc(args, func(a any) bool { return a == "--speed=1" })
 		}
-		if o.GetKind() == "StatefulSet" { // the order of variables means nothing here
-			env := containersOf(&o)[0]["env"].([]any)
-			slices.SortFunc(env, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		if o.GetKind() == "StatefulSet" { // the order of variables and volumes means nothing here
+			pod := o.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+			for _, list := range []any{containersOf(&o)[0]["env"], containersOf(&o)[0]["volumeMounts"], pod["volumes"]} {
+				slices.SortFunc(list.([]any), func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			}
 		}
 		if data, ok := o.Object["data"].(map[string]any); ok {
 			for k, v := range data {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
@@ -119,4 +120,21 @@ func only(list []object, with bool, kinds ...string) (out []object) {
 		}
 	}
 	return out
+}
+
+// may asks whether an account of namespace carma may do something.
+func (c *cluster) may(account, verb, group, resource, namespace string) bool {
+	c.t.Helper()
+	body, err := json.Marshal(authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:carma:" + account,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
+	}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var review authorizationv1.SubjectAccessReview
+	if err := json.Unmarshal(c.must(http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", string(body)), &review); err != nil {
+		c.t.Fatal(err)
+	}
+	return review.Status.Allowed
 }

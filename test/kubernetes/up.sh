@@ -51,6 +51,7 @@ controllers() {
 		resourceclaim-controller
 		device-taint-eviction-controller
 		job-controller
+		endpointslice-controller
 		statefulset-controller
 		daemonset-controller
 		pod-garbage-collector-controller
