@@ -164,17 +164,20 @@ func block(name, word string) api.Submit {
 	return api.Submit{Name: name, Image: tool, Mem: 512 << 20, Command: []string{"out:" + word, "block:0"}, Pull: "never"}
 }
 
+// printed reports whether a program on the node has printed a line.
+func (c *cluster) printed(line string) bool {
+	logs, _ := filepath.Glob(filepath.Join(c.state, "kubelet/podlogs/*/*/*.log"))
+	return slices.ContainsFunc(logs, func(log string) bool {
+		text, _ := os.ReadFile(log)
+		return bytes.Contains(text, []byte(" F "+line+"\n"))
+	})
+}
+
 // finish lets a task of block end by itself. A program is said to run before it takes
 // signals; what it has printed tells that it does.
 func (c *cluster) finish(word string) {
 	c.t.Helper()
-	c.until(word+" is printed", func() bool {
-		logs, _ := filepath.Glob(filepath.Join(c.state, "kubelet/podlogs/*/*/*.log"))
-		return slices.ContainsFunc(logs, func(log string) bool {
-			text, _ := os.ReadFile(log)
-			return bytes.Contains(text, []byte(" F "+word+"\n"))
-		})
-	})
+	c.until(word+" is printed", func() bool { return c.printed(word) })
 	pids := all("out:" + word)
 	if len(pids) != 1 {
 		c.t.Fatalf("%s has the processes %v, want one", word, pids)

@@ -41,6 +41,17 @@ func (c *cluster) claimed(job string) (bytes int64, uid string) {
 	return q.Value(), string(claim.UID)
 }
 
+// refusal is what the owner of a Job is told in its only event of that kind; empty:
+// there is none.
+func (c *cluster) refusal(job string) string {
+	c.t.Helper()
+	list, _ := get[corev1.EventList](c, "/api/v1/namespaces/lab/events?fieldSelector=involvedObject.kind%3DJob,reason%3DCarmaRefused,involvedObject.name%3D"+job)
+	if len(list.Items) != 1 {
+		return ""
+	}
+	return list.Items[0].Message
+}
+
 // podsOf are the pods of a Job.
 func (c *cluster) podsOf(job string) []corev1.Pod {
 	c.t.Helper()
@@ -90,8 +101,7 @@ func TestJobs(t *testing.T) {
 	// A wrong annotation is told, and mended.
 	c.job("wrong", "lots", "", "out:job-wrong", "block:7")
 	c.until("the owner is told", func() bool {
-		list, _ := get[corev1.EventList](c, "/api/v1/namespaces/lab/events?fieldSelector=involvedObject.kind%3DJob,reason%3DCarmaRefused")
-		return len(list.Items) == 1 && list.Items[0].Message == `annotation carma.dev/memory: "lots" is not an amount of memory; write for example 20Gi`
+		return c.refusal("wrong") == `annotation carma.dev/memory: "lots" is not an amount of memory; write for example 20Gi`
 	})
 	c.must(http.MethodPatch, labJobs+"/wrong", `{"metadata":{"annotations":{"carma.dev/memory":"1Gi","carma.dev/owner":"me"}}}`)
 	if wrong := d.runs("lab/wrong"); wrong.User != "admin" {

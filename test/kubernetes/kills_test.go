@@ -15,13 +15,14 @@ import (
 	"carma/runner/api"
 )
 
-// bench is a cluster with an agent and a daemon on this machine, for namespace lab.
-func bench(t *testing.T) (*cluster, *process, *daemon) {
+// bench is a cluster with an agent and a daemon on this machine, for namespace lab. flags
+// are the daemon's.
+func bench(t *testing.T, flags ...string) (*cluster, *process, *daemon) {
 	t.Helper()
 	c := newCluster(t)
 	c.bringTool()
 	c.namespace("lab")
-	agent, d := c.newAgent("lab", "dgx-station-a100"), c.newDaemon("lab")
+	agent, d := c.newAgent("lab", "dgx-station-a100"), c.newDaemon("lab", flags...)
 	if !agent.start(offers) || !d.start(ready) {
 		t.Fatal("agent and daemon do not start")
 	}
