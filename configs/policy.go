@@ -19,6 +19,13 @@ func mapperDefaults(policy string) mapper.Options {
 	return o
 }
 
+// Defaults returns the configuration if nothing but the policy is set.
+func Defaults(policy string) Config {
+	c := Default()
+	c.Mapper = mapperDefaults(policy)
+	return c
+}
+
 // byPolicy reports whether the default of a key depends on the policy.
 func (k key) byPolicy() bool {
 	if k.name == "policy" {

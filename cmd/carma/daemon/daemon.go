@@ -4,13 +4,13 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"carma/cmd/carma/cli"
 	"carma/configs"
@@ -81,13 +81,19 @@ from.`,
 		hup := make(chan os.Signal, 1)
 		signal.Notify(hup, syscall.SIGHUP)
 		defer signal.Stop(hup)
-		again := func() (configs.Config, error) {
-			c, from, err := configs.Load(cmd.Flags())
-			return forCluster(c), cmp.Or(err, checkCluster(c, from))
-		}
+		again := func() (configs.Config, error) { return load(cmd.Flags()) }
 		return run(ctx, forCluster(config), a.Version, cli.NewLogger(config, a.Err), reloading{asked: hup, load: again})
 	}
 	return cmd
+}
+
+// load reads the configuration as a daemon that starts does.
+func load(flags *pflag.FlagSet) (configs.Config, error) {
+	config, from, err := configs.Load(flags)
+	if err != nil {
+		return config, err
+	}
+	return config, checkCluster(config, from)
 }
 
 // sources completes --gpus of the daemon.

@@ -3,7 +3,6 @@ package daemon
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"carma/configs"
 )
@@ -41,19 +40,20 @@ var notOnCluster = []struct {
 	},
 }
 
-// harmless are values that ask for nothing.
-var harmless = []string{"auto", "off", "any", "false", "0", "private"}
+// harmless are values that ask for nothing, whatever the default is.
+var harmless = []string{"off", "false"}
 
-// checkCluster refuses a setting that a cluster has not, if somebody has set it.
+// checkCluster refuses a setting that a cluster has not, if somebody asks for it. The
+// default's value asks for nothing: written or not, the daemon does the same.
 func checkCluster(config configs.Config, from configs.Origins) error {
 	if !inCluster(config) {
 		return nil
 	}
-	settings := configs.Settings(config, from)
+	settings, defaults := configs.Settings(config, from), configs.Settings(configs.Defaults(config.Mapper.Policy), nil)
 	for _, no := range notOnCluster {
 		for i := range settings {
 			s := &settings[i]
-			if s.Set() && slices.Contains(no.keys, s.Key) && !slices.Contains(harmless, strings.TrimSpace(s.Value)) {
+			if slices.Contains(no.keys, s.Key) && s.Set() && s.Value != defaults[i].Value && !slices.Contains(harmless, s.Value) {
 				return &configs.Error{Origin: s.Origin, Key: s.Key, What: fmt.Sprintf("%s: on a cluster %s; %s", s.Value, no.what, no.instead)}
 			}
 		}

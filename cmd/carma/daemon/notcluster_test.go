@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,27 +41,27 @@ func notClusterKeys() (all []string) {
 	return all
 }
 
+// notDefault is a value of a setting that asks for something.
+func notDefault(key string) string {
+	return cmp.Or(map[string]string{
+		"suspend": "move", "suspend-least": "5m", "mps": "user", "mps-threads": "50", "memory-limit": "driver", "mps-ipc": "host", "processors": "near",
+	}[key], "true")
+}
+
 // TestNotOnCluster: who asks for what a cluster has not is told so in one line, with
 // what to do in its place. What is not asked for is no fault, and neither is any of it
 // on one server.
 func TestNotOnCluster(t *testing.T) {
-	values := map[string]string{
-		"suspend": "move", "suspend-least": "5m", "mps": "user", "mps-threads": "50", "memory-limit": "driver", "mps-ipc": "host", "processors": "near",
-	}
 	says := map[string]string{
 		"make-way": "no task is suspended: a claim keeps its GPU memory for as long as its pod is there; leave it out; carma requeue --hold TASK makes room by hand",
 		"mps":      "there is no MPS", "mps-threads": "there is no MPS", "mps-ipc": "there is no MPS", "memory-limit": "nothing holds a program to its GPU memory", "memory-burst": "nothing holds", "processors": "the kubelet chooses",
 	}
 	for _, key := range notClusterKeys() {
-		value := values[key]
-		if value == "" {
-			value = "true"
-		}
 		want := says[key]
 		if want == "" {
 			want = "no task is suspended"
 		}
-		line := key + ": " + value
+		line := key + ": " + notDefault(key)
 		config, from := loaded(t, "driver: kubernetes\n"+line+"\n")
 		err := checkCluster(config, from)
 		if err == nil || cli.CodeOf(err) != cli.ExitUsage || !strings.Contains(err.Error(), "config.yaml:2: "+line+": on a cluster "+want) || strings.Contains(err.Error(), "\n") {

@@ -8,7 +8,9 @@ import (
 
 	"carma/configs"
 	"carma/estimator/probe"
+	"carma/mapper"
 	"carma/runner"
+	"carma/runner/notify"
 )
 
 // reloading reads the configuration again when it is asked to, by SIGHUP.
@@ -20,9 +22,15 @@ type reloading struct {
 	status  string
 }
 
+// changing is what of a [runner.Runner] can change while it runs.
+type changing interface {
+	SetMessageRules(rules notify.Rules)
+	Reconfigure(ctx context.Context, options mapper.Options, live runner.Live) error
+}
+
 // run obeys until ctx ends. What can change while the daemon runs does; what
 // cannot is named in the log; a configuration that cannot be changes nothing.
-func (l reloading) run(ctx context.Context, r *runner.Runner, config configs.Config, log zerolog.Logger) {
+func (l reloading) run(ctx context.Context, r changing, config configs.Config, log zerolog.Logger) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -41,12 +49,13 @@ func (l reloading) run(ctx context.Context, r *runner.Runner, config configs.Con
 }
 
 // again reads the configuration once, and returns the one in force after it.
-func (l reloading) again(ctx context.Context, r *runner.Runner, config configs.Config, log zerolog.Logger) (configs.Config, error) {
+func (l reloading) again(ctx context.Context, r changing, config configs.Config, log zerolog.Logger) (configs.Config, error) {
 	next, err := l.load()
 	if err != nil {
 		log.Error().Err(err).Msg("the configuration is not read again: it has a fault, and nothing changes")
 		return config, err
 	}
+	next = like(config, next)
 	r.SetMessageRules(messageRules(next, log)) // its file may have changed
 	live, restart := configs.Changes(config, next)
 	for _, key := range restart {
@@ -56,12 +65,23 @@ func (l reloading) again(ctx context.Context, r *runner.Runner, config configs.C
 		log.Info().Msg("the configuration was read again: nothing changes")
 		return config, nil
 	}
-	if err := r.Reconfigure(ctx, next.Mapper, liveOf(next)); err != nil {
+	taken := configs.Taken(config, next)
+	if err := r.Reconfigure(ctx, taken.Mapper, liveOf(taken)); err != nil {
 		log.Error().Err(err).Msg("the configuration could not be changed")
 		return config, err
 	}
 	log.Info().Strs("keys", live).Msg("the configuration was read again")
-	return configs.Taken(config, next), nil
+	return taken, nil
+}
+
+// like adapts a configuration that was read again to the driver that the daemon runs with:
+// another one needs a restart, and until then turns nothing off or on.
+func like(running, next configs.Config) configs.Config {
+	named := next.Driver
+	next.Driver = running.Driver
+	next = forCluster(next)
+	next.Driver = named
+	return next
 }
 
 // liveOf are the options of a configuration that can change while the daemon runs.

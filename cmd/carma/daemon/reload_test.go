@@ -1,0 +1,120 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+
+	"carma/configs"
+	"carma/mapper"
+	"carma/runner"
+	"carma/runner/notify"
+)
+
+// changed is a daemon that notes what is changed of it.
+type changed struct {
+	mapper []mapper.Options
+	live   []runner.Live
+}
+
+func (c *changed) SetMessageRules(notify.Rules) {}
+
+func (c *changed) Reconfigure(_ context.Context, m mapper.Options, live runner.Live) error {
+	c.mapper, c.live = append(c.mapper, m), append(c.live, live)
+	return nil
+}
+
+// reload has a daemon that began with one file read another in its place. It returns what
+// was changed, the log, and the fault.
+func reload(t *testing.T, first, second string) (changed, string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	t.Setenv("CARMA_CONFIG", file)
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	write(first)
+	running, err := load(flags)
+	if err != nil {
+		t.Fatalf("%s: %v", first, err)
+	}
+	running = forCluster(running)
+	write(second)
+	var log bytes.Buffer
+	var c changed
+	l := reloading{load: func() (configs.Config, error) { return load(flags) }}
+	taken, err := l.again(t.Context(), &c, running, zerolog.New(&log))
+	if inCluster(taken) != inCluster(running) {
+		t.Error("the driver is another one while the daemon runs")
+	}
+	return c, log.String(), err
+}
+
+// TestReloadOnCluster: a setting that a cluster has not is refused at a reload as at the
+// start, with its line, and nothing else of the file is taken. One with its default's value
+// asks for nothing.
+func TestReloadOnCluster(t *testing.T) {
+	const before = "driver: kubernetes\n"
+	for _, key := range notClusterKeys() {
+		line := key + ": " + notDefault(key)
+		c, log, err := reload(t, before, before+line+"\nbackoff: 7s\n")
+		if err == nil || !strings.Contains(err.Error(), "config.yaml:2: "+line+": on a cluster ") || len(c.live) > 0 {
+			t.Errorf("%s: %v, changed %d times", line, err, len(c.live))
+		}
+		if !strings.Contains(log, "is not read again: it has a fault, and nothing changes") {
+			t.Errorf("%s: the log has %s", line, log)
+		}
+	}
+	c, log, err := reload(t, before, before+"suspend-least: 2m\nbackoff: 7s\n")
+	if err != nil || len(c.mapper) != 1 || c.mapper[0].Backoff.String() != "7s" || !c.live[0].Bounds.Elsewhere || strings.Contains(log, "restart") {
+		t.Errorf("%v, %+v, %s", err, c, log)
+	}
+}
+
+// TestReloadOtherDriver: another driver needs a restart. Until then the daemon keeps to
+// the one it has: what a cluster has not stays off on a cluster, and on one server nothing
+// is turned off.
+func TestReloadOtherDriver(t *testing.T) {
+	c, log, err := reload(t, "driver: kubernetes\n", "driver: docker\nhost-tasks: all\nlearn-memory: 5m\nshrink: 3m\nbackoff: 7s\n")
+	if err != nil || len(c.live) != 1 || !strings.Contains(log, "needs a restart: driver") {
+		t.Fatalf("%v, %+v, %s", err, c, log)
+	}
+	if m, live := c.mapper[0], c.live[0]; m.Shrink != 0 || m.LearnMemory != 0 || live.HostTasks != "none" || !live.Bounds.Elsewhere || m.Backoff.String() != "7s" {
+		t.Errorf("on a cluster: %+v, %+v", m, live)
+	}
+	c, log, err = reload(t, "driver: docker\nlearn-memory: 5m\nshrink: 3m\n", "driver: kubernetes\nlearn-memory: 5m\nshrink: 3m\nbackoff: 7s\n")
+	if err != nil || len(c.live) != 1 || !strings.Contains(log, "needs a restart: driver") {
+		t.Fatalf("%v, %+v, %s", err, c, log)
+	}
+	if m, live := c.mapper[0], c.live[0]; m.Shrink == 0 || m.LearnMemory == 0 || live.HostTasks == "none" || live.Bounds.Elsewhere || m.Backoff.String() != "7s" {
+		t.Errorf("on one server: %+v, %+v", m, live)
+	}
+}
+
+// TestDefaultsOnCluster: whoever writes all settings with their defaults' values, of
+// whatever policy, as in the example file, is not refused.
+func TestDefaultsOnCluster(t *testing.T) {
+	for _, policy := range mapper.PolicyNames() {
+		defaults, _ := loaded(t, "policy: "+policy+"\n")
+		text := "driver: kubernetes\npolicy: " + policy + "\n"
+		for _, s := range configs.Settings(defaults, nil) {
+			if slices.Contains(notClusterKeys(), s.Key) {
+				text += s.Key + ": " + s.Value + "\n"
+			}
+		}
+		config, from := loaded(t, text)
+		if err := checkCluster(config, from); err != nil {
+			t.Errorf("policy %s: %v", policy, err)
+		}
+	}
+}
