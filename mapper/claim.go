@@ -84,7 +84,7 @@ func (s *State) checkClaims() (ended bool) {
 func (s *State) comesHome(g *GPU) bool {
 	t := s.tasks[g.Claim]
 	return t != nil && t.waiting() && t.home() && s.longAway(t) && t.Suspension.has(g.ID) &&
-		s.canFit(t) && !s.barred(t) && s.overQuota(t).Code == ""
+		s.canFit(t) && !s.barred(t) && !s.bounded(t)
 }
 
 // leavingFor reports whether a task is being suspended for another.

@@ -52,6 +52,7 @@ func (s *State) book(t *Task, gpus []*GPU, grants []Grant, share HostShare, alon
 	}
 	t.From = place{t.Phase, t.QueuedAt, t.BlockedAt}
 	s.tests(s.sick, t.ID)
+	s.testsNamespace(t)
 	s.seatOn(t, gpus, grants, alone)
 	for _, g := range gpus {
 		s.tests(g.Sick, t.ID)

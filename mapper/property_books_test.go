@@ -250,6 +250,9 @@ func (m *machine) checkAlarm(t *rapid.T, tasks []Task) {
 			due("the end of a warm-up", r.WarmUntil)
 		}
 	}
+	for _, i := range m.s.filled {
+		due("the test of a full namespace", i.Test)
+	}
 	for _, task := range tasks {
 		due("the end of a back-off", task.NotBefore)
 		due("the end of a delay", task.Due)
@@ -294,6 +297,12 @@ func (m *machine) checkIdleness(t *rapid.T) {
 			t.Fatalf("launching is paused until %d, and task %d says %+v", m.pausedTill, task.ID, why)
 		}
 		if m.pausedTill > 0 || task.NotBefore > m.s.Now() || !m.s.canFit(&task) || m.s.barred(&task) {
+			continue
+		}
+		if m.s.noRoom(&task) {
+			if m.up && m.pausedTill == 0 && !m.s.sick.paused() && len(m.s.gpus) > 0 && why.Binding.Code != ReasonNamespaceFull {
+				t.Fatalf("the namespace of task %d is full, and it says %+v", task.ID, why)
+			}
 			continue
 		}
 		if m.s.overQuota(&task).Code != "" {
@@ -347,6 +356,7 @@ func (m *machine) checkOrder(t *rapid.T, before []Task) {
 			got := launched[task.ID]
 			if got != nil && task.Seat == nil && (still.Rank < got.Rank || still.Rank == got.Rank && still.ID < got.ID) && first.Phase == task.Phase &&
 				(!turns || first.User == task.User && first.Account == task.Account) && still.Behind == 0 && got.Behind == 0 &&
+				first.Namespace == task.Namespace && m.s.fullAt(first.Namespace) == nil && // or it takes turns in being tried
 				first.HostMem == task.HostMem && first.HostReserve == task.HostReserve && first.CPUs == task.CPUs && first.HostNeed == task.HostNeed &&
 				first.Priority == task.Priority && first.GPUs == task.GPUs && first.Need == task.Need && got.Need == task.Need && got.WayAt == 0 && first.Alone == task.Alone &&
 				(got.Last().Fills == 0 || !first.Terminal && (first.Last() == nil || !first.Last().Stays)) && // this one may not fill

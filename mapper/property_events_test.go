@@ -79,7 +79,7 @@ func (m *machine) submit(t *rapid.T) {
 	m.last++
 	r := Request{
 		Slot: rapid.SampledFrom([]time.Duration{0, 0, 30 * time.Second}).Draw(t, "slot"),
-		ID:   m.last, User: rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "user"), Account: rapid.SampledFrom([]string{"", "lab", "lab", "ops"}).Draw(t, "account"), GPUs: rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "GPUs"),
+		ID:   m.last, User: rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "user"), Account: rapid.SampledFrom([]string{"", "lab", "lab", "ops"}).Draw(t, "account"), Namespace: rapid.SampledFrom([]string{"", "ann", "ann", "ben"}).Draw(t, "namespace"), GPUs: rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "GPUs"),
 		Priority: rapid.SampledFrom([]Priority{Normal, Normal, Low, High}).Draw(t, "priority"),
 		Retries:  rapid.IntRange(0, 2).Draw(t, "retries"), Exclusive: rapid.IntRange(0, 4).Draw(t, "exclusive") == 0,
 		TimeLimit: rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "time limit"),
@@ -222,9 +222,9 @@ func (m *machine) exit(t *rapid.T) {
 }
 
 // unstarted fails the start of a task, or of all that are being started, by
-// the engine's fault or a GPU's.
+// the engine's fault, a GPU's or its namespace's.
 func (m *machine) unstarted(t *rapid.T) {
-	scope := rapid.SampledFrom([]Scope{ScopeEngine, ScopeGPU}).Draw(t, "scope")
+	scope := rapid.SampledFrom([]Scope{ScopeEngine, ScopeGPU, ScopeNamespace}).Draw(t, "scope")
 	all := rapid.Bool().Draw(t, "all")
 	for _, task := range m.s.Tasks() {
 		if task.Phase != Launching && (task.Phase != Stopping || task.Last().Started != 0) {

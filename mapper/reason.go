@@ -131,6 +131,7 @@ const (
 	ReasonQuotaTasks    ReasonCode = "quota-tasks"     // the user Name has Count running, of Limit
 	ReasonQuotaGPUs     ReasonCode = "quota-gpus"      // the user Name has Count and wants More, of Limit
 	ReasonQuotaMemory   ReasonCode = "quota-memory"    // the user Name has Have and wants Need, of Of
+	ReasonNamespaceFull ReasonCode = "namespace-full"  // the namespace Name takes no more, for the cause Text; tried again in Span
 	ReasonRecoveryFirst ReasonCode = "recovery-first"  // the recovery queue goes first
 	ReasonInterval      ReasonCode = "interval"        // one launch every Span
 	ReasonFairShare     ReasonCode = "fair-share"      // Count later tasks of others go first; see Why.Turn

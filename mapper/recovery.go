@@ -40,6 +40,9 @@ func (s *State) exited(ev Exited) {
 	s.vacate(t)
 	s.moveOut(t, a)
 	s.backForGood(t, a)
+	if ev.Fault == nil {
+		s.roomIn(t.Namespace)
+	}
 	for _, grant := range a.Grants {
 		s.takeOff(s.byID[grant.GPU], t.ID)
 	}

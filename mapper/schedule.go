@@ -35,6 +35,7 @@ func (s *State) lookForTasks() {
 	if s.queue.len() == 0 {
 		return
 	}
+	s.settleNamespaces()
 	var p *pass
 	if s.sick.paused() {
 		p = s.test()
@@ -93,7 +94,7 @@ func (s *State) pass(before keptFree) *pass {
 // those that a launch since then has put over their user's quota.
 func (s *State) counted(blocked []*Task) (n int) {
 	for _, t := range blocked {
-		if s.overQuota(t).Code == "" {
+		if !s.bounded(t) {
 			n++
 		}
 	}
@@ -156,8 +157,8 @@ func (s *State) inSight(t *Task) bool {
 
 // walk tries the tasks of one queue and returns how many it passed over before it
 // stopped; 0: it has seen all. Tasks in back-off, tasks that need a GPU that is
-// not there now, and tasks over their user's quota do not count for the look-
-// ahead.
+// not there now, and tasks over their user's quota or of a full namespace do not count
+// for the look-ahead.
 func (s *State) walk(p *pass, lanes []lane) int {
 	tried, passed, launched := 0, 0, false
 	before := len(p.blocked)
@@ -173,7 +174,7 @@ func (s *State) walk(p *pass, lanes []lane) int {
 					return passed
 				}
 				t := line.at(i)
-				if t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && !s.barred(t) && s.overQuota(t).Code == "" {
+				if t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
 					if gpus := s.place(p, t); gpus != nil {
 						line.remove(i)
 						s.putOn(t, gpus)

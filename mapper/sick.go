@@ -19,7 +19,7 @@ import (
 // Scope is the place of a fault that kept a container from starting.
 type Scope string
 
-// The scopes.
+// The scopes, beside [ScopeNamespace].
 const (
 	ScopeEngine Scope = "engine" // the container engine, or what it needs of the machine
 	ScopeGPU    Scope = "gpu"    // the GPUs it was to get, or their driver
@@ -50,8 +50,11 @@ const (
 	sickNames = 64
 )
 
-// illness is a row of failed starts on the engine or on a GPU.
+// illness is a row of failed starts on the engine or on a GPU, or of refusals by a
+// namespace.
 type illness struct {
+	Namespace string `json:"namespace,omitempty"`
+
 	Fault    Fault         `json:"fault"` // the latest
 	Since    units.Instant `json:"since"`
 	Failures int           `json:"failures"`
@@ -88,6 +91,14 @@ func (i *illness) clone() *illness {
 
 // sickens counts a failed start against the engine or GPUs.
 func (s *State) sickens(t *Task, a *Attempt, f Fault) {
+	if f.Scope == ScopeNamespace {
+		s.fills(t, f)
+		s.inconclusive(t.ID)
+		return
+	}
+	if i := s.fullAt(t.Namespace); i != nil && i.Testing == t.ID {
+		s.retestSoon(i)
+	}
 	if f.Scope != ScopeGPU {
 		s.sick = s.worse(s.sick, t, f)
 		return
@@ -111,8 +122,7 @@ func (s *State) worse(i *illness, t *Task, f Fault) *illness {
 		i = &illness{Since: s.now}
 	}
 	i.Fault, i.Failures = f, i.Failures+1
-	i.Tasks = append(slices.DeleteFunc(i.Tasks, func(id TaskID) bool { return id == t.ID }), t.ID)
-	i.Tasks = i.Tasks[max(0, len(i.Tasks)-sickNames):]
+	i.failed(t.ID)
 	switch {
 	case i.paused() && i.Testing == t.ID:
 		i.Wait, i.Testing = min(2*i.Wait, lastTest), 0
@@ -123,6 +133,12 @@ func (s *State) worse(i *illness, t *Task, f Fault) *illness {
 	}
 	s.notes.ceilings, s.dirty = [2]ceiling{}, true
 	return i
+}
+
+// failed notes a task as the latest whose start has failed.
+func (i *illness) failed(id TaskID) {
+	i.Tasks = append(slices.DeleteFunc(i.Tasks, func(o TaskID) bool { return o == id }), id)
+	i.Tasks = i.Tasks[max(0, len(i.Tasks)-sickNames):]
 }
 
 func (s *State) testAt(i *illness, at units.Instant) {
@@ -150,17 +166,26 @@ func (s *State) untested(t *Task, a *Attempt) {
 		s.recovers(t, a) // its program has run
 		return
 	}
-	id := t.ID
+	s.inconclusive(t.ID)
+}
+
+// inconclusive follows that a test has told nothing.
+func (s *State) inconclusive(id TaskID) {
 	for _, i := range s.illnesses() {
 		if i.Testing == id {
-			i.Testing = 0
-			s.testAt(i, s.now)
-			s.notes.ceilings, s.dirty = [2]ceiling{}, true
+			s.retestSoon(i)
 		}
 	}
 }
 
-// illnesses returns the illnesses of the engine and the GPUs, in order.
+func (s *State) retestSoon(i *illness) {
+	i.Testing = 0
+	s.testAt(i, s.now)
+	s.notes.ceilings, s.dirty = [2]ceiling{}, true
+}
+
+// illnesses returns the illnesses of the engine and the GPUs, and the full namespaces,
+// in order.
 func (s *State) illnesses() []*illness {
 	var all []*illness
 	if s.sick != nil {
@@ -171,13 +196,16 @@ func (s *State) illnesses() []*illness {
 			all = append(all, g.Sick)
 		}
 	}
-	return all
+	return append(all, s.filled...)
 }
 
 // recovers ends the illnesses of the engine and of the GPUs on which a task
 // has started.
 func (s *State) recovers(t *Task, a *Attempt) {
 	t.Unstarted, t.Strikes, t.From = 0, 0, place{}
+	if i := s.fullAt(t.Namespace); i != nil && i.Testing == t.ID {
+		s.opens(i)
+	}
 	s.sick = s.healed(s.sick, t.ID)
 	for _, grant := range a.Grants {
 		g := s.byID[grant.GPU]
@@ -242,7 +270,7 @@ func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
 			t.Avoid = append(t.Avoid, grant.GPU)
 		}
 	}
-	if !s.sick.paused() {
+	if !s.sick.paused() && ev.Fault.Scope != ScopeNamespace { // that has set it
 		t.NotBefore = s.now.Add(min(s.firstTest()<<min(t.Unstarted-1, 20), lastTest))
 	}
 	from := t.From
@@ -250,6 +278,9 @@ func (s *State) unstarted(t *Task, a *Attempt, ev Exited) {
 		from = place{Queued, t.QueuedAt, 0}
 	}
 	t.Reason = Reason{Code: ReasonUnstarted, Text: ev.Message}
+	if ev.Fault.Scope == ScopeNamespace {
+		t.Reason = Reason{Code: ReasonNamespaceFull, Name: t.Namespace, Text: ev.Fault.Cause, Remedy: ev.Fault.Remedy}
+	}
 	switch fate := s.script.fate(t.ID).(type) {
 	case Finish:
 		s.meet(t, fate)

@@ -23,6 +23,7 @@ type snapshot struct {
 	LastID     TaskID                   `json:"last_id"`
 	EngineDown Reason                   `json:"engine_down,omitzero"`
 	Sick       *illness                 `json:"sick,omitempty"`
+	Full       []*illness               `json:"full,omitempty"`
 	Paused     *Closure                 `json:"paused,omitempty"`
 	Reserved   []*Reservation           `json:"reserved,omitempty"`
 	LastRes    int                      `json:"last_reservation,omitempty"`
@@ -53,7 +54,7 @@ const snapshotFormat = 2
 func (s *State) MarshalJSON() ([]byte, error) {
 	snap := snapshot{
 		Format: snapshotFormat, Decisions: s.format, Now: s.now, Options: s.opt, GPUs: s.gpus, Hosts: s.hosts, LastID: s.lastID,
-		EngineDown: s.engineDown, Sick: s.sick, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.kept, History: s.history, Pairs: s.pairs, Growth: s.growth, Told: s.told, Guesses: s.guess, Population: s.population, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
+		EngineDown: s.engineDown, Sick: s.sick, Full: s.filled, Paused: s.paused, Reserved: s.reservations, LastRes: s.lastReservation, Ring: s.ring, Kept: s.kept, History: s.history, Pairs: s.pairs, Growth: s.growth, Told: s.told, Guesses: s.guess, Population: s.population, NotBefore: s.notBefore, Again: s.again, Deadlines: s.deadlines, Wake: s.wake,
 		Dirty: s.dirty, Reach: s.reach, Users: s.users.all, UsersAt: s.users.at, FairTick: s.users.tick,
 	}
 	snap.Tasks = make([]*Task, 0, len(s.tasks))
@@ -89,7 +90,10 @@ func (s *State) UnmarshalJSON(b []byte) error {
 func (snap *snapshot) state() (*State, error) {
 	n := New(snap.Options)
 	n.now, n.lastID, n.engineDown, n.format = snap.Now, snap.LastID, snap.EngineDown, snap.Decisions
-	n.sick, n.paused = snap.Sick, snap.Paused
+	n.sick, n.filled, n.paused = snap.Sick, snap.Full, snap.Paused
+	if !validFull(n.filled) {
+		return nil, fmt.Errorf("a full namespace is there twice, or is not tested again")
+	}
 	for _, r := range snap.Reserved {
 		if r == nil || r.ID < 1 || r.ID > snap.LastRes || len(r.GPUs) == 0 {
 			return nil, fmt.Errorf("a reservation is empty or has a number that was not given")

@@ -31,11 +31,12 @@ type State struct {
 	lastReservation int
 
 	lastID     TaskID
-	engineDown Reason   // zero: up
-	paused     *Closure // of launching; nil: it goes on
-	sick       *illness // of the engine; nil: containers start
-	trial      int      // whom the pass may launch, see sick.go
-	ring       int      // round-robin's position in gpus
+	engineDown Reason     // zero: up
+	paused     *Closure   // of launching; nil: it goes on
+	sick       *illness   // of the engine; nil: containers start
+	filled     []*illness // namespaces that take no more now, in order, see namespace.go
+	trial      int        // whom the pass may launch, see sick.go
+	ring       int        // round-robin's position in gpus
 	kept       keptFree
 	history    history
 	pairs      pairs

@@ -22,7 +22,7 @@ func (s *State) startCritical(p *pass) {
 	critical := s.step.critical[:0]
 	for _, t := range s.critical(first) {
 		// A task that has made way for others must not go before them.
-		if t.Behind == 0 && t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && !s.barred(t) && s.overQuota(t).Code == "" {
+		if t.Behind == 0 && t.NotBefore <= s.now && s.onTrial(t) && s.canFit(t) && !s.barred(t) && !s.bounded(t) {
 			critical = append(critical, t)
 		}
 	}
@@ -36,8 +36,8 @@ func (s *State) startCritical(p *pass) {
 		if s.shut() {
 			return
 		}
-		if s.overQuota(t).Code != "" {
-			continue // by now: one before it was the same user's
+		if s.bounded(t) {
+			continue // by now: one before it was the same user's, or is a test
 		}
 		if gpus := s.place(p, t); gpus != nil {
 			s.queue.remove(t)

@@ -75,6 +75,8 @@ type Request struct {
 	User string `json:"user,omitempty"`
 	// Account is whom its use is counted for, beside its user: a group of users.
 	Account string `json:"account,omitempty"`
+	// Namespace is the one of its pods, which may be full; empty: it has none.
+	Namespace string `json:"namespace,omitempty"`
 	// Kind is equal for tasks that do the same work, as far as can be told: a
 	// digest of image and command. Family is wider: the model. Empty: unknown.
 	Kind   string `json:"kind,omitempty"`

@@ -160,7 +160,10 @@ func (s *State) Clone() *State {
 		c.reservations[i] = new(*r)
 	}
 	c.deadlines = slices.Clone(s.deadlines)
-	c.sick = s.sick.clone()
+	c.sick, c.filled = s.sick.clone(), make([]*illness, len(s.filled))
+	for n, i := range s.filled {
+		c.filled[n] = i.clone()
+	}
 	c.kept.GPUs = slices.Clone(s.kept.GPUs)
 	return &c
 }

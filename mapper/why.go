@@ -150,6 +150,8 @@ func (s *State) bind(w *Why, t *Task) {
 		w.Binding = s.sickness()
 	case len(s.gpus) == 0 && t.GPUs > 0:
 		w.Binding.Code = ReasonNoGPU
+	case s.awaitsRoom(t):
+		w.Binding = s.fullness(t)
 	case t.NotBefore > s.now:
 		w.Binding = Reason{Code: ReasonBackOff, Span: t.NotBefore.Sub(s.now)}.because(t.Reason)
 	case over.Code != "":

@@ -268,6 +268,16 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 	mapper.ReasonQuotaMemory: func(r mapper.Reason, _ string) string {
 		return fmt.Sprintf("%s has %s of GPU memory reserved and needs %s more, of %s allowed per user", r.Name, r.Have, r.Need, r.Of)
 	},
+	mapper.ReasonNamespaceFull: func(r mapper.Reason, _ string) string {
+		text := fmt.Sprintf("namespace %s takes no more now: %s", r.Name, or(r.Text, "it is full"))
+		if r.Remedy != "" {
+			text += "; " + r.Remedy
+		}
+		if r.Span > 0 {
+			text += "; tried again in " + seconds(r.Span)
+		}
+		return text
+	},
 	mapper.ReasonRecoveryFirst: func(mapper.Reason, string) string {
 		return "tasks in the recovery queue go first (recovery: original)"
 	},

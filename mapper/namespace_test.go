@@ -1,0 +1,191 @@
+package mapper
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"carma/mapper/units"
+)
+
+const quotaCause = "its ResourceQuota few is full: 2 of 2 pods are used, and the task wants 1"
+
+func (w *world) refusedIn(id TaskID) []Launch {
+	w.t.Helper()
+	return w.noStartBy(id, Fault{Scope: ScopeNamespace, Code: "quota", Cause: quotaCause})
+}
+
+func in(namespace string) func(*Request) {
+	return func(r *Request) { r.Namespace = namespace }
+}
+
+// TestNamespaceFull: a task that its namespace refuses waits without a GPU, and says for
+// what. Others of the namespace wait with it, one is tried at a time at growing
+// intervals, and tasks of other namespaces get the GPU. It costs nobody anything.
+func TestNamespaceFull(t *testing.T) {
+	w := newWorld(t, plain(), 1)
+	a := w.submit(30*units.GiB, in("ann"))
+	b := w.submit(5*units.GiB, in("ann"))
+	w.refusedIn(a)
+	w.refusedIn(b)
+	if g := w.s.GPUs()[0]; len(g.Residents) != 0 || g.Reserved != 0 || len(w.s.Sick()) != 0 {
+		t.Fatalf("reserved %s, sick %+v", g.Reserved, w.s.Sick())
+	}
+	later := w.submit(1*units.GiB, in("ann"))
+	other := w.submit(35*units.GiB, in("bob"))
+	w.wantOn(other, 0)
+	w.started(other)
+	for id, span := range map[TaskID]time.Duration{a: 10 * time.Second, b: 15 * time.Second, later: 5 * time.Second} {
+		why, _ := w.s.Why(id)
+		want := Reason{Code: ReasonNamespaceFull, Name: "ann", Text: quotaCause, Span: span}
+		if why.Binding != want || len(w.launchesOf(id)) > 1 {
+			t.Errorf("task %d: %+v, launched %d times", id, why.Binding, len(w.launchesOf(id)))
+		}
+	}
+	w.exit(other, ExitOK)
+	gaps := w.refuseTests(100)
+	if n := len(gaps); n < 5 || slices.Max(gaps) > 2*fullTest || slices.Min(gaps[n/2:]) < fullTest || !slices.IsSorted(gaps[:5]) {
+		t.Errorf("test launches came after %v", gaps)
+	}
+	for _, id := range []TaskID{a, b, later} {
+		task, _ := w.s.Task(id)
+		if len(w.launchesOf(id)) < 2 || len(task.Attempts) != 1 || task.Blameless+task.Failures+task.Strikes+len(task.Avoid) != 0 || task.Phase != Queued {
+			t.Errorf("task %d: launched %d times, %+v", id, len(w.launchesOf(id)), task)
+		}
+	}
+}
+
+// refuseTests refuses whatever is launched at so many instants, and returns the times
+// between the launches. There is one at a time.
+func (w *world) refuseTests(n int) (gaps []time.Duration) {
+	w.t.Helper()
+	last := w.now
+	for range n {
+		at, ok := w.s.NextWake()
+		if !ok {
+			w.t.Fatal("no test launch is due")
+		}
+		w.now = max(w.now, at)
+		if l := w.step(Woke{At: w.now}); len(l) > 1 {
+			w.t.Fatalf("%d test launches at once", len(l))
+		} else if len(l) == 1 {
+			gaps, last = append(gaps, w.now.Sub(last)), w.now
+			w.refusedIn(l[0].Task)
+		}
+	}
+	return gaps
+}
+
+// launchesOf are the launches of a task.
+func (w *world) launchesOf(id TaskID) (all []Launch) {
+	for _, l := range w.launches {
+		if l.Task == id {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// filledWorld has a task that runs in namespace ann, and two that were refused there often.
+func filledWorld(t *testing.T) (w *world, runs, a, b TaskID) {
+	w = newWorld(t, plain(), 2)
+	runs = w.submit(5*units.GiB, in("ann"))
+	w.started(runs)
+	a, b = w.submit(5*units.GiB, in("ann")), w.submit(5*units.GiB, in("ann"))
+	w.refusedIn(a)
+	w.refusedIn(b)
+	w.refuseTests(20)
+	for len(w.refuseTests(1)) == 0 { // until it is refused just now
+	}
+	return w, runs, a, b
+}
+
+// TestNamespaceRoom: soon after a task of the namespace has ended, the first of those that
+// wait is tried. When it runs, the others may go, too.
+func TestNamespaceRoom(t *testing.T) {
+	w, runs, a, b := filledWorld(t)
+	w.exit(runs, ExitOK)
+	if l := w.wait(w.s.firstTest() - 1); len(l) != 0 {
+		t.Errorf("launched at once: %+v", l)
+	}
+	if l := w.wait(1); len(l) != 1 || l[0].Task != a {
+		t.Fatalf("after the end of a task: %+v, want a launch of %d", l, a)
+	}
+	w.started(a)
+	if got, _ := w.s.Task(b); got.Phase != Launching || len(w.s.filled) != 0 {
+		t.Errorf("when %d runs, %d is %s", a, b, got.Phase)
+	}
+}
+
+// TestNamespaceTestTakesLong: a test that is not refused, but does not run for long, as
+// its image is fetched, lets the others go.
+func TestNamespaceTestTakesLong(t *testing.T) {
+	w, runs, a, b := filledWorld(t)
+	c := w.submit(5*units.GiB, in("ann"))
+	w.exit(runs, ExitOK)
+	if l := w.wait(w.s.firstTest()); len(l) != 1 || l[0].Task != a {
+		t.Fatalf("%+v", l)
+	}
+	if l := w.wait(w.s.firstTest()); len(l) != 2 || l[0].Task != b || l[1].Task != c {
+		t.Errorf("%+v, want %d and %d", l, b, c)
+	}
+}
+
+// TestNamespaceTestTellsNothing: a test that is stopped, or fails for the engine, is
+// followed by another; and a namespace's refusal tells nothing of an engine that
+// is tested by the same launch.
+func TestNamespaceTestTellsNothing(t *testing.T) {
+	w, runs, a, b := filledWorld(t)
+	w.exit(runs, ExitOK)
+	w.wait(w.s.firstTest())
+	w.cancel(a)
+	w.exit(a, ExitStopped)
+	w.wait(w.s.firstTest())
+	if got, _ := w.s.Task(b); got.Phase != Launching {
+		t.Fatalf("after a stopped test %d is %s", b, got.Phase)
+	}
+	w.noStart(b)
+	if i := w.s.fullAt("ann"); i == nil || i.Testing != 0 {
+		t.Errorf("after the engine's fault: %+v", i)
+	}
+
+	w = newWorld(t, plain(), 4)
+	for range 3 {
+		w.noStart(w.submit(30*units.GiB, in("bob")))
+	}
+	id := w.submit(30*units.GiB, in("ann"))
+	if l := w.wait(w.s.firstTest()); len(l) != 1 || l[0].Task != id {
+		t.Fatalf("%+v", l)
+	}
+	w.refusedIn(id)
+	if l := w.launches[len(w.launches)-1]; w.s.sick == nil || l.Task == id || w.s.sick.Testing != l.Task {
+		t.Errorf("the engine is tested by task %d, the last launch was %+v", w.s.sick.Testing, l)
+	}
+}
+
+// TestNamespaceSnapshot: a daemon that is started again knows what is full, and tries it at
+// once.
+func TestNamespaceSnapshot(t *testing.T) {
+	w, _, a, _ := filledWorld(t)
+	text, err := json.Marshal(w.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := New(plain())
+	if err := json.Unmarshal(text, again); err != nil {
+		t.Fatal(err)
+	}
+	why, _ := w.s.Why(a)
+	if got, _ := again.Why(a); got.Binding != why.Binding || got.Binding.Code != ReasonNamespaceFull {
+		t.Errorf("%+v, want %+v", got.Binding, why.Binding)
+	}
+	clone := w.s.Clone()
+	w.step(EngineChanged{At: w.now})
+	if l := w.step(EngineChanged{At: w.now, Up: true}); len(l) != 1 || l[0].Task != a {
+		t.Errorf("launched %+v, want %d", l, a)
+	}
+	if kept, err := json.Marshal(clone); err != nil || string(kept) != string(text) {
+		t.Errorf("the clone has changed to %s, %v", kept, err)
+	}
+}
