@@ -9,11 +9,12 @@ import (
 // Scope says what must be fixed before a container can start.
 type Scope string
 
-// The scopes. The values of the last two are those of mapper.Scope.
+// The scopes. The values of all but the first are those of mapper.Scope.
 const (
-	ScopeTask   Scope = "task"   // the task's request
-	ScopeEngine Scope = "engine" // the container engine, or what it needs of the machine
-	ScopeGPU    Scope = "gpu"    // a GPU, its device nodes or the driver
+	ScopeTask      Scope = "task"      // the task's request
+	ScopeEngine    Scope = "engine"    // the container engine, or what it needs of the machine
+	ScopeGPU       Scope = "gpu"       // a GPU, its device nodes or the driver
+	ScopeNamespace Scope = "namespace" // the task's namespace in a cluster takes no more now
 )
 
 // HookRefuses is the code of a device request that NVIDIA's toolkit, set to CDI, has

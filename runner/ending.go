@@ -90,7 +90,7 @@ func (w *worker) exited(end ending) *change {
 		At: w.Clock.Now(), Task: task, Attempt: attempt, Class: end.class, Code: end.code,
 		Peak: peak, HostPeak: host, Demand: end.demand, Message: end.message, Finished: end.finished, Fault: end.fault,
 	}
-	if w.rec.Job != nil {
+	if w.rec.Job != nil && (end.fault == nil || end.fault.Scope != mapper.ScopeNamespace) { // refused by a full namespace, its pod still waits
 		ev.Again = nextPod
 	}
 	ev.Filled = seen.preallocates(w.smallest(&mapper.Attempt{Grants: w.grants()}), w.opt.SampleEvery, ev.At)

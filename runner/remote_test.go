@@ -32,6 +32,7 @@ type parted struct {
 	silent  bool
 	reviews int
 	specs   []containers.Spec
+	full    map[string]error // what a namespace says of a new pod
 }
 
 func (p *parted) Unwrap() containers.Driver { return p.Fake }
@@ -42,7 +43,11 @@ func (p *parted) Serves(n string) bool      { return p.serves == nil || slices.C
 func (p *parted) Create(ctx context.Context, s containers.Spec) (string, error) {
 	p.mu.Lock()
 	p.specs = append(p.specs, s)
+	full := p.full[s.Namespace]
 	p.mu.Unlock()
+	if full != nil {
+		return "", full
+	}
 	return p.Fake.Create(ctx, s)
 }
 

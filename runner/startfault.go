@@ -18,13 +18,16 @@ func (w *worker) beginEnding(err error) ending {
 }
 
 // unstarted returns the end of an attempt whose start failed. The task is at
-// fault, or else the engine or a GPU.
+// fault, or else the engine, a GPU or a full namespace.
 func (w *worker) unstarted(f *containers.StartFault, said string) ending {
 	if f.Code == containers.HookRefuses && !w.hookRefuses.Swap(true) {
 		w.Log.Warn().Msg("NVIDIA's hook refuses what docker run --gpus asks for: containers get their GPUs otherwise from now on, if they can")
 	}
 	if f.Scope == containers.ScopeTask {
 		return ending{class: mapper.ExitCannotStart, code: f.ExitCode(), message: said}
+	}
+	if f.Scope == containers.ScopeNamespace {
+		said = f.Cause
 	}
 	return ending{
 		class: mapper.ExitInfrastructure, code: 125, message: "its container could not be started: " + said,

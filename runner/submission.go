@@ -239,7 +239,7 @@ func (p *planner) name(rec *Record, id mapper.TaskID) (string, error) {
 func (p *planner) request(c *candidate, id mapper.TaskID) (mapper.Request, error) {
 	rec, sub := c.rec, c.rec.Submit
 	req := mapper.Request{
-		ID: id, User: rec.User, Account: sub.Account, Kind: kind(rec), Family: family(&sub), Program: program(rec), Batch: batchSize(rec), Image: cmp.Or(rec.ImageID, sub.Source()),
+		ID: id, User: rec.User, Account: sub.Account, Namespace: sub.Namespace, Kind: kind(rec), Family: family(&sub), Program: program(rec), Batch: batchSize(rec), Image: cmp.Or(rec.ImageID, sub.Source()),
 		GPUs: sub.GPUs, NoGPU: sub.NoGPU, Priority: priorities[sub.Priority],
 		Exclusive: sub.Exclusive, Retries: sub.Retries, TimeLimit: sub.TimeLimit, Slot: sub.Slot,
 		Terminal: sub.TTY, IdleStop: sub.IdleStop,

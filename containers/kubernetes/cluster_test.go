@@ -47,6 +47,8 @@ type cluster struct {
 	denied      bool     // all that is allowed
 	// admit refuses a pod with a code and the text of an admission plugin.
 	admit func(*corev1.Pod) (int, string)
+	// refuse refuses new objects of a resource, as the admission of quotas does.
+	refuse func(resource string) (int, string)
 	objects
 	jobsServed
 }
@@ -185,6 +187,9 @@ func (c *cluster) postClaim(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	claim.Namespace = r.PathValue("ns")
+	if c.refusesNew(w, "resourceclaims", claim.Name) {
+		return
+	}
 	if c.claims[key(claim.Namespace, claim.Name)] != nil {
 		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, "claim exists")
 		return

@@ -52,8 +52,8 @@ func (d *Driver) Create(ctx context.Context, spec containers.Spec) (string, erro
 	}
 	if len(pod.Spec.ResourceClaims) > 0 {
 		if err := d.book(ctx, what, makeClaim(spec, at, pod), nil, leave); err != nil {
-			if fault, ok := errors.AsType[*containers.StartFault](err); ok && fault.Scope == containers.ScopeTask {
-				err = errors.Join(err, d.release(ctx, what, pod)) // it will never have a claim
+			if fault, ok := errors.AsType[*containers.StartFault](err); ok && (fault.Scope == containers.ScopeTask || fault.Scope == containers.ScopeNamespace) {
+				err = errors.Join(err, d.release(ctx, what, pod)) // it will not have a claim now, or ever
 			}
 			return "", err
 		}

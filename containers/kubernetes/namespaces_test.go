@@ -142,7 +142,7 @@ func TestOldID(t *testing.T) {
 // task, in one line with the reason. Nothing is left, and nothing else has to wait.
 func TestRefusedByNamespace(t *testing.T) {
 	for says, want := range map[string]struct{ code, text string }{
-		"exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2": {"quota", "its ResourceQuota is full"},
+		"exceeded quota: few, requested: pods=1, used: pods=0, limited: pods=0": {"quota", "namespace ann can never take it: its ResourceQuota few allows 0 of pods in all, and the task wants 1; ask its administrator"},
 		"failed quota: few: must specify limits.memory for: task":               {"quota", "--host-mem"},
 		`violates PodSecurity "restricted:latest": unrestricted capabilities (container "task" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or container "task" must set securityContext.runAsNonRoot=true)`: {"pod-security", "; name a user that is not root, such as --user 1000:1000"},
 		`violates PodSecurity "baseline:latest": hostPath volumes (volume "v0")`: {"pod-security", "; leave out -v"},
@@ -189,5 +189,64 @@ func TestClaimRefused(t *testing.T) {
 	}
 	if pods, _ := c.has(); pods != 0 {
 		t.Error("its pod is left")
+	}
+}
+
+// TestNamespaceFull: a quota that has no room now is a fault of nobody, and says which, how
+// much is used, and the most; the task waits. One that can never have so much fails. A
+// claim that is refused takes its pod with it.
+func TestNamespaceFull(t *testing.T) {
+	for says, want := range map[string]struct {
+		scope containers.Scope
+		text  string
+	}{
+		"exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2": {containers.ScopeNamespace, "its ResourceQuota few is full: 2 of 2 pods are used, and the task wants 1"},
+		"exceeded quota: few, requested: pods=1,requests.memory=2Gi, used: pods=2,requests.memory=7Gi, limited: pods=2,requests.memory=8Gi": {containers.ScopeNamespace,
+			"its ResourceQuota few is full: 2 of 2 pods are used, and the task wants 1; 7Gi of 8Gi requests.memory are used, and the task wants 2Gi"},
+		"exceeded quota: few, requested: limits.memory=10Gi,pods=1, used: limits.memory=0,pods=2, limited: limits.memory=8Gi,pods=2": {containers.ScopeTask,
+			"its ResourceQuota few allows 8Gi of limits.memory in all, and the task wants 10Gi; ask for less with --host-mem"},
+		"exceeded quota: few, requested: requests.cpu=1500m, used: requests.cpu=0, limited: requests.cpu=1":                                                                                                            {containers.ScopeTask, "ask for less with --cpus"},
+		"exceeded quota: few, requested: gpu.carma.dev.deviceclass.resource.k8s.io/devices=2, used: gpu.carma.dev.deviceclass.resource.k8s.io/devices=0, limited: gpu.carma.dev.deviceclass.resource.k8s.io/devices=1": {containers.ScopeTask, "ask for fewer GPUs"},
+		"status unknown for quota: few, resources: pods": {containers.ScopeNamespace, "not counted yet"},
+	} {
+		for _, of := range []string{"pods", "resourceclaims"} {
+			c := newCluster(t, toolImage)
+			c.offer("node-1", "GPU-1")
+			d := c.driver(t, Options{Namespaces: []string{"ann"}})
+			c.refuse = func(resource string) (int, string) {
+				if resource != of {
+					return 0, ""
+				}
+				return http.StatusForbidden, says
+			}
+			spec := task("x", "exit:0")
+			spec.Namespace, spec.GPUs, spec.Attach = "ann", []string{"GPU-1"}, containers.AttachSimulated
+			_, err := d.Create(t.Context(), spec)
+			fault, ok := errors.AsType[*containers.StartFault](err)
+			if !ok || fault.Scope != want.scope || fault.Code != "quota" || !strings.Contains(fault.Text, want.text) || strings.Contains(fault.Text, "\n") {
+				t.Errorf("%s: %s: %+v, %v", of, says, fault, err)
+			}
+			if pods, claims := c.has(); pods+claims != 0 {
+				t.Errorf("%s: %s: %d pods and %d claims are left", of, says, pods, claims)
+			}
+			d.Close()
+		}
+	}
+}
+
+// TestQuotaConflict: a quota that many are counted in at the same time refuses with a
+// conflict. That is the namespace's affair, not a fault of the cluster.
+func TestQuotaConflict(t *testing.T) {
+	c := newCluster(t, toolImage)
+	d := c.driver(t, Options{Namespaces: []string{"ann"}})
+	defer d.Close()
+	c.refuse = func(string) (int, string) {
+		return http.StatusConflict, `Operation cannot be fulfilled on resourcequotas "few": the object has been modified; please apply your changes to the latest version and try again`
+	}
+	spec := task("x", "exit:0")
+	spec.Namespace = "ann"
+	_, err := d.Create(t.Context(), spec)
+	if f := containers.StartFaultOf(err); f.Scope != containers.ScopeNamespace || !strings.Contains(f.Text, "at the same time") {
+		t.Errorf("%+v, %v", f, err)
 	}
 }

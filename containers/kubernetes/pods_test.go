@@ -30,6 +30,9 @@ func (c *cluster) postPod(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if c.refusesNew(w, "pods", pod.Name) {
+		return
+	}
 	if c.pods[podKey(pod)] != nil {
 		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, "pods "+pod.Name+" already exists")
 		return
@@ -41,6 +44,21 @@ func (c *cluster) postPod(w http.ResponseWriter, r *http.Request) {
 	c.tell("ADDED", pod)
 	c.sync(pod)
 	answer(w, pod)
+}
+
+// refusesNew refuses a new object if the test wants that.
+func (c *cluster) refusesNew(w http.ResponseWriter, resource, name string) bool {
+	if c.refuse == nil {
+		return false
+	}
+	code, text := c.refuse(resource)
+	switch code {
+	case http.StatusForbidden:
+		refuse(w, code, metav1.StatusReasonForbidden, resource+` "`+name+`" is forbidden: `+text)
+	case http.StatusConflict:
+		refuse(w, code, metav1.StatusReasonConflict, text)
+	}
+	return code != 0
 }
 
 // key is what the tests call an object: its name, with its namespace if that is not the

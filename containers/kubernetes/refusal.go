@@ -12,9 +12,8 @@ import (
 
 // refusals are what a cluster says of a pod or a claim that it does not take, and which
 // code and remedy that has. It is the affair of one namespace: nothing else has to wait,
-// and the same pod is not tried again.
+// and the same pod is not tried again. What waits for room is read before ([fullFault]).
 var refusals = []struct{ says, code, remedy string }{
-	{"exceeded quota", "quota", "its ResourceQuota is full: submit again when tasks there have ended, or ask its administrator for more"},
 	{"must specify", "quota", "its ResourceQuota wants a limit: --host-mem and --cpus give it"},
 	{"failed quota", "quota", "its ResourceQuota wants a limit: --host-mem and --cpus give it"},
 	{"violates PodSecurity", "pod-security", ""}, // podSecurity
@@ -33,6 +32,9 @@ func (d *Driver) failIn(ctx context.Context, what, namespace string, err error) 
 	if apierrors.IsNotFound(err) && namespace != d.namespace {
 		return fmt.Errorf("%s: %w", what, inNamespace("namespace", "there is no namespace "+namespace, "submit to another one"))
 	}
+	if full := fullFault(namespace, msg, err); full != nil {
+		return fmt.Errorf("%s: %w", what, full)
+	}
 	if !apierrors.IsForbidden(err) || namespace == d.namespace && strings.Contains(msg, "cannot create resource") {
 		return fail(ctx, what, err) // where carma may not work in its own namespace, nothing works
 	}
@@ -49,6 +51,23 @@ func (d *Driver) failIn(ctx context.Context, what, namespace string, err error) 
 		}
 	}
 	return fail(ctx, what, err)
+}
+
+// fullFault is the fault of a namespace that takes no more now, or never takes so much;
+// nil: the error is another one.
+func fullFault(namespace, msg string, err error) *containers.StartFault {
+	switch {
+	case apierrors.IsConflict(err) && strings.Contains(msg, "resourcequotas"):
+		return namespaceFull("the cluster did not get to count it in a ResourceQuota, as others are counted there at the same time")
+	case !apierrors.IsForbidden(err):
+		return nil
+	case strings.Contains(msg, "status unknown for quota"):
+		return namespaceFull("the cluster has not counted yet what is used of a ResourceQuota")
+	}
+	if e, ok := readExceeded(msg); ok {
+		return e.fault(namespace)
+	}
+	return nil
 }
 
 // inNamespace is a fault of one task's request. Its text is for people.

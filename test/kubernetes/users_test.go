@@ -20,7 +20,6 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"carma/runner/api"
 )
@@ -158,8 +157,8 @@ func (c *cluster) near() string {
 
 // TestUsers: on a real cluster, two users come over TLS by tokens of their own, one by
 // carma context and one by CARMA_HOST, and run tasks in their namespaces. Neither sees
-// the other's, or does anything to it. What a namespace refuses is said in one line, and
-// one at Pod Security's level restricted runs tasks of users that are not root.
+// the other's, or does anything to it. What a namespace refuses is said in one line; what
+// its quota has no room for waits; and one at Pod Security's level restricted runs tasks of users that are not root.
 func TestUsers(t *testing.T) {
 	c := newCluster(t)
 	c.bringTool()
@@ -185,6 +184,7 @@ func TestUsers(t *testing.T) {
 
 	t.Run("tokens", func(t *testing.T) { c.foreignTokens(t, bob) })
 	t.Run("refused", func(t *testing.T) { c.refusedThere(t, d, ann, bob) })
+	t.Run("full", func(t *testing.T) { c.fullThere(t, d, ann, bob) })
 	tasks := map[*user]api.Task{}
 	for u, other := range map[*user]string{ann: "secret-ann", bob: "secret-bob"} {
 		u.wants(0, "", "run", "-d", "--name", other, "--mem", "512M", "--user", "1000:1000", "--pull", "never", tool, "out:"+other, "capabilities", "out:up", "block:0")
@@ -227,31 +227,6 @@ func (c *cluster) foreignTokens(t *testing.T, bob *user) {
 	}
 	other.env = append(slices.Clone(bob.env), "KUBECONFIG="+file)
 	other.refused("the cluster does not take your token", "ps")
-}
-
-// refusedThere: Pod Security and a ResourceQuota of the real cluster end a task, in one
-// line.
-func (c *cluster) refusedThere(t *testing.T, d *daemon, ann, bob *user) {
-	ann.wants(125, `violates PodSecurity "restricted:latest"`, "run", "--name", "root", "--mem", "512M", "--pull", "never", tool, "exit:0")
-	text := ann.wants(0, "name a user that is not root, such as --user 1000:1000", "history", "root")
-	if strings.Contains(text, "leave out -v") {
-		t.Errorf("%q", text)
-	}
-	const quotas = "/api/v1/namespaces/bob/resourcequotas"
-	c.must(http.MethodPost, quotas, `{"metadata":{"name":"none"},"spec":{"hard":{"pods":"0"}}}`)
-	c.until("the cluster knows what is used of the quota", func() bool {
-		q, ok := get[corev1.ResourceQuota](c, quotas+"/none")
-		return ok && len(q.Status.Hard) > 0
-	})
-	bob.wants(125, "exceeded quota: none", "run", "--name", "full", "--mem", "512M", "--pull", "never", tool, "exit:0")
-	bob.wants(0, "its ResourceQuota is full", "history", "full")
-	c.must(http.MethodDelete, quotas+"/none", "")
-	for u, name := range map[*user]string{ann: "root", bob: "full"} {
-		if task := d.sees(name, "its end", func(t api.Task) bool { return t.Finished() }); task.Phase != "failed" {
-			t.Errorf("%s has %s", name, task.Phase)
-		}
-		u.wants(0, "", "rm", name)
-	}
 }
 
 // ownTasks: everything works on a task of one's own, whose pod runs.
