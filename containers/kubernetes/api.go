@@ -63,8 +63,8 @@ func (d *Driver) connect(config *rest.Config) error {
 		c.GroupVersion, c.APIPath = &gv, path
 		c.NegotiatedSerializer = codecs.WithoutConversion()
 		c.UserAgent = ours
-		// Answers and streams come as the cluster keeps them, which costs it less than JSON.
-		c.AcceptContentTypes, c.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeJSON
+		// Objects go and come as the cluster keeps them, which costs it less than JSON.
+		c.AcceptContentTypes, c.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
 		// The defaults of client-go, 5 requests a second, are for people.
 		c.QPS, c.Burst = 500, 1000
 		return rest.RESTClientForConfigAndClient(c, http)

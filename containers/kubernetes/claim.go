@@ -87,6 +87,9 @@ func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.Re
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: spec.Name, Labels: pod.Labels,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
+		// The scheduler adds it before it allocates, by a request of its own if it is not
+		// there. The cluster takes it away from a deleted claim, allocated or not.
+		Finalizers: []string{resourcev1.Finalizer},
 	}}
 	for i, uuid := range spec.GPUs {
 		r := &resourcev1.ExactDeviceRequest{

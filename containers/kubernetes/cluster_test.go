@@ -1,7 +1,9 @@
 package kubernetes
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -96,6 +99,7 @@ func newCluster(t *testing.T, images ...string) *cluster {
 				return
 			}
 		}
+		inJSON(r)
 		mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
@@ -104,6 +108,26 @@ func newCluster(t *testing.T, images ...string) *cluster {
 		c.engine.Shutdown()
 	})
 	return c
+}
+
+// inJSON makes JSON of a body in the cluster's own encoding.
+func inJSON(r *http.Request) {
+	if r.Header.Get("Content-Type") != runtime.ContentTypeProtobuf {
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	o, _, err := codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		panic(err)
+	}
+	body, err = json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 }
 
 func (c *cluster) driver(t *testing.T, opts Options) *Driver {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"carma/containers"
@@ -180,16 +181,22 @@ func (d *Driver) lift(ctx context.Context, what, id string) (*corev1.Pod, error)
 // lifting is the change that lifts a pod's gate; those of others stay. A pod that is a
 // Job's is pinned to the node of its GPUs by it: its gate gone, that cannot be changed. If
 // version is not empty, the change is of the pod at that version only.
+//
+// Of a pod of carma's own, the cluster forgets with it who wrote which field. It would
+// write that anew at each change, and send it to all who watch: half of the pod's size.
 func lifting(pod *corev1.Pod, version string) string {
 	others := slices.DeleteFunc(slices.Clone(pod.Spec.SchedulingGates), func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
 	spec := map[string]any{"schedulingGates": others}
+	metadata := map[string]any{}
 	if node := pod.Annotations[nodeKey]; node != "" {
 		spec["affinity"] = pinned(pod.Spec.Affinity, node)
+	} else {
+		metadata["managedFields"] = []metav1.ManagedFieldsEntry{{}}
 	}
-	change := map[string]any{"spec": spec}
 	if version != "" {
-		change["metadata"] = map[string]any{"resourceVersion": version}
+		metadata["resourceVersion"] = version
 	}
+	change := map[string]any{"spec": spec, "metadata": metadata}
 	patch, _ := json.Marshal(change)
 	return string(patch)
 }

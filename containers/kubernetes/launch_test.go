@@ -77,6 +77,12 @@ func TestRequestsOfALaunch(t *testing.T) {
 	if got, want := all(), []string{"PATCH lab/pods/x", "POST lab/pods", "POST lab/resourceclaims"}; !slices.Equal(got, want) {
 		t.Errorf("a launch asks for %q, want %q", got, want)
 	}
+	// The scheduler would add it by a request of its own.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if got := c.claims["x"].Finalizers; !slices.Equal(got, []string{resourcev1.Finalizer}) {
+		t.Errorf("the claim has %q", got)
+	}
 }
 
 // TestChangedBeforeStart: what happened to a pod between Create and Start is seen.

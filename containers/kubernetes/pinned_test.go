@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,10 +29,15 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestLifting: only carma's own gate is lifted.
+// TestLifting: only carma's own gate is lifted. Who wrote a field of a pod is forgotten if
+// the pod is carma's own.
 func TestLifting(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: gate}}}}
-	if got := lifting(pod, ""); got != `{"spec":{"schedulingGates":[{"name":"kueue.x-k8s.io/admission"}]}}` {
+	if got := lifting(pod, ""); got != `{"metadata":{"managedFields":[{}]},"spec":{"schedulingGates":[{"name":"kueue.x-k8s.io/admission"}]}}` {
 		t.Error(got)
+	}
+	pod.Annotations = map[string]string{nodeKey: "node-1"}
+	if got := lifting(pod, "7"); !strings.Contains(got, `"node-1"`) || !strings.Contains(got, `{"metadata":{"resourceVersion":"7"}`) {
+		t.Errorf("a Job's: %s", got)
 	}
 }

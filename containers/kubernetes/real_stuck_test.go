@@ -16,13 +16,15 @@ import (
 	"carma/containers/kubernetes/simgpus"
 )
 
-// admin sends a request to the apiserver, as its administrator.
-func admin(t *testing.T, words ...string) {
+// admin sends a request to the apiserver, as its administrator, and returns the answer.
+func admin(t *testing.T, words ...string) string {
 	t.Helper()
 	cmd := exec.Command("bash", append([]string{"-c", `. ../../test/kubernetes/lib.sh; api "$@"`, "api"}, words...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v: %v: %s", words, err, out)
 	}
+	return string(out)
 }
 
 const (

@@ -134,6 +134,10 @@ func TestRealBooking(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Who wrote which field of a pod is not kept by each change after the start.
+	if pod := admin(t, "GET", "/api/v1/namespaces/default/pods/large"); !strings.Contains(pod, `"phase": "Running"`) || strings.Contains(pod, "managedFields") {
+		t.Errorf("the pod that runs: %s", pod)
+	}
 	both, err := start("both", 20<<30, "GPU-1", "GPU-2")
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,8 @@
 # KUBERNETES_PORT   the apiserver's port on 127.0.0.1; the nine ports after it are used
 #                   too (default 16443)
 # KUBERNETES_NODE_GRACE  how long a node may say nothing (default 50s)
+# KUBERNETES_GOGC  how much memory the control plane may use to collect garbage less often:
+#                   GOGC of its programs (default 400; 100 is Go's own)
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 state=${KUBERNETES_STATE:-/tmp/carma-kubernetes-$(id -u)}
@@ -18,6 +20,8 @@ group=carma-kubernetes-$port
 pause=localhost/carma-pause:1
 
 fail() { echo "kubernetes: $*" >&2; exit 1; }
+
+gogc=${KUBERNETES_GOGC:-400}
 
 # start NAME COMMAND...: in the background, with a log and a file with its number.
 start() {

@@ -32,12 +32,13 @@ pki() {
 	} >"$state/pki/tokens.csv"
 }
 
-# kubeconfig USER: as the user of that token.
+# kubeconfig USER: as the user of that token. The certificate is in it, as a client may
+# keep the one that it has read from a file for another cluster of the same folder.
 kubeconfig() {
 	cat >"$state/$1.kubeconfig" <<-EOF
 		apiVersion: v1
 		kind: Config
-		clusters: [{name: test, cluster: {server: "https://127.0.0.1:$port", certificate-authority: $state/pki/server/apiserver.crt}}]
+		clusters: [{name: test, cluster: {server: "https://127.0.0.1:$port", certificate-authority-data: $(base64 -w0 "$state/pki/server/apiserver.crt")}}]
 		users: [{name: $1, user: {token: $(cat "$state/pki/$1.token")}}]
 		contexts: [{name: test, context: {cluster: test, user: $1, namespace: default}}]
 		current-context: test
@@ -69,19 +70,21 @@ controllers() {
 
 control_plane() {
 	local etcd=http://127.0.0.1:$((port + 5)) peer=http://127.0.0.1:$((port + 6))
-	alive etcd || start etcd "$bin/kube" etcd --data-dir "$state/etcd" --listen-client-urls "$etcd" --advertise-client-urls "$etcd" \
+	alive etcd || GOGC=$gogc start etcd "$bin/kube" etcd --data-dir "$state/etcd" --listen-client-urls "$etcd" --advertise-client-urls "$etcd" \
 		--listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" --log-level warn --unsafe-no-fsync
-	alive apiserver || start apiserver "$bin/kube" apiserver --etcd-servers "$etcd" --secure-port "$port" --bind-address 127.0.0.1 \
+	alive apiserver || GOGC=$gogc start apiserver "$bin/kube" apiserver --etcd-servers "$etcd" --secure-port "$port" --bind-address 127.0.0.1 \
 		--cert-dir "$state/pki/server" --token-auth-file "$state/pki/tokens.csv" --authorization-mode Node,RBAC \
 		--service-cluster-ip-range 10.96.0.0/16 --service-account-key-file "$state/pki/accounts.pub" \
 		--service-account-signing-key-file "$state/pki/accounts.key" --service-account-issuer https://kubernetes.default.svc \
 		--kubelet-preferred-address-types Hostname
 	until_ok 60 "the apiserver does not become ready" api GET /readyz
+	kubeconfig admin
+	kubeconfig kubelet
 	# By default the scheduler sends 50 requests a second, four for a pod with a claim, and
 	# the controllers 20.
-	alive scheduler || start scheduler "$bin/kube" scheduler --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
+	alive scheduler || GOGC=$gogc start scheduler "$bin/kube" scheduler --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
 		--bind-address 127.0.0.1 --secure-port $((port + 1)) --kube-api-qps 2000 --kube-api-burst 4000
-	alive controllers || start controllers "$bin/kube" controller-manager --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
+	alive controllers || GOGC=$gogc start controllers "$bin/kube" controller-manager --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
 		--bind-address 127.0.0.1 --secure-port $((port + 2)) --kube-api-qps 1000 --kube-api-burst 2000 \
 		--root-ca-file "$state/pki/server/apiserver.crt" --controllers="$(controllers)" \
 		--node-monitor-grace-period "${KUBERNETES_NODE_GRACE:-50s}"
@@ -197,8 +200,6 @@ if [ -n "$with_node" ]; then
 	command -v runc >/dev/null || fail "there is no runc; apt-get install runc"
 fi
 pki
-kubeconfig admin
-kubeconfig kubelet
 control_plane
 took() { # seconds since it began, with two digits
 	local hundredths=$((($(date +%s%N) - began) / 10000000))
