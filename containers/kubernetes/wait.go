@@ -97,13 +97,20 @@ func (d *Driver) end(ctx context.Context, what string, pod *corev1.Pod, grace *i
 	return fail(ctx, what, err)
 }
 
-// Remove ends the pod, and deletes it and its claim. It returns when both are
+// Remove ends the pod, and deletes it and then its claim. It returns when both are
 // gone from carma's view: the cluster may take a moment to give the GPUs back.
+//
+// The claim goes last. The cluster's controller looks at a claim when the claim or its pod
+// changes. If it has not heard of a pod yet, as after an outage of the apiserver, it keeps
+// the claim for a pod that is still there, and a pod that it never hears of does not
+// change: the claim, and its memory, would be kept for ever. If the daemon dies between the
+// two, the garbage collector deletes the claim, which the pod owns.
 func (d *Driver) Remove(ctx context.Context, id string) error {
 	what := "remove pod " + d.short(id)
 	if err := d.stop(ctx, what, id, &shortest, removed); err != nil {
 		return err
 	}
+	var claim *types.NamespacedName
 	err := d.follow(ctx, what, id, func(pod *corev1.Pod) (bool, error) {
 		if !ended(pod) && !gated(pod) {
 			return false, nil
@@ -112,16 +119,17 @@ func (d *Driver) Remove(ctx context.Context, id string) error {
 			return true, d.letGo(ctx, what, pod)
 		}
 		if len(pod.Spec.ResourceClaims) > 0 {
-			if err := d.unbook(ctx, what, homeOf(pod)); err != nil {
-				return false, err
-			}
+			claim = new(homeOf(pod))
 		}
 		return false, d.release(ctx, what, pod)
 	})
-	if isGone(err) {
+	switch {
+	case !isGone(err):
+		return err
+	case claim == nil:
 		return nil
 	}
-	return err
+	return d.unbook(ctx, what, *claim)
 }
 
 // release deletes an ended pod for good: its holder goes.

@@ -3,6 +3,8 @@
 # KUBERNETES_STATE  folder of the running cluster (default /tmp/carma-kubernetes-UID)
 # KUBERNETES_PORT   the apiserver's port on 127.0.0.1; the nine ports after it are used
 #                   too (default 16443)
+# KUBERNETES_CONTROLLERS_CONFIG  how the controllers reach the apiserver (default: the
+#                   administrator's kubeconfig)
 # KUBERNETES_NODE_GRACE  how long a node may say nothing (default 50s)
 # KUBERNETES_GOGC  how much memory the control plane may use to collect garbage less often:
 #                   GOGC of its programs (default 400; 100 is Go's own)

@@ -84,7 +84,7 @@ control_plane() {
 	# the controllers 20.
 	alive scheduler || GOGC=$gogc start scheduler "$bin/kube" scheduler --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
 		--bind-address 127.0.0.1 --secure-port $((port + 1)) --kube-api-qps 2000 --kube-api-burst 4000
-	alive controllers || GOGC=$gogc start controllers "$bin/kube" controller-manager --kubeconfig "$state/admin.kubeconfig" --leader-elect=false \
+	alive controllers || GOGC=$gogc start controllers "$bin/kube" controller-manager --kubeconfig "${KUBERNETES_CONTROLLERS_CONFIG:-$state/admin.kubeconfig}" --leader-elect=false \
 		--bind-address 127.0.0.1 --secure-port $((port + 2)) --kube-api-qps 1000 --kube-api-burst 2000 \
 		--root-ca-file "$state/pki/server/apiserver.crt" --controllers="$(controllers)" \
 		--node-monitor-grace-period "${KUBERNETES_NODE_GRACE:-50s}"
