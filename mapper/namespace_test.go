@@ -42,6 +42,9 @@ func TestNamespaceFull(t *testing.T) {
 		if why.Binding != want || len(w.launchesOf(id)) > 1 {
 			t.Errorf("task %d: %+v, launched %d times", id, why.Binding, len(w.launchesOf(id)))
 		}
+		if from, to, ok := w.s.ExpectedStart(id); ok {
+			t.Errorf("task %d is to start in %s to %s, and nobody knows", id, from, to)
+		}
 	}
 	w.exit(other, ExitOK)
 	gaps := w.refuseTests(100)

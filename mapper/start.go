@@ -18,13 +18,14 @@ const (
 // task is submitted before that goes first. The first figure is for tasks that run
 // as long as expected. The second is for tasks that run late, as far as is likely;
 // it is negative where that is more than foreseenFor, or nothing is known. ok is
-// false if not even the first is known, or the task does not wait.
+// false if not even the first is known, or the task does not wait, or it waits for its
+// namespace: what others have there is not known.
 //
 // It plays the state's own decisions on a copy, without samples, and ends after
 // foreseenFor or foreseenSteps. The state is not changed.
 func (s *State) ExpectedStart(id TaskID) (from, to time.Duration, ok bool) {
 	t := s.tasks[id]
-	if t == nil || t.Phase == Estimating || t.Phase.Placed() || t.Phase == Away && !t.waiting() {
+	if t == nil || t.Phase == Estimating || t.Phase.Placed() || t.Phase == Away && !t.waiting() || s.awaitsRoom(t) {
 		return 0, 0, false
 	}
 	var likely foresight
