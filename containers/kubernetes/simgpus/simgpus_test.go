@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,12 +16,23 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	dra "k8s.io/kubelet/pkg/apis/dra/v1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"carma/containers"
 	"carma/containers/kubernetes"
 )
+
+// codecs read what the driver sends, in JSON or in the cluster's own encoding.
+var codecs = func() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	if err := resourcev1.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
+	return serializer.NewCodecFactory(scheme)
+}()
 
 // apiserver has one claim, of both GPUs, and keeps the published slice.
 type apiserver struct {
@@ -35,7 +47,9 @@ func (a *apiserver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch name := r.Method + " " + strings.TrimPrefix(r.URL.Path, "/apis/resource.k8s.io/v1/"); name {
 	case "POST resourceslices":
 		a.slice = &resourcev1.ResourceSlice{}
-		_ = json.NewDecoder(r.Body).Decode(a.slice)
+		if body, err := io.ReadAll(r.Body); err == nil {
+			_, _, _ = codecs.UniversalDeserializer().Decode(body, nil, a.slice)
+		}
 		_ = json.NewEncoder(w).Encode(a.slice)
 	case "DELETE resourceslices/node-1-gpu.carma.dev":
 		a.slice = nil
