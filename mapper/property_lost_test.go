@@ -49,7 +49,7 @@ func (m *machine) bookTakenIn(ev TakenIn) {
 	}
 	for _, g := range m.s.GPUs() { // the page of a GPU that is not there may be a new one
 		if len(ev.Grants) > 0 && g.ID == ev.Grants[0].GPU && !m.there[g.ID] {
-			m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = g.Foreign, g.Used, g.Fault != ""
+			m.alien[g.ID], m.used[g.ID], m.fault[g.ID] = g.strangers(), g.Used, g.Fault != ""
 		}
 	}
 	m.found[ev.ID] = true

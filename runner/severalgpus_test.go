@@ -22,7 +22,7 @@ func TestSeveralMIGInstances(t *testing.T) {
 	})
 	g.script("train", printing(0))
 	_, err := g.api.Submit(g.ctx(), api.Submit{Image: "train", Mem: 1 << 30, GPUs: 2})
-	if want := "--gpus: 2 GPUs asked for, this server has 0 whole GPUs and MIG instances, of which a program can use one at a time"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "--gpus: 2 GPUs asked for, one machine has 0 whole GPUs and MIG instances, of which a program can use one at a time"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("two instances: %v, want %s", err, want)
 	}
 	task := g.finished(g.run(api.Submit{Image: "train", Mem: 1 << 30, GPUs: api.AllGPUs}))

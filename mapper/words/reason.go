@@ -199,10 +199,10 @@ var sentences = map[mapper.ReasonCode]func(r mapper.Reason, cause string) string
 		return fmt.Sprintf("%s asked for, tasks may have %s", processors(r.More), thousandths(r.Limit))
 	},
 	mapper.ReasonTooManyGPUs: func(r mapper.Reason, cause string) string {
-		return after(cause, fmt.Sprintf("%s asked for, this server has %d", plural(r.Count, "GPU"), r.Limit))
+		return after(cause, fmt.Sprintf("%s asked for, one machine has %d", plural(r.Count, "GPU"), r.Limit))
 	},
 	mapper.ReasonOnlyParts: func(r mapper.Reason, cause string) string {
-		return after(cause, fmt.Sprintf("%s asked for, this server has %s and MIG instances, of which a program can use one at a time", plural(r.Count, "GPU"), plural(r.Limit, "whole GPU")))
+		return after(cause, fmt.Sprintf("%s asked for, one machine has %s and MIG instances, of which a program can use one at a time", plural(r.Count, "GPU"), plural(r.Limit, "whole GPU")))
 	},
 	mapper.ReasonTooMuchMemory: func(r mapper.Reason, cause string) string {
 		return after(cause, fmt.Sprintf("%s of memory asked for on %s, the most there is: %s", r.Need, plural(r.Count, "GPU"), r.Of))

@@ -63,7 +63,7 @@ func TestReasons(t *testing.T) {
 		{mapper.Reason{Code: mapper.ReasonTooMuchHost, Need: 6 * gib, Of: 4 * gib}, "6.0 GiB of host memory asked for, a task may have at most 4.0 GiB"},
 		{mapper.Reason{Code: mapper.ReasonTooManyCPUs, More: 1000, Limit: 500}, "1 processor asked for, tasks may have 0.5"},
 
-		{mapper.Reason{Code: mapper.ReasonTooManyGPUs, Count: 3, Limit: 2}, "3 GPUs asked for, this server has 2"},
+		{mapper.Reason{Code: mapper.ReasonTooManyGPUs, Count: 3, Limit: 2}, "3 GPUs asked for, one machine has 2"},
 		{mapper.Reason{Code: mapper.ReasonTooMuchMemory, Need: 80 * gib, Count: 1, Of: 79 * gib}, "80.0 GiB of memory asked for on 1 GPU, the most there is: 79.0 GiB"},
 		{mapper.Reason{Code: mapper.ReasonNeverGPUs, Count: 4, Limit: 2}, "4 GPUs asked for, a user may have 2"},
 		{mapper.Reason{Code: mapper.ReasonNeverAlone, Count: 2, Need: 80 * gib, Of: 50 * gib}, "it needs 2 GPUs for itself, up to 80.0 GiB of GPU memory; a user may have 50.0 GiB"},
