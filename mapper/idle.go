@@ -97,7 +97,7 @@ func (s *State) touch(ev Touched) {
 // known. One without a terminal must hold memory: else it may be reading data.
 func (s *State) idleSince(t *Task) units.Instant {
 	a := t.Current()
-	since, holds := max(a.Started, t.Idle.Touched), t.Terminal
+	since, holds := max(a.Started, a.Back, t.Idle.Touched), t.Terminal
 	for _, grant := range a.Grants {
 		r := s.byID[grant.GPU].resident(t.ID)
 		if r == nil || r.QuietSince == 0 {

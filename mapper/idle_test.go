@@ -181,3 +181,20 @@ func TestIdleYield(t *testing.T) {
 		t.Errorf("stops: %+v", w.stops)
 	}
 }
+
+// TestIdleSinceBack: a task that comes back begins anew. On its GPU nothing is done for it
+// while its memory is copied there, and that is not its idleness.
+func TestIdleSinceBack(t *testing.T) {
+	w := idleWorld(t, nil)
+	w.step(GPUsFound{At: w.now, GPUs: []GPUInfo{{ID: "GPU-0", Capacity: 40 * units.GiB, Suspend: SuspendHere}}})
+	id := w.runs(nil)
+	w.step(SuspendAsked{At: w.now, Task: id, By: "ada"})
+	w.step(Suspended{At: w.now, Task: id, Attempt: 1})
+	w.step(ResumeAsked{At: w.now, Task: id})
+	w.seesGPU(0, false, TaskUse{Task: id, Used: units.GiB})
+	w.wait(40 * time.Minute)
+	w.step(Resumed{At: w.now, Task: id, Attempt: 1})
+	if got := w.idle(id); got.Told || got.Since != w.now {
+		t.Fatalf("back for no time: %+v, now %d", got, w.now)
+	}
+}
