@@ -123,6 +123,15 @@ func (b *Browser) Await(what string) {
 	}
 }
 
+// Painted waits for the first paint of something, which may come after scripts have run,
+// and returns when it was, in milliseconds.
+func (b *Browser) Painted() string {
+	b.t.Helper()
+	const paint = `performance.getEntriesByName('first-contentful-paint')[0]`
+	b.Await(paint)
+	return b.Of(paint + `.startTime`)
+}
+
 // As shows the page in a width and a theme.
 func (b *Browser) As(width int64, theme string) {
 	b.t.Helper()

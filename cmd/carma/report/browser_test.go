@@ -205,7 +205,7 @@ func TestReportSize(t *testing.T) {
 		b.As(1600, "light")
 		b.Do(chromedp.Navigate(address))
 		b.Await(ready)
-		paint := b.Of(`performance.getEntriesByName('first-contentful-paint')[0].startTime`)
+		paint := b.Painted()
 		drawn := b.Of(`performance.getEntriesByName('carma-drawn')[0].startTime`)
 		b.Of(`[...document.querySelectorAll('.plot')].forEach((p) => p.plot.draw())`)
 		b.Picture(fmt.Sprintf("report-%d-tasks", c.tasks))
