@@ -170,7 +170,7 @@ func onStandIn(t *testing.T, name, library string) (dir string, out []byte) {
 func child(t *testing.T, out string) {
 	p := dryPlan
 	p.window, p.warm, p.length = 1, 0.2, 5
-	p.suite = []training{{"mnist_cnn", "mnist", 4, nil}, {"resnet18", "cifar100", 2, nil}}
+	p.suite = []training{{"mnist_cnn", "mnist", 4, plain}, {"resnet18", "cifar100", 2, plain}}
 	childOf(t, out, "pairs,suite", p)
 }
 
@@ -255,7 +255,7 @@ func TestSuspendTasksOnDriver(t *testing.T) {
 	needRoot(t)
 	if out := os.Getenv(onDriver); out != "" {
 		p := dryPlan
-		p.aside = asidePlan{training{"mnist_cnn", "mnist", 2, nil}, training{"mlp_128x2", "mnist", 4, nil}, 24, 10, "1G"}
+		p.aside = asidePlan{training{"mnist_cnn", "mnist", 2, plain}, training{"mlp_128x2", "mnist", 4, plain}, 60, 10, "1G"}
 		childOf(t, out, "suspend-tasks", p)
 		return
 	}
@@ -272,7 +272,7 @@ func TestSuspendTasksOnDriver(t *testing.T) {
 		if row["did"] == "suspend" && row["result"] == "done" {
 			times++
 		}
-		if strings.HasPrefix(row["did"], "suspended ") && (row["did"] != "suspended 10 times" || row["result"] != "succeeded" || !strings.Contains(row["note"], "the same loss at all 24 steps")) {
+		if strings.HasPrefix(row["did"], "suspended ") && (row["did"] != "suspended 10 times" || row["result"] != "succeeded" || !strings.Contains(row["note"], "the same loss at all 60 steps")) {
 			t.Errorf("%v\n%s", row, out)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,11 +36,15 @@ func (s *session) estimates(ctx context.Context) error {
 	if s.python == "" {
 		return omitf("no Python with PyTorch on this machine")
 	}
+	networks := s.plan.networks
+	if s.networks == others {
+		networks = s.plan.others
+	}
 	var jobs []trained
 	for i := range 3 { // all networks at one batch size first, because the time may run out
-		for _, n := range s.plan.networks {
-			if i < len(n.batches) {
-				jobs = append(jobs, trained{training: training{n.model, n.dataset, n.batches[i], n.more}})
+		for _, n := range networks {
+			if all := n.all(); i < len(all) {
+				jobs = append(jobs, trained{training: all[i]})
 			}
 		}
 	}
@@ -107,8 +112,8 @@ func (s *session) trainOne(ctx context.Context, job trained, memory *memoryOfGro
 	}
 	file := filepath.Join(s.work, job.id()+".csv")
 	args := []string{"-m", "carma_train.measure", "--models", job.model, "--batches", strconv.Itoa(job.batch), "--steps", strconv.Itoa(s.plan.steps),
-		"--device", s.plan.device, "--out", file, "--", "--dataset", job.dataset}
-	cmd := s.inPython(ctx, append(args, job.more...)...)
+		"--device", s.plan.device, "--out", file}
+	cmd := s.inPython(ctx, slices.Concat(args, job.flags(), []string{"--", "--dataset", job.dataset})...)
 	out, err := cmd.CombinedOutput()
 	row, readErr := measured(file)
 	switch {
@@ -157,7 +162,8 @@ func integer(text string) int64 {
 
 // estimate runs carma estimate for a job.
 func (s *session) estimate(ctx context.Context, job *trained) error {
-	out, err := s.carmaOutput(ctx, "estimate", job.name(), "--batch", strconv.Itoa(job.batch), "--estimator", "carma", "--json")
+	args := []string{"estimate", job.name(), "--batch", strconv.Itoa(job.batch), "--estimator", "carma", "--json"}
+	out, err := s.carmaOutput(ctx, append(args, job.flags()...)...)
 	if err != nil {
 		return err
 	}

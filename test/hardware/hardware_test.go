@@ -52,8 +52,24 @@ func TestPlan(t *testing.T) {
 		if len(n.batches) != 3 {
 			t.Errorf("%s: batch sizes %v, want three", n.model, n.batches)
 		}
-		for _, b := range n.batches {
-			all = append(all, training{n.model, n.dataset, b, n.more})
+		all = append(all, n.all()...)
+	}
+	ids := map[string]bool{}
+	for _, n := range p.others {
+		for _, x := range n.all() {
+			if ids[x.id()] {
+				t.Errorf("%s is twice among the others", x.id())
+			}
+			ids[x.id()] = true
+			all = append(all, x)
+		}
+	}
+	if len(ids) < 30 {
+		t.Errorf("%d other trainings, want 30", len(ids))
+	}
+	for _, x := range all[:60] {
+		if ids[x.id()] {
+			t.Errorf("%s is among the usual ones too", x.id())
 		}
 	}
 	paired := map[string]bool{}
@@ -85,8 +101,8 @@ func TestTrainings(t *testing.T) {
 	}
 	for _, p := range []plan{realPlan, dryPlan} {
 		all := append(p.pairs, p.suite...)
-		for _, n := range p.networks {
-			all = append(all, training{n.model, n.dataset, n.batches[0], n.more})
+		for _, n := range append(p.networks, p.others...) {
+			all = append(all, n.all()[0])
 		}
 		for _, x := range all {
 			cmd := exec.CommandContext(t.Context(), python, append([]string{"-c", "import sys; from carma_train import cli; cli.checked(sys.argv[1:])"}, x.args()...)...)
@@ -100,13 +116,13 @@ func TestTrainings(t *testing.T) {
 
 // sample is a report with invented figures.
 func sample() *report {
-	a, b := training{"resnet50", "imagenet", 64, nil}, training{"gpt2", "wikitext2", 4, nil}
+	a, b := training{"resnet50", "imagenet", 64, plain}, training{"gpt2", "wikitext2", 4, plain}
 	r := &report{
 		Context: []contextStage{{"context", 2 << 20, 402 << 20, 410 << 20}, {"cudnn", 20 << 20, 520 << 20, 530 << 20}},
 		Trained: []trained{
 			{training: a, Status: "ok", Reserved: 1000 << 20, Estimate: 1625 << 20, Upper: 1700 << 20, EstimatedContext: 525 << 20},
 			{training: b, Status: "ok", Reserved: 1500 << 20, Estimate: 1925 << 20, Upper: 1950 << 20, EstimatedContext: 525 << 20},
-			{training: training{"vgg16", "imagenet", 64, nil}, Status: "oom"},
+			{training: training{"vgg16", "imagenet", 64, plain}, Status: "oom"},
 		},
 		Paired: []*pairing{
 			{

@@ -37,7 +37,7 @@ const defaultMinutes = 9
 type options struct {
 	out, bin, training, programs string
 	python, gpu, engine          string
-	pairMode, rates              string
+	pairMode, rates, networks    string
 	minutes                      float64
 	phases                       []string
 	dryRun, noContainers         bool
@@ -60,6 +60,12 @@ const (
 	timeSlicing = "time-slicing"
 	byMPS       = "mps"
 	bothModes   = "both"
+)
+
+// Networks of the phase estimator.
+const (
+	usual  = "usual"
+	others = "others" // to which nothing was fitted
 )
 
 var pairModes = []string{timeSlicing, byMPS, bothModes}
@@ -104,6 +110,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&opt.engine, "engine", "auto", "what runs the containers: auto, containerd or docker")
 	f.StringVar(&opt.gpu, "gpu", "0", "the GPU to use, by index or UUID")
 	f.StringVar(&opt.pairMode, "pair-mode", timeSlicing, "how pairs share the GPU: time-slicing, mps or both")
+	f.StringVar(&opt.networks, "networks", usual, "of the estimator: usual, or others, to which nothing was fitted")
 	f.StringVar(&opt.rates, "rates", "", "take the suite's lengths from this `file`, the profiles.csv of an earlier run")
 	f.StringVar(&phases, "phases", strings.Join(usualPhases, ","), "which phases, of "+strings.Join(phaseNames, ", "))
 	f.StringVar(&opt.python, "python", "", "a Python with PyTorch (default: the first of python3 and /usr/bin/python3 that has it)")
@@ -139,6 +146,8 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("--engine %q: none of %s", o.engine, strings.Join(engineNames, ", "))
 	case !slices.Contains(pairModes, o.pairMode):
 		return fmt.Errorf("--pair-mode %q: none of %s", o.pairMode, strings.Join(pairModes, ", "))
+	case o.networks != usual && o.networks != others:
+		return fmt.Errorf("--networks %q: none of %s, %s", o.networks, usual, others)
 	case o.rates != "":
 		if _, err := readRates(o.rates); err != nil {
 			return fmt.Errorf("--rates: %w", err)

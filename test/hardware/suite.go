@@ -122,7 +122,7 @@ func (s *session) attempt(ctx context.Context, e *engine) error {
 		return err
 	}
 	defer d.stop()
-	t := training{"mnist_cnn", "mnist", 4, nil}
+	t := training{"mnist_cnn", "mnist", 4, plain}
 	id, err := d.submit(ctx, s.command(t, "--steps", "4", "--device", s.plan.device)...)
 	if err != nil {
 		return err
