@@ -100,6 +100,9 @@ func timmCase(r row, look Lookup) (Case, bool, error) {
 	return c, true, nil
 }
 
+// usualSettings are those of tables without such columns.
+var usualSettings = map[string]bool{string(models.Adam): true, string(models.FP32): true}
+
 // realCase reads a measured real model.
 func realCase(r row, look Lookup) (Case, bool, error) {
 	measured, err1 := r.mib("actual_mib")
@@ -131,9 +134,24 @@ func realCase(r row, look Lookup) (Case, bool, error) {
 		}
 	}
 	c.FakeTensor = c.Published["faketensor"]
-	if c.Config, err3 = look(j.name, j.at(int(batch), int(gpus))); err3 != nil {
+	with := j.at(int(batch), int(gpus))
+	for _, name := range []string{"optimizer", "precision"} { // later tables have these
+		text := r.text(name)
+		if text == "" {
+			continue
+		}
+		setting, _ := models.SettingNamed(name)
+		if err := setting.Set(&with, text); err != nil {
+			return Case{}, false, fmt.Errorf("%s: %w", name, err)
+		}
+		if !usualSettings[text] {
+			c.Name += ", " + text
+			c.Group += "|" + text
+		}
+	}
+	if c.Config, err3 = look(j.name, with); err3 != nil {
 		model, _, _ := strings.Cut(j.name, "/") // carma does not know the data set: the model's default sizes
-		c.Config, err3 = look(model, j.at(int(batch), int(gpus)))
+		c.Config, err3 = look(model, with)
 	}
 	return c, err3 == nil, nil // an unknown model is no error of the file
 }
