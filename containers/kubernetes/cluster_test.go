@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,14 +42,16 @@ type cluster struct {
 	// told, if not nil, is closed before pods are said to run; taken gets a token for each
 	// attach that reached a program.
 	told, taken chan struct{}
-	made        int
-	version     int
-	events      []metav1.WatchEvent
-	seen        []string      // namespace and labels of each event's pod, for the selector
-	changed     chan struct{} // closed and replaced at each event
-	fault       func(r *http.Request) int
-	audiences   []string // of the token ann's
-	denied      bool     // all that is allowed
+	// logless: the node has removed what its containers wrote.
+	logless   atomic.Bool
+	made      int
+	version   int
+	events    []metav1.WatchEvent
+	seen      []string      // namespace and labels of each event's pod, for the selector
+	changed   chan struct{} // closed and replaced at each event
+	fault     func(r *http.Request) int
+	audiences []string // of the token ann's
+	denied    bool     // all that is allowed
 	// admit refuses a pod with a code and the text of an admission plugin.
 	admit func(*corev1.Pod) (int, string)
 	// refuse refuses new objects of a resource, as the admission of quotas does.
@@ -260,6 +264,10 @@ func (c *cluster) logs(w http.ResponseWriter, r *http.Request) {
 		return
 	case id == "":
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "container is waiting to start")
+		return
+	}
+	if c.logless.Load() {
+		fmt.Fprintf(w, "unable to retrieve container logs for containerd://%s", id)
 		return
 	}
 	since, _ := time.Parse(time.RFC3339, r.URL.Query().Get("sinceTime"))

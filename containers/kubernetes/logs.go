@@ -25,6 +25,10 @@ const overlap = 2 * time.Second
 // errHeadless: the output begins within a long line, which has no time.
 var errHeadless = errors.New("the output begins within a line")
 
+// errRemoved: even from its beginning the output has no time, so it is the kubelet's
+// word that it has no log: it removes the containers of a pod that was told to go.
+var errRemoved = errors.New("the node has removed the log")
+
 // Logs reads the log through the apiserver, which asks the node's kubelet. The
 // cluster does not tell the two streams apart: all is standard output.
 func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bool, sink containers.LogSink) error {
@@ -49,16 +53,21 @@ func (d *Driver) Logs(ctx context.Context, id string, since time.Time, follow bo
 			err = d.read(ctx, pod, cur, follow && !over, whole)
 		}
 		switch {
-		case errors.Is(err, errHeadless):
+		case errors.Is(err, errHeadless) && !whole:
 			whole = true
 			continue
+		case errors.Is(err, errHeadless):
+			if err = errRemoved; over {
+				cur.finish()
+				return nil
+			}
 		case unreached(err):
 			// One node's affair: the cluster takes orders. Of a pod that has ended on a
 			// node that stays away, what was not read is lost.
 			if lasts(&silent, d.opts.NodePatience) && over {
 				return nil
 			}
-		case err != nil && !passing(err):
+		case err != nil && !passing(err) && !errors.Is(err, errRemoved):
 			return fail(ctx, what, err)
 		case err == nil && (over || !follow), over && s != nil && apierrors.IsNotFound(err):
 			return nil
@@ -102,12 +111,16 @@ func (d *Driver) read(ctx context.Context, pod *corev1.Pod, cur *cursor, follow,
 		return err
 	}
 	defer func() { _ = body.Close() }()
+	before := *cur
 	cur.rewind()
 	r := bufio.NewReaderSize(body, maxPiece)
 	for {
 		text, err := r.ReadSlice('\n')
 		if len(text) > 0 {
 			if fault := cur.add(text); fault != nil {
+				if cur.last.IsZero() { // nothing was read
+					*cur = before
+				}
 				return fault
 			}
 		}
