@@ -2,13 +2,13 @@ package configs
 
 import (
 	"carma/configs/nearest"
+	"carma/configs/patterns"
 	"carma/configs/servers"
 	"fmt"
 	"net"
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,12 +125,12 @@ func devicePatterns(list []string) error {
 	return nil
 }
 
-var ulimitMost = regexp.MustCompile(`^[a-z]+(=[0-9]{1,18})?$`)
+var ulimitMost = patterns.New(`^[a-z]+(=[0-9]{1,18})?$`)
 
 // ulimits checks the form of limits; the daemon checks their names.
 func ulimits(list []string) error {
 	for _, u := range list {
-		if !ulimitMost.MatchString(u) {
+		if !ulimitMost().MatchString(u) {
 			return fmt.Errorf("%q is not name=most or name; write for example memlock, or nofile=1048576", u)
 		}
 	}

@@ -9,11 +9,11 @@ import (
 // AddFlags adds a flag for each of the named keys; without names, for all keys.
 // The flags have no default value of their own: [Load] reads them.
 func AddFlags(flags *pflag.FlagSet, names ...string) {
+	defaults := Default()
 	for _, k := range keys {
 		if len(names) > 0 && !slices.Contains(names, k.name) {
 			continue
 		}
-		defaults := Default()
 		p := k.at(&defaults)
 		f := flags.VarPF(&value{k: k, text: show(p)}, k.name, "", k.usage)
 		if k.byPolicy() {

@@ -2,9 +2,9 @@ package configs
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
+	"carma/configs/patterns"
 	"carma/mapper/units"
 )
 
@@ -49,10 +49,10 @@ var (
 	LogFormats   = []string{"auto", "console", "json"}
 )
 
-var namespaceName = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
+var namespaceName = patterns.New(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`)
 
 // kubernetesName is a name in a cluster.
-var kubernetesName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+var kubernetesName = patterns.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // firstKeys matter most when a server is set up. The other keys have defaults
 // that few people need to change.

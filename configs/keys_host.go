@@ -71,7 +71,7 @@ var hostKeys = []key{
 		return validSocket(c.ContainerdAddress)
 	}},
 	{"containerd-namespace", "containerd's `namespace` for images and containers", func(c *Config) any { return &c.ContainerdNamespace }, func(c *Config) error {
-		if !namespaceName.MatchString(c.ContainerdNamespace) || len(c.ContainerdNamespace) > 76 {
+		if !namespaceName().MatchString(c.ContainerdNamespace) || len(c.ContainerdNamespace) > 76 {
 			return fmt.Errorf("%q is not the name of a namespace: letters, digits, and single dots, dashes and underscores between them; write for example carma", c.ContainerdNamespace)
 		}
 		return nil
@@ -83,14 +83,14 @@ var hostKeys = []key{
 		return absolute(c.Kubeconfig)
 	}},
 	{"kubernetes-namespace", "the `namespace` of the daemon, and of tasks that name no other; empty: the kubeconfig's", func(c *Config) any { return &c.KubernetesNamespace }, func(c *Config) error {
-		if c.KubernetesNamespace != "" && !kubernetesName.MatchString(c.KubernetesNamespace) {
+		if c.KubernetesNamespace != "" && !kubernetesName().MatchString(c.KubernetesNamespace) {
 			return fmt.Errorf("%q is not the name of a namespace: small letters, digits and dashes, at most 63; write for example carma", c.KubernetesNamespace)
 		}
 		return nil
 	}},
 	{"kubernetes-namespaces", "further `namespaces` that tasks may run in; * is all", func(c *Config) any { return &c.KubernetesNamespaces }, func(c *Config) error {
 		for _, n := range c.KubernetesNamespaces {
-			if n != "*" && !kubernetesName.MatchString(n) {
+			if n != "*" && !kubernetesName().MatchString(n) {
 				return fmt.Errorf("%q is not the name of a namespace: small letters, digits and dashes, at most 63; write for example lab, or * for all", n)
 			}
 		}

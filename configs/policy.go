@@ -2,7 +2,7 @@ package configs
 
 import (
 	"cmp"
-	"slices"
+	"sync"
 
 	"carma/mapper"
 )
@@ -27,14 +27,20 @@ func Defaults(policy string) Config {
 }
 
 // byPolicy reports whether the default of a key depends on the policy.
-func (k key) byPolicy() bool {
-	if k.name == "policy" {
-		return false
-	}
-	defaults := Default()
-	usual := show(k.at(&defaults))
-	return slices.ContainsFunc(mapper.PolicyNames(), func(policy string) bool {
+func (k key) byPolicy() bool { return ofPolicy()[k.name] }
+
+// ofPolicy has the names of these keys. It is asked for each flag of each command, at
+// every start, so the policies are compared once.
+var ofPolicy = sync.OnceValue(func() map[string]bool {
+	usual, names := Default(), map[string]bool{}
+	for _, policy := range mapper.PolicyNames() {
+		defaults := usual
 		defaults.Mapper = mapperDefaults(policy)
-		return show(k.at(&defaults)) != usual
-	})
-}
+		for _, k := range keys {
+			if k.name != "policy" && show(k.at(&defaults)) != show(k.at(&usual)) {
+				names[k.name] = true
+			}
+		}
+	}
+	return names
+})

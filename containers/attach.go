@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 // Choice is the input of [ChooseAttach].
@@ -127,13 +128,13 @@ func list(paths []string) string {
 
 func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 
-var gpuNode = regexp.MustCompile(`^nvidia\d+$`)
+var gpuNode = patterns.New(`^nvidia\d+$`)
 
 // OnlyGPUNodes keeps the device paths that belong to one GPU, like /dev/nvidia0.
 // Other nodes are shared by all GPUs.
 func OnlyGPUNodes(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
-		return filepath.Dir(p) != "/dev" || !gpuNode.MatchString(filepath.Base(p))
+		return filepath.Dir(p) != "/dev" || !gpuNode().MatchString(filepath.Base(p))
 	})
 }
 

@@ -67,7 +67,7 @@ type Verdict struct {
 // searched (see [tailReader.cause]). A failure without a match is the program's
 // own, never an out-of-memory error.
 func Classify(exit Exit, tail []string, facts Facts) Verdict {
-	v := Verdict{Code: exit.Code, CUDA: slices.ContainsFunc(tail, cudaError.MatchString)}
+	v := Verdict{Code: exit.Code, CUDA: slices.ContainsFunc(tail, cudaError().MatchString)}
 	set := func(c Class, msg string) Verdict {
 		v.Class, v.Message = c, msg
 		return v

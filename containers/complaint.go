@@ -10,11 +10,11 @@ var complaint = re(`^(\S+: )+((?i:error|fatal): \S|unknown \S|.*(command not fou
 // nothing: what a program prints at its end may be anything, and is its owner's.
 func complained(tail []string) string {
 	for i := len(tail) - 1; i >= 0; i-- {
-		text := strings.TrimRight(ansi.ReplaceAllString(tail[i], ""), " \t\r")
+		text := strings.TrimRight(ansi().ReplaceAllString(tail[i], ""), " \t\r")
 		if text == "" {
 			continue
 		}
-		if !complaint.MatchString(text) || level.MatchString(text) {
+		if !complaint().MatchString(text) || level().MatchString(text) {
 			return ""
 		}
 		return line(text)

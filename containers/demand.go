@@ -26,7 +26,7 @@ const amount = `([\d.]+) (bytes|KiB|MiB|GiB|TiB|KB|MB|GB|TB)\b`
 // message tells: all memory of the process, PyTorch's share of it, or what is
 // allocated of that share.
 func demand(msg string) int64 {
-	if m := cupyRe.FindStringSubmatch(msg); m != nil {
+	if m := cupyRe().FindStringSubmatch(msg); m != nil {
 		tried, used := whole(m[1]), whole(m[2])
 		if tried == 0 || used == 0 {
 			return 0
@@ -53,8 +53,8 @@ func demand(msg string) int64 {
 	return 0
 }
 
-func find(re *regexp.Regexp, msg string) (int64, bool) {
-	m := re.FindStringSubmatch(msg)
+func find(re func() *regexp.Regexp, msg string) (int64, bool) {
+	m := re().FindStringSubmatch(msg)
 	if m == nil {
 		return 0, false
 	}

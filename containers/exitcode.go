@@ -1,11 +1,11 @@
 package containers
 
-import "regexp"
+import "carma/configs/patterns"
 
 // A runtime names the program, and then why it cannot be run.
 var (
-	programGone   = regexp.MustCompile(`exec: "[^"]*": (executable file not found|not found|(stat |lstat )?.*no such file or directory)`)
-	programUnable = regexp.MustCompile(`exec: "[^"]*": .*(permission denied|is a directory|not a directory|exec format error)|exec format error`)
+	programGone   = patterns.New(`exec: "[^"]*": (executable file not found|not found|(stat |lstat )?.*no such file or directory)`)
+	programUnable = patterns.New(`exec: "[^"]*": .*(permission denied|is a directory|not a directory|exec format error)|exec format error`)
 )
 
 // ExitCode is the code that docker run ends with after a start that failed: 127 if the
@@ -14,9 +14,9 @@ func (f *StartFault) ExitCode() int {
 	switch {
 	case f.Scope != ScopeTask:
 		return 125
-	case programGone.MatchString(f.Text):
+	case programGone().MatchString(f.Text):
 		return 127
-	case programUnable.MatchString(f.Text):
+	case programUnable().MatchString(f.Text):
 		return 126
 	}
 	return 125

@@ -1,17 +1,18 @@
 package containers
 
 import (
-	"regexp"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 // SubmitterFault reports whether an engine's message about a failed creation or
 // start blames the request. Engines report some of these as their own errors. The
 // texts are those of Docker 20.10 to 29, containerd 1.6 to 2 and runc 1.0 to 1.3.
 // Ask [MachineFault] first.
-func SubmitterFault(msg string) bool { return submitterFault.MatchString(msg) || taskFault(msg) }
+func SubmitterFault(msg string) bool { return submitterFault().MatchString(msg) || taskFault(msg) }
 
-var submitterFault = regexp.MustCompile(`(?i)unable to find (user|group)|no matching entries in (passwd|group) file|` +
+var submitterFault = patterns.New(`(?i)unable to find (user|group)|no matching entries in (passwd|group) file|` +
 	`uids and gids must be in range|executable file not found|exec: ".*": (stat .*: )?(no such file|permission denied|is a directory)|` +
 	`exec format error|cannot mkdir: .* is not a directory|: not a directory|are you trying to mount|` +
 	`mkdir .*: (no such file|read-only file system|not a directory|permission denied)|` +
@@ -22,7 +23,7 @@ var submitterFault = regexp.MustCompile(`(?i)unable to find (user|group)|no matc
 // nothing.
 func CleanMessage(msg string) string {
 	msg = noise.Replace(strings.TrimSpace(msg))
-	msg = engineDir.ReplaceAllString(msg, "")
+	msg = engineDir().ReplaceAllString(msg, "")
 	msg = strings.TrimSuffix(msg, `"`)
 	msg = strings.TrimSuffix(strings.TrimSpace(msg), ": unknown")
 	const limit = 400
@@ -39,4 +40,4 @@ var noise = strings.NewReplacer(
 )
 
 // engineDir is the path of a container's root, as Docker and containerd name it.
-var engineDir = regexp.MustCompile(`/[^\s:"]*/((overlay2|rootfs)/[0-9a-f]{32,}(-init)?/merged|io\.containerd\.runtime\.v2\.task/[^/\s:"]+/[^/\s:"]+/rootfs)`)
+var engineDir = patterns.New(`/[^\s:"]*/((overlay2|rootfs)/[0-9a-f]{32,}(-init)?/merged|io\.containerd\.runtime\.v2\.task/[^/\s:"]+/[^/\s:"]+/rootfs)`)

@@ -1,15 +1,19 @@
 package containers
 
-import "regexp"
+import (
+	"regexp"
+
+	"carma/configs/patterns"
+)
 
 // rule is a row of the table by which the output of a failed program is judged.
 // The texts come from the frameworks' sources and from reports about them.
 type rule struct {
 	name  string
 	class Class
-	match *regexp.Regexp
+	match func() *regexp.Regexp
 	// not excludes some lines that match.
-	not *regexp.Regexp
+	not func() *regexp.Regexp
 	// raised: the rule counts only for the last line of a Python traceback,
 	// because its text is common elsewhere.
 	raised bool
@@ -93,7 +97,7 @@ var rules = []rule{
 
 // NoMPSServer reports whether a line of output says that a program could not reach its
 // MPS server, or lost it (CUDA errors 805 to 807).
-func NoMPSServer(line []byte) bool { return mpsFault.Match(line) }
+func NoMPSServer(line []byte) bool { return mpsFault().Match(line) }
 
 // mpsFault is the match of that rule.
 var mpsFault = re(`cudaErrorMps(ConnectionFailed|RpcFailure|ServerNotReady)|` +
@@ -120,7 +124,8 @@ var survived = re(`(?i)\b(skipp(ed|ing)|retry(ing)?|caught|recover(ed|ing)|ignor
 // happen.
 var advice = re(`(?i)\b(if|whenever|avoids?|prevents?|in case of|hints?|tips?|check(s|ing)? for|guards?|handlers?)\b`)
 
-func re(s string) *regexp.Regexp { return regexp.MustCompile(s) }
+// re is a short name for the tables.
+var re = patterns.New
 
 // ruleFor returns the rule that a line matches, and the index of the match; nil:
 // none. raised: the line is the last one of a traceback.
@@ -130,8 +135,8 @@ func ruleFor(text string, raised bool, facts Facts) (*rule, int) {
 		if r.raised && !raised || r.cardFull && !facts.CardFull {
 			continue
 		}
-		at := r.match.FindStringIndex(text)
-		if at == nil || r.not != nil && r.not.MatchString(text) {
+		at := r.match().FindStringIndex(text)
+		if at == nil || r.not != nil && r.not().MatchString(text) {
 			continue
 		}
 		return r, at[0]

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 // Scope says what must be fixed before a container can start.
@@ -43,12 +45,12 @@ func (f *StartFault) Error() string { return f.Text }
 func ReadStartFault(msg string) *StartFault {
 	for i := range startRules {
 		r := &startRules[i]
-		if !r.match.MatchString(msg) {
+		if !r.match().MatchString(msg) {
 			continue
 		}
 		f := &StartFault{Scope: r.scope, Code: r.code, Cause: r.cause, Remedy: r.remedy, Text: msg}
 		if r.scope == ScopeGPU {
-			if f.Device = gpuDevice.FindString(msg); f.Device != "" {
+			if f.Device = gpuDevice().FindString(msg); f.Device != "" {
 				f.Cause += " (" + f.Device + ")"
 			}
 		}
@@ -75,13 +77,13 @@ func StartFaultOf(err error) *StartFault {
 }
 
 // gpuDevice matches a GPU as messages name it.
-var gpuDevice = regexp.MustCompile(`(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|/dev/nvidia[0-9]+`)
+var gpuDevice = patterns.New(`(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|/dev/nvidia[0-9]+`)
 
 // startRule is a row of the table of failed starts.
 type startRule struct {
 	scope         Scope
 	code          string
-	match         *regexp.Regexp
+	match         func() *regexp.Regexp
 	cause, remedy string
 }
 

@@ -63,7 +63,7 @@ func (r *tailReader) cause() (cause, bool) {
 		switch match, _ := ruleFor(it.text, true, r.facts); {
 		case match != nil && match.class == ClassProgram:
 			from, last = i, -1
-		case match != nil || consequence.MatchString(it.text) || r.chainMatches(i):
+		case match != nil || consequence().MatchString(it.text) || r.chainMatches(i):
 		default:
 			from, last = i+1, i
 		}
@@ -74,11 +74,11 @@ func (r *tailReader) cause() (cause, bool) {
 			continue
 		}
 		match, at := ruleFor(it.text, it.kind == raised, r.facts)
-		if match == nil || it.kind == output && (survived.MatchString(it.text) || advice.MatchString(it.text[:at])) {
+		if match == nil || it.kind == output && (survived().MatchString(it.text) || advice().MatchString(it.text[:at])) {
 			continue
 		}
 		c := cause{text: it.text, rule: match, context: r.context(i)}
-		if match.name == "tensorflow-oom" && onCPU.MatchString(c.context) {
+		if match.name == "tensorflow-oom" && onCPU().MatchString(c.context) {
 			c.rule = tensorflowHost
 		}
 		return c, true
@@ -162,8 +162,8 @@ func newTailReader(tail []string, facts Facts) *tailReader {
 	r := &tailReader{facts: facts, items: make([]item, len(tail))}
 	lanes := map[string]*lane{}
 	for i, text := range tail {
-		text = ansi.ReplaceAllString(text, "")
-		mark := marked.FindString(text)
+		text = ansi().ReplaceAllString(text, "")
+		mark := marked().FindString(text)
 		ln := lanes[mark]
 		if ln == nil {
 			ln = &lane{previous: -1}
@@ -175,7 +175,7 @@ func newTailReader(tail []string, facts Facts) *tailReader {
 	for i := len(r.items) - 1; i >= 0; i-- {
 		it := &r.items[i]
 		it.follow = follow
-		if it.kind == output && it.text != "" && !indented(it.text) && !chatter.MatchString(it.text) {
+		if it.kind == output && it.text != "" && !indented(it.text) && !chatter().MatchString(it.text) {
 			follow++
 		}
 	}
@@ -190,7 +190,7 @@ func (l *lane) item(text string, i int) item {
 		it.kind, l.inside, l.strays = frame, true, 0
 	case l.inside && (text == "" || indented(text)):
 		it.kind = frame
-	case l.inside && exception.MatchString(text) && !level.MatchString(text):
+	case l.inside && exception().MatchString(text) && !level().MatchString(text):
 		it.kind, it.aside = raised, l.aside
 		if l.chained {
 			it.chain = l.previous
@@ -199,9 +199,9 @@ func (l *lane) item(text string, i int) item {
 	case l.inside:
 		l.strays++
 		l.inside = l.strays < maxAfter
-	case asideRe.MatchString(text):
+	case asideRe().MatchString(text):
 		l.aside = true
-	case chainRe.MatchString(text):
+	case chainRe().MatchString(text):
 		l.chained = true
 	case text != "" && !indented(text):
 		l.aside, l.chained = false, false

@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"regexp"
 	"strconv"
 	"syscall"
 	"time"
 
+	"carma/configs/patterns"
 	"carma/containers"
 	"carma/runner/api"
 )
 
 // notThere: the program does not exist, so the exit code is 127, as a shell's.
-var notThere = regexp.MustCompile(`no such file|not found`)
+var notThere = patterns.New(`no such file|not found`)
 
 // serveExec runs a command in a task until it has ended. If the caller leaves before,
 // the command gets SIGHUP, and after hangUpGrace it is killed.
@@ -28,7 +28,7 @@ func (r *Runner) serveExec(ctx context.Context, driver containers.Terminals, c *
 		code := 125
 		if errors.Is(err, containers.ErrInvalid) {
 			code = 126
-			if notThere.MatchString(err.Error()) {
+			if notThere().MatchString(err.Error()) {
 				code = 127
 			}
 		}

@@ -6,11 +6,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"carma/configs/patterns"
 	"carma/runner/api"
 )
 
@@ -88,7 +88,7 @@ func telling(env []string) []string {
 	last := map[string]string{} // look-up only
 	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		if !batchVariable.MatchString(kv) && !perRun.MatchString(name) {
+		if !batchVariable().MatchString(kv) && !perRun().MatchString(name) {
 			last[name] = kv
 		}
 	}
@@ -98,7 +98,7 @@ func telling(env []string) []string {
 // perRun are names of variables that change with the run and not with its work:
 // credentials, seeds, names for trackers of experiments. So are those of carma's
 // own that tell a task's place in an array.
-var perRun = regexp.MustCompile(`(?i)(^|_)(KEY|TOKEN|SECRET|PASSWORD|SEED)$|^(WANDB|MLFLOW|COMET|NEPTUNE|CLEARML|CARMA_ARRAY)_|^(RUN|EXP|EXPERIMENT|JOB)_?(ID|NAME)$`)
+var perRun = patterns.New(`(?i)(^|_)(KEY|TOKEN|SECRET|PASSWORD|SEED)$|^(WANDB|MLFLOW|COMET|NEPTUNE|CLEARML|CARMA_ARRAY)_|^(RUN|EXP|EXPERIMENT|JOB)_?(ID|NAME)$`)
 
 // batchSize returns a task's batch size: as submitted, else as its command or
 // its environment says; 0: unknown.
@@ -110,7 +110,7 @@ func batchSize(rec *Record) int {
 		return batch
 	}
 	for _, kv := range slices.Backward(rec.Submit.Env) { // the last one counts
-		if m := batchVariable.FindStringSubmatch(kv); m != nil {
+		if m := batchVariable().FindStringSubmatch(kv); m != nil {
 			return atLeast1(m[1])
 		}
 	}
@@ -123,10 +123,10 @@ func batchSize(rec *Record) int {
 const batchWord = `(?:(?:train|micro|per[-_]device[-_]train|per[-_]gpu[-_]train)[-_])?batch(?:[-_]?size)?|bs|bsz`
 
 var (
-	batchAssigned = regexp.MustCompile(`(?i)^(?:--?|\+{0,2}(?:[a-z_][\w-]*\.)*)(?:` + batchWord + `)=(\d{1,9})$`)
-	batchFlag     = regexp.MustCompile(`(?i)^(?:--(?:` + batchWord + `)|-(?:b|bs))$`)
-	batchShort    = regexp.MustCompile(`^-b(\d{1,9})$`)
-	batchVariable = regexp.MustCompile(`(?i)^(?:` + batchWord + `)=(\d{1,9})$`)
+	batchAssigned = patterns.New(`(?i)^(?:--?|\+{0,2}(?:[a-z_][\w-]*\.)*)(?:` + batchWord + `)=(\d{1,9})$`)
+	batchFlag     = patterns.New(`(?i)^(?:--(?:` + batchWord + `)|-(?:b|bs))$`)
+	batchShort    = patterns.New(`^-b(\d{1,9})$`)
+	batchVariable = patterns.New(`(?i)^(?:` + batchWord + `)=(\d{1,9})$`)
 )
 
 // cutBatch finds the batch size in a command line and returns the command
@@ -134,14 +134,14 @@ var (
 // word that consists of several, such as a shell's script.
 func cutBatch(command []string) (batch int, rest []string) {
 	for i, word := range command {
-		m := batchAssigned.FindStringSubmatch(word)
+		m := batchAssigned().FindStringSubmatch(word)
 		if m == nil {
-			m = batchShort.FindStringSubmatch(word)
+			m = batchShort().FindStringSubmatch(word)
 		}
 		switch {
 		case m != nil && atLeast1(m[1]) > 0:
 			return atLeast1(m[1]), slices.Concat(command[:i], command[i+1:])
-		case batchFlag.MatchString(word) && i+1 < len(command) && atLeast1(command[i+1]) > 0:
+		case batchFlag().MatchString(word) && i+1 < len(command) && atLeast1(command[i+1]) > 0:
 			return atLeast1(command[i+1]), slices.Concat(command[:i], command[i+2:])
 		}
 	}

@@ -3,20 +3,20 @@ package runner
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"strings"
 
 	"carma/configs/nearest"
+	"carma/configs/patterns"
 	"carma/containers"
 	"carma/runner/api"
 )
 
 var (
 	// namespaceName and accountName are names in a cluster.
-	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	accountName   = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
+	namespaceName = patterns.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	accountName   = patterns.New(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
 	// userNumber is a user as a pod can have one.
-	userNumber = regexp.MustCompile(`^[0-9]{1,9}(:[0-9]{1,9})?$`)
+	userNumber = patterns.New(`^[0-9]{1,9}(:[0-9]{1,9})?$`)
 )
 
 // placing returns the check of where tasks of a submission run, and as whom. It fills in
@@ -69,9 +69,9 @@ func (r *Runner) placing(ctx context.Context, who Caller) func(*api.Submit) erro
 // checkPlace refuses a namespace in which no pods are made, and names that are none.
 func checkPlace(driver containers.Namespaced, s *api.Submit) error {
 	switch {
-	case !namespaceName.MatchString(s.Namespace):
+	case !namespaceName().MatchString(s.Namespace):
 		return refusef(422, "--namespace %q is not the name of a namespace: small letters, digits and dashes, at most 63", s.Namespace)
-	case s.ServiceAccount != "" && !accountName.MatchString(s.ServiceAccount):
+	case s.ServiceAccount != "" && !accountName().MatchString(s.ServiceAccount):
 		return refusef(422, "--service-account %q is not the name of a service account: small letters, digits, dots and dashes", s.ServiceAccount)
 	case driver.Serves(s.Namespace):
 		return nil
@@ -116,7 +116,7 @@ func noneOfMachine(s *api.Submit) error {
 		{s.Bare(), "--conda, --venv, --host: a cluster's task runs in an image"},
 		{s.Account != "", "--account: unix groups are the daemon's machine's; use of a cluster's users is counted for their namespace"},
 		{len(s.Groups) > 0, "--group-add: groups of the daemon's machine are not for users of the cluster"},
-		{s.User != "" && !userNumber.MatchString(s.User), "--user " + s.User + ": on a cluster a user is a number, like 1000:1000"},
+		{s.User != "" && !userNumber().MatchString(s.User), "--user " + s.User + ": on a cluster a user is a number, like 1000:1000"},
 	} {
 		if f.asked {
 			return refusef(422, "%s", f.why)

@@ -47,7 +47,7 @@ func (r *Runner) bearer(req *http.Request) (Caller, error) {
 		return Caller{}, refusef(401, "no token: over TLS, carma asks for a bearer token of the cluster, in the header Authorization; kubectl create token makes one for a service account")
 	}
 	home := req.Header.Get(api.NamespaceHeader)
-	if home != "" && !namespaceName.MatchString(home) {
+	if home != "" && !namespaceName().MatchString(home) {
 		return Caller{}, refusef(422, "header %s: %q is not the name of a namespace", api.NamespaceHeader, home)
 	}
 	s, err := r.reviews.whose(req.Context(), token)

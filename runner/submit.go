@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"carma/configs/patterns"
 	"carma/mapper/units"
 
 	"carma/configs/models"
@@ -43,7 +43,7 @@ func clipped(text string) string {
 	return strings.ToValidUTF8(text[:maxText/2], "") + " [...] " + strings.ToValidUTF8(text[len(text)-maxText/2:], "")
 }
 
-var taskName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
+var taskName = patterns.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$`)
 
 // Submit checks a request, estimates its memory and adds the task. When it
 // returns without error, the task is durable.
@@ -166,7 +166,7 @@ var priorities = map[string]mapper.Priority{"": mapper.Normal, "low": mapper.Low
 // defaultName is the last part of the name of what a task runs in, or "task".
 func defaultName(s *api.Submit) string {
 	name := s.Stem()
-	if !taskName.MatchString(name) {
+	if !taskName().MatchString(name) {
 		return "task"
 	}
 	return name
@@ -229,7 +229,7 @@ func checkName(option, name string) error {
 		return nil
 	case numeric == nil:
 		return refusef(422, "%s %s: a name must not be a number, those are for task ids", option, name)
-	case !taskName.MatchString(name):
+	case !taskName().MatchString(name):
 		return refusef(422, "%s %q: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 128", option, name)
 	}
 	return nil

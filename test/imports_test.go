@@ -95,6 +95,7 @@ var allowed = map[string][]string{
 	"carma/runner/suspend/leave":           {"carma/runner/suspend"},
 	"carma/runner/gpu/nvml":                {"carma/mapper", "carma/runner/gpu", "carma/runner/meminfo"},
 	"carma/configs/nearest":                {},
+	"carma/configs/patterns":               {},
 	"carma/containers/kubernetes/simgpus":  {"carma/containers", "carma/containers/kubernetes"},
 	"carma/runner/certs":                   {},
 	"carma/runner/cluster":                 {"carma/containers/kubernetes", "carma/mapper", "carma/runner/gpu"},
@@ -267,7 +268,7 @@ func isDriver(path string) bool {
 }
 
 // common packages may be imported by all packages.
-var common = []string{"carma/configs/nearest", "carma/mapper/units"}
+var common = []string{"carma/configs/nearest", "carma/configs/patterns", "carma/mapper/units"}
 
 // mayImport also allows the package's own sub-packages.
 func mayImport(from string, may []string, path string) bool {

@@ -4,8 +4,9 @@
 package dockerflags
 
 import (
-	"regexp"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 // Verdict is how carma treats a flag.
@@ -66,16 +67,16 @@ func OfKey(key string) (Flag, bool) {
 	return Flag{}, false
 }
 
-var other = regexp.MustCompile(`\{[a-z-]+\}`)
+var other = patterns.New(`\{[a-z-]+\}`)
 
 // ForFlags is Why for people who write flags.
 func (f Flag) ForFlags() string {
-	return other.ReplaceAllStringFunc(f.Why, func(name string) string { return "--" + strings.Trim(name, "{}") })
+	return other().ReplaceAllStringFunc(f.Why, func(name string) string { return "--" + strings.Trim(name, "{}") })
 }
 
 // ForKeys is Why for people who write a Compose file.
 func (f Flag) ForKeys() string {
-	return other.ReplaceAllStringFunc(f.Why, func(name string) string {
+	return other().ReplaceAllStringFunc(f.Why, func(name string) string {
 		if of, ok := Named(strings.Trim(name, "{}")); ok && len(of.Keys) > 0 {
 			return of.Keys[0]
 		}

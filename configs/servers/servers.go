@@ -31,10 +31,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
+	"carma/configs/patterns"
 	"carma/mapper/units"
 
 	"go.yaml.in/yaml/v3"
@@ -169,7 +169,7 @@ func parse(name string, content []byte) (Server, error) {
 // the memory.
 const maxGPUs = 64
 
-var uuidForm = regexp.MustCompile(`^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+var uuidForm = patterns.New(`^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 func (s *Server) add(g group) error {
 	switch {
@@ -204,7 +204,7 @@ func (s *Server) check() error {
 	}
 	seen := map[string]bool{}
 	for _, g := range s.GPUs {
-		if !uuidForm.MatchString(g.UUID) {
+		if !uuidForm().MatchString(g.UUID) {
 			return fmt.Errorf("uuid %q does not look like %s", g.UUID, s.uuid(0))
 		}
 		if seen[g.UUID] {

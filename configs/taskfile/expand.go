@@ -3,12 +3,12 @@ package taskfile
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"carma/configs/nearest"
+	"carma/configs/patterns"
 	"carma/runner/api"
 )
 
@@ -37,7 +37,7 @@ func (t *Task) Unused() (notes []string) {
 			continue
 		}
 		note := fmt.Sprintf("sweep %s: no word of the command has {%s}; the tasks get it as %s only", axis.Key, axis.Key, axis.Variable())
-		for _, m := range braced.FindAllStringSubmatch(given, -1) {
+		for _, m := range braced().FindAllStringSubmatch(given, -1) {
 			if len(nearest.Near(m[1], []string{axis.Key})) > 0 && !slices.ContainsFunc(t.Sweep, func(a Axis) bool { return a.Key == m[1] }) {
 				note += "; did you mean it by " + m[0] + "?"
 				break
@@ -48,7 +48,7 @@ func (t *Task) Unused() (notes []string) {
 	return notes
 }
 
-var braced = regexp.MustCompile(`\{([a-zA-Z][a-zA-Z0-9_.-]*)\}`)
+var braced = patterns.New(`\{([a-zA-Z][a-zA-Z0-9_.-]*)\}`)
 
 // element is the i-th task, from 0.
 func (t *Task) element(i int) api.Submit {

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
 
 	"carma/configs/nearest"
+	"carma/configs/patterns"
 	"carma/runner/api"
 )
 
@@ -122,13 +122,13 @@ func (p *parser) errorf(line int, key, format string, args ...any) error {
 	return &Error{File: p.file, Line: line, Key: key, Text: fmt.Sprintf(format, args...)}
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+var yamlLine = patterns.New(`^(?:yaml: )?(?:line (\d+): )?`)
 
 // document parses the YAML into nodes, which keep their lines.
 func (p *parser) document(content []byte) (*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(content, &doc); err != nil {
-		m := yamlLine.FindStringSubmatch(err.Error())
+		m := yamlLine().FindStringSubmatch(err.Error())
 		line, _ := strconv.Atoi(m[1])
 		return nil, p.errorf(line, "", "not YAML: %s", err.Error()[len(m[0]):])
 	}
@@ -209,11 +209,11 @@ func (p *parser) root(n *yaml.Node) (*File, error) {
 	return f, nil
 }
 
-var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
+var validName = patterns.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
 
 // name checks the name of a task or group.
 func (p *parser) name(line int, key, name string) error {
-	if _, err := strconv.Atoi(name); err == nil || !validName.MatchString(name) {
+	if _, err := strconv.Atoi(name); err == nil || !validName().MatchString(name) {
 		return p.errorf(line, key, "%q cannot be a name: letters, digits, '_', '.' and '-', beginning with a letter or digit, at most 64, and no number", name)
 	}
 	return nil

@@ -2,12 +2,12 @@ package taskfile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"carma/configs/nearest"
+	"carma/configs/patterns"
 	"carma/runner/api"
 )
 
@@ -23,7 +23,7 @@ type Array struct {
 
 const arrayExample = "write for example 1-10, 0-20:5, 1,3,5 or 1-1000%8"
 
-var arrayRange = regexp.MustCompile(`^(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$`)
+var arrayRange = patterns.New(`^(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$`)
 
 // ParseArray reads FROM-TO, FROM-TO:STEP, or a list of these and of single
 // indices; %N at the end is the limit. This is the syntax of sbatch --array. The
@@ -40,7 +40,7 @@ func ParseArray(text string) (Array, error) {
 	}
 	seen := map[int]bool{}
 	for _, part := range strings.Split(ranges, ",") {
-		m := arrayRange.FindStringSubmatch(part)
+		m := arrayRange().FindStringSubmatch(part)
 		if m == nil {
 			return a, fmt.Errorf("%q: %q is no range of indices; %s", text, part, arrayExample)
 		}
@@ -78,7 +78,7 @@ type Axis struct {
 	Values []string
 }
 
-var axisKey = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.-]*$`)
+var axisKey = patterns.New(`^[a-zA-Z][a-zA-Z0-9_.-]*$`)
 
 // ParseAxis reads KEY=VALUE,VALUE.
 func ParseAxis(text string) (Axis, error) {
@@ -92,7 +92,7 @@ func ParseAxis(text string) (Axis, error) {
 
 func (a Axis) check() error {
 	switch {
-	case !axisKey.MatchString(a.Key):
+	case !axisKey().MatchString(a.Key):
 		return fmt.Errorf("%q is not a parameter's name: letters, digits, '_', '.' and '-', beginning with a letter; write for example lr=0.1,0.01", a.Key)
 	case len(a.Values) == 0:
 		return fmt.Errorf("%s has no values; write for example %s=0.1,0.01", a.Key, a.Key)

@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"carma/configs/patterns"
 	"carma/configs/traces/joblog"
 	"carma/configs/workloads"
 	"carma/mapper"
@@ -62,14 +62,14 @@ func seconds(t Task) string {
 }
 
 var (
-	simple = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
-	words  = regexp.MustCompile(`^(?i:null|true|false|yes|no|on|off|y|n)$`)
+	simple = patterns.New(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
+	words  = patterns.New(`^(?i:null|true|false|yes|no|on|off|y|n)$`)
 )
 
 // scalar writes a text for YAML. It quotes a text that YAML could read as
 // something else; Go's escapes are valid there.
 func scalar(s string) string {
-	if simple.MatchString(s) && !words.MatchString(s) {
+	if simple().MatchString(s) && !words().MatchString(s) {
 		return s
 	}
 	return strconv.Quote(s)

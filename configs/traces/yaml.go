@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"carma/configs/nearest"
+	"carma/configs/patterns"
 )
 
 // schema is the only version of the format so far.
@@ -122,14 +122,14 @@ func (p *parser) pairs(n *yaml.Node, what string) ([]pair, error) {
 	return all, nil
 }
 
-var yamlLine = regexp.MustCompile(`^line (\d+): `)
+var yamlLine = patterns.New(`^line (\d+): `)
 
 // syntax turns an error of the YAML library into ours. If the library knows the
 // line, its text begins with it.
 func (p *parser) syntax(err error) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
-	if m := yamlLine.FindStringSubmatch(message); m != nil {
+	if m := yamlLine().FindStringSubmatch(message); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		message = message[len(m[0]):]
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 
+	"carma/configs/patterns"
 	"carma/containers"
 )
 
@@ -51,8 +51,8 @@ func native(err error) error {
 // away reports whether containerd did not answer, broke off its answer, or went
 // down during the call.
 func away(err error) bool {
-	return errdefs.IsUnavailable(err) || wentDown.MatchString(err.Error())
+	return errdefs.IsUnavailable(err) || wentDown().MatchString(err.Error())
 }
 
 // wentDown matches containerd's messages about its shims while it goes down.
-var wentDown = regexp.MustCompile(`ttrpc: closed|transport is closing|server is shutting down|error reading from server: EOF`)
+var wentDown = patterns.New(`ttrpc: closed|transport is closing|server is shutting down|error reading from server: EOF`)

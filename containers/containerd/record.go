@@ -132,7 +132,7 @@ func (r *record) state() containers.State {
 func (r *record) exit() (containers.Exit, bool) {
 	if msg, ok := r.Labels[labelFailed]; ok {
 		code := 126
-		if notThere.MatchString(msg) {
+		if notThere().MatchString(msg) {
 			code = 127
 		}
 		return containers.Exit{Code: code, Error: msg}, true

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +19,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/opencontainers/runtime-spec/specs-go"
 
+	"carma/configs/patterns"
 	"carma/containers"
 	"carma/containers/cdi"
 	"carma/containers/containerd/logfile"
@@ -121,10 +121,10 @@ func merge(envs ...[]string) (out []string) {
 
 var (
 	// notThere: the program does not exist, so the start fails.
-	notThere = regexp.MustCompile(`no such file|not found`)
+	notThere = patterns.New(`no such file|not found`)
 	// badUser: the image does not know the user. Any other error of this look
 	// into the image is the machine's fault.
-	badUser = regexp.MustCompile(`no users found|no groups found|etc/(passwd|group): no such file|invalid USER value|out of range`)
+	badUser = patterns.New(`no users found|no groups found|etc/(passwd|group): no such file|invalid USER value|out of range`)
 )
 
 // user sets the user of the program. If the image does not know the user, the
@@ -144,7 +144,7 @@ func (m *maker) user(ctx context.Context, c oci.Client, container *core.Containe
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, os.ErrNotExist) || badUser.MatchString(err.Error()):
+	case errors.Is(err, os.ErrNotExist) || badUser().MatchString(err.Error()):
 		m.failed = fmt.Sprintf("unable to find user %s in the image: %s", name, containers.CleanMessage(err.Error()))
 		s.Process.User = specs.User{UID: nobody, GID: nobody} // it will not run; if it did, then not as root
 		return nil

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"syscall"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
+	"carma/configs/patterns"
 	"carma/containers"
 )
 
@@ -27,12 +27,12 @@ func (d *Driver) fail(ctx context.Context, cli *client.Client, what string, err 
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", what, ctx.Err())
-	case versionRefused.MatchString(msg):
+	case versionRefused().MatchString(msg):
 		d.renew(cli)
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrUnavailable, msg)
-	case unreachable(err) || engineBroken.MatchString(msg):
+	case unreachable(err) || engineBroken().MatchString(msg):
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrUnavailable, msg)
-	case errdefs.IsNotFound(err) && !networkGone.MatchString(msg) || beingRemoved.MatchString(msg):
+	case errdefs.IsNotFound(err) && !networkGone().MatchString(msg) || beingRemoved().MatchString(msg):
 		return fmt.Errorf("%s: %w: %s", what, containers.ErrNotFound, msg)
 	case containers.MachineFault(msg):
 		return fmt.Errorf("%s: %w", what, containers.ReadStartFault(msg))
@@ -52,13 +52,13 @@ func unreachable(err error) bool {
 }
 
 var (
-	versionRefused = regexp.MustCompile(`client version [0-9.]+ is too (old|new)`)
+	versionRefused = patterns.New(`client version [0-9.]+ is too (old|new)`)
 	// networkGone: the network was not found, not the container or the image.
-	networkGone = regexp.MustCompile(`network \S+ not found`)
+	networkGone = patterns.New(`network \S+ not found`)
 	// beingRemoved: the container is being removed, which counts as gone.
-	beingRemoved = regexp.MustCompile(`marked for removal|removal of container .* is already in progress`)
+	beingRemoved = patterns.New(`marked for removal|removal of container .* is already in progress`)
 	// engineBroken: the engine answers, but its containerd does not.
-	engineBroken = regexp.MustCompile(`containerd\.sock|transport is closing|ttrpc: closed`)
+	engineBroken = patterns.New(`containerd\.sock|transport is closing|ttrpc: closed`)
 )
 
 // short is the short form of a container id, as people know it.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"carma/configs/patterns"
 	"carma/containers"
 )
 
@@ -26,7 +26,7 @@ var _ containers.Terminals = (*Driver)(nil)
 const shell = "/bin/sh"
 
 // noProgram: the container has no such program.
-var noProgram = regexp.MustCompile(`no such file or directory|executable file not found|not found in \$PATH`)
+var noProgram = patterns.New(`no such file or directory|executable file not found|not found in \$PATH`)
 
 // command is a session with a command in a pod.
 type command struct {
@@ -61,7 +61,7 @@ func (d *Driver) Exec(ctx context.Context, id string, c containers.Command) (con
 		return nil, fail(ctx, what, err)
 	}
 	err = s.hello(ctx)
-	if err != nil && noProgram.MatchString(err.Error()) {
+	if err != nil && noProgram().MatchString(err.Error()) {
 		if len(c.Env) > 0 || c.WorkDir != "" {
 			return nil, fmt.Errorf("%s: %w: a cluster needs %s in the image to give a command an environment or a folder", what, containers.ErrUnsupported, shell)
 		}
@@ -95,7 +95,7 @@ func (d *Driver) command(pod *corev1.Pod, args []string, c containers.Command) (
 	return s, nil
 }
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variable = patterns.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // shellScript starts a command by a shell: its first argument is the folder.
 func shellScript(c containers.Command) (string, error) {
@@ -103,7 +103,7 @@ func shellScript(c containers.Command) (string, error) {
 	b.WriteString("echo $$; ")
 	for _, kv := range c.Env {
 		name, value, _ := strings.Cut(kv, "=")
-		if !variable.MatchString(name) {
+		if !variable().MatchString(name) {
 			return "", fmt.Errorf("--env %s: on a cluster a name has letters, digits and _ only", name)
 		}
 		b.WriteString("export " + name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'; ")
@@ -240,7 +240,7 @@ func (s *command) Wait(ctx context.Context) (int, error) {
 	switch {
 	case err == nil:
 		return code, nil
-	case noProgram.MatchString(err.Error()):
+	case noProgram().MatchString(err.Error()):
 		return 127, nil
 	case strings.Contains(err.Error(), "permission denied"):
 		return 126, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"carma/configs/patterns"
 	"carma/containers"
 )
 
@@ -38,7 +38,7 @@ const (
 )
 
 // noSuchImage matches what a registry says that will not change by itself.
-var noSuchImage = regexp.MustCompile(`(?i)not found|no such image|denied|unauthorized|authorization failed|invalid reference|manifest unknown`)
+var noSuchImage = patterns.New(`(?i)not found|no such image|denied|unauthorized|authorization failed|invalid reference|manifest unknown`)
 
 // waits are since when a pod that starts is as it is, by what it waits for.
 type waits struct{ claim, kubelet, registry, node time.Time }
@@ -85,7 +85,7 @@ func (d *Driver) stuck(ctx context.Context, pod *corev1.Pod, w *waits) string {
 	case "InvalidImageName":
 		return pullFailed + text
 	case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable":
-		if state.Reason == "ErrImagePull" && noSuchImage.MatchString(text) || lasts(&w.registry, pulling) {
+		if state.Reason == "ErrImagePull" && noSuchImage().MatchString(text) || lasts(&w.registry, pulling) {
 			return pullFailed + text
 		}
 	case "CreateContainerError", "CreateContainerConfigError", "RunContainerError":

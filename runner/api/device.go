@@ -3,8 +3,9 @@ package api
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 // Device is a device of the machine, or a folder of devices.
@@ -21,7 +22,7 @@ func (d Device) String() string {
 	return text
 }
 
-var permissions = regexp.MustCompile(`^(r?w?m?)$`)
+var permissions = patterns.New(`^(r?w?m?)$`)
 
 // ParseDevice reads PATH[:PATH][:rwm] as docker run does: the path in the container
 // is the same if it is not given.
@@ -30,7 +31,7 @@ func ParseDevice(text string) (d Device, err error) {
 	d.Source, d.Permissions = parts[0], "rwm"
 	d.Target = d.Source
 	switch {
-	case len(parts) == 2 && permissions.MatchString(parts[1]) && parts[1] != "":
+	case len(parts) == 2 && permissions().MatchString(parts[1]) && parts[1] != "":
 		d.Permissions = parts[1]
 	case len(parts) >= 2:
 		d.Target = parts[1]
@@ -46,7 +47,7 @@ func ParseDevice(text string) (d Device, err error) {
 			return d, fmt.Errorf("%q: %q is not a path below /dev; write for example /dev/infiniband/uverbs0", text, p)
 		}
 	}
-	if len(parts) > 3 || !permissions.MatchString(d.Permissions) || d.Permissions == "" {
+	if len(parts) > 3 || !permissions().MatchString(d.Permissions) || d.Permissions == "" {
 		return d, fmt.Errorf("%q: permissions are r, w and m, in this order; write for example %s:%s:rw", text, d.Source, d.Target)
 	}
 	return d, nil

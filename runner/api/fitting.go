@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"carma/configs/patterns"
 )
 
 // fittings read what docker run calls so, by the unit of the field. They return
@@ -108,23 +109,23 @@ func signal(text string) (string, error) {
 	return name, nil
 }
 
-var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
+var hostLabel = patterns.New(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 
 // hostname reads the name of a machine, as the kernel and resolvers take it.
 func hostname(text string) (string, error) {
 	for label := range strings.SplitSeq(text, ".") {
-		if !hostLabel.MatchString(label) || len(text) > 63 {
+		if !hostLabel().MatchString(label) || len(text) > 63 {
 			return "", fmt.Errorf("%q: letters, digits and '-', in words with dots between them, at most 63; write for example box-1", text)
 		}
 	}
 	return text, nil
 }
 
-var groupName = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*$`)
+var groupName = patterns.New(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]*$`)
 
 // group reads the name or number of a group. Whether there is one, the daemon says.
 func group(text string) (string, error) {
-	if !groupName.MatchString(text) || len(text) > 64 {
+	if !groupName().MatchString(text) || len(text) > 64 {
 		return "", errors.New(strconv.Quote(text) + " is not the name or number of a group; id -Gn lists yours")
 	}
 	return text, nil

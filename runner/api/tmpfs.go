@@ -3,11 +3,11 @@ package api
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"carma/configs/nearest"
+	"carma/configs/patterns"
 	"carma/mapper/units"
 )
 
@@ -43,7 +43,7 @@ func (t Tmpfs) String() string {
 // reserved are folders of a container that the engine or carma fills.
 var reserved = []string{"/proc", "/sys", "/dev", "/.carma"}
 
-var octal = regexp.MustCompile(`^[01]?[0-7]{3}$`)
+var octal = patterns.New(`^[01]?[0-7]{3}$`)
 
 // ParseTmpfs reads FOLDER[:OPTION,...] as docker run does. Set-uid programs and
 // devices have no effect in it.
@@ -72,7 +72,7 @@ func ParseTmpfs(text string) (t Tmpfs, err error) {
 		case "size":
 			t.Size, err = tmpfsSize(value)
 		case "mode":
-			if t.Mode = value; !octal.MatchString(value) {
+			if t.Mode = value; !octal().MatchString(value) {
 				err = fmt.Errorf("mode %q is not octal; write for example 1777", value)
 			}
 		case "uid", "gid":

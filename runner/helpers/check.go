@@ -6,18 +6,18 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"carma/configs/patterns"
 	"carma/runner/api"
 )
 
 var (
-	goodName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
-	goodHost = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,252}[a-zA-Z0-9])?$`)
-	goodLine = regexp.MustCompile(`^[a-zA-Z0-9_.-]+:[0-9a-fA-F:.\[\]]+$|^[a-zA-Z0-9_.-]+:host-gateway$`)
+	goodName = patterns.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
+	goodHost = patterns.New(`^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,252}[a-zA-Z0-9])?$`)
+	goodLine = patterns.New(`^[a-zA-Z0-9_.-]+:[0-9a-fA-F:.\[\]]+$|^[a-zA-Z0-9_.-]+:host-gateway$`)
 )
 
 func wrong(format string, args ...any) error {
@@ -26,25 +26,25 @@ func wrong(format string, args ...any) error {
 
 // check refuses a suite that cannot be, or that its owner may not have.
 func (m *Manager) check(o Owner, name string, s *api.Suite) error {
-	if !goodName.MatchString(name) {
+	if !goodName().MatchString(name) {
 		return wrong("%q cannot be the name of a suite: letters, digits, '_', '.' and '-' only, beginning with a letter or digit, at most 64", name)
 	}
 	c := checker{Manager: m, owner: o, networks: map[string]bool{}, volumes: map[string]bool{}, helpers: map[string]*api.Helper{}}
 	for _, n := range s.Networks {
-		if !goodName.MatchString(n.Name) || c.networks[n.Name] {
+		if !goodName().MatchString(n.Name) || c.networks[n.Name] {
 			return wrong("network %q: no name, or a second time", n.Name)
 		}
 		c.networks[n.Name] = true
 	}
 	for _, v := range s.Volumes {
-		if !goodName.MatchString(v.Name) || c.volumes[v.Name] {
+		if !goodName().MatchString(v.Name) || c.volumes[v.Name] {
 			return wrong("volume %q: no name, or a second time", v.Name)
 		}
 		c.volumes[v.Name] = true
 	}
 	for i := range s.Helpers {
 		h := &s.Helpers[i]
-		if !goodName.MatchString(h.Name) || c.helpers[h.Name] != nil {
+		if !goodName().MatchString(h.Name) || c.helpers[h.Name] != nil {
 			return wrong("helper %q: no name, or a second time", h.Name)
 		}
 		c.helpers[h.Name] = h
@@ -94,7 +94,7 @@ func (c *checker) helper(h *api.Helper) error {
 	if _, _, err := restart(h.Restart); err != nil {
 		return err
 	}
-	if h.Hostname != "" && !goodHost.MatchString(h.Hostname) {
+	if h.Hostname != "" && !goodHost().MatchString(h.Hostname) {
 		return fmt.Errorf("hostname %q: letters, digits, '.' and '-' only", h.Hostname)
 	}
 	if h.Health != nil && len(h.Health.Test) > 0 && !slices.Contains([]string{"NONE", "CMD", "CMD-SHELL"}, h.Health.Test[0]) {
@@ -143,7 +143,7 @@ func (c *checker) joined(j *api.Joined) error {
 			return fmt.Errorf("no network %s in this suite", n.Network)
 		}
 		for _, a := range n.Aliases {
-			if !goodName.MatchString(a) {
+			if !goodName().MatchString(a) {
 				return fmt.Errorf("%q cannot be a name in a network", a)
 			}
 		}
@@ -165,7 +165,7 @@ func (c *checker) joined(j *api.Joined) error {
 		}
 	}
 	for _, line := range j.Hosts {
-		if !goodLine.MatchString(line) {
+		if !goodLine().MatchString(line) {
 			return fmt.Errorf("host %q: write name:address", line)
 		}
 	}

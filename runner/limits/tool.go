@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"carma/configs/patterns"
 )
 
 // Binary is the program of the driver that sets limits.
@@ -65,12 +66,12 @@ func (t Tool) Get(ctx context.Context, group, gpu string) (Limit, error) {
 	return parseLimit(out)
 }
 
-var limitLine = regexp.MustCompile(`(?mi)^\s*(soft|hard) limit\s*:\s*(?:(\d+)\s*MiB|(\w+))\s*$`)
+var limitLine = patterns.New(`(?mi)^\s*(soft|hard) limit\s*:\s*(?:(\d+)\s*MiB|(\w+))\s*$`)
 
 // parseLimit reads lines as "soft limit: 4096 MiB" and "hard limit: max".
 func parseLimit(out string) (l Limit, err error) {
 	found := map[string]bool{}
-	for _, m := range limitLine.FindAllStringSubmatch(out, -1) {
+	for _, m := range limitLine().FindAllStringSubmatch(out, -1) {
 		which := strings.ToLower(m[1])
 		var n int64
 		switch {
@@ -99,13 +100,13 @@ func (t Tool) Version(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if m := versionLine.FindStringSubmatch(out); m != nil {
+	if m := versionLine().FindStringSubmatch(out); m != nil {
 		return m[1], nil
 	}
 	return "", fmt.Errorf("no driver version in %q", brief(out))
 }
 
-var versionLine = regexp.MustCompile(`(?mi)^\s*driver version\s*:\s*(\d+(?:\.\d+)*)\s*$`)
+var versionLine = patterns.New(`(?mi)^\s*driver version\s*:\s*(\d+(?:\.\d+)*)\s*$`)
 
 // Knows reports whether the tool has the sub-command: an error says what it
 // answered instead.

@@ -2,13 +2,13 @@ package notify
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
+	"carma/configs/patterns"
 	"carma/runner/api"
 )
 
@@ -149,7 +149,7 @@ func Lines(raw [][]byte) (lines []string) {
 	for _, b := range raw {
 		text := strings.TrimRight(string(b), "\r\n")
 		text = text[strings.LastIndex(text, "\r")+1:]
-		if text = strings.TrimRight(oneLine(escapes.ReplaceAllString(text, "")), " "); text != "" {
+		if text = strings.TrimRight(oneLine(escapes().ReplaceAllString(text, "")), " "); text != "" {
 			lines = append(lines, text)
 		}
 	}
@@ -157,4 +157,4 @@ func Lines(raw [][]byte) (lines []string) {
 }
 
 // escapes are the colours and moves of a terminal.
-var escapes = regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])`)
+var escapes = patterns.New(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])`)

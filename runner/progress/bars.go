@@ -1,8 +1,9 @@
 package progress
 
 import (
-	"regexp"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 // Lines that the forms are read from are clean: see clean. The forms were
@@ -11,23 +12,23 @@ import (
 
 var (
 	// barRE is tqdm's bar, whole or cut off behind it, and Ultralytics' own.
-	barRE = regexp.MustCompile(`(\d{1,3})% ?(?:\|[^|]*\||\x01)? *(\d[\d.]*[kmgt]?)/(\d[\d.]*[kmgt]?)([a-z]*)`)
+	barRE = patterns.New(`(\d{1,3})% ?(?:\|[^|]*\||\x01)? *(\d[\d.]*[kmgt]?)/(\d[\d.]*[kmgt]?)([a-z]*)`)
 	// untilRE: what passed and what remains.
-	untilRE = regexp.MustCompile(`(\d[\d:.]*)s?<(\d[\d:.]*|\?)`)
+	untilRE = patterns.New(`(\d[\d:.]*)s?<(\d[\d:.]*|\?)`)
 	// speedRE is 2.38it/s or 1.14s/it, of whatever.
-	speedRE = regexp.MustCompile(`(\d[\d.]*)([kmg]?) ?([a-z]+)/s\b|(\d[\d.]*)s/([a-z]+)`)
+	speedRE = patterns.New(`(\d[\d.]*)([kmg]?) ?([a-z]+)/s\b|(\d[\d.]*)s/([a-z]+)`)
 	// openRE is tqdm's count without a total.
-	openRE = regexp.MustCompile(`(?:^|[ :])(\d[\d.]*[kmg]?) ?([a-z]+) \[(\d+:\d\d(?::\d\d)?), `)
+	openRE = patterns.New(`(?:^|[ :])(\d[\d.]*[kmg]?) ?([a-z]+) \[(\d+:\d\d(?::\d\d)?), `)
 	// richRE is Lightning's RichProgressBar.
-	richRE = regexp.MustCompile(`(\d+)/(\d+) +(\d+:\d\d:\d\d) \x01 ?(\d+:\d\d:\d\d|-:--:--)`)
+	richRE = patterns.New(`(\d+)/(\d+) +(\d+:\d\d:\d\d) \x01 ?(\d+:\d\d:\d\d|-:--:--)`)
 	// kerasRE is the bar of Keras 2 and 3, and the line of verbose=2.
-	kerasRE = regexp.MustCompile(`^ *(\d+)/(\d+|unknown) *(?:\[[=>. ]*\] *(?:- )?|\x01[\x01 ]*|- )(?:eta: )?(?:\d[\d:]*s?)\b`)
+	kerasRE = patterns.New(`^ *(\d+)/(\d+|unknown) *(?:\[[=>. ]*\] *(?:- )?|\x01[\x01 ]*|- )(?:eta: )?(?:\d[\d:]*s?)\b`)
 	// stepTimeRE is 8ms/step.
-	stepTimeRE = regexp.MustCompile(`(\d+)(us|ms|s)/(?:step|epoch|iter|sample)`)
+	stepTimeRE = patterns.New(`(\d+)(us|ms|s)/(?:step|epoch|iter|sample)`)
 
-	labelEpochRE = regexp.MustCompile(`\bepoch[: ]*[\[(]? *(\d+)(?: *(?:/|of) *(\d+))?`)
-	yoloRE       = regexp.MustCompile(`^ *(\d+)/(\d+) +[\d.]+(?:g|gb|m|mb) `)
-	torchtuneRE  = regexp.MustCompile(`^ *(\d+)\|\d+\|`)
+	labelEpochRE = patterns.New(`\bepoch[: ]*[\[(]? *(\d+)(?: *(?:/|of) *(\d+))?`)
+	yoloRE       = patterns.New(`^ *(\d+)/(\d+) +[\d.]+(?:g|gb|m|mb) `)
+	torchtuneRE  = patterns.New(`^ *(\d+)\|\d+\|`)
 )
 
 // bar reads tqdm's bars.
@@ -35,7 +36,7 @@ func bar(line string) (mark, bool) {
 	if strings.IndexByte(line, '%') < 0 {
 		return openBar(line)
 	}
-	at := barRE.FindStringSubmatchIndex(line)
+	at := barRE().FindStringSubmatchIndex(line)
 	if at == nil {
 		return mark{}, false
 	}
@@ -62,7 +63,7 @@ func openBar(line string) (mark, bool) {
 	if clock < 0 {
 		return mark{}, false
 	}
-	at := openRE.FindStringSubmatchIndex(line)
+	at := openRE().FindStringSubmatchIndex(line)
 	if at == nil {
 		return mark{}, false
 	}
@@ -75,10 +76,10 @@ func openBar(line string) (mark, bool) {
 
 // times reads what stands behind a bar.
 func (m *mark) times(rest string) {
-	if t := untilRE.FindStringSubmatch(rest); t != nil {
+	if t := untilRE().FindStringSubmatch(rest); t != nil {
 		m.elapsed = clockTime(t[1])
 	}
-	s := speedRE.FindStringSubmatch(rest)
+	s := speedRE().FindStringSubmatch(rest)
 	switch {
 	case s == nil:
 	case s[1] != "":
@@ -128,15 +129,15 @@ func (m *mark) label(s string) {
 	case m.aside:
 	case s == "epoch" || s == "epochs":
 		m.wholeEpochs()
-	case yoloRE.MatchString(s):
-		f := yoloRE.FindStringSubmatch(s)
+	case yoloRE().MatchString(s):
+		f := yoloRE().FindStringSubmatch(s)
 		m.form, m.name, m.strength, m.last = YOLO, "yolo", 3, true
 		m.setEpoch(f[1], f[2])
-	case torchtuneRE.MatchString(s):
-		m.setEpoch(torchtuneRE.FindStringSubmatch(s)[1], "")
+	case torchtuneRE().MatchString(s):
+		m.setEpoch(torchtuneRE().FindStringSubmatch(s)[1], "")
 		m.strength = 3
-	case labelEpochRE.MatchString(s):
-		f := labelEpochRE.FindStringSubmatch(s)
+	case labelEpochRE().MatchString(s):
+		f := labelEpochRE().FindStringSubmatch(s)
 		m.setEpoch(f[1], f[2])
 		m.strength = 3
 		if f[2] == "" {
@@ -153,7 +154,7 @@ func rich(line string) (mark, bool) {
 	if strings.IndexByte(line, graphic) < 0 {
 		return mark{}, false
 	}
-	at := richRE.FindStringSubmatchIndex(line)
+	at := richRE().FindStringSubmatchIndex(line)
 	if at == nil {
 		return mark{}, false
 	}
@@ -171,14 +172,14 @@ func keras(line string) (mark, bool) {
 	if rest := strings.TrimLeft(line, " "); rest == "" || rest[0] < '0' || rest[0] > '9' {
 		return mark{}, false
 	}
-	f := kerasRE.FindStringSubmatch(line)
+	f := kerasRE().FindStringSubmatch(line)
 	if f == nil {
 		return mark{}, false
 	}
 	m := newMark(Keras, 3)
 	m.unit = Steps
 	ok := m.setStep(f[1], f[2])
-	if t := stepTimeRE.FindStringSubmatch(line); t != nil {
+	if t := stepTimeRE().FindStringSubmatch(line); t != nil {
 		m.paceOf(duration(t[1], t[2]))
 	}
 	return m, ok

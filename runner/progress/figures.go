@@ -1,17 +1,18 @@
 package progress
 
 import (
-	"regexp"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 var (
 	// figureRE is 1158.7 images/s, where it ends.
-	figureRE = regexp.MustCompile(`(\d[\d,]*\.?\d*) ?([kmg]?)(img|imgs|images?|samples?|seqs?|sequences?|examples?|tokens?|toks?|words?)(?:/| per )s(?:ec(?:ond)?)?\b`)
+	figureRE = patterns.New(`(\d[\d,]*\.?\d*) ?([kmg]?)(img|imgs|images?|samples?|seqs?|sequences?|examples?|tokens?|toks?|words?)(?:/| per )s(?:ec(?:ond)?)?\b`)
 	// keyedRE is ips: 96.2, wps=962, tps: 10,050, tokens_per_second: 76477.73, SamplesPerSec=83.5, behind the key.
-	keyedRE = regexp.MustCompile(`^(?:ec)?['"]? *[:=]? *(\d[\d,]*\.?\d*)`)
+	keyedRE = patterns.New(`^(?:ec)?['"]? *[:=]? *(\d[\d,]*\.?\d*)`)
 	// timmRE is Time: 0.221s, 1158.7/s.
-	timmRE = regexp.MustCompile(`time: \d[\d.]*s, +(\d[\d.]*)/s`)
+	timmRE = patterns.New(`time: \d[\d.]*s, +(\d[\d.]*)/s`)
 )
 
 // keys are what figures are called that stand before their numbers, and units
@@ -31,7 +32,7 @@ func (m *mark) figures(line string) {
 				break
 			}
 			i += n
-			if f := figureRE.FindStringSubmatch(line[max(0, i-40):min(len(line), i+10)]); f != nil {
+			if f := figureRE().FindStringSubmatch(line[max(0, i-40):min(len(line), i+10)]); f != nil {
 				m.figure, m.per = number(f[1]+f[2]), counted(f[3])
 				return
 			}
@@ -42,13 +43,13 @@ func (m *mark) figures(line string) {
 		if i < 0 || i > 0 && (line[i-1] == '_' || line[i-1] >= 'a' && line[i-1] <= 'z') && key != "samplespersec" {
 			continue
 		}
-		if f := keyedRE.FindStringSubmatch(line[i+len(key):]); f != nil {
+		if f := keyedRE().FindStringSubmatch(line[i+len(key):]); f != nil {
 			m.figure, m.per = number(f[1]), units[k]
 			return
 		}
 	}
 	if i := strings.Index(line, "time: "); i >= 0 {
-		if f := timmRE.FindStringSubmatch(line[i:min(len(line), i+60)]); f != nil {
+		if f := timmRE().FindStringSubmatch(line[i:min(len(line), i+60)]); f != nil {
 			m.figure, m.per = number(f[1]), Images
 		}
 	}

@@ -1,8 +1,9 @@
 package progress
 
 import (
-	"regexp"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 // Parameters is how many numbers a model learns, as its program printed it.
@@ -14,12 +15,12 @@ type Parameters struct {
 
 var (
 	// peftRE: trainable params: 12,600,000 || all params: 6,751,015,936 (PEFT).
-	peftRE = regexp.MustCompile(`trainable params: *([\d,]+) *\|\| *all params: *([\d,]+)`)
+	peftRE = patterns.New(`trainable params: *([\d,]+) *\|\| *all params: *([\d,]+)`)
 	// paramsRE: Total params: 25,636,712 (97.80 MB) (Keras, torchinfo), Number of trainable parameters = 66,955,010,
 	// number of parameters: 123.59M, n_parameters: 11590840, param count:25557032.
-	paramsRE = regexp.MustCompile(`(non-)?(?:\b(total|trainable|number of|num|n|all) ?_?(trainable )?|\b)(?:param(?:eter)?s?|param count)(?: on [^:]*)?['"]? ?[:=] *(\d[\d,]*(?:\.\d+)?) ?([kmb]\b)?`)
+	paramsRE = patterns.New(`(non-)?(?:\b(total|trainable|number of|num|n|all) ?_?(trainable )?|\b)(?:param(?:eter)?s?|param count)(?: on [^:]*)?['"]? ?[:=] *(\d[\d,]*(?:\.\d+)?) ?([kmb]\b)?`)
 	// behindRE: 23.5 M    Trainable params (Lightning), 11,166,560 parameters (Ultralytics), 6,139,136 total parameters (torchtitan).
-	behindRE = regexp.MustCompile(`(\d[\d,]*(?:\.\d+)?) ?([kmb])? +(non-)?(total|trainable|)(?: learnable)? ?param(?:eter)?s\b`)
+	behindRE = patterns.New(`(\d[\d,]*(?:\.\d+)?) ?([kmb])? +(non-)?(total|trainable|)(?: learnable)? ?param(?:eter)?s\b`)
 )
 
 // read takes what a clean line says about parameters.
@@ -27,16 +28,16 @@ func (p *Parameters) read(line string) {
 	if !strings.Contains(line, "param") {
 		return
 	}
-	if f := peftRE.FindStringSubmatch(line); f != nil {
+	if f := peftRE().FindStringSubmatch(line); f != nil {
 		p.set(&p.Trainable, number(f[1]))
 		p.set(&p.Total, number(f[2]))
 		return
 	}
-	if f := behindRE.FindStringSubmatch(line); f != nil {
+	if f := behindRE().FindStringSubmatch(line); f != nil {
 		p.named(f[3] != "", f[4] == "trainable", number(f[1]+f[2]))
 		return
 	}
-	if f := paramsRE.FindStringSubmatch(line); f != nil {
+	if f := paramsRE().FindStringSubmatch(line); f != nil {
 		p.named(f[1] != "", f[2] == "trainable" || f[3] != "", number(f[4]+f[5]))
 	}
 }

@@ -1,33 +1,34 @@
 package progress
 
 import (
-	"regexp"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 var (
 	// rankRE is what launchers put before the lines of a process: torchrun,
 	// srun --label, mpirun --tag-output.
-	rankRE = regexp.MustCompile(`^(?:\[(?:rank|default)\d+\]:? ?|\[\d+,[^\]]*\]<std(?:out|err)>:? ?|\d+: )`)
+	rankRE = patterns.New(`^(?:\[(?:rank|default)\d+\]:? ?|\[\d+,[^\]]*\]<std(?:out|err)>:? ?|\d+: )`)
 	// bracketsRE is an epoch and, behind it, a step of so many: torchvision,
 	// timm, OpenMMLab, Paddle, fairseq and PyTorch's examples.
-	bracketsRE = regexp.MustCompile(`\b(train epoch|epoch\(train\)|epoch|train) *(:?) *(\[?) *(\d+) *(?:/ *(\d+) *(?:\( *\d+%\))?)? *\]? *[:\[ ] *(\d+) */ *(\d+)`)
+	bracketsRE = patterns.New(`\b(train epoch|epoch\(train\)|epoch|train) *(:?) *(\[?) *(\d+) *(?:/ *(\d+) *(?:\( *\d+%\))?)? *\]? *[:\[ ] *(\d+) */ *(\d+)`)
 	// wordRE is a word that counts, where one begins, and its number.
-	wordRE = regexp.MustCompile(`^(epoch|ep|step|iters?|iteration|batch|update|it)(?:\((train|val|test)\))? *[:=#]? *[\[(]? *(\d+(?:,\d{3})*(?:\.\d+)?)(?: *(?:/|of|out of) *(\d+(?:,\d{3})*))?`)
+	wordRE = patterns.New(`^(epoch|ep|step|iters?|iteration|batch|update|it)(?:\((train|val|test)\))? *[:=#]? *[\[(]? *(\d+(?:,\d{3})*(?:\.\d+)?)(?: *(?:/|of|out of) *(\d+(?:,\d{3})*))?`)
 	// dictRE is a key of a dictionary, Python's or JSON, and its number.
-	dictRE = regexp.MustCompile(`['"](epoch|step|global_step|update|num_updates|iter|iteration)['"]: *['"]?(\d+(?:\.\d+)?)`)
-	bareRE = regexp.MustCompile(`^(?:[\[(] *(\d+) */ *(\d+) *[\])]|(\d+) */ *(\d+))(?:[ :,|-] *([a-z]*)|$)`)
-	dateRE = regexp.MustCompile(`^\[?\d+/\d+ \d+:\d\d`)
+	dictRE = patterns.New(`['"](epoch|step|global_step|update|num_updates|iter|iteration)['"]: *['"]?(\d+(?:\.\d+)?)`)
+	bareRE = patterns.New(`^(?:[\[(] *(\d+) */ *(\d+) *[\])]|(\d+) */ *(\d+))(?:[ :,|-] *([a-z]*)|$)`)
+	dateRE = patterns.New(`^\[?\d+/\d+ \d+:\d\d`)
 	// percentRE is a line that begins with a share.
-	percentRE = regexp.MustCompile(`^(?:.{0,40}\b(?:progress|complete|completed|done|training)[ :=]*)?[\[(]? *(\d{1,3}(?:\.\d+)?) ?%(?:[ ,;:.)\]|]|$)`)
-	etaRE     = regexp.MustCompile(`\beta[: ]+(?:(\d+) days?, *)?(\d+(?::\d\d){1,2})`)
+	percentRE = patterns.New(`^(?:.{0,40}\b(?:progress|complete|completed|done|training)[ :=]*)?[\[(]? *(\d{1,3}(?:\.\d+)?) ?%(?:[ ,;:.)\]|]|$)`)
+	etaRE     = patterns.New(`\beta[: ]+(?:(\d+) days?, *)?(\d+(?::\d\d){1,2})`)
 	// summaryRE is the summary of a trainer before it begins.
-	summaryRE = regexp.MustCompile(`\b(?:num(?:ber of)? epochs|num_train_epochs|max_epochs) *[:=] *(\d+)`)
+	summaryRE = patterns.New(`\b(?:num(?:ber of)? epochs|num_train_epochs|max_epochs) *[:=] *(\d+)`)
 )
 
 // parse reads a clean line.
 func parse(line string) (mark, bool) {
-	if p := rankRE.FindString(line); p != "" {
+	if p := rankRE().FindString(line); p != "" {
 		line = line[len(p):]
 	}
 	for _, read := range [...]func(string) (mark, bool){bar, rich, keras, dictionary, brackets, words, bare, percent} {
@@ -50,7 +51,7 @@ func dictionary(line string) (mark, bool) {
 	m := newMark(Dictionary, 1)
 	m.name, m.unit = "epochs", EpochsU
 	fraction := float64(unset)
-	for _, f := range dictRE.FindAllStringSubmatch(line[begin:], 8) {
+	for _, f := range dictRE().FindAllStringSubmatch(line[begin:], 8) {
 		x := number(f[2])
 		switch f[1] {
 		case "epoch":
@@ -81,7 +82,7 @@ func summary(line string) (mark, bool) {
 	if !strings.Contains(line, "epochs") {
 		return mark{}, false
 	}
-	f := summaryRE.FindStringSubmatch(line)
+	f := summaryRE().FindStringSubmatch(line)
 	if f == nil {
 		return mark{}, false
 	}
@@ -95,7 +96,7 @@ func brackets(line string) (mark, bool) {
 	if !strings.Contains(line, "epoch") && !strings.Contains(line, "train") {
 		return mark{}, false
 	}
-	at := bracketsRE.FindStringSubmatchIndex(line)
+	at := bracketsRE().FindStringSubmatchIndex(line)
 	if at == nil {
 		return mark{}, false
 	}
@@ -171,7 +172,7 @@ func words(line string) (mark, bool) {
 		if b := line[i]; b != 'e' && b != 's' && b != 'i' && b != 'b' && b != 'u' || !wordAt(line, i) {
 			continue
 		}
-		f := wordRE.FindStringSubmatch(line[i:])
+		f := wordRE().FindStringSubmatch(line[i:])
 		if f == nil || i+len(f[0]) < len(line) && letterOrPoint(line[i+len(f[0]):]) {
 			continue
 		}
@@ -235,7 +236,7 @@ func (m *mark) readLeft(line string) {
 	if !strings.Contains(line, "eta") {
 		return
 	}
-	f := etaRE.FindStringSubmatch(line)
+	f := etaRE().FindStringSubmatch(line)
 	if f == nil {
 		return
 	}
@@ -248,8 +249,8 @@ func (m *mark) readLeft(line string) {
 // bare reads a line that begins with [120/5000]: ninja's and dates are not.
 func bare(line string) (mark, bool) {
 	line = strings.TrimLeft(line, " ")
-	f := bareRE.FindStringSubmatch(line)
-	if f == nil || dateRE.MatchString(line) {
+	f := bareRE().FindStringSubmatch(line)
+	if f == nil || dateRE().MatchString(line) {
 		return mark{}, false
 	}
 	m := newMark(Bare, 1)
@@ -266,7 +267,7 @@ func percent(line string) (mark, bool) {
 	if strings.IndexByte(line, '%') < 0 {
 		return mark{}, false
 	}
-	f := percentRE.FindStringSubmatch(strings.TrimLeft(line, " "))
+	f := percentRE().FindStringSubmatch(strings.TrimLeft(line, " "))
 	if f == nil {
 		return mark{}, false
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 // policy is the page's Content-Security-Policy: its own files, and nothing else.
@@ -75,13 +77,13 @@ func opens(req *http.Request) bool {
 
 // The routes of the API that the page uses: what shows, and what changes a task in a
 // way that can be undone, or ends it. No submission, no terminal, nothing of admins.
-var allowed = map[string]*regexp.Regexp{
-	http.MethodGet:  regexp.MustCompile(`^/v1/(live/events|timeline|info|gpus|quotas|tasks|tasks/[^/]+(/why|/logs|/history)?)$`),
-	http.MethodPost: regexp.MustCompile(`^/v1/tasks/[^/]+/(stop|hold|release|suspend|resume)$`),
+var allowed = map[string]func() *regexp.Regexp{
+	http.MethodGet:  patterns.New(`^/v1/(live/events|timeline|info|gpus|quotas|tasks|tasks/[^/]+(/why|/logs|/history)?)$`),
+	http.MethodPost: patterns.New(`^/v1/tasks/[^/]+/(stop|hold|release|suspend|resume)$`),
 }
 
 func mayAsk(req *http.Request) bool {
 	routes := allowed[req.Method]
 	// The path is read twice, here and by the API: only one that both read alike.
-	return routes != nil && routes.MatchString(req.URL.Path) && routes.MatchString(req.URL.EscapedPath()) && !strings.Contains(req.URL.Path, "..")
+	return routes != nil && routes().MatchString(req.URL.Path) && routes().MatchString(req.URL.EscapedPath()) && !strings.Contains(req.URL.Path, "..")
 }

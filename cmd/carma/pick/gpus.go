@@ -1,17 +1,17 @@
 package pick
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"carma/cmd/carma/cli"
+	"carma/configs/patterns"
 )
 
 // mostGPUs is how many GPUs a range may name.
 const mostGPUs = 1024
 
-var gpuRange = regexp.MustCompile(`^([0-9]{1,6})-([0-9]{1,6})$`)
+var gpuRange = patterns.New(`^([0-9]{1,6})-([0-9]{1,6})$`)
 
 // GPUs takes apart what words name: an index or a UUID, several with commas (0,2), a
 // range of indexes (0-3). Whether there are such GPUs is for the daemon to say.
@@ -23,7 +23,7 @@ func GPUs(words []string) ([]string, error) {
 			if name == "" {
 				return nil, cli.Usagef("write for example 0,2 or 0-3", "%q names an empty GPU", word)
 			}
-			m := gpuRange.FindStringSubmatch(name)
+			m := gpuRange().FindStringSubmatch(name)
 			if m == nil {
 				all = append(all, name)
 				continue

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"carma/cmd/carma/cli"
 	"carma/cmd/carma/contexts"
 	"carma/configs"
+	"carma/configs/patterns"
 )
 
 // Context is carma context.
@@ -138,7 +138,7 @@ func contextUse(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+var contextName = patterns.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
 func contextAdd(*cli.App) *cobra.Command {
 	cmd := &cobra.Command{
@@ -164,7 +164,7 @@ in a pod the service account's. Nothing is asked of the daemon yet.`,
 		switch {
 		case c.Name == contexts.Local:
 			return cli.Usagef("choose another name", "local is always this machine's daemon")
-		case !contextName.MatchString(c.Name):
+		case !contextName().MatchString(c.Name):
 			return cli.Usagef("letters, digits, dots, dashes and underscores, at most 63", "%q is no name for a context", c.Name)
 		case c.Host == "":
 			return cli.Usagef("write for example --host https://carma.lab:7443", "--host is missing")

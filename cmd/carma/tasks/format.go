@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"text/template"
 	"time"
 
 	"carma/cmd/carma/cli"
 	"carma/configs/nearest"
+	"carma/configs/patterns"
 	"carma/runner/api"
 )
 
@@ -55,7 +55,7 @@ func parseFormat(text string) (*format, error) {
 	return f, nil
 }
 
-var fieldInTemplate = regexp.MustCompile(`\{\{[^}]*?\.(\w+)[^}]*\}\}`)
+var fieldInTemplate = patterns.New(`\{\{[^}]*?\.(\w+)[^}]*\}\}`)
 
 func (f *format) template(text string) (err error) {
 	text = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(text)
@@ -68,13 +68,13 @@ func (f *format) template(text string) (err error) {
 	}
 	if err == nil {
 		for _, part := range strings.Split(text, "\t") {
-			f.titles = append(f.titles, fieldInTemplate.ReplaceAllStringFunc(part, func(s string) string {
-				return strings.ToUpper(fieldInTemplate.FindStringSubmatch(s)[1])
+			f.titles = append(f.titles, fieldInTemplate().ReplaceAllStringFunc(part, func(s string) string {
+				return strings.ToUpper(fieldInTemplate().FindStringSubmatch(s)[1])
 			}))
 		}
 		return nil
 	}
-	if m := noField.FindStringSubmatch(err.Error()); m != nil {
+	if m := noField().FindStringSubmatch(err.Error()); m != nil {
 		return cli.Usagef("did you mean ."+nearest.Names(m[2], fieldNames, 1)[0]+"? carma inspect shows more", "--format: tasks have no field %s", cmp.Or(m[1], "."+m[2]))
 	}
 	return cli.Usagef("write for example '{{.ID}} {{.Name}}'", "--format: %s", strings.TrimPrefix(err.Error(), "template: "))
@@ -82,7 +82,7 @@ func (f *format) template(text string) (err error) {
 
 // noField finds in a template's error the whole of what was asked for, .State.Pid, and
 // the name that is not there.
-var noField = regexp.MustCompile(`(?:<(\.[\w.]+)>: )?can't evaluate field (\w+)`)
+var noField = patterns.New(`(?:<(\.[\w.]+)>: )?can't evaluate field (\w+)`)
 
 // print prints the tasks.
 func (f *format) print(a *cli.App, rows []row, now time.Time, width int) error {

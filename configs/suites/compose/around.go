@@ -6,13 +6,13 @@ import (
 	"maps"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/compose-spec/compose-go/v2/types"
 
+	"carma/configs/patterns"
 	"carma/runner/api"
 )
 
@@ -46,7 +46,7 @@ func (t *translator) joins(c types.ServiceConfig) (all []api.NetworkPlace) {
 	for _, name := range names {
 		p := api.NetworkPlace{Network: t.networkName(name), Aliases: []string{c.Name}}
 		add := func(alias string) {
-			if goodAlias.MatchString(alias) && !slices.Contains(p.Aliases, alias) {
+			if goodAlias().MatchString(alias) && !slices.Contains(p.Aliases, alias) {
 				p.Aliases = append(p.Aliases, alias)
 			}
 		}
@@ -96,7 +96,7 @@ func (t *translator) within(c types.ServiceConfig, h *api.Helper) {
 	h.Within = of
 }
 
-var goodAlias = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
+var goodAlias = patterns.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
 
 // networkName is a network's name in the suite: its key, or for one that suites
 // share its own name.

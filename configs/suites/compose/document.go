@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"carma/configs/patterns"
 	"carma/configs/taskfile"
 )
 
@@ -55,7 +55,7 @@ func (d *document) errorf(line int, key, format string, args ...any) error {
 	return &Error{File: file, Line: at, Key: key, Text: fmt.Sprintf(format, args...)}
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+var yamlLine = patterns.New(`^(?:yaml: )?(?:line (\d+): )?`)
 
 // parse makes the tree of a file.
 func parse(file string, content []byte) (*document, error) {
@@ -89,19 +89,19 @@ func parse(file string, content []byte) (*document, error) {
 }
 
 // parserError matches errors of the YAML library whose line counts from 0.
-var parserError = regexp.MustCompile(`did not find expected (',' or|key|'-' indicator|node content|<)`)
+var parserError = patterns.New(`did not find expected (',' or|key|'-' indicator|node content|<)`)
 
 func (d *document) broken(err error) error {
-	m := yamlLine.FindStringSubmatch(err.Error())
+	m := yamlLine().FindStringSubmatch(err.Error())
 	line, _ := strconv.Atoi(m[1])
-	if line > 0 && parserError.MatchString(err.Error()) {
+	if line > 0 && parserError().MatchString(err.Error()) {
 		line++
 	}
 	return d.errorf(line, "", "not YAML: %s", err.Error()[len(m[0]):])
 }
 
 // endless matches YAML's infinities and "not a number".
-var endless = regexp.MustCompile(`(?i)^[-+]?\.(nan|inf)$`)
+var endless = patterns.New(`(?i)^[-+]?\.(nan|inf)$`)
 
 // flattener copies a tree and replaces aliases and merge keys by their content.
 type flattener struct {
@@ -117,7 +117,7 @@ func (f *flattener) flat(n *yaml.Node, depth int) (*yaml.Node, error) {
 		return nil, f.errorf(n.Line, "", "nested more than %d levels deep, or an alias inside its own anchor", maxDepth)
 	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") && n.Tag != tagReset && n.Tag != tagOverride:
 		return nil, f.errorf(n.Line, "", "the tag %s means nothing in a Compose file; %s and %s are for files that are merged", n.Tag, tagReset, tagOverride)
-	case n.Tag == "!!float" && endless.MatchString(n.Value):
+	case n.Tag == "!!float" && endless().MatchString(n.Value):
 		return nil, f.errorf(n.Line, "", "%s is no number that means anything here", n.Value)
 	}
 	flat := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value, Style: n.Style, Line: n.Line, Column: n.Column}

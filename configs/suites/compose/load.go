@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/sirupsen/logrus"
 	"go.yaml.in/yaml/v3"
+
+	"carma/configs/patterns"
 )
 
 // Load reads a Compose file, and those of [Options.Over] over it; file is its path,
@@ -143,7 +144,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+var validName = patterns.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // name is the project's name: the given one, or that of the environment, the
 // file, or its folder.
@@ -164,7 +165,7 @@ func (d *document) name(o Options, env map[string]string) (string, error) {
 	if name == "" {
 		key, name = "its folder", loader.NormalizeProjectName(filepath.Base(o.Folder))
 	}
-	if !validName.MatchString(name) || strings.Trim(name, "0123456789") == "" {
+	if !validName().MatchString(name) || strings.Trim(name, "0123456789") == "" {
 		return "", d.errorf(line, key, "%q cannot be the name of a suite: small letters, digits, '-' and '_', beginning with a letter or digit, at most 64, and no number; give one with -p", name)
 	}
 	return name, nil
@@ -215,18 +216,18 @@ func (d *document) load(ctx context.Context, content []byte, name string, env ma
 }
 
 var (
-	keyInText     = regexp.MustCompile(`(?:services|networks|volumes|configs|secrets)(?:\.[\w-]+)+`)
-	serviceInText = regexp.MustCompile(`service "([^"]+)"`)
-	indexInText   = regexp.MustCompile(`services\[([\w.-]+)\]`)
-	waitsInText   = regexp.MustCompile(`service "([^"]+)" depends on undefined service "?([^" ]+)"?`)
+	keyInText     = patterns.New(`(?:services|networks|volumes|configs|secrets)(?:\.[\w-]+)+`)
+	serviceInText = patterns.New(`service "([^"]+)"`)
+	indexInText   = patterns.New(`services\[([\w.-]+)\]`)
+	waitsInText   = patterns.New(`service "([^"]+)" depends on undefined service "?([^" ]+)"?`)
 )
 
 // placed adds the line to an error of the loader. It finds the line by the names
 // in the error's text.
 func (d *document) placed(err error) error {
 	text := strings.TrimSuffix(oneLine(err.Error()), ": invalid compose project")
-	text = indexInText.ReplaceAllString(strings.TrimPrefix(text, "decoding failed due to the following error(s): "), "services.$1")
-	if m := waitsInText.FindStringSubmatch(text); m != nil {
+	text = indexInText().ReplaceAllString(strings.TrimPrefix(text, "decoding failed due to the following error(s): "), "services.$1")
+	if m := waitsInText().FindStringSubmatch(text); m != nil {
 		_, line := d.find("services", m[1], "depends_on")
 		return d.errorf(line, "services."+m[1]+".depends_on", "%s does not run: it belongs to a profile that is not chosen; use --profile", m[2])
 	}
@@ -237,14 +238,14 @@ func (d *document) placed(err error) error {
 		}
 	}
 	var path []string
-	if key := keyInText.FindString(text); key != "" {
+	if key := keyInText().FindString(text); key != "" {
 		path = strings.Split(key, ".")
-	} else if m := serviceInText.FindStringSubmatch(text); m != nil {
+	} else if m := serviceInText().FindStringSubmatch(text); m != nil {
 		path = []string{"services", m[1]}
 	} else if file := d.envFileIn(text); file != nil {
 		path = file
 	}
-	if m := yamlLine.FindStringSubmatch(text); m[1] != "" {
+	if m := yamlLine().FindStringSubmatch(text); m[1] != "" {
 		return d.broken(errors.New(text))
 	}
 	_, line := d.find(path...)

@@ -2,12 +2,13 @@ package study
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"carma/configs/patterns"
 )
 
 // shown is how precisely values of bounds are told, kept and compared.
@@ -52,7 +53,7 @@ func (b *Bounds) Moved(all []Replayed, rows []Row) (moved []Finding, kept int) {
 	return moved, kept
 }
 
-var keptValue = regexp.MustCompile(`,\s*was:\s*(\[[^\]]*\]|[^,}\]]*)`)
+var keptValue = patterns.New(`,\s*was:\s*(\[[^\]]*\]|[^,}\]]*)`)
 
 // Record is the text of the file with what the section's values came to; nothing
 // else of it changes.
@@ -68,7 +69,7 @@ func (b *Bounds) Record(text string, all []Replayed, rows []Row) (string, error)
 		if len(values) > 1 {
 			was = "[" + strings.Join(values, ", ") + "]"
 		}
-		line := keptValue.ReplaceAllLiteralString(lines[one.line-1], "")
+		line := keptValue().ReplaceAllLiteralString(lines[one.line-1], "")
 		end := strings.LastIndexByte(line, '}')
 		if end < 0 || !strings.Contains(line, "{") {
 			return "", wrongf("", "%v", b.errorf(one.line, "--record: a bound must stand on one line in braces; write for example - {trace: geomean, policy: magm, metric: ooms, max: 0}"))

@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"strings"
+
+	"carma/configs/patterns"
 )
 
 //go:embed files
@@ -35,9 +36,9 @@ func Text(name string) string {
 }
 
 var (
-	importLine = regexp.MustCompile(`(?m)^import (.*) from '\./([^']+)';\n`)
-	exported   = regexp.MustCompile(`(?m)^export (async function|function|const|class) (\w+)`)
-	topLevel   = regexp.MustCompile(`(?m)^(?:export )?(?:async function|function|const|let|class) (\w+)`)
+	importLine = patterns.New(`(?m)^import (.*) from '\./([^']+)';\n`)
+	exported   = patterns.New(`(?m)^export (async function|function|const|class) (\w+)`)
+	topLevel   = patterns.New(`(?m)^(?:export )?(?:async function|function|const|let|class) (\w+)`)
 )
 
 // Script is one script made of modules, for a file that stands alone: each of them
@@ -69,7 +70,7 @@ func (s *script) add(name string) error {
 			return fmt.Errorf("no module %s", name)
 		}
 	}
-	for _, m := range importLine.FindAllSubmatch(text, -1) {
+	for _, m := range importLine().FindAllSubmatch(text, -1) {
 		if m[1][0] != '{' || strings.Contains(string(m[1]), " as ") {
 			return fmt.Errorf("%s: only import { names } can be joined, not import %s", name, m[1])
 		}
@@ -77,14 +78,14 @@ func (s *script) add(name string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	body := importLine.ReplaceAllString(string(text), "")
-	for _, m := range topLevel.FindAllStringSubmatch(body, -1) {
+	body := importLine().ReplaceAllString(string(text), "")
+	for _, m := range topLevel().FindAllStringSubmatch(body, -1) {
 		if other := s.names[m[1]]; other != "" {
 			return fmt.Errorf("%s and %s both have %s", other, name, m[1])
 		}
 		s.names[m[1]] = name
 	}
-	body = exported.ReplaceAllString(body, "$1 $2")
+	body = exported().ReplaceAllString(body, "$1 $2")
 	if strings.Contains(body, "\nexport ") || strings.Contains(body, "\nimport ") {
 		return fmt.Errorf("%s: an import or export that cannot be joined", name)
 	}
