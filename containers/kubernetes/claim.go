@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,8 +21,8 @@ import (
 
 // place is where a GPU is: a device in a slice that its driver publishes.
 type place struct {
-	node, driver, pool, device string
-	shared                     bool // claims may share it by its memory
+	node, driver, class, pool, device string
+	shared                            bool // claims may share it by its memory
 }
 
 // UUIDAttribute is the attribute of a device with its UUID, in the slices of
@@ -76,7 +77,7 @@ func (d *Driver) readPlaces(ctx context.Context) (map[string]place, error) {
 func placesOf(devices []Device) map[string]place {
 	found := make(map[string]place, len(devices))
 	for _, dev := range devices {
-		found[dev.UUID] = place{node: dev.Node, driver: dev.Driver, pool: dev.Pool, device: dev.Device, shared: dev.Shared}
+		found[dev.UUID] = place{node: dev.Node, driver: dev.Driver, class: cmp.Or(dev.Class, dev.Driver), pool: dev.Pool, device: dev.Device, shared: dev.Shared}
 	}
 	return found
 }
@@ -93,8 +94,7 @@ func makeClaim(spec containers.Spec, at []place, pod *corev1.Pod) *resourcev1.Re
 	}}
 	for i, uuid := range spec.GPUs {
 		r := &resourcev1.ExactDeviceRequest{
-			// A driver's class has the driver's name.
-			DeviceClassName: at[i].driver, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1,
+			DeviceClassName: at[i].class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1,
 			Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
 				Expression: pinTo(at[i].driver, uuid),
 			}}},
@@ -270,7 +270,7 @@ func uuidsOf(claim *resourcev1.ResourceClaim, known map[string]place) []string {
 }
 
 // pinTo is the CEL expression that only one device satisfies, and pinnedTo the UUID in
-// it; empty: the request has no such expression.
+// it, whatever the driver; empty: the request has no such expression.
 func pinTo(driver, uuid string) string {
 	return fmt.Sprintf("device.attributes[%q].%s == %q", driver, UUIDAttribute, uuid)
 }
@@ -279,7 +279,7 @@ func pinnedTo(r *resourcev1.DeviceRequest) string {
 	if r.Exactly == nil || len(r.Exactly.Selectors) != 1 || r.Exactly.Selectors[0].CEL == nil {
 		return ""
 	}
-	quoted, ok := strings.CutPrefix(r.Exactly.Selectors[0].CEL.Expression, strings.TrimSuffix(pinTo(r.Exactly.DeviceClassName, ""), `""`))
+	_, quoted, ok := strings.Cut(r.Exactly.Selectors[0].CEL.Expression, "]."+UUIDAttribute+" == ")
 	uuid, err := strconv.Unquote(quoted)
 	if !ok || err != nil {
 		return ""

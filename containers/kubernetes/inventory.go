@@ -17,6 +17,7 @@ const memoryCapacity = "memory"
 type Device struct {
 	UUID                 string
 	Driver, Pool, Device string
+	Class                string // of devices, whose claims get it; empty: it has the driver's name
 	Node                 string
 	Model                string // empty: its driver does not say
 	Bytes                int64  // of memory
@@ -105,12 +106,13 @@ func offerOf(s *resourcev1.ResourceSlice) offer {
 	}
 	for _, dev := range s.Spec.Devices {
 		uuid := dev.Attributes[UUIDAttribute].StringValue
-		if uuid == nil {
+		class, usable := classOf(o.driver, &dev)
+		if uuid == nil || !usable {
 			continue
 		}
 		memory := dev.Capacity[memoryCapacity].Value
 		g := Device{
-			UUID: *uuid, Driver: o.driver, Pool: o.pool, Device: dev.Name, Node: *s.Spec.NodeName,
+			UUID: *uuid, Driver: o.driver, Class: class, Pool: o.pool, Device: dev.Name, Node: *s.Spec.NodeName,
 			Bytes: memory.Value(), Shared: dev.AllowMultipleAllocations != nil && *dev.AllowMultipleAllocations,
 		}
 		if name := dev.Attributes[modelAttribute].StringValue; name != nil {
@@ -124,6 +126,20 @@ func offerOf(s *resourcev1.ResourceSlice) offer {
 		o.devices = append(o.devices, g)
 	}
 	return o
+}
+
+// classOf is the class of a device, as [Device] has it. NVIDIA's driver has one for each kind
+// of device; those for virtual machines are of no use to a container.
+func classOf(driver string, dev *resourcev1.Device) (class string, usable bool) {
+	const nvidia, kindAttribute = "gpu.nvidia.com", "type"
+	kind := dev.Attributes[kindAttribute].StringValue
+	switch {
+	case driver != nvidia || kind == nil || *kind == "gpu":
+		return "", true
+	case *kind == "mig":
+		return "mig.nvidia.com", true
+	}
+	return "", false
 }
 
 // devicesOf are the GPUs in the newest generation of each pool, in a fixed order.

@@ -84,7 +84,7 @@ func (c *cluster) allocate(pod *corev1.Pod) string {
 		for _, s := range c.slices {
 			for _, dev := range s.Spec.Devices {
 				uuid := *dev.Attributes[UUIDAttribute].StringValue
-				if !strings.HasSuffix(r.Exactly.Selectors[0].CEL.Expression, fmt.Sprintf("== %q", uuid)) {
+				if !strings.HasSuffix(r.Exactly.Selectors[0].CEL.Expression, fmt.Sprintf("== %q", uuid)) || !inClass(r.Exactly.DeviceClassName, s.Spec.Driver, &dev) {
 					continue
 				}
 				total := dev.Capacity["memory"].Value
@@ -105,6 +105,18 @@ func (c *cluster) allocate(pod *corev1.Pod) string {
 	claim.Status.Allocation = result
 	c.touch()
 	return ""
+}
+
+// inClass: NVIDIA's classes are by the kind of the device, another driver's has its name.
+func inClass(class, driver string, dev *resourcev1.Device) bool {
+	if driver != "gpu.nvidia.com" {
+		return class == driver
+	}
+	kind := "gpu"
+	if k := dev.Attributes["type"].StringValue; k != nil {
+		kind = *k
+	}
+	return class == map[string]string{"gpu": "gpu.nvidia.com", "mig": "mig.nvidia.com", "vfio": "vfio.gpu.nvidia.com"}[kind]
 }
 
 // booked is what claims have of a device's memory.
