@@ -8,10 +8,16 @@
 # build.sh [--cached]    --cached: only print the path; code 3 if it is not built
 #
 # KUBERNETES_CACHE  folder of the builds (default ~/.cache/carma-kubernetes)
+# KUBERNETES_BIN    folder of programs that were built elsewhere: its path is printed
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 GO=${GO:-go}
+if [ -n "${KUBERNETES_BIN:-}" ]; then
+	[ -x "$KUBERNETES_BIN/kube" ] || { echo "kubernetes: KUBERNETES_BIN: there is no $KUBERNETES_BIN/kube" >&2; exit 2; }
+	echo "$KUBERNETES_BIN"
+	exit
+fi
 cache=${KUBERNETES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/carma-kubernetes}
 kube=$(awk '$1 == "k8s.io/kubernetes" { sub("v", "", $2); print $2; exit }' "$here/kube/go.mod")
 containerd=$(awk '/^require github.com\/containerd\/containerd\/v2 / { print $3 }

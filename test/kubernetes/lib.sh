@@ -6,8 +6,12 @@
 # KUBERNETES_CONTROLLERS_CONFIG  how the controllers reach the apiserver (default: the
 #                   administrator's kubeconfig)
 # KUBERNETES_NODE_GRACE  how long a node may say nothing (default 50s)
+# KUBERNETES_WAIT   how many seconds a part may take to become ready (default 60)
 # KUBERNETES_GOGC  how much memory the control plane may use to collect garbage less often:
 #                   GOGC of its programs (default 400; 100 is Go's own)
+# KUBERNETES_NODE_IP  an address of this machine, which is not of its loopback's own. Only a
+#                   machine without a default route needs it
+# KUBERNETES_BIN    folder of the programs, if they were built elsewhere; nothing is built
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 state=${KUBERNETES_STATE:-/tmp/carma-kubernetes-$(id -u)}
@@ -58,15 +62,22 @@ api() {
 }
 
 # image ARCHIVE NAME PROGRAM: an image of one static program, as docker save writes it.
+# image ARCHIVE NAME FOLDER: of all that is in a folder; it has no program of its own.
 image() {
-	local work id layer
+	local work id layer machine config='{}'
 	work=$(mktemp -d "$state/image.XXXXXX")
-	cp "$3" "$work/program"
-	chmod 755 "$work/program"
-	tar -C "$work" --owner=0 --group=0 --mtime=@0 -cf "$work/layer.tar" program
+	if [ -d "$3" ]; then
+		tar -C "$3" --owner=0 --group=0 --mtime=@0 -cf "$work/layer.tar" .
+	else
+		cp "$3" "$work/program"
+		chmod 755 "$work/program"
+		tar -C "$work" --owner=0 --group=0 --mtime=@0 -cf "$work/layer.tar" program
+		config='{"Entrypoint":["/program"]}'
+	fi
+	case $(uname -m) in x86_64) machine=amd64 ;; aarch64) machine=arm64 ;; *) machine=$(uname -m) ;; esac
 	layer=$(sha256sum <"$work/layer.tar" | cut -d' ' -f1)
 	cat >"$work/config.json" <<-EOF
-		{"architecture":"$("${GO:-go}" env GOARCH)","os":"linux","config":{"Entrypoint":["/program"]},"rootfs":{"type":"layers","diff_ids":["sha256:$layer"]}}
+		{"architecture":"$machine","os":"linux","config":$config,"rootfs":{"type":"layers","diff_ids":["sha256:$layer"]}}
 	EOF
 	id=$(sha256sum <"$work/config.json" | cut -d' ' -f1)
 	mv "$work/config.json" "$work/$id.json"

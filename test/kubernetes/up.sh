@@ -76,8 +76,8 @@ control_plane() {
 		--cert-dir "$state/pki/server" --token-auth-file "$state/pki/tokens.csv" --authorization-mode Node,RBAC \
 		--service-cluster-ip-range 10.96.0.0/16 --service-account-key-file "$state/pki/accounts.pub" \
 		--service-account-signing-key-file "$state/pki/accounts.key" --service-account-issuer https://kubernetes.default.svc \
-		--kubelet-preferred-address-types Hostname
-	until_ok 60 "the apiserver does not become ready" api GET /readyz
+		--kubelet-preferred-address-types Hostname ${KUBERNETES_NODE_IP:+--advertise-address "$KUBERNETES_NODE_IP"}
+	until_ok "${KUBERNETES_WAIT:-60}" "the apiserver does not become ready" api GET /readyz
 	kubeconfig admin
 	kubeconfig kubelet
 	# By default the scheduler sends 50 requests a second, four for a pod with a claim, and
@@ -88,21 +88,25 @@ control_plane() {
 		--bind-address 127.0.0.1 --secure-port $((port + 2)) --kube-api-qps 1000 --kube-api-burst 2000 \
 		--root-ca-file "$state/pki/server/apiserver.crt" --controllers="$(controllers)" \
 		--node-monitor-grace-period "${KUBERNETES_NODE_GRACE:-50s}"
-	until_ok 60 "the scheduler does not become ready" curl -fsk "https://127.0.0.1:$((port + 1))/readyz"
-	until_ok 60 "the controller-manager does not become ready" curl -fsk "https://127.0.0.1:$((port + 2))/healthz"
+	until_ok "${KUBERNETES_WAIT:-60}" "the scheduler does not become ready" curl -fsk "https://127.0.0.1:$((port + 1))/readyz"
+	until_ok "${KUBERNETES_WAIT:-60}" "the controller-manager does not become ready" curl -fsk "https://127.0.0.1:$((port + 2))/healthz"
 	# Before it is there, no pod can be made.
-	until_ok 60 "there is no service account in namespace default" api GET /api/v1/namespaces/default/serviceaccounts/default
+	until_ok "${KUBERNETES_WAIT:-60}" "there is no service account in namespace default" api GET /api/v1/namespaces/default/serviceaccounts/default
 	# The class of carma's simulated GPUs; it may be there.
 	api POST /apis/resource.k8s.io/v1/deviceclasses '{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"gpu.carma.dev"},
 		"spec":{"selectors":[{"cel":{"expression":"device.driver == \"gpu.carma.dev\""}}]}}' >/dev/null 2>&1 || true
 }
 
 # groups: below one of its own, in each controller. Of cgroup v1, cpuset has to be
-# told what its parent has.
+# told what its parent has; of v2, a group has the controllers that its parent passes on,
+# and the kubelet wants all of them.
 groups() {
 	local controller
 	if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
 		mkdir -p "/sys/fs/cgroup/$group"
+		for controller in $(cat /sys/fs/cgroup/cgroup.controllers); do
+			echo "+$controller" >/sys/fs/cgroup/cgroup.subtree_control || echo "kubernetes: the control group $controller cannot be passed on" >&2
+		done
 		return
 	fi
 	for controller in /sys/fs/cgroup/*/; do
@@ -156,7 +160,7 @@ containerd() {
 		      SystemdCgroup = false
 	EOF
 	alive containerd || PATH="$bin:$PATH" start containerd "$bin/containerd" --config "$state/containerd/config.toml"
-	until_ok 60 "containerd does not become ready" "$bin/ctr" --address "$state/containerd/socket" version
+	until_ok "${KUBERNETES_WAIT:-60}" "containerd does not become ready" "$bin/ctr" --address "$state/containerd/socket" version
 	if ! "$bin/ctr" --address "$state/containerd/socket" --namespace k8s.io images ls -q | grep -qx "$pause"; then
 		image "$state/pause.tar" "$pause" "$bin/pause"
 		import "$state/pause.tar" >/dev/null
@@ -189,8 +193,9 @@ kubelet() {
 		syncFrequency: 10s
 	EOF
 	alive kubelet || start kubelet "$bin/kube" kubelet --kubeconfig "$state/kubelet.kubeconfig" --config "$state/kubelet.yaml" \
-		--root-dir "$state/kubelet" --cert-dir "$state/kubelet/pki" --hostname-override "$node"
-	until_ok 60 "the node does not become ready" node_ready
+		--root-dir "$state/kubelet" --cert-dir "$state/kubelet/pki" --hostname-override "$node" \
+		${KUBERNETES_NODE_IP:+--node-ip "$KUBERNETES_NODE_IP"}
+	until_ok "${KUBERNETES_WAIT:-60}" "the node does not become ready" node_ready
 }
 
 node_ready() { api GET "/api/v1/nodes/$node" | tr -d ' \n' | grep -q '"reason":"KubeletReady"'; }

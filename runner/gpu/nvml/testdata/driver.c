@@ -4,6 +4,11 @@
 #ifndef VERSION
 #define VERSION "1.2.3" // of the driver
 #endif
+#ifndef UUID
+#define UUID "GPU-thin" // of the card
+#define NAME "NVIDIA Thin"
+#define TOTAL (16 * GIB)
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +80,8 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length) {
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *n) { *n = 1; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int i, nvmlDevice_t *d) { d->handle = (void *)&calls; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *u, nvmlDevice_t *d) { d->handle = (void *)&calls; return NVML_SUCCESS; }
-nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *uuid, unsigned int n) { strncpy(uuid, "GPU-thin", n); return NVML_SUCCESS; }
-nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char *name, unsigned int n) { strncpy(name, "NVIDIA Thin", n); return NVML_SUCCESS; }
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *uuid, unsigned int n) { strncpy(uuid, UUID, n); return NVML_SUCCESS; }
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char *name, unsigned int n) { strncpy(name, NAME, n); return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t d, unsigned int *mw) { *mw = 123000; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t d, nvmlTemperatureSensors_t s, unsigned int *t) { *t = 55; return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t d, unsigned long long *mj) { *mj = 1000; return NVML_SUCCESS; }
@@ -93,7 +98,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t *u)
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *m) {
-    m->total = 16 * GIB, m->used = 3 * GIB, m->free = 13 * GIB;
+    m->total = TOTAL, m->used = 3 * GIB, m->free = TOTAL - 3 * GIB;
     return NVML_SUCCESS;
 }
 
@@ -153,7 +158,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t d, nvmlMemory_v2_t *m) {
     int lost, n = shown(p, 16, NULL, &lost);
     if (lost)
         return NVML_ERROR_GPU_IS_LOST;
-    m->total = 16 * GIB, m->reserved = GIB, m->used = n < 0 ? 2 * GIB : 0;
+    m->total = TOTAL, m->reserved = GIB, m->used = n < 0 ? 2 * GIB : 0;
     for (int i = 0; i < n; i++)
         m->used += p[i].usedGpuMemory;
     m->free = m->total - m->reserved - m->used;
